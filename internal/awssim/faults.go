@@ -1,0 +1,135 @@
+package awssim
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// Effect is what a fault does to a call.
+type Effect string
+
+const (
+	FailBefore Effect = "fail-before" // an error instead of the effect
+	FailAfter  Effect = "fail-after"  // the effect, then an error
+	CutBefore  Effect = "cut-before"  // the connection is cut, no effect
+	CutAfter   Effect = "cut-after"   // the effect, then the connection is cut
+	Delay      Effect = "delay"       // only latency
+)
+
+// Fault hits calls of one operation. Empty Service, Operation or Region match every one, so that
+// {Effect: CutBefore, Region: "us-east-2"} is a region that is down.
+type Fault struct {
+	ID        int           `json:"id"`
+	Service   string        `json:"service,omitempty"` // ec2, pcs
+	Operation string        `json:"operation,omitempty"`
+	Region    string        `json:"region,omitempty"`
+	Effect    Effect        `json:"effect"`
+	Code      string        `json:"code,omitempty"`    // error code of fail-…; default InternalError
+	Message   string        `json:"message,omitempty"` // of the error
+	Status    int           `json:"status,omitempty"`  // HTTP status of fail-…; default 500, or 400 with a Code
+	Latency   time.Duration `json:"latency,omitempty"` // real time, before anything else
+	Skip      int           `json:"skip,omitempty"`    // let so many matching calls pass first
+	Count     int           `json:"count,omitempty"`   // how many calls it hits; 0: every one
+}
+
+// CallKey names an operation in a region.
+type CallKey struct {
+	Service   string `json:"service"`
+	Operation string `json:"operation"`
+	Region    string `json:"region"`
+}
+
+func (f *Fault) matches(c *call) bool {
+	return (f.Service == "" || f.Service == c.Service) &&
+		(f.Operation == "" || f.Operation == c.Operation) &&
+		(f.Region == "" || f.Region == c.Region)
+}
+
+// hitBefore waits out the latency and tells whether the call goes on to its effect.
+func (f *Fault) hitBefore(r *http.Request) bool {
+	if f.Latency > 0 {
+		waitReal(r, f.Latency)
+	}
+	return f.Effect != FailBefore && f.Effect != CutBefore
+}
+
+// breaks tells whether the answer is lost after the effect.
+func (f *Fault) breaks() bool { return f.Effect == FailAfter || f.Effect == CutAfter }
+
+// AddFault makes calls fail from now on and returns the fault's id.
+func (s *Sim) AddFault(f Fault) (int, error) {
+	switch f.Effect {
+	case FailBefore, FailAfter, CutBefore, CutAfter, Delay:
+	default:
+		return 0, fmt.Errorf("fault effect %q: want fail-before, fail-after, cut-before, cut-after or delay", f.Effect)
+	}
+	if f.Skip < 0 || f.Count < 0 || f.Latency < 0 {
+		return 0, fmt.Errorf("fault: skip, count and latency cannot be negative")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.serial++
+	f.ID = int(s.serial)
+	s.faults = append(s.faults, &f)
+	return f.ID, nil
+}
+
+// Faults lists the faults that still hit something.
+func (s *Sim) Faults() []Fault {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make([]Fault, 0, len(s.faults))
+	for _, f := range s.faults {
+		out = append(out, *f)
+	}
+	return out
+}
+
+// ClearFaults ends every fault.
+func (s *Sim) ClearFaults() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults = nil
+}
+
+// takeFault finds the first fault that hits the call and uses it up by one.
+func (s *Sim) takeFault(c *call) *Fault {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, f := range s.faults {
+		if !f.matches(c) {
+			continue
+		}
+		if f.Skip > 0 {
+			f.Skip--
+			continue
+		}
+		hit := *f
+		if f.Count == 1 {
+			s.faults = append(s.faults[:i:i], s.faults[i+1:]...)
+		} else if f.Count > 1 {
+			f.Count--
+		}
+		return &hit
+	}
+	return nil
+}
+
+// breakOff answers with the fault's error, or cuts the connection.
+func (s *Sim) breakOff(w http.ResponseWriter, c *call, f *Fault) {
+	if f.Effect == CutBefore || f.Effect == CutAfter {
+		panic(http.ErrAbortHandler) // net/http closes the connection without an answer
+	}
+	e := &APIError{Code: f.Code, Message: f.Message, Status: f.Status}
+	if e.Status == 0 && e.Code == "" {
+		e.Status = http.StatusInternalServerError
+	}
+	if e.Code == "" {
+		e.Code = "InternalError"
+	}
+	if e.Message == "" {
+		e.Message = "An internal error has occurred"
+	}
+	s.answer(w, c, nil, e)
+}
