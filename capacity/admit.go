@@ -1,0 +1,327 @@
+package capacity
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Request is a job as it is submitted, or as slurmctld holds it.
+type Request struct {
+	// Partitions that the job may run in; empty means the default one.
+	Partitions []string
+	// Account as given at submission ("" if not given) or as slurmctld has it.
+	Account   string
+	Comment   string
+	TimeLimit Limit
+	TimeMin   Limit
+	// Nodes is the least number of nodes, Tasks the number of tasks; 0 if not given.
+	Nodes      int
+	Tasks      int
+	Constraint string
+}
+
+// spansNodes reports whether the job may run on more than one node.
+func (r Request) spansNodes() bool { return r.Nodes > 1 || r.Nodes == 0 && r.Tasks > 1 }
+
+// candidate is a reservation that a job may run in, with the slot in front of it.
+// A node group without reservations (on-demand) has one with an unbounded window.
+type candidate struct {
+	group       NodeGroup
+	slot        Slot
+	reservation Reservation
+	window      Window
+	// unknown: configured, but EC2 did not describe it on the last pass.
+	unknown bool
+}
+
+// Admit decides whether a job may be submitted, and how it is edited first. A job
+// whose partitions are not ours is accepted as it is. A job that names several
+// partitions is refused only if all of them refuse it.
+func Admit(req Request, snap *Snapshot, now time.Time) Verdict {
+	names := req.Partitions
+	if len(names) == 0 && snap.DefaultPartition != "" {
+		names = []string{snap.DefaultPartition}
+	}
+	wish, problems := ParseWish(req.Comment)
+
+	var verdicts []Verdict
+	for _, name := range names {
+		if p, ok := snap.Partition(name); ok {
+			verdicts = append(verdicts, admitPartition(req, wish, p, snap, now))
+		}
+	}
+	if len(verdicts) == 0 {
+		return soften(admitUnmanaged(wish, snap, names), snap, now)
+	}
+	if len(problems) > 0 {
+		return soften(refuse(BadComment, strings.Join(problems, "; ")), snap, now)
+	}
+	return soften(combine(verdicts, len(names)), snap, now)
+}
+
+// combine merges the verdicts of a job's managed partitions; total counts all of
+// its partitions. A job that can go elsewhere as well is not edited, except that
+// the longest fitted limit serves all partitions if all of them need one.
+func combine(verdicts []Verdict, total int) Verdict {
+	if total == 1 {
+		return verdicts[0]
+	}
+	accepted := slices.DeleteFunc(slices.Clone(verdicts), func(v Verdict) bool { return v.Refused })
+	if len(accepted) == 0 && len(verdicts) == total {
+		v := verdicts[0]
+		for _, other := range verdicts[1:] {
+			v.Message += "; " + other.Message
+		}
+		return v
+	}
+	merged := Verdict{Code: OK}
+	for _, v := range accepted {
+		merged.Warnings = append(merged.Warnings, v.Warnings...)
+	}
+	if len(accepted) < total {
+		return merged
+	}
+	for _, v := range accepted {
+		if !v.Edits.TimeLimit.Set {
+			return merged
+		}
+	}
+	longest := slices.MaxFunc(accepted, func(a, b Verdict) int { return a.Edits.TimeLimit.Minutes - b.Edits.TimeLimit.Minutes })
+	merged.Edits = longest.Edits
+	merged.Edits.Constraint = ""
+	return merged
+}
+
+// soften turns a refusal into a warning where the settings or the age of the
+// snapshot ask for it: a stale snapshot refuses only what crosses a known end.
+func soften(v Verdict, snap *Snapshot, now time.Time) Verdict {
+	stale := snap.Stale(now)
+	age := fmt.Sprintf("what pcs-capacity knows is %s old (is `pcs-capacity sync --watch` running?)", now.Sub(snap.TakenAt).Round(time.Minute))
+	switch {
+	case v.Refused && (!snap.Submit.Strict || stale && v.Code != TooLong):
+		v = Verdict{Code: v.Code, Warnings: append(v.Warnings, v.Message)}
+	case stale && v.Edits.TimeMin.Set && snap.TimeMinCollapses:
+		v.Warnings = append(v.Warnings, fmt.Sprintf("%s: the job may start with only %s and is raised once sync runs", age, v.Edits.TimeMin))
+		return v
+	}
+	if stale && v.Code != OK && v.Code != NotManaged {
+		v.Warnings = append(v.Warnings, age)
+	}
+	return v
+}
+
+// admitUnmanaged judges a job that goes to none of our partitions: only a
+// reservation that it names, and that belongs elsewhere, is held against it.
+func admitUnmanaged(wish Wish, snap *Snapshot, names []string) Verdict {
+	v := Verdict{Code: NotManaged}
+	if wish.ReservationID == "" {
+		return v
+	}
+	if p, ok := partitionOf(snap, wish.ReservationID); ok {
+		return refuse(WrongPartition, fmt.Sprintf("reservation %s belongs to partition %s, not to %s; submit with --partition=%s",
+			wish.ReservationID, p.Name, strings.Join(names, ","), p.Name))
+	}
+	v.Warnings = []string{fmt.Sprintf("reservation %s belongs to no partition here; the job runs without it", wish.ReservationID)}
+	return v
+}
+
+func partitionOf(snap *Snapshot, reservationID string) (Partition, bool) {
+	i := slices.IndexFunc(snap.Partitions, func(p Partition) bool { return p.Has(reservationID) })
+	if i < 0 {
+		return Partition{}, false
+	}
+	return snap.Partitions[i], true
+}
+
+// admitPartition judges a job in one partition of ours.
+func admitPartition(req Request, wish Wish, p Partition, snap *Snapshot, now time.Time) Verdict {
+	if req.Account != "" && !p.Allows(req.Account) {
+		return refuse(AccountNotAllowed, fmt.Sprintf("account %q may not use the reservations of partition %s; allowed: %s",
+			clip(req.Account), p.Name, strings.Join(p.AllowAccounts, ", ")))
+	}
+	all := candidates(p, snap)
+	wanted, refusal := selectWanted(all, wish, p, snap)
+	if refusal != nil {
+		return *refusal
+	}
+	live := slices.DeleteFunc(slices.Clone(wanted), func(c candidate) bool { return !c.unknown && c.ended(now) })
+	if len(live) == 0 {
+		return refuse(NoReservation, fmt.Sprintf("no reservation of partition %s is open or scheduled%s; ask an administrator for the next block", p.Name, endedList(wanted)))
+	}
+	if slices.ContainsFunc(live, func(c candidate) bool { return c.unknown }) && !slices.ContainsFunc(live, func(c candidate) bool { return !c.unknown }) {
+		return Verdict{Code: ReservationNotKnown, Warnings: []string{fmt.Sprintf("EC2 did not describe %s when it was last asked; the job is let through unchecked", ids(live))}}
+	}
+	known := slices.DeleteFunc(live, func(c candidate) bool { return c.unknown })
+	largeEnough := slices.DeleteFunc(slices.Clone(known), func(c candidate) bool { return req.Nodes > c.size() })
+	if len(largeEnough) == 0 {
+		largest := slices.MaxFunc(known, func(a, b candidate) int { return a.size() - b.size() })
+		return refuse(TooManyNodes, fmt.Sprintf("the job asks for %d nodes, but the largest reservation of partition %s that it may use has %d; use --nodes=%d",
+			req.Nodes, p.Name, largest.size(), largest.size()))
+	}
+	v := admitTime(req, largeEnough, p, snap, now)
+	if v.Refused {
+		return v
+	}
+	v.Edits.Constraint = constraint(req, largeEnough, all)
+	if healthy := slices.MaxFunc(largeEnough, func(a, b candidate) int { return a.healthy() - b.healthy() }); req.Nodes > healthy.healthy() {
+		v.Warnings = append(v.Warnings, fmt.Sprintf("the job asks for %d nodes, but only %d of %s are healthy now; it waits until the others are back",
+			req.Nodes, healthy.healthy(), healthy.reservation.ID))
+	}
+	return v
+}
+
+// candidates are all reservations of a partition, in the order of the configuration.
+func candidates(p Partition, snap *Snapshot) []candidate {
+	var all []candidate
+	for _, g := range p.Groups {
+		for _, s := range g.Slots {
+			if g.PurchaseOption == OnDemand {
+				all = append(all, candidate{group: g, slot: s})
+			}
+			for _, id := range s.ReservationIDs {
+				r, ok := snap.Reservation(id)
+				if !ok {
+					r.ID = id
+				}
+				all = append(all, candidate{group: g, slot: s, reservation: r, window: snap.Timing.Window(r), unknown: !ok})
+			}
+		}
+	}
+	return all
+}
+
+// selectWanted keeps what the job's comment asks for; all of it when it asks nothing.
+func selectWanted(all []candidate, wish Wish, p Partition, snap *Snapshot) ([]candidate, *Verdict) {
+	if id := wish.ReservationID; id != "" && !p.Has(id) {
+		v := refuse(UnknownReservation, fmt.Sprintf("partition %s has no reservation %s; it has %s", p.Name, id, orNone(ids(all))))
+		if other, ok := partitionOf(snap, id); ok {
+			v = refuse(WrongPartition, fmt.Sprintf("reservation %s belongs to partition %s, not to %s; submit with --partition=%s", id, other.Name, p.Name, other.Name))
+		}
+		return nil, &v
+	}
+	wanted := slices.DeleteFunc(slices.Clone(all), func(c candidate) bool { return !c.suits(wish) })
+	if len(wanted) == 0 && len(all) > 0 {
+		v := refuse(NoMatchingCapacity, fmt.Sprintf("partition %s has nothing that matches%s%s%s in --comment; it has %s", p.Name,
+			word(" capacity_reservation_id=", wish.ReservationID), word(" instance_type=", wish.InstanceType), word(" subnet_id=", wish.SubnetID), offers(all)))
+		return nil, &v
+	}
+	return wanted, nil
+}
+
+// suits reports whether a candidate is what the wish names.
+func (c candidate) suits(w Wish) bool {
+	if w.ReservationID != "" && c.reservation.ID != w.ReservationID {
+		return false
+	}
+	if w.InstanceType != "" && c.group.InstanceType != w.InstanceType {
+		return false
+	}
+	if w.SubnetID == "" {
+		return true
+	}
+	return slices.ContainsFunc(c.group.Subnets, func(s Subnet) bool {
+		return s.ID == w.SubnetID && (c.reservation.AZID == "" || s.AZID == c.reservation.AZID)
+	})
+}
+
+// ended reports whether the candidate can never be used again.
+func (c candidate) ended(now time.Time) bool {
+	if c.reservation.ID == "" {
+		return false // on demand
+	}
+	return !c.reservation.State.Live() || !c.window.Unbounded() && !c.window.Fence.After(now)
+}
+
+// size is the number of nodes that one job can have in the candidate.
+func (c candidate) size() int { return atMost(c.group.MaxNodes, c.reservation.Size, c.reservation.ID) }
+
+func (c candidate) healthy() int {
+	return atMost(c.group.MaxNodes, c.reservation.UsableSize, c.reservation.ID)
+}
+
+// atMost is the reservation's size, at most maxNodes; an on-demand candidate has no
+// reservation and is bounded by maxNodes alone.
+func atMost(maxNodes int, size func() int, reservationID string) int {
+	switch {
+	case reservationID == "":
+		return maxNodes
+	case maxNodes == 0:
+		return size()
+	}
+	return min(maxNodes, size())
+}
+
+// constraint is the node feature expression that keeps a job inside the slots that
+// it may use and, when it spans nodes, inside one of them; "" when nothing is
+// needed, or when the user chose features already.
+func constraint(req Request, usable, all []candidate) string {
+	may, total := features(usable), features(all)
+	if req.Constraint != "" || len(total) < 2 || slices.Contains(may, "") {
+		return ""
+	}
+	switch {
+	case len(may) == 1:
+		return may[0]
+	case req.spansNodes():
+		return "[" + strings.Join(may, "|") + "]"
+	case len(may) < len(total):
+		return strings.Join(may, "|")
+	}
+	return ""
+}
+
+// features are the distinct slot features of the candidates, in order.
+func features(cs []candidate) []string {
+	var fs []string
+	for _, c := range cs {
+		if !slices.Contains(fs, c.slot.Feature) {
+			fs = append(fs, c.slot.Feature)
+		}
+	}
+	return fs
+}
+
+func ids(cs []candidate) string {
+	var names []string
+	for _, c := range cs {
+		if c.reservation.ID != "" {
+			names = append(names, c.reservation.ID)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+func endedList(cs []candidate) string {
+	var parts []string
+	for _, c := range cs {
+		parts = append(parts, fmt.Sprintf("%s is %s", c.reservation.ID, c.reservation.State))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(parts, ", ") + ")"
+}
+
+func offers(cs []candidate) string {
+	var parts []string
+	for _, c := range cs {
+		parts = append(parts, strings.TrimSpace(fmt.Sprintf("%s %s %s", c.reservation.ID, c.group.InstanceType, c.reservation.AZID)))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return s
+}
+
+func word(key, value string) string {
+	if value == "" {
+		return ""
+	}
+	return key + value
+}

@@ -1,0 +1,100 @@
+package capacity
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Mismatch is one reason why a reservation and a node group do not go together.
+type Mismatch struct {
+	// Code is stable, for scripts: "az", "instance-type", …
+	Code string `json:"code"`
+	// Message says what is wrong, Fix what to do about it.
+	Message string `json:"message"`
+	Fix     string `json:"fix"`
+}
+
+func (m Mismatch) String() string { return m.Message + "; " + m.Fix }
+
+// Match compares a reservation with the node group that is to launch into it and
+// returns every mismatch; none means that launches will be accepted, from the
+// reservation's start on. Availability Zones are compared by id: the same name can
+// be another zone in another account.
+func Match(r Reservation, g NodeGroup, now time.Time) []Mismatch {
+	var found []Mismatch
+	add := func(code, fix, message string, args ...any) {
+		found = append(found, Mismatch{Code: code, Message: fmt.Sprintf(message, args...), Fix: fix})
+	}
+
+	if m := stateMismatch(r, now); m != nil {
+		found = append(found, *m)
+	}
+	if r.Kind != g.PurchaseOption {
+		add("purchase-option", fmt.Sprintf("set purchase_option = %q", r.Kind),
+			"reservation %s is of kind %s, but node group %s buys %s", r.ID, r.Kind, g.Name, g.PurchaseOption)
+	}
+	if r.InstanceType != g.InstanceType {
+		add("instance-type", fmt.Sprintf("use instance type %s, or another reservation", r.InstanceType),
+			"reservation %s is for %s, but node group %s launches %s", r.ID, r.InstanceType, g.Name, g.InstanceType)
+	}
+	switch {
+	case r.AZID == "":
+		add("az-unknown", "run this again once EC2 shows a zone for it",
+			"EC2 does not say yet in which Availability Zone reservation %s lies, so no subnet can be checked", r.ID)
+	case !slices.ContainsFunc(g.Subnets, func(s Subnet) bool { return s.AZID == r.AZID }):
+		add("az", fmt.Sprintf("use a subnet in %s", zone(r.AZID, r.AZ)),
+			"reservation %s lies in %s, but node group %s has %s", r.ID, zone(r.AZID, r.AZ), g.Name, subnetZones(g.Subnets))
+	}
+	if size := r.Size(); g.MaxNodes > size {
+		add("size", fmt.Sprintf("use at most %d nodes", size),
+			"reservation %s has %d instances, but node group %s would have up to %d nodes", r.ID, size, g.Name, g.MaxNodes)
+	}
+	if g.Platform != "" && r.Platform != "" && g.Platform != r.Platform {
+		add("platform", fmt.Sprintf("use an image for %s", r.Platform),
+			"reservation %s is for platform %s, but the image of node group %s is %s", r.ID, r.Platform, g.Name, g.Platform)
+	}
+	if r.Tenancy != "" && r.Tenancy != "default" {
+		add("tenancy", "use a reservation of default tenancy",
+			"reservation %s has tenancy %s, but node groups launch with default tenancy", r.ID, r.Tenancy)
+	}
+	return found
+}
+
+func stateMismatch(r Reservation, now time.Time) *Mismatch {
+	switch {
+	case !r.End.IsZero() && !r.End.After(now):
+		return &Mismatch{"expired", fmt.Sprintf("reservation %s ended at %s (state %s)", r.ID, utc(r.End), r.State), "choose a reservation that has not ended"}
+	case r.State == StateActive || r.State == StateScheduled:
+		return nil
+	case r.State == StatePaymentPending:
+		return &Mismatch{"payment-pending", fmt.Sprintf("the payment of reservation %s is still pending", r.ID), "run this again once its state is scheduled; EC2 bills within 5 minutes to 12 hours"}
+	case r.State.Expected():
+		return &Mismatch{"state", fmt.Sprintf("reservation %s is in state %s", r.ID, r.State), "run this again once its state is scheduled or active"}
+	case r.State == StateExpired || r.State == StateCancelled:
+		return &Mismatch{"expired", fmt.Sprintf("reservation %s is %s", r.ID, r.State), "choose a reservation that is scheduled or active"}
+	}
+	return &Mismatch{"state", fmt.Sprintf("reservation %s is in state %s, which cannot be used", r.ID, r.State), "choose a reservation that is scheduled or active"}
+}
+
+func subnetZones(subnets []Subnet) string {
+	if len(subnets) == 0 {
+		return "no subnet"
+	}
+	var parts []string
+	for _, s := range subnets {
+		parts = append(parts, fmt.Sprintf("%s in %s", s.ID, zone(s.AZID, s.AZ)))
+	}
+	return "only " + strings.Join(parts, ", ")
+}
+
+// zone shows an Availability Zone by id, with this account's name for it.
+func zone(id, name string) string {
+	if name == "" {
+		return id
+	}
+	return fmt.Sprintf("%s (%s)", id, name)
+}
+
+func utc(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }

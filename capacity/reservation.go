@@ -1,0 +1,114 @@
+package capacity
+
+import (
+	"strconv"
+	"time"
+)
+
+// Kind is what sort of reservation EC2 sold. Its values are also the values of
+// a node group's purchase_option, which adds OnDemand.
+type Kind string
+
+// The kinds of reservation, and OnDemand for a node group that has none.
+const (
+	CapacityBlock     Kind = "capacity-block"
+	ODCR              Kind = "odcr"
+	InterruptibleODCR Kind = "interruptible-odcr"
+	OnDemand          Kind = "on-demand"
+)
+
+// State is EC2's state of a reservation, verbatim. A value that is not in the
+// list below counts as unusable and is shown as EC2 wrote it.
+type State string
+
+// The states that a decision depends on. EC2 has more; all others are unusable.
+const (
+	StateActive         State = "active"
+	StateScheduled      State = "scheduled"
+	StatePaymentPending State = "payment-pending"
+	StatePaymentFailed  State = "payment-failed"
+	StatePending        State = "pending"
+	StateAssessing      State = "assessing"
+	StateDelayed        State = "delayed"
+	StateExpired        State = "expired"
+	StateCancelled      State = "cancelled"
+)
+
+// Expected reports whether a reservation in this state may still open.
+func (s State) Expected() bool {
+	switch s {
+	case StateScheduled, StatePaymentPending, StatePending, StateAssessing, StateDelayed:
+		return true
+	}
+	return false
+}
+
+// Live reports whether the reservation is open now or may still open.
+func (s State) Live() bool { return s == StateActive || s.Expected() }
+
+// RequestedQuantityTag is written by EC2 on a block that has not opened yet; its
+// value is the number of instances that were bought, while TotalInstanceCount may
+// still be 0 (EC2 User Guide, "View Capacity Blocks").
+const RequestedQuantityTag = "aws:ec2capacityreservation:incrementalRequestedQuantity"
+
+// Reservation is one EC2 capacity reservation of any kind.
+type Reservation struct {
+	ID           string `json:"id"`
+	Kind         Kind   `json:"kind"`
+	State        State  `json:"state"`
+	InstanceType string `json:"instance_type"`
+	Region       string `json:"region"`
+
+	// AZID identifies the Availability Zone in every account (use2-az1); AZ is
+	// only the name that this account has for it. Compare AZID, never AZ.
+	// Both may be empty until EC2 has allocated a scheduled block.
+	AZID string `json:"az_id"`
+	AZ   string `json:"az"`
+
+	// Total is TotalInstanceCount. Use Size, which also knows blocks before their start.
+	Total     int `json:"total"`
+	Available int `json:"available"`
+
+	// Unhealthy counts the instances of an open block that EC2 reports as
+	// unavailable (DescribeCapacityBlockStatus); 0 when EC2 said nothing.
+	Unhealthy int `json:"unhealthy,omitempty"`
+
+	Platform    string `json:"platform"`
+	Tenancy     string `json:"tenancy"`
+	UltraServer bool   `json:"ultraserver,omitempty"`
+	OwnerID     string `json:"owner_id,omitempty"`
+
+	// MatchCriteria is "targeted" or "open".
+	MatchCriteria string `json:"match_criteria,omitempty"`
+
+	// Start is when the reservation opens or opened; zero when EC2 gave none.
+	Start time.Time `json:"start,omitzero"`
+	// End is EndDate; zero for a reservation that stays until it is cancelled.
+	// It can move: an extension is paid for later. Read it again on every pass.
+	End time.Time `json:"end,omitzero"`
+
+	// CapacityBlockIDs names the blocks behind an UltraServer purchase, one each.
+	CapacityBlockIDs []string          `json:"capacity_block_ids,omitempty"`
+	Tags             map[string]string `json:"tags,omitempty"`
+}
+
+// Size is the number of instances that the reservation has, or will have once it
+// opens: the larger of TotalInstanceCount and what was bought.
+func (r Reservation) Size() int {
+	bought, err := strconv.Atoi(r.Tags[RequestedQuantityTag])
+	if err != nil {
+		bought = 0
+	}
+	return max(r.Total, bought)
+}
+
+// UsableSize is Size without the hosts that have failed.
+func (r Reservation) UsableSize() int { return max(0, r.Size()-r.Unhealthy) }
+
+// Used is the number of instances that run in the reservation; 0 before it opens.
+func (r Reservation) Used() int {
+	if r.State != StateActive {
+		return 0
+	}
+	return max(0, r.Total-r.Available)
+}

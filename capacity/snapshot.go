@@ -1,0 +1,145 @@
+package capacity
+
+import (
+	"slices"
+	"time"
+)
+
+// SnapshotVersion is the schema of Snapshot. A reader refuses any other.
+const SnapshotVersion = 1
+
+// Snapshot is what the last pass over AWS and Slurm saw, with the settings that
+// the submission path needs. AWS and Slurm stay the sources of truth.
+type Snapshot struct {
+	Version int `json:"version"`
+	// TakenAt is AWS's time of the pass.
+	TakenAt time.Time `json:"taken_at"`
+	// ClockOffset is AWS's time minus the machine's, when the pass was made.
+	ClockOffset Duration `json:"clock_offset"`
+
+	Region  string `json:"region"`
+	Cluster string `json:"cluster,omitempty"`
+
+	// DefaultPartition is where Slurm sends a job that names none; "" if unknown.
+	DefaultPartition string `json:"default_partition,omitempty"`
+	// TimeMinCollapses says that this Slurm (before 25.05.3) starts a job with a
+	// --time-min at that floor while any future Slurm reservation exists, so that
+	// time=fit jobs need a live sync, which raises them.
+	TimeMinCollapses bool `json:"time_min_collapses,omitempty"`
+
+	Submit       Submit        `json:"submit"`
+	Timing       Timing        `json:"timing"`
+	Partitions   []Partition   `json:"partitions"`
+	Reservations []Reservation `json:"reservations"`
+	// Problems are what the pass could not learn, each a sentence for a person.
+	Problems []string `json:"problems,omitempty"`
+}
+
+// Submit is how strict the submission path is.
+type Submit struct {
+	Strict     bool     `json:"strict"`
+	StaleAfter Duration `json:"stale_after"`
+}
+
+// OnEnd is what happens to a job that still runs at the fence.
+type OnEnd string
+
+// The values of OnEnd.
+const (
+	OnEndStop    OnEnd = "stop"
+	OnEndRequeue OnEnd = "requeue"
+	OnEndHold    OnEnd = "hold"
+)
+
+// Provider says who launches a partition's nodes.
+type Provider string
+
+// The providers.
+const (
+	ProviderEC2 Provider = "ec2"
+	ProviderPCS Provider = "pcs"
+)
+
+// Partition is a Slurm partition whose nodes come from reserved capacity.
+type Partition struct {
+	Name          string   `json:"name"`
+	Provider      Provider `json:"provider"`
+	AllowAccounts []string `json:"allow_accounts,omitempty"`
+	MinTime       Duration `json:"min_time"`
+	OnEnd         OnEnd    `json:"on_end"`
+	// MaxTime is Slurm's MaxTime of the partition; unset when it was not known.
+	MaxTime Limit       `json:"max_time"`
+	Groups  []NodeGroup `json:"node_groups"`
+}
+
+// NodeGroup is one [[partition.node_group]] of the configuration with what was
+// found for it.
+type NodeGroup struct {
+	Name           string `json:"name"`
+	InstanceType   string `json:"instance_type"`
+	PurchaseOption Kind   `json:"purchase_option"`
+	MaxNodes       int    `json:"max_nodes"`
+	// Platform is what the image runs, in EC2's words ("Linux/UNIX"); "" if unknown.
+	Platform string   `json:"platform,omitempty"`
+	Subnets  []Subnet `json:"subnets"`
+	// Dynamic groups start nodes for jobs, so that boot time counts; static ones are up.
+	Dynamic bool `json:"dynamic"`
+	// Slots hold one reservation at a time each. With provider pcs they are the
+	// compute node groups NAME-a and NAME-b; with ec2 there is one, NAME.
+	Slots []Slot `json:"slots"`
+}
+
+// Slot is a set of Slurm nodes that one reservation at a time stands behind.
+type Slot struct {
+	Name string `json:"name"`
+	// Feature is the node feature that selects the slot's nodes; "" if they have none.
+	Feature string `json:"feature,omitempty"`
+	// ReservationIDs in order; the next takes over when one ends.
+	ReservationIDs []string `json:"reservation_ids,omitempty"`
+	// Nodes is a Slurm hostlist; "" before the nodes exist.
+	Nodes string `json:"nodes,omitempty"`
+}
+
+// Subnet is a subnet with its Availability Zone.
+type Subnet struct {
+	ID   string `json:"id"`
+	AZID string `json:"az_id"`
+	AZ   string `json:"az"`
+}
+
+// Partition finds a managed partition by name.
+func (s *Snapshot) Partition(name string) (Partition, bool) {
+	i := slices.IndexFunc(s.Partitions, func(p Partition) bool { return p.Name == name })
+	if i < 0 {
+		return Partition{}, false
+	}
+	return s.Partitions[i], true
+}
+
+// Reservation finds a reservation by id.
+func (s *Snapshot) Reservation(id string) (Reservation, bool) {
+	i := slices.IndexFunc(s.Reservations, func(r Reservation) bool { return r.ID == id })
+	if i < 0 {
+		return Reservation{}, false
+	}
+	return s.Reservations[i], true
+}
+
+// Stale reports whether the snapshot is older than its Submit.StaleAfter.
+func (s *Snapshot) Stale(now time.Time) bool {
+	return now.Sub(s.TakenAt) > s.Submit.StaleAfter.Duration
+}
+
+// Has reports whether the partition lists the reservation.
+func (p Partition) Has(reservationID string) bool {
+	return slices.ContainsFunc(p.Groups, func(g NodeGroup) bool {
+		return slices.ContainsFunc(g.Slots, func(s Slot) bool {
+			return slices.Contains(s.ReservationIDs, reservationID)
+		})
+	})
+}
+
+// Allows reports whether an account may use the partition's reservations.
+func (p Partition) Allows(account string) bool {
+	return len(p.AllowAccounts) == 0 || slices.Contains(p.AllowAccounts, account)
+}

@@ -1,0 +1,109 @@
+package capacity
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// Wish is what a user wrote for us into a job's --comment. It is a wish: a user can
+// change it after submission, so it only selects among what the job's partition and
+// account may use.
+type Wish struct {
+	ReservationID string
+	InstanceType  string
+	SubnetID      string
+	// Capacity is "reserve", "reuse" or "any"; "" if not given.
+	Capacity string
+	OnEnd    OnEnd
+	// Fit is the word time=fit: the limit is ours to fit to the fence.
+	Fit bool
+}
+
+// FitWord marks, in a job's comment, a time limit that the submit filter chose.
+const FitWord = "time=fit"
+
+// MaxComment is the length in bytes of the longest comment that slurmctld takes.
+const MaxComment = 1024
+
+var (
+	// EC2 ids are a prefix and 8 or 17 hexadecimal digits.
+	reservationID = regexp.MustCompile(`^cr-[0-9a-f]{8,17}$`)
+	subnetID      = regexp.MustCompile(`^subnet-[0-9a-f]{8,17}$`)
+	instanceType  = regexp.MustCompile(`^[a-z][a-z0-9-]*\.[a-z0-9-]+$`)
+)
+
+// ParseWish reads the k=v words of a comment. Words are separated by spaces or
+// commas; those that are not ours are left alone. It returns a sentence for each
+// of our keys that has a value which cannot be right, or is there twice.
+func ParseWish(comment string) (Wish, []string) {
+	var w Wish
+	var problems []string
+	seen := map[string]bool{}
+	for _, word := range strings.FieldsFunc(comment, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' || r == '\n' || r == '\r' }) {
+		key, value, ok := strings.Cut(word, "=")
+		if !ok {
+			continue
+		}
+		problem := w.set(key, value)
+		if problem == "not ours" {
+			continue
+		}
+		if seen[key] {
+			problem = fmt.Sprintf("%s is given twice in --comment; give it once", key)
+		}
+		seen[key] = true
+		if problem != "" {
+			problems = append(problems, problem)
+		}
+	}
+	return w, problems
+}
+
+// set takes one word; it returns a sentence about a bad value, "" for a good one.
+func (w *Wish) set(key, value string) string {
+	matches := func(re *regexp.Regexp, to *string, example string) string {
+		if !re.MatchString(value) {
+			return fmt.Sprintf("%s=%q in --comment cannot be right; write it like %s=%s", key, clip(value), key, example)
+		}
+		*to = value
+		return ""
+	}
+	oneOf := func(to *string, values ...string) string {
+		for _, v := range values {
+			if v == value {
+				*to = v
+				return ""
+			}
+		}
+		return fmt.Sprintf("%s=%q in --comment cannot be right; it is one of %s", key, clip(value), strings.Join(values, ", "))
+	}
+	switch key {
+	case "capacity_reservation_id":
+		return matches(reservationID, &w.ReservationID, "cr-0123456789abcdef0")
+	case "instance_type":
+		return matches(instanceType, &w.InstanceType, "p5.48xlarge")
+	case "subnet_id":
+		return matches(subnetID, &w.SubnetID, "subnet-0123456789abcdef0")
+	case "capacity":
+		return oneOf(&w.Capacity, "reserve", "reuse", "any")
+	case "on_end":
+		return oneOf((*string)(&w.OnEnd), string(OnEndStop), string(OnEndRequeue), string(OnEndHold))
+	case "time":
+		// "time" is too common a word to claim: only time=fit is ours.
+		if value == "fit" {
+			w.Fit = true
+			return ""
+		}
+	}
+	return "not ours"
+}
+
+// clip keeps what a user typed short enough to show in a message.
+func clip(s string) string {
+	const most = 40
+	if len(s) > most {
+		return s[:most] + "…"
+	}
+	return s
+}

@@ -1,0 +1,161 @@
+// Package config reads pcs-capacity's settings: config.toml and, beside it,
+// conf.d/*.toml, which may add partitions and nothing else. Every setting has its
+// default here, once. Decoding is strict: a key that is not known is an error that
+// names the file, the line and the nearest known key, and all errors come at once.
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+// SystemPath is where the settings are when nothing else says so.
+const SystemPath = "/etc/pcs-capacity/config.toml"
+
+// Config is all settings.
+type Config struct {
+	// Region is an AWS region; "" leaves it to the AWS SDK's own chain.
+	Region string `toml:"region"`
+	// Cluster is the PCS cluster's name or id; "" for self-managed Slurm.
+	Cluster  string `toml:"cluster"`
+	StateDir string `toml:"state_dir"`
+
+	Submit     Submit      `toml:"submit"`
+	Timing     Timing      `toml:"timing"`
+	Log        Log         `toml:"log"`
+	Partitions []Partition `toml:"partition"`
+
+	// Path is the file that the settings were read from.
+	Path string `toml:"-"`
+}
+
+// Submit is how strict the submission path is.
+type Submit struct {
+	Strict     bool              `toml:"strict"`
+	StaleAfter capacity.Duration `toml:"stale_after"`
+}
+
+// Timing is what happens when around the ends of a reservation.
+type Timing struct {
+	Poll                   capacity.Duration `toml:"poll"`
+	DrainMargin            capacity.Duration `toml:"drain_margin"`
+	BootAllowance          capacity.Duration `toml:"boot_allowance"`
+	ReclaimLead            capacity.Duration `toml:"reclaim_lead"`
+	ReclaimLeadUltraServer capacity.Duration `toml:"reclaim_lead_ultraserver"`
+}
+
+// Log is where hooks log to, besides syslog.
+type Log struct {
+	Dir string `toml:"dir"`
+}
+
+// Partition is one [[partition]].
+type Partition struct {
+	Name          string            `toml:"name"`
+	Provider      capacity.Provider `toml:"provider"`
+	AllowAccounts []string          `toml:"allow_accounts,omitempty"`
+	MinTime       capacity.Duration `toml:"min_time"`
+	OnEnd         capacity.OnEnd    `toml:"on_end"`
+	NodeGroups    []NodeGroup       `toml:"node_group"`
+
+	// File is where the partition is written down.
+	File string `toml:"-"`
+}
+
+// NodeGroup is one [[partition.node_group]].
+type NodeGroup struct {
+	// Name is the base name of the PCS compute node groups NAME-a and NAME-b, or the
+	// prefix of the Slurm node names NAME-1, NAME-2, ….
+	Name           string        `toml:"name"`
+	InstanceType   string        `toml:"instance_type"`
+	SubnetIDs      []string      `toml:"subnet_ids"`
+	PurchaseOption capacity.Kind `toml:"purchase_option"`
+	// ReservationIDs in order; the next takes over when one ends.
+	ReservationIDs []string `toml:"capacity_reservation_ids,omitempty"`
+	// Select names reservations by their tags instead of by id.
+	Select   *Select `toml:"select,omitempty"`
+	MaxNodes int     `toml:"max_nodes"`
+	// Dynamic starts nodes for jobs, instead of keeping all of a paid block up.
+	Dynamic bool `toml:"dynamic,omitempty"`
+	// LaunchTemplate is what provider ec2 launches from: lt-… or a name.
+	LaunchTemplate string `toml:"launch_template,omitempty"`
+	Reserve        string `toml:"reserve,omitempty"`
+}
+
+// Select chooses reservations: all that carry every one of the tags.
+type Select struct {
+	Tags map[string]string `toml:"tags"`
+}
+
+// Default is the settings of an empty file.
+func Default() *Config {
+	d := func(d time.Duration) capacity.Duration { return capacity.Duration{Duration: d} }
+	return &Config{
+		StateDir: "/var/lib/pcs-capacity",
+		Submit:   Submit{Strict: true, StaleAfter: d(10 * time.Minute)},
+		Timing: Timing{
+			Poll:          d(60 * time.Second),
+			DrainMargin:   d(10 * time.Minute),
+			BootAllowance: d(10 * time.Minute),
+			// EC2 begins to terminate the instances of a block 30 minutes before its end,
+			// those of an UltraServer block 60 minutes before: EC2 User Guide, "Capacity Blocks".
+			ReclaimLead:            d(30 * time.Minute),
+			ReclaimLeadUltraServer: d(60 * time.Minute),
+		},
+		Log: Log{Dir: "/var/log/pcs-capacity"},
+	}
+}
+
+// The defaults of a partition and a node group, for what is left out.
+func (p *Partition) applyDefaults() {
+	if p.MinTime.Duration == 0 {
+		p.MinTime.Duration = 30 * time.Minute
+	}
+	if p.OnEnd == "" {
+		p.OnEnd = capacity.OnEndStop
+	}
+	for i := range p.NodeGroups {
+		g := &p.NodeGroups[i]
+		if g.PurchaseOption == "" {
+			g.PurchaseOption = capacity.CapacityBlock
+		}
+		if g.Reserve == "" {
+			g.Reserve = "never"
+		}
+	}
+}
+
+// Domain is the timing that decisions depend on.
+func (t Timing) Domain() capacity.Timing {
+	return capacity.Timing{DrainMargin: t.DrainMargin, BootAllowance: t.BootAllowance,
+		ReclaimLead: t.ReclaimLead, ReclaimLeadUltraServer: t.ReclaimLeadUltraServer}
+}
+
+// Find is where the settings are: the file given, if any; else
+// pcs-capacity/config.toml beside the file that SLURM_CONF names, if it is there
+// (Slurm gives hooks no arguments of ours); else SystemPath.
+func Find(given string) string {
+	if given != "" {
+		return given
+	}
+	if conf := os.Getenv("SLURM_CONF"); conf != "" {
+		path := filepath.Join(filepath.Dir(conf), "pcs-capacity", "config.toml")
+		if _, err := os.Stat(path); err == nil {
+			return path
+		}
+	}
+	return SystemPath
+}
+
+// Partition finds a partition by name.
+func (c *Config) Partition(name string) (Partition, bool) {
+	for _, p := range c.Partitions {
+		if p.Name == name {
+			return p, true
+		}
+	}
+	return Partition{}, false
+}

@@ -1,0 +1,67 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/BurntSushi/toml"
+)
+
+// Load reads the file at path and conf.d/*.toml beside it. A missing file is an
+// error that wraps fs.ErrNotExist; bad settings are one error that joins them all.
+func Load(path string) (*Config, error) {
+	c := Default()
+	c.Path = path
+	errs := decode(path, c)
+	if len(errs) == 1 && errors.Is(errs[0], fs.ErrNotExist) {
+		return nil, fmt.Errorf("reading settings: %w; `pcs-capacity setup` writes the file, --config names another", errs[0])
+	}
+	for i := range c.Partitions {
+		c.Partitions[i].File = path
+	}
+	more, err := filepath.Glob(filepath.Join(filepath.Dir(path), "conf.d", "*.toml"))
+	if err != nil {
+		errs = append(errs, err)
+	}
+	for _, file := range more {
+		var fragment struct {
+			Partitions []Partition `toml:"partition"`
+		}
+		errs = append(errs, decode(file, &fragment)...)
+		for _, p := range fragment.Partitions {
+			p.File = file
+			c.Partitions = append(c.Partitions, p)
+		}
+	}
+	for i := range c.Partitions {
+		c.Partitions[i].applyDefaults()
+	}
+	if len(errs) == 0 {
+		errs = c.validate()
+	}
+	return c, errors.Join(errs...)
+}
+
+// decode reads one file into the value, strictly.
+func decode(path string, into any) []error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return []error{err}
+	}
+	meta, err := toml.Decode(string(text), into)
+	if err != nil {
+		var parse toml.ParseError
+		if errors.As(err, &parse) {
+			return []error{fmt.Errorf("%s:%d: %s", path, parse.Position.Line, parse.Message)}
+		}
+		return []error{fmt.Errorf("%s: %w", path, err)}
+	}
+	var errs []error
+	for _, key := range meta.Undecoded() {
+		errs = append(errs, unknownKey(path, string(text), key, into))
+	}
+	return errs
+}

@@ -1,0 +1,144 @@
+package config
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+var (
+	reservationID = regexp.MustCompile(`^cr-[0-9a-f]{8,17}$`)
+	subnetID      = regexp.MustCompile(`^subnet-[0-9a-f]{8,17}$`)
+	// slurmName is what can be a partition or a node prefix in slurm.conf without quoting.
+	slurmName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]*$`)
+)
+
+// validate checks all settings and returns every error.
+func (c *Config) validate() []error {
+	var errs []error
+	fail := func(file, where, message string, args ...any) {
+		errs = append(errs, fmt.Errorf("%s: %s: %s", file, where, fmt.Sprintf(message, args...)))
+	}
+	for _, d := range []struct {
+		name  string
+		value time.Duration
+		least time.Duration
+	}{
+		{"submit.stale_after", c.Submit.StaleAfter.Duration, time.Second},
+		{"timing.poll", c.Timing.Poll.Duration, time.Second},
+		{"timing.drain_margin", c.Timing.DrainMargin.Duration, 0},
+		{"timing.boot_allowance", c.Timing.BootAllowance.Duration, 0},
+		{"timing.reclaim_lead", c.Timing.ReclaimLead.Duration, 0},
+		{"timing.reclaim_lead_ultraserver", c.Timing.ReclaimLeadUltraServer.Duration, 0},
+	} {
+		if d.value < d.least {
+			fail(c.Path, d.name, "%s is too short; use at least %s", d.value, d.least)
+		}
+	}
+	seen := map[string]string{}
+	groups := map[string]string{}
+	for _, p := range c.Partitions {
+		where := fmt.Sprintf("partition %q", p.Name)
+		if first, twice := seen[p.Name]; twice {
+			fail(p.File, where, "is there already in %s; keep one of them", first)
+		}
+		seen[p.Name] = p.File
+		p.validate(func(where, message string, args ...any) { fail(p.File, where, message, args...) })
+		for _, g := range p.NodeGroups {
+			if first, twice := groups[g.Name]; twice {
+				fail(p.File, where, "node_group %q is there already in partition %q; give it another name", g.Name, first)
+			}
+			groups[g.Name] = p.Name
+		}
+	}
+	return errs
+}
+
+func (p Partition) validate(fail func(where, message string, args ...any)) {
+	where := fmt.Sprintf("partition %q", p.Name)
+	if !slurmName.MatchString(p.Name) {
+		fail(where, "a partition name starts with a letter and has letters, digits, '-', '_' and '.' only")
+	}
+	if p.Provider != capacity.ProviderEC2 && p.Provider != capacity.ProviderPCS {
+		fail(where, "provider = %q is not known; use \"pcs\" or \"ec2\"", p.Provider)
+	}
+	if p.MinTime.Duration < time.Minute {
+		fail(where, "min_time = %q is too short; Slurm counts in minutes", p.MinTime)
+	}
+	if !slices.Contains([]capacity.OnEnd{capacity.OnEndStop, capacity.OnEndRequeue, capacity.OnEndHold}, p.OnEnd) {
+		fail(where, "on_end = %q is not known; use \"stop\", \"requeue\" or \"hold\"", p.OnEnd)
+	}
+	if len(p.NodeGroups) == 0 {
+		fail(where, "has no [[partition.node_group]]; add one")
+	}
+	for _, g := range p.NodeGroups {
+		g.validate(p.Provider, func(message string, args ...any) {
+			fail(fmt.Sprintf("%s, node_group %q", where, g.Name), message, args...)
+		})
+	}
+}
+
+func (g NodeGroup) validate(provider capacity.Provider, fail func(message string, args ...any)) {
+	switch {
+	case provider == capacity.ProviderPCS:
+		if problem := PCSBaseName(g.Name); problem != "" {
+			fail("%s", problem)
+		}
+	case !slurmName.MatchString(g.Name):
+		fail("a node name prefix starts with a letter and has letters, digits, '-', '_' and '.' only")
+	}
+	if g.InstanceType == "" {
+		fail("instance_type is missing")
+	}
+	if len(g.SubnetIDs) == 0 {
+		fail("subnet_ids is missing")
+	}
+	for _, id := range g.SubnetIDs {
+		if !subnetID.MatchString(id) {
+			fail("subnet_ids: %q is not a subnet id", id)
+		}
+	}
+	for _, id := range g.ReservationIDs {
+		if !reservationID.MatchString(id) {
+			fail("capacity_reservation_ids: %q is not a capacity reservation id", id)
+		}
+	}
+	if g.Select != nil && len(g.ReservationIDs) > 0 {
+		fail("has capacity_reservation_ids and select; keep one of them")
+	}
+	if g.Select != nil && len(g.Select.Tags) == 0 {
+		fail("select has no tags, which would choose every reservation; name at least one")
+	}
+	if !slices.Contains([]capacity.Kind{capacity.CapacityBlock, capacity.ODCR, capacity.InterruptibleODCR, capacity.OnDemand}, g.PurchaseOption) {
+		fail("purchase_option = %q is not known; use \"capacity-block\", \"odcr\", \"interruptible-odcr\" or \"on-demand\"", g.PurchaseOption)
+	}
+	if g.MaxNodes < 1 {
+		fail("max_nodes is missing or below 1")
+	}
+	if provider == capacity.ProviderEC2 && g.LaunchTemplate == "" {
+		fail("launch_template is missing; provider ec2 launches from it")
+	}
+	if g.Reserve != "never" && g.Reserve != "per-job" {
+		fail("reserve = %q is not known; use \"never\" or \"per-job\"", g.Reserve)
+	}
+	if g.Reserve == "per-job" && g.PurchaseOption != capacity.ODCR {
+		fail("reserve = \"per-job\" needs purchase_option = \"odcr\"")
+	}
+}
+
+// PCSBaseName says what is wrong with the base name of a pair of PCS compute node
+// groups; "" if nothing. PCS takes 3 to 25 letters, digits and hyphens, starting
+// with a letter and not with pcs_; the slots add "-a" and "-b".
+func PCSBaseName(name string) string {
+	const most = 25 - len("-a")
+	if !regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]*$`).MatchString(name) {
+		return fmt.Sprintf("%q cannot name a PCS compute node group; start with a letter and use letters, digits and hyphens only", name)
+	}
+	if len(name) > most {
+		return fmt.Sprintf("%q has %d characters; PCS takes 25 and the slots add 2, so use at most %d", name, len(name), most)
+	}
+	return ""
+}

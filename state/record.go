@@ -1,0 +1,82 @@
+package state
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Record is one thing that a hook did, kept for `explain` and for people.
+type Record struct {
+	At        time.Time `json:"at"`
+	Hook      string    `json:"hook"`
+	Partition string    `json:"partition,omitempty"`
+	// Nodes is a Slurm hostlist.
+	Nodes       string   `json:"nodes,omitempty"`
+	Jobs        []string `json:"jobs,omitempty"`
+	Reservation string   `json:"reservation,omitempty"`
+	// Code is our reason code; EC2Code is EC2's error code, verbatim.
+	Code      string   `json:"code,omitempty"`
+	EC2Code   string   `json:"ec2_code,omitempty"`
+	Message   string   `json:"message,omitempty"`
+	Instances []string `json:"instances,omitempty"`
+}
+
+const recordFile = "hooks.jsonl"
+
+// maxRecords is the size in bytes at which the file is set aside as hooks.jsonl.1.
+const maxRecords = 8 << 20
+
+// RecordPath is where the records lie, one JSON object a line, oldest first.
+func (d Dir) RecordPath() string { return filepath.Join(string(d), recordFile) }
+
+// AppendRecord adds one record. Several hooks may append at the same time: each
+// record is one write to a file opened for appending.
+func (d Dir) AppendRecord(r Record) error {
+	line, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("writing hook record: %w", err)
+	}
+	if info, err := os.Stat(d.RecordPath()); err == nil && info.Size() > maxRecords {
+		_ = os.Rename(d.RecordPath(), d.RecordPath()+".1")
+	}
+	f, err := os.OpenFile(d.RecordPath(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o640)
+	if err != nil {
+		return fmt.Errorf("writing hook record: %w", err)
+	}
+	_, err = f.Write(append(line, '\n'))
+	if err := errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("writing hook record: %w", err)
+	}
+	return nil
+}
+
+// Records reads all records, oldest first; none if there is no file. A line that
+// was cut off by a crash is passed over.
+func (d Dir) Records() ([]Record, error) {
+	var all []Record
+	for _, path := range []string{d.RecordPath() + ".1", d.RecordPath()} {
+		text, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading hook records: %w", err)
+		}
+		lines := bufio.NewScanner(bytes.NewReader(text))
+		lines.Buffer(nil, 1<<20)
+		for lines.Scan() {
+			var r Record
+			if json.Unmarshal(lines.Bytes(), &r) == nil {
+				all = append(all, r)
+			}
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,97 @@
+// Package state is the files in state_dir: the snapshot that the submission path
+// reads, the plan that the Lua shims read, and the hooks' records. Each has one
+// reader and one writer here. A file is written beside its place and renamed, so
+// that a reader sees the old one or the new one, never half of it.
+package state
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/google/renameio/v2"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+// Dir is a state_dir. It may lie on a shared file system.
+type Dir string
+
+// The files that users' commands read: the directory is 0755 and they are 0644.
+const (
+	snapshotFile = "snapshot.json"
+	planFile     = "plan"
+)
+
+// Create makes the directory if it is not there.
+func (d Dir) Create() error { return os.MkdirAll(string(d), 0o755) }
+
+// SnapshotPath is where the snapshot lies.
+func (d Dir) SnapshotPath() string { return filepath.Join(string(d), snapshotFile) }
+
+// PlanPath is where the plan lies.
+func (d Dir) PlanPath() string { return filepath.Join(string(d), planFile) }
+
+// ReadSnapshot reads the snapshot. A missing one is an error that wraps
+// fs.ErrNotExist: nothing is known then, and jobs go through.
+func (d Dir) ReadSnapshot() (*capacity.Snapshot, error) {
+	text, err := os.ReadFile(d.SnapshotPath())
+	if err != nil {
+		return nil, fmt.Errorf("reading snapshot: %w", err)
+	}
+	var s capacity.Snapshot
+	if err := json.Unmarshal(text, &s); err != nil {
+		return nil, fmt.Errorf("reading snapshot %s: %w; run `pcs-capacity sync` to write it anew", d.SnapshotPath(), err)
+	}
+	if s.Version != capacity.SnapshotVersion {
+		return nil, fmt.Errorf("snapshot %s has version %d, this program reads %d; run `pcs-capacity sync` of the same release", d.SnapshotPath(), s.Version, capacity.SnapshotVersion)
+	}
+	return &s, nil
+}
+
+// WriteSnapshot writes the snapshot, and the plan that goes with it.
+func (d Dir) WriteSnapshot(s *capacity.Snapshot) error {
+	s.Version = capacity.SnapshotVersion
+	text, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return fmt.Errorf("writing snapshot: %w", err)
+	}
+	if err := d.Create(); err != nil {
+		return fmt.Errorf("writing snapshot: %w", err)
+	}
+	if err := renameio.WriteFile(d.SnapshotPath(), append(text, '\n'), 0o644, renameio.IgnoreUmask()); err != nil {
+		return fmt.Errorf("writing snapshot: %w", err)
+	}
+	if err := renameio.WriteFile(d.PlanPath(), []byte(plan(s)), 0o644, renameio.IgnoreUmask()); err != nil {
+		return fmt.Errorf("writing plan: %w", err)
+	}
+	return nil
+}
+
+// plan is what the Lua shims read on every submission: one word and its value a line.
+func plan(s *capacity.Snapshot) string {
+	var b strings.Builder
+	b.WriteString("version 1\n")
+	if s.DefaultPartition != "" {
+		fmt.Fprintf(&b, "default %s\n", s.DefaultPartition)
+	}
+	for _, p := range s.Partitions {
+		fmt.Fprintf(&b, "partition %s\n", p.Name)
+	}
+	return b.String()
+}
+
+// Remove deletes snapshot and plan; the next pass writes them anew.
+func (d Dir) Remove() error {
+	var errs []error
+	for _, path := range []string{d.SnapshotPath(), d.PlanPath()} {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
