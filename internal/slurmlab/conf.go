@@ -1,0 +1,322 @@
+package slurmlab
+
+import (
+	"crypto/rand"
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// writeConfig writes every file that the daemons read. Nothing is changed
+// when the nodes do not fit into the cluster's ports.
+func (c *Cluster) writeConfig(cfg Config) error {
+	var names []string
+	for _, group := range cfg.groups() {
+		for i := 1; i <= group.Count; i++ {
+			names = append(names, group.Name(i))
+		}
+	}
+	ports, err := c.ports.assign(names, c.nodePort)
+	if err != nil {
+		return err
+	}
+	c.cfg, c.nodePort = cfg, ports
+	if err := c.writeKeys(); err != nil {
+		return err
+	}
+	if err := c.writeScripts(); err != nil {
+		return err
+	}
+	gres, err := c.writeGPUs()
+	if err != nil {
+		return err
+	}
+	text, err := c.slurmConf()
+	if err != nil {
+		return err
+	}
+	files := map[string]string{"slurm.conf": text, "gres.conf": gres}
+	if c.version >= 24 { // 22.05 does not know the setting
+		files["cgroup.conf"] = "CgroupPlugin=disabled\n"
+	}
+	if cfg.CLIFilterLua != "" {
+		files["cli_filter.lua"] = cfg.CLIFilterLua
+	}
+	if cfg.JobSubmitLua != "" {
+		files["job_submit.lua"] = cfg.JobSubmitLua
+	}
+	for name, content := range files {
+		if err := writeFile(filepath.Join(c.dir, "etc", name), content, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeFile replaces a file in one step: a command that starts at this moment
+// reads the old or the new one, never half of it.
+func writeFile(path, content string, mode os.FileMode) error {
+	part := path + ".part"
+	if err := os.WriteFile(part, []byte(content), mode); err != nil {
+		return err
+	}
+	if err := os.Chmod(part, mode); err != nil { // whatever the umask is
+		return err
+	}
+	return os.Rename(part, path)
+}
+
+// writeKeys makes the cluster's secrets at its first start.
+func (c *Cluster) writeKeys() error {
+	for name, size := range map[string]int{"munge.key": 128, "slurm.key": 1024} {
+		path := filepath.Join(c.dir, "etc", name)
+		if _, err := os.Stat(path); err == nil {
+			continue
+		}
+		key := make([]byte, size)
+		rand.Read(key)
+		if err := os.WriteFile(path, key, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeGPUs makes the devices of fake GPUs and returns gres.conf. A GPU
+// without a file is dropped by slurmd ("Ignoring file-less GPU"), and then the
+// node is drained. Copies of /dev/null give jobs CUDA_VISIBLE_DEVICES; where
+// they cannot be made (no root), plain files still schedule.
+func (c *Cluster) writeGPUs() (string, error) {
+	var gres strings.Builder
+	most := 0
+	for _, group := range c.cfg.groups() {
+		if group.GPUs == 0 {
+			continue
+		}
+		most = max(most, group.GPUs)
+		fmt.Fprintf(&gres, "NodeName=%s Name=gpu File=%s/dev/gpu[0-%d] Flags=nvidia_gpu_env\n",
+			group.Hostlist(), c.dir, group.GPUs-1)
+	}
+	for i := range most {
+		path := filepath.Join(c.dir, "dev", fmt.Sprintf("gpu%d", i))
+		if _, err := os.Stat(path); err == nil {
+			continue
+		}
+		const devNull = 1<<8 | 3 // major 1, minor 3: null(4)
+		if err := syscall.Mknod(path, syscall.S_IFCHR|0o666, devNull); err != nil {
+			if err := os.WriteFile(path, nil, 0o666); err != nil {
+				return "", err
+			}
+		}
+	}
+	return gres.String(), nil
+}
+
+// slurmConf is the text of slurm.conf.
+func (c *Cluster) slurmConf() (string, error) {
+	settings, err := c.settings()
+	if err != nil {
+		return "", err
+	}
+	cfg := c.cfg
+	overridden := map[string]bool{}
+	for _, line := range cfg.Extra {
+		key, _, _ := strings.Cut(line, "=")
+		overridden[strings.ToLower(strings.TrimSpace(key))] = true
+	}
+	var b strings.Builder
+	b.WriteString("# Written by slurmlab; changed at the next start or reload.\n")
+	for _, s := range settings {
+		if s.value != "" && !overridden[strings.ToLower(s.key)] {
+			fmt.Fprintf(&b, "%s=%s\n", s.key, s.value)
+		}
+	}
+	for _, line := range cfg.Extra {
+		fmt.Fprintln(&b, line)
+	}
+	for _, group := range cfg.groups() {
+		c.writeNodes(&b, group)
+	}
+	for _, partition := range cfg.partitions() {
+		fmt.Fprintln(&b, partition)
+	}
+	return b.String(), nil
+}
+
+type setting struct{ key, value string }
+
+// settings are those of the whole cluster. Sources: slurm.conf(5), and the
+// comments here for what measurements added.
+func (c *Cluster) settings() ([]setting, error) {
+	cfg := c.cfg
+	me, err := user.Current()
+	if err != nil {
+		return nil, err
+	}
+	in := func(parts ...string) string { return filepath.Join(append([]string{c.dir}, parts...)...) }
+
+	auth, cred, info := "auth/"+cfg.Auth, "cred/"+cfg.Auth, "cred_expire=5"
+	switch cfg.Auth {
+	case "munge":
+		info = "socket=" + in("run", "munge.socket") + "," + info
+	case "slurm":
+		cred = auth
+	}
+	scheduler := "bf_interval=2,sched_interval=2,batch_sched_delay=0"
+	if c.version >= 26 {
+		scheduler += ",requeue_delay=2"
+	}
+	var privateData string
+	if c.version < 23 {
+		privateData = "cloud" // else 22.05 hides nodes that are powered down
+	}
+	var cliFilter, jobSubmit string
+	if cfg.CLIFilterLua != "" {
+		cliFilter = "lua"
+	}
+	if cfg.JobSubmitLua != "" {
+		jobSubmit = "lua"
+	}
+	var alwaysOn []string
+	for _, group := range cfg.groups() {
+		if group.AlwaysOn {
+			alwaysOn = append(alwaysOn, group.Hostlist())
+		}
+	}
+	resume, suspend := cfg.ResumeProgram, cfg.SuspendProgram
+	if resume == "" {
+		resume, suspend = in("bin", "resume"), in("bin", "suspend")
+	}
+	return []setting{
+		{"ClusterName", "lab"},
+		{"SlurmctldHost", "localhost"},
+		{"SlurmctldPort", fmt.Sprint(c.ports.first + controllerPort)},
+		{"SlurmdPort", fmt.Sprint(c.ports.first + defaultPort)},
+		{"SlurmUser", me.Username},
+		{"SlurmdUser", me.Username},
+		{"AuthType", auth},
+		{"CredType", cred},
+		// A requeued job waits one second longer than this; 5 is the minimum.
+		{"AuthInfo", info},
+		{"StateSaveLocation", in("state")},
+		{"SlurmdSpoolDir", in("spool", "%n")},
+		{"SlurmctldPidFile", in("run", "slurmctld.pid")},
+		{"SlurmdPidFile", in("run", "slurmd-%n.pid")},
+		{"SlurmctldLogFile", c.Log("slurmctld")},
+		{"SlurmdLogFile", c.Log("slurmd-%n")},
+		{"SlurmctldDebug", "debug"},
+		{"SlurmdDebug", "debug"},
+		{"DebugFlags", "Power,NO_CONF_HASH"}, // a reload changes the hash under running slurmds
+		{"ProctrackType", "proctrack/linuxproc"},
+		{"JobAcctGatherType", "jobacct_gather/none"},
+		{"SelectType", "select/cons_tres"},
+		{"SelectTypeParameters", "CR_CPU_Memory"},
+		{"DefMemPerCPU", "1"}, // else one job takes all memory of a node
+		{"SchedulerType", "sched/backfill"},
+		{"SchedulerParameters", scheduler},
+		{"MpiDefault", "none"},
+		{"ReturnToService", "2"},
+		{"GresTypes", "gpu"},
+		{"SlurmdParameters", "config_overrides"}, // nodes may claim more CPUs than there are
+		{"PrivateData", privateData},
+		{"CliFilterPlugins", cliFilter},
+		{"JobSubmitPlugins", jobSubmit},
+		{"PrologSlurmctld", in("bin", "prologctld")},
+		{"ResumeProgram", resume},
+		{"SuspendProgram", suspend},
+		{"ResumeFailProgram", cfg.ResumeFailProgram},
+		{"ResumeTimeout", seconds(cfg.ResumeTimeout)},
+		{"SuspendTimeout", seconds(cfg.SuspendTimeout)},
+		{"SuspendTime", seconds(cfg.SuspendTime)},
+		{"SuspendExcNodes", strings.Join(alwaysOn, ",")},
+		{"ResumeRate", "0"},
+		{"SuspendRate", "0"},
+		{"TreeWidth", "65533"}, // slurmd must not resolve the names of cloud nodes
+		{"SlurmctldParameters", "idle_on_node_suspend,power_save_interval=1,power_save_min_interval=0"},
+		{"SlurmctldTimeout", "30"},
+		{"SlurmdTimeout", "30"},
+	}, nil
+}
+
+// seconds rounds up to whole seconds.
+func seconds(d time.Duration) string {
+	return fmt.Sprint(int64((d + time.Second - 1) / time.Second))
+}
+
+// writeNodes writes the NodeName lines of a group. Cloud nodes have no
+// address: it is set when a machine is there.
+func (c *Cluster) writeNodes(b *strings.Builder, group NodeGroup) {
+	static := group.Prefix == c.cfg.Static.Prefix
+	for _, run := range runs(group, c.nodePort) {
+		names, ports := group.Name(run.node), fmt.Sprint(run.port)
+		if run.count > 1 {
+			names = fmt.Sprintf("%s[%d-%d]", group.Prefix, run.node, run.node+run.count-1)
+			ports = fmt.Sprintf("%d-%d", run.port, run.port+run.count-1)
+		}
+		fmt.Fprintf(b, "NodeName=%s Port=%s CPUs=%d RealMemory=%d", names, ports, group.CPUs, group.MemoryMB)
+		if group.GPUs > 0 {
+			fmt.Fprintf(b, " Gres=gpu:%d", group.GPUs)
+		}
+		if group.Features != "" {
+			fmt.Fprintf(b, " Features=%s", group.Features)
+		}
+		if static {
+			b.WriteString(" NodeAddr=127.0.0.1 State=UNKNOWN\n")
+		} else {
+			b.WriteString(" State=CLOUD\n")
+		}
+	}
+}
+
+// partitions are the PartitionName lines: the static one is the default, then
+// those of the configuration, then those that only groups name.
+func (cfg Config) partitions() []string {
+	var order []string
+	nodes := map[string][]string{}
+	options := map[string]string{}
+	join := func(name, hostlist string) {
+		if !slices.Contains(order, name) {
+			order = append(order, name)
+		}
+		if hostlist != "" && !slices.Contains(nodes[name], hostlist) {
+			nodes[name] = append(nodes[name], hostlist)
+		}
+	}
+	join(cfg.Static.Partition, cfg.Static.Hostlist())
+	options[cfg.Static.Partition] = "Default=YES"
+	byPrefix := map[string]NodeGroup{}
+	for _, group := range cfg.groups() {
+		byPrefix[group.Prefix] = group
+	}
+	for _, partition := range cfg.Partitions {
+		join(partition.Name, "")
+		for _, prefix := range partition.Groups {
+			if group, ok := byPrefix[prefix]; ok {
+				join(partition.Name, group.Hostlist())
+			}
+		}
+		options[partition.Name] = strings.TrimSpace(options[partition.Name] + " " + partition.Options)
+	}
+	for _, group := range cfg.CloudGroups {
+		if group.Partition != "" {
+			join(group.Partition, group.Hostlist())
+		}
+	}
+	var lines []string
+	for _, name := range order {
+		line := "PartitionName=" + name + " State=UP"
+		if len(nodes[name]) > 0 {
+			line += " Nodes=" + strings.Join(nodes[name], ",")
+		}
+		if options[name] != "" {
+			line += " " + options[name]
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}

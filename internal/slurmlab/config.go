@@ -1,0 +1,175 @@
+package slurmlab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+)
+
+// Config says what a cluster looks like. Only Dir is required.
+type Config struct {
+	// Dir holds every file of the cluster. Unix sockets below it limit its
+	// length to about 50 bytes, less with long node names.
+	Dir string
+
+	// Auth is "munge", "none" or "slurm"; default munge if munged is
+	// installed, else none. Two auth/slurm clusters on one machine clash:
+	// their sockets have fixed paths in /run.
+	Auth string
+
+	// Static nodes are started with the cluster and never powered down.
+	// Default: static-1 with 4 CPUs in the default partition "static".
+	Static NodeGroup
+
+	// CloudGroups are nodes that Slurm powers up for a job.
+	CloudGroups []NodeGroup
+
+	// Partitions beyond those that groups name.
+	Partitions []Partition
+
+	// Absolute paths of what Slurm runs to power nodes up and down. Slurm
+	// gives them no environment but SLURM_CONF, no PATH, and on 22.05 no open
+	// file descriptors.
+	ResumeProgram     string
+	SuspendProgram    string
+	ResumeFailProgram string
+
+	// Resume and Suspend are called instead if ResumeProgram is empty, each
+	// call on a goroutine of its own; ctx ends with Stop. nil: the slurmd
+	// runs on this machine, see StartNode.
+	Resume  func(ctx context.Context, nodes []string)
+	Suspend func(ctx context.Context, nodes []string)
+
+	// Text of cli_filter.lua and job_submit.lua; empty: no such plugin.
+	CLIFilterLua string
+	JobSubmitLua string
+
+	// Rounded up to seconds. Defaults: 60 s, 5 s, 300 s.
+	ResumeTimeout  time.Duration // a node that has not registered by then is down
+	SuspendTimeout time.Duration // from SuspendProgram until a node may be used again
+	SuspendTime    time.Duration // idle time before a cloud node is powered down
+
+	// Extra lines of slurm.conf, such as "KillWait=5". They replace the
+	// lab's own line of the same key.
+	Extra []string
+}
+
+// NodeGroup is a range of equal nodes, named Prefix1 to PrefixCount.
+type NodeGroup struct {
+	Prefix    string // such as "gpu-"
+	Count     int
+	CPUs      int    // default 4; more than the machine has is fine
+	MemoryMB  int    // default 1000; nothing enforces it
+	GPUs      int    // fake ones: copies of /dev/null
+	Features  string // separated by commas
+	Partition string // joins this partition, which is made if need be
+
+	// AlwaysOn exempts the nodes from SuspendTime; Slurm then powers them
+	// down on request only.
+	AlwaysOn bool
+}
+
+// Partition is a Slurm partition.
+type Partition struct {
+	Name   string
+	Groups []string // prefixes of node groups, beside those that name this partition
+	// Options are further settings, such as "MaxTime=60 AllowAccounts=nlp".
+	Options string
+}
+
+// Name is the name of the group's i-th node; the first is 1.
+func (g NodeGroup) Name(i int) string { return fmt.Sprintf("%s%d", g.Prefix, i) }
+
+// Hostlist is all nodes of the group in Slurm's notation.
+func (g NodeGroup) Hostlist() string {
+	if g.Count == 1 {
+		return g.Name(1)
+	}
+	return fmt.Sprintf("%s[1-%d]", g.Prefix, g.Count)
+}
+
+// sunPathMax is what a unix socket's path may be long, with its final zero:
+// unix(7).
+const sunPathMax = 108
+
+func (cfg Config) withDefaults() (Config, error) {
+	if cfg.Dir == "" {
+		return cfg, errors.New("slurmlab: Config.Dir is empty")
+	}
+	dir, err := filepath.Abs(cfg.Dir)
+	if err != nil {
+		return cfg, err
+	}
+	// One folder must have one name: processes are recognised by it.
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
+	cfg.Dir = dir
+	if cfg.Auth == "" {
+		cfg.Auth = "none"
+		if _, err := findProgram("munged"); err == nil {
+			cfg.Auth = "munge"
+		}
+	}
+	if cfg.Static.Prefix == "" {
+		cfg.Static.Prefix = "static-"
+	}
+	if cfg.Static.Partition == "" {
+		cfg.Static.Partition = "static"
+	}
+	cfg.Static.AlwaysOn = true
+	cfg.Static = cfg.Static.withDefaults()
+	groups := make([]NodeGroup, len(cfg.CloudGroups))
+	for i, group := range cfg.CloudGroups {
+		groups[i] = group.withDefaults()
+	}
+	cfg.CloudGroups = groups
+	cfg.ResumeTimeout = orDefault(cfg.ResumeTimeout, 60*time.Second)
+	cfg.SuspendTimeout = orDefault(cfg.SuspendTimeout, 5*time.Second)
+	cfg.SuspendTime = orDefault(cfg.SuspendTime, 300*time.Second)
+	return cfg, cfg.validate()
+}
+
+func (g NodeGroup) withDefaults() NodeGroup {
+	g.Count = orDefault(g.Count, 1)
+	g.CPUs = orDefault(g.CPUs, 4)
+	g.MemoryMB = orDefault(g.MemoryMB, 1000)
+	return g
+}
+
+func orDefault[T comparable](value, fallback T) T {
+	var zero T
+	if value == zero {
+		return fallback
+	}
+	return value
+}
+
+func (cfg Config) validate() error {
+	switch cfg.Auth {
+	case "munge", "none", "slurm":
+	default:
+		return fmt.Errorf("slurmlab: unknown auth %q: use munge, none or slurm", cfg.Auth)
+	}
+	seen := map[string]bool{}
+	for _, group := range cfg.groups() {
+		if group.Prefix == "" || seen[group.Prefix] {
+			return fmt.Errorf("slurmlab: node group prefix %q is empty or used twice", group.Prefix)
+		}
+		seen[group.Prefix] = true
+		node := group.Name(group.Count)
+		socket := filepath.Join(cfg.Dir, "spool", node, node+"_12345678.4294967291")
+		if len(socket) >= sunPathMax {
+			return fmt.Errorf("slurmlab: %s is too long a folder: slurmd's socket %s would have %d bytes, %d are allowed",
+				cfg.Dir, socket, len(socket), sunPathMax-1)
+		}
+	}
+	return nil
+}
+
+// groups are the static group and then the cloud groups.
+func (cfg Config) groups() []NodeGroup {
+	return append([]NodeGroup{cfg.Static}, cfg.CloudGroups...)
+}

@@ -1,0 +1,96 @@
+package slurmlab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// StartNode starts the slurmd of a configured node, as the boot of a machine
+// would. If addr is not empty, the node's address and host name are set to it
+// first; any address in 127/8 reaches this machine. Starting a node that runs
+// is not an error. The node is not registered yet when StartNode returns.
+func (c *Cluster) StartNode(ctx context.Context, name, addr string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.startNode(ctx, name, addr)
+}
+
+func (c *Cluster) startNode(ctx context.Context, name, addr string) error {
+	if c.stopped {
+		return errors.New("starting node " + name + ": the cluster is stopped")
+	}
+	if _, ok := c.nodePort[name]; !ok {
+		return fmt.Errorf("starting node %s: no such node in %s", name, c.conf)
+	}
+	if d := c.nodes[name]; d != nil {
+		if _, ended := d.ended(); !ended {
+			return nil
+		}
+	}
+	if addr != "" {
+		if _, err := c.Command(ctx, "scontrol", "update", "nodename="+name, "nodeaddr="+addr, "nodehostname="+addr); err != nil {
+			return fmt.Errorf("starting node %s: %w", name, err)
+		}
+	}
+	// -b: the machine has just booted, whatever /proc/uptime says.
+	d, err := c.startDaemon("slurmd-"+name, "slurmd", []string{nodeVariable + "=" + name},
+		"-D", "-b", "-N", name, "-f", c.conf)
+	if err != nil {
+		return err
+	}
+	c.nodes[name] = d
+	return nil
+}
+
+// StopNode ends the slurmd of a node and its jobs at once, as the end of a
+// machine would. Slurm is not told. Stopping a node that does not run is not
+// an error.
+func (c *Cluster) StopNode(name string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.stopNode(name)
+}
+
+func (c *Cluster) stopNode(name string) error {
+	delete(c.nodes, name)
+	// A slurmd whose registration was refused can hang on SIGTERM.
+	if err := stopOwned(c.conf, name, time.Second); err != nil {
+		return fmt.Errorf("stopping node %s: %w", name, err)
+	}
+	return nil
+}
+
+// NodeRunning tells whether the slurmd of a node runs.
+func (c *Cluster) NodeRunning(name string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	d := c.nodes[name]
+	if d == nil {
+		return false
+	}
+	_, ended := d.ended()
+	return !ended
+}
+
+func (c *Cluster) startStatic(ctx context.Context) error {
+	group := c.cfg.Static
+	for i := 1; i <= group.Count; i++ {
+		if err := c.startNode(ctx, group.Name(i), ""); err != nil {
+			return err
+		}
+	}
+	for i := 1; i <= group.Count; i++ {
+		name := group.Name(i)
+		err := c.await(ctx, c.nodes[name], 30*time.Second, func() bool {
+			state, err := c.NodeState(ctx, name)
+			return err == nil && strings.HasPrefix(state, "IDLE") && !strings.Contains(state, "NOT_RESPONDING")
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,197 @@
+package slurmlab
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// stopGrace is how long daemons have to end on SIGTERM before SIGKILL. A
+// slurmctld 22.05 that waits for a ResumeProgram would take 10 s.
+const stopGrace = 3 * time.Second
+
+// nodeVariable names the node in the environment of its slurmd and, because
+// slurmd hands its environment on, of its slurmstepds.
+const nodeVariable = "SLURMLAB_NODE"
+
+// process is one process of this machine. The start time tells it apart from
+// a later process with the same pid: pids can wrap within minutes.
+type process struct {
+	pid   int
+	start string // field 22 of /proc/PID/stat, clock ticks since boot
+}
+
+// status is what /proc/PID/stat says.
+type status struct {
+	process
+	parent int
+	zombie bool
+}
+
+func readStatus(pid int) (status, bool) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return status{}, false
+	}
+	// The second field is the name in parentheses and may hold anything.
+	fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
+	if len(fields) < 20 {
+		return status{}, false
+	}
+	parent, _ := strconv.Atoi(fields[1])
+	return status{
+		process: process{pid: pid, start: fields[19]},
+		parent:  parent,
+		zombie:  fields[0] == "Z" || fields[0] == "X",
+	}, true
+}
+
+// allProcesses lists what runs now; zombies have ended and are left out.
+func allProcesses() []status {
+	entries, _ := os.ReadDir("/proc")
+	var out []status
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue
+		}
+		if s, ok := readStatus(pid); ok && !s.zombie {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// alive tells whether the process still runs.
+func (p process) alive() bool {
+	s, ok := readStatus(p.pid)
+	return ok && s.process == p && !s.zombie
+}
+
+func (p process) signal(sig syscall.Signal) {
+	if p.pid > 1 && p.pid != os.Getpid() && p.alive() {
+		syscall.Kill(p.pid, sig)
+	}
+}
+
+// environment is what the process was started with, as far as we may read it.
+func environment(pid int) []string {
+	data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	return strings.Split(string(data), "\x00")
+}
+
+// program is the base name of the process's executable. Debian installs
+// slurmctld as slurmctld-wlm; an upgraded one reads "slurmctld (deleted)".
+func program(pid int) string {
+	exe, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+	return filepath.Base(exe)
+}
+
+func isDaemon(name string) bool {
+	for _, daemon := range []string{"slurmctld", "slurmd", "slurmstepd", "munged"} {
+		if strings.HasPrefix(name, daemon) {
+			return true
+		}
+	}
+	return false
+}
+
+// owned finds the processes of the cluster whose configuration is conf, or
+// only those of one of its nodes: daemons that were started with it, and what
+// jobs left running on a node. The shell of a user who has set SLURM_CONF is
+// neither, so it is never touched.
+func owned(all []status, conf, node string) []process {
+	var out []process
+	for _, s := range all {
+		var configured, onNode bool
+		var itsNode string
+		for _, variable := range environment(s.pid) {
+			key, value, _ := strings.Cut(variable, "=")
+			switch key {
+			case "SLURM_CONF":
+				configured = value == conf
+			case "SLURMD_NODENAME": // set by slurmd for the processes of a job
+				onNode = true
+				itsNode = value
+			case nodeVariable:
+				itsNode = value
+			}
+		}
+		if configured && (onNode || isDaemon(program(s.pid))) && (node == "" || node == itsNode) {
+			out = append(out, s.process)
+		}
+	}
+	return out
+}
+
+// withDescendants adds the children of the given processes, and theirs.
+func withDescendants(all []status, roots map[process]bool) {
+	for grown := true; grown; {
+		grown = false
+		pids := map[int]bool{}
+		for p := range roots {
+			pids[p.pid] = true
+		}
+		for _, s := range all {
+			if pids[s.parent] && !roots[s.process] && s.pid != os.Getpid() {
+				roots[s.process] = true
+				grown = true
+			}
+		}
+	}
+}
+
+// stopAll ends the processes of a cluster and everything below them: daemons
+// with SIGTERM, and what is left after grace with SIGKILL.
+func stopAll(conf string, grace time.Duration) error { return stopOwned(conf, "", grace) }
+
+func stopOwned(conf, node string, grace time.Duration) error {
+	begin := time.Now()
+	found := map[process]bool{}
+	told := map[process]bool{}
+	for {
+		all := allProcesses()
+		for _, p := range owned(all, conf, node) {
+			found[p] = true
+		}
+		running := map[process]bool{}
+		for _, s := range all {
+			if found[s.process] {
+				running[s.process] = true
+			}
+		}
+		withDescendants(all, running)
+		if len(running) == 0 {
+			return nil
+		}
+		for p := range running {
+			found[p] = true
+			name := program(p.pid)
+			polite := isDaemon(name) && !strings.HasPrefix(name, "slurmstepd")
+			switch {
+			case !polite || time.Since(begin) > grace:
+				p.signal(syscall.SIGKILL)
+			case !told[p]:
+				p.signal(syscall.SIGTERM)
+				told[p] = true
+			}
+		}
+		if time.Since(begin) > grace+10*time.Second {
+			return fmt.Errorf("processes of %s do not end on SIGKILL: %s", conf, pidList(running))
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+func pidList(processes map[process]bool) string {
+	var names []string
+	for p := range processes {
+		names = append(names, fmt.Sprintf("%d (%s)", p.pid, program(p.pid)))
+	}
+	return strings.Join(names, ", ")
+}

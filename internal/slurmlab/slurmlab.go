@@ -1,0 +1,274 @@
+// Package slurmlab runs a real Slurm cluster in one folder: slurmctld, slurmd
+// and munged of the distribution's packages, on loopback, without systemd.
+//
+// Use it where a fake scontrol would only confirm what its author believed:
+//
+//	cluster, err := slurmlab.Start(ctx, slurmlab.Config{
+//		Dir:         t.TempDir(),
+//		CloudGroups: []slurmlab.NodeGroup{{Prefix: "gpu-", Count: 4, Partition: "gpu"}},
+//	})
+//	if err != nil {
+//		t.Fatal(err)
+//	}
+//	t.Cleanup(func() { cluster.Stop() })
+//	id, err := cluster.Submit(ctx, "hostname", "-p", "gpu")
+//	_, err = cluster.WaitJob(ctx, id, "COMPLETED")
+//
+// A static node and its partition are always there, so that jobs which nothing
+// of ours manages can run beside the cloud nodes. Cloud nodes have a port but
+// no address: whoever launches one sets the address at run time, as on a real
+// cluster. Without a ResumeProgram the lab powers nodes up itself.
+//
+// Several clusters run side by side: each takes a block of free ports. Every
+// file is below Dir. Stop ends every process that the cluster started, jobs
+// included, and nothing else; so does the next Start in the same Dir when the
+// program that called the first one was killed. Slurm 22.05, 24.11 and 26.05
+// work; root is needed for jobs of other users and for fake GPUs that show up
+// in CUDA_VISIBLE_DEVICES.
+package slurmlab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// ErrNotInstalled says that Slurm's daemons are not on this machine.
+var ErrNotInstalled = errors.New("slurmctld is not installed: apt-get install slurm-wlm munge")
+
+// ErrRunning says that another process runs a cluster in the same folder.
+var ErrRunning = errors.New("a cluster is running in this folder already")
+
+// Cluster is a running Slurm cluster. Its methods may be called from several
+// goroutines at once.
+type Cluster struct {
+	dir     string
+	conf    string
+	version int // major version of Slurm, 22 for 22.05
+	ports   *portBlock
+	lock    *os.File
+	fifo    *os.File
+
+	ctx    context.Context // ends with Stop: work that power calls started
+	cancel context.CancelFunc
+	power  sync.WaitGroup
+
+	mu       sync.Mutex // guards what follows, and one change of the daemons at a time
+	cfg      Config
+	nodePort map[string]int // node name to port, kept over Reload
+	munged   *daemon
+	ctld     *daemon
+	nodes    map[string]*daemon
+	stopped  bool
+}
+
+// Start writes the files of cfg below cfg.Dir and starts the daemons. It
+// returns when slurmctld answers and the static nodes are registered. Jobs of
+// an earlier cluster in the same folder are forgotten, and its processes are
+// stopped first if the program that ran it was killed.
+//
+// A start that fails stops what it had started; the error names the log to
+// read and quotes its last lines.
+func Start(ctx context.Context, cfg Config) (*Cluster, error) {
+	version, err := installedVersion(ctx)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err = cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{
+		dir:      cfg.Dir,
+		conf:     filepath.Join(cfg.Dir, "etc", "slurm.conf"),
+		version:  version,
+		nodePort: map[string]int{},
+		nodes:    map[string]*daemon{},
+	}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	if err := c.start(ctx, cfg); err != nil {
+		return nil, errors.Join(err, c.Stop())
+	}
+	return c, nil
+}
+
+func (c *Cluster) start(ctx context.Context, cfg Config) error {
+	if err := c.makeFolders(); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var err error
+	if c.ports, err = takePorts(); err != nil {
+		return err
+	}
+	if err := c.writeConfig(cfg); err != nil {
+		return err
+	}
+	if err := c.servePower(); err != nil {
+		return err
+	}
+	if err := c.startMunged(ctx); err != nil {
+		return err
+	}
+	if err := c.startController(ctx); err != nil {
+		return err
+	}
+	return c.startStatic(ctx)
+}
+
+// makeFolders takes the folder for this process, ends what an earlier one left
+// behind and makes the empty tree.
+func (c *Cluster) makeFolders() error {
+	for _, name := range []string{".", "run", "etc", "log", "bin", "dev", "jobs"} {
+		if err := os.MkdirAll(filepath.Join(c.dir, name), 0o755); err != nil {
+			return err
+		}
+	}
+	lock, err := os.OpenFile(filepath.Join(c.dir, "run", "lock"), os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return err
+	}
+	// The kernel gives the lock back when this process ends, however it ends.
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		lock.Close()
+		return fmt.Errorf("%s: %w", c.dir, ErrRunning)
+	}
+	c.lock = lock
+	if err := stopAll(c.conf, stopGrace); err != nil {
+		return fmt.Errorf("cleaning up after an earlier cluster in %s: %w", c.dir, err)
+	}
+	// Nodes of the earlier cluster are gone, so are its jobs.
+	for _, name := range []string{"state", "spool"} {
+		path := filepath.Join(c.dir, name)
+		if err := os.RemoveAll(path); err != nil {
+			return err
+		}
+		if err := os.Mkdir(path, 0o755); err != nil {
+			return err
+		}
+	}
+	os.Remove(c.stoppingFile())
+	// Any user may write the output of jobs, as in /tmp.
+	if err := os.Chmod(filepath.Join(c.dir, "jobs"), 0o777|os.ModeSticky); err != nil {
+		return err
+	}
+	return os.Chmod(c.dir, 0o755) // munged and other users must be able to enter
+}
+
+// Stop ends every process of the cluster, jobs included, first with SIGTERM
+// and after three seconds with SIGKILL. The files stay. It is safe to call
+// twice.
+func (c *Cluster) Stop() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stopped {
+		return nil
+	}
+	c.stopped = true
+	c.cancel()
+	var err error
+	if c.lock != nil { // else the folder is not ours
+		os.WriteFile(c.stoppingFile(), nil, 0o644)
+		err = stopAll(c.conf, stopGrace)
+	}
+	if c.fifo != nil {
+		c.fifo.Close()
+	}
+	c.power.Wait()
+	if c.lock != nil {
+		// A power call that was under way may have started one more node.
+		err = errors.Join(err, stopAll(c.conf, stopGrace))
+		c.lock.Close()
+	}
+	if c.ports != nil {
+		c.ports.release()
+	}
+	return err
+}
+
+// Reload writes the files of cfg, stops slurmctld cleanly and starts it again
+// (scontrol reconfigure ends slurmctld 22.05 when nodes were added or
+// removed). Running jobs, run-time node addresses and ports of nodes survive;
+// the slurmd of a node that is no longer configured is stopped. Dir and Auth
+// cannot change.
+func (c *Cluster) Reload(ctx context.Context, cfg Config) error {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stopped {
+		return errors.New("reload: the cluster is stopped")
+	}
+	if cfg.Dir != c.cfg.Dir || cfg.Auth != c.cfg.Auth {
+		return errors.New("reload: Dir and Auth cannot change")
+	}
+	if err := c.stopController(); err != nil {
+		return err
+	}
+	if err := c.writeConfig(cfg); err != nil {
+		return err
+	}
+	for name, node := range c.nodes {
+		if _, ok := c.nodePort[name]; !ok {
+			if err := c.stopNode(name); err != nil {
+				return err
+			}
+			continue
+		}
+		// slurmd reads the new configuration; its jobs go on.
+		node.signal(syscall.SIGHUP)
+	}
+	return c.startController(ctx)
+}
+
+// Dir is the folder of the cluster, absolute and without symbolic links.
+func (c *Cluster) Dir() string { return c.dir }
+
+// Conf is the path of slurm.conf.
+func (c *Cluster) Conf() string { return c.conf }
+
+// Log is the path of a daemon's log: "slurmctld", "munged" or "slurmd-NODE".
+func (c *Cluster) Log(name string) string {
+	return filepath.Join(c.dir, "log", name+".log")
+}
+
+// Env is the environment in which Slurm's commands talk to this cluster.
+func (c *Cluster) Env() []string {
+	return []string{"PATH=" + searchPath(), "HOME=" + c.dir, "SLURM_CONF=" + c.conf}
+}
+
+// searchPath is PATH with the folders of daemons, which a login shell of an
+// ordinary user lacks.
+func searchPath() string {
+	return os.Getenv("PATH") + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+}
+
+func (c *Cluster) stoppingFile() string { return filepath.Join(c.dir, "run", "stopping") }
+
+func installedVersion(ctx context.Context) (int, error) {
+	path, err := findProgram("slurmctld")
+	if err != nil {
+		return 0, ErrNotInstalled
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, path, "-V").Output()
+	if err != nil {
+		return 0, fmt.Errorf("slurmctld -V: %w", err)
+	}
+	var name string
+	var major int
+	if _, err := fmt.Sscanf(string(out), "%s %d.", &name, &major); err != nil {
+		return 0, fmt.Errorf("slurmctld -V: cannot read a version in %q", out)
+	}
+	return major, nil
+}

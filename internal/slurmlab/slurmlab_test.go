@@ -1,0 +1,248 @@
+package slurmlab_test
+
+import (
+	"bufio"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
+)
+
+// outside lists the places where Slurm's packages put files by default.
+func outside(t *testing.T) []string {
+	t.Helper()
+	var out []string
+	for _, pattern := range []string{
+		"/run/*slurm*", "/run/*munge*", "/run/*munge*/*", "/run/*slurm*/*",
+		"/var/log/*slurm*/*", "/var/log/*munge*/*", "/var/spool/*slurm*", "/var/lib/*slurm*/*", "/var/lib/munge/*",
+	} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, found...)
+	}
+	mounts, err := os.ReadFile("/proc/self/mounts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(out, strings.Split(string(mounts), "\n")...)
+}
+
+func TestStopLeavesNothingOutside(t *testing.T) {
+	before := outside(t)
+	cluster := start(t, slurmlab.Config{})
+	id := submit(t, cluster, "sleep 1000 & sleep 1000")
+	waitJob(t, cluster, id, "RUNNING")
+	// slurmctld, slurmscriptd, slurmd, slurmstepd, munged, the job.
+	if running := mentioning(cluster.Dir()); len(running) < 5 {
+		t.Fatalf("expected daemons and a job, found %q", running)
+	}
+	if err := cluster.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if left := mentioning(cluster.Dir()); len(left) > 0 {
+		t.Errorf("left running: %q", left)
+	}
+	if diff := cmp.Diff(before, outside(t)); diff != "" {
+		t.Errorf("files or mounts outside of the folder (-before +after):\n%s", diff)
+	}
+	if err := cluster.Stop(); err != nil {
+		t.Errorf("second Stop: %v", err)
+	}
+}
+
+func TestCloudNodePowersUpForJob(t *testing.T) {
+	cluster := start(t, slurmlab.Config{
+		CloudGroups: []slurmlab.NodeGroup{{Prefix: "gpu-", Count: 4, CPUs: 8, GPUs: 8, Features: "gpu,h100", Partition: "gpu"}},
+		SuspendTime: 2 * time.Second,
+	})
+	id := submit(t, cluster, "srun hostname; echo gpus=$SLURM_JOB_GPUS; echo nodes=$SLURM_JOB_NODELIST", "-p", "gpu", "-N2", "--gpus-per-node=8", "-C", "h100")
+	waitJob(t, cluster, id, "COMPLETED")
+	out, err := os.ReadFile(filepath.Join(cluster.Dir(), "jobs", id+".out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(out), "gpus=0,1,2,3,4,5,6,7") || !strings.Contains(string(out), "nodes=gpu-[1-2]") {
+		t.Errorf("output of the job: %q", out)
+	}
+	if _, err := cluster.WaitNode(deadline(t), "gpu-1", func(state string) bool {
+		return strings.HasSuffix(state, "+POWERED_DOWN") && !cluster.NodeRunning("gpu-1")
+	}); err != nil {
+		t.Errorf("after SuspendTime: %v", err)
+	}
+}
+
+func TestOwnResumeProgram(t *testing.T) {
+	dir := t.TempDir()
+	program := filepath.Join(dir, "resume")
+	err := os.WriteFile(program, []byte("#!/bin/sh\nexec </dev/null >>"+dir+"/seen 2>&1\necho resume $1\n"), 0o755)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster := start(t, slurmlab.Config{
+		CloudGroups:    []slurmlab.NodeGroup{{Prefix: "gpu-", Count: 2, Partition: "gpu"}},
+		ResumeProgram:  program,
+		SuspendProgram: "/bin/true",
+	})
+	id := submit(t, cluster, "true", "-p", "gpu")
+	seen := filepath.Join(dir, "seen")
+	for {
+		data, _ := os.ReadFile(seen)
+		if string(data) == "resume gpu-1\n" {
+			break
+		}
+		select {
+		case <-deadline(t).Done():
+			t.Fatalf("ResumeProgram wrote %q", data)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	// The machine boots: what a simulated EC2 does after RunInstances.
+	if err := cluster.StartNode(deadline(t), "gpu-1", "127.0.1.1"); err != nil {
+		t.Fatal(err)
+	}
+	waitJob(t, cluster, id, "COMPLETED")
+	node, err := cluster.Node(deadline(t), "gpu-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if node["NodeAddr"] != "127.0.1.1" {
+		t.Errorf("NodeAddr is %q", node["NodeAddr"])
+	}
+}
+
+func TestReloadKeepsRunningJob(t *testing.T) {
+	cfg := slurmlab.Config{
+		Dir:         t.TempDir(),
+		CloudGroups: []slurmlab.NodeGroup{{Prefix: "a-", Count: 2, Partition: "gpu"}, {Prefix: "old-", Count: 1, Partition: "old"}},
+	}
+	cluster := start(t, cfg)
+	static := submit(t, cluster, "while [ ! -e go ]; do sleep 0.1; done")
+	cloud := submit(t, cluster, "while [ ! -e go ]; do sleep 0.1; done", "-p", "gpu")
+	waitJob(t, cluster, static, "RUNNING")
+	waitJob(t, cluster, cloud, "RUNNING")
+
+	// One group grows, one comes, one goes.
+	cfg.CloudGroups = []slurmlab.NodeGroup{{Prefix: "a-", Count: 3, Partition: "gpu"}, {Prefix: "b-", Count: 2, Partition: "gpu"}}
+	if err := cluster.Reload(deadline(t), cfg); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{static, cloud} {
+		job := waitJob(t, cluster, id, "RUNNING")
+		if job["Restarts"] != "0" {
+			t.Errorf("job %s was restarted: %v", id, job)
+		}
+	}
+	waitJob(t, cluster, submit(t, cluster, "true", "-p", "gpu", "-w", "b-2"), "COMPLETED")
+	waitJob(t, cluster, submit(t, cluster, "true", "-p", "gpu", "-w", "a-3"), "COMPLETED")
+	if _, err := cluster.Submit(deadline(t), "true", "-p", "old"); err == nil {
+		t.Error("the removed partition still takes jobs")
+	}
+	if err := os.WriteFile(filepath.Join(cluster.Dir(), "jobs", "go"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	waitJob(t, cluster, static, "COMPLETED")
+	waitJob(t, cluster, cloud, "COMPLETED")
+}
+
+func TestTwoClustersSideBySide(t *testing.T) {
+	one := start(t, slurmlab.Config{CloudGroups: []slurmlab.NodeGroup{{Prefix: "gpu-", Partition: "gpu"}}})
+	two := start(t, slurmlab.Config{CloudGroups: []slurmlab.NodeGroup{{Prefix: "gpu-", Partition: "gpu"}}, Auth: "none"})
+	a := submit(t, one, "sleep 1000", "-p", "gpu")
+	b := submit(t, two, "sleep 1; true", "-p", "gpu")
+	waitJob(t, one, a, "RUNNING")
+	if err := one.StopNode("gpu-1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := one.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	waitJob(t, two, b, "COMPLETED")
+}
+
+func TestFailedStartCleansUp(t *testing.T) {
+	dir := t.TempDir()
+	_, err := slurmlab.Start(deadline(t), slurmlab.Config{Dir: dir, Extra: []string{"SelectType=select/nonsense"}})
+	if err == nil {
+		t.Fatal("slurmctld started with a wrong SelectType")
+	}
+	for _, want := range []string{filepath.Join(dir, "log", "slurmctld."), "select/nonsense"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("the error does not show %q: %v", want, err)
+		}
+	}
+	if left := mentioning(dir); len(left) > 0 {
+		t.Errorf("left running: %q", left)
+	}
+	start(t, slurmlab.Config{Dir: dir}) // the folder and its ports are free again
+}
+
+func TestStartAfterKill(t *testing.T) {
+	dir := t.TempDir()
+	holder := exec.Command(os.Args[0])
+	holder.Env = append(os.Environ(), holdVariable+"="+dir)
+	out, err := holder.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := holder.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer holder.Wait()
+	defer holder.Process.Kill()
+	line, _ := bufio.NewReader(out).ReadString('\n')
+	if line != "ready\n" {
+		t.Fatalf("the first cluster: %q", line)
+	}
+	if _, err := slurmlab.Start(deadline(t), slurmlab.Config{Dir: dir}); !errors.Is(err, slurmlab.ErrRunning) {
+		t.Errorf("a second start in the folder of a live cluster: %v", err)
+	}
+	holder.Process.Signal(syscall.SIGKILL)
+	holder.Wait()
+	orphans := mentioning(dir)
+	if len(orphans) < 4 {
+		t.Fatalf("expected the daemons to outlive their program, found %q", orphans)
+	}
+	cluster := start(t, slurmlab.Config{Dir: dir})
+	now := strings.Join(mentioning(dir), "\n")
+	for _, orphan := range orphans {
+		pid, _, _ := strings.Cut(orphan, " ")
+		if strings.Contains(now, pid+" ") {
+			t.Errorf("still there: %s", orphan)
+		}
+	}
+	waitJob(t, cluster, submit(t, cluster, "true"), "COMPLETED")
+}
+
+func TestLuaHooks(t *testing.T) {
+	cluster := start(t, slurmlab.Config{
+		CLIFilterLua: `
+function slurm_cli_setup_defaults(options, early) return slurm.SUCCESS end
+function slurm_cli_pre_submit(options, offset)
+  if options["comment"] == "refuse" then slurm.log_error("refused by cli_filter") return slurm.ERROR end
+  return slurm.SUCCESS
+end
+function slurm_cli_post_submit(offset, job_id, step_id) return slurm.SUCCESS end`,
+		JobSubmitLua: `
+function slurm_job_submit(job, partitions, uid)
+  if job.name == "refuse" then slurm.log_user("refused by job_submit") return slurm.ERROR end
+  return slurm.SUCCESS
+end
+function slurm_job_modify(job, record, partitions, uid) return slurm.SUCCESS end`,
+	})
+	for flag, want := range map[string]string{"--comment=refuse": "refused by cli_filter", "--job-name=refuse": "refused by job_submit"} {
+		if _, err := cluster.Submit(deadline(t), "true", flag); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, expected %q", flag, err, want)
+		}
+	}
+	submit(t, cluster, "true")
+}
