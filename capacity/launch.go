@@ -32,6 +32,7 @@ func AdmitLaunch(req Request, p Partition, g NodeGroup, slot Slot, snap *Snapsho
 		return Reservation{}, Verdict{Code: OK}
 	}
 	verdict := refuse(NoReservation, fmt.Sprintf("node group %s has no reservation%s", slot.Name, word(" that the job names: ", wish.ReservationID)))
+	heaviest := -1
 	for _, c := range candidates(Partition{Groups: []NodeGroup{{InstanceType: g.InstanceType, MaxNodes: g.MaxNodes, Subnets: g.Subnets,
 		PurchaseOption: g.PurchaseOption, Dynamic: g.Dynamic, Name: g.Name, Slots: []Slot{slot}}}}, snap) {
 		if !c.suits(wish) {
@@ -41,9 +42,16 @@ func AdmitLaunch(req Request, p Partition, g NodeGroup, slot Slot, snap *Snapsho
 		if !v.Refused {
 			return c.reservation, v
 		}
-		// A reservation that has ended is the least helpful of several reasons.
-		if verdict.Code == NoReservation || !c.ended(now) {
-			verdict = v
+		// Of several reasons, that of a reservation which is open says most, and that of
+		// one which has ended least.
+		weight := 2
+		if c.ended(now) {
+			weight = 0
+		} else if v.Code == NotOpen {
+			weight = 1
+		}
+		if weight > heaviest {
+			verdict, heaviest = v, weight
 		}
 	}
 	return Reservation{}, verdict
