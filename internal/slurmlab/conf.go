@@ -90,7 +90,8 @@ func (c *Cluster) writeKeys() error {
 // writeGPUs makes the devices of fake GPUs and returns gres.conf. A GPU
 // without a file is dropped by slurmd ("Ignoring file-less GPU"), and then the
 // node is drained. Copies of /dev/null give jobs CUDA_VISIBLE_DEVICES; where
-// they cannot be made (no root), plain files still schedule.
+// they cannot be made (no root), plain files still schedule, but jobs are not told
+// which GPUs they have.
 func (c *Cluster) writeGPUs() (string, error) {
 	var gres strings.Builder
 	most := 0
