@@ -1,0 +1,128 @@
+package config
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+const goodPartition = `
+[[partition]]
+name = "gpu"
+provider = "pcs"
+allow_accounts = ["nlp"]
+
+  [[partition.node_group]]
+  name = "gpu"
+  instance_type = "p5.48xlarge"
+  subnet_ids = ["subnet-0aaaaaaa"]
+  capacity_reservation_ids = ["cr-0123456789abcdef0"]
+  max_nodes = 16
+`
+
+// write puts files below a new folder and returns the path of config.toml in it.
+func write(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return filepath.Join(dir, "config.toml")
+}
+
+func TestLoadAppliesDefaults(t *testing.T) {
+	path := write(t, map[string]string{"config.toml": "cluster = \"ml\"\n[timing]\nreclaim_lead = \"1m30s\"\n", "conf.d/gpu.toml": goodPartition})
+	got, err := Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Default()
+	want.Path, want.Cluster = path, "ml"
+	want.Timing.ReclaimLead.Duration = 90 * time.Second
+	want.Partitions = []Partition{{
+		Name: "gpu", Provider: capacity.ProviderPCS, AllowAccounts: []string{"nlp"},
+		MinTime: capacity.Duration{Duration: 30 * time.Minute}, OnEnd: capacity.OnEndStop,
+		File: filepath.Join(filepath.Dir(path), "conf.d", "gpu.toml"),
+		NodeGroups: []NodeGroup{{Name: "gpu", InstanceType: "p5.48xlarge", SubnetIDs: []string{"subnet-0aaaaaaa"},
+			PurchaseOption: capacity.CapacityBlock, ReservationIDs: []string{"cr-0123456789abcdef0"}, MaxNodes: 16, Reserve: "never"}},
+	}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestLoadNamesFileLineAndNearestKey(t *testing.T) {
+	for _, c := range []struct{ name, main, fragment, want string }{
+		{"misspelt at the top", "regoin = \"us-east-2\"\n", "", `config.toml:1: unknown key "regoin"; did you mean "region"?`},
+		{"misspelt in a table", "region = \"x\"\n\n[submit]\nstrikt = true\n", "", `config.toml:4: unknown key "submit.strikt"; did you mean "strict"?`},
+		{"misspelt in a node group", "", strings.Replace(goodPartition, "max_nodes", "max_node", 1), `gpu.toml:12: unknown key "partition.node_group.max_node"; did you mean "max_nodes"?`},
+		{"nothing near", "[timing]\nxyz = 1\n", "", `config.toml:2: unknown key "timing.xyz"; known here: poll, drain_margin`},
+		{"fragments add partitions only", "", "region = \"x\"\n" + goodPartition, `gpu.toml:1: unknown key "region"`},
+		{"wrong type", "region = 5\n", "", `config.toml: toml: line 1 (last key "region")`},
+		{"bad duration", "[timing]\npoll = \"5 minutes\"\n", "", "config.toml:2: "},
+		{"not TOML", "region = \n", "", `config.toml:1: `},
+		{"twice", goodPartition, goodPartition, `partition "gpu": is there already in`},
+		{"unknown provider", strings.Replace(goodPartition, `"pcs"`, `"gcp"`, 1), "", `provider = "gcp" is not known; use "pcs" or "ec2"`},
+		{"no launch template", strings.Replace(goodPartition, `"pcs"`, `"ec2"`, 1), "", "launch_template is missing"},
+		{"name too long for two slots", strings.Replace(goodPartition, "name = \"gpu\"\n  inst", "name = \"abcdefghijklmnopqrstuvwx\"\n  inst", 1), "", "use at most 23"},
+		{"bad reservation id", strings.Replace(goodPartition, "cr-0123456789abcdef0", "cr-1", 1), "", `"cr-1" is not a capacity reservation id`},
+		{"ids and select", goodPartition + "  select = { tags = { team = \"nlp\" } }\n", "", "keep one of them"},
+		{"select without tags", strings.Replace(goodPartition, `capacity_reservation_ids = ["cr-0123456789abcdef0"]`, "select = { tags = {} }", 1), "", "choose every reservation"},
+		{"time too short", "[timing]\npoll = \"1ms\"\n", "", "timing.poll: 1ms is too short"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			files := map[string]string{"config.toml": c.main}
+			if c.fragment != "" {
+				files["conf.d/gpu.toml"] = c.fragment
+			}
+			_, err := Load(write(t, files))
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want an error with %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestLoadReportsAllErrors(t *testing.T) {
+	_, err := Load(write(t, map[string]string{"config.toml": "a = 1\n[submit]\nb = 2\n", "conf.d/x.toml": "c = 3\n"}))
+	for _, want := range []string{`"a"`, `"submit.b"`, `"c"`} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not name %s", err, want)
+		}
+	}
+}
+
+func TestLoadMissing(t *testing.T) {
+	if _, err := Load(filepath.Join(t.TempDir(), "config.toml")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("got %v, want fs.ErrNotExist", err)
+	}
+}
+
+func TestFind(t *testing.T) {
+	path := write(t, map[string]string{"slurm.conf": "", "pcs-capacity/config.toml": ""})
+	t.Setenv("SLURM_CONF", filepath.Join(filepath.Dir(path), "slurm.conf"))
+	if got, want := Find(""), filepath.Join(filepath.Dir(path), "pcs-capacity", "config.toml"); got != want {
+		t.Errorf("beside SLURM_CONF: %s, want %s", got, want)
+	}
+	if got := Find("/x"); got != "/x" {
+		t.Errorf("--config: %s", got)
+	}
+	t.Setenv("SLURM_CONF", filepath.Join(t.TempDir(), "slurm.conf"))
+	if got := Find(""); got != SystemPath {
+		t.Errorf("nothing there: %s, want %s", got, SystemPath)
+	}
+}

@@ -1,0 +1,83 @@
+package state
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+func TestSnapshotRoundTrip(t *testing.T) {
+	dir := Dir(filepath.Join(t.TempDir(), "state"))
+	if _, err := dir.ReadSnapshot(); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("missing snapshot: %v, want fs.ErrNotExist", err)
+	}
+	want := &capacity.Snapshot{
+		Version: capacity.SnapshotVersion, TakenAt: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), ClockOffset: capacity.Duration{Duration: -3 * time.Second},
+		DefaultPartition: "cpu", Partitions: []capacity.Partition{{Name: "gpu", MaxTime: capacity.NoLimit}, {Name: "big"}},
+		Reservations: []capacity.Reservation{{ID: "cr-0", State: "frozen", End: time.Date(2026, 3, 2, 11, 30, 0, 0, time.UTC)}},
+	}
+	if err := dir.WriteSnapshot(want); err != nil {
+		t.Fatal(err)
+	}
+	got, err := dir.ReadSnapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if text, _ := os.ReadFile(dir.PlanPath()); string(text) != "version 1\ndefault cpu\npartition gpu\npartition big\n" {
+		t.Errorf("plan is %q", text)
+	}
+	for _, path := range []string{dir.SnapshotPath(), dir.PlanPath()} {
+		if info, err := os.Stat(path); err != nil || info.Mode() != 0o644 {
+			t.Errorf("%s: mode %v, want 0644 (users' sbatch reads it)", path, info.Mode())
+		}
+	}
+}
+
+func TestSnapshotOfAnotherVersionIsRefused(t *testing.T) {
+	dir := Dir(t.TempDir())
+	for text, want := range map[string]string{`{"version": 99}`: "version 99", `{"version": 1`: "run `pcs-capacity sync`"} {
+		if err := os.WriteFile(dir.SnapshotPath(), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := dir.ReadSnapshot(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
+
+func TestRecordsOfManyWritersAreWhole(t *testing.T) {
+	dir := Dir(t.TempDir())
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			for range 50 {
+				if err := dir.AppendRecord(Record{Hook: "resume", Message: strings.Repeat("x", 500)}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	f, err := os.OpenFile(dir.RecordPath(), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = f.WriteString(`{"hook":"cut o`)
+	_ = f.Close()
+	got, err := dir.Records()
+	if err != nil || len(got) != 1000 {
+		t.Errorf("%d records, %v; want 1000", len(got), err)
+	}
+}
