@@ -1,0 +1,43 @@
+# Everything here works on a fresh Debian or Ubuntu machine that has Go, git and make.
+
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+# What the lab and the tests need from the distribution: program → package.
+PACKAGES := slurm-wlm slurm-wlm-basic-plugins munge lua5.1 gcc libc6-dev strace
+PROGRAMS := slurmctld slurmd sbatch munged lua5.1 gcc strace
+
+SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint build bench clean deps
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: deps build ## run the main job on a simulated AWS and a real Slurm, on this machine
+	@bin/capacity-lab demo --bin bin
+
+test: deps build lint ## everything that must pass: lint, unit tests, transcripts, the wire, real Slurm
+	go test -race -timeout 20m ./...
+
+lint: ## gofmt, go vet, staticcheck
+	@bad=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$bad" ] || { echo "not gofmt-clean: $$bad" >&2; exit 1; }
+	go vet ./...
+	go run $(STATICCHECK) ./...
+
+build: ## compile all programs into bin/ (the first time takes a minute and 3 GB: the EC2 SDK is large)
+	go build -o bin/ ./cmd/...
+
+bench: ## speed as a ratio to something run beside it, never as a bare time
+	go test -run '^$$' -bench . -benchtime 1x ./...
+
+clean: ## remove what the build made
+	rm -rf bin dist
+
+deps:
+	@missing=; for p in $(PROGRAMS); do PATH="$$PATH:/usr/sbin:/sbin" command -v $$p >/dev/null || missing="$$missing $$p"; done; \
+	[ -z "$$missing" ] || { \
+		echo "installing $(PACKAGES) (missing:$$missing)"; \
+		command -v apt-get >/dev/null || { echo "this needs apt-get; install these by hand:$$missing" >&2; exit 1; }; \
+		$(SUDO) apt-get update -qq && \
+		$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(PACKAGES) >/dev/null; }
