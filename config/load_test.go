@@ -126,3 +126,26 @@ func TestFind(t *testing.T) {
 		t.Errorf("nothing there: %s, want %s", got, SystemPath)
 	}
 }
+
+// The example of the documentation is read as it is printed there, so that it
+// cannot name a setting that is not there.
+func TestDocumentedExampleLoads(t *testing.T) {
+	text, err := os.ReadFile("../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "```toml\n")
+	example, _, found := strings.Cut(rest, "```")
+	if !found {
+		t.Fatal("docs/configuration.md has no toml example")
+	}
+	c, err := Load(write(t, map[string]string{"config.toml": example}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Default()
+	want.Path, want.Region, want.Cluster, want.Partitions = c.Path, "us-east-2", "ml", c.Partitions
+	if diff := cmp.Diff(want, c); diff != "" {
+		t.Errorf("the example shows other values than the defaults:\n%s", diff)
+	}
+}
