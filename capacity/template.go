@@ -1,0 +1,46 @@
+package capacity
+
+// LaunchTemplate is what one version of an EC2 launch template says, as far as a
+// decision depends on it.
+type LaunchTemplate struct {
+	ID      string            `json:"id"`
+	Name    string            `json:"name"`
+	Version string            `json:"version"`
+	Tags    map[string]string `json:"tags,omitempty"`
+
+	ImageID         string `json:"image_id,omitempty"`
+	InstanceType    string `json:"instance_type,omitempty"`
+	InstanceProfile string `json:"instance_profile,omitempty"`
+	KeyName         string `json:"key_name,omitempty"`
+	// SecurityGroupIDs are those of the template and of its network interfaces.
+	SecurityGroupIDs []string `json:"security_group_ids,omitempty"`
+	UserData         bool     `json:"user_data,omitempty"`
+	// NetworkInterfaces counts the interfaces that the template describes.
+	NetworkInterfaces int `json:"network_interfaces,omitempty"`
+
+	// ReservationID is the reservation that launches go to; "" if none.
+	ReservationID string `json:"reservation_id,omitempty"`
+	// Digest is that of the LaunchTemplateSpec that we wrote the version from; "" if
+	// somebody else wrote it.
+	Digest string `json:"digest,omitempty"`
+}
+
+// LaunchTemplateSpec is a launch template to write: a copy of another one, if From
+// is set, with the other fields laid over it; an empty field leaves the copy's.
+type LaunchTemplateSpec struct {
+	Name string
+	// From and FromVersion name the template to copy.
+	From, FromVersion string
+
+	ImageID          string
+	SecurityGroupIDs []string
+	UserData         []byte
+	// InstanceType is always written. Network interfaces are copied only from a
+	// template for the same type, because their number goes with the type.
+	InstanceType string
+	// ReservationID and Kind say where launches go. OnDemand: nowhere.
+	ReservationID string
+	Kind          Kind
+
+	Tags map[string]string
+}

@@ -1,0 +1,145 @@
+// Package ec2 talks to Amazon EC2: capacity reservations and blocks, what is for
+// sale, launch templates and launches. It speaks the words of package capacity; no
+// type of the AWS SDK leaves it.
+//
+// Reads are retried by the SDK's standard retryer. A purchase is sent once (R3).
+package ec2
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/smithy-go"
+	"golang.org/x/time/rate"
+)
+
+// Options choose the account and region. The AWS SDK's own environment variables
+// and files work too, AWS_ENDPOINT_URL among them.
+type Options struct {
+	// Region is where to work; "" takes it from the SDK's chain, then from the
+	// metadata of the instance that this runs on.
+	Region string
+	// Profile is a profile of the shared AWS configuration; "" for the default.
+	Profile string
+}
+
+// Client talks to EC2 in one region. It is safe for use by several goroutines.
+type Client struct {
+	shared *shared
+	region string
+	api    *ec2.Client
+	// searches holds calls of DescribeCapacityBlockOfferings to what EC2 allows.
+	searches *rate.Limiter
+
+	mu sync.Mutex
+	// zoneIDs maps the names of this account's Availability Zones to their ids.
+	zoneIDs map[string]string
+}
+
+// shared is what the clients of all regions have together.
+type shared struct {
+	config aws.Config
+	clock  clock
+
+	mu      sync.Mutex
+	regions map[string]*Client
+}
+
+// New makes a client. It calls no AWS service, except for instance metadata when
+// nothing else names the region.
+func New(ctx context.Context, o Options) (*Client, error) {
+	s := &shared{regions: map[string]*Client{}}
+	cfg, err := config.LoadDefaultConfig(ctx,
+		config.WithRegion(o.Region),
+		config.WithSharedConfigProfile(o.Profile),
+		config.WithRetryer(newRetryer),
+		config.WithAPIOptions(s.clock.middleware()),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("reading the AWS configuration: %w", err)
+	}
+	if cfg.Region == "" {
+		answer, err := imds.NewFromConfig(cfg).GetRegion(ctx, nil)
+		if err != nil {
+			return nil, fmt.Errorf("no AWS region is set, and instance metadata gives none (%w); set region in config.toml, --region or AWS_REGION", err)
+		}
+		cfg.Region = answer.Region
+	}
+	s.config = cfg
+	return s.in(cfg.Region), nil
+}
+
+// Region is the region that the client works in.
+func (c *Client) Region() string { return c.region }
+
+// In is the same client for another region; "" is the client itself.
+func (c *Client) In(region string) *Client {
+	if region == "" {
+		return c
+	}
+	return c.shared.in(region)
+}
+
+func (s *shared) in(region string) *Client {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c, ok := s.regions[region]; ok {
+		return c
+	}
+	c := &Client{
+		shared: s,
+		region: region,
+		api:    ec2.NewFromConfig(s.config, func(o *ec2.Options) { o.Region = region }),
+		// EC2 allows 10 searches at once and then one in 6.7 s, for each account and
+		// region: EC2 API Reference, "Request throttling".
+		searches: rate.NewLimiter(0.15, 10),
+	}
+	s.regions[region] = c
+	return c
+}
+
+// Now is AWS's time: the machine's clock, corrected by Offset.
+func (c *Client) Now() time.Time { return time.Now().Add(c.Offset()) }
+
+// Offset is AWS's time minus the machine's, from the newest answer that had a Date
+// header, whether the call went well or failed; 0 before the first answer. All
+// regions share it.
+func (c *Client) Offset() time.Duration { return c.shared.clock.offset() }
+
+// Code is EC2's error code, verbatim; "" if err holds no answer of AWS.
+func Code(err error) string {
+	var answer smithy.APIError
+	if errors.As(err, &answer) {
+		return answer.ErrorCode()
+	}
+	return ""
+}
+
+// noCapacity are codes that EC2 answers with a server error's status, though asking
+// again at once gives the same answer: the caller decides when to try again.
+var noCapacity = []string{"InsufficientInstanceCapacity", "InsufficientReservedInstanceCapacity", "ReservationCapacityExceeded"}
+
+// newRetryer is the SDK's standard retryer, which gives up at once when there is no
+// capacity.
+func newRetryer() aws.Retryer {
+	return retry.NewStandard(func(o *retry.StandardOptions) {
+		never := retry.IsErrorRetryableFunc(func(err error) aws.Ternary {
+			code := Code(err)
+			for _, c := range noCapacity {
+				if c == code {
+					return aws.FalseTernary
+				}
+			}
+			return aws.UnknownTernary
+		})
+		o.Retryables = append([]retry.IsErrorRetryable{never}, o.Retryables...)
+	})
+}

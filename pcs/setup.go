@@ -1,0 +1,188 @@
+package pcs
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/config"
+)
+
+var errStub = errors.New("not there yet")
+
+// EC2 is what this package needs of EC2; *ec2.Client has it.
+type EC2 interface {
+	Reservation(ctx context.Context, id string) (capacity.Reservation, error)
+	Subnets(ctx context.Context, ids []string) ([]capacity.Subnet, error)
+	// NeighbourSubnets lists all subnets of the VPCs that the given ones lie in.
+	NeighbourSubnets(ctx context.Context, ids []string) ([]capacity.Subnet, error)
+	// ImagePlatform is what an AMI runs, in the words of a reservation ("Linux/UNIX").
+	ImagePlatform(ctx context.Context, imageID string) (string, error)
+	// LaunchTemplate reads one version; an empty version is the newest. The second
+	// value is false when there is no such template.
+	LaunchTemplate(ctx context.Context, idOrName, version string) (capacity.LaunchTemplate, bool, error)
+	// LaunchTemplateDigest is the Digest that EnsureLaunchTemplate would write.
+	LaunchTemplateDigest(ctx context.Context, spec capacity.LaunchTemplateSpec) (string, error)
+	EnsureLaunchTemplate(ctx context.Context, spec capacity.LaunchTemplateSpec) (capacity.LaunchTemplate, error)
+	// InstanceIDsByTag lists instances that are not terminated.
+	InstanceIDsByTag(ctx context.Context, tags map[string][]string) ([]string, error)
+}
+
+// Setup makes reserved capacity usable in a PCS cluster.
+type Setup struct {
+	PCS *Client
+	EC2 EC2
+	// Poll is the time between two looks at something that PCS is at work on; 0 for
+	// the default of 5 s.
+	Poll time.Duration
+	// Progress is told what happens; nil if nobody listens.
+	Progress func(Event)
+}
+
+// Request is what setup is asked for.
+type Request struct {
+	// Cluster is a name or id; "" takes it from Config.
+	Cluster string
+	Queue   string
+	// NodeGroup is the base name of the slots.
+	NodeGroup   string
+	Reservation string
+
+	// Like is the name or id of a node group to take AMI, instance profile, security
+	// groups and user data from. The fields below override it; empty ones do not.
+	Like            string
+	AMI             string
+	InstanceProfile string
+	SecurityGroups  []string
+	UserData        []byte
+	// SubnetIDs; when empty, those of Like and of the cluster that are in the
+	// reservation's Availability Zone.
+	SubnetIDs []string
+
+	// MaxNodes is at most the size of the reservation; 0 means all of it.
+	MaxNodes int
+	// Dynamic starts nodes for jobs. By default all nodes are up from the first minute.
+	Dynamic bool
+
+	// ConfigPath is where config.toml is or will be. Config is what it says, nil when
+	// there is no such file yet.
+	ConfigPath string
+	Config     *config.Config
+}
+
+// Action is what a step does.
+type Action string
+
+// The actions.
+const (
+	Create  Action = "create"
+	Update  Action = "update"
+	Nothing Action = "nothing"
+)
+
+// What a step is about.
+const (
+	WhatTemplate  = "launch template"
+	WhatNodeGroup = "compute node group"
+	WhatQueue     = "queue"
+	WhatFile      = "file"
+)
+
+// Step is one thing to do.
+type Step struct {
+	What    string   `json:"what"`
+	Name    string   `json:"name"`
+	Action  Action   `json:"action"`
+	Details []Detail `json:"details,omitempty"`
+}
+
+// Detail is one line of a step, for a table.
+type Detail struct {
+	Key   string `json:"key"`
+	Value string `json:"value"`
+}
+
+// Plan is what setup will do.
+type Plan struct {
+	Cluster Cluster `json:"cluster"`
+	// Slot is the node group that the reservation goes to.
+	Slot        string               `json:"slot,omitempty"`
+	Reservation capacity.Reservation `json:"reservation"`
+	Steps       []Step               `json:"steps"`
+	// Mismatches are everything that is in the way. With any, nothing is applied.
+	Mismatches []capacity.Mismatch `json:"mismatches,omitempty"`
+	// Warnings do not stand in the way.
+	Warnings []string `json:"warnings,omitempty"`
+	// Snippet is the [[partition.node_group]] to add by hand, when the partition is
+	// written in a file that is not ours.
+	Snippet string `json:"snippet,omitempty"`
+}
+
+// Done reports whether there is nothing left to do.
+func (p *Plan) Done() bool {
+	for _, s := range p.Steps {
+		if s.Action != Nothing {
+			return false
+		}
+	}
+	return len(p.Mismatches) == 0
+}
+
+// Event tells how far Apply is.
+type Event struct {
+	What string `json:"what"`
+	Name string `json:"name"`
+	// Status is "create", "update", "wait" or "done".
+	Status  string `json:"status"`
+	Message string `json:"message,omitempty"`
+}
+
+// Plan reads what there is and says what to do. It changes nothing. An error means
+// that something could not be read; what is in the way is in Plan.Mismatches.
+func (s Setup) Plan(ctx context.Context, r Request, now time.Time) (*Plan, error) {
+	return nil, errStub
+}
+
+// Apply does what the plan says, looking again at each thing first. It can be run
+// again after any failure.
+func (s Setup) Apply(ctx context.Context, p *Plan) error { return errStub }
+
+// ConfigureRequest says how one node group must be.
+type ConfigureRequest struct {
+	Cluster string
+	// Group is the full name of the node group (gpu-a).
+	Group       string
+	Reservation capacity.Reservation
+	SubnetIDs   []string
+	MaxNodes    int
+	Dynamic     bool
+}
+
+// Configure makes an existing node group of ours right for a reservation: purchase
+// option, launch template, subnets and scaling. It reports whether it changed
+// anything. A group that has instances is left as it is, with ErrInUse.
+func (s Setup) Configure(ctx context.Context, r ConfigureRequest) (changed bool, err error) {
+	return false, errStub
+}
+
+// ErrInUse is returned when a node group has instances: an update would replace
+// them, and the jobs on them would lose minutes of a paid block.
+var ErrInUse = errors.New("the node group has instances")
+
+// ErrNotOurs is returned for what lacks our tag.
+var ErrNotOurs = errors.New("it does not carry our tag")
+
+// Inventory reads a cluster with its node groups and queues.
+func (c *Client) Inventory(ctx context.Context, cluster string) (Inventory, error) {
+	return Inventory{}, errStub
+}
+
+// Slots reads the two slots behind a base name.
+func (s Setup) Slots(ctx context.Context, inv Inventory, base string) ([]Slot, error) {
+	return nil, errStub
+}
+
+// Code is the exception's name, verbatim ("ConflictException"); "" if err holds no
+// answer of AWS.
+func Code(err error) string { return "" }
