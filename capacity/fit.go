@@ -1,0 +1,99 @@
+package capacity
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Need is capacity that somebody asks for: Count instances of a type for Duration,
+// finished by By if that is not zero.
+type Need struct {
+	InstanceType string        `json:"instance_type"`
+	Count        int           `json:"count"`
+	Duration     time.Duration `json:"-"`
+	By           time.Time     `json:"by,omitzero"`
+}
+
+// Fitting is how one reservation stands to a need. Code is OK when it fits, else
+// Message says what is missing.
+type Fitting struct {
+	Reservation Reservation `json:"reservation"`
+	Code        Code        `json:"code"`
+	Message     string      `json:"message,omitempty"`
+	// Start is the earliest time at which the need could begin.
+	Start time.Time `json:"start,omitzero"`
+}
+
+// Fit holds a need against reservations of its instance type: those that fit first,
+// blocks before ODCRs, the earlier start before the later, the smaller reservation
+// before the larger. Time is judged by Admit, with boot time counted. Where subnets
+// are given, a reservation in none of their Availability Zones does not fit.
+func Fit(need Need, reservations []Reservation, subnets []Subnet, timing Timing, now time.Time) []Fitting {
+	var all []Fitting
+	for _, r := range reservations {
+		if r.InstanceType == need.InstanceType {
+			all = append(all, fitOne(need, r, subnets, timing, now))
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Fitting) int {
+		return firstNonZero(
+			rank(a.Code != OK)-rank(b.Code != OK),
+			rank(a.Reservation.Kind != CapacityBlock)-rank(b.Reservation.Kind != CapacityBlock),
+			a.Start.Compare(b.Start),
+			a.Reservation.Size()-b.Reservation.Size())
+	})
+	return all
+}
+
+func fitOne(need Need, r Reservation, subnets []Subnet, timing Timing, now time.Time) Fitting {
+	f := Fitting{Reservation: r, Code: OK, Start: later(now, r.Start)}
+	say := func(code Code, message string, args ...any) Fitting {
+		f.Code, f.Message = code, fmt.Sprintf(message, args...)
+		return f
+	}
+	if len(subnets) > 0 && !slices.ContainsFunc(subnets, func(s Subnet) bool { return s.AZID == r.AZID }) {
+		return say(Mismatched, "it lies in %s, where the cluster has no subnet", zone(r.AZID, r.AZ))
+	}
+	const name = "this"
+	group := NodeGroup{Name: name, InstanceType: r.InstanceType, PurchaseOption: r.Kind, Subnets: subnets, Dynamic: true,
+		Slots: []Slot{{Name: name, ReservationIDs: []string{r.ID}}}}
+	snap := &Snapshot{TakenAt: now, Timing: timing, Submit: Submit{Strict: true, StaleAfter: Duration{time.Hour}},
+		Partitions: []Partition{{Name: name, Groups: []NodeGroup{group}}}, Reservations: []Reservation{r}}
+	limit := Minutes(int((need.Duration + time.Minute - 1) / time.Minute))
+	v := Admit(Request{Partitions: []string{name}, Nodes: need.Count, TimeLimit: limit}, snap, now)
+	free := r.UsableSize()
+	if r.State == StateActive {
+		free = min(free, r.Available)
+	}
+	switch end := f.Start.Add(timing.BootAllowance.Duration + need.Duration); {
+	case v.Code == TooManyNodes:
+		return say(v.Code, "it has %d instances, %d fewer than asked", r.Size(), need.Count-r.Size())
+	case v.Code == TooLong:
+		w := timing.Window(r)
+		return say(v.Code, "it must be free of jobs by %s, which leaves %s", utc(w.Fence), max(0, w.Room(now)-timing.BootAllowance.Duration).Round(time.Minute))
+	case v.Refused:
+		return say(v.Code, "it is %s", r.State)
+	case need.Count > free:
+		return say(TooManyNodes, "%d of its %d instances are free, %d fewer than asked", free, r.Size(), need.Count-free)
+	case !need.By.IsZero() && end.After(need.By):
+		return say(TooLong, "it could be done by %s at the earliest", utc(end))
+	}
+	return f
+}
+
+func rank(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func firstNonZero(values ...int) int {
+	for _, v := range values {
+		if v != 0 {
+			return v
+		}
+	}
+	return 0
+}

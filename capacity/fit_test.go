@@ -1,0 +1,47 @@
+package capacity
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestFit(t *testing.T) {
+	odcr := Reservation{ID: "cr-ccccccccccccccccc", Kind: ODCR, State: StateActive, InstanceType: "p5.48xlarge", AZID: "use2-az1", Total: 9, Available: 2}
+	all := []Reservation{odcr, blockB, blockA, {ID: "cr-other", InstanceType: "p4d.24xlarge", State: StateActive, Total: 99}}
+	timing := world().Timing
+	for _, c := range []struct {
+		name    string
+		need    Need
+		subnets []Subnet
+		first   string // the best reservation
+		code    Code
+		message string
+	}{
+		{"an open block goes before an ODCR", Need{Count: 2, Duration: 24 * time.Hour}, nil, blockA.ID, OK, ""},
+		{"the time that boot leaves", Need{Count: 2, Duration: 47*time.Hour + 10*time.Minute}, nil, blockA.ID, OK, ""},
+		{"a minute more: the next block", Need{Count: 2, Duration: 47*time.Hour + 11*time.Minute}, nil, blockB.ID, OK, ""},
+		{"longer than any block: the ODCR", Need{Count: 2, Duration: 24 * 30 * time.Hour}, nil, odcr.ID, OK, ""},
+		{"more than the open block has", Need{Count: 5, Duration: time.Hour}, nil, blockB.ID, OK, ""},
+		{"more than anything has", Need{Count: 20, Duration: time.Hour}, nil, blockA.ID, TooManyNodes, "16 fewer"},
+		{"to be done before the next block", Need{Count: 5, Duration: time.Hour, By: noon.Add(time.Hour)}, nil, blockA.ID, TooManyNodes, "1 fewer"},
+		{"no subnet in the zone", Need{Count: 2, Duration: time.Hour}, []Subnet{{"subnet-0", "use2-az9", "us-east-2c"}}, blockA.ID, Mismatched, "no subnet"},
+		{"a subnet in one zone", Need{Count: 2, Duration: time.Hour}, []Subnet{{"subnet-0", "use2-az2", "us-east-2b"}}, blockB.ID, OK, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.need.InstanceType = "p5.48xlarge"
+			got := Fit(c.need, all, c.subnets, timing, noon)
+			if len(got) != 3 {
+				t.Fatalf("%d answers, want one for each reservation of the type", len(got))
+			}
+			if got[0].Reservation.ID != c.first || got[0].Code != c.code || !strings.Contains(got[0].Message, c.message) {
+				t.Errorf("got %s %s %q; want %s %s %q", got[0].Reservation.ID, got[0].Code, got[0].Message, c.first, c.code, c.message)
+			}
+		})
+	}
+	busy := blockA
+	busy.Available = 1
+	if got := Fit(Need{InstanceType: "p5.48xlarge", Count: 2, Duration: time.Hour}, []Reservation{busy}, nil, timing, noon); got[0].Code != TooManyNodes || !strings.Contains(got[0].Message, "1 of its 4") {
+		t.Errorf("a block in use: %+v", got[0])
+	}
+}
