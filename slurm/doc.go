@@ -1,0 +1,18 @@
+// Package slurm is the adapter to a running Slurm: it runs scontrol and
+// squeue, and turns what they print into plain Go values. No text of theirs
+// leaves this package.
+//
+// It follows three rules, each learned from a failure:
+//
+//   - What users can write (comments, job names) is only read as JSON.
+//     A comment may hold newlines, and in one-line output such a newline
+//     forges fields.
+//   - What only administrators can write (nodes, partitions, reservations,
+//     configuration) is read as one-line text, because scontrol has no JSON
+//     before 23.02 and its text has kept its form since.
+//   - Nothing is passed through a shell, and every value that becomes part of
+//     an argument is checked first.
+//
+// Works with Slurm 22.05 and newer. Tested with real 22.05, 24.11 and 26.05
+// output; what differs by version is in version.go.
+package slurm

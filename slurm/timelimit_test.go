@@ -1,0 +1,116 @@
+package slurm
+
+import (
+	"testing"
+	"time"
+)
+
+// TestParseLimit: every row was compared with sbatch -t on Slurm 22.05.8.
+func TestParseLimit(t *testing.T) {
+	minutes := func(n int) Limit { return Limit{Set: true, Minutes: n} }
+	unlimited := Limit{Set: true, Infinite: true}
+	for _, test := range []struct {
+		text string
+		want Limit
+	}{
+		{"1", minutes(1)},
+		{"60", minutes(60)},
+		{"90:00", minutes(90)},
+		{"90:30", minutes(91)},
+		{"0:1", minutes(1)},
+		{"0:59", minutes(1)},
+		{"00:90", minutes(2)},
+		{"1:30:00", minutes(90)},
+		{"1:30:01", minutes(91)},
+		{"1:90:90", minutes(152)},
+		{"2-00:00:00", minutes(2880)},
+		{"2-0", minutes(2880)},
+		{"2-", minutes(2880)},
+		{"2-1:30", minutes(2970)},
+		{"1-0:0:1", minutes(1441)},
+		{"365-0", minutes(525600)},
+		{"0", unlimited},
+		{"0:00", unlimited},
+		{"0-0", unlimited},
+		{"-1", unlimited},
+		{"infinite", unlimited},
+		{"UNLIMITED", unlimited},
+		{"4294967295", unlimited},
+		{"", Limit{}},
+		{"Partition_Limit", Limit{}},
+		{"NONE", Limit{}},
+		{"2982616-04:14:00", Limit{}},
+		{"4294967294", Limit{}},
+		{"65534", Limit{}},
+	} {
+		got, err := ParseLimit(test.text)
+		if err != nil || got != test.want {
+			t.Errorf("ParseLimit(%q) = %+v, %v; want %+v", test.text, got, err, test.want)
+		}
+	}
+	for _, text := range []string{"1:", ":1", "1:2:3:4", "1-2-3", " 5", "5m", "1::2", "--", "1-:1", "UnLim", "-2", "+5", "99999999999", "35791395"} {
+		if got, err := ParseLimit(text); err == nil {
+			t.Errorf("ParseLimit(%q) = %+v, want an error", text, got)
+		}
+	}
+}
+
+func TestLimitPrints(t *testing.T) {
+	for want, limit := range map[string]Limit{
+		"Partition_Limit": {},
+		"UNLIMITED":       {Set: true, Infinite: true},
+		"00:01:00":        {Set: true, Minutes: 1},
+		"01:30:00":        {Set: true, Minutes: 90},
+		"23:59:00":        {Set: true, Minutes: 1439},
+		"2-01:30:00":      {Set: true, Minutes: 2970},
+	} {
+		if got := limit.String(); got != want {
+			t.Errorf("%#v prints %s, want %s", limit, got, want)
+		}
+		if back, err := ParseLimit(want); err != nil || back != limit {
+			t.Errorf("ParseLimit(%s) = %+v, %v; want %+v", want, back, err, limit)
+		}
+	}
+}
+
+func TestLimitOf(t *testing.T) {
+	for d, want := range map[time.Duration]int{
+		-time.Hour:              1,
+		0:                       1,
+		time.Nanosecond:         1,
+		time.Minute:             1,
+		time.Minute + 1:         2,
+		47 * time.Hour:          2820,
+		100 * 365 * 24 * 3600e9: maxMinutes,
+	} {
+		if got := LimitOf(d); got != (Limit{Set: true, Minutes: want}) {
+			t.Errorf("LimitOf(%v) = %+v, want %d minutes", d, got, want)
+		}
+	}
+	if d, ok := (Limit{Set: true, Minutes: 90}).Duration(); !ok || d != 90*time.Minute {
+		t.Errorf("Duration = %v, %v", d, ok)
+	}
+	for _, limit := range []Limit{{}, {Set: true, Infinite: true}} {
+		if d, ok := limit.Duration(); ok {
+			t.Errorf("%v has a duration: %v", limit, d)
+		}
+	}
+}
+
+func FuzzParseLimit(f *testing.F) {
+	for _, seed := range []string{"60", "1:30:01", "2-1:30", "UNLIMITED", "2982616-04:14:00", "9999999999-9999999999:9999999999:9999999999"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		limit, err := ParseLimit(text)
+		if err != nil {
+			return
+		}
+		if limit.Set && !limit.Infinite && (limit.Minutes < 1 || limit.Minutes > maxMinutes) {
+			t.Fatalf("ParseLimit(%q) = %d minutes", text, limit.Minutes)
+		}
+		if back, err := ParseLimit(limit.String()); err != nil || back != limit {
+			t.Fatalf("%q is %+v, prints %s, which is %+v (%v)", text, limit, limit, back, err)
+		}
+	})
+}
