@@ -1,0 +1,107 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+// act changes Slurm where it has to. now is AWS's time. Without AWS nothing is
+// deleted: what is not known is not gone.
+func (p *pass) act(ctx context.Context, now time.Time, mayDelete bool) {
+	toSlurm := -p.snap.ClockOffset.Duration
+	var want []Reservation
+	keep := map[string]bool{}
+	slots := views(p.snap, now)
+	for _, v := range slots {
+		nodes := p.cluster.slotNodes(v.slot.Name)
+		if v.unknown || len(nodes) == 0 && v.current.ID != "" {
+			keep[v.slot.Name] = true
+			continue
+		}
+		for _, r := range v.wanted(nodes, now) {
+			want = append(want, r.shift(toSlurm))
+		}
+	}
+	todo, foreign := steps(want, p.cluster.Reservations, keep, now.Add(toSlurm))
+	p.snap.Problems = append(p.snap.Problems, foreign...)
+	for _, s := range todo {
+		if s.do == "delete" && !mayDelete {
+			continue
+		}
+		told := step{s.do, s.r.shift(-toSlurm), s.slot}
+		d := Done{Do: s.code(), Slot: s.slot, Message: told.describe(p.Slurm.Hostlist(s.r.Nodes))}
+		p.did(d, p.take(ctx, s, now.Add(toSlurm)))
+	}
+	p.limits(ctx, slots, now, toSlurm)
+}
+
+// take makes one change to a Slurm reservation.
+func (p *pass) take(ctx context.Context, s step, now time.Time) error {
+	r := s.r
+	if r.Start.Before(now) { // Slurm refuses a start in the past
+		r.Start = now
+	}
+	switch s.do {
+	case "create":
+		return p.Slurm.CreateReservation(ctx, r)
+	case "update":
+		return p.Slurm.UpdateReservation(ctx, r)
+	case "delete":
+		return p.Slurm.DeleteReservation(ctx, r.Name)
+	}
+	// A stop between the two would leave no fence until the next pass.
+	ctx = context.WithoutCancel(ctx)
+	if err := p.Slurm.DeleteReservation(ctx, r.Name); err != nil {
+		return err
+	}
+	return p.Slurm.CreateReservation(ctx, r)
+}
+
+// limits changes time limits of running jobs. All changes are tried, even if one fails.
+func (p *pass) limits(ctx context.Context, slots []slotView, now time.Time, toSlurm time.Duration) {
+	byNode := map[string]fenced{}
+	for _, v := range slots {
+		if v.current.ID == "" || v.window.Unbounded() {
+			continue
+		}
+		f := fenced{slot: v.slot.Name, fence: p.placedFence(v, toSlurm), maxTime: v.partition.MaxTime}
+		for _, name := range p.cluster.slotNodes(v.slot.Name) {
+			byNode[name] = f
+		}
+	}
+	if len(byNode) == 0 {
+		return
+	}
+	jobs, err := p.Slurm.Jobs(ctx)
+	if err != nil {
+		err = fmt.Errorf("reading Slurm's jobs: %w", err)
+		p.snap.Problems = append(p.snap.Problems, err.Error()+"; time limits are as they were")
+		p.fail(err)
+		return
+	}
+	for _, c := range limitChanges(jobs, byNode, now.Add(toSlurm)) {
+		do, verb := "lower-limit", "lowered"
+		if c.raises() {
+			do, verb = "raise-limit", "raised"
+		}
+		message := fmt.Sprintf("job %s on slot %s: %s the time limit from %s to %s, so that it ends by %s",
+			c.job.ID, c.slot, verb, c.job.Limit, capacity.FormatMinutes(c.minutes), utc(c.fence.Add(-toSlurm)))
+		p.did(Done{Do: do, Slot: c.slot, Job: c.job.ID, Message: message}, p.Slurm.SetTimeLimit(ctx, c.job.ID, c.minutes))
+	}
+}
+
+// placedFence is when a slot's fence begins, in Slurm's clock: as Slurm has it where
+// that is the same time, so that a clock offset that is only known to the second does
+// not move limits back and forth.
+func (p *pass) placedFence(v slotView, toSlurm time.Duration) time.Time {
+	fence := v.window.Fence.Add(toSlurm)
+	for _, r := range p.cluster.Reservations {
+		if r.Name == fencePrefix+v.slot.Name && ours(r) && near(r.Start, fence) {
+			return r.Start
+		}
+	}
+	return fence
+}

@@ -1,0 +1,81 @@
+package lifecycle
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+// Event is the next thing that happens to a slot.
+type Event struct {
+	At   time.Time `json:"at"`
+	What string    `json:"what"`
+}
+
+func (e Event) String() string {
+	if e.At.IsZero() {
+		return ""
+	}
+	return e.What
+}
+
+// SlotStatus is what counts in a slot now, for people.
+type SlotStatus struct {
+	Partition   capacity.Partition
+	Group       capacity.NodeGroup
+	Slot        capacity.Slot
+	Reservation capacity.Reservation // zero if none is live
+	Window      capacity.Window
+	// Unknown: EC2 did not describe what the slot has.
+	Unknown bool
+	Next    Event
+}
+
+// Slots tells what counts in each slot of a snapshot.
+func Slots(snap *capacity.Snapshot, now time.Time) []SlotStatus {
+	var all []SlotStatus
+	for _, v := range views(snap, now) {
+		all = append(all, SlotStatus{Partition: v.partition, Group: v.group, Slot: v.slot, Reservation: v.current,
+			Window: v.window, Unknown: v.unknown, Next: v.event(now)})
+	}
+	return all
+}
+
+func (v slotView) event(now time.Time) Event {
+	if v.current.ID == "" {
+		return Event{}
+	}
+	candidates := []Event{
+		{v.window.Start, "opens"}, {v.window.Fence, "fence"},
+		{v.window.Reclaim, "EC2 takes instances back"}, {v.window.End, "ends"},
+	}
+	for _, e := range candidates {
+		if e.At.After(now) {
+			return e
+		}
+	}
+	return Event{}
+}
+
+// NextBoundary is when the next reservation of the snapshot opens, meets its fence or
+// ends; false when nothing is to come.
+func NextBoundary(snap *capacity.Snapshot, now time.Time) (at time.Time, ok bool) {
+	for _, v := range views(snap, now) {
+		if e := v.event(now); !e.At.IsZero() && (!ok || e.At.Before(at)) {
+			at, ok = e.At, true
+		}
+	}
+	return at, ok
+}
+
+// In says how far away an event is, in the two largest units.
+func In(d time.Duration) string {
+	switch d = d.Round(time.Minute); {
+	case d >= 24*time.Hour:
+		return fmt.Sprintf("%dd%dh", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
+	case d >= time.Hour:
+		return fmt.Sprintf("%dh%dm", d/time.Hour, d%time.Hour/time.Minute)
+	}
+	return fmt.Sprintf("%dm", d/time.Minute)
+}

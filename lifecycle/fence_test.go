@@ -1,0 +1,167 @@
+package lifecycle
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+func at(offset string) time.Time {
+	d, err := time.ParseDuration(offset)
+	if err != nil {
+		panic(err)
+	}
+	return noon.Add(d)
+}
+
+func block(id, start, end string, state capacity.State) capacity.Reservation {
+	return capacity.Reservation{ID: id, Kind: capacity.CapacityBlock, State: state, Start: at(start), End: at(end)}
+}
+
+// world is a snapshot with one slot "gpu" that has the reservations, in order.
+func world(provider capacity.Provider, ids []string, rs ...capacity.Reservation) *capacity.Snapshot {
+	d := func(d time.Duration) capacity.Duration { return capacity.Duration{Duration: d} }
+	return &capacity.Snapshot{
+		Timing: capacity.Timing{DrainMargin: d(10 * time.Minute), ReclaimLead: d(30 * time.Minute)},
+		Partitions: []capacity.Partition{{Name: "gpu", Provider: provider,
+			Groups: []capacity.NodeGroup{{Name: "gpu", Slots: []capacity.Slot{{Name: "gpu", ReservationIDs: ids}}}}}},
+		Reservations: rs,
+	}
+}
+
+func TestWanted(t *testing.T) {
+	nodes := []string{"gpu-1", "gpu-2"}
+	fence := func(start, end time.Time) Reservation {
+		return reservation("pcs-capacity-fence-gpu", nodes, start, end)
+	}
+	wait := func(end time.Time) Reservation { return reservation("pcs-capacity-wait-gpu", nodes, noon, end) }
+	never := time.Time{}
+	now := block("cr-0", "-1h", "24h", capacity.StateActive)
+	later := block("cr-1", "24h", "48h", capacity.StateScheduled)
+	for name, c := range map[string]struct {
+		provider capacity.Provider
+		ids      []string
+		rs       []capacity.Reservation
+		want     []Reservation
+	}{
+		"open block": {"ec2", []string{"cr-0"}, []capacity.Reservation{now}, []Reservation{fence(at("23h20m"), never)}},
+		"scheduled block on ec2 waits as well": {"ec2", []string{"cr-1"}, []capacity.Reservation{later},
+			[]Reservation{wait(at("24h")), fence(at("47h20m"), never)}},
+		"scheduled block on PCS: PCS holds the nodes": {"pcs", []string{"cr-1"}, []capacity.Reservation{later},
+			[]Reservation{fence(at("47h20m"), never)}},
+		"the fence ends when the next block opens": {"ec2", []string{"cr-1", "cr-0"}, []capacity.Reservation{now, later},
+			[]Reservation{fence(at("23h20m"), at("24h"))}},
+		"not before the old block has ended": {"ec2", []string{"cr-0", "cr-2"},
+			[]capacity.Reservation{now, block("cr-2", "20h", "48h", capacity.StateScheduled)},
+			[]Reservation{fence(at("23h20m"), at("24h"))}},
+		"a PCS group holds one block": {"pcs", []string{"cr-0", "cr-1"}, []capacity.Reservation{now, later},
+			[]Reservation{fence(at("23h20m"), never)}},
+		"all ended: stays closed": {"ec2", []string{"cr-9"}, []capacity.Reservation{block("cr-9", "-48h", "-1h", capacity.StateExpired)},
+			[]Reservation{fence(at("-1h40m"), never)}},
+		"over by the clock, though EC2 still says active": {"ec2", []string{"cr-9"}, []capacity.Reservation{block("cr-9", "-48h", "0s", capacity.StateActive)},
+			[]Reservation{fence(at("-40m"), never)}},
+		"never paid: closed from now": {"ec2", []string{"cr-9"}, []capacity.Reservation{block("cr-9", "24h", "48h", capacity.StatePaymentFailed)},
+			[]Reservation{fence(noon, never)}},
+		"an ended one before an open one": {"ec2", []string{"cr-9", "cr-0"},
+			[]capacity.Reservation{block("cr-9", "-48h", "-1h", capacity.StateExpired), now}, []Reservation{fence(at("23h20m"), never)}},
+		"an ODCR without end": {"ec2", []string{"cr-3"}, []capacity.Reservation{{ID: "cr-3", Kind: capacity.ODCR, State: capacity.StateActive}}, nil},
+		"a cancelled ODCR":    {"ec2", []string{"cr-3"}, []capacity.Reservation{{ID: "cr-3", Kind: capacity.ODCR, State: capacity.StateCancelled}}, nil},
+		"an ODCR with an end has no reclaim lead": {"ec2", []string{"cr-3"},
+			[]capacity.Reservation{{ID: "cr-3", Kind: capacity.ODCR, State: capacity.StateActive, End: at("2h")}}, []Reservation{fence(at("1h50m"), never)}},
+		"no reservation": {"ec2", nil, nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			snap := world(c.provider, c.ids, c.rs...)
+			got := views(snap, noon)[0].wanted(nodes, noon)
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("wanted (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestUnknownReservationLeavesTheSlotAlone(t *testing.T) { // R8
+	snap := world("ec2", []string{"cr-0"})
+	if v := views(snap, noon)[0]; !v.unknown {
+		t.Errorf("a reservation that EC2 did not describe: %+v", v)
+	}
+	snap = world("ec2", []string{"cr-bad", "cr-0"}, block("cr-0", "-1h", "24h", capacity.StateActive))
+	if v := views(snap, noon)[0]; v.unknown || v.current.ID != "cr-0" {
+		t.Errorf("a bad id hides a good one: %+v", v)
+	}
+}
+
+func TestSteps(t *testing.T) {
+	nodes := []string{"gpu-1", "gpu-2"}
+	year := 365 * 24 * time.Hour
+	fence := func(start, end time.Time) Reservation {
+		return reservation("pcs-capacity-fence-gpu", nodes, start, end)
+	}
+	future := fence(at("1h"), time.Time{})
+	for name, c := range map[string]struct {
+		want, have []Reservation
+		keep       string
+		todo       []string
+	}{
+		"placed": {want: []Reservation{future}, todo: []string{"create pcs-capacity-fence-gpu"}},
+		"there":  {want: []Reservation{future}, have: []Reservation{fence(at("1h2s"), at("1h2s").Add(year))}},
+		"R11: the end moved, the fence not yet active": {want: []Reservation{future}, have: []Reservation{fence(at("2h"), at("2h").Add(year))}, todo: []string{"update pcs-capacity-fence-gpu"}},
+		"R11: an extension while the fence is active":  {want: []Reservation{future}, have: []Reservation{fence(at("-1m"), at("-1m").Add(year))}, todo: []string{"replace pcs-capacity-fence-gpu"}},
+		"active, start in the past either way":         {want: []Reservation{fence(at("-9m"), time.Time{})}, have: []Reservation{fence(at("-1m"), at("-1m").Add(year))}},
+		"active, the next block became known":          {want: []Reservation{fence(at("-9m"), at("1h"))}, have: []Reservation{fence(at("-9m"), at("-9m").Add(year))}, todo: []string{"update pcs-capacity-fence-gpu"}},
+		"nodes were added":                             {want: []Reservation{future}, have: []Reservation{reservation("pcs-capacity-fence-gpu", nodes[:1], at("1h"), at("1h").Add(year))}, todo: []string{"update pcs-capacity-fence-gpu"}},
+		"nodes in another order":                       {want: []Reservation{future}, have: []Reservation{reservation("pcs-capacity-fence-gpu", []string{"gpu-2", "gpu-1"}, at("1h"), at("1h").Add(year))}},
+		"not needed any more":                          {have: []Reservation{future}, todo: []string{"delete pcs-capacity-fence-gpu"}},
+		"R8: nothing is known":                         {have: []Reservation{future}, keep: "gpu"},
+		"roll over: the wait is there before the fence goes": {
+			want: []Reservation{reservation("pcs-capacity-wait-gpu", nodes, noon, at("3h")), fence(at("9h"), time.Time{})},
+			have: []Reservation{fence(at("-1h"), at("3h"))},
+			todo: []string{"create pcs-capacity-wait-gpu", "replace pcs-capacity-fence-gpu"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			todo, foreign := steps(c.want, c.have, map[string]bool{c.keep: true}, noon)
+			var got []string
+			for _, s := range todo {
+				got = append(got, s.do+" "+s.r.Name)
+			}
+			if !slices.Equal(got, c.todo) || foreign != nil {
+				t.Errorf("got %q, foreign %q; want %q", got, foreign, c.todo)
+			}
+		})
+	}
+}
+
+func TestR9OnlyOurReservations(t *testing.T) {
+	maint := []string{"MAINT", "IGNORE_JOBS", "SPEC_NODES"}
+	root := []string{"root"}
+	untouched := []Reservation{
+		{Name: "gpu-a-scheduled", Flags: maint, Users: root},
+		{Name: "pcluster-cr-0123456789abcdef0", Flags: maint, Users: root},
+		{Name: "pcs-capacity-fence-gpu-scheduled", Flags: maint, Users: root},
+		{Name: "pcs-capacity-fence-old", Flags: []string{"SPEC_NODES"}, Users: root},
+		{Name: "pcs-capacity-fence-old", Flags: maint, Users: []string{"alice"}},
+		{Name: "pcs-capacity-fence-old", Flags: maint, Users: []string{"alice", "root"}},
+		{Name: "maintenance-friday", Flags: maint, Users: root},
+	}
+	for _, r := range untouched {
+		if todo, _ := steps(nil, []Reservation{r}, nil, noon); len(todo) > 0 {
+			t.Errorf("%+v would be changed: %+v", r, todo)
+		}
+	}
+	// A foreign reservation that has the name that we need is neither taken nor replaced.
+	taken := Reservation{Name: "pcs-capacity-fence-gpu", Flags: maint, Users: []string{"alice"}}
+	todo, foreign := steps([]Reservation{reservation("pcs-capacity-fence-gpu", []string{"gpu-1"}, noon, time.Time{})}, []Reservation{taken}, nil, noon)
+	if len(todo) > 0 || len(foreign) != 1 {
+		t.Errorf("todo %+v, foreign %q", todo, foreign)
+	}
+	ours := Reservation{Name: "pcs-capacity-fence-old", Flags: maint, Users: root}
+	if todo, _ := steps(nil, []Reservation{ours}, nil, noon); len(todo) != 1 || todo[0].do != "delete" {
+		t.Errorf("our own is not removed: %+v", todo)
+	}
+}

@@ -1,0 +1,70 @@
+package lifecycle
+
+import (
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+// limitChange is a new time limit for a running job.
+type limitChange struct {
+	job     Job
+	minutes int
+	slot    string
+	fence   time.Time // in Slurm's clock
+}
+
+// fenced is a slot whose jobs must end by the fence.
+type fenced struct {
+	slot    string
+	fence   time.Time // in Slurm's clock
+	maxTime capacity.Limit
+}
+
+// limitChanges finds the running jobs whose time limit does not end where it should;
+// byNode names the fenced slot of each node. All times are in Slurm's clock.
+//
+// A job that would cross the fence is lowered to it, whoever set the limit (R2): when
+// nodes have to boot, Slurm sets the end to boot done + limit and does not look at
+// reservations again. A job marked time=fit that would end more than a minute before
+// the fence is raised to it. Nothing else is touched.
+func limitChanges(jobs []Job, byNode map[string]fenced, now time.Time) []limitChange {
+	var changes []limitChange
+	for _, j := range jobs {
+		f, ok := earliestFence(j, byNode)
+		if !ok || j.State != "RUNNING" || j.Configuring {
+			continue
+		}
+		// Slurm's end is the truth about boot time and suspension; it is far away for
+		// an unlimited job.
+		elapsed := now.Sub(j.Start)
+		if j.Limit.Bounded() && !j.End.IsZero() {
+			elapsed = now.Sub(j.End.Add(-j.Limit.Duration()))
+		}
+		end := now.Add(-elapsed).Add(j.Limit.Duration())
+		crosses := !j.Limit.Bounded() || end.After(f.fence)
+		wish, _ := capacity.ParseWish(j.Comment)
+		short := wish.Fit && j.TimeMin.Bounded() && f.fence.Sub(end) > time.Minute
+		// A limit of 0 would mean none; 1 minute ends the job at once if it has run longer.
+		minutes := max(1, capacity.FitLimit(now, f.fence, elapsed, f.maxTime))
+		lower := crosses && (!j.Limit.Bounded() || minutes < j.Limit.Minutes)
+		raise := !crosses && short && minutes > j.Limit.Minutes
+		if lower || raise {
+			changes = append(changes, limitChange{job: j, minutes: minutes, slot: f.slot, fence: f.fence})
+		}
+	}
+	return changes
+}
+
+func (c limitChange) raises() bool { return c.job.Limit.Bounded() && c.minutes > c.job.Limit.Minutes }
+
+func earliestFence(j Job, byNode map[string]fenced) (fenced, bool) {
+	var first fenced
+	found := false
+	for _, name := range j.Nodes {
+		if f, ok := byNode[name]; ok && (!found || f.fence.Before(first.fence)) {
+			first, found = f, true
+		}
+	}
+	return first, found
+}

@@ -1,0 +1,94 @@
+package lifecycle
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+func TestLimitChanges(t *testing.T) {
+	fence := at("3h")
+	byNode := map[string]fenced{
+		"gpu-1": {"gpu", fence, capacity.Limit{}}, "gpu-2": {"gpu", fence, capacity.Limit{}},
+		"big-1": {"big", at("9h"), capacity.Minutes(240)},
+	}
+	// job runs since the start with the limit; its nodes had booted by then.
+	job := func(start string, limit capacity.Limit, nodes ...string) Job {
+		j := Job{ID: "7", State: "RUNNING", Nodes: nodes, Start: at(start), Limit: limit}
+		if limit.Bounded() {
+			j.End = j.Start.Add(limit.Duration())
+		}
+		return j
+	}
+	fit := func(j Job) Job {
+		j.Comment, j.TimeMin = "run=3 time=fit", capacity.Minutes(30)
+		return j
+	}
+	for name, c := range map[string]struct {
+		job  Job
+		want int // 0: no change
+	}{
+		"ends before the fence":                      {job("-1h", capacity.Minutes(120), "gpu-1"), 0},
+		"ends at the fence":                          {job("0h", capacity.Minutes(180), "gpu-1"), 0},
+		"crosses by a minute":                        {job("1m", capacity.Minutes(180), "gpu-1"), 179},
+		"crosses by a second":                        {job("1s", capacity.Minutes(180), "gpu-1"), 179},
+		"unlimited":                                  {job("-1h", capacity.NoLimit, "gpu-1"), 240},
+		"should have ended: ends at once":            {job("-10h", capacity.Minutes(60*24), "gpu-1"), 13 * 60},
+		"collapsed to its floor, marked time=fit":    {fit(job("0h", capacity.Minutes(30), "gpu-1")), 180},
+		"the same without the mark":                  {job("0h", capacity.Minutes(30), "gpu-1"), 0},
+		"marked, within a minute of the fence":       {fit(job("-59s", capacity.Minutes(180), "gpu-1")), 0},
+		"marked, but with no --time-min":             {Job{ID: "7", State: "RUNNING", Nodes: []string{"gpu-1"}, Start: noon, End: at("30m"), Limit: capacity.Minutes(30), Comment: "time=fit"}, 0},
+		"marked, crosses":                            {fit(job("0h", capacity.Minutes(300), "gpu-1")), 180},
+		"never past MaxTime":                         {fit(job("0h", capacity.Minutes(30), "big-1")), 240},
+		"at MaxTime already":                         {fit(job("0h", capacity.Minutes(240), "big-1")), 0},
+		"on nodes of two slots: the earlier fence":   {job("0h", capacity.Minutes(300), "big-1", "gpu-2"), 180},
+		"not on our nodes":                           {job("0h", capacity.Minutes(6000), "cpu-1"), 0},
+		"nodes still boot: the end is not final yet": {Job{ID: "7", State: "RUNNING", Configuring: true, Nodes: []string{"gpu-1"}, Start: noon, End: at("9h"), Limit: capacity.Minutes(540)}, 0},
+		"pending": {Job{ID: "7", State: "PENDING", Limit: capacity.Minutes(6000)}, 0},
+		// Slurm ends a job at boot done + limit; its StartTime may be from before the boot.
+		"the end counts, not the start": {Job{ID: "7", State: "RUNNING", Nodes: []string{"gpu-1"}, Start: at("-15m"), End: at("3h10m"), Limit: capacity.Minutes(180)}, 170},
+	} {
+		t.Run(name, func(t *testing.T) {
+			changes := limitChanges([]Job{c.job}, byNode, noon)
+			got := 0
+			if len(changes) > 0 {
+				got = changes[0].minutes
+			}
+			if got != c.want {
+				t.Fatalf("limit %d, want %d", got, c.want)
+			}
+		})
+	}
+}
+
+// R2: whatever the start and the limit, after the changes of one pass no job ends past
+// the fence, and a second pass has nothing to do.
+func TestR2AfterOnePass(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 5000 {
+		fence := noon.Add(time.Duration(rng.IntN(3*24*3600)) * time.Second)
+		j := Job{ID: "7", State: "RUNNING", Nodes: []string{"gpu-1"}, Start: noon.Add(-time.Duration(rng.IntN(24*3600)) * time.Second)}
+		j.Limit = capacity.Minutes(1 + rng.IntN(5*24*60))
+		boot := time.Duration(rng.IntN(900)) * time.Second
+		j.End = j.Start.Add(boot).Add(j.Limit.Duration())
+		if rng.IntN(2) == 0 {
+			j.Comment, j.TimeMin = "time=fit", capacity.Minutes(1)
+		}
+		byNode := map[string]fenced{"gpu-1": {"gpu", fence, capacity.Limit{}}}
+		before := fmt.Sprintf("%+v", j)
+		for _, c := range limitChanges([]Job{j}, byNode, noon) {
+			j.Limit = capacity.Minutes(c.minutes)
+			j.End = j.Start.Add(boot).Add(j.Limit.Duration())
+		}
+		began := j.Start.Add(boot)
+		if j.End.After(fence) && fence.Sub(began) >= time.Minute {
+			t.Fatalf("%s ends at %s, the fence is at %s", before, j.End, fence)
+		}
+		if again := limitChanges([]Job{j}, byNode, noon); len(again) > 0 {
+			t.Fatalf("%s: a second pass changes the limit again, to %d", before, again[0].minutes)
+		}
+	}
+}

@@ -1,0 +1,138 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+// Pass makes one pass. The snapshot is what it saw, also when parts could not be read;
+// the report says what it did. The error joins everything that failed: one failure
+// keeps the pass from nothing else that it can still do.
+func Pass(ctx context.Context, w World) (*capacity.Snapshot, Report, error) {
+	p := pass{World: w}
+	old, err := w.State.ReadSnapshot()
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		p.problems = append(p.problems, err.Error())
+	}
+	snap, awsErr := w.observe(ctx, old)
+	p.snap = snap
+	p.fail(awsErr)
+
+	cluster, slurmErr := w.Slurm.Look(ctx)
+	if slurmErr != nil {
+		slurmErr = fmt.Errorf("asking Slurm: %w", slurmErr)
+		snap.Problems = append(snap.Problems, slurmErr.Error()+"; fences and time limits are as they were")
+		keepSlurm(snap, old)
+		p.fail(slurmErr)
+	} else {
+		p.cluster = cluster
+		p.addSlurm()
+	}
+	now := w.MachineTime().Add(snap.ClockOffset.Duration)
+	snap.Problems = append(snap.Problems, mismatches(snap, now)...)
+
+	// Without an older snapshot and without AWS there is nothing to write or to act on.
+	if awsErr == nil || old != nil {
+		if slurmErr == nil {
+			p.act(ctx, now, awsErr == nil)
+		}
+		p.fail(w.State.WriteSnapshot(snap))
+	}
+	report := Report{At: now.UTC().Truncate(time.Second), Done: p.done, Problems: append(p.problems, snap.Problems...)}
+	if report.Done == nil {
+		report.Done = []Done{}
+	}
+	return snap, report, errors.Join(p.failed...)
+}
+
+// pass is the state of one pass while it acts.
+type pass struct {
+	World
+	snap     *capacity.Snapshot
+	cluster  *Cluster
+	done     []Done
+	problems []string
+	failed   []error
+}
+
+func (p *pass) fail(err error) {
+	if err != nil {
+		p.failed = append(p.failed, err)
+	}
+}
+
+// did notes a change, or the attempt at one.
+func (p *pass) did(d Done, err error) {
+	if err != nil {
+		d.Error = err.Error()
+		p.fail(fmt.Errorf("%s: %w", d.Do, err))
+	}
+	p.done = append(p.done, d)
+}
+
+// addSlurm writes what Slurm said into the snapshot.
+func (p *pass) addSlurm() {
+	p.snap.TimeMinCollapses = p.cluster.TimeMinCollapses
+	for _, sp := range p.cluster.Partitions {
+		if sp.Default {
+			p.snap.DefaultPartition = sp.Name
+		}
+	}
+	for i := range p.snap.Partitions {
+		part := &p.snap.Partitions[i]
+		found := false
+		for _, sp := range p.cluster.Partitions {
+			if sp.Name == part.Name {
+				part.MaxTime = sp.MaxTime
+				found = true
+			}
+		}
+		if !found {
+			p.snap.Problems = append(p.snap.Problems, fmt.Sprintf("Slurm has no partition %s; add it, or take it out of the settings", part.Name))
+		}
+		for g := range part.Groups {
+			for s := range part.Groups[g].Slots {
+				slot := &part.Groups[g].Slots[s]
+				nodes := p.cluster.slotNodes(slot.Name)
+				slot.Nodes = p.Slurm.Hostlist(nodes)
+				slot.Feature = p.cluster.feature(slot.Name, nodes)
+				if len(nodes) == 0 && part.Provider == capacity.ProviderEC2 {
+					p.snap.Problems = append(p.snap.Problems, fmt.Sprintf("Slurm has no nodes %s-1, %s-2, … for node group %s; add them to slurm.conf", slot.Name, slot.Name, slot.Name))
+				}
+			}
+		}
+	}
+}
+
+// keepSlurm takes what Slurm said before into a snapshot that Slurm did not answer for.
+func keepSlurm(snap, old *capacity.Snapshot) {
+	if old == nil {
+		return
+	}
+	snap.DefaultPartition, snap.TimeMinCollapses = old.DefaultPartition, old.TimeMinCollapses
+	slots := map[string]capacity.Slot{}
+	for _, p := range old.Partitions {
+		for _, g := range p.Groups {
+			for _, s := range g.Slots {
+				slots[s.Name] = s
+			}
+		}
+	}
+	for i := range snap.Partitions {
+		p := &snap.Partitions[i]
+		if before, ok := old.Partition(p.Name); ok {
+			p.MaxTime = before.MaxTime
+		}
+		for g := range p.Groups {
+			for s := range p.Groups[g].Slots {
+				slot := &p.Groups[g].Slots[s]
+				slot.Nodes, slot.Feature = slots[slot.Name].Nodes, slots[slot.Name].Feature
+			}
+		}
+	}
+}

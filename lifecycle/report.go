@@ -1,0 +1,67 @@
+package lifecycle
+
+import (
+	"fmt"
+	"time"
+)
+
+// Report is what a pass did.
+type Report struct {
+	// At is AWS's time of the pass.
+	At time.Time `json:"at"`
+	// Done is in the order in which it was done; empty when there was nothing to do.
+	Done []Done `json:"done"`
+	// Problems are what the pass could not learn or do, each a sentence.
+	Problems []string `json:"problems,omitempty"`
+}
+
+// Done is one change, or the attempt at one.
+type Done struct {
+	// Do is stable, for scripts: create-fence, update-fence, replace-fence,
+	// delete-fence, the same with wait, raise-limit, lower-limit.
+	Do   string `json:"do"`
+	Slot string `json:"slot,omitempty"`
+	Job  string `json:"job,omitempty"`
+	// Message is a sentence for a person.
+	Message string `json:"message"`
+	// Error is why it did not work; "" when it did.
+	Error string `json:"error,omitempty"`
+}
+
+// String is the sentence, with the error if there was one.
+func (d Done) String() string {
+	if d.Error != "" {
+		return d.Message + ": " + d.Error
+	}
+	return d.Message
+}
+
+func utc(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
+
+// describe says what a step on a Slurm reservation means; times in AWS's clock.
+func (s step) describe(hostlist string) string {
+	wait := s.r.Name == waitPrefix+s.slot
+	switch {
+	case s.do == "delete" && wait:
+		return fmt.Sprintf("slot %s: removed the wait %s, nothing holds jobs back from %s any more", s.slot, s.r.Name, hostlist)
+	case s.do == "delete":
+		return fmt.Sprintf("slot %s: removed the fence %s, no reservation needs it", s.slot, s.r.Name)
+	case wait:
+		return fmt.Sprintf("slot %s: %s the wait %s, no job starts on %s before %s", s.slot, past[s.do], s.r.Name, hostlist, utc(s.r.End))
+	}
+	until := ""
+	if !s.r.endless() {
+		until = fmt.Sprintf(" until %s, when the next block opens", utc(s.r.End))
+	}
+	return fmt.Sprintf("slot %s: %s the fence %s, no job runs on %s after %s%s", s.slot, past[s.do], s.r.Name, hostlist, utc(s.r.Start), until)
+}
+
+var past = map[string]string{"create": "placed", "update": "moved", "replace": "moved"}
+
+// code is Done.Do of a step.
+func (s step) code() string {
+	if s.r.Name == waitPrefix+s.slot {
+		return s.do + "-wait"
+	}
+	return s.do + "-fence"
+}

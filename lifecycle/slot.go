@@ -1,0 +1,116 @@
+package lifecycle
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+// slotView is a slot with the reservation that counts in it now.
+type slotView struct {
+	partition capacity.Partition
+	group     capacity.NodeGroup
+	slot      capacity.Slot
+	// current is the reservation that is open, or else the one that opens first; zero
+	// if none is live. next opens after it.
+	current, next capacity.Reservation
+	window        capacity.Window
+	// last is the window of what ended last, when nothing is live.
+	last capacity.Window
+	// unknown: the slot has a reservation that EC2 did not describe and none that is live.
+	unknown bool
+}
+
+// views are all slots of the snapshot.
+func views(snap *capacity.Snapshot, now time.Time) []slotView {
+	var all []slotView
+	for _, p := range snap.Partitions {
+		for _, g := range p.Groups {
+			for _, s := range g.Slots {
+				all = append(all, view(snap, p, g, s, now))
+			}
+		}
+	}
+	return all
+}
+
+// view finds what counts in a slot. A PCS compute node group holds the one block
+// that it was set up for, which comes first; further ids wait for a group to be free.
+func view(snap *capacity.Snapshot, p capacity.Partition, g capacity.NodeGroup, s capacity.Slot, now time.Time) slotView {
+	v := slotView{partition: p, group: g, slot: s}
+	ids := s.ReservationIDs
+	if p.Provider == capacity.ProviderPCS && len(ids) > 1 {
+		ids = ids[:1]
+	}
+	var live []capacity.Reservation
+	for _, id := range ids {
+		r, ok := snap.Reservation(id)
+		switch {
+		case !ok:
+			v.unknown = true
+		case r.State.Live() && (r.End.IsZero() || r.End.After(now)):
+			live = append(live, r)
+		default:
+			if w := snap.Timing.Window(r); w.Fence.After(v.last.Fence) {
+				v.last = w
+			}
+		}
+	}
+	slices.SortStableFunc(live, func(a, b capacity.Reservation) int { return a.Start.Compare(b.Start) })
+	if len(live) > 0 {
+		v.unknown = false
+		v.current = live[0]
+		v.window = snap.Timing.Window(live[0])
+	}
+	if len(live) > 1 {
+		v.next = live[1]
+	}
+	return v
+}
+
+// slotNodes are the names of a slot's nodes: the slot's name, a hyphen, and a number.
+// Partitions count as well as nodes: Slurm 22.05 hides powered-down cloud nodes unless
+// PrivateData has cloud, but still lists them in their partition.
+func (c *Cluster) slotNodes(slot string) []string {
+	var mine []string
+	add := func(name string) {
+		number, ok := strings.CutPrefix(name, slot+"-")
+		if ok && number != "" && strings.Trim(number, "0123456789") == "" && !slices.Contains(mine, name) {
+			mine = append(mine, name)
+		}
+	}
+	for _, n := range c.Nodes {
+		add(n.Name)
+	}
+	for _, p := range c.Partitions {
+		for _, name := range p.Nodes {
+			add(name)
+		}
+	}
+	slices.SortFunc(mine, func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
+	})
+	return mine
+}
+
+// feature is the slot's name if every node of the slot that is shown has it as a
+// feature, else "": a constraint that no node has would make Slurm refuse the job.
+func (c *Cluster) feature(slot string, nodes []string) string {
+	shown := 0
+	for _, n := range c.Nodes {
+		if !slices.Contains(nodes, n.Name) {
+			continue
+		}
+		shown++
+		if !slices.Contains(n.Features, slot) {
+			return ""
+		}
+	}
+	if shown == 0 {
+		return ""
+	}
+	return slot
+}

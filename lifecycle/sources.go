@@ -1,0 +1,119 @@
+package lifecycle
+
+import (
+	"context"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/config"
+	"github.com/pcs-capacity/pcs-capacity/state"
+)
+
+// World is what a pass reads and changes.
+type World struct {
+	Config *config.Config
+	State  state.Dir
+	EC2    EC2
+	// PCS is nil when no partition has provider pcs.
+	PCS   PCS
+	Slurm Slurm
+	// MachineTime is the machine's clock, which stands for the Slurm controller's:
+	// time.Now. AWS's time is MachineTime plus EC2.Offset.
+	MachineTime func() time.Time
+}
+
+// EC2 is what a pass asks EC2.
+type EC2 interface {
+	Region() string
+	// Offset is AWS's time minus the machine's.
+	Offset() time.Duration
+	// Reservations describes reservations by id. An id that EC2 does not describe is
+	// in missing, with the reason; err is for a query that failed as a whole.
+	Reservations(ctx context.Context, ids []string) (found []capacity.Reservation, missing map[string]error, err error)
+	ReservationsByTag(ctx context.Context, tags map[string]string) ([]capacity.Reservation, error)
+	Subnets(ctx context.Context, ids []string) ([]capacity.Subnet, error)
+}
+
+// PCS is what a pass asks PCS.
+type PCS interface {
+	// Slots are those of a node group's two compute node groups (BASE-a, BASE-b) that exist.
+	Slots(ctx context.Context, base string) ([]PCSSlot, error)
+}
+
+// PCSSlot is one PCS compute node group of a pair.
+type PCSSlot struct {
+	Name string
+	// ReservationID is what the group was set up for, from our tag; "" if it has none.
+	ReservationID string
+}
+
+// Slurm is what a pass asks and tells slurmctld. All times are in its clock.
+type Slurm interface {
+	Look(ctx context.Context) (*Cluster, error)
+	Jobs(ctx context.Context) ([]Job, error)
+	CreateReservation(ctx context.Context, r Reservation) error
+	// UpdateReservation changes times and nodes of a reservation; Slurm refuses a new
+	// start once it has started.
+	UpdateReservation(ctx context.Context, r Reservation) error
+	DeleteReservation(ctx context.Context, name string) error
+	// SetTimeLimit changes the limit of a running job, in minutes.
+	SetTimeLimit(ctx context.Context, job string, minutes int) error
+	// Hostlist folds node names: gpu-1, gpu-2 is gpu-[1-2].
+	Hostlist(names []string) string
+}
+
+// Cluster is what slurmctld says about itself.
+type Cluster struct {
+	Version string
+	// TimeMinCollapses: see capacity.Snapshot.
+	TimeMinCollapses bool
+	Nodes            []Node
+	Partitions       []Partition
+	Reservations     []Reservation
+}
+
+// Node is a Slurm node.
+type Node struct {
+	Name     string
+	Features []string
+	// Up: slurmd answers and the node is not on its way down.
+	Up bool
+	// State as Slurm writes it: IDLE+CLOUD+POWERED_DOWN.
+	State string
+}
+
+// Partition is a Slurm partition.
+type Partition struct {
+	Name    string
+	Default bool
+	MaxTime capacity.Limit
+	Nodes   []string
+}
+
+// Reservation is a Slurm reservation.
+type Reservation struct {
+	Name  string
+	Nodes []string
+	Start time.Time
+	// End is zero for one without an end, which Slurm shows as one year.
+	End   time.Time
+	Flags []string
+	Users []string
+}
+
+// Job is a job as slurmctld has it.
+type Job struct {
+	// ID is what scontrol takes; a running task of an array has its own.
+	ID        string
+	Partition string
+	// State is Slurm's base state: RUNNING, PENDING, ….
+	State string
+	// Configuring: the job has its nodes, but they still boot. End is not final then.
+	Configuring bool
+	Nodes       []string
+	Start       time.Time
+	End         time.Time
+	Limit       capacity.Limit
+	TimeMin     capacity.Limit
+	Comment     string
+}
