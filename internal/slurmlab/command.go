@@ -82,6 +82,20 @@ func (c *Cluster) NodeState(ctx context.Context, name string) (string, error) {
 	return node["State"], err
 }
 
+// NodeStates is the State of every node.
+func (c *Cluster) NodeStates(ctx context.Context) (map[string]string, error) {
+	out, err := c.Command(ctx, "scontrol", "-o", "show", "node")
+	if err != nil {
+		return nil, err
+	}
+	states := map[string]string{}
+	for _, line := range strings.Split(out, "\n") {
+		node := fields(line)
+		states[node["NodeName"]] = node["State"]
+	}
+	return states, nil
+}
+
 // finished are the job states that a job does not leave.
 var finished = []string{"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "DEADLINE", "BOOT_FAIL"}
 

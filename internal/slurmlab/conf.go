@@ -266,6 +266,9 @@ func (c *Cluster) writeNodes(b *strings.Builder, group NodeGroup) {
 		if group.Features != "" {
 			fmt.Fprintf(b, " Features=%s", group.Features)
 		}
+		if group.Options != "" {
+			b.WriteString(" " + group.Options)
+		}
 		if static {
 			b.WriteString(" NodeAddr=127.0.0.1 State=UNKNOWN\n")
 		} else {

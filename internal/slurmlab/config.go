@@ -65,6 +65,7 @@ type NodeGroup struct {
 	GPUs      int    // fake ones: copies of /dev/null
 	Features  string // separated by commas
 	Partition string // joins this partition, which is made if need be
+	Options   string // further settings of NodeName, such as "Weight=10"
 
 	// AlwaysOn exempts the nodes from SuspendTime; Slurm then powers them
 	// down on request only.
