@@ -1,0 +1,70 @@
+package terminal
+
+import (
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Progress tells on stderr how far something is. On a terminal one line is kept
+// current, with the time that has passed; elsewhere each new state is one line.
+type Progress struct {
+	t     *Terminal
+	mu    sync.Mutex
+	what  string
+	began time.Time
+	stop  chan struct{}
+	ended sync.WaitGroup
+}
+
+// Start begins to tell about something; end it with Done.
+func (t *Terminal) Start(what string) *Progress {
+	p := &Progress{t: t, began: time.Now(), stop: make(chan struct{})}
+	p.Now(what)
+	if t.CanDraw {
+		p.ended.Add(1)
+		go p.draw()
+	}
+	return p
+}
+
+// Now says what is going on; the same as before is not said again.
+func (p *Progress) Now(what string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if what == p.what {
+		return
+	}
+	p.what = what
+	if !p.t.CanDraw {
+		fmt.Fprintln(p.t.Err, what)
+	}
+}
+
+// Done ends it and leaves the last line as the result.
+func (p *Progress) Done(result string) {
+	close(p.stop)
+	p.ended.Wait()
+	if p.t.CanDraw {
+		fmt.Fprint(p.t.Err, "\r\033[K")
+	}
+	if result != "" {
+		fmt.Fprintln(p.t.Err, result)
+	}
+}
+
+func (p *Progress) draw() {
+	defer p.ended.Done()
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		p.mu.Lock()
+		fmt.Fprintf(p.t.Err, "\r\033[K%s (%s)", p.what, time.Since(p.began).Round(time.Second))
+		p.mu.Unlock()
+		select {
+		case <-tick.C:
+		case <-p.stop:
+			return
+		}
+	}
+}

@@ -1,0 +1,96 @@
+// Package terminal owns what a person or a script sees of a command: results as
+// table, JSON, YAML or CSV on stdout; sentences, questions and progress on stderr.
+//
+// Tables show times in the local zone, or in UTC where asked; the other formats
+// write RFC 3339 and stable field names. There is no progress and no question
+// where stderr or stdin is not a terminal.
+package terminal
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// Format is how results are written.
+type Format string
+
+// The formats.
+const (
+	Table Format = "table"
+	JSON  Format = "json"
+	YAML  Format = "yaml"
+	CSV   Format = "csv"
+)
+
+// Terminal is the standard streams of a command.
+type Terminal struct {
+	In       io.Reader
+	Out, Err io.Writer
+	Format   Format
+	// UTC shows times in tables in UTC.
+	UTC bool
+	// Yes answers every yes-or-no question.
+	Yes bool
+	// CanAsk: stdin and stderr are a terminal. CanDraw: stderr is one.
+	CanAsk, CanDraw bool
+}
+
+// Standard is the terminal of this process.
+func Standard() *Terminal {
+	draw := term.IsTerminal(int(os.Stderr.Fd()))
+	return &Terminal{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Format: Table,
+		CanDraw: draw, CanAsk: draw && term.IsTerminal(int(os.Stdin.Fd()))}
+}
+
+// Say writes a sentence to stderr.
+func (t *Terminal) Say(format string, args ...any) {
+	fmt.Fprintf(t.Err, format+"\n", args...)
+}
+
+// ErrDeclined is returned when a person did not confirm.
+var ErrDeclined = errors.New("not confirmed; nothing was changed")
+
+// Confirm asks a yes-or-no question; nil means yes. Without a terminal it is refused
+// unless Yes is set.
+func (t *Terminal) Confirm(question string) error {
+	if t.Yes {
+		return nil
+	}
+	if !t.CanAsk {
+		return fmt.Errorf("%s: there is no terminal to ask on; add --yes", question)
+	}
+	return t.Type(question+" Type yes to go on", "yes")
+}
+
+// Type asks a person to type a word; nil means that they did.
+func (t *Terminal) Type(question, word string) error {
+	fmt.Fprintf(t.Err, "%s: ", question)
+	answer, err := bufio.NewReader(t.In).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if strings.TrimSpace(answer) != word {
+		return ErrDeclined
+	}
+	return nil
+}
+
+// Time shows a time in a table or a sentence, with its zone; "-" for none.
+func (t *Terminal) Time(at time.Time) string {
+	if at.IsZero() {
+		return "-"
+	}
+	if t.UTC {
+		at = at.UTC()
+	} else {
+		at = at.Local()
+	}
+	return at.Format("2006-01-02 15:04 MST")
+}

@@ -1,0 +1,136 @@
+package terminal_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
+)
+
+type row struct {
+	ID    string    `json:"id" col:"ID"`
+	Count int       `json:"count" col:"COUNT"`
+	Start time.Time `json:"start,omitzero" col:"START"`
+	Open  bool      `json:"open" col:"OPEN"`
+	Note  string    `json:"note" col:"NOTE"`
+	Tags  []string  `json:"tags"`
+}
+
+var rows = []row{
+	{"cr-1", 4, time.Date(2026, 11, 20, 11, 30, 0, 0, time.UTC), true, `says "hi", <b>`, []string{"a", "b"}},
+	{"cr-22", 128, time.Time{}, false, "", nil},
+}
+
+func TestFormats(t *testing.T) {
+	for format, want := range map[terminal.Format]string{
+		terminal.Table: `
+ID     COUNT  START                 OPEN  NOTE
+cr-1       4  2026-11-20 11:30 UTC  yes   says "hi", <b>
+cr-22    128  -                     no    -
+`,
+		terminal.CSV: `
+id,count,start,open,note,tags
+cr-1,4,2026-11-20T11:30:00Z,true,"says ""hi"", <b>",a b
+cr-22,128,,false,,
+`,
+		terminal.JSON: `
+[
+  {
+    "id": "cr-1",
+    "count": 4,
+    "start": "2026-11-20T11:30:00Z",
+    "open": true,
+    "note": "says \"hi\", <b>",
+    "tags": [
+      "a",
+      "b"
+    ]
+  },
+  {
+    "id": "cr-22",
+    "count": 128,
+    "open": false,
+    "note": "",
+    "tags": null
+  }
+]
+`,
+		terminal.YAML: `
+- id: cr-1
+  count: 4
+  start: "2026-11-20T11:30:00Z"
+  open: true
+  note: says "hi", <b>
+  tags:
+  - a
+  - b
+- id: cr-22
+  count: 128
+  open: false
+  note: ""
+  tags: null
+`,
+	} {
+		var out strings.Builder
+		term := &terminal.Terminal{Out: &out, Format: format, UTC: true}
+		if err := term.Rows(rows); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want[1:], out.String()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", format, diff)
+		}
+	}
+}
+
+func TestNoRows(t *testing.T) {
+	var none []row
+	for format, want := range map[terminal.Format]string{
+		terminal.Table: "ID  COUNT  START  OPEN  NOTE\n", terminal.CSV: "id,count,start,open,note,tags\n",
+		terminal.JSON: "[]\n", terminal.YAML: "[]\n",
+	} {
+		var out strings.Builder
+		term := &terminal.Terminal{Out: &out, Format: format}
+		if err := term.Rows(none); err != nil || out.String() != want {
+			t.Errorf("%s: %q, %v", format, out.String(), err)
+		}
+	}
+}
+
+func TestConfirm(t *testing.T) {
+	for name, c := range map[string]struct {
+		term terminal.Terminal
+		ok   bool
+		says string
+	}{
+		"typed":        {terminal.Terminal{CanAsk: true, In: strings.NewReader("yes\n")}, true, ""},
+		"declined":     {terminal.Terminal{CanAsk: true, In: strings.NewReader("y\n")}, false, "nothing was changed"},
+		"end of input": {terminal.Terminal{CanAsk: true, In: strings.NewReader("")}, false, "nothing was changed"},
+		"--yes":        {terminal.Terminal{Yes: true}, true, ""},
+		"no terminal":  {terminal.Terminal{In: strings.NewReader("yes\n")}, false, "add --yes"},
+	} {
+		var asked strings.Builder
+		c.term.Err = &asked
+		err := c.term.Confirm("Apply this plan?")
+		if (err == nil) != c.ok || err != nil && !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if name == "declined" && !errors.Is(err, terminal.ErrDeclined) {
+			t.Errorf("%s: %v is not ErrDeclined", name, err)
+		}
+	}
+}
+
+func TestProgressOffATerminalIsLines(t *testing.T) {
+	var err strings.Builder
+	p := (&terminal.Terminal{Err: &err}).Start("waiting for payment")
+	p.Now("waiting for payment")
+	p.Now("scheduled")
+	p.Done("bought")
+	if got := err.String(); got != "waiting for payment\nscheduled\nbought\n" {
+		t.Errorf("%q", got)
+	}
+}
