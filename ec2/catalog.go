@@ -1,0 +1,87 @@
+package ec2
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+)
+
+// InstanceType is what EC2 says about an instance type.
+type InstanceType struct {
+	Name      string
+	VCPUs     int
+	MemoryMiB int64
+	// GPUs counts GPUs, and the Neuron devices of Trainium and Inferentia.
+	GPUs    int
+	GPUName string
+	// EFAInterfaces is the most that the type takes; 0 if it has none.
+	EFAInterfaces int
+	// UsageClasses are EC2's words: on-demand, spot, capacity-block.
+	UsageClasses []string
+}
+
+// InstanceTypes describes types by name. A name that EC2 does not have in this region
+// is left out.
+func (c *Client) InstanceTypes(ctx context.Context, names []string) (map[string]InstanceType, error) {
+	if len(unique(names)) == 0 {
+		return nil, nil
+	}
+	found := map[string]InstanceType{}
+	// A filter, since one unknown name would make EC2 refuse the whole call.
+	in := &ec2.DescribeInstanceTypesInput{Filters: []types.Filter{filter("instance-type", unique(names)...)}}
+	for pages := ec2.NewDescribeInstanceTypesPaginator(c.api, in); pages.HasMorePages(); {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("describing instance types in %s: %w", c.region, err)
+		}
+		for _, a := range page.InstanceTypes {
+			t := instanceType(a)
+			found[t.Name] = t
+		}
+	}
+	return found, nil
+}
+
+func instanceType(a types.InstanceTypeInfo) InstanceType {
+	t := InstanceType{Name: string(a.InstanceType)}
+	if a.VCpuInfo != nil {
+		t.VCPUs = int(aws.ToInt32(a.VCpuInfo.DefaultVCpus))
+	}
+	if a.MemoryInfo != nil {
+		t.MemoryMiB = aws.ToInt64(a.MemoryInfo.SizeInMiB)
+	}
+	if a.GpuInfo != nil {
+		for _, gpu := range a.GpuInfo.Gpus {
+			t.GPUs += int(aws.ToInt32(gpu.Count))
+			t.GPUName = aws.ToString(gpu.Name)
+		}
+	}
+	if a.NeuronInfo != nil {
+		for _, device := range a.NeuronInfo.NeuronDevices {
+			t.GPUs += int(aws.ToInt32(device.Count))
+			t.GPUName = aws.ToString(device.Name)
+		}
+	}
+	if a.NetworkInfo != nil && a.NetworkInfo.EfaInfo != nil {
+		t.EFAInterfaces = int(aws.ToInt32(a.NetworkInfo.EfaInfo.MaximumEfaInterfaces))
+	}
+	for _, class := range a.SupportedUsageClasses {
+		t.UsageClasses = append(t.UsageClasses, string(class))
+	}
+	return t
+}
+
+// ImagePlatform is what an AMI runs, in the words of a reservation ("Linux/UNIX").
+func (c *Client) ImagePlatform(ctx context.Context, imageID string) (string, error) {
+	out, err := c.api.DescribeImages(ctx, &ec2.DescribeImagesInput{ImageIds: []string{imageID}})
+	if err != nil {
+		return "", fmt.Errorf("describing image %s in %s: %w", imageID, c.region, err)
+	}
+	if len(out.Images) == 0 {
+		return "", fmt.Errorf("describing image %s in %s: %w", imageID, c.region, ErrNotDescribed)
+	}
+	return aws.ToString(out.Images[0].PlatformDetails), nil
+}

@@ -1,0 +1,150 @@
+package ec2
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"golang.org/x/sync/errgroup"
+)
+
+// Instance is an EC2 instance.
+type Instance struct {
+	ID, PrivateIP, ReservationID, State string
+	// LaunchIndex counts the instances of one launch from 0.
+	LaunchIndex int
+	Tags        map[string]string
+}
+
+func instance(a types.Instance) Instance {
+	i := Instance{
+		ID:            aws.ToString(a.InstanceId),
+		PrivateIP:     aws.ToString(a.PrivateIpAddress),
+		ReservationID: aws.ToString(a.CapacityReservationId),
+		LaunchIndex:   int(aws.ToInt32(a.AmiLaunchIndex)),
+		Tags:          tagMap(a.Tags),
+	}
+	if a.State != nil {
+		i.State = string(a.State.Name)
+	}
+	return i
+}
+
+// TagInstances writes tags, by instance id. Instances with the same tags share a call.
+func (c *Client) TagInstances(ctx context.Context, tags map[string]map[string]string) error {
+	type call struct {
+		ids  []string
+		tags map[string]string
+	}
+	var calls []*call
+	for _, id := range slices.Sorted(maps.Keys(tags)) {
+		if len(tags[id]) == 0 {
+			continue
+		}
+		i := slices.IndexFunc(calls, func(c *call) bool { return maps.Equal(c.tags, tags[id]) })
+		if i < 0 {
+			calls = append(calls, &call{tags: tags[id]})
+			i = len(calls) - 1
+		}
+		calls[i].ids = append(calls[i].ids, id)
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	// EC2 refills 10 CreateTags calls a second: EC2 API Reference, "Request throttling".
+	group.SetLimit(5)
+	for _, call := range calls {
+		group.Go(func() error {
+			_, err := c.api.CreateTags(ctx, &ec2.CreateTagsInput{Resources: call.ids, Tags: tagList(call.tags)})
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return fmt.Errorf("tagging instances in %s: %w", c.region, err)
+	}
+	return nil
+}
+
+// maxFilterValues is how many values EC2 takes in one filter.
+const maxFilterValues = 200
+
+// InstancesByTag describes the instances that have, for each key, one of its values,
+// whatever their state, except those that are terminated. At least one tag must be
+// given.
+func (c *Client) InstancesByTag(ctx context.Context, tags map[string][]string) ([]Instance, error) {
+	if len(tags) == 0 {
+		return nil, errors.New("describing instances by tag: no tag is given, which would choose every instance")
+	}
+	for key, values := range tags {
+		if len(values) == 0 {
+			return nil, nil
+		}
+		if len(values) > maxFilterValues {
+			return c.instancesInHalves(ctx, tags, key)
+		}
+	}
+	in := &ec2.DescribeInstancesInput{MaxResults: aws.Int32(pageSize), Filters: []types.Filter{
+		filter("instance-state-name", "pending", "running", "shutting-down", "stopping", "stopped"),
+	}}
+	for key, values := range tags {
+		in.Filters = append(in.Filters, filter("tag:"+key, values...))
+	}
+	var all []Instance
+	for pages := ec2.NewDescribeInstancesPaginator(c.api, in); pages.HasMorePages(); {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("describing instances in %s: %w", c.region, err)
+		}
+		for _, launch := range page.Reservations {
+			for _, a := range launch.Instances {
+				all = append(all, instance(a))
+			}
+		}
+	}
+	return all, nil
+}
+
+// instancesInHalves asks for one half of a tag's values, then for the other. An
+// instance has one value, so it is in one answer only.
+func (c *Client) instancesInHalves(ctx context.Context, tags map[string][]string, key string) ([]Instance, error) {
+	values := tags[key]
+	var all []Instance
+	for _, half := range [][]string{values[:len(values)/2], values[len(values)/2:]} {
+		some := maps.Clone(tags)
+		some[key] = half
+		found, err := c.InstancesByTag(ctx, some)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
+// InstanceIDsByTag is InstancesByTag for callers that count.
+func (c *Client) InstanceIDsByTag(ctx context.Context, tags map[string][]string) ([]string, error) {
+	found, err := c.InstancesByTag(ctx, tags)
+	var ids []string
+	for _, i := range found {
+		ids = append(ids, i.ID)
+	}
+	return ids, err
+}
+
+// Terminate terminates instances. One that is gone already is no error.
+func (c *Client) Terminate(ctx context.Context, ids []string) error {
+	// EC2 takes 1000 instances in one call.
+	for some := range slices.Chunk(unique(ids), pageSize) {
+		_, err := withoutBad(some, "InvalidInstanceID.NotFound", func(ids []string) error {
+			_, err := c.api.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: ids})
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("terminating instances in %s: %w", c.region, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,98 @@
+package ec2
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+// LaunchRequest is one launch, which succeeds whole or not at all.
+type LaunchRequest struct {
+	// ClientToken makes a repetition of the request the same launch; at most 64
+	// characters.
+	ClientToken string
+	// LaunchTemplate is an id or a name, with ":VERSION" for one that is not the
+	// template's default version.
+	LaunchTemplate string
+	InstanceType   string
+	SubnetID       string
+	// ReservationID is where the instances go; "" with Kind OnDemand.
+	ReservationID string
+	Kind          capacity.Kind
+	// Count is the number of instances.
+	Count int
+	// Tags are written on the instances and their volumes.
+	Tags map[string]string
+}
+
+// Launch starts instances with one RunInstances call that asks for exactly Count.
+// Codes to expect: InsufficientInstanceCapacity, ReservationCapacityExceeded,
+// InvalidCapacityReservationState.PendingActivation.
+func (c *Client) Launch(ctx context.Context, r LaunchRequest) ([]Instance, error) {
+	in := &ec2.RunInstancesInput{
+		MinCount:                         aws.Int32(int32(r.Count)),
+		MaxCount:                         aws.Int32(int32(r.Count)),
+		ClientToken:                      aws.String(r.ClientToken),
+		LaunchTemplate:                   templateReference(r.LaunchTemplate),
+		InstanceType:                     types.InstanceType(r.InstanceType),
+		SubnetId:                         aws.String(r.SubnetID),
+		CapacityReservationSpecification: target(r.Kind, r.ReservationID),
+		TagSpecifications:                tagged(r.Tags, types.ResourceTypeInstance, types.ResourceTypeVolume),
+	}
+	if market := marketType(r.Kind); market != "" {
+		in.InstanceMarketOptions = &types.InstanceMarketOptionsRequest{MarketType: market}
+	}
+	out, err := c.api.RunInstances(ctx, in)
+	if err != nil {
+		return nil, fmt.Errorf("launching %d × %s in %s: %w", r.Count, r.InstanceType, c.region, err)
+	}
+	var launched []Instance
+	for _, a := range out.Instances {
+		launched = append(launched, instance(a))
+	}
+	return launched, nil
+}
+
+// templateReference reads ID[:VERSION] or NAME[:VERSION]; names have no colon.
+func templateReference(s string) *types.LaunchTemplateSpecification {
+	name, version, _ := strings.Cut(s, ":")
+	spec := &types.LaunchTemplateSpecification{}
+	if strings.HasPrefix(name, "lt-") {
+		spec.LaunchTemplateId = aws.String(name)
+	} else {
+		spec.LaunchTemplateName = aws.String(name)
+	}
+	if version != "" {
+		spec.Version = aws.String(version)
+	}
+	return spec
+}
+
+// target sends a launch to a reservation. Without one it keeps the launch out of all
+// reservations: by EC2's default it would use up anybody's open ODCR.
+func target(kind capacity.Kind, reservationID string) *types.CapacityReservationSpecification {
+	if kind == capacity.OnDemand || reservationID == "" {
+		return &types.CapacityReservationSpecification{CapacityReservationPreference: types.CapacityReservationPreferenceNone}
+	}
+	return &types.CapacityReservationSpecification{
+		CapacityReservationTarget: &types.CapacityReservationTarget{CapacityReservationId: aws.String(reservationID)},
+	}
+}
+
+// marketType is the purchasing option that EC2 demands beside the target; none for an
+// ODCR, for which EC2 refuses one.
+func marketType(kind capacity.Kind) types.MarketType {
+	switch kind {
+	case capacity.CapacityBlock:
+		return types.MarketTypeCapacityBlock
+	case capacity.InterruptibleODCR:
+		return types.MarketTypeInterruptibleCapacityReservation
+	}
+	return ""
+}

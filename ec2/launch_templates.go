@@ -1,0 +1,240 @@
+package ec2
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+// ErrNotOurs is returned for a launch template that lacks our tag (R9).
+var ErrNotOurs = errors.New("it does not carry our tag")
+
+// Versions of a launch template that EC2 resolves itself.
+const newest = "$Latest"
+
+// LaunchTemplate reads one version of a launch template, by id or name; an empty
+// version is the newest. The second value is false when there is no such template
+// or version.
+func (c *Client) LaunchTemplate(ctx context.Context, idOrName, version string) (capacity.LaunchTemplate, bool, error) {
+	t, data, found, err := c.readTemplate(ctx, idOrName, version)
+	if err != nil || !found {
+		return capacity.LaunchTemplate{}, false, err
+	}
+	return describe(t, data), true, nil
+}
+
+// LaunchTemplateDigest is the Digest of the version that EnsureLaunchTemplate would
+// leave behind. It changes nothing.
+func (c *Client) LaunchTemplateDigest(ctx context.Context, spec capacity.LaunchTemplateSpec) (string, error) {
+	data, err := c.templateData(ctx, spec)
+	if err != nil {
+		return "", err
+	}
+	return digest(data)
+}
+
+// EnsureLaunchTemplate makes the newest version of the template with the spec's name
+// say what the spec says: it creates the template, adds a version, or finds that
+// nothing is to do. A version never changes once it is there, so the digest in its
+// description tells whether it is the wanted one. A template of that name without
+// the cluster tag of the spec is left alone: ErrNotOurs.
+func (c *Client) EnsureLaunchTemplate(ctx context.Context, spec capacity.LaunchTemplateSpec) (capacity.LaunchTemplate, error) {
+	data, err := c.templateData(ctx, spec)
+	if err != nil {
+		return capacity.LaunchTemplate{}, err
+	}
+	wanted, err := digest(data)
+	if err != nil {
+		return capacity.LaunchTemplate{}, err
+	}
+	now, found, err := c.LaunchTemplate(ctx, spec.Name, "")
+	if err != nil {
+		return capacity.LaunchTemplate{}, err
+	}
+	if !found {
+		created, err := c.createTemplate(ctx, spec, data, wanted)
+		// Somebody was faster, or an earlier run of ours was, whose effect EC2 did not
+		// show yet: names are unique.
+		if Code(err) != "InvalidLaunchTemplateName.AlreadyExistsException" {
+			return created, err
+		}
+		if now, found, err = c.LaunchTemplate(ctx, spec.Name, ""); err != nil || !found {
+			return capacity.LaunchTemplate{}, errors.Join(fmt.Errorf("launch template %s exists, but EC2 does not show it yet; run this again", spec.Name), err)
+		}
+	}
+	if now.Tags[capacity.TagCluster] != spec.Tags[capacity.TagCluster] {
+		return capacity.LaunchTemplate{}, fmt.Errorf("launch template %s (%s): %w", now.Name, now.ID, ErrNotOurs)
+	}
+	if now.Digest == wanted {
+		return now, nil
+	}
+	return c.addVersion(ctx, now, spec, data, wanted)
+}
+
+// createTemplate leaves the ClientToken to the SDK: the unique name already keeps a
+// second template out, while a token made from the spec would, after the template was
+// deleted, give back the deleted one.
+func (c *Client) createTemplate(ctx context.Context, spec capacity.LaunchTemplateSpec, data *types.RequestLaunchTemplateData, digest string) (capacity.LaunchTemplate, error) {
+	out, err := c.api.CreateLaunchTemplate(ctx, &ec2.CreateLaunchTemplateInput{
+		LaunchTemplateName: aws.String(spec.Name),
+		LaunchTemplateData: data,
+		VersionDescription: aws.String(versionDescription(spec, digest)),
+		TagSpecifications:  tagged(spec.Tags, types.ResourceTypeLaunchTemplate),
+	})
+	if err != nil {
+		return capacity.LaunchTemplate{}, fmt.Errorf("creating launch template %s in %s: %w", spec.Name, c.region, err)
+	}
+	t, _, err := c.LaunchTemplate(ctx, aws.ToString(out.LaunchTemplate.LaunchTemplateId), "1")
+	return t, err
+}
+
+// addVersion derives the ClientToken from the version that it follows, so that two
+// runs at the same time add one version.
+func (c *Client) addVersion(ctx context.Context, now capacity.LaunchTemplate, spec capacity.LaunchTemplateSpec, data *types.RequestLaunchTemplateData, digest string) (capacity.LaunchTemplate, error) {
+	if now.Tags[capacity.TagReservation] != spec.Tags[capacity.TagReservation] {
+		if _, err := c.api.CreateTags(ctx, &ec2.CreateTagsInput{Resources: []string{now.ID}, Tags: tagList(spec.Tags)}); err != nil {
+			return capacity.LaunchTemplate{}, fmt.Errorf("tagging launch template %s: %w", now.Name, err)
+		}
+	}
+	out, err := c.api.CreateLaunchTemplateVersion(ctx, &ec2.CreateLaunchTemplateVersionInput{
+		LaunchTemplateId:   aws.String(now.ID),
+		LaunchTemplateData: data,
+		VersionDescription: aws.String(versionDescription(spec, digest)),
+		// EC2 takes 128 characters.
+		ClientToken: aws.String(fmt.Sprintf("%s-%s-%.64s", now.ID, now.Version, digest)),
+	})
+	if err != nil {
+		return capacity.LaunchTemplate{}, fmt.Errorf("adding a version to launch template %s: %w", now.Name, err)
+	}
+	version := strconv.FormatInt(aws.ToInt64(out.LaunchTemplateVersion.VersionNumber), 10)
+	t, _, err := c.LaunchTemplate(ctx, now.ID, version)
+	return t, err
+}
+
+// DeleteLaunchTemplate deletes a launch template with all its versions, if it carries
+// the cluster tag (else ErrNotOurs). One that is gone already is no error.
+func (c *Client) DeleteLaunchTemplate(ctx context.Context, idOrName, cluster string) error {
+	t, found, err := c.LaunchTemplate(ctx, idOrName, "")
+	if err != nil || !found {
+		return err
+	}
+	if t.Tags[capacity.TagCluster] != cluster {
+		return fmt.Errorf("launch template %s (%s): %w", t.Name, t.ID, ErrNotOurs)
+	}
+	_, err = c.api.DeleteLaunchTemplate(ctx, &ec2.DeleteLaunchTemplateInput{LaunchTemplateId: aws.String(t.ID)})
+	if err != nil && !noTemplate(err) {
+		return fmt.Errorf("deleting launch template %s: %w", t.Name, err)
+	}
+	return nil
+}
+
+// LaunchTemplatesByTag lists the newest versions of all templates with the tags.
+func (c *Client) LaunchTemplatesByTag(ctx context.Context, tags map[string]string) ([]capacity.LaunchTemplate, error) {
+	in := &ec2.DescribeLaunchTemplatesInput{}
+	for _, key := range slices.Sorted(maps.Keys(tags)) {
+		in.Filters = append(in.Filters, filter("tag:"+key, tags[key]))
+	}
+	var all []capacity.LaunchTemplate
+	for pages := ec2.NewDescribeLaunchTemplatesPaginator(c.api, in); pages.HasMorePages(); {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("describing launch templates in %s: %w", c.region, err)
+		}
+		for _, a := range page.LaunchTemplates {
+			t, found, err := c.LaunchTemplate(ctx, aws.ToString(a.LaunchTemplateId), "")
+			if err != nil {
+				return nil, err
+			}
+			if found {
+				all = append(all, t)
+			}
+		}
+	}
+	return all, nil
+}
+
+// readTemplate reads a template's tags and one version's data.
+func (c *Client) readTemplate(ctx context.Context, idOrName, version string) (types.LaunchTemplate, types.LaunchTemplateVersion, bool, error) {
+	in := &ec2.DescribeLaunchTemplatesInput{}
+	if strings.HasPrefix(idOrName, "lt-") {
+		in.LaunchTemplateIds = []string{idOrName}
+	} else {
+		in.LaunchTemplateNames = []string{idOrName}
+	}
+	fail := func(err error) (types.LaunchTemplate, types.LaunchTemplateVersion, bool, error) {
+		if noTemplate(err) {
+			err = nil
+		} else if err != nil {
+			err = fmt.Errorf("describing launch template %s in %s: %w", idOrName, c.region, err)
+		}
+		return types.LaunchTemplate{}, types.LaunchTemplateVersion{}, false, err
+	}
+	out, err := c.api.DescribeLaunchTemplates(ctx, in)
+	if err != nil || len(out.LaunchTemplates) == 0 {
+		return fail(err)
+	}
+	if version == "" {
+		version = newest
+	}
+	t := out.LaunchTemplates[0]
+	versions, err := c.api.DescribeLaunchTemplateVersions(ctx, &ec2.DescribeLaunchTemplateVersionsInput{
+		LaunchTemplateId: t.LaunchTemplateId, Versions: []string{version},
+	})
+	if err != nil || len(versions.LaunchTemplateVersions) == 0 || versions.LaunchTemplateVersions[0].LaunchTemplateData == nil {
+		return fail(err)
+	}
+	return t, versions.LaunchTemplateVersions[0], true, nil
+}
+
+// noTemplate reports whether EC2 says that a template or version does not exist. The
+// codes differ between operations by a suffix.
+func noTemplate(err error) bool {
+	code := Code(err)
+	return strings.HasPrefix(code, "InvalidLaunchTemplate") && strings.Contains(code, "NotFound")
+}
+
+func describe(t types.LaunchTemplate, v types.LaunchTemplateVersion) capacity.LaunchTemplate {
+	d := v.LaunchTemplateData
+	out := capacity.LaunchTemplate{
+		ID:                aws.ToString(t.LaunchTemplateId),
+		Name:              aws.ToString(t.LaunchTemplateName),
+		Version:           strconv.FormatInt(aws.ToInt64(v.VersionNumber), 10),
+		Tags:              tagMap(t.Tags),
+		ImageID:           aws.ToString(d.ImageId),
+		InstanceType:      string(d.InstanceType),
+		KeyName:           aws.ToString(d.KeyName),
+		SecurityGroupIDs:  slices.Clone(d.SecurityGroupIds),
+		UserData:          aws.ToString(d.UserData) != "",
+		NetworkInterfaces: len(d.NetworkInterfaces),
+	}
+	for _, n := range d.NetworkInterfaces {
+		out.SecurityGroupIDs = unique(append(out.SecurityGroupIDs, n.Groups...))
+	}
+	if p := d.IamInstanceProfile; p != nil {
+		out.InstanceProfile = aws.ToString(p.Arn) + aws.ToString(p.Name) // EC2 allows one of them
+	}
+	if s := d.CapacityReservationSpecification; s != nil && s.CapacityReservationTarget != nil {
+		out.ReservationID = aws.ToString(s.CapacityReservationTarget.CapacityReservationId)
+	}
+	if found := digestInDescription.FindStringSubmatch(aws.ToString(v.VersionDescription)); found != nil {
+		out.Digest = found[1]
+	}
+	return out
+}
+
+var digestInDescription = regexp.MustCompile(`^pcs-capacity .*sha256:([0-9a-f]{64})`)
+
+func versionDescription(spec capacity.LaunchTemplateSpec, digest string) string {
+	return fmt.Sprintf("pcs-capacity for %s, sha256:%s", spec.ReservationID, digest)
+}

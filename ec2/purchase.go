@@ -1,0 +1,59 @@
+package ec2
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+// once makes a call that is sent a single time. The purchase operations take no
+// ClientToken, and the SDK's standard retryer would send them again after a server
+// error or a cut connection: two blocks, paid in advance (R3).
+func once(o *ec2.Options) {
+	o.Retryer = aws.NopRetryer{}
+	o.RetryMaxAttempts = 1
+}
+
+// Purchase buys a block; the tags are written on its reservation. It makes exactly
+// one attempt. After an error for which Refused is false nobody knows whether the
+// block was bought: look for it by its tags before anything else.
+func (c *Client) Purchase(ctx context.Context, offeringID, platform string, tags map[string]string) (capacity.Reservation, error) {
+	out, err := c.api.PurchaseCapacityBlock(ctx, &ec2.PurchaseCapacityBlockInput{
+		CapacityBlockOfferingId: aws.String(offeringID),
+		InstancePlatform:        types.CapacityReservationInstancePlatform(platform),
+		TagSpecifications:       tagged(tags, types.ResourceTypeCapacityReservation),
+	}, once)
+	if err != nil {
+		return capacity.Reservation{}, fmt.Errorf("purchasing offering %s in %s: %w", offeringID, c.region, err)
+	}
+	if out.CapacityReservation == nil {
+		return capacity.Reservation{}, fmt.Errorf("purchasing offering %s in %s: EC2's answer names no reservation", offeringID, c.region)
+	}
+	r := c.reservation(*out.CapacityReservation)
+	for _, block := range out.CapacityBlocks {
+		if aws.ToString(block.UltraserverType) != "" {
+			r.UltraServer = true
+		}
+	}
+	return r, nil
+}
+
+// Refused reports whether EC2 said no for certain, so that nothing was bought or
+// launched: an error answer with a client error's status. A server error, a cut
+// connection and a timeout say nothing about the effect.
+func Refused(err error) bool {
+	var answer *awshttp.ResponseError
+	if Code(err) == "" || !errors.As(err, &answer) {
+		return false
+	}
+	status := answer.HTTPStatusCode()
+	return status >= http.StatusBadRequest && status < http.StatusInternalServerError
+}

@@ -1,0 +1,179 @@
+package ec2
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+// Missing is a reservation that EC2 would not describe, and why.
+type Missing struct {
+	ID  string
+	Err error
+}
+
+// ErrNotDescribed is the reason for an id that EC2 left out of its answer without an
+// error of its own.
+var ErrNotDescribed = errors.New("EC2 left it out of its answer")
+
+// badReservationID begins the codes that EC2 gives when it dislikes an id:
+// InvalidCapacityReservationId.NotFound, .Malformed, .Unavailable.
+const badReservationID = "InvalidCapacityReservationId"
+
+// Reservations describes reservations by id, in the order of ids. A bad id is
+// returned in missing and never hides the others (R8); err means that EC2 could not
+// be asked, and then nothing is known.
+func (c *Client) Reservations(ctx context.Context, ids []string) (found []capacity.Reservation, missing []Missing, err error) {
+	var answers []types.CapacityReservation
+	bad, err := withoutBad(ids, badReservationID, func(ids []string) error {
+		// EC2 takes no MaxResults beside ids.
+		page, err := c.describeReservations(ctx, &ec2.DescribeCapacityReservationsInput{CapacityReservationIds: ids})
+		if err == nil {
+			answers = append(answers, page...)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("describing capacity reservations in %s: %w", c.region, err)
+	}
+	all, err := c.translate(ctx, answers)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, id := range unique(ids) {
+		i := slices.IndexFunc(all, func(r capacity.Reservation) bool { return r.ID == id })
+		switch {
+		case i >= 0:
+			found = append(found, all[i])
+		case bad[id] != nil:
+			missing = append(missing, Missing{id, bad[id]})
+		default:
+			missing = append(missing, Missing{id, ErrNotDescribed})
+		}
+	}
+	return found, missing, nil
+}
+
+// Reservation describes one reservation. For an id that EC2 does not know, the error
+// carries EC2's Code, or is ErrNotDescribed.
+func (c *Client) Reservation(ctx context.Context, id string) (capacity.Reservation, error) {
+	found, missing, err := c.Reservations(ctx, []string{id})
+	if err != nil {
+		return capacity.Reservation{}, err
+	}
+	if len(missing) > 0 {
+		return capacity.Reservation{}, fmt.Errorf("describing %s in %s: %w", id, c.region, missing[0].Err)
+	}
+	if len(found) == 0 {
+		return capacity.Reservation{}, fmt.Errorf("describing a reservation in %s: the id is empty", c.region)
+	}
+	return found[0], nil
+}
+
+// ReservationsByTag describes all reservations of the region that carry every one of
+// the tags; at least one tag must be given.
+func (c *Client) ReservationsByTag(ctx context.Context, tags map[string]string) ([]capacity.Reservation, error) {
+	if len(tags) == 0 {
+		return nil, errors.New("describing capacity reservations by tag: no tag is given, which would choose every reservation")
+	}
+	in := &ec2.DescribeCapacityReservationsInput{MaxResults: aws.Int32(pageSize)}
+	for key, value := range tags {
+		in.Filters = append(in.Filters, filter("tag:"+key, value))
+	}
+	return c.listReservations(ctx, in)
+}
+
+// AllReservations describes every reservation of the region that this account owns or
+// that others share with it, in any state.
+func (c *Client) AllReservations(ctx context.Context) ([]capacity.Reservation, error) {
+	return c.listReservations(ctx, &ec2.DescribeCapacityReservationsInput{MaxResults: aws.Int32(pageSize)})
+}
+
+// pageSize is the most that EC2's Describe operations put on a page.
+const pageSize = 1000
+
+func (c *Client) listReservations(ctx context.Context, in *ec2.DescribeCapacityReservationsInput) ([]capacity.Reservation, error) {
+	answers, err := c.describeReservations(ctx, in)
+	if err != nil {
+		return nil, fmt.Errorf("listing capacity reservations in %s: %w", c.region, err)
+	}
+	return c.translate(ctx, answers)
+}
+
+func (c *Client) describeReservations(ctx context.Context, in *ec2.DescribeCapacityReservationsInput) ([]types.CapacityReservation, error) {
+	var all []types.CapacityReservation
+	for pages := ec2.NewDescribeCapacityReservationsPaginator(c.api, in); pages.HasMorePages(); {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page.CapacityReservations...)
+	}
+	return all, nil
+}
+
+// translate turns EC2's answers into reservations, and asks about the blocks among
+// them what DescribeCapacityReservations does not say.
+func (c *Client) translate(ctx context.Context, answers []types.CapacityReservation) ([]capacity.Reservation, error) {
+	var all []capacity.Reservation
+	for _, a := range answers {
+		all = append(all, c.reservation(a))
+	}
+	if err := c.addBlocks(ctx, all); err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+func (c *Client) reservation(a types.CapacityReservation) capacity.Reservation {
+	r := capacity.Reservation{
+		ID:            aws.ToString(a.CapacityReservationId),
+		Kind:          kind(a),
+		State:         capacity.State(a.State),
+		InstanceType:  aws.ToString(a.InstanceType),
+		Region:        c.region,
+		AZID:          aws.ToString(a.AvailabilityZoneId),
+		AZ:            aws.ToString(a.AvailabilityZone),
+		Total:         int(aws.ToInt32(a.TotalInstanceCount)),
+		Available:     int(aws.ToInt32(a.AvailableInstanceCount)),
+		Platform:      string(a.InstancePlatform),
+		Tenancy:       string(a.Tenancy),
+		UltraServer:   ultraServerOnly(aws.ToString(a.InstanceType)),
+		OwnerID:       aws.ToString(a.OwnerId),
+		MatchCriteria: string(a.InstanceMatchCriteria),
+		Start:         aws.ToTime(a.StartDate),
+		End:           aws.ToTime(a.EndDate),
+		Tags:          tagMap(a.Tags),
+	}
+	if a.CapacityBlockId != nil {
+		r.CapacityBlockIDs = []string{*a.CapacityBlockId}
+	}
+	return r
+}
+
+// kind tells the reservations apart. EC2 may leave the type of an ODCR empty.
+func kind(a types.CapacityReservation) capacity.Kind {
+	switch {
+	case a.ReservationType == types.CapacityReservationTypeCapacityBlock:
+		return capacity.CapacityBlock
+	case aws.ToBool(a.Interruptible):
+		return capacity.InterruptibleODCR
+	}
+	return capacity.ODCR
+}
+
+// ultraServerOnly reports whether an instance type exists in UltraServers only: EC2
+// User Guide, "Capacity Blocks", names Trn2 (trn2u) and P6e. It serves callers that
+// may not use DescribeCapacityBlocks, for whom a wrong no would move the fence 30
+// minutes too late.
+func ultraServerOnly(instanceType string) bool {
+	return strings.HasPrefix(instanceType, "trn2u.") || strings.HasPrefix(instanceType, "p6e-")
+}

@@ -1,0 +1,75 @@
+package ec2
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+// Subnets describes subnets, in the order of ids. One that does not exist is an error
+// with EC2's code InvalidSubnetID.NotFound.
+func (c *Client) Subnets(ctx context.Context, ids []string) ([]capacity.Subnet, error) {
+	answers, err := c.describeSubnets(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(answers, func(a, b types.Subnet) int {
+		return slices.Index(ids, aws.ToString(a.SubnetId)) - slices.Index(ids, aws.ToString(b.SubnetId))
+	})
+	return subnets(answers), nil
+}
+
+// NeighbourSubnets describes all subnets of the VPCs that the given subnets lie in,
+// the given ones too, sorted by id.
+func (c *Client) NeighbourSubnets(ctx context.Context, ids []string) ([]capacity.Subnet, error) {
+	given, err := c.describeSubnets(ctx, ids)
+	if err != nil || len(given) == 0 {
+		return nil, err
+	}
+	var vpcs []string
+	for _, s := range given {
+		vpcs = append(vpcs, aws.ToString(s.VpcId))
+	}
+	all, err := c.pageSubnets(ctx, &ec2.DescribeSubnetsInput{Filters: []types.Filter{filter("vpc-id", unique(vpcs)...)}})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(all, func(a, b types.Subnet) int {
+		return strings.Compare(aws.ToString(a.SubnetId), aws.ToString(b.SubnetId))
+	})
+	return subnets(all), nil
+}
+
+func (c *Client) describeSubnets(ctx context.Context, ids []string) ([]types.Subnet, error) {
+	if len(unique(ids)) == 0 {
+		return nil, nil
+	}
+	return c.pageSubnets(ctx, &ec2.DescribeSubnetsInput{SubnetIds: unique(ids)})
+}
+
+func (c *Client) pageSubnets(ctx context.Context, in *ec2.DescribeSubnetsInput) ([]types.Subnet, error) {
+	var all []types.Subnet
+	for pages := ec2.NewDescribeSubnetsPaginator(c.api, in); pages.HasMorePages(); {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("describing subnets in %s: %w", c.region, err)
+		}
+		all = append(all, page.Subnets...)
+	}
+	return all, nil
+}
+
+func subnets(answers []types.Subnet) []capacity.Subnet {
+	var all []capacity.Subnet
+	for _, a := range answers {
+		all = append(all, capacity.Subnet{ID: aws.ToString(a.SubnetId), AZID: aws.ToString(a.AvailabilityZoneId), AZ: aws.ToString(a.AvailabilityZone)})
+	}
+	return all
+}

@@ -1,0 +1,147 @@
+package ec2
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+// templateData is what a spec says, in EC2's words.
+func (c *Client) templateData(ctx context.Context, spec capacity.LaunchTemplateSpec) (*types.RequestLaunchTemplateData, error) {
+	data := &types.RequestLaunchTemplateData{}
+	if spec.From != "" {
+		_, source, found, err := c.readTemplate(ctx, spec.From, spec.FromVersion)
+		if err != nil {
+			return nil, err
+		}
+		if !found {
+			return nil, fmt.Errorf("launch template %s has no version %s to copy", spec.From, spec.FromVersion)
+		}
+		if data, err = copyData(source.LaunchTemplateData); err != nil {
+			return nil, fmt.Errorf("copying launch template %s: %w", spec.From, err)
+		}
+	}
+	overlay(data, spec)
+	return data, nil
+}
+
+// copyData turns what EC2 answered into what it is asked for. Both structures name
+// their fields alike at all levels, so a copy by name loses nothing that can be asked
+// for, and takes up what a later SDK adds.
+func copyData(from *types.ResponseLaunchTemplateData) (*types.RequestLaunchTemplateData, error) {
+	text, err := json.Marshal(from)
+	if err != nil {
+		return nil, err
+	}
+	to := &types.RequestLaunchTemplateData{}
+	return to, json.Unmarshal(text, to)
+}
+
+// overlay lays the fields of a spec over a template.
+func overlay(data *types.RequestLaunchTemplateData, spec capacity.LaunchTemplateSpec) {
+	sameType := string(data.InstanceType) == spec.InstanceType
+	data.InstanceType, data.InstanceRequirements = types.InstanceType(spec.InstanceType), nil
+	if spec.ImageID != "" {
+		data.ImageId = aws.String(spec.ImageID)
+	}
+	if len(spec.UserData) > 0 {
+		data.UserData = aws.String(base64.StdEncoding.EncodeToString(spec.UserData))
+	}
+	overlayNetwork(data, spec, sameType)
+	// The node group says the profile; the operator is who owned the other template.
+	data.IamInstanceProfile, data.Operator = nil, nil
+	// A block has a placement of its own and one Availability Zone; what the template
+	// of another group says about them could only be wrong.
+	data.Placement = nil
+	data.CapacityReservationSpecification, data.InstanceMarketOptions = nil, nil
+	if spec.Kind == capacity.OnDemand || spec.ReservationID == "" {
+		return
+	}
+	data.CapacityReservationSpecification = &types.LaunchTemplateCapacityReservationSpecificationRequest{
+		CapacityReservationTarget: &types.CapacityReservationTarget{CapacityReservationId: aws.String(spec.ReservationID)},
+	}
+	if market := marketType(spec.Kind); market != "" {
+		data.InstanceMarketOptions = &types.LaunchTemplateInstanceMarketOptionsRequest{MarketType: market}
+	}
+}
+
+// overlayNetwork keeps the interfaces of a template for the same instance type, and
+// of any other only the security groups: the number of network cards goes with the
+// type. EC2 refuses security groups beside interfaces, so they go into those.
+func overlayNetwork(data *types.RequestLaunchTemplateData, spec capacity.LaunchTemplateSpec, sameType bool) {
+	groups := data.SecurityGroupIds
+	for _, n := range data.NetworkInterfaces {
+		groups = unique(append(groups, n.Groups...))
+	}
+	if len(spec.SecurityGroupIDs) > 0 {
+		groups, data.SecurityGroups = spec.SecurityGroupIDs, nil
+	}
+	if !sameType || len(data.NetworkInterfaces) == 0 {
+		data.NetworkInterfaces, data.SecurityGroupIds = nil, groups
+		return
+	}
+	data.SecurityGroupIds, data.SecurityGroups = nil, nil
+	for i := range data.NetworkInterfaces {
+		// The node group chooses the subnet.
+		data.NetworkInterfaces[i].SubnetId = nil
+		if len(spec.SecurityGroupIDs) > 0 {
+			data.NetworkInterfaces[i].Groups = spec.SecurityGroupIDs
+		}
+	}
+}
+
+// digest is the SHA-256 of what the data says, without the fields that are empty, so
+// that a field which a later SDK adds changes nothing.
+func digest(data *types.RequestLaunchTemplateData) (string, error) {
+	text, err := json.Marshal(data)
+	if err != nil {
+		return "", fmt.Errorf("digest of a launch template: %w", err)
+	}
+	var tree any
+	if err := json.Unmarshal(text, &tree); err != nil {
+		return "", fmt.Errorf("digest of a launch template: %w", err)
+	}
+	if text, err = json.Marshal(withoutEmpty(tree)); err != nil { // sorts the keys
+		return "", fmt.Errorf("digest of a launch template: %w", err)
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// withoutEmpty drops nulls, empty strings and what holds nothing else from a tree of
+// JSON values; nil if nothing is left. false and 0 stay: they say something.
+func withoutEmpty(tree any) any {
+	switch v := tree.(type) {
+	case map[string]any:
+		for key, value := range v {
+			if value = withoutEmpty(value); value == nil {
+				delete(v, key)
+			} else {
+				v[key] = value
+			}
+		}
+		if len(v) == 0 {
+			return nil
+		}
+	case []any:
+		if len(v) == 0 {
+			return nil
+		}
+		for i := range v {
+			v[i] = withoutEmpty(v[i])
+		}
+	case string:
+		if v == "" {
+			return nil
+		}
+	}
+	return tree
+}
