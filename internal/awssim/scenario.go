@@ -21,7 +21,7 @@ var labTOML []byte
 // Scenario is the world at the start of a simulation, written as TOML.
 type Scenario struct {
 	Account string `toml:"account"` // twelve digits; the account of the caller
-	Region  string `toml:"region"`  // the region that Sim.Env names; default: the first one
+	Home    string `toml:"home"`    // the region that Sim.Env names; default: the first one
 
 	ReclaimLead            Duration `toml:"reclaim_lead"`             // how long before its end EC2 begins to take back a block; 30m
 	ReclaimLeadUltraServer Duration `toml:"reclaim_lead_ultraserver"` // the same for UltraServers; 60m
@@ -30,11 +30,14 @@ type Scenario struct {
 	BootDelay              Duration `toml:"boot_delay"`               // how long an instance stays pending
 	ShutdownDelay          Duration `toml:"shutdown_delay"`           // how long it stays shutting-down
 	CleanupDelay           Duration `toml:"cleanup_delay"`            // from terminated until its place in a reservation is free
+	PendingDelay           Duration `toml:"pending_delay"`            // how long a new ODCR stays pending
+	PCSDelay               Duration `toml:"pcs_delay"`                // how long PCS takes to create, update or delete
 	ScheduledCount         bool     `toml:"scheduled_count"`          // a block that is not open yet reports its size; EC2 may report 0
+	HideScheduledZone      bool     `toml:"hide_scheduled_zone"`      // a block that is not open yet reports no zone, as EC2 may
 	Throttle               bool     `toml:"throttle"`                 // EC2's request buckets per API and region
 
 	InstanceTypes []InstanceTypeScenario `toml:"instance_type"`
-	Regions       []RegionScenario       `toml:"regions"`
+	Regions       []RegionScenario       `toml:"region"`
 }
 
 // InstanceTypeScenario is one instance type, the same in every region that has capacity of it.

@@ -45,7 +45,7 @@ func (e *ShapeError) Error() string {
 // the right wire name, type and enumeration value, required members must be there, and an error must come in the
 // service's envelope. The service is "ec2" or "pcs". The error is a *ShapeError with every violation, not the first.
 func CheckResponse(service, operation string, status int, body []byte) error {
-	return check(service, operation, func(s *serviceShapes, op *operationShape, c *checker) {
+	return check(service, operation, func(op *operationShape, c *checker) {
 		switch {
 		case service == "ec2" && status >= 400:
 			c.ec2Error(body)
@@ -64,7 +64,7 @@ func CheckResponse(service, operation string, status int, body []byte) error {
 // CheckRequest compares the body of a request with the service model in the same way: unknown and missing parameters,
 // types and enumeration values.
 func CheckRequest(service, operation string, body []byte) error {
-	return check(service, operation, func(s *serviceShapes, op *operationShape, c *checker) {
+	return check(service, operation, func(op *operationShape, c *checker) {
 		switch {
 		case op == nil:
 			c.unknownOperation()
@@ -77,13 +77,13 @@ func CheckRequest(service, operation string, body []byte) error {
 	})
 }
 
-func check(service, operation string, run func(*serviceShapes, *operationShape, *checker)) error {
+func check(service, operation string, run func(*operationShape, *checker)) error {
 	shapes, ok := recordedShapes()[service]
 	if !ok {
 		return fmt.Errorf("no shapes are recorded for the service %q", service)
 	}
 	c := &checker{shapes: shapes}
-	run(shapes, shapes.operations[operation], c)
+	run(shapes.operations[operation], c)
 	if len(c.violations) == 0 {
 		return nil
 	}

@@ -45,9 +45,6 @@ func parseXML(body []byte) (*element, error) {
 	return root.children[0], nil
 }
 
-// ec2Namespace is the XML namespace of every successful answer of EC2's API version 2016-11-15.
-const ec2Namespace = "http://ec2.amazonaws.com/doc/2016-11-15/"
-
 // ec2Response checks <NameResponse><requestId/>members</NameResponse>.
 func (c *checker) ec2Response(operation string, op *operationShape, body []byte) {
 	if op == nil {

@@ -113,8 +113,8 @@ func (s *Sim) Env() []string {
 }
 
 func (s *Sim) homeRegion() string {
-	if s.scenario.Region != "" {
-		return s.scenario.Region
+	if s.scenario.Home != "" {
+		return s.scenario.Home
 	}
 	return s.order[0]
 }

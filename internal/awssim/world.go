@@ -1,38 +1,230 @@
 package awssim
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
 )
 
 // region is what one region holds. Guarded by Sim.mu.
 type region struct {
-	name      string
-	scenario  RegionScenario
-	instances map[string]*instance
-	pcs       pcsState
+	name, optIn string
+	zones       []*zone
+	vpcs        []VPCScenario
+	subnets     []*subnet
+	groups      []SecurityGroupScenario
+	images      []ImageScenario
+	fixedTags   map[string]map[string]string // of VPCs, subnets, security groups and images, by id
+	types       map[string]*instanceType     // of the whole account
+	capacity    map[pool]int                 // what EC2 has for launches and ODCRs
+	offerings   []*offeringTemplate
+	issued      map[string]*offering // every offering that was shown, by id
+	extensions  map[string]*extensionOffering
+
+	reservations map[string]*reservation
+	blocks       map[string]*block
+	templates    map[string]*launchTemplate
+	instances    map[string]*instance
+	pcs          pcsState
 }
 
-type tokenKey struct{ region, operation, token string }
+// pool is one type in one zone.
+type pool struct{ zoneID, instanceType string }
 
-type tokenUse struct {
-	params string
-	replay func() ([]byte, error)
+type zone struct{ name, id, kind, optIn string }
+
+type subnet struct {
+	id, vpc string
+	zone    *zone
+	prefix  netip.Prefix
 }
 
 // build makes the world of the scenario.
 func (s *Sim) build() error {
-	if len(s.scenario.Regions) == 0 {
-		return fmt.Errorf("no regions")
+	sc := s.scenario
+	if len(sc.Regions) == 0 {
+		return fmt.Errorf("no region")
 	}
-	for _, sc := range s.scenario.Regions {
-		r := &region{name: sc.Name, scenario: sc, instances: map[string]*instance{}}
+	types := map[string]*instanceType{}
+	for _, t := range sc.InstanceTypes {
+		types[t.Name] = newInstanceType(t)
+	}
+	for _, rs := range sc.Regions {
+		r, err := s.buildRegion(rs, types)
+		if err != nil {
+			return fmt.Errorf("region %s: %w", rs.Name, err)
+		}
 		s.regions[r.name] = r
 		s.order = append(s.order, r.name)
-		if err := s.buildPCS(r, sc); err != nil {
+		if err := s.buildPCS(r, rs); err != nil {
 			return fmt.Errorf("region %s: %w", r.name, err)
 		}
 	}
+	if s.regions[s.homeRegion()] == nil {
+		return fmt.Errorf("home region %q is not one of the regions", s.homeRegion())
+	}
 	return nil
+}
+
+func (s *Sim) buildRegion(rs RegionScenario, types map[string]*instanceType) (*region, error) {
+	r := &region{
+		name: rs.Name, optIn: cmp.Or(rs.OptIn, "opt-in-not-required"),
+		vpcs: rs.VPCs, groups: rs.SecurityGroups, images: rs.Images, types: types,
+		fixedTags: map[string]map[string]string{}, capacity: map[pool]int{},
+		issued: map[string]*offering{}, extensions: map[string]*extensionOffering{},
+		reservations: map[string]*reservation{}, blocks: map[string]*block{},
+		templates: map[string]*launchTemplate{}, instances: map[string]*instance{},
+	}
+	for _, z := range rs.Zones {
+		r.zones = append(r.zones, &zone{z.Name, z.ID, cmp.Or(z.Type, "availability-zone"), cmp.Or(z.OptIn, "opt-in-not-required")})
+	}
+	for _, step := range []func(RegionScenario) error{r.buildNetwork, r.buildImages, r.buildCapacity} {
+		if err := step(rs); err != nil {
+			return nil, err
+		}
+	}
+	for _, res := range rs.Reservations {
+		if err := s.buildReservation(r, res); err != nil {
+			return nil, fmt.Errorf("reservation %s: %w", res.ID, err)
+		}
+	}
+	for _, lt := range rs.LaunchTemplates {
+		if err := s.buildLaunchTemplate(r, lt); err != nil {
+			return nil, fmt.Errorf("launch template %s: %w", lt.Name, err)
+		}
+	}
+	return r, nil
+}
+
+func (r *region) buildNetwork(rs RegionScenario) error {
+	for _, v := range rs.VPCs {
+		r.fixedTags[v.ID] = copyTags(v.Tags)
+	}
+	for _, sn := range rs.Subnets {
+		z, err := r.zoneNamed(sn.Zone)
+		if err != nil {
+			return fmt.Errorf("subnet %s: %w", sn.ID, err)
+		}
+		if r.vpc(sn.VPC) == nil {
+			return fmt.Errorf("subnet %s: no vpc %q", sn.ID, sn.VPC)
+		}
+		prefix, err := netip.ParsePrefix(sn.CIDR)
+		if err != nil {
+			return fmt.Errorf("subnet %s: %w", sn.ID, err)
+		}
+		r.subnets = append(r.subnets, &subnet{sn.ID, sn.VPC, z, prefix.Masked()})
+		r.fixedTags[sn.ID] = copyTags(sn.Tags)
+	}
+	for _, g := range rs.SecurityGroups {
+		if r.vpc(g.VPC) == nil {
+			return fmt.Errorf("security group %s: no vpc %q", g.ID, g.VPC)
+		}
+		r.fixedTags[g.ID] = copyTags(g.Tags)
+	}
+	return nil
+}
+
+func (r *region) buildImages(RegionScenario) error {
+	for i := range r.images {
+		img := &r.images[i]
+		img.Architecture = cmp.Or(img.Architecture, "x86_64")
+		img.Platform = cmp.Or(img.Platform, "Linux/UNIX")
+		r.fixedTags[img.ID] = copyTags(img.Tags)
+	}
+	return nil
+}
+
+func (r *region) buildCapacity(rs RegionScenario) error {
+	for _, c := range rs.Capacity {
+		z, err := r.zoneNamed(c.Zone)
+		if err != nil {
+			return fmt.Errorf("capacity: %w", err)
+		}
+		if r.types[c.Type] == nil {
+			return fmt.Errorf("capacity: no instance type %q", c.Type)
+		}
+		r.capacity[pool{z.id, c.Type}] += c.Count
+	}
+	for i, o := range rs.Offerings {
+		t, err := r.newOfferingTemplate(o)
+		if err != nil {
+			return fmt.Errorf("offering %d: %w", i+1, err)
+		}
+		r.offerings = append(r.offerings, t)
+	}
+	return nil
+}
+
+func (r *region) zoneNamed(name string) (*zone, error) {
+	for _, z := range r.zones {
+		if z.name == name {
+			return z, nil
+		}
+	}
+	return nil, fmt.Errorf("no zone %q", name)
+}
+
+func (r *region) zoneByID(id string) *zone {
+	for _, z := range r.zones {
+		if z.id == id {
+			return z
+		}
+	}
+	return nil
+}
+
+func (r *region) vpc(id string) *VPCScenario {
+	for i := range r.vpcs {
+		if r.vpcs[i].ID == id {
+			return &r.vpcs[i]
+		}
+	}
+	return nil
+}
+
+func (r *region) subnet(id string) *subnet {
+	for _, sn := range r.subnets {
+		if sn.id == id {
+			return sn
+		}
+	}
+	return nil
+}
+
+func (r *region) image(id string) *ImageScenario {
+	for i := range r.images {
+		if r.images[i].ID == id {
+			return &r.images[i]
+		}
+	}
+	return nil
+}
+
+func (r *region) group(id string) *SecurityGroupScenario {
+	for i := range r.groups {
+		if r.groups[i].ID == id {
+			return &r.groups[i]
+		}
+	}
+	return nil
+}
+
+// copyTags is a copy that is never nil.
+func copyTags(tags map[string]string) map[string]string {
+	out := map[string]string{}
+	maps.Copy(out, tags)
+	return out
+}
+
+// sortedValues lists a map's values by key, so that answers have an order.
+func sortedValues[T any](m map[string]T) []T {
+	out := make([]T, 0, len(m))
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		out = append(out, m[k])
+	}
+	return out
 }
 
 // newID makes an id such as i-0123456789abcdef0 that is the same in every run of the same scenario.

@@ -1,0 +1,259 @@
+package awssim
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+)
+
+// offerings asks for one day of n p5.48xlarge.
+func (w *ec2World) offerings(n int32, days int32) []types.CapacityBlockOffering {
+	w.Helper()
+	return do(w, w.ec2.DescribeCapacityBlockOfferings, &ec2.DescribeCapacityBlockOfferingsInput{
+		InstanceType: aws.String("p5.48xlarge"), InstanceCount: aws.Int32(n), CapacityDurationHours: aws.Int32(24 * days),
+	}).CapacityBlockOfferings
+}
+
+func (w *ec2World) purchase(offering string) (*ec2.PurchaseCapacityBlockOutput, error) {
+	return w.ec2.PurchaseCapacityBlock(w.Context(), &ec2.PurchaseCapacityBlockInput{
+		CapacityBlockOfferingId: aws.String(offering), InstancePlatform: types.CapacityReservationInstancePlatformLinuxUnix,
+		TagSpecifications: []types.TagSpecification{{ResourceType: types.ResourceTypeCapacityReservation,
+			Tags: []types.Tag{{Key: aws.String("team"), Value: aws.String("nlp")}}}},
+	})
+}
+
+func TestLifeOfABlock(t *testing.T) {
+	w := newEC2World(t)
+	offer := w.offerings(2, 1)[1] // the first is an instant one
+	if got := offer.StartDate.UTC().Format("15:04"); got != "11:30" || offer.EndDate.Sub(*offer.StartDate) != 24*time.Hour {
+		t.Fatalf("standard offering from %v to %v, want a day from 11:30", offer.StartDate, offer.EndDate)
+	}
+	if *offer.UpfrontFee != "1510.27" { // 2 × 24 h × 31.464
+		t.Errorf("fee %s", *offer.UpfrontFee)
+	}
+	bought, err := w.purchase(*offer.CapacityBlockOfferingId)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := *bought.CapacityReservation.CapacityReservationId
+	check := func(state types.CapacityReservationState, total, available int32) {
+		t.Helper()
+		r := w.reservation(id)
+		if r.State != state || *r.TotalInstanceCount != total || *r.AvailableInstanceCount != available {
+			t.Errorf("state %s, %d of %d available, want %s, %d of %d", r.State, *r.AvailableInstanceCount, *r.TotalInstanceCount, state, available, total)
+		}
+	}
+	check("payment-pending", 0, 0)
+	fails(t, w.ec2.RunInstances, run(1, "p5.48xlarge", defSubnetA, intoBlock(id)), "InvalidCapacityReservationState.PendingActivation")
+	w.sim.Clock().Advance(5 * time.Minute)
+	check("scheduled", 0, 0)
+	tags := map[string]string{}
+	for _, tag := range w.reservation(id).Tags {
+		tags[*tag.Key] = *tag.Value
+	}
+	if tags["team"] != "nlp" || tags[quantityTag] != "2" {
+		t.Errorf("tags of the scheduled block: %v", tags)
+	}
+	fails(t, w.ec2.RunInstances, run(1, "p5.48xlarge", defSubnetA, intoBlock(id)), "InvalidCapacityReservationState.PendingActivation")
+
+	w.sim.Clock().Set(*offer.StartDate)
+	check("active", 2, 2)
+	do(t, w.ec2.RunInstances, run(2, "p5.48xlarge", defSubnetA, intoBlock(id)))
+	check("active", 2, 0)
+	for _, i := range w.instances() {
+		if i.InstanceLifecycle != "capacity-block" || *i.CapacityReservationId != id || *i.CapacityBlockId != *bought.CapacityBlocks[0].CapacityBlockId {
+			t.Errorf("instance %s: lifecycle %q, reservation %v, block %v", *i.InstanceId, i.InstanceLifecycle, i.CapacityReservationId, i.CapacityBlockId)
+		}
+	}
+
+	w.sim.Clock().Set(offer.EndDate.Add(-30*time.Minute - time.Second))
+	if n := len(w.instances()); n != 2 {
+		t.Errorf("%d instances before EC2 reclaims, want 2", n)
+	}
+	w.sim.Clock().Advance(time.Second)
+	if n := len(w.instances()); n != 0 {
+		t.Errorf("%d instances once EC2 reclaims, want 0", n)
+	}
+	fails(t, w.ec2.RunInstances, run(1, "p5.48xlarge", defSubnetA, intoBlock(id)), "ReservationCapacityExceeded")
+	w.sim.Clock().Set(*offer.EndDate)
+	check("expired", 0, 0)
+	fails(t, w.ec2.RunInstances, run(1, "p5.48xlarge", defSubnetA, intoBlock(id)), "InvalidCapacityReservationState")
+}
+
+func TestInstantOfferingIsShorterThanAsked(t *testing.T) {
+	w := newEC2World(t)
+	offer := w.offerings(1, 2)[0]
+	asked := time.Duration(*offer.CapacityBlockDurationHours)*time.Hour + time.Duration(*offer.CapacityBlockDurationMinutes)*time.Minute
+	if got := offer.EndDate.Sub(*offer.StartDate); got != asked || got >= 48*time.Hour {
+		t.Errorf("from %v to %v with %v in its fields, want the same and under 48 h", offer.StartDate, offer.EndDate, asked)
+	}
+	if offer.StartDate.Sub(noon) < 30*time.Minute || offer.EndDate.UTC().Format("15:04") != "11:30" {
+		t.Errorf("from %v to %v, want a start 30 minutes ahead and an end at 11:30", offer.StartDate, offer.EndDate)
+	}
+}
+
+func TestOfferingsAskedWrongly(t *testing.T) {
+	w := newEC2World(t)
+	ask := func(hours, count int32, kind string) *ec2.DescribeCapacityBlockOfferingsInput {
+		return &ec2.DescribeCapacityBlockOfferingsInput{
+			CapacityDurationHours: aws.Int32(hours), InstanceCount: aws.Int32(count), InstanceType: aws.String(kind)}
+	}
+	for _, hours := range []int32{0, 1, 30, 15 * 24, 189 * 24} {
+		fails(t, w.ec2.DescribeCapacityBlockOfferings, ask(hours, 1, "p5.48xlarge"), "InvalidParameterValue")
+	}
+	fails(t, w.ec2.DescribeCapacityBlockOfferings, ask(24, 65, "p5.48xlarge"), "InvalidParameterValue")
+	fails(t, w.ec2.DescribeCapacityBlockOfferings, &ec2.DescribeCapacityBlockOfferingsInput{CapacityDurationHours: aws.Int32(24)}, "InvalidParameterCombination")
+	for name, in := range map[string]*ec2.DescribeCapacityBlockOfferingsInput{
+		"more than any block": ask(24, 64, "p5.48xlarge"), "not sold": ask(24, 1, "g6.12xlarge"),
+	} {
+		if out := do(t, w.ec2.DescribeCapacityBlockOfferings, in).CapacityBlockOfferings; len(out) != 0 {
+			t.Errorf("%s: %d offerings, want none", name, len(out))
+		}
+	}
+	early := ask(24, 1, "p5.48xlarge")
+	early.EndDateRange = aws.Time(noon.Add(36 * time.Hour))
+	for _, o := range do(t, w.ec2.DescribeCapacityBlockOfferings, early).CapacityBlockOfferings {
+		if o.EndDate.After(*early.EndDateRange) {
+			t.Errorf("offering ends %v, after the asked %v", o.EndDate, early.EndDateRange)
+		}
+	}
+}
+
+func TestPurchaseIsNotIdempotent(t *testing.T) {
+	w := newEC2World(t)
+	offer := *w.offerings(32, 1)[0].CapacityBlockOfferingId
+	for range 2 {
+		if _, err := w.purchase(offer); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ledger := w.sim.Ledger()
+	if len(ledger) != 2 || ledger[0].ReservationID == ledger[1].ReservationID || ledger[0].OfferingID != offer || ledger[0].Fee == "" {
+		t.Errorf("ledger %+v, want two purchases of %s", ledger, offer)
+	}
+	_, err := w.purchase(offer) // the stock is 64
+	if got := code(err); got != "InvalidCapacityBlockOfferingIdExpired" {
+		t.Errorf("third purchase: %v", err)
+	}
+	_, err = w.purchase("cb-0123456789abcdef0")
+	if got := code(err); got != "InvalidCapacityBlockOfferingIdNotFound" {
+		t.Errorf("unknown offering: %v", err)
+	}
+	_, err = w.purchase("offer")
+	if got := code(err); got != "InvalidCapacityBlockOfferingIdMalformed" {
+		t.Errorf("malformed offering: %v", err)
+	}
+	w.sim.Clock().Advance(26 * time.Hour)
+	_, err = w.purchase(offer)
+	if got := code(err); got != "InvalidCapacityBlockOfferingIdExpired" {
+		t.Errorf("offering whose start has passed: %v", err)
+	}
+}
+
+func TestPaymentFails(t *testing.T) {
+	w := newEC2World(t)
+	w.sim.scenario.FailPayments = true
+	bought, err := w.purchase(*w.offerings(1, 1)[1].CapacityBlockOfferingId)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.sim.Clock().Advance(48 * time.Hour)
+	if state := w.reservation(*bought.CapacityReservation.CapacityReservationId).State; state != "payment-failed" {
+		t.Errorf("state %s, want payment-failed", state)
+	}
+}
+
+func TestUltraServers(t *testing.T) {
+	w := newEC2World(t)
+	offers := do(t, w.ec2.DescribeCapacityBlockOfferings, &ec2.DescribeCapacityBlockOfferingsInput{
+		UltraserverType: aws.String("u-trn2u-x64"), UltraserverCount: aws.Int32(2), CapacityDurationHours: aws.Int32(24),
+	}).CapacityBlockOfferings
+	if len(offers) != 1 || *offers[0].InstanceCount != 8 || *offers[0].UltraserverCount != 2 {
+		t.Fatalf("offerings %+v, want one of 2 UltraServers with 8 instances", offers)
+	}
+	bought, err := w.purchase(*offers[0].CapacityBlockOfferingId)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(bought.CapacityBlocks) != 2 {
+		t.Errorf("%d blocks, want one for each UltraServer", len(bought.CapacityBlocks))
+	}
+
+	do(t, w.ec2.RunInstances, run(8, "trn2u.48xlarge", defSubnetC, intoBlock(ultraBlock)))
+	in := map[string]int{}
+	for _, i := range w.instances() {
+		in[*i.CapacityBlockId]++
+	}
+	for id, n := range in {
+		if n != 4 {
+			t.Errorf("UltraServer %s has %d instances, want 4", id, n)
+		}
+	}
+	w.setClock("+6d 11:30", -time.Hour-time.Second)
+	if n := len(w.instances()); n != 8 {
+		t.Errorf("%d instances 61 minutes before the end, want 8", n)
+	}
+	w.sim.Clock().Advance(time.Second)
+	if n := len(w.instances()); n != 0 {
+		t.Errorf("%d instances an hour before the end, want 0", n)
+	}
+}
+
+// Time alone ends a block: nothing asks the simulator.
+func TestEventsNeedNoRequest(t *testing.T) {
+	w := newEC2World(t)
+	events := make(chan InstanceEvent, 8)
+	w.sim.OnInstance(func(ev InstanceEvent) { events <- ev })
+	do(t, w.ec2.RunInstances, run(2, "p4d.24xlarge", defSubnetB, intoBlock(endingBlock), func(in *ec2.RunInstancesInput) {
+		in.TagSpecifications = []types.TagSpecification{{ResourceType: types.ResourceTypeInstance,
+			Tags: []types.Tag{{Key: aws.String("Name"), Value: aws.String("gpu-[1-2]")}}}}
+	}))
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	next := func() InstanceEvent {
+		select {
+		case ev := <-events:
+			return ev
+		case <-ctx.Done():
+			t.Fatal("no event")
+			return InstanceEvent{}
+		}
+	}
+	for n := range 2 {
+		ev := next()
+		if ev.Kind != Launched || ev.Instance.AMILaunchIndex != n || ev.Instance.Tags["Name"] != "gpu-[1-2]" || ev.Instance.PrivateIP == "" {
+			t.Errorf("event %d: %+v", n, ev)
+		}
+	}
+	w.setClock("+1d 11:30", -30*time.Minute)
+	for range 2 {
+		if ev := next(); ev.Kind != Terminated || ev.Reason != "Server.CapacityBlockExpired" {
+			t.Errorf("event %+v, want the termination by EC2", ev)
+		}
+	}
+}
+
+func TestDescribeBlocksAndTheirHealth(t *testing.T) {
+	w := newEC2World(t)
+	block := *w.reservation(openBlock).CapacityBlockId
+	blocks := do(t, w.ec2.DescribeCapacityBlocks, &ec2.DescribeCapacityBlocksInput{CapacityBlockIds: []string{block}}).CapacityBlocks
+	if len(blocks) != 1 || blocks[0].CapacityReservationIds[0] != openBlock || *blocks[0].AvailabilityZoneId != "use2-az1" {
+		t.Errorf("block %s: %+v", block, blocks)
+	}
+	made := do(t, w.ec2.RunInstances, run(1, "p5.48xlarge", defSubnetA, intoBlock(openBlock))).Instances[0]
+	if err := w.sim.FailHost("us-east-2", *made.InstanceId); err != nil {
+		t.Fatal(err)
+	}
+	status := do(t, w.ec2.DescribeCapacityBlockStatus, &ec2.DescribeCapacityBlockStatusInput{CapacityBlockIds: []string{block}}).CapacityBlockStatuses
+	if len(status) != 1 || *status[0].TotalUnavailableCapacity != 1 || *status[0].TotalCapacity != 16 {
+		t.Errorf("status %+v, want 1 of 16 unavailable", status)
+	}
+	do(t, w.ec2.TerminateInstances, &ec2.TerminateInstancesInput{InstanceIds: []string{*made.InstanceId}})
+	w.sim.Clock().Advance(time.Hour)
+	fails(t, w.ec2.RunInstances, run(16, "p5.48xlarge", defSubnetA, intoBlock(openBlock)), "ReservationCapacityExceeded")
+	do(t, w.ec2.RunInstances, run(15, "p5.48xlarge", defSubnetA, intoBlock(openBlock)))
+}

@@ -1,0 +1,325 @@
+package awssim
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	statePending      = "pending"
+	stateRunning      = "running"
+	stateShuttingDown = "shutting-down"
+	stateTerminated   = "terminated"
+)
+
+// stateCodes are EC2's numbers of instance states (EC2 API Reference, InstanceState).
+var stateCodes = map[string]int{statePending: 0, stateRunning: 16, stateShuttingDown: 32, stateTerminated: 48}
+
+// keepTerminated is how long a terminated instance stays visible.
+const keepTerminated = time.Hour
+
+// instance is one instance with what only the simulator knows.
+type instance struct {
+	Instance
+	subnet       *subnet
+	seat         *reservation // the place that it takes, until that is clean again
+	data         launchData
+	platform     string
+	tenancy      string
+	architecture string
+	clientToken  string
+	reason       string // StateReason code
+}
+
+func (i *instance) view() Instance {
+	v := i.Instance
+	v.Tags = maps.Clone(i.Tags)
+	return v
+}
+
+// byLaunch lists the instances in the order of launch.
+func (r *region) byLaunch() []*instance {
+	return slices.SortedFunc(maps.Values(r.instances), func(a, b *instance) int {
+		return cmp.Or(a.LaunchTime.Compare(b.LaunchTime), strings.Compare(a.LaunchID, b.LaunchID), a.AMILaunchIndex-b.AMILaunchIndex)
+	})
+}
+
+// terminate ends one instance, and frees its place when that is clean. Called with mu held.
+func (s *Sim) terminate(r *region, i *instance, reason string) {
+	if i.State == stateShuttingDown || i.State == stateTerminated {
+		return
+	}
+	i.State, i.reason = stateShuttingDown, reason
+	s.emit(Terminated, reason, i)
+	s.later(time.Duration(s.scenario.ShutdownDelay), func() {
+		i.State = stateTerminated
+		s.later(time.Duration(s.scenario.CleanupDelay), func() { i.seat = nil })
+		s.at(s.now.Add(keepTerminated), func() { delete(r.instances, i.ID) })
+	})
+}
+
+type runInstancesInput struct {
+	launchData
+	MinCount                  int `form:"MinCount,required"`
+	MaxCount                  int `form:"MaxCount,required"`
+	SubnetId                  string
+	PrivateIpAddress          string
+	LaunchTemplate            *templateReference
+	TagSpecifications         []tagSpecification `form:"TagSpecification"`
+	ClientToken               string
+	AdditionalInfo, RamdiskId string
+}
+
+func (s *Sim) runInstances(c *call, in *runInstancesInput) (any, error) {
+	return s.idempotent(c, in.ClientToken, func() (func() (any, error), error) {
+		tags, err := specifiedTags(in.TagSpecifications, "instance", launchTaggable...)
+		if err != nil {
+			return nil, err
+		}
+		o := launchOrder{
+			launchData: in.launchData, min: in.MinCount, max: in.MaxCount, subnet: in.SubnetId,
+			address: in.PrivateIpAddress, tags: tags, clientToken: in.ClientToken,
+		}
+		if in.LaunchTemplate != nil {
+			if err := o.template(c.region, *in.LaunchTemplate); err != nil {
+				return nil, err
+			}
+		}
+		made, err := s.run(c.region, o)
+		if err != nil {
+			return nil, err
+		}
+		return func() (any, error) { return s.wireLaunches(made)[0], nil }, nil
+	})
+}
+
+// wireLaunch is what EC2 calls a reservation: the instances of one launch.
+type wireLaunch struct {
+	ID        string         `xml:"reservationId"`
+	Owner     string         `xml:"ownerId"`
+	Groups    []wireGroupRef `xml:"groupSet>item"`
+	Instances []wireInstance `xml:"instancesSet>item"`
+}
+
+type wireGroupRef struct {
+	ID   string `xml:"groupId"`
+	Name string `xml:"groupName"`
+}
+
+type wireInstance struct {
+	ID             string           `xml:"instanceId"`
+	ImageID        string           `xml:"imageId"`
+	State          wireState        `xml:"instanceState"`
+	Reason         *wireReason      `xml:"stateReason"`
+	PrivateDNS     string           `xml:"privateDnsName"`
+	PrivateIP      string           `xml:"privateIpAddress,omitempty"`
+	KeyName        string           `xml:"keyName,omitempty"`
+	LaunchIndex    int              `xml:"amiLaunchIndex"`
+	Type           string           `xml:"instanceType"`
+	LaunchTime     string           `xml:"launchTime"`
+	Placement      placement        `xml:"placement"`
+	Monitoring     wireNamedState   `xml:"monitoring"`
+	SubnetID       string           `xml:"subnetId,omitempty"`
+	VPC            string           `xml:"vpcId,omitempty"`
+	Architecture   string           `xml:"architecture"`
+	RootType       string           `xml:"rootDeviceType"`
+	RootName       string           `xml:"rootDeviceName"`
+	Virtualization string           `xml:"virtualizationType"`
+	Hypervisor     string           `xml:"hypervisor"`
+	Lifecycle      string           `xml:"instanceLifecycle,omitempty"`
+	ClientToken    string           `xml:"clientToken,omitempty"`
+	Profile        *instanceProfile `xml:"iamInstanceProfile"`
+	Platform       string           `xml:"platformDetails"`
+	ReservationID  string           `xml:"capacityReservationId,omitempty"`
+	BlockID        string           `xml:"capacityBlockId,omitempty"`
+	Specification  reservationSpec  `xml:"capacityReservationSpecification"`
+	Groups         []wireGroupRef   `xml:"groupSet>item"`
+	Tags           []tag            `xml:"tagSet>item"`
+}
+
+type wireState struct {
+	Code int    `xml:"code"`
+	Name string `xml:"name"`
+}
+
+type wireNamedState struct {
+	State string `xml:"state"`
+}
+
+type wireReason struct {
+	Code    string `xml:"code"`
+	Message string `xml:"message"`
+}
+
+// wireLaunches groups instances by their launch, keeping their order.
+func (s *Sim) wireLaunches(instances []*instance) []wireLaunch {
+	var out []wireLaunch
+	for _, i := range instances {
+		if len(out) == 0 || out[len(out)-1].ID != i.LaunchID {
+			out = append(out, wireLaunch{ID: i.LaunchID, Owner: s.scenario.Account})
+		}
+		last := &out[len(out)-1]
+		last.Instances = append(last.Instances, s.wireInstance(i))
+	}
+	return out
+}
+
+func (s *Sim) wireInstance(i *instance) wireInstance {
+	w := wireInstance{
+		ID: i.ID, ImageID: i.ImageID, State: wireState{stateCodes[i.State], i.State},
+		KeyName: i.data.KeyName, LaunchIndex: i.AMILaunchIndex, Type: i.Type, LaunchTime: wireTime(i.LaunchTime),
+		Placement:  placement{AvailabilityZone: i.Zone, AvailabilityZoneId: i.subnet.zone.id, Tenancy: i.tenancy},
+		Monitoring: wireNamedState{"disabled"}, Architecture: i.architecture, RootType: "ebs", RootName: "/dev/xvda",
+		Virtualization: "hvm", Hypervisor: "xen", Lifecycle: i.Lifecycle, ClientToken: i.clientToken,
+		Profile: i.data.IamInstanceProfile, Platform: i.platform, ReservationID: i.ReservationID, BlockID: i.BlockID,
+		Specification: i.specification(), Tags: wireTags(i.Tags),
+	}
+	r := s.regions[i.Region]
+	if i.State != stateTerminated { // EC2 forgets the network of a terminated instance
+		w.PrivateIP, w.SubnetID, w.VPC = i.PrivateIP, i.SubnetID, i.subnet.vpc
+		w.PrivateDNS = "ip-" + strings.ReplaceAll(i.PrivateIP, ".", "-") + "." + i.Region + ".compute.internal"
+		for _, id := range i.groups() {
+			if g := r.group(id); g != nil {
+				w.Groups = append(w.Groups, wireGroupRef{g.ID, g.Name})
+			}
+		}
+	}
+	if w.Profile != nil && w.Profile.Arn == "" {
+		w.Profile = &instanceProfile{Arn: "arn:aws:iam::" + s.scenario.Account + ":instance-profile/" + w.Profile.Name}
+	} else if w.Profile != nil {
+		w.Profile = &instanceProfile{Arn: w.Profile.Arn}
+	}
+	if i.reason != "" {
+		w.Reason = &wireReason{i.reason, i.reason}
+	}
+	return w
+}
+
+func (i *instance) specification() reservationSpec {
+	if spec := i.data.CapacityReservationSpecification; spec != nil {
+		return *spec
+	}
+	return reservationSpec{CapacityReservationPreference: "open"}
+}
+
+func (i *instance) groups() []string {
+	ids := slices.Clone(i.data.SecurityGroupIds)
+	for _, ni := range i.data.NetworkInterfaces {
+		ids = append(ids, ni.Groups...)
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+type describeInstancesInput struct {
+	InstanceIDs []string `form:"InstanceId"`
+	Filters     []filter `form:"Filter"`
+	paging
+}
+
+var instanceFilters = filterNames[*instance]{
+	tags: func(i *instance) map[string]string { return i.Tags },
+	values: map[string]func(*instance) []string{
+		"instance-id":             one(func(i *instance) string { return i.ID }),
+		"instance-state-name":     one(func(i *instance) string { return i.State }),
+		"instance-state-code":     one(func(i *instance) string { return strconv.Itoa(stateCodes[i.State]) }),
+		"instance-type":           one(func(i *instance) string { return i.Type }),
+		"instance-lifecycle":      one(func(i *instance) string { return i.Lifecycle }),
+		"image-id":                one(func(i *instance) string { return i.ImageID }),
+		"private-ip-address":      one(func(i *instance) string { return i.PrivateIP }),
+		"subnet-id":               one(func(i *instance) string { return i.SubnetID }),
+		"vpc-id":                  one(func(i *instance) string { return i.subnet.vpc }),
+		"availability-zone":       one(func(i *instance) string { return i.Zone }),
+		"availability-zone-id":    one(func(i *instance) string { return i.subnet.zone.id }),
+		"capacity-reservation-id": one(func(i *instance) string { return i.ReservationID }),
+		"client-token":            one(func(i *instance) string { return i.clientToken }),
+		"launch-index":            one(func(i *instance) string { return strconv.Itoa(i.AMILaunchIndex) }),
+		"reservation-id":          one(func(i *instance) string { return i.LaunchID }),
+		"tenancy":                 one(func(i *instance) string { return i.tenancy }),
+	}}
+
+func (s *Sim) describeInstances(c *call, in *describeInstancesInput) (any, error) {
+	items, err := byID(c.region.byLaunch(), in.InstanceIDs, func(i *instance) string { return i.ID }, instanceNotFound)
+	if err != nil {
+		return nil, err
+	}
+	if items, err = instanceFilters.apply(in.Filters, items); err != nil {
+		return nil, err
+	}
+	part, next, err := page(c, in.paging, 5, 1000, len(in.InstanceIDs) > 0, items)
+	return struct {
+		Launches []wireLaunch `xml:"reservationSet>item"`
+		Next     string       `xml:"nextToken,omitempty"`
+	}{s.wireLaunches(part), next}, err
+}
+
+type terminateInstancesInput struct {
+	InstanceIDs           []string `form:"InstanceId,required"`
+	Force, SkipOsShutdown bool
+}
+
+type wireTransition struct {
+	ID       string    `xml:"instanceId"`
+	Current  wireState `xml:"currentState"`
+	Previous wireState `xml:"previousState"`
+}
+
+func (s *Sim) terminateInstances(c *call, in *terminateInstancesInput) (any, error) {
+	for _, id := range in.InstanceIDs {
+		if c.region.instances[id] == nil {
+			return nil, instanceNotFound(id)
+		}
+	}
+	var out struct {
+		Instances []wireTransition `xml:"instancesSet>item"`
+	}
+	for _, id := range in.InstanceIDs {
+		i := c.region.instances[id]
+		before := i.State
+		s.terminate(c.region, i, "Client.UserInitiatedShutdown")
+		after := i.State
+		if before != stateTerminated {
+			after = stateShuttingDown // what EC2 answers, even if it is done at once
+		}
+		out.Instances = append(out.Instances, wireTransition{id, wireState{stateCodes[after], after}, wireState{stateCodes[before], before}})
+	}
+	return out, nil
+}
+
+func instanceNotFound(id string) error {
+	if !strings.HasPrefix(id, "i-") {
+		return apiErrorf("InvalidInstanceID.Malformed", "Invalid id: \"%s\"", id)
+	}
+	return apiErrorf("InvalidInstanceID.NotFound", "The instance ID '%s' does not exist", id)
+}
+
+// FailHost breaks the host of an instance, as a failed system status check does: the instance stays
+// running in EC2's eyes but is dead, and its place stays lost to the reservation after it is terminated.
+func (s *Sim) FailHost(regionName, instanceID string) (err error) {
+	s.do(func() {
+		r := s.regions[regionName]
+		if r == nil {
+			err = fmt.Errorf("no region %q", regionName)
+			return
+		}
+		i := r.instances[instanceID]
+		if i == nil {
+			err = instanceNotFound(instanceID)
+			return
+		}
+		if i.HostFailed {
+			return
+		}
+		i.HostFailed = true
+		if i.seat != nil {
+			i.seat.deadHosts++
+		}
+		s.emit(HostFailed, "", i)
+	})
+	return err
+}

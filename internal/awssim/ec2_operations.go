@@ -1,0 +1,90 @@
+package awssim
+
+import (
+	"encoding/xml"
+	"net/http"
+	"strconv"
+)
+
+// ec2Version is the only version of EC2's API that there is.
+const ec2Version = "2016-11-15"
+
+// ec2Operations names every EC2 operation of the simulator.
+func (s *Sim) ec2Operations() map[string]operation {
+	return map[string]operation{
+		"DescribeRegions":               ec2Op(s.describeRegions),
+		"DescribeAvailabilityZones":     ec2Op(s.describeAvailabilityZones),
+		"DescribeVpcs":                  ec2Op(s.describeVPCs),
+		"DescribeSubnets":               ec2Op(s.describeSubnets),
+		"DescribeSecurityGroups":        ec2Op(s.describeSecurityGroups),
+		"DescribeImages":                ec2Op(s.describeImages),
+		"DescribeInstanceTypes":         ec2Op(s.describeInstanceTypes),
+		"DescribeInstanceTypeOfferings": ec2Op(s.describeInstanceTypeOfferings),
+
+		"CreateLaunchTemplate":           ec2Op(s.createLaunchTemplate),
+		"CreateLaunchTemplateVersion":    ec2Op(s.createLaunchTemplateVersion),
+		"ModifyLaunchTemplate":           ec2Op(s.modifyLaunchTemplate),
+		"DeleteLaunchTemplate":           ec2Op(s.deleteLaunchTemplate),
+		"DeleteLaunchTemplateVersions":   ec2Op(s.deleteLaunchTemplateVersions),
+		"DescribeLaunchTemplates":        ec2Op(s.describeLaunchTemplates),
+		"DescribeLaunchTemplateVersions": ec2Op(s.describeLaunchTemplateVersions),
+
+		"RunInstances":       ec2Op(s.runInstances),
+		"DescribeInstances":  ec2Op(s.describeInstances),
+		"TerminateInstances": ec2Op(s.terminateInstances),
+		"CreateTags":         ec2Op(s.createTags),
+		"DeleteTags":         ec2Op(s.deleteTags),
+
+		"DescribeCapacityReservations": ec2Op(s.describeCapacityReservations),
+		"CreateCapacityReservation":    ec2Op(s.createCapacityReservation),
+		"CancelCapacityReservation":    ec2Op(s.cancelCapacityReservation),
+		"ModifyCapacityReservation":    ec2Op(s.modifyCapacityReservation),
+
+		"DescribeCapacityBlockOfferings": ec2Op(s.describeCapacityBlockOfferings),
+		"PurchaseCapacityBlock":          ec2Op(s.purchaseCapacityBlock),
+		"DescribeCapacityBlocks":         ec2Op(s.describeCapacityBlocks),
+		"DescribeCapacityBlockStatus":    ec2Op(s.describeCapacityBlockStatus),
+	}
+}
+
+// ec2Op wraps an operation of EC2: decode, DryRun, run, encode.
+func ec2Op[In any](run func(*call, *In) (any, error)) operation {
+	return func(c *call) ([]byte, error) {
+		if v := c.form.Get("Version"); v != ec2Version {
+			return nil, apiErrorf("NoSuchVersion", "The requested version (%s) of service AmazonEC2 does not exist", v)
+		}
+		dryRun, _ := strconv.ParseBool(c.form.Get("DryRun"))
+		delete(c.form, "DryRun")
+		var in In
+		if err := decodeForm(c.form, &in); err != nil {
+			return nil, err
+		}
+		if dryRun {
+			return nil, &APIError{Code: "DryRunOperation", Status: http.StatusPreconditionFailed,
+				Message: "Request would have succeeded, but DryRun flag is set."}
+		}
+		out, err := run(c, &in)
+		if err != nil {
+			return nil, err
+		}
+		return encodeEC2(c, out)
+	}
+}
+
+// stsOperations has the one call with which clients ask who they are.
+func (s *Sim) stsOperations() map[string]operation {
+	return map[string]operation{"GetCallerIdentity": func(c *call) ([]byte, error) {
+		type identity struct{ Arn, UserId, Account string }
+		return xml.Marshal(struct {
+			XMLName   xml.Name `xml:"https://sts.amazonaws.com/doc/2011-06-15/ GetCallerIdentityResponse"`
+			Result    identity `xml:"GetCallerIdentityResult"`
+			RequestID string   `xml:"ResponseMetadata>RequestId"`
+		}{
+			Result: identity{
+				Arn:    "arn:aws:iam::" + s.scenario.Account + ":user/simulated",
+				UserId: "AIDASIMULATED", Account: s.scenario.Account,
+			},
+			RequestID: c.requestID,
+		})
+	}}
+}

@@ -1,0 +1,326 @@
+package awssim
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// platforms are the values of InstancePlatform (EC2 API Reference, CreateCapacityReservation).
+var platforms = []string{
+	"Linux/UNIX", "Red Hat Enterprise Linux", "SUSE Linux", "Windows", "Windows with SQL Server",
+	"Windows with SQL Server Enterprise", "Windows with SQL Server Standard", "Windows with SQL Server Web",
+	"Linux with SQL Server Standard", "Linux with SQL Server Web", "Linux with SQL Server Enterprise",
+	"RHEL with SQL Server Standard", "RHEL with SQL Server Enterprise", "RHEL with SQL Server Web", "RHEL with HA",
+	"RHEL with HA and SQL Server Standard", "RHEL with HA and SQL Server Enterprise", "Ubuntu Pro",
+}
+
+type wireReservation struct {
+	ID               string            `xml:"capacityReservationId"`
+	Owner            string            `xml:"ownerId"`
+	ARN              string            `xml:"capacityReservationArn"`
+	Zone             string            `xml:"availabilityZone,omitempty"`
+	ZoneID           string            `xml:"availabilityZoneId,omitempty"`
+	Type             string            `xml:"instanceType"`
+	Platform         string            `xml:"instancePlatform"`
+	Tenancy          string            `xml:"tenancy"`
+	Total            int               `xml:"totalInstanceCount"`
+	Available        int               `xml:"availableInstanceCount"`
+	EBSOptimized     bool              `xml:"ebsOptimized"`
+	EphemeralStorage bool              `xml:"ephemeralStorage"`
+	State            string            `xml:"state"`
+	Start            string            `xml:"startDate,omitempty"`
+	End              string            `xml:"endDate,omitempty"`
+	EndType          string            `xml:"endDateType"`
+	Match            string            `xml:"instanceMatchCriteria"`
+	Created          string            `xml:"createDate"`
+	ReservationType  string            `xml:"reservationType,omitempty"`
+	BlockID          string            `xml:"capacityBlockId,omitempty"`
+	Interruptible    *bool             `xml:"interruptible"`
+	Lending          *wireLending      `xml:"interruptibleCapacityAllocation"`
+	Interruption     *wireInterruption `xml:"interruptionInfo"`
+	LaunchStatus     string            `xml:"launchStatus,omitempty"`
+	Tags             []tag             `xml:"tagSet>item"`
+}
+
+type wireLending struct {
+	Count         int    `xml:"instanceCount"`
+	Target        int    `xml:"targetInstanceCount"`
+	Status        string `xml:"status"`
+	ReservationID string `xml:"interruptibleCapacityReservationId"`
+	Type          string `xml:"interruptionType"`
+	ZeroSize      string `xml:"zeroSizePreference,omitempty"`
+}
+
+type wireInterruption struct {
+	Source string `xml:"sourceCapacityReservationId"`
+	Type   string `xml:"interruptionType"`
+}
+
+func (s *Sim) wireReservation(r *region, res *reservation) wireReservation {
+	w := wireReservation{
+		ID: res.ID, Owner: res.owner, ARN: fmt.Sprintf("arn:aws:ec2:%s:%s:capacity-reservation/%s", r.name, res.owner, res.ID),
+		Zone: res.zoneName, ZoneID: res.zone.id, Type: res.Type, Platform: res.platform, Tenancy: res.tenancy,
+		State: res.state, Start: wireTime(res.start), End: wireTime(res.end), EndType: "unlimited", Match: res.match,
+		Created: wireTime(res.created), ReservationType: "default", Tags: wireTags(res.tags),
+	}
+	if !res.end.IsZero() {
+		w.EndType = "limited"
+	}
+	switch res.state {
+	case "active", "pending":
+		w.Total, w.Available = res.count, r.available(res)
+	case "scheduled", "payment-pending":
+		if s.scenario.ScheduledCount {
+			w.Total = res.count
+		}
+		if s.scenario.HideScheduledZone {
+			w.Zone, w.ZoneID = "", ""
+		}
+	}
+	switch res.kind {
+	case kindBlock:
+		w.ReservationType, w.BlockID = "capacity-block", res.blockIDs[0]
+		if res.ultraServer != "" {
+			w.LaunchStatus = "launchable"
+		}
+	case kindInterruptible:
+		yes := true
+		w.Interruptible, w.Interruption = &yes, &wireInterruption{res.source.ID, "adhoc"}
+	}
+	if res.lendingTo != "" {
+		w.Lending = &wireLending{res.lent, res.lendTarget, res.lendStatus(), res.lendingTo, "adhoc", res.zeroSizePreference}
+	}
+	return w
+}
+
+type describeCapacityReservationsInput struct {
+	IDs     []string `form:"CapacityReservationId"`
+	Filters []filter `form:"Filter"`
+	paging
+}
+
+// reservationFilters are those of EC2; there is none for the kind of reservation nor for the zone id.
+var reservationFilters = filterNames[wireReservation]{
+	tags: func(w wireReservation) map[string]string {
+		tags := map[string]string{}
+		for _, t := range w.Tags {
+			tags[t.Key] = t.Value
+		}
+		return tags
+	},
+	values: map[string]func(wireReservation) []string{
+		"instance-type":           one(func(w wireReservation) string { return w.Type }),
+		"owner-id":                one(func(w wireReservation) string { return w.Owner }),
+		"instance-platform":       one(func(w wireReservation) string { return w.Platform }),
+		"availability-zone":       one(func(w wireReservation) string { return w.Zone }),
+		"tenancy":                 one(func(w wireReservation) string { return w.Tenancy }),
+		"outpost-arn":             one(func(wireReservation) string { return "" }),
+		"placement-group-arn":     one(func(wireReservation) string { return "" }),
+		"state":                   one(func(w wireReservation) string { return w.State }),
+		"start-date":              one(func(w wireReservation) string { return w.Start }),
+		"end-date":                one(func(w wireReservation) string { return w.End }),
+		"end-date-type":           one(func(w wireReservation) string { return w.EndType }),
+		"instance-match-criteria": one(func(w wireReservation) string { return w.Match }),
+	}}
+
+func (s *Sim) describeCapacityReservations(c *call, in *describeCapacityReservationsInput) (any, error) {
+	found, err := byID(c.region.byCreation(), in.IDs, func(res *reservation) string { return res.ID }, reservationNotFound)
+	if err != nil {
+		return nil, err
+	}
+	items := make([]wireReservation, len(found))
+	for i, res := range found {
+		items[i] = s.wireReservation(c.region, res)
+	}
+	if items, err = reservationFilters.apply(in.Filters, items); err != nil {
+		return nil, err
+	}
+	part, next, err := page(c, in.paging, 1, 1000, len(in.IDs) > 0, items)
+	return struct {
+		Reservations []wireReservation `xml:"capacityReservationSet>item"`
+		Next         string            `xml:"nextToken,omitempty"`
+	}{part, next}, err
+}
+
+type createCapacityReservationInput struct {
+	InstanceType          string `form:"InstanceType,required"`
+	InstancePlatform      string `form:"InstancePlatform,required"`
+	InstanceCount         int    `form:"InstanceCount,required"`
+	AvailabilityZone      string
+	AvailabilityZoneId    string
+	Tenancy               string
+	EbsOptimized          bool
+	EphemeralStorage      bool
+	EndDate               time.Time
+	EndDateType           string
+	InstanceMatchCriteria string
+	TagSpecifications     []tagSpecification
+	ClientToken           string
+}
+
+type reservationResult struct {
+	Reservation wireReservation `xml:"capacityReservation"`
+}
+
+func (s *Sim) createCapacityReservation(c *call, in *createCapacityReservationInput) (any, error) {
+	return s.idempotent(c, in.ClientToken, func() (func() (any, error), error) {
+		z, err := c.region.askedZone(in.AvailabilityZone, in.AvailabilityZoneId)
+		if err != nil {
+			return nil, err
+		}
+		if err := s.checkODCR(c.region, z, in); err != nil {
+			return nil, err
+		}
+		tags, err := specifiedTags(in.TagSpecifications, "capacity-reservation")
+		if err != nil {
+			return nil, err
+		}
+		now := s.now.Truncate(time.Second)
+		res := &reservation{
+			ID: s.newID("cr"), kind: kindODCR, Type: in.InstanceType, zone: z, zoneName: z.name, count: in.InstanceCount,
+			state: "pending", platform: in.InstancePlatform, tenancy: cmp.Or(in.Tenancy, "default"),
+			match: cmp.Or(in.InstanceMatchCriteria, "open"), created: now, start: now, end: in.EndDate,
+			owner: s.scenario.Account, tags: tags,
+		}
+		c.region.reservations[res.ID] = res
+		s.later(time.Duration(s.scenario.PendingDelay), func() {
+			if res.state == "pending" {
+				res.state = "active"
+			}
+		})
+		s.followEnd(c.region, res)
+		return func() (any, error) { return reservationResult{s.wireReservation(c.region, res)}, nil }, nil
+	})
+}
+
+// askedZone finds the zone of a request that may name it by name, by id, or by both.
+func (r *region) askedZone(name, id string) (*zone, error) {
+	if name == "" && id == "" {
+		return nil, apiErrorf("MissingParameter", "The request must contain the parameter AvailabilityZone or AvailabilityZoneId")
+	}
+	for _, z := range r.zones {
+		if (name == "" || name == z.name) && (id == "" || id == z.id) {
+			return z, nil
+		}
+	}
+	return nil, invalidZone(cmp.Or(name, id))
+}
+
+func (s *Sim) checkODCR(r *region, z *zone, in *createCapacityReservationInput) error {
+	limited := in.EndDateType == "limited"
+	switch {
+	case r.types[in.InstanceType] == nil:
+		return apiErrorf("InvalidParameterValue", "Value (%s) for parameter instanceType is invalid.", in.InstanceType)
+	case !slices.Contains(platforms, in.InstancePlatform):
+		return apiErrorf("InvalidParameterValue", "Value (%s) for parameter instancePlatform is invalid.", in.InstancePlatform)
+	case in.InstanceCount < 1 || in.InstanceCount > 1000:
+		return apiErrorf("InvalidParameterValue", "Value (%d) for parameter instanceCount is invalid. Expecting a value between 1 and 1000.", in.InstanceCount)
+	case !slices.Contains([]string{"", "open", "targeted"}, in.InstanceMatchCriteria):
+		return apiErrorf("InvalidParameterValue", "Value (%s) for parameter instanceMatchCriteria is invalid.", in.InstanceMatchCriteria)
+	case !slices.Contains([]string{"", "default", "dedicated"}, in.Tenancy):
+		return apiErrorf("InvalidParameterValue", "Value (%s) for parameter tenancy is invalid.", in.Tenancy)
+	case !slices.Contains([]string{"", "limited", "unlimited"}, in.EndDateType):
+		return apiErrorf("InvalidParameterValue", "Value (%s) for parameter endDateType is invalid.", in.EndDateType)
+	case limited && in.EndDate.IsZero():
+		return apiErrorf("MissingParameter", "The request must contain the parameter EndDate when EndDateType is limited")
+	case !limited && !in.EndDate.IsZero():
+		return apiErrorf("InvalidParameterCombination", "EndDate can be specified only when EndDateType is limited")
+	case limited && !in.EndDate.After(s.now):
+		return apiErrorf("InvalidParameterValue", "Value (%s) for parameter endDate is invalid. It is in the past.", wireTime(in.EndDate))
+	case !r.offers(in.InstanceType, z.id):
+		return apiErrorf("Unsupported", "The requested configuration is not supported: %s in %s", in.InstanceType, z.name)
+	case r.freeCapacity(pool{z.id, in.InstanceType}) < in.InstanceCount:
+		return insufficientCapacity(in.InstanceType, z.name, "")
+	}
+	return nil
+}
+
+type cancelCapacityReservationInput struct {
+	CapacityReservationId string `form:"CapacityReservationId,required"`
+}
+
+func (s *Sim) cancelCapacityReservation(c *call, in *cancelCapacityReservationInput) (any, error) {
+	res, err := c.region.changeable(in.CapacityReservationId)
+	if err != nil {
+		return nil, err
+	}
+	if res.lendingTo != "" && res.lent > 0 {
+		return nil, apiErrorf("InvalidCapacityReservationState", "The Capacity Reservation '%s' has an interruptible allocation", res.ID)
+	}
+	s.finish(c.region, res, "cancelled")
+	return done{true}, nil
+}
+
+// changeable finds an ODCR that the account may change.
+func (r *region) changeable(id string) (*reservation, error) {
+	res, err := r.reservation(id)
+	switch {
+	case err != nil:
+		return nil, err
+	case res.shared:
+		return nil, apiErrorf("UnauthorizedOperation", "You are not authorized to perform this operation: '%s' belongs to account %s", id, res.owner)
+	case res.kind == kindBlock: // SDK documentation of CancelCapacityReservation
+		return nil, apiErrorf("UnsupportedOperation", "You can't modify or cancel a Capacity Block")
+	case res.kind == kindInterruptible:
+		return nil, apiErrorf("UnsupportedOperation", "An interruptible Capacity Reservation is changed by the allocation of its source")
+	case res.state != "active" && res.state != "pending":
+		return nil, apiErrorf("InvalidCapacityReservationState", "The Capacity Reservation '%s' is %s", id, res.state)
+	}
+	return res, nil
+}
+
+type modifyCapacityReservationInput struct {
+	CapacityReservationId string `form:"CapacityReservationId,required"`
+	InstanceCount         *int
+	EndDate               time.Time
+	EndDateType           string
+	InstanceMatchCriteria string
+}
+
+func (s *Sim) modifyCapacityReservation(c *call, in *modifyCapacityReservationInput) (any, error) {
+	res, err := c.region.changeable(in.CapacityReservationId)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.checkModify(c.region, res, in); err != nil {
+		return nil, err
+	}
+	if in.InstanceCount != nil {
+		res.count = *in.InstanceCount
+	}
+	res.match = cmp.Or(in.InstanceMatchCriteria, res.match)
+	if in.EndDateType == "unlimited" {
+		res.end = time.Time{}
+	} else if !in.EndDate.IsZero() {
+		res.end = in.EndDate
+		s.followEnd(c.region, res)
+	}
+	return done{true}, nil
+}
+
+func (s *Sim) checkModify(r *region, res *reservation, in *modifyCapacityReservationInput) error {
+	used := r.used(res)
+	switch {
+	case in.InstanceCount != nil && (*in.InstanceCount < 1 || *in.InstanceCount > 1000):
+		return apiErrorf("InvalidParameterValue", "Value (%d) for parameter instanceCount is invalid. Expecting a value between 1 and 1000.", *in.InstanceCount)
+	case in.InstanceCount != nil && *in.InstanceCount < used+res.lent:
+		return apiErrorf("InvalidParameterValue", "The Capacity Reservation '%s' has %d instances in use", res.ID, used+res.lent)
+	case in.InstanceCount != nil && r.freeCapacity(pool{res.zone.id, res.Type}) < *in.InstanceCount-res.count:
+		return insufficientCapacity(res.Type, res.zone.name, "")
+	case !slices.Contains([]string{"", "open", "targeted"}, in.InstanceMatchCriteria):
+		return apiErrorf("InvalidParameterValue", "Value (%s) for parameter instanceMatchCriteria is invalid.", in.InstanceMatchCriteria)
+	case in.InstanceMatchCriteria != "" && in.InstanceMatchCriteria != res.match && used > 0:
+		return apiErrorf("InvalidCapacityReservationState", "The match criteria of '%s' can be changed only while it is idle", res.ID)
+	case !slices.Contains([]string{"", "limited", "unlimited"}, in.EndDateType):
+		return apiErrorf("InvalidParameterValue", "Value (%s) for parameter endDateType is invalid.", in.EndDateType)
+	case in.EndDateType == "limited" && in.EndDate.IsZero():
+		return apiErrorf("MissingParameter", "The request must contain the parameter EndDate when EndDateType is limited")
+	case in.EndDateType == "unlimited" && !in.EndDate.IsZero():
+		return apiErrorf("InvalidParameterCombination", "EndDate can be specified only when EndDateType is limited")
+	case !in.EndDate.IsZero() && !in.EndDate.After(s.now):
+		return apiErrorf("InvalidParameterValue", "Value (%s) for parameter endDate is invalid. It is in the past.", wireTime(in.EndDate))
+	}
+	return nil
+}

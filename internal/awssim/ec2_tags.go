@@ -1,0 +1,177 @@
+package awssim
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// tagSpecification tags what a call creates. Its wire name is TagSpecification.N or
+// TagSpecifications.N, by operation.
+type tagSpecification struct {
+	ResourceType string `xml:"resourceType"`
+	Tags         []tag  `form:"Tag" xml:"tagSet>item"`
+}
+
+// maxTags is EC2's limit of user tags on one resource.
+const maxTags = 50
+
+// specifiedTags collects the tags for a resource type. A resource type that the call does not
+// create is refused.
+func specifiedTags(specs []tagSpecification, resourceType string, others ...string) (map[string]string, error) {
+	tags := map[string]string{}
+	for _, spec := range specs {
+		if spec.ResourceType != resourceType {
+			if !slices.Contains(others, spec.ResourceType) {
+				return nil, apiErrorf("InvalidParameterValue",
+					"'%s' is not a valid taggable resource type for this operation.", spec.ResourceType)
+			}
+			continue
+		}
+		if err := checkTags(spec.Tags); err != nil {
+			return nil, err
+		}
+		for _, t := range spec.Tags {
+			tags[t.Key] = t.Value
+		}
+	}
+	if len(tags) > maxTags {
+		return nil, tooManyTags()
+	}
+	return tags, nil
+}
+
+func tooManyTags() error {
+	return apiErrorf("TagLimitExceeded", "The maximum number of Tags for a resource has been reached.")
+}
+
+func checkTags(tags []tag) error {
+	for _, t := range tags {
+		switch {
+		case t.Key == "":
+			return apiErrorf("InvalidParameterValue", "Tag key cannot be empty")
+		case strings.HasPrefix(strings.ToLower(t.Key), "aws:"):
+			return apiErrorf("InvalidParameterValue", "Value ( %s ) for parameter key is invalid. Tag keys starting with 'aws:' are reserved for internal use", t.Key)
+		case utf8.RuneCountInString(t.Key) > 127: // both lengths: EC2 API Reference, Tag
+			return apiErrorf("InvalidParameterValue", "Tag key exceeds the maximum length of 127 characters")
+		case utf8.RuneCountInString(t.Value) > 256:
+			return apiErrorf("InvalidParameterValue", "Tag value exceeds the maximum length of 256 characters")
+		}
+	}
+	return nil
+}
+
+type createTagsInput struct {
+	Resources []string `form:"ResourceId,required"`
+	Tags      []tag    `form:"Tag,required"`
+}
+
+func (s *Sim) createTags(c *call, in *createTagsInput) (any, error) {
+	if err := checkTags(in.Tags); err != nil {
+		return nil, err
+	}
+	targets, err := c.region.taggable(in.Resources)
+	if err != nil {
+		return nil, err
+	}
+	for _, tags := range targets { // all or nothing
+		after := maps.Clone(tags)
+		for _, t := range in.Tags {
+			after[t.Key] = t.Value
+		}
+		if userTags(after) > maxTags {
+			return nil, tooManyTags()
+		}
+	}
+	for _, tags := range targets {
+		for _, t := range in.Tags {
+			tags[t.Key] = t.Value
+		}
+	}
+	return done{true}, nil
+}
+
+func userTags(tags map[string]string) int {
+	n := 0
+	for k := range tags {
+		if !strings.HasPrefix(k, "aws:") {
+			n++
+		}
+	}
+	return n
+}
+
+type deleteTagsInput struct {
+	Resources []string `form:"ResourceId,required"`
+	Tags      []struct {
+		Key   string `form:"Key,required"`
+		Value *string
+	} `form:"Tag"`
+}
+
+func (s *Sim) deleteTags(c *call, in *deleteTagsInput) (any, error) {
+	targets, err := c.region.taggable(in.Resources)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range in.Tags {
+		if strings.HasPrefix(strings.ToLower(t.Key), "aws:") {
+			return nil, apiErrorf("InvalidParameterValue", "Value ( %s ) for parameter key is invalid. Tag keys starting with 'aws:' are reserved for internal use", t.Key)
+		}
+	}
+	for _, tags := range targets {
+		if len(in.Tags) == 0 {
+			maps.DeleteFunc(tags, func(k, _ string) bool { return !strings.HasPrefix(k, "aws:") })
+		}
+		for _, t := range in.Tags {
+			if v, ok := tags[t.Key]; ok && (t.Value == nil || *t.Value == v) {
+				delete(tags, t.Key)
+			}
+		}
+	}
+	return done{true}, nil
+}
+
+// taggable finds the tags of each resource, whatever its kind.
+func (r *region) taggable(ids []string) ([]map[string]string, error) {
+	var out []map[string]string
+	for _, id := range ids {
+		tags, err := r.tagsOf(id)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, tags)
+	}
+	return out, nil
+}
+
+func (r *region) tagsOf(id string) (map[string]string, error) {
+	kind, _, _ := strings.Cut(id, "-")
+	switch kind {
+	case "i":
+		if i := r.instances[id]; i != nil {
+			return i.Tags, nil
+		}
+		return nil, instanceNotFound(id)
+	case "cr":
+		if res := r.reservations[id]; res != nil {
+			return res.tags, nil
+		}
+		return nil, reservationNotFound(id)
+	case "cb":
+		if b := r.blocks[id]; b != nil {
+			return b.tags, nil
+		}
+	case "lt":
+		if t := r.templates[id]; t != nil {
+			return t.tags, nil
+		}
+		return nil, templateNotFound(id)
+	case "vpc", "subnet", "sg", "ami":
+		if tags := r.fixedTags[id]; tags != nil {
+			return tags, nil
+		}
+	}
+	return nil, apiErrorf("InvalidID", "The ID '%s' is not valid", id)
+}

@@ -1,0 +1,278 @@
+package awssim
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+)
+
+// instanceType is one instance type with its defaults filled in.
+type instanceType struct{ InstanceTypeScenario }
+
+func newInstanceType(t InstanceTypeScenario) *instanceType {
+	t.ThreadsPerCore = cmp.Or(t.ThreadsPerCore, 2)
+	t.NetworkCards = cmp.Or(t.NetworkCards, 1)
+	t.Architecture = cmp.Or(t.Architecture, "x86_64")
+	t.GPUManufacturer = cmp.Or(t.GPUManufacturer, "NVIDIA")
+	if len(t.UsageClasses) == 0 {
+		t.UsageClasses = []string{"on-demand", "spot"}
+	}
+	return &instanceType{t}
+}
+
+// offers tells whether the region, or the one zone of it, has the type at all.
+func (r *region) offers(instanceType, zoneID string) bool {
+	for p := range r.capacity {
+		if p.instanceType == instanceType && (zoneID == "" || p.zoneID == zoneID) {
+			return true
+		}
+	}
+	for _, o := range r.offerings {
+		if o.Type == instanceType && (zoneID == "" || o.zone.id == zoneID) {
+			return true
+		}
+	}
+	for _, res := range r.reservations {
+		if res.Type == instanceType && (zoneID == "" || res.zone.id == zoneID) {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *region) offeredTypes() []*instanceType {
+	var out []*instanceType
+	for _, t := range sortedValues(r.types) {
+		if r.offers(t.Name, "") {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+type describeInstanceTypesInput struct {
+	InstanceTypes []string `form:"InstanceType"`
+	Filters       []filter `form:"Filter"`
+	paging
+}
+
+type wireInstanceType struct {
+	Name                     string          `xml:"instanceType"`
+	CurrentGeneration        bool            `xml:"currentGeneration"`
+	BareMetal                bool            `xml:"bareMetal"`
+	UsageClasses             []string        `xml:"supportedUsageClasses>item"`
+	Hypervisor               string          `xml:"hypervisor"`
+	Architectures            []string        `xml:"processorInfo>supportedArchitectures>item"`
+	VCPUs                    int             `xml:"vCpuInfo>defaultVCpus"`
+	Cores                    int             `xml:"vCpuInfo>defaultCores"`
+	ThreadsPerCore           int             `xml:"vCpuInfo>defaultThreadsPerCore"`
+	MemoryMiB                int64           `xml:"memoryInfo>sizeInMiB"`
+	Network                  wireNetworkInfo `xml:"networkInfo"`
+	GPUs                     *wireGPUInfo    `xml:"gpuInfo"`
+	Neuron                   *wireNeuronInfo `xml:"neuronInfo"`
+	DedicatedHostsSupported  bool            `xml:"dedicatedHostsSupported"`
+	SupportedVirtualizations []string        `xml:"supportedVirtualizationTypes>item"`
+}
+
+type wireNetworkInfo struct {
+	MaximumInterfaces int               `xml:"maximumNetworkInterfaces"`
+	MaximumCards      int               `xml:"maximumNetworkCards"`
+	DefaultCard       int               `xml:"defaultNetworkCardIndex"`
+	Cards             []wireNetworkCard `xml:"networkCards>item"`
+	EFASupported      bool              `xml:"efaSupported"`
+	EFAInterfaces     *int              `xml:"efaInfo>maximumEfaInterfaces"`
+}
+
+type wireNetworkCard struct {
+	Index             int `xml:"networkCardIndex"`
+	MaximumInterfaces int `xml:"maximumNetworkInterfaces"`
+}
+
+type wireGPUInfo struct {
+	GPUs        []wireGPU `xml:"gpus>item"`
+	TotalMemory int       `xml:"totalGpuMemoryInMiB"`
+}
+
+type wireGPU struct {
+	Name         string `xml:"name"`
+	Manufacturer string `xml:"manufacturer"`
+	Count        int    `xml:"count"`
+	Memory       int    `xml:"memoryInfo>sizeInMiB"`
+}
+
+type wireNeuronInfo struct {
+	Devices []wireNeuron `xml:"neuronDevices>item"`
+}
+
+type wireNeuron struct {
+	Count int    `xml:"count"`
+	Name  string `xml:"name"`
+}
+
+func (s *Sim) describeInstanceTypes(c *call, in *describeInstanceTypesInput) (any, error) {
+	items, err := byID(c.region.offeredTypes(), in.InstanceTypes, func(t *instanceType) string { return t.Name }, func(name string) error {
+		return apiErrorf("InvalidInstanceType", "The following supplied instance types do not exist: [%s]", name)
+	})
+	if err != nil {
+		return nil, err
+	}
+	names := filterNames[*instanceType]{values: map[string]func(*instanceType) []string{
+		"instance-type":           one(func(t *instanceType) string { return t.Name }),
+		"supported-usage-class":   func(t *instanceType) []string { return t.UsageClasses },
+		"current-generation":      one(func(*instanceType) string { return "true" }),
+		"bare-metal":              one(func(*instanceType) string { return "false" }),
+		"vcpu-info.default-vcpus": one(func(t *instanceType) string { return strconv.Itoa(t.VCPUs) }),
+		"processor-info.supported-architecture": one(func(t *instanceType) string {
+			return t.Architecture
+		}),
+	}}
+	if items, err = names.apply(in.Filters, items); err != nil {
+		return nil, err
+	}
+	part, next, err := page(c, in.paging, 5, 100, len(in.InstanceTypes) > 0, items)
+	out := struct {
+		Types []wireInstanceType `xml:"instanceTypeSet>item"`
+		Next  string             `xml:"nextToken,omitempty"`
+	}{Next: next}
+	for _, t := range part {
+		out.Types = append(out.Types, t.wire())
+	}
+	return out, err
+}
+
+func (t *instanceType) wire() wireInstanceType {
+	w := wireInstanceType{
+		Name: t.Name, CurrentGeneration: true, UsageClasses: t.UsageClasses, Hypervisor: "nitro",
+		Architectures: []string{t.Architecture}, VCPUs: t.VCPUs, Cores: t.VCPUs / t.ThreadsPerCore,
+		ThreadsPerCore: t.ThreadsPerCore, MemoryMiB: t.MemoryMiB, SupportedVirtualizations: []string{"hvm"},
+		Network: wireNetworkInfo{
+			MaximumInterfaces: 2 * t.NetworkCards, MaximumCards: t.NetworkCards, EFASupported: t.EFAInterfaces > 0,
+		},
+	}
+	for i := range t.NetworkCards {
+		w.Network.Cards = append(w.Network.Cards, wireNetworkCard{i, 2})
+	}
+	if t.EFAInterfaces > 0 {
+		w.Network.EFAInterfaces = &t.EFAInterfaces
+	}
+	if t.GPUs > 0 {
+		w.GPUs = &wireGPUInfo{[]wireGPU{{t.GPUName, t.GPUManufacturer, t.GPUs, t.GPUMemoryMiB}}, t.GPUs * t.GPUMemoryMiB}
+	}
+	if t.NeuronDevices > 0 {
+		w.Neuron = &wireNeuronInfo{[]wireNeuron{{t.NeuronDevices, t.NeuronName}}}
+	}
+	return w
+}
+
+type describeInstanceTypeOfferingsInput struct {
+	LocationType string
+	Filters      []filter `form:"Filter"`
+	paging
+}
+
+type wireTypeOffering struct {
+	Type         string `xml:"instanceType"`
+	LocationType string `xml:"locationType"`
+	Location     string `xml:"location"`
+}
+
+func (s *Sim) describeInstanceTypeOfferings(c *call, in *describeInstanceTypeOfferingsInput) (any, error) {
+	kind := cmp.Or(in.LocationType, "region")
+	if !slices.Contains([]string{"region", "availability-zone", "availability-zone-id"}, kind) {
+		return nil, apiErrorf("InvalidParameterValue", "Value (%s) for parameter LocationType is invalid.", kind)
+	}
+	var all []wireTypeOffering
+	for _, t := range c.region.offeredTypes() {
+		if kind == "region" {
+			all = append(all, wireTypeOffering{t.Name, kind, c.Region})
+			continue
+		}
+		for _, z := range c.region.zones {
+			if !c.region.offers(t.Name, z.id) {
+				continue
+			}
+			location := z.name
+			if kind == "availability-zone-id" {
+				location = z.id
+			}
+			all = append(all, wireTypeOffering{t.Name, kind, location})
+		}
+	}
+	names := filterNames[wireTypeOffering]{values: map[string]func(wireTypeOffering) []string{
+		"instance-type": one(func(o wireTypeOffering) string { return o.Type }),
+		"location":      one(func(o wireTypeOffering) string { return o.Location }),
+	}}
+	kept, err := names.apply(in.Filters, all)
+	if err != nil {
+		return nil, err
+	}
+	part, next, err := page(c, in.paging, 5, 1000, false, kept)
+	return struct {
+		Offerings []wireTypeOffering `xml:"instanceTypeOfferingSet>item"`
+		Next      string             `xml:"nextToken,omitempty"`
+	}{part, next}, err
+}
+
+type describeImagesInput struct {
+	ImageIDs          []string `form:"ImageId"`
+	Owners            []string `form:"Owner"`
+	Filters           []filter `form:"Filter"`
+	IncludeDeprecated bool
+	IncludeDisabled   bool
+	paging
+}
+
+type wireImage struct {
+	ID           string `xml:"imageId"`
+	Name         string `xml:"name"`
+	State        string `xml:"imageState"`
+	Owner        string `xml:"imageOwnerId"`
+	Architecture string `xml:"architecture"`
+	Platform     string `xml:"platformDetails"`
+	RootDevice   string `xml:"rootDeviceName"`
+	RootType     string `xml:"rootDeviceType"`
+	Type         string `xml:"imageType"`
+	Public       bool   `xml:"isPublic"`
+	Tags         []tag  `xml:"tagSet>item"`
+}
+
+func (s *Sim) describeImages(c *call, in *describeImagesInput) (any, error) {
+	items, err := byID(c.region.images, in.ImageIDs, func(i ImageScenario) string { return i.ID }, imageNotFound)
+	if err != nil {
+		return nil, err
+	}
+	if len(in.Owners) > 0 {
+		items = slices.DeleteFunc(slices.Clone(items), func(i ImageScenario) bool {
+			owner := cmp.Or(i.Owner, s.scenario.Account)
+			return !slices.Contains(in.Owners, owner) && !(owner == s.scenario.Account && slices.Contains(in.Owners, "self"))
+		})
+	}
+	names := filterNames[ImageScenario]{
+		tags: func(i ImageScenario) map[string]string { return c.region.fixedTags[i.ID] },
+		values: map[string]func(ImageScenario) []string{
+			"image-id":     one(func(i ImageScenario) string { return i.ID }),
+			"name":         one(func(i ImageScenario) string { return i.Name }),
+			"architecture": one(func(i ImageScenario) string { return i.Architecture }),
+			"owner-id":     one(func(i ImageScenario) string { return cmp.Or(i.Owner, s.scenario.Account) }),
+			"state":        one(func(ImageScenario) string { return "available" }),
+		}}
+	if items, err = names.apply(in.Filters, items); err != nil {
+		return nil, err
+	}
+	part, next, err := page(c, in.paging, 1, 1000, len(in.ImageIDs) > 0, items)
+	out := struct {
+		Images []wireImage `xml:"imagesSet>item"`
+		Next   string      `xml:"nextToken,omitempty"`
+	}{Next: next}
+	for _, i := range part {
+		out.Images = append(out.Images, wireImage{
+			ID: i.ID, Name: i.Name, State: "available", Owner: cmp.Or(i.Owner, s.scenario.Account), Architecture: i.Architecture,
+			Platform: i.Platform, RootDevice: "/dev/xvda", RootType: "ebs", Type: "machine", Tags: wireTags(c.region.fixedTags[i.ID]),
+		})
+	}
+	return out, err
+}
+
+func imageNotFound(id string) error {
+	return apiErrorf("InvalidAMIID.NotFound", "The image id '[%s]' does not exist", id)
+}

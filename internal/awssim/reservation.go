@@ -1,0 +1,247 @@
+package awssim
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	kindODCR          = "odcr"
+	kindBlock         = "capacity-block"
+	kindInterruptible = "interruptible-odcr"
+)
+
+// quantityTag carries the size of a block that is not open yet, while EC2 reports counts of 0
+// (EC2 User Guide, capacity-blocks-view).
+const quantityTag = "aws:ec2capacityreservation:incrementalRequestedQuantity"
+
+// reservation is a Capacity Reservation of any kind.
+type reservation struct {
+	ID, kind, Type     string
+	zone               *zone
+	zoneName           string // as DescribeCapacityReservations shows it: the owner's name
+	count              int
+	state              string
+	platform, tenancy  string
+	match              string // open, targeted
+	created            time.Time
+	start, end         time.Time // end is zero when there is none
+	owner              string
+	shared             bool // belongs to another account
+	ultraServer        string
+	blockIDs           []string // of a block: one, or one for each UltraServer
+	perServer          int      // instances in each UltraServer
+	tags               map[string]string
+	deadHosts          int
+	reclaiming         bool         // EC2 has begun to take the block back
+	lent               int          // ODCR: places given to an interruptible reservation
+	source             *reservation // interruptible: whose capacity it is
+	offered            *offeringTemplate
+	extensions         []*extension
+	lendTarget         int    // ODCR: what the owner asked to lend
+	lendingTo          string // ODCR: id of the interruptible reservation
+	zeroSizePreference string
+}
+
+// block is a Capacity Block: one of a reservation, or one of its UltraServers.
+type block struct {
+	id   string
+	of   *reservation
+	tags map[string]string
+}
+
+// holds tells whether the reservation still keeps capacity.
+func (res *reservation) holds() bool {
+	return slices.Contains([]string{"active", "pending", "scheduled", "payment-pending"}, res.state)
+}
+
+// blockFor names the block that the next instance joins: the first UltraServer with room.
+func (res *reservation) blockFor(r *region) string {
+	if res.ultraServer == "" {
+		return res.blockIDs[0]
+	}
+	in := map[string]int{}
+	for _, i := range r.instances {
+		if i.seat == res {
+			in[i.BlockID]++
+		}
+	}
+	for _, id := range res.blockIDs {
+		if in[id] < res.perServer {
+			return id
+		}
+	}
+	return res.blockIDs[len(res.blockIDs)-1]
+}
+
+// byCreation lists the reservations, oldest first.
+func (r *region) byCreation() []*reservation {
+	return slices.SortedFunc(maps.Values(r.reservations), func(a, b *reservation) int {
+		return cmp.Or(a.created.Compare(b.created), strings.Compare(a.ID, b.ID))
+	})
+}
+
+// reservation finds one by id, or says what is wrong with the id.
+func (r *region) reservation(id string) (*reservation, error) {
+	if res := r.reservations[id]; res != nil {
+		return res, nil
+	}
+	return nil, reservationNotFound(id)
+}
+
+func reservationNotFound(id string) error {
+	if hex, ok := strings.CutPrefix(id, "cr-"); !ok || strings.Trim(hex, "0123456789abcdef") != "" || hex == "" {
+		return apiErrorf("InvalidCapacityReservationId.Malformed", "The capacity reservation ID '%s' is malformed", id)
+	}
+	return apiErrorf("InvalidCapacityReservationId.NotFound", "The capacity reservation ID '%s' does not exist", id)
+}
+
+// buildReservation puts a reservation of the scenario into the region.
+func (s *Sim) buildReservation(r *region, rs ReservationScenario) error {
+	z, err := r.zoneNamed(rs.Zone)
+	if err != nil {
+		return err
+	}
+	if r.types[rs.Type] == nil {
+		return fmt.Errorf("no instance type %q", rs.Type)
+	}
+	if _, err := r.reservation(rs.ID); err != nil && strings.Contains(err.Error(), "malformed") {
+		return fmt.Errorf("want an id such as cr-0123456789abcdef0")
+	}
+	res := &reservation{
+		ID: rs.ID, kind: cmp.Or(rs.Kind, kindODCR), Type: rs.Type, zone: z, zoneName: cmp.Or(rs.OwnerZoneName, z.name),
+		count: rs.Count, platform: cmp.Or(rs.Platform, "Linux/UNIX"), tenancy: cmp.Or(rs.Tenancy, "default"),
+		match: cmp.Or(rs.Match, "targeted"), created: s.now.Add(-time.Hour).Truncate(time.Second),
+		start: rs.Start.At(s.now), end: rs.End.At(s.now), owner: cmp.Or(rs.Owner, s.scenario.Account),
+		shared: rs.Owner != "" && rs.Owner != s.scenario.Account, ultraServer: rs.UltraServer, tags: copyTags(rs.Tags),
+	}
+	if res.start.IsZero() {
+		res.start = res.created
+	}
+	if res.created.After(res.start) {
+		res.created = res.start
+	}
+	switch res.kind {
+	case kindBlock:
+		if res.end.IsZero() {
+			return fmt.Errorf("a capacity block needs an end")
+		}
+		res.offered = r.templateFor(res.Type, z)
+		servers := 1
+		if res.ultraServer != "" {
+			if res.offered == nil || res.offered.PerServer == 0 {
+				return fmt.Errorf("no offering tells how many instances %s has", res.ultraServer)
+			}
+			res.perServer = res.offered.PerServer
+			servers = res.count / res.perServer
+		}
+		s.addBlocks(r, res, servers, nil)
+	case kindInterruptible:
+		source := r.reservations[rs.Source]
+		if source == nil {
+			return fmt.Errorf("no source reservation %q above it", rs.Source)
+		}
+		res.source, source.lent, source.lendTarget, source.lendingTo = source, res.count, res.count, res.ID
+	case kindODCR:
+	default:
+		return fmt.Errorf("kind %q: want odcr, capacity-block or interruptible-odcr", rs.Kind)
+	}
+	r.reservations[res.ID] = res
+	s.begin(r, res)
+	if rs.State != "" {
+		res.state = rs.State
+	}
+	return nil
+}
+
+// addBlocks makes the blocks of a reservation.
+func (s *Sim) addBlocks(r *region, res *reservation, n int, tags map[string]string) {
+	for range n {
+		b := &block{id: s.newID("cb"), of: res, tags: copyTags(tags)}
+		r.blocks[b.id] = b
+		res.blockIDs = append(res.blockIDs, b.id)
+	}
+}
+
+// begin gives a paid block or an ODCR the state that its dates say, and what follows from them.
+func (s *Sim) begin(r *region, res *reservation) {
+	res.state = "scheduled"
+	if res.kind == kindBlock {
+		res.tags[quantityTag] = fmt.Sprint(res.count)
+	}
+	open := func() {
+		if res.state == "scheduled" {
+			res.state = "active"
+			delete(res.tags, quantityTag)
+		}
+	}
+	if res.start.After(s.now) {
+		s.at(res.start, open)
+	} else {
+		open()
+	}
+	s.followEnd(r, res)
+}
+
+// followEnd has EC2 take the reservation back when its present end comes. Called again with each
+// new end; the timers of an old end then find another one and do nothing.
+func (s *Sim) followEnd(r *region, res *reservation) {
+	end := res.end
+	if end.IsZero() {
+		return
+	}
+	unless := func(run func()) func() {
+		return func() {
+			if res.end.Equal(end) && res.holds() {
+				run()
+			}
+		}
+	}
+	if res.kind == kindBlock {
+		s.at(end.Add(-s.reclaimLead(res)), unless(func() {
+			res.reclaiming = true
+			s.evict(r, res, "Server.CapacityBlockExpired") // EC2 documents no reason code for it
+		}))
+	}
+	s.at(end, unless(func() { s.finish(r, res, "expired") }))
+}
+
+// reclaimLead is how long before the end of a block EC2 begins to terminate its instances
+// (EC2 User Guide, capacity-blocks-monitor).
+func (s *Sim) reclaimLead(res *reservation) time.Duration {
+	if res.ultraServer != "" {
+		return time.Duration(s.scenario.ReclaimLeadUltraServer)
+	}
+	return time.Duration(s.scenario.ReclaimLead)
+}
+
+// evict terminates every instance of a reservation.
+func (s *Sim) evict(r *region, res *reservation, reason string) {
+	for _, i := range r.byLaunch() {
+		if i.seat == res {
+			s.terminate(r, i, reason)
+		}
+	}
+}
+
+// finish ends a reservation. Instances of an ODCR go on, on demand; those of a block and of an
+// interruptible reservation end with it.
+func (s *Sim) finish(r *region, res *reservation, state string) {
+	res.state = state
+	switch res.kind {
+	case kindBlock:
+		s.evict(r, res, "Server.CapacityBlockExpired")
+	case kindInterruptible:
+		s.evict(r, res, "Server.InterruptibleCapacityReservationReclaimed")
+	case kindODCR:
+		for _, i := range r.instances {
+			if i.seat == res {
+				i.seat, i.ReservationID = nil, ""
+			}
+		}
+	}
+}

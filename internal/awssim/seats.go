@@ -1,0 +1,154 @@
+package awssim
+
+import "net/http"
+
+// seats finds a place for each instance of an order: a reservation, or nil for one that runs on
+// demand. It returns between o.min and o.max places, or an error.
+func (r *region) seats(o launchOrder, at site) ([]*reservation, error) {
+	target := o.target()
+	if target.CapacityReservationResourceGroupArn != "" {
+		return nil, apiErrorf("Unsupported", "the simulator has no resource groups of Capacity Reservations")
+	}
+	if target.CapacityReservationId != "" {
+		return r.targetSeats(o, at, target.CapacityReservationId)
+	}
+	if m := o.marketType(); m == "capacity-block" || m == "interruptible-capacity-reservation" {
+		return nil, wrongMarket()
+	}
+	var seats []*reservation
+	if o.preference() != "none" && o.marketType() != "spot" {
+		seats = r.openSeats(o, at)
+	}
+	if o.preference() == "capacity-reservations-only" {
+		if len(seats) < o.min {
+			return nil, reservationExceeded()
+		}
+		return seats, nil
+	}
+	free := r.freeCapacity(pool{at.subnet.zone.id, at.kind.Name})
+	for len(seats) < o.max && free > 0 {
+		seats = append(seats, nil)
+		free--
+	}
+	if len(seats) < o.min {
+		return nil, insufficientCapacity(at.kind.Name, at.subnet.zone.name, r.otherZones(at))
+	}
+	return seats, nil
+}
+
+// targetSeats takes places of the one reservation that the order names.
+func (r *region) targetSeats(o launchOrder, at site, id string) ([]*reservation, error) {
+	res, err := r.reservation(id)
+	if err != nil {
+		return nil, err
+	}
+	if market := o.marketType(); market != res.market() && !(market == "on-demand" && res.market() == "") {
+		return nil, wrongMarket()
+	}
+	switch res.state {
+	case "active", "pending": // EC2 may let launches into a pending ODCR: capacity-reservations-view
+	case "scheduled", "payment-pending", "assessing", "delayed":
+		return nil, apiErrorf("InvalidCapacityReservationState.PendingActivation", "Your Capacity Block is not active yet")
+	default: // EC2 documents no code for this case
+		return nil, apiErrorf("InvalidCapacityReservationState", "The Capacity Reservation '%s' is %s", id, res.state)
+	}
+	// One code for a full reservation and for one that does not fit: its message says "compatible and available".
+	n := min(o.max, r.available(res))
+	if n < o.min || !res.fits(at) || res.reclaiming {
+		return nil, reservationExceeded()
+	}
+	seats := make([]*reservation, n)
+	for i := range seats {
+		seats[i] = res
+	}
+	return seats, nil
+}
+
+// openSeats takes places of the open ODCRs that match the launch, oldest first.
+func (r *region) openSeats(o launchOrder, at site) []*reservation {
+	var seats []*reservation
+	for _, res := range r.byCreation() {
+		if res.kind != kindODCR || res.match != "open" || res.state != "active" || !res.fits(at) {
+			continue
+		}
+		for n := r.available(res); n > 0 && len(seats) < o.max; n-- {
+			seats = append(seats, res)
+		}
+	}
+	return seats
+}
+
+// fits tells whether a launch has the attributes of the reservation. Zones are compared by id:
+// names differ between accounts (EC2 User Guide, capacity-reservation-sharing).
+func (res *reservation) fits(at site) bool {
+	return res.Type == at.kind.Name && res.zone.id == at.subnet.zone.id &&
+		res.platform == at.platform && res.tenancy == at.tenancy
+}
+
+// market is the market type with which a launch into the reservation must come.
+func (res *reservation) market() string {
+	switch res.kind {
+	case kindBlock:
+		return "capacity-block"
+	case kindInterruptible:
+		return "interruptible-capacity-reservation"
+	}
+	return ""
+}
+
+// used counts the places taken by instances, also by those whose place is still being cleaned.
+func (r *region) used(res *reservation) int {
+	n := 0
+	for _, i := range r.instances {
+		if i.seat == res {
+			n++
+		}
+	}
+	return n
+}
+
+// available is how many instances can be launched into a reservation: no place is on a dead host.
+func (r *region) available(res *reservation) int {
+	onDeadHosts := 0
+	for _, i := range r.instances {
+		if i.seat == res && i.HostFailed {
+			onDeadHosts++
+		}
+	}
+	return max(0, res.count-r.used(res)-(res.deadHosts-onDeadHosts)-res.lent)
+}
+
+// freeCapacity is what EC2 has left for launches on demand and for new ODCRs.
+func (r *region) freeCapacity(p pool) int {
+	free := r.capacity[p]
+	for _, res := range r.reservations {
+		if res.kind == kindODCR && res.holds() && res.Type == p.instanceType && res.zone.id == p.zoneID && !res.shared {
+			free -= res.count
+		}
+	}
+	for _, i := range r.instances {
+		if i.seat == nil && i.State != stateTerminated && i.Type == p.instanceType && i.subnet.zone.id == p.zoneID {
+			free--
+		}
+	}
+	return free
+}
+
+func wrongMarket() error { // message as in terraform-aws-modules/terraform-aws-ec2-instance, pull request 404
+	return apiErrorf("InvalidParameterValue",
+		"The market type (purchasing) option is not valid. Choose a different market type and try again")
+}
+
+func reservationExceeded() error { // message as in hashicorp/terraform-provider-aws, pull request 35745
+	return apiErrorf("ReservationCapacityExceeded",
+		"The requested reservation does not have sufficient compatible and available capacity for this request.")
+}
+
+// insufficientCapacity is listed under the server errors of EC2's error codes, so its status is 500.
+func insufficientCapacity(instanceType, zoneName, hint string) error {
+	e := apiErrorf("InsufficientInstanceCapacity",
+		"We currently do not have sufficient %s capacity in the Availability Zone you requested (%s). "+
+			"Our system will be working on provisioning additional capacity.%s", instanceType, zoneName, hint)
+	e.Status = http.StatusInternalServerError
+	return e
+}

@@ -1,0 +1,62 @@
+package awssim
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/pcs"
+)
+
+// checkShapes fails the test for every answer of the simulator that differs from AWS's service model. STS is left out:
+// it serves the one operation by which a client learns its account, and its model is not recorded.
+func checkShapes(t testing.TB, sim *Sim) {
+	sim.OnResponse(func(service, operation string, status int, body []byte) {
+		if service != "ec2" && service != "pcs" {
+			return
+		}
+		if err := CheckResponse(service, operation, status, body); err != nil {
+			t.Errorf("%v\nanswer (HTTP %d): %s", err, status, body)
+		}
+	})
+}
+
+// noon is when the clocks of the tests start: 30 minutes after noon UTC, so before and after an 11:30 are both near.
+var noon = time.Date(2026, 12, 1, 12, 30, 0, 0, time.UTC)
+
+// wireSim starts a simulator of a scenario in TOML on a free port, with a clock that stands still, and returns it with
+// its endpoint. Every answer is checked against the service model.
+func wireSim(t testing.TB, scenario string) (*Sim, string) {
+	t.Helper()
+	sc, err := ParseScenario(t.Name(), []byte(scenario))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sim, err := New(sc, NewClock(noon, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { sim.Close() })
+	checkShapes(t, sim)
+	endpoint, err := sim.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sim, endpoint
+}
+
+var dummyCredentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+	return aws.Credentials{AccessKeyID: "AKIASIMULATED", SecretAccessKey: "simulated"}, nil
+})
+
+// pcsClient is the SDK's client, without retries.
+func pcsClient(endpoint string) *pcs.Client {
+	return pcs.New(pcs.Options{Region: "us-east-2", BaseEndpoint: &endpoint, Credentials: dummyCredentials, Retryer: aws.NopRetryer{}})
+}
+
+// ec2Client is the SDK's client, without retries.
+func ec2Client(endpoint string) *ec2.Client {
+	return ec2.New(ec2.Options{Region: "us-east-2", BaseEndpoint: &endpoint, Credentials: dummyCredentials, Retryer: aws.NopRetryer{}})
+}
