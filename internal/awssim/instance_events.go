@@ -49,7 +49,14 @@ func (s *Sim) emit(kind InstanceEventKind, reason string, i *instance) {
 	for _, f := range s.instanceHooks {
 		f(ev)
 	}
-	s.pending = append(s.pending, ev)
+	s.pending = append(s.pending, func() {
+		s.mu.Lock()
+		listeners := slices.Clone(s.onInstance)
+		s.mu.Unlock()
+		for _, f := range listeners {
+			f(ev)
+		}
+	})
 }
 
 // deliverEvents calls the listeners, in order, without the lock.
@@ -57,13 +64,11 @@ func (s *Sim) deliverEvents() {
 	defer s.stopped.Done()
 	for {
 		s.mu.Lock()
-		events, listeners := s.pending, slices.Clone(s.onInstance)
+		calls := s.pending
 		s.pending = nil
 		s.mu.Unlock()
-		for _, ev := range events {
-			for _, f := range listeners {
-				f(ev)
-			}
+		for _, call := range calls {
+			call()
 		}
 		select {
 		case <-s.stop:

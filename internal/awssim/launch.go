@@ -86,6 +86,14 @@ func (s *Sim) launch(req LaunchRequest) ([]*instance, error) {
 			return nil, err
 		}
 	}
+	if len(order.NetworkInterfaces) > 0 && order.subnet != "" {
+		// Services launch with CreateFleet, whose subnet applies to the network interfaces of the template.
+		order.NetworkInterfaces = slices.Clone(order.NetworkInterfaces)
+		for i := range order.NetworkInterfaces {
+			order.NetworkInterfaces[i].SubnetId = order.subnet
+		}
+		order.subnet = ""
+	}
 	return s.run(r, order)
 }
 

@@ -178,6 +178,7 @@ func errorBody(c *call, e *APIError) []byte {
 	if c.Service != "pcs" {
 		return ec2ErrorBody(c, e)
 	}
+	e = pcsError(e)
 	members := map[string]any{"__type": "com.amazonaws.pcs#" + e.Code, "message": e.Message}
 	maps.Copy(members, e.Detail)
 	body, err := json.Marshal(members)

@@ -33,7 +33,8 @@ type Sim struct {
 	onInstance    []func(InstanceEvent)
 	instanceHooks []func(InstanceEvent) // in-process services; called with mu held
 	onResponse    []func(service, operation string, status int, body []byte)
-	pending       []InstanceEvent // not delivered yet
+	pending       []func() // calls of listeners that are still to be made
+	pcsWatch      pcsWatch
 	wake, deliver chan struct{}
 	stop          chan struct{}
 	stopped       sync.WaitGroup
@@ -60,6 +61,7 @@ func New(sc *Scenario, clock *Clock) (*Sim, error) {
 		stop: make(chan struct{}),
 	}
 	s.ec2, s.pcs = s.ec2Operations(), s.pcsOperations()
+	s.instanceHooks = append(s.instanceHooks, s.forgetInstance)
 	if err := s.build(); err != nil {
 		return nil, fmt.Errorf("scenario: %w", err)
 	}
@@ -184,6 +186,7 @@ func (s *Sim) do(f func()) {
 
 // notify tells the goroutines and waiters that the world may have changed. Called with mu held.
 func (s *Sim) notify() {
+	s.tellPCS()
 	close(s.changed)
 	s.changed = make(chan struct{})
 	for _, c := range []chan struct{}{s.wake, s.deliver} {

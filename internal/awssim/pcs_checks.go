@@ -1,0 +1,179 @@
+package awssim
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// profileARN is the pattern of InstanceProfileArn in the service model.
+var profileARN = regexp.MustCompile(`^arn:aws([a-zA-Z-]{0,10})?:iam::[0-9]{12}:instance-profile/([!-~]{1,510}/)?([\w+=,.@-]{1,128})$`)
+
+// checkGroup refuses a node group that PCS would refuse. It tells every field that is wrong. old is the group before an
+// update, nil for a new one.
+func checkGroup(cl *pcsCluster, g, old *pcsGroup) error {
+	var v pcsValidation
+	checkPCSName(&v, "computeNodeGroupName", g.Name, 25)
+	checkPCSTags(&v, g.tags)
+	checkScaling(&v, g.Scaling)
+	if !profileARN.MatchString(g.InstanceProfile) {
+		v.add("iamInstanceProfileArn", "%q is not the ARN of an instance profile", g.InstanceProfile)
+	}
+	checkSettings(&v, g.SlurmConfiguration, groupParameters, cl)
+	if _, ok := g.SlurmConfiguration.number("scaleDownIdleTimeInSeconds"); ok && slurmVersion(cl.Scheduler.Version) < 2511 {
+		v.add("slurmConfiguration.scaleDownIdleTimeInSeconds", "needs Slurm 25.11, the cluster has %s", cl.Scheduler.Version)
+	}
+	if g.SpotOptions != nil && g.PurchaseOption != "SPOT" {
+		v.add("spotOptions", "are for purchaseOption SPOT, not %s", g.PurchaseOption)
+	}
+	checkInstanceTypes(&v, cl.region, g)
+	subnets := checkSubnets(&v, cl, g)
+	template, ok := cl.region.templateForPCS(g.LaunchTemplate)
+	if !ok {
+		v.add("customLaunchTemplate", "the launch template %s or its version %q does not exist", g.LaunchTemplate.ID, g.LaunchTemplate.Version)
+		return v.err()
+	}
+	g.LaunchTemplate.Version = template.version // $Latest and $Default are pinned to what they mean now
+	checkImage(&v, cl.region, g, template)
+	if v.err() == nil {
+		// A group outlives its block, and can still be scaled down then: the state counts for a new choice only.
+		chosen := old == nil || old.LaunchTemplate != g.LaunchTemplate || old.PurchaseOption != g.PurchaseOption
+		checkPurchase(&v, cl, g, template, subnets, chosen)
+	}
+	return v.err()
+}
+
+// checkScaling wants a static group (minimum = maximum) or a dynamic one (minimum 0): AWS PCS User Guide,
+// "Creating a compute node group": PCS does not support a mix of both.
+func checkScaling(v *pcsValidation, scaling pcsWireScaling) {
+	switch {
+	case scaling.Min < 0 || scaling.Max < 0:
+		v.add("scalingConfiguration", "the counts cannot be negative")
+	case scaling.Min > scaling.Max:
+		v.add("scalingConfiguration", "minInstanceCount %d is more than maxInstanceCount %d", scaling.Min, scaling.Max)
+	case scaling.Min != 0 && scaling.Min != scaling.Max:
+		v.add("scalingConfiguration", "minInstanceCount %d must be 0 (dynamic) or equal to maxInstanceCount %d (static): a mix is not supported",
+			scaling.Min, scaling.Max)
+	}
+}
+
+func checkInstanceTypes(v *pcsValidation, r *region, g *pcsGroup) {
+	if len(g.Instances) == 0 {
+		v.add("instanceConfigs", "at least one instance type is needed")
+	}
+	for _, config := range g.Instances {
+		if !r.offers(config.Type, "") {
+			v.add("instanceConfigs", "the instance type %q does not exist in %s", config.Type, r.name)
+		}
+	}
+}
+
+// checkSubnets returns the subnets of the group that exist. All must be in the VPC of the cluster.
+func checkSubnets(v *pcsValidation, cl *pcsCluster, g *pcsGroup) (subnets []*subnet) {
+	if len(g.SubnetIDs) == 0 {
+		v.add("subnetIds", "at least one subnet is needed")
+	}
+	home := cl.region.subnet(cl.Networking.SubnetIDs[0])
+	for _, id := range g.SubnetIDs {
+		sn := cl.region.subnet(id)
+		switch {
+		case sn == nil:
+			v.add("subnetIds", "the subnet %s does not exist", id)
+		case sn.vpc != home.vpc:
+			v.add("subnetIds", "the subnet %s is in %s, the cluster is in %s", id, sn.vpc, home.vpc)
+		default:
+			subnets = append(subnets, sn)
+		}
+	}
+	return subnets
+}
+
+func checkImage(v *pcsValidation, r *region, g *pcsGroup, template templateForPCS) {
+	switch image := g.AMI; {
+	case image == "" && template.image == "":
+		v.add("amiId", "there is no AMI: neither amiId nor the launch template names one")
+	case image != "" && r.image(image) == nil:
+		v.add("amiId", "the AMI %s does not exist", image)
+	case image == "" && r.image(template.image) == nil:
+		v.add("customLaunchTemplate", "the AMI %s of the launch template does not exist", template.image)
+	}
+}
+
+// pcsPurchase is what a purchase option demands of the launch template and of the reservation that it targets.
+type pcsPurchase struct {
+	market      string // MarketType in the launch template; "" for none
+	kind        string // of the reservation
+	mustTarget  bool   // the launch template has to name a reservation
+	states      []string
+	sizeCaps    bool // maxInstanceCount may not exceed the reservation's size
+	slurm       int  // oldest version
+	description string
+}
+
+// Sources: AWS PCS User Guide, "Using Amazon EC2 Capacity Blocks for ML", "Using ODCRs" and "Using I-ODCRs with PCS".
+var pcsPurchases = map[string]pcsPurchase{
+	"CAPACITY_BLOCK": {market: "capacity-block", kind: kindBlock, mustTarget: true,
+		states: []string{"scheduled", "active"}, sizeCaps: true, slurm: 2405, description: "a Capacity Block"},
+	"INTERRUPTIBLE_CAPACITY_RESERVATION": {market: "interruptible-capacity-reservation", kind: kindInterruptible,
+		mustTarget: true, states: []string{"active"}, description: "an interruptible Capacity Reservation"},
+	"ONDEMAND": {kind: kindODCR, states: []string{"active", "pending"}, description: "an On-Demand Capacity Reservation"},
+	"SPOT":     {},
+}
+
+// checkPurchase compares the purchase option, the launch template and the reservation.
+func checkPurchase(v *pcsValidation, cl *pcsCluster, g *pcsGroup, template templateForPCS, subnets []*subnet, chosen bool) {
+	want := pcsPurchases[g.PurchaseOption]
+	if version := cl.Scheduler.Version; slurmVersion(version) < want.slurm {
+		v.add("purchaseOption", "%s needs Slurm %d.%02d, the cluster has %s", g.PurchaseOption, want.slurm/100, want.slurm%100, version)
+	}
+	market := template.market
+	if g.PurchaseOption == "SPOT" && market == "spot" {
+		market = ""
+	}
+	if market != want.market {
+		v.add("customLaunchTemplate", "InstanceMarketOptions.MarketType is %q in the launch template, purchaseOption %s needs %q",
+			template.market, g.PurchaseOption, want.market)
+	}
+	if want.mustTarget && template.instanceType == "" {
+		v.add("customLaunchTemplate", "the launch template must name the InstanceType of the reservation")
+	}
+	switch {
+	case template.reservation != "" && want.kind == "":
+		v.add("customLaunchTemplate", "purchaseOption %s cannot target a Capacity Reservation", g.PurchaseOption)
+	case template.reservation != "":
+		checkReservation(v, cl.region, g, template, want, subnets, chosen)
+	case want.mustTarget:
+		v.add("customLaunchTemplate", "CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationId is missing in the launch template")
+	}
+}
+
+func checkReservation(v *pcsValidation, r *region, g *pcsGroup, template templateForPCS, want pcsPurchase, subnets []*subnet, chosen bool) {
+	const field = "customLaunchTemplate"
+	res := r.reservations[template.reservation]
+	if res == nil {
+		v.add(field, "the Capacity Reservation %s does not exist", template.reservation)
+		return
+	}
+	id := res.ID
+	if res.kind != want.kind {
+		v.add("purchaseOption", "%s is for %s, and %s is of the kind %s", g.PurchaseOption, want.description, id, res.kind)
+		return
+	}
+	if chosen && !slices.Contains(want.states, res.state) {
+		v.add(field, "%s %s is in state %s, not in one of %s", want.description, id, res.state, strings.Join(want.states, ", "))
+	}
+	if template.instanceType != "" && template.instanceType != res.Type {
+		v.add(field, "the launch template has InstanceType %s, %s is for %s", template.instanceType, id, res.Type)
+	}
+	for _, config := range g.Instances {
+		if config.Type != res.Type {
+			v.add("instanceConfigs", "the instance type is %s, %s is for %s", config.Type, id, res.Type)
+		}
+	}
+	if want.sizeCaps && g.Scaling.Max > res.count {
+		v.add("scalingConfiguration", "maxInstanceCount %d is more than the %d instances of %s", g.Scaling.Max, res.count, id)
+	}
+	if !slices.ContainsFunc(subnets, func(sn *subnet) bool { return sn.zone.id == res.zone.id }) {
+		v.add("subnetIds", "none of the subnets is in the Availability Zone %s of %s", res.zone.id, id)
+	}
+}

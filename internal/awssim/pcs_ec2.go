@@ -1,0 +1,92 @@
+package awssim
+
+import "strconv"
+
+// What PCS reads and makes in EC2.
+
+// templateForPCS is what PCS reads in one version of a launch template.
+type templateForPCS struct {
+	version             string // number
+	instanceType, image string
+	market              string // InstanceMarketOptions.MarketType
+	reservation         string // CapacityReservationTarget.CapacityReservationId
+}
+
+func (r *region) templateForPCS(want pcsWireTemplate) (templateForPCS, bool) {
+	t, err := r.template(want.ID, "")
+	if err != nil {
+		return templateForPCS{}, false
+	}
+	v, err := t.version(want.Version)
+	if err != nil {
+		return templateForPCS{}, false
+	}
+	return templateForPCS{
+		version: strconv.FormatInt(v.number, 10), instanceType: v.data.InstanceType, image: v.data.ImageId,
+		market: v.data.marketType(), reservation: v.data.target().CapacityReservationId,
+	}, true
+}
+
+// managedData is what PCS writes into the launch template that it derives for a node group: the custom template, with
+// the reservation target unchanged, and what the node group says itself. PCS gives the subnet and the type at launch.
+func (r *region) managedData(cl *pcsCluster, g *pcsGroup) (templateData, error) {
+	t, err := r.template(g.LaunchTemplate.ID, "")
+	if err != nil {
+		return templateData{}, err
+	}
+	v, err := t.version(g.LaunchTemplate.Version)
+	if err != nil {
+		return templateData{}, err
+	}
+	data := v.data
+	data.IamInstanceProfile = &instanceProfile{Arn: g.InstanceProfile}
+	if g.AMI != "" {
+		data.ImageId = g.AMI
+	}
+	return data, nil
+}
+
+// makeManagedTemplate makes the launch template pcs-ID-do-not-delete of a node group.
+func (s *Sim) makeManagedTemplate(cl *pcsCluster, g *pcsGroup) (id string, err error) {
+	data, err := cl.region.managedData(cl, g)
+	if err != nil {
+		return "", err
+	}
+	t := &launchTemplate{
+		id: s.newID("lt"), name: "pcs-" + g.ID + "-do-not-delete", created: s.now, defaultVersion: 1,
+		versions: map[int64]*templateVersion{}, tags: map[string]string{tagClusterID: cl.ID, tagGroupID: g.ID},
+	}
+	t.add(s.now, "", data)
+	cl.region.templates[t.id] = t
+	return t.id, nil
+}
+
+// updateManagedTemplate adds the version for an updated node group.
+func (s *Sim) updateManagedTemplate(cl *pcsCluster, g *pcsGroup) error {
+	data, err := cl.region.managedData(cl, g)
+	if err != nil {
+		return err
+	}
+	t, err := cl.region.template(g.managed, "")
+	if err != nil {
+		// Somebody deleted what is called do-not-delete.
+		return pcsConflict(kindGroup, g.ID, "the managed launch template %s of compute node group %s is gone", g.managed, g.Name)
+	}
+	t.defaultVersion = t.add(s.now, "", data).number
+	return nil
+}
+
+func (s *Sim) deleteManagedTemplate(r *region, g *pcsGroup) { delete(r.templates, g.managed) }
+
+// target is the reservation into which a node group launches, or nil.
+func (g *pcsGroup) target(r *region) *reservation {
+	t := r.templates[g.managed]
+	if t == nil {
+		return nil
+	}
+	v, err := t.version("$Latest")
+	if err != nil {
+		return nil
+	}
+	return r.reservations[v.data.target().CapacityReservationId]
+}

@@ -1,0 +1,242 @@
+package awssim
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/aws-sdk-go-v2/service/pcs"
+)
+
+func TestLaunchForNodeGroup(t *testing.T) {
+	w := newPCSWorld(t)
+	g := w.group(w.blockGroup("gpu-a"))
+	w.queue("gpu", g)
+	launched, err := w.sim.LaunchForNodeGroup("hpc", "gpu-a", "gpu-a-1")
+	must(t, launched, err)
+	if launched.ReservationID != activeBlock || launched.SubnetID != subnetA || launched.Lifecycle != "capacity-block" ||
+		launched.Type != "p5.48xlarge" || launched.Tags[tagGroupID] != *g.Id || launched.Tags[tagClusterID] == "" {
+		t.Errorf("launched %+v", launched)
+	}
+	for _, node := range []string{"gpu-a-1", "gpu-a-5", "gpu-a-0", "gpu-b-1", "gpu-a-x"} {
+		if _, err := w.sim.LaunchForNodeGroup("hpc", *g.Id, node); err == nil {
+			t.Errorf("%s was launched", node)
+		}
+	}
+	if _, err := w.sim.LaunchForNodeGroup("hpc", "gpu-b", "gpu-b-1"); err == nil {
+		t.Error("a node of an unknown group was launched")
+	}
+
+	if err := w.sim.TerminateNode("hpc", "gpu-a", "gpu-a-1"); err != nil {
+		t.Fatal(err)
+	}
+	if nodes := w.view("gpu-a").Instances; len(nodes) != 0 {
+		t.Errorf("nodes %v after the termination", nodes)
+	}
+	// Its place in the block is being cleaned, so only three more fit.
+	for _, node := range []string{"gpu-a-1", "gpu-a-2", "gpu-a-3"} {
+		if _, err := w.sim.LaunchForNodeGroup("hpc", "gpu-a", node); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var api *APIError
+	if _, err := w.sim.LaunchForNodeGroup("hpc", "gpu-a", "gpu-a-4"); !errors.As(err, &api) || api.Code != "ReservationCapacityExceeded" {
+		t.Errorf("fifth place of four: %v", err)
+	}
+	// EC2 takes the instances back 30 minutes before the end at 11:30.
+	w.sim.Clock().Set(time.Date(2026, 12, 2, 11, 1, 0, 0, time.UTC))
+	if g := w.view("gpu-a"); len(g.Instances) != 0 {
+		t.Errorf("nodes %v after EC2 reclaimed the block", g.Instances)
+	}
+}
+
+// A launch template with EFA interfaces leaves the subnet to PCS.
+func TestLaunchWithNetworkInterfaces(t *testing.T) {
+	w := newPCSWorld(t)
+	in := w.blockGroup("gpu-a")
+	added, err := w.ec2.CreateLaunchTemplateVersion(t.Context(), &ec2.CreateLaunchTemplateVersionInput{
+		LaunchTemplateId: in.CustomLaunchTemplate.Id, SourceVersion: aws.String("1"),
+		LaunchTemplateData: &ec2types.RequestLaunchTemplateData{NetworkInterfaces: []ec2types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest{
+			{DeviceIndex: aws.Int32(0), NetworkCardIndex: aws.Int32(0), InterfaceType: aws.String("efa"), Groups: []string{"sg-0000000000000000a"}},
+			{DeviceIndex: aws.Int32(1), NetworkCardIndex: aws.Int32(1), InterfaceType: aws.String("efa"), Groups: []string{"sg-0000000000000000a"}},
+		}}})
+	must(t, added, err)
+	in.CustomLaunchTemplate.Version = aws.String("2")
+	w.group(in)
+	launched, err := w.sim.LaunchForNodeGroup("hpc", "gpu-a", "gpu-a-1")
+	if must(t, launched, err).SubnetID != subnetA {
+		t.Errorf("launched in %s", launched.SubnetID)
+	}
+}
+
+func TestLaunchBeforeTheBlockOpens(t *testing.T) {
+	w := newPCSWorld(t)
+	in := w.blockGroup("gpu-a")
+	in.CustomLaunchTemplate = w.template("capacity-block", futureBlock, "p5.48xlarge")
+	w.group(in)
+	view := w.view("gpu-a")
+	opens := time.Date(2026, 12, 2, 11, 30, 0, 0, time.UTC)
+	if view.ReservationID != futureBlock || view.ReservationState != "scheduled" || !view.Start.Equal(opens) || view.VCPUs != 192 || view.GPUs != 8 {
+		t.Errorf("view %+v", view)
+	}
+	var api *APIError
+	if _, err := w.sim.LaunchForNodeGroup("hpc", "gpu-a", "gpu-a-1"); !errors.As(err, &api) || api.Code != "InvalidCapacityReservationState.PendingActivation" {
+		t.Errorf("before it opens: %v", err)
+	}
+	w.sim.Clock().Set(opens)
+	if state := w.view("gpu-a").ReservationState; state != "active" {
+		t.Errorf("state %s at the start", state)
+	}
+	if _, err := w.sim.LaunchForNodeGroup("hpc", "gpu-a", "gpu-a-1"); err != nil {
+		t.Error(err)
+	}
+}
+
+// An update of what a node is marks running instances for replacement; one of the scaling does not.
+func TestUpdateMarksInstances(t *testing.T) {
+	w := newPCSWorld(t)
+	w.group(w.demandGroup("demand", 2))
+	if _, err := w.sim.LaunchForNodeGroup("hpc", "demand", "demand-2"); err != nil {
+		t.Fatal(err)
+	}
+	update := func(in pcs.UpdateComputeNodeGroupInput) {
+		t.Helper()
+		in.ClusterIdentifier, in.ComputeNodeGroupIdentifier = aws.String("hpc"), aws.String("demand")
+		if _, err := w.pcs.UpdateComputeNodeGroup(t.Context(), &in); err != nil {
+			t.Fatal(err)
+		}
+		w.settle()
+	}
+	update(pcs.UpdateComputeNodeGroupInput{ScalingConfiguration: scaling(0, 3), SubnetIds: []string{subnetA, subnetB}})
+	if marked := w.view("demand").Replace; len(marked) != 0 {
+		t.Errorf("scaling and subnets marked %v", marked)
+	}
+	update(pcs.UpdateComputeNodeGroupInput{CustomLaunchTemplate: w.template("", "", "c7i.large")})
+	if marked := w.view("demand").Replace; !slices.Equal(marked, []string{"demand-2"}) {
+		t.Errorf("another launch template marked %v", marked)
+	}
+	if err := w.sim.TerminateNode("hpc", "demand", "demand-2"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.sim.LaunchForNodeGroup("hpc", "demand", "demand-2"); err != nil {
+		t.Fatal(err)
+	}
+	if marked := w.view("demand").Replace; len(marked) != 0 {
+		t.Errorf("the replacement is marked: %v", marked)
+	}
+}
+
+// Deleting the last queue of a group, or the group, ends its instances.
+func TestDeletesEndInstances(t *testing.T) {
+	w := newPCSWorld(t)
+	g := w.group(w.demandGroup("demand", 2))
+	launch := func() Instance {
+		t.Helper()
+		i, err := w.sim.LaunchForNodeGroup("hpc", "demand", "demand-1")
+		return must(t, i, err)
+	}
+	running := func(id string) bool {
+		all := w.sim.Instances("us-east-2")
+		i := slices.IndexFunc(all, func(i Instance) bool { return i.ID == id })
+		return all[i].State == "running" || all[i].State == "pending"
+	}
+	q := w.queue("demand", g)
+	first := launch()
+	if _, err := w.pcs.DeleteQueue(t.Context(), &pcs.DeleteQueueInput{ClusterIdentifier: aws.String("hpc"), QueueIdentifier: q.Id}); err != nil {
+		t.Fatal(err)
+	}
+	w.settle()
+	if running(first.ID) {
+		t.Error("the instance outlives the only queue of its group")
+	}
+	second := launch()
+	if err := deleteGroup(w, g.Id); err != nil {
+		t.Fatal(err)
+	}
+	w.settle()
+	if running(second.ID) {
+		t.Error("the instance outlives its group")
+	}
+}
+
+func TestOnPCS(t *testing.T) {
+	w := newPCSWorld(t)
+	var mu sync.Mutex
+	last := map[string]PCSCluster{}
+	w.sim.OnPCS(func(ev PCSEvent) {
+		mu.Lock()
+		defer mu.Unlock()
+		last[ev.Cluster.Name] = ev.Cluster
+	})
+	// eventually waits until the listener was told a cluster that fits.
+	eventually := func(what string, ok func(PCSCluster) bool) {
+		t.Helper()
+		deadline := time.Now().Add(10 * time.Second)
+		for {
+			mu.Lock()
+			cl, told := last["hpc"]
+			mu.Unlock()
+			if told && ok(cl) {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("never told: %s; last %+v", what, cl)
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+	eventually("the cluster of the scenario", func(cl PCSCluster) bool { return cl.Status == "ACTIVE" && cl.Region == "us-east-2" })
+	g := w.group(w.blockGroup("gpu-a"))
+	eventually("an active group", func(cl PCSCluster) bool {
+		return len(cl.NodeGroups) == 1 && cl.NodeGroups[0].Status == "ACTIVE" && cl.NodeGroups[0].ReservationState == "active"
+	})
+	w.queue("gpu", g)
+	eventually("a queue", func(cl PCSCluster) bool {
+		return len(cl.Queues) == 1 && slices.Equal(cl.Queues[0].NodeGroups, []string{"gpu-a"})
+	})
+	if _, err := w.sim.LaunchForNodeGroup("hpc", "gpu-a", "gpu-a-1"); err != nil {
+		t.Fatal(err)
+	}
+	eventually("an instance", func(cl PCSCluster) bool { return cl.NodeGroups[0].Instances["gpu-a-1"] != "" })
+	w.sim.Clock().Set(noon.AddDate(0, 0, 2))
+	eventually("the end of the block, without a request", func(cl PCSCluster) bool {
+		return cl.NodeGroups[0].ReservationState == "expired" && len(cl.NodeGroups[0].Instances) == 0
+	})
+	old := aws.String("old")
+	if _, err := w.pcs.DeleteCluster(t.Context(), &pcs.DeleteClusterInput{ClusterIdentifier: old}); err != nil {
+		t.Fatal(err)
+	}
+	w.settle()
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		mu.Lock()
+		status := last["old"].Status
+		mu.Unlock()
+		if status == "DELETED" {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("status %s, want a last event with DELETED", status)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// view is the node group as listeners see it.
+func (w *pcsWorld) view(name string) PCSNodeGroup {
+	w.Helper()
+	for _, cl := range w.sim.PCSClusters() {
+		for _, g := range cl.NodeGroups {
+			if g.Name == name {
+				return g
+			}
+		}
+	}
+	w.Fatalf("no node group %s", name)
+	return PCSNodeGroup{}
+}

@@ -1,0 +1,260 @@
+package awssim
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/pcs"
+	"github.com/aws/aws-sdk-go-v2/service/pcs/types"
+)
+
+// wantField wants a ValidationException that names the field, with a message that holds the text.
+func wantField(t *testing.T, err error, field, text string) {
+	t.Helper()
+	var invalid *types.ValidationException
+	if !errors.As(err, &invalid) {
+		t.Fatalf("got %v, want a ValidationException for %s", err, field)
+	}
+	if invalid.Reason != types.ValidationExceptionReasonFieldValidationFailed {
+		t.Errorf("reason %q", invalid.Reason)
+	}
+	for _, f := range invalid.FieldList {
+		if aws.ToString(f.Name) == field && strings.Contains(aws.ToString(f.Message), text) {
+			return
+		}
+	}
+	for _, f := range invalid.FieldList {
+		t.Logf("field %s: %s", aws.ToString(f.Name), aws.ToString(f.Message))
+	}
+	t.Errorf("no field %s with %q", field, text)
+}
+
+func TestNodeGroupValidation(t *testing.T) {
+	w := newPCSWorld(t)
+	tests := []struct {
+		name        string
+		change      func(in *pcs.CreateComputeNodeGroupInput)
+		field, text string
+	}{
+		{"short name", func(in *pcs.CreateComputeNodeGroupInput) { in.ComputeNodeGroupName = aws.String("ab") }, "computeNodeGroupName", "3 to 25"},
+		{"long name", func(in *pcs.CreateComputeNodeGroupInput) {
+			in.ComputeNodeGroupName = aws.String("abcdefghijklmnopqrstuvwxyz")
+		}, "computeNodeGroupName", "3 to 25"},
+		{"name like an id", func(in *pcs.CreateComputeNodeGroupInput) { in.ComputeNodeGroupName = aws.String("pcs_abc") }, "computeNodeGroupName", "pcs_"},
+		{"name with an underscore", func(in *pcs.CreateComputeNodeGroupInput) { in.ComputeNodeGroupName = aws.String("gpu_a") }, "computeNodeGroupName", "hyphens"},
+		{"name with a digit first", func(in *pcs.CreateComputeNodeGroupInput) { in.ComputeNodeGroupName = aws.String("4gpu") }, "computeNodeGroupName", "starts with a letter"},
+		{"no profile", func(in *pcs.CreateComputeNodeGroupInput) { in.IamInstanceProfileArn = aws.String("AWSPCS-nodes") }, "iamInstanceProfileArn", "not the ARN"},
+		{"mix of static and dynamic", func(in *pcs.CreateComputeNodeGroupInput) { in.ScalingConfiguration = scaling(1, 4) }, "scalingConfiguration", "mix"},
+		{"more than the maximum", func(in *pcs.CreateComputeNodeGroupInput) { in.ScalingConfiguration = scaling(4, 2) }, "scalingConfiguration", "more than maxInstanceCount"},
+		{"unknown template", func(in *pcs.CreateComputeNodeGroupInput) {
+			in.CustomLaunchTemplate = &types.CustomLaunchTemplate{Id: aws.String("lt-0123456789abcdef0"), Version: aws.String("1")}
+		}, "customLaunchTemplate", "does not exist"},
+		{"unknown version", func(in *pcs.CreateComputeNodeGroupInput) { in.CustomLaunchTemplate.Version = aws.String("2") }, "customLaunchTemplate", `version "2" does not exist`},
+		{"unknown subnet", func(in *pcs.CreateComputeNodeGroupInput) { in.SubnetIds = []string{"subnet-0123456789abcdef0"} }, "subnetIds", "does not exist"},
+		{"other VPC", func(in *pcs.CreateComputeNodeGroupInput) { in.SubnetIds = []string{subnetA, subnetOther} }, "subnetIds", "the cluster is in vpc-"},
+		{"no subnet", func(in *pcs.CreateComputeNodeGroupInput) { in.SubnetIds = []string{} }, "subnetIds", "at least one"},
+		{"unknown type", func(in *pcs.CreateComputeNodeGroupInput) {
+			in.InstanceConfigs = []types.InstanceConfig{{InstanceType: aws.String("p6.wrong")}}
+		}, "instanceConfigs", "does not exist"},
+		{"unknown AMI", func(in *pcs.CreateComputeNodeGroupInput) { in.AmiId = aws.String("ami-0123456789abcdef0") }, "amiId", "does not exist"},
+		{"unknown Slurm parameter", func(in *pcs.CreateComputeNodeGroupInput) {
+			in.SlurmConfiguration = &types.ComputeNodeGroupSlurmConfigurationRequest{SlurmCustomSettings: []types.SlurmCustomSetting{
+				{ParameterName: aws.String("ResumeTimeout"), ParameterValue: aws.String("600")}}}
+		}, "slurmConfiguration.slurmCustomSettings", "ResumeTimeout"},
+		{"tag of AWS", func(in *pcs.CreateComputeNodeGroupInput) { in.Tags = map[string]string{"aws:mine": "x"} }, "tags", "aws:"},
+
+		{"block without market type", func(in *pcs.CreateComputeNodeGroupInput) {
+			in.CustomLaunchTemplate = w.template("", activeBlock, "p5.48xlarge")
+		}, "customLaunchTemplate", "MarketType"},
+		{"block without target", func(in *pcs.CreateComputeNodeGroupInput) {
+			in.CustomLaunchTemplate = w.template("capacity-block", "", "p5.48xlarge")
+		}, "customLaunchTemplate", "CapacityReservationId is missing"},
+		{"block without type in the template", func(in *pcs.CreateComputeNodeGroupInput) {
+			in.CustomLaunchTemplate = w.template("capacity-block", activeBlock, "")
+		}, "customLaunchTemplate", "InstanceType"},
+		{"other type in the template", func(in *pcs.CreateComputeNodeGroupInput) {
+			in.CustomLaunchTemplate = w.template("capacity-block", activeBlock, "p4d.24xlarge")
+		}, "customLaunchTemplate", "is for p5.48xlarge"},
+		{"other type in the group", func(in *pcs.CreateComputeNodeGroupInput) {
+			in.InstanceConfigs = []types.InstanceConfig{{InstanceType: aws.String("p4d.24xlarge")}}
+		}, "instanceConfigs", "is for p5.48xlarge"},
+		{"unknown block", func(in *pcs.CreateComputeNodeGroupInput) {
+			in.CustomLaunchTemplate = w.template("capacity-block", "cr-0123456789abcdef0", "p5.48xlarge")
+		}, "customLaunchTemplate", "does not exist"},
+		{"unpaid block", func(in *pcs.CreateComputeNodeGroupInput) {
+			in.CustomLaunchTemplate = w.template("capacity-block", unpaidBlock, "p5.48xlarge")
+		}, "customLaunchTemplate", "payment-pending"},
+		{"more than the block", func(in *pcs.CreateComputeNodeGroupInput) { in.ScalingConfiguration = scaling(5, 5) }, "scalingConfiguration", "4 instances"},
+		{"no subnet in the zone of the block", func(in *pcs.CreateComputeNodeGroupInput) { in.SubnetIds = []string{subnetB} }, "subnetIds", "use2-az1"},
+		{"block on an old Slurm", func(in *pcs.CreateComputeNodeGroupInput) { in.ClusterIdentifier = aws.String("old") }, "purchaseOption", "needs Slurm 24.05"},
+		{"ODCR as a block", func(in *pcs.CreateComputeNodeGroupInput) {
+			in.CustomLaunchTemplate = w.template("capacity-block", odcr, "c7i.large")
+		}, "purchaseOption", "of the kind odcr"},
+
+		{"block on demand", func(in *pcs.CreateComputeNodeGroupInput) { in.PurchaseOption = types.PurchaseOptionOndemand }, "purchaseOption", "of the kind capacity-block"},
+		{"market type on demand", func(in *pcs.CreateComputeNodeGroupInput) {
+			*in = *w.demandGroup("demand", 1)
+			in.CustomLaunchTemplate = w.template("capacity-block", odcr, "c7i.large")
+		}, "customLaunchTemplate", "MarketType"},
+		{"ODCR in another zone", func(in *pcs.CreateComputeNodeGroupInput) {
+			*in = *w.demandGroup("demand", 1)
+			in.CustomLaunchTemplate = w.template("", odcr, "")
+			in.SubnetIds = []string{subnetB}
+		}, "subnetIds", "use2-az1"},
+		{"interruptible without its market type", func(in *pcs.CreateComputeNodeGroupInput) {
+			*in = *w.demandGroup("lent", 1)
+			in.PurchaseOption = types.PurchaseOptionInterruptibleCapacityReservation
+			in.CustomLaunchTemplate = w.template("", lentODCR, "c7i.large")
+		}, "customLaunchTemplate", "MarketType"},
+		{"ordinary ODCR as interruptible", func(in *pcs.CreateComputeNodeGroupInput) {
+			*in = *w.demandGroup("lent", 1)
+			in.PurchaseOption = types.PurchaseOptionInterruptibleCapacityReservation
+			in.CustomLaunchTemplate = w.template("interruptible-capacity-reservation", odcr, "c7i.large")
+		}, "purchaseOption", "of the kind odcr"},
+		{"spot into a reservation", func(in *pcs.CreateComputeNodeGroupInput) {
+			*in = *w.demandGroup("spot", 1)
+			in.PurchaseOption = types.PurchaseOptionSpot
+			in.CustomLaunchTemplate = w.template("spot", odcr, "c7i.large")
+		}, "customLaunchTemplate", "cannot target"},
+		{"spot options on demand", func(in *pcs.CreateComputeNodeGroupInput) {
+			*in = *w.demandGroup("demand", 1)
+			in.SpotOptions = &types.SpotOptions{AllocationStrategy: types.SpotAllocationStrategyLowestPrice}
+		}, "spotOptions", "SPOT"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			in := w.blockGroup("gpu-a")
+			test.change(in)
+			_, err := w.pcs.CreateComputeNodeGroup(t.Context(), in)
+			wantField(t, err, test.field, test.text)
+		})
+	}
+	out, err := w.pcs.ListComputeNodeGroups(t.Context(), &pcs.ListComputeNodeGroupsInput{ClusterIdentifier: aws.String("hpc")})
+	if must(t, out, err); len(out.ComputeNodeGroups) > 0 {
+		t.Errorf("refused groups exist: %v", out.ComputeNodeGroups)
+	}
+}
+
+func TestNodeGroupsOfEveryPurchaseOption(t *testing.T) {
+	w := newPCSWorld(t)
+	future := w.blockGroup("future")
+	future.CustomLaunchTemplate = w.template("capacity-block", futureBlock, "p5.48xlarge")
+	reserved := w.demandGroup("reserved", 2)
+	reserved.CustomLaunchTemplate = w.template("", odcr, "")
+	lent := w.demandGroup("lent", 2)
+	lent.PurchaseOption = types.PurchaseOptionInterruptibleCapacityReservation
+	lent.CustomLaunchTemplate = w.template("interruptible-capacity-reservation", lentODCR, "c7i.large")
+	lent.SubnetIds = []string{subnetB}
+	spot := w.demandGroup("spot", 2)
+	spot.PurchaseOption = types.PurchaseOptionSpot
+	spot.CustomLaunchTemplate = w.template("spot", "", "")
+
+	for _, in := range []*pcs.CreateComputeNodeGroupInput{w.blockGroup("open"), future, w.demandGroup("demand", 2), reserved, lent, spot} {
+		out, err := w.pcs.CreateComputeNodeGroup(t.Context(), in)
+		g := must(t, out, err).ComputeNodeGroup
+		if g.Status != types.ComputeNodeGroupStatusCreating {
+			t.Errorf("%s: status %s at first", *in.ComputeNodeGroupName, g.Status)
+		}
+		w.settle()
+		if status := w.groupStatus(in.ComputeNodeGroupName); status != types.ComputeNodeGroupStatusActive {
+			t.Errorf("%s: status %s after a minute", *in.ComputeNodeGroupName, status)
+		}
+	}
+}
+
+func TestManagedLaunchTemplate(t *testing.T) {
+	w := newPCSWorld(t)
+	in := w.blockGroup("gpu-a")
+	in.CustomLaunchTemplate.Version = aws.String("$Latest")
+	g := w.group(in)
+	if v := *g.CustomLaunchTemplate.Version; v != "1" {
+		t.Errorf("version %q, want the number that $Latest meant", v)
+	}
+	name := "pcs-" + *g.Id + "-do-not-delete"
+	out, err := w.ec2.DescribeLaunchTemplateVersions(t.Context(), &ec2.DescribeLaunchTemplateVersionsInput{LaunchTemplateName: &name})
+	if must(t, out, err); len(out.LaunchTemplateVersions) != 1 {
+		t.Fatalf("%d versions of %s", len(out.LaunchTemplateVersions), name)
+	}
+	data := out.LaunchTemplateVersions[0].LaunchTemplateData
+	if *data.CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationId != activeBlock || *data.IamInstanceProfile.Arn != profile {
+		t.Errorf("data %+v", data)
+	}
+	if err := deleteGroup(w, g.Id); err != nil {
+		t.Fatal(err)
+	}
+	w.settle()
+	if _, err := w.ec2.DescribeLaunchTemplateVersions(t.Context(), &ec2.DescribeLaunchTemplateVersionsInput{LaunchTemplateName: &name}); err == nil {
+		t.Error("the managed template is left behind")
+	}
+}
+
+func deleteGroup(w *pcsWorld, id *string) error {
+	_, err := w.pcs.DeleteComputeNodeGroup(w.Context(), &pcs.DeleteComputeNodeGroupInput{ClusterIdentifier: aws.String("hpc"), ComputeNodeGroupIdentifier: id})
+	return err
+}
+
+func TestUpdateNodeGroup(t *testing.T) {
+	w := newPCSWorld(t)
+	g := w.group(w.blockGroup("gpu-a"))
+	update := func(change func(*pcs.UpdateComputeNodeGroupInput)) (*pcs.UpdateComputeNodeGroupOutput, error) {
+		in := &pcs.UpdateComputeNodeGroupInput{ClusterIdentifier: aws.String("hpc"), ComputeNodeGroupIdentifier: aws.String("gpu-a")}
+		change(in)
+		return w.pcs.UpdateComputeNodeGroup(t.Context(), in)
+	}
+	next := w.template("capacity-block", futureBlock, "p5.48xlarge")
+	out, err := update(func(in *pcs.UpdateComputeNodeGroupInput) { in.CustomLaunchTemplate = next })
+	if got := must(t, out, err).ComputeNodeGroup; got.Status != types.ComputeNodeGroupStatusUpdating || *got.CustomLaunchTemplate.Id != *next.Id {
+		t.Errorf("got %s with %s", got.Status, *got.CustomLaunchTemplate.Id)
+	}
+	var conflict *types.ConflictException
+	if _, err := update(func(in *pcs.UpdateComputeNodeGroupInput) { in.ScalingConfiguration = scaling(0, 2) }); !errors.As(err, &conflict) {
+		t.Errorf("second update while UPDATING: %v", err)
+	} else if *conflict.ResourceId != *g.Id || *conflict.ResourceType != kindGroup {
+		t.Errorf("conflict on %s %s", *conflict.ResourceType, *conflict.ResourceId)
+	}
+	w.settle()
+	if status := w.groupStatus(g.Id); status != types.ComputeNodeGroupStatusActive {
+		t.Errorf("status %s after a minute", status)
+	}
+	_, err = update(func(in *pcs.UpdateComputeNodeGroupInput) { in.ScalingConfiguration = scaling(5, 5) })
+	wantField(t, err, "scalingConfiguration", "4 instances")
+	_, err = update(func(in *pcs.UpdateComputeNodeGroupInput) {
+		in.CustomLaunchTemplate = w.template("capacity-block", unpaidBlock, "p5.48xlarge")
+	})
+	wantField(t, err, "customLaunchTemplate", "payment-pending")
+	_, err = update(func(in *pcs.UpdateComputeNodeGroupInput) {
+		in.CustomLaunchTemplate = w.template("capacity-block", futureBlock, "p4d.24xlarge")
+	})
+	wantField(t, err, "customLaunchTemplate", "is for p5.48xlarge")
+	_, err = update(func(in *pcs.UpdateComputeNodeGroupInput) {
+		in.SlurmConfiguration = &types.UpdateComputeNodeGroupSlurmConfigurationRequest{ScaleDownIdleTimeInSeconds: aws.Int32(900)}
+	})
+	must(t, out, err)
+	w.settle()
+	_, err = update(func(in *pcs.UpdateComputeNodeGroupInput) {
+		in.SlurmConfiguration = &types.UpdateComputeNodeGroupSlurmConfigurationRequest{ScaleDownIdleTimeInSeconds: aws.Int32(-1)}
+	})
+	must(t, out, err)
+	w.settle()
+	got, err := w.pcs.GetComputeNodeGroup(t.Context(), &pcs.GetComputeNodeGroupInput{ClusterIdentifier: aws.String("hpc"), ComputeNodeGroupIdentifier: g.Id})
+	if idle := must(t, got, err).ComputeNodeGroup.SlurmConfiguration; idle != nil && idle.ScaleDownIdleTimeInSeconds != nil {
+		t.Errorf("idle time %d after -1", *idle.ScaleDownIdleTimeInSeconds)
+	}
+}
+
+// A group whose block has expired can still be scaled down and deleted.
+func TestNodeGroupOutlivesItsBlock(t *testing.T) {
+	w := newPCSWorld(t)
+	g := w.group(w.blockGroup("gpu-a"))
+	w.sim.Clock().Set(noon.AddDate(0, 0, 2))
+	out, err := w.pcs.UpdateComputeNodeGroup(t.Context(), &pcs.UpdateComputeNodeGroupInput{
+		ClusterIdentifier: aws.String("hpc"), ComputeNodeGroupIdentifier: g.Id, ScalingConfiguration: scaling(0, 4)})
+	must(t, out, err)
+	w.settle()
+	if err := deleteGroup(w, g.Id); err != nil {
+		t.Error(err)
+	}
+}
