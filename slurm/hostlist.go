@@ -20,9 +20,9 @@ var ErrHostlist = errors.New("invalid hostlist")
 // duplicates: "gpu-[1-2,7]" is gpu-1, gpu-2, gpu-7. An empty list has no names.
 //
 // Names consist of letters, digits, '-', '_' and '.'. A name may hold several
-// brackets ("r[1-2]n[1-4]", the last one turns fastest), and a bracket must be
-// the end of a name, as in Slurm. "[08-10]" keeps its zeros. The error wraps
-// [ErrHostlist]; more than [MaxHosts] names are an error too.
+// brackets ("r[1-2]n[1-4]", the last one turns fastest) and text after them,
+// which 22.05 itself refuses and newer versions take. "[08-10]" keeps its
+// zeros. The error wraps [ErrHostlist]; so does more than [MaxHosts] names.
 func Expand(hostlist string) ([]string, error) {
 	if hostlist == "" {
 		return nil, nil
@@ -89,9 +89,6 @@ func expandWord(word string, limit int) ([]string, error) {
 				return nil, err
 			}
 			rest = tail
-			if tail != "" && !strings.Contains(tail, "[") {
-				return nil, fmt.Errorf("text after the last bracket: %q", tail)
-			}
 		}
 		if len(names)*len(numbers) > limit {
 			return nil, tooMany()

@@ -27,6 +27,7 @@ func TestExpand(t *testing.T) {
 		{"gpu-1-[1-2],login", "gpu-1-1 gpu-1-2 login"},
 		{"p5.48_x-[0]", "p5.48_x-0"},
 		{"[1-3]", "1 2 3"},
+		{"x[1-2]y", "x1y x2y"},
 	} {
 		got, err := Expand(test.list)
 		if err != nil {
@@ -40,7 +41,7 @@ func TestExpand(t *testing.T) {
 
 func TestExpandRefuses(t *testing.T) {
 	for _, list := range []string{
-		"n[3-1]", "n[]", "n[1", "n]", "n[1-2]3", "x[1-2]y", "a b", "a[1-]", "a[-1]", "a[1,]", "a[1--2]",
+		"n[3-1]", "n[]", "n[1", "n]", "a b", "a[1-]", "a[-1]", "a[1,]", "a[1--2]",
 		",a", "a,,b", "a[x-y]", "a[ 1-2]", "a[[1]]", "a[1-2]b[3", "(null)", "None assigned", "a;b", "a\nb", "a=b",
 		"é", "a[1-65537]", "a[1-300]b[1-300]", "a[1-65536],b", "a[1-9999999999]", "a[1-2]]",
 	} {

@@ -1,0 +1,201 @@
+package slurm
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// DefaultTimeout bounds one call of a Slurm command. A call to a slurmctld
+// that is down takes about 10 seconds before it fails by itself, and one whose
+// slurm.conf is missing retries for 60.
+const DefaultTimeout = 15 * time.Second
+
+// Client runs Slurm's commands. The zero value works where sinfo would.
+// Its methods may be called from several goroutines.
+type Client struct {
+	// Conf is the path of slurm.conf. Empty: the environment's SLURM_CONF,
+	// and without that Slurm's own default.
+	Conf string
+	// Dir is the folder of scontrol and squeue. Empty: the first of PATH,
+	// /usr/bin, /usr/local/bin, /opt/slurm/bin and the newest
+	// /opt/aws/pcs/scheduler/slurm-*/bin that has the command. slurmctld
+	// starts its programs without a PATH.
+	Dir string
+	// Timeout bounds each call. Zero: [DefaultTimeout].
+	Timeout time.Duration
+}
+
+// What a call can fail with, as far as a caller can act on it. The error
+// itself is always a [*CallError].
+var (
+	ErrUnreachable = errors.New("slurmctld does not answer")
+	ErrNoJob       = errors.New("no such job")
+	ErrNoNode      = errors.New("no such node, or not as many values as nodes")
+	ErrNodeState   = errors.New("the node's state does not allow this")
+	ErrJobPending  = errors.New("the job is pending")
+	ErrNotBatch    = errors.New("only batch jobs can do this")
+	ErrRefused     = errors.New("the job does not allow this: --no-requeue, or not running")
+	ErrNoReserve   = errors.New("no such Slurm reservation")
+	ErrReserved    = errors.New("a Slurm reservation of this name exists")
+	ErrDenied      = errors.New("not allowed: Slurm operator or administrator rights are needed")
+)
+
+// causes maps slurm_strerror texts (src/common/slurm_errno.c) to the errors
+// above. scontrol gives no other code: its exit status is always 1.
+var causes = []struct {
+	text string
+	err  error
+}{
+	{"Unable to contact slurm controller", ErrUnreachable},
+	{"Connection refused", ErrUnreachable},
+	{"Socket timed out", ErrUnreachable},
+	{"Zero Bytes were transmitted or received", ErrUnreachable},
+	{"Could not establish a configuration source", ErrUnreachable},
+	{"cannot stat file", ErrUnreachable},
+	{"Invalid job id specified", ErrNoJob},
+	{"Job is pending execution", ErrJobPending},
+	{"Only batch jobs are accepted or processed", ErrNotBatch},
+	{"Requested operation is presently disabled", ErrRefused},
+	{"Invalid node name specified", ErrNoNode},
+	{" not found", ErrNoNode}, // "Node x not found"
+	{"Invalid node state specified", ErrNodeState},
+	{"Invalid node state transition", ErrNodeState}, // 26.05
+	{"Duplicate reservation name", ErrReserved},
+	{"Requested reservation is invalid", ErrNoReserve},
+	{"Access/permission denied", ErrDenied},
+}
+
+// CallError is a Slurm command that failed. errors.Is finds its cause: one of
+// this package's Err values, context.DeadlineExceeded, or what os/exec says.
+type CallError struct {
+	Command []string // program and arguments
+	Exit    int      // exit status; -1: it did not start or was killed
+	Stderr  string   // what it said, at most 2000 bytes
+	Err     error
+}
+
+func (e *CallError) Error() string {
+	said := e.Stderr
+	if said == "" {
+		said = e.Err.Error()
+	}
+	command := strings.Join(e.Command, " ")
+	if len(command) > 300 {
+		command = command[:300] + "…"
+	}
+	return fmt.Sprintf("%s: exit status %d: %s", command, e.Exit, said)
+}
+
+func (e *CallError) Unwrap() error { return e.Err }
+
+// run executes one Slurm command and returns its standard output.
+func (c *Client) run(ctx context.Context, program string, args ...string) ([]byte, error) {
+	timeout := c.Timeout
+	if timeout == 0 {
+		timeout = DefaultTimeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+
+	path, err := c.find(program)
+	if err != nil {
+		return nil, &CallError{Command: append([]string{program}, args...), Exit: -1, Err: err}
+	}
+	var stdout, stderr bytes.Buffer
+	cmd := exec.CommandContext(ctx, path, args...) // Stdin nil is /dev/null
+	cmd.Env = c.environment()
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	cmd.WaitDelay = time.Second
+	err = cmd.Run()
+	if err == nil {
+		return stdout.Bytes(), nil
+	}
+	if ctx.Err() != nil {
+		// Killed by us: the deadline tells more than "signal: killed".
+		err = fmt.Errorf("%w: %w", ErrUnreachable, ctx.Err())
+	}
+	said := stderr.String()
+	if strings.TrimSpace(said) == "" {
+		said = stdout.String() // "Node x not found" goes there
+	}
+	exit := -1
+	if cmd.ProcessState != nil {
+		exit = cmd.ProcessState.ExitCode()
+	}
+	return nil, &CallError{
+		Command: append([]string{path}, args...),
+		Exit:    exit,
+		Stderr:  Clean(said, 2000),
+		Err:     cause(said, err),
+	}
+}
+
+func cause(said string, err error) error {
+	for _, known := range causes {
+		if strings.Contains(said, known.text) {
+			return fmt.Errorf("%w (%w)", known.err, err)
+		}
+	}
+	return err
+}
+
+// keptVariables are those that a command may need to find its libraries, its
+// key or its controller. Nothing else is passed on: SQUEUE_STATES, SLURM_CLUSTERS
+// and their like would change what we read.
+var keptVariables = []string{"HOME", "USER", "LD_LIBRARY_PATH", "SLURM_CONF", "SLURM_JWT"}
+
+func (c *Client) environment() []string {
+	env := []string{
+		"PATH=/usr/bin:/bin",
+		"LC_ALL=C",
+		"TZ=UTC",
+		"SLURM_TIME_FORMAT=%s", // seconds since 1970: no time zone to get wrong
+	}
+	for _, name := range keptVariables {
+		value, ok := os.LookupEnv(name)
+		if name == "SLURM_CONF" && c.Conf != "" {
+			value, ok = c.Conf, true
+		}
+		if ok {
+			env = append(env, name+"="+value)
+		}
+	}
+	return env
+}
+
+// find returns the absolute path of one of Slurm's programs.
+func (c *Client) find(program string) (string, error) {
+	folders := []string{c.Dir}
+	if c.Dir == "" {
+		folders = searchPath()
+	}
+	for _, folder := range folders {
+		path := filepath.Join(folder, program)
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("%w: no %s in %s", exec.ErrNotFound, program, strings.Join(folders, ", "))
+}
+
+func searchPath() []string {
+	var folders []string
+	for _, folder := range filepath.SplitList(os.Getenv("PATH")) {
+		if filepath.IsAbs(folder) { // a relative entry would depend on where we run
+			folders = append(folders, folder)
+		}
+	}
+	folders = append(folders, "/usr/bin", "/usr/local/bin", "/opt/slurm/bin")
+	// AWS PCS keeps one folder a version: the newest that is there.
+	pcs, _ := filepath.Glob("/opt/aws/pcs/scheduler/slurm-*/bin") // the pattern is valid
+	slices.SortFunc(pcs, func(a, b string) int { return naturalCompare(b, a) })
+	return append(folders, pcs...)
+}

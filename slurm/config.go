@@ -1,0 +1,94 @@
+package slurm
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Config is what slurmctld runs with, as far as this project asks.
+type Config struct {
+	ClusterName     string
+	Version         Version // slurmctld's
+	ConfPath        string  // slurm.conf, as slurmctld knows it
+	KillWait        time.Duration
+	ResumeTimeout   time.Duration
+	SuspendTimeout  time.Duration
+	SuspendTime     time.Duration // 0: idle nodes are never powered down
+	SuspendExcNodes string        // hostlist, possibly with ":count" suffixes; empty: none
+	SuspendExcParts []string
+	ResumeProgram   string
+	PrivateData     []string
+}
+
+// Config asks slurmctld for its configuration.
+func (c *Client) Config(ctx context.Context) (Config, error) {
+	out, err := c.run(ctx, "scontrol", "show", "config")
+	if err != nil {
+		return Config{}, fmt.Errorf("reading Slurm's configuration: %w", err)
+	}
+	config, err := parseConfig(out)
+	if err != nil {
+		return Config{}, fmt.Errorf("reading Slurm's configuration: %w", err)
+	}
+	return config, nil
+}
+
+func parseConfig(output []byte) (Config, error) {
+	values := make(map[string]string)
+	for line := range strings.SplitSeq(string(output), "\n") {
+		key, value, ok := strings.Cut(line, "=")
+		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
+		if _, seen := values[key]; !ok || seen {
+			continue // later sections, such as the cgroup one, reuse keys
+		}
+		switch value {
+		case "(null)", "N/A", "(none)", "none":
+			value = ""
+		}
+		values[key] = value
+	}
+	version, err := ParseVersion(values["SLURM_VERSION"])
+	if err != nil {
+		return Config{}, err
+	}
+	config := Config{
+		ClusterName:     values["ClusterName"],
+		Version:         version,
+		ConfPath:        values["SLURM_CONF"],
+		SuspendExcNodes: values["SuspendExcNodes"],
+		SuspendExcParts: splitList(values["SuspendExcParts"]),
+		ResumeProgram:   values["ResumeProgram"],
+		PrivateData:     splitList(values["PrivateData"]),
+	}
+	for key, into := range map[string]*time.Duration{
+		"KillWait":       &config.KillWait,
+		"ResumeTimeout":  &config.ResumeTimeout,
+		"SuspendTimeout": &config.SuspendTimeout,
+		"SuspendTime":    &config.SuspendTime,
+	} {
+		if *into, err = configSeconds(values[key]); err != nil {
+			return Config{}, fmt.Errorf("%s: %w", key, err)
+		}
+	}
+	return config, nil
+}
+
+// configSeconds reads "30 sec". "NONE", "INFINITE" and -1 switch a timer off.
+func configSeconds(text string) (time.Duration, error) {
+	switch strings.ToUpper(text) {
+	case "", "NONE", "INFINITE", "UNLIMITED":
+		return 0, nil
+	}
+	number, _, _ := strings.Cut(text, " ")
+	seconds, err := strconv.ParseInt(number, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a number of seconds", text)
+	}
+	if seconds < 0 || seconds >= noVal {
+		return 0, nil
+	}
+	return time.Duration(seconds) * time.Second, nil
+}

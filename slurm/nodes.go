@@ -1,0 +1,177 @@
+package slurm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Node is a node as slurmctld knows it.
+type Node struct {
+	Name       string
+	State      string   // base state: IDLE, MIXED, ALLOCATED, DOWN, …
+	StateFlags []string // CLOUD, POWERED_DOWN, POWERING_UP, DRAIN, MAINTENANCE, …
+	Address    string   // NodeAddr: where slurmctld finds its slurmd
+	HostName   string   // NodeHostName
+	Features   []string // available, not only active
+	Partitions []string
+	Reason     string // without the "[who@when]" that Slurm adds
+	CPUs       int
+}
+
+// Has is true when the node's state has this flag, such as POWERED_DOWN.
+func (n Node) Has(flag string) bool { return slices.Contains(n.StateFlags, flag) }
+
+// PoweredDown is true for a cloud node that has no instance and none on its
+// way: it is off, and not yet being resumed.
+func (n Node) PoweredDown() bool {
+	return n.Has("POWERED_DOWN") && !n.Has("POWERING_UP") && !n.Has("POWER_UP")
+}
+
+// Busy is true for a node that runs a job, or is still cleaning up after one.
+func (n Node) Busy() bool {
+	return n.State == "ALLOCATED" || n.State == "MIXED" || n.Has("COMPLETING")
+}
+
+// Nodes returns all nodes of the cluster, also those that sinfo hides. It asks
+// scontrol: sinfo 22.05 can show a state that is minutes old. Before 23.02,
+// powered-down cloud nodes are missing unless slurm.conf has PrivateData=cloud.
+func (c *Client) Nodes(ctx context.Context) ([]Node, error) {
+	out, err := c.run(ctx, "scontrol", "--all", "--oneliner", "show", "node")
+	if err != nil {
+		return nil, fmt.Errorf("listing nodes: %w", err)
+	}
+	return parseNodes(out), nil
+}
+
+// nodeReason cuts the reason out of the end of a node's line. Slurm puts
+// "[user@time]" after its first line.
+var nodeReason = regexp.MustCompile(` Reason=(.*?) \[[^\[\]@]+@[^\[\]]+\]`)
+
+// parseNodes reads one-line records. Reason, Comment and Extra may hold
+// anything, newlines too, but come after all that is read here; a line that is
+// no full record, or repeats a node, is part of such a text.
+func parseNodes(output []byte) []Node {
+	var nodes []Node
+	seen := make(map[string]bool)
+	for _, line := range records(output, "NodeName") {
+		pairs := fields(line, "Reason", "Comment", "Extra")
+		name, state := pairs["NodeName"], pairs["State"]
+		if seen[name] || state == "" || pairs["NodeAddr"] == "" || checkName("node", name) != nil {
+			continue
+		}
+		seen[name] = true
+		node := Node{
+			Name:       name,
+			Address:    pairs["NodeAddr"],
+			HostName:   pairs["NodeHostName"],
+			Features:   splitList(pairs["AvailableFeatures"]),
+			Partitions: splitList(pairs["Partitions"]),
+		}
+		node.State, node.StateFlags = splitNodeState(state)
+		node.CPUs, _ = strconv.Atoi(pairs["CPUTot"]) // 0 if Slurm stops printing it
+		if reason := nodeReason.FindStringSubmatch(line); reason != nil {
+			node.Reason = reason[1]
+		}
+		nodes = append(nodes, node)
+	}
+	return nodes
+}
+
+func splitNodeState(text string) (base string, flags []string) {
+	parts := strings.Split(text, "+")
+	return parts[0], parts[1:]
+}
+
+// Address is where a node's slurmd listens, and the name of its host.
+type Address struct {
+	IP       netip.Addr
+	HostName string // empty: the node's name
+}
+
+// SetAddresses tells slurmctld where the nodes' slurmds are, all in one call:
+// Slurm takes lists of names and addresses of equal length, in hostlist order.
+// A node that Slurm does not know gives [ErrNoNode], and none is changed.
+// The addresses stay until the node is powered down.
+func (c *Client) SetAddresses(ctx context.Context, addresses map[string]Address) error {
+	names := SortHosts(slices.Collect(maps.Keys(addresses)))
+	list, err := nodeArgument(names)
+	if err != nil {
+		return fmt.Errorf("setting node addresses: %w", err)
+	}
+	ips := make([]string, len(names))
+	hosts := make([]string, len(names))
+	for i, name := range names {
+		address := addresses[name]
+		if !address.IP.IsValid() {
+			return fmt.Errorf("setting node addresses: node %s has none", name)
+		}
+		ips[i] = address.IP.String()
+		hosts[i] = firstOf(address.HostName, name)
+		if err := checkName("host", hosts[i]); err != nil {
+			return fmt.Errorf("setting the address of node %s: %w", name, err)
+		}
+	}
+	_, err = c.run(ctx, "scontrol", "update", "nodename="+list,
+		"nodeaddr="+strings.Join(ips, ","), "nodehostname="+strings.Join(hosts, ","))
+	if err != nil {
+		return fmt.Errorf("setting node addresses: %w", err)
+	}
+	return nil
+}
+
+// PowerDownForce takes the nodes away from their jobs, which Slurm requeues at
+// once, and powers them down. It is the one way out of a failed power-up from
+// which Slurm tries again by itself. The reason stays on the node.
+func (c *Client) PowerDownForce(ctx context.Context, nodes []string, reason string) error {
+	return c.onNodes(ctx, nodes, "POWER_DOWN_FORCE", reason)
+}
+
+// PowerDown powers the nodes down when their jobs have ended.
+func (c *Client) PowerDown(ctx context.Context, nodes []string, reason string) error {
+	return c.onNodes(ctx, nodes, "POWER_DOWN", reason)
+}
+
+// PowerUp resumes nodes for which no job waits.
+func (c *Client) PowerUp(ctx context.Context, nodes []string) error {
+	return c.onNodes(ctx, nodes, "POWER_UP", "")
+}
+
+// Resume takes DOWN, DRAIN and FAIL off the nodes. One that has none of them
+// gives [ErrNodeState].
+func (c *Client) Resume(ctx context.Context, nodes []string) error {
+	return c.onNodes(ctx, nodes, "RESUME", "")
+}
+
+// SetReason replaces the nodes' Reason and leaves their state alone.
+func (c *Client) SetReason(ctx context.Context, nodes []string, reason string) error {
+	if Clean(reason, MaxComment) == "" {
+		return errors.New("setting a node's reason: it is empty")
+	}
+	return c.onNodes(ctx, nodes, "", reason)
+}
+
+// onNodes updates state, reason, or both, in one call for all nodes.
+func (c *Client) onNodes(ctx context.Context, nodes []string, state, reason string) error {
+	list, err := nodeArgument(nodes)
+	if err != nil {
+		return fmt.Errorf("updating nodes: %w", err)
+	}
+	args := []string{"update", "nodename=" + list}
+	if state != "" {
+		args = append(args, "state="+state)
+	}
+	if reason = Clean(reason, MaxComment); reason != "" {
+		args = append(args, "reason="+reason)
+	}
+	if _, err := c.run(ctx, "scontrol", args...); err != nil {
+		return fmt.Errorf("updating nodes %s: %w", list, err)
+	}
+	return nil
+}

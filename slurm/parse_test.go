@@ -1,0 +1,314 @@
+package slurm
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// versions are those whose real output is in testdata: the same jobs, nodes
+// and reservations on 22.05.8, 24.11.5 and 26.05.5. squeue's records are cut
+// down to the keys that are read, and a few others.
+var versions = []string{"22.05", "24.11", "26.05"}
+
+func recorded(t *testing.T, name string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func TestParseJobs(t *testing.T) {
+	limit := func(minutes int) Limit { return Limit{Set: true, Minutes: minutes} }
+	unlimited := Limit{Set: true, Infinite: true}
+	base := Job{ArrayTaskID: -1, UserID: 65534, User: "nobody", Name: "wrap", State: "PENDING", NumNodes: 1, Batch: true, Requeue: true, Held: true, Reason: "JobHeldUser", Account: "nlp", Partition: "cloud"}
+	with := func(change func(j *Job)) Job { j := base; change(&j); return j }
+	want := []Job{
+		with(func(j *Job) {
+			j.Partition, j.Account, j.State, j.Reason, j.Held = "static", "", "RUNNING", "None", false
+			j.TimeLimit, j.Nodes = limit(10), "static1"
+		}),
+		with(func(j *Job) { j.TimeLimit, j.ArrayTasks, j.Features = unlimited, "1-4%2", "cloud&gpu" }),
+		with(func(j *Job) {
+			j.Partition, j.Account, j.Requeue, j.NumNodes = "static,cloud", "vis", false, 2
+			j.TimeLimit, j.TimeMin = limit(60), limit(30)
+		}),
+		with(func(j *Job) { j.TimeLimit = limit(45) }), // first half of a heterogeneous job
+		with(func(j *Job) { j.TimeLimit, j.Partition, j.HetOffset = unlimited, "static", 1 }),
+		with(func(j *Job) { j.TimeLimit = limit(45) }),
+		with(func(j *Job) {
+			j.State, j.Reason, j.Held = "RUNNING", "None", false
+			j.NumNodes, j.TimeLimit, j.Nodes = 2, limit(30), "cloud[1-2]"
+		}),
+	}
+	for _, version := range versions {
+		jobs, err := parseJobs(recorded(t, "squeue-"+version+".json"))
+		if err != nil {
+			t.Errorf("%s: %v", version, err)
+			continue
+		}
+		if jobs[0].State == "COMPLETED" { // 22.05 also shows jobs that have ended
+			if jobs[0].Active() {
+				t.Errorf("%s: a completed job is active", version)
+			}
+			jobs = jobs[1:]
+		}
+		ignore := cmpopts.IgnoreFields(Job{}, "ID", "ArrayJobID", "HetJobID", "Submit", "Eligible", "Start", "End", "StateFlags", "Comment")
+		for i := range min(len(jobs), 1) {
+			want[i].Name = jobs[i].Name // every byte but a few: compared below
+		}
+		if diff := cmp.Diff(want, jobs, ignore); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", version, diff)
+			continue
+		}
+		checkHostileText(t, version, jobs[0])
+		checkIDsAndTimes(t, version, jobs)
+	}
+}
+
+// checkHostileText: a comment with a newline that forges a field, and then
+// all bytes from 1 to 255; a job name of all bytes from 33 on.
+func checkHostileText(t *testing.T, version string, job Job) {
+	t.Helper()
+	if !strings.HasPrefix(job.Comment, "capacity=any\nJobId=999 JobState=RUNNING\nbin\ufffd\ufffd\x01\x1b[31m \"q\" \\ end\x01\x02") ||
+		!strings.Contains(job.Comment, "xyz{|}~\x7f") {
+		t.Errorf("%s: comment %q", version, job.Comment)
+	}
+	if !strings.HasPrefix(job.Name, `!"#$%&'()*+,-.0123456789:;<=>?@ABC`) {
+		t.Errorf("%s: name %q", version, job.Name)
+	}
+}
+
+func checkIDsAndTimes(t *testing.T, version string, jobs []Job) {
+	t.Helper()
+	array, het, last := jobs[1], jobs[4], jobs[6]
+	if array.ArrayJobID != array.ID || !strings.HasSuffix(array.DisplayID(), "_[1-4%2]") {
+		t.Errorf("%s: array id %d, shown as %s", version, array.ArrayJobID, array.DisplayID())
+	}
+	if het.HetJobID != het.ID-1 || !strings.HasSuffix(het.DisplayID(), "+1") {
+		t.Errorf("%s: id of the heterogeneous job %d, shown as %s", version, het.HetJobID, het.DisplayID())
+	}
+	if last.ArrayJobID != 0 || last.HetJobID != 0 {
+		t.Errorf("%s: a plain job is in array %d, heterogeneous job %d", version, last.ArrayJobID, last.HetJobID)
+	}
+	if configuring := version != "22.05"; last.Configuring() != configuring || last.Running() == configuring || !last.Active() {
+		t.Errorf("%s: state %s %v", version, last.State, last.StateFlags)
+	}
+	if last.Start.Year() != 2026 || last.End.Sub(last.Start) != 30*time.Minute {
+		t.Errorf("%s: from %v to %v", version, last.Start, last.End)
+	}
+	if !array.Start.IsZero() || array.Elapsed(last.Start) != 0 {
+		t.Errorf("%s: a held job starts at %v", version, array.Start)
+	}
+	if got := last.Elapsed(last.Start.Add(time.Minute)); got != time.Minute {
+		t.Errorf("%s: elapsed %v", version, got)
+	}
+}
+
+func TestParseJobsOddities(t *testing.T) {
+	one := func(fields string) Job {
+		t.Helper()
+		jobs, err := parseJobs([]byte(`{"jobs":[{"job_id":7,` + fields + `}]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return jobs[0]
+	}
+	if job := one(`"job_state":"CONFIGURING"`); job.State != "RUNNING" || !job.Configuring() || job.Running() {
+		t.Errorf("22.05 configuring: %+v", job)
+	}
+	if job := one(`"job_state":"COMPLETING"`); !job.Active() || job.Running() || job.Pending() {
+		t.Errorf("22.05 completing: %+v", job)
+	}
+	if job := one(`"job_state":["TIMEOUT","COMPLETING"]`); job.State != "TIMEOUT" || !job.Active() {
+		t.Errorf("completing: %+v", job)
+	}
+	if job := one(`"job_state":["BRAND_NEW"]`); job.State != "BRAND_NEW" || job.Running() {
+		t.Errorf("unknown state: %+v", job)
+	}
+	if job := one(`"array_job_id":5,"array_task_id":0`); job.ArrayTaskID != 0 || job.DisplayID() != "5_0" {
+		t.Errorf("task 0: %+v", job)
+	}
+	if job := one(`"time_limit":4294967294,"time_minimum":{"set":false,"infinite":false,"number":0}`); job.TimeLimit.Set || job.TimeMin.Set {
+		t.Errorf("unset limits: %+v", job)
+	}
+	if job := one(`"start_time":1e300,"restart_cnt":4294967294`); !job.Start.IsZero() {
+		t.Errorf("start %v", job.Start)
+	}
+	for _, bad := range []string{``, `{}`, `{"jobs":null}`, `{"jobs":[{"job_id":[]}]}`, `{"jobs":[],"errors":[{"error":"Unable to contact"}]}`, "slurm_load_jobs error"} {
+		if jobs, err := parseJobs([]byte(bad)); err == nil {
+			t.Errorf("parseJobs(%q) = %v, want an error", bad, jobs)
+		}
+	}
+}
+
+func TestParseNodes(t *testing.T) {
+	for _, version := range versions {
+		nodes := parseNodes(recorded(t, "node-"+version+".txt"))
+		want := []Node{
+			{Name: "cloud1", State: "ALLOCATED", StateFlags: []string{"CLOUD"}},
+			{Name: "cloud2", State: "ALLOCATED", StateFlags: []string{"CLOUD"}},
+			{Name: "cloud3", State: "IDLE", StateFlags: []string{"CLOUD", "MAINTENANCE", "POWERED_DOWN", "RESERVED"}},
+			// The newline in the comment and "State=" in reason and comment change nothing.
+			{Name: "cloud4", State: "IDLE", StateFlags: []string{"CLOUD", "DRAIN", "MAINTENANCE", "POWERED_DOWN", "RESERVED"}, Reason: "my reason"},
+			{Name: "static1", State: "ALLOCATED", Partitions: []string{"static"}, CPUs: 1},
+		}
+		for i := range want[:4] {
+			want[i].Features, want[i].Partitions, want[i].CPUs = []string{"cloud", "gpu"}, []string{"cloud"}, 8
+		}
+		for i := range want {
+			want[i].Address = "127.0.0.1"
+		}
+		if diff := cmp.Diff(want, nodes, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(Node{}, "HostName")); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", version, diff)
+			continue
+		}
+		if nodes[2].HostName != "cloud3" || !nodes[2].PoweredDown() || nodes[2].Busy() || !nodes[0].Busy() || nodes[0].PoweredDown() {
+			t.Errorf("%s: %+v", version, nodes)
+		}
+	}
+}
+
+func TestParseNodesForged(t *testing.T) {
+	text := "NodeName=a1 CPUTot=2 NodeAddr=a1 NodeHostName=a1 State=IDLE Partitions=p Reason=x Comment=y\n" +
+		"NodeName=a2 State=DOWN\n" + // not a whole record
+		"NodeName=a2 CPUTot=2 NodeAddr=a2 NodeHostName=a2 State=IDLE+DRAIN Reason=bad disk: State=DOWN [root@1795169912] Extra=\n" +
+		"NodeName=a1 NodeAddr=evil NodeHostName=evil State=DOWN\n" +
+		"NodeName=$(x) NodeAddr=evil NodeHostName=evil State=DOWN\n"
+	got := parseNodes([]byte(text))
+	want := []Node{
+		{Name: "a1", State: "IDLE", Address: "a1", HostName: "a1", Partitions: []string{"p"}, CPUs: 2},
+		{Name: "a2", State: "IDLE", StateFlags: []string{"DRAIN"}, Address: "a2", HostName: "a2", CPUs: 2, Reason: "bad disk: State=DOWN"},
+	}
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestParsePartitions(t *testing.T) {
+	for _, version := range versions {
+		got, err := parsePartitions(recorded(t, "partition-"+version+".txt"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := []Partition{
+			{Name: "static", Default: true, State: "UP", Nodes: "static1", MaxTime: Limit{Set: true, Infinite: true}},
+			{Name: "cloud", State: "UP", Nodes: "cloud[1-4]", MaxTime: Limit{Set: true, Minutes: 2880}, DefaultTime: Limit{Set: true, Minutes: 45}, AllowAccounts: []string{"nlp", "vis"}},
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", version, diff)
+		}
+	}
+	if _, err := parsePartitions([]byte("PartitionName=p MaxTime=soon\n")); err == nil {
+		t.Error("an unreadable MaxTime is not an error")
+	}
+}
+
+func TestParseReservations(t *testing.T) {
+	for _, version := range versions {
+		got, err := parseReservations(recorded(t, "reservation-"+version+".txt"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		flags := []string{"MAINT", "IGNORE_JOBS", "SPEC_NODES"}
+		want := []Reservation{
+			{Name: "cb1", Nodes: "cloud[1-2]", Flags: flags, Users: []string{"root"}, Comment: "second"},
+			{Name: "cb2", Nodes: "cloud[1-2]", Flags: flags, Users: []string{"root"}},
+			{Name: "cb3", Nodes: "cloud[3-4]", Flags: flags, Users: []string{"root"}, Active: true},
+		}
+		if version == "22.05" { // refused cb1, which has a comment
+			want = want[1:]
+		}
+		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(Reservation{}, "Start", "End")); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", version, diff)
+		}
+		for _, r := range got {
+			if r.Infinite() != (r.Name != "cb1") || r.Start.Year() != 2026 {
+				t.Errorf("%s: %s from %v to %v, infinite: %v", version, r.Name, r.Start, r.End, r.Infinite())
+			}
+		}
+	}
+	if got, err := parseReservations([]byte("No reservations in the system\n")); err != nil || len(got) != 0 {
+		t.Errorf("no reservations: %v, %v", got, err)
+	}
+	if _, err := parseReservations([]byte("ReservationName=x StartTime=2026-11-20T10:54:13 EndTime=1\n")); err == nil {
+		t.Error("a local time is not an error")
+	}
+}
+
+func TestParseConfig(t *testing.T) {
+	for version, want := range map[string]Config{
+		"22.05": {Version: Version{22, 5, 8}, PrivateData: []string{"cloud"}},
+		"24.11": {Version: Version{24, 11, 5}},
+		"26.05": {Version: Version{26, 5, 5}},
+	} {
+		want.ClusterName, want.ConfPath, want.ResumeProgram = "lab", "/lab/etc/slurm.conf", "/lab/bin/resume"
+		want.KillWait, want.SuspendTime = 30*time.Second, 20*time.Second
+		want.ResumeTimeout, want.SuspendTimeout = 8*time.Second, 3*time.Second
+		want.SuspendExcNodes = "static1"
+		got, err := parseConfig(recorded(t, "config-"+version+".txt"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", version, diff)
+		}
+	}
+	for _, off := range []string{"NONE", "-1 sec", "INFINITE", "4294967295 sec", ""} {
+		if d, err := configSeconds(off); err != nil || d != 0 {
+			t.Errorf("configSeconds(%q) = %v, %v; want 0", off, d, err)
+		}
+	}
+	for _, bad := range []string{"", "SLURM_VERSION = x", "SLURM_VERSION = 22.05.8\nKillWait = soon"} {
+		if _, err := parseConfig([]byte(bad)); err == nil {
+			t.Errorf("parseConfig(%q) is not an error", bad)
+		}
+	}
+}
+
+func TestVersion(t *testing.T) {
+	for text, want := range map[string]string{
+		"slurm-wlm 24.11.5\n": "24.11.5", "slurm 25.11.0-0rc1": "25.11.0", "22.05.8": "22.05.8", "slurm 25.05.3": "25.05.3",
+	} {
+		if got, err := ParseVersion(text); err != nil || got.String() != want {
+			t.Errorf("ParseVersion(%q) = %v, %v", text, got, err)
+		}
+	}
+	if v, err := ParseVersion("slurm 24"); err == nil {
+		t.Errorf("ParseVersion = %v, want an error", v)
+	}
+	for v, collapses := range map[Version]bool{{22, 5, 8}: true, {25, 5, 2}: true, {25, 5, 3}: false, {25, 11, 0}: false, {26, 5, 5}: false} {
+		if v.TimeMinCollapses() != collapses {
+			t.Errorf("%v: TimeMinCollapses is %v", v, !collapses)
+		}
+	}
+	if (Version{22, 5, 8}).ReservationComments() || !(Version{24, 11, 5}).ReservationComments() || (Version{22, 5, 8}).HasExtra() || !(Version{26, 5, 5}).HasExtra() {
+		t.Error("what versions can do")
+	}
+}
+
+func TestClean(t *testing.T) {
+	for _, test := range []struct {
+		text  string
+		limit int
+		want  string
+	}{
+		{"InsufficientInstanceCapacity: none", 100, "InsufficientInstanceCapacity: none"},
+		{" a\nNodeName=b\t\x00c\x1b[31m\xff ", 100, "a NodeName=b c [31m?"},
+		{"größe", 3, "gr"},
+		{"größe", 4, "grö"},
+		{"ab cd", 3, "ab"},
+		{"\u2028x\u202e", 9, "x"},
+	} {
+		if got := Clean(test.text, test.limit); got != test.want {
+			t.Errorf("Clean(%q, %d) = %q, want %q", test.text, test.limit, got, test.want)
+		}
+	}
+}

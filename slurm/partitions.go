@@ -1,0 +1,51 @@
+package slurm
+
+import (
+	"context"
+	"fmt"
+)
+
+// Partition is a Slurm partition; PCS calls it a queue.
+type Partition struct {
+	Name          string
+	Default       bool     // jobs without -p go there
+	State         string   // UP, DOWN, DRAIN, INACTIVE
+	Nodes         string   // hostlist; empty: none
+	MaxTime       Limit    // not set only when Slurm does not print it
+	DefaultTime   Limit    // not set: MaxTime applies
+	AllowAccounts []string // empty: every account
+}
+
+// Partitions returns all partitions, hidden ones too.
+func (c *Client) Partitions(ctx context.Context) ([]Partition, error) {
+	out, err := c.run(ctx, "scontrol", "--all", "--oneliner", "show", "partition")
+	if err != nil {
+		return nil, fmt.Errorf("listing partitions: %w", err)
+	}
+	return parsePartitions(out)
+}
+
+func parsePartitions(output []byte) ([]Partition, error) {
+	var partitions []Partition
+	for _, line := range records(output, "PartitionName") {
+		pairs := fields(line)
+		partition := Partition{
+			Name:    pairs["PartitionName"],
+			Default: pairs["Default"] == "YES",
+			State:   pairs["State"],
+			Nodes:   pairs["Nodes"],
+		}
+		if accounts := pairs["AllowAccounts"]; accounts != "ALL" {
+			partition.AllowAccounts = splitList(accounts)
+		}
+		var err error
+		if partition.MaxTime, err = ParseLimit(pairs["MaxTime"]); err != nil {
+			return nil, fmt.Errorf("partition %s: MaxTime: %w", partition.Name, err)
+		}
+		if partition.DefaultTime, err = ParseLimit(pairs["DefaultTime"]); err != nil {
+			return nil, fmt.Errorf("partition %s: DefaultTime: %w", partition.Name, err)
+		}
+		partitions = append(partitions, partition)
+	}
+	return partitions, nil
+}

@@ -1,0 +1,166 @@
+package slurm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Reservation is a Slurm reservation (scontrol), not one of EC2.
+type Reservation struct {
+	Name    string
+	Nodes   string // hostlist
+	Start   time.Time
+	End     time.Time // zero when asked for: infinite, which Slurm turns into Start + 365 days
+	Flags   []string  // such as MAINT, IGNORE_JOBS; Slurm adds SPEC_NODES and others
+	Users   []string
+	Comment string // 22.05 has none: see [Version.ReservationComments]
+	Active  bool   // it has started and not ended
+}
+
+// infiniteDuration is what Slurm makes of Duration=infinite.
+const infiniteDuration = 365 * 24 * time.Hour
+
+// Infinite is true when the reservation has no end of its own.
+func (r Reservation) Infinite() bool {
+	return r.End.IsZero() || r.End.Sub(r.Start) >= infiniteDuration
+}
+
+// Reservations returns all Slurm reservations. One that has ended can stay in
+// the list for a while.
+func (c *Client) Reservations(ctx context.Context) ([]Reservation, error) {
+	out, err := c.run(ctx, "scontrol", "--all", "--oneliner", "show", "reservation")
+	if err != nil {
+		return nil, fmt.Errorf("listing Slurm reservations: %w", err)
+	}
+	reservations, err := parseReservations(out)
+	if err != nil {
+		return nil, fmt.Errorf("listing Slurm reservations: %w", err)
+	}
+	return reservations, nil
+}
+
+// parseReservations reads one-line records with times in seconds since 1970.
+// Operators alone write them; the comment comes last and may hold anything.
+func parseReservations(output []byte) ([]Reservation, error) {
+	var reservations []Reservation
+	for _, line := range records(output, "ReservationName") {
+		pairs := fields(line, "Comment")
+		reservation := Reservation{
+			Name:   pairs["ReservationName"],
+			Nodes:  pairs["Nodes"],
+			Flags:  splitList(pairs["Flags"]),
+			Users:  splitList(pairs["Users"]),
+			Active: pairs["State"] == "ACTIVE",
+		}
+		_, comment, _ := strings.Cut(line, " Comment=")
+		reservation.Comment = strings.TrimSpace(comment)
+		for key, into := range map[string]*time.Time{"StartTime": &reservation.Start, "EndTime": &reservation.End} {
+			seconds, err := strconv.ParseInt(pairs[key], 10, 64)
+			if err != nil {
+				return nil, fmt.Errorf("reservation %s: %s=%q is not in seconds since 1970", reservation.Name, key, pairs[key])
+			}
+			*into = time.Unix(seconds, 0).UTC()
+		}
+		reservations = append(reservations, reservation)
+	}
+	return reservations, nil
+}
+
+// CreateReservation creates a Slurm reservation. A name in use gives
+// [ErrReserved]. Without the flag IGNORE_JOBS it fails while jobs run there.
+// The comment is left out where Slurm has none, so that a mark in the name is
+// the only one that works everywhere.
+func (c *Client) CreateReservation(ctx context.Context, r Reservation) error {
+	args, err := r.arguments()
+	if err != nil {
+		return fmt.Errorf("creating Slurm reservation %q: %w", r.Name, err)
+	}
+	args = append([]string{"create", "reservation"}, args...)
+	args = append(args, "users="+strings.Join(r.Users, ","))
+	if len(r.Flags) > 0 {
+		args = append(args, "flags="+strings.Join(r.Flags, ","))
+	}
+	if r.Comment != "" {
+		version, err := c.Version(ctx)
+		if err != nil {
+			return fmt.Errorf("creating Slurm reservation %s: %w", r.Name, err)
+		}
+		if version.ReservationComments() {
+			args = append(args, "comment="+Clean(r.Comment, MaxComment))
+		}
+	}
+	if _, err := c.run(ctx, "scontrol", args...); err != nil {
+		return fmt.Errorf("creating Slurm reservation %s: %w", r.Name, err)
+	}
+	return nil
+}
+
+// UpdateReservation moves a reservation: its nodes, start and end. The start
+// of an active one cannot move; see [Client.EnsureReservation].
+func (c *Client) UpdateReservation(ctx context.Context, r Reservation) error {
+	args, err := r.arguments()
+	if err != nil {
+		return fmt.Errorf("updating Slurm reservation %q: %w", r.Name, err)
+	}
+	if r.Active {
+		args = slices.DeleteFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "starttime=") })
+	}
+	if _, err := c.run(ctx, "scontrol", append([]string{"update"}, args...)...); err != nil {
+		return fmt.Errorf("updating Slurm reservation %s: %w", r.Name, err)
+	}
+	return nil
+}
+
+// DeleteReservation deletes a Slurm reservation. An unknown one gives
+// [ErrNoReserve]. Pending jobs may start on its nodes within a second.
+func (c *Client) DeleteReservation(ctx context.Context, name string) error {
+	if err := checkName("Slurm reservation", name); err != nil {
+		return err
+	}
+	if _, err := c.run(ctx, "scontrol", "delete", "reservationname="+name); err != nil {
+		return fmt.Errorf("deleting Slurm reservation %s: %w", name, err)
+	}
+	return nil
+}
+
+// arguments checks everything that becomes part of a command line, and writes
+// name, nodes and times. "uts" times are seconds since 1970: no time zone.
+func (r Reservation) arguments() ([]string, error) {
+	if err := checkName("Slurm reservation", r.Name); err != nil {
+		return nil, err
+	}
+	nodes, err := Expand(r.Nodes)
+	if err != nil {
+		return nil, err
+	}
+	if len(nodes) == 0 {
+		return nil, errors.New("it has no nodes")
+	}
+	if len(r.Users) == 0 {
+		return nil, errors.New("it has no users")
+	}
+	for _, word := range slices.Concat(r.Users, r.Flags) {
+		if err := checkName("user or flag", word); err != nil {
+			return nil, err
+		}
+	}
+	args := []string{
+		"reservationname=" + r.Name,
+		"nodes=" + Compress(nodes),
+		fmt.Sprintf("starttime=uts%d", r.Start.Unix()),
+	}
+	switch {
+	case r.End.IsZero():
+		args = append(args, "duration=infinite")
+	case !r.End.After(r.Start):
+		return nil, fmt.Errorf("it ends at %s, not after its start %s", r.End.UTC().Format(time.RFC3339), r.Start.UTC().Format(time.RFC3339))
+	default:
+		args = append(args, fmt.Sprintf("endtime=uts%d", r.End.Unix()))
+	}
+	return args, nil
+}

@@ -1,0 +1,66 @@
+package slurm
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"regexp"
+	"strconv"
+)
+
+// Version is a release of Slurm, such as 22.05.8.
+type Version struct {
+	Major, Minor, Micro int
+}
+
+// String prints the version as Slurm does: the minor part has two digits.
+func (v Version) String() string { return fmt.Sprintf("%d.%02d.%d", v.Major, v.Minor, v.Micro) }
+
+// AtLeast is true when v is other or newer.
+func (v Version) AtLeast(major, minor, micro int) bool {
+	return cmp.Or(cmp.Compare(v.Major, major), cmp.Compare(v.Minor, minor), cmp.Compare(v.Micro, micro)) >= 0
+}
+
+// TimeMinCollapses is true when a job with --time-min starts with that minimum
+// as its limit whenever any future Slurm reservation exists in the cluster,
+// even one on other nodes. Fixed in 25.05.3 (Slurm's CHANGELOG).
+func (v Version) TimeMinCollapses() bool { return !v.AtLeast(25, 5, 3) }
+
+// ReservationComments is true when a Slurm reservation can carry a comment.
+// Slurm 22.05 answers "Unknown parameter Comment"; 24.11 takes it. Below the
+// oldest version that was tried, a reservation is known by its name alone.
+func (v Version) ReservationComments() bool { return v.AtLeast(24, 11, 0) }
+
+// HasExtra is true when jobs have an --extra field that SLURM_RESUME_FILE and
+// the Prolog's environment carry.
+func (v Version) HasExtra() bool { return v.AtLeast(24, 11, 0) }
+
+var versionText = regexp.MustCompile(`(\d+)\.(\d+)\.(\d+)`)
+
+// ParseVersion finds the version in what a Slurm program prints about itself:
+// "slurm-wlm 24.11.5", "slurm 25.11.0-0rc1", "22.05.8".
+func ParseVersion(text string) (Version, error) {
+	parts := versionText.FindStringSubmatch(text)
+	if parts == nil {
+		return Version{}, fmt.Errorf("no Slurm version in %s", quote(text))
+	}
+	var numbers [3]int
+	for i, part := range parts[1:] {
+		n, err := strconv.Atoi(part)
+		if err != nil {
+			return Version{}, fmt.Errorf("Slurm version %s: %w", quote(text), err)
+		}
+		numbers[i] = n
+	}
+	return Version{numbers[0], numbers[1], numbers[2]}, nil
+}
+
+// Version returns the version of the installed commands, without asking
+// slurmctld. slurmctld's own is in [Config]; it may be newer.
+func (c *Client) Version(ctx context.Context) (Version, error) {
+	out, err := c.run(ctx, "scontrol", "--version")
+	if err != nil {
+		return Version{}, fmt.Errorf("asking for Slurm's version: %w", err)
+	}
+	return ParseVersion(string(out))
+}
