@@ -1,0 +1,124 @@
+package state
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/google/renameio/v2"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+// IntentKind is what an intent is about.
+type IntentKind string
+
+// The kinds of intent. Recorded is no intent to buy: it holds what a reservation
+// that was bought elsewhere has cost.
+const (
+	Purchase  IntentKind = "purchase"
+	Extension IntentKind = "extension"
+	Recorded  IntentKind = "recorded"
+)
+
+// Phase is how far an intent has come.
+type Phase string
+
+// The phases. An intent that is Sending has an unknown outcome: the call may or may
+// not have reached EC2, and EC2 must be asked before anything is bought.
+const (
+	Sending Phase = "sending"
+	Done    Phase = "done"
+	Failed  Phase = "failed"
+)
+
+// Intent is a purchase or an extension of a Capacity Block that somebody decided
+// on. It is on disk before the call is sent: whatever happens then, the next run
+// knows that money may have been spent.
+type Intent struct {
+	// ID is unique; a purchased reservation carries it as a tag.
+	ID    string     `json:"id"`
+	Kind  IntentKind `json:"kind"`
+	Phase Phase      `json:"phase"`
+	// At is AWS's time of the decision.
+	At       time.Time         `json:"at"`
+	Region   string            `json:"region"`
+	Offering capacity.Offering `json:"offering,omitzero"`
+	Fee      capacity.Money    `json:"fee"`
+	Currency string            `json:"currency,omitempty"`
+	// Reservation is what was bought; for an extension, what is extended.
+	Reservation string `json:"reservation,omitempty"`
+	// OldEnd and NewEnd are an extension's.
+	OldEnd time.Time `json:"old_end,omitzero"`
+	NewEnd time.Time `json:"new_end,omitzero"`
+	// Code is EC2's error code when the call failed; Message says what is known.
+	Code    string `json:"code,omitempty"`
+	Message string `json:"message,omitempty"`
+}
+
+func (d Dir) intentsDir() string { return filepath.Join(string(d), "intents") }
+
+// WriteIntent writes one intent, to disk and not only to the cache, replacing what
+// was known of it.
+func (d Dir) WriteIntent(i Intent) error {
+	text, err := json.MarshalIndent(i, "", "  ")
+	if err != nil {
+		return fmt.Errorf("recording %s: %w", i.Kind, err)
+	}
+	if err := os.MkdirAll(d.intentsDir(), 0o755); err != nil {
+		return fmt.Errorf("recording %s: %w", i.Kind, err)
+	}
+	if err := renameio.WriteFile(filepath.Join(d.intentsDir(), i.ID+".json"), append(text, '\n'), 0o644); err != nil {
+		return fmt.Errorf("recording %s: %w", i.Kind, err)
+	}
+	return nil
+}
+
+// Intents reads all intents, oldest first. One that cannot be read is an error: it
+// may stand for money.
+func (d Dir) Intents() ([]Intent, error) {
+	paths, err := filepath.Glob(filepath.Join(d.intentsDir(), "*.json"))
+	if err != nil {
+		return nil, err
+	}
+	var all []Intent
+	for _, path := range paths {
+		var i Intent
+		text, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = json.Unmarshal(text, &i)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading %s: %w; look at it before you buy anything", path, err)
+		}
+		all = append(all, i)
+	}
+	slices.SortFunc(all, func(a, b Intent) int { return a.At.Compare(b.At) })
+	return all, nil
+}
+
+// LockIntents keeps other programs that buy out until the returned function is
+// called or this program ends. It does not wait: somebody else buying is an error.
+func (d Dir) LockIntents() (unlock func(), err error) {
+	if err := os.MkdirAll(d.intentsDir(), 0o755); err != nil {
+		return nil, fmt.Errorf("locking purchases: %w", err)
+	}
+	f, err := os.OpenFile(filepath.Join(d.intentsDir(), "lock"), os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("locking purchases: %w", err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		_ = f.Close()
+		return nil, fmt.Errorf("another purchase or extension runs with %s: %w; wait until it ends", d.intentsDir(), err)
+	}
+	return func() { _ = f.Close() }, nil
+}
