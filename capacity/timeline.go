@@ -1,0 +1,98 @@
+package capacity
+
+import (
+	"slices"
+	"time"
+)
+
+// Lane is one row of a timeline: the blocks behind a partition, or behind none.
+type Lane struct {
+	// Partition is "" for reservations that no partition uses.
+	Partition string   `json:"partition"`
+	Blocks    []Block  `json:"blocks"`
+	Gaps      []Period `json:"gaps,omitempty"`
+}
+
+// Block is a reservation on a timeline.
+type Block struct {
+	Reservation Reservation `json:"reservation"`
+	Window      Window      `json:"window"`
+	// Extensions that were bought, oldest first; one whose payment is pending has
+	// not moved the end yet.
+	Extensions []Extension `json:"extensions,omitempty"`
+}
+
+// Extension is one that was bought for a block: From the end before to the end
+// after it. State is EC2's: payment-pending, payment-failed or payment-succeeded.
+type Extension struct {
+	From  time.Time `json:"from"`
+	To    time.Time `json:"to"`
+	State string    `json:"state"`
+	Fee   Money     `json:"fee"`
+}
+
+// Period is a stretch of time, [From, To).
+type Period struct {
+	From time.Time `json:"from"`
+	To   time.Time `json:"to"`
+}
+
+// Timeline arranges what a snapshot knows into lanes: one a partition in the order
+// of the configuration, then one for the blocks that no partition uses. Blocks are
+// sorted by start; dead ones, and those that ended before from, are left out. A gap
+// is time after now in which a partition with a later block has none to run in:
+// from one fence to the next start.
+func Timeline(snap *Snapshot, extensions map[string][]Extension, from, now time.Time) []Lane {
+	used := map[string]bool{}
+	var lanes []Lane
+	block := func(r Reservation) (Block, bool) {
+		w := snap.Timing.Window(r)
+		shown := r.State.Live() || r.State == StateExpired
+		return Block{r, w, extensions[r.ID]}, shown && (w.Unbounded() || w.End.After(from))
+	}
+	for _, p := range snap.Partitions {
+		lane := Lane{Partition: p.Name}
+		for _, r := range snap.Reservations {
+			if !p.Has(r.ID) {
+				continue
+			}
+			used[r.ID] = true
+			if b, shown := block(r); shown {
+				lane.Blocks = append(lane.Blocks, b)
+			}
+		}
+		sortBlocks(lane.Blocks)
+		lane.Gaps = gaps(lane.Blocks, now)
+		lanes = append(lanes, lane)
+	}
+	rest := Lane{}
+	for _, r := range snap.Reservations {
+		if b, shown := block(r); shown && !used[r.ID] {
+			rest.Blocks = append(rest.Blocks, b)
+		}
+	}
+	if sortBlocks(rest.Blocks); len(rest.Blocks) > 0 {
+		lanes = append(lanes, rest)
+	}
+	return lanes
+}
+
+func sortBlocks(blocks []Block) {
+	slices.SortStableFunc(blocks, func(a, b Block) int { return a.Window.Start.Compare(b.Window.Start) })
+}
+
+// gaps finds the time after now between sorted blocks in which none can be used.
+func gaps(blocks []Block, now time.Time) []Period {
+	var found []Period
+	usableUntil := now
+	for _, b := range blocks {
+		if b.Window.Start.After(usableUntil) {
+			found = append(found, Period{usableUntil, b.Window.Start})
+		}
+		if b.Window.Unbounded() {
+			return found
+		}
+		usableUntil = later(usableUntil, b.Window.Fence)
+	}
+	return found
+}
