@@ -8,15 +8,15 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// act changes Slurm where it has to. now is AWS's time. Without AWS nothing is
-// deleted: what is not known is not gone.
-func (p *pass) act(ctx context.Context, now time.Time, mayDelete bool) {
-	toSlurm := -p.snap.ClockOffset.Duration
+// act changes Slurm where it has to. Without AWS nothing is deleted: what is not
+// known is not gone.
+func (p *pass) act(ctx context.Context, mayDelete bool) {
+	now, toSlurm := p.now, -p.snap.ClockOffset.Duration
 	var want []Reservation
 	keep := map[string]bool{}
 	slots := views(p.snap, now)
 	for _, v := range slots {
-		nodes := p.cluster.slotNodes(v.slot.Name)
+		nodes := p.cluster.SlotNodes(v.slot.Name)
 		if v.unknown || len(nodes) == 0 && v.current.ID != "" {
 			keep[v.slot.Name] = true
 			continue
@@ -68,7 +68,7 @@ func (p *pass) limits(ctx context.Context, slots []slotView, now time.Time, toSl
 			continue
 		}
 		f := fenced{slot: v.slot.Name, fence: p.placedFence(v, toSlurm), maxTime: v.partition.MaxTime}
-		for _, name := range p.cluster.slotNodes(v.slot.Name) {
+		for _, name := range p.cluster.SlotNodes(v.slot.Name) {
 			byNode[name] = f
 		}
 	}
@@ -88,8 +88,8 @@ func (p *pass) limits(ctx context.Context, slots []slotView, now time.Time, toSl
 			do, verb = "raise-limit", "raised"
 		}
 		message := fmt.Sprintf("job %s on slot %s: %s the time limit from %s to %s, so that it ends by %s",
-			c.job.ID, c.slot, verb, c.job.Limit, capacity.FormatMinutes(c.minutes), utc(c.fence.Add(-toSlurm)))
-		p.did(Done{Do: do, Slot: c.slot, Job: c.job.ID, Message: message}, p.Slurm.SetTimeLimit(ctx, c.job.ID, c.minutes))
+			c.job.Shown, c.slot, verb, c.job.Limit, capacity.FormatMinutes(c.minutes), utc(c.fence.Add(-toSlurm)))
+		p.did(Done{Do: do, Slot: c.slot, Job: c.job.Shown, Message: message}, p.Slurm.SetTimeLimit(ctx, c.job.ID, c.minutes))
 	}
 }
 

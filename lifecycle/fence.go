@@ -113,6 +113,7 @@ func steps(want, have []Reservation, keep map[string]bool, now time.Time) (todo 
 		}
 		there, ok := mine[w.Name]
 		if do := difference(w, there, ok, now); do != "" {
+			w.Active = ok && there.Active
 			todo = append(todo, step{do, w, slotOf(w.Name)})
 		}
 	}
@@ -134,7 +135,10 @@ func difference(want, have Reservation, exists bool, now time.Time) string {
 	if !exists {
 		return "create"
 	}
-	started := !have.Start.After(now)
+	if !have.End.IsZero() && !have.End.After(now) {
+		return "replace" // ended; Slurm still lists it for a while
+	}
+	started := have.Active || !have.Start.After(now)
 	sameStart := near(want.Start, have.Start) || started && !want.Start.After(now)
 	sameNodes := slices.Equal(sorted(want.Nodes), sorted(have.Nodes))
 	sameEnd := have.endless() && want.endless() || !have.endless() && !want.endless() && near(want.End, have.End)

@@ -17,7 +17,7 @@ func TestLimitChanges(t *testing.T) {
 	}
 	// job runs since the start with the limit; its nodes had booted by then.
 	job := func(start string, limit capacity.Limit, nodes ...string) Job {
-		j := Job{ID: "7", State: "RUNNING", Nodes: nodes, Start: at(start), Limit: limit}
+		j := Job{ID: 7, State: "RUNNING", Nodes: nodes, Start: at(start), Limit: limit}
 		if limit.Bounded() {
 			j.End = j.Start.Add(limit.Duration())
 		}
@@ -40,16 +40,16 @@ func TestLimitChanges(t *testing.T) {
 		"collapsed to its floor, marked time=fit":    {fit(job("0h", capacity.Minutes(30), "gpu-1")), 180},
 		"the same without the mark":                  {job("0h", capacity.Minutes(30), "gpu-1"), 0},
 		"marked, within a minute of the fence":       {fit(job("-59s", capacity.Minutes(180), "gpu-1")), 0},
-		"marked, but with no --time-min":             {Job{ID: "7", State: "RUNNING", Nodes: []string{"gpu-1"}, Start: noon, End: at("30m"), Limit: capacity.Minutes(30), Comment: "time=fit"}, 0},
+		"marked, but with no --time-min":             {Job{ID: 7, State: "RUNNING", Nodes: []string{"gpu-1"}, Start: noon, End: at("30m"), Limit: capacity.Minutes(30), Comment: "time=fit"}, 0},
 		"marked, crosses":                            {fit(job("0h", capacity.Minutes(300), "gpu-1")), 180},
 		"never past MaxTime":                         {fit(job("0h", capacity.Minutes(30), "big-1")), 240},
 		"at MaxTime already":                         {fit(job("0h", capacity.Minutes(240), "big-1")), 0},
 		"on nodes of two slots: the earlier fence":   {job("0h", capacity.Minutes(300), "big-1", "gpu-2"), 180},
 		"not on our nodes":                           {job("0h", capacity.Minutes(6000), "cpu-1"), 0},
-		"nodes still boot: the end is not final yet": {Job{ID: "7", State: "RUNNING", Configuring: true, Nodes: []string{"gpu-1"}, Start: noon, End: at("9h"), Limit: capacity.Minutes(540)}, 0},
-		"pending": {Job{ID: "7", State: "PENDING", Limit: capacity.Minutes(6000)}, 0},
+		"nodes still boot: the end is not final yet": {Job{ID: 7, State: "RUNNING", Configuring: true, Nodes: []string{"gpu-1"}, Start: noon, End: at("9h"), Limit: capacity.Minutes(540)}, 0},
+		"pending": {Job{ID: 7, State: "PENDING", Limit: capacity.Minutes(6000)}, 0},
 		// Slurm ends a job at boot done + limit; its StartTime may be from before the boot.
-		"the end counts, not the start": {Job{ID: "7", State: "RUNNING", Nodes: []string{"gpu-1"}, Start: at("-15m"), End: at("3h10m"), Limit: capacity.Minutes(180)}, 170},
+		"the end counts, not the start": {Job{ID: 7, State: "RUNNING", Nodes: []string{"gpu-1"}, Start: at("-15m"), End: at("3h10m"), Limit: capacity.Minutes(180)}, 170},
 	} {
 		t.Run(name, func(t *testing.T) {
 			changes := limitChanges([]Job{c.job}, byNode, noon)
@@ -70,7 +70,7 @@ func TestR2AfterOnePass(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 5000 {
 		fence := noon.Add(time.Duration(rng.IntN(3*24*3600)) * time.Second)
-		j := Job{ID: "7", State: "RUNNING", Nodes: []string{"gpu-1"}, Start: noon.Add(-time.Duration(rng.IntN(24*3600)) * time.Second)}
+		j := Job{ID: 7, State: "RUNNING", Nodes: []string{"gpu-1"}, Start: noon.Add(-time.Duration(rng.IntN(24*3600)) * time.Second)}
 		j.Limit = capacity.Minutes(1 + rng.IntN(5*24*60))
 		boot := time.Duration(rng.IntN(900)) * time.Second
 		j.End = j.Start.Add(boot).Add(j.Limit.Duration())

@@ -15,46 +15,64 @@ import (
 // keeps the pass from nothing else that it can still do.
 func Pass(ctx context.Context, w World) (*capacity.Snapshot, Report, error) {
 	p := pass{World: w}
-	old, err := w.State.ReadSnapshot()
+	p.look(ctx)
+	// Without an older snapshot and without AWS there is nothing to write or to act on.
+	if p.awsErr == nil || p.old != nil {
+		if p.slurmErr == nil {
+			p.act(ctx, p.awsErr == nil)
+		}
+		p.fail(w.State.WriteSnapshot(p.snap))
+	}
+	return p.snap, p.report(), errors.Join(p.failed...)
+}
+
+// Look reads what a pass reads and changes nothing. cluster is nil if Slurm did not
+// answer. The error joins what could not be read, as with Pass.
+func Look(ctx context.Context, w World) (snap *capacity.Snapshot, cluster *Cluster, err error) {
+	p := pass{World: w}
+	p.look(ctx)
+	return p.snap, p.cluster, errors.Join(p.failed...)
+}
+
+// look reads AWS and Slurm. Each half is read even if the other fails.
+func (p *pass) look(ctx context.Context) {
+	old, err := p.State.ReadSnapshot()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		p.problems = append(p.problems, err.Error())
 	}
-	snap, awsErr := w.observe(ctx, old)
-	p.snap = snap
-	p.fail(awsErr)
-
-	cluster, slurmErr := w.Slurm.Look(ctx)
-	if slurmErr != nil {
-		slurmErr = fmt.Errorf("asking Slurm: %w", slurmErr)
-		snap.Problems = append(snap.Problems, slurmErr.Error()+"; fences and time limits are as they were")
-		keepSlurm(snap, old)
-		p.fail(slurmErr)
+	p.old = old
+	p.snap, p.awsErr = p.observe(ctx, old)
+	p.fail(p.awsErr)
+	if p.cluster, p.slurmErr = p.Slurm.Look(ctx); p.slurmErr != nil {
+		p.cluster = nil
+		p.slurmErr = fmt.Errorf("asking Slurm: %w", p.slurmErr)
+		p.snap.Problems = append(p.snap.Problems, p.slurmErr.Error()+"; fences and time limits are as they were")
+		keepSlurm(p.snap, old)
+		p.fail(p.slurmErr)
 	} else {
-		p.cluster = cluster
 		p.addSlurm()
 	}
-	now := w.MachineTime().Add(snap.ClockOffset.Duration)
-	snap.Problems = append(snap.Problems, mismatches(snap, now)...)
+	p.now = p.MachineTime().Add(p.snap.ClockOffset.Duration)
+	p.snap.Problems = append(p.snap.Problems, mismatches(p.snap, p.now)...)
+}
 
-	// Without an older snapshot and without AWS there is nothing to write or to act on.
-	if awsErr == nil || old != nil {
-		if slurmErr == nil {
-			p.act(ctx, now, awsErr == nil)
-		}
-		p.fail(w.State.WriteSnapshot(snap))
+func (p *pass) report() Report {
+	r := Report{At: p.now.UTC().Truncate(time.Second), Done: p.done, Problems: append(p.problems, p.snap.Problems...)}
+	if r.Done == nil {
+		r.Done = []Done{}
 	}
-	report := Report{At: now.UTC().Truncate(time.Second), Done: p.done, Problems: append(p.problems, snap.Problems...)}
-	if report.Done == nil {
-		report.Done = []Done{}
-	}
-	return snap, report, errors.Join(p.failed...)
+	return r
 }
 
 // pass is the state of one pass while it acts.
 type pass struct {
 	World
-	snap     *capacity.Snapshot
-	cluster  *Cluster
+	old              *capacity.Snapshot // nil if there is none
+	snap             *capacity.Snapshot
+	cluster          *Cluster  // nil if Slurm did not answer
+	now              time.Time // AWS's
+	awsErr, slurmErr error
+
 	done     []Done
 	problems []string
 	failed   []error
@@ -98,7 +116,7 @@ func (p *pass) addSlurm() {
 		for g := range part.Groups {
 			for s := range part.Groups[g].Slots {
 				slot := &part.Groups[g].Slots[s]
-				nodes := p.cluster.slotNodes(slot.Name)
+				nodes := p.cluster.SlotNodes(slot.Name)
 				slot.Nodes = p.Slurm.Hostlist(nodes)
 				slot.Feature = p.cluster.feature(slot.Name, nodes)
 				if len(nodes) == 0 && part.Provider == capacity.ProviderEC2 {

@@ -71,10 +71,10 @@ func view(snap *capacity.Snapshot, p capacity.Partition, g capacity.NodeGroup, s
 	return v
 }
 
-// slotNodes are the names of a slot's nodes: the slot's name, a hyphen, and a number.
+// SlotNodes are the names of a slot's nodes: the slot's name, a hyphen, and a number.
 // Partitions count as well as nodes: Slurm 22.05 hides powered-down cloud nodes unless
 // PrivateData has cloud, but still lists them in their partition.
-func (c *Cluster) slotNodes(slot string) []string {
+func (c *Cluster) SlotNodes(slot string) []string {
 	var mine []string
 	add := func(name string) {
 		number, ok := strings.CutPrefix(name, slot+"-")

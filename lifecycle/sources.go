@@ -52,12 +52,13 @@ type Slurm interface {
 	Look(ctx context.Context) (*Cluster, error)
 	Jobs(ctx context.Context) ([]Job, error)
 	CreateReservation(ctx context.Context, r Reservation) error
-	// UpdateReservation changes times and nodes of a reservation; Slurm refuses a new
-	// start once it has started.
+	// UpdateReservation changes times and nodes of a reservation, but not the start of
+	// an Active one.
 	UpdateReservation(ctx context.Context, r Reservation) error
+	// DeleteReservation succeeds as well when there is none of this name.
 	DeleteReservation(ctx context.Context, name string) error
 	// SetTimeLimit changes the limit of a running job, in minutes.
-	SetTimeLimit(ctx context.Context, job string, minutes int) error
+	SetTimeLimit(ctx context.Context, job, minutes int) error
 	// Hostlist folds node names: gpu-1, gpu-2 is gpu-[1-2].
 	Hostlist(names []string) string
 }
@@ -99,12 +100,16 @@ type Reservation struct {
 	End   time.Time
 	Flags []string
 	Users []string
+	// Active: it has started and not ended.
+	Active bool
 }
 
 // Job is a job as slurmctld has it.
 type Job struct {
-	// ID is what scontrol takes; a running task of an array has its own.
-	ID        string
+	// ID is what scontrol takes: a running task of an array has its own. Shown is what
+	// squeue shows: 12_3.
+	ID        int
+	Shown     string
 	Partition string
 	// State is Slurm's base state: RUNNING, PENDING, ….
 	State string

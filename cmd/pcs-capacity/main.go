@@ -1,0 +1,119 @@
+// Command pcs-capacity is the administrator's command: it finds and buys reserved EC2
+// capacity, makes it usable in Slurm, and keeps the two in step.
+//
+// Results go to stdout, everything else to stderr. Exit status: 0 yes or done, 1 no
+// or failed, 2 usage or configuration.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
+)
+
+const description = `Reserved GPU capacity, made native to Slurm.
+
+Find a Capacity Block, buy it, and let users queue jobs for it:
+
+  pcs-capacity offerings --instance-type p5.48xlarge --count 4 --duration 7d
+  pcs-capacity purchase cb-0123456789abcdef0 --confirm-fee 31464.00
+  pcs-capacity setup --reservation cr-0123456789abcdef0 --queue gpu --node-group gpu --like compute
+  sbatch --partition=gpu --nodes=4 train.sh
+
+Settings are in /etc/pcs-capacity/config.toml. AWS credentials, region and
+AWS_ENDPOINT_URL come from the environment, as for the AWS CLI.`
+
+// CLI is the command line.
+type CLI struct {
+	Globals
+
+	Offerings OfferingsCmd `cmd:"" help:"List Capacity Blocks for sale."`
+	Purchase  PurchaseCmd  `cmd:"" help:"Buy a Capacity Block that offerings listed."`
+	Setup     SetupCmd     `cmd:"" help:"Make a reservation usable: launch template, node group, queue, settings."`
+	Status    StatusCmd    `cmd:"" help:"Show each partition: reservation, window, nodes, jobs, next event."`
+	Sync      SyncCmd      `cmd:"" help:"Bring Slurm into line with the reservations: one pass, or --watch."`
+	Settings  ConfigCmd    `cmd:"" name:"config" help:"Show the settings in effect, defaults included."`
+	Version   VersionCmd   `cmd:"" help:"Show the version."`
+}
+
+// Globals are the flags of every subcommand.
+type Globals struct {
+	Config   string          `help:"Settings file. Default: pcs-capacity/config.toml beside the file that SLURM_CONF names, else /etc/pcs-capacity/config.toml." placeholder:"FILE"`
+	Region   string          `help:"AWS region. Default: the settings, then the AWS SDK's own chain."`
+	Profile  string          `help:"AWS profile of the shared configuration files."`
+	Output   terminal.Format `short:"o" help:"Form of results: ${enum}." enum:"table,json,yaml,csv" default:"table"`
+	UTC      bool            `name:"utc" help:"Show times in tables in UTC instead of local time."`
+	Yes      bool            `short:"y" help:"Answer yes to questions; needed where there is no terminal. Does not confirm a purchase."`
+	LogLevel slog.Level      `help:"Log to stderr from this level on: debug, info, warn or error." default:"warn"`
+}
+
+func main() { os.Exit(run(os.Args[1:])) }
+
+// run is the whole program; it returns the exit status.
+func run(args []string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var cli CLI
+	parser, err := kong.New(&cli, kong.Name("pcs-capacity"), kong.Description(description),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.Bind(&cli.Globals),
+		kong.BindSingletonProvider(newTerminal),
+		kong.BindSingletonProvider(readConfig),
+		kong.BindSingletonProvider(readConfigIfAny),
+		kong.BindSingletonProvider(newEC2),
+		kong.BindSingletonProvider(newPCS),
+	)
+	if err != nil {
+		panic(err) // a mistake in the tags above
+	}
+	command, err := parser.Parse(args)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "pcs-capacity: %s; see pcs-capacity --help\n", err)
+		return 2
+	}
+	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: cli.LogLevel})))
+	return report(os.Stderr, command.Run())
+}
+
+// usageError is a mistake in arguments or settings: exit status 2.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+func usage(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// errShown ends a command with status 1 when everything has been said already.
+var errShown = errors.New("shown already")
+
+// report writes an error, each of several on its own line, and returns the exit status.
+func report(w io.Writer, err error) int {
+	if err == nil {
+		return 0
+	}
+	if !errors.Is(err, errShown) {
+		for line := range strings.SplitSeq(err.Error(), "\n") {
+			fmt.Fprintf(w, "pcs-capacity: %s\n", line)
+		}
+	}
+	if errors.As(err, new(usageError)) {
+		return 2
+	}
+	return 1
+}
+
+func newTerminal(g *Globals) *terminal.Terminal {
+	t := terminal.Standard()
+	t.Format, t.UTC, t.Yes = g.Output, g.UTC, g.Yes
+	return t
+}

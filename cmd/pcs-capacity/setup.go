@@ -1,0 +1,200 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/config"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
+	"github.com/pcs-capacity/pcs-capacity/pcs"
+)
+
+// SetupCmd makes a reservation usable in a PCS cluster.
+type SetupCmd struct {
+	Reservation string `required:"" help:"Reservation to make usable, cr-…." placeholder:"CR"`
+	Cluster     string `help:"PCS cluster, by name or id. Default: the settings."`
+	Queue       string `required:"" help:"PCS queue, which is the Slurm partition; made if it is not there."`
+	NodeGroup   string `required:"" help:"Base name of the node groups: NAME-a and NAME-b take blocks in turn." placeholder:"NAME"`
+
+	Like            string   `help:"Node group of the cluster to take AMI, instance profile, security groups and user data from." placeholder:"NODE_GROUP"`
+	AMI             string   `name:"ami" help:"AMI, instead of that of --like." placeholder:"AMI"`
+	InstanceProfile string   `help:"ARN of the instance profile, instead of that of --like." placeholder:"ARN"`
+	SecurityGroups  []string `help:"Security groups, instead of those of --like." placeholder:"SG"`
+	UserDataFile    string   `type:"existingfile" help:"File with user data, instead of that of --like." placeholder:"FILE"`
+	SubnetIDs       []string `name:"subnet-ids" help:"Subnets. Default: those of --like and of the cluster that are in the reservation's zone." placeholder:"SUBNET"`
+	MaxNodes        int      `help:"Number of nodes. Default: all of the reservation." placeholder:"N"`
+	Dynamic         bool     `help:"Start nodes for jobs. By default all paid nodes are up from the first minute."`
+	DryRun          bool     `help:"Show the plan, and change nothing."`
+}
+
+// Help is shown below the flags.
+func (SetupCmd) Help() string {
+	return `Shows what it will do and asks before it does it. Everything that stands in the way is
+reported at once, and then nothing is created. It can be run again at any time: what is
+there already is left as it is.`
+}
+
+// stepRow is one line of the plan.
+type stepRow struct {
+	Action  pcs.Action `json:"action" col:"DO"`
+	What    string     `json:"what" col:"WHAT"`
+	Name    string     `json:"name" col:"NAME"`
+	Details string     `json:"details" col:"DETAILS"`
+}
+
+// Run plans, shows, asks and applies.
+func (c *SetupCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *maybeConfig, ec2 *ec2.Client, pcsClient *pcs.Client) error {
+	request, err := c.request(cfg)
+	if err != nil {
+		return err
+	}
+	setup := pcs.Setup{PCS: pcsClient, EC2: ec2}
+	plan, err := setup.Plan(ctx, request, ec2.Now())
+	if err != nil {
+		return err
+	}
+	if err := showPlan(t, plan); err != nil {
+		return err
+	}
+	if len(plan.Mismatches) > 0 {
+		showMismatches(t, plan.Mismatches)
+		return errShown
+	}
+	switch {
+	case c.DryRun:
+		t.Say("Dry run: nothing was changed.")
+		return nil
+	case plan.Done():
+		t.Say("Everything is there already; nothing to do.")
+	default:
+		if err := t.Confirm("Apply this plan?"); err != nil {
+			return err
+		}
+		if err := apply(ctx, t, setup, plan); err != nil {
+			return err
+		}
+	}
+	return c.finish(ctx, g, t, ec2, pcsClient, plan)
+}
+
+func (c *SetupCmd) request(cfg *maybeConfig) (pcs.Request, error) {
+	if problem := config.PCSBaseName(c.NodeGroup); problem != "" {
+		return pcs.Request{}, usage("--node-group: %s", problem)
+	}
+	if c.MaxNodes < 0 {
+		return pcs.Request{}, usage("--max-nodes=%d: use at least 1", c.MaxNodes)
+	}
+	r := pcs.Request{Cluster: c.Cluster, Queue: c.Queue, NodeGroup: c.NodeGroup, Reservation: c.Reservation,
+		Like: c.Like, AMI: c.AMI, InstanceProfile: c.InstanceProfile, SecurityGroups: c.SecurityGroups,
+		SubnetIDs: c.SubnetIDs, MaxNodes: c.MaxNodes, Dynamic: c.Dynamic, ConfigPath: cfg.Path}
+	if cfg.Found {
+		r.Config = cfg.Config
+	}
+	if r.Cluster == "" && cfg.Cluster == "" {
+		return r, usage("--cluster: no PCS cluster is named here or in the settings; add --cluster NAME")
+	}
+	if c.UserDataFile != "" {
+		data, err := os.ReadFile(c.UserDataFile)
+		if err != nil {
+			return r, usage("--user-data-file: %w", err)
+		}
+		r.UserData = data
+	}
+	return r, nil
+}
+
+// showPlan shows the plan as the result of the command.
+func showPlan(t *terminal.Terminal, plan *pcs.Plan) error {
+	rows := []stepRow{}
+	for _, s := range plan.Steps {
+		var details []string
+		for _, d := range s.Details {
+			details = append(details, d.Key+": "+d.Value)
+		}
+		if t.Format == terminal.Table {
+			rows = append(rows, stepRow{s.Action, s.What, s.Name, strings.Join(details, "\n")})
+		} else {
+			rows = append(rows, stepRow{s.Action, s.What, s.Name, strings.Join(details, "; ")})
+		}
+	}
+	// With nothing planned there is nothing to show but what is in the way.
+	if len(rows) > 0 || t.Format != terminal.Table {
+		if err := t.Show(plan, rows); err != nil {
+			return err
+		}
+	}
+	for _, w := range plan.Warnings {
+		t.Say("warning: %s", w)
+	}
+	if plan.Snippet != "" {
+		t.Say("Add this to the settings by hand:\n%s", plan.Snippet)
+	}
+	return nil
+}
+
+// showMismatches shows everything that stands in the way, each with its fix.
+func showMismatches(t *terminal.Terminal, mismatches []capacity.Mismatch) {
+	for _, m := range mismatches {
+		t.Say("pcs-capacity: %s\n  fix: %s", m.Message, m.Fix)
+	}
+	things := "things stand"
+	if len(mismatches) == 1 {
+		things = "thing stands"
+	}
+	t.Say("%d %s in the way; nothing was created.", len(mismatches), things)
+}
+
+func apply(ctx context.Context, t *terminal.Terminal, setup pcs.Setup, plan *pcs.Plan) error {
+	progress := t.Start("applying the plan")
+	setup.Progress = func(e pcs.Event) {
+		line := fmt.Sprintf("%s %s: %s", e.What, e.Name, e.Status)
+		if e.Message != "" {
+			line += ": " + e.Message
+		}
+		progress.Now(line)
+	}
+	err := setup.Apply(ctx, plan)
+	progress.Done("")
+	if err != nil {
+		return fmt.Errorf("%w; run the same command again to go on from here", err)
+	}
+	return nil
+}
+
+// finish makes the first pass with the new settings and says what users can do now.
+func (c *SetupCmd) finish(ctx context.Context, g *Globals, t *terminal.Terminal, aws *ec2.Client, pcsClient *pcs.Client, plan *pcs.Plan) error {
+	cfg, err := readConfig(g)
+	if err != nil {
+		return fmt.Errorf("reading the new settings: %w", err)
+	}
+	report, err := onePass(ctx, cfg, aws, pcsClient)
+	for _, d := range report.Done {
+		t.Say("%s", d)
+	}
+	if err != nil {
+		t.Say("The first pass over the cluster did not do everything; `pcs-capacity sync` on a host with Slurm finishes it:")
+		for line := range strings.SplitSeq(err.Error(), "\n") {
+			t.Say("  %s", line)
+		}
+	}
+	if plan.Reservation.State != capacity.StateActive && !plan.Reservation.Start.IsZero() {
+		t.Say("The block opens at %s; jobs can be submitted now and wait for it.", t.Time(plan.Reservation.Start))
+	}
+	t.Say("Users can submit:\n  sbatch --partition=%s --nodes=%d train.sh", c.Queue, nodesOf(cfg, c.Queue, c.NodeGroup))
+	return nil
+}
+
+func nodesOf(cfg *config.Config, queue, group string) int {
+	p, _ := cfg.Partition(queue)
+	for _, g := range p.NodeGroups {
+		if g.Name == group {
+			return g.MaxNodes
+		}
+	}
+	return 1
+}
+
