@@ -1,0 +1,186 @@
+package hooks_test
+
+import (
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/hooks"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
+	"github.com/pcs-capacity/pcs-capacity/state"
+)
+
+// shimArgs are the arguments that a Lua shim would give the filter.
+func shimArgs(dir string, pairs ...string) []string {
+	args := []string{"state-dir=" + hex.EncodeToString([]byte(dir))}
+	for i := 0; i < len(pairs); i += 2 {
+		args = append(args, pairs[i]+"="+hex.EncodeToString([]byte(pairs[i+1])))
+	}
+	return args
+}
+
+func parseLimit(text string) (capacity.Limit, error) {
+	l, err := slurm.ParseLimit(text)
+	return capacity.Limit{Set: l.Set, Unlimited: l.Infinite, Minutes: l.Minutes}, err
+}
+
+// readable shows an answer with its hex decoded.
+func readable(t *testing.T, answer string) string {
+	t.Helper()
+	lines := strings.Split(answer, "\n")
+	for i, line := range lines {
+		words := strings.Split(line, " ")
+		if len(words) < 2 {
+			continue
+		}
+		text, err := hex.DecodeString(words[len(words)-1])
+		if err != nil {
+			t.Fatalf("line %q: %v", line, err)
+		}
+		words[len(words)-1] = string(text)
+		lines[i] = strings.Join(words, " ")
+	}
+	return strings.Join(lines, "\n")
+}
+
+func TestAnswer(t *testing.T) {
+	dir := t.TempDir()
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	snap := snapshot(now)
+	snap.ClockOffset = capacity.Duration{Duration: 5 * time.Minute} // this machine is 5 minutes late
+	if err := state.Dir(dir).WriteSnapshot(snap); err != nil {
+		t.Fatal(err)
+	}
+	machineNow := now.Add(-5 * time.Minute)
+	for name, test := range map[string]struct {
+		fields []string
+		want   string // a part of the answer
+	}{
+		"no limit, on 22.05":       {[]string{"partition", "gpu", "time", "2982616-04:14:00", "time-min", "2982616-04:14:00", "nodes", "1-0"}, "set time 600\nset time-min 30\nset comment time=fit\nend\n"},
+		"no limit, in slurmctld":   {[]string{"partition", "gpu", "time", "4294967294", "nodes", "4294967294"}, "set time 600\n"},
+		"comment kept":             {[]string{"partition", "gpu", "comment", "a\n'b"}, "set comment a\n'b time=fit\n"},
+		"limit fits":               {[]string{"partition", "gpu", "time", "10:00:00"}, "end\n"},
+		"limit crosses the fence":  {[]string{"partition", "gpu", "time", "10:01:00"}, "refuse the job needs 10:01:00"},
+		"clock of this machine":    {[]string{"partition", "gpu", "time", "601"}, "refuse "},
+		"too many nodes":           {[]string{"partition", "gpu", "nodes", "5-9", "time", "60"}, "refuse the job asks for 5 nodes"},
+		"a thousand nodes":         {[]string{"partition", "gpu", "nodes", "1k", "time", "60"}, "refuse the job asks for 1024 nodes"},
+		"not ours":                 {[]string{"partition", "static"}, "end\n"},
+		"default partition":        {nil, "end\n"},
+		"another's reservation":    {[]string{"partition", "gpu", "time", "60", "comment", "capacity_reservation_id=" + otherID}, "refuse reservation " + otherID + " belongs to partition other"},
+		"limit that Slurm refuses": {[]string{"partition", "gpu", "time", "tomorrow"}, "end\n"},
+		"message is one line":      {[]string{"partition", "static,\x1b[2J\n", "comment", "capacity_reservation_id=" + blockID}, "not to static, [2J ;"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := readable(t, hooks.Answer(shimArgs(dir, test.fields...), parseLimit, machineNow, slog.New(slog.DiscardHandler)))
+			if !strings.Contains(got, test.want) || !strings.HasSuffix(got, "end\n") {
+				t.Errorf("got %q, want it to hold %q", got, test.want)
+			}
+			if test.want == "end\n" && got != "end\n" {
+				t.Errorf("got %q, want no edit", got)
+			}
+		})
+	}
+}
+
+// Without a snapshot, or with arguments that no shim of ours makes, the job goes on.
+func TestR6_AnswerWithoutSnapshot(t *testing.T) {
+	corrupt := t.TempDir()
+	if err := os.WriteFile(state.Dir(corrupt).SnapshotPath(), []byte("{\"version\": 1, "), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	future := t.TempDir()
+	if err := os.WriteFile(state.Dir(future).SnapshotPath(), []byte("{\"version\": 99}"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for name, args := range map[string][]string{
+		"missing":       shimArgs(filepath.Join(t.TempDir(), "nothing"), "partition", "gpu"),
+		"corrupt":       shimArgs(corrupt, "partition", "gpu"),
+		"other version": shimArgs(future, "partition", "gpu"),
+		"a directory":   shimArgs("", "partition", "gpu"),
+		"no hex":        {"partition=gpu"},
+		"no equals":     {"--help"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var logged strings.Builder
+			got := hooks.Answer(args, parseLimit, time.Now(), slog.New(slog.NewTextHandler(&logged, nil)))
+			if got != "end\n" {
+				t.Errorf("got %q", got)
+			}
+			if !strings.Contains(logged.String(), "let through") {
+				t.Errorf("not logged: %q", logged.String())
+			}
+		})
+	}
+}
+
+// The filter links nothing that can reach a network, and opens no socket but syslog's.
+func TestR1_FilterCannotReachTheNetwork(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", "../cmd/pcs-capacity-filter").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dep := range strings.Fields(string(out)) {
+		if dep == "net" || dep == "net/http" || strings.Contains(dep, "aws-sdk") || strings.Contains(dep, "smithy") {
+			t.Errorf("links %s", dep)
+		}
+	}
+}
+
+func TestR1_FilterOpensNoNetworkSocket(t *testing.T) {
+	if _, err := exec.LookPath("strace"); err != nil {
+		t.Skip("strace is not installed")
+	}
+	dir := t.TempDir()
+	writeSnapshot(t, state.Dir(dir))
+	for name, stateDir := range map[string]string{"snapshot": dir, "no snapshot, so it logs": t.TempDir()} {
+		t.Run(name, func(t *testing.T) {
+			args := append([]string{"-f", "-e", "trace=network", program("pcs-capacity-filter")}, shimArgs(stateDir, "partition", "gpu")...)
+			trace, err := exec.Command("strace", args...).CombinedOutput()
+			if err != nil {
+				t.Fatalf("%v: %s", err, trace)
+			}
+			sockets := 0
+			for line := range strings.Lines(string(trace)) {
+				if !strings.Contains(line, "socket(") && !strings.Contains(line, "connect(") {
+					continue
+				}
+				sockets++
+				if !strings.Contains(line, "AF_UNIX") {
+					t.Errorf("network: %s", line)
+				}
+			}
+			if stateDir != dir && sockets == 0 {
+				t.Errorf("expected a message to syslog, so strace shows nothing: %s", trace)
+			}
+		})
+	}
+}
+
+// BenchmarkFilter runs the filter as the shim does; x/true is its time in units of
+// /bin/true's, run in turns with it.
+func BenchmarkFilter(b *testing.B) {
+	dir := b.TempDir()
+	writeSnapshot(b, state.Dir(dir))
+	args := shimArgs(dir, "partition", "gpu", "comment", "capacity_reservation_id="+blockID, "time", "60", "nodes", "2")
+	timed := func(name string, args ...string) time.Duration {
+		start := time.Now()
+		if out, err := exec.Command(name, args...).CombinedOutput(); err != nil {
+			b.Fatal(fmt.Errorf("%w: %s", err, out))
+		}
+		return time.Since(start)
+	}
+	var filter, nothing time.Duration
+	for b.Loop() {
+		nothing += timed("/bin/true")
+		filter += timed(program("pcs-capacity-filter"), args...)
+	}
+	b.ReportMetric(float64(filter.Microseconds())/float64(b.N), "µs/filter")
+	b.ReportMetric(float64(filter)/float64(nothing), "x/true")
+}

@@ -1,0 +1,91 @@
+package hooks_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/state"
+)
+
+// programs is the folder with the real hook programs, built once for all tests.
+var programs string
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "hooks")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	programs = dir
+	build := exec.Command("go", "build", "-o", dir+"/", "../cmd/pcs-capacity-filter")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "%v: %s", err, out)
+		return 1
+	}
+	return m.Run()
+}
+
+func program(name string) string { return filepath.Join(programs, name) }
+
+// deadline ends a test that hangs, with what it waited for as its error.
+func deadline(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// shortDir is a temporary folder with a short name: Slurm's Unix sockets lie in it.
+func shortDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+const (
+	blockID = "cr-0aaaaaaaaaaaaaaa1" // of partition gpu, open, 10 hours to the fence
+	otherID = "cr-0aaaaaaaaaaaaaaa2" // of partition other
+)
+
+// snapshot has partitions gpu and other with a block each, open for 10 more hours
+// until the fence.
+func snapshot(now time.Time) *capacity.Snapshot {
+	block := func(id string) capacity.Reservation {
+		return capacity.Reservation{ID: id, Kind: capacity.CapacityBlock, State: capacity.StateActive,
+			InstanceType: "p5.48xlarge", Region: "us-east-2", AZID: "use2-az1", AZ: "us-east-2a",
+			Total: 4, Available: 4, Platform: "Linux/UNIX", Tenancy: "default",
+			Start: now.Add(-time.Hour), End: now.Add(10*time.Hour + 40*time.Minute)}
+	}
+	partition := func(name, id string) capacity.Partition {
+		return capacity.Partition{Name: name, Provider: capacity.ProviderEC2, OnEnd: capacity.OnEndStop,
+			MinTime: capacity.Duration{Duration: 30 * time.Minute},
+			Groups: []capacity.NodeGroup{{Name: name, InstanceType: "p5.48xlarge", PurchaseOption: capacity.CapacityBlock, MaxNodes: 4,
+				Subnets: []capacity.Subnet{{ID: "subnet-0a1", AZID: "use2-az1", AZ: "us-east-2a"}},
+				Slots:   []capacity.Slot{{Name: name, ReservationIDs: []string{id}}}}}}
+	}
+	minutes := func(n int) capacity.Duration { return capacity.Duration{Duration: time.Duration(n) * time.Minute} }
+	return &capacity.Snapshot{TakenAt: now, Region: "us-east-2", DefaultPartition: "static",
+		Submit:       capacity.Submit{Strict: true, StaleAfter: minutes(600)},
+		Timing:       capacity.Timing{DrainMargin: minutes(10), BootAllowance: minutes(10), ReclaimLead: minutes(30), ReclaimLeadUltraServer: minutes(60)},
+		Partitions:   []capacity.Partition{partition("gpu", blockID), partition("other", otherID)},
+		Reservations: []capacity.Reservation{block(blockID), block(otherID)}}
+}
+
+func writeSnapshot(t testing.TB, dir state.Dir) {
+	t.Helper()
+	if err := dir.WriteSnapshot(snapshot(time.Now())); err != nil {
+		t.Fatal(err)
+	}
+}

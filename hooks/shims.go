@@ -1,0 +1,57 @@
+package hooks
+
+import (
+	_ "embed"
+	"fmt"
+	"strings"
+)
+
+var (
+	//go:embed common.lua
+	commonLua string
+	//go:embed cli_filter.lua
+	cliFilterLua string
+	//go:embed job_submit.lua
+	jobSubmitLua string
+)
+
+// CLIFilter is the text of cli_filter.lua for a site: planPath is the plan in
+// stateDir, filterPath the absolute path of pcs-capacity-filter. Slurm refuses
+// every submission on a host whose cli_filter.lua is missing or wrong, so write it
+// beside its place and rename it.
+func CLIFilter(planPath, stateDir, filterPath string) string {
+	return render(cliFilterLua, planPath, stateDir, filterPath)
+}
+
+// JobSubmit is the text of job_submit.lua for a site; the paths are those of
+// [CLIFilter], as slurmctld's machine sees them.
+func JobSubmit(planPath, stateDir, filterPath string) string {
+	return render(jobSubmitLua, planPath, stateDir, filterPath)
+}
+
+func render(shim, planPath, stateDir, filterPath string) string {
+	common := strings.NewReplacer(
+		"@PLAN@", luaString(planPath),
+		"@STATE_DIR@", luaString(stateDir),
+		"@FILTER@", luaString(filterPath),
+	).Replace(strings.TrimSuffix(commonLua, "\n"))
+	return strings.Replace(shim, "-- @COMMON@", common, 1)
+}
+
+// luaString quotes text for Lua 5.1. Everything but letters, digits and the usual
+// punctuation of paths is written as \ddd, so that no byte can end the string.
+func luaString(text string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for i := range len(text) {
+		c := text[i]
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', strings.IndexByte("/._- +,:@=", c) >= 0:
+			b.WriteByte(c)
+		default:
+			fmt.Fprintf(&b, `\%03d`, c)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}

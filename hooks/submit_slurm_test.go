@@ -1,0 +1,287 @@
+package hooks_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/pcs-capacity/pcs-capacity/hooks"
+	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
+	"github.com/pcs-capacity/pcs-capacity/state"
+)
+
+// site is a real Slurm cluster with one of our shims in it.
+type site struct {
+	cluster *slurmlab.Cluster
+	state   state.Dir
+	filter  string // where the shim looks for the filter
+}
+
+// forEachShim runs a test twice: jobs pass cli_filter.lua, then job_submit.lua.
+func forEachShim(t *testing.T, test func(t *testing.T, s site)) {
+	for _, shim := range []string{"cli_filter", "job_submit"} {
+		t.Run(shim, func(t *testing.T) {
+			dir := shortDir(t)
+			s := site{state: state.Dir(filepath.Join(dir, "it's \"state\"")), filter: filepath.Join(dir, "it's a filter")}
+			cfg := slurmlab.Config{
+				Dir: filepath.Join(dir, "lab"),
+				CloudGroups: []slurmlab.NodeGroup{
+					{Prefix: "gpu-", Count: 4, Partition: "gpu"},
+					{Prefix: "other-", Count: 4, Partition: "other"},
+				},
+			}
+			if shim == "cli_filter" {
+				cfg.CLIFilterLua = hooks.CLIFilter(s.state.PlanPath(), string(s.state), s.filter)
+			} else {
+				cfg.JobSubmitLua = hooks.JobSubmit(s.state.PlanPath(), string(s.state), s.filter)
+			}
+			var err error
+			if s.cluster, err = slurmlab.Start(deadline(t), cfg); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				if err := s.cluster.Stop(); err != nil {
+					t.Error(err)
+				}
+			})
+			s.restore(t)
+			test(t, s)
+		})
+	}
+}
+
+// restore makes the site whole again after a test broke a part of it.
+func (s site) restore(t *testing.T) {
+	t.Helper()
+	if err := os.RemoveAll(string(s.state)); err != nil {
+		t.Fatal(err)
+	}
+	writeSnapshot(t, s.state)
+	os.Remove(s.filter)
+	if err := os.Symlink(program("pcs-capacity-filter"), s.filter); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// submit submits a job that stays held; it returns what sbatch printed and the job's id.
+func (s site) submit(t *testing.T, args ...string) (out, id string, err error) {
+	t.Helper()
+	out, err = s.cluster.Command(deadline(t), "sbatch", append([]string{"--hold", "--output=/dev/null", "--wrap=true"}, args...)...)
+	if _, after, found := strings.Cut(out, "Submitted batch job "); found {
+		id = strings.TrimSpace(after)
+	}
+	return out, id, err
+}
+
+func (s site) job(t *testing.T, id string) map[string]string {
+	t.Helper()
+	job, err := s.cluster.Job(deadline(t), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return job
+}
+
+func TestSubmission(t *testing.T) {
+	forEachShim(t, func(t *testing.T, s site) {
+		t.Run("a limit is fitted", func(t *testing.T) {
+			out, id, err := s.submit(t, "--partition=gpu", "--comment=mine")
+			if err != nil {
+				t.Fatal(err)
+			}
+			job := s.job(t, id)
+			// A minute of the ten hours may have begun since the snapshot was written.
+			if limit := job["TimeLimit"]; limit != "09:59:00" && limit != "10:00:00" || job["TimeMin"] != "00:30:00" {
+				t.Errorf("limit %s, least %s; sbatch said %s", limit, job["TimeMin"], out)
+			}
+			text, err := s.cluster.Command(deadline(t), "scontrol", "show", "job", id)
+			if err != nil || !strings.Contains(text, "Comment=mine time=fit") {
+				t.Errorf("comment: %v %s", err, text)
+			}
+		})
+		t.Run("a job that fits is left alone", func(t *testing.T) {
+			out, id, err := s.submit(t, "--partition=gpu", "--time=60", "--nodes=2", "--comment=capacity_reservation_id="+blockID)
+			if err != nil || strings.Contains(out, "pcs-capacity") {
+				t.Fatalf("%v: %s", err, out)
+			}
+			if job := s.job(t, id); job["TimeLimit"] != "01:00:00" || strings.Contains(job["Comment"], "fit") {
+				t.Errorf("changed: %v", job)
+			}
+		})
+		for name, test := range map[string]struct {
+			args []string
+			want string
+		}{
+			"a limit past the fence":         {[]string{"--partition=gpu", "--time=1-00:00:00"}, "use --time="},
+			"too many nodes":                 {[]string{"--partition=gpu", "--time=60", "--nodes=5"}, "the job asks for 5 nodes"},
+			"another's reservation":          {[]string{"--partition=gpu", "--time=60", "--comment=capacity_reservation_id=" + otherID}, "submit with --partition=other"},
+			"our key, unmanaged partition":   {[]string{"--comment=capacity_reservation_id=" + blockID}, "submit with --partition=gpu"},
+			"our key, value cannot be right": {[]string{"--partition=gpu", "--comment=capacity_reservation_id=block"}, "write it like"},
+		} {
+			t.Run(name, func(t *testing.T) {
+				out, _, err := s.submit(t, test.args...)
+				if err == nil || !strings.Contains(out, "pcs-capacity: ") || !strings.Contains(out, test.want) {
+					t.Errorf("%v: %s", err, out)
+				}
+			})
+		}
+		t.Run("srun runs in its allocation, and a job submits another", func(t *testing.T) {
+			script := `srun --time=5-00:00:00 true && sbatch --hold --output=/dev/null --partition=gpu --time=5-00:00:00 --wrap=true`
+			id, err := s.cluster.Submit(deadline(t), script, "--time=60")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.cluster.WaitJob(deadline(t), id, "FAILED"); err != nil {
+				t.Fatal(err)
+			}
+			out, _ := os.ReadFile(filepath.Join(s.cluster.Dir(), "jobs", id+".out"))
+			if strings.Count(string(out), "use --time=") != 1 {
+				t.Errorf("the step must run and the job be refused: %s", out)
+			}
+		})
+	})
+}
+
+// Whatever of ours is missing or broken, jobs are submitted as if we were not there.
+func TestR6_SubmissionWithoutUs(t *testing.T) {
+	write := func(t *testing.T, path, text string, mode os.FileMode) {
+		t.Helper()
+		os.Remove(path)
+		if err := os.WriteFile(path, []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	breakages := map[string]func(t *testing.T, s site){
+		"plan missing":        func(t *testing.T, s site) { os.Remove(s.state.PlanPath()) },
+		"plan empty":          func(t *testing.T, s site) { write(t, s.state.PlanPath(), "", 0o644) },
+		"plan is binary":      func(t *testing.T, s site) { write(t, s.state.PlanPath(), "\x00\xff\n\n", 0o644) },
+		"plan of tomorrow":    func(t *testing.T, s site) { write(t, s.state.PlanPath(), "version 2\npartition gpu\n", 0o644) },
+		"plan is a directory": func(t *testing.T, s site) { os.Remove(s.state.PlanPath()); os.Mkdir(s.state.PlanPath(), 0o755) },
+		"state_dir missing":   func(t *testing.T, s site) { os.RemoveAll(string(s.state)) },
+		"snapshot missing":    func(t *testing.T, s site) { os.Remove(s.state.SnapshotPath()) },
+		"snapshot corrupt":    func(t *testing.T, s site) { write(t, s.state.SnapshotPath(), `{"version":1`, 0o644) },
+		"snapshot hangs": func(t *testing.T, s site) {
+			os.Remove(s.state.SnapshotPath())
+			syscall.Mkfifo(s.state.SnapshotPath(), 0o644)
+		},
+		"filter missing":      func(t *testing.T, s site) { os.Remove(s.filter) },
+		"filter not runnable": func(t *testing.T, s site) { write(t, s.filter, "#!/bin/sh\necho end\n", 0o644) },
+		"filter crashes":      func(t *testing.T, s site) { write(t, s.filter, "#!/bin/sh\nkill -SEGV $$\n", 0o755) },
+		"filter is cut off":   func(t *testing.T, s site) { write(t, s.filter, "#!/bin/sh\necho refuse 6e6f\nkill -9 $$\n", 0o755) },
+		"filter says nonsense": func(t *testing.T, s site) {
+			write(t, s.filter, "#!/bin/sh\necho set time zz; echo set; echo warn; echo end\n", 0o755)
+		},
+	}
+	// With a job that we would refuse, and one that we would edit.
+	jobs := map[string][]string{
+		"unmanaged": {"--time=60"},
+		"refused":   {"--partition=gpu", "--time=5-00:00:00"},
+		"edited":    {"--partition=gpu"},
+	}
+	forEachShim(t, func(t *testing.T, s site) {
+		for name, damage := range breakages {
+			t.Run(name, func(t *testing.T) {
+				s.restore(t)
+				damage(t, s)
+				for kind, args := range jobs {
+					out, id, err := s.submit(t, args...)
+					if err != nil {
+						t.Errorf("%s: %s", kind, out)
+						continue
+					}
+					job := s.job(t, id)
+					if kind == "edited" && (job["TimeLimit"] != "UNLIMITED" || job["TimeMin"] != "N/A" || job["Comment"] != "") {
+						t.Errorf("edited without us: %v", job)
+					}
+					if kind == "unmanaged" && out != "Submitted batch job "+id {
+						t.Errorf("an unmanaged job hears of us: %s", out)
+					}
+				}
+			})
+		}
+		s.restore(t)
+		if out, _, err := s.submit(t, jobs["refused"]...); err == nil {
+			t.Errorf("the restored site must refuse: %s", out)
+		}
+	})
+}
+
+// Nothing that a user types reaches a shell, and every submission has an answer.
+func TestR7_HostileInput(t *testing.T) {
+	forEachShim(t, func(t *testing.T, s site) {
+		canaries := filepath.Join(s.cluster.Dir(), "canaries")
+		if err := os.Mkdir(canaries, 0o777); err != nil {
+			t.Fatal(err)
+		}
+		touch := func(n int) string { return fmt.Sprintf("touch %s/%d", canaries, n) }
+		values := map[string]string{
+			"substitution":     "$(" + touch(1) + ")",
+			"backticks":        "`" + touch(2) + "`",
+			"single quote":     "'; " + touch(3) + "; '",
+			"double quote":     "\"; " + touch(4) + "; \"",
+			"newline":          "x\n" + touch(5) + "\n",
+			"carriage return":  "x\r" + touch(6) + "\r",
+			"pipe":             "| " + touch(7) + " ;& " + touch(7) + " && " + touch(7),
+			"redirect":         "> " + canaries + "/8",
+			"lua":              `"..os.execute("` + touch(9) + `").."`,
+			"lua escapes":      `\"]] os.execute([[` + touch(10) + `]]) --`,
+			"forged field":     "x state-dir=2f746d70 partition=73746174696300 comment=",
+			"forged answer":    "x\nset time ff\nend\n",
+			"our key, hostile": "capacity_reservation_id=$(" + touch(11) + ")",
+			"our key, twice":   "capacity_reservation_id=" + blockID + " capacity_reservation_id=" + blockID,
+			"binary":           "\x01\x02\x7f\x80\xfe\xff\xc3\x28",
+			"terminal codes":   "\x1b]0;x\x07\x1b[2J",
+			"format":           "%s%s%s%n%n%100000000d",
+			"lua pattern":      "%1%z(.-)*[",
+			"unicode":          "\u202e\u2028\U0001f4a5",
+			"option":           "--partition=other -p other",
+			"spaces":           "   \t  ",
+			"empty":            "",
+			"limit":            strings.Repeat("a", 1024),
+			"past the limit":   strings.Repeat("b", 1025),
+			"long":             strings.Repeat("$("+touch(12)+")", 1000),
+			"over 100 KB":      strings.Repeat("'", 120_000),
+		}
+		// The options whose text the shims hand on; numbers are Slurm's own to parse.
+		options := []string{"comment", "partition", "account", "constraint", "time", "time-min", "nodes", "ntasks", "job-name", "reservation"}
+		for name, value := range values {
+			t.Run(name, func(t *testing.T) {
+				for _, option := range options {
+					args := []string{"--partition=gpu", "--" + option + "=" + value}
+					if option != "comment" { // makes the shim call the filter, whatever the partition
+						args = append(args, "--comment=capacity_reservation_id="+blockID)
+					}
+					out, id, err := s.submit(t, args...)
+					accepted := err == nil && id != ""
+					refused := err != nil && strings.Contains(out, "error: ")
+					if !accepted && !refused {
+						t.Errorf("--%s: %v: %.200q", option, err, out)
+					}
+					for _, ours := range []string{"gave no answer", "the job is submitted as it is", ".lua:"} {
+						if strings.Contains(out, ours) {
+							t.Errorf("--%s breaks the shim: %.200q", option, out)
+						}
+					}
+					if accepted && option == "comment" && len(value) > 1024 {
+						t.Errorf("a comment of %d bytes was accepted", len(value))
+					}
+				}
+			})
+		}
+		found, err := os.ReadDir(canaries)
+		if err != nil || len(found) > 0 {
+			t.Errorf("commands ran: %v %v", found, err)
+		}
+		// The table proves nothing unless a command that does run leaves its mark.
+		if err := exec.Command("sh", "-c", touch(99)).Run(); err != nil {
+			t.Fatal(err)
+		}
+		if found, _ := os.ReadDir(canaries); len(found) != 1 {
+			t.Errorf("the canary does not sing: %v", found)
+		}
+	})
+}

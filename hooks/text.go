@@ -1,0 +1,25 @@
+package hooks
+
+import (
+	"strings"
+	"unicode"
+)
+
+// oneLine makes text safe to show on a terminal, in a log and in a Reason: one line
+// without control characters, valid UTF-8.
+func oneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text, "?"))
+}
+
+// clip cuts text to at most n bytes, between two characters.
+func clip(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	return strings.ToValidUTF8(text[:n], "")
+}
