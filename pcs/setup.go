@@ -3,13 +3,12 @@ package pcs
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/config"
 )
-
-var errStub = errors.New("not there yet")
 
 // EC2 is what this package needs of EC2; *ec2.Client has it.
 type EC2 interface {
@@ -117,6 +116,8 @@ type Plan struct {
 	// Snippet is the [[partition.node_group]] to add by hand, when the partition is
 	// written in a file that is not ours.
 	Snippet string `json:"snippet,omitempty"`
+
+	want *wanted
 }
 
 // Done reports whether there is nothing left to do.
@@ -141,29 +142,22 @@ type Event struct {
 // Plan reads what there is and says what to do. It changes nothing. An error means
 // that something could not be read; what is in the way is in Plan.Mismatches.
 func (s Setup) Plan(ctx context.Context, r Request, now time.Time) (*Plan, error) {
-	return nil, errStub
+	w, err := s.read(ctx, r, now)
+	if err != nil {
+		return nil, err
+	}
+	return w.plan(), nil
 }
 
-// Apply does what the plan says, looking again at each thing first. It can be run
-// again after any failure.
-func (s Setup) Apply(ctx context.Context, p *Plan) error { return errStub }
+// Refusal is the error of Apply for a plan that something is in the way of.
+type Refusal struct{ Mismatches []capacity.Mismatch }
 
-// ConfigureRequest says how one node group must be.
-type ConfigureRequest struct {
-	Cluster string
-	// Group is the full name of the node group (gpu-a).
-	Group       string
-	Reservation capacity.Reservation
-	SubnetIDs   []string
-	MaxNodes    int
-	Dynamic     bool
-}
-
-// Configure makes an existing node group of ours right for a reservation: purchase
-// option, launch template, subnets and scaling. It reports whether it changed
-// anything. A group that has instances is left as it is, with ErrInUse.
-func (s Setup) Configure(ctx context.Context, r ConfigureRequest) (changed bool, err error) {
-	return false, errStub
+func (r *Refusal) Error() string {
+	var parts []string
+	for _, m := range r.Mismatches {
+		parts = append(parts, m.String())
+	}
+	return strings.Join(parts, "\n")
 }
 
 // ErrInUse is returned when a node group has instances: an update would replace
@@ -172,17 +166,3 @@ var ErrInUse = errors.New("the node group has instances")
 
 // ErrNotOurs is returned for what lacks our tag.
 var ErrNotOurs = errors.New("it does not carry our tag")
-
-// Inventory reads a cluster with its node groups and queues.
-func (c *Client) Inventory(ctx context.Context, cluster string) (Inventory, error) {
-	return Inventory{}, errStub
-}
-
-// Slots reads the two slots behind a base name.
-func (s Setup) Slots(ctx context.Context, inv Inventory, base string) ([]Slot, error) {
-	return nil, errStub
-}
-
-// Code is the exception's name, verbatim ("ConflictException"); "" if err holds no
-// answer of AWS.
-func Code(err error) string { return "" }

@@ -1,0 +1,116 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+	"github.com/google/renameio/v2"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+// mark begins every file that WritePartition wrote. A file without it belongs to the
+// administrator and is never rewritten.
+const mark = "# Written by pcs-capacity setup, which may write it again."
+
+// PartitionPath is the file in conf.d for a partition, beside the config.toml at path.
+func PartitionPath(path, partition string) string {
+	return filepath.Join(filepath.Dir(path), "conf.d", partition+".toml")
+}
+
+// Ours reports whether WritePartition wrote the file, or may: there is none yet.
+func Ours(file string) (bool, error) {
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading settings: %w", err)
+	}
+	return strings.HasPrefix(string(text), mark), nil
+}
+
+// NewPartition is a partition with one node group, and the defaults for everything
+// that is left out.
+func NewPartition(name string, provider capacity.Provider, g NodeGroup) Partition {
+	p := Partition{Name: name, Provider: provider, NodeGroups: []NodeGroup{g}}
+	p.applyDefaults()
+	return p
+}
+
+// PartitionText is the partition as TOML, the whole content of its own file.
+func PartitionText(p Partition) (string, error) {
+	var b bytes.Buffer
+	b.WriteString(mark + "\n# It keeps settings that you change here, but no comments. To have them your own way,\n# move the partition to config.toml.\n\n")
+	encoder := toml.NewEncoder(&b)
+	err := encoder.Encode(struct {
+		Partitions []Partition `toml:"partition"`
+	}{[]Partition{p}})
+	if err != nil {
+		return "", fmt.Errorf("writing partition %q: %w", p.Name, err)
+	}
+	return b.String(), nil
+}
+
+// NodeGroupText is a [[partition.node_group]] as TOML, to be added to a file by hand.
+func NodeGroupText(g NodeGroup) (string, error) {
+	var b bytes.Buffer
+	b.WriteString("[[partition.node_group]]\n")
+	if err := toml.NewEncoder(&b).Encode(g); err != nil {
+		return "", fmt.Errorf("writing node_group %q: %w", g.Name, err)
+	}
+	return b.String(), nil
+}
+
+// WritePartition writes a partition to its own file, whole or not at all. It refuses
+// to replace a file that it did not write.
+func WritePartition(file string, p Partition) error {
+	ours, err := Ours(file)
+	if err != nil {
+		return err
+	}
+	if !ours {
+		return fmt.Errorf("%s was not written by pcs-capacity setup; it is left as it is", file)
+	}
+	text, err := PartitionText(p)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return fmt.Errorf("writing settings: %w", err)
+	}
+	// Users' commands read it, so that it is 0644 whatever the umask is.
+	if err := renameio.WriteFile(file, []byte(text), 0o644, renameio.IgnoreUmask()); err != nil {
+		return fmt.Errorf("writing settings: %w", err)
+	}
+	return nil
+}
+
+// WriteNew writes a config.toml that says where the cluster is and leaves everything
+// else at its default. A file that is there already is an error that wraps
+// fs.ErrExist.
+func WriteNew(path, region, cluster string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fmt.Errorf("writing settings: %w", err)
+	}
+	pending, err := renameio.TempFile("", path)
+	if err != nil {
+		return fmt.Errorf("writing settings: %w", err)
+	}
+	defer pending.Cleanup() //nolint:errcheck // only removes the temporary file
+	_, err = fmt.Fprintf(pending, "# Settings of pcs-capacity. `pcs-capacity config` shows all of them with their values.\nregion = %q\ncluster = %q\n", region, cluster)
+	if err := errors.Join(err, pending.Chmod(0o644), pending.Sync()); err != nil {
+		return fmt.Errorf("writing settings: %w", err)
+	}
+	// A link, unlike a rename, does not replace a file that appeared meanwhile.
+	if err := os.Link(pending.Name(), path); err != nil {
+		return fmt.Errorf("writing settings: %w", err)
+	}
+	return nil
+}

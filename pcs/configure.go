@@ -1,0 +1,87 @@
+package pcs
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+// ConfigureRequest says how one node group must be.
+type ConfigureRequest struct {
+	// Cluster is a name or id.
+	Cluster string
+	// Group is the full name of the node group (gpu-a).
+	Group       string
+	Reservation capacity.Reservation
+	SubnetIDs   []string
+	// MaxNodes is at most the size of the reservation; 0 means all of it.
+	MaxNodes int
+	Dynamic  bool
+}
+
+// Configure makes an existing node group of ours right for a reservation: purchase
+// option, launch template, subnets and scaling; image and instance profile stay. It
+// reports whether it changed anything, and waits until PCS is done. A group that has
+// instances is left as it is (ErrInUse) if the change would replace them, and one
+// without our tag always (ErrNotOurs). It does not ask whether the reservation and
+// the group go together; capacity.Match does.
+func (s Setup) Configure(ctx context.Context, r ConfigureRequest) (changed bool, err error) {
+	cluster, err := s.PCS.Cluster(ctx, r.Cluster)
+	if err != nil {
+		return false, err
+	}
+	g, found, err := s.PCS.NodeGroup(ctx, cluster.ID, r.Group)
+	switch {
+	case err != nil:
+		return false, err
+	case !found:
+		return false, fmt.Errorf("cluster %s has no compute node group %s; `pcs-capacity setup` makes it", cluster.Name, r.Group)
+	case g.Tags[capacity.TagCluster] != cluster.Name:
+		return false, fmt.Errorf("compute node group %s: %w", g.Name, ErrNotOurs)
+	case len(g.InstanceTypes) == 0 || g.InstanceTypes[0] != r.Reservation.InstanceType:
+		return false, fmt.Errorf("compute node group %s launches %v, which PCS cannot change to %s of reservation %s", g.Name, g.InstanceTypes, r.Reservation.InstanceType, r.Reservation.ID)
+	}
+	want, err := s.wantedBy(ctx, r, cluster, g)
+	if err != nil {
+		return false, err
+	}
+	_, changed, err = s.ensureGroup(ctx, want, false)
+	return changed, err
+}
+
+// wantedBy is the node group as it is, with what the request changes. A launch
+// template is written only when the group may be changed at all.
+func (s Setup) wantedBy(ctx context.Context, r ConfigureRequest, cluster Cluster, g NodeGroup) (*wanted, error) {
+	most := r.Reservation.Size()
+	if r.MaxNodes > 0 {
+		most = min(most, r.MaxNodes)
+	}
+	want := &wanted{cluster: cluster, group: g, tags: map[string]string{
+		capacity.TagCluster: cluster.Name, capacity.TagReservation: r.Reservation.ID,
+	}}
+	want.group.PurchaseOption, want.group.SubnetIDs = r.Reservation.Kind, r.SubnetIDs
+	want.group.Min, want.group.Max = most, most
+	if r.Dynamic {
+		want.group.Min = 0
+	}
+	spec := capacity.LaunchTemplateSpec{
+		Name: templateName(cluster.Name, g.Name), From: g.TemplateID, FromVersion: g.TemplateVersion,
+		ImageID: g.AMI, InstanceType: r.Reservation.InstanceType,
+		ReservationID: r.Reservation.ID, Kind: r.Reservation.Kind, Tags: want.tags,
+	}
+	digest, err := s.EC2.LaunchTemplateDigest(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	now, _, err := s.EC2.LaunchTemplate(ctx, g.TemplateID, g.TemplateVersion)
+	if err != nil || now.Digest == digest {
+		return want, err
+	}
+	if err := s.checkUnused(ctx, g, true); err != nil {
+		return nil, err
+	}
+	template, err := s.EC2.EnsureLaunchTemplate(ctx, spec)
+	want.group.TemplateID, want.group.TemplateVersion = template.ID, template.Version
+	return want, err
+}
