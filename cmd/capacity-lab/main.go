@@ -1,0 +1,18 @@
+// Command capacity-lab is AWS and Slurm on one machine: for newcomers, for
+// tests and to rehearse. It costs nothing and touches no account.
+package main
+
+import "github.com/alecthomas/kong"
+
+// cli is the command line.
+type cli struct {
+	Up upCmd `cmd:"" help:"Run simulated AWS and a real Slurm together."`
+}
+
+func main() {
+	k := kong.Parse(&cli{},
+		kong.Name("capacity-lab"),
+		kong.Description("AWS and Slurm on one machine, to learn, test and rehearse."),
+		kong.UsageOnError())
+	k.FatalIfErrorf(k.Run())
+}

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
+)
+
+// upCmd is "capacity-lab up": simulated AWS and a real Slurm, wired together in
+// this process, until a signal comes.
+type upCmd struct {
+	Mode      string        `required:"" enum:"ec2,pcs" help:"Who launches nodes: ec2, the product's ResumeProgram; pcs, the simulated PCS."`
+	Dir       string        `required:"" type:"path" placeholder:"DIR" help:"Folder for every file of the lab. Its path must be short (unix sockets)."`
+	Scenario  string        `type:"existingfile" placeholder:"FILE" help:"Scenario of the AWS account; default: the built-in lab scenario."`
+	Bin       string        `type:"path" placeholder:"DIR" help:"Folder of the product's programs; default: that of capacity-lab."`
+	BootDelay time.Duration `default:"2s" help:"From the launch of an instance to the start of its slurmd."`
+}
+
+// Run is called by kong.
+func (cmd *upCmd) Run() error {
+	// SIGHUP: the terminal is gone.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	return cmd.run(ctx, os.Stdout)
+}
+
+// run holds the lab up until ctx ends. What it started is stopped on every way
+// out.
+func (cmd *upCmd) run(ctx context.Context, out io.Writer) (err error) {
+	l, err := cmd.newLab()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, l.stop()) }()
+	if err := l.start(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil // asked to end before it was ready
+		}
+		return err
+	}
+	fmt.Fprintf(out, "ready: . %s; log: %s\n", l.envFile(), l.logFile())
+	<-ctx.Done()
+	return nil
+}
+
+// lab is AWS and Slurm on this machine.
+type lab struct {
+	mode      string
+	dir       string // absolute
+	bin       string // folder of the product's programs
+	bootDelay time.Duration
+	scenario  *awssim.Scenario
+
+	log      *slog.Logger
+	logTo    *os.File
+	sim      *awssim.Sim
+	cluster  *slurmlab.Cluster
+	machines *machines
+	pcs      *pcsPlayer // mode pcs only
+}
+
+func (cmd *upCmd) newLab() (*lab, error) {
+	scenario := awssim.LabScenario()
+	if cmd.Scenario != "" {
+		var err error
+		if scenario, err = awssim.LoadScenario(cmd.Scenario); err != nil {
+			return nil, err
+		}
+	}
+	if len(scenario.Regions) == 0 {
+		return nil, errors.New("the scenario has no region")
+	}
+	dir, err := filepath.Abs(cmd.Dir)
+	if err != nil {
+		return nil, err
+	}
+	bin := cmd.Bin
+	if bin == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return nil, err
+		}
+		bin = filepath.Dir(self)
+	}
+	if bin, err = filepath.Abs(bin); err != nil {
+		return nil, err
+	}
+	for _, sub := range []string{"log", "etc/pcs-capacity/conf.d", "hooks", "state-pcs-capacity"} {
+		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
+			return nil, err
+		}
+	}
+	logTo, err := os.OpenFile(filepath.Join(dir, "log", "capacity-lab.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	return &lab{
+		mode: cmd.Mode, dir: dir, bin: bin, bootDelay: cmd.BootDelay, scenario: scenario,
+		log: slog.New(slog.NewTextHandler(logTo, nil)), logTo: logTo,
+	}, nil
+}
+
+func (l *lab) start(ctx context.Context) error {
+	var err error
+	if l.sim, err = awssim.New(l.scenario, awssim.MachineClock()); err != nil {
+		return err
+	}
+	if _, err := l.sim.Listen("127.0.0.1:0"); err != nil {
+		return err
+	}
+	switch l.mode {
+	case "ec2":
+		err = l.startEC2(ctx)
+	case "pcs":
+		err = l.startPCS(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	return l.writeEnv()
+}
+
+// stop ends Slurm first: its hooks may still call AWS.
+func (l *lab) stop() error {
+	os.Remove(l.envFile()) // nothing answers there any more
+	var errs []error
+	if l.machines != nil {
+		l.machines.stop()
+	}
+	if l.pcs != nil {
+		l.pcs.stop()
+	}
+	if l.cluster != nil {
+		errs = append(errs, l.cluster.Stop())
+	}
+	if l.sim != nil {
+		errs = append(errs, l.sim.Close())
+	}
+	return errors.Join(append(errs, l.logTo.Close())...)
+}
+
+func (l *lab) path(parts ...string) string {
+	return filepath.Join(append([]string{l.dir}, parts...)...)
+}
+
+func (l *lab) envFile() string { return l.path("env") }
+func (l *lab) logFile() string { return l.path("log", "capacity-lab.log") }
+func (l *lab) region() string {
+	if l.scenario.Home != "" {
+		return l.scenario.Home
+	}
+	return l.scenario.Regions[0].Name
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"text/template"
+	"time"
+)
+
+// environment is what the product needs to find the lab instead of AWS.
+func (l *lab) environment() []string {
+	return append(l.sim.Env(),
+		"AWS_EC2_METADATA_DISABLED=true", // the machine may be a real instance
+		"SLURM_CONF="+l.path("etc", "slurm.conf"))
+}
+
+// writeEnv writes DIR/env, to be sourced by a shell.
+func (l *lab) writeEnv() error {
+	var b strings.Builder
+	b.WriteString("# Source this to talk to the lab.\n")
+	// Either would send calls elsewhere.
+	b.WriteString("unset AWS_PROFILE AWS_SESSION_TOKEN AWS_IGNORE_CONFIGURED_ENDPOINT_URLS\n")
+	for _, variable := range l.environment() {
+		key, value, _ := strings.Cut(variable, "=")
+		fmt.Fprintf(&b, "export %s=%s\n", key, shellQuote(value))
+	}
+	fmt.Fprintf(&b, "export PATH=%s:\"$PATH\"\n", shellQuote(l.bin))
+	return os.WriteFile(l.envFile(), []byte(b.String()), 0o644)
+}
+
+func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+// writeHook writes a wrapper around one of the product's programs. Slurm gives
+// its power programs an empty environment; on a real controller they find the
+// region and credentials of the machine's instance role, in the lab here.
+func (l *lab) writeHook(program string) (string, error) {
+	target := filepath.Join(l.bin, program)
+	if info, err := os.Stat(target); err != nil || info.Mode()&0o111 == 0 {
+		return "", fmt.Errorf("%s is not there or cannot be executed: build the product's programs and name their folder with --bin", target)
+	}
+	var b strings.Builder
+	b.WriteString("#!/bin/sh\n# Stands for the instance role of a real controller.\n")
+	for _, variable := range l.environment() {
+		key, value, _ := strings.Cut(variable, "=")
+		if key != "SLURM_CONF" { // slurmctld sets it
+			fmt.Fprintf(&b, "export %s=%s\n", key, shellQuote(value))
+		}
+	}
+	fmt.Fprintf(&b, "exec %s \"$@\"\n", shellQuote(target))
+	path := l.path("hooks", program)
+	return path, os.WriteFile(path, []byte(b.String()), 0o755)
+}
+
+// productConfig is the product's config.toml: the part that both modes share.
+var productConfig = template.Must(template.New("config.toml").Parse(`# Written by capacity-lab up.
+region = "{{.Region}}"
+{{- if .Cluster}}
+cluster = "{{.Cluster}}"
+{{- end}}
+state_dir = "{{.StateDir}}"
+
+[timing]
+{{- if .Short}}
+# The lab's blocks are minutes long, so everything is.
+poll = "2s"
+drain_margin = "30s"
+boot_allowance = "30s"
+{{- end}}
+reclaim_lead = "{{.Lead}}"
+reclaim_lead_ultraserver = "{{.LeadUltraServer}}"
+
+[log]
+dir = "{{.LogDir}}"
+`))
+
+// writeProductConfig writes config.toml where the product looks first: in
+// pcs-capacity/ beside slurm.conf.
+func (l *lab) writeProductConfig(cluster, partitions string) error {
+	lead := defaultTo(time.Duration(l.scenario.ReclaimLead), 30*time.Minute)
+	var b strings.Builder
+	err := productConfig.Execute(&b, map[string]any{
+		"Region":          l.region(),
+		"Cluster":         cluster,
+		"StateDir":        l.path("state-pcs-capacity"),
+		"LogDir":          l.path("log"),
+		"Lead":            lead,
+		"LeadUltraServer": defaultTo(time.Duration(l.scenario.ReclaimLeadUltraServer), 60*time.Minute),
+		"Short":           lead < 10*time.Minute,
+	})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(l.path("etc", "pcs-capacity", "config.toml"), []byte(b.String()+partitions), 0o644)
+}
+
+func defaultTo(d, fallback time.Duration) time.Duration {
+	if d == 0 {
+		return fallback
+	}
+	return d
+}
+
+// emptyCLIFilter lets every submission through.
+const emptyCLIFilter = `function slurm_cli_setup_defaults(options, early) return slurm.SUCCESS end
+function slurm_cli_pre_submit(options, offset) return slurm.SUCCESS end
+function slurm_cli_post_submit(offset, job_id, step_id) return slurm.SUCCESS end
+`
+
+// luaHook asks the product for one of its Lua shims, cli_filter or job_submit.
+// Without the product's command the lab runs without them.
+func (l *lab) luaHook(ctx context.Context, name string) (string, error) {
+	command := filepath.Join(l.bin, "pcs-capacity")
+	if _, err := os.Stat(command); err != nil {
+		l.log.Warn("no Lua hooks: the product's command is not there", "path", command)
+		if name == "cli_filter" {
+			return emptyCLIFilter, nil
+		}
+		return "", nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, command, "hooks", "print", name)
+	cmd.Env = append(os.Environ(), l.environment()...)
+	var errors strings.Builder
+	cmd.Stderr = &errors
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("pcs-capacity hooks print %s: %w: %s", name, err, errors.String())
+	}
+	return string(out), nil
+}

@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
+)
+
+// startPCS starts a Slurm that follows the simulated PCS cluster.
+func (l *lab) startPCS(ctx context.Context) error {
+	cluster, err := l.pcsCluster()
+	if err != nil {
+		return err
+	}
+	if err := l.writeProductConfig(cluster.Name, ""); err != nil {
+		return err
+	}
+	// PCS has no job_submit: AWS PCS User Guide, "Slurm CLI filter plugins".
+	cliFilter, err := l.luaHook(ctx, "cli_filter")
+	if err != nil {
+		return err
+	}
+	p := &pcsPlayer{sim: l.sim, region: cluster.Region, name: cluster.Name, log: l.log, wake: make(chan struct{}, 1)}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	p.base = slurmlab.Config{
+		Dir: l.dir, CLIFilterLua: cliFilter, ResumeTimeout: 60 * time.Second,
+		Resume: p.resume, Suspend: p.suspend,
+	}
+	l.pcs = p
+	p.layout = layoutOf(cluster)
+	p.reloading.Lock()
+	l.cluster, err = slurmlab.Start(ctx, p.layout.apply(p.base))
+	p.slurm = l.cluster
+	p.reloading.Unlock()
+	if err != nil {
+		return err
+	}
+	l.machines = newMachines(l.cluster, l.bootDelay, l.log, p.nodeOf)
+	l.sim.OnInstance(l.machines.observe)
+	l.sim.OnPCS(func(awssim.PCSEvent) { p.changed() })
+	p.done.Go(p.follow)
+	return nil
+}
+
+// pcsCluster is the cluster that the lab plays: the first of the home region.
+func (l *lab) pcsCluster() (awssim.PCSCluster, error) {
+	for _, cluster := range l.sim.PCSClusters() {
+		if cluster.Region == l.region() {
+			return cluster, nil
+		}
+	}
+	return awssim.PCSCluster{}, errors.New("mode pcs: the scenario's region " + l.region() + " has no PCS cluster")
+}
+
+// layout is what a PCS cluster means for slurm.conf.
+type layout struct {
+	static      slurmlab.NodeGroup
+	groups      []slurmlab.NodeGroup
+	partitions  []slurmlab.Partition
+	extra       []string
+	suspendTime time.Duration
+}
+
+func (y layout) apply(config slurmlab.Config) slurmlab.Config {
+	config.Static, config.CloudGroups, config.Partitions = y.static, y.groups, y.partitions
+	config.Extra, config.SuspendTime = y.extra, y.suspendTime
+	return config
+}
+
+// layoutOf turns node groups and queues into nodes and partitions. The first
+// on-demand group of a fixed size becomes the static nodes, which need no
+// instance: jobs that nothing of ours manages run there.
+func layoutOf(cluster awssim.PCSCluster) layout {
+	y := layout{suspendTime: cluster.IdleTime}
+	var static string
+	for _, group := range cluster.NodeGroups {
+		if !inSlurm(group.Status) || group.Max == 0 {
+			continue
+		}
+		nodes := nodesOf(group)
+		if static == "" && group.PurchaseOption == "ONDEMAND" && group.Min == group.Max {
+			static = group.Name
+			y.static = nodes
+			continue
+		}
+		y.groups = append(y.groups, nodes)
+	}
+	for _, queue := range cluster.Queues {
+		if !inSlurm(queue.Status) {
+			continue
+		}
+		partition := slurmlab.Partition{Name: queue.Name, Options: options(queue.Settings)}
+		for _, name := range queue.NodeGroups {
+			partition.Groups = append(partition.Groups, name+"-")
+		}
+		if static != "" && y.static.Partition == "" && slices.Contains(queue.NodeGroups, static) {
+			y.static.Partition = queue.Name
+		}
+		y.partitions = append(y.partitions, partition)
+	}
+	for _, key := range sortedKeys(cluster.Settings) {
+		if key != "CliFilterPlugins" { // the lab sets it with the script
+			y.extra = append(y.extra, key+"="+cluster.Settings[key])
+		}
+	}
+	return y
+}
+
+// inSlurm tells whether PCS shows Slurm a node group or queue in this status.
+func inSlurm(status string) bool { return status == "ACTIVE" || status == "UPDATING" }
+
+// nodesOf makes nodes GROUP-1 to GROUP-MAX; the name of the group is a feature
+// of theirs, as on PCS. A group of a fixed size is static: its nodes stay up.
+func nodesOf(group awssim.PCSNodeGroup) slurmlab.NodeGroup {
+	nodes := slurmlab.NodeGroup{
+		Prefix: group.Name + "-", Count: group.Max, CPUs: group.VCPUs, MemoryMB: int(group.MemoryMiB), GPUs: group.GPUs,
+		Features: group.Name, AlwaysOn: group.Min > 0 && group.Min == group.Max,
+	}
+	if group.GPUs > 0 {
+		nodes.Features += ",gpu"
+	}
+	settings := map[string]string{}
+	for key, value := range group.Settings {
+		switch key {
+		case "Features":
+			nodes.Features += "," + value
+		case "RealMemory":
+			nodes.MemoryMB, _ = strconv.Atoi(value)
+		default:
+			settings[key] = value
+		}
+	}
+	nodes.Options = options(settings)
+	return nodes
+}
+
+func options(settings map[string]string) string {
+	var words []string
+	for _, key := range sortedKeys(settings) {
+		words = append(words, key+"="+settings[key])
+	}
+	return strings.Join(words, " ")
+}
+
+func sortedKeys(m map[string]string) []string {
+	var keys []string
+	for key := range m {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// groupOf is the node group of a node: names are GROUP-N.
+func groupOf(node string) string {
+	i := strings.LastIndexByte(node, '-')
+	return node[:max(i, 0)]
+}
+
+// open tells whether nodes of the group can be launched at this time: the
+// group has no reservation, or one that has begun.
+func open(group awssim.PCSNodeGroup, now time.Time) bool {
+	if group.ReservationID == "" {
+		return true
+	}
+	return group.ReservationState == "active" && !now.Before(group.Start) && (group.End.IsZero() || now.Before(group.End))
+}
+
+// notYetOpen tells whether the group waits for its reservation to begin.
+func notYetOpen(group awssim.PCSNodeGroup, now time.Time) bool {
+	switch group.ReservationState {
+	case "scheduled", "payment-pending", "pending":
+		return true
+	case "active":
+		return now.Before(group.Start)
+	}
+	return false
+}
+
+// launchFailure is the reason that PCS gives to a node: AWS PCS User Guide,
+// "Capacity Blocks FAQ".
+func launchFailure(err error) string {
+	code := "InternalError"
+	var api *awssim.APIError
+	if errors.As(err, &api) {
+		code = api.Code
+	}
+	return fmt.Sprintf("Failed to launch backing instance (Error Code: %s)", code)
+}

@@ -1,0 +1,274 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// scenario is the account of these tests.
+const scenario = "testdata/up.toml"
+
+// labProgram is capacity-lab itself, built once for the tests of up.
+var labProgram string
+
+func TestMain(m *testing.M) {
+	if _, err := exec.LookPath("slurmctld"); err != nil {
+		fmt.Fprintln(os.Stderr, "the tests of capacity-lab up need real Slurm: apt-get install slurm-wlm munge")
+		os.Exit(1)
+	}
+	dir, err := os.MkdirTemp("", "capacity-lab-test")
+	if err != nil {
+		panic(err)
+	}
+	labProgram = filepath.Join(dir, "capacity-lab")
+	if out, err := exec.Command("go", "build", "-o", labProgram, ".").CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
+		os.Exit(1)
+	}
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// upProcess is a running "capacity-lab up".
+type upProcess struct {
+	cmd    *exec.Cmd
+	dir    string
+	lines  chan string // what it prints
+	stderr *strings.Builder
+}
+
+// startUp runs up in a new folder, or in dir, with programs that stand for the
+// product's. It does not wait until the lab is ready.
+func startUp(t *testing.T, dir string, env []string, args ...string) *upProcess {
+	t.Helper()
+	if dir == "" {
+		dir = shortDir(t)
+	}
+	bin := t.TempDir()
+	for _, name := range []string{"pcs-capacity-resume", "pcs-capacity-suspend"} {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\nexit 0\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := &upProcess{dir: dir, lines: make(chan string, 10), stderr: &strings.Builder{}}
+	p.cmd = exec.Command(labProgram, append([]string{"up", "--dir", dir, "--bin", bin, "--scenario", scenario}, args...)...)
+	p.cmd.Env = append(os.Environ(), env...)
+	p.cmd.Stderr = p.stderr
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(p.lines)
+		scanner := bufio.NewScanner(out)
+		for scanner.Scan() {
+			p.lines <- scanner.Text()
+		}
+	}()
+	t.Cleanup(func() {
+		p.cmd.Process.Signal(syscall.SIGTERM)
+		p.cmd.Wait()
+		if t.Failed() {
+			log, _ := os.ReadFile(filepath.Join(dir, "log", "capacity-lab.log"))
+			t.Logf("stderr: %s\ncapacity-lab.log:\n%s", p.stderr, log)
+		}
+	})
+	return p
+}
+
+// shortDir is a temporary folder with a short name: unix sockets lie in it.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "up")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+func (p *upProcess) waitReady(t *testing.T) {
+	t.Helper()
+	select {
+	case line := <-p.lines:
+		if !strings.HasPrefix(line, "ready") {
+			t.Fatalf("up printed %q instead of ready", line)
+		}
+	case <-time.After(90 * time.Second):
+		t.Fatal("up is not ready after 90 s")
+	}
+}
+
+// sh runs a shell command after sourcing the lab's env file.
+func (p *upProcess) sh(t *testing.T, command string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", ". "+p.dir+"/env && "+command)
+	cmd.Dir = p.dir
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v: %s", command, err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// until polls a shell command until its output satisfies ok.
+func (p *upProcess) until(t *testing.T, command string, ok func(string) bool) string {
+	t.Helper()
+	end := time.Now().Add(90 * time.Second)
+	for {
+		out := p.sh(t, command)
+		if ok(out) {
+			return out
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%s: still %q after 90 s", command, out)
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+}
+
+// processesOf lists processes that name dir in their arguments or environment.
+func processesOf(dir string) []string {
+	var out []string
+	entries, _ := filepath.Glob("/proc/[0-9]*")
+	for _, entry := range entries {
+		cmdline, _ := os.ReadFile(entry + "/cmdline")
+		environ, _ := os.ReadFile(entry + "/environ")
+		if strings.Contains(string(cmdline), dir) || strings.Contains(string(environ), dir) {
+			out = append(out, entry+" "+strings.ReplaceAll(string(cmdline), "\x00", " "))
+		}
+	}
+	return out
+}
+
+// traces are mounts, and files where Slurm's and munge's packages put theirs.
+func traces(t *testing.T) []string {
+	t.Helper()
+	mounts, err := os.ReadFile("/proc/self/mounts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := strings.Split(string(mounts), "\n")
+	for _, pattern := range []string{
+		"/run/*slurm*", "/run/*munge*", "/run/*munge*/*", "/run/*slurm*/*",
+		"/var/log/*slurm*/*", "/var/log/*munge*/*", "/var/spool/*slurm*", "/var/lib/*slurm*/*", "/var/lib/munge/*",
+	} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, found...)
+	}
+	return out
+}
+
+// checkGone fails when the lab has left anything but the files in its folder.
+func checkGone(t *testing.T, dir string, before []string) {
+	t.Helper()
+	if left := processesOf(dir); len(left) > 0 {
+		t.Errorf("left running: %q", left)
+	}
+	if diff := cmp.Diff(before, traces(t)); diff != "" {
+		t.Errorf("mounts or files outside of the folder (-before +after):\n%s", diff)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "env")); err == nil {
+		t.Error("the env file of a lab that is gone is still there")
+	}
+}
+
+func TestUpEndsOnSignal(t *testing.T) {
+	for _, mode := range []string{"ec2", "pcs"} {
+		for name, signal := range map[string]syscall.Signal{"SIGINT": syscall.SIGINT, "SIGTERM": syscall.SIGTERM} {
+			t.Run(mode+" "+name, func(t *testing.T) {
+				before := traces(t)
+				p := startUp(t, "", nil, "--mode", mode)
+				p.waitReady(t)
+				id := p.sh(t, "sbatch --parsable -o /dev/null --wrap 'sleep 1000 & sleep 1000'")
+				p.until(t, "scontrol -o show job "+id, func(out string) bool { return strings.Contains(out, "JobState=RUNNING") })
+				if running := processesOf(p.dir); len(running) < 6 {
+					t.Fatalf("expected the lab, daemons and a job, found %q", running)
+				}
+				p.cmd.Process.Signal(signal)
+				if err := p.cmd.Wait(); err != nil {
+					t.Errorf("exit: %v: %s", err, p.stderr)
+				}
+				checkGone(t, p.dir, before)
+			})
+		}
+	}
+}
+
+func TestUpEndsOnSignalDuringStart(t *testing.T) {
+	before := traces(t)
+	p := startUp(t, "", nil, "--mode", "ec2")
+	for { // the first daemon is there, the lab is not ready
+		if _, err := os.Stat(filepath.Join(p.dir, "log", "slurmctld.out")); err == nil {
+			break
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	p.cmd.Process.Signal(syscall.SIGINT)
+	if err := p.cmd.Wait(); err != nil {
+		t.Errorf("exit: %v: %s", err, p.stderr)
+	}
+	checkGone(t, p.dir, before)
+}
+
+func TestUpFailedStart(t *testing.T) {
+	// A slurmd that ends at once: munged and slurmctld run by then.
+	bad := t.TempDir()
+	if err := os.WriteFile(filepath.Join(bad, "slurmd"), []byte("#!/bin/sh\necho no such machine\nexit 1\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	before := traces(t)
+	p := startUp(t, "", []string{"PATH=" + bad + ":" + os.Getenv("PATH")}, "--mode", "ec2")
+	for line := range p.lines {
+		t.Errorf("printed %q", line)
+	}
+	if err := p.cmd.Wait(); err == nil {
+		t.Error("a failed start ended with exit status 0")
+	}
+	for _, want := range []string{filepath.Join(p.dir, "log", "slurmd-"), "no such machine"} {
+		if !strings.Contains(p.stderr.String(), want) {
+			t.Errorf("no %q in the error: %s", want, p.stderr)
+		}
+	}
+	checkGone(t, p.dir, before)
+}
+
+func TestUpAfterKill(t *testing.T) {
+	before := traces(t)
+	first := startUp(t, "", nil, "--mode", "ec2")
+	first.waitReady(t)
+	first.sh(t, "sbatch -o /dev/null --wrap 'sleep 1000'")
+	first.cmd.Process.Kill()
+	first.cmd.Wait()
+	orphans := processesOf(first.dir)
+	if len(orphans) < 4 {
+		t.Fatalf("expected daemons to outlive the lab, found %q", orphans)
+	}
+	second := startUp(t, first.dir, nil, "--mode", "ec2")
+	second.waitReady(t)
+	now := strings.Join(processesOf(first.dir), "\n")
+	for _, orphan := range orphans {
+		if pid, _, _ := strings.Cut(orphan, " "); strings.Contains(now, pid+" ") {
+			t.Errorf("still there: %s", orphan)
+		}
+	}
+	second.cmd.Process.Signal(syscall.SIGTERM)
+	second.cmd.Wait()
+	checkGone(t, first.dir, before)
+}
