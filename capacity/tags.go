@@ -15,6 +15,9 @@ const (
 	TagNodes = "pcs-capacity:nodes"
 	// TagNode is the Slurm node name of one instance. It follows the launch.
 	TagNode = "pcs-capacity:node"
+	// TagLaunch is the ClientToken of the launch call, by which the call is known again
+	// when its program was killed before it could use the answer.
+	TagLaunch = "pcs-capacity:launch"
 	// TagJob is the id of the job that something was made for.
 	TagJob = "pcs-capacity:job"
 	// TagPurchase is the intent id of a purchase, by which a block is found again

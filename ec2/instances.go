@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -18,6 +19,8 @@ type Instance struct {
 	ID, PrivateIP, ReservationID, State string
 	// LaunchIndex counts the instances of one launch from 0.
 	LaunchIndex int
+	// Launched is when, in whole seconds of AWS's time.
+	Launched time.Time
 	Tags        map[string]string
 }
 
@@ -27,6 +30,7 @@ func instance(a types.Instance) Instance {
 		PrivateIP:     aws.ToString(a.PrivateIpAddress),
 		ReservationID: aws.ToString(a.CapacityReservationId),
 		LaunchIndex:   int(aws.ToInt32(a.AmiLaunchIndex)),
+		Launched:      aws.ToTime(a.LaunchTime),
 		Tags:          tagMap(a.Tags),
 	}
 	if a.State != nil {
