@@ -111,8 +111,8 @@ func (c *Client) addVersion(ctx context.Context, now capacity.LaunchTemplate, sp
 		LaunchTemplateId:   aws.String(now.ID),
 		LaunchTemplateData: data,
 		VersionDescription: aws.String(versionDescription(spec, digest)),
-		// EC2 takes 128 characters.
-		ClientToken: aws.String(fmt.Sprintf("%s-%s-%.64s", now.ID, now.Version, digest)),
+		// EC2 takes 64 characters.
+		ClientToken: aws.String(fmt.Sprintf("%s-%s-%.32s", now.ID, now.Version, digest)),
 	})
 	if err != nil {
 		return capacity.LaunchTemplate{}, fmt.Errorf("adding a version to launch template %s: %w", now.Name, err)

@@ -1,0 +1,85 @@
+package ec2
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+)
+
+func TestRegionComesFromTheOptionThenFromTheEnvironment(t *testing.T) {
+	_, c := newWorld(t)
+	if c.Region() != homeRegion {
+		t.Errorf("region %q, want %q from AWS_REGION", c.Region(), homeRegion)
+	}
+	named, err := New(t.Context(), Options{Region: otherRegion})
+	if err != nil || named.Region() != otherRegion {
+		t.Errorf("New with a region: %q, %v", named.Region(), err)
+	}
+	west := c.In(otherRegion)
+	if west != c.In(otherRegion) || west.In(homeRegion) != c || c.In("") != c {
+		t.Error("the clients of a region are not one")
+	}
+	rs, err := west.AllReservations(t.Context())
+	if err != nil || len(rs) != 1 || rs[0].Region != otherRegion {
+		t.Errorf("reservations of %s: %v, %v", otherRegion, rs, err)
+	}
+}
+
+func TestOffsetIsLearntFromFailedCallsToo(t *testing.T) {
+	sim, c := newWorld(t)
+	if c.Offset() != 0 {
+		t.Fatalf("offset before any call: %s", c.Offset())
+	}
+	fault(t, sim, awssim.Fault{Effect: awssim.FailBefore, Code: "UnauthorizedOperation"})
+	if _, err := c.Regions(t.Context()); Code(err) != "UnauthorizedOperation" {
+		t.Fatalf("error %v, want UnauthorizedOperation", err)
+	}
+	if off := c.Now().Sub(noon); off < -time.Second || off > time.Minute {
+		t.Errorf("Now is %s off AWS's time", off)
+	}
+	if c.In(otherRegion).Offset() != c.Offset() {
+		t.Error("the other region has another offset")
+	}
+}
+
+func TestOffsetOfARightClockIsZero(t *testing.T) {
+	at := time.Date(2026, 11, 20, 12, 0, 0, 900e6, time.UTC)
+	date := http.Header{"Date": {"Fri, 20 Nov 2026 12:00:00 GMT"}}
+	for name, test := range map[string]struct {
+		sent, received time.Time
+		least, most    time.Duration
+	}{
+		"right":        {at, at.Add(10 * time.Millisecond), 0, 0},
+		"slow answer":  {at.Add(-5 * time.Second), at, 0, 0},
+		"machine late": {at.Add(-time.Hour), at.Add(-time.Hour), 59 * time.Minute, time.Hour},
+		"machine fast": {at.Add(time.Hour), at.Add(time.Hour), -time.Hour, -59 * time.Minute},
+	} {
+		var c clock
+		c.learn(date, test.sent, test.received)
+		if off := c.offset(); off < test.least || off > test.most {
+			t.Errorf("%s: offset %s, want %s to %s", name, off, test.least, test.most)
+		}
+	}
+	var c clock
+	c.learn(http.Header{"Date": {"yesterday"}}, at, at)
+	if c.offset() != 0 {
+		t.Error("a bad Date was taken")
+	}
+}
+
+// A want of capacity has a server error's status, but asking again at once is no use.
+func TestNoCapacityIsNotRetriedButAServerErrorIs(t *testing.T) {
+	for code, want := range map[string]int{"InsufficientInstanceCapacity": 1, "InternalError": 3} {
+		sim, c, attempts := newCountedWorld(t)
+		fault(t, sim, awssim.Fault{Effect: awssim.FailBefore, Operation: "RunInstances", Code: code, Status: 500})
+		_, err := c.Launch(t.Context(), LaunchRequest{ClientToken: "t", LaunchTemplate: nodes, InstanceType: "c7i.4xlarge", SubnetID: subnetA, Count: 1, Kind: "on-demand"})
+		if Code(err) != code {
+			t.Errorf("error %v, want %s", err, code)
+		}
+		if n := attempts("RunInstances"); n != want {
+			t.Errorf("%s: %d attempts, want %d", code, n, want)
+		}
+	}
+}

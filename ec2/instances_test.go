@@ -1,0 +1,164 @@
+package ec2
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+func TestLaunchIntoABlockTagAndTerminate(t *testing.T) {
+	sim, c := newWorld(t)
+	request := LaunchRequest{ClientToken: "one", LaunchTemplate: nodes, InstanceType: "p5.48xlarge", SubnetID: subnetA,
+		ReservationID: openBlock, Kind: capacity.CapacityBlock, Count: 3, Tags: map[string]string{capacity.TagNodes: "gpu-[1-3]", capacity.TagCluster: "ml"}}
+	launched, err := c.Launch(t.Context(), request)
+	if err != nil || len(launched) != 3 {
+		t.Fatalf("launched %v, %v", launched, err)
+	}
+	again, err := c.Launch(t.Context(), request)
+	if err != nil || len(again) != 3 || again[0].ID != launched[0].ID {
+		t.Errorf("the same token launched %v, %v", again, err)
+	}
+	tags := map[string]map[string]string{}
+	for _, i := range launched {
+		if i.ReservationID != openBlock || i.PrivateIP == "" || i.State == "" || i.Tags[capacity.TagNodes] != "gpu-[1-3]" {
+			t.Errorf("instance %+v", i)
+		}
+		tags[i.ID] = map[string]string{capacity.TagNode: "gpu-" + string(rune('1'+i.LaunchIndex))}
+	}
+	if err := c.TagInstances(t.Context(), tags); err != nil {
+		t.Fatal(err)
+	}
+	found, err := c.InstancesByTag(t.Context(), map[string][]string{capacity.TagNode: {"gpu-1", "gpu-3"}, capacity.TagCluster: {"ml"}})
+	if err != nil || len(found) != 2 {
+		t.Fatalf("by tag %v, %v", found, err)
+	}
+	if none, err := c.InstancesByTag(t.Context(), map[string][]string{capacity.TagNode: nil}); len(none) > 0 || err != nil {
+		t.Errorf("no value finds %v, %v", none, err)
+	}
+	ids := []string{found[0].ID, "i-0ffffffffffffffff", found[1].ID}
+	if err := c.Terminate(t.Context(), ids); err != nil {
+		t.Fatal(err)
+	}
+	sim.Clock().Advance(day)
+	left, err := c.InstanceIDsByTag(t.Context(), map[string][]string{capacity.TagCluster: {"ml"}})
+	if err != nil || len(left) != 1 {
+		t.Errorf("left %v, %v", left, err)
+	}
+	if err := c.Terminate(t.Context(), ids); err != nil {
+		t.Errorf("terminating what is gone: %v", err)
+	}
+}
+
+// Without a reservation a launch must not use up an open one that is there for others.
+func TestOnDemandLaunchStaysOutOfOpenReservations(t *testing.T) {
+	_, c := newWorld(t)
+	const openODCR, subnetC = "cr-0e200000000000c12", "subnet-0e200000000000c03"
+	if _, err := c.Launch(t.Context(), LaunchRequest{ClientToken: "t", LaunchTemplate: nodes, InstanceType: "c7i.4xlarge", SubnetID: subnetC, Kind: capacity.OnDemand, Count: 2}); err != nil {
+		t.Fatal(err)
+	}
+	r, err := c.Reservation(t.Context(), openODCR)
+	if err != nil || r.Used() != 0 {
+		t.Errorf("%d of the open ODCR are used, %v", r.Used(), err)
+	}
+}
+
+func TestLaunchByKind(t *testing.T) {
+	for _, test := range []struct {
+		kind        capacity.Kind
+		id, typ     string
+		code        string
+		template    string
+		wantFailure bool
+	}{
+		{kind: capacity.ODCR, id: gpuODCR, typ: "g6.12xlarge", template: "ec2-nodes"},
+		{kind: capacity.InterruptibleODCR, id: borrowed, typ: "c7i.4xlarge", template: "ec2-nodes:1"},
+		{kind: capacity.CapacityBlock, id: laterBlock, typ: "p5.48xlarge", template: nodes, code: "InvalidCapacityReservationState.PendingActivation"},
+	} {
+		_, c := newWorld(t)
+		launched, err := c.Launch(t.Context(), LaunchRequest{ClientToken: "t", LaunchTemplate: test.template, InstanceType: test.typ, SubnetID: subnetA,
+			ReservationID: test.id, Kind: test.kind, Count: 2})
+		if Code(err) != test.code {
+			t.Errorf("%s: %v, want code %q", test.kind, err, test.code)
+		}
+		if err == nil && (len(launched) != 2 || launched[0].ReservationID != test.id) {
+			t.Errorf("%s launched %v", test.kind, launched)
+		}
+	}
+}
+
+// A launch is whole or not at all.
+func TestLaunchTakesNoPart(t *testing.T) {
+	_, c := newWorld(t)
+	_, err := c.Launch(t.Context(), LaunchRequest{ClientToken: "t", LaunchTemplate: nodes, InstanceType: "g6.12xlarge", SubnetID: subnetA,
+		ReservationID: gpuODCR, Kind: capacity.ODCR, Count: 5, Tags: map[string]string{capacity.TagCluster: "ml"}})
+	if Code(err) != "ReservationCapacityExceeded" {
+		t.Errorf("error %v", err)
+	}
+	left, err := c.InstancesByTag(t.Context(), map[string][]string{capacity.TagCluster: {"ml"}})
+	if len(left) > 0 || err != nil {
+		t.Errorf("left %v, %v", left, err)
+	}
+}
+
+func TestInstancesByTagAsksInPartsForManyValues(t *testing.T) {
+	sim, c := newWorld(t)
+	if _, err := c.Launch(t.Context(), LaunchRequest{ClientToken: "t", LaunchTemplate: nodes, InstanceType: "c7i.4xlarge", SubnetID: subnetA,
+		Kind: capacity.OnDemand, Count: 1, Tags: map[string]string{capacity.TagNode: "x"}}); err != nil {
+		t.Fatal(err)
+	}
+	values := slices.Repeat([]string{"none"}, 450)
+	values[449] = "x"
+	found, err := c.InstancesByTag(t.Context(), map[string][]string{capacity.TagNode: values})
+	if err != nil || len(found) != 1 {
+		t.Errorf("found %v, %v", found, err)
+	}
+	if n := calls(sim, "DescribeInstances"); n != 4 {
+		t.Errorf("%d calls", n)
+	}
+}
+
+func TestCatalog(t *testing.T) {
+	sim, c := newWorld(t)
+	found, err := c.InstanceTypes(t.Context(), []string{"p5.48xlarge", "trn1.32xlarge", "c7i.4xlarge", "none.large"})
+	if err != nil || len(found) != 3 {
+		t.Fatalf("found %v, %v", found, err)
+	}
+	p5 := found["p5.48xlarge"]
+	if p5.GPUs != 8 || p5.GPUName != "H100" || p5.EFAInterfaces != 32 || !slices.Contains(p5.UsageClasses, "capacity-block") {
+		t.Errorf("p5 %+v", p5)
+	}
+	if found["trn1.32xlarge"].GPUs != 16 || found["c7i.4xlarge"].GPUs != 0 {
+		t.Errorf("devices %+v", found)
+	}
+	platform, err := c.ImagePlatform(t.Context(), "ami-0e200000000000c03")
+	if err != nil || platform != "Red Hat Enterprise Linux" {
+		t.Errorf("platform %q, %v", platform, err)
+	}
+	if _, err := c.ImagePlatform(t.Context(), "ami-0ffffffffffffffff"); Code(err) != "InvalidAMIID.NotFound" {
+		t.Errorf("unknown image: %v", err)
+	}
+	neighbours, err := c.NeighbourSubnets(t.Context(), []string{subnetB})
+	if err != nil || len(neighbours) != 3 || neighbours[0].ID != subnetA {
+		t.Errorf("neighbours %v, %v", neighbours, err)
+	}
+	ordered, err := c.Subnets(t.Context(), []string{subnetB, subnetA})
+	if err != nil || len(ordered) != 2 || ordered[0].ID != subnetB {
+		t.Errorf("subnets %v, %v", ordered, err)
+	}
+	if _, err := c.Subnets(t.Context(), []string{"subnet-0ffffffffffffffff"}); Code(err) != "InvalidSubnetID.NotFound" {
+		t.Errorf("unknown subnet: %v", err)
+	}
+	for range 2 {
+		if _, err := c.Zones(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := calls(sim, "DescribeAvailabilityZones"); n != 1 {
+		t.Errorf("the zones were asked for %d times", n)
+	}
+	regions, err := c.Regions(t.Context())
+	if err != nil || !slices.Equal(regions, []string{"eu-west-1", homeRegion, otherRegion}) {
+		t.Errorf("regions %v, %v", regions, err)
+	}
+}

@@ -1,0 +1,140 @@
+package ec2
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+)
+
+func spec(reservationID string) capacity.LaunchTemplateSpec {
+	return capacity.LaunchTemplateSpec{
+		Name: "pcs-capacity-ml-gpu-a", From: "lt-0e2000000000000a1", FromVersion: "1",
+		ImageID: image, InstanceType: "p5.48xlarge", ReservationID: reservationID, Kind: capacity.CapacityBlock,
+		Tags: map[string]string{capacity.TagCluster: "ml", capacity.TagReservation: reservationID},
+	}
+}
+
+func TestEnsureLaunchTemplate(t *testing.T) {
+	sim, c := newWorld(t)
+	made, err := c.EnsureLaunchTemplate(t.Context(), spec(openBlock))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if made.Version != "1" || made.ReservationID != openBlock || made.InstanceType != "p5.48xlarge" || made.ImageID != image ||
+		!made.UserData || !slices.Equal(made.SecurityGroupIDs, []string{groupOfAll}) || made.Tags[capacity.TagCluster] != "ml" || made.Digest == "" {
+		t.Errorf("made %+v", made)
+	}
+	again, err := c.EnsureLaunchTemplate(t.Context(), spec(openBlock))
+	if err != nil || again.Version != "1" {
+		t.Errorf("again: %+v, %v", again, err)
+	}
+	if n := calls(sim, "CreateLaunchTemplate") + calls(sim, "CreateLaunchTemplateVersion"); n != 1 {
+		t.Errorf("%d calls that write", n)
+	}
+	next, err := c.EnsureLaunchTemplate(t.Context(), spec(laterBlock))
+	if err != nil || next.ID != made.ID || next.Version != "2" || next.ReservationID != laterBlock || next.Tags[capacity.TagReservation] != laterBlock {
+		t.Errorf("next block: %+v, %v", next, err)
+	}
+	// Version 1 says what is wanted, but the newest does not.
+	back, err := c.EnsureLaunchTemplate(t.Context(), spec(openBlock))
+	if err != nil || back.Version != "3" || back.Digest != made.Digest {
+		t.Errorf("back: %+v, %v", back, err)
+	}
+	if digest, err := c.LaunchTemplateDigest(t.Context(), spec(openBlock)); digest != made.Digest || err != nil {
+		t.Errorf("digest %s, %v; want %s", digest, err, made.Digest)
+	}
+	listed, err := c.LaunchTemplatesByTag(t.Context(), map[string]string{capacity.TagCluster: "ml"})
+	if err != nil || len(listed) != 1 || listed[0].Version != "3" {
+		t.Errorf("by tag: %v, %v", listed, err)
+	}
+	for range 2 {
+		if err := c.DeleteLaunchTemplate(t.Context(), made.Name, "ml"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, found, err := c.LaunchTemplate(t.Context(), made.ID, ""); found || err != nil {
+		t.Errorf("found after deletion: %v, %v", found, err)
+	}
+	if anew, err := c.EnsureLaunchTemplate(t.Context(), spec(openBlock)); err != nil || anew.ID == made.ID {
+		t.Errorf("made anew: %+v, %v", anew, err)
+	}
+}
+
+// A template that copies itself is the same template: setup without --like.
+func TestEnsureLaunchTemplateFromItself(t *testing.T) {
+	_, c := newWorld(t)
+	made, err := c.EnsureLaunchTemplate(t.Context(), spec(openBlock))
+	if err != nil {
+		t.Fatal(err)
+	}
+	self := spec(openBlock)
+	self.From, self.FromVersion = made.ID, made.Version
+	again, err := c.EnsureLaunchTemplate(t.Context(), self)
+	if err != nil || again.Version != made.Version {
+		t.Errorf("again: %+v, %v", again, err)
+	}
+}
+
+func TestEnsureLaunchTemplateOverrides(t *testing.T) {
+	_, c := newWorld(t)
+	s := spec(gpuODCR)
+	s.Kind, s.InstanceType = capacity.ODCR, "g6.12xlarge"
+	s.SecurityGroupIDs, s.UserData = []string{"sg-0e2000000000000ff"}, []byte("#!/bin/sh\n")
+	data, err := c.templateData(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if data.InstanceMarketOptions != nil || *data.CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationId != gpuODCR {
+		t.Errorf("an ODCR has market %v, target %v", data.InstanceMarketOptions, data.CapacityReservationSpecification)
+	}
+	if !slices.Equal(data.SecurityGroupIds, s.SecurityGroupIDs) || *data.UserData != "IyEvYmluL3NoCg==" {
+		t.Errorf("groups %v, user data %q", data.SecurityGroupIds, *data.UserData)
+	}
+	s.Kind, s.ReservationID = capacity.OnDemand, ""
+	if data, err = c.templateData(t.Context(), s); err != nil || data.CapacityReservationSpecification != nil {
+		t.Errorf("on demand has %v, %v", data.CapacityReservationSpecification, err)
+	}
+	s.From = "lt-0ffffffffffffffff"
+	if _, err := c.EnsureLaunchTemplate(t.Context(), s); err == nil {
+		t.Error("a template that is not there is copied")
+	}
+}
+
+func TestR9_ForeignLaunchTemplateIsLeftAlone(t *testing.T) {
+	sim, c := newWorld(t)
+	s := spec(openBlock)
+	s.Name = "ml-compute"
+	if _, err := c.EnsureLaunchTemplate(t.Context(), s); !errors.Is(err, ErrNotOurs) {
+		t.Errorf("error %v", err)
+	}
+	if err := c.DeleteLaunchTemplate(t.Context(), "ml-compute", "ml"); !errors.Is(err, ErrNotOurs) {
+		t.Errorf("deleting: %v", err)
+	}
+	for key, n := range sim.Calls() {
+		if n > 0 && slices.Contains([]string{"CreateLaunchTemplate", "CreateLaunchTemplateVersion", "DeleteLaunchTemplate", "CreateTags"}, key.Operation) {
+			t.Errorf("%s was called", key.Operation)
+		}
+	}
+}
+
+// Whatever becomes of a call, running again ends in one template with one version.
+func TestR5_EnsureLaunchTemplateAfterFailures(t *testing.T) {
+	t.Setenv("AWS_MAX_ATTEMPTS", "1") // the SDK would wait between its own attempts
+	for _, effect := range []awssim.Effect{awssim.FailBefore, awssim.FailAfter, awssim.CutBefore, awssim.CutAfter} {
+		for _, operation := range []string{"CreateLaunchTemplate", "DescribeLaunchTemplateVersions"} {
+			sim, c := newWorld(t)
+			fault(t, sim, awssim.Fault{Effect: effect, Operation: operation})
+			if _, err := c.EnsureLaunchTemplate(t.Context(), spec(openBlock)); err == nil {
+				t.Errorf("%s of %s is no error", effect, operation)
+			}
+			sim.ClearFaults()
+			made, err := c.EnsureLaunchTemplate(t.Context(), spec(openBlock))
+			if err != nil || made.Version != "1" {
+				t.Errorf("%s of %s, then: %+v, %v", effect, operation, made, err)
+			}
+		}
+	}
+}

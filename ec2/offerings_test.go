@@ -1,0 +1,161 @@
+package ec2
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+)
+
+func TestBlockHours(t *testing.T) {
+	for d, want := range map[time.Duration]int32{
+		time.Hour: 24, day: 24, day + 1: 48, 14 * day: 336, 14*day + 1: 504, 15 * day: 504, 21 * day: 504, 22 * day: 672, 182 * day: 4368,
+	} {
+		if got, err := BlockHours(d); got != want || err != nil {
+			t.Errorf("BlockHours(%s) = %d, %v, want %d", d, got, err, want)
+		}
+	}
+	for _, d := range []time.Duration{0, -day, 182*day + 1} {
+		if got, err := BlockHours(d); err == nil {
+			t.Errorf("BlockHours(%s) = %d, want an error", d, got)
+		}
+	}
+}
+
+func TestOfferings(t *testing.T) {
+	_, c := newWorld(t)
+	found, err := c.Offerings(t.Context(), OfferingQuery{InstanceType: "p5.48xlarge", Count: 4, Duration: 2 * day})
+	if err != nil || len(found) == 0 {
+		t.Fatalf("found %v, %v", found, err)
+	}
+	zones := map[string]string{"us-east-2a": "use2-az1", "us-east-2b": "use2-az2"}
+	for _, o := range found {
+		if o.AZID == "" || o.AZID != zones[o.AZ] {
+			t.Errorf("%s lies in %q (%q)", o.ID, o.AZID, o.AZ)
+		}
+		// 31.464 USD an instance and hour, over the true length.
+		if per := o.Fee.Per(4 * o.Duration().Hours()); per.Rounded() != "31.46" {
+			t.Errorf("%s costs %s for %s, which is %s an hour", o.ID, o.Fee, o.Duration(), per)
+		}
+		if o.Count != 4 || o.Region != homeRegion || o.Currency != "USD" {
+			t.Errorf("offering %+v", o)
+		}
+	}
+	late, err := c.Offerings(t.Context(), OfferingQuery{InstanceType: "p5.48xlarge", Count: 4, Duration: 2 * day, StartAfter: noon.Add(7 * day)})
+	if err != nil || len(late) == 0 || len(late) >= len(found) {
+		t.Errorf("%d of %d start after a week, %v", len(late), len(found), err)
+	}
+	servers, err := c.Offerings(t.Context(), OfferingQuery{InstanceType: "u-trn2u-x64", Count: 2, Duration: day})
+	if err != nil || len(servers) == 0 || servers[0].UltraServerCount != 2 || servers[0].UltraServerType != "u-trn2u-x64" {
+		t.Errorf("UltraServers: %+v, %v", servers, err)
+	}
+}
+
+func buyable(t *testing.T, c *Client) capacity.Offering {
+	t.Helper()
+	found, err := c.Offerings(t.Context(), OfferingQuery{InstanceType: "p5.48xlarge", Count: 4, Duration: 2 * day})
+	if err != nil || len(found) == 0 {
+		t.Fatalf("found %v, %v", found, err)
+	}
+	return found[0]
+}
+
+func TestPurchase(t *testing.T) {
+	sim, c := newWorld(t)
+	o := buyable(t, c)
+	tags := map[string]string{capacity.TagPurchase: "intent-1", capacity.TagCluster: "ml"}
+	r, err := c.Purchase(t.Context(), o.ID, "Linux/UNIX", tags)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Kind != capacity.CapacityBlock || r.State != capacity.StatePaymentPending || !r.Start.Equal(o.Start) || !r.End.Equal(o.End) || r.Size() != 4 {
+		t.Errorf("bought %+v", r)
+	}
+	again, err := c.ReservationsByTag(t.Context(), map[string]string{capacity.TagPurchase: "intent-1"})
+	if err != nil || len(again) != 1 || again[0].ID != r.ID {
+		t.Errorf("by its tag: %v, %v", again, err)
+	}
+	if n := len(sim.Ledger()); n != 1 {
+		t.Errorf("%d purchases", n)
+	}
+}
+
+// Whatever happens to the one attempt, there is no second one.
+func TestR3_PurchaseIsSentOnce(t *testing.T) {
+	for name, test := range map[string]struct {
+		fault   awssim.Fault
+		bought  int
+		refused bool
+	}{
+		"server error":          {awssim.Fault{Effect: awssim.FailBefore}, 0, false},
+		"server error, bought":  {awssim.Fault{Effect: awssim.FailAfter}, 1, false},
+		"connection cut":        {awssim.Fault{Effect: awssim.CutBefore}, 0, false},
+		"connection cut, after": {awssim.Fault{Effect: awssim.CutAfter}, 1, false},
+		"throttled":             {awssim.Fault{Effect: awssim.FailBefore, Code: "RequestLimitExceeded", Status: 503}, 0, false},
+		"gone":                  {awssim.Fault{Effect: awssim.FailBefore, Code: "InvalidCapacityBlockOfferingIdExpired"}, 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sim, c, attempts := newCountedWorld(t)
+			o := buyable(t, c)
+			test.fault.Operation = "PurchaseCapacityBlock"
+			fault(t, sim, test.fault)
+			_, err := c.Purchase(t.Context(), o.ID, "Linux/UNIX", nil)
+			if err == nil || Refused(err) != test.refused {
+				t.Errorf("error %v, refused %v", err, Refused(err))
+			}
+			if n := attempts("PurchaseCapacityBlock"); n != 1 {
+				t.Errorf("%d attempts", n)
+			}
+			if n := len(sim.Ledger()); n != test.bought {
+				t.Errorf("%d bought, want %d", n, test.bought)
+			}
+			if !strings.Contains(err.Error(), o.ID) {
+				t.Errorf("the error does not name the offering: %v", err)
+			}
+		})
+	}
+}
+
+func TestExtension(t *testing.T) {
+	sim, c := newWorld(t)
+	found, err := c.ExtensionOfferings(t.Context(), openBlock, day)
+	if err != nil || len(found) == 0 {
+		t.Fatalf("found %v, %v", found, err)
+	}
+	before, err := c.Reservation(t.Context(), openBlock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o := found[0]; !o.Start.Equal(before.End) || !o.End.Equal(before.End.Add(day)) || o.AZID != "use2-az1" {
+		t.Errorf("extension %+v of a block that ends at %s", o, before.End)
+	}
+	if _, err := c.PurchaseExtension(t.Context(), found[0].ID, openBlock); err != nil {
+		t.Fatal(err)
+	}
+	sim.Clock().Advance(time.Hour)
+	after, err := c.Reservation(t.Context(), openBlock)
+	if err != nil || !after.End.Equal(before.End.Add(day)) {
+		t.Errorf("the block ends at %s, %v", after.End, err)
+	}
+	bought, err := c.Extensions(t.Context(), openBlock)
+	if err != nil || len(bought) != 1 || bought[0].OfferingID != found[0].ID || bought[0].Status != "payment-succeeded" {
+		t.Errorf("extensions %+v, %v", bought, err)
+	}
+}
+
+func TestR3_ExtensionIsSentOnce(t *testing.T) {
+	sim, c, attempts := newCountedWorld(t)
+	found, err := c.ExtensionOfferings(t.Context(), openBlock, day)
+	if err != nil || len(found) == 0 {
+		t.Fatalf("found %v, %v", found, err)
+	}
+	fault(t, sim, awssim.Fault{Effect: awssim.CutAfter, Operation: "PurchaseCapacityBlockExtension"})
+	if _, err := c.PurchaseExtension(t.Context(), found[0].ID, openBlock); err == nil || Refused(err) {
+		t.Errorf("error %v", err)
+	}
+	if n := attempts("PurchaseCapacityBlockExtension"); n != 1 || len(sim.Ledger()) != 1 {
+		t.Errorf("%d attempts, %d bought", n, len(sim.Ledger()))
+	}
+}

@@ -1,0 +1,179 @@
+package ec2
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+)
+
+func TestReservationsAreTranslated(t *testing.T) {
+	_, c := newWorld(t)
+	found, missing, err := c.Reservations(t.Context(), []string{openBlock, gpuODCR, borrowed, ultraBlock, sharedODCR})
+	if err != nil || len(missing) > 0 || len(found) != 5 {
+		t.Fatalf("found %v, missing %v, %v", found, missing, err)
+	}
+	want := capacity.Reservation{
+		ID: openBlock, Kind: capacity.CapacityBlock, State: capacity.StateActive, InstanceType: "p5.48xlarge", Region: homeRegion,
+		AZID: "use2-az1", AZ: "us-east-2a", Total: 16, Available: 16, Platform: "Linux/UNIX", Tenancy: "default",
+		OwnerID: "111122223333", MatchCriteria: "targeted",
+		Start: time.Date(2026, 11, 18, 11, 30, 0, 0, time.UTC), End: time.Date(2026, 11, 25, 11, 30, 0, 0, time.UTC),
+	}
+	if diff := cmp.Diff(want, found[0], cmpopts.IgnoreFields(capacity.Reservation{}, "Tags", "CapacityBlockIDs")); diff != "" {
+		t.Errorf("open block (-want +got):\n%s", diff)
+	}
+	if found[0].Tags["team"] != "nlp" {
+		t.Errorf("tags %v", found[0].Tags)
+	}
+	kinds := []capacity.Kind{found[1].Kind, found[2].Kind, found[3].Kind}
+	if !slices.Equal(kinds, []capacity.Kind{capacity.ODCR, capacity.InterruptibleODCR, capacity.CapacityBlock}) {
+		t.Errorf("kinds %v", kinds)
+	}
+	if !found[1].End.IsZero() {
+		t.Errorf("an ODCR without end ends at %s", found[1].End)
+	}
+	if u := found[3]; !u.UltraServer || len(u.CapacityBlockIDs) != 2 || found[0].UltraServer {
+		t.Errorf("UltraServers: %v with blocks %v, plain block %v", u.UltraServer, u.CapacityBlockIDs, found[0].UltraServer)
+	}
+}
+
+// The owner of a shared reservation calls the zone by another name; the id says which.
+func TestR10_SharedReservationHasTheZoneID(t *testing.T) {
+	_, c := newWorld(t)
+	r, err := c.Reservation(t.Context(), sharedODCR)
+	if err != nil {
+		t.Fatal(err)
+	}
+	subnets, err := c.Subnets(t.Context(), []string{subnetA})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.AZID != "use2-az1" || subnets[0].AZID != r.AZID {
+		t.Errorf("reservation in %s (%s), subnet in %s (%s)", r.AZID, r.AZ, subnets[0].AZID, subnets[0].AZ)
+	}
+}
+
+func TestR8_OneBadIDNeverHidesTheOthers(t *testing.T) {
+	_, c := newWorld(t)
+	ids := []string{openBlock, "cr-0ffffffffffffffff", "nonsense", gpuODCR, openBlock, ""}
+	found, missing, err := c.Reservations(t.Context(), ids)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found) != 2 || found[0].ID != openBlock || found[1].ID != gpuODCR {
+		t.Errorf("found %v", found)
+	}
+	codes := map[string]string{}
+	for _, m := range missing {
+		codes[m.ID] = Code(m.Err)
+	}
+	want := map[string]string{"cr-0ffffffffffffffff": "InvalidCapacityReservationId.NotFound", "nonsense": "InvalidCapacityReservationId.Malformed"}
+	if diff := cmp.Diff(want, codes); diff != "" {
+		t.Errorf("missing (-want +got):\n%s", diff)
+	}
+}
+
+// EC2's message need not name the bad id.
+func TestR8_UnnamedBadIDIsFoundOneByOne(t *testing.T) {
+	sim, c := newWorld(t)
+	fault(t, sim, awssim.Fault{Effect: awssim.FailBefore, Operation: "DescribeCapacityReservations",
+		Code: "InvalidCapacityReservationId.NotFound", Message: "one of them", Count: 1})
+	found, missing, err := c.Reservations(t.Context(), []string{openBlock, "cr-0ffffffffffffffff", gpuODCR})
+	if err != nil || len(found) != 2 || len(missing) != 1 {
+		t.Errorf("found %v, missing %v, %v", found, missing, err)
+	}
+}
+
+func TestR8_FailedQueryIsNotNone(t *testing.T) {
+	sim, c := newWorld(t)
+	fault(t, sim, awssim.Fault{Effect: awssim.FailBefore, Operation: "DescribeCapacityReservations", Code: "UnauthorizedOperation"})
+	if _, _, err := c.Reservations(t.Context(), []string{openBlock}); Code(err) != "UnauthorizedOperation" {
+		t.Errorf("by id: %v", err)
+	}
+	if _, err := c.ReservationsByTag(t.Context(), map[string]string{"team": "nlp"}); Code(err) != "UnauthorizedOperation" {
+		t.Errorf("by tag: %v", err)
+	}
+	_, err := c.Reservation(t.Context(), "")
+	if err == nil {
+		t.Error("an empty id is described")
+	}
+}
+
+// No id at all must not become a question for every reservation.
+func TestNoIDsAskNothing(t *testing.T) {
+	sim, c := newWorld(t)
+	found, missing, err := c.Reservations(t.Context(), nil)
+	if len(found)+len(missing) > 0 || err != nil || calls(sim, "DescribeCapacityReservations") > 0 {
+		t.Errorf("found %v, missing %v, %v, %d calls", found, missing, err, calls(sim, "DescribeCapacityReservations"))
+	}
+	if _, err := c.ReservationsByTag(t.Context(), nil); err == nil {
+		t.Error("no tag chooses every reservation")
+	}
+}
+
+func TestReservationsByTagAndAll(t *testing.T) {
+	_, c := newWorld(t)
+	nlp, err := c.ReservationsByTag(t.Context(), map[string]string{"team": "nlp"})
+	if err != nil || len(nlp) != 2 {
+		t.Errorf("by tag: %v, %v", nlp, err)
+	}
+	all, err := c.AllReservations(t.Context())
+	if err != nil || len(all) != 12 {
+		t.Errorf("all: %d, %v", len(all), err)
+	}
+}
+
+func TestUnhealthyHostsOfAnOpenBlock(t *testing.T) {
+	sim, c := newWorld(t)
+	launched, err := c.Launch(t.Context(), LaunchRequest{ClientToken: "t", LaunchTemplate: nodes, InstanceType: "p5.48xlarge", SubnetID: subnetA,
+		ReservationID: openBlock, Kind: capacity.CapacityBlock, Count: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := sim.FailHost(homeRegion, launched[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	r, err := c.Reservation(t.Context(), openBlock)
+	if err != nil || r.Unhealthy != 1 || r.UsableSize() != 15 {
+		t.Errorf("unhealthy %d, usable %d, %v", r.Unhealthy, r.UsableSize(), err)
+	}
+}
+
+// A caller who may describe reservations only still gets them, and the longer lead of
+// an UltraServer, which its type gives away.
+func TestBlocksWithoutPermissionForTheirStatus(t *testing.T) {
+	t.Setenv("AWS_MAX_ATTEMPTS", "1") // the SDK would wait between its own attempts
+	sim, c := newWorld(t)
+	for _, operation := range []string{"DescribeCapacityBlocks", "DescribeCapacityBlockStatus"} {
+		fault(t, sim, awssim.Fault{Effect: awssim.FailBefore, Operation: operation, Code: "UnauthorizedOperation"})
+	}
+	found, _, err := c.Reservations(t.Context(), []string{openBlock, ultraBlock})
+	if err != nil || len(found) != 2 || found[0].UltraServer || !found[1].UltraServer {
+		t.Errorf("found %v, %v", found, err)
+	}
+	sim.ClearFaults()
+	fault(t, sim, awssim.Fault{Effect: awssim.FailBefore, Operation: "DescribeCapacityBlocks", Code: "InternalError"})
+	if _, _, err := c.Reservations(t.Context(), []string{openBlock}); Code(err) != "InternalError" {
+		t.Errorf("a failed query is passed over: %v", err)
+	}
+}
+
+func TestNamedInTakesTheLongestID(t *testing.T) {
+	if got := namedIn("The ID 'cr-0ab' does not exist", []string{"cr-0a", "cr-0ab", "x"}); got != "cr-0ab" {
+		t.Errorf("named %q", got)
+	}
+}
+
+func TestWithoutBadStopsAtAnotherError(t *testing.T) {
+	other := errors.New("no network")
+	_, err := withoutBad([]string{"a", "b"}, "Invalid", func([]string) error { return other })
+	if !errors.Is(err, other) {
+		t.Errorf("error %v", err)
+	}
+}
