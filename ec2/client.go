@@ -9,11 +9,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -60,7 +60,6 @@ func New(ctx context.Context, o Options) (*Client, error) {
 	cfg, err := config.LoadDefaultConfig(ctx,
 		config.WithRegion(o.Region),
 		config.WithSharedConfigProfile(o.Profile),
-		config.WithRetryer(newRetryer),
 		config.WithAPIOptions(s.clock.middleware()),
 	)
 	if err != nil {
@@ -97,7 +96,7 @@ func (s *shared) in(region string) *Client {
 	c := &Client{
 		shared: s,
 		region: region,
-		api:    ec2.NewFromConfig(s.config, func(o *ec2.Options) { o.Region = region }),
+		api:    ec2.NewFromConfig(s.config, withDecisiveRetryer, func(o *ec2.Options) { o.Region = region }),
 		// EC2 allows 10 searches at once and then one in 6.7 s, for each account and
 		// region: EC2 API Reference, "Request throttling".
 		searches: rate.NewLimiter(0.15, 10),
@@ -127,19 +126,16 @@ func Code(err error) string {
 // again at once gives the same answer: the caller decides when to try again.
 var noCapacity = []string{"InsufficientInstanceCapacity", "InsufficientReservedInstanceCapacity", "ReservationCapacityExceeded"}
 
-// newRetryer is the SDK's standard retryer, which gives up at once when there is no
-// capacity.
-func newRetryer() aws.Retryer {
-	return retry.NewStandard(func(o *retry.StandardOptions) {
-		never := retry.IsErrorRetryableFunc(func(err error) aws.Ternary {
-			code := Code(err)
-			for _, c := range noCapacity {
-				if c == code {
-					return aws.FalseTernary
-				}
-			}
-			return aws.UnknownTernary
-		})
-		o.Retryables = append([]retry.IsErrorRetryable{never}, o.Retryables...)
-	})
+// decisive is the SDK's retryer, as the environment configures it, which gives up at
+// once when there is no capacity.
+type decisive struct{ aws.RetryerV2 }
+
+func (d decisive) IsErrorRetryable(err error) bool {
+	return !slices.Contains(noCapacity, Code(err)) && d.RetryerV2.IsErrorRetryable(err)
+}
+
+func withDecisiveRetryer(o *ec2.Options) {
+	if r, ok := o.Retryer.(aws.RetryerV2); ok {
+		o.Retryer = decisive{r}
+	}
 }

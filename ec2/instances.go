@@ -21,7 +21,7 @@ type Instance struct {
 	LaunchIndex int
 	// Launched is when, in whole seconds of AWS's time.
 	Launched time.Time
-	Tags        map[string]string
+	Tags     map[string]string
 }
 
 func instance(a types.Instance) Instance {
