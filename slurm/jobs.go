@@ -49,8 +49,13 @@ type Job struct {
 	Reservation  string // the Slurm reservation that it asked for
 }
 
-// Pending is true for a job that waits for its start.
-func (j Job) Pending() bool { return j.State == "PENDING" }
+// Pending is true for a job that waits for its start and holds no node. A
+// requeued job is not pending until its last run has cleaned up.
+func (j Job) Pending() bool { return j.State == "PENDING" && !j.Completing() }
+
+// Completing is true for a job whose run is over and whose nodes still clean
+// up. Newer versions show how it ended in State; 22.05 shows COMPLETING there.
+func (j Job) Completing() bool { return slices.Contains(j.StateFlags, "COMPLETING") }
 
 // Configuring is true for a job that has its nodes, of which some still boot.
 func (j Job) Configuring() bool { return slices.Contains(j.StateFlags, "CONFIGURING") }
@@ -66,7 +71,7 @@ func (j Job) Active() bool {
 	case "PENDING", "RUNNING", "SUSPENDED":
 		return true
 	}
-	return slices.Contains(j.StateFlags, "COMPLETING")
+	return j.Completing()
 }
 
 // DisplayID is the id as squeue shows it: "12", "12_3" or "12+1".

@@ -97,8 +97,8 @@ type Address struct {
 
 // SetAddresses tells slurmctld where the nodes' slurmds are, all in one call:
 // Slurm takes lists of names and addresses of equal length, in hostlist order.
-// A node that Slurm does not know gives [ErrNoNode], and none is changed.
-// The addresses stay until the node is powered down.
+// A node that Slurm does not know gives [ErrNoNode], and the nodes before it may
+// be changed. The addresses stay until the node is powered down.
 func (c *Client) SetAddresses(ctx context.Context, addresses map[string]Address) error {
 	names := SortHosts(slices.Collect(maps.Keys(addresses)))
 	list, err := nodeArgument(names)
@@ -149,7 +149,9 @@ func (c *Client) Resume(ctx context.Context, nodes []string) error {
 	return c.onNodes(ctx, nodes, "RESUME", "")
 }
 
-// SetReason replaces the nodes' Reason and leaves their state alone.
+// SetReason replaces the nodes' Reason and leaves their state alone. Slurm
+// takes it without an error on a healthy node too, but 22.05 and 26.05 keep it
+// only with DOWN, DRAIN, FAIL or a power-down.
 func (c *Client) SetReason(ctx context.Context, nodes []string, reason string) error {
 	if Clean(reason, MaxComment) == "" {
 		return errors.New("setting a node's reason: it is empty")

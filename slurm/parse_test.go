@@ -130,6 +130,9 @@ func TestParseJobsOddities(t *testing.T) {
 	if job := one(`"job_state":["TIMEOUT","COMPLETING"]`); job.State != "TIMEOUT" || !job.Active() {
 		t.Errorf("completing: %+v", job)
 	}
+	if job := one(`"job_state":["PENDING","COMPLETING"]`); job.Pending() || !job.Active() {
+		t.Errorf("requeued, still completing: %+v", job)
+	}
 	if job := one(`"job_state":["BRAND_NEW"]`); job.State != "BRAND_NEW" || job.Running() {
 		t.Errorf("unknown state: %+v", job)
 	}

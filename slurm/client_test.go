@@ -1,0 +1,102 @@
+package slurm_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/slurm"
+)
+
+func errorsAsCall(err error) bool { return errors.As(err, new(*slurm.CallError)) }
+
+// TestHookEnvironment runs a client as slurmctld 22.05 runs its programs: with
+// closed standard files, and no variable but SLURM_CONF.
+func TestHookEnvironment(t *testing.T) {
+	cluster, _ := start(t)
+	submit(t, cluster, "sleep 1000")
+	self, err := os.Executable()
+	check(t, err)
+	result := filepath.Join(t.TempDir(), "result")
+	cmd := exec.CommandContext(deadline(t), "/bin/sh", "-c", `exec "$0" <&- >&- 2>&-`, self)
+	cmd.Env = []string{"SLURM_CONF=" + cluster.Conf(), probeVariable + "=" + result}
+	check(t, cmd.Run())
+	if got, err := os.ReadFile(result); err != nil || string(got) != "jobs=1 error=<nil>" {
+		t.Errorf("the hook saw %q, %v", got, err)
+	}
+}
+
+// TestUserEnvironment: variables that change what Slurm's commands print or
+// ask must not reach them.
+func TestUserEnvironment(t *testing.T) {
+	cluster, client := start(t)
+	submit(t, cluster, "sleep 1000")
+	for name, value := range map[string]string{
+		"SQUEUE_STATES": "FAILED", "SQUEUE_USERS": "nobody", "SQUEUE_PARTITION": "nosuch", "SLURM_CLUSTERS": "elsewhere",
+		"SLURM_TIME_FORMAT": "relative", "LC_ALL": "de_DE.UTF-8", "TZ": "Asia/Kathmandu", "SLURM_DEBUG_FLAGS": "all",
+	} {
+		t.Setenv(name, value)
+	}
+	jobs, err := client.Jobs(deadline(t))
+	if err != nil || len(jobs) != 1 {
+		t.Errorf("Jobs: %+v, %v", jobs, err)
+	}
+	now := time.Now().Truncate(time.Second)
+	check(t, client.CreateReservation(deadline(t), slurm.Reservation{Name: "r", Nodes: "gpu-1", Start: now.Add(time.Hour), End: now.Add(2 * time.Hour), Users: []string{"root"}}))
+	if have := reservation(t, client, "r"); !have.Start.Equal(now.Add(time.Hour)) || !have.End.Equal(now.Add(2*time.Hour)) {
+		t.Errorf("%+v", have)
+	}
+}
+
+func TestUnreachable(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections, never answers
+	check(t, err)
+	defer silent.Close()
+	conf := filepath.Join(t.TempDir(), "slurm.conf")
+	_, port, _ := net.SplitHostPort(silent.Addr().String())
+	check(t, os.WriteFile(conf, fmt.Appendf(nil, "ClusterName=none\nSlurmctldHost=localhost(127.0.0.1)\nSlurmctldPort=%s\nAuthType=auth/none\nCredType=cred/none\nNodeName=a1\n", port), 0o600))
+	if _, err := exec.LookPath("squeue"); err != nil {
+		t.Skip("Slurm is not installed")
+	}
+	for name, client := range map[string]*slurm.Client{
+		"slurmctld hangs":    {Conf: conf, Timeout: 200 * time.Millisecond},
+		"slurm.conf missing": {Conf: conf + ".missing", Timeout: 200 * time.Millisecond},
+	} {
+		jobs, err := client.Jobs(deadline(t))
+		wantError(t, err, slurm.ErrUnreachable)
+		if !errors.Is(err, context.DeadlineExceeded) || jobs != nil {
+			t.Errorf("%s: %v, %v; want no jobs and a deadline", name, jobs, err)
+		}
+	}
+}
+
+func TestCommandNotFound(t *testing.T) {
+	client := &slurm.Client{Dir: t.TempDir()}
+	_, err := client.Jobs(context.Background())
+	wantError(t, err, exec.ErrNotFound)
+	if !strings.Contains(err.Error(), client.Dir) {
+		t.Errorf("the error does not say where it looked: %v", err)
+	}
+}
+
+func TestCallErrorSaysEverything(t *testing.T) {
+	dir := t.TempDir()
+	check(t, os.WriteFile(filepath.Join(dir, "squeue"), []byte("#!/bin/sh\necho 'squeue: error: it\n is broken' >&2\nexit 3\n"), 0o700))
+	_, err := (&slurm.Client{Dir: dir}).Jobs(context.Background())
+	var call *slurm.CallError
+	if !errors.As(err, &call) || call.Exit != 3 || call.Stderr != "squeue: error: it is broken" || call.Command[0] != filepath.Join(dir, "squeue") {
+		t.Fatalf("%#v", err)
+	}
+	for _, part := range []string{"listing jobs", "squeue --all --json", "exit status 3", "it is broken"} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("no %q in %v", part, err)
+		}
+	}
+}

@@ -1,0 +1,319 @@
+package slurm_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
+)
+
+// probeVariable makes the test program list jobs and write the result to the
+// file that it names: a stand-in for a hook that slurmctld starts.
+const probeVariable = "SLURM_TEST_PROBE"
+
+func TestMain(m *testing.M) {
+	if file := os.Getenv(probeVariable); file != "" {
+		jobs, err := new(slurm.Client).Jobs(context.Background())
+		os.WriteFile(file, fmt.Appendf(nil, "jobs=%d error=%v", len(jobs), err), 0o600)
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// start starts a real cluster: static-1, and gpu-1 to gpu-4 that are powered down.
+func start(t *testing.T) (*slurmlab.Cluster, *slurm.Client) {
+	t.Helper()
+	cluster, err := slurmlab.Start(deadline(t), slurmlab.Config{
+		Dir:            t.TempDir(),
+		CloudGroups:    []slurmlab.NodeGroup{{Prefix: "gpu-", Count: 4, Partition: "gpu", Features: "gpu,h100"}},
+		SuspendTimeout: time.Second,
+	})
+	if errors.Is(err, slurmlab.ErrNotInstalled) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := cluster.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return cluster, &slurm.Client{Conf: cluster.Conf()}
+}
+
+func deadline(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func submit(t *testing.T, cluster *slurmlab.Cluster, shell string, args ...string) int {
+	t.Helper()
+	text, err := cluster.Submit(deadline(t), shell, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// waitJob polls Jobs until the job satisfies the condition.
+func waitJob(t *testing.T, client *slurm.Client, id int, condition func(slurm.Job) bool) slurm.Job {
+	t.Helper()
+	return poll(t, fmt.Sprintf("job %d", id), func() (slurm.Job, bool) {
+		jobs, err := client.Jobs(deadline(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := slices.IndexFunc(jobs, func(j slurm.Job) bool { return j.ID == id })
+		if at < 0 {
+			return slurm.Job{}, false
+		}
+		return jobs[at], condition(jobs[at])
+	})
+}
+
+func waitNode(t *testing.T, client *slurm.Client, name string, condition func(slurm.Node) bool) slurm.Node {
+	t.Helper()
+	return poll(t, "node "+name, func() (slurm.Node, bool) {
+		nodes, err := client.Nodes(deadline(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := slices.IndexFunc(nodes, func(n slurm.Node) bool { return n.Name == name })
+		if at < 0 {
+			t.Fatalf("no node %s in %+v", name, nodes)
+		}
+		return nodes[at], condition(nodes[at])
+	})
+}
+
+func poll[T any](t *testing.T, what string, get func() (T, bool)) T {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+		value, done := get()
+		if done {
+			return value
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%s did not get there: %+v", what, value)
+		}
+	}
+}
+
+func any1[T any](T) bool { return true }
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantError(t *testing.T, err, want error) {
+	t.Helper()
+	var call *slurm.CallError
+	if !errors.Is(err, want) || !errors.As(err, &call) {
+		t.Errorf("error %v, want a CallError that is %v", err, want)
+	}
+}
+
+func TestJobsOfRealSlurm(t *testing.T) {
+	cluster, client := start(t)
+	ctx := deadline(t)
+
+	// A comment as long as slurmctld takes, with a forged field and all bytes.
+	comment := "capacity=any\nJobId=999 JobState=RUNNING\n"
+	for len(comment) < slurm.MaxComment {
+		if b := byte(len(comment)); b != 0 {
+			comment += string([]byte{b})
+		} else {
+			comment += "\xff"
+		}
+	}
+	hostile := submit(t, cluster, "sleep 1000", "-t", "10", "--comment", comment, "-J", "a\"b\\\n\xff\x7f{}[],=", "--open-mode=append")
+	array := submit(t, cluster, "sleep 1000", "-H", "-p", "gpu", "-a", "1-4%2", "-C", "gpu&h100", "-t", "UNLIMITED", "--time-min=30")
+	boot := submit(t, cluster, "sleep 1000", "-p", "gpu", "-N2", "-t", "2-0", "--no-requeue")
+
+	job := waitJob(t, client, hostile, slurm.Job.Running)
+	if !strings.HasPrefix(job.Comment, "capacity=any\nJobId=999 JobState=RUNNING\n") || job.Partition != "static" || job.UserID != os.Getuid() ||
+		job.TimeLimit != (slurm.Limit{Set: true, Minutes: 10}) || job.Nodes != "static-1" || !job.Batch || !job.Requeue || job.Start.IsZero() {
+		t.Errorf("%+v", job)
+	}
+	if len(job.Comment) < slurm.MaxComment { // replaced bytes count three
+		t.Errorf("the comment is cut: %d bytes", len(job.Comment))
+	}
+	job = waitJob(t, client, array, slurm.Job.Pending)
+	if job.ArrayTasks != "1-4%2" || job.Features != "gpu&h100" || !job.Held || !job.TimeLimit.Infinite || job.TimeMin.Minutes != 30 {
+		t.Errorf("%+v", job)
+	}
+	job = waitJob(t, client, boot, func(j slurm.Job) bool { return j.Configuring() || j.Running() })
+	if job.Nodes != "gpu-[1-2]" || job.NumNodes != 2 || job.Requeue || job.TimeLimit.Minutes != 2880 {
+		t.Errorf("%+v", job)
+	}
+
+	check(t, client.SetTimeLimit(ctx, hostile, 25))
+	check(t, client.SetAdminComment(ctx, hostile, "InsufficientInstanceCapacity: a=b\n"+strings.Repeat("é", 2000)))
+	job = waitJob(t, client, hostile, any1)
+	if job.TimeLimit.Minutes != 25 || !strings.HasPrefix(job.AdminComment, "InsufficientInstanceCapacity: a=b éé") || len(job.AdminComment) > slurm.MaxComment {
+		t.Errorf("limit %v, admin comment %q", job.TimeLimit, job.AdminComment)
+	}
+	check(t, client.Notify(ctx, hostile, "--the block ends\nat 18:00"))
+	poll(t, "the job's output", func() (string, bool) {
+		out, _ := os.ReadFile(filepath.Join(cluster.Dir(), "jobs", strconv.Itoa(hostile)+".out"))
+		return string(out), strings.Contains(string(out), "--the block ends at 18:00")
+	})
+
+	check(t, client.Requeue(ctx, hostile))
+	job = waitJob(t, client, hostile, func(j slurm.Job) bool { return j.Pending() && j.Restarts == 1 })
+	if job.TimeLimit.Minutes != 25 || job.Nodes != "" {
+		t.Errorf("requeued: %+v", job)
+	}
+	check(t, client.Hold(ctx, hostile))
+	waitJob(t, client, hostile, func(j slurm.Job) bool { return j.Held })
+	check(t, client.Release(ctx, hostile))
+	waitJob(t, client, hostile, func(j slurm.Job) bool { return j.Running() })
+	check(t, client.RequeueHold(ctx, hostile))
+	waitJob(t, client, hostile, func(j slurm.Job) bool { return j.Pending() && j.Held })
+
+	waitJob(t, client, boot, slurm.Job.Running)
+	wantError(t, client.Requeue(ctx, boot), slurm.ErrRefused)
+	wantError(t, client.Requeue(ctx, array), slurm.ErrJobPending)
+	wantError(t, client.Notify(ctx, array, "x"), slurm.ErrRefused)
+	for _, err := range []error{
+		client.Requeue(ctx, 99999), client.Hold(ctx, 99999), client.Notify(ctx, 99999, "x"),
+		client.SetTimeLimit(ctx, 99999, 5), client.SetAdminComment(ctx, 99999, "x"),
+	} {
+		wantError(t, err, slurm.ErrNoJob)
+	}
+	for _, err := range []error{client.SetTimeLimit(ctx, hostile, 0), client.SetTimeLimit(ctx, 0, 5), client.Notify(ctx, hostile, "\n")} {
+		if err == nil {
+			t.Error("a bad argument is accepted")
+		}
+	}
+}
+
+func TestRequeueOfInteractiveJob(t *testing.T) {
+	cluster, client := start(t)
+	cmd := exec.CommandContext(deadline(t), "salloc", "-t", "5", "cat")
+	cmd.Env = append(os.Environ(), cluster.Env()...)
+	stdin, err := cmd.StdinPipe()
+	check(t, err)
+	check(t, cmd.Start())
+	defer cmd.Wait()
+	defer io.Closer(stdin).Close()
+
+	job := poll(t, "the salloc job", func() (slurm.Job, bool) {
+		jobs, err := client.Jobs(deadline(t))
+		check(t, err)
+		if len(jobs) == 0 {
+			return slurm.Job{}, false
+		}
+		return jobs[0], jobs[0].Running()
+	})
+	if job.Batch {
+		t.Errorf("a salloc job is a batch job: %+v", job)
+	}
+	wantError(t, client.Requeue(deadline(t), job.ID), slurm.ErrNotBatch)
+}
+
+func TestNodesOfRealSlurm(t *testing.T) {
+	cluster, client := start(t)
+	ctx := deadline(t)
+	node := waitNode(t, client, "gpu-1", slurm.Node.PoweredDown)
+	if node.State != "IDLE" || !node.Has("CLOUD") || !slices.Equal(node.Partitions, []string{"gpu"}) || !slices.Equal(node.Features, []string{"gpu", "h100"}) || node.CPUs != 4 {
+		t.Errorf("%+v", node)
+	}
+
+	address := func(ip, host string) slurm.Address { return slurm.Address{IP: netip.MustParseAddr(ip), HostName: host} }
+	check(t, client.SetAddresses(ctx, map[string]slurm.Address{
+		"gpu-3": address("127.0.1.3", ""), "gpu-1": address("127.0.1.1", "host-one"), "gpu-2": address("127.0.1.2", ""),
+	}))
+	wantError(t, client.SetAddresses(ctx, map[string]slurm.Address{"gpu-4": address("127.9.9.9", ""), "gpu-9": address("127.9.9.8", "")}), slurm.ErrNoNode)
+	// What scontrol itself does with lists of unequal length: an error, and
+	// no node is changed.
+	if _, err := cluster.Command(ctx, "scontrol", "update", "nodename=gpu-[1-2]", "nodeaddr=127.9.9.9"); err == nil {
+		t.Error("two nodes take one address")
+	}
+	for name, want := range map[string][2]string{"gpu-1": {"127.0.1.1", "host-one"}, "gpu-2": {"127.0.1.2", "gpu-2"}, "gpu-3": {"127.0.1.3", "gpu-3"}} {
+		if node := waitNode(t, client, name, any1); node.Address != want[0] || node.HostName != want[1] {
+			t.Errorf("%s is at %s, %s; want %v", name, node.Address, node.HostName, want)
+		}
+	}
+	for _, bad := range []map[string]slurm.Address{nil, {"gpu-1": {}}, {"gpu-1 state=DOWN": address("127.0.0.1", "")}, {"gpu-1": address("127.0.0.1", "a b")}} {
+		if err := client.SetAddresses(ctx, bad); err == nil {
+			t.Errorf("SetAddresses(%v) is accepted", bad)
+		}
+	}
+
+	id := submit(t, cluster, "sleep 1000", "-p", "gpu", "-w", "gpu-4")
+	waitJob(t, client, id, slurm.Job.Running)
+	check(t, client.PowerDownForce(ctx, []string{"gpu-4"}, "InsufficientInstanceCapacity: State=DOWN\nComment=x"))
+	waitJob(t, client, id, func(j slurm.Job) bool { return j.Pending() && j.Restarts == 1 })
+	check(t, client.Hold(ctx, id))
+	node = waitNode(t, client, "gpu-4", slurm.Node.PoweredDown)
+	if node.Reason != "InsufficientInstanceCapacity: State=DOWN Comment=x" || node.State != "IDLE" {
+		t.Errorf("after a failed power-up: %+v", node)
+	}
+
+	check(t, client.PowerUp(ctx, []string{"gpu-2", "gpu-3"}))
+	waitNode(t, client, "gpu-3", func(n slurm.Node) bool { return n.State == "IDLE" && slices.Equal(n.StateFlags, []string{"CLOUD"}) })
+	_, err := cluster.Command(ctx, "scontrol", "update", "nodename=gpu-3", "state=DRAIN", "reason=bad\nNodeName=gpu-1 State=DOWN")
+	check(t, err)
+	if node := waitNode(t, client, "gpu-3", func(n slurm.Node) bool { return n.Has("DRAIN") }); node.Reason != "bad" {
+		t.Errorf("%+v", node)
+	}
+	check(t, client.SetReason(ctx, []string{"gpu-3"}, "looked at"))
+	if node := waitNode(t, client, "gpu-3", any1); node.Reason != "looked at" || !node.Has("DRAIN") {
+		t.Errorf("%+v", node)
+	}
+	check(t, client.Resume(ctx, []string{"gpu-3"}))
+	waitNode(t, client, "gpu-3", func(n slurm.Node) bool { return !n.Has("DRAIN") })
+	check(t, client.PowerDown(ctx, []string{"gpu-2", "gpu-3"}, ""))
+	waitNode(t, client, "gpu-3", slurm.Node.PoweredDown)
+
+	wantError(t, client.Resume(ctx, []string{"gpu-3"}), slurm.ErrNodeState)
+	wantError(t, client.PowerDown(ctx, []string{"nosuch"}, ""), slurm.ErrNoNode)
+	for _, bad := range [][]string{nil, {""}, {"ALL,x"}, {"gpu-1", "a b"}, {"gpu-[1-2]"}} {
+		if err := client.PowerDown(ctx, bad, ""); err == nil || errors.As(err, new(*slurm.CallError)) {
+			t.Errorf("PowerDown(%q): %v; want it refused before any call", bad, err)
+		}
+	}
+}
+
+func TestPartitionsAndConfigOfRealSlurm(t *testing.T) {
+	cluster, client := start(t)
+	ctx := deadline(t)
+	_, err := cluster.Command(ctx, "scontrol", "update", "partitionname=gpu", "maxtime=2-0", "defaulttime=45", "allowaccounts=nlp,vis", "hidden=yes")
+	check(t, err)
+	partitions, err := client.Partitions(ctx)
+	check(t, err)
+	at := slices.IndexFunc(partitions, func(p slurm.Partition) bool { return p.Name == "gpu" })
+	if at < 0 || partitions[at].Nodes != "gpu-[1-4]" || partitions[at].MaxTime.Minutes != 2880 || partitions[at].DefaultTime.Minutes != 45 ||
+		!slices.Equal(partitions[at].AllowAccounts, []string{"nlp", "vis"}) || partitions[at].Default || partitions[at].State != "UP" {
+		t.Errorf("%+v", partitions)
+	}
+	config, err := client.Config(ctx)
+	check(t, err)
+	version, err := client.Version(ctx)
+	check(t, err)
+	if config.Version != version || version.Major < 22 || config.ConfPath != cluster.Conf() || config.KillWait <= 0 || config.SuspendExcNodes != "static-1" || config.ResumeTimeout != time.Minute {
+		t.Errorf("config %+v, version %v", config, version)
+	}
+}
