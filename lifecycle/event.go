@@ -26,7 +26,8 @@ type SlotStatus struct {
 	Group       capacity.NodeGroup
 	Slot        capacity.Slot
 	Reservation capacity.Reservation // zero if none is live
-	Window      capacity.Window
+	// Window is the reservation's; with none, that of what ended last.
+	Window capacity.Window
 	// Unknown: EC2 did not describe what the slot has.
 	Unknown bool
 	Next    Event
@@ -36,6 +37,9 @@ type SlotStatus struct {
 func Slots(snap *capacity.Snapshot, now time.Time) []SlotStatus {
 	var all []SlotStatus
 	for _, v := range views(snap, now) {
+		if v.current.ID == "" {
+			v.window = v.last
+		}
 		all = append(all, SlotStatus{Partition: v.partition, Group: v.group, Slot: v.slot, Reservation: v.current,
 			Window: v.window, Unknown: v.unknown, Next: v.event(now)})
 	}

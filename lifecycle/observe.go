@@ -37,7 +37,7 @@ func (w World) observe(ctx context.Context, old *capacity.Snapshot) (*capacity.S
 		o.snap.Partitions = append(o.snap.Partitions, o.partition(ctx, p, subnets))
 	}
 	o.reservations(ctx)
-	o.snap.TakenAt = w.MachineTime().Add(w.EC2.Offset())
+	o.snap.TakenAt = w.MachineTime().Add(w.EC2.Offset()).UTC().Truncate(time.Second)
 	o.snap.ClockOffset.Duration = w.EC2.Offset()
 	if len(o.failed) > 0 {
 		o.snap.TakenAt = time.Time{}

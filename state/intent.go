@@ -64,6 +64,9 @@ type Intent struct {
 
 func (d Dir) intentsDir() string { return filepath.Join(string(d), "intents") }
 
+// IntentPath is where the intent of that id lies.
+func (d Dir) IntentPath(id string) string { return filepath.Join(d.intentsDir(), id+".json") }
+
 // WriteIntent writes one intent, to disk and not only to the cache, replacing what
 // was known of it.
 func (d Dir) WriteIntent(i Intent) error {
@@ -74,7 +77,7 @@ func (d Dir) WriteIntent(i Intent) error {
 	if err := os.MkdirAll(d.intentsDir(), 0o755); err != nil {
 		return fmt.Errorf("recording %s: %w", i.Kind, err)
 	}
-	if err := renameio.WriteFile(filepath.Join(d.intentsDir(), i.ID+".json"), append(text, '\n'), 0o644); err != nil {
+	if err := renameio.WriteFile(d.IntentPath(i.ID), append(text, '\n'), 0o644); err != nil {
 		return fmt.Errorf("recording %s: %w", i.Kind, err)
 	}
 	return nil

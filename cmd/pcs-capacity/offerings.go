@@ -86,6 +86,9 @@ func (c *OfferingsCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybe
 }
 
 func newOfferingRow(o capacity.Offering, subnets []string) offeringRow {
+	if subnets == nil {
+		subnets = []string{}
+	}
 	return offeringRow{ID: o.ID, InstanceType: o.InstanceType, Count: o.Count, Zone: zone(o.AZID, o.AZ), AZID: o.AZID, AZ: o.AZ,
 		Region: o.Region, Start: o.Start, End: o.End, Lasts: lasts(o.Duration()), Seconds: int(o.Duration().Seconds()),
 		FeeShown: o.Fee.String() + " " + o.Currency, Fee: o.Fee, Currency: o.Currency,

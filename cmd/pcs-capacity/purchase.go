@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/config"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 	"github.com/pcs-capacity/pcs-capacity/state"
@@ -69,7 +70,7 @@ func (c *PurchaseCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeC
 		t.Say("Dry run: nothing was bought. After the purchase, go on with:\n  %s", setupCommand("cr-…"))
 		return nil
 	}
-	r, err := c.buy(ctx, t, aws, offering, cfg.Cluster)
+	r, err := c.buy(ctx, t, aws, offering, cfg.Config)
 	if err != nil {
 		return err
 	}
@@ -140,26 +141,76 @@ func (c *PurchaseCmd) confirm(t *terminal.Terminal, o capacity.Offering) error {
 	return nil
 }
 
-// buy sends the purchase once (R3). When its outcome is unknown, it looks for the
-// block by the tag of this purchase.
-func (c *PurchaseCmd) buy(ctx context.Context, t *terminal.Terminal, aws *ec2.Client, o capacity.Offering, cluster string) (capacity.Reservation, error) {
-	intent := newIntent()
-	tags := map[string]string{capacity.TagPurchase: intent}
-	if cluster != "" {
-		tags[capacity.TagCluster] = cluster
+// buy records the decision, sends the purchase once (R3), and records the outcome.
+func (c *PurchaseCmd) buy(ctx context.Context, t *terminal.Terminal, aws *ec2.Client, o capacity.Offering, cfg *config.Config) (capacity.Reservation, error) {
+	dir := state.Dir(cfg.StateDir)
+	unlock, err := dir.LockIntents()
+	if err != nil {
+		return capacity.Reservation{}, fmt.Errorf("%w; a purchase is recorded in state_dir before it is sent", err)
+	}
+	defer unlock()
+	if err := settleIntents(ctx, t, aws, dir); err != nil {
+		return capacity.Reservation{}, err
+	}
+	intent := state.Intent{ID: newIntent(), Kind: state.Purchase, Phase: state.Sending, At: aws.Now(), Region: aws.Region(),
+		Offering: o, Fee: o.Fee, Currency: o.Currency}
+	if err := dir.WriteIntent(intent); err != nil {
+		return capacity.Reservation{}, err
+	}
+	tags := map[string]string{capacity.TagPurchase: intent.ID}
+	if cfg.Cluster != "" {
+		tags[capacity.TagCluster] = cfg.Cluster
 	}
 	r, err := aws.Purchase(ctx, o.ID, c.Platform, tags)
-	if err == nil || ec2.Refused(err) {
-		return r, err
+	switch {
+	case err == nil:
+		intent.Phase, intent.Reservation = state.Done, r.ID
+	case ec2.Refused(err):
+		intent.Phase, intent.Code, intent.Message = state.Failed, ec2.Code(err), err.Error()
+	default:
+		t.Say("The purchase has no clear outcome: %s", err)
+		intent.Code, intent.Message = ec2.Code(err), err.Error()
+		if writeErr := dir.WriteIntent(intent); writeErr != nil {
+			return r, errors.Join(err, writeErr)
+		}
+		return settle(context.WithoutCancel(ctx), t, aws, dir, intent)
 	}
-	t.Say("The purchase has no clear outcome (%s). Looking for the block by its tag %s=%s.", err, capacity.TagPurchase, intent)
-	found, lookErr := aws.ReservationsByTag(context.WithoutCancel(ctx), map[string]string{capacity.TagPurchase: intent})
+	return r, errors.Join(err, dir.WriteIntent(intent))
+}
+
+// settleIntents finds out what became of earlier purchases with an unknown outcome.
+// As long as one of them stays unknown, nothing is bought.
+func settleIntents(ctx context.Context, t *terminal.Terminal, aws *ec2.Client, dir state.Dir) error {
+	intents, err := dir.Intents()
+	if err != nil {
+		return err
+	}
+	for _, i := range intents {
+		if i.Kind == state.Purchase && i.Phase == state.Sending {
+			r, err := settle(ctx, t, aws.In(i.Region), dir, i)
+			if err != nil {
+				return err
+			}
+			return fmt.Errorf("offering %s was bought by an earlier run, as %s; run this again if you want to buy one more", i.Offering.ID, r.ID)
+		}
+	}
+	return nil
+}
+
+// settle looks for the block of a purchase by the tag that it carries.
+func settle(ctx context.Context, t *terminal.Terminal, aws *ec2.Client, dir state.Dir, i state.Intent) (capacity.Reservation, error) {
+	t.Say("Looking for the block in %s by its tag %s=%s.", aws.Region(), capacity.TagPurchase, i.ID)
+	found, err := aws.ReservationsByTag(ctx, map[string]string{capacity.TagPurchase: i.ID})
 	if len(found) > 0 {
-		t.Say("It was bought.")
-		return found[0], nil
+		t.Say("It was bought, as %s.", found[0].ID)
+		i.Phase, i.Reservation = state.Done, found[0].ID
+		return found[0], dir.WriteIntent(i)
 	}
-	return r, fmt.Errorf("%w; it may still have been bought: do not buy again before `aws ec2 describe-capacity-reservations --filters Name=tag:%s,Values=%s` shows nothing for some minutes",
-		errors.Join(err, lookErr), capacity.TagPurchase, intent)
+	if err == nil {
+		err = errors.New("EC2 shows no such block, which can change within minutes")
+	}
+	return capacity.Reservation{}, fmt.Errorf("purchase %s of offering %s: nobody knows whether it was made: %w; run this again in some minutes, and see AWS Billing before you delete %s",
+		i.ID, i.Offering.ID, err, dir.IntentPath(i.ID))
 }
 
 // newIntent names one purchase.

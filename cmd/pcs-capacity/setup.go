@@ -197,4 +197,3 @@ func nodesOf(cfg *config.Config, queue, group string) int {
 	}
 	return 1
 }
-

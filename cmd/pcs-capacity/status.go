@@ -33,14 +33,15 @@ type statusRow struct {
 	Fence       time.Time `json:"fence,omitzero" col:"FENCE"`
 	End         time.Time `json:"end,omitzero" col:"ENDS"`
 	Nodes       string    `json:"-" col:"NODES UP"`
-	NodesUp     int       `json:"nodes_up"`
-	NodesTotal  int       `json:"nodes_total"`
-	NodeStates  counts    `json:"node_states" col:"NODE STATES"`
-	Running     int       `json:"jobs_running" col:"RUNNING"`
-	Pending     int       `json:"jobs_pending_in_partition" col:"PENDING"`
-	NextShown   string    `json:"-" col:"NEXT"`
-	Next        string    `json:"next,omitempty"`
-	NextAt      time.Time `json:"next_at,omitzero"`
+	NodeStates  counts    `json:"node_states,omitempty" col:"NODE STATES"`
+	// The numbers are nil when Slurm did not answer.
+	NodesUp    *int      `json:"nodes_up,omitempty"`
+	NodesTotal *int      `json:"nodes_total,omitempty"`
+	Running    *int      `json:"jobs_running,omitempty" col:"RUNNING"`
+	Pending    *int      `json:"jobs_pending_in_partition,omitempty" col:"PENDING"`
+	NextShown  string    `json:"-" col:"NEXT"`
+	Next       string    `json:"next,omitempty"`
+	NextAt     time.Time `json:"next_at,omitzero"`
 }
 
 // counts is how many nodes are in which state.
@@ -119,24 +120,25 @@ func newStatusRow(s lifecycle.SlotStatus, cluster *lifecycle.Cluster, jobs []lif
 		return row
 	}
 	names := cluster.SlotNodes(s.Slot.Name)
-	row.NodesTotal = len(names)
+	up, total, running, pending := 0, len(names), 0, 0
 	for _, n := range cluster.Nodes {
 		if slices.Contains(names, n.Name) {
 			row.NodeStates[n.State]++
 			if n.Up {
-				row.NodesUp++
+				up++
 			}
 		}
 	}
-	row.Nodes = fmt.Sprintf("%d/%d", row.NodesUp, row.NodesTotal)
+	row.Nodes = fmt.Sprintf("%d/%d", up, total)
 	for _, j := range jobs {
 		switch {
 		case j.State == "RUNNING" && slices.ContainsFunc(j.Nodes, func(n string) bool { return slices.Contains(names, n) }):
-			row.Running++
+			running++
 		case j.State == "PENDING" && slices.Contains(strings.Split(j.Partition, ","), s.Partition.Name):
-			row.Pending++
+			pending++
 		}
 	}
+	row.NodesUp, row.NodesTotal, row.Running, row.Pending = &up, &total, &running, &pending
 	return row
 }
 

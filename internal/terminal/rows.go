@@ -17,6 +17,7 @@ import (
 
 // Rows shows a slice of structs. The tag `col` is a field's heading in a table, and a
 // field without it is left out there; the tag `json` is its name in all other formats.
+// A nil pointer is a value that is not known.
 func (t *Terminal) Rows(rows any) error { return t.Show(rows, rows) }
 
 // Show writes doc as JSON or YAML, and rows, a slice of structs, as a table or CSV.
@@ -70,7 +71,11 @@ func columns(row reflect.Type) []column {
 			name = ""
 		}
 		c := column{index: i, head: f.Tag.Get("col"), name: name}
-		switch f.Type.Kind() {
+		kind := f.Type.Kind()
+		if kind == reflect.Pointer {
+			kind = f.Type.Elem().Kind()
+		}
+		switch kind {
 		case reflect.Int, reflect.Int64, reflect.Float64:
 			c.number = f.Type != reflect.TypeFor[time.Duration]()
 		}
@@ -134,6 +139,12 @@ func (t *Terminal) cell(value any) string {
 
 // machine writes a value for a program.
 func machine(value any) string {
+	if v := reflect.ValueOf(value); v.Kind() == reflect.Pointer {
+		if v.IsNil() {
+			return ""
+		}
+		value = v.Elem().Interface()
+	}
 	switch v := value.(type) {
 	case time.Time:
 		if v.IsZero() {

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"pcs-capacity": main})
+}
+
+// simStart is when the simulated AWS of every transcript begins: a Friday.
+var simStart = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// simWorld is the AWS account of the transcripts.
+const simWorld = "testdata/world.toml"
+
+// TestTranscripts runs testdata/*.txtar: terminal sessions that read as a manual. Each
+// has a simulated AWS of its own, whose clock stands still until `sim clock` moves it.
+// slurmctld is down.
+func TestTranscripts(t *testing.T) {
+	world, err := os.ReadFile(simWorld)
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata",
+		RequireExplicitExec: true,
+		UpdateScripts:       os.Getenv("UPDATE_TRANSCRIPTS") != "",
+		Setup: func(env *testscript.Env) error {
+			scenario, err := awssim.ParseScenario(simWorld, world)
+			if err != nil {
+				return err
+			}
+			sim, err := awssim.New(scenario, awssim.NewClock(simStart, 0))
+			if err != nil {
+				return err
+			}
+			env.Defer(func() { sim.Close() })
+			if _, err := sim.Listen("127.0.0.1:0"); err != nil {
+				return err
+			}
+			env.Values["sim"] = sim
+			env.Vars = append(env.Vars, sim.Env()...)
+			env.Setenv("AWS_EC2_METADATA_DISABLED", "true")
+			env.Setenv("TZ", "UTC")
+			return slurmThatIsDown(env)
+		},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"sim": simCommand, "expand": expand, "scrub": scrub},
+	})
+}
+
+// slurmThatIsDown writes a slurm.conf whose slurmctld does not run: nothing listens on port 1.
+func slurmThatIsDown(env *testscript.Env) error {
+	path := filepath.Join(env.WorkDir, "slurm-down", "slurm.conf")
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	env.Setenv("SLURM_CONF", path)
+	return os.WriteFile(path, []byte(`ClusterName=down
+SlurmctldHost=localhost
+SlurmctldPort=1
+AuthType=auth/none
+MessageTimeout=1
+NodeName=gpu-1
+PartitionName=gpu Nodes=gpu-1
+`), 0o644)
+}
+
+// simCommand changes the simulated AWS:
+//
+//	sim clock +26h             moves its clock
+//	sim fault OPERATION EFFECT [COUNT]
+//	sim ledger                 prints every purchase that was made
+func simCommand(ts *testscript.TestScript, neg bool, args []string) {
+	sim := ts.Value("sim").(*awssim.Sim)
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: sim clock DURATION | sim fault OPERATION EFFECT | sim ledger")
+	}
+	switch args[0] {
+	case "clock":
+		d, err := time.ParseDuration(args[1])
+		ts.Check(err)
+		sim.Clock().Advance(d)
+	case "fault":
+		_, err := sim.AddFault(awssim.Fault{Operation: args[1], Effect: awssim.Effect(args[2])})
+		ts.Check(err)
+	case "heal":
+		sim.ClearFaults()
+	case "ledger":
+		text, err := json.Marshal(sim.Ledger())
+		ts.Check(err)
+		fmt.Fprintf(ts.Stdout(), "%d purchases\n%s\n", len(sim.Ledger()), text)
+	default:
+		ts.Fatalf("sim %s: unknown", args[0])
+	}
+}
+
+// expand FILE… replaces $WORK and other variables in files of the transcript.
+func expand(ts *testscript.TestScript, neg bool, args []string) {
+	for _, name := range args {
+		path := ts.MkAbs(name)
+		text := os.Expand(ts.ReadFile(name), ts.Getenv)
+		ts.Check(os.WriteFile(path, []byte(text), 0o644))
+	}
+}
+
+// scrub FILE OLD NEW… writes NEW for each OLD, so that ids made at random compare.
+func scrub(ts *testscript.TestScript, neg bool, args []string) {
+	text := ts.ReadFile(args[0])
+	for i := 1; i+1 < len(args); i += 2 {
+		text = strings.ReplaceAll(text, args[i], args[i+1])
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(text), 0o644))
+}
