@@ -1,0 +1,67 @@
+package config
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+func TestWrittenSettingsAreReadBack(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "etc", "config.toml")
+	if err := WriteNew(path, "us-east-2", "ml"); err != nil {
+		t.Fatal(err)
+	}
+	if err := WriteNew(path, "eu-west-1", "other"); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("a second time: %v", err)
+	}
+	want := NewPartition("gpu", capacity.ProviderPCS, NodeGroup{
+		Name: "gpu", InstanceType: "p5.48xlarge", SubnetIDs: []string{"subnet-0aa00000000000000"}, PurchaseOption: capacity.CapacityBlock,
+		ReservationIDs: []string{"cr-0123456789abcdef0"}, MaxNodes: 4, Dynamic: true, Reserve: "never",
+	})
+	want.AllowAccounts = []string{"nlp"}
+	file := PartitionPath(path, "gpu")
+	for range 2 { // the second time over our own file
+		if err := WritePartition(file, want); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want.File = file
+	if diff := cmp.Diff([]Partition{want}, c.Partitions); diff != "" {
+		t.Errorf("partitions (-want +got):\n%s", diff)
+	}
+	if c.Cluster != "ml" || c.Region != "us-east-2" {
+		t.Errorf("cluster %q, region %q", c.Cluster, c.Region)
+	}
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil || len(entries) != 2 {
+		t.Errorf("left behind: %v, %v", entries, err)
+	}
+	for _, name := range []string{path, file} {
+		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != 0o644 {
+			t.Errorf("%s: %v, %v; users' commands must read it", name, info.Mode(), err)
+		}
+	}
+}
+
+func TestForeignFileIsNotWritten(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "gpu.toml")
+	if err := os.WriteFile(file, []byte("# mine\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := WritePartition(file, Partition{Name: "gpu"}); err == nil {
+		t.Error("it was written")
+	}
+	if text, err := os.ReadFile(file); err != nil || string(text) != "# mine\n" {
+		t.Errorf("it says %q, %v", text, err)
+	}
+}
