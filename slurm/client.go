@@ -118,9 +118,12 @@ func (c *Client) run(ctx context.Context, program string, args ...string) ([]byt
 	if err == nil {
 		return stdout.Bytes(), nil
 	}
-	if ctx.Err() != nil {
-		// Killed by us: the deadline tells more than "signal: killed".
+	// Killed by us: the deadline tells more than "signal: killed".
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		err = fmt.Errorf("%w: %w", ErrUnreachable, ctx.Err())
+	case ctx.Err() != nil:
+		err = ctx.Err()
 	}
 	said := stderr.String()
 	if strings.TrimSpace(said) == "" {

@@ -8,8 +8,8 @@
 //     A comment may hold newlines, and in one-line output such a newline
 //     forges fields.
 //   - What only administrators can write (nodes, partitions, reservations,
-//     configuration) is read as one-line text, because scontrol has no JSON
-//     before 23.02 and its text has kept its form since.
+//     configuration) is read as one-line text: scontrol 22.05 has no JSON, and
+//     the text has kept its form up to 26.05.
 //   - Nothing is passed through a shell, and every value that becomes part of
 //     an argument is checked first.
 //

@@ -173,7 +173,7 @@ func (n number) time() time.Time {
 	return time.Unix(n.value, 0).UTC()
 }
 
-// words is a JSON string, or an array of them from 23.02 on.
+// words is a JSON string, or in newer versions an array of them.
 type words []string
 
 func (w *words) UnmarshalJSON(text []byte) error {

@@ -40,8 +40,8 @@ func (n Node) Busy() bool {
 }
 
 // Nodes returns all nodes of the cluster, also those that sinfo hides. It asks
-// scontrol: sinfo 22.05 can show a state that is minutes old. Before 23.02,
-// powered-down cloud nodes are missing unless slurm.conf has PrivateData=cloud.
+// scontrol: sinfo 22.05 can show a state that is minutes old. Slurm 22.05
+// leaves powered-down cloud nodes out unless slurm.conf has PrivateData=cloud.
 func (c *Client) Nodes(ctx context.Context) ([]Node, error) {
 	out, err := c.run(ctx, "scontrol", "--all", "--oneliner", "show", "node")
 	if err != nil {

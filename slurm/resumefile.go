@@ -78,7 +78,7 @@ func (r Resume) check() error {
 }
 
 // resumeFile has the keys of every version: 22.05 wrote nodes and all_nodes,
-// 23.02 renamed them to nodes_resume and all_nodes_resume.
+// later ones nodes_resume and all_nodes_resume (seen in 24.11 and 26.05).
 type resumeFile struct {
 	Jobs []struct {
 		ID          int    `json:"job_id"`

@@ -21,9 +21,11 @@ func (v Version) AtLeast(major, minor, micro int) bool {
 	return cmp.Or(cmp.Compare(v.Major, major), cmp.Compare(v.Minor, minor), cmp.Compare(v.Micro, micro)) >= 0
 }
 
-// TimeMinCollapses is true when a job with --time-min starts with that minimum
-// as its limit whenever any future Slurm reservation exists in the cluster,
-// even one on other nodes. Fixed in 25.05.3 (Slurm's CHANGELOG).
+// TimeMinCollapses is true when a job with --time-min can start with that
+// minimum as its limit although the whole limit fits: whenever any future Slurm
+// reservation exists in the cluster, even one on other nodes, and on 22.05.8
+// also without one when the backfill scheduler starts the job. Callers go by
+// the version alone. Fixed in 25.05.3 (Slurm's CHANGELOG).
 func (v Version) TimeMinCollapses() bool { return !v.AtLeast(25, 5, 3) }
 
 // ReservationComments is true when a Slurm reservation can carry a comment.
@@ -48,7 +50,7 @@ func ParseVersion(text string) (Version, error) {
 	for i, part := range parts[1:] {
 		n, err := strconv.Atoi(part)
 		if err != nil {
-			return Version{}, fmt.Errorf("Slurm version %s: %w", quote(text), err)
+			return Version{}, fmt.Errorf("the Slurm version in %s: %w", quote(text), err)
 		}
 		numbers[i] = n
 	}
