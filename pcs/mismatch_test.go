@@ -206,6 +206,21 @@ func TestRunningNodesAreNotReplaced(t *testing.T) {
 	}
 }
 
+// Nodes came up between the plan and its application.
+func TestApplyLooksForInstancesAgain(t *testing.T) {
+	w := newWorld(t, nil)
+	w.run(w.request(openBlock))
+	r := w.request(openBlock)
+	r.MaxNodes = 3
+	p := w.plan(r)
+	if _, err := w.sim.LaunchForNodeGroup("ml", "gpu-a", "gpu-a-1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.setup.Apply(t.Context(), p); !errors.Is(err, pcs.ErrInUse) || w.group("gpu-a").Max != 4 {
+		t.Errorf("applied: %v", err)
+	}
+}
+
 func TestSettingsOfTheAdministrator(t *testing.T) {
 	w := newWorld(t, nil)
 	write := func(text string) {

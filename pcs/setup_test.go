@@ -75,7 +75,7 @@ func TestSetupOfTheNextBlocks(t *testing.T) {
 	w := newWorld(t, nil)
 	w.run(w.request(openBlock))
 	second := w.request(laterBlock)
-	second.Like = "" // the other slot serves
+	second.Like, second.MaxNodes = "", 6 // the other slot serves
 	if p := w.run(second); p.Slot != "gpu-b" || actions(p) != "create create update nothing update" {
 		t.Errorf("second: slot %s, %s", p.Slot, actions(p))
 	}
@@ -86,7 +86,7 @@ func TestSetupOfTheNextBlocks(t *testing.T) {
 		t.Errorf("queue %+v", q)
 	}
 	part, _ := w.config().Partition("gpu")
-	if len(part.NodeGroups) != 1 || !slices.Equal(part.NodeGroups[0].ReservationIDs, []string{openBlock, laterBlock}) {
+	if len(part.NodeGroups) != 1 || !slices.Equal(part.NodeGroups[0].ReservationIDs, []string{openBlock, laterBlock}) || part.NodeGroups[0].MaxNodes != 6 {
 		t.Errorf("settings %+v", part)
 	}
 	third := w.request(sharedODCR)
@@ -102,6 +102,10 @@ func TestSetupOfTheNextBlocks(t *testing.T) {
 	a := w.group("gpu-a")
 	if template := w.template(a); a.PurchaseOption != capacity.OnDemand || a.Max != 2 || a.Tags[capacity.TagReservation] != sharedODCR || template.ReservationID != sharedODCR || template.Version != "2" {
 		t.Errorf("third: %+v with %+v", a, template)
+	}
+	// One entry stands for both slots, so it has the larger size.
+	if part, _ := w.config().Partition("gpu"); part.NodeGroups[0].MaxNodes != 6 {
+		t.Errorf("settings %+v", part)
 	}
 	if p := w.plan(third); !p.Done() {
 		t.Errorf("again: %s", actions(p))
