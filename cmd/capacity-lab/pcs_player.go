@@ -23,6 +23,7 @@ type pcsPlayer struct {
 	slurm  *slurmlab.Cluster
 	region string
 	name   string // of the PCS cluster
+	static string // the node group whose nodes need no instance
 	base   slurmlab.Config
 	log    *slog.Logger
 
@@ -92,7 +93,7 @@ func (p *pcsPlayer) pass() error {
 	if err := p.dropHolds(cluster); err != nil {
 		return err
 	}
-	if err := p.reload(layoutOf(cluster)); err != nil {
+	if err := p.reload(layoutOf(cluster, p.static)); err != nil {
 		return err
 	}
 	states, err := p.slurm.NodeStates(p.ctx)
@@ -105,7 +106,7 @@ func (p *pcsPlayer) pass() error {
 	}
 	now := p.sim.Clock().Now()
 	for _, group := range cluster.NodeGroups {
-		if !inSlurm(group.Status) || group.Name+"-" == p.layout.static.Prefix {
+		if !inSlurm(group.Status) || group.Name == p.static {
 			continue
 		}
 		if notYetOpen(group, now) {
@@ -221,11 +222,16 @@ func (p *pcsPlayer) dropHolds(cluster awssim.PCSCluster) error {
 }
 
 // resume is Slurm's ResumeProgram: it launches an instance behind each node.
+// A slurmctld that is restarted while nodes power up calls it for them again.
 func (p *pcsPlayer) resume(ctx context.Context, nodes []string) {
 	p.reloading.RLock()
 	defer p.reloading.RUnlock()
 	for _, node := range nodes {
-		instance, err := p.sim.LaunchForNodeGroup(p.name, groupOf(node), node)
+		instance, backed := p.backing(node)
+		var err error
+		if !backed {
+			instance, err = p.sim.LaunchForNodeGroup(p.name, groupOf(node), node)
+		}
 		settings := []string{"nodeaddr=" + instance.PrivateIP, "nodehostname=" + instance.PrivateIP}
 		if err != nil {
 			p.log.Warn("launch failed", "node", node, "error", err)
@@ -235,6 +241,23 @@ func (p *pcsPlayer) resume(ctx context.Context, nodes []string) {
 			p.log.Error("node", "name", node, "error", err)
 		}
 	}
+}
+
+// backing is the instance behind a node.
+func (p *pcsPlayer) backing(node string) (awssim.Instance, bool) {
+	cluster, _ := p.cluster()
+	for _, group := range cluster.NodeGroups {
+		id, ok := group.Instances[node]
+		if !ok {
+			continue
+		}
+		for _, instance := range p.sim.Instances(p.region) {
+			if instance.ID == id {
+				return instance, true
+			}
+		}
+	}
+	return awssim.Instance{}, false
 }
 
 // suspend is Slurm's SuspendProgram.

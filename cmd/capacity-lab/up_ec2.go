@@ -44,12 +44,7 @@ func (l *lab) startEC2(ctx context.Context) error {
 		}
 	}
 	config.ResumeFailProgram = config.SuspendProgram
-	if config.CLIFilterLua, err = l.luaHook(ctx, "cli_filter"); err != nil {
-		return err
-	}
-	if config.JobSubmitLua, err = l.luaHook(ctx, "job_submit"); err != nil {
-		return err
-	}
+	config.CLIFilterLua, config.JobSubmitLua = l.luaHooks()
 	if l.cluster, err = slurmlab.Start(ctx, config); err != nil {
 		return err
 	}

@@ -1,14 +1,15 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"text/template"
 	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/hooks"
+	"github.com/pcs-capacity/pcs-capacity/state"
 )
 
 // environment is what the product needs to find the lab instead of AWS.
@@ -110,26 +111,15 @@ function slurm_cli_pre_submit(options, offset) return slurm.SUCCESS end
 function slurm_cli_post_submit(offset, job_id, step_id) return slurm.SUCCESS end
 `
 
-// luaHook asks the product for one of its Lua shims, cli_filter or job_submit.
-// Without the product's command the lab runs without them.
-func (l *lab) luaHook(ctx context.Context, name string) (string, error) {
-	command := filepath.Join(l.bin, "pcs-capacity")
-	if _, err := os.Stat(command); err != nil {
-		l.log.Warn("no Lua hooks: the product's command is not there", "path", command)
-		if name == "cli_filter" {
-			return emptyCLIFilter, nil
-		}
-		return "", nil
+// luaHooks are the product's Lua shims. Without the product's filter the lab
+// runs without them.
+func (l *lab) luaHooks() (cliFilter, jobSubmit string) {
+	filter := filepath.Join(l.bin, "pcs-capacity-filter")
+	if _, err := os.Stat(filter); err != nil {
+		l.log.Warn("no Lua hooks: the product's filter is not there", "path", filter)
+		return emptyCLIFilter, ""
 	}
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, command, "hooks", "print", name)
-	cmd.Env = append(os.Environ(), l.environment()...)
-	var errors strings.Builder
-	cmd.Stderr = &errors
-	out, err := cmd.Output()
-	if err != nil {
-		return "", fmt.Errorf("pcs-capacity hooks print %s: %w: %s", name, err, errors.String())
-	}
-	return string(out), nil
+	dir := l.path("state-pcs-capacity")
+	plan := state.Dir(dir).PlanPath()
+	return hooks.CLIFilter(plan, dir, filter), hooks.JobSubmit(plan, dir, filter)
 }

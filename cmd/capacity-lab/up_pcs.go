@@ -23,18 +23,18 @@ func (l *lab) startPCS(ctx context.Context) error {
 		return err
 	}
 	// PCS has no job_submit: AWS PCS User Guide, "Slurm CLI filter plugins".
-	cliFilter, err := l.luaHook(ctx, "cli_filter")
-	if err != nil {
-		return err
+	cliFilter, _ := l.luaHooks()
+	p := &pcsPlayer{
+		sim: l.sim, region: cluster.Region, name: cluster.Name, static: staticGroup(cluster),
+		log: l.log, wake: make(chan struct{}, 1),
 	}
-	p := &pcsPlayer{sim: l.sim, region: cluster.Region, name: cluster.Name, log: l.log, wake: make(chan struct{}, 1)}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.base = slurmlab.Config{
 		Dir: l.dir, CLIFilterLua: cliFilter, ResumeTimeout: 60 * time.Second,
 		Resume: p.resume, Suspend: p.suspend,
 	}
 	l.pcs = p
-	p.layout = layoutOf(cluster)
+	p.layout = layoutOf(cluster, p.static)
 	p.reloading.Lock()
 	l.cluster, err = slurmlab.Start(ctx, p.layout.apply(p.base))
 	p.slurm = l.cluster
@@ -74,23 +74,29 @@ func (y layout) apply(config slurmlab.Config) slurmlab.Config {
 	return config
 }
 
-// layoutOf turns node groups and queues into nodes and partitions. The first
-// on-demand group of a fixed size becomes the static nodes, which need no
-// instance: jobs that nothing of ours manages run there.
-func layoutOf(cluster awssim.PCSCluster) layout {
-	y := layout{suspendTime: cluster.IdleTime}
-	var static string
+// staticGroup names the node group that becomes the static nodes, which need no
+// instance, so that jobs which nothing of ours manages have a place: the first
+// one that the scenario launches on demand.
+func staticGroup(cluster awssim.PCSCluster) string {
 	for _, group := range cluster.NodeGroups {
-		if !inSlurm(group.Status) || group.Max == 0 {
-			continue
+		if group.PurchaseOption == "ONDEMAND" && group.ReservationID == "" {
+			return group.Name
 		}
-		nodes := nodesOf(group)
-		if static == "" && group.PurchaseOption == "ONDEMAND" && group.Min == group.Max {
-			static = group.Name
-			y.static = nodes
-			continue
+	}
+	return ""
+}
+
+// layoutOf turns node groups and queues into nodes and partitions.
+func layoutOf(cluster awssim.PCSCluster, static string) layout {
+	y := layout{suspendTime: cluster.IdleTime}
+	for _, group := range cluster.NodeGroups {
+		switch {
+		case !inSlurm(group.Status) || group.Max == 0:
+		case group.Name == static:
+			y.static = nodesOf(group)
+		default:
+			y.groups = append(y.groups, nodesOf(group))
 		}
-		y.groups = append(y.groups, nodes)
 	}
 	for _, queue := range cluster.Queues {
 		if !inSlurm(queue.Status) {
@@ -100,7 +106,7 @@ func layoutOf(cluster awssim.PCSCluster) layout {
 		for _, name := range queue.NodeGroups {
 			partition.Groups = append(partition.Groups, name+"-")
 		}
-		if static != "" && y.static.Partition == "" && slices.Contains(queue.NodeGroups, static) {
+		if y.static.Partition == "" && slices.Contains(queue.NodeGroups, static) {
 			y.static.Partition = queue.Name
 		}
 		y.partitions = append(y.partitions, partition)

@@ -12,9 +12,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/pcs-capacity/pcs-capacity/config"
 )
 
-// scenario is the account of these tests.
+// scenario is the account of tests that need to know what is in it.
 const scenario = "testdata/up.toml"
 
 // labProgram is capacity-lab itself, built once for the tests of up.
@@ -61,7 +63,7 @@ func startUp(t *testing.T, dir string, env []string, args ...string) *upProcess 
 		}
 	}
 	p := &upProcess{dir: dir, lines: make(chan string, 10), stderr: &strings.Builder{}}
-	p.cmd = exec.Command(labProgram, append([]string{"up", "--dir", dir, "--bin", bin, "--scenario", scenario}, args...)...)
+	p.cmd = exec.Command(labProgram, append([]string{"up", "--dir", dir, "--bin", bin}, args...)...)
 	p.cmd.Env = append(os.Environ(), env...)
 	p.cmd.Stderr = p.stderr
 	out, err := p.cmd.StdoutPipe()
@@ -140,6 +142,21 @@ func (p *upProcess) until(t *testing.T, command string, ok func(string) bool) st
 	}
 }
 
+func (p *upProcess) nodeState(t *testing.T, node string, ok func(state string) bool) {
+	t.Helper()
+	p.until(t, "scontrol -o show node "+node+" | sed -E 's/.* State=([^ ]+).*/\\1/'", ok)
+}
+
+func (p *upProcess) jobState(t *testing.T, id, want string) {
+	t.Helper()
+	p.until(t, "scontrol -o show job "+id, func(out string) bool {
+		if strings.Contains(out, "JobState=FAILED") || strings.Contains(out, "JobState=NODE_FAIL") {
+			t.Fatal(out)
+		}
+		return strings.Contains(out, "JobState="+want)
+	})
+}
+
 // processesOf lists processes that name dir in their arguments or environment.
 func processesOf(dir string) []string {
 	var out []string
@@ -194,7 +211,7 @@ func TestUpEndsOnSignal(t *testing.T) {
 		for name, signal := range map[string]syscall.Signal{"SIGINT": syscall.SIGINT, "SIGTERM": syscall.SIGTERM} {
 			t.Run(mode+" "+name, func(t *testing.T) {
 				before := traces(t)
-				p := startUp(t, "", nil, "--mode", mode)
+				p := startUp(t, "", nil, "--mode", mode, "--scenario", scenario)
 				p.waitReady(t)
 				id := p.sh(t, "sbatch --parsable -o /dev/null --wrap 'sleep 1000 & sleep 1000'")
 				p.until(t, "scontrol -o show job "+id, func(out string) bool { return strings.Contains(out, "JobState=RUNNING") })
@@ -271,4 +288,27 @@ func TestUpAfterKill(t *testing.T) {
 	second.cmd.Process.Signal(syscall.SIGTERM)
 	second.cmd.Wait()
 	checkGone(t, first.dir, before)
+}
+
+// The built-in scenario works in both modes, and the product can read the
+// settings that up writes for it.
+func TestUpBuiltInScenario(t *testing.T) {
+	for _, mode := range []string{"ec2", "pcs"} {
+		t.Run(mode, func(t *testing.T) {
+			p := startUp(t, "", nil, "--mode", mode)
+			p.waitReady(t)
+			settings, err := config.Load(filepath.Join(p.dir, "etc", "pcs-capacity", "config.toml"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if found := p.sh(t, "echo $(dirname $SLURM_CONF)/pcs-capacity/config.toml"); found != settings.Path {
+				t.Errorf("SLURM_CONF leads to %s, the settings are in %s", found, settings.Path)
+			}
+			if settings.Region != p.sh(t, "echo $AWS_REGION") {
+				t.Errorf("region %q in the settings", settings.Region)
+			}
+			id := p.sh(t, "sbatch --parsable -o /dev/null --wrap true") // the default partition
+			p.jobState(t, id, "COMPLETED")
+		})
+	}
 }

@@ -25,10 +25,8 @@ func (c *Cluster) startNode(ctx context.Context, name, addr string) error {
 	if _, ok := c.nodePort[name]; !ok {
 		return fmt.Errorf("starting node %s: no such node in %s", name, c.conf)
 	}
-	if d := c.nodes[name]; d != nil {
-		if _, ended := d.ended(); !ended {
-			return nil
-		}
+	if c.running(name) {
+		return nil
 	}
 	if addr != "" {
 		if _, err := c.Command(ctx, "scontrol", "update", "nodename="+name, "nodeaddr="+addr, "nodehostname="+addr); err != nil {
@@ -67,6 +65,10 @@ func (c *Cluster) stopNode(name string) error {
 func (c *Cluster) NodeRunning(name string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.running(name)
+}
+
+func (c *Cluster) running(name string) bool {
 	d := c.nodes[name]
 	if d == nil {
 		return false
@@ -75,15 +77,21 @@ func (c *Cluster) NodeRunning(name string) bool {
 	return !ended
 }
 
+// startStatic starts the static nodes that do not run, and waits until Slurm
+// can use these.
 func (c *Cluster) startStatic(ctx context.Context) error {
-	group := c.cfg.Static
-	for i := 1; i <= group.Count; i++ {
-		if err := c.startNode(ctx, group.Name(i), ""); err != nil {
+	var started []string
+	for i := 1; i <= c.cfg.Static.Count; i++ {
+		name := c.cfg.Static.Name(i)
+		if c.running(name) {
+			continue
+		}
+		if err := c.startNode(ctx, name, ""); err != nil {
 			return err
 		}
+		started = append(started, name)
 	}
-	for i := 1; i <= group.Count; i++ {
-		name := group.Name(i)
+	for _, name := range started {
 		err := c.await(ctx, c.nodes[name], 30*time.Second, func() bool {
 			state, err := c.NodeState(ctx, name)
 			return err == nil && strings.HasPrefix(state, "IDLE") && !strings.Contains(state, "NOT_RESPONDING")

@@ -227,7 +227,10 @@ func (c *Cluster) Reload(ctx context.Context, cfg Config) error {
 		// slurmd reads the new configuration; its jobs go on.
 		node.signal(syscall.SIGHUP)
 	}
-	return c.startController(ctx)
+	if err := c.startController(ctx); err != nil {
+		return err
+	}
+	return c.startStatic(ctx) // new ones; those that run are left alone
 }
 
 // Dir is the folder of the cluster, absolute and without symbolic links.

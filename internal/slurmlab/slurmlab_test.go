@@ -137,7 +137,8 @@ func TestReloadKeepsRunningJob(t *testing.T) {
 	waitJob(t, cluster, static, "RUNNING")
 	waitJob(t, cluster, cloud, "RUNNING")
 
-	// One group grows, one comes, one goes.
+	// One group grows, one comes, one goes; a static node comes.
+	cfg.Static.Count = 2
 	cfg.CloudGroups = []slurmlab.NodeGroup{{Prefix: "a-", Count: 3, Partition: "gpu"}, {Prefix: "b-", Count: 2, Partition: "gpu"}}
 	if err := cluster.Reload(deadline(t), cfg); err != nil {
 		t.Fatal(err)
@@ -150,6 +151,7 @@ func TestReloadKeepsRunningJob(t *testing.T) {
 	}
 	waitJob(t, cluster, submit(t, cluster, "true", "-p", "gpu", "-w", "b-2"), "COMPLETED")
 	waitJob(t, cluster, submit(t, cluster, "true", "-p", "gpu", "-w", "a-3"), "COMPLETED")
+	waitJob(t, cluster, submit(t, cluster, "true", "-w", "static-2"), "COMPLETED")
 	if _, err := cluster.Submit(deadline(t), "true", "-p", "old"); err == nil {
 		t.Error("the removed partition still takes jobs")
 	}
