@@ -71,6 +71,12 @@ func (w *world) checkMatch(want *wanted, slot slotState) {
 		}
 		w.problems = append(w.problems, m)
 	}
+	for _, other := range w.slots {
+		if other.ours && other.live && other.Name != slot.Name && purchaseOptions[other.Group.PurchaseOption] != purchaseOptions[w.reservation.Kind] {
+			w.problem("purchase-option", "choose another --node-group", "reservation %s is of kind %s, but %s holds %s of kind %s, and the slots of a node group buy the same",
+				w.reservation.ID, w.reservation.Kind, other.Name, other.ReservationID, other.Group.PurchaseOption)
+		}
+	}
 	if want.group.Max < 1 {
 		w.problem("size", "run this again once EC2 shows its size", "EC2 does not say yet how many instances reservation %s has", w.reservation.ID)
 	}

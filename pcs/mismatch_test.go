@@ -280,9 +280,14 @@ func TestForeignFileInConfD(t *testing.T) {
 	}
 }
 
-func TestOtherTypeInTheOtherSlot(t *testing.T) {
+func TestOtherTypeOrKindInTheOtherSlot(t *testing.T) {
 	w := newWorld(t, nil)
 	w.run(w.request(openBlock))
+	r := w.request(sharedODCR)
+	r.MaxNodes = 2
+	if p := w.plan(r); !slices.Equal(codes(p), []string{"purchase-option"}) {
+		t.Errorf("mismatches %v", p.Mismatches)
+	}
 	if p := w.plan(w.request(p4Block)); !slices.Contains(codes(p), "instance-type") {
 		t.Errorf("mismatches %v", p.Mismatches)
 	}

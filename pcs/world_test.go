@@ -208,6 +208,26 @@ func (w *world) fault(f awssim.Fault) {
 	}
 }
 
+// buyNextWeek buys 4 × p5.48xlarge in use2-az1 that open in 8 days, and waits for the
+// payment.
+func (w *world) buyNextWeek() string {
+	w.Helper()
+	offers, err := w.ec2.Offerings(w.Context(), ec2.OfferingQuery{InstanceType: "p5.48xlarge", Count: 4, Duration: 48 * time.Hour, StartAfter: noon.Add(7 * 24 * time.Hour)})
+	if err != nil {
+		w.Fatal(err)
+	}
+	i := slices.IndexFunc(offers, func(o capacity.Offering) bool { return o.AZID == "use2-az1" })
+	if i < 0 {
+		w.Fatalf("no block for sale: %v", offers)
+	}
+	bought, err := w.ec2.Purchase(w.Context(), offers[i].ID, "Linux/UNIX", nil)
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.sim.Clock().Advance(10 * time.Minute)
+	return bought.ID
+}
+
 func codes(p *pcs.Plan) []string {
 	var all []string
 	for _, m := range p.Mismatches {
