@@ -129,7 +129,8 @@ func (c *Client) SetAdminComment(ctx context.Context, job int, text string) erro
 }
 
 // Notify writes a line to the standard error of a running job, or to the
-// terminal of its srun. A pending job gives [ErrRefused].
+// terminal of its srun. A pending job gives [ErrRefused]; one that has only just
+// started may miss the message.
 func (c *Client) Notify(ctx context.Context, job int, text string) error {
 	text = Clean(text, MaxComment)
 	if text == "" {

@@ -147,7 +147,7 @@ func TestJobsOfRealSlurm(t *testing.T) {
 			comment += "\xff"
 		}
 	}
-	hostile := submit(t, cluster, "sleep 1000", "-t", "10", "--comment", comment, "-J", "a\"b\\\n\xff\x7f{}[],=", "--open-mode=append")
+	hostile := submit(t, cluster, "echo up; sleep 1000", "-t", "10", "--comment", comment, "-J", "a\"b\\\n\xff\x7f{}[],=", "--open-mode=append")
 	array := submit(t, cluster, "sleep 1000", "-H", "-p", "gpu", "-a", "1-4%2", "-C", "gpu&h100", "-t", "UNLIMITED", "--time-min=30")
 	boot := submit(t, cluster, "sleep 1000", "-p", "gpu", "-N2", "-t", "2-0", "--no-requeue")
 
@@ -174,11 +174,16 @@ func TestJobsOfRealSlurm(t *testing.T) {
 	if job.TimeLimit.Minutes != 25 || !strings.HasPrefix(job.AdminComment, "InsufficientInstanceCapacity: a=b éé") || len(job.AdminComment) > slurm.MaxComment {
 		t.Errorf("limit %v, admin comment %q", job.TimeLimit, job.AdminComment)
 	}
+	waitOutput := func(text string) {
+		t.Helper()
+		poll(t, "the job's output", func() (string, bool) {
+			out, _ := os.ReadFile(filepath.Join(cluster.Dir(), "jobs", strconv.Itoa(hostile)+".out"))
+			return string(out), strings.Contains(string(out), text)
+		})
+	}
+	waitOutput("up") // slurmstepd drops a message that comes before the script runs
 	check(t, client.Notify(ctx, hostile, "--the block ends\nat 18:00"))
-	poll(t, "the job's output", func() (string, bool) {
-		out, _ := os.ReadFile(filepath.Join(cluster.Dir(), "jobs", strconv.Itoa(hostile)+".out"))
-		return string(out), strings.Contains(string(out), "--the block ends at 18:00")
-	})
+	waitOutput("--the block ends at 18:00")
 
 	check(t, client.Requeue(ctx, hostile))
 	job = waitJob(t, client, hostile, func(j slurm.Job) bool { return j.Pending() && j.Restarts == 1 })
