@@ -26,7 +26,7 @@ func run(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	programs = dir
-	build := exec.Command("go", "build", "-o", dir+"/", "../cmd/pcs-capacity-filter")
+	build := exec.Command("go", "build", "-o", dir+"/", "../cmd/pcs-capacity-filter", "../cmd/pcs-capacity-resume", "../cmd/pcs-capacity-suspend")
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "%v: %s", err, out)
 		return 1

@@ -1,0 +1,77 @@
+package hooks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/state"
+)
+
+// maxReason keeps a node's Reason readable in sinfo -R.
+const maxReason = 250
+
+// failed records why a group was not launched, tells the jobs' owners, and sends its
+// nodes down, which requeues the jobs and terminates what was launched of the group.
+func (r *Resume) failed(ctx context.Context, o outcome) error {
+	f := r.explain(o.err)
+	record := state.Record{At: r.now(), Hook: "resume", Nodes: r.Slurm.Hostlist(o.nodes), Jobs: o.shown(),
+		Code: f.code, EC2Code: f.ec2Code, Message: oneLine(f.message)}
+	if at, ok := placeOf(r.Config, o.nodes[0]); ok {
+		record.Partition = at.partition.Name
+	}
+	for _, part := range o.parts {
+		record.Reservation = part.reservation
+		for _, i := range part.instances {
+			record.Instances = append(record.Instances, i.ID)
+		}
+	}
+	r.record(record)
+
+	told := oneLine(fmt.Sprintf("pcs-capacity: nodes %s were not launched: %s: %s", record.Nodes, f.code, f.message))
+	for _, j := range o.jobs {
+		// Only a job with a terminal or a program of its own can be told this way.
+		if err := r.Slurm.Notify(ctx, j.ID, told); err != nil {
+			r.Log.Debug("telling the job", "job", j.Shown, "err", err)
+		}
+	}
+	err := r.Slurm.PowerDownForce(ctx, o.nodes, f.reason())
+	if err != nil {
+		err = fmt.Errorf("nodes %s are left to ResumeTimeout: %w", record.Nodes, err)
+		r.Log.Error("sending nodes down", "err", err)
+	}
+	for _, j := range o.jobs {
+		if err := r.Slurm.SetAdminComment(ctx, j.ID, clip(told, capacity.MaxComment)); err != nil {
+			r.Log.Warn("writing the job's AdminComment", "job", j.Shown, "err", err)
+		}
+	}
+	return err
+}
+
+// failure is a reason in the words of a Reason: a code, then a sentence.
+type failure struct {
+	code    string // EC2's code, verbatim, or else ours
+	ec2Code string
+	message string
+	private bool
+}
+
+func (r *Resume) explain(err error) failure {
+	if code, message := r.EC2.Code(err); code != "" {
+		return failure{code: code, ec2Code: code, message: message}
+	}
+	var refused *refusal
+	if errors.As(err, &refused) {
+		return failure{code: refused.code, message: refused.message, private: refused.private}
+	}
+	return failure{code: "failed", message: err.Error()}
+}
+
+// reason is shown to every user of the cluster, so what one of them wrote stays out.
+func (f failure) reason() string {
+	if f.private {
+		return f.code + ": see the AdminComment of the job"
+	}
+	return clip(oneLine(f.code+": "+f.message), maxReason)
+}

@@ -1,0 +1,288 @@
+package hooks
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+// launched is the part of a group that lies in one slot.
+type launched struct {
+	place       place
+	nodes       []string
+	reservation string
+	instances   map[string]Instance // by node
+}
+
+// launchGroup launches all nodes of a group. A group that spans slots takes one launch
+// call each; if one of them fails the whole group fails, and powering its nodes down
+// terminates what was launched.
+func (r *Resume) launchGroup(work, finish context.Context, g group, f *facts) ([]launched, error) {
+	if g.abandoned() {
+		return nil, &refusal{code: "job-gone", message: fmt.Sprintf("job %d ended before its nodes were launched", g.lost[0])}
+	}
+	var parts []launched
+	for _, n := range g.nodes {
+		at, _ := placeOf(r.Config, n)
+		i := slices.IndexFunc(parts, func(p launched) bool { return p.place.slot == at.slot })
+		if i < 0 {
+			i = len(parts)
+			parts = append(parts, launched{place: at})
+		}
+		parts[i].nodes = append(parts[i].nodes, n)
+	}
+	// All are decided on before the first is launched.
+	targets := make([]target, len(parts))
+	for i, part := range parts {
+		var err error
+		if targets[i], err = chooseTarget(g.jobs, part.place, f.snap, f.now); err != nil {
+			return nil, err
+		}
+	}
+	for i := range parts {
+		if work.Err() != nil {
+			return parts, &refusal{code: "interrupted", message: "there was no time left to launch"}
+		}
+		if err := r.launchPart(finish, g, &parts[i], targets[i], f); err != nil {
+			return parts, err
+		}
+	}
+	return parts, nil
+}
+
+// mostAttempts bounds the launches that one group of nodes can have under one token
+// seed: see launchToken.
+const mostAttempts = 10
+
+// launchPart launches the nodes of one slot, or adopts what an earlier run of this
+// hook launched for them and could not finish.
+func (r *Resume) launchPart(ctx context.Context, g group, part *launched, t target, f *facts) error {
+	hostlist := r.Slurm.Hostlist(part.nodes)
+	tokens := make([]string, mostAttempts)
+	for attempt := range tokens {
+		tokens[attempt] = launchToken(r.Cluster, g.jobs, hostlist, f.now, attempt)
+	}
+	if adopted, ok := adopt(part.nodes, f.live, tokens); ok {
+		r.Log.Info("adopting what an earlier run launched", "nodes", hostlist)
+		part.instances, part.reservation = adopted, adopted[part.nodes[0]].Tags[capacity.TagReservation]
+		r.tagNodes(ctx, part.instances)
+		return nil
+	}
+	// Slurm powers up only nodes that it holds for powered down, so an instance that is
+	// left of one is of an older launch and would keep the new one out of the block.
+	var stale []string
+	for _, n := range part.nodes {
+		for _, i := range f.live[n] {
+			stale = append(stale, i.ID)
+		}
+	}
+	if len(stale) > 0 {
+		r.Log.Warn("terminating instances of older launches", "nodes", hostlist, "instances", stale)
+		if err := r.EC2.Terminate(ctx, stale); err != nil {
+			return err
+		}
+	}
+	g0 := part.place.group
+	for _, token := range tokens {
+		instances, err := r.EC2.Launch(ctx, Launch{
+			Token: token, LaunchTemplate: g0.LaunchTemplate, InstanceType: g0.InstanceType, SubnetID: t.subnetID,
+			ReservationID: t.reservationID, Kind: g0.PurchaseOption, Count: len(part.nodes),
+			Tags: r.tags(g, part.place.partition.Name, hostlist, token, t.reservationID),
+		})
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(instances, Instance.over) {
+			continue // EC2 repeats its answer to an earlier launch, which is over
+		}
+		part.reservation = t.reservationID
+		if part.instances, err = byNode(part.nodes, instances); err != nil {
+			return err
+		}
+		r.tagNodes(ctx, part.instances)
+		return nil
+	}
+	return fmt.Errorf("%d launches of %s have ended already; wait an hour", mostAttempts, hostlist)
+}
+
+func (r *Resume) tags(g group, partition, hostlist, token, reservationID string) map[string]string {
+	tags := map[string]string{
+		capacity.TagCluster: r.Cluster, capacity.TagPartition: partition, capacity.TagNodes: hostlist, capacity.TagLaunch: token,
+		capacity.TagName: r.Cluster + " " + partition,
+	}
+	if reservationID != "" {
+		tags[capacity.TagReservation] = reservationID
+	}
+	if len(g.jobs) > 0 {
+		tags[capacity.TagJob] = clip(strings.Join(g.shown(), " "), maxTagValue)
+	}
+	return tags
+}
+
+// maxTagValue is EC2's limit for the value of a tag, in characters.
+const maxTagValue = 256
+
+// tagNodes writes the node names on the instances. Without it an instance is still
+// known by its launch index, so a failure is only logged.
+func (r *Resume) tagNodes(ctx context.Context, instances map[string]Instance) {
+	tags := map[string]map[string]string{}
+	for node, i := range instances {
+		tags[i.ID] = map[string]string{capacity.TagNode: node, capacity.TagName: node}
+	}
+	if err := r.EC2.TagInstances(ctx, tags); err != nil {
+		r.Log.Warn("tagging instances with their nodes", "err", err)
+	}
+}
+
+// launchToken is the ClientToken of a launch: the same for a repetition of the same
+// power-up, another one for a requeued job. Nodes that no job waits for have nothing
+// that tells two power-ups apart but time, so theirs is good for one hour of AWS's
+// clock. attempt counts launches under the same circumstances that have ended since:
+// EC2 answers a token with the instances of its first use, terminated or not.
+func launchToken(cluster string, jobs []Job, hostlist string, now time.Time, attempt int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%q %q %d", cluster, hostlist, attempt)
+	for _, j := range jobs {
+		fmt.Fprintf(&b, " %d/%d", j.ID, j.Restarts)
+	}
+	if len(jobs) == 0 {
+		b.WriteString(now.UTC().Format(" 2006-01-02T15"))
+	}
+	// 64 hexadecimal digits: the longest token that EC2 takes.
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(b.String())))
+}
+
+// adopt finds, for every one of the nodes, the one living instance of a single launch
+// under one of the tokens.
+func adopt(nodes []string, live map[string][]Instance, tokens []string) (map[string]Instance, bool) {
+	found := map[string]Instance{}
+	for _, n := range nodes {
+		if len(live[n]) != 1 {
+			return nil, false
+		}
+		i := live[n][0]
+		token := i.Tags[capacity.TagLaunch]
+		if !slices.Contains(tokens, token) || token != live[nodes[0]][0].Tags[capacity.TagLaunch] {
+			return nil, false
+		}
+		found[n] = i
+	}
+	return found, true
+}
+
+// byNode maps instances to sorted nodes by their launch index.
+func byNode(nodes []string, instances []Instance) (map[string]Instance, error) {
+	found := map[string]Instance{}
+	for _, i := range instances {
+		if i.LaunchIndex < 0 || i.LaunchIndex >= len(nodes) {
+			return found, fmt.Errorf("instance %s has launch index %d in a launch of %d", i.ID, i.LaunchIndex, len(nodes))
+		}
+		found[nodes[i.LaunchIndex]] = i
+	}
+	if len(found) != len(nodes) {
+		return found, errors.New("EC2 launched " + strconv.Itoa(len(found)) + " instances for " + strconv.Itoa(len(nodes)) + " nodes")
+	}
+	return found, nil
+}
+
+// nodeOf is the Slurm node that an instance of ours was launched for; "" if its tags
+// do not say. The tag of the node follows the launch, that of the launch comes with it.
+func nodeOf(s interface {
+	Expand(string) ([]string, error)
+}, i Instance) string {
+	if node := i.Tags[capacity.TagNode]; node != "" {
+		return node
+	}
+	nodes, err := s.Expand(i.Tags[capacity.TagNodes])
+	if err != nil || i.LaunchIndex >= len(nodes) {
+		return ""
+	}
+	return nodes[i.LaunchIndex]
+}
+
+// target is where a launch goes; reservationID is "" for on-demand capacity.
+type target struct{ reservationID, subnetID string }
+
+// refusal is why we do not launch, with a code of ours.
+type refusal struct {
+	code, message string
+	// private says that message holds text that a user wrote.
+	private bool
+}
+
+func (r *refusal) Error() string { return r.code + ": " + r.message }
+
+// chooseTarget finds the first reservation of the slot that every one of the jobs is
+// admitted to, and the one subnet of the node group in its zone. Nodes without a job
+// take the first that is open.
+func chooseTarget(jobs []Job, at place, snap *capacity.Snapshot, now time.Time) (target, error) {
+	p, _ := snap.Partition(at.partition.Name)
+	g := p.Groups[slices.IndexFunc(p.Groups, func(g capacity.NodeGroup) bool { return g.Name == at.group.Name })]
+	slot := g.Slots[slices.IndexFunc(g.Slots, func(s capacity.Slot) bool { return s.Name == at.slot })]
+	requests := []capacity.Request{{}}
+	if len(jobs) == 0 {
+		p.AllowAccounts = nil // nobody's account is to be asked about
+	} else {
+		requests = requests[:0]
+	}
+	for _, j := range jobs {
+		requests = append(requests, capacity.Request{Partitions: []string{p.Name}, Account: j.Account, Comment: j.Comment, TimeLimit: j.TimeLimit, Nodes: len(j.Nodes)})
+	}
+	one := []string{""} // on demand: a choice without a reservation
+	if g.PurchaseOption != capacity.OnDemand {
+		one = slot.ReservationIDs
+	}
+	for _, id := range one {
+		alone := capacity.Slot{Name: slot.Name, Feature: slot.Feature}
+		if id != "" {
+			alone.ReservationIDs = []string{id}
+		}
+		if admitsAll(requests, p, g, alone, snap, now) {
+			return subnetIn(g, id, requests, snap)
+		}
+	}
+	for _, req := range requests {
+		if _, v := capacity.AdmitLaunch(req, p, g, slot, snap, now); v.Refused {
+			private := v.Code == capacity.BadComment || v.Code == capacity.AccountNotAllowed
+			return target{}, &refusal{code: string(v.Code), message: v.Message, private: private}
+		}
+	}
+	return target{}, &refusal{code: string(capacity.NoMatchingCapacity), message: "the jobs that share these nodes ask for different reservations"}
+}
+
+func admitsAll(requests []capacity.Request, p capacity.Partition, g capacity.NodeGroup, s capacity.Slot, snap *capacity.Snapshot, now time.Time) bool {
+	return !slices.ContainsFunc(requests, func(req capacity.Request) bool {
+		_, v := capacity.AdmitLaunch(req, p, g, s, snap, now)
+		return v.Refused
+	})
+}
+
+// subnetIn is the group's subnet in the zone of the reservation, compared by zone id,
+// or the one that a job names.
+func subnetIn(g capacity.NodeGroup, reservationID string, requests []capacity.Request, snap *capacity.Snapshot) (target, error) {
+	r, _ := snap.Reservation(reservationID)
+	wanted := map[string]bool{}
+	for _, req := range requests {
+		if wish, _ := capacity.ParseWish(req.Comment); wish.SubnetID != "" {
+			wanted[wish.SubnetID] = true
+		}
+	}
+	for _, s := range g.Subnets {
+		if reservationID != "" && s.AZID != r.AZID {
+			continue
+		}
+		if len(wanted) == 0 || len(wanted) == 1 && wanted[s.ID] {
+			return target{reservationID, s.ID}, nil
+		}
+	}
+	return target{}, &refusal{code: string(capacity.Mismatched), message: fmt.Sprintf("node group %s has no subnet in zone %s that the jobs %v ask for",
+		g.Name, r.AZID, slices.Sorted(maps.Keys(wanted)))}
+}

@@ -1,0 +1,439 @@
+package hooks_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
+	"github.com/pcs-capacity/pcs-capacity/state"
+)
+
+// power is a real Slurm whose nodes the real hooks launch from simulated EC2; each
+// instance boots into a slurmd.
+type power struct {
+	t       *testing.T
+	sim     *awssim.Sim
+	cluster *slurmlab.Cluster
+	state   state.Dir
+	dir     string
+	ctx     context.Context // ends with the test
+	boots   sync.WaitGroup
+}
+
+const region = "us-east-2"
+
+const powerConfig = `
+region = "us-east-2"
+state_dir = %q
+[log]
+dir = %q
+
+[[partition]]
+name = "gpu"
+provider = "ec2"
+  [[partition.node_group]]
+  name = "gpu"
+  instance_type = "p5.48xlarge"
+  subnet_ids = ["subnet-0bbbbbbbbbbbbbbbb", "subnet-0aaaaaaaaaaaaaaaa"]
+  launch_template = "lt-0aaaaaaaaaaaaaaaa"
+  capacity_reservation_ids = ["` + blockID + `"]
+  max_nodes = 4
+
+[[partition]]
+name = "other"
+provider = "ec2"
+  [[partition.node_group]]
+  name = "other"
+  instance_type = "p5.48xlarge"
+  subnet_ids = ["subnet-0aaaaaaaaaaaaaaaa"]
+  launch_template = "lt-0aaaaaaaaaaaaaaaa"
+  capacity_reservation_ids = ["` + otherID + `"]
+  max_nodes = 4
+`
+
+func startPower(t *testing.T, change func(*slurmlab.Config)) *power {
+	t.Helper()
+	scenario, err := awssim.LoadScenario("testdata/power.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &power{t: t, dir: shortDir(t), ctx: t.Context()}
+	p.state = state.Dir(filepath.Join(p.dir, "state"))
+	if p.sim, err = awssim.New(scenario, nil); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.sim.Close() })
+	if _, err := p.sim.Listen("127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	settings := p.settings()
+	if err := os.MkdirAll(filepath.Dir(settings), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(settings, fmt.Appendf(nil, powerConfig, p.state, filepath.Join(p.dir, "log")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cfg := slurmlab.Config{Dir: filepath.Join(p.dir, "lab"),
+		CloudGroups:   []slurmlab.NodeGroup{{Prefix: "gpu-", Count: 4, Partition: "gpu"}, {Prefix: "other-", Count: 4, Partition: "other"}},
+		ResumeProgram: p.wrapper("pcs-capacity-resume"), SuspendProgram: p.wrapper("pcs-capacity-suspend"), ResumeFailProgram: p.wrapper("pcs-capacity-suspend"),
+		SuspendTimeout: 3 * time.Second}
+	if change != nil {
+		change(&cfg)
+	}
+	if p.cluster, err = slurmlab.Start(deadline(t), cfg); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		p.boots.Wait()
+		if err := p.cluster.Stop(); err != nil {
+			t.Error(err)
+		}
+		if t.Failed() {
+			for _, name := range []string{"resume", "suspend"} {
+				log, _ := os.ReadFile(filepath.Join(p.dir, "log", name+".log"))
+				t.Logf("%s.log:\n%s", name, log)
+			}
+		}
+	})
+	p.sim.OnInstance(p.machine)
+	return p
+}
+
+func (p *power) settings() string {
+	return filepath.Join(p.dir, "lab", "etc", "pcs-capacity", "config.toml")
+}
+
+// machine plays the instances: a slurmd under the name that the launch's tag gives it.
+// A real instance takes so long to boot that Slurm knows its address by then.
+func (p *power) machine(e awssim.InstanceEvent) {
+	nodes, err := slurm.Expand(e.Instance.Tags[capacity.TagNodes])
+	if err != nil || e.Instance.AMILaunchIndex >= len(nodes) {
+		return
+	}
+	node := nodes[e.Instance.AMILaunchIndex]
+	switch e.Kind {
+	case awssim.Launched:
+		p.boots.Go(func() {
+			for p.ctx.Err() == nil && p.instances()[node].ID == e.Instance.ID {
+				fields, err := p.cluster.Node(p.ctx, node)
+				if err == nil && fields["NodeAddr"] == e.Instance.PrivateIP {
+					_ = p.cluster.StartNode(p.ctx, node, "") // fails if the cluster ends
+					return
+				}
+				time.Sleep(100 * time.Millisecond)
+			}
+		})
+	case awssim.Terminated:
+		_ = p.cluster.StopNode(node)
+	}
+}
+
+// wrapper gives a hook what it finds on a real controller: a way to EC2. It leaves the
+// hook's pid in a file.
+func (p *power) wrapper(name string) string {
+	p.t.Helper()
+	path := filepath.Join(p.dir, name)
+	text := "#!/bin/sh\necho $$ >>" + path + ".pids\n"
+	for _, variable := range append(p.sim.Env(), "AWS_EC2_METADATA_DISABLED=true") {
+		text += "export '" + variable + "'\n"
+	}
+	if err := os.WriteFile(path, []byte(text+"exec "+program(name)+" \"$@\"\n"), 0o755); err != nil {
+		p.t.Fatal(err)
+	}
+	return path
+}
+
+// run calls a hook by hand, with the environment that Slurm gives it.
+func (p *power) run(name string, args ...string) error {
+	cmd := exec.CommandContext(deadline(p.t), filepath.Join(p.dir, name), args...)
+	cmd.Env = []string{"SLURM_CONF=" + p.cluster.Conf()}
+	return cmd.Run()
+}
+
+// instances are those that run, by node.
+func (p *power) instances() map[string]awssim.Instance {
+	found := map[string]awssim.Instance{}
+	for _, i := range p.sim.Instances(region) {
+		nodes, _ := slurm.Expand(i.Tags[capacity.TagNodes])
+		if (i.State == "running" || i.State == "pending") && i.AMILaunchIndex < len(nodes) {
+			found[nodes[i.AMILaunchIndex]] = i
+		}
+	}
+	return found
+}
+
+// launches counts all instances there ever were.
+func (p *power) launches() int { return len(p.sim.Instances(region)) }
+
+// until waits for a condition.
+func (p *power) until(what string, ok func() bool) {
+	p.t.Helper()
+	ctx := deadline(p.t)
+	for !ok() {
+		select {
+		case <-ctx.Done():
+			p.t.Fatalf("waiting until %s", what)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+func (p *power) submit(args ...string) string {
+	p.t.Helper()
+	id, err := p.cluster.Submit(deadline(p.t), "srun hostname; echo $SLURM_JOB_NODELIST", args...)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return id
+}
+
+func (p *power) wait(id, jobState string) {
+	p.t.Helper()
+	if _, err := p.cluster.WaitJob(deadline(p.t), id, jobState); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// show is a job or node as scontrol shows it, in full.
+func (p *power) show(args ...string) string {
+	p.t.Helper()
+	out, err := p.cluster.Command(deadline(p.t), "scontrol", append([]string{"show"}, args...)...)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return out
+}
+
+func (p *power) scontrol(args ...string) {
+	p.t.Helper()
+	if _, err := p.cluster.Command(deadline(p.t), "scontrol", args...); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *power) fault(f awssim.Fault) {
+	p.t.Helper()
+	f.Service = "ec2"
+	if _, err := p.sim.AddFault(f); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// lastPid is that of the newest run of a hook.
+func (p *power) lastPid(name string) int {
+	text, _ := os.ReadFile(filepath.Join(p.dir, name+".pids"))
+	words := strings.Fields(string(text))
+	if len(words) == 0 {
+		return 0
+	}
+	pid, _ := strconv.Atoi(words[len(words)-1])
+	return pid
+}
+
+func TestResumeLaunchesJobIntoItsBlock(t *testing.T) {
+	p := startPower(t, nil)
+	// The effect of the first call, and no answer: the SDK's retry is the same launch.
+	p.fault(awssim.Fault{Operation: "RunInstances", Effect: awssim.CutAfter, Count: 1})
+	id := p.submit("-p", "gpu", "-N2")
+	p.wait(id, "COMPLETED")
+	up := p.instances()
+	if len(up) != 2 || p.launches() != 2 {
+		t.Fatalf("%d instances, %d ever", len(up), p.launches())
+	}
+	for node, i := range up {
+		if i.ReservationID != blockID || i.SubnetID != "subnet-0aaaaaaaaaaaaaaaa" {
+			t.Errorf("%s is in %s, %s", node, i.ReservationID, i.SubnetID)
+		}
+		want := map[string]string{capacity.TagCluster: "lab", capacity.TagPartition: "gpu", capacity.TagReservation: blockID,
+			capacity.TagNodes: "gpu-[1-2]", capacity.TagJob: id, capacity.TagNode: node, capacity.TagName: node}
+		for key, value := range want {
+			if i.Tags[key] != value {
+				t.Errorf("%s: tag %s is %q, want %q", node, key, i.Tags[key], value)
+			}
+		}
+		if text := p.show("node", node); !strings.Contains(text, "NodeAddr="+i.PrivateIP+" ") || !strings.Contains(text, "NodeHostName="+node+" ") {
+			t.Errorf("address of %s, %s: %s", node, i.PrivateIP, text)
+		}
+	}
+	records, err := p.state.Records()
+	if err != nil || len(records) != 1 || records[0].Code != "ok" || records[0].Nodes != "gpu-[1-2]" || !slices.Equal(records[0].Jobs, []string{id}) || len(records[0].Instances) != 2 {
+		t.Errorf("records: %v %+v", err, records)
+	}
+
+	// Power down terminates, and leaves others' instances alone.
+	p.scontrol("update", "nodename=gpu-[1-2]", "state=POWER_DOWN", "reason=test")
+	p.until("the instances are terminated", func() bool { return len(p.instances()) == 0 })
+	for _, node := range []string{"gpu-1", "gpu-2"} {
+		if _, err := p.cluster.WaitNode(deadline(t), node, func(s string) bool { return s == "IDLE+CLOUD+POWERED_DOWN" }); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	// The same nodes again are another launch.
+	p.wait(p.submit("-p", "gpu", "-N2"), "COMPLETED")
+	if p.launches() != 4 {
+		t.Errorf("%d instances ever, want 4", p.launches())
+	}
+}
+
+// EC2's code is the Reason, the record and the word to the owner; the job waits.
+func TestR12_ResumeKeepsEC2sCode(t *testing.T) {
+	p := startPower(t, nil)
+	id := p.submit("-p", "gpu", "-N3") // the block has two
+	const code = "ReservationCapacityExceeded"
+	p.until("the job's AdminComment has EC2's code", func() bool { return strings.Contains(p.show("job", id), code) })
+	job, node := p.show("job", id), p.show("node", "gpu-1")
+	if !strings.Contains(job, "AdminComment=pcs-capacity: nodes gpu-[1-3] were not launched: "+code+": ") || !strings.Contains(job, "JobState=PENDING") || strings.Contains(job, "Restarts=0") {
+		t.Error(job)
+	}
+	if !strings.Contains(node, "Reason="+code+": ") {
+		t.Error(node)
+	}
+	records, err := p.state.Records()
+	if err != nil || len(records) == 0 || records[0].EC2Code != code || records[0].Code != code {
+		t.Errorf("%v %+v", err, records)
+	}
+	if p.launches() != 0 {
+		t.Errorf("%d instances", p.launches())
+	}
+}
+
+// What a user changes after submission launches nothing that the job may not have.
+func TestR7_CommentChangedAfterSubmission(t *testing.T) {
+	for name, comment := range map[string]string{
+		"reservation of another partition": "capacity_reservation_id=" + otherID,
+		"reservation of nobody":            "capacity_reservation_id=cr-0ffffffffffffffff",
+		"no value at all":                  "capacity_reservation_id=$(reboot)\nNodeName=gpu-1 State=DOWN",
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := startPower(t, nil)
+			id := p.submit("-p", "gpu", "--hold", "--comment=capacity_reservation_id="+blockID)
+			p.scontrol("update", "jobid="+id, "comment="+comment)
+			p.scontrol("release", id)
+			p.until("the job is told", func() bool { return strings.Contains(p.show("job", id), "AdminComment=pcs-capacity: ") })
+			if p.launches() != 0 {
+				t.Errorf("%d instances", p.launches())
+			}
+			node := p.show("node", "gpu-1")
+			if !strings.Contains(node, "POWER") || strings.Contains(node, "reboot") {
+				t.Error(node)
+			}
+		})
+	}
+}
+
+// A hook that is killed leaves nothing that the next run does not finish.
+func TestR5_ResumeKilled(t *testing.T) {
+	for name, fault := range map[string]awssim.Fault{
+		"before the launch": {Operation: "DescribeSubnets", Effect: awssim.Delay, Latency: awssim.Duration(time.Minute), Count: 1},
+		"after the launch":  {Operation: "CreateTags", Effect: awssim.Delay, Latency: awssim.Duration(time.Minute), Count: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := startPower(t, nil)
+			p.fault(fault)
+			id := p.submit("-p", "gpu", "-N2")
+			p.until("the hook hangs in "+fault.Operation, func() bool { return len(p.sim.Faults()) == 0 })
+			before := p.launches()
+			if err := syscall.Kill(p.lastPid("pcs-capacity-resume"), syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			if err := p.run("pcs-capacity-resume", "gpu-[1-2]"); err != nil {
+				t.Fatal(err)
+			}
+			p.wait(id, "COMPLETED")
+			if p.launches() != 2 || len(p.instances()) != 2 {
+				t.Errorf("%d instances before the kill, %d ever", before, p.launches())
+			}
+			if i := p.instances()["gpu-2"]; i.Tags[capacity.TagNode] != "gpu-2" {
+				t.Errorf("tags: %v", i.Tags)
+			}
+		})
+	}
+}
+
+// SIGTERM lets the launch that is under way be finished.
+func TestR5_ResumeTerminated(t *testing.T) {
+	p := startPower(t, nil)
+	p.fault(awssim.Fault{Operation: "RunInstances", Effect: awssim.Delay, Latency: awssim.Duration(2 * time.Second), Count: 1})
+	id := p.submit("-p", "gpu", "-N2")
+	p.until("the hook launches", func() bool { return len(p.sim.Faults()) == 0 })
+	if err := syscall.Kill(p.lastPid("pcs-capacity-resume"), syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	p.wait(id, "COMPLETED")
+	if p.launches() != 2 {
+		t.Errorf("%d instances ever", p.launches())
+	}
+}
+
+// Nodes that an administrator powers up have no job; twice within an hour is two launches.
+func TestResumeWithoutJob(t *testing.T) {
+	p := startPower(t, nil)
+	for round := 1; round <= 2; round++ {
+		p.scontrol("update", "nodename=gpu-1", "state=POWER_UP")
+		if _, err := p.cluster.WaitNode(deadline(t), "gpu-1", func(s string) bool { return s == "IDLE+CLOUD" }); err != nil {
+			t.Fatal(err)
+		}
+		if p.launches() != round {
+			t.Errorf("round %d: %d instances ever", round, p.launches())
+		}
+		p.scontrol("update", "nodename=gpu-1", "state=POWER_DOWN", "reason=test")
+		if _, err := p.cluster.WaitNode(deadline(t), "gpu-1", func(s string) bool { return s == "IDLE+CLOUD+POWERED_DOWN" }); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestR6_PowerHooksWithoutSettingsOrSlurm(t *testing.T) {
+	p := startPower(t, nil)
+	before := p.show("node", "gpu-1")
+	t.Run("settings missing", func(t *testing.T) {
+		if err := os.Rename(p.settings(), p.settings()+".away"); err != nil {
+			t.Fatal(err)
+		}
+		defer os.Rename(p.settings()+".away", p.settings())
+		for _, hook := range []string{"pcs-capacity-resume", "pcs-capacity-suspend"} {
+			if err := p.run(hook, "gpu-1"); err == nil {
+				t.Errorf("%s succeeds", hook)
+			}
+		}
+	})
+	t.Run("slurmctld hangs", func(t *testing.T) {
+		text, err := os.ReadFile(filepath.Join(p.cluster.Dir(), "run", "slurmctld.pid"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		defer syscall.Kill(pid, syscall.SIGCONT)
+		for _, hook := range []string{"pcs-capacity-resume", "pcs-capacity-suspend"} {
+			err := p.run(hook, "gpu-1")
+			var exit *exec.ExitError
+			if !errors.As(err, &exit) || exit.ExitCode() != 1 {
+				t.Errorf("%s must end by itself and say no: %v", hook, err)
+			}
+		}
+	})
+	if p.launches() != 0 || p.show("node", "gpu-1") != before {
+		t.Errorf("the node was touched: %s", p.show("node", "gpu-1"))
+	}
+}

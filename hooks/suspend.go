@@ -1,0 +1,79 @@
+package hooks
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/state"
+)
+
+// Suspend is SuspendProgram and ResumeFailProgram, which do the same: they terminate
+// the instances of nodes that Slurm gives up. Only instances with our cluster's mark
+// are touched.
+type Suspend struct {
+	Cluster string
+	Slurm   Slurm
+	EC2     EC2
+	Records Records
+	Log     *slog.Logger
+	// Called is the machine's time when Slurm called the hook.
+	Called time.Time
+}
+
+// SuspendBudget is the time that a run takes at most. What it could not terminate is
+// terminated when Slurm powers the node up again.
+const SuspendBudget = 90 * time.Second
+
+// clockSlack covers what is not exact in comparing EC2's launch times, which have whole
+// seconds, with the time of the call, which is corrected by a Date header: both are off
+// by less than a second.
+const clockSlack = 2 * time.Second
+
+// Run terminates the instances of the nodes in a hostlist. Nodes without one need
+// nothing.
+//
+// A slow call must not hit a newer launch of the same nodes. Slurm powers a node up
+// again no earlier than SuspendTimeout (30 s by default) after it called the
+// SuspendProgram, and only nodes that it holds for powered down. So an instance that was
+// launched after this call belongs to a newer launch and is left alone.
+func (s *Suspend) Run(ctx context.Context, hostlist string) error {
+	nodes, err := s.Slurm.Expand(hostlist)
+	if err != nil {
+		return fmt.Errorf("reading the nodes to power down: %w", err)
+	}
+	ours, err := s.EC2.InstancesByTag(ctx, map[string][]string{capacity.TagCluster: {s.Cluster}})
+	if err != nil {
+		return err
+	}
+	called := s.Called.Add(s.EC2.Offset())
+	var ids []string
+	for _, i := range ours {
+		if i.Tags[capacity.TagCluster] != s.Cluster || i.over() || !slices.Contains(nodes, nodeOf(s.Slurm, i)) {
+			continue
+		}
+		if i.Launched.After(called.Add(clockSlack)) {
+			s.Log.Warn("left alone: launched after this call", "instance", i.ID, "node", nodeOf(s.Slurm, i), "launched", i.Launched, "called", called)
+			continue
+		}
+		ids = append(ids, i.ID)
+	}
+	record := state.Record{At: called, Hook: "suspend", Nodes: s.Slurm.Hostlist(nodes), Code: string(capacity.OK), Instances: ids, Message: "terminated"}
+	if len(ids) == 0 {
+		s.Log.Info("no instance to terminate", "nodes", record.Nodes)
+		return nil
+	}
+	err = s.EC2.Terminate(ctx, ids)
+	if err != nil {
+		record.EC2Code, record.Message = s.EC2.Code(err)
+		record.Code = "failed"
+	}
+	s.Log.Info(record.Message, "nodes", record.Nodes, "instances", ids, "err", err)
+	if recordErr := s.Records.AppendRecord(record); recordErr != nil {
+		s.Log.Error("keeping a record", "err", recordErr)
+	}
+	return err
+}
