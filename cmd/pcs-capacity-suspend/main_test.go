@@ -1,0 +1,86 @@
+package main
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/cmd/internal/adapters"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/hooks"
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
+	"github.com/pcs-capacity/pcs-capacity/state"
+)
+
+// Which instances a power-down of gpu-1 terminates, and which not.
+func TestSuspendTerminates(t *testing.T) {
+	scenario, err := awssim.LoadScenario("../../hooks/testdata/power.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sim, err := awssim.New(scenario, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sim.Close()
+	if _, err := sim.Listen("127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	for _, variable := range sim.Env() {
+		key, value, _ := strings.Cut(variable, "=")
+		t.Setenv(key, value)
+	}
+	client, err := ec2.New(t.Context(), ec2.Options{Region: "us-east-2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		tags       map[string]string
+		calledLate bool // after the launch, as it should be
+		terminates bool
+	}{
+		"known by its node":         {map[string]string{capacity.TagCluster: "lab", capacity.TagNode: "gpu-1"}, true, true},
+		"known by its launch index": {map[string]string{capacity.TagCluster: "lab", capacity.TagNodes: "gpu-[1-2]"}, true, true},
+		"a newer launch":            {map[string]string{capacity.TagCluster: "lab", capacity.TagNode: "gpu-1"}, false, false},
+		"another node":              {map[string]string{capacity.TagCluster: "lab", capacity.TagNode: "gpu-12"}, true, false},
+		"another index":             {map[string]string{capacity.TagCluster: "lab", capacity.TagNodes: "gpu-[0-1]"}, true, false},
+		"another cluster":           {map[string]string{capacity.TagCluster: "lab2", capacity.TagNode: "gpu-1"}, true, false},
+		"not ours":                  {map[string]string{capacity.TagNode: "gpu-1"}, true, false},
+		"nobody's":                  {map[string]string{"Name": "gpu-1"}, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			launched, err := client.Launch(t.Context(), ec2.LaunchRequest{ClientToken: name, LaunchTemplate: "lt-0aaaaaaaaaaaaaaaa", InstanceType: "p5.48xlarge",
+				SubnetID: "subnet-0aaaaaaaaaaaaaaaa", ReservationID: "cr-0aaaaaaaaaaaaaaa1", Kind: capacity.CapacityBlock, Count: 1, Tags: test.tags})
+			if err != nil {
+				t.Fatal(err)
+			}
+			called := time.Now()
+			if !test.calledLate {
+				called = called.Add(-30 * time.Second) // SuspendTimeout ago, and the call was slow
+			}
+			s := hooks.Suspend{Cluster: "lab", Slurm: adapters.Slurm{Client: &slurm.Client{}}, EC2: adapters.EC2{Client: client},
+				Records: state.Dir(t.TempDir()), Log: slog.New(slog.DiscardHandler), Called: called}
+			if err := s.Run(t.Context(), "gpu-1"); err != nil {
+				t.Fatal(err)
+			}
+			var ended bool
+			for _, i := range sim.Instances("us-east-2") {
+				if i.ID == launched[0].ID {
+					ended = i.State == "shutting-down" || i.State == "terminated"
+				}
+			}
+			if ended != test.terminates {
+				t.Errorf("terminated: %t, want %t", ended, test.terminates)
+			}
+			if err := client.Terminate(t.Context(), []string{launched[0].ID}); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Run(t.Context(), "gpu-1"); err != nil {
+				t.Errorf("nothing left to do must be fine: %v", err)
+			}
+		})
+	}
+}

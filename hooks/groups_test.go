@@ -1,0 +1,168 @@
+package hooks
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/config"
+)
+
+func TestLaunchGroups(t *testing.T) {
+	holds := func(ids ...int) []Job {
+		var jobs []Job
+		for _, id := range ids {
+			jobs = append(jobs, Job{ID: id, Allocated: true})
+		}
+		return jobs
+	}
+	type want struct {
+		Nodes []string
+		Jobs  []int
+		Lost  []int
+	}
+	for name, test := range map[string]struct {
+		nodes []string
+		waits []Waiting
+		known []Job
+		want  []want
+	}{
+		"no job: each node for itself": {nodes: []string{"a", "b"}, want: []want{{Nodes: []string{"a"}}, {Nodes: []string{"b"}}}},
+		"a job is one group": {nodes: []string{"a", "b", "c"}, waits: []Waiting{{1, []string{"a", "c"}}}, known: holds(1),
+			want: []want{{Nodes: []string{"a", "c"}, Jobs: []int{1}}, {Nodes: []string{"b"}}}},
+		"a chain of shared nodes": {nodes: []string{"a", "b", "c", "d"}, known: holds(3, 1, 2),
+			waits: []Waiting{{3, []string{"c", "d"}}, {1, []string{"a", "b"}}, {2, []string{"b", "c"}}},
+			want:  []want{{Nodes: []string{"a", "b", "c", "d"}, Jobs: []int{1, 2, 3}}}},
+		"named in the file and by squeue": {nodes: []string{"a", "b"}, waits: []Waiting{{1, []string{"a"}}, {1, []string{"a", "b"}}}, known: holds(1),
+			want: []want{{Nodes: []string{"a", "b"}, Jobs: []int{1}}}},
+		"nodes of others": {nodes: []string{"a"}, waits: []Waiting{{1, []string{"x", "a", "y"}}, {2, []string{"x"}}}, known: holds(1, 2),
+			want: []want{{Nodes: []string{"a"}, Jobs: []int{1}}}},
+		"a job that ended": {nodes: []string{"a"}, waits: []Waiting{{1, []string{"a"}}},
+			want: []want{{Nodes: []string{"a"}, Lost: []int{1}}}},
+		"a job that was requeued meanwhile": {nodes: []string{"a"}, waits: []Waiting{{1, []string{"a"}}}, known: []Job{{ID: 1}},
+			want: []want{{Nodes: []string{"a"}, Lost: []int{1}}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []want
+			for _, g := range launchGroups(test.nodes, test.waits, test.known) {
+				w := want{Nodes: g.nodes, Lost: g.lost}
+				for _, j := range g.jobs {
+					w.Jobs = append(w.Jobs, j.ID)
+				}
+				got = append(got, w)
+				if g.abandoned() != (len(w.Jobs) == 0 && len(w.Lost) > 0) {
+					t.Errorf("abandoned() of %+v is %t", w, g.abandoned())
+				}
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestLaunchToken(t *testing.T) {
+	noon := time.Date(2026, 11, 20, 12, 5, 0, 0, time.UTC)
+	job := []Job{{ID: 7, Restarts: 1}}
+	base := launchToken("lab", job, "gpu-[1-2]", noon, 0)
+	if len(base) > 64 {
+		t.Errorf("EC2 takes 64 characters, not %d", len(base))
+	}
+	if launchToken("lab", job, "gpu-[1-2]", noon.Add(48*time.Hour), 0) != base {
+		t.Error("a repetition of the same power-up must be the same launch")
+	}
+	none := launchToken("lab", nil, "gpu-[1-2]", noon, 0)
+	if launchToken("lab", nil, "gpu-[1-2]", noon.Add(50*time.Minute), 0) != none {
+		t.Error("nodes without a job: a repetition within the hour must be the same launch")
+	}
+	for name, other := range map[string]string{
+		"requeued":      launchToken("lab", []Job{{ID: 7, Restarts: 2}}, "gpu-[1-2]", noon, 0),
+		"another job":   launchToken("lab", []Job{{ID: 71}}, "gpu-[1-2]", noon, 0),
+		"two jobs":      launchToken("lab", []Job{{ID: 7, Restarts: 1}, {ID: 8}}, "gpu-[1-2]", noon, 0),
+		"other nodes":   launchToken("lab", job, "gpu-[1-3]", noon, 0),
+		"other cluster": launchToken("lab2", job, "gpu-[1-2]", noon, 0),
+		"next attempt":  launchToken("lab", job, "gpu-[1-2]", noon, 1),
+		"no job":        none,
+		"next hour":     launchToken("lab", nil, "gpu-[1-2]", noon.Add(time.Hour), 0),
+	} {
+		if other == base || name == "next hour" && other == none {
+			t.Errorf("%s: must be another launch", name)
+		}
+	}
+}
+
+func TestPlaceOf(t *testing.T) {
+	cfg := &config.Config{Partitions: []config.Partition{
+		{Name: "one", Provider: capacity.ProviderEC2, NodeGroups: []config.NodeGroup{{Name: "gpu"}, {Name: "gpu-big"}}},
+		{Name: "two", Provider: capacity.ProviderPCS, NodeGroups: []config.NodeGroup{{Name: "h100"}}},
+	}}
+	for node, want := range map[string]string{
+		"gpu-1": "one gpu", "gpu-big-12": "one gpu-big", "h100-a-3": "two h100-a", "h100-b-1": "two h100-b",
+		"gpu": "", "gpu-": "", "gpu-x": "", "gpu-1x": "", "gpux-1": "", "h100-1": "", "h100-c-1": "", "": "", "-1": "",
+	} {
+		got := ""
+		if at, ok := placeOf(cfg, node); ok {
+			got = at.partition.Name + " " + at.slot
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", node, got, want)
+		}
+	}
+}
+
+func TestChooseTarget(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	const one, two, ended = "cr-0aaaaaaaaaaaaaaa1", "cr-0aaaaaaaaaaaaaaa2", "cr-0aaaaaaaaaaaaaaa0"
+	block := func(id, zone string, end time.Duration) capacity.Reservation {
+		return capacity.Reservation{ID: id, Kind: capacity.CapacityBlock, State: capacity.StateActive, InstanceType: "p5.48xlarge",
+			AZID: zone, Total: 4, Start: now.Add(-time.Hour), End: now.Add(end)}
+	}
+	snap := &capacity.Snapshot{
+		Timing: capacity.Timing{DrainMargin: capacity.Duration{Duration: 10 * time.Minute}, BootAllowance: capacity.Duration{Duration: 10 * time.Minute}, ReclaimLead: capacity.Duration{Duration: 30 * time.Minute}},
+		Partitions: []capacity.Partition{{Name: "gpu", AllowAccounts: []string{"nlp"}, MinTime: capacity.Duration{Duration: 30 * time.Minute}, Groups: []capacity.NodeGroup{{
+			Name: "gpu", InstanceType: "p5.48xlarge", PurchaseOption: capacity.CapacityBlock, MaxNodes: 4,
+			Subnets: []capacity.Subnet{{ID: "subnet-00000000000000001", AZID: "az1"}, {ID: "subnet-00000000000000002", AZID: "az2"}, {ID: "subnet-00000000000000003", AZID: "az2"}},
+			Slots:   []capacity.Slot{{Name: "gpu", ReservationIDs: []string{ended, two, one}}}}}}},
+		Reservations: []capacity.Reservation{block(one, "az1", 10*time.Hour), block(two, "az2", 10*time.Hour), block(ended, "az1", 30*time.Minute)},
+	}
+	at := place{partition: config.Partition{Name: "gpu"}, group: config.NodeGroup{Name: "gpu"}, slot: "gpu"}
+	job := func(account, comment string) Job { return Job{Account: account, Comment: comment} }
+	for name, test := range map[string]struct {
+		jobs []Job
+		want string // RESERVATION SUBNET, or the code of a refusal
+	}{
+		"no job":                  {nil, two + " subnet-00000000000000002"},
+		"first that is open":      {[]Job{job("nlp", "")}, two + " subnet-00000000000000002"},
+		"named":                   {[]Job{job("nlp", "capacity_reservation_id="+one)}, one + " subnet-00000000000000001"},
+		"one names, one does not": {[]Job{job("nlp", "capacity_reservation_id="+one), job("nlp", "")}, one + " subnet-00000000000000001"},
+		"named subnet":            {[]Job{job("nlp", "subnet_id=subnet-00000000000000003")}, two + " subnet-00000000000000003"},
+		"two names":               {[]Job{job("nlp", "capacity_reservation_id="+one), job("nlp", "capacity_reservation_id="+two)}, "no-matching-capacity"},
+		"account":                 {[]Job{job("nlp", ""), job("vision", "")}, "account-not-allowed"},
+		"of another partition":    {[]Job{job("nlp", "capacity_reservation_id=cr-0ffffffffffffffff")}, "unknown-reservation"},
+		"bad comment":             {[]Job{job("nlp", "capacity_reservation_id=x")}, "bad-comment"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := chooseTarget(test.jobs, at, snap, now)
+			text := got.reservationID + " " + got.subnetID
+			if err != nil {
+				text = err.(*refusal).code
+			}
+			if text != test.want {
+				t.Errorf("got %q (%v), want %q", text, err, test.want)
+			}
+		})
+	}
+}
+
+func TestReasonHoldsNoUserText(t *testing.T) {
+	f := failure{code: "bad-comment", message: "capacity_reservation_id=\"secret\" cannot be right", private: true}
+	if got := f.reason(); got != "bad-comment: see the AdminComment of the job" {
+		t.Error(got)
+	}
+	long := failure{code: "UnauthorizedOperation", message: "You are not authorized.\nEncoded: " + string(make([]byte, 2000))}
+	if got := long.reason(); len(got) > maxReason || got[:46] != "UnauthorizedOperation: You are not authorized." {
+		t.Errorf("%d bytes: %q", len(got), got)
+	}
+}
