@@ -19,7 +19,14 @@ type observation struct {
 	old  *capacity.Snapshot // nil if there is none
 	snap *capacity.Snapshot
 	// byTag are reservations that a selector found; they need no second query.
-	byTag  []capacity.Reservation
+	byTag []capacity.Reservation
+	// wanted are the ids of each node group, of the settings or chosen by tag; ids are
+	// all that have to be described.
+	wanted map[string][]string
+	ids    []string
+	// groups are the PCS compute node groups that exist, by node group; no entry where
+	// they could not be read.
+	groups map[string][]PCSSlot
 	failed []error
 }
 
@@ -31,12 +38,17 @@ func (w World) observe(ctx context.Context, old *capacity.Snapshot) (*capacity.S
 		Cluster: w.Config.Cluster,
 		Submit:  capacity.Submit{Strict: w.Config.Submit.Strict, StaleAfter: w.Config.Submit.StaleAfter},
 		Timing:  w.Config.Timing.Domain(),
-	}}
+	}, wanted: map[string][]string{}, groups: map[string][]PCSSlot{}}
 	subnets := o.subnets(ctx)
 	for _, p := range w.Config.Partitions {
-		o.snap.Partitions = append(o.snap.Partitions, o.partition(ctx, p, subnets))
+		for _, g := range p.NodeGroups {
+			o.findReservations(ctx, p, g)
+		}
 	}
 	o.reservations(ctx)
+	for _, p := range w.Config.Partitions {
+		o.snap.Partitions = append(o.snap.Partitions, o.partition(p, subnets))
+	}
 	o.snap.TakenAt = w.MachineTime().Add(w.EC2.Offset()).UTC().Truncate(time.Second)
 	o.snap.ClockOffset.Duration = w.EC2.Offset()
 	if len(o.failed) > 0 {
@@ -61,7 +73,34 @@ func (o *observation) fail(err error) {
 	o.problem("%s; what was known before is kept", err)
 }
 
-func (o *observation) partition(ctx context.Context, p config.Partition, subnets map[string]capacity.Subnet) capacity.Partition {
+// findReservations learns which reservations a node group has.
+func (o *observation) findReservations(ctx context.Context, p config.Partition, g config.NodeGroup) {
+	ids := g.ReservationIDs
+	if g.Select != nil {
+		ids = o.selected(ctx, p.Name, g)
+	}
+	o.wanted[g.Name] = ids
+	o.ids = append(o.ids, ids...)
+	if p.Provider != capacity.ProviderPCS {
+		return
+	}
+	there, err := o.PCS.Slots(ctx, g.Name)
+	if err != nil {
+		o.fail(fmt.Errorf("reading the compute node groups of %s: %w", g.Name, err))
+		for _, s := range o.oldSlots(p.Name, g.Name) {
+			o.ids = append(o.ids, s.ReservationIDs...)
+		}
+		return
+	}
+	o.groups[g.Name] = there
+	for _, s := range there {
+		if s.ReservationID != "" {
+			o.ids = append(o.ids, s.ReservationID)
+		}
+	}
+}
+
+func (o *observation) partition(p config.Partition, subnets map[string]capacity.Subnet) capacity.Partition {
 	out := capacity.Partition{Name: p.Name, Provider: p.Provider, AllowAccounts: p.AllowAccounts, MinTime: p.MinTime, OnEnd: p.OnEnd}
 	for _, g := range p.NodeGroups {
 		group := capacity.NodeGroup{Name: g.Name, InstanceType: g.InstanceType, PurchaseOption: g.PurchaseOption,
@@ -71,13 +110,9 @@ func (o *observation) partition(ctx context.Context, p config.Partition, subnets
 				group.Subnets = append(group.Subnets, s)
 			}
 		}
-		ids := g.ReservationIDs
-		if g.Select != nil {
-			ids = o.selected(ctx, p.Name, g)
-		}
-		group.Slots = []capacity.Slot{{Name: g.Name, ReservationIDs: ids}}
+		group.Slots = []capacity.Slot{{Name: g.Name, ReservationIDs: o.wanted[g.Name]}}
 		if p.Provider == capacity.ProviderPCS {
-			group.Slots = o.pcsSlots(ctx, p.Name, g.Name, ids)
+			group.Slots = o.pcsSlots(p.Name, g.Name)
 		}
 		out.Groups = append(out.Groups, group)
 	}
@@ -105,15 +140,13 @@ func (o *observation) selected(ctx context.Context, partition string, g config.N
 }
 
 // pcsSlots are the two compute node groups of a PCS node group. A group that exists
-// holds what its tag says; the other ids of the configuration fill the slots in turn.
-func (o *observation) pcsSlots(ctx context.Context, partition, base string, ids []string) []capacity.Slot {
+// holds what its tag says. The other reservations fill the slots in turn, those that
+// may still open first: there they are going to be.
+func (o *observation) pcsSlots(partition, base string) []capacity.Slot {
 	slots := []capacity.Slot{{Name: base + "-a"}, {Name: base + "-b"}}
-	there, err := o.PCS.Slots(ctx, base)
-	if err != nil {
-		o.fail(fmt.Errorf("reading the compute node groups of %s: %w", base, err))
-		if old := o.oldSlots(partition, base); len(old) > 0 {
-			return old
-		}
+	there, ok := o.groups[base]
+	if old := o.oldSlots(partition, base); !ok && len(old) > 0 {
+		return old
 	}
 	taken := map[string]bool{}
 	for i := range slots {
@@ -124,10 +157,21 @@ func (o *observation) pcsSlots(ctx context.Context, partition, base string, ids 
 			}
 		}
 	}
-	for _, id := range ids {
-		if taken[id] {
-			continue
+	var live, ended []string
+	for _, id := range o.wanted[base] {
+		r, known := o.snap.Reservation(id)
+		switch {
+		case taken[id]:
+		case known && !r.State.Live():
+			ended = append(ended, id)
+		default:
+			live = append(live, id)
 		}
+	}
+	if ok && len(live) > 0 && len(there) < len(slots) {
+		o.problem("reservation %s has no compute node group yet; run `pcs-capacity setup --reservation %s --queue %s --node-group %s`", live[0], live[0], partition, base)
+	}
+	for _, id := range append(live, ended...) {
 		free := &slots[0]
 		if len(slots[1].ReservationIDs) < len(free.ReservationIDs) {
 			free = &slots[1]
@@ -195,17 +239,10 @@ func (o *observation) subnets(ctx context.Context) map[string]capacity.Subnet {
 	return known
 }
 
-// reservations describes every reservation that a slot has.
+// reservations describes every reservation that a node group has.
 func (o *observation) reservations(ctx context.Context) {
 	o.snap.Reservations = []capacity.Reservation{}
-	var ids []string
-	for _, p := range o.snap.Partitions {
-		for _, g := range p.Groups {
-			for _, s := range g.Slots {
-				ids = append(ids, s.ReservationIDs...)
-			}
-		}
-	}
+	ids := slices.Clone(o.ids)
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
 	for _, r := range o.byTag {

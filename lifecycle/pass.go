@@ -15,6 +15,11 @@ import (
 // keeps the pass from nothing else that it can still do.
 func Pass(ctx context.Context, w World) (*capacity.Snapshot, Report, error) {
 	p := pass{World: w}
+	unlock, err := p.lock(ctx)
+	if err != nil {
+		return &capacity.Snapshot{}, Report{At: w.MachineTime(), Done: []Done{}, Problems: []string{err.Error()}}, err
+	}
+	defer unlock()
 	p.look(ctx)
 	// Without an older snapshot and without AWS there is nothing to write or to act on.
 	if p.awsErr == nil || p.old != nil {
@@ -24,6 +29,15 @@ func Pass(ctx context.Context, w World) (*capacity.Snapshot, Report, error) {
 		p.fail(w.State.WriteSnapshot(p.snap))
 	}
 	return p.snap, p.report(), errors.Join(p.failed...)
+}
+
+// lockWait is how long a pass waits for one that another program makes.
+const lockWait = time.Minute
+
+func (p *pass) lock(ctx context.Context) (unlock func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, lockWait)
+	defer cancel()
+	return p.State.LockPass(ctx)
 }
 
 // Look reads what a pass reads and changes nothing. cluster is nil if Slurm did not

@@ -43,6 +43,7 @@ type CLI struct {
 	Status    StatusCmd    `cmd:"" help:"Show each partition: reservation, window, nodes, jobs, next event."`
 	Sync      SyncCmd      `cmd:"" help:"Bring Slurm into line with the reservations: one pass, or --watch."`
 	Settings  ConfigCmd    `cmd:"" name:"config" help:"Show the settings in effect, defaults included."`
+	Hooks     HooksCmd     `cmd:"" help:"Print or install the scripts that Slurm runs at each submission."`
 	Version   VersionCmd   `cmd:"" help:"Show the version."`
 }
 

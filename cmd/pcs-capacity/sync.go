@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/config"
@@ -28,7 +28,7 @@ gone, and corrects time limits of running jobs. Needs rights of a Slurm operator
 // Run makes one pass, or one after the other.
 func (c *SyncCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) error {
 	if c.Watch {
-		return watch(ctx, cfg, aws, pcsClient)
+		return watch(ctx, t, cfg, aws, pcsClient)
 	}
 	report, err := onePass(ctx, cfg, aws, pcsClient)
 	if t.Format == terminal.Table {
@@ -58,22 +58,28 @@ func onePass(ctx context.Context, cfg *config.Config, aws *ec2.Client, pcsClient
 	return report, err
 }
 
-// watch makes passes until it is told to stop. A failed pass is logged and made again.
-func watch(ctx context.Context, cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) error {
+// watch makes passes until it is told to stop. A failed pass is made again; what is
+// in the way is said once, until it changes.
+func watch(ctx context.Context, t *terminal.Terminal, cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) error {
 	world := newWorld(cfg, aws, pcsClient)
+	var said []string
 	for {
 		snap, report, err := lifecycle.Pass(ctx, world)
 		if ctx.Err() != nil {
 			return nil
 		}
 		for _, d := range report.Done {
-			if d.Error == "" {
-				slog.Warn(d.Message)
+			t.Say("%s", d)
+		}
+		for _, p := range report.Problems {
+			if !slices.Contains(said, p) {
+				t.Say("problem: %s", p)
 			}
 		}
-		if err != nil {
-			slog.Error("this pass failed in part; the next one tries again", "error", err)
+		if len(said) > 0 && len(report.Problems) == 0 && err == nil {
+			t.Say("no problem is left")
 		}
+		said = report.Problems
 		wait := cfg.Timing.Poll.Duration
 		now := aws.Now()
 		if at, ok := lifecycle.NextBoundary(snap, now); ok {

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/google/renameio/v2"
+
+	"github.com/pcs-capacity/pcs-capacity/config"
+	"github.com/pcs-capacity/pcs-capacity/hooks"
+	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
+	"github.com/pcs-capacity/pcs-capacity/state"
+)
+
+// HooksCmd is about the scripts that Slurm runs at each submission.
+type HooksCmd struct {
+	Print   HooksPrintCmd   `cmd:"" help:"Print a hook's script."`
+	Install HooksInstallCmd `cmd:"" help:"Write a hook's script where Slurm looks for it."`
+	Status  HooksStatusCmd  `cmd:"" help:"Show which scripts are there."`
+}
+
+// hookMark is in the first line of every script of ours.
+const hookMark = "-- Written by `pcs-capacity hooks install`"
+
+// hookFlags choose a hook, and what its script calls.
+type hookFlags struct {
+	Hook   string `arg:"" enum:"cli_filter,job_submit" help:"cli_filter: on every host where users submit. job_submit: on slurmctld's, where you run that yourself."`
+	Filter string `help:"Path of pcs-capacity-filter. Default: beside this program, else in /usr/libexec/pcs-capacity." type:"path" placeholder:"FILE"`
+}
+
+// script is the text of the hook for these settings.
+func (f hookFlags) script(cfg *config.Config) (string, error) {
+	filter, err := findFilter(f.Filter)
+	if err != nil {
+		return "", err
+	}
+	dir, err := filepath.Abs(cfg.StateDir)
+	if err != nil {
+		return "", err
+	}
+	if f.Hook == "job_submit" {
+		return hooks.JobSubmit(state.Dir(dir).PlanPath(), dir, filter), nil
+	}
+	return hooks.CLIFilter(state.Dir(dir).PlanPath(), dir, filter), nil
+}
+
+// findFilter finds the program that the scripts call; it must be there and run.
+func findFilter(given string) (string, error) {
+	places := []string{given}
+	if given == "" {
+		places = []string{"/usr/libexec/pcs-capacity/pcs-capacity-filter"}
+		if self, err := os.Executable(); err == nil {
+			places = append([]string{filepath.Join(filepath.Dir(self), "pcs-capacity-filter")}, places...)
+		}
+	}
+	for _, path := range places {
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			return path, nil
+		}
+	}
+	return "", usage("no program at %s: the script would have nothing to call; name it with --filter", strings.Join(places, " or "))
+}
+
+// HooksPrintCmd prints a script.
+type HooksPrintCmd struct{ hookFlags }
+
+// Run prints the script with this site's paths.
+func (c *HooksPrintCmd) Run(t *terminal.Terminal, cfg *config.Config) error {
+	text, err := c.script(cfg)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprint(t.Out, text)
+	return err
+}
+
+// HooksInstallCmd writes a script.
+type HooksInstallCmd struct {
+	hookFlags
+	Dir string `help:"Folder of slurm.conf. Default: that of SLURM_CONF, else every /etc/aws/pcs/scheduler/slurm-*, else /etc/slurm." type:"existingdir"`
+}
+
+// Help is shown below the flags.
+func (HooksInstallCmd) Help() string {
+	return `Install it on every host before you switch it on in Slurm: with the setting on and the file
+missing, Slurm refuses every submission on that host. Switch it on with CliFilterPlugins=lua
+(AWS PCS: the cluster setting CliFilterPlugins = cli_filter/lua) or JobSubmitPlugins=lua.
+A script that pcs-capacity did not write is never replaced.`
+}
+
+// Run writes the script, whole or not at all.
+func (c *HooksInstallCmd) Run(t *terminal.Terminal, cfg *config.Config) error {
+	text, err := c.script(cfg)
+	if err != nil {
+		return err
+	}
+	dirs := slurmDirs(c.Dir)
+	if len(dirs) == 0 {
+		return usage("no folder with slurm.conf was found; name it with --dir")
+	}
+	for _, dir := range dirs {
+		path := filepath.Join(dir, c.Hook+".lua")
+		there, err := os.ReadFile(path)
+		switch {
+		case err == nil && string(there) == text:
+			t.Say("%s is there already.", path)
+			continue
+		case err == nil && !bytes.HasPrefix(there, []byte(hookMark)):
+			return fmt.Errorf("%s: it was not written by pcs-capacity and is left as it is; merge it with `pcs-capacity hooks print %s`", path, c.Hook)
+		case err != nil && !errors.Is(err, fs.ErrNotExist):
+			return err
+		}
+		if err := renameio.WriteFile(path, []byte(text), 0o644, renameio.IgnoreUmask()); err != nil {
+			return err
+		}
+		t.Say("Wrote %s.", path)
+	}
+	return nil
+}
+
+// slurmDirs are the folders in which Slurm looks for its Lua scripts.
+func slurmDirs(given string) []string {
+	if given != "" {
+		return []string{given}
+	}
+	if conf := os.Getenv("SLURM_CONF"); conf != "" {
+		return []string{filepath.Dir(conf)}
+	}
+	dirs, _ := filepath.Glob("/etc/aws/pcs/scheduler/slurm-*") // the pattern is valid
+	if len(dirs) == 0 {
+		if _, err := os.Stat("/etc/slurm"); err == nil {
+			dirs = []string{"/etc/slurm"}
+		}
+	}
+	return dirs
+}
+
+// HooksStatusCmd shows what is installed.
+type HooksStatusCmd struct {
+	Dir string `help:"Folder of slurm.conf. Default: as for install." type:"existingdir"`
+}
+
+type hookRow struct {
+	Hook string `json:"hook" col:"HOOK"`
+	File string `json:"file" col:"FILE"`
+	// State is installed, missing or foreign.
+	State string `json:"state" col:"STATE"`
+}
+
+// Run looks at the files. Whether Slurm is told to run them is in its own settings.
+func (c *HooksStatusCmd) Run(t *terminal.Terminal) error {
+	rows := []hookRow{}
+	for _, dir := range slurmDirs(c.Dir) {
+		for _, hook := range []string{"cli_filter", "job_submit"} {
+			row := hookRow{Hook: hook, File: filepath.Join(dir, hook+".lua"), State: "installed"}
+			text, err := os.ReadFile(row.File)
+			switch {
+			case errors.Is(err, fs.ErrNotExist):
+				row.State = "missing"
+			case err != nil:
+				return err
+			case !bytes.HasPrefix(text, []byte(hookMark)):
+				row.State = "foreign"
+			}
+			rows = append(rows, row)
+		}
+	}
+	return t.Rows(rows)
+}

@@ -1,0 +1,31 @@
+package state
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+func TestOfferings(t *testing.T) {
+	dir := Dir(t.TempDir())
+	if got, err := dir.ReadOfferings(); err != nil || len(got.Found) != 0 {
+		t.Fatalf("nothing remembered yet: %+v, %v", got, err)
+	}
+	fee, _ := capacity.ParseMoney("12345.678")
+	want := Offerings{InstanceType: "p5.48xlarge", Count: 4, Duration: capacity.Duration{Duration: 36 * time.Hour}, Region: "us-east-2",
+		At: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), Found: []capacity.Offering{{ID: "cb-1", Fee: fee}}}
+	if err := dir.WriteOfferings(want); err != nil {
+		t.Fatal(err)
+	}
+	got, err := dir.ReadOfferings()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sameAmount := cmp.Comparer(func(a, b capacity.Money) bool { return a.Cmp(b) == 0 })
+	if diff := cmp.Diff(want, got, sameAmount); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
