@@ -6,7 +6,10 @@ import "github.com/alecthomas/kong"
 
 // cli is the command line.
 type cli struct {
-	Up upCmd `cmd:"" help:"Run simulated AWS and a real Slurm together."`
+	Demo demoCmd `cmd:"" help:"Tell the main job in two acts, with real commands."`
+	Up   upCmd   `cmd:"" help:"Run simulated AWS and a real Slurm together."`
+	AWS  awsCmd  `cmd:"" name:"aws" help:"Run simulated AWS alone."`
+	Sim  simCmd  `cmd:"" help:"Control simulated AWS: its clock, its faults, its records."`
 }
 
 func main() {

@@ -1,6 +1,120 @@
 package awssim
 
-import "net/http"
+import (
+	"cmp"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"time"
+)
 
-// routeControl adds the control requests under /_sim/.
-func (s *Sim) routeControl(mux *http.ServeMux) {}
+// ClockState is what GET /_sim/clock answers.
+type ClockState struct {
+	Now   time.Time `json:"now"`
+	Speed float64   `json:"speed"` // simulated seconds per second
+}
+
+// ClockChange is what POST /_sim/clock takes; what is left out stays as it is.
+type ClockChange struct {
+	Set     *time.Time `json:"set,omitempty"`
+	Advance *Duration  `json:"advance,omitempty"`
+	Speed   *float64   `json:"speed,omitempty"`
+}
+
+// CallCount is one line of GET /_sim/calls.
+type CallCount struct {
+	CallKey
+	Count int `json:"count"`
+}
+
+// HostFailure is what POST /_sim/host-failure takes.
+type HostFailure struct {
+	Region   string `json:"region"` // default: the home region
+	Instance string `json:"instance"`
+}
+
+// routeControl adds the control requests under /_sim/. All bodies are JSON.
+func (s *Sim) routeControl(mux *http.ServeMux) {
+	mux.HandleFunc("GET /_sim/clock", func(w http.ResponseWriter, r *http.Request) { reply(w, s.clockState()) })
+	mux.HandleFunc("POST /_sim/clock", accept(s.changeClock))
+	mux.HandleFunc("GET /_sim/faults", func(w http.ResponseWriter, r *http.Request) { reply(w, s.Faults()) })
+	mux.HandleFunc("POST /_sim/faults", accept(func(f Fault) (any, error) {
+		id, err := s.AddFault(f)
+		return map[string]int{"id": id}, err
+	}))
+	mux.HandleFunc("DELETE /_sim/faults", func(w http.ResponseWriter, r *http.Request) {
+		s.ClearFaults()
+		reply(w, s.Faults())
+	})
+	mux.HandleFunc("GET /_sim/ledger", func(w http.ResponseWriter, r *http.Request) { reply(w, s.Ledger()) })
+	mux.HandleFunc("GET /_sim/calls", func(w http.ResponseWriter, r *http.Request) { reply(w, s.callCounts()) })
+	mux.HandleFunc("DELETE /_sim/calls", func(w http.ResponseWriter, r *http.Request) {
+		s.ResetCalls()
+		reply(w, s.callCounts())
+	})
+	mux.HandleFunc("GET /_sim/instances", func(w http.ResponseWriter, r *http.Request) {
+		reply(w, s.Instances(r.URL.Query().Get("region")))
+	})
+	mux.HandleFunc("POST /_sim/host-failure", accept(func(h HostFailure) (any, error) {
+		return h, s.FailHost(cmp.Or(h.Region, s.homeRegion()), h.Instance)
+	}))
+	mux.HandleFunc("/_sim/", func(w http.ResponseWriter, r *http.Request) {
+		http.Error(w, "no control request "+r.Method+" "+r.URL.Path, http.StatusNotFound)
+	})
+}
+
+func (s *Sim) clockState() ClockState {
+	return ClockState{Now: s.clock.Now(), Speed: s.clock.Speed()}
+}
+
+// changeClock answers once everything that became due has happened.
+func (s *Sim) changeClock(change ClockChange) (any, error) {
+	if change.Set != nil {
+		s.clock.Set(*change.Set)
+	}
+	if change.Advance != nil {
+		s.clock.Advance(time.Duration(*change.Advance))
+	}
+	if change.Speed != nil {
+		s.clock.SetSpeed(*change.Speed)
+	}
+	s.do(func() {})
+	return s.clockState(), nil
+}
+
+func (s *Sim) callCounts() []CallCount {
+	out := []CallCount{}
+	for k, n := range s.Calls() {
+		out = append(out, CallCount{k, n})
+	}
+	slices.SortFunc(out, func(a, b CallCount) int {
+		return cmp.Or(cmp.Compare(a.Service, b.Service), cmp.Compare(a.Operation, b.Operation), cmp.Compare(a.Region, b.Region))
+	})
+	return out
+}
+
+// accept decodes a JSON body strictly and answers with what f returns; its error is the caller's.
+func accept[In any](f func(In) (any, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var in In
+		d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest))
+		d.DisallowUnknownFields()
+		err := d.Decode(&in)
+		var out any
+		if err == nil {
+			out, err = f(in)
+		}
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		reply(w, out)
+	}
+}
+
+func reply(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	_ = e.Encode(v) // plain data; a client that is gone needs no answer
+}

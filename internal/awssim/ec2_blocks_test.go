@@ -62,6 +62,9 @@ func TestLifeOfABlock(t *testing.T) {
 
 	w.sim.Clock().Set(*offer.StartDate)
 	check("active", 2, 2)
+	if n := len(w.reservation(id).Tags); n != 1 {
+		t.Errorf("%d tags of the open block, want the user's only", n)
+	}
 	do(t, w.ec2.RunInstances, run(2, "p5.48xlarge", defSubnetA, intoBlock(id)))
 	check("active", 2, 0)
 	for _, i := range w.instances() {
@@ -78,6 +81,7 @@ func TestLifeOfABlock(t *testing.T) {
 	if n := len(w.instances()); n != 0 {
 		t.Errorf("%d instances once EC2 reclaims, want 0", n)
 	}
+	w.sim.Clock().Advance(20 * time.Minute) // their places are clean again, but the block is being taken back
 	fails(t, w.ec2.RunInstances, run(1, "p5.48xlarge", defSubnetA, intoBlock(id)), "ReservationCapacityExceeded")
 	w.sim.Clock().Set(*offer.EndDate)
 	check("expired", 0, 0)
@@ -88,8 +92,8 @@ func TestInstantOfferingIsShorterThanAsked(t *testing.T) {
 	w := newEC2World(t)
 	offer := w.offerings(1, 2)[0]
 	asked := time.Duration(*offer.CapacityBlockDurationHours)*time.Hour + time.Duration(*offer.CapacityBlockDurationMinutes)*time.Minute
-	if got := offer.EndDate.Sub(*offer.StartDate); got != asked || got >= 48*time.Hour {
-		t.Errorf("from %v to %v with %v in its fields, want the same and under 48 h", offer.StartDate, offer.EndDate, asked)
+	if got := offer.EndDate.Sub(*offer.StartDate); got != asked || got >= 48*time.Hour || got <= 24*time.Hour {
+		t.Errorf("from %v to %v with %v in its fields, want the same and between 24 and 48 h", offer.StartDate, offer.EndDate, asked)
 	}
 	if offer.StartDate.Sub(noon) < 30*time.Minute || offer.EndDate.UTC().Format("15:04") != "11:30" {
 		t.Errorf("from %v to %v, want a start 30 minutes ahead and an end at 11:30", offer.StartDate, offer.EndDate)

@@ -1,6 +1,7 @@
 package awssim
 
 import (
+	"encoding/base64"
 	"maps"
 	"reflect"
 )
@@ -211,7 +212,11 @@ func (d launchData) check() error {
 	default:
 		return apiErrorf("InvalidParameterValue", "Value (%s) for parameter MarketType is invalid.", d.marketType())
 	}
-	if len(d.UserData) > maxUserData*4/3+4 {
+	plain, err := base64.StdEncoding.DecodeString(d.UserData)
+	switch {
+	case err != nil:
+		return apiErrorf("InvalidUserData.Malformed", "Invalid BASE64 encoding of user data.")
+	case len(plain) > maxUserData:
 		return apiErrorf("InvalidParameterValue", "User data is limited to %d bytes", maxUserData)
 	}
 	return nil

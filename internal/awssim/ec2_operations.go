@@ -44,6 +44,13 @@ func (s *Sim) ec2Operations() map[string]operation {
 		"PurchaseCapacityBlock":          ec2Op(s.purchaseCapacityBlock),
 		"DescribeCapacityBlocks":         ec2Op(s.describeCapacityBlocks),
 		"DescribeCapacityBlockStatus":    ec2Op(s.describeCapacityBlockStatus),
+
+		"DescribeCapacityBlockExtensionOfferings": ec2Op(s.describeExtensionOfferings),
+		"PurchaseCapacityBlockExtension":          ec2Op(s.purchaseExtension),
+		"DescribeCapacityBlockExtensionHistory":   ec2Op(s.describeExtensionHistory),
+
+		"CreateInterruptibleCapacityReservationAllocation": ec2Op(s.createAllocation),
+		"UpdateInterruptibleCapacityReservationAllocation": ec2Op(s.updateAllocation),
 	}
 }
 

@@ -87,10 +87,10 @@ func (s *Sim) wireReservation(r *region, res *reservation) wireReservation {
 		}
 	case kindInterruptible:
 		yes := true
-		w.Interruptible, w.Interruption = &yes, &wireInterruption{res.source.ID, "adhoc"}
+		w.Interruptible, w.Interruption = &yes, &wireInterruption{res.allocation.source.ID, interruptionType}
 	}
-	if res.lendingTo != "" {
-		w.Lending = &wireLending{res.lent, res.lendTarget, res.lendStatus(), res.lendingTo, "adhoc", res.zeroSizePreference}
+	if a := res.allocation; a != nil && a.source == res {
+		w.Lending = &wireLending{a.to.count, a.target, a.status, a.to.ID, interruptionType, a.zeroSize}
 	}
 	return w
 }
@@ -246,7 +246,7 @@ func (s *Sim) cancelCapacityReservation(c *call, in *cancelCapacityReservationIn
 	if err != nil {
 		return nil, err
 	}
-	if res.lendingTo != "" && res.lent > 0 {
+	if res.lent() > 0 {
 		return nil, apiErrorf("InvalidCapacityReservationState", "The Capacity Reservation '%s' has an interruptible allocation", res.ID)
 	}
 	s.finish(c.region, res, "cancelled")
@@ -305,8 +305,8 @@ func (s *Sim) checkModify(r *region, res *reservation, in *modifyCapacityReserva
 	switch {
 	case in.InstanceCount != nil && (*in.InstanceCount < 1 || *in.InstanceCount > 1000):
 		return apiErrorf("InvalidParameterValue", "Value (%d) for parameter instanceCount is invalid. Expecting a value between 1 and 1000.", *in.InstanceCount)
-	case in.InstanceCount != nil && *in.InstanceCount < used+res.lent:
-		return apiErrorf("InvalidParameterValue", "The Capacity Reservation '%s' has %d instances in use", res.ID, used+res.lent)
+	case in.InstanceCount != nil && *in.InstanceCount < used+res.lent():
+		return apiErrorf("InvalidParameterValue", "The Capacity Reservation '%s' has %d instances in use", res.ID, used+res.lent())
 	case in.InstanceCount != nil && r.freeCapacity(pool{res.zone.id, res.Type}) < *in.InstanceCount-res.count:
 		return insufficientCapacity(res.Type, res.zone.name, "")
 	case !slices.Contains([]string{"", "open", "targeted"}, in.InstanceMatchCriteria):

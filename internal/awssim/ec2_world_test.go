@@ -23,6 +23,9 @@ const (
 	defGroup     = "sg-0e2000000000000a1"
 	defTemplate  = "lt-0e2000000000000a2"
 
+	smallSubnet = "subnet-0e200000000000d04" // a /28 of another VPC, in us-east-2a
+	otherGroup  = "sg-0e2000000000000b2"     // of the other VPC
+
 	openBlock    = "cr-0e2000000000000a1" // 16 × p5.48xlarge in us-east-2a
 	laterBlock   = "cr-0e2000000000000a2"
 	endingBlock  = "cr-0e2000000000000b3" // 8 × p4d.24xlarge in us-east-2b, ends tomorrow
@@ -155,14 +158,4 @@ func code(err error) string {
 		return err.Error()
 	}
 	return ""
-}
-
-// waitFor polls a condition that goroutines of the simulator bring about.
-func waitFor(t testing.TB, sim *Sim, what string, ok func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	if err := sim.Wait(ctx, ok); err != nil {
-		t.Fatalf("waiting for %s: %v", what, err)
-	}
 }

@@ -20,17 +20,17 @@ const (
 // Fault hits calls of one operation. Empty Service, Operation or Region match every one, so that
 // {Effect: CutBefore, Region: "us-east-2"} is a region that is down.
 type Fault struct {
-	ID        int           `json:"id"`
-	Service   string        `json:"service,omitempty"` // ec2, pcs
-	Operation string        `json:"operation,omitempty"`
-	Region    string        `json:"region,omitempty"`
-	Effect    Effect        `json:"effect"`
-	Code      string        `json:"code,omitempty"`    // error code of fail-…; default InternalError
-	Message   string        `json:"message,omitempty"` // of the error
-	Status    int           `json:"status,omitempty"`  // HTTP status of fail-…; default 500, or 400 with a Code
-	Latency   time.Duration `json:"latency,omitempty"` // real time, before anything else
-	Skip      int           `json:"skip,omitempty"`    // let so many matching calls pass first
-	Count     int           `json:"count,omitempty"`   // how many calls it hits; 0: every one
+	ID        int      `json:"id"`                // given by AddFault
+	Service   string   `json:"service,omitempty"` // ec2, pcs
+	Operation string   `json:"operation,omitempty"`
+	Region    string   `json:"region,omitempty"`
+	Effect    Effect   `json:"effect"`
+	Code      string   `json:"code,omitempty"`    // error code of fail-…; default InternalError
+	Message   string   `json:"message,omitempty"` // of the error
+	Status    int      `json:"status,omitempty"`  // HTTP status of fail-…; default 500, or 400 with a Code
+	Latency   Duration `json:"latency,omitzero"`  // real time, before anything else
+	Skip      int      `json:"skip,omitempty"`    // let so many matching calls pass first
+	Count     int      `json:"count,omitempty"`   // how many calls it hits; 0: every one
 }
 
 // CallKey names an operation in a region.
@@ -49,7 +49,7 @@ func (f *Fault) matches(c *call) bool {
 // hitBefore waits out the latency and tells whether the call goes on to its effect.
 func (f *Fault) hitBefore(r *http.Request) bool {
 	if f.Latency > 0 {
-		waitReal(r, f.Latency)
+		waitReal(r, time.Duration(f.Latency))
 	}
 	return f.Effect != FailBefore && f.Effect != CutBefore
 }

@@ -2,7 +2,6 @@ package awssim
 
 import (
 	"cmp"
-	"encoding/base64"
 	"fmt"
 	"slices"
 	"strings"
@@ -228,9 +227,6 @@ func (r *region) checkOrder(o launchOrder) (site, error) {
 	}
 	if err := o.check(); err != nil {
 		return site{}, err
-	}
-	if _, err := base64.StdEncoding.DecodeString(o.UserData); err != nil {
-		return site{}, apiErrorf("InvalidUserData.Malformed", "Invalid BASE64 encoding of user data.")
 	}
 	if o.ImageId == "" {
 		return site{}, apiErrorf("MissingParameter", "The request must contain the parameter ImageId")

@@ -83,3 +83,6 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	*d = Duration(v)
 	return nil
 }
+
+// MarshalText writes a Go duration.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }

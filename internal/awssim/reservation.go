@@ -21,30 +21,29 @@ const quantityTag = "aws:ec2capacityreservation:incrementalRequestedQuantity"
 
 // reservation is a Capacity Reservation of any kind.
 type reservation struct {
-	ID, kind, Type     string
-	zone               *zone
-	zoneName           string // as DescribeCapacityReservations shows it: the owner's name
-	count              int
-	state              string
-	platform, tenancy  string
-	match              string // open, targeted
-	created            time.Time
-	start, end         time.Time // end is zero when there is none
-	owner              string
-	shared             bool // belongs to another account
-	ultraServer        string
-	blockIDs           []string // of a block: one, or one for each UltraServer
-	perServer          int      // instances in each UltraServer
-	tags               map[string]string
-	deadHosts          int
-	reclaiming         bool         // EC2 has begun to take the block back
-	lent               int          // ODCR: places given to an interruptible reservation
-	source             *reservation // interruptible: whose capacity it is
-	offered            *offeringTemplate
-	extensions         []*extension
-	lendTarget         int    // ODCR: what the owner asked to lend
-	lendingTo          string // ODCR: id of the interruptible reservation
-	zeroSizePreference string
+	ID, kind, Type    string
+	zone              *zone
+	zoneName          string // as DescribeCapacityReservations shows it: the owner's name
+	count             int
+	state             string
+	platform, tenancy string
+	match             string // open, targeted
+	created           time.Time
+	start, end        time.Time // end is zero when there is none
+	owner             string
+	shared            bool // belongs to another account
+	tags              map[string]string
+	deadHosts         int
+
+	// of blocks
+	ultraServer string
+	perServer   int      // instances in each UltraServer
+	blockIDs    []string // one, or one for each UltraServer
+	reclaiming  bool     // EC2 has begun to take the block back
+	offered     *offeringTemplate
+	extensions  []*extension
+
+	allocation *allocation // of an ODCR and of the interruptible one that it lends to
 }
 
 // block is a Capacity Block: one of a reservation, or one of its UltraServers.
@@ -145,7 +144,7 @@ func (s *Sim) buildReservation(r *region, rs ReservationScenario) error {
 		if source == nil {
 			return fmt.Errorf("no source reservation %q above it", rs.Source)
 		}
-		res.source, source.lent, source.lendTarget, source.lendingTo = source, res.count, res.count, res.ID
+		lend(source, res)
 	case kindODCR:
 	default:
 		return fmt.Errorf("kind %q: want odcr, capacity-block or interruptible-odcr", rs.Kind)

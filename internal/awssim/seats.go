@@ -115,7 +115,7 @@ func (r *region) available(res *reservation) int {
 			onDeadHosts++
 		}
 	}
-	return max(0, res.count-r.used(res)-(res.deadHosts-onDeadHosts)-res.lent)
+	return max(0, res.count-r.used(res)-(res.deadHosts-onDeadHosts)-res.lent())
 }
 
 // freeCapacity is what EC2 has left for launches on demand and for new ODCRs.

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+)
+
+// startAWS runs "capacity-lab aws" with arguments in this process, until the test ends, and sets the environment that
+// it prints, as a shell reads it.
+func startAWS(t *testing.T, args ...string) {
+	t.Helper()
+	var line cli
+	parser, err := kong.New(&line)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := parser.Parse(append([]string{"aws"}, args...)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	read, write := io.Pipe()
+	served := make(chan error, 1)
+	go func() {
+		err := line.AWS.serve(ctx, write)
+		write.CloseWithError(err)
+		served <- err
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-served; err != nil {
+			t.Errorf("aws: %v", err)
+		}
+	})
+	var script strings.Builder
+	for lines := bufio.NewScanner(read); strings.Count(script.String(), "\n") < 5; {
+		if !lines.Scan() {
+			t.Fatalf("after %q: %v", script.String(), lines.Err())
+		}
+		script.WriteString(lines.Text() + "\n")
+	}
+	out, err := exec.CommandContext(t.Context(), "env", "-i", "sh", "-c", script.String()+"env").Output()
+	if err != nil {
+		t.Fatalf("sh refuses %q: %v", script.String(), err)
+	}
+	for line := range strings.Lines(string(out)) {
+		if key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "="); strings.HasPrefix(key, "AWS_") {
+			t.Setenv(key, value)
+		}
+	}
+}
+
+// simulate runs a "capacity-lab sim" request and returns its answer.
+func simulate(t *testing.T, method, request string, body any) string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := control(&out, method, request, body); err != nil {
+		t.Fatalf("%s %s: %v", method, request, err)
+	}
+	return out.String()
+}
+
+func TestAWSPrintsAnEnvironmentThatWorks(t *testing.T) {
+	startAWS(t, "--now", "2030-01-02T03:04:05Z", "--speed", "0")
+	if got := simulate(t, http.MethodGet, "clock", nil); !strings.Contains(got, `"now": "2030-01-02T03:04:05Z"`) {
+		t.Errorf("clock: %s", got)
+	}
+	if os.Getenv("AWS_REGION") != "us-east-2" || os.Getenv("AWS_DEFAULT_REGION") != "us-east-2" || os.Getenv("AWS_SECRET_ACCESS_KEY") == "" {
+		t.Errorf("environment: %v", os.Environ())
+	}
+	hour := awssim.Duration(time.Hour)
+	if got := simulate(t, http.MethodPost, "clock", awssim.ClockChange{Advance: &hour}); !strings.Contains(got, "T04:04:05Z") {
+		t.Errorf("clock after an hour: %s", got)
+	}
+	simulate(t, http.MethodPost, "faults", awssim.Fault{Effect: awssim.CutAfter, Operation: "PurchaseCapacityBlock", Count: 1})
+	if got := simulate(t, http.MethodGet, "faults", nil); !strings.Contains(got, "PurchaseCapacityBlock") {
+		t.Errorf("faults: %s", got)
+	}
+	if err := control(io.Discard, http.MethodPost, "faults", awssim.Fault{Effect: "explode"}); err == nil || !strings.Contains(err.Error(), "fail-before") {
+		t.Errorf("an unknown effect: %v", err)
+	}
+}
+
+func TestAWSRefusals(t *testing.T) {
+	for want, cmd := range map[string]*awsCmd{
+		"not loopback": {Addr: "0.0.0.0:0", Speed: 1},
+		"negative":     {Addr: "127.0.0.1:0", Speed: -1},
+		"unknown key":  {Addr: "127.0.0.1:0", Scenario: scenarioFile(t, "colour = 1\n")},
+	} {
+		if err := cmd.serve(t.Context(), io.Discard); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want %q", cmd, err, want)
+		}
+	}
+}
+
+func scenarioFile(t *testing.T, text string) string {
+	path := t.TempDir() + "/world.toml"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// The control commands never talk to AWS.
+func TestControlOnlyOnThisMachine(t *testing.T) {
+	for endpoint, want := range map[string]string{
+		"": "not set", "https://ec2.us-east-2.amazonaws.com": "not a simulator", "http://192.0.2.1:80": "not a simulator",
+	} {
+		t.Setenv("AWS_ENDPOINT_URL", endpoint)
+		if err := control(io.Discard, http.MethodGet, "clock", nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("AWS_ENDPOINT_URL=%q: %v, want %q", endpoint, err, want)
+		}
+	}
+}

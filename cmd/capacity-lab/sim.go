@@ -1,0 +1,163 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+)
+
+// simCmd controls a simulator that runs.
+type simCmd struct {
+	Clock     simClockCmd     `cmd:"" help:"Show, set, move or speed up the clock."`
+	Fault     simFaultCmd     `cmd:"" help:"Make calls fail."`
+	Faults    simFaultsCmd    `cmd:"" help:"List or clear the faults."`
+	Ledger    simLedgerCmd    `cmd:"" help:"List the purchases that took effect."`
+	Calls     simCallsCmd     `cmd:"" help:"Count the calls that were made."`
+	Instances simInstancesCmd `cmd:"" help:"List the instances."`
+	FailHost  simFailHostCmd  `cmd:"" help:"Break the host of an instance."`
+}
+
+type simClockCmd struct {
+	Set     string        `placeholder:"RFC3339" help:"Set it to this time."`
+	Advance time.Duration `placeholder:"DURATION" help:"Move it by so much, such as 90m."`
+	Speed   *float64      `placeholder:"N" help:"Simulated seconds per second; 0 stops it."`
+}
+
+// Run is called by kong.
+func (cmd *simClockCmd) Run() error {
+	if cmd.Set == "" && cmd.Advance == 0 && cmd.Speed == nil {
+		return control(os.Stdout, http.MethodGet, "clock", nil)
+	}
+	change := awssim.ClockChange{Speed: cmd.Speed}
+	if cmd.Set != "" {
+		at, err := time.Parse(time.RFC3339, cmd.Set)
+		if err != nil {
+			return fmt.Errorf("--set: %w", err)
+		}
+		change.Set = &at
+	}
+	if cmd.Advance != 0 {
+		d := awssim.Duration(cmd.Advance)
+		change.Advance = &d
+	}
+	return control(os.Stdout, http.MethodPost, "clock", change)
+}
+
+type simFaultCmd struct {
+	Effect    string        `arg:"" enum:"fail-before,fail-after,cut-before,cut-after,delay" help:"What happens: an error before or after the effect of the call, a cut connection before or after it, or a delay."`
+	Service   string        `enum:"ec2,pcs,," default:"" help:"Only calls of this service (ec2, pcs)."`
+	Operation string        `placeholder:"NAME" help:"Only this operation, such as PurchaseCapacityBlock."`
+	Region    string        `placeholder:"REGION" help:"Only this region. With cut-before and no operation, the region is down."`
+	Code      string        `placeholder:"CODE" help:"AWS error code, such as RequestLimitExceeded (default InternalError with HTTP status 500)."`
+	Message   string        `placeholder:"TEXT" help:"Message of the error."`
+	Status    int           `placeholder:"N" help:"HTTP status of the error."`
+	Latency   time.Duration `placeholder:"DURATION" help:"Wait so long before anything else."`
+	Skip      int           `placeholder:"N" help:"Let so many matching calls pass first."`
+	Count     int           `placeholder:"N" help:"Hit so many calls; default: every one until cleared."`
+}
+
+// Run is called by kong.
+func (cmd *simFaultCmd) Run() error {
+	return control(os.Stdout, http.MethodPost, "faults", awssim.Fault{
+		Service: cmd.Service, Operation: cmd.Operation, Region: cmd.Region, Effect: awssim.Effect(cmd.Effect), Code: cmd.Code,
+		Message: cmd.Message, Status: cmd.Status, Latency: awssim.Duration(cmd.Latency), Skip: cmd.Skip, Count: cmd.Count,
+	})
+}
+
+type simFaultsCmd struct {
+	Clear bool `help:"End every fault."`
+}
+
+// Run is called by kong.
+func (cmd *simFaultsCmd) Run() error {
+	return control(os.Stdout, readOrClear(cmd.Clear), "faults", nil)
+}
+
+type simLedgerCmd struct{}
+
+// Run is called by kong.
+func (*simLedgerCmd) Run() error { return control(os.Stdout, http.MethodGet, "ledger", nil) }
+
+type simCallsCmd struct {
+	Reset bool `help:"Start counting anew."`
+}
+
+// Run is called by kong.
+func (cmd *simCallsCmd) Run() error { return control(os.Stdout, readOrClear(cmd.Reset), "calls", nil) }
+
+type simInstancesCmd struct {
+	Region string `placeholder:"REGION" help:"Only this region."`
+}
+
+// Run is called by kong.
+func (cmd *simInstancesCmd) Run() error {
+	return control(os.Stdout, http.MethodGet, "instances?region="+url.QueryEscape(cmd.Region), nil)
+}
+
+type simFailHostCmd struct {
+	Instance string `arg:"" help:"Instance id."`
+	Region   string `placeholder:"REGION" help:"Region of the instance; default: the scenario's own."`
+}
+
+// Run is called by kong.
+func (cmd *simFailHostCmd) Run() error {
+	return control(os.Stdout, http.MethodPost, "host-failure", awssim.HostFailure{Region: cmd.Region, Instance: cmd.Instance})
+}
+
+func readOrClear(clear bool) string {
+	if clear {
+		return http.MethodDelete
+	}
+	return http.MethodGet
+}
+
+// control sends one control request to the simulator that AWS_ENDPOINT_URL names and writes its
+// answer, which is JSON.
+func control(out io.Writer, method, request string, body any) error {
+	endpoint := strings.TrimSuffix(os.Getenv("AWS_ENDPOINT_URL"), "/")
+	if endpoint == "" {
+		return errors.New(`AWS_ENDPOINT_URL is not set: start "capacity-lab aws" and source what it prints`)
+	}
+	if u, err := url.Parse(endpoint); err != nil || !loopback(u.Hostname()) {
+		return fmt.Errorf("AWS_ENDPOINT_URL is %s, which is not a simulator on this machine", endpoint)
+	}
+	var payload io.Reader
+	if body != nil {
+		data, err := json.Marshal(body)
+		if err != nil {
+			return err
+		}
+		payload = bytes.NewReader(data)
+	}
+	req, err := http.NewRequest(method, endpoint+"/_sim/"+request, payload)
+	if err != nil {
+		return err
+	}
+	client := http.Client{Timeout: 10 * time.Second}
+	resp, err := client.Do(req)
+	if err != nil {
+		return fmt.Errorf("asking the simulator: %w", err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, 4096))
+		return fmt.Errorf("the simulator refuses: %s", strings.TrimSpace(string(text)))
+	}
+	_, err = io.Copy(out, resp.Body)
+	return err
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}

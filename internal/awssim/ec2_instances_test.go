@@ -1,0 +1,366 @@
+package awssim
+
+import (
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+)
+
+type runInput = ec2.RunInstancesInput
+
+// Every way in which a launch is refused, with EC2's code. None leaves an instance.
+func TestLaunchRefusals(t *testing.T) {
+	w := newEC2World(t)
+	image := func(id string) func(*runInput) { return func(in *runInput) { in.ImageId = aws.String(id) } }
+	preference := func(p types.CapacityReservationPreference) func(*runInput) {
+		return func(in *runInput) {
+			if in.CapacityReservationSpecification == nil {
+				in.CapacityReservationSpecification = &types.CapacityReservationSpecification{}
+			}
+			in.CapacityReservationSpecification.CapacityReservationPreference = p
+		}
+	}
+	interruptible := market(types.MarketTypeInterruptibleCapacityReservation)
+	for name, test := range map[string]struct {
+		in   *runInput
+		want string
+	}{
+		"block without market type":      {run(1, "p5.48xlarge", defSubnetA, into(openBlock)), "InvalidParameterValue"},
+		"market type without a target":   {run(1, "p5.48xlarge", defSubnetA, market("capacity-block")), "InvalidParameterValue"},
+		"market type of blocks for ODCR": {run(1, "g6.12xlarge", defSubnetA, intoBlock(gpuODCR)), "InvalidParameterValue"},
+		"unknown reservation":            {run(1, "p5.48xlarge", defSubnetA, intoBlock("cr-0123456789abcdef0")), "InvalidCapacityReservationId.NotFound"},
+		"malformed reservation":          {run(1, "p5.48xlarge", defSubnetA, intoBlock("block")), "InvalidCapacityReservationId.Malformed"},
+		"block not open yet":             {run(1, "p5.48xlarge", defSubnetA, intoBlock(laterBlock)), "InvalidCapacityReservationState.PendingActivation"},
+		"block never paid":               {run(1, "p5en.48xlarge", defSubnetC, intoBlock(failedBlock)), "InvalidCapacityReservationState"},
+		"block that is over":             {run(1, "trn1.32xlarge", defSubnetB, intoBlock(pastBlock)), "InvalidCapacityReservationState"},
+		"more than the block has":        {run(17, "p5.48xlarge", defSubnetA, intoBlock(openBlock)), "ReservationCapacityExceeded"},
+		"another type":                   {run(1, "c7i.4xlarge", defSubnetA, into(gpuODCR)), "ReservationCapacityExceeded"},
+		"another zone":                   {run(1, "p5.48xlarge", defSubnetB, intoBlock(openBlock)), "ReservationCapacityExceeded"},
+		"another platform":               {run(1, "g6.12xlarge", defSubnetA, into(gpuODCR), image(defRHELImage)), "ReservationCapacityExceeded"},
+		"another tenancy": {run(1, "g6.12xlarge", defSubnetA, into(gpuODCR), func(in *runInput) {
+			in.Placement = &types.Placement{Tenancy: types.TenancyDedicated}
+		}), "ReservationCapacityExceeded"},
+		"interruptible without market type": {run(1, "c7i.4xlarge", defSubnetA, into(borrowedODCR)), "InvalidParameterValue"},
+		"interruptible market for a block":  {run(1, "p5.48xlarge", defSubnetA, into(openBlock), interruptible), "InvalidParameterValue"},
+		"target and preference open":        {run(1, "g6.12xlarge", defSubnetA, into(gpuODCR), preference("open")), "InvalidParameterCombination"},
+		"reservations only, none matches":   {run(1, "c7i.4xlarge", defSubnetA, preference("capacity-reservations-only")), "ReservationCapacityExceeded"},
+		"more than EC2 has":                 {run(9, "g6.12xlarge", defSubnetA), "InsufficientInstanceCapacity"},
+		"type not in the zone":              {run(1, "g6.12xlarge", defSubnetC), "Unsupported"},
+		"unknown type":                      {run(1, "p9.huge", defSubnetA), "InvalidParameterValue"},
+		"unknown subnet":                    {run(1, "c7i.4xlarge", "subnet-1"), "InvalidSubnetID.NotFound"},
+		"unknown image":                     {run(1, "c7i.4xlarge", defSubnetA, image("ami-1")), "InvalidAMIID.NotFound"},
+		"image of another architecture":     {run(1, "c7i.4xlarge", defSubnetA, image(defARMImage)), "InvalidParameterValue"},
+		"unknown security group": {run(1, "c7i.4xlarge", defSubnetA, func(in *runInput) {
+			in.SecurityGroupIds = []string{"sg-1"}
+		}), "InvalidGroup.NotFound"},
+		"no subnet and no default VPC": {run(1, "c7i.4xlarge", "", func(in *runInput) { in.SubnetId = nil }), "VPCIdNotSpecified"},
+		"subnet given twice": {run(1, "c7i.4xlarge", defSubnetA, func(in *runInput) {
+			in.NetworkInterfaces = []types.InstanceNetworkInterfaceSpecification{{DeviceIndex: aws.Int32(0), SubnetId: aws.String(defSubnetA)}}
+		}), "InvalidParameterCombination"},
+		"security group of another VPC": {run(1, "c7i.4xlarge", defSubnetA, func(in *runInput) {
+			in.SecurityGroupIds = []string{otherGroup}
+		}), "InvalidParameter"},
+		"placement in another zone": {run(1, "c7i.4xlarge", defSubnetA, func(in *runInput) {
+			in.Placement = &types.Placement{AvailabilityZone: aws.String("us-east-2b")}
+		}), "InvalidParameterCombination"},
+		"one address for two": {run(2, "c7i.4xlarge", defSubnetA, address("10.2.1.9")), "InvalidParameterCombination"},
+		"address elsewhere":   {run(1, "c7i.4xlarge", defSubnetA, address("10.2.2.9")), "InvalidParameterValue"},
+		"too much user data": {run(1, "c7i.4xlarge", defSubnetA, func(in *runInput) {
+			in.UserData = aws.String(base64.StdEncoding.EncodeToString(make([]byte, maxUserData+1)))
+		}), "InvalidParameterValue"},
+		"fewer than one":   {run(0, "c7i.4xlarge", defSubnetA), "InvalidParameterValue"},
+		"tag of AWS":       {run(1, "c7i.4xlarge", defSubnetA, tagged("aws:team", "nlp")), "InvalidParameterValue"},
+		"unknown template": {run(1, "c7i.4xlarge", defSubnetA, template("lt-0123456789abcdef0", "")), "InvalidLaunchTemplateId.NotFound"},
+		"unknown version":  {run(1, "c7i.4xlarge", defSubnetA, template(defTemplate, "7")), "InvalidLaunchTemplateId.VersionNotFound"},
+		"user data that is not base64": {run(1, "c7i.4xlarge", defSubnetA, func(in *runInput) {
+			in.UserData = aws.String("#!/bin/sh")
+		}), "InvalidUserData.Malformed"},
+		"unsupported parameter": {run(1, "c7i.4xlarge", defSubnetA, func(in *runInput) {
+			in.Ipv6AddressCount = aws.Int32(1)
+		}), "UnknownParameter"},
+	} {
+		t.Run(name, func(t *testing.T) { fails(t, w.ec2.RunInstances, test.in, test.want) })
+	}
+	if n := len(w.instances()); n != 0 {
+		t.Errorf("%d instances after refused launches, want none", n)
+	}
+}
+
+func address(ip string) func(*runInput) {
+	return func(in *runInput) { in.PrivateIpAddress = aws.String(ip) }
+}
+
+func TestAddresses(t *testing.T) {
+	w := newEC2World(t)
+	do(t, w.ec2.RunInstances, run(1, "c7i.4xlarge", defSubnetA, address("10.2.1.5")))
+	fails(t, w.ec2.RunInstances, run(1, "c7i.4xlarge", defSubnetA, address("10.2.1.5")), "InvalidIPAddress.InUse")
+	made := do(t, w.ec2.RunInstances, run(2, "c7i.4xlarge", defSubnetA)).Instances
+	if *made[0].PrivateIpAddress != "10.2.1.4" || *made[1].PrivateIpAddress != "10.2.1.6" {
+		t.Errorf("addresses %s and %s, want the lowest free ones", *made[0].PrivateIpAddress, *made[1].PrivateIpAddress)
+	}
+	fails(t, w.ec2.RunInstances, run(12, "c7i.4xlarge", smallSubnet), "InsufficientFreeAddressesInSubnet")
+	do(t, w.ec2.RunInstances, run(11, "c7i.4xlarge", smallSubnet)) // of a /28, EC2 keeps 5
+}
+
+func template(id, version string) func(*runInput) {
+	return func(in *runInput) {
+		in.LaunchTemplate = &types.LaunchTemplateSpecification{LaunchTemplateId: aws.String(id)}
+		if version != "" {
+			in.LaunchTemplate.Version = aws.String(version)
+		}
+	}
+}
+
+func tagged(key, value string) func(*runInput) {
+	return func(in *runInput) {
+		in.TagSpecifications = []types.TagSpecification{{ResourceType: types.ResourceTypeInstance,
+			Tags: []types.Tag{{Key: aws.String(key), Value: aws.String(value)}}}}
+	}
+}
+
+func TestLaunchTakesWhatThereIs(t *testing.T) {
+	w := newEC2World(t)
+	in := run(1, "p5.48xlarge", defSubnetA, intoBlock(openBlock))
+	in.MaxCount = aws.Int32(20)
+	out := do(t, w.ec2.RunInstances, in)
+	if len(out.Instances) != 16 {
+		t.Fatalf("%d instances, want the 16 of the block", len(out.Instances))
+	}
+	addresses := map[string]bool{}
+	for n, i := range out.Instances {
+		addresses[*i.PrivateIpAddress] = true
+		if int(*i.AmiLaunchIndex) != n {
+			t.Errorf("instance %d has launch index %d", n, *i.AmiLaunchIndex)
+		}
+	}
+	if len(addresses) != 16 || !addresses["10.2.1.4"] || !addresses["10.2.1.19"] {
+		t.Errorf("addresses %v, want 10.2.1.4 to 10.2.1.19", addresses)
+	}
+}
+
+func TestOpenReservationMatchesUntargetedLaunches(t *testing.T) {
+	w := newEC2World(t)
+	do(t, w.ec2.RunInstances, run(12, "c7i.4xlarge", defSubnetC))
+	inside := 0
+	for _, i := range w.instances() {
+		if aws.ToString(i.CapacityReservationId) == openODCR {
+			inside++
+		}
+	}
+	if inside != 10 {
+		t.Errorf("%d of 12 instances in the open ODCR, want its 10", inside)
+	}
+	do(t, w.ec2.RunInstances, run(1, "g6.12xlarge", defSubnetA))
+	if got := *w.reservation(gpuODCR).AvailableInstanceCount; got != 4 {
+		t.Errorf("an untargeted launch took a place of a targeted ODCR: %d available", got)
+	}
+}
+
+// A launch into a reservation that another account shares fits by the zone's id, whatever its name.
+func TestSharedReservation(t *testing.T) {
+	w := newEC2World(t)
+	r := w.reservation(sharedODCR)
+	if *r.AvailabilityZone != "us-east-2c" || *r.AvailabilityZoneId != "use2-az1" || *r.OwnerId != "444455556666" {
+		t.Errorf("zone %s = %s of %s, want the owner's name for use2-az1", *r.AvailabilityZone, *r.AvailabilityZoneId, *r.OwnerId)
+	}
+	fails(t, w.ec2.RunInstances, run(1, "p5.48xlarge", defSubnetB, into(sharedODCR)), "ReservationCapacityExceeded")
+	do(t, w.ec2.RunInstances, run(2, "p5.48xlarge", defSubnetA, into(sharedODCR)))
+	do(t, w.ec2.RunInstances, run(2, "p5.48xlarge", defSubnetA)) // what EC2 has for this account is untouched
+	fails(t, w.ec2.CancelCapacityReservation, &ec2.CancelCapacityReservationInput{CapacityReservationId: aws.String(sharedODCR)}, "UnauthorizedOperation")
+}
+
+func TestLifeOfAnInstance(t *testing.T) {
+	w := newEC2World(t)
+	made := do(t, w.ec2.RunInstances, run(4, "g6.12xlarge", defSubnetA, into(gpuODCR))).Instances
+	id := *made[0].InstanceId
+	state := func() types.InstanceStateName {
+		out := do(t, w.ec2.DescribeInstances, &ec2.DescribeInstancesInput{InstanceIds: []string{id}})
+		return out.Reservations[0].Instances[0].State.Name
+	}
+	for _, step := range []struct {
+		after time.Duration
+		want  types.InstanceStateName
+	}{{0, "pending"}, {30 * time.Second, "running"}} {
+		w.sim.Clock().Advance(step.after)
+		if got := state(); got != step.want {
+			t.Errorf("state %s, want %s", got, step.want)
+		}
+	}
+	ended := do(t, w.ec2.TerminateInstances, &ec2.TerminateInstancesInput{InstanceIds: []string{id}}).TerminatingInstances[0]
+	if ended.PreviousState.Name != "running" || ended.CurrentState.Name != "shutting-down" {
+		t.Errorf("from %s to %s", ended.PreviousState.Name, ended.CurrentState.Name)
+	}
+	w.sim.Clock().Advance(30 * time.Second)
+	if got := state(); got != "terminated" {
+		t.Errorf("state %s, want terminated", got)
+	}
+	// The place comes back only when EC2 has cleaned it.
+	fails(t, w.ec2.RunInstances, run(1, "g6.12xlarge", defSubnetA, into(gpuODCR)), "ReservationCapacityExceeded")
+	w.sim.Clock().Advance(3 * time.Minute)
+	do(t, w.ec2.RunInstances, run(1, "g6.12xlarge", defSubnetA, into(gpuODCR)))
+	w.sim.Clock().Advance(2 * time.Hour)
+	fails(t, w.ec2.DescribeInstances, &ec2.DescribeInstancesInput{InstanceIds: []string{id}}, "InvalidInstanceID.NotFound")
+	fails(t, w.ec2.TerminateInstances, &ec2.TerminateInstancesInput{InstanceIds: []string{"i-0123456789abcdef0"}}, "InvalidInstanceID.NotFound")
+}
+
+func TestClientTokenOfALaunch(t *testing.T) {
+	w := newEC2World(t)
+	token := func(in *runInput) { in.ClientToken = aws.String("one-launch") }
+	first := do(t, w.ec2.RunInstances, run(2, "c7i.4xlarge", defSubnetA, token))
+	w.sim.Clock().Advance(time.Minute)
+	again := do(t, w.ec2.RunInstances, run(2, "c7i.4xlarge", defSubnetA, token))
+	if *first.Instances[0].InstanceId != *again.Instances[0].InstanceId || again.Instances[0].State.Name != "running" {
+		t.Errorf("the second call launched %s in state %s", *again.Instances[0].InstanceId, again.Instances[0].State.Name)
+	}
+	fails(t, w.ec2.RunInstances, run(3, "c7i.4xlarge", defSubnetA, token), "IdempotentParameterMismatch")
+	if n := len(w.instances()); n != 2 {
+		t.Errorf("%d instances, want 2", n)
+	}
+	// A launch that failed has not used its token.
+	retry := func(in *runInput) { in.ClientToken = aws.String("retry") }
+	fails(t, w.ec2.RunInstances, run(4, "g6.12xlarge", defSubnetA, into(endingODCR), retry), "ReservationCapacityExceeded")
+	do(t, w.ec2.RunInstances, run(4, "g6.12xlarge", defSubnetA, into(gpuODCR), retry))
+}
+
+func TestDryRunHasNoEffect(t *testing.T) {
+	w := newEC2World(t)
+	fails(t, w.ec2.RunInstances, run(1, "c7i.4xlarge", defSubnetA, func(in *runInput) { in.DryRun = aws.Bool(true) }), "DryRunOperation")
+	fails(t, w.ec2.PurchaseCapacityBlock, &ec2.PurchaseCapacityBlockInput{
+		CapacityBlockOfferingId: w.offerings(1, 1)[0].CapacityBlockOfferingId, InstancePlatform: "Linux/UNIX", DryRun: aws.Bool(true),
+	}, "DryRunOperation")
+	if len(w.instances())+len(w.sim.Ledger()) != 0 {
+		t.Error("a dry run had an effect")
+	}
+}
+
+func TestDescribeInstances(t *testing.T) {
+	w := newEC2World(t)
+	do(t, w.ec2.RunInstances, run(3, "c7i.4xlarge", defSubnetA, tagged("team", "nlp")))
+	do(t, w.ec2.RunInstances, run(4, "c7i.4xlarge", defSubnetB, tagged("team", "vision")))
+	count := func(f ...types.Filter) int {
+		n := 0
+		for _, r := range do(t, w.ec2.DescribeInstances, &ec2.DescribeInstancesInput{Filters: f}).Reservations {
+			n += len(r.Instances)
+		}
+		return n
+	}
+	for _, test := range []struct {
+		filter []types.Filter
+		want   int
+	}{
+		{filters("tag:team", "nlp"), 3}, {filters("tag:team", "n*", "v?sion"), 7}, {filters("tag:team", "vision?"), 0},
+		{filters("tag-key", "team"), 7}, {filters("tag-key", "tea"), 0}, {filters("availability-zone-id", "use2-az2"), 4},
+		{append(filters("tag:team", "nlp"), filters("subnet-id", defSubnetB)...), 0},
+	} {
+		if got := count(test.filter...); got != test.want {
+			t.Errorf("%v: %d instances, want %d", *test.filter[0].Name, got, test.want)
+		}
+	}
+	fails(t, w.ec2.DescribeInstances, &ec2.DescribeInstancesInput{Filters: filters("colour", "red")}, "InvalidParameterValue")
+
+	var seen []string
+	pages := ec2.NewDescribeInstancesPaginator(w.ec2, &ec2.DescribeInstancesInput{MaxResults: aws.Int32(5)})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range page.Reservations {
+			for _, i := range r.Instances {
+				seen = append(seen, *i.InstanceId)
+			}
+		}
+	}
+	slices.Sort(seen)
+	if len(slices.Compact(seen)) != 7 {
+		t.Errorf("the pages show %d instances, want 7", len(seen))
+	}
+	fails(t, w.ec2.DescribeInstances, &ec2.DescribeInstancesInput{MaxResults: aws.Int32(4)}, "InvalidParameterValue")
+	fails(t, w.ec2.DescribeInstances, &ec2.DescribeInstancesInput{MaxResults: aws.Int32(5), InstanceIds: seen[:1]}, "InvalidParameterCombination")
+	fails(t, w.ec2.DescribeInstances, &ec2.DescribeInstancesInput{NextToken: aws.String("bogus")}, "InvalidNextToken")
+}
+
+func TestEC2Tags(t *testing.T) {
+	w := newEC2World(t)
+	id := *do(t, w.ec2.RunInstances, run(1, "c7i.4xlarge", defSubnetA)).Instances[0].InstanceId
+	both := []string{id, gpuODCR}
+	do(t, w.ec2.CreateTags, &ec2.CreateTagsInput{Resources: both, Tags: []types.Tag{
+		{Key: aws.String("node"), Value: aws.String("gpu-1")}, {Key: aws.String("empty"), Value: aws.String("")}}})
+	do(t, w.ec2.DeleteTags, &ec2.DeleteTagsInput{Resources: both, Tags: []types.Tag{
+		{Key: aws.String("node"), Value: aws.String("another value")}, {Key: aws.String("empty")}}})
+	for _, tags := range [][]types.Tag{w.instances()[0].Tags, w.reservation(gpuODCR).Tags} {
+		got := map[string]string{}
+		for _, tag := range tags {
+			got[*tag.Key] = *tag.Value
+		}
+		if _, empty := got["empty"]; got["node"] != "gpu-1" || empty {
+			t.Errorf("tags %v, want node only", got)
+		}
+	}
+	create := func(key string, resources ...string) *ec2.CreateTagsInput {
+		return &ec2.CreateTagsInput{Resources: resources, Tags: []types.Tag{{Key: aws.String(key), Value: aws.String("x")}}}
+	}
+	fails(t, w.ec2.CreateTags, create("k", id, "i-0123456789abcdef0"), "InvalidInstanceID.NotFound")
+	fails(t, w.ec2.CreateTags, create("k", "cr-0123456789abcdef0"), "InvalidCapacityReservationId.NotFound")
+	fails(t, w.ec2.CreateTags, create("k", "something"), "InvalidID")
+	fails(t, w.ec2.CreateTags, create("aws:k", id), "InvalidParameterValue")
+	many := &ec2.CreateTagsInput{Resources: []string{id}}
+	for n := range 50 {
+		many.Tags = append(many.Tags, types.Tag{Key: aws.String(fmt.Sprint(n)), Value: aws.String("")})
+	}
+	fails(t, w.ec2.CreateTags, many, "TagLimitExceeded")
+}
+
+// As a service of AWS does it, in the process.
+func TestLaunchInTheProcess(t *testing.T) {
+	w := newEC2World(t)
+	made, err := w.sim.Launch(LaunchRequest{
+		Region: "us-east-2", MinCount: 1, MaxCount: 1, LaunchTemplateID: defTemplate, InstanceType: "p5.48xlarge",
+		SubnetID: defSubnetA, MarketType: "capacity-block", ReservationID: openBlock,
+		UserData: base64.StdEncoding.EncodeToString([]byte("hello")), Tags: map[string]string{"aws:pcs:cluster-id": "pcs_1"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := w.instances(); len(got) != 1 || *got[0].InstanceId != made[0].ID || *got[0].CapacityReservationId != openBlock {
+		t.Errorf("EC2 shows %+v", got)
+	}
+	if _, err := w.sim.Launch(LaunchRequest{Region: "us-east-2", MinCount: 20, MaxCount: 20, InstanceType: "g6.12xlarge",
+		SubnetID: defSubnetA, ImageID: defImage}); code(err) == "" {
+		t.Error("20 g6.12xlarge were launched")
+	}
+	if err := w.sim.Terminate("us-east-2", []string{made[0].ID}, "Server.InternalError"); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.instances(); len(got) != 0 {
+		t.Errorf("%d instances after Terminate", len(got))
+	}
+}
+
+// Many clients at once never get more than a reservation has.
+func TestConcurrentLaunches(t *testing.T) {
+	w := newEC2World(t)
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	codes := map[string]int{}
+	for range 40 {
+		wg.Go(func() {
+			_, err := w.ec2.RunInstances(t.Context(), run(1, "p5.48xlarge", defSubnetA, intoBlock(openBlock)))
+			mu.Lock()
+			defer mu.Unlock()
+			codes[code(err)]++
+		})
+		wg.Go(func() { w.sim.Clock().Advance(time.Second) })
+	}
+	wg.Wait()
+	if codes[""] != 16 || codes["ReservationCapacityExceeded"] != 24 {
+		t.Errorf("results %v, want 16 launches and 24 × ReservationCapacityExceeded", codes)
+	}
+}

@@ -1,0 +1,350 @@
+package awssim
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+)
+
+// addFault fails the test if the fault is refused.
+func (w *ec2World) addFault(f Fault) {
+	w.Helper()
+	if _, err := w.sim.AddFault(f); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// The same purchase fails at each point; the ledger tells whether it took effect.
+func TestFaultsAroundAPurchase(t *testing.T) {
+	for name, test := range map[string]struct {
+		fault  Fault
+		code   string // "" for a cut connection
+		bought int
+	}{
+		"500 before":    {Fault{Effect: FailBefore}, "InternalError", 0},
+		"500 after":     {Fault{Effect: FailAfter}, "InternalError", 1},
+		"throttled":     {Fault{Effect: FailBefore, Code: "RequestLimitExceeded", Status: 503}, "RequestLimitExceeded", 0},
+		"cut before":    {Fault{Effect: CutBefore}, "", 0},
+		"cut after":     {Fault{Effect: CutAfter}, "", 1},
+		"refused after": {Fault{Effect: FailAfter, Code: "UnauthorizedOperation", Status: 403, Message: "no"}, "UnauthorizedOperation", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newEC2World(t)
+			offer := *w.offerings(1, 1)[0].CapacityBlockOfferingId
+			test.fault.Operation, test.fault.Count = "PurchaseCapacityBlock", 1
+			w.addFault(test.fault)
+			_, err := w.purchase(offer)
+			if err == nil {
+				t.Fatal("the purchase succeeded")
+			}
+			if got := code(err); test.code != "" && got != test.code {
+				t.Errorf("error code %q, want %q", got, test.code)
+			}
+			if n := len(w.sim.Ledger()); n != test.bought {
+				t.Errorf("%d purchases took effect, want %d", n, test.bought)
+			}
+			if _, err := w.purchase(offer); err != nil {
+				t.Errorf("after the one fault: %v", err)
+			}
+		})
+	}
+}
+
+// The SDK's own retries buy three blocks when answers are lost: what a client has to guard against.
+func TestRetriesBuyTwice(t *testing.T) {
+	w := newEC2World(t)
+	o := w.ec2.Options()
+	o.Retryer = nil // the SDK's default, three attempts
+	o.RetryMaxAttempts = 3
+	retrying := ec2.New(o)
+	offer := w.offerings(1, 1)[0].CapacityBlockOfferingId
+	w.addFault(Fault{Effect: FailAfter, Operation: "PurchaseCapacityBlock", Count: 2})
+	if _, err := retrying.PurchaseCapacityBlock(t.Context(), &ec2.PurchaseCapacityBlockInput{
+		CapacityBlockOfferingId: offer, InstancePlatform: "Linux/UNIX"}); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(w.sim.Ledger()); n != 3 {
+		t.Errorf("%d purchases, want 3", n)
+	}
+}
+
+func TestFaultsMatch(t *testing.T) {
+	w := newEC2World(t)
+	ask := func(region string) string {
+		_, err := w.region(region).DescribeVpcs(t.Context(), &ec2.DescribeVpcsInput{})
+		return code(err)
+	}
+	w.addFault(Fault{Effect: FailBefore, Region: "us-west-2", Code: "Unavailable"})
+	if got := ask("us-west-2"); got != "Unavailable" {
+		t.Errorf("region that is down: %q", got)
+	}
+	if got := ask("us-east-2"); got != "" {
+		t.Errorf("another region: %q", got)
+	}
+	w.sim.ClearFaults()
+	w.addFault(Fault{Effect: FailBefore, Service: "ec2", Operation: "DescribeVpcs", Code: "Unavailable", Skip: 1, Count: 1})
+	for n, want := range []string{"", "Unavailable", ""} {
+		if got := ask("us-east-2"); got != want {
+			t.Errorf("call %d: %q, want %q", n+1, got, want)
+		}
+	}
+	if left := w.sim.Faults(); len(left) != 0 {
+		t.Errorf("faults left: %+v", left)
+	}
+	if _, err := w.sim.AddFault(Fault{Effect: "explode"}); err == nil {
+		t.Error("an unknown effect was taken")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	w.addFault(Fault{Effect: Delay, Latency: Duration(time.Minute)})
+	if _, err := w.ec2.DescribeVpcs(ctx, &ec2.DescribeVpcsInput{}); err == nil {
+		t.Error("a call that takes a minute answered in 10 ms")
+	}
+}
+
+func TestThrottle(t *testing.T) {
+	sc := DefaultScenario()
+	sc.Throttle = true
+	sim, err := New(sc, NewClock(noon, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sim.Close()
+	endpoint, err := sim.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &ec2World{t, sim, ec2Client(endpoint), endpoint}
+	ask := func() string {
+		_, err := w.ec2.DescribeCapacityBlockOfferings(t.Context(), &ec2.DescribeCapacityBlockOfferingsInput{
+			InstanceType: aws.String("p5.48xlarge"), InstanceCount: aws.Int32(1), CapacityDurationHours: aws.Int32(24)})
+		return code(err)
+	}
+	for n := range 10 {
+		if got := ask(); got != "" {
+			t.Fatalf("call %d of the bucket's 10: %s", n+1, got)
+		}
+	}
+	if got := ask(); got != "RequestLimitExceeded" {
+		t.Errorf("call 11: %q", got)
+	}
+	sim.Clock().Advance(7 * time.Second) // 0.15 a second: one call in 6.7 s
+	if got := ask(); got != "" {
+		t.Errorf("after 7 s: %q", got)
+	}
+	if got := ask(); got != "RequestLimitExceeded" {
+		t.Errorf("second call after 7 s: %q", got)
+	}
+}
+
+func TestCallsAreCounted(t *testing.T) {
+	w := newEC2World(t)
+	do(t, w.ec2.DescribeVpcs, &ec2.DescribeVpcsInput{})
+	do(t, w.ec2.DescribeVpcs, &ec2.DescribeVpcsInput{})
+	do(t, w.region("us-west-2").DescribeVpcs, &ec2.DescribeVpcsInput{})
+	calls := w.sim.Calls()
+	if calls[CallKey{"ec2", "DescribeVpcs", "us-east-2"}] != 2 || calls[CallKey{"ec2", "DescribeVpcs", "us-west-2"}] != 1 {
+		t.Errorf("calls %v", calls)
+	}
+	w.sim.ResetCalls()
+	if n := len(w.sim.Calls()); n != 0 {
+		t.Errorf("%d counts after the reset", n)
+	}
+}
+
+func TestDateHeaderShowsTheClock(t *testing.T) {
+	w := newEC2World(t)
+	w.sim.Clock().Set(time.Date(2030, 2, 3, 4, 5, 6, 0, time.UTC))
+	resp, err := http.Get(w.endpoint + "/_sim/clock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if got := resp.Header.Get("Date"); got != "Sun, 03 Feb 2030 04:05:06 GMT" {
+		t.Errorf("Date: %s", got)
+	}
+}
+
+// control sends a control request and decodes its answer.
+func (w *ec2World) control(method, path string, body, into any) int {
+	w.Helper()
+	data, err := json.Marshal(body)
+	if err != nil {
+		w.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(w.Context(), method, w.endpoint+"/_sim/"+path, bytes.NewReader(data))
+	if err != nil {
+		w.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if into != nil {
+		if err := json.NewDecoder(resp.Body).Decode(into); err != nil {
+			w.Fatalf("%s %s: %v", method, path, err)
+		}
+	}
+	return resp.StatusCode
+}
+
+func TestControlOverHTTP(t *testing.T) {
+	w := newEC2World(t)
+	id := *do(t, w.ec2.RunInstances, run(1, "p5.48xlarge", defSubnetA, intoBlock(openBlock))).Instances[0].InstanceId
+	if _, err := w.purchase(*w.offerings(1, 1)[0].CapacityBlockOfferingId); err != nil {
+		t.Fatal(err)
+	}
+
+	var clock ClockState
+	w.control("POST", "clock", map[string]any{"advance": "30m", "speed": 60}, &clock)
+	if clock.Speed != 60 || clock.Now.Sub(noon) < 30*time.Minute {
+		t.Errorf("clock %+v", clock)
+	}
+	w.control("POST", "clock", map[string]any{"set": "2026-12-03T00:00:00Z", "speed": 0}, &clock)
+	if want := time.Date(2026, 12, 3, 0, 0, 0, 0, time.UTC); clock.Now.Sub(want) > time.Minute || clock.Now.Before(want) {
+		t.Errorf("clock %v, want %v", clock.Now, want)
+	}
+	var ledger []Purchase
+	w.control("GET", "ledger", nil, &ledger)
+	if len(ledger) != 1 || ledger[0].Fee == "" {
+		t.Errorf("ledger %+v", ledger)
+	}
+	var calls []CallCount
+	w.control("GET", "calls", nil, &calls)
+	if len(calls) != 3 || calls[2].Operation != "RunInstances" || calls[2].Count != 1 {
+		t.Errorf("calls %+v", calls)
+	}
+	w.control("DELETE", "calls", nil, &calls)
+	if len(calls) != 0 {
+		t.Errorf("calls after the reset: %+v", calls)
+	}
+	var instances []Instance
+	w.control("POST", "host-failure", HostFailure{Instance: id}, nil)
+	w.control("GET", "instances?region=us-east-2", nil, &instances)
+	if len(instances) != 1 || instances[0].ID != id || !instances[0].HostFailed {
+		t.Errorf("instances %+v", instances)
+	}
+	var faults []Fault
+	w.control("POST", "faults", map[string]any{"effect": "fail-before", "operation": "DescribeVpcs", "latency": "1ms"}, nil)
+	w.control("GET", "faults", nil, &faults)
+	if len(faults) != 1 || faults[0].Latency != Duration(time.Millisecond) {
+		t.Errorf("faults %+v", faults)
+	}
+	fails(t, w.ec2.DescribeVpcs, &ec2.DescribeVpcsInput{}, "InternalError")
+	w.control("DELETE", "faults", nil, &faults)
+	do(t, w.ec2.DescribeVpcs, &ec2.DescribeVpcsInput{})
+
+	for path, body := range map[string]any{
+		"faults": map[string]any{"effect": "explode"}, "clock": map[string]any{"sett": "x"}, "host-failure": HostFailure{Instance: "i-1"},
+	} {
+		if status := w.control("POST", path, body, nil); status != http.StatusBadRequest {
+			t.Errorf("POST %s %v: status %d, want 400", path, body, status)
+		}
+	}
+	if status := w.control("GET", "nothing", nil, nil); status != http.StatusNotFound {
+		t.Errorf("unknown control request: status %d", status)
+	}
+}
+
+// post sends a raw request with a credential scope.
+func post(t testing.TB, endpoint, service, region string, form url.Values) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), "POST", endpoint, strings.NewReader(form.Encode()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=AKIA/20261201/"+region+"/"+service+"/aws4_request, SignedHeaders=host, Signature=0")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(body)
+}
+
+// Nothing that the simulator does not know passes silently.
+func TestUnknownRequests(t *testing.T) {
+	w := newEC2World(t)
+	v := func(pairs ...string) url.Values {
+		form := url.Values{"Version": {ec2Version}}
+		for i := 0; i < len(pairs); i += 2 {
+			form.Set(pairs[i], pairs[i+1])
+		}
+		return form
+	}
+	for name, test := range map[string]struct {
+		form url.Values
+		want string // in the answer
+	}{
+		"operation":      {v("Action", "StartInstances"), "<Code>InvalidAction</Code><Message>The action StartInstances "},
+		"parameter":      {v("Action", "DescribeVpcs", "VpcID.1", "vpc-1"), "<Code>UnknownParameter</Code><Message>The parameter VpcID.1 "},
+		"list gap":       {v("Action", "DescribeVpcs", "VpcId.2", "vpc-1"), "<Code>UnknownParameter</Code>"},
+		"member":         {v("Action", "DescribeVpcs", "Filter.1.Name", "vpc-id", "Filter.1.Valu.1", "x"), "Filter.1.Valu.1"},
+		"version":        {url.Values{"Action": {"DescribeVpcs"}, "Version": {"2014-01-01"}}, "<Code>NoSuchVersion</Code>"},
+		"no action":      {v(), "<Code>MissingAction</Code>"},
+		"bad number":     {v("Action", "DescribeVpcs", "MaxResults", "many"), "<Code>InvalidParameterValue</Code>"},
+		"bad time":       {v("Action", "CreateCapacityReservation", "InstanceType", "t", "InstancePlatform", "p", "InstanceCount", "1", "EndDate", "soon"), "Invalid timestamp"},
+		"missing member": {v("Action", "PurchaseCapacityBlock", "InstancePlatform", "Linux/UNIX"), "<Code>MissingParameter</Code>"},
+	} {
+		status, body := post(t, w.endpoint, "ec2", "us-east-2", test.form)
+		if status != 400 || !strings.Contains(body, test.want) {
+			t.Errorf("%s: status %d, %s; want 400 with %s", name, status, body, test.want)
+		}
+	}
+	if status, body := post(t, w.endpoint, "s3", "us-east-2", v("Action", "ListBuckets")); status != 400 || !strings.Contains(body, "s3") {
+		t.Errorf("another service: status %d, %s", status, body)
+	}
+	resp, err := http.Post(w.endpoint, "application/x-www-form-urlencoded", strings.NewReader(v("Action", "DescribeVpcs").Encode()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusUnauthorized {
+		t.Errorf("no credentials: status %d", resp.StatusCode)
+	}
+}
+
+// The SDK's own configuration finds the simulator by the environment alone.
+func TestEnvironmentIsEnough(t *testing.T) {
+	w := newEC2World(t)
+	for _, kv := range w.sim.Env() {
+		key, value, _ := strings.Cut(kv, "=")
+		t.Setenv(key, value)
+	}
+	cfg, err := config.LoadDefaultConfig(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := do(t, ec2.NewFromConfig(cfg).DescribeSubnets, &ec2.DescribeSubnetsInput{})
+	if cfg.Region != "us-east-2" || len(out.Subnets) != 4 {
+		t.Errorf("region %s with %d subnets", cfg.Region, len(out.Subnets))
+	}
+	status, body := post(t, w.endpoint, "sts", "us-east-2", url.Values{"Action": {"GetCallerIdentity"}, "Version": {"2011-06-15"}})
+	if status != 200 || !strings.Contains(body, "<Account>111122223333</Account>") {
+		t.Errorf("GetCallerIdentity: status %d, %s", status, body)
+	}
+}
+
+func TestListenRefusesOtherAddresses(t *testing.T) {
+	w := newEC2World(t)
+	for _, addr := range []string{"0.0.0.0:0", ":0", "10.0.0.1:80", "example.com:80", "nonsense"} {
+		if url, err := w.sim.Listen(addr); err == nil {
+			t.Errorf("listens on %s for %q", url, addr)
+		}
+	}
+}
