@@ -145,6 +145,8 @@ func TestR9OnlyOurReservations(t *testing.T) {
 		{Name: "pcluster-cr-0123456789abcdef0", Flags: maint, Users: root},
 		{Name: "pcs-capacity-fence-gpu-scheduled", Flags: maint, Users: root},
 		{Name: "pcs-capacity-fence-old", Flags: []string{"SPEC_NODES"}, Users: root},
+		{Name: "pcs-capacity-fence-old", Flags: []string{"MAINT"}, Users: root},
+		{Name: "pcs-capacity-fence-old", Flags: []string{"IGNORE_JOBS"}, Users: root},
 		{Name: "pcs-capacity-fence-old", Flags: maint, Users: []string{"alice"}},
 		{Name: "pcs-capacity-fence-old", Flags: maint, Users: []string{"alice", "root"}},
 		{Name: "maintenance-friday", Flags: maint, Users: root},
