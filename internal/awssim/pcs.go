@@ -115,9 +115,9 @@ func pcsOperation[In, Out any](handle func(*call, *In) (Out, error)) operation {
 	}
 }
 
-// checkPCSRequest turns what CheckRequest finds into PCS's ValidationException.
+// checkPCSRequest turns what checkPCSShape finds into PCS's ValidationException.
 func checkPCSRequest(c *call) error {
-	err := CheckRequest("pcs", c.Operation, c.Body)
+	err := checkPCSShape(c.Operation, c.Body)
 	var shape *ShapeError
 	if !errors.As(err, &shape) {
 		return err
@@ -160,15 +160,8 @@ func (s *Sim) newPCSID() string {
 	return "pcs_" + id[len(id)-10:]
 }
 
-// after runs f when the scenario's pcs_delay has passed: the time that PCS takes to create, update or delete.
-func (s *Sim) after(f func()) {
-	delay := time.Duration(s.scenario.PCSDelay)
-	if delay <= 0 {
-		f()
-		return
-	}
-	s.at(s.now.Add(delay), f)
-}
+// after runs f when PCS has taken its time to create, update or delete something.
+func (s *Sim) after(f func()) { s.later(time.Duration(s.scenario.PCSDelay), f) }
 
 // pcsNow is the time as PCS shows it.
 func (s *Sim) pcsNow() time.Time { return s.now.UTC().Truncate(time.Millisecond) }

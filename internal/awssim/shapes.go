@@ -61,19 +61,15 @@ func CheckResponse(service, operation string, status int, body []byte) error {
 	})
 }
 
-// CheckRequest compares the body of a request with the service model in the same way: unknown and missing parameters,
-// types and enumeration values.
-func CheckRequest(service, operation string, body []byte) error {
-	return check(service, operation, func(op *operationShape, c *checker) {
-		switch {
-		case op == nil:
+// checkPCSShape compares the body of a request to PCS with the service model in the same way.
+func checkPCSShape(operation string, body []byte) error {
+	return check("pcs", operation, func(op *operationShape, c *checker) {
+		if op == nil {
 			c.unknownOperation()
-		case service == "ec2":
-			c.queryMessage(op.input, body)
-		default:
-			c.nullIsAbsent = true
-			c.jsonMessage(op.input, body)
+			return
 		}
+		c.nullIsAbsent = true
+		c.jsonMessage(op.input, body)
 	})
 }
 
@@ -124,9 +120,9 @@ type structureShape struct {
 }
 
 type memberShape struct {
-	name, typ   string
-	wire, query string // names in an answer and in a request of the EC2 Query protocol
-	required    bool
+	name, typ string
+	wire      string // name in the message
+	required  bool
 }
 
 type listShape struct {
@@ -192,15 +188,9 @@ func parseMember(name string, fields []string) memberShape {
 		switch key, value, _ := strings.Cut(field, "="); key {
 		case "wire":
 			m.wire = value
-		case "query":
-			m.query = value
 		case "required":
 			m.required = true
 		}
-	}
-	if m.query == "" {
-		// The EC2 protocol capitalises the wire name in requests, unless the model gives a query name.
-		m.query = strings.ToUpper(m.wire[:1]) + m.wire[1:]
 	}
 	return m
 }

@@ -106,40 +106,13 @@ func TestCheckResponse(t *testing.T) {
 	}
 }
 
-func TestCheckRequest(t *testing.T) {
-	tests := []struct {
-		name               string
-		service, operation string
-		body               string
-		want               []string
-	}{
-		{"good query", "ec2", "RunInstances",
-			"Action=RunInstances&Version=2016-11-15&MinCount=1&MaxCount=2&InstanceType=p5.48xlarge&SecurityGroupId.1=sg-1" +
-				"&TagSpecification.1.ResourceType=instance&TagSpecification.1.Tag.1.Key=a&TagSpecification.1.Tag.1.Value=" +
-				"&CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationId=cr-1&InstanceMarketOptions.MarketType=capacity-block", nil},
-		// CreateCapacityReservation and PurchaseCapacityBlock name the same list differently.
-		{"query names", "ec2", "PurchaseCapacityBlock",
-			"CapacityBlockOfferingId=cb-1&InstancePlatform=Linux/UNIX&TagSpecifications.1.ResourceType=capacity-reservation",
-			[]string{"TagSpecifications: unknown parameter"}},
-		{"query types", "ec2", "RunInstances", "MinCount=one&InstanceType=p5.49xlarge&DryRun=yes&SecurityGroupId.a=sg-1&Placement=here",
-			[]string{
-				`DryRun: "yes" is not true or false`,
-				`InstanceType: "p5.49xlarge" is not a value of InstanceType`,
-				`MinCount: "one" is not of type integer`,
-				`Placement: has a value, want Placement`,
-				`SecurityGroupId.a: items of a list are numbered from 1`,
-				`MaxCount: required parameter is missing`,
-			}},
-		{"good JSON", "pcs", "ListQueues", `{"clusterIdentifier":"ml","maxResults":2,"nextToken":null}`, nil},
-		{"bad JSON", "pcs", "ListQueues", `{"maxResults":2.5,"queue":1}`,
-			[]string{`maxResults: "2.5" is not of type integer`, "queue: unknown member of ListQueuesRequest",
-				"clusterIdentifier: required member of ListQueuesRequest is missing"}},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			compareViolations(t, CheckRequest(test.service, test.operation, []byte(test.body)), test.want)
-		})
-	}
+func TestCheckPCSShape(t *testing.T) {
+	compareViolations(t, checkPCSShape("ListQueues", []byte(`{"clusterIdentifier":"ml","maxResults":2,"nextToken":null}`)), nil)
+	compareViolations(t, checkPCSShape("ListQueues", []byte(`{"maxResults":2.5,"queue":1}`)), []string{
+		`maxResults: "2.5" is not of type integer`,
+		"queue: unknown member of ListQueuesRequest",
+		"clusterIdentifier: required member of ListQueuesRequest is missing",
+	})
 }
 
 func compareViolations(t *testing.T, err error, want []string) {
@@ -189,6 +162,24 @@ func TestShapeRecordIsClosed(t *testing.T) {
 		for list, l := range service.lists {
 			if !known(l.item) {
 				t.Errorf("%s: list %s: type %s is not recorded", name, list, l.item)
+			}
+		}
+	}
+}
+
+// TestEveryOperationIsRecorded tells when shapegen has to run again.
+func TestEveryOperationIsRecorded(t *testing.T) {
+	sim, _ := wireSim(t, string(defaultTOML))
+	for service, operations := range map[string]map[string]operation{"ec2": sim.ec2, "pcs": sim.pcs} {
+		recorded := recordedShapes()[service].operations
+		for name := range operations {
+			if recorded[name] == nil {
+				t.Errorf("%s %s is not recorded: add it to ec2Operations in shapegen and run that", service, name)
+			}
+		}
+		for name := range recorded {
+			if operations[name] == nil {
+				t.Errorf("%s %s is recorded, but the simulator does not answer it", service, name)
 			}
 		}
 	}

@@ -23,7 +23,7 @@ import (
 var ec2Operations = []string{
 	"CancelCapacityReservation",
 	"CreateCapacityReservation",
-	"CreateFleet",
+	"CreateInterruptibleCapacityReservationAllocation",
 	"CreateLaunchTemplate",
 	"CreateLaunchTemplateVersion",
 	"CreateTags",
@@ -36,35 +36,31 @@ var ec2Operations = []string{
 	"DescribeCapacityBlockOfferings",
 	"DescribeCapacityBlockStatus",
 	"DescribeCapacityBlocks",
-	"DescribeCapacityReservationTopology",
 	"DescribeCapacityReservations",
 	"DescribeImages",
-	"DescribeInstanceTopology",
 	"DescribeInstanceTypeOfferings",
 	"DescribeInstanceTypes",
 	"DescribeInstances",
 	"DescribeLaunchTemplateVersions",
 	"DescribeLaunchTemplates",
-	"DescribePlacementGroups",
 	"DescribeRegions",
 	"DescribeSecurityGroups",
 	"DescribeSubnets",
 	"DescribeVpcs",
-	"GetCapacityReservationUsage",
-	"GetLaunchTemplateData",
 	"ModifyCapacityReservation",
 	"ModifyLaunchTemplate",
 	"PurchaseCapacityBlock",
 	"PurchaseCapacityBlockExtension",
 	"RunInstances",
 	"TerminateInstances",
+	"UpdateInterruptibleCapacityReservationAllocation",
 }
 
 const header = `# Wire shapes of the operations that the simulator answers, made by internal/awssim/shapegen. Do not edit.
 # Fields are separated by tabs:
 #   service    NAME       API version
 #   operation  NAME       input shape or -    output shape or -    error shapes...
-#   structure  NAME       then one indented line a member: name, type, and where they differ or hold: wire=, query=, required
+#   structure  NAME       then one indented line a member: name, type, wire=NAME if that differs, required if it is
 #   list       NAME       type of an item     name of its XML element
 #   map        NAME       type of a value
 #   enum       NAME       values...
@@ -95,10 +91,10 @@ func generate(ec2, pcs, out string) error {
 	if err != nil {
 		return err
 	}
-	if err := ec2Model.write(record, "ec2", ec2Operations); err != nil {
+	if err := ec2Model.write(record, "ec2", ec2Operations, answersOnly); err != nil {
 		return fmt.Errorf("%s: %w", ec2, err)
 	}
-	if err := pcsModel.write(record, "pcs", pcsModel.operationNames()); err != nil {
+	if err := pcsModel.write(record, "pcs", pcsModel.operationNames(), requestsAndAnswers); err != nil {
 		return fmt.Errorf("%s: %w", pcs, err)
 	}
 	return os.WriteFile(out, record.Bytes(), 0o644)

@@ -34,15 +34,20 @@ type shape struct {
 type shapeRef struct {
 	Shape        string `json:"shape"`
 	LocationName string `json:"locationName"`
-	QueryName    string `json:"queryName"`
 }
 
 func (m *model) operationNames() []string {
 	return slices.Sorted(maps.Keys(m.Operations))
 }
 
+// The simulator decodes EC2's requests strictly by itself; those of PCS it checks against the record.
+const (
+	answersOnly        = false
+	requestsAndAnswers = true
+)
+
 // write appends the record of the operations and of every shape that they reach.
-func (m *model) write(w io.Writer, service string, operations []string) error {
+func (m *model) write(w io.Writer, service string, operations []string, requests bool) error {
 	fmt.Fprintf(w, "\nservice\t%s\t%s\n", service, m.Metadata.APIVersion)
 	reached := map[string]bool{}
 	for _, name := range operations {
@@ -51,7 +56,7 @@ func (m *model) write(w io.Writer, service string, operations []string) error {
 			return fmt.Errorf("the model has no operation %s", name)
 		}
 		fields := []string{"operation", name, "-", "-"}
-		if op.Input != nil {
+		if op.Input != nil && requests {
 			fields[2] = op.Input.Shape
 		}
 		if op.Output != nil {
@@ -132,9 +137,6 @@ func (m *model) writeMember(w io.Writer, name string, ref shapeRef, required boo
 	fields := []string{"", name, m.typeOf(ref.Shape)}
 	if ref.LocationName != "" && ref.LocationName != name {
 		fields = append(fields, "wire="+ref.LocationName)
-	}
-	if ref.QueryName != "" {
-		fields = append(fields, "query="+ref.QueryName)
 	}
 	if required {
 		fields = append(fields, "required")
