@@ -6,13 +6,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 )
-
-// nodesTag is the tag that the product's ResumeProgram puts on the instances of
-// one launch: the hostlist of their nodes, in the order of AmiLaunchIndex.
-const nodesTag = "pcs-capacity:nodes"
 
 // startEC2 starts a self-managed Slurm whose cloud nodes the product launches:
 // partition gpu, which the product manages, and partition big beside it.
@@ -114,7 +111,7 @@ func (l *lab) homeRegion() (awssim.RegionScenario, error) {
 // taggedNode finds the node name as an instance of the product does: by its
 // place in the hostlist of its launch.
 func (l *lab) taggedNode(ctx context.Context, instance awssim.Instance) (string, error) {
-	hostlist := instance.Tags[nodesTag]
+	hostlist := instance.Tags[capacity.TagNodes]
 	if hostlist == "" {
 		return "", nil
 	}
@@ -123,7 +120,7 @@ func (l *lab) taggedNode(ctx context.Context, instance awssim.Instance) (string,
 		return "", err
 	}
 	if instance.AMILaunchIndex >= len(names) {
-		return "", fmt.Errorf("tag %s=%s has no node for launch index %d", nodesTag, hostlist, instance.AMILaunchIndex)
+		return "", fmt.Errorf("tag %s=%s has no node for launch index %d", capacity.TagNodes, hostlist, instance.AMILaunchIndex)
 	}
 	return names[instance.AMILaunchIndex], nil
 }

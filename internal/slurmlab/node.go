@@ -11,11 +11,30 @@ import (
 // StartNode starts the slurmd of a configured node, as the boot of a machine
 // would. If addr is not empty, the node's address and host name are set to it
 // first; any address in 127/8 reaches this machine. Starting a node that runs
-// is not an error. The node is not registered yet when StartNode returns.
+// is not an error. The node is not registered yet when StartNode returns, which
+// takes up to a second: start several nodes side by side.
 func (c *Cluster) StartNode(ctx context.Context, name, addr string) error {
+	if err := nextSecond(ctx); err != nil {
+		return fmt.Errorf("starting node %s: %w", name, err)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.startNode(ctx, name, addr)
+}
+
+// nextSecond waits for the clock's next full second. slurmd -b claims to have
+// booted one second ago, and slurmctld ignores a node whose boot is older than
+// the power-up that it asked for, counted in whole seconds ("Still waiting for
+// boot of node"): one that registers within the same second stays POWERING_UP
+// until ResumeTimeout.
+func nextSecond(ctx context.Context) error {
+	now := time.Now()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(now.Truncate(time.Second).Add(time.Second).Sub(now)):
+		return nil
+	}
 }
 
 func (c *Cluster) startNode(ctx context.Context, name, addr string) error {

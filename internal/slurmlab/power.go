@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -103,9 +104,11 @@ func (c *Cluster) answerPower(verb, hostlist string) {
 	case verb == "suspend" && suspend != nil:
 		suspend(c.ctx, nodes)
 	case verb == "resume":
+		var started sync.WaitGroup
 		for _, node := range nodes {
-			c.logPower(c.StartNode(c.ctx, node, "127.0.0.1"))
+			started.Go(func() { c.logPower(c.StartNode(c.ctx, node, "127.0.0.1")) })
 		}
+		started.Wait()
 	case verb == "suspend":
 		for _, node := range nodes {
 			c.logPower(c.StopNode(node))

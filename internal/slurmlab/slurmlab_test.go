@@ -126,6 +126,58 @@ func TestOwnResumeProgram(t *testing.T) {
 	}
 }
 
+func TestStopEndsHangingResumeProgram(t *testing.T) {
+	dir := t.TempDir()
+	program := filepath.Join(dir, "resume")
+	// The environment is cleared, so that only its parent tells whose it is.
+	text := "#!/bin/sh\nexec </dev/null >>" + dir + "/seen 2>&1\necho started\nenv -i sleep 1234\n"
+	if err := os.WriteFile(program, []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cluster := start(t, slurmlab.Config{
+		CloudGroups:    []slurmlab.NodeGroup{{Prefix: "gpu-", Partition: "gpu"}},
+		ResumeProgram:  program,
+		SuspendProgram: "/bin/true",
+	})
+	submit(t, cluster, "true", "-p", "gpu")
+	ctx := deadline(t)
+	var sleeping string
+	for sleeping == "" {
+		if ctx.Err() != nil {
+			t.Fatal("the ResumeProgram was not started")
+		}
+		time.Sleep(20 * time.Millisecond)
+		sleeping = childOf(program)
+	}
+	if err := cluster.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	// A zombie that nobody has reaped yet has no executable.
+	if _, err := os.Readlink(filepath.Join(sleeping, "exe")); err == nil {
+		t.Errorf("%s, the child of a ResumeProgram, outlives Stop", sleeping)
+	}
+}
+
+// childOf finds the /proc folder of the sleep that a script runs.
+func childOf(script string) string {
+	all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, cmdline := range all {
+		text, _ := os.ReadFile(cmdline)
+		if !strings.Contains(string(text), script) {
+			continue
+		}
+		for _, sleep := range all {
+			text, _ := os.ReadFile(sleep)
+			status, _ := os.ReadFile(filepath.Join(filepath.Dir(sleep), "status"))
+			parent := "\nPPid:\t" + filepath.Base(filepath.Dir(cmdline)) + "\n"
+			if string(text) == "sleep\x001234\x00" && strings.Contains(string(status), parent) {
+				return filepath.Dir(sleep)
+			}
+		}
+	}
+	return ""
+}
+
 func TestReloadKeepsRunningJob(t *testing.T) {
 	cfg := slurmlab.Config{
 		Dir:         t.TempDir(),

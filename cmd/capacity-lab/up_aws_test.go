@@ -1,0 +1,220 @@
+package main
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/aws-sdk-go-v2/service/pcs"
+	pcstypes "github.com/aws/aws-sdk-go-v2/service/pcs/types"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+// awsConfig reaches the lab's AWS as its env file says.
+func (p *upProcess) awsConfig(t *testing.T) aws.Config {
+	t.Helper()
+	for _, key := range []string{"AWS_ENDPOINT_URL", "AWS_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"} {
+		t.Setenv(key, p.sh(t, "echo $"+key))
+	}
+	cfg, err := config.LoadDefaultConfig(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg
+}
+
+// advance moves AWS's clock; Slurm's is the machine's.
+func (p *upProcess) advance(t *testing.T, by string) {
+	t.Helper()
+	p.sh(t, labProgram+" sim clock --advance "+by)
+}
+
+// What the product's ResumeProgram does, done by hand: the instance finds its
+// node in the launch's tag and boots into it.
+func TestUpEC2InstancesBecomeNodes(t *testing.T) {
+	p := startUp(t, "", nil, "--mode", "ec2", "--scenario", scenario, "--boot-delay", "100ms")
+	p.waitReady(t)
+	api := ec2.NewFromConfig(p.awsConfig(t))
+	job := p.sh(t, "sbatch --parsable -p gpu -N2 --gpus-per-node=8 -o job.out --wrap 'srun hostname; echo $SLURM_JOB_NODELIST'")
+	p.jobState(t, job, "CONFIGURING")
+	launched, err := api.RunInstances(t.Context(), &ec2.RunInstancesInput{
+		MinCount: aws.Int32(2), MaxCount: aws.Int32(2),
+		LaunchTemplate:        &ec2types.LaunchTemplateSpecification{LaunchTemplateId: aws.String("lt-0aaaaaaaaaaaaaaaa")},
+		SubnetId:              aws.String("subnet-0aaaaaaaaaaaaaaaa"),
+		InstanceMarketOptions: &ec2types.InstanceMarketOptionsRequest{MarketType: ec2types.MarketTypeCapacityBlock},
+		CapacityReservationSpecification: &ec2types.CapacityReservationSpecification{
+			CapacityReservationTarget: &ec2types.CapacityReservationTarget{CapacityReservationId: aws.String("cr-0aaaaaaaaaaaaaaaa")},
+		},
+		TagSpecifications: []ec2types.TagSpecification{{
+			ResourceType: ec2types.ResourceTypeInstance,
+			Tags:         []ec2types.Tag{{Key: aws.String(capacity.TagNodes), Value: aws.String("gpu-[1-2]")}},
+		}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids, addresses []string
+	for _, instance := range launched.Instances {
+		ids = append(ids, *instance.InstanceId)
+		addresses = append(addresses, *instance.PrivateIpAddress)
+	}
+	list := strings.Join(addresses, ",")
+	p.sh(t, "scontrol update nodename=gpu-[1-2] nodeaddr="+list+" nodehostname="+list)
+	p.jobState(t, job, "COMPLETED")
+	if out := p.sh(t, "cat job.out"); strings.Count(out, "\n") != 2 || !strings.HasSuffix(out, "gpu-[1-2]") {
+		t.Errorf("output of the job: %q", out)
+	}
+	if _, err := api.TerminateInstances(t.Context(), &ec2.TerminateInstancesInput{InstanceIds: ids}); err != nil {
+		t.Fatal(err)
+	}
+	p.until(t, "cat log/capacity-lab.log", func(log string) bool { return strings.Count(log, "slurmd ended") == 2 })
+	for _, process := range processesOf(p.dir) {
+		if strings.Contains(process, "-N gpu-") {
+			t.Errorf("the slurmd of a terminated instance runs: %s", process)
+		}
+	}
+}
+
+// labGroup makes a compute node group of the lab's PCS cluster and a queue of
+// the same name, and waits until Slurm has them.
+func (p *upProcess) labGroup(t *testing.T, api *pcs.Client, name, template, version, instanceType string,
+	option pcstypes.PurchaseOption, least, most int32) (group, queue string) {
+	t.Helper()
+	created, err := api.CreateComputeNodeGroup(t.Context(), &pcs.CreateComputeNodeGroupInput{
+		ClusterIdentifier: aws.String("lab"), ComputeNodeGroupName: aws.String(name),
+		AmiId: aws.String("ami-0aaaaaaaaaaaaaaaa"), SubnetIds: []string{"subnet-0aaaaaaaaaaaaaaaa"},
+		IamInstanceProfileArn: aws.String("arn:aws:iam::111122223333:instance-profile/AWSPCS-lab"),
+		CustomLaunchTemplate:  &pcstypes.CustomLaunchTemplate{Id: &template, Version: &version},
+		InstanceConfigs:       []pcstypes.InstanceConfig{{InstanceType: &instanceType}},
+		PurchaseOption:        option,
+		ScalingConfiguration:  &pcstypes.ScalingConfigurationRequest{MinInstanceCount: least, MaxInstanceCount: most},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	group = *created.ComputeNodeGroup.Id
+	p.until(t, "scontrol -o show node || true", func(out string) bool { return strings.Contains(out, "NodeName="+name+"-1 ") })
+	made, err := api.CreateQueue(t.Context(), &pcs.CreateQueueInput{
+		ClusterIdentifier: aws.String("lab"), QueueName: aws.String(name),
+		ComputeNodeGroupConfigurations: []pcstypes.ComputeNodeGroupConfiguration{{ComputeNodeGroupId: &group}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.until(t, "scontrol -o show partition || true", func(out string) bool { return strings.Contains(out, "PartitionName="+name+" ") })
+	return group, *made.Queue.Id
+}
+
+func TestUpPCSPlaysBlock(t *testing.T) {
+	p := startUp(t, "", nil, "--mode", "pcs", "--scenario", scenario, "--boot-delay", "100ms")
+	p.waitReady(t)
+	cfg := p.awsConfig(t)
+	ec2API, pcsAPI := ec2.NewFromConfig(cfg), pcs.NewFromConfig(cfg)
+	running := p.sh(t, "sbatch --parsable -p compute -o /dev/null --wrap 'sleep 300'")
+	p.jobState(t, running, "RUNNING")
+	version := blockTemplate(t, ec2API, "cr-0bbbbbbbbbbbbbbbb")
+	group, queue := p.labGroup(t, pcsAPI, "gpu-a", "lt-0aaaaaaaaaaaaaaaa", version, "p5.48xlarge", pcstypes.PurchaseOptionCapacityBlock, 2, 2)
+
+	// Before the block opens.
+	p.until(t, "scontrol -o show reservation", func(out string) bool {
+		return strings.Contains(out, "ReservationName=gpu-a-scheduled ") && strings.Contains(out, "Nodes=gpu-a-[1-2] ") && strings.Contains(out, "MAINT")
+	})
+	p.nodeState(t, "gpu-a-1", func(s string) bool {
+		return strings.Contains(s, "MAINTENANCE") && strings.Contains(s, "POWERED_DOWN")
+	})
+	job := p.sh(t, "sbatch --parsable -p gpu-a -N2 -C gpu-a --gpus-per-node=8 -o job.out --wrap 'srun hostname'")
+	p.jobState(t, job, "PENDING")
+
+	// Open: the job runs; both nodes stay up although they are idle.
+	p.advance(t, "10m")
+	p.jobState(t, job, "COMPLETED")
+	if out := p.sh(t, "scontrol -o show reservation"); strings.Contains(out, "gpu-a-scheduled") {
+		t.Errorf("the reservation outlives the opening: %s", out)
+	}
+	p.nodeState(t, "gpu-a-2", func(s string) bool { return s == "IDLE+CLOUD" })
+
+	// EC2 takes the block back.
+	p.advance(t, "29m")
+	for _, node := range []string{"gpu-a-1", "gpu-a-2"} {
+		p.nodeState(t, node, func(s string) bool { return strings.Contains(s, "POWERED_DOWN") })
+	}
+	if _, err := pcsAPI.DeleteQueue(t.Context(), &pcs.DeleteQueueInput{ClusterIdentifier: aws.String("lab"), QueueIdentifier: &queue}); err != nil {
+		t.Fatal(err)
+	}
+	p.until(t, "scontrol -o show partition || true", func(out string) bool { return out != "" && !strings.Contains(out, "PartitionName=gpu-a ") })
+	if _, err := pcsAPI.DeleteComputeNodeGroup(t.Context(), &pcs.DeleteComputeNodeGroupInput{ClusterIdentifier: aws.String("lab"), ComputeNodeGroupIdentifier: &group}); err != nil {
+		t.Fatal(err)
+	}
+	p.until(t, "scontrol -o show node || true", func(out string) bool { return out != "" && !strings.Contains(out, "NodeName=gpu-a-1 ") })
+	p.jobState(t, running, "RUNNING") // through four restarts of slurmctld
+	if out := p.sh(t, "scontrol -o show job "+running); !strings.Contains(out, "Restarts=0") {
+		t.Errorf("the unmanaged job was restarted: %s", out)
+	}
+}
+
+func TestUpPCSLaunchFailure(t *testing.T) {
+	p := startUp(t, "", nil, "--mode", "pcs", "--scenario", scenario, "--boot-delay", "100ms")
+	p.waitReady(t)
+	p.labGroup(t, pcs.NewFromConfig(p.awsConfig(t)), "cpu", "lt-0cccccccccccccccc", "1", "c5.large", pcstypes.PurchaseOptionOndemand, 0, 3)
+	first := p.sh(t, "sbatch --parsable -p cpu -w cpu-1 -o job.out --wrap 'sleep 300'")
+	p.jobState(t, first, "RUNNING") // takes the zone's only instance
+	p.sh(t, "sbatch --parsable -p cpu -w cpu-2 -o job.out --wrap 'true'")
+	p.until(t, "scontrol -o show node cpu-2", func(out string) bool {
+		return strings.Contains(out, "Reason=Failed to launch backing instance (Error Code: InsufficientInstanceCapacity)")
+	})
+}
+
+// blockTemplate makes a version of the launch template gpu that launches into
+// a block.
+func blockTemplate(t *testing.T, api *ec2.Client, reservation string) (version string) {
+	t.Helper()
+	made, err := api.CreateLaunchTemplateVersion(t.Context(), &ec2.CreateLaunchTemplateVersionInput{
+		LaunchTemplateId: aws.String("lt-0aaaaaaaaaaaaaaaa"), SourceVersion: aws.String("1"),
+		LaunchTemplateData: &ec2types.RequestLaunchTemplateData{
+			InstanceMarketOptions: &ec2types.LaunchTemplateInstanceMarketOptionsRequest{MarketType: ec2types.MarketTypeCapacityBlock},
+			CapacityReservationSpecification: &ec2types.LaunchTemplateCapacityReservationSpecificationRequest{
+				CapacityReservationTarget: &ec2types.CapacityReservationTarget{CapacityReservationId: &reservation},
+			},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strconv.FormatInt(*made.LaunchTemplateVersion.VersionNumber, 10)
+}
+
+func TestUpPCSReplacesNodesAfterUpdate(t *testing.T) {
+	p := startUp(t, "", nil, "--mode", "pcs", "--scenario", scenario, "--boot-delay", "100ms")
+	p.waitReady(t)
+	cfg := p.awsConfig(t)
+	pcsAPI := pcs.NewFromConfig(cfg)
+	version := blockTemplate(t, ec2.NewFromConfig(cfg), "cr-0aaaaaaaaaaaaaaaa")
+	group, _ := p.labGroup(t, pcsAPI, "gpu-a", "lt-0aaaaaaaaaaaaaaaa", version, "p5.48xlarge", pcstypes.PurchaseOptionCapacityBlock, 2, 2)
+	up := func(state string) bool { return state == "IDLE+CLOUD" }
+	p.nodeState(t, "gpu-a-1", up)
+	p.nodeState(t, "gpu-a-2", up)
+	busy := p.sh(t, "sbatch --parsable -p gpu-a -w gpu-a-1 -o job.out --wrap 'while [ ! -e go ]; do sleep 0.1; done'")
+	p.jobState(t, busy, "RUNNING")
+
+	again := blockTemplate(t, ec2.NewFromConfig(cfg), "cr-0aaaaaaaaaaaaaaaa")
+	if _, err := pcsAPI.UpdateComputeNodeGroup(t.Context(), &pcs.UpdateComputeNodeGroupInput{
+		ClusterIdentifier: aws.String("lab"), ComputeNodeGroupIdentifier: &group,
+		CustomLaunchTemplate: &pcstypes.CustomLaunchTemplate{Id: aws.String("lt-0aaaaaaaaaaaaaaaa"), Version: &again},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	// The idle node is another instance soon, the busy one only after its job.
+	log := "cat log/capacity-lab.log"
+	p.until(t, log, func(out string) bool { return strings.Count(out, `msg="slurmd started"`) == 3 })
+	p.nodeState(t, "gpu-a-2", up)
+	p.jobState(t, busy, "RUNNING")
+	p.sh(t, "touch go")
+	p.jobState(t, busy, "COMPLETED")
+	p.until(t, log, func(out string) bool { return strings.Count(out, `msg="slurmd started"`) == 4 })
+	p.nodeState(t, "gpu-a-1", up)
+}
