@@ -25,6 +25,7 @@ type simCmd struct {
 	Calls     simCallsCmd     `cmd:"" help:"Count the calls that were made."`
 	Instances simInstancesCmd `cmd:"" help:"List the instances."`
 	FailHost  simFailHostCmd  `cmd:"" help:"Break the host of an instance."`
+	Payments  simPaymentsCmd  `cmd:"" help:"Let the payments of blocks fail, or succeed again."`
 }
 
 type simClockCmd struct {
@@ -112,6 +113,15 @@ type simFailHostCmd struct {
 // Run is called by kong.
 func (cmd *simFailHostCmd) Run() error {
 	return control(os.Stdout, http.MethodPost, "host-failure", awssim.HostFailure{Region: cmd.Region, Instance: cmd.Instance})
+}
+
+type simPaymentsCmd struct {
+	Outcome string `arg:"" enum:"fail,succeed" help:"What happens to payments from now on, pending ones too: fail or succeed."`
+}
+
+// Run is called by kong.
+func (cmd *simPaymentsCmd) Run() error {
+	return control(os.Stdout, http.MethodPost, "payments", awssim.Payments{Fail: cmd.Outcome == "fail"})
 }
 
 func readOrClear(clear bool) string {

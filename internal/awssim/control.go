@@ -33,6 +33,11 @@ type HostFailure struct {
 	Instance string `json:"instance"`
 }
 
+// Payments is what POST /_sim/payments takes.
+type Payments struct {
+	Fail bool `json:"fail"`
+}
+
 // routeControl adds the control requests under /_sim/. All bodies are JSON.
 func (s *Sim) routeControl(mux *http.ServeMux) {
 	mux.HandleFunc("GET /_sim/clock", func(w http.ResponseWriter, r *http.Request) { reply(w, s.clockState()) })
@@ -46,6 +51,10 @@ func (s *Sim) routeControl(mux *http.ServeMux) {
 		s.ClearFaults()
 		reply(w, s.Faults())
 	})
+	mux.HandleFunc("POST /_sim/payments", accept(func(p Payments) (any, error) {
+		s.FailPayments(p.Fail)
+		return p, nil
+	}))
 	mux.HandleFunc("GET /_sim/ledger", func(w http.ResponseWriter, r *http.Request) { reply(w, s.Ledger()) })
 	mux.HandleFunc("GET /_sim/calls", func(w http.ResponseWriter, r *http.Request) { reply(w, s.callCounts()) })
 	mux.HandleFunc("DELETE /_sim/calls", func(w http.ResponseWriter, r *http.Request) {

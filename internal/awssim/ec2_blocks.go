@@ -156,7 +156,7 @@ func (s *Sim) purchaseCapacityBlock(c *call, in *purchaseCapacityBlockInput) (an
 	})
 	result := purchaseResult{s.wireBlocks(c.region, res), s.wireReservation(c.region, res)}
 	s.later(time.Duration(s.scenario.PaymentDelay), func() {
-		if s.scenario.FailPayments {
+		if s.unpaid {
 			res.state = "payment-failed"
 			return
 		}

@@ -100,6 +100,26 @@ func TestInstantOfferingIsShorterThanAsked(t *testing.T) {
 	}
 }
 
+// EC2 sells nothing that starts within half an hour.
+func TestOfferingsLeadTime(t *testing.T) {
+	w := newEC2World(t)
+	start := time.Date(2026, 12, 2, 11, 30, 0, 0, time.UTC)
+	for _, test := range []struct {
+		before time.Duration
+		want   bool
+	}{{30 * time.Minute, true}, {29 * time.Minute, false}} {
+		w.sim.Clock().Set(start.Add(-test.before))
+		shown := false
+		for _, o := range do(t, w.ec2.DescribeCapacityBlockOfferings, &ec2.DescribeCapacityBlockOfferingsInput{
+			InstanceType: aws.String("p4d.24xlarge"), InstanceCount: aws.Int32(1), CapacityDurationHours: aws.Int32(24)}).CapacityBlockOfferings {
+			shown = shown || o.StartDate.Equal(start)
+		}
+		if shown != test.want {
+			t.Errorf("%v before its start the block is for sale: %v, want %v", test.before, shown, test.want)
+		}
+	}
+}
+
 func TestOfferingsAskedWrongly(t *testing.T) {
 	w := newEC2World(t)
 	ask := func(hours, count int32, kind string) *ec2.DescribeCapacityBlockOfferingsInput {
@@ -160,7 +180,7 @@ func TestPurchaseIsNotIdempotent(t *testing.T) {
 
 func TestPaymentFails(t *testing.T) {
 	w := newEC2World(t)
-	w.sim.scenario.FailPayments = true
+	w.sim.FailPayments(true)
 	bought, err := w.purchase(*w.offerings(1, 1)[1].CapacityBlockOfferingId)
 	if err != nil {
 		t.Fatal(err)

@@ -172,7 +172,7 @@ func (s *Sim) purchaseExtension(c *call, in *purchaseExtensionInput) (any, error
 		Extensions []wireExtension `xml:"capacityBlockExtensionSet>item"`
 	}{[]wireExtension{e.wire()}}
 	s.later(time.Duration(s.scenario.PaymentDelay), func() {
-		if s.scenario.FailPayments || !res.holds() || res.reclaiming {
+		if s.unpaid || !res.holds() || res.reclaiming {
 			e.status = "payment-failed" // the block keeps its old end
 			return
 		}

@@ -57,7 +57,7 @@ func TestExtension(t *testing.T) {
 
 func TestExtensionThatIsNotPaid(t *testing.T) {
 	w := newEC2World(t)
-	w.sim.scenario.FailPayments = true
+	w.sim.FailPayments(true)
 	end := *w.reservation(openBlock).EndDate
 	do(t, w.ec2.PurchaseCapacityBlockExtension, extend(openBlock, w.extensionOffering(openBlock, 1)))
 	w.sim.Clock().Advance(time.Hour)

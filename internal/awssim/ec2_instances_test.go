@@ -64,9 +64,6 @@ func TestLaunchRefusals(t *testing.T) {
 		"subnet given twice": {run(1, "c7i.4xlarge", defSubnetA, func(in *runInput) {
 			in.NetworkInterfaces = []types.InstanceNetworkInterfaceSpecification{{DeviceIndex: aws.Int32(0), SubnetId: aws.String(defSubnetA)}}
 		}), "InvalidParameterCombination"},
-		"security group of another VPC": {run(1, "c7i.4xlarge", defSubnetA, func(in *runInput) {
-			in.SecurityGroupIds = []string{otherGroup}
-		}), "InvalidParameter"},
 		"placement in another zone": {run(1, "c7i.4xlarge", defSubnetA, func(in *runInput) {
 			in.Placement = &types.Placement{AvailabilityZone: aws.String("us-east-2b")}
 		}), "InvalidParameterCombination"},
@@ -105,8 +102,23 @@ func TestAddresses(t *testing.T) {
 	if *made[0].PrivateIpAddress != "10.2.1.4" || *made[1].PrivateIpAddress != "10.2.1.6" {
 		t.Errorf("addresses %s and %s, want the lowest free ones", *made[0].PrivateIpAddress, *made[1].PrivateIpAddress)
 	}
-	fails(t, w.ec2.RunInstances, run(12, "c7i.4xlarge", smallSubnet), "InsufficientFreeAddressesInSubnet")
-	do(t, w.ec2.RunInstances, run(11, "c7i.4xlarge", smallSubnet)) // of a /28, EC2 keeps 5
+}
+
+func TestSubnets(t *testing.T) {
+	w := newEC2World(t)
+	west := w.region("us-west-2")
+	image := func(in *runInput) { in.ImageId = aws.String(westImage) }
+	fails(t, west.RunInstances, run(12, "c7i.4xlarge", smallSubnet, image), "InsufficientFreeAddressesInSubnet")
+	do(t, west.RunInstances, run(11, "c7i.4xlarge", smallSubnet, image)) // of a /28, EC2 keeps 5
+	fails(t, west.RunInstances, run(1, "c7i.4xlarge", smallSubnet, image, func(in *runInput) {
+		in.SecurityGroupIds = []string{westGroup}
+	}), "InvalidParameter")
+	made := do(t, west.RunInstances, run(1, "c7i.4xlarge", "", image, func(in *runInput) {
+		in.SubnetId, in.Placement = nil, &types.Placement{AvailabilityZone: aws.String("us-west-2a")}
+	})).Instances[0]
+	if *made.SubnetId != westSubnet {
+		t.Errorf("without a subnet it runs in %s, want the one of the default VPC in the zone", *made.SubnetId)
+	}
 }
 
 func template(id, version string) func(*runInput) {

@@ -47,8 +47,8 @@ func TestNetwork(t *testing.T) {
 	if n := len(do(t, w.ec2.DescribeSubnets, &ec2.DescribeSubnetsInput{Filters: filters("tag:Name", "ml-?")}).Subnets); n != 3 {
 		t.Errorf("%d subnets named ml-?, want 3", n)
 	}
-	if n := len(do(t, w.ec2.DescribeVpcs, &ec2.DescribeVpcsInput{}).Vpcs); n != 2 {
-		t.Errorf("%d VPCs, want 2", n)
+	if n := len(do(t, w.ec2.DescribeVpcs, &ec2.DescribeVpcsInput{}).Vpcs); n != 1 {
+		t.Errorf("%d VPCs, want 1", n)
 	}
 	groups := do(t, w.ec2.DescribeSecurityGroups, &ec2.DescribeSecurityGroupsInput{GroupIds: []string{defGroup}}).SecurityGroups
 	if len(groups) != 1 || *groups[0].GroupName != "ml-nodes" {

@@ -23,8 +23,11 @@ const (
 	defGroup     = "sg-0e2000000000000a1"
 	defTemplate  = "lt-0e2000000000000a2"
 
-	smallSubnet = "subnet-0e200000000000d04" // a /28 of another VPC, in us-east-2a
-	otherGroup  = "sg-0e2000000000000b2"     // of the other VPC
+	// in us-west-2
+	westImage   = "ami-0e300000000000a01"
+	westSubnet  = "subnet-0e300000000000a01" // of the default VPC, in us-west-2a
+	westGroup   = "sg-0e3000000000000a1"     // of the default VPC
+	smallSubnet = "subnet-0e300000000000d04" // a /28 of another VPC, in us-west-2a
 
 	openBlock    = "cr-0e2000000000000a1" // 16 × p5.48xlarge in us-east-2a
 	laterBlock   = "cr-0e2000000000000a2"

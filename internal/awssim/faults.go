@@ -93,6 +93,14 @@ func (s *Sim) ClearFaults() {
 	s.faults = nil
 }
 
+// FailPayments makes the payments of blocks and extensions fail, or succeed again. It decides for
+// those that are pending too.
+func (s *Sim) FailPayments(fail bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unpaid = fail
+}
+
 // takeFault finds the first fault that hits the call and uses it up by one.
 func (s *Sim) takeFault(c *call) *Fault {
 	s.mu.Lock()

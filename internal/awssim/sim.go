@@ -26,6 +26,7 @@ type Sim struct {
 	ledger  []Purchase
 	calls   map[CallKey]int
 	faults  []*Fault
+	unpaid  bool // payments fail
 	buckets map[CallKey]*bucket
 	tokens  map[tokenKey]tokenUse
 	changed chan struct{} // closed and replaced after each change
@@ -54,7 +55,7 @@ func New(sc *Scenario, clock *Clock) (*Sim, error) {
 		clock = MachineClock()
 	}
 	s := &Sim{
-		scenario: sc, clock: clock, now: clock.Now(),
+		scenario: sc, clock: clock, now: clock.Now(), unpaid: sc.FailPayments,
 		regions: map[string]*region{}, calls: map[CallKey]int{},
 		buckets: map[CallKey]*bucket{}, tokens: map[tokenKey]tokenUse{},
 		changed: make(chan struct{}), wake: make(chan struct{}, 1), deliver: make(chan struct{}, 1),

@@ -235,6 +235,15 @@ func TestControlOverHTTP(t *testing.T) {
 	if len(instances) != 1 || instances[0].ID != id || !instances[0].HostFailed {
 		t.Errorf("instances %+v", instances)
 	}
+	w.control("POST", "payments", Payments{Fail: true}, nil)
+	unpaid, err := w.purchase(*w.offerings(1, 1)[0].CapacityBlockOfferingId)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.control("POST", "clock", map[string]any{"advance": "6m"}, nil)
+	if got := w.reservation(*unpaid.CapacityReservation.CapacityReservationId).State; got != "payment-failed" {
+		t.Errorf("state %s, want payment-failed", got)
+	}
 	var faults []Fault
 	w.control("POST", "faults", map[string]any{"effect": "fail-before", "operation": "DescribeVpcs", "latency": "1ms"}, nil)
 	w.control("GET", "faults", nil, &faults)
@@ -331,7 +340,7 @@ func TestEnvironmentIsEnough(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := do(t, ec2.NewFromConfig(cfg).DescribeSubnets, &ec2.DescribeSubnetsInput{})
-	if cfg.Region != "us-east-2" || len(out.Subnets) != 4 {
+	if cfg.Region != "us-east-2" || len(out.Subnets) != 3 {
 		t.Errorf("region %s with %d subnets", cfg.Region, len(out.Subnets))
 	}
 	status, body := post(t, w.endpoint, "sts", "us-east-2", url.Values{"Action": {"GetCallerIdentity"}, "Version": {"2011-06-15"}})

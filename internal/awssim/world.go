@@ -71,7 +71,7 @@ func (s *Sim) build() error {
 func (s *Sim) buildRegion(rs RegionScenario, types map[string]*instanceType) (*region, error) {
 	r := &region{
 		name: rs.Name, optIn: cmp.Or(rs.OptIn, "opt-in-not-required"),
-		vpcs: rs.VPCs, groups: rs.SecurityGroups, images: rs.Images, types: types,
+		vpcs: rs.VPCs, groups: rs.SecurityGroups, images: slices.Clone(rs.Images), types: types,
 		fixedTags: map[string]map[string]string{}, capacity: map[pool]int{},
 		issued: map[string]*offering{}, extensions: map[string]*extensionOffering{},
 		reservations: map[string]*reservation{}, blocks: map[string]*block{},
