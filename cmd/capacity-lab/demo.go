@@ -1,0 +1,144 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// demoCmd is "capacity-lab demo": the main job, told in two acts. Every command is
+// run as it is shown, by a shell, and what it prints is shown as it came.
+type demoCmd struct {
+	Bin string `type:"path" placeholder:"DIR" help:"Folder of the product's programs; default: that of capacity-lab."`
+}
+
+// Run is called by kong.
+func (cmd *demoCmd) Run() error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	// A lab has unix sockets, whose paths must be short.
+	dir, err := os.MkdirTemp("", "capacity-demo-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	began := time.Now()
+	t := &teller{ctx: ctx, out: os.Stdout}
+	for _, act := range []struct {
+		title string
+		mode  string
+		play  func(*teller)
+	}{
+		{"Act 1: AWS PCS. A Capacity Block becomes a queue.", "pcs", playPCS},
+		{"Act 2: self-managed Slurm. Our ResumeProgram launches into the block.", "ec2", playEC2},
+	} {
+		t.title(act.title)
+		if err := t.inLab(act.mode, cmd.Bin, filepath.Join(dir, act.mode), act.play); err != nil {
+			t.wrong("%s", err)
+		}
+	}
+	summary := fmt.Sprintf("%d commands in %s", t.commands, time.Since(began).Round(time.Second))
+	if t.mistakes > 0 {
+		return fmt.Errorf("demo: %s, but %d things were not as they should be", summary, t.mistakes)
+	}
+	fmt.Printf("\ndemo: %s, all did what they say: 2 blocks bought, 1 wrong zone and 1 too long job refused, jobs ran inside the blocks.\n", summary)
+	return nil
+}
+
+// inLab runs an act with a lab of its own, which is stopped on every way out.
+func (t *teller) inLab(mode, bin, dir string, play func(*teller)) (err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	if bin == "" {
+		bin = filepath.Dir(self)
+	}
+	t.env, t.work, t.failed = filepath.Join(dir, "env"), filepath.Join(dir, "work"), false
+	t.say("$ capacity-lab up --mode %s --dir %s &", mode, dir)
+	up := exec.CommandContext(t.ctx, self, "up", "--mode", mode, "--dir", dir, "--bin", bin, "--boot-delay", "1s")
+	up.Stderr = t.out
+	up.Cancel = func() error { return up.Process.Signal(syscall.SIGTERM) }
+	up.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	out, err := up.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := up.Start(); err != nil {
+		return err
+	}
+	defer func() {
+		_ = up.Process.Signal(syscall.SIGTERM)
+		err = errors.Join(err, up.Wait())
+	}()
+	ready, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		return fmt.Errorf("the lab did not start: %w", err)
+	}
+	t.say("  %s", strings.TrimSpace(ready))
+	t.say("$ . %s", t.env)
+	if err := os.MkdirAll(t.work, 0o755); err != nil {
+		return err
+	}
+	play(t)
+	return t.ctx.Err()
+}
+
+// playPCS buys a block, makes a queue of it, and submits to it.
+func playPCS(t *teller) {
+	t.buy("us-east-2a")
+	block := t.find(`\bcr-[0-9a-f]{17}\b`)
+	setup := "pcs-capacity setup --queue gpu --node-group gpu --reservation " + block + " --like compute --dynamic --yes"
+
+	t.say("\n# A subnet in another zone than the block's is refused, before anything is created.")
+	t.run(setup+" --subnet-ids subnet-01ab00000000000b2", wants{status: 1, output: `lies in use2-az1 \(us-east-2a\)`})
+	t.say("\n# The right one goes through.")
+	t.run(setup, wants{output: `Users can submit`})
+	t.run("sinfo", wants{output: `(?m)^gpu +up .* idle~ gpu-a-\[1-2\]`})
+	t.run("pcs-capacity status", wants{output: block})
+
+	t.say("\n# A job that names the block runs on an instance inside it.")
+	t.run(`sbatch --wait -p gpu --comment "capacity_reservation_id=`+block+`" -o job.out --wrap 'echo "ran on $SLURMD_NODENAME"'`, wants{output: "Submitted batch job"})
+	t.run("cat job.out", wants{output: `ran on gpu-a-\d`})
+	t.run("capacity-lab sim instances", wants{output: block})
+
+	t.say("\n# A job that cannot end before the block does is refused, with the time that fits.")
+	t.run("sbatch -p gpu -t 3-00:00:00 --wrap hostname", wants{status: 1, output: `the longest time that fits is 0?1:\d\d:00`})
+	t.run("scontrol show reservation", wants{output: `pcs-capacity-fence-gpu-a`})
+}
+
+// playEC2 lets Slurm call our ResumeProgram and SuspendProgram.
+func playEC2(t *teller) {
+	t.buy("us-east-2a")
+	block := t.find(`\bcr-[0-9a-f]{17}\b`)
+	t.say("\n# The block goes into the settings of the partition; one pass of sync tells Slurm.")
+	t.run(`sed -i 's/capacity_reservation_ids = .*/capacity_reservation_ids = ["`+block+`"]/' "$(pcs-capacity config --path)"`, wants{})
+	t.waitFor("pcs-capacity sync && pcs-capacity status", wants{output: block + ` .*active`})
+
+	t.say("\n# Slurm powers two nodes up: one RunInstances call into the block, all or nothing.")
+	t.run(`sbatch --wait -p gpu -N2 -t 10 -o job.out --wrap 'srun hostname >/dev/null && echo "ran on $SLURM_JOB_NODELIST"'`, wants{output: "Submitted batch job"})
+	t.run("cat job.out", wants{output: `ran on gpu-\[1-2\]`})
+	t.run("capacity-lab sim instances", wants{output: block})
+
+	t.say("\n# SuspendProgram gives the nodes back.")
+	t.run("scontrol update nodename=gpu-[1-2] state=POWER_DOWN", wants{})
+	t.waitFor("capacity-lab sim instances", wants{output: `^\[\]\s*$`})
+}
+
+// buy looks for blocks of two instances and buys the first one in the zone.
+func (t *teller) buy(zone string) {
+	t.say("\n# What is for sale?")
+	t.run("pcs-capacity offerings --instance-type p5.48xlarge --count 2 --duration 1d", wants{output: `cb-[0-9a-f]+ .*` + zone})
+	offering := t.find(`(?m)^(cb-[0-9a-f]+) .*` + zone)
+	fee := t.find(`(?m)^` + offering + `.* ([0-9.]+) USD`)
+	t.say("\n# Buying cannot be undone, so the fee has to be said.")
+	t.run("pcs-capacity purchase "+offering+" --confirm-fee "+fee, wants{output: `scheduled|active`})
+}

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// patience is how long waitFor tries, and most that one command may take.
+const patience = 60 * time.Second
+
+// teller shows commands with their real output and notices what is not as told.
+type teller struct {
+	ctx context.Context
+	out io.Writer
+	// env is the file to source before each command, work the folder to run it in.
+	env, work string
+
+	last     string // the output of the last command
+	failed   bool   // the act went wrong: the rest of it makes no sense
+	commands int
+	mistakes int
+}
+
+// wants is what a command must do: end with the status and print a match of output.
+type wants struct {
+	status int
+	output string
+}
+
+func (t *teller) title(text string) {
+	fmt.Fprintf(t.out, "\n%s\n%s\n", text, strings.Repeat("=", len(text)))
+}
+
+func (t *teller) say(format string, args ...any) {
+	if !t.failed {
+		fmt.Fprintf(t.out, format+"\n", args...)
+	}
+}
+
+func (t *teller) wrong(format string, args ...any) {
+	fmt.Fprintf(t.out, "✗ "+format+"\n", args...)
+	t.mistakes++
+	t.failed = true
+}
+
+// run shows a command, runs it, shows what it printed, and compares.
+func (t *teller) run(command string, w wants) {
+	if t.failed {
+		return
+	}
+	t.say("$ %s", command)
+	t.commands++
+	status := t.sh(command)
+	t.show()
+	if problem := w.unmet(status, t.last); problem != "" {
+		t.wrong("%s", problem)
+	}
+}
+
+// waitFor runs a command until it does what it should, and shows its last run.
+func (t *teller) waitFor(command string, w wants) {
+	if t.failed {
+		return
+	}
+	t.commands++
+	var problem string
+	for end := time.Now().Add(patience); ; time.Sleep(300 * time.Millisecond) {
+		problem = w.unmet(t.sh(command), t.last)
+		if problem == "" || time.Now().After(end) || t.ctx.Err() != nil {
+			break
+		}
+	}
+	t.say("$ %s", command)
+	t.show()
+	if problem != "" {
+		t.wrong("%s, for %s", problem, patience)
+	}
+}
+
+// find returns the first match in the last output, or its first group.
+func (t *teller) find(pattern string) string {
+	if t.failed {
+		return ""
+	}
+	m := regexp.MustCompile(pattern).FindStringSubmatch(t.last)
+	if m == nil {
+		t.wrong("the output has no match of %s", pattern)
+		return ""
+	}
+	return m[len(m)-1]
+}
+
+func (w wants) unmet(status int, output string) string {
+	switch {
+	case status != w.status:
+		return fmt.Sprintf("it ended with status %d, not %d", status, w.status)
+	case !regexp.MustCompile(w.output).MatchString(output):
+		return fmt.Sprintf("the output has no match of %s", w.output)
+	}
+	return ""
+}
+
+// sh runs a command in the environment of the lab and keeps what it prints.
+func (t *teller) sh(command string) (status int) {
+	ctx, cancel := context.WithTimeout(t.ctx, patience)
+	defer cancel()
+	c := exec.CommandContext(ctx, "/bin/sh", "-c", `. "$0" && eval "$1"`, t.env, command)
+	c.Dir = t.work
+	// Its own process group, so that a command that hangs ends with its children.
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
+	out, err := c.CombinedOutput()
+	t.last = string(out)
+	var exit *exec.ExitError
+	switch {
+	case ctx.Err() != nil:
+		t.last += fmt.Sprintf("(no end within %s)\n", patience)
+		return -1
+	case errors.As(err, &exit):
+		return exit.ExitCode()
+	case err != nil:
+		t.last += err.Error()
+		return -1
+	}
+	return 0
+}
+
+func (t *teller) show() {
+	if text := strings.TrimRight(t.last, "\n"); text != "" {
+		fmt.Fprintf(t.out, "  %s\n", strings.ReplaceAll(text, "\n", "\n  "))
+	}
+}
