@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/state"
@@ -11,6 +12,10 @@ import (
 
 // maxReason keeps a node's Reason readable in sinfo -R.
 const maxReason = 250
+
+// notifyTime is for telling the jobs of a group. They are told before their nodes are
+// taken away, which must not wait for long.
+const notifyTime = 3 * time.Second
 
 // failed records why a group was not launched, tells the jobs' owners, and sends its
 // nodes down, which requeues the jobs and terminates what was launched of the group.
@@ -30,9 +35,11 @@ func (r *Resume) failed(ctx context.Context, o outcome) error {
 	r.record(record)
 
 	told := oneLine(fmt.Sprintf("pcs-capacity: nodes %s were not launched: %s: %s", record.Nodes, f.code, f.message))
+	notify, cancel := context.WithTimeout(ctx, notifyTime)
+	defer cancel()
 	for _, j := range o.jobs {
 		// Only a job with a terminal or a program of its own can be told this way.
-		if err := r.Slurm.Notify(ctx, j.ID, told); err != nil {
+		if err := r.Slurm.Notify(notify, j.ID, told); err != nil {
 			r.Log.Debug("telling the job", "job", j.Shown, "err", err)
 		}
 	}

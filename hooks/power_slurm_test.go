@@ -67,6 +67,7 @@ provider = "ec2"
 
 func startPower(t *testing.T, change func(*slurmlab.Config)) *power {
 	t.Helper()
+	t.Parallel() // each has a cluster and an AWS of its own
 	scenario, err := awssim.LoadScenario("testdata/power.toml")
 	if err != nil {
 		t.Fatal(err)

@@ -23,6 +23,7 @@ type site struct {
 
 // forEachShim runs a test twice: jobs pass cli_filter.lua, then job_submit.lua.
 func forEachShim(t *testing.T, test func(t *testing.T, s site)) {
+	t.Parallel() // each has a cluster of its own
 	for _, shim := range []string{"cli_filter", "job_submit"} {
 		t.Run(shim, func(t *testing.T) {
 			dir := shortDir(t)
@@ -129,6 +130,20 @@ func TestSubmission(t *testing.T) {
 				}
 			})
 		}
+		for _, command := range []string{"srun", "salloc"} {
+			t.Run(command, func(t *testing.T) {
+				out, err := s.cluster.Command(deadline(t), command, "--partition=gpu", "--time=1-00:00:00", "true")
+				if err == nil || !strings.Contains(out, "pcs-capacity: ") || !strings.Contains(out, "use --time=") {
+					t.Errorf("%v: %s", err, out)
+				}
+			})
+		}
+		t.Run("each component of a heterogeneous job", func(t *testing.T) {
+			out, _, err := s.submit(t, "--partition=static", "--time=60", ":", "--partition=gpu", "--time=1-00:00:00")
+			if err == nil || !strings.Contains(out, "use --time=") {
+				t.Errorf("%v: %s", err, out)
+			}
+		})
 		t.Run("srun runs in its allocation, and a job submits another", func(t *testing.T) {
 			script := `srun --time=5-00:00:00 true && sbatch --hold --output=/dev/null --partition=gpu --time=5-00:00:00 --wrap=true`
 			id, err := s.cluster.Submit(deadline(t), script, "--time=60")
