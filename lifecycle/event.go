@@ -13,13 +13,6 @@ type Event struct {
 	What string    `json:"what"`
 }
 
-func (e Event) String() string {
-	if e.At.IsZero() {
-		return ""
-	}
-	return e.What
-}
-
 // SlotStatus is what counts in a slot now, for people.
 type SlotStatus struct {
 	Partition   capacity.Partition
@@ -73,13 +66,16 @@ func NextBoundary(snap *capacity.Snapshot, now time.Time) (at time.Time, ok bool
 	return at, ok
 }
 
-// In says how far away an event is, in the two largest units.
+// In says how far away an event is, in the two largest units, and in seconds near it.
 func In(d time.Duration) string {
-	switch d = d.Round(time.Minute); {
-	case d >= 24*time.Hour:
-		return fmt.Sprintf("%dd%dh", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
-	case d >= time.Hour:
+	d = d.Round(time.Second)
+	switch {
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%ds", d/time.Second)
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", d/time.Minute)
+	case d < 24*time.Hour:
 		return fmt.Sprintf("%dh%dm", d/time.Hour, d%time.Hour/time.Minute)
 	}
-	return fmt.Sprintf("%dm", d/time.Minute)
+	return fmt.Sprintf("%dd%dh", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
 }

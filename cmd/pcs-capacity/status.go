@@ -78,7 +78,7 @@ func (StatusCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg 
 		}
 	}
 	now := world.MachineTime().Add(snap.ClockOffset.Duration)
-	doc := statusDocument{TakenAt: snap.TakenAt, Region: snap.Region, Cluster: snap.Cluster, Problems: snap.Problems}
+	doc := statusDocument{TakenAt: snap.TakenAt, Region: snap.Region, Cluster: snap.Cluster, Partitions: []statusRow{}, Problems: snap.Problems}
 	if doc.Problems == nil {
 		doc.Problems = []string{}
 	}
@@ -92,6 +92,9 @@ func (StatusCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg 
 		for _, p := range doc.Problems {
 			t.Say("problem: %s", p)
 		}
+	}
+	if len(cfg.Partitions) == 0 {
+		t.Say("The settings have no partition; `pcs-capacity setup` adds one.")
 	}
 	if err == nil {
 		return nil
