@@ -50,6 +50,11 @@ func start(t *testing.T) (*slurmlab.Cluster, *slurm.Client) {
 		if err := cluster.Stop(); err != nil {
 			t.Error(err)
 		}
+		if t.Failed() {
+			log, _ := os.ReadFile(cluster.Log("slurmctld"))
+			lines := strings.Split(string(log), "\n")
+			t.Logf("slurmctld.log ends:\n%s", strings.Join(lines[max(0, len(lines)-60):], "\n"))
+		}
 	})
 	return cluster, &slurm.Client{Conf: cluster.Conf()}
 }
