@@ -43,13 +43,8 @@ func (s *Sim) describeCapacityBlockOfferings(c *call, in *describeCapacityBlockO
 	asked := time.Duration(in.CapacityDurationHours) * time.Hour
 	var all []*offering
 	for _, t := range c.region.offerings {
-		count, servers := in.InstanceCount, 0
-		if in.UltraserverType != "" {
-			count, servers = in.UltraserverCount*t.PerServer, in.UltraserverCount
-		}
-		if t.UltraServer != in.UltraserverType || (in.UltraserverType == "" && t.Type != in.InstanceType) ||
-			max(servers, 1)*max(t.PerServer, 1) > t.MaxCount*max(t.PerServer, 1) || (servers == 0 && count > t.MaxCount) ||
-			(t.zone.optIn == "not-opted-in" && !in.AllAvailabilityZones) {
+		count, servers, ok := t.serves(in)
+		if !ok {
 			continue
 		}
 		for _, o := range t.offersFor(s.now, count, servers, asked) {
@@ -71,6 +66,17 @@ func (s *Sim) describeCapacityBlockOfferings(c *call, in *describeCapacityBlockO
 		out.Offerings = append(out.Offerings, o.wire())
 	}
 	return out, err
+}
+
+// serves tells whether the template sells what is asked, and how many instances and UltraServers that is.
+func (t *offeringTemplate) serves(in *describeCapacityBlockOfferingsInput) (count, servers int, ok bool) {
+	if t.UltraServer != in.UltraserverType || t.zone.optIn == "not-opted-in" && !in.AllAvailabilityZones {
+		return 0, 0, false
+	}
+	if t.UltraServer != "" {
+		return in.UltraserverCount * t.PerServer, in.UltraserverCount, in.UltraserverCount <= t.MaxCount
+	}
+	return in.InstanceCount, 0, t.Type == in.InstanceType && in.InstanceCount <= t.MaxCount
 }
 
 func (in *describeCapacityBlockOfferingsInput) check() error {
@@ -271,9 +277,7 @@ func (s *Sim) describeCapacityBlockStatus(c *call, in *describeCapacityBlockStat
 	var all []wireBlockStatus
 	for _, res := range c.region.byCreation() {
 		for n, id := range res.blockIDs {
-			if res.state == "active" {
-				all = append(all, res.status(n, id))
-			}
+			all = append(all, res.status(n, id))
 		}
 	}
 	items, err := byID(all, in.IDs, func(b wireBlockStatus) string { return b.ID }, blockNotFound)
@@ -293,11 +297,14 @@ func (s *Sim) describeCapacityBlockStatus(c *call, in *describeCapacityBlockStat
 	}{part, next}, err
 }
 
-// status is the health of the n-th block of a reservation. Total is the sum of the other two (SDK
-// documentation of CapacityBlockStatus), so running instances count as available; dead hosts fill
-// the first UltraServers.
+// status is the health of the n-th block of a reservation: nothing unless it is open. Total is the
+// sum of the other two (SDK documentation of CapacityBlockStatus), so running instances count as
+// available; dead hosts fill the first UltraServers.
 func (res *reservation) status(n int, id string) wireBlockStatus {
-	size := res.count / len(res.blockIDs)
+	size := 0
+	if res.state == "active" {
+		size = res.count / len(res.blockIDs)
+	}
 	dead := min(max(res.deadHosts-n*size, 0), size)
 	w := wireBlockStatus{
 		ID: id, Total: size, Available: size - dead, Unavailable: dead,

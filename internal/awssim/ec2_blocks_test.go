@@ -276,6 +276,11 @@ func TestDescribeBlocksAndTheirHealth(t *testing.T) {
 	if len(status) != 1 || *status[0].TotalUnavailableCapacity != 1 || *status[0].TotalCapacity != 16 {
 		t.Errorf("status %+v, want 1 of 16 unavailable", status)
 	}
+	later := do(t, w.ec2.DescribeCapacityBlockStatus, &ec2.DescribeCapacityBlockStatusInput{
+		CapacityBlockIds: []string{*w.reservation(laterBlock).CapacityBlockId}}).CapacityBlockStatuses
+	if len(later) != 1 || *later[0].TotalCapacity != 0 {
+		t.Errorf("status %+v of a block that is not open, want no capacity", later)
+	}
 	do(t, w.ec2.TerminateInstances, &ec2.TerminateInstancesInput{InstanceIds: []string{*made.InstanceId}})
 	w.sim.Clock().Advance(time.Hour)
 	fails(t, w.ec2.RunInstances, run(16, "p5.48xlarge", defSubnetA, intoBlock(openBlock)), "ReservationCapacityExceeded")

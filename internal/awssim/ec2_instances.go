@@ -2,7 +2,6 @@ package awssim
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -296,30 +295,4 @@ func instanceNotFound(id string) error {
 		return apiErrorf("InvalidInstanceID.Malformed", "Invalid id: \"%s\"", id)
 	}
 	return apiErrorf("InvalidInstanceID.NotFound", "The instance ID '%s' does not exist", id)
-}
-
-// FailHost breaks the host of an instance, as a failed system status check does: the instance stays
-// running in EC2's eyes but is dead, and its place stays lost to the reservation after it is terminated.
-func (s *Sim) FailHost(regionName, instanceID string) (err error) {
-	s.do(func() {
-		r := s.regions[regionName]
-		if r == nil {
-			err = fmt.Errorf("no region %q", regionName)
-			return
-		}
-		i := r.instances[instanceID]
-		if i == nil {
-			err = instanceNotFound(instanceID)
-			return
-		}
-		if i.HostFailed {
-			return
-		}
-		i.HostFailed = true
-		if i.seat != nil {
-			i.seat.deadHosts++
-		}
-		s.emit(HostFailed, "", i)
-	})
-	return err
 }

@@ -1,10 +1,8 @@
 package awssim
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -153,16 +151,6 @@ func (o *launchOrder) template(r *region, ref templateReference) error {
 // launchTaggable are the other things that a launch can tag; the simulator has none of them.
 var launchTaggable = []string{"volume", "network-interface", "spot-instances-request", "elastic-gpu"}
 
-// site is where and what a checked order launches.
-type site struct {
-	subnet   *subnet
-	kind     *instanceType
-	image    *ImageScenario
-	tenancy  string
-	platform string
-	address  string // asked private address, or empty
-}
-
 // run launches what an order asks for: at least min instances, or none. Called with mu held.
 func (s *Sim) run(r *region, o launchOrder) ([]*instance, error) {
 	at, err := r.checkOrder(o)
@@ -218,136 +206,4 @@ func (s *Sim) newInstance(r *region, o launchOrder, at site, seat *reservation) 
 		}
 	}
 	return i
-}
-
-// checkOrder checks everything but capacity.
-func (r *region) checkOrder(o launchOrder) (site, error) {
-	if o.min < 1 || o.max < o.min {
-		return site{}, apiErrorf("InvalidParameterValue", "Invalid value '%d' for MinCount or '%d' for MaxCount: want 1 <= MinCount <= MaxCount", o.min, o.max)
-	}
-	if err := o.check(); err != nil {
-		return site{}, err
-	}
-	if o.ImageId == "" {
-		return site{}, apiErrorf("MissingParameter", "The request must contain the parameter ImageId")
-	}
-	at := site{image: r.image(o.ImageId), tenancy: "default"}
-	if at.image == nil {
-		return site{}, imageNotFound(o.ImageId)
-	}
-	at.platform = at.image.Platform
-	name := cmp.Or(o.InstanceType, "m1.small")
-	if at.kind = r.types[name]; at.kind == nil {
-		return site{}, apiErrorf("InvalidParameterValue", "Invalid value '%s' for InstanceType.", name)
-	}
-	if at.kind.Architecture != at.image.Architecture {
-		return site{}, apiErrorf("InvalidParameterValue",
-			"The architecture '%s' of the specified instance type does not match the architecture '%s' of the specified AMI.",
-			at.kind.Architecture, at.image.Architecture)
-	}
-	if o.Placement != nil {
-		at.tenancy = cmp.Or(o.Placement.Tenancy, at.tenancy)
-	}
-	var err error
-	if at.subnet, at.address, err = r.launchSubnet(o); err != nil {
-		return site{}, err
-	}
-	if err := r.checkGroups(o, at.subnet); err != nil {
-		return site{}, err
-	}
-	if !r.offers(at.kind.Name, at.subnet.zone.id) {
-		return site{}, apiErrorf("Unsupported",
-			"Your requested instance type (%s) is not supported in your requested Availability Zone (%s).%s",
-			at.kind.Name, at.subnet.zone.name, r.otherZones(at))
-	}
-	return at, nil
-}
-
-// otherZones is the hint with which EC2 ends its capacity errors.
-func (r *region) otherZones(at site) string {
-	var zones []string
-	for _, z := range r.zones {
-		if z != at.subnet.zone && r.offers(at.kind.Name, z.id) {
-			zones = append(zones, z.name)
-		}
-	}
-	if zones == nil {
-		return ""
-	}
-	return " Please retry your request by not specifying an Availability Zone or choosing " + strings.Join(zones, ", ") + "."
-}
-
-// launchSubnet finds the subnet: of the request, or of its primary network interface.
-func (r *region) launchSubnet(o launchOrder) (*subnet, string, error) {
-	id, address := o.subnet, o.address
-	if len(o.NetworkInterfaces) > 0 {
-		if o.subnet != "" {
-			return nil, "", apiErrorf("InvalidParameterCombination", "Network interfaces and an instance-level subnet ID may not be specified on the same request")
-		}
-		if len(o.SecurityGroupIds)+len(o.SecurityGroups) > 0 {
-			return nil, "", apiErrorf("InvalidParameterCombination", "Network interfaces and an instance-level security groups may not be specified on the same request")
-		}
-		id, address = o.NetworkInterfaces[0].SubnetId, o.NetworkInterfaces[0].PrivateIpAddress
-	}
-	if id == "" {
-		return r.defaultSubnet(o)
-	}
-	sn := r.subnet(id)
-	if sn == nil {
-		return nil, "", subnetNotFound(id)
-	}
-	if p := o.Placement; p != nil && (p.AvailabilityZone != "" && p.AvailabilityZone != sn.zone.name ||
-		p.AvailabilityZoneId != "" && p.AvailabilityZoneId != sn.zone.id) {
-		return nil, "", apiErrorf("InvalidParameterCombination", "The subnet '%s' is in availability zone %s, not in the one of the placement", id, sn.zone.name)
-	}
-	if address != "" {
-		if o.max > 1 {
-			return nil, "", apiErrorf("InvalidParameterCombination", "A private IP address can be specified for one instance only")
-		}
-		if err := r.checkAddress(sn, address); err != nil {
-			return nil, "", err
-		}
-	}
-	return sn, address, nil
-}
-
-// defaultSubnet is one of the default VPC, in the zone of the placement if that names one.
-func (r *region) defaultSubnet(o launchOrder) (*subnet, string, error) {
-	for _, sn := range r.subnets {
-		if v := r.vpc(sn.vpc); !v.Default {
-			continue
-		}
-		p := o.Placement
-		if p == nil || (p.AvailabilityZone == "" || p.AvailabilityZone == sn.zone.name) &&
-			(p.AvailabilityZoneId == "" || p.AvailabilityZoneId == sn.zone.id) {
-			return sn, "", nil
-		}
-	}
-	return nil, "", apiErrorf("VPCIdNotSpecified", "No default VPC for this user")
-}
-
-func (r *region) checkGroups(o launchOrder, sn *subnet) error {
-	ids := slices.Clone(o.SecurityGroupIds)
-	for _, ni := range o.NetworkInterfaces {
-		ids = append(ids, ni.Groups...)
-	}
-	for _, id := range ids {
-		g := r.group(id)
-		if g == nil {
-			return groupNotFound(id)
-		}
-		if g.VPC != sn.vpc {
-			return apiErrorf("InvalidParameter", "Security group %s and subnet %s belong to different networks.", id, sn.id)
-		}
-	}
-	return nil
-}
-
-// later has run called after d, or now when d is not positive. Called with mu held.
-func (s *Sim) later(d time.Duration, run func()) {
-	if d <= 0 {
-		run()
-		return
-	}
-	s.at(s.now.Add(d), run)
 }
