@@ -11,11 +11,12 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// addBlocks adds to the live blocks among rs whether they are UltraServers and how
-// many of their hosts have failed. It asks only when there is such a block. A caller
+// InspectBlocks adds to the live blocks among rs, which are of this region, whether they
+// are UltraServers and how many of their hosts have failed. It asks only when there is
+// such a block. A caller
 // without the permission for these two calls, or a region without them, goes on
 // without the answers.
-func (c *Client) addBlocks(ctx context.Context, rs []capacity.Reservation) error {
+func (c *Client) InspectBlocks(ctx context.Context, rs []capacity.Reservation) error {
 	live := map[string]*capacity.Reservation{}
 	open := false
 	for i, r := range rs {

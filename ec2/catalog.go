@@ -29,9 +29,21 @@ func (c *Client) InstanceTypes(ctx context.Context, names []string) (map[string]
 	if len(unique(names)) == 0 {
 		return nil, nil
 	}
-	found := map[string]InstanceType{}
 	// A filter, since one unknown name would make EC2 refuse the whole call.
-	in := &ec2.DescribeInstanceTypesInput{Filters: []types.Filter{filter("instance-type", unique(names)...)}}
+	return c.instanceTypes(ctx, filter("instance-type", unique(names)...))
+}
+
+// BlockTypes describes the types that EC2 sells as Capacity Blocks in this region.
+func (c *Client) BlockTypes(ctx context.Context) (map[string]InstanceType, error) {
+	return c.instanceTypes(ctx, filter("supported-usage-class", BlockUsage))
+}
+
+// BlockUsage is the usage class of types that are sold as Capacity Blocks.
+const BlockUsage = string(types.UsageClassTypeCapacityBlock)
+
+func (c *Client) instanceTypes(ctx context.Context, which types.Filter) (map[string]InstanceType, error) {
+	found := map[string]InstanceType{}
+	in := &ec2.DescribeInstanceTypesInput{Filters: []types.Filter{which}}
 	for pages := ec2.NewDescribeInstanceTypesPaginator(c.api, in); pages.HasMorePages(); {
 		page, err := pages.NextPage(ctx)
 		if err != nil {

@@ -18,7 +18,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/smithy-go"
-	"golang.org/x/time/rate"
 )
 
 // Options choose the account and region. The AWS SDK's own environment variables
@@ -36,8 +35,7 @@ type Client struct {
 	shared *shared
 	region string
 	api    *ec2.Client
-	// searches holds calls of DescribeCapacityBlockOfferings to what EC2 allows.
-	searches *rate.Limiter
+	scarce scarce
 
 	mu sync.Mutex
 	// zoneIDs maps the names of this account's Availability Zones to their ids.
@@ -48,6 +46,9 @@ type Client struct {
 type shared struct {
 	config aws.Config
 	clock  clock
+	// refill is the time after which EC2 allows one more scarce call.
+	refill   time.Duration
+	tellWait func(Wait)
 
 	mu      sync.Mutex
 	regions map[string]*Client
@@ -56,7 +57,7 @@ type shared struct {
 // New makes a client. It calls no AWS service, except for instance metadata when
 // nothing else names the region.
 func New(ctx context.Context, o Options) (*Client, error) {
-	s := &shared{regions: map[string]*Client{}}
+	s := &shared{regions: map[string]*Client{}, refill: scarceRefill}
 	cfg, err := config.LoadDefaultConfig(ctx,
 		config.WithRegion(o.Region),
 		config.WithSharedConfigProfile(o.Profile),
@@ -97,9 +98,7 @@ func (s *shared) in(region string) *Client {
 		shared: s,
 		region: region,
 		api:    ec2.NewFromConfig(s.config, withDecisiveRetryer, func(o *ec2.Options) { o.Region = region }),
-		// EC2 allows 10 searches at once and then one in 6.7 s, for each account and
-		// region: EC2 API Reference, "Request throttling".
-		searches: rate.NewLimiter(0.15, 10),
+		scarce: newScarce(s.refill),
 	}
 	s.regions[region] = c
 	return c

@@ -16,20 +16,21 @@ import (
 // to a length that EC2 sells. Start and End of an offering are those of the extension
 // alone: Start is the block's present end.
 func (c *Client) ExtensionOfferings(ctx context.Context, reservationID string, d time.Duration) ([]capacity.Offering, error) {
-	hours, err := BlockHours(d)
+	length, err := Length(d)
 	if err != nil {
 		return nil, err
 	}
 	var all []capacity.Offering
 	in := &ec2.DescribeCapacityBlockExtensionOfferingsInput{
 		CapacityReservationId:               aws.String(reservationID),
-		CapacityBlockExtensionDurationHours: aws.Int32(hours),
+		CapacityBlockExtensionDurationHours: aws.Int32(int32(length / time.Hour)),
 	}
 	for pages := ec2.NewDescribeCapacityBlockExtensionOfferingsPaginator(c.api, in); pages.HasMorePages(); {
-		if err := c.searches.Wait(ctx); err != nil {
-			return nil, fmt.Errorf("waiting to search extensions of %s: %w", reservationID, err)
-		}
-		page, err := pages.NextPage(ctx)
+		var page *ec2.DescribeCapacityBlockExtensionOfferingsOutput
+		err := c.search(ctx, c.scarce.extensionOfferings, func(option func(*ec2.Options)) (err error) {
+			page, err = pages.NextPage(ctx, option)
+			return err
+		})
 		if err != nil {
 			return nil, fmt.Errorf("searching extensions of %s: %w", reservationID, err)
 		}
@@ -72,6 +73,9 @@ type Extension struct {
 // PurchaseExtension buys an extension of a block, in exactly one attempt: see
 // Purchase. Extensions carry no tags; after an unknown outcome look into Extensions.
 func (c *Client) PurchaseExtension(ctx context.Context, offeringID, reservationID string) ([]Extension, error) {
+	if err := c.allowed(ctx, c.scarce.extensions); err != nil {
+		return nil, fmt.Errorf("%w: extension %s of %s: %w", ErrNotSent, offeringID, reservationID, err)
+	}
 	out, err := c.api.PurchaseCapacityBlockExtension(ctx, &ec2.PurchaseCapacityBlockExtensionInput{
 		CapacityBlockExtensionOfferingId: aws.String(offeringID),
 		CapacityReservationId:            aws.String(reservationID),

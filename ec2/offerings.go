@@ -3,6 +3,7 @@ package ec2
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,42 +29,54 @@ type OfferingQuery struct {
 
 const day = 24 * time.Hour
 
-// BlockHours rounds a duration up to one that EC2 sells, in hours: whole days up to
-// 14, then whole weeks up to 26 (EC2 API Reference, DescribeCapacityBlockOfferings,
+// IsUltraServer reports whether a type is one of UltraServers, such as u-p6e-gb200x72:
+// those have no dot in their name, as instance types have.
+func IsUltraServer(name string) bool { return !strings.Contains(name, ".") }
+
+// Lengths are the lengths of blocks that EC2 sells, shortest first: whole days up to 14,
+// then whole weeks up to 26 (EC2 API Reference, DescribeCapacityBlockOfferings,
 // CapacityDurationHours).
-func BlockHours(d time.Duration) (int32, error) {
+func Lengths() []time.Duration {
+	var all []time.Duration
+	for d := day; d <= 14*day; d += day {
+		all = append(all, d)
+	}
+	for d := 21 * day; d <= 26*7*day; d += 7 * day {
+		all = append(all, d)
+	}
+	return all
+}
+
+// Length rounds a duration up to one that EC2 sells.
+func Length(d time.Duration) (time.Duration, error) {
 	if d <= 0 {
 		return 0, fmt.Errorf("a block of %s is too short; ask for a day or more", d)
 	}
-	step := day
-	if d > 14*day {
-		step = 7 * day
+	all := Lengths()
+	i, _ := slices.BinarySearch(all, d)
+	if i == len(all) {
+		return 0, fmt.Errorf("a block of %d days is too long; EC2 sells at most %d", (d+day-1)/day, all[len(all)-1]/day)
 	}
-	d = (d + step - 1) / step * step
-	if d > 26*7*day {
-		return 0, fmt.Errorf("a block of %d days is too long; EC2 sells at most 182", d/day)
-	}
-	return int32(d / time.Hour), nil
+	return all[i], nil
 }
 
 // Offerings asks what is for sale. It waits when more searches are made than EC2
-// allows (10, then one in 6.7 s). EC2's answers are near the asked duration, shorter
+// allows (10, then one in 6.7 s), and when EC2 throttles it. EC2's answers are near the asked duration, shorter
 // or longer, since all blocks end at the same time of the day: compare Start and End.
 func (c *Client) Offerings(ctx context.Context, q OfferingQuery) ([]capacity.Offering, error) {
-	hours, err := BlockHours(q.Duration)
+	length, err := Length(q.Duration)
 	if err != nil {
 		return nil, err
 	}
 	in := &ec2.DescribeCapacityBlockOfferingsInput{
-		CapacityDurationHours: aws.Int32(hours),
+		CapacityDurationHours: aws.Int32(int32(length / time.Hour)),
 		StartDateRange:        timeOrNil(q.StartAfter),
 		EndDateRange:          timeOrNil(q.EndBy),
 	}
-	// Instance types have a dot in their name, UltraServer types have none.
-	if strings.Contains(q.InstanceType, ".") {
-		in.InstanceType, in.InstanceCount = aws.String(q.InstanceType), aws.Int32(int32(q.Count))
-	} else {
+	if IsUltraServer(q.InstanceType) {
 		in.UltraserverType, in.UltraserverCount = aws.String(q.InstanceType), aws.Int32(int32(q.Count))
+	} else {
+		in.InstanceType, in.InstanceCount = aws.String(q.InstanceType), aws.Int32(int32(q.Count))
 	}
 	zones, err := c.Zones(ctx)
 	if err != nil {
@@ -71,10 +84,11 @@ func (c *Client) Offerings(ctx context.Context, q OfferingQuery) ([]capacity.Off
 	}
 	var all []capacity.Offering
 	for pages := ec2.NewDescribeCapacityBlockOfferingsPaginator(c.api, in); pages.HasMorePages(); {
-		if err := c.searches.Wait(ctx); err != nil {
-			return nil, fmt.Errorf("waiting to search capacity blocks in %s: %w", c.region, err)
-		}
-		page, err := pages.NextPage(ctx)
+		var page *ec2.DescribeCapacityBlockOfferingsOutput
+		err := c.search(ctx, c.scarce.offerings, func(option func(*ec2.Options)) (err error) {
+			page, err = pages.NextPage(ctx, option)
+			return err
+		})
 		if err != nil {
 			return nil, fmt.Errorf("searching capacity blocks in %s: %w", c.region, err)
 		}

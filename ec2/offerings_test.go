@@ -1,6 +1,7 @@
 package ec2
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,18 +10,21 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 )
 
-func TestBlockHours(t *testing.T) {
-	for d, want := range map[time.Duration]int32{
-		time.Hour: 24, day: 24, day + 1: 48, 14 * day: 336, 14*day + 1: 504, 15 * day: 504, 21 * day: 504, 22 * day: 672, 182 * day: 4368,
+func TestLength(t *testing.T) {
+	for d, want := range map[time.Duration]time.Duration{
+		time.Hour: 1, day: 1, day + 1: 2, 14 * day: 14, 14*day + 1: 21, 15 * day: 21, 21 * day: 21, 22 * day: 28, 182 * day: 182,
 	} {
-		if got, err := BlockHours(d); got != want || err != nil {
-			t.Errorf("BlockHours(%s) = %d, %v, want %d", d, got, err, want)
+		if got, err := Length(d); got != want*day || err != nil {
+			t.Errorf("Length(%s) = %s, %v, want %d days", d, got, err, want)
 		}
 	}
 	for _, d := range []time.Duration{0, -day, 182*day + 1} {
-		if got, err := BlockHours(d); err == nil {
-			t.Errorf("BlockHours(%s) = %d, want an error", d, got)
+		if got, err := Length(d); err == nil {
+			t.Errorf("Length(%s) = %s, want an error", d, got)
 		}
+	}
+	if all := Lengths(); len(all) != 14+24 || !slices.IsSorted(all) {
+		t.Errorf("lengths %v", all)
 	}
 }
 

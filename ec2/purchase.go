@@ -22,10 +22,16 @@ func once(o *ec2.Options) {
 	o.RetryMaxAttempts = 1
 }
 
+// ErrNotSent is an error of a purchase that EC2 has not seen.
+var ErrNotSent = errors.New("not sent")
+
 // Purchase buys a block; the tags are written on its reservation. It makes exactly
 // one attempt. After an error for which Refused is false nobody knows whether the
 // block was bought: look for it by its tags before anything else.
 func (c *Client) Purchase(ctx context.Context, offeringID, platform string, tags map[string]string) (capacity.Reservation, error) {
+	if err := c.allowed(ctx, c.scarce.purchases); err != nil {
+		return capacity.Reservation{}, fmt.Errorf("%w: offering %s: %w", ErrNotSent, offeringID, err)
+	}
 	out, err := c.api.PurchaseCapacityBlock(ctx, &ec2.PurchaseCapacityBlockInput{
 		CapacityBlockOfferingId: aws.String(offeringID),
 		InstancePlatform:        types.CapacityReservationInstancePlatform(platform),
@@ -47,9 +53,12 @@ func (c *Client) Purchase(ctx context.Context, offeringID, platform string, tags
 }
 
 // Refused reports whether EC2 said no for certain, so that nothing was bought or
-// launched: an error answer with a client error's status. A server error, a cut
-// connection and a timeout say nothing about the effect.
+// launched: an error answer with a client error's status, or ErrNotSent. A server error,
+// a cut connection and a timeout say nothing about the effect.
 func Refused(err error) bool {
+	if errors.Is(err, ErrNotSent) {
+		return true
+	}
 	var answer *awshttp.ResponseError
 	if Code(err) == "" || !errors.As(err, &answer) {
 		return false

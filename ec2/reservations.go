@@ -32,20 +32,19 @@ const badReservationID = "InvalidCapacityReservationId"
 // returned in missing and never hides the others (R8); err means that EC2 could not
 // be asked, and then nothing is known.
 func (c *Client) Reservations(ctx context.Context, ids []string) (found []capacity.Reservation, missing []Missing, err error) {
-	var answers []types.CapacityReservation
+	var all []capacity.Reservation
 	bad, err := withoutBad(ids, badReservationID, func(ids []string) error {
 		// EC2 takes no MaxResults beside ids.
-		page, err := c.describeReservations(ctx, &ec2.DescribeCapacityReservationsInput{CapacityReservationIds: ids})
+		some, err := c.describeReservations(ctx, &ec2.DescribeCapacityReservationsInput{CapacityReservationIds: ids})
 		if err == nil {
-			answers = append(answers, page...)
+			all = append(all, some...)
 		}
 		return err
 	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("describing capacity reservations in %s: %w", c.region, err)
 	}
-	all, err := c.translate(ctx, answers)
-	if err != nil {
+	if err := c.InspectBlocks(ctx, all); err != nil {
 		return nil, nil, err
 	}
 	for _, id := range unique(ids) {
@@ -84,53 +83,21 @@ func (c *Client) ReservationsByTag(ctx context.Context, tags map[string]string) 
 	if len(tags) == 0 {
 		return nil, errors.New("describing capacity reservations by tag: no tag is given, which would choose every reservation")
 	}
-	in := &ec2.DescribeCapacityReservationsInput{MaxResults: aws.Int32(pageSize)}
-	for key, value := range tags {
-		in.Filters = append(in.Filters, filter("tag:"+key, value))
-	}
-	return c.listReservations(ctx, in)
+	return c.listAndInspect(ctx, ReservationQuery{Tags: tags})
 }
 
 // AllReservations describes every reservation of the region that this account owns or
 // that others share with it, in any state.
 func (c *Client) AllReservations(ctx context.Context) ([]capacity.Reservation, error) {
-	return c.listReservations(ctx, &ec2.DescribeCapacityReservationsInput{MaxResults: aws.Int32(pageSize)})
+	return c.listAndInspect(ctx, ReservationQuery{})
 }
 
-// pageSize is the most that EC2's Describe operations put on a page.
-const pageSize = 1000
-
-func (c *Client) listReservations(ctx context.Context, in *ec2.DescribeCapacityReservationsInput) ([]capacity.Reservation, error) {
-	answers, err := c.describeReservations(ctx, in)
+func (c *Client) listAndInspect(ctx context.Context, q ReservationQuery) ([]capacity.Reservation, error) {
+	all, err := c.List(ctx, q)
 	if err != nil {
-		return nil, fmt.Errorf("listing capacity reservations in %s: %w", c.region, err)
-	}
-	return c.translate(ctx, answers)
-}
-
-func (c *Client) describeReservations(ctx context.Context, in *ec2.DescribeCapacityReservationsInput) ([]types.CapacityReservation, error) {
-	var all []types.CapacityReservation
-	for pages := ec2.NewDescribeCapacityReservationsPaginator(c.api, in); pages.HasMorePages(); {
-		page, err := pages.NextPage(ctx)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, page.CapacityReservations...)
-	}
-	return all, nil
-}
-
-// translate turns EC2's answers into reservations, and asks about the blocks among
-// them what DescribeCapacityReservations does not say.
-func (c *Client) translate(ctx context.Context, answers []types.CapacityReservation) ([]capacity.Reservation, error) {
-	var all []capacity.Reservation
-	for _, a := range answers {
-		all = append(all, c.reservation(a))
-	}
-	if err := c.addBlocks(ctx, all); err != nil {
 		return nil, err
 	}
-	return all, nil
+	return all, c.InspectBlocks(ctx, all)
 }
 
 func (c *Client) reservation(a types.CapacityReservation) capacity.Reservation {
@@ -146,7 +113,7 @@ func (c *Client) reservation(a types.CapacityReservation) capacity.Reservation {
 		Available:     int(aws.ToInt32(a.AvailableInstanceCount)),
 		Platform:      string(a.InstancePlatform),
 		Tenancy:       string(a.Tenancy),
-		UltraServer:   ultraServerOnly(aws.ToString(a.InstanceType)),
+		UltraServer:   ultraServerOnly(aws.ToString(a.InstanceType)) || a.LaunchStatus != "",
 		OwnerID:       aws.ToString(a.OwnerId),
 		MatchCriteria: string(a.InstanceMatchCriteria),
 		Start:         aws.ToTime(a.StartDate),
@@ -173,7 +140,8 @@ func kind(a types.CapacityReservation) capacity.Kind {
 // ultraServerOnly reports whether an instance type exists in UltraServers only: EC2
 // User Guide, "Capacity Blocks", names Trn2 (trn2u) and P6e. It serves callers that
 // may not use DescribeCapacityBlocks, for whom a wrong no would move the fence 30
-// minutes too late.
+// minutes too late, and lists, which do not ask. EC2 gives a LaunchStatus for
+// UltraServers only: EC2 API Reference, CapacityReservation.
 func ultraServerOnly(instanceType string) bool {
 	return strings.HasPrefix(instanceType, "trn2u.") || strings.HasPrefix(instanceType, "p6e-")
 }

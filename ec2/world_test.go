@@ -44,7 +44,13 @@ func newWorld(t *testing.T) (*awssim.Sim, *Client) {
 // whatever becomes of them.
 func newCountedWorld(t *testing.T) (*awssim.Sim, *Client, func(operation string) int) {
 	t.Helper()
-	sim, err := awssim.New(nil, awssim.NewClock(noon, 0))
+	return newWorldOf(t, nil)
+}
+
+// newWorldOf is a counted world of a scenario, nil for the simulator's default.
+func newWorldOf(t *testing.T, scenario *awssim.Scenario) (*awssim.Sim, *Client, func(operation string) int) {
+	t.Helper()
+	sim, err := awssim.New(scenario, awssim.NewClock(noon, 0))
 	if err != nil {
 		t.Fatal(err)
 	}

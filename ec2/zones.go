@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -30,11 +31,22 @@ func (c *Client) Zones(ctx context.Context) (map[string]string, error) {
 	return ids, nil
 }
 
-// Regions lists the names of the regions that the account can use, sorted.
+// Regions lists the names of the regions that the account can use, sorted. When the
+// client's own region does not answer, another one of the partition is asked.
 func (c *Client) Regions(ctx context.Context) ([]string, error) {
+	names, err := c.regions(ctx)
+	if other := firstRegion(c.region); err != nil && other != c.region && ctx.Err() == nil {
+		if names, otherErr := c.In(other).regions(ctx); otherErr == nil {
+			return names, nil
+		}
+	}
+	return names, err
+}
+
+func (c *Client) regions(ctx context.Context) ([]string, error) {
 	out, err := c.api.DescribeRegions(ctx, &ec2.DescribeRegionsInput{})
 	if err != nil {
-		return nil, fmt.Errorf("describing regions: %w", err)
+		return nil, fmt.Errorf("describing regions, in %s: %w", c.region, err)
 	}
 	var names []string
 	for _, r := range out.Regions {
@@ -42,4 +54,16 @@ func (c *Client) Regions(ctx context.Context) ([]string, error) {
 	}
 	slices.Sort(names)
 	return names, nil
+}
+
+// firstRegion is a region of the same partition that is never far behind in features:
+// the partitions are those of "Amazon Resource Names" in the IAM User Guide.
+func firstRegion(region string) string {
+	switch {
+	case strings.HasPrefix(region, "cn-"):
+		return "cn-north-1"
+	case strings.HasPrefix(region, "us-gov-"):
+		return "us-gov-west-1"
+	}
+	return "us-east-1"
 }

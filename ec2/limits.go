@@ -1,0 +1,111 @@
+package ec2
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"golang.org/x/time/rate"
+)
+
+// EC2 holds each of the four operations around offerings to 10 calls at once and then
+// one in 6.7 s, for each account and region: EC2 API Reference, "Request throttling".
+const (
+	scarceBurst  = 10
+	scarceRefill = 20 * time.Second / 3 // 0.15 a second
+)
+
+// mostThrottled is how often a search is throttled before it gives up. Somebody else
+// then uses the account's calls faster than they come.
+const mostThrottled = 10
+
+// scarce holds the calls of one region to what EC2 allows.
+type scarce struct {
+	offerings, extensionOfferings, purchases, extensions *rate.Limiter
+}
+
+func newScarce(refill time.Duration) scarce {
+	bucket := func() *rate.Limiter { return rate.NewLimiter(rate.Every(refill), scarceBurst) }
+	return scarce{bucket(), bucket(), bucket(), bucket()}
+}
+
+// Wait tells that a call waits for EC2's request limits.
+type Wait struct {
+	Region string
+	For    time.Duration
+	// Throttled: EC2 refused the call, so others use the account's calls too.
+	Throttled bool
+}
+
+// OnWait has tell called, by any goroutine, before a call of any region waits for
+// EC2's request limits. Set it before the first call.
+func (c *Client) OnWait(tell func(Wait)) { c.shared.tellWait = tell }
+
+// SearchTime is how long n more calls of Offerings take to be allowed, if nobody else
+// uses the account's calls.
+func (c *Client) SearchTime(n int) time.Duration {
+	missing := float64(n) - c.scarce.offerings.Tokens()
+	return max(0, time.Duration(missing*float64(c.shared.refill)))
+}
+
+// allowed waits until this process may make one more scarce call.
+func (c *Client) allowed(ctx context.Context, l *rate.Limiter) error {
+	turn := l.Reserve()
+	if d := turn.Delay(); d > 0 {
+		if err := c.sleep(ctx, Wait{Region: c.region, For: d}); err != nil {
+			turn.Cancel()
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Client) sleep(ctx context.Context, w Wait) error {
+	if tell := c.shared.tellWait; tell != nil {
+		tell(w)
+	}
+	select {
+	case <-time.After(w.For):
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for EC2's request limits in %s: %w", w.Region, ctx.Err())
+	}
+}
+
+// search makes a scarce call that changes nothing. When EC2 throttles it all the same,
+// it waits for the next one that EC2 allows and asks again.
+func (c *Client) search(ctx context.Context, l *rate.Limiter, call func(option func(*ec2.Options)) error) error {
+	for throttled := 0; ; {
+		if err := c.allowed(ctx, l); err != nil {
+			return err
+		}
+		err := call(unhurried)
+		if Code(err) != requestLimitExceeded {
+			return err
+		}
+		if throttled++; throttled == mostThrottled {
+			return err
+		}
+		if err := c.sleep(ctx, Wait{Region: c.region, For: c.shared.refill, Throttled: true}); err != nil {
+			return err
+		}
+	}
+}
+
+const requestLimitExceeded = "RequestLimitExceeded"
+
+// patient is the SDK's retryer without its retries of throttled calls: they come within
+// a second or so, when the next call is allowed after 6.7 s.
+type patient struct{ aws.RetryerV2 }
+
+func (p patient) IsErrorRetryable(err error) bool {
+	return Code(err) != requestLimitExceeded && p.RetryerV2.IsErrorRetryable(err)
+}
+
+func unhurried(o *ec2.Options) {
+	if r, ok := o.Retryer.(aws.RetryerV2); ok {
+		o.Retryer = patient{r}
+	}
+}

@@ -1,0 +1,111 @@
+package ec2
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+)
+
+var question = OfferingQuery{InstanceType: "p5.48xlarge", Count: 4, Duration: 2 * day}
+
+// setRefill makes the limits of tests faster than EC2's, in every region.
+func setRefill(c *Client, refill time.Duration) {
+	c.shared.refill = refill
+	for _, r := range c.shared.regions {
+		r.scarce = newScarce(refill)
+	}
+}
+
+// The simulator throttles as EC2 does, on a clock that runs 1000 times as fast.
+func TestSearchesStayInsideEC2sLimits(t *testing.T) {
+	scenario := awssim.DefaultScenario()
+	scenario.Throttle = true
+	sim, c, _ := newWorldOf(t, scenario)
+	setRefill(c, 20*time.Millisecond)
+	sim.Clock().SetSpeed(1000)
+	for range scarceBurst + 5 {
+		if _, err := c.Offerings(t.Context(), question); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestSearchTime(t *testing.T) {
+	_, c := newWorld(t)
+	setRefill(c, time.Hour)
+	c.OnWait(func(w Wait) { t.Errorf("wait %+v", w) })
+	if d := c.SearchTime(scarceBurst); d != 0 {
+		t.Errorf("%d searches take %s", scarceBurst, d)
+	}
+	for range scarceBurst {
+		if _, err := c.Offerings(t.Context(), question); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if d := c.SearchTime(3).Round(time.Hour); d != 3*time.Hour {
+		t.Errorf("3 more searches take %s", d)
+	}
+	if d := c.In(otherRegion).SearchTime(scarceBurst); d != 0 {
+		t.Errorf("searches of another region take %s", d)
+	}
+}
+
+func TestThrottledSearchWaitsAndAsksAgain(t *testing.T) {
+	sim, c, attempts := newCountedWorld(t)
+	setRefill(c, time.Millisecond)
+	throttle := awssim.Fault{Operation: "DescribeCapacityBlockOfferings", Effect: awssim.FailBefore, Code: "RequestLimitExceeded", Status: 503, Count: 2}
+	fault(t, sim, throttle)
+	var waits int
+	c.OnWait(func(w Wait) {
+		if w.Throttled {
+			waits++
+		}
+	})
+	if found, err := c.Offerings(t.Context(), question); err != nil || len(found) == 0 {
+		t.Fatalf("found %v, %v", found, err)
+	}
+	if n := attempts("DescribeCapacityBlockOfferings"); n != 3 || waits != 2 {
+		t.Errorf("%d attempts and %d waits, want 3 and 2", n, waits)
+	}
+
+	throttle.Count = 0
+	fault(t, sim, throttle)
+	if _, err := c.Offerings(t.Context(), question); Code(err) != "RequestLimitExceeded" {
+		t.Errorf("throttled for ever: %v", err)
+	}
+	if n := attempts("DescribeCapacityBlockOfferings"); n != 3+mostThrottled {
+		t.Errorf("%d attempts, want %d", n-3, mostThrottled)
+	}
+}
+
+func TestWaitingEndsWithTheContext(t *testing.T) {
+	_, c := newWorld(t)
+	setRefill(c, time.Hour)
+	ctx, cancel := context.WithCancel(t.Context())
+	c.OnWait(func(Wait) { cancel() })
+	var err error
+	for range scarceBurst + 1 {
+		if _, err = c.Offerings(ctx, question); err != nil {
+			break
+		}
+	}
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// A purchase that was not sent is one that was not made.
+func TestPurchaseThatWaitsIsNotSent(t *testing.T) {
+	_, c, attempts := newCountedWorld(t)
+	setRefill(c, time.Hour)
+	c.scarce.purchases.AllowN(time.Now(), scarceBurst)
+	ctx, cancel := context.WithCancel(t.Context())
+	c.OnWait(func(Wait) { cancel() })
+	_, err := c.Purchase(ctx, "cb-0", "Linux/UNIX", nil)
+	if !Refused(err) || !errors.Is(err, ErrNotSent) || attempts("PurchaseCapacityBlock") != 0 {
+		t.Errorf("error %v, %d attempts", err, attempts("PurchaseCapacityBlock"))
+	}
+}

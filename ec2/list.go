@@ -1,0 +1,64 @@
+package ec2
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+// ReservationQuery bounds a list of reservations; its zero value bounds nothing.
+type ReservationQuery struct {
+	// InstanceTypes are alternatives.
+	InstanceTypes []string
+	// Tags must all be there. EC2 reads * and ? in a value as wildcards.
+	Tags map[string]string
+	// ActiveOnly leaves out what is not open.
+	ActiveOnly bool
+}
+
+// pageSize is the most that EC2's Describe operations put on a page.
+const pageSize = 1000
+
+// List describes the reservations of the region that this account owns or that others
+// share with it. It makes the calls that the pages need and no other, so it does not
+// know which hosts of a block have failed: InspectBlocks asks that.
+func (c *Client) List(ctx context.Context, q ReservationQuery) ([]capacity.Reservation, error) {
+	in := &ec2.DescribeCapacityReservationsInput{MaxResults: aws.Int32(pageSize)}
+	if len(q.InstanceTypes) > 0 {
+		in.Filters = append(in.Filters, filter("instance-type", q.InstanceTypes...))
+	}
+	if q.ActiveOnly {
+		in.Filters = append(in.Filters, filter("state", string(capacity.StateActive)))
+	}
+	for _, key := range slices.Sorted(maps.Keys(q.Tags)) {
+		in.Filters = append(in.Filters, filter("tag:"+key, q.Tags[key]))
+	}
+	all, err := c.describeReservations(ctx, in)
+	if err != nil {
+		return nil, fmt.Errorf("listing capacity reservations in %s: %w", c.region, err)
+	}
+	return all, nil
+}
+
+// describeReservations translates page by page, since EC2's own form takes several
+// times the room.
+func (c *Client) describeReservations(ctx context.Context, in *ec2.DescribeCapacityReservationsInput) ([]capacity.Reservation, error) {
+	var all []capacity.Reservation
+	for pages := ec2.NewDescribeCapacityReservationsPaginator(c.api, in); pages.HasMorePages(); {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, err
+		}
+		all = slices.Grow(all, len(page.CapacityReservations))
+		for _, a := range page.CapacityReservations {
+			all = append(all, c.reservation(a))
+		}
+	}
+	return all, nil
+}

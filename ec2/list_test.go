@@ -1,0 +1,112 @@
+package ec2
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+)
+
+func ids(rs []capacity.Reservation) []string {
+	var all []string
+	for _, r := range rs {
+		all = append(all, r.ID)
+	}
+	slices.Sort(all)
+	return all
+}
+
+func TestListMakesTheCallsOfItsPagesOnly(t *testing.T) {
+	sim, c := newWorld(t)
+	all, err := c.List(t.Context(), ReservationQuery{})
+	if err != nil || len(all) < 10 {
+		t.Fatalf("listed %v, %v", ids(all), err)
+	}
+	total := 0
+	for _, n := range sim.Calls() {
+		total += n
+	}
+	if total != 1 || calls(sim, "DescribeCapacityReservations") != 1 {
+		t.Errorf("calls %v", sim.Calls())
+	}
+	// UltraServers are known without a call of their own.
+	for _, r := range all {
+		if r.UltraServer != (r.ID == ultraBlock) {
+			t.Errorf("%s: UltraServer %v", r.ID, r.UltraServer)
+		}
+	}
+}
+
+func TestListIsBounded(t *testing.T) {
+	_, c := newWorld(t)
+	for name, test := range map[string]struct {
+		q    ReservationQuery
+		want func(capacity.Reservation) bool
+	}{
+		"types": {ReservationQuery{InstanceTypes: []string{"g6.12xlarge", "p5.48xlarge"}}, func(r capacity.Reservation) bool {
+			return r.InstanceType == "g6.12xlarge" || r.InstanceType == "p5.48xlarge"
+		}},
+		"active": {ReservationQuery{ActiveOnly: true}, func(r capacity.Reservation) bool { return r.State == capacity.StateActive }},
+		"tags":   {ReservationQuery{Tags: map[string]string{"team": "nlp"}}, func(r capacity.Reservation) bool { return r.Tags["team"] == "nlp" }},
+	} {
+		all, err := c.List(t.Context(), ReservationQuery{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		some, err := c.List(t.Context(), test.q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := slices.DeleteFunc(all, func(r capacity.Reservation) bool { return !test.want(r) })
+		if len(want) == 0 || !slices.Equal(ids(some), ids(want)) {
+			t.Errorf("%s: %v, want %v", name, ids(some), ids(want))
+		}
+	}
+}
+
+// The region that the client works in may be the one that is down.
+func TestRegionsAreAskedElsewhere(t *testing.T) {
+	scenario := awssim.DefaultScenario()
+	scenario.Regions[1].Name = "us-east-1"
+	sim, c, _ := newWorldOf(t, scenario)
+	fault(t, sim, awssim.Fault{Effect: awssim.FailBefore, Region: homeRegion, Code: "Unavailable"})
+	if names, err := c.Regions(t.Context()); err != nil || !slices.Contains(names, homeRegion) {
+		t.Errorf("regions %v, %v", names, err)
+	}
+	fault(t, sim, awssim.Fault{Effect: awssim.FailBefore, Region: "us-east-1", Code: "InternalError", Status: 400})
+	if _, err := c.Regions(t.Context()); Code(err) != "Unavailable" {
+		t.Errorf("error %v, want that of the own region", err)
+	}
+}
+
+func TestAccount(t *testing.T) {
+	sim, c := newWorld(t)
+	if id, err := c.Account(t.Context()); id != "111122223333" || err != nil {
+		t.Errorf("account %q, %v", id, err)
+	}
+	t.Setenv("AWS_ACCOUNT_ID", "444455556666")
+	told, err := New(t.Context(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if id, err := told.Account(t.Context()); id != "444455556666" || err != nil {
+		t.Errorf("account %q, %v", id, err)
+	}
+	if n := calls(sim, "GetCallerIdentity"); n != 1 {
+		t.Errorf("%d calls", n)
+	}
+
+	scope, err := c.Scope(t.Context())
+	if err != nil || scope == "" {
+		t.Fatal(scope, err)
+	}
+	t.Setenv("AWS_ACCESS_KEY_ID", "AKIAOTHER")
+	other, err := New(t.Context(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := other.Scope(t.Context()); got == scope || err != nil {
+		t.Errorf("other credentials have the same scope %s, %v", got, err)
+	}
+}
