@@ -178,10 +178,10 @@ func (s *Sim) Wait(ctx context.Context, ok func() bool) error {
 // do runs f with the lock held and the world brought up to the clock's time.
 func (s *Sim) do(f func()) {
 	s.mu.Lock()
+	defer s.mu.Unlock() // also when f panics: net/http recovers, and the next call must not hang
 	s.settle(s.clock.Now())
 	f()
 	s.notify()
-	s.mu.Unlock()
 }
 
 // notify tells the goroutines and waiters that the world may have changed. Called with mu held.
