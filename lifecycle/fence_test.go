@@ -119,6 +119,7 @@ func TestSteps(t *testing.T) {
 		"nodes in another order":                       {want: []Reservation{future}, have: []Reservation{reservation("pcs-capacity-fence-gpu", []string{"gpu-2", "gpu-1"}, at("1h"), at("1h").Add(year))}},
 		"not needed any more":                          {have: []Reservation{future}, todo: []string{"delete pcs-capacity-fence-gpu"}},
 		"R8: nothing is known":                         {have: []Reservation{future}, keep: "gpu"},
+		"one that has ended and is still listed":       {want: []Reservation{future}, have: []Reservation{fence(at("-2h"), at("-1h"))}, todo: []string{"replace pcs-capacity-fence-gpu"}},
 		"roll over: the wait is there before the fence goes": {
 			want: []Reservation{reservation("pcs-capacity-wait-gpu", nodes, noon, at("3h")), fence(at("9h"), time.Time{})},
 			have: []Reservation{fence(at("-1h"), at("3h"))},
