@@ -3,11 +3,8 @@ package hooks
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -73,7 +70,6 @@ func (r *Resume) launchPart(ctx context.Context, g group, part *launched, t targ
 	if adopted, ok := adopt(part.nodes, f.live, tokens); ok {
 		r.Log.Info("adopting what an earlier run launched", "nodes", hostlist)
 		part.instances, part.reservation = adopted, adopted[part.nodes[0]].Tags[capacity.TagReservation]
-		r.tagNodes(ctx, part.instances)
 		return nil
 	}
 	// Slurm powers up only nodes that it holds for powered down, so an instance that is
@@ -104,11 +100,8 @@ func (r *Resume) launchPart(ctx context.Context, g group, part *launched, t targ
 			continue // EC2 repeats its answer to an earlier launch, which is over
 		}
 		part.reservation = t.reservationID
-		if part.instances, err = byNode(part.nodes, instances); err != nil {
-			return err
-		}
-		r.tagNodes(ctx, part.instances)
-		return nil
+		part.instances, err = byNode(part.nodes, instances)
+		return err
 	}
 	return fmt.Errorf("%d launches of %s have ended already; wait an hour", mostAttempts, hostlist)
 }
@@ -129,18 +122,6 @@ func (r *Resume) tags(g group, partition, hostlist, token, reservationID string)
 
 // maxTagValue is EC2's limit for the value of a tag, in characters.
 const maxTagValue = 256
-
-// tagNodes writes the node names on the instances. Without it an instance is still
-// known by its launch index, so a failure is only logged.
-func (r *Resume) tagNodes(ctx context.Context, instances map[string]Instance) {
-	tags := map[string]map[string]string{}
-	for node, i := range instances {
-		tags[i.ID] = map[string]string{capacity.TagNode: node, capacity.TagName: node}
-	}
-	if err := r.EC2.TagInstances(ctx, tags); err != nil {
-		r.Log.Warn("tagging instances with their nodes", "err", err)
-	}
-}
 
 // launchToken is the ClientToken of a launch: the same for a repetition of the same
 // power-up, another one for a requeued job. Nodes that no job waits for have nothing
@@ -188,7 +169,7 @@ func byNode(nodes []string, instances []Instance) (map[string]Instance, error) {
 		found[nodes[i.LaunchIndex]] = i
 	}
 	if len(found) != len(nodes) {
-		return found, errors.New("EC2 launched " + strconv.Itoa(len(found)) + " instances for " + strconv.Itoa(len(nodes)) + " nodes")
+		return found, fmt.Errorf("EC2 launched %d instances for %d nodes", len(found), len(nodes))
 	}
 	return found, nil
 }
@@ -206,83 +187,4 @@ func nodeOf(s interface {
 		return ""
 	}
 	return nodes[i.LaunchIndex]
-}
-
-// target is where a launch goes; reservationID is "" for on-demand capacity.
-type target struct{ reservationID, subnetID string }
-
-// refusal is why we do not launch, with a code of ours.
-type refusal struct {
-	code, message string
-	// private says that message holds text that a user wrote.
-	private bool
-}
-
-func (r *refusal) Error() string { return r.code + ": " + r.message }
-
-// chooseTarget finds the first reservation of the slot that every one of the jobs is
-// admitted to, and the one subnet of the node group in its zone. Nodes without a job
-// take the first that is open.
-func chooseTarget(jobs []Job, at place, snap *capacity.Snapshot, now time.Time) (target, error) {
-	p, _ := snap.Partition(at.partition.Name)
-	g := p.Groups[slices.IndexFunc(p.Groups, func(g capacity.NodeGroup) bool { return g.Name == at.group.Name })]
-	slot := g.Slots[slices.IndexFunc(g.Slots, func(s capacity.Slot) bool { return s.Name == at.slot })]
-	requests := []capacity.Request{{}}
-	if len(jobs) == 0 {
-		p.AllowAccounts = nil // nobody's account is to be asked about
-	} else {
-		requests = requests[:0]
-	}
-	for _, j := range jobs {
-		requests = append(requests, capacity.Request{Partitions: []string{p.Name}, Account: j.Account, Comment: j.Comment, TimeLimit: j.TimeLimit, Nodes: len(j.Nodes)})
-	}
-	one := []string{""} // on demand: a choice without a reservation
-	if g.PurchaseOption != capacity.OnDemand {
-		one = slot.ReservationIDs
-	}
-	for _, id := range one {
-		alone := capacity.Slot{Name: slot.Name, Feature: slot.Feature}
-		if id != "" {
-			alone.ReservationIDs = []string{id}
-		}
-		if admitsAll(requests, p, g, alone, snap, now) {
-			return subnetIn(g, id, requests, snap)
-		}
-	}
-	for _, req := range requests {
-		if _, v := capacity.AdmitLaunch(req, p, g, slot, snap, now); v.Refused {
-			private := v.Code == capacity.BadComment || v.Code == capacity.AccountNotAllowed
-			return target{}, &refusal{code: string(v.Code), message: v.Message, private: private}
-		}
-	}
-	return target{}, &refusal{code: string(capacity.NoMatchingCapacity), message: "the jobs that share these nodes ask for different reservations"}
-}
-
-func admitsAll(requests []capacity.Request, p capacity.Partition, g capacity.NodeGroup, s capacity.Slot, snap *capacity.Snapshot, now time.Time) bool {
-	return !slices.ContainsFunc(requests, func(req capacity.Request) bool {
-		_, v := capacity.AdmitLaunch(req, p, g, s, snap, now)
-		return v.Refused
-	})
-}
-
-// subnetIn is the group's subnet in the zone of the reservation, compared by zone id,
-// or the one that a job names.
-func subnetIn(g capacity.NodeGroup, reservationID string, requests []capacity.Request, snap *capacity.Snapshot) (target, error) {
-	r, _ := snap.Reservation(reservationID)
-	wanted := map[string]bool{}
-	for _, req := range requests {
-		if wish, _ := capacity.ParseWish(req.Comment); wish.SubnetID != "" {
-			wanted[wish.SubnetID] = true
-		}
-	}
-	for _, s := range g.Subnets {
-		if reservationID != "" && s.AZID != r.AZID {
-			continue
-		}
-		if len(wanted) == 0 || len(wanted) == 1 && wanted[s.ID] {
-			return target{reservationID, s.ID}, nil
-		}
-	}
-	return target{}, &refusal{code: string(capacity.Mismatched), message: fmt.Sprintf("node group %s has no subnet in zone %s that the jobs %v ask for",
-		g.Name, r.AZID, slices.Sorted(maps.Keys(wanted)))}
 }

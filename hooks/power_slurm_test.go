@@ -255,6 +255,11 @@ func TestResumeLaunchesJobIntoItsBlock(t *testing.T) {
 	if len(up) != 2 || p.launches() != 2 {
 		t.Fatalf("%d instances, %d ever", len(up), p.launches())
 	}
+	p.until("the nodes' tags are written", func() bool {
+		now := p.instances()
+		return now["gpu-1"].Tags[capacity.TagNode] != "" && now["gpu-2"].Tags[capacity.TagNode] != ""
+	})
+	up = p.instances()
 	for node, i := range up {
 		if i.ReservationID != blockID || i.SubnetID != "subnet-0aaaaaaaaaaaaaaaa" {
 			t.Errorf("%s is in %s, %s", node, i.ReservationID, i.SubnetID)
@@ -339,15 +344,21 @@ func TestR7_CommentChangedAfterSubmission(t *testing.T) {
 
 // A hook that is killed leaves nothing that the next run does not finish.
 func TestR5_ResumeKilled(t *testing.T) {
-	for name, fault := range map[string]awssim.Fault{
-		"before the launch": {Operation: "DescribeSubnets", Effect: awssim.Delay, Latency: awssim.Duration(time.Minute), Count: 1},
-		"after the launch":  {Operation: "CreateTags", Effect: awssim.Delay, Latency: awssim.Duration(time.Minute), Count: 1},
+	hang := func(operation string) awssim.Fault {
+		return awssim.Fault{Operation: operation, Effect: awssim.Delay, Latency: awssim.Duration(time.Minute), Count: 1}
+	}
+	for name, faults := range map[string][]awssim.Fault{
+		"before the launch":        {hang("DescribeSubnets")},
+		"launched, answer lost":    {{Operation: "RunInstances", Effect: awssim.CutAfter, Count: 1}, hang("RunInstances")},
+		"launched, not yet tagged": {hang("CreateTags")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := startPower(t, nil)
-			p.fault(fault)
+			for _, f := range faults {
+				p.fault(f)
+			}
 			id := p.submit("-p", "gpu", "-N2")
-			p.until("the hook hangs in "+fault.Operation, func() bool { return len(p.sim.Faults()) == 0 })
+			p.until("the hook hangs", func() bool { return len(p.sim.Faults()) == 0 })
 			before := p.launches()
 			if err := syscall.Kill(p.lastPid("pcs-capacity-resume"), syscall.SIGKILL); err != nil {
 				t.Fatal(err)

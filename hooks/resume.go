@@ -154,7 +154,27 @@ func (r *Resume) launchNodes(work, finish context.Context, nodes []string, waits
 			r.succeeded(o)
 		}
 	}
+	// Last: nothing waits for it.
+	r.tagNodes(finish, outcomes)
 	return errors.Join(errs...)
+}
+
+// tagNodes writes the node names on the instances. Without it an instance is still
+// known by its launch index, so a failure is only logged.
+func (r *Resume) tagNodes(ctx context.Context, outcomes []outcome) {
+	tags := map[string]map[string]string{}
+	for _, o := range outcomes {
+		for _, part := range o.parts {
+			for node, i := range part.instances {
+				if o.err == nil {
+					tags[i.ID] = map[string]string{capacity.TagNode: node, capacity.TagName: node}
+				}
+			}
+		}
+	}
+	if err := r.EC2.TagInstances(ctx, tags); err != nil {
+		r.Log.Warn("tagging instances with their nodes", "err", err)
+	}
 }
 
 // facts reads what launches are decided on.
