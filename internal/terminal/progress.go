@@ -41,6 +41,16 @@ func (p *Progress) Now(what string) {
 	}
 }
 
+// Above writes a sentence above the current line.
+func (p *Progress) Above(format string, args ...any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.t.CanDraw {
+		fmt.Fprint(p.t.Err, "\r\033[K")
+	}
+	p.t.Say(format, args...)
+}
+
 // Done ends it and leaves the last line as the result.
 func (p *Progress) Done(result string) {
 	close(p.stop)

@@ -6,7 +6,10 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
+	"io"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,22 +39,30 @@ func (t *Terminal) Show(doc, rows any) error {
 }
 
 func (t *Terminal) document(doc any) error {
+	if t.Format == JSON {
+		return encode(t.Out, doc)
+	}
 	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
+	if err := encode(&out, doc); err != nil {
+		return err
+	}
+	text, err := yaml.JSONToYAML(out.Bytes())
+	if err != nil {
+		return fmt.Errorf("writing the result: %w", err)
+	}
+	_, err = t.Out.Write(text)
+	return err
+}
+
+// encode writes JSON in one piece, or nothing.
+func encode(w io.Writer, doc any) error {
+	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
 	if err := encoder.Encode(doc); err != nil {
 		return fmt.Errorf("writing the result: %w", err)
 	}
-	text := out.Bytes()
-	if t.Format == YAML {
-		var err error
-		if text, err = yaml.JSONToYAML(text); err != nil {
-			return fmt.Errorf("writing the result: %w", err)
-		}
-	}
-	_, err := t.Out.Write(text)
-	return err
+	return nil
 }
 
 // column is one field of a row.
@@ -153,6 +164,12 @@ func machine(value any) string {
 		return v.UTC().Format(time.RFC3339)
 	case []string:
 		return strings.Join(v, " ")
+	case map[string]string:
+		var pairs []string
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			pairs = append(pairs, key+"="+v[key])
+		}
+		return strings.Join(pairs, " ")
 	case encoding.TextMarshaler:
 		text, err := v.MarshalText()
 		if err != nil {

@@ -100,6 +100,17 @@ func TestNoRows(t *testing.T) {
 	}
 }
 
+func TestTagsInCSVAreInOrder(t *testing.T) {
+	var out strings.Builder
+	term := &terminal.Terminal{Out: &out, Format: terminal.CSV}
+	err := term.Rows([]struct {
+		Tags map[string]string `json:"tags"`
+	}{{map[string]string{"team": "nlp", "Name": "a b"}}})
+	if want := "tags\nName=a b team=nlp\n"; err != nil || out.String() != want {
+		t.Errorf("%q, %v; want %q", out.String(), err, want)
+	}
+}
+
 func TestConfirm(t *testing.T) {
 	for name, c := range map[string]struct {
 		term terminal.Terminal

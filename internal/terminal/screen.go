@@ -1,0 +1,45 @@
+package terminal
+
+import (
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/term"
+)
+
+// Screen is what stdout can show beyond lines of ASCII.
+type Screen struct {
+	// Width in columns.
+	Width int
+	// Colour: ANSI colours are wanted. Unicode: the locale is UTF-8.
+	Colour, Unicode bool
+}
+
+// widthOffTerminal is that of a pipe or a file, where nothing else says.
+const widthOffTerminal = 80
+
+// ScreenOf learns it from the stream and the environment: COLUMNS goes before the
+// terminal's own width; there is no colour off a terminal, on a dumb one, or with
+// NO_COLOR (https://no-color.org); the locale is the first of LC_ALL, LC_CTYPE and LANG
+// that is set.
+func ScreenOf(out io.Writer, getenv func(string) string) Screen {
+	s := Screen{Width: widthOffTerminal}
+	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		s.Colour = getenv("NO_COLOR") == "" && getenv("TERM") != "dumb"
+		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
+			s.Width = width
+		}
+	}
+	if width, err := strconv.Atoi(getenv("COLUMNS")); err == nil && width > 0 {
+		s.Width = width
+	}
+	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
+		if locale := strings.ToLower(getenv(name)); locale != "" {
+			s.Unicode = strings.Contains(locale, "utf-8") || strings.Contains(locale, "utf8")
+			break
+		}
+	}
+	return s
+}
