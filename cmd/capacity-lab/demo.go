@@ -108,7 +108,7 @@ func playPCS(t *teller) {
 	t.say("\n# A job that names the block runs on an instance inside it.")
 	t.run(`sbatch --wait -p gpu --comment "capacity_reservation_id=`+block+`" -o job.out --wrap 'echo "ran on $SLURMD_NODENAME"'`, wants{output: "Submitted batch job"})
 	t.run("cat job.out", wants{output: `ran on gpu-a-\d`})
-	t.run("capacity-lab sim instances", wants{output: block})
+	t.run("capacity-lab sim instances", wants{output: `running .* ` + block + ` .*capacity-block`})
 
 	t.say("\n# A job that cannot end before the block does is refused, with the time that fits.")
 	t.run("sbatch -p gpu -t 3-00:00:00 --wrap hostname", wants{status: 1, output: `the longest time that fits is 0?1:\d\d:00`})
@@ -119,18 +119,20 @@ func playPCS(t *teller) {
 func playEC2(t *teller) {
 	t.buy("us-east-2a")
 	block := t.find(`\bcr-[0-9a-f]{17}\b`)
-	t.say("\n# The block goes into the settings of the partition; one pass of sync tells Slurm.")
+	t.say("\n# The block goes into the settings of the partition; a pass of sync tells Slurm.")
 	t.run(`sed -i 's/capacity_reservation_ids = .*/capacity_reservation_ids = ["`+block+`"]/' "$(pcs-capacity config --path)"`, wants{})
-	t.waitFor("pcs-capacity sync && pcs-capacity status", wants{output: block + ` .*active`})
+	t.run("pcs-capacity sync", wants{output: `placed the fence`})
+	t.say("\n# The nodes wait until the block opens; then the next pass lets them go.")
+	t.waitFor("pcs-capacity sync; pcs-capacity status", wants{output: block + ` .*active`})
 
 	t.say("\n# Slurm powers two nodes up: one RunInstances call into the block, all or nothing.")
 	t.run(`sbatch --wait -p gpu -N2 -t 10 -o job.out --wrap 'srun hostname >/dev/null && echo "ran on $SLURM_JOB_NODELIST"'`, wants{output: "Submitted batch job"})
 	t.run("cat job.out", wants{output: `ran on gpu-\[1-2\]`})
-	t.run("capacity-lab sim instances", wants{output: block})
+	t.run("capacity-lab sim instances", wants{output: `(?s)(running [^\n]*` + block + `.*){2}`})
 
 	t.say("\n# SuspendProgram gives the nodes back.")
 	t.run("scontrol update nodename=gpu-[1-2] state=POWER_DOWN", wants{})
-	t.waitFor("capacity-lab sim instances", wants{output: `^\[\]\s*$`})
+	t.waitFor("capacity-lab sim instances", wants{output: `(?s)terminated.*terminated`})
 }
 
 // buy looks for blocks of two instances and buys the first one in the zone.

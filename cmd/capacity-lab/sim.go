@@ -96,15 +96,6 @@ type simCallsCmd struct {
 // Run is called by kong.
 func (cmd *simCallsCmd) Run() error { return control(os.Stdout, readOrClear(cmd.Reset), "calls", nil) }
 
-type simInstancesCmd struct {
-	Region string `placeholder:"REGION" help:"Only this region."`
-}
-
-// Run is called by kong.
-func (cmd *simInstancesCmd) Run() error {
-	return control(os.Stdout, http.MethodGet, "instances?region="+url.QueryEscape(cmd.Region), nil)
-}
-
 type simFailHostCmd struct {
 	Instance string `arg:"" help:"Instance id."`
 	Region   string `placeholder:"REGION" help:"Region of the instance; default: the scenario's own."`
