@@ -52,6 +52,7 @@ func TestTranscripts(t *testing.T) {
 			env.Values["sim"] = sim
 			env.Vars = append(env.Vars, sim.Env()...)
 			env.Setenv("AWS_EC2_METADATA_DISABLED", "true")
+			env.Setenv("AWS_MAX_ATTEMPTS", "1") // faults here are for good; no need to wait for retries
 			env.Setenv("TZ", "UTC")
 			return slurmThatIsDown(env)
 		},
