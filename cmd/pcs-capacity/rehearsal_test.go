@@ -1,0 +1,283 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/config"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
+	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
+	"github.com/pcs-capacity/pcs-capacity/lifecycle"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
+)
+
+// rehearsal is a real Slurm and a simulated AWS that share the machine's clock. Blocks
+// end some minutes from now: reclaim_lead is 10 s here, in the settings and in the
+// simulation.
+type rehearsal struct {
+	*testing.T
+	ctx       context.Context
+	cluster   *slurmlab.Cluster
+	cfg       *config.Config
+	aws       *ec2.Client
+	bootDelay atomic.Int64 // time.Duration; what powering a node up takes
+}
+
+const rehearsalWorld = `
+reclaim_lead = "10s"
+payment_delay = "0s"
+account = "111122223333"
+[[instance_type]]
+name = "p5.48xlarge"
+vcpus = 192
+memory_mib = 2097152
+usage_classes = ["capacity-block"]
+[[region]]
+name = "us-east-2"
+zone = [{ name = "us-east-2a", id = "use2-az1" }]
+vpc = [{ id = "vpc-0e2000000000000a1", cidr = "10.2.0.0/16" }]
+subnet = [{ id = "subnet-0e200000000000a01", vpc = "vpc-0e2000000000000a1", zone = "us-east-2a", cidr = "10.2.1.0/24" }]
+capacity = [{ zone = "us-east-2a", type = "p5.48xlarge", count = 64 }]
+offering = [{ zone = "us-east-2a", type = "p5.48xlarge", max_count = 64, price = 31.464, start_days = [1] }]
+reservation = [
+  { id = "cr-0e2000000000000a1", kind = "capacity-block", type = "p5.48xlarge", zone = "us-east-2a", count = 4, start = "-1h", end = "+205s" },
+  { id = "cr-0e2000000000000b2", kind = "capacity-block", type = "p5.48xlarge", zone = "us-east-2a", count = 4, start = "-1h", end = "+30h" },
+  { id = "cr-0e2000000000000c3", kind = "capacity-block", type = "p5.48xlarge", zone = "us-east-2a", count = 4, start = "+2h", end = "+30h" },
+]
+`
+
+const rehearsalConfig = `
+region = "us-east-2"
+state_dir = %q
+[timing]
+poll = "1s"
+drain_margin = "5s"
+boot_allowance = "0s"
+reclaim_lead = "10s"
+[[partition]]
+name = "gpu"
+provider = "ec2"
+min_time = "1m"
+[[partition.node_group]]
+name = "gpu"
+instance_type = "p5.48xlarge"
+subnet_ids = ["subnet-0e200000000000a01"]
+capacity_reservation_ids = ["cr-0e2000000000000a1"]
+max_nodes = 4
+launch_template = "unused"
+[[partition.node_group]]
+name = "long"
+instance_type = "p5.48xlarge"
+subnet_ids = ["subnet-0e200000000000a01"]
+capacity_reservation_ids = ["cr-0e2000000000000b2"]
+max_nodes = 1
+launch_template = "unused"
+[[partition.node_group]]
+name = "later"
+instance_type = "p5.48xlarge"
+subnet_ids = ["subnet-0e200000000000a01"]
+capacity_reservation_ids = ["cr-0e2000000000000c3"]
+max_nodes = 1
+launch_template = "unused"
+`
+
+func newRehearsal(t *testing.T) *rehearsal {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	t.Cleanup(cancel)
+	r := &rehearsal{T: t, ctx: ctx}
+
+	// Slurm's sockets need a short path.
+	dir, err := os.MkdirTemp("", "pcs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	ready := make(chan struct{})
+	group := func(prefix string, count int) slurmlab.NodeGroup {
+		return slurmlab.NodeGroup{Prefix: prefix + "-", Count: count, CPUs: 1, Features: prefix, Partition: "gpu", AlwaysOn: true}
+	}
+	r.cluster, err = slurmlab.Start(ctx, slurmlab.Config{Dir: dir,
+		CloudGroups:   []slurmlab.NodeGroup{group("gpu", 4), group("long", 1), group("later", 1)},
+		ResumeTimeout: 2 * time.Minute,
+		Resume: func(ctx context.Context, nodes []string) {
+			<-ready
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(time.Duration(r.bootDelay.Load())):
+			}
+			for _, n := range nodes {
+				if err := r.cluster.StartNode(ctx, n, "127.0.0.1"); err != nil && ctx.Err() == nil {
+					t.Errorf("starting %s: %v", n, err)
+				}
+			}
+		},
+		Suspend: func(ctx context.Context, nodes []string) {},
+	})
+	if errors.Is(err, slurmlab.ErrNotInstalled) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	close(ready)
+	t.Cleanup(func() { r.cluster.Stop() })
+	t.Setenv("SLURM_CONF", r.cluster.Conf())
+
+	scenario, err := awssim.ParseScenario("rehearsal", []byte(rehearsalWorld))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sim, err := awssim.New(scenario, awssim.MachineClock())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { sim.Close() })
+	if _, err := sim.Listen("127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	for _, variable := range sim.Env() {
+		key, value, _ := strings.Cut(variable, "=")
+		t.Setenv(key, value)
+	}
+	if r.aws, err = ec2.New(ctx, ec2.Options{Region: "us-east-2"}); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "config.toml")
+	if err := os.WriteFile(path, fmt.Appendf(nil, rehearsalConfig, filepath.Join(dir, "capacity")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if r.cfg, err = config.Load(path); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// sync makes one pass and returns what it did, as "code slot job" each.
+func (r *rehearsal) sync() []string {
+	r.Helper()
+	report, err := onePass(r.ctx, r.cfg, r.aws, nil)
+	if err != nil {
+		r.Fatalf("pass: %v\n%+v", err, report)
+	}
+	var did []string
+	for _, d := range report.Done {
+		did = append(did, strings.TrimSpace(d.Do+" "+d.Slot+" "+d.Job))
+	}
+	return did
+}
+
+// expect makes one pass and compares what it did.
+func (r *rehearsal) expect(want ...string) {
+	r.Helper()
+	if got := r.sync(); strings.Join(got, "; ") != strings.Join(want, "; ") {
+		r.Fatalf("the pass did %q, want %q", got, want)
+	}
+}
+
+func (r *rehearsal) submit(args ...string) string {
+	r.Helper()
+	id, err := r.cluster.Submit(r.ctx, "sleep 600", append([]string{"-p", "gpu"}, args...)...)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return id
+}
+
+func (r *rehearsal) running(id string) lifecycle.Job {
+	r.Helper()
+	if _, err := r.cluster.WaitJob(r.ctx, id, "RUNNING"); err != nil {
+		r.Fatal(err)
+	}
+	return r.job(id)
+}
+
+func (r *rehearsal) job(id string) lifecycle.Job {
+	r.Helper()
+	jobs, err := slurmSource{&slurm.Client{}}.Jobs(r.ctx)
+	if err != nil {
+		r.Fatal(err)
+	}
+	for _, j := range jobs {
+		if strconv.Itoa(j.ID) == id {
+			return j
+		}
+	}
+	r.Fatalf("no job %s", id)
+	return lifecycle.Job{}
+}
+
+func (r *rehearsal) cancel(ids ...string) {
+	r.Helper()
+	if out, err := r.cluster.Command(r.ctx, "scancel", ids...); err != nil {
+		r.Fatal(out, err)
+	}
+}
+
+// reservations are Slurm's, by name.
+func (r *rehearsal) reservations() map[string]slurm.Reservation {
+	r.Helper()
+	all, err := (&slurm.Client{}).Reservations(r.ctx)
+	if err != nil {
+		r.Fatal(err)
+	}
+	byName := map[string]slurm.Reservation{}
+	for _, one := range all {
+		byName[one.Name] = one
+	}
+	return byName
+}
+
+// fence is when EC2 takes the block back, less the two margins of the settings.
+func (r *rehearsal) fence(id string) time.Time {
+	r.Helper()
+	block, err := r.aws.Reservation(r.ctx, id)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return block.End.Add(-r.cfg.Timing.ReclaimLead.Duration - r.cfg.Timing.DrainMargin.Duration)
+}
+
+func near(a, b time.Time) bool { return a.Sub(b).Abs() <= 2*time.Second }
+
+// status runs the command and returns its rows by slot.
+func (r *rehearsal) status() map[string]statusRow {
+	r.Helper()
+	var out, errs strings.Builder
+	if err := (StatusCmd{}).Run(r.ctx, &Globals{}, &terminal.Terminal{Out: &out, Err: &errs, Format: terminal.JSON}, r.cfg); err != nil {
+		r.Fatalf("status: %v\n%s%s", err, out.String(), errs.String())
+	}
+	var doc statusDocument
+	if err := json.Unmarshal([]byte(out.String()), &doc); err != nil {
+		r.Fatal(err)
+	}
+	rows := map[string]statusRow{}
+	for _, row := range doc.Partitions {
+		rows[row.Slot] = row
+	}
+	return rows
+}
+
+// extend buys another day for a block.
+func extend(r *rehearsal, id string) {
+	r.Helper()
+	offers, err := r.aws.ExtensionOfferings(r.ctx, id, 24*time.Hour)
+	if err != nil || len(offers) == 0 {
+		r.Fatalf("extension offerings: %v, %v", offers, err)
+	}
+	if _, err := r.aws.PurchaseExtension(r.ctx, offers[0].ID, id); err != nil {
+		r.Fatal(err)
+	}
+}
