@@ -61,7 +61,7 @@ func New(ctx context.Context, o Options) (*Client, error) {
 	cfg, err := config.LoadDefaultConfig(ctx,
 		config.WithRegion(o.Region),
 		config.WithSharedConfigProfile(o.Profile),
-		config.WithAPIOptions(s.clock.middleware()),
+		config.WithAPIOptions(append(s.clock.middleware(), plainBody)),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("reading the AWS configuration: %w", err)
