@@ -92,5 +92,5 @@ local function ask(job)
   local pipe = assert(io.popen(command, "r"))
   local text = pipe:read("*a")
   pipe:close()
-  return parse_answer(text) or error(FILTER .. " gave no answer; run `pcs-capacity check`", 0)
+  return parse_answer(text) or error(FILTER .. " gave no answer; see `pcs-capacity hooks status`", 0)
 end

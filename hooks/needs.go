@@ -96,7 +96,7 @@ type PCS interface {
 	Configure(ctx context.Context, group string, r capacity.Reservation, g capacity.NodeGroup) (changed bool, err error)
 }
 
-// Records keeps what a hook did, for `pcs-capacity explain`.
+// Records keeps what a hook did, for people who ask why.
 type Records interface {
 	AppendRecord(r state.Record) error
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Record is one thing that a hook did, kept for `explain` and for people.
+// Record is one thing that a hook did, kept for people who ask why.
 type Record struct {
 	At        time.Time `json:"at"`
 	Hook      string    `json:"hook"`
