@@ -81,6 +81,8 @@ type Reservation struct {
 	// MatchCriteria is "targeted" or "open".
 	MatchCriteria string `json:"match_criteria,omitempty"`
 
+	// Created is when it was bought or asked for.
+	Created time.Time `json:"created,omitzero"`
 	// Start is when the reservation opens or opened; zero when EC2 gave none.
 	Start time.Time `json:"start,omitzero"`
 	// End is EndDate; zero for a reservation that stays until it is cancelled.

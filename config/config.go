@@ -25,6 +25,7 @@ type Config struct {
 
 	Submit     Submit      `toml:"submit"`
 	Timing     Timing      `toml:"timing"`
+	Purchase   Purchase    `toml:"purchase"`
 	Log        Log         `toml:"log"`
 	Partitions []Partition `toml:"partition"`
 
@@ -45,6 +46,15 @@ type Timing struct {
 	BootAllowance          capacity.Duration `toml:"boot_allowance"`
 	ReclaimLead            capacity.Duration `toml:"reclaim_lead"`
 	ReclaimLeadUltraServer capacity.Duration `toml:"reclaim_lead_ultraserver"`
+}
+
+// Purchase is how long the outcome of a purchase or an extension may stay unknown.
+type Purchase struct {
+	// Timeout is how long EC2 may take to answer; then the outcome is unknown.
+	Timeout capacity.Duration `toml:"timeout"`
+	// Settle is how long after an unknown outcome EC2 may take to show what was bought.
+	// What it does not show after that was not bought.
+	Settle capacity.Duration `toml:"settle"`
 }
 
 // Log is where hooks log to, besides syslog.
@@ -104,6 +114,12 @@ func Default() *Config {
 			// those of an UltraServer block 60 minutes before: EC2 User Guide, "Capacity Blocks".
 			ReclaimLead:            d(30 * time.Minute),
 			ReclaimLeadUltraServer: d(60 * time.Minute),
+		},
+		Purchase: Purchase{
+			Timeout: d(60 * time.Second),
+			// EC2 shows a change everywhere within minutes. For what depends on it, AWS
+			// says to ask again for up to five: EC2 Developer Guide, "Eventual consistency".
+			Settle: d(5 * time.Minute),
 		},
 		Log: Log{Dir: "/var/log/pcs-capacity"},
 	}

@@ -33,6 +33,8 @@ func (c *Config) validate() []error {
 		{"timing.boot_allowance", c.Timing.BootAllowance.Duration, 0},
 		{"timing.reclaim_lead", c.Timing.ReclaimLead.Duration, 0},
 		{"timing.reclaim_lead_ultraserver", c.Timing.ReclaimLeadUltraServer.Duration, 0},
+		{"purchase.timeout", c.Purchase.Timeout.Duration, time.Second},
+		{"purchase.settle", c.Purchase.Settle.Duration, 0},
 	} {
 		if d.value < d.least {
 			fail(c.Path, d.name, "%s is too short; use at least %s", d.value, d.least)

@@ -60,8 +60,7 @@ func (c *Client) ExtensionOfferings(ctx context.Context, reservationID string, d
 // Extension is one extension of a block that was bought.
 type Extension struct {
 	OfferingID string
-	// Status is EC2's: payment-pending, payment-failed or payment-succeeded. The
-	// block's end moves only after the payment.
+	// Status is EC2's, one of those below. The block's end moves only after the payment.
 	Status    string
 	Start     time.Time
 	End       time.Time
@@ -70,20 +69,42 @@ type Extension struct {
 	Currency  string
 }
 
+// The statuses of an extension.
+const (
+	ExtensionPending = "payment-pending"
+	ExtensionFailed  = "payment-failed"
+	ExtensionPaid    = "payment-succeeded"
+)
+
 // PurchaseExtension buys an extension of a block, in exactly one attempt: see
 // Purchase. Extensions carry no tags; after an unknown outcome look into Extensions.
 func (c *Client) PurchaseExtension(ctx context.Context, offeringID, reservationID string) ([]Extension, error) {
 	if err := c.allowed(ctx, c.scarce.extensions); err != nil {
 		return nil, fmt.Errorf("%w: extension %s of %s: %w", ErrNotSent, offeringID, reservationID, err)
 	}
-	out, err := c.api.PurchaseCapacityBlockExtension(ctx, &ec2.PurchaseCapacityBlockExtensionInput{
-		CapacityBlockExtensionOfferingId: aws.String(offeringID),
-		CapacityReservationId:            aws.String(reservationID),
-	}, once)
+	out, err := c.api.PurchaseCapacityBlockExtension(ctx, extensionInput(offeringID, reservationID), once)
 	if err != nil {
 		return nil, fmt.Errorf("purchasing extension %s of %s in %s: %w", offeringID, reservationID, c.region, err)
 	}
 	return extensions(out.CapacityBlockExtensions)
+}
+
+func extensionInput(offeringID, reservationID string) *ec2.PurchaseCapacityBlockExtensionInput {
+	return &ec2.PurchaseCapacityBlockExtensionInput{
+		CapacityBlockExtensionOfferingId: aws.String(offeringID),
+		CapacityReservationId:            aws.String(reservationID),
+	}
+}
+
+// TryPurchaseExtension is to PurchaseExtension what TryPurchase is to Purchase.
+func (c *Client) TryPurchaseExtension(ctx context.Context, offeringID, reservationID string) error {
+	if err := c.allowed(ctx, c.scarce.extensions); err != nil {
+		return fmt.Errorf("%w: extension %s of %s: %w", ErrNotSent, offeringID, reservationID, err)
+	}
+	in := extensionInput(offeringID, reservationID)
+	in.DryRun = aws.Bool(true)
+	_, err := c.api.PurchaseCapacityBlockExtension(ctx, in, once)
+	return tried(err, fmt.Sprintf("trying to purchase extension %s of %s in %s", offeringID, reservationID, c.region))
 }
 
 // Extensions lists the extensions of a block that were bought, whatever became of

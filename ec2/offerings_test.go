@@ -1,10 +1,14 @@
 package ec2
 
 import (
+	"net"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
@@ -97,7 +101,7 @@ func TestR3_PurchaseIsSentOnce(t *testing.T) {
 		"server error, bought":  {awssim.Fault{Effect: awssim.FailAfter}, 1, false},
 		"connection cut":        {awssim.Fault{Effect: awssim.CutBefore}, 0, false},
 		"connection cut, after": {awssim.Fault{Effect: awssim.CutAfter}, 1, false},
-		"throttled":             {awssim.Fault{Effect: awssim.FailBefore, Code: "RequestLimitExceeded", Status: 503}, 0, false},
+		"throttled":             {awssim.Fault{Effect: awssim.FailBefore, Code: "RequestLimitExceeded", Status: 503}, 0, true},
 		"gone":                  {awssim.Fault{Effect: awssim.FailBefore, Code: "InvalidCapacityBlockOfferingIdExpired"}, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -161,5 +165,45 @@ func TestR3_ExtensionIsSentOnce(t *testing.T) {
 	}
 	if n := attempts("PurchaseCapacityBlockExtension"); n != 1 || len(sim.Ledger()) != 1 {
 		t.Errorf("%d attempts, %d bought", n, len(sim.Ledger()))
+	}
+}
+
+// A dry run says which permission is missing, and buys nothing.
+func TestTryPurchase(t *testing.T) {
+	sim, c := newWorld(t)
+	o := buyable(t, c)
+	extensions, err := c.ExtensionOfferings(t.Context(), openBlock, day)
+	if err != nil || len(extensions) == 0 {
+		t.Fatalf("found %v, %v", extensions, err)
+	}
+	try := func() (purchase, extension error) {
+		return c.TryPurchase(t.Context(), o.ID, "Linux/UNIX", map[string]string{"a": "b"}), c.TryPurchaseExtension(t.Context(), extensions[0].ID, openBlock)
+	}
+	if purchase, extension := try(); purchase != nil || extension != nil {
+		t.Errorf("allowed: %v, %v", purchase, extension)
+	}
+	for _, operation := range []string{"PurchaseCapacityBlock", "PurchaseCapacityBlockExtension"} {
+		fault(t, sim, awssim.Fault{Operation: operation, Effect: awssim.FailBefore, Code: "UnauthorizedOperation", Status: 403})
+	}
+	if purchase, extension := try(); Code(purchase) != "UnauthorizedOperation" || Code(extension) != "UnauthorizedOperation" {
+		t.Errorf("not allowed: %v, %v", purchase, extension)
+	}
+	if n := len(sim.Ledger()); n != 0 {
+		t.Errorf("%d purchases", n)
+	}
+}
+
+// A purchase over a connection that was never made was not made.
+func TestPurchaseWithoutAConnectionIsRefused(t *testing.T) {
+	_, c := newWorld(t)
+	nobody, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := nobody.Addr().String()
+	_ = nobody.Close()
+	c.api = ec2.NewFromConfig(c.shared.config, func(o *ec2.Options) { o.BaseEndpoint = aws.String("http://" + address) })
+	if _, err := c.Purchase(t.Context(), "cb-0", "Linux/UNIX", nil); err == nil || !Refused(err) {
+		t.Errorf("error %v", err)
 	}
 }

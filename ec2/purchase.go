@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -32,11 +33,7 @@ func (c *Client) Purchase(ctx context.Context, offeringID, platform string, tags
 	if err := c.allowed(ctx, c.scarce.purchases); err != nil {
 		return capacity.Reservation{}, fmt.Errorf("%w: offering %s: %w", ErrNotSent, offeringID, err)
 	}
-	out, err := c.api.PurchaseCapacityBlock(ctx, &ec2.PurchaseCapacityBlockInput{
-		CapacityBlockOfferingId: aws.String(offeringID),
-		InstancePlatform:        types.CapacityReservationInstancePlatform(platform),
-		TagSpecifications:       tagged(tags, types.ResourceTypeCapacityReservation),
-	}, once)
+	out, err := c.api.PurchaseCapacityBlock(ctx, purchaseInput(offeringID, platform, tags), once)
 	if err != nil {
 		return capacity.Reservation{}, fmt.Errorf("purchasing offering %s in %s: %w", offeringID, c.region, err)
 	}
@@ -52,11 +49,46 @@ func (c *Client) Purchase(ctx context.Context, offeringID, platform string, tags
 	return r, nil
 }
 
+func purchaseInput(offeringID, platform string, tags map[string]string) *ec2.PurchaseCapacityBlockInput {
+	return &ec2.PurchaseCapacityBlockInput{
+		CapacityBlockOfferingId: aws.String(offeringID),
+		InstancePlatform:        types.CapacityReservationInstancePlatform(platform),
+		TagSpecifications:       tagged(tags, types.ResourceTypeCapacityReservation),
+	}
+}
+
+// TryPurchase asks EC2 whether it would take the purchase, and buys nothing: nil means
+// that the caller has the permission for it.
+func (c *Client) TryPurchase(ctx context.Context, offeringID, platform string, tags map[string]string) error {
+	if err := c.allowed(ctx, c.scarce.purchases); err != nil {
+		return fmt.Errorf("%w: offering %s: %w", ErrNotSent, offeringID, err)
+	}
+	in := purchaseInput(offeringID, platform, tags)
+	in.DryRun = aws.Bool(true)
+	_, err := c.api.PurchaseCapacityBlock(ctx, in, once)
+	return tried(err, fmt.Sprintf("trying to purchase offering %s in %s", offeringID, c.region))
+}
+
+// tried is the outcome of a call with DryRun, which never succeeds: EC2 says
+// DryRunOperation where it would have done the call.
+func tried(err error, what string) error {
+	switch {
+	case Code(err) == "DryRunOperation":
+		return nil
+	case err == nil:
+		return fmt.Errorf("%s: EC2 answered as if it were no dry run", what)
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
 // Refused reports whether EC2 said no for certain, so that nothing was bought or
-// launched: an error answer with a client error's status, or ErrNotSent. A server error,
-// a cut connection and a timeout say nothing about the effect.
+// launched: an error answer with a client error's status; a throttled call, which EC2
+// turns away at the door (EC2 Developer Guide, "Request throttling"), though its status
+// is 503; a connection that was never made; or ErrNotSent. Any other server error, a
+// cut connection and a timeout say nothing about the effect.
 func Refused(err error) bool {
-	if errors.Is(err, ErrNotSent) {
+	var dial *net.OpError
+	if errors.Is(err, ErrNotSent) || errors.As(err, &dial) && (dial.Op == "dial" || dial.Op == "proxyconnect") {
 		return true
 	}
 	var answer *awshttp.ResponseError
@@ -64,5 +96,5 @@ func Refused(err error) bool {
 		return false
 	}
 	status := answer.HTTPStatusCode()
-	return status >= http.StatusBadRequest && status < http.StatusInternalServerError
+	return status >= http.StatusBadRequest && status < http.StatusInternalServerError || Code(err) == requestLimitExceeded
 }

@@ -116,6 +116,7 @@ func (c *Client) reservation(a types.CapacityReservation) capacity.Reservation {
 		UltraServer:   ultraServerOnly(aws.ToString(a.InstanceType)) || a.LaunchStatus != "",
 		OwnerID:       aws.ToString(a.OwnerId),
 		MatchCriteria: string(a.InstanceMatchCriteria),
+		Created:       aws.ToTime(a.CreateDate),
 		Start:         aws.ToTime(a.StartDate),
 		End:           aws.ToTime(a.EndDate),
 		Tags:          tagMap(a.Tags),

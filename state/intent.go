@@ -30,12 +30,18 @@ const (
 // Phase is how far an intent has come.
 type Phase string
 
-// The phases. An intent that is Sending has an unknown outcome: the call may or may
-// not have reached EC2, and EC2 must be asked before anything is bought.
+// The phases.
 const (
+	// Sending: the outcome is unknown. The call may or may not have reached EC2, and EC2
+	// must be asked before anything is bought.
 	Sending Phase = "sending"
-	Done    Phase = "done"
-	Failed  Phase = "failed"
+	// Bought: EC2 has made it, but the command that bought it has not come to its end;
+	// nobody may have been told. The next run takes it up.
+	Bought Phase = "bought"
+	// Done: bought, and told.
+	Done Phase = "done"
+	// Failed: refused by EC2, never made, or not paid for. Code and Message say why.
+	Failed Phase = "failed"
 )
 
 // Intent is a purchase or an extension of a Capacity Block that somebody decided
@@ -46,17 +52,24 @@ type Intent struct {
 	ID    string     `json:"id"`
 	Kind  IntentKind `json:"kind"`
 	Phase Phase      `json:"phase"`
-	// At is AWS's time of the decision.
-	At       time.Time         `json:"at"`
+	// At is AWS's time of the decision, taken just before the call.
+	At time.Time `json:"at"`
+	// SettledAt is AWS's time from which on something that EC2 does not show was not
+	// made.
+	SettledAt time.Time `json:"settled_at,omitzero"`
+	// Account is the id of the AWS account; "" when it could not be asked for.
+	Account  string            `json:"account,omitempty"`
 	Region   string            `json:"region"`
 	Offering capacity.Offering `json:"offering,omitzero"`
 	Fee      capacity.Money    `json:"fee"`
 	Currency string            `json:"currency,omitempty"`
 	// Reservation is what was bought; for an extension, what is extended.
 	Reservation string `json:"reservation,omitempty"`
-	// OldEnd and NewEnd are an extension's.
-	OldEnd time.Time `json:"old_end,omitzero"`
-	NewEnd time.Time `json:"new_end,omitzero"`
+	// Asked, OldEnd and NewEnd are an extension's: the length asked for, as EC2 sells it,
+	// and the block's end without and with it.
+	Asked  capacity.Duration `json:"asked,omitzero"`
+	OldEnd time.Time         `json:"old_end,omitzero"`
+	NewEnd time.Time         `json:"new_end,omitzero"`
 	// Code is EC2's error code when the call failed; Message says what is known.
 	Code    string `json:"code,omitempty"`
 	Message string `json:"message,omitempty"`
@@ -80,7 +93,22 @@ func (d Dir) WriteIntent(i Intent) error {
 	if err := renameio.WriteFile(d.IntentPath(i.ID), append(text, '\n'), 0o644); err != nil {
 		return fmt.Errorf("recording %s: %w", i.Kind, err)
 	}
+	// The file is on disk; so must be its name, which the directory holds.
+	for _, dir := range []string{d.intentsDir(), string(d)} {
+		if err := syncDir(dir); err != nil {
+			return fmt.Errorf("recording %s: %w", i.Kind, err)
+		}
+	}
 	return nil
+}
+
+func syncDir(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return f.Sync()
 }
 
 // Intents reads all intents, oldest first. One that cannot be read is an error: it
