@@ -1,0 +1,213 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/config"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
+	"github.com/pcs-capacity/pcs-capacity/internal/timeline"
+)
+
+// TimelineCmd draws when capacity can be used.
+type TimelineCmd struct {
+	Weeks int       `help:"Draw this many weeks from now, or from --from. Default: until the last end, at least 2." placeholder:"N"`
+	From  time.Time `help:"Begin here, RFC 3339. Default: the first start, at most a week ago." placeholder:"TIME"`
+	Until time.Time `help:"End here, RFC 3339, instead of --weeks." placeholder:"TIME"`
+	SVG   string    `name:"svg" help:"Also write the picture to this file, with times in UTC and local time." placeholder:"FILE" type:"path"`
+	ASCII bool      `name:"ascii" help:"Draw in ASCII. Default where the locale is not UTF-8."`
+}
+
+// Help is shown below the flags.
+func (TimelineCmd) Help() string {
+	return `Draws each partition's reservations of the settings, the gaps between them, and the Capacity
+Blocks of the region that no partition uses yet. Jobs end at the fence; EC2 takes the
+instances back from the reclaim on. COLUMNS sets the width, NO_COLOR turns colours off.`
+}
+
+// Run asks EC2 and draws.
+func (c *TimelineCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeConfig, aws *ec2.Client) error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	seen, err := lookAtReservations(ctx, cfg.Config, aws)
+	if err != nil {
+		return err
+	}
+	chart := timeline.Chart{Region: aws.Region(), Now: seen.now, From: c.From, To: c.Until, Zone: time.Local}
+	if t.UTC {
+		chart.Zone = time.UTC
+	}
+	if c.Weeks > 0 {
+		chart.To = latestOf(c.From, seen.now).AddDate(0, 0, 7*c.Weeks)
+	}
+	begin := c.From
+	if begin.IsZero() {
+		begin = seen.now.Add(-timeline.MostBehind)
+	}
+	chart.Lanes = capacity.Timeline(seen.snap, nil, begin, seen.now)
+	notAsked := addExtensions(ctx, aws, chart.Lanes)
+	chart.Fit()
+	if !chart.From.Before(chart.To) {
+		return usage("the picture would end at %s, before it begins at %s; change --from or --until", t.Time(chart.To), t.Time(chart.From))
+	}
+	if err := c.show(t, chart, seen.problems); err != nil {
+		return err
+	}
+	for _, p := range seen.problems {
+		t.Say("problem: %s", p)
+	}
+	return notAsked
+}
+
+func (c *TimelineCmd) check() error {
+	switch {
+	case c.Weeks < 0:
+		return usage("--weeks=%d: use at least 1", c.Weeks)
+	case c.Weeks > 0 && !c.Until.IsZero():
+		return usage("--weeks and --until both say where the picture ends; use one of them")
+	case !c.Until.IsZero() && !c.From.IsZero() && !c.From.Before(c.Until):
+		return usage("--until=%s is not after --from=%s", c.Until.Format(time.RFC3339), c.From.Format(time.RFC3339))
+	}
+	return nil
+}
+
+// show writes the picture in every form that was asked for.
+func (c *TimelineCmd) show(t *terminal.Terminal, chart timeline.Chart, problems []string) error {
+	if c.SVG != "" {
+		picture := chart
+		picture.Zone = time.Local // it has UTC as well
+		svg, err := picture.SVG()
+		if err != nil {
+			return fmt.Errorf("drawing %s: %w", c.SVG, err)
+		}
+		if err := os.WriteFile(c.SVG, svg, 0o644); err != nil {
+			return fmt.Errorf("writing the picture: %w", err)
+		}
+		t.Say("Wrote %s.", c.SVG)
+	}
+	doc := newTimelineDocument(chart, problems)
+	if t.Format != terminal.Table {
+		return t.Show(doc, doc.rows())
+	}
+	if !slices.ContainsFunc(chart.Lanes, func(l capacity.Lane) bool { return len(l.Blocks) > 0 }) {
+		t.Say("There is nothing to draw: the settings name no reservation that is open or still to come, and EC2 has no Capacity Block in %s.\n"+
+			"Find one with `pcs-capacity offerings`, or look into another region with --region.", chart.Region)
+		return nil
+	}
+	screen := terminal.ScreenOf(t.Out, os.Getenv)
+	_, err := fmt.Fprint(t.Out, chart.Text(timeline.Look{Width: screen.Width, Colour: screen.Colour, Unicode: screen.Unicode && !c.ASCII}))
+	return err
+}
+
+// seenReservations is what EC2 said.
+type seenReservations struct {
+	snap *capacity.Snapshot
+	now  time.Time // AWS's
+	// problems are what EC2 would not describe, each a sentence.
+	problems []string
+}
+
+// lookAtReservations asks for all reservations of the region, and finds among them
+// those of each partition and the blocks that none uses. An id of the settings that is
+// not there is asked for once more, for EC2's reason.
+func lookAtReservations(ctx context.Context, cfg *config.Config, aws *ec2.Client) (seenReservations, error) {
+	all, err := aws.AllReservations(ctx)
+	if err != nil {
+		return seenReservations{}, err
+	}
+	snap := &capacity.Snapshot{Region: aws.Region(), Timing: cfg.Timing.Domain()}
+	var absent []string
+	used := map[string]bool{}
+	for _, p := range cfg.Partitions {
+		partition := capacity.Partition{Name: p.Name}
+		for _, g := range p.NodeGroups {
+			ids := slices.Clone(g.ReservationIDs)
+			for _, r := range all {
+				if g.Select != nil && hasTags(r, g.Select.Tags) {
+					ids = append(ids, r.ID)
+				}
+			}
+			for _, id := range ids {
+				used[id] = true
+				if !slices.ContainsFunc(all, func(r capacity.Reservation) bool { return r.ID == id }) {
+					absent = append(absent, id)
+				}
+			}
+			partition.Groups = append(partition.Groups, capacity.NodeGroup{Name: g.Name, Slots: []capacity.Slot{{Name: g.Name, ReservationIDs: ids}}})
+		}
+		snap.Partitions = append(snap.Partitions, partition)
+	}
+	found, missing, err := aws.Reservations(ctx, absent)
+	if err != nil {
+		return seenReservations{}, err
+	}
+	for _, r := range append(all, found...) {
+		if used[r.ID] || r.Kind == capacity.CapacityBlock && r.State.Live() {
+			snap.Reservations = append(snap.Reservations, r)
+		}
+	}
+	seen := seenReservations{snap: snap, now: aws.Now().UTC().Truncate(time.Second)}
+	for _, m := range missing {
+		seen.problems = append(seen.problems, fmt.Sprintf("EC2 does not describe reservation %s: %s; check its id and the region", m.ID, m.Err))
+	}
+	return seen, nil
+}
+
+// hasTags reports whether a reservation carries every one of the tags.
+func hasTags(r capacity.Reservation, tags map[string]string) bool {
+	for key, value := range tags {
+		if got, ok := r.Tags[key]; !ok || got != value {
+			return false
+		}
+	}
+	return len(tags) > 0
+}
+
+// extensionQueries is how many blocks are asked about at a time; EC2's Describe
+// operations take 20 a second (EC2 API Reference, "Request throttling").
+const extensionQueries = 4
+
+// addExtensions adds to each block of the lanes what was bought to extend it. The
+// error joins what could not be asked; such blocks stay without extensions.
+func addExtensions(ctx context.Context, aws *ec2.Client, lanes []capacity.Lane) error {
+	var blocks []*capacity.Block
+	for _, lane := range lanes {
+		for i := range lane.Blocks {
+			if lane.Blocks[i].Reservation.Kind == capacity.CapacityBlock {
+				blocks = append(blocks, &lane.Blocks[i])
+			}
+		}
+	}
+	failed := make([]error, len(blocks))
+	var asks errgroup.Group
+	asks.SetLimit(extensionQueries)
+	for i, b := range blocks {
+		asks.Go(func() error {
+			bought, err := aws.Extensions(ctx, b.Reservation.ID)
+			for _, e := range bought {
+				b.Extensions = append(b.Extensions, capacity.Extension{From: e.Start, To: e.End, State: e.Status, Fee: e.Fee})
+			}
+			slices.SortStableFunc(b.Extensions, func(x, y capacity.Extension) int { return x.From.Compare(y.From) })
+			failed[i] = err
+			return nil
+		})
+	}
+	asks.Wait()
+	return errors.Join(failed...)
+}
+
+func latestOf(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
