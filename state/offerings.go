@@ -22,7 +22,10 @@ type Offerings struct {
 	InstanceType string            `json:"instance_type"`
 	Count        int               `json:"count"`
 	Duration     capacity.Duration `json:"duration"`
-	Region       string            `json:"region"`
+	StartAfter   time.Time         `json:"start_after,omitzero"`
+	EndBy        time.Time         `json:"end_by,omitzero"`
+	// Region is the own one; offerings of other regions name theirs.
+	Region string `json:"region"`
 	// At is AWS's time of the answer.
 	At    time.Time           `json:"at"`
 	Found []capacity.Offering `json:"found"`

@@ -37,6 +37,8 @@ AWS_ENDPOINT_URL come from the environment, as for the AWS CLI.`
 type CLI struct {
 	Globals
 
+	List      ListCmd      `cmd:"" help:"List the reservations that there are, in one region or all."`
+	Fit       FitCmd       `cmd:"" help:"Tell whether there is capacity for something, or what would fill it."`
 	Offerings OfferingsCmd `cmd:"" help:"List Capacity Blocks for sale."`
 	Purchase  PurchaseCmd  `cmd:"" help:"Buy a Capacity Block that offerings listed."`
 	Timeline  TimelineCmd  `cmd:"" help:"Draw the coming weeks: blocks, fences, gaps, extensions."`

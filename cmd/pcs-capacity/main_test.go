@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -32,12 +33,22 @@ func TestTranscripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	runTranscripts(t, "testdata", func() (*awssim.Scenario, error) { return awssim.ParseScenario(simWorld, world) })
+}
+
+// TestCapacityTranscripts runs testdata/capacity/*.txtar: what there is and what is for
+// sale, in the simulator's default account, which has several regions.
+func TestCapacityTranscripts(t *testing.T) {
+	runTranscripts(t, "testdata/capacity", func() (*awssim.Scenario, error) { return awssim.DefaultScenario(), nil })
+}
+
+func runTranscripts(t *testing.T, dir string, newScenario func() (*awssim.Scenario, error)) {
 	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata",
+		Dir:                 dir,
 		RequireExplicitExec: true,
 		UpdateScripts:       os.Getenv("UPDATE_TRANSCRIPTS") != "",
 		Setup: func(env *testscript.Env) error {
-			scenario, err := awssim.ParseScenario(simWorld, world)
+			scenario, err := newScenario()
 			if err != nil {
 				return err
 			}
@@ -54,6 +65,7 @@ func TestTranscripts(t *testing.T) {
 			env.Setenv("AWS_EC2_METADATA_DISABLED", "true")
 			env.Setenv("AWS_MAX_ATTEMPTS", "1") // faults here are for good; no need to wait for retries
 			env.Setenv("TZ", "UTC")
+			env.Setenv("XDG_CACHE_HOME", filepath.Join(env.WorkDir, "cache"))
 			return slurmThatIsDown(env)
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"sim": simCommand, "expand": expand, "scrub": scrub},
@@ -80,7 +92,9 @@ PartitionName=gpu Nodes=gpu-1
 // simCommand changes the simulated AWS:
 //
 //	sim clock +26h             moves its clock
-//	sim fault OPERATION EFFECT [COUNT]
+//	sim fault OPERATION EFFECT [region=R] [code=C] [status=N] [count=N]
+//	                           makes calls fail; * is every operation
+//	sim calls OPERATION        prints how many calls have arrived in all regions
 //	sim ledger                 prints every purchase that was made
 func simCommand(ts *testscript.TestScript, neg bool, args []string) {
 	sim := ts.Value("sim").(*awssim.Sim)
@@ -93,8 +107,16 @@ func simCommand(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(err)
 		sim.Clock().Advance(d)
 	case "fault":
-		_, err := sim.AddFault(awssim.Fault{Operation: args[1], Effect: awssim.Effect(args[2])})
+		_, err := sim.AddFault(parseFault(ts, args[1], args[2], args[3:]))
 		ts.Check(err)
+	case "calls":
+		n := 0
+		for key, count := range sim.Calls() {
+			if key.Operation == args[1] {
+				n += count
+			}
+		}
+		fmt.Fprintf(ts.Stdout(), "%d calls of %s\n", n, args[1])
 	case "heal":
 		sim.ClearFaults()
 	case "ledger":
@@ -104,6 +126,28 @@ func simCommand(ts *testscript.TestScript, neg bool, args []string) {
 	default:
 		ts.Fatalf("sim %s: unknown", args[0])
 	}
+}
+
+func parseFault(ts *testscript.TestScript, operation, effect string, settings []string) awssim.Fault {
+	f := awssim.Fault{Operation: strings.TrimPrefix(operation, "*"), Effect: awssim.Effect(effect)}
+	for _, setting := range settings {
+		key, value, _ := strings.Cut(setting, "=")
+		var err error
+		switch key {
+		case "region":
+			f.Region = value
+		case "code":
+			f.Code = value
+		case "status":
+			f.Status, err = strconv.Atoi(value)
+		case "count":
+			f.Count, err = strconv.Atoi(value)
+		default:
+			ts.Fatalf("sim fault: what is %s?", setting)
+		}
+		ts.Check(err)
+	}
+	return f
 }
 
 // expand FILE… replaces $WORK and other variables in files of the transcript.

@@ -1,34 +1,143 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"log/slog"
-	"strconv"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/config"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
-	"github.com/pcs-capacity/pcs-capacity/state"
 )
 
 // OfferingsCmd lists Capacity Blocks for sale.
 type OfferingsCmd struct {
-	InstanceType string    `required:"" short:"t" help:"Instance type, such as p5.48xlarge."`
-	Count        int       `required:"" short:"n" help:"Number of instances."`
-	Duration     span      `required:"" short:"d" help:"How long, such as 7d or 36h. EC2 sells 1 to 14 days, then whole weeks to 26."`
+	InstanceType string    `required:"" short:"t" help:"Instance type, such as p5.48xlarge, or UltraServer type, such as u-p6e-gb200x72."`
+	Count        int       `required:"" short:"n" help:"Number of instances, or of UltraServers."`
+	Duration     span      `required:"" short:"d" help:"How long, such as 7d or 36h. EC2 sells 1 to 14 days, then whole weeks to 26; it is rounded up."`
 	StartAfter   time.Time `help:"Earliest start, RFC 3339." placeholder:"TIME"`
 	EndBy        time.Time `help:"Latest end, RFC 3339." placeholder:"TIME"`
+	MaxPrice     string    `help:"Most that the whole block may cost, in USD." placeholder:"USD"`
+	Sort         string    `help:"Earliest start first, or lowest price of an instance-hour: ${enum}." enum:"start,price" default:"start"`
+	Regions      []string  `help:"Regions to ask, or all." placeholder:"REGION"`
+	NoCache      bool      `help:"Ask EC2 even if the same was asked less than a minute ago."`
 }
 
 // Help is shown below the flags.
 func (OfferingsCmd) Help() string {
 	return `Blocks end at 11:30 UTC, so that EC2 also offers some that are a little shorter or longer.
-The fee is for the whole block and is charged at once. EC2 allows about one question in 7 seconds.`
+The fee is for the whole block and is charged at once. Zones where the configured cluster has
+a subnet come first; a subnet in parentheses is one of its VPC that it does not use yet.
+
+Where nothing is for sale, the exit status is 1, and the largest count, the nearest length and
+the earliest start that are for sale are looked for. EC2 allows 10 searches in a region, then
+one in 7 seconds; answers are kept for a minute.`
+}
+
+// maxPrice reads --max-price; nil if there is none.
+func maxPrice(flag string) (*capacity.Money, error) {
+	if flag == "" {
+		return nil, nil
+	}
+	m, err := capacity.ParseMoney(flag)
+	if err != nil {
+		return nil, usage("--max-price: %w", err)
+	}
+	return &m, nil
+}
+
+// Run asks EC2 and shows the answer.
+func (c *OfferingsCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *maybeConfig, aws *ec2.Client) error {
+	if c.Count < 1 {
+		return usage("--count=%d: use at least 1", c.Count)
+	}
+	most, err := maxPrice(c.MaxPrice)
+	if err != nil {
+		return err
+	}
+	length, err := roundedLength(t, time.Duration(c.Duration))
+	if err != nil {
+		return err
+	}
+	progress := t.Slow("searching Capacity Blocks")
+	defer progress.Done()
+	subnets := inBackground(func() clusterSubnets { return readClusterSubnets(ctx, g, cfg, aws) })
+	regions, err := chooseRegions(ctx, aws, c.Regions)
+	if err != nil {
+		return err
+	}
+	market := market{search: newSearcher(ctx, progress, aws, c.NoCache), max: most,
+		query: ec2.OfferingQuery{InstanceType: c.InstanceType, Count: c.Count, Duration: length, StartAfter: c.StartAfter, EndBy: c.EndBy}}
+	answers, failed, err := askRegions(ctx, progress, aws, regions, market.ask)
+	if err != nil {
+		return err
+	}
+	use := <-subnets
+	found := market.affordable(answers)
+	doc := offeringsDocument{Offerings: []offeringRow{}, Alternatives: []alternative{}, FailedRegions: emptyIfNil(failed)}
+	for _, o := range found {
+		doc.Offerings = append(doc.Offerings, newOfferingRow(o, length, market.gpus(answers, o), use.in(o.AZID)))
+	}
+	slices.SortStableFunc(doc.Offerings, compareOfferings(c.Sort))
+	var instead error
+	if len(found) == 0 {
+		doc.Alternatives, instead = market.alternatives(ctx, progress, aws, answers)
+	}
+	market.remember(aws, cfg, found)
+	progress.Done()
+	if use.err != nil {
+		t.Say("The cluster's subnets are not known: %s", use.err)
+	}
+	if len(found) > 0 || t.Format != terminal.Table {
+		if err := t.Show(doc, doc.Offerings); err != nil {
+			return err
+		}
+	}
+	if len(found) == 0 {
+		market.explain(t, answers)
+		showAlternatives(t, doc.Alternatives, aws.Region(), instead)
+	}
+	market.search.done(t)
+	warnOfRegions(t, failed)
+	if len(found) == 0 || len(failed) > 0 {
+		return errShown
+	}
+	return nil
+}
+
+func showAlternatives(t *terminal.Terminal, all []alternative, own string, err error) {
+	if err != nil {
+		t.Say("What is for sale instead is not known: %s", err)
+	}
+	if len(all) > 0 {
+		t.Say("For sale instead:")
+	}
+	for _, a := range all {
+		a.say(t, own)
+	}
+}
+
+// roundedLength is a length that EC2 sells, with a notice where it is another one.
+func roundedLength(t *terminal.Terminal, asked time.Duration) (time.Duration, error) {
+	length, err := ec2.Length(asked)
+	if err != nil {
+		return 0, usage("--duration: %w", err)
+	}
+	if length != asked {
+		t.Say("EC2 sells blocks of 1 to 14 days, then of whole weeks: searching for %s instead of %s.", lasts(length), lasts(asked))
+	}
+	return length, nil
+}
+
+// offeringsDocument is the JSON form.
+type offeringsDocument struct {
+	Offerings []offeringRow `json:"offerings"`
+	// Alternatives are questions that have an answer; only where this one has none.
+	Alternatives  []alternative   `json:"alternatives"`
+	FailedRegions []regionFailure `json:"failed_regions"`
 }
 
 // offeringRow is one line of the list.
@@ -47,149 +156,58 @@ type offeringRow struct {
 	FeeShown     string         `json:"-" col:"FEE"`
 	Fee          capacity.Money `json:"fee"`
 	Currency     string         `json:"currency"`
-	PerHour      string         `json:"fee_per_instance_hour" col:"PER INSTANCE-HOUR"`
-	// Subnets of the settings in the offering's zone.
-	Subnets []string `json:"subnets" col:"SUBNETS"`
+	PerHour      string         `json:"fee_per_instance_hour" col:"INSTANCE-HOUR"`
+	PerGPUHour   string         `json:"fee_per_gpu_hour,omitempty" col:"GPU-HOUR"`
+	// GPUs of one instance; 0 when the type has none or EC2 did not say.
+	GPUs             int      `json:"gpus_per_instance,omitempty"`
+	UltraServerType  string   `json:"ultraserver_type,omitempty"`
+	UltraServerCount int      `json:"ultraserver_count,omitempty"`
+	SubnetShown      string   `json:"-" col:"SUBNET"`
+	Subnets          []string `json:"subnets"`
+	Neighbours       []string `json:"neighbour_subnets"`
+	Marks            string   `json:"-" col:"MARKS"`
+
+	perHour capacity.Money
+	rank    int
 }
 
-// Run asks EC2 and shows the answer.
-func (c *OfferingsCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeConfig, aws *ec2.Client) error {
-	if c.Count < 1 {
-		return usage("--count=%d: use at least 1", c.Count)
-	}
-	found, err := aws.Offerings(ctx, ec2.OfferingQuery{InstanceType: c.InstanceType, Count: c.Count,
-		Duration: time.Duration(c.Duration), StartAfter: c.StartAfter, EndBy: c.EndBy})
-	if err != nil {
-		return err
-	}
-	if err := state.Dir(cfg.StateDir).WriteOfferings(state.Offerings{InstanceType: c.InstanceType, Count: c.Count,
-		Duration: capacity.Duration{Duration: time.Duration(c.Duration)}, Region: aws.Region(), At: aws.Now(), Found: found}); err != nil {
-		slog.Info("the offerings are not remembered, so purchase needs --instance-type, --count and --duration", "error", err)
-	}
-	subnets, err := subnetsByZone(ctx, aws, cfg.Config)
-	if err != nil {
-		t.Say("The subnets of the settings are not shown: %s", err)
-	}
-	rows := []offeringRow{}
-	for _, o := range found {
-		rows = append(rows, newOfferingRow(o, subnets[o.AZID]))
-	}
-	if err := t.Rows(rows); err != nil {
-		return err
-	}
-	if len(found) == 0 {
-		t.Say("EC2 has no block of %d x %s for %s in %s. Try a smaller --count, another --duration or another --region.",
-			c.Count, c.InstanceType, c.Duration, aws.Region())
-		return errShown
-	}
-	return nil
-}
-
-func newOfferingRow(o capacity.Offering, subnets []string) offeringRow {
-	if subnets == nil {
-		subnets = []string{}
-	}
-	return offeringRow{ID: o.ID, InstanceType: o.InstanceType, Count: o.Count, Zone: zone(o.AZID, o.AZ), AZID: o.AZID, AZ: o.AZ,
+// newOfferingRow shows an offering for somebody who asked for a length.
+func newOfferingRow(o capacity.Offering, asked time.Duration, gpus int, use zoneUse) offeringRow {
+	hours := float64(o.Count) * o.Duration().Hours()
+	row := offeringRow{ID: o.ID, InstanceType: o.InstanceType, Count: o.Count, Zone: zone(o.AZID, o.AZ), AZID: o.AZID, AZ: o.AZ,
 		Region: o.Region, Start: o.Start, End: o.End, Lasts: lasts(o.Duration()), Seconds: int(o.Duration().Seconds()),
-		FeeShown: o.Fee.String() + " " + o.Currency, Fee: o.Fee, Currency: o.Currency,
-		PerHour: o.Fee.Per(float64(o.Count) * o.Duration().Hours()).Rounded(), Subnets: subnets}
+		FeeShown: o.Fee.String() + " " + o.Currency, Fee: o.Fee, Currency: o.Currency, GPUs: gpus,
+		UltraServerType: o.UltraServerType, UltraServerCount: o.UltraServerCount,
+		Subnets: use.Subnets, Neighbours: use.Neighbours, SubnetShown: use.shown(), rank: use.rank(), perHour: o.Fee.Per(hours)}
+	row.PerHour = row.perHour.Rounded()
+	if gpus > 0 {
+		row.PerGPUHour = o.Fee.Per(hours * float64(gpus)).Rounded()
+	}
+	var marks []string
+	if o.UltraServerType != "" {
+		marks = append(marks, fmt.Sprintf("%d x %s", o.UltraServerCount, o.UltraServerType))
+	}
+	switch less := asked - o.Duration(); {
+	case less > 0:
+		marks = append(marks, lasts(less)+" shorter")
+	case less < 0:
+		marks = append(marks, lasts(-less)+" longer")
+	}
+	row.Marks = strings.Join(marks, ", ")
+	return row
 }
 
-// subnetsByZone are the subnets that the settings name, by Availability Zone id.
-func subnetsByZone(ctx context.Context, aws *ec2.Client, cfg *config.Config) (map[string][]string, error) {
-	byZone := map[string][]string{}
-	seen := map[string]bool{}
-	var ids []string
-	for _, p := range cfg.Partitions {
-		for _, g := range p.NodeGroups {
-			for _, id := range g.SubnetIDs {
-				if !seen[id] {
-					seen[id] = true
-					ids = append(ids, id)
-				}
-			}
+// compareOfferings puts zones that the cluster can use first. Prices are compared in
+// cents an hour: fees are whole cents, so that equal prices differ in later decimals.
+func compareOfferings(by string) func(a, b offeringRow) int {
+	return func(a, b offeringRow) int {
+		start, price := a.Start.Compare(b.Start), 0
+		if a.PerHour != b.PerHour {
+			price = a.perHour.Cmp(b.perHour)
 		}
-	}
-	if len(ids) == 0 {
-		return byZone, nil
-	}
-	subnets, err := aws.Subnets(ctx, ids)
-	for _, s := range subnets {
-		byZone[s.AZID] = append(byZone[s.AZID], s.ID)
-	}
-	return byZone, err
-}
-
-// zone shows an Availability Zone: the name of this account, and the id that is the
-// same for everybody.
-func zone(id, name string) string {
-	switch {
-	case name == "":
-		return id
-	case id == "":
-		return name
-	}
-	return fmt.Sprintf("%s (%s)", name, id)
-}
-
-// lasts shows a length of time in days, hours and minutes.
-func lasts(d time.Duration) string {
-	d = d.Round(time.Minute)
-	var parts []string
-	for _, unit := range []struct {
-		size time.Duration
-		name string
-	}{{24 * time.Hour, "d"}, {time.Hour, "h"}, {time.Minute, "m"}} {
-		if n := d / unit.size; n > 0 {
-			parts = append(parts, strconv.Itoa(int(n))+unit.name)
-			d -= n * unit.size
+		if by == "price" {
+			return cmp.Or(a.rank-b.rank, price, start)
 		}
+		return cmp.Or(a.rank-b.rank, start, price)
 	}
-	if len(parts) == 0 {
-		return "0m"
-	}
-	return strings.Join(parts, "")
-}
-
-// span is a length of time on the command line: a Go duration that may begin with
-// days or weeks, such as 7d, 2w or 1d12h.
-type span time.Duration
-
-func (s span) String() string { return lasts(time.Duration(s)) }
-
-// UnmarshalText reads a span; it must be positive.
-func (s *span) UnmarshalText(text []byte) error {
-	rest := string(text)
-	var total time.Duration
-	for _, unit := range []struct {
-		name string
-		size time.Duration
-	}{{"w", 7 * 24 * time.Hour}, {"d", 24 * time.Hour}} {
-		number, after, ok := strings.Cut(rest, unit.name)
-		if !ok {
-			continue
-		}
-		n, err := strconv.ParseUint(number, 10, 16)
-		if err != nil {
-			return errSpan(string(text))
-		}
-		total += time.Duration(n) * unit.size
-		rest = after
-	}
-	if rest != "" {
-		d, err := time.ParseDuration(rest)
-		if err != nil || d < 0 {
-			return errSpan(string(text))
-		}
-		total += d
-	}
-	if total <= 0 {
-		return errSpan(string(text))
-	}
-	*s = span(total)
-	return nil
-}
-
-func errSpan(text string) error {
-	return errors.New(strconv.Quote(text) + " is not a length of time; write it like 7d, 36h or 1d12h")
 }

@@ -53,10 +53,11 @@ type purchaseRow struct {
 
 // Run finds the offering again, makes sure of the fee, and buys.
 func (c *PurchaseCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeConfig, aws *ec2.Client) error {
-	query, err := c.query(state.Dir(cfg.StateDir))
+	query, region, err := c.query(state.Dir(cfg.StateDir))
 	if err != nil {
 		return err
 	}
+	aws = aws.In(region)
 	offering, err := findOffering(ctx, aws, query, c.Offering)
 	if err != nil {
 		return err
@@ -91,20 +92,22 @@ func setupCommand(id string) string {
 	return fmt.Sprintf("pcs-capacity setup --reservation %s --queue QUEUE --node-group NAME --like NODE_GROUP", id)
 }
 
-// query is the question that the offering was an answer to: EC2 cannot look one up by id.
-func (c *PurchaseCmd) query(dir state.Dir) (ec2.OfferingQuery, error) {
-	q := ec2.OfferingQuery{InstanceType: c.InstanceType, Count: c.Count, Duration: time.Duration(c.Duration)}
+// query is the question that the offering was an answer to, since EC2 cannot look one up
+// by id, and the region of the answer; "" is the own one.
+func (c *PurchaseCmd) query(dir state.Dir) (q ec2.OfferingQuery, region string, err error) {
 	if c.InstanceType != "" && c.Count > 0 && c.Duration > 0 {
-		return q, nil
+		return ec2.OfferingQuery{InstanceType: c.InstanceType, Count: c.Count, Duration: time.Duration(c.Duration)}, "", nil
 	}
 	last, err := dir.ReadOfferings()
 	if err != nil {
-		return q, err
+		return q, "", err
 	}
-	if !slices.ContainsFunc(last.Found, func(o capacity.Offering) bool { return o.ID == c.Offering }) {
-		return q, usage("offering %s: it is not in the answer that `pcs-capacity offerings` saw last; run that again, or add --instance-type, --count and --duration", c.Offering)
+	i := slices.IndexFunc(last.Found, func(o capacity.Offering) bool { return o.ID == c.Offering })
+	if i < 0 {
+		return q, "", usage("offering %s: it is not in the answer that `pcs-capacity offerings` saw last; run that again, or add --instance-type, --count and --duration", c.Offering)
 	}
-	return ec2.OfferingQuery{InstanceType: last.InstanceType, Count: last.Count, Duration: last.Duration.Duration}, nil
+	return ec2.OfferingQuery{InstanceType: last.InstanceType, Count: last.Count, Duration: last.Duration.Duration,
+		StartAfter: last.StartAfter, EndBy: last.EndBy}, last.Found[i].Region, nil
 }
 
 // findOffering asks EC2 anew, so that the fee is today's.

@@ -1,0 +1,262 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
+)
+
+// ListCmd lists the reservations that there are.
+type ListCmd struct {
+	IDs           []string          `arg:"" optional:"" name:"id" help:"Only these reservations, cr-…."`
+	Blocks        bool              `help:"Only Capacity Blocks."`
+	ODCR          bool              `name:"odcr" help:"Only On-Demand Capacity Reservations, interruptible ones too."`
+	InstanceTypes []string          `help:"Only these instance types." placeholder:"TYPE"`
+	Regions       []string          `help:"Regions to ask, or all." placeholder:"REGION"`
+	GPUOnly       bool              `name:"gpu-only" help:"Only types that have GPUs or Neuron devices."`
+	AvailableOnly bool              `help:"Only reservations with a free instance now."`
+	ActiveOnly    bool              `help:"Only reservations that are open now."`
+	MinCapacity   int               `help:"Only reservations of at least N instances; with --available-only N free ones." placeholder:"N"`
+	Tag           map[string]string `help:"Only reservations with this tag." placeholder:"KEY=VALUE"`
+}
+
+// Help is shown below the flags.
+func (ListCmd) Help() string {
+	return `Lists what this account owns and what others share with it. A block that has not opened
+yet shows the size that was bought. SUBNET is a subnet of the configured cluster in that
+zone; in parentheses, one of its VPC that the cluster does not use yet.
+
+A region that does not answer, an id that EC2 does not know, and a reservation of the
+settings that EC2 does not know are named, and the exit status is 1.`
+}
+
+// regionList is what one region has.
+type regionList struct {
+	found   []capacity.Reservation
+	missing []ec2.Missing
+}
+
+// Run asks all regions and shows the answers.
+func (c *ListCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *maybeConfig, aws *ec2.Client) error {
+	if c.MinCapacity < 0 {
+		return usage("--min-capacity=%d: use at least 0", c.MinCapacity)
+	}
+	progress := t.Slow("asking for regions")
+	defer progress.Done()
+	account := inBackground(func() string { return accountOrUnknown(ctx, aws) })
+	subnets := inBackground(func() clusterSubnets { return readClusterSubnets(ctx, g, cfg, aws) })
+	regions, err := chooseRegions(ctx, aws, c.Regions)
+	if err != nil {
+		return err
+	}
+	answers, failed, err := askRegions(ctx, progress, aws, regions, c.ask)
+	if err != nil {
+		return err
+	}
+	use, owner := <-subnets, <-account
+	doc := newListDocument(c.kept(answers), owner, use, aws.Now())
+	doc.Regions, doc.FailedRegions = regions, emptyIfNil(failed)
+	doc.Missing = append(missingIDs(answers, len(failed) > 0), c.missingInSettings(cfg, aws, regions, answers, failed)...)
+	progress.Done()
+	if use.err != nil {
+		t.Say("The cluster's subnets are not known: %s", use.err)
+	}
+	if owner == "" {
+		t.Say("AWS did not say whose account this is, so shared reservations are not marked.")
+	}
+	if err := doc.show(t, c.wants); err != nil {
+		return err
+	}
+	warnOfRegions(t, failed)
+	for _, m := range doc.Missing {
+		t.Say("%s", m)
+	}
+	if len(failed)+len(doc.Missing) > 0 {
+		return errShown
+	}
+	return nil
+}
+
+// inBackground starts something whose result is wanted later.
+func inBackground[T any](get func() T) <-chan T {
+	result := make(chan T, 1)
+	go func() { result <- get() }()
+	return result
+}
+
+// accountTimeout bounds the question of whose account this is: where AWS STS cannot be
+// reached, as in a subnet without a way to it, the list does not wait for it.
+const accountTimeout = 5 * time.Second
+
+// accountOrUnknown is the caller's account; "" if nobody knows.
+func accountOrUnknown(ctx context.Context, aws *ec2.Client) string {
+	ctx, cancel := context.WithTimeout(ctx, accountTimeout)
+	defer cancel()
+	id, _ := aws.Account(ctx)
+	return id
+}
+
+// ask asks one region.
+func (c *ListCmd) ask(ctx context.Context, aws *ec2.Client) (regionList, error) {
+	var list regionList
+	var err error
+	if len(c.IDs) > 0 {
+		list.found, list.missing, err = aws.Reservations(ctx, c.IDs)
+	} else {
+		list.found, err = aws.List(ctx, ec2.ReservationQuery{InstanceTypes: c.InstanceTypes, Tags: c.Tag, ActiveOnly: c.ActiveOnly})
+	}
+	if err != nil || !c.GPUOnly {
+		return list, err
+	}
+	list.found, err = withGPUs(ctx, aws, list.found)
+	return list, err
+}
+
+// withGPUs keeps the reservations of types with GPUs, and of types that EC2 does not
+// describe: of those nobody knows.
+func withGPUs(ctx context.Context, aws *ec2.Client, all []capacity.Reservation) ([]capacity.Reservation, error) {
+	types, err := aws.InstanceTypes(ctx, typesOf(all))
+	return slices.DeleteFunc(all, func(r capacity.Reservation) bool {
+		about, known := types[r.InstanceType]
+		return known && about.GPUs == 0
+	}), err
+}
+
+func typesOf(all []capacity.Reservation) []string {
+	seen := map[string]bool{}
+	var types []string
+	for _, r := range all {
+		if !seen[r.InstanceType] {
+			seen[r.InstanceType] = true
+			types = append(types, r.InstanceType)
+		}
+	}
+	slices.Sort(types)
+	return types
+}
+
+// wants reports whether a kind is asked for; without a choice every kind is.
+func (c *ListCmd) wants(k capacity.Kind) bool {
+	return c.Blocks == c.ODCR || c.Blocks == (k == capacity.CapacityBlock)
+}
+
+// kept are the reservations to show: live ones first, then by start, region and id.
+func (c *ListCmd) kept(answers []regionList) []capacity.Reservation {
+	var all []capacity.Reservation
+	for _, a := range answers {
+		for _, r := range a.found {
+			if c.keeps(r) {
+				all = append(all, r)
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b capacity.Reservation) int {
+		switch {
+		case a.State.Live() != b.State.Live():
+			if a.State.Live() {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Or(a.Start.Compare(b.Start), strings.Compare(a.Region, b.Region), strings.Compare(a.ID, b.ID))
+	})
+	return all
+}
+
+func (c *ListCmd) keeps(r capacity.Reservation) bool {
+	size := r.Size()
+	if c.AvailableOnly {
+		size = r.Available
+	}
+	return c.wants(r.Kind) && size >= c.MinCapacity && (!c.AvailableOnly || size > 0) &&
+		(!c.ActiveOnly || r.State == capacity.StateActive) &&
+		(len(c.IDs) == 0 || c.bounds(r))
+}
+
+// bounds does for reservations that were asked for by id what EC2 does for a list.
+func (c *ListCmd) bounds(r capacity.Reservation) bool {
+	for key, value := range c.Tag {
+		if got, there := r.Tags[key]; !there || got != value {
+			return false
+		}
+	}
+	return len(c.InstanceTypes) == 0 || slices.Contains(c.InstanceTypes, r.InstanceType)
+}
+
+// missingReservation is an id that EC2 does not know.
+type missingReservation struct {
+	ID string `json:"id"`
+	// Partition is the one whose settings name the id; empty for an argument.
+	Partition string `json:"partition,omitempty"`
+	Code      string `json:"code,omitempty"`
+	Message   string `json:"message"`
+}
+
+func (m missingReservation) String() string {
+	switch {
+	case m.Partition != "":
+		return fmt.Sprintf("%s, which the settings name for partition %s: %s", m.ID, m.Partition, m.Message)
+	case m.Code != "":
+		return fmt.Sprintf("%s: %s: %s", m.ID, m.Code, m.Message)
+	}
+	return fmt.Sprintf("%s: %s", m.ID, m.Message)
+}
+
+// missingIDs are the ids of the command line that no region knows. They are never
+// hidden, and never hide the others (R8).
+func missingIDs(answers []regionList, someFailed bool) []missingReservation {
+	found, seen := map[string]bool{}, map[string]bool{}
+	for _, a := range answers {
+		for _, r := range a.found {
+			found[r.ID] = true
+		}
+	}
+	all := []missingReservation{}
+	for _, a := range answers {
+		for _, m := range a.missing {
+			if found[m.ID] || seen[m.ID] {
+				continue
+			}
+			seen[m.ID] = true
+			message := reason(m.Err)
+			if someFailed {
+				message += "; it can be in a region that did not answer"
+			}
+			all = append(all, missingReservation{ID: m.ID, Code: ec2.Code(m.Err), Message: message})
+		}
+	}
+	return all
+}
+
+// missingInSettings are reservations of the settings that EC2 left out of a list of the
+// whole region. A list that EC2 cut by type, tag or state cannot tell.
+func (c *ListCmd) missingInSettings(cfg *maybeConfig, aws *ec2.Client, regions []string, answers []regionList, failed []regionFailure) []missingReservation {
+	home := aws.In(cfg.Region).Region()
+	i := slices.Index(regions, home)
+	if i < 0 || len(c.IDs)+len(c.InstanceTypes)+len(c.Tag) > 0 || c.ActiveOnly || c.GPUOnly ||
+		slices.ContainsFunc(failed, func(f regionFailure) bool { return f.Region == home }) {
+		return nil
+	}
+	known := map[string]bool{}
+	for _, r := range answers[i].found {
+		known[r.ID] = true
+	}
+	var all []missingReservation
+	for _, p := range cfg.Partitions {
+		for _, group := range p.NodeGroups {
+			for _, id := range group.ReservationIDs {
+				if !known[id] {
+					all = append(all, missingReservation{ID: id, Partition: p.Name, Message: "EC2 does not know it in " + home})
+				}
+			}
+		}
+	}
+	return all
+}

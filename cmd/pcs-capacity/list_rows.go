@@ -1,0 +1,256 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
+)
+
+// listDocument is the JSON form of a list.
+type listDocument struct {
+	// TakenAt is AWS's time.
+	TakenAt      time.Time            `json:"taken_at"`
+	Regions      []string             `json:"regions"`
+	Summary      listSummary          `json:"summary"`
+	Reservations []listRow            `json:"reservations"`
+	Missing      []missingReservation `json:"missing"`
+	// FailedRegions did not answer: what they have is not in the list.
+	FailedRegions []regionFailure `json:"failed_regions"`
+}
+
+// listRow is one reservation, for programs.
+type listRow struct {
+	ID           string         `json:"id"`
+	Kind         capacity.Kind  `json:"kind"`
+	State        capacity.State `json:"state"`
+	InstanceType string         `json:"instance_type"`
+	Region       string         `json:"region"`
+	AZID         string         `json:"az_id"`
+	AZ           string         `json:"az"`
+	// Count is what was bought, also before a block opens.
+	Count         int       `json:"count"`
+	Available     int       `json:"available"`
+	Used          int       `json:"used"`
+	Start         time.Time `json:"start,omitzero"`
+	End           time.Time `json:"end,omitzero"`
+	Seconds       *int      `json:"duration_seconds,omitempty"`
+	Platform      string    `json:"platform"`
+	Tenancy       string    `json:"tenancy"`
+	MatchCriteria string    `json:"match_criteria"`
+	UltraServer   bool      `json:"ultraserver"`
+	// Shared is nil when nobody knows whose account this is.
+	Shared     *bool             `json:"shared"`
+	OwnerID    string            `json:"owner_id"`
+	Subnets    []string          `json:"subnets"`
+	Neighbours []string          `json:"neighbour_subnets"`
+	Tags       map[string]string `json:"tags"`
+}
+
+func newListRow(r *capacity.Reservation, account string, use zoneUse) listRow {
+	row := listRow{ID: r.ID, Kind: r.Kind, State: r.State, InstanceType: r.InstanceType, Region: r.Region, AZID: r.AZID, AZ: r.AZ,
+		Count: r.Size(), Available: r.Available, Used: r.Used(), Start: r.Start, End: r.End, Platform: r.Platform, Tenancy: r.Tenancy,
+		MatchCriteria: r.MatchCriteria, UltraServer: r.UltraServer, OwnerID: r.OwnerID, Subnets: use.Subnets, Neighbours: use.Neighbours, Tags: r.Tags}
+	if account != "" {
+		shared := r.OwnerID != account
+		row.Shared = &shared
+	}
+	if account == "" || *row.Shared {
+		row.AZ = "" // the owner's name for the zone can be another zone here (R10)
+	}
+	if !r.Start.IsZero() && !r.End.IsZero() {
+		seconds := int(r.End.Sub(r.Start).Seconds())
+		row.Seconds = &seconds
+	}
+	return row
+}
+
+// marks are what a table says beside the columns.
+func (r listRow) marks() string {
+	var all []string
+	if r.UltraServer {
+		all = append(all, "UltraServer")
+	}
+	if r.Kind == capacity.InterruptibleODCR {
+		all = append(all, "interruptible")
+	}
+	if r.Shared != nil && *r.Shared {
+		all = append(all, "shared by "+r.OwnerID)
+	}
+	return strings.Join(all, ", ")
+}
+
+// blockRow and odcrRow are the lines of the two tables.
+type blockRow struct {
+	ID     string         `col:"BLOCK"`
+	Type   string         `col:"TYPE"`
+	Count  int            `col:"COUNT"`
+	Zone   string         `col:"ZONE"`
+	Start  time.Time      `col:"START"`
+	End    time.Time      `col:"END"`
+	Lasts  string         `col:"LASTS"`
+	State  capacity.State `col:"STATE"`
+	Used   int            `col:"USED"`
+	Subnet string         `col:"SUBNET"`
+	Marks  string         `col:"MARKS"`
+}
+
+type odcrRow struct {
+	ID        string         `col:"ODCR"`
+	Type      string         `col:"TYPE"`
+	Region    string         `col:"REGION"`
+	Zone      string         `col:"ZONE"`
+	Total     int            `col:"TOTAL"`
+	Available int            `col:"AVAILABLE"`
+	Used      int            `col:"USED"`
+	State     capacity.State `col:"STATE"`
+	End       time.Time      `col:"END"`
+	Subnet    string         `col:"SUBNET"`
+	Marks     string         `col:"MARKS"`
+}
+
+// listSummary stands above the tables.
+type listSummary struct {
+	Blocks blockSummary `json:"blocks"`
+	ODCRs  odcrSummary  `json:"odcrs"`
+}
+
+type blockSummary struct {
+	Count int `json:"count"`
+	// Live are open or may still open.
+	Live          int      `json:"live"`
+	InstanceTypes []string `json:"instance_types"`
+	// Shortest and Longest are seconds from start to end.
+	Shortest int `json:"shortest_seconds"`
+	Longest  int `json:"longest_seconds"`
+}
+
+type odcrSummary struct {
+	Count         int      `json:"count"`
+	InstanceTypes []string `json:"instance_types"`
+	Total         int      `json:"total"`
+	Available     int      `json:"available"`
+	// FreePercent is nil when there is nothing that could be free.
+	FreePercent *int `json:"free_percent"`
+}
+
+func newListDocument(all []capacity.Reservation, account string, subnets clusterSubnets, now time.Time) listDocument {
+	doc := listDocument{TakenAt: now.UTC().Truncate(time.Second), Reservations: make([]listRow, 0, len(all))}
+	blockTypes, odcrTypes := map[string]bool{}, map[string]bool{}
+	for i := range all {
+		r := newListRow(&all[i], account, subnets.in(all[i].AZID))
+		doc.Reservations = append(doc.Reservations, r)
+		if r.Kind == capacity.CapacityBlock {
+			blockTypes[r.InstanceType] = true
+			doc.Summary.Blocks.add(r)
+		} else {
+			odcrTypes[r.InstanceType] = true
+			doc.Summary.ODCRs.Count++
+			doc.Summary.ODCRs.Total += r.Count
+			doc.Summary.ODCRs.Available += r.Available
+		}
+	}
+	doc.Summary.Blocks.InstanceTypes, doc.Summary.ODCRs.InstanceTypes = names(blockTypes), names(odcrTypes)
+	if s := &doc.Summary.ODCRs; s.Total > 0 {
+		percent := 100 * s.Available / s.Total
+		s.FreePercent = &percent
+	}
+	return doc
+}
+
+func (s *blockSummary) add(r listRow) {
+	s.Count++
+	if r.State.Live() {
+		s.Live++
+	}
+	if r.Seconds != nil {
+		if s.Shortest == 0 || *r.Seconds < s.Shortest {
+			s.Shortest = *r.Seconds
+		}
+		s.Longest = max(s.Longest, *r.Seconds)
+	}
+}
+
+func names(set map[string]bool) []string {
+	all := make([]string, 0, len(set))
+	for name := range set {
+		all = append(all, name)
+	}
+	slices.Sort(all)
+	return all
+}
+
+func (s blockSummary) String() string {
+	if s.Count == 0 {
+		return "Capacity Blocks: none"
+	}
+	lasting := lasts(seconds(s.Longest))
+	if s.Shortest != s.Longest {
+		lasting = lasts(seconds(s.Shortest)) + " to " + lasting
+	}
+	return fmt.Sprintf("Capacity Blocks: %d, of which %d open or to come; %s; lasting %s", s.Count, s.Live, strings.Join(s.InstanceTypes, ", "), lasting)
+}
+
+func (s odcrSummary) String() string {
+	if s.Count == 0 {
+		return "On-Demand Capacity Reservations: none"
+	}
+	free := ""
+	if s.FreePercent != nil {
+		free = fmt.Sprintf(" (%d%%)", *s.FreePercent)
+	}
+	return fmt.Sprintf("On-Demand Capacity Reservations: %d; %s; %d of %d instances available%s",
+		s.Count, strings.Join(s.InstanceTypes, ", "), s.Available, s.Total, free)
+}
+
+func seconds(n int) time.Duration { return time.Duration(n) * time.Second }
+
+// show writes the document, or a summary and a table for each kind that was asked for.
+func (d listDocument) show(t *terminal.Terminal, wants func(capacity.Kind) bool) error {
+	if t.Format != terminal.Table {
+		return t.Show(d, d.Reservations)
+	}
+	var blocks []blockRow
+	var odcrs []odcrRow
+	for _, r := range d.Reservations {
+		subnet, place := zoneUse{r.Subnets, r.Neighbours}.shown(), zone(r.AZID, r.AZ)
+		if r.Kind == capacity.CapacityBlock {
+			length := ""
+			if r.Seconds != nil {
+				length = lasts(seconds(*r.Seconds))
+			}
+			blocks = append(blocks, blockRow{r.ID, r.InstanceType, r.Count, place, r.Start, r.End, length, r.State, r.Used, subnet, r.marks()})
+		} else {
+			odcrs = append(odcrs, odcrRow{r.ID, r.InstanceType, r.Region, place, r.Count, r.Available, r.Used, r.State, r.End, subnet, r.marks()})
+		}
+	}
+	// With a region missing, none is only what the others have.
+	partly := ""
+	if len(d.FailedRegions) > 0 {
+		partly = ", in the regions that answered"
+	}
+	if wants(capacity.CapacityBlock) {
+		fmt.Fprintf(t.Out, "%s%s\n", d.Summary.Blocks, partly)
+		if err := tableIfAny(t, blocks); err != nil {
+			return err
+		}
+	}
+	if wants(capacity.ODCR) {
+		if wants(capacity.CapacityBlock) {
+			fmt.Fprintln(t.Out)
+		}
+		fmt.Fprintf(t.Out, "%s%s\n", d.Summary.ODCRs, partly)
+		return tableIfAny(t, odcrs)
+	}
+	return nil
+}
+
+func tableIfAny[T any](t *terminal.Terminal, rows []T) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	return t.Rows(rows)
+}
