@@ -48,7 +48,7 @@ type tick struct {
 // Steps between two ticks, in minutes below a day and in days.
 var (
 	minuteSteps = []int{1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720}
-	daySteps    = []int{1, 2, 3, 4, 7, 14, 28, 91}
+	daySteps    = []int{1, 2, 3, 4, 7, 14, 28, 42, 91}
 )
 
 // ticks marks the axis at round local times, at most most of them and at least 1. Days

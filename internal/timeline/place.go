@@ -18,45 +18,58 @@ func (c Chart) column(t time.Time, width int) int {
 }
 
 // place puts the spans of one row into width columns. Each gets at least least
-// columns, which it takes from the one before it: ends stay where they are. At the
-// left edge, where nothing is before it, it pushes the next ones to the right.
+// columns, which it takes from the one before it: the end stays where it is. Where
+// that would move a start that is not over to the left, the rest is moved to the right
+// instead, so that nothing to come is drawn before now.
 func (c Chart) place(spans []Span, width, least int) []stretch {
 	var row []stretch
+	waits := false
 	for _, s := range spans {
 		if !c.shows(s) {
 			continue
 		}
+		if s.Phase == Waiting {
+			waits = true
+			continue
+		}
 		to := width
 		if !c.endsAfter(s) {
-			to = c.column(s.To, width)
+			to = min(c.column(s.To, width), width)
 		}
-		row = append(row, stretch{s.Phase, max(0, c.column(s.From, width)), min(to, width)})
+		row = append(row, stretch{s.Phase, max(0, c.column(s.From, width)), to})
+	}
+	leftmost := 0
+	if len(row) > 0 && !over(spans, c.Now) {
+		leftmost = max(0, min(row[0].from, width-least*len(row)))
 	}
 	limit := width
 	for i := len(row) - 1; i >= 0; i-- {
 		s := &row[i]
 		s.to = min(s.to, limit)
-		s.from = min(s.from, s.to-s.least(least))
+		s.from = min(s.from, s.to-least)
 		limit = s.from
 	}
-	// A span that was pushed out on the left comes back in.
-	limit = 0
+	limit = leftmost
 	for i := range row {
 		s := &row[i]
 		s.from = max(s.from, limit)
-		s.to = max(s.to, s.from+s.least(least))
+		s.to = max(s.to, s.from+least)
 		limit = s.to
+	}
+	if waits { // it leads the eye from now to the start, wherever that is drawn
+		wait := stretch{Waiting, max(0, c.column(c.Now, width)), width}
+		if len(row) > 0 {
+			wait.to = row[0].from
+		}
+		row = append([]stretch{wait}, row...)
 	}
 	return row
 }
 
-// least is how many columns a stretch needs. Waiting gives way: it only leads the eye
-// from now to the start.
-func (s stretch) least(least int) int {
-	if s.Phase == Waiting {
-		return 0
-	}
-	return least
+// over reports whether the last of some spans has ended.
+func over(spans []Span, now time.Time) bool {
+	last := spans[len(spans)-1]
+	return !last.To.IsZero() && !last.To.After(now)
 }
 
 // cells are the columns of one row, width in all.

@@ -37,9 +37,12 @@ func TestCells(t *testing.T) {
 		"over":                       {with(block("", active, -10, -3)), "  #####~x   |           "},
 		"open now":                   {with(block("", active, -10, 6)), "  ##########|###~x      "},
 		"to come":                    {with(block("", scheduled, 3, 9)), "            |..####~x   "},
-		"the shortest are seen":      {with(block("", scheduled, 5, 5.75)), "            |..#~x      "},
-		"minutes":                    {with(block("", scheduled, 5, 5.05)), "            |...x       "},
+		"the shortest are seen":      {with(block("", scheduled, 5, 5.75)), "            |....#~x    "},
+		"minutes":                    {with(block("", scheduled, 5, 5.05)), "            |....x      "},
 		"not hidden by now":          {with(block("", active, -1.7, 0.7)), "          #~x           "},
+		"short and open":             {with(block("", active, -0.2, 0.5)), "            #~x         "},
+		"short and over":             {with(block("", active, -1.5, -0.6)), "        #~x |           "},
+		"short at the right edge":    {with(block("", scheduled, 11.2, 11.9)), "            |........#~x"},
 		"cut on the left":            {with(block("", active, -100, -8)), "##~x        |           "},
 		"its end only":               {with(block("", active, -100, -11.9)), "x           |           "},
 		"cut on the right":           {with(block("", scheduled, 9, 100)), "            |........##>"},
@@ -52,7 +55,7 @@ func TestCells(t *testing.T) {
 		"an extension failed":        {with(block("", active, -10, 6), capacity.Extension{From: at(6), To: at(9), State: "payment-failed"}), "  ##########|###~x      "},
 		"ODCR without an end":        {odcr(-5, time.Time{}), "       #####|##########>"},
 		"ODCR with an end":           {odcr(-5, at(5)), "       #####|###~       "},
-		"the margin is all there is": {with(block("", scheduled, 3, 3.6)), "            |.~x        "},
+		"the margin is all there is": {with(block("", scheduled, 3, 3.6)), "            |..~x       "},
 	} {
 		if got := ascii(day.cells(Spans(c.block, noon), 24)); got != c.want {
 			t.Errorf("%s:\n got %q\nwant %q", name, got, c.want)
@@ -74,12 +77,18 @@ func TestCellsOfTinyCharts(t *testing.T) {
 	}
 }
 
-func TestEndsStayWhereTheyAre(t *testing.T) {
-	c := Chart{Now: noon, From: at(0), To: at(100)}
-	got := c.place([]Span{{Open, at(10), at(20)}, {Draining, at(20), at(20.1)}, {Reclaimed, at(20.1), at(20.2)}}, 100, 5)
-	want := []stretch{{Open, 5, 10}, {Draining, 10, 15}, {Reclaimed, 15, 20}}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(stretch{})); diff != "" {
-		t.Error(diff)
+// TestShortPhases: what is too short is drawn least columns wide. What is over keeps
+// its end, and what comes keeps its start.
+func TestShortPhases(t *testing.T) {
+	short := []Span{{Open, at(10), at(20)}, {Draining, at(20), at(20.1)}, {Reclaimed, at(20.1), at(20.2)}}
+	for now, want := range map[time.Time][]stretch{
+		at(50): {{Open, 5, 10}, {Draining, 10, 15}, {Reclaimed, 15, 20}},
+		at(0):  {{Open, 10, 15}, {Draining, 15, 20}, {Reclaimed, 20, 25}},
+	} {
+		c := Chart{Now: now, From: at(0), To: at(100)}
+		if diff := cmp.Diff(want, c.place(short, 100, 5), cmp.AllowUnexported(stretch{})); diff != "" {
+			t.Errorf("at %s: %s", now, diff)
+		}
 	}
 }
 

@@ -40,7 +40,7 @@ no partition                        |
     4 x p6e-gb200.36xlarge, UltraServer, payment-pending, us-east-2a (use2-az1)
     opens 2026-11-22 12:30, fence 2026-11-29 11:20, reclaim 11:30,
     ends 12:30 CET
-  cr-0e2000000000000e7              |.......#~x
+  cr-0e2000000000000e7              |..........#~x
     4 x p5.48xlarge, scheduled, us-east-2a (use2-az1)
     opens 2026-11-24 12:30, fence 12:32, reclaim 12:42, ends 13:12 CET
 
