@@ -91,13 +91,13 @@ func inBackground[T any](get func() T) <-chan T {
 	return result
 }
 
-// accountTimeout bounds the question of whose account this is: where AWS STS cannot be
+// accountWait bounds the question of whose account this is: where AWS STS cannot be
 // reached, as in a subnet without a way to it, the list does not wait for it.
-const accountTimeout = 5 * time.Second
+const accountWait = 5 * time.Second
 
 // accountOrUnknown is the caller's account; "" if nobody knows.
 func accountOrUnknown(ctx context.Context, aws *ec2.Client) string {
-	ctx, cancel := context.WithTimeout(ctx, accountTimeout)
+	ctx, cancel := context.WithTimeout(ctx, accountWait)
 	defer cancel()
 	id, _ := aws.Account(ctx)
 	return id
