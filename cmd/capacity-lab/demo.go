@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -34,14 +35,16 @@ func (cmd *demoCmd) Run() error {
 	t := &teller{ctx: ctx, out: os.Stdout}
 	for _, act := range []struct {
 		title string
-		mode  string
+		name  string
+		start func(t *teller, self, bin, dir string) (stop func() error, err error)
 		play  func(*teller)
 	}{
-		{"Act 1: AWS PCS. A Capacity Block becomes a queue.", "pcs", playPCS},
-		{"Act 2: self-managed Slurm. Our ResumeProgram launches into the block.", "ec2", playEC2},
+		{"Before: a block is found, compared, bought and drawn.", "aws", serveAWS, playBuying},
+		{"Act 1: AWS PCS. A Capacity Block becomes a queue.", "pcs", raiseLab, playPCS},
+		{"Act 2: self-managed Slurm. Our ResumeProgram launches into the block.", "ec2", raiseLab, playEC2},
 	} {
 		t.title(act.title)
-		if err := t.inLab(act.mode, cmd.Bin, filepath.Join(dir, act.mode), act.play); err != nil {
+		if err := t.act(cmd.Bin, filepath.Join(dir, act.name), act.start, act.play); err != nil {
 			t.wrong("%s", err)
 		}
 	}
@@ -49,12 +52,12 @@ func (cmd *demoCmd) Run() error {
 	if t.mistakes > 0 {
 		return fmt.Errorf("demo: %s, but %d things were not as they should be", summary, t.mistakes)
 	}
-	fmt.Printf("\ndemo: %s, all did what they say: 2 blocks bought, 1 wrong zone and 1 too long job refused, jobs ran inside the blocks.\n", summary)
+	fmt.Printf("\ndemo: %s, all did what they say: 3 blocks bought, 1 wrong zone and 1 too long job refused, jobs ran inside the blocks.\n", summary)
 	return nil
 }
 
-// inLab runs an act with a lab of its own, which is stopped on every way out.
-func (t *teller) inLab(mode, bin, dir string, play func(*teller)) (err error) {
+// act plays in a lab of its own, which is stopped on every way out.
+func (t *teller) act(bin, dir string, start func(t *teller, self, bin, dir string) (func() error, error), play func(*teller)) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -62,34 +65,92 @@ func (t *teller) inLab(mode, bin, dir string, play func(*teller)) (err error) {
 	if bin == "" {
 		bin = filepath.Dir(self)
 	}
-	t.env, t.work, t.failed = filepath.Join(dir, "env"), filepath.Join(dir, "work"), false
-	t.say("$ capacity-lab up --mode %s --dir %s &", mode, dir)
-	up := exec.CommandContext(t.ctx, self, "up", "--mode", mode, "--dir", dir, "--bin", bin, "--boot-delay", "1s")
-	up.Stderr = t.out
-	up.Cancel = func() error { return up.Process.Signal(syscall.SIGTERM) }
-	up.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	out, err := up.StdoutPipe()
-	if err != nil {
+	t.bin, t.env, t.work, t.failed = bin, filepath.Join(dir, "env"), filepath.Join(dir, "work"), false
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	if err := up.Start(); err != nil {
-		return err
-	}
-	defer func() {
-		_ = up.Process.Signal(syscall.SIGTERM)
-		err = errors.Join(err, up.Wait())
-	}()
-	ready, err := bufio.NewReader(out).ReadString('\n')
+	stop, err := start(t, self, bin, dir)
 	if err != nil {
 		return fmt.Errorf("the lab did not start: %w", err)
 	}
-	t.say("  %s", strings.TrimSpace(ready))
 	t.say("$ . %s", t.env)
 	if err := os.MkdirAll(t.work, 0o755); err != nil {
-		return err
+		return errors.Join(err, stop())
 	}
 	play(t)
-	return t.ctx.Err()
+	return errors.Join(stop(), t.ctx.Err())
+}
+
+// background starts a command that stays, and returns how it is stopped.
+func (t *teller) background(stdout io.Writer, program string, args ...string) (stop func() error, err error) {
+	c := exec.Command(program, args...)
+	c.Stdout, c.Stderr = stdout, t.out
+	// Its own process group: a Ctrl-C at the terminal reaches us first, and we stop it.
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := c.Start(); err != nil {
+		return nil, err
+	}
+	return func() error {
+		_ = c.Process.Signal(syscall.SIGTERM)
+		return c.Wait()
+	}, nil
+}
+
+// serveAWS serves simulated AWS alone, a minute of its clock in a second.
+func serveAWS(t *teller, self, bin, dir string) (func() error, error) {
+	env, err := os.Create(t.env)
+	if err != nil {
+		return nil, err
+	}
+	defer env.Close()
+	t.say("$ capacity-lab aws --speed 60 > %s &", t.env)
+	stop, err := t.background(env, self, "aws", "--speed", "60")
+	if err != nil {
+		return nil, err
+	}
+	for t.ctx.Err() == nil {
+		if text, _ := os.ReadFile(t.env); strings.Contains(string(text), "AWS_SECRET_ACCESS_KEY") {
+			return stop, nil
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return nil, errors.Join(stop(), t.ctx.Err())
+}
+
+// raiseLab runs simulated AWS and a real Slurm together; the folder's name is the mode.
+func raiseLab(t *teller, self, bin, dir string) (func() error, error) {
+	mode := filepath.Base(dir)
+	t.say("$ capacity-lab up --mode %s --dir %s &", mode, dir)
+	read, write, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer read.Close()
+	stop, err := t.background(write, self, "up", "--mode", mode, "--dir", dir, "--bin", bin, "--boot-delay", "1s")
+	write.Close()
+	if err != nil {
+		return nil, err
+	}
+	ready, err := bufio.NewReader(read).ReadString('\n')
+	if err != nil {
+		return nil, errors.Join(err, stop())
+	}
+	t.say("  %s", strings.TrimSpace(ready))
+	return stop, nil
+}
+
+// playBuying finds a block, compares its zones with the cluster's, buys it, and draws it.
+func playBuying(t *teller) {
+	t.run(`printf 'cluster = "ml"\nstate_dir = "state"\n' > config.toml`, wants{})
+	const cli = "pcs-capacity --config config.toml "
+	t.say("\n# Is there room already for 24 instances, for 3 days?")
+	t.run(cli+"fit --instance-type p5.48xlarge --count 24 --duration 3d", wants{status: 1, output: `cb-[0-9a-f]+`})
+	t.say("\n# No. What is for sale, and in which zones does the cluster have a subnet?")
+	t.run(cli+"offerings --instance-type p5.48xlarge --count 24 --duration 3d", wants{output: `cb-[0-9a-f]+ .*us-east-2a \(use2-az1\).* subnet-`})
+	offering := t.find(`(?m)^(cb-[0-9a-f]+) .*us-east-2a .* 3d `)
+	fee := t.find(`(?m)^` + offering + `.* ([0-9.]+) USD`)
+	t.run(cli+"purchase "+offering+" --confirm-fee "+fee, wants{output: `scheduled`})
+	t.run(cli+"timeline", wants{output: `24 x p5.48xlarge, scheduled`})
 }
 
 // playPCS buys a block, makes a queue of it, and submits to it.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"regexp"
 	"strings"
@@ -19,8 +20,9 @@ const patience = 60 * time.Second
 type teller struct {
 	ctx context.Context
 	out io.Writer
-	// env is the file to source before each command, work the folder to run it in.
-	env, work string
+	// env is the file to source before each command, work the folder to run it in, bin
+	// where the programs are.
+	env, work, bin string
 
 	last     string // the output of the last command
 	failed   bool   // the act went wrong: the rest of it makes no sense
@@ -113,6 +115,7 @@ func (t *teller) sh(command string) (status int) {
 	defer cancel()
 	c := exec.CommandContext(ctx, "/bin/sh", "-c", `. "$0" && eval "$1"`, t.env, command)
 	c.Dir = t.work
+	c.Env = append(os.Environ(), "PATH="+t.bin+":"+os.Getenv("PATH"))
 	// Its own process group, so that a command that hangs ends with its children.
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
