@@ -148,16 +148,16 @@ func (c *ListCmd) wants(k capacity.Kind) bool {
 }
 
 // kept are the reservations to show: live ones first, then by start, region and id.
-func (c *ListCmd) kept(answers []regionList) []capacity.Reservation {
-	var all []capacity.Reservation
+func (c *ListCmd) kept(answers []regionList) []*capacity.Reservation {
+	var all []*capacity.Reservation
 	for _, a := range answers {
-		for _, r := range a.found {
-			if c.keeps(r) {
+		for i := range a.found {
+			if r := &a.found[i]; c.keeps(r) {
 				all = append(all, r)
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b capacity.Reservation) int {
+	slices.SortFunc(all, func(a, b *capacity.Reservation) int {
 		switch {
 		case a.State.Live() != b.State.Live():
 			if a.State.Live() {
@@ -170,7 +170,7 @@ func (c *ListCmd) kept(answers []regionList) []capacity.Reservation {
 	return all
 }
 
-func (c *ListCmd) keeps(r capacity.Reservation) bool {
+func (c *ListCmd) keeps(r *capacity.Reservation) bool {
 	size := r.Size()
 	if c.AvailableOnly {
 		size = r.Available
@@ -181,7 +181,7 @@ func (c *ListCmd) keeps(r capacity.Reservation) bool {
 }
 
 // bounds does for reservations that were asked for by id what EC2 does for a list.
-func (c *ListCmd) bounds(r capacity.Reservation) bool {
+func (c *ListCmd) bounds(r *capacity.Reservation) bool {
 	for key, value := range c.Tag {
 		if got, there := r.Tags[key]; !there || got != value {
 			return false

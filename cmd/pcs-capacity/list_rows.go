@@ -137,11 +137,11 @@ type odcrSummary struct {
 	FreePercent *int `json:"free_percent"`
 }
 
-func newListDocument(all []capacity.Reservation, account string, subnets clusterSubnets, now time.Time) listDocument {
+func newListDocument(all []*capacity.Reservation, account string, subnets clusterSubnets, now time.Time) listDocument {
 	doc := listDocument{TakenAt: now.UTC().Truncate(time.Second), Reservations: make([]listRow, 0, len(all))}
 	blockTypes, odcrTypes := map[string]bool{}, map[string]bool{}
-	for i := range all {
-		r := newListRow(&all[i], account, subnets.in(all[i].AZID))
+	for _, reservation := range all {
+		r := newListRow(reservation, account, subnets.in(reservation.AZID))
 		doc.Reservations = append(doc.Reservations, r)
 		if r.Kind == capacity.CapacityBlock {
 			blockTypes[r.InstanceType] = true

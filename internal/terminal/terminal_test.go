@@ -1,6 +1,7 @@
 package terminal_test
 
 import (
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -97,6 +98,19 @@ func TestNoRows(t *testing.T) {
 		if err := term.Rows(none); err != nil || out.String() != want {
 			t.Errorf("%s: %q, %v", format, out.String(), err)
 		}
+	}
+}
+
+func TestLongJSONIsOneLine(t *testing.T) {
+	var out strings.Builder
+	term := &terminal.Terminal{Out: &out, Format: terminal.JSON}
+	many := make([]row, 20_000)
+	if err := term.Rows(many); err != nil {
+		t.Fatal(err)
+	}
+	var back []row
+	if lines := strings.Count(out.String(), "\n"); lines != 1 || json.Unmarshal([]byte(out.String()), &back) != nil || len(back) != len(many) {
+		t.Errorf("%d lines, %d rows of %d", lines, len(back), len(many))
 	}
 }
 

@@ -1,0 +1,80 @@
+package bench
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+	"time"
+)
+
+// mostRSS is what a list of 10,000 reservations may hold.
+const mostRSS = 150 << 20
+
+func TestListOf10000Reservations(t *testing.T) {
+	w := newWorld(t, func(sim http.Handler) http.Handler { return sim })
+	text, _, rss := w.run(t, "pcs-capacity", "list", "--regions", "all", "--output", "json")
+	var list struct {
+		Reservations []struct {
+			ID string `json:"id"`
+		} `json:"reservations"`
+	}
+	if err := json.Unmarshal(text, &list); err != nil {
+		t.Fatal(err)
+	}
+	ids := map[string]bool{}
+	for _, r := range list.Reservations {
+		ids[r.ID] = true
+	}
+	if len(ids) != reservations || len(list.Reservations) != reservations {
+		t.Errorf("%d reservations with %d ids, want %d", len(list.Reservations), len(ids), reservations)
+	}
+	// The simulator counts: the regions, whose account it is, and one question a page.
+	want := map[string]int{"DescribeRegions": 1, "GetCallerIdentity": 1, "DescribeCapacityReservations": pages()}
+	got := map[string]int{}
+	for key, n := range w.sim.Calls() {
+		got[key.Operation] += n
+	}
+	for operation, n := range got {
+		if n != want[operation] {
+			t.Errorf("%d calls of %s, want %d", n, operation, want[operation])
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("calls %v, want %v", got, want)
+	}
+	t.Logf("%d MiB, %d calls for pages, %d KiB of JSON", rss>>20, pages(), len(text)>>10)
+	if rss > mostRSS {
+		t.Errorf("it held %d MiB, want at most %d", rss>>20, mostRSS>>20)
+	}
+}
+
+// BenchmarkListOf10000Reservations takes turns between `pcs-capacity list` and a bare SDK
+// program that pages through the same answers, and reports how many times as long the
+// former takes, by the medians.
+func BenchmarkListOf10000Reservations(b *testing.B) {
+	w := newWorld(b, func(sim http.Handler) http.Handler {
+		return &replay{next: sim, answers: map[string]*httptest.ResponseRecorder{}}
+	})
+	const turns = 11
+	w.run(b, "pcs-capacity", "list", "--regions", "all") // every answer is known from here on
+	for b.Loop() {
+		var ours, bare []time.Duration
+		for range turns {
+			_, took, _ := w.run(b, "pcs-capacity", "list", "--regions", "all", "--output", "json")
+			ours = append(ours, took)
+			_, took, _ = w.run(b, "bare")
+			bare = append(bare, took)
+		}
+		b.ReportMetric(median(ours).Seconds(), "list-s")
+		b.ReportMetric(median(bare).Seconds(), "bare-s")
+		b.ReportMetric(median(ours).Seconds()/median(bare).Seconds(), "list/bare")
+	}
+	b.ReportMetric(0, "ns/op") // of no use: it counts both programs
+}
+
+func median(all []time.Duration) time.Duration {
+	slices.Sort(all)
+	return all[len(all)/2]
+}

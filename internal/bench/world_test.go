@@ -1,0 +1,124 @@
+package bench
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+)
+
+const reservations = 10_000
+
+// regions are the 17 that are on in a new account: AWS Account Management Reference,
+// "Specify which AWS Regions your account can use".
+var regions = []string{
+	"ap-northeast-1", "ap-northeast-2", "ap-northeast-3", "ap-south-1", "ap-southeast-1", "ap-southeast-2", "ca-central-1",
+	"eu-central-1", "eu-north-1", "eu-west-1", "eu-west-2", "eu-west-3", "sa-east-1", "us-east-1", "us-east-2", "us-west-1", "us-west-2",
+}
+
+// inRegion is how many reservations the i-th region has: three of them need three pages,
+// the others one.
+func inRegion(i int) int {
+	const large, few = 2300, (reservations - 3*2300) / 14
+	switch {
+	case i < 3:
+		return large
+	case i == len(regions)-1:
+		return reservations - 3*large - 13*few
+	}
+	return few
+}
+
+// pages is how many questions the answers need.
+func pages() int {
+	n := 0
+	for i := range regions {
+		n += (inRegion(i) + 999) / 1000
+	}
+	return n
+}
+
+// manyReservations is an account with 10,000 reservations in 17 regions, a third of them
+// blocks, some of them shared by another account.
+func manyReservations(t testing.TB) *awssim.Scenario {
+	var start, end awssim.Moment
+	for moment, text := range map[*awssim.Moment]string{&start: "-2d 11:30", &end: "+5d 11:30"} {
+		if err := moment.UnmarshalText([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	scenario := awssim.DefaultScenario()
+	scenario.Home, scenario.Regions = "us-east-2", nil
+	for i, name := range regions {
+		region := awssim.RegionScenario{Name: name, Zones: []awssim.ZoneScenario{{Name: name + "a", ID: fmt.Sprintf("z%d-az1", i)}}}
+		for n := range inRegion(i) {
+			r := awssim.ReservationScenario{ID: fmt.Sprintf("cr-%08x%09x", i, n), Type: "g6.12xlarge", Zone: name + "a", Count: 1 + n%16,
+				Tags: map[string]string{"team": fmt.Sprintf("team-%d", n%20), "Name": fmt.Sprintf("training-%d", n)}}
+			switch n % 6 {
+			case 0, 1:
+				r.Kind, r.Type, r.Start, r.End = "capacity-block", "p5.48xlarge", start, end
+			case 2:
+				r.Owner, r.OwnerZoneName = "444455556666", name+"c"
+			}
+			region.Reservations = append(region.Reservations, r)
+		}
+		scenario.Regions = append(scenario.Regions, region)
+	}
+	return scenario
+}
+
+// world is the simulator, and programs that talk to it.
+type world struct {
+	sim *awssim.Sim
+	bin string
+	env []string
+}
+
+// newWorld builds the programs and starts the simulator behind what between makes of it.
+func newWorld(t testing.TB, between func(http.Handler) http.Handler) *world {
+	sim, err := awssim.New(manyReservations(t), awssim.NewClock(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(between(sim.Handler()))
+	dir := t.TempDir()
+	t.Cleanup(func() {
+		server.Close()
+		_ = sim.Close()
+	})
+	w := &world{sim: sim, bin: dir, env: append(os.Environ(), sim.Env()...)}
+	w.env = append(w.env, "AWS_ENDPOINT_URL="+server.URL, "AWS_EC2_METADATA_DISABLED=true", "HOME="+dir, "XDG_CACHE_HOME="+dir,
+		"AWS_CONFIG_FILE="+dir+"/config", "AWS_SHARED_CREDENTIALS_FILE="+dir+"/credentials", "SLURM_CONF=")
+	build := exec.Command("go", "build", "-o", dir, "./cmd/pcs-capacity", "./internal/bench/bare")
+	build.Dir = "../.."
+	if text, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building: %v\n%s", err, text)
+	}
+	return w
+}
+
+// run runs a program to its end and returns its stdout, how long it took and the most
+// memory that it held, in bytes.
+func (w *world) run(t testing.TB, program string, args ...string) (stdout []byte, took time.Duration, rss int64) {
+	t.Helper()
+	cmd := exec.Command(filepath.Join(w.bin, program), args...)
+	cmd.Env, cmd.Dir = w.env, w.bin
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	began := time.Now()
+	err := cmd.Run()
+	took = time.Since(began)
+	if err != nil {
+		t.Fatalf("%s %v: %v\n%s", program, args, err, errs.Bytes())
+	}
+	usage := cmd.ProcessState.SysUsage().(*syscall.Rusage)
+	return out.Bytes(), took, usage.Maxrss * 1024 // Linux counts it in KiB: getrusage(2)
+}
