@@ -52,6 +52,9 @@ func fitOne(need Need, r Reservation, subnets []Subnet, timing Timing, now time.
 		f.Code, f.Message = code, fmt.Sprintf(message, args...)
 		return f
 	}
+	if len(subnets) > 0 && r.AZID == "" {
+		return say(Mismatched, "EC2 does not say yet in which Availability Zone it lies")
+	}
 	if len(subnets) > 0 && !slices.ContainsFunc(subnets, func(s Subnet) bool { return s.AZID == r.AZID }) {
 		return say(Mismatched, "it lies in %s, where the cluster has no subnet", zone(r.AZID, r.AZ))
 	}

@@ -39,6 +39,11 @@ func TestFit(t *testing.T) {
 			}
 		})
 	}
+	placeless := blockA
+	placeless.AZID = ""
+	if got := Fit(Need{InstanceType: "p5.48xlarge", Count: 2, Duration: time.Hour}, []Reservation{placeless}, []Subnet{{"subnet-0", "use2-az2", "us-east-2b"}}, timing, noon); got[0].Code != Mismatched || !strings.Contains(got[0].Message, "does not say") {
+		t.Errorf("a block whose zone is not known: %+v", got[0])
+	}
 	busy := blockA
 	busy.Available = 1
 	if got := Fit(Need{InstanceType: "p5.48xlarge", Count: 2, Duration: time.Hour}, []Reservation{busy}, nil, timing, noon); got[0].Code != TooManyNodes || !strings.Contains(got[0].Message, "1 of its 4") {

@@ -29,6 +29,9 @@ type OfferingQuery struct {
 
 const day = 24 * time.Hour
 
+// mostInstances is the largest block: EC2 User Guide, "Capacity Blocks", Limitations.
+const mostInstances = 64
+
 // IsUltraServer reports whether a type is one of UltraServers, such as u-p6e-gb200x72:
 // those have no dot in their name, as instance types have.
 func IsUltraServer(name string) bool { return !strings.Contains(name, ".") }
@@ -67,6 +70,9 @@ func (c *Client) Offerings(ctx context.Context, q OfferingQuery) ([]capacity.Off
 	length, err := Length(q.Duration)
 	if err != nil {
 		return nil, err
+	}
+	if q.Count > mostInstances && !IsUltraServer(q.InstanceType) {
+		return nil, fmt.Errorf("a block of %d instances is too large; EC2 sells at most %d in one", q.Count, mostInstances)
 	}
 	in := &ec2.DescribeCapacityBlockOfferingsInput{
 		CapacityDurationHours: aws.Int32(int32(length / time.Hour)),

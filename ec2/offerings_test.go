@@ -61,6 +61,19 @@ func TestOfferings(t *testing.T) {
 	}
 }
 
+func TestTooLargeABlockIsNotAskedFor(t *testing.T) {
+	sim, c := newWorld(t)
+	if _, err := c.Offerings(t.Context(), OfferingQuery{InstanceType: "p5.48xlarge", Count: 65, Duration: day}); err == nil || Code(err) != "" {
+		t.Errorf("error %v", err)
+	}
+	if _, err := c.Offerings(t.Context(), OfferingQuery{InstanceType: "p5.48xlarge", Count: 64, Duration: day}); err != nil {
+		t.Error(err)
+	}
+	if n := calls(sim, "DescribeCapacityBlockOfferings"); n != 1 {
+		t.Errorf("%d calls", n)
+	}
+}
+
 func buyable(t *testing.T, c *Client) capacity.Offering {
 	t.Helper()
 	found, err := c.Offerings(t.Context(), OfferingQuery{InstanceType: "p5.48xlarge", Count: 4, Duration: 2 * day})

@@ -26,9 +26,10 @@ type zoneUse struct {
 	Neighbours []string `json:"neighbour_subnets"`
 }
 
-// in is what the cluster has in a zone; nothing while EC2 shows no zone.
+// in is what the cluster has in a zone. Nobody knows while EC2 shows no zone, as it may
+// until a block opens.
 func (s clusterSubnets) in(azID string) zoneUse {
-	if s.err != nil {
+	if s.err != nil || azID == "" {
 		return zoneUse{}
 	}
 	return zoneUse{emptyIfNil(s.byZone[azID]), emptyIfNil(s.nearByZone[azID])}

@@ -33,8 +33,8 @@ func (ListCmd) Help() string {
 yet shows the size that was bought. SUBNET is a subnet of the configured cluster in that
 zone; in parentheses, one of its VPC that the cluster does not use yet.
 
-A region that does not answer, an id that EC2 does not know, and a reservation of the
-settings that EC2 does not know are named, and the exit status is 1.`
+A region that does not answer, an id that EC2 does not know and, where no filter bounds the
+list, a reservation of the settings that EC2 does not know are named; the exit status is 1.`
 }
 
 // regionList is what one region has.
