@@ -48,6 +48,7 @@ func askRegions[T any](ctx context.Context, progress *terminal.Slow, aws *ec2.Cl
 	var group errgroup.Group
 	group.SetLimit(atOnce)
 	var answered atomic.Int32
+	progress.Now(fmt.Sprintf("asking %d regions", len(regions)))
 	for i, region := range regions {
 		group.Go(func() error {
 			answers[i], errs[i] = ask(ctx, aws.In(region))

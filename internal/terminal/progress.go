@@ -18,8 +18,10 @@ type Progress struct {
 }
 
 // Start begins to tell about something; end it with Done.
-func (t *Terminal) Start(what string) *Progress {
-	p := &Progress{t: t, began: time.Now(), stop: make(chan struct{})}
+func (t *Terminal) Start(what string) *Progress { return t.startedAt(what, time.Now()) }
+
+func (t *Terminal) startedAt(what string, began time.Time) *Progress {
+	p := &Progress{t: t, began: began, stop: make(chan struct{})}
 	p.Now(what)
 	if t.CanDraw {
 		p.ended.Add(1)

@@ -15,6 +15,7 @@ type Slow struct {
 	mu sync.Mutex
 	// what is going on, and the progress once it shows
 	what     string
+	began    time.Time
 	progress *Progress
 	timer    *time.Timer
 	done     bool
@@ -22,7 +23,7 @@ type Slow struct {
 
 // Slow begins; end it with Done.
 func (t *Terminal) Slow(what string) *Slow {
-	s := &Slow{t: t, what: what}
+	s := &Slow{t: t, what: what, began: time.Now()}
 	if t.CanDraw {
 		s.timer = time.AfterFunc(slow, s.show)
 	}
@@ -33,7 +34,7 @@ func (s *Slow) show() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.done {
-		s.progress = s.t.Start(s.what)
+		s.progress = s.t.startedAt(s.what, s.began)
 	}
 }
 

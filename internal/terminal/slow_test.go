@@ -34,7 +34,7 @@ func TestSlowShowsOnATerminalAfterASecond(t *testing.T) {
 	if got := err.String(); got != "" {
 		t.Errorf("at once: %q", got)
 	}
-	for deadline := time.Now().Add(time.Minute); !strings.Contains(err.String(), "asked 1 of 17 regions (0s)"); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !strings.Contains(err.String(), "asked 1 of 17 regions (1s)"); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("never shown: %q", err.String())
 		}
