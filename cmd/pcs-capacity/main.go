@@ -40,7 +40,8 @@ type CLI struct {
 	List      ListCmd      `cmd:"" help:"List the reservations that there are, in one region or all."`
 	Fit       FitCmd       `cmd:"" help:"Tell whether there is capacity for something, or what would fill it."`
 	Offerings OfferingsCmd `cmd:"" help:"List Capacity Blocks for sale."`
-	Purchase  PurchaseCmd  `cmd:"" help:"Buy a Capacity Block that offerings listed."`
+	Purchase  PurchaseCmd  `cmd:"" help:"Buy a Capacity Block that offerings listed, at most once."`
+	Extend    ExtendCmd    `cmd:"" help:"Extend a Capacity Block."`
 	Timeline  TimelineCmd  `cmd:"" help:"Draw the coming weeks: blocks, fences, gaps, extensions."`
 	Setup     SetupCmd     `cmd:"" help:"Make a reservation usable: launch template, node group, queue, settings."`
 	Status    StatusCmd    `cmd:"" help:"Show each partition: reservation, window, nodes, jobs, next event."`

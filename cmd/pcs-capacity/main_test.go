@@ -92,9 +92,12 @@ PartitionName=gpu Nodes=gpu-1
 // simCommand changes the simulated AWS:
 //
 //	sim clock +26h             moves its clock
-//	sim fault OPERATION EFFECT [region=R] [code=C] [status=N] [count=N]
+//	sim fault OPERATION EFFECT [region=R] [code=C] [status=N] [skip=N] [count=N]
 //	                           makes calls fail; * is every operation
 //	sim calls OPERATION        prints how many calls have arrived in all regions
+//	sim speed 1000             seconds a second, until then 0
+//	sim payments fail|succeed  decides for payments
+//	sim heal                   ends every fault
 //	sim ledger                 prints every purchase that was made
 func simCommand(ts *testscript.TestScript, neg bool, args []string) {
 	sim := ts.Value("sim").(*awssim.Sim)
@@ -117,6 +120,12 @@ func simCommand(ts *testscript.TestScript, neg bool, args []string) {
 			}
 		}
 		fmt.Fprintf(ts.Stdout(), "%d calls of %s\n", n, args[1])
+	case "speed":
+		speed, err := strconv.ParseFloat(args[1], 64)
+		ts.Check(err)
+		sim.Clock().SetSpeed(speed)
+	case "payments":
+		sim.FailPayments(args[1] == "fail")
 	case "heal":
 		sim.ClearFaults()
 	case "ledger":
@@ -140,6 +149,8 @@ func parseFault(ts *testscript.TestScript, operation, effect string, settings []
 			f.Code = value
 		case "status":
 			f.Status, err = strconv.Atoi(value)
+		case "skip":
+			f.Skip, err = strconv.Atoi(value)
 		case "count":
 			f.Count, err = strconv.Atoi(value)
 		default:

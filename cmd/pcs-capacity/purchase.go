@@ -2,16 +2,13 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/config"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 	"github.com/pcs-capacity/pcs-capacity/state"
@@ -19,77 +16,115 @@ import (
 
 // PurchaseCmd buys a block.
 type PurchaseCmd struct {
-	Offering string `arg:"" help:"Id of the offering, cb-…, as offerings shows it."`
+	Offering string `arg:"" help:"Id of the offering, cb-…, as offerings shows it. With --fee: a reservation, cr-…."`
 
-	ConfirmFee   string `help:"The fee in USD that you accept. The purchase is refused when EC2 now asks for another." placeholder:"USD"`
+	feeFlags     `embed:""`
 	Platform     string `help:"Platform of the image that will run." default:"Linux/UNIX"`
 	InstanceType string `short:"t" help:"As in the offerings question; by default the last one asked here."`
 	Count        int    `short:"n" help:"As in the offerings question."`
 	Duration     span   `short:"d" help:"As in the offerings question."`
-	DryRun       bool   `help:"Show what would be bought, and buy nothing."`
+	Again        bool   `help:"Buy one more where the same offering was bought before."`
+	DryRun       bool   `help:"Show what would be bought, ask EC2 whether the permissions are there, and buy nothing."`
 	Wait         bool   `help:"Follow the payment until the block is scheduled." default:"true" negatable:""`
+	Fee          string `help:"Buy nothing: record what a block that was bought elsewhere has cost." placeholder:"USD"`
 }
 
 // Help is shown below the flags.
 func (PurchaseCmd) Help() string {
 	return `A Capacity Block is paid in advance and cannot be cancelled, moved or refunded. The
-request is sent once and never repeated. EC2 bills within 5 minutes to 12 hours; until
-then the block is payment-pending.`
+request is sent once and never repeated. When its answer is lost, or this is killed, run
+the same command again: it finds out first whether the block was bought, and goes on from
+there. EC2 bills within 5 minutes to 12 hours; until then the block is payment-pending.
+
+  pcs-capacity purchase cb-0123456789abcdef0 --confirm-fee 31464.00
+  pcs-capacity purchase cr-0123456789abcdef0 --fee 31464.00`
 }
 
-// purchaseRow is the result.
-type purchaseRow struct {
-	ID           string         `json:"id" col:"RESERVATION"`
-	State        capacity.State `json:"state" col:"STATE"`
-	InstanceType string         `json:"instance_type" col:"TYPE"`
-	Count        int            `json:"count" col:"COUNT"`
-	Zone         string         `json:"-" col:"ZONE"`
-	AZID         string         `json:"az_id"`
-	Start        time.Time      `json:"start" col:"START"`
-	End          time.Time      `json:"end" col:"END"`
-	Fee          capacity.Money `json:"fee" col:"FEE"`
-	Currency     string         `json:"currency"`
-}
+var (
+	offeringID    = regexp.MustCompile(`^cb-[0-9A-Za-z]+$`)
+	reservationID = regexp.MustCompile(`^cr-[0-9a-f]{8,17}$`)
+)
 
-// Run finds the offering again, makes sure of the fee, and buys.
-func (c *PurchaseCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeConfig, aws *ec2.Client) error {
-	query, region, err := c.query(state.Dir(cfg.StateDir))
-	if err != nil {
-		return err
-	}
-	aws = aws.In(region)
-	offering, err := findOffering(ctx, aws, query, c.Offering)
-	if err != nil {
-		return err
-	}
-	t.Say("%s: %d x %s in %s, %s to %s (%s), for %s %s.", offering.ID, offering.Count, offering.InstanceType,
-		zone(offering.AZID, offering.AZ), t.Time(offering.Start), t.Time(offering.End), lasts(offering.Duration()), offering.Fee, offering.Currency)
-	if err := c.confirm(t, offering); err != nil {
-		return err
-	}
-	if c.DryRun {
-		t.Say("Dry run: nothing was bought. After the purchase, go on with:\n  %s", setupCommand("cr-…"))
-		return nil
-	}
-	r, err := c.buy(ctx, t, aws, offering, cfg.Config)
-	if err != nil {
-		return err
-	}
-	if c.Wait {
-		if r, err = followPayment(ctx, t, aws, r); err != nil {
-			return err
+// check finds mistakes in the arguments before EC2 is asked anything.
+func (c *PurchaseCmd) check() error {
+	switch {
+	case c.Fee != "":
+		if !reservationID.MatchString(c.Offering) {
+			return usage("--fee records what a reservation has cost, and %q is not the id of one (cr-…); to accept the fee of an offering, use --confirm-fee", c.Offering)
 		}
+		if c.Again || c.DryRun || c.feeFlags != (feeFlags{}) {
+			return usage("--fee records what a reservation has cost and buys nothing; leave out the flags for buying")
+		}
+		return nil
+	case reservationID.MatchString(c.Offering):
+		return usage("%s is a reservation, which is bought already: add --fee USD to record what it has cost, or use `pcs-capacity extend %s --duration 7d`", c.Offering, c.Offering)
+	case !offeringID.MatchString(c.Offering):
+		return usage("%q is not the id of an offering (cb-…); `pcs-capacity offerings` lists what is for sale", c.Offering)
+	case c.Count < 0:
+		return usage("--count=%d: use at least 1", c.Count)
 	}
-	if err := t.Rows([]purchaseRow{{ID: r.ID, State: r.State, InstanceType: r.InstanceType, Count: max(r.Size(), offering.Count),
-		Zone: zone(offering.AZID, offering.AZ), AZID: offering.AZID, Start: r.Start, End: r.End, Fee: offering.Fee, Currency: offering.Currency}}); err != nil {
-		return err
-	}
-	t.Say("Next:\n  %s", setupCommand(r.ID))
-	return nil
+	return c.feeFlags.check()
 }
 
-func setupCommand(id string) string {
-	return fmt.Sprintf("pcs-capacity setup --reservation %s --queue QUEUE --node-group NAME --like NODE_GROUP", id)
+// Run finds the offering again, makes sure of the fee, and buys. What was bought before
+// is taken up instead.
+func (c *PurchaseCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *maybeConfig, aws *ec2.Client) error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	if c.Fee != "" {
+		return c.recordFee(ctx, t, cfg, aws)
+	}
+	query, region, queryErr := c.query(state.Dir(cfg.StateDir))
+	b, err := newBuyer(ctx, g, t, cfg, aws, region, c.DryRun)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	if err := b.settleOpen(ctx); err != nil {
+		return err
+	}
+	earlier, bought, err := b.boughtBefore(ctx, c.Offering)
+	switch {
+	case err != nil:
+		return err
+	case bought && (earlier.Phase == state.Bought || !c.Again):
+		return c.takeUp(ctx, b, earlier)
+	case queryErr != nil:
+		return queryErr
+	}
+	offering, err := findOffering(ctx, b.aws, query, c.Offering)
+	if err != nil {
+		return err
+	}
+	showPurchase(ctx, b, offering)
+	if err := c.accept(t, offering, c.DryRun); err != nil {
+		return err
+	}
+	intent := b.newIntent(state.Purchase)
+	intent.Offering, intent.Fee, intent.Currency = offering, offering.Fee, offering.Currency
+	if c.DryRun {
+		return c.tryOnly(ctx, b, intent)
+	}
+	var r capacity.Reservation
+	intent, err = b.send(ctx, intent, func(ctx context.Context) (string, error) {
+		r, err = b.aws.Purchase(ctx, offering.ID, c.Platform, purchaseTags(cfg, intent))
+		return r.ID, err
+	})
+	if err != nil {
+		return err
+	}
+	r.ID = intent.Reservation
+	return c.finish(ctx, b, intent, r, true)
+}
+
+// purchaseTags let any machine find the block again, and see what it has cost.
+func purchaseTags(cfg *maybeConfig, i state.Intent) map[string]string {
+	tags := map[string]string{capacity.TagPurchase: i.ID, capacity.TagOffering: i.Offering.ID, capacity.TagFee: i.Fee.String() + " " + i.Currency}
+	if cfg.Cluster != "" {
+		tags[capacity.TagCluster] = cfg.Cluster
+	}
+	return tags
 }
 
 // query is the question that the offering was an answer to, since EC2 cannot look one up
@@ -123,140 +158,112 @@ func findOffering(ctx context.Context, aws *ec2.Client, q ec2.OfferingQuery, id 
 	return found[i], nil
 }
 
-// confirm makes sure that a person accepted this very fee. --yes is not enough.
-func (c *PurchaseCmd) confirm(t *terminal.Terminal, o capacity.Offering) error {
-	if c.ConfirmFee == "" {
-		switch {
-		case c.DryRun:
-			return nil
-		case !t.CanAsk:
-			return usage("offering %s: nobody has accepted the fee; add --confirm-fee %s", o.ID, o.Fee)
+// tryOnly asks EC2 whether it would take the purchase.
+func (c *PurchaseCmd) tryOnly(ctx context.Context, b *buyer, i state.Intent) error {
+	if err := b.aws.TryPurchase(ctx, i.Offering.ID, c.Platform, purchaseTags(b.cfg, i)); err != nil {
+		i.Code = ec2.Code(err)
+		return fmt.Errorf("%w; nothing was bought%s", err, adviceFor(i))
+	}
+	if b.t.Format != terminal.Table {
+		if err := b.t.Rows([]purchaseRow{newPurchaseRow(b.cfg, i, capacity.Reservation{State: dryRunState}, false)}); err != nil {
+			return err
 		}
-		return t.Type(fmt.Sprintf("This cannot be undone. Type the fee (%s) to buy", o.Fee), o.Fee.String())
 	}
-	accepted, err := capacity.ParseMoney(c.ConfirmFee)
-	if err != nil {
-		return usage("--confirm-fee: %w", err)
-	}
-	if accepted.Cmp(o.Fee) != 0 || o.Currency != "USD" {
-		return fmt.Errorf("offering %s: its fee is %s %s, not the %s USD of --confirm-fee; nothing was bought", o.ID, o.Fee, o.Currency, accepted)
-	}
+	b.t.Say("Dry run: EC2 would take this purchase; nothing was bought. After the purchase, go on with:\n%s", nextStep(b.cfg, b.cluster(ctx), ofOffering(i.Offering, "cr-…")))
 	return nil
 }
 
-// buy records the decision, sends the purchase once (R3), and records the outcome.
-func (c *PurchaseCmd) buy(ctx context.Context, t *terminal.Terminal, aws *ec2.Client, o capacity.Offering, cfg *config.Config) (capacity.Reservation, error) {
-	dir := state.Dir(cfg.StateDir)
-	unlock, err := dir.LockIntents()
+// boughtBefore finds the newest purchase of an offering that was not undone by its
+// payment: among the intents, and among the tags of EC2's reservations, where those of
+// other machines show. One in phase Bought goes first: its run was cut off.
+func (b *buyer) boughtBefore(ctx context.Context, offering string) (state.Intent, bool, error) {
+	tagged, err := b.aws.List(ctx, ec2.ReservationQuery{Tags: map[string]string{capacity.TagOffering: offering}})
 	if err != nil {
-		return capacity.Reservation{}, fmt.Errorf("%w; a purchase is recorded in state_dir before it is sent", err)
+		return state.Intent{}, false, fmt.Errorf("looking whether offering %s was bought before: %w", offering, err)
 	}
-	defer unlock()
-	if err := settleIntents(ctx, t, aws, dir); err != nil {
-		return capacity.Reservation{}, err
+	intents, err := b.dir.Intents()
+	if err != nil {
+		return state.Intent{}, false, err
 	}
-	intent := state.Intent{ID: newIntent(), Kind: state.Purchase, Phase: state.Sending, At: aws.Now(), Region: aws.Region(),
-		Offering: o, Fee: o.Fee, Currency: o.Currency}
-	if err := dir.WriteIntent(intent); err != nil {
-		return capacity.Reservation{}, err
-	}
-	tags := map[string]string{capacity.TagPurchase: intent.ID}
-	if cfg.Cluster != "" {
-		tags[capacity.TagCluster] = cfg.Cluster
-	}
-	r, err := aws.Purchase(ctx, o.ID, c.Platform, tags)
-	switch {
-	case err == nil:
-		intent.Phase, intent.Reservation = state.Done, r.ID
-	case ec2.Refused(err):
-		intent.Phase, intent.Code, intent.Message = state.Failed, ec2.Code(err), err.Error()
-	default:
-		t.Say("The purchase has no clear outcome: %s", err)
-		intent.Code, intent.Message = ec2.Code(err), err.Error()
-		if writeErr := dir.WriteIntent(intent); writeErr != nil {
-			return r, errors.Join(err, writeErr)
+	var bought []state.Intent
+	known := map[string]bool{}
+	for _, i := range intents {
+		if i.Kind != state.Purchase || i.Offering.ID != offering || i.Region != b.aws.Region() || !b.ours(i) {
+			continue
 		}
-		return settle(context.WithoutCancel(ctx), t, aws, dir, intent)
+		known[i.ID] = true
+		at := slices.IndexFunc(tagged, func(r capacity.Reservation) bool { return r.ID == i.Reservation })
+		unpaid := at >= 0 && tagged[at].State == capacity.StatePaymentFailed
+		if i.Phase == state.Bought || i.Phase == state.Done && !unpaid {
+			bought = append(bought, i)
+		}
 	}
-	return r, errors.Join(err, dir.WriteIntent(intent))
+	for _, r := range tagged {
+		if !known[r.Tags[capacity.TagPurchase]] && r.State != capacity.StatePaymentFailed {
+			bought = append(bought, ofTags(r))
+		}
+	}
+	if len(bought) == 0 {
+		return state.Intent{}, false, nil
+	}
+	slices.SortFunc(bought, func(x, y state.Intent) int { return y.At.Compare(x.At) })
+	if cutOff := slices.IndexFunc(bought, func(i state.Intent) bool { return i.Phase == state.Bought }); cutOff > 0 {
+		return bought[cutOff], true, nil
+	}
+	return bought[0], true, nil
 }
 
-// settleIntents finds out what became of earlier purchases with an unknown outcome.
-// As long as one of them stays unknown, nothing is bought.
-func settleIntents(ctx context.Context, t *terminal.Terminal, aws *ec2.Client, dir state.Dir) error {
-	intents, err := dir.Intents()
-	if err != nil {
+// takeUp goes on where an earlier run, or another machine, stopped. It buys nothing.
+func (c *PurchaseCmd) takeUp(ctx context.Context, b *buyer, i state.Intent) error {
+	if i.Phase == state.Bought {
+		b.t.Say("An earlier run bought offering %s at %s, as %s, and was cut off. Nothing is bought now.", i.Offering.ID, b.t.Time(i.At), i.Reservation)
+	} else {
+		b.t.Say("Offering %s was bought at %s, as %s. Nothing is bought now; add --again to buy one more.", i.Offering.ID, b.t.Time(i.At), i.Reservation)
+	}
+	r, err := b.aws.Reservation(ctx, i.Reservation)
+	switch notShown := ec2.Code(err) == reservationNotFound || errors.Is(err, ec2.ErrNotDescribed); {
+	case notShown:
+		r = capacity.Reservation{ID: i.Reservation}
+	case err != nil:
 		return err
 	}
-	for _, i := range intents {
-		if i.Kind == state.Purchase && i.Phase == state.Sending {
-			r, err := settle(ctx, t, aws.In(i.Region), dir, i)
-			if err != nil {
-				return err
+	if b.dry || i.Phase == state.Done && r.State != capacity.StatePaymentPending {
+		return c.result(ctx, b, i, r, false)
+	}
+	return c.finish(ctx, b, i, r, false)
+}
+
+const reservationNotFound = "InvalidCapacityReservationId.NotFound"
+
+// finish follows the payment, and records that this purchase has come to its end.
+func (c *PurchaseCmd) finish(ctx context.Context, b *buyer, i state.Intent, r capacity.Reservation, fresh bool) error {
+	b.close() // a payment takes up to 12 hours, in which others may buy
+	if c.Wait {
+		var err error
+		if r, err = followPayment(ctx, b.t, b.aws, r); err != nil {
+			if errors.Is(err, errNotPaid) {
+				b.end(i, state.Failed, string(r.State), err)
 			}
-			return fmt.Errorf("offering %s was bought by an earlier run, as %s; run this again if you want to buy one more", i.Offering.ID, r.ID)
+			return err
 		}
 	}
+	if err := c.result(ctx, b, i, r, fresh); err != nil {
+		return err
+	}
+	b.end(i, state.Done, "", nil)
 	return nil
 }
 
-// settle looks for the block of a purchase by the tag that it carries.
-func settle(ctx context.Context, t *terminal.Terminal, aws *ec2.Client, dir state.Dir, i state.Intent) (capacity.Reservation, error) {
-	t.Say("Looking for the block in %s by its tag %s=%s.", aws.Region(), capacity.TagPurchase, i.ID)
-	found, err := aws.ReservationsByTag(ctx, map[string]string{capacity.TagPurchase: i.ID})
-	if len(found) > 0 {
-		t.Say("It was bought, as %s.", found[0].ID)
-		i.Phase, i.Reservation = state.Done, found[0].ID
-		return found[0], dir.WriteIntent(i)
+// result shows the block and says what comes next.
+func (c *PurchaseCmd) result(ctx context.Context, b *buyer, i state.Intent, r capacity.Reservation, fresh bool) error {
+	if err := b.t.Rows([]purchaseRow{newPurchaseRow(b.cfg, i, r, fresh)}); err != nil {
+		return err
 	}
-	if err == nil {
-		err = errors.New("EC2 shows no such block, which can change within minutes")
+	if r.InstanceType == "" { // EC2 does not show it
+		r = ofOffering(i.Offering, i.Reservation)
 	}
-	return capacity.Reservation{}, fmt.Errorf("purchase %s of offering %s: nobody knows whether it was made: %w; run this again in some minutes, and see AWS Billing before you delete %s",
-		i.ID, i.Offering.ID, err, dir.IntentPath(i.ID))
-}
-
-// newIntent names one purchase.
-func newIntent() string {
-	var b [8]byte
-	_, _ = rand.Read(b[:]) // never fails: package crypto/rand
-	return "buy-" + hex.EncodeToString(b[:])
-}
-
-// The payment is asked for after a second, then less and less often, at last every
-// half minute: EC2 takes minutes to hours for it.
-const firstPaymentPoll, lastPaymentPoll = time.Second, 30 * time.Second
-
-// followPayment waits until the block is paid. Stopping it changes nothing.
-func followPayment(ctx context.Context, t *terminal.Terminal, aws *ec2.Client, r capacity.Reservation) (capacity.Reservation, error) {
-	progress := t.Start(fmt.Sprintf("%s is %s", r.ID, r.State))
-	defer func() { progress.Done("") }()
-	for poll := firstPaymentPoll; ; poll = min(2*poll, lastPaymentPoll) {
-		switch {
-		case r.State == capacity.StateScheduled || r.State == capacity.StateActive:
-			return r, nil
-		case !r.State.Live():
-			return r, fmt.Errorf("reservation %s is %s: the block was not paid for; see AWS Billing, then buy another", r.ID, r.State)
-		}
-		select {
-		case <-ctx.Done():
-			return r, fmt.Errorf("reservation %s is bought and %s; `pcs-capacity status` shows when it is scheduled", r.ID, r.State)
-		case <-time.After(poll):
-		}
-		found, missing, err := aws.Reservations(ctx, []string{r.ID})
-		switch {
-		case err != nil && ctx.Err() == nil:
-			progress.Now(fmt.Sprintf("%s was %s; asking again: %s", r.ID, r.State, firstLine(err)))
-		case len(found) == 1:
-			r = found[0]
-			progress.Now(fmt.Sprintf("%s is %s", r.ID, r.State))
-		case len(missing) == 1:
-			progress.Now(fmt.Sprintf("%s does not show yet: %s", r.ID, firstLine(missing[0].Err)))
-		}
+	if r.State != capacity.StateExpired {
+		b.t.Say("Next:\n%s", nextStep(b.cfg, b.cluster(ctx), r))
 	}
-}
-
-func firstLine(err error) string {
-	line, _, _ := strings.Cut(err.Error(), "\n")
-	return line
+	return nil
 }

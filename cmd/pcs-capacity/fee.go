@@ -1,0 +1,58 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
+)
+
+// feeFlags are how a person or a script accepts a fee.
+type feeFlags struct {
+	ConfirmFee string `help:"The fee in USD that you accept. Refused when EC2 now asks for another." placeholder:"USD"`
+	MaxPrice   string `help:"Refuse a higher fee. It does not accept a lower one." placeholder:"USD"`
+}
+
+// check finds mistakes in the flags before EC2 is asked anything.
+func (f feeFlags) check() error {
+	if f.ConfirmFee != "" {
+		if _, err := capacity.ParseMoney(f.ConfirmFee); err != nil {
+			return usage("--confirm-fee: %w", err)
+		}
+	}
+	_, err := maxPrice(f.MaxPrice)
+	return err
+}
+
+// accept makes sure that the fee is not too high and that a person accepted this very
+// fee; --yes is not enough. In a dry run nobody has to.
+func (f feeFlags) accept(t *terminal.Terminal, o capacity.Offering, dryRun bool) error {
+	most, err := maxPrice(f.MaxPrice)
+	if err != nil {
+		return err
+	}
+	switch {
+	case most != nil && o.Currency != "USD":
+		return fmt.Errorf("offering %s: its fee is %s %s, which cannot be compared with the USD of --max-price; nothing was bought", o.ID, o.Fee, o.Currency)
+	case most != nil && o.Fee.Cmp(*most) > 0:
+		return fmt.Errorf("offering %s: its fee is %s %s, more than the %s USD of --max-price; nothing was bought", o.ID, o.Fee, o.Currency, most)
+	case f.ConfirmFee != "":
+		return f.compare(o)
+	case dryRun:
+		return nil
+	case !t.CanAsk:
+		return usage("offering %s: nobody has accepted the fee; add --confirm-fee %s", o.ID, o.Fee)
+	}
+	return t.Type(fmt.Sprintf("This cannot be undone. Type the fee (%s) to buy", o.Fee), o.Fee.String())
+}
+
+func (f feeFlags) compare(o capacity.Offering) error {
+	accepted, err := capacity.ParseMoney(f.ConfirmFee)
+	if err != nil {
+		return usage("--confirm-fee: %w", err)
+	}
+	if accepted.Cmp(o.Fee) != 0 || o.Currency != "USD" {
+		return fmt.Errorf("offering %s: its fee is %s %s, not the %s USD of --confirm-fee; nothing was bought", o.ID, o.Fee, o.Currency, accepted)
+	}
+	return nil
+}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
+	"github.com/pcs-capacity/pcs-capacity/state"
+)
+
+// errNotPaid is a payment that failed: the block or the extension is not there.
+var errNotPaid = errors.New("the payment failed")
+
+// followPayment waits until a block is paid. Stopping it changes nothing. The state of r
+// is "" as long as EC2 does not show the block.
+func followPayment(ctx context.Context, t *terminal.Terminal, aws *ec2.Client, r capacity.Reservation) (capacity.Reservation, error) {
+	what, wait := fmt.Sprintf("%s is %s", r.ID, r.State), firstWait
+	if r.State == "" {
+		what, wait = "waiting for the payment of "+r.ID, 0
+	}
+	progress := t.Start(what)
+	defer progress.Done("")
+	for ; ; wait = min(max(2*wait, firstWait), paymentWait) {
+		switch {
+		case r.State == capacity.StateScheduled || r.State == capacity.StateActive:
+			return r, nil
+		case r.State != "" && !r.State.Live():
+			return r, fmt.Errorf("reservation %s is %s: %w, so there is no block; see AWS Billing, then buy another", r.ID, r.State, errNotPaid)
+		}
+		if !sleep(ctx, wait) {
+			return r, fmt.Errorf("reservation %s is bought and %s, but nobody waits for its payment any more; run this again to go on waiting", r.ID, shownState(r.State))
+		}
+		found, missing, err := aws.Reservations(ctx, []string{r.ID})
+		switch {
+		case err != nil && ctx.Err() == nil:
+			progress.Now(fmt.Sprintf("%s was %s; asking again: %s", r.ID, shownState(r.State), firstLine(err)))
+		case len(found) == 1:
+			r = found[0]
+			progress.Now(fmt.Sprintf("%s is %s", r.ID, r.State))
+		case len(missing) == 1:
+			progress.Now(fmt.Sprintf("%s does not show yet: %s", r.ID, firstLine(missing[0].Err)))
+		}
+	}
+}
+
+// followExtension waits until an extension is paid and the block's end has moved.
+func followExtension(ctx context.Context, t *terminal.Terminal, aws *ec2.Client, i state.Intent) (ec2.Extension, capacity.Reservation, error) {
+	progress := t.Start(fmt.Sprintf("the extension of %s is bought", i.Reservation))
+	defer progress.Done("")
+	for wait := firstWait; ; wait = min(2*wait, paymentWait) {
+		e, found, err := extensionOf(ctx, aws, i)
+		switch {
+		case err != nil && ctx.Err() == nil:
+			progress.Now("asking again: " + firstLine(err))
+		case err == nil && !found:
+			progress.Now("EC2 does not show the extension yet")
+		case err == nil && e.Status == ec2.ExtensionFailed:
+			return e, capacity.Reservation{}, fmt.Errorf("extension %s of %s is %s: %w, so the block still ends at %s; see AWS Billing, then run this again",
+				i.Offering.ID, i.Reservation, e.Status, errNotPaid, t.Time(i.OldEnd))
+		case err == nil && e.Status == ec2.ExtensionPaid:
+			r, err := aws.Reservation(ctx, i.Reservation)
+			if err == nil && !r.End.Before(i.NewEnd) {
+				return e, r, nil
+			}
+			progress.Now("paid; waiting for EC2 to show the new end")
+		case err == nil:
+			progress.Now(fmt.Sprintf("the extension of %s is %s", i.Reservation, e.Status))
+		}
+		if !sleep(ctx, wait) {
+			return e, capacity.Reservation{}, fmt.Errorf("the extension of %s to %s is bought, but nobody waits for its payment any more; run this again to go on waiting",
+				i.Reservation, t.Time(i.NewEnd))
+		}
+	}
+}
+
+func shownState(s capacity.State) string {
+	if s == "" {
+		return "not shown by EC2 yet"
+	}
+	return string(s)
+}
+
+func firstLine(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return line
+}
