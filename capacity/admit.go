@@ -63,7 +63,8 @@ func Admit(req Request, snap *Snapshot, now time.Time) Verdict {
 
 // combine merges the verdicts of a job's managed partitions; total counts all of
 // its partitions. A job that can go elsewhere as well is not edited, except that
-// the longest fitted limit serves all partitions if all of them need one.
+// the longest fitted limit serves all partitions if all that take the job need one:
+// without it the job would be unlimited and never start before a fence.
 func combine(verdicts []Verdict, total int) Verdict {
 	if total == 1 {
 		return verdicts[0]
@@ -80,7 +81,7 @@ func combine(verdicts []Verdict, total int) Verdict {
 	for _, v := range accepted {
 		merged.Warnings = append(merged.Warnings, v.Warnings...)
 	}
-	if len(accepted) < total {
+	if len(verdicts) < total {
 		return merged
 	}
 	for _, v := range accepted {

@@ -126,6 +126,17 @@ func TestAdmit(t *testing.T) {
 		{name: "stale: let through", req: Request{Partitions: gpu, Nodes: 9, TimeLimit: Minutes(60)}, world: []func(*Snapshot){stale}, code: TooManyNodes, message: "1h0m0s old"},
 		{name: "stale: a known end still refuses", req: Request{Partitions: gpu, TimeLimit: NoLimit}, world: []func(*Snapshot){stale}, code: TooLong, refused: true, message: "UNLIMITED"},
 		{name: "two partitions, one not ours: not edited", req: Request{Partitions: []string{"gpu", "cpu"}}, code: OK},
+		{name: "no limit, less time than the floor is left", req: Request{Partitions: gpu}, code: TooLong, refused: true,
+			message: "a job without --time needs 00:30:00",
+			world:   []func(*Snapshot){onlyA, func(s *Snapshot) { s.Reservations[0].End = noon.Add(60 * time.Minute) }}},
+		{name: "two partitions of ours, one of them over: fitted to the other", req: Request{Partitions: []string{"old", "gpu"}}, code: OK,
+			world: []func(*Snapshot){onlyA, func(s *Snapshot) {
+				old := s.Partitions[0]
+				old.Name, old.Groups = "old", []NodeGroup{{Name: "old", Slots: []Slot{{Name: "old-a", Feature: "old-a", ReservationIDs: []string{"cr-00000000000000001"}}}}}
+				s.Partitions = append(s.Partitions, old)
+				s.Reservations = append(s.Reservations, Reservation{ID: "cr-00000000000000001", Kind: CapacityBlock, State: StateExpired, Start: noon.Add(-48 * time.Hour), End: noon.Add(-24 * time.Hour)})
+			}},
+			edits: Edits{TimeLimit: Minutes(toFenceA), TimeMin: Minutes(30), Comment: "time=fit"}},
 		{name: "two partitions, refused by ours, the other takes it", req: Request{Partitions: []string{"gpu", "cpu"}, Nodes: 9}, code: OK},
 	} {
 		t.Run(c.name, func(t *testing.T) {

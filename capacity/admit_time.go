@@ -23,7 +23,7 @@ func admitTime(req Request, usable []candidate, p Partition, snap *Snapshot, now
 	if need.Bounded() && need.Duration() <= best.room(now, boot) {
 		return waitsFor(req, usable, best, boot, now)
 	}
-	return refuseLong(need, best, p, boot, now)
+	return refuseLong("the job", need, best, p, boot, now)
 }
 
 // room is the longest time limit that fits into the candidate, boot included.
@@ -46,11 +46,12 @@ func fitTime(req Request, usable []candidate, p Partition, boot time.Duration, n
 		minutes = min(minutes, p.MaxTime.Minutes)
 	}
 	floor := Minutes(max(1, int((p.MinTime.Duration+time.Minute-1)/time.Minute)))
+	subject := "a job without --time"
 	if req.TimeMin.Bounded() {
-		floor = req.TimeMin
+		floor, subject = req.TimeMin, "the job"
 	}
 	if floor.Duration() > longest.room(now, boot) || floor.Minutes > minutes {
-		return refuseLong(floor, longest, p, boot, now)
+		return refuseLong(subject, floor, longest, p, boot, now)
 	}
 	v := Verdict{Code: OK, Edits: Edits{TimeLimit: Minutes(minutes), TimeMin: floor}}
 	wish, _ := ParseWish(req.Comment)
@@ -83,14 +84,15 @@ func waitsFor(req Request, usable []candidate, best candidate, boot time.Duratio
 	return v
 }
 
-func refuseLong(need Limit, best candidate, p Partition, boot time.Duration, now time.Time) Verdict {
+// refuseLong says what the subject needs, and what there is.
+func refuseLong(subject string, need Limit, best candidate, p Partition, boot time.Duration, now time.Time) Verdict {
 	where := fmt.Sprintf("reservation %s of partition %s must be free of jobs by %s", best.reservation.ID, p.Name, utc(best.window.Fence))
 	minutes := int(best.room(now, boot) / time.Minute)
 	if minutes < 1 {
-		return refuse(TooLong, fmt.Sprintf("the job needs %s, but %s and no time is left before that; wait for the next block", need, where))
+		return refuse(TooLong, fmt.Sprintf("%s needs %s, but %s and no time is left before that; wait for the next block", subject, need, where))
 	}
-	return refuse(TooLong, fmt.Sprintf("the job needs %s, but %s; the longest time that fits is %s: use --time=%s or less",
-		need, where, FormatMinutes(minutes), FormatMinutes(minutes)))
+	return refuse(TooLong, fmt.Sprintf("%s needs %s, but %s; the longest time that fits is %s: use --time=%s or less",
+		subject, need, where, FormatMinutes(minutes), FormatMinutes(minutes)))
 }
 
 func compare(a, b time.Duration) int {
