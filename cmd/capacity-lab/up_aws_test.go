@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"strconv"
 	"strings"
 	"testing"
@@ -147,6 +148,12 @@ func TestUpPCSPlaysBlock(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.until(t, "scontrol -o show partition || true", func(out string) bool { return out != "" && !strings.Contains(out, "PartitionName=gpu-a ") })
+	// The partition goes as soon as the queue is being deleted; the queue itself takes its time.
+	p.until(t, "true", func(string) bool {
+		_, err := pcsAPI.GetQueue(t.Context(), &pcs.GetQueueInput{ClusterIdentifier: aws.String("lab"), QueueIdentifier: &queue})
+		var gone *pcstypes.ResourceNotFoundException
+		return errors.As(err, &gone)
+	})
 	if _, err := pcsAPI.DeleteComputeNodeGroup(t.Context(), &pcs.DeleteComputeNodeGroupInput{ClusterIdentifier: aws.String("lab"), ComputeNodeGroupIdentifier: &group}); err != nil {
 		t.Fatal(err)
 	}

@@ -121,8 +121,12 @@ func TestOwnResumeProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if node["NodeAddr"] != "127.0.1.1" {
-		t.Errorf("NodeAddr is %q", node["NodeAddr"])
+	want := "127.0.1.1"
+	if cluster.RegistersAddress() {
+		want = "127.0.0.1"
+	}
+	if node["NodeAddr"] != want {
+		t.Errorf("NodeAddr is %q, want %q", node["NodeAddr"], want)
 	}
 }
 
