@@ -239,11 +239,11 @@ func (c *Cluster) Dir() string { return c.dir }
 // Conf is the path of slurm.conf.
 func (c *Cluster) Conf() string { return c.conf }
 
-// RegistersAddress reports whether this Slurm takes the address of a cloud node from
-// the connection by which its slurmd registers, instead of keeping the one that was
-// set when it was powered up: 24.11 does, 22.05 does not. On one machine that
+// RegistersAddress reports whether this Slurm may take the address of a cloud node
+// from the connection by which its slurmd registers, instead of keeping the one that
+// was set when it was powered up: seen on 24.11, not on 22.05. On one machine that
 // connection comes from 127.0.0.1.
-func (c *Cluster) RegistersAddress() bool { return c.version >= 24 }
+func (c *Cluster) RegistersAddress() bool { return c.version > 22 }
 
 // Log is the path of a daemon's log: "slurmctld", "munged" or "slurmd-NODE".
 func (c *Cluster) Log(name string) string {

@@ -121,12 +121,8 @@ func TestOwnResumeProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "127.0.1.1"
-	if cluster.RegistersAddress() {
-		want = "127.0.0.1"
-	}
-	if node["NodeAddr"] != want {
-		t.Errorf("NodeAddr is %q, want %q", node["NodeAddr"], want)
+	if addr := node["NodeAddr"]; addr != "127.0.1.1" && !(cluster.RegistersAddress() && addr == "127.0.0.1") {
+		t.Errorf("NodeAddr is %q", addr)
 	}
 }
 
