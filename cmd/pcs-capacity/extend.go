@@ -19,6 +19,7 @@ type ExtendCmd struct {
 	Duration    span   `required:"" short:"d" help:"By how much, such as 7d. EC2 sells 1 to 14 days, then whole weeks; it is rounded up."`
 
 	feeFlags `embed:""`
+	Again    bool `help:"Extend by the same length once more, though that was bought less than a day ago."`
 	DryRun   bool `help:"Show what would be bought, ask EC2 whether the permissions are there, and buy nothing."`
 	Wait     bool `help:"Follow the payment until the end has moved." default:"true" negatable:""`
 }
@@ -29,7 +30,7 @@ func (ExtendCmd) Help() string {
 and cannot be cancelled. EC2 sells it from 56 days until one hour before the end; a block has
 at most 182 days in all. The end moves when it is paid; when the payment fails, the old end
 stays. The request is sent once: when its answer is lost, or this is killed, run the same
-command again.
+command again. The same length asked for again within a day buys nothing without --again.
 
   pcs-capacity extend cr-0123456789abcdef0 --duration 7d --confirm-fee 31464.00`
 }
@@ -41,6 +42,11 @@ const (
 	longestBlock      = 182 * 24 * time.Hour
 )
 
+// sameWish is how long after an extension the same length counts as the same wish. An
+// extension has no name by which a script whose run was cut off could ask for that one
+// again; and the shortest one lasts a day.
+const sameWish = 24 * time.Hour
+
 func (c *ExtendCmd) check() error {
 	if !reservationID.MatchString(c.Reservation) {
 		return usage("%q is not the id of a reservation (cr-…); `pcs-capacity list --blocks` shows those that there are", c.Reservation)
@@ -48,8 +54,8 @@ func (c *ExtendCmd) check() error {
 	return c.feeFlags.check()
 }
 
-// Run finds the extension, makes sure of the fee, and buys. What an earlier run bought
-// and could not tell is taken up instead.
+// Run finds the extension, makes sure of the fee, and buys. What was bought before is
+// taken up instead.
 func (c *ExtendCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *maybeConfig, aws *ec2.Client) error {
 	if err := c.check(); err != nil {
 		return err
@@ -79,6 +85,9 @@ func (c *ExtendCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, c
 	history, err := aws.Extensions(ctx, r.ID)
 	if err != nil {
 		return err
+	}
+	if earlier, found := b.sameExtension(r, history, length); found && !c.Again {
+		return c.takeUp(ctx, b, earlier, length)
 	}
 	if err := b.extendable(r, history, length); err != nil {
 		return err
@@ -120,10 +129,28 @@ func (b *buyer) cutOff(reservation string) (state.Intent, bool, error) {
 	return intents[i], true, nil
 }
 
-// takeUp goes on where an earlier run was cut off. It buys nothing.
+// sameExtension is an extension by the same length that was bought a short while ago,
+// by anybody, and not left unpaid.
+func (b *buyer) sameExtension(r capacity.Reservation, history []ec2.Extension, length time.Duration) (state.Intent, bool) {
+	for _, e := range slices.Backward(history) {
+		if e.End.Sub(e.Start) == length && e.Status != ec2.ExtensionFailed && b.aws.Now().Sub(e.Purchased) < sameWish {
+			i := state.Intent{Kind: state.Extension, Phase: state.Done, At: e.Purchased, Region: r.Region, Fee: e.Fee, Currency: e.Currency,
+				Reservation: r.ID, Asked: capacity.Duration{Duration: length}, OldEnd: e.Start, NewEnd: e.End}
+			i.Offering.ID = e.OfferingID
+			return i, true
+		}
+	}
+	return state.Intent{}, false
+}
+
+// takeUp goes on where an earlier run, or another machine, stopped. It buys nothing.
 func (c *ExtendCmd) takeUp(ctx context.Context, b *buyer, i state.Intent, length time.Duration) error {
-	b.t.Say("An earlier run bought an extension of %s by %s, to %s, at %s, and was cut off. Nothing is bought now.",
-		i.Reservation, lasts(i.Asked.Duration), b.t.Time(i.NewEnd), b.t.Time(i.At))
+	what := fmt.Sprintf("an extension of %s by %s, to %s, at %s", i.Reservation, lasts(i.Asked.Duration), b.t.Time(i.NewEnd), b.t.Time(i.At))
+	if i.Phase == state.Bought {
+		b.t.Say("An earlier run bought %s, and was cut off. Nothing is bought now.", what)
+	} else {
+		b.t.Say("Somebody bought %s. Nothing is bought now; add --again to extend it further.", what)
+	}
 	if b.dry {
 		return nil
 	}
