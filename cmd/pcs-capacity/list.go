@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -48,6 +49,9 @@ func (c *ListCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg
 	if c.MinCapacity < 0 {
 		return usage("--min-capacity=%d: use at least 0", c.MinCapacity)
 	}
+	// A large list is garbage for a second. Collecting it less often saves a sixth of the
+	// time, for some 30 MB.
+	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	progress := t.Slow("asking for regions")
 	defer progress.Done()
 	account := inBackground(func() string { return accountOrUnknown(ctx, aws) })

@@ -13,13 +13,15 @@ import (
 // listDocument is the JSON form of a list.
 type listDocument struct {
 	// TakenAt is AWS's time.
-	TakenAt      time.Time            `json:"taken_at"`
-	Regions      []string             `json:"regions"`
-	Summary      listSummary          `json:"summary"`
-	Reservations []listRow            `json:"reservations"`
-	Missing      []missingReservation `json:"missing"`
+	TakenAt time.Time            `json:"taken_at"`
+	Regions []string             `json:"regions"`
+	Summary listSummary          `json:"summary"`
+	Missing []missingReservation `json:"missing"`
 	// FailedRegions did not answer: what they have is not in the list.
 	FailedRegions []regionFailure `json:"failed_regions"`
+
+	// rows follow as "reservations".
+	rows []listRow
 }
 
 // listRow is one reservation, for programs.
@@ -138,11 +140,11 @@ type odcrSummary struct {
 }
 
 func newListDocument(all []*capacity.Reservation, account string, subnets clusterSubnets, now time.Time) listDocument {
-	doc := listDocument{TakenAt: now.UTC().Truncate(time.Second), Reservations: make([]listRow, 0, len(all))}
+	doc := listDocument{TakenAt: now.UTC().Truncate(time.Second), rows: make([]listRow, 0, len(all))}
 	blockTypes, odcrTypes := map[string]bool{}, map[string]bool{}
 	for _, reservation := range all {
 		r := newListRow(reservation, account, subnets.in(reservation.AZID))
-		doc.Reservations = append(doc.Reservations, r)
+		doc.rows = append(doc.rows, r)
 		if r.Kind == capacity.CapacityBlock {
 			blockTypes[r.InstanceType] = true
 			doc.Summary.Blocks.add(r)
@@ -211,11 +213,11 @@ func seconds(n int) time.Duration { return time.Duration(n) * time.Second }
 // show writes the document, or a summary and a table for each kind that was asked for.
 func (d listDocument) show(t *terminal.Terminal, wants func(capacity.Kind) bool) error {
 	if t.Format != terminal.Table {
-		return t.Show(d, d.Reservations)
+		return terminal.List(t, d, "reservations", d.rows)
 	}
 	var blocks []blockRow
 	var odcrs []odcrRow
-	for _, r := range d.Reservations {
+	for _, r := range d.rows {
 		subnet, place := zoneUse{r.Subnets, r.Neighbours}.shown(), zone(r.AZID, r.AZ)
 		if r.Kind == capacity.CapacityBlock {
 			length := ""

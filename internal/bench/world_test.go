@@ -8,7 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"syscall"
+	"strings"
 	"testing"
 	"time"
 
@@ -105,20 +105,62 @@ func newWorld(t testing.TB, between func(http.Handler) http.Handler) *world {
 	return w
 }
 
-// run runs a program to its end and returns its stdout, how long it took and the most
-// memory that it held, in bytes.
-func (w *world) run(t testing.TB, program string, args ...string) (stdout []byte, took time.Duration, rss int64) {
-	t.Helper()
+func (w *world) command(program string, args ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(w.bin, program), args...)
 	cmd.Env, cmd.Dir = w.env, w.bin
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
+	return cmd
+}
+
+// time runs a program to its end, with its output to nowhere.
+func (w *world) time(t testing.TB, program string, args ...string) time.Duration {
+	t.Helper()
+	cmd := w.command(program, args...)
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
 	began := time.Now()
-	err := cmd.Run()
-	took = time.Since(began)
-	if err != nil {
+	if err := cmd.Run(); err != nil {
 		t.Fatalf("%s %v: %v\n%s", program, args, err, errs.Bytes())
 	}
-	usage := cmd.ProcessState.SysUsage().(*syscall.Rusage)
-	return out.Bytes(), took, usage.Maxrss * 1024 // Linux counts it in KiB: getrusage(2)
+	return time.Since(began)
+}
+
+// output is what a program writes, and the most memory in bytes that it held before the
+// last 64 KiB of it: a pipe holds no more, so the program is still there to be looked at.
+// (The kernel's count for a child that has ended includes what this process holds.)
+func (w *world) output(t testing.TB, program string, args ...string) (text []byte, held int64) {
+	t.Helper()
+	cmd := w.command(program, args...)
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	part := make([]byte, 16<<10)
+	for err == nil {
+		held = max(held, mostHeld(t, cmd.Process.Pid))
+		var n int
+		n, err = out.Read(part)
+		text = append(text, part[:n]...)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Fatalf("%s %v: %v\n%s", program, args, err, errs.Bytes())
+	}
+	return text, held
+}
+
+// mostHeld is the most memory in bytes that a process has held: VmHWM of proc(5). It is 0
+// for one that has ended.
+func mostHeld(t testing.TB, pid int) int64 {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(status), "VmHWM:")
+	var kib int64
+	_, _ = fmt.Sscanf(rest, "%d kB", &kib) // an ended process has no such line
+	return kib << 10
 }

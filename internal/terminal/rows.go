@@ -54,25 +54,15 @@ func (t *Terminal) document(doc any) error {
 	return err
 }
 
-// readable is the most JSON, in bytes, that is indented for a person to read. What is
-// longer is for programs, and indenting it takes longer than everything else.
-const readable = 1 << 20
-
 // encode writes JSON in one piece, or nothing.
 func encode(w io.Writer, doc any) error {
-	var text, indented bytes.Buffer
-	encoder := json.NewEncoder(&text)
+	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
-	err := encoder.Encode(doc)
-	if err == nil && text.Len() <= readable {
-		err = json.Indent(&indented, text.Bytes(), "", "  ")
-		text = indented
-	}
-	if err != nil {
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(doc); err != nil {
 		return fmt.Errorf("writing the result: %w", err)
 	}
-	_, err = w.Write(text.Bytes())
-	return err
+	return nil
 }
 
 // column is one field of a row.

@@ -101,16 +101,36 @@ func TestNoRows(t *testing.T) {
 	}
 }
 
-func TestLongJSONIsOneLine(t *testing.T) {
-	var out strings.Builder
-	term := &terminal.Terminal{Out: &out, Format: terminal.JSON}
-	many := make([]row, 20_000)
-	if err := term.Rows(many); err != nil {
-		t.Fatal(err)
+// A list is the same document whether it is held or written entry by entry.
+func TestList(t *testing.T) {
+	type head struct {
+		Region string `json:"region"`
 	}
-	var back []row
-	if lines := strings.Count(out.String(), "\n"); lines != 1 || json.Unmarshal([]byte(out.String()), &back) != nil || len(back) != len(many) {
-		t.Errorf("%d lines, %d rows of %d", lines, len(back), len(many))
+	for _, n := range []int{0, 2, 20_000} {
+		var out strings.Builder
+		term := &terminal.Terminal{Out: &out, Format: terminal.JSON}
+		if err := terminal.List(term, head{"us-east-2"}, "rows", make([]row, n)); err != nil {
+			t.Fatal(err)
+		}
+		var back struct {
+			head
+			Rows []row `json:"rows"`
+		}
+		if err := json.Unmarshal([]byte(out.String()), &back); err != nil || back.Region != "us-east-2" || back.Rows == nil || len(back.Rows) != n {
+			t.Errorf("%d of %d rows, %v", len(back.Rows), n, err)
+		}
+		if lines := strings.Count(out.String(), "\n"); n == 20_000 && lines != n+2 {
+			t.Errorf("%d lines for %d rows", lines, n)
+		}
+	}
+	for format, want := range map[terminal.Format]string{
+		terminal.JSON: "{\n  \"region\": \"<a>\",\n  \"rows\": []\n}\n", terminal.YAML: "region: <a>\nrows: []\n", terminal.CSV: "id,count,start,open,note,tags\n",
+	} {
+		var out strings.Builder
+		term := &terminal.Terminal{Out: &out, Format: format}
+		if err := terminal.List(term, head{"<a>"}, "rows", []row(nil)); err != nil || out.String() != want {
+			t.Errorf("%s: %q, %v", format, out.String(), err)
+		}
 	}
 }
 
