@@ -34,12 +34,13 @@ func (r *Resume) failed(ctx context.Context, o outcome) error {
 	}
 	r.record(record)
 
-	told := oneLine(fmt.Sprintf("pcs-capacity: nodes %s were not launched: %s: %s", record.Nodes, f.code, f.message))
 	notify, cancel := context.WithTimeout(ctx, notifyTime)
 	defer cancel()
 	for _, j := range o.jobs {
-		// Only a job with a terminal or a program of its own can be told this way.
-		if err := r.Slurm.Notify(notify, j.ID, told); err != nil {
+		if j.Batch {
+			continue // it has no terminal
+		}
+		if err := r.Slurm.Notify(notify, j.ID, f.word(j, record.Nodes)); err != nil {
 			r.Log.Debug("telling the job", "job", j.Shown, "err", err)
 		}
 	}
@@ -48,8 +49,16 @@ func (r *Resume) failed(ctx context.Context, o outcome) error {
 		err = fmt.Errorf("nodes %s are left to ResumeTimeout: %w", record.Nodes, err)
 		r.Log.Error("sending nodes down", "err", err)
 	}
+	// Before Slurm starts the requeued jobs again, together.
 	for _, j := range o.jobs {
-		if err := r.Slurm.SetAdminComment(ctx, j.ID, clip(told, capacity.MaxComment)); err != nil {
+		if _, ok := f.held[j.ID]; ok && j.Batch && err == nil {
+			if err := r.Slurm.UserHold(ctx, j.ID); err != nil {
+				r.Log.Warn("holding a job that is refused", "job", j.Shown, "err", err)
+			}
+		}
+	}
+	for _, j := range o.jobs {
+		if err := r.Slurm.SetAdminComment(ctx, j.ID, clip(f.word(j, record.Nodes), capacity.MaxComment)); err != nil {
 			r.Log.Warn("writing the job's AdminComment", "job", j.Shown, "err", err)
 		}
 	}
@@ -62,6 +71,22 @@ type failure struct {
 	ec2Code string
 	message string
 	private bool
+	held    map[int]refusal
+}
+
+// word is what the owner of a job is told. What another job is refused for is not the
+// owner's business.
+func (f failure) word(j Job, nodes string) string {
+	code, message := f.code, f.message
+	switch own, ok := f.held[j.ID]; {
+	case ok && j.Batch:
+		code, message = own.code, fmt.Sprintf("%s; the job is held: change it, then scontrol release %s", own.message, j.Shown)
+	case ok:
+		code, message = own.code, own.message
+	case len(f.held) > 0:
+		message = "another job on these nodes is refused and is held now; Slurm tries again without it"
+	}
+	return oneLine(fmt.Sprintf("pcs-capacity: nodes %s were not launched: %s: %s", nodes, code, message))
 }
 
 func (r *Resume) explain(err error) failure {
@@ -70,7 +95,7 @@ func (r *Resume) explain(err error) failure {
 	}
 	var refused *refusal
 	if errors.As(err, &refused) {
-		return failure{code: refused.code, message: refused.message, private: refused.private}
+		return failure{code: refused.code, message: refused.message, private: refused.private, held: refused.held}
 	}
 	return failure{code: "failed", message: err.Error()}
 }

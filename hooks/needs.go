@@ -19,7 +19,11 @@ type Slurm interface {
 	// them down; the reason stays on the nodes.
 	PowerDownForce(ctx context.Context, nodes []string, reason string) error
 	SetAdminComment(ctx context.Context, job int, text string) error
+	// Notify writes to the terminal of a job of srun or salloc; never to be used for a
+	// batch job, which slurmctld would look for on a node that has no address yet.
 	Notify(ctx context.Context, job int, text string) error
+	// UserHold keeps a pending job from starting until its owner releases it.
+	UserHold(ctx context.Context, job int) error
 	// Expand gives the names of a hostlist, Hostlist the sorted hostlist of names.
 	Expand(hostlist string) ([]string, error)
 	Hostlist(names []string) string
@@ -38,6 +42,8 @@ type Job struct {
 	Restarts int
 	// Allocated: the job holds nodes, booted or not.
 	Allocated bool
+	// Batch: of sbatch, so that it has no terminal, and Slurm can requeue it.
+	Batch bool
 }
 
 // EC2 is what the power hooks ask of EC2.

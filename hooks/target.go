@@ -17,6 +17,9 @@ type refusal struct {
 	code, message string
 	// private says that message holds text that a user wrote.
 	private bool
+	// held are the jobs, by id, that are refused for what only their owners can change,
+	// each with its own reason.
+	held map[int]refusal
 }
 
 func (r *refusal) Error() string { return r.code + ": " + r.message }
@@ -50,13 +53,35 @@ func chooseTarget(jobs []Job, at place, snap *capacity.Snapshot, now time.Time) 
 			return subnetIn(g, id, requests, snap)
 		}
 	}
-	for _, req := range requests {
-		if _, v := capacity.AdmitLaunch(req, p, g, slot, snap, now); v.Refused {
-			private := v.Code == capacity.BadComment || v.Code == capacity.AccountNotAllowed
-			return target{}, &refusal{code: string(v.Code), message: v.Message, private: private}
+	var first *refusal
+	held := map[int]refusal{}
+	for i, req := range requests {
+		_, v := capacity.AdmitLaunch(req, p, g, slot, snap, now)
+		if !v.Refused {
+			continue
+		}
+		why := refusal{code: string(v.Code), message: v.Message, private: v.Code == capacity.BadComment || v.Code == capacity.AccountNotAllowed}
+		if len(jobs) > 0 && ofOwner(v.Code) {
+			held[jobs[i].ID] = why
+		}
+		if first == nil {
+			first = &why
 		}
 	}
+	if first != nil {
+		return target{}, &refusal{code: first.code, message: first.message, private: first.private, held: held}
+	}
 	return target{}, &refusal{code: string(capacity.NoMatchingCapacity), message: "the jobs that share these nodes ask for different reservations"}
+}
+
+// ofOwner reports whether a job is refused for what time does not change: it would be
+// refused again and again, and the jobs that Slurm puts on the same nodes with it.
+func ofOwner(c capacity.Code) bool {
+	switch c {
+	case capacity.AccountNotAllowed, capacity.BadComment, capacity.WrongPartition, capacity.UnknownReservation, capacity.NoMatchingCapacity:
+		return true
+	}
+	return false
 }
 
 func admitsAll(requests []capacity.Request, p capacity.Partition, g capacity.NodeGroup, s capacity.Slot, snap *capacity.Snapshot, now time.Time) bool {

@@ -130,7 +130,9 @@ func (c *Client) SetAdminComment(ctx context.Context, job int, text string) erro
 
 // Notify writes a line to the standard error of a running job, or to the
 // terminal of its srun. A pending job gives [ErrRefused]; one that has only just
-// started may miss the message.
+// started may miss the message. It is not for a batch job that is configuring:
+// slurmctld then looks for a slurmd that is not there, by the node's name, for a minute
+// and more, and answers nobody else meanwhile (seen on 22.05).
 func (c *Client) Notify(ctx context.Context, job int, text string) error {
 	text = Clean(text, MaxComment)
 	if text == "" {
@@ -154,6 +156,12 @@ func (c *Client) RequeueHold(ctx context.Context, job int) error {
 // Hold keeps a pending job from starting until an administrator releases it.
 func (c *Client) Hold(ctx context.Context, job int) error {
 	return c.onJob(ctx, job, "holding", "hold", strconv.Itoa(job))
+}
+
+// UserHold keeps a pending job from starting until its owner, or an administrator,
+// releases it.
+func (c *Client) UserHold(ctx context.Context, job int) error {
+	return c.onJob(ctx, job, "holding", "uhold", strconv.Itoa(job))
 }
 
 // Release undoes [Client.Hold] and [Client.RequeueHold].
