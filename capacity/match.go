@@ -28,7 +28,7 @@ func Match(r Reservation, g NodeGroup, now time.Time) []Mismatch {
 		found = append(found, Mismatch{Code: code, Message: fmt.Sprintf(message, args...), Fix: fix})
 	}
 
-	if m := stateMismatch(r, now); m != nil {
+	if m := StateMismatch(r, now); m != nil {
 		found = append(found, *m)
 	}
 	if r.Kind != g.PurchaseOption {
@@ -62,7 +62,8 @@ func Match(r Reservation, g NodeGroup, now time.Time) []Mismatch {
 	return found
 }
 
-func stateMismatch(r Reservation, now time.Time) *Mismatch {
+// StateMismatch says why a reservation cannot be used in its state; nil if it can.
+func StateMismatch(r Reservation, now time.Time) *Mismatch {
 	switch {
 	case !r.End.IsZero() && !r.End.After(now):
 		return &Mismatch{"expired", fmt.Sprintf("reservation %s ended at %s (state %s)", r.ID, utc(r.End), r.State), "choose a reservation that has not ended"}

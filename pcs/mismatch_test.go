@@ -55,6 +55,14 @@ func TestMismatches(t *testing.T) {
 				ml(s).Queues = append(ml(s).Queues, awssim.QueueScenario{ID: fmt.Sprintf("pcs_e2000002%02d", i), Name: fmt.Sprintf("queue%d", i)})
 			}
 		}, codes: "quota-queues", says: "no more than 10"},
+		"unknown cluster, and a reservation that failed": {request: func(r *pcs.Request) { r.Cluster, r.Reservation = "mp", unpaid }, codes: "cluster state"},
+		"unknown reservation, and all that needs none": {
+			world: func(s *awssim.Scenario) { ml(s).NodeGroups[0].Max = 30 },
+			request: func(r *pcs.Request) {
+				r.Reservation, r.Like, r.NodeGroup, r.MaxNodes = "cr-0ffffffffffffffff", "comput", "1", 3
+			},
+			codes: "cluster-size image instance-profile like name reservation-unknown security-groups",
+		},
 		"several at once": {
 			world: func(s *awssim.Scenario) { ml(s).Status = "UPDATING" },
 			request: func(r *pcs.Request) {

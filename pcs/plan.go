@@ -29,15 +29,24 @@ type wanted struct {
 func (w *world) plan() *Plan {
 	p := &Plan{Cluster: w.inv.Cluster, Reservation: w.reservation}
 	w.checkNames()
-	if w.inv.Cluster.ID == "" || w.reservation.ID == "" {
+	if w.inv.Cluster.ID == "" {
+		if m := capacity.StateMismatch(w.reservation, w.now); w.reservation.ID != "" && m != nil {
+			w.problems = append(w.problems, *m)
+		}
 		p.Mismatches = w.problems
 		return p
 	}
 	w.checkCluster()
+	w.checkLaunch()
 	slot := w.chooseSlot()
 	want := w.want(slot)
+	if w.reservation.ID == "" {
+		// What was asked for is all that is known of the number of nodes.
+		w.checkQuotas(want, slot)
+		p.Mismatches = w.problems
+		return p
+	}
 	w.checkMatch(want, slot)
-	w.checkLaunch()
 	w.checkQuotas(want, slot)
 
 	p.Slot = slot.Name

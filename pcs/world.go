@@ -56,10 +56,14 @@ func (s Setup) read(ctx context.Context, r Request, now time.Time) (*world, erro
 	if r.Config != nil && w.request.Cluster == "" {
 		w.request.Cluster = r.Config.Cluster
 	}
-	if found, err := s.readCluster(ctx, w); err != nil || !found {
+	found, err := s.readCluster(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.readReservation(ctx, w); err != nil || !found {
 		return w, err
 	}
-	for _, read := range []func(context.Context, *world) error{s.readReservation, s.readSlots, s.readLike, s.readSubnets, s.readImage, s.readDigest} {
+	for _, read := range []func(context.Context, *world) error{s.readSlots, s.readLike, s.readSubnets, s.readImage, s.readDigest} {
 		if err := read(ctx, w); err != nil {
 			return nil, err
 		}

@@ -82,9 +82,6 @@ func (c *SetupCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cf
 }
 
 func (c *SetupCmd) request(cfg *maybeConfig) (pcs.Request, error) {
-	if problem := config.PCSBaseName(c.NodeGroup); problem != "" {
-		return pcs.Request{}, usage("--node-group: %s", problem)
-	}
 	if c.MaxNodes < 0 {
 		return pcs.Request{}, usage("--max-nodes=%d: use at least 1", c.MaxNodes)
 	}
