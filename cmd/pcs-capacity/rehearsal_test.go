@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -126,9 +125,6 @@ func newRehearsal(t *testing.T) *rehearsal {
 		},
 		Suspend: func(ctx context.Context, nodes []string) {},
 	})
-	if errors.Is(err, slurmlab.ErrNotInstalled) {
-		t.Skip(err)
-	}
 	if err != nil {
 		t.Fatal(err)
 	}
