@@ -133,7 +133,7 @@ func boughtAs(i state.Intent) string {
 // Waits between two questions to EC2 begin short and double: for something that is not
 // shown yet up to 5 s, which stays far below EC2's request limits; for a payment, which
 // takes minutes to hours, up to half a minute.
-const firstWait, settleWait, paymentWait = 250 * time.Millisecond, 5 * time.Second, 30 * time.Second
+const firstWait, settleWait, paymentWait = 100 * time.Millisecond, 5 * time.Second, 30 * time.Second
 
 // sleep waits; false means that ctx ended.
 func sleep(ctx context.Context, d time.Duration) bool {
