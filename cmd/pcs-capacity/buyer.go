@@ -40,6 +40,9 @@ const accountTimeout = 5 * time.Second
 // buys in the region; "" is the settings' own.
 func newBuyer(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *maybeConfig, aws *ec2.Client, region string, dryRun bool) (*buyer, error) {
 	b := &buyer{t: t, aws: aws.In(region), home: aws, globals: g, cfg: cfg, dir: state.Dir(cfg.StateDir), dry: dryRun, unlock: func() {}}
+	aws.OnWait(func(w ec2.Wait) {
+		t.Say("Waiting %s for EC2's request limits in %s.", w.For.Round(time.Second), w.Region)
+	})
 	if !dryRun {
 		unlock, err := b.dir.LockIntents()
 		if err != nil {

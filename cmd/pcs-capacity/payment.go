@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
@@ -34,7 +35,7 @@ func followPayment(ctx context.Context, t *terminal.Terminal, aws *ec2.Client, r
 		if !sleep(ctx, wait) {
 			return r, fmt.Errorf("reservation %s is bought and %s, but nobody waits for its payment any more; run this again to go on waiting", r.ID, shownState(r.State))
 		}
-		found, missing, err := aws.Reservations(ctx, []string{r.ID})
+		found, missing, err := askReservation(ctx, aws, r.ID)
 		switch {
 		case err != nil && ctx.Err() == nil:
 			progress.Now(fmt.Sprintf("%s was %s; asking again: %s", r.ID, shownState(r.State), firstLine(err)))
@@ -52,7 +53,7 @@ func followExtension(ctx context.Context, t *terminal.Terminal, aws *ec2.Client,
 	progress := t.Start(fmt.Sprintf("the extension of %s is bought", i.Reservation))
 	defer progress.Done("")
 	for wait := firstWait; ; wait = min(2*wait, paymentWait) {
-		e, found, err := extensionOf(ctx, aws, i)
+		e, found, err := askExtension(ctx, aws, i)
 		switch {
 		case err != nil && ctx.Err() == nil:
 			progress.Now("asking again: " + firstLine(err))
@@ -62,9 +63,9 @@ func followExtension(ctx context.Context, t *terminal.Terminal, aws *ec2.Client,
 			return e, capacity.Reservation{}, fmt.Errorf("extension %s of %s is %s: %w, so the block still ends at %s; see AWS Billing, then run this again",
 				i.Offering.ID, i.Reservation, e.Status, errNotPaid, t.Time(i.OldEnd))
 		case err == nil && e.Status == ec2.ExtensionPaid:
-			r, err := aws.Reservation(ctx, i.Reservation)
-			if err == nil && !r.End.Before(i.NewEnd) {
-				return e, r, nil
+			r, _, err := askReservation(ctx, aws, i.Reservation)
+			if err == nil && len(r) == 1 && !r[0].End.Before(i.NewEnd) {
+				return e, r[0], nil
 			}
 			progress.Now("paid; waiting for EC2 to show the new end")
 		case err == nil:
@@ -75,6 +76,21 @@ func followExtension(ctx context.Context, t *terminal.Terminal, aws *ec2.Client,
 				i.Reservation, t.Time(i.NewEnd))
 		}
 	}
+}
+
+// askTimeout bounds one question of many: a later one may be answered.
+const askTimeout = time.Minute
+
+func askReservation(ctx context.Context, aws *ec2.Client, id string) ([]capacity.Reservation, []ec2.Missing, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	return aws.Reservations(ctx, []string{id})
+}
+
+func askExtension(ctx context.Context, aws *ec2.Client, i state.Intent) (ec2.Extension, bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	return extensionOf(ctx, aws, i)
 }
 
 func shownState(s capacity.State) string {

@@ -28,10 +28,10 @@ type fault struct {
 	name string
 	// before keeps the call from its effect; else the effect comes first.
 	before bool
-	// kill the program; status answers with it; hang until the program gives up; else the
+	// interrupt the program (Ctrl-C), and let the call go on; kill it; status answers with it; hang until the program gives up; else the
 	// connection is cut.
-	kill, hang bool
-	status     int
+	interrupt, kill, hang bool
+	status                int
 	// rest does the same to every later call: AWS is down from then on.
 	rest bool
 }
@@ -45,6 +45,7 @@ var callFaults = []fault{
 	{name: "killed before the effect", before: true, kill: true},
 	{name: "killed after the effect", kill: true},
 	{name: "down from here on", before: true, rest: true},
+	{name: "interrupted", interrupt: true},
 }
 
 // A program that is asked nothing else has a timeout for these only.
@@ -148,8 +149,8 @@ type faultyWorld struct {
 	fault *fault
 	at    int
 	calls []string
-	// kill ends the program that runs.
-	kill func()
+	// signal goes to the program that runs.
+	signal func(os.Signal)
 }
 
 func newFaultyWorld(t *testing.T, f *fault, at int) *faultyWorld {
@@ -163,7 +164,7 @@ func newFaultyWorld(t *testing.T, f *fault, at int) *faultyWorld {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &faultyWorld{sim: sim, fault: f, at: at, attempts: 1, kill: func() {}}
+	w := &faultyWorld{sim: sim, fault: f, at: at, attempts: 1, signal: func(os.Signal) {}}
 	server := httptest.NewServer(w)
 	t.Cleanup(func() {
 		server.Close()
@@ -192,12 +193,16 @@ func (w *faultyWorld) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	form, _ := url.ParseQuery(string(body))
 	w.mu.Lock()
 	w.calls = append(w.calls, form.Get("Action"))
-	f, kill := w.fault, w.kill
+	f, signal := w.fault, w.signal
 	if f != nil && len(w.calls) != w.at && (len(w.calls) < w.at || !f.rest) {
 		f = nil
 	}
 	w.mu.Unlock()
 
+	if f != nil && f.interrupt {
+		signal(os.Interrupt)
+		f = nil
+	}
 	answer := httptest.NewRecorder()
 	if f == nil || !f.before {
 		r.Body = io.NopCloser(bytes.NewReader(body))
@@ -213,7 +218,7 @@ func (w *faultyWorld) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case f.kill:
-		kill()
+		signal(syscall.SIGKILL)
 	case f.hang:
 		<-r.Context().Done()
 	case f.status != 0:
@@ -258,7 +263,7 @@ func (w *faultyWorld) run(t *testing.T, program, args []string) outcome {
 		t.Fatal(err)
 	}
 	w.mu.Lock()
-	w.kill = func() { _ = cmd.Process.Signal(syscall.SIGKILL) }
+	w.signal = func(s os.Signal) { _ = cmd.Process.Signal(s) }
 	w.mu.Unlock()
 	err := cmd.Wait()
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
