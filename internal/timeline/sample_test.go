@@ -2,8 +2,8 @@ package timeline
 
 import (
 	"testing"
-	_ "time/tzdata" // the machine may have no time zones
 	"time"
+	_ "time/tzdata" // the machine may have no time zones
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
