@@ -194,6 +194,9 @@ func (b *buyer) boughtBefore(ctx context.Context, offering string) (state.Intent
 		known[i.ID] = true
 		at := slices.IndexFunc(tagged, func(r capacity.Reservation) bool { return r.ID == i.Reservation })
 		unpaid := at >= 0 && tagged[at].State == capacity.StatePaymentFailed
+		if unpaid && i.Phase == state.Done {
+			b.t.Say("Offering %s was bought at %s, as %s, but its payment failed.", offering, b.t.Time(i.At), i.Reservation)
+		}
 		if i.Phase == state.Bought || i.Phase == state.Done && !unpaid {
 			bought = append(bought, i)
 		}
