@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -19,7 +20,8 @@ const notifyTime = 3 * time.Second
 
 // failed records why a group was not launched, tells the jobs' owners, and sends its
 // nodes down, which requeues the jobs and terminates what was launched of the group.
-func (r *Resume) failed(ctx context.Context, o outcome) error {
+// Jobs that are refused for good are held, and returned for leaveToOwners.
+func (r *Resume) failed(ctx context.Context, o outcome) (held []Job, err error) {
 	f := r.explain(o.err)
 	record := state.Record{At: r.now(), Hook: "resume", Nodes: r.Slurm.Hostlist(o.nodes), Jobs: o.shown(),
 		Code: f.code, EC2Code: f.ec2Code, Message: oneLine(f.message)}
@@ -44,25 +46,61 @@ func (r *Resume) failed(ctx context.Context, o outcome) error {
 			r.Log.Debug("telling the job", "job", j.Shown, "err", err)
 		}
 	}
-	err := r.Slurm.PowerDownForce(ctx, o.nodes, f.reason())
+	err = r.Slurm.PowerDownForce(ctx, o.nodes, f.reason())
 	if err != nil {
 		err = fmt.Errorf("nodes %s are left to ResumeTimeout: %w", record.Nodes, err)
 		r.Log.Error("sending nodes down", "err", err)
 	}
-	// Before Slurm starts the requeued jobs again, together.
 	for _, j := range o.jobs {
-		if _, ok := f.held[j.ID]; ok && j.Batch && err == nil {
-			if err := r.Slurm.UserHold(ctx, j.ID); err != nil {
-				r.Log.Warn("holding a job that is refused", "job", j.Shown, "err", err)
-			}
+		if _, refused := f.held[j.ID]; refused && j.Batch && err == nil {
+			held = append(held, j)
 		}
 	}
+	r.hold(ctx, held) // before Slurm starts the requeued jobs again, together
 	for _, j := range o.jobs {
 		if err := r.Slurm.SetAdminComment(ctx, j.ID, clip(f.word(j, record.Nodes), capacity.MaxComment)); err != nil {
 			r.Log.Warn("writing the job's AdminComment", "job", j.Shown, "err", err)
 		}
 	}
-	return err
+	return held, err
+}
+
+func (r *Resume) hold(ctx context.Context, jobs []Job) {
+	for _, j := range jobs {
+		if err := r.Slurm.UserHold(ctx, j.ID); err != nil {
+			r.Log.Warn("holding a job that is refused", "job", j.Shown, "err", err)
+		}
+	}
+}
+
+// cleanUpTime is what Slurm may take until a requeued job is pending again.
+const cleanUpTime = 15 * time.Second
+
+// leaveToOwners holds the jobs again once they are pending. While a requeued job is
+// completing, Slurm forgets whose hold it is and takes it for an administrator's, which
+// its owner cannot release (seen on 22.05).
+func (r *Resume) leaveToOwners(ctx context.Context, held []Job) {
+	if len(held) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, cleanUpTime)
+	defer cancel()
+	for {
+		jobs, err := r.Slurm.Jobs(ctx)
+		cleaning := slices.ContainsFunc(jobs, func(j Job) bool {
+			return j.Completing && slices.ContainsFunc(held, func(h Job) bool { return h.ID == j.ID })
+		})
+		if err == nil && !cleaning {
+			r.hold(ctx, held)
+			return
+		}
+		select {
+		case <-ctx.Done():
+			r.Log.Warn("held jobs are left to administrators", "err", ctx.Err())
+			return
+		case <-time.After(250 * time.Millisecond):
+		}
+	}
 }
 
 // failure is a reason in the words of a Reason: a code, then a sentence.

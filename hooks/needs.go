@@ -42,6 +42,8 @@ type Job struct {
 	Restarts int
 	// Allocated: the job holds nodes, booted or not.
 	Allocated bool
+	// Completing: its last run is over, and its nodes still clean up.
+	Completing bool
 	// Batch: of sbatch, so that it has no terminal, and Slurm can requeue it.
 	Batch bool
 }

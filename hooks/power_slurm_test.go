@@ -358,7 +358,7 @@ func TestRefusedJobIsHeldAndOthersGoOn(t *testing.T) {
 	mine := p.submit("-p", "gpu", "-A", "bio", "-n1")
 	p.scontrol("update", "partitionname=gpu", "state=UP")
 	p.wait(other, "COMPLETED")
-	p.until("the other job is held", func() bool {
+	p.until("the other job is held, for its owner to release", func() bool {
 		job := p.show("job", mine)
 		return strings.Contains(job, "Reason=JobHeldUser") && strings.Contains(job, "AdminComment=pcs-capacity: nodes gpu-1 were not launched: account-not-allowed: ")
 	})

@@ -120,7 +120,8 @@ func (r *Resume) launchNodes(work, finish context.Context, nodes []string, waits
 	jobs, err := r.Slurm.Jobs(work)
 	if err != nil {
 		// Without slurmctld's word on accounts nothing may be launched.
-		return r.failed(finish, outcome{group: group{nodes: nodes}, err: fmt.Errorf("asking Slurm for its jobs: %w", err)})
+		_, err := r.failed(finish, outcome{group: group{nodes: nodes}, err: fmt.Errorf("asking Slurm for its jobs: %w", err)})
+		return err
 	}
 	for _, j := range jobs {
 		if j.Allocated { // a run by hand has no SLURM_RESUME_FILE
@@ -147,15 +148,18 @@ func (r *Resume) launchNodes(work, finish context.Context, nodes []string, waits
 	r.address(finish, outcomes)
 
 	var errs []error
+	var held []Job
 	for _, o := range outcomes {
-		if o.err != nil {
-			errs = append(errs, r.failed(finish, o))
-		} else {
+		if o.err == nil {
 			r.succeeded(o)
+			continue
 		}
+		jobs, err := r.failed(finish, o)
+		held, errs = append(held, jobs...), append(errs, err)
 	}
-	// Last: nothing waits for it.
+	// Last: nothing waits for these.
 	r.tagNodes(finish, outcomes)
+	r.leaveToOwners(finish, held)
 	return errors.Join(errs...)
 }
 
