@@ -104,6 +104,12 @@ func (cmd *upCmd) newLab() (*lab, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Before anything of a lab that runs there is changed. The kernel takes the lock back
+	// when the process ends, however it ends.
+	if err := syscall.Flock(int(logTo.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		logTo.Close()
+		return nil, fmt.Errorf("a lab is running in %s already; stop it, or choose another --dir", dir)
+	}
 	return &lab{
 		mode: cmd.Mode, dir: dir, bin: bin, bootDelay: cmd.BootDelay, scenario: scenario,
 		log: slog.New(slog.NewTextHandler(logTo, nil)), logTo: logTo,

@@ -266,6 +266,25 @@ func TestUpFailedStart(t *testing.T) {
 	checkGone(t, p.dir, before)
 }
 
+// A second lab in the folder of one that runs is refused, and changes nothing of it.
+func TestUpTwice(t *testing.T) {
+	first := startUp(t, "", nil, "--mode", "ec2")
+	first.waitReady(t)
+	settings := filepath.Join(first.dir, "etc", "pcs-capacity", "config.toml")
+	before, err := os.ReadFile(settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := startUp(t, first.dir, nil, "--mode", "pcs")
+	if err := second.cmd.Wait(); err == nil || !strings.Contains(second.stderr.String(), "a lab is running in "+first.dir+" already") {
+		t.Errorf("%v: %s", err, second.stderr)
+	}
+	if after, err := os.ReadFile(settings); err != nil || string(after) != string(before) {
+		t.Errorf("the settings of the lab that runs were changed: %v\n%s", err, after)
+	}
+	first.sh(t, "sinfo") // reads DIR/env
+}
+
 func TestUpAfterKill(t *testing.T) {
 	before := traces(t)
 	first := startUp(t, "", nil, "--mode", "ec2")
