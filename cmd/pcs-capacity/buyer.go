@@ -92,9 +92,12 @@ func (b *buyer) newIntent(kind state.IntentKind) state.Intent {
 }
 
 // send records an intent, makes the call once, and records the outcome. Without an
-// error the intent's phase is Bought. The call goes on when the person interrupts the
-// program, so that its answer is not lost.
+// error the intent's phase is Bought. An interrupt before the call stops it; during the
+// call it does not, so that the answer is not lost.
 func (b *buyer) send(ctx context.Context, i state.Intent, call func(context.Context) (reservation string, err error)) (state.Intent, error) {
+	if ctx.Err() != nil {
+		return i, fmt.Errorf("interrupted: %w; nothing was bought", ctx.Err())
+	}
 	timeout, settle := b.cfg.Purchase.Timeout.Duration, b.cfg.Purchase.Settle.Duration
 	i.Phase, i.At = state.Sending, b.aws.Now().UTC()
 	i.SettledAt = i.At.Add(timeout + settle)

@@ -97,7 +97,7 @@ func (c *ExtendCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, c
 		return err
 	}
 	showExtension(b, r, history, offering)
-	if err := c.accept(t, offering, c.DryRun); err != nil {
+	if err := c.accept(ctx, t, offering, c.DryRun); err != nil {
 		return err
 	}
 	intent := b.newIntent(state.Extension)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -26,7 +27,7 @@ func (f feeFlags) check() error {
 
 // accept makes sure that the fee is not too high and that a person accepted this very
 // fee; --yes is not enough. In a dry run nobody has to.
-func (f feeFlags) accept(t *terminal.Terminal, o capacity.Offering, dryRun bool) error {
+func (f feeFlags) accept(ctx context.Context, t *terminal.Terminal, o capacity.Offering, dryRun bool) error {
 	most, err := maxPrice(f.MaxPrice)
 	if err != nil {
 		return err
@@ -43,7 +44,16 @@ func (f feeFlags) accept(t *terminal.Terminal, o capacity.Offering, dryRun bool)
 	case !t.CanAsk:
 		return usage("offering %s: nobody has accepted the fee; add --confirm-fee %s", o.ID, o.Fee)
 	}
-	return t.Type(fmt.Sprintf("This cannot be undone. Type the fee (%s) to buy", o.Fee), o.Fee.String())
+	typed := make(chan error, 1)
+	go func() {
+		typed <- t.Type(fmt.Sprintf("This cannot be undone. Type the fee (%s) to buy", o.Fee), o.Fee.String())
+	}()
+	select {
+	case err := <-typed:
+		return err
+	case <-ctx.Done():
+		return terminal.ErrDeclined
+	}
 }
 
 func (f feeFlags) compare(o capacity.Offering) error {

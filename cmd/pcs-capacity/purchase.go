@@ -98,7 +98,7 @@ func (c *PurchaseCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal,
 		return err
 	}
 	showPurchase(ctx, b, offering)
-	if err := c.accept(t, offering, c.DryRun); err != nil {
+	if err := c.accept(ctx, t, offering, c.DryRun); err != nil {
 		return err
 	}
 	intent := b.newIntent(state.Purchase)

@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -28,7 +29,7 @@ type fault struct {
 	name string
 	// before keeps the call from its effect; else the effect comes first.
 	before bool
-	// interrupt the program (Ctrl-C), and let the call go on; kill it; status answers with it; hang until the program gives up; else the
+	// interrupt the program (Ctrl-C), and let it do with the call what it likes; kill it; status answers with it; hang until the program gives up; else the
 	// connection is cut.
 	interrupt, kill, hang bool
 	status                int
@@ -70,7 +71,7 @@ func TestR3_OnePurchaseWhateverHappens(t *testing.T) {
 		calls := newFaultyWorld(t, nil, 0).callsOf(t, program, args)
 		for n, operation := range calls {
 			faults, attempts := callFaults, 1
-			if strings.HasPrefix(operation, "PurchaseCapacityBlock") {
+			if buys(operation) {
 				attempts = 3 // the SDK's default, so that a retry of the purchase would show
 				faults = append(faults[:len(faults):len(faults)], purchaseFaults...)
 			}
@@ -85,6 +86,8 @@ func TestR3_OnePurchaseWhateverHappens(t *testing.T) {
 		}
 	}
 }
+
+func buys(operation string) bool { return strings.HasPrefix(operation, "PurchaseCapacityBlock") }
 
 // The same with kill -9 at every step of writing the files: strace kills the program
 // when it enters the system call.
@@ -173,7 +176,24 @@ func newFaultyWorld(t *testing.T, f *fault, at int) *faultyWorld {
 	w.url = server.URL
 	dir := t.TempDir()
 	w.config = filepath.Join(dir, "config.toml")
-	settings := fmt.Sprintf("state_dir = %q\n[purchase]\ntimeout = \"1s\"\nsettle = \"1s\"\n", filepath.Join(dir, "state"))
+	settings := fmt.Sprintf(`
+state_dir = %q
+
+[purchase]
+timeout = "1s"
+settle = "1s"
+
+[[partition]]
+name = "gpu"
+provider = "ec2"
+
+  [[partition.node_group]]
+  name = "gpu"
+  instance_type = "p5.48xlarge"
+  subnet_ids = ["subnet-0e200000000000a01"]
+  max_nodes = 4
+  launch_template = "lt-0e2000000000000a2"
+`, filepath.Join(dir, "state"))
 	if err := os.WriteFile(w.config, []byte(settings), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -201,6 +221,9 @@ func (w *faultyWorld) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 
 	if f != nil && f.interrupt {
 		signal(os.Interrupt)
+		if !buys(form.Get("Action")) {
+			<-r.Context().Done() // a program that goes on with the call would hang here
+		}
 		f = nil
 	}
 	answer := httptest.NewRecorder()
@@ -316,6 +339,8 @@ func (w *faultyWorld) checkTwoRunsOf(t *testing.T, first, second, args []string)
 	switch {
 	case len(bought) > 1:
 		t.Errorf("the first run bought %d", len(bought))
+	case w.fault != nil && w.fault.interrupt && !slices.ContainsFunc(w.calls[:w.at], buys) && len(bought) > 0:
+		t.Errorf("it went on to buy after an interrupt")
 	case one.status == 0 && len(bought) != 1:
 		t.Errorf("exit status 0, and %d bought", len(bought))
 	case len(bought) == 1 && saysNotBought.MatchString(said):
