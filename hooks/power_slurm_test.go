@@ -439,6 +439,19 @@ func TestResumeWithoutJob(t *testing.T) {
 	}
 }
 
+// A person who calls a hook is told what it is.
+func TestPowerHooksUsage(t *testing.T) {
+	for _, hook := range []string{"pcs-capacity-resume", "pcs-capacity-suspend"} {
+		for _, args := range [][]string{nil, {"--help"}, {"gpu-1", "gpu-2"}} {
+			out, err := exec.CommandContext(deadline(t), program(hook), args...).CombinedOutput()
+			var exit *exec.ExitError
+			if !errors.As(err, &exit) || exit.ExitCode() != 2 || !strings.HasPrefix(string(out), "usage: "+hook+" HOSTLIST\n") {
+				t.Errorf("%s %q: %v: %s", hook, args, err, out)
+			}
+		}
+	}
+}
+
 func TestR6_PowerHooksWithoutSettingsOrSlurm(t *testing.T) {
 	p := startPower(t, nil)
 	before := p.show("node", "gpu-1")

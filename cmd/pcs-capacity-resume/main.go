@@ -5,10 +5,12 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -20,17 +22,25 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
+// usage is for people; Slurm gives a hostlist.
+const usage = `usage: pcs-capacity-resume HOSTLIST
+
+Slurm's ResumeProgram: slurm.conf names it, and slurmctld calls it with
+the nodes. It prints nothing: see resume.log in the folder that [log] dir of the settings
+names, and syslog.
+`
+
 func main() {
+	if len(os.Args) != 2 || strings.HasPrefix(os.Args[1], "-") {
+		fmt.Fprint(os.Stderr, usage)
+		os.Exit(2)
+	}
 	cfg, err := config.Load(config.Find(""))
 	if err != nil {
 		hooks.HookLog(config.Default().Log.Dir, "resume").Error("nothing is launched without settings", "err", err)
 		os.Exit(1)
 	}
 	log := hooks.HookLog(cfg.Log.Dir, "resume")
-	if len(os.Args) != 2 {
-		log.Error("usage: pcs-capacity-resume HOSTLIST; slurm.conf names this program as its ResumeProgram", "args", os.Args)
-		os.Exit(2)
-	}
 	// Slurm 23.02 and newer end a ResumeProgram with SIGTERM at ResumeTimeout.
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	defer stop()

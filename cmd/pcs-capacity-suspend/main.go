@@ -5,8 +5,10 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -15,18 +17,26 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/hooks"
 )
 
+// usage is for people; Slurm gives a hostlist.
+const usage = `usage: pcs-capacity-suspend HOSTLIST
+
+Slurm's SuspendProgram and ResumeFailProgram: slurm.conf names it, and slurmctld calls it with
+the nodes. It prints nothing: see suspend.log in the folder that [log] dir of the settings
+names, and syslog.
+`
+
 func main() {
 	called := time.Now()
+	if len(os.Args) != 2 || strings.HasPrefix(os.Args[1], "-") {
+		fmt.Fprint(os.Stderr, usage)
+		os.Exit(2)
+	}
 	cfg, err := config.Load(config.Find(""))
 	if err != nil {
 		hooks.HookLog(config.Default().Log.Dir, "suspend").Error("nothing is terminated without settings", "err", err)
 		os.Exit(1)
 	}
 	log := hooks.HookLog(cfg.Log.Dir, "suspend")
-	if len(os.Args) != 2 {
-		log.Error("usage: pcs-capacity-suspend HOSTLIST; slurm.conf names this program as its SuspendProgram and ResumeFailProgram", "args", os.Args)
-		os.Exit(2)
-	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, hooks.SuspendBudget)
