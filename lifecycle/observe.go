@@ -225,12 +225,19 @@ func (o *observation) subnets(ctx context.Context) map[string]capacity.Subnet {
 	}
 	found, err := o.EC2.Subnets(ctx, ids)
 	if err != nil && ctx.Err() == nil {
+		var bad []string
 		for _, id := range ids {
 			one, err := o.EC2.Subnets(ctx, []string{id})
 			if err != nil {
-				o.problem("describing subnet %s: %s; check its id and the region", id, err)
+				bad = append(bad, fmt.Sprintf("describing subnet %s: %s; check its id and the region", id, err))
 			}
 			found = append(found, one...)
+		}
+		if len(ids) > 1 && len(found) == 0 { // it is not the ids: say it once
+			bad = []string{fmt.Sprintf("%s; the zones of %s are as they were", err, strings.Join(ids, ", "))}
+		}
+		for _, problem := range bad {
+			o.problem("%s", problem)
 		}
 	}
 	for _, s := range found {
