@@ -1,6 +1,9 @@
 package capacity
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Timing is how much time is left between the things that happen at the ends of a
 // reservation. Defaults and their sources are written down in package config.
@@ -82,6 +85,8 @@ func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil
 
 // UnmarshalText reads what time.ParseDuration reads.
 func (d *Duration) UnmarshalText(text []byte) (err error) {
-	d.Duration, err = time.ParseDuration(string(text))
-	return err
+	if d.Duration, err = time.ParseDuration(string(text)); err != nil {
+		return fmt.Errorf("%q is not a duration; write it like 90s, 10m or 1h30m", text)
+	}
+	return nil
 }

@@ -82,7 +82,7 @@ func WritePartition(file string, p Partition) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+	if err := makeFolder(filepath.Dir(file)); err != nil {
 		return fmt.Errorf("writing settings: %w", err)
 	}
 	// Users' commands read it, so that it is 0644 whatever the umask is.
@@ -92,11 +92,23 @@ func WritePartition(file string, p Partition) error {
 	return nil
 }
 
+// makeFolder makes a folder of settings if it is not there. Hooks read them as SlurmUser
+// and commands as any user, so it is 0755 whatever the umask is.
+func makeFolder(path string) error {
+	if _, err := os.Stat(path); err == nil {
+		return nil
+	}
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		return err
+	}
+	return os.Chmod(path, 0o755)
+}
+
 // WriteNew writes a config.toml that says where the cluster is and leaves everything
 // else at its default. A file that is there already is an error that wraps
 // fs.ErrExist.
 func WriteNew(path, region, cluster string) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := makeFolder(filepath.Dir(path)); err != nil {
 		return fmt.Errorf("writing settings: %w", err)
 	}
 	pending, err := renameio.TempFile("", path)

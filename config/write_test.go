@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,9 +14,13 @@ import (
 )
 
 func TestWrittenSettingsAreReadBack(t *testing.T) {
+	defer syscall.Umask(syscall.Umask(0o077)) // of a strict root; SlurmUser reads them all the same
 	path := filepath.Join(t.TempDir(), "etc", "config.toml")
 	if err := WriteNew(path, "us-east-2", "ml"); err != nil {
 		t.Fatal(err)
+	}
+	if info, err := os.Stat(filepath.Dir(path)); err != nil || info.Mode().Perm() != 0o755 {
+		t.Errorf("the folder: %v %v", info.Mode(), err)
 	}
 	if err := WriteNew(path, "eu-west-1", "other"); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("a second time: %v", err)

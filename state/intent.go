@@ -87,7 +87,7 @@ func (d Dir) WriteIntent(i Intent) error {
 	if err != nil {
 		return fmt.Errorf("recording %s: %w", i.Kind, err)
 	}
-	if err := os.MkdirAll(d.intentsDir(), 0o755); err != nil {
+	if err := errors.Join(d.Create(), os.MkdirAll(d.intentsDir(), 0o755)); err != nil {
 		return fmt.Errorf("recording %s: %w", i.Kind, err)
 	}
 	if err := renameio.WriteFile(d.IntentPath(i.ID), append(text, '\n'), 0o644); err != nil {
@@ -140,7 +140,7 @@ func (d Dir) Intents() ([]Intent, error) {
 // LockIntents keeps other programs that buy out until the returned function is
 // called or this program ends. It does not wait: somebody else buying is an error.
 func (d Dir) LockIntents() (unlock func(), err error) {
-	if err := os.MkdirAll(d.intentsDir(), 0o755); err != nil {
+	if err := errors.Join(d.Create(), os.MkdirAll(d.intentsDir(), 0o755)); err != nil {
 		return nil, fmt.Errorf("locking purchases: %w", err)
 	}
 	f, err := os.OpenFile(filepath.Join(d.intentsDir(), "lock"), os.O_CREATE|os.O_RDWR, 0o644)

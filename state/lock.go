@@ -18,7 +18,7 @@ func (d Dir) LockPass(ctx context.Context) (unlock func(), err error) {
 	}
 	f, err := os.OpenFile(filepath.Join(string(d), "sync.lock"), os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
-		return nil, fmt.Errorf("locking the pass: %w", err)
+		return nil, fmt.Errorf("locking the pass: %w; run it as the user that state_dir belongs to", err)
 	}
 	for {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)

@@ -27,8 +27,17 @@ const (
 	planFile     = "plan"
 )
 
-// Create makes the directory if it is not there.
-func (d Dir) Create() error { return os.MkdirAll(string(d), 0o755) }
+// Create makes the directory if it is not there, open to users' commands whatever the
+// umask is. One that is there keeps its mode.
+func (d Dir) Create() error {
+	if _, err := os.Stat(string(d)); err == nil {
+		return nil
+	}
+	if err := os.MkdirAll(string(d), 0o755); err != nil {
+		return fmt.Errorf("making state_dir: %w; set state_dir in the settings to a folder that can be written", err)
+	}
+	return os.Chmod(string(d), 0o755)
+}
 
 // SnapshotPath is where the snapshot lies.
 func (d Dir) SnapshotPath() string { return filepath.Join(string(d), snapshotFile) }

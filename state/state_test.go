@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -79,5 +80,23 @@ func TestRecordsOfManyWritersAreWhole(t *testing.T) {
 	got, err := dir.Records()
 	if err != nil || len(got) != 1000 {
 		t.Errorf("%d records, %v; want 1000", len(got), err)
+	}
+}
+
+// sbatch reads state_dir as its user, also where root has a strict umask.
+func TestStateDirIsOpenWhateverTheUmask(t *testing.T) {
+	old := syscall.Umask(0o077)
+	defer syscall.Umask(old)
+	for name, write := range map[string]func(Dir) error{
+		"a pass":     Dir.Create,
+		"a purchase": func(d Dir) error { return d.WriteIntent(Intent{ID: "i", Kind: "purchase"}) },
+	} {
+		dir := Dir(filepath.Join(t.TempDir(), "state"))
+		if err := write(dir); err != nil {
+			t.Fatal(err)
+		}
+		if info, err := os.Stat(string(dir)); err != nil || info.Mode().Perm() != 0o755 {
+			t.Errorf("%s: %v %v", name, info.Mode(), err)
+		}
 	}
 }

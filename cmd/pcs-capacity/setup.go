@@ -127,9 +127,6 @@ func showPlan(t *terminal.Terminal, plan *pcs.Plan) error {
 	for _, w := range plan.Warnings {
 		t.Say("warning: %s", w)
 	}
-	if plan.Snippet != "" {
-		t.Say("Add this to the settings by hand:\n%s", plan.Snippet)
-	}
 	return nil
 }
 
