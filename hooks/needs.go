@@ -18,6 +18,9 @@ type Slurm interface {
 	// PowerDownForce takes nodes away from their jobs, which Slurm requeues, and powers
 	// them down; the reason stays on the nodes.
 	PowerDownForce(ctx context.Context, nodes []string, reason string) error
+	// GivenUp are those of the nodes that did not boot within ResumeTimeout. Slurm uses
+	// them no more until they are powered down once again.
+	GivenUp(ctx context.Context, nodes []string) ([]string, error)
 	SetAdminComment(ctx context.Context, job int, text string) error
 	// Notify writes to the terminal of a job of srun or salloc; never to be used for a
 	// batch job, which slurmctld would look for on a node that has no address yet.

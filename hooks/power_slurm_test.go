@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -31,6 +32,7 @@ type power struct {
 	state   state.Dir
 	dir     string
 	ctx     context.Context // ends with the test
+	dead    atomic.Bool     // instances that are launched now do not boot
 	boots   sync.WaitGroup
 }
 
@@ -128,6 +130,9 @@ func (p *power) machine(e awssim.InstanceEvent) {
 	node := nodes[e.Instance.AMILaunchIndex]
 	switch e.Kind {
 	case awssim.Launched:
+		if p.dead.Load() {
+			return
+		}
 		p.boots.Go(func() {
 			for p.ctx.Err() == nil && p.instances()[node].ID == e.Instance.ID {
 				fields, err := p.cluster.Node(p.ctx, node)
@@ -436,6 +441,20 @@ func TestResumeWithoutJob(t *testing.T) {
 		if _, err := p.cluster.WaitNode(deadline(t), "gpu-1", func(s string) bool { return s == "IDLE+CLOUD+POWERED_DOWN" }); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// A node whose instance does not boot is launched again: Slurm would leave it DOWN, and
+// with it a place in a paid block.
+func TestNodeThatDoesNotBoot(t *testing.T) {
+	p := startPower(t, func(c *slurmlab.Config) { c.ResumeTimeout = 8 * time.Second })
+	p.dead.Store(true)
+	id := p.submit("-p", "gpu", "-w", "gpu-1")
+	p.until("Slurm gives the node up", func() bool { return strings.Contains(p.show("node", "gpu-1"), "ResumeTimeout reached") })
+	p.dead.Store(false)
+	p.wait(id, "COMPLETED")
+	if p.launches() < 2 || len(p.instances()) != 1 {
+		t.Errorf("%d instances ever, %d now", p.launches(), len(p.instances()))
 	}
 }
 

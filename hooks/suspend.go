@@ -11,9 +11,9 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/state"
 )
 
-// Suspend is SuspendProgram and ResumeFailProgram, which do the same: they terminate
-// the instances of nodes that Slurm gives up. Only instances with our cluster's mark
-// are touched.
+// Suspend is SuspendProgram and ResumeFailProgram: both terminate the instances of nodes
+// that Slurm gives up, and the latter makes nodes that did not boot usable again. Only
+// instances with our cluster's mark are touched.
 type Suspend struct {
 	Cluster string
 	Slurm   Slurm
@@ -33,18 +33,43 @@ const SuspendBudget = 90 * time.Second
 // by less than a second.
 const clockSlack = 2 * time.Second
 
-// Run terminates the instances of the nodes in a hostlist. Nodes without one need
-// nothing.
-//
-// A slow call must not hit a newer launch of the same nodes. Slurm powers a node up
-// again no earlier than SuspendTimeout (30 s by default) after it called the
-// SuspendProgram, and only nodes that it holds for powered down. So an instance that was
-// launched after this call belongs to a newer launch and is left alone.
+// Run terminates the instances of the nodes in a hostlist, and takes those which did not
+// boot out of DOWN, whatever came of that: the place in the block is paid for, and the
+// next launch of a node terminates what is left of the one before.
 func (s *Suspend) Run(ctx context.Context, hostlist string) error {
 	nodes, err := s.Slurm.Expand(hostlist)
 	if err != nil {
 		return fmt.Errorf("reading the nodes to power down: %w", err)
 	}
+	err = s.terminate(ctx, nodes)
+	if returnErr := s.returnNodes(ctx, nodes); returnErr != nil {
+		s.Log.Error("nodes that did not boot, if any, stay DOWN until `scontrol update` resumes them", "nodes", hostlist, "err", returnErr)
+	}
+	return err
+}
+
+// returnNodes powers nodes that Slurm gave up down, from which it uses them again
+// (idle_on_node_suspend). Slurm then calls SuspendProgram for them, which finds them
+// powering down and not given up.
+func (s *Suspend) returnNodes(ctx context.Context, nodes []string) error {
+	givenUp, err := s.Slurm.GivenUp(ctx, nodes)
+	if err != nil {
+		return fmt.Errorf("asking Slurm for the nodes' states: %w", err)
+	}
+	if len(givenUp) == 0 {
+		return nil
+	}
+	s.Log.Warn("did not boot within ResumeTimeout; given back to Slurm", "nodes", s.Slurm.Hostlist(givenUp))
+	return s.Slurm.PowerDownForce(ctx, givenUp, "ResumeTimeout reached: the instance did not register in time")
+}
+
+// terminate ends the instances of the nodes. Nodes without one need nothing.
+//
+// A slow call must not hit a newer launch of the same nodes. Slurm powers a node up
+// again no earlier than SuspendTimeout (30 s by default) after it called the
+// SuspendProgram, and only nodes that it holds for powered down. So an instance that was
+// launched after this call belongs to a newer launch and is left alone.
+func (s *Suspend) terminate(ctx context.Context, nodes []string) error {
 	ours, err := s.EC2.InstancesByTag(ctx, map[string][]string{capacity.TagCluster: {s.Cluster}})
 	if err != nil {
 		return err

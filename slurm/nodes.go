@@ -34,6 +34,12 @@ func (n Node) PoweredDown() bool {
 	return n.Has("POWERED_DOWN") && !n.Has("POWERING_UP") && !n.Has("POWER_UP")
 }
 
+// GivenUp is true for a node that did not boot within ResumeTimeout: slurmctld has called
+// ResumeFailProgram for it and uses it no more until someone changes its state.
+func (n Node) GivenUp() bool {
+	return n.State == "DOWN" && n.PoweredDown() && !n.Has("POWER_DOWN") && !n.Has("POWERING_DOWN")
+}
+
 // Busy is true for a node that runs a job, or is still cleaning up after one.
 func (n Node) Busy() bool {
 	return n.State == "ALLOCATED" || n.State == "MIXED" || n.Has("COMPLETING")

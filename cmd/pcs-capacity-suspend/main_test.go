@@ -2,6 +2,8 @@ package main
 
 import (
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -33,6 +35,12 @@ func TestSuspendTerminates(t *testing.T) {
 		key, value, _ := strings.Cut(variable, "=")
 		t.Setenv(key, value)
 	}
+	// A slurmctld that does not run: nothing listens on port 1.
+	conf := filepath.Join(t.TempDir(), "slurm.conf")
+	if err := os.WriteFile(conf, []byte("ClusterName=lab\nSlurmctldHost=localhost\nSlurmctldPort=1\nAuthType=auth/none\nMessageTimeout=1\nNodeName=gpu-1\nPartitionName=gpu Nodes=gpu-1\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("SLURM_CONF", conf)
 	client, err := ec2.New(t.Context(), ec2.Options{Region: "us-east-2"})
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +69,7 @@ func TestSuspendTerminates(t *testing.T) {
 			if !test.calledLate {
 				called = called.Add(-30 * time.Second) // SuspendTimeout ago, and the call was slow
 			}
-			s := hooks.Suspend{Cluster: "lab", Slurm: adapters.Slurm{Client: &slurm.Client{}}, EC2: adapters.EC2{Client: client},
+			s := hooks.Suspend{Cluster: "lab", Slurm: adapters.Slurm{Client: &slurm.Client{Conf: conf}}, EC2: adapters.EC2{Client: client},
 				Records: state.Dir(t.TempDir()), Log: slog.New(slog.DiscardHandler), Called: called}
 			if err := s.Run(t.Context(), "gpu-1"); err != nil {
 				t.Fatal(err)

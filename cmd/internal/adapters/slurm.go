@@ -5,6 +5,7 @@ package adapters
 import (
 	"context"
 	"net/netip"
+	"slices"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/hooks"
@@ -33,6 +34,21 @@ func (s Slurm) Jobs(ctx context.Context) ([]hooks.Job, error) {
 			Allocated: j.State == "RUNNING" || j.State == "SUSPENDED", Completing: j.Completing(), Batch: j.Batch}
 	}
 	return all, nil
+}
+
+// GivenUp are those of the nodes that did not boot within ResumeTimeout.
+func (s Slurm) GivenUp(ctx context.Context, nodes []string) ([]string, error) {
+	all, err := s.Nodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var givenUp []string
+	for _, n := range all {
+		if n.GivenUp() && slices.Contains(nodes, n.Name) {
+			givenUp = append(givenUp, n.Name)
+		}
+	}
+	return givenUp, nil
 }
 
 // SetAddresses sets the addresses of nodes; a node's host name is its own.
