@@ -297,6 +297,10 @@ func ids(cs []candidate) string {
 func endedList(cs []candidate) string {
 	var parts []string
 	for _, c := range cs {
+		if c.reservation.State.Live() { // the fence has passed
+			parts = append(parts, fmt.Sprintf("%s had to be free of jobs by %s", c.reservation.ID, utc(c.window.Fence)))
+			continue
+		}
 		parts = append(parts, fmt.Sprintf("%s is %s", c.reservation.ID, c.reservation.State))
 	}
 	if len(parts) == 0 {

@@ -118,6 +118,8 @@ func TestAdmit(t *testing.T) {
 			world: []func(*Snapshot){onlyA, func(s *Snapshot) { s.Reservations[0].Unhealthy = 1 }}},
 		{name: "all have ended", req: Request{Partitions: gpu}, code: NoReservation, refused: true, message: "cr-aaaaaaaaaaaaaaaaa is expired",
 			world: []func(*Snapshot){onlyA, func(s *Snapshot) { s.Reservations[0].State = StateExpired }}},
+		{name: "behind the fence", req: Request{Partitions: gpu}, code: NoReservation, refused: true, message: "cr-aaaaaaaaaaaaaaaaa had to be free of jobs by 2026-03-01 11:50 UTC",
+			world: []func(*Snapshot){onlyA, func(s *Snapshot) { s.Reservations[0].End = noon.Add(30 * time.Minute) }}},
 		{name: "a state that nobody knows is unusable", req: Request{Partitions: gpu}, code: NoReservation, refused: true, message: "is frozen",
 			world: []func(*Snapshot){onlyA, func(s *Snapshot) { s.Reservations[0].State = "frozen" }}},
 		{name: "EC2 did not describe it", req: Request{Partitions: gpu}, code: ReservationNotKnown, message: "unchecked",
