@@ -76,9 +76,9 @@ func (r *Resume) hold(ctx context.Context, jobs []Job) {
 // cleanUpTime is what Slurm may take until a requeued job is pending again.
 const cleanUpTime = 15 * time.Second
 
-// leaveToOwners holds the jobs again once they are pending. While a requeued job is
-// completing, Slurm forgets whose hold it is and takes it for an administrator's, which
-// its owner cannot release (seen on 22.05).
+// leaveToOwners holds the jobs again until each is pending and held for its owner.
+// While a requeued job is completing, Slurm forgets whose hold it is and takes it for an
+// administrator's, which its owner cannot release (seen on 22.05 and 24.11).
 func (r *Resume) leaveToOwners(ctx context.Context, held []Job) {
 	if len(held) == 0 {
 		return
@@ -87,12 +87,22 @@ func (r *Resume) leaveToOwners(ctx context.Context, held []Job) {
 	defer cancel()
 	for {
 		jobs, err := r.Slurm.Jobs(ctx)
-		cleaning := slices.ContainsFunc(jobs, func(j Job) bool {
-			return j.Completing && slices.ContainsFunc(held, func(h Job) bool { return h.ID == j.ID })
-		})
+		var again []Job
+		cleaning := false
+		for _, j := range jobs {
+			if !slices.ContainsFunc(held, func(h Job) bool { return h.ID == j.ID }) {
+				continue
+			}
+			cleaning = cleaning || j.Completing || j.Allocated
+			if !j.UserHeld {
+				again = append(again, j)
+			}
+		}
 		if err == nil && !cleaning {
-			r.hold(ctx, held)
-			return
+			if len(again) == 0 {
+				return
+			}
+			r.hold(ctx, again)
 		}
 		select {
 		case <-ctx.Done():

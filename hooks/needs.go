@@ -47,6 +47,8 @@ type Job struct {
 	Allocated bool
 	// Completing: its last run is over, and its nodes still clean up.
 	Completing bool
+	// UserHeld: it waits, and its owner can release it.
+	UserHeld bool
 	// Batch: of sbatch, so that it has no terminal, and Slurm can requeue it.
 	Batch bool
 }

@@ -371,7 +371,8 @@ func TestRefusedJobIsHeldAndOthersGoOn(t *testing.T) {
 		t.Errorf("the job is told of the other's account: %s", text)
 	}
 	log, err := os.ReadFile(p.cluster.Log("slurmctld"))
-	if err != nil || strings.Contains(string(log), "getaddrinfo() failed") {
+	// Newer versions look for the nodes of a requeued job by themselves.
+	if err != nil || !p.cluster.RegistersAddress() && strings.Contains(string(log), "getaddrinfo() failed") {
 		t.Errorf("%v; slurmctld looked for a node without an address", err)
 	}
 }
