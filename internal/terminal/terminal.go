@@ -64,7 +64,7 @@ func (t *Terminal) Confirm(question string) error {
 		return nil
 	}
 	if !t.CanAsk {
-		return fmt.Errorf("%s: there is no terminal to ask on; add --yes", question)
+		return fmt.Errorf("%q cannot be asked, because there is no terminal; add --yes to answer yes", question)
 	}
 	return t.Type(question+" Type yes to go on", "yes")
 }
