@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
@@ -68,7 +70,7 @@ func runTranscripts(t *testing.T, dir string, newScenario func() (*awssim.Scenar
 			env.Setenv("XDG_CACHE_HOME", filepath.Join(env.WorkDir, "cache"))
 			return slurmThatIsDown(env)
 		},
-		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"sim": simCommand, "expand": expand, "scrub": scrub},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"sim": simCommand, "expand": expand, "scrub": scrub, "cmpnow": cmpNow},
 	})
 }
 
@@ -159,6 +161,21 @@ func parseFault(ts *testscript.TestScript, operation, effect string, settings []
 		ts.Check(err)
 	}
 	return f
+}
+
+// now matches what programs take for the time while the clock stands still: the Date
+// header, and the time since that answer by the machine's clock.
+var now = regexp.MustCompile(`2026-11-20T12:0\d:\d\dZ`)
+
+// cmpNow FILE FILE compares as cmp does, but for the seconds that the transcript has run.
+func cmpNow(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: cmpnow FILE FILE")
+	}
+	read := func(name string) string { return now.ReplaceAllString(ts.ReadFile(name), simStart.Format(time.RFC3339)) }
+	if diff := cmp.Diff(strings.Split(read(args[1]), "\n"), strings.Split(read(args[0]), "\n")); diff != "" {
+		ts.Fatalf("%s and %s differ:\n%s", args[0], args[1], diff)
+	}
 }
 
 // expand FILE… replaces $WORK and other variables in files of the transcript.
