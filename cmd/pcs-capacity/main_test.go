@@ -172,7 +172,9 @@ func cmpNow(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: cmpnow FILE FILE")
 	}
-	read := func(name string) string { return now.ReplaceAllString(ts.ReadFile(name), simStart.Format(time.RFC3339)) }
+	read := func(name string) string {
+		return now.ReplaceAllString(ts.ReadFile(name), simStart.Format(time.RFC3339))
+	}
 	if diff := cmp.Diff(strings.Split(read(args[1]), "\n"), strings.Split(read(args[0]), "\n")); diff != "" {
 		ts.Fatalf("%s and %s differ:\n%s", args[0], args[1], diff)
 	}
