@@ -73,43 +73,32 @@ func (r *Resume) hold(ctx context.Context, jobs []Job) {
 	}
 }
 
-// cleanUpTime is what Slurm may take until a requeued job is pending again.
-const cleanUpTime = 15 * time.Second
+// watchTime is how long held jobs are watched. Slurm forgets whose hold it is on a
+// requeued job while that cleans up, some seconds after the hold was made, and takes it
+// for an administrator's, which its owner cannot release (seen on 22.05 and 24.11).
+const watchTime = 15 * time.Second
 
-// leaveToOwners holds the jobs again until each is pending and held for its owner.
-// While a requeued job is completing, Slurm forgets whose hold it is and takes it for an
-// administrator's, which its owner cannot release (seen on 22.05 and 24.11).
+// leaveToOwners holds the jobs again whenever their owners could not release them.
 func (r *Resume) leaveToOwners(ctx context.Context, held []Job) {
 	if len(held) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, cleanUpTime)
+	ctx, cancel := context.WithTimeout(ctx, watchTime)
 	defer cancel()
 	for {
-		jobs, err := r.Slurm.Jobs(ctx)
-		var again []Job
-		cleaning := false
-		for _, j := range jobs {
-			if !slices.ContainsFunc(held, func(h Job) bool { return h.ID == j.ID }) {
-				continue
-			}
-			cleaning = cleaning || j.Completing || j.Allocated
-			if !j.UserHeld {
-				again = append(again, j)
-			}
-		}
-		if err == nil && !cleaning {
-			if len(again) == 0 {
-				return
-			}
-			r.hold(ctx, again)
-		}
 		select {
 		case <-ctx.Done():
-			r.Log.Warn("held jobs are left to administrators", "err", ctx.Err())
 			return
-		case <-time.After(250 * time.Millisecond):
+		case <-time.After(500 * time.Millisecond):
 		}
+		jobs, err := r.Slurm.Jobs(ctx)
+		if err != nil {
+			continue
+		}
+		r.hold(ctx, slices.DeleteFunc(jobs, func(j Job) bool {
+			ours := slices.ContainsFunc(held, func(h Job) bool { return h.ID == j.ID && h.Restarts < j.Restarts })
+			return !ours || !j.AdminHeld || j.Completing
+		}))
 	}
 }
 

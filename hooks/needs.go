@@ -47,8 +47,8 @@ type Job struct {
 	Allocated bool
 	// Completing: its last run is over, and its nodes still clean up.
 	Completing bool
-	// UserHeld: it waits, and its owner can release it.
-	UserHeld bool
+	// AdminHeld: it waits, and its owner cannot release it.
+	AdminHeld bool
 	// Batch: of sbatch, so that it has no terminal, and Slurm can requeue it.
 	Batch bool
 }

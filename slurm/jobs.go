@@ -159,8 +159,13 @@ func (c *Client) Hold(ctx context.Context, job int) error {
 }
 
 // UserHold keeps a pending job from starting until its owner, or an administrator,
-// releases it.
+// releases it. A requeued job has a begin time for some seconds or minutes, and when that
+// has passed Slurm takes the hold for an administrator's (seen on 24.11); so the begin
+// time is taken away first.
 func (c *Client) UserHold(ctx context.Context, job int) error {
+	if err := c.onJob(ctx, job, "holding", "update", jobArgument(job), "starttime=now"); err != nil {
+		return err
+	}
 	return c.onJob(ctx, job, "holding", "uhold", strconv.Itoa(job))
 }
 

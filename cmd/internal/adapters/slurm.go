@@ -31,7 +31,7 @@ func (s Slurm) Jobs(ctx context.Context) ([]hooks.Job, error) {
 		}
 		all[i] = hooks.Job{ID: j.ID, Shown: j.DisplayID(), Account: j.Account, Comment: j.Comment, Nodes: nodes, Restarts: j.Restarts,
 			TimeLimit: capacity.Limit{Set: j.TimeLimit.Set, Unlimited: j.TimeLimit.Infinite, Minutes: j.TimeLimit.Minutes},
-			Allocated: j.State == "RUNNING" || j.State == "SUSPENDED", Completing: j.Completing(), UserHeld: j.Reason == "JobHeldUser", Batch: j.Batch}
+			Allocated: j.State == "RUNNING" || j.State == "SUSPENDED", Completing: j.Completing(), AdminHeld: j.Reason == "JobHeldAdmin", Batch: j.Batch}
 	}
 	return all, nil
 }
