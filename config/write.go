@@ -86,7 +86,7 @@ func WritePartition(file string, p Partition) error {
 		return fmt.Errorf("writing settings: %w", err)
 	}
 	// Users' commands read it, so that it is 0644 whatever the umask is.
-	if err := renameio.WriteFile(file, []byte(text), 0o644, renameio.IgnoreUmask()); err != nil {
+	if err := renameio.WriteFile(file, []byte(text), 0o644, renameio.IgnoreUmask(), renameio.WithTempDir(filepath.Dir(file))); err != nil {
 		return fmt.Errorf("writing settings: %w", err)
 	}
 	return nil
@@ -111,7 +111,7 @@ func WriteNew(path, region, cluster string) error {
 	if err := makeFolder(filepath.Dir(path)); err != nil {
 		return fmt.Errorf("writing settings: %w", err)
 	}
-	pending, err := renameio.TempFile("", path)
+	pending, err := renameio.TempFile(filepath.Dir(path), path)
 	if err != nil {
 		return fmt.Errorf("writing settings: %w", err)
 	}

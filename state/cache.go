@@ -69,7 +69,7 @@ func (c Cache) Put(question, answer any, oldest, now time.Time) error {
 		return err
 	}
 	c.sweep(oldest)
-	return renameio.WriteFile(path, text, 0o600)
+	return renameio.WriteFile(path, text, 0o600, renameio.WithTempDir(filepath.Dir(path)))
 }
 
 func (c Cache) path(question any) (string, error) {

@@ -90,7 +90,7 @@ func (d Dir) WriteIntent(i Intent) error {
 	if err := errors.Join(d.Create(), os.MkdirAll(d.intentsDir(), 0o755)); err != nil {
 		return fmt.Errorf("recording %s: %w", i.Kind, err)
 	}
-	if err := renameio.WriteFile(d.IntentPath(i.ID), append(text, '\n'), 0o644); err != nil {
+	if err := renameio.WriteFile(d.IntentPath(i.ID), append(text, '\n'), 0o644, renameio.WithTempDir(d.intentsDir())); err != nil {
 		return fmt.Errorf("recording %s: %w", i.Kind, err)
 	}
 	// The file is on disk; so must be its name, which the directory holds.

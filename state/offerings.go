@@ -40,7 +40,7 @@ func (d Dir) WriteOfferings(o Offerings) error {
 	if err := d.Create(); err != nil {
 		return fmt.Errorf("remembering offerings: %w", err)
 	}
-	if err := renameio.WriteFile(filepath.Join(string(d), offeringsFile), append(text, '\n'), 0o644); err != nil {
+	if err := renameio.WriteFile(filepath.Join(string(d), offeringsFile), append(text, '\n'), 0o644, renameio.WithTempDir(string(d))); err != nil {
 		return fmt.Errorf("remembering offerings: %w", err)
 	}
 	return nil

@@ -1,7 +1,8 @@
 // Package state is the files in state_dir: the snapshot that the submission path
 // reads, the plan that the Lua shims read, and the hooks' records. Each has one
 // reader and one writer here. A file is written beside its place and renamed, so
-// that a reader sees the old one or the new one, never half of it.
+// that a reader sees the old one or the new one, never half of it; what a kill leaves
+// lies beside it too, and not in the temporary folder of the machine.
 package state
 
 import (
@@ -72,10 +73,10 @@ func (d Dir) WriteSnapshot(s *capacity.Snapshot) error {
 	if err := d.Create(); err != nil {
 		return fmt.Errorf("writing snapshot: %w", err)
 	}
-	if err := renameio.WriteFile(d.SnapshotPath(), append(text, '\n'), 0o644, renameio.IgnoreUmask()); err != nil {
+	if err := renameio.WriteFile(d.SnapshotPath(), append(text, '\n'), 0o644, renameio.IgnoreUmask(), renameio.WithTempDir(string(d))); err != nil {
 		return fmt.Errorf("writing snapshot: %w", err)
 	}
-	if err := renameio.WriteFile(d.PlanPath(), []byte(plan(s)), 0o644, renameio.IgnoreUmask()); err != nil {
+	if err := renameio.WriteFile(d.PlanPath(), []byte(plan(s)), 0o644, renameio.IgnoreUmask(), renameio.WithTempDir(string(d))); err != nil {
 		return fmt.Errorf("writing plan: %w", err)
 	}
 	return nil

@@ -115,7 +115,7 @@ func (c *HooksInstallCmd) Run(t *terminal.Terminal, cfg *config.Config) error {
 		case err != nil && !errors.Is(err, fs.ErrNotExist):
 			return err
 		}
-		if err := renameio.WriteFile(path, []byte(text), 0o644, renameio.IgnoreUmask()); err != nil {
+		if err := renameio.WriteFile(path, []byte(text), 0o644, renameio.IgnoreUmask(), renameio.WithTempDir(dir)); err != nil {
 			return err
 		}
 		t.Say("Wrote %s.", path)
