@@ -101,7 +101,7 @@ func (c *Client) CreateReservation(ctx context.Context, r Reservation) error {
 }
 
 // UpdateReservation moves a reservation: its nodes, start and end. The start
-// of an active one cannot move; see [Client.EnsureReservation].
+// of an active one cannot move: delete it and create it again.
 func (c *Client) UpdateReservation(ctx context.Context, r Reservation) error {
 	args, err := r.arguments()
 	if err != nil {
