@@ -38,11 +38,11 @@ func TestScreenOffATerminal(t *testing.T) {
 	}
 }
 
-// TestScreenOfATerminal opens a pseudo-terminal, where the machine has them.
+// TestScreenOfATerminal opens a pseudo-terminal.
 func TestScreenOfATerminal(t *testing.T) {
 	pty, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {
-		t.Skip("no pseudo-terminals here: ", err)
+		t.Fatal("no pseudo-terminals here: ", err)
 	}
 	defer pty.Close()
 	for name, c := range map[string]struct {
