@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/state"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
 // configure makes the compute node groups of slots right for the reservations that

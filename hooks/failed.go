@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/state"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
 // maxReason keeps a node's Reason readable in sinfo -R.

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/state"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
 // FilterDeadline is how long the filter may take in all; then it ends without an

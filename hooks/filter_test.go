@@ -13,8 +13,8 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/hooks"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
-	"github.com/pcs-capacity/pcs-capacity/state"
 )
 
 // shimArgs are the arguments that a Lua shim would give the filter.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/state"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
 // Slurm is what the power hooks ask and tell slurmctld.

@@ -19,8 +19,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
-	"github.com/pcs-capacity/pcs-capacity/state"
 )
 
 // power is a real Slurm whose nodes the real hooks launch from simulated EC2; each

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/config"
-	"github.com/pcs-capacity/pcs-capacity/state"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
 // Resume is ResumeProgram. With provider ec2 it launches the nodes; with provider pcs,

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
 )
 
 // place is the slot that a node belongs to, found by the node's name alone.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/state"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
 // Suspend is SuspendProgram and ResumeFailProgram: both terminate the instances of nodes

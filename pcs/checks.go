@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
 )
 
 // maxGroups and maxQueues are for one cluster and cannot be raised: AWS PCS User

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
 )
 
 // EC2 is what this package needs of EC2; *ec2.Client has it.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/hooks"
-	"github.com/pcs-capacity/pcs-capacity/state"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
 // environment is what the product needs to find the lab instead of AWS.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pcs-capacity/pcs-capacity/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
 )
 
 // scenario is the account of tests that need to know what is in it.

@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/cmd/internal/adapters"
-	"github.com/pcs-capacity/pcs-capacity/config"
 	"github.com/pcs-capacity/pcs-capacity/hooks"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
@@ -53,7 +53,7 @@ func main() {
 
 func resume(ctx context.Context, cfg *config.Config, hostlist string, log *slog.Logger) error {
 	waits := waiting(log) // first: the file is there only for a while
-	h, err := adapters.Begin(ctx, cfg)
+	h, err := wire.Begin(ctx, cfg)
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func resume(ctx context.Context, cfg *config.Config, hostlist string, log *slog.
 		if err != nil {
 			return err
 		}
-		r.PCS = adapters.PCS{Setup: pcs.Setup{PCS: client, EC2: h.EC2.Client}, Cluster: cfg.Cluster}
+		r.PCS = wire.PCS{Setup: pcs.Setup{PCS: client, EC2: h.EC2.Client}, Cluster: cfg.Cluster}
 	}
 	return r.Run(ctx, hostlist, waits)
 }

@@ -7,14 +7,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pcs-capacity/pcs-capacity/cmd/internal/adapters"
-	"github.com/pcs-capacity/pcs-capacity/config"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/hooks"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
-	"github.com/pcs-capacity/pcs-capacity/state"
 )
 
 // With provider pcs the hook launches nothing; it makes the compute node group right.
@@ -62,8 +62,8 @@ func TestResumeConfiguresNodeGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	records := state.Dir(t.TempDir())
-	hook := hooks.Resume{Config: cfg, Cluster: "ml", Slurm: adapters.Slurm{Client: &slurm.Client{}}, EC2: adapters.EC2{Client: client},
-		PCS: adapters.PCS{Setup: setup, Cluster: "ml"}, Records: records, Log: slog.New(slog.DiscardHandler), MachineTime: time.Now, Budget: time.Minute}
+	hook := hooks.Resume{Config: cfg, Cluster: "ml", Slurm: wire.Slurm{Client: &slurm.Client{}}, EC2: wire.EC2{Client: client},
+		PCS: wire.PCS{Setup: setup, Cluster: "ml"}, Records: records, Log: slog.New(slog.DiscardHandler), MachineTime: time.Now, Budget: time.Minute}
 
 	// Somebody has let the group shrink to nothing.
 	if changed, err := setup.Configure(t.Context(), pcs.ConfigureRequest{Cluster: "ml", Group: "gpu-a", Reservation: r, SubnetIDs: []string{subnet}, MaxNodes: 4, Dynamic: true}); err != nil || !changed {

@@ -12,9 +12,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/pcs-capacity/pcs-capacity/cmd/internal/adapters"
-	"github.com/pcs-capacity/pcs-capacity/config"
 	"github.com/pcs-capacity/pcs-capacity/hooks"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 )
 
 // usage is for people; Slurm gives a hostlist.
@@ -42,7 +42,7 @@ func main() {
 	ctx, cancel := context.WithTimeout(ctx, hooks.SuspendBudget)
 	defer cancel()
 	log.Info("power down", "nodes", os.Args[1])
-	h, err := adapters.Begin(ctx, cfg)
+	h, err := wire.Begin(ctx, cfg)
 	if err == nil {
 		s := hooks.Suspend{Cluster: h.Cluster, Slurm: h.Slurm, EC2: h.EC2, Records: h.State, Log: log, Called: called}
 		err = s.Run(ctx, os.Args[1])

@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/cmd/internal/adapters"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/hooks"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
-	"github.com/pcs-capacity/pcs-capacity/state"
 )
 
 // Which instances a power-down of gpu-1 terminates, and which not.
@@ -69,7 +69,7 @@ func TestSuspendTerminates(t *testing.T) {
 			if !test.calledLate {
 				called = called.Add(-30 * time.Second) // SuspendTimeout ago, and the call was slow
 			}
-			s := hooks.Suspend{Cluster: "lab", Slurm: adapters.Slurm{Client: &slurm.Client{Conf: conf}}, EC2: adapters.EC2{Client: client},
+			s := hooks.Suspend{Cluster: "lab", Slurm: wire.Slurm{Client: &slurm.Client{Conf: conf}}, EC2: wire.EC2{Client: client},
 				Records: state.Dir(t.TempDir()), Log: slog.New(slog.DiscardHandler), Called: called}
 			if err := s.Run(t.Context(), "gpu-1"); err != nil {
 				t.Fatal(err)

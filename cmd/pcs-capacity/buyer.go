@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
-	"github.com/pcs-capacity/pcs-capacity/state"
 )
 
 // buyer buys blocks and extensions, each at most once (R3): what it is about to send is

@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/config"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
 )
 
 // clusterSubnets is where the configured cluster can run nodes.

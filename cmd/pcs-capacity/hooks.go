@@ -11,10 +11,10 @@ import (
 
 	"github.com/google/renameio/v2"
 
-	"github.com/pcs-capacity/pcs-capacity/config"
 	"github.com/pcs-capacity/pcs-capacity/hooks"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
-	"github.com/pcs-capacity/pcs-capacity/state"
 )
 
 // HooksCmd is about the scripts that Slurm runs at each submission.

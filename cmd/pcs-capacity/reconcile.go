@@ -7,7 +7,7 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
-	"github.com/pcs-capacity/pcs-capacity/state"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
 // settleOpen finds out what became of every earlier purchase and extension whose

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/pcs-capacity/pcs-capacity/config"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
-	"github.com/pcs-capacity/pcs-capacity/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 

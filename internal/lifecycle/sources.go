@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/config"
-	"github.com/pcs-capacity/pcs-capacity/state"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
 // World is what a pass reads and changes.

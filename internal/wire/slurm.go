@@ -1,6 +1,6 @@
-// Package adapters shows Slurm, EC2 and PCS to the power hooks as those want to see
+// Package wire shows Slurm, EC2 and PCS to the power hooks as those want to see
 // them, and does what both hook programs begin with.
-package adapters
+package wire
 
 import (
 	"context"

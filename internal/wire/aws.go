@@ -1,4 +1,4 @@
-package adapters
+package wire
 
 import (
 	"context"

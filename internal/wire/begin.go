@@ -1,14 +1,14 @@
-package adapters
+package wire
 
 import (
 	"context"
 	"fmt"
 	"time"
 
-	"github.com/pcs-capacity/pcs-capacity/config"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
-	"github.com/pcs-capacity/pcs-capacity/state"
 )
 
 // slurmTimeout bounds one call of scontrol or squeue in a hook. It is shorter than

@@ -130,7 +130,7 @@ func TestFind(t *testing.T) {
 // The example of the documentation is read as it is printed there, so that it
 // cannot name a setting that is not there.
 func TestDocumentedExampleLoads(t *testing.T) {
-	text, err := os.ReadFile("../docs/configuration.md")
+	text, err := os.ReadFile("../../docs/configuration.md")
 	if err != nil {
 		t.Fatal(err)
 	}
