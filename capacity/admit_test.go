@@ -31,7 +31,7 @@ func world(change ...func(*Snapshot)) *Snapshot {
 		Submit: Submit{Strict: true, StaleAfter: minutes(10)},
 		Timing: Timing{DrainMargin: minutes(10), BootAllowance: minutes(10), ReclaimLead: minutes(30), ReclaimLeadUltraServer: minutes(60)},
 		Partitions: []Partition{{
-			Name: "gpu", Provider: ProviderPCS, MinTime: minutes(30), OnEnd: OnEndStop,
+			Name: "gpu", Provider: ProviderPCS, MinTime: minutes(30),
 			Groups: []NodeGroup{{
 				Name: "gpu", InstanceType: "p5.48xlarge", PurchaseOption: CapacityBlock, MaxNodes: 8,
 				Subnets: []Subnet{{"subnet-aaaaaaaa", "use2-az1", "us-east-2a"}, {"subnet-bbbbbbbb", "use2-az2", "us-east-2b"}},
@@ -103,6 +103,7 @@ func TestAdmit(t *testing.T) {
 			edits: Edits{Constraint: "gpu-a"}},
 		{name: "reservation of no partition", req: Request{Partitions: gpu, Comment: "capacity_reservation_id=cr-0123456789abcdef0"},
 			code: UnknownReservation, refused: true, message: blockA.ID},
+		{name: "a key of a later version", req: Request{Partitions: gpu, Comment: "on_end=requeue"}, code: BadComment, refused: true, message: "on_end= in --comment is not supported yet"},
 		{name: "malformed id", req: Request{Partitions: gpu, Comment: "capacity_reservation_id=cr-x"}, code: BadComment, refused: true, message: "cr-0123456789abcdef0"},
 		{name: "id given twice", req: Request{Partitions: gpu, Comment: "capacity_reservation_id=" + blockA.ID + ",capacity_reservation_id=" + blockB.ID},
 			code: BadComment, refused: true, message: "given twice"},

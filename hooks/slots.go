@@ -48,7 +48,7 @@ func (r *Resume) freshSnapshot(ctx context.Context, names map[string]bool) (*cap
 	snap := &capacity.Snapshot{Timing: r.Config.Timing.Domain()}
 	var subnets, reservations []string
 	for _, p := range r.Config.Partitions {
-		out := capacity.Partition{Name: p.Name, Provider: p.Provider, AllowAccounts: p.AllowAccounts, MinTime: p.MinTime, OnEnd: p.OnEnd}
+		out := capacity.Partition{Name: p.Name, Provider: p.Provider, AllowAccounts: p.AllowAccounts, MinTime: p.MinTime}
 		for _, g := range p.NodeGroups {
 			ids := g.ReservationIDs
 			if names[p.Name] {

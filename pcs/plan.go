@@ -126,7 +126,7 @@ func (w *world) want(slot slotState) *wanted {
 		reservationTags: r.Tags,
 		partition: config.NodeGroup{
 			Name: w.request.NodeGroup, InstanceType: r.InstanceType, SubnetIDs: subnets, PurchaseOption: r.Kind,
-			ReservationIDs: []string{r.ID}, MaxNodes: most, Dynamic: w.request.Dynamic, Reserve: "never",
+			ReservationIDs: []string{r.ID}, MaxNodes: most, Dynamic: w.request.Dynamic,
 		},
 	}
 }

@@ -68,7 +68,6 @@ type Partition struct {
 	Provider      capacity.Provider `toml:"provider"`
 	AllowAccounts []string          `toml:"allow_accounts,omitempty"`
 	MinTime       capacity.Duration `toml:"min_time"`
-	OnEnd         capacity.OnEnd    `toml:"on_end"`
 	NodeGroups    []NodeGroup       `toml:"node_group"`
 
 	// File is where the partition is written down.
@@ -92,7 +91,6 @@ type NodeGroup struct {
 	Dynamic bool `toml:"dynamic,omitempty"`
 	// LaunchTemplate is what provider ec2 launches from: lt-… or a name.
 	LaunchTemplate string `toml:"launch_template,omitempty"`
-	Reserve        string `toml:"reserve,omitempty"`
 }
 
 // Select chooses reservations: all that carry every one of the tags.
@@ -130,16 +128,10 @@ func (p *Partition) applyDefaults() {
 	if p.MinTime.Duration == 0 {
 		p.MinTime.Duration = 30 * time.Minute
 	}
-	if p.OnEnd == "" {
-		p.OnEnd = capacity.OnEndStop
-	}
 	for i := range p.NodeGroups {
 		g := &p.NodeGroups[i]
 		if g.PurchaseOption == "" {
 			g.PurchaseOption = capacity.CapacityBlock
-		}
-		if g.Reserve == "" {
-			g.Reserve = "never"
 		}
 	}
 }

@@ -101,7 +101,7 @@ func (o *observation) findReservations(ctx context.Context, p config.Partition, 
 }
 
 func (o *observation) partition(p config.Partition, subnets map[string]capacity.Subnet) capacity.Partition {
-	out := capacity.Partition{Name: p.Name, Provider: p.Provider, AllowAccounts: p.AllowAccounts, MinTime: p.MinTime, OnEnd: p.OnEnd}
+	out := capacity.Partition{Name: p.Name, Provider: p.Provider, AllowAccounts: p.AllowAccounts, MinTime: p.MinTime}
 	for _, g := range p.NodeGroups {
 		group := capacity.NodeGroup{Name: g.Name, InstanceType: g.InstanceType, PurchaseOption: g.PurchaseOption,
 			MaxNodes: g.MaxNodes, Dynamic: g.Dynamic, Subnets: []capacity.Subnet{}}
