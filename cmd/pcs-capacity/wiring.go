@@ -65,7 +65,7 @@ func newPCS(ctx context.Context, g *Globals, c *maybeConfig) (*pcs.Client, error
 // made answers every question with the reason.
 func newWorld(cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) lifecycle.World {
 	return lifecycle.World{Config: cfg, State: state.Dir(cfg.StateDir), EC2: ec2Source{aws},
-		PCS: &pcsSource{setup: pcs.Setup{PCS: pcsClient, EC2: aws}, cluster: cfg.Cluster}, Slurm: slurmSource{&slurm.Client{}}, MachineTime: time.Now}
+		PCS: &pcsSource{pcsClient, cfg.Cluster}, Slurm: slurmSource{&slurm.Client{}}, MachineTime: time.Now}
 }
 
 // ec2Source shows EC2 to the control loop.
@@ -82,9 +82,9 @@ func (s ec2Source) Reservations(ctx context.Context, ids []string) ([]capacity.R
 	return found, reasons, err
 }
 
-// pcsSource shows PCS to the control loop. The cluster is read once a pass.
+// pcsSource shows PCS to the control loop.
 type pcsSource struct {
-	setup   pcs.Setup
+	client  *pcs.Client
 	cluster string
 }
 
@@ -92,21 +92,13 @@ func (s *pcsSource) Slots(ctx context.Context, base string) ([]lifecycle.PCSSlot
 	if s.cluster == "" {
 		return nil, errors.New("the settings name no PCS cluster; add cluster = \"NAME\"")
 	}
-	inventory, err := s.setup.PCS.Inventory(ctx, s.cluster)
-	if err != nil {
-		return nil, err
-	}
-	slots, err := s.setup.Slots(ctx, inventory, base)
-	if err != nil {
-		return nil, err
-	}
+	names := pcs.SlotNames(base)
+	slots, err := s.client.Slots(ctx, s.cluster, names[:])
 	var all []lifecycle.PCSSlot
 	for _, slot := range slots {
-		if slot.Group != nil {
-			all = append(all, lifecycle.PCSSlot{Name: slot.Name, ReservationID: slot.ReservationID})
-		}
+		all = append(all, lifecycle.PCSSlot(slot))
 	}
-	return all, nil
+	return all, err
 }
 
 // newWorldIfAny is newWorld for a command that also shows what is known without AWS.

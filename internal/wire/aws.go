@@ -51,7 +51,7 @@ func instances(all []ec2.Instance) []hooks.Instance {
 
 // PCS shows a PCS cluster to hooks.
 type PCS struct {
-	pcs.Setup
+	pcs.Provisioner
 	Cluster string
 }
 
@@ -73,6 +73,6 @@ func (p PCS) Configure(ctx context.Context, group string, r capacity.Reservation
 	for _, s := range g.Subnets {
 		subnets = append(subnets, s.ID)
 	}
-	return p.Setup.Configure(ctx, pcs.ConfigureRequest{Cluster: p.Cluster, Group: group, Reservation: r, SubnetIDs: subnets,
+	return p.Provisioner.Configure(ctx, pcs.ConfigureRequest{Cluster: p.Cluster, Group: group, Reservation: r, SubnetIDs: subnets,
 		MaxNodes: g.MaxNodes, Dynamic: g.Dynamic})
 }

@@ -1,4 +1,4 @@
-package pcs
+package setup
 
 import (
 	"errors"
@@ -105,8 +105,12 @@ func satisfied(p config.Partition, want *wanted) bool {
 	merged := merge(g, want.partition)
 	return p.Provider == capacity.ProviderPCS && g.Name == want.partition.Name &&
 		(selects(g.Select, want.reservationTags) || slices.Equal(g.ReservationIDs, merged.ReservationIDs)) &&
-		sorted(g.SubnetIDs) == sorted(merged.SubnetIDs) && g.MaxNodes == merged.MaxNodes && g.Dynamic == merged.Dynamic &&
+		sameSet(g.SubnetIDs, merged.SubnetIDs) && g.MaxNodes == merged.MaxNodes && g.Dynamic == merged.Dynamic &&
 		g.PurchaseOption == merged.PurchaseOption && g.InstanceType == merged.InstanceType
+}
+
+func sameSet(a, b []string) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
 // selects reports whether a node group chooses reservations by tags, and this one.
