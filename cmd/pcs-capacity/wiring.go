@@ -88,12 +88,11 @@ type pcsSource struct {
 	cluster string
 }
 
-func (s *pcsSource) Slots(ctx context.Context, base string) ([]lifecycle.PCSSlot, error) {
+func (s *pcsSource) Slots(ctx context.Context, names []string) ([]lifecycle.PCSSlot, error) {
 	if s.cluster == "" {
 		return nil, errors.New("the settings name no PCS cluster; add cluster = \"NAME\"")
 	}
-	names := pcs.SlotNames(base)
-	slots, err := s.client.Slots(ctx, s.cluster, names[:])
+	slots, err := s.client.Slots(ctx, s.cluster, names)
 	var all []lifecycle.PCSSlot
 	for _, slot := range slots {
 		all = append(all, lifecycle.PCSSlot(slot))
@@ -130,4 +129,4 @@ func (n noAWS) ReservationsByTag(context.Context, map[string]string) ([]capacity
 	return nil, n.err
 }
 func (n noAWS) Subnets(context.Context, []string) ([]capacity.Subnet, error) { return nil, n.err }
-func (n noAWS) Slots(context.Context, string) ([]lifecycle.PCSSlot, error)   { return nil, n.err }
+func (n noAWS) Slots(context.Context, []string) ([]lifecycle.PCSSlot, error) { return nil, n.err }

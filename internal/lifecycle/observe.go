@@ -40,6 +40,7 @@ func (w World) observe(ctx context.Context, old *capacity.Snapshot) (*capacity.S
 		Timing:  w.Config.Timing.Domain(),
 	}, wanted: map[string][]string{}, groups: map[string][]PCSSlot{}}
 	subnets := o.subnets(ctx)
+	o.readGroups(ctx)
 	for _, p := range w.Config.Partitions {
 		for _, g := range p.NodeGroups {
 			o.findReservations(ctx, p, g)
@@ -73,6 +74,31 @@ func (o *observation) fail(err error) {
 	o.problem("%s; what was known before is kept", err)
 }
 
+// readGroups learns which PCS compute node groups exist, of all node groups in one go.
+func (o *observation) readGroups(ctx context.Context) {
+	var bases, names []string
+	for _, p := range o.Config.Partitions {
+		for _, g := range p.NodeGroups {
+			if p.Provider == capacity.ProviderPCS {
+				bases, names = append(bases, g.Name), append(names, slotNames(g.Name)...)
+			}
+		}
+	}
+	if len(names) == 0 {
+		return
+	}
+	there, err := o.PCS.Slots(ctx, names)
+	if err != nil {
+		o.fail(fmt.Errorf("reading the compute node groups: %w", err))
+		return
+	}
+	for _, base := range bases {
+		o.groups[base] = slices.DeleteFunc(slices.Clone(there), func(s PCSSlot) bool { return !slices.Contains(slotNames(base), s.Name) })
+	}
+}
+
+func slotNames(base string) []string { return []string{base + "-a", base + "-b"} }
+
 // findReservations learns which reservations a node group has.
 func (o *observation) findReservations(ctx context.Context, p config.Partition, g config.NodeGroup) {
 	ids := g.ReservationIDs
@@ -84,15 +110,12 @@ func (o *observation) findReservations(ctx context.Context, p config.Partition, 
 	if p.Provider != capacity.ProviderPCS {
 		return
 	}
-	there, err := o.PCS.Slots(ctx, g.Name)
-	if err != nil {
-		o.fail(fmt.Errorf("reading the compute node groups of %s: %w", g.Name, err))
+	there, known := o.groups[g.Name]
+	if !known {
 		for _, s := range o.oldSlots(p.Name, g.Name) {
 			o.ids = append(o.ids, s.ReservationIDs...)
 		}
-		return
 	}
-	o.groups[g.Name] = there
 	for _, s := range there {
 		if s.ReservationID != "" {
 			o.ids = append(o.ids, s.ReservationID)
@@ -143,7 +166,10 @@ func (o *observation) selected(ctx context.Context, partition string, g config.N
 // holds what its tag says. The other reservations fill the slots in turn, those that
 // may still open first: there they are going to be.
 func (o *observation) pcsSlots(partition, base string) []capacity.Slot {
-	slots := []capacity.Slot{{Name: base + "-a"}, {Name: base + "-b"}}
+	var slots []capacity.Slot
+	for _, name := range slotNames(base) {
+		slots = append(slots, capacity.Slot{Name: name})
+	}
 	there, ok := o.groups[base]
 	if old := o.oldSlots(partition, base); !ok && len(old) > 0 {
 		return old

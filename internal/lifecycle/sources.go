@@ -36,8 +36,8 @@ type EC2 interface {
 
 // PCS is what a pass asks PCS.
 type PCS interface {
-	// Slots are those of a node group's two compute node groups (BASE-a, BASE-b) that exist.
-	Slots(ctx context.Context, base string) ([]PCSSlot, error)
+	// Slots are those of the named compute node groups that exist. A pass asks once.
+	Slots(ctx context.Context, names []string) ([]PCSSlot, error)
 }
 
 // PCSSlot is one PCS compute node group of a pair.
