@@ -39,6 +39,12 @@ reported at once, and then nothing is created. It can be run again at any time: 
 there already is left as it is.`
 }
 
+// AfterApply runs before the settings are read.
+func (*SetupCmd) AfterApply(g *Globals) error {
+	g.WritesConfig = true
+	return nil
+}
+
 // stepRow is one line of the plan.
 type stepRow struct {
 	Action  setup.Action `json:"action" col:"DO"`
