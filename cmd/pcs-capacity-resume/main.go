@@ -64,7 +64,7 @@ func resume(ctx context.Context, cfg *config.Config, hostlist string, log *slog.
 		if err != nil {
 			return err
 		}
-		r.PCS = wire.PCS{Setup: pcs.Setup{PCS: client, EC2: h.EC2}, Cluster: cfg.Cluster}
+		r.PCS = wire.PCS{Provisioner: pcs.Provisioner{PCS: client, EC2: h.EC2}, Cluster: cfg.Cluster}
 	}
 	return r.Run(ctx, hostlist, waits)
 }

@@ -24,7 +24,7 @@ var (
 // Sources are what the control loop reads and changes.
 func Sources(cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) lifecycle.Sources {
 	return lifecycle.Sources{Settings: cfg.Domain(), State: state.Dir(cfg.StateDir), EC2: aws,
-		PCS: PCS{pcs.Setup{PCS: pcsClient, EC2: aws}, cfg.Cluster}, Slurm: SyncSlurm{&slurm.Client{}}, MachineTime: time.Now}
+		PCS: PCS{pcs.Provisioner{PCS: pcsClient, EC2: aws}, cfg.Cluster}, Slurm: SyncSlurm{&slurm.Client{}}, MachineTime: time.Now}
 }
 
 // SourcesWithoutAWS are those of a machine that cannot ask AWS at all: every question is
