@@ -41,16 +41,6 @@ type Submit struct {
 	StaleAfter Duration `json:"stale_after"`
 }
 
-// OnEnd is what happens to a job that still runs at the fence.
-type OnEnd string
-
-// The values of OnEnd.
-const (
-	OnEndStop    OnEnd = "stop"
-	OnEndRequeue OnEnd = "requeue"
-	OnEndHold    OnEnd = "hold"
-)
-
 // Provider says who launches a partition's nodes.
 type Provider string
 
@@ -66,7 +56,6 @@ type Partition struct {
 	Provider      Provider `json:"provider"`
 	AllowAccounts []string `json:"allow_accounts,omitempty"`
 	MinTime       Duration `json:"min_time"`
-	OnEnd         OnEnd    `json:"on_end"`
 	// MaxTime is Slurm's MaxTime of the partition; unset when it was not known.
 	MaxTime Limit       `json:"max_time"`
 	Groups  []NodeGroup `json:"node_groups"`

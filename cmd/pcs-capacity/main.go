@@ -60,6 +60,10 @@ type Globals struct {
 	UTC      bool            `name:"utc" help:"Show times in tables in UTC instead of local time."`
 	Yes      bool            `short:"y" help:"Answer yes to questions; needed where there is no terminal. Does not confirm a purchase."`
 	LogLevel slog.Level      `help:"Log to stderr from this level on: debug, info, warn or error." default:"warn"`
+
+	// WritesConfig: the command writes the settings file if it is not there, so that
+	// --config may name a new one.
+	WritesConfig bool `kong:"-"`
 }
 
 func main() { os.Exit(run(os.Args[1:])) }

@@ -68,6 +68,8 @@ type RegionScenario struct {
 	Subnets         []SubnetScenario         `toml:"subnet"`
 	SecurityGroups  []SecurityGroupScenario  `toml:"security_group"`
 	Images          []ImageScenario          `toml:"image"`
+	KeyPairs        []KeyPairScenario        `toml:"key_pair"`
+	PlacementGroups []PlacementGroupScenario `toml:"placement_group"`
 	Capacity        []CapacityScenario       `toml:"capacity"`
 	Offerings       []OfferingScenario       `toml:"offering"`
 	Reservations    []ReservationScenario    `toml:"reservation"`
@@ -148,22 +150,24 @@ type OfferingScenario struct {
 
 // ReservationScenario is a reservation that is there at the start: a block or an ODCR.
 type ReservationScenario struct {
-	ID            string            `toml:"id"`
-	Kind          string            `toml:"kind"` // odcr (default), capacity-block, interruptible-odcr
-	Type          string            `toml:"type"`
-	Zone          string            `toml:"zone"`
-	Count         int               `toml:"count"`
-	Start         Moment            `toml:"start"`
-	End           Moment            `toml:"end"`
-	State         string            `toml:"state"`    // overrides what the dates say, such as payment-failed
-	Platform      string            `toml:"platform"` // default Linux/UNIX
-	Tenancy       string            `toml:"tenancy"`  // default default
-	Match         string            `toml:"match"`    // open, targeted (default)
-	UltraServer   string            `toml:"ultraserver"`
-	Source        string            `toml:"source"`          // interruptible-odcr: the reservation that lends it
-	Owner         string            `toml:"owner"`           // another account, which shares it with the caller
-	OwnerZoneName string            `toml:"owner_zone_name"` // the owner's name of the zone
-	Tags          map[string]string `toml:"tags"`
+	ID       string `toml:"id"`
+	Kind     string `toml:"kind"` // odcr (default), capacity-block, interruptible-odcr
+	Type     string `toml:"type"`
+	Zone     string `toml:"zone"`
+	Count    int    `toml:"count"`
+	Start    Moment `toml:"start"`
+	End      Moment `toml:"end"`
+	State    string `toml:"state"`    // overrides what the dates say, such as payment-failed
+	Platform string `toml:"platform"` // default Linux/UNIX
+	Tenancy  string `toml:"tenancy"`  // default default
+	Match    string `toml:"match"`    // open, targeted (default)
+	// PlacementGroup is the cluster placement group that an ODCR was made in.
+	PlacementGroup string            `toml:"placement_group"`
+	UltraServer    string            `toml:"ultraserver"`
+	Source         string            `toml:"source"`          // interruptible-odcr: the reservation that lends it
+	Owner          string            `toml:"owner"`           // another account, which shares it with the caller
+	OwnerZoneName  string            `toml:"owner_zone_name"` // the owner's name of the zone
+	Tags           map[string]string `toml:"tags"`
 }
 
 // LaunchTemplateScenario is a launch template with one version.
@@ -174,6 +178,7 @@ type LaunchTemplateScenario struct {
 	Type            string            `toml:"type"`
 	SecurityGroups  []string          `toml:"security_groups"`
 	KeyName         string            `toml:"key_name"`
+	PlacementGroup  string            `toml:"placement_group"`
 	InstanceProfile string            `toml:"instance_profile"` // ARN
 	UserData        string            `toml:"user_data"`        // plain text
 	Tags            map[string]string `toml:"tags"`

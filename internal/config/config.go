@@ -68,7 +68,6 @@ type Partition struct {
 	Provider      capacity.Provider `toml:"provider"`
 	AllowAccounts []string          `toml:"allow_accounts,omitempty"`
 	MinTime       capacity.Duration `toml:"min_time"`
-	OnEnd         capacity.OnEnd    `toml:"on_end"`
 	NodeGroups    []NodeGroup       `toml:"node_group"`
 
 	// File is where the partition is written down.
@@ -86,19 +85,16 @@ type NodeGroup struct {
 	// ReservationIDs in order; the next takes over when one ends.
 	ReservationIDs []string `toml:"capacity_reservation_ids,omitempty"`
 	// Select names reservations by their tags instead of by id.
-	Select   *Select `toml:"select,omitempty"`
-	MaxNodes int     `toml:"max_nodes"`
+	Select   *capacity.Select `toml:"select,omitempty"`
+	MaxNodes int              `toml:"max_nodes"`
 	// Dynamic starts nodes for jobs, instead of keeping all of a paid block up.
 	Dynamic bool `toml:"dynamic,omitempty"`
 	// LaunchTemplate is what provider ec2 launches from: lt-… or a name.
 	LaunchTemplate string `toml:"launch_template,omitempty"`
-	Reserve        string `toml:"reserve,omitempty"`
 }
 
-// Select chooses reservations: all that carry every one of the tags.
-type Select struct {
-	Tags map[string]string `toml:"tags"`
-}
+// Select is [capacity.Select].
+type Select = capacity.Select
 
 // Default is the settings of an empty file.
 func Default() *Config {
@@ -130,24 +126,12 @@ func (p *Partition) applyDefaults() {
 	if p.MinTime.Duration == 0 {
 		p.MinTime.Duration = 30 * time.Minute
 	}
-	if p.OnEnd == "" {
-		p.OnEnd = capacity.OnEndStop
-	}
 	for i := range p.NodeGroups {
 		g := &p.NodeGroups[i]
 		if g.PurchaseOption == "" {
 			g.PurchaseOption = capacity.CapacityBlock
 		}
-		if g.Reserve == "" {
-			g.Reserve = "never"
-		}
 	}
-}
-
-// Domain is the timing that decisions depend on.
-func (t Timing) Domain() capacity.Timing {
-	return capacity.Timing{DrainMargin: t.DrainMargin, BootAllowance: t.BootAllowance,
-		ReclaimLead: t.ReclaimLead, ReclaimLeadUltraServer: t.ReclaimLeadUltraServer}
 }
 
 // Find is where the settings are: the file given, if any; else

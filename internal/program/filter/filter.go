@@ -7,7 +7,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/hooks"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
@@ -16,14 +15,9 @@ import (
 // written. After [hooks.FilterDeadline] it ends the process without an answer.
 func Main(args []string) int {
 	time.AfterFunc(hooks.FilterDeadline, func() { os.Exit(1) })
-	answer := hooks.Answer(args, parseLimit, time.Now(), hooks.FilterLog())
+	answer := hooks.Answer(args, slurm.ParseLimit, time.Now(), hooks.FilterLog())
 	if _, err := os.Stdout.WriteString(answer); err != nil {
 		return 1
 	}
 	return 0
-}
-
-func parseLimit(text string) (capacity.Limit, error) {
-	limit, err := slurm.ParseLimit(text)
-	return capacity.Limit{Set: limit.Set, Unlimited: limit.Infinite, Minutes: limit.Minutes}, err
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/hooks"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
@@ -41,16 +42,17 @@ func TestResumeConfiguresNodeGroup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	setup := pcs.Setup{PCS: pcsClient, EC2: client, Poll: time.Millisecond}
+	provisioner := pcs.Provisioner{PCS: pcsClient, EC2: client, Poll: time.Millisecond}
 
 	// A cluster as `pcs-capacity setup` leaves it, with this block of its scenario.
 	const block, subnet = "cr-0e2000000000000a1", "subnet-0e200000000000a01"
 	path := filepath.Join(t.TempDir(), "config.toml")
-	plan, err := setup.Plan(t.Context(), pcs.Request{Cluster: "ml", Queue: "gpu", NodeGroup: "gpu", Reservation: block, Like: "compute", MaxNodes: 4, ConfigPath: path}, sim.Clock().Now())
+	s := setup.Setup{PCS: pcsClient, EC2: client, Poll: time.Millisecond}
+	plan, err := s.Plan(t.Context(), setup.Request{Cluster: "ml", Queue: "gpu", NodeGroup: "gpu", Reservation: block, Like: "compute", MaxNodes: 4, ConfigPath: path}, sim.Clock().Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := setup.Apply(t.Context(), plan); err != nil {
+	if err := s.Apply(t.Context(), plan); err != nil {
 		t.Fatal(err)
 	}
 	cfg, err := config.Load(path)
@@ -62,11 +64,11 @@ func TestResumeConfiguresNodeGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	records := state.Dir(t.TempDir())
-	hook := hooks.Resume{Config: cfg, Cluster: "ml", Slurm: wire.Slurm{Client: &slurm.Client{}}, EC2: wire.EC2{Client: client},
-		PCS: wire.PCS{Setup: setup, Cluster: "ml"}, Records: records, Log: slog.New(slog.DiscardHandler), MachineTime: time.Now, Budget: time.Minute}
+	hook := hooks.Resume{Settings: cfg.Domain(), Cluster: "ml", Slurm: wire.HookSlurm{Client: &slurm.Client{}}, EC2: client,
+		PCS: wire.PCS{Provisioner: provisioner, Cluster: "ml"}, Records: records, Log: slog.New(slog.DiscardHandler), MachineTime: time.Now, Budget: time.Minute}
 
 	// Somebody has let the group shrink to nothing.
-	if changed, err := setup.Configure(t.Context(), pcs.ConfigureRequest{Cluster: "ml", Group: "gpu-a", Reservation: r, SubnetIDs: []string{subnet}, MaxNodes: 4, Dynamic: true}); err != nil || !changed {
+	if changed, err := provisioner.Configure(t.Context(), pcs.ConfigureRequest{Cluster: "ml", Group: "gpu-a", Reservation: r, SubnetIDs: []string{subnet}, MaxNodes: 4, Dynamic: true}); err != nil || !changed {
 		t.Fatal(changed, err)
 	}
 	for _, want := range []string{"configured compute node group gpu-a", "compute node group gpu-a is as it should be"} {

@@ -1,42 +1,42 @@
-package pcs
+// Package setup makes reserved capacity usable in a PCS cluster: a launch template, a
+// compute node group, a queue and the settings.
+//
+// Plan reads what there is (inspect.go) and says what is missing, and everything that
+// is in the way; it changes nothing. Apply does it, and can be killed and run again at
+// any point (R5). Only what carries our tag is changed (R9).
+package setup
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
 // EC2 is what this package needs of EC2; *ec2.Client has it.
 type EC2 interface {
+	pcs.EC2
 	Reservation(ctx context.Context, id string) (capacity.Reservation, error)
 	Subnets(ctx context.Context, ids []string) ([]capacity.Subnet, error)
-	// NeighbourSubnets lists all subnets of the VPCs that the given ones lie in.
+	// NeighbourSubnets lists all subnets of the VPCs that the given ones are in.
 	NeighbourSubnets(ctx context.Context, ids []string) ([]capacity.Subnet, error)
 	// ImagePlatform is what an AMI runs, in the words of a reservation ("Linux/UNIX").
 	ImagePlatform(ctx context.Context, imageID string) (string, error)
-	// LaunchTemplate reads one version; an empty version is the newest. The second
-	// value is false when there is no such template.
-	LaunchTemplate(ctx context.Context, idOrName, version string) (capacity.LaunchTemplate, bool, error)
-	// LaunchTemplateDigest is the Digest that EnsureLaunchTemplate would write.
-	LaunchTemplateDigest(ctx context.Context, spec capacity.LaunchTemplateSpec) (string, error)
-	EnsureLaunchTemplate(ctx context.Context, spec capacity.LaunchTemplateSpec) (capacity.LaunchTemplate, error)
-	// InstanceIDsByTag lists instances that are not terminated.
-	InstanceIDsByTag(ctx context.Context, tags map[string][]string) ([]string, error)
 }
 
 // Setup makes reserved capacity usable in a PCS cluster.
 type Setup struct {
-	PCS *Client
+	PCS *pcs.Client
 	EC2 EC2
 	// Poll is the time between two looks at something that PCS is at work on; 0 for
 	// the default of 5 s.
 	Poll time.Duration
-	// Progress is told what happens; nil if nobody listens.
-	Progress func(Event)
+	// Progress is told what happens to a thing: create, update, wait, done. nil if
+	// nobody listens.
+	Progress func(what, name, status string)
 }
 
 // Request is what setup is asked for.
@@ -70,41 +70,9 @@ type Request struct {
 	Config     *config.Config
 }
 
-// Action is what a step does.
-type Action string
-
-// The actions.
-const (
-	Create  Action = "create"
-	Update  Action = "update"
-	Nothing Action = "nothing"
-)
-
-// What a step is about.
-const (
-	WhatTemplate  = "launch template"
-	WhatNodeGroup = "compute node group"
-	WhatQueue     = "queue"
-	WhatFile      = "file"
-)
-
-// Step is one thing to do.
-type Step struct {
-	What    string   `json:"what"`
-	Name    string   `json:"name"`
-	Action  Action   `json:"action"`
-	Details []Detail `json:"details,omitempty"`
-}
-
-// Detail is one line of a step, for a table.
-type Detail struct {
-	Key   string `json:"key"`
-	Value string `json:"value"`
-}
-
 // Plan is what setup will do.
 type Plan struct {
-	Cluster Cluster `json:"cluster"`
+	Cluster pcs.Cluster `json:"cluster"`
 	// Slot is the node group that the reservation goes to.
 	Slot        string               `json:"slot,omitempty"`
 	Reservation capacity.Reservation `json:"reservation"`
@@ -130,23 +98,14 @@ func (p *Plan) Done() bool {
 	return len(p.Mismatches) == 0
 }
 
-// Event tells how far Apply is.
-type Event struct {
-	What string `json:"what"`
-	Name string `json:"name"`
-	// Status is "create", "update", "wait" or "done".
-	Status  string `json:"status"`
-	Message string `json:"message,omitempty"`
-}
-
 // Plan reads what there is and says what to do. It changes nothing. An error means
 // that something could not be read; what is in the way is in Plan.Mismatches.
 func (s Setup) Plan(ctx context.Context, r Request, now time.Time) (*Plan, error) {
-	w, err := s.read(ctx, r, now)
+	in, err := s.inspect(ctx, r, now)
 	if err != nil {
 		return nil, err
 	}
-	return w.plan(), nil
+	return in.plan(), nil
 }
 
 // Refusal is the error of Apply for a plan that something is in the way of.
@@ -159,10 +118,3 @@ func (r *Refusal) Error() string {
 	}
 	return strings.Join(parts, "\n")
 }
-
-// ErrInUse is returned when a node group has instances: an update would replace
-// them, and the jobs on them would lose minutes of a paid block.
-var ErrInUse = errors.New("the node group has instances")
-
-// ErrNotOurs is returned for what lacks our tag.
-var ErrNotOurs = errors.New("it does not carry our tag")

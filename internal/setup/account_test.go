@@ -1,4 +1,4 @@
-package pcs_test
+package setup_test
 
 import (
 	"bytes"
@@ -18,6 +18,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
@@ -39,12 +40,12 @@ const (
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// world is a simulator whose clock stands still, and a setup that talks to it over the
+// account is a simulated AWS whose clock stands still, and a setup that talks to it over the
 // wire, through a server that can look at the traffic.
-type world struct {
+type account struct {
 	*testing.T
 	sim   *awssim.Sim
-	setup pcs.Setup
+	setup setup.Setup
 	ec2   *ec2.Client
 	dir   string
 
@@ -55,7 +56,7 @@ type world struct {
 	rewrite func(operation string, answer []byte) []byte
 }
 
-func newWorld(t *testing.T, change func(*awssim.Scenario)) *world {
+func newAccount(t *testing.T, change func(*awssim.Scenario)) *account {
 	t.Helper()
 	scenario := awssim.DefaultScenario()
 	scenario.PCSDelay = 0
@@ -66,7 +67,7 @@ func newWorld(t *testing.T, change func(*awssim.Scenario)) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{T: t, sim: sim, dir: t.TempDir()}
+	w := &account{T: t, sim: sim, dir: t.TempDir()}
 	server := httptest.NewServer(w)
 	t.Cleanup(func() {
 		server.Close()
@@ -84,12 +85,12 @@ func newWorld(t *testing.T, change func(*awssim.Scenario)) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.setup = pcs.Setup{PCS: client, EC2: w.ec2, Poll: time.Millisecond}
+	w.setup = setup.Setup{PCS: client, EC2: w.ec2, Poll: time.Millisecond}
 	return w
 }
 
 // ServeHTTP notes which operations write, and hands the request to the simulator.
-func (w *world) ServeHTTP(to http.ResponseWriter, r *http.Request) {
+func (w *account) ServeHTTP(to http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		panic(http.ErrAbortHandler)
@@ -125,7 +126,7 @@ func (w *world) ServeHTTP(to http.ResponseWriter, r *http.Request) {
 }
 
 // written lists the writing calls since the last time it was asked.
-func (w *world) written() []string {
+func (w *account) written() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	list := w.writes
@@ -133,10 +134,10 @@ func (w *world) written() []string {
 	return list
 }
 
-func (w *world) configPath() string { return filepath.Join(w.dir, "etc", "config.toml") }
+func (w *account) configPath() string { return filepath.Join(w.dir, "etc", "config.toml") }
 
 // config is what the settings say now; nil if there are none.
-func (w *world) config() *config.Config {
+func (w *account) config() *config.Config {
 	w.Helper()
 	c, err := config.Load(w.configPath())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -149,12 +150,12 @@ func (w *world) config() *config.Config {
 }
 
 // request is what most tests ask for.
-func (w *world) request(reservation string) pcs.Request {
-	return pcs.Request{Cluster: "ml", Queue: "gpu", NodeGroup: "gpu", Reservation: reservation, Like: "compute",
+func (w *account) request(reservation string) setup.Request {
+	return setup.Request{Cluster: "ml", Queue: "gpu", NodeGroup: "gpu", Reservation: reservation, Like: "compute",
 		MaxNodes: 4, ConfigPath: w.configPath(), Config: w.config()}
 }
 
-func (w *world) plan(r pcs.Request) *pcs.Plan {
+func (w *account) plan(r setup.Request) *setup.Plan {
 	w.Helper()
 	r.Config = w.config()
 	p, err := w.setup.Plan(w.Context(), r, w.sim.Clock().Now())
@@ -165,7 +166,7 @@ func (w *world) plan(r pcs.Request) *pcs.Plan {
 }
 
 // run plans and applies, which must both go well.
-func (w *world) run(r pcs.Request) *pcs.Plan {
+func (w *account) run(r setup.Request) *setup.Plan {
 	w.Helper()
 	p := w.plan(r)
 	if err := w.setup.Apply(w.Context(), p); err != nil {
@@ -174,7 +175,7 @@ func (w *world) run(r pcs.Request) *pcs.Plan {
 	return p
 }
 
-func (w *world) inventory() pcs.Inventory {
+func (w *account) inventory() pcs.Inventory {
 	w.Helper()
 	inv, err := w.setup.PCS.Inventory(w.Context(), "ml")
 	if err != nil {
@@ -183,7 +184,7 @@ func (w *world) inventory() pcs.Inventory {
 	return inv
 }
 
-func (w *world) group(name string) pcs.NodeGroup {
+func (w *account) group(name string) pcs.NodeGroup {
 	w.Helper()
 	g, found := w.inventory().Group(name)
 	if !found {
@@ -192,7 +193,7 @@ func (w *world) group(name string) pcs.NodeGroup {
 	return g
 }
 
-func (w *world) template(g pcs.NodeGroup) capacity.LaunchTemplate {
+func (w *account) template(g pcs.NodeGroup) capacity.LaunchTemplate {
 	w.Helper()
 	t, found, err := w.ec2.LaunchTemplate(w.Context(), g.TemplateID, g.TemplateVersion)
 	if err != nil || !found {
@@ -201,7 +202,7 @@ func (w *world) template(g pcs.NodeGroup) capacity.LaunchTemplate {
 	return t
 }
 
-func (w *world) fault(f awssim.Fault) {
+func (w *account) fault(f awssim.Fault) {
 	w.Helper()
 	if _, err := w.sim.AddFault(f); err != nil {
 		w.Fatal(err)
@@ -210,7 +211,7 @@ func (w *world) fault(f awssim.Fault) {
 
 // buyNextWeek buys 4 × p5.48xlarge in use2-az1 that open in 8 days, and waits for the
 // payment.
-func (w *world) buyNextWeek() string {
+func (w *account) buyNextWeek() string {
 	w.Helper()
 	offers, err := w.ec2.Offerings(w.Context(), ec2.OfferingQuery{InstanceType: "p5.48xlarge", Count: 4, Duration: 48 * time.Hour, StartAfter: noon.Add(7 * 24 * time.Hour)})
 	if err != nil {
@@ -228,7 +229,7 @@ func (w *world) buyNextWeek() string {
 	return bought.ID
 }
 
-func codes(p *pcs.Plan) []string {
+func codes(p *setup.Plan) []string {
 	var all []string
 	for _, m := range p.Mismatches {
 		all = append(all, m.Code)
@@ -236,7 +237,7 @@ func codes(p *pcs.Plan) []string {
 	return slices.Sorted(slices.Values(all))
 }
 
-func actions(p *pcs.Plan) string {
+func actions(p *setup.Plan) string {
 	var all []string
 	for _, s := range p.Steps {
 		all = append(all, string(s.Action))

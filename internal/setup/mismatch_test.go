@@ -1,4 +1,4 @@
-package pcs_test
+package setup_test
 
 import (
 	"errors"
@@ -11,68 +11,70 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
 func TestMismatches(t *testing.T) {
 	ml := func(s *awssim.Scenario) *awssim.ClusterScenario { return &s.Regions[0].Clusters[0] }
 	for name, test := range map[string]struct {
-		world   func(*awssim.Scenario)
-		request func(*pcs.Request)
+		account func(*awssim.Scenario)
+		request func(*setup.Request)
 		codes   string
 		says    string // part of a message or of what to do
 	}{
 		"nothing":             {codes: ""},
-		"unknown cluster":     {request: func(r *pcs.Request) { r.Cluster = "mp" }, codes: "cluster", says: "use one of ml"},
-		"no cluster":          {request: func(r *pcs.Request) { r.Cluster = "" }, codes: "cluster", says: "use one of ml"},
-		"unknown reservation": {request: func(r *pcs.Request) { r.Reservation = "cr-0ffffffffffffffff" }, codes: "reservation-unknown", says: "InvalidCapacityReservationId.NotFound"},
-		"malformed id":        {request: func(r *pcs.Request) { r.Reservation = "x" }, codes: "reservation-unknown"},
-		"unknown like":        {request: func(r *pcs.Request) { r.Like = "comput" }, codes: "image instance-profile like security-groups", says: "use one of compute"},
-		"nothing to launch":   {request: func(r *pcs.Request) { r.Like = "" }, codes: "image instance-profile security-groups"},
-		"unknown image":       {request: func(r *pcs.Request) { r.AMI = "ami-0ffffffffffffffff" }, codes: "image", says: "InvalidAMIID.NotFound"},
-		"image of another OS": {request: func(r *pcs.Request) { r.AMI = "ami-0e200000000000c03" }, codes: "platform", says: "Red Hat Enterprise Linux"},
-		"profile by name":     {request: func(r *pcs.Request) { r.InstanceProfile = "AWSPCS-nodes" }, codes: "instance-profile", says: "ARN"},
-		"unknown subnet":      {request: func(r *pcs.Request) { r.SubnetIDs = []string{"subnet-0ffffffffffffffff"} }, codes: "az subnet-unknown"},
-		"too many nodes":      {request: func(r *pcs.Request) { r.MaxNodes = 17 }, codes: "size", says: "give --max-nodes 16 or less"},
-		"long node group":     {request: func(r *pcs.Request) { r.NodeGroup = strings.Repeat("g", 24) }, codes: "name", says: "use at most 23"},
-		"short queue":         {request: func(r *pcs.Request) { r.Queue = "gp" }, codes: "name", says: "3 to 25"},
-		"underscore in queue": {request: func(r *pcs.Request) { r.Queue = "gpu_1" }, codes: "name"},
-		"large user data":     {request: func(r *pcs.Request) { r.UserData = make([]byte, 16<<10+1) }, codes: "user-data", says: "16384"},
-		"unpaid":              {request: func(r *pcs.Request) { r.Reservation = unpaid }, codes: "az state", says: "payment-failed"},
-		"cluster is updating": {world: func(s *awssim.Scenario) { ml(s).Status = "UPDATING" }, codes: "cluster-status", says: "UPDATING"},
-		"old Slurm":           {world: func(s *awssim.Scenario) { ml(s).SlurmVersion = "23.11" }, codes: "slurm-version", says: "24.05"},
-		"cluster too small":   {world: func(s *awssim.Scenario) { ml(s).NodeGroups[0].Max = 30 }, codes: "cluster-size", says: "give --max-nodes 2 or less"},
-		"too many groups": {world: func(s *awssim.Scenario) {
+		"unknown cluster":     {request: func(r *setup.Request) { r.Cluster = "mp" }, codes: "cluster", says: "use one of ml"},
+		"no cluster":          {request: func(r *setup.Request) { r.Cluster = "" }, codes: "cluster", says: "use one of ml"},
+		"unknown reservation": {request: func(r *setup.Request) { r.Reservation = "cr-0ffffffffffffffff" }, codes: "reservation-unknown", says: "InvalidCapacityReservationId.NotFound"},
+		"malformed id":        {request: func(r *setup.Request) { r.Reservation = "x" }, codes: "reservation-unknown"},
+		"unknown like":        {request: func(r *setup.Request) { r.Like = "comput" }, codes: "image instance-profile like security-groups", says: "use one of compute"},
+		"nothing to launch":   {request: func(r *setup.Request) { r.Like = "" }, codes: "image instance-profile security-groups"},
+		"unknown image":       {request: func(r *setup.Request) { r.AMI = "ami-0ffffffffffffffff" }, codes: "image", says: "InvalidAMIID.NotFound"},
+		"image of another OS": {request: func(r *setup.Request) { r.AMI = "ami-0e200000000000c03" }, codes: "platform", says: "Red Hat Enterprise Linux"},
+		"profile by name":     {request: func(r *setup.Request) { r.InstanceProfile = "AWSPCS-nodes" }, codes: "instance-profile", says: "ARN"},
+		"unknown subnet":      {request: func(r *setup.Request) { r.SubnetIDs = []string{"subnet-0ffffffffffffffff"} }, codes: "az subnet-unknown"},
+		"too many nodes":      {request: func(r *setup.Request) { r.MaxNodes = 17 }, codes: "size", says: "give --max-nodes 16 or less"},
+		"long node group":     {request: func(r *setup.Request) { r.NodeGroup = strings.Repeat("g", 24) }, codes: "name", says: "use at most 23"},
+		"short queue":         {request: func(r *setup.Request) { r.Queue = "gp" }, codes: "name", says: "3 to 25"},
+		"underscore in queue": {request: func(r *setup.Request) { r.Queue = "gpu_1" }, codes: "name"},
+		"large user data":     {request: func(r *setup.Request) { r.UserData = make([]byte, 16<<10+1) }, codes: "user-data", says: "16384"},
+		"unpaid":              {request: func(r *setup.Request) { r.Reservation = unpaid }, codes: "az state", says: "payment-failed"},
+		"cluster is updating": {account: func(s *awssim.Scenario) { ml(s).Status = "UPDATING" }, codes: "cluster-status", says: "UPDATING"},
+		"old Slurm":           {account: func(s *awssim.Scenario) { ml(s).SlurmVersion = "23.11" }, codes: "slurm-version", says: "24.05"},
+		"cluster too small":   {account: func(s *awssim.Scenario) { ml(s).NodeGroups[0].Max = 30 }, codes: "cluster-size", says: "give --max-nodes 2 or less"},
+		"too many groups": {account: func(s *awssim.Scenario) {
 			for i := range 9 {
 				g := ml(s).NodeGroups[0]
 				g.ID, g.Name, g.Max = fmt.Sprintf("pcs_e2000001%02d", i), fmt.Sprintf("group%d", i), 0
 				ml(s).NodeGroups = append(ml(s).NodeGroups, g)
 			}
 		}, codes: "quota-node-groups", says: "no more than 10"},
-		"too many queues": {world: func(s *awssim.Scenario) {
+		"too many queues": {account: func(s *awssim.Scenario) {
 			for i := range 9 {
 				ml(s).Queues = append(ml(s).Queues, awssim.QueueScenario{ID: fmt.Sprintf("pcs_e2000002%02d", i), Name: fmt.Sprintf("queue%d", i)})
 			}
 		}, codes: "quota-queues", says: "no more than 10"},
-		"unknown cluster, and a reservation that failed": {request: func(r *pcs.Request) { r.Cluster, r.Reservation = "mp", unpaid }, codes: "cluster state"},
+		"unknown cluster, and a reservation that failed": {request: func(r *setup.Request) { r.Cluster, r.Reservation = "mp", unpaid }, codes: "cluster state"},
 		"unknown reservation, and all that needs none": {
-			world: func(s *awssim.Scenario) { ml(s).NodeGroups[0].Max = 30 },
-			request: func(r *pcs.Request) {
+			account: func(s *awssim.Scenario) { ml(s).NodeGroups[0].Max = 30 },
+			request: func(r *setup.Request) {
 				r.Reservation, r.Like, r.NodeGroup, r.MaxNodes = "cr-0ffffffffffffffff", "comput", "1", 3
 			},
 			codes: "cluster-size image instance-profile like name reservation-unknown security-groups",
 		},
 		"several at once": {
-			world: func(s *awssim.Scenario) { ml(s).Status = "UPDATING" },
-			request: func(r *pcs.Request) {
+			account: func(s *awssim.Scenario) { ml(s).Status = "UPDATING" },
+			request: func(r *setup.Request) {
 				r.Queue, r.Reservation, r.MaxNodes, r.AMI = "1", p4Block, 20, "ami-0ffffffffffffffff"
 			},
 			codes: "cluster-status image name size",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, test.world)
+			w := newAccount(t, test.account)
 			r := w.request(openBlock)
 			if test.request != nil {
 				test.request(&r)
@@ -87,7 +89,7 @@ func TestMismatches(t *testing.T) {
 			if test.codes == "" {
 				return
 			}
-			var refusal *pcs.Refusal
+			var refusal *setup.Refusal
 			if err := w.setup.Apply(t.Context(), p); !errors.As(err, &refusal) || len(w.written()) > 0 {
 				t.Errorf("applied: %v", err)
 			}
@@ -96,8 +98,8 @@ func TestMismatches(t *testing.T) {
 }
 
 func TestMismatchesOfTime(t *testing.T) {
-	w := newWorld(t, nil)
-	offers, err := w.ec2.Offerings(t.Context(), offeringQuery())
+	w := newAccount(t, nil)
+	offers, err := w.ec2.Offerings(t.Context(), ec2.OfferingQuery{InstanceType: "p5.48xlarge", Count: 4, Duration: 48 * time.Hour})
 	if err != nil || len(offers) == 0 {
 		t.Fatal(offers, err)
 	}
@@ -117,7 +119,7 @@ func TestMismatchesOfTime(t *testing.T) {
 // The zone's name would match here: the owner of the shared reservation calls
 // use2-az1 "us-east-2c". And the message names what would do.
 func TestR10_ZonesAreComparedByID(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newAccount(t, nil)
 	r := w.request(sharedODCR)
 	r.MaxNodes, r.SubnetIDs = 2, []string{"subnet-0e200000000000c03"} // in us-east-2c of this account
 	p := w.plan(r)
@@ -135,26 +137,26 @@ func TestR10_ZonesAreComparedByID(t *testing.T) {
 
 func TestR9_WhatIsNotOursIsLeftAlone(t *testing.T) {
 	for name, test := range map[string]struct {
-		world   func(*awssim.Scenario)
-		request func(*pcs.Request)
+		account func(*awssim.Scenario)
+		request func(*setup.Request)
 	}{
-		"queue": {request: func(r *pcs.Request) { r.Queue = "cpu" }},
-		"node group": {world: func(s *awssim.Scenario) {
+		"queue": {request: func(r *setup.Request) { r.Queue = "cpu" }},
+		"node group": {account: func(s *awssim.Scenario) {
 			g := s.Regions[0].Clusters[0].NodeGroups[0]
 			g.ID, g.Name = "pcs_e200000a00", "gpu-a"
 			s.Regions[0].Clusters[0].NodeGroups = append(s.Regions[0].Clusters[0].NodeGroups, g)
 		}},
-		"node group of another cluster's name": {world: func(s *awssim.Scenario) {
+		"node group of another cluster's name": {account: func(s *awssim.Scenario) {
 			g := s.Regions[0].Clusters[0].NodeGroups[0]
 			g.ID, g.Name, g.Tags = "pcs_e200000a00", "gpu-b", map[string]string{capacity.TagCluster: "other"}
 			s.Regions[0].Clusters[0].NodeGroups = append(s.Regions[0].Clusters[0].NodeGroups, g)
 		}},
-		"launch template": {world: func(s *awssim.Scenario) {
+		"launch template": {account: func(s *awssim.Scenario) {
 			s.Regions[0].LaunchTemplates = append(s.Regions[0].LaunchTemplates, awssim.LaunchTemplateScenario{ID: "lt-0e2000000000000ff", Name: "pcs-capacity-ml-gpu-a"})
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, test.world)
+			w := newAccount(t, test.account)
 			r := w.request(openBlock)
 			if test.request != nil {
 				test.request(&r)
@@ -181,7 +183,7 @@ func TestR9_WhatIsNotOursIsLeftAlone(t *testing.T) {
 }
 
 func TestWarnings(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newAccount(t, nil)
 	r := w.request("cr-0e2000000000000c6") // trn2u
 	r.SubnetIDs = []string{"subnet-0e200000000000c03"}
 	if p := w.plan(r); len(p.Mismatches) > 0 || len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], "trn2u.48xlarge") {
@@ -191,7 +193,7 @@ func TestWarnings(t *testing.T) {
 
 // The slot's nodes run: more of them are added, everything else waits.
 func TestRunningNodesAreNotReplaced(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newAccount(t, nil)
 	w.run(w.request(openBlock))
 	if _, err := w.sim.LaunchForNodeGroup("ml", "gpu-a", "gpu-a-1"); err != nil {
 		t.Fatal(err)
@@ -216,7 +218,7 @@ func TestRunningNodesAreNotReplaced(t *testing.T) {
 
 // Nodes came up between the plan and its application.
 func TestApplyLooksForInstancesAgain(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newAccount(t, nil)
 	w.run(w.request(openBlock))
 	r := w.request(openBlock)
 	r.MaxNodes = 3
@@ -230,7 +232,7 @@ func TestApplyLooksForInstancesAgain(t *testing.T) {
 }
 
 func TestSettingsOfTheAdministrator(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newAccount(t, nil)
 	write := func(text string) {
 		t.Helper()
 		if err := os.MkdirAll(filepath.Dir(w.configPath()), 0o755); err != nil {
@@ -275,7 +277,7 @@ func TestSettingsOfTheAdministrator(t *testing.T) {
 }
 
 func TestForeignFileInConfD(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newAccount(t, nil)
 	file := filepath.Join(filepath.Dir(w.configPath()), "conf.d", "gpu.toml")
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		t.Fatal(err)
@@ -289,7 +291,7 @@ func TestForeignFileInConfD(t *testing.T) {
 }
 
 func TestOtherTypeOrKindInTheOtherSlot(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newAccount(t, nil)
 	w.run(w.request(openBlock))
 	r := w.request(sharedODCR)
 	r.MaxNodes = 2

@@ -1,4 +1,4 @@
-package pcs_test
+package setup_test
 
 import (
 	"context"
@@ -20,7 +20,7 @@ import (
 )
 
 func TestSetupOfABlock(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newAccount(t, nil)
 	p := w.run(w.request(openBlock))
 	if p.Slot != "gpu-a" || actions(p) != "create create create create create" || len(p.Warnings) > 0 {
 		t.Errorf("slot %s, %s, warnings %v", p.Slot, actions(p), p.Warnings)
@@ -45,18 +45,17 @@ func TestSetupOfABlock(t *testing.T) {
 		t.Errorf("settings %+v", c)
 	}
 	want := []config.NodeGroup{{Name: "gpu", InstanceType: "p5.48xlarge", SubnetIDs: []string{subnetA}, PurchaseOption: capacity.CapacityBlock,
-		ReservationIDs: []string{openBlock}, MaxNodes: 4, Reserve: "never"}}
+		ReservationIDs: []string{openBlock}, MaxNodes: 4}}
 	if diff := cmp.Diff(want, part.NodeGroups); diff != "" {
 		t.Errorf("node groups (-want +got):\n%s", diff)
 	}
-	slots, err := w.setup.Slots(t.Context(), w.inventory(), "gpu")
-	if err != nil || len(slots) != 2 || slots[0].ReservationID != openBlock || slots[0].Target != openBlock || !slices.Equal(slots[0].Queues, []string{"gpu"}) || slots[1].Group != nil {
-		t.Errorf("slots %+v, %v", slots, err)
+	if _, found := w.inventory().Group("gpu-b"); found {
+		t.Error("the other slot was filled too")
 	}
 }
 
 func TestSetupAgainHasNothingToDo(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newAccount(t, nil)
 	w.run(w.request(openBlock))
 	w.written()
 	for _, like := range []string{"compute", ""} {
@@ -72,7 +71,7 @@ func TestSetupAgainHasNothingToDo(t *testing.T) {
 // The next block goes into the other slot, and a third one into the slot whose block
 // has ended; all share one queue and one entry of the settings.
 func TestSetupOfTheNextBlocks(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newAccount(t, nil)
 	w.run(w.request(openBlock))
 	second := w.request(laterBlock)
 	second.Like, second.MaxNodes = "", 6 // the other slot serves
@@ -119,7 +118,7 @@ func TestSetupOfODCRs(t *testing.T) {
 		kind capacity.Kind // as PCS says it
 		max  int
 	}{{gpuODCR, capacity.OnDemand, 4}, {borrowed, capacity.InterruptibleODCR, 3}} {
-		w := newWorld(t, nil)
+		w := newAccount(t, nil)
 		r := w.request(test.id)
 		r.MaxNodes, r.Dynamic = 0, true
 		w.run(r)
@@ -133,7 +132,7 @@ func TestSetupOfODCRs(t *testing.T) {
 }
 
 func TestSetupWithoutLike(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newAccount(t, nil)
 	r := w.request(openBlock)
 	r.Like, r.AMI, r.InstanceProfile = "", image, "arn:aws:iam::111122223333:instance-profile/AWSPCS-nodes"
 	r.SecurityGroups, r.SubnetIDs, r.UserData = []string{"sg-0e2000000000000a1"}, []string{subnetA, subnetB}, []byte("#cloud-config\n")
@@ -146,11 +145,11 @@ func TestSetupWithoutLike(t *testing.T) {
 
 // PCS takes a minute for each thing; the run tells that it waits.
 func TestSetupWaits(t *testing.T) {
-	w := newWorld(t, func(s *awssim.Scenario) { s.PCSDelay = awssim.Duration(time.Minute) })
+	w := newAccount(t, func(s *awssim.Scenario) { s.PCSDelay = awssim.Duration(time.Minute) })
 	var told []string
-	w.setup.Progress = func(e pcs.Event) {
-		told = append(told, e.What+" "+e.Status)
-		if e.Status == "wait" {
+	w.setup.Progress = func(what, _, status string) {
+		told = append(told, what+" "+status)
+		if status == "wait" {
 			w.sim.Clock().Advance(time.Minute)
 		}
 	}
@@ -163,11 +162,11 @@ func TestSetupWaits(t *testing.T) {
 }
 
 func TestSetupGivesUpWhenItsCallerDoes(t *testing.T) {
-	w := newWorld(t, func(s *awssim.Scenario) { s.PCSDelay = awssim.Duration(time.Minute) })
+	w := newAccount(t, func(s *awssim.Scenario) { s.PCSDelay = awssim.Duration(time.Minute) })
 	p := w.plan(w.request(openBlock))
 	ctx, cancel := context.WithCancel(t.Context())
-	w.setup.Progress = func(e pcs.Event) {
-		if e.Status == "wait" {
+	w.setup.Progress = func(_, _, status string) {
+		if status == "wait" {
 			cancel()
 		}
 	}
@@ -178,7 +177,7 @@ func TestSetupGivesUpWhenItsCallerDoes(t *testing.T) {
 }
 
 func TestSetupShowsWhyPCSFailed(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newAccount(t, nil)
 	w.rewrite = func(operation string, answer []byte) []byte {
 		if operation != "GetComputeNodeGroup" || !strings.Contains(string(answer), "gpu-a") {
 			return answer
@@ -196,7 +195,7 @@ func TestSetupShowsWhyPCSFailed(t *testing.T) {
 
 // Somebody else adds a queue's node group at the same time.
 func TestSetupGoesOnAfterAConflict(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newAccount(t, nil)
 	w.run(w.request(openBlock))
 	w.fault(awssim.Fault{Operation: "UpdateQueue", Effect: awssim.FailBefore, Code: "ConflictException", Count: 2})
 	w.run(w.request(laterBlock))
@@ -206,7 +205,7 @@ func TestSetupGoesOnAfterAConflict(t *testing.T) {
 }
 
 func TestPlanWritesNothing(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newAccount(t, nil)
 	p := w.plan(w.request(openBlock))
 	if writes := w.written(); len(writes) > 0 {
 		t.Errorf("a plan sends %v", writes)
@@ -222,7 +221,7 @@ func TestPlanWritesNothing(t *testing.T) {
 // Whichever of the calls is the last, and whatever becomes of it, running again ends
 // in the same as one run without trouble.
 func TestR5_SetupCanFailAtEveryCall(t *testing.T) {
-	clean := newWorld(t, nil)
+	clean := newAccount(t, nil)
 	clean.run(clean.request(openBlock))
 	clean.written()
 	p := clean.plan(clean.request(laterBlock))
@@ -239,7 +238,7 @@ func TestR5_SetupCanFailAtEveryCall(t *testing.T) {
 	for n := range count {
 		for _, effect := range []awssim.Effect{awssim.FailBefore, awssim.CutAfter} {
 			t.Run(fmt.Sprintf("call %d %s", n+1, effect), func(t *testing.T) {
-				w := newWorld(t, nil)
+				w := newAccount(t, nil)
 				w.run(w.request(openBlock))
 				p := w.plan(w.request(laterBlock))
 				w.fault(awssim.Fault{Effect: effect, Skip: n, Count: 1, Code: "AccessDeniedException"})
@@ -267,7 +266,7 @@ func TestR5_UpdateCanFailAtEveryWrite(t *testing.T) {
 	for _, operation := range []string{"CreateTags", "CreateLaunchTemplateVersion", "TagResource", "UpdateComputeNodeGroup"} {
 		for _, effect := range []awssim.Effect{awssim.FailBefore, awssim.FailAfter, awssim.CutBefore, awssim.CutAfter} {
 			t.Run(operation+" "+string(effect), func(t *testing.T) {
-				w := newWorld(t, nil)
+				w := newAccount(t, nil)
 				w.run(w.request(openBlock))
 				second := w.request(gpuODCR)
 				second.Queue, second.NodeGroup = "other", "other"
