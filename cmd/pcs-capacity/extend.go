@@ -101,7 +101,7 @@ func (c *ExtendCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, c
 		return err
 	}
 	intent := b.newIntent(state.Extension)
-	intent.Reservation, intent.Offering, intent.Fee, intent.Currency = r.ID, offering, offering.Fee, offering.Currency
+	intent.Reservation, intent.Offering, intent.Fee = r.ID, offering, offering.Fee
 	intent.Asked, intent.OldEnd, intent.NewEnd = capacity.Duration{Duration: length}, r.End, offering.End
 	if c.DryRun {
 		return c.tryOnly(ctx, b, intent, r)
@@ -131,11 +131,11 @@ func (b *buyer) cutOff(reservation string) (state.Intent, bool, error) {
 
 // sameExtension is an extension by the same length that was bought a short while ago,
 // by anybody, and not left unpaid.
-func (b *buyer) sameExtension(r capacity.Reservation, history []ec2.Extension, length time.Duration) (state.Intent, bool) {
+func (b *buyer) sameExtension(r capacity.Reservation, history []capacity.Extension, length time.Duration) (state.Intent, bool) {
 	for _, e := range slices.Backward(history) {
-		if e.End.Sub(e.Start) == length && e.Status != ec2.ExtensionFailed && b.aws.Now().Sub(e.Purchased) < sameWish {
-			i := state.Intent{Kind: state.Extension, Phase: state.Done, At: e.Purchased, Region: r.Region, Fee: e.Fee, Currency: e.Currency,
-				Reservation: r.ID, Asked: capacity.Duration{Duration: length}, OldEnd: e.Start, NewEnd: e.End}
+		if e.To.Sub(e.From) == length && e.State != capacity.ExtensionFailed && b.aws.Now().Sub(e.Purchased) < sameWish {
+			i := state.Intent{Kind: state.Extension, Phase: state.Done, At: e.Purchased, Region: r.Region, Fee: e.Fee,
+				Reservation: r.ID, Asked: capacity.Duration{Duration: length}, OldEnd: e.From, NewEnd: e.To}
 			i.Offering.ID = e.OfferingID
 			return i, true
 		}
@@ -169,7 +169,7 @@ func (c *ExtendCmd) takeUp(ctx context.Context, b *buyer, i state.Intent, length
 
 // extendable says why EC2 will not extend a block by a length; nil if nothing is known
 // against it.
-func (b *buyer) extendable(r capacity.Reservation, history []ec2.Extension, length time.Duration) error {
+func (b *buyer) extendable(r capacity.Reservation, history []capacity.Extension, length time.Duration) error {
 	left := r.End.Sub(b.aws.Now())
 	switch {
 	case r.Kind != capacity.CapacityBlock:
@@ -186,8 +186,8 @@ func (b *buyer) extendable(r capacity.Reservation, history []ec2.Extension, leng
 		return fmt.Errorf("%s would have %s with %s more; EC2 sells at most 182 days in all", r.ID, lasts(r.End.Add(length).Sub(r.Start)), lasts(length))
 	}
 	for _, e := range history {
-		if e.Status == ec2.ExtensionPending {
-			return fmt.Errorf("an extension of %s to %s was bought at %s and is %s; EC2 sells no other until it is paid", r.ID, b.t.Time(e.End), b.t.Time(e.Purchased), e.Status)
+		if e.State == capacity.ExtensionPending {
+			return fmt.Errorf("an extension of %s to %s was bought at %s and is %s; EC2 sells no other until it is paid", r.ID, b.t.Time(e.To), b.t.Time(e.Purchased), e.State)
 		}
 	}
 	return nil
@@ -208,7 +208,7 @@ func findExtension(ctx context.Context, aws *ec2.Client, r capacity.Reservation,
 		if dx != dy {
 			return int(dx - dy)
 		}
-		return x.Fee.Cmp(y.Fee)
+		return compareFees(x.Fee, y.Fee)
 	}), nil
 }
 
@@ -219,7 +219,7 @@ func (c *ExtendCmd) tryOnly(ctx context.Context, b *buyer, i state.Intent, r cap
 		return fmt.Errorf("%w; nothing was bought%s", err, adviceFor(i))
 	}
 	if b.t.Format != terminal.Table {
-		if err := b.t.Rows([]extensionRow{newExtensionRow(b.cfg, i, ec2.Extension{Status: string(dryRunState)}, r, false)}); err != nil {
+		if err := b.t.Rows([]extensionRow{newExtensionRow(b.cfg, i, capacity.Extension{State: string(dryRunState)}, r, false)}); err != nil {
 			return err
 		}
 	}
@@ -231,12 +231,12 @@ func (c *ExtendCmd) tryOnly(ctx context.Context, b *buyer, i state.Intent, r cap
 func (c *ExtendCmd) finish(ctx context.Context, b *buyer, i state.Intent, r capacity.Reservation, fresh bool) error {
 	b.close() // a payment takes up to 12 hours, in which others may buy
 	aws := b.aws.In(i.Region)
-	e := ec2.Extension{Status: ec2.ExtensionPending, Purchased: i.At}
+	e := capacity.Extension{State: capacity.ExtensionPending, Purchased: i.At}
 	var err error
 	if c.Wait {
 		e, r, err = followExtension(ctx, b.t, aws, i)
 		if errors.Is(err, errNotPaid) {
-			b.end(i, state.Failed, e.Status, err)
+			b.end(i, state.Failed, e.State, err)
 		}
 	} else if seen, found, lookErr := extensionOf(ctx, aws, i); lookErr == nil && found {
 		e = seen
@@ -248,7 +248,7 @@ func (c *ExtendCmd) finish(ctx context.Context, b *buyer, i state.Intent, r capa
 	if err := b.t.Rows([]extensionRow{row}); err != nil {
 		return err
 	}
-	if e.Status == ec2.ExtensionPaid {
+	if e.State == capacity.ExtensionPaid {
 		b.t.Say("The end has moved. `pcs-capacity sync` moves the fence to %s; a sync --watch that runs does it by itself.", b.t.Time(row.NewFence))
 	} else {
 		b.t.Say("The end moves when the extension is paid; `pcs-capacity sync` then moves the fence to %s.", b.t.Time(row.NewFence))

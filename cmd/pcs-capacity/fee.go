@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
@@ -17,7 +18,7 @@ type feeFlags struct {
 // check finds mistakes in the flags before EC2 is asked anything.
 func (f feeFlags) check() error {
 	if f.ConfirmFee != "" {
-		if _, err := capacity.ParseMoney(f.ConfirmFee); err != nil {
+		if _, err := capacity.ParseMoney(f.ConfirmFee, capacity.USD); err != nil {
 			return usage("--confirm-fee: %w", err)
 		}
 	}
@@ -32,21 +33,26 @@ func (f feeFlags) accept(ctx context.Context, t *terminal.Terminal, o capacity.O
 	if err != nil {
 		return err
 	}
+	if most != nil {
+		over, err := o.Fee.Compare(*most)
+		if err != nil {
+			return fmt.Errorf("offering %s: its fee is %s, which cannot be compared with the %s of --max-price; nothing was bought", o.ID, o.Fee, most)
+		}
+		if over > 0 {
+			return fmt.Errorf("offering %s: its fee is %s, more than the %s of --max-price; nothing was bought", o.ID, o.Fee, most)
+		}
+	}
 	switch {
-	case most != nil && o.Currency != "USD":
-		return fmt.Errorf("offering %s: its fee is %s %s, which cannot be compared with the USD of --max-price; nothing was bought", o.ID, o.Fee, o.Currency)
-	case most != nil && o.Fee.Cmp(*most) > 0:
-		return fmt.Errorf("offering %s: its fee is %s %s, more than the %s USD of --max-price; nothing was bought", o.ID, o.Fee, o.Currency, most)
 	case f.ConfirmFee != "":
 		return f.compare(o)
 	case dryRun:
 		return nil
 	case !t.CanAsk:
-		return usage("offering %s: nobody has accepted the fee; add --confirm-fee %s", o.ID, o.Fee)
+		return usage("offering %s: nobody has accepted the fee; add --confirm-fee %s", o.ID, o.Fee.Amount())
 	}
 	typed := make(chan error, 1)
 	go func() {
-		typed <- t.Type(fmt.Sprintf("This cannot be undone. Type the fee (%s) to buy", o.Fee), o.Fee.String())
+		typed <- t.Type(fmt.Sprintf("This cannot be undone. Type the fee (%s) to buy", o.Fee.Amount()), o.Fee.Amount())
 	}()
 	select {
 	case err := <-typed:
@@ -57,12 +63,20 @@ func (f feeFlags) accept(ctx context.Context, t *terminal.Terminal, o capacity.O
 }
 
 func (f feeFlags) compare(o capacity.Offering) error {
-	accepted, err := capacity.ParseMoney(f.ConfirmFee)
+	accepted, err := capacity.ParseMoney(f.ConfirmFee, capacity.USD)
 	if err != nil {
 		return usage("--confirm-fee: %w", err)
 	}
-	if accepted.Cmp(o.Fee) != 0 || o.Currency != "USD" {
-		return fmt.Errorf("offering %s: its fee is %s %s, not the %s USD of --confirm-fee; nothing was bought", o.ID, o.Fee, o.Currency, accepted)
+	if o.Fee != accepted {
+		return fmt.Errorf("offering %s: its fee is %s, not the %s of --confirm-fee; nothing was bought", o.ID, o.Fee, accepted)
 	}
 	return nil
+}
+
+// compareFees orders amounts of one currency, and else currencies.
+func compareFees(a, b capacity.Money) int {
+	if c, err := a.Compare(b); err == nil {
+		return c
+	}
+	return strings.Compare(a.Currency(), b.Currency())
 }

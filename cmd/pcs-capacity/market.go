@@ -95,7 +95,7 @@ func (m market) withinPrice(found []capacity.Offering) []capacity.Offering {
 	}
 	var kept []capacity.Offering
 	for _, o := range found {
-		if o.Fee.Cmp(*m.max) <= 0 {
+		if over, err := o.Fee.Compare(*m.max); err == nil && over <= 0 {
 			kept = append(kept, o)
 		}
 	}
@@ -157,9 +157,9 @@ func (m market) explain(t *terminal.Terminal, answers []regionMarket) {
 		return
 	}
 	if len(dear) > 0 {
-		least := slices.MinFunc(dear, func(a, b capacity.Offering) int { return a.Fee.Cmp(b.Fee) })
-		t.Say("The cheapest block of %d x %s for about %s costs %s %s, more than --max-price %s.", m.query.Count, m.query.InstanceType,
-			lasts(m.query.Duration), least.Fee, least.Currency, m.max)
+		least := slices.MinFunc(dear, func(a, b capacity.Offering) int { return compareFees(a.Fee, b.Fee) })
+		t.Say("The cheapest block of %d x %s for about %s costs %s, more than --max-price %s.", m.query.Count, m.query.InstanceType,
+			lasts(m.query.Duration), least.Fee, m.max.Amount())
 		return
 	}
 	t.Say("EC2 has no block of %d x %s for %s for sale in %s%s.", m.query.Count, m.query.InstanceType, lasts(m.query.Duration),

@@ -42,7 +42,7 @@ func maxPrice(flag string) (*capacity.Money, error) {
 	if flag == "" {
 		return nil, nil
 	}
-	m, err := capacity.ParseMoney(flag)
+	m, err := capacity.ParseMoney(flag, capacity.USD)
 	if err != nil {
 		return nil, usage("--max-price: %w", err)
 	}
@@ -142,22 +142,22 @@ type offeringsDocument struct {
 
 // offeringRow is one line of the list.
 type offeringRow struct {
-	ID           string         `json:"id" col:"ID"`
-	InstanceType string         `json:"instance_type" col:"TYPE"`
-	Count        int            `json:"count" col:"COUNT"`
-	Zone         string         `json:"-" col:"ZONE"`
-	AZID         string         `json:"az_id"`
-	AZ           string         `json:"az"`
-	Region       string         `json:"region"`
-	Start        time.Time      `json:"start" col:"START"`
-	End          time.Time      `json:"end" col:"END"`
-	Lasts        string         `json:"-" col:"LASTS"`
-	Seconds      int            `json:"duration_seconds"`
-	FeeShown     string         `json:"-" col:"FEE"`
-	Fee          capacity.Money `json:"fee"`
-	Currency     string         `json:"currency"`
-	PerHour      string         `json:"fee_per_instance_hour" col:"INSTANCE-HOUR"`
-	PerGPUHour   string         `json:"fee_per_gpu_hour,omitempty" col:"GPU-HOUR"`
+	ID           string    `json:"id" col:"ID"`
+	InstanceType string    `json:"instance_type" col:"TYPE"`
+	Count        int       `json:"count" col:"COUNT"`
+	Zone         string    `json:"-" col:"ZONE"`
+	AZID         string    `json:"az_id"`
+	AZ           string    `json:"az"`
+	Region       string    `json:"region"`
+	Start        time.Time `json:"start" col:"START"`
+	End          time.Time `json:"end" col:"END"`
+	Lasts        string    `json:"-" col:"LASTS"`
+	Seconds      int       `json:"duration_seconds"`
+	FeeShown     string    `json:"-" col:"FEE"`
+	Fee          string    `json:"fee"`
+	Currency     string    `json:"currency"`
+	PerHour      string    `json:"fee_per_instance_hour" col:"INSTANCE-HOUR"`
+	PerGPUHour   string    `json:"fee_per_gpu_hour,omitempty" col:"GPU-HOUR"`
 	// GPUs of one instance; 0 when the type has none or EC2 did not say.
 	GPUs             int      `json:"gpus_per_instance,omitempty"`
 	UltraServerType  string   `json:"ultraserver_type,omitempty"`
@@ -173,15 +173,14 @@ type offeringRow struct {
 
 // newOfferingRow shows an offering for somebody who asked for a length.
 func newOfferingRow(o capacity.Offering, asked time.Duration, gpus int, use zoneUse) offeringRow {
-	hours := float64(o.Count) * o.Duration().Hours()
 	row := offeringRow{ID: o.ID, InstanceType: o.InstanceType, Count: o.Count, Zone: zone(o.AZID, o.AZ), AZID: o.AZID, AZ: o.AZ,
 		Region: o.Region, Start: o.Start, End: o.End, Lasts: lasts(o.Duration()), Seconds: int(o.Duration().Seconds()),
-		FeeShown: o.Fee.String() + " " + o.Currency, Fee: o.Fee, Currency: o.Currency, GPUs: gpus,
+		FeeShown: o.Fee.String(), Fee: o.Fee.Amount(), Currency: o.Fee.Currency(), GPUs: gpus,
 		UltraServerType: o.UltraServerType, UltraServerCount: o.UltraServerCount,
-		Subnets: use.Subnets, Neighbours: use.Neighbours, SubnetShown: use.shown(), rank: use.rank(), perHour: o.Fee.Per(hours)}
-	row.PerHour = row.perHour.Rounded()
+		Subnets: use.Subnets, Neighbours: use.Neighbours, SubnetShown: use.shown(), rank: use.rank(), perHour: o.Fee.PerHour(o.Count, o.Duration())}
+	row.PerHour = row.perHour.Amount()
 	if gpus > 0 {
-		row.PerGPUHour = o.Fee.Per(hours * float64(gpus)).Rounded()
+		row.PerGPUHour = o.Fee.PerHour(o.Count*gpus, o.Duration()).Amount()
 	}
 	var marks []string
 	if o.UltraServerType != "" {
@@ -197,14 +196,10 @@ func newOfferingRow(o capacity.Offering, asked time.Duration, gpus int, use zone
 	return row
 }
 
-// compareOfferings puts zones that the cluster can use first. Prices are compared in
-// cents an hour: fees are whole cents, so that equal prices differ in later decimals.
+// compareOfferings puts zones that the cluster can use first.
 func compareOfferings(by string) func(a, b offeringRow) int {
 	return func(a, b offeringRow) int {
-		start, price := a.Start.Compare(b.Start), 0
-		if a.PerHour != b.PerHour {
-			price = a.perHour.Cmp(b.perHour)
-		}
+		start, price := a.Start.Compare(b.Start), compareFees(a.perHour, b.perHour)
 		if by == "price" {
 			return cmp.Or(a.rank-b.rank, price, start)
 		}

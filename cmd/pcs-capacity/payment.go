@@ -49,7 +49,7 @@ func followPayment(ctx context.Context, t *terminal.Terminal, aws *ec2.Client, r
 }
 
 // followExtension waits until an extension is paid and the block's end has moved.
-func followExtension(ctx context.Context, t *terminal.Terminal, aws *ec2.Client, i state.Intent) (ec2.Extension, capacity.Reservation, error) {
+func followExtension(ctx context.Context, t *terminal.Terminal, aws *ec2.Client, i state.Intent) (capacity.Extension, capacity.Reservation, error) {
 	progress := t.Start(fmt.Sprintf("the extension of %s is bought", i.Reservation))
 	defer progress.Done("")
 	for wait := firstWait; ; wait = min(2*wait, paymentWait) {
@@ -59,17 +59,17 @@ func followExtension(ctx context.Context, t *terminal.Terminal, aws *ec2.Client,
 			progress.Now("asking again: " + firstLine(err))
 		case err == nil && !found:
 			progress.Now("EC2 does not show the extension yet")
-		case err == nil && e.Status == ec2.ExtensionFailed:
+		case err == nil && e.State == capacity.ExtensionFailed:
 			return e, capacity.Reservation{}, fmt.Errorf("extension %s of %s is %s: %w, so the block still ends at %s; see AWS Billing, then run this again",
-				i.Offering.ID, i.Reservation, e.Status, errNotPaid, t.Time(i.OldEnd))
-		case err == nil && e.Status == ec2.ExtensionPaid:
+				i.Offering.ID, i.Reservation, e.State, errNotPaid, t.Time(i.OldEnd))
+		case err == nil && e.State == capacity.ExtensionPaid:
 			r, _, err := askReservation(ctx, aws, i.Reservation)
 			if err == nil && len(r) == 1 && !r[0].End.Before(i.NewEnd) {
 				return e, r[0], nil
 			}
 			progress.Now("paid; waiting for EC2 to show the new end")
 		case err == nil:
-			progress.Now(fmt.Sprintf("the extension of %s is %s", i.Reservation, e.Status))
+			progress.Now(fmt.Sprintf("the extension of %s is %s", i.Reservation, e.State))
 		}
 		if !sleep(ctx, wait) {
 			return e, capacity.Reservation{}, fmt.Errorf("the extension of %s to %s is bought, but nobody waits for its payment any more; run this again to go on waiting",
@@ -87,7 +87,7 @@ func askReservation(ctx context.Context, aws *ec2.Client, id string) ([]capacity
 	return aws.Reservations(ctx, []string{id})
 }
 
-func askExtension(ctx context.Context, aws *ec2.Client, i state.Intent) (ec2.Extension, bool, error) {
+func askExtension(ctx context.Context, aws *ec2.Client, i state.Intent) (capacity.Extension, bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	return extensionOf(ctx, aws, i)

@@ -102,7 +102,7 @@ func (c *PurchaseCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal,
 		return err
 	}
 	intent := b.newIntent(state.Purchase)
-	intent.Offering, intent.Fee, intent.Currency = offering, offering.Fee, offering.Currency
+	intent.Offering, intent.Fee = offering, offering.Fee
 	if c.DryRun {
 		return c.tryOnly(ctx, b, intent)
 	}
@@ -120,7 +120,7 @@ func (c *PurchaseCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal,
 
 // purchaseTags let any machine find the block again, and see what it has cost.
 func purchaseTags(cfg *maybeConfig, i state.Intent) map[string]string {
-	tags := map[string]string{capacity.TagPurchase: i.ID, capacity.TagOffering: i.Offering.ID, capacity.TagFee: i.Fee.String() + " " + i.Currency}
+	tags := map[string]string{capacity.TagPurchase: i.ID, capacity.TagOffering: i.Offering.ID, capacity.TagFee: i.Fee.String()}
 	if cfg.Cluster != "" {
 		tags[capacity.TagCluster] = cfg.Cluster
 	}

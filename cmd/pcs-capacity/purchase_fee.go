@@ -13,16 +13,16 @@ import (
 
 // feeRow is the result of recording a fee.
 type feeRow struct {
-	ID         string         `json:"id" col:"RESERVATION"`
-	Fee        capacity.Money `json:"fee" col:"FEE"`
-	Currency   string         `json:"currency" col:"CURRENCY"`
-	RecordedAt time.Time      `json:"recorded_at" col:"RECORDED"`
+	ID         string    `json:"id" col:"RESERVATION"`
+	Fee        string    `json:"fee" col:"FEE"`
+	Currency   string    `json:"currency" col:"CURRENCY"`
+	RecordedAt time.Time `json:"recorded_at" col:"RECORDED"`
 }
 
 // recordFee writes down what a block that was bought elsewhere has cost. EC2 tells it
 // at the purchase only.
 func (c *PurchaseCmd) recordFee(ctx context.Context, t *terminal.Terminal, cfg *maybeConfig, aws *ec2.Client) error {
-	fee, err := capacity.ParseMoney(c.Fee)
+	fee, err := capacity.ParseMoney(c.Fee, capacity.USD)
 	if err != nil {
 		return usage("--fee: %w", err)
 	}
@@ -42,9 +42,9 @@ func (c *PurchaseCmd) recordFee(ctx context.Context, t *terminal.Terminal, cfg *
 		}
 		switch {
 		case i.Kind == state.Purchase && (i.Phase == state.Bought || i.Phase == state.Done):
-			return fmt.Errorf("%s was bought here at %s, for %s %s, which is recorded already; nothing was changed", c.Offering, t.Time(i.At), i.Fee, i.Currency)
+			return fmt.Errorf("%s was bought here at %s, for %s, which is recorded already; nothing was changed", c.Offering, t.Time(i.At), i.Fee)
 		case i.Kind == state.Recorded:
-			t.Say("Before, %s %s was recorded at %s; it is replaced.", i.Fee, i.Currency, t.Time(i.At))
+			t.Say("Before, %s was recorded at %s; it is replaced.", i.Fee, t.Time(i.At))
 		}
 	}
 	r, err := aws.Reservation(ctx, c.Offering)
@@ -55,9 +55,9 @@ func (c *PurchaseCmd) recordFee(ctx context.Context, t *terminal.Terminal, cfg *
 		return fmt.Errorf("%s is an On-Demand Capacity Reservation, which is billed by the hour and has no fee; nothing was recorded", r.ID)
 	}
 	i := state.Intent{ID: "fee-" + r.ID, Kind: state.Recorded, Phase: state.Done, At: aws.Now().UTC().Truncate(time.Second),
-		Region: aws.Region(), Fee: fee, Currency: "USD", Reservation: r.ID}
+		Region: aws.Region(), Fee: fee, Reservation: r.ID}
 	if err := dir.WriteIntent(i); err != nil {
 		return err
 	}
-	return t.Rows([]feeRow{{r.ID, i.Fee, i.Currency, i.At}})
+	return t.Rows([]feeRow{{r.ID, i.Fee.Amount(), i.Fee.Currency(), i.At}})
 }

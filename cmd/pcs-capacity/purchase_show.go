@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -12,22 +11,22 @@ import (
 
 // purchaseRow is the result of a purchase.
 type purchaseRow struct {
-	ID           string          `json:"id" col:"RESERVATION"`
-	OfferingID   string          `json:"offering_id"`
-	State        capacity.State  `json:"state" col:"STATE"`
-	InstanceType string          `json:"instance_type" col:"TYPE"`
-	Count        int             `json:"count" col:"COUNT"`
-	Zone         string          `json:"-" col:"ZONE"`
-	Region       string          `json:"region"`
-	AZ           string          `json:"az"`
-	AZID         string          `json:"az_id"`
-	Start        time.Time       `json:"start" col:"START"`
-	Fence        time.Time       `json:"fence" col:"FENCE"`
-	Reclaim      time.Time       `json:"reclaim"`
-	End          time.Time       `json:"end" col:"END"`
-	Fee          *capacity.Money `json:"fee" col:"FEE"`
-	Currency     string          `json:"currency"`
-	PurchasedAt  time.Time       `json:"purchased_at,omitzero"`
+	ID           string         `json:"id" col:"RESERVATION"`
+	OfferingID   string         `json:"offering_id"`
+	State        capacity.State `json:"state" col:"STATE"`
+	InstanceType string         `json:"instance_type" col:"TYPE"`
+	Count        int            `json:"count" col:"COUNT"`
+	Zone         string         `json:"-" col:"ZONE"`
+	Region       string         `json:"region"`
+	AZ           string         `json:"az"`
+	AZID         string         `json:"az_id"`
+	Start        time.Time      `json:"start" col:"START"`
+	Fence        time.Time      `json:"fence" col:"FENCE"`
+	Reclaim      time.Time      `json:"reclaim"`
+	End          time.Time      `json:"end" col:"END"`
+	Fee          *string        `json:"fee" col:"FEE"`
+	Currency     string         `json:"currency"`
+	PurchasedAt  time.Time      `json:"purchased_at,omitzero"`
 	// BoughtNow is false for what an earlier run or another machine bought.
 	BoughtNow bool `json:"bought_now"`
 }
@@ -48,9 +47,10 @@ func newPurchaseRow(cfg *maybeConfig, i state.Intent, r capacity.Reservation, fr
 	w := cfg.Timing.Domain().Window(shown)
 	row := purchaseRow{ID: shown.ID, OfferingID: i.Offering.ID, State: shown.State, InstanceType: shown.InstanceType,
 		Count: max(shown.Size(), i.Offering.Count), Zone: zone(shown.AZID, shown.AZ), Region: shown.Region, AZ: shown.AZ, AZID: shown.AZID,
-		Start: w.Start, Fence: w.Fence, Reclaim: w.Reclaim, End: w.End, Currency: i.Currency, BoughtNow: fresh}
-	if i.Currency != "" {
-		row.Fee = &i.Fee
+		Start: w.Start, Fence: w.Fence, Reclaim: w.Reclaim, End: w.End, Currency: i.Fee.Currency(), BoughtNow: fresh}
+	if row.Currency != "" {
+		amount := i.Fee.Amount()
+		row.Fee = &amount
 	}
 	if shown.State != dryRunState {
 		row.PurchasedAt = i.At
@@ -69,10 +69,7 @@ func ofOffering(o capacity.Offering, id string) capacity.Reservation {
 func ofTags(r capacity.Reservation) state.Intent {
 	i := state.Intent{Kind: state.Purchase, Phase: state.Done, At: r.Created, Region: r.Region, Reservation: r.ID}
 	i.Offering.ID, i.Offering.Count = r.Tags[capacity.TagOffering], r.Size()
-	amount, currency, _ := strings.Cut(r.Tags[capacity.TagFee], " ")
-	if fee, err := capacity.ParseMoney(amount); err == nil {
-		i.Fee, i.Currency = fee, currency
-	}
+	_ = i.Fee.UnmarshalText([]byte(r.Tags[capacity.TagFee])) // a tag that somebody has changed tells no fee
 	return i
 }
 
@@ -89,8 +86,7 @@ func showPurchase(ctx context.Context, b *buyer, o capacity.Offering) {
 	t.Say("  fence    %s: no job runs longer", t.Time(w.Fence))
 	t.Say("  reclaim  %s: EC2 begins to terminate the instances", t.Time(w.Reclaim))
 	t.Say("  end      %s, after %s", t.Time(w.End), lasts(o.Duration()))
-	t.Say("  fee      %s %s for all of it, charged at once; %s an instance-hour", o.Fee, o.Currency,
-		o.Fee.Per(float64(o.Count)*o.Duration().Hours()).Rounded())
+	t.Say("  fee      %s for all of it, charged at once; %s an instance-hour", o.Fee, o.Fee.PerHour(o.Count, o.Duration()).Amount())
 	showZone(t, b.cfg, b.cluster(ctx), o)
 	if o.Count > 1 {
 		t.Say("Hosts of a block can fail, and then it has fewer: for a job that needs all %d nodes, one or two spare ones are worth their fee.", o.Count)

@@ -103,12 +103,12 @@ const clockSlack = 30 * time.Second
 
 // extensionOf finds the extension of an intent in the block's history: extensions carry
 // no tags. The newest one is it, when the same was bought before and not paid for.
-func extensionOf(ctx context.Context, aws *ec2.Client, i state.Intent) (ec2.Extension, bool, error) {
+func extensionOf(ctx context.Context, aws *ec2.Client, i state.Intent) (capacity.Extension, bool, error) {
 	history, err := aws.Extensions(ctx, i.Reservation)
-	var newest ec2.Extension
+	var newest capacity.Extension
 	found := false
 	for _, e := range history {
-		if e.OfferingID == i.Offering.ID && e.Start.Equal(i.OldEnd) && !e.Purchased.Before(i.At.Add(-clockSlack)) && !e.Purchased.Before(newest.Purchased) {
+		if e.OfferingID == i.Offering.ID && e.From.Equal(i.OldEnd) && !e.Purchased.Before(i.At.Add(-clockSlack)) && !e.Purchased.Before(newest.Purchased) {
 			newest, found = e, true
 		}
 	}

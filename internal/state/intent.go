@@ -62,7 +62,6 @@ type Intent struct {
 	Region   string            `json:"region"`
 	Offering capacity.Offering `json:"offering,omitzero"`
 	Fee      capacity.Money    `json:"fee"`
-	Currency string            `json:"currency,omitempty"`
 	// Reservation is what was bought; for an extension, what is extended.
 	Reservation string `json:"reservation,omitempty"`
 	// Asked, OldEnd and NewEnd are an extension's: the length asked for, as EC2 sells it,

@@ -17,7 +17,7 @@ func TestIntents(t *testing.T) {
 	if got, err := dir.Intents(); err != nil || len(got) != 0 {
 		t.Fatalf("no intents yet: %v, %v", got, err)
 	}
-	fee, _ := capacity.ParseMoney("12345.67")
+	fee, _ := capacity.ParseMoney("12345.67", capacity.USD)
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	second := Intent{ID: "a", Kind: Purchase, Phase: Sending, At: at.Add(time.Hour), Fee: fee, Offering: capacity.Offering{ID: "cb-1", Fee: fee}}
 	first := Intent{ID: "b", Kind: Extension, Phase: Done, At: at, OldEnd: at, NewEnd: at.Add(24 * time.Hour)}
@@ -34,7 +34,7 @@ func TestIntents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]Intent{first, second}, got, cmp.Comparer(func(a, b capacity.Money) bool { return a.Cmp(b) == 0 })); diff != "" {
+	if diff := cmp.Diff([]Intent{first, second}, got, cmp.Comparer(func(a, b capacity.Money) bool { return a == b })); diff != "" {
 		t.Error(diff)
 	}
 	if err := os.WriteFile(filepath.Join(string(dir), "intents", "c.json"), []byte("{"), 0o644); err != nil {

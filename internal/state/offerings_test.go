@@ -14,7 +14,7 @@ func TestOfferings(t *testing.T) {
 	if got, err := dir.ReadOfferings(); err != nil || len(got.Found) != 0 {
 		t.Fatalf("nothing remembered yet: %+v, %v", got, err)
 	}
-	fee, _ := capacity.ParseMoney("12345.678")
+	fee, _ := capacity.ParseMoney("12345.678", capacity.USD)
 	want := Offerings{InstanceType: "p5.48xlarge", Count: 4, Duration: capacity.Duration{Duration: 36 * time.Hour}, Region: "us-east-2",
 		At: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), Found: []capacity.Offering{{ID: "cb-1", Fee: fee}}}
 	if err := dir.WriteOfferings(want); err != nil {
@@ -24,7 +24,7 @@ func TestOfferings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sameAmount := cmp.Comparer(func(a, b capacity.Money) bool { return a.Cmp(b) == 0 })
+	sameAmount := cmp.Comparer(func(a, b capacity.Money) bool { return a == b })
 	if diff := cmp.Diff(want, got, sameAmount); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -74,7 +74,7 @@ func extensionTimes(b capacity.Block, zone *time.Location) [][]string {
 	var all [][]string
 	for _, e := range b.Extensions {
 		says := "extended"
-		if e.State != paymentSucceeded {
+		if e.State != capacity.ExtensionPaid {
 			says = "extension " + clean(e.State) + ":"
 		}
 		all = append(all, append([]string{says}, times([]moment{{"from", e.From}, {"to", e.To}}, zone)...))
