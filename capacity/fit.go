@@ -53,10 +53,10 @@ func fitOne(need Need, r Reservation, subnets []Subnet, timing Timing, now time.
 		return f
 	}
 	if len(subnets) > 0 && r.AZID == "" {
-		return say(Mismatched, "EC2 does not say yet in which Availability Zone it lies")
+		return say(Mismatched, "EC2 does not say yet in which Availability Zone it is")
 	}
 	if len(subnets) > 0 && !slices.ContainsFunc(subnets, func(s Subnet) bool { return s.AZID == r.AZID }) {
-		return say(Mismatched, "it lies in %s, where the cluster has no subnet", zone(r.AZID, r.AZ))
+		return say(Mismatched, "it is in %s, where the cluster has no subnet", FormatZone(r.AZID, r.AZ))
 	}
 	const name = "this"
 	group := NodeGroup{Name: name, InstanceType: r.InstanceType, PurchaseOption: r.Kind, Subnets: subnets, Dynamic: true,
@@ -74,7 +74,7 @@ func fitOne(need Need, r Reservation, subnets []Subnet, timing Timing, now time.
 		return say(v.Code, "it has %d instances, %d fewer than asked", r.Size(), need.Count-r.Size())
 	case v.Code == TooLong:
 		w := timing.Window(r)
-		return say(v.Code, "it must be free of jobs by %s, which leaves %s", utc(w.Fence), max(0, w.Room(now)-timing.BootAllowance.Duration).Round(time.Minute))
+		return say(v.Code, "it must be free of jobs by %s, which leaves %s", utc(w.Fence), FormatDuration(max(0, w.Room(now)-timing.BootAllowance.Duration)))
 	case v.Refused:
 		return say(v.Code, "it is %s", r.State)
 	case need.Count > free:

@@ -145,7 +145,7 @@ func (b *buyer) sameExtension(r capacity.Reservation, history []capacity.Extensi
 
 // takeUp goes on where an earlier run, or another machine, stopped. It buys nothing.
 func (c *ExtendCmd) takeUp(ctx context.Context, b *buyer, i state.Intent, length time.Duration) error {
-	what := fmt.Sprintf("an extension of %s by %s, to %s, at %s", i.Reservation, lasts(i.Asked.Duration), b.t.Time(i.NewEnd), b.t.Time(i.At))
+	what := fmt.Sprintf("an extension of %s by %s, to %s, at %s", i.Reservation, capacity.FormatDuration(i.Asked.Duration), b.t.Time(i.NewEnd), b.t.Time(i.At))
 	if i.Phase == state.Bought {
 		b.t.Say("An earlier run bought %s, and was cut off. Nothing is bought now.", what)
 	} else {
@@ -162,7 +162,7 @@ func (c *ExtendCmd) takeUp(ctx context.Context, b *buyer, i state.Intent, length
 		return err
 	}
 	if length != i.Asked.Duration {
-		return fmt.Errorf("%s was extended by %s, not by the %s asked for now; run this again to extend it further", i.Reservation, lasts(i.Asked.Duration), lasts(length))
+		return fmt.Errorf("%s was extended by %s, not by the %s asked for now; run this again to extend it further", i.Reservation, capacity.FormatDuration(i.Asked.Duration), capacity.FormatDuration(length))
 	}
 	return nil
 }
@@ -183,7 +183,7 @@ func (b *buyer) extendable(r capacity.Reservation, history []capacity.Extension,
 	case left > earliestExtension:
 		return fmt.Errorf("%s ends at %s; EC2 sells extensions in the last 56 days, from %s on", r.ID, b.t.Time(r.End), b.t.Time(r.End.Add(-earliestExtension)))
 	case r.End.Add(length).Sub(r.Start) > longestBlock:
-		return fmt.Errorf("%s would have %s with %s more; EC2 sells at most 182 days in all", r.ID, lasts(r.End.Add(length).Sub(r.Start)), lasts(length))
+		return fmt.Errorf("%s would have %s with %s more; EC2 sells at most 182 days in all", r.ID, capacity.FormatDuration(r.End.Add(length).Sub(r.Start)), capacity.FormatDuration(length))
 	}
 	for _, e := range history {
 		if e.State == capacity.ExtensionPending {
@@ -201,7 +201,7 @@ func findExtension(ctx context.Context, aws *ec2.Client, r capacity.Reservation,
 		return capacity.Offering{}, err
 	}
 	if len(found) == 0 {
-		return capacity.Offering{}, fmt.Errorf("EC2 has no extension of %s by %s for sale; try another --duration, or look for a block of its own with `pcs-capacity offerings`", r.ID, lasts(length))
+		return capacity.Offering{}, fmt.Errorf("EC2 has no extension of %s by %s for sale; try another --duration, or look for a block of its own with `pcs-capacity offerings`", r.ID, capacity.FormatDuration(length))
 	}
 	return slices.MinFunc(found, func(x, y capacity.Offering) int {
 		dx, dy := (x.Duration() - length).Abs(), (y.Duration() - length).Abs()

@@ -40,13 +40,13 @@ func showExtension(b *buyer, r capacity.Reservation, history []capacity.Extensio
 	extended := r
 	extended.End = o.End
 	before, after := b.cfg.Timing.Domain().Window(r), b.cfg.Timing.Domain().Window(extended)
-	t.Say("%s: %d x %s in %s, region %s%s, %s", r.ID, r.Size(), r.InstanceType, zone(r.AZID, r.AZ), r.Region, inAccount(b.account), r.State)
+	t.Say("%s: %d x %s in %s, region %s%s, %s", r.ID, r.Size(), r.InstanceType, capacity.FormatZone(r.AZID, r.AZ), r.Region, inAccount(b.account), r.State)
 	for _, e := range history {
 		t.Say("  before   extended to %s at %s, for %s: %s", t.Time(e.To), t.Time(e.Purchased), e.Fee, e.State)
 	}
 	t.Say("  fence    %s, from %s: no job runs longer", t.Time(after.Fence), t.Time(before.Fence))
 	t.Say("  reclaim  %s, from %s: EC2 begins to terminate the instances", t.Time(after.Reclaim), t.Time(before.Reclaim))
-	t.Say("  end      %s, from %s: %s more", t.Time(after.End), t.Time(before.End), lasts(o.End.Sub(r.End)))
+	t.Say("  end      %s, from %s: %s more", t.Time(after.End), t.Time(before.End), capacity.FormatDuration(o.End.Sub(r.End)))
 	if o.Start.Equal(r.End) {
 		t.Say("  gap      none: it begins where the block ends, and instances run on")
 	} else {

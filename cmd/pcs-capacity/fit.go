@@ -156,7 +156,7 @@ func (f fitting) show(t *terminal.Terminal, doc fitDocument) error {
 			return err
 		}
 	}
-	what := fmt.Sprintf("%d x %s for %s", f.need.Count, f.need.InstanceType, lasts(f.need.Duration))
+	what := fmt.Sprintf("%d x %s for %s", f.need.Count, f.need.InstanceType, capacity.FormatDuration(f.need.Duration))
 	if !f.need.By.IsZero() {
 		what += " by " + t.Time(f.need.By)
 	}

@@ -69,7 +69,7 @@ func (s filling) say(t *terminal.Terminal) {
 		t.Say("%s would fill it, for %s from %s on:\n  pcs-capacity purchase %s", first.ID, first.FeeShown, t.Time(first.Start), first.ID)
 	case len(s.market.affordable(s.answers)) > 0:
 		t.Say("None of the blocks for sale would fill it: pcs-capacity offerings -t %s -n %d -d %s",
-			s.market.query.InstanceType, s.market.query.Count, lasts(s.market.query.Duration))
+			s.market.query.InstanceType, s.market.query.Count, capacity.FormatDuration(s.market.query.Duration))
 	default:
 		s.market.explain(t, s.answers)
 	}

@@ -93,7 +93,7 @@ type blockRow struct {
 	Zone   string         `col:"ZONE"`
 	Start  time.Time      `col:"START"`
 	End    time.Time      `col:"END"`
-	Lasts  string         `col:"LASTS"`
+	Length string         `col:"LASTS"`
 	State  capacity.State `col:"STATE"`
 	Used   int            `col:"USED"`
 	Subnet string         `col:"SUBNET"`
@@ -189,11 +189,11 @@ func (s blockSummary) String() string {
 	if s.Count == 0 {
 		return "Capacity Blocks: none"
 	}
-	lasting := lasts(seconds(s.Longest))
+	length := capacity.FormatDuration(seconds(s.Longest))
 	if s.Shortest != s.Longest {
-		lasting = lasts(seconds(s.Shortest)) + " to " + lasting
+		length = capacity.FormatDuration(seconds(s.Shortest)) + " to " + length
 	}
-	return fmt.Sprintf("Capacity Blocks: %d, of which %d open or to come; %s; lasting %s", s.Count, s.Live, strings.Join(s.InstanceTypes, ", "), lasting)
+	return fmt.Sprintf("Capacity Blocks: %d, of which %d open or to come; %s; lasting %s", s.Count, s.Live, strings.Join(s.InstanceTypes, ", "), length)
 }
 
 func (s odcrSummary) String() string {
@@ -218,11 +218,11 @@ func (d listDocument) show(t *terminal.Terminal, wants func(capacity.Kind) bool)
 	var blocks []blockRow
 	var odcrs []odcrRow
 	for _, r := range d.rows {
-		subnet, place := zoneUse{r.Subnets, r.Neighbours}.shown(), zone(r.AZID, r.AZ)
+		subnet, place := zoneUse{r.Subnets, r.Neighbours}.shown(), capacity.FormatZone(r.AZID, r.AZ)
 		if r.Kind == capacity.CapacityBlock {
 			length := ""
 			if r.Seconds != nil {
-				length = lasts(seconds(*r.Seconds))
+				length = capacity.FormatDuration(seconds(*r.Seconds))
 			}
 			blocks = append(blocks, blockRow{r.ID, r.InstanceType, r.Count, place, r.Start, r.End, length, r.State, r.Used, subnet, r.marks()})
 		} else {

@@ -159,10 +159,10 @@ func (m market) explain(t *terminal.Terminal, answers []regionMarket) {
 	if len(dear) > 0 {
 		least := slices.MinFunc(dear, func(a, b capacity.Offering) int { return compareFees(a.Fee, b.Fee) })
 		t.Say("The cheapest block of %d x %s for about %s costs %s, more than --max-price %s.", m.query.Count, m.query.InstanceType,
-			lasts(m.query.Duration), least.Fee, m.max.Amount())
+			capacity.FormatDuration(m.query.Duration), least.Fee, m.max.Amount())
 		return
 	}
-	t.Say("EC2 has no block of %d x %s for %s for sale in %s%s.", m.query.Count, m.query.InstanceType, lasts(m.query.Duration),
+	t.Say("EC2 has no block of %d x %s for %s for sale in %s%s.", m.query.Count, m.query.InstanceType, capacity.FormatDuration(m.query.Duration),
 		strings.Join(asked, ", "), m.window(t))
 }
 

@@ -127,7 +127,7 @@ func roundedLength(t *terminal.Terminal, asked time.Duration) (time.Duration, er
 		return 0, usage("--duration: %w", err)
 	}
 	if length != asked {
-		t.Say("EC2 sells blocks of 1 to 14 days, then of whole weeks: searching for %s instead of %s.", lasts(length), lasts(asked))
+		t.Say("EC2 sells blocks of 1 to 14 days, then of whole weeks: searching for %s instead of %s.", capacity.FormatDuration(length), capacity.FormatDuration(asked))
 	}
 	return length, nil
 }
@@ -151,7 +151,7 @@ type offeringRow struct {
 	Region       string    `json:"region"`
 	Start        time.Time `json:"start" col:"START"`
 	End          time.Time `json:"end" col:"END"`
-	Lasts        string    `json:"-" col:"LASTS"`
+	Length       string    `json:"-" col:"LASTS"`
 	Seconds      int       `json:"duration_seconds"`
 	FeeShown     string    `json:"-" col:"FEE"`
 	Fee          string    `json:"fee"`
@@ -173,8 +173,8 @@ type offeringRow struct {
 
 // newOfferingRow shows an offering for somebody who asked for a length.
 func newOfferingRow(o capacity.Offering, asked time.Duration, gpus int, use zoneUse) offeringRow {
-	row := offeringRow{ID: o.ID, InstanceType: o.InstanceType, Count: o.Count, Zone: zone(o.AZID, o.AZ), AZID: o.AZID, AZ: o.AZ,
-		Region: o.Region, Start: o.Start, End: o.End, Lasts: lasts(o.Duration()), Seconds: int(o.Duration().Seconds()),
+	row := offeringRow{ID: o.ID, InstanceType: o.InstanceType, Count: o.Count, Zone: capacity.FormatZone(o.AZID, o.AZ), AZID: o.AZID, AZ: o.AZ,
+		Region: o.Region, Start: o.Start, End: o.End, Length: capacity.FormatDuration(o.Duration()), Seconds: int(o.Duration().Seconds()),
 		FeeShown: o.Fee.String(), Fee: o.Fee.Amount(), Currency: o.Fee.Currency(), GPUs: gpus,
 		UltraServerType: o.UltraServerType, UltraServerCount: o.UltraServerCount,
 		Subnets: use.Subnets, Neighbours: use.Neighbours, SubnetShown: use.shown(), rank: use.rank(), perHour: o.Fee.PerHour(o.Count, o.Duration())}
@@ -188,9 +188,9 @@ func newOfferingRow(o capacity.Offering, asked time.Duration, gpus int, use zone
 	}
 	switch less := asked - o.Duration(); {
 	case less > 0:
-		marks = append(marks, lasts(less)+" shorter")
+		marks = append(marks, capacity.FormatDuration(less)+" shorter")
 	case less < 0:
-		marks = append(marks, lasts(-less)+" longer")
+		marks = append(marks, capacity.FormatDuration(-less)+" longer")
 	}
 	row.Marks = strings.Join(marks, ", ")
 	return row

@@ -12,7 +12,7 @@ import (
 
 // showZone says whether the cluster can run nodes in the zone of an offering (R10).
 func showZone(t *terminal.Terminal, cfg *maybeConfig, cluster clusterSubnets, o capacity.Offering) {
-	where := zone(o.AZID, o.AZ)
+	where := capacity.FormatZone(o.AZID, o.AZ)
 	use := cluster.in(o.AZID)
 	switch {
 	case cluster.err != nil:
@@ -37,7 +37,7 @@ func remedy(use zoneUse) string {
 func zonesOf(subnets []capacity.Subnet) string {
 	var parts []string
 	for _, s := range subnets {
-		if part := fmt.Sprintf("%s in %s", s.ID, zone(s.AZID, s.AZ)); !slices.Contains(parts, part) {
+		if part := fmt.Sprintf("%s in %s", s.ID, capacity.FormatZone(s.AZID, s.AZ)); !slices.Contains(parts, part) {
 			parts = append(parts, part)
 		}
 	}
@@ -76,7 +76,7 @@ func nextStep(cfg *maybeConfig, cluster clusterSubnets, r capacity.Reservation) 
 	case found && p.Provider == capacity.ProviderEC2:
 		return fmt.Sprintf("  add %q to capacity_reservation_ids of node_group %q of partition %q (%s), then run\n  pcs-capacity sync", r.ID, g.Name, p.Name, p.File)
 	case !found && cfg.Cluster == "" && len(cfg.Partitions) > 0:
-		return fmt.Sprintf("  add %q to a [[partition.node_group]] of %s in %s (%s), then run\n  pcs-capacity sync", r.ID, r.InstanceType, zone(r.AZID, r.AZ), cfg.Path)
+		return fmt.Sprintf("  add %q to a [[partition.node_group]] of %s in %s (%s), then run\n  pcs-capacity sync", r.ID, r.InstanceType, capacity.FormatZone(r.AZID, r.AZ), cfg.Path)
 	}
 	command := "  pcs-capacity setup --reservation " + r.ID
 	if found {

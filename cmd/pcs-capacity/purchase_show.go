@@ -46,7 +46,7 @@ func newPurchaseRow(cfg *maybeConfig, i state.Intent, r capacity.Reservation, fr
 	}
 	w := cfg.Timing.Domain().Window(shown)
 	row := purchaseRow{ID: shown.ID, OfferingID: i.Offering.ID, State: shown.State, InstanceType: shown.InstanceType,
-		Count: max(shown.Size(), i.Offering.Count), Zone: zone(shown.AZID, shown.AZ), Region: shown.Region, AZ: shown.AZ, AZID: shown.AZID,
+		Count: max(shown.Size(), i.Offering.Count), Zone: capacity.FormatZone(shown.AZID, shown.AZ), Region: shown.Region, AZ: shown.AZ, AZID: shown.AZID,
 		Start: w.Start, Fence: w.Fence, Reclaim: w.Reclaim, End: w.End, Currency: i.Fee.Currency(), BoughtNow: fresh}
 	if row.Currency != "" {
 		amount := i.Fee.Amount()
@@ -81,11 +81,11 @@ func showPurchase(ctx context.Context, b *buyer, o capacity.Offering) {
 	if o.UltraServerType != "" {
 		what = fmt.Sprintf("%d x %s (%s)", o.UltraServerCount, o.UltraServerType, what)
 	}
-	t.Say("%s: %s in %s, region %s%s", o.ID, what, zone(o.AZID, o.AZ), o.Region, inAccount(b.account))
-	t.Say("  start    %s, in %s", t.Time(w.Start), lasts(max(0, w.Start.Sub(b.aws.Now()))))
+	t.Say("%s: %s in %s, region %s%s", o.ID, what, capacity.FormatZone(o.AZID, o.AZ), o.Region, inAccount(b.account))
+	t.Say("  start    %s, in %s", t.Time(w.Start), capacity.FormatDuration(max(0, w.Start.Sub(b.aws.Now()))))
 	t.Say("  fence    %s: no job runs longer", t.Time(w.Fence))
 	t.Say("  reclaim  %s: EC2 begins to terminate the instances", t.Time(w.Reclaim))
-	t.Say("  end      %s, after %s", t.Time(w.End), lasts(o.Duration()))
+	t.Say("  end      %s, after %s", t.Time(w.End), capacity.FormatDuration(o.Duration()))
 	t.Say("  fee      %s for all of it, charged at once; %s an instance-hour", o.Fee, o.Fee.PerHour(o.Count, o.Duration()).Amount())
 	showZone(t, b.cfg, b.cluster(ctx), o)
 	if o.Count > 1 {

@@ -58,7 +58,7 @@ func (b *buyer) settle(ctx context.Context, i state.Intent) (state.Intent, error
 			b.record(i)
 			return i, nil
 		case err == nil && !asked.Before(i.SettledAt):
-			progress.Above("EC2 does not show it %s after the call: it was not bought.", lasts(asked.Sub(i.At)))
+			progress.Above("EC2 does not show it %s after the call: it was not bought.", capacity.FormatDuration(asked.Sub(i.At)))
 			i.Phase = state.Failed
 			b.record(i)
 			return i, nil

@@ -213,12 +213,12 @@ func (a alternative) better(b alternative, asked time.Duration) bool {
 func (a alternative) say(t *terminal.Terminal, own string) {
 	flag := map[string]string{
 		"count":    fmt.Sprintf("--count %d", a.Count),
-		"duration": "--duration " + lasts(seconds(a.Seconds)),
+		"duration": "--duration " + capacity.FormatDuration(seconds(a.Seconds)),
 		"start":    "no --start-after and no --end-by",
 	}[a.Differs]
 	if a.Region != own {
 		flag += " --regions " + a.Region
 	}
 	what := map[string]string{"count": "the largest count", "duration": "the nearest length", "start": "the earliest start"}[a.Differs]
-	t.Say("  %s: %d for %s in %s from %s (%s)", what, a.Count, lasts(seconds(a.Seconds)), a.Region, t.Time(a.Start), flag)
+	t.Say("  %s: %d for %s in %s from %s (%s)", what, a.Count, capacity.FormatDuration(seconds(a.Seconds)), a.Region, t.Time(a.Start), flag)
 }

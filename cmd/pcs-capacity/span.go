@@ -2,48 +2,18 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
-
-// zone shows an Availability Zone: the name of this account, and the id that is the
-// same for everybody.
-func zone(id, name string) string {
-	switch {
-	case name == "":
-		return id
-	case id == "":
-		return name
-	}
-	return fmt.Sprintf("%s (%s)", name, id)
-}
-
-// lasts shows a length of time in days, hours and minutes.
-func lasts(d time.Duration) string {
-	d = d.Round(time.Minute)
-	var parts []string
-	for _, unit := range []struct {
-		size time.Duration
-		name string
-	}{{24 * time.Hour, "d"}, {time.Hour, "h"}, {time.Minute, "m"}} {
-		if n := d / unit.size; n > 0 {
-			parts = append(parts, strconv.Itoa(int(n))+unit.name)
-			d -= n * unit.size
-		}
-	}
-	if len(parts) == 0 {
-		return "0m"
-	}
-	return strings.Join(parts, "")
-}
 
 // span is a length of time on the command line: a Go duration that may begin with
 // days or weeks, such as 7d, 2w or 1d12h.
 type span time.Duration
 
-func (s span) String() string { return lasts(time.Duration(s)) }
+func (s span) String() string { return capacity.FormatDuration(time.Duration(s)) }
 
 // UnmarshalText reads a span; it must be positive.
 func (s *span) UnmarshalText(text []byte) error {
