@@ -24,3 +24,9 @@ type Offering struct {
 
 // Duration is the time from start to end.
 func (o Offering) Duration() time.Duration { return o.End.Sub(o.Start) }
+
+// Reservation is what the offering becomes when it is bought and paid.
+func (o Offering) Reservation(id string) Reservation {
+	return Reservation{ID: id, Kind: CapacityBlock, State: StateScheduled, InstanceType: o.InstanceType, Region: o.Region,
+		AZ: o.AZ, AZID: o.AZID, Total: o.Count, UltraServer: o.UltraServerType != "", Start: o.Start, End: o.End}
+}
