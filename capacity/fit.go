@@ -56,7 +56,7 @@ func fitOne(need Need, r Reservation, subnets []Subnet, timing Timing, now time.
 		return say(Mismatched, "EC2 does not say yet in which Availability Zone it is")
 	}
 	if len(subnets) > 0 && !slices.ContainsFunc(subnets, func(s Subnet) bool { return s.AZID == r.AZID }) {
-		return say(Mismatched, "it is in %s, where the cluster has no subnet", Zone(r.AZID, r.AZ))
+		return say(Mismatched, "it is in %s, where the cluster has no subnet", FormatZone(r.AZID, r.AZ))
 	}
 	const name = "this"
 	group := NodeGroup{Name: name, InstanceType: r.InstanceType, PurchaseOption: r.Kind, Subnets: subnets, Dynamic: true,
@@ -73,13 +73,13 @@ func fitOne(need Need, r Reservation, subnets []Subnet, timing Timing, now time.
 		return say(v.Code, "it has %d instances, %d fewer than asked", r.Size(), need.Count-r.Size())
 	case v.Code == TooLong:
 		w := timing.Window(r)
-		return say(v.Code, "it must be free of jobs by %s, which leaves %s", UTC(w.Fence), Lasts(max(0, w.Room(now)-timing.BootAllowance.Duration)))
+		return say(v.Code, "it must be free of jobs by %s, which leaves %s", FormatUTC(w.Fence), FormatDuration(max(0, w.Room(now)-timing.BootAllowance.Duration)))
 	case v.Refused:
 		return say(v.Code, "it is %s", r.State)
 	case need.Count > free:
 		return say(TooManyNodes, "%d of its %d instances are free, %d fewer than asked", free, r.Size(), need.Count-free)
 	case !need.By.IsZero() && end.After(need.By):
-		return say(TooLong, "it could be done by %s at the earliest", UTC(end))
+		return say(TooLong, "it could be done by %s at the earliest", FormatUTC(end))
 	}
 	return f
 }

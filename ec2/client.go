@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -97,7 +96,7 @@ func (s *shared) in(region string) *Client {
 	c := &Client{
 		shared: s,
 		region: region,
-		api:    ec2.NewFromConfig(s.config, withRetryUnlessFull, func(o *ec2.Options) { o.Region = region }),
+		api:    ec2.NewFromConfig(s.config, noRetryAfter(noCapacity...), func(o *ec2.Options) { o.Region = region }),
 		scarce: newScarce(s.refill),
 	}
 	s.regions[region] = c
@@ -119,22 +118,4 @@ func Code(err error) string {
 		return answer.ErrorCode()
 	}
 	return ""
-}
-
-// noCapacity are codes that EC2 answers with a server error's status, though asking
-// again at once gives the same answer: the caller decides when to try again.
-var noCapacity = []string{"InsufficientInstanceCapacity", "InsufficientReservedInstanceCapacity", "ReservationCapacityExceeded"}
-
-// retryUnlessFull is the SDK's retryer, as the environment configures it, which gives up
-// at once when there is no capacity.
-type retryUnlessFull struct{ aws.RetryerV2 }
-
-func (r retryUnlessFull) IsErrorRetryable(err error) bool {
-	return !slices.Contains(noCapacity, Code(err)) && r.RetryerV2.IsErrorRetryable(err)
-}
-
-func withRetryUnlessFull(o *ec2.Options) {
-	if r, ok := o.Retryer.(aws.RetryerV2); ok {
-		o.Retryer = retryUnlessFull{r}
-	}
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/pcs-capacity/pcs-capacity/internal/market"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 )
 
@@ -115,7 +116,7 @@ func report(w io.Writer, err error) int {
 			fmt.Fprintf(w, "pcs-capacity: %s\n", line)
 		}
 	}
-	if errors.As(err, new(usageError)) {
+	if errors.As(err, new(usageError)) || errors.As(err, new(market.Mistake)) {
 		return 2
 	}
 	return 1

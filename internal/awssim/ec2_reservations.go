@@ -130,7 +130,7 @@ var reservationFilters = filterNames[wireReservation]{
 	}}
 
 func (s *Sim) describeCapacityReservations(c *call, in *describeCapacityReservationsInput) (any, error) {
-	found, err := byID(c.region.byCreation(), in.IDs, func(res *reservation) string { return res.ID }, reservationNotFound)
+	found, err := byID(c.region.shown(), in.IDs, func(res *reservation) string { return res.ID }, reservationNotFound)
 	if err != nil {
 		return nil, err
 	}

@@ -27,6 +27,7 @@ type Scenario struct {
 	ReclaimLeadUltraServer Duration `toml:"reclaim_lead_ultraserver"` // the same for UltraServers; 60m
 	PaymentDelay           Duration `toml:"payment_delay"`            // from purchase to payment
 	FailPayments           bool     `toml:"fail_payments"`            // every payment fails
+	ShowPurchasesAfter     Duration `toml:"show_purchases_after"`     // how long no Describe call shows what was bought
 	BootDelay              Duration `toml:"boot_delay"`               // how long an instance stays pending
 	ShutdownDelay          Duration `toml:"shutdown_delay"`           // how long it stays shutting-down
 	CleanupDelay           Duration `toml:"cleanup_delay"`            // from terminated until its place in a reservation is free
@@ -135,7 +136,8 @@ type OfferingScenario struct {
 	PerServer   int     `toml:"per_server"`  // instances in one UltraServer
 	MaxCount    int     `toml:"max_count"`   // the largest block
 	Stock       int     `toml:"stock"`       // what is there in all; 0: no limit
-	Price       float64 `toml:"price"`       // USD per instance and hour
+	Price       float64 `toml:"price"`       // per instance and hour
+	Currency    string  `toml:"currency"`    // of the price; default USD
 
 	// StartDays lists days after today; those blocks start and end at 11:30 UTC.
 	StartDays []int `toml:"start_days"`

@@ -144,5 +144,5 @@ func until(end time.Time) string {
 	if end.IsZero() {
 		return "it is cancelled"
 	}
-	return capacity.UTC(end)
+	return capacity.FormatUTC(end)
 }

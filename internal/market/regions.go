@@ -1,4 +1,4 @@
-package main
+package market
 
 import (
 	"context"
@@ -10,20 +10,27 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pcs-capacity/pcs-capacity/ec2"
-	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 )
 
-// regionFailure is a region that did not answer, and why.
-type regionFailure struct {
+// RegionFailure is a region that did not answer, and why.
+type RegionFailure struct {
 	Region string `json:"region"`
 	// Code is EC2's, verbatim; empty when there was no answer at all.
 	Code    string `json:"code,omitempty"`
 	Message string `json:"message"`
 }
 
-// chooseRegions are the regions to ask: those given; with "all" every one that the
+// Reason is the code with the message.
+func (f RegionFailure) Reason() string {
+	if f.Code == "" {
+		return f.Message
+	}
+	return f.Code + ": " + f.Message
+}
+
+// ChooseRegions are the regions to ask: those given; with "all" every one that the
 // account can use; with none the client's own.
-func chooseRegions(ctx context.Context, aws *ec2.Client, given []string) ([]string, error) {
+func ChooseRegions(ctx context.Context, aws *ec2.Client, given []string) ([]string, error) {
 	switch {
 	case len(given) == 0:
 		return []string{aws.Region()}, nil
@@ -39,11 +46,11 @@ func chooseRegions(ctx context.Context, aws *ec2.Client, given []string) ([]stri
 // in memory while the machine decodes them.
 const atOnce = 8
 
-// askRegions asks regions at the same time and returns what they answer, in the order of
+// AskRegions asks regions at the same time and returns what they answer, in the order of
 // the regions. A region that fails leaves the zero value, and why it failed; only when
 // all of them fail there is an error.
-func askRegions[T any](ctx context.Context, progress *terminal.Slow, aws *ec2.Client, regions []string,
-	ask func(context.Context, *ec2.Client) (T, error)) ([]T, []regionFailure, error) {
+func AskRegions[T any](ctx context.Context, progress Progress, aws *ec2.Client, regions []string,
+	ask func(context.Context, *ec2.Client) (T, error)) ([]T, []RegionFailure, error) {
 	answers, errs := make([]T, len(regions)), make([]error, len(regions))
 	var group errgroup.Group
 	group.SetLimit(atOnce)
@@ -60,10 +67,10 @@ func askRegions[T any](ctx context.Context, progress *terminal.Slow, aws *ec2.Cl
 	if ctx.Err() != nil {
 		return nil, nil, ctx.Err()
 	}
-	var failed []regionFailure
+	var failed []RegionFailure
 	for i, err := range errs {
 		if err != nil {
-			failed = append(failed, regionFailure{regions[i], ec2.Code(err), reason(err)})
+			failed = append(failed, newRegionFailure(regions[i], err))
 		}
 	}
 	switch len(failed) {
@@ -79,39 +86,21 @@ func askRegions[T any](ctx context.Context, progress *terminal.Slow, aws *ec2.Cl
 	return answers, failed, nil
 }
 
-// reason is what EC2 said; without an answer of EC2, what went wrong instead.
-func reason(err error) string {
-	if ec2.Code(err) != "" {
-		return ec2.Message(err)
+// newRegionFailure has what EC2 said or, without an answer of EC2, what went wrong instead.
+func newRegionFailure(region string, err error) RegionFailure {
+	f := RegionFailure{region, ec2.Code(err), firstLine(err)}
+	if f.Code != "" {
+		f.Message = ec2.Message(err)
 	}
-	return firstLine(err)
-}
-
-// warnOfRegions names the regions that are missing in an answer.
-func warnOfRegions(t *terminal.Terminal, failed []regionFailure) {
-	for _, f := range failed {
-		if f.Code == "" {
-			t.Say("warning: %s is missing in this answer: %s", f.Region, f.Message)
-		} else {
-			t.Say("warning: %s is missing in this answer: %s: %s", f.Region, f.Code, f.Message)
-		}
-	}
+	return f
 }
 
 // unionOfFailures adds the regions of more that are not in failed yet.
-func unionOfFailures(failed, more []regionFailure) []regionFailure {
+func unionOfFailures(failed, more []RegionFailure) []RegionFailure {
 	for _, m := range more {
-		if !slices.ContainsFunc(failed, func(f regionFailure) bool { return f.Region == m.Region }) {
+		if !slices.ContainsFunc(failed, func(f RegionFailure) bool { return f.Region == m.Region }) {
 			failed = append(failed, m)
 		}
 	}
 	return failed
-}
-
-// emptyIfNil makes a list that JSON shows as [] instead of null.
-func emptyIfNil[T any](list []T) []T {
-	if list == nil {
-		return []T{}
-	}
-	return list
 }

@@ -1,4 +1,4 @@
-package state
+package market
 
 import (
 	"crypto/sha256"

@@ -1,4 +1,4 @@
-package main
+package market
 
 import (
 	"math/bits"
@@ -11,12 +11,12 @@ func TestLargest(t *testing.T) {
 	for most := range 65 {
 		for sold := range most + 1 {
 			tries := 0
-			best, ok := largest(most, func(n int) (alternative, bool) {
+			best, ok := largest(most, func(n int) (Alternative, bool) {
 				tries++
 				if n < 1 || n > most {
 					t.Fatalf("tried %d of 1 to %d", n, most)
 				}
-				return alternative{Count: n}, n <= sold
+				return Alternative{Count: n}, n <= sold
 			})
 			if ok != (sold > 0) || best.Count != sold {
 				t.Errorf("up to %d of %d are sold; found %d, %v", sold, most, best.Count, ok)
@@ -28,10 +28,10 @@ func TestLargest(t *testing.T) {
 	}
 }
 
-func TestPickAlternatives(t *testing.T) {
+func TestBestOfEach(t *testing.T) {
 	day := 24 * 60 * 60
 	noon := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	all := []alternative{
+	all := []Alternative{
 		{Differs: "duration", Region: "a", Count: 4, Seconds: 5 * day, Start: noon},
 		{Differs: "count", Region: "a", Count: 8, Seconds: 7 * day, Start: noon},
 		{Differs: "count", Region: "b", Count: 16, Seconds: 7 * day, Start: noon.Add(time.Hour)},
@@ -40,7 +40,7 @@ func TestPickAlternatives(t *testing.T) {
 		{Differs: "start", Region: "b", Count: 4, Seconds: 7 * day, Start: noon.Add(time.Hour)},
 		{Differs: "start", Region: "c", Count: 4, Seconds: 7 * day, Start: noon},
 	}
-	got := pickAlternatives(all, 7*24*time.Hour)
+	got := bestOfEach(all, 7*24*time.Hour)
 	want := []string{"count c", "duration b", "start c"}
 	if len(got) != len(want) {
 		t.Fatalf("picked %+v", got)

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// Zone writes an Availability Zone: the name that this account has for it, and the id
+// FormatZone writes an Availability Zone: the name that this account has for it, and the id
 // that is the same for everybody.
-func Zone(id, name string) string {
+func FormatZone(id, name string) string {
 	switch {
 	case name == "":
 		return id
@@ -21,15 +21,15 @@ func Zone(id, name string) string {
 	return fmt.Sprintf("%s (%s)", name, id)
 }
 
-// UTC writes a time to the minute.
-func UTC(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
+// FormatUTC writes a time to the minute.
+func FormatUTC(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
 
 const day = 24 * time.Hour
 
-// Span writes a length of time exactly, as ParseSpan reads it: 7d, 1d12h, 10m, 1m30s.
-func Span(d time.Duration) string {
+// FormatExact writes a length of time exactly, as ParseDuration reads it: 7d, 1d12h, 10m, 1m30s.
+func FormatExact(d time.Duration) string {
 	if d < 0 {
-		return "-" + Span(-d)
+		return "-" + FormatExact(-d)
 	}
 	var b strings.Builder
 	for _, unit := range []struct {
@@ -47,32 +47,33 @@ func Span(d time.Duration) string {
 	return b.String()
 }
 
-// Lasts writes a length of time to the minute, for people.
-func Lasts(d time.Duration) string {
-	if d = d.Round(time.Minute); d == 0 {
-		return "0m"
+// FormatDuration writes a length of time to the minute, for people; in seconds where it
+// is less than a minute.
+func FormatDuration(d time.Duration) string {
+	if s := d.Round(time.Second); s < time.Minute {
+		return s.String()
 	}
-	return Span(d)
+	return FormatExact(d.Round(time.Minute))
 }
 
-// Until writes how far away something is: in the two largest units, and in seconds when
+// FormatUntil writes how far away something is: in the two largest units, and in seconds when
 // it is near.
-func Until(d time.Duration) string {
+func FormatUntil(d time.Duration) string {
 	switch d = d.Round(time.Second); {
 	case d < 2*time.Minute:
 		return fmt.Sprintf("%ds", d/time.Second)
 	case d < day:
-		return Span(d.Truncate(time.Minute))
+		return FormatExact(d.Truncate(time.Minute))
 	}
-	return Span(d.Truncate(time.Hour))
+	return FormatExact(d.Truncate(time.Hour))
 }
 
 // slurmTime is a time as Slurm writes it: hours:minutes:seconds, with days before them.
 var slurmTime = regexp.MustCompile(`^(?:(\d{1,5})-)?(\d{1,5}):(\d\d):(\d\d)$`)
 
-// ParseSpan reads a length of time: a Go duration that may begin with weeks or days,
+// ParseDuration reads a length of time: a Go duration that may begin with weeks or days,
 // such as 90s, 10m, 36h, 7d, 2w or 1d12h, or Slurm's 1-12:00:00.
-func ParseSpan(text string) (time.Duration, error) {
+func ParseDuration(text string) (time.Duration, error) {
 	bad := fmt.Errorf("%q is not a duration; write it like 90s, 10m, 36h, 7d or 1-12:00:00", text)
 	rest, negative := strings.CutPrefix(text, "-")
 	if m := slurmTime.FindStringSubmatch(rest); m != nil {
@@ -113,5 +114,5 @@ func ParseSpan(text string) (time.Duration, error) {
 	return total, nil
 }
 
-// longest is the longest time that ParseSpan reads: sums of three of them can be counted.
+// longest is the longest time that ParseDuration reads: sums of three of them can be counted.
 const longest = 90 * 365 * day
