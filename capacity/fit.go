@@ -65,7 +65,8 @@ func fitOne(need Need, r Reservation, subnets []Subnet, timing Timing, now time.
 		Partitions: []Partition{{Name: name, Groups: []NodeGroup{group}}}, Reservations: []Reservation{r}}
 	limit := Minutes(int((need.Duration + time.Minute - 1) / time.Minute))
 	v := Admit(Request{Partitions: []string{name}, Nodes: need.Count, TimeLimit: limit}, snap, now)
-	free := r.UsableSize()
+	healthy := r.UsableSize()
+	free := healthy
 	if r.State == StateActive {
 		free = min(free, r.Available)
 	}
@@ -77,6 +78,8 @@ func fitOne(need Need, r Reservation, subnets []Subnet, timing Timing, now time.
 		return say(v.Code, "it must be free of jobs by %s, which leaves %s", utc(w.Fence), FormatDuration(max(0, w.Room(now)-timing.BootAllowance.Duration)))
 	case v.Refused:
 		return say(v.Code, "it is %s", r.State)
+	case need.Count > healthy:
+		return say(TooManyNodes, "%d of its %d instances are healthy, %d fewer than asked", healthy, r.Size(), need.Count-healthy)
 	case need.Count > free:
 		return say(TooManyNodes, "%d of its %d instances are free, %d fewer than asked", free, r.Size(), need.Count-free)
 	case !need.By.IsZero() && end.After(need.By):
