@@ -1,7 +1,6 @@
 package market
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"sync"
@@ -150,11 +149,11 @@ func (c *customer) Say(format string, args ...any) {
 	c.told = append(c.told, fmt.Sprintf(format, args...))
 }
 
-func (c *customer) Time(at time.Time) string                            { return at.UTC().Format(time.RFC3339) }
-func (c *customer) Start(what string) Progress                          { c.Now(what); return c }
-func (c *customer) Now(what string)                                     { c.Say("%s", what) }
-func (c *customer) Done()                                               {}
-func (c *customer) ConfirmFee(context.Context, capacity.Offering) error { return errDeclined }
+func (c *customer) Time(at time.Time) string           { return at.UTC().Format(time.RFC3339) }
+func (c *customer) Start(what string) Progress         { c.Now(what); return c }
+func (c *customer) Now(what string)                    { c.Say("%s", what) }
+func (c *customer) Done()                              {}
+func (c *customer) ConfirmFee(capacity.Offering) error { return errDeclined }
 
 // said is all of it.
 func (c *customer) said() string {
