@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
@@ -162,6 +164,22 @@ func TestBlocksWithoutPermissionForTheirStatus(t *testing.T) {
 	fault(t, sim, awssim.Fault{Effect: awssim.FailBefore, Operation: "DescribeCapacityBlocks", Code: "InternalError"})
 	if _, _, err := c.Reservations(t.Context(), []string{openBlock}); Code(err) != "InternalError" {
 		t.Errorf("a failed query is passed over: %v", err)
+	}
+}
+
+// EC2 takes UltraServers back an hour before the end. Where it says nowhere that a block
+// is one, the type does.
+func TestUltraServerIsKnownByItsType(t *testing.T) {
+	_, c := newWorld(t)
+	half := capacity.Duration{Duration: 30 * time.Minute}
+	timing := capacity.Timing{ReclaimLead: half, ReclaimLeadUltraServer: capacity.Duration{Duration: time.Hour}}
+	for instanceType, lead := range map[string]time.Duration{
+		"trn2u.48xlarge": time.Hour, "p6e-gb200.36xlarge": time.Hour, "trn2.48xlarge": 30 * time.Minute, "p6-b200.48xlarge": 30 * time.Minute, "p5.48xlarge": 30 * time.Minute,
+	} {
+		r := c.reservation(types.CapacityReservation{ReservationType: types.CapacityReservationTypeCapacityBlock, InstanceType: aws.String(instanceType), EndDate: aws.Time(noon)})
+		if got := r.End.Sub(timing.Window(r).Reclaim); got != lead {
+			t.Errorf("%s is taken back %s before the end, want %s", instanceType, got, lead)
+		}
 	}
 }
 
