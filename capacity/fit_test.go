@@ -9,7 +9,7 @@ import (
 func TestFit(t *testing.T) {
 	odcr := Reservation{ID: "cr-ccccccccccccccccc", Kind: ODCR, State: StateActive, InstanceType: "p5.48xlarge", AZID: "use2-az1", Total: 9, Available: 2}
 	all := []Reservation{odcr, blockB, blockA, {ID: "cr-other", InstanceType: "p4d.24xlarge", State: StateActive, Total: 99}}
-	timing := world().Timing
+	timing := twoBlocks().Timing
 	for _, c := range []struct {
 		name    string
 		need    Need

@@ -12,47 +12,28 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// LaunchRequest is one launch, which succeeds whole or not at all.
-type LaunchRequest struct {
-	// ClientToken makes a repetition of the request the same launch; at most 64
-	// characters.
-	ClientToken string
-	// LaunchTemplate is an id or a name, with ":VERSION" for one that is not the
-	// template's default version.
-	LaunchTemplate string
-	InstanceType   string
-	SubnetID       string
-	// ReservationID is where the instances go; "" with Kind OnDemand.
-	ReservationID string
-	Kind          capacity.Kind
-	// Count is the number of instances.
-	Count int
-	// Tags are written on the instances and their volumes.
-	Tags map[string]string
-}
-
 // Launch starts instances with one RunInstances call that asks for exactly Count.
 // Codes to expect: InsufficientInstanceCapacity, ReservationCapacityExceeded,
 // InvalidCapacityReservationState.PendingActivation.
-func (c *Client) Launch(ctx context.Context, r LaunchRequest) ([]Instance, error) {
+func (c *Client) Launch(ctx context.Context, l capacity.Launch) ([]capacity.Instance, error) {
 	in := &ec2.RunInstancesInput{
-		MinCount:                         aws.Int32(int32(r.Count)),
-		MaxCount:                         aws.Int32(int32(r.Count)),
-		ClientToken:                      aws.String(r.ClientToken),
-		LaunchTemplate:                   templateReference(r.LaunchTemplate),
-		InstanceType:                     types.InstanceType(r.InstanceType),
-		SubnetId:                         aws.String(r.SubnetID),
-		CapacityReservationSpecification: target(r.Kind, r.ReservationID),
-		TagSpecifications:                tagged(r.Tags, types.ResourceTypeInstance, types.ResourceTypeVolume),
+		MinCount:                         aws.Int32(int32(l.Count)),
+		MaxCount:                         aws.Int32(int32(l.Count)),
+		ClientToken:                      aws.String(l.ClientToken),
+		LaunchTemplate:                   templateReference(l.LaunchTemplate),
+		InstanceType:                     types.InstanceType(l.InstanceType),
+		SubnetId:                         aws.String(l.SubnetID),
+		CapacityReservationSpecification: target(l.Kind, l.ReservationID),
+		TagSpecifications:                tagged(l.Tags, types.ResourceTypeInstance, types.ResourceTypeVolume),
 	}
-	if market := marketType(r.Kind); market != "" {
+	if market := marketType(l.Kind); market != "" {
 		in.InstanceMarketOptions = &types.InstanceMarketOptionsRequest{MarketType: market}
 	}
 	out, err := c.api.RunInstances(ctx, in)
 	if err != nil {
-		return nil, fmt.Errorf("launching %d × %s in %s: %w", r.Count, r.InstanceType, c.region, err)
+		return nil, fmt.Errorf("launching %d × %s in %s: %w", l.Count, l.InstanceType, c.region, err)
 	}
-	var launched []Instance
+	var launched []capacity.Instance
 	for _, a := range out.Instances {
 		launched = append(launched, instance(a))
 	}

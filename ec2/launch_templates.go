@@ -143,7 +143,7 @@ func (c *Client) DeleteLaunchTemplate(ctx context.Context, idOrName, cluster str
 func (c *Client) LaunchTemplatesByTag(ctx context.Context, tags map[string]string) ([]capacity.LaunchTemplate, error) {
 	in := &ec2.DescribeLaunchTemplatesInput{}
 	for _, key := range slices.Sorted(maps.Keys(tags)) {
-		in.Filters = append(in.Filters, filter("tag:"+key, tags[key]))
+		in.Filters = append(in.Filters, tagFilter(key, tags[key]))
 	}
 	var all []capacity.LaunchTemplate
 	for pages := ec2.NewDescribeLaunchTemplatesPaginator(c.api, in); pages.HasMorePages(); {

@@ -14,11 +14,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// Missing is a reservation that EC2 would not describe, and why.
-type Missing struct {
-	ID  string
-	Err error
-}
+// Missing is [capacity.Missing].
+type Missing = capacity.Missing
 
 // ErrNotDescribed is the reason for an id that EC2 left out of its answer without an
 // error of its own.
@@ -31,7 +28,7 @@ const badReservationID = "InvalidCapacityReservationId"
 // Reservations describes reservations by id, in the order of ids. A bad id is
 // returned in missing and never hides the others (R8); err means that EC2 could not
 // be asked, and then nothing is known.
-func (c *Client) Reservations(ctx context.Context, ids []string) (found []capacity.Reservation, missing []Missing, err error) {
+func (c *Client) Reservations(ctx context.Context, ids []string) (found []capacity.Reservation, missing []capacity.Missing, err error) {
 	var all []capacity.Reservation
 	bad, err := withoutBad(ids, badReservationID, func(ids []string) error {
 		// EC2 takes no MaxResults beside ids.
@@ -53,9 +50,9 @@ func (c *Client) Reservations(ctx context.Context, ids []string) (found []capaci
 		case i >= 0:
 			found = append(found, all[i])
 		case bad[id] != nil:
-			missing = append(missing, Missing{id, bad[id]})
+			missing = append(missing, capacity.Missing{ID: id, Err: bad[id]})
 		default:
-			missing = append(missing, Missing{id, ErrNotDescribed})
+			missing = append(missing, capacity.Missing{ID: id, Err: ErrNotDescribed})
 		}
 	}
 	return found, missing, nil

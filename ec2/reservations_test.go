@@ -132,7 +132,7 @@ func TestReservationsByTagAndAll(t *testing.T) {
 
 func TestUnhealthyHostsOfAnOpenBlock(t *testing.T) {
 	sim, c := newWorld(t)
-	launched, err := c.Launch(t.Context(), LaunchRequest{ClientToken: "t", LaunchTemplate: nodes, InstanceType: "p5.48xlarge", SubnetID: subnetA,
+	launched, err := c.Launch(t.Context(), capacity.Launch{ClientToken: "t", LaunchTemplate: nodes, InstanceType: "p5.48xlarge", SubnetID: subnetA,
 		ReservationID: openBlock, Kind: capacity.CapacityBlock, Count: 2})
 	if err != nil {
 		t.Fatal(err)

@@ -26,11 +26,6 @@ func shimArgs(dir string, pairs ...string) []string {
 	return args
 }
 
-func parseLimit(text string) (capacity.Limit, error) {
-	l, err := slurm.ParseLimit(text)
-	return capacity.Limit{Set: l.Set, Unlimited: l.Infinite, Minutes: l.Minutes}, err
-}
-
 // readable shows an answer with its hex decoded.
 func readable(t *testing.T, answer string) string {
 	t.Helper()
@@ -78,7 +73,7 @@ func TestAnswer(t *testing.T) {
 		"message is one line":      {[]string{"partition", "static,\x1b[2J\n", "comment", "capacity_reservation_id=" + blockID}, "not to static, [2J ;"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := readable(t, hooks.Answer(shimArgs(dir, test.fields...), parseLimit, machineNow, slog.New(slog.DiscardHandler)))
+			got := readable(t, hooks.Answer(shimArgs(dir, test.fields...), slurm.ParseLimit, machineNow, slog.New(slog.DiscardHandler)))
 			if !strings.Contains(got, test.want) || !strings.HasSuffix(got, "end\n") {
 				t.Errorf("got %q, want it to hold %q", got, test.want)
 			}
@@ -109,7 +104,7 @@ func TestR6_AnswerWithoutSnapshot(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var logged strings.Builder
-			got := hooks.Answer(args, parseLimit, time.Now(), slog.New(slog.NewTextHandler(&logged, nil)))
+			got := hooks.Answer(args, slurm.ParseLimit, time.Now(), slog.New(slog.NewTextHandler(&logged, nil)))
 			if got != "end\n" {
 				t.Errorf("got %q", got)
 			}

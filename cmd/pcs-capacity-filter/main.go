@@ -6,20 +6,14 @@ import (
 	"os"
 	"time"
 
-	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/hooks"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
 func main() {
 	time.AfterFunc(hooks.FilterDeadline, func() { os.Exit(1) })
-	answer := hooks.Answer(os.Args[1:], parseLimit, time.Now(), hooks.FilterLog())
+	answer := hooks.Answer(os.Args[1:], slurm.ParseLimit, time.Now(), hooks.FilterLog())
 	if _, err := os.Stdout.WriteString(answer); err != nil {
 		os.Exit(1)
 	}
-}
-
-func parseLimit(text string) (capacity.Limit, error) {
-	limit, err := slurm.ParseLimit(text)
-	return capacity.Limit{Set: limit.Set, Unlimited: limit.Infinite, Minutes: limit.Minutes}, err
 }

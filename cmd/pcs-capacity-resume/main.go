@@ -57,14 +57,14 @@ func resume(ctx context.Context, cfg *config.Config, hostlist string, log *slog.
 	if err != nil {
 		return err
 	}
-	r := hooks.Resume{Config: cfg, Cluster: h.Cluster, Slurm: h.Slurm, EC2: h.EC2, Records: h.State, Log: log,
+	r := hooks.Resume{Settings: cfg.Domain(), Cluster: h.Cluster, Slurm: h.Slurm, EC2: h.EC2, Records: h.State, Log: log,
 		MachineTime: time.Now, Budget: hooks.ResumeBudget(h.ResumeTimeout)}
 	if slices.ContainsFunc(cfg.Partitions, func(p config.Partition) bool { return p.Provider == capacity.ProviderPCS }) {
 		client, err := pcs.New(ctx, pcs.Options{Region: cfg.Region})
 		if err != nil {
 			return err
 		}
-		r.PCS = wire.PCS{Setup: pcs.Setup{PCS: client, EC2: h.EC2.Client}, Cluster: cfg.Cluster}
+		r.PCS = wire.PCS{Setup: pcs.Setup{PCS: client, EC2: h.EC2}, Cluster: cfg.Cluster}
 	}
 	return r.Run(ctx, hostlist, waits)
 }

@@ -62,7 +62,7 @@ func TestResumeConfiguresNodeGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	records := state.Dir(t.TempDir())
-	hook := hooks.Resume{Config: cfg, Cluster: "ml", Slurm: wire.Slurm{Client: &slurm.Client{}}, EC2: wire.EC2{Client: client},
+	hook := hooks.Resume{Settings: cfg.Domain(), Cluster: "ml", Slurm: wire.HookSlurm{Client: &slurm.Client{}}, EC2: client,
 		PCS: wire.PCS{Setup: setup, Cluster: "ml"}, Records: records, Log: slog.New(slog.DiscardHandler), MachineTime: time.Now, Budget: time.Minute}
 
 	// Somebody has let the group shrink to nothing.

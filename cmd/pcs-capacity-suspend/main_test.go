@@ -60,7 +60,7 @@ func TestSuspendTerminates(t *testing.T) {
 		"nobody's":                  {map[string]string{"Name": "gpu-1"}, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			launched, err := client.Launch(t.Context(), ec2.LaunchRequest{ClientToken: name, LaunchTemplate: "lt-0aaaaaaaaaaaaaaaa", InstanceType: "p5.48xlarge",
+			launched, err := client.Launch(t.Context(), capacity.Launch{ClientToken: name, LaunchTemplate: "lt-0aaaaaaaaaaaaaaaa", InstanceType: "p5.48xlarge",
 				SubnetID: "subnet-0aaaaaaaaaaaaaaaa", ReservationID: "cr-0aaaaaaaaaaaaaaa1", Kind: capacity.CapacityBlock, Count: 1, Tags: test.tags})
 			if err != nil {
 				t.Fatal(err)
@@ -69,7 +69,7 @@ func TestSuspendTerminates(t *testing.T) {
 			if !test.calledLate {
 				called = called.Add(-30 * time.Second) // SuspendTimeout ago, and the call was slow
 			}
-			s := hooks.Suspend{Cluster: "lab", Slurm: wire.Slurm{Client: &slurm.Client{Conf: conf}}, EC2: wire.EC2{Client: client},
+			s := hooks.Suspend{Cluster: "lab", Slurm: wire.HookSlurm{Client: &slurm.Client{Conf: conf}}, EC2: client,
 				Records: state.Dir(t.TempDir()), Log: slog.New(slog.DiscardHandler), Called: called}
 			if err := s.Run(t.Context(), "gpu-1"); err != nil {
 				t.Fatal(err)

@@ -32,81 +32,40 @@ type Slurm interface {
 	Hostlist(names []string) string
 }
 
-// Job is a job as slurmctld has it. Its user can change the comment at any time.
-type Job struct {
-	// ID is what scontrol takes; Shown what squeue shows ("12_3").
-	ID        int
-	Shown     string
-	Account   string
-	Comment   string
-	TimeLimit capacity.Limit
-	// Nodes that the job holds.
-	Nodes    []string
-	Restarts int
-	// Allocated: the job holds nodes, booted or not.
-	Allocated bool
-	// Completing: its last run is over, and its nodes still clean up.
-	Completing bool
-	// AdminHeld: it waits, and its owner cannot release it.
-	AdminHeld bool
-	// Batch: of sbatch, so that it has no terminal, and Slurm can requeue it.
-	Batch bool
-}
-
 // EC2 is what the power hooks ask of EC2.
 type EC2 interface {
 	// Offset is AWS's time minus the machine's, as of the last answer.
 	Offset() time.Duration
-	// Reservations leaves out what EC2 does not describe.
-	Reservations(ctx context.Context, ids []string) ([]capacity.Reservation, error)
+	// Reservations describes reservations by id; missing are those that EC2 does not know.
+	Reservations(ctx context.Context, ids []string) (found []capacity.Reservation, missing []capacity.Missing, err error)
 	ReservationsByTag(ctx context.Context, tags map[string]string) ([]capacity.Reservation, error)
 	Subnets(ctx context.Context, ids []string) ([]capacity.Subnet, error)
 	// Launch is one RunInstances that launches Count instances or none.
-	Launch(ctx context.Context, l Launch) ([]Instance, error)
+	Launch(ctx context.Context, l capacity.Launch) ([]capacity.Instance, error)
 	TagInstances(ctx context.Context, tags map[string]map[string]string) error
 	// InstancesByTag are the instances, other than terminated ones, that have for each
 	// key one of its values.
-	InstancesByTag(ctx context.Context, tags map[string][]string) ([]Instance, error)
+	InstancesByTag(ctx context.Context, tags map[string][]string) ([]capacity.Instance, error)
 	// Terminate takes ids that are gone already without an error.
 	Terminate(ctx context.Context, ids []string) error
-	// Code is EC2's error code in err, verbatim, and what EC2 said with it; "" if err is
-	// no answer of EC2's.
-	Code(err error) (code, message string)
 }
-
-// Launch is one launch call.
-type Launch struct {
-	Token          string
-	LaunchTemplate string
-	InstanceType   string
-	SubnetID       string
-	ReservationID  string
-	Kind           capacity.Kind
-	Count          int
-	Tags           map[string]string
-}
-
-// Instance is an EC2 instance of ours.
-type Instance struct {
-	ID, PrivateIP, State string
-	// LaunchIndex counts the instances of one launch from 0.
-	LaunchIndex int
-	// Launched is in whole seconds of AWS's time.
-	Launched time.Time
-	Tags     map[string]string
-}
-
-// over reports whether the instance is on its way out or gone.
-func (i Instance) over() bool { return i.State == "shutting-down" || i.State == "terminated" }
 
 // PCS is what the resume hook asks of PCS, for partitions with provider pcs.
 type PCS interface {
-	// ReservationOf is the reservation that a compute node group was set up for; "" if
-	// it was for none.
-	ReservationOf(ctx context.Context, group string) (string, error)
+	// Held are those of the compute node groups that exist, each with the reservation that
+	// it was set up for; "" if it was for none.
+	Held(ctx context.Context, groups []string) (map[string]string, error)
 	// Configure makes a compute node group right for a reservation and reports whether
 	// it changed anything.
 	Configure(ctx context.Context, group string, r capacity.Reservation, g capacity.NodeGroup) (changed bool, err error)
+}
+
+// Refused is an error with which AWS answered; the errors of EC2 and PCS wrap one then.
+type Refused interface {
+	error
+	// ErrorCode is AWS's code, verbatim; ErrorMessage what AWS said with it.
+	ErrorCode() string
+	ErrorMessage() string
 }
 
 // Records keeps what a hook did, for people who ask why.

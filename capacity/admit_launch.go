@@ -71,14 +71,14 @@ func (c candidate) admitLaunch(req Request, p Partition, snap *Snapshot, now tim
 	if c.window.Unbounded() {
 		return Verdict{Code: OK}
 	}
-	need := Minutes(int((p.MinTime.Duration + time.Minute - 1) / time.Minute))
+	need := LimitOf(p.MinTime.Duration)
 	if req.TimeLimit.Bounded() && req.TimeLimit.Minutes < need.Minutes {
 		need = req.TimeLimit
 	}
 	boot := snap.Timing.BootAllowance.Duration
 	if now.Add(boot).Add(need.Duration()).After(c.window.Fence) {
 		return refuse(TooLong, fmt.Sprintf("reservation %s must be free of jobs by %s: %s of boot and %s of work no longer fit",
-			r.ID, utc(c.window.Fence), boot, need))
+			r.ID, UTC(c.window.Fence), Span(boot), need))
 	}
 	return Verdict{Code: OK}
 }
@@ -91,7 +91,7 @@ func launchMismatches(r Reservation, g NodeGroup, now time.Time) []Mismatch {
 
 func opens(w Window, now time.Time) string {
 	if w.Start.After(now) {
-		return " and opens at " + utc(w.Start)
+		return " and opens at " + UTC(w.Start)
 	}
 	return ""
 }
