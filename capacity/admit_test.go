@@ -236,7 +236,7 @@ func TestAdmitLaunch(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			snap := twoBlocks(ec2)
 			if c.change != nil {
-				c.twoBlocks(snap)
+				c.change(snap)
 			}
 			at := c.at
 			if at.IsZero() {

@@ -97,7 +97,7 @@ func (s *shared) in(region string) *Client {
 	c := &Client{
 		shared: s,
 		region: region,
-		api:    ec2.NewFromConfig(s.config, withDecisiveRetryer, func(o *ec2.Options) { o.Region = region }),
+		api:    ec2.NewFromConfig(s.config, withRetryUnlessFull, func(o *ec2.Options) { o.Region = region }),
 		scarce: newScarce(s.refill),
 	}
 	s.regions[region] = c
@@ -125,16 +125,16 @@ func Code(err error) string {
 // again at once gives the same answer: the caller decides when to try again.
 var noCapacity = []string{"InsufficientInstanceCapacity", "InsufficientReservedInstanceCapacity", "ReservationCapacityExceeded"}
 
-// decisive is the SDK's retryer, as the environment configures it, which gives up at
-// once when there is no capacity.
-type decisive struct{ aws.RetryerV2 }
+// retryUnlessFull is the SDK's retryer, as the environment configures it, which gives up
+// at once when there is no capacity.
+type retryUnlessFull struct{ aws.RetryerV2 }
 
-func (d decisive) IsErrorRetryable(err error) bool {
-	return !slices.Contains(noCapacity, Code(err)) && d.RetryerV2.IsErrorRetryable(err)
+func (r retryUnlessFull) IsErrorRetryable(err error) bool {
+	return !slices.Contains(noCapacity, Code(err)) && r.RetryerV2.IsErrorRetryable(err)
 }
 
-func withDecisiveRetryer(o *ec2.Options) {
+func withRetryUnlessFull(o *ec2.Options) {
 	if r, ok := o.Retryer.(aws.RetryerV2); ok {
-		o.Retryer = decisive{r}
+		o.Retryer = retryUnlessFull{r}
 	}
 }

@@ -81,7 +81,7 @@ func (c *Client) search(ctx context.Context, l *rate.Limiter, call func(option f
 		if err := c.allowed(ctx, l); err != nil {
 			return err
 		}
-		err := call(unhurried)
+		err := call(withRetryUnlessThrottled)
 		if Code(err) != requestLimitExceeded {
 			return err
 		}
@@ -96,16 +96,16 @@ func (c *Client) search(ctx context.Context, l *rate.Limiter, call func(option f
 
 const requestLimitExceeded = "RequestLimitExceeded"
 
-// patient is the SDK's retryer without its retries of throttled calls: they come within
-// a second or so, when the next call is allowed after 6.7 s.
-type patient struct{ aws.RetryerV2 }
+// retryUnlessThrottled is the SDK's retryer without its retries of throttled calls: they
+// come within a second or so, when the next call is allowed after 6.7 s.
+type retryUnlessThrottled struct{ aws.RetryerV2 }
 
-func (p patient) IsErrorRetryable(err error) bool {
-	return Code(err) != requestLimitExceeded && p.RetryerV2.IsErrorRetryable(err)
+func (r retryUnlessThrottled) IsErrorRetryable(err error) bool {
+	return Code(err) != requestLimitExceeded && r.RetryerV2.IsErrorRetryable(err)
 }
 
-func unhurried(o *ec2.Options) {
+func withRetryUnlessThrottled(o *ec2.Options) {
 	if r, ok := o.Retryer.(aws.RetryerV2); ok {
-		o.Retryer = patient{r}
+		o.Retryer = retryUnlessThrottled{r}
 	}
 }
