@@ -60,6 +60,7 @@ reservation = [
 const rehearsalConfig = `
 region = "us-east-2"
 state_dir = %q
+local_dir = %q
 [timing]
 poll = "1s"
 drain_margin = "5s"
@@ -153,7 +154,7 @@ func newRehearsal(t *testing.T) *rehearsal {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "config.toml")
-	if err := os.WriteFile(path, fmt.Appendf(nil, rehearsalConfig, filepath.Join(dir, "capacity")), 0o644); err != nil {
+	if err := os.WriteFile(path, fmt.Appendf(nil, rehearsalConfig, filepath.Join(dir, "capacity"), filepath.Join(dir, "local")), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if r.cfg, err = config.Load(path); err != nil {

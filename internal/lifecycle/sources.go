@@ -12,6 +12,8 @@ import (
 type Sources struct {
 	Settings capacity.Settings
 	State    state.Dir
+	// Local has what slurmctld reads; "" where no slurmctld of ours does.
+	Local state.Dir
 	EC2      EC2
 	// PCS is nil when no partition has provider pcs.
 	PCS   PCS
