@@ -56,6 +56,7 @@ func (in *inspection) templateStep(want *wanted, slot slotState) Step {
 	step.add("market type", marketWord(want.template.Kind))
 	step.add("instance type", want.template.InstanceType)
 	step.add("image", want.template.ImageID)
+	step.add("placement group", want.template.PlacementGroup)
 	step.add("security groups", strings.Join(in.securityGroups(), ", "))
 	switch {
 	case len(in.request.UserData) > 0:
