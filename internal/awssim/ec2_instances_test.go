@@ -63,7 +63,7 @@ func TestLaunchRefusals(t *testing.T) {
 		"unknown key pair": {run(1, "c7i.4xlarge", defSubnetA, func(in *runInput) {
 			in.KeyName = aws.String("nobody")
 		}), "InvalidKeyPair.NotFound"},
-		"unknown placement group": {run(1, "c7i.4xlarge", defSubnetA, inGroup("nowhere")), "InvalidPlacementGroup.Unknown"},
+		"unknown placement group":      {run(1, "c7i.4xlarge", defSubnetA, inGroup("nowhere")), "InvalidPlacementGroup.Unknown"},
 		"no subnet and no default VPC": {run(1, "c7i.4xlarge", "", func(in *runInput) { in.SubnetId = nil }), "VPCIdNotSpecified"},
 		"subnet given twice": {run(1, "c7i.4xlarge", defSubnetA, func(in *runInput) {
 			in.NetworkInterfaces = []types.InstanceNetworkInterfaceSpecification{{DeviceIndex: aws.Int32(0), SubnetId: aws.String(defSubnetA)}}

@@ -84,26 +84,33 @@ func (s Setup) inspect(ctx context.Context, r Request, now time.Time) (*inspecti
 }
 
 func (s Setup) readCluster(ctx context.Context, in *inspection) (found bool, err error) {
-	if in.request.Cluster != "" {
-		in.inv, err = s.PCS.Inventory(ctx, in.request.Cluster)
-		if err == nil || !pcs.NotFound(err) {
-			return err == nil, err
+	inv, missing, err := s.inventory(ctx, in.request.Cluster)
+	if missing != nil {
+		in.problems = append(in.problems, *missing)
+	}
+	in.inv = inv
+	return err == nil && missing == nil, err
+}
+
+// inventory reads a cluster by name or id, or says what is wrong with that.
+func (s Setup) inventory(ctx context.Context, cluster string) (inv pcs.Inventory, missing *capacity.Mismatch, err error) {
+	if cluster != "" {
+		if inv, err = s.PCS.Inventory(ctx, cluster); err == nil || !pcs.NotFound(err) {
+			return inv, nil, err
 		}
 	}
 	names, err := s.PCS.Clusters(ctx)
 	if err != nil {
-		return false, err
+		return inv, nil, err
 	}
-	fix := fmt.Sprintf("use one of %s", strings.Join(names, ", "))
+	missing = &capacity.Mismatch{Code: "cluster", Message: "no cluster is given", Fix: "use one of " + strings.Join(names, ", ")}
+	if cluster != "" {
+		missing.Message = fmt.Sprintf("there is no PCS cluster %q in %s", cluster, s.PCS.Region())
+	}
 	if len(names) == 0 {
-		fix = "check --region; there is no PCS cluster in " + in.region
+		missing.Fix = "check --region; there is no PCS cluster in " + s.PCS.Region()
 	}
-	if in.request.Cluster == "" {
-		in.problem("cluster", fix, "no cluster is given")
-	} else {
-		in.problem("cluster", fix, "there is no PCS cluster %q in %s", in.request.Cluster, in.region)
-	}
-	return false, nil
+	return inv, missing, nil
 }
 
 func (s Setup) readReservation(ctx context.Context, in *inspection) (err error) {
@@ -202,7 +209,7 @@ func (in *inspection) templateSpec(slot string) capacity.LaunchTemplateSpec {
 }
 
 func (in *inspection) tags() map[string]string {
-	return map[string]string{capacity.TagCluster: in.inv.Cluster.Name, capacity.TagReservation: in.reservation.ID}
+	return map[string]string{capacity.TagCluster: in.inv.Cluster.Name, capacity.TagReservation: in.reservation.ID, capacity.TagPartition: in.request.Queue}
 }
 
 func groupNames(groups []pcs.NodeGroup) string {

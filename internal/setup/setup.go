@@ -33,17 +33,26 @@ type EC2 interface {
 	SecurityGroups(ctx context.Context, ids []string) (map[string]string, error)
 	HasKeyPair(ctx context.Context, name string) (bool, error)
 	HasPlacementGroup(ctx context.Context, name string) (bool, error)
+	// LaunchTemplatesByTag lists the newest versions of all templates with the tags.
+	LaunchTemplatesByTag(ctx context.Context, tags map[string]string) ([]capacity.LaunchTemplate, error)
+	// TagLaunchTemplate adds tags to a launch template, by id.
+	TagLaunchTemplate(ctx context.Context, id string, tags map[string]string) error
+	// DeleteLaunchTemplate deletes one that carries the cluster's mark. One that is gone
+	// is no error.
+	DeleteLaunchTemplate(ctx context.Context, idOrName, cluster string) error
 }
 
 // Setup makes reserved capacity usable in a PCS cluster.
 type Setup struct {
 	PCS *pcs.Client
 	EC2 EC2
+	// Slurm is asked by teardown only.
+	Slurm Slurm
 	// Poll is the time between two looks at something that PCS is at work on; 0 for
 	// the default of 5 s.
 	Poll time.Duration
-	// Progress is told what happens to a thing: create, update, wait, done. nil if
-	// nobody listens.
+	// Progress is told what happens to a thing: create, update, delete, drain, wait, done.
+	// nil if nobody listens.
 	Progress func(what, name, status string)
 }
 

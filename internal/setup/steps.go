@@ -16,6 +16,8 @@ type Action string
 const (
 	Create  Action = "create"
 	Update  Action = "update"
+	Delete  Action = "delete"
+	Drain   Action = "drain"
 	Nothing Action = "nothing"
 )
 
@@ -25,6 +27,8 @@ const (
 	WhatNodeGroup = pcs.WhatNodeGroup
 	WhatQueue     = pcs.WhatQueue
 	WhatFile      = "file"
+	WhatNodes     = "Slurm nodes"
+	WhatFence     = "Slurm reservation"
 )
 
 // Step is one thing to do.
