@@ -103,8 +103,8 @@ func (c *Client) createTemplate(ctx context.Context, spec capacity.LaunchTemplat
 // runs at the same time add one version.
 func (c *Client) addVersion(ctx context.Context, now capacity.LaunchTemplate, spec capacity.LaunchTemplateSpec, data *types.RequestLaunchTemplateData, digest string) (capacity.LaunchTemplate, error) {
 	if now.Tags[capacity.TagReservation] != spec.Tags[capacity.TagReservation] {
-		if _, err := c.api.CreateTags(ctx, &ec2.CreateTagsInput{Resources: []string{now.ID}, Tags: tagList(spec.Tags)}); err != nil {
-			return capacity.LaunchTemplate{}, fmt.Errorf("tagging launch template %s: %w", now.Name, err)
+		if err := c.TagLaunchTemplate(ctx, now.ID, spec.Tags); err != nil {
+			return capacity.LaunchTemplate{}, err
 		}
 	}
 	out, err := c.api.CreateLaunchTemplateVersion(ctx, &ec2.CreateLaunchTemplateVersionInput{
@@ -120,6 +120,14 @@ func (c *Client) addVersion(ctx context.Context, now capacity.LaunchTemplate, sp
 	version := strconv.FormatInt(aws.ToInt64(out.LaunchTemplateVersion.VersionNumber), 10)
 	t, _, err := c.LaunchTemplate(ctx, now.ID, version)
 	return t, err
+}
+
+// TagLaunchTemplate adds tags to a launch template; its other tags stay.
+func (c *Client) TagLaunchTemplate(ctx context.Context, id string, tags map[string]string) error {
+	if _, err := c.api.CreateTags(ctx, &ec2.CreateTagsInput{Resources: []string{id}, Tags: tagList(tags)}); err != nil {
+		return fmt.Errorf("tagging launch template %s: %w", id, err)
+	}
+	return nil
 }
 
 // DeleteLaunchTemplate deletes a launch template with all its versions, if it carries
