@@ -3,7 +3,6 @@ package ec2
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -31,19 +30,28 @@ type LaunchRequest struct {
 	Tags map[string]string
 }
 
-// Launch starts instances with one RunInstances call that asks for exactly Count.
+// Launch starts instances with one RunInstances call that asks for exactly Count. A
+// template that has network interfaces is launched with those, each in the subnet.
 // Codes to expect: InsufficientInstanceCapacity, ReservationCapacityExceeded,
 // InvalidCapacityReservationState.PendingActivation.
 func (c *Client) Launch(ctx context.Context, r LaunchRequest) ([]Instance, error) {
+	template, err := c.launchable(ctx, r.LaunchTemplate)
+	if err != nil {
+		return nil, err
+	}
 	in := &ec2.RunInstancesInput{
 		MinCount:                         aws.Int32(int32(r.Count)),
 		MaxCount:                         aws.Int32(int32(r.Count)),
 		ClientToken:                      aws.String(r.ClientToken),
-		LaunchTemplate:                   templateReference(r.LaunchTemplate),
+		LaunchTemplate:                   templateReference(template.pinned),
 		InstanceType:                     types.InstanceType(r.InstanceType),
-		SubnetId:                         aws.String(r.SubnetID),
 		CapacityReservationSpecification: target(r.Kind, r.ReservationID),
 		TagSpecifications:                tagged(r.Tags, types.ResourceTypeInstance, types.ResourceTypeVolume),
+	}
+	if len(template.interfaces) == 0 {
+		in.SubnetId = aws.String(r.SubnetID)
+	} else if in.NetworkInterfaces, err = interfacesIn(r.SubnetID, template.interfaces); err != nil {
+		return nil, fmt.Errorf("copying the network interfaces of launch template %s: %w", r.LaunchTemplate, err)
 	}
 	if market := marketType(r.Kind); market != "" {
 		in.InstanceMarketOptions = &types.InstanceMarketOptionsRequest{MarketType: market}
@@ -57,21 +65,6 @@ func (c *Client) Launch(ctx context.Context, r LaunchRequest) ([]Instance, error
 		launched = append(launched, instance(a))
 	}
 	return launched, nil
-}
-
-// templateReference reads ID[:VERSION] or NAME[:VERSION]; names have no colon.
-func templateReference(s string) *types.LaunchTemplateSpecification {
-	name, version, _ := strings.Cut(s, ":")
-	spec := &types.LaunchTemplateSpecification{}
-	if strings.HasPrefix(name, "lt-") {
-		spec.LaunchTemplateId = aws.String(name)
-	} else {
-		spec.LaunchTemplateName = aws.String(name)
-	}
-	if version != "" {
-		spec.Version = aws.String(version)
-	}
-	return spec
 }
 
 // target sends a launch to a reservation. Without one it keeps the launch out of all

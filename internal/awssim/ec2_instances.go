@@ -33,6 +33,7 @@ type instance struct {
 	architecture string
 	clientToken  string
 	reason       string // StateReason code
+	interfaces   []launchInterface
 }
 
 func (i *instance) view() Instance {
@@ -138,6 +139,7 @@ type wireInstance struct {
 	BlockID        string           `xml:"capacityBlockId,omitempty"`
 	Specification  reservationSpec  `xml:"capacityReservationSpecification"`
 	Groups         []wireGroupRef   `xml:"groupSet>item"`
+	Interfaces     []wireInterface  `xml:"networkInterfaceSet>item"`
 	Tags           []tag            `xml:"tagSet>item"`
 }
 
@@ -186,6 +188,9 @@ func (s *Sim) wireInstance(i *instance) wireInstance {
 			if g := r.group(id); g != nil {
 				w.Groups = append(w.Groups, wireGroupRef{g.ID, g.Name})
 			}
+		}
+		for k, n := range i.interfaces {
+			w.Interfaces = append(w.Interfaces, n.wire(r, i.ID, k))
 		}
 	}
 	if w.Profile != nil && w.Profile.Arn == "" {

@@ -38,6 +38,11 @@ func (s *Sim) buildLaunchTemplate(r *region, lt LaunchTemplateScenario) error {
 	data := templateData{launchData: launchData{
 		ImageId: lt.Image, InstanceType: lt.Type, KeyName: lt.KeyName, SecurityGroupIds: lt.SecurityGroups,
 	}}
+	for _, n := range lt.Interfaces {
+		data.NetworkInterfaces = append(data.NetworkInterfaces, networkInterface{
+			NetworkCardIndex: &n.Card, DeviceIndex: &n.Device, InterfaceType: n.Type, Groups: n.Groups,
+		})
+	}
 	if lt.UserData != "" {
 		data.UserData = base64.StdEncoding.EncodeToString([]byte(lt.UserData))
 	}
