@@ -14,7 +14,7 @@ import (
 // LaunchRequest is one launch, which succeeds whole or not at all.
 type LaunchRequest struct {
 	// ClientToken makes a repetition of the request the same launch; at most 64
-	// characters.
+	// characters. It is bound to the request: see TokenUsed.
 	ClientToken string
 	// LaunchTemplate is an id or a name, with ":VERSION" for one that is not the
 	// template's default version.
@@ -88,4 +88,12 @@ func marketType(kind capacity.Kind) types.MarketType {
 		return types.MarketTypeInterruptibleCapacityReservation
 	}
 	return ""
+}
+
+// TokenUsed reports whether EC2 refused a launch for its ClientToken alone: the instances
+// of the launch that used it have terminated, or that launch asked for something else. A
+// failed launch binds its token too. Another token is needed.
+func TokenUsed(err error) bool {
+	code := Code(err)
+	return code == "IdempotentInstanceTerminated" || code == "IdempotentParameterMismatch"
 }

@@ -61,6 +61,8 @@ type EC2 interface {
 	Reservations(ctx context.Context, ids []string) ([]capacity.Reservation, error)
 	ReservationsByTag(ctx context.Context, tags map[string]string) ([]capacity.Reservation, error)
 	Subnets(ctx context.Context, ids []string) ([]capacity.Subnet, error)
+	// PinTemplate is the version, ID:NUMBER, that a launch template of the settings means now.
+	PinTemplate(ctx context.Context, template string) (string, error)
 	// Launch is one RunInstances that launches Count instances or none.
 	Launch(ctx context.Context, l Launch) ([]Instance, error)
 	TagInstances(ctx context.Context, tags map[string]map[string]string) error
@@ -72,6 +74,9 @@ type EC2 interface {
 	// Code is EC2's error code in err, verbatim, and what EC2 said with it; "" if err is
 	// no answer of EC2's.
 	Code(err error) (code, message string)
+	// TokenUsed reports whether EC2 refused a launch for its token alone: an earlier launch
+	// under it has ended, or was another one.
+	TokenUsed(err error) bool
 }
 
 // Launch is one launch call.

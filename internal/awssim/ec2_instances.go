@@ -94,7 +94,14 @@ func (s *Sim) runInstances(c *call, in *runInstancesInput) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		return func() (any, error) { return s.wireLaunches(made)[0], nil }, nil
+		return func() (any, error) {
+			if slices.ContainsFunc(made, func(i *instance) bool { return i.State == stateTerminated }) {
+				// Seen in boto/boto3, issue 4406.
+				return nil, apiErrorf("IdempotentInstanceTerminated",
+					"The client token you have provided is associated with a terminated instance. Please use a different client token.")
+			}
+			return s.wireLaunches(made)[0], nil
+		}, nil
 	})
 }
 

@@ -41,6 +41,9 @@ func (EC2) Code(err error) (code, message string) {
 	return code, message
 }
 
+// TokenUsed is ec2.TokenUsed.
+func (EC2) TokenUsed(err error) bool { return ec2.TokenUsed(err) }
+
 func instances(all []ec2.Instance) []hooks.Instance {
 	out := make([]hooks.Instance, len(all))
 	for i, a := range all {

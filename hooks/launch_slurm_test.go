@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 )
 
 // EC2 takes no subnet beside network interfaces, which a template for EFA has.
@@ -24,5 +26,19 @@ func TestResumeFromAnEFATemplate(t *testing.T) {
 	}
 	if p.launches() != 2 {
 		t.Errorf("%d instances ever", p.launches())
+	}
+}
+
+// EC2 may hold a token for used, as after a launch that failed under it: the next attempt
+// has another one, and no node waits for the next hour.
+func TestResumeWithAUsedToken(t *testing.T) {
+	p := startPower(t, nil)
+	for _, code := range []string{"IdempotentParameterMismatch", "IdempotentInstanceTerminated"} {
+		p.fault(awssim.Fault{Operation: "RunInstances", Effect: awssim.FailBefore, Code: code, Count: 1})
+	}
+	id := p.submit("-p", "gpu", "-N2")
+	p.wait(id, "COMPLETED")
+	if job := p.show("job", id); p.launches() != 2 || !strings.Contains(job, "Restarts=0") {
+		t.Errorf("%d instances ever; %s", p.launches(), job)
 	}
 }
