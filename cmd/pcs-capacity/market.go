@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -43,8 +44,13 @@ func (m market) ask(ctx context.Context, aws *ec2.Client) (regionMarket, error) 
 		}
 	}
 	var err error
-	if answer.found, err = m.search.offerings(ctx, aws, m.query); err != nil {
-		return answer, err
+	answer.found, err = m.search.offerings(ctx, aws, m.query)
+	if errors.Is(err, ec2.ErrNotSold) {
+		answer.unsold = reason(err)
+		return answer, nil
+	}
+	if err != nil {
+		return regionMarket{}, err // it is not known to have nothing
 	}
 	if ec2.IsUltraServer(m.query.InstanceType) && len(answer.found) > 0 {
 		answer.types, typesErr = aws.InstanceTypes(ctx, []string{answer.found[0].InstanceType})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -81,6 +82,9 @@ func askRegions[T any](ctx context.Context, progress *terminal.Slow, aws *ec2.Cl
 
 // reason is what EC2 said; without an answer of EC2, what went wrong instead.
 func reason(err error) string {
+	if advice := ec2.Advice(err); advice != "" {
+		return strings.TrimSuffix(ec2.Message(err), ".") + "; " + advice
+	}
 	if ec2.Code(err) != "" {
 		return ec2.Message(err)
 	}

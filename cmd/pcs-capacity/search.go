@@ -44,8 +44,8 @@ func newSearcher(ctx context.Context, progress *terminal.Slow, aws *ec2.Client, 
 // itself are announced as a whole.
 func (s *searcher) tellWait(w ec2.Wait) {
 	after := w.For.Round(time.Second)
-	if w.Throttled {
-		s.progress.Say("EC2 throttles searches in %s (RequestLimitExceeded); asking again in %s.", w.Region, after)
+	if w.Throttled != "" {
+		s.progress.Say("EC2 throttles searches in %s (%s); asking again in %s.", w.Region, w.Throttled, after)
 	} else {
 		s.progress.Now(fmt.Sprintf("waiting %s for EC2's request limits in %s", after, w.Region))
 	}

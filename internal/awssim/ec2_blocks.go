@@ -40,6 +40,9 @@ func (s *Sim) describeCapacityBlockOfferings(c *call, in *describeCapacityBlockO
 	if err := in.check(); err != nil {
 		return nil, err
 	}
+	if err := s.checkSearch(c.region, in); err != nil {
+		return nil, err
+	}
 	asked := time.Duration(in.CapacityDurationHours) * time.Hour
 	var all []*offering
 	for _, t := range c.region.offerings {

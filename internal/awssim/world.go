@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"time"
 )
 
 // region is what one region holds. Guarded by Sim.mu.
@@ -21,6 +22,7 @@ type region struct {
 	capacity    map[pool]int                 // what EC2 has for launches and ODCRs
 	offerings   []*offeringTemplate
 	issued      map[string]*offering // every offering that was shown, by id
+	limits      searchLimits
 	extensions  map[string]*extensionOffering
 
 	reservations map[string]*reservation
@@ -73,6 +75,9 @@ func (s *Sim) buildRegion(rs RegionScenario, types map[string]*instanceType) (*r
 		name: rs.Name, optIn: cmp.Or(rs.OptIn, "opt-in-not-required"),
 		vpcs: rs.VPCs, groups: rs.SecurityGroups, images: slices.Clone(rs.Images), types: types,
 		fixedTags: map[string]map[string]string{}, capacity: map[pool]int{},
+		limits: searchLimits{
+			noQuota: rs.BlockQuota != nil && *rs.BlockQuota == 0, noUltraServers: rs.NoUltraServers, pause: time.Duration(rs.SearchPause),
+		},
 		issued: map[string]*offering{}, extensions: map[string]*extensionOffering{},
 		reservations: map[string]*reservation{}, blocks: map[string]*block{},
 		templates: map[string]*launchTemplate{}, instances: map[string]*instance{},
