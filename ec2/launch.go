@@ -60,9 +60,12 @@ func (c *Client) Launch(ctx context.Context, r LaunchRequest) ([]Instance, error
 	if err != nil {
 		return nil, fmt.Errorf("launching %d × %s in %s: %w", r.Count, r.InstanceType, c.region, err)
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	var launched []Instance
 	for _, a := range out.Instances {
 		launched = append(launched, instance(a))
+		c.launched[aws.ToString(a.InstanceId)] = c.Now()
 	}
 	return launched, nil
 }

@@ -158,6 +158,7 @@ func (s *Sim) purchaseCapacityBlock(c *call, in *purchaseCapacityBlockInput) (an
 	res.tags[quantityTag] = fmt.Sprint(res.count)
 	s.addBlocks(c.region, res, max(o.servers, 1), blockTags)
 	c.region.reservations[res.ID] = res
+	c.region.hide(res.ID, s.lag.purchases)
 	o.from.sold = append(o.from.sold, res)
 	s.ledger = append(s.ledger, Purchase{
 		At: s.now, Region: c.Region, Kind: "block", OfferingID: o.id, ReservationID: res.ID, InstanceType: res.Type,
@@ -222,7 +223,7 @@ type describeCapacityBlocksInput struct {
 
 func (s *Sim) describeCapacityBlocks(c *call, in *describeCapacityBlocksInput) (any, error) {
 	var all []wireBlock
-	for _, res := range c.region.byCreation() {
+	for _, res := range c.region.shownReservations() {
 		all = append(all, s.wireBlocks(c.region, res)...)
 	}
 	items, err := byID(all, in.IDs, func(b wireBlock) string { return b.ID }, blockNotFound)
@@ -278,7 +279,7 @@ type wireReservationStatus struct {
 
 func (s *Sim) describeCapacityBlockStatus(c *call, in *describeCapacityBlockStatusInput) (any, error) {
 	var all []wireBlockStatus
-	for _, res := range c.region.byCreation() {
+	for _, res := range c.region.shownReservations() {
 		for n, id := range res.blockIDs {
 			all = append(all, res.status(n, id))
 		}

@@ -36,6 +36,7 @@ type Scenario struct {
 	HideScheduledZone      bool     `toml:"hide_scheduled_zone"`      // a block that is not open yet reports no zone, as EC2 may
 	Throttle               bool     `toml:"throttle"`                 // EC2's request buckets per API and region
 
+	Lag           Lag                    `toml:"lag"`
 	InstanceTypes []InstanceTypeScenario `toml:"instance_type"`
 	Regions       []RegionScenario       `toml:"region"`
 }

@@ -26,6 +26,7 @@ type Sim struct {
 	calls   map[CallKey]int
 	faults  []*Fault
 	unpaid  bool // payments fail
+	lag     lags
 	buckets map[CallKey]*bucket
 	tokens  map[tokenKey]tokenUse
 	changed chan struct{} // closed and replaced after each change
@@ -60,6 +61,7 @@ func New(sc *Scenario, clock *Clock) (*Sim, error) {
 		changed: make(chan struct{}), wake: make(chan struct{}, 1), deliver: make(chan struct{}, 1),
 		stop: make(chan struct{}),
 	}
+	s.lag.set(sc.Lag)
 	s.ec2, s.pcs = s.ec2Operations(), s.pcsOperations()
 	s.instanceHooks = append(s.instanceHooks, s.forgetInstance)
 	if err := s.build(); err != nil {
