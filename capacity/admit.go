@@ -99,7 +99,7 @@ func combine(verdicts []Verdict, total int) Verdict {
 // snapshot ask for it: a stale snapshot refuses only what crosses a known end.
 func soften(v Verdict, snap *Snapshot, now time.Time) Verdict {
 	stale := snap.Stale(now)
-	age := fmt.Sprintf("what pcs-capacity knows is %s old (is `pcs-capacity sync --watch` running?)", now.Sub(snap.TakenAt).Round(time.Minute))
+	age := fmt.Sprintf("what pcs-capacity knows is %s old (is `pcs-capacity sync --watch` running?)", FormatDuration(now.Sub(snap.TakenAt)))
 	switch {
 	case v.Refused && (!snap.Submit.Strict || stale && v.Code != TooLong):
 		v = Verdict{Code: v.Code, Warnings: append(v.Warnings, v.Message)}
@@ -298,7 +298,7 @@ func endedList(cs []candidate) string {
 	var parts []string
 	for _, c := range cs {
 		if c.reservation.State.Live() { // the fence has passed
-			parts = append(parts, fmt.Sprintf("%s had to be free of jobs by %s", c.reservation.ID, utc(c.window.Fence)))
+			parts = append(parts, fmt.Sprintf("%s had to be free of jobs by %s", c.reservation.ID, FormatUTC(c.window.Fence)))
 			continue
 		}
 		parts = append(parts, fmt.Sprintf("%s is %s", c.reservation.ID, c.reservation.State))

@@ -45,7 +45,7 @@ func fitTime(req Request, usable []candidate, p Partition, boot time.Duration, n
 	if p.MaxTime.Bounded() {
 		minutes = min(minutes, p.MaxTime.Minutes)
 	}
-	floor := Minutes(max(1, int((p.MinTime.Duration+time.Minute-1)/time.Minute)))
+	floor := LimitOf(p.MinTime.Duration)
 	subject := "a job without --time"
 	if req.TimeMin.Bounded() {
 		floor, subject = req.TimeMin, "the job"
@@ -79,14 +79,14 @@ func waitsFor(req Request, usable []candidate, best candidate, boot time.Duratio
 		return open(c) && need.Bounded() && need.Duration() <= c.room(now, boot)
 	})
 	if !fitsNow && !open(best) && slices.ContainsFunc(usable, open) {
-		v.Warnings = append(v.Warnings, fmt.Sprintf("the job no longer fits into what is open now; it waits for %s, which opens at %s", best.reservation.ID, utc(best.window.Start)))
+		v.Warnings = append(v.Warnings, fmt.Sprintf("the job no longer fits into what is open now; it waits for %s, which opens at %s", best.reservation.ID, FormatUTC(best.window.Start)))
 	}
 	return v
 }
 
 // refuseLong says what the subject needs, and what there is.
 func refuseLong(subject string, need Limit, best candidate, p Partition, boot time.Duration, now time.Time) Verdict {
-	where := fmt.Sprintf("reservation %s of partition %s must be free of jobs by %s", best.reservation.ID, p.Name, utc(best.window.Fence))
+	where := fmt.Sprintf("reservation %s of partition %s must be free of jobs by %s", best.reservation.ID, p.Name, FormatUTC(best.window.Fence))
 	minutes := int(best.room(now, boot) / time.Minute)
 	if minutes < 1 {
 		return refuse(TooLong, fmt.Sprintf("%s needs %s, but %s and no time is left before that; wait for the next block", subject, need, where))

@@ -94,6 +94,12 @@ type Reservation struct {
 	Tags             map[string]string `json:"tags,omitempty"`
 }
 
+// Missing is a reservation that EC2 would not describe, and why.
+type Missing struct {
+	ID  string
+	Err error
+}
+
 // Size is the number of instances that the reservation has, or will have once it
 // opens: the larger of TotalInstanceCount and what was bought.
 func (r Reservation) Size() int {

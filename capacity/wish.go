@@ -2,7 +2,6 @@ package capacity
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 )
 
@@ -22,13 +21,6 @@ const FitWord = "time=fit"
 
 // MaxComment is the length in bytes of the longest comment that slurmctld takes.
 const MaxComment = 1024
-
-var (
-	// EC2 ids are a prefix and 8 or 17 hexadecimal digits.
-	reservationID = regexp.MustCompile(`^cr-[0-9a-f]{8,17}$`)
-	subnetID      = regexp.MustCompile(`^subnet-[0-9a-f]{8,17}$`)
-	instanceType  = regexp.MustCompile(`^[a-z][a-z0-9-]*\.[a-z0-9-]+$`)
-)
 
 // ParseWish reads the k=v words of a comment. Words are separated by spaces or
 // commas; those that are not ours are left alone. It returns a sentence for each
@@ -59,8 +51,8 @@ func ParseWish(comment string) (Wish, []string) {
 
 // set takes one word; it returns a sentence about a bad value, "" for a good one.
 func (w *Wish) set(key, value string) string {
-	matches := func(re *regexp.Regexp, to *string, example string) string {
-		if !re.MatchString(value) {
+	matches := func(valid func(string) bool, to *string, example string) string {
+		if !valid(value) {
 			return fmt.Sprintf("%s=%q in --comment cannot be right; write it like %s=%s", key, clip(value), key, example)
 		}
 		*to = value
@@ -68,11 +60,11 @@ func (w *Wish) set(key, value string) string {
 	}
 	switch key {
 	case "capacity_reservation_id":
-		return matches(reservationID, &w.ReservationID, "cr-0123456789abcdef0")
+		return matches(IsReservationID, &w.ReservationID, "cr-0123456789abcdef0")
 	case "instance_type":
-		return matches(instanceType, &w.InstanceType, "p5.48xlarge")
+		return matches(IsInstanceType, &w.InstanceType, "p5.48xlarge")
 	case "subnet_id":
-		return matches(subnetID, &w.SubnetID, "subnet-0123456789abcdef0")
+		return matches(IsSubnetID, &w.SubnetID, "subnet-0123456789abcdef0")
 	case "capacity", "on_end":
 		return fmt.Sprintf("%s= in --comment is not supported yet; leave it out", key)
 	case "time":

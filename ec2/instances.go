@@ -12,20 +12,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// Instance is an EC2 instance.
-type Instance struct {
-	ID, PrivateIP, ReservationID, State string
-	// LaunchIndex counts the instances of one launch from 0.
-	LaunchIndex int
-	// Launched is when, in whole seconds of AWS's time.
-	Launched time.Time
-	Tags     map[string]string
-}
-
-func instance(a types.Instance) Instance {
-	i := Instance{
+func instance(a types.Instance) capacity.Instance {
+	i := capacity.Instance{
 		ID:            aws.ToString(a.InstanceId),
 		PrivateIP:     aws.ToString(a.PrivateIpAddress),
 		ReservationID: aws.ToString(a.CapacityReservationId),
@@ -81,7 +73,7 @@ const maxFilterValues = 200
 // InstancesByTag describes the instances that have, for each key, one of its values,
 // whatever their state, except those that are terminated. At least one tag must be
 // given.
-func (c *Client) InstancesByTag(ctx context.Context, tags map[string][]string) ([]Instance, error) {
+func (c *Client) InstancesByTag(ctx context.Context, tags map[string][]string) ([]capacity.Instance, error) {
 	if len(tags) == 0 {
 		return nil, errors.New("describing instances by tag: no tag is given, which would choose every instance")
 	}
@@ -97,9 +89,9 @@ func (c *Client) InstancesByTag(ctx context.Context, tags map[string][]string) (
 		filter("instance-state-name", "pending", "running", "shutting-down", "stopping", "stopped"),
 	}}
 	for key, values := range tags {
-		in.Filters = append(in.Filters, filter("tag:"+key, values...))
+		in.Filters = append(in.Filters, tagFilter(key, values...))
 	}
-	var all []Instance
+	var all []capacity.Instance
 	for pages := ec2.NewDescribeInstancesPaginator(c.api, in); pages.HasMorePages(); {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
@@ -116,9 +108,9 @@ func (c *Client) InstancesByTag(ctx context.Context, tags map[string][]string) (
 
 // instancesInHalves asks for one half of a tag's values, then for the other. An
 // instance has one value, so it is in one answer only.
-func (c *Client) instancesInHalves(ctx context.Context, tags map[string][]string, key string) ([]Instance, error) {
+func (c *Client) instancesInHalves(ctx context.Context, tags map[string][]string, key string) ([]capacity.Instance, error) {
 	values := tags[key]
-	var all []Instance
+	var all []capacity.Instance
 	for _, half := range [][]string{values[:len(values)/2], values[len(values)/2:]} {
 		some := maps.Clone(tags)
 		some[key] = half
@@ -149,7 +141,7 @@ func (c *Client) Terminate(ctx context.Context, ids []string) error {
 	for some := range slices.Chunk(unique(ids), pageSize) {
 		left := some
 		err := c.againWhile(ctx, noInstance, func() error {
-			bad, err := withoutBad(left, instanceNotFound, func(ids []string) error {
+			bad, err := withoutBad(left, goneInstanceID, func(ids []string) error {
 				_, err := c.api.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: ids})
 				return err
 			})

@@ -32,7 +32,7 @@ func efaTemplate(t *testing.T, c *Client, cards int32) (id string) {
 func TestLaunchFromATemplateWithInterfaces(t *testing.T) {
 	_, c := newWorld(t)
 	id := efaTemplate(t, c, 32)
-	launched, err := c.Launch(t.Context(), LaunchRequest{ClientToken: "t", LaunchTemplate: id, InstanceType: "p5.48xlarge", SubnetID: subnetA,
+	launched, err := c.Launch(t.Context(), capacity.Launch{ClientToken: "t", LaunchTemplate: id, InstanceType: "p5.48xlarge", SubnetID: subnetA,
 		ReservationID: openBlock, Kind: capacity.CapacityBlock, Count: 2, Tags: map[string]string{capacity.TagCluster: "ml"}})
 	if err != nil {
 		t.Fatal(err)

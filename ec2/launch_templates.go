@@ -64,7 +64,7 @@ func (c *Client) EnsureLaunchTemplate(ctx context.Context, spec capacity.LaunchT
 	}
 	if !found {
 		created, err := c.createTemplate(ctx, spec, data, wanted)
-		if Code(err) != "InvalidLaunchTemplateName.AlreadyExistsException" {
+		if !nameTaken(err) {
 			return created, err
 		}
 		// Somebody was faster, or an earlier run of ours was: names are unique.
@@ -175,7 +175,7 @@ func (c *Client) DeleteLaunchTemplate(ctx context.Context, idOrName, cluster str
 func (c *Client) LaunchTemplatesByTag(ctx context.Context, tags map[string]string) ([]capacity.LaunchTemplate, error) {
 	in := &ec2.DescribeLaunchTemplatesInput{}
 	for _, key := range slices.Sorted(maps.Keys(tags)) {
-		in.Filters = append(in.Filters, filter("tag:"+key, tags[key]))
+		in.Filters = append(in.Filters, tagFilter(key, tags[key]))
 	}
 	var all []capacity.LaunchTemplate
 	for pages := ec2.NewDescribeLaunchTemplatesPaginator(c.api, in); pages.HasMorePages(); {
@@ -227,13 +227,6 @@ func (c *Client) readTemplate(ctx context.Context, idOrName, version string) (ty
 		return fail(err)
 	}
 	return t, versions.LaunchTemplateVersions[0], true, nil
-}
-
-// noTemplate reports whether EC2 says that a template or version does not exist. The
-// codes differ between operations by a suffix.
-func noTemplate(err error) bool {
-	code := Code(err)
-	return strings.HasPrefix(code, "InvalidLaunchTemplate") && strings.Contains(code, "NotFound")
 }
 
 func describe(t types.LaunchTemplate, v types.LaunchTemplateVersion) capacity.LaunchTemplate {

@@ -35,7 +35,3 @@ func (c *Client) againWhile(ctx context.Context, absent func(error) bool, call f
 var errNotShown = errors.New("EC2 does not show it yet")
 
 func notShown(err error) bool { return errors.Is(err, errNotShown) }
-
-func noInstance(err error) bool { return Code(err) == instanceNotFound }
-
-const instanceNotFound = "InvalidInstanceID.NotFound"

@@ -19,9 +19,9 @@ func laggingWorld(t *testing.T) (*awssim.Sim, *Client) {
 	return sim, c
 }
 
-func launchOne(t *testing.T, c *Client) Instance {
+func launchOne(t *testing.T, c *Client) capacity.Instance {
 	t.Helper()
-	launched, err := c.Launch(t.Context(), LaunchRequest{ClientToken: "t", LaunchTemplate: nodes, InstanceType: "c7i.4xlarge", SubnetID: subnetA,
+	launched, err := c.Launch(t.Context(), capacity.Launch{ClientToken: "t", LaunchTemplate: nodes, InstanceType: "c7i.4xlarge", SubnetID: subnetA,
 		Kind: capacity.OnDemand, Count: 1, Tags: map[string]string{capacity.TagCluster: "ml"}})
 	if err != nil {
 		t.Fatal(err)
@@ -36,7 +36,7 @@ func TestNewInstanceIsTaggedAndTerminated(t *testing.T) {
 	if err := c.TagInstances(t.Context(), map[string]map[string]string{i.ID: {capacity.TagNode: "gpu-1"}}); err != nil {
 		t.Fatal(err)
 	}
-	second, err := c.Launch(t.Context(), LaunchRequest{ClientToken: "second", LaunchTemplate: nodes, InstanceType: "c7i.4xlarge", SubnetID: subnetA, Kind: capacity.OnDemand, Count: 1})
+	second, err := c.Launch(t.Context(), capacity.Launch{ClientToken: "second", LaunchTemplate: nodes, InstanceType: "c7i.4xlarge", SubnetID: subnetA, Kind: capacity.OnDemand, Count: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

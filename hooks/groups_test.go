@@ -7,7 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/config"
 )
 
 func TestLaunchGroups(t *testing.T) {
@@ -95,25 +94,6 @@ func TestLaunchToken(t *testing.T) {
 	}
 }
 
-func TestPlaceOf(t *testing.T) {
-	cfg := &config.Config{Partitions: []config.Partition{
-		{Name: "one", Provider: capacity.ProviderEC2, NodeGroups: []config.NodeGroup{{Name: "gpu"}, {Name: "gpu-big"}}},
-		{Name: "two", Provider: capacity.ProviderPCS, NodeGroups: []config.NodeGroup{{Name: "h100"}}},
-	}}
-	for node, want := range map[string]string{
-		"gpu-1": "one gpu", "gpu-big-12": "one gpu-big", "h100-a-3": "two h100-a", "h100-b-1": "two h100-b",
-		"gpu": "", "gpu-": "", "gpu-x": "", "gpu-1x": "", "gpux-1": "", "h100-1": "", "h100-c-1": "", "": "", "-1": "",
-	} {
-		got := ""
-		if at, ok := placeOf(cfg, node); ok {
-			got = at.partition.Name + " " + at.slot
-		}
-		if got != want {
-			t.Errorf("%s: %q, want %q", node, got, want)
-		}
-	}
-}
-
 func TestChooseTarget(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	const one, two, ended = "cr-0aaaaaaaaaaaaaaa1", "cr-0aaaaaaaaaaaaaaa2", "cr-0aaaaaaaaaaaaaaa0"
@@ -129,7 +109,7 @@ func TestChooseTarget(t *testing.T) {
 			Slots:   []capacity.Slot{{Name: "gpu", ReservationIDs: []string{ended, two, one}}}}}}},
 		Reservations: []capacity.Reservation{block(one, "az1", 10*time.Hour), block(two, "az2", 10*time.Hour), block(ended, "az1", 30*time.Minute)},
 	}
-	at := place{partition: config.Partition{Name: "gpu"}, group: config.NodeGroup{Name: "gpu"}, slot: "gpu"}
+	at := place{partition: capacity.PartitionSettings{Name: "gpu"}, group: capacity.GroupSettings{Name: "gpu"}, slot: "gpu"}
 	job := func(account, comment string) Job { return Job{Account: account, Comment: comment} }
 	for name, test := range map[string]struct {
 		jobs []Job

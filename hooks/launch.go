@@ -3,6 +3,7 @@ package hooks
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,7 +17,7 @@ type launched struct {
 	place       place
 	nodes       []string
 	reservation string
-	instances   map[string]Instance // by node
+	instances   map[string]capacity.Instance // by node
 }
 
 // launchGroup launches all nodes of a group. A group that spans slots takes one launch
@@ -28,7 +29,7 @@ func (r *Resume) launchGroup(work, finish context.Context, g group, f *facts) ([
 	}
 	var parts []launched
 	for _, n := range g.nodes {
-		at, _ := placeOf(r.Config, n)
+		at, _ := r.placeOf(n)
 		i := slices.IndexFunc(parts, func(p launched) bool { return p.place.slot == at.slot })
 		if i < 0 {
 			i = len(parts)
@@ -92,12 +93,12 @@ func (r *Resume) launchPart(ctx context.Context, g group, part *launched, t targ
 		}
 	}
 	for _, token := range tokens {
-		instances, err := r.EC2.Launch(ctx, Launch{
-			Token: token, LaunchTemplate: template, InstanceType: g0.InstanceType, SubnetID: t.subnetID,
+		instances, err := r.EC2.Launch(ctx, capacity.Launch{
+			ClientToken: token, LaunchTemplate: template, InstanceType: g0.InstanceType, SubnetID: t.subnetID,
 			ReservationID: t.reservationID, Kind: g0.PurchaseOption, Count: len(part.nodes),
 			Tags: r.tags(g, part.place.partition.Name, hostlist, token, t.reservationID),
 		})
-		if r.EC2.TokenUsed(err) || slices.ContainsFunc(instances, Instance.over) {
+		if errors.Is(err, capacity.ErrTokenUsed) || slices.ContainsFunc(instances, capacity.Instance.Ended) {
 			continue
 		}
 		if err != nil {
@@ -148,8 +149,8 @@ func launchToken(cluster string, jobs []Job, hostlist string, what []string, now
 
 // adopt finds, for every one of the nodes, the one living instance of a single launch
 // under one of the tokens.
-func adopt(nodes []string, live map[string][]Instance, tokens []string) (map[string]Instance, bool) {
-	found := map[string]Instance{}
+func adopt(nodes []string, live map[string][]capacity.Instance, tokens []string) (map[string]capacity.Instance, bool) {
+	found := map[string]capacity.Instance{}
 	for _, n := range nodes {
 		if len(live[n]) != 1 {
 			return nil, false
@@ -165,8 +166,8 @@ func adopt(nodes []string, live map[string][]Instance, tokens []string) (map[str
 }
 
 // byNode maps instances to sorted nodes by their launch index.
-func byNode(nodes []string, instances []Instance) (map[string]Instance, error) {
-	found := map[string]Instance{}
+func byNode(nodes []string, instances []capacity.Instance) (map[string]capacity.Instance, error) {
+	found := map[string]capacity.Instance{}
 	for _, i := range instances {
 		if i.LaunchIndex < 0 || i.LaunchIndex >= len(nodes) {
 			return found, fmt.Errorf("instance %s has launch index %d in a launch of %d", i.ID, i.LaunchIndex, len(nodes))
@@ -183,7 +184,7 @@ func byNode(nodes []string, instances []Instance) (map[string]Instance, error) {
 // do not say. The tag of the node follows the launch, that of the launch comes with it.
 func nodeOf(s interface {
 	Expand(string) ([]string, error)
-}, i Instance) string {
+}, i capacity.Instance) string {
 	if node := i.Tags[capacity.TagNode]; node != "" {
 		return node
 	}

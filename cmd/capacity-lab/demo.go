@@ -160,7 +160,7 @@ func playPCS(t *teller) {
 	setup := "pcs-capacity setup --queue gpu --node-group gpu --reservation " + block + " --like compute --dynamic --yes"
 
 	t.say("\n# A subnet in another zone than the block's is refused, before anything is created.")
-	t.run(setup+" --subnet-ids subnet-01ab00000000000b2", wants{status: 1, output: `lies in use2-az1 \(us-east-2a\)`})
+	t.run(setup+" --subnet-ids subnet-01ab00000000000b2", wants{status: 1, output: `is in us-east-2a \(use2-az1\)`})
 	t.say("\n# The right one goes through.")
 	t.run(setup, wants{output: `Users can submit`})
 	t.run("sinfo", wants{output: `(?m)^gpu +up .* idle~ gpu-a-\[1-2\]`})

@@ -18,6 +18,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
+	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
@@ -202,7 +203,7 @@ func (r *rehearsal) running(id string) lifecycle.Job {
 
 func (r *rehearsal) job(id string) lifecycle.Job {
 	r.Helper()
-	jobs, err := slurmSource{&slurm.Client{}}.Jobs(r.ctx)
+	jobs, err := wire.SyncSlurm{Client: &slurm.Client{}}.Jobs(r.ctx)
 	if err != nil {
 		r.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
+	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
@@ -54,17 +55,17 @@ func (c *SyncCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.Con
 }
 
 func onePass(ctx context.Context, cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) (lifecycle.Report, error) {
-	_, report, err := lifecycle.Pass(ctx, newWorld(cfg, aws, pcsClient))
+	_, report, err := lifecycle.Pass(ctx, wire.Sources(cfg, aws, pcsClient))
 	return report, err
 }
 
 // watch makes passes until it is told to stop. A failed pass is made again; what is
 // in the way is said once, until it changes.
 func watch(ctx context.Context, t *terminal.Terminal, cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) error {
-	world := newWorld(cfg, aws, pcsClient)
+	sources := wire.Sources(cfg, aws, pcsClient)
 	var said []string
 	for {
-		snap, report, err := lifecycle.Pass(ctx, world)
+		snap, report, err := lifecycle.Pass(ctx, sources)
 		if ctx.Err() != nil {
 			return nil
 		}

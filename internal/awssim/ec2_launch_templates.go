@@ -44,6 +44,9 @@ func (s *Sim) buildLaunchTemplate(r *region, lt LaunchTemplateScenario) error {
 			NetworkCardIndex: &n.Card, DeviceIndex: &n.Device, InterfaceType: n.Type, Groups: n.Groups,
 		})
 	}
+	if lt.PlacementGroup != "" {
+		data.Placement = &placement{GroupName: lt.PlacementGroup}
+	}
 	if lt.UserData != "" {
 		data.UserData = base64.StdEncoding.EncodeToString([]byte(lt.UserData))
 	}

@@ -34,6 +34,7 @@ type reservation struct {
 	shared            bool // belongs to another account
 	tags              map[string]string
 	deadHosts         int
+	placementGroup    string // that an ODCR was made in, or empty
 
 	// of blocks
 	ultraServer string
@@ -113,6 +114,9 @@ func (s *Sim) buildReservation(r *region, rs ReservationScenario) error {
 	if r.types[rs.Type] == nil {
 		return fmt.Errorf("no instance type %q", rs.Type)
 	}
+	if rs.PlacementGroup != "" && r.placementGroup(rs.PlacementGroup) == nil {
+		return fmt.Errorf("no placement group %q", rs.PlacementGroup)
+	}
 	if _, err := r.reservation(rs.ID); err != nil && strings.Contains(err.Error(), "malformed") {
 		return fmt.Errorf("want an id such as cr-0123456789abcdef0")
 	}
@@ -122,6 +126,7 @@ func (s *Sim) buildReservation(r *region, rs ReservationScenario) error {
 		match: cmp.Or(rs.Match, "targeted"), created: s.now.Add(-time.Hour).Truncate(time.Second),
 		start: rs.Start.At(s.now), end: rs.End.At(s.now), owner: cmp.Or(rs.Owner, s.scenario.Account),
 		shared: rs.Owner != "" && rs.Owner != s.scenario.Account, ultraServer: rs.UltraServer, tags: copyTags(rs.Tags),
+		placementGroup: rs.PlacementGroup,
 	}
 	if res.start.IsZero() {
 		res.start = res.created

@@ -85,18 +85,16 @@ type NodeGroup struct {
 	// ReservationIDs in order; the next takes over when one ends.
 	ReservationIDs []string `toml:"capacity_reservation_ids,omitempty"`
 	// Select names reservations by their tags instead of by id.
-	Select   *Select `toml:"select,omitempty"`
-	MaxNodes int     `toml:"max_nodes"`
+	Select   *capacity.Select `toml:"select,omitempty"`
+	MaxNodes int              `toml:"max_nodes"`
 	// Dynamic starts nodes for jobs, instead of keeping all of a paid block up.
 	Dynamic bool `toml:"dynamic,omitempty"`
 	// LaunchTemplate is what provider ec2 launches from: lt-… or a name.
 	LaunchTemplate string `toml:"launch_template,omitempty"`
 }
 
-// Select chooses reservations: all that carry every one of the tags.
-type Select struct {
-	Tags map[string]string `toml:"tags"`
-}
+// Select is [capacity.Select].
+type Select = capacity.Select
 
 // Default is the settings of an empty file.
 func Default() *Config {
@@ -134,12 +132,6 @@ func (p *Partition) applyDefaults() {
 			g.PurchaseOption = capacity.CapacityBlock
 		}
 	}
-}
-
-// Domain is the timing that decisions depend on.
-func (t Timing) Domain() capacity.Timing {
-	return capacity.Timing{DrainMargin: t.DrainMargin, BootAllowance: t.BootAllowance,
-		ReclaimLead: t.ReclaimLead, ReclaimLeadUltraServer: t.ReclaimLeadUltraServer}
 }
 
 // Find is where the settings are: the file given, if any; else

@@ -56,7 +56,7 @@ func TestLoadAppliesDefaults(t *testing.T) {
 	want.Partitions = []Partition{{
 		Name: "gpu", Provider: capacity.ProviderPCS, AllowAccounts: []string{"nlp"},
 		MinTime: capacity.Duration{Duration: 30 * time.Minute},
-		File: filepath.Join(filepath.Dir(path), "conf.d", "gpu.toml"),
+		File:    filepath.Join(filepath.Dir(path), "conf.d", "gpu.toml"),
 		NodeGroups: []NodeGroup{{Name: "gpu", InstanceType: "p5.48xlarge", SubnetIDs: []string{"subnet-0aaaaaaa"},
 			PurchaseOption: capacity.CapacityBlock, ReservationIDs: []string{"cr-0123456789abcdef0"}, MaxNodes: 16}},
 	}}
@@ -73,7 +73,7 @@ func TestLoadNamesFileLineAndNearestKey(t *testing.T) {
 		{"nothing near", "[timing]\nxyz = 1\n", "", `config.toml:2: unknown key "timing.xyz"; known here: poll, drain_margin`},
 		{"fragments add partitions only", "", "region = \"x\"\n" + goodPartition, `gpu.toml:1: unknown key "region"`},
 		{"wrong type", "region = 5\n", "", `config.toml: toml: line 1 (last key "region")`},
-		{"bad duration", "[timing]\npoll = \"5 minutes\"\n", "", `config.toml:2: "5 minutes" is not a duration; write it like 90s, 10m or 1h30m`},
+		{"bad duration", "[timing]\npoll = \"5 minutes\"\n", "", `config.toml:2: "5 minutes" is not a duration; write it like 90s, 10m, 36h, 7d or 1-12:00:00`},
 		{"not TOML", "region = \n", "", `config.toml:1: `},
 		{"twice", goodPartition, goodPartition, `partition "gpu": is there already in`},
 		{"unknown provider", strings.Replace(goodPartition, `"pcs"`, `"gcp"`, 1), "", `provider = "gcp" is not known; use "pcs" or "ec2"`},

@@ -9,12 +9,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-var (
-	reservationID = regexp.MustCompile(`^cr-[0-9a-f]{8,17}$`)
-	subnetID      = regexp.MustCompile(`^subnet-[0-9a-f]{8,17}$`)
-	// slurmName is what can be a partition or a node prefix in slurm.conf without quoting.
-	slurmName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]*$`)
-)
+// slurmName is what can be a partition or a node prefix in slurm.conf without quoting.
+var slurmName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]*$`)
 
 // validate checks all settings and returns every error.
 func (c *Config) validate() []error {
@@ -96,12 +92,12 @@ func (g NodeGroup) validate(provider capacity.Provider, fail func(message string
 		fail("subnet_ids is missing")
 	}
 	for _, id := range g.SubnetIDs {
-		if !subnetID.MatchString(id) {
+		if !capacity.IsSubnetID(id) {
 			fail("subnet_ids: %q is not a subnet id", id)
 		}
 	}
 	for _, id := range g.ReservationIDs {
-		if !reservationID.MatchString(id) {
+		if !capacity.IsReservationID(id) {
 			fail("capacity_reservation_ids: %q is not a capacity reservation id", id)
 		}
 	}
@@ -126,7 +122,7 @@ func (g NodeGroup) validate(provider capacity.Provider, fail func(message string
 // groups; "" if nothing. PCS takes 3 to 25 letters, digits and hyphens, starting
 // with a letter and not with pcs_; the slots add "-a" and "-b".
 func PCSBaseName(name string) string {
-	const most = 25 - len("-a")
+	most := 25 - len(capacity.SlotNames(capacity.ProviderPCS, "")[0])
 	if !regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]*$`).MatchString(name) {
 		return fmt.Sprintf("%q cannot name a PCS compute node group; start with a letter and use letters, digits and hyphens only", name)
 	}

@@ -97,7 +97,6 @@ func settings(p *packages.Package, name, prefix string) map[string]string {
 		if key == "" || key == "-" {
 			continue
 		}
-		fields[fieldName(t, s.Field(i))] = prefix + key
 		inner := s.Field(i).Type()
 		for {
 			switch i := inner.(type) {
@@ -114,7 +113,9 @@ func settings(p *packages.Package, name, prefix string) map[string]string {
 			for f, k := range settings(p, n.Obj().Name(), prefix+key+".") {
 				fields[f] = k
 			}
+			continue
 		}
+		fields[fieldName(t, s.Field(i))] = prefix + key
 	}
 	return fields
 }
@@ -136,23 +137,50 @@ func find(t *testing.T, all []*packages.Package, path string) *packages.Package 
 	return all[i]
 }
 
+// copies are the fields that a package copies into fields of other structs, in composite
+// literals: config hands settings to the domain so.
+func copies(p *packages.Package) map[string]string {
+	found := map[string]string{}
+	for _, file := range p.Syntax {
+		ast.Inspect(file, func(n ast.Node) bool {
+			literal, ok := n.(*ast.CompositeLit)
+			if !ok {
+				return true
+			}
+			to, ok := p.TypesInfo.TypeOf(literal).(*types.Named)
+			if !ok {
+				return true
+			}
+			for _, e := range literal.Elts {
+				pair, ok := e.(*ast.KeyValueExpr)
+				if !ok {
+					continue
+				}
+				from, ok := pair.Value.(*ast.SelectorExpr)
+				if !ok {
+					continue
+				}
+				if selection := p.TypesInfo.Selections[from]; selection != nil && selection.Kind() == types.FieldVal {
+					key := to.Obj().Pkg().Path() + "." + to.Obj().Name() + "." + pair.Key.(*ast.Ident).Name
+					found[fieldName(holder(selection), selection.Obj().(*types.Var))] = key
+				}
+			}
+			return true
+		})
+	}
+	return found
+}
+
 // Every setting that a file may have is read by something that acts on it: package
 // config itself only decodes, checks and shows.
 func TestEverySettingIsRead(t *testing.T) {
 	all := load(t)
 	config := find(t, all, "/internal/config")
 	read := reads(all, func(path string) bool { return path != config.PkgPath })
-	// config hands these to the domain as they are.
-	domain := reads([]*packages.Package{config}, func(string) bool { return true })
+	handedOn := copies(config)
 	keys := settings(config, "Config", "")
 	if len(keys) < 20 {
 		t.Fatalf("only %d settings were found: %v", len(keys), keys)
-	}
-	handedOn := map[string]string{}
-	for field := range keys {
-		if !read[field] && domain[field] {
-			handedOn[field] = strings.Replace(field, config.PkgPath+".", module+"/capacity.", 1)
-		}
 	}
 	for field, key := range keys {
 		if !read[field] && !read[handedOn[field]] {

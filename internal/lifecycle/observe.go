@@ -9,62 +9,50 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/config"
 )
 
 // observation is AWS's half of a snapshot while it is read. What cannot be read is
 // taken from the snapshot before it, if there is one.
 type observation struct {
-	World
+	Sources
 	old  *capacity.Snapshot // nil if there is none
-	snap *capacity.Snapshot
-	// byTag are reservations that a selector found; they need no second query.
-	byTag []capacity.Reservation
-	// wanted are the ids of each node group, of the settings or chosen by tag; ids are
-	// all that have to be described.
-	wanted map[string][]string
-	ids    []string
-	// groups are the PCS compute node groups that exist, by node group; no entry where
-	// they could not be read.
-	groups map[string][]PCSSlot
-	failed []error
+	seen capacity.Seen
+	// ids are the reservations that have to be described.
+	ids      []string
+	problems []string
+	failed   []error
 }
 
 // observe reads AWS. The error joins what could not be read; the snapshot then holds
 // older facts, and keeps the older time, so that it goes stale.
-func (w World) observe(ctx context.Context, old *capacity.Snapshot) (*capacity.Snapshot, error) {
-	o := observation{World: w, old: old, snap: &capacity.Snapshot{
-		Region:  w.EC2.Region(),
-		Cluster: w.Config.Cluster,
-		Submit:  capacity.Submit{Strict: w.Config.Submit.Strict, StaleAfter: w.Config.Submit.StaleAfter},
-		Timing:  w.Config.Timing.Domain(),
-	}, wanted: map[string][]string{}, groups: map[string][]PCSSlot{}}
-	subnets := o.subnets(ctx)
-	for _, p := range w.Config.Partitions {
-		for _, g := range p.NodeGroups {
-			o.findReservations(ctx, p, g)
-		}
-	}
+func (s Sources) observe(ctx context.Context, old *capacity.Snapshot) (*capacity.Snapshot, error) {
+	o := observation{Sources: s, old: old}
+	o.subnets(ctx)
+	o.selected(ctx)
+	pcsKnown := o.held(ctx)
 	o.reservations(ctx)
-	for _, p := range w.Config.Partitions {
-		o.snap.Partitions = append(o.snap.Partitions, o.partition(p, subnets))
+	snap := capacity.Build(s.Settings, o.seen)
+	if pcsKnown {
+		o.waiting(snap)
 	}
-	o.snap.TakenAt = w.MachineTime().Add(w.EC2.Offset()).UTC().Truncate(time.Second)
-	o.snap.ClockOffset.Duration = w.EC2.Offset()
+	snap.Region = s.EC2.Region()
+	snap.Problems = o.problems
+	snap.TakenAt = s.MachineTime().Add(s.EC2.Offset()).UTC().Truncate(time.Second)
+	snap.ClockOffset.Duration = s.EC2.Offset()
 	if len(o.failed) > 0 {
-		o.snap.TakenAt = time.Time{}
+		snap.TakenAt = time.Time{}
 		if old != nil {
-			o.snap.TakenAt = old.TakenAt
-			if w.EC2.Offset() == 0 {
-				o.snap.ClockOffset = old.ClockOffset
+			snap.TakenAt = old.TakenAt
+			if s.EC2.Offset() == 0 {
+				snap.ClockOffset = old.ClockOffset
 			}
 		}
 	}
-	return o.snap, errors.Join(o.failed...)
+	return snap, errors.Join(o.failed...)
 }
 
 func (o *observation) problem(format string, args ...any) {
-	o.snap.Problems = append(o.snap.Problems, fmt.Sprintf(format, args...))
+	o.problems = append(o.problems, fmt.Sprintf(format, args...))
 }
 
 // fail notes a query that failed as a whole.
@@ -73,155 +61,115 @@ func (o *observation) fail(err error) {
 	o.problem("%s; what was known before is kept", err)
 }
 
-// findReservations learns which reservations a node group has.
-func (o *observation) findReservations(ctx context.Context, p config.Partition, g config.NodeGroup) {
-	ids := g.ReservationIDs
-	if g.Select != nil {
-		ids = o.selected(ctx, p.Name, g)
-	}
-	o.wanted[g.Name] = ids
-	o.ids = append(o.ids, ids...)
-	if p.Provider != capacity.ProviderPCS {
-		return
-	}
-	there, err := o.PCS.Slots(ctx, g.Name)
-	if err != nil {
-		o.fail(fmt.Errorf("reading the compute node groups of %s: %w", g.Name, err))
-		for _, s := range o.oldSlots(p.Name, g.Name) {
-			o.ids = append(o.ids, s.ReservationIDs...)
-		}
-		return
-	}
-	o.groups[g.Name] = there
-	for _, s := range there {
-		if s.ReservationID != "" {
-			o.ids = append(o.ids, s.ReservationID)
+// selected finds the reservations that node groups choose by their tags.
+func (o *observation) selected(ctx context.Context) {
+	for _, p := range o.Settings.Partitions {
+		for _, g := range p.Groups {
+			o.ids = append(o.ids, g.ReservationIDs...)
+			if g.Select == nil {
+				continue
+			}
+			found, err := o.EC2.ReservationsByTag(ctx, g.Select.Tags)
+			if err != nil {
+				o.fail(fmt.Errorf("finding the reservations of node group %s by tag: %w", g.Name, err))
+				o.ids = append(o.ids, o.selectedBefore(g)...)
+			}
+			o.seen.Reservations = append(o.seen.Reservations, found...)
 		}
 	}
 }
 
-func (o *observation) partition(p config.Partition, subnets map[string]capacity.Subnet) capacity.Partition {
-	out := capacity.Partition{Name: p.Name, Provider: p.Provider, AllowAccounts: p.AllowAccounts, MinTime: p.MinTime}
-	for _, g := range p.NodeGroups {
-		group := capacity.NodeGroup{Name: g.Name, InstanceType: g.InstanceType, PurchaseOption: g.PurchaseOption,
-			MaxNodes: g.MaxNodes, Dynamic: g.Dynamic, Subnets: []capacity.Subnet{}}
-		for _, id := range g.SubnetIDs {
-			if s, ok := subnets[id]; ok {
-				group.Subnets = append(group.Subnets, s)
+func (o *observation) selectedBefore(g capacity.GroupSettings) []string {
+	var ids []string
+	if o.old != nil {
+		for _, r := range o.old.Reservations {
+			if g.Select.Matches(r) {
+				ids = append(ids, r.ID)
 			}
 		}
-		group.Slots = []capacity.Slot{{Name: g.Name, ReservationIDs: o.wanted[g.Name]}}
-		if p.Provider == capacity.ProviderPCS {
-			group.Slots = o.pcsSlots(p.Name, g.Name)
-		}
-		out.Groups = append(out.Groups, group)
-	}
-	return out
-}
-
-// selected are the ids of the reservations that a group's tags choose, by start.
-func (o *observation) selected(ctx context.Context, partition string, g config.NodeGroup) []string {
-	found, err := o.EC2.ReservationsByTag(ctx, g.Select.Tags)
-	if err != nil {
-		o.fail(fmt.Errorf("finding the reservations of node group %s by tag: %w", g.Name, err))
-		var ids []string
-		for _, s := range o.oldSlots(partition, g.Name) {
-			ids = append(ids, s.ReservationIDs...)
-		}
-		return ids
-	}
-	slices.SortStableFunc(found, func(a, b capacity.Reservation) int { return a.Start.Compare(b.Start) })
-	o.byTag = append(o.byTag, found...)
-	var ids []string
-	for _, r := range found {
-		ids = append(ids, r.ID)
 	}
 	return ids
 }
 
-// pcsSlots are the two compute node groups of a PCS node group. A group that exists
-// holds what its tag says. The other reservations fill the slots in turn, those that
-// may still open first: there they are going to be.
-func (o *observation) pcsSlots(partition, base string) []capacity.Slot {
-	slots := []capacity.Slot{{Name: base + "-a"}, {Name: base + "-b"}}
-	there, ok := o.groups[base]
-	if old := o.oldSlots(partition, base); !ok && len(old) > 0 {
-		return old
-	}
-	taken := map[string]bool{}
-	for i := range slots {
-		for _, s := range there {
-			if s.Name == slots[i].Name && s.ReservationID != "" {
-				slots[i].ReservationIDs = []string{s.ReservationID}
-				taken[s.ReservationID] = true
+// held learns which PCS compute node groups there are and what each was set up for. It
+// reports whether PCS was asked and answered.
+func (o *observation) held(ctx context.Context) bool {
+	var names []string
+	for _, p := range o.Settings.Partitions {
+		for _, g := range p.Groups {
+			if p.Provider == capacity.ProviderPCS {
+				names = append(names, capacity.SlotNames(p.Provider, g.Name)...)
 			}
 		}
 	}
-	var live, ended []string
-	for _, id := range o.wanted[base] {
-		r, known := o.snap.Reservation(id)
-		switch {
-		case taken[id]:
-		case known && !r.State.Live():
-			ended = append(ended, id)
-		default:
-			live = append(live, id)
+	if len(names) == 0 {
+		return false
+	}
+	held, err := o.PCS.Held(ctx, names)
+	if err != nil {
+		o.fail(fmt.Errorf("reading the compute node groups %s: %w", strings.Join(names, ", "), err))
+		held = o.heldBefore(names)
+	}
+	o.seen.Held = held
+	for _, name := range names {
+		if held[name] != "" {
+			o.ids = append(o.ids, held[name])
 		}
 	}
-	if ok && len(live) > 0 && len(there) < len(slots) {
-		o.problem("reservation %s has no compute node group yet; run `pcs-capacity setup --reservation %s --queue %s --node-group %s`", live[0], live[0], partition, base)
-	}
-	for _, id := range append(live, ended...) {
-		free := &slots[0]
-		if len(slots[1].ReservationIDs) < len(free.ReservationIDs) {
-			free = &slots[1]
-		}
-		free.ReservationIDs = append(free.ReservationIDs, id)
-	}
-	return slots
+	return err == nil
 }
 
-// oldSlots are a group's slots in the older snapshot, without what Slurm said.
-func (o *observation) oldSlots(partition, group string) []capacity.Slot {
-	if o.old == nil {
-		return nil
-	}
-	p, _ := o.old.Partition(partition)
-	for _, g := range p.Groups {
-		if g.Name == group {
-			slots := slices.Clone(g.Slots)
-			for i := range slots {
-				slots[i].Nodes, slots[i].Feature = "", ""
+// heldBefore is what slots had in the older snapshot.
+func (o *observation) heldBefore(names []string) map[string]string {
+	held := map[string]string{}
+	if o.old != nil {
+		for _, s := range slotsOf(o.old) {
+			if slices.Contains(names, s.Name) && len(s.ReservationIDs) > 0 {
+				held[s.Name] = s.ReservationIDs[0]
 			}
-			return slots
 		}
 	}
-	return nil
+	return held
+}
+
+// waiting names, for each PCS node group, the reservation that comes next and has no
+// compute node group yet, though one is free.
+func (o *observation) waiting(snap *capacity.Snapshot) {
+	for _, p := range snap.Partitions {
+		for _, g := range p.Groups {
+			if p.Provider != capacity.ProviderPCS || !slices.ContainsFunc(g.Slots, func(s capacity.Slot) bool { _, exists := o.seen.Held[s.Name]; return !exists }) {
+				continue
+			}
+			var next string
+			var opens time.Time
+			for _, s := range g.Slots {
+				for _, id := range s.ReservationIDs {
+					r, known := snap.Reservation(id)
+					if id != o.seen.Held[s.Name] && (!known || r.State.Live()) && (next == "" || r.Start.Before(opens)) {
+						next, opens = id, r.Start
+					}
+				}
+			}
+			if next != "" {
+				o.problem("reservation %s has no compute node group yet; run `pcs-capacity setup --reservation %s --queue %s --node-group %s`", next, next, p.Name, g.Name)
+			}
+		}
+	}
 }
 
 // subnets looks up the zones of all subnets. One bad id must not hide the others, so
 // a query that fails is repeated for each.
-func (o *observation) subnets(ctx context.Context) map[string]capacity.Subnet {
+func (o *observation) subnets(ctx context.Context) {
 	var ids []string
-	for _, p := range o.Config.Partitions {
-		for _, g := range p.NodeGroups {
+	for _, p := range o.Settings.Partitions {
+		for _, g := range p.Groups {
 			ids = append(ids, g.SubnetIDs...)
 		}
 	}
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
-	known := map[string]capacity.Subnet{}
-	if o.old != nil {
-		for _, p := range o.old.Partitions {
-			for _, g := range p.Groups {
-				for _, s := range g.Subnets {
-					known[s.ID] = s
-				}
-			}
-		}
-	}
 	if len(ids) == 0 {
-		return known
+		return
 	}
 	found, err := o.EC2.Subnets(ctx, ids)
 	if err != nil && ctx.Err() == nil {
@@ -240,24 +188,24 @@ func (o *observation) subnets(ctx context.Context) map[string]capacity.Subnet {
 			o.problem("%s", problem)
 		}
 	}
-	for _, s := range found {
-		known[s.ID] = s
-	}
-	return known
-}
-
-// reservations describes every reservation that a node group has.
-func (o *observation) reservations(ctx context.Context) {
-	o.snap.Reservations = []capacity.Reservation{}
-	ids := slices.Clone(o.ids)
-	slices.Sort(ids)
-	ids = slices.Compact(ids)
-	for _, r := range o.byTag {
-		if i, ok := slices.BinarySearch(ids, r.ID); ok {
-			ids = slices.Delete(ids, i, i+1)
-			o.snap.Reservations = append(o.snap.Reservations, r)
+	o.seen.Subnets = found
+	if o.old != nil { // what is known of the others
+		for _, p := range o.old.Partitions {
+			for _, g := range p.Groups {
+				o.seen.Subnets = append(o.seen.Subnets, g.Subnets...)
+			}
 		}
 	}
+}
+
+// reservations describes every reservation that a node group has, unless its tags have
+// found it already.
+func (o *observation) reservations(ctx context.Context) {
+	known := func(id string) bool {
+		return slices.ContainsFunc(o.seen.Reservations, func(r capacity.Reservation) bool { return r.ID == id })
+	}
+	slices.Sort(o.ids)
+	ids := slices.DeleteFunc(slices.Compact(o.ids), known)
 	if len(ids) == 0 {
 		return
 	}
@@ -265,20 +213,16 @@ func (o *observation) reservations(ctx context.Context) {
 	if err != nil {
 		o.fail(fmt.Errorf("describing reservations %s: %w", strings.Join(ids, ", "), err))
 	}
-	o.snap.Reservations = append(o.snap.Reservations, found...)
+	o.seen.Reservations = append(o.seen.Reservations, found...)
+	for _, m := range missing {
+		o.problem("EC2 does not describe reservation %s: %s; check its id and the region", m.ID, m.Err)
+	}
+	if err == nil || o.old == nil {
+		return
+	}
 	for _, id := range ids {
-		if _, ok := o.snap.Reservation(id); ok {
-			continue
-		}
-		if reason, ok := missing[id]; ok {
-			o.problem("EC2 does not describe reservation %s: %s; check its id and the region", id, reason)
-			continue
-		}
-		if o.old == nil || err == nil {
-			continue
-		}
-		if r, ok := o.old.Reservation(id); ok {
-			o.snap.Reservations = append(o.snap.Reservations, r)
+		if r, ok := o.old.Reservation(id); ok && !known(id) {
+			o.seen.Reservations = append(o.seen.Reservations, r)
 		}
 	}
 }
@@ -298,4 +242,15 @@ func mismatches(snap *capacity.Snapshot, now time.Time) []string {
 		}
 	}
 	return problems
+}
+
+// slotsOf are all slots of a snapshot.
+func slotsOf(snap *capacity.Snapshot) []capacity.Slot {
+	var all []capacity.Slot
+	for _, p := range snap.Partitions {
+		for _, g := range p.Groups {
+			all = append(all, g.Slots...)
+		}
+	}
+	return all
 }

@@ -13,11 +13,11 @@ import (
 // Pass makes one pass. The snapshot is what it saw, also when parts could not be read;
 // the report says what it did. The error joins everything that failed: one failure
 // keeps the pass from nothing else that it can still do.
-func Pass(ctx context.Context, w World) (*capacity.Snapshot, Report, error) {
-	p := pass{World: w}
+func Pass(ctx context.Context, s Sources) (*capacity.Snapshot, Report, error) {
+	p := pass{Sources: s}
 	unlock, err := p.lock(ctx)
 	if err != nil {
-		return &capacity.Snapshot{}, Report{At: w.MachineTime(), Done: []Done{}, Problems: []string{err.Error()}}, err
+		return &capacity.Snapshot{}, Report{At: s.MachineTime(), Done: []Done{}, Problems: []string{err.Error()}}, err
 	}
 	defer unlock()
 	p.look(ctx)
@@ -26,7 +26,7 @@ func Pass(ctx context.Context, w World) (*capacity.Snapshot, Report, error) {
 		if p.slurmErr == nil {
 			p.act(ctx, p.awsErr == nil)
 		}
-		p.fail(w.State.WriteSnapshot(p.snap))
+		p.fail(s.State.WriteSnapshot(p.snap))
 	}
 	return p.snap, p.report(), errors.Join(p.failed...)
 }
@@ -42,8 +42,8 @@ func (p *pass) lock(ctx context.Context) (unlock func(), err error) {
 
 // Look reads what a pass reads and changes nothing. cluster is nil if Slurm did not
 // answer. The error joins what could not be read, as with Pass.
-func Look(ctx context.Context, w World) (snap *capacity.Snapshot, cluster *Cluster, err error) {
-	p := pass{World: w}
+func Look(ctx context.Context, s Sources) (snap *capacity.Snapshot, cluster *Cluster, err error) {
+	p := pass{Sources: s}
 	p.look(ctx)
 	return p.snap, p.cluster, errors.Join(p.failed...)
 }
@@ -80,7 +80,7 @@ func (p *pass) report() Report {
 
 // pass is the state of one pass while it acts.
 type pass struct {
-	World
+	Sources
 	old              *capacity.Snapshot // nil if there is none
 	snap             *capacity.Snapshot
 	cluster          *Cluster  // nil if Slurm did not answer

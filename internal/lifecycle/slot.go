@@ -3,7 +3,6 @@ package lifecycle
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -71,14 +70,15 @@ func view(snap *capacity.Snapshot, p capacity.Partition, g capacity.NodeGroup, s
 	return v
 }
 
-// SlotNodes are the names of a slot's nodes: the slot's name, a hyphen, and a number.
+// SlotNodes are the names of a slot's nodes, by their numbers.
 // Partitions count as well as nodes: Slurm 22.05 hides powered-down cloud nodes unless
 // PrivateData has cloud, but still lists them in their partition.
 func (c *Cluster) SlotNodes(slot string) []string {
 	var mine []string
+	there := map[string]bool{}
 	add := func(name string) {
-		number, ok := strings.CutPrefix(name, slot+"-")
-		if ok && number != "" && strings.Trim(number, "0123456789") == "" && !slices.Contains(mine, name) {
+		if of, ok := capacity.SlotOf(name); ok && of == slot && !there[name] {
+			there[name] = true
 			mine = append(mine, name)
 		}
 	}

@@ -5,15 +5,14 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// World is what a pass reads and changes.
-type World struct {
-	Config *config.Config
-	State  state.Dir
-	EC2    EC2
+// Sources are what a pass reads and changes.
+type Sources struct {
+	Settings capacity.Settings
+	State    state.Dir
+	EC2      EC2
 	// PCS is nil when no partition has provider pcs.
 	PCS   PCS
 	Slurm Slurm
@@ -29,22 +28,16 @@ type EC2 interface {
 	Offset() time.Duration
 	// Reservations describes reservations by id. An id that EC2 does not describe is
 	// in missing, with the reason; err is for a query that failed as a whole.
-	Reservations(ctx context.Context, ids []string) (found []capacity.Reservation, missing map[string]error, err error)
+	Reservations(ctx context.Context, ids []string) (found []capacity.Reservation, missing []capacity.Missing, err error)
 	ReservationsByTag(ctx context.Context, tags map[string]string) ([]capacity.Reservation, error)
 	Subnets(ctx context.Context, ids []string) ([]capacity.Subnet, error)
 }
 
 // PCS is what a pass asks PCS.
 type PCS interface {
-	// Slots are those of a node group's two compute node groups (BASE-a, BASE-b) that exist.
-	Slots(ctx context.Context, base string) ([]PCSSlot, error)
-}
-
-// PCSSlot is one PCS compute node group of a pair.
-type PCSSlot struct {
-	Name string
-	// ReservationID is what the group was set up for, from our tag; "" if it has none.
-	ReservationID string
+	// Held are those of the compute node groups that exist, each with the reservation that
+	// it was set up for; "" if it was for none.
+	Held(ctx context.Context, groups []string) (map[string]string, error)
 }
 
 // Slurm is what a pass asks and tells slurmctld. All times are in its clock.
