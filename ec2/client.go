@@ -76,6 +76,7 @@ func New(ctx context.Context, o Options) (*Client, error) {
 		}
 		cfg.Region = answer.Region
 	}
+	cfg.Credentials = knownCredentials{cfg.Credentials}
 	s.config = cfg
 	return s.in(cfg.Region), nil
 }
