@@ -24,6 +24,7 @@ type upCmd struct {
 	Scenario  string        `type:"existingfile" placeholder:"FILE" help:"Scenario of the AWS account; default: the built-in lab scenario."`
 	Bin       string        `type:"path" placeholder:"DIR" help:"Folder of the product's programs; default: that of capacity-lab."`
 	BootDelay time.Duration `default:"2s" help:"From the launch of an instance to the start of its slurmd."`
+	quirks    `embed:""`
 }
 
 // Run is called by kong.
@@ -77,6 +78,7 @@ func (cmd *upCmd) newLab() (*lab, error) {
 			return nil, err
 		}
 	}
+	cmd.quirks.on(scenario)
 	if len(scenario.Regions) == 0 {
 		return nil, errors.New("the scenario has no region")
 	}

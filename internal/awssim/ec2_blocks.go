@@ -64,7 +64,13 @@ func (s *Sim) describeCapacityBlockOfferings(c *call, in *describeCapacityBlockO
 		Offerings []wireOffering `xml:"capacityBlockOfferingSet>item"`
 		Next      string         `xml:"nextToken,omitempty"`
 	}{Next: next}
+	var round uint64
+	if s.scenario.NewOfferingIDs {
+		s.searches++
+		round = s.searches
+	}
 	for _, o := range part {
+		o.id, o.shown = o.makeID(round), s.now
 		c.region.issued[o.id] = o
 		out.Offerings = append(out.Offerings, o.wire())
 	}
@@ -184,7 +190,8 @@ func (s *Sim) forSale(r *region, id string) (*offering, error) {
 	if o == nil {
 		return nil, apiErrorf("InvalidCapacityBlockOfferingIdNotFound", "The Capacity Block offering ID '%s' does not exist", id)
 	}
-	if !o.atPurchase() && !o.start.After(s.now) || o.from.left(o.start, o.end) < o.count {
+	old := s.scenario.OfferingIDsLast > 0 && s.now.Sub(o.shown) > time.Duration(s.scenario.OfferingIDsLast)
+	if old || !o.atPurchase() && !o.start.After(s.now) || o.from.left(o.start, o.end) < o.count {
 		return nil, apiErrorf("InvalidCapacityBlockOfferingIdExpired", "The Capacity Block offering '%s' is no longer available", id)
 	}
 	return o, nil

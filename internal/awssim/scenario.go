@@ -36,6 +36,9 @@ type Scenario struct {
 	HideScheduledZone      bool     `toml:"hide_scheduled_zone"`      // a block that is not open yet reports no zone, as EC2 may
 	HideLaunchStatus       bool     `toml:"hide_launch_status"`       // reservations of UltraServers report no launch status
 	Throttle               bool     `toml:"throttle"`                 // EC2's request buckets per API and region
+	NewOfferingIDs         bool     `toml:"new_offering_ids"`         // every search shows the blocks for sale under other ids
+	OfferingIDsLast        Duration `toml:"offering_ids_last"`        // how long an id that was shown can be bought; default: as long as the block is for sale
+	ClockOffset            Duration `toml:"clock_offset"`             // how far its clock is before the one that it was given, such as the machine's
 
 	Lag           Lag                    `toml:"lag"`
 	InstanceTypes []InstanceTypeScenario `toml:"instance_type"`
