@@ -141,7 +141,7 @@ func combine(verdicts []Verdict, total int) Verdict {
 // does not depend on AWS, such as an account.
 func soften(v Verdict, snap *Snapshot, now time.Time) Verdict {
 	stale := snap.Stale(now)
-	age := fmt.Sprintf("what pcs-capacity knows is %s old (is `pcs-capacity sync --watch` running?)", Lasts(now.Sub(snap.TakenAt)))
+	age := fmt.Sprintf("what pcs-capacity knows is %s old (is `pcs-capacity sync --watch` running?)", FormatDuration(now.Sub(snap.TakenAt)))
 	switch {
 	case v.Refused && (!snap.Submit.Strict || stale && v.Code.ofAWS()):
 		v = Verdict{Code: v.Code, Warnings: append(v.Warnings, v.Message)}
@@ -347,7 +347,7 @@ func refuseEnded(ended, all []candidate, wish Wish, p Partition, now time.Time) 
 		switch {
 		case c.unknown || c.ended(now) || c.reservation.ID == "":
 		case c.window.Start.After(now):
-			instead = append(instead, fmt.Sprintf("%s, which opens at %s", c.reservation.ID, UTC(c.window.Start)))
+			instead = append(instead, fmt.Sprintf("%s, which opens at %s", c.reservation.ID, FormatUTC(c.window.Start)))
 		default:
 			instead = append(instead, c.reservation.ID+", which is open")
 		}
@@ -372,7 +372,7 @@ func endedList(cs []candidate) string {
 	var parts []string
 	for _, c := range cs {
 		if c.reservation.State.Live() { // the fence has passed
-			parts = append(parts, fmt.Sprintf("%s had to be free of jobs by %s", c.reservation.ID, UTC(c.window.Fence)))
+			parts = append(parts, fmt.Sprintf("%s had to be free of jobs by %s", c.reservation.ID, FormatUTC(c.window.Fence)))
 			continue
 		}
 		parts = append(parts, fmt.Sprintf("%s is %s", c.reservation.ID, c.reservation.State))

@@ -108,7 +108,7 @@ func waitsFor(req Request, usable []candidate, best candidate, boot time.Duratio
 		if start.After(now) {
 			when = "when it begins"
 		}
-		v.Warnings = append(v.Warnings, fmt.Sprintf("the job no longer fits into what is open %s; it waits for %s, which opens at %s", when, best.reservation.ID, UTC(best.window.Start)))
+		v.Warnings = append(v.Warnings, fmt.Sprintf("the job no longer fits into what is open %s; it waits for %s, which opens at %s", when, best.reservation.ID, FormatUTC(best.window.Start)))
 	}
 	return v
 }
@@ -118,17 +118,17 @@ func refuseLong(subject string, need Limit, req Request, best candidate, p Parti
 	var where, wait string
 	switch until := best.until(req); {
 	case until.Equal(best.window.Fence):
-		where = fmt.Sprintf("reservation %s of partition %s must be free of jobs by %s", best.reservation.ID, p.Name, UTC(until))
+		where = fmt.Sprintf("reservation %s of partition %s must be free of jobs by %s", best.reservation.ID, p.Name, FormatUTC(until))
 		wait = "wait for the next block"
 	case best.window.Start.After(start):
-		where = fmt.Sprintf("reservation %s of partition %s opens at %s, and its --deadline is %s", best.reservation.ID, p.Name, UTC(best.window.Start), UTC(until))
+		where = fmt.Sprintf("reservation %s of partition %s opens at %s, and its --deadline is %s", best.reservation.ID, p.Name, FormatUTC(best.window.Start), FormatUTC(until))
 		wait = "use a later --deadline"
 	default:
-		where = fmt.Sprintf("its --deadline is %s", UTC(until))
+		where = fmt.Sprintf("its --deadline is %s", FormatUTC(until))
 		wait = "use a later --deadline"
 	}
 	if start.Equal(req.Begin) && req.Begin.After(best.window.Start) {
-		where = fmt.Sprintf("it begins at %s (--begin), and %s", UTC(start), where)
+		where = fmt.Sprintf("it begins at %s (--begin), and %s", FormatUTC(start), where)
 		wait = "use an earlier --begin, or " + wait
 	}
 	minutes := int(best.room(req, start, boot) / time.Minute)

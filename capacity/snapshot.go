@@ -31,6 +31,10 @@ type Snapshot struct {
 	Timing       Timing        `json:"timing"`
 	Partitions   []Partition   `json:"partitions"`
 	Reservations []Reservation `json:"reservations"`
+	// Former are slots with the reservation that was live in them when the settings
+	// stopped naming it. Their fences stay until it ends, unless somebody takes them away;
+	// no job is admitted to them.
+	Former []Partition `json:"former,omitempty"`
 	// Problems are what the pass could not learn, each a sentence for a person.
 	Problems []string `json:"problems,omitempty"`
 }
@@ -40,16 +44,6 @@ type Submit struct {
 	Strict     bool     `json:"strict"`
 	StaleAfter Duration `json:"stale_after"`
 }
-
-// OnEnd is what happens to a job that still runs at the fence.
-type OnEnd string
-
-// The values of OnEnd.
-const (
-	OnEndStop    OnEnd = "stop"
-	OnEndRequeue OnEnd = "requeue"
-	OnEndHold    OnEnd = "hold"
-)
 
 // Provider says who launches a partition's nodes.
 type Provider string
@@ -66,7 +60,6 @@ type Partition struct {
 	Provider      Provider `json:"provider"`
 	AllowAccounts []string `json:"allow_accounts,omitempty"`
 	MinTime       Duration `json:"min_time"`
-	OnEnd         OnEnd    `json:"on_end"`
 	// MaxTime is Slurm's MaxTime of the partition; unset when it was not known.
 	MaxTime Limit       `json:"max_time"`
 	Groups  []NodeGroup `json:"node_groups"`

@@ -13,9 +13,6 @@ type Wish struct {
 	ReservationID string
 	InstanceType  string
 	SubnetID      string
-	// Capacity is "reserve", "reuse" or "any"; "" if not given.
-	Capacity string
-	OnEnd    OnEnd
 	// Fit is the word time=fit: the limit is ours to fit to the fence. With time=fit:2880
 	// it is so up to FitLimit, 2880 minutes, which the job's owner asked for.
 	Fit      bool
@@ -70,15 +67,6 @@ func (w *Wish) set(key, value string) string {
 		*to = value
 		return ""
 	}
-	oneOf := func(to *string, values ...string) string {
-		for _, v := range values {
-			if v == value {
-				*to = v
-				return ""
-			}
-		}
-		return fmt.Sprintf("%s=%q in --comment cannot be right; it is one of %s", key, clip(value), strings.Join(values, ", "))
-	}
 	switch key {
 	case "capacity_reservation_id":
 		return matches(IsReservationID, &w.ReservationID, "cr-0123456789abcdef0")
@@ -86,10 +74,8 @@ func (w *Wish) set(key, value string) string {
 		return matches(IsInstanceType, &w.InstanceType, "p5.48xlarge")
 	case "subnet_id":
 		return matches(IsSubnetID, &w.SubnetID, "subnet-0123456789abcdef0")
-	case "capacity":
-		return oneOf(&w.Capacity, "reserve", "reuse", "any")
-	case "on_end":
-		return oneOf((*string)(&w.OnEnd), string(OnEndStop), string(OnEndRequeue), string(OnEndHold))
+	case "capacity", "on_end":
+		return fmt.Sprintf("%s= in --comment is not supported yet; leave it out", key)
 	case "time":
 		// "time" is too common a word to claim: only time=fit and time=fit:MINUTES are ours.
 		if value == "fit" {

@@ -5,7 +5,6 @@ local PLAN, STATE_DIR, FILTER = @PLAN@, @STATE_DIR@, @FILTER@
 -- The keys of a comment that concern us, wherever the job goes.
 local KEYS = {
   capacity_reservation_id = true, instance_type = true, subnet_id = true,
-  capacity = true, on_end = true,
 }
 
 -- io.popen passes the command to `sh -c` as one string, and Linux takes at most

@@ -36,7 +36,7 @@ func forEachShim(t *testing.T, test func(t *testing.T, s site)) {
 func startSite(t *testing.T, shim string, change func(*slurmlab.Config)) site {
 	t.Helper()
 	dir := shortDir(t)
-	s := site{state: state.Dir(filepath.Join(dir, "it's \"state\"")), filter: filepath.Join(dir, "it's a filter"), shim: shim, forgets: new(int)}
+	s := site{state: state.Dir(filepath.Join(dir, "it's \"state\"")), filter: filepath.Join(dir, "it's a filter", "pcs-capacity-filter"), shim: shim, forgets: new(int)}
 	cfg := slurmlab.Config{
 		Dir: filepath.Join(dir, "lab"),
 		CloudGroups: []slurmlab.NodeGroup{
@@ -61,6 +61,9 @@ func startSite(t *testing.T, shim string, change func(*slurmlab.Config)) site {
 			t.Error(err)
 		}
 	})
+	if err := os.Mkdir(filepath.Dir(s.filter), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	s.restore(t)
 	return s
 }
@@ -73,7 +76,7 @@ func (s site) restore(t *testing.T) {
 	}
 	writeSnapshot(t, s.state)
 	os.Remove(s.filter)
-	if err := os.Symlink(program("pcs-capacity-filter"), s.filter); err != nil {
+	if err := os.Symlink(program(t, "pcs-capacity-filter"), s.filter); err != nil {
 		t.Fatal(err)
 	}
 	s.forget(t)

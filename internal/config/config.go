@@ -71,7 +71,6 @@ type Partition struct {
 	Provider      capacity.Provider `toml:"provider"`
 	AllowAccounts []string          `toml:"allow_accounts,omitempty"`
 	MinTime       capacity.Duration `toml:"min_time"`
-	OnEnd         capacity.OnEnd    `toml:"on_end"`
 	NodeGroups    []NodeGroup       `toml:"node_group"`
 
 	// File is where the partition is written down.
@@ -95,7 +94,6 @@ type NodeGroup struct {
 	Dynamic bool `toml:"dynamic,omitempty"`
 	// LaunchTemplate is what provider ec2 launches from: lt-… or a name.
 	LaunchTemplate string `toml:"launch_template,omitempty"`
-	Reserve        string `toml:"reserve,omitempty"`
 }
 
 // Select is [capacity.Select].
@@ -132,16 +130,10 @@ func (p *Partition) applyDefaults() {
 	if p.MinTime.Duration == 0 {
 		p.MinTime.Duration = 30 * time.Minute
 	}
-	if p.OnEnd == "" {
-		p.OnEnd = capacity.OnEndStop
-	}
 	for i := range p.NodeGroups {
 		g := &p.NodeGroups[i]
 		if g.PurchaseOption == "" {
 			g.PurchaseOption = capacity.CapacityBlock
-		}
-		if g.Reserve == "" {
-			g.Reserve = "never"
 		}
 	}
 }
