@@ -50,7 +50,7 @@ type stepRow struct {
 	Action  setup.Action `json:"action" col:"DO"`
 	What    string       `json:"what" col:"WHAT"`
 	Name    string       `json:"name" col:"NAME"`
-	Details string       `json:"details" col:"DETAILS"`
+	Details string       `json:"details" col:"DETAILS" wrap:"yes"`
 }
 
 // Run plans, shows, asks and applies.
