@@ -63,8 +63,7 @@ func fitOne(need Need, r Reservation, subnets []Subnet, timing Timing, now time.
 		Slots: []Slot{{Name: name, ReservationIDs: []string{r.ID}}}}
 	snap := &Snapshot{TakenAt: now, Timing: timing, Submit: Submit{Strict: true, StaleAfter: Duration{time.Hour}},
 		Partitions: []Partition{{Name: name, Groups: []NodeGroup{group}}}, Reservations: []Reservation{r}}
-	limit := Minutes(int((need.Duration + time.Minute - 1) / time.Minute))
-	v := Admit(Request{Partitions: []string{name}, Nodes: need.Count, TimeLimit: limit}, snap, now)
+	v := Admit(Request{Partitions: []string{name}, Nodes: need.Count, TimeLimit: LimitOf(need.Duration)}, snap, now)
 	healthy := r.UsableSize()
 	free := healthy
 	if r.State == StateActive {
@@ -75,7 +74,7 @@ func fitOne(need Need, r Reservation, subnets []Subnet, timing Timing, now time.
 		return say(v.Code, "it has %d instances, %d fewer than asked", r.Size(), need.Count-r.Size())
 	case v.Code == TooLong:
 		w := timing.Window(r)
-		return say(v.Code, "it must be free of jobs by %s, which leaves %s", utc(w.Fence), FormatDuration(max(0, w.Room(now)-timing.BootAllowance.Duration)))
+		return say(v.Code, "it must be free of jobs by %s, which leaves %s", FormatUTC(w.Fence), FormatDuration(max(0, w.Room(now)-timing.BootAllowance.Duration)))
 	case v.Refused:
 		return say(v.Code, "it is %s", r.State)
 	case need.Count > healthy:
@@ -83,7 +82,7 @@ func fitOne(need Need, r Reservation, subnets []Subnet, timing Timing, now time.
 	case need.Count > free:
 		return say(TooManyNodes, "%d of its %d instances are free, %d fewer than asked", free, r.Size(), need.Count-free)
 	case !need.By.IsZero() && end.After(need.By):
-		return say(TooLong, "it could be done by %s at the earliest", utc(end))
+		return say(TooLong, "it could be done by %s at the earliest", FormatUTC(end))
 	}
 	return f
 }

@@ -9,7 +9,7 @@ import (
 func TestFit(t *testing.T) {
 	odcr := Reservation{ID: "cr-ccccccccccccccccc", Kind: ODCR, State: StateActive, InstanceType: "p5.48xlarge", AZID: "use2-az1", Total: 9, Available: 2}
 	all := []Reservation{odcr, blockB, blockA, {ID: "cr-other", InstanceType: "p4d.24xlarge", State: StateActive, Total: 99}}
-	timing := world().Timing
+	timing := twoBlocks().Timing
 	for _, c := range []struct {
 		name    string
 		need    Need
@@ -56,7 +56,7 @@ func TestFitCountsHealthyInstances(t *testing.T) {
 	failed := blockA
 	failed.Unhealthy = 1
 	for count, want := range map[int]string{3: "", 4: "3 of its 4 instances are healthy, 1 fewer than asked"} {
-		got := Fit(Need{InstanceType: "p5.48xlarge", Count: count, Duration: time.Hour}, []Reservation{failed}, nil, world().Timing, noon)
+		got := Fit(Need{InstanceType: "p5.48xlarge", Count: count, Duration: time.Hour}, []Reservation{failed}, nil, twoBlocks().Timing, noon)
 		if got[0].Message != want || (got[0].Code == OK) != (want == "") {
 			t.Errorf("%d of a block of 4 with a failed host: %s %q, want %q", count, got[0].Code, got[0].Message, want)
 		}

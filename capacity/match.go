@@ -66,7 +66,7 @@ func Match(r Reservation, g NodeGroup, now time.Time) []Mismatch {
 func StateMismatch(r Reservation, now time.Time) *Mismatch {
 	switch {
 	case !r.End.IsZero() && !r.End.After(now):
-		return &Mismatch{"expired", fmt.Sprintf("reservation %s ended at %s (state %s)", r.ID, utc(r.End), r.State), "choose a reservation that has not ended"}
+		return &Mismatch{"expired", fmt.Sprintf("reservation %s ended at %s (state %s)", r.ID, FormatUTC(r.End), r.State), "choose a reservation that has not ended"}
 	case r.State == StateActive || r.State == StateScheduled:
 		return nil
 	case r.State == StatePaymentPending:
@@ -89,5 +89,3 @@ func subnetZones(subnets []Subnet) string {
 	}
 	return "only " + strings.Join(parts, ", ")
 }
-
-func utc(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }

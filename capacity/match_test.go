@@ -61,7 +61,7 @@ func TestR10_ZonesAreComparedByID(t *testing.T) {
 }
 
 func TestWindow(t *testing.T) {
-	timing := world().Timing
+	timing := twoBlocks().Timing
 	for _, c := range []struct {
 		name    string
 		change  func(*Reservation)

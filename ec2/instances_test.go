@@ -3,13 +3,14 @@ package ec2
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
 func TestLaunchIntoABlockTagAndTerminate(t *testing.T) {
 	sim, c := newWorld(t)
-	request := LaunchRequest{ClientToken: "one", LaunchTemplate: nodes, InstanceType: "p5.48xlarge", SubnetID: subnetA,
+	request := capacity.Launch{ClientToken: "one", LaunchTemplate: nodes, InstanceType: "p5.48xlarge", SubnetID: subnetA,
 		ReservationID: openBlock, Kind: capacity.CapacityBlock, Count: 3, Tags: map[string]string{capacity.TagNodes: "gpu-[1-3]", capacity.TagCluster: "ml"}}
 	launched, err := c.Launch(t.Context(), request)
 	if err != nil || len(launched) != 3 {
@@ -36,6 +37,7 @@ func TestLaunchIntoABlockTagAndTerminate(t *testing.T) {
 	if none, err := c.InstancesByTag(t.Context(), map[string][]string{capacity.TagNode: nil}); len(none) > 0 || err != nil {
 		t.Errorf("no value finds %v, %v", none, err)
 	}
+	c.shared.settle = time.Millisecond
 	ids := []string{found[0].ID, "i-0ffffffffffffffff", found[1].ID}
 	if err := c.Terminate(t.Context(), ids); err != nil {
 		t.Fatal(err)
@@ -54,7 +56,7 @@ func TestLaunchIntoABlockTagAndTerminate(t *testing.T) {
 func TestOnDemandLaunchStaysOutOfOpenReservations(t *testing.T) {
 	_, c := newWorld(t)
 	const openODCR, subnetC = "cr-0e200000000000c12", "subnet-0e200000000000c03"
-	if _, err := c.Launch(t.Context(), LaunchRequest{ClientToken: "t", LaunchTemplate: nodes, InstanceType: "c7i.4xlarge", SubnetID: subnetC, Kind: capacity.OnDemand, Count: 2}); err != nil {
+	if _, err := c.Launch(t.Context(), capacity.Launch{ClientToken: "t", LaunchTemplate: nodes, InstanceType: "c7i.4xlarge", SubnetID: subnetC, Kind: capacity.OnDemand, Count: 2}); err != nil {
 		t.Fatal(err)
 	}
 	r, err := c.Reservation(t.Context(), openODCR)
@@ -76,7 +78,7 @@ func TestLaunchByKind(t *testing.T) {
 		{kind: capacity.CapacityBlock, id: laterBlock, typ: "p5.48xlarge", template: nodes, code: "InvalidCapacityReservationState.PendingActivation"},
 	} {
 		_, c := newWorld(t)
-		launched, err := c.Launch(t.Context(), LaunchRequest{ClientToken: "t", LaunchTemplate: test.template, InstanceType: test.typ, SubnetID: subnetA,
+		launched, err := c.Launch(t.Context(), capacity.Launch{ClientToken: "t", LaunchTemplate: test.template, InstanceType: test.typ, SubnetID: subnetA,
 			ReservationID: test.id, Kind: test.kind, Count: 2})
 		if Code(err) != test.code {
 			t.Errorf("%s: %v, want code %q", test.kind, err, test.code)
@@ -90,7 +92,7 @@ func TestLaunchByKind(t *testing.T) {
 // A launch is whole or not at all.
 func TestLaunchTakesNoPart(t *testing.T) {
 	_, c := newWorld(t)
-	_, err := c.Launch(t.Context(), LaunchRequest{ClientToken: "t", LaunchTemplate: nodes, InstanceType: "g6.12xlarge", SubnetID: subnetA,
+	_, err := c.Launch(t.Context(), capacity.Launch{ClientToken: "t", LaunchTemplate: nodes, InstanceType: "g6.12xlarge", SubnetID: subnetA,
 		ReservationID: gpuODCR, Kind: capacity.ODCR, Count: 5, Tags: map[string]string{capacity.TagCluster: "ml"}})
 	if Code(err) != "ReservationCapacityExceeded" {
 		t.Errorf("error %v", err)
@@ -103,7 +105,7 @@ func TestLaunchTakesNoPart(t *testing.T) {
 
 func TestInstancesByTagAsksInPartsForManyValues(t *testing.T) {
 	sim, c := newWorld(t)
-	if _, err := c.Launch(t.Context(), LaunchRequest{ClientToken: "t", LaunchTemplate: nodes, InstanceType: "c7i.4xlarge", SubnetID: subnetA,
+	if _, err := c.Launch(t.Context(), capacity.Launch{ClientToken: "t", LaunchTemplate: nodes, InstanceType: "c7i.4xlarge", SubnetID: subnetA,
 		Kind: capacity.OnDemand, Count: 1, Tags: map[string]string{capacity.TagNode: "x"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -125,22 +127,26 @@ func TestCatalog(t *testing.T) {
 		t.Fatalf("found %v, %v", found, err)
 	}
 	p5 := found["p5.48xlarge"]
-	if p5.GPUs != 8 || p5.GPUName != "H100" || p5.EFAInterfaces != 32 || !slices.Contains(p5.UsageClasses, "capacity-block") {
+	if !slices.Equal(p5.Architectures, []string{"x86_64"}) || p5.GPUs != 8 || p5.GPUName != "H100" || p5.EFAInterfaces != 32 || !slices.Contains(p5.UsageClasses, "capacity-block") {
 		t.Errorf("p5 %+v", p5)
 	}
 	if found["trn1.32xlarge"].GPUs != 16 || found["c7i.4xlarge"].GPUs != 0 {
 		t.Errorf("devices %+v", found)
 	}
-	platform, err := c.ImagePlatform(t.Context(), "ami-0e200000000000c03")
-	if err != nil || platform != "Red Hat Enterprise Linux" {
-		t.Errorf("platform %q, %v", platform, err)
+	image, err := c.Image(t.Context(), "ami-0e200000000000c03")
+	if err != nil || image != (Image{"Red Hat Enterprise Linux", "x86_64"}) {
+		t.Errorf("image %+v, %v", image, err)
 	}
-	if _, err := c.ImagePlatform(t.Context(), "ami-0ffffffffffffffff"); Code(err) != "InvalidAMIID.NotFound" {
+	if _, err := c.Image(t.Context(), "ami-0ffffffffffffffff"); Code(err) != "InvalidAMIID.NotFound" {
 		t.Errorf("unknown image: %v", err)
 	}
 	neighbours, err := c.NeighbourSubnets(t.Context(), []string{subnetB})
 	if err != nil || len(neighbours) != 3 || neighbours[0].ID != subnetA {
 		t.Errorf("neighbours %v, %v", neighbours, err)
+	}
+	vpc, err := c.VPCSubnets(t.Context(), []string{subnetB})
+	if err != nil || len(vpc) != 3 || vpc[0].ID != subnetA || vpc[0].VPC != "vpc-0e2000000000000a1" || vpc[0].Free != 251 {
+		t.Errorf("subnets of the VPC %+v, %v", vpc, err)
 	}
 	ordered, err := c.Subnets(t.Context(), []string{subnetB, subnetA})
 	if err != nil || len(ordered) != 2 || ordered[0].ID != subnetB {

@@ -34,8 +34,8 @@ func newScarce(refill time.Duration) scarce {
 type Wait struct {
 	Region string
 	For    time.Duration
-	// Throttled: EC2 refused the call, so others use the account's calls too.
-	Throttled bool
+	// Throttled is EC2's code if EC2 refused the call: others use the account's calls too.
+	Throttled string
 }
 
 // OnWait has tell called, by any goroutine, before a call of any region waits for
@@ -78,18 +78,18 @@ func (c *Client) sleep(ctx context.Context, w Wait) error {
 func (c *Client) search(ctx context.Context, l *rate.Limiter, call func(option func(*ec2.Options)) error) error {
 	// The SDK would retry within a second or so, when the next call is allowed after 6.7 s.
 	option := noRetryAfter(requestLimitExceeded)
-	for throttled := 0; ; {
+	for refused := 0; ; {
 		if err := c.allowed(ctx, l); err != nil {
 			return err
 		}
 		err := call(option)
-		if Code(err) != requestLimitExceeded {
+		if !tooFast(err) {
+			return searchError(err)
+		}
+		if refused++; refused == mostThrottled {
 			return err
 		}
-		if throttled++; throttled == mostThrottled {
-			return err
-		}
-		if err := c.sleep(ctx, Wait{Region: c.region, For: c.shared.refill, Throttled: true}); err != nil {
+		if err := c.sleep(ctx, Wait{Region: c.region, For: c.shared.refill, Throttled: Code(err)}); err != nil {
 			return err
 		}
 	}

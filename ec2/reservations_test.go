@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
@@ -132,7 +134,7 @@ func TestReservationsByTagAndAll(t *testing.T) {
 
 func TestUnhealthyHostsOfAnOpenBlock(t *testing.T) {
 	sim, c := newWorld(t)
-	launched, err := c.Launch(t.Context(), LaunchRequest{ClientToken: "t", LaunchTemplate: nodes, InstanceType: "p5.48xlarge", SubnetID: subnetA,
+	launched, err := c.Launch(t.Context(), capacity.Launch{ClientToken: "t", LaunchTemplate: nodes, InstanceType: "p5.48xlarge", SubnetID: subnetA,
 		ReservationID: openBlock, Kind: capacity.CapacityBlock, Count: 2})
 	if err != nil {
 		t.Fatal(err)
@@ -217,6 +219,22 @@ func renamed(s *awssim.Scenario, from, to string) {
 			if region.Capacity[i].Type == from {
 				region.Capacity[i].Type = to
 			}
+		}
+	}
+}
+
+// EC2 takes UltraServers back an hour before the end. Where it says nowhere that a block
+// is one, the type does.
+func TestUltraServerIsKnownByItsType(t *testing.T) {
+	_, c := newWorld(t)
+	half := capacity.Duration{Duration: 30 * time.Minute}
+	timing := capacity.Timing{ReclaimLead: half, ReclaimLeadUltraServer: capacity.Duration{Duration: time.Hour}}
+	for instanceType, lead := range map[string]time.Duration{
+		"trn2u.48xlarge": time.Hour, "p6e-gb200.36xlarge": time.Hour, "trn2.48xlarge": 30 * time.Minute, "p6-b200.48xlarge": 30 * time.Minute, "p5.48xlarge": 30 * time.Minute,
+	} {
+		r := c.reservation(types.CapacityReservation{ReservationType: types.CapacityReservationTypeCapacityBlock, InstanceType: aws.String(instanceType), EndDate: aws.Time(noon)})
+		if got := r.End.Sub(timing.Window(r).Reclaim); got != lead {
+			t.Errorf("%s is taken back %s before the end, want %s", instanceType, got, lead)
 		}
 	}
 }

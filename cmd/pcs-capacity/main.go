@@ -45,6 +45,7 @@ type CLI struct {
 	Extend    ExtendCmd    `cmd:"" help:"Extend a Capacity Block."`
 	Timeline  TimelineCmd  `cmd:"" help:"Draw the coming weeks: blocks, fences, gaps, extensions."`
 	Setup     SetupCmd     `cmd:"" help:"Make a reservation usable: launch template, node group, queue, settings."`
+	Teardown  TeardownCmd  `cmd:"" help:"Remove what setup made for a queue, or for a node group in it."`
 	Status    StatusCmd    `cmd:"" help:"Show each partition: reservation, window, nodes, jobs, next event."`
 	Sync      SyncCmd      `cmd:"" help:"Bring Slurm into line with the reservations: one pass, or --watch."`
 	Settings  ConfigCmd    `cmd:"" name:"config" help:"Show the settings in effect, defaults included."`
@@ -61,6 +62,10 @@ type Globals struct {
 	UTC      bool            `name:"utc" help:"Show times in tables in UTC instead of local time."`
 	Yes      bool            `short:"y" help:"Answer yes to questions; needed where there is no terminal. Does not confirm a purchase."`
 	LogLevel slog.Level      `help:"Log to stderr from this level on: debug, info, warn or error." default:"warn"`
+
+	// WritesConfig: the command writes the settings file if it is not there, so that
+	// --config may name a new one.
+	WritesConfig bool `kong:"-"`
 }
 
 func main() { os.Exit(run(os.Args[1:])) }

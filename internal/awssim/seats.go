@@ -45,6 +45,9 @@ func (r *region) targetSeats(o launchOrder, at site, id string) ([]*reservation,
 	if market := o.marketType(); market != res.market() && !(market == "on-demand" && res.market() == "") {
 		return nil, wrongMarket()
 	}
+	if res.kind == kindBlock && at.placementGroup != "" { // EC2 User Guide: a block needs none; the code is a guess
+		return nil, apiErrorf("InvalidParameterCombination", "A placement group cannot be used with the Capacity Block '%s'", id)
+	}
 	switch res.state {
 	case "active", "pending": // EC2 may let launches into a pending ODCR: capacity-reservations-view
 	case "scheduled", "payment-pending", "assessing", "delayed":
@@ -79,10 +82,12 @@ func (r *region) openSeats(o launchOrder, at site) []*reservation {
 }
 
 // fits tells whether a launch has the attributes of the reservation. Zones are compared by id:
-// names differ between accounts (EC2 User Guide, capacity-reservation-sharing).
+// names differ between accounts (EC2 User Guide, capacity-reservation-sharing). An ODCR that was made
+// in a cluster placement group takes launches in that group only (EC2 User Guide, cr-cpg).
 func (res *reservation) fits(at site) bool {
 	return res.Type == at.kind.Name && res.zone.id == at.subnet.zone.id &&
-		res.platform == at.platform && res.tenancy == at.tenancy
+		res.platform == at.platform && res.tenancy == at.tenancy &&
+		(res.placementGroup == "" || res.placementGroup == at.placementGroup)
 }
 
 // market is the market type with which a launch into the reservation must come.
