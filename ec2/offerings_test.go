@@ -69,7 +69,11 @@ func TestTooLargeABlockIsNotAskedFor(t *testing.T) {
 	if _, err := c.Offerings(t.Context(), OfferingQuery{InstanceType: "p5.48xlarge", Count: 64, Duration: day}); err != nil {
 		t.Error(err)
 	}
-	if n := calls(sim, "DescribeCapacityBlockOfferings"); n != 1 {
+	// UltraServers are not counted by their instances.
+	if _, err := c.Offerings(t.Context(), OfferingQuery{InstanceType: "u-trn2u-x64", Count: 65, Duration: day}); err != nil {
+		t.Error(err)
+	}
+	if n := calls(sim, "DescribeCapacityBlockOfferings"); n != 2 {
 		t.Errorf("%d calls", n)
 	}
 }
@@ -100,6 +104,21 @@ func TestPurchase(t *testing.T) {
 	}
 	if n := len(sim.Ledger()); n != 1 {
 		t.Errorf("%d purchases", n)
+	}
+}
+
+// A block of UltraServers is known as one from the answer to its purchase on.
+func TestPurchaseOfUltraServers(t *testing.T) {
+	scenario := awssim.DefaultScenario()
+	scenario.HideLaunchStatus = true
+	renamed(scenario, "trn2u.48xlarge", "p7.48xlarge") // a type whose name tells nothing
+	_, c, _ := newWorldOf(t, scenario)
+	found, err := c.Offerings(t.Context(), OfferingQuery{InstanceType: "u-trn2u-x64", Count: 1, Duration: day})
+	if err != nil || len(found) == 0 {
+		t.Fatalf("found %v, %v", found, err)
+	}
+	if r, err := c.Purchase(t.Context(), found[0].ID, "Linux/UNIX", nil); err != nil || !r.UltraServer {
+		t.Errorf("bought %+v, %v", r, err)
 	}
 }
 
