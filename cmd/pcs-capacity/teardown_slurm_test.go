@@ -160,8 +160,9 @@ func TestRealSlurmTeardown(t *testing.T) {
 		t.Skip("starts a Slurm cluster")
 	}
 	d := newTornDown(t)
+	two := 2
 	const block, fence, foreign = "cr-0e2000000000000a1", "pcs-capacity-fence-gpu-a", "gpu-a-scheduled"
-	if out, err := d.run(&SetupCmd{Reservation: block, Queue: "gpu", NodeGroup: "gpu", Like: "compute", MaxNodes: 2}); err != nil {
+	if out, err := d.run(&SetupCmd{Reservation: block, Queue: "gpu", NodeGroup: "gpu", Like: "compute", MaxNodes: &two}); err != nil {
 		t.Fatal(out, err)
 	}
 	// PCS's own reservation, and one of an administrator under our name.

@@ -163,8 +163,9 @@ func (o *observation) selected(ctx context.Context, partition string, g config.N
 }
 
 // pcsSlots are the two compute node groups of a PCS node group. A group that exists
-// holds what its tag says. The other reservations fill the slots in turn, those that
-// may still open first: there they are going to be.
+// holds what its tag says. Reservations that may still open fill the slots in turn:
+// there they are going to be. One that has ended stands for a slot only as long as
+// nothing else does.
 func (o *observation) pcsSlots(partition, base string) []capacity.Slot {
 	var slots []capacity.Slot
 	for _, name := range slotNames(base) {
@@ -197,12 +198,14 @@ func (o *observation) pcsSlots(partition, base string) []capacity.Slot {
 	if ok && len(live) > 0 && len(there) < len(slots) {
 		o.problem("reservation %s has no compute node group yet; run `pcs-capacity setup --reservation %s --queue %s --node-group %s`", live[0], live[0], partition, base)
 	}
-	for _, id := range append(live, ended...) {
+	for i, id := range append(live, ended...) {
 		free := &slots[0]
 		if len(slots[1].ReservationIDs) < len(free.ReservationIDs) {
 			free = &slots[1]
 		}
-		free.ReservationIDs = append(free.ReservationIDs, id)
+		if i < len(live) || len(free.ReservationIDs) == 0 {
+			free.ReservationIDs = append(free.ReservationIDs, id)
+		}
 	}
 	return slots
 }
