@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The world of these tests: two blocks behind partition gpu, in two slots.
+// What these tests decide on: two blocks behind partition gpu, in two slots.
 //
 //	cr-aaaaaaaaaaaaaaaaa  4 × p5  now-1d … now+2d        slot gpu-a
 //	cr-bbbbbbbbbbbbbbbbb  8 × p5  now+3d … now+6d        slot gpu-b
@@ -25,13 +25,13 @@ var (
 
 func minutes(n int) Duration { return Duration{time.Duration(n) * time.Minute} }
 
-func world(change ...func(*Snapshot)) *Snapshot {
+func twoBlocks(change ...func(*Snapshot)) *Snapshot {
 	s := &Snapshot{
 		Version: SnapshotVersion, TakenAt: noon, DefaultPartition: "cpu",
 		Submit: Submit{Strict: true, StaleAfter: minutes(10)},
 		Timing: Timing{DrainMargin: minutes(10), BootAllowance: minutes(10), ReclaimLead: minutes(30), ReclaimLeadUltraServer: minutes(60)},
 		Partitions: []Partition{{
-			Name: "gpu", Provider: ProviderPCS, MinTime: minutes(30), OnEnd: OnEndStop,
+			Name: "gpu", Provider: ProviderPCS, MinTime: minutes(30),
 			Groups: []NodeGroup{{
 				Name: "gpu", InstanceType: "p5.48xlarge", PurchaseOption: CapacityBlock, MaxNodes: 8,
 				Subnets: []Subnet{{"subnet-aaaaaaaa", "use2-az1", "us-east-2a"}, {"subnet-bbbbbbbb", "use2-az2", "us-east-2b"}},
@@ -63,7 +63,7 @@ func TestAdmit(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		req     Request
-		world   []func(*Snapshot)
+		change  []func(*Snapshot)
 		code    Code
 		refused bool
 		message string // part of the message of a refusal, or of the warnings
@@ -75,64 +75,83 @@ func TestAdmit(t *testing.T) {
 			code: WrongPartition, refused: true, message: "--partition=gpu"},
 		{name: "unmanaged partition, unknown reservation", req: Request{Partitions: []string{"cpu"}, Comment: "capacity_reservation_id=cr-0123456789abcdef0"},
 			code: NotManaged, message: "belongs to no partition"},
-		{name: "fits the open block", req: Request{Partitions: gpu, TimeLimit: Minutes(toFenceA)}, world: []func(*Snapshot){onlyA}, code: OK},
-		{name: "one minute too long", req: Request{Partitions: gpu, TimeLimit: Minutes(toFenceA + 1)}, world: []func(*Snapshot){onlyA},
+		{name: "fits the open block", req: Request{Partitions: gpu, TimeLimit: Minutes(toFenceA)}, change: []func(*Snapshot){onlyA}, code: OK},
+		{name: "one minute too long", req: Request{Partitions: gpu, TimeLimit: Minutes(toFenceA + 1)}, change: []func(*Snapshot){onlyA},
 			code: TooLong, refused: true, message: "use --time=1-23:20:00"},
-		{name: "boot counts on dynamic groups", req: Request{Partitions: gpu, TimeLimit: Minutes(toFenceA)}, world: []func(*Snapshot){onlyA, dynamic},
+		{name: "boot counts on dynamic groups", req: Request{Partitions: gpu, TimeLimit: Minutes(toFenceA)}, change: []func(*Snapshot){onlyA, dynamic},
 			code: TooLong, refused: true, message: "use --time=1-23:10:00"},
 		{name: "fits only the next block", req: Request{Partitions: gpu, TimeLimit: Minutes(blockBWhole)}, code: OK, message: "waits for " + blockB.ID},
 		{name: "longer than any block", req: Request{Partitions: gpu, TimeLimit: Minutes(blockBWhole + 1)}, code: TooLong, refused: true, message: blockFitB},
 		{name: "unlimited", req: Request{Partitions: gpu, TimeLimit: NoLimit}, code: TooLong, refused: true, message: "needs UNLIMITED"},
-		{name: "long, but shrinks by its own --time-min", req: Request{Partitions: gpu, TimeLimit: Minutes(100 * 60), TimeMin: Minutes(60)}, world: []func(*Snapshot){onlyA}, code: OK},
+		{name: "long, but shrinks by its own --time-min", req: Request{Partitions: gpu, TimeLimit: Minutes(100 * 60), TimeMin: Minutes(60)}, change: []func(*Snapshot){onlyA}, code: OK,
+			edits: Edits{Comment: "time=fit:6000"}},
 		{name: "no limit: the longest block, floor of the partition", req: Request{Partitions: gpu}, code: OK,
 			edits: Edits{TimeLimit: Minutes(blockBWhole), TimeMin: Minutes(30), Comment: "time=fit"}},
-		{name: "no limit, comment of the user is kept", req: Request{Partitions: gpu, Comment: "run 7", TimeMin: Minutes(90)}, world: []func(*Snapshot){onlyA}, code: OK,
+		{name: "no limit, comment of the user is kept", req: Request{Partitions: gpu, Comment: "run 7", TimeMin: Minutes(90)}, change: []func(*Snapshot){onlyA}, code: OK,
 			edits: Edits{TimeLimit: Minutes(toFenceA), TimeMin: Minutes(90), Comment: "run 7 time=fit"}},
 		{name: "no limit, capped by MaxTime", req: Request{Partitions: gpu, Comment: "time=fit"}, code: OK,
-			world: []func(*Snapshot){func(s *Snapshot) { s.Partitions[0].MaxTime = Minutes(600) }},
-			edits: Edits{TimeLimit: Minutes(600), TimeMin: Minutes(30)}},
+			change: []func(*Snapshot){func(s *Snapshot) { s.Partitions[0].MaxTime = Minutes(600) }},
+			edits:  Edits{TimeLimit: Minutes(600), TimeMin: Minutes(30)}},
 		{name: "no limit, floor does not fit", req: Request{Partitions: gpu}, code: TooLong, refused: true, message: "no time is left",
-			world: []func(*Snapshot){onlyA, func(s *Snapshot) { s.Reservations[0].End = noon.Add(40*time.Minute + 30*time.Second) }}},
+			change: []func(*Snapshot){onlyA, func(s *Snapshot) { s.Reservations[0].End = noon.Add(40*time.Minute + 30*time.Second) }}},
 		{name: "no limit on an ODCR without end", req: Request{Partitions: gpu}, code: OK,
-			world: []func(*Snapshot){onlyA, func(s *Snapshot) {
+			change: []func(*Snapshot){onlyA, func(s *Snapshot) {
 				s.Reservations[0].End, s.Reservations[0].Kind = time.Time{}, ODCR
 			}}},
-		{name: "comment has no place for time=fit", req: Request{Partitions: gpu, Comment: strings.Repeat("x", MaxComment-5)}, world: []func(*Snapshot){onlyA},
+		{name: "comment has no place for time=fit", req: Request{Partitions: gpu, Comment: strings.Repeat("x", MaxComment-5)}, change: []func(*Snapshot){onlyA},
 			code: OK, message: "too long to add time=fit", edits: Edits{TimeLimit: Minutes(toFenceA), TimeMin: Minutes(30)}},
 		{name: "reservation of the partition", req: Request{Partitions: gpu, TimeLimit: Minutes(60), Comment: "capacity_reservation_id=" + blockA.ID}, code: OK,
 			edits: Edits{Constraint: "gpu-a"}},
 		{name: "reservation of no partition", req: Request{Partitions: gpu, Comment: "capacity_reservation_id=cr-0123456789abcdef0"},
 			code: UnknownReservation, refused: true, message: blockA.ID},
+		{name: "a key of a later version", req: Request{Partitions: gpu, Comment: "on_end=requeue"}, code: BadComment, refused: true, message: "on_end= in --comment is not supported yet"},
 		{name: "malformed id", req: Request{Partitions: gpu, Comment: "capacity_reservation_id=cr-x"}, code: BadComment, refused: true, message: "cr-0123456789abcdef0"},
 		{name: "id given twice", req: Request{Partitions: gpu, Comment: "capacity_reservation_id=" + blockA.ID + ",capacity_reservation_id=" + blockB.ID},
 			code: BadComment, refused: true, message: "given twice"},
 		{name: "subnet of one zone", req: Request{Partitions: gpu, TimeLimit: Minutes(60), Comment: "subnet_id=subnet-bbbbbbbb"}, code: OK, edits: Edits{Constraint: "gpu-b"}},
 		{name: "instance type that is not there", req: Request{Partitions: gpu, Comment: "instance_type=p4d.24xlarge"}, code: NoMatchingCapacity, refused: true, message: "p5.48xlarge"},
 		{name: "account", req: Request{Partitions: gpu, Account: "bio"}, code: AccountNotAllowed, refused: true, message: "allowed: nlp",
-			world: []func(*Snapshot){func(s *Snapshot) { s.Partitions[0].AllowAccounts = []string{"nlp"} }}},
+			change: []func(*Snapshot){func(s *Snapshot) { s.Partitions[0].AllowAccounts = []string{"nlp"} }}},
 		{name: "more nodes than any block", req: Request{Partitions: gpu, Nodes: 9, TimeLimit: Minutes(60)}, code: TooManyNodes, refused: true, message: "--nodes=8"},
+		{name: "several tasks stay in one block", req: Request{Partitions: gpu, Tasks: 2, TimeLimit: Minutes(60)}, code: OK, edits: Edits{Constraint: "[gpu-a|gpu-b]"}},
+		{name: "several tasks on one node may go anywhere", req: Request{Partitions: gpu, Nodes: 1, Tasks: 2, TimeLimit: Minutes(60)}, code: OK},
 		{name: "several nodes stay in one block", req: Request{Partitions: gpu, Nodes: 2, TimeLimit: Minutes(60)}, code: OK, edits: Edits{Constraint: "[gpu-a|gpu-b]"}},
 		{name: "nodes that only one block has", req: Request{Partitions: gpu, Nodes: 6, TimeLimit: Minutes(60)}, code: OK, edits: Edits{Constraint: "gpu-b"}},
 		{name: "the user's constraint stays", req: Request{Partitions: gpu, Nodes: 2, TimeLimit: Minutes(60), Constraint: "x"}, code: OK},
 		{name: "failed hosts are told", req: Request{Partitions: gpu, Nodes: 4, TimeLimit: Minutes(60)}, code: OK, message: "only 3 of",
-			world: []func(*Snapshot){onlyA, func(s *Snapshot) { s.Reservations[0].Unhealthy = 1 }}},
+			change: []func(*Snapshot){onlyA, func(s *Snapshot) { s.Reservations[0].Unhealthy = 1 }}},
 		{name: "all have ended", req: Request{Partitions: gpu}, code: NoReservation, refused: true, message: "cr-aaaaaaaaaaaaaaaaa is expired",
-			world: []func(*Snapshot){onlyA, func(s *Snapshot) { s.Reservations[0].State = StateExpired }}},
+			change: []func(*Snapshot){onlyA, func(s *Snapshot) { s.Reservations[0].State = StateExpired }}},
 		{name: "behind the fence", req: Request{Partitions: gpu}, code: NoReservation, refused: true, message: "cr-aaaaaaaaaaaaaaaaa had to be free of jobs by 2026-03-01 11:50 UTC",
-			world: []func(*Snapshot){onlyA, func(s *Snapshot) { s.Reservations[0].End = noon.Add(30 * time.Minute) }}},
+			change: []func(*Snapshot){onlyA, func(s *Snapshot) { s.Reservations[0].End = noon.Add(30 * time.Minute) }}},
 		{name: "a state that nobody knows is unusable", req: Request{Partitions: gpu}, code: NoReservation, refused: true, message: "is frozen",
-			world: []func(*Snapshot){onlyA, func(s *Snapshot) { s.Reservations[0].State = "frozen" }}},
+			change: []func(*Snapshot){onlyA, func(s *Snapshot) { s.Reservations[0].State = "frozen" }}},
 		{name: "EC2 did not describe it", req: Request{Partitions: gpu}, code: ReservationNotKnown, message: "unchecked",
-			world: []func(*Snapshot){onlyA, func(s *Snapshot) { s.Reservations = nil }}},
-		{name: "not strict: warned and let through", req: Request{Partitions: gpu, Nodes: 9, TimeLimit: Minutes(60)}, world: []func(*Snapshot){lenient}, code: TooManyNodes, message: "--nodes=8"},
-		{name: "stale: let through", req: Request{Partitions: gpu, Nodes: 9, TimeLimit: Minutes(60)}, world: []func(*Snapshot){stale}, code: TooManyNodes, message: "1h0m0s old"},
-		{name: "stale: a known end still refuses", req: Request{Partitions: gpu, TimeLimit: NoLimit}, world: []func(*Snapshot){stale}, code: TooLong, refused: true, message: "UNLIMITED"},
+			change: []func(*Snapshot){onlyA, func(s *Snapshot) { s.Reservations = nil }}},
+		{name: "not strict: warned and let through", req: Request{Partitions: gpu, Nodes: 9, TimeLimit: Minutes(60)}, change: []func(*Snapshot){lenient}, code: TooManyNodes, message: "--nodes=8"},
+		{name: "stale: let through", req: Request{Partitions: gpu, Nodes: 9, TimeLimit: Minutes(60)}, change: []func(*Snapshot){stale}, code: TooManyNodes, message: "1h old"},
+		{name: "stale, and sync has to raise the limit", req: Request{Partitions: gpu}, code: OK,
+			message: "1h old (is `pcs-capacity sync --watch` running?): the job may start with only 00:30:00 and is raised once sync runs",
+			change:  []func(*Snapshot){onlyA, stale, func(s *Snapshot) { s.TimeMinCollapses = true }},
+			edits:   Edits{TimeLimit: Minutes(toFenceA), TimeMin: Minutes(30), Comment: "time=fit"}},
+		{name: "stale, but this Slurm fits the limit itself", req: Request{Partitions: gpu}, code: OK, change: []func(*Snapshot){onlyA, stale},
+			edits: Edits{TimeLimit: Minutes(toFenceA), TimeMin: Minutes(30), Comment: "time=fit"}},
+		{name: "stale: a known end still refuses", req: Request{Partitions: gpu, TimeLimit: NoLimit}, change: []func(*Snapshot){stale}, code: TooLong, refused: true, message: "UNLIMITED"},
 		{name: "two partitions, one not ours: not edited", req: Request{Partitions: []string{"gpu", "cpu"}}, code: OK},
 		{name: "no limit, less time than the floor is left", req: Request{Partitions: gpu}, code: TooLong, refused: true,
 			message: "a job without --time needs 00:30:00",
-			world:   []func(*Snapshot){onlyA, func(s *Snapshot) { s.Reservations[0].End = noon.Add(60 * time.Minute) }}},
+			change:  []func(*Snapshot){onlyA, func(s *Snapshot) { s.Reservations[0].End = noon.Add(60 * time.Minute) }}},
+		{name: "two partitions of ours: the longer limit serves both", req: Request{Partitions: []string{"short", "gpu", "mid"}}, code: OK,
+			change: []func(*Snapshot){onlyA, func(s *Snapshot) {
+				for name, maxTime := range map[string]int{"short": 60, "mid": 600} {
+					p := s.Partitions[0]
+					p.Name, p.MaxTime = name, Minutes(maxTime)
+					s.Partitions = append(s.Partitions, p)
+				}
+			}},
+			edits: Edits{TimeLimit: Minutes(toFenceA), TimeMin: Minutes(30), Comment: "time=fit"}},
 		{name: "two partitions of ours, one of them over: fitted to the other", req: Request{Partitions: []string{"old", "gpu"}}, code: OK,
-			world: []func(*Snapshot){onlyA, func(s *Snapshot) {
+			change: []func(*Snapshot){onlyA, func(s *Snapshot) {
 				old := s.Partitions[0]
 				old.Name, old.Groups = "old", []NodeGroup{{Name: "old", Slots: []Slot{{Name: "old-a", Feature: "old-a", ReservationIDs: []string{"cr-00000000000000001"}}}}}
 				s.Partitions = append(s.Partitions, old)
@@ -142,7 +161,7 @@ func TestAdmit(t *testing.T) {
 		{name: "two partitions, refused by ours, the other takes it", req: Request{Partitions: []string{"gpu", "cpu"}, Nodes: 9}, code: OK},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := Admit(c.req, world(c.world...), noon)
+			got := Admit(c.req, twoBlocks(c.change...), noon)
 			said := got.Message + "\n" + strings.Join(got.Warnings, "\n")
 			if got.Code != c.code || got.Refused != c.refused || !strings.Contains(said, c.message) {
 				t.Errorf("got code %s, refused %v, saying %q; want %s, %v, %q", got.Code, got.Refused, said, c.code, c.refused, c.message)
@@ -169,13 +188,17 @@ func TestR2_AdmittedJobsEndBeforeTheFence(t *testing.T) {
 		r.Start = noon.Add(time.Duration(rng.IntN(6000)-3000) * time.Minute)
 		r.End = r.Start.Add(time.Duration(rng.IntN(6000)) * time.Minute)
 		r.UltraServer = rng.IntN(2) == 0
-		snap := world(onlyA)
+		snap := twoBlocks(onlyA)
 		snap.Reservations = []Reservation{r}
 		snap.Partitions[0].Groups[0].Dynamic = rng.IntN(2) == 0
 		req := Request{Partitions: []string{"gpu"}}
 		if rng.IntN(3) > 0 {
 			req.TimeLimit = Minutes(rng.IntN(6000))
 		}
+		if rng.IntN(2) == 0 {
+			req.Begin = noon.Add(time.Duration(rng.IntN(6000)-1000) * time.Minute)
+		}
+		start := later(later(noon, req.Begin), r.Start)
 		v := Admit(req, snap, noon)
 		if v.Refused {
 			continue
@@ -184,14 +207,14 @@ func TestR2_AdmittedJobsEndBeforeTheFence(t *testing.T) {
 		limit, lead := req.TimeLimit, 30*time.Minute
 		if !limit.Set {
 			limit = v.Edits.TimeMin // Slurm fits the limit between floor and fence
-			if v.Edits.TimeLimit.Duration() > snap.Timing.Window(r).Fence.Sub(later(noon, r.Start)) {
+			if v.Edits.TimeLimit.Duration() > snap.Timing.Window(r).Fence.Sub(start) {
 				t.Fatalf("limit %s crosses the fence of %+v", v.Edits.TimeLimit, snap.Timing.Window(r))
 			}
 		}
 		if r.UltraServer {
 			lead = 60 * time.Minute
 		}
-		end := later(noon, r.Start).Add(limit.Duration())
+		end := start.Add(limit.Duration())
 		if snap.Partitions[0].Groups[0].Dynamic {
 			end = end.Add(10 * time.Minute)
 		}
@@ -213,12 +236,12 @@ func TestAdmitLaunch(t *testing.T) {
 		s.Partitions = append(s.Partitions, other)
 	}
 	for _, c := range []struct {
-		name  string
-		req   Request
-		world func(*Snapshot)
-		at    time.Time
-		want  string
-		code  Code
+		name   string
+		req    Request
+		change func(*Snapshot)
+		at     time.Time
+		want   string
+		code   Code
 	}{
 		{name: "the open one", want: blockA.ID, code: OK},
 		{name: "a limit that no longer fits is lowered later", req: Request{TimeLimit: Minutes(100000)}, want: blockA.ID, code: OK},
@@ -226,17 +249,17 @@ func TestAdmitLaunch(t *testing.T) {
 		{name: "named, not open yet", req: Request{Comment: "capacity_reservation_id=" + blockB.ID}, code: NotOpen},
 		{name: "named, another partition's", req: Request{Comment: "capacity_reservation_id=cr-ccccccccccccccccc"}, code: WrongPartition},
 		{name: "named, nobody's", req: Request{Comment: "capacity_reservation_id=cr-ddddddddddddddddd"}, code: UnknownReservation},
-		{name: "account", world: func(s *Snapshot) { s.Partitions[0].AllowAccounts = []string{"nlp"} }, code: AccountNotAllowed},
+		{name: "account", change: func(s *Snapshot) { s.Partitions[0].AllowAccounts = []string{"nlp"} }, code: AccountNotAllowed},
 		{name: "between the blocks", at: noon.Add(50 * time.Hour), code: NotOpen},
 		{name: "boot and floor just fit", at: noon.Add(47*time.Hour + 20*time.Minute - 40*time.Minute), want: blockA.ID, code: OK},
 		{name: "boot and floor no longer fit", at: noon.Add(47*time.Hour + 20*time.Minute - 39*time.Minute), code: TooLong},
 		{name: "a shorter limit still fits", req: Request{TimeLimit: Minutes(5)}, at: noon.Add(47*time.Hour + 20*time.Minute - 15*time.Minute), want: blockA.ID, code: OK},
-		{name: "wrong zone", world: func(s *Snapshot) { s.Reservations[0].AZID = "use2-az9" }, code: Mismatched},
+		{name: "wrong zone", change: func(s *Snapshot) { s.Reservations[0].AZID = "use2-az9" }, code: Mismatched},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			snap := world(ec2)
-			if c.world != nil {
-				c.world(snap)
+			snap := twoBlocks(ec2)
+			if c.change != nil {
+				c.change(snap)
 			}
 			at := c.at
 			if at.IsZero() {

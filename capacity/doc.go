@@ -7,6 +7,7 @@
 // Snapshot.ClockOffset.
 //
 // The decisions, each in one place:
+//   - Build: what settings and AWS amount to, the Snapshot that all decisions are made on;
 //   - Timing.Window: when a reservation can be used, and when jobs must be gone;
 //   - Match: what keeps a reservation and a node group apart;
 //   - Admit: whether a job may be submitted, and how it is edited;

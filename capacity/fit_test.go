@@ -9,7 +9,7 @@ import (
 func TestFit(t *testing.T) {
 	odcr := Reservation{ID: "cr-ccccccccccccccccc", Kind: ODCR, State: StateActive, InstanceType: "p5.48xlarge", AZID: "use2-az1", Total: 9, Available: 2}
 	all := []Reservation{odcr, blockB, blockA, {ID: "cr-other", InstanceType: "p4d.24xlarge", State: StateActive, Total: 99}}
-	timing := world().Timing
+	timing := twoBlocks().Timing
 	for _, c := range []struct {
 		name    string
 		need    Need
@@ -48,5 +48,17 @@ func TestFit(t *testing.T) {
 	busy.Available = 1
 	if got := Fit(Need{InstanceType: "p5.48xlarge", Count: 2, Duration: time.Hour}, []Reservation{busy}, nil, timing, noon); got[0].Code != TooManyNodes || !strings.Contains(got[0].Message, "1 of its 4") {
 		t.Errorf("a block in use: %+v", got[0])
+	}
+}
+
+// A failed host is no place for work, though EC2 may count it as available.
+func TestFitCountsHealthyInstances(t *testing.T) {
+	failed := blockA
+	failed.Unhealthy = 1
+	for count, want := range map[int]string{3: "", 4: "3 of its 4 instances are healthy, 1 fewer than asked"} {
+		got := Fit(Need{InstanceType: "p5.48xlarge", Count: count, Duration: time.Hour}, []Reservation{failed}, nil, twoBlocks().Timing, noon)
+		if got[0].Message != want || (got[0].Code == OK) != (want == "") {
+			t.Errorf("%d of a block of 4 with a failed host: %s %q, want %q", count, got[0].Code, got[0].Message, want)
+		}
 	}
 }

@@ -19,6 +19,12 @@ func Minutes(n int) Limit { return Limit{Set: true, Minutes: n} }
 // NoLimit is Slurm's UNLIMITED.
 var NoLimit = Limit{Set: true, Unlimited: true}
 
+// LimitOf rounds a duration up to whole minutes, as Slurm does with seconds. Zero and
+// less give one minute: in Slurm a limit of 0 means none.
+func LimitOf(d time.Duration) Limit {
+	return Minutes(max(1, int((d+time.Minute-1)/time.Minute)))
+}
+
 // Bounded reports whether the limit is a number of minutes.
 func (l Limit) Bounded() bool { return l.Set && !l.Unlimited }
 

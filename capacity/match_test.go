@@ -61,7 +61,7 @@ func TestR10_ZonesAreComparedByID(t *testing.T) {
 }
 
 func TestWindow(t *testing.T) {
-	timing := world().Timing
+	timing := twoBlocks().Timing
 	for _, c := range []struct {
 		name    string
 		change  func(*Reservation)
@@ -104,19 +104,5 @@ func TestSizeOfABlockBeforeItOpens(t *testing.T) {
 	r.Unhealthy = 1
 	if r.Size() != 4 || r.UsableSize() != 3 {
 		t.Errorf("size %d, usable %d; want 4 and 3", r.Size(), r.UsableSize())
-	}
-}
-
-func TestMoneyIsExact(t *testing.T) {
-	for in, want := range map[string]string{"12345.67": "12345.67", "12345.670000": "12345.67", "0.1": "0.10", "1000000": "1000000.00", "3.1415": "3.1415"} {
-		m, err := ParseMoney(in)
-		if err != nil || m.String() != want {
-			t.Errorf("%q: %s, %v; want %s", in, m, err, want)
-		}
-	}
-	for _, bad := range []string{"", ".", "1e6", "-1", "12,345.67", "$5", "1.2.3", "1/2"} {
-		if m, err := ParseMoney(bad); err == nil {
-			t.Errorf("%q was read as %s", bad, m)
-		}
 	}
 }

@@ -2,6 +2,7 @@ package capacity
 
 import (
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -31,6 +32,10 @@ type Snapshot struct {
 	Timing       Timing        `json:"timing"`
 	Partitions   []Partition   `json:"partitions"`
 	Reservations []Reservation `json:"reservations"`
+	// Former are slots with the reservation that was live in them when the settings
+	// stopped naming it. Their fences stay until it ends, unless somebody takes them away;
+	// no job is admitted to them.
+	Former []Partition `json:"former,omitempty"`
 	// Problems are what the pass could not learn, each a sentence for a person.
 	Problems []string `json:"problems,omitempty"`
 }
@@ -40,16 +45,6 @@ type Submit struct {
 	Strict     bool     `json:"strict"`
 	StaleAfter Duration `json:"stale_after"`
 }
-
-// OnEnd is what happens to a job that still runs at the fence.
-type OnEnd string
-
-// The values of OnEnd.
-const (
-	OnEndStop    OnEnd = "stop"
-	OnEndRequeue OnEnd = "requeue"
-	OnEndHold    OnEnd = "hold"
-)
 
 // Provider says who launches a partition's nodes.
 type Provider string
@@ -66,7 +61,6 @@ type Partition struct {
 	Provider      Provider `json:"provider"`
 	AllowAccounts []string `json:"allow_accounts,omitempty"`
 	MinTime       Duration `json:"min_time"`
-	OnEnd         OnEnd    `json:"on_end"`
 	// MaxTime is Slurm's MaxTime of the partition; unset when it was not known.
 	MaxTime Limit       `json:"max_time"`
 	Groups  []NodeGroup `json:"node_groups"`
@@ -79,6 +73,8 @@ type NodeGroup struct {
 	InstanceType   string `json:"instance_type"`
 	PurchaseOption Kind   `json:"purchase_option"`
 	MaxNodes       int    `json:"max_nodes"`
+	// GPUs of one instance; 0 if it has none, or if nobody knows.
+	GPUs int `json:"gpus,omitempty"`
 	// Platform is what the image runs, in EC2's words ("Linux/UNIX"); "" if unknown.
 	Platform string   `json:"platform,omitempty"`
 	Subnets  []Subnet `json:"subnets"`
@@ -139,7 +135,8 @@ func (p Partition) Has(reservationID string) bool {
 	})
 }
 
-// Allows reports whether an account may use the partition's reservations.
+// Allows reports whether an account may use the partition's reservations. Slurm does not
+// tell capital letters in the names of accounts apart.
 func (p Partition) Allows(account string) bool {
-	return len(p.AllowAccounts) == 0 || slices.Contains(p.AllowAccounts, account)
+	return len(p.AllowAccounts) == 0 || slices.ContainsFunc(p.AllowAccounts, func(a string) bool { return strings.EqualFold(a, account) })
 }

@@ -8,7 +8,7 @@ import (
 )
 
 func TestTimeline(t *testing.T) {
-	snap := world()
+	snap := twoBlocks()
 	loose := Reservation{ID: "cr-eeeeeeeeeeeeeeeee", Kind: CapacityBlock, State: StateScheduled, Start: noon, End: noon.Add(24 * time.Hour)}
 	old := Reservation{ID: "cr-00000000000000000", Kind: CapacityBlock, State: StateExpired, Start: noon.Add(-99 * time.Hour), End: noon.Add(-49 * time.Hour)}
 	snap.Reservations = []Reservation{blockB, loose, old, blockA}

@@ -1,9 +1,6 @@
 package capacity
 
-import (
-	"fmt"
-	"time"
-)
+import "time"
 
 // Timing is how much time is left between the things that happen at the ends of a
 // reservation. Defaults and their sources are written down in package config.
@@ -76,17 +73,18 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// Duration is a time.Duration that is written as Go writes it ("1h30m") in
-// configuration and in JSON.
+// Duration is a time.Duration that is written and read as Span and ParseSpan do, in
+// configuration, in JSON and on the command line.
 type Duration struct{ time.Duration }
 
-// MarshalText writes the duration as time.Duration.String does.
+// String writes what Span does.
+func (d Duration) String() string { return FormatExact(d.Duration) }
+
+// MarshalText writes what Span does.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// UnmarshalText reads what time.ParseDuration reads.
+// UnmarshalText reads what ParseSpan does.
 func (d *Duration) UnmarshalText(text []byte) (err error) {
-	if d.Duration, err = time.ParseDuration(string(text)); err != nil {
-		return fmt.Errorf("%q is not a duration; write it like 90s, 10m or 1h30m", text)
-	}
-	return nil
+	d.Duration, err = ParseDuration(string(text))
+	return err
 }

@@ -2,7 +2,7 @@ package capacity
 
 import (
 	"fmt"
-	"regexp"
+	"strconv"
 	"strings"
 )
 
@@ -13,25 +13,19 @@ type Wish struct {
 	ReservationID string
 	InstanceType  string
 	SubnetID      string
-	// Capacity is "reserve", "reuse" or "any"; "" if not given.
-	Capacity string
-	OnEnd    OnEnd
-	// Fit is the word time=fit: the limit is ours to fit to the fence.
-	Fit bool
+	// Fit is the word time=fit: the limit is ours to fit to the fence. With time=fit:2880
+	// it is so up to FitLimit, 2880 minutes, which the job's owner asked for.
+	Fit      bool
+	FitLimit Limit
 }
 
-// FitWord marks, in a job's comment, a time limit that the submit filter chose.
+// FitWord marks, in a job's comment, a time limit that the submit filter chose. Behind
+// a colon it has the limit in minutes that the user stated beside a --time-min: Slurm
+// forgets it when it shortens the job.
 const FitWord = "time=fit"
 
 // MaxComment is the length in bytes of the longest comment that slurmctld takes.
 const MaxComment = 1024
-
-var (
-	// EC2 ids are a prefix and 8 or 17 hexadecimal digits.
-	reservationID = regexp.MustCompile(`^cr-[0-9a-f]{8,17}$`)
-	subnetID      = regexp.MustCompile(`^subnet-[0-9a-f]{8,17}$`)
-	instanceType  = regexp.MustCompile(`^[a-z][a-z0-9-]*\.[a-z0-9-]+$`)
-)
 
 // ParseWish reads the k=v words of a comment. Words are separated by spaces or
 // commas; those that are not ours are left alone. It returns a sentence for each
@@ -40,7 +34,7 @@ func ParseWish(comment string) (Wish, []string) {
 	var w Wish
 	var problems []string
 	seen := map[string]bool{}
-	for _, word := range strings.FieldsFunc(comment, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' || r == '\n' || r == '\r' }) {
+	for _, word := range wishWords(comment) {
 		key, value, ok := strings.Cut(word, "=")
 		if !ok {
 			continue
@@ -60,39 +54,37 @@ func ParseWish(comment string) (Wish, []string) {
 	return w, problems
 }
 
+func wishWords(comment string) []string {
+	return strings.FieldsFunc(comment, func(r rune) bool { return strings.ContainsRune(", \t\n\r", r) })
+}
+
 // set takes one word; it returns a sentence about a bad value, "" for a good one.
 func (w *Wish) set(key, value string) string {
-	matches := func(re *regexp.Regexp, to *string, example string) string {
-		if !re.MatchString(value) {
+	matches := func(valid func(string) bool, to *string, example string) string {
+		if !valid(value) {
 			return fmt.Sprintf("%s=%q in --comment cannot be right; write it like %s=%s", key, clip(value), key, example)
 		}
 		*to = value
 		return ""
 	}
-	oneOf := func(to *string, values ...string) string {
-		for _, v := range values {
-			if v == value {
-				*to = v
-				return ""
-			}
-		}
-		return fmt.Sprintf("%s=%q in --comment cannot be right; it is one of %s", key, clip(value), strings.Join(values, ", "))
-	}
 	switch key {
 	case "capacity_reservation_id":
-		return matches(reservationID, &w.ReservationID, "cr-0123456789abcdef0")
+		return matches(IsReservationID, &w.ReservationID, "cr-0123456789abcdef0")
 	case "instance_type":
-		return matches(instanceType, &w.InstanceType, "p5.48xlarge")
+		return matches(IsInstanceType, &w.InstanceType, "p5.48xlarge")
 	case "subnet_id":
-		return matches(subnetID, &w.SubnetID, "subnet-0123456789abcdef0")
-	case "capacity":
-		return oneOf(&w.Capacity, "reserve", "reuse", "any")
-	case "on_end":
-		return oneOf((*string)(&w.OnEnd), string(OnEndStop), string(OnEndRequeue), string(OnEndHold))
+		return matches(IsSubnetID, &w.SubnetID, "subnet-0123456789abcdef0")
+	case "capacity", "on_end":
+		return fmt.Sprintf("%s= in --comment is not supported yet; leave it out", key)
 	case "time":
-		// "time" is too common a word to claim: only time=fit is ours.
+		// "time" is too common a word to claim: only time=fit and time=fit:MINUTES are ours.
 		if value == "fit" {
 			w.Fit = true
+			return ""
+		}
+		text, ok := strings.CutPrefix(value, "fit:")
+		if minutes, err := strconv.ParseUint(text, 10, 31); ok && err == nil && minutes > 0 {
+			w.Fit, w.FitLimit = true, Minutes(int(minutes))
 			return ""
 		}
 	}

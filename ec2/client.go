@@ -7,9 +7,7 @@ package ec2
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -17,7 +15,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
-	"github.com/aws/smithy-go"
 )
 
 // Options choose the account and region. The AWS SDK's own environment variables
@@ -40,6 +37,10 @@ type Client struct {
 	mu sync.Mutex
 	// zoneIDs maps the names of this account's Availability Zones to their ids.
 	zoneIDs map[string]string
+	// launchables are the launch templates that were read, by what names them.
+	launchables map[string]launchable
+	// launched is when this client launched an instance, by AWS's clock.
+	launched map[string]time.Time
 }
 
 // shared is what the clients of all regions have together.
@@ -49,6 +50,8 @@ type shared struct {
 	// refill is the time after which EC2 allows one more scarce call.
 	refill   time.Duration
 	tellWait func(Wait)
+	// settle is settleTime.
+	settle time.Duration
 
 	mu      sync.Mutex
 	regions map[string]*Client
@@ -57,7 +60,7 @@ type shared struct {
 // New makes a client. It calls no AWS service, except for instance metadata when
 // nothing else names the region.
 func New(ctx context.Context, o Options) (*Client, error) {
-	s := &shared{regions: map[string]*Client{}, refill: scarceRefill}
+	s := &shared{regions: map[string]*Client{}, refill: scarceRefill, settle: settleTime}
 	cfg, err := config.LoadDefaultConfig(ctx,
 		config.WithRegion(o.Region),
 		config.WithSharedConfigProfile(o.Profile),
@@ -73,6 +76,7 @@ func New(ctx context.Context, o Options) (*Client, error) {
 		}
 		cfg.Region = answer.Region
 	}
+	cfg.Credentials = knownCredentials{cfg.Credentials}
 	s.config = cfg
 	return s.in(cfg.Region), nil
 }
@@ -97,8 +101,10 @@ func (s *shared) in(region string) *Client {
 	c := &Client{
 		shared: s,
 		region: region,
-		api:    ec2.NewFromConfig(s.config, withDecisiveRetryer, func(o *ec2.Options) { o.Region = region }),
+		api:    ec2.NewFromConfig(s.config, noRetryAfter(noCapacity...), func(o *ec2.Options) { o.Region = region }),
 		scarce: newScarce(s.refill),
+
+		launchables: map[string]launchable{}, launched: map[string]time.Time{},
 	}
 	s.regions[region] = c
 	return c
@@ -111,30 +117,3 @@ func (c *Client) Now() time.Time { return time.Now().Add(c.Offset()) }
 // header, whether the call went well or failed; 0 before the first answer. All
 // regions share it.
 func (c *Client) Offset() time.Duration { return c.shared.clock.offset() }
-
-// Code is EC2's error code, verbatim; "" if err holds no answer of AWS.
-func Code(err error) string {
-	var answer smithy.APIError
-	if errors.As(err, &answer) {
-		return answer.ErrorCode()
-	}
-	return ""
-}
-
-// noCapacity are codes that EC2 answers with a server error's status, though asking
-// again at once gives the same answer: the caller decides when to try again.
-var noCapacity = []string{"InsufficientInstanceCapacity", "InsufficientReservedInstanceCapacity", "ReservationCapacityExceeded"}
-
-// decisive is the SDK's retryer, as the environment configures it, which gives up at
-// once when there is no capacity.
-type decisive struct{ aws.RetryerV2 }
-
-func (d decisive) IsErrorRetryable(err error) bool {
-	return !slices.Contains(noCapacity, Code(err)) && d.RetryerV2.IsErrorRetryable(err)
-}
-
-func withDecisiveRetryer(o *ec2.Options) {
-	if r, ok := o.Retryer.(aws.RetryerV2); ok {
-		o.Retryer = decisive{r}
-	}
-}

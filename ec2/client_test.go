@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 )
 
@@ -74,7 +75,7 @@ func TestNoCapacityIsNotRetriedButAServerErrorIs(t *testing.T) {
 	for code, want := range map[string]int{"InsufficientInstanceCapacity": 1, "InternalError": 3} {
 		sim, c, attempts := newCountedWorld(t)
 		fault(t, sim, awssim.Fault{Effect: awssim.FailBefore, Operation: "RunInstances", Code: code, Status: 500})
-		_, err := c.Launch(t.Context(), LaunchRequest{ClientToken: "t", LaunchTemplate: nodes, InstanceType: "c7i.4xlarge", SubnetID: subnetA, Count: 1, Kind: "on-demand"})
+		_, err := c.Launch(t.Context(), capacity.Launch{ClientToken: "t", LaunchTemplate: nodes, InstanceType: "c7i.4xlarge", SubnetID: subnetA, Count: 1, Kind: "on-demand"})
 		if Code(err) != code {
 			t.Errorf("error %v, want %s", err, code)
 		}

@@ -3,13 +3,14 @@ package ec2
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
 func TestLaunchIntoABlockTagAndTerminate(t *testing.T) {
 	sim, c := newWorld(t)
-	request := LaunchRequest{ClientToken: "one", LaunchTemplate: nodes, InstanceType: "p5.48xlarge", SubnetID: subnetA,
+	request := capacity.Launch{ClientToken: "one", LaunchTemplate: nodes, InstanceType: "p5.48xlarge", SubnetID: subnetA,
 		ReservationID: openBlock, Kind: capacity.CapacityBlock, Count: 3, Tags: map[string]string{capacity.TagNodes: "gpu-[1-3]", capacity.TagCluster: "ml"}}
 	launched, err := c.Launch(t.Context(), request)
 	if err != nil || len(launched) != 3 {
@@ -36,6 +37,7 @@ func TestLaunchIntoABlockTagAndTerminate(t *testing.T) {
 	if none, err := c.InstancesByTag(t.Context(), map[string][]string{capacity.TagNode: nil}); len(none) > 0 || err != nil {
 		t.Errorf("no value finds %v, %v", none, err)
 	}
+	c.shared.settle = time.Millisecond
 	ids := []string{found[0].ID, "i-0ffffffffffffffff", found[1].ID}
 	if err := c.Terminate(t.Context(), ids); err != nil {
 		t.Fatal(err)
@@ -54,7 +56,7 @@ func TestLaunchIntoABlockTagAndTerminate(t *testing.T) {
 func TestOnDemandLaunchStaysOutOfOpenReservations(t *testing.T) {
 	_, c := newWorld(t)
 	const openODCR, subnetC = "cr-0e200000000000c12", "subnet-0e200000000000c03"
-	if _, err := c.Launch(t.Context(), LaunchRequest{ClientToken: "t", LaunchTemplate: nodes, InstanceType: "c7i.4xlarge", SubnetID: subnetC, Kind: capacity.OnDemand, Count: 2}); err != nil {
+	if _, err := c.Launch(t.Context(), capacity.Launch{ClientToken: "t", LaunchTemplate: nodes, InstanceType: "c7i.4xlarge", SubnetID: subnetC, Kind: capacity.OnDemand, Count: 2}); err != nil {
 		t.Fatal(err)
 	}
 	r, err := c.Reservation(t.Context(), openODCR)
@@ -76,7 +78,7 @@ func TestLaunchByKind(t *testing.T) {
 		{kind: capacity.CapacityBlock, id: laterBlock, typ: "p5.48xlarge", template: nodes, code: "InvalidCapacityReservationState.PendingActivation"},
 	} {
 		_, c := newWorld(t)
-		launched, err := c.Launch(t.Context(), LaunchRequest{ClientToken: "t", LaunchTemplate: test.template, InstanceType: test.typ, SubnetID: subnetA,
+		launched, err := c.Launch(t.Context(), capacity.Launch{ClientToken: "t", LaunchTemplate: test.template, InstanceType: test.typ, SubnetID: subnetA,
 			ReservationID: test.id, Kind: test.kind, Count: 2})
 		if Code(err) != test.code {
 			t.Errorf("%s: %v, want code %q", test.kind, err, test.code)
@@ -90,7 +92,7 @@ func TestLaunchByKind(t *testing.T) {
 // A launch is whole or not at all.
 func TestLaunchTakesNoPart(t *testing.T) {
 	_, c := newWorld(t)
-	_, err := c.Launch(t.Context(), LaunchRequest{ClientToken: "t", LaunchTemplate: nodes, InstanceType: "g6.12xlarge", SubnetID: subnetA,
+	_, err := c.Launch(t.Context(), capacity.Launch{ClientToken: "t", LaunchTemplate: nodes, InstanceType: "g6.12xlarge", SubnetID: subnetA,
 		ReservationID: gpuODCR, Kind: capacity.ODCR, Count: 5, Tags: map[string]string{capacity.TagCluster: "ml"}})
 	if Code(err) != "ReservationCapacityExceeded" {
 		t.Errorf("error %v", err)
@@ -103,7 +105,7 @@ func TestLaunchTakesNoPart(t *testing.T) {
 
 func TestInstancesByTagAsksInPartsForManyValues(t *testing.T) {
 	sim, c := newWorld(t)
-	if _, err := c.Launch(t.Context(), LaunchRequest{ClientToken: "t", LaunchTemplate: nodes, InstanceType: "c7i.4xlarge", SubnetID: subnetA,
+	if _, err := c.Launch(t.Context(), capacity.Launch{ClientToken: "t", LaunchTemplate: nodes, InstanceType: "c7i.4xlarge", SubnetID: subnetA,
 		Kind: capacity.OnDemand, Count: 1, Tags: map[string]string{capacity.TagNode: "x"}}); err != nil {
 		t.Fatal(err)
 	}

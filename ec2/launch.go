@@ -3,7 +3,6 @@ package ec2
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -12,66 +11,47 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// LaunchRequest is one launch, which succeeds whole or not at all.
-type LaunchRequest struct {
-	// ClientToken makes a repetition of the request the same launch; at most 64
-	// characters.
-	ClientToken string
-	// LaunchTemplate is an id or a name, with ":VERSION" for one that is not the
-	// template's default version.
-	LaunchTemplate string
-	InstanceType   string
-	SubnetID       string
-	// ReservationID is where the instances go; "" with Kind OnDemand.
-	ReservationID string
-	Kind          capacity.Kind
-	// Count is the number of instances.
-	Count int
-	// Tags are written on the instances and their volumes.
-	Tags map[string]string
-}
-
-// Launch starts instances with one RunInstances call that asks for exactly Count.
+// Launch starts instances with one RunInstances call that asks for exactly Count. A
+// template that has network interfaces is launched with those, each in the subnet.
 // Codes to expect: InsufficientInstanceCapacity, ReservationCapacityExceeded,
-// InvalidCapacityReservationState.PendingActivation.
-func (c *Client) Launch(ctx context.Context, r LaunchRequest) ([]Instance, error) {
-	in := &ec2.RunInstancesInput{
-		MinCount:                         aws.Int32(int32(r.Count)),
-		MaxCount:                         aws.Int32(int32(r.Count)),
-		ClientToken:                      aws.String(r.ClientToken),
-		LaunchTemplate:                   templateReference(r.LaunchTemplate),
-		InstanceType:                     types.InstanceType(r.InstanceType),
-		SubnetId:                         aws.String(r.SubnetID),
-		CapacityReservationSpecification: target(r.Kind, r.ReservationID),
-		TagSpecifications:                tagged(r.Tags, types.ResourceTypeInstance, types.ResourceTypeVolume),
+// InvalidCapacityReservationState.PendingActivation; and capacity.ErrTokenUsed.
+func (c *Client) Launch(ctx context.Context, l capacity.Launch) ([]capacity.Instance, error) {
+	template, err := c.launchable(ctx, l.LaunchTemplate)
+	if err != nil {
+		return nil, err
 	}
-	if market := marketType(r.Kind); market != "" {
+	in := &ec2.RunInstancesInput{
+		MinCount:                         aws.Int32(int32(l.Count)),
+		MaxCount:                         aws.Int32(int32(l.Count)),
+		ClientToken:                      aws.String(l.ClientToken),
+		LaunchTemplate:                   templateReference(template.pinned),
+		InstanceType:                     types.InstanceType(l.InstanceType),
+		CapacityReservationSpecification: target(l.Kind, l.ReservationID),
+		TagSpecifications:                tagged(l.Tags, types.ResourceTypeInstance, types.ResourceTypeVolume),
+	}
+	if len(template.interfaces) == 0 {
+		in.SubnetId = aws.String(l.SubnetID)
+	} else if in.NetworkInterfaces, err = interfacesIn(l.SubnetID, template.interfaces); err != nil {
+		return nil, fmt.Errorf("copying the network interfaces of launch template %s: %w", l.LaunchTemplate, err)
+	}
+	if market := marketType(l.Kind); market != "" {
 		in.InstanceMarketOptions = &types.InstanceMarketOptionsRequest{MarketType: market}
 	}
 	out, err := c.api.RunInstances(ctx, in)
-	if err != nil {
-		return nil, fmt.Errorf("launching %d × %s in %s: %w", r.Count, r.InstanceType, c.region, err)
+	if tokenUsed(err) {
+		err = fmt.Errorf("%w: %w", capacity.ErrTokenUsed, err)
 	}
-	var launched []Instance
+	if err != nil {
+		return nil, fmt.Errorf("launching %d × %s in %s: %w", l.Count, l.InstanceType, c.region, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var launched []capacity.Instance
 	for _, a := range out.Instances {
 		launched = append(launched, instance(a))
+		c.launched[aws.ToString(a.InstanceId)] = c.Now()
 	}
 	return launched, nil
-}
-
-// templateReference reads ID[:VERSION] or NAME[:VERSION]; names have no colon.
-func templateReference(s string) *types.LaunchTemplateSpecification {
-	name, version, _ := strings.Cut(s, ":")
-	spec := &types.LaunchTemplateSpecification{}
-	if strings.HasPrefix(name, "lt-") {
-		spec.LaunchTemplateId = aws.String(name)
-	} else {
-		spec.LaunchTemplateName = aws.String(name)
-	}
-	if version != "" {
-		spec.Version = aws.String(version)
-	}
-	return spec
 }
 
 // target sends a launch to a reservation. Without one it keeps the launch out of all

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"golang.org/x/time/rate"
 )
@@ -35,8 +34,8 @@ func newScarce(refill time.Duration) scarce {
 type Wait struct {
 	Region string
 	For    time.Duration
-	// Throttled: EC2 refused the call, so others use the account's calls too.
-	Throttled bool
+	// Throttled is EC2's code if EC2 refused the call: others use the account's calls too.
+	Throttled string
 }
 
 // OnWait has tell called, by any goroutine, before a call of any region waits for
@@ -77,35 +76,21 @@ func (c *Client) sleep(ctx context.Context, w Wait) error {
 // search makes a scarce call that changes nothing. When EC2 throttles it all the same,
 // it waits for the next one that EC2 allows and asks again.
 func (c *Client) search(ctx context.Context, l *rate.Limiter, call func(option func(*ec2.Options)) error) error {
-	for throttled := 0; ; {
+	// The SDK would retry within a second or so, when the next call is allowed after 6.7 s.
+	option := noRetryAfter(requestLimitExceeded)
+	for refused := 0; ; {
 		if err := c.allowed(ctx, l); err != nil {
 			return err
 		}
-		err := call(unhurried)
-		if Code(err) != requestLimitExceeded {
+		err := call(option)
+		if !tooFast(err) {
+			return searchError(err)
+		}
+		if refused++; refused == mostThrottled {
 			return err
 		}
-		if throttled++; throttled == mostThrottled {
+		if err := c.sleep(ctx, Wait{Region: c.region, For: c.shared.refill, Throttled: Code(err)}); err != nil {
 			return err
 		}
-		if err := c.sleep(ctx, Wait{Region: c.region, For: c.shared.refill, Throttled: true}); err != nil {
-			return err
-		}
-	}
-}
-
-const requestLimitExceeded = "RequestLimitExceeded"
-
-// patient is the SDK's retryer without its retries of throttled calls: they come within
-// a second or so, when the next call is allowed after 6.7 s.
-type patient struct{ aws.RetryerV2 }
-
-func (p patient) IsErrorRetryable(err error) bool {
-	return Code(err) != requestLimitExceeded && p.RetryerV2.IsErrorRetryable(err)
-}
-
-func unhurried(o *ec2.Options) {
-	if r, ok := o.Retryer.(aws.RetryerV2); ok {
-		o.Retryer = patient{r}
 	}
 }

@@ -16,7 +16,7 @@ import (
 type ReservationQuery struct {
 	// InstanceTypes are alternatives.
 	InstanceTypes []string
-	// Tags must all be there. EC2 reads * and ? in a value as wildcards.
+	// Tags must all be there, with these values exactly, as [capacity.Select] has it.
 	Tags map[string]string
 	// ActiveOnly leaves out what is not open.
 	ActiveOnly bool
@@ -37,7 +37,7 @@ func (c *Client) List(ctx context.Context, q ReservationQuery) ([]capacity.Reser
 		in.Filters = append(in.Filters, filter("state", string(capacity.StateActive)))
 	}
 	for _, key := range slices.Sorted(maps.Keys(q.Tags)) {
-		in.Filters = append(in.Filters, filter("tag:"+key, q.Tags[key]))
+		in.Filters = append(in.Filters, tagFilter(key, q.Tags[key]))
 	}
 	all, err := c.describeReservations(ctx, in)
 	if err != nil {

@@ -14,24 +14,13 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// Missing is a reservation that EC2 would not describe, and why.
-type Missing struct {
-	ID  string
-	Err error
-}
-
-// ErrNotDescribed is the reason for an id that EC2 left out of its answer without an
-// error of its own.
-var ErrNotDescribed = errors.New("EC2 left it out of its answer")
-
-// badReservationID begins the codes that EC2 gives when it dislikes an id:
-// InvalidCapacityReservationId.NotFound, .Malformed, .Unavailable.
-const badReservationID = "InvalidCapacityReservationId"
+// Missing is [capacity.Missing].
+type Missing = capacity.Missing
 
 // Reservations describes reservations by id, in the order of ids. A bad id is
 // returned in missing and never hides the others (R8); err means that EC2 could not
 // be asked, and then nothing is known.
-func (c *Client) Reservations(ctx context.Context, ids []string) (found []capacity.Reservation, missing []Missing, err error) {
+func (c *Client) Reservations(ctx context.Context, ids []string) (found []capacity.Reservation, missing []capacity.Missing, err error) {
 	var all []capacity.Reservation
 	bad, err := withoutBad(ids, badReservationID, func(ids []string) error {
 		// EC2 takes no MaxResults beside ids.
@@ -53,9 +42,9 @@ func (c *Client) Reservations(ctx context.Context, ids []string) (found []capaci
 		case i >= 0:
 			found = append(found, all[i])
 		case bad[id] != nil:
-			missing = append(missing, Missing{id, bad[id]})
+			missing = append(missing, capacity.Missing{ID: id, Err: bad[id]})
 		default:
-			missing = append(missing, Missing{id, ErrNotDescribed})
+			missing = append(missing, capacity.Missing{ID: id, Err: ErrNotDescribed})
 		}
 	}
 	return found, missing, nil

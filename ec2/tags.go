@@ -3,6 +3,7 @@ package ec2
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
@@ -40,6 +41,19 @@ func tagged(m map[string]string, kinds ...types.ResourceType) []types.TagSpecifi
 		specs = append(specs, types.TagSpecification{ResourceType: kind, Tags: tagList(m)})
 	}
 	return specs
+}
+
+// filterEscapes takes their meaning from what are wildcards in the value of a filter: EC2
+// User Guide, "List and filter your resources".
+var filterEscapes = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`)
+
+// tagFilter asks for what has one of these values for a tag, exactly.
+func tagFilter(key string, values ...string) types.Filter {
+	var exact []string
+	for _, v := range values {
+		exact = append(exact, filterEscapes.Replace(v))
+	}
+	return filter("tag:"+key, exact...)
 }
 
 func filter(name string, values ...string) types.Filter {

@@ -20,17 +20,22 @@ func (r *Resume) configure(ctx context.Context, slots map[string]place) error {
 	for _, at := range slots {
 		partitions[at.partition.Name] = true
 	}
-	snap, err := r.freshSnapshot(ctx, partitions)
+	names := slices.Sorted(maps.Keys(slots))
+	held, err := r.PCS.Held(ctx, names)
+	if err != nil {
+		return err
+	}
+	snap, err := r.freshSnapshot(ctx, partitions, held)
 	if err != nil {
 		return err
 	}
 	var errs []error
-	for _, slot := range slices.Sorted(maps.Keys(slots)) {
+	for _, slot := range names {
 		at := slots[slot]
 		record := state.Record{At: r.now(), Hook: "resume", Partition: at.partition.Name, Code: string(capacity.OK)}
-		record.Reservation, record.Message, err = r.configureSlot(ctx, at, snap)
+		record.Reservation, record.Message, err = r.configureSlot(ctx, at, held[slot], snap)
 		if err != nil {
-			f := r.explain(err)
+			f := explain(err)
 			record.Code, record.EC2Code, record.Message = f.code, f.ec2Code, oneLine(f.message)
 			errs = append(errs, err)
 		}
@@ -39,11 +44,7 @@ func (r *Resume) configure(ctx context.Context, slots map[string]place) error {
 	return errors.Join(errs...)
 }
 
-func (r *Resume) configureSlot(ctx context.Context, at place, snap *capacity.Snapshot) (reservation, done string, err error) {
-	id, err := r.PCS.ReservationOf(ctx, at.slot)
-	if err != nil {
-		return "", "", err
-	}
+func (r *Resume) configureSlot(ctx context.Context, at place, id string, snap *capacity.Snapshot) (reservation, done string, err error) {
 	if id == "" {
 		return "", "", fmt.Errorf("compute node group %s was set up for no reservation; run `pcs-capacity setup`", at.slot)
 	}

@@ -22,10 +22,10 @@ const notifyTime = 3 * time.Second
 // nodes down, which requeues the jobs and terminates what was launched of the group.
 // Jobs that are refused for good are held, and returned for leaveToOwners.
 func (r *Resume) failed(ctx context.Context, o outcome) (held []Job, err error) {
-	f := r.explain(o.err)
+	f := explain(o.err)
 	record := state.Record{At: r.now(), Hook: "resume", Nodes: r.Slurm.Hostlist(o.nodes), Jobs: o.shown(),
 		Code: f.code, EC2Code: f.ec2Code, Message: oneLine(f.message)}
-	if at, ok := placeOf(r.Config, o.nodes[0]); ok {
+	if at, ok := r.placeOf(o.nodes[0]); ok {
 		record.Partition = at.partition.Name
 	}
 	for _, part := range o.parts {
@@ -126,9 +126,10 @@ func (f failure) word(j Job, nodes string) string {
 	return oneLine(fmt.Sprintf("pcs-capacity: nodes %s were not launched: %s: %s", nodes, code, message))
 }
 
-func (r *Resume) explain(err error) failure {
-	if code, message := r.EC2.Code(err); code != "" {
-		return failure{code: code, ec2Code: code, message: message}
+func explain(err error) failure {
+	var answer Refused
+	if errors.As(err, &answer) {
+		return failure{code: answer.ErrorCode(), ec2Code: answer.ErrorCode(), message: answer.ErrorMessage()}
 	}
 	var refused *refusal
 	if errors.As(err, &refused) {

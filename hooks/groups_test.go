@@ -7,7 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/config"
 )
 
 func TestLaunchGroups(t *testing.T) {
@@ -65,49 +64,32 @@ func TestLaunchGroups(t *testing.T) {
 
 func TestLaunchToken(t *testing.T) {
 	noon := time.Date(2026, 11, 20, 12, 5, 0, 0, time.UTC)
-	job := []Job{{ID: 7, Restarts: 1}}
-	base := launchToken("lab", job, "gpu-[1-2]", noon, 0)
+	job, what := []Job{{ID: 7, Restarts: 1}}, []string{"cr-1", "subnet-1", "p5.48xlarge", "lt-1:1"}
+	base := launchToken("lab", job, "gpu-[1-2]", what, noon, 0)
 	if len(base) > 64 {
 		t.Errorf("EC2 takes 64 characters, not %d", len(base))
 	}
-	if launchToken("lab", job, "gpu-[1-2]", noon.Add(48*time.Hour), 0) != base {
+	if launchToken("lab", job, "gpu-[1-2]", what, noon.Add(48*time.Hour), 0) != base {
 		t.Error("a repetition of the same power-up must be the same launch")
 	}
-	none := launchToken("lab", nil, "gpu-[1-2]", noon, 0)
-	if launchToken("lab", nil, "gpu-[1-2]", noon.Add(50*time.Minute), 0) != none {
+	none := launchToken("lab", nil, "gpu-[1-2]", what, noon, 0)
+	if launchToken("lab", nil, "gpu-[1-2]", what, noon.Add(50*time.Minute), 0) != none {
 		t.Error("nodes without a job: a repetition within the hour must be the same launch")
 	}
 	for name, other := range map[string]string{
-		"requeued":      launchToken("lab", []Job{{ID: 7, Restarts: 2}}, "gpu-[1-2]", noon, 0),
-		"another job":   launchToken("lab", []Job{{ID: 71}}, "gpu-[1-2]", noon, 0),
-		"two jobs":      launchToken("lab", []Job{{ID: 7, Restarts: 1}, {ID: 8}}, "gpu-[1-2]", noon, 0),
-		"other nodes":   launchToken("lab", job, "gpu-[1-3]", noon, 0),
-		"other cluster": launchToken("lab2", job, "gpu-[1-2]", noon, 0),
-		"next attempt":  launchToken("lab", job, "gpu-[1-2]", noon, 1),
+		"requeued":      launchToken("lab", []Job{{ID: 7, Restarts: 2}}, "gpu-[1-2]", what, noon, 0),
+		"another job":   launchToken("lab", []Job{{ID: 71}}, "gpu-[1-2]", what, noon, 0),
+		"two jobs":      launchToken("lab", []Job{{ID: 7, Restarts: 1}, {ID: 8}}, "gpu-[1-2]", what, noon, 0),
+		"other nodes":   launchToken("lab", job, "gpu-[1-3]", what, noon, 0),
+		"other cluster": launchToken("lab2", job, "gpu-[1-2]", what, noon, 0),
+		"next attempt":  launchToken("lab", job, "gpu-[1-2]", what, noon, 1),
+		"another block": launchToken("lab", job, "gpu-[1-2]", []string{"cr-2", "subnet-1", "p5.48xlarge", "lt-1:1"}, noon, 0),
+		"a new version": launchToken("lab", job, "gpu-[1-2]", []string{"cr-1", "subnet-1", "p5.48xlarge", "lt-1:2"}, noon, 0),
 		"no job":        none,
-		"next hour":     launchToken("lab", nil, "gpu-[1-2]", noon.Add(time.Hour), 0),
+		"next hour":     launchToken("lab", nil, "gpu-[1-2]", what, noon.Add(time.Hour), 0),
 	} {
 		if other == base || name == "next hour" && other == none {
 			t.Errorf("%s: must be another launch", name)
-		}
-	}
-}
-
-func TestPlaceOf(t *testing.T) {
-	cfg := &config.Config{Partitions: []config.Partition{
-		{Name: "one", Provider: capacity.ProviderEC2, NodeGroups: []config.NodeGroup{{Name: "gpu"}, {Name: "gpu-big"}}},
-		{Name: "two", Provider: capacity.ProviderPCS, NodeGroups: []config.NodeGroup{{Name: "h100"}}},
-	}}
-	for node, want := range map[string]string{
-		"gpu-1": "one gpu", "gpu-big-12": "one gpu-big", "h100-a-3": "two h100-a", "h100-b-1": "two h100-b",
-		"gpu": "", "gpu-": "", "gpu-x": "", "gpu-1x": "", "gpux-1": "", "h100-1": "", "h100-c-1": "", "": "", "-1": "",
-	} {
-		got := ""
-		if at, ok := placeOf(cfg, node); ok {
-			got = at.partition.Name + " " + at.slot
-		}
-		if got != want {
-			t.Errorf("%s: %q, want %q", node, got, want)
 		}
 	}
 }
@@ -127,7 +109,7 @@ func TestChooseTarget(t *testing.T) {
 			Slots:   []capacity.Slot{{Name: "gpu", ReservationIDs: []string{ended, two, one}}}}}}},
 		Reservations: []capacity.Reservation{block(one, "az1", 10*time.Hour), block(two, "az2", 10*time.Hour), block(ended, "az1", 30*time.Minute)},
 	}
-	at := place{partition: config.Partition{Name: "gpu"}, group: config.NodeGroup{Name: "gpu"}, slot: "gpu"}
+	at := place{partition: capacity.PartitionSettings{Name: "gpu"}, group: capacity.GroupSettings{Name: "gpu"}, slot: "gpu"}
 	job := func(account, comment string) Job { return Job{Account: account, Comment: comment} }
 	for name, test := range map[string]struct {
 		jobs []Job

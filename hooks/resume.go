@@ -12,14 +12,13 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
 // Resume is ResumeProgram. With provider ec2 it launches the nodes; with provider pcs,
 // where PCS launches them, it makes sure that their compute node groups are right.
 type Resume struct {
-	Config *config.Config
+	Settings capacity.Settings
 	// Cluster is the value of our mark on everything that is launched.
 	Cluster string
 	Slurm   Slurm
@@ -76,7 +75,7 @@ func (r *Resume) Run(ctx context.Context, hostlist string, waits []Waiting) erro
 	var launch, foreign []string
 	slots := map[string]place{}
 	for _, n := range names {
-		at, ours := placeOf(r.Config, n)
+		at, ours := r.placeOf(n)
 		switch {
 		case !ours:
 			foreign = append(foreign, n)
@@ -106,7 +105,7 @@ type facts struct {
 	snap *capacity.Snapshot
 	now  time.Time
 	// live are our instances by the node that they were launched for.
-	live map[string][]Instance
+	live map[string][]capacity.Instance
 }
 
 // outcome is what became of a group.
@@ -185,10 +184,10 @@ func (r *Resume) tagNodes(ctx context.Context, outcomes []outcome) {
 func (r *Resume) facts(ctx context.Context, nodes []string) (*facts, error) {
 	partitions := map[string]bool{}
 	for _, n := range nodes {
-		at, _ := placeOf(r.Config, n)
+		at, _ := r.placeOf(n)
 		partitions[at.partition.Name] = true
 	}
-	snap, err := r.freshSnapshot(ctx, partitions)
+	snap, err := r.freshSnapshot(ctx, partitions, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -196,9 +195,9 @@ func (r *Resume) facts(ctx context.Context, nodes []string) (*facts, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &facts{snap: snap, now: r.now(), live: map[string][]Instance{}}
+	f := &facts{snap: snap, now: r.now(), live: map[string][]capacity.Instance{}}
 	for _, i := range ours {
-		if node := nodeOf(r.Slurm, i); slices.Contains(nodes, node) && !i.over() {
+		if node := nodeOf(r.Slurm, i); slices.Contains(nodes, node) && !i.Ended() {
 			f.live[node] = append(f.live[node], i)
 		}
 	}

@@ -77,7 +77,7 @@ func (s *Suspend) terminate(ctx context.Context, nodes []string) error {
 	called := s.Called.Add(s.EC2.Offset())
 	var ids []string
 	for _, i := range ours {
-		if i.Tags[capacity.TagCluster] != s.Cluster || i.over() || !slices.Contains(nodes, nodeOf(s.Slurm, i)) {
+		if i.Tags[capacity.TagCluster] != s.Cluster || i.Ended() || !slices.Contains(nodes, nodeOf(s.Slurm, i)) {
 			continue
 		}
 		if i.Launched.After(called.Add(clockSlack)) {
@@ -93,8 +93,8 @@ func (s *Suspend) terminate(ctx context.Context, nodes []string) error {
 	}
 	err = s.EC2.Terminate(ctx, ids)
 	if err != nil {
-		record.EC2Code, record.Message = s.EC2.Code(err)
-		record.Code = "failed"
+		f := explain(err)
+		record.Code, record.EC2Code, record.Message = "failed", f.ec2Code, f.message
 	}
 	s.Log.Info(record.Message, "nodes", record.Nodes, "instances", ids, "err", err)
 	if recordErr := s.Records.AppendRecord(record); recordErr != nil {

@@ -11,9 +11,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// SlotNames are the names of the two node groups behind a base name.
-func SlotNames(base string) [2]string { return [2]string{base + "-a", base + "-b"} }
-
 // TemplateName is the name of the launch template of a slot.
 func TemplateName(cluster, slot string) string { return "pcs-capacity-" + cluster + "-" + slot }
 

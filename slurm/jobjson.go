@@ -8,6 +8,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
 // parseJobs reads the output of "squeue --json". Slurm escapes control bytes
@@ -151,16 +153,16 @@ func wholeNumber(f float64) int64 {
 
 // limit reads a number of minutes. 22.05 writes null for "no limit"; a minimum
 // of zero is one that was not stated.
-func (n number) limit(nullIsInfinite bool) Limit {
+func (n number) limit(nullIsInfinite bool) capacity.Limit {
 	if n.infinite || n.null && nullIsInfinite {
-		return Limit{Set: true, Infinite: true}
+		return capacity.NoLimit
 	}
 	if !n.set || n.value == 0 && !nullIsInfinite {
-		return Limit{}
+		return capacity.Limit{}
 	}
 	limit, err := limitOfMinutes(n.value)
 	if err != nil { // more minutes than Slurm can count: as good as none
-		return Limit{Set: true, Infinite: true}
+		return capacity.NoLimit
 	}
 	return limit
 }

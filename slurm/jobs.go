@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
 // Job is one record of squeue: a job, a task of an array, the tasks of an
@@ -33,8 +35,8 @@ type Job struct {
 	State        string   // base state: PENDING, RUNNING, COMPLETED, …; unknown ones as they are
 	StateFlags   []string // CONFIGURING, COMPLETING, POWER_UP_NODE, REQUEUED, …
 	Reason       string   // why it is pending; texts differ by version
-	TimeLimit    Limit
-	TimeMin      Limit // --time-min
+	TimeLimit    capacity.Limit
+	TimeMin      capacity.Limit // --time-min
 	Submit       time.Time
 	Eligible     time.Time
 	Start        time.Time // of a pending job: Slurm's estimate, zero if it has none

@@ -95,37 +95,26 @@ func splitNodeState(text string) (base string, flags []string) {
 	return parts[0], parts[1:]
 }
 
-// Address is where a node's slurmd listens, and the name of its host.
-type Address struct {
-	IP       netip.Addr
-	HostName string // empty: the node's name
-}
-
 // SetAddresses tells slurmctld where the nodes' slurmds are, all in one call:
-// Slurm takes lists of names and addresses of equal length, in hostlist order.
+// Slurm takes lists of names and addresses of equal length, in hostlist order. The
+// name of a node's host is the node's own.
 // A node that Slurm does not know gives [ErrNoNode], and the nodes before it may
 // be changed. The addresses stay until the node is powered down.
-func (c *Client) SetAddresses(ctx context.Context, addresses map[string]Address) error {
+func (c *Client) SetAddresses(ctx context.Context, addresses map[string]netip.Addr) error {
 	names := SortHosts(slices.Collect(maps.Keys(addresses)))
 	list, err := nodeArgument(names)
 	if err != nil {
 		return fmt.Errorf("setting node addresses: %w", err)
 	}
 	ips := make([]string, len(names))
-	hosts := make([]string, len(names))
 	for i, name := range names {
-		address := addresses[name]
-		if !address.IP.IsValid() {
+		if !addresses[name].IsValid() {
 			return fmt.Errorf("setting node addresses: node %s has none", name)
 		}
-		ips[i] = address.IP.String()
-		hosts[i] = firstOf(address.HostName, name)
-		if err := checkName("host", hosts[i]); err != nil {
-			return fmt.Errorf("setting the address of node %s: %w", name, err)
-		}
+		ips[i] = addresses[name].String()
 	}
 	_, err = c.run(ctx, "scontrol", "update", "nodename="+list,
-		"nodeaddr="+strings.Join(ips, ","), "nodehostname="+strings.Join(hosts, ","))
+		"nodeaddr="+strings.Join(ips, ","), "nodehostname="+strings.Join(names, ","))
 	if err != nil {
 		return fmt.Errorf("setting node addresses: %w", err)
 	}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
 // versions are those whose real output is in testdata: the same jobs, nodes
@@ -26,8 +28,7 @@ func recorded(t *testing.T, name string) []byte {
 }
 
 func TestParseJobs(t *testing.T) {
-	limit := func(minutes int) Limit { return Limit{Set: true, Minutes: minutes} }
-	unlimited := Limit{Set: true, Infinite: true}
+	limit, unlimited := capacity.Minutes, capacity.NoLimit
 	base := Job{ArrayTaskID: -1, UserID: 65534, User: "nobody", Name: "wrap", State: "PENDING", NumNodes: 1, Batch: true, Requeue: true, Held: true, Reason: "JobHeldUser", Account: "nlp", Partition: "cloud"}
 	with := func(change func(j *Job)) Job { j := base; change(&j); return j }
 	want := []Job{
@@ -202,8 +203,8 @@ func TestParsePartitions(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := []Partition{
-			{Name: "static", Default: true, State: "UP", Nodes: "static1", MaxTime: Limit{Set: true, Infinite: true}},
-			{Name: "cloud", State: "UP", Nodes: "cloud[1-4]", MaxTime: Limit{Set: true, Minutes: 2880}, DefaultTime: Limit{Set: true, Minutes: 45}, AllowAccounts: []string{"nlp", "vis"}},
+			{Name: "static", Default: true, State: "UP", Nodes: "static1", MaxTime: capacity.NoLimit},
+			{Name: "cloud", State: "UP", Nodes: "cloud[1-4]", MaxTime: capacity.Minutes(2880), DefaultTime: capacity.Minutes(45), AllowAccounts: []string{"nlp", "vis"}},
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", version, diff)

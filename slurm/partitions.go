@@ -3,17 +3,19 @@ package slurm
 import (
 	"context"
 	"fmt"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
 // Partition is a Slurm partition; PCS calls it a queue.
 type Partition struct {
 	Name          string
-	Default       bool     // jobs without -p go there
-	State         string   // UP, DOWN, DRAIN, INACTIVE
-	Nodes         string   // hostlist; empty: none
-	MaxTime       Limit    // not set only when Slurm does not print it
-	DefaultTime   Limit    // not set: MaxTime applies
-	AllowAccounts []string // empty: every account
+	Default       bool           // jobs without -p go there
+	State         string         // UP, DOWN, DRAIN, INACTIVE
+	Nodes         string         // hostlist; empty: none
+	MaxTime       capacity.Limit // not set only when Slurm does not print it
+	DefaultTime   capacity.Limit // not set: MaxTime applies
+	AllowAccounts []string       // empty: every account
 }
 
 // Partitions returns all partitions, hidden ones too.

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
@@ -155,14 +156,14 @@ func TestJobsOfRealSlurm(t *testing.T) {
 
 	job := waitJob(t, client, hostile, slurm.Job.Running)
 	if !strings.HasPrefix(job.Comment, "capacity=any\nJobId=999 JobState=RUNNING\n") || job.Partition != "static" || job.UserID != os.Getuid() ||
-		job.TimeLimit != (slurm.Limit{Set: true, Minutes: 10}) || job.Nodes != "static-1" || !job.Batch || !job.Requeue || job.Start.IsZero() {
+		job.TimeLimit != capacity.Minutes(10) || job.Nodes != "static-1" || !job.Batch || !job.Requeue || job.Start.IsZero() {
 		t.Errorf("%+v", job)
 	}
 	if len(job.Comment) < slurm.MaxComment { // replaced bytes count three
 		t.Errorf("the comment is cut: %d bytes", len(job.Comment))
 	}
 	job = waitJob(t, client, array, slurm.Job.Pending)
-	if job.ArrayTasks != "1-4%2" || job.Features != "gpu&h100" || !job.Held || !job.TimeLimit.Infinite || job.TimeMin.Minutes != 30 {
+	if job.ArrayTasks != "1-4%2" || job.Features != "gpu&h100" || !job.Held || !job.TimeLimit.Unlimited || job.TimeMin.Minutes != 30 {
 		t.Errorf("%+v", job)
 	}
 	job = waitJob(t, client, boot, func(j slurm.Job) bool { return j.Configuring() || j.Running() })
@@ -248,22 +249,22 @@ func TestNodesOfRealSlurm(t *testing.T) {
 		t.Errorf("%+v", node)
 	}
 
-	address := func(ip, host string) slurm.Address { return slurm.Address{IP: netip.MustParseAddr(ip), HostName: host} }
-	check(t, client.SetAddresses(ctx, map[string]slurm.Address{
-		"gpu-3": address("127.0.1.3", ""), "gpu-1": address("127.0.1.1", "host-one"), "gpu-2": address("127.0.1.2", ""),
+	address := netip.MustParseAddr
+	check(t, client.SetAddresses(ctx, map[string]netip.Addr{
+		"gpu-3": address("127.0.1.3"), "gpu-1": address("127.0.1.1"), "gpu-2": address("127.0.1.2"),
 	}))
-	wantError(t, client.SetAddresses(ctx, map[string]slurm.Address{"gpu-4": address("127.9.9.9", ""), "gpu-9": address("127.9.9.8", "")}), slurm.ErrNoNode)
+	wantError(t, client.SetAddresses(ctx, map[string]netip.Addr{"gpu-4": address("127.9.9.9"), "gpu-9": address("127.9.9.8")}), slurm.ErrNoNode)
 	// What scontrol itself does with lists of unequal length: an error, and
 	// no node is changed.
 	if _, err := cluster.Command(ctx, "scontrol", "update", "nodename=gpu-[1-2]", "nodeaddr=127.9.9.9"); err == nil {
 		t.Error("two nodes take one address")
 	}
-	for name, want := range map[string][2]string{"gpu-1": {"127.0.1.1", "host-one"}, "gpu-2": {"127.0.1.2", "gpu-2"}, "gpu-3": {"127.0.1.3", "gpu-3"}} {
+	for name, want := range map[string][2]string{"gpu-1": {"127.0.1.1", "gpu-1"}, "gpu-2": {"127.0.1.2", "gpu-2"}, "gpu-3": {"127.0.1.3", "gpu-3"}} {
 		if node := waitNode(t, client, name, any1); node.Address != want[0] || node.HostName != want[1] {
 			t.Errorf("%s is at %s, %s; want %v", name, node.Address, node.HostName, want)
 		}
 	}
-	for _, bad := range []map[string]slurm.Address{nil, {"gpu-1": {}}, {"gpu-1 state=DOWN": address("127.0.0.1", "")}, {"gpu-1": address("127.0.0.1", "a b")}} {
+	for _, bad := range []map[string]netip.Addr{nil, {"gpu-1": {}}, {"gpu-1 state=DOWN": address("127.0.0.1")}} {
 		if err := client.SetAddresses(ctx, bad); err == nil {
 			t.Errorf("SetAddresses(%v) is accepted", bad)
 		}
@@ -322,5 +323,19 @@ func TestPartitionsAndConfigOfRealSlurm(t *testing.T) {
 	check(t, err)
 	if config.Version != version || version.Major < 22 || config.ConfPath != cluster.Conf() || config.KillWait <= 0 || config.SuspendExcNodes != "static-1" || config.ResumeTimeout != time.Minute {
 		t.Errorf("config %+v, version %v", config, version)
+	}
+	if config.ChecksAccounts() {
+		t.Error("a Slurm without accounting is said to check accounts")
+	}
+}
+
+func TestChecksAccountsOfRealSlurm(t *testing.T) {
+	cluster, err := slurmlab.Start(deadline(t), slurmlab.Config{Dir: t.TempDir(), Accounting: true})
+	check(t, err)
+	t.Cleanup(func() { check(t, cluster.Stop()) })
+	config, err := (&slurm.Client{Conf: cluster.Conf()}).Config(deadline(t))
+	check(t, err)
+	if !config.ChecksAccounts() {
+		t.Errorf("%+v", config)
 	}
 }

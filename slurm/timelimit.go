@@ -5,7 +5,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
 // Slurm's 32-bit markers in a field of minutes (slurm/slurm.h), and the
@@ -18,45 +19,6 @@ const (
 	maxMinutes = math.MaxInt32 / 60
 )
 
-// Limit is a Slurm time limit. Slurm counts in whole minutes.
-// The zero value is "not set": the partition's limit applies.
-type Limit struct {
-	Set      bool // false: not stated; Infinite and Minutes mean nothing
-	Infinite bool // no limit; Minutes means nothing
-	Minutes  int  // at least 1
-}
-
-// LimitOf rounds a duration up to whole minutes, as Slurm does with seconds.
-// Zero and less give one minute: in Slurm a limit of 0 means "no limit".
-func LimitOf(d time.Duration) Limit {
-	minutes := int((d + time.Minute - 1) / time.Minute)
-	return Limit{Set: true, Minutes: min(max(minutes, 1), maxMinutes)}
-}
-
-// Duration is the limit as a duration; ok is false when there is no finite one.
-func (l Limit) Duration() (d time.Duration, ok bool) {
-	if !l.Set || l.Infinite {
-		return 0, false
-	}
-	return time.Duration(l.Minutes) * time.Minute, true
-}
-
-// String prints the limit as Slurm does: "01:30:00", "2-00:00:00",
-// "UNLIMITED"; an unset one is "Partition_Limit".
-func (l Limit) String() string {
-	switch {
-	case !l.Set:
-		return "Partition_Limit"
-	case l.Infinite:
-		return "UNLIMITED"
-	}
-	days, hours, minutes := l.Minutes/(24*60), l.Minutes/60%24, l.Minutes%60
-	if days > 0 {
-		return fmt.Sprintf("%d-%02d:%02d:00", days, hours, minutes)
-	}
-	return fmt.Sprintf("%02d:%02d:00", hours, minutes)
-}
-
 // ParseLimit reads a time limit as sbatch --time and scontrol read and print
 // it. The forms are those of time_str2secs in src/common/parse_time.c:
 // "minutes", "minutes:seconds", "hours:minutes:seconds", "days-hours",
@@ -66,35 +28,35 @@ func (l Limit) String() string {
 // "UNLIMITED", "INFINITE", "-1" and any form of zero mean no limit, as with
 // sbatch. "", "Partition_Limit", "NONE", "N/A" and what 22.05 prints for an
 // unset value ("2982616-04:14:00", "4294967294", "65534") mean not set.
-func ParseLimit(text string) (Limit, error) {
+func ParseLimit(text string) (capacity.Limit, error) {
 	switch strings.ToUpper(text) {
 	case "", "PARTITION_LIMIT", "NONE", "N/A", "INVALID":
-		return Limit{}, nil
+		return capacity.Limit{}, nil
 	case "UNLIMITED", "INFINITE", "-1":
-		return Limit{Set: true, Infinite: true}, nil
+		return capacity.NoLimit, nil
 	}
 	seconds, err := parseTimeSpec(text)
 	if err != nil {
-		return Limit{}, fmt.Errorf("time limit %q: %w", text, err)
+		return capacity.Limit{}, fmt.Errorf("time limit %q: %w", text, err)
 	}
 	limit, err := limitOfMinutes((seconds + 59) / 60)
 	if err != nil {
-		return Limit{}, fmt.Errorf("time limit %q: %w", text, err)
+		return capacity.Limit{}, fmt.Errorf("time limit %q: %w", text, err)
 	}
 	return limit, nil
 }
 
 // limitOfMinutes reads a number of minutes as Slurm stores it, markers included.
-func limitOfMinutes(minutes int64) (Limit, error) {
+func limitOfMinutes(minutes int64) (capacity.Limit, error) {
 	switch {
 	case minutes == noVal || minutes == noVal16:
-		return Limit{}, nil
+		return capacity.Limit{}, nil
 	case minutes == infinite32 || minutes == 0:
-		return Limit{Set: true, Infinite: true}, nil
+		return capacity.NoLimit, nil
 	case minutes < 0 || minutes > maxMinutes:
-		return Limit{}, fmt.Errorf("%d minutes are out of range (1 to %d)", minutes, maxMinutes)
+		return capacity.Limit{}, fmt.Errorf("%d minutes are out of range (1 to %d)", minutes, maxMinutes)
 	}
-	return Limit{Set: true, Minutes: int(minutes)}, nil
+	return capacity.Minutes(int(minutes)), nil
 }
 
 // parseTimeSpec returns seconds.

@@ -2,16 +2,16 @@ package slurm
 
 import (
 	"testing"
-	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
 // TestParseLimit: every row was compared with sbatch -t on Slurm 22.05.8.
 func TestParseLimit(t *testing.T) {
-	minutes := func(n int) Limit { return Limit{Set: true, Minutes: n} }
-	unlimited := Limit{Set: true, Infinite: true}
+	minutes, unlimited := capacity.Minutes, capacity.NoLimit
 	for _, test := range []struct {
 		text string
-		want Limit
+		want capacity.Limit
 	}{
 		{"1", minutes(1)},
 		{"60", minutes(60)},
@@ -36,12 +36,12 @@ func TestParseLimit(t *testing.T) {
 		{"infinite", unlimited},
 		{"UNLIMITED", unlimited},
 		{"4294967295", unlimited},
-		{"", Limit{}},
-		{"Partition_Limit", Limit{}},
-		{"NONE", Limit{}},
-		{"2982616-04:14:00", Limit{}},
-		{"4294967294", Limit{}},
-		{"65534", Limit{}},
+		{"", capacity.Limit{}},
+		{"Partition_Limit", capacity.Limit{}},
+		{"NONE", capacity.Limit{}},
+		{"2982616-04:14:00", capacity.Limit{}},
+		{"4294967294", capacity.Limit{}},
+		{"65534", capacity.Limit{}},
 	} {
 		got, err := ParseLimit(test.text)
 		if err != nil || got != test.want {
@@ -56,43 +56,19 @@ func TestParseLimit(t *testing.T) {
 }
 
 func TestLimitPrints(t *testing.T) {
-	for want, limit := range map[string]Limit{
-		"Partition_Limit": {},
-		"UNLIMITED":       {Set: true, Infinite: true},
-		"00:01:00":        {Set: true, Minutes: 1},
-		"01:30:00":        {Set: true, Minutes: 90},
-		"23:59:00":        {Set: true, Minutes: 1439},
-		"2-01:30:00":      {Set: true, Minutes: 2970},
+	for want, limit := range map[string]capacity.Limit{
+		"none":       {},
+		"UNLIMITED":  capacity.NoLimit,
+		"00:01:00":   capacity.Minutes(1),
+		"01:30:00":   capacity.Minutes(90),
+		"23:59:00":   capacity.Minutes(1439),
+		"2-01:30:00": capacity.Minutes(2970),
 	} {
 		if got := limit.String(); got != want {
 			t.Errorf("%#v prints %s, want %s", limit, got, want)
 		}
 		if back, err := ParseLimit(want); err != nil || back != limit {
 			t.Errorf("ParseLimit(%s) = %+v, %v; want %+v", want, back, err, limit)
-		}
-	}
-}
-
-func TestLimitOf(t *testing.T) {
-	for d, want := range map[time.Duration]int{
-		-time.Hour:              1,
-		0:                       1,
-		time.Nanosecond:         1,
-		time.Minute:             1,
-		time.Minute + 1:         2,
-		47 * time.Hour:          2820,
-		100 * 365 * 24 * 3600e9: maxMinutes,
-	} {
-		if got := LimitOf(d); got != (Limit{Set: true, Minutes: want}) {
-			t.Errorf("LimitOf(%v) = %+v, want %d minutes", d, got, want)
-		}
-	}
-	if d, ok := (Limit{Set: true, Minutes: 90}).Duration(); !ok || d != 90*time.Minute {
-		t.Errorf("Duration = %v, %v", d, ok)
-	}
-	for _, limit := range []Limit{{}, {Set: true, Infinite: true}} {
-		if d, ok := limit.Duration(); ok {
-			t.Errorf("%v has a duration: %v", limit, d)
 		}
 	}
 }
@@ -106,7 +82,7 @@ func FuzzParseLimit(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if limit.Set && !limit.Infinite && (limit.Minutes < 1 || limit.Minutes > maxMinutes) {
+		if limit.Bounded() && (limit.Minutes < 1 || limit.Minutes > maxMinutes) {
 			t.Fatalf("ParseLimit(%q) = %d minutes", text, limit.Minutes)
 		}
 		if back, err := ParseLimit(limit.String()); err != nil || back != limit {

@@ -67,17 +67,17 @@ type statusDocument struct {
 
 // Run asks and shows.
 func (StatusCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *config.Config) error {
-	world := newWorldIfAny(ctx, g, cfg)
-	snap, cluster, err := lifecycle.Look(ctx, world)
+	sources := sourcesIfAny(ctx, g, cfg)
+	snap, cluster, err := lifecycle.Look(ctx, sources)
 	var jobs []lifecycle.Job
 	if cluster != nil {
 		var jobsErr error
-		if jobs, jobsErr = world.Slurm.Jobs(ctx); jobsErr != nil {
+		if jobs, jobsErr = sources.Slurm.Jobs(ctx); jobsErr != nil {
 			snap.Problems = append(snap.Problems, jobsErr.Error())
 			err = jobsErr
 		}
 	}
-	now := world.MachineTime().Add(snap.ClockOffset.Duration)
+	now := sources.MachineTime().Add(snap.ClockOffset.Duration)
 	doc := statusDocument{TakenAt: snap.TakenAt, Region: snap.Region, Cluster: snap.Cluster, Partitions: []statusRow{}, Problems: snap.Problems}
 	if doc.Problems == nil {
 		doc.Problems = []string{}
@@ -112,11 +112,15 @@ func newStatusRow(s lifecycle.SlotStatus, cluster *lifecycle.Cluster, jobs []lif
 		Start: s.Window.Start, Fence: s.Window.Fence, End: s.Window.End, NodeStates: counts{},
 		Next: s.Next.What, NextAt: s.Next.At, NextShown: "-"}
 	if s.Next.What != "" {
-		row.NextShown = fmt.Sprintf("%s in %s", s.Next.What, lifecycle.In(s.Next.At.Sub(now)))
+		row.NextShown = fmt.Sprintf("%s in %s", s.Next.What, capacity.FormatUntil(s.Next.At.Sub(now)))
 	}
 	if row.Reservation == "" {
 		row.State = slotWithout(s)
-		row.Reservation = strings.Join(s.Slot.ReservationIDs, " ")
+		ids := s.Slot.ReservationIDs
+		if row.State == "ended" && s.Partition.Provider == capacity.ProviderPCS {
+			ids = ids[:1] // what the slot was set up for; others were there before it
+		}
+		row.Reservation = strings.Join(ids, " ")
 	}
 	row.Nodes = "-"
 	if cluster == nil {

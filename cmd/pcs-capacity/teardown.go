@@ -7,6 +7,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
+	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
@@ -38,7 +39,7 @@ func (c *TeardownCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal,
 	if c.Cluster == "" && cfg.Cluster == "" {
 		return usage("--cluster: no PCS cluster is named here or in the settings; add --cluster NAME")
 	}
-	s := setup.Setup{PCS: pcsClient, EC2: aws, Slurm: slotSource{slurmSource{&slurm.Client{}}}}
+	s := setup.Setup{PCS: pcsClient, EC2: aws, Slurm: wire.TeardownSlurm{SyncSlurm: wire.SyncSlurm{Client: &slurm.Client{}}}}
 	plan, err := s.PlanTeardown(ctx, request)
 	if err != nil {
 		return err

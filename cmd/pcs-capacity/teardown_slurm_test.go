@@ -17,6 +17,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
+	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
@@ -199,7 +200,7 @@ func TestRealSlurmTeardown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := setup.Setup{PCS: d.pcs, EC2: d.ec2, Slurm: slotSource{slurmSource{&slurm.Client{}}}, Poll: time.Millisecond}
+	s := setup.Setup{PCS: d.pcs, EC2: d.ec2, Slurm: wire.TeardownSlurm{SyncSlurm: wire.SyncSlurm{Client: &slurm.Client{}}}, Poll: time.Millisecond}
 	plan, err := s.PlanTeardown(d.ctx, setup.TeardownRequest{Queue: "gpu", Config: cfg})
 	if err != nil || len(plan.Mismatches) > 0 {
 		t.Fatal(err, plan.Mismatches)

@@ -12,7 +12,6 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
-	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 	"github.com/pcs-capacity/pcs-capacity/internal/timeline"
 )
@@ -38,7 +37,7 @@ func (c *TimelineCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeC
 	if err := c.check(); err != nil {
 		return err
 	}
-	seen, err := lookAtReservations(ctx, cfg.Config, aws)
+	seen, err := lookAtReservations(ctx, cfg.Domain(), aws)
 	if err != nil {
 		return err
 	}
@@ -119,57 +118,35 @@ type seenReservations struct {
 // lookAtReservations asks for all reservations of the region, and finds among them
 // those of each partition and the blocks that none uses. An id of the settings that is
 // not there is asked for once more, for EC2's reason.
-func lookAtReservations(ctx context.Context, cfg *config.Config, aws *ec2.Client) (seenReservations, error) {
+func lookAtReservations(ctx context.Context, settings capacity.Settings, aws *ec2.Client) (seenReservations, error) {
 	all, err := aws.AllReservations(ctx)
 	if err != nil {
 		return seenReservations{}, err
 	}
-	snap := &capacity.Snapshot{Region: aws.Region(), Timing: cfg.Timing.Domain()}
 	var absent []string
-	used := map[string]bool{}
-	for _, p := range cfg.Partitions {
-		partition := capacity.Partition{Name: p.Name}
-		for _, g := range p.NodeGroups {
-			ids := slices.Clone(g.ReservationIDs)
-			for _, r := range all {
-				if g.Select != nil && hasTags(r, g.Select.Tags) {
-					ids = append(ids, r.ID)
-				}
-			}
-			for _, id := range ids {
-				used[id] = true
+	for _, p := range settings.Partitions {
+		for _, g := range p.Groups {
+			for _, id := range g.ReservationIDs {
 				if !slices.ContainsFunc(all, func(r capacity.Reservation) bool { return r.ID == id }) {
 					absent = append(absent, id)
 				}
 			}
-			partition.Groups = append(partition.Groups, capacity.NodeGroup{Name: g.Name, Slots: []capacity.Slot{{Name: g.Name, ReservationIDs: ids}}})
 		}
-		snap.Partitions = append(snap.Partitions, partition)
 	}
 	found, missing, err := aws.Reservations(ctx, absent)
 	if err != nil {
 		return seenReservations{}, err
 	}
-	for _, r := range append(all, found...) {
-		if used[r.ID] || r.Kind == capacity.CapacityBlock && r.State.Live() {
-			snap.Reservations = append(snap.Reservations, r)
-		}
-	}
+	snap := capacity.Build(settings, capacity.Seen{Reservations: append(all, found...)})
+	snap.Reservations = slices.DeleteFunc(snap.Reservations, func(r capacity.Reservation) bool {
+		used := slices.ContainsFunc(snap.Partitions, func(p capacity.Partition) bool { return p.Has(r.ID) })
+		return !used && (r.Kind != capacity.CapacityBlock || !r.State.Live())
+	})
 	seen := seenReservations{snap: snap, now: aws.Now().UTC().Truncate(time.Second)}
 	for _, m := range missing {
 		seen.problems = append(seen.problems, fmt.Sprintf("EC2 does not describe reservation %s: %s; check its id and the region", m.ID, m.Err))
 	}
 	return seen, nil
-}
-
-// hasTags reports whether a reservation carries every one of the tags.
-func hasTags(r capacity.Reservation, tags map[string]string) bool {
-	for key, value := range tags {
-		if got, ok := r.Tags[key]; !ok || got != value {
-			return false
-		}
-	}
-	return len(tags) > 0
 }
 
 // extensionQueries is how many blocks are asked about at a time; EC2's Describe
@@ -193,9 +170,7 @@ func addExtensions(ctx context.Context, aws *ec2.Client, lanes []capacity.Lane) 
 	for i, b := range blocks {
 		asks.Go(func() error {
 			bought, err := aws.Extensions(ctx, b.Reservation.ID)
-			for _, e := range bought {
-				b.Extensions = append(b.Extensions, capacity.Extension{From: e.Start, To: e.End, State: e.Status, Fee: e.Fee})
-			}
+			b.Extensions = bought
 			slices.SortStableFunc(b.Extensions, func(x, y capacity.Extension) int { return x.From.Compare(y.From) })
 			failed[i] = err
 			return nil

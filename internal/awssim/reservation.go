@@ -87,10 +87,15 @@ func (r *region) byCreation() []*reservation {
 
 // reservation finds one by id, or says what is wrong with the id.
 func (r *region) reservation(id string) (*reservation, error) {
-	if res := r.reservations[id]; res != nil {
+	if res := r.reservations[id]; res != nil && r.shows(id) {
 		return res, nil
 	}
 	return nil, reservationNotFound(id)
+}
+
+// shownReservations are those that EC2 shows, oldest first.
+func (r *region) shownReservations() []*reservation {
+	return shown(r, r.byCreation(), func(res *reservation) string { return res.ID })
 }
 
 func reservationNotFound(id string) error {

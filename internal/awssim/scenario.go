@@ -34,8 +34,13 @@ type Scenario struct {
 	PCSDelay               Duration `toml:"pcs_delay"`                // how long PCS takes to create, update or delete
 	ScheduledCount         bool     `toml:"scheduled_count"`          // a block that is not open yet reports its size; EC2 may report 0
 	HideScheduledZone      bool     `toml:"hide_scheduled_zone"`      // a block that is not open yet reports no zone, as EC2 may
+	HideLaunchStatus       bool     `toml:"hide_launch_status"`       // reservations of UltraServers report no launch status
 	Throttle               bool     `toml:"throttle"`                 // EC2's request buckets per API and region
+	NewOfferingIDs         bool     `toml:"new_offering_ids"`         // every search shows the blocks for sale under other ids
+	OfferingIDsLast        Duration `toml:"offering_ids_last"`        // how long an id that was shown can be bought; default: as long as the block is for sale
+	ClockOffset            Duration `toml:"clock_offset"`             // how far its clock is before the one that it was given, such as the machine's
 
+	Lag           Lag                    `toml:"lag"`
 	InstanceTypes []InstanceTypeScenario `toml:"instance_type"`
 	Regions       []RegionScenario       `toml:"region"`
 }
@@ -54,7 +59,7 @@ type InstanceTypeScenario struct {
 	NeuronName      string   `toml:"neuron_name"`
 	Architecture    string   `toml:"architecture"`  // default x86_64
 	UsageClasses    []string `toml:"usage_classes"` // default on-demand and spot
-	NetworkCards    int      `toml:"network_cards"` // default 1
+	NetworkCards    int      `toml:"network_cards"` // default: as in AWS for the types that the simulator knows, else 1 card without EFA
 	EFAInterfaces   int      `toml:"efa_interfaces"`
 	Price           float64  `toml:"price"` // USD per hour on demand
 }
@@ -62,7 +67,10 @@ type InstanceTypeScenario struct {
 // RegionScenario is one region.
 type RegionScenario struct {
 	Name            string                   `toml:"name"`
-	OptIn           string                   `toml:"opt_in"` // opt-in-not-required (default), opted-in, not-opted-in
+	OptIn           string                   `toml:"opt_in"`          // opt-in-not-required (default), opted-in, not-opted-in
+	BlockQuota      *int                     `toml:"block_quota"`     // EC2's quota "Concurrent Capacity Blocks"; with 0 every search is refused
+	NoUltraServers  bool                     `toml:"no_ultraservers"` // the account is not approved for UltraServers
+	SearchPause     Duration                 `toml:"search_pause"`    // searches for blocks that follow each other sooner are refused
 	Zones           []ZoneScenario           `toml:"zone"`
 	VPCs            []VPCScenario            `toml:"vpc"`
 	Subnets         []SubnetScenario         `toml:"subnet"`
@@ -135,7 +143,8 @@ type OfferingScenario struct {
 	PerServer   int     `toml:"per_server"`  // instances in one UltraServer
 	MaxCount    int     `toml:"max_count"`   // the largest block
 	Stock       int     `toml:"stock"`       // what is there in all; 0: no limit
-	Price       float64 `toml:"price"`       // USD per instance and hour
+	Price       float64 `toml:"price"`       // per instance and hour
+	Currency    string  `toml:"currency"`    // of the price; default USD
 
 	// StartDays lists days after today; those blocks start and end at 11:30 UTC.
 	StartDays []int `toml:"start_days"`
@@ -182,6 +191,16 @@ type LaunchTemplateScenario struct {
 	InstanceProfile string            `toml:"instance_profile"` // ARN
 	UserData        string            `toml:"user_data"`        // plain text
 	Tags            map[string]string `toml:"tags"`
+
+	Interfaces []InterfaceScenario `toml:"network_interface"`
+}
+
+// InterfaceScenario is a network interface of a launch template.
+type InterfaceScenario struct {
+	Card   int      `toml:"card"`   // index of the network card
+	Device int      `toml:"device"` // device index
+	Type   string   `toml:"type"`   // interface (default), efa, efa-only
+	Groups []string `toml:"groups"` // security groups
 }
 
 // ClusterScenario is a PCS cluster.

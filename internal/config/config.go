@@ -22,6 +22,9 @@ type Config struct {
 	// Cluster is the PCS cluster's name or id; "" for self-managed Slurm.
 	Cluster  string `toml:"cluster"`
 	StateDir string `toml:"state_dir"`
+	// LocalDir is where sync keeps what slurmctld reads, on a disk of the controller's
+	// own. Used with self-managed Slurm only.
+	LocalDir string `toml:"local_dir"`
 
 	Submit     Submit      `toml:"submit"`
 	Timing     Timing      `toml:"timing"`
@@ -68,7 +71,6 @@ type Partition struct {
 	Provider      capacity.Provider `toml:"provider"`
 	AllowAccounts []string          `toml:"allow_accounts,omitempty"`
 	MinTime       capacity.Duration `toml:"min_time"`
-	OnEnd         capacity.OnEnd    `toml:"on_end"`
 	NodeGroups    []NodeGroup       `toml:"node_group"`
 
 	// File is where the partition is written down.
@@ -86,25 +88,23 @@ type NodeGroup struct {
 	// ReservationIDs in order; the next takes over when one ends.
 	ReservationIDs []string `toml:"capacity_reservation_ids,omitempty"`
 	// Select names reservations by their tags instead of by id.
-	Select   *Select `toml:"select,omitempty"`
-	MaxNodes int     `toml:"max_nodes"`
+	Select   *capacity.Select `toml:"select,omitempty"`
+	MaxNodes int              `toml:"max_nodes"`
 	// Dynamic starts nodes for jobs, instead of keeping all of a paid block up.
 	Dynamic bool `toml:"dynamic,omitempty"`
 	// LaunchTemplate is what provider ec2 launches from: lt-… or a name.
 	LaunchTemplate string `toml:"launch_template,omitempty"`
-	Reserve        string `toml:"reserve,omitempty"`
 }
 
-// Select chooses reservations: all that carry every one of the tags.
-type Select struct {
-	Tags map[string]string `toml:"tags"`
-}
+// Select is [capacity.Select].
+type Select = capacity.Select
 
 // Default is the settings of an empty file.
 func Default() *Config {
 	d := func(d time.Duration) capacity.Duration { return capacity.Duration{Duration: d} }
 	return &Config{
 		StateDir: "/var/lib/pcs-capacity",
+		LocalDir: "/var/cache/pcs-capacity",
 		Submit:   Submit{Strict: true, StaleAfter: d(10 * time.Minute)},
 		Timing: Timing{
 			Poll:          d(60 * time.Second),
@@ -130,24 +130,12 @@ func (p *Partition) applyDefaults() {
 	if p.MinTime.Duration == 0 {
 		p.MinTime.Duration = 30 * time.Minute
 	}
-	if p.OnEnd == "" {
-		p.OnEnd = capacity.OnEndStop
-	}
 	for i := range p.NodeGroups {
 		g := &p.NodeGroups[i]
 		if g.PurchaseOption == "" {
 			g.PurchaseOption = capacity.CapacityBlock
 		}
-		if g.Reserve == "" {
-			g.Reserve = "never"
-		}
 	}
-}
-
-// Domain is the timing that decisions depend on.
-func (t Timing) Domain() capacity.Timing {
-	return capacity.Timing{DrainMargin: t.DrainMargin, BootAllowance: t.BootAllowance,
-		ReclaimLead: t.ReclaimLead, ReclaimLeadUltraServer: t.ReclaimLeadUltraServer}
 }
 
 // Find is where the settings are: the file given, if any; else

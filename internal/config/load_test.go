@@ -55,10 +55,10 @@ func TestLoadAppliesDefaults(t *testing.T) {
 	want.Timing.ReclaimLead.Duration = 90 * time.Second
 	want.Partitions = []Partition{{
 		Name: "gpu", Provider: capacity.ProviderPCS, AllowAccounts: []string{"nlp"},
-		MinTime: capacity.Duration{Duration: 30 * time.Minute}, OnEnd: capacity.OnEndStop,
-		File: filepath.Join(filepath.Dir(path), "conf.d", "gpu.toml"),
+		MinTime: capacity.Duration{Duration: 30 * time.Minute},
+		File:    filepath.Join(filepath.Dir(path), "conf.d", "gpu.toml"),
 		NodeGroups: []NodeGroup{{Name: "gpu", InstanceType: "p5.48xlarge", SubnetIDs: []string{"subnet-0aaaaaaa"},
-			PurchaseOption: capacity.CapacityBlock, ReservationIDs: []string{"cr-0123456789abcdef0"}, MaxNodes: 16, Reserve: "never"}},
+			PurchaseOption: capacity.CapacityBlock, ReservationIDs: []string{"cr-0123456789abcdef0"}, MaxNodes: 16}},
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -73,7 +73,7 @@ func TestLoadNamesFileLineAndNearestKey(t *testing.T) {
 		{"nothing near", "[timing]\nxyz = 1\n", "", `config.toml:2: unknown key "timing.xyz"; known here: poll, drain_margin`},
 		{"fragments add partitions only", "", "region = \"x\"\n" + goodPartition, `gpu.toml:1: unknown key "region"`},
 		{"wrong type", "region = 5\n", "", `config.toml: toml: line 1 (last key "region")`},
-		{"bad duration", "[timing]\npoll = \"5 minutes\"\n", "", `config.toml:2: "5 minutes" is not a duration; write it like 90s, 10m or 1h30m`},
+		{"bad duration", "[timing]\npoll = \"5 minutes\"\n", "", `config.toml:2: "5 minutes" is not a duration; write it like 90s, 10m, 36h, 7d or 1-12:00:00`},
 		{"not TOML", "region = \n", "", `config.toml:1: `},
 		{"twice", goodPartition, goodPartition, `partition "gpu": is there already in`},
 		{"unknown provider", strings.Replace(goodPartition, `"pcs"`, `"gcp"`, 1), "", `provider = "gcp" is not known; use "pcs" or "ec2"`},
@@ -147,5 +147,15 @@ func TestDocumentedExampleLoads(t *testing.T) {
 	want.Path, want.Region, want.Cluster, want.Partitions = c.Path, "us-east-2", "ml", c.Partitions
 	if diff := cmp.Diff(want, c); diff != "" {
 		t.Errorf("the example shows other values than the defaults:\n%s", diff)
+	}
+}
+
+// What the design has and this version does not act on is refused in plain words.
+func TestNotSupportedYet(t *testing.T) {
+	_, err := Load(write(t, map[string]string{"config.toml": "[[partition]]\nname = \"gpu\"\non_end = \"requeue\"\n[[partition.node_group]]\nreserve = \"per-job\"\n"}))
+	for _, want := range []string{`config.toml:3: "partition.on_end" is not supported yet`, `config.toml:5: "partition.node_group.reserve" is not supported yet`} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not say %s", err, want)
+		}
 	}
 }

@@ -9,12 +9,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-var (
-	reservationID = regexp.MustCompile(`^cr-[0-9a-f]{8,17}$`)
-	subnetID      = regexp.MustCompile(`^subnet-[0-9a-f]{8,17}$`)
-	// slurmName is what can be a partition or a node prefix in slurm.conf without quoting.
-	slurmName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]*$`)
-)
+// slurmName is what can be a partition or a node prefix in slurm.conf without quoting.
+var slurmName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]*$`)
 
 // validate checks all settings and returns every error.
 func (c *Config) validate() []error {
@@ -70,9 +66,6 @@ func (p Partition) validate(fail func(where, message string, args ...any)) {
 	if p.MinTime.Duration < time.Minute {
 		fail(where, "min_time = %q is too short; Slurm counts in minutes", p.MinTime)
 	}
-	if !slices.Contains([]capacity.OnEnd{capacity.OnEndStop, capacity.OnEndRequeue, capacity.OnEndHold}, p.OnEnd) {
-		fail(where, "on_end = %q is not known; use \"stop\", \"requeue\" or \"hold\"", p.OnEnd)
-	}
 	if len(p.NodeGroups) == 0 {
 		fail(where, "has no [[partition.node_group]]; add one")
 	}
@@ -99,12 +92,12 @@ func (g NodeGroup) validate(provider capacity.Provider, fail func(message string
 		fail("subnet_ids is missing")
 	}
 	for _, id := range g.SubnetIDs {
-		if !subnetID.MatchString(id) {
+		if !capacity.IsSubnetID(id) {
 			fail("subnet_ids: %q is not a subnet id", id)
 		}
 	}
 	for _, id := range g.ReservationIDs {
-		if !reservationID.MatchString(id) {
+		if !capacity.IsReservationID(id) {
 			fail("capacity_reservation_ids: %q is not a capacity reservation id", id)
 		}
 	}
@@ -123,19 +116,13 @@ func (g NodeGroup) validate(provider capacity.Provider, fail func(message string
 	if provider == capacity.ProviderEC2 && g.LaunchTemplate == "" {
 		fail("launch_template is missing; provider ec2 launches from it")
 	}
-	if g.Reserve != "never" && g.Reserve != "per-job" {
-		fail("reserve = %q is not known; use \"never\" or \"per-job\"", g.Reserve)
-	}
-	if g.Reserve == "per-job" && g.PurchaseOption != capacity.ODCR {
-		fail("reserve = \"per-job\" needs purchase_option = \"odcr\"")
-	}
 }
 
 // PCSBaseName says what is wrong with the base name of a pair of PCS compute node
 // groups; "" if nothing. PCS takes 3 to 25 letters, digits and hyphens, starting
 // with a letter and not with pcs_; the slots add "-a" and "-b".
 func PCSBaseName(name string) string {
-	const most = 25 - len("-a")
+	most := 25 - len(capacity.SlotNames(capacity.ProviderPCS, "")[0])
 	if !regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]*$`).MatchString(name) {
 		return fmt.Sprintf("%q cannot name a PCS compute node group; start with a letter and use letters, digits and hyphens only", name)
 	}

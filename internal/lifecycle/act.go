@@ -22,7 +22,10 @@ func (p *pass) act(ctx context.Context, mayDelete bool) {
 			continue
 		}
 		for _, r := range v.wanted(nodes, now) {
-			want = append(want, r.shift(toSlurm))
+			// What somebody has taken away from a slot of no settings does not come back.
+			if !v.former || p.cluster.hasOurs(r.Name) {
+				want = append(want, r.shift(toSlurm))
+			}
 		}
 	}
 	todo, foreign := steps(want, p.cluster.Reservations, keep, now.Add(toSlurm))
@@ -88,7 +91,7 @@ func (p *pass) limits(ctx context.Context, slots []slotView, now time.Time, toSl
 			do, verb = "raise-limit", "raised"
 		}
 		message := fmt.Sprintf("job %s on slot %s: %s the time limit from %s to %s, so that it ends by %s",
-			c.job.Shown, c.slot, verb, c.job.Limit, capacity.FormatMinutes(c.minutes), utc(c.fence.Add(-toSlurm)))
+			c.job.Shown, c.slot, verb, c.job.Limit, capacity.FormatMinutes(c.minutes), capacity.FormatUTC(c.fence.Add(-toSlurm)))
 		p.did(Done{Do: do, Slot: c.slot, Job: c.job.Shown, Message: message}, p.Slurm.SetTimeLimit(ctx, c.job.ID, c.minutes))
 	}
 }

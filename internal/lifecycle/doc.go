@@ -15,5 +15,5 @@
 // What could not be read is never taken for "nothing there" (R8).
 //
 // Two clocks meet here. Windows are in AWS's time; everything that Slurm reads or
-// writes is in the controller's. See [World] for where they are converted.
+// writes is in the controller's. See [Sources] for where they are converted.
 package lifecycle

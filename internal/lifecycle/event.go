@@ -1,7 +1,6 @@
 package lifecycle
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -64,18 +63,4 @@ func NextBoundary(snap *capacity.Snapshot, now time.Time) (at time.Time, ok bool
 		}
 	}
 	return at, ok
-}
-
-// In says how far away an event is, in the two largest units, and in seconds near it.
-func In(d time.Duration) string {
-	d = d.Round(time.Second)
-	switch {
-	case d < 2*time.Minute:
-		return fmt.Sprintf("%ds", d/time.Second)
-	case d < time.Hour:
-		return fmt.Sprintf("%dm", d/time.Minute)
-	case d < 24*time.Hour:
-		return fmt.Sprintf("%dh%dm", d/time.Hour, d%time.Hour/time.Minute)
-	}
-	return fmt.Sprintf("%dd%dh", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
 }

@@ -2,13 +2,12 @@ package lifecycle
 
 import (
 	"testing"
-	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
 func TestNextBoundary(t *testing.T) {
-	snap := world("ec2", []string{"cr-0", "cr-1"},
+	snap := oneSlot("ec2", []string{"cr-0", "cr-1"},
 		block("cr-0", "1h", "24h", capacity.StateScheduled), block("cr-1", "30h", "48h", capacity.StateScheduled))
 	for _, c := range []struct{ now, next, what string }{
 		{"0s", "1h", "opens"}, {"1h", "23h20m", "fence"}, {"23h20m", "23h30m", "EC2 takes instances back"},
@@ -21,15 +20,5 @@ func TestNextBoundary(t *testing.T) {
 	}
 	if got, ok := NextBoundary(snap, at("48h")); ok {
 		t.Errorf("after the end: %s", got)
-	}
-}
-
-func TestIn(t *testing.T) {
-	for d, want := range map[time.Duration]string{
-		75 * time.Second: "75s", 8*time.Minute + 40*time.Second: "8m", 90 * time.Minute: "1h30m", 50 * time.Hour: "2d2h",
-	} {
-		if got := In(d); got != want {
-			t.Errorf("%s: %q, want %q", d, got, want)
-		}
 	}
 }

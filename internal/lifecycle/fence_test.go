@@ -24,8 +24,8 @@ func block(id, start, end string, state capacity.State) capacity.Reservation {
 	return capacity.Reservation{ID: id, Kind: capacity.CapacityBlock, State: state, Start: at(start), End: at(end)}
 }
 
-// world is a snapshot with one slot "gpu" that has the reservations, in order.
-func world(provider capacity.Provider, ids []string, rs ...capacity.Reservation) *capacity.Snapshot {
+// oneSlot is a snapshot with one slot "gpu" that has the reservations, in order.
+func oneSlot(provider capacity.Provider, ids []string, rs ...capacity.Reservation) *capacity.Snapshot {
 	d := func(d time.Duration) capacity.Duration { return capacity.Duration{Duration: d} }
 	return &capacity.Snapshot{
 		Timing: capacity.Timing{DrainMargin: d(10 * time.Minute), ReclaimLead: d(30 * time.Minute)},
@@ -77,7 +77,7 @@ func TestWanted(t *testing.T) {
 		"no reservation": {"ec2", nil, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			snap := world(c.provider, c.ids, c.rs...)
+			snap := oneSlot(c.provider, c.ids, c.rs...)
 			got := views(snap, noon)[0].wanted(nodes, noon)
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("wanted (-want +got):\n%s", diff)
@@ -87,11 +87,11 @@ func TestWanted(t *testing.T) {
 }
 
 func TestUnknownReservationLeavesTheSlotAlone(t *testing.T) { // R8
-	snap := world("ec2", []string{"cr-0"})
+	snap := oneSlot("ec2", []string{"cr-0"})
 	if v := views(snap, noon)[0]; !v.unknown {
 		t.Errorf("a reservation that EC2 did not describe: %+v", v)
 	}
-	snap = world("ec2", []string{"cr-bad", "cr-0"}, block("cr-0", "-1h", "24h", capacity.StateActive))
+	snap = oneSlot("ec2", []string{"cr-bad", "cr-0"}, block("cr-0", "-1h", "24h", capacity.StateActive))
 	if v := views(snap, noon)[0]; v.unknown || v.current.ID != "cr-0" {
 		t.Errorf("a bad id hides a good one: %+v", v)
 	}

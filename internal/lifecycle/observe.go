@@ -9,305 +9,241 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/config"
 )
+
+// firstAnswer is how long the first question of a pass may take. The SDK gives up after
+// three attempts, which takes 3 s when each of them fails at once: what takes longer than
+// this is an endpoint that is dead, or credentials that nobody has.
+const firstAnswer = 5 * time.Second
+
+// allAnswers is how long all of them may take together.
+const allAnswers = time.Minute
 
 // observation is AWS's half of a snapshot while it is read. What cannot be read is
 // taken from the snapshot before it, if there is one.
 type observation struct {
-	World
+	Sources
 	old  *capacity.Snapshot // nil if there is none
-	snap *capacity.Snapshot
-	// byTag are reservations that a selector found; they need no second query.
-	byTag []capacity.Reservation
-	// wanted are the ids of each node group, of the settings or chosen by tag; ids are
-	// all that have to be described.
-	wanted map[string][]string
-	ids    []string
-	// groups are the PCS compute node groups that exist, by node group; no entry where
-	// they could not be read.
-	groups map[string][]PCSSlot
-	failed []error
+	seen capacity.Seen
+	// ids are the reservations that have to be described.
+	ids      []string
+	problems []string
+	failed   []error
+	// asked: AWS has been asked. down: no question would be answered.
+	asked, down bool
 }
 
 // observe reads AWS. The error joins what could not be read; the snapshot then holds
 // older facts, and keeps the older time, so that it goes stale.
-func (w World) observe(ctx context.Context, old *capacity.Snapshot) (*capacity.Snapshot, error) {
-	o := observation{World: w, old: old, snap: &capacity.Snapshot{
-		Region:  w.EC2.Region(),
-		Cluster: w.Config.Cluster,
-		Submit:  capacity.Submit{Strict: w.Config.Submit.Strict, StaleAfter: w.Config.Submit.StaleAfter},
-		Timing:  w.Config.Timing.Domain(),
-	}, wanted: map[string][]string{}, groups: map[string][]PCSSlot{}}
-	subnets := o.subnets(ctx)
-	o.readGroups(ctx)
-	for _, p := range w.Config.Partitions {
-		for _, g := range p.NodeGroups {
-			o.findReservations(ctx, p, g)
-		}
+func (s Sources) observe(ctx context.Context, old *capacity.Snapshot) (*capacity.Snapshot, error) {
+	ctx, cancel := context.WithTimeout(ctx, allAnswers)
+	defer cancel()
+	o := observation{Sources: s, old: old}
+	before := liveSlots(old, s.MachineTime())
+	for _, p := range before {
+		o.ids = append(o.ids, p.Groups[0].Slots[0].ReservationIDs...)
 	}
+	o.subnets(ctx)
+	o.selected(ctx)
+	pcsKnown := o.held(ctx)
 	o.reservations(ctx)
-	for _, p := range w.Config.Partitions {
-		o.snap.Partitions = append(o.snap.Partitions, o.partition(p, subnets))
+
+	snap := capacity.Build(s.Settings, o.seen)
+	snap.Former = former(before, snap, o.now())
+	if pcsKnown {
+		o.waiting(snap)
 	}
-	o.snap.TakenAt = w.MachineTime().Add(w.EC2.Offset()).UTC().Truncate(time.Second)
-	o.snap.ClockOffset.Duration = w.EC2.Offset()
+	snap.Region = s.EC2.Region()
+	snap.Problems = o.problems
+	snap.TakenAt = o.now().UTC().Truncate(time.Second)
+	snap.ClockOffset.Duration = s.EC2.Offset()
 	if len(o.failed) > 0 {
-		o.snap.TakenAt = time.Time{}
+		snap.TakenAt = time.Time{}
 		if old != nil {
-			o.snap.TakenAt = old.TakenAt
-			if w.EC2.Offset() == 0 {
-				o.snap.ClockOffset = old.ClockOffset
+			snap.TakenAt = old.TakenAt
+			if s.EC2.Offset() == 0 {
+				snap.ClockOffset = old.ClockOffset
 			}
 		}
 	}
-	return o.snap, errors.Join(o.failed...)
+	return snap, errors.Join(o.failed...)
 }
+
+// now is AWS's time, as far as it is known.
+func (o *observation) now() time.Time { return o.MachineTime().Add(o.EC2.Offset()) }
 
 func (o *observation) problem(format string, args ...any) {
-	o.snap.Problems = append(o.snap.Problems, fmt.Sprintf(format, args...))
+	o.problems = append(o.problems, fmt.Sprintf(format, args...))
 }
 
-// fail notes a query that failed as a whole.
-func (o *observation) fail(err error) {
-	o.failed = append(o.failed, err)
-	o.problem("%s; what was known before is kept", err)
+// ask puts a question to AWS and notes why it was not answered. After what every question
+// would meet, which is said once, no more of them are asked.
+func (o *observation) ask(ctx context.Context, doing string, question func(ctx context.Context) error) (answered bool) {
+	words, answered := o.try(ctx, question)
+	if !answered && words != "" {
+		o.fail(fmt.Sprintf("%s: %s", doing, words))
+	}
+	return answered
 }
 
-// readGroups learns which PCS compute node groups exist, of all node groups in one go.
-func (o *observation) readGroups(ctx context.Context) {
-	var bases, names []string
-	for _, p := range o.Config.Partitions {
-		for _, g := range p.NodeGroups {
-			if p.Provider == capacity.ProviderPCS {
-				bases, names = append(bases, g.Name), append(names, slotNames(g.Name)...)
+// try is ask for a question that can do without an answer. words are why there is none;
+// "" if that has been said.
+func (o *observation) try(ctx context.Context, question func(ctx context.Context) error) (words string, answered bool) {
+	if o.down {
+		return "", false
+	}
+	if !o.asked {
+		o.asked = true
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, firstAnswer)
+		defer cancel()
+	}
+	err := question(ctx)
+	if err == nil {
+		return "", true
+	}
+	words, o.down = o.EC2.Explain(err)
+	if o.down {
+		o.fail(words)
+		return "", false
+	}
+	return words, false
+}
+
+// fail notes a question that was not answered at all.
+func (o *observation) fail(words string) {
+	o.failed = append(o.failed, errors.New(words))
+	o.problem("%s; what was known before is kept", words)
+}
+
+// selected finds the reservations that node groups choose by their tags.
+func (o *observation) selected(ctx context.Context) {
+	for _, p := range o.Settings.Partitions {
+		for _, g := range p.Groups {
+			o.ids = append(o.ids, g.ReservationIDs...)
+			if g.Select == nil {
+				continue
+			}
+			answered := o.ask(ctx, fmt.Sprintf("finding the reservations of node group %s by tag", g.Name), func(ctx context.Context) error {
+				found, err := o.EC2.ReservationsByTag(ctx, g.Select.Tags)
+				o.seen.Reservations = append(o.seen.Reservations, found...)
+				return err
+			})
+			if !answered {
+				o.ids = append(o.ids, o.selectedBefore(g)...)
 			}
 		}
 	}
-	if len(names) == 0 {
-		return
-	}
-	there, err := o.PCS.Slots(ctx, names)
-	if err != nil {
-		o.fail(fmt.Errorf("reading the compute node groups: %w", err))
-		return
-	}
-	for _, base := range bases {
-		o.groups[base] = slices.DeleteFunc(slices.Clone(there), func(s PCSSlot) bool { return !slices.Contains(slotNames(base), s.Name) })
-	}
 }
 
-func slotNames(base string) []string { return []string{base + "-a", base + "-b"} }
-
-// findReservations learns which reservations a node group has.
-func (o *observation) findReservations(ctx context.Context, p config.Partition, g config.NodeGroup) {
-	ids := g.ReservationIDs
-	if g.Select != nil {
-		ids = o.selected(ctx, p.Name, g)
-	}
-	o.wanted[g.Name] = ids
-	o.ids = append(o.ids, ids...)
-	if p.Provider != capacity.ProviderPCS {
-		return
-	}
-	there, known := o.groups[g.Name]
-	if !known {
-		for _, s := range o.oldSlots(p.Name, g.Name) {
-			o.ids = append(o.ids, s.ReservationIDs...)
-		}
-	}
-	for _, s := range there {
-		if s.ReservationID != "" {
-			o.ids = append(o.ids, s.ReservationID)
-		}
-	}
-}
-
-func (o *observation) partition(p config.Partition, subnets map[string]capacity.Subnet) capacity.Partition {
-	out := capacity.Partition{Name: p.Name, Provider: p.Provider, AllowAccounts: p.AllowAccounts, MinTime: p.MinTime, OnEnd: p.OnEnd}
-	for _, g := range p.NodeGroups {
-		group := capacity.NodeGroup{Name: g.Name, InstanceType: g.InstanceType, PurchaseOption: g.PurchaseOption,
-			MaxNodes: g.MaxNodes, Dynamic: g.Dynamic, Subnets: []capacity.Subnet{}}
-		for _, id := range g.SubnetIDs {
-			if s, ok := subnets[id]; ok {
-				group.Subnets = append(group.Subnets, s)
-			}
-		}
-		group.Slots = []capacity.Slot{{Name: g.Name, ReservationIDs: o.wanted[g.Name]}}
-		if p.Provider == capacity.ProviderPCS {
-			group.Slots = o.pcsSlots(p.Name, g.Name)
-		}
-		out.Groups = append(out.Groups, group)
-	}
-	return out
-}
-
-// selected are the ids of the reservations that a group's tags choose, by start.
-func (o *observation) selected(ctx context.Context, partition string, g config.NodeGroup) []string {
-	found, err := o.EC2.ReservationsByTag(ctx, g.Select.Tags)
-	if err != nil {
-		o.fail(fmt.Errorf("finding the reservations of node group %s by tag: %w", g.Name, err))
-		var ids []string
-		for _, s := range o.oldSlots(partition, g.Name) {
-			ids = append(ids, s.ReservationIDs...)
-		}
-		return ids
-	}
-	slices.SortStableFunc(found, func(a, b capacity.Reservation) int { return a.Start.Compare(b.Start) })
-	o.byTag = append(o.byTag, found...)
+func (o *observation) selectedBefore(g capacity.GroupSettings) []string {
 	var ids []string
-	for _, r := range found {
-		ids = append(ids, r.ID)
+	if o.old != nil {
+		for _, r := range o.old.Reservations {
+			if g.Select.Matches(r) {
+				ids = append(ids, r.ID)
+			}
+		}
 	}
 	return ids
 }
 
-// pcsSlots are the two compute node groups of a PCS node group. A group that exists
-// holds what its tag says. Reservations that may still open fill the slots in turn:
-// there they are going to be. One that has ended stands for a slot only as long as
-// nothing else does.
-func (o *observation) pcsSlots(partition, base string) []capacity.Slot {
-	var slots []capacity.Slot
-	for _, name := range slotNames(base) {
-		slots = append(slots, capacity.Slot{Name: name})
-	}
-	there, ok := o.groups[base]
-	if old := o.oldSlots(partition, base); !ok && len(old) > 0 {
-		return old
-	}
-	taken := map[string]bool{}
-	for i := range slots {
-		for _, s := range there {
-			if s.Name == slots[i].Name && s.ReservationID != "" {
-				slots[i].ReservationIDs = []string{s.ReservationID}
-				taken[s.ReservationID] = true
+// held learns which PCS compute node groups there are and what each was set up for. It
+// reports whether PCS was asked and answered.
+func (o *observation) held(ctx context.Context) (answered bool) {
+	var names []string
+	for _, p := range o.Settings.Partitions {
+		for _, g := range p.Groups {
+			if p.Provider == capacity.ProviderPCS {
+				names = append(names, capacity.SlotNames(p.Provider, g.Name)...)
 			}
 		}
 	}
-	var live, ended []string
-	for _, id := range o.wanted[base] {
-		r, known := o.snap.Reservation(id)
-		switch {
-		case taken[id]:
-		case known && !r.State.Live():
-			ended = append(ended, id)
-		default:
-			live = append(live, id)
+	if len(names) == 0 {
+		return false
+	}
+	answered = o.ask(ctx, "reading the compute node groups "+strings.Join(names, ", "), func(ctx context.Context) (err error) {
+		o.seen.Held, err = o.PCS.Held(ctx, names)
+		return err
+	})
+	if !answered {
+		o.seen.Held = o.heldBefore(names)
+	}
+	for _, name := range names {
+		if id := o.seen.Held[name]; id != "" {
+			o.ids = append(o.ids, id)
 		}
 	}
-	if ok && len(live) > 0 && len(there) < len(slots) {
-		o.problem("reservation %s has no compute node group yet; run `pcs-capacity setup --reservation %s --queue %s --node-group %s`", live[0], live[0], partition, base)
-	}
-	for i, id := range append(live, ended...) {
-		free := &slots[0]
-		if len(slots[1].ReservationIDs) < len(free.ReservationIDs) {
-			free = &slots[1]
-		}
-		if i < len(live) || len(free.ReservationIDs) == 0 {
-			free.ReservationIDs = append(free.ReservationIDs, id)
-		}
-	}
-	return slots
+	return answered
 }
 
-// oldSlots are a group's slots in the older snapshot, without what Slurm said.
-func (o *observation) oldSlots(partition, group string) []capacity.Slot {
-	if o.old == nil {
-		return nil
-	}
-	p, _ := o.old.Partition(partition)
-	for _, g := range p.Groups {
-		if g.Name == group {
-			slots := slices.Clone(g.Slots)
-			for i := range slots {
-				slots[i].Nodes, slots[i].Feature = "", ""
+// heldBefore is what slots had in the older snapshot.
+func (o *observation) heldBefore(names []string) map[string]string {
+	held := map[string]string{}
+	if o.old != nil {
+		for _, v := range views(o.old, o.now()) {
+			if slices.Contains(names, v.slot.Name) && len(v.slot.ReservationIDs) > 0 {
+				held[v.slot.Name] = v.slot.ReservationIDs[0]
 			}
-			return slots
 		}
 	}
-	return nil
+	return held
 }
 
-// subnets looks up the zones of all subnets. One bad id must not hide the others, so
-// a query that fails is repeated for each.
-func (o *observation) subnets(ctx context.Context) map[string]capacity.Subnet {
+// waiting names, for each PCS node group with a slot that is free, the reservation that
+// comes next and has no compute node group yet.
+func (o *observation) waiting(snap *capacity.Snapshot) {
+	for _, p := range snap.Partitions {
+		for _, g := range p.Groups {
+			free := false
+			var next string
+			var opens time.Time
+			for _, s := range g.Slots {
+				holds, exists := o.seen.Held[s.Name]
+				free = free || !exists
+				for _, id := range s.ReservationIDs {
+					r, known := snap.Reservation(id)
+					if id != holds && (!known || r.State.Live()) && (next == "" || r.Start.Before(opens)) {
+						next, opens = id, r.Start
+					}
+				}
+			}
+			if p.Provider == capacity.ProviderPCS && free && next != "" {
+				o.problem("reservation %s has no compute node group yet; run `pcs-capacity setup --reservation %s --queue %s --node-group %s`", next, next, p.Name, g.Name)
+			}
+		}
+	}
+}
+
+// subnets looks up the zones of all subnets. What is not known now is as it was.
+func (o *observation) subnets(ctx context.Context) {
 	var ids []string
-	for _, p := range o.Config.Partitions {
-		for _, g := range p.NodeGroups {
+	for _, p := range o.Settings.Partitions {
+		for _, g := range p.Groups {
 			ids = append(ids, g.SubnetIDs...)
 		}
 	}
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
-	known := map[string]capacity.Subnet{}
+	if len(ids) > 0 {
+		var missing []capacity.Missing
+		words, answered := o.try(ctx, func(ctx context.Context) (err error) {
+			o.seen.Subnets, missing, err = o.EC2.KnownSubnets(ctx, ids)
+			return err
+		})
+		if !answered && words != "" {
+			o.problem("%s; the zones of %s are as they were", words, strings.Join(ids, ", "))
+		}
+		for _, m := range missing {
+			words, _ := o.EC2.Explain(m.Err)
+			o.problem("EC2 does not describe subnet %s: %s; check its id and the region", m.ID, words)
+		}
+	}
 	if o.old != nil {
 		for _, p := range o.old.Partitions {
 			for _, g := range p.Groups {
-				for _, s := range g.Subnets {
-					known[s.ID] = s
-				}
+				o.seen.Subnets = append(o.seen.Subnets, g.Subnets...)
 			}
-		}
-	}
-	if len(ids) == 0 {
-		return known
-	}
-	found, err := o.EC2.Subnets(ctx, ids)
-	if err != nil && ctx.Err() == nil {
-		var bad []string
-		for _, id := range ids {
-			one, err := o.EC2.Subnets(ctx, []string{id})
-			if err != nil {
-				bad = append(bad, fmt.Sprintf("describing subnet %s: %s; check its id and the region", id, err))
-			}
-			found = append(found, one...)
-		}
-		if len(ids) > 1 && len(found) == 0 { // it is not the ids: say it once
-			bad = []string{fmt.Sprintf("%s; the zones of %s are as they were", err, strings.Join(ids, ", "))}
-		}
-		for _, problem := range bad {
-			o.problem("%s", problem)
-		}
-	}
-	for _, s := range found {
-		known[s.ID] = s
-	}
-	return known
-}
-
-// reservations describes every reservation that a node group has.
-func (o *observation) reservations(ctx context.Context) {
-	o.snap.Reservations = []capacity.Reservation{}
-	ids := slices.Clone(o.ids)
-	slices.Sort(ids)
-	ids = slices.Compact(ids)
-	for _, r := range o.byTag {
-		if i, ok := slices.BinarySearch(ids, r.ID); ok {
-			ids = slices.Delete(ids, i, i+1)
-			o.snap.Reservations = append(o.snap.Reservations, r)
-		}
-	}
-	if len(ids) == 0 {
-		return
-	}
-	found, missing, err := o.EC2.Reservations(ctx, ids)
-	if err != nil {
-		o.fail(fmt.Errorf("describing reservations %s: %w", strings.Join(ids, ", "), err))
-	}
-	o.snap.Reservations = append(o.snap.Reservations, found...)
-	for _, id := range ids {
-		if _, ok := o.snap.Reservation(id); ok {
-			continue
-		}
-		if reason, ok := missing[id]; ok {
-			o.problem("EC2 does not describe reservation %s: %s; check its id and the region", id, reason)
-			continue
-		}
-		if o.old == nil || err == nil {
-			continue
-		}
-		if r, ok := o.old.Reservation(id); ok {
-			o.snap.Reservations = append(o.snap.Reservations, r)
 		}
 	}
 }
@@ -316,7 +252,7 @@ func (o *observation) reservations(ctx context.Context) {
 func mismatches(snap *capacity.Snapshot, now time.Time) []string {
 	var problems []string
 	for _, v := range views(snap, now) {
-		if v.current.ID == "" {
+		if v.current.ID == "" || v.former {
 			continue
 		}
 		for _, m := range capacity.Match(v.current, v.group, now) {

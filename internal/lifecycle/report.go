@@ -3,6 +3,8 @@ package lifecycle
 import (
 	"fmt"
 	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
 // Report is what a pass did.
@@ -12,7 +14,9 @@ type Report struct {
 	// Done is in the order in which it was done; empty when there was nothing to do.
 	Done []Done `json:"done"`
 	// Problems are what the pass could not learn or do, each a sentence.
-	Problems []string `json:"problems,omitempty"`
+	Problems []string `json:"problems"`
+	// NoAWS: some question to AWS was not answered.
+	NoAWS bool `json:"-"`
 }
 
 // Done is one change, or the attempt at one.
@@ -36,8 +40,6 @@ func (d Done) String() string {
 	return d.Message
 }
 
-func utc(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
-
 // describe says what a step on a Slurm reservation means; times in AWS's clock.
 func (s step) describe(hostlist string) string {
 	wait := s.r.Name == waitPrefix+s.slot
@@ -47,13 +49,13 @@ func (s step) describe(hostlist string) string {
 	case s.do == "delete":
 		return fmt.Sprintf("slot %s: removed the fence %s, no reservation needs it", s.slot, s.r.Name)
 	case wait:
-		return fmt.Sprintf("slot %s: %s the wait %s, no job starts on %s before %s", s.slot, past[s.do], s.r.Name, hostlist, utc(s.r.End))
+		return fmt.Sprintf("slot %s: %s the wait %s, no job starts on %s before %s", s.slot, past[s.do], s.r.Name, hostlist, capacity.FormatUTC(s.r.End))
 	}
 	until := ""
 	if !s.r.endless() {
-		until = fmt.Sprintf(" until %s, when the next block opens", utc(s.r.End))
+		until = fmt.Sprintf(" until %s, when the next block opens", capacity.FormatUTC(s.r.End))
 	}
-	return fmt.Sprintf("slot %s: %s the fence %s, no job runs on %s after %s%s", s.slot, past[s.do], s.r.Name, hostlist, utc(s.r.Start), until)
+	return fmt.Sprintf("slot %s: %s the fence %s, no job runs on %s after %s%s", s.slot, past[s.do], s.r.Name, hostlist, capacity.FormatUTC(s.r.Start), until)
 }
 
 var past = map[string]string{"create": "placed", "update": "moved", "replace": "moved"}

@@ -5,15 +5,18 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// World is what a pass reads and changes.
-type World struct {
-	Config *config.Config
-	State  state.Dir
-	EC2    EC2
+// Sources are what a pass reads and changes.
+type Sources struct {
+	Settings capacity.Settings
+	// Poll is the most time between two passes of Watch.
+	Poll  time.Duration
+	State state.Dir
+	// Local has what slurmctld reads; "" where no slurmctld of ours does.
+	Local state.Dir
+	EC2   EC2
 	// PCS is nil when no partition has provider pcs.
 	PCS   PCS
 	Slurm Slurm
@@ -29,22 +32,21 @@ type EC2 interface {
 	Offset() time.Duration
 	// Reservations describes reservations by id. An id that EC2 does not describe is
 	// in missing, with the reason; err is for a query that failed as a whole.
-	Reservations(ctx context.Context, ids []string) (found []capacity.Reservation, missing map[string]error, err error)
+	Reservations(ctx context.Context, ids []string) (found []capacity.Reservation, missing []capacity.Missing, err error)
 	ReservationsByTag(ctx context.Context, tags map[string]string) ([]capacity.Reservation, error)
-	Subnets(ctx context.Context, ids []string) ([]capacity.Subnet, error)
+	// Explain puts an error of EC2 or PCS into words, without what is different each time,
+	// such as the id of the request. general: every other question would meet it too, such
+	// as credentials that have expired.
+	Explain(err error) (words string, general bool)
+	// KnownSubnets describes subnets as Reservations does reservations.
+	KnownSubnets(ctx context.Context, ids []string) (found []capacity.Subnet, missing []capacity.Missing, err error)
 }
 
 // PCS is what a pass asks PCS.
 type PCS interface {
-	// Slots are those of the named compute node groups that exist. A pass asks once.
-	Slots(ctx context.Context, names []string) ([]PCSSlot, error)
-}
-
-// PCSSlot is one PCS compute node group of a pair.
-type PCSSlot struct {
-	Name string
-	// ReservationID is what the group was set up for, from our tag; "" if it has none.
-	ReservationID string
+	// Held are those of the compute node groups that exist, each with the reservation that
+	// it was set up for; "" if it was for none.
+	Held(ctx context.Context, groups []string) (map[string]string, error)
 }
 
 // Slurm is what a pass asks and tells slurmctld. All times are in its clock.
@@ -68,9 +70,11 @@ type Cluster struct {
 	Version string
 	// TimeMinCollapses: see capacity.Snapshot.
 	TimeMinCollapses bool
-	Nodes            []Node
-	Partitions       []Partition
-	Reservations     []Reservation
+	// ChecksAccounts: users have only the accounts that Slurm's accounting gave them.
+	ChecksAccounts bool
+	Nodes          []Node
+	Partitions     []Partition
+	Reservations   []Reservation
 }
 
 // Node is a Slurm node.
@@ -89,6 +93,8 @@ type Partition struct {
 	Default bool
 	MaxTime capacity.Limit
 	Nodes   []string
+	// AllowAccounts is empty for every account.
+	AllowAccounts []string
 }
 
 // Reservation is a Slurm reservation.

@@ -5,7 +5,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
@@ -161,11 +160,4 @@ func (in *inspection) checkFamiliar() {
 		in.warn("the launch template of %s describes %d network interfaces for %s; they are not copied for %s, so the nodes come up with one and without EFA",
 			in.like.Name, n, orNone(in.source.InstanceType), in.reservation.InstanceType)
 	}
-}
-
-func shortTime(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.UTC().Format("2006-01-02 15:04 UTC")
 }

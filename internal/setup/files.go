@@ -128,26 +128,13 @@ func satisfied(p config.Partition, want *wanted) bool {
 	g := groupOf(p, want.partition.Name)
 	merged := merge(g, want.partition)
 	return p.Provider == capacity.ProviderPCS && g.Name == want.partition.Name &&
-		(selects(g.Select, want.reservationTags) || slices.Equal(g.ReservationIDs, merged.ReservationIDs)) &&
+		(g.Select.Matches(capacity.Reservation{Tags: want.reservationTags}) || slices.Equal(g.ReservationIDs, merged.ReservationIDs)) &&
 		sameSet(g.SubnetIDs, merged.SubnetIDs) && g.MaxNodes == merged.MaxNodes && g.Dynamic == merged.Dynamic &&
 		g.PurchaseOption == merged.PurchaseOption && g.InstanceType == merged.InstanceType
 }
 
 func sameSet(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
-}
-
-// selects reports whether a node group chooses reservations by tags, and this one.
-func selects(s *config.Select, tags map[string]string) bool {
-	if s == nil {
-		return false
-	}
-	for key, value := range s.Tags {
-		if tags[key] != value {
-			return false
-		}
-	}
-	return true
 }
 
 func groupOf(p config.Partition, name string) config.NodeGroup {

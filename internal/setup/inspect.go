@@ -132,7 +132,7 @@ func absent(err error) bool {
 }
 
 func (s Setup) readSlots(ctx context.Context, in *inspection) error {
-	for _, name := range pcs.SlotNames(in.request.NodeGroup) {
+	for _, name := range capacity.SlotNames(capacity.ProviderPCS, in.request.NodeGroup) {
 		state := slotState{name: name}
 		if g, found := in.inv.Group(name); found {
 			if err := s.readGroup(ctx, in, g, &state); err != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
@@ -88,7 +89,7 @@ func (in *inspection) chooseSlot() slotState {
 	var held []string
 	for _, slot := range in.slots {
 		if slot.ours {
-			held = append(held, fmt.Sprintf("%s has %s until %s", slot.name, slot.reservationID, orNone(shortTime(slot.until))))
+			held = append(held, fmt.Sprintf("%s has %s until %s", slot.name, slot.reservationID, until(slot.until)))
 		}
 	}
 	if len(held) > 0 {
@@ -128,7 +129,7 @@ func (in *inspection) want(slot slotState) *wanted {
 		reservationTags: r.Tags,
 		partition: config.NodeGroup{
 			Name: in.request.NodeGroup, InstanceType: r.InstanceType, SubnetIDs: subnets, PurchaseOption: r.Kind,
-			ReservationIDs: []string{r.ID}, MaxNodes: most, Dynamic: in.request.Dynamic, Reserve: "never",
+			ReservationIDs: []string{r.ID}, MaxNodes: most, Dynamic: in.request.Dynamic,
 		},
 	}
 }
@@ -143,4 +144,12 @@ func (in *inspection) wantedSubnets() []string {
 		}
 	}
 	return ids
+}
+
+// until is the end of a reservation in words.
+func until(end time.Time) string {
+	if end.IsZero() {
+		return "it is cancelled"
+	}
+	return capacity.FormatUTC(end)
 }

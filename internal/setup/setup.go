@@ -30,7 +30,7 @@ type EC2 interface {
 	// InstanceTypes leaves out what EC2 does not have in the region.
 	InstanceTypes(ctx context.Context, names []string) (map[string]ec2.InstanceType, error)
 	// InstancesInReservation are all that take a place of it, whoever launched them.
-	InstancesInReservation(ctx context.Context, id string) ([]ec2.Instance, error)
+	InstancesInReservation(ctx context.Context, id string) ([]capacity.Instance, error)
 	// SecurityGroups maps those of the ids that exist to their VPC.
 	SecurityGroups(ctx context.Context, ids []string) (map[string]string, error)
 	HasKeyPair(ctx context.Context, name string) (bool, error)

@@ -45,7 +45,7 @@ func TestSetupOfABlock(t *testing.T) {
 		t.Errorf("settings %+v", c)
 	}
 	want := []config.NodeGroup{{Name: "gpu", InstanceType: "p5.48xlarge", SubnetIDs: []string{subnetA}, PurchaseOption: capacity.CapacityBlock,
-		ReservationIDs: []string{openBlock}, MaxNodes: 4, Reserve: "never"}}
+		ReservationIDs: []string{openBlock}, MaxNodes: 4}}
 	if diff := cmp.Diff(want, part.NodeGroups); diff != "" {
 		t.Errorf("node groups (-want +got):\n%s", diff)
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
-	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
 // settingsChange is what becomes of a partition's settings.
@@ -50,7 +49,7 @@ func (t *remains) entryLeft(g config.NodeGroup) (left config.NodeGroup, stays bo
 	}
 	left = g
 	for _, slot := range t.slots {
-		if names := pcs.SlotNames(g.Name); slot.group == nil || !slices.Contains(names[:], slot.name) {
+		if names := capacity.SlotNames(capacity.ProviderPCS, g.Name); slot.group == nil || !slices.Contains(names[:], slot.name) {
 			continue
 		}
 		left.ReservationIDs = slices.DeleteFunc(slices.Clone(left.ReservationIDs), func(id string) bool { return id == slot.group.Tags[capacity.TagReservation] })

@@ -86,12 +86,12 @@ func (t *remains) slotNames(templates []capacity.LaunchTemplate) []string {
 				return []string{name}
 			}
 		}
-		names := pcs.SlotNames(name)
+		names := capacity.SlotNames(capacity.ProviderPCS, name)
 		return names[:]
 	}
 	var names []string
 	for _, g := range p.NodeGroups {
-		slots := pcs.SlotNames(g.Name)
+		slots := capacity.SlotNames(capacity.ProviderPCS, g.Name)
 		names = union(names, slots[:])
 	}
 	q, _ := t.inv.Queue(t.request.Queue)

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
@@ -84,7 +83,7 @@ func (s Setup) addGroups(ctx context.Context, in *inspection, inv pcs.Inventory)
 
 // ownSlot reports whether a node group is one of the two that are set up.
 func (in *inspection) ownSlot(name string) bool {
-	names := pcs.SlotNames(in.request.NodeGroup)
+	names := capacity.SlotNames(capacity.ProviderPCS, in.request.NodeGroup)
 	return slices.Contains(names[:], name)
 }
 
@@ -141,7 +140,7 @@ func (in *inspection) addSettings() {
 	}
 	for _, p := range in.request.Config.Partitions {
 		for _, g := range p.NodeGroups {
-			listed := slices.Contains(g.ReservationIDs, in.reservation.ID) || selects(g.Select, in.reservation.Tags)
+			listed := slices.Contains(g.ReservationIDs, in.reservation.ID) || g.Select.Matches(in.reservation)
 			if !listed || g.Name == in.request.NodeGroup || in.hasGroup(p, g) {
 				continue
 			}
@@ -156,7 +155,7 @@ func (in *inspection) addSettings() {
 
 // hasGroup reports whether one of an entry's node groups was found to use the reservation.
 func (in *inspection) hasGroup(p config.Partition, g config.NodeGroup) bool {
-	names := pcs.SlotNames(g.Name)
+	names := capacity.SlotNames(capacity.ProviderPCS, g.Name)
 	return p.Provider == capacity.ProviderPCS && slices.ContainsFunc(in.users, func(u user) bool {
 		found, ok := in.inv.Group(u.group)
 		return ok && slices.Contains(names[:], found.Name)
@@ -165,7 +164,7 @@ func (in *inspection) hasGroup(p config.Partition, g config.NodeGroup) bool {
 
 // addInstance counts an instance with its user, who may be new. Those of the slots that
 // are set up are nobody else's.
-func (in *inspection) addInstance(i ec2.Instance) {
+func (in *inspection) addInstance(i capacity.Instance) {
 	one := user{who: "instances without a tag of ours or of PCS", group: i.Tags[pcs.TagNodeGroupID]}
 	cluster, partition := i.Tags[capacity.TagCluster], i.Tags[capacity.TagPartition]
 	if g, found := in.inv.Group(one.group); found && in.ownSlot(g.Name) {

@@ -119,13 +119,3 @@ func TestTimesAcrossAClockChange(t *testing.T) {
 		t.Error(diff)
 	}
 }
-
-func TestLength(t *testing.T) {
-	for d, want := range map[time.Duration]string{
-		40 * time.Minute: "40m", 24 * time.Hour: "1d", 50*time.Hour + time.Minute: "2d2h1m", 20 * time.Second: "less than a minute",
-	} {
-		if got := length(d); got != want {
-			t.Errorf("%s: %q, want %q", d, got, want)
-		}
-	}
-}

@@ -74,7 +74,7 @@ func extensionTimes(b capacity.Block, zone *time.Location) [][]string {
 	var all [][]string
 	for _, e := range b.Extensions {
 		says := "extended"
-		if e.State != paymentSucceeded {
+		if e.State != capacity.ExtensionPaid {
 			says = "extension " + clean(e.State) + ":"
 		}
 		all = append(all, append([]string{says}, times([]moment{{"from", e.From}, {"to", e.To}}, zone)...))
@@ -84,7 +84,7 @@ func extensionTimes(b capacity.Block, zone *time.Location) [][]string {
 
 // gapTimes are words about a gap, in a zone.
 func gapTimes(g capacity.Period, zone *time.Location) []string {
-	return append([]string{"gap of " + length(g.To.Sub(g.From)) + ":"}, times([]moment{{"from", g.From}, {"to", g.To}}, zone)...)
+	return append([]string{"gap of " + capacity.FormatDuration(g.To.Sub(g.From)) + ":"}, times([]moment{{"from", g.From}, {"to", g.To}}, zone)...)
 }
 
 // about says what a block is, in parts: size and type, state, zone.
@@ -97,11 +97,8 @@ func about(r capacity.Reservation) []string {
 		state = string(r.Kind) + ", " + state
 	}
 	parts := []string{clean(fmt.Sprintf("%d x %s", r.Size(), r.InstanceType)), clean(state)}
-	switch {
-	case r.AZ != "" && r.AZID != "":
-		parts = append(parts, clean(fmt.Sprintf("%s (%s)", r.AZ, r.AZID)))
-	case r.AZ+r.AZID != "":
-		parts = append(parts, clean(r.AZ+r.AZID))
+	if zone := capacity.FormatZone(r.AZID, r.AZ); zone != "" {
+		parts = append(parts, clean(zone))
 	}
 	return parts
 }
@@ -112,27 +109,6 @@ func title(lane capacity.Lane) string {
 		return "no partition"
 	}
 	return clean(lane.Partition)
-}
-
-// length writes a length of time in days, hours and minutes, such as 6d23h.
-func length(d time.Duration) string {
-	d = d.Round(time.Minute)
-	day := 24 * time.Hour
-	if d < time.Minute {
-		return "less than a minute"
-	}
-	days, rest := d/day, d%day
-	var out string
-	if days > 0 {
-		out = fmt.Sprintf("%dd", days)
-	}
-	if h := rest / time.Hour; h > 0 {
-		out += fmt.Sprintf("%dh", h)
-	}
-	if m := rest % time.Hour / time.Minute; m > 0 {
-		out += fmt.Sprintf("%dm", m)
-	}
-	return out
 }
 
 // clean replaces what could steer a terminal: names come from settings and from EC2.

@@ -1,0 +1,47 @@
+package capacity
+
+import (
+	"errors"
+	"time"
+)
+
+// Launch is one launch of instances, which succeeds whole or not at all.
+type Launch struct {
+	// ClientToken makes a repetition of the request the same launch; at most 64
+	// characters. It is bound to the request: see ErrTokenUsed.
+	ClientToken string
+	// LaunchTemplate is an id or a name, with ":VERSION" for one that is not the
+	// template's default version.
+	LaunchTemplate string
+	InstanceType   string
+	SubnetID       string
+	// ReservationID is where the instances go; "" with Kind OnDemand.
+	ReservationID string
+	Kind          Kind
+	// Count is the number of instances.
+	Count int
+	// Tags are written on the instances and their volumes.
+	Tags map[string]string
+}
+
+// ErrTokenUsed is a launch that EC2 refused for its ClientToken alone: the instances of the
+// launch that used it have terminated, or that launch, which may have failed, asked for
+// something else. It takes another token.
+var ErrTokenUsed = errors.New("the client token belongs to another launch")
+
+// Instance is an EC2 instance.
+type Instance struct {
+	ID, PrivateIP string
+	// ReservationID is the reservation that it runs in; "" if none.
+	ReservationID string
+	// State is EC2's, verbatim.
+	State string
+	// LaunchIndex counts the instances of one launch from 0.
+	LaunchIndex int
+	// Launched is when, in whole seconds of AWS's time.
+	Launched time.Time
+	Tags     map[string]string
+}
+
+// Ended reports whether the instance is on its way out, or gone.
+func (i Instance) Ended() bool { return i.State == "shutting-down" || i.State == "terminated" }

@@ -1,0 +1,57 @@
+package capacity
+
+// Settings is what an administrator wrote, as far as decisions depend on it.
+type Settings struct {
+	Cluster    string
+	Submit     Submit
+	Timing     Timing
+	Partitions []PartitionSettings
+}
+
+// PartitionSettings are those of one partition.
+type PartitionSettings struct {
+	Name          string
+	Provider      Provider
+	AllowAccounts []string
+	MinTime       Duration
+	Groups        []GroupSettings
+}
+
+// GroupSettings are those of one node group.
+type GroupSettings struct {
+	Name           string
+	InstanceType   string
+	SubnetIDs      []string
+	PurchaseOption Kind
+	// ReservationIDs in order; the next takes over when one ends.
+	ReservationIDs []string
+	// Select names reservations by their tags instead; nil if it does not.
+	Select         *Select
+	MaxNodes       int
+	Dynamic        bool
+	LaunchTemplate string
+}
+
+// Select chooses reservations by their tags: all that carry every one of them.
+//
+// A value is literal: * and ? mean themselves, unlike in the filters of EC2, where they
+// are wildcards. So what EC2 is asked for, what is found among reservations that are
+// known already, and what a person reads in the settings is the same; and a block that
+// costs a fortune is never taken in by half of a tag. Queries escape the values.
+type Select struct {
+	Tags map[string]string `toml:"tags"`
+}
+
+// Matches reports whether the reservation carries every one of the tags. Without a tag
+// nothing is chosen.
+func (s *Select) Matches(r Reservation) bool {
+	if s == nil {
+		return false
+	}
+	for key, value := range s.Tags {
+		if got, ok := r.Tags[key]; !ok || got != value {
+			return false
+		}
+	}
+	return len(s.Tags) > 0
+}

@@ -1,0 +1,77 @@
+package hooks
+
+import (
+	"context"
+	"net/netip"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+)
+
+// Slurm is what the power hooks ask and tell slurmctld.
+type Slurm interface {
+	// Jobs are all jobs that slurmctld knows, in one call.
+	Jobs(ctx context.Context) ([]Job, error)
+	// SetAddresses says where the slurmds of nodes are: all of them, or none.
+	SetAddresses(ctx context.Context, addresses map[string]netip.Addr) error
+	// PowerDownForce takes nodes away from their jobs, which Slurm requeues, and powers
+	// them down; the reason stays on the nodes.
+	PowerDownForce(ctx context.Context, nodes []string, reason string) error
+	// GivenUp are those of the nodes that did not boot within ResumeTimeout. Slurm uses
+	// them no more until they are powered down once again.
+	GivenUp(ctx context.Context, nodes []string) ([]string, error)
+	SetAdminComment(ctx context.Context, job int, text string) error
+	// Notify writes to the terminal of a job of srun or salloc; never to be used for a
+	// batch job, which slurmctld would look for on a node that has no address yet.
+	Notify(ctx context.Context, job int, text string) error
+	// UserHold keeps a pending job from starting until its owner releases it.
+	UserHold(ctx context.Context, job int) error
+	// Expand gives the names of a hostlist, Hostlist the sorted hostlist of names.
+	Expand(hostlist string) ([]string, error)
+	Hostlist(names []string) string
+}
+
+// EC2 is what the power hooks ask of EC2.
+type EC2 interface {
+	// Offset is AWS's time minus the machine's, as of the last answer.
+	Offset() time.Duration
+	// Reservations describes reservations by id; missing are those that EC2 does not know.
+	Reservations(ctx context.Context, ids []string) (found []capacity.Reservation, missing []capacity.Missing, err error)
+	ReservationsByTag(ctx context.Context, tags map[string]string) ([]capacity.Reservation, error)
+	// KnownSubnets describes subnets by id; missing are those that EC2 does not know.
+	KnownSubnets(ctx context.Context, ids []string) (found []capacity.Subnet, missing []capacity.Missing, err error)
+	// PinTemplate is the version, ID:NUMBER, that a launch template of the settings means now.
+	PinTemplate(ctx context.Context, template string) (string, error)
+	// Launch is one RunInstances that launches Count instances or none.
+	Launch(ctx context.Context, l capacity.Launch) ([]capacity.Instance, error)
+	TagInstances(ctx context.Context, tags map[string]map[string]string) error
+	// InstancesByTag are the instances, other than terminated ones, that have for each
+	// key one of its values.
+	InstancesByTag(ctx context.Context, tags map[string][]string) ([]capacity.Instance, error)
+	// Terminate takes ids that are gone already without an error.
+	Terminate(ctx context.Context, ids []string) error
+}
+
+// PCS is what the resume hook asks of PCS, for partitions with provider pcs.
+type PCS interface {
+	// Held are those of the compute node groups that exist, each with the reservation that
+	// it was set up for; "" if it was for none.
+	Held(ctx context.Context, groups []string) (map[string]string, error)
+	// Configure makes a compute node group right for a reservation and reports whether
+	// it changed anything.
+	Configure(ctx context.Context, group string, r capacity.Reservation, g capacity.NodeGroup) (changed bool, err error)
+}
+
+// Refused is an error with which AWS answered; the errors of EC2 and PCS wrap one then.
+type Refused interface {
+	error
+	// ErrorCode is AWS's code, verbatim; ErrorMessage what AWS said with it.
+	ErrorCode() string
+	ErrorMessage() string
+}
+
+// Records keeps what a hook did, for people who ask why.
+type Records interface {
+	AppendRecord(r state.Record) error
+}

@@ -1,0 +1,24 @@
+package hooks
+
+import "github.com/pcs-capacity/pcs-capacity/capacity"
+
+// Job is a job as slurmctld has it. Its user can change the comment at any time.
+type Job struct {
+	// ID is what scontrol takes; Shown what squeue shows ("12_3").
+	ID        int
+	Shown     string
+	Account   string
+	Comment   string
+	TimeLimit capacity.Limit
+	// Nodes that the job holds.
+	Nodes    []string
+	Restarts int
+	// Allocated: the job holds nodes, booted or not.
+	Allocated bool
+	// Completing: its last run is over, and its nodes still clean up.
+	Completing bool
+	// AdminHeld: it waits, and its owner cannot release it.
+	AdminHeld bool
+	// Batch: of sbatch, so that it has no terminal, and Slurm can requeue it.
+	Batch bool
+}

@@ -1,0 +1,25 @@
+package config
+
+import "github.com/pcs-capacity/pcs-capacity/capacity"
+
+// Domain is the settings that decisions depend on.
+func (c *Config) Domain() capacity.Settings {
+	s := capacity.Settings{Cluster: c.Cluster, Timing: c.Timing.Domain(),
+		Submit: capacity.Submit{Strict: c.Submit.Strict, StaleAfter: c.Submit.StaleAfter}}
+	for _, p := range c.Partitions {
+		out := capacity.PartitionSettings{Name: p.Name, Provider: p.Provider, AllowAccounts: p.AllowAccounts, MinTime: p.MinTime}
+		for _, g := range p.NodeGroups {
+			out.Groups = append(out.Groups, capacity.GroupSettings{Name: g.Name, InstanceType: g.InstanceType, SubnetIDs: g.SubnetIDs,
+				PurchaseOption: g.PurchaseOption, ReservationIDs: g.ReservationIDs, Select: g.Select, MaxNodes: g.MaxNodes,
+				Dynamic: g.Dynamic, LaunchTemplate: g.LaunchTemplate})
+		}
+		s.Partitions = append(s.Partitions, out)
+	}
+	return s
+}
+
+// Domain is the timing that decisions depend on.
+func (t Timing) Domain() capacity.Timing {
+	return capacity.Timing{DrainMargin: t.DrainMargin, BootAllowance: t.BootAllowance,
+		ReclaimLead: t.ReclaimLead, ReclaimLeadUltraServer: t.ReclaimLeadUltraServer}
+}

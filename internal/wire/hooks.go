@@ -1,0 +1,98 @@
+package wire
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/hooks"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
+)
+
+// slurmTimeout bounds one call of scontrol or squeue in a hook. It is shorter than
+// the 10 s that a call to a dead slurmctld takes, so that a hook can still do its rest.
+const slurmTimeout = 8 * time.Second
+
+// Hook is what a power hook works with.
+type Hook struct {
+	// Cluster is the value of our mark: the PCS cluster, else Slurm's ClusterName.
+	Cluster string
+	Slurm   hooks.Slurm
+	EC2     *ec2.Client
+	State   state.Dir
+	// ResumeTimeout is Slurm's; 0 if Slurm could not be asked.
+	ResumeTimeout time.Duration
+}
+
+var (
+	_ hooks.Slurm = HookSlurm{}
+	_ hooks.EC2   = (*ec2.Client)(nil)
+	_ hooks.PCS   = PCS{}
+)
+
+// Begin makes the adapters of a hook. Slurm's power hooks know their cluster only by
+// asking slurmctld, unless the settings name it.
+func Begin(ctx context.Context, cfg *config.Config) (*Hook, error) {
+	client := &slurm.Client{Timeout: slurmTimeout}
+	h := &Hook{Cluster: cfg.Cluster, Slurm: HookSlurm{client}, State: state.Dir(cfg.StateDir)}
+	controller, err := client.Config(ctx)
+	switch {
+	case err == nil:
+		h.ResumeTimeout = controller.ResumeTimeout
+		if h.Cluster == "" {
+			h.Cluster = controller.ClusterName
+		}
+	case h.Cluster == "":
+		return nil, fmt.Errorf("asking Slurm for the name of its cluster: %w", err)
+	}
+	if h.EC2, err = ec2.New(ctx, ec2.Options{Region: cfg.Region}); err != nil {
+		return nil, err
+	}
+	return h, h.State.Create()
+}
+
+// HookSlurm shows Slurm to hooks.
+type HookSlurm struct{ *slurm.Client }
+
+// Jobs are all jobs that slurmctld knows.
+func (s HookSlurm) Jobs(ctx context.Context) ([]hooks.Job, error) {
+	jobs, err := s.Client.Jobs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]hooks.Job, len(jobs))
+	for i, j := range jobs {
+		nodes, err := slurm.Expand(j.Nodes)
+		if err != nil {
+			return nil, err
+		}
+		all[i] = hooks.Job{ID: j.ID, Shown: j.DisplayID(), Account: j.Account, Comment: j.Comment, Nodes: nodes, Restarts: j.Restarts, TimeLimit: j.TimeLimit,
+			Allocated: j.State == "RUNNING" || j.State == "SUSPENDED", Completing: j.Completing(), AdminHeld: j.Reason == "JobHeldAdmin", Batch: j.Batch}
+	}
+	return all, nil
+}
+
+// GivenUp are those of the nodes that did not boot within ResumeTimeout.
+func (s HookSlurm) GivenUp(ctx context.Context, nodes []string) ([]string, error) {
+	all, err := s.Nodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var givenUp []string
+	for _, n := range all {
+		if n.GivenUp() && slices.Contains(nodes, n.Name) {
+			givenUp = append(givenUp, n.Name)
+		}
+	}
+	return givenUp, nil
+}
+
+// Expand gives the names of a hostlist.
+func (HookSlurm) Expand(hostlist string) ([]string, error) { return slurm.Expand(hostlist) }
+
+// Hostlist is the sorted hostlist of names.
+func (HookSlurm) Hostlist(names []string) string { return slurm.Compress(names) }

@@ -1,0 +1,213 @@
+package wire
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+	"github.com/pcs-capacity/pcs-capacity/pcs"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
+)
+
+var (
+	_ lifecycle.EC2 = (*ec2.Client)(nil)
+	_ lifecycle.PCS = PCS{}
+)
+
+// Sources are what the control loop reads and changes.
+func Sources(cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) lifecycle.Sources {
+	local := state.Dir(cfg.LocalDir)
+	if cfg.Cluster != "" {
+		local = "" // PCS has no job_submit
+	}
+	return lifecycle.Sources{Settings: cfg.Domain(), Poll: cfg.Timing.Poll.Duration, State: state.Dir(cfg.StateDir), Local: local, EC2: aws,
+		PCS: PCS{pcs.Provisioner{PCS: pcsClient, EC2: aws}, cfg.Cluster}, Slurm: SyncSlurm{&slurm.Client{}}, MachineTime: time.Now}
+}
+
+// Follower gives the sources of one pass after the other, from settings that may change.
+type Follower struct {
+	// Path is where the settings are.
+	Path string
+	// Region and Profile are those of the command line; "" leaves them to the settings and
+	// to the AWS SDK's own chain.
+	Region, Profile string
+
+	region string // that of the clients, as it was asked for
+	aws    *ec2.Client
+	pcs    *pcs.Client
+}
+
+// Sources reads the settings. It makes new clients of AWS when the region has changed,
+// or on renew.
+func (f *Follower) Sources(ctx context.Context, renew bool) (lifecycle.Sources, error) {
+	cfg, err := config.Load(f.Path)
+	if err != nil {
+		return lifecycle.Sources{}, err
+	}
+	if region := cmp.Or(f.Region, cfg.Region); renew || f.aws == nil || region != f.region {
+		aws, err := ec2.New(ctx, ec2.Options{Region: region, Profile: f.Profile})
+		if err != nil {
+			return lifecycle.Sources{}, err
+		}
+		pcsClient, err := pcs.New(ctx, pcs.Options{Region: aws.Region(), Profile: f.Profile})
+		if err != nil {
+			return lifecycle.Sources{}, err
+		}
+		f.region, f.aws, f.pcs = region, aws, pcsClient
+	}
+	return Sources(cfg, f.aws, f.pcs), nil
+}
+
+// SourcesWithoutAWS are those of a machine that cannot ask AWS at all: every question is
+// answered with the reason.
+func SourcesWithoutAWS(cfg *config.Config, region string, reason error) lifecycle.Sources {
+	s := Sources(cfg, nil, nil)
+	s.EC2, s.PCS = noAWS{region, reason}, noAWS{region, reason}
+	return s
+}
+
+// SyncSlurm shows Slurm to the control loop.
+type SyncSlurm struct{ *slurm.Client }
+
+var _ lifecycle.Slurm = SyncSlurm{}
+
+// Look reads the state of the cluster.
+func (s SyncSlurm) Look(ctx context.Context) (*lifecycle.Cluster, error) {
+	cfg, err := s.Config(ctx)
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := s.Nodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	partitions, err := s.Partitions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	reservations, err := s.Reservations(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := &lifecycle.Cluster{Version: cfg.Version.String(), TimeMinCollapses: cfg.Version.TimeMinCollapses(), ChecksAccounts: cfg.ChecksAccounts()}
+	for _, n := range nodes {
+		c.Nodes = append(c.Nodes, lifecycle.Node{Name: n.Name, Features: n.Features, State: nodeState(n), Up: nodeUp(n)})
+	}
+	for _, p := range partitions {
+		names, err := slurm.Expand(p.Nodes)
+		if err != nil {
+			return nil, err
+		}
+		c.Partitions = append(c.Partitions, lifecycle.Partition{Name: p.Name, Default: p.Default, MaxTime: p.MaxTime, Nodes: names, AllowAccounts: p.AllowAccounts})
+	}
+	for _, r := range reservations {
+		names, err := slurm.Expand(r.Nodes)
+		if err != nil {
+			return nil, err
+		}
+		c.Reservations = append(c.Reservations, lifecycle.Reservation{Name: r.Name, Nodes: names, Start: r.Start, End: r.End,
+			Flags: r.Flags, Users: r.Users, Active: r.Active})
+	}
+	return c, nil
+}
+
+// Jobs are all jobs that slurmctld knows.
+func (s SyncSlurm) Jobs(ctx context.Context) ([]lifecycle.Job, error) {
+	jobs, err := s.Client.Jobs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []lifecycle.Job
+	for _, j := range jobs {
+		names, err := slurm.Expand(j.Nodes)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, lifecycle.Job{ID: j.ID, Shown: j.DisplayID(), Partition: j.Partition, State: j.State, Configuring: j.Configuring(),
+			Nodes: names, Start: j.Start, End: j.End, Limit: j.TimeLimit, TimeMin: j.TimeMin, Comment: j.Comment})
+	}
+	return all, nil
+}
+
+// CreateReservation creates a Slurm reservation.
+func (s SyncSlurm) CreateReservation(ctx context.Context, r lifecycle.Reservation) error {
+	return s.Client.CreateReservation(ctx, s.reservation(r))
+}
+
+// UpdateReservation changes a Slurm reservation.
+func (s SyncSlurm) UpdateReservation(ctx context.Context, r lifecycle.Reservation) error {
+	return s.Client.UpdateReservation(ctx, s.reservation(r))
+}
+
+// DeleteReservation deletes a Slurm reservation, if it is there.
+func (s SyncSlurm) DeleteReservation(ctx context.Context, name string) error {
+	if err := s.Client.DeleteReservation(ctx, name); !errors.Is(err, slurm.ErrNoReserve) {
+		return err
+	}
+	return nil
+}
+
+// Hostlist folds node names.
+func (SyncSlurm) Hostlist(names []string) string { return slurm.Compress(names) }
+
+func (s SyncSlurm) reservation(r lifecycle.Reservation) slurm.Reservation {
+	return slurm.Reservation{Name: r.Name, Nodes: s.Hostlist(r.Nodes), Start: r.Start, End: r.End, Flags: r.Flags, Users: r.Users, Active: r.Active,
+		Comment: "pcs-capacity sync keeps this; it is made again when deleted"}
+}
+
+// powerFlags are the states of a node that say more than its base state, the most
+// telling first.
+var powerFlags = []string{"POWERING_DOWN", "POWER_DOWN", "POWERING_UP", "POWER_UP", "POWERED_DOWN", "DRAIN", "NOT_RESPONDING"}
+
+// nodeState is one word for what a node is doing.
+func nodeState(n slurm.Node) string {
+	for _, flag := range powerFlags {
+		if n.Has(flag) {
+			return strings.ToLower(strings.ReplaceAll(flag, "_", "-"))
+		}
+	}
+	return strings.ToLower(n.State)
+}
+
+// nodeUp reports whether a node can run jobs: its slurmd answers and nothing keeps
+// jobs away, busy or not.
+func nodeUp(n slurm.Node) bool {
+	if slices.ContainsFunc(powerFlags, n.Has) {
+		return false
+	}
+	switch n.State {
+	case "IDLE", "MIXED", "ALLOCATED":
+		return true
+	}
+	return false
+}
+
+// noAWS answers every question with the reason why AWS cannot be asked.
+type noAWS struct {
+	region string
+	err    error
+}
+
+func (n noAWS) Explain(err error) (words string, general bool) {
+	return err.Error(), true
+}
+func (n noAWS) Region() string        { return n.region }
+func (n noAWS) Offset() time.Duration { return 0 }
+func (n noAWS) Reservations(context.Context, []string) ([]capacity.Reservation, []capacity.Missing, error) {
+	return nil, nil, n.err
+}
+func (n noAWS) ReservationsByTag(context.Context, map[string]string) ([]capacity.Reservation, error) {
+	return nil, n.err
+}
+func (n noAWS) KnownSubnets(context.Context, []string) ([]capacity.Subnet, []capacity.Missing, error) {
+	return nil, nil, n.err
+}
+func (n noAWS) Held(context.Context, []string) (map[string]string, error) { return nil, n.err }
