@@ -2,14 +2,17 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
@@ -175,7 +178,33 @@ func (c *SetupCmd) finish(ctx context.Context, g *Globals, t *terminal.Terminal,
 		t.Say("The block opens at %s; jobs can be submitted now and wait for it.", t.Time(plan.Reservation.Start))
 	}
 	t.Say("Users can submit:\n  sbatch --partition=%s --nodes=%d train.sh", c.Queue, nodesOf(cfg, c.Queue, c.NodeGroup))
+	if !watched(cfg) {
+		t.Say("Let sync watch from now on, on one host with Slurm's administrator rights, or fences stay behind:\n  %s", watchCommand(g))
+	}
 	return nil
+}
+
+// watched reports whether a `sync --watch` works with these settings.
+func watched(cfg *config.Config) bool {
+	unlock, err := state.Dir(cfg.StateDir).LockWatch()
+	if err == nil {
+		unlock()
+	}
+	return errors.Is(err, state.ErrLocked)
+}
+
+// watchCommand keeps `sync --watch` running until the next boot; docs/wiring.md has the
+// unit that stays.
+func watchCommand(g *Globals) string {
+	command := "systemd-run --unit=pcs-capacity-sync -p Restart=always pcs-capacity"
+	if g.Config != "" {
+		path, err := filepath.Abs(g.Config)
+		if err != nil {
+			path = g.Config
+		}
+		command += " --config " + path
+	}
+	return command + " sync --watch"
 }
 
 // firstPass makes a pass with the settings as they are now. What it could not do is said.
