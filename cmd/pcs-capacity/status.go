@@ -116,7 +116,11 @@ func newStatusRow(s lifecycle.SlotStatus, cluster *lifecycle.Cluster, jobs []lif
 	}
 	if row.Reservation == "" {
 		row.State = slotWithout(s)
-		row.Reservation = strings.Join(s.Slot.ReservationIDs, " ")
+		ids := s.Slot.ReservationIDs
+		if row.State == "ended" && s.Partition.Provider == capacity.ProviderPCS {
+			ids = ids[:1] // what the slot was set up for; others were there before it
+		}
+		row.Reservation = strings.Join(ids, " ")
 	}
 	row.Nodes = "-"
 	if cluster == nil {
