@@ -115,7 +115,7 @@ func newRehearsal(t *testing.T, clock ...*awssim.Clock) *rehearsal {
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	ready := make(chan struct{})
 	group := func(prefix string, count int) slurmlab.NodeGroup {
-		return slurmlab.NodeGroup{Prefix: prefix + "-", Count: count, CPUs: 1, Features: prefix, Partition: "gpu", AlwaysOn: true}
+		return slurmlab.NodeGroup{Prefix: prefix + "-", Count: count, CPUs: 1, GPUs: 8, Features: prefix, Partition: "gpu", AlwaysOn: true}
 	}
 	r.cluster, err = slurmlab.Start(ctx, slurmlab.Config{Dir: dir,
 		CloudGroups:   []slurmlab.NodeGroup{group("gpu", 4), group("long", 1), group("later", 1)},

@@ -147,6 +147,7 @@ func (p *pass) addSlots(part *capacity.Partition) {
 			nodes := p.cluster.SlotNodes(slot.Name)
 			slot.Nodes = p.Slurm.Hostlist(nodes)
 			slot.Feature = p.cluster.feature(slot.Name, nodes)
+			part.Groups[g].GPUs = max(part.Groups[g].GPUs, p.cluster.gpus(nodes))
 		}
 	}
 }
@@ -157,9 +158,10 @@ func keepSlurm(snap, old *capacity.Snapshot) {
 		return
 	}
 	snap.DefaultPartition, snap.TimeMinCollapses = old.DefaultPartition, old.TimeMinCollapses
-	slots := map[string]capacity.Slot{}
+	slots, gpus := map[string]capacity.Slot{}, map[string]int{}
 	for _, p := range old.Partitions {
 		for _, g := range p.Groups {
+			gpus[g.Name] = g.GPUs
 			for _, s := range g.Slots {
 				slots[s.Name] = s
 			}
@@ -171,6 +173,7 @@ func keepSlurm(snap, old *capacity.Snapshot) {
 			p.MaxTime = before.MaxTime
 		}
 		for g := range p.Groups {
+			p.Groups[g].GPUs = gpus[p.Groups[g].Name]
 			for s := range p.Groups[g].Slots {
 				slot := &p.Groups[g].Slots[s]
 				slot.Nodes, slot.Feature = slots[slot.Name].Nodes, slots[slot.Name].Feature

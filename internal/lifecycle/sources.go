@@ -85,6 +85,7 @@ type Node struct {
 	Up bool
 	// State as Slurm writes it: IDLE+CLOUD+POWERED_DOWN.
 	State string
+	GPUs  int
 }
 
 // Partition is a Slurm partition.

@@ -99,7 +99,7 @@ func (s SyncSlurm) Look(ctx context.Context) (*lifecycle.Cluster, error) {
 	}
 	c := &lifecycle.Cluster{Version: cfg.Version.String(), TimeMinCollapses: cfg.Version.TimeMinCollapses(), ChecksAccounts: cfg.ChecksAccounts()}
 	for _, n := range nodes {
-		c.Nodes = append(c.Nodes, lifecycle.Node{Name: n.Name, Features: n.Features, State: nodeState(n), Up: nodeUp(n)})
+		c.Nodes = append(c.Nodes, lifecycle.Node{Name: n.Name, Features: n.Features, State: nodeState(n), Up: nodeUp(n), GPUs: n.GPUs})
 	}
 	for _, p := range partitions {
 		names, err := slurm.Expand(p.Nodes)
