@@ -31,6 +31,10 @@ type Snapshot struct {
 	Timing       Timing        `json:"timing"`
 	Partitions   []Partition   `json:"partitions"`
 	Reservations []Reservation `json:"reservations"`
+	// Former are slots with the reservation that was live in them when the settings
+	// stopped naming it. Their fences stay until it ends, unless somebody takes them away;
+	// no job is admitted to them.
+	Former []Partition `json:"former,omitempty"`
 	// Problems are what the pass could not learn, each a sentence for a person.
 	Problems []string `json:"problems,omitempty"`
 }
@@ -68,6 +72,8 @@ type NodeGroup struct {
 	InstanceType   string `json:"instance_type"`
 	PurchaseOption Kind   `json:"purchase_option"`
 	MaxNodes       int    `json:"max_nodes"`
+	// GPUs of one instance; 0 if it has none, or if nobody knows.
+	GPUs int `json:"gpus,omitempty"`
 	// Platform is what the image runs, in EC2's words ("Linux/UNIX"); "" if unknown.
 	Platform string   `json:"platform,omitempty"`
 	Subnets  []Subnet `json:"subnets"`
