@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -31,6 +32,7 @@ func instance(a types.Instance) capacity.Instance {
 }
 
 // TagInstances writes tags, by instance id. Instances with the same tags share a call.
+// One that EC2 does not know is asked for again for a while: it may be new.
 func (c *Client) TagInstances(ctx context.Context, tags map[string]map[string]string) error {
 	type call struct {
 		ids  []string
@@ -53,8 +55,10 @@ func (c *Client) TagInstances(ctx context.Context, tags map[string]map[string]st
 	group.SetLimit(5)
 	for _, call := range calls {
 		group.Go(func() error {
-			_, err := c.api.CreateTags(ctx, &ec2.CreateTagsInput{Resources: call.ids, Tags: tagList(call.tags)})
-			return err
+			return c.againWhile(ctx, noInstance, func() error {
+				_, err := c.api.CreateTags(ctx, &ec2.CreateTagsInput{Resources: call.ids, Tags: tagList(call.tags)})
+				return err
+			})
 		})
 	}
 	if err := group.Wait(); err != nil {
@@ -129,17 +133,41 @@ func (c *Client) InstanceIDsByTag(ctx context.Context, tags map[string][]string)
 	return ids, err
 }
 
-// Terminate terminates instances. One that is gone already is no error.
+// Terminate terminates instances. One that is gone already is no error. EC2 says of a new
+// one too that there is no such instance: that is not believed at once, and of one that
+// this client has launched within youngTime never.
 func (c *Client) Terminate(ctx context.Context, ids []string) error {
 	// EC2 takes 1000 instances in one call.
 	for some := range slices.Chunk(unique(ids), pageSize) {
-		_, err := withoutBad(some, goneInstanceID, func(ids []string) error {
-			_, err := c.api.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: ids})
-			return err
+		left := some
+		err := c.againWhile(ctx, noInstance, func() error {
+			bad, err := withoutBad(left, goneInstanceID, func(ids []string) error {
+				_, err := c.api.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: ids})
+				return err
+			})
+			if err != nil || len(bad) == 0 {
+				return err
+			}
+			left = slices.Sorted(maps.Keys(bad))
+			return bad[left[0]]
 		})
+		if noInstance(err) && !slices.ContainsFunc(left, c.launchedLately) {
+			continue
+		}
 		if err != nil {
 			return fmt.Errorf("terminating instances in %s: %w", c.region, err)
 		}
 	}
 	return nil
+}
+
+// youngTime is how long an instance of which EC2 knows nothing may still show.
+const youngTime = 5 * time.Minute
+
+// launchedLately reports whether this client launched an instance within youngTime.
+func (c *Client) launchedLately(id string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at, ok := c.launched[id]
+	return ok && c.Now().Sub(at) < youngTime
 }

@@ -3,6 +3,7 @@ package ec2
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
@@ -36,6 +37,7 @@ func TestLaunchIntoABlockTagAndTerminate(t *testing.T) {
 	if none, err := c.InstancesByTag(t.Context(), map[string][]string{capacity.TagNode: nil}); len(none) > 0 || err != nil {
 		t.Errorf("no value finds %v, %v", none, err)
 	}
+	c.shared.settle = time.Millisecond
 	ids := []string{found[0].ID, "i-0ffffffffffffffff", found[1].ID}
 	if err := c.Terminate(t.Context(), ids); err != nil {
 		t.Fatal(err)
