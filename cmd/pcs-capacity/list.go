@@ -186,10 +186,8 @@ func (c *ListCmd) keeps(r *capacity.Reservation) bool {
 
 // bounds does for reservations that were asked for by id what EC2 does for a list.
 func (c *ListCmd) bounds(r *capacity.Reservation) bool {
-	for key, value := range c.Tag {
-		if got, there := r.Tags[key]; !there || got != value {
-			return false
-		}
+	if tagged := (&capacity.Select{Tags: c.Tag}); len(c.Tag) > 0 && !tagged.Matches(*r) {
+		return false
 	}
 	return len(c.InstanceTypes) == 0 || slices.Contains(c.InstanceTypes, r.InstanceType)
 }
