@@ -78,7 +78,7 @@ func (c candidate) admitLaunch(req Request, p Partition, snap *Snapshot, now tim
 	boot := snap.Timing.BootAllowance.Duration
 	if now.Add(boot).Add(need.Duration()).After(c.window.Fence) {
 		return refuse(TooLong, fmt.Sprintf("reservation %s must be free of jobs by %s: %s of boot and %s of work no longer fit",
-			r.ID, UTC(c.window.Fence), Span(boot), need))
+			r.ID, FormatUTC(c.window.Fence), FormatExact(boot), need))
 	}
 	return Verdict{Code: OK}
 }
@@ -91,7 +91,7 @@ func launchMismatches(r Reservation, g NodeGroup, now time.Time) []Mismatch {
 
 func opens(w Window, now time.Time) string {
 	if w.Start.After(now) {
-		return " and opens at " + UTC(w.Start)
+		return " and opens at " + FormatUTC(w.Start)
 	}
 	return ""
 }

@@ -56,7 +56,7 @@ func fitOne(need Need, r Reservation, subnets []Subnet, timing Timing, now time.
 		return say(Mismatched, "EC2 does not say yet in which Availability Zone it is")
 	}
 	if len(subnets) > 0 && !slices.ContainsFunc(subnets, func(s Subnet) bool { return s.AZID == r.AZID }) {
-		return say(Mismatched, "it is in %s, where the cluster has no subnet", Zone(r.AZID, r.AZ))
+		return say(Mismatched, "it is in %s, where the cluster has no subnet", FormatZone(r.AZID, r.AZ))
 	}
 	const name = "this"
 	group := NodeGroup{Name: name, InstanceType: r.InstanceType, PurchaseOption: r.Kind, Subnets: subnets, Dynamic: true,
@@ -64,7 +64,8 @@ func fitOne(need Need, r Reservation, subnets []Subnet, timing Timing, now time.
 	snap := &Snapshot{TakenAt: now, Timing: timing, Submit: Submit{Strict: true, StaleAfter: Duration{time.Hour}},
 		Partitions: []Partition{{Name: name, Groups: []NodeGroup{group}}}, Reservations: []Reservation{r}}
 	v := Admit(Request{Partitions: []string{name}, Nodes: need.Count, TimeLimit: LimitOf(need.Duration)}, snap, now)
-	free := r.UsableSize()
+	healthy := r.UsableSize()
+	free := healthy
 	if r.State == StateActive {
 		free = min(free, r.Available)
 	}
@@ -73,13 +74,15 @@ func fitOne(need Need, r Reservation, subnets []Subnet, timing Timing, now time.
 		return say(v.Code, "it has %d instances, %d fewer than asked", r.Size(), need.Count-r.Size())
 	case v.Code == TooLong:
 		w := timing.Window(r)
-		return say(v.Code, "it must be free of jobs by %s, which leaves %s", UTC(w.Fence), Lasts(max(0, w.Room(now)-timing.BootAllowance.Duration)))
+		return say(v.Code, "it must be free of jobs by %s, which leaves %s", FormatUTC(w.Fence), FormatDuration(max(0, w.Room(now)-timing.BootAllowance.Duration)))
 	case v.Refused:
 		return say(v.Code, "it is %s", r.State)
+	case need.Count > healthy:
+		return say(TooManyNodes, "%d of its %d instances are healthy, %d fewer than asked", healthy, r.Size(), need.Count-healthy)
 	case need.Count > free:
 		return say(TooManyNodes, "%d of its %d instances are free, %d fewer than asked", free, r.Size(), need.Count-free)
 	case !need.By.IsZero() && end.After(need.By):
-		return say(TooLong, "it could be done by %s at the earliest", UTC(end))
+		return say(TooLong, "it could be done by %s at the earliest", FormatUTC(end))
 	}
 	return f
 }

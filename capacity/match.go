@@ -44,8 +44,8 @@ func Match(r Reservation, g NodeGroup, now time.Time) []Mismatch {
 		add("az-unknown", "run this again once EC2 shows a zone for it",
 			"EC2 does not say yet in which Availability Zone reservation %s is, so no subnet can be checked", r.ID)
 	case !slices.ContainsFunc(g.Subnets, func(s Subnet) bool { return s.AZID == r.AZID }):
-		add("az", fmt.Sprintf("use a subnet in %s", Zone(r.AZID, r.AZ)),
-			"reservation %s is in %s, but node group %s has %s", r.ID, Zone(r.AZID, r.AZ), g.Name, subnetZones(g.Subnets))
+		add("az", fmt.Sprintf("use a subnet in %s", FormatZone(r.AZID, r.AZ)),
+			"reservation %s is in %s, but node group %s has %s", r.ID, FormatZone(r.AZID, r.AZ), g.Name, subnetZones(g.Subnets))
 	}
 	if size := r.Size(); g.MaxNodes > size {
 		add("size", fmt.Sprintf("use at most %d nodes", size),
@@ -66,7 +66,7 @@ func Match(r Reservation, g NodeGroup, now time.Time) []Mismatch {
 func StateMismatch(r Reservation, now time.Time) *Mismatch {
 	switch {
 	case !r.End.IsZero() && !r.End.After(now):
-		return &Mismatch{"expired", fmt.Sprintf("reservation %s ended at %s (state %s)", r.ID, UTC(r.End), r.State), "choose a reservation that has not ended"}
+		return &Mismatch{"expired", fmt.Sprintf("reservation %s ended at %s (state %s)", r.ID, FormatUTC(r.End), r.State), "choose a reservation that has not ended"}
 	case r.State == StateActive || r.State == StateScheduled:
 		return nil
 	case r.State == StatePaymentPending:
@@ -85,7 +85,7 @@ func subnetZones(subnets []Subnet) string {
 	}
 	var parts []string
 	for _, s := range subnets {
-		parts = append(parts, fmt.Sprintf("%s in %s", s.ID, Zone(s.AZID, s.AZ)))
+		parts = append(parts, fmt.Sprintf("%s in %s", s.ID, FormatZone(s.AZID, s.AZ)))
 	}
 	return "only " + strings.Join(parts, ", ")
 }

@@ -106,17 +106,3 @@ func TestSizeOfABlockBeforeItOpens(t *testing.T) {
 		t.Errorf("size %d, usable %d; want 4 and 3", r.Size(), r.UsableSize())
 	}
 }
-
-func TestMoneyIsExact(t *testing.T) {
-	for in, want := range map[string]string{"12345.67": "12345.67", "12345.670000": "12345.67", "0.1": "0.10", "1000000": "1000000.00", "3.1415": "3.1415"} {
-		m, err := ParseMoney(in)
-		if err != nil || m.String() != want {
-			t.Errorf("%q: %s, %v; want %s", in, m, err, want)
-		}
-	}
-	for _, bad := range []string{"", ".", "1e6", "-1", "12,345.67", "$5", "1.2.3", "1/2"} {
-		if m, err := ParseMoney(bad); err == nil {
-			t.Errorf("%q was read as %s", bad, m)
-		}
-	}
-}

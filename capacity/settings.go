@@ -14,7 +14,6 @@ type PartitionSettings struct {
 	Provider      Provider
 	AllowAccounts []string
 	MinTime       Duration
-	OnEnd         OnEnd
 	Groups        []GroupSettings
 }
 

@@ -45,16 +45,6 @@ type Submit struct {
 	StaleAfter Duration `json:"stale_after"`
 }
 
-// OnEnd is what happens to a job that still runs at the fence.
-type OnEnd string
-
-// The values of OnEnd.
-const (
-	OnEndStop    OnEnd = "stop"
-	OnEndRequeue OnEnd = "requeue"
-	OnEndHold    OnEnd = "hold"
-)
-
 // Provider says who launches a partition's nodes.
 type Provider string
 
@@ -70,7 +60,6 @@ type Partition struct {
 	Provider      Provider `json:"provider"`
 	AllowAccounts []string `json:"allow_accounts,omitempty"`
 	MinTime       Duration `json:"min_time"`
-	OnEnd         OnEnd    `json:"on_end"`
 	// MaxTime is Slurm's MaxTime of the partition; unset when it was not known.
 	MaxTime Limit       `json:"max_time"`
 	Groups  []NodeGroup `json:"node_groups"`
@@ -83,6 +72,8 @@ type NodeGroup struct {
 	InstanceType   string `json:"instance_type"`
 	PurchaseOption Kind   `json:"purchase_option"`
 	MaxNodes       int    `json:"max_nodes"`
+	// GPUs of one instance; 0 if it has none, or if nobody knows.
+	GPUs int `json:"gpus,omitempty"`
 	// Platform is what the image runs, in EC2's words ("Linux/UNIX"); "" if unknown.
 	Platform string   `json:"platform,omitempty"`
 	Subnets  []Subnet `json:"subnets"`

@@ -22,15 +22,6 @@ type Block struct {
 	Extensions []Extension `json:"extensions,omitempty"`
 }
 
-// Extension is one that was bought for a block: From the end before to the end
-// after it. State is EC2's: payment-pending, payment-failed or payment-succeeded.
-type Extension struct {
-	From  time.Time `json:"from"`
-	To    time.Time `json:"to"`
-	State string    `json:"state"`
-	Fee   Money     `json:"fee"`
-}
-
 // Period is a stretch of time, [From, To).
 type Period struct {
 	From time.Time `json:"from"`

@@ -78,13 +78,13 @@ func later(a, b time.Time) time.Time {
 type Duration struct{ time.Duration }
 
 // String writes what Span does.
-func (d Duration) String() string { return Span(d.Duration) }
+func (d Duration) String() string { return FormatExact(d.Duration) }
 
 // MarshalText writes what Span does.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
 // UnmarshalText reads what ParseSpan does.
 func (d *Duration) UnmarshalText(text []byte) (err error) {
-	d.Duration, err = ParseSpan(string(text))
+	d.Duration, err = ParseDuration(string(text))
 	return err
 }

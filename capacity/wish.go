@@ -2,6 +2,7 @@ package capacity
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -12,14 +13,15 @@ type Wish struct {
 	ReservationID string
 	InstanceType  string
 	SubnetID      string
-	// Capacity is "reserve", "reuse" or "any"; "" if not given.
-	Capacity string
-	OnEnd    OnEnd
-	// Fit is the word time=fit: the limit is ours to fit to the fence.
-	Fit bool
+	// Fit is the word time=fit: the limit is ours to fit to the fence. With time=fit:2880
+	// it is so up to FitLimit, 2880 minutes, which the job's owner asked for.
+	Fit      bool
+	FitLimit Limit
 }
 
-// FitWord marks, in a job's comment, a time limit that the submit filter chose.
+// FitWord marks, in a job's comment, a time limit that the submit filter chose. Behind
+// a colon it has the limit in minutes that the user stated beside a --time-min: Slurm
+// forgets it when it shortens the job.
 const FitWord = "time=fit"
 
 // MaxComment is the length in bytes of the longest comment that slurmctld takes.
@@ -32,7 +34,7 @@ func ParseWish(comment string) (Wish, []string) {
 	var w Wish
 	var problems []string
 	seen := map[string]bool{}
-	for _, word := range strings.FieldsFunc(comment, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' || r == '\n' || r == '\r' }) {
+	for _, word := range wishWords(comment) {
 		key, value, ok := strings.Cut(word, "=")
 		if !ok {
 			continue
@@ -52,6 +54,10 @@ func ParseWish(comment string) (Wish, []string) {
 	return w, problems
 }
 
+func wishWords(comment string) []string {
+	return strings.FieldsFunc(comment, func(r rune) bool { return strings.ContainsRune(", \t\n\r", r) })
+}
+
 // set takes one word; it returns a sentence about a bad value, "" for a good one.
 func (w *Wish) set(key, value string) string {
 	matches := func(valid func(string) bool, to *string, example string) string {
@@ -61,15 +67,6 @@ func (w *Wish) set(key, value string) string {
 		*to = value
 		return ""
 	}
-	oneOf := func(to *string, values ...string) string {
-		for _, v := range values {
-			if v == value {
-				*to = v
-				return ""
-			}
-		}
-		return fmt.Sprintf("%s=%q in --comment cannot be right; it is one of %s", key, clip(value), strings.Join(values, ", "))
-	}
 	switch key {
 	case "capacity_reservation_id":
 		return matches(IsReservationID, &w.ReservationID, "cr-0123456789abcdef0")
@@ -77,14 +74,17 @@ func (w *Wish) set(key, value string) string {
 		return matches(IsInstanceType, &w.InstanceType, "p5.48xlarge")
 	case "subnet_id":
 		return matches(IsSubnetID, &w.SubnetID, "subnet-0123456789abcdef0")
-	case "capacity":
-		return oneOf(&w.Capacity, "reserve", "reuse", "any")
-	case "on_end":
-		return oneOf((*string)(&w.OnEnd), string(OnEndStop), string(OnEndRequeue), string(OnEndHold))
+	case "capacity", "on_end":
+		return fmt.Sprintf("%s= in --comment is not supported yet; leave it out", key)
 	case "time":
-		// "time" is too common a word to claim: only time=fit is ours.
+		// "time" is too common a word to claim: only time=fit and time=fit:MINUTES are ours.
 		if value == "fit" {
 			w.Fit = true
+			return ""
+		}
+		text, ok := strings.CutPrefix(value, "fit:")
+		if minutes, err := strconv.ParseUint(text, 10, 31); ok && err == nil && minutes > 0 {
+			w.Fit, w.FitLimit = true, Minutes(int(minutes))
 			return ""
 		}
 	}

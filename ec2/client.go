@@ -7,9 +7,7 @@ package ec2
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -17,7 +15,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
-	"github.com/aws/smithy-go"
 )
 
 // Options choose the account and region. The AWS SDK's own environment variables
@@ -98,7 +95,7 @@ func (s *shared) in(region string) *Client {
 	c := &Client{
 		shared: s,
 		region: region,
-		api:    ec2.NewFromConfig(s.config, withRetryUnlessFull, func(o *ec2.Options) { o.Region = region }),
+		api:    ec2.NewFromConfig(s.config, noRetryAfter(noCapacity...), func(o *ec2.Options) { o.Region = region }),
 		scarce: newScarce(s.refill),
 	}
 	s.regions[region] = c
@@ -112,30 +109,3 @@ func (c *Client) Now() time.Time { return time.Now().Add(c.Offset()) }
 // header, whether the call went well or failed; 0 before the first answer. All
 // regions share it.
 func (c *Client) Offset() time.Duration { return c.shared.clock.offset() }
-
-// Code is EC2's error code, verbatim; "" if err holds no answer of AWS.
-func Code(err error) string {
-	var answer smithy.APIError
-	if errors.As(err, &answer) {
-		return answer.ErrorCode()
-	}
-	return ""
-}
-
-// noCapacity are codes that EC2 answers with a server error's status, though asking
-// again at once gives the same answer: the caller decides when to try again.
-var noCapacity = []string{"InsufficientInstanceCapacity", "InsufficientReservedInstanceCapacity", "ReservationCapacityExceeded"}
-
-// retryUnlessFull is the SDK's retryer, as the environment configures it, which gives up
-// at once when there is no capacity.
-type retryUnlessFull struct{ aws.RetryerV2 }
-
-func (r retryUnlessFull) IsErrorRetryable(err error) bool {
-	return !slices.Contains(noCapacity, Code(err)) && r.RetryerV2.IsErrorRetryable(err)
-}
-
-func withRetryUnlessFull(o *ec2.Options) {
-	if r, ok := o.Retryer.(aws.RetryerV2); ok {
-		o.Retryer = retryUnlessFull{r}
-	}
-}

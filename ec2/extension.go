@@ -35,7 +35,7 @@ func (c *Client) ExtensionOfferings(ctx context.Context, reservationID string, d
 			return nil, fmt.Errorf("searching extensions of %s: %w", reservationID, err)
 		}
 		for _, a := range page.CapacityBlockExtensionOfferings {
-			fee, err := capacity.ParseMoney(aws.ToString(a.UpfrontFee))
+			fee, err := capacity.ParseMoney(aws.ToString(a.UpfrontFee), aws.ToString(a.CurrencyCode))
 			if err != nil {
 				return nil, fmt.Errorf("extension offering %s: its fee: %w", aws.ToString(a.CapacityBlockExtensionOfferingId), err)
 			}
@@ -49,7 +49,6 @@ func (c *Client) ExtensionOfferings(ctx context.Context, reservationID string, d
 				Start:        aws.ToTime(a.CapacityBlockExtensionStartDate),
 				End:          aws.ToTime(a.CapacityBlockExtensionEndDate),
 				Fee:          fee,
-				Currency:     aws.ToString(a.CurrencyCode),
 				Tenancy:      string(a.Tenancy),
 			})
 		}
@@ -57,28 +56,9 @@ func (c *Client) ExtensionOfferings(ctx context.Context, reservationID string, d
 	return all, nil
 }
 
-// Extension is one extension of a block that was bought.
-type Extension struct {
-	OfferingID string
-	// Status is EC2's, one of those below. The block's end moves only after the payment.
-	Status    string
-	Start     time.Time
-	End       time.Time
-	Purchased time.Time
-	Fee       capacity.Money
-	Currency  string
-}
-
-// The statuses of an extension.
-const (
-	ExtensionPending = "payment-pending"
-	ExtensionFailed  = "payment-failed"
-	ExtensionPaid    = "payment-succeeded"
-)
-
 // PurchaseExtension buys an extension of a block, in exactly one attempt: see
 // Purchase. Extensions carry no tags; after an unknown outcome look into Extensions.
-func (c *Client) PurchaseExtension(ctx context.Context, offeringID, reservationID string) ([]Extension, error) {
+func (c *Client) PurchaseExtension(ctx context.Context, offeringID, reservationID string) ([]capacity.Extension, error) {
 	if err := c.allowed(ctx, c.scarce.extensions); err != nil {
 		return nil, fmt.Errorf("%w: extension %s of %s: %w", ErrNotSent, offeringID, reservationID, err)
 	}
@@ -109,8 +89,8 @@ func (c *Client) TryPurchaseExtension(ctx context.Context, offeringID, reservati
 
 // Extensions lists the extensions of a block that were bought, whatever became of
 // their payment.
-func (c *Client) Extensions(ctx context.Context, reservationID string) ([]Extension, error) {
-	var all []Extension
+func (c *Client) Extensions(ctx context.Context, reservationID string) ([]capacity.Extension, error) {
+	var all []capacity.Extension
 	in := &ec2.DescribeCapacityBlockExtensionHistoryInput{CapacityReservationIds: []string{reservationID}}
 	for pages := ec2.NewDescribeCapacityBlockExtensionHistoryPaginator(c.api, in); pages.HasMorePages(); {
 		page, err := pages.NextPage(ctx)
@@ -126,22 +106,21 @@ func (c *Client) Extensions(ctx context.Context, reservationID string) ([]Extens
 	return all, nil
 }
 
-func extensions(answers []types.CapacityBlockExtension) ([]Extension, error) {
-	var all []Extension
+func extensions(answers []types.CapacityBlockExtension) ([]capacity.Extension, error) {
+	var all []capacity.Extension
 	for _, a := range answers {
 		id := aws.ToString(a.CapacityBlockExtensionOfferingId)
-		fee, err := capacity.ParseMoney(aws.ToString(a.UpfrontFee))
+		fee, err := capacity.ParseMoney(aws.ToString(a.UpfrontFee), aws.ToString(a.CurrencyCode))
 		if err != nil {
 			return nil, fmt.Errorf("extension %s: its fee: %w", id, err)
 		}
-		all = append(all, Extension{
+		all = append(all, capacity.Extension{
 			OfferingID: id,
-			Status:     string(a.CapacityBlockExtensionStatus),
-			Start:      aws.ToTime(a.CapacityBlockExtensionStartDate),
-			End:        aws.ToTime(a.CapacityBlockExtensionEndDate),
+			From:       aws.ToTime(a.CapacityBlockExtensionStartDate),
+			To:         aws.ToTime(a.CapacityBlockExtensionEndDate),
+			State:      string(a.CapacityBlockExtensionStatus),
 			Purchased:  aws.ToTime(a.CapacityBlockExtensionPurchaseDate),
 			Fee:        fee,
-			Currency:   aws.ToString(a.CurrencyCode),
 		})
 	}
 	return all, nil

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"golang.org/x/time/rate"
 )
@@ -77,35 +76,21 @@ func (c *Client) sleep(ctx context.Context, w Wait) error {
 // search makes a scarce call that changes nothing. When EC2 throttles it all the same,
 // it waits for the next one that EC2 allows and asks again.
 func (c *Client) search(ctx context.Context, l *rate.Limiter, call func(option func(*ec2.Options)) error) error {
-	for throttled := 0; ; {
+	// The SDK would retry within a second or so, when the next call is allowed after 6.7 s.
+	option := noRetryAfter(requestLimitExceeded)
+	for refused := 0; ; {
 		if err := c.allowed(ctx, l); err != nil {
 			return err
 		}
-		err := call(withRetryUnlessThrottled)
-		if Code(err) != requestLimitExceeded {
+		err := call(option)
+		if !throttled(err) {
 			return err
 		}
-		if throttled++; throttled == mostThrottled {
+		if refused++; refused == mostThrottled {
 			return err
 		}
 		if err := c.sleep(ctx, Wait{Region: c.region, For: c.shared.refill, Throttled: true}); err != nil {
 			return err
 		}
-	}
-}
-
-const requestLimitExceeded = "RequestLimitExceeded"
-
-// retryUnlessThrottled is the SDK's retryer without its retries of throttled calls: they
-// come within a second or so, when the next call is allowed after 6.7 s.
-type retryUnlessThrottled struct{ aws.RetryerV2 }
-
-func (r retryUnlessThrottled) IsErrorRetryable(err error) bool {
-	return Code(err) != requestLimitExceeded && r.RetryerV2.IsErrorRetryable(err)
-}
-
-func withRetryUnlessThrottled(o *ec2.Options) {
-	if r, ok := o.Retryer.(aws.RetryerV2); ok {
-		o.Retryer = retryUnlessThrottled{r}
 	}
 }

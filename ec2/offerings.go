@@ -110,7 +110,7 @@ func (c *Client) Offerings(ctx context.Context, q OfferingQuery) ([]capacity.Off
 }
 
 func (c *Client) offering(a types.CapacityBlockOffering, zones map[string]string) (capacity.Offering, error) {
-	fee, err := capacity.ParseMoney(aws.ToString(a.UpfrontFee))
+	fee, err := capacity.ParseMoney(aws.ToString(a.UpfrontFee), aws.ToString(a.CurrencyCode))
 	if err != nil {
 		return capacity.Offering{}, fmt.Errorf("offering %s: its fee: %w", aws.ToString(a.CapacityBlockOfferingId), err)
 	}
@@ -124,7 +124,6 @@ func (c *Client) offering(a types.CapacityBlockOffering, zones map[string]string
 		Start:            aws.ToTime(a.StartDate),
 		End:              aws.ToTime(a.EndDate),
 		Fee:              fee,
-		Currency:         aws.ToString(a.CurrencyCode),
 		Tenancy:          string(a.Tenancy),
 		UltraServerType:  aws.ToString(a.UltraserverType),
 		UltraServerCount: int(aws.ToInt32(a.UltraserverCount)),

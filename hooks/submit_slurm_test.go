@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/hooks"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
@@ -19,40 +20,49 @@ type site struct {
 	cluster *slurmlab.Cluster
 	state   state.Dir
 	filter  string // where the shim looks for the filter
+	shim    string // cli_filter or job_submit
+	forgets *int   // how often forget was called
 }
 
 // forEachShim runs a test twice: jobs pass cli_filter.lua, then job_submit.lua.
 func forEachShim(t *testing.T, test func(t *testing.T, s site)) {
 	t.Parallel() // each has a cluster of its own
 	for _, shim := range []string{"cli_filter", "job_submit"} {
-		t.Run(shim, func(t *testing.T) {
-			dir := shortDir(t)
-			s := site{state: state.Dir(filepath.Join(dir, "it's \"state\"")), filter: filepath.Join(dir, "it's a filter")}
-			cfg := slurmlab.Config{
-				Dir: filepath.Join(dir, "lab"),
-				CloudGroups: []slurmlab.NodeGroup{
-					{Prefix: "gpu-", Count: 4, Partition: "gpu"},
-					{Prefix: "other-", Count: 4, Partition: "other"},
-				},
-			}
-			if shim == "cli_filter" {
-				cfg.CLIFilterLua = hooks.CLIFilter(s.state.PlanPath(), string(s.state), s.filter)
-			} else {
-				cfg.JobSubmitLua = hooks.JobSubmit(s.state.PlanPath(), string(s.state), s.filter)
-			}
-			var err error
-			if s.cluster, err = slurmlab.Start(deadline(t), cfg); err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() {
-				if err := s.cluster.Stop(); err != nil {
-					t.Error(err)
-				}
-			})
-			s.restore(t)
-			test(t, s)
-		})
+		t.Run(shim, func(t *testing.T) { test(t, startSite(t, shim, nil)) })
 	}
+}
+
+// startSite starts a cluster with one shim; change, if not nil, changes its settings.
+func startSite(t *testing.T, shim string, change func(*slurmlab.Config)) site {
+	t.Helper()
+	dir := shortDir(t)
+	s := site{state: state.Dir(filepath.Join(dir, "it's \"state\"")), filter: filepath.Join(dir, "it's a filter"), shim: shim, forgets: new(int)}
+	cfg := slurmlab.Config{
+		Dir: filepath.Join(dir, "lab"),
+		CloudGroups: []slurmlab.NodeGroup{
+			{Prefix: "gpu-", Count: 4, Partition: "gpu"},
+			{Prefix: "other-", Count: 4, Partition: "other"},
+		},
+	}
+	if shim == "cli_filter" {
+		cfg.CLIFilterLua = hooks.CLIFilter(s.state.PlanPath(), string(s.state), s.filter)
+	} else {
+		cfg.JobSubmitLua = hooks.JobSubmit(s.state.PlanPath(), string(s.state), s.filter)
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	var err error
+	if s.cluster, err = slurmlab.Start(deadline(t), cfg); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.cluster.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	s.restore(t)
+	return s
 }
 
 // restore makes the site whole again after a test broke a part of it.
@@ -63,7 +73,22 @@ func (s site) restore(t *testing.T) {
 	}
 	writeSnapshot(t, s.state)
 	os.Remove(s.filter)
-	if err := os.Symlink(program("pcs-capacity-filter"), s.filter); err != nil {
+	if err := os.Symlink(program(t, "pcs-capacity-filter"), s.filter); err != nil {
+		t.Fatal(err)
+	}
+	s.forget(t)
+}
+
+// forget makes slurmctld load its script anew, with nothing in memory of what it read
+// before: it does so when the script is newer.
+func (s site) forget(t *testing.T) {
+	t.Helper()
+	if s.shim != "job_submit" {
+		return
+	}
+	*s.forgets++
+	later := time.Now().Add(time.Duration(*s.forgets) * time.Hour)
+	if err := os.Chtimes(filepath.Join(s.cluster.Dir(), "etc", "job_submit.lua"), later, later); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -183,6 +208,13 @@ func TestR6_SubmissionWithoutUs(t *testing.T) {
 			os.Remove(s.state.SnapshotPath())
 			syscall.Mkfifo(s.state.SnapshotPath(), 0o644)
 		},
+		"plan is a FIFO": func(t *testing.T, s site) {
+			if s.shim == "cli_filter" {
+				t.Skip("hangs sbatch alone, as the file server of its working folder would")
+			}
+			os.Remove(s.state.PlanPath())
+			syscall.Mkfifo(s.state.PlanPath(), 0o644)
+		},
 		"filter missing":      func(t *testing.T, s site) { os.Remove(s.filter) },
 		"filter not runnable": func(t *testing.T, s site) { write(t, s.filter, "#!/bin/sh\necho end\n", 0o644) },
 		"filter crashes":      func(t *testing.T, s site) { write(t, s.filter, "#!/bin/sh\nkill -SEGV $$\n", 0o755) },
@@ -202,8 +234,13 @@ func TestR6_SubmissionWithoutUs(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				s.restore(t)
 				damage(t, s)
+				s.forget(t)
 				for kind, args := range jobs {
+					begin := time.Now()
 					out, id, err := s.submit(t, args...)
+					if took := time.Since(begin); took > time.Second {
+						t.Errorf("%s: sbatch took %s", kind, took)
+					}
 					if err != nil {
 						t.Errorf("%s: %s", kind, out)
 						continue
@@ -214,6 +251,11 @@ func TestR6_SubmissionWithoutUs(t *testing.T) {
 					}
 					if kind == "unmanaged" && out != "Submitted batch job "+id {
 						t.Errorf("an unmanaged job hears of us: %s", out)
+					}
+					// Without a plan nobody knows which partitions are ours.
+					warned := strings.Contains(out, "pcs-capacity: ") && strings.Contains(out, "; the job is let through unchecked; tell an administrator")
+					if planless := strings.HasPrefix(name, "plan ") || name == "state_dir missing"; kind != "unmanaged" && warned == planless {
+						t.Errorf("%s: warned %v: %s", kind, warned, out)
 					}
 				}
 			})
@@ -262,7 +304,8 @@ func TestR7_HostileInput(t *testing.T) {
 			"over 100 KB":      strings.Repeat("'", 120_000),
 		}
 		// The options whose text the shims hand on; numbers are Slurm's own to parse.
-		options := []string{"comment", "partition", "account", "constraint", "time", "time-min", "nodes", "ntasks", "job-name", "reservation"}
+		options := []string{"comment", "partition", "account", "constraint", "time", "time-min", "begin", "deadline", "nodes", "ntasks", "ntasks-per-node",
+			"gpus", "gpus-per-node", "gpus-per-task", "gres", "job-name", "reservation"}
 		for name, value := range values {
 			t.Run(name, func(t *testing.T) {
 				for _, option := range options {
@@ -276,7 +319,7 @@ func TestR7_HostileInput(t *testing.T) {
 					if !accepted && !refused {
 						t.Errorf("--%s: %v: %.200q", option, err, out)
 					}
-					for _, ours := range []string{"gave no answer", "the job is submitted as it is", ".lua:"} {
+					for _, ours := range []string{"gave no answer", "let through unchecked", ".lua:"} {
 						if strings.Contains(out, ours) {
 							t.Errorf("--%s breaks the shim: %.200q", option, out)
 						}

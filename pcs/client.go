@@ -1,13 +1,12 @@
-// Package pcs talks to AWS Parallel Computing Service, and makes what a block of
-// reserved capacity needs there: a launch template, a compute node group and a queue.
+// Package pcs talks to AWS Parallel Computing Service: clusters, compute node groups
+// and queues. It speaks the words of package capacity; no type of the AWS SDK leaves
+// it. What is to be made, and from what, is decided by its callers.
 //
 // A base name such as gpu stands for two compute node groups, the slots gpu-a and
 // gpu-b: a node group holds one reservation at a time and an update replaces its
 // instances, so the next block gets the slot that is free.
 //
-// Plan says what is missing, and everything that is in the way; it changes nothing.
-// Apply does it, and can be killed and run again at any point (R5). Only what
-// carries our tag is changed (R9).
+// Client reads, Provisioner changes. Only what carries our tag is changed (R9).
 package pcs
 
 import (

@@ -26,62 +26,61 @@ type ConfigureRequest struct {
 // instances is left as it is (ErrInUse) if the change would replace them, and one
 // without our tag always (ErrNotOurs). It does not ask whether the reservation and
 // the group go together; capacity.Match does.
-func (s Setup) Configure(ctx context.Context, r ConfigureRequest) (changed bool, err error) {
-	cluster, err := s.PCS.Cluster(ctx, r.Cluster)
+func (p Provisioner) Configure(ctx context.Context, r ConfigureRequest) (changed bool, err error) {
+	cluster, err := p.PCS.Cluster(ctx, r.Cluster)
 	if err != nil {
 		return false, err
 	}
-	g, found, err := s.PCS.NodeGroup(ctx, cluster.ID, r.Group)
+	g, found, err := p.PCS.NodeGroup(ctx, cluster.ID, r.Group)
 	switch {
 	case err != nil:
 		return false, err
 	case !found:
 		return false, fmt.Errorf("cluster %s has no compute node group %s; `pcs-capacity setup` makes it", cluster.Name, r.Group)
-	case g.Tags[capacity.TagCluster] != cluster.Name:
+	case !cluster.Ours(g.Tags):
 		return false, fmt.Errorf("compute node group %s: %w", g.Name, ErrNotOurs)
 	case len(g.InstanceTypes) == 0 || g.InstanceTypes[0] != r.Reservation.InstanceType:
 		return false, fmt.Errorf("compute node group %s launches %v, which PCS cannot change to %s of reservation %s", g.Name, g.InstanceTypes, r.Reservation.InstanceType, r.Reservation.ID)
 	}
-	want, err := s.wantedBy(ctx, r, cluster, g)
+	want, err := p.wantedBy(ctx, r, cluster, g)
 	if err != nil {
 		return false, err
 	}
-	_, changed, err = s.ensureGroup(ctx, want, false)
+	_, changed, err = p.EnsureNodeGroup(ctx, want, false)
 	return changed, err
 }
 
 // wantedBy is the node group as it is, with what the request changes. A launch
 // template is written only when the group may be changed at all.
-func (s Setup) wantedBy(ctx context.Context, r ConfigureRequest, cluster Cluster, g NodeGroup) (*wanted, error) {
+func (p Provisioner) wantedBy(ctx context.Context, r ConfigureRequest, cluster Cluster, g NodeGroup) (NodeGroup, error) {
 	most := r.Reservation.Size()
 	if r.MaxNodes > 0 {
 		most = min(most, r.MaxNodes)
 	}
-	want := &wanted{cluster: cluster, group: g, tags: map[string]string{
-		capacity.TagCluster: cluster.Name, capacity.TagReservation: r.Reservation.ID,
-	}}
-	want.group.PurchaseOption, want.group.SubnetIDs = r.Reservation.Kind, r.SubnetIDs
-	want.group.Min, want.group.Max = most, most
+	want := g
+	want.Tags = map[string]string{capacity.TagCluster: cluster.Name, capacity.TagReservation: r.Reservation.ID}
+	want.PurchaseOption, want.SubnetIDs = r.Reservation.Kind, r.SubnetIDs
+	want.Min, want.Max = most, most
 	if r.Dynamic {
-		want.group.Min = 0
+		want.Min = 0
 	}
 	spec := capacity.LaunchTemplateSpec{
-		Name: templateName(cluster.Name, g.Name), From: g.TemplateID, FromVersion: g.TemplateVersion,
+		Name: TemplateName(cluster.Name, g.Name), From: g.TemplateID, FromVersion: g.TemplateVersion,
 		ImageID: g.AMI, InstanceType: r.Reservation.InstanceType,
-		ReservationID: r.Reservation.ID, Kind: r.Reservation.Kind, Tags: want.tags,
+		ReservationID: r.Reservation.ID, Kind: r.Reservation.Kind, Tags: want.Tags,
 	}
-	digest, err := s.EC2.LaunchTemplateDigest(ctx, spec)
+	digest, err := p.EC2.LaunchTemplateDigest(ctx, spec)
 	if err != nil {
-		return nil, err
+		return NodeGroup{}, err
 	}
-	now, _, err := s.EC2.LaunchTemplate(ctx, g.TemplateID, g.TemplateVersion)
+	now, _, err := p.EC2.LaunchTemplate(ctx, g.TemplateID, g.TemplateVersion)
 	if err != nil || now.Digest == digest {
 		return want, err
 	}
-	if err := s.checkUnused(ctx, g, true); err != nil {
-		return nil, err
+	if err := p.checkUnused(ctx, g, true); err != nil {
+		return NodeGroup{}, err
 	}
-	template, err := s.EC2.EnsureLaunchTemplate(ctx, spec)
-	want.group.TemplateID, want.group.TemplateVersion = template.ID, template.Version
+	template, err := p.EC2.EnsureLaunchTemplate(ctx, spec)
+	want.TemplateID, want.TemplateVersion = template.ID, template.Version
 	return want, err
 }

@@ -2,39 +2,12 @@ package pcs
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/pcs"
 	"github.com/aws/aws-sdk-go-v2/service/pcs/types"
-	"github.com/aws/smithy-go"
-
-	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
-
-// Code is the name of AWS's exception, verbatim ("ConflictException"); "" if err
-// holds no answer of AWS.
-func Code(err error) string {
-	var answer smithy.APIError
-	if errors.As(err, &answer) {
-		return answer.ErrorCode()
-	}
-	return ""
-}
-
-// notFound reports whether PCS says that there is no such thing.
-func notFound(err error) bool {
-	var absent *types.ResourceNotFoundException
-	return errors.As(err, &absent)
-}
-
-// inConflict reports whether PCS is at work on the thing, or has one of that name.
-func inConflict(err error) bool {
-	var conflict *types.ConflictException
-	return errors.As(err, &conflict)
-}
 
 // Clusters lists the names of the region's clusters.
 func (c *Client) Clusters(ctx context.Context) ([]string, error) {
@@ -114,14 +87,14 @@ func (c *Client) NodeGroup(ctx context.Context, cluster, nameOrID string) (NodeG
 	out, err := c.api.GetComputeNodeGroup(ctx, &pcs.GetComputeNodeGroupInput{
 		ClusterIdentifier: aws.String(cluster), ComputeNodeGroupIdentifier: aws.String(nameOrID),
 	})
-	if notFound(err) {
+	if NotFound(err) {
 		return NodeGroup{}, false, nil
 	}
 	if err != nil {
 		return NodeGroup{}, false, fmt.Errorf("reading compute node group %s: %w", nameOrID, err)
 	}
 	g := nodeGroup(out.ComputeNodeGroup)
-	if g.Tags, err = c.tags(ctx, g.ARN); err != nil && !notFound(err) {
+	if g.Tags, err = c.tags(ctx, g.ARN); err != nil && !NotFound(err) {
 		return NodeGroup{}, false, fmt.Errorf("reading the tags of compute node group %s: %w", g.Name, err)
 	}
 	return g, err == nil && g.Status != Deleted, nil
@@ -174,19 +147,19 @@ func (c *Client) Queues(ctx context.Context, cluster string) ([]Queue, error) {
 // Queue reads a queue by name or id. The second value is false when there is none.
 func (c *Client) Queue(ctx context.Context, cluster, nameOrID string) (Queue, bool, error) {
 	out, err := c.api.GetQueue(ctx, &pcs.GetQueueInput{ClusterIdentifier: aws.String(cluster), QueueIdentifier: aws.String(nameOrID)})
-	if notFound(err) {
+	if NotFound(err) {
 		return Queue{}, false, nil
 	}
 	if err != nil {
 		return Queue{}, false, fmt.Errorf("reading queue %s: %w", nameOrID, err)
 	}
 	a := out.Queue
-	q := Queue{ID: str(a.Id), Name: str(a.Name), ARN: str(a.Arn), Status: Status(a.Status),
+	q := Queue{ID: str(a.Id), Name: str(a.Name), ClusterID: str(a.ClusterId), ARN: str(a.Arn), Status: Status(a.Status),
 		Modified: aws.ToTime(a.ModifiedAt), Failures: failures(a.ErrorInfo)}
 	for _, config := range a.ComputeNodeGroupConfigurations {
 		q.GroupIDs = append(q.GroupIDs, str(config.ComputeNodeGroupId))
 	}
-	if q.Tags, err = c.tags(ctx, q.ARN); err != nil && !notFound(err) {
+	if q.Tags, err = c.tags(ctx, q.ARN); err != nil && !NotFound(err) {
 		return Queue{}, false, fmt.Errorf("reading the tags of queue %s: %w", q.Name, err)
 	}
 	return q, err == nil && q.Status != Deleted, nil
@@ -206,60 +179,4 @@ func failures(infos []types.ErrorInfo) Failures {
 		all = append(all, Failure{Code: str(info.Code), Message: str(info.Message)})
 	}
 	return all
-}
-
-// purchaseOptions are PCS's words for our kinds. PCS buys an ODCR like on-demand
-// capacity; the target in the launch template makes the difference.
-var purchaseOptions = map[capacity.Kind]types.PurchaseOption{
-	capacity.CapacityBlock:     types.PurchaseOptionCapacityBlock,
-	capacity.InterruptibleODCR: types.PurchaseOptionInterruptibleCapacityReservation,
-	capacity.ODCR:              types.PurchaseOptionOndemand,
-	capacity.OnDemand:          types.PurchaseOptionOndemand,
-}
-
-// kindOf turns PCS's purchase option back; OnDemand also stands for an ODCR.
-func kindOf(option types.PurchaseOption) capacity.Kind {
-	switch option {
-	case types.PurchaseOptionCapacityBlock:
-		return capacity.CapacityBlock
-	case types.PurchaseOptionInterruptibleCapacityReservation:
-		return capacity.InterruptibleODCR
-	case types.PurchaseOptionOndemand, "":
-		return capacity.OnDemand
-	}
-	return capacity.Kind(option)
-}
-
-// Group finds a node group by name or id.
-func (i Inventory) Group(nameOrID string) (NodeGroup, bool) {
-	at := slices.IndexFunc(i.Groups, func(g NodeGroup) bool { return g.Name == nameOrID || g.ID == nameOrID })
-	if at < 0 {
-		return NodeGroup{}, false
-	}
-	return i.Groups[at], true
-}
-
-// Queue finds a queue by name.
-func (i Inventory) Queue(name string) (Queue, bool) {
-	at := slices.IndexFunc(i.Queues, func(q Queue) bool { return q.Name == name })
-	if at < 0 {
-		return Queue{}, false
-	}
-	return i.Queues[at], true
-}
-
-// ours reports whether tags carry our mark for the cluster (R9).
-func (i Inventory) ours(tags map[string]string) bool {
-	return tags[capacity.TagCluster] == i.Cluster.Name
-}
-
-// queuesOf names the queues that a group belongs to.
-func (i Inventory) queuesOf(groupID string) []string {
-	var names []string
-	for _, q := range i.Queues {
-		if slices.Contains(q.GroupIDs, groupID) {
-			names = append(names, q.Name)
-		}
-	}
-	return names
 }

@@ -3,39 +3,61 @@ package pcs
 import (
 	"context"
 	"fmt"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/pcs"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// SlotNames are the names of the two node groups behind a base name.
-func SlotNames(base string) [2]string { return [2]string{base + "-a", base + "-b"} }
+// TemplateName is the name of the launch template of a slot.
+func TemplateName(cluster, slot string) string { return "pcs-capacity-" + cluster + "-" + slot }
 
-// Slots reads the two slots behind a base name. A node group of such a name that
-// lacks our tag is shown without a ReservationID.
-func (s Setup) Slots(ctx context.Context, inv Inventory, base string) ([]Slot, error) {
-	var slots []Slot
-	for _, name := range SlotNames(base) {
-		slot := Slot{Name: name}
-		if g, found := inv.Group(name); found {
-			slot.Group, slot.Queues = &g, inv.queuesOf(g.ID)
-			if inv.ours(g.Tags) {
-				slot.ReservationID = g.Tags[capacity.TagReservation]
-			}
-			t, found, err := s.EC2.LaunchTemplate(ctx, g.TemplateID, g.TemplateVersion)
-			if err != nil {
-				return nil, fmt.Errorf("reading the launch template of %s: %w", name, err)
-			}
-			if found {
-				slot.Target = t.ReservationID
-			}
-		}
-		slots = append(slots, slot)
-	}
-	return slots, nil
+// TagNodeGroupID is written by PCS on the instances of a node group; its value is the
+// node group's id.
+const TagNodeGroupID = "aws:pcs:compute-node-group-id"
+
+// Slot is a compute node group, as far as a pass of the control loop depends on it.
+type Slot struct {
+	Name string
+	// ReservationID is what the group was set up for, from our tag; "" if there is none,
+	// as for a group that is not ours.
+	ReservationID string
 }
 
-// holds reports whether the slot was set up for the reservation, or half of it was
-// before a run was cut off: the tag is written first, the template follows.
-func (s Slot) holds(reservationID string) bool {
-	return reservationID != "" && s.ReservationID == reservationID
+// Slots reads, of the cluster's compute node groups that have one of the names, what
+// they were set up for. A name without a node group is left out. It is one list of the
+// cluster, and one reading of tags for each group that is shown.
+func (c *Client) Slots(ctx context.Context, cluster string, names []string) ([]Slot, error) {
+	owner, err := c.Cluster(ctx, cluster) // our mark has its name; cluster may be its id
+	if err != nil {
+		return nil, err
+	}
+	var slots []Slot
+	in := &pcs.ListComputeNodeGroupsInput{ClusterIdentifier: aws.String(owner.ID)}
+	for pages := pcs.NewListComputeNodeGroupsPaginator(c.api, in); pages.HasMorePages(); {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("listing the compute node groups of %s: %w", cluster, err)
+		}
+		for _, g := range page.ComputeNodeGroups {
+			slot := Slot{Name: str(g.Name)}
+			if Status(g.Status) == Deleted || !slices.Contains(names, slot.Name) {
+				continue
+			}
+			tags, err := c.tags(ctx, str(g.Arn))
+			if NotFound(err) { // deleted since
+				continue
+			}
+			if err != nil {
+				return nil, fmt.Errorf("reading the tags of compute node group %s: %w", slot.Name, err)
+			}
+			if owner.Ours(tags) {
+				slot.ReservationID = tags[capacity.TagReservation]
+			}
+			slots = append(slots, slot)
+		}
+	}
+	return slots, nil
 }

@@ -2,6 +2,7 @@ package pcs
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -88,14 +89,15 @@ type NodeGroup struct {
 
 // Queue is a PCS queue, which is a Slurm partition.
 type Queue struct {
-	ID       string            `json:"id"`
-	Name     string            `json:"name"`
-	ARN      string            `json:"arn"`
-	Status   Status            `json:"status"`
-	Modified time.Time         `json:"modified"`
-	GroupIDs []string          `json:"group_ids"`
-	Failures Failures          `json:"failures,omitempty"`
-	Tags     map[string]string `json:"tags,omitempty"`
+	ID        string            `json:"id"`
+	Name      string            `json:"name"`
+	ClusterID string            `json:"cluster_id"`
+	ARN       string            `json:"arn"`
+	Status    Status            `json:"status"`
+	Modified  time.Time         `json:"modified"`
+	GroupIDs  []string          `json:"group_ids"`
+	Failures  Failures          `json:"failures,omitempty"`
+	Tags      map[string]string `json:"tags,omitempty"`
 }
 
 // Inventory is a cluster with everything in it.
@@ -105,17 +107,23 @@ type Inventory struct {
 	Queues  []Queue     `json:"queues"`
 }
 
-// Slot is one of the two node groups behind a base name.
-type Slot struct {
-	// Name is that of the node group, and of the Slurm feature of its nodes.
-	Name string `json:"name"`
-	// Group is nil while the slot has no node group.
-	Group *NodeGroup `json:"node_group,omitempty"`
-	// ReservationID is what our tag says; "" if there is none.
-	ReservationID string `json:"reservation_id,omitempty"`
-	// Target is the reservation that the launch template sends instances to. It
-	// differs from ReservationID only while a change is not finished.
-	Target string `json:"target,omitempty"`
-	// Queues are the names of the queues that the group belongs to.
-	Queues []string `json:"queues,omitempty"`
+// Group finds a node group by name or id.
+func (i Inventory) Group(nameOrID string) (NodeGroup, bool) {
+	at := slices.IndexFunc(i.Groups, func(g NodeGroup) bool { return g.Name == nameOrID || g.ID == nameOrID })
+	if at < 0 {
+		return NodeGroup{}, false
+	}
+	return i.Groups[at], true
 }
+
+// Queue finds a queue by name.
+func (i Inventory) Queue(name string) (Queue, bool) {
+	at := slices.IndexFunc(i.Queues, func(q Queue) bool { return q.Name == name })
+	if at < 0 {
+		return Queue{}, false
+	}
+	return i.Queues[at], true
+}
+
+// Ours reports whether tags carry our mark for the cluster (R9).
+func (c Cluster) Ours(tags map[string]string) bool { return tags[capacity.TagCluster] == c.Name }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 )
@@ -19,26 +20,30 @@ import (
 // scenario is the account of tests that need to know what is in it.
 const scenario = "testdata/up.toml"
 
-// labProgram is capacity-lab itself, built once for the tests of up.
+// labProgram is the path of capacity-lab.
 var labProgram string
 
+// TestMain makes the test program capacity-lab as well, when it is called by that name:
+// the tests of up run what they are compiled with.
 func TestMain(m *testing.M) {
+	testscript.Main(withSlurm{m}, map[string]func(){"capacity-lab": main})
+}
+
+// withSlurm runs tests that need a real Slurm, and the program that they test.
+type withSlurm struct{ *testing.M }
+
+// Run is called by testscript.
+func (m withSlurm) Run() int {
 	if _, err := exec.LookPath("slurmctld"); err != nil {
 		fmt.Fprintln(os.Stderr, "the tests of capacity-lab up need real Slurm: apt-get install slurm-wlm munge")
-		os.Exit(1)
+		return 1
 	}
-	dir, err := os.MkdirTemp("", "capacity-lab-test")
-	if err != nil {
-		panic(err)
+	var err error
+	if labProgram, err = exec.LookPath("capacity-lab"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
 	}
-	labProgram = filepath.Join(dir, "capacity-lab")
-	if out, err := exec.Command("go", "build", "-o", labProgram, ".").CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
-		os.Exit(1)
-	}
-	code := m.Run()
-	os.RemoveAll(dir)
-	os.Exit(code)
+	return m.M.Run()
 }
 
 // upProcess is a running "capacity-lab up".
@@ -182,6 +187,7 @@ func traces(t *testing.T) []string {
 	for _, pattern := range []string{
 		"/run/*slurm*", "/run/*munge*", "/run/*munge*/*", "/run/*slurm*/*",
 		"/var/log/*slurm*/*", "/var/log/*munge*/*", "/var/spool/*slurm*", "/var/lib/*slurm*/*", "/var/lib/munge/*",
+		"/run/mysqld*", "/var/lib/mysql*", "/var/log/mysql*",
 	} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
@@ -225,6 +231,33 @@ func TestUpEndsOnSignal(t *testing.T) {
 				checkGone(t, p.dir, before)
 			})
 		}
+	}
+}
+
+// With --accounting there is a database of the lab's own: a job without an account is
+// refused, one with an account runs and is in the database, and all of it ends.
+func TestUpAccounting(t *testing.T) {
+	for _, mode := range []string{"ec2", "pcs"} {
+		t.Run(mode, func(t *testing.T) {
+			before := traces(t)
+			p := startUp(t, "", nil, "--mode", mode, "--scenario", scenario, "--accounting")
+			p.waitReady(t)
+			asNobody := "setpriv --reuid=nobody --clear-groups sbatch --parsable -D / -o /dev/null --wrap true"
+			if out := p.sh(t, asNobody+" 2>&1 || true"); !strings.Contains(out, "Invalid account") {
+				t.Errorf("a user without an account: %s", out)
+			}
+			p.sh(t, "sacctmgr -i add account nlp && sacctmgr -i add user nobody account=nlp")
+			id := p.sh(t, asNobody)
+			p.until(t, "sacct -nXP -j "+id+" -o account,state", func(out string) bool { return out == "nlp|COMPLETED" })
+			if running := strings.Join(processesOf(p.dir), "\n"); !strings.Contains(running, "slurmdbd") || !strings.Contains(running, "mariadbd") {
+				t.Errorf("expected slurmdbd and mariadbd, found %s", running)
+			}
+			p.cmd.Process.Signal(syscall.SIGTERM)
+			if err := p.cmd.Wait(); err != nil {
+				t.Errorf("exit: %v: %s", err, p.stderr)
+			}
+			checkGone(t, p.dir, before)
+		})
 	}
 }
 

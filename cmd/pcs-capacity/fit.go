@@ -3,11 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/market"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 )
 
@@ -37,8 +38,8 @@ type fitDocument struct {
 	// Candidates are all reservations of the type that are open or to come, best first.
 	Candidates []fitRow `json:"candidates"`
 	// Offerings would fill the need; only where nothing fits.
-	Offerings     []offeringRow   `json:"offerings"`
-	FailedRegions []regionFailure `json:"failed_regions"`
+	Offerings     []offeringRow          `json:"offerings"`
+	FailedRegions []market.RegionFailure `json:"failed_regions"`
 }
 
 type fitNeed struct {
@@ -64,89 +65,59 @@ type fitRow struct {
 	Message string        `json:"message,omitempty" col:"WHY NOT"`
 }
 
-// Run holds the need against what there is, then against what is for sale.
+// Run asks for reservations, then for what is for sale, and shows the answer.
 func (c *FitCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *maybeConfig, aws *ec2.Client) error {
 	if c.Count < 1 {
 		return usage("--count=%d: use at least 1", c.Count)
 	}
 	progress := t.Slow("asking for reservations")
 	defer progress.Done()
-	subnets := inBackground(func() clusterSubnets { return readClusterSubnets(ctx, g, cfg, aws) })
-	regions, err := chooseRegions(ctx, aws, c.Regions)
+	subnets := inBackground(func() market.Subnets { return readSubnets(ctx, g, cfg, aws) })
+	regions, err := market.ChooseRegions(ctx, aws, c.Regions)
 	if err != nil {
 		return err
 	}
-	answers, failed, err := askRegions(ctx, progress, aws, regions, c.ask)
+	need := capacity.Need{InstanceType: c.InstanceType, Count: c.Count, Duration: time.Duration(c.Duration), By: c.By}
+	answer, err := market.FitQuestion{EC2: aws, Need: need, Regions: regions, Subnets: func() market.Subnets { return <-subnets },
+		Timing: cfg.Timing.Domain(), Cache: cacheUnless(c.NoCache), Progress: progress}.Ask(ctx)
 	if err != nil {
 		return err
 	}
-	f := fitting{need: capacity.Need{InstanceType: c.InstanceType, Count: c.Count, Duration: time.Duration(c.Duration), By: c.By},
-		subnets: <-subnets, timing: cfg.Timing.Domain(), now: aws.Now().UTC().Truncate(time.Second)}
-	doc := f.document(slices.Concat(answers...))
-	var sale filling
-	if !doc.Fits {
-		sale = f.search(ctx, progress, aws, cfg, regions, c.NoCache)
-		doc.Offerings = sale.rows
-		failed = unionOfFailures(failed, sale.failed)
-	}
-	doc.FailedRegions = emptyIfNil(failed)
 	progress.Done()
-	if f.subnets.err != nil {
-		t.Say("The cluster's subnets are not known, so zones are not compared: %s", f.subnets.err)
+	if answer.Subnets.Err != nil {
+		t.Say("The cluster's subnets are not known, so zones are not compared: %s", answer.Subnets.Err)
 	}
-	if err := f.show(t, doc); err != nil {
+	if err := showFit(t, need, answer); err != nil {
 		return err
 	}
-	if !doc.Fits {
-		sale.say(t)
+	if !answer.Fits {
+		sayWhatIsForSale(t, state.Dir(cfg.StateDir), answer)
 	}
-	warnOfRegions(t, failed)
-	if !doc.Fits {
+	warnOfRegions(t, answer.Failed)
+	if !answer.Fits {
 		return errShown
 	}
 	return nil
 }
 
-// ask asks one region for the reservations of the type, with the hosts that have failed.
-func (c *FitCmd) ask(ctx context.Context, aws *ec2.Client) ([]capacity.Reservation, error) {
-	found, err := aws.List(ctx, ec2.ReservationQuery{InstanceTypes: []string{c.InstanceType}})
-	if err != nil {
-		return nil, err
-	}
-	return found, aws.InspectBlocks(ctx, found)
-}
-
-// fitting is a need and what decides whether something fits it.
-type fitting struct {
-	need    capacity.Need
-	subnets clusterSubnets
-	timing  capacity.Timing
-	now     time.Time
-}
-
-func (f fitting) held(against []capacity.Reservation) []capacity.Fitting {
-	return capacity.Fit(f.need, against, f.subnets.own, f.timing, f.now)
-}
-
-func (f fitting) document(all []capacity.Reservation) fitDocument {
-	doc := fitDocument{Need: fitNeed{f.need, int(f.need.Duration.Seconds())}, Candidates: []fitRow{}, Offerings: []offeringRow{}}
-	for _, held := range f.held(all) {
-		r := held.Reservation
-		if !r.State.Live() {
-			continue
-		}
+func newFitDocument(need capacity.Need, a market.FitAnswer) fitDocument {
+	doc := fitDocument{Fits: a.Fits, Need: fitNeed{need, int(need.Duration.Seconds())}, Candidates: []fitRow{},
+		Offerings: newOfferingRows(a.Offers, a.Length, a.Subnets), FailedRegions: emptyIfNil(a.Failed)}
+	for _, c := range a.Candidates {
+		r := c.Reservation
 		doc.Candidates = append(doc.Candidates, fitRow{ID: r.ID, Kind: string(r.Kind), Region: r.Region, Zone: r.AZID, AZID: r.AZID,
-			Count: r.Size(), Fits: held.Code == capacity.OK, Start: held.Start, End: r.End, Code: held.Code, Message: held.Message})
+			Count: r.Size(), Fits: c.Code == capacity.OK, Start: c.Start, End: r.End, Code: c.Code, Message: c.Message})
 	}
-	if len(doc.Candidates) > 0 && doc.Candidates[0].Fits {
-		doc.Fits, doc.Best = true, doc.Candidates[0].ID
+	if doc.Fits {
+		doc.Best = doc.Candidates[0].ID
 	}
 	return doc
 }
 
-// show writes the table and the answer in a sentence.
-func (f fitting) show(t *terminal.Terminal, doc fitDocument) error {
-	rows := slices.Clone(doc.Candidates)
+// showFit writes the table and the answer in a sentence.
+func showFit(t *terminal.Terminal, need capacity.Need, a market.FitAnswer) error {
+	doc := newFitDocument(need, a)
+	rows := append([]fitRow{}, doc.Candidates...)
 	for _, o := range doc.Offerings {
 		rows = append(rows, fitRow{ID: o.ID, Kind: "offering", Region: o.Region, Zone: o.Zone, AZID: o.AZID, Count: o.Count, Fits: true,
 			FeeShown: o.FeeShown, Start: o.Start, End: o.End, Code: capacity.OK})
@@ -156,9 +127,9 @@ func (f fitting) show(t *terminal.Terminal, doc fitDocument) error {
 			return err
 		}
 	}
-	what := fmt.Sprintf("%d x %s for %s", f.need.Count, f.need.InstanceType, lasts(f.need.Duration))
-	if !f.need.By.IsZero() {
-		what += " by " + t.Time(f.need.By)
+	what := fmt.Sprintf("%d x %s for %s", need.Count, need.InstanceType, capacity.FormatDuration(need.Duration))
+	if !need.By.IsZero() {
+		what += " by " + t.Time(need.By)
 	}
 	switch {
 	case doc.Fits:
@@ -171,4 +142,27 @@ func (f fitting) show(t *terminal.Terminal, doc fitDocument) error {
 		t.Say("%s: there is no reservation of this type.", what)
 	}
 	return nil
+}
+
+// sayWhatIsForSale tells which offering would fill the need, and keeps those that would
+// for purchase.
+func sayWhatIsForSale(t *terminal.Terminal, dir state.Dir, a market.FitAnswer) {
+	if a.SaleErr != nil {
+		t.Say("What is for sale is not known: %s", a.SaleErr)
+		return
+	}
+	a.Sale.Remember(dir, a.Offers)
+	sayIfCached(t, a.Sale)
+	switch {
+	case len(a.Offers) > 0:
+		first := a.Offers[0]
+		t.Say("%s would fill it, for %s from %s on:\n  pcs-capacity purchase %s", first.ID, first.Fee, t.Time(first.Start), first.ID)
+	case len(a.Sale.Offers) > 0:
+		q := a.Sale.Query()
+		t.Say("None of the blocks for sale would fill it: pcs-capacity offerings -t %s -n %d -d %s", q.InstanceType, q.Count, capacity.FormatDuration(q.Duration))
+	default:
+		for _, why := range a.Sale.WhyNone(t.Time) {
+			t.Say("%s", why)
+		}
+	}
 }

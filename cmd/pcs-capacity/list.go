@@ -11,6 +11,7 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/market"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 )
 
@@ -55,12 +56,12 @@ func (c *ListCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg
 	progress := t.Slow("asking for regions")
 	defer progress.Done()
 	account := inBackground(func() string { return accountOrUnknown(ctx, aws) })
-	subnets := inBackground(func() clusterSubnets { return readClusterSubnets(ctx, g, cfg, aws) })
-	regions, err := chooseRegions(ctx, aws, c.Regions)
+	subnets := inBackground(func() market.Subnets { return readSubnets(ctx, g, cfg, aws) })
+	regions, err := market.ChooseRegions(ctx, aws, c.Regions)
 	if err != nil {
 		return err
 	}
-	answers, failed, err := askRegions(ctx, progress, aws, regions, c.ask)
+	answers, failed, err := market.AskRegions(ctx, progress, aws, regions, c.ask)
 	if err != nil {
 		return err
 	}
@@ -69,8 +70,8 @@ func (c *ListCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg
 	doc.Regions, doc.FailedRegions = regions, emptyIfNil(failed)
 	doc.Missing = append(missingIDs(answers, len(failed) > 0), c.missingInSettings(cfg, aws, regions, answers, failed)...)
 	progress.Done()
-	if use.err != nil {
-		t.Say("The cluster's subnets are not known: %s", use.err)
+	if use.Err != nil {
+		t.Say("The cluster's subnets are not known: %s", use.Err)
 	}
 	if owner == "" {
 		t.Say("AWS did not say whose account this is, so shared reservations are not marked.")
@@ -144,6 +145,21 @@ func typesOf(all []capacity.Reservation) []string {
 	}
 	slices.Sort(types)
 	return types
+}
+
+// warnOfRegions names the regions that are missing in an answer.
+func warnOfRegions(t *terminal.Terminal, failed []market.RegionFailure) {
+	for _, f := range failed {
+		t.Say("warning: %s is missing in this answer: %s", f.Region, f.Reason())
+	}
+}
+
+// emptyIfNil makes a list that JSON shows as [] instead of null.
+func emptyIfNil[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
 }
 
 // wants reports whether a kind is asked for; without a choice every kind is.
@@ -227,7 +243,7 @@ func missingIDs(answers []regionList, someFailed bool) []missingReservation {
 				continue
 			}
 			seen[m.ID] = true
-			message := reason(m.Err)
+			message := ec2.Message(m.Err)
 			if someFailed {
 				message += "; it can be in a region that did not answer"
 			}
@@ -239,11 +255,11 @@ func missingIDs(answers []regionList, someFailed bool) []missingReservation {
 
 // missingInSettings are reservations of the settings that EC2 left out of a list of the
 // whole region. A list that EC2 cut by type, tag or state cannot tell.
-func (c *ListCmd) missingInSettings(cfg *maybeConfig, aws *ec2.Client, regions []string, answers []regionList, failed []regionFailure) []missingReservation {
+func (c *ListCmd) missingInSettings(cfg *maybeConfig, aws *ec2.Client, regions []string, answers []regionList, failed []market.RegionFailure) []missingReservation {
 	home := aws.In(cfg.Region).Region()
 	i := slices.Index(regions, home)
 	if i < 0 || len(c.IDs)+len(c.InstanceTypes)+len(c.Tag) > 0 || c.ActiveOnly || c.GPUOnly ||
-		slices.ContainsFunc(failed, func(f regionFailure) bool { return f.Region == home }) {
+		slices.ContainsFunc(failed, func(f market.RegionFailure) bool { return f.Region == home }) {
 		return nil
 	}
 	known := map[string]bool{}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/market"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 )
 
@@ -18,7 +19,7 @@ type listDocument struct {
 	Summary listSummary          `json:"summary"`
 	Missing []missingReservation `json:"missing"`
 	// FailedRegions did not answer: what they have is not in the list.
-	FailedRegions []regionFailure `json:"failed_regions"`
+	FailedRegions []market.RegionFailure `json:"failed_regions"`
 
 	// rows follow as "reservations".
 	rows []listRow
@@ -52,7 +53,7 @@ type listRow struct {
 	Tags       map[string]string `json:"tags"`
 }
 
-func newListRow(r *capacity.Reservation, account string, use zoneUse) listRow {
+func newListRow(r *capacity.Reservation, account string, use market.ZoneUse) listRow {
 	row := listRow{ID: r.ID, Kind: r.Kind, State: r.State, InstanceType: r.InstanceType, Region: r.Region, AZID: r.AZID, AZ: r.AZ,
 		Count: r.Size(), Available: r.Available, Used: r.Used(), Start: r.Start, End: r.End, Platform: r.Platform, Tenancy: r.Tenancy,
 		MatchCriteria: r.MatchCriteria, UltraServer: r.UltraServer, OwnerID: r.OwnerID, Subnets: use.Subnets, Neighbours: use.Neighbours, Tags: r.Tags}
@@ -96,7 +97,7 @@ type blockRow struct {
 	Zone   string         `col:"ZONE"`
 	Start  time.Time      `col:"START"`
 	End    time.Time      `col:"END"`
-	Lasts  string         `col:"LASTS"`
+	Length string         `col:"LASTS"`
 	State  capacity.State `col:"STATE"`
 	Used   int            `col:"USED"`
 	Subnet string         `col:"SUBNET"`
@@ -142,11 +143,11 @@ type odcrSummary struct {
 	FreePercent *int `json:"free_percent"`
 }
 
-func newListDocument(all []*capacity.Reservation, account string, subnets clusterSubnets, now time.Time) listDocument {
+func newListDocument(all []*capacity.Reservation, account string, subnets market.Subnets, now time.Time) listDocument {
 	doc := listDocument{TakenAt: now.UTC().Truncate(time.Second), rows: make([]listRow, 0, len(all))}
 	blockTypes, odcrTypes := map[string]bool{}, map[string]bool{}
 	for _, reservation := range all {
-		r := newListRow(reservation, account, subnets.in(reservation.AZID))
+		r := newListRow(reservation, account, subnets.In(reservation.AZID))
 		doc.rows = append(doc.rows, r)
 		if r.Kind == capacity.CapacityBlock {
 			blockTypes[r.InstanceType] = true
@@ -192,11 +193,11 @@ func (s blockSummary) String() string {
 	if s.Count == 0 {
 		return "Capacity Blocks: none"
 	}
-	lasting := lasts(seconds(s.Longest))
+	length := capacity.FormatDuration(seconds(s.Longest))
 	if s.Shortest != s.Longest {
-		lasting = lasts(seconds(s.Shortest)) + " to " + lasting
+		length = capacity.FormatDuration(seconds(s.Shortest)) + " to " + length
 	}
-	return fmt.Sprintf("Capacity Blocks: %d, of which %d open or to come; %s; lasting %s", s.Count, s.Live, strings.Join(s.InstanceTypes, ", "), lasting)
+	return fmt.Sprintf("Capacity Blocks: %d, of which %d open or to come; %s; lasting %s", s.Count, s.Live, strings.Join(s.InstanceTypes, ", "), length)
 }
 
 func (s odcrSummary) String() string {
@@ -221,11 +222,11 @@ func (d listDocument) show(t *terminal.Terminal, wants func(capacity.Kind) bool)
 	var blocks []blockRow
 	var odcrs []odcrRow
 	for _, r := range d.rows {
-		subnet, place := zoneUse{r.Subnets, r.Neighbours}.shown(), zone(r.AZID, r.AZ)
+		subnet, place := subnetCell(market.ZoneUse{Subnets: r.Subnets, Neighbours: r.Neighbours}), capacity.FormatZone(r.AZID, r.AZ)
 		if r.Kind == capacity.CapacityBlock {
 			length := ""
 			if r.Seconds != nil {
-				length = lasts(seconds(*r.Seconds))
+				length = capacity.FormatDuration(seconds(*r.Seconds))
 			}
 			blocks = append(blocks, blockRow{r.ID, r.InstanceType, r.Count, place, r.Start, r.End, length, r.State, r.Used, subnet, r.marks()})
 		} else {

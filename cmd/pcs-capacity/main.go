@@ -18,6 +18,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/pcs-capacity/pcs-capacity/internal/market"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 )
 
@@ -60,6 +61,10 @@ type Globals struct {
 	UTC      bool            `name:"utc" help:"Show times in tables in UTC instead of local time."`
 	Yes      bool            `short:"y" help:"Answer yes to questions; needed where there is no terminal. Does not confirm a purchase."`
 	LogLevel slog.Level      `help:"Log to stderr from this level on: debug, info, warn or error." default:"warn"`
+
+	// WritesConfig: the command writes the settings file if it is not there, so that
+	// --config may name a new one.
+	WritesConfig bool `kong:"-"`
 }
 
 func main() { os.Exit(run(os.Args[1:])) }
@@ -68,6 +73,9 @@ func main() { os.Exit(run(os.Args[1:])) }
 func run(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	// Whatever hangs after the first signal, the second one ends the program: it is no
+	// longer caught.
+	context.AfterFunc(ctx, stop)
 	var cli CLI
 	parser, err := kong.New(&cli, kong.Name("pcs-capacity"), kong.Description(description),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
@@ -111,14 +119,14 @@ func report(w io.Writer, err error) int {
 			fmt.Fprintf(w, "pcs-capacity: %s\n", line)
 		}
 	}
-	if errors.As(err, new(usageError)) {
+	if errors.As(err, new(usageError)) || errors.As(err, new(market.Mistake)) {
 		return 2
 	}
 	return 1
 }
 
-func newTerminal(g *Globals) *terminal.Terminal {
+func newTerminal(ctx context.Context, g *Globals) *terminal.Terminal {
 	t := terminal.Standard()
-	t.Format, t.UTC, t.Yes = g.Output, g.UTC, g.Yes
+	t.Format, t.UTC, t.Yes, t.Interrupted = g.Output, g.UTC, g.Yes, ctx.Done()
 	return t
 }

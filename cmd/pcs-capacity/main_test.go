@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -18,7 +19,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(withoutBuild{m}, map[string]func(){"pcs-capacity": main})
+	testscript.Main(m, map[string]func(){"pcs-capacity": main})
 }
 
 // simStart is when the simulated AWS of every transcript begins: a Friday.
@@ -63,6 +64,7 @@ func runTranscripts(t *testing.T, dir string, newScenario func() (*awssim.Scenar
 				return err
 			}
 			env.Values["sim"] = sim
+			env.Values["counted"] = map[awssim.CallKey]int{}
 			env.Vars = append(env.Vars, sim.Env()...)
 			env.Setenv("AWS_EC2_METADATA_DISABLED", "true")
 			env.Setenv("AWS_MAX_ATTEMPTS", "1") // faults here are for good; no need to wait for retries
@@ -96,13 +98,14 @@ PartitionName=gpu Nodes=gpu-1
 //	sim clock +26h             moves its clock
 //	sim fault OPERATION EFFECT [region=R] [code=C] [status=N] [skip=N] [count=N]
 //	                           makes calls fail; * is every operation
-//	sim calls OPERATION        prints how many calls have arrived in all regions
+//	sim calls OPERATION        prints how many calls have arrived in all regions; * is every operation
+//	sim recount                counts them from now on
 //	sim speed 1000             seconds a second, until then 0
 //	sim payments fail|succeed  decides for payments
 //	sim heal                   ends every fault
 //	sim ledger                 prints every purchase that was made
 func simCommand(ts *testscript.TestScript, neg bool, args []string) {
-	sim := ts.Value("sim").(*awssim.Sim)
+	sim, counted := ts.Value("sim").(*awssim.Sim), ts.Value("counted").(map[awssim.CallKey]int)
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: sim clock DURATION | sim fault OPERATION EFFECT | sim ledger")
 	}
@@ -117,11 +120,13 @@ func simCommand(ts *testscript.TestScript, neg bool, args []string) {
 	case "calls":
 		n := 0
 		for key, count := range sim.Calls() {
-			if key.Operation == args[1] {
-				n += count
+			if key.Operation == args[1] || args[1] == "*" {
+				n += count - counted[key]
 			}
 		}
 		fmt.Fprintf(ts.Stdout(), "%d calls of %s\n", n, args[1])
+	case "recount":
+		maps.Copy(counted, sim.Calls())
 	case "speed":
 		speed, err := strconv.ParseFloat(args[1], 64)
 		ts.Check(err)

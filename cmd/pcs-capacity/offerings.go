@@ -1,15 +1,15 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/market"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 )
 
@@ -37,24 +37,12 @@ the earliest start that are for sale are looked for. EC2 allows 10 searches in a
 one in 7 seconds; answers are kept for a minute.`
 }
 
-// maxPrice reads --max-price; nil if there is none.
-func maxPrice(flag string) (*capacity.Money, error) {
-	if flag == "" {
-		return nil, nil
-	}
-	m, err := capacity.ParseMoney(flag)
-	if err != nil {
-		return nil, usage("--max-price: %w", err)
-	}
-	return &m, nil
-}
-
 // Run asks EC2 and shows the answer.
 func (c *OfferingsCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *maybeConfig, aws *ec2.Client) error {
 	if c.Count < 1 {
 		return usage("--count=%d: use at least 1", c.Count)
 	}
-	most, err := maxPrice(c.MaxPrice)
+	most, err := dollars("--max-price", c.MaxPrice)
 	if err != nil {
 		return err
 	}
@@ -64,51 +52,66 @@ func (c *OfferingsCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal
 	}
 	progress := t.Slow("searching Capacity Blocks")
 	defer progress.Done()
-	subnets := inBackground(func() clusterSubnets { return readClusterSubnets(ctx, g, cfg, aws) })
-	regions, err := chooseRegions(ctx, aws, c.Regions)
+	subnets := inBackground(func() market.Subnets { return readSubnets(ctx, g, cfg, aws) })
+	regions, err := market.ChooseRegions(ctx, aws, c.Regions)
 	if err != nil {
 		return err
 	}
-	market := market{search: newSearcher(ctx, progress, aws, c.NoCache), max: most,
-		query: ec2.OfferingQuery{InstanceType: c.InstanceType, Count: c.Count, Duration: length, StartAfter: c.StartAfter, EndBy: c.EndBy}}
-	answers, failed, err := askRegions(ctx, progress, aws, regions, market.ask)
+	found, err := market.Search{EC2: aws, Regions: regions, MaxPrice: most, Cache: cacheUnless(c.NoCache), Progress: progress,
+		Query: ec2.OfferingQuery{InstanceType: c.InstanceType, Count: c.Count, Duration: length, StartAfter: c.StartAfter, EndBy: c.EndBy}}.Run(ctx)
 	if err != nil {
 		return err
 	}
 	use := <-subnets
-	found := market.affordable(answers)
-	doc := offeringsDocument{Offerings: []offeringRow{}, Alternatives: []alternative{}, FailedRegions: emptyIfNil(failed)}
-	for _, o := range found {
-		doc.Offerings = append(doc.Offerings, newOfferingRow(o, length, market.gpus(answers, o), use.in(o.AZID)))
-	}
-	slices.SortStableFunc(doc.Offerings, compareOfferings(c.Sort))
+	market.SortOffers(found.Offers, c.Sort, use)
+	none := len(found.Offers) == 0
+	var alternatives []market.Alternative
 	var instead error
-	if len(found) == 0 {
-		doc.Alternatives, instead = market.alternatives(ctx, progress, aws, answers)
+	if none {
+		alternatives, instead = found.Alternatives(ctx)
 	}
-	market.remember(aws, cfg, found)
+	found.Remember(state.Dir(cfg.StateDir), found.Offers)
 	progress.Done()
-	if use.err != nil {
-		t.Say("The cluster's subnets are not known: %s", use.err)
+	if use.Err != nil {
+		t.Say("The cluster's subnets are not known: %s", use.Err)
 	}
-	if len(found) > 0 || t.Format != terminal.Table {
+	if !none || t.Format != terminal.Table {
+		doc := offeringsDocument{newOfferingRows(found.Offers, length, use), emptyIfNil(alternatives), emptyIfNil(found.Failed)}
 		if err := t.Show(doc, doc.Offerings); err != nil {
 			return err
 		}
 	}
-	if len(found) == 0 {
-		market.explain(t, answers)
-		showAlternatives(t, doc.Alternatives, aws.Region(), instead)
+	if none {
+		for _, why := range found.WhyNone(t.Time) {
+			t.Say("%s", why)
+		}
+		showAlternatives(t, alternatives, aws.Region(), instead)
 	}
-	market.search.done(t)
-	warnOfRegions(t, failed)
-	if len(found) == 0 || len(failed) > 0 {
+	sayIfCached(t, found)
+	warnOfRegions(t, found.Failed)
+	if none || len(found.Failed) > 0 {
 		return errShown
 	}
 	return nil
 }
 
-func showAlternatives(t *terminal.Terminal, all []alternative, own string, err error) {
+// cacheUnless is the cache of the user who runs this, unless they want none.
+func cacheUnless(noCache bool) market.Cache {
+	if noCache {
+		return ""
+	}
+	return market.UserCache()
+}
+
+// sayIfCached says what a reader must know of the answers.
+func sayIfCached(t *terminal.Terminal, found *market.Found) {
+	if found.FromCache() {
+		t.Say("This uses answers that are less than a minute old; --no-cache asks EC2 again.")
+	}
+}
+
+// showAlternatives says what is for sale instead.
+func showAlternatives(t *terminal.Terminal, all []market.Alternative, own string, err error) {
 	if err != nil {
 		t.Say("What is for sale instead is not known: %s", err)
 	}
@@ -116,7 +119,16 @@ func showAlternatives(t *terminal.Terminal, all []alternative, own string, err e
 		t.Say("For sale instead:")
 	}
 	for _, a := range all {
-		a.say(t, own)
+		flag := map[string]string{
+			market.OtherCount:    fmt.Sprintf("--count %d", a.Count),
+			market.OtherDuration: "--duration " + capacity.FormatDuration(a.Duration()),
+			market.OtherStart:    "no --start-after and no --end-by",
+		}[a.Differs]
+		if a.Region != own {
+			flag += " --regions " + a.Region
+		}
+		what := map[string]string{market.OtherCount: "the largest count", market.OtherDuration: "the nearest length", market.OtherStart: "the earliest start"}[a.Differs]
+		t.Say("  %s: %d for %s in %s from %s (%s)", what, a.Count, capacity.FormatDuration(a.Duration()), a.Region, t.Time(a.Start), flag)
 	}
 }
 
@@ -127,7 +139,7 @@ func roundedLength(t *terminal.Terminal, asked time.Duration) (time.Duration, er
 		return 0, usage("--duration: %w", err)
 	}
 	if length != asked {
-		t.Say("EC2 sells blocks of 1 to 14 days, then of whole weeks: searching for %s instead of %s.", lasts(length), lasts(asked))
+		t.Say("EC2 sells blocks of 1 to 14 days, then of whole weeks: searching for %s instead of %s.", capacity.FormatDuration(length), capacity.FormatDuration(asked))
 	}
 	return length, nil
 }
@@ -136,28 +148,28 @@ func roundedLength(t *terminal.Terminal, asked time.Duration) (time.Duration, er
 type offeringsDocument struct {
 	Offerings []offeringRow `json:"offerings"`
 	// Alternatives are questions that have an answer; only where this one has none.
-	Alternatives  []alternative   `json:"alternatives"`
-	FailedRegions []regionFailure `json:"failed_regions"`
+	Alternatives  []market.Alternative   `json:"alternatives"`
+	FailedRegions []market.RegionFailure `json:"failed_regions"`
 }
 
 // offeringRow is one line of the list.
 type offeringRow struct {
-	ID           string         `json:"id" col:"ID"`
-	InstanceType string         `json:"instance_type" col:"TYPE"`
-	Count        int            `json:"count" col:"COUNT"`
-	Zone         string         `json:"-" col:"ZONE"`
-	AZID         string         `json:"az_id"`
-	AZ           string         `json:"az"`
-	Region       string         `json:"region"`
-	Start        time.Time      `json:"start" col:"START"`
-	End          time.Time      `json:"end" col:"END"`
-	Lasts        string         `json:"-" col:"LASTS"`
-	Seconds      int            `json:"duration_seconds"`
-	FeeShown     string         `json:"-" col:"FEE"`
-	Fee          capacity.Money `json:"fee"`
-	Currency     string         `json:"currency"`
-	PerHour      string         `json:"fee_per_instance_hour" col:"INSTANCE-HOUR"`
-	PerGPUHour   string         `json:"fee_per_gpu_hour,omitempty" col:"GPU-HOUR"`
+	ID           string    `json:"id" col:"ID"`
+	InstanceType string    `json:"instance_type" col:"TYPE"`
+	Count        int       `json:"count" col:"COUNT"`
+	Zone         string    `json:"-" col:"ZONE"`
+	AZID         string    `json:"az_id"`
+	AZ           string    `json:"az"`
+	Region       string    `json:"region"`
+	Start        time.Time `json:"start" col:"START"`
+	End          time.Time `json:"end" col:"END"`
+	Length       string    `json:"-" col:"LASTS"`
+	Seconds      int       `json:"duration_seconds"`
+	FeeShown     string    `json:"-" col:"FEE"`
+	Fee          string    `json:"fee"`
+	Currency     string    `json:"currency"`
+	PerHour      string    `json:"fee_per_instance_hour" col:"INSTANCE-HOUR"`
+	PerGPUHour   string    `json:"fee_per_gpu_hour,omitempty" col:"GPU-HOUR"`
 	// GPUs of one instance; 0 when the type has none or EC2 did not say.
 	GPUs             int      `json:"gpus_per_instance,omitempty"`
 	UltraServerType  string   `json:"ultraserver_type,omitempty"`
@@ -166,22 +178,26 @@ type offeringRow struct {
 	Subnets          []string `json:"subnets"`
 	Neighbours       []string `json:"neighbour_subnets"`
 	Marks            string   `json:"-" col:"MARKS"`
-
-	perHour capacity.Money
-	rank    int
 }
 
-// newOfferingRow shows an offering for somebody who asked for a length.
-func newOfferingRow(o capacity.Offering, asked time.Duration, gpus int, use zoneUse) offeringRow {
-	hours := float64(o.Count) * o.Duration().Hours()
-	row := offeringRow{ID: o.ID, InstanceType: o.InstanceType, Count: o.Count, Zone: zone(o.AZID, o.AZ), AZID: o.AZID, AZ: o.AZ,
-		Region: o.Region, Start: o.Start, End: o.End, Lasts: lasts(o.Duration()), Seconds: int(o.Duration().Seconds()),
-		FeeShown: o.Fee.String() + " " + o.Currency, Fee: o.Fee, Currency: o.Currency, GPUs: gpus,
+// newOfferingRows shows offers to somebody who asked for a length.
+func newOfferingRows(offers []market.Offer, asked time.Duration, subnets market.Subnets) []offeringRow {
+	rows := []offeringRow{}
+	for _, o := range offers {
+		rows = append(rows, newOfferingRow(o, asked, subnets.In(o.AZID)))
+	}
+	return rows
+}
+
+func newOfferingRow(o market.Offer, asked time.Duration, use market.ZoneUse) offeringRow {
+	row := offeringRow{ID: o.ID, InstanceType: o.InstanceType, Count: o.Count, Zone: capacity.FormatZone(o.AZID, o.AZ), AZID: o.AZID, AZ: o.AZ,
+		Region: o.Region, Start: o.Start, End: o.End, Length: capacity.FormatDuration(o.Duration()), Seconds: int(o.Duration().Seconds()),
+		FeeShown: o.Fee.String(), Fee: o.Fee.Amount(), Currency: o.Fee.Currency(), GPUs: o.GPUs,
+		PerHour:         o.Fee.PerHour(o.Count, o.Duration()).Amount(),
 		UltraServerType: o.UltraServerType, UltraServerCount: o.UltraServerCount,
-		Subnets: use.Subnets, Neighbours: use.Neighbours, SubnetShown: use.shown(), rank: use.rank(), perHour: o.Fee.Per(hours)}
-	row.PerHour = row.perHour.Rounded()
-	if gpus > 0 {
-		row.PerGPUHour = o.Fee.Per(hours * float64(gpus)).Rounded()
+		Subnets: use.Subnets, Neighbours: use.Neighbours, SubnetShown: subnetCell(use)}
+	if o.GPUs > 0 {
+		row.PerGPUHour = o.Fee.PerHour(o.Count*o.GPUs, o.Duration()).Amount()
 	}
 	var marks []string
 	if o.UltraServerType != "" {
@@ -189,25 +205,10 @@ func newOfferingRow(o capacity.Offering, asked time.Duration, gpus int, use zone
 	}
 	switch less := asked - o.Duration(); {
 	case less > 0:
-		marks = append(marks, lasts(less)+" shorter")
+		marks = append(marks, capacity.FormatDuration(less)+" shorter")
 	case less < 0:
-		marks = append(marks, lasts(-less)+" longer")
+		marks = append(marks, capacity.FormatDuration(-less)+" longer")
 	}
 	row.Marks = strings.Join(marks, ", ")
 	return row
-}
-
-// compareOfferings puts zones that the cluster can use first. Prices are compared in
-// cents an hour: fees are whole cents, so that equal prices differ in later decimals.
-func compareOfferings(by string) func(a, b offeringRow) int {
-	return func(a, b offeringRow) int {
-		start, price := a.Start.Compare(b.Start), 0
-		if a.PerHour != b.PerHour {
-			price = a.perHour.Cmp(b.perHour)
-		}
-		if by == "price" {
-			return cmp.Or(a.rank-b.rank, price, start)
-		}
-		return cmp.Or(a.rank-b.rank, start, price)
-	}
 }

@@ -13,7 +13,8 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
-	"github.com/pcs-capacity/pcs-capacity/pcs"
+	"github.com/pcs-capacity/pcs-capacity/internal/market"
+	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 )
 
 // Every field that a command shows is in docs/output.md: those of the structs of this
@@ -25,7 +26,7 @@ func TestFieldsAreDocumented(t *testing.T) {
 	}
 	fields := fieldsOfThisPackage(t)
 	seen := map[reflect.Type]bool{}
-	for _, shown := range []any{pcs.Plan{}, lifecycle.Report{}, capacity.Need{}, capacity.Window{}, capacity.Extension{}, capacity.Period{}} {
+	for _, shown := range []any{setup.Plan{}, lifecycle.Report{}, capacity.Need{}, capacity.Window{}, capacity.Period{}, market.RegionFailure{}, market.Alternative{}, capacity.Extension{}} {
 		fieldsOf(reflect.TypeOf(shown), fields, seen)
 	}
 	if len(fields) < 50 || fields["fee_per_gpu_hour"] == "" || fields["security_group_ids"] == "" {

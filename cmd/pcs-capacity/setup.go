@@ -9,6 +9,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
@@ -38,12 +39,18 @@ reported at once, and then nothing is created. It can be run again at any time: 
 there already is left as it is.`
 }
 
+// AfterApply runs before the settings are read.
+func (*SetupCmd) AfterApply(g *Globals) error {
+	g.WritesConfig = true
+	return nil
+}
+
 // stepRow is one line of the plan.
 type stepRow struct {
-	Action  pcs.Action `json:"action" col:"DO"`
-	What    string     `json:"what" col:"WHAT"`
-	Name    string     `json:"name" col:"NAME"`
-	Details string     `json:"details" col:"DETAILS"`
+	Action  setup.Action `json:"action" col:"DO"`
+	What    string       `json:"what" col:"WHAT"`
+	Name    string       `json:"name" col:"NAME"`
+	Details string       `json:"details" col:"DETAILS"`
 }
 
 // Run plans, shows, asks and applies.
@@ -52,8 +59,8 @@ func (c *SetupCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cf
 	if err != nil {
 		return err
 	}
-	setup := pcs.Setup{PCS: pcsClient, EC2: ec2}
-	plan, err := setup.Plan(ctx, request, ec2.Now())
+	s := setup.Setup{PCS: pcsClient, EC2: ec2}
+	plan, err := s.Plan(ctx, request, ec2.Now())
 	if err != nil {
 		return err
 	}
@@ -74,18 +81,18 @@ func (c *SetupCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cf
 		if err := t.Confirm("Apply this plan?"); err != nil {
 			return err
 		}
-		if err := apply(ctx, t, setup, plan); err != nil {
+		if err := apply(ctx, t, s, plan); err != nil {
 			return err
 		}
 	}
 	return c.finish(ctx, g, t, ec2, pcsClient, plan)
 }
 
-func (c *SetupCmd) request(cfg *maybeConfig) (pcs.Request, error) {
+func (c *SetupCmd) request(cfg *maybeConfig) (setup.Request, error) {
 	if c.MaxNodes < 0 {
-		return pcs.Request{}, usage("--max-nodes=%d: use at least 1", c.MaxNodes)
+		return setup.Request{}, usage("--max-nodes=%d: use at least 1", c.MaxNodes)
 	}
-	r := pcs.Request{Cluster: c.Cluster, Queue: c.Queue, NodeGroup: c.NodeGroup, Reservation: c.Reservation,
+	r := setup.Request{Cluster: c.Cluster, Queue: c.Queue, NodeGroup: c.NodeGroup, Reservation: c.Reservation,
 		Like: c.Like, AMI: c.AMI, InstanceProfile: c.InstanceProfile, SecurityGroups: c.SecurityGroups,
 		SubnetIDs: c.SubnetIDs, MaxNodes: c.MaxNodes, Dynamic: c.Dynamic, ConfigPath: cfg.Path}
 	if cfg.Found {
@@ -105,7 +112,7 @@ func (c *SetupCmd) request(cfg *maybeConfig) (pcs.Request, error) {
 }
 
 // showPlan shows the plan as the result of the command.
-func showPlan(t *terminal.Terminal, plan *pcs.Plan) error {
+func showPlan(t *terminal.Terminal, plan *setup.Plan) error {
 	rows := []stepRow{}
 	for _, s := range plan.Steps {
 		var details []string
@@ -142,16 +149,10 @@ func showMismatches(t *terminal.Terminal, mismatches []capacity.Mismatch) {
 	t.Say("%d %s in the way; nothing was created.", len(mismatches), things)
 }
 
-func apply(ctx context.Context, t *terminal.Terminal, setup pcs.Setup, plan *pcs.Plan) error {
+func apply(ctx context.Context, t *terminal.Terminal, s setup.Setup, plan *setup.Plan) error {
 	progress := t.Start("applying the plan")
-	setup.Progress = func(e pcs.Event) {
-		line := fmt.Sprintf("%s %s: %s", e.What, e.Name, e.Status)
-		if e.Message != "" {
-			line += ": " + e.Message
-		}
-		progress.Now(line)
-	}
-	err := setup.Apply(ctx, plan)
+	s.Progress = func(what, name, status string) { progress.Now(fmt.Sprintf("%s %s: %s", what, name, status)) }
+	err := s.Apply(ctx, plan)
 	progress.Done("")
 	if err != nil {
 		return fmt.Errorf("%w; run the same command again to go on from here", err)
@@ -160,7 +161,7 @@ func apply(ctx context.Context, t *terminal.Terminal, setup pcs.Setup, plan *pcs
 }
 
 // finish makes the first pass with the new settings and says what users can do now.
-func (c *SetupCmd) finish(ctx context.Context, g *Globals, t *terminal.Terminal, aws *ec2.Client, pcsClient *pcs.Client, plan *pcs.Plan) error {
+func (c *SetupCmd) finish(ctx context.Context, g *Globals, t *terminal.Terminal, aws *ec2.Client, pcsClient *pcs.Client, plan *setup.Plan) error {
 	cfg, err := readConfig(g)
 	if err != nil {
 		return fmt.Errorf("reading the new settings: %w", err)

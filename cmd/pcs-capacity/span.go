@@ -1,83 +1,27 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// zone shows an Availability Zone: the name of this account, and the id that is the
-// same for everybody.
-func zone(id, name string) string {
-	switch {
-	case name == "":
-		return id
-	case id == "":
-		return name
-	}
-	return fmt.Sprintf("%s (%s)", name, id)
-}
-
-// lasts shows a length of time in days, hours and minutes.
-func lasts(d time.Duration) string {
-	d = d.Round(time.Minute)
-	var parts []string
-	for _, unit := range []struct {
-		size time.Duration
-		name string
-	}{{24 * time.Hour, "d"}, {time.Hour, "h"}, {time.Minute, "m"}} {
-		if n := d / unit.size; n > 0 {
-			parts = append(parts, strconv.Itoa(int(n))+unit.name)
-			d -= n * unit.size
-		}
-	}
-	if len(parts) == 0 {
-		return "0m"
-	}
-	return strings.Join(parts, "")
-}
-
-// span is a length of time on the command line: a Go duration that may begin with
-// days or weeks, such as 7d, 2w or 1d12h.
+// span is a length of time on the command line, as capacity.ParseDuration reads it: 7d,
+// 36h, 1-12:00:00. It is longer than nothing.
 type span time.Duration
 
-func (s span) String() string { return lasts(time.Duration(s)) }
+func (s span) String() string { return capacity.FormatDuration(time.Duration(s)) }
 
-// UnmarshalText reads a span; it must be positive.
+// UnmarshalText reads a span.
 func (s *span) UnmarshalText(text []byte) error {
-	rest := string(text)
-	var total time.Duration
-	for _, unit := range []struct {
-		name string
-		size time.Duration
-	}{{"w", 7 * 24 * time.Hour}, {"d", 24 * time.Hour}} {
-		number, after, ok := strings.Cut(rest, unit.name)
-		if !ok {
-			continue
-		}
-		n, err := strconv.ParseUint(number, 10, 16)
-		if err != nil {
-			return errSpan(string(text))
-		}
-		total += time.Duration(n) * unit.size
-		rest = after
+	d, err := capacity.ParseDuration(string(text))
+	if err == nil && d <= 0 {
+		err = fmt.Errorf("%q is not positive; write it like 90s, 10m, 36h, 7d or 1-12:00:00", text)
 	}
-	if rest != "" {
-		d, err := time.ParseDuration(rest)
-		if err != nil || d < 0 {
-			return errSpan(string(text))
-		}
-		total += d
+	if err != nil {
+		return err
 	}
-	if total <= 0 {
-		return errSpan(string(text))
-	}
-	*s = span(total)
+	*s = span(d)
 	return nil
-}
-
-func errSpan(text string) error {
-	return errors.New(strconv.Quote(text) + " is not a length of time; write it like 7d, 36h or 1d12h")
 }

@@ -112,7 +112,7 @@ func newStatusRow(s lifecycle.SlotStatus, cluster *lifecycle.Cluster, jobs []lif
 		Start: s.Window.Start, Fence: s.Window.Fence, End: s.Window.End, NodeStates: counts{},
 		Next: s.Next.What, NextAt: s.Next.At, NextShown: "-"}
 	if s.Next.What != "" {
-		row.NextShown = fmt.Sprintf("%s in %s", s.Next.What, capacity.Until(s.Next.At.Sub(now)))
+		row.NextShown = fmt.Sprintf("%s in %s", s.Next.What, capacity.FormatUntil(s.Next.At.Sub(now)))
 	}
 	if row.Reservation == "" {
 		row.State = slotWithout(s)

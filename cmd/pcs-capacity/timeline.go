@@ -170,9 +170,7 @@ func addExtensions(ctx context.Context, aws *ec2.Client, lanes []capacity.Lane) 
 	for i, b := range blocks {
 		asks.Go(func() error {
 			bought, err := aws.Extensions(ctx, b.Reservation.ID)
-			for _, e := range bought {
-				b.Extensions = append(b.Extensions, capacity.Extension{From: e.Start, To: e.End, State: e.Status, Fee: e.Fee})
-			}
+			b.Extensions = bought
 			slices.SortStableFunc(b.Extensions, func(x, y capacity.Extension) int { return x.From.Compare(y.From) })
 			failed[i] = err
 			return nil

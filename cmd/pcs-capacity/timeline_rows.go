@@ -29,15 +29,24 @@ type timelineLane struct {
 // timelineBlock is one reservation. Jobs can run from the window's start until its
 // fence; a window without an end has neither fence nor reclaim.
 type timelineBlock struct {
-	ID           string               `json:"id"`
-	Kind         capacity.Kind        `json:"kind"`
-	State        capacity.State       `json:"state"`
-	InstanceType string               `json:"instance_type"`
-	Count        int                  `json:"count"`
-	AZID         string               `json:"az_id"`
-	AZ           string               `json:"az"`
-	Window       capacity.Window      `json:"window"`
-	Extensions   []capacity.Extension `json:"extensions"`
+	ID           string              `json:"id"`
+	Kind         capacity.Kind       `json:"kind"`
+	State        capacity.State      `json:"state"`
+	InstanceType string              `json:"instance_type"`
+	Count        int                 `json:"count"`
+	AZID         string              `json:"az_id"`
+	AZ           string              `json:"az"`
+	Window       capacity.Window     `json:"window"`
+	Extensions   []timelineExtension `json:"extensions"`
+}
+
+// timelineExtension is an extension that was bought, paid or not.
+type timelineExtension struct {
+	From     time.Time `json:"from"`
+	To       time.Time `json:"to"`
+	State    string    `json:"state"`
+	Fee      string    `json:"fee"`
+	Currency string    `json:"currency"`
 }
 
 // timelineRow is one line of the CSV form: what is block, extension or gap. A gap
@@ -64,8 +73,12 @@ func newTimelineDocument(chart timeline.Chart, problems []string) timelineDocume
 		out := timelineLane{Partition: lane.Partition, Blocks: []timelineBlock{}, Gaps: append([]capacity.Period{}, lane.Gaps...)}
 		for _, b := range lane.Blocks {
 			r := b.Reservation
+			extensions := []timelineExtension{}
+			for _, e := range b.Extensions {
+				extensions = append(extensions, timelineExtension{e.From, e.To, e.State, e.Fee.Amount(), e.Fee.Currency()})
+			}
 			out.Blocks = append(out.Blocks, timelineBlock{ID: r.ID, Kind: r.Kind, State: r.State, InstanceType: r.InstanceType, Count: r.Size(),
-				AZID: r.AZID, AZ: r.AZ, Window: b.Window, Extensions: append([]capacity.Extension{}, b.Extensions...)})
+				AZID: r.AZID, AZ: r.AZ, Window: b.Window, Extensions: extensions})
 		}
 		doc.Lanes = append(doc.Lanes, out)
 	}

@@ -32,7 +32,7 @@ func readConfigIfAny(g *Globals) (*maybeConfig, error) {
 	path := config.Find(g.Config)
 	c, err := config.Load(path)
 	switch {
-	case g.Config == "" && errors.Is(err, fs.ErrNotExist):
+	case (g.Config == "" || g.WritesConfig) && errors.Is(err, fs.ErrNotExist):
 		c = config.Default()
 		c.Path = path
 		return &maybeConfig{c, false}, nil

@@ -101,7 +101,7 @@ func (o *offering) wire() wireOffering {
 	d := o.duration()
 	w := wireOffering{
 		ID: o.id, Type: o.from.Type, Zone: o.from.zone.name, Count: o.count, Start: wireTime(o.start), End: wireTime(o.end),
-		Hours: int(d.Hours()), Minutes: int(d.Minutes()) % 60, Fee: o.from.fee(o.count, d), Currency: "USD",
+		Hours: int(d.Hours()), Minutes: int(d.Minutes()) % 60, Fee: o.from.fee(o.count, d), Currency: o.from.Currency,
 		Tenancy: "default", ZoneType: o.from.zone.kind, UltraServerType: o.from.UltraServer,
 	}
 	if o.servers > 0 {
@@ -158,8 +158,9 @@ func (s *Sim) purchaseCapacityBlock(c *call, in *purchaseCapacityBlockInput) (an
 	o.from.sold = append(o.from.sold, res)
 	s.ledger = append(s.ledger, Purchase{
 		At: s.now, Region: c.Region, Kind: "block", OfferingID: o.id, ReservationID: res.ID, InstanceType: res.Type,
-		Count: res.count, Start: res.start, End: res.end, Fee: o.from.fee(o.count, o.duration()),
+		Count: res.count, Start: res.start, End: res.end, Fee: o.from.fee(o.count, o.duration()), Currency: o.from.Currency,
 	})
+	res.hidden = s.hide(func() { res.hidden = false })
 	result := purchaseResult{s.wireBlocks(c.region, res), s.wireReservation(c.region, res)}
 	s.later(time.Duration(s.scenario.PaymentDelay), func() {
 		if s.unpaid {
@@ -219,7 +220,7 @@ type describeCapacityBlocksInput struct {
 
 func (s *Sim) describeCapacityBlocks(c *call, in *describeCapacityBlocksInput) (any, error) {
 	var all []wireBlock
-	for _, res := range c.region.byCreation() {
+	for _, res := range c.region.shown() {
 		all = append(all, s.wireBlocks(c.region, res)...)
 	}
 	items, err := byID(all, in.IDs, func(b wireBlock) string { return b.ID }, blockNotFound)
@@ -275,7 +276,7 @@ type wireReservationStatus struct {
 
 func (s *Sim) describeCapacityBlockStatus(c *call, in *describeCapacityBlockStatusInput) (any, error) {
 	var all []wireBlockStatus
-	for _, res := range c.region.byCreation() {
+	for _, res := range c.region.shown() {
 		for n, id := range res.blockIDs {
 			all = append(all, res.status(n, id))
 		}

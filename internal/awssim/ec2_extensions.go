@@ -27,6 +27,7 @@ type extension struct {
 	*extensionOffering
 	purchased time.Time
 	status    string // payment-pending, payment-failed, payment-succeeded
+	hidden    bool   // no call shows it yet
 }
 
 func (o *extensionOffering) fee() string {
@@ -34,6 +35,13 @@ func (o *extensionOffering) fee() string {
 		return "0.00"
 	}
 	return o.res.offered.fee(o.res.count, o.d)
+}
+
+func (o *extensionOffering) currency() string {
+	if o.res.offered == nil {
+		return "USD"
+	}
+	return o.res.offered.Currency
 }
 
 type describeExtensionOfferingsInput struct {
@@ -85,7 +93,7 @@ func (s *Sim) describeExtensionOfferings(c *call, in *describeExtensionOfferings
 	for _, o := range part {
 		out.Offerings = append(out.Offerings, wireExtensionOffering{
 			ID: o.id, Type: res.Type, Count: res.count, Zone: res.zoneName, ZoneID: res.zone.id, BlockStart: wireTime(res.start),
-			Start: wireTime(o.end), End: wireTime(o.end.Add(o.d)), Hours: in.Hours, Fee: o.fee(), Currency: "USD",
+			Start: wireTime(o.end), End: wireTime(o.end.Add(o.d)), Hours: in.Hours, Fee: o.fee(), Currency: o.currency(),
 			Tenancy: "default", ZoneTypeName: res.zone.kind,
 		})
 	}
@@ -143,7 +151,7 @@ func (e *extension) wire() wireExtension {
 	return wireExtension{
 		OfferingID: e.id, ReservationID: res.ID, Type: res.Type, Count: res.count, Zone: res.zoneName, ZoneID: res.zone.id,
 		Hours: int(e.d.Hours()), Status: e.status, Purchased: wireTime(e.purchased), Start: wireTime(e.end),
-		End: wireTime(e.end.Add(e.d)), Fee: e.fee(), Currency: "USD",
+		End: wireTime(e.end.Add(e.d)), Fee: e.fee(), Currency: e.currency(),
 	}
 }
 
@@ -166,8 +174,9 @@ func (s *Sim) purchaseExtension(c *call, in *purchaseExtensionInput) (any, error
 	res.extensions = append(res.extensions, e)
 	s.ledger = append(s.ledger, Purchase{
 		At: s.now, Region: c.Region, Kind: "extension", OfferingID: o.id, ReservationID: res.ID, InstanceType: res.Type,
-		Count: res.count, Start: o.end, End: end, Fee: o.fee(),
+		Count: res.count, Start: o.end, End: end, Fee: o.fee(), Currency: o.currency(),
 	})
+	e.hidden = s.hide(func() { e.hidden = false })
 	out := struct {
 		Extensions []wireExtension `xml:"capacityBlockExtensionSet>item"`
 	}{[]wireExtension{e.wire()}}
@@ -190,14 +199,16 @@ type describeExtensionHistoryInput struct {
 }
 
 func (s *Sim) describeExtensionHistory(c *call, in *describeExtensionHistoryInput) (any, error) {
-	found, err := byID(c.region.byCreation(), in.IDs, func(res *reservation) string { return res.ID }, reservationNotFound)
+	found, err := byID(c.region.shown(), in.IDs, func(res *reservation) string { return res.ID }, reservationNotFound)
 	if err != nil {
 		return nil, err
 	}
 	var all []wireExtension
 	for _, res := range found {
 		for _, e := range res.extensions {
-			all = append(all, e.wire())
+			if !e.hidden {
+				all = append(all, e.wire())
+			}
 		}
 	}
 	names := filterNames[wireExtension]{values: map[string]func(wireExtension) []string{

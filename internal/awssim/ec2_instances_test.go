@@ -60,6 +60,10 @@ func TestLaunchRefusals(t *testing.T) {
 		"unknown security group": {run(1, "c7i.4xlarge", defSubnetA, func(in *runInput) {
 			in.SecurityGroupIds = []string{"sg-1"}
 		}), "InvalidGroup.NotFound"},
+		"unknown key pair": {run(1, "c7i.4xlarge", defSubnetA, func(in *runInput) {
+			in.KeyName = aws.String("nobody")
+		}), "InvalidKeyPair.NotFound"},
+		"unknown placement group":      {run(1, "c7i.4xlarge", defSubnetA, inGroup("nowhere")), "InvalidPlacementGroup.Unknown"},
 		"no subnet and no default VPC": {run(1, "c7i.4xlarge", "", func(in *runInput) { in.SubnetId = nil }), "VPCIdNotSpecified"},
 		"subnet given twice": {run(1, "c7i.4xlarge", defSubnetA, func(in *runInput) {
 			in.NetworkInterfaces = []types.InstanceNetworkInterfaceSpecification{{DeviceIndex: aws.Int32(0), SubnetId: aws.String(defSubnetA)}}
@@ -88,6 +92,29 @@ func TestLaunchRefusals(t *testing.T) {
 	if n := len(w.instances()); n != 0 {
 		t.Errorf("%d instances after refused launches, want none", n)
 	}
+}
+
+func inGroup(name string) func(*runInput) {
+	return func(in *runInput) { in.Placement = &types.Placement{GroupName: aws.String(name)} }
+}
+
+// An ODCR that was made in a cluster placement group takes launches in that group only.
+func TestReservationInAPlacementGroup(t *testing.T) {
+	w := newEC2World(t)
+	group := do(t, w.ec2.DescribePlacementGroups, &ec2.DescribePlacementGroupsInput{GroupNames: []string{"ml-cluster"}}).PlacementGroups[0]
+	if group.Strategy != types.PlacementStrategyCluster || group.State != types.PlacementGroupStateAvailable {
+		t.Errorf("placement group %+v", group)
+	}
+	made := do(t, w.ec2.CreateCapacityReservation, &ec2.CreateCapacityReservationInput{InstanceType: aws.String("c7i.4xlarge"), InstancePlatform: "Linux/UNIX",
+		InstanceCount: aws.Int32(2), AvailabilityZone: aws.String("us-east-2a"), InstanceMatchCriteria: "targeted", PlacementGroupArn: group.GroupArn}).CapacityReservation
+	if aws.ToString(made.PlacementGroupArn) != *group.GroupArn {
+		t.Errorf("made %+v", made)
+	}
+	id := *made.CapacityReservationId
+	fails(t, w.ec2.RunInstances, run(1, "c7i.4xlarge", defSubnetA, into(id)), "ReservationCapacityExceeded")
+	do(t, w.ec2.RunInstances, run(1, "c7i.4xlarge", defSubnetA, into(id), inGroup("ml-cluster"), func(in *runInput) { in.KeyName = aws.String("admin") }))
+	fails(t, w.ec2.CreateCapacityReservation, &ec2.CreateCapacityReservationInput{InstanceType: aws.String("c7i.4xlarge"), InstancePlatform: "Linux/UNIX",
+		InstanceCount: aws.Int32(2), AvailabilityZone: aws.String("us-east-2a"), PlacementGroupArn: aws.String(*group.GroupArn + "x")}, "InvalidPlacementGroup.Unknown")
 }
 
 func address(ip string) func(*runInput) {

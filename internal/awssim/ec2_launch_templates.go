@@ -38,6 +38,9 @@ func (s *Sim) buildLaunchTemplate(r *region, lt LaunchTemplateScenario) error {
 	data := templateData{launchData: launchData{
 		ImageId: lt.Image, InstanceType: lt.Type, KeyName: lt.KeyName, SecurityGroupIds: lt.SecurityGroups,
 	}}
+	if lt.PlacementGroup != "" {
+		data.Placement = &placement{GroupName: lt.PlacementGroup}
+	}
 	if lt.UserData != "" {
 		data.UserData = base64.StdEncoding.EncodeToString([]byte(lt.UserData))
 	}

@@ -62,6 +62,11 @@ func TestNetwork(t *testing.T) {
 	fails(t, w.ec2.DescribeSubnets, &ec2.DescribeSubnetsInput{SubnetIds: []string{defSubnetA, "subnet-1"}}, "InvalidSubnetID.NotFound")
 	fails(t, w.ec2.DescribeSecurityGroups, &ec2.DescribeSecurityGroupsInput{GroupIds: []string{"sg-1"}}, "InvalidGroup.NotFound")
 	fails(t, w.ec2.DescribeImages, &ec2.DescribeImagesInput{ImageIds: []string{"ami-1"}}, "InvalidAMIID.NotFound")
+	fails(t, w.ec2.DescribeKeyPairs, &ec2.DescribeKeyPairsInput{KeyNames: []string{"admin", "nobody"}}, "InvalidKeyPair.NotFound")
+	fails(t, w.ec2.DescribePlacementGroups, &ec2.DescribePlacementGroupsInput{GroupNames: []string{"nowhere"}}, "InvalidPlacementGroup.Unknown")
+	if keys := do(t, w.ec2.DescribeKeyPairs, &ec2.DescribeKeyPairsInput{KeyNames: []string{"admin"}}).KeyPairs; len(keys) != 1 || *keys[0].KeyName != "admin" {
+		t.Errorf("key pairs %+v", keys)
+	}
 	fails(t, w.ec2.DescribeVpcs, &ec2.DescribeVpcsInput{Filters: filters("colour", "red")}, "InvalidParameterValue")
 }
 

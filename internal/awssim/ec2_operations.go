@@ -18,6 +18,8 @@ func (s *Sim) ec2Operations() map[string]operation {
 		"DescribeSubnets":               ec2Op(s.describeSubnets),
 		"DescribeSecurityGroups":        ec2Op(s.describeSecurityGroups),
 		"DescribeImages":                ec2Op(s.describeImages),
+		"DescribeKeyPairs":              ec2Op(s.describeKeyPairs),
+		"DescribePlacementGroups":       ec2Op(s.describePlacementGroups),
 		"DescribeInstanceTypes":         ec2Op(s.describeInstanceTypes),
 		"DescribeInstanceTypeOfferings": ec2Op(s.describeInstanceTypeOfferings),
 

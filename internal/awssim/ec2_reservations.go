@@ -41,6 +41,7 @@ type wireReservation struct {
 	Lending          *wireLending      `xml:"interruptibleCapacityAllocation"`
 	Interruption     *wireInterruption `xml:"interruptionInfo"`
 	LaunchStatus     string            `xml:"launchStatus,omitempty"`
+	PlacementGroup   string            `xml:"placementGroupArn,omitempty"`
 	Tags             []tag             `xml:"tagSet>item"`
 }
 
@@ -68,6 +69,9 @@ func (s *Sim) wireReservation(r *region, res *reservation) wireReservation {
 	if !res.end.IsZero() {
 		w.EndType = "limited"
 	}
+	if res.placementGroup != "" {
+		w.PlacementGroup = s.placementGroupARN(r.name, res.placementGroup)
+	}
 	switch res.state {
 	case "active", "pending":
 		w.Total, w.Available = res.count, r.available(res)
@@ -82,7 +86,7 @@ func (s *Sim) wireReservation(r *region, res *reservation) wireReservation {
 	switch res.kind {
 	case kindBlock:
 		w.ReservationType, w.BlockID = "capacity-block", res.blockIDs[0]
-		if res.ultraServer != "" {
+		if res.ultraServer != "" && !s.scenario.HideLaunchStatus {
 			w.LaunchStatus = "launchable"
 		}
 	case kindInterruptible:
@@ -117,7 +121,7 @@ var reservationFilters = filterNames[wireReservation]{
 		"availability-zone":       one(func(w wireReservation) string { return w.Zone }),
 		"tenancy":                 one(func(w wireReservation) string { return w.Tenancy }),
 		"outpost-arn":             one(func(wireReservation) string { return "" }),
-		"placement-group-arn":     one(func(wireReservation) string { return "" }),
+		"placement-group-arn":     one(func(w wireReservation) string { return w.PlacementGroup }),
 		"state":                   one(func(w wireReservation) string { return w.State }),
 		"start-date":              one(func(w wireReservation) string { return w.Start }),
 		"end-date":                one(func(w wireReservation) string { return w.End }),
@@ -126,7 +130,7 @@ var reservationFilters = filterNames[wireReservation]{
 	}}
 
 func (s *Sim) describeCapacityReservations(c *call, in *describeCapacityReservationsInput) (any, error) {
-	found, err := byID(c.region.byCreation(), in.IDs, func(res *reservation) string { return res.ID }, reservationNotFound)
+	found, err := byID(c.region.shown(), in.IDs, func(res *reservation) string { return res.ID }, reservationNotFound)
 	if err != nil {
 		return nil, err
 	}
@@ -156,6 +160,7 @@ type createCapacityReservationInput struct {
 	EndDate               time.Time
 	EndDateType           string
 	InstanceMatchCriteria string
+	PlacementGroupArn     string
 	TagSpecifications     []tagSpecification
 	ClientToken           string
 }
@@ -182,7 +187,7 @@ func (s *Sim) createCapacityReservation(c *call, in *createCapacityReservationIn
 			ID: s.newID("cr"), kind: kindODCR, Type: in.InstanceType, zone: z, zoneName: z.name, count: in.InstanceCount,
 			state: "pending", platform: in.InstancePlatform, tenancy: cmp.Or(in.Tenancy, "default"),
 			match: cmp.Or(in.InstanceMatchCriteria, "open"), created: now, start: now, end: in.EndDate,
-			owner: s.scenario.Account, tags: tags,
+			owner: s.scenario.Account, tags: tags, placementGroup: groupOfARN(in.PlacementGroupArn),
 		}
 		c.region.reservations[res.ID] = res
 		s.later(time.Duration(s.scenario.PendingDelay), func() {
@@ -229,6 +234,8 @@ func (s *Sim) checkODCR(r *region, z *zone, in *createCapacityReservationInput) 
 		return apiErrorf("InvalidParameterCombination", "EndDate can be specified only when EndDateType is limited")
 	case limited && !in.EndDate.After(s.now):
 		return apiErrorf("InvalidParameterValue", "Value (%s) for parameter endDate is invalid. It is in the past.", wireTime(in.EndDate))
+	case in.PlacementGroupArn != "" && r.placementGroup(groupOfARN(in.PlacementGroupArn)) == nil:
+		return placementGroupUnknown(in.PlacementGroupArn)
 	case !r.offers(in.InstanceType, z.id):
 		return apiErrorf("Unsupported", "The requested configuration is not supported: %s in %s", in.InstanceType, z.name)
 	case r.freeCapacity(pool{z.id, in.InstanceType}) < in.InstanceCount:

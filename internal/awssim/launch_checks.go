@@ -14,6 +14,8 @@ type site struct {
 	tenancy  string
 	platform string
 	address  string // asked private address, or empty
+
+	placementGroup string // name, or empty
 }
 
 // checkOrder checks everything but capacity.
@@ -42,9 +44,12 @@ func (r *region) checkOrder(o launchOrder) (site, error) {
 			at.kind.Architecture, at.image.Architecture)
 	}
 	if o.Placement != nil {
-		at.tenancy = cmp.Or(o.Placement.Tenancy, at.tenancy)
+		at.tenancy, at.placementGroup = cmp.Or(o.Placement.Tenancy, at.tenancy), o.Placement.GroupName
 	}
-	var err error
+	err := r.checkNames(o)
+	if err != nil {
+		return site{}, err
+	}
 	if at.subnet, at.address, err = r.launchSubnet(o); err != nil {
 		return site{}, err
 	}

@@ -17,7 +17,8 @@ type Purchase struct {
 	Count         int       `json:"instance_count"`
 	Start         time.Time `json:"start"`
 	End           time.Time `json:"end"`
-	Fee           string    `json:"fee"` // USD
+	Fee           string    `json:"fee"`
+	Currency      string    `json:"currency"`
 }
 
 // Ledger lists every purchase that took effect, oldest first.

@@ -1,6 +1,7 @@
 package awssim
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -43,6 +44,7 @@ func (r *region) newOfferingTemplate(o OfferingScenario) (*offeringTemplate, err
 	if o.MaxDays == 0 {
 		o.MaxDays = maxDays
 	}
+	o.Currency = cmp.Or(o.Currency, "USD")
 	return &offeringTemplate{OfferingScenario: o, zone: z}, nil
 }
 
@@ -70,7 +72,7 @@ func (o *offering) atPurchase() bool { return o.from.Lasts > 0 }
 
 func (o *offering) duration() time.Duration { return o.end.Sub(o.start) }
 
-// fee is the price of the whole block in USD.
+// fee is the price of the whole block.
 func (t *offeringTemplate) fee(count int, d time.Duration) string {
 	return fmt.Sprintf("%.2f", t.Price*float64(count)*d.Hours())
 }

@@ -34,6 +34,8 @@ type reservation struct {
 	shared            bool // belongs to another account
 	tags              map[string]string
 	deadHosts         int
+	placementGroup    string // that an ODCR was made in, or empty
+	hidden            bool   // bought so recently that no call shows it
 
 	// of blocks
 	ultraServer string
@@ -84,6 +86,21 @@ func (r *region) byCreation() []*reservation {
 	})
 }
 
+// shown lists the reservations that Describe calls show, oldest first.
+func (r *region) shown() []*reservation {
+	return slices.DeleteFunc(r.byCreation(), func(res *reservation) bool { return res.hidden })
+}
+
+// hide tells whether what was just bought is hidden, and has show called when it is no more: EC2's
+// reads may lag behind its writes (EC2 Developer Guide, "Eventual consistency").
+func (s *Sim) hide(show func()) bool {
+	if s.scenario.ShowPurchasesAfter <= 0 {
+		return false
+	}
+	s.later(time.Duration(s.scenario.ShowPurchasesAfter), show)
+	return true
+}
+
 // reservation finds one by id, or says what is wrong with the id.
 func (r *region) reservation(id string) (*reservation, error) {
 	if res := r.reservations[id]; res != nil {
@@ -108,6 +125,9 @@ func (s *Sim) buildReservation(r *region, rs ReservationScenario) error {
 	if r.types[rs.Type] == nil {
 		return fmt.Errorf("no instance type %q", rs.Type)
 	}
+	if rs.PlacementGroup != "" && r.placementGroup(rs.PlacementGroup) == nil {
+		return fmt.Errorf("no placement group %q", rs.PlacementGroup)
+	}
 	if _, err := r.reservation(rs.ID); err != nil && strings.Contains(err.Error(), "malformed") {
 		return fmt.Errorf("want an id such as cr-0123456789abcdef0")
 	}
@@ -117,6 +137,7 @@ func (s *Sim) buildReservation(r *region, rs ReservationScenario) error {
 		match: cmp.Or(rs.Match, "targeted"), created: s.now.Add(-time.Hour).Truncate(time.Second),
 		start: rs.Start.At(s.now), end: rs.End.At(s.now), owner: cmp.Or(rs.Owner, s.scenario.Account),
 		shared: rs.Owner != "" && rs.Owner != s.scenario.Account, ultraServer: rs.UltraServer, tags: copyTags(rs.Tags),
+		placementGroup: rs.PlacementGroup,
 	}
 	if res.start.IsZero() {
 		res.start = res.created

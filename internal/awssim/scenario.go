@@ -27,6 +27,7 @@ type Scenario struct {
 	ReclaimLeadUltraServer Duration `toml:"reclaim_lead_ultraserver"` // the same for UltraServers; 60m
 	PaymentDelay           Duration `toml:"payment_delay"`            // from purchase to payment
 	FailPayments           bool     `toml:"fail_payments"`            // every payment fails
+	ShowPurchasesAfter     Duration `toml:"show_purchases_after"`     // how long no Describe call shows what was bought
 	BootDelay              Duration `toml:"boot_delay"`               // how long an instance stays pending
 	ShutdownDelay          Duration `toml:"shutdown_delay"`           // how long it stays shutting-down
 	CleanupDelay           Duration `toml:"cleanup_delay"`            // from terminated until its place in a reservation is free
@@ -34,6 +35,7 @@ type Scenario struct {
 	PCSDelay               Duration `toml:"pcs_delay"`                // how long PCS takes to create, update or delete
 	ScheduledCount         bool     `toml:"scheduled_count"`          // a block that is not open yet reports its size; EC2 may report 0
 	HideScheduledZone      bool     `toml:"hide_scheduled_zone"`      // a block that is not open yet reports no zone, as EC2 may
+	HideLaunchStatus       bool     `toml:"hide_launch_status"`       // reservations of UltraServers report no launch status
 	Throttle               bool     `toml:"throttle"`                 // EC2's request buckets per API and region
 
 	InstanceTypes []InstanceTypeScenario `toml:"instance_type"`
@@ -68,6 +70,8 @@ type RegionScenario struct {
 	Subnets         []SubnetScenario         `toml:"subnet"`
 	SecurityGroups  []SecurityGroupScenario  `toml:"security_group"`
 	Images          []ImageScenario          `toml:"image"`
+	KeyPairs        []KeyPairScenario        `toml:"key_pair"`
+	PlacementGroups []PlacementGroupScenario `toml:"placement_group"`
 	Capacity        []CapacityScenario       `toml:"capacity"`
 	Offerings       []OfferingScenario       `toml:"offering"`
 	Reservations    []ReservationScenario    `toml:"reservation"`
@@ -133,7 +137,8 @@ type OfferingScenario struct {
 	PerServer   int     `toml:"per_server"`  // instances in one UltraServer
 	MaxCount    int     `toml:"max_count"`   // the largest block
 	Stock       int     `toml:"stock"`       // what is there in all; 0: no limit
-	Price       float64 `toml:"price"`       // USD per instance and hour
+	Price       float64 `toml:"price"`       // per instance and hour
+	Currency    string  `toml:"currency"`    // of the price; default USD
 
 	// StartDays lists days after today; those blocks start and end at 11:30 UTC.
 	StartDays []int `toml:"start_days"`
@@ -148,22 +153,24 @@ type OfferingScenario struct {
 
 // ReservationScenario is a reservation that is there at the start: a block or an ODCR.
 type ReservationScenario struct {
-	ID            string            `toml:"id"`
-	Kind          string            `toml:"kind"` // odcr (default), capacity-block, interruptible-odcr
-	Type          string            `toml:"type"`
-	Zone          string            `toml:"zone"`
-	Count         int               `toml:"count"`
-	Start         Moment            `toml:"start"`
-	End           Moment            `toml:"end"`
-	State         string            `toml:"state"`    // overrides what the dates say, such as payment-failed
-	Platform      string            `toml:"platform"` // default Linux/UNIX
-	Tenancy       string            `toml:"tenancy"`  // default default
-	Match         string            `toml:"match"`    // open, targeted (default)
-	UltraServer   string            `toml:"ultraserver"`
-	Source        string            `toml:"source"`          // interruptible-odcr: the reservation that lends it
-	Owner         string            `toml:"owner"`           // another account, which shares it with the caller
-	OwnerZoneName string            `toml:"owner_zone_name"` // the owner's name of the zone
-	Tags          map[string]string `toml:"tags"`
+	ID       string `toml:"id"`
+	Kind     string `toml:"kind"` // odcr (default), capacity-block, interruptible-odcr
+	Type     string `toml:"type"`
+	Zone     string `toml:"zone"`
+	Count    int    `toml:"count"`
+	Start    Moment `toml:"start"`
+	End      Moment `toml:"end"`
+	State    string `toml:"state"`    // overrides what the dates say, such as payment-failed
+	Platform string `toml:"platform"` // default Linux/UNIX
+	Tenancy  string `toml:"tenancy"`  // default default
+	Match    string `toml:"match"`    // open, targeted (default)
+	// PlacementGroup is the cluster placement group that an ODCR was made in.
+	PlacementGroup string            `toml:"placement_group"`
+	UltraServer    string            `toml:"ultraserver"`
+	Source         string            `toml:"source"`          // interruptible-odcr: the reservation that lends it
+	Owner          string            `toml:"owner"`           // another account, which shares it with the caller
+	OwnerZoneName  string            `toml:"owner_zone_name"` // the owner's name of the zone
+	Tags           map[string]string `toml:"tags"`
 }
 
 // LaunchTemplateScenario is a launch template with one version.
@@ -174,6 +181,7 @@ type LaunchTemplateScenario struct {
 	Type            string            `toml:"type"`
 	SecurityGroups  []string          `toml:"security_groups"`
 	KeyName         string            `toml:"key_name"`
+	PlacementGroup  string            `toml:"placement_group"`
 	InstanceProfile string            `toml:"instance_profile"` // ARN
 	UserData        string            `toml:"user_data"`        // plain text
 	Tags            map[string]string `toml:"tags"`

@@ -10,18 +10,20 @@ import (
 
 // region is what one region holds. Guarded by Sim.mu.
 type region struct {
-	name, optIn string
-	zones       []*zone
-	vpcs        []VPCScenario
-	subnets     []*subnet
-	groups      []SecurityGroupScenario
-	images      []ImageScenario
-	fixedTags   map[string]map[string]string // of VPCs, subnets, security groups and images, by id
-	types       map[string]*instanceType     // of the whole account
-	capacity    map[pool]int                 // what EC2 has for launches and ODCRs
-	offerings   []*offeringTemplate
-	issued      map[string]*offering // every offering that was shown, by id
-	extensions  map[string]*extensionOffering
+	name, optIn     string
+	zones           []*zone
+	vpcs            []VPCScenario
+	subnets         []*subnet
+	groups          []SecurityGroupScenario
+	images          []ImageScenario
+	keyPairs        []KeyPairScenario
+	placementGroups []PlacementGroupScenario
+	fixedTags       map[string]map[string]string // of VPCs, subnets, security groups and images, by id
+	types           map[string]*instanceType     // of the whole account
+	capacity        map[pool]int                 // what EC2 has for launches and ODCRs
+	offerings       []*offeringTemplate
+	issued          map[string]*offering // every offering that was shown, by id
+	extensions      map[string]*extensionOffering
 
 	reservations map[string]*reservation
 	blocks       map[string]*block
@@ -72,6 +74,7 @@ func (s *Sim) buildRegion(rs RegionScenario, types map[string]*instanceType) (*r
 	r := &region{
 		name: rs.Name, optIn: cmp.Or(rs.OptIn, "opt-in-not-required"),
 		vpcs: rs.VPCs, groups: rs.SecurityGroups, images: slices.Clone(rs.Images), types: types,
+		keyPairs: rs.KeyPairs, placementGroups: slices.Clone(rs.PlacementGroups),
 		fixedTags: map[string]map[string]string{}, capacity: map[pool]int{},
 		issued: map[string]*offering{}, extensions: map[string]*extensionOffering{},
 		reservations: map[string]*reservation{}, blocks: map[string]*block{},
@@ -127,6 +130,9 @@ func (r *region) buildNetwork(rs RegionScenario) error {
 }
 
 func (r *region) buildImages(RegionScenario) error {
+	for i := range r.placementGroups {
+		r.placementGroups[i].Strategy = cmp.Or(r.placementGroups[i].Strategy, "cluster")
+	}
 	for i := range r.images {
 		img := &r.images[i]
 		img.Architecture = cmp.Or(img.Architecture, "x86_64")

@@ -22,6 +22,9 @@ type Config struct {
 	// Cluster is the PCS cluster's name or id; "" for self-managed Slurm.
 	Cluster  string `toml:"cluster"`
 	StateDir string `toml:"state_dir"`
+	// LocalDir is where sync keeps what slurmctld reads, on a disk of the controller's
+	// own. Used with self-managed Slurm only.
+	LocalDir string `toml:"local_dir"`
 
 	Submit     Submit      `toml:"submit"`
 	Timing     Timing      `toml:"timing"`
@@ -68,7 +71,6 @@ type Partition struct {
 	Provider      capacity.Provider `toml:"provider"`
 	AllowAccounts []string          `toml:"allow_accounts,omitempty"`
 	MinTime       capacity.Duration `toml:"min_time"`
-	OnEnd         capacity.OnEnd    `toml:"on_end"`
 	NodeGroups    []NodeGroup       `toml:"node_group"`
 
 	// File is where the partition is written down.
@@ -92,7 +94,6 @@ type NodeGroup struct {
 	Dynamic bool `toml:"dynamic,omitempty"`
 	// LaunchTemplate is what provider ec2 launches from: lt-… or a name.
 	LaunchTemplate string `toml:"launch_template,omitempty"`
-	Reserve        string `toml:"reserve,omitempty"`
 }
 
 // Select is [capacity.Select].
@@ -103,6 +104,7 @@ func Default() *Config {
 	d := func(d time.Duration) capacity.Duration { return capacity.Duration{Duration: d} }
 	return &Config{
 		StateDir: "/var/lib/pcs-capacity",
+		LocalDir: "/var/cache/pcs-capacity",
 		Submit:   Submit{Strict: true, StaleAfter: d(10 * time.Minute)},
 		Timing: Timing{
 			Poll:          d(60 * time.Second),
@@ -128,16 +130,10 @@ func (p *Partition) applyDefaults() {
 	if p.MinTime.Duration == 0 {
 		p.MinTime.Duration = 30 * time.Minute
 	}
-	if p.OnEnd == "" {
-		p.OnEnd = capacity.OnEndStop
-	}
 	for i := range p.NodeGroups {
 		g := &p.NodeGroups[i]
 		if g.PurchaseOption == "" {
 			g.PurchaseOption = capacity.CapacityBlock
-		}
-		if g.Reserve == "" {
-			g.Reserve = "never"
 		}
 	}
 }

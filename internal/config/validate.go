@@ -66,9 +66,6 @@ func (p Partition) validate(fail func(where, message string, args ...any)) {
 	if p.MinTime.Duration < time.Minute {
 		fail(where, "min_time = %q is too short; Slurm counts in minutes", p.MinTime)
 	}
-	if !slices.Contains([]capacity.OnEnd{capacity.OnEndStop, capacity.OnEndRequeue, capacity.OnEndHold}, p.OnEnd) {
-		fail(where, "on_end = %q is not known; use \"stop\", \"requeue\" or \"hold\"", p.OnEnd)
-	}
 	if len(p.NodeGroups) == 0 {
 		fail(where, "has no [[partition.node_group]]; add one")
 	}
@@ -118,12 +115,6 @@ func (g NodeGroup) validate(provider capacity.Provider, fail func(message string
 	}
 	if provider == capacity.ProviderEC2 && g.LaunchTemplate == "" {
 		fail("launch_template is missing; provider ec2 launches from it")
-	}
-	if g.Reserve != "never" && g.Reserve != "per-job" {
-		fail("reserve = %q is not known; use \"never\" or \"per-job\"", g.Reserve)
-	}
-	if g.Reserve == "per-job" && g.PurchaseOption != capacity.ODCR {
-		fail("reserve = \"per-job\" needs purchase_option = \"odcr\"")
 	}
 }
 

@@ -27,7 +27,7 @@ func TestWrittenSettingsAreReadBack(t *testing.T) {
 	}
 	want := NewPartition("gpu", capacity.ProviderPCS, NodeGroup{
 		Name: "gpu", InstanceType: "p5.48xlarge", SubnetIDs: []string{"subnet-0aa00000000000000"}, PurchaseOption: capacity.CapacityBlock,
-		ReservationIDs: []string{"cr-0123456789abcdef0"}, MaxNodes: 4, Dynamic: true, Reserve: "never",
+		ReservationIDs: []string{"cr-0123456789abcdef0"}, MaxNodes: 4, Dynamic: true,
 	})
 	want.AllowAccounts = []string{"nlp"}
 	file := PartitionPath(path, "gpu")

@@ -60,7 +60,7 @@ func (o *observation) missing(m capacity.Missing) {
 		if ok && isLive(r, now) && now.Before(r.MissingSince.Add(missingFor)) {
 			o.seen.Reservations = append(o.seen.Reservations, r)
 			o.problem("EC2 has not described reservation %s since %s: %s; what was known of it is kept until %s",
-				r.ID, capacity.UTC(r.MissingSince), words, capacity.UTC(r.MissingSince.Add(missingFor)))
+				r.ID, capacity.FormatUTC(r.MissingSince), words, capacity.FormatUTC(r.MissingSince.Add(missingFor)))
 			return
 		}
 	}
@@ -124,6 +124,6 @@ func (p *pass) forget() {
 		slot := former.Groups[0].Slots[0]
 		r, _ := p.snap.Reservation(slot.ReservationIDs[0])
 		p.snap.Problems = append(p.snap.Problems, fmt.Sprintf("the settings no longer name reservation %s for slot %s; its fence stays until it ends at %s, or until `scontrol delete ReservationName=%s`",
-			r.ID, slot.Name, capacity.UTC(r.End), fencePrefix+slot.Name))
+			r.ID, slot.Name, capacity.FormatUTC(r.End), fencePrefix+slot.Name))
 	}
 }

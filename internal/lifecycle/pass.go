@@ -26,7 +26,7 @@ func Pass(ctx context.Context, s Sources) (*capacity.Snapshot, Report, error) {
 		if p.slurmErr == nil {
 			p.act(ctx, p.awsErr == nil)
 		}
-		p.fail(s.State.WriteSnapshot(p.snap))
+		p.publish()
 	}
 	return p.snap, p.report(), errors.Join(p.failed...)
 }

@@ -49,13 +49,13 @@ func (s step) describe(hostlist string) string {
 	case s.do == "delete":
 		return fmt.Sprintf("slot %s: removed the fence %s, no reservation needs it", s.slot, s.r.Name)
 	case wait:
-		return fmt.Sprintf("slot %s: %s the wait %s, no job starts on %s before %s", s.slot, past[s.do], s.r.Name, hostlist, capacity.UTC(s.r.End))
+		return fmt.Sprintf("slot %s: %s the wait %s, no job starts on %s before %s", s.slot, past[s.do], s.r.Name, hostlist, capacity.FormatUTC(s.r.End))
 	}
 	until := ""
 	if !s.r.endless() {
-		until = fmt.Sprintf(" until %s, when the next block opens", capacity.UTC(s.r.End))
+		until = fmt.Sprintf(" until %s, when the next block opens", capacity.FormatUTC(s.r.End))
 	}
-	return fmt.Sprintf("slot %s: %s the fence %s, no job runs on %s after %s%s", s.slot, past[s.do], s.r.Name, hostlist, capacity.UTC(s.r.Start), until)
+	return fmt.Sprintf("slot %s: %s the fence %s, no job runs on %s after %s%s", s.slot, past[s.do], s.r.Name, hostlist, capacity.FormatUTC(s.r.Start), until)
 }
 
 var past = map[string]string{"create": "placed", "update": "moved", "replace": "moved"}

@@ -14,6 +14,8 @@ type Sources struct {
 	// Poll is the most time between two passes of Watch.
 	Poll  time.Duration
 	State state.Dir
+	// Local has what slurmctld reads; "" where no slurmctld of ours does.
+	Local state.Dir
 	EC2   EC2
 	// PCS is nil when no partition has provider pcs.
 	PCS   PCS

@@ -20,12 +20,6 @@ type Chart struct {
 	Zone *time.Location
 }
 
-// The states of an extension's payment, in EC2's words.
-const (
-	paymentPending   = "payment-pending"
-	paymentSucceeded = "payment-succeeded"
-)
-
 // Phase is what is true of a block, or of a partition, for some time.
 type Phase int
 
@@ -79,7 +73,7 @@ func Spans(b capacity.Block, now time.Time) []Span {
 	fence, reclaim := latest(start, b.Window.Fence), latest(start, b.Window.Reclaim)
 	extended := fence
 	for _, e := range b.Extensions {
-		if e.State == paymentSucceeded {
+		if e.State == capacity.ExtensionPaid {
 			extended = earliest(extended, latest(start, e.From))
 		}
 	}
@@ -88,7 +82,7 @@ func Spans(b capacity.Block, now time.Time) []Span {
 	add(Draining, fence, reclaim)
 	add(Reclaimed, reclaim, b.Window.End)
 	for _, e := range b.Extensions {
-		if e.State == paymentPending {
+		if e.State == capacity.ExtensionPending {
 			add(Unpaid, latest(b.Window.End, e.From), e.To)
 		}
 	}

@@ -39,7 +39,7 @@ func (c Chart) place(spans []Span, width, least int) []stretch {
 		row = append(row, stretch{s.Phase, max(0, c.column(s.From, width)), to})
 	}
 	leftmost := 0
-	if len(row) > 0 && !over(spans, c.Now) {
+	if len(row) > 0 && !ended(spans, c.Now) {
 		leftmost = max(0, min(row[0].from, width-least*len(row)))
 	}
 	limit := width
@@ -66,8 +66,8 @@ func (c Chart) place(spans []Span, width, least int) []stretch {
 	return row
 }
 
-// over reports whether the last of some spans has ended.
-func over(spans []Span, now time.Time) bool {
+// ended reports whether the last of some spans has ended.
+func ended(spans []Span, now time.Time) bool {
 	last := spans[len(spans)-1]
 	return !last.To.IsZero() && !last.To.After(now)
 }

@@ -49,8 +49,8 @@ func sample(zone *time.Location) Chart {
 	gpu := lane("gpu",
 		block("cr-0e2000000000000a1", capacity.StateActive, -48.5, 143.5),
 		block("cr-0e2000000000000a2", capacity.StateScheduled, 191.5, 359.5))
-	gpu.Blocks[0].Extensions = []capacity.Extension{{From: at(71.5), To: at(143.5), State: paymentSucceeded}}
-	gpu.Blocks[1].Extensions = []capacity.Extension{{From: at(359.5), To: at(383.5), State: paymentPending}}
+	gpu.Blocks[0].Extensions = []capacity.Extension{{From: at(71.5), To: at(143.5), State: capacity.ExtensionPaid}}
+	gpu.Blocks[1].Extensions = []capacity.Extension{{From: at(359.5), To: at(383.5), State: capacity.ExtensionPending}}
 	odcr := block("cr-0e2000000000000c5", capacity.StateActive, -100, 0)
 	odcr.Kind, odcr.End = capacity.ODCR, time.Time{}
 	ultra := block("cr-0e2000000000000d6", capacity.StatePaymentPending, 47.5, 215.5)

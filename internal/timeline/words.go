@@ -74,7 +74,7 @@ func extensionTimes(b capacity.Block, zone *time.Location) [][]string {
 	var all [][]string
 	for _, e := range b.Extensions {
 		says := "extended"
-		if e.State != paymentSucceeded {
+		if e.State != capacity.ExtensionPaid {
 			says = "extension " + clean(e.State) + ":"
 		}
 		all = append(all, append([]string{says}, times([]moment{{"from", e.From}, {"to", e.To}}, zone)...))
@@ -84,7 +84,7 @@ func extensionTimes(b capacity.Block, zone *time.Location) [][]string {
 
 // gapTimes are words about a gap, in a zone.
 func gapTimes(g capacity.Period, zone *time.Location) []string {
-	return append([]string{"gap of " + capacity.Lasts(g.To.Sub(g.From)) + ":"}, times([]moment{{"from", g.From}, {"to", g.To}}, zone)...)
+	return append([]string{"gap of " + capacity.FormatDuration(g.To.Sub(g.From)) + ":"}, times([]moment{{"from", g.From}, {"to", g.To}}, zone)...)
 }
 
 // about says what a block is, in parts: size and type, state, zone.
@@ -97,7 +97,7 @@ func about(r capacity.Reservation) []string {
 		state = string(r.Kind) + ", " + state
 	}
 	parts := []string{clean(fmt.Sprintf("%d x %s", r.Size(), r.InstanceType)), clean(state)}
-	if zone := capacity.Zone(r.AZID, r.AZ); zone != "" {
+	if zone := capacity.FormatZone(r.AZID, r.AZ); zone != "" {
 		parts = append(parts, clean(zone))
 	}
 	return parts

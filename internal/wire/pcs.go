@@ -10,7 +10,7 @@ import (
 
 // PCS shows a PCS cluster, by name or id, to hooks and to the control loop.
 type PCS struct {
-	pcs.Setup
+	pcs.Provisioner
 	Cluster string
 }
 
@@ -20,23 +20,13 @@ func (p PCS) Held(ctx context.Context, groups []string) (map[string]string, erro
 	if p.Cluster == "" {
 		return nil, errors.New("the settings name no PCS cluster; add cluster = \"NAME\"")
 	}
-	cluster, err := p.PCS.Cluster(ctx, p.Cluster)
+	slots, err := p.PCS.Slots(ctx, p.Cluster, groups)
 	if err != nil {
 		return nil, err
 	}
 	held := map[string]string{}
-	for _, name := range groups {
-		g, found, err := p.PCS.NodeGroup(ctx, cluster.ID, name)
-		if err != nil {
-			return nil, err
-		}
-		if !found {
-			continue
-		}
-		held[name] = ""
-		if g.Tags[capacity.TagCluster] == cluster.Name {
-			held[name] = g.Tags[capacity.TagReservation]
-		}
+	for _, slot := range slots {
+		held[slot.Name] = slot.ReservationID
 	}
 	return held, nil
 }
@@ -47,6 +37,6 @@ func (p PCS) Configure(ctx context.Context, group string, r capacity.Reservation
 	for _, s := range g.Subnets {
 		subnets = append(subnets, s.ID)
 	}
-	return p.Setup.Configure(ctx, pcs.ConfigureRequest{Cluster: p.Cluster, Group: group, Reservation: r, SubnetIDs: subnets,
+	return p.Provisioner.Configure(ctx, pcs.ConfigureRequest{Cluster: p.Cluster, Group: group, Reservation: r, SubnetIDs: subnets,
 		MaxNodes: g.MaxNodes, Dynamic: g.Dynamic})
 }

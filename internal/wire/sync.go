@@ -24,8 +24,12 @@ var (
 
 // Sources are what the control loop reads and changes.
 func Sources(cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) lifecycle.Sources {
-	return lifecycle.Sources{Settings: cfg.Domain(), Poll: cfg.Timing.Poll.Duration, State: state.Dir(cfg.StateDir), EC2: aws,
-		PCS: PCS{pcs.Setup{PCS: pcsClient, EC2: aws}, cfg.Cluster}, Slurm: SyncSlurm{&slurm.Client{}}, MachineTime: time.Now}
+	local := state.Dir(cfg.LocalDir)
+	if cfg.Cluster != "" {
+		local = "" // PCS has no job_submit
+	}
+	return lifecycle.Sources{Settings: cfg.Domain(), Poll: cfg.Timing.Poll.Duration, State: state.Dir(cfg.StateDir), Local: local, EC2: aws,
+		PCS: PCS{pcs.Provisioner{PCS: pcsClient, EC2: aws}, cfg.Cluster}, Slurm: SyncSlurm{&slurm.Client{}}, MachineTime: time.Now}
 }
 
 // Follower gives the sources of one pass after the other, from settings that may change.

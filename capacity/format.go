@@ -1,0 +1,118 @@
+package capacity
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// FormatZone writes an Availability Zone: the name that this account has for it, and the id
+// that is the same for everybody.
+func FormatZone(id, name string) string {
+	switch {
+	case name == "":
+		return id
+	case id == "":
+		return name
+	}
+	return fmt.Sprintf("%s (%s)", name, id)
+}
+
+// FormatUTC writes a time to the minute.
+func FormatUTC(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
+
+const day = 24 * time.Hour
+
+// FormatExact writes a length of time exactly, as ParseDuration reads it: 7d, 1d12h, 10m, 1m30s.
+func FormatExact(d time.Duration) string {
+	if d < 0 {
+		return "-" + FormatExact(-d)
+	}
+	var b strings.Builder
+	for _, unit := range []struct {
+		size time.Duration
+		name string
+	}{{day, "d"}, {time.Hour, "h"}, {time.Minute, "m"}} {
+		if n := d / unit.size; n > 0 {
+			b.WriteString(strconv.Itoa(int(n)) + unit.name)
+			d -= n * unit.size
+		}
+	}
+	if d != 0 || b.Len() == 0 {
+		b.WriteString(d.String())
+	}
+	return b.String()
+}
+
+// FormatDuration writes a length of time to the minute, for people; in seconds where it
+// is less than a minute.
+func FormatDuration(d time.Duration) string {
+	if s := d.Round(time.Second); s < time.Minute {
+		return s.String()
+	}
+	return FormatExact(d.Round(time.Minute))
+}
+
+// FormatUntil writes how far away something is: in the two largest units, and in seconds when
+// it is near.
+func FormatUntil(d time.Duration) string {
+	switch d = d.Round(time.Second); {
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%ds", d/time.Second)
+	case d < day:
+		return FormatExact(d.Truncate(time.Minute))
+	}
+	return FormatExact(d.Truncate(time.Hour))
+}
+
+// slurmTime is a time as Slurm writes it: hours:minutes:seconds, with days before them.
+var slurmTime = regexp.MustCompile(`^(?:(\d{1,5})-)?(\d{1,5}):(\d\d):(\d\d)$`)
+
+// ParseDuration reads a length of time: a Go duration that may begin with weeks or days,
+// such as 90s, 10m, 36h, 7d, 2w or 1d12h, or Slurm's 1-12:00:00.
+func ParseDuration(text string) (time.Duration, error) {
+	bad := fmt.Errorf("%q is not a duration; write it like 90s, 10m, 36h, 7d or 1-12:00:00", text)
+	rest, negative := strings.CutPrefix(text, "-")
+	if m := slurmTime.FindStringSubmatch(rest); m != nil {
+		rest = fmt.Sprintf("%sd%sh%sm%ss", cmp.Or(m[1], "0"), m[2], m[3], m[4])
+	}
+	if rest == "" {
+		return 0, bad
+	}
+	var total time.Duration
+	for _, unit := range []struct {
+		size time.Duration
+		name string
+	}{{7 * day, "w"}, {day, "d"}} {
+		number, after, ok := strings.Cut(rest, unit.name)
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseUint(number, 10, 16)
+		if err != nil || time.Duration(n) > longest/unit.size {
+			return 0, bad
+		}
+		total += time.Duration(n) * unit.size
+		rest = after
+	}
+	if rest != "" {
+		d, err := time.ParseDuration(rest)
+		if err != nil || strings.ContainsAny(rest, "+-") {
+			return 0, bad
+		}
+		total += d
+	}
+	if total < 0 || total > longest {
+		return 0, bad
+	}
+	if negative {
+		total = -total
+	}
+	return total, nil
+}
+
+// longest is the longest time that ParseDuration reads: sums of three of them can be counted.
+const longest = 90 * 365 * day

@@ -1,0 +1,123 @@
+package capacity
+
+import (
+	"fmt"
+	"math/big"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// USD is the currency of the fees that people give us. EC2 names that of each fee.
+const USD = "USD"
+
+// Money is an exact amount with its currency. The zero value is an amount that is not
+// known, in no currency. Two of them are the same money where == says so; which is more
+// only Compare can say.
+type Money struct {
+	// micros counts millionths of the currency, never negative.
+	micros   int64
+	currency string
+}
+
+// decimals are those of a micro.
+const decimals = 6
+
+// ParseMoney reads a decimal number such as "12345.67", without sign or exponent, in a
+// currency such as USD; "" where none is known. It never rounds: more than six decimals
+// are an error, and so is more than 9,223,372,036,854.
+func ParseMoney(amount, currency string) (Money, error) {
+	units, fraction, _ := strings.Cut(amount, ".")
+	if units == "" || strings.Trim(units+fraction, "0123456789") != "" {
+		return Money{}, fmt.Errorf("%q is not an amount; write it like 12345.67", amount)
+	}
+	fraction = strings.TrimRight(fraction, "0")
+	if len(fraction) > decimals {
+		return Money{}, fmt.Errorf("%q has more than %d decimals", amount, decimals)
+	}
+	micros, err := strconv.ParseInt(units+fraction+strings.Repeat("0", decimals-len(fraction)), 10, 64)
+	if err != nil {
+		return Money{}, fmt.Errorf("%q is too large an amount", amount)
+	}
+	return Money{micros, currency}, nil
+}
+
+// Compare is -1, 0 or 1 as m is less than, equal to or more than other. Amounts of two
+// currencies, or of an unknown one, have no order: that is an error.
+func (m Money) Compare(other Money) (int, error) {
+	switch {
+	case m.currency != other.currency:
+		return 0, fmt.Errorf("%s and %s are of different currencies", m, other)
+	case m.currency == "":
+		return 0, fmt.Errorf("%s and %s are of an unknown currency", m, other)
+	case m.micros < other.micros:
+		return -1, nil
+	case m.micros > other.micros:
+		return 1, nil
+	}
+	return 0, nil
+}
+
+// Currency is the code that EC2 uses, such as USD; "" if it is not known.
+func (m Money) Currency() string { return m.currency }
+
+// Amount writes the number with two decimals or, where these would lose something that
+// EC2 said, with as many as needed.
+func (m Money) Amount() string {
+	digits := fmt.Sprintf("%0*d", decimals+1, m.micros)
+	point := len(digits) - decimals
+	fraction := strings.TrimRight(digits[point:], "0")
+	if len(fraction) < 2 {
+		fraction = digits[point : point+2]
+	}
+	return digits[:point] + "." + fraction
+}
+
+// String is the amount with its currency, such as "12345.67 USD".
+func (m Money) String() string {
+	if m.currency == "" {
+		return m.Amount()
+	}
+	return m.Amount() + " " + m.currency
+}
+
+// PerHour is the price of one of count things for an hour, to the nearest cent, when m
+// pays for all of them for d. Without things or time there is none, and it is zero.
+func (m Money) PerHour(count int, d time.Duration) Money {
+	if count < 1 || d < 1 {
+		return Money{}
+	}
+	const cent = 10_000 // micros
+	thingHours := new(big.Int).Mul(big.NewInt(int64(count)), big.NewInt(int64(d)))
+	thingHours.Mul(thingHours, big.NewInt(cent))
+	cents := new(big.Int).Mul(big.NewInt(m.micros), big.NewInt(int64(time.Hour)))
+	// Half a cent is added, so that the division rounds to the nearest one.
+	cents.Add(cents, new(big.Int).Rsh(thingHours, 1)).Div(cents, thingHours)
+	micros := cents.Mul(cents, big.NewInt(cent))
+	if !micros.IsInt64() {
+		return Money{}
+	}
+	return Money{micros.Int64(), m.currency}
+}
+
+// MarshalText writes what String does; nothing for the zero value.
+func (m Money) MarshalText() ([]byte, error) {
+	if m == (Money{}) {
+		return nil, nil
+	}
+	return []byte(m.String()), nil
+}
+
+// UnmarshalText reads what MarshalText writes.
+func (m *Money) UnmarshalText(text []byte) error {
+	if len(text) == 0 {
+		*m = Money{}
+		return nil
+	}
+	amount, currency, _ := strings.Cut(string(text), " ")
+	parsed, err := ParseMoney(amount, currency)
+	if err == nil {
+		*m = parsed
+	}
+	return err
+}

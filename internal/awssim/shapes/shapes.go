@@ -1,0 +1,217 @@
+// Package shapes checks messages of EC2 and PCS against AWS's service models, of which it
+// carries a compact record. So the simulator cannot answer what AWS would not, and the
+// record tells what a request may hold.
+package shapes
+
+import (
+	_ "embed"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// shapeRecord is a compact record of the wire shapes of the operations that the simulator answers, derived from AWS's
+// service models by the command in shapegen. It documents its own format.
+//
+//go:embed shapes.txt
+var shapeRecord string
+
+// Error says in which places a message does not have the shape that AWS's service model gives it.
+type Error struct {
+	Service, Operation string
+	Violations         []Violation
+}
+
+// Violation is one place where a message differs from its shape.
+type Violation struct {
+	Path    string // wire names, such as reservationSet.item[0].instancesSet; empty for the message itself
+	Problem string
+}
+
+func (v Violation) String() string {
+	if v.Path == "" {
+		return v.Problem
+	}
+	return v.Path + ": " + v.Problem
+}
+
+func (e *Error) Error() string {
+	lines := make([]string, len(e.Violations))
+	for i, v := range e.Violations {
+		lines[i] = v.String()
+	}
+	return fmt.Sprintf("%s %s differs from the service model:\n\t%s", e.Service, e.Operation, strings.Join(lines, "\n\t"))
+}
+
+// CheckResponse compares an answer of the simulator with the service model: every element must be a known member with
+// the right wire name, type and enumeration value, required members must be there, and an error must come in the
+// service's envelope. The service is "ec2" or "pcs". The error is a *Error with every violation, not the first.
+func CheckResponse(service, operation string, status int, body []byte) error {
+	return check(service, operation, func(op *operationShape, c *checker) {
+		switch {
+		case service == "ec2" && status >= 400:
+			c.ec2Error(body)
+		case service == "ec2":
+			c.ec2Response(operation, op, body)
+		case status >= 400:
+			c.jsonError(op, body)
+		case op == nil:
+			c.unknownOperation()
+		default:
+			c.jsonMessage(op.output, body)
+		}
+	})
+}
+
+// CheckPCSRequest compares the body of a request to PCS with the service model in the same way.
+func CheckPCSRequest(operation string, body []byte) error {
+	return check("pcs", operation, func(op *operationShape, c *checker) {
+		if op == nil {
+			c.unknownOperation()
+			return
+		}
+		c.nullIsAbsent = true
+		c.jsonMessage(op.input, body)
+	})
+}
+
+// Operations are the names of the operations that the record holds of a service, sorted.
+func Operations(service string) []string {
+	shapes, ok := recordedShapes()[service]
+	if !ok {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(shapes.operations))
+}
+
+func check(service, operation string, run func(*operationShape, *checker)) error {
+	shapes, ok := recordedShapes()[service]
+	if !ok {
+		return fmt.Errorf("no shapes are recorded for the service %q", service)
+	}
+	c := &checker{shapes: shapes}
+	run(shapes.operations[operation], c)
+	if len(c.violations) == 0 {
+		return nil
+	}
+	return &Error{Service: service, Operation: operation, Violations: c.violations}
+}
+
+// checker collects violations while it walks one message.
+type checker struct {
+	shapes       *serviceShapes
+	violations   []Violation
+	nullIsAbsent bool // services ignore a JSON null in a request; in an answer it would be a surprise
+}
+
+func (c *checker) report(path, format string, args ...any) {
+	c.violations = append(c.violations, Violation{Path: path, Problem: fmt.Sprintf(format, args...)})
+}
+
+func (c *checker) unknownOperation() {
+	c.report("", "the operation is not in the record of shapes: add it to shapegen and run that")
+}
+
+type serviceShapes struct {
+	version    string
+	operations map[string]*operationShape
+	structures map[string]*structureShape
+	lists      map[string]listShape
+	maps       map[string]string   // type of the values
+	enums      map[string][]string // allowed values
+}
+
+type operationShape struct {
+	input, output string // names of structures; "-" for none
+	errors        []string
+}
+
+type structureShape struct {
+	members []memberShape
+}
+
+type memberShape struct {
+	name, typ string
+	wire      string // name in the message
+	required  bool
+}
+
+type listShape struct {
+	item string // type
+	wire string // name of an item's XML element
+}
+
+// recordedShapes returns the shapes by service.
+var recordedShapes = sync.OnceValue(func() map[string]*serviceShapes {
+	services, err := parseShapes(shapeRecord)
+	if err != nil {
+		panic("the embedded record of shapes is broken: " + err.Error())
+	}
+	return services
+})
+
+func parseShapes(text string) (map[string]*serviceShapes, error) {
+	services := map[string]*serviceShapes{}
+	var service *serviceShapes
+	var structure *structureShape
+	for number, line := range strings.Split(text, "\n") {
+		fields := strings.Split(line, "\t")
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		if fields[0] != "service" && service == nil || len(fields) < 2 || fields[0] == "" && (structure == nil || len(fields) < 3) {
+			return nil, fmt.Errorf("line %d: misplaced: %q", number+1, line)
+		}
+		switch name, rest := fields[1], fields[2:]; fields[0] {
+		case "service":
+			service = &serviceShapes{
+				version:    rest[0],
+				operations: map[string]*operationShape{},
+				structures: map[string]*structureShape{},
+				lists:      map[string]listShape{},
+				maps:       map[string]string{},
+				enums:      map[string][]string{},
+			}
+			services[name] = service
+		case "operation":
+			service.operations[name] = &operationShape{input: rest[0], output: rest[1], errors: rest[2:]}
+		case "structure":
+			structure = &structureShape{}
+			service.structures[name] = structure
+		case "":
+			structure.members = append(structure.members, parseMember(name, rest))
+		case "list":
+			service.lists[name] = listShape{item: rest[0], wire: rest[1]}
+		case "map":
+			service.maps[name] = rest[0]
+		case "enum":
+			service.enums[name] = rest
+		default:
+			return nil, fmt.Errorf("line %d: unknown kind %q", number+1, fields[0])
+		}
+	}
+	return services, nil
+}
+
+func parseMember(name string, fields []string) memberShape {
+	m := memberShape{name: name, typ: fields[0], wire: name}
+	for _, field := range fields[1:] {
+		switch key, value, _ := strings.Cut(field, "="); key {
+		case "wire":
+			m.wire = value
+		case "required":
+			m.required = true
+		}
+	}
+	return m
+}
+
+func (s *structureShape) find(match func(memberShape) bool) (memberShape, bool) {
+	i := slices.IndexFunc(s.members, match)
+	if i < 0 {
+		return memberShape{}, false
+	}
+	return s.members[i], true
+}

@@ -1,0 +1,168 @@
+package market
+
+import (
+	"context"
+	"math/bits"
+	"slices"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+)
+
+// Alternative is a question that has an answer where the asked one has none.
+type Alternative struct {
+	// Differs says in what: OtherCount, OtherDuration or OtherStart.
+	Differs string `json:"differs"`
+	Region  string `json:"region"`
+	Count   int    `json:"count"`
+	// Seconds is the length to ask for.
+	Seconds int `json:"duration_seconds"`
+	// Offering is the earliest of the answer.
+	Offering string    `json:"offering"`
+	Start    time.Time `json:"start"`
+	End      time.Time `json:"end"`
+}
+
+// What an alternative can differ in.
+const (
+	OtherCount    = "count"
+	OtherDuration = "duration"
+	OtherStart    = "start"
+)
+
+// Duration is the length to ask for.
+func (a Alternative) Duration() time.Duration { return time.Duration(a.Seconds) * time.Second }
+
+// Alternatives asks the regions that sell the type what they have instead: the best of
+// each sort over all regions. With an error, those that were found before it.
+func (f *Found) Alternatives(ctx context.Context) ([]Alternative, error) {
+	var regions []string
+	for _, a := range f.answers {
+		if a.region != "" && a.unsold == "" {
+			regions = append(regions, a.region)
+		}
+	}
+	if len(regions) == 0 {
+		return nil, nil
+	}
+	found, _, err := AskRegions(ctx, f.search.Progress, f.search.EC2, regions, f.alternativesIn)
+	return bestOfEach(slices.Concat(found...), f.search.Query.Duration), err
+}
+
+// alternativesIn looks for what is for sale in the client's region instead: the largest
+// count, the nearest length and, where the question bounds it, the earliest start. Binary
+// searches keep the calls few; they are right as long as a smaller or shorter block is for
+// sale wherever a larger or longer one is.
+func (f *Found) alternativesIn(ctx context.Context, aws *ec2.Client) ([]Alternative, error) {
+	t := trial{ctx: ctx, aws: aws, found: f}
+	q := f.search.Query
+	keep := func(a Alternative, ok bool) bool {
+		if ok {
+			t.all = append(t.all, a)
+		}
+		return ok
+	}
+
+	f.asked.announce(aws, bits.Len(uint(q.Count-1)))
+	keep(largest(q.Count-1, func(count int) (Alternative, bool) {
+		smaller := q
+		smaller.Count = count
+		return t.ask(OtherCount, smaller)
+	}))
+	if !q.StartAfter.IsZero() || !q.EndBy.IsZero() {
+		f.asked.announce(aws, 1)
+		unbound := q
+		unbound.StartAfter, unbound.EndBy = time.Time{}, time.Time{}
+		keep(t.ask(OtherStart, unbound))
+	}
+	sold := ec2.Lengths()
+	asked := slices.Index(sold, q.Duration)
+	ofLength := func(i int) (Alternative, bool) {
+		if i < 0 || i >= len(sold) {
+			return Alternative{}, false
+		}
+		other := q
+		other.Duration = sold[i]
+		return t.ask(OtherDuration, other)
+	}
+	f.asked.announce(aws, 3)
+	if !keep(ofLength(asked-1)) && !keep(ofLength(asked+1)) && asked > 1 {
+		if shortest, ok := ofLength(0); ok {
+			f.asked.announce(aws, bits.Len(uint(asked-2)))
+			longer, found := largest(asked-2, ofLength)
+			if found {
+				shortest = longer
+			}
+			keep(shortest, true)
+		}
+	}
+	return t.all, t.err
+}
+
+// trial asks other questions in one region; after an error it asks no more.
+type trial struct {
+	ctx   context.Context
+	aws   *ec2.Client
+	found *Found
+	all   []Alternative
+	err   error
+}
+
+// ask is the alternative that a question makes, if it has an answer within the price.
+func (t *trial) ask(differs string, q ec2.OfferingQuery) (Alternative, bool) {
+	if t.err != nil {
+		return Alternative{}, false
+	}
+	var offerings []capacity.Offering
+	if offerings, t.err = t.found.asked.ask(t.ctx, t.aws, q); t.err != nil {
+		return Alternative{}, false
+	}
+	if offerings = t.found.search.affordable(offerings); len(offerings) == 0 {
+		return Alternative{}, false
+	}
+	first := slices.MinFunc(offerings, func(a, b capacity.Offering) int { return a.Start.Compare(b.Start) })
+	return Alternative{differs, t.aws.Region(), q.Count, int(q.Duration.Seconds()), first.ID, first.Start, first.End}, true
+}
+
+// largest is the answer for the largest number from 1 to most that has one, if smaller
+// numbers than that have one too.
+func largest(most int, try func(int) (Alternative, bool)) (best Alternative, ok bool) {
+	for low, high := 0, most; low < high; {
+		n := (low + high + 1) / 2
+		if a, found := try(n); found {
+			best, ok, low = a, true, n
+		} else {
+			high = n - 1
+		}
+	}
+	return best, ok
+}
+
+// bestOfEach keeps the best of each sort: the largest count, the length nearest to the
+// asked one, the earliest start.
+func bestOfEach(all []Alternative, asked time.Duration) []Alternative {
+	var picked []Alternative
+	for _, differs := range []string{OtherCount, OtherDuration, OtherStart} {
+		best := -1
+		for i, a := range all {
+			if a.Differs == differs && (best < 0 || a.better(all[best], asked)) {
+				best = i
+			}
+		}
+		if best >= 0 {
+			picked = append(picked, all[best])
+		}
+	}
+	return picked
+}
+
+func (a Alternative) better(b Alternative, asked time.Duration) bool {
+	switch {
+	case a.Count != b.Count:
+		return a.Count > b.Count
+	case a.Seconds != b.Seconds:
+		return (a.Duration() - asked).Abs() < (b.Duration() - asked).Abs()
+	}
+	return a.Start.Before(b.Start)
+}

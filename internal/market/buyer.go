@@ -1,0 +1,179 @@
+package market
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+)
+
+// Buyer buys blocks and extensions, each at most once (R3).
+type Buyer struct {
+	// EC2 in the region of the settings.
+	EC2      *ec2.Client
+	Customer Customer
+	// StateDir has the intents. Programs that share it buy one after the other.
+	StateDir state.Dir
+	// Cluster is written on what is bought; "" writes nothing.
+	Cluster string
+	// Timeout bounds the call that buys. Settle is how long after it EC2 may take to show
+	// what was bought.
+	Timeout, Settle time.Duration
+	// DryRun buys nothing and writes nothing.
+	DryRun bool
+}
+
+func (b *Buyer) intents() Intents { return Intents{b.StateDir} }
+
+// deal is one run of a buyer, which keeps other programs with the same state_dir from
+// buying until close.
+type deal struct {
+	*Buyer
+	// aws is EC2 in the region of what is bought.
+	aws *ec2.Client
+	// account that the credentials belong to; "" when AWS would not say.
+	account string
+	unlock  func()
+}
+
+// accountTimeout bounds the one question to AWS STS, whose endpoint some networks
+// cannot reach.
+const accountTimeout = 5 * time.Second
+
+// open begins a deal in a region; "" is the settings' own.
+func (b *Buyer) open(ctx context.Context, region string) (*deal, error) {
+	d := &deal{Buyer: b, aws: b.EC2.In(region), unlock: func() {}}
+	b.EC2.OnWait(func(w ec2.Wait) {
+		b.Customer.Say("Waiting %s for EC2's request limits in %s.", capacity.FormatDuration(w.For), w.Region)
+	})
+	if !b.DryRun {
+		unlock, err := b.intents().Lock()
+		if err != nil {
+			return nil, fmt.Errorf("%w; a purchase is recorded in state_dir (%s) before it is sent", err, b.StateDir)
+		}
+		d.unlock = unlock
+	}
+	ask, cancel := context.WithTimeout(ctx, accountTimeout)
+	defer cancel()
+	account, err := b.EC2.Account(ask)
+	if err != nil {
+		slog.Info("the account is not known", "error", err)
+	}
+	d.account = account
+	return d, nil
+}
+
+// close lets others buy; it may be called twice.
+func (d *deal) close() {
+	d.unlock()
+	d.unlock = func() {}
+}
+
+// ours reports whether an intent is about the account of the credentials.
+func (d *deal) ours(i Intent) bool {
+	return i.Account == "" || d.account == "" || i.Account == d.account
+}
+
+// newIntent is an intent with a unique id. It is not on disk yet.
+func (d *deal) newIntent(kind IntentKind) Intent {
+	var random [8]byte
+	_, _ = rand.Read(random[:]) // never fails: package crypto/rand
+	prefix := "buy-"
+	if kind == ExtendBlock {
+		prefix = "extend-"
+	}
+	return Intent{ID: prefix + hex.EncodeToString(random[:]), Kind: kind, Account: d.account, Region: d.aws.Region()}
+}
+
+// send records an intent, makes the call once, and records the outcome. Without an
+// error the intent's phase is Bought. An interrupt before the call stops it; during the
+// call it does not, so that the answer is not lost.
+func (d *deal) send(ctx context.Context, i Intent, call func(context.Context) (reservation string, err error)) (Intent, error) {
+	if ctx.Err() != nil {
+		return i, fmt.Errorf("interrupted: %w; nothing was bought", ctx.Err())
+	}
+	i.Phase, i.At = Sending, d.aws.Now().UTC()
+	i.SettledAt = i.At.Add(d.Timeout + d.Settle)
+	if err := d.intents().Write(i); err != nil {
+		return i, fmt.Errorf("%w; nothing was bought", err)
+	}
+	once, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.Timeout)
+	defer cancel()
+	reservation, err := call(once)
+	switch {
+	case err == nil:
+		i.Phase, i.Reservation = Bought, reservation
+		d.record(i)
+		return i, nil
+	case ec2.Refused(err):
+		return d.refused(context.WithoutCancel(ctx), i, err)
+	}
+	d.Customer.Say("EC2 gave no clear answer, so it is not known yet whether %s was bought: %s", i.Offering.ID, firstLine(err))
+	i.SettledAt = d.aws.Now().UTC().Add(d.Settle)
+	i.Code, i.Message = ec2.Code(err), firstLine(err)
+	d.record(i)
+	if i, settleErr := d.settle(ctx, i); settleErr != nil || i.Phase == Bought {
+		return i, settleErr
+	}
+	return i, fmt.Errorf("%w; offering %s was not bought, run this again to buy it", err, i.Offering.ID)
+}
+
+// refused records that EC2 said no, after one look whether that is so.
+func (d *deal) refused(ctx context.Context, i Intent, err error) (Intent, error) {
+	i.Code, i.Message = ec2.Code(err), firstLine(err)
+	if found, lookErr := d.look(ctx, &i); lookErr == nil && found {
+		d.Customer.Say("EC2 refused %s (%s), but shows that it was bought.", i.Offering.ID, firstLine(err))
+		i.Phase = Bought
+		d.record(i)
+		return i, nil
+	}
+	i.Phase = Failed
+	d.record(i)
+	return i, notBought(i.Kind, err)
+}
+
+// record writes down what is known by now. When that fails, the intent on disk says
+// less than is known, and the next run asks EC2 once more.
+func (d *deal) record(i Intent) {
+	if err := d.intents().Write(i); err != nil {
+		d.Customer.Say("warning: %s; the next purchase asks EC2 about this one again", err)
+	}
+}
+
+// end records how a purchase or an extension that EC2 has made came to its end. One
+// that another machine made has no intent here.
+func (d *deal) end(i Intent, phase Phase, code string, err error) {
+	if i.ID == "" {
+		return
+	}
+	i.Phase, i.Code, i.Message = phase, code, ""
+	if err != nil {
+		i.Message = firstLine(err)
+	}
+	d.record(i)
+}
+
+// notBought is EC2's refusal, with what to do about it.
+func notBought(kind IntentKind, refusal error) error {
+	advice := ""
+	switch ec2.Code(refusal) {
+	case "InvalidCapacityBlockOfferingIdExpired", "InvalidCapacityBlockOfferingIdNotFound":
+		advice = "; somebody else may have it: run `pcs-capacity offerings` again"
+	case "InvalidCapacityBlockExtensionOfferingIdExpired", "InvalidCapacityBlockExtensionOfferingIdNotFound":
+		advice = "; run this again for a new offering"
+	case "UnauthorizedOperation", "AccessDenied":
+		advice = "; the caller needs ec2:PurchaseCapacityBlock, and ec2:CreateTags on the reservation"
+		if kind == ExtendBlock {
+			advice = "; the caller needs ec2:PurchaseCapacityBlockExtension"
+		}
+	case "RequestLimitExceeded":
+		advice = "; EC2 allows 10 purchases, then one in 7 seconds: run this again in a minute"
+	}
+	return fmt.Errorf("%w; nothing was bought%s", refusal, advice)
+}

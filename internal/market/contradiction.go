@@ -1,0 +1,53 @@
+package market
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+)
+
+// contradicts is a Mistake where the order says of the offering that its id names what is
+// not so. What is not known of the offering, as of one that another machine bought, is not
+// compared. Its length can be said as it is or as it was asked for, since EC2 answers with
+// blocks that are a little shorter or longer. Platform is what it was bought for; "" while
+// that is open.
+func (o PurchaseOrder) contradicts(is capacity.Offering, asked time.Duration, platform string) error {
+	var wrong []error
+	differs := func(flag string, said any, is string) {
+		wrong = append(wrong, fmt.Errorf("--%s=%v: offering %s is %s; nothing is bought", flag, said, o.OfferingID, is))
+	}
+	count, servers := is.Count, is.UltraServerCount > 0 && (o.InstanceType == "" || ec2.IsUltraServer(o.InstanceType))
+	what := fmt.Sprintf("%d x %s", is.Count, is.InstanceType)
+	if servers {
+		count, what = is.UltraServerCount, fmt.Sprintf("%d x %s", is.UltraServerCount, is.UltraServerType)
+	}
+	if o.InstanceType != "" && is.InstanceType != "" && o.InstanceType != is.InstanceType && o.InstanceType != is.UltraServerType {
+		differs("instance-type", o.InstanceType, what)
+	}
+	if o.Count > 0 && count > 0 && o.Count != count {
+		differs("count", o.Count, what)
+	}
+	if o.Duration > 0 && !is.End.IsZero() && !sameLength(o.Duration, is.Duration()) && !sameLength(o.Duration, asked) {
+		differs("duration", capacity.FormatDuration(o.Duration), "for "+capacity.FormatDuration(is.Duration()))
+	}
+	if o.Region != "" && is.Region != "" && o.Region != is.Region {
+		differs("region", o.Region, "in "+is.Region)
+	}
+	if o.Platform != "" && platform != "" && o.Platform != platform {
+		differs("platform", fmt.Sprintf("%q", o.Platform), fmt.Sprintf("bought for %q already", platform))
+	}
+	if len(wrong) == 0 {
+		return nil
+	}
+	return Mistake{errors.Join(wrong...)}
+}
+
+// sameLength reports whether EC2 sells the same length for both.
+func sameLength(a, b time.Duration) bool {
+	x, errX := ec2.Length(a)
+	y, errY := ec2.Length(b)
+	return errX == nil && errY == nil && x == y
+}

@@ -1,0 +1,177 @@
+package market
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+)
+
+// ExtensionOrder is an extension to buy. Show and Tell must be set, as in PurchaseOrder.
+type ExtensionOrder struct {
+	ReservationID string
+	// Length is one that EC2 sells: ec2.Length.
+	Length time.Duration
+
+	Terms
+	// Again extends by the same length once more, though that was bought a short while ago.
+	Again bool
+	// Wait follows the payment until the end has moved.
+	Wait bool
+	Show func(ExtensionPreview)
+	Tell func(ExtensionResult) error
+}
+
+// ExtensionPreview is what would be bought.
+type ExtensionPreview struct {
+	Reservation capacity.Reservation
+	// History are the extensions that it has.
+	History  []capacity.Extension
+	Offering capacity.Offering
+	// Account that buys; "" when AWS would not say.
+	Account string
+}
+
+// ExtensionResult is what was bought.
+type ExtensionResult struct {
+	Intent      Intent
+	Extension   capacity.Extension
+	Reservation capacity.Reservation
+	// BoughtNow is false for what an earlier run or somebody else bought.
+	BoughtNow bool
+	// DryRun: EC2 would take the extension, and nothing was bought.
+	DryRun bool
+}
+
+// Extend finds the extension, makes sure of the fee, and buys. What was bought before is
+// taken up instead.
+func (b *Buyer) Extend(ctx context.Context, o ExtensionOrder) error {
+	d, err := b.open(ctx, "")
+	if err != nil {
+		return err
+	}
+	defer d.close()
+	if err := d.settleEarlier(ctx); err != nil {
+		return err
+	}
+	if earlier, found, err := d.cutOffExtension(o.ReservationID); found || err != nil {
+		if err != nil {
+			return err
+		}
+		return d.takeUpExtension(ctx, o, earlier)
+	}
+	r, err := d.aws.Reservation(ctx, o.ReservationID)
+	if err != nil {
+		return fmt.Errorf("%w; check the id and the region", err)
+	}
+	history, err := d.aws.Extensions(ctx, r.ID)
+	if err != nil {
+		return err
+	}
+	if earlier, found := recentExtension(r, history, o.Length, d.aws.Now()); found && !o.Again {
+		return d.takeUpExtension(ctx, o, earlier)
+	}
+	if err := d.extendable(r, history, o.Length); err != nil {
+		return err
+	}
+	offering, err := findExtension(ctx, d.aws, r, o.Length)
+	if err != nil {
+		return err
+	}
+	o.Show(ExtensionPreview{r, history, offering, d.account})
+	if err := o.accept(b.Customer, offering, b.DryRun); err != nil {
+		return err
+	}
+	intent := d.newIntent(ExtendBlock)
+	intent.Reservation, intent.Offering, intent.Fee = r.ID, offering, offering.Fee
+	intent.Asked, intent.OldEnd, intent.NewEnd = capacity.Duration{Duration: o.Length}, r.End, offering.End
+	if b.DryRun {
+		if err := d.aws.TryPurchaseExtension(ctx, offering.ID, r.ID); err != nil {
+			return notBought(ExtendBlock, err)
+		}
+		return o.Tell(ExtensionResult{Intent: intent, Reservation: r, DryRun: true})
+	}
+	intent, err = d.send(ctx, intent, func(ctx context.Context) (string, error) {
+		_, err := d.aws.PurchaseExtension(ctx, offering.ID, r.ID)
+		return r.ID, err
+	})
+	if err != nil {
+		return err
+	}
+	return d.finishExtension(ctx, o, ExtensionResult{Intent: intent, Reservation: r, BoughtNow: true})
+}
+
+// findExtension is the offering whose length is nearest to the one asked for, and of
+// those the cheapest.
+func findExtension(ctx context.Context, aws *ec2.Client, r capacity.Reservation, length time.Duration) (capacity.Offering, error) {
+	found, err := aws.ExtensionOfferings(ctx, r.ID, length)
+	if err != nil {
+		return capacity.Offering{}, err
+	}
+	if len(found) == 0 {
+		return capacity.Offering{}, fmt.Errorf("EC2 has no extension of %s by %s for sale; try another --duration, or look for a block of its own with `pcs-capacity offerings`", r.ID, capacity.FormatDuration(length))
+	}
+	return slices.MinFunc(found, func(x, y capacity.Offering) int {
+		dx, dy := (x.Duration() - length).Abs(), (y.Duration() - length).Abs()
+		if dx != dy {
+			return int(dx - dy)
+		}
+		return compareFees(x.Fee, y.Fee)
+	}), nil
+}
+
+// takeUpExtension goes on where an earlier run, or another machine, stopped. It buys
+// nothing.
+func (d *deal) takeUpExtension(ctx context.Context, o ExtensionOrder, i Intent) error {
+	what := fmt.Sprintf("an extension of %s by %s, to %s, at %s", i.Reservation, capacity.FormatDuration(i.Asked.Duration),
+		d.Customer.Time(i.NewEnd), d.Customer.Time(i.At))
+	if i.Phase == Bought {
+		d.Customer.Say("An earlier run bought %s, and was cut off. Nothing is bought now.", what)
+	} else {
+		d.Customer.Say("Somebody bought %s. Nothing is bought now; add --again to extend it further.", what)
+	}
+	if d.DryRun {
+		return nil
+	}
+	r, err := d.aws.In(i.Region).Reservation(ctx, i.Reservation)
+	if err != nil {
+		return err
+	}
+	if err := d.finishExtension(ctx, o, ExtensionResult{Intent: i, Reservation: r}); err != nil {
+		return err
+	}
+	if o.Length != i.Asked.Duration {
+		return fmt.Errorf("%s was extended by %s, not by the %s asked for now; run this again to extend it further",
+			i.Reservation, capacity.FormatDuration(i.Asked.Duration), capacity.FormatDuration(o.Length))
+	}
+	return nil
+}
+
+// finishExtension follows the payment, and records that this extension has come to its
+// end.
+func (d *deal) finishExtension(ctx context.Context, o ExtensionOrder, result ExtensionResult) error {
+	d.close() // a payment takes up to 12 hours, in which others may buy
+	i := result.Intent
+	result.Extension = capacity.Extension{State: capacity.ExtensionPending, Purchased: i.At}
+	if o.Wait {
+		var err error
+		result.Extension, result.Reservation, err = d.followExtension(ctx, i)
+		if errors.Is(err, errNotPaid) {
+			d.end(i, Failed, result.Extension.State, err)
+		}
+		if err != nil {
+			return err
+		}
+	} else if seen, found, err := extensionOf(ctx, d.aws.In(i.Region), i); err == nil && found {
+		result.Extension = seen
+	}
+	if err := o.Tell(result); err != nil {
+		return err
+	}
+	d.end(i, Done, "", nil)
+	return nil
+}

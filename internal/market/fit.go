@@ -1,0 +1,98 @@
+package market
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+)
+
+// FitQuestion asks whether there is capacity for something: first among the reservations
+// that there are, then among the blocks for sale.
+type FitQuestion struct {
+	EC2     *ec2.Client
+	Need    capacity.Need
+	Regions []string
+	// Subnets are read while EC2 is asked; it is called once.
+	Subnets  func() Subnets
+	Timing   capacity.Timing
+	Cache    Cache
+	Progress Progress
+}
+
+// FitAnswer is what there is.
+type FitAnswer struct {
+	// Fits: the first of the candidates does.
+	Fits bool
+	// Candidates are the reservations of the type that are open or to come, best first.
+	Candidates []capacity.Fitting
+	Subnets    Subnets
+	// Offers would fill the need; only where no candidate does.
+	Offers []Offer
+	// Sale is all that was found for sale, asked only where no candidate fits. SaleErr is
+	// why it is not known.
+	Sale    *Found
+	SaleErr error
+	// Length is the length of the blocks that were looked for.
+	Length time.Duration
+	// Failed are the regions that did not answer.
+	Failed []RegionFailure
+}
+
+// Ask asks. It is an error when no region answers.
+func (q FitQuestion) Ask(ctx context.Context) (FitAnswer, error) {
+	reservations, failed, err := AskRegions(ctx, q.Progress, q.EC2, q.Regions, q.reservations)
+	if err != nil {
+		return FitAnswer{}, err
+	}
+	a := FitAnswer{Subnets: q.Subnets(), Failed: failed}
+	now := q.EC2.Now().UTC().Truncate(time.Second)
+	for _, f := range capacity.Fit(q.Need, slices.Concat(reservations...), a.Subnets.Own, q.Timing, now) {
+		if f.Reservation.State.Live() {
+			a.Candidates = append(a.Candidates, f)
+		}
+	}
+	a.Fits = len(a.Candidates) > 0 && a.Candidates[0].Code == capacity.OK
+	if !a.Fits {
+		q.searchSale(ctx, &a, now)
+	}
+	return a, nil
+}
+
+// reservations asks one region for those of the type, with the hosts that have failed.
+func (q FitQuestion) reservations(ctx context.Context, aws *ec2.Client) ([]capacity.Reservation, error) {
+	found, err := aws.List(ctx, ec2.ReservationQuery{InstanceTypes: []string{q.Need.InstanceType}})
+	if err != nil {
+		return nil, err
+	}
+	return found, aws.InspectBlocks(ctx, found)
+}
+
+// searchSale looks for blocks that fit the need once they are bought.
+func (q FitQuestion) searchSale(ctx context.Context, a *FitAnswer, now time.Time) {
+	if a.Length, a.SaleErr = ec2.Length(q.Need.Duration + overhead(q.Timing)); a.SaleErr != nil {
+		return
+	}
+	search := Search{EC2: q.EC2, Regions: q.Regions, Cache: q.Cache, Progress: q.Progress,
+		Query: ec2.OfferingQuery{InstanceType: q.Need.InstanceType, Count: q.Need.Count, Duration: a.Length}}
+	a.Sale, a.SaleErr = search.Run(ctx)
+	a.Failed = unionOfFailures(a.Failed, a.Sale.Failed)
+	if a.SaleErr != nil {
+		return
+	}
+	for _, o := range a.Sale.Offers {
+		once := capacity.Fit(q.Need, []capacity.Reservation{o.Reservation(o.ID)}, a.Subnets.Own, q.Timing, now)
+		if len(once) == 1 && once[0].Code == capacity.OK {
+			a.Offers = append(a.Offers, o)
+		}
+	}
+	SortOffers(a.Offers, ByStart, a.Subnets)
+}
+
+// overhead is what of a block no job can use: boot at its start, and the time from the
+// fence to its end.
+func overhead(t capacity.Timing) time.Duration {
+	return t.BootAllowance.Duration + t.DrainMargin.Duration + t.ReclaimLead.Duration
+}

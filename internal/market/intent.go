@@ -1,0 +1,84 @@
+package market
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+// IntentKind is what an intent is about.
+type IntentKind string
+
+// The kinds of intent. RecordedFee is no intent to buy: it holds what a reservation that
+// was bought elsewhere has cost.
+const (
+	BuyBlock    IntentKind = "purchase"
+	ExtendBlock IntentKind = "extension"
+	RecordedFee IntentKind = "recorded"
+)
+
+// Phase is how far an intent has come.
+type Phase string
+
+// The phases.
+const (
+	// Sending: the outcome is unknown. The call may or may not have reached EC2, and EC2
+	// must be asked before anything is bought.
+	Sending Phase = "sending"
+	// Bought: EC2 has made it, but the command that bought it has not come to its end;
+	// nobody may have been told. The next run takes it up.
+	Bought Phase = "bought"
+	// Done: bought, and told.
+	Done Phase = "done"
+	// Failed: refused by EC2, never made, or not paid for. Code and Message say why.
+	Failed Phase = "failed"
+)
+
+// Intent is a purchase or an extension of a Capacity Block that somebody decided
+// on. It is on disk before the call is sent: whatever happens then, the next run
+// knows that money may have been spent.
+type Intent struct {
+	// ID is unique; a purchased reservation carries it as a tag.
+	ID    string     `json:"id"`
+	Kind  IntentKind `json:"kind"`
+	Phase Phase      `json:"phase"`
+	// At is AWS's time of the decision, taken just before the call.
+	At time.Time `json:"at"`
+	// SettledAt is AWS's time from which on something that EC2 does not show was not
+	// made.
+	SettledAt time.Time `json:"settled_at,omitzero"`
+	// Account is the id of the AWS account; "" when it could not be asked for.
+	Account  string            `json:"account,omitempty"`
+	Region   string            `json:"region"`
+	Offering capacity.Offering `json:"offering,omitzero"`
+	// Platform is that of the image that will run; "" for an extension.
+	Platform string         `json:"platform,omitempty"`
+	Fee      capacity.Money `json:"fee"`
+	// Reservation is what was bought; for an extension, what is extended.
+	Reservation string `json:"reservation,omitempty"`
+	// Asked is the length that was asked for, which EC2 does not always sell.
+	Asked capacity.Duration `json:"asked,omitzero"`
+	// OldEnd and NewEnd are an extension's: the block's end without and with it.
+	OldEnd time.Time `json:"old_end,omitzero"`
+	NewEnd time.Time `json:"new_end,omitzero"`
+	// Code is EC2's error code when the call failed; Message says what is known.
+	Code    string `json:"code,omitempty"`
+	Message string `json:"message,omitempty"`
+}
+
+// String is the intent in a sentence.
+func (i Intent) String() string {
+	if i.Kind == ExtendBlock {
+		return fmt.Sprintf("extension %s of %s by offering %s", i.ID, i.Reservation, i.Offering.ID)
+	}
+	return fmt.Sprintf("purchase %s of offering %s", i.ID, i.Offering.ID)
+}
+
+// boughtAs says what was bought by it.
+func (i Intent) boughtAs() string {
+	if i.Kind == ExtendBlock {
+		return "and extends " + i.Reservation
+	}
+	return "as " + i.Reservation
+}

@@ -1,0 +1,98 @@
+package market
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+
+	"github.com/google/renameio/v2"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+)
+
+// Intents is the folder of the intents in a state_dir, one file each.
+type Intents struct{ StateDir state.Dir }
+
+func (f Intents) dir() string { return filepath.Join(string(f.StateDir), "intents") }
+
+// Path is the file of the intent of that id.
+func (f Intents) Path(id string) string { return filepath.Join(f.dir(), id+".json") }
+
+// Write writes one intent, to disk and not only to the cache, replacing what
+// was known of it.
+func (f Intents) Write(i Intent) error {
+	text, err := json.MarshalIndent(i, "", "  ")
+	if err != nil {
+		return fmt.Errorf("recording %s: %w", i.Kind, err)
+	}
+	if err := errors.Join(f.StateDir.Create(), os.MkdirAll(f.dir(), 0o755)); err != nil {
+		return fmt.Errorf("recording %s: %w", i.Kind, err)
+	}
+	if err := renameio.WriteFile(f.Path(i.ID), append(text, '\n'), 0o644, renameio.WithTempDir(f.dir())); err != nil {
+		return fmt.Errorf("recording %s: %w", i.Kind, err)
+	}
+	// The file is on disk; so must be its name, which the directory holds.
+	for _, dir := range []string{f.dir(), string(f.StateDir)} {
+		if err := syncDir(dir); err != nil {
+			return fmt.Errorf("recording %s: %w", i.Kind, err)
+		}
+	}
+	return nil
+}
+
+func syncDir(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return f.Sync()
+}
+
+// All reads all intents, oldest first. One that cannot be read is an error: it
+// may stand for money.
+func (f Intents) All() ([]Intent, error) {
+	paths, err := filepath.Glob(filepath.Join(f.dir(), "*.json"))
+	if err != nil {
+		return nil, err
+	}
+	var all []Intent
+	for _, path := range paths {
+		var i Intent
+		text, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = json.Unmarshal(text, &i)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading %s: %w; look at it before you buy anything", path, err)
+		}
+		all = append(all, i)
+	}
+	slices.SortFunc(all, func(a, b Intent) int { return a.At.Compare(b.At) })
+	return all, nil
+}
+
+// Lock keeps other programs that buy out until the returned function is
+// called or this program ends. It does not wait: somebody else buying is an error.
+func (f Intents) Lock() (unlock func(), err error) {
+	if err := errors.Join(f.StateDir.Create(), os.MkdirAll(f.dir(), 0o755)); err != nil {
+		return nil, fmt.Errorf("locking purchases: %w", err)
+	}
+	lock, err := os.OpenFile(filepath.Join(f.dir(), "lock"), os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("locking purchases: %w", err)
+	}
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		_ = lock.Close()
+		return nil, fmt.Errorf("another purchase or extension runs with %s: %w; wait until it ends", f.dir(), err)
+	}
+	return func() { _ = lock.Close() }, nil
+}

@@ -1,0 +1,47 @@
+package market
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
+)
+
+// GroupFor is the first node group of the settings that buys blocks of a type and has one
+// of the subnets.
+func GroupFor(cfg *config.Config, instanceType string, subnets []string) (config.Partition, config.NodeGroup, bool) {
+	for _, p := range cfg.Partitions {
+		for _, g := range p.NodeGroups {
+			if g.InstanceType == instanceType && g.PurchaseOption == capacity.CapacityBlock &&
+				slices.ContainsFunc(g.SubnetIDs, func(id string) bool { return slices.Contains(subnets, id) }) {
+				return p, g, true
+			}
+		}
+	}
+	return config.Partition{}, config.NodeGroup{}, false
+}
+
+// NextStep is what makes a block usable, in lines to read or to run, with the names of
+// the settings where they have a node group for it.
+func NextStep(cfg *config.Config, subnets Subnets, r capacity.Reservation) string {
+	p, g, found := GroupFor(cfg, r.InstanceType, subnets.In(r.AZID).Subnets)
+	switch {
+	case found && p.Provider == capacity.ProviderEC2 && g.Select != nil:
+		return fmt.Sprintf("  give %s the tags that node_group %q of partition %q selects (%s), then run\n  pcs-capacity sync", r.ID, g.Name, p.Name, p.File)
+	case found && p.Provider == capacity.ProviderEC2:
+		return fmt.Sprintf("  add %q to capacity_reservation_ids of node_group %q of partition %q (%s), then run\n  pcs-capacity sync", r.ID, g.Name, p.Name, p.File)
+	case !found && cfg.Cluster == "" && len(cfg.Partitions) > 0:
+		return fmt.Sprintf("  add %q to a [[partition.node_group]] of %s in %s (%s), then run\n  pcs-capacity sync", r.ID, r.InstanceType, capacity.FormatZone(r.AZID, r.AZ), cfg.Path)
+	}
+	command := "  pcs-capacity setup --reservation " + r.ID
+	if found {
+		command += fmt.Sprintf(" --queue %s --node-group %s", p.Name, g.Name)
+	} else {
+		command += " --queue QUEUE --node-group NAME --like NODE_GROUP"
+	}
+	if cfg.Cluster == "" {
+		command += " --cluster CLUSTER"
+	}
+	return command
+}

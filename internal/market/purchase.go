@@ -1,0 +1,202 @@
+package market
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+)
+
+// PurchaseOrder is a block to buy. Show and Tell must be set.
+type PurchaseOrder struct {
+	OfferingID string
+	// What is known of the offering, to find it again and to be sure that it is the one
+	// that is meant; zero values where nothing was said. Region is where it is for sale,
+	// by default where it was found, else the buyer's own.
+	InstanceType string
+	Count        int
+	Duration     time.Duration
+	Region       string
+	// Platform of the image that will run; "" is Linux.
+	Platform string
+
+	Terms
+	// Again buys one more where the same offering was bought before.
+	Again bool
+	// Wait follows the payment until the block is scheduled.
+	Wait bool
+	// Show is called before the fee is confirmed, Tell with the outcome. Until Tell has
+	// returned nil the purchase counts as one that nobody has heard of, and the next run
+	// takes it up.
+	Show func(PurchasePreview)
+	Tell func(PurchaseResult) error
+}
+
+// PurchasePreview is what would be bought.
+type PurchasePreview struct {
+	Offering capacity.Offering
+	// Account that buys; "" when AWS would not say.
+	Account string
+	// Now is AWS's time.
+	Now time.Time
+}
+
+// PurchaseResult is what was bought.
+type PurchaseResult struct {
+	Intent Intent
+	// Reservation has only an id as long as EC2 does not show it.
+	Reservation capacity.Reservation
+	// BoughtNow is false for what an earlier run or another machine bought.
+	BoughtNow bool
+	// DryRun: EC2 would take the purchase, and nothing was bought.
+	DryRun bool
+}
+
+// linux is the platform of most images.
+const linux = "Linux/UNIX"
+
+// Purchase finds the offering again, makes sure of the fee, and buys. What was bought
+// before is taken up instead.
+func (b *Buyer) Purchase(ctx context.Context, o PurchaseOrder) error {
+	last, lastErr := ReadRemembered(b.StateDir)
+	known, remembered := last.offering(o.OfferingID)
+	query, region := o.question(), o.Region
+	if remembered {
+		query, region = last.question(), known.Region
+		if err := o.contradicts(known, query.Duration, ""); err != nil {
+			return err
+		}
+	}
+	d, err := b.open(ctx, region)
+	if err != nil {
+		return err
+	}
+	defer d.close()
+	if err := d.settleEarlier(ctx); err != nil {
+		return err
+	}
+	earlier, bought, err := d.boughtBefore(ctx, o.OfferingID)
+	switch {
+	case err != nil:
+		return err
+	case bought && (earlier.Phase == Bought || !o.Again):
+		return d.takeUpPurchase(ctx, o, earlier)
+	case query == (ec2.OfferingQuery{}) && lastErr != nil:
+		return lastErr
+	case query == (ec2.OfferingQuery{}):
+		return mistake("offering %s: it is not in the answer that `pcs-capacity offerings` saw last; run that again, or add --instance-type, --count and --duration", o.OfferingID)
+	}
+	offering, err := findOffering(ctx, d.aws, query, o.OfferingID)
+	if err != nil {
+		return err
+	}
+	if err := o.contradicts(offering, query.Duration, ""); err != nil {
+		return err
+	}
+	o.Show(PurchasePreview{offering, d.account, d.aws.Now()})
+	if err := o.accept(b.Customer, offering, b.DryRun); err != nil {
+		return err
+	}
+	intent := d.newIntent(BuyBlock)
+	intent.Offering, intent.Asked, intent.Fee, intent.Platform = offering, capacity.Duration{Duration: query.Duration}, offering.Fee, o.Platform
+	if intent.Platform == "" {
+		intent.Platform = linux
+	}
+	if b.DryRun {
+		if err := d.aws.TryPurchase(ctx, offering.ID, intent.Platform, d.tags(intent)); err != nil {
+			return notBought(BuyBlock, err)
+		}
+		return o.Tell(PurchaseResult{Intent: intent, DryRun: true})
+	}
+	var r capacity.Reservation
+	intent, err = d.send(ctx, intent, func(ctx context.Context) (string, error) {
+		r, err = d.aws.Purchase(ctx, offering.ID, intent.Platform, d.tags(intent))
+		return r.ID, err
+	})
+	if err != nil {
+		return err
+	}
+	r.ID = intent.Reservation
+	return d.finishPurchase(ctx, o, PurchaseResult{Intent: intent, Reservation: r, BoughtNow: true})
+}
+
+// tags let any machine find the block again, and see what it has cost.
+func (d *deal) tags(i Intent) map[string]string {
+	tags := map[string]string{capacity.TagPurchase: i.ID, capacity.TagOffering: i.Offering.ID, capacity.TagFee: i.Fee.String()}
+	if d.Cluster != "" {
+		tags[capacity.TagCluster] = d.Cluster
+	}
+	return tags
+}
+
+// question is the one that the order makes; its zero value when the order says too little.
+func (o PurchaseOrder) question() ec2.OfferingQuery {
+	if o.InstanceType == "" || o.Count < 1 || o.Duration <= 0 {
+		return ec2.OfferingQuery{}
+	}
+	return ec2.OfferingQuery{InstanceType: o.InstanceType, Count: o.Count, Duration: o.Duration}
+}
+
+// findOffering asks EC2 anew, so that the fee is today's.
+func findOffering(ctx context.Context, aws *ec2.Client, q ec2.OfferingQuery, id string) (capacity.Offering, error) {
+	found, err := aws.Offerings(ctx, q)
+	if err != nil {
+		return capacity.Offering{}, err
+	}
+	i := slices.IndexFunc(found, func(o capacity.Offering) bool { return o.ID == id })
+	if i < 0 {
+		return capacity.Offering{}, fmt.Errorf("offering %s: EC2 no longer has it for sale in %s; run `pcs-capacity offerings` again", id, aws.Region())
+	}
+	return found[i], nil
+}
+
+// takeUpPurchase goes on where an earlier run, or another machine, stopped. It buys
+// nothing.
+func (d *deal) takeUpPurchase(ctx context.Context, o PurchaseOrder, i Intent) error {
+	if err := o.contradicts(i.Offering, i.Asked.Duration, i.Platform); err != nil {
+		return err
+	}
+	at := d.Customer.Time(i.At)
+	if i.Phase == Bought {
+		d.Customer.Say("An earlier run bought offering %s at %s, as %s, and was cut off. Nothing is bought now.", i.Offering.ID, at, i.Reservation)
+	} else {
+		d.Customer.Say("Offering %s was bought at %s, as %s. Nothing is bought now; add --again to buy one more.", i.Offering.ID, at, i.Reservation)
+	}
+	r, err := d.aws.Reservation(ctx, i.Reservation)
+	switch notShown := ec2.Code(err) == reservationNotFound || errors.Is(err, ec2.ErrNotDescribed); {
+	case notShown:
+		r = capacity.Reservation{ID: i.Reservation}
+	case err != nil:
+		return err
+	}
+	result := PurchaseResult{Intent: i, Reservation: r}
+	if d.DryRun || i.Phase == Done && r.State != capacity.StatePaymentPending {
+		return o.Tell(result)
+	}
+	return d.finishPurchase(ctx, o, result)
+}
+
+const reservationNotFound = "InvalidCapacityReservationId.NotFound"
+
+// finishPurchase follows the payment, and records that this purchase has come to its end.
+func (d *deal) finishPurchase(ctx context.Context, o PurchaseOrder, result PurchaseResult) error {
+	d.close() // a payment takes up to 12 hours, in which others may buy
+	if o.Wait {
+		var err error
+		if result.Reservation, err = d.followPayment(ctx, result.Reservation); err != nil {
+			if errors.Is(err, errNotPaid) {
+				d.end(result.Intent, Failed, string(result.Reservation.State), err)
+			}
+			return err
+		}
+	}
+	if err := o.Tell(result); err != nil {
+		return err
+	}
+	d.end(result.Intent, Done, "", nil)
+	return nil
+}

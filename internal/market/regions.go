@@ -1,0 +1,106 @@
+package market
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+)
+
+// RegionFailure is a region that did not answer, and why.
+type RegionFailure struct {
+	Region string `json:"region"`
+	// Code is EC2's, verbatim; empty when there was no answer at all.
+	Code    string `json:"code,omitempty"`
+	Message string `json:"message"`
+}
+
+// Reason is the code with the message.
+func (f RegionFailure) Reason() string {
+	if f.Code == "" {
+		return f.Message
+	}
+	return f.Code + ": " + f.Message
+}
+
+// ChooseRegions are the regions to ask: those given; with "all" every one that the
+// account can use; with none the client's own.
+func ChooseRegions(ctx context.Context, aws *ec2.Client, given []string) ([]string, error) {
+	switch {
+	case len(given) == 0:
+		return []string{aws.Region()}, nil
+	case slices.Contains(given, "all"):
+		return aws.Regions(ctx)
+	}
+	given = slices.Clone(given)
+	slices.Sort(given)
+	return slices.Compact(given), nil
+}
+
+// atOnce is how many regions are asked at the same time. More would hold more answers
+// in memory while the machine decodes them.
+const atOnce = 8
+
+// AskRegions asks regions at the same time and returns what they answer, in the order of
+// the regions. A region that fails leaves the zero value, and why it failed; only when
+// all of them fail there is an error.
+func AskRegions[T any](ctx context.Context, progress Progress, aws *ec2.Client, regions []string,
+	ask func(context.Context, *ec2.Client) (T, error)) ([]T, []RegionFailure, error) {
+	answers, errs := make([]T, len(regions)), make([]error, len(regions))
+	var group errgroup.Group
+	group.SetLimit(atOnce)
+	var answered atomic.Int32
+	progress.Now(fmt.Sprintf("asking %d regions", len(regions)))
+	for i, region := range regions {
+		group.Go(func() error {
+			answers[i], errs[i] = ask(ctx, aws.In(region))
+			progress.Now(fmt.Sprintf("asked %d of %d regions", answered.Add(1), len(regions)))
+			return nil
+		})
+	}
+	_ = group.Wait() // the errors are in errs
+	if ctx.Err() != nil {
+		return nil, nil, ctx.Err()
+	}
+	var failed []RegionFailure
+	for i, err := range errs {
+		if err != nil {
+			failed = append(failed, newRegionFailure(regions[i], err))
+		}
+	}
+	switch len(failed) {
+	case 0:
+		return answers, nil, nil
+	case 1:
+		if len(regions) == 1 {
+			return nil, failed, errs[0]
+		}
+	case len(regions):
+		return nil, failed, fmt.Errorf("none of the %d regions could be asked:\n%w", len(regions), errors.Join(errs...))
+	}
+	return answers, failed, nil
+}
+
+// newRegionFailure has what EC2 said or, without an answer of EC2, what went wrong instead.
+func newRegionFailure(region string, err error) RegionFailure {
+	f := RegionFailure{region, ec2.Code(err), firstLine(err)}
+	if f.Code != "" {
+		f.Message = ec2.Message(err)
+	}
+	return f
+}
+
+// unionOfFailures adds the regions of more that are not in failed yet.
+func unionOfFailures(failed, more []RegionFailure) []RegionFailure {
+	for _, m := range more {
+		if !slices.ContainsFunc(failed, func(f RegionFailure) bool { return f.Region == m.Region }) {
+			failed = append(failed, m)
+		}
+	}
+	return failed
+}

@@ -1,0 +1,80 @@
+package market
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/google/renameio/v2"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+)
+
+const rememberedFile = "offerings.json"
+
+// Remembered is the answer to the last search. EC2 cannot look an offering up by its id,
+// so that a purchase needs the question to find it again.
+type Remembered struct {
+	InstanceType string            `json:"instance_type"`
+	Count        int               `json:"count"`
+	Duration     capacity.Duration `json:"duration"`
+	StartAfter   time.Time         `json:"start_after,omitzero"`
+	EndBy        time.Time         `json:"end_by,omitzero"`
+	// Region is the own one; offerings of other regions name theirs.
+	Region string `json:"region"`
+	// At is AWS's time of the answer.
+	At    time.Time           `json:"at"`
+	Found []capacity.Offering `json:"found"`
+}
+
+// question is what the offerings were an answer to.
+func (r Remembered) question() ec2.OfferingQuery {
+	return ec2.OfferingQuery{InstanceType: r.InstanceType, Count: r.Count, Duration: r.Duration.Duration, StartAfter: r.StartAfter, EndBy: r.EndBy}
+}
+
+// offering is the one of that id.
+func (r Remembered) offering(id string) (capacity.Offering, bool) {
+	i := slices.IndexFunc(r.Found, func(o capacity.Offering) bool { return o.ID == id })
+	if i < 0 {
+		return capacity.Offering{}, false
+	}
+	return r.Found[i], true
+}
+
+// Remember writes an answer into a state_dir, in place of the one before.
+func Remember(dir state.Dir, r Remembered) error {
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return fmt.Errorf("remembering offerings: %w", err)
+	}
+	if err := dir.Create(); err != nil {
+		return fmt.Errorf("remembering offerings: %w", err)
+	}
+	if err := renameio.WriteFile(filepath.Join(string(dir), rememberedFile), append(text, '\n'), 0o644, renameio.WithTempDir(string(dir))); err != nil {
+		return fmt.Errorf("remembering offerings: %w", err)
+	}
+	return nil
+}
+
+// ReadRemembered is the answer remembered last; the zero value if there is none.
+func ReadRemembered(dir state.Dir) (Remembered, error) {
+	var r Remembered
+	text, err := os.ReadFile(filepath.Join(string(dir), rememberedFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return r, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &r)
+	}
+	if err != nil {
+		return Remembered{}, fmt.Errorf("reading remembered offerings: %w", err)
+	}
+	return r, nil
+}

@@ -1,0 +1,59 @@
+package market
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+// Teller is told what happens, in sentences.
+type Teller interface {
+	Say(format string, args ...any)
+	// Time writes a time as the reader wants it.
+	Time(at time.Time) string
+	// Start begins to tell about something that can take long.
+	Start(what string) Progress
+}
+
+// Progress is how far something is. Several goroutines may tell it.
+type Progress interface {
+	// Now says what is going on; Say adds a sentence that stays.
+	Now(what string)
+	Say(format string, args ...any)
+	// Done ends it.
+	Done()
+}
+
+// Customer is who buys.
+type Customer interface {
+	Teller
+	// ConfirmFee asks whether the fee of an offering is accepted; nil means yes.
+	ConfirmFee(o capacity.Offering) error
+}
+
+// Mistake is an error in what was asked for: nothing was sent, and the same will fail
+// again.
+type Mistake struct{ error }
+
+func (m Mistake) Unwrap() error { return m.error }
+
+func mistake(format string, args ...any) error { return Mistake{fmt.Errorf(format, args...)} }
+
+// sleep waits; false means that ctx ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+// firstLine is an error in a sentence; some of the SDK's have several lines.
+func firstLine(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return line
+}

@@ -1,0 +1,246 @@
+package setup_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/setup"
+	"github.com/pcs-capacity/pcs-capacity/pcs"
+)
+
+// Things of the simulator's default scenario, in us-east-2; its cluster is ml, SMALL,
+// with one node group, compute, of at most 4 nodes.
+const (
+	openBlock  = "cr-0e2000000000000a1" // 16 × p5.48xlarge in use2-az1, for 5 days more
+	laterBlock = "cr-0e2000000000000a2" // the same, from then on for a week
+	p4Block    = "cr-0e2000000000000b3" // 8 × p4d.24xlarge in use2-az2
+	unpaid     = "cr-0e2000000000000c4"
+	gpuODCR    = "cr-0e200000000000a11" // 4 × g6.12xlarge in use2-az1
+	borrowed   = "cr-0e200000000000a15" // interruptible, 3 × c7i.4xlarge in use2-az1
+	sharedODCR = "cr-0e200000000000a16" // of another account: 2 × p5.48xlarge in use2-az1
+	subnetA    = "subnet-0e200000000000a01"
+	subnetB    = "subnet-0e200000000000b02"
+	image      = "ami-0e200000000000a01"
+	region     = "us-east-2"
+)
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// account is a simulated AWS whose clock stands still, and a setup that talks to it over the
+// wire, through a server that can look at the traffic.
+type account struct {
+	*testing.T
+	sim   *awssim.Sim
+	setup setup.Setup
+	ec2   *ec2.Client
+	dir   string
+
+	mu     sync.Mutex
+	writes []string
+	total  int
+	// rewrite changes PCS's answers; nil leaves them.
+	rewrite func(operation string, answer []byte) []byte
+}
+
+func newAccount(t *testing.T, change func(*awssim.Scenario)) *account {
+	t.Helper()
+	scenario := awssim.DefaultScenario()
+	scenario.PCSDelay = 0
+	if change != nil {
+		change(scenario)
+	}
+	sim, err := awssim.New(scenario, awssim.NewClock(noon, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &account{T: t, sim: sim, dir: t.TempDir()}
+	server := httptest.NewServer(w)
+	t.Cleanup(func() {
+		server.Close()
+		_ = sim.Close()
+	})
+	for _, kv := range append(sim.Env(), "AWS_ENDPOINT_URL="+server.URL, "AWS_MAX_ATTEMPTS=1",
+		"AWS_CONFIG_FILE="+w.dir+"/aws-config", "AWS_SHARED_CREDENTIALS_FILE="+w.dir+"/aws-credentials") {
+		key, value, _ := strings.Cut(kv, "=")
+		t.Setenv(key, value)
+	}
+	if w.ec2, err = ec2.New(t.Context(), ec2.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	client, err := pcs.New(t.Context(), pcs.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.setup = setup.Setup{PCS: client, EC2: w.ec2, Poll: time.Millisecond}
+	return w
+}
+
+// ServeHTTP notes which operations write, and hands the request to the simulator.
+func (w *account) ServeHTTP(to http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	operation := r.Header.Get("X-Amz-Target")
+	if _, name, ok := strings.Cut(operation, "."); ok {
+		operation = name
+	} else if _, rest, ok := strings.Cut(string(body), "Action="); ok {
+		operation, _, _ = strings.Cut(rest, "&")
+	}
+	w.mu.Lock()
+	w.total++
+	if !strings.HasPrefix(operation, "Describe") && !strings.HasPrefix(operation, "Get") && !strings.HasPrefix(operation, "List") {
+		w.writes = append(w.writes, operation)
+	}
+	rewrite := w.rewrite
+	w.mu.Unlock()
+	if rewrite == nil {
+		w.sim.Handler().ServeHTTP(to, r)
+		return
+	}
+	recorded := httptest.NewRecorder()
+	w.sim.Handler().ServeHTTP(recorded, r)
+	answer := rewrite(operation, recorded.Body.Bytes())
+	for key, values := range recorded.Header() {
+		if key != "Content-Length" && key != "X-Amz-Crc32" {
+			to.Header()[key] = values
+		}
+	}
+	to.WriteHeader(recorded.Code)
+	_, _ = to.Write(answer)
+}
+
+// written lists the writing calls since the last time it was asked.
+func (w *account) written() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	list := w.writes
+	w.writes, w.total = nil, 0
+	return list
+}
+
+func (w *account) configPath() string { return filepath.Join(w.dir, "etc", "config.toml") }
+
+// config is what the settings say now; nil if there are none.
+func (w *account) config() *config.Config {
+	w.Helper()
+	c, err := config.Load(w.configPath())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		w.Fatal(err)
+	}
+	return c
+}
+
+// request is what most tests ask for.
+func (w *account) request(reservation string) setup.Request {
+	return setup.Request{Cluster: "ml", Queue: "gpu", NodeGroup: "gpu", Reservation: reservation, Like: "compute",
+		MaxNodes: 4, ConfigPath: w.configPath(), Config: w.config()}
+}
+
+func (w *account) plan(r setup.Request) *setup.Plan {
+	w.Helper()
+	r.Config = w.config()
+	p, err := w.setup.Plan(w.Context(), r, w.sim.Clock().Now())
+	if err != nil {
+		w.Fatal(err)
+	}
+	return p
+}
+
+// run plans and applies, which must both go well.
+func (w *account) run(r setup.Request) *setup.Plan {
+	w.Helper()
+	p := w.plan(r)
+	if err := w.setup.Apply(w.Context(), p); err != nil {
+		w.Fatal(err)
+	}
+	return p
+}
+
+func (w *account) inventory() pcs.Inventory {
+	w.Helper()
+	inv, err := w.setup.PCS.Inventory(w.Context(), "ml")
+	if err != nil {
+		w.Fatal(err)
+	}
+	return inv
+}
+
+func (w *account) group(name string) pcs.NodeGroup {
+	w.Helper()
+	g, found := w.inventory().Group(name)
+	if !found {
+		w.Fatalf("there is no node group %s", name)
+	}
+	return g
+}
+
+func (w *account) template(g pcs.NodeGroup) capacity.LaunchTemplate {
+	w.Helper()
+	t, found, err := w.ec2.LaunchTemplate(w.Context(), g.TemplateID, g.TemplateVersion)
+	if err != nil || !found {
+		w.Fatalf("launch template of %s: %v, %v", g.Name, found, err)
+	}
+	return t
+}
+
+func (w *account) fault(f awssim.Fault) {
+	w.Helper()
+	if _, err := w.sim.AddFault(f); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// buyNextWeek buys 4 × p5.48xlarge in use2-az1 that open in 8 days, and waits for the
+// payment.
+func (w *account) buyNextWeek() string {
+	w.Helper()
+	offers, err := w.ec2.Offerings(w.Context(), ec2.OfferingQuery{InstanceType: "p5.48xlarge", Count: 4, Duration: 48 * time.Hour, StartAfter: noon.Add(7 * 24 * time.Hour)})
+	if err != nil {
+		w.Fatal(err)
+	}
+	i := slices.IndexFunc(offers, func(o capacity.Offering) bool { return o.AZID == "use2-az1" })
+	if i < 0 {
+		w.Fatalf("no block for sale: %v", offers)
+	}
+	bought, err := w.ec2.Purchase(w.Context(), offers[i].ID, "Linux/UNIX", nil)
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.sim.Clock().Advance(10 * time.Minute)
+	return bought.ID
+}
+
+func codes(p *setup.Plan) []string {
+	var all []string
+	for _, m := range p.Mismatches {
+		all = append(all, m.Code)
+	}
+	return slices.Sorted(slices.Values(all))
+}
+
+func actions(p *setup.Plan) string {
+	var all []string
+	for _, s := range p.Steps {
+		all = append(all, string(s.Action))
+	}
+	return strings.Join(all, " ")
+}

@@ -1,0 +1,47 @@
+package setup
+
+import (
+	"context"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/pcs"
+)
+
+// Apply does what the plan says. It looks again at each thing before it changes it,
+// so that it can be killed at any point and run again: names are unique in EC2 and
+// PCS, so a thing that an earlier run made is found by its name, and every change is
+// compared with what is there first. A plan with mismatches is refused (*Refusal).
+func (s Setup) Apply(ctx context.Context, p *Plan) error {
+	if len(p.Mismatches) > 0 {
+		return &Refusal{Mismatches: p.Mismatches}
+	}
+	template, err := s.EC2.EnsureLaunchTemplate(ctx, p.want.template)
+	if err != nil {
+		return err
+	}
+	s.tell(WhatTemplate, template.Name, "done")
+	group := p.want.group
+	group.TemplateID, group.TemplateVersion = template.ID, template.Version
+	group, _, err = s.provisioner().EnsureNodeGroup(ctx, group, true)
+	if err != nil {
+		return err
+	}
+	s.tell(WhatNodeGroup, group.Name, "done")
+	err = s.provisioner().EnsureQueue(ctx, pcs.Queue{Name: p.want.queue, ClusterID: p.want.cluster.ID, GroupIDs: []string{group.ID},
+		Tags: map[string]string{capacity.TagCluster: p.want.cluster.Name}})
+	if err != nil {
+		return err
+	}
+	s.tell(WhatQueue, p.want.queue, "done")
+	return writeFiles(p.want, s.tell)
+}
+
+func (s Setup) provisioner() pcs.Provisioner {
+	return pcs.Provisioner{PCS: s.PCS, EC2: s.EC2, Poll: s.Poll, Progress: s.Progress}
+}
+
+func (s Setup) tell(what, name, status string) {
+	if s.Progress != nil {
+		s.Progress(what, name, status)
+	}
+}

@@ -1,0 +1,188 @@
+package setup
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/pcs"
+)
+
+// maxGroups and maxQueues are for one cluster and cannot be raised: AWS PCS User
+// Guide, "Quotas".
+const maxGroups, maxQueues = 10, 10
+
+// sizeLimits are the nodes that a cluster may have, by its size: AWS PCS API
+// Reference, CreateCluster, size. They bound the sum of all groups' maxima.
+var sizeLimits = map[string]int{"SMALL": 32, "MEDIUM": 512, "LARGE": 2048}
+
+// maxUserData is EC2's limit in bytes, before it is encoded.
+const maxUserData = 16 << 10
+
+// documentedFamilies are those that PCS documents for Capacity Blocks (AWS PCS User
+// Guide, "Capacity Blocks"). Others have been seen to work, so that a type which is
+// not in the list is only warned about.
+var documentedFamilies = []string{"p6-b300", "p6-b200", "p5en", "p5e", "p5", "p4d"}
+
+var queueName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]{2,24}$`)
+
+func (in *inspection) checkNames() {
+	if problem := config.PCSBaseName(in.request.NodeGroup); problem != "" {
+		in.problem("name", "choose another --node-group", "%s", problem)
+	}
+	if !queueName.MatchString(in.request.Queue) {
+		in.problem("name", "choose another --queue", "%q cannot name a PCS queue: it has 3 to 25 letters, digits and hyphens, and starts with a letter", in.request.Queue)
+	}
+}
+
+func (in *inspection) checkCluster() {
+	c := in.inv.Cluster
+	if c.Status != pcs.Active {
+		in.problem("cluster-status", "run this again once it is ACTIVE", "cluster %s is %s%s", c.Name, c.Status, because(c.Failures))
+	}
+	// Both have two digits twice, so that they compare as text.
+	if in.reservation.Kind == capacity.CapacityBlock && c.SlurmVersion < "24.05" {
+		in.problem("slurm-version", "use a cluster with a newer Slurm", "cluster %s has Slurm %s, but PCS needs 24.05 for Capacity Blocks", c.Name, c.SlurmVersion)
+	}
+}
+
+func because(f pcs.Failures) string {
+	if len(f) == 0 {
+		return ""
+	}
+	return " (" + f.String() + ")"
+}
+
+// checkMatch holds the reservation against the node group that is to launch into it.
+func (in *inspection) checkMatch(want *wanted, slot slotState) {
+	g := capacity.NodeGroup{
+		Name: slot.name, InstanceType: in.instanceType(), PurchaseOption: in.reservation.Kind,
+		MaxNodes: want.group.Max, Platform: in.platform, Subnets: in.subnets,
+	}
+	for _, m := range capacity.Match(in.reservation, g, in.now) {
+		if m.Code == "az" {
+			m.Fix = in.subnetFix(m.Fix)
+		}
+		if m.Code == "size" {
+			m.Fix = fmt.Sprintf("give --max-nodes %d or less", in.reservation.Size())
+		}
+		in.problems = append(in.problems, m)
+	}
+	for _, other := range in.slots {
+		if other.ours && other.live && other.name != slot.name && pcs.PurchaseOption(other.group.PurchaseOption) != pcs.PurchaseOption(in.reservation.Kind) {
+			in.problem("purchase-option", "choose another --node-group", "reservation %s is of kind %s, but %s holds %s of kind %s, and the slots of a node group buy the same",
+				in.reservation.ID, in.reservation.Kind, other.name, other.reservationID, other.group.PurchaseOption)
+		}
+	}
+	if want.group.Max < 1 {
+		in.problem("size", "run this again once EC2 shows its size", "EC2 does not say yet how many instances reservation %s has", in.reservation.ID)
+	}
+	if slot.ours && slot.group.Status == pcs.CreateFailed {
+		in.problem("node-group-failed", "delete that node group and run this again", "PCS could not create node group %s: %s", slot.name, slot.group.Failures)
+	}
+}
+
+// instanceType is the type that the node group is bound to: PCS never changes that of
+// a group, and one entry of the configuration has one type.
+func (in *inspection) instanceType() string {
+	for _, slot := range in.slots {
+		if slot.ours && len(slot.group.InstanceTypes) > 0 && slot.group.InstanceTypes[0] != in.reservation.InstanceType {
+			return slot.group.InstanceTypes[0]
+		}
+	}
+	if in.request.Config != nil {
+		for _, p := range in.request.Config.Partitions {
+			for _, g := range p.NodeGroups {
+				if g.Name == in.request.NodeGroup {
+					return g.InstanceType
+				}
+			}
+		}
+	}
+	return in.reservation.InstanceType
+}
+
+// subnetFix names the subnets of the VPC that would do.
+func (in *inspection) subnetFix(fix string) string {
+	var ids []string
+	for _, s := range in.neighbours {
+		if s.AZID == in.reservation.AZID {
+			ids = append(ids, s.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return fix + "; the VPC has none there, so create one"
+	}
+	return fix + ": --subnet-ids " + strings.Join(ids, " or ")
+}
+
+// checkLaunch says what is missing to start an instance.
+func (in *inspection) checkLaunch() {
+	if in.ami() == "" {
+		in.problem("image", "give --ami, or --like with a node group that has one", "no image is given for the nodes")
+	}
+	switch profile := in.profile(); {
+	case profile == "":
+		in.problem("instance-profile", "give --instance-profile, or --like with a node group that has one", "no instance profile is given for the nodes")
+	case !strings.HasPrefix(profile, "arn:"):
+		in.problem("instance-profile", "give its ARN: arn:aws:iam::ACCOUNT:instance-profile/NAME", "PCS takes an instance profile by ARN, not %q", profile)
+	}
+	if len(in.securityGroups()) == 0 {
+		in.problem("security-groups", "give --security-groups, or --like with a node group that has some", "no security group is given for the nodes")
+	}
+	if n := len(in.request.UserData); n > maxUserData {
+		in.problem("user-data", "let it fetch the rest from Amazon S3", "the user data has %d bytes; EC2 takes %d", n, maxUserData)
+	}
+}
+
+func (in *inspection) checkQuotas(want *wanted, slot slotState) {
+	groups, nodes := 0, want.group.Max
+	for _, g := range in.inv.Groups {
+		groups++
+		if g.Name != want.group.Name {
+			nodes += g.Max
+		}
+	}
+	if slot.group == nil && groups+1 > maxGroups {
+		in.problem("quota-node-groups", "delete one whose block has ended", "cluster %s has %d compute node groups, and PCS allows no more than %d: %s", in.inv.Cluster.Name, groups, maxGroups, groupNames(in.inv.Groups))
+	}
+	if _, found := in.inv.Queue(want.queue); !found && len(in.inv.Queues)+1 > maxQueues {
+		in.problem("quota-queues", "use one of them, or delete one", "cluster %s has %d queues, and PCS allows no more than %d", in.inv.Cluster.Name, len(in.inv.Queues), maxQueues)
+	}
+	if limit, known := sizeLimits[in.inv.Cluster.Size]; known && nodes > limit {
+		in.problem("cluster-size", fmt.Sprintf("give --max-nodes %d or less, lower the maximum of another node group, or use a larger cluster", max(0, want.group.Max-(nodes-limit))),
+			"cluster %s is %s and may have %d nodes; with %d in %s the maxima of its node groups add up to %d", in.inv.Cluster.Name, in.inv.Cluster.Size, limit, want.group.Max, want.group.Name, nodes)
+	}
+}
+
+// checkUnused keeps a change away from nodes that run.
+func (in *inspection) checkUnused(slot slotState, compared pcs.Comparison) {
+	if !slot.ours || slot.instances == 0 || !compared.Disruptive() {
+		return
+	}
+	var changed []string
+	for _, s := range compared {
+		if s.Changed() {
+			changed = append(changed, s.Name)
+		}
+	}
+	in.problem("in-use", fmt.Sprintf("wait until the reservation of %s has ended, or until its nodes are down", slot.name),
+		"node group %s has %d instances, which this change would replace under their jobs: %s", slot.name, slot.instances, strings.Join(changed, ", "))
+}
+
+// warnings do not stand in the way.
+func (in *inspection) warnings() []string {
+	var all []string
+	family, _, _ := strings.Cut(in.reservation.InstanceType, ".")
+	if in.reservation.Kind == capacity.CapacityBlock && !slices.Contains(documentedFamilies, family) {
+		all = append(all, fmt.Sprintf("PCS documents Capacity Blocks for %s only; %s may work, but AWS does not say so", strings.Join(documentedFamilies, ", "), in.reservation.InstanceType))
+	}
+	if n := in.source.NetworkInterfaces; n > 0 && in.source.InstanceType != in.reservation.InstanceType {
+		all = append(all, fmt.Sprintf("the launch template of %s describes %d network interfaces for %s; they are not copied for %s, so the nodes come up with one and without EFA",
+			in.like.Name, n, orNone(in.source.InstanceType), in.reservation.InstanceType))
+	}
+	return all
+}

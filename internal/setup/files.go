@@ -1,0 +1,184 @@
+package setup
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
+)
+
+// planFiles says which files of the configuration are to be written so that the
+// partition is in it. c is nil when there is no config.toml. The snippet is what the
+// administrator is to add where a file is not ours.
+func planFiles(c *config.Config, want *wanted) (steps []Step, snippet string, problems []capacity.Mismatch) {
+	problem := func(code, fix, message string, args ...any) {
+		problems = append(problems, capacity.Mismatch{Code: code, Message: fmt.Sprintf(message, args...), Fix: fix})
+	}
+	main := Step{What: WhatFile, Name: want.configPath, Action: Nothing}
+	switch {
+	case c == nil:
+		main.Action = Create
+		main.add("region", want.region)
+		main.add("cluster", want.cluster.Name)
+	case c.Cluster != want.cluster.Name && c.Cluster != want.cluster.ID:
+		problem("config-cluster", fmt.Sprintf("set cluster = %q in %s", want.cluster.Name, want.configPath), "%s is for cluster %q, not for %s", want.configPath, c.Cluster, want.cluster.Name)
+	case c.Region != "" && c.Region != want.region:
+		problem("config-region", fmt.Sprintf("set region = %q in %s", want.region, want.configPath), "%s is for region %s, but the cluster is in %s", want.configPath, c.Region, want.region)
+	}
+	file := Step{What: WhatFile, Name: config.PartitionPath(want.configPath, want.queue), Action: Create}
+	old, wanted := partition(c, want)
+	if p, other := groupElsewhere(c, want); other {
+		problem("node-group-name", "choose another --node-group", "node_group %q is already in partition %q of %s", want.partition.Name, p.Name, p.File)
+	}
+	switch ours, err := config.Ours(file.Name); {
+	case err != nil:
+		problem("config-file", "make the file readable", "%s", err)
+	case old == nil && !ours:
+		problem("config-file", "choose another --queue, or move that file away", "%s is there, but is not ours and has no partition %q", file.Name, want.queue)
+	case old == nil:
+	case satisfied(*old, want):
+		file.Name, file.Action = old.File, Nothing
+	case old.File != file.Name || !ours:
+		snippet = nodeGroupText(wanted, want.partition.Name)
+		problem("partition-file", "add this there, or bring it up to date, and run this again:\n"+snippet,
+			"partition %q is written in %s, which is not ours to change", want.queue, old.File)
+	default:
+		file.Action = Update
+	}
+	file.add("partition", want.queue)
+	file.add("node_group", want.partition.Name)
+	file.add("capacity_reservation_ids", strings.Join(groupOf(wanted, want.partition.Name).ReservationIDs, ", "))
+	return []Step{main, file}, snippet, problems
+}
+
+// partition is the partition as it is, nil if there is none, and as it is to be.
+func partition(c *config.Config, want *wanted) (*config.Partition, config.Partition) {
+	if c != nil {
+		if p, found := c.Partition(want.queue); found {
+			merged := p
+			merged.NodeGroups = slices.Clone(p.NodeGroups)
+			i := slices.IndexFunc(merged.NodeGroups, func(g config.NodeGroup) bool { return g.Name == want.partition.Name })
+			if i < 0 {
+				merged.NodeGroups = append(merged.NodeGroups, want.partition)
+			} else {
+				merged.NodeGroups[i] = merge(merged.NodeGroups[i], want.partition)
+			}
+			return &p, merged
+		}
+	}
+	return nil, config.NewPartition(want.queue, capacity.ProviderPCS, want.partition)
+}
+
+// merge adds a reservation to a node group. An entry stands for both slots, so that
+// it has the subnets of both and the larger of their sizes.
+func merge(g, with config.NodeGroup) config.NodeGroup {
+	alone := len(g.ReservationIDs) == 0 || slices.Equal(g.ReservationIDs, with.ReservationIDs)
+	g.ReservationIDs = union(g.ReservationIDs, with.ReservationIDs)
+	g.SubnetIDs = union(g.SubnetIDs, with.SubnetIDs)
+	if alone {
+		g.SubnetIDs, g.MaxNodes = with.SubnetIDs, with.MaxNodes
+	}
+	g.MaxNodes = max(g.MaxNodes, with.MaxNodes)
+	g.PurchaseOption, g.InstanceType, g.Dynamic, g.Select = with.PurchaseOption, with.InstanceType, with.Dynamic, nil
+	return g
+}
+
+func union(a, b []string) []string {
+	out := slices.Clone(a)
+	for _, id := range b {
+		if !slices.Contains(out, id) {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// satisfied reports whether the partition says already what is wanted, so that an
+// administrator's own file that does is left alone.
+func satisfied(p config.Partition, want *wanted) bool {
+	g := groupOf(p, want.partition.Name)
+	merged := merge(g, want.partition)
+	return p.Provider == capacity.ProviderPCS && g.Name == want.partition.Name &&
+		(g.Select.Matches(capacity.Reservation{Tags: want.reservationTags}) || slices.Equal(g.ReservationIDs, merged.ReservationIDs)) &&
+		sameSet(g.SubnetIDs, merged.SubnetIDs) && g.MaxNodes == merged.MaxNodes && g.Dynamic == merged.Dynamic &&
+		g.PurchaseOption == merged.PurchaseOption && g.InstanceType == merged.InstanceType
+}
+
+func sameSet(a, b []string) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
+}
+
+func groupOf(p config.Partition, name string) config.NodeGroup {
+	for _, g := range p.NodeGroups {
+		if g.Name == name {
+			return g
+		}
+	}
+	return config.NodeGroup{}
+}
+
+// groupElsewhere finds another partition with a node group of the wanted name.
+func groupElsewhere(c *config.Config, want *wanted) (config.Partition, bool) {
+	if c != nil {
+		for _, p := range c.Partitions {
+			if p.Name != want.queue && groupOf(p, want.partition.Name).Name != "" {
+				return p, true
+			}
+		}
+	}
+	return config.Partition{}, false
+}
+
+func nodeGroupText(p config.Partition, name string) string {
+	text, err := config.NodeGroupText(groupOf(p, name))
+	if err != nil {
+		return err.Error()
+	}
+	return text
+}
+
+// writeFiles brings the configuration up to date, from what its files say now.
+func writeFiles(want *wanted, tell func(what, name, status string)) error {
+	c, err := config.Load(want.configPath)
+	if errors.Is(err, fs.ErrNotExist) {
+		c, err = nil, nil
+	}
+	if err != nil {
+		return err
+	}
+	steps, _, problems := planFiles(c, want)
+	if len(problems) > 0 {
+		return &Refusal{Mismatches: problems}
+	}
+	if c == nil {
+		tell(WhatFile, want.configPath, "create")
+		// One that another run has written meanwhile is read below like any other.
+		if err := config.WriteNew(want.configPath, want.region, want.cluster.Name); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		if c, err = config.Load(want.configPath); err != nil {
+			return err
+		}
+		if steps, _, problems = planFiles(c, want); len(problems) > 0 {
+			return &Refusal{Mismatches: problems}
+		}
+	}
+	file := steps[1]
+	if file.Action != Nothing {
+		tell(WhatFile, file.Name, string(file.Action))
+		_, p := partition(c, want)
+		if err := config.WritePartition(file.Name, p); err != nil {
+			return err
+		}
+	}
+	if _, err := config.Load(want.configPath); err != nil {
+		return fmt.Errorf("what was written cannot be read back: %w", err)
+	}
+	tell(WhatFile, filepath.Base(file.Name), "done")
+	return nil
+}

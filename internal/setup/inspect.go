@@ -1,0 +1,308 @@
+package setup
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/pcs"
+)
+
+// inspection is everything that a plan depends on, as it was read. What could not be
+// found is zero, with a mismatch; what could not be read is an error, and there is none.
+type inspection struct {
+	request Request
+	now     time.Time
+	region  string
+
+	inv         pcs.Inventory
+	reservation capacity.Reservation
+	slots       []slotState
+	like        pcs.NodeGroup
+	// source is the launch template of like, zero without one.
+	source capacity.LaunchTemplate
+	// subnets are those asked for, or those to choose from. neighbours are all of the VPC.
+	subnets, neighbours []capacity.Subnet
+	platform            string
+	// digest is that of the wanted launch template.
+	digest string
+
+	problems []capacity.Mismatch
+}
+
+// slotState is a slot with what decides whether it is free.
+type slotState struct {
+	// name is that of the node group, and of the Slurm feature of its nodes.
+	name string
+	// group is nil while the slot has no node group.
+	group *pcs.NodeGroup
+	// reservationID is what our tag says; "" if there is none.
+	reservationID string
+	// ours is false for a node group of that name without our tag.
+	ours bool
+	// live is set while the slot's reservation is open or may still open; until is its end.
+	live  bool
+	until time.Time
+	// instances counts those of the node group.
+	instances int
+	// template is the launch template of the slot's name, zero if there is none.
+	template capacity.LaunchTemplate
+}
+
+func (in *inspection) problem(code, fix, message string, args ...any) {
+	in.problems = append(in.problems, capacity.Mismatch{Code: code, Message: fmt.Sprintf(message, args...), Fix: fix})
+}
+
+// inspect fills an inspection. It sends reading calls only.
+func (s Setup) inspect(ctx context.Context, r Request, now time.Time) (*inspection, error) {
+	in := &inspection{request: r, now: now, region: s.PCS.Region()}
+	if r.Config != nil && in.request.Cluster == "" {
+		in.request.Cluster = r.Config.Cluster
+	}
+	found, err := s.readCluster(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.readReservation(ctx, in); err != nil || !found {
+		return in, err
+	}
+	for _, read := range []func(context.Context, *inspection) error{s.readSlots, s.readLike, s.readSubnets, s.readImage, s.readDigest} {
+		if err := read(ctx, in); err != nil {
+			return nil, err
+		}
+	}
+	return in, nil
+}
+
+func (s Setup) readCluster(ctx context.Context, in *inspection) (found bool, err error) {
+	if in.request.Cluster != "" {
+		in.inv, err = s.PCS.Inventory(ctx, in.request.Cluster)
+		if err == nil || !pcs.NotFound(err) {
+			return err == nil, err
+		}
+	}
+	names, err := s.PCS.Clusters(ctx)
+	if err != nil {
+		return false, err
+	}
+	fix := fmt.Sprintf("use one of %s", strings.Join(names, ", "))
+	if len(names) == 0 {
+		fix = "check --region; there is no PCS cluster in " + in.region
+	}
+	if in.request.Cluster == "" {
+		in.problem("cluster", fix, "no cluster is given")
+	} else {
+		in.problem("cluster", fix, "there is no PCS cluster %q in %s", in.request.Cluster, in.region)
+	}
+	return false, nil
+}
+
+func (s Setup) readReservation(ctx context.Context, in *inspection) (err error) {
+	in.reservation, err = s.EC2.Reservation(ctx, in.request.Reservation)
+	if absent(err) {
+		in.reservation = capacity.Reservation{}
+		in.problem("reservation-unknown", "check the id and --region; `pcs-capacity list` shows what there is", "EC2 has no reservation %q in %s (%s)", in.request.Reservation, in.region, ec2.Code(err))
+		return nil
+	}
+	return err
+}
+
+// absent reports whether EC2 says that an id is of nothing, or cannot be one.
+func absent(err error) bool {
+	code := ec2.Code(err)
+	return strings.HasPrefix(code, "Invalid") && (strings.Contains(code, "NotFound") || strings.Contains(code, "Malformed") || strings.HasSuffix(code, ".Unavailable"))
+}
+
+func (s Setup) readSlots(ctx context.Context, in *inspection) error {
+	for _, name := range capacity.SlotNames(capacity.ProviderPCS, in.request.NodeGroup) {
+		state := slotState{name: name}
+		if g, found := in.inv.Group(name); found {
+			if err := s.readGroup(ctx, in, g, &state); err != nil {
+				return err
+			}
+		}
+		var err error
+		if state.template, _, err = s.EC2.LaunchTemplate(ctx, pcs.TemplateName(in.inv.Cluster.Name, name), ""); err != nil {
+			return err
+		}
+		in.slots = append(in.slots, state)
+	}
+	return nil
+}
+
+func (s Setup) readGroup(ctx context.Context, in *inspection, g pcs.NodeGroup, state *slotState) (err error) {
+	state.group, state.ours = &g, in.ours(g.Tags)
+	if state.ours {
+		state.reservationID = g.Tags[capacity.TagReservation]
+	}
+	if state.live, state.until, err = s.isLive(ctx, state.reservationID, in.now); err != nil {
+		return err
+	}
+	state.instances, err = s.instances(ctx, g.ID)
+	return err
+}
+
+// ours reports whether tags carry our mark for the cluster (R9).
+func (in *inspection) ours(tags map[string]string) bool { return in.inv.Cluster.Ours(tags) }
+
+// holds reports whether the slot was set up for the reservation, or half of it was
+// before a run was cut off: the tag is written first, the template follows.
+func (s slotState) holds(reservationID string) bool {
+	return s.ours && reservationID != "" && s.reservationID == reservationID
+}
+
+// isLive reports whether a reservation is open or may still open, and until when.
+func (s Setup) isLive(ctx context.Context, id string, now time.Time) (bool, time.Time, error) {
+	if id == "" {
+		return false, time.Time{}, nil
+	}
+	r, err := s.EC2.Reservation(ctx, id)
+	if absent(err) {
+		return false, time.Time{}, nil
+	}
+	if err != nil {
+		return false, time.Time{}, err
+	}
+	return r.State.Live() && (r.End.IsZero() || r.End.After(now)), r.End, nil
+}
+
+// instances counts the instances of a node group by the tag that PCS writes on them.
+func (s Setup) instances(ctx context.Context, groupID string) (int, error) {
+	ids, err := s.EC2.InstanceIDsByTag(ctx, map[string][]string{pcs.TagNodeGroupID: {groupID}})
+	if err != nil {
+		return 0, fmt.Errorf("looking for instances of node group %s: %w", groupID, err)
+	}
+	return len(ids), nil
+}
+
+// readLike finds the node group to copy from: the one asked for; else the slot that
+// has the reservation already; else the other slot.
+func (s Setup) readLike(ctx context.Context, in *inspection) error {
+	if name := in.request.Like; name != "" {
+		g, found := in.inv.Group(name)
+		if !found {
+			in.problem("like", "use one of "+orNone(groupNames(in.inv.Groups)), "cluster %s has no compute node group %q to copy from (--like)", in.inv.Cluster.Name, name)
+			return nil
+		}
+		in.like = g
+	} else {
+		for _, slot := range in.slots {
+			if slot.ours && (in.like.ID == "" || slot.holds(in.request.Reservation)) {
+				in.like = *slot.group
+			}
+		}
+	}
+	if in.like.ID == "" {
+		return nil
+	}
+	source, found, err := s.EC2.LaunchTemplate(ctx, in.like.TemplateID, in.like.TemplateVersion)
+	if err != nil {
+		return err
+	}
+	if !found {
+		in.problem("like", "give --ami, --instance-profile and --security-groups instead", "node group %s names launch template %s version %s, which EC2 does not have", in.like.Name, in.like.TemplateID, in.like.TemplateVersion)
+		return nil
+	}
+	in.source = source
+	return nil
+}
+
+func (s Setup) readSubnets(ctx context.Context, in *inspection) (err error) {
+	ids := in.request.SubnetIDs
+	if len(ids) == 0 {
+		ids = append(slices.Clone(in.like.SubnetIDs), in.inv.Cluster.SubnetIDs...)
+	}
+	if in.subnets, err = s.EC2.Subnets(ctx, ids); absent(err) {
+		in.problem("subnet-unknown", "name existing subnets with --subnet-ids", "EC2 does not have all of the subnets %s (%s)", strings.Join(ids, ", "), ec2.Code(err))
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	in.neighbours, err = s.EC2.NeighbourSubnets(ctx, ids)
+	return err
+}
+
+func (s Setup) readImage(ctx context.Context, in *inspection) (err error) {
+	if in.ami() == "" {
+		return nil
+	}
+	if in.platform, err = s.EC2.ImagePlatform(ctx, in.ami()); absent(err) {
+		in.problem("image", "give an image of this region with --ami", "EC2 has no image %s in %s (%s)", in.ami(), in.region, ec2.Code(err))
+		return nil
+	}
+	return err
+}
+
+func (s Setup) readDigest(ctx context.Context, in *inspection) (err error) {
+	if in.reservation.ID == "" || in.request.Like != "" && in.source.ID == "" {
+		return nil
+	}
+	in.digest, err = s.EC2.LaunchTemplateDigest(ctx, in.templateSpec(""))
+	return err
+}
+
+// ami is the image of the nodes: the one asked for, else that of the group to copy,
+// else that of its launch template.
+func (in *inspection) ami() string {
+	return first(in.request.AMI, in.like.AMI, in.source.ImageID)
+}
+
+func (in *inspection) profile() string {
+	return first(in.request.InstanceProfile, in.like.InstanceProfile)
+}
+
+func (in *inspection) securityGroups() []string {
+	if len(in.request.SecurityGroups) > 0 {
+		return in.request.SecurityGroups
+	}
+	return in.source.SecurityGroupIDs
+}
+
+// templateSpec is the launch template of a slot.
+func (in *inspection) templateSpec(slot string) capacity.LaunchTemplateSpec {
+	return capacity.LaunchTemplateSpec{
+		Name:             pcs.TemplateName(in.inv.Cluster.Name, slot),
+		From:             in.source.ID,
+		FromVersion:      in.source.Version,
+		ImageID:          in.ami(),
+		SecurityGroupIDs: in.request.SecurityGroups,
+		UserData:         in.request.UserData,
+		InstanceType:     in.reservation.InstanceType,
+		ReservationID:    in.reservation.ID,
+		Kind:             in.reservation.Kind,
+		Tags:             in.tags(),
+	}
+}
+
+func (in *inspection) tags() map[string]string {
+	return map[string]string{capacity.TagCluster: in.inv.Cluster.Name, capacity.TagReservation: in.reservation.ID}
+}
+
+func first(values ...string) string {
+	for _, v := range values {
+		if v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
+func groupNames(groups []pcs.NodeGroup) string {
+	var names []string
+	for _, g := range groups {
+		names = append(names, g.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return s
+}

@@ -1,0 +1,304 @@
+package setup_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/setup"
+	"github.com/pcs-capacity/pcs-capacity/pcs"
+)
+
+func TestMismatches(t *testing.T) {
+	ml := func(s *awssim.Scenario) *awssim.ClusterScenario { return &s.Regions[0].Clusters[0] }
+	for name, test := range map[string]struct {
+		account func(*awssim.Scenario)
+		request func(*setup.Request)
+		codes   string
+		says    string // part of a message or of what to do
+	}{
+		"nothing":             {codes: ""},
+		"unknown cluster":     {request: func(r *setup.Request) { r.Cluster = "mp" }, codes: "cluster", says: "use one of ml"},
+		"no cluster":          {request: func(r *setup.Request) { r.Cluster = "" }, codes: "cluster", says: "use one of ml"},
+		"unknown reservation": {request: func(r *setup.Request) { r.Reservation = "cr-0ffffffffffffffff" }, codes: "reservation-unknown", says: "InvalidCapacityReservationId.NotFound"},
+		"malformed id":        {request: func(r *setup.Request) { r.Reservation = "x" }, codes: "reservation-unknown"},
+		"unknown like":        {request: func(r *setup.Request) { r.Like = "comput" }, codes: "image instance-profile like security-groups", says: "use one of compute"},
+		"nothing to launch":   {request: func(r *setup.Request) { r.Like = "" }, codes: "image instance-profile security-groups"},
+		"unknown image":       {request: func(r *setup.Request) { r.AMI = "ami-0ffffffffffffffff" }, codes: "image", says: "InvalidAMIID.NotFound"},
+		"image of another OS": {request: func(r *setup.Request) { r.AMI = "ami-0e200000000000c03" }, codes: "platform", says: "Red Hat Enterprise Linux"},
+		"profile by name":     {request: func(r *setup.Request) { r.InstanceProfile = "AWSPCS-nodes" }, codes: "instance-profile", says: "ARN"},
+		"unknown subnet":      {request: func(r *setup.Request) { r.SubnetIDs = []string{"subnet-0ffffffffffffffff"} }, codes: "az subnet-unknown"},
+		"too many nodes":      {request: func(r *setup.Request) { r.MaxNodes = 17 }, codes: "size", says: "give --max-nodes 16 or less"},
+		"long node group":     {request: func(r *setup.Request) { r.NodeGroup = strings.Repeat("g", 24) }, codes: "name", says: "use at most 23"},
+		"short queue":         {request: func(r *setup.Request) { r.Queue = "gp" }, codes: "name", says: "3 to 25"},
+		"underscore in queue": {request: func(r *setup.Request) { r.Queue = "gpu_1" }, codes: "name"},
+		"large user data":     {request: func(r *setup.Request) { r.UserData = make([]byte, 16<<10+1) }, codes: "user-data", says: "16384"},
+		"unpaid":              {request: func(r *setup.Request) { r.Reservation = unpaid }, codes: "az state", says: "payment-failed"},
+		"cluster is updating": {account: func(s *awssim.Scenario) { ml(s).Status = "UPDATING" }, codes: "cluster-status", says: "UPDATING"},
+		"old Slurm":           {account: func(s *awssim.Scenario) { ml(s).SlurmVersion = "23.11" }, codes: "slurm-version", says: "24.05"},
+		"cluster too small":   {account: func(s *awssim.Scenario) { ml(s).NodeGroups[0].Max = 30 }, codes: "cluster-size", says: "give --max-nodes 2 or less"},
+		"too many groups": {account: func(s *awssim.Scenario) {
+			for i := range 9 {
+				g := ml(s).NodeGroups[0]
+				g.ID, g.Name, g.Max = fmt.Sprintf("pcs_e2000001%02d", i), fmt.Sprintf("group%d", i), 0
+				ml(s).NodeGroups = append(ml(s).NodeGroups, g)
+			}
+		}, codes: "quota-node-groups", says: "no more than 10"},
+		"too many queues": {account: func(s *awssim.Scenario) {
+			for i := range 9 {
+				ml(s).Queues = append(ml(s).Queues, awssim.QueueScenario{ID: fmt.Sprintf("pcs_e2000002%02d", i), Name: fmt.Sprintf("queue%d", i)})
+			}
+		}, codes: "quota-queues", says: "no more than 10"},
+		"unknown cluster, and a reservation that failed": {request: func(r *setup.Request) { r.Cluster, r.Reservation = "mp", unpaid }, codes: "cluster state"},
+		"unknown reservation, and all that needs none": {
+			account: func(s *awssim.Scenario) { ml(s).NodeGroups[0].Max = 30 },
+			request: func(r *setup.Request) {
+				r.Reservation, r.Like, r.NodeGroup, r.MaxNodes = "cr-0ffffffffffffffff", "comput", "1", 3
+			},
+			codes: "cluster-size image instance-profile like name reservation-unknown security-groups",
+		},
+		"several at once": {
+			account: func(s *awssim.Scenario) { ml(s).Status = "UPDATING" },
+			request: func(r *setup.Request) {
+				r.Queue, r.Reservation, r.MaxNodes, r.AMI = "1", p4Block, 20, "ami-0ffffffffffffffff"
+			},
+			codes: "cluster-status image name size",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newAccount(t, test.account)
+			r := w.request(openBlock)
+			if test.request != nil {
+				test.request(&r)
+			}
+			p := w.plan(r)
+			if got := strings.Join(codes(p), " "); got != test.codes {
+				t.Errorf("codes %q, want %q: %v", got, test.codes, p.Mismatches)
+			}
+			if text := fmt.Sprint(p.Mismatches); !strings.Contains(text, test.says) {
+				t.Errorf("%q is not in %s", test.says, text)
+			}
+			if test.codes == "" {
+				return
+			}
+			var refusal *setup.Refusal
+			if err := w.setup.Apply(t.Context(), p); !errors.As(err, &refusal) || len(w.written()) > 0 {
+				t.Errorf("applied: %v", err)
+			}
+		})
+	}
+}
+
+func TestMismatchesOfTime(t *testing.T) {
+	w := newAccount(t, nil)
+	offers, err := w.ec2.Offerings(t.Context(), ec2.OfferingQuery{InstanceType: "p5.48xlarge", Count: 4, Duration: 48 * time.Hour})
+	if err != nil || len(offers) == 0 {
+		t.Fatal(offers, err)
+	}
+	bought, err := w.ec2.Purchase(t.Context(), offers[0].ID, "Linux/UNIX", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := w.plan(w.request(bought.ID)); !slices.Contains(codes(p), "payment-pending") {
+		t.Errorf("pending: %v", p.Mismatches)
+	}
+	w.sim.Clock().Advance(7 * 24 * time.Hour)
+	if p := w.plan(w.request(openBlock)); !slices.Contains(codes(p), "expired") {
+		t.Errorf("expired: %v", p.Mismatches)
+	}
+}
+
+// The zone's name would match here: the owner of the shared reservation calls
+// use2-az1 "us-east-2c". And the message names what would do.
+func TestR10_ZonesAreComparedByID(t *testing.T) {
+	w := newAccount(t, nil)
+	r := w.request(sharedODCR)
+	r.MaxNodes, r.SubnetIDs = 2, []string{"subnet-0e200000000000c03"} // in us-east-2c of this account
+	p := w.plan(r)
+	if !slices.Equal(codes(p), []string{"az"}) || !strings.Contains(p.Mismatches[0].Message, "use2-az1") || !strings.Contains(p.Mismatches[0].Fix, "--subnet-ids "+subnetA) {
+		t.Errorf("mismatches %v", p.Mismatches)
+	}
+	r.SubnetIDs = nil
+	if p := w.plan(r); len(p.Mismatches) > 0 || !slices.Equal(w.run(r).Mismatches, nil) {
+		t.Errorf("with subnets by id: %v", p.Mismatches)
+	}
+	if g := w.group("gpu-a"); !slices.Equal(g.SubnetIDs, []string{subnetA}) {
+		t.Errorf("subnets %v", g.SubnetIDs)
+	}
+}
+
+func TestR9_WhatIsNotOursIsLeftAlone(t *testing.T) {
+	for name, test := range map[string]struct {
+		account func(*awssim.Scenario)
+		request func(*setup.Request)
+	}{
+		"queue": {request: func(r *setup.Request) { r.Queue = "cpu" }},
+		"node group": {account: func(s *awssim.Scenario) {
+			g := s.Regions[0].Clusters[0].NodeGroups[0]
+			g.ID, g.Name = "pcs_e200000a00", "gpu-a"
+			s.Regions[0].Clusters[0].NodeGroups = append(s.Regions[0].Clusters[0].NodeGroups, g)
+		}},
+		"node group of another cluster's name": {account: func(s *awssim.Scenario) {
+			g := s.Regions[0].Clusters[0].NodeGroups[0]
+			g.ID, g.Name, g.Tags = "pcs_e200000a00", "gpu-b", map[string]string{capacity.TagCluster: "other"}
+			s.Regions[0].Clusters[0].NodeGroups = append(s.Regions[0].Clusters[0].NodeGroups, g)
+		}},
+		"launch template": {account: func(s *awssim.Scenario) {
+			s.Regions[0].LaunchTemplates = append(s.Regions[0].LaunchTemplates, awssim.LaunchTemplateScenario{ID: "lt-0e2000000000000ff", Name: "pcs-capacity-ml-gpu-a"})
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newAccount(t, test.account)
+			r := w.request(openBlock)
+			if test.request != nil {
+				test.request(&r)
+			}
+			p := w.plan(r)
+			if !slices.Equal(codes(p), []string{"not-ours"}) || !strings.Contains(p.Mismatches[0].Fix, capacity.TagCluster+"=ml") {
+				t.Errorf("mismatches %v", p.Mismatches)
+			}
+			// A plan from before the thing appeared finds out, too.
+			p.Mismatches = nil
+			err := w.setup.Apply(t.Context(), p)
+			writes := w.written()
+			// The other slot is free in the cases of a node group.
+			if !strings.HasPrefix(name, "node group") && (err == nil || !strings.Contains(err.Error(), "our tag")) {
+				t.Errorf("applied: %v", err)
+			}
+			for _, operation := range writes {
+				if strings.HasPrefix(operation, "Update") || strings.HasPrefix(operation, "Tag") {
+					t.Errorf("%s was sent", operation)
+				}
+			}
+		})
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	w := newAccount(t, nil)
+	r := w.request("cr-0e2000000000000c6") // trn2u
+	r.SubnetIDs = []string{"subnet-0e200000000000c03"}
+	if p := w.plan(r); len(p.Mismatches) > 0 || len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], "trn2u.48xlarge") {
+		t.Errorf("warnings %v, mismatches %v", p.Warnings, p.Mismatches)
+	}
+}
+
+// The slot's nodes run: more of them are added, everything else waits.
+func TestRunningNodesAreNotReplaced(t *testing.T) {
+	w := newAccount(t, nil)
+	w.run(w.request(openBlock))
+	if _, err := w.sim.LaunchForNodeGroup("ml", "gpu-a", "gpu-a-1"); err != nil {
+		t.Fatal(err)
+	}
+	r := w.request(openBlock)
+	r.MaxNodes = 3
+	if p := w.plan(r); !slices.Equal(codes(p), []string{"in-use"}) || !strings.Contains(p.Mismatches[0].Message, "nodes") {
+		t.Errorf("fewer nodes: %v", p.Mismatches)
+	}
+	r = w.request(openBlock)
+	r.AMI = "ami-0e200000000000b02"
+	if p := w.plan(r); !slices.Equal(codes(p), []string{"in-use"}) || !strings.Contains(p.Mismatches[0].Message, "image") {
+		t.Errorf("another image: %v", p.Mismatches)
+	}
+	r = w.request(openBlock)
+	r.MaxNodes = 6
+	w.run(r)
+	if g := w.group("gpu-a"); g.Max != 6 {
+		t.Errorf("more nodes: %+v", g)
+	}
+}
+
+// Nodes came up between the plan and its application.
+func TestApplyLooksForInstancesAgain(t *testing.T) {
+	w := newAccount(t, nil)
+	w.run(w.request(openBlock))
+	r := w.request(openBlock)
+	r.MaxNodes = 3
+	p := w.plan(r)
+	if _, err := w.sim.LaunchForNodeGroup("ml", "gpu-a", "gpu-a-1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.setup.Apply(t.Context(), p); !errors.Is(err, pcs.ErrInUse) || w.group("gpu-a").Max != 4 {
+		t.Errorf("applied: %v", err)
+	}
+}
+
+func TestSettingsOfTheAdministrator(t *testing.T) {
+	w := newAccount(t, nil)
+	write := func(text string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(w.configPath()), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(w.configPath(), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("# mine\ncluster = \"other\"\n")
+	if p := w.plan(w.request(openBlock)); !slices.Equal(codes(p), []string{"config-cluster"}) {
+		t.Errorf("another cluster: %v", p.Mismatches)
+	}
+	write("# mine\ncluster = \"ml\"\nregion = \"eu-west-1\"\n")
+	if p := w.plan(w.request(openBlock)); !slices.Equal(codes(p), []string{"config-region"}) {
+		t.Errorf("another region: %v", p.Mismatches)
+	}
+	head := "# mine\ncluster = \"ml\"\n[[partition]]\nname = \"gpu\"\nprovider = \"pcs\"\n"
+	mine := head + "[[partition.node_group]]\nname = \"mine\"\ninstance_type = \"p5.48xlarge\"\nsubnet_ids = [\"" + subnetA + "\"]\nmax_nodes = 1\n"
+	write(mine)
+	p := w.plan(w.request(openBlock))
+	if !slices.Equal(codes(p), []string{"partition-file"}) || !strings.HasPrefix(p.Snippet, "[[partition.node_group]]\nname = \"gpu\"\n") {
+		t.Fatalf("own partition: %v, snippet %q", p.Mismatches, p.Snippet)
+	}
+	if w.setup.Apply(t.Context(), p) == nil || len(w.written()) > 0 {
+		t.Error("it was applied")
+	}
+	// What it asks for is what it takes.
+	write(mine + p.Snippet)
+	w.run(w.request(openBlock))
+	if text, err := os.ReadFile(w.configPath()); err != nil || string(text) != mine+p.Snippet {
+		t.Errorf("the file was changed to %s, %v", text, err)
+	}
+	if p := w.plan(w.request(openBlock)); !p.Done() {
+		t.Errorf("again: %s", actions(p))
+	}
+	r := w.request(laterBlock)
+	r.NodeGroup, r.Queue = "gpu", "another"
+	if p := w.plan(r); !slices.Contains(codes(p), "node-group-name") {
+		t.Errorf("the base name in two partitions: %v", p.Mismatches)
+	}
+}
+
+func TestForeignFileInConfD(t *testing.T) {
+	w := newAccount(t, nil)
+	file := filepath.Join(filepath.Dir(w.configPath()), "conf.d", "gpu.toml")
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte("# empty\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if p := w.plan(w.request(openBlock)); !slices.Equal(codes(p), []string{"config-file"}) {
+		t.Errorf("mismatches %v", p.Mismatches)
+	}
+}
+
+func TestOtherTypeOrKindInTheOtherSlot(t *testing.T) {
+	w := newAccount(t, nil)
+	w.run(w.request(openBlock))
+	r := w.request(sharedODCR)
+	r.MaxNodes = 2
+	if p := w.plan(r); !slices.Equal(codes(p), []string{"purchase-option"}) {
+		t.Errorf("mismatches %v", p.Mismatches)
+	}
+	if p := w.plan(w.request(p4Block)); !slices.Contains(codes(p), "instance-type") {
+		t.Errorf("mismatches %v", p.Mismatches)
+	}
+}

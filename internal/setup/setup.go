@@ -1,0 +1,120 @@
+// Package setup makes reserved capacity usable in a PCS cluster: a launch template, a
+// compute node group, a queue and the settings.
+//
+// Plan reads what there is (inspect.go) and says what is missing, and everything that
+// is in the way; it changes nothing. Apply does it, and can be killed and run again at
+// any point (R5). Only what carries our tag is changed (R9).
+package setup
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/pcs"
+)
+
+// EC2 is what this package needs of EC2; *ec2.Client has it.
+type EC2 interface {
+	pcs.EC2
+	Reservation(ctx context.Context, id string) (capacity.Reservation, error)
+	Subnets(ctx context.Context, ids []string) ([]capacity.Subnet, error)
+	// NeighbourSubnets lists all subnets of the VPCs that the given ones are in.
+	NeighbourSubnets(ctx context.Context, ids []string) ([]capacity.Subnet, error)
+	// ImagePlatform is what an AMI runs, in the words of a reservation ("Linux/UNIX").
+	ImagePlatform(ctx context.Context, imageID string) (string, error)
+}
+
+// Setup makes reserved capacity usable in a PCS cluster.
+type Setup struct {
+	PCS *pcs.Client
+	EC2 EC2
+	// Poll is the time between two looks at something that PCS is at work on; 0 for
+	// the default of 5 s.
+	Poll time.Duration
+	// Progress is told what happens to a thing: create, update, wait, done. nil if
+	// nobody listens.
+	Progress func(what, name, status string)
+}
+
+// Request is what setup is asked for.
+type Request struct {
+	// Cluster is a name or id; "" takes it from Config.
+	Cluster string
+	Queue   string
+	// NodeGroup is the base name of the slots.
+	NodeGroup   string
+	Reservation string
+
+	// Like is the name or id of a node group to take AMI, instance profile, security
+	// groups and user data from. The fields below override it; empty ones do not.
+	Like            string
+	AMI             string
+	InstanceProfile string
+	SecurityGroups  []string
+	UserData        []byte
+	// SubnetIDs; when empty, those of Like and of the cluster that are in the
+	// reservation's Availability Zone.
+	SubnetIDs []string
+
+	// MaxNodes is at most the size of the reservation; 0 means all of it.
+	MaxNodes int
+	// Dynamic starts nodes for jobs. By default all nodes are up from the first minute.
+	Dynamic bool
+
+	// ConfigPath is where config.toml is or will be. Config is what it says, nil when
+	// there is no such file yet.
+	ConfigPath string
+	Config     *config.Config
+}
+
+// Plan is what setup will do.
+type Plan struct {
+	Cluster pcs.Cluster `json:"cluster"`
+	// Slot is the node group that the reservation goes to.
+	Slot        string               `json:"slot,omitempty"`
+	Reservation capacity.Reservation `json:"reservation"`
+	Steps       []Step               `json:"steps"`
+	// Mismatches are everything that is in the way. With any, nothing is applied.
+	Mismatches []capacity.Mismatch `json:"mismatches,omitempty"`
+	// Warnings do not stand in the way.
+	Warnings []string `json:"warnings,omitempty"`
+	// Snippet is the [[partition.node_group]] to add by hand, when the partition is
+	// written in a file that is not ours.
+	Snippet string `json:"snippet,omitempty"`
+
+	want *wanted
+}
+
+// Done reports whether there is nothing left to do.
+func (p *Plan) Done() bool {
+	for _, s := range p.Steps {
+		if s.Action != Nothing {
+			return false
+		}
+	}
+	return len(p.Mismatches) == 0
+}
+
+// Plan reads what there is and says what to do. It changes nothing. An error means
+// that something could not be read; what is in the way is in Plan.Mismatches.
+func (s Setup) Plan(ctx context.Context, r Request, now time.Time) (*Plan, error) {
+	in, err := s.inspect(ctx, r, now)
+	if err != nil {
+		return nil, err
+	}
+	return in.plan(), nil
+}
+
+// Refusal is the error of Apply for a plan that something is in the way of.
+type Refusal struct{ Mismatches []capacity.Mismatch }
+
+func (r *Refusal) Error() string {
+	var parts []string
+	for _, m := range r.Mismatches {
+		parts = append(parts, m.String())
+	}
+	return strings.Join(parts, "\n")
+}

@@ -1,0 +1,292 @@
+package setup_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/pcs"
+)
+
+func TestSetupOfABlock(t *testing.T) {
+	w := newAccount(t, nil)
+	p := w.run(w.request(openBlock))
+	if p.Slot != "gpu-a" || actions(p) != "create create create create create" || len(p.Warnings) > 0 {
+		t.Errorf("slot %s, %s, warnings %v", p.Slot, actions(p), p.Warnings)
+	}
+	g := w.group("gpu-a")
+	if g.Status != pcs.Active || g.PurchaseOption != capacity.CapacityBlock || g.Min != 4 || g.Max != 4 || !slices.Equal(g.SubnetIDs, []string{subnetA}) ||
+		g.AMI != image || g.InstanceProfile != "arn:aws:iam::111122223333:instance-profile/AWSPCS-nodes" ||
+		g.Tags[capacity.TagReservation] != openBlock || g.Tags[capacity.TagCluster] != "ml" || !slices.Equal(g.InstanceTypes, []string{"p5.48xlarge"}) {
+		t.Errorf("node group %+v", g)
+	}
+	template := w.template(g)
+	if template.Name != "pcs-capacity-ml-gpu-a" || template.ReservationID != openBlock || template.InstanceType != "p5.48xlarge" || !template.UserData || len(template.SecurityGroupIDs) != 1 {
+		t.Errorf("launch template %+v", template)
+	}
+	q, found := w.inventory().Queue("gpu")
+	if !found || !slices.Equal(q.GroupIDs, []string{g.ID}) || q.Tags[capacity.TagCluster] != "ml" {
+		t.Errorf("queue %+v", q)
+	}
+	c := w.config()
+	part, _ := c.Partition("gpu")
+	if c.Cluster != "ml" || c.Region != region || part.File != filepath.Join(w.dir, "etc", "conf.d", "gpu.toml") {
+		t.Errorf("settings %+v", c)
+	}
+	want := []config.NodeGroup{{Name: "gpu", InstanceType: "p5.48xlarge", SubnetIDs: []string{subnetA}, PurchaseOption: capacity.CapacityBlock,
+		ReservationIDs: []string{openBlock}, MaxNodes: 4}}
+	if diff := cmp.Diff(want, part.NodeGroups); diff != "" {
+		t.Errorf("node groups (-want +got):\n%s", diff)
+	}
+	if _, found := w.inventory().Group("gpu-b"); found {
+		t.Error("the other slot was filled too")
+	}
+}
+
+func TestSetupAgainHasNothingToDo(t *testing.T) {
+	w := newAccount(t, nil)
+	w.run(w.request(openBlock))
+	w.written()
+	for _, like := range []string{"compute", ""} {
+		r := w.request(openBlock)
+		r.Like = like
+		p := w.run(r)
+		if !p.Done() || len(w.written()) > 0 {
+			t.Errorf("--like %q: %s, steps %+v", like, actions(p), p.Steps)
+		}
+	}
+}
+
+// The next block goes into the other slot, and a third one into the slot whose block
+// has ended; all share one queue and one entry of the settings.
+func TestSetupOfTheNextBlocks(t *testing.T) {
+	w := newAccount(t, nil)
+	w.run(w.request(openBlock))
+	second := w.request(laterBlock)
+	second.Like, second.MaxNodes = "", 6 // the other slot serves
+	if p := w.run(second); p.Slot != "gpu-b" || actions(p) != "create create update nothing update" {
+		t.Errorf("second: slot %s, %s", p.Slot, actions(p))
+	}
+	if b := w.group("gpu-b"); b.AMI != image || w.template(b).ReservationID != laterBlock {
+		t.Errorf("second %+v", b)
+	}
+	if q, _ := w.inventory().Queue("gpu"); len(q.GroupIDs) != 2 {
+		t.Errorf("queue %+v", q)
+	}
+	part, _ := w.config().Partition("gpu")
+	if len(part.NodeGroups) != 1 || !slices.Equal(part.NodeGroups[0].ReservationIDs, []string{openBlock, laterBlock}) || part.NodeGroups[0].MaxNodes != 6 {
+		t.Errorf("settings %+v", part)
+	}
+	bought := w.buyNextWeek()
+	third := w.request(bought)
+	third.MaxNodes = 2
+	if p := w.plan(third); !slices.Equal(codes(p), []string{"slots-taken"}) || !strings.Contains(p.Mismatches[0].Message, "gpu-a has "+openBlock+" until 2026-11-25 11:30 UTC") {
+		t.Errorf("third: %v", p.Mismatches)
+	}
+	w.sim.Clock().Advance(6 * 24 * time.Hour)
+	p := w.run(third)
+	if p.Slot != "gpu-a" || actions(p) != "update update nothing nothing update" {
+		t.Errorf("third: slot %s, %s", p.Slot, actions(p))
+	}
+	a := w.group("gpu-a")
+	if template := w.template(a); a.Max != 2 || a.Tags[capacity.TagReservation] != bought || template.ReservationID != bought || template.Version != "2" {
+		t.Errorf("third: %+v with %+v", a, template)
+	}
+	// One entry stands for both slots, so it has the larger size.
+	if part, _ := w.config().Partition("gpu"); part.NodeGroups[0].MaxNodes != 6 {
+		t.Errorf("settings %+v", part)
+	}
+	if p := w.plan(third); !p.Done() {
+		t.Errorf("again: %s", actions(p))
+	}
+}
+
+func TestSetupOfODCRs(t *testing.T) {
+	for _, test := range []struct {
+		id   string
+		kind capacity.Kind // as PCS says it
+		max  int
+	}{{gpuODCR, capacity.OnDemand, 4}, {borrowed, capacity.InterruptibleODCR, 3}} {
+		w := newAccount(t, nil)
+		r := w.request(test.id)
+		r.MaxNodes, r.Dynamic = 0, true
+		w.run(r)
+		if g := w.group("gpu-a"); g.PurchaseOption != test.kind || g.Min != 0 || g.Max != test.max || w.template(g).ReservationID != test.id {
+			t.Errorf("%s: %+v", test.id, g)
+		}
+		if part, _ := w.config().Partition("gpu"); !part.NodeGroups[0].Dynamic {
+			t.Errorf("%s: settings %+v", test.id, part)
+		}
+	}
+}
+
+func TestSetupWithoutLike(t *testing.T) {
+	w := newAccount(t, nil)
+	r := w.request(openBlock)
+	r.Like, r.AMI, r.InstanceProfile = "", image, "arn:aws:iam::111122223333:instance-profile/AWSPCS-nodes"
+	r.SecurityGroups, r.SubnetIDs, r.UserData = []string{"sg-0e2000000000000a1"}, []string{subnetA, subnetB}, []byte("#cloud-config\n")
+	w.run(r)
+	g := w.group("gpu-a")
+	if template := w.template(g); len(g.SubnetIDs) != 2 || !template.UserData || !slices.Equal(template.SecurityGroupIDs, r.SecurityGroups) {
+		t.Errorf("%+v with %+v", g, template)
+	}
+}
+
+// PCS takes a minute for each thing; the run tells that it waits.
+func TestSetupWaits(t *testing.T) {
+	w := newAccount(t, func(s *awssim.Scenario) { s.PCSDelay = awssim.Duration(time.Minute) })
+	var told []string
+	w.setup.Progress = func(what, _, status string) {
+		told = append(told, what+" "+status)
+		if status == "wait" {
+			w.sim.Clock().Advance(time.Minute)
+		}
+	}
+	w.run(w.request(openBlock))
+	want := []string{"launch template done", "compute node group create", "compute node group wait", "compute node group done",
+		"queue create", "queue wait", "queue done", "file create", "file create", "file done"}
+	if diff := cmp.Diff(want, told); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
+	}
+}
+
+func TestSetupGivesUpWhenItsCallerDoes(t *testing.T) {
+	w := newAccount(t, func(s *awssim.Scenario) { s.PCSDelay = awssim.Duration(time.Minute) })
+	p := w.plan(w.request(openBlock))
+	ctx, cancel := context.WithCancel(t.Context())
+	w.setup.Progress = func(_, _, status string) {
+		if status == "wait" {
+			cancel()
+		}
+	}
+	err := w.setup.Apply(ctx, p)
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "CREATING") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestSetupShowsWhyPCSFailed(t *testing.T) {
+	w := newAccount(t, nil)
+	w.rewrite = func(operation string, answer []byte) []byte {
+		if operation != "GetComputeNodeGroup" || !strings.Contains(string(answer), "gpu-a") {
+			return answer
+		}
+		return []byte(strings.Replace(string(answer), `"status":"ACTIVE"`, `"status":"CREATE_FAILED","errorInfo":[{"code":"X","message":"the block is gone"}]`, 1))
+	}
+	err := w.setup.Apply(t.Context(), w.plan(w.request(openBlock)))
+	if err == nil || !strings.Contains(err.Error(), "X: the block is gone") {
+		t.Errorf("error %v", err)
+	}
+	if p := w.plan(w.request(openBlock)); !slices.Equal(codes(p), []string{"node-group-failed"}) {
+		t.Errorf("then: %v", p.Mismatches)
+	}
+}
+
+// Somebody else adds a queue's node group at the same time.
+func TestSetupGoesOnAfterAConflict(t *testing.T) {
+	w := newAccount(t, nil)
+	w.run(w.request(openBlock))
+	w.fault(awssim.Fault{Operation: "UpdateQueue", Effect: awssim.FailBefore, Code: "ConflictException", Count: 2})
+	w.run(w.request(laterBlock))
+	if q, _ := w.inventory().Queue("gpu"); len(q.GroupIDs) != 2 {
+		t.Errorf("queue %+v", q)
+	}
+}
+
+func TestPlanWritesNothing(t *testing.T) {
+	w := newAccount(t, nil)
+	p := w.plan(w.request(openBlock))
+	if writes := w.written(); len(writes) > 0 {
+		t.Errorf("a plan sends %v", writes)
+	}
+	if _, err := os.Stat(filepath.Dir(w.configPath())); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a plan writes files: %v", err)
+	}
+	if len(p.Mismatches) > 0 || p.Done() {
+		t.Errorf("plan %+v", p)
+	}
+}
+
+// Whichever of the calls is the last, and whatever becomes of it, running again ends
+// in the same as one run without trouble.
+func TestR5_SetupCanFailAtEveryCall(t *testing.T) {
+	clean := newAccount(t, nil)
+	clean.run(clean.request(openBlock))
+	clean.written()
+	p := clean.plan(clean.request(laterBlock))
+	clean.mu.Lock()
+	clean.total = 0
+	clean.mu.Unlock()
+	if err := clean.setup.Apply(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	count := clean.total
+	if count < 10 {
+		t.Fatalf("only %d calls", count)
+	}
+	for n := range count {
+		for _, effect := range []awssim.Effect{awssim.FailBefore, awssim.CutAfter} {
+			t.Run(fmt.Sprintf("call %d %s", n+1, effect), func(t *testing.T) {
+				w := newAccount(t, nil)
+				w.run(w.request(openBlock))
+				p := w.plan(w.request(laterBlock))
+				w.fault(awssim.Fault{Effect: effect, Skip: n, Count: 1, Code: "AccessDeniedException"})
+				if err := w.setup.Apply(t.Context(), p); err == nil {
+					t.Error("the failure is not told")
+				}
+				w.sim.ClearFaults()
+				w.run(w.request(laterBlock))
+				if p := w.plan(w.request(laterBlock)); !p.Done() || p.Slot != "gpu-b" {
+					t.Errorf("then slot %s, %s, %v", p.Slot, actions(p), p.Mismatches)
+				}
+				if inv := w.inventory(); len(inv.Groups) != 3 || len(inv.Queues) != 2 {
+					t.Errorf("%d groups, %d queues", len(inv.Groups), len(inv.Queues))
+				}
+				if template := w.template(w.group("gpu-b")); template.Version != "1" {
+					t.Errorf("launch template %+v", template)
+				}
+			})
+		}
+	}
+}
+
+// An in-place change that is cut off goes on, too: here the slot of an ended block.
+func TestR5_UpdateCanFailAtEveryWrite(t *testing.T) {
+	for _, operation := range []string{"CreateTags", "CreateLaunchTemplateVersion", "TagResource", "UpdateComputeNodeGroup"} {
+		for _, effect := range []awssim.Effect{awssim.FailBefore, awssim.FailAfter, awssim.CutBefore, awssim.CutAfter} {
+			t.Run(operation+" "+string(effect), func(t *testing.T) {
+				w := newAccount(t, nil)
+				w.run(w.request(openBlock))
+				second := w.request(gpuODCR)
+				second.Queue, second.NodeGroup = "other", "other"
+				w.run(second)
+				w.run(w.request(laterBlock))
+				bought := w.buyNextWeek()
+				w.sim.Clock().Advance(6 * 24 * time.Hour)
+				third := w.request(bought)
+				third.MaxNodes = 2
+				w.fault(awssim.Fault{Effect: effect, Operation: operation, Count: 1, Code: "AccessDeniedException"})
+				_ = w.setup.Apply(t.Context(), w.plan(third))
+				w.sim.ClearFaults()
+				w.run(third)
+				if p := w.plan(third); !p.Done() || p.Slot != "gpu-a" {
+					t.Errorf("slot %s, %s, %v", p.Slot, actions(p), p.Mismatches)
+				}
+				if a := w.group("gpu-a"); w.template(a).ReservationID != bought || a.Max != 2 {
+					t.Errorf("node group %+v", a)
+				}
+			})
+		}
+	}
+}

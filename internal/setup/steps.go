@@ -1,0 +1,143 @@
+package setup
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/pcs"
+)
+
+// Action is what a step does.
+type Action string
+
+// The actions.
+const (
+	Create  Action = "create"
+	Update  Action = "update"
+	Nothing Action = "nothing"
+)
+
+// What a step is about.
+const (
+	WhatTemplate  = "launch template"
+	WhatNodeGroup = pcs.WhatNodeGroup
+	WhatQueue     = pcs.WhatQueue
+	WhatFile      = "file"
+)
+
+// Step is one thing to do.
+type Step struct {
+	What    string   `json:"what"`
+	Name    string   `json:"name"`
+	Action  Action   `json:"action"`
+	Details []Detail `json:"details,omitempty"`
+}
+
+// Detail is one line of a step, for a table.
+type Detail struct {
+	Key   string `json:"key"`
+	Value string `json:"value"`
+}
+
+func (in *inspection) templateStep(want *wanted, slot slotState) Step {
+	step := Step{What: WhatTemplate, Name: want.template.Name, Action: Create}
+	switch {
+	case slot.template.ID == "":
+	case !in.ours(slot.template.Tags):
+		in.notOurs("launch template", slot.template.Name, slot.template.ID)
+	case slot.template.Digest == in.digest:
+		step.Action = Nothing
+	default:
+		step.Action = Update
+	}
+	step.add("reservation", want.template.ReservationID)
+	step.add("market type", marketWord(want.template.Kind))
+	step.add("instance type", want.template.InstanceType)
+	step.add("image", want.template.ImageID)
+	step.add("security groups", strings.Join(in.securityGroups(), ", "))
+	switch {
+	case len(in.request.UserData) > 0:
+		step.add("user data", fmt.Sprintf("%d bytes", len(in.request.UserData)))
+	case in.source.UserData:
+		step.add("user data", "of "+in.like.Name)
+	}
+	if in.source.ID != "" {
+		step.add("copied from", fmt.Sprintf("%s version %s (%s)", in.source.Name, in.source.Version, in.like.Name))
+	}
+	return step
+}
+
+// marketWord is what the template says as MarketType; an ODCR has none.
+func marketWord(k capacity.Kind) string {
+	switch k {
+	case capacity.CapacityBlock:
+		return "capacity-block"
+	case capacity.InterruptibleODCR:
+		return "interruptible-capacity-reservation"
+	}
+	return ""
+}
+
+// groupStep says what to do to the node group, and compares it with the wanted one if
+// it is there. Where the launch template is still to be changed, its version is not
+// known yet.
+func groupStep(want *wanted, slot slotState, template Step) (Step, pcs.Comparison) {
+	g := want.group
+	step := Step{What: WhatNodeGroup, Name: g.Name, Action: Create}
+	if slot.group == nil {
+		step.add("purchase option", pcs.PurchaseOption(g.PurchaseOption))
+		step.add("instance type", strings.Join(g.InstanceTypes, ", "))
+		step.add("nodes", g.Scaling())
+		step.add("subnets", strings.Join(g.SubnetIDs, ", "))
+		step.add("image", g.AMI)
+		step.add("instance profile", g.InstanceProfile)
+		step.add("reservation", g.Tags[capacity.TagReservation])
+		return step, nil
+	}
+	if template.Action == Nothing {
+		g.TemplateID, g.TemplateVersion = slot.template.ID, slot.template.Version
+	}
+	compared := slot.group.Compare(g)
+	step.Action = Nothing
+	for _, s := range compared {
+		value := s.Want
+		if s.Changed() {
+			step.Action = Update
+			value = orNone(s.Now) + " → " + s.Want
+		}
+		step.add(s.Name, value)
+	}
+	return step, compared
+}
+
+func (in *inspection) queueStep(want *wanted, slot slotState) Step {
+	step := Step{What: WhatQueue, Name: want.queue, Action: Create}
+	if q, found := in.inv.Queue(want.queue); found {
+		if !in.ours(q.Tags) {
+			in.notOurs("queue", q.Name, q.ARN)
+		}
+		step.Action = Update
+		if slot.group != nil && slices.Contains(q.GroupIDs, slot.group.ID) {
+			step.Action = Nothing
+		}
+		var names []string
+		for _, id := range q.GroupIDs {
+			if g, ok := in.inv.Group(id); ok && g.Name != slot.name {
+				names = append(names, g.Name)
+			}
+		}
+		step.add("node groups", strings.Join(append(names, slot.name), ", "))
+		return step
+	}
+	step.add("node groups", slot.name)
+	return step
+}
+
+// add appends a detail; one without a value is left out.
+func (s *Step) add(key, value string) {
+	if value != "" {
+		s.Details = append(s.Details, Detail{key, value})
+	}
+}

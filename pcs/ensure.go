@@ -1,0 +1,144 @@
+package pcs
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+// EC2 is what this package needs of EC2; *ec2.Client has it.
+type EC2 interface {
+	// LaunchTemplate reads one version; an empty version is the newest. The second
+	// value is false when there is no such template.
+	LaunchTemplate(ctx context.Context, idOrName, version string) (capacity.LaunchTemplate, bool, error)
+	// LaunchTemplateDigest is the Digest that EnsureLaunchTemplate would write.
+	LaunchTemplateDigest(ctx context.Context, spec capacity.LaunchTemplateSpec) (string, error)
+	EnsureLaunchTemplate(ctx context.Context, spec capacity.LaunchTemplateSpec) (capacity.LaunchTemplate, error)
+	// InstanceIDsByTag lists instances that are not terminated.
+	InstanceIDsByTag(ctx context.Context, tags map[string][]string) ([]string, error)
+}
+
+// Provisioner makes node groups and queues be as they are wanted, and waits until PCS
+// is done. It looks at each thing before it changes it: what is there and carries no
+// mark of the cluster is left alone (ErrNotOurs), and a run that was cut off can be
+// made again.
+type Provisioner struct {
+	PCS *Client
+	EC2 EC2
+	// Poll is the time between two looks at something that PCS is at work on; 0 for
+	// the default of 5 s.
+	Poll time.Duration
+	// Progress is told what happens to a thing of a kind (WhatNodeGroup, WhatQueue):
+	// create, update, delete, wait. nil if nobody listens.
+	Progress func(what, name, status string)
+}
+
+// The kinds of things that Progress is told of.
+const (
+	WhatNodeGroup = "compute node group"
+	WhatQueue     = "queue"
+)
+
+func (p Provisioner) tell(what, name, status string) {
+	if p.Progress != nil {
+		p.Progress(what, name, status)
+	}
+}
+
+// rounds is how often a thing is looked at again when PCS answers that somebody else
+// is changing it.
+const rounds = 5
+
+// EnsureNodeGroup creates or updates the node group of the wanted name, and waits
+// until PCS is done. wanted has the cluster's id, and in Tags our mark and the
+// reservation. It reports whether it changed anything. A group that is not there is
+// an error if it may not be created. One that has instances is left as it is
+// (ErrInUse) if the change would replace them.
+func (p Provisioner) EnsureNodeGroup(ctx context.Context, want NodeGroup, mayCreate bool) (g NodeGroup, changed bool, err error) {
+	for range rounds {
+		g, found, err := p.settledGroup(ctx, want.ClusterID, want.Name)
+		switch {
+		case err != nil:
+			return g, changed, err
+		case !found && !mayCreate:
+			return g, changed, fmt.Errorf("the cluster has no compute node group %s", want.Name)
+		case !found:
+			p.tell(WhatNodeGroup, want.Name, "create")
+			err = p.PCS.createGroup(ctx, want)
+		case g.Tags[capacity.TagCluster] != want.Tags[capacity.TagCluster]:
+			return g, changed, fmt.Errorf("compute node group %s: %w", g.Name, ErrNotOurs)
+		case g.Status == CreateFailed:
+			return g, changed, fmt.Errorf("PCS could not create node group %s: %s; delete it and run this again", g.Name, g.Failures)
+		case g.Status == UpdateFailed && changed:
+			return g, changed, fmt.Errorf("PCS could not update node group %s: %s", g.Name, g.Failures)
+		default:
+			compared := g.Compare(want)
+			if !compared.Changed() {
+				return g, changed, nil
+			}
+			if err := p.checkUnused(ctx, g, compared.Disruptive()); err != nil {
+				return g, changed, err
+			}
+			p.tell(WhatNodeGroup, g.Name, "update")
+			err = p.PCS.updateGroup(ctx, want, g)
+		}
+		if err != nil && !inConflict(err) {
+			return g, changed, err
+		}
+		changed = changed || err == nil
+	}
+	return g, changed, fmt.Errorf("compute node group %s is still not as it should be after %d changes; somebody else changes it too", want.Name, rounds)
+}
+
+func (p Provisioner) checkUnused(ctx context.Context, g NodeGroup, disruptive bool) error {
+	if !disruptive {
+		return nil
+	}
+	ids, err := p.EC2.InstanceIDsByTag(ctx, map[string][]string{TagNodeGroupID: {g.ID}})
+	switch {
+	case err != nil:
+		return fmt.Errorf("looking for instances of node group %s: %w", g.Name, err)
+	case len(ids) > 0:
+		return fmt.Errorf("compute node group %s has %d instances: %w", g.Name, len(ids), ErrInUse)
+	}
+	return nil
+}
+
+// EnsureQueue creates the queue of the wanted name, or adds the wanted node groups to
+// the ones that it has, and waits until PCS is done.
+func (p Provisioner) EnsureQueue(ctx context.Context, want Queue) error {
+	changed := false
+	for range rounds {
+		q, found, err := p.settledQueue(ctx, want.ClusterID, want.Name)
+		groups := slices.Clone(q.GroupIDs)
+		for _, id := range want.GroupIDs {
+			if !slices.Contains(groups, id) {
+				groups = append(groups, id)
+			}
+		}
+		switch {
+		case err != nil:
+			return err
+		case !found:
+			p.tell(WhatQueue, want.Name, "create")
+			err = p.PCS.createQueue(ctx, want)
+		case q.Tags[capacity.TagCluster] != want.Tags[capacity.TagCluster]:
+			return fmt.Errorf("queue %s: %w", q.Name, ErrNotOurs)
+		case q.Status == CreateFailed || q.Status == UpdateFailed && changed:
+			return fmt.Errorf("queue %s is %s: %s", q.Name, q.Status, q.Failures)
+		case len(groups) == len(q.GroupIDs) && q.Status == Active:
+			return nil
+		default:
+			p.tell(WhatQueue, want.Name, "update")
+			err = p.PCS.updateQueue(ctx, q, groups)
+		}
+		if err != nil && !inConflict(err) {
+			return err
+		}
+		changed = changed || err == nil
+	}
+	return fmt.Errorf("queue %s is still not as it should be after %d changes; somebody else changes it too", want.Name, rounds)
+}

@@ -1,0 +1,37 @@
+package pcs
+
+import (
+	"errors"
+
+	"github.com/aws/aws-sdk-go-v2/service/pcs/types"
+	"github.com/aws/smithy-go"
+)
+
+// ErrInUse is returned when a node group has instances: an update would replace
+// them, and the jobs on them would lose minutes of a paid block.
+var ErrInUse = errors.New("the node group has instances")
+
+// ErrNotOurs is returned for what lacks our tag.
+var ErrNotOurs = errors.New("it does not carry our tag")
+
+// Code is the name of AWS's exception, verbatim ("ConflictException"); "" if err
+// holds no answer of AWS.
+func Code(err error) string {
+	var answer smithy.APIError
+	if errors.As(err, &answer) {
+		return answer.ErrorCode()
+	}
+	return ""
+}
+
+// NotFound reports whether PCS says that there is no such thing.
+func NotFound(err error) bool {
+	var absent *types.ResourceNotFoundException
+	return errors.As(err, &absent)
+}
+
+// inConflict reports whether PCS is at work on the thing, or has one of that name.
+func inConflict(err error) bool {
+	var conflict *types.ConflictException
+	return errors.As(err, &conflict)
+}

@@ -1,0 +1,50 @@
+package pcs
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// settledGroup reads a node group once PCS is not at work on it.
+func (p Provisioner) settledGroup(ctx context.Context, cluster, name string) (NodeGroup, bool, error) {
+	for {
+		g, found, err := p.PCS.NodeGroup(ctx, cluster, name)
+		if err != nil || !found || !g.Status.Changing() {
+			return g, found, err
+		}
+		if err := p.wait(ctx, WhatNodeGroup, g.Name, g.Status); err != nil {
+			return g, found, err
+		}
+	}
+}
+
+// settledQueue reads a queue once PCS is not at work on it.
+func (p Provisioner) settledQueue(ctx context.Context, cluster, name string) (Queue, bool, error) {
+	for {
+		q, found, err := p.PCS.Queue(ctx, cluster, name)
+		if err != nil || !found || !q.Status.Changing() {
+			return q, found, err
+		}
+		if err := p.wait(ctx, WhatQueue, q.Name, q.Status); err != nil {
+			return q, found, err
+		}
+	}
+}
+
+// wait passes the time until the next look.
+func (p Provisioner) wait(ctx context.Context, what, name string, status Status) error {
+	p.tell(what, name, "wait")
+	poll := p.Poll
+	if poll == 0 {
+		poll = 5 * time.Second
+	}
+	timer := time.NewTimer(poll)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for %s %s, which is %s: %w; run this again to go on", what, name, status, ctx.Err())
+	}
+}

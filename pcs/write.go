@@ -1,0 +1,120 @@
+package pcs
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/pcs"
+	"github.com/aws/aws-sdk-go-v2/service/pcs/types"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+// createGroup leaves the client token to the SDK: the unique name already keeps a
+// second group out, while a token made from the request would, after a failed group
+// was deleted, give back the failed one.
+func (c *Client) createGroup(ctx context.Context, g NodeGroup) error {
+	_, err := c.api.CreateComputeNodeGroup(ctx, &pcs.CreateComputeNodeGroupInput{
+		ClusterIdentifier:     aws.String(g.ClusterID),
+		ComputeNodeGroupName:  aws.String(g.Name),
+		CustomLaunchTemplate:  &types.CustomLaunchTemplate{Id: aws.String(g.TemplateID), Version: aws.String(g.TemplateVersion)},
+		IamInstanceProfileArn: aws.String(g.InstanceProfile),
+		AmiId:                 aws.String(g.AMI),
+		InstanceConfigs:       []types.InstanceConfig{{InstanceType: aws.String(g.InstanceTypes[0])}},
+		PurchaseOption:        purchaseOptions[g.PurchaseOption],
+		ScalingConfiguration:  scaling(g),
+		SubnetIds:             g.SubnetIDs,
+		Tags:                  g.Tags,
+	})
+	if err != nil {
+		return fmt.Errorf("creating compute node group %s: %w", g.Name, err)
+	}
+	return nil
+}
+
+func scaling(g NodeGroup) *types.ScalingConfigurationRequest {
+	return &types.ScalingConfigurationRequest{MinInstanceCount: int32(g.Min), MaxInstanceCount: int32(g.Max)}
+}
+
+// updateGroup sends what differs and nothing else, since PCS replaces instances only
+// for what concerns them. The tag comes first: a run that is cut off after it finds
+// the slot again by the tag and goes on.
+func (c *Client) updateGroup(ctx context.Context, want, now NodeGroup) error {
+	if now.Tags[capacity.TagReservation] != want.Tags[capacity.TagReservation] {
+		if err := c.Tag(ctx, now.ARN, want.Tags); err != nil {
+			return err
+		}
+	}
+	in := &pcs.UpdateComputeNodeGroupInput{ClusterIdentifier: aws.String(now.ClusterID), ComputeNodeGroupIdentifier: aws.String(now.ID)}
+	changed := now.Status == UpdateFailed
+	if now.TemplateID != want.TemplateID || now.TemplateVersion != want.TemplateVersion {
+		in.CustomLaunchTemplate = &types.CustomLaunchTemplate{Id: aws.String(want.TemplateID), Version: aws.String(want.TemplateVersion)}
+	}
+	if now.AMI != want.AMI {
+		in.AmiId = aws.String(want.AMI)
+	}
+	if now.InstanceProfile != want.InstanceProfile {
+		in.IamInstanceProfileArn = aws.String(want.InstanceProfile)
+	}
+	if purchaseOptions[now.PurchaseOption] != purchaseOptions[want.PurchaseOption] {
+		in.PurchaseOption = purchaseOptions[want.PurchaseOption]
+	}
+	if sorted(now.SubnetIDs) != sorted(want.SubnetIDs) {
+		in.SubnetIds = want.SubnetIDs
+	}
+	if now.Min != want.Min || now.Max != want.Max || changed {
+		in.ScalingConfiguration = scaling(want)
+	}
+	changed = changed || in.CustomLaunchTemplate != nil || in.AmiId != nil || in.IamInstanceProfileArn != nil || in.PurchaseOption != "" || in.SubnetIds != nil || in.ScalingConfiguration != nil
+	if !changed {
+		return nil
+	}
+	if _, err := c.api.UpdateComputeNodeGroup(ctx, in); err != nil {
+		return fmt.Errorf("updating compute node group %s: %w", now.Name, err)
+	}
+	return nil
+}
+
+// Tag writes tags on a node group or queue; its other tags stay.
+func (c *Client) Tag(ctx context.Context, arn string, tags map[string]string) error {
+	if _, err := c.api.TagResource(ctx, &pcs.TagResourceInput{ResourceArn: aws.String(arn), Tags: maps.Clone(tags)}); err != nil {
+		return fmt.Errorf("tagging %s: %w", arn, err)
+	}
+	return nil
+}
+
+func (c *Client) createQueue(ctx context.Context, q Queue) error {
+	_, err := c.api.CreateQueue(ctx, &pcs.CreateQueueInput{
+		ClusterIdentifier:              aws.String(q.ClusterID),
+		QueueName:                      aws.String(q.Name),
+		ComputeNodeGroupConfigurations: groupConfigurations(q.GroupIDs),
+		Tags:                           q.Tags,
+	})
+	if err != nil {
+		return fmt.Errorf("creating queue %s: %w", q.Name, err)
+	}
+	return nil
+}
+
+// updateQueue replaces the whole list of node groups, which is what PCS offers.
+func (c *Client) updateQueue(ctx context.Context, q Queue, groups []string) error {
+	_, err := c.api.UpdateQueue(ctx, &pcs.UpdateQueueInput{
+		ClusterIdentifier:              aws.String(q.ClusterID),
+		QueueIdentifier:                aws.String(q.ID),
+		ComputeNodeGroupConfigurations: groupConfigurations(groups),
+	})
+	if err != nil {
+		return fmt.Errorf("updating queue %s: %w", q.Name, err)
+	}
+	return nil
+}
+
+func groupConfigurations(ids []string) []types.ComputeNodeGroupConfiguration {
+	configs := []types.ComputeNodeGroupConfiguration{}
+	for _, id := range ids {
+		configs = append(configs, types.ComputeNodeGroupConfiguration{ComputeNodeGroupId: aws.String(id)})
+	}
+	return configs
+}
