@@ -69,7 +69,7 @@ func TestExplainGeneralTrouble(t *testing.T) {
 		"not even a start": {func(*testing.T, *awssim.Sim) {}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			sim, _ := newWorld(t)
+			sim, _ := newSim(t)
 			test.change(t, sim)
 			c, err := New(t.Context(), Options{})
 			if err != nil {
@@ -105,7 +105,7 @@ func writeFile(t *testing.T, text string) string {
 // TestExplainIsTheSameEachTime: AWS's answers differ in the ids of the requests.
 func TestExplainIsTheSameEachTime(t *testing.T) {
 	t.Setenv("AWS_MAX_ATTEMPTS", "1")
-	sim, c := newWorld(t)
+	sim, c := newSim(t)
 	for want, f := range map[string]awssim.Fault{
 		"describing capacity reservations in us-east-2: operation error EC2: DescribeCapacityReservations, exceeded maximum number of attempts, 1, InternalError: An internal error has occurred": {},
 		"describing capacity reservations in us-east-2: operation error EC2: DescribeCapacityReservations, UnauthorizedOperation: You are not authorized to perform this operation.": {

@@ -42,7 +42,7 @@ list, a reservation of the settings that EC2 does not know are named; the exit s
 // regionList is what one region has.
 type regionList struct {
 	found   []capacity.Reservation
-	missing []ec2.Missing
+	missing []capacity.Missing
 }
 
 // Run asks all regions and shows the answers.
