@@ -33,6 +33,7 @@ type instance struct {
 	architecture string
 	clientToken  string
 	reason       string // StateReason code
+	interfaces   []launchInterface
 }
 
 func (i *instance) view() Instance {
@@ -93,7 +94,14 @@ func (s *Sim) runInstances(c *call, in *runInstancesInput) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		return func() (any, error) { return s.wireLaunches(made)[0], nil }, nil
+		return func() (any, error) {
+			if slices.ContainsFunc(made, func(i *instance) bool { return i.State == stateTerminated }) {
+				// Seen in boto/boto3, issue 4406.
+				return nil, apiErrorf("IdempotentInstanceTerminated",
+					"The client token you have provided is associated with a terminated instance. Please use a different client token.")
+			}
+			return s.wireLaunches(made)[0], nil
+		}, nil
 	})
 }
 
@@ -138,6 +146,7 @@ type wireInstance struct {
 	BlockID        string           `xml:"capacityBlockId,omitempty"`
 	Specification  reservationSpec  `xml:"capacityReservationSpecification"`
 	Groups         []wireGroupRef   `xml:"groupSet>item"`
+	Interfaces     []wireInterface  `xml:"networkInterfaceSet>item"`
 	Tags           []tag            `xml:"tagSet>item"`
 }
 
@@ -176,7 +185,7 @@ func (s *Sim) wireInstance(i *instance) wireInstance {
 		Monitoring: wireNamedState{"disabled"}, Architecture: i.architecture, RootType: "ebs", RootName: "/dev/xvda",
 		Virtualization: "hvm", Hypervisor: "xen", Lifecycle: i.Lifecycle, ClientToken: i.clientToken,
 		Profile: i.data.IamInstanceProfile, Platform: i.platform, ReservationID: i.ReservationID, BlockID: i.BlockID,
-		Specification: i.specification(), Tags: wireTags(i.Tags),
+		Specification: i.specification(), Tags: wireTags(s.regions[i.Region].shownTags(i.ID, i.Tags)),
 	}
 	r := s.regions[i.Region]
 	if i.State != stateTerminated { // EC2 forgets the network of a terminated instance
@@ -186,6 +195,9 @@ func (s *Sim) wireInstance(i *instance) wireInstance {
 			if g := r.group(id); g != nil {
 				w.Groups = append(w.Groups, wireGroupRef{g.ID, g.Name})
 			}
+		}
+		for k, n := range i.interfaces {
+			w.Interfaces = append(w.Interfaces, n.wire(r, i.ID, k))
 		}
 	}
 	if w.Profile != nil && w.Profile.Arn == "" {
@@ -222,7 +234,6 @@ type describeInstancesInput struct {
 }
 
 var instanceFilters = filterNames[*instance]{
-	tags: func(i *instance) map[string]string { return i.Tags },
 	values: map[string]func(*instance) []string{
 		"instance-id":             one(func(i *instance) string { return i.ID }),
 		"instance-state-name":     one(func(i *instance) string { return i.State }),
@@ -243,11 +254,14 @@ var instanceFilters = filterNames[*instance]{
 	}}
 
 func (s *Sim) describeInstances(c *call, in *describeInstancesInput) (any, error) {
-	items, err := byID(c.region.byLaunch(), in.InstanceIDs, func(i *instance) string { return i.ID }, instanceNotFound)
+	id := func(i *instance) string { return i.ID }
+	items, err := byID(shown(c.region, c.region.byLaunch(), id), in.InstanceIDs, id, instanceNotFound)
 	if err != nil {
 		return nil, err
 	}
-	if items, err = instanceFilters.apply(in.Filters, items); err != nil {
+	names := instanceFilters
+	names.tags = func(i *instance) map[string]string { return c.region.shownTags(i.ID, i.Tags) }
+	if items, err = names.apply(in.Filters, items); err != nil {
 		return nil, err
 	}
 	part, next, err := page(c, in.paging, 5, 1000, len(in.InstanceIDs) > 0, items)
@@ -270,7 +284,7 @@ type wireTransition struct {
 
 func (s *Sim) terminateInstances(c *call, in *terminateInstancesInput) (any, error) {
 	for _, id := range in.InstanceIDs {
-		if c.region.instances[id] == nil {
+		if c.region.instances[id] == nil || !c.region.shows(id) {
 			return nil, instanceNotFound(id)
 		}
 	}

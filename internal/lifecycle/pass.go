@@ -66,6 +66,7 @@ func (p *pass) look(ctx context.Context) {
 	} else {
 		p.addSlurm()
 		p.forget()
+		p.snap.Problems = append(p.snap.Problems, unlocked(p.snap, p.cluster)...)
 	}
 	p.now = p.MachineTime().Add(p.snap.ClockOffset.Duration)
 	p.snap.Problems = append(p.snap.Problems, mismatches(p.snap, p.now)...)

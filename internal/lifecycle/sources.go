@@ -70,9 +70,11 @@ type Cluster struct {
 	Version string
 	// TimeMinCollapses: see capacity.Snapshot.
 	TimeMinCollapses bool
-	Nodes            []Node
-	Partitions       []Partition
-	Reservations     []Reservation
+	// ChecksAccounts: users have only the accounts that Slurm's accounting gave them.
+	ChecksAccounts bool
+	Nodes          []Node
+	Partitions     []Partition
+	Reservations   []Reservation
 }
 
 // Node is a Slurm node.
@@ -91,6 +93,8 @@ type Partition struct {
 	Default bool
 	MaxTime capacity.Limit
 	Nodes   []string
+	// AllowAccounts is empty for every account.
+	AllowAccounts []string
 }
 
 // Reservation is a Slurm reservation.

@@ -97,7 +97,7 @@ func (s SyncSlurm) Look(ctx context.Context) (*lifecycle.Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &lifecycle.Cluster{Version: cfg.Version.String(), TimeMinCollapses: cfg.Version.TimeMinCollapses()}
+	c := &lifecycle.Cluster{Version: cfg.Version.String(), TimeMinCollapses: cfg.Version.TimeMinCollapses(), ChecksAccounts: cfg.ChecksAccounts()}
 	for _, n := range nodes {
 		c.Nodes = append(c.Nodes, lifecycle.Node{Name: n.Name, Features: n.Features, State: nodeState(n), Up: nodeUp(n)})
 	}
@@ -106,7 +106,7 @@ func (s SyncSlurm) Look(ctx context.Context) (*lifecycle.Cluster, error) {
 		if err != nil {
 			return nil, err
 		}
-		c.Partitions = append(c.Partitions, lifecycle.Partition{Name: p.Name, Default: p.Default, MaxTime: p.MaxTime, Nodes: names})
+		c.Partitions = append(c.Partitions, lifecycle.Partition{Name: p.Name, Default: p.Default, MaxTime: p.MaxTime, Nodes: names, AllowAccounts: p.AllowAccounts})
 	}
 	for _, r := range reservations {
 		names, err := slurm.Expand(r.Nodes)
