@@ -33,7 +33,7 @@ func TestLength(t *testing.T) {
 }
 
 func TestOfferings(t *testing.T) {
-	_, c := newWorld(t)
+	_, c := newSim(t)
 	found, err := c.Offerings(t.Context(), OfferingQuery{InstanceType: "p5.48xlarge", Count: 4, Duration: 2 * day})
 	if err != nil || len(found) == 0 {
 		t.Fatalf("found %v, %v", found, err)
@@ -62,7 +62,7 @@ func TestOfferings(t *testing.T) {
 }
 
 func TestTooLargeABlockIsNotAskedFor(t *testing.T) {
-	sim, c := newWorld(t)
+	sim, c := newSim(t)
 	if _, err := c.Offerings(t.Context(), OfferingQuery{InstanceType: "p5.48xlarge", Count: 65, Duration: day}); err == nil || Code(err) != "" {
 		t.Errorf("error %v", err)
 	}
@@ -88,7 +88,7 @@ func buyable(t *testing.T, c *Client) capacity.Offering {
 }
 
 func TestPurchase(t *testing.T) {
-	sim, c := newWorld(t)
+	sim, c := newSim(t)
 	o := buyable(t, c)
 	tags := map[string]string{capacity.TagPurchase: "intent-1", capacity.TagCluster: "ml"}
 	r, err := c.Purchase(t.Context(), o.ID, "Linux/UNIX", tags)
@@ -137,7 +137,7 @@ func TestR3_PurchaseIsSentOnce(t *testing.T) {
 		"gone":                  {awssim.Fault{Effect: awssim.FailBefore, Code: "InvalidCapacityBlockOfferingIdExpired"}, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			sim, c, attempts := newCountedWorld(t)
+			sim, c, attempts := countedSim(t)
 			o := buyable(t, c)
 			test.fault.Operation = "PurchaseCapacityBlock"
 			fault(t, sim, test.fault)
@@ -159,7 +159,7 @@ func TestR3_PurchaseIsSentOnce(t *testing.T) {
 }
 
 func TestExtension(t *testing.T) {
-	sim, c := newWorld(t)
+	sim, c := newSim(t)
 	found, err := c.ExtensionOfferings(t.Context(), openBlock, day)
 	if err != nil || len(found) == 0 {
 		t.Fatalf("found %v, %v", found, err)
@@ -186,7 +186,7 @@ func TestExtension(t *testing.T) {
 }
 
 func TestR3_ExtensionIsSentOnce(t *testing.T) {
-	sim, c, attempts := newCountedWorld(t)
+	sim, c, attempts := countedSim(t)
 	found, err := c.ExtensionOfferings(t.Context(), openBlock, day)
 	if err != nil || len(found) == 0 {
 		t.Fatalf("found %v, %v", found, err)
@@ -202,7 +202,7 @@ func TestR3_ExtensionIsSentOnce(t *testing.T) {
 
 // A dry run says which permission is missing, and buys nothing.
 func TestTryPurchase(t *testing.T) {
-	sim, c := newWorld(t)
+	sim, c := newSim(t)
 	o := buyable(t, c)
 	extensions, err := c.ExtensionOfferings(t.Context(), openBlock, day)
 	if err != nil || len(extensions) == 0 {
@@ -227,7 +227,7 @@ func TestTryPurchase(t *testing.T) {
 
 // A purchase over a connection that was never made was not made.
 func TestPurchaseWithoutAConnectionIsRefused(t *testing.T) {
-	_, c := newWorld(t)
+	_, c := newSim(t)
 	nobody, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -58,6 +58,9 @@ func newListRow(r *capacity.Reservation, account string, use market.ZoneUse) lis
 	row := listRow{ID: r.ID, Kind: r.Kind, State: r.State, InstanceType: r.InstanceType, Region: r.Region, AZID: r.AZID, AZ: r.AZ,
 		Available: r.Available, Used: r.Used(), Start: r.Start, End: r.End, Platform: r.Platform, Tenancy: r.Tenancy,
 		MatchCriteria: r.MatchCriteria, UltraServer: r.UltraServer, OwnerID: r.OwnerID, Subnets: use.Subnets, Neighbours: use.Neighbours, Tags: r.Tags}
+	if row.Tags == nil {
+		row.Tags = map[string]string{}
+	}
 	if account != "" {
 		shared := r.OwnerID != account
 		row.Shared = &shared
