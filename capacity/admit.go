@@ -12,14 +12,27 @@ type Request struct {
 	// Partitions that the job may run in; empty means the default one.
 	Partitions []string
 	// Account as given at submission ("" if not given) or as slurmctld has it.
-	Account   string
-	Comment   string
-	TimeLimit Limit
-	TimeMin   Limit
-	// Nodes is the least number of nodes, Tasks the number of tasks; 0 if not given.
-	Nodes      int
-	Tasks      int
-	Constraint string
+	Account string
+	// AccountKnown: the job runs under Account, or under none if it is "". Else "" stands
+	// for the user's default account, which only slurmctld knows.
+	AccountKnown bool
+	Comment      string
+	TimeLimit    Limit
+	TimeMin      Limit
+	// Begin is when the job may start at the earliest, Deadline when it must have ended;
+	// zero if not given.
+	Begin    time.Time
+	Deadline time.Time
+	// Nodes is the least number of nodes, Tasks the number of tasks, TasksPerNode the most
+	// that one node may have; 0 if not given.
+	Nodes        int
+	Tasks        int
+	TasksPerNode int
+	// GPUs of the whole job, of each node, of each task; 0 if not given.
+	GPUs        int
+	GPUsPerNode int
+	GPUsPerTask int
+	Constraint  string
 }
 
 // spansNodes reports whether the job may run on more than one node.
@@ -40,6 +53,25 @@ type candidate struct {
 // whose partitions are not ours is accepted as it is. A job that names several
 // partitions is refused only if all of them refuse it.
 func Admit(req Request, snap *Snapshot, now time.Time) Verdict {
+	return admit(req, snap, now, admitPartition)
+}
+
+// AdmitChange decides whether the partition, the account or the comment of a job in the
+// queue may become what req has. Time and size are not its business: Slurm itself holds
+// the job back where it does not fit, and its owner must be able to correct a comment.
+func AdmitChange(req Request, snap *Snapshot, now time.Time) Verdict {
+	return admit(req, snap, now, func(req Request, wish Wish, p Partition, snap *Snapshot, _ time.Time) Verdict {
+		if _, refusal := entitled(req, wish, p, snap); refusal != nil {
+			return *refusal
+		}
+		return Verdict{Code: OK}
+	})
+}
+
+// judge decides about a job in one partition of ours.
+type judge func(req Request, wish Wish, p Partition, snap *Snapshot, now time.Time) Verdict
+
+func admit(req Request, snap *Snapshot, now time.Time, in judge) Verdict {
 	names := req.Partitions
 	if len(names) == 0 && snap.DefaultPartition != "" {
 		names = []string{snap.DefaultPartition}
@@ -49,7 +81,7 @@ func Admit(req Request, snap *Snapshot, now time.Time) Verdict {
 	var verdicts []Verdict
 	for _, name := range names {
 		if p, ok := snap.Partition(name); ok {
-			verdicts = append(verdicts, admitPartition(req, wish, p, snap, now))
+			verdicts = append(verdicts, in(req, wish, p, snap, now))
 		}
 	}
 	if len(verdicts) == 0 {
@@ -58,13 +90,15 @@ func Admit(req Request, snap *Snapshot, now time.Time) Verdict {
 	if len(problems) > 0 {
 		return soften(refuse(BadComment, strings.Join(problems, "; ")), snap, now)
 	}
-	return soften(combine(verdicts, len(names)), snap, now)
+	v := soften(combine(verdicts, len(names)), snap, now)
+	v.Warnings = append(v.Warnings, nearKeys(req.Comment)...)
+	return v
 }
 
 // combine merges the verdicts of a job's managed partitions; total counts all of
-// its partitions. A job that can go elsewhere as well is not edited, except that
-// the longest fitted limit serves all partitions if all that take the job need one:
-// without it the job would be unlimited and never start before a fence.
+// its partitions. A job that can go elsewhere as well gets no limit, except that the
+// longest fitted one serves all partitions if all that take the job need one: without
+// it the job would be unlimited and never start before a fence.
 func combine(verdicts []Verdict, total int) Verdict {
 	if total == 1 {
 		return verdicts[0]
@@ -80,6 +114,9 @@ func combine(verdicts []Verdict, total int) Verdict {
 	merged := Verdict{Code: OK}
 	for _, v := range accepted {
 		merged.Warnings = append(merged.Warnings, v.Warnings...)
+		if !v.Edits.TimeLimit.Set && v.Edits.Comment != "" {
+			merged.Edits.Comment = v.Edits.Comment // of a limit of the user's own, wherever the job runs
+		}
 	}
 	if len(verdicts) < total {
 		return merged
@@ -96,12 +133,13 @@ func combine(verdicts []Verdict, total int) Verdict {
 }
 
 // soften turns a refusal into a warning where the settings or the age of the
-// snapshot ask for it: a stale snapshot refuses only what crosses a known end.
+// snapshot ask for it: a stale snapshot refuses what crosses a known end, and what
+// does not depend on AWS, such as an account.
 func soften(v Verdict, snap *Snapshot, now time.Time) Verdict {
 	stale := snap.Stale(now)
 	age := fmt.Sprintf("what pcs-capacity knows is %s old (is `pcs-capacity sync --watch` running?)", FormatDuration(now.Sub(snap.TakenAt)))
 	switch {
-	case v.Refused && (!snap.Submit.Strict || stale && v.Code != TooLong):
+	case v.Refused && (!snap.Submit.Strict || stale && v.Code.ofAWS()):
 		v = Verdict{Code: v.Code, Warnings: append(v.Warnings, v.Message)}
 	case stale && v.Edits.TimeMin.Set && snap.TimeMinCollapses:
 		v.Warnings = append(v.Warnings, fmt.Sprintf("%s: the job may start with only %s and is raised once sync runs", age, v.Edits.TimeMin))
@@ -136,30 +174,43 @@ func partitionOf(snap *Snapshot, reservationID string) (Partition, bool) {
 	return snap.Partitions[i], true
 }
 
+// entitled keeps the reservations of a partition that the job may use by its account
+// and asks for by its comment.
+func entitled(req Request, wish Wish, p Partition, snap *Snapshot) ([]candidate, *Verdict) {
+	if (req.Account != "" || req.AccountKnown) && !p.Allows(req.Account) {
+		v := refuseAccount(req.Account, p)
+		return nil, &v
+	}
+	return selectWanted(candidates(p, snap), wish, p, snap)
+}
+
+func refuseAccount(account string, p Partition) Verdict {
+	allowed := strings.Join(p.AllowAccounts, ", ")
+	if account == "" {
+		return refuse(AccountNotAllowed, fmt.Sprintf("a job without an account may not use the reservations of partition %s; submit with --account=%s",
+			p.Name, strings.ReplaceAll(allowed, ", ", " or --account=")))
+	}
+	return refuse(AccountNotAllowed, fmt.Sprintf("account %q may not use the reservations of partition %s; allowed: %s", clip(account), p.Name, allowed))
+}
+
 // admitPartition judges a job in one partition of ours.
 func admitPartition(req Request, wish Wish, p Partition, snap *Snapshot, now time.Time) Verdict {
-	if req.Account != "" && !p.Allows(req.Account) {
-		return refuse(AccountNotAllowed, fmt.Sprintf("account %q may not use the reservations of partition %s; allowed: %s",
-			clip(req.Account), p.Name, strings.Join(p.AllowAccounts, ", ")))
-	}
 	all := candidates(p, snap)
-	wanted, refusal := selectWanted(all, wish, p, snap)
+	wanted, refusal := entitled(req, wish, p, snap)
 	if refusal != nil {
 		return *refusal
 	}
 	live := slices.DeleteFunc(slices.Clone(wanted), func(c candidate) bool { return !c.unknown && c.ended(now) })
 	if len(live) == 0 {
-		return refuse(NoReservation, fmt.Sprintf("no reservation of partition %s is open or scheduled%s; ask an administrator for the next block", p.Name, endedList(wanted)))
+		return refuseEnded(wanted, all, wish, p, now)
 	}
 	if slices.ContainsFunc(live, func(c candidate) bool { return c.unknown }) && !slices.ContainsFunc(live, func(c candidate) bool { return !c.unknown }) {
 		return Verdict{Code: ReservationNotKnown, Warnings: []string{fmt.Sprintf("EC2 did not describe %s when it was last asked; the job is let through unchecked", ids(live))}}
 	}
 	known := slices.DeleteFunc(live, func(c candidate) bool { return c.unknown })
-	largeEnough := slices.DeleteFunc(slices.Clone(known), func(c candidate) bool { return req.Nodes > c.size() })
+	largeEnough := slices.DeleteFunc(slices.Clone(known), func(c candidate) bool { return !c.holds(req) })
 	if len(largeEnough) == 0 {
-		largest := slices.MaxFunc(known, func(a, b candidate) int { return a.size() - b.size() })
-		return refuse(TooManyNodes, fmt.Sprintf("the job asks for %d nodes, but the largest reservation of partition %s that it may use has %d; use --nodes=%d",
-			req.Nodes, p.Name, largest.size(), largest.size()))
+		return refuseSize(req, slices.MaxFunc(known, func(a, b candidate) int { return a.size() - b.size() }), p)
 	}
 	v := admitTime(req, largeEnough, p, snap, now)
 	if v.Refused {
@@ -282,6 +333,25 @@ func features(cs []candidate) []string {
 		}
 	}
 	return fs
+}
+
+// refuseEnded says that what the job may use has ended, and names what it could use
+// instead of a reservation that it named.
+func refuseEnded(ended, all []candidate, wish Wish, p Partition, now time.Time) Verdict {
+	var instead []string
+	for _, c := range all {
+		switch {
+		case c.unknown || c.ended(now) || c.reservation.ID == "":
+		case c.window.Start.After(now):
+			instead = append(instead, fmt.Sprintf("%s, which opens at %s", c.reservation.ID, FormatUTC(c.window.Start)))
+		default:
+			instead = append(instead, c.reservation.ID+", which is open")
+		}
+	}
+	if wish.ReservationID == "" || len(instead) == 0 {
+		return refuse(NoReservation, fmt.Sprintf("no reservation of partition %s is open or scheduled%s; ask an administrator for the next block", p.Name, endedList(ended)))
+	}
+	return refuse(NoReservation, fmt.Sprintf("the reservation that the job names can no longer be used%s; name %s, or none", endedList(ended), strings.Join(instead, ", or ")))
 }
 
 func ids(cs []candidate) string {

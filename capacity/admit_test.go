@@ -83,7 +83,8 @@ func TestAdmit(t *testing.T) {
 		{name: "fits only the next block", req: Request{Partitions: gpu, TimeLimit: Minutes(blockBWhole)}, code: OK, message: "waits for " + blockB.ID},
 		{name: "longer than any block", req: Request{Partitions: gpu, TimeLimit: Minutes(blockBWhole + 1)}, code: TooLong, refused: true, message: blockFitB},
 		{name: "unlimited", req: Request{Partitions: gpu, TimeLimit: NoLimit}, code: TooLong, refused: true, message: "needs UNLIMITED"},
-		{name: "long, but shrinks by its own --time-min", req: Request{Partitions: gpu, TimeLimit: Minutes(100 * 60), TimeMin: Minutes(60)}, change: []func(*Snapshot){onlyA}, code: OK},
+		{name: "long, but shrinks by its own --time-min", req: Request{Partitions: gpu, TimeLimit: Minutes(100 * 60), TimeMin: Minutes(60)}, change: []func(*Snapshot){onlyA}, code: OK,
+			edits: Edits{Comment: "time=fit:6000"}},
 		{name: "no limit: the longest block, floor of the partition", req: Request{Partitions: gpu}, code: OK,
 			edits: Edits{TimeLimit: Minutes(blockBWhole), TimeMin: Minutes(30), Comment: "time=fit"}},
 		{name: "no limit, comment of the user is kept", req: Request{Partitions: gpu, Comment: "run 7", TimeMin: Minutes(90)}, change: []func(*Snapshot){onlyA}, code: OK,
@@ -177,6 +178,10 @@ func TestR2_AdmittedJobsEndBeforeTheFence(t *testing.T) {
 		if rng.IntN(3) > 0 {
 			req.TimeLimit = Minutes(rng.IntN(6000))
 		}
+		if rng.IntN(2) == 0 {
+			req.Begin = noon.Add(time.Duration(rng.IntN(6000)-1000) * time.Minute)
+		}
+		start := later(later(noon, req.Begin), r.Start)
 		v := Admit(req, snap, noon)
 		if v.Refused {
 			continue
@@ -185,14 +190,14 @@ func TestR2_AdmittedJobsEndBeforeTheFence(t *testing.T) {
 		limit, lead := req.TimeLimit, 30*time.Minute
 		if !limit.Set {
 			limit = v.Edits.TimeMin // Slurm fits the limit between floor and fence
-			if v.Edits.TimeLimit.Duration() > snap.Timing.Window(r).Fence.Sub(later(noon, r.Start)) {
+			if v.Edits.TimeLimit.Duration() > snap.Timing.Window(r).Fence.Sub(start) {
 				t.Fatalf("limit %s crosses the fence of %+v", v.Edits.TimeLimit, snap.Timing.Window(r))
 			}
 		}
 		if r.UltraServer {
 			lead = 60 * time.Minute
 		}
-		end := later(noon, r.Start).Add(limit.Duration())
+		end := start.Add(limit.Duration())
 		if snap.Partitions[0].Groups[0].Dynamic {
 			end = end.Add(10 * time.Minute)
 		}

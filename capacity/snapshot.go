@@ -68,6 +68,8 @@ type NodeGroup struct {
 	InstanceType   string `json:"instance_type"`
 	PurchaseOption Kind   `json:"purchase_option"`
 	MaxNodes       int    `json:"max_nodes"`
+	// GPUs of one instance; 0 if it has none, or if nobody knows.
+	GPUs int `json:"gpus,omitempty"`
 	// Platform is what the image runs, in EC2's words ("Linux/UNIX"); "" if unknown.
 	Platform string   `json:"platform,omitempty"`
 	Subnets  []Subnet `json:"subnets"`

@@ -20,6 +20,10 @@ const (
 	Mismatched          Code = "mismatch"              // the reservation does not fit the node group (AZ, type)
 )
 
+// ofAWS reports whether a refusal depends on what AWS said, so that it may be out of
+// date. A known end of a reservation stays one: see soften.
+func (c Code) ofAWS() bool { return c == NoMatchingCapacity || c == NoReservation || c == TooManyNodes }
+
 // Verdict is the answer to a job. Message is one sentence for the user that says
 // what to do; it is there when the job is refused.
 type Verdict struct {
