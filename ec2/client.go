@@ -39,6 +39,8 @@ type Client struct {
 	mu sync.Mutex
 	// zoneIDs maps the names of this account's Availability Zones to their ids.
 	zoneIDs map[string]string
+	// launchables are the launch templates that were read, by what names them.
+	launchables map[string]launchable
 }
 
 // shared is what the clients of all regions have together.

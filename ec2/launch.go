@@ -3,7 +3,6 @@ package ec2
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -12,19 +11,28 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// Launch starts instances with one RunInstances call that asks for exactly Count.
+// Launch starts instances with one RunInstances call that asks for exactly Count. A
+// template that has network interfaces is launched with those, each in the subnet.
 // Codes to expect: InsufficientInstanceCapacity, ReservationCapacityExceeded,
 // InvalidCapacityReservationState.PendingActivation.
 func (c *Client) Launch(ctx context.Context, l capacity.Launch) ([]capacity.Instance, error) {
+	template, err := c.launchable(ctx, l.LaunchTemplate)
+	if err != nil {
+		return nil, err
+	}
 	in := &ec2.RunInstancesInput{
 		MinCount:                         aws.Int32(int32(l.Count)),
 		MaxCount:                         aws.Int32(int32(l.Count)),
 		ClientToken:                      aws.String(l.ClientToken),
-		LaunchTemplate:                   templateReference(l.LaunchTemplate),
+		LaunchTemplate:                   templateReference(template.pinned),
 		InstanceType:                     types.InstanceType(l.InstanceType),
-		SubnetId:                         aws.String(l.SubnetID),
 		CapacityReservationSpecification: target(l.Kind, l.ReservationID),
 		TagSpecifications:                tagged(l.Tags, types.ResourceTypeInstance, types.ResourceTypeVolume),
+	}
+	if len(template.interfaces) == 0 {
+		in.SubnetId = aws.String(l.SubnetID)
+	} else if in.NetworkInterfaces, err = interfacesIn(l.SubnetID, template.interfaces); err != nil {
+		return nil, fmt.Errorf("copying the network interfaces of launch template %s: %w", l.LaunchTemplate, err)
 	}
 	if market := marketType(l.Kind); market != "" {
 		in.InstanceMarketOptions = &types.InstanceMarketOptionsRequest{MarketType: market}
@@ -38,21 +46,6 @@ func (c *Client) Launch(ctx context.Context, l capacity.Launch) ([]capacity.Inst
 		launched = append(launched, instance(a))
 	}
 	return launched, nil
-}
-
-// templateReference reads ID[:VERSION] or NAME[:VERSION]; names have no colon.
-func templateReference(s string) *types.LaunchTemplateSpecification {
-	name, version, _ := strings.Cut(s, ":")
-	spec := &types.LaunchTemplateSpecification{}
-	if strings.HasPrefix(name, "lt-") {
-		spec.LaunchTemplateId = aws.String(name)
-	} else {
-		spec.LaunchTemplateName = aws.String(name)
-	}
-	if version != "" {
-		spec.Version = aws.String(version)
-	}
-	return spec
 }
 
 // target sends a launch to a reservation. Without one it keeps the launch out of all
@@ -76,4 +69,12 @@ func marketType(kind capacity.Kind) types.MarketType {
 		return types.MarketTypeInterruptibleCapacityReservation
 	}
 	return ""
+}
+
+// TokenUsed reports whether EC2 refused a launch for its ClientToken alone: the instances
+// of the launch that used it have terminated, or that launch asked for something else. A
+// failed launch binds its token too. Another token is needed.
+func (c *Client) TokenUsed(err error) bool {
+	code := Code(err)
+	return code == "IdempotentInstanceTerminated" || code == "IdempotentParameterMismatch"
 }

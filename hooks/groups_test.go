@@ -64,27 +64,29 @@ func TestLaunchGroups(t *testing.T) {
 
 func TestLaunchToken(t *testing.T) {
 	noon := time.Date(2026, 11, 20, 12, 5, 0, 0, time.UTC)
-	job := []Job{{ID: 7, Restarts: 1}}
-	base := launchToken("lab", job, "gpu-[1-2]", noon, 0)
+	job, what := []Job{{ID: 7, Restarts: 1}}, []string{"cr-1", "subnet-1", "p5.48xlarge", "lt-1:1"}
+	base := launchToken("lab", job, "gpu-[1-2]", what, noon, 0)
 	if len(base) > 64 {
 		t.Errorf("EC2 takes 64 characters, not %d", len(base))
 	}
-	if launchToken("lab", job, "gpu-[1-2]", noon.Add(48*time.Hour), 0) != base {
+	if launchToken("lab", job, "gpu-[1-2]", what, noon.Add(48*time.Hour), 0) != base {
 		t.Error("a repetition of the same power-up must be the same launch")
 	}
-	none := launchToken("lab", nil, "gpu-[1-2]", noon, 0)
-	if launchToken("lab", nil, "gpu-[1-2]", noon.Add(50*time.Minute), 0) != none {
+	none := launchToken("lab", nil, "gpu-[1-2]", what, noon, 0)
+	if launchToken("lab", nil, "gpu-[1-2]", what, noon.Add(50*time.Minute), 0) != none {
 		t.Error("nodes without a job: a repetition within the hour must be the same launch")
 	}
 	for name, other := range map[string]string{
-		"requeued":      launchToken("lab", []Job{{ID: 7, Restarts: 2}}, "gpu-[1-2]", noon, 0),
-		"another job":   launchToken("lab", []Job{{ID: 71}}, "gpu-[1-2]", noon, 0),
-		"two jobs":      launchToken("lab", []Job{{ID: 7, Restarts: 1}, {ID: 8}}, "gpu-[1-2]", noon, 0),
-		"other nodes":   launchToken("lab", job, "gpu-[1-3]", noon, 0),
-		"other cluster": launchToken("lab2", job, "gpu-[1-2]", noon, 0),
-		"next attempt":  launchToken("lab", job, "gpu-[1-2]", noon, 1),
+		"requeued":      launchToken("lab", []Job{{ID: 7, Restarts: 2}}, "gpu-[1-2]", what, noon, 0),
+		"another job":   launchToken("lab", []Job{{ID: 71}}, "gpu-[1-2]", what, noon, 0),
+		"two jobs":      launchToken("lab", []Job{{ID: 7, Restarts: 1}, {ID: 8}}, "gpu-[1-2]", what, noon, 0),
+		"other nodes":   launchToken("lab", job, "gpu-[1-3]", what, noon, 0),
+		"other cluster": launchToken("lab2", job, "gpu-[1-2]", what, noon, 0),
+		"next attempt":  launchToken("lab", job, "gpu-[1-2]", what, noon, 1),
+		"another block": launchToken("lab", job, "gpu-[1-2]", []string{"cr-2", "subnet-1", "p5.48xlarge", "lt-1:1"}, noon, 0),
+		"a new version": launchToken("lab", job, "gpu-[1-2]", []string{"cr-1", "subnet-1", "p5.48xlarge", "lt-1:2"}, noon, 0),
 		"no job":        none,
-		"next hour":     launchToken("lab", nil, "gpu-[1-2]", noon.Add(time.Hour), 0),
+		"next hour":     launchToken("lab", nil, "gpu-[1-2]", what, noon.Add(time.Hour), 0),
 	} {
 		if other == base || name == "next hour" && other == none {
 			t.Errorf("%s: must be another launch", name)

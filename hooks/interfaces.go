@@ -40,6 +40,8 @@ type EC2 interface {
 	Reservations(ctx context.Context, ids []string) (found []capacity.Reservation, missing []capacity.Missing, err error)
 	ReservationsByTag(ctx context.Context, tags map[string]string) ([]capacity.Reservation, error)
 	Subnets(ctx context.Context, ids []string) ([]capacity.Subnet, error)
+	// PinTemplate is the version, ID:NUMBER, that a launch template of the settings means now.
+	PinTemplate(ctx context.Context, template string) (string, error)
 	// Launch is one RunInstances that launches Count instances or none.
 	Launch(ctx context.Context, l capacity.Launch) ([]capacity.Instance, error)
 	TagInstances(ctx context.Context, tags map[string]map[string]string) error
@@ -48,6 +50,9 @@ type EC2 interface {
 	InstancesByTag(ctx context.Context, tags map[string][]string) ([]capacity.Instance, error)
 	// Terminate takes ids that are gone already without an error.
 	Terminate(ctx context.Context, ids []string) error
+	// TokenUsed reports whether EC2 refused a launch for its token alone: an earlier launch
+	// under it has ended, or was another one.
+	TokenUsed(err error) bool
 }
 
 // PCS is what the resume hook asks of PCS, for partitions with provider pcs.

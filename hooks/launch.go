@@ -62,10 +62,15 @@ const mostAttempts = 10
 // launchPart launches the nodes of one slot, or adopts what an earlier run of this
 // hook launched for them and could not finish.
 func (r *Resume) launchPart(ctx context.Context, g group, part *launched, t target, f *facts) error {
-	hostlist := r.Slurm.Hostlist(part.nodes)
+	hostlist, g0 := r.Slurm.Hostlist(part.nodes), part.place.group
+	template, err := r.EC2.PinTemplate(ctx, g0.LaunchTemplate)
+	if err != nil {
+		return err
+	}
+	what := []string{t.reservationID, t.subnetID, g0.InstanceType, template}
 	tokens := make([]string, mostAttempts)
 	for attempt := range tokens {
-		tokens[attempt] = launchToken(r.Cluster, g.jobs, hostlist, f.now, attempt)
+		tokens[attempt] = launchToken(r.Cluster, g.jobs, hostlist, what, f.now, attempt)
 	}
 	if adopted, ok := adopt(part.nodes, f.live, tokens); ok {
 		r.Log.Info("adopting what an earlier run launched", "nodes", hostlist)
@@ -86,18 +91,17 @@ func (r *Resume) launchPart(ctx context.Context, g group, part *launched, t targ
 			return err
 		}
 	}
-	g0 := part.place.group
 	for _, token := range tokens {
 		instances, err := r.EC2.Launch(ctx, capacity.Launch{
-			ClientToken: token, LaunchTemplate: g0.LaunchTemplate, InstanceType: g0.InstanceType, SubnetID: t.subnetID,
+			ClientToken: token, LaunchTemplate: template, InstanceType: g0.InstanceType, SubnetID: t.subnetID,
 			ReservationID: t.reservationID, Kind: g0.PurchaseOption, Count: len(part.nodes),
 			Tags: r.tags(g, part.place.partition.Name, hostlist, token, t.reservationID),
 		})
+		if r.EC2.TokenUsed(err) || slices.ContainsFunc(instances, capacity.Instance.Ended) {
+			continue
+		}
 		if err != nil {
 			return err
-		}
-		if slices.ContainsFunc(instances, capacity.Instance.Ended) {
-			continue // EC2 repeats its answer to an earlier launch, which is over
 		}
 		part.reservation = t.reservationID
 		part.instances, err = byNode(part.nodes, instances)
@@ -124,13 +128,14 @@ func (r *Resume) tags(g group, partition, hostlist, token, reservationID string)
 const maxTagValue = 256
 
 // launchToken is the ClientToken of a launch: the same for a repetition of the same
-// power-up, another one for a requeued job. Nodes that no job waits for have nothing
-// that tells two power-ups apart but time, so theirs is good for one hour of AWS's
-// clock. attempt counts launches under the same circumstances that have ended since:
-// EC2 answers a token with the instances of its first use, terminated or not.
-func launchToken(cluster string, jobs []Job, hostlist string, now time.Time, attempt int) string {
+// power-up, another one for a requeued job. what is all that the launch asks for beside
+// the nodes: EC2 binds a token to the parameters of its first use, even of one that
+// failed. Nodes that no job waits for have nothing that tells two power-ups apart but
+// time, so theirs is good for one hour of AWS's clock. attempt counts launches under the
+// same circumstances that have ended since: EC2 launches nothing under their token.
+func launchToken(cluster string, jobs []Job, hostlist string, what []string, now time.Time, attempt int) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%q %q %d", cluster, hostlist, attempt)
+	fmt.Fprintf(&b, "%q %q %q %d", cluster, hostlist, what, attempt)
 	for _, j := range jobs {
 		fmt.Fprintf(&b, " %d/%d", j.ID, j.Restarts)
 	}

@@ -33,6 +33,7 @@ type instance struct {
 	architecture string
 	clientToken  string
 	reason       string // StateReason code
+	interfaces   []launchInterface
 }
 
 func (i *instance) view() Instance {
@@ -93,7 +94,14 @@ func (s *Sim) runInstances(c *call, in *runInstancesInput) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		return func() (any, error) { return s.wireLaunches(made)[0], nil }, nil
+		return func() (any, error) {
+			if slices.ContainsFunc(made, func(i *instance) bool { return i.State == stateTerminated }) {
+				// Seen in boto/boto3, issue 4406.
+				return nil, apiErrorf("IdempotentInstanceTerminated",
+					"The client token you have provided is associated with a terminated instance. Please use a different client token.")
+			}
+			return s.wireLaunches(made)[0], nil
+		}, nil
 	})
 }
 
@@ -138,6 +146,7 @@ type wireInstance struct {
 	BlockID        string           `xml:"capacityBlockId,omitempty"`
 	Specification  reservationSpec  `xml:"capacityReservationSpecification"`
 	Groups         []wireGroupRef   `xml:"groupSet>item"`
+	Interfaces     []wireInterface  `xml:"networkInterfaceSet>item"`
 	Tags           []tag            `xml:"tagSet>item"`
 }
 
@@ -186,6 +195,9 @@ func (s *Sim) wireInstance(i *instance) wireInstance {
 			if g := r.group(id); g != nil {
 				w.Groups = append(w.Groups, wireGroupRef{g.ID, g.Name})
 			}
+		}
+		for k, n := range i.interfaces {
+			w.Interfaces = append(w.Interfaces, n.wire(r, i.ID, k))
 		}
 	}
 	if w.Profile != nil && w.Profile.Arn == "" {

@@ -262,10 +262,17 @@ func TestClientTokenOfALaunch(t *testing.T) {
 	if n := len(w.instances()); n != 2 {
 		t.Errorf("%d instances, want 2", n)
 	}
-	// A launch that failed has not used its token.
+	// A launch that failed has bound its token to its parameters, and can be made again with these only.
 	retry := func(in *runInput) { in.ClientToken = aws.String("retry") }
-	fails(t, w.ec2.RunInstances, run(4, "g6.12xlarge", defSubnetA, into(endingODCR), retry), "ReservationCapacityExceeded")
-	do(t, w.ec2.RunInstances, run(4, "g6.12xlarge", defSubnetA, into(gpuODCR), retry))
+	do(t, w.ec2.RunInstances, run(4, "g6.12xlarge", defSubnetA, into(gpuODCR)))
+	fails(t, w.ec2.RunInstances, run(1, "g6.12xlarge", defSubnetA, into(gpuODCR), retry), "ReservationCapacityExceeded")
+	fails(t, w.ec2.RunInstances, run(1, "g6.12xlarge", defSubnetA, retry), "IdempotentParameterMismatch")
+	for _, i := range w.instances() {
+		do(t, w.ec2.TerminateInstances, &ec2.TerminateInstancesInput{InstanceIds: []string{*i.InstanceId}})
+	}
+	w.sim.Clock().Advance(5 * time.Minute)
+	do(t, w.ec2.RunInstances, run(1, "g6.12xlarge", defSubnetA, into(gpuODCR), retry))
+	fails(t, w.ec2.RunInstances, run(2, "c7i.4xlarge", defSubnetA, token), "IdempotentInstanceTerminated")
 }
 
 func TestDryRunHasNoEffect(t *testing.T) {

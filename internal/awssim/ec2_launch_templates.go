@@ -41,6 +41,11 @@ func (s *Sim) buildLaunchTemplate(r *region, lt LaunchTemplateScenario) error {
 	if lt.PlacementGroup != "" {
 		data.Placement = &placement{GroupName: lt.PlacementGroup}
 	}
+	for _, n := range lt.Interfaces {
+		data.NetworkInterfaces = append(data.NetworkInterfaces, networkInterface{
+			NetworkCardIndex: &n.Card, DeviceIndex: &n.Device, InterfaceType: n.Type, Groups: n.Groups,
+		})
+	}
 	if lt.UserData != "" {
 		data.UserData = base64.StdEncoding.EncodeToString([]byte(lt.UserData))
 	}

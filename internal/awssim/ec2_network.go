@@ -214,8 +214,10 @@ func (r *region) freeAddresses(sn *subnet) int {
 func (r *region) usedAddresses(sn *subnet) map[string]bool {
 	used := map[string]bool{}
 	for _, i := range r.instances {
-		if i.SubnetID == sn.id && i.State != stateTerminated {
-			used[i.PrivateIP] = true
+		for _, n := range i.interfaces {
+			if n.subnet == sn && n.address != "" && i.State != stateTerminated {
+				used[n.address] = true
+			}
 		}
 	}
 	return used

@@ -7,7 +7,7 @@ import (
 // tokenKey is a client token in the scope in which it must be unique.
 type tokenKey struct{ region, operation, token string }
 
-// tokenUse remembers with which parameters a token was used, and how to answer again.
+// tokenUse remembers with which parameters a token was used, and how to answer again; replay is nil if the run failed.
 type tokenUse struct {
 	params string
 	replay func() (any, error)
@@ -15,7 +15,8 @@ type tokenUse struct {
 
 // idempotent runs an operation once per client token. A second call with the same token and
 // parameters is answered by replay, which shows the present state of what the first call made; one
-// with other parameters is an error. A failed run leaves the token unused.
+// with other parameters is an error. A failed run leaves the token unused, except in RunInstances, where it binds the
+// token to its parameters (seen by ubicloud/ubicloud, pull request 5898).
 func (s *Sim) idempotent(c *call, token string, run func() (replay func() (any, error), err error)) (any, error) {
 	if len(token) > 64 {
 		return nil, apiErrorf("InvalidParameterValue", "Value (%s) for parameter clientToken is invalid. It is longer than 64 characters", token)
@@ -28,11 +29,16 @@ func (s *Sim) idempotent(c *call, token string, run func() (replay func() (any, 
 				return nil, apiErrorf("IdempotentParameterMismatch",
 					"Arguments on this idempotent request are inconsistent with arguments used in previous request(s).")
 			}
-			return use.replay()
+			if use.replay != nil {
+				return use.replay()
+			}
 		}
 	}
 	replay, err := run()
 	if err != nil {
+		if token != "" && c.Operation == "RunInstances" {
+			s.tokens[key] = tokenUse{params: params}
+		}
 		return nil, err
 	}
 	if token != "" {

@@ -7,17 +7,26 @@ import (
 )
 
 // instanceType is one instance type with its defaults filled in.
-type instanceType struct{ InstanceTypeScenario }
+type instanceType struct {
+	InstanceTypeScenario
+	network network
+}
 
 func newInstanceType(t InstanceTypeScenario) *instanceType {
 	t.ThreadsPerCore = cmp.Or(t.ThreadsPerCore, 2)
-	t.NetworkCards = cmp.Or(t.NetworkCards, 1)
 	t.Architecture = cmp.Or(t.Architecture, "x86_64")
 	t.GPUManufacturer = cmp.Or(t.GPUManufacturer, "NVIDIA")
 	if len(t.UsageClasses) == 0 {
 		t.UsageClasses = []string{"on-demand", "spot"}
 	}
-	return &instanceType{t}
+	made := &instanceType{t, network{cards: 1, perCard: 4}}
+	if known, ok := knownNetworks[t.Name]; ok {
+		made.network = known
+	}
+	if t.NetworkCards > 0 {
+		made.network = network{cards: t.NetworkCards, perCard: 2, efa: t.EFAInterfaces}
+	}
+	return made
 }
 
 // offers tells whether the region, or the one zone of it, has the type at all.
@@ -146,14 +155,14 @@ func (t *instanceType) wire() wireInstanceType {
 		Architectures: []string{t.Architecture}, VCPUs: t.VCPUs, Cores: t.VCPUs / t.ThreadsPerCore,
 		ThreadsPerCore: t.ThreadsPerCore, MemoryMiB: t.MemoryMiB, SupportedVirtualizations: []string{"hvm"},
 		Network: wireNetworkInfo{
-			MaximumInterfaces: 2 * t.NetworkCards, MaximumCards: t.NetworkCards, EFASupported: t.EFAInterfaces > 0,
+			MaximumInterfaces: t.network.perCard * t.network.cards, MaximumCards: t.network.cards, EFASupported: t.network.efa > 0,
 		},
 	}
-	for i := range t.NetworkCards {
-		w.Network.Cards = append(w.Network.Cards, wireNetworkCard{i, 2})
+	for i := range t.network.cards {
+		w.Network.Cards = append(w.Network.Cards, wireNetworkCard{i, t.network.perCard})
 	}
-	if t.EFAInterfaces > 0 {
-		w.Network.EFAInterfaces = &t.EFAInterfaces
+	if t.network.efa > 0 {
+		w.Network.EFAInterfaces = &t.network.efa
 	}
 	if t.GPUs > 0 {
 		w.GPUs = &wireGPUInfo{[]wireGPU{{t.GPUName, t.GPUManufacturer, t.GPUs, t.GPUMemoryMiB}}, t.GPUs * t.GPUMemoryMiB}

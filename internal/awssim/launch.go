@@ -167,11 +167,15 @@ func (s *Sim) run(r *region, o launchOrder) ([]*instance, error) {
 			return nil, err
 		}
 	}
+	interfaces, err := r.takeInterfaces(at, addresses)
+	if err != nil {
+		return nil, err
+	}
 	launchID := s.newID("r")
 	var made []*instance
 	for n, seat := range seats {
 		i := s.newInstance(r, o, at, seat)
-		i.LaunchID, i.AMILaunchIndex, i.PrivateIP = launchID, n, addresses[n]
+		i.LaunchID, i.AMILaunchIndex, i.PrivateIP, i.interfaces = launchID, n, addresses[n], interfaces[n]
 		r.instances[i.ID] = i
 		made = append(made, i)
 	}

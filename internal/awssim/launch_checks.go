@@ -15,7 +15,8 @@ type site struct {
 	platform string
 	address  string // asked private address, or empty
 
-	placementGroup string // name, or empty
+	placementGroup string            // name, or empty
+	interfaces     []launchInterface // the primary one first
 }
 
 // checkOrder checks everything but capacity.
@@ -53,6 +54,9 @@ func (r *region) checkOrder(o launchOrder) (site, error) {
 	if at.subnet, at.address, err = r.launchSubnet(o); err != nil {
 		return site{}, err
 	}
+	if at.interfaces, err = r.checkInterfaces(o, at); err != nil {
+		return site{}, err
+	}
 	if err := r.checkGroups(o, at.subnet); err != nil {
 		return site{}, err
 	}
@@ -88,18 +92,24 @@ func (r *region) launchSubnet(o launchOrder) (*subnet, string, error) {
 		if len(o.SecurityGroupIds)+len(o.SecurityGroups) > 0 {
 			return nil, "", apiErrorf("InvalidParameterCombination", "Network interfaces and an instance-level security groups may not be specified on the same request")
 		}
-		id, address = o.NetworkInterfaces[0].SubnetId, o.NetworkInterfaces[0].PrivateIpAddress
+		for _, n := range o.NetworkInterfaces {
+			if n.NetworkInterfaceId != "" {
+				return nil, "", apiErrorf("InvalidNetworkInterfaceID.NotFound", "The networkInterface ID '%s' does not exist", n.NetworkInterfaceId)
+			}
+		}
+		primary, err := o.primaryInterface()
+		if err != nil {
+			return nil, "", err
+		}
+		id, address = primary.SubnetId, primary.PrivateIpAddress
 	}
-	if id == "" {
-		return r.defaultSubnet(o)
-	}
-	sn := r.subnet(id)
-	if sn == nil {
-		return nil, "", subnetNotFound(id)
+	sn, err := r.namedSubnet(id, o)
+	if err != nil {
+		return nil, "", err
 	}
 	if p := o.Placement; p != nil && (p.AvailabilityZone != "" && p.AvailabilityZone != sn.zone.name ||
 		p.AvailabilityZoneId != "" && p.AvailabilityZoneId != sn.zone.id) {
-		return nil, "", apiErrorf("InvalidParameterCombination", "The subnet '%s' is in availability zone %s, not in the one of the placement", id, sn.zone.name)
+		return nil, "", apiErrorf("InvalidParameterCombination", "The subnet '%s' is in availability zone %s, not in the one of the placement", sn.id, sn.zone.name)
 	}
 	if address != "" {
 		if o.max > 1 {
@@ -112,8 +122,19 @@ func (r *region) launchSubnet(o launchOrder) (*subnet, string, error) {
 	return sn, address, nil
 }
 
+// namedSubnet is the subnet with the id, or without one the default subnet.
+func (r *region) namedSubnet(id string, o launchOrder) (*subnet, error) {
+	if id == "" {
+		return r.defaultSubnet(o)
+	}
+	if sn := r.subnet(id); sn != nil {
+		return sn, nil
+	}
+	return nil, subnetNotFound(id)
+}
+
 // defaultSubnet is one of the default VPC, in the zone of the placement if that names one.
-func (r *region) defaultSubnet(o launchOrder) (*subnet, string, error) {
+func (r *region) defaultSubnet(o launchOrder) (*subnet, error) {
 	for _, sn := range r.subnets {
 		if v := r.vpc(sn.vpc); !v.Default {
 			continue
@@ -121,10 +142,10 @@ func (r *region) defaultSubnet(o launchOrder) (*subnet, string, error) {
 		p := o.Placement
 		if p == nil || (p.AvailabilityZone == "" || p.AvailabilityZone == sn.zone.name) &&
 			(p.AvailabilityZoneId == "" || p.AvailabilityZoneId == sn.zone.id) {
-			return sn, "", nil
+			return sn, nil
 		}
 	}
-	return nil, "", apiErrorf("VPCIdNotSpecified", "No default VPC for this user")
+	return nil, apiErrorf("VPCIdNotSpecified", "No default VPC for this user")
 }
 
 func (r *region) checkGroups(o launchOrder, sn *subnet) error {

@@ -55,7 +55,7 @@ type InstanceTypeScenario struct {
 	NeuronName      string   `toml:"neuron_name"`
 	Architecture    string   `toml:"architecture"`  // default x86_64
 	UsageClasses    []string `toml:"usage_classes"` // default on-demand and spot
-	NetworkCards    int      `toml:"network_cards"` // default 1
+	NetworkCards    int      `toml:"network_cards"` // default: as in AWS for the types that the simulator knows, else 1 card without EFA
 	EFAInterfaces   int      `toml:"efa_interfaces"`
 	Price           float64  `toml:"price"` // USD per hour on demand
 }
@@ -184,6 +184,16 @@ type LaunchTemplateScenario struct {
 	InstanceProfile string            `toml:"instance_profile"` // ARN
 	UserData        string            `toml:"user_data"`        // plain text
 	Tags            map[string]string `toml:"tags"`
+
+	Interfaces []InterfaceScenario `toml:"network_interface"`
+}
+
+// InterfaceScenario is a network interface of a launch template.
+type InterfaceScenario struct {
+	Card   int      `toml:"card"`   // index of the network card
+	Device int      `toml:"device"` // device index
+	Type   string   `toml:"type"`   // interface (default), efa, efa-only
+	Groups []string `toml:"groups"` // security groups
 }
 
 // ClusterScenario is a PCS cluster.

@@ -1,0 +1,103 @@
+package ec2
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+)
+
+// launchable is one version of a launch template, as far as a launch needs it.
+type launchable struct {
+	// pinned is ID:NUMBER.
+	pinned     string
+	interfaces []types.LaunchTemplateInstanceNetworkInterfaceSpecification
+	read       time.Time
+}
+
+// pinTime is how long an answer to what $Default or $Latest means is good for: all
+// launches of one power-up share it.
+const pinTime = time.Minute
+
+// PinTemplate is the version, as ID:NUMBER, that ID[:VERSION] or NAME[:VERSION] means
+// now; without a version it is the template's default one. A launch and its repetition
+// are the same only with the same version. A caller without the permission
+// ec2:DescribeLaunchTemplateVersions gets back what was given.
+func (c *Client) PinTemplate(ctx context.Context, reference string) (string, error) {
+	t, err := c.launchable(ctx, reference)
+	return t.pinned, err
+}
+
+func (c *Client) launchable(ctx context.Context, reference string) (launchable, error) {
+	c.mu.Lock() // concurrent launches of one power-up ask once
+	defer c.mu.Unlock()
+	known, ok := c.launchables[reference]
+	if ok && (known.pinned == reference || time.Since(known.read) < pinTime) {
+		return known, nil
+	}
+	spec := templateReference(reference)
+	out, err := c.api.DescribeLaunchTemplateVersions(ctx, &ec2.DescribeLaunchTemplateVersionsInput{
+		LaunchTemplateId: spec.LaunchTemplateId, LaunchTemplateName: spec.LaunchTemplateName, Versions: []string{aws.ToString(spec.Version)},
+	})
+	switch {
+	case notAllowed(err):
+		return launchable{pinned: reference}, nil
+	case err != nil:
+		return launchable{}, fmt.Errorf("reading launch template %s in %s: %w", reference, c.region, err)
+	case len(out.LaunchTemplateVersions) == 0 || out.LaunchTemplateVersions[0].LaunchTemplateData == nil:
+		return launchable{}, fmt.Errorf("reading launch template %s in %s: %w", reference, c.region, ErrNotDescribed)
+	}
+	v := out.LaunchTemplateVersions[0]
+	t := launchable{
+		pinned:     aws.ToString(v.LaunchTemplateId) + ":" + strconv.FormatInt(aws.ToInt64(v.VersionNumber), 10),
+		interfaces: v.LaunchTemplateData.NetworkInterfaces,
+		read:       time.Now(),
+	}
+	if c.launchables == nil {
+		c.launchables = map[string]launchable{}
+	}
+	c.launchables[reference], c.launchables[t.pinned] = t, t
+	return t, nil
+}
+
+// templateReference reads ID[:VERSION] or NAME[:VERSION]; names have no colon.
+func templateReference(s string) *types.LaunchTemplateSpecification {
+	name, version, _ := strings.Cut(s, ":")
+	if version == "" {
+		version = "$Default"
+	}
+	spec := &types.LaunchTemplateSpecification{Version: aws.String(version)}
+	if strings.HasPrefix(name, "lt-") {
+		spec.LaunchTemplateId = aws.String(name)
+	} else {
+		spec.LaunchTemplateName = aws.String(name)
+	}
+	return spec
+}
+
+// interfacesIn are the interfaces of a template as a launch sends them, in a subnet:
+// EC2 refuses a subnet beside interfaces (InvalidParameterCombination), whether they
+// come with the call or from the template. The two structures name their fields alike
+// at all levels, so a copy by name loses nothing.
+func interfacesIn(subnetID string, template []types.LaunchTemplateInstanceNetworkInterfaceSpecification) ([]types.InstanceNetworkInterfaceSpecification, error) {
+	text, err := json.Marshal(template)
+	if err != nil {
+		return nil, err
+	}
+	var out []types.InstanceNetworkInterfaceSpecification
+	if err := json.Unmarshal(text, &out); err != nil {
+		return nil, err
+	}
+	for i := range out {
+		if out[i].NetworkInterfaceId == nil { // one that exists is in its subnet
+			out[i].SubnetId = aws.String(subnetID)
+		}
+	}
+	return out, nil
+}

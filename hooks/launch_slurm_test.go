@@ -1,0 +1,44 @@
+package hooks_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+)
+
+// EC2 takes no subnet beside network interfaces, which a template for EFA has.
+func TestResumeFromAnEFATemplate(t *testing.T) {
+	p := startPower(t, nil)
+	settings := fmt.Sprintf(powerConfig, p.state, filepath.Join(p.dir, "log"))
+	settings = strings.Replace(settings, `launch_template = "lt-0aaaaaaaaaaaaaaaa"`, `launch_template = "gpu-efa:$Latest"`, 1)
+	if err := os.WriteFile(p.settings(), []byte(settings), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	p.wait(p.submit("-p", "gpu", "-N2"), "COMPLETED")
+	for node, i := range p.instances() {
+		if i.ReservationID != blockID || i.SubnetID != "subnet-0aaaaaaaaaaaaaaaa" || i.Tags["aws:ec2launchtemplate:id"] != "lt-0aaaaaaaaaaaaaaaf" {
+			t.Errorf("%s: %+v", node, i)
+		}
+	}
+	if p.launches() != 2 {
+		t.Errorf("%d instances ever", p.launches())
+	}
+}
+
+// EC2 may hold a token for used, as after a launch that failed under it: the next attempt
+// has another one, and no node waits for the next hour.
+func TestResumeWithAUsedToken(t *testing.T) {
+	p := startPower(t, nil)
+	for _, code := range []string{"IdempotentParameterMismatch", "IdempotentInstanceTerminated"} {
+		p.fault(awssim.Fault{Operation: "RunInstances", Effect: awssim.FailBefore, Code: code, Count: 1})
+	}
+	id := p.submit("-p", "gpu", "-N2")
+	p.wait(id, "COMPLETED")
+	if job := p.show("job", id); p.launches() != 2 || !strings.Contains(job, "Restarts=0") {
+		t.Errorf("%d instances ever; %s", p.launches(), job)
+	}
+}
