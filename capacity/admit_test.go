@@ -113,6 +113,8 @@ func TestAdmit(t *testing.T) {
 		{name: "account", req: Request{Partitions: gpu, Account: "bio"}, code: AccountNotAllowed, refused: true, message: "allowed: nlp",
 			change: []func(*Snapshot){func(s *Snapshot) { s.Partitions[0].AllowAccounts = []string{"nlp"} }}},
 		{name: "more nodes than any block", req: Request{Partitions: gpu, Nodes: 9, TimeLimit: Minutes(60)}, code: TooManyNodes, refused: true, message: "--nodes=8"},
+		{name: "several tasks stay in one block", req: Request{Partitions: gpu, Tasks: 2, TimeLimit: Minutes(60)}, code: OK, edits: Edits{Constraint: "[gpu-a|gpu-b]"}},
+		{name: "several tasks on one node may go anywhere", req: Request{Partitions: gpu, Nodes: 1, Tasks: 2, TimeLimit: Minutes(60)}, code: OK},
 		{name: "several nodes stay in one block", req: Request{Partitions: gpu, Nodes: 2, TimeLimit: Minutes(60)}, code: OK, edits: Edits{Constraint: "[gpu-a|gpu-b]"}},
 		{name: "nodes that only one block has", req: Request{Partitions: gpu, Nodes: 6, TimeLimit: Minutes(60)}, code: OK, edits: Edits{Constraint: "gpu-b"}},
 		{name: "the user's constraint stays", req: Request{Partitions: gpu, Nodes: 2, TimeLimit: Minutes(60), Constraint: "x"}, code: OK},
@@ -128,11 +130,26 @@ func TestAdmit(t *testing.T) {
 			change: []func(*Snapshot){onlyA, func(s *Snapshot) { s.Reservations = nil }}},
 		{name: "not strict: warned and let through", req: Request{Partitions: gpu, Nodes: 9, TimeLimit: Minutes(60)}, change: []func(*Snapshot){lenient}, code: TooManyNodes, message: "--nodes=8"},
 		{name: "stale: let through", req: Request{Partitions: gpu, Nodes: 9, TimeLimit: Minutes(60)}, change: []func(*Snapshot){stale}, code: TooManyNodes, message: "1h old"},
+		{name: "stale, and sync has to raise the limit", req: Request{Partitions: gpu}, code: OK,
+			message: "1h old (is `pcs-capacity sync --watch` running?): the job may start with only 00:30:00 and is raised once sync runs",
+			change:  []func(*Snapshot){onlyA, stale, func(s *Snapshot) { s.TimeMinCollapses = true }},
+			edits:   Edits{TimeLimit: Minutes(toFenceA), TimeMin: Minutes(30), Comment: "time=fit"}},
+		{name: "stale, but this Slurm fits the limit itself", req: Request{Partitions: gpu}, code: OK, change: []func(*Snapshot){onlyA, stale},
+			edits: Edits{TimeLimit: Minutes(toFenceA), TimeMin: Minutes(30), Comment: "time=fit"}},
 		{name: "stale: a known end still refuses", req: Request{Partitions: gpu, TimeLimit: NoLimit}, change: []func(*Snapshot){stale}, code: TooLong, refused: true, message: "UNLIMITED"},
 		{name: "two partitions, one not ours: not edited", req: Request{Partitions: []string{"gpu", "cpu"}}, code: OK},
 		{name: "no limit, less time than the floor is left", req: Request{Partitions: gpu}, code: TooLong, refused: true,
 			message: "a job without --time needs 00:30:00",
 			change:  []func(*Snapshot){onlyA, func(s *Snapshot) { s.Reservations[0].End = noon.Add(60 * time.Minute) }}},
+		{name: "two partitions of ours: the longer limit serves both", req: Request{Partitions: []string{"short", "gpu", "mid"}}, code: OK,
+			change: []func(*Snapshot){onlyA, func(s *Snapshot) {
+				for name, maxTime := range map[string]int{"short": 60, "mid": 600} {
+					p := s.Partitions[0]
+					p.Name, p.MaxTime = name, Minutes(maxTime)
+					s.Partitions = append(s.Partitions, p)
+				}
+			}},
+			edits: Edits{TimeLimit: Minutes(toFenceA), TimeMin: Minutes(30), Comment: "time=fit"}},
 		{name: "two partitions of ours, one of them over: fitted to the other", req: Request{Partitions: []string{"old", "gpu"}}, code: OK,
 			change: []func(*Snapshot){onlyA, func(s *Snapshot) {
 				old := s.Partitions[0]

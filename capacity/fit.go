@@ -64,7 +64,8 @@ func fitOne(need Need, r Reservation, subnets []Subnet, timing Timing, now time.
 	snap := &Snapshot{TakenAt: now, Timing: timing, Submit: Submit{Strict: true, StaleAfter: Duration{time.Hour}},
 		Partitions: []Partition{{Name: name, Groups: []NodeGroup{group}}}, Reservations: []Reservation{r}}
 	v := Admit(Request{Partitions: []string{name}, Nodes: need.Count, TimeLimit: LimitOf(need.Duration)}, snap, now)
-	free := r.UsableSize()
+	healthy := r.UsableSize()
+	free := healthy
 	if r.State == StateActive {
 		free = min(free, r.Available)
 	}
@@ -76,6 +77,8 @@ func fitOne(need Need, r Reservation, subnets []Subnet, timing Timing, now time.
 		return say(v.Code, "it must be free of jobs by %s, which leaves %s", FormatUTC(w.Fence), FormatDuration(max(0, w.Room(now)-timing.BootAllowance.Duration)))
 	case v.Refused:
 		return say(v.Code, "it is %s", r.State)
+	case need.Count > healthy:
+		return say(TooManyNodes, "%d of its %d instances are healthy, %d fewer than asked", healthy, r.Size(), need.Count-healthy)
 	case need.Count > free:
 		return say(TooManyNodes, "%d of its %d instances are free, %d fewer than asked", free, r.Size(), need.Count-free)
 	case !need.By.IsZero() && end.After(need.By):

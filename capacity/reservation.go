@@ -89,6 +89,10 @@ type Reservation struct {
 	// It can move: an extension is paid for later. Read it again on every pass.
 	End time.Time `json:"end,omitzero"`
 
+	// MissingSince is when EC2 left the reservation out of an answer for the first time,
+	// if the last one left it out: what is here was true before that.
+	MissingSince time.Time `json:"missing_since,omitzero"`
+
 	// CapacityBlockIDs names the blocks behind an UltraServer purchase, one each.
 	CapacityBlockIDs []string          `json:"capacity_block_ids,omitempty"`
 	Tags             map[string]string `json:"tags,omitempty"`

@@ -31,6 +31,10 @@ type Snapshot struct {
 	Timing       Timing        `json:"timing"`
 	Partitions   []Partition   `json:"partitions"`
 	Reservations []Reservation `json:"reservations"`
+	// Former are slots with the reservation that was live in them when the settings
+	// stopped naming it. Their fences stay until it ends, unless somebody takes them away;
+	// no job is admitted to them.
+	Former []Partition `json:"former,omitempty"`
 	// Problems are what the pass could not learn, each a sentence for a person.
 	Problems []string `json:"problems,omitempty"`
 }

@@ -84,12 +84,3 @@ func (c *Client) addHealth(ctx context.Context, live map[string]*capacity.Reserv
 	}
 	return nil
 }
-
-// notAllowed reports whether EC2 refused the caller, or does not have the operation.
-func notAllowed(err error) bool {
-	switch Code(err) {
-	case "UnauthorizedOperation", "AccessDenied", "UnsupportedOperation", "InvalidAction":
-		return true
-	}
-	return false
-}

@@ -7,7 +7,6 @@ package ec2
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -16,7 +15,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
-	"github.com/aws/smithy-go"
 )
 
 // Options choose the account and region. The AWS SDK's own environment variables
@@ -74,6 +72,7 @@ func New(ctx context.Context, o Options) (*Client, error) {
 		}
 		cfg.Region = answer.Region
 	}
+	cfg.Credentials = knownCredentials{cfg.Credentials}
 	s.config = cfg
 	return s.in(cfg.Region), nil
 }
@@ -112,12 +111,3 @@ func (c *Client) Now() time.Time { return time.Now().Add(c.Offset()) }
 // header, whether the call went well or failed; 0 before the first answer. All
 // regions share it.
 func (c *Client) Offset() time.Duration { return c.shared.clock.offset() }
-
-// Code is EC2's error code, verbatim; "" if err holds no answer of AWS.
-func Code(err error) string {
-	var answer smithy.APIError
-	if errors.As(err, &answer) {
-		return answer.ErrorCode()
-	}
-	return ""
-}

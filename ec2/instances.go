@@ -133,7 +133,7 @@ func (c *Client) InstanceIDsByTag(ctx context.Context, tags map[string][]string)
 func (c *Client) Terminate(ctx context.Context, ids []string) error {
 	// EC2 takes 1000 instances in one call.
 	for some := range slices.Chunk(unique(ids), pageSize) {
-		_, err := withoutBad(some, "InvalidInstanceID.NotFound", func(ids []string) error {
+		_, err := withoutBad(some, goneInstanceID, func(ids []string) error {
 			_, err := c.api.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: ids})
 			return err
 		})

@@ -70,11 +70,3 @@ func marketType(kind capacity.Kind) types.MarketType {
 	}
 	return ""
 }
-
-// TokenUsed reports whether EC2 refused a launch for its ClientToken alone: the instances
-// of the launch that used it have terminated, or that launch asked for something else. A
-// failed launch binds its token too. Another token is needed.
-func (c *Client) TokenUsed(err error) bool {
-	code := Code(err)
-	return code == "IdempotentInstanceTerminated" || code == "IdempotentParameterMismatch"
-}

@@ -66,7 +66,7 @@ func (c *Client) EnsureLaunchTemplate(ctx context.Context, spec capacity.LaunchT
 		created, err := c.createTemplate(ctx, spec, data, wanted)
 		// Somebody was faster, or an earlier run of ours was, whose effect EC2 did not
 		// show yet: names are unique.
-		if Code(err) != "InvalidLaunchTemplateName.AlreadyExistsException" {
+		if !nameTaken(err) {
 			return created, err
 		}
 		if now, found, err = c.LaunchTemplate(ctx, spec.Name, ""); err != nil || !found {
@@ -195,13 +195,6 @@ func (c *Client) readTemplate(ctx context.Context, idOrName, version string) (ty
 		return fail(err)
 	}
 	return t, versions.LaunchTemplateVersions[0], true, nil
-}
-
-// noTemplate reports whether EC2 says that a template or version does not exist. The
-// codes differ between operations by a suffix.
-func noTemplate(err error) bool {
-	code := Code(err)
-	return strings.HasPrefix(code, "InvalidLaunchTemplate") && strings.Contains(code, "NotFound")
 }
 
 func describe(t types.LaunchTemplate, v types.LaunchTemplateVersion) capacity.LaunchTemplate {

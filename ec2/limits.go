@@ -78,15 +78,15 @@ func (c *Client) sleep(ctx context.Context, w Wait) error {
 func (c *Client) search(ctx context.Context, l *rate.Limiter, call func(option func(*ec2.Options)) error) error {
 	// The SDK would retry within a second or so, when the next call is allowed after 6.7 s.
 	option := noRetryAfter(requestLimitExceeded)
-	for throttled := 0; ; {
+	for refused := 0; ; {
 		if err := c.allowed(ctx, l); err != nil {
 			return err
 		}
 		err := call(option)
-		if Code(err) != requestLimitExceeded {
+		if !throttled(err) {
 			return err
 		}
-		if throttled++; throttled == mostThrottled {
+		if refused++; refused == mostThrottled {
 			return err
 		}
 		if err := c.sleep(ctx, Wait{Region: c.region, For: c.shared.refill, Throttled: true}); err != nil {

@@ -1,6 +1,7 @@
 package ec2
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -35,6 +36,32 @@ func TestListMakesTheCallsOfItsPagesOnly(t *testing.T) {
 		if r.UltraServer != (r.ID == ultraBlock) {
 			t.Errorf("%s: UltraServer %v", r.ID, r.UltraServer)
 		}
+	}
+}
+
+// A region can have more reservations than EC2 puts on one page.
+func TestEveryReservationOfEveryPageIsRead(t *testing.T) {
+	const many = pageSize + 100
+	scenario := awssim.DefaultScenario()
+	home := &scenario.Regions[0]
+	home.Capacity = append(home.Capacity, awssim.CapacityScenario{Zone: "us-east-2a", Type: "c7i.4xlarge", Count: many})
+	var want []string
+	for n := range many {
+		id := fmt.Sprintf("cr-%017x", n+1)
+		want = append(want, id)
+		home.Reservations = append(home.Reservations, awssim.ReservationScenario{ID: id, Type: "c7i.4xlarge", Zone: "us-east-2a", Count: 1, Tags: map[string]string{"many": "yes"}})
+	}
+	sim, c, _ := newWorldOf(t, scenario)
+	listed, err := c.List(t.Context(), ReservationQuery{Tags: map[string]string{"many": "yes"}})
+	if err != nil || !slices.Equal(ids(listed), want) {
+		t.Errorf("listed %d of %d, %v", len(listed), many, err)
+	}
+	if n := calls(sim, "DescribeCapacityReservations"); n != 2 {
+		t.Errorf("%d calls for 2 pages", n)
+	}
+	found, missing, err := c.Reservations(t.Context(), want[:3])
+	if err != nil || len(missing) > 0 || !slices.Equal(ids(found), want[:3]) {
+		t.Errorf("by id: %v, missing %v, %v", ids(found), missing, err)
 	}
 }
 

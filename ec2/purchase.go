@@ -2,13 +2,9 @@ package ec2
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
-	"net/http"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
@@ -22,9 +18,6 @@ func once(o *ec2.Options) {
 	o.Retryer = aws.NopRetryer{}
 	o.RetryMaxAttempts = 1
 }
-
-// ErrNotSent is an error of a purchase that EC2 has not seen.
-var ErrNotSent = errors.New("not sent")
 
 // Purchase buys a block; the tags are written on its reservation. It makes exactly
 // one attempt. After an error for which Refused is false nobody knows whether the
@@ -67,34 +60,4 @@ func (c *Client) TryPurchase(ctx context.Context, offeringID, platform string, t
 	in.DryRun = aws.Bool(true)
 	_, err := c.api.PurchaseCapacityBlock(ctx, in, once)
 	return tried(err, fmt.Sprintf("trying to purchase offering %s in %s", offeringID, c.region))
-}
-
-// tried is the outcome of a call with DryRun, which never succeeds: EC2 says
-// DryRunOperation where it would have done the call.
-func tried(err error, what string) error {
-	switch {
-	case Code(err) == "DryRunOperation":
-		return nil
-	case err == nil:
-		return fmt.Errorf("%s: EC2 answered as if it were no dry run", what)
-	}
-	return fmt.Errorf("%s: %w", what, err)
-}
-
-// Refused reports whether EC2 said no for certain, so that nothing was bought or
-// launched: an error answer with a client error's status; a throttled call, which EC2
-// turns away at the door (EC2 Developer Guide, "Request throttling"), though its status
-// is 503; a connection that was never made; or ErrNotSent. Any other server error, a
-// cut connection and a timeout say nothing about the effect.
-func Refused(err error) bool {
-	var dial *net.OpError
-	if errors.Is(err, ErrNotSent) || errors.As(err, &dial) && (dial.Op == "dial" || dial.Op == "proxyconnect") {
-		return true
-	}
-	var answer *awshttp.ResponseError
-	if Code(err) == "" || !errors.As(err, &answer) {
-		return false
-	}
-	status := answer.HTTPStatusCode()
-	return status >= http.StatusBadRequest && status < http.StatusInternalServerError || Code(err) == requestLimitExceeded
 }

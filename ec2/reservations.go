@@ -17,14 +17,6 @@ import (
 // Missing is [capacity.Missing].
 type Missing = capacity.Missing
 
-// ErrNotDescribed is the reason for an id that EC2 left out of its answer without an
-// error of its own.
-var ErrNotDescribed = errors.New("EC2 left it out of its answer")
-
-// badReservationID begins the codes that EC2 gives when it dislikes an id:
-// InvalidCapacityReservationId.NotFound, .Malformed, .Unavailable.
-const badReservationID = "InvalidCapacityReservationId"
-
 // Reservations describes reservations by id, in the order of ids. A bad id is
 // returned in missing and never hides the others (R8); err means that EC2 could not
 // be asked, and then nothing is known.

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
@@ -162,6 +164,78 @@ func TestBlocksWithoutPermissionForTheirStatus(t *testing.T) {
 	fault(t, sim, awssim.Fault{Effect: awssim.FailBefore, Operation: "DescribeCapacityBlocks", Code: "InternalError"})
 	if _, _, err := c.Reservations(t.Context(), []string{openBlock}); Code(err) != "InternalError" {
 		t.Errorf("a failed query is passed over: %v", err)
+	}
+}
+
+// UltraServers are known by any one of three signs: a wrong no would move the fence 30
+// minutes too late.
+func TestUltraServersAreKnownByAnySign(t *testing.T) {
+	t.Setenv("AWS_MAX_ATTEMPTS", "1")
+	for name, c := range map[string]struct {
+		ofType             string // the type that is sold in UltraServers here
+		hideStatus, denied bool
+		want               bool
+	}{
+		"the type":              {"trn2u.48xlarge", true, true, true},
+		"another such type":     {"p6e-gb200.36xlarge", true, true, true},
+		"EC2's launch status":   {"p7.48xlarge", false, true, true},
+		"EC2's list of blocks":  {"p7.48xlarge", true, false, true},
+		"none, as of one block": {"p7.48xlarge", true, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scenario := awssim.DefaultScenario()
+			scenario.HideLaunchStatus = c.hideStatus
+			renamed(scenario, "trn2u.48xlarge", c.ofType)
+			sim, client, _ := newWorldOf(t, scenario)
+			if c.denied {
+				fault(t, sim, awssim.Fault{Effect: awssim.FailBefore, Operation: "DescribeCapacityBlocks", Code: "UnauthorizedOperation"})
+			}
+			if r, err := client.Reservation(t.Context(), ultraBlock); err != nil || r.InstanceType != c.ofType || r.UltraServer != c.want {
+				t.Errorf("%s: UltraServer %t, %v; want %t", r.InstanceType, r.UltraServer, err, c.want)
+			}
+		})
+	}
+}
+
+// renamed gives an instance type of a scenario another name.
+func renamed(s *awssim.Scenario, from, to string) {
+	for i := range s.InstanceTypes {
+		if s.InstanceTypes[i].Name == from {
+			s.InstanceTypes[i].Name = to
+		}
+	}
+	for _, region := range s.Regions {
+		for i := range region.Reservations {
+			if region.Reservations[i].Type == from {
+				region.Reservations[i].Type = to
+			}
+		}
+		for i := range region.Offerings {
+			if region.Offerings[i].Type == from {
+				region.Offerings[i].Type = to
+			}
+		}
+		for i := range region.Capacity {
+			if region.Capacity[i].Type == from {
+				region.Capacity[i].Type = to
+			}
+		}
+	}
+}
+
+// EC2 takes UltraServers back an hour before the end. Where it says nowhere that a block
+// is one, the type does.
+func TestUltraServerIsKnownByItsType(t *testing.T) {
+	_, c := newWorld(t)
+	half := capacity.Duration{Duration: 30 * time.Minute}
+	timing := capacity.Timing{ReclaimLead: half, ReclaimLeadUltraServer: capacity.Duration{Duration: time.Hour}}
+	for instanceType, lead := range map[string]time.Duration{
+		"trn2u.48xlarge": time.Hour, "p6e-gb200.36xlarge": time.Hour, "trn2.48xlarge": 30 * time.Minute, "p6-b200.48xlarge": 30 * time.Minute, "p5.48xlarge": 30 * time.Minute,
+	} {
+		r := c.reservation(types.CapacityReservation{ReservationType: types.CapacityReservationTypeCapacityBlock, InstanceType: aws.String(instanceType), EndDate: aws.Time(noon)})
+		if got := r.End.Sub(timing.Window(r).Reclaim); got != lead {
+			t.Errorf("%s is taken back %s before the end, want %s", instanceType, got, lead)
+		}
 	}
 }
 

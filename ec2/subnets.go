@@ -26,6 +26,25 @@ func (c *Client) Subnets(ctx context.Context, ids []string) ([]capacity.Subnet, 
 	return subnets(answers), nil
 }
 
+// KnownSubnets describes subnets by id. A bad id is returned in missing and never hides
+// the others (R8); err means that EC2 could not be asked.
+func (c *Client) KnownSubnets(ctx context.Context, ids []string) (found []capacity.Subnet, missing []capacity.Missing, err error) {
+	bad, err := withoutBad(ids, "InvalidSubnetI", func(ids []string) error {
+		some, err := c.Subnets(ctx, ids)
+		found = append(found, some...)
+		return err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, id := range unique(ids) {
+		if bad[id] != nil {
+			missing = append(missing, capacity.Missing{ID: id, Err: bad[id]})
+		}
+	}
+	return found, missing, nil
+}
+
 // NeighbourSubnets describes all subnets of the VPCs that the given subnets lie in,
 // the given ones too, sorted by id.
 func (c *Client) NeighbourSubnets(ctx context.Context, ids []string) ([]capacity.Subnet, error) {

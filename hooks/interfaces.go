@@ -39,9 +39,10 @@ type EC2 interface {
 	// Reservations describes reservations by id; missing are those that EC2 does not know.
 	Reservations(ctx context.Context, ids []string) (found []capacity.Reservation, missing []capacity.Missing, err error)
 	ReservationsByTag(ctx context.Context, tags map[string]string) ([]capacity.Reservation, error)
-	Subnets(ctx context.Context, ids []string) ([]capacity.Subnet, error)
 	// PinTemplate is the version, ID:NUMBER, that a launch template of the settings means now.
 	PinTemplate(ctx context.Context, template string) (string, error)
+	// KnownSubnets describes subnets by id; missing are those that EC2 does not know.
+	KnownSubnets(ctx context.Context, ids []string) (found []capacity.Subnet, missing []capacity.Missing, err error)
 	// Launch is one RunInstances that launches Count instances or none.
 	Launch(ctx context.Context, l capacity.Launch) ([]capacity.Instance, error)
 	TagInstances(ctx context.Context, tags map[string]map[string]string) error

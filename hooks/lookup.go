@@ -43,9 +43,13 @@ func (r *Resume) freshSnapshot(ctx context.Context, names map[string]bool, held 
 			seen.Reservations = append(seen.Reservations, found...)
 		}
 	}
+	var missing []capacity.Missing
 	var err error
-	if seen.Subnets, err = r.EC2.Subnets(ctx, subnets); err != nil {
+	if seen.Subnets, missing, err = r.EC2.KnownSubnets(ctx, subnets); err != nil {
 		return nil, err
+	}
+	for _, m := range missing {
+		r.Log.Warn("EC2 does not describe a subnet of the settings; nothing is launched into it", "subnet", m.ID, "err", m.Err)
 	}
 	found, _, err := r.EC2.Reservations(ctx, ids)
 	if err != nil {

@@ -1,6 +1,7 @@
 package hooks
 
 import (
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -34,6 +35,31 @@ reservation = [
 // TestSelectIsLiteral: the resume hook finds by EC2's filters what Build finds among all
 // reservations, wildcards or not.
 func TestSelectIsLiteral(t *testing.T) {
+	aws := simulatedEC2(t)
+	all, err := aws.AllReservations(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for team, want := range map[string][]string{
+		"nlp*": {"cr-0e2000000000000b2"}, "nlp?": nil, "*": nil, "nlp1": {"cr-0e2000000000000a1"}, `nlp\*`: {"cr-0e2000000000000c3"},
+	} {
+		group := capacity.GroupSettings{Name: "gpu", SubnetIDs: []string{"subnet-0e200000000000a01"}, Select: &capacity.Select{Tags: map[string]string{"team": team}}}
+		r := Resume{EC2: aws, MachineTime: time.Now, Settings: capacity.Settings{
+			Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{group}}}}}
+		fresh, err := r.freshSnapshot(t.Context(), map[string]bool{"gpu": true}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids := func(s *capacity.Snapshot) []string { return s.Partitions[0].Groups[0].Slots[0].ReservationIDs }
+		if got, same := ids(fresh), ids(capacity.Build(r.Settings, capacity.Seen{Reservations: all})); !slices.Equal(got, want) || !slices.Equal(got, same) {
+			t.Errorf("team=%s: the hook finds %v, Build among all reservations %v, want %v", team, got, same, want)
+		}
+	}
+}
+
+// simulatedEC2 has three blocks, which differ in their tags.
+func simulatedEC2(t *testing.T) *ec2.Client {
+	t.Helper()
 	scenario, err := awssim.ParseScenario("tags", []byte(taggedReservations))
 	if err != nil {
 		t.Fatal(err)
@@ -54,23 +80,20 @@ func TestSelectIsLiteral(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := aws.AllReservations(t.Context())
+	return aws
+}
+
+// R8: one bad subnet id does not keep the nodes out of the others.
+func TestR8_OneBadSubnetDoesNotHideTheOthers(t *testing.T) {
+	const good, bad = "subnet-0e200000000000a01", "subnet-0ffffffffffffffff"
+	group := capacity.GroupSettings{Name: "gpu", SubnetIDs: []string{bad, good}}
+	r := Resume{EC2: simulatedEC2(t), MachineTime: time.Now, Log: slog.New(slog.DiscardHandler), Settings: capacity.Settings{
+		Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{group}}}}}
+	fresh, err := r.freshSnapshot(t.Context(), map[string]bool{"gpu": true}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for team, want := range map[string][]string{
-		"nlp*": {"cr-0e2000000000000b2"}, "nlp?": nil, "*": nil, "nlp1": {"cr-0e2000000000000a1"}, `nlp\*`: {"cr-0e2000000000000c3"},
-	} {
-		group := capacity.GroupSettings{Name: "gpu", SubnetIDs: []string{"subnet-0e200000000000a01"}, Select: &capacity.Select{Tags: map[string]string{"team": team}}}
-		r := Resume{EC2: aws, MachineTime: time.Now, Settings: capacity.Settings{
-			Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{group}}}}}
-		fresh, err := r.freshSnapshot(t.Context(), map[string]bool{"gpu": true}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ids := func(s *capacity.Snapshot) []string { return s.Partitions[0].Groups[0].Slots[0].ReservationIDs }
-		if got, same := ids(fresh), ids(capacity.Build(r.Settings, capacity.Seen{Reservations: all})); !slices.Equal(got, want) || !slices.Equal(got, same) {
-			t.Errorf("team=%s: the hook finds %v, Build among all reservations %v, want %v", team, got, same, want)
-		}
+	if subnets := fresh.Partitions[0].Groups[0].Subnets; len(subnets) != 1 || subnets[0].ID != good || subnets[0].AZID != "use2-az1" {
+		t.Errorf("subnets %v", subnets)
 	}
 }

@@ -2,39 +2,39 @@ package hooks_test
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/rogpeppe/go-internal/testscript"
+
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/program/filter"
+	powerprogram "github.com/pcs-capacity/pcs-capacity/internal/program/power"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// programs is the folder with the real hook programs, built once for all tests.
-var programs string
-
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "hooks")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	programs = dir
-	build := exec.Command("go", "build", "-o", dir+"/", "../cmd/pcs-capacity-filter", "../cmd/pcs-capacity-resume", "../cmd/pcs-capacity-suspend")
-	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "%v: %s", err, out)
-		return 1
-	}
-	return m.Run()
+// TestMain makes the test program the hook programs as well: called by one of these names
+// it is that program. So the tests run what they are compiled with, and a change in it is
+// a change of the test, which `go test` would not see in programs that are built apart.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"pcs-capacity-filter":  func() { os.Exit(filter.Main(os.Args[1:])) },
+		"pcs-capacity-resume":  func() { os.Exit(powerprogram.Resume(os.Args[1:])) },
+		"pcs-capacity-suspend": func() { os.Exit(powerprogram.Suspend(os.Args[1:])) },
+	})
 }
 
-func program(name string) string { return filepath.Join(programs, name) }
+// program is the path of a hook program. Its last part must stay when it is linked to.
+func program(t testing.TB, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
 
 // deadline ends a test that hangs, with what it waited for as its error.
 func deadline(t testing.TB) context.Context {

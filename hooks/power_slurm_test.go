@@ -157,7 +157,7 @@ func (p *power) wrapper(name string) string {
 	for _, variable := range append(p.sim.Env(), "AWS_EC2_METADATA_DISABLED=true") {
 		text += "export '" + variable + "'\n"
 	}
-	if err := os.WriteFile(path, []byte(text+"exec "+program(name)+" \"$@\"\n"), 0o755); err != nil {
+	if err := os.WriteFile(path, []byte(text+"exec "+program(p.t, name)+" \"$@\"\n"), 0o755); err != nil {
 		p.t.Fatal(err)
 	}
 	return path
@@ -463,7 +463,7 @@ func TestNodeThatDoesNotBoot(t *testing.T) {
 func TestPowerHooksUsage(t *testing.T) {
 	for _, hook := range []string{"pcs-capacity-resume", "pcs-capacity-suspend"} {
 		for _, args := range [][]string{nil, {"--help"}, {"gpu-1", "gpu-2"}} {
-			out, err := exec.CommandContext(deadline(t), program(hook), args...).CombinedOutput()
+			out, err := exec.CommandContext(deadline(t), program(t, hook), args...).CombinedOutput()
 			var exit *exec.ExitError
 			if !errors.As(err, &exit) || exit.ExitCode() != 2 || !strings.HasPrefix(string(out), "usage: "+hook+" HOSTLIST\n") {
 				t.Errorf("%s %q: %v: %s", hook, args, err, out)

@@ -27,7 +27,7 @@ func forEachShim(t *testing.T, test func(t *testing.T, s site)) {
 	for _, shim := range []string{"cli_filter", "job_submit"} {
 		t.Run(shim, func(t *testing.T) {
 			dir := shortDir(t)
-			s := site{state: state.Dir(filepath.Join(dir, "it's \"state\"")), filter: filepath.Join(dir, "it's a filter")}
+			s := site{state: state.Dir(filepath.Join(dir, "it's \"state\"")), filter: filepath.Join(dir, "it's a filter", "pcs-capacity-filter")}
 			cfg := slurmlab.Config{
 				Dir: filepath.Join(dir, "lab"),
 				CloudGroups: []slurmlab.NodeGroup{
@@ -49,6 +49,9 @@ func forEachShim(t *testing.T, test func(t *testing.T, s site)) {
 					t.Error(err)
 				}
 			})
+			if err := os.Mkdir(filepath.Dir(s.filter), 0o755); err != nil {
+				t.Fatal(err)
+			}
 			s.restore(t)
 			test(t, s)
 		})
@@ -63,7 +66,7 @@ func (s site) restore(t *testing.T) {
 	}
 	writeSnapshot(t, s.state)
 	os.Remove(s.filter)
-	if err := os.Symlink(program("pcs-capacity-filter"), s.filter); err != nil {
+	if err := os.Symlink(program(t, "pcs-capacity-filter"), s.filter); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 )
@@ -19,26 +20,30 @@ import (
 // scenario is the account of tests that need to know what is in it.
 const scenario = "testdata/up.toml"
 
-// labProgram is capacity-lab itself, built once for the tests of up.
+// labProgram is the path of capacity-lab.
 var labProgram string
 
+// TestMain makes the test program capacity-lab as well, when it is called by that name:
+// the tests of up run what they are compiled with.
 func TestMain(m *testing.M) {
+	testscript.Main(withSlurm{m}, map[string]func(){"capacity-lab": main})
+}
+
+// withSlurm runs tests that need a real Slurm, and the program that they test.
+type withSlurm struct{ *testing.M }
+
+// Run is called by testscript.
+func (m withSlurm) Run() int {
 	if _, err := exec.LookPath("slurmctld"); err != nil {
 		fmt.Fprintln(os.Stderr, "the tests of capacity-lab up need real Slurm: apt-get install slurm-wlm munge")
-		os.Exit(1)
+		return 1
 	}
-	dir, err := os.MkdirTemp("", "capacity-lab-test")
-	if err != nil {
-		panic(err)
+	var err error
+	if labProgram, err = exec.LookPath("capacity-lab"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
 	}
-	labProgram = filepath.Join(dir, "capacity-lab")
-	if out, err := exec.Command("go", "build", "-o", labProgram, ".").CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
-		os.Exit(1)
-	}
-	code := m.Run()
-	os.RemoveAll(dir)
-	os.Exit(code)
+	return m.M.Run()
 }
 
 // upProcess is a running "capacity-lab up".

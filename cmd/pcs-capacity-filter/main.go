@@ -1,19 +1,10 @@
-// Pcs-capacity-filter judges a job while it is being submitted. Only the Lua shims
-// call it; see package hooks. It links no AWS SDK and cannot reach the network.
+// Pcs-capacity-filter judges a job while it is being submitted; see package filter.
 package main
 
 import (
 	"os"
-	"time"
 
-	"github.com/pcs-capacity/pcs-capacity/hooks"
-	"github.com/pcs-capacity/pcs-capacity/slurm"
+	"github.com/pcs-capacity/pcs-capacity/internal/program/filter"
 )
 
-func main() {
-	time.AfterFunc(hooks.FilterDeadline, func() { os.Exit(1) })
-	answer := hooks.Answer(os.Args[1:], slurm.ParseLimit, time.Now(), hooks.FilterLog())
-	if _, err := os.Stdout.WriteString(answer); err != nil {
-		os.Exit(1)
-	}
-}
+func main() { os.Exit(filter.Main(os.Args[1:])) }

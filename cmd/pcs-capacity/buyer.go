@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -26,7 +25,7 @@ func (p progress) Say(format string, args ...any) { p.Above(format, args...) }
 func (p progress) Done()                          { p.Progress.Done("") }
 
 // ConfirmFee has the fee typed; --yes is not enough.
-func (c customer) ConfirmFee(_ context.Context, o capacity.Offering) error {
+func (c customer) ConfirmFee(o capacity.Offering) error {
 	fee, remedy := o.Fee.Amount(), "pass --confirm-fee "+o.Fee.Amount()
 	if o.Fee.Currency() != capacity.USD {
 		fee, remedy = o.Fee.String(), "it is "+o.Fee.String()+", and --confirm-fee takes USD only, so run this at a terminal"

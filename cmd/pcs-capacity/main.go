@@ -73,6 +73,9 @@ func main() { os.Exit(run(os.Args[1:])) }
 func run(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	// Whatever hangs after the first signal, the second one ends the program: it is no
+	// longer caught.
+	context.AfterFunc(ctx, stop)
 	var cli CLI
 	parser, err := kong.New(&cli, kong.Name("pcs-capacity"), kong.Description(description),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
@@ -122,8 +125,8 @@ func report(w io.Writer, err error) int {
 	return 1
 }
 
-func newTerminal(g *Globals) *terminal.Terminal {
+func newTerminal(ctx context.Context, g *Globals) *terminal.Terminal {
 	t := terminal.Standard()
-	t.Format, t.UTC, t.Yes = g.Output, g.UTC, g.Yes
+	t.Format, t.UTC, t.Yes, t.Interrupted = g.Output, g.UTC, g.Yes, ctx.Done()
 	return t
 }

@@ -19,7 +19,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(withoutBuild{m}, map[string]func(){"pcs-capacity": main})
+	testscript.Main(m, map[string]func(){"pcs-capacity": main})
 }
 
 // simStart is when the simulated AWS of every transcript begins: a Friday.

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -30,6 +31,8 @@ type rehearsal struct {
 	ctx       context.Context
 	cluster   *slurmlab.Cluster
 	cfg       *config.Config
+	path      string // of the settings
+	sim       *awssim.Sim
 	aws       *ec2.Client
 	bootDelay atomic.Int64 // time.Duration; what powering a node up takes
 }
@@ -54,6 +57,7 @@ reservation = [
   { id = "cr-0e2000000000000a1", kind = "capacity-block", type = "p5.48xlarge", zone = "us-east-2a", count = 4, start = "-1h", end = "+205s" },
   { id = "cr-0e2000000000000b2", kind = "capacity-block", type = "p5.48xlarge", zone = "us-east-2a", count = 4, start = "-1h", end = "+30h" },
   { id = "cr-0e2000000000000c3", kind = "capacity-block", type = "p5.48xlarge", zone = "us-east-2a", count = 4, start = "+2h", end = "+30h" },
+  { id = "cr-0e2000000000000d4", kind = "capacity-block", type = "p5.48xlarge", zone = "us-east-2a", count = 4, start = "+40h", end = "+90h" },
 ]
 `
 
@@ -92,8 +96,12 @@ max_nodes = 1
 launch_template = "unused"
 `
 
-func newRehearsal(t *testing.T) *rehearsal {
+// newRehearsal starts both. AWS's clock is the machine's unless another one is given.
+func newRehearsal(t *testing.T, clock ...*awssim.Clock) *rehearsal {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("starts a Slurm cluster")
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	t.Cleanup(cancel)
 	r := &rehearsal{T: t, ctx: ctx}
@@ -137,26 +145,25 @@ func newRehearsal(t *testing.T) *rehearsal {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sim, err := awssim.New(scenario, awssim.MachineClock())
-	if err != nil {
+	if r.sim, err = awssim.New(scenario, append(clock, awssim.MachineClock())[0]); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { sim.Close() })
-	if _, err := sim.Listen("127.0.0.1:0"); err != nil {
+	t.Cleanup(func() { r.sim.Close() })
+	if _, err := r.sim.Listen("127.0.0.1:0"); err != nil {
 		t.Fatal(err)
 	}
-	for _, variable := range sim.Env() {
+	for _, variable := range r.sim.Env() {
 		key, value, _ := strings.Cut(variable, "=")
 		t.Setenv(key, value)
 	}
 	if r.aws, err = ec2.New(ctx, ec2.Options{Region: "us-east-2"}); err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(t.TempDir(), "config.toml")
-	if err := os.WriteFile(path, fmt.Appendf(nil, rehearsalConfig, filepath.Join(dir, "capacity")), 0o644); err != nil {
+	r.path = filepath.Join(t.TempDir(), "config.toml")
+	if err := os.WriteFile(r.path, fmt.Appendf(nil, rehearsalConfig, filepath.Join(dir, "capacity")), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if r.cfg, err = config.Load(path); err != nil {
+	if r.cfg, err = config.Load(r.path); err != nil {
 		t.Fatal(err)
 	}
 	return r
@@ -174,6 +181,46 @@ func (r *rehearsal) sync() []string {
 		did = append(did, strings.TrimSpace(d.Do+" "+d.Slot+" "+d.Job))
 	}
 	return did
+}
+
+// watch runs `sync --watch` on the settings in the file until the returned function is
+// called. said is what it has said so far.
+func (r *rehearsal) watch() (stop func(), said func() string) {
+	r.Helper()
+	var mu sync.Mutex
+	var lines []string
+	settings := wire.Follower{Path: r.path}
+	ctx, cancel := context.WithCancel(r.ctx)
+	stopped := make(chan error)
+	go func() {
+		stopped <- lifecycle.Watch{Sources: settings.Sources, Say: func(line string) {
+			mu.Lock()
+			defer mu.Unlock()
+			lines = append(lines, line)
+		}}.Run(ctx)
+	}()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-stopped; err != nil {
+			r.Errorf("watch: %v", err)
+		}
+	})
+	r.Cleanup(stop)
+	return stop, func() string {
+		mu.Lock()
+		defer mu.Unlock()
+		return strings.Join(lines, "\n")
+	}
+}
+
+// until waits for a condition.
+func (r *rehearsal) until(what string, ok func() bool) {
+	r.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !ok(); time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(deadline) || r.ctx.Err() != nil {
+			r.Fatalf("waited in vain until %s", what)
+		}
+	}
 }
 
 // expect makes one pass and compares what it did.
@@ -235,6 +282,19 @@ func (r *rehearsal) reservations() map[string]slurm.Reservation {
 		byName[one.Name] = one
 	}
 	return byName
+}
+
+func (r *rehearsal) has(reservation string) bool {
+	r.Helper()
+	_, ok := r.reservations()[reservation]
+	return ok
+}
+
+func (r *rehearsal) scontrol(args ...string) {
+	r.Helper()
+	if out, err := r.cluster.Command(r.ctx, "scontrol", args...); err != nil {
+		r.Fatal(out, err)
+	}
 }
 
 // fence is when EC2 takes the block back, less the two margins of the settings.

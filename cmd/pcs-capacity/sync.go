@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
-	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
@@ -27,11 +25,16 @@ gone, and corrects time limits of running jobs. Needs rights of a Slurm operator
 }
 
 // Run makes one pass, or one after the other.
-func (c *SyncCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) error {
+func (c *SyncCmd) Run(ctx context.Context, t *terminal.Terminal, g *Globals, cfg *config.Config) error {
+	settings := wire.Follower{Path: cfg.Path, Region: g.Region, Profile: g.Profile}
 	if c.Watch {
-		return watch(ctx, t, cfg, aws, pcsClient)
+		return lifecycle.Watch{Sources: settings.Sources, Say: func(line string) { t.Say("%s", line) }}.Run(ctx)
 	}
-	report, err := onePass(ctx, cfg, aws, pcsClient)
+	sources, err := settings.Sources(ctx, false)
+	if err != nil {
+		return err
+	}
+	_, report, err := lifecycle.Pass(ctx, sources)
 	if t.Format == terminal.Table {
 		for _, d := range report.Done {
 			fmt.Fprintln(t.Out, d)
@@ -57,40 +60,4 @@ func (c *SyncCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.Con
 func onePass(ctx context.Context, cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) (lifecycle.Report, error) {
 	_, report, err := lifecycle.Pass(ctx, wire.Sources(cfg, aws, pcsClient))
 	return report, err
-}
-
-// watch makes passes until it is told to stop. A failed pass is made again; what is
-// in the way is said once, until it changes.
-func watch(ctx context.Context, t *terminal.Terminal, cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) error {
-	sources := wire.Sources(cfg, aws, pcsClient)
-	var said []string
-	for {
-		snap, report, err := lifecycle.Pass(ctx, sources)
-		if ctx.Err() != nil {
-			return nil
-		}
-		for _, d := range report.Done {
-			t.Say("%s", d)
-		}
-		for _, p := range report.Problems {
-			if !slices.Contains(said, p) {
-				t.Say("problem: %s", p)
-			}
-		}
-		if len(said) > 0 && len(report.Problems) == 0 && err == nil {
-			t.Say("no problem is left")
-		}
-		said = report.Problems
-		wait := cfg.Timing.Poll.Duration
-		now := aws.Now()
-		if at, ok := lifecycle.NextBoundary(snap, now); ok {
-			// A second later, so that EC2 has moved on as well.
-			wait = min(wait, at.Sub(now)+time.Second)
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(wait):
-		}
-	}
 }

@@ -86,7 +86,7 @@ func (s *Sim) wireReservation(r *region, res *reservation) wireReservation {
 	switch res.kind {
 	case kindBlock:
 		w.ReservationType, w.BlockID = "capacity-block", res.blockIDs[0]
-		if res.ultraServer != "" {
+		if res.ultraServer != "" && !s.scenario.HideLaunchStatus {
 			w.LaunchStatus = "launchable"
 		}
 	case kindInterruptible:

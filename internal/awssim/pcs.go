@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim/shapes"
 )
 
 // pcsState is what PCS has in one region.
@@ -115,10 +117,10 @@ func pcsOperation[In, Out any](handle func(*call, *In) (Out, error)) operation {
 	}
 }
 
-// checkPCSRequest turns what checkPCSShape finds into PCS's ValidationException.
+// checkPCSRequest turns what shapes.CheckPCSRequest finds into PCS's ValidationException.
 func checkPCSRequest(c *call) error {
-	err := checkPCSShape(c.Operation, c.Body)
-	var shape *ShapeError
+	err := shapes.CheckPCSRequest(c.Operation, c.Body)
+	var shape *shapes.Error
 	if !errors.As(err, &shape) {
 		return err
 	}

@@ -35,7 +35,7 @@ type reservation struct {
 	tags              map[string]string
 	deadHosts         int
 	placementGroup    string // that an ODCR was made in, or empty
-	hidden            bool // bought so recently that no call shows it
+	hidden            bool   // bought so recently that no call shows it
 
 	// of blocks
 	ultraServer string

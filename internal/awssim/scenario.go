@@ -35,6 +35,7 @@ type Scenario struct {
 	PCSDelay               Duration `toml:"pcs_delay"`                // how long PCS takes to create, update or delete
 	ScheduledCount         bool     `toml:"scheduled_count"`          // a block that is not open yet reports its size; EC2 may report 0
 	HideScheduledZone      bool     `toml:"hide_scheduled_zone"`      // a block that is not open yet reports no zone, as EC2 may
+	HideLaunchStatus       bool     `toml:"hide_launch_status"`       // reservations of UltraServers report no launch status
 	Throttle               bool     `toml:"throttle"`                 // EC2's request buckets per API and region
 
 	InstanceTypes []InstanceTypeScenario `toml:"instance_type"`

@@ -10,6 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/pcs"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim/shapes"
 )
 
 // checkShapes fails the test for every answer of the simulator that differs from AWS's service model. STS is left out:
@@ -19,7 +21,7 @@ func checkShapes(t testing.TB, sim *Sim) {
 		if service != "ec2" && service != "pcs" {
 			return
 		}
-		if err := CheckResponse(service, operation, status, body); err != nil {
+		if err := shapes.CheckResponse(service, operation, status, body); err != nil {
 			t.Errorf("%v\nanswer (HTTP %d): %s", err, status, body)
 		}
 	})

@@ -11,6 +11,14 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
+// firstAnswer is how long the first question of a pass may take. The SDK gives up after
+// three attempts, which takes 3 s when each of them fails at once: what takes longer than
+// this is an endpoint that is dead, or credentials that nobody has.
+const firstAnswer = 5 * time.Second
+
+// allAnswers is how long all of them may take together.
+const allAnswers = time.Minute
+
 // observation is AWS's half of a snapshot while it is read. What cannot be read is
 // taken from the snapshot before it, if there is one.
 type observation struct {
@@ -21,23 +29,33 @@ type observation struct {
 	ids      []string
 	problems []string
 	failed   []error
+	// asked: AWS has been asked. down: no question would be answered.
+	asked, down bool
 }
 
 // observe reads AWS. The error joins what could not be read; the snapshot then holds
 // older facts, and keeps the older time, so that it goes stale.
 func (s Sources) observe(ctx context.Context, old *capacity.Snapshot) (*capacity.Snapshot, error) {
+	ctx, cancel := context.WithTimeout(ctx, allAnswers)
+	defer cancel()
 	o := observation{Sources: s, old: old}
+	before := liveSlots(old, s.MachineTime())
+	for _, p := range before {
+		o.ids = append(o.ids, p.Groups[0].Slots[0].ReservationIDs...)
+	}
 	o.subnets(ctx)
 	o.selected(ctx)
 	pcsKnown := o.held(ctx)
 	o.reservations(ctx)
+
 	snap := capacity.Build(s.Settings, o.seen)
+	snap.Former = former(before, snap, o.now())
 	if pcsKnown {
 		o.waiting(snap)
 	}
 	snap.Region = s.EC2.Region()
 	snap.Problems = o.problems
-	snap.TakenAt = s.MachineTime().Add(s.EC2.Offset()).UTC().Truncate(time.Second)
+	snap.TakenAt = o.now().UTC().Truncate(time.Second)
 	snap.ClockOffset.Duration = s.EC2.Offset()
 	if len(o.failed) > 0 {
 		snap.TakenAt = time.Time{}
@@ -51,14 +69,51 @@ func (s Sources) observe(ctx context.Context, old *capacity.Snapshot) (*capacity
 	return snap, errors.Join(o.failed...)
 }
 
+// now is AWS's time, as far as it is known.
+func (o *observation) now() time.Time { return o.MachineTime().Add(o.EC2.Offset()) }
+
 func (o *observation) problem(format string, args ...any) {
 	o.problems = append(o.problems, fmt.Sprintf(format, args...))
 }
 
-// fail notes a query that failed as a whole.
-func (o *observation) fail(err error) {
-	o.failed = append(o.failed, err)
-	o.problem("%s; what was known before is kept", err)
+// ask puts a question to AWS and notes why it was not answered. After what every question
+// would meet, which is said once, no more of them are asked.
+func (o *observation) ask(ctx context.Context, doing string, question func(ctx context.Context) error) (answered bool) {
+	words, answered := o.try(ctx, question)
+	if !answered && words != "" {
+		o.fail(fmt.Sprintf("%s: %s", doing, words))
+	}
+	return answered
+}
+
+// try is ask for a question that can do without an answer. words are why there is none;
+// "" if that has been said.
+func (o *observation) try(ctx context.Context, question func(ctx context.Context) error) (words string, answered bool) {
+	if o.down {
+		return "", false
+	}
+	if !o.asked {
+		o.asked = true
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, firstAnswer)
+		defer cancel()
+	}
+	err := question(ctx)
+	if err == nil {
+		return "", true
+	}
+	words, o.down = o.EC2.Explain(err)
+	if o.down {
+		o.fail(words)
+		return "", false
+	}
+	return words, false
+}
+
+// fail notes a question that was not answered at all.
+func (o *observation) fail(words string) {
+	o.failed = append(o.failed, errors.New(words))
+	o.problem("%s; what was known before is kept", words)
 }
 
 // selected finds the reservations that node groups choose by their tags.
@@ -69,12 +124,14 @@ func (o *observation) selected(ctx context.Context) {
 			if g.Select == nil {
 				continue
 			}
-			found, err := o.EC2.ReservationsByTag(ctx, g.Select.Tags)
-			if err != nil {
-				o.fail(fmt.Errorf("finding the reservations of node group %s by tag: %w", g.Name, err))
+			answered := o.ask(ctx, fmt.Sprintf("finding the reservations of node group %s by tag", g.Name), func(ctx context.Context) error {
+				found, err := o.EC2.ReservationsByTag(ctx, g.Select.Tags)
+				o.seen.Reservations = append(o.seen.Reservations, found...)
+				return err
+			})
+			if !answered {
 				o.ids = append(o.ids, o.selectedBefore(g)...)
 			}
-			o.seen.Reservations = append(o.seen.Reservations, found...)
 		}
 	}
 }
@@ -93,7 +150,7 @@ func (o *observation) selectedBefore(g capacity.GroupSettings) []string {
 
 // held learns which PCS compute node groups there are and what each was set up for. It
 // reports whether PCS was asked and answered.
-func (o *observation) held(ctx context.Context) bool {
+func (o *observation) held(ctx context.Context) (answered bool) {
 	var names []string
 	for _, p := range o.Settings.Partitions {
 		for _, g := range p.Groups {
@@ -105,60 +162,60 @@ func (o *observation) held(ctx context.Context) bool {
 	if len(names) == 0 {
 		return false
 	}
-	held, err := o.PCS.Held(ctx, names)
-	if err != nil {
-		o.fail(fmt.Errorf("reading the compute node groups %s: %w", strings.Join(names, ", "), err))
-		held = o.heldBefore(names)
+	answered = o.ask(ctx, "reading the compute node groups "+strings.Join(names, ", "), func(ctx context.Context) (err error) {
+		o.seen.Held, err = o.PCS.Held(ctx, names)
+		return err
+	})
+	if !answered {
+		o.seen.Held = o.heldBefore(names)
 	}
-	o.seen.Held = held
 	for _, name := range names {
-		if held[name] != "" {
-			o.ids = append(o.ids, held[name])
+		if id := o.seen.Held[name]; id != "" {
+			o.ids = append(o.ids, id)
 		}
 	}
-	return err == nil
+	return answered
 }
 
 // heldBefore is what slots had in the older snapshot.
 func (o *observation) heldBefore(names []string) map[string]string {
 	held := map[string]string{}
 	if o.old != nil {
-		for _, s := range slotsOf(o.old) {
-			if slices.Contains(names, s.Name) && len(s.ReservationIDs) > 0 {
-				held[s.Name] = s.ReservationIDs[0]
+		for _, v := range views(o.old, o.now()) {
+			if slices.Contains(names, v.slot.Name) && len(v.slot.ReservationIDs) > 0 {
+				held[v.slot.Name] = v.slot.ReservationIDs[0]
 			}
 		}
 	}
 	return held
 }
 
-// waiting names, for each PCS node group, the reservation that comes next and has no
-// compute node group yet, though one is free.
+// waiting names, for each PCS node group with a slot that is free, the reservation that
+// comes next and has no compute node group yet.
 func (o *observation) waiting(snap *capacity.Snapshot) {
 	for _, p := range snap.Partitions {
 		for _, g := range p.Groups {
-			if p.Provider != capacity.ProviderPCS || !slices.ContainsFunc(g.Slots, func(s capacity.Slot) bool { _, exists := o.seen.Held[s.Name]; return !exists }) {
-				continue
-			}
+			free := false
 			var next string
 			var opens time.Time
 			for _, s := range g.Slots {
+				holds, exists := o.seen.Held[s.Name]
+				free = free || !exists
 				for _, id := range s.ReservationIDs {
 					r, known := snap.Reservation(id)
-					if id != o.seen.Held[s.Name] && (!known || r.State.Live()) && (next == "" || r.Start.Before(opens)) {
+					if id != holds && (!known || r.State.Live()) && (next == "" || r.Start.Before(opens)) {
 						next, opens = id, r.Start
 					}
 				}
 			}
-			if next != "" {
+			if p.Provider == capacity.ProviderPCS && free && next != "" {
 				o.problem("reservation %s has no compute node group yet; run `pcs-capacity setup --reservation %s --queue %s --node-group %s`", next, next, p.Name, g.Name)
 			}
 		}
 	}
 }
 
-// subnets looks up the zones of all subnets. One bad id must not hide the others, so
-// a query that fails is repeated for each.
+// subnets looks up the zones of all subnets. What is not known now is as it was.
 func (o *observation) subnets(ctx context.Context) {
 	var ids []string
 	for _, p := range o.Settings.Partitions {
@@ -168,28 +225,21 @@ func (o *observation) subnets(ctx context.Context) {
 	}
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
-	if len(ids) == 0 {
-		return
-	}
-	found, err := o.EC2.Subnets(ctx, ids)
-	if err != nil && ctx.Err() == nil {
-		var bad []string
-		for _, id := range ids {
-			one, err := o.EC2.Subnets(ctx, []string{id})
-			if err != nil {
-				bad = append(bad, fmt.Sprintf("describing subnet %s: %s; check its id and the region", id, err))
-			}
-			found = append(found, one...)
+	if len(ids) > 0 {
+		var missing []capacity.Missing
+		words, answered := o.try(ctx, func(ctx context.Context) (err error) {
+			o.seen.Subnets, missing, err = o.EC2.KnownSubnets(ctx, ids)
+			return err
+		})
+		if !answered && words != "" {
+			o.problem("%s; the zones of %s are as they were", words, strings.Join(ids, ", "))
 		}
-		if len(ids) > 1 && len(found) == 0 { // it is not the ids: say it once
-			bad = []string{fmt.Sprintf("%s; the zones of %s are as they were", err, strings.Join(ids, ", "))}
-		}
-		for _, problem := range bad {
-			o.problem("%s", problem)
+		for _, m := range missing {
+			words, _ := o.EC2.Explain(m.Err)
+			o.problem("EC2 does not describe subnet %s: %s; check its id and the region", m.ID, words)
 		}
 	}
-	o.seen.Subnets = found
-	if o.old != nil { // what is known of the others
+	if o.old != nil {
 		for _, p := range o.old.Partitions {
 			for _, g := range p.Groups {
 				o.seen.Subnets = append(o.seen.Subnets, g.Subnets...)
@@ -198,40 +248,11 @@ func (o *observation) subnets(ctx context.Context) {
 	}
 }
 
-// reservations describes every reservation that a node group has, unless its tags have
-// found it already.
-func (o *observation) reservations(ctx context.Context) {
-	known := func(id string) bool {
-		return slices.ContainsFunc(o.seen.Reservations, func(r capacity.Reservation) bool { return r.ID == id })
-	}
-	slices.Sort(o.ids)
-	ids := slices.DeleteFunc(slices.Compact(o.ids), known)
-	if len(ids) == 0 {
-		return
-	}
-	found, missing, err := o.EC2.Reservations(ctx, ids)
-	if err != nil {
-		o.fail(fmt.Errorf("describing reservations %s: %w", strings.Join(ids, ", "), err))
-	}
-	o.seen.Reservations = append(o.seen.Reservations, found...)
-	for _, m := range missing {
-		o.problem("EC2 does not describe reservation %s: %s; check its id and the region", m.ID, m.Err)
-	}
-	if err == nil || o.old == nil {
-		return
-	}
-	for _, id := range ids {
-		if r, ok := o.old.Reservation(id); ok && !known(id) {
-			o.seen.Reservations = append(o.seen.Reservations, r)
-		}
-	}
-}
-
 // mismatches names what keeps a slot's current reservation from being launched into.
 func mismatches(snap *capacity.Snapshot, now time.Time) []string {
 	var problems []string
 	for _, v := range views(snap, now) {
-		if v.current.ID == "" {
+		if v.current.ID == "" || v.former {
 			continue
 		}
 		for _, m := range capacity.Match(v.current, v.group, now) {
@@ -242,15 +263,4 @@ func mismatches(snap *capacity.Snapshot, now time.Time) []string {
 		}
 	}
 	return problems
-}
-
-// slotsOf are all slots of a snapshot.
-func slotsOf(snap *capacity.Snapshot) []capacity.Slot {
-	var all []capacity.Slot
-	for _, p := range snap.Partitions {
-		for _, g := range p.Groups {
-			all = append(all, g.Slots...)
-		}
-	}
-	return all
 }

@@ -51,11 +51,11 @@ func Look(ctx context.Context, s Sources) (snap *capacity.Snapshot, cluster *Clu
 // look reads AWS and Slurm. Each half is read even if the other fails.
 func (p *pass) look(ctx context.Context) {
 	old, err := p.State.ReadSnapshot()
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		p.problems = append(p.problems, err.Error())
-	}
 	p.old = old
 	p.snap, p.awsErr = p.observe(ctx, old)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		p.snap.Problems = append(p.snap.Problems, err.Error())
+	}
 	p.fail(p.awsErr)
 	if p.cluster, p.slurmErr = p.Slurm.Look(ctx); p.slurmErr != nil {
 		p.cluster = nil
@@ -65,17 +65,15 @@ func (p *pass) look(ctx context.Context) {
 		p.fail(p.slurmErr)
 	} else {
 		p.addSlurm()
+		p.forget()
 	}
 	p.now = p.MachineTime().Add(p.snap.ClockOffset.Duration)
 	p.snap.Problems = append(p.snap.Problems, mismatches(p.snap, p.now)...)
 }
 
 func (p *pass) report() Report {
-	r := Report{At: p.now.UTC().Truncate(time.Second), Done: p.done, Problems: append(p.problems, p.snap.Problems...)}
-	if r.Done == nil {
-		r.Done = []Done{}
-	}
-	return r
+	return Report{At: p.now.UTC().Truncate(time.Second), Done: append([]Done{}, p.done...),
+		Problems: append([]string{}, p.snap.Problems...), NoAWS: p.awsErr != nil}
 }
 
 // pass is the state of one pass while it acts.
@@ -87,9 +85,8 @@ type pass struct {
 	now              time.Time // AWS's
 	awsErr, slurmErr error
 
-	done     []Done
-	problems []string
-	failed   []error
+	done   []Done
+	failed []error
 }
 
 func (p *pass) fail(err error) {
@@ -115,6 +112,9 @@ func (p *pass) addSlurm() {
 			p.snap.DefaultPartition = sp.Name
 		}
 	}
+	for i := range p.snap.Former {
+		p.addSlots(&p.snap.Former[i])
+	}
 	for i := range p.snap.Partitions {
 		part := &p.snap.Partitions[i]
 		found := false
@@ -127,16 +127,25 @@ func (p *pass) addSlurm() {
 		if !found {
 			p.snap.Problems = append(p.snap.Problems, fmt.Sprintf("Slurm has no partition %s; add it, or take it out of the settings", part.Name))
 		}
-		for g := range part.Groups {
-			for s := range part.Groups[g].Slots {
-				slot := &part.Groups[g].Slots[s]
-				nodes := p.cluster.SlotNodes(slot.Name)
-				slot.Nodes = p.Slurm.Hostlist(nodes)
-				slot.Feature = p.cluster.feature(slot.Name, nodes)
-				if len(nodes) == 0 && part.Provider == capacity.ProviderEC2 {
+		p.addSlots(part)
+		for _, g := range part.Groups {
+			for _, slot := range g.Slots {
+				if slot.Nodes == "" && part.Provider == capacity.ProviderEC2 {
 					p.snap.Problems = append(p.snap.Problems, fmt.Sprintf("Slurm has no nodes %s-1, %s-2, … for node group %s; add them to slurm.conf", slot.Name, slot.Name, slot.Name))
 				}
 			}
+		}
+	}
+}
+
+// addSlots writes what Slurm said of a partition's slots.
+func (p *pass) addSlots(part *capacity.Partition) {
+	for g := range part.Groups {
+		for s := range part.Groups[g].Slots {
+			slot := &part.Groups[g].Slots[s]
+			nodes := p.cluster.SlotNodes(slot.Name)
+			slot.Nodes = p.Slurm.Hostlist(nodes)
+			slot.Feature = p.cluster.feature(slot.Name, nodes)
 		}
 	}
 }

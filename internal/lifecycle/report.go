@@ -14,7 +14,9 @@ type Report struct {
 	// Done is in the order in which it was done; empty when there was nothing to do.
 	Done []Done `json:"done"`
 	// Problems are what the pass could not learn or do, each a sentence.
-	Problems []string `json:"problems,omitempty"`
+	Problems []string `json:"problems"`
+	// NoAWS: some question to AWS was not answered.
+	NoAWS bool `json:"-"`
 }
 
 // Done is one change, or the attempt at one.

@@ -21,16 +21,33 @@ type slotView struct {
 	last capacity.Window
 	// unknown: the slot has a reservation that EC2 did not describe and none that is live.
 	unknown bool
+	// former: the settings do not have the slot any more.
+	former bool
 }
 
-// views are all slots of the snapshot.
+// views are all slots of the snapshot. One that the settings have still, but without a
+// reservation that was live, keeps that as well.
 func views(snap *capacity.Snapshot, now time.Time) []slotView {
+	before := map[string][]string{}
+	for _, p := range snap.Former {
+		slot := p.Groups[0].Slots[0]
+		before[slot.Name] = append(before[slot.Name], slot.ReservationIDs...)
+	}
 	var all []slotView
 	for _, p := range snap.Partitions {
 		for _, g := range p.Groups {
 			for _, s := range g.Slots {
-				all = append(all, view(snap, p, g, s, now))
+				all = append(all, view(snap, p, g, s, before[s.Name], now))
+				delete(before, s.Name)
 			}
+		}
+	}
+	for _, p := range snap.Former {
+		g := p.Groups[0]
+		if s := g.Slots[0]; before[s.Name] != nil {
+			v := view(snap, p, g, s, nil, now)
+			v.former = true
+			all = append(all, v)
 		}
 	}
 	return all
@@ -38,19 +55,20 @@ func views(snap *capacity.Snapshot, now time.Time) []slotView {
 
 // view finds what counts in a slot. A PCS compute node group holds the one block
 // that it was set up for, which comes first; further ids wait for a group to be free.
-func view(snap *capacity.Snapshot, p capacity.Partition, g capacity.NodeGroup, s capacity.Slot, now time.Time) slotView {
+func view(snap *capacity.Snapshot, p capacity.Partition, g capacity.NodeGroup, s capacity.Slot, before []string, now time.Time) slotView {
 	v := slotView{partition: p, group: g, slot: s}
 	ids := s.ReservationIDs
 	if p.Provider == capacity.ProviderPCS && len(ids) > 1 {
 		ids = ids[:1]
 	}
+	ids = slices.Concat(ids, before)
 	var live []capacity.Reservation
 	for _, id := range ids {
 		r, ok := snap.Reservation(id)
 		switch {
 		case !ok:
 			v.unknown = true
-		case r.State.Live() && (r.End.IsZero() || r.End.After(now)):
+		case isLive(r, now):
 			live = append(live, r)
 		default:
 			if w := snap.Timing.Window(r); w.Fence.After(v.last.Fence) {

@@ -11,8 +11,10 @@ import (
 // Sources are what a pass reads and changes.
 type Sources struct {
 	Settings capacity.Settings
-	State    state.Dir
-	EC2      EC2
+	// Poll is the most time between two passes of Watch.
+	Poll  time.Duration
+	State state.Dir
+	EC2   EC2
 	// PCS is nil when no partition has provider pcs.
 	PCS   PCS
 	Slurm Slurm
@@ -30,7 +32,12 @@ type EC2 interface {
 	// in missing, with the reason; err is for a query that failed as a whole.
 	Reservations(ctx context.Context, ids []string) (found []capacity.Reservation, missing []capacity.Missing, err error)
 	ReservationsByTag(ctx context.Context, tags map[string]string) ([]capacity.Reservation, error)
-	Subnets(ctx context.Context, ids []string) ([]capacity.Subnet, error)
+	// Explain puts an error of EC2 or PCS into words, without what is different each time,
+	// such as the id of the request. general: every other question would meet it too, such
+	// as credentials that have expired.
+	Explain(err error) (words string, general bool)
+	// KnownSubnets describes subnets as Reservations does reservations.
+	KnownSubnets(ctx context.Context, ids []string) (found []capacity.Subnet, missing []capacity.Missing, err error)
 }
 
 // PCS is what a pass asks PCS.

@@ -83,7 +83,7 @@ func (b *Buyer) Extend(ctx context.Context, o ExtensionOrder) error {
 		return err
 	}
 	o.Show(ExtensionPreview{r, history, offering, d.account})
-	if err := o.accept(ctx, b.Customer, offering, b.DryRun); err != nil {
+	if err := o.accept(b.Customer, offering, b.DryRun); err != nil {
 		return err
 	}
 	intent := d.newIntent(ExtendBlock)

@@ -98,7 +98,7 @@ func (b *Buyer) Purchase(ctx context.Context, o PurchaseOrder) error {
 		return err
 	}
 	o.Show(PurchasePreview{offering, d.account, d.aws.Now()})
-	if err := o.accept(ctx, b.Customer, offering, b.DryRun); err != nil {
+	if err := o.accept(b.Customer, offering, b.DryRun); err != nil {
 		return err
 	}
 	intent := d.newIntent(BuyBlock)

@@ -31,7 +31,7 @@ type Progress interface {
 type Customer interface {
 	Teller
 	// ConfirmFee asks whether the fee of an offering is accepted; nil means yes.
-	ConfirmFee(ctx context.Context, o capacity.Offering) error
+	ConfirmFee(o capacity.Offering) error
 }
 
 // Mistake is an error in what was asked for: nothing was sent, and the same will fail

@@ -1,7 +1,6 @@
 package market
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -17,7 +16,7 @@ type Terms struct {
 
 // accept makes sure that the fee of an offering is not too high, and that somebody has
 // accepted this very fee. In a dry run nobody has to.
-func (t Terms) accept(ctx context.Context, c Customer, o capacity.Offering, dryRun bool) error {
+func (t Terms) accept(c Customer, o capacity.Offering, dryRun bool) error {
 	if t.MaxPrice != (capacity.Money{}) {
 		order, err := o.Fee.Compare(t.MaxPrice)
 		if err != nil {
@@ -36,5 +35,5 @@ func (t Terms) accept(ctx context.Context, c Customer, o capacity.Offering, dryR
 	case dryRun:
 		return nil
 	}
-	return c.ConfirmFee(ctx, o)
+	return c.ConfirmFee(o)
 }

@@ -40,6 +40,9 @@ type Terminal struct {
 	Yes bool
 	// CanAsk: stdin and stderr are a terminal. CanDraw: stderr is one.
 	CanAsk, CanDraw bool
+	// Interrupted is closed when the person wants the program to end, as by Ctrl-C: then
+	// every question is declined. nil if nobody says so.
+	Interrupted <-chan struct{}
 }
 
 // Standard is the terminal of this process.
@@ -69,17 +72,29 @@ func (t *Terminal) Confirm(question string) error {
 	return t.Type(question+" Type yes to go on", "yes")
 }
 
-// Type asks a person to type a word; nil means that they did.
+// Type asks a person to type a word; nil means that they did. An interrupt ends the
+// question, and what is typed after it is lost.
 func (t *Terminal) Type(question, word string) error {
 	fmt.Fprintf(t.Err, "%s: ", question)
-	answer, err := bufio.NewReader(t.In).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
+	typed := make(chan error, 1)
+	go func() { // no read of a terminal can be ended from outside
+		answer, err := bufio.NewReader(t.In).ReadString('\n')
+		switch {
+		case err != nil && !errors.Is(err, io.EOF):
+			typed <- err
+		case strings.TrimSpace(answer) != word:
+			typed <- ErrDeclined
+		default:
+			typed <- nil
+		}
+	}()
+	select {
+	case err := <-typed:
 		return err
-	}
-	if strings.TrimSpace(answer) != word {
+	case <-t.Interrupted:
+		fmt.Fprintln(t.Err)
 		return ErrDeclined
 	}
-	return nil
 }
 
 // Time shows a time in a table or a sentence, with its zone; "-" for none.

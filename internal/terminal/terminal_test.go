@@ -3,6 +3,7 @@ package terminal_test
 import (
 	"encoding/json"
 	"errors"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -166,6 +167,30 @@ func TestConfirm(t *testing.T) {
 		if name == "declined" && !errors.Is(err, terminal.ErrDeclined) {
 			t.Errorf("%s: %v is not ErrDeclined", name, err)
 		}
+	}
+}
+
+// Nothing is typed, and nothing ends the read: only the interrupt does.
+func TestInterruptEndsAQuestion(t *testing.T) {
+	silent, person := io.Pipe()
+	defer person.Close()
+	interrupted := make(chan struct{})
+	term := terminal.Terminal{CanAsk: true, In: silent, Err: io.Discard, Interrupted: interrupted}
+	answer := make(chan error, 1)
+	go func() { answer <- term.Confirm("Apply this plan?") }()
+	select {
+	case err := <-answer:
+		t.Fatalf("not asked: %v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	close(interrupted)
+	select {
+	case err := <-answer:
+		if !errors.Is(err, terminal.ErrDeclined) {
+			t.Errorf("%v is not ErrDeclined", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("it still waits for an answer")
 	}
 }
 

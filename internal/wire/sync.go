@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -23,8 +24,42 @@ var (
 
 // Sources are what the control loop reads and changes.
 func Sources(cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) lifecycle.Sources {
-	return lifecycle.Sources{Settings: cfg.Domain(), State: state.Dir(cfg.StateDir), EC2: aws,
+	return lifecycle.Sources{Settings: cfg.Domain(), Poll: cfg.Timing.Poll.Duration, State: state.Dir(cfg.StateDir), EC2: aws,
 		PCS: PCS{pcs.Provisioner{PCS: pcsClient, EC2: aws}, cfg.Cluster}, Slurm: SyncSlurm{&slurm.Client{}}, MachineTime: time.Now}
+}
+
+// Follower gives the sources of one pass after the other, from settings that may change.
+type Follower struct {
+	// Path is where the settings are.
+	Path string
+	// Region and Profile are those of the command line; "" leaves them to the settings and
+	// to the AWS SDK's own chain.
+	Region, Profile string
+
+	region string // that of the clients, as it was asked for
+	aws    *ec2.Client
+	pcs    *pcs.Client
+}
+
+// Sources reads the settings. It makes new clients of AWS when the region has changed,
+// or on renew.
+func (f *Follower) Sources(ctx context.Context, renew bool) (lifecycle.Sources, error) {
+	cfg, err := config.Load(f.Path)
+	if err != nil {
+		return lifecycle.Sources{}, err
+	}
+	if region := cmp.Or(f.Region, cfg.Region); renew || f.aws == nil || region != f.region {
+		aws, err := ec2.New(ctx, ec2.Options{Region: region, Profile: f.Profile})
+		if err != nil {
+			return lifecycle.Sources{}, err
+		}
+		pcsClient, err := pcs.New(ctx, pcs.Options{Region: aws.Region(), Profile: f.Profile})
+		if err != nil {
+			return lifecycle.Sources{}, err
+		}
+		f.region, f.aws, f.pcs = region, aws, pcsClient
+	}
+	return Sources(cfg, f.aws, f.pcs), nil
 }
 
 // SourcesWithoutAWS are those of a machine that cannot ask AWS at all: every question is
@@ -157,6 +192,9 @@ type noAWS struct {
 	err    error
 }
 
+func (n noAWS) Explain(err error) (words string, general bool) {
+	return err.Error(), true
+}
 func (n noAWS) Region() string        { return n.region }
 func (n noAWS) Offset() time.Duration { return 0 }
 func (n noAWS) Reservations(context.Context, []string) ([]capacity.Reservation, []capacity.Missing, error) {
@@ -165,5 +203,7 @@ func (n noAWS) Reservations(context.Context, []string) ([]capacity.Reservation, 
 func (n noAWS) ReservationsByTag(context.Context, map[string]string) ([]capacity.Reservation, error) {
 	return nil, n.err
 }
-func (n noAWS) Subnets(context.Context, []string) ([]capacity.Subnet, error) { return nil, n.err }
-func (n noAWS) Held(context.Context, []string) (map[string]string, error)    { return nil, n.err }
+func (n noAWS) KnownSubnets(context.Context, []string) ([]capacity.Subnet, []capacity.Missing, error) {
+	return nil, nil, n.err
+}
+func (n noAWS) Held(context.Context, []string) (map[string]string, error) { return nil, n.err }

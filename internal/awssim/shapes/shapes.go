@@ -1,8 +1,12 @@
-package awssim
+// Package shapes checks messages of EC2 and PCS against AWS's service models, of which it
+// carries a compact record. So the simulator cannot answer what AWS would not, and the
+// record tells what a request may hold.
+package shapes
 
 import (
 	_ "embed"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -11,11 +15,11 @@ import (
 // shapeRecord is a compact record of the wire shapes of the operations that the simulator answers, derived from AWS's
 // service models by the command in shapegen. It documents its own format.
 //
-//go:embed testdata/shapes.txt
+//go:embed shapes.txt
 var shapeRecord string
 
-// ShapeError says in which places a message does not have the shape that AWS's service model gives it.
-type ShapeError struct {
+// Error says in which places a message does not have the shape that AWS's service model gives it.
+type Error struct {
 	Service, Operation string
 	Violations         []Violation
 }
@@ -33,7 +37,7 @@ func (v Violation) String() string {
 	return v.Path + ": " + v.Problem
 }
 
-func (e *ShapeError) Error() string {
+func (e *Error) Error() string {
 	lines := make([]string, len(e.Violations))
 	for i, v := range e.Violations {
 		lines[i] = v.String()
@@ -43,7 +47,7 @@ func (e *ShapeError) Error() string {
 
 // CheckResponse compares an answer of the simulator with the service model: every element must be a known member with
 // the right wire name, type and enumeration value, required members must be there, and an error must come in the
-// service's envelope. The service is "ec2" or "pcs". The error is a *ShapeError with every violation, not the first.
+// service's envelope. The service is "ec2" or "pcs". The error is a *Error with every violation, not the first.
 func CheckResponse(service, operation string, status int, body []byte) error {
 	return check(service, operation, func(op *operationShape, c *checker) {
 		switch {
@@ -61,8 +65,8 @@ func CheckResponse(service, operation string, status int, body []byte) error {
 	})
 }
 
-// checkPCSShape compares the body of a request to PCS with the service model in the same way.
-func checkPCSShape(operation string, body []byte) error {
+// CheckPCSRequest compares the body of a request to PCS with the service model in the same way.
+func CheckPCSRequest(operation string, body []byte) error {
 	return check("pcs", operation, func(op *operationShape, c *checker) {
 		if op == nil {
 			c.unknownOperation()
@@ -71,6 +75,15 @@ func checkPCSShape(operation string, body []byte) error {
 		c.nullIsAbsent = true
 		c.jsonMessage(op.input, body)
 	})
+}
+
+// Operations are the names of the operations that the record holds of a service, sorted.
+func Operations(service string) []string {
+	shapes, ok := recordedShapes()[service]
+	if !ok {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(shapes.operations))
 }
 
 func check(service, operation string, run func(*operationShape, *checker)) error {
@@ -83,7 +96,7 @@ func check(service, operation string, run func(*operationShape, *checker)) error
 	if len(c.violations) == 0 {
 		return nil
 	}
-	return &ShapeError{Service: service, Operation: operation, Violations: c.violations}
+	return &Error{Service: service, Operation: operation, Violations: c.violations}
 }
 
 // checker collects violations while it walks one message.

@@ -1,4 +1,4 @@
-package bench
+package main_test
 
 import (
 	"bytes"
@@ -7,7 +7,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -75,14 +74,14 @@ func manyReservations(t testing.TB) *awssim.Scenario {
 	return scenario
 }
 
-// world is the simulator, and programs that talk to it.
+// world is the simulator, and an environment for programs that talk to it.
 type world struct {
 	sim *awssim.Sim
-	bin string
+	dir string
 	env []string
 }
 
-// newWorld builds the programs and starts the simulator behind what between makes of it.
+// newWorld starts the simulator behind what between makes of it.
 func newWorld(t testing.TB, between func(http.Handler) http.Handler) *world {
 	sim, err := awssim.New(manyReservations(t), awssim.NewClock(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 0))
 	if err != nil {
@@ -94,20 +93,15 @@ func newWorld(t testing.TB, between func(http.Handler) http.Handler) *world {
 		server.Close()
 		_ = sim.Close()
 	})
-	w := &world{sim: sim, bin: dir, env: append(os.Environ(), sim.Env()...)}
+	w := &world{sim: sim, dir: dir, env: append(os.Environ(), sim.Env()...)}
 	w.env = append(w.env, "AWS_ENDPOINT_URL="+server.URL, "AWS_EC2_METADATA_DISABLED=true", "HOME="+dir, "XDG_CACHE_HOME="+dir,
 		"AWS_CONFIG_FILE="+dir+"/config", "AWS_SHARED_CREDENTIALS_FILE="+dir+"/credentials", "SLURM_CONF=")
-	build := exec.Command("go", "build", "-o", dir, "./cmd/pcs-capacity", "./internal/bench/bare")
-	build.Dir = "../.."
-	if text, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building: %v\n%s", err, text)
-	}
 	return w
 }
 
 func (w *world) command(program string, args ...string) *exec.Cmd {
-	cmd := exec.Command(filepath.Join(w.bin, program), args...)
-	cmd.Env, cmd.Dir = w.env, w.bin
+	cmd := exec.Command(program, args...)
+	cmd.Env, cmd.Dir = w.env, w.dir
 	return cmd
 }
 

@@ -1,4 +1,4 @@
-package main
+package power
 
 import (
 	"log/slog"
@@ -19,7 +19,7 @@ import (
 
 // Which instances a power-down of gpu-1 terminates, and which not.
 func TestSuspendTerminates(t *testing.T) {
-	scenario, err := awssim.LoadScenario("../../hooks/testdata/power.toml")
+	scenario, err := awssim.LoadScenario("../../../hooks/testdata/power.toml")
 	if err != nil {
 		t.Fatal(err)
 	}

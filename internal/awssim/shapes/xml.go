@@ -1,4 +1,4 @@
-package awssim
+package shapes
 
 import (
 	"bytes"
@@ -7,6 +7,10 @@ import (
 	"io"
 	"strings"
 )
+
+// ec2Namespace is the XML namespace of EC2's answers. The simulator has a constant of its
+// own: what is checked may not say what is right.
+const ec2Namespace = "http://ec2.amazonaws.com/doc/2016-11-15/"
 
 // element is one XML element with its text and children.
 type element struct {

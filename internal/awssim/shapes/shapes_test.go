@@ -1,4 +1,4 @@
-package awssim
+package shapes
 
 import (
 	"errors"
@@ -106,9 +106,9 @@ func TestCheckResponse(t *testing.T) {
 	}
 }
 
-func TestCheckPCSShape(t *testing.T) {
-	compareViolations(t, checkPCSShape("ListQueues", []byte(`{"clusterIdentifier":"ml","maxResults":2,"nextToken":null}`)), nil)
-	compareViolations(t, checkPCSShape("ListQueues", []byte(`{"maxResults":2.5,"queue":1}`)), []string{
+func TestCheckPCSRequest(t *testing.T) {
+	compareViolations(t, CheckPCSRequest("ListQueues", []byte(`{"clusterIdentifier":"ml","maxResults":2,"nextToken":null}`)), nil)
+	compareViolations(t, CheckPCSRequest("ListQueues", []byte(`{"maxResults":2.5,"queue":1}`)), []string{
 		`maxResults: "2.5" is not of type integer`,
 		"queue: unknown member of ListQueuesRequest",
 		"clusterIdentifier: required member of ListQueuesRequest is missing",
@@ -118,7 +118,7 @@ func TestCheckPCSShape(t *testing.T) {
 func compareViolations(t *testing.T, err error, want []string) {
 	t.Helper()
 	var got []string
-	var shapeError *ShapeError
+	var shapeError *Error
 	if errors.As(err, &shapeError) {
 		for _, v := range shapeError.Violations {
 			got = append(got, v.String())
@@ -162,24 +162,6 @@ func TestShapeRecordIsClosed(t *testing.T) {
 		for list, l := range service.lists {
 			if !known(l.item) {
 				t.Errorf("%s: list %s: type %s is not recorded", name, list, l.item)
-			}
-		}
-	}
-}
-
-// TestEveryOperationIsRecorded tells when shapegen has to run again.
-func TestEveryOperationIsRecorded(t *testing.T) {
-	sim, _ := wireSim(t, string(defaultTOML))
-	for service, operations := range map[string]map[string]operation{"ec2": sim.ec2, "pcs": sim.pcs} {
-		recorded := recordedShapes()[service].operations
-		for name := range operations {
-			if recorded[name] == nil {
-				t.Errorf("%s %s is not recorded: add it to ec2Operations in shapegen and run that", service, name)
-			}
-		}
-		for name := range recorded {
-			if operations[name] == nil {
-				t.Errorf("%s %s is recorded, but the simulator does not answer it", service, name)
 			}
 		}
 	}

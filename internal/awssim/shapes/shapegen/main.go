@@ -5,7 +5,7 @@
 // and keeps from them only what a checker needs: operations, members, types, wire names, which members are required,
 // and the values of enumerations. Run it by hand after the simulator has learned an operation:
 //
-//	go run ./internal/awssim/shapegen -ec2 MODEL -pcs MODEL -out internal/awssim/testdata/shapes.txt
+//	go run ./internal/awssim/shapes/shapegen -ec2 MODEL -pcs MODEL -out internal/awssim/shapes/shapes.txt
 package main
 
 import (
@@ -58,7 +58,7 @@ var ec2Operations = []string{
 	"UpdateInterruptibleCapacityReservationAllocation",
 }
 
-const header = `# Wire shapes of the operations that the simulator answers, made by internal/awssim/shapegen. Do not edit.
+const header = `# Wire shapes of the operations that the simulator answers, made by internal/awssim/shapes/shapegen. Do not edit.
 # Fields are separated by tabs:
 #   service    NAME       API version
 #   operation  NAME       input shape or -    output shape or -    error shapes...

@@ -1,4 +1,4 @@
-package awssim
+package shapes
 
 import (
 	"slices"

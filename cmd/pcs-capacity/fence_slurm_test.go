@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
+	"github.com/pcs-capacity/pcs-capacity/internal/wire"
+)
+
+// TestClocksApart: AWS's clock is an hour and a half ahead of Slurm's, and known to the
+// second only. Fences and limits are in Slurm's.
+func TestClocksApart(t *testing.T) {
+	const apart = 90 * time.Minute
+	r := newRehearsal(t, awssim.NewClock(time.Now().Add(apart), 1))
+	r.expect("create-fence gpu", "create-fence long", "create-wait later", "create-fence later")
+	const block = "cr-0e2000000000000a1"
+	if placed, fence := r.reservations()["pcs-capacity-fence-gpu"].Start, r.fence(block).Add(-apart); !near(placed, fence) {
+		t.Fatalf("the fence is at %s, should be at %s of Slurm's clock", placed, fence)
+	}
+	opens := r.reservations()["pcs-capacity-wait-later"].End
+	if want := time.Now().Add(2 * time.Hour); opens.Sub(want).Abs() > time.Minute {
+		t.Errorf("the wait ends at %s, should be at %s of Slurm's clock", opens, want)
+	}
+
+	// The fence begins a second after the end of a job.
+	job := r.running(r.submit("-C", "gpu", "-w", "gpu-1", "-t", "2"))
+	margin := &r.cfg.Timing.DrainMargin.Duration
+	after := func() time.Duration { return r.reservations()["pcs-capacity-fence-gpu"].Start.Sub(job.End) }
+	for tries := 0; after() < 0 || after() > 2*time.Second; tries++ {
+		if tries == 5 {
+			t.Fatalf("the fence is %s after the job's end", after())
+		}
+		off := after() - time.Second
+		*margin += time.Minute // a fence that is nearly right stays where it is
+		r.sync()
+		*margin += off - time.Minute
+		r.sync()
+		job = r.job(job.Shown)
+	}
+	// A little earlier by AWS's clock, the fence is still right for Slurm, and that is the
+	// one that counts: a clock that is known to the second moves no limits back and forth.
+	*margin += 4 * time.Second
+	r.expect()
+}
+
+// TestFencesStayWhileAWSIsDown: what is not known is not gone (R8).
+func TestFencesStayWhileAWSIsDown(t *testing.T) {
+	r := newRehearsal(t)
+	r.expect("create-fence gpu", "create-fence long", "create-wait later", "create-fence later")
+	r.sim.Clock().Advance(10 * time.Minute) // the block of slot gpu has ended
+	r.sync()
+
+	// Nothing needs its fence any more, but this pass knows too little.
+	r.cfg.Partitions[0].NodeGroups = r.cfg.Partitions[0].NodeGroups[1:]
+	if _, err := r.sim.AddFault(awssim.Fault{Effect: awssim.FailBefore}); err != nil {
+		t.Fatal(err)
+	}
+	if report, err := onePass(r.ctx, r.cfg, r.aws, nil); err == nil || len(report.Done) > 0 {
+		t.Fatalf("the pass without AWS did %+v, %v", report.Done, err)
+	}
+	if !r.has("pcs-capacity-fence-gpu") {
+		t.Error("the fence is gone")
+	}
+	r.sim.ClearFaults()
+	r.expect("delete-fence gpu")
+}
+
+// stopAfterDelete is a Slurm under which somebody stops the program as soon as a
+// reservation has been deleted.
+type stopAfterDelete struct {
+	lifecycle.Slurm
+	stop func()
+}
+
+func (s stopAfterDelete) DeleteReservation(ctx context.Context, name string) error {
+	err := s.Slurm.DeleteReservation(ctx, name)
+	s.stop()
+	return err
+}
+
+// TestAStopLeavesNoGapInAFence: an active fence is deleted and made again; a stop between
+// the two must not leave the nodes open (R5).
+func TestAStopLeavesNoGapInAFence(t *testing.T) {
+	r := newRehearsal(t)
+	r.cfg.Timing.DrainMargin.Duration = 60 * time.Hour
+	r.sync()
+	if fence := r.reservations()["pcs-capacity-fence-long"]; !fence.Active {
+		t.Fatalf("the fence is not active: %+v", fence)
+	}
+	r.cfg.Timing.DrainMargin.Duration = time.Minute
+	ctx, stop := context.WithCancel(r.ctx)
+	sources := wire.Sources(r.cfg, r.aws, nil)
+	sources.Slurm = stopAfterDelete{sources.Slurm, stop}
+	_, report, _ := lifecycle.Pass(ctx, sources)
+	if ctx.Err() == nil {
+		t.Fatalf("nothing was deleted: %+v", report)
+	}
+	for _, slot := range []string{"gpu", "long", "later"} {
+		if !r.has("pcs-capacity-fence-" + slot) {
+			t.Errorf("slot %s has no fence after the stop: %+v", slot, report.Done)
+		}
+	}
+}
+
+// leftOut makes EC2 leave a reservation out of its next answer.
+func (r *rehearsal) leftOut(id string) {
+	r.Helper()
+	_, err := r.sim.AddFault(awssim.Fault{Effect: awssim.FailBefore, Operation: "DescribeCapacityReservations", Count: 1,
+		Code: "InvalidCapacityReservationId.NotFound", Message: "The capacity reservation ID '" + id + "' does not exist"})
+	if err != nil {
+		r.Fatal(err)
+	}
+}
+
+// TestAReservationThatOneAnswerLeavesOut: it keeps its facts, its fence and the limits
+// of the jobs in it, until it has been missing for an hour.
+func TestAReservationThatOneAnswerLeavesOut(t *testing.T) {
+	r := newRehearsal(t)
+	const open, next = "cr-0e2000000000000b2", "cr-0e2000000000000d4"
+	r.cfg.Partitions[0].NodeGroups[1].ReservationIDs = []string{open, next}
+	r.expect("create-fence gpu", "create-fence long", "create-wait later", "create-fence later")
+	// A job whose limit would be raised to the fence of the next block, if that counted.
+	job := r.running(r.submit("-C", "long", "-t", "30", "--time-min=30", "--comment=time=fit"))
+	r.sync()
+	fence, limit := r.reservations()["pcs-capacity-fence-long"], r.job(job.Shown).Limit
+	if limit.Minutes < 60 {
+		t.Fatalf("the limit is %s: the test proves nothing", limit)
+	}
+	problems := func() string {
+		t.Helper()
+		report, err := onePass(r.ctx, r.cfg, r.aws, nil)
+		if err != nil || len(report.Done) > 0 {
+			t.Fatalf("the pass did %+v, %v", report.Done, err)
+		}
+		return strings.Join(report.Problems, "\n")
+	}
+	r.leftOut(open)
+	first := problems()
+	if !strings.Contains(first, "EC2 has not described reservation "+open+" since ") || !strings.Contains(first, "InvalidCapacityReservationId.NotFound") {
+		t.Errorf("the pass said %q", first)
+	}
+	r.leftOut(open)
+	if again := problems(); again != first {
+		t.Errorf("the same in other words: %q, then %q", first, again)
+	}
+	if now := r.reservations()["pcs-capacity-fence-long"]; !now.Start.Equal(fence.Start) || !now.End.Equal(fence.End) {
+		t.Errorf("the fence moved from %+v to %+v", fence, now)
+	}
+	if now := r.job(job.Shown).Limit; now != limit {
+		t.Errorf("the limit went from %s to %s", limit, now)
+	}
+	if row := r.status()["long"]; row.Reservation != open || row.State != "active" {
+		t.Errorf("status: %+v", row)
+	}
+
+	// EC2 shows it again.
+	if said := problems(); strings.Contains(said, open) {
+		t.Errorf("still said: %q", said)
+	}
+	// It is gone for long: the next one counts.
+	r.leftOut(open)
+	problems()
+	r.sim.Clock().Advance(61 * time.Minute)
+	r.leftOut(open)
+	report, err := onePass(r.ctx, r.cfg, r.aws, nil)
+	if err != nil || !strings.Contains(strings.Join(report.Problems, "\n"), "EC2 does not describe reservation "+open) {
+		t.Errorf("after an hour: %+v, %v", report, err)
+	}
+	if moved := r.reservations()["pcs-capacity-fence-long"]; !moved.Start.After(fence.Start) {
+		t.Errorf("the fence is still at %s", moved.Start)
+	}
+}

@@ -1,0 +1,193 @@
+// What the errors of EC2 mean: every code that decides something is in this file.
+
+package ec2
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/smithy-go"
+)
+
+// ErrNotSent is an error of a purchase that EC2 has not seen.
+var ErrNotSent = errors.New("not sent")
+
+// ErrNotDescribed is the reason for an id that EC2 left out of its answer without an
+// error of its own.
+var ErrNotDescribed = errors.New("EC2 left it out of its answer")
+
+// Code is EC2's error code, verbatim; "" if err holds no answer of AWS.
+func Code(err error) string {
+	var answer smithy.APIError
+	if errors.As(err, &answer) {
+		return answer.ErrorCode()
+	}
+	return ""
+}
+
+// Message is what EC2 said with its error code, without the SDK's words around it;
+// the error's own text if err holds no answer of AWS.
+func Message(err error) string {
+	var answer smithy.APIError
+	if errors.As(err, &answer) {
+		return answer.ErrorMessage()
+	}
+	return err.Error()
+}
+
+// Refused reports whether EC2 said no for certain, so that nothing was bought or
+// launched: an error answer with a client error's status; a throttled call, which EC2
+// turns away at the door (EC2 Developer Guide, "Request throttling"), though its status
+// is 503; a connection that was never made; or ErrNotSent. Any other server error, a
+// cut connection and a timeout say nothing about the effect.
+func Refused(err error) bool {
+	var dial *net.OpError
+	if errors.Is(err, ErrNotSent) || errors.As(err, &dial) && (dial.Op == "dial" || dial.Op == "proxyconnect") {
+		return true
+	}
+	var answer *awshttp.ResponseError
+	if Code(err) == "" || !errors.As(err, &answer) {
+		return false
+	}
+	status := answer.HTTPStatusCode()
+	return status >= http.StatusBadRequest && status < http.StatusInternalServerError || throttled(err)
+}
+
+// tried is the outcome of a call with DryRun, which never succeeds: EC2 says
+// DryRunOperation where it would have done the call.
+func tried(err error, what string) error {
+	switch {
+	case Code(err) == "DryRunOperation":
+		return nil
+	case err == nil:
+		return fmt.Errorf("%s: EC2 answered as if it were no dry run", what)
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+// notAllowed reports whether EC2 refused the caller, or does not have the operation.
+func notAllowed(err error) bool {
+	switch Code(err) {
+	case "UnauthorizedOperation", "AccessDenied", "UnsupportedOperation", "InvalidAction":
+		return true
+	}
+	return false
+}
+
+// noTemplate reports whether EC2 says that a template or version does not exist. The
+// codes differ between operations by a suffix.
+func noTemplate(err error) bool {
+	code := Code(err)
+	return strings.HasPrefix(code, "InvalidLaunchTemplate") && strings.Contains(code, "NotFound")
+}
+
+// nameTaken reports whether there is a launch template of the name already.
+func nameTaken(err error) bool {
+	return Code(err) == "InvalidLaunchTemplateName.AlreadyExistsException"
+}
+
+// throttled reports whether EC2 turned the call away because of its request limits.
+func throttled(err error) bool { return Code(err) == requestLimitExceeded }
+
+const requestLimitExceeded = "RequestLimitExceeded"
+
+// noCapacity are codes that EC2 answers with a server error's status, though asking
+// again at once gives the same answer: the caller decides when to try again.
+var noCapacity = []string{"InsufficientInstanceCapacity", "InsufficientReservedInstanceCapacity", "ReservationCapacityExceeded"}
+
+// TokenUsed reports whether EC2 refused a launch for its ClientToken alone: the instances
+// of the launch that used it have terminated, or that launch asked for something else. A
+// failed launch binds its token too. Another token is needed.
+func (c *Client) TokenUsed(err error) bool {
+	code := Code(err)
+	return code == "IdempotentInstanceTerminated" || code == "IdempotentParameterMismatch"
+}
+
+// retryerExcept is the SDK's retryer, as the environment configures it, which gives up
+// at once after some codes.
+type retryerExcept struct {
+	aws.RetryerV2
+	codes []string
+}
+
+func (r retryerExcept) IsErrorRetryable(err error) bool {
+	return !slices.Contains(r.codes, Code(err)) && r.RetryerV2.IsErrorRetryable(err)
+}
+
+// noRetryAfter is an option of a client or a call: errors of these codes are final.
+func noRetryAfter(codes ...string) func(*ec2.Options) {
+	return func(o *ec2.Options) {
+		if r, ok := o.Retryer.(aws.RetryerV2); ok {
+			o.Retryer = retryerExcept{r, codes}
+		}
+	}
+}
+
+// The beginnings of the codes that EC2 gives when it dislikes an id.
+const (
+	badReservationID = "InvalidCapacityReservationId" // .NotFound, .Malformed, .Unavailable
+	goneInstanceID   = "InvalidInstanceID.NotFound"
+)
+
+// withoutBad calls EC2 with ids, each of which is sent once. EC2 refuses a whole call
+// for one bad id, with a code that begins with codePrefix: then the bad one is set
+// aside and the rest is sent again. Where EC2's message does not name it, they are
+// sent one by one. It returns EC2's error for each bad id; an error of any other code
+// ends it.
+func withoutBad(ids []string, codePrefix string, call func(ids []string) error) (bad map[string]error, err error) {
+	bad = map[string]error{}
+	rest := unique(ids)
+	for len(rest) > 0 {
+		err := call(rest)
+		if err == nil {
+			return bad, nil
+		}
+		if !strings.HasPrefix(Code(err), codePrefix) {
+			return bad, err
+		}
+		if len(rest) == 1 {
+			bad[rest[0]] = err
+			return bad, nil
+		}
+		named := namedIn(err.Error(), rest)
+		if named == "" {
+			return bad, oneByOne(rest, codePrefix, call, bad)
+		}
+		bad[named] = err
+		rest = slices.DeleteFunc(rest, func(id string) bool { return id == named })
+	}
+	return bad, nil
+}
+
+func oneByOne(ids []string, codePrefix string, call func(ids []string) error, bad map[string]error) error {
+	for _, id := range ids {
+		err := call([]string{id})
+		switch {
+		case err == nil:
+		case strings.HasPrefix(Code(err), codePrefix):
+			bad[id] = err
+		default:
+			return err
+		}
+	}
+	return nil
+}
+
+// namedIn is the id that a message names; the longest, since one id can be the
+// beginning of another. This only saves calls: a wrong guess would be asked again.
+func namedIn(message string, ids []string) string {
+	longest := ""
+	for _, id := range ids {
+		if strings.Contains(message, id) && len(id) > len(longest) {
+			longest = id
+		}
+	}
+	return longest
+}

@@ -1,0 +1,135 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+// This file holds what outlives one answer of EC2 and one version of the settings: jobs
+// run behind a fence, and a pass that knows less than the one before must not open it.
+
+// missingFor is how long a live reservation keeps its facts while EC2 leaves it out of
+// its answers. What EC2 forgets for a moment it shows again within minutes ("Eventual
+// consistency" in the EC2 Developer Guide names five); the shortest block lasts a day.
+const missingFor = time.Hour
+
+// reservations describes every reservation that a node group has, unless its tags have
+// found it already, and those that were live before.
+func (o *observation) reservations(ctx context.Context) {
+	known := func(id string) bool {
+		return slices.ContainsFunc(o.seen.Reservations, func(r capacity.Reservation) bool { return r.ID == id })
+	}
+	slices.Sort(o.ids)
+	ids := slices.DeleteFunc(slices.Compact(o.ids), known)
+	if len(ids) == 0 {
+		return
+	}
+	var missing []capacity.Missing
+	answered := o.ask(ctx, "describing reservations "+strings.Join(ids, ", "), func(ctx context.Context) error {
+		found, absent, err := o.EC2.Reservations(ctx, ids)
+		o.seen.Reservations, missing = append(o.seen.Reservations, found...), absent
+		return err
+	})
+	if !answered && o.old != nil {
+		for _, id := range ids {
+			if r, ok := o.old.Reservation(id); ok && !known(id) {
+				o.seen.Reservations = append(o.seen.Reservations, r)
+			}
+		}
+	}
+	for _, m := range missing {
+		o.missing(m)
+	}
+}
+
+// missing keeps what was known of a reservation that EC2 does not describe, if it was
+// live a while ago.
+func (o *observation) missing(m capacity.Missing) {
+	words, _ := o.EC2.Explain(m.Err)
+	now := o.now()
+	if o.old != nil {
+		r, ok := o.old.Reservation(m.ID)
+		if r.MissingSince.IsZero() {
+			r.MissingSince = now.UTC().Truncate(time.Second)
+		}
+		if ok && isLive(r, now) && now.Before(r.MissingSince.Add(missingFor)) {
+			o.seen.Reservations = append(o.seen.Reservations, r)
+			o.problem("EC2 has not described reservation %s since %s: %s; what was known of it is kept until %s",
+				r.ID, capacity.FormatUTC(r.MissingSince), words, capacity.FormatUTC(r.MissingSince.Add(missingFor)))
+			return
+		}
+	}
+	o.problem("EC2 does not describe reservation %s: %s; check its id and the region", m.ID, words)
+}
+
+// isLive reports whether a reservation is open now or may still open.
+func isLive(r capacity.Reservation, now time.Time) bool {
+	return r.State.Live() && (r.End.IsZero() || r.End.After(now))
+}
+
+// liveSlots are the slots of the last snapshot that have nodes and a live reservation,
+// each alone in a partition and with that reservation only.
+func liveSlots(old *capacity.Snapshot, machineTime time.Time) []capacity.Partition {
+	var live []capacity.Partition
+	if old == nil {
+		return nil
+	}
+	for _, v := range views(old, machineTime.Add(old.ClockOffset.Duration)) {
+		if v.current.ID == "" || v.slot.Nodes == "" {
+			continue
+		}
+		p, g, s := v.partition, v.group, v.slot
+		s.ReservationIDs = []string{v.current.ID}
+		g.Slots = []capacity.Slot{s}
+		p.Groups = []capacity.NodeGroup{g}
+		live = append(live, p)
+	}
+	return live
+}
+
+// former are those of the slots whose reservation is live still and which a snapshot of
+// new settings does not have with it.
+func former(before []capacity.Partition, snap *capacity.Snapshot, now time.Time) []capacity.Partition {
+	listed := map[string][]string{}
+	for _, p := range snap.Partitions {
+		for _, g := range p.Groups {
+			for _, s := range g.Slots {
+				listed[s.Name] = s.ReservationIDs
+			}
+		}
+	}
+	var all []capacity.Partition
+	for _, p := range before {
+		slot := p.Groups[0].Slots[0]
+		id := slot.ReservationIDs[0]
+		if r, ok := snap.Reservation(id); ok && isLive(r, now) && !slices.Contains(listed[slot.Name], id) {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// forget drops the former slots that have no reservation of ours in Slurm any more:
+// somebody has taken it away. It names the others.
+func (p *pass) forget() {
+	p.snap.Former = slices.DeleteFunc(p.snap.Former, func(former capacity.Partition) bool {
+		slot := former.Groups[0].Slots[0].Name
+		return !p.cluster.hasOurs(fencePrefix+slot) && !p.cluster.hasOurs(waitPrefix+slot)
+	})
+	for _, former := range p.snap.Former {
+		slot := former.Groups[0].Slots[0]
+		r, _ := p.snap.Reservation(slot.ReservationIDs[0])
+		p.snap.Problems = append(p.snap.Problems, fmt.Sprintf("the settings no longer name reservation %s for slot %s; its fence stays until it ends at %s, or until `scontrol delete ReservationName=%s`",
+			r.ID, slot.Name, capacity.FormatUTC(r.End), fencePrefix+slot.Name))
+	}
+}
+
+// hasOurs reports whether Slurm has a reservation of that name, with our mark.
+func (c *Cluster) hasOurs(name string) bool {
+	return slices.ContainsFunc(c.Reservations, func(r Reservation) bool { return r.Name == name && ours(r) })
+}

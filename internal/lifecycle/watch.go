@@ -1,0 +1,90 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+)
+
+// Watch makes one pass after the other.
+type Watch struct {
+	// Sources gives what the next pass works with, from the settings as they are now. With
+	// renew it makes new clients of AWS: the old ones may hold credentials that others have
+	// taken the place of.
+	Sources func(ctx context.Context, renew bool) (Sources, error)
+	// Say shows a line to people.
+	Say func(line string)
+}
+
+// Run makes passes until ctx ends, which is no error. A pass that failed is made again;
+// what is in the way is said once, until it changes. The error is for a start without
+// settings that can be used; settings that are broken later leave the last good ones in
+// use. Two programs that watch do no harm, but say so.
+func (w Watch) Run(ctx context.Context) error {
+	sources, err := w.Sources(ctx, false)
+	if err != nil {
+		return err
+	}
+	var said []string
+	var unlock func()
+	for {
+		var problems []string
+		if err != nil {
+			problems = append(problems, strings.ReplaceAll(err.Error(), "\n", "; ")+"; the settings of before stay in use")
+		}
+		if unlock == nil {
+			if unlock, err = sources.State.LockWatch(); err == nil {
+				defer unlock()
+			} else if errors.Is(err, state.ErrLocked) {
+				problems = append(problems, fmt.Sprintf("another `sync --watch` works with %s as well; stop one of them", sources.State))
+			} // what else is in the way of the lock is in the way of the pass too
+		}
+		snap, report, _ := Pass(ctx, sources)
+		if ctx.Err() != nil {
+			return nil
+		}
+		problems = append(problems, w.done(report)...)
+		for _, p := range problems {
+			if !slices.Contains(said, p) {
+				w.Say("problem: " + p)
+			}
+		}
+		if len(said) > 0 && len(problems) == 0 {
+			w.Say("no problem is left")
+		}
+		said = problems
+
+		wait := sources.Poll
+		now := sources.MachineTime().Add(sources.EC2.Offset())
+		if at, ok := NextBoundary(snap, now); ok {
+			// A second later, so that EC2 has moved on as well.
+			wait = min(wait, at.Sub(now)+time.Second)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(wait):
+		}
+		var next Sources
+		if next, err = w.Sources(ctx, report.NoAWS); err == nil {
+			sources = next
+		}
+	}
+}
+
+// done says what a pass did, and returns what it could not do.
+func (w Watch) done(report Report) (problems []string) {
+	for _, d := range report.Done {
+		if d.Error != "" {
+			problems = append(problems, d.String())
+			continue
+		}
+		w.Say(d.String())
+	}
+	return append(problems, report.Problems...)
+}

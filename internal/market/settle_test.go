@@ -1,0 +1,102 @@
+package market
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+)
+
+func showLate(s *awssim.Scenario) { s.ShowPurchasesAfter = awssim.Duration(20 * time.Second) }
+
+// EC2 sells a block or an extension, the answer is lost, and no call shows it for 20 s. It
+// must not be taken for one that was not made: the next run would buy another.
+func TestR3_WhatShowsLateIsNotDeclaredNotBought(t *testing.T) {
+	w := newWorld(t, 20, showLate)
+	w.fault(awssim.Fault{Operation: "PurchaseCapacityBlock", Effect: awssim.CutAfter})
+	w.fault(awssim.Fault{Operation: "PurchaseCapacityBlockExtension", Effect: awssim.CutAfter})
+	var block PurchaseResult
+	if err := w.buyer().Purchase(t.Context(), w.order(w.offering("USD").ID, Terms{Fee: usd(t, "960")}, &block)); err != nil {
+		t.Errorf("purchase: %v", err)
+	}
+	var extension ExtensionResult
+	if err := w.buyer().Extend(t.Context(), w.extension(dollarBlock, Terms{Fee: usd(t, "960")}, &extension)); err != nil {
+		t.Errorf("extension: %v", err)
+	}
+	bought := w.sim.Ledger()
+	if len(bought) != 2 || bought[0].ReservationID != block.Reservation.ID || bought[1].ReservationID != extension.Reservation.ID || !block.BoughtNow || !extension.BoughtNow {
+		t.Errorf("bought %+v, told %+v and %+v", bought, block, extension)
+	}
+	if t.Failed() {
+		t.Log(w.said())
+	}
+}
+
+// The same where the run was killed, and the next one finds out.
+func TestR3_TheNextRunWaitsForWhatShowsLate(t *testing.T) {
+	w := newWorld(t, 20, showLate)
+	o := w.offering("USD")
+	cutOff := Intent{ID: "buy-0000000000000001", Kind: BuyBlock, Phase: Sending, At: w.aws.Now(), SettledAt: w.aws.Now().Add(40 * time.Second),
+		Region: "us-east-2", Offering: o, Fee: o.Fee}
+	if err := (Intents{w.dir}).Write(cutOff); err != nil {
+		t.Fatal(err)
+	}
+	tags := map[string]string{capacity.TagPurchase: cutOff.ID, capacity.TagOffering: o.ID, capacity.TagFee: o.Fee.String()}
+	if _, err := w.aws.Purchase(t.Context(), o.ID, "Linux/UNIX", tags); err != nil {
+		t.Fatal(err)
+	}
+	var block PurchaseResult
+	if err := w.buyer().Purchase(t.Context(), w.order(o.ID, Terms{Fee: o.Fee}, &block)); err != nil {
+		t.Error(err)
+	}
+	if bought := w.sim.Ledger(); len(bought) != 1 || block.Reservation.ID != bought[0].ReservationID || block.BoughtNow {
+		t.Errorf("bought %+v, told %+v", bought, block)
+	}
+	if t.Failed() {
+		t.Log(w.said())
+	}
+}
+
+// Tags are copied by people and programs: what has the tag of a purchase and is no block
+// was not bought by it.
+func TestR3_OnlyABlockIsAPurchase(t *testing.T) {
+	const id, block, odcr = "buy-0000000000000001", "cr-0e2000000000000d4", "cr-0e2000000000000c3"
+	tagged := awssim.ReservationScenario{ID: odcr, Kind: "odcr", Type: "p5.48xlarge", Zone: "us-east-2a", Count: 1, Tags: map[string]string{capacity.TagPurchase: id}}
+	bought := tagged
+	bought.ID, bought.Kind = block, "capacity-block"
+	if err := bought.End.UnmarshalText([]byte("+5d 11:30")); err != nil {
+		t.Fatal(err)
+	}
+	for want, reservations := range map[string][]awssim.ReservationScenario{block: {tagged, bought}, "": {tagged}} {
+		w := newWorld(t, 0, func(s *awssim.Scenario) {
+			s.Regions[0].Reservations = append(s.Regions[0].Reservations, reservations...)
+		})
+		d, err := w.buyer().open(t.Context(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := Intent{ID: id, Kind: BuyBlock, Region: "us-east-2"}
+		if found, err := d.look(t.Context(), &i); err != nil || found != (want != "") || i.Reservation != want {
+			t.Errorf("of %d reservations with the tag: %q, %t, %v; want %q", len(reservations), i.Reservation, found, err, want)
+		}
+		d.close()
+	}
+}
+
+// What was not made is said to be so only when it would show by then.
+func TestR3_NotBoughtIsSaidWhenItWouldShow(t *testing.T) {
+	w := newWorld(t, 20, nil)
+	w.fault(awssim.Fault{Operation: "PurchaseCapacityBlock", Effect: awssim.CutBefore})
+	o := w.offering("USD")
+	began := w.sim.Clock().Now()
+	var block PurchaseResult
+	err := w.buyer().Purchase(t.Context(), w.order(o.ID, Terms{Fee: o.Fee}, &block))
+	if waited := w.sim.Clock().Now().Sub(began); err == nil || !strings.Contains(err.Error(), "was not bought") || waited < w.buyer().Settle {
+		t.Errorf("after %s: %v", waited, err)
+	}
+	if bought := w.sim.Ledger(); len(bought) > 0 {
+		t.Errorf("bought %+v", bought)
+	}
+}

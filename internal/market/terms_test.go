@@ -1,0 +1,73 @@
+package market
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+// A fee is accepted to the cent and in its currency, or not at all; over the wire, with
+// EC2's ledger as the judge.
+func TestNothingIsBoughtForAnotherFee(t *testing.T) {
+	w := newWorld(t, 0, nil)
+	dollars, yuan := w.offering("USD"), w.offering("CNY")
+	if dollars.Fee != usd(t, "960") || yuan.Fee != money(t, "480", "CNY") {
+		t.Fatalf("fees %s and %s", dollars.Fee, yuan.Fee)
+	}
+	for name, c := range map[string]struct {
+		offering capacity.Offering
+		block    string // the extension of this one has the same fee
+		terms    Terms
+		says     string
+	}{
+		"a lower fee":               {dollars, dollarBlock, Terms{Fee: usd(t, "959.99")}, "its fee is 960.00 USD, not the 959.99 USD of --confirm-fee"},
+		"a higher fee":              {dollars, dollarBlock, Terms{Fee: usd(t, "960.01")}, "its fee is 960.00 USD, not the 960.01 USD of --confirm-fee"},
+		"another currency":          {yuan, yuanBlock, Terms{Fee: usd(t, "480")}, "its fee is 480.00 CNY, not the 480.00 USD of --confirm-fee"},
+		"above the highest price":   {dollars, dollarBlock, Terms{Fee: usd(t, "960"), MaxPrice: usd(t, "959.99")}, "more than the 959.99 USD of --max-price"},
+		"not comparable with it":    {yuan, yuanBlock, Terms{Fee: money(t, "480", "CNY"), MaxPrice: usd(t, "1000000")}, "480.00 CNY, which cannot be compared with the 1000000.00 USD of --max-price"},
+		"nobody has accepted it":    {dollars, dollarBlock, Terms{}, "declined"},
+		"a price alone accepts not": {dollars, dollarBlock, Terms{MaxPrice: usd(t, "960")}, "declined"},
+	} {
+		var block PurchaseResult
+		err := w.buyer().Purchase(t.Context(), w.order(c.offering.ID, c.terms, &block))
+		if err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: purchase: %v, want %q", name, err, c.says)
+		}
+		var extension ExtensionResult
+		err = w.buyer().Extend(t.Context(), w.extension(c.block, c.terms, &extension))
+		if err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: extension: %v, want %q", name, err, c.says)
+		}
+		if bought := w.sim.Ledger(); len(bought) > 0 {
+			t.Fatalf("%s: bought %+v", name, bought)
+		}
+	}
+	if intents, err := (Intents{w.dir}).All(); err != nil || len(intents) > 0 {
+		t.Errorf("intents %v, %v", intents, err)
+	}
+}
+
+func TestTheAcceptedFeeBuys(t *testing.T) {
+	for name, c := range map[string]struct {
+		currency, block string
+		terms           Terms
+	}{
+		"in dollars":           {"USD", dollarBlock, Terms{Fee: usd(t, "960"), MaxPrice: usd(t, "960")}},
+		"in another currency":  {"CNY", yuanBlock, Terms{Fee: money(t, "480", "CNY")}},
+		"with trailing zeroes": {"USD", dollarBlock, Terms{Fee: usd(t, "960.000")}},
+	} {
+		w := newWorld(t, 0, nil)
+		var block PurchaseResult
+		if err := w.buyer().Purchase(t.Context(), w.order(w.offering(c.currency).ID, c.terms, &block)); err != nil {
+			t.Errorf("%s: purchase: %v", name, err)
+		}
+		var extension ExtensionResult
+		if err := w.buyer().Extend(t.Context(), w.extension(c.block, c.terms, &extension)); err != nil {
+			t.Errorf("%s: extension: %v", name, err)
+		}
+		if bought := w.sim.Ledger(); len(bought) != 2 || block.Intent.Fee.Currency() != c.currency || extension.Intent.Fee.Currency() != c.currency {
+			t.Errorf("%s: bought %+v for %s and %s", name, bought, block.Intent.Fee, extension.Intent.Fee)
+		}
+	}
+}

@@ -1,0 +1,163 @@
+package market
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+)
+
+// worldTOML is an AWS account whose zone us-east-2a sells in dollars and us-east-2b in
+// yuan, for a smaller number.
+const worldTOML = `
+account = "111122223333"
+payment_delay = "0s"
+[[instance_type]]
+name = "p5.48xlarge"
+vcpus = 192
+memory_mib = 2097152
+gpus = 8
+usage_classes = ["capacity-block"]
+[[region]]
+name = "us-east-2"
+zone = [{ name = "us-east-2a", id = "use2-az1" }, { name = "us-east-2b", id = "use2-az2" }]
+capacity = [{ zone = "us-east-2a", type = "p5.48xlarge", count = 64 }]
+offering = [
+  { zone = "us-east-2a", type = "p5.48xlarge", max_count = 8, price = 10, start_days = [1] },
+  { zone = "us-east-2b", type = "p5.48xlarge", max_count = 16, price = 5, start_days = [1], currency = "CNY" },
+]
+reservation = [
+  { id = "cr-0e2000000000000a1", kind = "capacity-block", type = "p5.48xlarge", zone = "us-east-2a", count = 4, start = "-2d 11:30", end = "+5d 11:30" },
+  { id = "cr-0e2000000000000b2", kind = "capacity-block", type = "p5.48xlarge", zone = "us-east-2b", count = 4, start = "-2d 11:30", end = "+5d 11:30" },
+]
+`
+
+const (
+	dollarBlock = "cr-0e2000000000000a1"
+	yuanBlock   = "cr-0e2000000000000b2"
+	day         = 24 * time.Hour
+)
+
+// world is a simulated AWS, and somebody who buys there.
+type world struct {
+	*testing.T
+	sim *awssim.Sim
+	aws *ec2.Client
+	dir state.Dir
+	customer
+}
+
+// newWorld has a clock that runs at so many times the machine's speed, and a scenario that
+// change may change.
+func newWorld(t *testing.T, speed float64, change func(*awssim.Scenario)) *world {
+	t.Helper()
+	scenario, err := awssim.ParseScenario("world", []byte(worldTOML))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if change != nil {
+		change(scenario)
+	}
+	sim, err := awssim.New(scenario, awssim.NewClock(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), speed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { sim.Close() })
+	if _, err := sim.Listen("127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	files := t.TempDir()
+	for _, kv := range append(sim.Env(), "AWS_CONFIG_FILE="+files+"/config", "AWS_SHARED_CREDENTIALS_FILE="+files+"/credentials") {
+		key, value, _ := strings.Cut(kv, "=")
+		t.Setenv(key, value)
+	}
+	aws, err := ec2.New(t.Context(), ec2.Options{Region: "us-east-2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &world{T: t, sim: sim, aws: aws, dir: state.Dir(files + "/state")}
+}
+
+// buyer gives up soon: 2 s for the call, and 40 s until EC2 shows what was bought.
+func (w *world) buyer() *Buyer {
+	return &Buyer{EC2: w.aws, Customer: &w.customer, StateDir: w.dir, Timeout: 2 * time.Second, Settle: 40 * time.Second}
+}
+
+// offering is the one for sale of 4 instances for a day in a currency.
+func (w *world) offering(currency string) capacity.Offering {
+	w.Helper()
+	found, err := w.aws.Offerings(w.Context(), ec2.OfferingQuery{InstanceType: "p5.48xlarge", Count: 4, Duration: day})
+	if err != nil {
+		w.Fatal(err)
+	}
+	for _, o := range found {
+		if o.Fee.Currency() == currency {
+			return o
+		}
+	}
+	w.Fatalf("nothing for sale in %s: %v", currency, found)
+	return capacity.Offering{}
+}
+
+// order is an order of 4 instances for a day. What was bought goes to bought.
+func (w *world) order(offeringID string, terms Terms, bought *PurchaseResult) PurchaseOrder {
+	return PurchaseOrder{OfferingID: offeringID, InstanceType: "p5.48xlarge", Count: 4, Duration: day, Terms: terms, Wait: true,
+		Show: func(PurchasePreview) {}, Tell: func(r PurchaseResult) error { *bought = r; return nil }}
+}
+
+// extension is an order of one more day. What was bought goes to bought.
+func (w *world) extension(reservationID string, terms Terms, bought *ExtensionResult) ExtensionOrder {
+	return ExtensionOrder{ReservationID: reservationID, Length: day, Terms: terms, Wait: true,
+		Show: func(ExtensionPreview) {}, Tell: func(r ExtensionResult) error { *bought = r; return nil }}
+}
+
+func (w *world) fault(f awssim.Fault) {
+	w.Helper()
+	if _, err := w.sim.AddFault(f); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func usd(t *testing.T, amount string) capacity.Money { return money(t, amount, capacity.USD) }
+
+func money(t *testing.T, amount, currency string) capacity.Money {
+	t.Helper()
+	m, err := capacity.ParseMoney(amount, currency)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// customer keeps what they are told, and declines every fee.
+type customer struct {
+	mu   sync.Mutex
+	told []string
+}
+
+var errDeclined = fmt.Errorf("declined")
+
+func (c *customer) Say(format string, args ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.told = append(c.told, fmt.Sprintf(format, args...))
+}
+
+func (c *customer) Time(at time.Time) string           { return at.UTC().Format(time.RFC3339) }
+func (c *customer) Start(what string) Progress         { c.Now(what); return c }
+func (c *customer) Now(what string)                    { c.Say("%s", what) }
+func (c *customer) Done()                              {}
+func (c *customer) ConfirmFee(capacity.Offering) error { return errDeclined }
+
+// said is all of it.
+func (c *customer) said() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return strings.Join(c.told, "\n")
+}

@@ -1,0 +1,80 @@
+package power
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/hooks"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/wire"
+	"github.com/pcs-capacity/pcs-capacity/pcs"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
+)
+
+// Resume is the whole of pcs-capacity-resume; it returns the exit status.
+func Resume(args []string) int {
+	nodes, ok := hostlist(args, "resume", "ResumeProgram")
+	if !ok {
+		return 2
+	}
+	cfg, err := config.Load(config.Find(""))
+	if err != nil {
+		hooks.HookLog(config.Default().Log.Dir, "resume").Error("nothing is launched without settings", "err", err)
+		return 1
+	}
+	log := hooks.HookLog(cfg.Log.Dir, "resume")
+	ctx, stop := untilTerminated()
+	defer stop()
+	log.Info("power up", "nodes", nodes, "resume_file", os.Getenv("SLURM_RESUME_FILE"))
+	if err := resume(ctx, cfg, nodes, log); err != nil {
+		log.Error("power up", "nodes", nodes, "err", err)
+		return 1
+	}
+	return 0
+}
+
+func resume(ctx context.Context, cfg *config.Config, nodes string, log *slog.Logger) error {
+	waits := waiting(log) // first: the file is there only for a while
+	h, err := wire.Begin(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	r := hooks.Resume{Settings: cfg.Domain(), Cluster: h.Cluster, Slurm: h.Slurm, EC2: h.EC2, Records: h.State, Log: log,
+		MachineTime: time.Now, Budget: hooks.ResumeBudget(h.ResumeTimeout)}
+	if slices.ContainsFunc(cfg.Partitions, func(p config.Partition) bool { return p.Provider == capacity.ProviderPCS }) {
+		client, err := pcs.New(ctx, pcs.Options{Region: cfg.Region})
+		if err != nil {
+			return err
+		}
+		r.PCS = wire.PCS{Provisioner: pcs.Provisioner{PCS: client, EC2: h.EC2}, Cluster: cfg.Cluster}
+	}
+	return r.Run(ctx, nodes, waits)
+}
+
+// waiting reads SLURM_RESUME_FILE. Without it, as in a run by hand, the jobs are those
+// that squeue shows on the nodes.
+func waiting(log *slog.Logger) []hooks.Waiting {
+	path := os.Getenv("SLURM_RESUME_FILE")
+	if path == "" {
+		return nil
+	}
+	file, err := slurm.ReadResumeFile(path)
+	if err != nil {
+		log.Warn("going on with what squeue says", "err", err)
+		return nil
+	}
+	var waits []hooks.Waiting
+	for _, job := range file.Jobs {
+		nodes, err := slurm.Expand(job.ResumeNodes)
+		if err != nil {
+			log.Warn("going on with what squeue says", "job", job.ID, "err", err)
+			continue
+		}
+		waits = append(waits, hooks.Waiting{Job: job.ID, Nodes: nodes})
+	}
+	return waits
+}
