@@ -255,11 +255,8 @@ func mismatches(snap *capacity.Snapshot, now time.Time) []string {
 		if v.current.ID == "" || v.former {
 			continue
 		}
-		for _, m := range capacity.Match(v.current, v.group, now) {
-			switch m.Code {
-			case "az", "instance-type", "purchase-option", "tenancy", "platform":
-				problems = append(problems, m.String())
-			}
+		for _, m := range capacity.Lasting(capacity.Match(v.current, v.group, now)) {
+			problems = append(problems, m.String())
 		}
 	}
 	return problems
