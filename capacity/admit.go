@@ -56,7 +56,7 @@ type candidate struct {
 
 // Admit decides whether a job may be submitted, and how it is edited first. A job
 // whose partitions are not ours is accepted as it is. A job that names several
-// partitions is refused only if all of them refuse it.
+// partitions is refused only if all of them refuse it, or if one is not for its account.
 func Admit(req Request, snap *Snapshot, now time.Time) Verdict {
 	return admit(req, snap, now, admitPartition)
 }
@@ -107,6 +107,10 @@ func admit(req Request, snap *Snapshot, now time.Time, in judge) Verdict {
 func combine(verdicts []Verdict, total int) Verdict {
 	if total == 1 {
 		return verdicts[0]
+	}
+	// Slurm may start the job in any of its partitions, also on a node that is up already.
+	if i := slices.IndexFunc(verdicts, func(v Verdict) bool { return v.Code == AccountNotAllowed }); i >= 0 {
+		return verdicts[i]
 	}
 	accepted := slices.DeleteFunc(slices.Clone(verdicts), func(v Verdict) bool { return v.Refused })
 	if len(accepted) == 0 && len(verdicts) == total {

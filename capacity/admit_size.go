@@ -51,10 +51,14 @@ func refuseSize(r Request, largest candidate, p Partition) Verdict {
 // whyNodes lists what makes a job that does not say so need several nodes.
 func (r Request) whyNodes(g NodeGroup) string {
 	var parts []string
+	tasks := r.Tasks
+	if r.TasksPerNode+r.GPUsPerTask == 0 {
+		tasks = 0 // any number of them can share a node
+	}
 	for _, option := range []struct {
 		name  string
 		value int
-	}{{"--gpus", r.GPUs}, {"--gpus-per-task", r.GPUsPerTask}, {"--ntasks", r.Tasks}, {"--ntasks-per-node", r.TasksPerNode}} {
+	}{{"--gpus", r.GPUs}, {"--gpus-per-task", r.GPUsPerTask}, {"--ntasks", tasks}, {"--ntasks-per-node", r.TasksPerNode}} {
 		if option.value > 0 {
 			parts = append(parts, fmt.Sprintf("%s=%d", option.name, option.value))
 		}

@@ -1,11 +1,14 @@
 package capacity
 
-import "time"
+import (
+	"errors"
+	"time"
+)
 
 // Launch is one launch of instances, which succeeds whole or not at all.
 type Launch struct {
 	// ClientToken makes a repetition of the request the same launch; at most 64
-	// characters.
+	// characters. It is bound to the request: see ErrTokenUsed.
 	ClientToken string
 	// LaunchTemplate is an id or a name, with ":VERSION" for one that is not the
 	// template's default version.
@@ -20,6 +23,11 @@ type Launch struct {
 	// Tags are written on the instances and their volumes.
 	Tags map[string]string
 }
+
+// ErrTokenUsed is a launch that EC2 refused for its ClientToken alone: the instances of the
+// launch that used it have terminated, or that launch, which may have failed, asked for
+// something else. It takes another token.
+var ErrTokenUsed = errors.New("the client token belongs to another launch")
 
 // Instance is an EC2 instance.
 type Instance struct {

@@ -2,6 +2,7 @@ package capacity
 
 import (
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -138,7 +139,8 @@ func (p Partition) Has(reservationID string) bool {
 	})
 }
 
-// Allows reports whether an account may use the partition's reservations.
+// Allows reports whether an account may use the partition's reservations. Slurm does not
+// tell capital letters in the names of accounts apart.
 func (p Partition) Allows(account string) bool {
-	return len(p.AllowAccounts) == 0 || slices.Contains(p.AllowAccounts, account)
+	return len(p.AllowAccounts) == 0 || slices.ContainsFunc(p.AllowAccounts, func(a string) bool { return strings.EqualFold(a, account) })
 }

@@ -39,6 +39,8 @@ type Client struct {
 	zoneIDs map[string]string
 	// launchables are the launch templates that were read, by what names them.
 	launchables map[string]launchable
+	// launched is when this client launched an instance, by AWS's clock.
+	launched map[string]time.Time
 }
 
 // shared is what the clients of all regions have together.
@@ -48,6 +50,8 @@ type shared struct {
 	// refill is the time after which EC2 allows one more scarce call.
 	refill   time.Duration
 	tellWait func(Wait)
+	// settle is settleTime.
+	settle time.Duration
 
 	mu      sync.Mutex
 	regions map[string]*Client
@@ -56,7 +60,7 @@ type shared struct {
 // New makes a client. It calls no AWS service, except for instance metadata when
 // nothing else names the region.
 func New(ctx context.Context, o Options) (*Client, error) {
-	s := &shared{regions: map[string]*Client{}, refill: scarceRefill}
+	s := &shared{regions: map[string]*Client{}, refill: scarceRefill, settle: settleTime}
 	cfg, err := config.LoadDefaultConfig(ctx,
 		config.WithRegion(o.Region),
 		config.WithSharedConfigProfile(o.Profile),
@@ -99,6 +103,8 @@ func (s *shared) in(region string) *Client {
 		region: region,
 		api:    ec2.NewFromConfig(s.config, noRetryAfter(noCapacity...), func(o *ec2.Options) { o.Region = region }),
 		scarce: newScarce(s.refill),
+
+		launchables: map[string]launchable{}, launched: map[string]time.Time{},
 	}
 	s.regions[region] = c
 	return c

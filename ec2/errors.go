@@ -98,17 +98,73 @@ func throttled(err error) bool { return Code(err) == requestLimitExceeded }
 
 const requestLimitExceeded = "RequestLimitExceeded"
 
-// noCapacity are codes that EC2 answers with a server error's status, though asking
-// again at once gives the same answer: the caller decides when to try again.
-var noCapacity = []string{"InsufficientInstanceCapacity", "InsufficientReservedInstanceCapacity", "ReservationCapacityExceeded"}
+// Why EC2 answers no search for Capacity Blocks. Each comes with EC2's own error, so that
+// Code still tells that. Other regions may answer all the same.
+var (
+	// ErrNoBlockQuota: the account may have no block in the region.
+	ErrNoBlockQuota = errors.New("the account's quota for Capacity Blocks is 0")
+	// ErrNotSold: EC2 sells no block of the type in the region.
+	ErrNotSold = errors.New("EC2 does not sell this type as a Capacity Block there")
+	// ErrNotApproved: AWS has to approve the account before it may ask for UltraServers.
+	ErrNotApproved = errors.New("the account is not approved for UltraServers")
+)
 
-// TokenUsed reports whether EC2 refused a launch for its ClientToken alone: the instances
-// of the launch that used it have terminated, or that launch asked for something else. A
-// failed launch binds its token too. Another token is needed.
-func (c *Client) TokenUsed(err error) bool {
+// limitExceeded has two causes, which only EC2's message tells apart: a quota of 0, and
+// searches that follow each other too fast (seen in 2026-08). The SDK knows it for
+// neither.
+const limitExceeded = "CapacityBlockDescribeLimitExceeded"
+
+func says(err error, text string) bool { return strings.Contains(Message(err), text) }
+
+// searchError adds to EC2's error for a search why that is, if it is one of the reasons
+// above. live accounts were seen to answer these texts.
+func searchError(err error) error {
+	why := error(nil)
+	switch Code(err) {
+	case limitExceeded:
+		if says(err, "not sufficient") {
+			why = ErrNoBlockQuota
+		}
+	case "InvalidParameterValue":
+		if says(err, "not supported for Capacity Blocks") {
+			why = ErrNotSold
+		}
+	case "UnauthorizedOperation": // that of IAM says "to perform"
+		if says(err, "not authorized to call") {
+			why = ErrNotApproved
+		}
+	}
+	if why == nil {
+		return err
+	}
+	if advice := Advice(why); advice != "" {
+		return fmt.Errorf("%w; %s: %w", why, advice, err)
+	}
+	return fmt.Errorf("%w: %w", why, err)
+}
+
+// tooFast reports whether EC2 refused a search because of the ones before it.
+func tooFast(err error) bool {
+	switch Code(err) {
+	case requestLimitExceeded:
+		return true
+	case limitExceeded:
+		return !errors.Is(searchError(err), ErrNoBlockQuota)
+	}
+	return false
+}
+
+// tokenUsed reports whether EC2 refused a launch for its ClientToken alone.
+func tokenUsed(err error) bool {
 	code := Code(err)
 	return code == "IdempotentInstanceTerminated" || code == "IdempotentParameterMismatch"
 }
+
+func noInstance(err error) bool { return Code(err) == goneInstanceID }
+
+// noCapacity are codes that EC2 answers with a server error's status, though asking
+// again at once gives the same answer: the caller decides when to try again.
+var noCapacity = []string{"InsufficientInstanceCapacity", "InsufficientReservedInstanceCapacity", "ReservationCapacityExceeded"}
 
 // retryerExcept is the SDK's retryer, as the environment configures it, which gives up
 // at once after some codes.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -31,6 +32,7 @@ func instance(a types.Instance) capacity.Instance {
 }
 
 // TagInstances writes tags, by instance id. Instances with the same tags share a call.
+// One that EC2 does not know is asked for again for a while: it may be new.
 func (c *Client) TagInstances(ctx context.Context, tags map[string]map[string]string) error {
 	type call struct {
 		ids  []string
@@ -53,8 +55,10 @@ func (c *Client) TagInstances(ctx context.Context, tags map[string]map[string]st
 	group.SetLimit(5)
 	for _, call := range calls {
 		group.Go(func() error {
-			_, err := c.api.CreateTags(ctx, &ec2.CreateTagsInput{Resources: call.ids, Tags: tagList(call.tags)})
-			return err
+			return c.againWhile(ctx, noInstance, func() error {
+				_, err := c.api.CreateTags(ctx, &ec2.CreateTagsInput{Resources: call.ids, Tags: tagList(call.tags)})
+				return err
+			})
 		})
 	}
 	if err := group.Wait(); err != nil {
@@ -81,12 +85,22 @@ func (c *Client) InstancesByTag(ctx context.Context, tags map[string][]string) (
 			return c.instancesInHalves(ctx, tags, key)
 		}
 	}
-	in := &ec2.DescribeInstancesInput{MaxResults: aws.Int32(pageSize), Filters: []types.Filter{
-		filter("instance-state-name", "pending", "running", "shutting-down", "stopping", "stopped"),
-	}}
+	var filters []types.Filter
 	for key, values := range tags {
-		in.Filters = append(in.Filters, tagFilter(key, values...))
+		filters = append(filters, tagFilter(key, values...))
 	}
+	return c.instances(ctx, filters...)
+}
+
+// InstancesInReservation describes the instances that take a place of a capacity
+// reservation, whoever launched them, except those that are terminated.
+func (c *Client) InstancesInReservation(ctx context.Context, id string) ([]capacity.Instance, error) {
+	return c.instances(ctx, filter("capacity-reservation-id", id))
+}
+
+func (c *Client) instances(ctx context.Context, filters ...types.Filter) ([]capacity.Instance, error) {
+	in := &ec2.DescribeInstancesInput{MaxResults: aws.Int32(pageSize), Filters: append(filters,
+		filter("instance-state-name", "pending", "running", "shutting-down", "stopping", "stopped"))}
 	var all []capacity.Instance
 	for pages := ec2.NewDescribeInstancesPaginator(c.api, in); pages.HasMorePages(); {
 		page, err := pages.NextPage(ctx)
@@ -129,17 +143,41 @@ func (c *Client) InstanceIDsByTag(ctx context.Context, tags map[string][]string)
 	return ids, err
 }
 
-// Terminate terminates instances. One that is gone already is no error.
+// Terminate terminates instances. One that is gone already is no error. EC2 says of a new
+// one too that there is no such instance: that is not believed at once, and of one that
+// this client has launched within youngTime never.
 func (c *Client) Terminate(ctx context.Context, ids []string) error {
 	// EC2 takes 1000 instances in one call.
 	for some := range slices.Chunk(unique(ids), pageSize) {
-		_, err := withoutBad(some, goneInstanceID, func(ids []string) error {
-			_, err := c.api.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: ids})
-			return err
+		left := some
+		err := c.againWhile(ctx, noInstance, func() error {
+			bad, err := withoutBad(left, goneInstanceID, func(ids []string) error {
+				_, err := c.api.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: ids})
+				return err
+			})
+			if err != nil || len(bad) == 0 {
+				return err
+			}
+			left = slices.Sorted(maps.Keys(bad))
+			return bad[left[0]]
 		})
+		if noInstance(err) && !slices.ContainsFunc(left, c.launchedLately) {
+			continue
+		}
 		if err != nil {
 			return fmt.Errorf("terminating instances in %s: %w", c.region, err)
 		}
 	}
 	return nil
+}
+
+// youngTime is how long an instance of which EC2 knows nothing may still show.
+const youngTime = 5 * time.Minute
+
+// launchedLately reports whether this client launched an instance within youngTime.
+func (c *Client) launchedLately(id string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at, ok := c.launched[id]
+	return ok && c.Now().Sub(at) < youngTime
 }

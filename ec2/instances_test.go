@@ -3,6 +3,7 @@ package ec2
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
@@ -36,6 +37,7 @@ func TestLaunchIntoABlockTagAndTerminate(t *testing.T) {
 	if none, err := c.InstancesByTag(t.Context(), map[string][]string{capacity.TagNode: nil}); len(none) > 0 || err != nil {
 		t.Errorf("no value finds %v, %v", none, err)
 	}
+	c.shared.settle = time.Millisecond
 	ids := []string{found[0].ID, "i-0ffffffffffffffff", found[1].ID}
 	if err := c.Terminate(t.Context(), ids); err != nil {
 		t.Fatal(err)
@@ -125,22 +127,26 @@ func TestCatalog(t *testing.T) {
 		t.Fatalf("found %v, %v", found, err)
 	}
 	p5 := found["p5.48xlarge"]
-	if p5.GPUs != 8 || p5.GPUName != "H100" || p5.EFAInterfaces != 32 || !slices.Contains(p5.UsageClasses, "capacity-block") {
+	if !slices.Equal(p5.Architectures, []string{"x86_64"}) || p5.GPUs != 8 || p5.GPUName != "H100" || p5.EFAInterfaces != 32 || !slices.Contains(p5.UsageClasses, "capacity-block") {
 		t.Errorf("p5 %+v", p5)
 	}
 	if found["trn1.32xlarge"].GPUs != 16 || found["c7i.4xlarge"].GPUs != 0 {
 		t.Errorf("devices %+v", found)
 	}
-	platform, err := c.ImagePlatform(t.Context(), "ami-0e200000000000c03")
-	if err != nil || platform != "Red Hat Enterprise Linux" {
-		t.Errorf("platform %q, %v", platform, err)
+	image, err := c.Image(t.Context(), "ami-0e200000000000c03")
+	if err != nil || image != (Image{"Red Hat Enterprise Linux", "x86_64"}) {
+		t.Errorf("image %+v, %v", image, err)
 	}
-	if _, err := c.ImagePlatform(t.Context(), "ami-0ffffffffffffffff"); Code(err) != "InvalidAMIID.NotFound" {
+	if _, err := c.Image(t.Context(), "ami-0ffffffffffffffff"); Code(err) != "InvalidAMIID.NotFound" {
 		t.Errorf("unknown image: %v", err)
 	}
 	neighbours, err := c.NeighbourSubnets(t.Context(), []string{subnetB})
 	if err != nil || len(neighbours) != 3 || neighbours[0].ID != subnetA {
 		t.Errorf("neighbours %v, %v", neighbours, err)
+	}
+	vpc, err := c.VPCSubnets(t.Context(), []string{subnetB})
+	if err != nil || len(vpc) != 3 || vpc[0].ID != subnetA || vpc[0].VPC != "vpc-0e2000000000000a1" || vpc[0].Free != 251 {
+		t.Errorf("subnets of the VPC %+v, %v", vpc, err)
 	}
 	ordered, err := c.Subnets(t.Context(), []string{subnetB, subnetA})
 	if err != nil || len(ordered) != 2 || ordered[0].ID != subnetB {

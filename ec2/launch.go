@@ -14,7 +14,7 @@ import (
 // Launch starts instances with one RunInstances call that asks for exactly Count. A
 // template that has network interfaces is launched with those, each in the subnet.
 // Codes to expect: InsufficientInstanceCapacity, ReservationCapacityExceeded,
-// InvalidCapacityReservationState.PendingActivation.
+// InvalidCapacityReservationState.PendingActivation; and capacity.ErrTokenUsed.
 func (c *Client) Launch(ctx context.Context, l capacity.Launch) ([]capacity.Instance, error) {
 	template, err := c.launchable(ctx, l.LaunchTemplate)
 	if err != nil {
@@ -38,12 +38,18 @@ func (c *Client) Launch(ctx context.Context, l capacity.Launch) ([]capacity.Inst
 		in.InstanceMarketOptions = &types.InstanceMarketOptionsRequest{MarketType: market}
 	}
 	out, err := c.api.RunInstances(ctx, in)
+	if tokenUsed(err) {
+		err = fmt.Errorf("%w: %w", capacity.ErrTokenUsed, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("launching %d × %s in %s: %w", l.Count, l.InstanceType, c.region, err)
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	var launched []capacity.Instance
 	for _, a := range out.Instances {
 		launched = append(launched, instance(a))
+		c.launched[aws.ToString(a.InstanceId)] = c.Now()
 	}
 	return launched, nil
 }

@@ -2,7 +2,6 @@ package ec2
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -59,9 +58,6 @@ func (c *Client) launchable(ctx context.Context, reference string) (launchable, 
 		interfaces: v.LaunchTemplateData.NetworkInterfaces,
 		read:       time.Now(),
 	}
-	if c.launchables == nil {
-		c.launchables = map[string]launchable{}
-	}
 	c.launchables[reference], c.launchables[t.pinned] = t, t
 	return t, nil
 }
@@ -83,15 +79,10 @@ func templateReference(s string) *types.LaunchTemplateSpecification {
 
 // interfacesIn are the interfaces of a template as a launch sends them, in a subnet:
 // EC2 refuses a subnet beside interfaces (InvalidParameterCombination), whether they
-// come with the call or from the template. The two structures name their fields alike
-// at all levels, so a copy by name loses nothing.
+// come with the call or from the template.
 func interfacesIn(subnetID string, template []types.LaunchTemplateInstanceNetworkInterfaceSpecification) ([]types.InstanceNetworkInterfaceSpecification, error) {
-	text, err := json.Marshal(template)
-	if err != nil {
-		return nil, err
-	}
 	var out []types.InstanceNetworkInterfaceSpecification
-	if err := json.Unmarshal(text, &out); err != nil {
+	if err := copyByName(template, &out); err != nil {
 		return nil, err
 	}
 	for i := range out {

@@ -64,13 +64,12 @@ func (c *Client) EnsureLaunchTemplate(ctx context.Context, spec capacity.LaunchT
 	}
 	if !found {
 		created, err := c.createTemplate(ctx, spec, data, wanted)
-		// Somebody was faster, or an earlier run of ours was, whose effect EC2 did not
-		// show yet: names are unique.
 		if !nameTaken(err) {
 			return created, err
 		}
-		if now, found, err = c.LaunchTemplate(ctx, spec.Name, ""); err != nil || !found {
-			return capacity.LaunchTemplate{}, errors.Join(fmt.Errorf("launch template %s exists, but EC2 does not show it yet; run this again", spec.Name), err)
+		// Somebody was faster, or an earlier run of ours was: names are unique.
+		if now, err = c.shownTemplate(ctx, spec.Name, ""); err != nil {
+			return capacity.LaunchTemplate{}, fmt.Errorf("launch template %s exists: %w; run this again", spec.Name, err)
 		}
 	}
 	if now.Tags[capacity.TagCluster] != spec.Tags[capacity.TagCluster] {
@@ -95,7 +94,39 @@ func (c *Client) createTemplate(ctx context.Context, spec capacity.LaunchTemplat
 	if err != nil {
 		return capacity.LaunchTemplate{}, fmt.Errorf("creating launch template %s in %s: %w", spec.Name, c.region, err)
 	}
-	t, _, err := c.LaunchTemplate(ctx, aws.ToString(out.LaunchTemplate.LaunchTemplateId), "1")
+	written, err := writtenVersion(data, versionDescription(spec, digest))
+	if err != nil {
+		return capacity.LaunchTemplate{}, err
+	}
+	return c.settled(ctx, describe(*out.LaunchTemplate, written))
+}
+
+// writtenVersion is the first version of a template as EC2 will show it: the answer of
+// CreateLaunchTemplate does not.
+func writtenVersion(data *types.RequestLaunchTemplateData, description string) (types.LaunchTemplateVersion, error) {
+	v := types.LaunchTemplateVersion{VersionNumber: aws.Int64(1), VersionDescription: aws.String(description), LaunchTemplateData: &types.ResponseLaunchTemplateData{}}
+	return v, copyByName(data, v.LaunchTemplateData)
+}
+
+// settled returns a template as it was written, once EC2 shows that version to readers
+// such as PCS, or settleTime is over. What was written does not depend on it.
+func (c *Client) settled(ctx context.Context, t capacity.LaunchTemplate) (capacity.LaunchTemplate, error) {
+	if _, err := c.shownTemplate(ctx, t.ID, t.Version); err != nil && !notShown(err) {
+		return capacity.LaunchTemplate{}, err
+	}
+	return t, nil
+}
+
+// shownTemplate is LaunchTemplate of a version that exists, which EC2 may not show yet.
+func (c *Client) shownTemplate(ctx context.Context, idOrName, version string) (capacity.LaunchTemplate, error) {
+	var t capacity.LaunchTemplate
+	err := c.againWhile(ctx, notShown, func() (err error) {
+		var found bool
+		if t, found, err = c.LaunchTemplate(ctx, idOrName, version); err == nil && !found {
+			err = errNotShown
+		}
+		return err
+	})
 	return t, err
 }
 
@@ -103,9 +134,11 @@ func (c *Client) createTemplate(ctx context.Context, spec capacity.LaunchTemplat
 // runs at the same time add one version.
 func (c *Client) addVersion(ctx context.Context, now capacity.LaunchTemplate, spec capacity.LaunchTemplateSpec, data *types.RequestLaunchTemplateData, digest string) (capacity.LaunchTemplate, error) {
 	if now.Tags[capacity.TagReservation] != spec.Tags[capacity.TagReservation] {
-		if _, err := c.api.CreateTags(ctx, &ec2.CreateTagsInput{Resources: []string{now.ID}, Tags: tagList(spec.Tags)}); err != nil {
-			return capacity.LaunchTemplate{}, fmt.Errorf("tagging launch template %s: %w", now.Name, err)
+		if err := c.TagLaunchTemplate(ctx, now.ID, spec.Tags); err != nil {
+			return capacity.LaunchTemplate{}, err
 		}
+		now.Tags = maps.Clone(now.Tags)
+		maps.Copy(now.Tags, spec.Tags)
 	}
 	out, err := c.api.CreateLaunchTemplateVersion(ctx, &ec2.CreateLaunchTemplateVersionInput{
 		LaunchTemplateId:   aws.String(now.ID),
@@ -117,9 +150,16 @@ func (c *Client) addVersion(ctx context.Context, now capacity.LaunchTemplate, sp
 	if err != nil {
 		return capacity.LaunchTemplate{}, fmt.Errorf("adding a version to launch template %s: %w", now.Name, err)
 	}
-	version := strconv.FormatInt(aws.ToInt64(out.LaunchTemplateVersion.VersionNumber), 10)
-	t, _, err := c.LaunchTemplate(ctx, now.ID, version)
-	return t, err
+	t := types.LaunchTemplate{LaunchTemplateId: aws.String(now.ID), LaunchTemplateName: aws.String(now.Name), Tags: tagList(now.Tags)}
+	return c.settled(ctx, describe(t, *out.LaunchTemplateVersion))
+}
+
+// TagLaunchTemplate adds tags to a launch template; its other tags stay.
+func (c *Client) TagLaunchTemplate(ctx context.Context, id string, tags map[string]string) error {
+	if _, err := c.api.CreateTags(ctx, &ec2.CreateTagsInput{Resources: []string{id}, Tags: tagList(tags)}); err != nil {
+		return fmt.Errorf("tagging launch template %s: %w", id, err)
+	}
+	return nil
 }
 
 // DeleteLaunchTemplate deletes a launch template with all its versions, if it carries

@@ -34,8 +34,8 @@ func newScarce(refill time.Duration) scarce {
 type Wait struct {
 	Region string
 	For    time.Duration
-	// Throttled: EC2 refused the call, so others use the account's calls too.
-	Throttled bool
+	// Throttled is EC2's code if EC2 refused the call: others use the account's calls too.
+	Throttled string
 }
 
 // OnWait has tell called, by any goroutine, before a call of any region waits for
@@ -83,13 +83,13 @@ func (c *Client) search(ctx context.Context, l *rate.Limiter, call func(option f
 			return err
 		}
 		err := call(option)
-		if !throttled(err) {
-			return err
+		if !tooFast(err) {
+			return searchError(err)
 		}
 		if refused++; refused == mostThrottled {
 			return err
 		}
-		if err := c.sleep(ctx, Wait{Region: c.region, For: c.shared.refill, Throttled: true}); err != nil {
+		if err := c.sleep(ctx, Wait{Region: c.region, For: c.shared.refill, Throttled: Code(err)}); err != nil {
 			return err
 		}
 	}

@@ -60,7 +60,7 @@ func TestThrottledSearchWaitsAndAsksAgain(t *testing.T) {
 	fault(t, sim, throttle)
 	var waits int
 	c.OnWait(func(w Wait) {
-		if w.Throttled {
+		if w.Throttled == "RequestLimitExceeded" {
 			waits++
 		}
 	})

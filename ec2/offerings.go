@@ -76,8 +76,6 @@ func (c *Client) Offerings(ctx context.Context, q OfferingQuery) ([]capacity.Off
 	}
 	in := &ec2.DescribeCapacityBlockOfferingsInput{
 		CapacityDurationHours: aws.Int32(int32(length / time.Hour)),
-		StartDateRange:        timeOrNil(q.StartAfter),
-		EndDateRange:          timeOrNil(q.EndBy),
 	}
 	if IsUltraServer(q.InstanceType) {
 		in.UltraserverType, in.UltraserverCount = aws.String(q.InstanceType), aws.Int32(int32(q.Count))
@@ -86,6 +84,9 @@ func (c *Client) Offerings(ctx context.Context, q OfferingQuery) ([]capacity.Off
 	}
 	zones, err := c.Zones(ctx)
 	if err != nil {
+		return nil, err
+	}
+	if err := c.bound(in, q); err != nil {
 		return nil, err
 	}
 	var all []capacity.Offering
@@ -107,6 +108,24 @@ func (c *Client) Offerings(ctx context.Context, q OfferingQuery) ([]capacity.Off
 		}
 	}
 	return all, nil
+}
+
+// bound sets the window of a search. EC2 refuses an earliest start that is over, which
+// bounds nothing. It is asked for last, when AWS's time is known.
+func (c *Client) bound(in *ec2.DescribeCapacityBlockOfferingsInput, q OfferingQuery) error {
+	now := c.Now()
+	switch {
+	case !q.EndBy.IsZero() && !q.EndBy.After(now):
+		return fmt.Errorf("no block can end by %s, which is over", q.EndBy.Format(time.RFC3339))
+	case !q.EndBy.IsZero() && !q.EndBy.After(q.StartAfter):
+		return fmt.Errorf("no block starts after %s and ends by %s", q.StartAfter.Format(time.RFC3339), q.EndBy.Format(time.RFC3339))
+	}
+	// A minute covers a slow call.
+	if q.StartAfter.After(now.Add(time.Minute)) {
+		in.StartDateRange = aws.Time(q.StartAfter)
+	}
+	in.EndDateRange = timeOrNil(q.EndBy)
+	return nil
 }
 
 func (c *Client) offering(a types.CapacityBlockOffering, zones map[string]string) (capacity.Offering, error) {

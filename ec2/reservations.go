@@ -110,6 +110,8 @@ func (c *Client) reservation(a types.CapacityReservation) capacity.Reservation {
 		End:           aws.ToTime(a.EndDate),
 		Tags:          tagMap(a.Tags),
 	}
+	// arn:aws:ec2:REGION:ACCOUNT:placement-group/NAME
+	_, r.PlacementGroup, _ = strings.Cut(aws.ToString(a.PlacementGroupArn), ":placement-group/")
 	if a.CapacityBlockId != nil {
 		r.CapacityBlockIDs = []string{*a.CapacityBlockId}
 	}

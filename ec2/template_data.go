@@ -25,7 +25,7 @@ func (c *Client) templateData(ctx context.Context, spec capacity.LaunchTemplateS
 		if !found {
 			return nil, fmt.Errorf("launch template %s has no version %s to copy", spec.From, spec.FromVersion)
 		}
-		if data, err = copyData(source.LaunchTemplateData); err != nil {
+		if err = copyByName(source.LaunchTemplateData, data); err != nil {
 			return nil, fmt.Errorf("copying launch template %s: %w", spec.From, err)
 		}
 	}
@@ -33,16 +33,15 @@ func (c *Client) templateData(ctx context.Context, spec capacity.LaunchTemplateS
 	return data, nil
 }
 
-// copyData turns what EC2 answered into what it is asked for. Both structures name
-// their fields alike at all levels, so a copy by name loses nothing that can be asked
-// for, and takes up what a later SDK adds.
-func copyData(from *types.ResponseLaunchTemplateData) (*types.RequestLaunchTemplateData, error) {
+// copyByName turns what EC2 answered into what it is asked for, or the other way round.
+// The SDK's structures for both name their fields alike at all levels, so a copy by name
+// loses nothing that the other one has, and takes up what a later SDK adds.
+func copyByName(from, to any) error {
 	text, err := json.Marshal(from)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	to := &types.RequestLaunchTemplateData{}
-	return to, json.Unmarshal(text, to)
+	return json.Unmarshal(text, to)
 }
 
 // overlay lays the fields of a spec over a template.
@@ -61,6 +60,9 @@ func overlay(data *types.RequestLaunchTemplateData, spec capacity.LaunchTemplate
 	// A block has a placement of its own and one Availability Zone; what the template
 	// of another group says about them could only be wrong.
 	data.Placement = nil
+	if spec.PlacementGroup != "" {
+		data.Placement = &types.LaunchTemplatePlacementRequest{GroupName: aws.String(spec.PlacementGroup)}
+	}
 	data.CapacityReservationSpecification, data.InstanceMarketOptions = nil, nil
 	if spec.Kind == capacity.OnDemand || spec.ReservationID == "" {
 		return

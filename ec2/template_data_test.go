@@ -12,11 +12,11 @@ import (
 
 // Every field that EC2 can answer with must be in the copy, at every depth, so that
 // --like loses nothing.
-func TestCopyDataIsComplete(t *testing.T) {
+func TestCopyByNameIsComplete(t *testing.T) {
 	from := &types.ResponseLaunchTemplateData{}
 	fill(reflect.ValueOf(from).Elem())
-	to, err := copyData(from)
-	if err != nil {
+	to := &types.RequestLaunchTemplateData{}
+	if err := copyByName(from, to); err != nil {
 		t.Fatal(err)
 	}
 	// What can only be answered, never asked for.

@@ -39,10 +39,10 @@ type EC2 interface {
 	// Reservations describes reservations by id; missing are those that EC2 does not know.
 	Reservations(ctx context.Context, ids []string) (found []capacity.Reservation, missing []capacity.Missing, err error)
 	ReservationsByTag(ctx context.Context, tags map[string]string) ([]capacity.Reservation, error)
-	// PinTemplate is the version, ID:NUMBER, that a launch template of the settings means now.
-	PinTemplate(ctx context.Context, template string) (string, error)
 	// KnownSubnets describes subnets by id; missing are those that EC2 does not know.
 	KnownSubnets(ctx context.Context, ids []string) (found []capacity.Subnet, missing []capacity.Missing, err error)
+	// PinTemplate is the version, ID:NUMBER, that a launch template of the settings means now.
+	PinTemplate(ctx context.Context, template string) (string, error)
 	// Launch is one RunInstances that launches Count instances or none.
 	Launch(ctx context.Context, l capacity.Launch) ([]capacity.Instance, error)
 	TagInstances(ctx context.Context, tags map[string]map[string]string) error
@@ -51,9 +51,6 @@ type EC2 interface {
 	InstancesByTag(ctx context.Context, tags map[string][]string) ([]capacity.Instance, error)
 	// Terminate takes ids that are gone already without an error.
 	Terminate(ctx context.Context, ids []string) error
-	// TokenUsed reports whether EC2 refused a launch for its token alone: an earlier launch
-	// under it has ended, or was another one.
-	TokenUsed(err error) bool
 }
 
 // PCS is what the resume hook asks of PCS, for partitions with provider pcs.

@@ -3,6 +3,7 @@ package hooks
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -97,7 +98,7 @@ func (r *Resume) launchPart(ctx context.Context, g group, part *launched, t targ
 			ReservationID: t.reservationID, Kind: g0.PurchaseOption, Count: len(part.nodes),
 			Tags: r.tags(g, part.place.partition.Name, hostlist, token, t.reservationID),
 		})
-		if r.EC2.TokenUsed(err) || slices.ContainsFunc(instances, capacity.Instance.Ended) {
+		if errors.Is(err, capacity.ErrTokenUsed) || slices.ContainsFunc(instances, capacity.Instance.Ended) {
 			continue
 		}
 		if err != nil {

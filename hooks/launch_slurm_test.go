@@ -6,7 +6,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 )
 
@@ -40,5 +42,20 @@ func TestResumeWithAUsedToken(t *testing.T) {
 	p.wait(id, "COMPLETED")
 	if job := p.show("job", id); p.launches() != 2 || !strings.Contains(job, "Restarts=0") {
 		t.Errorf("%d instances ever; %s", p.launches(), job)
+	}
+}
+
+// Right after a launch EC2 knows nothing of the instances: their tags are written all the same.
+func TestResumeWhileEC2ShowsNothingYet(t *testing.T) {
+	p := startPower(t, nil)
+	lag := awssim.Duration(3 * time.Second)
+	p.sim.SetLag(awssim.Lag{Instances: &lag, Tags: &lag})
+	p.wait(p.submit("-p", "gpu", "-N2"), "COMPLETED")
+	p.until("the nodes' tags are written", func() bool {
+		now := p.instances()
+		return now["gpu-1"].Tags[capacity.TagNode] == "gpu-1" && now["gpu-2"].Tags[capacity.TagNode] == "gpu-2"
+	})
+	if p.launches() != 2 {
+		t.Errorf("%d instances ever", p.launches())
 	}
 }

@@ -23,8 +23,8 @@ func CLIFilter(planPath, stateDir, filterPath string) string {
 	return render(cliFilterLua, planPath, stateDir, filterPath)
 }
 
-// JobSubmit is the text of job_submit.lua for a site; the paths are those of
-// [CLIFilter], as slurmctld's machine sees them.
+// JobSubmit is the text of job_submit.lua for a site; the paths are as those of
+// [CLIFilter], but of the local_dir, on a disk of slurmctld's own machine.
 func JobSubmit(planPath, stateDir, filterPath string) string {
 	return render(jobSubmitLua, planPath, stateDir, filterPath)
 }

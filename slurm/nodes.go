@@ -138,6 +138,12 @@ func (c *Client) PowerUp(ctx context.Context, nodes []string) error {
 	return c.onNodes(ctx, nodes, "POWER_UP", "")
 }
 
+// Drain keeps new jobs off the nodes; those that run go on. The reason stays on the
+// nodes until they are resumed.
+func (c *Client) Drain(ctx context.Context, nodes []string, reason string) error {
+	return c.onNodes(ctx, nodes, "DRAIN", reason)
+}
+
 // Resume takes DOWN, DRAIN and FAIL off the nodes. One that has none of them
 // gives [ErrNodeState].
 func (c *Client) Resume(ctx context.Context, nodes []string) error {

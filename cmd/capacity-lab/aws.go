@@ -19,6 +19,7 @@ type awsCmd struct {
 	Scenario string    `type:"existingfile" placeholder:"FILE" help:"Scenario of the AWS account; default: the built-in one."`
 	Now      time.Time `format:"2006-01-02T15:04:05Z07:00" placeholder:"RFC3339" help:"Time at which the simulated clock starts; default: now."`
 	Speed    float64   `default:"1" placeholder:"N" help:"Simulated seconds per second; 0 stands still (${default})."`
+	quirks   `embed:""`
 }
 
 // Help is shown by --help.
@@ -51,6 +52,7 @@ func (cmd *awsCmd) serve(ctx context.Context, out io.Writer) error {
 			return err
 		}
 	}
+	cmd.quirks.on(scenario)
 	sim, err := awssim.New(scenario, awssim.NewClock(cmd.Now, cmd.Speed))
 	if err != nil {
 		return err

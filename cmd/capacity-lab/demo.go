@@ -18,7 +18,8 @@ import (
 // demoCmd is "capacity-lab demo": the main job, told in two acts. Every command is
 // run as it is shown, by a shell, and what it prints is shown as it came.
 type demoCmd struct {
-	Bin string `type:"path" placeholder:"DIR" help:"Folder of the product's programs; default: that of capacity-lab."`
+	Bin    string `type:"path" placeholder:"DIR" help:"Folder of the product's programs; default: that of capacity-lab."`
+	quirks `embed:""`
 }
 
 // Run is called by kong.
@@ -32,7 +33,7 @@ func (cmd *demoCmd) Run() error {
 	}
 	defer os.RemoveAll(dir)
 	began := time.Now()
-	t := &teller{ctx: ctx, out: os.Stdout}
+	t := &teller{ctx: ctx, out: os.Stdout, quirks: cmd.quirks}
 	for _, act := range []struct {
 		title string
 		name  string
@@ -103,8 +104,9 @@ func serveAWS(t *teller, self, bin, dir string) (func() error, error) {
 		return nil, err
 	}
 	defer env.Close()
-	t.say("$ capacity-lab aws --speed 60 > %s &", t.env)
-	stop, err := t.background(env, self, "aws", "--speed", "60")
+	args := append([]string{"aws", "--speed", "60"}, t.quirks.flags()...)
+	t.say("$ capacity-lab %s > %s &", strings.Join(args, " "), t.env)
+	stop, err := t.background(env, self, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -120,13 +122,14 @@ func serveAWS(t *teller, self, bin, dir string) (func() error, error) {
 // raiseLab runs simulated AWS and a real Slurm together; the folder's name is the mode.
 func raiseLab(t *teller, self, bin, dir string) (func() error, error) {
 	mode := filepath.Base(dir)
-	t.say("$ capacity-lab up --mode %s --dir %s &", mode, dir)
+	args := append([]string{"up", "--mode", mode, "--dir", dir}, t.quirks.flags()...)
+	t.say("$ capacity-lab %s &", strings.Join(args, " "))
 	read, write, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
 	defer read.Close()
-	stop, err := t.background(write, self, "up", "--mode", mode, "--dir", dir, "--bin", bin, "--boot-delay", "1s")
+	stop, err := t.background(write, self, append(args, "--bin", bin, "--boot-delay", "1s")...)
 	write.Close()
 	if err != nil {
 		return nil, err

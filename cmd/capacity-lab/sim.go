@@ -26,6 +26,8 @@ type simCmd struct {
 	Instances simInstancesCmd `cmd:"" help:"List the instances."`
 	FailHost  simFailHostCmd  `cmd:"" help:"Break the host of an instance."`
 	Payments  simPaymentsCmd  `cmd:"" help:"Let the payments of blocks fail, or succeed again."`
+	Lag       simLagCmd       `cmd:"" help:"Let what is created show late."`
+	Limits    simLimitsCmd    `cmd:"" help:"Refuse searches for blocks as live accounts were refused."`
 }
 
 type simClockCmd struct {
@@ -55,7 +57,7 @@ func (cmd *simClockCmd) Run() error {
 }
 
 type simFaultCmd struct {
-	Effect    string        `arg:"" enum:"fail-before,fail-after,cut-before,cut-after,delay" help:"What happens: an error before or after the effect of the call, a cut connection before or after it, or a delay."`
+	Effect    string        `arg:"" enum:"fail-before,fail-after,cut-before,cut-after,delay,silent" help:"What happens: an error before or after the effect of the call, a cut connection before or after it, a delay, or no answer at all."`
 	Service   string        `enum:"ec2,pcs,," default:"" help:"Only calls of this service (ec2, pcs)."`
 	Operation string        `placeholder:"NAME" help:"Only this operation, such as PurchaseCapacityBlock."`
 	Region    string        `placeholder:"REGION" help:"Only this region. With cut-before and no operation, the region is down."`

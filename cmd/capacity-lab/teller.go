@@ -23,6 +23,8 @@ type teller struct {
 	// env is the file to source before each command, work the folder to run it in, bin
 	// where the programs are.
 	env, work, bin string
+	// quirks are those of every simulated AWS.
+	quirks quirks
 
 	last     string // the output of the last command
 	failed   bool   // the act went wrong: the rest of it makes no sense

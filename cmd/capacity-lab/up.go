@@ -25,6 +25,7 @@ type upCmd struct {
 	Bin        string        `type:"path" placeholder:"DIR" help:"Folder of the product's programs; default: that of capacity-lab."`
 	BootDelay  time.Duration `default:"2s" help:"From the launch of an instance to the start of its slurmd."`
 	Accounting bool          `help:"Run slurmdbd too, with an empty database: a job then needs an account that sacctmgr gave its user."`
+	quirks     `embed:""`
 }
 
 // Run is called by kong.
@@ -79,6 +80,7 @@ func (cmd *upCmd) newLab() (*lab, error) {
 			return nil, err
 		}
 	}
+	cmd.quirks.on(scenario)
 	if len(scenario.Regions) == 0 {
 		return nil, errors.New("the scenario has no region")
 	}

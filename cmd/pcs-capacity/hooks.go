@@ -39,14 +39,15 @@ func (f hookFlags) script(cfg *config.Config) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	dir, err := filepath.Abs(cfg.StateDir)
+	script, folder := hooks.CLIFilter, cfg.StateDir
+	if f.Hook == "job_submit" { // runs inside slurmctld, which must not wait for a file server
+		script, folder = hooks.JobSubmit, cfg.LocalDir
+	}
+	dir, err := filepath.Abs(folder)
 	if err != nil {
 		return "", err
 	}
-	if f.Hook == "job_submit" {
-		return hooks.JobSubmit(state.Dir(dir).PlanPath(), dir, filter), nil
-	}
-	return hooks.CLIFilter(state.Dir(dir).PlanPath(), dir, filter), nil
+	return script(state.Dir(dir).PlanPath(), dir, filter), nil
 }
 
 // findFilter finds the program that the scripts call; it must be there and run.

@@ -45,6 +45,7 @@ type CLI struct {
 	Extend    ExtendCmd    `cmd:"" help:"Extend a Capacity Block."`
 	Timeline  TimelineCmd  `cmd:"" help:"Draw the coming weeks: blocks, fences, gaps, extensions."`
 	Setup     SetupCmd     `cmd:"" help:"Make a reservation usable: launch template, node group, queue, settings."`
+	Teardown  TeardownCmd  `cmd:"" help:"Remove what setup made for a queue, or for a node group in it."`
 	Status    StatusCmd    `cmd:"" help:"Show each partition: reservation, window, nodes, jobs, next event."`
 	Sync      SyncCmd      `cmd:"" help:"Bring Slurm into line with the reservations: one pass, or --watch."`
 	Settings  ConfigCmd    `cmd:"" name:"config" help:"Show the settings in effect, defaults included."`

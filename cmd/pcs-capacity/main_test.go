@@ -102,6 +102,7 @@ PartitionName=gpu Nodes=gpu-1
 //	sim recount                counts them from now on
 //	sim speed 1000             seconds a second, until then 0
 //	sim payments fail|succeed  decides for payments
+//	sim limits JSON            refuses searches as live accounts were refused
 //	sim heal                   ends every fault
 //	sim ledger                 prints every purchase that was made
 func simCommand(ts *testscript.TestScript, neg bool, args []string) {
@@ -133,6 +134,10 @@ func simCommand(ts *testscript.TestScript, neg bool, args []string) {
 		sim.Clock().SetSpeed(speed)
 	case "payments":
 		sim.FailPayments(args[1] == "fail")
+	case "limits":
+		var limits awssim.Limits
+		ts.Check(json.Unmarshal([]byte(args[1]), &limits))
+		ts.Check(sim.SetLimits(limits))
 	case "heal":
 		sim.ClearFaults()
 	case "ledger":

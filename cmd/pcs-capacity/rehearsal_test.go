@@ -64,6 +64,7 @@ reservation = [
 const rehearsalConfig = `
 region = "us-east-2"
 state_dir = %q
+local_dir = %q
 [timing]
 poll = "1s"
 drain_margin = "5s"
@@ -160,7 +161,7 @@ func newRehearsal(t *testing.T, clock ...*awssim.Clock) *rehearsal {
 		t.Fatal(err)
 	}
 	r.path = filepath.Join(t.TempDir(), "config.toml")
-	if err := os.WriteFile(r.path, fmt.Appendf(nil, rehearsalConfig, filepath.Join(dir, "capacity")), 0o644); err != nil {
+	if err := os.WriteFile(r.path, fmt.Appendf(nil, rehearsalConfig, filepath.Join(dir, "capacity"), filepath.Join(dir, "local")), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if r.cfg, err = config.Load(r.path); err != nil {

@@ -64,11 +64,11 @@ func (c *SetupCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cf
 	if err != nil {
 		return err
 	}
-	if err := showPlan(t, plan); err != nil {
+	if err := showSteps(t, plan, plan.Steps, plan.Warnings); err != nil {
 		return err
 	}
 	if len(plan.Mismatches) > 0 {
-		showMismatches(t, plan.Mismatches)
+		showMismatches(t, plan.Mismatches, "nothing was created")
 		return errShown
 	}
 	switch {
@@ -111,10 +111,10 @@ func (c *SetupCmd) request(cfg *maybeConfig) (setup.Request, error) {
 	return r, nil
 }
 
-// showPlan shows the plan as the result of the command.
-func showPlan(t *terminal.Terminal, plan *setup.Plan) error {
+// showSteps shows a plan as the result of the command.
+func showSteps(t *terminal.Terminal, plan any, steps []setup.Step, warnings []string) error {
 	rows := []stepRow{}
-	for _, s := range plan.Steps {
+	for _, s := range steps {
 		var details []string
 		for _, d := range s.Details {
 			details = append(details, d.Key+": "+d.Value)
@@ -131,22 +131,22 @@ func showPlan(t *terminal.Terminal, plan *setup.Plan) error {
 			return err
 		}
 	}
-	for _, w := range plan.Warnings {
+	for _, w := range warnings {
 		t.Say("warning: %s", w)
 	}
 	return nil
 }
 
-// showMismatches shows everything that stands in the way, each with its fix.
-func showMismatches(t *terminal.Terminal, mismatches []capacity.Mismatch) {
+// showMismatches shows everything that is in the way, each with its fix.
+func showMismatches(t *terminal.Terminal, mismatches []capacity.Mismatch, outcome string) {
 	for _, m := range mismatches {
 		t.Say("pcs-capacity: %s\n  fix: %s", m.Message, m.Fix)
 	}
-	things := "things stand"
+	problems := "problems"
 	if len(mismatches) == 1 {
-		things = "thing stands"
+		problems = "problem"
 	}
-	t.Say("%d %s in the way; nothing was created.", len(mismatches), things)
+	t.Say("%d %s found; %s.", len(mismatches), problems, outcome)
 }
 
 func apply(ctx context.Context, t *terminal.Terminal, s setup.Setup, plan *setup.Plan) error {
@@ -162,6 +162,22 @@ func apply(ctx context.Context, t *terminal.Terminal, s setup.Setup, plan *setup
 
 // finish makes the first pass with the new settings and says what users can do now.
 func (c *SetupCmd) finish(ctx context.Context, g *Globals, t *terminal.Terminal, aws *ec2.Client, pcsClient *pcs.Client, plan *setup.Plan) error {
+	if err := firstPass(ctx, g, t, aws, pcsClient); err != nil {
+		return err
+	}
+	cfg, err := readConfig(g)
+	if err != nil {
+		return err
+	}
+	if plan.Reservation.State != capacity.StateActive && !plan.Reservation.Start.IsZero() {
+		t.Say("The block opens at %s; jobs can be submitted now and wait for it.", t.Time(plan.Reservation.Start))
+	}
+	t.Say("Users can submit:\n  sbatch --partition=%s --nodes=%d train.sh", c.Queue, nodesOf(cfg, c.Queue, c.NodeGroup))
+	return nil
+}
+
+// firstPass makes a pass with the settings as they are now. What it could not do is said.
+func firstPass(ctx context.Context, g *Globals, t *terminal.Terminal, aws *ec2.Client, pcsClient *pcs.Client) error {
 	cfg, err := readConfig(g)
 	if err != nil {
 		return fmt.Errorf("reading the new settings: %w", err)
@@ -171,15 +187,11 @@ func (c *SetupCmd) finish(ctx context.Context, g *Globals, t *terminal.Terminal,
 		t.Say("%s", d)
 	}
 	if err != nil {
-		t.Say("The first pass over the cluster did not do everything; `pcs-capacity sync` on a host with Slurm finishes it:")
+		t.Say("The pass over the cluster did not do everything; `pcs-capacity sync` on a host with Slurm finishes it:")
 		for line := range strings.SplitSeq(err.Error(), "\n") {
 			t.Say("  %s", line)
 		}
 	}
-	if plan.Reservation.State != capacity.StateActive && !plan.Reservation.Start.IsZero() {
-		t.Say("The block opens at %s; jobs can be submitted now and wait for it.", t.Time(plan.Reservation.Start))
-	}
-	t.Say("Users can submit:\n  sbatch --partition=%s --nodes=%d train.sh", c.Queue, nodesOf(cfg, c.Queue, c.NodeGroup))
 	return nil
 }
 

@@ -55,6 +55,11 @@ func (s *Sim) routeControl(mux *http.ServeMux) {
 		s.FailPayments(p.Fail)
 		return p, nil
 	}))
+	mux.HandleFunc("POST /_sim/limits", accept(func(l Limits) (any, error) { return l, s.SetLimits(l) }))
+	mux.HandleFunc("POST /_sim/lag", accept(func(l Lag) (any, error) {
+		s.SetLag(l)
+		return l, nil
+	}))
 	mux.HandleFunc("GET /_sim/ledger", func(w http.ResponseWriter, r *http.Request) { reply(w, s.Ledger()) })
 	mux.HandleFunc("GET /_sim/calls", func(w http.ResponseWriter, r *http.Request) { reply(w, s.callCounts()) })
 	mux.HandleFunc("DELETE /_sim/calls", func(w http.ResponseWriter, r *http.Request) {

@@ -40,6 +40,9 @@ func (s *Sim) describeCapacityBlockOfferings(c *call, in *describeCapacityBlockO
 	if err := in.check(); err != nil {
 		return nil, err
 	}
+	if err := s.checkSearch(c.region, in); err != nil {
+		return nil, err
+	}
 	asked := time.Duration(in.CapacityDurationHours) * time.Hour
 	var all []*offering
 	for _, t := range c.region.offerings {
@@ -61,7 +64,13 @@ func (s *Sim) describeCapacityBlockOfferings(c *call, in *describeCapacityBlockO
 		Offerings []wireOffering `xml:"capacityBlockOfferingSet>item"`
 		Next      string         `xml:"nextToken,omitempty"`
 	}{Next: next}
+	var round uint64
+	if s.scenario.NewOfferingIDs {
+		s.searches++
+		round = s.searches
+	}
 	for _, o := range part {
+		o.id, o.shown = o.makeID(round), s.now
 		c.region.issued[o.id] = o
 		out.Offerings = append(out.Offerings, o.wire())
 	}
@@ -155,12 +164,12 @@ func (s *Sim) purchaseCapacityBlock(c *call, in *purchaseCapacityBlockInput) (an
 	res.tags[quantityTag] = fmt.Sprint(res.count)
 	s.addBlocks(c.region, res, max(o.servers, 1), blockTags)
 	c.region.reservations[res.ID] = res
+	c.region.hide(res.ID, s.lag.purchases)
 	o.from.sold = append(o.from.sold, res)
 	s.ledger = append(s.ledger, Purchase{
 		At: s.now, Region: c.Region, Kind: "block", OfferingID: o.id, ReservationID: res.ID, InstanceType: res.Type,
 		Count: res.count, Start: res.start, End: res.end, Fee: o.from.fee(o.count, o.duration()), Currency: o.from.Currency,
 	})
-	res.hidden = s.hide(func() { res.hidden = false })
 	result := purchaseResult{s.wireBlocks(c.region, res), s.wireReservation(c.region, res)}
 	s.later(time.Duration(s.scenario.PaymentDelay), func() {
 		if s.unpaid {
@@ -181,7 +190,8 @@ func (s *Sim) forSale(r *region, id string) (*offering, error) {
 	if o == nil {
 		return nil, apiErrorf("InvalidCapacityBlockOfferingIdNotFound", "The Capacity Block offering ID '%s' does not exist", id)
 	}
-	if !o.atPurchase() && !o.start.After(s.now) || o.from.left(o.start, o.end) < o.count {
+	old := s.scenario.OfferingIDsLast > 0 && s.now.Sub(o.shown) > time.Duration(s.scenario.OfferingIDsLast)
+	if old || !o.atPurchase() && !o.start.After(s.now) || o.from.left(o.start, o.end) < o.count {
 		return nil, apiErrorf("InvalidCapacityBlockOfferingIdExpired", "The Capacity Block offering '%s' is no longer available", id)
 	}
 	return o, nil
@@ -220,7 +230,7 @@ type describeCapacityBlocksInput struct {
 
 func (s *Sim) describeCapacityBlocks(c *call, in *describeCapacityBlocksInput) (any, error) {
 	var all []wireBlock
-	for _, res := range c.region.shown() {
+	for _, res := range c.region.shownReservations() {
 		all = append(all, s.wireBlocks(c.region, res)...)
 	}
 	items, err := byID(all, in.IDs, func(b wireBlock) string { return b.ID }, blockNotFound)
@@ -276,7 +286,7 @@ type wireReservationStatus struct {
 
 func (s *Sim) describeCapacityBlockStatus(c *call, in *describeCapacityBlockStatusInput) (any, error) {
 	var all []wireBlockStatus
-	for _, res := range c.region.shown() {
+	for _, res := range c.region.shownReservations() {
 		for n, id := range res.blockIDs {
 			all = append(all, res.status(n, id))
 		}

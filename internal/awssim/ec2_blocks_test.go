@@ -132,7 +132,7 @@ func TestOfferingsAskedWrongly(t *testing.T) {
 	fails(t, w.ec2.DescribeCapacityBlockOfferings, ask(24, 65, "p5.48xlarge"), "InvalidParameterValue")
 	fails(t, w.ec2.DescribeCapacityBlockOfferings, &ec2.DescribeCapacityBlockOfferingsInput{CapacityDurationHours: aws.Int32(24)}, "InvalidParameterCombination")
 	for name, in := range map[string]*ec2.DescribeCapacityBlockOfferingsInput{
-		"more than any block": ask(24, 64, "p5.48xlarge"), "not sold": ask(24, 1, "g6.12xlarge"),
+		"more than any block": ask(24, 64, "p5.48xlarge"), "nothing to sell now": ask(24, 1, "trn1.32xlarge"),
 	} {
 		if out := do(t, w.ec2.DescribeCapacityBlockOfferings, in).CapacityBlockOfferings; len(out) != 0 {
 			t.Errorf("%s: %d offerings, want none", name, len(out))

@@ -27,7 +27,6 @@ type extension struct {
 	*extensionOffering
 	purchased time.Time
 	status    string // payment-pending, payment-failed, payment-succeeded
-	hidden    bool   // no call shows it yet
 }
 
 func (o *extensionOffering) fee() string {
@@ -146,6 +145,9 @@ type wireExtension struct {
 	Currency      string `xml:"currencyCode"`
 }
 
+// key stands for an extension where ids are kept: the same can be bought again after a failed payment.
+func (e *extension) key() string { return e.id + " " + wireTime(e.purchased) }
+
 func (e *extension) wire() wireExtension {
 	res := e.res
 	return wireExtension{
@@ -176,7 +178,7 @@ func (s *Sim) purchaseExtension(c *call, in *purchaseExtensionInput) (any, error
 		At: s.now, Region: c.Region, Kind: "extension", OfferingID: o.id, ReservationID: res.ID, InstanceType: res.Type,
 		Count: res.count, Start: o.end, End: end, Fee: o.fee(), Currency: o.currency(),
 	})
-	e.hidden = s.hide(func() { e.hidden = false })
+	c.region.hide(e.key(), s.lag.purchases)
 	out := struct {
 		Extensions []wireExtension `xml:"capacityBlockExtensionSet>item"`
 	}{[]wireExtension{e.wire()}}
@@ -199,14 +201,14 @@ type describeExtensionHistoryInput struct {
 }
 
 func (s *Sim) describeExtensionHistory(c *call, in *describeExtensionHistoryInput) (any, error) {
-	found, err := byID(c.region.shown(), in.IDs, func(res *reservation) string { return res.ID }, reservationNotFound)
+	found, err := byID(c.region.shownReservations(), in.IDs, func(res *reservation) string { return res.ID }, reservationNotFound)
 	if err != nil {
 		return nil, err
 	}
 	var all []wireExtension
 	for _, res := range found {
 		for _, e := range res.extensions {
-			if !e.hidden {
+			if c.region.shows(e.key()) {
 				all = append(all, e.wire())
 			}
 		}

@@ -185,7 +185,7 @@ func (s *Sim) wireInstance(i *instance) wireInstance {
 		Monitoring: wireNamedState{"disabled"}, Architecture: i.architecture, RootType: "ebs", RootName: "/dev/xvda",
 		Virtualization: "hvm", Hypervisor: "xen", Lifecycle: i.Lifecycle, ClientToken: i.clientToken,
 		Profile: i.data.IamInstanceProfile, Platform: i.platform, ReservationID: i.ReservationID, BlockID: i.BlockID,
-		Specification: i.specification(), Tags: wireTags(i.Tags),
+		Specification: i.specification(), Tags: wireTags(s.regions[i.Region].shownTags(i.ID, i.Tags)),
 	}
 	r := s.regions[i.Region]
 	if i.State != stateTerminated { // EC2 forgets the network of a terminated instance
@@ -234,7 +234,6 @@ type describeInstancesInput struct {
 }
 
 var instanceFilters = filterNames[*instance]{
-	tags: func(i *instance) map[string]string { return i.Tags },
 	values: map[string]func(*instance) []string{
 		"instance-id":             one(func(i *instance) string { return i.ID }),
 		"instance-state-name":     one(func(i *instance) string { return i.State }),
@@ -255,11 +254,14 @@ var instanceFilters = filterNames[*instance]{
 	}}
 
 func (s *Sim) describeInstances(c *call, in *describeInstancesInput) (any, error) {
-	items, err := byID(c.region.byLaunch(), in.InstanceIDs, func(i *instance) string { return i.ID }, instanceNotFound)
+	id := func(i *instance) string { return i.ID }
+	items, err := byID(shown(c.region, c.region.byLaunch(), id), in.InstanceIDs, id, instanceNotFound)
 	if err != nil {
 		return nil, err
 	}
-	if items, err = instanceFilters.apply(in.Filters, items); err != nil {
+	names := instanceFilters
+	names.tags = func(i *instance) map[string]string { return c.region.shownTags(i.ID, i.Tags) }
+	if items, err = names.apply(in.Filters, items); err != nil {
 		return nil, err
 	}
 	part, next, err := page(c, in.paging, 5, 1000, len(in.InstanceIDs) > 0, items)
@@ -282,7 +284,7 @@ type wireTransition struct {
 
 func (s *Sim) terminateInstances(c *call, in *terminateInstancesInput) (any, error) {
 	for _, id := range in.InstanceIDs {
-		if c.region.instances[id] == nil {
+		if c.region.instances[id] == nil || !c.region.shows(id) {
 			return nil, instanceNotFound(id)
 		}
 	}

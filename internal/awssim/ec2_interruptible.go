@@ -79,6 +79,7 @@ func (s *Sim) createAllocation(c *call, in *createAllocationInput) (any, error) 
 			created: now, start: now, owner: source.owner, tags: tags,
 		}
 		c.region.reservations[to.ID] = to
+		c.region.hide(to.ID, s.lag.reservations)
 		a := lend(source, to)
 		a.zeroSize = cmp.Or(in.ZeroSizePreference, "default")
 		return func() (any, error) {

@@ -9,6 +9,7 @@ import (
 )
 
 type launchTemplate struct {
+	in             *region
 	id, name       string
 	created        time.Time
 	defaultVersion int64
@@ -38,13 +39,13 @@ func (s *Sim) buildLaunchTemplate(r *region, lt LaunchTemplateScenario) error {
 	data := templateData{launchData: launchData{
 		ImageId: lt.Image, InstanceType: lt.Type, KeyName: lt.KeyName, SecurityGroupIds: lt.SecurityGroups,
 	}}
-	if lt.PlacementGroup != "" {
-		data.Placement = &placement{GroupName: lt.PlacementGroup}
-	}
 	for _, n := range lt.Interfaces {
 		data.NetworkInterfaces = append(data.NetworkInterfaces, networkInterface{
 			NetworkCardIndex: &n.Card, DeviceIndex: &n.Device, InterfaceType: n.Type, Groups: n.Groups,
 		})
+	}
+	if lt.PlacementGroup != "" {
+		data.Placement = &placement{GroupName: lt.PlacementGroup}
 	}
 	if lt.UserData != "" {
 		data.UserData = base64.StdEncoding.EncodeToString([]byte(lt.UserData))
@@ -53,7 +54,7 @@ func (s *Sim) buildLaunchTemplate(r *region, lt LaunchTemplateScenario) error {
 		data.IamInstanceProfile = &instanceProfile{Arn: lt.InstanceProfile}
 	}
 	r.templates[lt.ID] = &launchTemplate{
-		id: lt.ID, name: lt.Name, created: s.now, defaultVersion: 1, latest: 1, tags: copyTags(lt.Tags),
+		in: r, id: lt.ID, name: lt.Name, created: s.now, defaultVersion: 1, latest: 1, tags: copyTags(lt.Tags),
 		versions: map[int64]*templateVersion{1: {number: 1, created: s.now, data: data}},
 	}
 	return nil
@@ -74,7 +75,7 @@ type templateResult struct {
 }
 
 func (s *Sim) wireTemplate(t *launchTemplate) wireTemplate {
-	return wireTemplate{t.id, t.name, wireTime(t.created), s.caller(), t.defaultVersion, t.latest, wireTags(t.tags)}
+	return wireTemplate{t.id, t.name, wireTime(t.created), s.caller(), t.defaultVersion, t.newest(), wireTags(t.in.shownTags(t.id, t.tags))}
 }
 
 func (s *Sim) caller() string { return "arn:aws:iam::" + s.scenario.Account + ":user/simulated" }
@@ -95,7 +96,7 @@ func (s *Sim) createLaunchTemplate(c *call, in *createLaunchTemplateInput) (any,
 		if !templateName.MatchString(in.LaunchTemplateName) {
 			return nil, apiErrorf("InvalidLaunchTemplateName.MalformedException", "Launch template name '%s' is not valid: 3 to 128 letters, digits and ()./_-", in.LaunchTemplateName)
 		}
-		if _, err := c.region.template("", in.LaunchTemplateName); err == nil {
+		if c.region.hasTemplate(in.LaunchTemplateName) {
 			return nil, apiErrorf("InvalidLaunchTemplateName.AlreadyExistsException", "Launch template name already in use.")
 		}
 		if err := in.LaunchTemplateData.check(); err != nil {
@@ -106,11 +107,12 @@ func (s *Sim) createLaunchTemplate(c *call, in *createLaunchTemplateInput) (any,
 			return nil, err
 		}
 		t := &launchTemplate{
-			id: s.newID("lt"), name: in.LaunchTemplateName, created: s.now, defaultVersion: 1, tags: tags,
+			in: c.region, id: s.newID("lt"), name: in.LaunchTemplateName, created: s.now, defaultVersion: 1, tags: tags,
 			versions: map[int64]*templateVersion{},
 		}
 		t.add(s.now, in.VersionDescription, in.LaunchTemplateData)
 		c.region.templates[t.id] = t
+		c.region.hide(t.id, s.lag.templates)
 		return func() (any, error) { return templateResult{s.wireTemplate(t)}, nil }, nil
 	})
 }
@@ -168,7 +170,8 @@ type describeLaunchTemplatesInput struct {
 }
 
 func (s *Sim) describeLaunchTemplates(c *call, in *describeLaunchTemplatesInput) (any, error) {
-	items, err := byID(sortedValues(c.region.templates), in.IDs, func(t *launchTemplate) string { return t.id }, templateNotFound)
+	id := func(t *launchTemplate) string { return t.id }
+	items, err := byID(shown(c.region, sortedValues(c.region.templates), id), in.IDs, id, templateNotFound)
 	if err == nil {
 		items, err = byID(items, in.Names, func(t *launchTemplate) string { return t.name }, templateNameNotFound)
 	}
@@ -176,7 +179,7 @@ func (s *Sim) describeLaunchTemplates(c *call, in *describeLaunchTemplatesInput)
 		return nil, err
 	}
 	names := filterNames[*launchTemplate]{
-		tags: func(t *launchTemplate) map[string]string { return t.tags },
+		tags: func(t *launchTemplate) map[string]string { return c.region.shownTags(t.id, t.tags) },
 		values: map[string]func(*launchTemplate) []string{
 			"launch-template-name": one(func(t *launchTemplate) string { return t.name }),
 			"create-time":          one(func(t *launchTemplate) string { return wireTime(t.created) }),
@@ -205,17 +208,27 @@ func (r *region) template(id, name string) (*launchTemplate, error) {
 		if !strings.HasPrefix(id, "lt-") {
 			return nil, apiErrorf("InvalidLaunchTemplateId.Malformed", "Invalid id: \"%s\" (expecting \"lt-...\")", id)
 		}
-		if t := r.templates[id]; t != nil {
+		if t := r.templates[id]; t != nil && r.shows(id) {
 			return t, nil
 		}
 		return nil, templateNotFound(id)
 	}
 	for _, t := range r.templates {
-		if t.name == name {
+		if t.name == name && r.shows(t.id) {
 			return t, nil
 		}
 	}
 	return nil, templateNameNotFound(name)
+}
+
+// hasTemplate tells whether a name is taken, by a template that is visible or not.
+func (r *region) hasTemplate(name string) bool {
+	for _, t := range r.templates {
+		if t.name == name {
+			return true
+		}
+	}
+	return false
 }
 
 func templateNotFound(id string) error {

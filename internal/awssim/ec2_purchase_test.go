@@ -19,7 +19,7 @@ func worldOf(t *testing.T, lines string) *ec2World {
 // What was bought shows only after a while: until then no call knows it, by its id, its tag or its
 // block's history.
 func TestPurchasesShowLate(t *testing.T) {
-	w := worldOf(t, `show_purchases_after = "20s"`)
+	w := worldOf(t, `lag = { purchases = "20s" }`)
 	bought, err := w.purchase(*w.offerings(2, 1)[1].CapacityBlockOfferingId)
 	if err != nil {
 		t.Fatal(err)

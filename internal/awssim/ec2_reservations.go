@@ -64,7 +64,7 @@ func (s *Sim) wireReservation(r *region, res *reservation) wireReservation {
 		ID: res.ID, Owner: res.owner, ARN: fmt.Sprintf("arn:aws:ec2:%s:%s:capacity-reservation/%s", r.name, res.owner, res.ID),
 		Zone: res.zoneName, ZoneID: res.zone.id, Type: res.Type, Platform: res.platform, Tenancy: res.tenancy,
 		State: res.state, Start: wireTime(res.start), End: wireTime(res.end), EndType: "unlimited", Match: res.match,
-		Created: wireTime(res.created), ReservationType: "default", Tags: wireTags(res.tags),
+		Created: wireTime(res.created), ReservationType: "default", Tags: wireTags(r.shownTags(res.ID, res.tags)),
 	}
 	if !res.end.IsZero() {
 		w.EndType = "limited"
@@ -130,7 +130,7 @@ var reservationFilters = filterNames[wireReservation]{
 	}}
 
 func (s *Sim) describeCapacityReservations(c *call, in *describeCapacityReservationsInput) (any, error) {
-	found, err := byID(c.region.shown(), in.IDs, func(res *reservation) string { return res.ID }, reservationNotFound)
+	found, err := byID(c.region.shownReservations(), in.IDs, func(res *reservation) string { return res.ID }, reservationNotFound)
 	if err != nil {
 		return nil, err
 	}
@@ -190,6 +190,7 @@ func (s *Sim) createCapacityReservation(c *call, in *createCapacityReservationIn
 			owner: s.scenario.Account, tags: tags, placementGroup: groupOfARN(in.PlacementGroupArn),
 		}
 		c.region.reservations[res.ID] = res
+		c.region.hide(res.ID, s.lag.reservations)
 		s.later(time.Duration(s.scenario.PendingDelay), func() {
 			if res.state == "pending" {
 				res.state = "active"

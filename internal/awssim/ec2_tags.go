@@ -84,7 +84,8 @@ func (s *Sim) createTags(c *call, in *createTagsInput) (any, error) {
 			return nil, tooManyTags()
 		}
 	}
-	for _, tags := range targets {
+	for i, tags := range targets {
+		c.region.keepTags(in.Resources[i], tags)
 		for _, t := range in.Tags {
 			tags[t.Key] = t.Value
 		}
@@ -120,7 +121,8 @@ func (s *Sim) deleteTags(c *call, in *deleteTagsInput) (any, error) {
 			return nil, apiErrorf("InvalidParameterValue", "Value ( %s ) for parameter key is invalid. Tag keys starting with 'aws:' are reserved for internal use", t.Key)
 		}
 	}
-	for _, tags := range targets {
+	for i, tags := range targets {
+		c.region.keepTags(in.Resources[i], tags)
 		if len(in.Tags) == 0 {
 			maps.DeleteFunc(tags, func(k, _ string) bool { return !strings.HasPrefix(k, "aws:") })
 		}
@@ -150,12 +152,12 @@ func (r *region) tagsOf(id string) (map[string]string, error) {
 	kind, _, _ := strings.Cut(id, "-")
 	switch kind {
 	case "i":
-		if i := r.instances[id]; i != nil {
+		if i := r.instances[id]; i != nil && r.shows(id) {
 			return i.Tags, nil
 		}
 		return nil, instanceNotFound(id)
 	case "cr":
-		if res := r.reservations[id]; res != nil {
+		if res := r.reservations[id]; res != nil && r.shows(id) {
 			return res.tags, nil
 		}
 		return nil, reservationNotFound(id)
@@ -164,7 +166,7 @@ func (r *region) tagsOf(id string) (map[string]string, error) {
 			return b.tags, nil
 		}
 	case "lt":
-		if t := r.templates[id]; t != nil {
+		if t := r.templates[id]; t != nil && r.shows(id) {
 			return t.tags, nil
 		}
 		return nil, templateNotFound(id)

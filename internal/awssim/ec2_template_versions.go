@@ -51,6 +51,7 @@ func (s *Sim) createLaunchTemplateVersion(c *call, in *createLaunchTemplateVersi
 			return nil, err
 		}
 		v := t.add(s.now, in.VersionDescription, data)
+		c.region.hide(t.versionKey(v.number), s.lag.templates)
 		return func() (any, error) {
 			return struct {
 				Version wireVersion `xml:"launchTemplateVersion"`
@@ -181,7 +182,7 @@ func (r *region) askedVersions(in *describeLaunchTemplateVersionsInput) ([]found
 		}
 		return out, nil
 	}
-	numbers := slices.Sorted(maps.Keys(t.versions))
+	numbers := t.shownVersions()
 	slices.Reverse(numbers)
 	for _, n := range numbers {
 		if (in.MinVersion == nil || n >= *in.MinVersion) && (in.MaxVersion == nil || n <= *in.MaxVersion) {
@@ -197,16 +198,32 @@ func (t *launchTemplate) version(which string) (*templateVersion, error) {
 	switch which {
 	case "", "$Default":
 	case "$Latest":
-		n = slices.Max(slices.Collect(maps.Keys(t.versions)))
+		n = t.newest()
 	default:
 		var err error
 		if n, err = strconv.ParseInt(which, 10, 64); err != nil {
 			return nil, apiErrorf("InvalidLaunchTemplateId.VersionNotFound", "Could not find launch template version: '%s'", which)
 		}
 	}
-	if v := t.versions[n]; v != nil {
+	if v := t.versions[n]; v != nil && t.in.shows(t.versionKey(n)) {
 		return v, nil
 	}
 	return nil, apiErrorf("InvalidLaunchTemplateId.VersionNotFound",
 		"Could not find the specified version %s for the launch template with ID %s.", which, t.id)
+}
+
+// versionKey stands for a version where ids are kept.
+func (t *launchTemplate) versionKey(n int64) string { return t.id + ":" + strconv.FormatInt(n, 10) }
+
+// shownVersions are the numbers of the versions that are visible, oldest first.
+func (t *launchTemplate) shownVersions() []int64 {
+	return shown(t.in, slices.Sorted(maps.Keys(t.versions)), t.versionKey)
+}
+
+// newest is the newest version that is visible.
+func (t *launchTemplate) newest() int64 {
+	if all := t.shownVersions(); len(all) > 0 {
+		return all[len(all)-1]
+	}
+	return t.latest
 }

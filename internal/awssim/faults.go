@@ -15,6 +15,7 @@ const (
 	CutBefore  Effect = "cut-before"  // the connection is cut, no effect
 	CutAfter   Effect = "cut-after"   // the effect, then the connection is cut
 	Delay      Effect = "delay"       // only latency
+	Silent     Effect = "silent"      // no effect and no answer: the connection stays open, until the fault is cleared
 )
 
 // Fault hits calls of one operation. Empty Service, Operation or Region match every one, so that
@@ -31,6 +32,8 @@ type Fault struct {
 	Latency   Duration `json:"latency,omitzero"`  // real time, before anything else
 	Skip      int      `json:"skip,omitempty"`    // let so many matching calls pass first
 	Count     int      `json:"count,omitempty"`   // how many calls it hits; 0: every one
+
+	cleared chan struct{} // closed by ClearFaults
 }
 
 // CallKey names an operation in a region.
@@ -47,11 +50,18 @@ func (f *Fault) matches(c *call) bool {
 }
 
 // hitBefore waits out the latency and tells whether the call goes on to its effect.
-func (f *Fault) hitBefore(r *http.Request) bool {
+func (s *Sim) hitBefore(f *Fault, r *http.Request) bool {
 	if f.Latency > 0 {
 		waitReal(r, time.Duration(f.Latency))
 	}
-	return f.Effect != FailBefore && f.Effect != CutBefore
+	if f.Effect == Silent {
+		select {
+		case <-f.cleared:
+		case <-r.Context().Done():
+		case <-s.stop:
+		}
+	}
+	return f.Effect != FailBefore && f.Effect != CutBefore && f.Effect != Silent
 }
 
 // breaks tells whether the answer is lost after the effect.
@@ -60,9 +70,9 @@ func (f *Fault) breaks() bool { return f.Effect == FailAfter || f.Effect == CutA
 // AddFault makes calls fail from now on and returns the fault's id.
 func (s *Sim) AddFault(f Fault) (int, error) {
 	switch f.Effect {
-	case FailBefore, FailAfter, CutBefore, CutAfter, Delay:
+	case FailBefore, FailAfter, CutBefore, CutAfter, Delay, Silent:
 	default:
-		return 0, fmt.Errorf("fault effect %q: want fail-before, fail-after, cut-before, cut-after or delay", f.Effect)
+		return 0, fmt.Errorf("fault effect %q: want fail-before, fail-after, cut-before, cut-after, delay or silent", f.Effect)
 	}
 	if f.Skip < 0 || f.Count < 0 || f.Latency < 0 {
 		return 0, fmt.Errorf("fault: skip, count and latency cannot be negative")
@@ -70,7 +80,7 @@ func (s *Sim) AddFault(f Fault) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.serial++
-	f.ID = int(s.serial)
+	f.ID, f.cleared = int(s.serial), s.cleared
 	s.faults = append(s.faults, &f)
 	return f.ID, nil
 }
@@ -90,7 +100,8 @@ func (s *Sim) Faults() []Fault {
 func (s *Sim) ClearFaults() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.faults = nil
+	close(s.cleared)
+	s.faults, s.cleared = nil, make(chan struct{})
 }
 
 // FailPayments makes the payments of blocks and extensions fail, or succeed again. It decides for
@@ -126,7 +137,7 @@ func (s *Sim) takeFault(c *call) *Fault {
 
 // breakOff answers with the fault's error, or cuts the connection.
 func (s *Sim) breakOff(w http.ResponseWriter, c *call, f *Fault) {
-	if f.Effect == CutBefore || f.Effect == CutAfter {
+	if f.Effect == CutBefore || f.Effect == CutAfter || f.Effect == Silent {
 		panic(http.ErrAbortHandler) // net/http closes the connection without an answer
 	}
 	e := &APIError{Code: f.Code, Message: f.Message, Status: f.Status}

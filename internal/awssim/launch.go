@@ -177,6 +177,7 @@ func (s *Sim) run(r *region, o launchOrder) ([]*instance, error) {
 		i := s.newInstance(r, o, at, seat)
 		i.LaunchID, i.AMILaunchIndex, i.PrivateIP, i.interfaces = launchID, n, addresses[n], interfaces[n]
 		r.instances[i.ID] = i
+		r.hide(i.ID, s.lag.instances)
 		made = append(made, i)
 	}
 	for _, i := range made {

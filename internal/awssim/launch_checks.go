@@ -15,8 +15,8 @@ type site struct {
 	platform string
 	address  string // asked private address, or empty
 
-	placementGroup string            // name, or empty
 	interfaces     []launchInterface // the primary one first
+	placementGroup string            // name, or empty
 }
 
 // checkOrder checks everything but capacity.
@@ -34,7 +34,7 @@ func (r *region) checkOrder(o launchOrder) (site, error) {
 	if at.image == nil {
 		return site{}, imageNotFound(o.ImageId)
 	}
-	at.platform = at.image.Platform
+	at.platform = reservationPlatform(at.image.Platform)
 	name := cmp.Or(o.InstanceType, "m1.small")
 	if at.kind = r.types[name]; at.kind == nil {
 		return site{}, apiErrorf("InvalidParameterValue", "Invalid value '%s' for InstanceType.", name)
@@ -43,6 +43,9 @@ func (r *region) checkOrder(o launchOrder) (site, error) {
 		return site{}, apiErrorf("InvalidParameterValue",
 			"The architecture '%s' of the specified instance type does not match the architecture '%s' of the specified AMI.",
 			at.kind.Architecture, at.image.Architecture)
+	}
+	if err := at.kind.checkOptions(o); err != nil {
+		return site{}, err
 	}
 	if o.Placement != nil {
 		at.tenancy, at.placementGroup = cmp.Or(o.Placement.Tenancy, at.tenancy), o.Placement.GroupName

@@ -65,6 +65,7 @@ type offering struct {
 	count      int // instances
 	servers    int // UltraServers, or 0
 	start, end time.Time
+	shown      time.Time // when a search showed it
 }
 
 // atPurchase tells whether the block starts so long after its purchase, not at a fixed time.
@@ -82,7 +83,6 @@ func (t *offeringTemplate) offersFor(now time.Time, count, servers int, asked ti
 	var out []*offering
 	add := func(start, end time.Time) {
 		o := &offering{from: t, count: count, servers: servers, start: start, end: end}
-		o.id = o.makeID()
 		if t.left(start, end) >= count {
 			out = append(out, o)
 		}
@@ -127,14 +127,17 @@ func (t *offeringTemplate) left(start, end time.Time) int {
 	return left
 }
 
-// makeID is the same for the same block, so that describing it twice shows one offering. One that
-// starts at purchase has no fixed times.
-func (o *offering) makeID() string {
+// makeID is the same for the same block, so that describing it twice shows one offering, unless another round is asked
+// for. One that starts at purchase has no fixed times.
+func (o *offering) makeID(round uint64) string {
 	key := fmt.Sprintf("%s/%s/%s/%d/%d", o.from.zone.id, o.from.Type, o.from.UltraServer, o.count, o.duration())
 	if o.atPurchase() {
 		key += fmt.Sprintf("/+%d", o.from.StartsIn)
 	} else {
 		key += "/" + wireTime(o.start)
+	}
+	if round > 0 {
+		key += fmt.Sprintf("/round %d", round)
 	}
 	sum := sha256.Sum256([]byte(key))
 	return "cb-0" + hex.EncodeToString(sum[:8])

@@ -149,8 +149,8 @@ func checkPurchase(v *pcsValidation, cl *pcsCluster, g *pcsGroup, template templ
 
 func checkReservation(v *pcsValidation, r *region, g *pcsGroup, template templateForPCS, want pcsPurchase, subnets []*subnet, chosen bool) {
 	const field = "customLaunchTemplate"
-	res := r.reservations[template.reservation]
-	if res == nil {
+	res, err := r.reservation(template.reservation)
+	if err != nil {
 		v.add(field, "the Capacity Reservation %s does not exist", template.reservation)
 		return
 	}

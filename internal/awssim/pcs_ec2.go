@@ -53,7 +53,7 @@ func (s *Sim) makeManagedTemplate(cl *pcsCluster, g *pcsGroup) (id string, err e
 		return "", err
 	}
 	t := &launchTemplate{
-		id: s.newID("lt"), name: "pcs-" + g.ID + "-do-not-delete", created: s.now, defaultVersion: 1,
+		in: cl.region, id: s.newID("lt"), name: "pcs-" + g.ID + "-do-not-delete", created: s.now, defaultVersion: 1,
 		versions: map[int64]*templateVersion{}, tags: map[string]string{tagClusterID: cl.ID, tagGroupID: g.ID},
 	}
 	t.add(s.now, "", data)

@@ -35,7 +35,6 @@ type reservation struct {
 	tags              map[string]string
 	deadHosts         int
 	placementGroup    string // that an ODCR was made in, or empty
-	hidden            bool   // bought so recently that no call shows it
 
 	// of blocks
 	ultraServer string
@@ -86,27 +85,17 @@ func (r *region) byCreation() []*reservation {
 	})
 }
 
-// shown lists the reservations that Describe calls show, oldest first.
-func (r *region) shown() []*reservation {
-	return slices.DeleteFunc(r.byCreation(), func(res *reservation) bool { return res.hidden })
-}
-
-// hide tells whether what was just bought is hidden, and has show called when it is no more: EC2's
-// reads may lag behind its writes (EC2 Developer Guide, "Eventual consistency").
-func (s *Sim) hide(show func()) bool {
-	if s.scenario.ShowPurchasesAfter <= 0 {
-		return false
-	}
-	s.later(time.Duration(s.scenario.ShowPurchasesAfter), show)
-	return true
-}
-
 // reservation finds one by id, or says what is wrong with the id.
 func (r *region) reservation(id string) (*reservation, error) {
-	if res := r.reservations[id]; res != nil {
+	if res := r.reservations[id]; res != nil && r.shows(id) {
 		return res, nil
 	}
 	return nil, reservationNotFound(id)
+}
+
+// shownReservations are those that EC2 shows, oldest first.
+func (r *region) shownReservations() []*reservation {
+	return shown(r, r.byCreation(), func(res *reservation) string { return res.ID })
 }
 
 func reservationNotFound(id string) error {
@@ -125,7 +114,7 @@ func (s *Sim) buildReservation(r *region, rs ReservationScenario) error {
 	if r.types[rs.Type] == nil {
 		return fmt.Errorf("no instance type %q", rs.Type)
 	}
-	if rs.PlacementGroup != "" && r.placementGroup(rs.PlacementGroup) == nil {
+	if rs.PlacementGroup != "" && rs.Owner == "" && r.placementGroup(rs.PlacementGroup) == nil { // else it is the owner's
 		return fmt.Errorf("no placement group %q", rs.PlacementGroup)
 	}
 	if _, err := r.reservation(rs.ID); err != nil && strings.Contains(err.Error(), "malformed") {

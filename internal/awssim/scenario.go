@@ -27,7 +27,6 @@ type Scenario struct {
 	ReclaimLeadUltraServer Duration `toml:"reclaim_lead_ultraserver"` // the same for UltraServers; 60m
 	PaymentDelay           Duration `toml:"payment_delay"`            // from purchase to payment
 	FailPayments           bool     `toml:"fail_payments"`            // every payment fails
-	ShowPurchasesAfter     Duration `toml:"show_purchases_after"`     // how long no Describe call shows what was bought
 	BootDelay              Duration `toml:"boot_delay"`               // how long an instance stays pending
 	ShutdownDelay          Duration `toml:"shutdown_delay"`           // how long it stays shutting-down
 	CleanupDelay           Duration `toml:"cleanup_delay"`            // from terminated until its place in a reservation is free
@@ -37,7 +36,11 @@ type Scenario struct {
 	HideScheduledZone      bool     `toml:"hide_scheduled_zone"`      // a block that is not open yet reports no zone, as EC2 may
 	HideLaunchStatus       bool     `toml:"hide_launch_status"`       // reservations of UltraServers report no launch status
 	Throttle               bool     `toml:"throttle"`                 // EC2's request buckets per API and region
+	NewOfferingIDs         bool     `toml:"new_offering_ids"`         // every search shows the blocks for sale under other ids
+	OfferingIDsLast        Duration `toml:"offering_ids_last"`        // how long an id that was shown can be bought; default: as long as the block is for sale
+	ClockOffset            Duration `toml:"clock_offset"`             // how far its clock is before the one that it was given, such as the machine's
 
+	Lag           Lag                    `toml:"lag"`
 	InstanceTypes []InstanceTypeScenario `toml:"instance_type"`
 	Regions       []RegionScenario       `toml:"region"`
 }
@@ -64,7 +67,10 @@ type InstanceTypeScenario struct {
 // RegionScenario is one region.
 type RegionScenario struct {
 	Name            string                   `toml:"name"`
-	OptIn           string                   `toml:"opt_in"` // opt-in-not-required (default), opted-in, not-opted-in
+	OptIn           string                   `toml:"opt_in"`          // opt-in-not-required (default), opted-in, not-opted-in
+	BlockQuota      *int                     `toml:"block_quota"`     // EC2's quota "Concurrent Capacity Blocks"; with 0 every search is refused
+	NoUltraServers  bool                     `toml:"no_ultraservers"` // the account is not approved for UltraServers
+	SearchPause     Duration                 `toml:"search_pause"`    // searches for blocks that follow each other sooner are refused
 	Zones           []ZoneScenario           `toml:"zone"`
 	VPCs            []VPCScenario            `toml:"vpc"`
 	Subnets         []SubnetScenario         `toml:"subnet"`

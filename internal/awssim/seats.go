@@ -45,6 +45,9 @@ func (r *region) targetSeats(o launchOrder, at site, id string) ([]*reservation,
 	if market := o.marketType(); market != res.market() && !(market == "on-demand" && res.market() == "") {
 		return nil, wrongMarket()
 	}
+	if res.kind == kindBlock && at.placementGroup != "" { // EC2 User Guide: a block needs none; the code is a guess
+		return nil, apiErrorf("InvalidParameterCombination", "A placement group cannot be used with the Capacity Block '%s'", id)
+	}
 	switch res.state {
 	case "active", "pending": // EC2 may let launches into a pending ODCR: capacity-reservations-view
 	case "scheduled", "payment-pending", "assessing", "delayed":

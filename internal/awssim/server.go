@@ -63,7 +63,7 @@ func (s *Sim) serveAWS(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	fault := s.takeFault(c)
-	if fault != nil && !fault.hitBefore(r) {
+	if fault != nil && !s.hitBefore(fault, r) {
 		s.breakOff(w, c, fault)
 		return
 	}

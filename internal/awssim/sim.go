@@ -16,19 +16,22 @@ type Sim struct {
 	clock    *Clock
 
 	// mu guards everything below it. Handlers of operations and timers run with mu held.
-	mu      sync.Mutex
-	now     time.Time // of the request or timer that runs
-	timers  timerHeap
-	serial  uint64 // of the last id and timer
-	regions map[string]*region
-	order   []string // region names as in the scenario
-	ledger  []Purchase
-	calls   map[CallKey]int
-	faults  []*Fault
-	unpaid  bool // payments fail
-	buckets map[CallKey]*bucket
-	tokens  map[tokenKey]tokenUse
-	changed chan struct{} // closed and replaced after each change
+	mu       sync.Mutex
+	now      time.Time // of the request or timer that runs
+	timers   timerHeap
+	serial   uint64 // of the last id and timer
+	searches uint64 // for blocks, so far
+	regions  map[string]*region
+	order    []string // region names as in the scenario
+	ledger   []Purchase
+	calls    map[CallKey]int
+	faults   []*Fault
+	cleared  chan struct{} // closed and replaced when the faults are cleared
+	unpaid   bool          // payments fail
+	lag      lags
+	buckets  map[CallKey]*bucket
+	tokens   map[tokenKey]tokenUse
+	changed  chan struct{} // closed and replaced after each change
 
 	onInstance    []func(InstanceEvent)
 	instanceHooks []func(InstanceEvent) // in-process services; called with mu held
@@ -53,13 +56,15 @@ func New(sc *Scenario, clock *Clock) (*Sim, error) {
 	if clock == nil {
 		clock = MachineClock()
 	}
+	clock.Advance(time.Duration(sc.ClockOffset))
 	s := &Sim{
 		scenario: sc, clock: clock, now: clock.Now(), unpaid: sc.FailPayments,
 		regions: map[string]*region{}, calls: map[CallKey]int{},
 		buckets: map[CallKey]*bucket{}, tokens: map[tokenKey]tokenUse{},
-		changed: make(chan struct{}), wake: make(chan struct{}, 1), deliver: make(chan struct{}, 1),
+		cleared: make(chan struct{}), changed: make(chan struct{}), wake: make(chan struct{}, 1), deliver: make(chan struct{}, 1),
 		stop: make(chan struct{}),
 	}
+	s.lag.set(sc.Lag)
 	s.ec2, s.pcs = s.ec2Operations(), s.pcsOperations()
 	s.instanceHooks = append(s.instanceHooks, s.forgetInstance)
 	if err := s.build(); err != nil {

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"time"
 )
 
 // region is what one region holds. Guarded by Sim.mu.
@@ -23,6 +24,10 @@ type region struct {
 	capacity        map[pool]int                 // what EC2 has for launches and ODCRs
 	offerings       []*offeringTemplate
 	issued          map[string]*offering // every offering that was shown, by id
+	limits          searchLimits
+	sim             *Sim
+	hidden          map[string]time.Time // when a new thing becomes visible, by id
+	oldTags         map[string]oldTags   // by id
 	extensions      map[string]*extensionOffering
 
 	reservations map[string]*reservation
@@ -76,6 +81,10 @@ func (s *Sim) buildRegion(rs RegionScenario, types map[string]*instanceType) (*r
 		vpcs: rs.VPCs, groups: rs.SecurityGroups, images: slices.Clone(rs.Images), types: types,
 		keyPairs: rs.KeyPairs, placementGroups: slices.Clone(rs.PlacementGroups),
 		fixedTags: map[string]map[string]string{}, capacity: map[pool]int{},
+		limits: searchLimits{
+			noQuota: rs.BlockQuota != nil && *rs.BlockQuota == 0, noUltraServers: rs.NoUltraServers, pause: time.Duration(rs.SearchPause),
+		},
+		sim: s, hidden: map[string]time.Time{}, oldTags: map[string]oldTags{},
 		issued: map[string]*offering{}, extensions: map[string]*extensionOffering{},
 		reservations: map[string]*reservation{}, blocks: map[string]*block{},
 		templates: map[string]*launchTemplate{}, instances: map[string]*instance{},

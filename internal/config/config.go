@@ -22,6 +22,9 @@ type Config struct {
 	// Cluster is the PCS cluster's name or id; "" for self-managed Slurm.
 	Cluster  string `toml:"cluster"`
 	StateDir string `toml:"state_dir"`
+	// LocalDir is where sync keeps what slurmctld reads, on a disk of the controller's
+	// own. Used with self-managed Slurm only.
+	LocalDir string `toml:"local_dir"`
 
 	Submit     Submit      `toml:"submit"`
 	Timing     Timing      `toml:"timing"`
@@ -106,6 +109,7 @@ func Default() *Config {
 	d := func(d time.Duration) capacity.Duration { return capacity.Duration{Duration: d} }
 	return &Config{
 		StateDir: "/var/lib/pcs-capacity",
+		LocalDir: "/var/cache/pcs-capacity",
 		Submit:   Submit{Strict: true, StaleAfter: d(10 * time.Minute)},
 		Timing: Timing{
 			Poll:          d(60 * time.Second),

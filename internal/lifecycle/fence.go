@@ -47,6 +47,13 @@ func named(r Reservation) bool {
 	return ok
 }
 
+// SlotOf is the slot that a Slurm reservation of ours is for; the second value is false
+// for one that is not ours.
+func SlotOf(r Reservation) (slot string, isOurs bool) {
+	slot, _ = slotOf(r.Name)
+	return slot, ours(r)
+}
+
 // reservation makes one of ours: root's, for maintenance, over whatever runs there.
 func reservation(name string, nodes []string, start, end time.Time) Reservation {
 	return Reservation{Name: name, Nodes: nodes, Start: start, End: end, Flags: []string{"MAINT", "IGNORE_JOBS"}, Users: []string{"root"}}

@@ -26,7 +26,7 @@ func Pass(ctx context.Context, s Sources) (*capacity.Snapshot, Report, error) {
 		if p.slurmErr == nil {
 			p.act(ctx, p.awsErr == nil)
 		}
-		p.fail(s.State.WriteSnapshot(p.snap))
+		p.publish()
 	}
 	return p.snap, p.report(), errors.Join(p.failed...)
 }
@@ -67,6 +67,7 @@ func (p *pass) look(ctx context.Context) {
 		p.cluster.assign(p.Settings)
 		p.addSlurm()
 		p.forget()
+		p.snap.Problems = append(p.snap.Problems, unlocked(p.snap, p.cluster)...)
 	}
 	p.now = p.MachineTime().Add(p.snap.ClockOffset.Duration)
 	p.snap.Problems = append(p.snap.Problems, mismatches(p.snap, p.now)...)

@@ -14,6 +14,8 @@ type Sources struct {
 	// Poll is the most time between two passes of Watch.
 	Poll  time.Duration
 	State state.Dir
+	// Local has what slurmctld reads; "" where no slurmctld of ours does.
+	Local state.Dir
 	EC2   EC2
 	// PCS is nil when no partition has provider pcs.
 	PCS   PCS
@@ -71,9 +73,11 @@ type Cluster struct {
 	Version string
 	// TimeMinCollapses: see capacity.Snapshot.
 	TimeMinCollapses bool
-	Nodes            []Node
-	Partitions       []Partition
-	Reservations     []Reservation
+	// ChecksAccounts: users have only the accounts that Slurm's accounting gave them.
+	ChecksAccounts bool
+	Nodes          []Node
+	Partitions     []Partition
+	Reservations   []Reservation
 
 	slots map[string][]string // their nodes: see assign
 }
@@ -94,6 +98,8 @@ type Partition struct {
 	Default bool
 	MaxTime capacity.Limit
 	Nodes   []string
+	// AllowAccounts is empty for every account.
+	AllowAccounts []string
 }
 
 // Reservation is a Slurm reservation.

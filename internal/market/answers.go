@@ -42,8 +42,8 @@ func newOfferingAnswers(ctx context.Context, progress Progress, aws *ec2.Client,
 // itself are announced as a whole.
 func (a *offeringAnswers) tellWait(w ec2.Wait) {
 	after := capacity.FormatDuration(w.For)
-	if w.Throttled {
-		a.progress.Say("EC2 throttles searches in %s (RequestLimitExceeded); asking again in %s.", w.Region, after)
+	if w.Throttled != "" {
+		a.progress.Say("EC2 throttles searches in %s (%s); asking again in %s.", w.Region, w.Throttled, after)
 	} else {
 		a.progress.Now(fmt.Sprintf("waiting %s for EC2's request limits in %s", after, w.Region))
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -86,11 +87,14 @@ func AskRegions[T any](ctx context.Context, progress Progress, aws *ec2.Client, 
 	return answers, failed, nil
 }
 
-// newRegionFailure has what EC2 said or, without an answer of EC2, what went wrong instead.
+// newRegionFailure has what EC2 said, with what to do about it, or, without an answer of EC2, what went wrong instead.
 func newRegionFailure(region string, err error) RegionFailure {
 	f := RegionFailure{region, ec2.Code(err), firstLine(err)}
 	if f.Code != "" {
 		f.Message = ec2.Message(err)
+	}
+	if advice := ec2.Advice(err); advice != "" {
+		f.Message = strings.TrimSuffix(f.Message, ".") + "; " + advice
 	}
 	return f
 }

@@ -3,6 +3,7 @@ package market
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -84,8 +85,13 @@ func (f *Found) ask(ctx context.Context, aws *ec2.Client) (regionAnswer, error) 
 		}
 	}
 	var err error
-	if answer.found, err = f.asked.ask(ctx, aws, q); err != nil {
-		return answer, err
+	answer.found, err = f.asked.ask(ctx, aws, q)
+	switch {
+	case errors.Is(err, ec2.ErrNotSold):
+		answer.unsold = ec2.Message(err)
+		return answer, nil
+	case err != nil:
+		return regionAnswer{}, err // nobody knows that it has nothing
 	}
 	if ec2.IsUltraServer(q.InstanceType) && len(answer.found) > 0 {
 		answer.types, typesErr = aws.InstanceTypes(ctx, []string{answer.found[0].InstanceType})

@@ -9,7 +9,10 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 )
 
-func showLate(s *awssim.Scenario) { s.ShowPurchasesAfter = awssim.Duration(20 * time.Second) }
+func showLate(s *awssim.Scenario) {
+	lag := awssim.Duration(20 * time.Second)
+	s.Lag.Purchases = &lag
+}
 
 // EC2 sells a block or an extension, the answer is lost, and no call shows it for 20 s. It
 // must not be taken for one that was not made: the next run would buy another.

@@ -35,7 +35,7 @@ func TestMismatches(t *testing.T) {
 		"unknown image":       {request: func(r *setup.Request) { r.AMI = "ami-0ffffffffffffffff" }, codes: "image", says: "InvalidAMIID.NotFound"},
 		"image of another OS": {request: func(r *setup.Request) { r.AMI = "ami-0e200000000000c03" }, codes: "platform", says: "Red Hat Enterprise Linux"},
 		"profile by name":     {request: func(r *setup.Request) { r.InstanceProfile = "AWSPCS-nodes" }, codes: "instance-profile", says: "ARN"},
-		"unknown subnet":      {request: func(r *setup.Request) { r.SubnetIDs = []string{"subnet-0ffffffffffffffff"} }, codes: "az subnet-unknown"},
+		"unknown subnet":      {request: func(r *setup.Request) { r.SubnetIDs = []string{"subnet-0ffffffffffffffff"} }, codes: "subnet-unknown", says: "give --subnet-ids " + subnetA},
 		"too many nodes":      {request: func(r *setup.Request) { r.MaxNodes = 17 }, codes: "size", says: "give --max-nodes 16 or less"},
 		"long node group":     {request: func(r *setup.Request) { r.NodeGroup = strings.Repeat("g", 24) }, codes: "name", says: "use at most 23"},
 		"short queue":         {request: func(r *setup.Request) { r.Queue = "gp" }, codes: "name", says: "3 to 25"},
@@ -193,7 +193,9 @@ func TestWarnings(t *testing.T) {
 
 // The slot's nodes run: more of them are added, everything else waits.
 func TestRunningNodesAreNotReplaced(t *testing.T) {
-	w := newAccount(t, nil)
+	w := newAccount(t, func(s *awssim.Scenario) {
+		s.Regions[0].Images = append(s.Regions[0].Images, awssim.ImageScenario{ID: "ami-0e200000000000d04"})
+	})
 	w.run(w.request(openBlock))
 	if _, err := w.sim.LaunchForNodeGroup("ml", "gpu-a", "gpu-a-1"); err != nil {
 		t.Fatal(err)
@@ -204,7 +206,7 @@ func TestRunningNodesAreNotReplaced(t *testing.T) {
 		t.Errorf("fewer nodes: %v", p.Mismatches)
 	}
 	r = w.request(openBlock)
-	r.AMI = "ami-0e200000000000b02"
+	r.AMI = "ami-0e200000000000d04"
 	if p := w.plan(r); !slices.Equal(codes(p), []string{"in-use"}) || !strings.Contains(p.Mismatches[0].Message, "image") {
 		t.Errorf("another image: %v", p.Mismatches)
 	}

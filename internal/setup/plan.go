@@ -38,6 +38,7 @@ func (in *inspection) plan() *Plan {
 	}
 	in.checkCluster()
 	in.checkLaunch()
+	in.checkSubnets()
 	slot := in.chooseSlot()
 	want := in.want(slot)
 	if in.reservation.ID == "" {
@@ -47,6 +48,8 @@ func (in *inspection) plan() *Plan {
 		return p
 	}
 	in.checkMatch(want, slot)
+	in.checkAddresses(want, slot)
+	in.checkUsers(want)
 	in.checkQuotas(want, slot)
 
 	p.Slot = slot.name
@@ -58,7 +61,8 @@ func (in *inspection) plan() *Plan {
 	files, snippet, problems := planFiles(in.request.Config, want)
 	p.Steps, p.Snippet = append(p.Steps, files...), snippet
 	p.Mismatches = append(in.problems, problems...)
-	p.Warnings = in.warnings()
+	in.checkFamiliar()
+	p.Warnings = in.warnings
 	return p
 }
 
@@ -131,7 +135,7 @@ func (in *inspection) want(slot slotState) *wanted {
 // reservation's zone, so that no launch can go anywhere else.
 func (in *inspection) wantedSubnets() []string {
 	var ids []string
-	for _, s := range in.subnets {
+	for _, s := range in.network.chosen {
 		if (len(in.request.SubnetIDs) > 0 || s.AZID == in.reservation.AZID) && !slices.Contains(ids, s.ID) {
 			ids = append(ids, s.ID)
 		}

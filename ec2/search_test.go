@@ -1,0 +1,92 @@
+package ec2
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+)
+
+// What live accounts were seen to answer to searches.
+func TestSearchRefusals(t *testing.T) {
+	zero, yes := 0, true
+	for name, test := range map[string]struct {
+		limits   awssim.Limits
+		query    OfferingQuery
+		want     error
+		code     string
+		mentions string
+	}{
+		"quota 0": {awssim.Limits{BlockQuota: &zero}, question, ErrNoBlockQuota, "CapacityBlockDescribeLimitExceeded", "L-64569A79"},
+		"not sold": {awssim.Limits{}, OfferingQuery{InstanceType: "g6.12xlarge", Count: 1, Duration: day},
+			ErrNotSold, "InvalidParameterValue", "'us-east-2'"},
+		"UltraServers without approval": {awssim.Limits{NoUltraServers: &yes}, OfferingQuery{InstanceType: "u-trn2u-x64", Count: 1, Duration: day},
+			ErrNotApproved, "UnauthorizedOperation", "account team"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sim, c := newWorld(t)
+			if err := sim.SetLimits(test.limits); err != nil {
+				t.Fatal(err)
+			}
+			_, err := c.Offerings(t.Context(), test.query)
+			if !errors.Is(err, test.want) || Code(err) != test.code || !strings.Contains(err.Error(), test.mentions) {
+				t.Errorf("%v", err)
+			}
+			if n := calls(sim, "DescribeCapacityBlockOfferings"); n != 1 {
+				t.Errorf("asked %d times", n)
+			}
+		})
+	}
+}
+
+// Searches that follow each other too fast have the code of the quota, and are made again.
+func TestBackToBackSearches(t *testing.T) {
+	sim, c := newWorld(t)
+	setRefill(c, 5*time.Millisecond)
+	pause := awssim.Duration(time.Second)
+	if err := sim.SetLimits(awssim.Limits{SearchPause: &pause}); err != nil {
+		t.Fatal(err)
+	}
+	sim.Clock().SetSpeed(500)
+	var codes []string
+	c.OnWait(func(w Wait) { codes = append(codes, w.Throttled) })
+	for range 2 {
+		if found, err := c.Offerings(t.Context(), question); err != nil || len(found) == 0 {
+			t.Fatalf("found %v, %v", found, err)
+		}
+	}
+	if !slices.Contains(codes, "CapacityBlockDescribeLimitExceeded") {
+		t.Errorf("waited for %q", codes)
+	}
+	sim.Clock().SetSpeed(0)
+	if _, err := c.Offerings(t.Context(), question); Code(err) != "CapacityBlockDescribeLimitExceeded" || errors.Is(err, ErrNoBlockQuota) || Advice(err) == "" {
+		t.Errorf("for ever: %v", err)
+	}
+}
+
+// EC2 refuses an earliest start that is over; nobody means anything by it.
+func TestWindowOfASearch(t *testing.T) {
+	sim, c := newWorld(t)
+	all, err := c.Offerings(t.Context(), question)
+	if err != nil {
+		t.Fatal(err)
+	}
+	past := question
+	past.StartAfter = noon.Add(-time.Hour)
+	if found, err := c.Offerings(t.Context(), past); err != nil || len(found) != len(all) {
+		t.Errorf("from the past on: %d of %d, %v", len(found), len(all), err)
+	}
+	before := calls(sim, "DescribeCapacityBlockOfferings")
+	for _, q := range []OfferingQuery{{EndBy: noon.Add(-time.Hour)}, {StartAfter: noon.Add(9 * day), EndBy: noon.Add(8 * day)}} {
+		q.InstanceType, q.Count, q.Duration = question.InstanceType, question.Count, question.Duration
+		if _, err := c.Offerings(t.Context(), q); err == nil {
+			t.Errorf("no error for %+v", q)
+		}
+	}
+	if n := calls(sim, "DescribeCapacityBlockOfferings"); n != before {
+		t.Error("EC2 was asked for what cannot be")
+	}
+}
