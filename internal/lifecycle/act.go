@@ -92,7 +92,7 @@ func (p *pass) limits(ctx context.Context, slots []slotView, now time.Time, toSl
 		}
 		message := fmt.Sprintf("job %s on slot %s: %s the time limit from %s to %s, so that it ends by %s",
 			c.job.Shown, c.slot, verb, c.job.Limit, capacity.FormatMinutes(c.minutes), capacity.FormatUTC(c.fence.Add(-toSlurm)))
-		p.did(Done{Do: do, Slot: c.slot, Job: c.job.Shown, Message: message}, p.Slurm.SetTimeLimit(ctx, c.job.ID, c.minutes))
+		p.did(Done{Do: do, Slot: c.slot, Job: c.job.Shown, Message: message}, p.Slurm.SetTimeLimit(ctx, c.job.Shown, c.minutes))
 	}
 }
 
