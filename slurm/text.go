@@ -100,3 +100,6 @@ func nodeArgument(nodes []string) (string, error) {
 	}
 	return Compress(nodes), nil
 }
+
+// quote shows what is wrong in an error: at most the first 200 bytes.
+func quote(s string) string { return hostlist.Quote(s) }

@@ -44,13 +44,13 @@ var versionText = regexp.MustCompile(`(\d+)\.(\d+)\.(\d+)`)
 func ParseVersion(text string) (Version, error) {
 	parts := versionText.FindStringSubmatch(text)
 	if parts == nil {
-		return Version{}, fmt.Errorf("no Slurm version in %s", strconv.Quote(Clean(text, 200)))
+		return Version{}, fmt.Errorf("no Slurm version in %s", quote(text))
 	}
 	var numbers [3]int
 	for i, part := range parts[1:] {
 		n, err := strconv.Atoi(part)
 		if err != nil {
-			return Version{}, fmt.Errorf("the Slurm version in %s: %w", strconv.Quote(Clean(text, 200)), err)
+			return Version{}, fmt.Errorf("the Slurm version in %s: %w", quote(text), err)
 		}
 		numbers[i] = n
 	}

@@ -33,15 +33,15 @@ func Expand(hostlist string) ([]string, error) {
 	for _, word := range splitOutsideBrackets(hostlist) {
 		names, err := expandWord(word, Max-len(hosts))
 		if err != nil {
-			return nil, fmt.Errorf("%w %s: %w", ErrInvalid, quote(hostlist), err)
+			return nil, fmt.Errorf("%w %s: %w", ErrInvalid, Quote(hostlist), err)
 		}
 		hosts = append(hosts, names...)
 	}
 	return hosts, nil
 }
 
-// quote shows at most the first 200 bytes: a hostlist can be very long.
-func quote(s string) string {
+// Quote shows text in an error: at most its first 200 bytes, since a hostlist can be long.
+func Quote(s string) string {
 	if len(s) > 200 {
 		return strconv.Quote(s[:200]) + "…"
 	}
