@@ -124,6 +124,9 @@ type Job struct {
 	ID        int
 	Shown     string
 	Partition string
+	Account   string
+	// MinNodes is how many nodes the job asks for, as Slurm counts them.
+	MinNodes int
 	// State is Slurm's base state: RUNNING, PENDING, ….
 	State string
 	// Configuring: the job has its nodes, but they still boot. End is not final then.

@@ -114,3 +114,16 @@ func (t *Terminal) in(at time.Time) time.Time {
 	}
 	return at.Local()
 }
+
+// Clear empties the screen before a result is shown again; off a terminal it writes an
+// empty line.
+func (t *Terminal) Clear() {
+	if t.Format != Table {
+		return
+	}
+	if f, ok := t.Out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		fmt.Fprint(t.Out, "\x1b[H\x1b[2J") // ECMA-48: cursor to the first place, erase all
+		return
+	}
+	fmt.Fprintln(t.Out)
+}

@@ -131,7 +131,7 @@ func (s SyncSlurm) Jobs(ctx context.Context) ([]lifecycle.Job, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, lifecycle.Job{ID: j.ID, Shown: j.DisplayID(), Partition: j.Partition, State: j.State, Configuring: j.Configuring(),
+		all = append(all, lifecycle.Job{ID: j.ID, Shown: j.DisplayID(), Partition: j.Partition, Account: j.Account, MinNodes: j.NumNodes, State: j.State, Configuring: j.Configuring(),
 			Nodes: names, Start: j.Start, End: j.End, Limit: j.TimeLimit, TimeMin: j.TimeMin, Comment: j.Comment})
 	}
 	return all, nil
