@@ -24,7 +24,7 @@ func admitTime(req Request, usable []candidate, p Partition, snap *Snapshot, now
 	if !need.Bounded() || need.Duration() > best.room(req, start, boot) {
 		return refuseLong("the job", need, req, best, p, boot, start)
 	}
-	v := waitsFor(req, usable, best, boot, start, now)
+	v := waitsFor(req, need, usable, best, boot, start, now)
 	if req.TimeLimit.Bounded() && need.Minutes < req.TimeLimit.Minutes {
 		markFit(&v, req, fmt.Sprintf("%s:%d", FitWord, req.TimeLimit.Minutes))
 	}
@@ -95,13 +95,13 @@ func markFit(v *Verdict, req Request, word string) {
 	v.Edits.Comment = comment
 }
 
-// waitsFor accepts, and says so when the job fits only into a block that opens later.
-func waitsFor(req Request, usable []candidate, best candidate, boot time.Duration, start, now time.Time) Verdict {
+// waitsFor accepts, and says so when the time that the job needs fits only into a block
+// that opens later.
+func waitsFor(req Request, need Limit, usable []candidate, best candidate, boot time.Duration, start, now time.Time) Verdict {
 	v := Verdict{Code: OK}
-	need := req.TimeLimit
 	open := func(c candidate) bool { return !c.window.Start.After(start) }
 	fitsAtOnce := slices.ContainsFunc(usable, func(c candidate) bool {
-		return open(c) && need.Bounded() && need.Duration() <= c.room(req, start, boot)
+		return open(c) && need.Duration() <= c.room(req, start, boot)
 	})
 	if !fitsAtOnce && !open(best) && slices.ContainsFunc(usable, open) {
 		when := "now"

@@ -69,6 +69,9 @@ provider = "ec2"
 
 func startPower(t *testing.T, change func(*slurmlab.Config)) *power {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("starts a Slurm cluster")
+	}
 	t.Parallel() // each has a cluster and an AWS of its own
 	scenario, err := awssim.LoadScenario("testdata/power.toml")
 	if err != nil {
