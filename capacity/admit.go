@@ -204,14 +204,15 @@ func admitPartition(req Request, wish Wish, p Partition, snap *Snapshot, now tim
 	if refusal != nil {
 		return *refusal
 	}
-	live := slices.DeleteFunc(slices.Clone(wanted), func(c candidate) bool { return !c.unknown && c.ended(now) })
-	if len(live) == 0 {
+	known := slices.DeleteFunc(slices.Clone(wanted), func(c candidate) bool { return c.unknown })
+	if len(known) == 0 && len(wanted) > 0 {
+		return Verdict{Code: ReservationNotKnown, Warnings: []string{fmt.Sprintf("EC2 did not describe %s when it was last asked; the job is let through unchecked", ids(wanted))}}
+	}
+	// One id that EC2 does not know hides nothing of the others (R8).
+	known = slices.DeleteFunc(known, func(c candidate) bool { return c.ended(now) })
+	if len(known) == 0 {
 		return refuseEnded(wanted, all, wish, p, now)
 	}
-	if slices.ContainsFunc(live, func(c candidate) bool { return c.unknown }) && !slices.ContainsFunc(live, func(c candidate) bool { return !c.unknown }) {
-		return Verdict{Code: ReservationNotKnown, Warnings: []string{fmt.Sprintf("EC2 did not describe %s when it was last asked; the job is let through unchecked", ids(live))}}
-	}
-	known := slices.DeleteFunc(live, func(c candidate) bool { return c.unknown })
 	largeEnough := slices.DeleteFunc(slices.Clone(known), func(c candidate) bool { return !c.holds(req) })
 	if len(largeEnough) == 0 {
 		return refuseSize(req, slices.MaxFunc(known, func(a, b candidate) int { return a.size() - b.size() }), p)
@@ -368,9 +369,14 @@ func ids(cs []candidate) string {
 	return strings.Join(names, ", ")
 }
 
+// endedList says of each candidate why it is none.
 func endedList(cs []candidate) string {
 	var parts []string
 	for _, c := range cs {
+		if c.unknown {
+			parts = append(parts, fmt.Sprintf("EC2 does not know %s", c.reservation.ID))
+			continue
+		}
 		if c.reservation.State.Live() { // the fence has passed
 			parts = append(parts, fmt.Sprintf("%s had to be free of jobs by %s", c.reservation.ID, FormatUTC(c.window.Fence)))
 			continue

@@ -128,6 +128,16 @@ func TestAdmit(t *testing.T) {
 			change: []func(*Snapshot){onlyA, func(s *Snapshot) { s.Reservations[0].State = "frozen" }}},
 		{name: "EC2 did not describe it", req: Request{Partitions: gpu}, code: ReservationNotKnown, message: "unchecked",
 			change: []func(*Snapshot){onlyA, func(s *Snapshot) { s.Reservations = nil }}},
+		{name: "R8: one that EC2 does not know, the other has ended", req: Request{Partitions: gpu}, code: NoReservation, refused: true,
+			message: "(cr-aaaaaaaaaaaaaaaaa is expired, EC2 does not know cr-bbbbbbbbbbbbbbbbb)",
+			change: []func(*Snapshot){func(s *Snapshot) {
+				s.Reservations = s.Reservations[:1]
+				s.Reservations[0].State = StateExpired
+			}}},
+		{name: "R8: one that EC2 does not know, the other is too short", req: Request{Partitions: gpu, TimeLimit: NoLimit}, code: TooLong, refused: true, message: blockA.ID,
+			change: []func(*Snapshot){func(s *Snapshot) { s.Reservations = s.Reservations[:1] }}},
+		{name: "R8: the job names the one that EC2 does not know", req: Request{Partitions: gpu, Comment: "capacity_reservation_id=" + blockB.ID}, code: ReservationNotKnown, message: "unchecked",
+			change: []func(*Snapshot){func(s *Snapshot) { s.Reservations = s.Reservations[:1] }}},
 		{name: "not strict: warned and let through", req: Request{Partitions: gpu, Nodes: 9, TimeLimit: Minutes(60)}, change: []func(*Snapshot){lenient}, code: TooManyNodes, message: "--nodes=8"},
 		{name: "stale: let through", req: Request{Partitions: gpu, Nodes: 9, TimeLimit: Minutes(60)}, change: []func(*Snapshot){stale}, code: TooManyNodes, message: "1h old"},
 		{name: "stale, and sync has to raise the limit", req: Request{Partitions: gpu}, code: OK,

@@ -59,6 +59,7 @@ type Globals struct {
 	Region   string          `help:"AWS region. Default: the settings, then the AWS SDK's own chain."`
 	Profile  string          `help:"AWS profile of the shared configuration files."`
 	Output   terminal.Format `short:"o" help:"Form of results: ${enum}." enum:"table,json,yaml,csv" default:"table"`
+	Wide     bool            `help:"Show every column of a table, whatever the terminal's width. A pipe gets them all."`
 	UTC      bool            `name:"utc" help:"Show times in tables in UTC instead of local time."`
 	Yes      bool            `short:"y" help:"Answer yes to questions; needed where there is no terminal. Does not confirm a purchase."`
 	LogLevel slog.Level      `help:"Log to stderr from this level on: debug, info, warn or error." default:"warn"`
@@ -129,5 +130,8 @@ func report(w io.Writer, err error) int {
 func newTerminal(ctx context.Context, g *Globals) *terminal.Terminal {
 	t := terminal.Standard()
 	t.Format, t.UTC, t.Yes, t.Interrupted = g.Output, g.UTC, g.Yes, ctx.Done()
+	if g.Wide {
+		t.Width = 0
+	}
 	return t
 }

@@ -96,9 +96,6 @@ type NodeGroup struct {
 	LaunchTemplate string `toml:"launch_template,omitempty"`
 }
 
-// Select is [capacity.Select].
-type Select = capacity.Select
-
 // Default is the settings of an empty file.
 func Default() *Config {
 	d := func(d time.Duration) capacity.Duration { return capacity.Duration{Duration: d} }

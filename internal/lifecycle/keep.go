@@ -114,12 +114,11 @@ func former(before []capacity.Partition, snap *capacity.Snapshot, now time.Time)
 	return all
 }
 
-// forget drops the former slots that have no reservation of ours in Slurm any more:
-// somebody has taken it away. It names the others.
+// forget drops the former slots whose fence somebody has taken away. It names the others.
 func (p *pass) forget() {
 	p.snap.Former = slices.DeleteFunc(p.snap.Former, func(former capacity.Partition) bool {
-		slot := former.Groups[0].Slots[0].Name
-		return !p.cluster.hasOurs(fencePrefix+slot) && !p.cluster.hasOurs(waitPrefix+slot)
+		fence := fencePrefix + former.Groups[0].Slots[0].Name
+		return !slices.ContainsFunc(p.cluster.Reservations, func(r Reservation) bool { return r.Name == fence && ours(r) })
 	})
 	for _, former := range p.snap.Former {
 		slot := former.Groups[0].Slots[0]
@@ -127,9 +126,4 @@ func (p *pass) forget() {
 		p.snap.Problems = append(p.snap.Problems, fmt.Sprintf("the settings no longer name reservation %s for slot %s; its fence stays until it ends at %s, or until `scontrol delete ReservationName=%s`",
 			r.ID, slot.Name, capacity.FormatUTC(r.End), fencePrefix+slot.Name))
 	}
-}
-
-// hasOurs reports whether Slurm has a reservation of that name, with our mark.
-func (c *Cluster) hasOurs(name string) bool {
-	return slices.ContainsFunc(c.Reservations, func(r Reservation) bool { return r.Name == name && ours(r) })
 }

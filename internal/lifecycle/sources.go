@@ -59,8 +59,9 @@ type Slurm interface {
 	UpdateReservation(ctx context.Context, r Reservation) error
 	// DeleteReservation succeeds as well when there is none of this name.
 	DeleteReservation(ctx context.Context, name string) error
-	// SetTimeLimit changes the limit of a running job, in minutes.
-	SetTimeLimit(ctx context.Context, job, minutes int) error
+	// SetTimeLimit changes the limit of a job, which is named as it is Shown, to whole
+	// minutes, and reads it back.
+	SetTimeLimit(ctx context.Context, job string, minutes int) error
 	// Hostlist folds node names: gpu-1, gpu-2 is gpu-[1-2].
 	Hostlist(names []string) string
 }
@@ -113,8 +114,8 @@ type Reservation struct {
 
 // Job is a job as slurmctld has it.
 type Job struct {
-	// ID is what scontrol takes: a running task of an array has its own. Shown is what
-	// squeue shows: 12_3.
+	// ID is unique, but the last task of an array has that of the whole array. Shown is
+	// what squeue shows, 12_3, and names the job in a change.
 	ID        int
 	Shown     string
 	Partition string
