@@ -97,6 +97,7 @@ func TestAdmit(t *testing.T) {
 		{name: "no limit on an ODCR without end", req: Request{Partitions: gpu}, code: OK,
 			change: []func(*Snapshot){onlyA, func(s *Snapshot) {
 				s.Reservations[0].End, s.Reservations[0].Kind = time.Time{}, ODCR
+				s.Partitions[0].Groups[0].PurchaseOption = ODCR
 			}}},
 		{name: "comment has no place for time=fit", req: Request{Partitions: gpu, Comment: strings.Repeat("x", MaxComment-5)}, change: []func(*Snapshot){onlyA},
 			code: OK, message: "too long to add time=fit", edits: Edits{TimeLimit: Minutes(toFenceA), TimeMin: Minutes(30)}},
@@ -277,8 +278,12 @@ func TestAdmitLaunch(t *testing.T) {
 			}
 			p := snap.Partitions[0]
 			r, v := AdmitLaunch(c.req, p, p.Groups[0], p.Groups[0].Slots[0], snap, at)
-			if r.ID != c.want || v.Code != c.code || v.Refused != (c.code != OK) {
-				t.Errorf("got %q, %+v; want %q, %s", r.ID, v, c.want, c.code)
+			var id string
+			if len(r) > 0 {
+				id = r[0].ID
+			}
+			if id != c.want || len(r) > 1 || v.Code != c.code || v.Refused != (c.code != OK) {
+				t.Errorf("got %v, %+v; want %q, %s", r, v, c.want, c.code)
 			}
 		})
 	}

@@ -112,7 +112,7 @@ func TestPurchaseOfUltraServers(t *testing.T) {
 	scenario := awssim.DefaultScenario()
 	scenario.HideLaunchStatus = true
 	renamed(scenario, "trn2u.48xlarge", "p7.48xlarge") // a type whose name tells nothing
-	_, c, _ := newWorldOf(t, scenario)
+	_, c, _ := simOf(t, scenario)
 	found, err := c.Offerings(t.Context(), OfferingQuery{InstanceType: "u-trn2u-x64", Count: 1, Duration: day})
 	if err != nil || len(found) == 0 {
 		t.Fatalf("found %v, %v", found, err)

@@ -34,6 +34,9 @@ type EC2 interface {
 	// in missing, with the reason; err is for a query that failed as a whole.
 	Reservations(ctx context.Context, ids []string) (found []capacity.Reservation, missing []capacity.Missing, err error)
 	ReservationsByTag(ctx context.Context, tags map[string]string) ([]capacity.Reservation, error)
+	// InstancesByTag are the instances, other than terminated ones, that have for each
+	// key one of its values.
+	InstancesByTag(ctx context.Context, tags map[string][]string) ([]capacity.Instance, error)
 	// Explain puts an error of EC2 or PCS into words, without what is different each time,
 	// such as the id of the request. general: every other question would meet it too, such
 	// as credentials that have expired.
@@ -76,6 +79,8 @@ type Cluster struct {
 	Nodes          []Node
 	Partitions     []Partition
 	Reservations   []Reservation
+
+	slots map[string][]string // their nodes: see assign
 }
 
 // Node is a Slurm node.

@@ -204,6 +204,9 @@ func (n noAWS) Offset() time.Duration { return 0 }
 func (n noAWS) Reservations(context.Context, []string) ([]capacity.Reservation, []capacity.Missing, error) {
 	return nil, nil, n.err
 }
+func (n noAWS) InstancesByTag(context.Context, map[string][]string) ([]capacity.Instance, error) {
+	return nil, n.err
+}
 func (n noAWS) ReservationsByTag(context.Context, map[string]string) ([]capacity.Reservation, error) {
 	return nil, n.err
 }
