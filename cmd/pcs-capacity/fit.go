@@ -71,7 +71,7 @@ func (c *FitCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg 
 	}
 	progress := t.Slow("asking for reservations")
 	defer progress.Done()
-	subnets := inBackground(func() market.Subnets { return readSubnets(ctx, g, cfg, aws) })
+	subnets := inBackground(func() market.Subnets { return readSubnets(ctx, cfg, aws) })
 	regions, err := market.ChooseRegions(ctx, aws, c.Regions)
 	if err != nil {
 		return err

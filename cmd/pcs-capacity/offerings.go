@@ -52,7 +52,7 @@ func (c *OfferingsCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal
 	}
 	progress := t.Slow("searching Capacity Blocks")
 	defer progress.Done()
-	subnets := inBackground(func() market.Subnets { return readSubnets(ctx, g, cfg, aws) })
+	subnets := inBackground(func() market.Subnets { return readSubnets(ctx, cfg, aws) })
 	regions, err := market.ChooseRegions(ctx, aws, c.Regions)
 	if err != nil {
 		return err

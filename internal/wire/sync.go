@@ -57,11 +57,7 @@ func (f *Follower) Sources(ctx context.Context, renew bool) (lifecycle.Sources, 
 		if err != nil {
 			return lifecycle.Sources{}, err
 		}
-		pcsClient, err := pcs.New(ctx, pcs.Options{Region: aws.Region(), Profile: f.Profile})
-		if err != nil {
-			return lifecycle.Sources{}, err
-		}
-		f.region, f.aws, f.pcs = region, aws, pcsClient
+		f.region, f.aws, f.pcs = region, aws, pcs.From(aws.Shared())
 	}
 	return Sources(cfg, f.aws, f.pcs), nil
 }
