@@ -3,8 +3,9 @@
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 # What the lab and the tests need from the distribution: program → package.
-PACKAGES := slurm-wlm slurm-wlm-basic-plugins munge lua5.1 gcc libc6-dev strace
-PROGRAMS := slurmctld slurmd sbatch munged lua5.1 gcc strace
+# Of MariaDB only the programs: mariadb-server would start a database of the machine's own.
+PACKAGES := slurm-wlm slurm-wlm-basic-plugins slurmdbd mariadb-server-core mariadb-client-core munge lua5.1 gcc libc6-dev strace
+PROGRAMS := slurmctld slurmd sbatch slurmdbd mariadbd mariadb-install-db my_print_defaults munged lua5.1 gcc strace
 
 # The tests that say what the race detector would spoil in them: they run without it.
 UNRACED = $$(git grep -l '^//go:build !race$$' -- '*_test.go')
@@ -50,4 +51,4 @@ deps:
 		echo "installing $(PACKAGES) (missing:$$missing)"; \
 		command -v apt-get >/dev/null || { echo "this needs apt-get; install these by hand:$$missing" >&2; exit 1; }; \
 		$(SUDO) apt-get update -qq && \
-		$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(PACKAGES) >/dev/null; }
+		$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends --no-remove $(PACKAGES) >/dev/null; }

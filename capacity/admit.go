@@ -12,14 +12,27 @@ type Request struct {
 	// Partitions that the job may run in; empty means the default one.
 	Partitions []string
 	// Account as given at submission ("" if not given) or as slurmctld has it.
-	Account   string
-	Comment   string
-	TimeLimit Limit
-	TimeMin   Limit
-	// Nodes is the least number of nodes, Tasks the number of tasks; 0 if not given.
-	Nodes      int
-	Tasks      int
-	Constraint string
+	Account string
+	// AccountKnown: the job runs under Account, or under none if it is "". Else "" stands
+	// for the user's default account, which only slurmctld knows.
+	AccountKnown bool
+	Comment      string
+	TimeLimit    Limit
+	TimeMin      Limit
+	// Begin is when the job may start at the earliest, Deadline when it must have ended;
+	// zero if not given.
+	Begin    time.Time
+	Deadline time.Time
+	// Nodes is the least number of nodes, Tasks the number of tasks, TasksPerNode the most
+	// that one node may have; 0 if not given.
+	Nodes        int
+	Tasks        int
+	TasksPerNode int
+	// GPUs of the whole job, of each node, of each task; 0 if not given.
+	GPUs        int
+	GPUsPerNode int
+	GPUsPerTask int
+	Constraint  string
 }
 
 // spansNodes reports whether the job may run on more than one node.
@@ -28,18 +41,42 @@ func (r Request) spansNodes() bool { return r.Nodes > 1 || r.Nodes == 0 && r.Tas
 // candidate is a reservation that a job may run in, with the slot in front of it.
 // A node group without reservations (on-demand) has one with an unbounded window.
 type candidate struct {
-	group       NodeGroup
-	slot        Slot
+	group NodeGroup
+	slot  Slot
+	// boots: the nodes may have to boot for the job. Only static nodes of PCS are up.
+	boots       bool
 	reservation Reservation
-	window      Window
+	// window is the reservation's, from its turn in the slot on; see Turn for behind and never.
+	window Window
+	behind string
+	never  bool
 	// unknown: configured, but EC2 did not describe it on the last pass.
 	unknown bool
 }
 
 // Admit decides whether a job may be submitted, and how it is edited first. A job
 // whose partitions are not ours is accepted as it is. A job that names several
-// partitions is refused only if all of them refuse it.
+// partitions is refused only if all of them refuse it, or if one is not for its account.
 func Admit(req Request, snap *Snapshot, now time.Time) Verdict {
+	return admit(req, snap, now, admitPartition)
+}
+
+// AdmitChange decides whether the partition, the account or the comment of a job in the
+// queue may become what req has. Time and size are not its business: Slurm itself holds
+// the job back where it does not fit, and its owner must be able to correct a comment.
+func AdmitChange(req Request, snap *Snapshot, now time.Time) Verdict {
+	return admit(req, snap, now, func(req Request, wish Wish, p Partition, snap *Snapshot, _ time.Time) Verdict {
+		if _, refusal := entitled(req, wish, p, snap); refusal != nil {
+			return *refusal
+		}
+		return Verdict{Code: OK}
+	})
+}
+
+// judge decides about a job in one partition of ours.
+type judge func(req Request, wish Wish, p Partition, snap *Snapshot, now time.Time) Verdict
+
+func admit(req Request, snap *Snapshot, now time.Time, in judge) Verdict {
 	names := req.Partitions
 	if len(names) == 0 && snap.DefaultPartition != "" {
 		names = []string{snap.DefaultPartition}
@@ -49,7 +86,7 @@ func Admit(req Request, snap *Snapshot, now time.Time) Verdict {
 	var verdicts []Verdict
 	for _, name := range names {
 		if p, ok := snap.Partition(name); ok {
-			verdicts = append(verdicts, admitPartition(req, wish, p, snap, now))
+			verdicts = append(verdicts, in(req, wish, p, snap, now))
 		}
 	}
 	if len(verdicts) == 0 {
@@ -58,16 +95,22 @@ func Admit(req Request, snap *Snapshot, now time.Time) Verdict {
 	if len(problems) > 0 {
 		return soften(refuse(BadComment, strings.Join(problems, "; ")), snap, now)
 	}
-	return soften(combine(verdicts, len(names)), snap, now)
+	v := soften(combine(verdicts, len(names)), snap, now)
+	v.Warnings = append(v.Warnings, nearKeys(req.Comment)...)
+	return v
 }
 
 // combine merges the verdicts of a job's managed partitions; total counts all of
-// its partitions. A job that can go elsewhere as well is not edited, except that
-// the longest fitted limit serves all partitions if all that take the job need one:
-// without it the job would be unlimited and never start before a fence.
+// its partitions. A job that can go elsewhere as well gets no limit, except that the
+// longest fitted one serves all partitions if all that take the job need one: without
+// it the job would be unlimited and never start before a fence.
 func combine(verdicts []Verdict, total int) Verdict {
 	if total == 1 {
 		return verdicts[0]
+	}
+	// Slurm may start the job in any of its partitions, also on a node that is up already.
+	if i := slices.IndexFunc(verdicts, func(v Verdict) bool { return v.Code == AccountNotAllowed }); i >= 0 {
+		return verdicts[i]
 	}
 	accepted := slices.DeleteFunc(slices.Clone(verdicts), func(v Verdict) bool { return v.Refused })
 	if len(accepted) == 0 && len(verdicts) == total {
@@ -80,6 +123,9 @@ func combine(verdicts []Verdict, total int) Verdict {
 	merged := Verdict{Code: OK}
 	for _, v := range accepted {
 		merged.Warnings = append(merged.Warnings, v.Warnings...)
+		if !v.Edits.TimeLimit.Set && v.Edits.Comment != "" {
+			merged.Edits.Comment = v.Edits.Comment // of a limit of the user's own, wherever the job runs
+		}
 	}
 	if len(verdicts) < total {
 		return merged
@@ -96,12 +142,13 @@ func combine(verdicts []Verdict, total int) Verdict {
 }
 
 // soften turns a refusal into a warning where the settings or the age of the
-// snapshot ask for it: a stale snapshot refuses only what crosses a known end.
+// snapshot ask for it: a stale snapshot refuses what crosses a known end, and what
+// does not depend on AWS, such as an account.
 func soften(v Verdict, snap *Snapshot, now time.Time) Verdict {
 	stale := snap.Stale(now)
 	age := fmt.Sprintf("what pcs-capacity knows is %s old (is `pcs-capacity sync --watch` running?)", FormatDuration(now.Sub(snap.TakenAt)))
 	switch {
-	case v.Refused && (!snap.Submit.Strict || stale && v.Code != TooLong):
+	case v.Refused && (!snap.Submit.Strict || stale && v.Code.ofAWS()):
 		v = Verdict{Code: v.Code, Warnings: append(v.Warnings, v.Message)}
 	case stale && v.Edits.TimeMin.Set && snap.TimeMinCollapses:
 		v.Warnings = append(v.Warnings, fmt.Sprintf("%s: the job may start with only %s and is raised once sync runs", age, v.Edits.TimeMin))
@@ -136,30 +183,49 @@ func partitionOf(snap *Snapshot, reservationID string) (Partition, bool) {
 	return snap.Partitions[i], true
 }
 
+// entitled keeps the reservations of a partition that the job may use by its account
+// and asks for by its comment.
+func entitled(req Request, wish Wish, p Partition, snap *Snapshot) ([]candidate, *Verdict) {
+	if (req.Account != "" || req.AccountKnown) && !p.Allows(req.Account) {
+		v := refuseAccount(req.Account, p)
+		return nil, &v
+	}
+	return selectWanted(candidates(p, snap), wish, p, snap)
+}
+
+func refuseAccount(account string, p Partition) Verdict {
+	allowed := strings.Join(p.AllowAccounts, ", ")
+	if account == "" {
+		return refuse(AccountNotAllowed, fmt.Sprintf("a job without an account may not use the reservations of partition %s; submit with --account=%s",
+			p.Name, strings.ReplaceAll(allowed, ", ", " or --account=")))
+	}
+	return refuse(AccountNotAllowed, fmt.Sprintf("account %q may not use the reservations of partition %s; allowed: %s", clip(account), p.Name, allowed))
+}
+
 // admitPartition judges a job in one partition of ours.
 func admitPartition(req Request, wish Wish, p Partition, snap *Snapshot, now time.Time) Verdict {
-	if req.Account != "" && !p.Allows(req.Account) {
-		return refuse(AccountNotAllowed, fmt.Sprintf("account %q may not use the reservations of partition %s; allowed: %s",
-			clip(req.Account), p.Name, strings.Join(p.AllowAccounts, ", ")))
-	}
 	all := candidates(p, snap)
-	wanted, refusal := selectWanted(all, wish, p, snap)
+	wanted, refusal := entitled(req, wish, p, snap)
 	if refusal != nil {
 		return *refusal
 	}
-	live := slices.DeleteFunc(slices.Clone(wanted), func(c candidate) bool { return !c.unknown && c.ended(now) })
-	if len(live) == 0 {
-		return refuse(NoReservation, fmt.Sprintf("no reservation of partition %s is open or scheduled%s; ask an administrator for the next block", p.Name, endedList(wanted)))
+	known := slices.DeleteFunc(slices.Clone(wanted), func(c candidate) bool { return c.unknown })
+	if len(known) == 0 && len(wanted) > 0 {
+		return Verdict{Code: ReservationNotKnown, Warnings: []string{fmt.Sprintf("EC2 did not describe %s when it was last asked; the job is let through unchecked", ids(wanted))}}
 	}
-	if slices.ContainsFunc(live, func(c candidate) bool { return c.unknown }) && !slices.ContainsFunc(live, func(c candidate) bool { return !c.unknown }) {
-		return Verdict{Code: ReservationNotKnown, Warnings: []string{fmt.Sprintf("EC2 did not describe %s when it was last asked; the job is let through unchecked", ids(live))}}
+	// One id that EC2 does not know hides nothing of the others (R8).
+	known = slices.DeleteFunc(known, func(c candidate) bool { return c.never || c.ended(now) })
+	if len(known) == 0 {
+		return refuseEnded(wanted, all, wish, p, now)
 	}
-	known := slices.DeleteFunc(live, func(c candidate) bool { return c.unknown })
-	largeEnough := slices.DeleteFunc(slices.Clone(known), func(c candidate) bool { return req.Nodes > c.size() })
+	if matching := slices.DeleteFunc(slices.Clone(known), func(c candidate) bool { return len(c.mismatches()) > 0 }); len(matching) > 0 {
+		known = matching
+	} else {
+		return refuse(Mismatched, known[0].mismatches()[0].Message+"; nothing can be launched for the job: ask an administrator")
+	}
+	largeEnough := slices.DeleteFunc(slices.Clone(known), func(c candidate) bool { return !c.holds(req) })
 	if len(largeEnough) == 0 {
-		largest := slices.MaxFunc(known, func(a, b candidate) int { return a.size() - b.size() })
-		return refuse(TooManyNodes, fmt.Sprintf("the job asks for %d nodes, but the largest reservation of partition %s that it may use has %d; use --nodes=%d",
-			req.Nodes, p.Name, largest.size(), largest.size()))
+		return refuseSize(req, slices.MaxFunc(known, func(a, b candidate) int { return a.size() - b.size() }), p)
 	}
 	v := admitTime(req, largeEnough, p, snap, now)
 	if v.Refused {
@@ -173,20 +239,17 @@ func admitPartition(req Request, wish Wish, p Partition, snap *Snapshot, now tim
 	return v
 }
 
-// candidates are all reservations of a partition, in the order of the configuration.
+// candidates are all reservations of a partition, slot by slot in the order of their turns.
 func candidates(p Partition, snap *Snapshot) []candidate {
 	var all []candidate
 	for _, g := range p.Groups {
+		boots := g.Dynamic || p.Provider == ProviderEC2
 		for _, s := range g.Slots {
 			if g.PurchaseOption == OnDemand {
-				all = append(all, candidate{group: g, slot: s})
+				all = append(all, candidate{group: g, slot: s, boots: boots})
 			}
-			for _, id := range s.ReservationIDs {
-				r, ok := snap.Reservation(id)
-				if !ok {
-					r.ID = id
-				}
-				all = append(all, candidate{group: g, slot: s, reservation: r, window: snap.Timing.Window(r), unknown: !ok})
+			for _, t := range snap.Turns(s) {
+				all = append(all, candidate{group: g, slot: s, boots: boots, reservation: t.Reservation, window: t.Window, behind: t.Behind, never: t.Never, unknown: t.Unknown})
 			}
 		}
 	}
@@ -233,6 +296,16 @@ func (c candidate) ended(now time.Time) bool {
 		return false // on demand
 	}
 	return !c.reservation.State.Live() || !c.window.Unbounded() && !c.window.Fence.After(now)
+}
+
+// mismatches are why no launch into the candidate would ever be accepted.
+func (c candidate) mismatches() []Mismatch {
+	if c.reservation.ID == "" {
+		return nil // on demand
+	}
+	return slices.DeleteFunc(Lasting(Match(c.reservation, c.group, c.window.Start)), func(m Mismatch) bool {
+		return m.Code == "az" && len(c.group.Subnets) == 0 // nobody knows where they are
+	})
 }
 
 // size is the number of nodes that one job can have in the candidate.
@@ -284,6 +357,25 @@ func features(cs []candidate) []string {
 	return fs
 }
 
+// refuseEnded says that what the job may use has ended, and names what it could use
+// instead of a reservation that it named.
+func refuseEnded(ended, all []candidate, wish Wish, p Partition, now time.Time) Verdict {
+	var instead []string
+	for _, c := range all {
+		switch {
+		case c.unknown || c.never || c.ended(now) || c.reservation.ID == "":
+		case c.window.Start.After(now):
+			instead = append(instead, fmt.Sprintf("%s, which opens at %s", c.reservation.ID, FormatUTC(c.window.Start)))
+		default:
+			instead = append(instead, c.reservation.ID+", which is open")
+		}
+	}
+	if wish.ReservationID == "" || len(instead) == 0 {
+		return refuse(NoReservation, fmt.Sprintf("no reservation of partition %s is open or scheduled%s; ask an administrator for the next block", p.Name, endedList(ended)))
+	}
+	return refuse(NoReservation, fmt.Sprintf("the reservation that the job names can no longer be used%s; name %s, or none", endedList(ended), strings.Join(instead, ", or ")))
+}
+
 func ids(cs []candidate) string {
 	var names []string
 	for _, c := range cs {
@@ -294,9 +386,18 @@ func ids(cs []candidate) string {
 	return strings.Join(names, ", ")
 }
 
+// endedList says of each candidate why it is none.
 func endedList(cs []candidate) string {
 	var parts []string
 	for _, c := range cs {
+		if c.unknown {
+			parts = append(parts, fmt.Sprintf("EC2 does not know %s", c.reservation.ID))
+			continue
+		}
+		if c.never {
+			parts = append(parts, fmt.Sprintf("%s never gets its turn: %s has slot %s", c.reservation.ID, c.behind, c.slot.Name))
+			continue
+		}
 		if c.reservation.State.Live() { // the fence has passed
 			parts = append(parts, fmt.Sprintf("%s had to be free of jobs by %s", c.reservation.ID, FormatUTC(c.window.Fence)))
 			continue

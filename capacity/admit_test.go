@@ -83,7 +83,8 @@ func TestAdmit(t *testing.T) {
 		{name: "fits only the next block", req: Request{Partitions: gpu, TimeLimit: Minutes(blockBWhole)}, code: OK, message: "waits for " + blockB.ID},
 		{name: "longer than any block", req: Request{Partitions: gpu, TimeLimit: Minutes(blockBWhole + 1)}, code: TooLong, refused: true, message: blockFitB},
 		{name: "unlimited", req: Request{Partitions: gpu, TimeLimit: NoLimit}, code: TooLong, refused: true, message: "needs UNLIMITED"},
-		{name: "long, but shrinks by its own --time-min", req: Request{Partitions: gpu, TimeLimit: Minutes(100 * 60), TimeMin: Minutes(60)}, change: []func(*Snapshot){onlyA}, code: OK},
+		{name: "long, but shrinks by its own --time-min", req: Request{Partitions: gpu, TimeLimit: Minutes(100 * 60), TimeMin: Minutes(60)}, change: []func(*Snapshot){onlyA}, code: OK,
+			edits: Edits{Comment: "time=fit:6000"}},
 		{name: "no limit: the longest block, floor of the partition", req: Request{Partitions: gpu}, code: OK,
 			edits: Edits{TimeLimit: Minutes(blockBWhole), TimeMin: Minutes(30), Comment: "time=fit"}},
 		{name: "no limit, comment of the user is kept", req: Request{Partitions: gpu, Comment: "run 7", TimeMin: Minutes(90)}, change: []func(*Snapshot){onlyA}, code: OK,
@@ -96,6 +97,7 @@ func TestAdmit(t *testing.T) {
 		{name: "no limit on an ODCR without end", req: Request{Partitions: gpu}, code: OK,
 			change: []func(*Snapshot){onlyA, func(s *Snapshot) {
 				s.Reservations[0].End, s.Reservations[0].Kind = time.Time{}, ODCR
+				s.Partitions[0].Groups[0].PurchaseOption = ODCR
 			}}},
 		{name: "comment has no place for time=fit", req: Request{Partitions: gpu, Comment: strings.Repeat("x", MaxComment-5)}, change: []func(*Snapshot){onlyA},
 			code: OK, message: "too long to add time=fit", edits: Edits{TimeLimit: Minutes(toFenceA), TimeMin: Minutes(30)}},
@@ -127,6 +129,16 @@ func TestAdmit(t *testing.T) {
 			change: []func(*Snapshot){onlyA, func(s *Snapshot) { s.Reservations[0].State = "frozen" }}},
 		{name: "EC2 did not describe it", req: Request{Partitions: gpu}, code: ReservationNotKnown, message: "unchecked",
 			change: []func(*Snapshot){onlyA, func(s *Snapshot) { s.Reservations = nil }}},
+		{name: "R8: one that EC2 does not know, the other has ended", req: Request{Partitions: gpu}, code: NoReservation, refused: true,
+			message: "(cr-aaaaaaaaaaaaaaaaa is expired, EC2 does not know cr-bbbbbbbbbbbbbbbbb)",
+			change: []func(*Snapshot){func(s *Snapshot) {
+				s.Reservations = s.Reservations[:1]
+				s.Reservations[0].State = StateExpired
+			}}},
+		{name: "R8: one that EC2 does not know, the other is too short", req: Request{Partitions: gpu, TimeLimit: NoLimit}, code: TooLong, refused: true, message: blockA.ID,
+			change: []func(*Snapshot){func(s *Snapshot) { s.Reservations = s.Reservations[:1] }}},
+		{name: "R8: the job names the one that EC2 does not know", req: Request{Partitions: gpu, Comment: "capacity_reservation_id=" + blockB.ID}, code: ReservationNotKnown, message: "unchecked",
+			change: []func(*Snapshot){func(s *Snapshot) { s.Reservations = s.Reservations[:1] }}},
 		{name: "not strict: warned and let through", req: Request{Partitions: gpu, Nodes: 9, TimeLimit: Minutes(60)}, change: []func(*Snapshot){lenient}, code: TooManyNodes, message: "--nodes=8"},
 		{name: "stale: let through", req: Request{Partitions: gpu, Nodes: 9, TimeLimit: Minutes(60)}, change: []func(*Snapshot){stale}, code: TooManyNodes, message: "1h old"},
 		{name: "stale, and sync has to raise the limit", req: Request{Partitions: gpu}, code: OK,
@@ -194,6 +206,10 @@ func TestR2_AdmittedJobsEndBeforeTheFence(t *testing.T) {
 		if rng.IntN(3) > 0 {
 			req.TimeLimit = Minutes(rng.IntN(6000))
 		}
+		if rng.IntN(2) == 0 {
+			req.Begin = noon.Add(time.Duration(rng.IntN(6000)-1000) * time.Minute)
+		}
+		start := later(later(noon, req.Begin), r.Start)
 		v := Admit(req, snap, noon)
 		if v.Refused {
 			continue
@@ -202,14 +218,14 @@ func TestR2_AdmittedJobsEndBeforeTheFence(t *testing.T) {
 		limit, lead := req.TimeLimit, 30*time.Minute
 		if !limit.Set {
 			limit = v.Edits.TimeMin // Slurm fits the limit between floor and fence
-			if v.Edits.TimeLimit.Duration() > snap.Timing.Window(r).Fence.Sub(later(noon, r.Start)) {
+			if v.Edits.TimeLimit.Duration() > snap.Timing.Window(r).Fence.Sub(start) {
 				t.Fatalf("limit %s crosses the fence of %+v", v.Edits.TimeLimit, snap.Timing.Window(r))
 			}
 		}
 		if r.UltraServer {
 			lead = 60 * time.Minute
 		}
-		end := later(noon, r.Start).Add(limit.Duration())
+		end := start.Add(limit.Duration())
 		if snap.Partitions[0].Groups[0].Dynamic {
 			end = end.Add(10 * time.Minute)
 		}
@@ -262,8 +278,12 @@ func TestAdmitLaunch(t *testing.T) {
 			}
 			p := snap.Partitions[0]
 			r, v := AdmitLaunch(c.req, p, p.Groups[0], p.Groups[0].Slots[0], snap, at)
-			if r.ID != c.want || v.Code != c.code || v.Refused != (c.code != OK) {
-				t.Errorf("got %q, %+v; want %q, %s", r.ID, v, c.want, c.code)
+			var id string
+			if len(r) > 0 {
+				id = r[0].ID
+			}
+			if id != c.want || len(r) > 1 || v.Code != c.code || v.Refused != (c.code != OK) {
+				t.Errorf("got %v, %+v; want %q, %s", r, v, c.want, c.code)
 			}
 		})
 	}

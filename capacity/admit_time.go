@@ -8,28 +8,48 @@ import (
 
 // admitTime judges the time limit against the windows of what the job may use.
 func admitTime(req Request, usable []candidate, p Partition, snap *Snapshot, now time.Time) Verdict {
-	if slices.ContainsFunc(usable, func(c candidate) bool { return c.window.Unbounded() }) {
+	if slices.ContainsFunc(usable, func(c candidate) bool { return c.until(req).IsZero() }) {
 		return Verdict{Code: OK}
 	}
 	boot := snap.Timing.BootAllowance.Duration
-	best := slices.MaxFunc(usable, func(a, b candidate) int { return compare(a.room(now, boot), b.room(now, boot)) })
+	start := later(now, req.Begin)
+	best := slices.MaxFunc(usable, func(a, b candidate) int { return compare(a.room(req, start, boot), b.room(req, start, boot)) })
 	if !req.TimeLimit.Set {
-		return fitTime(req, usable, p, boot, now)
+		return fitTime(req, usable, p, boot, start)
 	}
 	need := req.TimeLimit
 	if req.TimeMin.Bounded() && (need.Unlimited || req.TimeMin.Minutes < need.Minutes) {
 		need = req.TimeMin // Slurm may lower the limit down to --time-min
 	}
-	if need.Bounded() && need.Duration() <= best.room(now, boot) {
-		return waitsFor(req, usable, best, boot, now)
+	if !need.Bounded() || need.Duration() > best.room(req, start, boot) {
+		return refuseLong("the job", need, req, best, p, boot, start)
 	}
-	return refuseLong("the job", need, best, p, boot, now)
+	v := waitsFor(req, usable, best, boot, start, now)
+	if req.TimeLimit.Bounded() && need.Minutes < req.TimeLimit.Minutes {
+		markFit(&v, req, fmt.Sprintf("%s:%d", FitWord, req.TimeLimit.Minutes))
+	}
+	return v
+}
+
+// until is when the job must have ended in the candidate: at its fence, or by the job's
+// own deadline if that is earlier; zero if there is neither.
+func (c candidate) until(req Request) time.Time {
+	if fence := c.window.Fence; req.Deadline.IsZero() || !fence.IsZero() && fence.Before(req.Deadline) {
+		return fence
+	}
+	return req.Deadline
+}
+
+// span is the time from the job's earliest start to when it must have ended; negative
+// if that has passed by then.
+func (c candidate) span(req Request, start time.Time) time.Duration {
+	return c.until(req).Sub(later(start, c.window.Start))
 }
 
 // room is the longest time limit that fits into the candidate, boot included.
-func (c candidate) room(now time.Time, boot time.Duration) time.Duration {
-	room := c.window.Room(now)
-	if c.group.Dynamic {
+func (c candidate) room(req Request, start time.Time, boot time.Duration) time.Duration {
+	room := c.span(req, start)
+	if c.boots {
 		room -= boot
 	}
 	return room
@@ -37,11 +57,11 @@ func (c candidate) room(now time.Time, boot time.Duration) time.Duration {
 
 // fitTime sets the limit of a job that stated none: the whole of its longest
 // window, with the partition's floor as --time-min, so that Slurm itself fits the
-// limit to the fence at the moment when the job starts. The floor is a time that
-// the job must really get, so that one has to fit with boot time counted.
-func fitTime(req Request, usable []candidate, p Partition, boot time.Duration, now time.Time) Verdict {
-	longest := slices.MaxFunc(usable, func(a, b candidate) int { return compare(a.window.Room(now), b.window.Room(now)) })
-	minutes := int(longest.window.Room(now) / time.Minute)
+// limit to the fence at the moment when the job starts. Where nodes have to boot, that
+// time is left: Slurm counts a limit from when they have booted.
+func fitTime(req Request, usable []candidate, p Partition, boot time.Duration, start time.Time) Verdict {
+	longest := slices.MaxFunc(usable, func(a, b candidate) int { return compare(a.room(req, start, boot), b.room(req, start, boot)) })
+	minutes := int(longest.room(req, start, boot) / time.Minute)
 	if p.MaxTime.Bounded() {
 		minutes = min(minutes, p.MaxTime.Minutes)
 	}
@@ -50,46 +70,70 @@ func fitTime(req Request, usable []candidate, p Partition, boot time.Duration, n
 	if req.TimeMin.Bounded() {
 		floor, subject = req.TimeMin, "the job"
 	}
-	if floor.Duration() > longest.room(now, boot) || floor.Minutes > minutes {
-		return refuseLong(subject, floor, longest, p, boot, now)
+	if floor.Minutes > minutes {
+		return refuseLong(subject, floor, req, longest, p, boot, start)
 	}
 	v := Verdict{Code: OK, Edits: Edits{TimeLimit: Minutes(minutes), TimeMin: floor}}
-	wish, _ := ParseWish(req.Comment)
-	comment := req.Comment
-	if comment != "" {
-		comment += " "
-	}
-	comment += FitWord
-	switch {
-	case wish.Fit:
-	case len(comment) > MaxComment:
-		v.Warnings = append(v.Warnings, fmt.Sprintf("the comment is too long to add %s, so the limit is not fitted again after the job starts", FitWord))
-	default:
-		v.Edits.Comment = comment
-	}
+	markFit(&v, req, FitWord)
 	return v
 }
 
+// markFit notes in the comment that the limit is to be fitted again while the job runs:
+// with the word time=fit, or one that says up to which limit.
+func markFit(v *Verdict, req Request, word string) {
+	if wish, _ := ParseWish(req.Comment); wish.Fit {
+		return // it is there already
+	}
+	comment := word
+	if req.Comment != "" {
+		comment = req.Comment + " " + word
+	}
+	if len(comment) > MaxComment {
+		v.Warnings = append(v.Warnings, fmt.Sprintf("the comment is too long to add %s, so the limit is not fitted again after the job starts", word))
+		return
+	}
+	v.Edits.Comment = comment
+}
+
 // waitsFor accepts, and says so when the job fits only into a block that opens later.
-func waitsFor(req Request, usable []candidate, best candidate, boot time.Duration, now time.Time) Verdict {
+func waitsFor(req Request, usable []candidate, best candidate, boot time.Duration, start, now time.Time) Verdict {
 	v := Verdict{Code: OK}
 	need := req.TimeLimit
-	open := func(c candidate) bool { return !c.window.Start.After(now) }
-	fitsNow := slices.ContainsFunc(usable, func(c candidate) bool {
-		return open(c) && need.Bounded() && need.Duration() <= c.room(now, boot)
+	open := func(c candidate) bool { return !c.window.Start.After(start) }
+	fitsAtOnce := slices.ContainsFunc(usable, func(c candidate) bool {
+		return open(c) && need.Bounded() && need.Duration() <= c.room(req, start, boot)
 	})
-	if !fitsNow && !open(best) && slices.ContainsFunc(usable, open) {
-		v.Warnings = append(v.Warnings, fmt.Sprintf("the job no longer fits into what is open now; it waits for %s, which opens at %s", best.reservation.ID, FormatUTC(best.window.Start)))
+	if !fitsAtOnce && !open(best) && slices.ContainsFunc(usable, open) {
+		when := "now"
+		if start.After(now) {
+			when = "when it begins"
+		}
+		v.Warnings = append(v.Warnings, fmt.Sprintf("the job no longer fits into what is open %s; it waits for %s, which opens at %s", when, best.reservation.ID, FormatUTC(best.window.Start)))
 	}
 	return v
 }
 
 // refuseLong says what the subject needs, and what there is.
-func refuseLong(subject string, need Limit, best candidate, p Partition, boot time.Duration, now time.Time) Verdict {
-	where := fmt.Sprintf("reservation %s of partition %s must be free of jobs by %s", best.reservation.ID, p.Name, FormatUTC(best.window.Fence))
-	minutes := int(best.room(now, boot) / time.Minute)
+func refuseLong(subject string, need Limit, req Request, best candidate, p Partition, boot time.Duration, start time.Time) Verdict {
+	var where, wait string
+	switch until := best.until(req); {
+	case until.Equal(best.window.Fence):
+		where = fmt.Sprintf("reservation %s of partition %s must be free of jobs by %s", best.reservation.ID, p.Name, FormatUTC(until))
+		wait = "wait for the next block"
+	case best.window.Start.After(start):
+		where = fmt.Sprintf("reservation %s of partition %s opens at %s, and its --deadline is %s", best.reservation.ID, p.Name, FormatUTC(best.window.Start), FormatUTC(until))
+		wait = "use a later --deadline"
+	default:
+		where = fmt.Sprintf("its --deadline is %s", FormatUTC(until))
+		wait = "use a later --deadline"
+	}
+	if start.Equal(req.Begin) && req.Begin.After(best.window.Start) {
+		where = fmt.Sprintf("it begins at %s (--begin), and %s", FormatUTC(start), where)
+		wait = "use an earlier --begin, or " + wait
+	}
+	minutes := int(best.room(req, start, boot) / time.Minute)
 	if minutes < 1 {
-		return refuse(TooLong, fmt.Sprintf("%s needs %s, but %s and no time is left before that; wait for the next block", subject, need, where))
+		return refuse(TooLong, fmt.Sprintf("%s needs %s, but %s and no time is left before that; %s", subject, need, where, wait))
 	}
 	return refuse(TooLong, fmt.Sprintf("%s needs %s, but %s; the longest time that fits is %s: use --time=%s or less",
 		subject, need, where, FormatMinutes(minutes), FormatMinutes(minutes)))

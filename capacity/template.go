@@ -58,6 +58,8 @@ type LaunchTemplateSpec struct {
 	// ReservationID and Kind say where launches go. OnDemand: nowhere.
 	ReservationID string
 	Kind          Kind
+	// PlacementGroup is that of the reservation; "" if it has none.
+	PlacementGroup string
 
 	Tags map[string]string
 }

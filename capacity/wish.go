@@ -2,6 +2,7 @@ package capacity
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -12,11 +13,15 @@ type Wish struct {
 	ReservationID string
 	InstanceType  string
 	SubnetID      string
-	// Fit is the word time=fit: the limit is ours to fit to the fence.
-	Fit bool
+	// Fit is the word time=fit: the limit is ours to fit to the fence. With time=fit:2880
+	// it is so up to FitLimit, 2880 minutes, which the job's owner asked for.
+	Fit      bool
+	FitLimit Limit
 }
 
-// FitWord marks, in a job's comment, a time limit that the submit filter chose.
+// FitWord marks, in a job's comment, a time limit that the submit filter chose. Behind
+// a colon it has the limit in minutes that the user stated beside a --time-min: Slurm
+// forgets it when it shortens the job.
 const FitWord = "time=fit"
 
 // MaxComment is the length in bytes of the longest comment that slurmctld takes.
@@ -29,7 +34,7 @@ func ParseWish(comment string) (Wish, []string) {
 	var w Wish
 	var problems []string
 	seen := map[string]bool{}
-	for _, word := range strings.FieldsFunc(comment, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' || r == '\n' || r == '\r' }) {
+	for _, word := range wishWords(comment) {
 		key, value, ok := strings.Cut(word, "=")
 		if !ok {
 			continue
@@ -47,6 +52,10 @@ func ParseWish(comment string) (Wish, []string) {
 		}
 	}
 	return w, problems
+}
+
+func wishWords(comment string) []string {
+	return strings.FieldsFunc(comment, func(r rune) bool { return strings.ContainsRune(", \t\n\r", r) })
 }
 
 // set takes one word; it returns a sentence about a bad value, "" for a good one.
@@ -68,9 +77,14 @@ func (w *Wish) set(key, value string) string {
 	case "capacity", "on_end":
 		return fmt.Sprintf("%s= in --comment is not supported yet; leave it out", key)
 	case "time":
-		// "time" is too common a word to claim: only time=fit is ours.
+		// "time" is too common a word to claim: only time=fit and time=fit:MINUTES are ours.
 		if value == "fit" {
 			w.Fit = true
+			return ""
+		}
+		text, ok := strings.CutPrefix(value, "fit:")
+		if minutes, err := strconv.ParseUint(text, 10, 31); ok && err == nil && minutes > 0 {
+			w.Fit, w.FitLimit = true, Minutes(int(minutes))
 			return ""
 		}
 	}

@@ -23,6 +23,8 @@ type InstanceType struct {
 	Cards []NetworkCard
 	// UsageClasses are EC2's words: on-demand, spot, capacity-block.
 	UsageClasses []string
+	// Architectures are those of the images that it runs: x86_64, arm64.
+	Architectures []string
 }
 
 // InstanceTypes describes types by name. A name that EC2 does not have in this region
@@ -87,20 +89,13 @@ func instanceType(a types.InstanceTypeInfo) InstanceType {
 			t.Cards = append(t.Cards, NetworkCard{int(aws.ToInt32(card.NetworkCardIndex)), int(aws.ToInt32(card.MaximumNetworkInterfaces))})
 		}
 	}
+	if a.ProcessorInfo != nil {
+		for _, architecture := range a.ProcessorInfo.SupportedArchitectures {
+			t.Architectures = append(t.Architectures, string(architecture))
+		}
+	}
 	for _, class := range a.SupportedUsageClasses {
 		t.UsageClasses = append(t.UsageClasses, string(class))
 	}
 	return t
-}
-
-// ImagePlatform is what an AMI runs, in the words of a reservation ("Linux/UNIX").
-func (c *Client) ImagePlatform(ctx context.Context, imageID string) (string, error) {
-	out, err := c.api.DescribeImages(ctx, &ec2.DescribeImagesInput{ImageIds: []string{imageID}})
-	if err != nil {
-		return "", fmt.Errorf("describing image %s in %s: %w", imageID, c.region, err)
-	}
-	if len(out.Images) == 0 {
-		return "", fmt.Errorf("describing image %s in %s: %w", imageID, c.region, ErrNotDescribed)
-	}
-	return aws.ToString(out.Images[0].PlatformDetails), nil
 }

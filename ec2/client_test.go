@@ -9,7 +9,7 @@ import (
 )
 
 func TestRegionComesFromTheOptionThenFromTheEnvironment(t *testing.T) {
-	_, c := newWorld(t)
+	_, c := newSim(t)
 	if c.Region() != homeRegion {
 		t.Errorf("region %q, want %q from AWS_REGION", c.Region(), homeRegion)
 	}
@@ -28,7 +28,7 @@ func TestRegionComesFromTheOptionThenFromTheEnvironment(t *testing.T) {
 }
 
 func TestOffsetIsLearntFromFailedCallsToo(t *testing.T) {
-	sim, c := newWorld(t)
+	sim, c := newSim(t)
 	if c.Offset() != 0 {
 		t.Fatalf("offset before any call: %s", c.Offset())
 	}
@@ -47,7 +47,7 @@ func TestOffsetIsLearntFromFailedCallsToo(t *testing.T) {
 // A want of capacity has a server error's status, but asking again at once is no use.
 func TestNoCapacityIsNotRetriedButAServerErrorIs(t *testing.T) {
 	for code, want := range map[string]int{"InsufficientInstanceCapacity": 1, "InternalError": 3} {
-		sim, c, attempts := newCountedWorld(t)
+		sim, c, attempts := countedSim(t)
 		fault(t, sim, awssim.Fault{Effect: awssim.FailBefore, Operation: "RunInstances", Code: code, Status: 500})
 		_, err := c.Launch(t.Context(), capacity.Launch{ClientToken: "t", LaunchTemplate: nodes, InstanceType: "c7i.4xlarge", SubnetID: subnetA, Count: 1, Kind: "on-demand"})
 		if Code(err) != code {

@@ -24,7 +24,7 @@ func efaWorld(t *testing.T) *Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, c, _ := newWorldOf(t, scenario)
+	_, c, _ := simOf(t, scenario)
 	return c
 }
 

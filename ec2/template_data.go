@@ -59,6 +59,9 @@ func overlay(data *types.RequestLaunchTemplateData, spec capacity.LaunchTemplate
 	// A block has a placement of its own and one Availability Zone; what the template
 	// of another group says about them could only be wrong.
 	data.Placement = nil
+	if spec.PlacementGroup != "" {
+		data.Placement = &types.LaunchTemplatePlacementRequest{GroupName: aws.String(spec.PlacementGroup)}
+	}
 	data.CapacityReservationSpecification, data.InstanceMarketOptions = nil, nil
 	if spec.Kind == capacity.OnDemand || spec.ReservationID == "" {
 		return

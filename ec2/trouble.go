@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
@@ -70,20 +71,22 @@ func (c *Client) trouble(err error) string {
 	}
 	var unsent *smithyhttp.RequestSendError
 	if errors.As(err, &unsent) || errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Sprintf("AWS cannot be reached%s (%s); check the network, VPC endpoints and AWS_ENDPOINT_URL", host(err), cause(err))
+		return fmt.Sprintf("AWS cannot be reached %s (%s); check the network, VPC endpoints and AWS_ENDPOINT_URL", c.place(err), cause(err))
 	}
 	return ""
 }
 
-// host is where a call went to, as far as the error says.
-func host(err error) string {
+// place is where a call went, as far as that is known.
+func (c *Client) place(err error) string {
+	endpoint := aws.ToString(c.shared.Config.BaseEndpoint)
 	var call *url.Error
 	if errors.As(err, &call) {
-		if u, parseErr := url.Parse(call.URL); parseErr == nil {
-			return " at " + u.Host
-		}
+		endpoint = call.URL
 	}
-	return ""
+	if u, parseErr := url.Parse(endpoint); parseErr == nil && u.Host != "" {
+		return "at " + u.Host
+	}
+	return "in " + c.region
 }
 
 // cause is why a connection failed. The error itself names the port of this machine, which

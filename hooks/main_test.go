@@ -71,7 +71,7 @@ func snapshot(now time.Time) *capacity.Snapshot {
 	partition := func(name, id string) capacity.Partition {
 		return capacity.Partition{Name: name, Provider: capacity.ProviderEC2,
 			MinTime: capacity.Duration{Duration: 30 * time.Minute},
-			Groups: []capacity.NodeGroup{{Name: name, InstanceType: "p5.48xlarge", PurchaseOption: capacity.CapacityBlock, MaxNodes: 4,
+			Groups: []capacity.NodeGroup{{Name: name, InstanceType: "p5.48xlarge", PurchaseOption: capacity.CapacityBlock, MaxNodes: 4, GPUs: 8,
 				Subnets: []capacity.Subnet{{ID: "subnet-0a1", AZID: "use2-az1", AZ: "us-east-2a"}},
 				Slots:   []capacity.Slot{{Name: name, ReservationIDs: []string{id}}}}}}
 	}

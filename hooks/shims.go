@@ -23,11 +23,16 @@ func CLIFilter(planPath, stateDir, filterPath string) string {
 	return render(cliFilterLua, planPath, stateDir, filterPath)
 }
 
-// JobSubmit is the text of job_submit.lua for a site; the paths are those of
-// [CLIFilter], as slurmctld's machine sees them.
+// JobSubmit is the text of job_submit.lua for a site; the paths are as those of
+// [CLIFilter], but of the local_dir, on a disk of slurmctld's own machine.
 func JobSubmit(planPath, stateDir, filterPath string) string {
 	return render(jobSubmitLua, planPath, stateDir, filterPath)
 }
+
+// LoadLine is the last line of a site's own cli_filter.lua or job_submit.lua that loads
+// ours from a file. Ours takes the site's functions in: they run first, and what they
+// refuse is refused. Without the file, the site's script works on alone.
+func LoadLine(path string) string { return "pcall(dofile, " + luaString(path) + ")" }
 
 func render(shim, planPath, stateDir, filterPath string) string {
 	common := strings.NewReplacer(

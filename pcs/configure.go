@@ -69,7 +69,7 @@ func (p Provisioner) wantedBy(ctx context.Context, r ConfigureRequest, cluster C
 	spec := capacity.LaunchTemplateSpec{
 		Name: TemplateName(cluster.Name, g.Name), From: g.TemplateID, FromVersion: g.TemplateVersion,
 		ImageID: g.AMI, InstanceType: r.Reservation.InstanceType, SubnetID: r.SubnetID,
-		ReservationID: r.Reservation.ID, Kind: r.Reservation.Kind, Tags: want.Tags,
+		ReservationID: r.Reservation.ID, Kind: r.Reservation.Kind, PlacementGroup: r.Reservation.PlacementGroup, Tags: want.Tags,
 	}
 	digest, err := p.EC2.LaunchTemplateDigest(ctx, spec)
 	if err != nil {

@@ -19,12 +19,13 @@ import (
 // upCmd is "capacity-lab up": simulated AWS and a real Slurm, wired together in
 // this process, until a signal comes.
 type upCmd struct {
-	Mode      string        `required:"" enum:"ec2,pcs" help:"Who launches nodes: ec2, the product's ResumeProgram; pcs, the simulated PCS."`
-	Dir       string        `required:"" type:"path" placeholder:"DIR" help:"Folder for every file of the lab. Its path must be short (unix sockets)."`
-	Scenario  string        `type:"existingfile" placeholder:"FILE" help:"Scenario of the AWS account; default: the built-in lab scenario."`
-	Bin       string        `type:"path" placeholder:"DIR" help:"Folder of the product's programs; default: that of capacity-lab."`
-	BootDelay time.Duration `default:"2s" help:"From the launch of an instance to the start of its slurmd."`
-	quirks    `embed:""`
+	Mode       string        `required:"" enum:"ec2,pcs" help:"Who launches nodes: ec2, the product's ResumeProgram; pcs, the simulated PCS."`
+	Dir        string        `required:"" type:"path" placeholder:"DIR" help:"Folder for every file of the lab. Its path must be short (unix sockets)."`
+	Scenario   string        `type:"existingfile" placeholder:"FILE" help:"Scenario of the AWS account; default: the built-in lab scenario."`
+	Bin        string        `type:"path" placeholder:"DIR" help:"Folder of the product's programs; default: that of capacity-lab."`
+	BootDelay  time.Duration `default:"2s" help:"From the launch of an instance to the start of its slurmd."`
+	Accounting bool          `help:"Run slurmdbd too, with an empty database: a job then needs an account that sacctmgr gave its user."`
+	quirks     `embed:""`
 }
 
 // Run is called by kong.
@@ -56,11 +57,12 @@ func (cmd *upCmd) run(ctx context.Context, out io.Writer) (err error) {
 
 // lab is AWS and Slurm on this machine.
 type lab struct {
-	mode      string
-	dir       string // absolute
-	bin       string // folder of the product's programs
-	bootDelay time.Duration
-	scenario  *awssim.Scenario
+	mode       string
+	dir        string // absolute
+	bin        string // folder of the product's programs
+	bootDelay  time.Duration
+	accounting bool
+	scenario   *awssim.Scenario
 
 	log      *slog.Logger
 	logTo    *os.File
@@ -113,7 +115,7 @@ func (cmd *upCmd) newLab() (*lab, error) {
 		return nil, fmt.Errorf("a lab is running in %s already; stop it, or choose another --dir", dir)
 	}
 	return &lab{
-		mode: cmd.Mode, dir: dir, bin: bin, bootDelay: cmd.BootDelay, scenario: scenario,
+		mode: cmd.Mode, dir: dir, bin: bin, bootDelay: cmd.BootDelay, accounting: cmd.Accounting, scenario: scenario,
 		log: slog.New(slog.NewTextHandler(logTo, nil)), logTo: logTo,
 	}, nil
 }

@@ -28,6 +28,7 @@ func (l *lab) startEC2(ctx context.Context) error {
 	}
 	config := slurmlab.Config{
 		Dir:           l.dir,
+		Accounting:    l.accounting,
 		CloudGroups:   l.ec2Groups(template.Type),
 		SuspendTime:   60 * time.Second,
 		ResumeTimeout: 60 * time.Second,

@@ -63,6 +63,7 @@ region = "{{.Region}}"
 cluster = "{{.Cluster}}"
 {{- end}}
 state_dir = "{{.StateDir}}"
+local_dir = "{{.LocalDir}}"
 
 [timing]
 {{- if .Short}}
@@ -87,6 +88,7 @@ func (l *lab) writeProductConfig(cluster, partitions string) error {
 		"Region":          l.region(),
 		"Cluster":         cluster,
 		"StateDir":        l.path("state-pcs-capacity"),
+		"LocalDir":        l.path("local-pcs-capacity"),
 		"LogDir":          l.path("log"),
 		"Lead":            lead,
 		"LeadUltraServer": defaultTo(time.Duration(l.scenario.ReclaimLeadUltraServer), 60*time.Minute),
@@ -119,7 +121,6 @@ func (l *lab) luaHooks() (cliFilter, jobSubmit string) {
 		l.log.Warn("no Lua hooks: the product's filter is not there", "path", filter)
 		return emptyCLIFilter, ""
 	}
-	dir := l.path("state-pcs-capacity")
-	plan := state.Dir(dir).PlanPath()
-	return hooks.CLIFilter(plan, dir, filter), hooks.JobSubmit(plan, dir, filter)
+	shared, local := l.path("state-pcs-capacity"), l.path("local-pcs-capacity")
+	return hooks.CLIFilter(state.Dir(shared).PlanPath(), shared, filter), hooks.JobSubmit(state.Dir(local).PlanPath(), local, filter)
 }

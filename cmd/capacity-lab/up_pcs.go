@@ -30,7 +30,7 @@ func (l *lab) startPCS(ctx context.Context) error {
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.base = slurmlab.Config{
-		Dir: l.dir, CLIFilterLua: cliFilter, ResumeTimeout: 60 * time.Second,
+		Dir: l.dir, Accounting: l.accounting, CLIFilterLua: cliFilter, ResumeTimeout: 60 * time.Second,
 		Resume: p.resume, Suspend: p.suspend,
 	}
 	l.pcs = p

@@ -187,6 +187,7 @@ func traces(t *testing.T) []string {
 	for _, pattern := range []string{
 		"/run/*slurm*", "/run/*munge*", "/run/*munge*/*", "/run/*slurm*/*",
 		"/var/log/*slurm*/*", "/var/log/*munge*/*", "/var/spool/*slurm*", "/var/lib/*slurm*/*", "/var/lib/munge/*",
+		"/run/mysqld*", "/var/lib/mysql*", "/var/log/mysql*",
 	} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
@@ -230,6 +231,33 @@ func TestUpEndsOnSignal(t *testing.T) {
 				checkGone(t, p.dir, before)
 			})
 		}
+	}
+}
+
+// With --accounting there is a database of the lab's own: a job without an account is
+// refused, one with an account runs and is in the database, and all of it ends.
+func TestUpAccounting(t *testing.T) {
+	for _, mode := range []string{"ec2", "pcs"} {
+		t.Run(mode, func(t *testing.T) {
+			before := traces(t)
+			p := startUp(t, "", nil, "--mode", mode, "--scenario", scenario, "--accounting")
+			p.waitReady(t)
+			asNobody := "setpriv --reuid=nobody --clear-groups sbatch --parsable -D / -o /dev/null --wrap true"
+			if out := p.sh(t, asNobody+" 2>&1 || true"); !strings.Contains(out, "Invalid account") {
+				t.Errorf("a user without an account: %s", out)
+			}
+			p.sh(t, "sacctmgr -i add account nlp && sacctmgr -i add user nobody account=nlp")
+			id := p.sh(t, asNobody)
+			p.until(t, "sacct -nXP -j "+id+" -o account,state", func(out string) bool { return out == "nlp|COMPLETED" })
+			if running := strings.Join(processesOf(p.dir), "\n"); !strings.Contains(running, "slurmdbd") || !strings.Contains(running, "mariadbd") {
+				t.Errorf("expected slurmdbd and mariadbd, found %s", running)
+			}
+			p.cmd.Process.Signal(syscall.SIGTERM)
+			if err := p.cmd.Wait(); err != nil {
+				t.Errorf("exit: %v: %s", err, p.stderr)
+			}
+			checkGone(t, p.dir, before)
+		})
 	}
 }
 

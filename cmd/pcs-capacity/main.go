@@ -45,6 +45,7 @@ type CLI struct {
 	Extend    ExtendCmd    `cmd:"" help:"Extend a Capacity Block."`
 	Timeline  TimelineCmd  `cmd:"" help:"Draw the coming weeks: blocks, fences, gaps, extensions."`
 	Setup     SetupCmd     `cmd:"" help:"Make a reservation usable: launch template, node group, queue, settings."`
+	Teardown  TeardownCmd  `cmd:"" help:"Remove what setup made for a queue, or for a node group in it."`
 	Status    StatusCmd    `cmd:"" help:"Show each partition: reservation, window, nodes, jobs, next event."`
 	Sync      SyncCmd      `cmd:"" help:"Bring Slurm into line with the reservations: one pass, or --watch."`
 	Settings  ConfigCmd    `cmd:"" name:"config" help:"Show the settings in effect, defaults included."`
@@ -58,6 +59,7 @@ type Globals struct {
 	Region   string          `help:"AWS region. Default: the settings, then the AWS SDK's own chain."`
 	Profile  string          `help:"AWS profile of the shared configuration files."`
 	Output   terminal.Format `short:"o" help:"Form of results: ${enum}." enum:"table,json,yaml,csv" default:"table"`
+	Wide     bool            `help:"Show every column of a table, whatever the terminal's width. A pipe gets them all."`
 	UTC      bool            `name:"utc" help:"Show times in tables in UTC instead of local time."`
 	Yes      bool            `short:"y" help:"Answer yes to questions; needed where there is no terminal. Does not confirm a purchase."`
 	LogLevel slog.Level      `help:"Log to stderr from this level on: debug, info, warn or error." default:"warn"`
@@ -128,5 +130,8 @@ func report(w io.Writer, err error) int {
 func newTerminal(ctx context.Context, g *Globals) *terminal.Terminal {
 	t := terminal.Standard()
 	t.Format, t.UTC, t.Yes, t.Interrupted = g.Output, g.UTC, g.Yes, ctx.Done()
+	if g.Wide {
+		t.Width = 0
+	}
 	return t
 }

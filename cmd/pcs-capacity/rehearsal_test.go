@@ -64,6 +64,7 @@ reservation = [
 const rehearsalConfig = `
 region = "us-east-2"
 state_dir = %q
+local_dir = %q
 [timing]
 poll = "1s"
 drain_margin = "5s"
@@ -114,7 +115,7 @@ func newRehearsal(t *testing.T, clock ...*awssim.Clock) *rehearsal {
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	ready := make(chan struct{})
 	group := func(prefix string, count int) slurmlab.NodeGroup {
-		return slurmlab.NodeGroup{Prefix: prefix + "-", Count: count, CPUs: 1, Features: prefix, Partition: "gpu", AlwaysOn: true}
+		return slurmlab.NodeGroup{Prefix: prefix + "-", Count: count, CPUs: 1, GPUs: 8, Features: prefix, Partition: "gpu", AlwaysOn: true}
 	}
 	r.cluster, err = slurmlab.Start(ctx, slurmlab.Config{Dir: dir,
 		CloudGroups:   []slurmlab.NodeGroup{group("gpu", 4), group("long", 1), group("later", 1)},
@@ -160,7 +161,7 @@ func newRehearsal(t *testing.T, clock ...*awssim.Clock) *rehearsal {
 		t.Fatal(err)
 	}
 	r.path = filepath.Join(t.TempDir(), "config.toml")
-	if err := os.WriteFile(r.path, fmt.Appendf(nil, rehearsalConfig, filepath.Join(dir, "capacity")), 0o644); err != nil {
+	if err := os.WriteFile(r.path, fmt.Appendf(nil, rehearsalConfig, filepath.Join(dir, "capacity"), filepath.Join(dir, "local")), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if r.cfg, err = config.Load(r.path); err != nil {

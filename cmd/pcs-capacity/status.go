@@ -29,16 +29,16 @@ type statusRow struct {
 	Slot        string    `json:"slot" col:"SLOT"`
 	Reservation string    `json:"reservation" col:"RESERVATION"`
 	State       string    `json:"state" col:"STATE"`
-	Start       time.Time `json:"start,omitzero" col:"OPENS"`
-	Fence       time.Time `json:"fence,omitzero" col:"FENCE"`
-	End         time.Time `json:"end,omitzero" col:"ENDS"`
+	Start       time.Time `json:"start,omitzero" col:"OPENS" drop:"3"`
+	Fence       time.Time `json:"fence,omitzero" col:"FENCE" drop:"6"`
+	End         time.Time `json:"end,omitzero" col:"ENDS" drop:"2"`
 	Nodes       string    `json:"-" col:"NODES UP"`
-	NodeStates  counts    `json:"node_states,omitempty" col:"NODE STATES"`
+	NodeStates  counts    `json:"node_states,omitempty" col:"NODE STATES" drop:"1"`
 	// The numbers are nil when Slurm did not answer.
 	NodesUp    *int      `json:"nodes_up,omitempty"`
 	NodesTotal *int      `json:"nodes_total,omitempty"`
-	Running    *int      `json:"jobs_running,omitempty" col:"RUNNING"`
-	Pending    *int      `json:"jobs_pending_in_partition,omitempty" col:"PENDING"`
+	Running    *int      `json:"jobs_running,omitempty" col:"RUNNING" drop:"5"`
+	Pending    *int      `json:"jobs_pending_in_partition,omitempty" col:"PENDING" drop:"4"`
 	NextShown  string    `json:"-" col:"NEXT"`
 	Next       string    `json:"next,omitempty"`
 	NextAt     time.Time `json:"next_at,omitzero"`
@@ -116,7 +116,11 @@ func newStatusRow(s lifecycle.SlotStatus, cluster *lifecycle.Cluster, jobs []lif
 	}
 	if row.Reservation == "" {
 		row.State = slotWithout(s)
-		row.Reservation = strings.Join(s.Slot.ReservationIDs, " ")
+		ids := s.Slot.ReservationIDs
+		if row.State == "ended" && s.Partition.Provider == capacity.ProviderPCS {
+			ids = ids[:1] // what the slot was set up for; others were there before it
+		}
+		row.Reservation = strings.Join(ids, " ")
 	}
 	row.Nodes = "-"
 	if cluster == nil {

@@ -22,6 +22,9 @@ type Config struct {
 	// Cluster is the PCS cluster's name or id; "" for self-managed Slurm.
 	Cluster  string `toml:"cluster"`
 	StateDir string `toml:"state_dir"`
+	// LocalDir is where sync keeps what slurmctld reads, on a disk of the controller's
+	// own. Used with self-managed Slurm only.
+	LocalDir string `toml:"local_dir"`
 
 	Submit     Submit      `toml:"submit"`
 	Timing     Timing      `toml:"timing"`
@@ -91,16 +94,19 @@ type NodeGroup struct {
 	Dynamic bool `toml:"dynamic,omitempty"`
 	// LaunchTemplate is what provider ec2 launches from: lt-… or a name.
 	LaunchTemplate string `toml:"launch_template,omitempty"`
+	// Slots is how many reservations provider ec2 can use at once: with 2 the nodes are
+	// NAME-a-1, … and NAME-b-1, … 0 stands for 1.
+	Slots int `toml:"slots,omitempty"`
+	// Nodes is a hostlist, for nodes of provider ec2 with other names.
+	Nodes string `toml:"nodes,omitempty"`
 }
-
-// Select is [capacity.Select].
-type Select = capacity.Select
 
 // Default is the settings of an empty file.
 func Default() *Config {
 	d := func(d time.Duration) capacity.Duration { return capacity.Duration{Duration: d} }
 	return &Config{
 		StateDir: "/var/lib/pcs-capacity",
+		LocalDir: "/var/cache/pcs-capacity",
 		Submit:   Submit{Strict: true, StaleAfter: d(10 * time.Minute)},
 		Timing: Timing{
 			Poll:          d(60 * time.Second),

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/BurntSushi/toml"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
 // notYet are keys of settings that the design has and this version does not act on.
@@ -83,30 +85,9 @@ func lineOf(text string, key toml.Key) int {
 func nearest(word string, known []string) string {
 	best, bestDistance := "", len(word)/3+2
 	for _, k := range known {
-		if d := distance(word, k); d < bestDistance {
+		if d := capacity.EditDistance(word, k); d < bestDistance {
 			best, bestDistance = k, d
 		}
 	}
 	return best
-}
-
-// distance is the Levenshtein distance of two words.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		previous := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := previous
-			if a[i] != b[j] {
-				cost++
-			}
-			previous = row[j+1]
-			row[j+1] = min(cost, row[j]+1, previous+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -27,7 +27,8 @@ type fenced struct {
 // A job that would cross the fence is lowered to it, whoever set the limit (R2): when
 // nodes have to boot, Slurm sets the end to boot done + limit and does not look at
 // reservations again. A job marked time=fit that would end more than a minute before
-// the fence is raised to it. Nothing else is touched.
+// the fence is raised to it, or to the limit that its owner stated: time=fit:MINUTES.
+// Nothing else is touched.
 func limitChanges(jobs []Job, byNode map[string]fenced, now time.Time) []limitChange {
 	var changes []limitChange
 	for _, j := range jobs {
@@ -48,6 +49,9 @@ func limitChanges(jobs []Job, byNode map[string]fenced, now time.Time) []limitCh
 		// A limit of 0 would mean none; 1 minute ends the job at once if it has run longer.
 		minutes := max(1, capacity.FitLimit(now, f.fence, elapsed, f.maxTime))
 		lower := crosses && (!j.Limit.Bounded() || minutes < j.Limit.Minutes)
+		if !crosses && wish.FitLimit.Bounded() {
+			minutes = min(minutes, wish.FitLimit.Minutes)
+		}
 		raise := !crosses && short && minutes > j.Limit.Minutes
 		if lower || raise {
 			changes = append(changes, limitChange{job: j, minutes: minutes, slot: f.slot, fence: f.fence})

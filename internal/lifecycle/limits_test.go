@@ -27,6 +27,11 @@ func TestLimitChanges(t *testing.T) {
 		j.Comment, j.TimeMin = "run=3 time=fit", capacity.Minutes(30)
 		return j
 	}
+	upTo := func(minutes string, j Job) Job {
+		j = fit(j)
+		j.Comment += ":" + minutes
+		return j
+	}
 	for name, c := range map[string]struct {
 		job  Job
 		want int // 0: no change
@@ -42,6 +47,10 @@ func TestLimitChanges(t *testing.T) {
 		"marked, within a minute of the fence":       {fit(job("-59s", capacity.Minutes(180), "gpu-1")), 0},
 		"marked, but with no --time-min":             {Job{ID: 7, State: "RUNNING", Nodes: []string{"gpu-1"}, Start: noon, End: at("30m"), Limit: capacity.Minutes(30), Comment: "time=fit"}, 0},
 		"marked, crosses":                            {fit(job("0h", capacity.Minutes(300), "gpu-1")), 180},
+		"raised to what its owner stated":            {upTo("120", job("0h", capacity.Minutes(30), "gpu-1")), 120},
+		"its owner stated more than fits":            {upTo("2880", job("0h", capacity.Minutes(30), "gpu-1")), 180},
+		"has what its owner stated":                  {upTo("30", job("0h", capacity.Minutes(30), "gpu-1")), 0},
+		"crosses, and its owner stated less":         {upTo("30", job("0h", capacity.Minutes(300), "gpu-1")), 180},
 		"never past MaxTime":                         {fit(job("0h", capacity.Minutes(30), "big-1")), 240},
 		"at MaxTime already":                         {fit(job("0h", capacity.Minutes(240), "big-1")), 0},
 		"on nodes of two slots: the earlier fence":   {job("0h", capacity.Minutes(300), "big-1", "gpu-2"), 180},

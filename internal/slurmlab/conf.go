@@ -55,6 +55,14 @@ func (c *Cluster) writeConfig(cfg Config) error {
 			return err
 		}
 	}
+	if cfg.Accounting {
+		text, err := c.slurmdbdConf()
+		if err != nil {
+			return err
+		}
+		// slurmdbd refuses one that others can read.
+		return writeFile(filepath.Join(c.dir, "etc", "slurmdbd.conf"), text, 0o600)
+	}
 	return nil
 }
 
@@ -161,12 +169,14 @@ func (c *Cluster) settings() ([]setting, error) {
 	}
 	in := func(parts ...string) string { return filepath.Join(append([]string{c.dir}, parts...)...) }
 
-	auth, cred, info := "auth/"+cfg.Auth, "cred/"+cfg.Auth, "cred_expire=5"
-	switch cfg.Auth {
-	case "munge":
-		info = "socket=" + in("run", "munge.socket") + "," + info
-	case "slurm":
+	auth, cred := "auth/"+cfg.Auth, "cred/"+cfg.Auth
+	if cfg.Auth == "slurm" {
 		cred = auth
+	}
+	// A requeued job waits one second longer than this; 5 is the minimum.
+	info := "cred_expire=5"
+	if auth := c.authInfo(); auth != "" {
+		info = auth + "," + info
 	}
 	scheduler := "bf_interval=2,sched_interval=2,batch_sched_delay=0"
 	if c.version >= 26 {
@@ -193,8 +203,8 @@ func (c *Cluster) settings() ([]setting, error) {
 	if resume == "" {
 		resume, suspend = in("bin", "resume"), in("bin", "suspend")
 	}
-	return []setting{
-		{"ClusterName", "lab"},
+	return append(c.accountingSettings(), []setting{
+		{"ClusterName", clusterName},
 		{"SlurmctldHost", "localhost"},
 		{"SlurmctldPort", fmt.Sprint(c.ports.first + controllerPort)},
 		{"SlurmdPort", fmt.Sprint(c.ports.first + defaultPort)},
@@ -202,7 +212,6 @@ func (c *Cluster) settings() ([]setting, error) {
 		{"SlurmdUser", me.Username},
 		{"AuthType", auth},
 		{"CredType", cred},
-		// A requeued job waits one second longer than this; 5 is the minimum.
 		{"AuthInfo", info},
 		{"StateSaveLocation", in("state")},
 		{"SlurmdSpoolDir", in("spool", "%n")},
@@ -241,7 +250,17 @@ func (c *Cluster) settings() ([]setting, error) {
 		{"SlurmctldParameters", "idle_on_node_suspend,power_save_interval=1,power_save_min_interval=0"},
 		{"SlurmctldTimeout", "30"},
 		{"SlurmdTimeout", "30"},
-	}, nil
+	}...), nil
+}
+
+const clusterName = "lab"
+
+// authInfo is where the cluster's daemons find munged; "" if they use none.
+func (c *Cluster) authInfo() string {
+	if c.cfg.Auth != "munge" {
+		return ""
+	}
+	return "socket=" + c.mungeSocket()
 }
 
 // seconds rounds up to whole seconds.

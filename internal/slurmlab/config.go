@@ -19,6 +19,12 @@ type Config struct {
 	// their sockets have fixed paths in /run.
 	Auth string
 
+	// Accounting runs slurmdbd on a MariaDB of the cluster's own: with
+	// AccountingStorageEnforce=associations a job runs under an account that sacctmgr
+	// gave its user, and nobody but root has one at first. Every Start begins with an
+	// empty database, which takes about three seconds.
+	Accounting bool
+
 	// Static nodes are started with the cluster and never powered down.
 	// Default: static-1 with 4 CPUs in the default partition "static".
 	Static NodeGroup

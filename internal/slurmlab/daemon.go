@@ -117,7 +117,7 @@ func (c *Cluster) startMunged(ctx context.Context) error {
 	if c.cfg.Auth != "munge" {
 		return nil
 	}
-	socket := filepath.Join(c.dir, "run", "munge.socket")
+	socket := c.mungeSocket()
 	d, err := c.startDaemon("munged", "munged", nil, "--foreground", "--force",
 		"--key-file="+filepath.Join(c.dir, "etc", "munge.key"),
 		"--socket="+socket,
@@ -133,6 +133,8 @@ func (c *Cluster) startMunged(ctx context.Context) error {
 		return err == nil
 	})
 }
+
+func (c *Cluster) mungeSocket() string { return filepath.Join(c.dir, "run", "munge.socket") }
 
 func (c *Cluster) startController(ctx context.Context) error {
 	d, err := c.startDaemon("slurmctld", "slurmctld", nil, "-D", "-f", c.conf)

@@ -15,6 +15,7 @@ const (
 
 	controllerPort = 0  // offsets in a block
 	defaultPort    = 1  // SlurmdPort: never bound, every node has its own
+	accountingPort = 2  // slurmdbd's
 	firstNodePort  = 10 // the nodes' own
 )
 

@@ -93,7 +93,7 @@ func program(pid int) string {
 }
 
 func isDaemon(name string) bool {
-	for _, daemon := range []string{"slurmctld", "slurmd", "slurmstepd", "munged"} {
+	for _, daemon := range []string{"slurmctld", "slurmd", "slurmstepd", "munged", "mariadbd"} {
 		if strings.HasPrefix(name, daemon) {
 			return true
 		}

@@ -63,6 +63,8 @@ type Cluster struct {
 	cfg      Config
 	nodePort map[string]int // node name to port, kept over Reload
 	munged   *daemon
+	database *daemon // with Config.Accounting, like dbd
+	dbd      *daemon
 	ctld     *daemon
 	nodes    map[string]*daemon
 	stopped  bool
@@ -115,6 +117,9 @@ func (c *Cluster) start(ctx context.Context, cfg Config) error {
 		return err
 	}
 	if err := c.startMunged(ctx); err != nil {
+		return err
+	}
+	if err := c.startAccounting(ctx); err != nil {
 		return err
 	}
 	if err := c.startController(ctx); err != nil {
@@ -196,8 +201,8 @@ func (c *Cluster) Stop() error {
 // Reload writes the files of cfg, stops slurmctld cleanly and starts it again
 // (scontrol reconfigure ends slurmctld 22.05 when nodes were added or
 // removed). Running jobs, run-time node addresses and ports of nodes survive;
-// the slurmd of a node that is no longer configured is stopped. Dir and Auth
-// cannot change.
+// the slurmd of a node that is no longer configured is stopped. Dir, Auth and
+// Accounting cannot change.
 func (c *Cluster) Reload(ctx context.Context, cfg Config) error {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -208,8 +213,8 @@ func (c *Cluster) Reload(ctx context.Context, cfg Config) error {
 	if c.stopped {
 		return errors.New("reload: the cluster is stopped")
 	}
-	if cfg.Dir != c.cfg.Dir || cfg.Auth != c.cfg.Auth {
-		return errors.New("reload: Dir and Auth cannot change")
+	if cfg.Dir != c.cfg.Dir || cfg.Auth != c.cfg.Auth || cfg.Accounting != c.cfg.Accounting {
+		return errors.New("reload: Dir, Auth and Accounting cannot change")
 	}
 	if err := c.stopController(); err != nil {
 		return err
@@ -245,7 +250,8 @@ func (c *Cluster) Conf() string { return c.conf }
 // connection comes from 127.0.0.1.
 func (c *Cluster) RegistersAddress() bool { return c.version > 22 }
 
-// Log is the path of a daemon's log: "slurmctld", "munged" or "slurmd-NODE".
+// Log is the path of a daemon's log: "slurmctld", "munged", "slurmdbd", "mariadbd" or
+// "slurmd-NODE".
 func (c *Cluster) Log(name string) string {
 	return filepath.Join(c.dir, "log", name+".log")
 }

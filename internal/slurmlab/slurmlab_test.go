@@ -23,6 +23,7 @@ func outside(t *testing.T) []string {
 	for _, pattern := range []string{
 		"/run/*slurm*", "/run/*munge*", "/run/*munge*/*", "/run/*slurm*/*",
 		"/var/log/*slurm*/*", "/var/log/*munge*/*", "/var/spool/*slurm*", "/var/lib/*slurm*/*", "/var/lib/munge/*",
+		"/run/mysqld*", "/var/lib/mysql*", "/var/log/mysql*", "/var/log/mysql/*",
 	} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
@@ -39,11 +40,11 @@ func outside(t *testing.T) []string {
 
 func TestStopLeavesNothingOutside(t *testing.T) {
 	before := outside(t)
-	cluster := start(t, slurmlab.Config{})
+	cluster := start(t, slurmlab.Config{Accounting: true})
 	id := submit(t, cluster, "sleep 1000 & sleep 1000")
 	waitJob(t, cluster, id, "RUNNING")
-	// slurmctld, slurmscriptd, slurmd, slurmstepd, munged, the job.
-	if running := mentioning(cluster.Dir()); len(running) < 5 {
+	// slurmctld, slurmscriptd, slurmd, slurmstepd, munged, slurmdbd, mariadbd, the job.
+	if running := mentioning(cluster.Dir()); len(running) < 7 {
 		t.Fatalf("expected daemons and a job, found %q", running)
 	}
 	if err := cluster.Stop(); err != nil {

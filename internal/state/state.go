@@ -9,17 +9,20 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/google/renameio/v2"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// Dir is a state_dir. It may lie on a shared file system.
+// Dir is a state_dir, which may lie on a shared file system, or a local_dir, which may
+// not and has a copy of the snapshot and the plan for slurmctld.
 type Dir string
 
 // The files that users' commands read: the directory is 0755 and they are 0644.
@@ -35,7 +38,7 @@ func (d Dir) Create() error {
 		return nil
 	}
 	if err := os.MkdirAll(string(d), 0o755); err != nil {
-		return fmt.Errorf("making state_dir: %w; set state_dir in the settings to a folder that can be written", err)
+		return fmt.Errorf("%w; name a folder that can be written in the settings", err)
 	}
 	return os.Chmod(string(d), 0o755)
 }
@@ -47,9 +50,10 @@ func (d Dir) SnapshotPath() string { return filepath.Join(string(d), snapshotFil
 func (d Dir) PlanPath() string { return filepath.Join(string(d), planFile) }
 
 // ReadSnapshot reads the snapshot. A missing one is an error that wraps
-// fs.ErrNotExist: nothing is known then, and jobs go through.
+// fs.ErrNotExist: nothing is known then, and jobs go through. It does not wait for the
+// other end of a FIFO; that its file system answers is not in its hands.
 func (d Dir) ReadSnapshot() (*capacity.Snapshot, error) {
-	text, err := os.ReadFile(d.SnapshotPath())
+	text, err := readRegular(d.SnapshotPath())
 	if err != nil {
 		return nil, fmt.Errorf("reading snapshot: %w", err)
 	}
@@ -61,6 +65,22 @@ func (d Dir) ReadSnapshot() (*capacity.Snapshot, error) {
 		return nil, fmt.Errorf("snapshot %s has version %d, this program reads %d; run `pcs-capacity sync` of the same release", d.SnapshotPath(), s.Version, capacity.SnapshotVersion)
 	}
 	return &s, nil
+}
+
+func readRegular(path string) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file; remove it", path)
+	}
+	return io.ReadAll(f)
 }
 
 // WriteSnapshot writes the snapshot, and the plan that goes with it.

@@ -24,7 +24,11 @@ var (
 
 // Sources are what the control loop reads and changes.
 func Sources(cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) lifecycle.Sources {
-	return lifecycle.Sources{Settings: cfg.Domain(), Poll: cfg.Timing.Poll.Duration, State: state.Dir(cfg.StateDir), EC2: aws,
+	local := state.Dir(cfg.LocalDir)
+	if cfg.Cluster != "" {
+		local = "" // PCS has no job_submit
+	}
+	return lifecycle.Sources{Settings: cfg.Domain(), Poll: cfg.Timing.Poll.Duration, State: state.Dir(cfg.StateDir), Local: local, EC2: aws,
 		PCS: PCS{pcs.Provisioner{PCS: pcsClient, EC2: aws}, cfg.Cluster}, Slurm: SyncSlurm{&slurm.Client{}}, MachineTime: time.Now}
 }
 
@@ -89,16 +93,16 @@ func (s SyncSlurm) Look(ctx context.Context) (*lifecycle.Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &lifecycle.Cluster{Version: cfg.Version.String(), TimeMinCollapses: cfg.Version.TimeMinCollapses()}
+	c := &lifecycle.Cluster{Version: cfg.Version.String(), TimeMinCollapses: cfg.Version.TimeMinCollapses(), ChecksAccounts: cfg.ChecksAccounts()}
 	for _, n := range nodes {
-		c.Nodes = append(c.Nodes, lifecycle.Node{Name: n.Name, Features: n.Features, State: nodeState(n), Up: nodeUp(n)})
+		c.Nodes = append(c.Nodes, lifecycle.Node{Name: n.Name, Features: n.Features, State: nodeState(n), Up: nodeUp(n), GPUs: n.GPUs})
 	}
 	for _, p := range partitions {
 		names, err := slurm.Expand(p.Nodes)
 		if err != nil {
 			return nil, err
 		}
-		c.Partitions = append(c.Partitions, lifecycle.Partition{Name: p.Name, Default: p.Default, MaxTime: p.MaxTime, Nodes: names})
+		c.Partitions = append(c.Partitions, lifecycle.Partition{Name: p.Name, Default: p.Default, MaxTime: p.MaxTime, Nodes: names, AllowAccounts: p.AllowAccounts})
 	}
 	for _, r := range reservations {
 		names, err := slurm.Expand(r.Nodes)
@@ -195,6 +199,9 @@ func (n noAWS) Region() string        { return n.region }
 func (n noAWS) Offset() time.Duration { return 0 }
 func (n noAWS) Reservations(context.Context, []string) ([]capacity.Reservation, []capacity.Missing, error) {
 	return nil, nil, n.err
+}
+func (n noAWS) InstancesByTag(context.Context, map[string][]string) ([]capacity.Instance, error) {
+	return nil, n.err
 }
 func (n noAWS) ReservationsByTag(context.Context, map[string]string) ([]capacity.Reservation, error) {
 	return nil, n.err

@@ -1,0 +1,72 @@
+package capacity
+
+import (
+	"fmt"
+	"strings"
+)
+
+// wishKeys are the keys of a comment that ParseWish reads.
+var wishKeys = []string{"capacity_reservation_id", "instance_type", "subnet_id"}
+
+// nearKeys returns a sentence for each word of a comment that was probably meant for
+// us, and is none of ours: Capacity_Reservation_Id=…, capacity_reservation=…,
+// id=cr-…. Such a word changes nothing, so whoever wrote it should hear of it.
+func nearKeys(comment string) []string {
+	var warnings []string
+	for _, word := range wishWords(comment) {
+		key, value, ok := strings.Cut(word, "=")
+		if !ok || key == "" {
+			continue
+		}
+		if meant := nearKey(key, value); meant != "" && meant != key {
+			warnings = append(warnings, fmt.Sprintf("%s= in --comment is no key of pcs-capacity and changes nothing; did you mean %s=?", clip(key), meant))
+		}
+	}
+	return warnings
+}
+
+// nearKey is our key that a word was probably meant for; "" if none.
+func nearKey(key, value string) string {
+	switch {
+	case reservationID.MatchString(value):
+		return "capacity_reservation_id"
+	case subnetID.MatchString(value):
+		return "subnet_id"
+	}
+	written := bare(key)
+	for _, known := range wishKeys {
+		// A quarter of the letters may be wrong or missing: that takes in
+		// capacity_reservation, and keeps "capability" apart from "capacity".
+		if EditDistance(written, bare(known)) <= len(bare(known))/4 {
+			return known
+		}
+	}
+	return ""
+}
+
+// bare is a key without what people write in different ways.
+func bare(key string) string {
+	return strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(key))
+}
+
+// EditDistance is how many letters (bytes) have to be changed, added or left out to make
+// b of a.
+func EditDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			replaced := diagonal
+			if a[i] != b[j] {
+				replaced++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(replaced, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,57 @@
+package capacity
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestParseWishFit(t *testing.T) {
+	for comment, want := range map[string]Wish{
+		"time=fit":              {Fit: true},
+		"a time=fit:2880,b":     {Fit: true, FitLimit: Minutes(2880)},
+		"time=fit:0":            {},
+		"time=fit:-5":           {},
+		"time=fit:12x":          {},
+		"time=fit:99999999999":  {},
+		"time=2880 time=fit:60": {Fit: true, FitLimit: Minutes(60)},
+	} {
+		if got, problems := ParseWish(comment); got != want || len(problems) > 0 {
+			t.Errorf("%q: %+v %q, want %+v", comment, got, problems, want)
+		}
+	}
+}
+
+// A word that was meant for us and is none of ours is told, with the key that was
+// meant; a user's own words are left alone.
+func TestNearKeys(t *testing.T) {
+	for word, meant := range map[string]string{
+		"Capacity_Reservation_Id=cr-0123456789abcdef0": "capacity_reservation_id",
+		"capacity_reservation=cr-0123456789abcdef0":    "capacity_reservation_id",
+		"capacity_reservation=block":                   "capacity_reservation_id",
+		"capacity-reservation-id=x":                    "capacity_reservation_id",
+		"capacity_reservaton_id=x":                     "capacity_reservation_id",
+		"id=cr-0123456789abcdef0":                      "capacity_reservation_id",
+		"INSTANCE_TYPE=p5.48xlarge":                    "instance_type",
+		"instance-type=p5.48xlarge":                    "instance_type",
+		"subnet=subnet-0123456789abcdef0":              "subnet_id",
+		"subnetid=x":                                   "subnet_id",
+		"end=5":                                        "",
+		"time=long":                                    "",
+		"type=train":                                   "",
+		"instance=3":                                   "",
+		"job_id=7":                                     "",
+		"=cr-0123456789abcdef0":                        "",
+		"cr-0123456789abcdef0":                         "",
+		"capacity_reservation_id=cr-0123456789abcdef0": "",
+		strings.Repeat("x", 500) + "=1":                "",
+	} {
+		got := strings.Join(nearKeys("words before, "+word), "; ")
+		if meant == "" && got != "" || meant != "" && !strings.HasSuffix(got, "did you mean "+meant+"=?") {
+			t.Errorf("%s: %q, want %q", word, got, meant)
+		}
+	}
+	v := Admit(Request{Partitions: []string{"gpu"}, TimeLimit: Minutes(60), Comment: "Capacity_Reservation_Id=" + blockA.ID}, twoBlocks(), noon)
+	if v.Refused || len(v.Warnings) != 1 || v.Edits.Constraint != "" {
+		t.Errorf("the word is told and changes nothing: %+v", v)
+	}
+}

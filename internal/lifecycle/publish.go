@@ -1,0 +1,19 @@
+package lifecycle
+
+import "fmt"
+
+// publish writes the snapshot and the plan for those who read them: slurmctld's own
+// copy first, because state_dir may be on a file server that hangs.
+func (p *pass) publish() {
+	write := func(what string, err error) {
+		if err != nil {
+			err = fmt.Errorf("%s: %w", what, err)
+			p.snap.Problems = append(p.snap.Problems, err.Error())
+			p.fail(err)
+		}
+	}
+	if p.Local != "" && p.Local != p.State {
+		write("local_dir", p.Local.WriteSnapshot(p.snap))
+	}
+	write("state_dir", p.State.WriteSnapshot(p.snap))
+}
