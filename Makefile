@@ -14,6 +14,9 @@ PROGRAMS := slurmctld slurmd sbatch slurmdbd mariadbd mariadb-install-db my_prin
 # The tests that say what the race detector would spoil in them: they run without it.
 UNRACED = $$(git grep -l '^//go:build !race$$' -- '*_test.go')
 
+# An AWS with 5 s between a change and its being seen, and another clock than this machine.
+UNKIND := --lag 5s --purchase-lag 5s --clock-offset 90s
+
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 .DEFAULT_GOAL := help
@@ -27,6 +30,8 @@ demo: deps build ## run the main job on a simulated AWS and a real Slurm, on thi
 
 test: deps build lint ## everything that must pass: lint, unit tests, transcripts, the wire, real Slurm
 	go test -race -timeout 20m ./...
+	@echo "the demo on an AWS that shows everything late and whose clock is off"; \
+	bin/capacity-lab demo --bin bin $(UNKIND) >bin/demo-unkind.log 2>&1 || { cat bin/demo-unkind.log; exit 1; }
 	go test -timeout 20m -run "^($$(sed -n 's/^func \(Test[^(]*\)(.*/\1/p' $(UNRACED) | paste -sd '|'))$$" \
 		$$(dirname $(UNRACED) | sort -u | sed 's|^|./|')
 

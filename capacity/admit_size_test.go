@@ -22,7 +22,7 @@ func TestAdmitSize(t *testing.T) {
 		{name: "too many GPUs", req: Request{GPUs: 33, Tasks: 1}, refused: true, message: "the job needs 5 nodes (--gpus=33, 8 GPUs a node), but the largest reservation of partition gpu that it may use has 4; ask for less"},
 		{name: "too many GPUs, nobody knows how many a node has", req: Request{GPUs: 33}, unknown: true},
 		{name: "GPUs a node", req: Request{Nodes: 4, GPUsPerNode: 8}},
-		{name: "more GPUs a node than it has", req: Request{Nodes: 1, GPUsPerNode: 16}, refused: true, message: "the job asks for 16 GPUs on one node, but p5.48xlarge of partition gpu has 8"},
+		{name: "more GPUs a node than it has", req: Request{Nodes: 1, GPUsPerNode: 16}, refused: true, message: "the job asks for 16 GPUs on one node, but those of partition gpu (p5.48xlarge) have 8"},
 		{name: "tasks a node", req: Request{Tasks: 8, TasksPerNode: 2}},
 		{name: "too many tasks a node", req: Request{Tasks: 9, TasksPerNode: 2}, refused: true, message: "the job needs 5 nodes (--ntasks=9, --ntasks-per-node=2)"},
 		{name: "tasks alone can share a node", req: Request{Tasks: 500}},

@@ -50,7 +50,7 @@ func (c candidate) span(req Request, start time.Time) time.Duration {
 // room is the longest time limit that fits into the candidate, boot included.
 func (c candidate) room(req Request, start time.Time, boot time.Duration) time.Duration {
 	room := c.span(req, start)
-	if c.group.Dynamic {
+	if c.boots {
 		room -= boot
 	}
 	return room
@@ -58,11 +58,11 @@ func (c candidate) room(req Request, start time.Time, boot time.Duration) time.D
 
 // fitTime sets the limit of a job that stated none: the whole of its longest
 // window, with the partition's floor as --time-min, so that Slurm itself fits the
-// limit to the fence at the moment when the job starts. The floor is a time that
-// the job must really get, so that one has to fit with boot time counted.
+// limit to the fence at the moment when the job starts. Where nodes have to boot, that
+// time is left: Slurm counts a limit from when they have booted.
 func fitTime(req Request, usable []candidate, p Partition, boot time.Duration, start time.Time) Verdict {
-	longest := slices.MaxFunc(usable, func(a, b candidate) int { return cmp.Compare(a.span(req, start), b.span(req, start)) })
-	minutes := int(longest.span(req, start) / time.Minute)
+	longest := slices.MaxFunc(usable, func(a, b candidate) int { return cmp.Compare(a.room(req, start, boot), b.room(req, start, boot)) })
+	minutes := int(longest.room(req, start, boot) / time.Minute)
 	if p.MaxTime.Bounded() {
 		minutes = min(minutes, p.MaxTime.Minutes)
 	}
@@ -71,7 +71,7 @@ func fitTime(req Request, usable []candidate, p Partition, boot time.Duration, s
 	if req.TimeMin.Bounded() {
 		floor, subject = req.TimeMin, "the job"
 	}
-	if floor.Duration() > longest.room(req, start, boot) || floor.Minutes > minutes {
+	if floor.Minutes > minutes {
 		return refuseLong(subject, floor, req, longest, p, boot, start)
 	}
 	v := Verdict{Code: OK, Edits: Edits{TimeLimit: Minutes(minutes), TimeMin: floor}}

@@ -19,6 +19,8 @@ type InstanceType struct {
 	GPUName string
 	// EFAInterfaces is the most that the type takes; 0 if it has none.
 	EFAInterfaces int
+	// Cards are its network cards.
+	Cards []NetworkCard
 	// UsageClasses are EC2's words: on-demand, spot, capacity-block.
 	UsageClasses []string
 	// Architectures are those of the images that it runs: x86_64, arm64.
@@ -79,8 +81,13 @@ func instanceType(a types.InstanceTypeInfo) InstanceType {
 			t.GPUName = aws.ToString(device.Name)
 		}
 	}
-	if a.NetworkInfo != nil && a.NetworkInfo.EfaInfo != nil {
-		t.EFAInterfaces = int(aws.ToInt32(a.NetworkInfo.EfaInfo.MaximumEfaInterfaces))
+	if n := a.NetworkInfo; n != nil {
+		if n.EfaInfo != nil && aws.ToBool(n.EfaSupported) {
+			t.EFAInterfaces = int(aws.ToInt32(n.EfaInfo.MaximumEfaInterfaces))
+		}
+		for _, card := range n.NetworkCards {
+			t.Cards = append(t.Cards, NetworkCard{int(aws.ToInt32(card.NetworkCardIndex)), int(aws.ToInt32(card.MaximumNetworkInterfaces))})
+		}
 	}
 	if a.ProcessorInfo != nil {
 		for _, architecture := range a.ProcessorInfo.SupportedArchitectures {

@@ -9,7 +9,7 @@ import (
 )
 
 func TestWhatLaunchesName(t *testing.T) {
-	_, c := newWorld(t)
+	_, c := newSim(t)
 	groups, err := c.SecurityGroups(t.Context(), []string{"sg-0ffffffffffffffff", "sg-0e2000000000000a1", "x"})
 	if err != nil || !maps.Equal(groups, map[string]string{"sg-0e2000000000000a1": "vpc-0e2000000000000a1"}) {
 		t.Errorf("security groups %v, %v", groups, err)
@@ -31,7 +31,7 @@ func TestWhatLaunchesName(t *testing.T) {
 
 // A failed question is never "none" (R8).
 func TestR8_WhatCouldNotBeAskedIsAnError(t *testing.T) {
-	sim, c := newWorld(t)
+	sim, c := newSim(t)
 	if _, err := sim.AddFault(awssim.Fault{Effect: awssim.FailBefore, Code: "UnauthorizedOperation"}); err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func TestR8_WhatCouldNotBeAskedIsAnError(t *testing.T) {
 
 // An ODCR in a placement group: launches go there, whatever the copied template says.
 func TestPlacementGroupOfAReservation(t *testing.T) {
-	sim, c := newWorld(t)
+	sim, c := newSim(t)
 	spec := capacity.LaunchTemplateSpec{Name: "t", From: "lt-0e2000000000000a2", FromVersion: "1", InstanceType: "c7i.4xlarge",
 		ReservationID: "cr-0e200000000000a14", Kind: capacity.ODCR, PlacementGroup: "ml-cluster"}
 	data, err := c.templateData(t.Context(), spec)

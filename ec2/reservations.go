@@ -14,9 +14,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// Missing is [capacity.Missing].
-type Missing = capacity.Missing
-
 // Reservations describes reservations by id, in the order of ids. A bad id is
 // returned in missing and never hides the others (R8); err means that EC2 could not
 // be asked, and then nothing is known.

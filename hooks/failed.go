@@ -42,7 +42,7 @@ func (r *Resume) failed(ctx context.Context, o outcome) (held []Job, err error) 
 		if j.Batch {
 			continue // it has no terminal
 		}
-		if err := r.Slurm.Notify(notify, j.ID, f.word(j, record.Nodes)); err != nil {
+		if err := r.Slurm.Notify(notify, j.Shown, f.word(j, record.Nodes)); err != nil {
 			r.Log.Debug("telling the job", "job", j.Shown, "err", err)
 		}
 	}
@@ -58,7 +58,7 @@ func (r *Resume) failed(ctx context.Context, o outcome) (held []Job, err error) 
 	}
 	r.hold(ctx, held) // before Slurm starts the requeued jobs again, together
 	for _, j := range o.jobs {
-		if err := r.Slurm.SetAdminComment(ctx, j.ID, clip(f.word(j, record.Nodes), capacity.MaxComment)); err != nil {
+		if err := r.Slurm.SetAdminComment(ctx, j.Shown, clip(f.word(j, record.Nodes), capacity.MaxComment)); err != nil {
 			r.Log.Warn("writing the job's AdminComment", "job", j.Shown, "err", err)
 		}
 	}
@@ -67,7 +67,7 @@ func (r *Resume) failed(ctx context.Context, o outcome) (held []Job, err error) 
 
 func (r *Resume) hold(ctx context.Context, jobs []Job) {
 	for _, j := range jobs {
-		if err := r.Slurm.UserHold(ctx, j.ID); err != nil {
+		if err := r.Slurm.UserHold(ctx, j.Shown); err != nil {
 			r.Log.Warn("holding a job that is refused", "job", j.Shown, "err", err)
 		}
 	}

@@ -21,12 +21,14 @@ type Slurm interface {
 	// GivenUp are those of the nodes that did not boot within ResumeTimeout. Slurm uses
 	// them no more until they are powered down once again.
 	GivenUp(ctx context.Context, nodes []string) ([]string, error)
-	SetAdminComment(ctx context.Context, job int, text string) error
+	// SetAdminComment and the others take a job by its Shown name: an id can be that of a
+	// whole array. Each reads back what came of it.
+	SetAdminComment(ctx context.Context, job, text string) error
 	// Notify writes to the terminal of a job of srun or salloc; never to be used for a
 	// batch job, which slurmctld would look for on a node that has no address yet.
-	Notify(ctx context.Context, job int, text string) error
+	Notify(ctx context.Context, job, text string) error
 	// UserHold keeps a pending job from starting until its owner releases it.
-	UserHold(ctx context.Context, job int) error
+	UserHold(ctx context.Context, job string) error
 	// Expand gives the names of a hostlist, Hostlist the sorted hostlist of names.
 	Expand(hostlist string) ([]string, error)
 	Hostlist(names []string) string

@@ -4,7 +4,8 @@ import "github.com/pcs-capacity/pcs-capacity/capacity"
 
 // Job is a job as slurmctld has it. Its user can change the comment at any time.
 type Job struct {
-	// ID is what scontrol takes; Shown what squeue shows ("12_3").
+	// ID is what SLURM_RESUME_FILE has; Shown what squeue shows ("12_3") and what names
+	// the job in a change: the last task of an array has the id of the whole array.
 	ID        int
 	Shown     string
 	Account   string

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
 // DefaultTimeout bounds one call of a Slurm command. A call to a slurmctld
@@ -46,6 +48,8 @@ var (
 	ErrNoReserve   = errors.New("no such Slurm reservation")
 	ErrReserved    = errors.New("a Slurm reservation of this name exists")
 	ErrDenied      = errors.New("not allowed: Slurm operator or administrator rights are needed")
+	// ErrNoEffect is no CallError: slurmctld took the change.
+	ErrNoEffect = errors.New("Slurm took the change, but the job does not have it")
 )
 
 // causes maps slurm_strerror texts (src/common/slurm_errno.c) to the errors
@@ -161,6 +165,7 @@ func (c *Client) environment() []string {
 		"LC_ALL=C",
 		"TZ=UTC",
 		"SLURM_TIME_FORMAT=%s", // seconds since 1970: no time zone to get wrong
+		"SLURM_BITSTR_LEN=0",   // every pending task of an array by its number, not the first 64 bytes
 	}
 	for _, name := range keptVariables {
 		value, ok := os.LookupEnv(name)
@@ -199,6 +204,6 @@ func searchPath() []string {
 	folders = append(folders, "/usr/bin", "/usr/local/bin", "/opt/slurm/bin")
 	// AWS PCS keeps one folder a version: the newest that is there.
 	pcs, _ := filepath.Glob("/opt/aws/pcs/scheduler/slurm-*/bin") // the pattern is valid
-	slices.SortFunc(pcs, func(a, b string) int { return naturalCompare(b, a) })
+	slices.SortFunc(pcs, func(a, b string) int { return hostlist.NaturalCompare(b, a) })
 	return append(folders, pcs...)
 }

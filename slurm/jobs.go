@@ -2,7 +2,6 @@ package slurm
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -19,7 +18,7 @@ import (
 // a pending job's limit and its partition at any time. They may hold newlines;
 // bytes that are not UTF-8 are U+FFFD.
 type Job struct {
-	ID           int    // unique; what scontrol takes
+	ID           int    // unique; to change a job, name it by its DisplayID
 	ArrayJobID   int    // 0: not an array
 	ArrayTaskID  int    // -1: not one task
 	ArrayTasks   string // the pending tasks, such as "1-4%2"
@@ -76,7 +75,9 @@ func (j Job) Active() bool {
 	return j.Completing()
 }
 
-// DisplayID is the id as squeue shows it: "12", "12_3" or "12+1".
+// DisplayID is the id as squeue shows it: "12", "12_3", "12+1" or, for tasks that are
+// pending together, "12_[1-4%2]". It is what changes of a job take, and names nothing
+// beside it: the last task of array 12 has the id 12, and so has the array.
 func (j Job) DisplayID() string {
 	switch {
 	case j.HetJobID != 0:
@@ -111,81 +112,4 @@ func (c *Client) Jobs(ctx context.Context) ([]Job, error) {
 		return nil, fmt.Errorf("listing jobs: %w", err)
 	}
 	return jobs, nil
-}
-
-// SetTimeLimit sets a job's limit to whole minutes, at least 1. Root may raise
-// the limit of a running job, and Slurm does not check it against reservations
-// or the partition. While a job is configuring, the minutes count from the end
-// of its boot.
-func (c *Client) SetTimeLimit(ctx context.Context, job, minutes int) error {
-	if minutes < 1 || minutes > maxMinutes {
-		return fmt.Errorf("setting the time limit of job %d: %d minutes are out of range (1 to %d)", job, minutes, maxMinutes)
-	}
-	return c.onJob(ctx, job, "setting the time limit", "update", jobArgument(job), "timelimit="+strconv.Itoa(minutes))
-}
-
-// SetAdminComment replaces the job's AdminComment, which its user can see but
-// not change. The text becomes one printable line of at most [MaxComment] bytes.
-func (c *Client) SetAdminComment(ctx context.Context, job int, text string) error {
-	return c.onJob(ctx, job, "setting the AdminComment", "update", jobArgument(job), "admincomment="+Clean(text, MaxComment))
-}
-
-// Notify writes a line to the standard error of a running job, or to the
-// terminal of its srun. A pending job gives [ErrRefused]; one that has only just
-// started may miss the message. It is not for a batch job that is configuring:
-// slurmctld then looks for a slurmd that is not there, by the node's name, for a minute
-// and more, and answers nobody else meanwhile (seen on 22.05).
-func (c *Client) Notify(ctx context.Context, job int, text string) error {
-	text = Clean(text, MaxComment)
-	if text == "" {
-		return errors.New("notifying a job: the message is empty")
-	}
-	return c.onJob(ctx, job, "notifying", "notify", strconv.Itoa(job), text)
-}
-
-// Requeue stops a job and puts it back in the queue: CONT and TERM, then KILL
-// after KillWait. A job submitted with --no-requeue gives [ErrRefused], one
-// of salloc or srun [ErrNotBatch], a pending one [ErrJobPending].
-func (c *Client) Requeue(ctx context.Context, job int) error {
-	return c.onJob(ctx, job, "requeueing", "requeue", strconv.Itoa(job))
-}
-
-// RequeueHold requeues a job so that it does not start again by itself.
-func (c *Client) RequeueHold(ctx context.Context, job int) error {
-	return c.onJob(ctx, job, "requeueing held", "requeuehold", strconv.Itoa(job))
-}
-
-// Hold keeps a pending job from starting until an administrator releases it.
-func (c *Client) Hold(ctx context.Context, job int) error {
-	return c.onJob(ctx, job, "holding", "hold", strconv.Itoa(job))
-}
-
-// UserHold keeps a pending job from starting until its owner, or an administrator,
-// releases it. A requeued job has a begin time for some seconds or minutes, and when that
-// has passed Slurm takes the hold for an administrator's (seen on 24.11); so the begin
-// time is taken away first.
-func (c *Client) UserHold(ctx context.Context, job int) error {
-	if err := c.onJob(ctx, job, "holding", "update", jobArgument(job), "starttime=now"); err != nil {
-		return err
-	}
-	return c.onJob(ctx, job, "holding", "uhold", strconv.Itoa(job))
-}
-
-// Release undoes [Client.Hold] and [Client.RequeueHold].
-func (c *Client) Release(ctx context.Context, job int) error {
-	return c.onJob(ctx, job, "releasing", "release", strconv.Itoa(job))
-}
-
-func jobArgument(job int) string { return "jobid=" + strconv.Itoa(job) }
-
-// onJob runs scontrol for one job. The "--" keeps a text that begins with a
-// hyphen from being read as an option.
-func (c *Client) onJob(ctx context.Context, job int, what string, args ...string) error {
-	if job <= 0 {
-		return fmt.Errorf("%s, job %d: job ids are positive", what, job)
-	}
-	if _, err := c.run(ctx, "scontrol", append([]string{"--"}, args...)...); err != nil {
-		return fmt.Errorf("%s, job %d: %w", what, job, err)
-	}
-	return nil
 }

@@ -23,6 +23,7 @@ type Node struct {
 	Partitions []string
 	Reason     string // without the "[who@when]" that Slurm adds
 	CPUs       int
+	GPUs       int // of any type
 }
 
 // Has is true when the node's state has this flag, such as POWERED_DOWN.
@@ -82,6 +83,7 @@ func parseNodes(output []byte) []Node {
 		}
 		node.State, node.StateFlags = splitNodeState(state)
 		node.CPUs, _ = strconv.Atoi(pairs["CPUTot"]) // 0 if Slurm stops printing it
+		node.GPUs = GPUs(pairs["Gres"])
 		if reason := nodeReason.FindStringSubmatch(line); reason != nil {
 			node.Reason = reason[1]
 		}

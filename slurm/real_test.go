@@ -150,11 +150,13 @@ func TestJobsOfRealSlurm(t *testing.T) {
 			comment += "\xff"
 		}
 	}
-	hostile := submit(t, cluster, "echo up; sleep 1000", "-t", "10", "--comment", comment, "-J", "a\"b\\\n\xff\x7f{}[],=", "--open-mode=append")
-	array := submit(t, cluster, "sleep 1000", "-H", "-p", "gpu", "-a", "1-4%2", "-C", "gpu&h100", "-t", "UNLIMITED", "--time-min=30")
-	boot := submit(t, cluster, "sleep 1000", "-p", "gpu", "-N2", "-t", "2-0", "--no-requeue")
+	hostileID := submit(t, cluster, "echo up; sleep 1000", "-t", "10", "--comment", comment, "-J", "a\"b\\\n\xff\x7f{}[],=", "--open-mode=append")
+	arrayID := submit(t, cluster, "sleep 1000", "-H", "-p", "gpu", "-a", "1-4%2", "-C", "gpu&h100", "-t", "UNLIMITED", "--time-min=30")
+	bootID := submit(t, cluster, "sleep 1000", "-p", "gpu", "-N2", "-t", "2-0", "--no-requeue")
 
-	job := waitJob(t, client, hostile, slurm.Job.Running)
+	hostile, array, boot := strconv.Itoa(hostileID), fmt.Sprintf("%d_[1-4%%2]", arrayID), strconv.Itoa(bootID)
+
+	job := waitJob(t, client, hostileID, slurm.Job.Running)
 	if !strings.HasPrefix(job.Comment, "capacity=any\nJobId=999 JobState=RUNNING\n") || job.Partition != "static" || job.UserID != os.Getuid() ||
 		job.TimeLimit != capacity.Minutes(10) || job.Nodes != "static-1" || !job.Batch || !job.Requeue || job.Start.IsZero() {
 		t.Errorf("%+v", job)
@@ -162,25 +164,25 @@ func TestJobsOfRealSlurm(t *testing.T) {
 	if len(job.Comment) < slurm.MaxComment { // replaced bytes count three
 		t.Errorf("the comment is cut: %d bytes", len(job.Comment))
 	}
-	job = waitJob(t, client, array, slurm.Job.Pending)
+	job = waitJob(t, client, arrayID, slurm.Job.Pending)
 	if job.ArrayTasks != "1-4%2" || job.Features != "gpu&h100" || !job.Held || !job.TimeLimit.Unlimited || job.TimeMin.Minutes != 30 {
 		t.Errorf("%+v", job)
 	}
-	job = waitJob(t, client, boot, func(j slurm.Job) bool { return j.Configuring() || j.Running() })
+	job = waitJob(t, client, bootID, func(j slurm.Job) bool { return j.Configuring() || j.Running() })
 	if job.Nodes != "gpu-[1-2]" || job.NumNodes != 2 || job.Requeue || job.TimeLimit.Minutes != 2880 {
 		t.Errorf("%+v", job)
 	}
 
 	check(t, client.SetTimeLimit(ctx, hostile, 25))
 	check(t, client.SetAdminComment(ctx, hostile, "InsufficientInstanceCapacity: a=b\n"+strings.Repeat("é", 2000)))
-	job = waitJob(t, client, hostile, any1)
+	job = waitJob(t, client, hostileID, any1)
 	if job.TimeLimit.Minutes != 25 || !strings.HasPrefix(job.AdminComment, "InsufficientInstanceCapacity: a=b éé") || len(job.AdminComment) > slurm.MaxComment {
 		t.Errorf("limit %v, admin comment %q", job.TimeLimit, job.AdminComment)
 	}
 	waitOutput := func(text string) {
 		t.Helper()
 		poll(t, "the job's output", func() (string, bool) {
-			out, _ := os.ReadFile(filepath.Join(cluster.Dir(), "jobs", strconv.Itoa(hostile)+".out"))
+			out, _ := os.ReadFile(filepath.Join(cluster.Dir(), "jobs", hostile+".out"))
 			return string(out), strings.Contains(string(out), text)
 		})
 	}
@@ -189,28 +191,28 @@ func TestJobsOfRealSlurm(t *testing.T) {
 	waitOutput("--the block ends at 18:00")
 
 	check(t, client.Requeue(ctx, hostile))
-	job = waitJob(t, client, hostile, func(j slurm.Job) bool { return j.Pending() && j.Restarts == 1 })
+	job = waitJob(t, client, hostileID, func(j slurm.Job) bool { return j.Pending() && j.Restarts == 1 })
 	if job.TimeLimit.Minutes != 25 || job.Nodes != "" {
 		t.Errorf("requeued: %+v", job)
 	}
 	check(t, client.Hold(ctx, hostile))
-	waitJob(t, client, hostile, func(j slurm.Job) bool { return j.Held })
+	waitJob(t, client, hostileID, func(j slurm.Job) bool { return j.Held })
 	check(t, client.Release(ctx, hostile))
-	waitJob(t, client, hostile, func(j slurm.Job) bool { return j.Running() })
+	waitJob(t, client, hostileID, func(j slurm.Job) bool { return j.Running() })
 	check(t, client.RequeueHold(ctx, hostile))
-	waitJob(t, client, hostile, func(j slurm.Job) bool { return j.Pending() && j.Held })
+	waitJob(t, client, hostileID, func(j slurm.Job) bool { return j.Pending() && j.Held })
 
-	waitJob(t, client, boot, slurm.Job.Running)
+	waitJob(t, client, bootID, slurm.Job.Running)
 	wantError(t, client.Requeue(ctx, boot), slurm.ErrRefused)
 	wantError(t, client.Requeue(ctx, array), slurm.ErrJobPending)
 	wantError(t, client.Notify(ctx, array, "x"), slurm.ErrRefused)
 	for _, err := range []error{
-		client.Requeue(ctx, 99999), client.Hold(ctx, 99999), client.Notify(ctx, 99999, "x"),
-		client.SetTimeLimit(ctx, 99999, 5), client.SetAdminComment(ctx, 99999, "x"),
+		client.Requeue(ctx, "99999"), client.Hold(ctx, "99999"), client.Notify(ctx, "99999", "x"),
+		client.SetTimeLimit(ctx, "99999", 5), client.SetAdminComment(ctx, "99999", "x"),
 	} {
 		wantError(t, err, slurm.ErrNoJob)
 	}
-	for _, err := range []error{client.SetTimeLimit(ctx, hostile, 0), client.SetTimeLimit(ctx, 0, 5), client.Notify(ctx, hostile, "\n")} {
+	for _, err := range []error{client.SetTimeLimit(ctx, hostile, 0), client.SetTimeLimit(ctx, "0", 5), client.SetTimeLimit(ctx, "7 admincomment=x", 5), client.Notify(ctx, hostile, "\n")} {
 		if err == nil {
 			t.Error("a bad argument is accepted")
 		}
@@ -238,7 +240,7 @@ func TestRequeueOfInteractiveJob(t *testing.T) {
 	if job.Batch {
 		t.Errorf("a salloc job is a batch job: %+v", job)
 	}
-	wantError(t, client.Requeue(deadline(t), job.ID), slurm.ErrNotBatch)
+	wantError(t, client.Requeue(deadline(t), job.DisplayID()), slurm.ErrNotBatch)
 }
 
 func TestNodesOfRealSlurm(t *testing.T) {
@@ -274,7 +276,7 @@ func TestNodesOfRealSlurm(t *testing.T) {
 	waitJob(t, client, id, slurm.Job.Running)
 	check(t, client.PowerDownForce(ctx, []string{"gpu-4"}, "InsufficientInstanceCapacity: State=DOWN\nComment=x"))
 	waitJob(t, client, id, func(j slurm.Job) bool { return j.Pending() && j.Restarts == 1 })
-	check(t, client.Hold(ctx, id))
+	check(t, client.Hold(ctx, strconv.Itoa(id)))
 	node = waitNode(t, client, "gpu-4", slurm.Node.PoweredDown)
 	if node.Reason != "InsufficientInstanceCapacity: State=DOWN Comment=x" || node.State != "IDLE" {
 		t.Errorf("after a failed power-up: %+v", node)

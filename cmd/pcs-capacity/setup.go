@@ -2,14 +2,17 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
@@ -27,7 +30,7 @@ type SetupCmd struct {
 	SecurityGroups  []string `help:"Security groups, instead of those of --like." placeholder:"SG"`
 	UserDataFile    string   `type:"existingfile" help:"File with user data, instead of that of --like." placeholder:"FILE"`
 	SubnetIDs       []string `name:"subnet-ids" help:"Subnets. Default: those of --like and of the cluster that are in the reservation's zone." placeholder:"SUBNET"`
-	MaxNodes        int      `help:"Number of nodes. Default: all of the reservation." placeholder:"N"`
+	MaxNodes        *int     `help:"Number of nodes. Default: all of the reservation." placeholder:"N"`
 	Dynamic         bool     `help:"Start nodes for jobs. By default all paid nodes are up from the first minute."`
 	DryRun          bool     `help:"Show the plan, and change nothing."`
 }
@@ -50,7 +53,7 @@ type stepRow struct {
 	Action  setup.Action `json:"action" col:"DO"`
 	What    string       `json:"what" col:"WHAT"`
 	Name    string       `json:"name" col:"NAME"`
-	Details string       `json:"details" col:"DETAILS"`
+	Details string       `json:"details" col:"DETAILS" wrap:"yes"`
 }
 
 // Run plans, shows, asks and applies.
@@ -89,12 +92,14 @@ func (c *SetupCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cf
 }
 
 func (c *SetupCmd) request(cfg *maybeConfig) (setup.Request, error) {
-	if c.MaxNodes < 0 {
-		return setup.Request{}, usage("--max-nodes=%d: use at least 1", c.MaxNodes)
-	}
 	r := setup.Request{Cluster: c.Cluster, Queue: c.Queue, NodeGroup: c.NodeGroup, Reservation: c.Reservation,
 		Like: c.Like, AMI: c.AMI, InstanceProfile: c.InstanceProfile, SecurityGroups: c.SecurityGroups,
-		SubnetIDs: c.SubnetIDs, MaxNodes: c.MaxNodes, Dynamic: c.Dynamic, ConfigPath: cfg.Path}
+		SubnetIDs: c.SubnetIDs, Dynamic: c.Dynamic, ConfigPath: cfg.Path}
+	if c.MaxNodes != nil {
+		if r.MaxNodes = *c.MaxNodes; r.MaxNodes < 1 {
+			return r, usage("--max-nodes=%d: use at least 1; without it, all of the reservation is used", r.MaxNodes)
+		}
+	}
 	if cfg.Found {
 		r.Config = cfg.Config
 	}
@@ -173,7 +178,33 @@ func (c *SetupCmd) finish(ctx context.Context, g *Globals, t *terminal.Terminal,
 		t.Say("The block opens at %s; jobs can be submitted now and wait for it.", t.Time(plan.Reservation.Start))
 	}
 	t.Say("Users can submit:\n  sbatch --partition=%s --nodes=%d train.sh", c.Queue, nodesOf(cfg, c.Queue, c.NodeGroup))
+	if !watched(cfg) {
+		t.Say("Let sync watch from now on, on one host with Slurm's administrator rights, or fences stay behind:\n  %s", watchCommand(g))
+	}
 	return nil
+}
+
+// watched reports whether a `sync --watch` works with these settings.
+func watched(cfg *config.Config) bool {
+	unlock, err := state.Dir(cfg.StateDir).LockWatch()
+	if err == nil {
+		unlock()
+	}
+	return errors.Is(err, state.ErrLocked)
+}
+
+// watchCommand keeps `sync --watch` running until the next boot; docs/wiring.md has the
+// unit that stays.
+func watchCommand(g *Globals) string {
+	command := "systemd-run --unit=pcs-capacity-sync -p Restart=always pcs-capacity"
+	if g.Config != "" {
+		path, err := filepath.Abs(g.Config)
+		if err != nil {
+			path = g.Config
+		}
+		command += " --config " + path
+	}
+	return command + " sync --watch"
 }
 
 // firstPass makes a pass with the settings as they are now. What it could not do is said.

@@ -22,10 +22,7 @@ func (p *pass) act(ctx context.Context, mayDelete bool) {
 			continue
 		}
 		for _, r := range v.wanted(nodes, now) {
-			// What somebody has taken away from a slot of no settings does not come back.
-			if !v.former || p.cluster.hasOurs(r.Name) {
-				want = append(want, r.shift(toSlurm))
-			}
+			want = append(want, r.shift(toSlurm))
 		}
 	}
 	todo, foreign := steps(want, p.cluster.Reservations, keep, now.Add(toSlurm))
@@ -92,7 +89,7 @@ func (p *pass) limits(ctx context.Context, slots []slotView, now time.Time, toSl
 		}
 		message := fmt.Sprintf("job %s on slot %s: %s the time limit from %s to %s, so that it ends by %s",
 			c.job.Shown, c.slot, verb, c.job.Limit, capacity.FormatMinutes(c.minutes), capacity.FormatUTC(c.fence.Add(-toSlurm)))
-		p.did(Done{Do: do, Slot: c.slot, Job: c.job.Shown, Message: message}, p.Slurm.SetTimeLimit(ctx, c.job.ID, c.minutes))
+		p.did(Done{Do: do, Slot: c.slot, Job: c.job.Shown, Message: message}, p.Slurm.SetTimeLimit(ctx, c.job.Shown, c.minutes))
 	}
 }
 

@@ -34,6 +34,9 @@ type EC2 interface {
 	// in missing, with the reason; err is for a query that failed as a whole.
 	Reservations(ctx context.Context, ids []string) (found []capacity.Reservation, missing []capacity.Missing, err error)
 	ReservationsByTag(ctx context.Context, tags map[string]string) ([]capacity.Reservation, error)
+	// InstancesByTag are the instances, other than terminated ones, that have for each
+	// key one of its values.
+	InstancesByTag(ctx context.Context, tags map[string][]string) ([]capacity.Instance, error)
 	// Explain puts an error of EC2 or PCS into words, without what is different each time,
 	// such as the id of the request. general: every other question would meet it too, such
 	// as credentials that have expired.
@@ -59,8 +62,9 @@ type Slurm interface {
 	UpdateReservation(ctx context.Context, r Reservation) error
 	// DeleteReservation succeeds as well when there is none of this name.
 	DeleteReservation(ctx context.Context, name string) error
-	// SetTimeLimit changes the limit of a running job, in minutes.
-	SetTimeLimit(ctx context.Context, job, minutes int) error
+	// SetTimeLimit changes the limit of a job, which is named as it is Shown, to whole
+	// minutes, and reads it back.
+	SetTimeLimit(ctx context.Context, job string, minutes int) error
 	// Hostlist folds node names: gpu-1, gpu-2 is gpu-[1-2].
 	Hostlist(names []string) string
 }
@@ -75,6 +79,8 @@ type Cluster struct {
 	Nodes          []Node
 	Partitions     []Partition
 	Reservations   []Reservation
+
+	slots map[string][]string // their nodes: see assign
 }
 
 // Node is a Slurm node.
@@ -85,6 +91,7 @@ type Node struct {
 	Up bool
 	// State as Slurm writes it: IDLE+CLOUD+POWERED_DOWN.
 	State string
+	GPUs  int
 }
 
 // Partition is a Slurm partition.
@@ -112,11 +119,14 @@ type Reservation struct {
 
 // Job is a job as slurmctld has it.
 type Job struct {
-	// ID is what scontrol takes: a running task of an array has its own. Shown is what
-	// squeue shows: 12_3.
+	// ID is unique, but the last task of an array has that of the whole array. Shown is
+	// what squeue shows, 12_3, and names the job in a change.
 	ID        int
 	Shown     string
 	Partition string
+	Account   string
+	// MinNodes is how many nodes the job asks for, as Slurm counts them.
+	MinNodes int
 	// State is Slurm's base state: RUNNING, PENDING, ….
 	State string
 	// Configuring: the job has its nodes, but they still boot. End is not final then.

@@ -60,6 +60,9 @@ func (in *inspection) checkMatch(want *wanted, slot slotState) {
 		MaxNodes: want.group.Max, Platform: in.names.image.Platform, Subnets: subnets(in.network.chosen),
 	}
 	for _, m := range capacity.Match(in.reservation, g, in.now) {
+		if m.Code == "size" && in.reservation.Size() == 0 || m.Code == "az-unknown" && !open(in.reservation, in.now) {
+			continue // below; and what has ended will not show a zone
+		}
 		if m.Code == "az" {
 			if len(in.network.chosen) == 0 {
 				continue // checkSubnets says why there is none
@@ -80,8 +83,12 @@ func (in *inspection) checkMatch(want *wanted, slot slotState) {
 				in.reservation.ID, in.reservation.Kind, other.name, other.reservationID, other.group.PurchaseOption)
 		}
 	}
-	if want.group.Max < 1 {
-		in.problem("size", "run this again once EC2 shows its size", "EC2 does not say yet how many instances reservation %s has", in.reservation.ID)
+	if r := in.reservation; r.Size() == 0 && open(r, in.now) {
+		if r.State == capacity.StateActive {
+			in.problem("size", "choose another reservation", "reservation %s has no instances", r.ID)
+		} else {
+			in.problem("size", "run this again once EC2 shows its size", "EC2 does not say yet how many instances reservation %s has", r.ID)
+		}
 	}
 	if slot.ours && slot.group.Status == pcs.CreateFailed {
 		in.problem("node-group-failed", "delete that node group and run this again", "PCS could not create node group %s: %s", slot.name, slot.group.Failures)

@@ -26,6 +26,8 @@ type inspection struct {
 	source  capacity.LaunchTemplate
 	network network
 	names   launchNames
+	// ended are those of the partition's reservations that EC2 says are over.
+	ended []string
 	// users are who else has instances in the reservation.
 	users []user
 	// digest is that of the wanted launch template.
@@ -75,7 +77,7 @@ func (s Setup) inspect(ctx context.Context, r Request, now time.Time) (*inspecti
 	if err := s.readReservation(ctx, in); err != nil || !found {
 		return in, err
 	}
-	for _, read := range []func(context.Context, *inspection) error{s.readSlots, s.readLike, s.readNetwork, s.readLaunchNames, s.readUsers, s.readDigest} {
+	for _, read := range []func(context.Context, *inspection) error{s.readSlots, s.readLike, s.readNetwork, s.readLaunchNames, s.readUsers, s.readEnded, s.readDigest} {
 		if err := read(ctx, in); err != nil {
 			return nil, err
 		}
@@ -167,6 +169,31 @@ func (s slotState) holds(reservationID string) bool {
 	return s.ours && reservationID != "" && s.reservationID == reservationID
 }
 
+// readEnded finds the reservations in the partition's settings that are over. One that
+// EC2 does not describe is not among them: it may only be missing from this answer.
+func (s Setup) readEnded(ctx context.Context, in *inspection) error {
+	if in.request.Config == nil {
+		return nil
+	}
+	var ids []string
+	p, _ := in.request.Config.Partition(in.request.Queue)
+	for _, g := range p.NodeGroups {
+		ids = append(ids, g.ReservationIDs...)
+	}
+	found, _, err := s.EC2.Reservations(ctx, ids)
+	for _, r := range found {
+		if !open(r, in.now) {
+			in.ended = append(in.ended, r.ID)
+		}
+	}
+	return err
+}
+
+// open reports whether a reservation is open or may still open.
+func open(r capacity.Reservation, now time.Time) bool {
+	return r.State.Live() && (r.End.IsZero() || r.End.After(now))
+}
+
 // isLive reports whether a reservation is open or may still open, and until when.
 func (s Setup) isLive(ctx context.Context, id string, now time.Time) (bool, time.Time, error) {
 	if id == "" {
@@ -179,7 +206,7 @@ func (s Setup) isLive(ctx context.Context, id string, now time.Time) (bool, time
 	if err != nil {
 		return false, time.Time{}, err
 	}
-	return r.State.Live() && (r.End.IsZero() || r.End.After(now)), r.End, nil
+	return open(r, now), r.End, nil
 }
 
 // instances counts the instances of a node group by the tag that PCS writes on them.

@@ -111,6 +111,10 @@ func TestSubnetsThatCannotBeUsed(t *testing.T) {
 	if got := strings.Join(codes(p), " "); got != "subnet-unknown subnet-vpc" {
 		t.Errorf("%s: %v", got, p.Mismatches)
 	}
+	r.SubnetIDs = []string{far}
+	if p := w.plan(r); strings.Join(codes(p), " ") != "subnet-vpc" {
+		t.Errorf("the other VPC alone: %v", p.Mismatches)
+	}
 	for _, m := range p.Mismatches {
 		if m.Fix != "give --subnet-ids "+subnetA {
 			t.Errorf("fix %q", m.Fix)

@@ -21,6 +21,8 @@ type wanted struct {
 
 	configPath string
 	partition  config.NodeGroup
+	// ended are reservations of the partition that are over.
+	ended []string
 	// reservationTags are those of the reservation, which a select may look for.
 	reservationTags map[string]string
 }
@@ -123,6 +125,7 @@ func (in *inspection) want(slot slotState) *wanted {
 			ClusterID: in.inv.Cluster.ID, AMI: in.ami(), InstanceProfile: in.profile(), Min: least, Max: most, Tags: in.tags(),
 		},
 		configPath:      in.request.ConfigPath,
+		ended:           in.ended,
 		reservationTags: r.Tags,
 		partition: config.NodeGroup{
 			Name: in.request.NodeGroup, InstanceType: r.InstanceType, SubnetIDs: subnets, PurchaseOption: r.Kind,

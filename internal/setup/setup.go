@@ -21,6 +21,8 @@ import (
 type EC2 interface {
 	pcs.EC2
 	Reservation(ctx context.Context, id string) (capacity.Reservation, error)
+	// Reservations leaves out, with the reason, what EC2 does not describe.
+	Reservations(ctx context.Context, ids []string) ([]capacity.Reservation, []capacity.Missing, error)
 	Subnets(ctx context.Context, ids []string) ([]capacity.Subnet, error)
 	// VPCSubnets lists all subnets of the VPCs that the given ones are in.
 	VPCSubnets(ctx context.Context, ids []string) ([]ec2.Subnet, error)

@@ -57,11 +57,7 @@ func (f *Follower) Sources(ctx context.Context, renew bool) (lifecycle.Sources, 
 		if err != nil {
 			return lifecycle.Sources{}, err
 		}
-		pcsClient, err := pcs.New(ctx, pcs.Options{Region: aws.Region(), Profile: f.Profile})
-		if err != nil {
-			return lifecycle.Sources{}, err
-		}
-		f.region, f.aws, f.pcs = region, aws, pcsClient
+		f.region, f.aws, f.pcs = region, aws, pcs.From(aws.Shared())
 	}
 	return Sources(cfg, f.aws, f.pcs), nil
 }
@@ -99,7 +95,7 @@ func (s SyncSlurm) Look(ctx context.Context) (*lifecycle.Cluster, error) {
 	}
 	c := &lifecycle.Cluster{Version: cfg.Version.String(), TimeMinCollapses: cfg.Version.TimeMinCollapses(), ChecksAccounts: cfg.ChecksAccounts()}
 	for _, n := range nodes {
-		c.Nodes = append(c.Nodes, lifecycle.Node{Name: n.Name, Features: n.Features, State: nodeState(n), Up: nodeUp(n)})
+		c.Nodes = append(c.Nodes, lifecycle.Node{Name: n.Name, Features: n.Features, State: nodeState(n), Up: nodeUp(n), GPUs: n.GPUs})
 	}
 	for _, p := range partitions {
 		names, err := slurm.Expand(p.Nodes)
@@ -131,7 +127,7 @@ func (s SyncSlurm) Jobs(ctx context.Context) ([]lifecycle.Job, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, lifecycle.Job{ID: j.ID, Shown: j.DisplayID(), Partition: j.Partition, State: j.State, Configuring: j.Configuring(),
+		all = append(all, lifecycle.Job{ID: j.ID, Shown: j.DisplayID(), Partition: j.Partition, Account: j.Account, MinNodes: j.NumNodes, State: j.State, Configuring: j.Configuring(),
 			Nodes: names, Start: j.Start, End: j.End, Limit: j.TimeLimit, TimeMin: j.TimeMin, Comment: j.Comment})
 	}
 	return all, nil
@@ -203,6 +199,9 @@ func (n noAWS) Region() string        { return n.region }
 func (n noAWS) Offset() time.Duration { return 0 }
 func (n noAWS) Reservations(context.Context, []string) ([]capacity.Reservation, []capacity.Missing, error) {
 	return nil, nil, n.err
+}
+func (n noAWS) InstancesByTag(context.Context, map[string][]string) ([]capacity.Instance, error) {
+	return nil, n.err
 }
 func (n noAWS) ReservationsByTag(context.Context, map[string]string) ([]capacity.Reservation, error) {
 	return nil, n.err

@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
 // sync and status say so as long as Slurm's own AllowAccounts does not hold what
@@ -35,5 +37,28 @@ func TestAllowAccountsIsVerified(t *testing.T) {
 	r.cfg.Partitions[0].AllowAccounts = nil
 	if got := problems(); got != "" {
 		t.Errorf("for everyone: %q", got)
+	}
+}
+
+// A pass writes the same for slurmctld as for everybody else, with what only Slurm knows.
+func TestSlurmctldHasItsOwnSnapshot(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a Slurm cluster")
+	}
+	r := newRehearsal(t)
+	r.sync()
+	shared, err := state.Dir(r.cfg.StateDir).ReadSnapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	local, err := state.Dir(r.cfg.LocalDir).ReadSnapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !local.TakenAt.Equal(shared.TakenAt) || len(local.Partitions) != 1 {
+		t.Errorf("local %+v, shared %+v", local, shared)
+	}
+	if g := local.Partitions[0].Groups[0]; g.GPUs != 8 || g.Slots[0].Nodes != "gpu-[1-4]" {
+		t.Errorf("node group: %+v", g)
 	}
 }

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
+	"github.com/pcs-capacity/pcs-capacity/internal/wire"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
+)
+
+// The last task of an array has the array's own id, and the first component of a het job
+// that of the whole: a limit that is meant for one of them must not become that of all.
+func TestLimitOfOneTask(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a Slurm cluster")
+	}
+	r := newRehearsal(t)
+	fence := r.fence("cr-0e2000000000000a1")
+	if version, err := (&slurm.Client{}).Version(r.ctx); err != nil || !version.TimeMinCollapses() {
+		t.Skip("this Slurm starts no job with its --time-min: nothing is raised", err)
+	}
+	r.sync()
+
+	// Two tasks run at a time; the first ends when it is told to.
+	end := filepath.Join(t.TempDir(), "end")
+	array, err := r.cluster.Submit(r.ctx, `while [ ! -e `+end+` ] || [ $SLURM_ARRAY_TASK_ID != 0 ]; do sleep 0.2; done`,
+		"-p", "gpu", "-C", "gpu", "-a", "0-2%2", "-t", "4", "--time-min=1", "--comment=time=fit")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, second := r.runs(array+"_0"), r.runs(array+"_1")
+	r.expect("raise-limit gpu "+first.Shown, "raise-limit gpu "+second.Shown)
+	second = r.shown(second.Shown)
+
+	// The last one starts so late that it gets a minute less; Slurm's times are whole seconds.
+	left := func() time.Duration { return (time.Until(fence) + 2*time.Second).Truncate(time.Minute) }
+	for before := left(); left() == before; {
+		time.Sleep(100 * time.Millisecond)
+	}
+	if err := os.WriteFile(end, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	last := r.runs(array + "_2")
+	if strconv.Itoa(last.ID) != array {
+		t.Fatalf("job %+v has not the id of its array: the test proves nothing", last)
+	}
+	r.expect("raise-limit gpu " + last.Shown)
+	if now := r.shown(last.Shown); now.Limit.Minutes >= second.Limit.Minutes || now.Limit.Minutes <= last.Limit.Minutes {
+		t.Errorf("the limit of the last task went from %s to %s; the second has %s", last.Limit, now.Limit, second.Limit)
+	}
+	if now := r.shown(second.Shown); now.Limit != second.Limit {
+		t.Errorf("the limit of the second task went from %s to %s", second.Limit, now.Limit)
+	}
+	r.expect()
+	r.cancel(array)
+}
+
+func (r *rehearsal) jobs() []lifecycle.Job {
+	r.Helper()
+	jobs, err := wire.SyncSlurm{Client: &slurm.Client{}}.Jobs(r.ctx)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return jobs
+}
+
+// shown finds a job as squeue shows it.
+func (r *rehearsal) shown(id string) lifecycle.Job {
+	r.Helper()
+	for _, j := range r.jobs() {
+		if j.Shown == id {
+			return j
+		}
+	}
+	return lifecycle.Job{}
+}
+
+// runs waits until a job that squeue shows under an id runs.
+func (r *rehearsal) runs(id string) lifecycle.Job {
+	r.Helper()
+	for r.ctx.Err() == nil {
+		if j := r.shown(id); j.State == "RUNNING" && !j.Configuring {
+			return j
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	r.Fatalf("job %s does not run: %+v", id, r.shown(id))
+	return lifecycle.Job{}
+}
