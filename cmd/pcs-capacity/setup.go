@@ -125,7 +125,12 @@ func showSteps(t *terminal.Terminal, plan any, steps []setup.Step, warnings []st
 			details = append(details, d.Key+": "+d.Value)
 		}
 		if t.Format == terminal.Table {
-			rows = append(rows, stepRow{s.Action, s.What, s.Name, strings.Join(details, "\n")})
+			name := s.Name
+			if s.What == setup.WhatFile { // a whole path leaves no room for the details
+				details = append([]string{"folder: " + filepath.Dir(name)}, details...)
+				name = filepath.Base(name)
+			}
+			rows = append(rows, stepRow{s.Action, s.What, name, strings.Join(details, "\n")})
 		} else {
 			rows = append(rows, stepRow{s.Action, s.What, s.Name, strings.Join(details, "; ")})
 		}
