@@ -19,6 +19,8 @@ type Launch struct {
 	// ReservationID is where the instances go; "" with Kind OnDemand.
 	ReservationID string
 	Kind          Kind
+	// PlacementGroup is that of the reservation; "" leaves it to the launch template.
+	PlacementGroup string
 	// Count is the number of instances; Least is the least of them, 0 stands for Count.
 	Count, Least int
 	// Tags are written on the instances and their volumes.

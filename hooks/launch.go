@@ -130,8 +130,9 @@ func (u *powerUp) runInstances(p part, what unit, t target, nodes []string) (map
 		}
 	}
 	hostlist, group := u.Slurm.Hostlist(nodes), p.place.group
+	reservation, _ := u.facts.snap.Reservation(t.reservationID)
 	l := capacity.Launch{LaunchTemplate: template, InstanceType: group.InstanceType, SubnetID: t.subnetID, ReservationID: t.reservationID,
-		Kind: group.PurchaseOption, Count: len(nodes), Least: len(nodes), Tags: u.tags(shown, p.place.partition.Name, nodes, t.reservationID)}
+		Kind: group.PurchaseOption, PlacementGroup: reservation.PlacementGroup, Count: len(nodes), Least: len(nodes), Tags: u.tags(shown, p.place.partition.Name, nodes, t.reservationID)}
 	if len(what.groups) > 1 {
 		l.Least = 1
 	}
