@@ -23,8 +23,8 @@ const (
 	// TagPurchase is the intent id of a purchase, by which a block is found again
 	// when the answer to the purchase was lost.
 	TagPurchase = "pcs-capacity:purchase"
-	// TagOffering is the id of the offering that a block was, by which another machine
-	// knows that it is bought already; TagFee is what it cost, such as "12345.67 USD".
+	// TagOffering is the id of the offering under which a block was ordered, by which
+	// another machine knows that it is bought already; TagFee is what it cost, such as "12345.67 USD".
 	TagOffering = "pcs-capacity:offering"
 	TagFee      = "pcs-capacity:fee"
 	// TagName is the name that AWS's console shows.
