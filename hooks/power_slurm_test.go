@@ -96,13 +96,10 @@ func startPowerWith(t *testing.T, settingsText string, world func(*awssim.Scenar
 	if _, err := p.sim.Listen("127.0.0.1:0"); err != nil {
 		t.Fatal(err)
 	}
-	settings := p.settings()
-	if err := os.MkdirAll(filepath.Dir(settings), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(p.settings()), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(settings, fmt.Appendf(nil, settingsText, p.state, filepath.Join(p.dir, "log")), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	p.configure(settingsText)
 	cfg := slurmlab.Config{Dir: filepath.Join(p.dir, "lab"),
 		CloudGroups:   []slurmlab.NodeGroup{{Prefix: "gpu-", Count: 4, Partition: "gpu"}, {Prefix: "other-", Count: 4, Partition: "other"}},
 		ResumeProgram: p.wrapper("pcs-capacity-resume"), SuspendProgram: p.wrapper("pcs-capacity-suspend"), ResumeFailProgram: p.wrapper("pcs-capacity-suspend"),
@@ -131,6 +128,15 @@ func startPowerWith(t *testing.T, settingsText string, world func(*awssim.Scenar
 
 func (p *power) settings() string {
 	return filepath.Join(p.dir, "lab", "etc", "pcs-capacity", "config.toml")
+}
+
+// configure writes settings, whose two %q are the folders of state and logs.
+func (p *power) configure(text string) {
+	p.t.Helper()
+	text = fmt.Sprintf("local_dir = %q\n"+text, p.state, p.state, filepath.Join(p.dir, "log"))
+	if err := os.WriteFile(p.settings(), []byte(text), 0o644); err != nil {
+		p.t.Fatal(err)
+	}
 }
 
 // machine plays the instances: a slurmd under the name that the launch's tag gives it.
