@@ -32,7 +32,7 @@ func TestSetupOfABlock(t *testing.T) {
 		t.Errorf("node group %+v", g)
 	}
 	template := w.template(g)
-	if template.Name != "pcs-capacity-ml-gpu-a" || template.ReservationID != openBlock || template.InstanceType != "p5.48xlarge" || !template.UserData || len(template.SecurityGroupIDs) != 1 {
+	if template.Name != "pcs-capacity-ml-gpu-a" || template.ReservationID != openBlock || template.InstanceType != "p5.48xlarge" || len(template.UserData) == 0 || len(template.SecurityGroupIDs) != 1 {
 		t.Errorf("launch template %+v", template)
 	}
 	q, found := w.inventory().Queue("gpu")
@@ -138,7 +138,7 @@ func TestSetupWithoutLike(t *testing.T) {
 	r.SecurityGroups, r.SubnetIDs, r.UserData = []string{"sg-0e2000000000000a1"}, []string{subnetA, subnetB}, []byte("#cloud-config\n")
 	w.run(r)
 	g := w.group("gpu-a")
-	if template := w.template(g); len(g.SubnetIDs) != 2 || !template.UserData || !slices.Equal(template.SecurityGroupIDs, r.SecurityGroups) {
+	if template := w.template(g); len(g.SubnetIDs) != 2 || len(template.UserData) == 0 || !slices.Equal(template.SecurityGroupIDs, r.SecurityGroups) {
 		t.Errorf("%+v with %+v", g, template)
 	}
 }

@@ -65,8 +65,8 @@ func (in *inspection) templateStep(want *wanted, slot slotState) Step {
 	step.add("security groups", strings.Join(in.securityGroups(), ", "))
 	switch {
 	case len(in.request.UserData) > 0:
-		step.add("user data", fmt.Sprintf("%d bytes", len(in.request.UserData)))
-	case in.source.UserData:
+		step.add("user data", fmt.Sprintf("%d bytes as MIME multi-part", len(in.userData)))
+	case len(in.userData) > 0:
 		step.add("user data", "of "+in.like.Name)
 	}
 	if in.source.ID != "" {
