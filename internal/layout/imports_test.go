@@ -73,7 +73,7 @@ func covers(names []string, one string) bool {
 
 // talkToSimulator are the packages whose tests use the AWS SDK, to show that the
 // simulator is like AWS. All others go through ec2 and pcs, as the product does.
-var talkToSimulator = []string{"internal/awssim", "cmd/capacity-lab"}
+var talkToSimulator = []string{"internal/awssim", "cmd/capacity-lab", "internal/setup"}
 
 // Packages import what the table in docs/how-it-works.md lets them. A package of others
 // may be imported by anyone, unless the table has it: then as it says.
