@@ -11,7 +11,9 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/market"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 )
 
@@ -67,6 +69,7 @@ func (c *ListCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg
 	}
 	use, owner := <-subnets, <-account
 	doc := newListDocument(c.kept(answers), owner, use, aws.Now())
+	doc.markWaiting(cfg, answers, aws.Now())
 	doc.Regions, doc.FailedRegions = regions, emptyIfNil(failed)
 	doc.Missing = append(missingIDs(answers, len(failed) > 0), c.missingInSettings(cfg, aws, regions, answers, failed)...)
 	progress.Done()
@@ -87,6 +90,33 @@ func (c *ListCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg
 		return errShown
 	}
 	return nil
+}
+
+// markWaiting marks the reservations of the settings that another one keeps from their
+// slot, as far as the answers have both.
+func (d *listDocument) markWaiting(cfg *maybeConfig, answers []regionList, now time.Time) {
+	seen := capacity.Seen{Before: lastSnapshot(cfg.Config)}
+	for _, a := range answers {
+		seen.Reservations = append(seen.Reservations, a.found...)
+	}
+	for _, w := range capacity.Build(cfg.Domain(), seen).Waiting(now) {
+		for i := range d.rows {
+			if d.rows[i].ID == w.Reservation.ID {
+				d.rows[i].WaitsFor = w.Behind
+				d.rows[i].waits = fmt.Sprintf("waits for %s (%s)", w.Behind, w.Until())
+			}
+		}
+	}
+}
+
+// lastSnapshot is what sync saw last; nil if it cannot be read. It tells which reservation
+// has a slot that several could have.
+func lastSnapshot(cfg *config.Config) *capacity.Snapshot {
+	snap, err := state.Dir(cfg.StateDir).ReadSnapshot()
+	if err != nil {
+		return nil
+	}
+	return snap
 }
 
 // inBackground starts something whose result is wanted later.

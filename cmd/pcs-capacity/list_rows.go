@@ -52,6 +52,9 @@ type listRow struct {
 	Subnets    []string          `json:"subnets"`
 	Neighbours []string          `json:"neighbour_subnets"`
 	Tags       map[string]string `json:"tags"`
+	// WaitsFor is the reservation that keeps this one from its slot; "" if none does.
+	WaitsFor string `json:"waits_for,omitempty"`
+	waits    string // the same for people, with the time
 }
 
 func newListRow(r *capacity.Reservation, account string, use market.ZoneUse) listRow {
@@ -92,6 +95,9 @@ func (r listRow) marks() string {
 	}
 	if r.Shared != nil && *r.Shared {
 		all = append(all, "shared by "+r.OwnerID)
+	}
+	if r.waits != "" {
+		all = append(all, r.waits)
 	}
 	return strings.Join(all, ", ")
 }
