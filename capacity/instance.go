@@ -45,3 +45,17 @@ type Instance struct {
 
 // Ended reports whether the instance is on its way out, or gone.
 func (i Instance) Ended() bool { return i.State == "shutting-down" || i.State == "terminated" }
+
+// Node is the Slurm node that an instance of ours was launched for; "" if its tags do not
+// say. The tag of the node follows the launch, that of the launch comes with it. expand
+// gives the names of a hostlist.
+func (i Instance) Node(expand func(hostlist string) ([]string, error)) string {
+	if node := i.Tags[TagNode]; node != "" {
+		return node
+	}
+	nodes, err := expand(i.Tags[TagNodes])
+	if err != nil || i.LaunchIndex >= len(nodes) {
+		return ""
+	}
+	return nodes[i.LaunchIndex]
+}

@@ -30,8 +30,10 @@ func (r *Resume) failed(ctx context.Context, o outcome) (held []Job, err error) 
 	}
 	for _, part := range o.parts {
 		record.Reservation = part.reservation
-		for _, i := range part.instances {
-			record.Instances = append(record.Instances, i.ID)
+		for _, n := range part.nodes {
+			if i, ok := part.instances[n]; ok {
+				record.Instances = append(record.Instances, i.ID)
+			}
 		}
 	}
 	r.record(record)

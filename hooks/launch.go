@@ -179,18 +179,3 @@ func byNode(nodes []string, instances []capacity.Instance) (map[string]capacity.
 	}
 	return found, nil
 }
-
-// nodeOf is the Slurm node that an instance of ours was launched for; "" if its tags
-// do not say. The tag of the node follows the launch, that of the launch comes with it.
-func nodeOf(s interface {
-	Expand(string) ([]string, error)
-}, i capacity.Instance) string {
-	if node := i.Tags[capacity.TagNode]; node != "" {
-		return node
-	}
-	nodes, err := s.Expand(i.Tags[capacity.TagNodes])
-	if err != nil || i.LaunchIndex >= len(nodes) {
-		return ""
-	}
-	return nodes[i.LaunchIndex]
-}

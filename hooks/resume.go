@@ -197,7 +197,7 @@ func (r *Resume) facts(ctx context.Context, nodes []string) (*facts, error) {
 	}
 	f := &facts{snap: snap, now: r.now(), live: map[string][]capacity.Instance{}}
 	for _, i := range ours {
-		if node := nodeOf(r.Slurm, i); slices.Contains(nodes, node) && !i.Ended() {
+		if node := i.Node(r.Slurm.Expand); slices.Contains(nodes, node) && !i.Ended() {
 			f.live[node] = append(f.live[node], i)
 		}
 	}

@@ -43,8 +43,12 @@ func resume(ctx context.Context, cfg *config.Config, nodes string, log *slog.Log
 	if err != nil {
 		return err
 	}
-	r := hooks.Resume{Settings: cfg.Domain(), Cluster: h.Cluster, Slurm: h.Slurm, EC2: h.EC2, Records: h.State, Log: log,
-		MachineTime: time.Now, Budget: hooks.ResumeBudget(h.ResumeTimeout)}
+	asked, err := h.Ask(ctx, log)
+	if err != nil {
+		return err
+	}
+	r := hooks.Resume{Settings: cfg.Domain(), Cluster: asked.Mark, Slurm: h.Slurm, EC2: h.EC2, Records: h.State, Log: log,
+		MachineTime: time.Now, Budget: hooks.ResumeBudget(asked.ResumeTimeout)}
 	if slices.ContainsFunc(cfg.Partitions, func(p config.Partition) bool { return p.Provider == capacity.ProviderPCS }) {
 		client, err := pcs.New(ctx, pcs.Options{Region: cfg.Region})
 		if err != nil {
