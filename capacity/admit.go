@@ -41,17 +41,22 @@ func (r Request) spansNodes() bool { return r.Nodes > 1 || r.Nodes == 0 && r.Tas
 // candidate is a reservation that a job may run in, with the slot in front of it.
 // A node group without reservations (on-demand) has one with an unbounded window.
 type candidate struct {
-	group       NodeGroup
-	slot        Slot
+	group NodeGroup
+	slot  Slot
+	// boots: the nodes may have to boot for the job. Only static nodes of PCS are up.
+	boots       bool
 	reservation Reservation
-	window      Window
+	// window is the reservation's, from its turn in the slot on; see Turn for behind and never.
+	window Window
+	behind string
+	never  bool
 	// unknown: configured, but EC2 did not describe it on the last pass.
 	unknown bool
 }
 
 // Admit decides whether a job may be submitted, and how it is edited first. A job
 // whose partitions are not ours is accepted as it is. A job that names several
-// partitions is refused only if all of them refuse it.
+// partitions is refused only if all of them refuse it, or if one is not for its account.
 func Admit(req Request, snap *Snapshot, now time.Time) Verdict {
 	return admit(req, snap, now, admitPartition)
 }
@@ -102,6 +107,10 @@ func admit(req Request, snap *Snapshot, now time.Time, in judge) Verdict {
 func combine(verdicts []Verdict, total int) Verdict {
 	if total == 1 {
 		return verdicts[0]
+	}
+	// Slurm may start the job in any of its partitions, also on a node that is up already.
+	if i := slices.IndexFunc(verdicts, func(v Verdict) bool { return v.Code == AccountNotAllowed }); i >= 0 {
+		return verdicts[i]
 	}
 	accepted := slices.DeleteFunc(slices.Clone(verdicts), func(v Verdict) bool { return v.Refused })
 	if len(accepted) == 0 && len(verdicts) == total {
@@ -200,14 +209,20 @@ func admitPartition(req Request, wish Wish, p Partition, snap *Snapshot, now tim
 	if refusal != nil {
 		return *refusal
 	}
-	live := slices.DeleteFunc(slices.Clone(wanted), func(c candidate) bool { return !c.unknown && c.ended(now) })
-	if len(live) == 0 {
+	known := slices.DeleteFunc(slices.Clone(wanted), func(c candidate) bool { return c.unknown })
+	if len(known) == 0 && len(wanted) > 0 {
+		return Verdict{Code: ReservationNotKnown, Warnings: []string{fmt.Sprintf("EC2 did not describe %s when it was last asked; the job is let through unchecked", ids(wanted))}}
+	}
+	// One id that EC2 does not know hides nothing of the others (R8).
+	known = slices.DeleteFunc(known, func(c candidate) bool { return c.never || c.ended(now) })
+	if len(known) == 0 {
 		return refuseEnded(wanted, all, wish, p, now)
 	}
-	if slices.ContainsFunc(live, func(c candidate) bool { return c.unknown }) && !slices.ContainsFunc(live, func(c candidate) bool { return !c.unknown }) {
-		return Verdict{Code: ReservationNotKnown, Warnings: []string{fmt.Sprintf("EC2 did not describe %s when it was last asked; the job is let through unchecked", ids(live))}}
+	if matching := slices.DeleteFunc(slices.Clone(known), func(c candidate) bool { return len(c.mismatches()) > 0 }); len(matching) > 0 {
+		known = matching
+	} else {
+		return refuse(Mismatched, known[0].mismatches()[0].Message+"; nothing can be launched for the job: ask an administrator")
 	}
-	known := slices.DeleteFunc(live, func(c candidate) bool { return c.unknown })
 	largeEnough := slices.DeleteFunc(slices.Clone(known), func(c candidate) bool { return !c.holds(req) })
 	if len(largeEnough) == 0 {
 		return refuseSize(req, slices.MaxFunc(known, func(a, b candidate) int { return a.size() - b.size() }), p)
@@ -224,20 +239,17 @@ func admitPartition(req Request, wish Wish, p Partition, snap *Snapshot, now tim
 	return v
 }
 
-// candidates are all reservations of a partition, in the order of the configuration.
+// candidates are all reservations of a partition, slot by slot in the order of their turns.
 func candidates(p Partition, snap *Snapshot) []candidate {
 	var all []candidate
 	for _, g := range p.Groups {
+		boots := g.Dynamic || p.Provider == ProviderEC2
 		for _, s := range g.Slots {
 			if g.PurchaseOption == OnDemand {
-				all = append(all, candidate{group: g, slot: s})
+				all = append(all, candidate{group: g, slot: s, boots: boots})
 			}
-			for _, id := range s.ReservationIDs {
-				r, ok := snap.Reservation(id)
-				if !ok {
-					r.ID = id
-				}
-				all = append(all, candidate{group: g, slot: s, reservation: r, window: snap.Timing.Window(r), unknown: !ok})
+			for _, t := range snap.Turns(s) {
+				all = append(all, candidate{group: g, slot: s, boots: boots, reservation: t.Reservation, window: t.Window, behind: t.Behind, never: t.Never, unknown: t.Unknown})
 			}
 		}
 	}
@@ -284,6 +296,16 @@ func (c candidate) ended(now time.Time) bool {
 		return false // on demand
 	}
 	return !c.reservation.State.Live() || !c.window.Unbounded() && !c.window.Fence.After(now)
+}
+
+// mismatches are why no launch into the candidate would ever be accepted.
+func (c candidate) mismatches() []Mismatch {
+	if c.reservation.ID == "" {
+		return nil // on demand
+	}
+	return slices.DeleteFunc(Lasting(Match(c.reservation, c.group, c.window.Start)), func(m Mismatch) bool {
+		return m.Code == "az" && len(c.group.Subnets) == 0 // nobody knows where they are
+	})
 }
 
 // size is the number of nodes that one job can have in the candidate.
@@ -341,7 +363,7 @@ func refuseEnded(ended, all []candidate, wish Wish, p Partition, now time.Time) 
 	var instead []string
 	for _, c := range all {
 		switch {
-		case c.unknown || c.ended(now) || c.reservation.ID == "":
+		case c.unknown || c.never || c.ended(now) || c.reservation.ID == "":
 		case c.window.Start.After(now):
 			instead = append(instead, fmt.Sprintf("%s, which opens at %s", c.reservation.ID, FormatUTC(c.window.Start)))
 		default:
@@ -364,9 +386,18 @@ func ids(cs []candidate) string {
 	return strings.Join(names, ", ")
 }
 
+// endedList says of each candidate why it is none.
 func endedList(cs []candidate) string {
 	var parts []string
 	for _, c := range cs {
+		if c.unknown {
+			parts = append(parts, fmt.Sprintf("EC2 does not know %s", c.reservation.ID))
+			continue
+		}
+		if c.never {
+			parts = append(parts, fmt.Sprintf("%s never gets its turn: %s has slot %s", c.reservation.ID, c.behind, c.slot.Name))
+			continue
+		}
 		if c.reservation.State.Live() { // the fence has passed
 			parts = append(parts, fmt.Sprintf("%s had to be free of jobs by %s", c.reservation.ID, FormatUTC(c.window.Fence)))
 			continue

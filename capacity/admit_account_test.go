@@ -33,6 +33,9 @@ func TestAdmitAccount(t *testing.T) {
 			}
 		})
 	}
+	if v := Admit(Request{Partitions: []string{"cpu", "gpu"}, Account: "law"}, twoBlocks(onlyA, forNLP), noon); !v.Refused || v.Code != AccountNotAllowed {
+		t.Errorf("a second partition opens one that is not for the account: %+v", v)
+	}
 	if v := Admit(Request{Partitions: []string{"gpu"}, TimeLimit: Minutes(60), AccountKnown: true}, twoBlocks(onlyA), noon); v.Refused {
 		t.Errorf("a partition for everyone refuses a job without an account: %+v", v)
 	}

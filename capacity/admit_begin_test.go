@@ -9,7 +9,10 @@ import (
 // What a job's --begin and --deadline leave of a block is what its limit has to fit into.
 func TestAdmitBeginAndDeadline(t *testing.T) {
 	fenceA := blockA.End.Add(-40 * time.Minute)
-	endless := func(s *Snapshot) { s.Reservations[0].End, s.Reservations[0].Kind = time.Time{}, ODCR }
+	endless := func(s *Snapshot) {
+		s.Reservations[0].End, s.Reservations[0].Kind = time.Time{}, ODCR
+		s.Partitions[0].Groups[0].PurchaseOption = ODCR
+	}
 	hour := Minutes(60)
 	for _, c := range []struct {
 		name    string

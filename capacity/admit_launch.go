@@ -7,45 +7,54 @@ import (
 	"time"
 )
 
-// AdmitLaunch decides whether nodes of a slot may be launched for a job now, and
-// into which reservation: the first of the slot's that is active, that the job's
-// partition and account may use, and that the job fits. Partition and account must
-// come from slurmctld; the comment only selects. A limit that was right when the
-// job was submitted is not held against it: the launch is refused for time only
-// when not even the smaller of the job's limit and the partition's floor fits, and
-// sync lowers the limit after boot.
+// AdmitLaunch decides whether nodes of a slot may be launched for a job now, and into
+// which reservations: those that have the slot, are active, are large enough for the whole
+// job, and that the job's partition and account may use; in the order of the settings.
+// There is one, or several if they have no end: see LaunchOrder. Partition and account
+// must come from slurmctld; the comment only selects. req.Nodes is the number of all nodes
+// that the job has. A limit that was right when the job was submitted is not held against
+// it: the launch is refused for time only when not even the smaller of the job's limit and
+// the partition's floor fits, and sync lowers the limit after boot.
 //
-// The zero Reservation with an accepted verdict means on-demand capacity.
-func AdmitLaunch(req Request, p Partition, g NodeGroup, slot Slot, snap *Snapshot, now time.Time) (Reservation, Verdict) {
+// The zero Reservation stands for on-demand capacity.
+func AdmitLaunch(req Request, p Partition, g NodeGroup, slot Slot, snap *Snapshot, now time.Time) ([]Reservation, Verdict) {
 	if !p.Allows(req.Account) {
-		return Reservation{}, refuse(AccountNotAllowed, fmt.Sprintf("account %q may not use the reservations of partition %s; allowed: %s",
-			clip(req.Account), p.Name, strings.Join(p.AllowAccounts, ", ")))
+		return nil, refuseAccount(req.Account, p)
 	}
 	wish, problems := ParseWish(req.Comment)
 	if len(problems) > 0 {
-		return Reservation{}, refuse(BadComment, strings.Join(problems, "; "))
+		return nil, refuse(BadComment, strings.Join(problems, "; "))
 	}
-	if _, refusal := selectWanted(candidates(p, snap), wish, p, snap); refusal != nil {
-		return Reservation{}, *refusal
+	wanted, refusal := selectWanted(candidates(p, snap), wish, p, snap)
+	if refusal != nil {
+		return nil, *refusal
 	}
 	if g.PurchaseOption == OnDemand {
-		return Reservation{}, Verdict{Code: OK}
+		return []Reservation{{}}, Verdict{Code: OK}
 	}
-	verdict := refuse(NoReservation, fmt.Sprintf("node group %s has no reservation%s", slot.Name, word(" that the job names: ", wish.ReservationID)))
+	// What is too large for everything that the job may ever have is so for good.
+	usable := slices.DeleteFunc(slices.Clone(wanted), func(c candidate) bool { return c.unknown || c.never || c.ended(now) })
+	if len(usable) > 0 && !slices.ContainsFunc(usable, func(c candidate) bool { return c.holds(req) }) {
+		return nil, refuseSize(req, slices.MaxFunc(usable, func(a, b candidate) int { return a.size() - b.size() }), p)
+	}
+	current := snap.Standing(slot, now).Current
+	var admitted []Reservation
+	verdict := refuse(NoReservation, fmt.Sprintf("slot %s has no reservation%s", slot.Name, word(" that the job names: ", wish.ReservationID)))
 	heaviest := -1
-	for _, c := range candidates(Partition{Groups: []NodeGroup{{InstanceType: g.InstanceType, MaxNodes: g.MaxNodes, Subnets: g.Subnets,
-		PurchaseOption: g.PurchaseOption, Dynamic: g.Dynamic, Name: g.Name, Slots: []Slot{slot}}}}, snap) {
-		if !c.suits(wish) {
+	for _, c := range wanted {
+		if c.slot.Name != slot.Name {
 			continue
 		}
-		v := c.admitLaunch(req, p, snap, now)
+		its := slices.ContainsFunc(current, func(t Turn) bool { return t.Reservation.ID == c.reservation.ID })
+		v := c.admitLaunch(req, its, p, snap, now)
 		if !v.Refused {
-			return c.reservation, v
+			admitted = append(admitted, c.reservation)
+			continue
 		}
 		// Of several reasons, that of a reservation which is open says most, and that of
 		// one which has ended least.
 		weight := 2
-		if c.ended(now) {
+		if c.ended(now) || c.never {
 			weight = 0
 		} else if v.Code == NotOpen {
 			weight = 1
@@ -54,19 +63,48 @@ func AdmitLaunch(req Request, p Partition, g NodeGroup, slot Slot, snap *Snapsho
 			verdict, heaviest = v, weight
 		}
 	}
-	return Reservation{}, verdict
+	if len(admitted) > 0 {
+		return admitted, Verdict{Code: OK}
+	}
+	if verdict.Code == NoPlace {
+		for _, c := range usable {
+			if from := c.window.Start; c.holds(req) && c.slot.Name == slot.Name && from.After(now) && (verdict.NotBefore.IsZero() || from.Before(verdict.NotBefore)) {
+				verdict.NotBefore = from
+				verdict.Message += fmt.Sprintf("; %s, which is large enough, has slot %s from %s on", c.reservation.ID, slot.Name, FormatUTC(from))
+			}
+		}
+	}
+	return nil, verdict
 }
 
-func (c candidate) admitLaunch(req Request, p Partition, snap *Snapshot, now time.Time) Verdict {
+// LaunchOrder sorts reservations that jobs are admitted to for the launch of n nodes:
+// those where so many places are free first, by what EC2 says less what is taken since.
+// EC2 decides in the end: what it says of free places can be old.
+func LaunchOrder(admitted []Reservation, n int, taken map[string]int) []Reservation {
+	ordered := slices.Clone(admitted)
+	full := func(r Reservation) int { return rank(r.ID != "" && r.Available-taken[r.ID] < n) }
+	slices.SortStableFunc(ordered, func(a, b Reservation) int { return full(a) - full(b) })
+	return ordered
+}
+
+// admitLaunch judges the candidate alone; its says that it has the slot now.
+func (c candidate) admitLaunch(req Request, its bool, p Partition, snap *Snapshot, now time.Time) Verdict {
 	r := c.reservation
-	if c.unknown {
+	switch {
+	case c.unknown:
 		return refuse(ReservationNotKnown, fmt.Sprintf("EC2 does not describe reservation %s; check its id and region", r.ID))
-	}
-	if r.State != StateActive {
-		return refuse(NotOpen, fmt.Sprintf("reservation %s is %s%s", r.ID, r.State, opens(c.window, now)))
+	case r.State != StateActive:
+		return notOpen(fmt.Sprintf("reservation %s is %s%s", r.ID, r.State, opens(c.window, now)), c.window.Start)
+	case c.never:
+		return refuse(NotOpen, fmt.Sprintf("reservation %s never gets its turn: %s has slot %s", r.ID, c.behind, c.slot.Name))
+	case !its || c.window.Start.After(now):
+		return notOpen(fmt.Sprintf("reservation %s waits for %s, which has slot %s until %s", r.ID, c.behind, c.slot.Name, FormatUTC(c.window.Start)), c.window.Start)
 	}
 	if ms := launchMismatches(r, c.group, now); len(ms) > 0 {
 		return refuse(Mismatched, ms[0].String())
+	}
+	if !c.holds(req) {
+		return refuse(NoPlace, fmt.Sprintf("reservation %s has %d places, and the job needs %d", r.ID, c.size(), req.Nodes))
 	}
 	if c.window.Unbounded() {
 		return Verdict{Code: OK}
@@ -81,6 +119,12 @@ func (c candidate) admitLaunch(req Request, p Partition, snap *Snapshot, now tim
 			r.ID, FormatUTC(c.window.Fence), FormatExact(boot), need))
 	}
 	return Verdict{Code: OK}
+}
+
+func notOpen(message string, until time.Time) Verdict {
+	v := refuse(NotOpen, message)
+	v.NotBefore = until
+	return v
 }
 
 // launchMismatches are those of Match that EC2 would refuse a launch for; a node

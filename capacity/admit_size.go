@@ -38,11 +38,12 @@ func refuseSize(r Request, largest candidate, p Partition) Verdict {
 	g := largest.group
 	n, fits := r.leastNodes(g)
 	if !fits {
-		return refuse(TooManyNodes, fmt.Sprintf("the job asks for %d GPUs on one node, but %s of partition %s has %d; ask for %d or less",
-			max(r.GPUsPerNode, r.GPUsPerTask), g.InstanceType, p.Name, g.GPUs, g.GPUs))
+		return refuse(TooManyNodes, fmt.Sprintf("the job asks for %d GPUs on one node, but those of partition %s (%s) have %d; ask for %d or less",
+			max(r.GPUsPerNode, r.GPUsPerTask), p.Name, g.InstanceType, g.GPUs, g.GPUs))
 	}
 	has := fmt.Sprintf("but the largest reservation of partition %s that it may use has %d", p.Name, largest.size())
-	if n == r.Nodes {
+	r.Nodes = 0 // sbatch may have filled it in from the others
+	if other, _ := r.leastNodes(g); other < n {
 		return refuse(TooManyNodes, fmt.Sprintf("the job asks for %d nodes, %s; use --nodes=%d", n, has, largest.size()))
 	}
 	return refuse(TooManyNodes, fmt.Sprintf("the job needs %d nodes (%s), %s; ask for less", n, r.whyNodes(g), has))
@@ -51,10 +52,14 @@ func refuseSize(r Request, largest candidate, p Partition) Verdict {
 // whyNodes lists what makes a job that does not say so need several nodes.
 func (r Request) whyNodes(g NodeGroup) string {
 	var parts []string
+	tasks := r.Tasks
+	if r.TasksPerNode+r.GPUsPerTask == 0 {
+		tasks = 0 // any number of them can share a node
+	}
 	for _, option := range []struct {
 		name  string
 		value int
-	}{{"--gpus", r.GPUs}, {"--gpus-per-task", r.GPUsPerTask}, {"--ntasks", r.Tasks}, {"--ntasks-per-node", r.TasksPerNode}} {
+	}{{"--gpus", r.GPUs}, {"--gpus-per-task", r.GPUsPerTask}, {"--ntasks", tasks}, {"--ntasks-per-node", r.TasksPerNode}} {
 		if option.value > 0 {
 			parts = append(parts, fmt.Sprintf("%s=%d", option.name, option.value))
 		}

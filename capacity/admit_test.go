@@ -97,6 +97,7 @@ func TestAdmit(t *testing.T) {
 		{name: "no limit on an ODCR without end", req: Request{Partitions: gpu}, code: OK,
 			change: []func(*Snapshot){onlyA, func(s *Snapshot) {
 				s.Reservations[0].End, s.Reservations[0].Kind = time.Time{}, ODCR
+				s.Partitions[0].Groups[0].PurchaseOption = ODCR
 			}}},
 		{name: "comment has no place for time=fit", req: Request{Partitions: gpu, Comment: strings.Repeat("x", MaxComment-5)}, change: []func(*Snapshot){onlyA},
 			code: OK, message: "too long to add time=fit", edits: Edits{TimeLimit: Minutes(toFenceA), TimeMin: Minutes(30)}},
@@ -128,6 +129,16 @@ func TestAdmit(t *testing.T) {
 			change: []func(*Snapshot){onlyA, func(s *Snapshot) { s.Reservations[0].State = "frozen" }}},
 		{name: "EC2 did not describe it", req: Request{Partitions: gpu}, code: ReservationNotKnown, message: "unchecked",
 			change: []func(*Snapshot){onlyA, func(s *Snapshot) { s.Reservations = nil }}},
+		{name: "R8: one that EC2 does not know, the other has ended", req: Request{Partitions: gpu}, code: NoReservation, refused: true,
+			message: "(cr-aaaaaaaaaaaaaaaaa is expired, EC2 does not know cr-bbbbbbbbbbbbbbbbb)",
+			change: []func(*Snapshot){func(s *Snapshot) {
+				s.Reservations = s.Reservations[:1]
+				s.Reservations[0].State = StateExpired
+			}}},
+		{name: "R8: one that EC2 does not know, the other is too short", req: Request{Partitions: gpu, TimeLimit: NoLimit}, code: TooLong, refused: true, message: blockA.ID,
+			change: []func(*Snapshot){func(s *Snapshot) { s.Reservations = s.Reservations[:1] }}},
+		{name: "R8: the job names the one that EC2 does not know", req: Request{Partitions: gpu, Comment: "capacity_reservation_id=" + blockB.ID}, code: ReservationNotKnown, message: "unchecked",
+			change: []func(*Snapshot){func(s *Snapshot) { s.Reservations = s.Reservations[:1] }}},
 		{name: "not strict: warned and let through", req: Request{Partitions: gpu, Nodes: 9, TimeLimit: Minutes(60)}, change: []func(*Snapshot){lenient}, code: TooManyNodes, message: "--nodes=8"},
 		{name: "stale: let through", req: Request{Partitions: gpu, Nodes: 9, TimeLimit: Minutes(60)}, change: []func(*Snapshot){stale}, code: TooManyNodes, message: "1h old"},
 		{name: "stale, and sync has to raise the limit", req: Request{Partitions: gpu}, code: OK,
@@ -267,8 +278,12 @@ func TestAdmitLaunch(t *testing.T) {
 			}
 			p := snap.Partitions[0]
 			r, v := AdmitLaunch(c.req, p, p.Groups[0], p.Groups[0].Slots[0], snap, at)
-			if r.ID != c.want || v.Code != c.code || v.Refused != (c.code != OK) {
-				t.Errorf("got %q, %+v; want %q, %s", r.ID, v, c.want, c.code)
+			var id string
+			if len(r) > 0 {
+				id = r[0].ID
+			}
+			if id != c.want || len(r) > 1 || v.Code != c.code || v.Refused != (c.code != OK) {
+				t.Errorf("got %v, %+v; want %q, %s", r, v, c.want, c.code)
 			}
 		})
 	}

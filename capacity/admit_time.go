@@ -24,7 +24,7 @@ func admitTime(req Request, usable []candidate, p Partition, snap *Snapshot, now
 	if !need.Bounded() || need.Duration() > best.room(req, start, boot) {
 		return refuseLong("the job", need, req, best, p, boot, start)
 	}
-	v := waitsFor(req, usable, best, boot, start, now)
+	v := waitsFor(req, need, usable, best, boot, start, now)
 	if req.TimeLimit.Bounded() && need.Minutes < req.TimeLimit.Minutes {
 		markFit(&v, req, fmt.Sprintf("%s:%d", FitWord, req.TimeLimit.Minutes))
 	}
@@ -49,7 +49,7 @@ func (c candidate) span(req Request, start time.Time) time.Duration {
 // room is the longest time limit that fits into the candidate, boot included.
 func (c candidate) room(req Request, start time.Time, boot time.Duration) time.Duration {
 	room := c.span(req, start)
-	if c.group.Dynamic {
+	if c.boots {
 		room -= boot
 	}
 	return room
@@ -57,11 +57,11 @@ func (c candidate) room(req Request, start time.Time, boot time.Duration) time.D
 
 // fitTime sets the limit of a job that stated none: the whole of its longest
 // window, with the partition's floor as --time-min, so that Slurm itself fits the
-// limit to the fence at the moment when the job starts. The floor is a time that
-// the job must really get, so that one has to fit with boot time counted.
+// limit to the fence at the moment when the job starts. Where nodes have to boot, that
+// time is left: Slurm counts a limit from when they have booted.
 func fitTime(req Request, usable []candidate, p Partition, boot time.Duration, start time.Time) Verdict {
-	longest := slices.MaxFunc(usable, func(a, b candidate) int { return compare(a.span(req, start), b.span(req, start)) })
-	minutes := int(longest.span(req, start) / time.Minute)
+	longest := slices.MaxFunc(usable, func(a, b candidate) int { return compare(a.room(req, start, boot), b.room(req, start, boot)) })
+	minutes := int(longest.room(req, start, boot) / time.Minute)
 	if p.MaxTime.Bounded() {
 		minutes = min(minutes, p.MaxTime.Minutes)
 	}
@@ -70,7 +70,7 @@ func fitTime(req Request, usable []candidate, p Partition, boot time.Duration, s
 	if req.TimeMin.Bounded() {
 		floor, subject = req.TimeMin, "the job"
 	}
-	if floor.Duration() > longest.room(req, start, boot) || floor.Minutes > minutes {
+	if floor.Minutes > minutes {
 		return refuseLong(subject, floor, req, longest, p, boot, start)
 	}
 	v := Verdict{Code: OK, Edits: Edits{TimeLimit: Minutes(minutes), TimeMin: floor}}
@@ -95,13 +95,13 @@ func markFit(v *Verdict, req Request, word string) {
 	v.Edits.Comment = comment
 }
 
-// waitsFor accepts, and says so when the job fits only into a block that opens later.
-func waitsFor(req Request, usable []candidate, best candidate, boot time.Duration, start, now time.Time) Verdict {
+// waitsFor accepts, and says so when the time that the job needs fits only into a block
+// that opens later.
+func waitsFor(req Request, need Limit, usable []candidate, best candidate, boot time.Duration, start, now time.Time) Verdict {
 	v := Verdict{Code: OK}
-	need := req.TimeLimit
 	open := func(c candidate) bool { return !c.window.Start.After(start) }
 	fitsAtOnce := slices.ContainsFunc(usable, func(c candidate) bool {
-		return open(c) && need.Bounded() && need.Duration() <= c.room(req, start, boot)
+		return open(c) && need.Duration() <= c.room(req, start, boot)
 	})
 	if !fitsAtOnce && !open(best) && slices.ContainsFunc(usable, open) {
 		when := "now"

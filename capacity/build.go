@@ -16,6 +16,10 @@ type Seen struct {
 	// group's name: "" for one that was set up for none, no entry for one that does not
 	// exist or was not asked about.
 	Held map[string]string
+	// Before is the last snapshot, and Instances are ours that run, with the tags of their
+	// nodes: see placement. Both can be nil; Instances count only without Before.
+	Before    *Snapshot
+	Instances []Instance
 }
 
 // Build makes the snapshot that settings and what was seen of AWS amount to. What Slurm
@@ -29,6 +33,7 @@ func Build(s Settings, seen Seen) *Snapshot {
 			snap.Reservations = append(snap.Reservations, r)
 		}
 	}
+	where := placementOf(s, seen)
 	for _, p := range s.Partitions {
 		out := Partition{Name: p.Name, Provider: p.Provider, AllowAccounts: p.AllowAccounts, MinTime: p.MinTime}
 		for _, g := range p.Groups {
@@ -39,7 +44,7 @@ func Build(s Settings, seen Seen) *Snapshot {
 					group.Subnets = append(group.Subnets, seen.Subnets[i])
 				}
 			}
-			group.Slots = fillSlots(SlotNames(p.Provider, g.Name), g.reservations(snap), seen.Held, snap)
+			group.Slots = fillSlots(p.Provider, g.SlotNames(p.Provider), g.reservations(snap), where, snap)
 			out.Groups = append(out.Groups, group)
 		}
 		snap.Partitions = append(snap.Partitions, out)
@@ -64,40 +69,4 @@ func (g GroupSettings) reservations(snap *Snapshot) []string {
 		ids = append(ids, r.ID)
 	}
 	return ids
-}
-
-// fillSlots puts reservations into slots. What a slot is set up for stays first in it.
-// The others fill the slots in turn, those that may still open before those that ended:
-// there they are going to be.
-func fillSlots(names, ids []string, held map[string]string, snap *Snapshot) []Slot {
-	slots := make([]Slot, len(names))
-	taken := map[string]bool{}
-	for i, name := range names {
-		slots[i].Name = name
-		if id := held[name]; id != "" {
-			slots[i].ReservationIDs = []string{id}
-			taken[id] = true
-		}
-	}
-	var live, ended []string
-	for _, id := range ids {
-		r, known := snap.Reservation(id)
-		switch {
-		case taken[id]:
-		case known && !r.State.Live():
-			ended = append(ended, id)
-		default:
-			live = append(live, id)
-		}
-	}
-	for _, id := range append(live, ended...) {
-		emptiest := &slots[0]
-		for i := range slots {
-			if len(slots[i].ReservationIDs) < len(emptiest.ReservationIDs) {
-				emptiest = &slots[i]
-			}
-		}
-		emptiest.ReservationIDs = append(emptiest.ReservationIDs, id)
-	}
-	return slots
 }

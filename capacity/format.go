@@ -116,3 +116,23 @@ func ParseDuration(text string) (time.Duration, error) {
 
 // longest is the longest time that ParseDuration reads: sums of three of them can be counted.
 const longest = 90 * 365 * day
+
+// ParseTime reads a moment as people write it: a date, a date and a time of day, today,
+// tomorrow, or RFC 3339. What names no zone is in that of now, which today is the day of.
+func ParseTime(text string, now time.Time) (time.Time, error) {
+	year, month, day := now.Date()
+	switch strings.ToLower(text) {
+	case "now":
+		return now, nil
+	case "today":
+		return time.Date(year, month, day, 0, 0, 0, 0, now.Location()), nil
+	case "tomorrow":
+		return time.Date(year, month, day+1, 0, 0, 0, 0, now.Location()), nil
+	}
+	for _, layout := range []string{time.RFC3339, "2006-01-02", "2006-01-02 15:04", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02T15:04:05"} {
+		if at, err := time.ParseInLocation(layout, text, now.Location()); err == nil {
+			return at, nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("%q is not a time; write it like 2026-12-01, \"2026-12-01 08:00\", tomorrow or 2026-12-01T08:00:00Z", text)
+}

@@ -62,6 +62,17 @@ func Match(r Reservation, g NodeGroup, now time.Time) []Mismatch {
 	return found
 }
 
+// Lasting are those of the mismatches that time does not mend.
+func Lasting(mismatches []Mismatch) []Mismatch {
+	return slices.DeleteFunc(slices.Clone(mismatches), func(m Mismatch) bool {
+		switch m.Code {
+		case "az", "instance-type", "purchase-option", "tenancy", "platform":
+			return false
+		}
+		return true
+	})
+}
+
 // StateMismatch says why a reservation cannot be used in its state; nil if it can.
 func StateMismatch(r Reservation, now time.Time) *Mismatch {
 	switch {

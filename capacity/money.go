@@ -73,6 +73,16 @@ func (m Money) Amount() string {
 	return digits[:point] + "." + fraction
 }
 
+// Grouped is the amount with thousands separated and its currency, for a table: such as
+// "21,143.81 USD".
+func (m Money) Grouped() string {
+	whole, fraction, _ := strings.Cut(m.Amount(), ".")
+	for i := len(whole) - 3; i > 0; i -= 3 {
+		whole = whole[:i] + "," + whole[i:]
+	}
+	return strings.TrimSpace(whole + "." + fraction + " " + m.currency)
+}
+
 // String is the amount with its currency, such as "12345.67 USD".
 func (m Money) String() string {
 	if m.currency == "" {

@@ -78,6 +78,10 @@ type Reservation struct {
 	UltraServer bool   `json:"ultraserver,omitempty"`
 	OwnerID     string `json:"owner_id,omitempty"`
 
+	// PlacementGroup is the cluster placement group that an ODCR was made in, by name;
+	// it takes launches in that group only. "" if none.
+	PlacementGroup string `json:"placement_group,omitempty"`
+
 	// MatchCriteria is "targeted" or "open".
 	MatchCriteria string `json:"match_criteria,omitempty"`
 

@@ -30,6 +30,11 @@ type GroupSettings struct {
 	MaxNodes       int
 	Dynamic        bool
 	LaunchTemplate string
+	// Slots is 2 for a node group of provider ec2 that has two; else it counts for nothing.
+	Slots int
+	// Nodes are the names of the node group's nodes, in the order of their bytes; none if
+	// they are the names of its slots, a hyphen and a number.
+	Nodes []string
 }
 
 // Select chooses reservations by their tags: all that carry every one of them.

@@ -1,19 +1,28 @@
 package capacity
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // SlotNames are the slots of a node group. PCS takes one block per compute node group,
 // and an update replaces its nodes, so there a node group stands for two of them.
 func SlotNames(p Provider, group string) []string {
-	if p == ProviderPCS {
-		return []string{group + "-a", group + "-b"}
-	}
-	return []string{group}
+	return GroupSettings{Name: group}.SlotNames(p)
 }
 
-// SlotOf is the slot that a Slurm node belongs to: the name of a node is that of its
-// slot, a hyphen and a number. It is false for a node of another form, which is in no
-// slot.
+// SlotNames are the slots of the node group: one, with provider ec2 two if the settings
+// say so, with PCS always two.
+func (g GroupSettings) SlotNames(p Provider) []string {
+	if p == ProviderPCS || g.Slots == 2 {
+		return []string{g.Name + "-a", g.Name + "-b"}
+	}
+	return []string{g.Name}
+}
+
+// SlotOf is the slot that a Slurm node belongs to, unless settings list the node: the
+// name of a node is that of its slot, a hyphen and a number. It is false for a node of
+// another form, which is in no slot.
 func SlotOf(node string) (slot string, ok bool) {
 	at := strings.LastIndexByte(node, '-')
 	if at < 1 || at == len(node)-1 || strings.Trim(node[at+1:], "0123456789") != "" {
@@ -25,16 +34,17 @@ func SlotOf(node string) (slot string, ok bool) {
 // PlaceOf finds the partition and the node group that have a Slurm node, by its name
 // alone; false for a node that none of them has.
 func (s Settings) PlaceOf(node string) (p PartitionSettings, g GroupSettings, slot string, ok bool) {
-	slot, ok = SlotOf(node)
-	if !ok {
-		return p, g, "", false
-	}
+	byName, named := SlotOf(node)
 	for _, p := range s.Partitions {
 		for _, g := range p.Groups {
-			for _, name := range SlotNames(p.Provider, g.Name) {
-				if name == slot {
-					return p, g, slot, true
+			if len(g.Nodes) > 0 {
+				if _, listed := slices.BinarySearch(g.Nodes, node); listed {
+					return p, g, g.Name, true
 				}
+				continue
+			}
+			if named && slices.Contains(g.SlotNames(p.Provider), byName) {
+				return p, g, byName, true
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package capacity
 
 import (
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -74,25 +75,30 @@ type NodeGroup struct {
 	InstanceType   string `json:"instance_type"`
 	PurchaseOption Kind   `json:"purchase_option"`
 	MaxNodes       int    `json:"max_nodes"`
-	// GPUs of one instance; 0 if it has none, or if nobody knows.
+	// GPUs of one node as Slurm counts them, where several can be slices of one; 0 if it
+	// has none, or if nobody knows.
 	GPUs int `json:"gpus,omitempty"`
 	// Platform is what the image runs, in EC2's words ("Linux/UNIX"); "" if unknown.
 	Platform string   `json:"platform,omitempty"`
 	Subnets  []Subnet `json:"subnets"`
 	// Dynamic groups start nodes for jobs, so that boot time counts; static ones are up.
 	Dynamic bool `json:"dynamic"`
-	// Slots hold one reservation at a time each. With provider pcs they are the
-	// compute node groups NAME-a and NAME-b; with ec2 there is one, NAME.
+	// Slots hold one reservation at a time each: see Turn. With provider pcs they are the
+	// compute node groups NAME-a and NAME-b; with ec2 there is one, NAME, or these two.
 	Slots []Slot `json:"slots"`
 }
 
-// Slot is a set of Slurm nodes that one reservation at a time stands behind.
+// Slot is a set of Slurm nodes that one reservation at a time stands behind: see Turn.
 type Slot struct {
 	Name string `json:"name"`
 	// Feature is the node feature that selects the slot's nodes; "" if they have none.
 	Feature string `json:"feature,omitempty"`
-	// ReservationIDs in order; the next takes over when one ends.
+	// ReservationIDs in the order of the settings, those that ended last; Turns says when
+	// each of them has the slot.
 	ReservationIDs []string `json:"reservation_ids,omitempty"`
+	// Holds is the reservation that has the slot until it ends, whatever is added to the
+	// settings: nodes may run in it. "" if none does.
+	Holds string `json:"holds,omitempty"`
 	// Nodes is a Slurm hostlist; "" before the nodes exist.
 	Nodes string `json:"nodes,omitempty"`
 }
@@ -136,7 +142,8 @@ func (p Partition) Has(reservationID string) bool {
 	})
 }
 
-// Allows reports whether an account may use the partition's reservations.
+// Allows reports whether an account may use the partition's reservations. Slurm does not
+// tell capital letters in the names of accounts apart.
 func (p Partition) Allows(account string) bool {
-	return len(p.AllowAccounts) == 0 || slices.Contains(p.AllowAccounts, account)
+	return len(p.AllowAccounts) == 0 || slices.ContainsFunc(p.AllowAccounts, func(a string) bool { return strings.EqualFold(a, account) })
 }

@@ -25,6 +25,17 @@ type LaunchTemplate struct {
 	Digest string `json:"digest,omitempty"`
 }
 
+// EFAMode is which network interfaces instances have for EFA (Elastic Fabric Adapter).
+type EFAMode string
+
+// The modes. EFA has an address on each interface, as AWS PCS documents it; EFAOnly has one
+// address, on a plain first interface, as EC2 recommends it.
+const (
+	EFA     EFAMode = "efa"
+	EFAOnly EFAMode = "efa-only"
+	NoEFA   EFAMode = "none"
+)
+
 // LaunchTemplateSpec is a launch template to write: a copy of another one, if From
 // is set, with the other fields laid over it; an empty field leaves the copy's.
 type LaunchTemplateSpec struct {
@@ -38,9 +49,17 @@ type LaunchTemplateSpec struct {
 	// InstanceType is always written. Network interfaces are copied only from a
 	// template for the same type, because their number goes with the type.
 	InstanceType string
+	// EFA writes the network interfaces of the type, whatever the copy has; "" leaves
+	// those of the copy. A type without EFA gets none.
+	EFA EFAMode
+	// SubnetID is the subnet of the interfaces for EFA, and of those in the copy that name
+	// one; "" leaves it to who launches.
+	SubnetID string
 	// ReservationID and Kind say where launches go. OnDemand: nowhere.
 	ReservationID string
 	Kind          Kind
+	// PlacementGroup is that of the reservation; "" if it has none.
+	PlacementGroup string
 
 	Tags map[string]string
 }

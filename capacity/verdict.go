@@ -1,5 +1,7 @@
 package capacity
 
+import "time"
+
 // Code is a stable reason for a verdict, for scripts, records and tests.
 type Code string
 
@@ -14,7 +16,8 @@ const (
 	NoMatchingCapacity  Code = "no-matching-capacity"  // no reservation has the named instance type or subnet
 	NoReservation       Code = "no-reservation"        // all reservations have ended or failed
 	ReservationNotKnown Code = "reservation-not-known" // EC2 did not describe it on the last pass
-	NotOpen             Code = "not-open"              // the reservation is not active (yet, or any more)
+	NotOpen             Code = "not-open"              // the reservation is not active (yet, or any more), or another one has its slot
+	NoPlace             Code = "no-place"              // the reservation is too small for the job, which another one is not
 	TooManyNodes        Code = "too-many-nodes"        // more nodes than the largest reservation
 	TooLong             Code = "too-long"              // the time limit crosses the fence
 	Mismatched          Code = "mismatch"              // the reservation does not fit the node group (AZ, type)
@@ -27,11 +30,13 @@ func (c Code) ofAWS() bool { return c == NoMatchingCapacity || c == NoReservatio
 // Verdict is the answer to a job. Message is one sentence for the user that says
 // what to do; it is there when the job is refused.
 type Verdict struct {
-	Refused  bool     `json:"refused,omitempty"`
-	Code     Code     `json:"code"`
-	Message  string   `json:"message,omitempty"`
-	Warnings []string `json:"warnings,omitempty"`
-	Edits    Edits    `json:"edits,omitzero"`
+	Refused bool   `json:"refused,omitempty"`
+	Code    Code   `json:"code"`
+	Message string `json:"message,omitempty"`
+	// NotBefore is when a job that is refused now may be tried again; zero if nobody knows.
+	NotBefore time.Time `json:"not_before,omitzero"`
+	Warnings  []string  `json:"warnings,omitempty"`
+	Edits     Edits     `json:"edits,omitzero"`
 }
 
 // Edits are changes to a job before it is submitted; a zero field is no change.

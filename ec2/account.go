@@ -14,14 +14,14 @@ import (
 // credentials carry it; for the others it is one call of AWS STS, which needs no
 // permission but a way to its endpoint.
 func (c *Client) Account(ctx context.Context) (string, error) {
-	credentials, err := c.shared.config.Credentials.Retrieve(ctx)
+	credentials, err := c.shared.Config.Credentials.Retrieve(ctx)
 	if err != nil {
 		return "", fmt.Errorf("reading the AWS credentials: %w", err)
 	}
 	if credentials.AccountID != "" {
 		return credentials.AccountID, nil
 	}
-	out, err := sts.NewFromConfig(c.shared.config).GetCallerIdentity(ctx, nil)
+	out, err := sts.NewFromConfig(c.shared.Config).GetCallerIdentity(ctx, nil)
 	if err != nil {
 		return "", fmt.Errorf("asking AWS STS for the account: %w", err)
 	}
@@ -31,10 +31,10 @@ func (c *Client) Account(ctx context.Context) (string, error) {
 // Scope names, without secrets, whose answers this client gets: other credentials and
 // other endpoints have another scope. It serves to keep kept answers apart.
 func (c *Client) Scope(ctx context.Context) (string, error) {
-	credentials, err := c.shared.config.Credentials.Retrieve(ctx)
+	credentials, err := c.shared.Config.Credentials.Retrieve(ctx)
 	if err != nil {
 		return "", fmt.Errorf("reading the AWS credentials: %w", err)
 	}
-	sum := sha256.Sum256([]byte(credentials.AccessKeyID + " " + aws.ToString(c.shared.config.BaseEndpoint)))
+	sum := sha256.Sum256([]byte(credentials.AccessKeyID + " " + aws.ToString(c.shared.Config.BaseEndpoint)))
 	return hex.EncodeToString(sum[:8]), nil
 }

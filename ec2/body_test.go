@@ -18,7 +18,7 @@ import (
 // once, as it does on loopback. The requests are longer than net/http's buffer of 4 KB,
 // so that their body is on its way before it is asked whether there is more.
 func TestR3_FastAnswersAreNotBrokenConnections(t *testing.T) {
-	_, c := newWorld(t)
+	_, c := newSim(t)
 	const answer = `<DescribeAvailabilityZonesResponse xmlns="http://ec2.amazonaws.com/doc/2016-11-15/"><requestId>x</requestId>` +
 		`<availabilityZoneInfo/></DescribeAvailabilityZonesResponse>`
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -45,7 +45,7 @@ func TestR3_FastAnswersAreNotBrokenConnections(t *testing.T) {
 
 // A body that the SDK has closed already is at its end, not broken.
 func TestR3_ClosedBodiesAreNotBrokenConnections(t *testing.T) {
-	_, c := newWorld(t)
+	_, c := newSim(t)
 	var seen bool
 	look := middleware.FinalizeMiddlewareFunc("Look", func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (
 		middleware.FinalizeOutput, middleware.Metadata, error) {

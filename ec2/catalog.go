@@ -19,8 +19,12 @@ type InstanceType struct {
 	GPUName string
 	// EFAInterfaces is the most that the type takes; 0 if it has none.
 	EFAInterfaces int
+	// Cards are its network cards.
+	Cards []NetworkCard
 	// UsageClasses are EC2's words: on-demand, spot, capacity-block.
 	UsageClasses []string
+	// Architectures are those of the images that it runs: x86_64, arm64.
+	Architectures []string
 }
 
 // InstanceTypes describes types by name. A name that EC2 does not have in this region
@@ -77,23 +81,21 @@ func instanceType(a types.InstanceTypeInfo) InstanceType {
 			t.GPUName = aws.ToString(device.Name)
 		}
 	}
-	if a.NetworkInfo != nil && a.NetworkInfo.EfaInfo != nil {
-		t.EFAInterfaces = int(aws.ToInt32(a.NetworkInfo.EfaInfo.MaximumEfaInterfaces))
+	if n := a.NetworkInfo; n != nil {
+		if n.EfaInfo != nil && aws.ToBool(n.EfaSupported) {
+			t.EFAInterfaces = int(aws.ToInt32(n.EfaInfo.MaximumEfaInterfaces))
+		}
+		for _, card := range n.NetworkCards {
+			t.Cards = append(t.Cards, NetworkCard{int(aws.ToInt32(card.NetworkCardIndex)), int(aws.ToInt32(card.MaximumNetworkInterfaces))})
+		}
+	}
+	if a.ProcessorInfo != nil {
+		for _, architecture := range a.ProcessorInfo.SupportedArchitectures {
+			t.Architectures = append(t.Architectures, string(architecture))
+		}
 	}
 	for _, class := range a.SupportedUsageClasses {
 		t.UsageClasses = append(t.UsageClasses, string(class))
 	}
 	return t
-}
-
-// ImagePlatform is what an AMI runs, in the words of a reservation ("Linux/UNIX").
-func (c *Client) ImagePlatform(ctx context.Context, imageID string) (string, error) {
-	out, err := c.api.DescribeImages(ctx, &ec2.DescribeImagesInput{ImageIds: []string{imageID}})
-	if err != nil {
-		return "", fmt.Errorf("describing image %s in %s: %w", imageID, c.region, err)
-	}
-	if len(out.Images) == 0 {
-		return "", fmt.Errorf("describing image %s in %s: %w", imageID, c.region, ErrNotDescribed)
-	}
-	return aws.ToString(out.Images[0].PlatformDetails), nil
 }

@@ -7,25 +7,16 @@ package ec2
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/config"
-	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
 )
 
-// Options choose the account and region. The AWS SDK's own environment variables
-// and files work too, AWS_ENDPOINT_URL among them.
-type Options struct {
-	// Region is where to work; "" takes it from the SDK's chain, then from the
-	// metadata of the instance that this runs on.
-	Region string
-	// Profile is a profile of the shared AWS configuration; "" for the default.
-	Profile string
-}
+// Options choose the account and region.
+type Options = awsconfig.Options
 
 // Client talks to EC2 in one region. It is safe for use by several goroutines.
 type Client struct {
@@ -46,8 +37,7 @@ type Client struct {
 
 // shared is what the clients of all regions have together.
 type shared struct {
-	config aws.Config
-	clock  clock
+	*awsconfig.Shared
 	// refill is the time after which EC2 allows one more scarce call.
 	refill   time.Duration
 	tellWait func(Wait)
@@ -61,26 +51,23 @@ type shared struct {
 // New makes a client. It calls no AWS service, except for instance metadata when
 // nothing else names the region.
 func New(ctx context.Context, o Options) (*Client, error) {
-	s := &shared{regions: map[string]*Client{}, refill: scarceRefill, settle: settleTime}
-	cfg, err := config.LoadDefaultConfig(ctx,
-		config.WithRegion(o.Region),
-		config.WithSharedConfigProfile(o.Profile),
-		config.WithAPIOptions(append(s.clock.middleware(), plainBody)),
-	)
+	aws, err := awsconfig.Load(ctx, o)
 	if err != nil {
-		return nil, fmt.Errorf("reading the AWS configuration: %w", err)
+		return nil, err
 	}
-	if cfg.Region == "" {
-		answer, err := imds.NewFromConfig(cfg).GetRegion(ctx, nil)
-		if err != nil {
-			return nil, fmt.Errorf("no AWS region is set, and instance metadata gives none (%w); set region in config.toml, --region or AWS_REGION", err)
-		}
-		cfg.Region = answer.Region
-	}
-	cfg.Credentials = knownCredentials{cfg.Credentials}
-	s.config = cfg
-	return s.in(cfg.Region), nil
+	return From(aws), nil
 }
+
+// From makes a client that shares credentials, clock and deadlines with those of other
+// services.
+func From(aws *awsconfig.Shared) *Client {
+	s := &shared{Shared: aws, regions: map[string]*Client{}, refill: scarceRefill, settle: settleTime}
+	return s.in(aws.Config.Region)
+}
+
+// Shared is what a client of another service takes, to find the same credentials without
+// looking for them again.
+func (c *Client) Shared() *awsconfig.Shared { return c.shared.Shared }
 
 // Region is the region that the client works in.
 func (c *Client) Region() string { return c.region }
@@ -102,7 +89,7 @@ func (s *shared) in(region string) *Client {
 	c := &Client{
 		shared: s,
 		region: region,
-		api:    ec2.NewFromConfig(s.config, noRetryAfter(noCapacity...), func(o *ec2.Options) { o.Region = region }),
+		api:    ec2.NewFromConfig(s.Config, noRetryAfter(noCapacity...), func(o *ec2.Options) { o.Region = region }),
 		scarce: newScarce(s.refill),
 
 		launchables: map[string]launchable{}, launched: map[string]time.Time{},
@@ -117,4 +104,4 @@ func (c *Client) Now() time.Time { return time.Now().Add(c.Offset()) }
 // Offset is AWS's time minus the machine's, from the newest answer that had a Date
 // header, whether the call went well or failed; 0 before the first answer. All
 // regions share it.
-func (c *Client) Offset() time.Duration { return c.shared.clock.offset() }
+func (c *Client) Offset() time.Duration { return c.shared.Shared.Offset() }

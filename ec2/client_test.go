@@ -1,7 +1,6 @@
 package ec2
 
 import (
-	"net/http"
 	"testing"
 	"time"
 
@@ -10,7 +9,7 @@ import (
 )
 
 func TestRegionComesFromTheOptionThenFromTheEnvironment(t *testing.T) {
-	_, c := newWorld(t)
+	_, c := newSim(t)
 	if c.Region() != homeRegion {
 		t.Errorf("region %q, want %q from AWS_REGION", c.Region(), homeRegion)
 	}
@@ -29,7 +28,7 @@ func TestRegionComesFromTheOptionThenFromTheEnvironment(t *testing.T) {
 }
 
 func TestOffsetIsLearntFromFailedCallsToo(t *testing.T) {
-	sim, c := newWorld(t)
+	sim, c := newSim(t)
 	if c.Offset() != 0 {
 		t.Fatalf("offset before any call: %s", c.Offset())
 	}
@@ -45,35 +44,10 @@ func TestOffsetIsLearntFromFailedCallsToo(t *testing.T) {
 	}
 }
 
-func TestOffsetOfARightClockIsZero(t *testing.T) {
-	at := time.Date(2026, 11, 20, 12, 0, 0, 900e6, time.UTC)
-	date := http.Header{"Date": {"Fri, 20 Nov 2026 12:00:00 GMT"}}
-	for name, test := range map[string]struct {
-		sent, received time.Time
-		least, most    time.Duration
-	}{
-		"right":        {at, at.Add(10 * time.Millisecond), 0, 0},
-		"slow answer":  {at.Add(-5 * time.Second), at, 0, 0},
-		"machine late": {at.Add(-time.Hour), at.Add(-time.Hour), 59 * time.Minute, time.Hour},
-		"machine fast": {at.Add(time.Hour), at.Add(time.Hour), -time.Hour, -59 * time.Minute},
-	} {
-		var c clock
-		c.learn(date, test.sent, test.received)
-		if off := c.offset(); off < test.least || off > test.most {
-			t.Errorf("%s: offset %s, want %s to %s", name, off, test.least, test.most)
-		}
-	}
-	var c clock
-	c.learn(http.Header{"Date": {"yesterday"}}, at, at)
-	if c.offset() != 0 {
-		t.Error("a bad Date was taken")
-	}
-}
-
 // A want of capacity has a server error's status, but asking again at once is no use.
 func TestNoCapacityIsNotRetriedButAServerErrorIs(t *testing.T) {
 	for code, want := range map[string]int{"InsufficientInstanceCapacity": 1, "InternalError": 3} {
-		sim, c, attempts := newCountedWorld(t)
+		sim, c, attempts := countedSim(t)
 		fault(t, sim, awssim.Fault{Effect: awssim.FailBefore, Operation: "RunInstances", Code: code, Status: 500})
 		_, err := c.Launch(t.Context(), capacity.Launch{ClientToken: "t", LaunchTemplate: nodes, InstanceType: "c7i.4xlarge", SubnetID: subnetA, Count: 1, Kind: "on-demand"})
 		if Code(err) != code {

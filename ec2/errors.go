@@ -14,6 +14,8 @@ import (
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/smithy-go"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
 )
 
 // ErrNotSent is an error of a purchase that EC2 has not seen.
@@ -45,10 +47,14 @@ func Message(err error) string {
 // Refused reports whether EC2 said no for certain, so that nothing was bought or
 // launched: an error answer with a client error's status; a throttled call, which EC2
 // turns away at the door (EC2 Developer Guide, "Request throttling"), though its status
-// is 503; a connection that was never made; or ErrNotSent. Any other server error, a
+// is 503; a connection that was never made, or not tried; or ErrNotSent. Any other server error, a
 // cut connection and a timeout say nothing about the effect.
 func Refused(err error) bool {
 	var dial *net.OpError
+	var silent *awsconfig.NoAnswer
+	if errors.As(err, &silent) && silent.NotAsked() {
+		return true
+	}
 	if errors.Is(err, ErrNotSent) || errors.As(err, &dial) && (dial.Op == "dial" || dial.Op == "proxyconnect") {
 		return true
 	}

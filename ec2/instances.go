@@ -85,12 +85,22 @@ func (c *Client) InstancesByTag(ctx context.Context, tags map[string][]string) (
 			return c.instancesInHalves(ctx, tags, key)
 		}
 	}
-	in := &ec2.DescribeInstancesInput{MaxResults: aws.Int32(pageSize), Filters: []types.Filter{
-		filter("instance-state-name", "pending", "running", "shutting-down", "stopping", "stopped"),
-	}}
+	var filters []types.Filter
 	for key, values := range tags {
-		in.Filters = append(in.Filters, tagFilter(key, values...))
+		filters = append(filters, tagFilter(key, values...))
 	}
+	return c.instances(ctx, filters...)
+}
+
+// InstancesInReservation describes the instances that take a place of a capacity
+// reservation, whoever launched them, except those that are terminated.
+func (c *Client) InstancesInReservation(ctx context.Context, id string) ([]capacity.Instance, error) {
+	return c.instances(ctx, filter("capacity-reservation-id", id))
+}
+
+func (c *Client) instances(ctx context.Context, filters ...types.Filter) ([]capacity.Instance, error) {
+	in := &ec2.DescribeInstancesInput{MaxResults: aws.Int32(pageSize), Filters: append(filters,
+		filter("instance-state-name", "pending", "running", "shutting-down", "stopping", "stopped"))}
 	var all []capacity.Instance
 	for pages := ec2.NewDescribeInstancesPaginator(c.api, in); pages.HasMorePages(); {
 		page, err := pages.NextPage(ctx)

@@ -17,7 +17,7 @@ func TestInstancesOfEveryLaunchAndPageAreFound(t *testing.T) {
 	home := &scenario.Regions[0]
 	home.Capacity = append(home.Capacity, awssim.CapacityScenario{Zone: "us-east-2a", Type: "c7i.4xlarge", Count: 5000})
 	home.Subnets = append(home.Subnets, awssim.SubnetScenario{ID: subnet, VPC: home.Subnets[0].VPC, Zone: "us-east-2a", CIDR: "10.2.64.0/20"})
-	sim, c, _ := newWorldOf(t, scenario)
+	sim, c, _ := simOf(t, scenario)
 	var want []string
 	for n, count := range []int{2, 3, pageSize, 4} { // the third goes over the end of a page
 		launched, err := c.Launch(t.Context(), capacity.Launch{ClientToken: fmt.Sprint(n), LaunchTemplate: nodes, InstanceType: "c7i.4xlarge", SubnetID: subnet,

@@ -9,7 +9,7 @@ import (
 )
 
 func TestLaunchIntoABlockTagAndTerminate(t *testing.T) {
-	sim, c := newWorld(t)
+	sim, c := newSim(t)
 	request := capacity.Launch{ClientToken: "one", LaunchTemplate: nodes, InstanceType: "p5.48xlarge", SubnetID: subnetA,
 		ReservationID: openBlock, Kind: capacity.CapacityBlock, Count: 3, Tags: map[string]string{capacity.TagNodes: "gpu-[1-3]", capacity.TagCluster: "ml"}}
 	launched, err := c.Launch(t.Context(), request)
@@ -54,7 +54,7 @@ func TestLaunchIntoABlockTagAndTerminate(t *testing.T) {
 
 // Without a reservation a launch must not use up an open one that is there for others.
 func TestOnDemandLaunchStaysOutOfOpenReservations(t *testing.T) {
-	_, c := newWorld(t)
+	_, c := newSim(t)
 	const openODCR, subnetC = "cr-0e200000000000c12", "subnet-0e200000000000c03"
 	if _, err := c.Launch(t.Context(), capacity.Launch{ClientToken: "t", LaunchTemplate: nodes, InstanceType: "c7i.4xlarge", SubnetID: subnetC, Kind: capacity.OnDemand, Count: 2}); err != nil {
 		t.Fatal(err)
@@ -77,7 +77,7 @@ func TestLaunchByKind(t *testing.T) {
 		{kind: capacity.InterruptibleODCR, id: borrowed, typ: "c7i.4xlarge", template: "ec2-nodes:1"},
 		{kind: capacity.CapacityBlock, id: laterBlock, typ: "p5.48xlarge", template: nodes, code: "InvalidCapacityReservationState.PendingActivation"},
 	} {
-		_, c := newWorld(t)
+		_, c := newSim(t)
 		launched, err := c.Launch(t.Context(), capacity.Launch{ClientToken: "t", LaunchTemplate: test.template, InstanceType: test.typ, SubnetID: subnetA,
 			ReservationID: test.id, Kind: test.kind, Count: 2})
 		if Code(err) != test.code {
@@ -91,7 +91,7 @@ func TestLaunchByKind(t *testing.T) {
 
 // A launch is whole or not at all.
 func TestLaunchTakesNoPart(t *testing.T) {
-	_, c := newWorld(t)
+	_, c := newSim(t)
 	_, err := c.Launch(t.Context(), capacity.Launch{ClientToken: "t", LaunchTemplate: nodes, InstanceType: "g6.12xlarge", SubnetID: subnetA,
 		ReservationID: gpuODCR, Kind: capacity.ODCR, Count: 5, Tags: map[string]string{capacity.TagCluster: "ml"}})
 	if Code(err) != "ReservationCapacityExceeded" {
@@ -104,7 +104,7 @@ func TestLaunchTakesNoPart(t *testing.T) {
 }
 
 func TestInstancesByTagAsksInPartsForManyValues(t *testing.T) {
-	sim, c := newWorld(t)
+	sim, c := newSim(t)
 	if _, err := c.Launch(t.Context(), capacity.Launch{ClientToken: "t", LaunchTemplate: nodes, InstanceType: "c7i.4xlarge", SubnetID: subnetA,
 		Kind: capacity.OnDemand, Count: 1, Tags: map[string]string{capacity.TagNode: "x"}}); err != nil {
 		t.Fatal(err)
@@ -121,28 +121,32 @@ func TestInstancesByTagAsksInPartsForManyValues(t *testing.T) {
 }
 
 func TestCatalog(t *testing.T) {
-	sim, c := newWorld(t)
+	sim, c := newSim(t)
 	found, err := c.InstanceTypes(t.Context(), []string{"p5.48xlarge", "trn1.32xlarge", "c7i.4xlarge", "none.large"})
 	if err != nil || len(found) != 3 {
 		t.Fatalf("found %v, %v", found, err)
 	}
 	p5 := found["p5.48xlarge"]
-	if p5.GPUs != 8 || p5.GPUName != "H100" || p5.EFAInterfaces != 32 || !slices.Contains(p5.UsageClasses, "capacity-block") {
+	if !slices.Equal(p5.Architectures, []string{"x86_64"}) || p5.GPUs != 8 || p5.GPUName != "H100" || p5.EFAInterfaces != 32 || !slices.Contains(p5.UsageClasses, "capacity-block") {
 		t.Errorf("p5 %+v", p5)
 	}
 	if found["trn1.32xlarge"].GPUs != 16 || found["c7i.4xlarge"].GPUs != 0 {
 		t.Errorf("devices %+v", found)
 	}
-	platform, err := c.ImagePlatform(t.Context(), "ami-0e200000000000c03")
-	if err != nil || platform != "Red Hat Enterprise Linux" {
-		t.Errorf("platform %q, %v", platform, err)
+	image, err := c.Image(t.Context(), "ami-0e200000000000c03")
+	if err != nil || image != (Image{"Red Hat Enterprise Linux", "x86_64"}) {
+		t.Errorf("image %+v, %v", image, err)
 	}
-	if _, err := c.ImagePlatform(t.Context(), "ami-0ffffffffffffffff"); Code(err) != "InvalidAMIID.NotFound" {
+	if _, err := c.Image(t.Context(), "ami-0ffffffffffffffff"); Code(err) != "InvalidAMIID.NotFound" {
 		t.Errorf("unknown image: %v", err)
 	}
 	neighbours, err := c.NeighbourSubnets(t.Context(), []string{subnetB})
 	if err != nil || len(neighbours) != 3 || neighbours[0].ID != subnetA {
 		t.Errorf("neighbours %v, %v", neighbours, err)
+	}
+	vpc, err := c.VPCSubnets(t.Context(), []string{subnetB})
+	if err != nil || len(vpc) != 3 || vpc[0].ID != subnetA || vpc[0].VPC != "vpc-0e2000000000000a1" || vpc[0].Free != 251 {
+		t.Errorf("subnets of the VPC %+v, %v", vpc, err)
 	}
 	ordered, err := c.Subnets(t.Context(), []string{subnetB, subnetA})
 	if err != nil || len(ordered) != 2 || ordered[0].ID != subnetB {

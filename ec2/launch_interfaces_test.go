@@ -30,7 +30,7 @@ func efaTemplate(t *testing.T, c *Client, cards int32) (id string) {
 
 // A template with network interfaces takes no subnet beside them.
 func TestLaunchFromATemplateWithInterfaces(t *testing.T) {
-	_, c := newWorld(t)
+	_, c := newSim(t)
 	id := efaTemplate(t, c, 32)
 	launched, err := c.Launch(t.Context(), capacity.Launch{ClientToken: "t", LaunchTemplate: id, InstanceType: "p5.48xlarge", SubnetID: subnetA,
 		ReservationID: openBlock, Kind: capacity.CapacityBlock, Count: 2, Tags: map[string]string{capacity.TagCluster: "ml"}})
@@ -82,7 +82,7 @@ func TestInterfacesOfATemplateCanAllBeSent(t *testing.T) {
 
 // What $Latest and $Default mean may change between a launch and its repetition.
 func TestTemplateIsPinned(t *testing.T) {
-	_, c := newWorld(t)
+	_, c := newSim(t)
 	for ref, want := range map[string]string{nodes: nodes + ":1", "ec2-nodes": nodes + ":1", "ec2-nodes:$Latest": nodes + ":1", nodes + ":1": nodes + ":1"} {
 		if got, err := c.PinTemplate(t.Context(), ref); got != want || err != nil {
 			t.Errorf("%s is %s, %v; want %s", ref, got, err, want)

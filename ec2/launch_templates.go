@@ -134,8 +134,8 @@ func (c *Client) shownTemplate(ctx context.Context, idOrName, version string) (c
 // runs at the same time add one version.
 func (c *Client) addVersion(ctx context.Context, now capacity.LaunchTemplate, spec capacity.LaunchTemplateSpec, data *types.RequestLaunchTemplateData, digest string) (capacity.LaunchTemplate, error) {
 	if now.Tags[capacity.TagReservation] != spec.Tags[capacity.TagReservation] {
-		if _, err := c.api.CreateTags(ctx, &ec2.CreateTagsInput{Resources: []string{now.ID}, Tags: tagList(spec.Tags)}); err != nil {
-			return capacity.LaunchTemplate{}, fmt.Errorf("tagging launch template %s: %w", now.Name, err)
+		if err := c.TagLaunchTemplate(ctx, now.ID, spec.Tags); err != nil {
+			return capacity.LaunchTemplate{}, err
 		}
 		now.Tags = maps.Clone(now.Tags)
 		maps.Copy(now.Tags, spec.Tags)
@@ -152,6 +152,14 @@ func (c *Client) addVersion(ctx context.Context, now capacity.LaunchTemplate, sp
 	}
 	t := types.LaunchTemplate{LaunchTemplateId: aws.String(now.ID), LaunchTemplateName: aws.String(now.Name), Tags: tagList(now.Tags)}
 	return c.settled(ctx, describe(t, *out.LaunchTemplateVersion))
+}
+
+// TagLaunchTemplate adds tags to a launch template; its other tags stay.
+func (c *Client) TagLaunchTemplate(ctx context.Context, id string, tags map[string]string) error {
+	if _, err := c.api.CreateTags(ctx, &ec2.CreateTagsInput{Resources: []string{id}, Tags: tagList(tags)}); err != nil {
+		return fmt.Errorf("tagging launch template %s: %w", id, err)
+	}
+	return nil
 }
 
 // DeleteLaunchTemplate deletes a launch template with all its versions, if it carries

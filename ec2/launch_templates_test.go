@@ -18,7 +18,7 @@ func spec(reservationID string) capacity.LaunchTemplateSpec {
 }
 
 func TestEnsureLaunchTemplate(t *testing.T) {
-	sim, c := newWorld(t)
+	sim, c := newSim(t)
 	made, err := c.EnsureLaunchTemplate(t.Context(), spec(openBlock))
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +65,7 @@ func TestEnsureLaunchTemplate(t *testing.T) {
 
 // A template that copies itself is the same template: setup without --like.
 func TestEnsureLaunchTemplateFromItself(t *testing.T) {
-	_, c := newWorld(t)
+	_, c := newSim(t)
 	made, err := c.EnsureLaunchTemplate(t.Context(), spec(openBlock))
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +79,7 @@ func TestEnsureLaunchTemplateFromItself(t *testing.T) {
 }
 
 func TestEnsureLaunchTemplateOverrides(t *testing.T) {
-	_, c := newWorld(t)
+	_, c := newSim(t)
 	s := spec(gpuODCR)
 	s.Kind, s.InstanceType = capacity.ODCR, "g6.12xlarge"
 	s.SecurityGroupIDs, s.UserData = []string{"sg-0e2000000000000ff"}, []byte("#!/bin/sh\n")
@@ -104,7 +104,7 @@ func TestEnsureLaunchTemplateOverrides(t *testing.T) {
 }
 
 func TestR9_ForeignLaunchTemplateIsLeftAlone(t *testing.T) {
-	sim, c := newWorld(t)
+	sim, c := newSim(t)
 	s := spec(openBlock)
 	s.Name = "ml-compute"
 	if _, err := c.EnsureLaunchTemplate(t.Context(), s); !errors.Is(err, ErrNotOurs) {
@@ -125,7 +125,7 @@ func TestR5_EnsureLaunchTemplateAfterFailures(t *testing.T) {
 	t.Setenv("AWS_MAX_ATTEMPTS", "1") // the SDK would wait between its own attempts
 	for _, effect := range []awssim.Effect{awssim.FailBefore, awssim.FailAfter, awssim.CutBefore, awssim.CutAfter} {
 		for _, operation := range []string{"CreateLaunchTemplate", "DescribeLaunchTemplateVersions"} {
-			sim, c := newWorld(t)
+			sim, c := newSim(t)
 			fault(t, sim, awssim.Fault{Effect: effect, Operation: operation})
 			if _, err := c.EnsureLaunchTemplate(t.Context(), spec(openBlock)); err == nil {
 				t.Errorf("%s of %s is no error", effect, operation)

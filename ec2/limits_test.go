@@ -23,7 +23,7 @@ func setRefill(c *Client, refill time.Duration) {
 func TestSearchesStayInsideEC2sLimits(t *testing.T) {
 	scenario := awssim.DefaultScenario()
 	scenario.Throttle = true
-	sim, c, _ := newWorldOf(t, scenario)
+	sim, c, _ := simOf(t, scenario)
 	setRefill(c, 20*time.Millisecond)
 	sim.Clock().SetSpeed(1000)
 	for range scarceBurst + 5 {
@@ -34,7 +34,7 @@ func TestSearchesStayInsideEC2sLimits(t *testing.T) {
 }
 
 func TestSearchTime(t *testing.T) {
-	_, c := newWorld(t)
+	_, c := newSim(t)
 	setRefill(c, time.Hour)
 	c.OnWait(func(w Wait) { t.Errorf("wait %+v", w) })
 	if d := c.SearchTime(scarceBurst); d != 0 {
@@ -54,7 +54,7 @@ func TestSearchTime(t *testing.T) {
 }
 
 func TestThrottledSearchWaitsAndAsksAgain(t *testing.T) {
-	sim, c, attempts := newCountedWorld(t)
+	sim, c, attempts := countedSim(t)
 	setRefill(c, time.Millisecond)
 	throttle := awssim.Fault{Operation: "DescribeCapacityBlockOfferings", Effect: awssim.FailBefore, Code: "RequestLimitExceeded", Status: 503, Count: 2}
 	fault(t, sim, throttle)
@@ -82,7 +82,7 @@ func TestThrottledSearchWaitsAndAsksAgain(t *testing.T) {
 }
 
 func TestWaitingEndsWithTheContext(t *testing.T) {
-	_, c := newWorld(t)
+	_, c := newSim(t)
 	setRefill(c, time.Hour)
 	ctx, cancel := context.WithCancel(t.Context())
 	c.OnWait(func(Wait) { cancel() })
@@ -99,7 +99,7 @@ func TestWaitingEndsWithTheContext(t *testing.T) {
 
 // A purchase that was not sent is one that was not made.
 func TestPurchaseThatWaitsIsNotSent(t *testing.T) {
-	_, c, attempts := newCountedWorld(t)
+	_, c, attempts := countedSim(t)
 	setRefill(c, time.Hour)
 	c.scarce.purchases.AllowN(time.Now(), scarceBurst)
 	ctx, cancel := context.WithCancel(t.Context())

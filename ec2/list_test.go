@@ -19,7 +19,7 @@ func ids(rs []capacity.Reservation) []string {
 }
 
 func TestListMakesTheCallsOfItsPagesOnly(t *testing.T) {
-	sim, c := newWorld(t)
+	sim, c := newSim(t)
 	all, err := c.List(t.Context(), ReservationQuery{})
 	if err != nil || len(all) < 10 {
 		t.Fatalf("listed %v, %v", ids(all), err)
@@ -51,7 +51,7 @@ func TestEveryReservationOfEveryPageIsRead(t *testing.T) {
 		want = append(want, id)
 		home.Reservations = append(home.Reservations, awssim.ReservationScenario{ID: id, Type: "c7i.4xlarge", Zone: "us-east-2a", Count: 1, Tags: map[string]string{"many": "yes"}})
 	}
-	sim, c, _ := newWorldOf(t, scenario)
+	sim, c, _ := simOf(t, scenario)
 	listed, err := c.List(t.Context(), ReservationQuery{Tags: map[string]string{"many": "yes"}})
 	if err != nil || !slices.Equal(ids(listed), want) {
 		t.Errorf("listed %d of %d, %v", len(listed), many, err)
@@ -66,7 +66,7 @@ func TestEveryReservationOfEveryPageIsRead(t *testing.T) {
 }
 
 func TestListIsBounded(t *testing.T) {
-	_, c := newWorld(t)
+	_, c := newSim(t)
 	for name, test := range map[string]struct {
 		q    ReservationQuery
 		want func(capacity.Reservation) bool
@@ -96,7 +96,7 @@ func TestListIsBounded(t *testing.T) {
 func TestRegionsAreAskedElsewhere(t *testing.T) {
 	scenario := awssim.DefaultScenario()
 	scenario.Regions[1].Name = "us-east-1"
-	sim, c, _ := newWorldOf(t, scenario)
+	sim, c, _ := simOf(t, scenario)
 	fault(t, sim, awssim.Fault{Effect: awssim.FailBefore, Region: homeRegion, Code: "Unavailable"})
 	if names, err := c.Regions(t.Context()); err != nil || !slices.Contains(names, homeRegion) {
 		t.Errorf("regions %v, %v", names, err)
@@ -108,7 +108,7 @@ func TestRegionsAreAskedElsewhere(t *testing.T) {
 }
 
 func TestAccount(t *testing.T) {
-	sim, c := newWorld(t)
+	sim, c := newSim(t)
 	if id, err := c.Account(t.Context()); id != "111122223333" || err != nil {
 		t.Errorf("account %q, %v", id, err)
 	}

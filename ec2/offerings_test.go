@@ -33,7 +33,7 @@ func TestLength(t *testing.T) {
 }
 
 func TestOfferings(t *testing.T) {
-	_, c := newWorld(t)
+	_, c := newSim(t)
 	found, err := c.Offerings(t.Context(), OfferingQuery{InstanceType: "p5.48xlarge", Count: 4, Duration: 2 * day})
 	if err != nil || len(found) == 0 {
 		t.Fatalf("found %v, %v", found, err)
@@ -62,14 +62,18 @@ func TestOfferings(t *testing.T) {
 }
 
 func TestTooLargeABlockIsNotAskedFor(t *testing.T) {
-	sim, c := newWorld(t)
+	sim, c := newSim(t)
 	if _, err := c.Offerings(t.Context(), OfferingQuery{InstanceType: "p5.48xlarge", Count: 65, Duration: day}); err == nil || Code(err) != "" {
 		t.Errorf("error %v", err)
 	}
 	if _, err := c.Offerings(t.Context(), OfferingQuery{InstanceType: "p5.48xlarge", Count: 64, Duration: day}); err != nil {
 		t.Error(err)
 	}
-	if n := calls(sim, "DescribeCapacityBlockOfferings"); n != 1 {
+	// UltraServers are not counted by their instances.
+	if _, err := c.Offerings(t.Context(), OfferingQuery{InstanceType: "u-trn2u-x64", Count: 65, Duration: day}); err != nil {
+		t.Error(err)
+	}
+	if n := calls(sim, "DescribeCapacityBlockOfferings"); n != 2 {
 		t.Errorf("%d calls", n)
 	}
 }
@@ -84,7 +88,7 @@ func buyable(t *testing.T, c *Client) capacity.Offering {
 }
 
 func TestPurchase(t *testing.T) {
-	sim, c := newWorld(t)
+	sim, c := newSim(t)
 	o := buyable(t, c)
 	tags := map[string]string{capacity.TagPurchase: "intent-1", capacity.TagCluster: "ml"}
 	r, err := c.Purchase(t.Context(), o.ID, "Linux/UNIX", tags)
@@ -103,6 +107,21 @@ func TestPurchase(t *testing.T) {
 	}
 }
 
+// A block of UltraServers is known as one from the answer to its purchase on.
+func TestPurchaseOfUltraServers(t *testing.T) {
+	scenario := awssim.DefaultScenario()
+	scenario.HideLaunchStatus = true
+	renamed(scenario, "trn2u.48xlarge", "p7.48xlarge") // a type whose name tells nothing
+	_, c, _ := simOf(t, scenario)
+	found, err := c.Offerings(t.Context(), OfferingQuery{InstanceType: "u-trn2u-x64", Count: 1, Duration: day})
+	if err != nil || len(found) == 0 {
+		t.Fatalf("found %v, %v", found, err)
+	}
+	if r, err := c.Purchase(t.Context(), found[0].ID, "Linux/UNIX", nil); err != nil || !r.UltraServer {
+		t.Errorf("bought %+v, %v", r, err)
+	}
+}
+
 // Whatever happens to the one attempt, there is no second one.
 func TestR3_PurchaseIsSentOnce(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -118,7 +137,7 @@ func TestR3_PurchaseIsSentOnce(t *testing.T) {
 		"gone":                  {awssim.Fault{Effect: awssim.FailBefore, Code: "InvalidCapacityBlockOfferingIdExpired"}, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			sim, c, attempts := newCountedWorld(t)
+			sim, c, attempts := countedSim(t)
 			o := buyable(t, c)
 			test.fault.Operation = "PurchaseCapacityBlock"
 			fault(t, sim, test.fault)
@@ -140,7 +159,7 @@ func TestR3_PurchaseIsSentOnce(t *testing.T) {
 }
 
 func TestExtension(t *testing.T) {
-	sim, c := newWorld(t)
+	sim, c := newSim(t)
 	found, err := c.ExtensionOfferings(t.Context(), openBlock, day)
 	if err != nil || len(found) == 0 {
 		t.Fatalf("found %v, %v", found, err)
@@ -167,7 +186,7 @@ func TestExtension(t *testing.T) {
 }
 
 func TestR3_ExtensionIsSentOnce(t *testing.T) {
-	sim, c, attempts := newCountedWorld(t)
+	sim, c, attempts := countedSim(t)
 	found, err := c.ExtensionOfferings(t.Context(), openBlock, day)
 	if err != nil || len(found) == 0 {
 		t.Fatalf("found %v, %v", found, err)
@@ -183,7 +202,7 @@ func TestR3_ExtensionIsSentOnce(t *testing.T) {
 
 // A dry run says which permission is missing, and buys nothing.
 func TestTryPurchase(t *testing.T) {
-	sim, c := newWorld(t)
+	sim, c := newSim(t)
 	o := buyable(t, c)
 	extensions, err := c.ExtensionOfferings(t.Context(), openBlock, day)
 	if err != nil || len(extensions) == 0 {
@@ -208,14 +227,14 @@ func TestTryPurchase(t *testing.T) {
 
 // A purchase over a connection that was never made was not made.
 func TestPurchaseWithoutAConnectionIsRefused(t *testing.T) {
-	_, c := newWorld(t)
+	_, c := newSim(t)
 	nobody, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	address := nobody.Addr().String()
 	_ = nobody.Close()
-	c.api = ec2.NewFromConfig(c.shared.config, func(o *ec2.Options) { o.BaseEndpoint = aws.String("http://" + address) })
+	c.api = ec2.NewFromConfig(c.shared.Config, func(o *ec2.Options) { o.BaseEndpoint = aws.String("http://" + address) })
 	if _, err := c.Purchase(t.Context(), "cb-0", "Linux/UNIX", nil); err == nil || !Refused(err) {
 		t.Errorf("error %v", err)
 	}

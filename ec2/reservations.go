@@ -14,9 +14,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// Missing is [capacity.Missing].
-type Missing = capacity.Missing
-
 // Reservations describes reservations by id, in the order of ids. A bad id is
 // returned in missing and never hides the others (R8); err means that EC2 could not
 // be asked, and then nothing is known.
@@ -110,6 +107,8 @@ func (c *Client) reservation(a types.CapacityReservation) capacity.Reservation {
 		End:           aws.ToTime(a.EndDate),
 		Tags:          tagMap(a.Tags),
 	}
+	// arn:aws:ec2:REGION:ACCOUNT:placement-group/NAME
+	_, r.PlacementGroup, _ = strings.Cut(aws.ToString(a.PlacementGroupArn), ":placement-group/")
 	if a.CapacityBlockId != nil {
 		r.CapacityBlockIDs = []string{*a.CapacityBlockId}
 	}

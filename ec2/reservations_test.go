@@ -16,7 +16,7 @@ import (
 )
 
 func TestReservationsAreTranslated(t *testing.T) {
-	_, c := newWorld(t)
+	_, c := newSim(t)
 	found, missing, err := c.Reservations(t.Context(), []string{openBlock, gpuODCR, borrowed, ultraBlock, sharedODCR})
 	if err != nil || len(missing) > 0 || len(found) != 5 {
 		t.Fatalf("found %v, missing %v, %v", found, missing, err)
@@ -48,7 +48,7 @@ func TestReservationsAreTranslated(t *testing.T) {
 
 // The owner of a shared reservation calls the zone by another name; the id says which.
 func TestR10_SharedReservationHasTheZoneID(t *testing.T) {
-	_, c := newWorld(t)
+	_, c := newSim(t)
 	r, err := c.Reservation(t.Context(), sharedODCR)
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func TestR10_SharedReservationHasTheZoneID(t *testing.T) {
 }
 
 func TestR8_OneBadIDNeverHidesTheOthers(t *testing.T) {
-	_, c := newWorld(t)
+	_, c := newSim(t)
 	ids := []string{openBlock, "cr-0ffffffffffffffff", "nonsense", gpuODCR, openBlock, ""}
 	found, missing, err := c.Reservations(t.Context(), ids)
 	if err != nil {
@@ -84,7 +84,7 @@ func TestR8_OneBadIDNeverHidesTheOthers(t *testing.T) {
 
 // EC2's message need not name the bad id.
 func TestR8_UnnamedBadIDIsFoundOneByOne(t *testing.T) {
-	sim, c := newWorld(t)
+	sim, c := newSim(t)
 	fault(t, sim, awssim.Fault{Effect: awssim.FailBefore, Operation: "DescribeCapacityReservations",
 		Code: "InvalidCapacityReservationId.NotFound", Message: "one of them", Count: 1})
 	found, missing, err := c.Reservations(t.Context(), []string{openBlock, "cr-0ffffffffffffffff", gpuODCR})
@@ -94,7 +94,7 @@ func TestR8_UnnamedBadIDIsFoundOneByOne(t *testing.T) {
 }
 
 func TestR8_FailedQueryIsNotNone(t *testing.T) {
-	sim, c := newWorld(t)
+	sim, c := newSim(t)
 	fault(t, sim, awssim.Fault{Effect: awssim.FailBefore, Operation: "DescribeCapacityReservations", Code: "UnauthorizedOperation"})
 	if _, _, err := c.Reservations(t.Context(), []string{openBlock}); Code(err) != "UnauthorizedOperation" {
 		t.Errorf("by id: %v", err)
@@ -110,7 +110,7 @@ func TestR8_FailedQueryIsNotNone(t *testing.T) {
 
 // No id at all must not become a question for every reservation.
 func TestNoIDsAskNothing(t *testing.T) {
-	sim, c := newWorld(t)
+	sim, c := newSim(t)
 	found, missing, err := c.Reservations(t.Context(), nil)
 	if len(found)+len(missing) > 0 || err != nil || calls(sim, "DescribeCapacityReservations") > 0 {
 		t.Errorf("found %v, missing %v, %v, %d calls", found, missing, err, calls(sim, "DescribeCapacityReservations"))
@@ -121,7 +121,7 @@ func TestNoIDsAskNothing(t *testing.T) {
 }
 
 func TestReservationsByTagAndAll(t *testing.T) {
-	_, c := newWorld(t)
+	_, c := newSim(t)
 	nlp, err := c.ReservationsByTag(t.Context(), map[string]string{"team": "nlp"})
 	if err != nil || len(nlp) != 2 {
 		t.Errorf("by tag: %v, %v", nlp, err)
@@ -133,7 +133,7 @@ func TestReservationsByTagAndAll(t *testing.T) {
 }
 
 func TestUnhealthyHostsOfAnOpenBlock(t *testing.T) {
-	sim, c := newWorld(t)
+	sim, c := newSim(t)
 	launched, err := c.Launch(t.Context(), capacity.Launch{ClientToken: "t", LaunchTemplate: nodes, InstanceType: "p5.48xlarge", SubnetID: subnetA,
 		ReservationID: openBlock, Kind: capacity.CapacityBlock, Count: 2})
 	if err != nil {
@@ -152,7 +152,7 @@ func TestUnhealthyHostsOfAnOpenBlock(t *testing.T) {
 // an UltraServer, which its type gives away.
 func TestBlocksWithoutPermissionForTheirStatus(t *testing.T) {
 	t.Setenv("AWS_MAX_ATTEMPTS", "1") // the SDK would wait between its own attempts
-	sim, c := newWorld(t)
+	sim, c := newSim(t)
 	for _, operation := range []string{"DescribeCapacityBlocks", "DescribeCapacityBlockStatus"} {
 		fault(t, sim, awssim.Fault{Effect: awssim.FailBefore, Operation: operation, Code: "UnauthorizedOperation"})
 	}
@@ -186,7 +186,7 @@ func TestUltraServersAreKnownByAnySign(t *testing.T) {
 			scenario := awssim.DefaultScenario()
 			scenario.HideLaunchStatus = c.hideStatus
 			renamed(scenario, "trn2u.48xlarge", c.ofType)
-			sim, client, _ := newWorldOf(t, scenario)
+			sim, client, _ := simOf(t, scenario)
 			if c.denied {
 				fault(t, sim, awssim.Fault{Effect: awssim.FailBefore, Operation: "DescribeCapacityBlocks", Code: "UnauthorizedOperation"})
 			}
@@ -226,7 +226,7 @@ func renamed(s *awssim.Scenario, from, to string) {
 // EC2 takes UltraServers back an hour before the end. Where it says nowhere that a block
 // is one, the type does.
 func TestUltraServerIsKnownByItsType(t *testing.T) {
-	_, c := newWorld(t)
+	_, c := newSim(t)
 	half := capacity.Duration{Duration: 30 * time.Minute}
 	timing := capacity.Timing{ReclaimLead: half, ReclaimLeadUltraServer: capacity.Duration{Duration: time.Hour}}
 	for instanceType, lead := range map[string]time.Duration{

@@ -27,7 +27,7 @@ func TestSearchRefusals(t *testing.T) {
 			ErrNotApproved, "UnauthorizedOperation", "account team"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			sim, c := newWorld(t)
+			sim, c := newSim(t)
 			if err := sim.SetLimits(test.limits); err != nil {
 				t.Fatal(err)
 			}
@@ -44,7 +44,7 @@ func TestSearchRefusals(t *testing.T) {
 
 // Searches that follow each other too fast have the code of the quota, and are made again.
 func TestBackToBackSearches(t *testing.T) {
-	sim, c := newWorld(t)
+	sim, c := newSim(t)
 	setRefill(c, 5*time.Millisecond)
 	pause := awssim.Duration(time.Second)
 	if err := sim.SetLimits(awssim.Limits{SearchPause: &pause}); err != nil {
@@ -69,7 +69,7 @@ func TestBackToBackSearches(t *testing.T) {
 
 // EC2 refuses an earliest start that is over; nobody means anything by it.
 func TestWindowOfASearch(t *testing.T) {
-	sim, c := newWorld(t)
+	sim, c := newSim(t)
 	all, err := c.Offerings(t.Context(), question)
 	if err != nil {
 		t.Fatal(err)

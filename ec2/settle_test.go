@@ -12,7 +12,7 @@ import (
 // clock runs 50 times as fast as ours.
 func laggingWorld(t *testing.T) (*awssim.Sim, *Client) {
 	t.Helper()
-	sim, c := newWorld(t)
+	sim, c := newSim(t)
 	lag := awssim.Duration(5 * time.Second)
 	sim.SetLag(awssim.Lag{Instances: &lag, Templates: &lag, Tags: &lag, Reservations: &lag})
 	sim.Clock().SetSpeed(50)

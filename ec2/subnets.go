@@ -45,9 +45,27 @@ func (c *Client) KnownSubnets(ctx context.Context, ids []string) (found []capaci
 	return found, missing, nil
 }
 
-// NeighbourSubnets describes all subnets of the VPCs that the given subnets lie in,
+// Subnet is a subnet with what a launch into it depends on.
+type Subnet struct {
+	capacity.Subnet
+	VPC string
+	// Free counts the addresses that no network interface has.
+	Free int
+}
+
+// NeighbourSubnets describes all subnets of the VPCs that the given subnets are in,
 // the given ones too, sorted by id.
 func (c *Client) NeighbourSubnets(ctx context.Context, ids []string) ([]capacity.Subnet, error) {
+	all, err := c.VPCSubnets(ctx, ids)
+	var neighbours []capacity.Subnet
+	for _, s := range all {
+		neighbours = append(neighbours, s.Subnet)
+	}
+	return neighbours, err
+}
+
+// VPCSubnets is NeighbourSubnets with all that a launch depends on.
+func (c *Client) VPCSubnets(ctx context.Context, ids []string) ([]Subnet, error) {
 	given, err := c.describeSubnets(ctx, ids)
 	if err != nil || len(given) == 0 {
 		return nil, err
@@ -63,7 +81,11 @@ func (c *Client) NeighbourSubnets(ctx context.Context, ids []string) ([]capacity
 	slices.SortFunc(all, func(a, b types.Subnet) int {
 		return strings.Compare(aws.ToString(a.SubnetId), aws.ToString(b.SubnetId))
 	})
-	return subnets(all), nil
+	detailed := make([]Subnet, len(all))
+	for i, s := range subnets(all) {
+		detailed[i] = Subnet{s, aws.ToString(all[i].VpcId), int(aws.ToInt32(all[i].AvailableIpAddressCount))}
+	}
+	return detailed, nil
 }
 
 func (c *Client) describeSubnets(ctx context.Context, ids []string) ([]types.Subnet, error) {

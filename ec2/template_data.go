@@ -29,8 +29,9 @@ func (c *Client) templateData(ctx context.Context, spec capacity.LaunchTemplateS
 			return nil, fmt.Errorf("copying launch template %s: %w", spec.From, err)
 		}
 	}
+	sameType := string(data.InstanceType) == spec.InstanceType
 	overlay(data, spec)
-	return data, nil
+	return data, c.overlayNetwork(ctx, data, spec, sameType)
 }
 
 // copyByName turns what EC2 answered into what it is asked for, or the other way round.
@@ -46,7 +47,6 @@ func copyByName(from, to any) error {
 
 // overlay lays the fields of a spec over a template.
 func overlay(data *types.RequestLaunchTemplateData, spec capacity.LaunchTemplateSpec) {
-	sameType := string(data.InstanceType) == spec.InstanceType
 	data.InstanceType, data.InstanceRequirements = types.InstanceType(spec.InstanceType), nil
 	if spec.ImageID != "" {
 		data.ImageId = aws.String(spec.ImageID)
@@ -54,12 +54,14 @@ func overlay(data *types.RequestLaunchTemplateData, spec capacity.LaunchTemplate
 	if len(spec.UserData) > 0 {
 		data.UserData = aws.String(base64.StdEncoding.EncodeToString(spec.UserData))
 	}
-	overlayNetwork(data, spec, sameType)
 	// The node group says the profile; the operator is who owned the other template.
 	data.IamInstanceProfile, data.Operator = nil, nil
 	// A block has a placement of its own and one Availability Zone; what the template
 	// of another group says about them could only be wrong.
 	data.Placement = nil
+	if spec.PlacementGroup != "" {
+		data.Placement = &types.LaunchTemplatePlacementRequest{GroupName: aws.String(spec.PlacementGroup)}
+	}
 	data.CapacityReservationSpecification, data.InstanceMarketOptions = nil, nil
 	if spec.Kind == capacity.OnDemand || spec.ReservationID == "" {
 		return
@@ -72,10 +74,10 @@ func overlay(data *types.RequestLaunchTemplateData, spec capacity.LaunchTemplate
 	}
 }
 
-// overlayNetwork keeps the interfaces of a template for the same instance type, and
-// of any other only the security groups: the number of network cards goes with the
-// type. EC2 refuses security groups beside interfaces, so they go into those.
-func overlayNetwork(data *types.RequestLaunchTemplateData, spec capacity.LaunchTemplateSpec, sameType bool) {
+// overlayNetwork writes the interfaces for EFA, or keeps those of a template for the same
+// instance type, and of any other only the security groups: the number of network cards
+// goes with the type. EC2 refuses security groups beside interfaces, so they go into those.
+func (c *Client) overlayNetwork(ctx context.Context, data *types.RequestLaunchTemplateData, spec capacity.LaunchTemplateSpec, sameType bool) (err error) {
 	groups := data.SecurityGroupIds
 	for _, n := range data.NetworkInterfaces {
 		groups = unique(append(groups, n.Groups...))
@@ -83,18 +85,34 @@ func overlayNetwork(data *types.RequestLaunchTemplateData, spec capacity.LaunchT
 	if len(spec.SecurityGroupIDs) > 0 {
 		groups, data.SecurityGroups = spec.SecurityGroupIDs, nil
 	}
-	if !sameType || len(data.NetworkInterfaces) == 0 {
+	switch {
+	case spec.EFA != "":
+		if len(groups) == 0 && len(data.SecurityGroups) > 0 {
+			return fmt.Errorf("launch template %s names security groups %v, and network interfaces take ids only; name the ids", spec.From, data.SecurityGroups)
+		}
+		if data.NetworkInterfaces, err = c.efaInterfaces(ctx, spec, groups); err != nil {
+			return err
+		}
+	case !sameType:
+		data.NetworkInterfaces = nil
+	}
+	if len(data.NetworkInterfaces) == 0 {
 		data.NetworkInterfaces, data.SecurityGroupIds = nil, groups
-		return
+		return nil
 	}
 	data.SecurityGroupIds, data.SecurityGroups = nil, nil
 	for i := range data.NetworkInterfaces {
-		// The node group chooses the subnet.
-		data.NetworkInterfaces[i].SubnetId = nil
+		n := &data.NetworkInterfaces[i]
+		if n.SubnetId != nil { // in a copy it may be another group's
+			if n.SubnetId = nil; spec.SubnetID != "" {
+				n.SubnetId = aws.String(spec.SubnetID)
+			}
+		}
 		if len(spec.SecurityGroupIDs) > 0 {
-			data.NetworkInterfaces[i].Groups = spec.SecurityGroupIDs
+			n.Groups = spec.SecurityGroupIDs
 		}
 	}
+	return nil
 }
 
 // digest is the SHA-256 of what the data says, without the fields that are empty, so

@@ -11,8 +11,9 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
-	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
 )
 
 // Explain puts an error of EC2, or of another service of AWS, into words that stay the
@@ -43,9 +44,9 @@ func steady(err error) string {
 
 // trouble is the sentence for an error that every call would meet; "" for any other.
 func (c *Client) trouble(err error) string {
-	var none *noCredentials
+	var none *awsconfig.NoCredentials
 	if errors.As(err, &none) {
-		return "there are no AWS credentials" + none.why() + "; give the machine an instance profile, or set AWS_PROFILE or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+		return none.Words(steady)
 	}
 	switch code := Code(err); code {
 	case "":
@@ -64,22 +65,28 @@ func (c *Client) trouble(err error) string {
 	if errors.As(err, &name) && name.IsNotFound {
 		return fmt.Sprintf("AWS has no host %s; check the region (%s) and this machine's DNS", name.Name, c.region)
 	}
+	var silent *awsconfig.NoAnswer
+	if errors.As(err, &silent) {
+		return "AWS cannot be reached: " + silent.Error()
+	}
 	var unsent *smithyhttp.RequestSendError
 	if errors.As(err, &unsent) || errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Sprintf("AWS cannot be reached%s (%s); check the network, VPC endpoints and AWS_ENDPOINT_URL", host(err), cause(err))
+		return fmt.Sprintf("AWS cannot be reached %s (%s); check the network, VPC endpoints and AWS_ENDPOINT_URL", c.place(err), cause(err))
 	}
 	return ""
 }
 
-// host is where a call went to, as far as the error says.
-func host(err error) string {
+// place is where a call went, as far as that is known.
+func (c *Client) place(err error) string {
+	endpoint := aws.ToString(c.shared.Config.BaseEndpoint)
 	var call *url.Error
 	if errors.As(err, &call) {
-		if u, parseErr := url.Parse(call.URL); parseErr == nil {
-			return " at " + u.Host
-		}
+		endpoint = call.URL
 	}
-	return ""
+	if u, parseErr := url.Parse(endpoint); parseErr == nil && u.Host != "" {
+		return "at " + u.Host
+	}
+	return "in " + c.region
 }
 
 // cause is why a connection failed. The error itself names the port of this machine, which
@@ -94,32 +101,4 @@ func cause(err error) string {
 		return "no answer in time"
 	}
 	return "the connection broke"
-}
-
-// knownCredentials marks the errors of the AWS SDK's credential chain, which have no type
-// of their own, and may hold the answers of other services.
-type knownCredentials struct{ aws.CredentialsProvider }
-
-// Retrieve is that of the chain.
-func (k knownCredentials) Retrieve(ctx context.Context) (aws.Credentials, error) {
-	found, err := k.CredentialsProvider.Retrieve(ctx)
-	if err != nil {
-		err = &noCredentials{err}
-	}
-	return found, err
-}
-
-type noCredentials struct{ err error }
-
-func (n *noCredentials) Error() string { return n.err.Error() }
-func (n *noCredentials) Unwrap() error { return n.err }
-
-// why is what is in the way, in parentheses; "" when the chain has come to its end, which
-// is to ask the metadata of the instance.
-func (n *noCredentials) why() string {
-	var last *smithy.OperationError
-	if errors.As(n.err, &last) && last.ServiceID == "ec2imds" {
-		return ""
-	}
-	return " (" + steady(n.err) + ")"
 }

@@ -19,9 +19,14 @@ import (
 // job_submit.lua kills it after the same time, and leaves it alone for a while then.
 const FilterDeadline = 2 * time.Second
 
-// ParseLimit reads a time limit as Slurm prints it; what stands for "not set" in
-// any version of Slurm is the zero Limit.
-type ParseLimit func(text string) (capacity.Limit, error)
+// SlurmText reads what Slurm writes.
+type SlurmText struct {
+	// Limit reads a time limit; what stands for "not set" in any version of Slurm is the
+	// zero Limit.
+	Limit func(text string) (capacity.Limit, error)
+	// GPUs counts the GPUs in a list of generic resources.
+	GPUs func(text string) int
+}
 
 // Answer judges a job that is being submitted. args are the fields from a Lua shim,
 // each as key=hex; machineNow is this machine's clock, which is corrected by AWS's
@@ -30,8 +35,8 @@ type ParseLimit func(text string) (capacity.Limit, error)
 // The answer is for the shim: lines "set FIELD HEX", "warn HEX", "code CODE" and
 // "refuse HEX", then "end". Times are whole minutes. Whatever goes wrong on our side is logged and
 // told, and the job is accepted as it is.
-func Answer(args []string, parseLimit ParseLimit, machineNow time.Time, log *slog.Logger) string {
-	verdict, err := judge(args, parseLimit, machineNow)
+func Answer(args []string, text SlurmText, machineNow time.Time, log *slog.Logger) string {
+	verdict, err := judge(args, text, machineNow)
 	if err != nil {
 		log.Warn("the job is let through unchecked", "err", err)
 		verdict = capacity.Verdict{Warnings: []string{fmt.Sprintf("%s; the job is let through unchecked; tell an administrator", err)}}
@@ -39,12 +44,12 @@ func Answer(args []string, parseLimit ParseLimit, machineNow time.Time, log *slo
 	return answerText(verdict)
 }
 
-func judge(args []string, parseLimit ParseLimit, machineNow time.Time) (capacity.Verdict, error) {
+func judge(args []string, text SlurmText, machineNow time.Time) (capacity.Verdict, error) {
 	fields, err := decodeFields(args)
 	if err != nil {
 		return capacity.Verdict{}, err
 	}
-	req, err := request(fields, parseLimit)
+	req, err := request(fields, text)
 	if err != nil {
 		return capacity.Verdict{}, err
 	}

@@ -35,7 +35,7 @@ func decodeFields(args []string) (map[string]string, error) {
 }
 
 // request turns the fields of a shim into a job. Times are in the machine's clock.
-func request(fields map[string]string, parseLimit ParseLimit) (capacity.Request, error) {
+func request(fields map[string]string, text SlurmText) (capacity.Request, error) {
 	req := capacity.Request{
 		Partitions:   strings.FieldsFunc(fields["partition"], func(r rune) bool { return r == ',' }),
 		Account:      fields["account"],
@@ -46,16 +46,16 @@ func request(fields map[string]string, parseLimit ParseLimit) (capacity.Request,
 		Nodes:        count(fields["nodes"]),
 		Tasks:        count(fields["ntasks"]),
 		TasksPerNode: count(fields["ntasks-per-node"]),
-		GPUs:         gpus(fields["gpus"]),
-		GPUsPerNode:  max(gpus(fields["gpus-per-node"]), gpus(fields["gres"])),
-		GPUsPerTask:  gpus(fields["gpus-per-task"]),
+		GPUs:         gpus(fields["gpus"], text),
+		GPUsPerNode:  max(gpus(fields["gpus-per-node"], text), gpus(fields["gres"], text)),
+		GPUsPerTask:  gpus(fields["gpus-per-task"], text),
 		Constraint:   fields["constraint"],
 	}
 	var err error
-	if req.TimeLimit, err = parseLimit(fields["time"]); err != nil {
+	if req.TimeLimit, err = text.Limit(fields["time"]); err != nil {
 		return req, err
 	}
-	req.TimeMin, err = parseLimit(fields["time-min"])
+	req.TimeMin, err = text.Limit(fields["time-min"])
 	return req, err
 }
 
@@ -74,28 +74,13 @@ func moment(text string) time.Time {
 	return t
 }
 
-// gpus reads a number of GPUs: "8", "h100:8", "h100:4,a100:4" as --gpus takes them;
-// "gres:gpu:8", "gres/gpu:h100:8", "gres/gpu=8,gres/shard=2" as slurmctld has them.
-func gpus(text string) int {
-	total := 0
-	for item := range strings.SplitSeq(text, ",") {
-		parts := strings.FieldsFunc(item, func(r rune) bool { return strings.ContainsRune(":/=", r) })
-		if len(parts) > 0 && parts[0] == "gres" {
-			if parts = parts[1:]; len(parts) == 0 || parts[0] != "gpu" {
-				continue
-			}
-		}
-		if len(parts) == 0 {
-			continue
-		}
-		last := parts[len(parts)-1]
-		if n := count(last); n > 0 {
-			total += n
-		} else if last != "0" { // "gpu", "gpu:h100": one
-			total++
-		}
+// gpus counts GPUs: "8", "h100:8", "h100:4,a100:4" as --gpus takes them, or a list of
+// generic resources, "gres:gpu:8", as slurmctld has them.
+func gpus(field string, text SlurmText) int {
+	if field == "" || strings.HasPrefix(field, "gres") {
+		return text.GPUs(field)
 	}
-	return total
+	return text.GPUs("gpu:" + strings.ReplaceAll(field, ",", ",gpu:"))
 }
 
 // noVal is what slurmctld has in the place of a number that was not given.

@@ -73,7 +73,7 @@ func TestAnswer(t *testing.T) {
 		"message is one line":       {[]string{"partition", "static,\x1b[2J\n", "comment", "capacity_reservation_id=" + blockID}, "not to static, [2J ;"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := readable(t, hooks.Answer(shimArgs(dir, test.fields...), slurm.ParseLimit, machineNow, slog.New(slog.DiscardHandler)))
+			got := readable(t, hooks.Answer(shimArgs(dir, test.fields...), slurmText, machineNow, slog.New(slog.DiscardHandler)))
 			if !strings.Contains(got, test.want) || !strings.HasSuffix(got, "end\n") {
 				t.Errorf("got %q, want it to hold %q", got, test.want)
 			}
@@ -104,7 +104,7 @@ func TestR6_AnswerWithoutSnapshot(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var logged strings.Builder
-			got := hooks.Answer(args, slurm.ParseLimit, time.Now(), slog.New(slog.NewTextHandler(&logged, nil)))
+			got := hooks.Answer(args, slurmText, time.Now(), slog.New(slog.NewTextHandler(&logged, nil)))
 			if got = readable(t, got); !strings.HasPrefix(got, "warn ") || !strings.HasSuffix(got, "; the job is let through unchecked; tell an administrator\nend\n") || strings.Count(got, "\n") != 2 {
 				t.Errorf("got %q", got)
 			}
@@ -190,3 +190,5 @@ func BenchmarkFilter(b *testing.B) {
 	b.ReportMetric(float64(filter.Microseconds())/float64(b.N), "µs/filter")
 	b.ReportMetric(float64(filter)/float64(nothing), "x/true")
 }
+
+var slurmText = hooks.SlurmText{Limit: slurm.ParseLimit, GPUs: slurm.GPUs}

@@ -56,23 +56,23 @@ func shortDir(t testing.TB) string {
 }
 
 const (
-	blockID = "cr-0aaaaaaaaaaaaaaa1" // of partition gpu, open, 10 hours to the fence
+	blockID = "cr-0aaaaaaaaaaaaaaa1" // of partition gpu, open, 10 hours and a boot to the fence
 	otherID = "cr-0aaaaaaaaaaaaaaa2" // of partition other
 )
 
 // snapshot has partitions gpu and other with a block each, open for 10 more hours
-// until the fence.
+// and a boot until the fence.
 func snapshot(now time.Time) *capacity.Snapshot {
 	block := func(id string) capacity.Reservation {
 		return capacity.Reservation{ID: id, Kind: capacity.CapacityBlock, State: capacity.StateActive,
 			InstanceType: "p5.48xlarge", Region: "us-east-2", AZID: "use2-az1", AZ: "us-east-2a",
 			Total: 4, Available: 4, Platform: "Linux/UNIX", Tenancy: "default",
-			Start: now.Add(-time.Hour), End: now.Add(10*time.Hour + 40*time.Minute)}
+			Start: now.Add(-time.Hour), End: now.Add(10*time.Hour + 50*time.Minute)}
 	}
 	partition := func(name, id string) capacity.Partition {
 		return capacity.Partition{Name: name, Provider: capacity.ProviderEC2,
 			MinTime: capacity.Duration{Duration: 30 * time.Minute},
-			Groups: []capacity.NodeGroup{{Name: name, InstanceType: "p5.48xlarge", PurchaseOption: capacity.CapacityBlock, MaxNodes: 4,
+			Groups: []capacity.NodeGroup{{Name: name, InstanceType: "p5.48xlarge", PurchaseOption: capacity.CapacityBlock, MaxNodes: 4, GPUs: 8,
 				Subnets: []capacity.Subnet{{ID: "subnet-0a1", AZID: "use2-az1", AZ: "us-east-2a"}},
 				Slots:   []capacity.Slot{{Name: name, ReservationIDs: []string{id}}}}}}
 	}

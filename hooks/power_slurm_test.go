@@ -69,6 +69,9 @@ provider = "ec2"
 
 func startPower(t *testing.T, change func(*slurmlab.Config)) *power {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("starts a Slurm cluster")
+	}
 	t.Parallel() // each has a cluster and an AWS of its own
 	scenario, err := awssim.LoadScenario("testdata/power.toml")
 	if err != nil {
@@ -352,12 +355,7 @@ func TestR7_CommentChangedAfterSubmission(t *testing.T) {
 // Slurm puts on the same node from being launched; and slurmctld is never made to look
 // for the slurmd of a node that was not launched, which would stop it for a minute.
 func TestRefusedJobIsHeldAndOthersGoOn(t *testing.T) {
-	p := startPower(t, nil)
-	settings := fmt.Sprintf(powerConfig, p.state, filepath.Join(p.dir, "log"))
-	settings = strings.Replace(settings, `provider = "ec2"`, `provider = "ec2"`+"\nallow_accounts = [\"nlp\"]", 1)
-	if err := os.WriteFile(p.settings(), []byte(settings), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	p := startPowerForNLP(t)
 	p.scontrol("update", "partitionname=gpu", "state=DOWN")
 	other := p.submit("-p", "gpu", "-A", "nlp", "-n1")
 	mine := p.submit("-p", "gpu", "-A", "bio", "-n1")

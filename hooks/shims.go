@@ -29,6 +29,11 @@ func JobSubmit(planPath, stateDir, filterPath string) string {
 	return render(jobSubmitLua, planPath, stateDir, filterPath)
 }
 
+// LoadLine is the last line of a site's own cli_filter.lua or job_submit.lua that loads
+// ours from a file. Ours takes the site's functions in: they run first, and what they
+// refuse is refused. Without the file, the site's script works on alone.
+func LoadLine(path string) string { return "pcall(dofile, " + luaString(path) + ")" }
+
 func render(shim, planPath, stateDir, filterPath string) string {
 	common := strings.NewReplacer(
 		"@PLAN@", luaString(planPath),

@@ -11,16 +11,15 @@ package pcs
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/config"
-	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
 	"github.com/aws/aws-sdk-go-v2/service/pcs"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
 )
 
-// Options choose the account and region, as those of package ec2 do.
-type Options struct{ Region, Profile string }
+// Options choose the account and region.
+type Options = awsconfig.Options
 
 // Client talks to PCS in one region.
 type Client struct {
@@ -31,18 +30,16 @@ type Client struct {
 // New makes a client. It calls no AWS service, except for instance metadata when
 // nothing else names the region.
 func New(ctx context.Context, o Options) (*Client, error) {
-	cfg, err := config.LoadDefaultConfig(ctx, config.WithRegion(o.Region), config.WithSharedConfigProfile(o.Profile))
+	shared, err := awsconfig.Load(ctx, o)
 	if err != nil {
-		return nil, fmt.Errorf("reading the AWS configuration: %w", err)
+		return nil, err
 	}
-	if cfg.Region == "" {
-		answer, err := imds.NewFromConfig(cfg).GetRegion(ctx, nil)
-		if err != nil {
-			return nil, fmt.Errorf("no AWS region is set, and instance metadata gives none (%w); set region in config.toml, --region or AWS_REGION", err)
-		}
-		cfg.Region = answer.Region
-	}
-	return &Client{api: pcs.NewFromConfig(cfg), region: cfg.Region}, nil
+	return From(shared), nil
+}
+
+// From makes a client that shares credentials and deadlines with those of other services.
+func From(shared *awsconfig.Shared) *Client {
+	return &Client{api: pcs.NewFromConfig(shared.Config), region: shared.Config.Region}
 }
 
 // Region is the region that the client works in.

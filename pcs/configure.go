@@ -15,6 +15,8 @@ type ConfigureRequest struct {
 	Group       string
 	Reservation capacity.Reservation
 	SubnetIDs   []string
+	// SubnetID is the one of them in the reservation's zone; "" if there are several.
+	SubnetID string
 	// MaxNodes is at most the size of the reservation; 0 means all of it.
 	MaxNodes int
 	Dynamic  bool
@@ -66,8 +68,8 @@ func (p Provisioner) wantedBy(ctx context.Context, r ConfigureRequest, cluster C
 	}
 	spec := capacity.LaunchTemplateSpec{
 		Name: TemplateName(cluster.Name, g.Name), From: g.TemplateID, FromVersion: g.TemplateVersion,
-		ImageID: g.AMI, InstanceType: r.Reservation.InstanceType,
-		ReservationID: r.Reservation.ID, Kind: r.Reservation.Kind, Tags: want.Tags,
+		ImageID: g.AMI, InstanceType: r.Reservation.InstanceType, SubnetID: r.SubnetID,
+		ReservationID: r.Reservation.ID, Kind: r.Reservation.Kind, PlacementGroup: r.Reservation.PlacementGroup, Tags: want.Tags,
 	}
 	digest, err := p.EC2.LaunchTemplateDigest(ctx, spec)
 	if err != nil {

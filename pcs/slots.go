@@ -14,9 +14,12 @@ import (
 // TemplateName is the name of the launch template of a slot.
 func TemplateName(cluster, slot string) string { return "pcs-capacity-" + cluster + "-" + slot }
 
-// TagNodeGroupID is written by PCS on the instances of a node group; its value is the
-// node group's id.
-const TagNodeGroupID = "aws:pcs:compute-node-group-id"
+// PCS writes these on the instances of a node group: the ids of its cluster and of the
+// node group.
+const (
+	TagClusterID   = "aws:pcs:cluster-id"
+	TagNodeGroupID = "aws:pcs:compute-node-group-id"
+)
 
 // Slot is a compute node group, as far as a pass of the control loop depends on it.
 type Slot struct {

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
 // DefaultTimeout bounds one call of a Slurm command. A call to a slurmctld
@@ -202,6 +204,6 @@ func searchPath() []string {
 	folders = append(folders, "/usr/bin", "/usr/local/bin", "/opt/slurm/bin")
 	// AWS PCS keeps one folder a version: the newest that is there.
 	pcs, _ := filepath.Glob("/opt/aws/pcs/scheduler/slurm-*/bin") // the pattern is valid
-	slices.SortFunc(pcs, func(a, b string) int { return naturalCompare(b, a) })
+	slices.SortFunc(pcs, func(a, b string) int { return hostlist.NaturalCompare(b, a) })
 	return append(folders, pcs...)
 }

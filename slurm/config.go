@@ -3,6 +3,7 @@ package slurm
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,6 +22,14 @@ type Config struct {
 	SuspendExcParts []string
 	ResumeProgram   string
 	PrivateData     []string
+	// AccountingEnforce are the words of AccountingStorageEnforce; empty: none.
+	AccountingEnforce []string
+}
+
+// ChecksAccounts reports whether Slurm refuses an account that its user does not have.
+// Words beyond associations bring it with them: slurm.conf(5).
+func (c Config) ChecksAccounts() bool {
+	return slices.ContainsFunc(c.AccountingEnforce, func(word string) bool { return !strings.HasPrefix(word, "no") })
 }
 
 // Config asks slurmctld for its configuration.
@@ -62,6 +71,8 @@ func parseConfig(output []byte) (Config, error) {
 		SuspendExcParts: splitList(values["SuspendExcParts"]),
 		ResumeProgram:   values["ResumeProgram"],
 		PrivateData:     splitList(values["PrivateData"]),
+
+		AccountingEnforce: splitList(values["AccountingStorageEnforce"]),
 	}
 	for key, into := range map[string]*time.Duration{
 		"KillWait":       &config.KillWait,

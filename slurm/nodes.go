@@ -23,6 +23,7 @@ type Node struct {
 	Partitions []string
 	Reason     string // without the "[who@when]" that Slurm adds
 	CPUs       int
+	GPUs       int // of any type
 }
 
 // Has is true when the node's state has this flag, such as POWERED_DOWN.
@@ -82,6 +83,7 @@ func parseNodes(output []byte) []Node {
 		}
 		node.State, node.StateFlags = splitNodeState(state)
 		node.CPUs, _ = strconv.Atoi(pairs["CPUTot"]) // 0 if Slurm stops printing it
+		node.GPUs = GPUs(pairs["Gres"])
 		if reason := nodeReason.FindStringSubmatch(line); reason != nil {
 			node.Reason = reason[1]
 		}
@@ -136,6 +138,12 @@ func (c *Client) PowerDown(ctx context.Context, nodes []string, reason string) e
 // PowerUp resumes nodes for which no job waits.
 func (c *Client) PowerUp(ctx context.Context, nodes []string) error {
 	return c.onNodes(ctx, nodes, "POWER_UP", "")
+}
+
+// Drain keeps new jobs off the nodes; those that run go on. The reason stays on the
+// nodes until they are resumed.
+func (c *Client) Drain(ctx context.Context, nodes []string, reason string) error {
+	return c.onNodes(ctx, nodes, "DRAIN", reason)
 }
 
 // Resume takes DOWN, DRAIN and FAIL off the nodes. One that has none of them

@@ -165,6 +165,7 @@ func TestParseNodes(t *testing.T) {
 			{Name: "static1", State: "ALLOCATED", Partitions: []string{"static"}, CPUs: 1},
 		}
 		for i := range want[:4] {
+			want[i].GPUs = 8
 			want[i].Features, want[i].Partitions, want[i].CPUs = []string{"cloud", "gpu"}, []string{"cloud"}, 8
 		}
 		for i := range want {

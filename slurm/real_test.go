@@ -326,4 +326,18 @@ func TestPartitionsAndConfigOfRealSlurm(t *testing.T) {
 	if config.Version != version || version.Major < 22 || config.ConfPath != cluster.Conf() || config.KillWait <= 0 || config.SuspendExcNodes != "static-1" || config.ResumeTimeout != time.Minute {
 		t.Errorf("config %+v, version %v", config, version)
 	}
+	if config.ChecksAccounts() {
+		t.Error("a Slurm without accounting is said to check accounts")
+	}
+}
+
+func TestChecksAccountsOfRealSlurm(t *testing.T) {
+	cluster, err := slurmlab.Start(deadline(t), slurmlab.Config{Dir: t.TempDir(), Accounting: true})
+	check(t, err)
+	t.Cleanup(func() { check(t, cluster.Stop()) })
+	config, err := (&slurm.Client{Conf: cluster.Conf()}).Config(deadline(t))
+	check(t, err)
+	if !config.ChecksAccounts() {
+		t.Errorf("%+v", config)
+	}
 }

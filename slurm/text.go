@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
 // MaxComment is the most bytes that slurmctld takes in a comment
@@ -80,7 +82,7 @@ func checkName(what, name string) error {
 	if name == "" {
 		return fmt.Errorf("the name of the %s is empty", what)
 	}
-	if err := checkNameBytes(name); err != nil {
+	if err := hostlist.CheckName(name); err != nil {
 		return fmt.Errorf("%s %q: %w", what, name, err)
 	}
 	return nil
@@ -98,3 +100,6 @@ func nodeArgument(nodes []string) (string, error) {
 	}
 	return Compress(nodes), nil
 }
+
+// quote shows what is wrong in an error: at most the first 200 bytes.
+func quote(s string) string { return hostlist.Quote(s) }

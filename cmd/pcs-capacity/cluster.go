@@ -10,14 +10,10 @@ import (
 
 // readSubnets asks for the subnets of the settings and, on PCS, for those of the cluster
 // and its VPC, as setup does. They are in the settings' region.
-func readSubnets(ctx context.Context, g *Globals, cfg *maybeConfig, aws *ec2.Client) market.Subnets {
+func readSubnets(ctx context.Context, cfg *maybeConfig, aws *ec2.Client) market.Subnets {
 	ids := subnetIDs(cfg.Config)
 	if cfg.Cluster != "" {
-		pcsClient, err := newPCS(ctx, g, cfg)
-		if err != nil {
-			return market.Subnets{Err: err}
-		}
-		cluster, err := pcsClient.Cluster(ctx, cfg.Cluster)
+		cluster, err := newPCS(aws).Cluster(ctx, cfg.Cluster)
 		if err != nil {
 			return market.Subnets{Err: err}
 		}

@@ -14,13 +14,14 @@ type extensionRow struct {
 	OfferingID string `json:"offering_id"`
 	// Status is EC2's of the payment.
 	Status string    `json:"status" col:"STATUS"`
-	OldEnd time.Time `json:"old_end" col:"OLD END"`
+	OldEnd time.Time `json:"old_end" col:"OLD END" drop:"1"`
 	NewEnd time.Time `json:"new_end" col:"NEW END"`
 	// End is what EC2 shows now: the new one once the extension is paid.
 	End         time.Time `json:"end"`
 	NewFence    time.Time `json:"new_fence" col:"NEW FENCE"`
 	NewReclaim  time.Time `json:"new_reclaim"`
-	Fee         string    `json:"fee" col:"FEE"`
+	Fee         string    `json:"fee"`
+	FeeShown    string    `json:"-" col:"FEE" align:"right"`
 	Currency    string    `json:"currency"`
 	PurchasedAt time.Time `json:"purchased_at,omitzero"`
 	// BoughtNow is false for what an earlier run bought.
@@ -32,7 +33,7 @@ func newExtensionRow(cfg *maybeConfig, x market.ExtensionResult) extensionRow {
 	extended.End = i.NewEnd
 	w := cfg.Timing.Domain().Window(extended)
 	row := extensionRow{ID: i.Reservation, OfferingID: i.Offering.ID, Status: x.Extension.State, OldEnd: i.OldEnd, NewEnd: i.NewEnd, End: x.Reservation.End,
-		NewFence: w.Fence, NewReclaim: w.Reclaim, Fee: i.Fee.Amount(), Currency: i.Fee.Currency(), PurchasedAt: x.Extension.Purchased, BoughtNow: x.BoughtNow}
+		NewFence: w.Fence, NewReclaim: w.Reclaim, Fee: i.Fee.Amount(), FeeShown: i.Fee.Grouped(), Currency: i.Fee.Currency(), PurchasedAt: x.Extension.Purchased, BoughtNow: x.BoughtNow}
 	if x.DryRun {
 		row.Status = dryRunState
 	}

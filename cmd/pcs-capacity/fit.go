@@ -14,12 +14,12 @@ import (
 
 // FitCmd tells whether there is capacity for something.
 type FitCmd struct {
-	InstanceType string    `required:"" short:"t" help:"Instance type, such as p5.48xlarge."`
-	Count        int       `required:"" short:"n" help:"Number of instances."`
-	Duration     span      `required:"" short:"d" help:"How long the work takes, such as 7d or 36h."`
-	By           time.Time `help:"When it must be done, RFC 3339." placeholder:"TIME"`
-	Regions      []string  `help:"Regions to ask, or all." placeholder:"REGION"`
-	NoCache      bool      `help:"Ask EC2 for offerings even if the same was asked less than a minute ago."`
+	InstanceType string   `required:"" short:"t" help:"Instance type, such as p5.48xlarge."`
+	Count        int      `required:"" short:"n" help:"Number of instances."`
+	Duration     span     `required:"" short:"d" help:"How long the work takes, such as 7d or 36h."`
+	By           moment   `help:"When it must be done, such as 2026-12-01 or tomorrow." placeholder:"TIME"`
+	Regions      []string `help:"Regions to ask, or all." placeholder:"REGION"`
+	NoCache      bool     `help:"Ask EC2 for offerings even if the same was asked less than a minute ago."`
 }
 
 // Help is shown below the flags.
@@ -50,19 +50,18 @@ type fitNeed struct {
 // fitRow is one line of the table: a reservation, or an offering that would do.
 type fitRow struct {
 	ID       string `json:"id" col:"ID"`
-	Kind     string `json:"kind" col:"KIND"`
+	Kind     string `json:"kind" col:"KIND" drop:"3"`
 	Region   string `json:"region"`
-	Zone     string `json:"-" col:"ZONE"`
-	AZID     string `json:"az_id"`
+	AZID     string `json:"az_id" col:"AZ ID"`
 	Count    int    `json:"count" col:"COUNT"`
 	Fits     bool   `json:"fits" col:"FITS"`
-	FeeShown string `json:"-" col:"FEE"`
+	FeeShown string `json:"-" col:"FEE" align:"right" drop:"2"`
 	// Start is when the work could begin, End when the reservation ends.
-	Start time.Time `json:"start,omitzero" col:"FROM"`
-	End   time.Time `json:"end,omitzero" col:"ENDS"`
+	Start time.Time `json:"start,omitzero" col:"FROM" drop:"4"`
+	End   time.Time `json:"end,omitzero" col:"ENDS" drop:"1"`
 	// Code is ok, or the reason code of docs/submitting-jobs.md.
 	Code    capacity.Code `json:"code"`
-	Message string        `json:"message,omitempty" col:"WHY NOT"`
+	Message string        `json:"message,omitempty" col:"WHY NOT" wrap:"yes"`
 }
 
 // Run asks for reservations, then for what is for sale, and shows the answer.
@@ -72,12 +71,12 @@ func (c *FitCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg 
 	}
 	progress := t.Slow("asking for reservations")
 	defer progress.Done()
-	subnets := inBackground(func() market.Subnets { return readSubnets(ctx, g, cfg, aws) })
+	subnets := inBackground(func() market.Subnets { return readSubnets(ctx, cfg, aws) })
 	regions, err := market.ChooseRegions(ctx, aws, c.Regions)
 	if err != nil {
 		return err
 	}
-	need := capacity.Need{InstanceType: c.InstanceType, Count: c.Count, Duration: time.Duration(c.Duration), By: c.By}
+	need := capacity.Need{InstanceType: c.InstanceType, Count: c.Count, Duration: time.Duration(c.Duration), By: c.By.Time}
 	answer, err := market.FitQuestion{EC2: aws, Need: need, Regions: regions, Subnets: func() market.Subnets { return <-subnets },
 		Timing: cfg.Timing.Domain(), Cache: cacheUnless(c.NoCache), Progress: progress}.Ask(ctx)
 	if err != nil {
@@ -105,7 +104,7 @@ func newFitDocument(need capacity.Need, a market.FitAnswer) fitDocument {
 		Offerings: newOfferingRows(a.Offers, a.Length, a.Subnets), FailedRegions: emptyIfNil(a.Failed)}
 	for _, c := range a.Candidates {
 		r := c.Reservation
-		doc.Candidates = append(doc.Candidates, fitRow{ID: r.ID, Kind: string(r.Kind), Region: r.Region, Zone: r.AZID, AZID: r.AZID,
+		doc.Candidates = append(doc.Candidates, fitRow{ID: r.ID, Kind: string(r.Kind), Region: r.Region, AZID: r.AZID,
 			Count: r.Size(), Fits: c.Code == capacity.OK, Start: c.Start, End: r.End, Code: c.Code, Message: c.Message})
 	}
 	if doc.Fits {
@@ -119,7 +118,7 @@ func showFit(t *terminal.Terminal, need capacity.Need, a market.FitAnswer) error
 	doc := newFitDocument(need, a)
 	rows := append([]fitRow{}, doc.Candidates...)
 	for _, o := range doc.Offerings {
-		rows = append(rows, fitRow{ID: o.ID, Kind: "offering", Region: o.Region, Zone: o.Zone, AZID: o.AZID, Count: o.Count, Fits: true,
+		rows = append(rows, fitRow{ID: o.ID, Kind: "offering", Region: o.Region, AZID: o.AZID, Count: o.Count, Fits: true,
 			FeeShown: o.FeeShown, Start: o.Start, End: o.End, Code: capacity.OK})
 	}
 	if len(rows) > 0 || t.Format != terminal.Table {

@@ -83,7 +83,8 @@ func (c *HooksPrintCmd) Run(t *terminal.Terminal, cfg *config.Config) error {
 // HooksInstallCmd writes a script.
 type HooksInstallCmd struct {
 	hookFlags
-	Dir string `help:"Folder of slurm.conf. Default: that of SLURM_CONF, else every /etc/aws/pcs/scheduler/slurm-*, else /etc/slurm." type:"existingdir"`
+	Dir string `help:"Folder of slurm.conf. Default: that of SLURM_CONF, else every /etc/aws/pcs/scheduler/slurm-*, else /etc/slurm." type:"existingdir" xor:"where"`
+	As  string `help:"Write it to this file, for a script of the site's own to load with its last line." type:"path" placeholder:"FILE" xor:"where"`
 }
 
 // Help is shown below the flags.
@@ -91,7 +92,8 @@ func (HooksInstallCmd) Help() string {
 	return `Install it on every host before you switch it on in Slurm: with the setting on and the file
 missing, Slurm refuses every submission on that host. Switch it on with CliFilterPlugins=lua
 (AWS PCS: the cluster setting CliFilterPlugins = cli_filter/lua) or JobSubmitPlugins=lua.
-A script that pcs-capacity did not write is never replaced.`
+A script that pcs-capacity did not write is never replaced: install ours beside it with --as,
+and add the line that is shown to the end of yours. Yours then runs first.`
 }
 
 // Run writes the script, whole or not at all.
@@ -100,29 +102,44 @@ func (c *HooksInstallCmd) Run(t *terminal.Terminal, cfg *config.Config) error {
 	if err != nil {
 		return err
 	}
+	if c.As != "" {
+		if err := c.write(t, c.As, text); err != nil {
+			return err
+		}
+		t.Say("Make this the last line of your own %s.lua: %s", c.Hook, hooks.LoadLine(c.As))
+		return nil
+	}
 	dirs := slurmDirs(c.Dir)
 	if len(dirs) == 0 {
 		return usage("no folder with slurm.conf was found; name it with --dir")
 	}
 	for _, dir := range dirs {
-		path := filepath.Join(dir, c.Hook+".lua")
-		there, err := os.ReadFile(path)
-		switch {
-		case err == nil && string(there) == text:
-			t.Say("%s is there already.", path)
-			continue
-		case err == nil && !bytes.HasPrefix(there, []byte(hookMark)):
-			return fmt.Errorf("%s: it was not written by pcs-capacity and is left as it is; merge it with `pcs-capacity hooks print %s`", path, c.Hook)
-		case err != nil && !errors.Is(err, fs.ErrNotExist):
+		if err := c.write(t, filepath.Join(dir, c.Hook+".lua"), text); err != nil {
 			return err
 		}
-		if err := renameio.WriteFile(path, []byte(text), 0o644, renameio.IgnoreUmask(), renameio.WithTempDir(dir)); err != nil {
-			return err
-		}
-		t.Say("Wrote %s.", path)
 	}
 	return nil
 }
+
+func (c *HooksInstallCmd) write(t *terminal.Terminal, path, text string) error {
+	there, err := os.ReadFile(path)
+	switch {
+	case err == nil && string(there) == text:
+		t.Say("%s is there already.", path)
+		return nil
+	case err == nil && !isHook(there):
+		return fmt.Errorf("%s: it was not written by pcs-capacity and is left as it is; install ours beside it with --as FILE", path)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	if err := renameio.WriteFile(path, []byte(text), 0o644, renameio.IgnoreUmask(), renameio.WithTempDir(filepath.Dir(path))); err != nil {
+		return err
+	}
+	t.Say("Wrote %s.", path)
+	return nil
+}
+
+func isHook(text []byte) bool { return bytes.HasPrefix(text, []byte(hookMark)) }
 
 // slurmDirs are the folders in which Slurm looks for its Lua scripts.
 func slurmDirs(given string) []string {
@@ -149,7 +166,7 @@ type HooksStatusCmd struct {
 type hookRow struct {
 	Hook string `json:"hook" col:"HOOK"`
 	File string `json:"file" col:"FILE"`
-	// State is installed, missing or foreign.
+	// State is installed, loaded (by the site's own script), missing or foreign.
 	State string `json:"state" col:"STATE"`
 }
 
@@ -165,11 +182,27 @@ func (c *HooksStatusCmd) Run(t *terminal.Terminal) error {
 				row.State = "missing"
 			case err != nil:
 				return err
-			case !bytes.HasPrefix(text, []byte(hookMark)):
+			case loadsHook(text):
+				row.State = "loaded"
+			case !isHook(text):
 				row.State = "foreign"
 			}
 			rows = append(rows, row)
 		}
 	}
 	return t.Rows(rows)
+}
+
+// loadsHook reports whether a site's own script names a file of ours in the line that
+// LoadLine gives.
+func loadsHook(text []byte) bool {
+	for _, line := range bytes.Split(text, []byte("\n")) {
+		rest, ok := bytes.CutPrefix(bytes.TrimSpace(line), []byte(`pcall(dofile, "`))
+		if path, _, found := bytes.Cut(rest, []byte(`"`)); ok && found {
+			if script, err := os.ReadFile(string(path)); err == nil && isHook(script) {
+				return true
+			}
+		}
+	}
+	return false
 }

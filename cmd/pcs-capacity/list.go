@@ -42,7 +42,7 @@ list, a reservation of the settings that EC2 does not know are named; the exit s
 // regionList is what one region has.
 type regionList struct {
 	found   []capacity.Reservation
-	missing []ec2.Missing
+	missing []capacity.Missing
 }
 
 // Run asks all regions and shows the answers.
@@ -56,7 +56,7 @@ func (c *ListCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg
 	progress := t.Slow("asking for regions")
 	defer progress.Done()
 	account := inBackground(func() string { return accountOrUnknown(ctx, aws) })
-	subnets := inBackground(func() market.Subnets { return readSubnets(ctx, g, cfg, aws) })
+	subnets := inBackground(func() market.Subnets { return readSubnets(ctx, cfg, aws) })
 	regions, err := market.ChooseRegions(ctx, aws, c.Regions)
 	if err != nil {
 		return err
@@ -202,10 +202,8 @@ func (c *ListCmd) keeps(r *capacity.Reservation) bool {
 
 // bounds does for reservations that were asked for by id what EC2 does for a list.
 func (c *ListCmd) bounds(r *capacity.Reservation) bool {
-	for key, value := range c.Tag {
-		if got, there := r.Tags[key]; !there || got != value {
-			return false
-		}
+	if tagged := (&capacity.Select{Tags: c.Tag}); len(c.Tag) > 0 && !tagged.Matches(*r) {
+		return false
 	}
 	return len(c.InstanceTypes) == 0 || slices.Contains(c.InstanceTypes, r.InstanceType)
 }

@@ -34,8 +34,9 @@ type listRow struct {
 	Region       string         `json:"region"`
 	AZID         string         `json:"az_id"`
 	AZ           string         `json:"az"`
-	// Count is what was bought, also before a block opens.
-	Count         int       `json:"count"`
+	// Count is what was bought, also before a block opens; nil where EC2 does not say any
+	// more, as of an expired block.
+	Count         *int      `json:"count"`
 	Available     int       `json:"available"`
 	Used          int       `json:"used"`
 	Start         time.Time `json:"start,omitzero"`
@@ -55,14 +56,23 @@ type listRow struct {
 
 func newListRow(r *capacity.Reservation, account string, use market.ZoneUse) listRow {
 	row := listRow{ID: r.ID, Kind: r.Kind, State: r.State, InstanceType: r.InstanceType, Region: r.Region, AZID: r.AZID, AZ: r.AZ,
-		Count: r.Size(), Available: r.Available, Used: r.Used(), Start: r.Start, End: r.End, Platform: r.Platform, Tenancy: r.Tenancy,
+		Available: r.Available, Used: r.Used(), Start: r.Start, End: r.End, Platform: r.Platform, Tenancy: r.Tenancy,
 		MatchCriteria: r.MatchCriteria, UltraServer: r.UltraServer, OwnerID: r.OwnerID, Subnets: use.Subnets, Neighbours: use.Neighbours, Tags: r.Tags}
+	if row.Tags == nil {
+		row.Tags = map[string]string{}
+	}
 	if account != "" {
 		shared := r.OwnerID != account
 		row.Shared = &shared
 	}
 	if account == "" || *row.Shared {
 		row.AZ = "" // the owner's name for the zone can be another zone here (R10)
+	}
+	if row.Tags == nil {
+		row.Tags = map[string]string{}
+	}
+	if size := r.Size(); size > 0 || r.State.Live() {
+		row.Count = &size
 	}
 	if !r.Start.IsZero() && !r.End.IsZero() {
 		seconds := int(r.End.Sub(r.Start).Seconds())
@@ -90,29 +100,31 @@ func (r listRow) marks() string {
 type blockRow struct {
 	ID     string         `col:"BLOCK"`
 	Type   string         `col:"TYPE"`
-	Count  int            `col:"COUNT"`
-	Zone   string         `col:"ZONE"`
+	Count  *int           `col:"COUNT"`
+	AZID   string         `col:"AZ ID"`
+	AZ     string         `col:"AZ" drop:"3"`
 	Start  time.Time      `col:"START"`
 	End    time.Time      `col:"END"`
-	Length string         `col:"LASTS"`
+	Length string         `col:"LASTS" drop:"4"`
 	State  capacity.State `col:"STATE"`
-	Used   int            `col:"USED"`
-	Subnet string         `col:"SUBNET"`
-	Marks  string         `col:"MARKS"`
+	Used   int            `col:"USED" drop:"5"`
+	Subnet string         `col:"SUBNET" drop:"1"`
+	Marks  string         `col:"MARKS" drop:"2"`
 }
 
 type odcrRow struct {
 	ID        string         `col:"ODCR"`
 	Type      string         `col:"TYPE"`
-	Region    string         `col:"REGION"`
-	Zone      string         `col:"ZONE"`
+	Region    string         `col:"REGION" drop:"3"`
+	AZID      string         `col:"AZ ID"`
+	AZ        string         `col:"AZ" drop:"4"`
 	Total     int            `col:"TOTAL"`
-	Available int            `col:"AVAILABLE"`
-	Used      int            `col:"USED"`
+	Available int            `col:"FREE"`
+	Used      int            `col:"USED" drop:"5"`
 	State     capacity.State `col:"STATE"`
 	End       time.Time      `col:"END"`
-	Subnet    string         `col:"SUBNET"`
-	Marks     string         `col:"MARKS"`
+	Subnet    string         `col:"SUBNET" drop:"1"`
+	Marks     string         `col:"MARKS" drop:"2"`
 }
 
 // listSummary stands above the tables.
@@ -152,7 +164,7 @@ func newListDocument(all []*capacity.Reservation, account string, subnets market
 		} else {
 			odcrTypes[r.InstanceType] = true
 			doc.Summary.ODCRs.Count++
-			doc.Summary.ODCRs.Total += r.Count
+			doc.Summary.ODCRs.Total += value(r.Count)
 			doc.Summary.ODCRs.Available += r.Available
 		}
 	}
@@ -194,7 +206,7 @@ func (s blockSummary) String() string {
 	if s.Shortest != s.Longest {
 		length = capacity.FormatDuration(seconds(s.Shortest)) + " to " + length
 	}
-	return fmt.Sprintf("Capacity Blocks: %d, of which %d open or to come; %s; lasting %s", s.Count, s.Live, strings.Join(s.InstanceTypes, ", "), length)
+	return fmt.Sprintf("Capacity Blocks: %d, %d of them open or to come; of %s", s.Count, s.Live, length)
 }
 
 func (s odcrSummary) String() string {
@@ -205,8 +217,7 @@ func (s odcrSummary) String() string {
 	if s.FreePercent != nil {
 		free = fmt.Sprintf(" (%d%%)", *s.FreePercent)
 	}
-	return fmt.Sprintf("On-Demand Capacity Reservations: %d; %s; %d of %d instances available%s",
-		s.Count, strings.Join(s.InstanceTypes, ", "), s.Available, s.Total, free)
+	return fmt.Sprintf("On-Demand Capacity Reservations: %d; %d of %d instances free%s", s.Count, s.Available, s.Total, free)
 }
 
 func seconds(n int) time.Duration { return time.Duration(n) * time.Second }
@@ -219,15 +230,15 @@ func (d listDocument) show(t *terminal.Terminal, wants func(capacity.Kind) bool)
 	var blocks []blockRow
 	var odcrs []odcrRow
 	for _, r := range d.rows {
-		subnet, place := subnetCell(market.ZoneUse{Subnets: r.Subnets, Neighbours: r.Neighbours}), capacity.FormatZone(r.AZID, r.AZ)
+		subnet := subnetCell(market.ZoneUse{Subnets: r.Subnets, Neighbours: r.Neighbours})
 		if r.Kind == capacity.CapacityBlock {
 			length := ""
 			if r.Seconds != nil {
 				length = capacity.FormatDuration(seconds(*r.Seconds))
 			}
-			blocks = append(blocks, blockRow{r.ID, r.InstanceType, r.Count, place, r.Start, r.End, length, r.State, r.Used, subnet, r.marks()})
+			blocks = append(blocks, blockRow{r.ID, r.InstanceType, r.Count, r.AZID, r.AZ, r.Start, r.End, length, r.State, r.Used, subnet, r.marks()})
 		} else {
-			odcrs = append(odcrs, odcrRow{r.ID, r.InstanceType, r.Region, place, r.Count, r.Available, r.Used, r.State, r.End, subnet, r.marks()})
+			odcrs = append(odcrs, odcrRow{r.ID, r.InstanceType, r.Region, r.AZID, r.AZ, value(r.Count), r.Available, r.Used, r.State, r.End, subnet, r.marks()})
 		}
 	}
 	// With a region missing, none is only what the others have.
@@ -256,4 +267,12 @@ func tableIfAny[T any](t *terminal.Terminal, rows []T) error {
 		return nil
 	}
 	return t.Rows(rows)
+}
+
+// value is a number that may not be known; 0 then.
+func value(n *int) int {
+	if n == nil {
+		return 0
+	}
+	return *n
 }

@@ -15,15 +15,15 @@ import (
 
 // OfferingsCmd lists Capacity Blocks for sale.
 type OfferingsCmd struct {
-	InstanceType string    `required:"" short:"t" help:"Instance type, such as p5.48xlarge, or UltraServer type, such as u-p6e-gb200x72."`
-	Count        int       `required:"" short:"n" help:"Number of instances, or of UltraServers."`
-	Duration     span      `required:"" short:"d" help:"How long, such as 7d or 36h. EC2 sells 1 to 14 days, then whole weeks to 26; it is rounded up."`
-	StartAfter   time.Time `help:"Earliest start, RFC 3339." placeholder:"TIME"`
-	EndBy        time.Time `help:"Latest end, RFC 3339." placeholder:"TIME"`
-	MaxPrice     string    `help:"Most that the whole block may cost, in USD." placeholder:"USD"`
-	Sort         string    `help:"Earliest start first, or lowest price of an instance-hour: ${enum}." enum:"start,price" default:"start"`
-	Regions      []string  `help:"Regions to ask, or all." placeholder:"REGION"`
-	NoCache      bool      `help:"Ask EC2 even if the same was asked less than a minute ago."`
+	InstanceType string   `required:"" short:"t" help:"Instance type, such as p5.48xlarge, or UltraServer type, such as u-p6e-gb200x72."`
+	Count        int      `required:"" short:"n" help:"Number of instances, or of UltraServers."`
+	Duration     span     `required:"" short:"d" help:"How long, such as 7d or 36h. EC2 sells 1 to 14 days, then whole weeks to 26; it is rounded up."`
+	StartAfter   moment   `help:"Earliest start, such as 2026-12-01 or tomorrow." placeholder:"TIME"`
+	EndBy        moment   `help:"Latest end, such as 2026-12-01 or tomorrow." placeholder:"TIME"`
+	MaxPrice     string   `help:"Most that the whole block may cost, in USD." placeholder:"USD"`
+	Sort         string   `help:"Earliest start first, or lowest price of an instance-hour: ${enum}." enum:"start,price" default:"start"`
+	Regions      []string `help:"Regions to ask, or all." placeholder:"REGION"`
+	NoCache      bool     `help:"Ask EC2 even if the same was asked less than a minute ago."`
 }
 
 // Help is shown below the flags.
@@ -52,13 +52,13 @@ func (c *OfferingsCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal
 	}
 	progress := t.Slow("searching Capacity Blocks")
 	defer progress.Done()
-	subnets := inBackground(func() market.Subnets { return readSubnets(ctx, g, cfg, aws) })
+	subnets := inBackground(func() market.Subnets { return readSubnets(ctx, cfg, aws) })
 	regions, err := market.ChooseRegions(ctx, aws, c.Regions)
 	if err != nil {
 		return err
 	}
 	found, err := market.Search{EC2: aws, Regions: regions, MaxPrice: most, Cache: cacheUnless(c.NoCache), Progress: progress,
-		Query: ec2.OfferingQuery{InstanceType: c.InstanceType, Count: c.Count, Duration: length, StartAfter: c.StartAfter, EndBy: c.EndBy}}.Run(ctx)
+		Query: ec2.OfferingQuery{InstanceType: c.InstanceType, Count: c.Count, Duration: length, StartAfter: c.StartAfter.Time, EndBy: c.EndBy.Time}}.Run(ctx)
 	if err != nil {
 		return err
 	}
@@ -157,27 +157,26 @@ type offeringRow struct {
 	ID           string    `json:"id" col:"ID"`
 	InstanceType string    `json:"instance_type" col:"TYPE"`
 	Count        int       `json:"count" col:"COUNT"`
-	Zone         string    `json:"-" col:"ZONE"`
-	AZID         string    `json:"az_id"`
-	AZ           string    `json:"az"`
+	AZID         string    `json:"az_id" col:"AZ ID"`
+	AZ           string    `json:"az" col:"AZ" drop:"3"`
 	Region       string    `json:"region"`
 	Start        time.Time `json:"start" col:"START"`
 	End          time.Time `json:"end" col:"END"`
-	Length       string    `json:"-" col:"LASTS"`
+	Length       string    `json:"-" col:"LASTS" drop:"5"`
 	Seconds      int       `json:"duration_seconds"`
-	FeeShown     string    `json:"-" col:"FEE"`
+	FeeShown     string    `json:"-" col:"FEE" align:"right"`
 	Fee          string    `json:"fee"`
 	Currency     string    `json:"currency"`
-	PerHour      string    `json:"fee_per_instance_hour" col:"INSTANCE-HOUR"`
-	PerGPUHour   string    `json:"fee_per_gpu_hour,omitempty" col:"GPU-HOUR"`
+	PerHour      string    `json:"fee_per_instance_hour" col:"INSTANCE-HOUR" align:"right" drop:"4"`
+	PerGPUHour   string    `json:"fee_per_gpu_hour,omitempty" col:"GPU-HOUR" align:"right" drop:"6"`
 	// GPUs of one instance; 0 when the type has none or EC2 did not say.
 	GPUs             int      `json:"gpus_per_instance,omitempty"`
 	UltraServerType  string   `json:"ultraserver_type,omitempty"`
 	UltraServerCount int      `json:"ultraserver_count,omitempty"`
-	SubnetShown      string   `json:"-" col:"SUBNET"`
+	SubnetShown      string   `json:"-" col:"SUBNET" drop:"1"`
 	Subnets          []string `json:"subnets"`
 	Neighbours       []string `json:"neighbour_subnets"`
-	Marks            string   `json:"-" col:"MARKS"`
+	Marks            string   `json:"-" col:"MARKS" drop:"2"`
 }
 
 // newOfferingRows shows offers to somebody who asked for a length.
@@ -190,9 +189,9 @@ func newOfferingRows(offers []market.Offer, asked time.Duration, subnets market.
 }
 
 func newOfferingRow(o market.Offer, asked time.Duration, use market.ZoneUse) offeringRow {
-	row := offeringRow{ID: o.ID, InstanceType: o.InstanceType, Count: o.Count, Zone: capacity.FormatZone(o.AZID, o.AZ), AZID: o.AZID, AZ: o.AZ,
+	row := offeringRow{ID: o.ID, InstanceType: o.InstanceType, Count: o.Count, AZID: o.AZID, AZ: o.AZ,
 		Region: o.Region, Start: o.Start, End: o.End, Length: capacity.FormatDuration(o.Duration()), Seconds: int(o.Duration().Seconds()),
-		FeeShown: o.Fee.String(), Fee: o.Fee.Amount(), Currency: o.Fee.Currency(), GPUs: o.GPUs,
+		FeeShown: o.Fee.Grouped(), Fee: o.Fee.Amount(), Currency: o.Fee.Currency(), GPUs: o.GPUs,
 		PerHour:         o.Fee.PerHour(o.Count, o.Duration()).Amount(),
 		UltraServerType: o.UltraServerType, UltraServerCount: o.UltraServerCount,
 		Subnets: use.Subnets, Neighbours: use.Neighbours, SubnetShown: subnetCell(use)}

@@ -78,7 +78,7 @@ func (c *PurchaseCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal,
 	if err != nil {
 		return err
 	}
-	show := purchaseView{t, cfg, sync.OnceValue(func() market.Subnets { return readSubnets(ctx, g, cfg, aws) })}
+	show := purchaseView{t, cfg, sync.OnceValue(func() market.Subnets { return readSubnets(ctx, cfg, aws) })}
 	return buyer.Purchase(ctx, market.PurchaseOrder{OfferingID: c.Offering, InstanceType: c.InstanceType, Count: c.Count,
 		Duration: time.Duration(c.Duration), Region: g.Region, Platform: c.Platform,
 		Terms: terms, Again: c.Again, Wait: c.Wait, Show: show.preview, Tell: show.result})

@@ -18,17 +18,17 @@ type purchaseRow struct {
 	OfferingID   string         `json:"offering_id"`
 	State        capacity.State `json:"state" col:"STATE"`
 	InstanceType string         `json:"instance_type" col:"TYPE"`
-	Count        int            `json:"count" col:"COUNT"`
-	Zone         string         `json:"-" col:"ZONE"`
+	Count        int            `json:"count" col:"COUNT" drop:"2"`
 	Region       string         `json:"region"`
-	AZ           string         `json:"az"`
-	AZID         string         `json:"az_id"`
+	AZ           string         `json:"az" col:"AZ" drop:"1"`
+	AZID         string         `json:"az_id" col:"AZ ID"`
 	Start        time.Time      `json:"start" col:"START"`
-	Fence        time.Time      `json:"fence" col:"FENCE"`
+	Fence        time.Time      `json:"fence" col:"FENCE" drop:"3"`
 	Reclaim      time.Time      `json:"reclaim"`
 	End          time.Time      `json:"end" col:"END"`
 	// Fee is nil when it is not known, as that of a block that was bought elsewhere.
-	Fee         *string   `json:"fee" col:"FEE"`
+	Fee         *string   `json:"fee"`
+	FeeShown    string    `json:"-" col:"FEE" align:"right"`
 	Currency    string    `json:"currency"`
 	PurchasedAt time.Time `json:"purchased_at,omitzero"`
 	// BoughtNow is false for what an earlier run or another machine bought.
@@ -50,11 +50,11 @@ func newPurchaseRow(cfg *maybeConfig, p market.PurchaseResult) purchaseRow {
 	}
 	w := cfg.Timing.Domain().Window(r)
 	row := purchaseRow{ID: r.ID, OfferingID: i.Offering.ID, State: r.State, InstanceType: r.InstanceType,
-		Count: max(r.Size(), i.Offering.Count), Zone: capacity.FormatZone(r.AZID, r.AZ), Region: r.Region, AZ: r.AZ, AZID: r.AZID,
+		Count: max(r.Size(), i.Offering.Count), Region: r.Region, AZ: r.AZ, AZID: r.AZID,
 		Start: w.Start, Fence: w.Fence, Reclaim: w.Reclaim, End: w.End, Currency: i.Fee.Currency(), PurchasedAt: i.At, BoughtNow: p.BoughtNow}
 	if row.Currency != "" {
 		amount := i.Fee.Amount()
-		row.Fee = &amount
+		row.Fee, row.FeeShown = &amount, i.Fee.Grouped()
 	}
 	if p.DryRun {
 		row.State = dryRunState
@@ -65,13 +65,14 @@ func newPurchaseRow(cfg *maybeConfig, p market.PurchaseResult) purchaseRow {
 // feeRow is the result of recording a fee.
 type feeRow struct {
 	ID         string    `json:"id" col:"RESERVATION"`
-	Fee        string    `json:"fee" col:"FEE"`
-	Currency   string    `json:"currency" col:"CURRENCY"`
+	Fee        string    `json:"fee"`
+	FeeShown   string    `json:"-" col:"FEE" align:"right"`
+	Currency   string    `json:"currency"`
 	RecordedAt time.Time `json:"recorded_at" col:"RECORDED"`
 }
 
 func newFeeRow(i market.Intent) feeRow {
-	return feeRow{i.Reservation, i.Fee.Amount(), i.Fee.Currency(), i.At}
+	return feeRow{i.Reservation, i.Fee.Amount(), i.Fee.Grouped(), i.Fee.Currency(), i.At}
 }
 
 // purchaseView shows a purchase at the terminal.

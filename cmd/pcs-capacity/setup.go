@@ -2,14 +2,17 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
@@ -27,7 +30,7 @@ type SetupCmd struct {
 	SecurityGroups  []string `help:"Security groups, instead of those of --like." placeholder:"SG"`
 	UserDataFile    string   `type:"existingfile" help:"File with user data, instead of that of --like." placeholder:"FILE"`
 	SubnetIDs       []string `name:"subnet-ids" help:"Subnets. Default: those of --like and of the cluster that are in the reservation's zone." placeholder:"SUBNET"`
-	MaxNodes        int      `help:"Number of nodes. Default: all of the reservation." placeholder:"N"`
+	MaxNodes        *int     `help:"Number of nodes. Default: all of the reservation." placeholder:"N"`
 	Dynamic         bool     `help:"Start nodes for jobs. By default all paid nodes are up from the first minute."`
 	DryRun          bool     `help:"Show the plan, and change nothing."`
 }
@@ -50,7 +53,7 @@ type stepRow struct {
 	Action  setup.Action `json:"action" col:"DO"`
 	What    string       `json:"what" col:"WHAT"`
 	Name    string       `json:"name" col:"NAME"`
-	Details string       `json:"details" col:"DETAILS"`
+	Details string       `json:"details" col:"DETAILS" wrap:"yes"`
 }
 
 // Run plans, shows, asks and applies.
@@ -64,11 +67,11 @@ func (c *SetupCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cf
 	if err != nil {
 		return err
 	}
-	if err := showPlan(t, plan); err != nil {
+	if err := showSteps(t, plan, plan.Steps, plan.Warnings); err != nil {
 		return err
 	}
 	if len(plan.Mismatches) > 0 {
-		showMismatches(t, plan.Mismatches)
+		showMismatches(t, plan.Mismatches, "nothing was created")
 		return errShown
 	}
 	switch {
@@ -89,12 +92,14 @@ func (c *SetupCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cf
 }
 
 func (c *SetupCmd) request(cfg *maybeConfig) (setup.Request, error) {
-	if c.MaxNodes < 0 {
-		return setup.Request{}, usage("--max-nodes=%d: use at least 1", c.MaxNodes)
-	}
 	r := setup.Request{Cluster: c.Cluster, Queue: c.Queue, NodeGroup: c.NodeGroup, Reservation: c.Reservation,
 		Like: c.Like, AMI: c.AMI, InstanceProfile: c.InstanceProfile, SecurityGroups: c.SecurityGroups,
-		SubnetIDs: c.SubnetIDs, MaxNodes: c.MaxNodes, Dynamic: c.Dynamic, ConfigPath: cfg.Path}
+		SubnetIDs: c.SubnetIDs, Dynamic: c.Dynamic, ConfigPath: cfg.Path}
+	if c.MaxNodes != nil {
+		if r.MaxNodes = *c.MaxNodes; r.MaxNodes < 1 {
+			return r, usage("--max-nodes=%d: use at least 1; without it, all of the reservation is used", r.MaxNodes)
+		}
+	}
 	if cfg.Found {
 		r.Config = cfg.Config
 	}
@@ -111,10 +116,10 @@ func (c *SetupCmd) request(cfg *maybeConfig) (setup.Request, error) {
 	return r, nil
 }
 
-// showPlan shows the plan as the result of the command.
-func showPlan(t *terminal.Terminal, plan *setup.Plan) error {
+// showSteps shows a plan as the result of the command.
+func showSteps(t *terminal.Terminal, plan any, steps []setup.Step, warnings []string) error {
 	rows := []stepRow{}
-	for _, s := range plan.Steps {
+	for _, s := range steps {
 		var details []string
 		for _, d := range s.Details {
 			details = append(details, d.Key+": "+d.Value)
@@ -131,22 +136,22 @@ func showPlan(t *terminal.Terminal, plan *setup.Plan) error {
 			return err
 		}
 	}
-	for _, w := range plan.Warnings {
+	for _, w := range warnings {
 		t.Say("warning: %s", w)
 	}
 	return nil
 }
 
-// showMismatches shows everything that stands in the way, each with its fix.
-func showMismatches(t *terminal.Terminal, mismatches []capacity.Mismatch) {
+// showMismatches shows everything that is in the way, each with its fix.
+func showMismatches(t *terminal.Terminal, mismatches []capacity.Mismatch, outcome string) {
 	for _, m := range mismatches {
 		t.Say("pcs-capacity: %s\n  fix: %s", m.Message, m.Fix)
 	}
-	things := "things stand"
+	problems := "problems"
 	if len(mismatches) == 1 {
-		things = "thing stands"
+		problems = "problem"
 	}
-	t.Say("%d %s in the way; nothing was created.", len(mismatches), things)
+	t.Say("%d %s found; %s.", len(mismatches), problems, outcome)
 }
 
 func apply(ctx context.Context, t *terminal.Terminal, s setup.Setup, plan *setup.Plan) error {
@@ -162,6 +167,48 @@ func apply(ctx context.Context, t *terminal.Terminal, s setup.Setup, plan *setup
 
 // finish makes the first pass with the new settings and says what users can do now.
 func (c *SetupCmd) finish(ctx context.Context, g *Globals, t *terminal.Terminal, aws *ec2.Client, pcsClient *pcs.Client, plan *setup.Plan) error {
+	if err := firstPass(ctx, g, t, aws, pcsClient); err != nil {
+		return err
+	}
+	cfg, err := readConfig(g)
+	if err != nil {
+		return err
+	}
+	if plan.Reservation.State != capacity.StateActive && !plan.Reservation.Start.IsZero() {
+		t.Say("The block opens at %s; jobs can be submitted now and wait for it.", t.Time(plan.Reservation.Start))
+	}
+	t.Say("Users can submit:\n  sbatch --partition=%s --nodes=%d train.sh", c.Queue, nodesOf(cfg, c.Queue, c.NodeGroup))
+	if !watched(cfg) {
+		t.Say("Let sync watch from now on, on one host with Slurm's administrator rights, or fences stay behind:\n  %s", watchCommand(g))
+	}
+	return nil
+}
+
+// watched reports whether a `sync --watch` works with these settings.
+func watched(cfg *config.Config) bool {
+	unlock, err := state.Dir(cfg.StateDir).LockWatch()
+	if err == nil {
+		unlock()
+	}
+	return errors.Is(err, state.ErrLocked)
+}
+
+// watchCommand keeps `sync --watch` running until the next boot; docs/wiring.md has the
+// unit that stays.
+func watchCommand(g *Globals) string {
+	command := "systemd-run --unit=pcs-capacity-sync -p Restart=always pcs-capacity"
+	if g.Config != "" {
+		path, err := filepath.Abs(g.Config)
+		if err != nil {
+			path = g.Config
+		}
+		command += " --config " + path
+	}
+	return command + " sync --watch"
+}
+
+// firstPass makes a pass with the settings as they are now. What it could not do is said.
+func firstPass(ctx context.Context, g *Globals, t *terminal.Terminal, aws *ec2.Client, pcsClient *pcs.Client) error {
 	cfg, err := readConfig(g)
 	if err != nil {
 		return fmt.Errorf("reading the new settings: %w", err)
@@ -171,15 +218,11 @@ func (c *SetupCmd) finish(ctx context.Context, g *Globals, t *terminal.Terminal,
 		t.Say("%s", d)
 	}
 	if err != nil {
-		t.Say("The first pass over the cluster did not do everything; `pcs-capacity sync` on a host with Slurm finishes it:")
+		t.Say("The pass over the cluster did not do everything; `pcs-capacity sync` on a host with Slurm finishes it:")
 		for line := range strings.SplitSeq(err.Error(), "\n") {
 			t.Say("  %s", line)
 		}
 	}
-	if plan.Reservation.State != capacity.StateActive && !plan.Reservation.Start.IsZero() {
-		t.Say("The block opens at %s; jobs can be submitted now and wait for it.", t.Time(plan.Reservation.Start))
-	}
-	t.Say("Users can submit:\n  sbatch --partition=%s --nodes=%d train.sh", c.Queue, nodesOf(cfg, c.Queue, c.NodeGroup))
 	return nil
 }
 

@@ -25,3 +25,13 @@ func (s *span) UnmarshalText(text []byte) error {
 	*s = span(d)
 	return nil
 }
+
+// moment is a time on the command line, as capacity.ParseTime reads it, in the machine's
+// zone: 2026-12-01, "2026-12-01 08:00", tomorrow, or RFC 3339.
+type moment struct{ time.Time }
+
+// UnmarshalText reads a moment.
+func (m *moment) UnmarshalText(text []byte) (err error) {
+	m.Time, err = capacity.ParseTime(string(text), time.Now())
+	return err
+}

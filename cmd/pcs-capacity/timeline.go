@@ -18,11 +18,11 @@ import (
 
 // TimelineCmd draws when capacity can be used.
 type TimelineCmd struct {
-	Weeks int       `help:"Draw this many weeks from now, or from --from. Default: until the last end, at least 2." placeholder:"N"`
-	From  time.Time `help:"Begin here, RFC 3339. Default: the first start, at most a week ago." placeholder:"TIME"`
-	Until time.Time `help:"End here, RFC 3339, instead of --weeks." placeholder:"TIME"`
-	SVG   string    `name:"svg" help:"Also write the picture to this file, with times in UTC and local time." placeholder:"FILE" type:"path"`
-	ASCII bool      `name:"ascii" help:"Draw in ASCII. Default where the locale is not UTF-8."`
+	Weeks *int   `help:"Draw this many weeks from now, or from --from. Default: until the last end, at least 2." placeholder:"N"`
+	From  moment `help:"Begin here, such as 2026-12-01 or tomorrow. Default: the first start, at most a week ago." placeholder:"TIME"`
+	Until moment `help:"End here, such as 2026-12-01 or tomorrow, instead of --weeks." placeholder:"TIME"`
+	SVG   string `name:"svg" help:"Also write the picture to this file, with times in UTC and local time." placeholder:"FILE" type:"path"`
+	ASCII bool   `name:"ascii" help:"Draw in ASCII. Default where the locale is not UTF-8."`
 }
 
 // Help is shown below the flags.
@@ -41,14 +41,14 @@ func (c *TimelineCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeC
 	if err != nil {
 		return err
 	}
-	chart := timeline.Chart{Region: aws.Region(), Now: seen.now, From: c.From, To: c.Until, Zone: time.Local}
+	chart := timeline.Chart{Region: aws.Region(), Now: seen.now, From: c.From.Time, To: c.Until.Time, Zone: time.Local}
 	if t.UTC {
 		chart.Zone = time.UTC
 	}
-	if c.Weeks > 0 {
-		chart.To = latestOf(c.From, seen.now).AddDate(0, 0, 7*c.Weeks)
+	if c.Weeks != nil {
+		chart.To = latestOf(c.From.Time, seen.now).AddDate(0, 0, 7**c.Weeks)
 	}
-	begin := c.From
+	begin := c.From.Time
 	if begin.IsZero() {
 		begin = seen.now.Add(-timeline.MostBehind)
 	}
@@ -69,11 +69,11 @@ func (c *TimelineCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeC
 
 func (c *TimelineCmd) check() error {
 	switch {
-	case c.Weeks < 0:
-		return usage("--weeks=%d: use at least 1", c.Weeks)
-	case c.Weeks > 0 && !c.Until.IsZero():
+	case c.Weeks != nil && *c.Weeks < 1:
+		return usage("--weeks=%d: use at least 1", *c.Weeks)
+	case c.Weeks != nil && !c.Until.IsZero():
 		return usage("--weeks and --until both say where the picture ends; use one of them")
-	case !c.Until.IsZero() && !c.From.IsZero() && !c.From.Before(c.Until):
+	case !c.Until.IsZero() && !c.From.IsZero() && !c.From.Before(c.Until.Time):
 		return usage("--until=%s is not after --from=%s", c.Until.Format(time.RFC3339), c.From.Format(time.RFC3339))
 	}
 	return nil

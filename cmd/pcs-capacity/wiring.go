@@ -54,19 +54,14 @@ func newEC2(ctx context.Context, g *Globals, c *maybeConfig) (*ec2.Client, error
 	return ec2.New(ctx, ec2.Options{Region: g.region(c.Config), Profile: g.Profile})
 }
 
-func newPCS(ctx context.Context, g *Globals, c *maybeConfig) (*pcs.Client, error) {
-	return pcs.New(ctx, pcs.Options{Region: g.region(c.Config), Profile: g.Profile})
-}
+func newPCS(aws *ec2.Client) *pcs.Client { return pcs.From(aws.Shared()) }
 
 // sourcesIfAny are what the control loop reads, for a command that also shows what is
 // known without AWS.
 func sourcesIfAny(ctx context.Context, g *Globals, cfg *config.Config) lifecycle.Sources {
 	aws, err := ec2.New(ctx, ec2.Options{Region: g.region(cfg), Profile: g.Profile})
-	if err == nil {
-		var pcsClient *pcs.Client
-		if pcsClient, err = pcs.New(ctx, pcs.Options{Region: aws.Region(), Profile: g.Profile}); err == nil {
-			return wire.Sources(cfg, aws, pcsClient)
-		}
+	if err != nil {
+		return wire.SourcesWithoutAWS(cfg, g.region(cfg), err)
 	}
-	return wire.SourcesWithoutAWS(cfg, g.region(cfg), err)
+	return wire.Sources(cfg, aws, newPCS(aws))
 }

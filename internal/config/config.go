@@ -94,10 +94,12 @@ type NodeGroup struct {
 	Dynamic bool `toml:"dynamic,omitempty"`
 	// LaunchTemplate is what provider ec2 launches from: lt-… or a name.
 	LaunchTemplate string `toml:"launch_template,omitempty"`
+	// Slots is how many reservations provider ec2 can use at once: with 2 the nodes are
+	// NAME-a-1, … and NAME-b-1, … 0 stands for 1.
+	Slots int `toml:"slots,omitzero"`
+	// Nodes is a hostlist, for nodes of provider ec2 with other names.
+	Nodes string `toml:"nodes,omitempty"`
 }
-
-// Select is [capacity.Select].
-type Select = capacity.Select
 
 // Default is the settings of an empty file.
 func Default() *Config {

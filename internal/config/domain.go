@@ -1,6 +1,11 @@
 package config
 
-import "github.com/pcs-capacity/pcs-capacity/capacity"
+import (
+	"slices"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
+)
 
 // Domain is the settings that decisions depend on.
 func (c *Config) Domain() capacity.Settings {
@@ -11,7 +16,7 @@ func (c *Config) Domain() capacity.Settings {
 		for _, g := range p.NodeGroups {
 			out.Groups = append(out.Groups, capacity.GroupSettings{Name: g.Name, InstanceType: g.InstanceType, SubnetIDs: g.SubnetIDs,
 				PurchaseOption: g.PurchaseOption, ReservationIDs: g.ReservationIDs, Select: g.Select, MaxNodes: g.MaxNodes,
-				Dynamic: g.Dynamic, LaunchTemplate: g.LaunchTemplate})
+				Dynamic: g.Dynamic, LaunchTemplate: g.LaunchTemplate, Slots: g.Slots, Nodes: nodeNames(g.Nodes)})
 		}
 		s.Partitions = append(s.Partitions, out)
 	}
@@ -22,4 +27,11 @@ func (c *Config) Domain() capacity.Settings {
 func (t Timing) Domain() capacity.Timing {
 	return capacity.Timing{DrainMargin: t.DrainMargin, BootAllowance: t.BootAllowance,
 		ReclaimLead: t.ReclaimLead, ReclaimLeadUltraServer: t.ReclaimLeadUltraServer}
+}
+
+// nodeNames are the names of a hostlist, which Load has checked, in the order of their bytes.
+func nodeNames(list string) []string {
+	names, _ := hostlist.Expand(list)
+	slices.Sort(names)
+	return names
 }

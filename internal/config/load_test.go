@@ -65,6 +65,24 @@ func TestLoadAppliesDefaults(t *testing.T) {
 	}
 }
 
+var ec2Partition = strings.Replace(goodPartition, `"pcs"`, `"ec2"`, 1) + "  launch_template = \"lt-0123456789abcdef0\"\n"
+
+// Nodes may have any names, if the settings say so.
+func TestNodesOfTheSettings(t *testing.T) {
+	big := strings.ReplaceAll(ec2Partition, `"gpu"`, `"big"`) + "  nodes = \"ip-10-0-0-[9-11],gpu[001-016]\"\n"
+	c, err := Load(write(t, map[string]string{"config.toml": ec2Partition + "  slots = 2\n" + big}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings := c.Domain()
+	for node, want := range map[string]string{"gpu-a-1": "gpu-a", "gpu-b-12": "gpu-b", "gpu-1": "", "gpu001": "big", "gpu016": "big", "gpu017": "",
+		"ip-10-0-0-10": "big", "ip-10-0-0-8": "", "big-1": ""} {
+		if _, _, slot, _ := settings.PlaceOf(node); slot != want {
+			t.Errorf("%s is in slot %q, want %q", node, slot, want)
+		}
+	}
+}
+
 func TestLoadNamesFileLineAndNearestKey(t *testing.T) {
 	for _, c := range []struct{ name, main, fragment, want string }{
 		{"misspelt at the top", "regoin = \"us-east-2\"\n", "", `config.toml:1: unknown key "regoin"; did you mean "region"?`},
@@ -82,6 +100,13 @@ func TestLoadNamesFileLineAndNearestKey(t *testing.T) {
 		{"bad reservation id", strings.Replace(goodPartition, "cr-0123456789abcdef0", "cr-1", 1), "", `"cr-1" is not a capacity reservation id`},
 		{"ids and select", goodPartition + "  select = { tags = { team = \"nlp\" } }\n", "", "keep one of them"},
 		{"select without tags", strings.Replace(goodPartition, `capacity_reservation_ids = ["cr-0123456789abcdef0"]`, "select = { tags = {} }", 1), "", "choose every reservation"},
+		{"slots on PCS", goodPartition + "  slots = 2\n", "", "slots = 2 is for provider ec2; with pcs a node group always has two slots"},
+		{"nodes on PCS", goodPartition + "  nodes = \"gpu[1-4]\"\n", "", "nodes is for provider ec2"},
+		{"three slots", ec2Partition + "  slots = 3\n", "", "slots = 3: use 1 or 2"},
+		{"two slots and nodes", ec2Partition + "  slots = 2\n  nodes = \"gpu[1-4]\"\n", "", "slots = 2 names the nodes gpu-a-1, gpu-b-1, …: leave nodes out"},
+		{"bad hostlist", ec2Partition + "  nodes = \"gpu[4-1]\"\n", "", `nodes: invalid hostlist "gpu[4-1]": range "4-1" runs backwards; write it like gpu[001-016]`},
+		{"a slot twice", ec2Partition + "  slots = 2\n" + strings.ReplaceAll(ec2Partition, `"gpu"`, `"gpu-a"`), "", `node_group "gpu-a": its slot gpu-a is one of node_group "gpu" as well`},
+		{"a node twice", ec2Partition + strings.ReplaceAll(ec2Partition, `"gpu"`, `"big"`) + "  nodes = \"big[1-2],gpu-7\"\n", "", `node_group "big": nodes: gpu-7 is a node of node_group "gpu" as well`},
 		{"time too short", "[timing]\npoll = \"1ms\"\n", "", "timing.poll: 1ms is too short"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

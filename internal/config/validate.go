@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
 // slurmName is what can be a partition or a node prefix in slurm.conf without quoting.
@@ -50,6 +51,33 @@ func (c *Config) validate() []error {
 				fail(p.File, where, "node_group %q is there already in partition %q; give it another name", g.Name, first)
 			}
 			groups[g.Name] = p.Name
+		}
+	}
+	return append(errs, c.validateNodes()...)
+}
+
+// validateNodes finds nodes and slots that two node groups have.
+func (c *Config) validateNodes() []error {
+	var errs []error
+	settings := c.Domain()
+	slots := map[string]string{}
+	for i, p := range settings.Partitions {
+		for _, g := range p.Groups {
+			fail := func(message string, args ...any) {
+				errs = append(errs, fmt.Errorf("%s: partition %q, node_group %q: %s", c.Partitions[i].File, p.Name, g.Name, fmt.Sprintf(message, args...)))
+			}
+			for _, slot := range g.SlotNames(p.Provider) {
+				if first, twice := slots[slot]; twice && first != g.Name {
+					fail("its slot %s is one of node_group %q as well; give it another name", slot, first)
+				}
+				slots[slot] = g.Name
+			}
+			for _, node := range g.Nodes {
+				if _, first, _, _ := settings.PlaceOf(node); first.Name != g.Name {
+					fail("nodes: %s is a node of node_group %q as well; keep one of them", node, first.Name)
+					break // one says enough
+				}
+			}
 		}
 	}
 	return errs
@@ -115,6 +143,23 @@ func (g NodeGroup) validate(provider capacity.Provider, fail func(message string
 	}
 	if provider == capacity.ProviderEC2 && g.LaunchTemplate == "" {
 		fail("launch_template is missing; provider ec2 launches from it")
+	}
+	g.validateSlots(provider, fail)
+}
+
+func (g NodeGroup) validateSlots(provider capacity.Provider, fail func(message string, args ...any)) {
+	switch {
+	case provider == capacity.ProviderPCS && g.Slots != 0:
+		fail("slots = %d is for provider ec2; with pcs a node group always has two slots: leave it out", g.Slots)
+	case provider == capacity.ProviderPCS && g.Nodes != "":
+		fail("nodes is for provider ec2; PCS names its nodes itself: leave it out")
+	case g.Slots < 0 || g.Slots > 2:
+		fail("slots = %d: use 1 or 2", g.Slots)
+	case g.Slots == 2 && g.Nodes != "":
+		fail("slots = 2 names the nodes %s-a-1, %[1]s-b-1, …: leave nodes out, or use two node groups", g.Name)
+	}
+	if _, err := hostlist.Expand(g.Nodes); err != nil {
+		fail("nodes: %s; write it like gpu[001-016]", err)
 	}
 }
 

@@ -92,6 +92,22 @@ func WritePartition(file string, p Partition) error {
 	return nil
 }
 
+// RemovePartition deletes the file of a partition, which WritePartition wrote. One that
+// is gone already is no error.
+func RemovePartition(file string) error {
+	ours, err := Ours(file)
+	if err != nil {
+		return err
+	}
+	if !ours {
+		return fmt.Errorf("%s was not written by pcs-capacity setup; it is left as it is", file)
+	}
+	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("removing settings: %w", err)
+	}
+	return nil
+}
+
 // makeFolder makes a folder of settings if it is not there. Hooks read them as SlurmUser
 // and commands as any user, so it is 0755 whatever the umask is.
 func makeFolder(path string) error {

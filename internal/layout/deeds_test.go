@@ -156,7 +156,11 @@ func copies(p *packages.Package) map[string]string {
 				if !ok {
 					continue
 				}
-				from, ok := pair.Value.(*ast.SelectorExpr)
+				value := pair.Value
+				if call, ok := value.(*ast.CallExpr); ok && len(call.Args) == 1 { // copied in another form
+					value = call.Args[0]
+				}
+				from, ok := value.(*ast.SelectorExpr)
 				if !ok {
 					continue
 				}

@@ -22,10 +22,7 @@ func (p *pass) act(ctx context.Context, mayDelete bool) {
 			continue
 		}
 		for _, r := range v.wanted(nodes, now) {
-			// What somebody has taken away from a slot of no settings does not come back.
-			if !v.former || p.cluster.hasOurs(r.Name) {
-				want = append(want, r.shift(toSlurm))
-			}
+			want = append(want, r.shift(toSlurm))
 		}
 	}
 	todo, foreign := steps(want, p.cluster.Reservations, keep, now.Add(toSlurm))

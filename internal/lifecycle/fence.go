@@ -11,9 +11,20 @@ import (
 
 // The names of our Slurm reservations, before the name of the slot.
 const (
-	fencePrefix = "pcs-capacity-fence-"
-	waitPrefix  = "pcs-capacity-wait-"
+	fencePrefix   = "pcs-capacity-fence-"
+	waitPrefix    = "pcs-capacity-wait-"
+	surplusPrefix = "pcs-capacity-surplus-"
 )
+
+// slotOf is the slot of a Slurm reservation that has one of our names.
+func slotOf(name string) (slot string, ok bool) {
+	for _, prefix := range []string{fencePrefix, waitPrefix, surplusPrefix} {
+		if slot, ok := strings.CutPrefix(name, prefix); ok {
+			return slot, true
+		}
+	}
+	return "", false
+}
 
 // sameTime bounds by how much two times may differ and still be the same: the offset
 // between the clocks is only known to the second (HTTP's Date header).
@@ -26,10 +37,21 @@ const endless = 300 * 24 * time.Hour
 // ours reports whether a Slurm reservation carries our mark (R9). PCS's own
 // (<node-group>-scheduled) and ParallelCluster's (pcluster-*) are never ours.
 func ours(r Reservation) bool {
-	named := strings.HasPrefix(r.Name, fencePrefix) || strings.HasPrefix(r.Name, waitPrefix)
-	return named && !strings.HasSuffix(r.Name, "-scheduled") &&
+	return named(r) && !strings.HasSuffix(r.Name, "-scheduled") &&
 		slices.Contains(r.Flags, "MAINT") && slices.Contains(r.Flags, "IGNORE_JOBS") &&
 		len(r.Users) == 1 && r.Users[0] == "root"
+}
+
+func named(r Reservation) bool {
+	_, ok := slotOf(r.Name)
+	return ok
+}
+
+// SlotOf is the slot that a Slurm reservation of ours is for; the second value is false
+// for one that is not ours.
+func SlotOf(r Reservation) (slot string, isOurs bool) {
+	slot, _ = slotOf(r.Name)
+	return slot, ours(r)
 }
 
 // reservation makes one of ours: root's, for maintenance, over whatever runs there.
@@ -44,33 +66,38 @@ func (v slotView) wanted(nodes []string, now time.Time) []Reservation {
 		return nil
 	}
 	if v.current.ID == "" {
-		if v.last.Unbounded() {
-			return nil
-		}
-		// Everything has ended: the slot stays closed, or the queue would be let loose
-		// on nodes that cannot be launched any more.
-		start := v.last.Fence
-		if start.After(now) { // a block that never opened, such as payment-failed
-			start = now
-		}
-		return []Reservation{reservation(fencePrefix+v.slot.Name, nodes, start, time.Time{})}
+		return v.closed(nodes, now)
 	}
 	var want []Reservation
 	if v.partition.Provider == capacity.ProviderEC2 && v.window.Start.After(now) {
 		want = append(want, reservation(waitPrefix+v.slot.Name, nodes, now, v.window.Start))
 	}
-	if v.window.Unbounded() {
-		return want
+	if !v.window.Unbounded() {
+		// Until its end, instances of the old block still disappear: the next turn begins then.
+		want = append(want, reservation(fencePrefix+v.slot.Name, nodes, v.window.Fence, v.next.Window.Start))
 	}
-	var end time.Time
-	if v.next.ID != "" && !v.next.Start.IsZero() {
-		// Until its end, instances of the old block still disappear.
-		end = v.next.Start
-		if v.window.End.After(end) {
-			end = v.window.End
+	// Nothing can be launched for the last nodes, so that jobs are kept from them. They stay
+	// the same ones while jobs come and go.
+	if v.partition.Provider == capacity.ProviderEC2 && v.places > 0 && v.places < len(nodes) {
+		want = append(want, reservation(surplusPrefix+v.slot.Name, nodes[v.places:], now, time.Time{}))
+	}
+	return want
+}
+
+// closed keeps the queue from being let loose on nodes that cannot be launched: those of
+// a slot where everything has ended, or which never had a reservation.
+func (v slotView) closed(nodes []string, now time.Time) []Reservation {
+	start := v.last.Fence
+	if v.last.Unbounded() {
+		if v.partition.Provider != capacity.ProviderEC2 || v.group.PurchaseOption == capacity.OnDemand {
+			return nil
 		}
+		start = now
 	}
-	return append(want, reservation(fencePrefix+v.slot.Name, nodes, v.window.Fence, end))
+	if start.After(now) { // a block that never opened, such as payment-failed
+		start = now
+	}
+	return []Reservation{reservation(fencePrefix+v.slot.Name, nodes, start, time.Time{})}
 }
 
 // shift moves a reservation into another clock.
@@ -99,7 +126,7 @@ func steps(want, have []Reservation, keep map[string]bool, now time.Time) (todo 
 		switch {
 		case ours(r):
 			mine[r.Name] = r
-		case strings.HasPrefix(r.Name, fencePrefix) || strings.HasPrefix(r.Name, waitPrefix):
+		case named(r):
 			taken[r.Name] = true
 			foreign = append(foreign, fmt.Sprintf("Slurm reservation %s has a name of pcs-capacity's but was not made by it (flags %s, users %s); it is left alone: rename or delete it",
 				r.Name, strings.Join(r.Flags, ","), strings.Join(r.Users, ",")))
@@ -114,12 +141,13 @@ func steps(want, have []Reservation, keep map[string]bool, now time.Time) (todo 
 		there, ok := mine[w.Name]
 		if do := difference(w, there, ok, now); do != "" {
 			w.Active = ok && there.Active
-			todo = append(todo, step{do, w, slotOf(w.Name)})
+			slot, _ := slotOf(w.Name)
+			todo = append(todo, step{do, w, slot})
 		}
 	}
 	for _, r := range have {
-		if ours(r) && !wantedNames[r.Name] && !keep[slotOf(r.Name)] {
-			todo = append(todo, step{"delete", r, slotOf(r.Name)})
+		if slot, _ := slotOf(r.Name); ours(r) && !wantedNames[r.Name] && !keep[slot] {
+			todo = append(todo, step{"delete", r, slot})
 		}
 	}
 	// What closes a slot comes before what opens it.
@@ -156,7 +184,3 @@ func (r Reservation) endless() bool { return r.End.IsZero() || r.End.Sub(r.Start
 func near(a, b time.Time) bool { return a.Sub(b).Abs() <= sameTime }
 
 func sorted(names []string) []string { return slices.Sorted(slices.Values(names)) }
-
-func slotOf(name string) string {
-	return strings.TrimPrefix(strings.TrimPrefix(name, fencePrefix), waitPrefix)
-}

@@ -40,6 +40,10 @@ func TestWanted(t *testing.T) {
 	fence := func(start, end time.Time) Reservation {
 		return reservation("pcs-capacity-fence-gpu", nodes, start, end)
 	}
+	surplus := func(node string) Reservation {
+		return reservation("pcs-capacity-surplus-gpu", []string{node}, noon, time.Time{})
+	}
+	sized := func(r capacity.Reservation, total int) capacity.Reservation { r.Total = total; return r }
 	wait := func(end time.Time) Reservation { return reservation("pcs-capacity-wait-gpu", nodes, noon, end) }
 	never := time.Time{}
 	now := block("cr-0", "-1h", "24h", capacity.StateActive)
@@ -71,10 +75,20 @@ func TestWanted(t *testing.T) {
 		"an ended one before an open one": {"ec2", []string{"cr-9", "cr-0"},
 			[]capacity.Reservation{block("cr-9", "-48h", "-1h", capacity.StateExpired), now}, []Reservation{fence(at("23h20m"), never)}},
 		"an ODCR without end": {"ec2", []string{"cr-3"}, []capacity.Reservation{{ID: "cr-3", Kind: capacity.ODCR, State: capacity.StateActive}}, nil},
-		"a cancelled ODCR":    {"ec2", []string{"cr-3"}, []capacity.Reservation{{ID: "cr-3", Kind: capacity.ODCR, State: capacity.StateCancelled}}, nil},
+		"a cancelled ODCR: closed from now": {"ec2", []string{"cr-3"}, []capacity.Reservation{{ID: "cr-3", Kind: capacity.ODCR, State: capacity.StateCancelled}},
+			[]Reservation{fence(noon, never)}},
 		"an ODCR with an end has no reclaim lead": {"ec2", []string{"cr-3"},
 			[]capacity.Reservation{{ID: "cr-3", Kind: capacity.ODCR, State: capacity.StateActive, End: at("2h")}}, []Reservation{fence(at("1h50m"), never)}},
-		"no reservation": {"ec2", nil, nil, nil},
+		"no reservation: closed from now":        {"ec2", nil, nil, []Reservation{fence(noon, never)}},
+		"no reservation on PCS: no nodes either": {"pcs", nil, nil, nil},
+		"overlapping, both open: the fence of the one that has the slot": {"ec2", []string{"cr-0", "cr-2"},
+			[]capacity.Reservation{now, block("cr-2", "-1h", "48h", capacity.StateActive)}, []Reservation{fence(at("23h20m"), at("24h"))}},
+		"more nodes than places": {"ec2", []string{"cr-0"}, []capacity.Reservation{sized(now, 1)},
+			[]Reservation{fence(at("23h20m"), never), surplus("gpu-2")}},
+		"as many nodes as places":        {"ec2", []string{"cr-0"}, []capacity.Reservation{sized(now, 2)}, []Reservation{fence(at("23h20m"), never)}},
+		"more nodes than places, on PCS": {"pcs", []string{"cr-0"}, []capacity.Reservation{sized(now, 1)}, []Reservation{fence(at("23h20m"), never)}},
+		"the sum of those without an end": {"ec2", []string{"cr-3", "cr-4"}, []capacity.Reservation{
+			{ID: "cr-3", Kind: capacity.ODCR, State: capacity.StateActive, Total: 1}, {ID: "cr-4", Kind: capacity.ODCR, State: capacity.StateActive, Total: 1}}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			snap := oneSlot(c.provider, c.ids, c.rs...)

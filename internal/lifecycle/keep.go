@@ -57,7 +57,7 @@ func (o *observation) missing(m capacity.Missing) {
 		if r.MissingSince.IsZero() {
 			r.MissingSince = now.UTC().Truncate(time.Second)
 		}
-		if ok && isLive(r, now) && now.Before(r.MissingSince.Add(missingFor)) {
+		if ok && r.LiveAt(now) && now.Before(r.MissingSince.Add(missingFor)) {
 			o.seen.Reservations = append(o.seen.Reservations, r)
 			o.problem("EC2 has not described reservation %s since %s: %s; what was known of it is kept until %s",
 				r.ID, capacity.FormatUTC(r.MissingSince), words, capacity.FormatUTC(r.MissingSince.Add(missingFor)))
@@ -65,11 +65,6 @@ func (o *observation) missing(m capacity.Missing) {
 		}
 	}
 	o.problem("EC2 does not describe reservation %s: %s; check its id and the region", m.ID, words)
-}
-
-// isLive reports whether a reservation is open now or may still open.
-func isLive(r capacity.Reservation, now time.Time) bool {
-	return r.State.Live() && (r.End.IsZero() || r.End.After(now))
 }
 
 // liveSlots are the slots of the last snapshot that have nodes and a live reservation,
@@ -107,19 +102,18 @@ func former(before []capacity.Partition, snap *capacity.Snapshot, now time.Time)
 	for _, p := range before {
 		slot := p.Groups[0].Slots[0]
 		id := slot.ReservationIDs[0]
-		if r, ok := snap.Reservation(id); ok && isLive(r, now) && !slices.Contains(listed[slot.Name], id) {
+		if r, ok := snap.Reservation(id); ok && r.LiveAt(now) && !slices.Contains(listed[slot.Name], id) {
 			all = append(all, p)
 		}
 	}
 	return all
 }
 
-// forget drops the former slots that have no reservation of ours in Slurm any more:
-// somebody has taken it away. It names the others.
+// forget drops the former slots whose fence somebody has taken away. It names the others.
 func (p *pass) forget() {
 	p.snap.Former = slices.DeleteFunc(p.snap.Former, func(former capacity.Partition) bool {
-		slot := former.Groups[0].Slots[0].Name
-		return !p.cluster.hasOurs(fencePrefix+slot) && !p.cluster.hasOurs(waitPrefix+slot)
+		fence := fencePrefix + former.Groups[0].Slots[0].Name
+		return !slices.ContainsFunc(p.cluster.Reservations, func(r Reservation) bool { return r.Name == fence && ours(r) })
 	})
 	for _, former := range p.snap.Former {
 		slot := former.Groups[0].Slots[0]
@@ -127,9 +121,4 @@ func (p *pass) forget() {
 		p.snap.Problems = append(p.snap.Problems, fmt.Sprintf("the settings no longer name reservation %s for slot %s; its fence stays until it ends at %s, or until `scontrol delete ReservationName=%s`",
 			r.ID, slot.Name, capacity.FormatUTC(r.End), fencePrefix+slot.Name))
 	}
-}
-
-// hasOurs reports whether Slurm has a reservation of that name, with our mark.
-func (c *Cluster) hasOurs(name string) bool {
-	return slices.ContainsFunc(c.Reservations, func(r Reservation) bool { return r.Name == name && ours(r) })
 }

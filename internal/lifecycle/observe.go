@@ -12,9 +12,9 @@ import (
 )
 
 // firstAnswer is how long the first question of a pass may take. The SDK gives up after
-// three attempts, which takes 3 s when each of them fails at once: what takes longer than
-// this is an endpoint that is dead, or credentials that nobody has.
-const firstAnswer = 5 * time.Second
+// three attempts and pauses of up to 2 and 4 s: what takes longer than this is an endpoint
+// that is dead, or credentials that nobody has.
+const firstAnswer = 8 * time.Second
 
 // allAnswers is how long all of them may take together.
 const allAnswers = time.Minute
@@ -47,7 +47,10 @@ func (s Sources) observe(ctx context.Context, old *capacity.Snapshot) (*capacity
 	o.selected(ctx)
 	pcsKnown := o.held(ctx)
 	o.reservations(ctx)
-
+	o.seen.Before = old
+	if old == nil {
+		o.instances(ctx)
+	}
 	snap := capacity.Build(s.Settings, o.seen)
 	snap.Former = former(before, snap, o.now())
 	if pcsKnown {
@@ -248,6 +251,25 @@ func (o *observation) subnets(ctx context.Context) {
 	}
 }
 
+// instances finds what runs in the reservations. It tells which slots they have, when no
+// snapshot does.
+func (o *observation) instances(ctx context.Context) {
+	var ids []string
+	for _, r := range o.seen.Reservations {
+		ids = append(ids, r.ID)
+	}
+	if len(ids) == 0 {
+		return
+	}
+	words, answered := o.try(ctx, func(ctx context.Context) (err error) {
+		o.seen.Instances, err = o.EC2.InstancesByTag(ctx, map[string][]string{capacity.TagReservation: ids})
+		return err
+	})
+	if !answered && words != "" {
+		o.problem("asking EC2 which slots the reservations have: %s; they may be taken for others than before", words)
+	}
+}
+
 // mismatches names what keeps a slot's current reservation from being launched into.
 func mismatches(snap *capacity.Snapshot, now time.Time) []string {
 	var problems []string
@@ -255,11 +277,8 @@ func mismatches(snap *capacity.Snapshot, now time.Time) []string {
 		if v.current.ID == "" || v.former {
 			continue
 		}
-		for _, m := range capacity.Match(v.current, v.group, now) {
-			switch m.Code {
-			case "az", "instance-type", "purchase-option", "tenancy", "platform":
-				problems = append(problems, m.String())
-			}
+		for _, m := range capacity.Lasting(capacity.Match(v.current, v.group, now)) {
+			problems = append(problems, m.String())
 		}
 	}
 	return problems

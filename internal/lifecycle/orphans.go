@@ -112,7 +112,7 @@ func (p *pass) endOrphans(ctx context.Context) {
 			left = append(left, o)
 			continue
 		}
-		slot, _ := capacity.SlotOf(o.Node)
+		_, _, slot, _ := p.Settings.PlaceOf(o.Node)
 		err := p.EC2.Terminate(ctx, []string{o.Instance})
 		p.did(Done{Do: "end-instance", Slot: slot, Message: fmt.Sprintf("ended instance %s of node %s%s: %s", o.Instance, o.Node, in(o.Reservation), o.Why)}, err)
 		if err != nil {

@@ -67,12 +67,17 @@ func (p *pass) look(ctx context.Context) {
 		keepSlurm(p.snap, old)
 		p.fail(p.slurmErr)
 	} else {
+		p.cluster.assign(p.Settings)
 		p.addSlurm()
 		p.forget()
+		p.snap.Problems = append(p.snap.Problems, unlocked(p.snap, p.cluster)...)
 	}
 	p.now = p.MachineTime().Add(p.snap.ClockOffset.Duration)
 	p.snap.Problems = append(p.snap.Problems, mismatches(p.snap, p.now)...)
 	p.lookForOrphans(ctx)
+	for _, w := range p.snap.Waiting(p.now) {
+		p.snap.Problems = append(p.snap.Problems, w.String())
+	}
 }
 
 func (p *pass) report() Report {
@@ -136,11 +141,28 @@ func (p *pass) addSlurm() {
 		p.addSlots(part)
 		for _, g := range part.Groups {
 			for _, slot := range g.Slots {
-				if slot.Nodes == "" && part.Provider == capacity.ProviderEC2 {
-					p.snap.Problems = append(p.snap.Problems, fmt.Sprintf("Slurm has no nodes %s-1, %s-2, … for node group %s; add them to slurm.conf", slot.Name, slot.Name, slot.Name))
+				if part.Provider == capacity.ProviderEC2 {
+					p.lacks(g, slot)
 				}
 			}
 		}
+	}
+}
+
+// lacks says what slurm.conf lacks of a slot that we launch.
+func (p *pass) lacks(g capacity.NodeGroup, slot capacity.Slot) {
+	say := func(format string, args ...any) {
+		p.snap.Problems = append(p.snap.Problems, fmt.Sprintf(format, args...))
+	}
+	named := fmt.Sprintf("%s-1, %[1]s-2, …", slot.Name)
+	if _, settings, _, ok := p.Settings.PlaceOf(slot.Name + "-1"); !ok || settings.Name != g.Name {
+		named = "that its settings list"
+	}
+	switch {
+	case slot.Nodes == "":
+		say("Slurm has no nodes %s for node group %s; add them to slurm.conf", named, g.Name)
+	case len(g.Slots) > 1 && slot.Feature == "" && len(p.cluster.shown(p.cluster.SlotNodes(slot.Name))) > 0:
+		say("nodes %s lack Features=%s in slurm.conf, so that jobs cannot be kept in the slot of their reservation; add it", slot.Nodes, slot.Name)
 	}
 }
 
@@ -152,6 +174,7 @@ func (p *pass) addSlots(part *capacity.Partition) {
 			nodes := p.cluster.SlotNodes(slot.Name)
 			slot.Nodes = p.Slurm.Hostlist(nodes)
 			slot.Feature = p.cluster.feature(slot.Name, nodes)
+			part.Groups[g].GPUs = max(part.Groups[g].GPUs, p.cluster.gpus(nodes))
 		}
 	}
 }
@@ -162,9 +185,10 @@ func keepSlurm(snap, old *capacity.Snapshot) {
 		return
 	}
 	snap.DefaultPartition, snap.TimeMinCollapses = old.DefaultPartition, old.TimeMinCollapses
-	slots := map[string]capacity.Slot{}
+	slots, gpus := map[string]capacity.Slot{}, map[string]int{}
 	for _, p := range old.Partitions {
 		for _, g := range p.Groups {
+			gpus[g.Name] = g.GPUs
 			for _, s := range g.Slots {
 				slots[s.Name] = s
 			}
@@ -176,6 +200,7 @@ func keepSlurm(snap, old *capacity.Snapshot) {
 			p.MaxTime = before.MaxTime
 		}
 		for g := range p.Groups {
+			p.Groups[g].GPUs = gpus[p.Groups[g].Name]
 			for s := range p.Groups[g].Slots {
 				slot := &p.Groups[g].Slots[s]
 				slot.Nodes, slot.Feature = slots[slot.Name].Nodes, slots[slot.Name].Feature

@@ -22,7 +22,7 @@ type Report struct {
 // Done is one change, or the attempt at one.
 type Done struct {
 	// Do is stable, for scripts: create-fence, update-fence, replace-fence,
-	// delete-fence, the same with wait, raise-limit, lower-limit, end-instance.
+	// delete-fence, the same with wait and surplus, raise-limit, lower-limit, end-instance.
 	Do   string `json:"do"`
 	Slot string `json:"slot,omitempty"`
 	Job  string `json:"job,omitempty"`
@@ -42,14 +42,21 @@ func (d Done) String() string {
 
 // describe says what a step on a Slurm reservation means; times in AWS's clock.
 func (s step) describe(hostlist string) string {
-	wait := s.r.Name == waitPrefix+s.slot
-	switch {
-	case s.do == "delete" && wait:
-		return fmt.Sprintf("slot %s: removed the wait %s, nothing holds jobs back from %s any more", s.slot, s.r.Name, hostlist)
-	case s.do == "delete":
-		return fmt.Sprintf("slot %s: removed the fence %s, no reservation needs it", s.slot, s.r.Name)
-	case wait:
+	removed := s.do == "delete"
+	switch s.kind() {
+	case "wait":
+		if removed {
+			return fmt.Sprintf("slot %s: removed the wait %s, nothing holds jobs back from %s any more", s.slot, s.r.Name, hostlist)
+		}
 		return fmt.Sprintf("slot %s: %s the wait %s, no job starts on %s before %s", s.slot, past[s.do], s.r.Name, hostlist, capacity.FormatUTC(s.r.End))
+	case "surplus":
+		if removed {
+			return fmt.Sprintf("slot %s: removed %s, there is capacity for %s", s.slot, s.r.Name, hostlist)
+		}
+		return fmt.Sprintf("slot %s: %s %s, no job starts on %s, for which there is no capacity", s.slot, past[s.do], s.r.Name, hostlist)
+	}
+	if removed {
+		return fmt.Sprintf("slot %s: removed the fence %s, no reservation needs it", s.slot, s.r.Name)
 	}
 	until := ""
 	if !s.r.endless() {
@@ -60,10 +67,16 @@ func (s step) describe(hostlist string) string {
 
 var past = map[string]string{"create": "placed", "update": "moved", "replace": "moved"}
 
-// code is Done.Do of a step.
-func (s step) code() string {
-	if s.r.Name == waitPrefix+s.slot {
-		return s.do + "-wait"
+// kind is what the Slurm reservation of a step is for: fence, wait or surplus.
+func (s step) kind() string {
+	switch s.r.Name {
+	case waitPrefix + s.slot:
+		return "wait"
+	case surplusPrefix + s.slot:
+		return "surplus"
 	}
-	return s.do + "-fence"
+	return "fence"
 }
+
+// code is Done.Do of a step.
+func (s step) code() string { return s.do + "-" + s.kind() }

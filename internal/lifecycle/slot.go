@@ -8,15 +8,19 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// slotView is a slot with the reservation that counts in it now.
+// slotView is a slot with the reservation that counts in it now: see capacity.Standing.
 type slotView struct {
 	partition capacity.Partition
 	group     capacity.NodeGroup
 	slot      capacity.Slot
-	// current is the reservation that is open, or else the one that opens first; zero
-	// if none is live. next opens after it.
-	current, next capacity.Reservation
-	window        capacity.Window
+	// current is the reservation that has the slot, or else the one that has it first;
+	// zero if none is live. Of several without an end it is the first. window is its turn.
+	current capacity.Reservation
+	window  capacity.Window
+	// next has the slot after it; zero if none has.
+	next capacity.Turn
+	// places is how many nodes the slot has instances for; 0 if EC2 does not say.
+	places int
 	// last is the window of what ended last, when nothing is live.
 	last capacity.Window
 	// unknown: the slot has a reservation that EC2 did not describe and none that is live.
@@ -57,47 +61,46 @@ func views(snap *capacity.Snapshot, now time.Time) []slotView {
 // that it was set up for, which comes first; further ids wait for a group to be free.
 func view(snap *capacity.Snapshot, p capacity.Partition, g capacity.NodeGroup, s capacity.Slot, before []string, now time.Time) slotView {
 	v := slotView{partition: p, group: g, slot: s}
-	ids := s.ReservationIDs
-	if p.Provider == capacity.ProviderPCS && len(ids) > 1 {
-		ids = ids[:1]
+	if p.Provider == capacity.ProviderPCS && len(s.ReservationIDs) > 1 {
+		s.ReservationIDs = s.ReservationIDs[:1]
 	}
-	ids = slices.Concat(ids, before)
-	var live []capacity.Reservation
-	for _, id := range ids {
-		r, ok := snap.Reservation(id)
-		switch {
-		case !ok:
-			v.unknown = true
-		case isLive(r, now):
-			live = append(live, r)
-		default:
-			if w := snap.Timing.Window(r); w.Fence.After(v.last.Fence) {
-				v.last = w
-			}
+	s.ReservationIDs = slices.Concat(s.ReservationIDs, before)
+	at := snap.Standing(s, now)
+	v.next, v.last, v.unknown = at.Next, at.Last, at.Unknown
+	if len(at.Current) > 0 {
+		v.current, v.window = at.Current[0].Reservation, at.Current[0].Window
+	}
+	for _, t := range at.Current {
+		size := t.Reservation.Size()
+		if size == 0 { // EC2 may say so of a block that is not open yet
+			v.places = 0
+			break
 		}
+		v.places += size
 	}
-	slices.SortStableFunc(live, func(a, b capacity.Reservation) int { return a.Start.Compare(b.Start) })
-	if len(live) > 0 {
-		v.unknown = false
-		v.current = live[0]
-		v.window = snap.Timing.Window(live[0])
-	}
-	if len(live) > 1 {
-		v.next = live[1]
+	if g.MaxNodes > 0 && v.places > 0 {
+		v.places = min(v.places, g.MaxNodes)
 	}
 	return v
 }
 
-// SlotNodes are the names of a slot's nodes, by their numbers.
+// assign finds out which nodes each slot has.
 // Partitions count as well as nodes: Slurm 22.05 hides powered-down cloud nodes unless
 // PrivateData has cloud, but still lists them in their partition.
-func (c *Cluster) SlotNodes(slot string) []string {
-	var mine []string
+func (c *Cluster) assign(settings capacity.Settings) {
+	c.slots = map[string][]string{}
 	there := map[string]bool{}
 	add := func(name string) {
-		if of, ok := capacity.SlotOf(name); ok && of == slot && !there[name] {
-			there[name] = true
-			mine = append(mine, name)
+		if there[name] {
+			return
+		}
+		there[name] = true
+		_, _, slot, ok := settings.PlaceOf(name)
+		if !ok { // of a slot that the settings had before
+			slot, ok = capacity.SlotOf(name)
+		}
+		if ok {
+			c.slots[slot] = append(c.slots[slot], name)
 		}
 	}
 	for _, n := range c.Nodes {
@@ -108,27 +111,42 @@ func (c *Cluster) SlotNodes(slot string) []string {
 			add(name)
 		}
 	}
-	slices.SortFunc(mine, func(a, b string) int {
-		return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
-	})
-	return mine
+	for _, names := range c.slots {
+		slices.SortFunc(names, func(a, b string) int {
+			return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
+		})
+	}
 }
+
+// SlotNodes are the names of a slot's nodes, by their numbers.
+func (c *Cluster) SlotNodes(slot string) []string { return c.slots[slot] }
 
 // feature is the slot's name if every node of the slot that is shown has it as a
 // feature, else "": a constraint that no node has would make Slurm refuse the job.
 func (c *Cluster) feature(slot string, nodes []string) string {
-	shown := 0
-	for _, n := range c.Nodes {
-		if !slices.Contains(nodes, n.Name) {
-			continue
-		}
-		shown++
-		if !slices.Contains(n.Features, slot) {
-			return ""
-		}
-	}
-	if shown == 0 {
+	shown := c.shown(nodes)
+	if len(shown) == 0 || slices.ContainsFunc(shown, func(n Node) bool { return !slices.Contains(n.Features, slot) }) {
 		return ""
 	}
 	return slot
+}
+
+// gpus is how many GPUs the nodes have, of those that differ the most.
+func (c *Cluster) gpus(nodes []string) int {
+	most := 0
+	for _, n := range c.Nodes {
+		if n.GPUs > most && slices.Contains(nodes, n.Name) {
+			most = n.GPUs
+		}
+	}
+	return most
+}
+
+// shown are those of the nodes that Slurm shows.
+func (c *Cluster) shown(names []string) []Node {
+	of := map[string]bool{}
+	for _, name := range names {
+		of[name] = true
+	}
+	return slices.DeleteFunc(slices.Clone(c.Nodes), func(n Node) bool { return !of[n.Name] })
 }

@@ -34,15 +34,15 @@ type EC2 interface {
 	// in missing, with the reason; err is for a query that failed as a whole.
 	Reservations(ctx context.Context, ids []string) (found []capacity.Reservation, missing []capacity.Missing, err error)
 	ReservationsByTag(ctx context.Context, tags map[string]string) ([]capacity.Reservation, error)
+	// InstancesByTag are the instances, other than terminated ones, that have for each
+	// key one of its values.
+	InstancesByTag(ctx context.Context, tags map[string][]string) ([]capacity.Instance, error)
 	// Explain puts an error of EC2 or PCS into words, without what is different each time,
 	// such as the id of the request. general: every other question would meet it too, such
 	// as credentials that have expired.
 	Explain(err error) (words string, general bool)
 	// KnownSubnets describes subnets as Reservations does reservations.
 	KnownSubnets(ctx context.Context, ids []string) (found []capacity.Subnet, missing []capacity.Missing, err error)
-	// InstancesByTag are the instances, other than terminated ones, that have for each key
-	// one of its values.
-	InstancesByTag(ctx context.Context, tags map[string][]string) ([]capacity.Instance, error)
 	// Terminate takes ids that are gone already without an error.
 	Terminate(ctx context.Context, ids []string) error
 }
@@ -79,9 +79,13 @@ type Cluster struct {
 	Mark string
 	// TimeMinCollapses: see capacity.Snapshot.
 	TimeMinCollapses bool
-	Nodes            []Node
-	Partitions       []Partition
-	Reservations     []Reservation
+	// ChecksAccounts: users have only the accounts that Slurm's accounting gave them.
+	ChecksAccounts bool
+	Nodes          []Node
+	Partitions     []Partition
+	Reservations   []Reservation
+
+	slots map[string][]string // their nodes: see assign
 }
 
 // Node is a Slurm node.
@@ -94,6 +98,7 @@ type Node struct {
 	PoweredDown bool
 	// State is one word for what the node is doing.
 	State string
+	GPUs  int
 	// Address is where Slurm looks for its slurmd.
 	Address string
 }
@@ -104,6 +109,8 @@ type Partition struct {
 	Default bool
 	MaxTime capacity.Limit
 	Nodes   []string
+	// AllowAccounts is empty for every account.
+	AllowAccounts []string
 }
 
 // Reservation is a Slurm reservation.
@@ -126,6 +133,9 @@ type Job struct {
 	ID        int
 	Shown     string
 	Partition string
+	Account   string
+	// MinNodes is how many nodes the job asks for, as Slurm counts them.
+	MinNodes int
 	// State is Slurm's base state: RUNNING, PENDING, ….
 	State string
 	// Configuring: the job has its nodes, but they still boot. End is not final then.

@@ -79,7 +79,7 @@ func (d *deal) followExtension(ctx context.Context, i Intent) (capacity.Extensio
 // askTimeout bounds one question of many: a later one may be answered.
 const askTimeout = time.Minute
 
-func askReservation(ctx context.Context, aws *ec2.Client, id string) ([]capacity.Reservation, []ec2.Missing, error) {
+func askReservation(ctx context.Context, aws *ec2.Client, id string) ([]capacity.Reservation, []capacity.Missing, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	return aws.Reservations(ctx, []string{id})

@@ -94,9 +94,6 @@ func (b *Buyer) Purchase(ctx context.Context, o PurchaseOrder) error {
 	if err != nil {
 		return err
 	}
-	if err := o.contradicts(offering, query.Duration, ""); err != nil {
-		return err
-	}
 	o.Show(PurchasePreview{offering, d.account, d.aws.Now()})
 	if err := o.accept(b.Customer, offering, b.DryRun); err != nil {
 		return err

@@ -19,9 +19,6 @@ const maxGroups, maxQueues = 10, 10
 // Reference, CreateCluster, size. They bound the sum of all groups' maxima.
 var sizeLimits = map[string]int{"SMALL": 32, "MEDIUM": 512, "LARGE": 2048}
 
-// maxUserData is EC2's limit in bytes, before it is encoded.
-const maxUserData = 16 << 10
-
 // documentedFamilies are those that PCS documents for Capacity Blocks (AWS PCS User
 // Guide, "Capacity Blocks"). Others have been seen to work, so that a type which is
 // not in the list is only warned about.
@@ -60,11 +57,20 @@ func because(f pcs.Failures) string {
 func (in *inspection) checkMatch(want *wanted, slot slotState) {
 	g := capacity.NodeGroup{
 		Name: slot.name, InstanceType: in.instanceType(), PurchaseOption: in.reservation.Kind,
-		MaxNodes: want.group.Max, Platform: in.platform, Subnets: in.subnets,
+		MaxNodes: want.group.Max, Platform: in.names.image.Platform, Subnets: subnets(in.network.chosen),
 	}
 	for _, m := range capacity.Match(in.reservation, g, in.now) {
+		if m.Code == "size" && in.reservation.Size() == 0 || m.Code == "az-unknown" && !open(in.reservation, in.now) {
+			continue // below; and what has ended will not show a zone
+		}
 		if m.Code == "az" {
-			m.Fix = in.subnetFix(m.Fix)
+			if len(in.network.chosen) == 0 {
+				continue // checkSubnets says why there is none
+			}
+			m.Fix += "; the VPC has none there, so create one"
+			if there := in.subnetsThere(); len(there) > 0 {
+				m.Fix = quoted("give --subnet-ids", there)
+			}
 		}
 		if m.Code == "size" {
 			m.Fix = fmt.Sprintf("give --max-nodes %d or less", in.reservation.Size())
@@ -77,8 +83,12 @@ func (in *inspection) checkMatch(want *wanted, slot slotState) {
 				in.reservation.ID, in.reservation.Kind, other.name, other.reservationID, other.group.PurchaseOption)
 		}
 	}
-	if want.group.Max < 1 {
-		in.problem("size", "run this again once EC2 shows its size", "EC2 does not say yet how many instances reservation %s has", in.reservation.ID)
+	if r := in.reservation; r.Size() == 0 && open(r, in.now) {
+		if r.State == capacity.StateActive {
+			in.problem("size", "choose another reservation", "reservation %s has no instances", r.ID)
+		} else {
+			in.problem("size", "run this again once EC2 shows its size", "EC2 does not say yet how many instances reservation %s has", r.ID)
+		}
 	}
 	if slot.ours && slot.group.Status == pcs.CreateFailed {
 		in.problem("node-group-failed", "delete that node group and run this again", "PCS could not create node group %s: %s", slot.name, slot.group.Failures)
@@ -103,39 +113,6 @@ func (in *inspection) instanceType() string {
 		}
 	}
 	return in.reservation.InstanceType
-}
-
-// subnetFix names the subnets of the VPC that would do.
-func (in *inspection) subnetFix(fix string) string {
-	var ids []string
-	for _, s := range in.neighbours {
-		if s.AZID == in.reservation.AZID {
-			ids = append(ids, s.ID)
-		}
-	}
-	if len(ids) == 0 {
-		return fix + "; the VPC has none there, so create one"
-	}
-	return fix + ": --subnet-ids " + strings.Join(ids, " or ")
-}
-
-// checkLaunch says what is missing to start an instance.
-func (in *inspection) checkLaunch() {
-	if in.ami() == "" {
-		in.problem("image", "give --ami, or --like with a node group that has one", "no image is given for the nodes")
-	}
-	switch profile := in.profile(); {
-	case profile == "":
-		in.problem("instance-profile", "give --instance-profile, or --like with a node group that has one", "no instance profile is given for the nodes")
-	case !strings.HasPrefix(profile, "arn:"):
-		in.problem("instance-profile", "give its ARN: arn:aws:iam::ACCOUNT:instance-profile/NAME", "PCS takes an instance profile by ARN, not %q", profile)
-	}
-	if len(in.securityGroups()) == 0 {
-		in.problem("security-groups", "give --security-groups, or --like with a node group that has some", "no security group is given for the nodes")
-	}
-	if n := len(in.request.UserData); n > maxUserData {
-		in.problem("user-data", "let it fetch the rest from Amazon S3", "the user data has %d bytes; EC2 takes %d", n, maxUserData)
-	}
 }
 
 func (in *inspection) checkQuotas(want *wanted, slot slotState) {
@@ -173,16 +150,14 @@ func (in *inspection) checkUnused(slot slotState, compared pcs.Comparison) {
 		"node group %s has %d instances, which this change would replace under their jobs: %s", slot.name, slot.instances, strings.Join(changed, ", "))
 }
 
-// warnings do not stand in the way.
-func (in *inspection) warnings() []string {
-	var all []string
+// checkFamiliar warns about what may fail for no reason that can be checked.
+func (in *inspection) checkFamiliar() {
 	family, _, _ := strings.Cut(in.reservation.InstanceType, ".")
 	if in.reservation.Kind == capacity.CapacityBlock && !slices.Contains(documentedFamilies, family) {
-		all = append(all, fmt.Sprintf("PCS documents Capacity Blocks for %s only; %s may work, but AWS does not say so", strings.Join(documentedFamilies, ", "), in.reservation.InstanceType))
+		in.warn("PCS documents Capacity Blocks for %s only; %s may work, but AWS does not say so", strings.Join(documentedFamilies, ", "), in.reservation.InstanceType)
 	}
 	if n := in.source.NetworkInterfaces; n > 0 && in.source.InstanceType != in.reservation.InstanceType {
-		all = append(all, fmt.Sprintf("the launch template of %s describes %d network interfaces for %s; they are not copied for %s, so the nodes come up with one and without EFA",
-			in.like.Name, n, orNone(in.source.InstanceType), in.reservation.InstanceType))
+		in.warn("the launch template of %s describes %d network interfaces for %s; they are not copied for %s, so the nodes come up with one and without EFA",
+			in.like.Name, n, orNone(in.source.InstanceType), in.reservation.InstanceType)
 	}
-	return all
 }

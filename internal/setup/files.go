@@ -35,13 +35,18 @@ func planFiles(c *config.Config, want *wanted) (steps []Step, snippet string, pr
 	if p, other := groupElsewhere(c, want); other {
 		problem("node-group-name", "choose another --node-group", "node_group %q is already in partition %q of %s", want.partition.Name, p.Name, p.File)
 	}
-	switch ours, err := config.Ours(file.Name); {
+	ours, err := config.Ours(file.Name)
+	var ended []string
+	if old != nil && old.File == file.Name && ours {
+		ended = endedIn(*old, want)
+	}
+	switch {
 	case err != nil:
 		problem("config-file", "make the file readable", "%s", err)
 	case old == nil && !ours:
 		problem("config-file", "choose another --queue, or move that file away", "%s is there, but is not ours and has no partition %q", file.Name, want.queue)
 	case old == nil:
-	case satisfied(*old, want):
+	case len(ended) == 0 && satisfied(*old, want):
 		file.Name, file.Action = old.File, Nothing
 	case old.File != file.Name || !ours:
 		snippet = nodeGroupText(wanted, want.partition.Name)
@@ -53,15 +58,34 @@ func planFiles(c *config.Config, want *wanted) (steps []Step, snippet string, pr
 	file.add("partition", want.queue)
 	file.add("node_group", want.partition.Name)
 	file.add("capacity_reservation_ids", strings.Join(groupOf(wanted, want.partition.Name).ReservationIDs, ", "))
+	file.add("ended, removed", strings.Join(ended, ", "))
 	return []Step{main, file}, snippet, problems
 }
 
-// partition is the partition as it is, nil if there is none, and as it is to be.
+// endedIn are the partition's reservations that have ended.
+func endedIn(p config.Partition, want *wanted) []string {
+	var ids []string
+	for _, g := range p.NodeGroups {
+		for _, id := range g.ReservationIDs {
+			if slices.Contains(want.ended, id) {
+				ids = append(ids, id)
+			}
+		}
+	}
+	return ids
+}
+
+// partition is the partition as it is, nil if there is none, and as it is to be: with
+// the reservation, and without those that have ended.
 func partition(c *config.Config, want *wanted) (*config.Partition, config.Partition) {
 	if c != nil {
 		if p, found := c.Partition(want.queue); found {
 			merged := p
 			merged.NodeGroups = slices.Clone(p.NodeGroups)
+			for i := range merged.NodeGroups {
+				g := &merged.NodeGroups[i]
+				g.ReservationIDs = slices.DeleteFunc(slices.Clone(g.ReservationIDs), func(id string) bool { return slices.Contains(want.ended, id) })
+			}
 			i := slices.IndexFunc(merged.NodeGroups, func(g config.NodeGroup) bool { return g.Name == want.partition.Name })
 			if i < 0 {
 				merged.NodeGroups = append(merged.NodeGroups, want.partition)

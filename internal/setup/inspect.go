@@ -3,7 +3,6 @@ package setup
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -24,14 +23,18 @@ type inspection struct {
 	slots       []slotState
 	like        pcs.NodeGroup
 	// source is the launch template of like, zero without one.
-	source capacity.LaunchTemplate
-	// subnets are those asked for, or those to choose from. neighbours are all of the VPC.
-	subnets, neighbours []capacity.Subnet
-	platform            string
+	source  capacity.LaunchTemplate
+	network network
+	names   launchNames
+	// ended are those of the partition's reservations that EC2 says are over.
+	ended []string
+	// users are who else has instances in the reservation.
+	users []user
 	// digest is that of the wanted launch template.
 	digest string
 
 	problems []capacity.Mismatch
+	warnings []string
 }
 
 // slotState is a slot with what decides whether it is free.
@@ -57,6 +60,10 @@ func (in *inspection) problem(code, fix, message string, args ...any) {
 	in.problems = append(in.problems, capacity.Mismatch{Code: code, Message: fmt.Sprintf(message, args...), Fix: fix})
 }
 
+func (in *inspection) warn(message string, args ...any) {
+	in.warnings = append(in.warnings, fmt.Sprintf(message, args...))
+}
+
 // inspect fills an inspection. It sends reading calls only.
 func (s Setup) inspect(ctx context.Context, r Request, now time.Time) (*inspection, error) {
 	in := &inspection{request: r, now: now, region: s.PCS.Region()}
@@ -70,7 +77,7 @@ func (s Setup) inspect(ctx context.Context, r Request, now time.Time) (*inspecti
 	if err := s.readReservation(ctx, in); err != nil || !found {
 		return in, err
 	}
-	for _, read := range []func(context.Context, *inspection) error{s.readSlots, s.readLike, s.readSubnets, s.readImage, s.readDigest} {
+	for _, read := range []func(context.Context, *inspection) error{s.readSlots, s.readLike, s.readNetwork, s.readLaunchNames, s.readUsers, s.readEnded, s.readDigest} {
 		if err := read(ctx, in); err != nil {
 			return nil, err
 		}
@@ -79,26 +86,33 @@ func (s Setup) inspect(ctx context.Context, r Request, now time.Time) (*inspecti
 }
 
 func (s Setup) readCluster(ctx context.Context, in *inspection) (found bool, err error) {
-	if in.request.Cluster != "" {
-		in.inv, err = s.PCS.Inventory(ctx, in.request.Cluster)
-		if err == nil || !pcs.NotFound(err) {
-			return err == nil, err
+	inv, missing, err := s.inventory(ctx, in.request.Cluster)
+	if missing != nil {
+		in.problems = append(in.problems, *missing)
+	}
+	in.inv = inv
+	return err == nil && missing == nil, err
+}
+
+// inventory reads a cluster by name or id, or says what is wrong with that.
+func (s Setup) inventory(ctx context.Context, cluster string) (inv pcs.Inventory, missing *capacity.Mismatch, err error) {
+	if cluster != "" {
+		if inv, err = s.PCS.Inventory(ctx, cluster); err == nil || !pcs.NotFound(err) {
+			return inv, nil, err
 		}
 	}
 	names, err := s.PCS.Clusters(ctx)
 	if err != nil {
-		return false, err
+		return inv, nil, err
 	}
-	fix := fmt.Sprintf("use one of %s", strings.Join(names, ", "))
+	missing = &capacity.Mismatch{Code: "cluster", Message: "no cluster is given", Fix: "use one of " + strings.Join(names, ", ")}
+	if cluster != "" {
+		missing.Message = fmt.Sprintf("there is no PCS cluster %q in %s", cluster, s.PCS.Region())
+	}
 	if len(names) == 0 {
-		fix = "check --region; there is no PCS cluster in " + in.region
+		missing.Fix = "check --region; there is no PCS cluster in " + s.PCS.Region()
 	}
-	if in.request.Cluster == "" {
-		in.problem("cluster", fix, "no cluster is given")
-	} else {
-		in.problem("cluster", fix, "there is no PCS cluster %q in %s", in.request.Cluster, in.region)
-	}
-	return false, nil
+	return inv, missing, nil
 }
 
 func (s Setup) readReservation(ctx context.Context, in *inspection) (err error) {
@@ -155,6 +169,31 @@ func (s slotState) holds(reservationID string) bool {
 	return s.ours && reservationID != "" && s.reservationID == reservationID
 }
 
+// readEnded finds the reservations in the partition's settings that are over. One that
+// EC2 does not describe is not among them: it may only be missing from this answer.
+func (s Setup) readEnded(ctx context.Context, in *inspection) error {
+	if in.request.Config == nil {
+		return nil
+	}
+	var ids []string
+	p, _ := in.request.Config.Partition(in.request.Queue)
+	for _, g := range p.NodeGroups {
+		ids = append(ids, g.ReservationIDs...)
+	}
+	found, _, err := s.EC2.Reservations(ctx, ids)
+	for _, r := range found {
+		if !open(r, in.now) {
+			in.ended = append(in.ended, r.ID)
+		}
+	}
+	return err
+}
+
+// open reports whether a reservation is open or may still open.
+func open(r capacity.Reservation, now time.Time) bool {
+	return r.State.Live() && (r.End.IsZero() || r.End.After(now))
+}
+
 // isLive reports whether a reservation is open or may still open, and until when.
 func (s Setup) isLive(ctx context.Context, id string, now time.Time) (bool, time.Time, error) {
 	if id == "" {
@@ -167,7 +206,7 @@ func (s Setup) isLive(ctx context.Context, id string, now time.Time) (bool, time
 	if err != nil {
 		return false, time.Time{}, err
 	}
-	return r.State.Live() && (r.End.IsZero() || r.End.After(now)), r.End, nil
+	return open(r, now), r.End, nil
 }
 
 // instances counts the instances of a node group by the tag that PCS writes on them.
@@ -177,90 +216,6 @@ func (s Setup) instances(ctx context.Context, groupID string) (int, error) {
 		return 0, fmt.Errorf("looking for instances of node group %s: %w", groupID, err)
 	}
 	return len(ids), nil
-}
-
-// readLike finds the node group to copy from: the one asked for; else the slot that
-// has the reservation already; else the other slot.
-func (s Setup) readLike(ctx context.Context, in *inspection) error {
-	if name := in.request.Like; name != "" {
-		g, found := in.inv.Group(name)
-		if !found {
-			in.problem("like", "use one of "+orNone(groupNames(in.inv.Groups)), "cluster %s has no compute node group %q to copy from (--like)", in.inv.Cluster.Name, name)
-			return nil
-		}
-		in.like = g
-	} else {
-		for _, slot := range in.slots {
-			if slot.ours && (in.like.ID == "" || slot.holds(in.request.Reservation)) {
-				in.like = *slot.group
-			}
-		}
-	}
-	if in.like.ID == "" {
-		return nil
-	}
-	source, found, err := s.EC2.LaunchTemplate(ctx, in.like.TemplateID, in.like.TemplateVersion)
-	if err != nil {
-		return err
-	}
-	if !found {
-		in.problem("like", "give --ami, --instance-profile and --security-groups instead", "node group %s names launch template %s version %s, which EC2 does not have", in.like.Name, in.like.TemplateID, in.like.TemplateVersion)
-		return nil
-	}
-	in.source = source
-	return nil
-}
-
-func (s Setup) readSubnets(ctx context.Context, in *inspection) (err error) {
-	ids := in.request.SubnetIDs
-	if len(ids) == 0 {
-		ids = append(slices.Clone(in.like.SubnetIDs), in.inv.Cluster.SubnetIDs...)
-	}
-	if in.subnets, err = s.EC2.Subnets(ctx, ids); absent(err) {
-		in.problem("subnet-unknown", "name existing subnets with --subnet-ids", "EC2 does not have all of the subnets %s (%s)", strings.Join(ids, ", "), ec2.Code(err))
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	in.neighbours, err = s.EC2.NeighbourSubnets(ctx, ids)
-	return err
-}
-
-func (s Setup) readImage(ctx context.Context, in *inspection) (err error) {
-	if in.ami() == "" {
-		return nil
-	}
-	if in.platform, err = s.EC2.ImagePlatform(ctx, in.ami()); absent(err) {
-		in.problem("image", "give an image of this region with --ami", "EC2 has no image %s in %s (%s)", in.ami(), in.region, ec2.Code(err))
-		return nil
-	}
-	return err
-}
-
-func (s Setup) readDigest(ctx context.Context, in *inspection) (err error) {
-	if in.reservation.ID == "" || in.request.Like != "" && in.source.ID == "" {
-		return nil
-	}
-	in.digest, err = s.EC2.LaunchTemplateDigest(ctx, in.templateSpec(""))
-	return err
-}
-
-// ami is the image of the nodes: the one asked for, else that of the group to copy,
-// else that of its launch template.
-func (in *inspection) ami() string {
-	return first(in.request.AMI, in.like.AMI, in.source.ImageID)
-}
-
-func (in *inspection) profile() string {
-	return first(in.request.InstanceProfile, in.like.InstanceProfile)
-}
-
-func (in *inspection) securityGroups() []string {
-	if len(in.request.SecurityGroups) > 0 {
-		return in.request.SecurityGroups
-	}
-	return in.source.SecurityGroupIDs
 }
 
 // templateSpec is the launch template of a slot.
@@ -275,21 +230,13 @@ func (in *inspection) templateSpec(slot string) capacity.LaunchTemplateSpec {
 		InstanceType:     in.reservation.InstanceType,
 		ReservationID:    in.reservation.ID,
 		Kind:             in.reservation.Kind,
+		PlacementGroup:   in.reservation.PlacementGroup,
 		Tags:             in.tags(),
 	}
 }
 
 func (in *inspection) tags() map[string]string {
-	return map[string]string{capacity.TagCluster: in.inv.Cluster.Name, capacity.TagReservation: in.reservation.ID}
-}
-
-func first(values ...string) string {
-	for _, v := range values {
-		if v != "" {
-			return v
-		}
-	}
-	return ""
+	return map[string]string{capacity.TagCluster: in.inv.Cluster.Name, capacity.TagReservation: in.reservation.ID, capacity.TagPartition: in.request.Queue}
 }
 
 func groupNames(groups []pcs.NodeGroup) string {

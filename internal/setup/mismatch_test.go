@@ -35,13 +35,21 @@ func TestMismatches(t *testing.T) {
 		"unknown image":       {request: func(r *setup.Request) { r.AMI = "ami-0ffffffffffffffff" }, codes: "image", says: "InvalidAMIID.NotFound"},
 		"image of another OS": {request: func(r *setup.Request) { r.AMI = "ami-0e200000000000c03" }, codes: "platform", says: "Red Hat Enterprise Linux"},
 		"profile by name":     {request: func(r *setup.Request) { r.InstanceProfile = "AWSPCS-nodes" }, codes: "instance-profile", says: "ARN"},
-		"unknown subnet":      {request: func(r *setup.Request) { r.SubnetIDs = []string{"subnet-0ffffffffffffffff"} }, codes: "az subnet-unknown"},
+		"unknown subnet":      {request: func(r *setup.Request) { r.SubnetIDs = []string{"subnet-0ffffffffffffffff"} }, codes: "subnet-unknown", says: "give --subnet-ids " + subnetA},
 		"too many nodes":      {request: func(r *setup.Request) { r.MaxNodes = 17 }, codes: "size", says: "give --max-nodes 16 or less"},
 		"long node group":     {request: func(r *setup.Request) { r.NodeGroup = strings.Repeat("g", 24) }, codes: "name", says: "use at most 23"},
 		"short queue":         {request: func(r *setup.Request) { r.Queue = "gp" }, codes: "name", says: "3 to 25"},
 		"underscore in queue": {request: func(r *setup.Request) { r.Queue = "gpu_1" }, codes: "name"},
 		"large user data":     {request: func(r *setup.Request) { r.UserData = make([]byte, 16<<10+1) }, codes: "user-data", says: "16384"},
 		"unpaid":              {request: func(r *setup.Request) { r.Reservation = unpaid }, codes: "az state", says: "payment-failed"},
+		"a zone without a subnet": {account: func(s *awssim.Scenario) { s.Regions[0].Subnets = s.Regions[0].Subnets[:2] },
+			request: func(r *setup.Request) { r.Reservation, r.MaxNodes = "cr-0e200000000000c12", 0 }, codes: "az", says: "the VPC has none there, so create one"},
+		"over, so that EC2 shows no size": {request: func(r *setup.Request) { r.Reservation = pastBlock }, codes: "expired"},
+		"over, and all of it asked for":   {request: func(r *setup.Request) { r.Reservation, r.MaxNodes = pastBlock, 0 }, codes: "expired"},
+		"without instances": {account: func(s *awssim.Scenario) { s.Regions[0].Reservations[6].Count = 0 },
+			request: func(r *setup.Request) { r.Reservation = gpuODCR }, codes: "size", says: "reservation " + gpuODCR + " has no instances; choose another"},
+		"not assessed yet": {account: func(s *awssim.Scenario) { s.Regions[0].Reservations[6].State = "assessing" },
+			request: func(r *setup.Request) { r.Reservation = gpuODCR }, codes: "size state", says: "EC2 does not say yet how many instances"},
 		"cluster is updating": {account: func(s *awssim.Scenario) { ml(s).Status = "UPDATING" }, codes: "cluster-status", says: "UPDATING"},
 		"old Slurm":           {account: func(s *awssim.Scenario) { ml(s).SlurmVersion = "23.11" }, codes: "slurm-version", says: "24.05"},
 		"cluster too small":   {account: func(s *awssim.Scenario) { ml(s).NodeGroups[0].Max = 30 }, codes: "cluster-size", says: "give --max-nodes 2 or less"},
@@ -193,7 +201,9 @@ func TestWarnings(t *testing.T) {
 
 // The slot's nodes run: more of them are added, everything else waits.
 func TestRunningNodesAreNotReplaced(t *testing.T) {
-	w := newAccount(t, nil)
+	w := newAccount(t, func(s *awssim.Scenario) {
+		s.Regions[0].Images = append(s.Regions[0].Images, awssim.ImageScenario{ID: "ami-0e200000000000d04"})
+	})
 	w.run(w.request(openBlock))
 	if _, err := w.sim.LaunchForNodeGroup("ml", "gpu-a", "gpu-a-1"); err != nil {
 		t.Fatal(err)
@@ -204,7 +214,7 @@ func TestRunningNodesAreNotReplaced(t *testing.T) {
 		t.Errorf("fewer nodes: %v", p.Mismatches)
 	}
 	r = w.request(openBlock)
-	r.AMI = "ami-0e200000000000b02"
+	r.AMI = "ami-0e200000000000d04"
 	if p := w.plan(r); !slices.Equal(codes(p), []string{"in-use"}) || !strings.Contains(p.Mismatches[0].Message, "image") {
 		t.Errorf("another image: %v", p.Mismatches)
 	}

@@ -21,6 +21,8 @@ type wanted struct {
 
 	configPath string
 	partition  config.NodeGroup
+	// ended are reservations of the partition that are over.
+	ended []string
 	// reservationTags are those of the reservation, which a select may look for.
 	reservationTags map[string]string
 }
@@ -38,6 +40,7 @@ func (in *inspection) plan() *Plan {
 	}
 	in.checkCluster()
 	in.checkLaunch()
+	in.checkSubnets()
 	slot := in.chooseSlot()
 	want := in.want(slot)
 	if in.reservation.ID == "" {
@@ -47,6 +50,8 @@ func (in *inspection) plan() *Plan {
 		return p
 	}
 	in.checkMatch(want, slot)
+	in.checkAddresses(want, slot)
+	in.checkUsers(want)
 	in.checkQuotas(want, slot)
 
 	p.Slot = slot.name
@@ -58,7 +63,8 @@ func (in *inspection) plan() *Plan {
 	files, snippet, problems := planFiles(in.request.Config, want)
 	p.Steps, p.Snippet = append(p.Steps, files...), snippet
 	p.Mismatches = append(in.problems, problems...)
-	p.Warnings = in.warnings()
+	in.checkFamiliar()
+	p.Warnings = in.warnings
 	return p
 }
 
@@ -119,6 +125,7 @@ func (in *inspection) want(slot slotState) *wanted {
 			ClusterID: in.inv.Cluster.ID, AMI: in.ami(), InstanceProfile: in.profile(), Min: least, Max: most, Tags: in.tags(),
 		},
 		configPath:      in.request.ConfigPath,
+		ended:           in.ended,
 		reservationTags: r.Tags,
 		partition: config.NodeGroup{
 			Name: in.request.NodeGroup, InstanceType: r.InstanceType, SubnetIDs: subnets, PurchaseOption: r.Kind,
@@ -131,7 +138,7 @@ func (in *inspection) want(slot slotState) *wanted {
 // reservation's zone, so that no launch can go anywhere else.
 func (in *inspection) wantedSubnets() []string {
 	var ids []string
-	for _, s := range in.subnets {
+	for _, s := range in.network.chosen {
 		if (len(in.request.SubnetIDs) > 0 || s.AZID == in.reservation.AZID) && !slices.Contains(ids, s.ID) {
 			ids = append(ids, s.ID)
 		}

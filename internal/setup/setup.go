@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
@@ -20,22 +21,40 @@ import (
 type EC2 interface {
 	pcs.EC2
 	Reservation(ctx context.Context, id string) (capacity.Reservation, error)
+	// Reservations leaves out, with the reason, what EC2 does not describe.
+	Reservations(ctx context.Context, ids []string) ([]capacity.Reservation, []capacity.Missing, error)
 	Subnets(ctx context.Context, ids []string) ([]capacity.Subnet, error)
-	// NeighbourSubnets lists all subnets of the VPCs that the given ones are in.
-	NeighbourSubnets(ctx context.Context, ids []string) ([]capacity.Subnet, error)
-	// ImagePlatform is what an AMI runs, in the words of a reservation ("Linux/UNIX").
-	ImagePlatform(ctx context.Context, imageID string) (string, error)
+	// VPCSubnets lists all subnets of the VPCs that the given ones are in.
+	VPCSubnets(ctx context.Context, ids []string) ([]ec2.Subnet, error)
+	Image(ctx context.Context, id string) (ec2.Image, error)
+	// InstanceTypes leaves out what EC2 does not have in the region.
+	InstanceTypes(ctx context.Context, names []string) (map[string]ec2.InstanceType, error)
+	// InstancesInReservation are all that take a place of it, whoever launched them.
+	InstancesInReservation(ctx context.Context, id string) ([]capacity.Instance, error)
+	// SecurityGroups maps those of the ids that exist to their VPC.
+	SecurityGroups(ctx context.Context, ids []string) (map[string]string, error)
+	HasKeyPair(ctx context.Context, name string) (bool, error)
+	HasPlacementGroup(ctx context.Context, name string) (bool, error)
+	// LaunchTemplatesByTag lists the newest versions of all templates with the tags.
+	LaunchTemplatesByTag(ctx context.Context, tags map[string]string) ([]capacity.LaunchTemplate, error)
+	// TagLaunchTemplate adds tags to a launch template, by id.
+	TagLaunchTemplate(ctx context.Context, id string, tags map[string]string) error
+	// DeleteLaunchTemplate deletes one that carries the cluster's mark. One that is gone
+	// is no error.
+	DeleteLaunchTemplate(ctx context.Context, idOrName, cluster string) error
 }
 
 // Setup makes reserved capacity usable in a PCS cluster.
 type Setup struct {
 	PCS *pcs.Client
 	EC2 EC2
+	// Slurm is asked by teardown only.
+	Slurm Slurm
 	// Poll is the time between two looks at something that PCS is at work on; 0 for
 	// the default of 5 s.
 	Poll time.Duration
-	// Progress is told what happens to a thing: create, update, wait, done. nil if
-	// nobody listens.
+	// Progress is told what happens to a thing: create, update, delete, drain, wait, done.
+	// nil if nobody listens.
 	Progress func(what, name, status string)
 }
 

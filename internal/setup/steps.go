@@ -16,6 +16,8 @@ type Action string
 const (
 	Create  Action = "create"
 	Update  Action = "update"
+	Delete  Action = "delete"
+	Drain   Action = "drain"
 	Nothing Action = "nothing"
 )
 
@@ -25,6 +27,8 @@ const (
 	WhatNodeGroup = pcs.WhatNodeGroup
 	WhatQueue     = pcs.WhatQueue
 	WhatFile      = "file"
+	WhatNodes     = "Slurm nodes"
+	WhatFence     = "Slurm reservation"
 )
 
 // Step is one thing to do.
@@ -56,6 +60,7 @@ func (in *inspection) templateStep(want *wanted, slot slotState) Step {
 	step.add("market type", marketWord(want.template.Kind))
 	step.add("instance type", want.template.InstanceType)
 	step.add("image", want.template.ImageID)
+	step.add("placement group", want.template.PlacementGroup)
 	step.add("security groups", strings.Join(in.securityGroups(), ", "))
 	switch {
 	case len(in.request.UserData) > 0:

@@ -14,13 +14,12 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml"
-	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
 )
 
 // Rows shows a slice of structs. The tag `col` is a field's heading in a table, and a
 // field without it is left out there; the tag `json` is its name in all other formats.
-// A nil pointer is a value that is not known.
+// A nil pointer is a value that is not known. What fits the width of a terminal is in
+// table.go.
 func (t *Terminal) Rows(rows any) error { return t.Show(rows, rows) }
 
 // Show writes doc as JSON or YAML, and rows, a slice of structs, as a table or CSV.
@@ -63,89 +62,6 @@ func encode(w io.Writer, doc any) error {
 		return fmt.Errorf("writing the result: %w", err)
 	}
 	return nil
-}
-
-// column is one field of a row.
-type column struct {
-	index      int
-	head, name string
-	number     bool
-}
-
-// columns lists the fields of a row type; embedded fields are not followed.
-func columns(row reflect.Type) []column {
-	var all []column
-	for i := range row.NumField() {
-		f := row.Field(i)
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if name == "-" {
-			name = ""
-		}
-		c := column{index: i, head: f.Tag.Get("col"), name: name}
-		kind := f.Type.Kind()
-		if kind == reflect.Pointer {
-			kind = f.Type.Elem().Kind()
-		}
-		switch kind {
-		case reflect.Int, reflect.Int64, reflect.Float64:
-			c.number = f.Type != reflect.TypeFor[time.Duration]()
-		}
-		all = append(all, c)
-	}
-	return all
-}
-
-func (t *Terminal) table(rows reflect.Value) error {
-	w := table.NewWriter()
-	w.SetOutputMirror(t.Out)
-	style := table.StyleDefault
-	style.Options = table.OptionsNoBordersAndSeparators
-	style.Box.PaddingLeft, style.Box.PaddingRight = "", "  "
-	style.Format.Header = text.FormatDefault
-	w.SetStyle(style)
-	w.SuppressTrailingSpaces()
-
-	var shown []column
-	var head table.Row
-	var configs []table.ColumnConfig
-	for _, c := range columns(rows.Type().Elem()) {
-		if c.head == "" {
-			continue
-		}
-		shown = append(shown, c)
-		head = append(head, c.head)
-		if c.number {
-			configs = append(configs, table.ColumnConfig{Number: len(shown), Align: text.AlignRight, AlignHeader: text.AlignRight})
-		}
-	}
-	w.SetColumnConfigs(configs)
-	w.AppendHeader(head)
-	for i := range rows.Len() {
-		var line table.Row
-		for _, c := range shown {
-			line = append(line, t.cell(rows.Index(i).Field(c.index).Interface()))
-		}
-		w.AppendRow(line)
-	}
-	w.Render()
-	return nil
-}
-
-// cell shows a value to a person.
-func (t *Terminal) cell(value any) string {
-	switch v := value.(type) {
-	case time.Time:
-		return t.Time(v)
-	case bool:
-		if v {
-			return "yes"
-		}
-		return "no"
-	}
-	if s := machine(value); s != "" {
-		return s
-	}
-	return "-"
 }
 
 // machine writes a value for a program.

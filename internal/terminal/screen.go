@@ -43,3 +43,12 @@ func ScreenOf(out io.Writer, getenv func(string) string) Screen {
 	}
 	return s
 }
+
+// tableWidth is how wide a table may be: COLUMNS, else the terminal's width; 0 where
+// there is no terminal, as in a pipe.
+func tableWidth(out *os.File, getenv func(string) string) int {
+	if getenv("COLUMNS") == "" && !term.IsTerminal(int(out.Fd())) {
+		return 0
+	}
+	return ScreenOf(out, getenv).Width
+}

@@ -34,6 +34,8 @@ type Terminal struct {
 	In       io.Reader
 	Out, Err io.Writer
 	Format   Format
+	// Width is the most columns of text that a table may have; 0 for no bound, as in a pipe.
+	Width int
 	// UTC shows times in tables in UTC.
 	UTC bool
 	// Yes answers every yes-or-no question.
@@ -49,7 +51,7 @@ type Terminal struct {
 func Standard() *Terminal {
 	draw := term.IsTerminal(int(os.Stderr.Fd()))
 	return &Terminal{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Format: Table,
-		CanDraw: draw, CanAsk: draw && term.IsTerminal(int(os.Stdin.Fd()))}
+		Width: tableWidth(os.Stdout, os.Getenv), CanDraw: draw, CanAsk: draw && term.IsTerminal(int(os.Stdin.Fd()))}
 }
 
 // Say writes a sentence to stderr.
@@ -102,10 +104,26 @@ func (t *Terminal) Time(at time.Time) string {
 	if at.IsZero() {
 		return "-"
 	}
+	return t.in(at).Format("2006-01-02 15:04 MST")
+}
+
+// in is a time in the zone that is shown.
+func (t *Terminal) in(at time.Time) time.Time {
 	if t.UTC {
-		at = at.UTC()
-	} else {
-		at = at.Local()
+		return at.UTC()
 	}
-	return at.Format("2006-01-02 15:04 MST")
+	return at.Local()
+}
+
+// Clear empties the screen before a result is shown again; off a terminal it writes an
+// empty line.
+func (t *Terminal) Clear() {
+	if t.Format != Table {
+		return
+	}
+	if f, ok := t.Out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		fmt.Fprint(t.Out, "\x1b[H\x1b[2J") // ECMA-48: cursor to the first place, erase all
+		return
+	}
+	fmt.Fprintln(t.Out)
 }

@@ -30,9 +30,9 @@ var rows = []row{
 func TestFormats(t *testing.T) {
 	for format, want := range map[terminal.Format]string{
 		terminal.Table: `
-ID     COUNT  START                 OPEN  NOTE
-cr-1       4  2026-11-20 11:30 UTC  yes   says "hi", <b>
-cr-22    128  -                     no    -
+ID     COUNT  START UTC    OPEN  NOTE
+cr-1       4  11-20 11:30  yes   says "hi", <b>
+cr-22    128  -            no    -
 `,
 		terminal.CSV: `
 id,count,start,open,note,tags

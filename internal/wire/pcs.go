@@ -33,10 +33,17 @@ func (p PCS) Held(ctx context.Context, groups []string) (map[string]string, erro
 
 // Configure makes a compute node group right for a reservation.
 func (p PCS) Configure(ctx context.Context, group string, r capacity.Reservation, g capacity.NodeGroup) (bool, error) {
-	var subnets []string
+	var subnets, inZone []string
 	for _, s := range g.Subnets {
 		subnets = append(subnets, s.ID)
+		if s.AZID == r.AZID {
+			inZone = append(inZone, s.ID)
+		}
 	}
-	return p.Provisioner.Configure(ctx, pcs.ConfigureRequest{Cluster: p.Cluster, Group: group, Reservation: r, SubnetIDs: subnets,
+	own := ""
+	if len(inZone) == 1 {
+		own = inZone[0]
+	}
+	return p.Provisioner.Configure(ctx, pcs.ConfigureRequest{Cluster: p.Cluster, Group: group, Reservation: r, SubnetIDs: subnets, SubnetID: own,
 		MaxNodes: g.MaxNodes, Dynamic: g.Dynamic})
 }

@@ -57,11 +57,7 @@ func (f *Follower) Sources(ctx context.Context, renew bool) (lifecycle.Sources, 
 		if err != nil {
 			return lifecycle.Sources{}, err
 		}
-		pcsClient, err := pcs.New(ctx, pcs.Options{Region: aws.Region(), Profile: f.Profile})
-		if err != nil {
-			return lifecycle.Sources{}, err
-		}
-		f.region, f.aws, f.pcs = region, aws, pcsClient
+		f.region, f.aws, f.pcs = region, aws, pcs.From(aws.Shared())
 	}
 	return Sources(cfg, f.aws, f.pcs), nil
 }
@@ -101,9 +97,10 @@ func (s SyncSlurm) Look(ctx context.Context) (*lifecycle.Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &lifecycle.Cluster{Version: cfg.Version.String(), Mark: cmp.Or(s.PCSCluster, cfg.ClusterName), TimeMinCollapses: cfg.Version.TimeMinCollapses()}
+	c := &lifecycle.Cluster{Version: cfg.Version.String(), Mark: cmp.Or(s.PCSCluster, cfg.ClusterName), TimeMinCollapses: cfg.Version.TimeMinCollapses(),
+		ChecksAccounts: cfg.ChecksAccounts()}
 	for _, n := range nodes {
-		c.Nodes = append(c.Nodes, lifecycle.Node{Name: n.Name, Features: n.Features, State: nodeState(n), Up: nodeUp(n),
+		c.Nodes = append(c.Nodes, lifecycle.Node{Name: n.Name, Features: n.Features, State: nodeState(n), Up: nodeUp(n), GPUs: n.GPUs,
 			PoweredDown: n.PoweredDown() && !n.Has("POWERING_DOWN") && !n.Has("POWER_DOWN"), Address: n.Address})
 	}
 	for _, p := range partitions {
@@ -111,7 +108,7 @@ func (s SyncSlurm) Look(ctx context.Context) (*lifecycle.Cluster, error) {
 		if err != nil {
 			return nil, err
 		}
-		c.Partitions = append(c.Partitions, lifecycle.Partition{Name: p.Name, Default: p.Default, MaxTime: p.MaxTime, Nodes: names})
+		c.Partitions = append(c.Partitions, lifecycle.Partition{Name: p.Name, Default: p.Default, MaxTime: p.MaxTime, Nodes: names, AllowAccounts: p.AllowAccounts})
 	}
 	for _, r := range reservations {
 		names, err := slurm.Expand(r.Nodes)
@@ -136,7 +133,7 @@ func (s SyncSlurm) Jobs(ctx context.Context) ([]lifecycle.Job, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, lifecycle.Job{ID: j.ID, Shown: j.DisplayID(), Partition: j.Partition, State: j.State, Configuring: j.Configuring(),
+		all = append(all, lifecycle.Job{ID: j.ID, Shown: j.DisplayID(), Partition: j.Partition, Account: j.Account, MinNodes: j.NumNodes, State: j.State, Configuring: j.Configuring(),
 			Nodes: names, Start: j.Start, End: j.End, Limit: j.TimeLimit, TimeMin: j.TimeMin, Comment: j.Comment})
 	}
 	return all, nil
@@ -212,14 +209,14 @@ func (n noAWS) Offset() time.Duration { return 0 }
 func (n noAWS) Reservations(context.Context, []string) ([]capacity.Reservation, []capacity.Missing, error) {
 	return nil, nil, n.err
 }
+func (n noAWS) InstancesByTag(context.Context, map[string][]string) ([]capacity.Instance, error) {
+	return nil, n.err
+}
 func (n noAWS) ReservationsByTag(context.Context, map[string]string) ([]capacity.Reservation, error) {
 	return nil, n.err
 }
 func (n noAWS) KnownSubnets(context.Context, []string) ([]capacity.Subnet, []capacity.Missing, error) {
 	return nil, nil, n.err
-}
-func (n noAWS) InstancesByTag(context.Context, map[string][]string) ([]capacity.Instance, error) {
-	return nil, n.err
 }
 func (n noAWS) Terminate(context.Context, []string) error                 { return n.err }
 func (n noAWS) Held(context.Context, []string) (map[string]string, error) { return nil, n.err }

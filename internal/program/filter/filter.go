@@ -15,7 +15,7 @@ import (
 // written. After [hooks.FilterDeadline] it ends the process without an answer.
 func Main(args []string) int {
 	time.AfterFunc(hooks.FilterDeadline, func() { os.Exit(1) })
-	answer := hooks.Answer(args, slurm.ParseLimit, time.Now(), hooks.FilterLog())
+	answer := hooks.Answer(args, hooks.SlurmText{Limit: slurm.ParseLimit, GPUs: slurm.GPUs}, time.Now(), hooks.FilterLog())
 	if _, err := os.Stdout.WriteString(answer); err != nil {
 		return 1
 	}

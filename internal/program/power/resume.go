@@ -50,11 +50,7 @@ func resume(ctx context.Context, cfg *config.Config, nodes string, log *slog.Log
 	r := hooks.Resume{Settings: cfg.Domain(), Cluster: asked.Mark, Slurm: h.Slurm, EC2: h.EC2, Records: h.State, Log: log,
 		MachineTime: time.Now, Budget: hooks.ResumeBudget(asked.ResumeTimeout)}
 	if slices.ContainsFunc(cfg.Partitions, func(p config.Partition) bool { return p.Provider == capacity.ProviderPCS }) {
-		client, err := pcs.New(ctx, pcs.Options{Region: cfg.Region})
-		if err != nil {
-			return err
-		}
-		r.PCS = wire.PCS{Provisioner: pcs.Provisioner{PCS: client, EC2: h.EC2}, Cluster: cfg.Cluster}
+		r.PCS = wire.PCS{Provisioner: pcs.Provisioner{PCS: pcs.From(h.EC2.Shared()), EC2: h.EC2}, Cluster: cfg.Cluster}
 	}
 	return r.Run(ctx, nodes, waits)
 }

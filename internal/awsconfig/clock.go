@@ -1,4 +1,4 @@
-package ec2
+package awsconfig
 
 import (
 	"context"
@@ -23,7 +23,7 @@ func (c *clock) offset() time.Duration {
 }
 
 // middleware looks at every HTTP answer, those of failed and retried attempts too.
-func (c *clock) middleware() []func(*middleware.Stack) error {
+func (c *clock) middleware(stack *middleware.Stack) error {
 	look := middleware.DeserializeMiddlewareFunc("ReadDate", func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (
 		middleware.DeserializeOutput, middleware.Metadata, error) {
 		sent := time.Now()
@@ -33,9 +33,7 @@ func (c *clock) middleware() []func(*middleware.Stack) error {
 		}
 		return out, metadata, err
 	})
-	return []func(*middleware.Stack) error{func(stack *middleware.Stack) error {
-		return stack.Deserialize.Add(look, middleware.After)
-	}}
+	return stack.Deserialize.Add(look, middleware.After)
 }
 
 // learn takes AWS's time from a Date header, which has whole seconds: the true time

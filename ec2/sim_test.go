@@ -33,22 +33,22 @@ const (
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// newWorld is a simulator whose clock stands still, and a client that talks to it.
-func newWorld(t *testing.T) (*awssim.Sim, *Client) {
+// newSim is a simulator whose clock stands still, and a client that talks to it.
+func newSim(t *testing.T) (*awssim.Sim, *Client) {
 	t.Helper()
-	sim, c, _ := newCountedWorld(t)
+	sim, c, _ := countedSim(t)
 	return sim, c
 }
 
-// newCountedWorld also counts the HTTP requests that arrive, by their operation,
+// countedSim also counts the HTTP requests that arrive, by their operation,
 // whatever becomes of them.
-func newCountedWorld(t *testing.T) (*awssim.Sim, *Client, func(operation string) int) {
+func countedSim(t *testing.T) (*awssim.Sim, *Client, func(operation string) int) {
 	t.Helper()
-	return newWorldOf(t, nil)
+	return simOf(t, nil)
 }
 
-// newWorldOf is a counted world of a scenario, nil for the simulator's default.
-func newWorldOf(t *testing.T, scenario *awssim.Scenario) (*awssim.Sim, *Client, func(operation string) int) {
+// simOf is a countedSim of a scenario, nil for the simulator's default.
+func simOf(t *testing.T, scenario *awssim.Scenario) (*awssim.Sim, *Client, func(operation string) int) {
 	t.Helper()
 	sim, err := awssim.New(scenario, awssim.NewClock(noon, 0))
 	if err != nil {

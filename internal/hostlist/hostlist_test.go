@@ -1,4 +1,4 @@
-package slurm
+package hostlist
 
 import (
 	"errors"
@@ -45,12 +45,12 @@ func TestExpandRefuses(t *testing.T) {
 		",a", "a,,b", "a[x-y]", "a[ 1-2]", "a[[1]]", "a[1-2]b[3", "(null)", "None assigned", "a;b", "a\nb", "a=b",
 		"é", "a[1-65537]", "a[1-300]b[1-300]", "a[1-65536],b", "a[1-9999999999]", "a[1-2]]",
 	} {
-		if names, err := Expand(list); !errors.Is(err, ErrHostlist) {
-			t.Errorf("Expand(%q) = %d names, %v; want ErrHostlist", list, len(names), err)
+		if names, err := Expand(list); !errors.Is(err, ErrInvalid) {
+			t.Errorf("Expand(%q) = %d names, %v; want ErrInvalid", list, len(names), err)
 		}
 	}
 	names, err := Expand("a[1-65536]")
-	if err != nil || len(names) != MaxHosts {
+	if err != nil || len(names) != Max {
 		t.Errorf("the largest hostlist: %d names, %v", len(names), err)
 	}
 }
@@ -94,7 +94,7 @@ func TestHostlistAsSlurm(t *testing.T) {
 			t.Errorf("Expand(%q) (-scontrol +ours):\n%s", list, diff)
 		}
 		compressed := Compress(names)
-		if diff := cmp.Diff(scontrol("hostnames", compressed), SortHosts(names)); diff != "" {
+		if diff := cmp.Diff(scontrol("hostnames", compressed), Sort(names)); diff != "" {
 			t.Errorf("scontrol reads Compress(%q) = %s differently (-scontrol +ours):\n%s", names, compressed, diff)
 		}
 	}
@@ -130,19 +130,19 @@ func FuzzHostlist(f *testing.F) {
 	f.Fuzz(func(t *testing.T, list string) {
 		names, err := Expand(list)
 		if err != nil {
-			if !errors.Is(err, ErrHostlist) {
-				t.Fatalf("Expand(%q): error %v does not wrap ErrHostlist", list, err)
+			if !errors.Is(err, ErrInvalid) {
+				t.Fatalf("Expand(%q): error %v does not wrap ErrInvalid", list, err)
 			}
 			return
 		}
-		if len(names) > MaxHosts {
+		if len(names) > Max {
 			t.Fatalf("Expand(%q): %d names", list, len(names))
 		}
 		again, err := Expand(Compress(names))
 		if err != nil {
 			t.Fatalf("Compress(%q) = %q: %v", names, Compress(names), err)
 		}
-		if sorted := SortHosts(names); !slices.Equal(again, sorted) {
+		if sorted := Sort(names); !slices.Equal(again, sorted) {
 			t.Fatalf("Compress(%q) = %q, which is %q; want %q", names, Compress(names), again, sorted)
 		}
 	})

@@ -1,0 +1,305 @@
+package capacity
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// hours is a reservation that is open from one hour after noon to another one; without
+// an end if that is 0. Lead and margin are none in these tests, so that the end is the fence.
+func hours(id string, from, to int) Reservation {
+	r := Reservation{ID: id, Kind: CapacityBlock, State: StateActive, InstanceType: "p5.48xlarge", AZID: "use2-az1", Total: 4, Available: 4,
+		Start: noon.Add(time.Duration(from) * time.Hour)}
+	if to != 0 {
+		r.End = noon.Add(time.Duration(to) * time.Hour)
+	} else {
+		r.Kind = ODCR
+	}
+	return r
+}
+
+func expired(r Reservation) Reservation { r.State = StateExpired; return r }
+
+func TestTurns(t *testing.T) {
+	for name, c := range map[string]struct {
+		reservations []Reservation // in the order of the settings
+		holds        string
+		want         string // ID FROM behind BEHIND
+		current      string // at noon
+	}{
+		"one after the other, whatever the order of the settings": {[]Reservation{hours("b", 10, 20), hours("a", -1, 8)}, "",
+			"a -1, b 10", "a"},
+		"without a gap": {[]Reservation{hours("a", -1, 8), hours("b", 8, 20)}, "",
+			"a -1, b 8", "a"},
+		"overlapping: the second waits until the first has ended": {[]Reservation{hours("b", -1, 1), hours("a", -1, 10)}, "",
+			"b -1, a 1 behind b", "b"},
+		"overlapping, of different starts": {[]Reservation{hours("b", 4, 10), hours("a", -1, 5)}, "",
+			"a -1, b 5 behind a", "a"},
+		"what holds the slot keeps it": {[]Reservation{hours("early", -5, 20), hours("a", -1, 10)}, "a",
+			"a -1, early 10 behind a", "a"},
+		"over before the first has ended": {[]Reservation{hours("a", -1, 10), hours("b", 2, 9)}, "",
+			"a -1, b 10 behind a never", "a"},
+		"one that never gets its turn takes none": {[]Reservation{hours("a", -1, 10), hours("b", 2, 9), hours("c", 8, 12)}, "",
+			"a -1, b 10 behind a never, c 10 behind a", "a"},
+		"a chain": {[]Reservation{hours("a", -1, 4), hours("b", 3, 8), hours("c", 7, 12)}, "",
+			"a -1, b 4 behind a, c 8 behind b", "a"},
+		"without an end they share": {[]Reservation{hours("d", -2, 0), hours("a", -1, 0)}, "",
+			"d -2, a -1", "d a"},
+		"without an end, after one that has one": {[]Reservation{hours("a", -1, 4), hours("b", -1, 0), hours("c", 1, 0)}, "",
+			"a -1, b 4 behind a, c 4 behind a", "a"},
+		"behind one without an end": {[]Reservation{hours("a", -2, 0), hours("b", -1, 4)}, "",
+			"a -2, b -1 behind a never", "a"},
+		"what has ended is in nobody's way": {[]Reservation{expired(hours("a", -9, -1)), hours("b", -4, 4)}, "",
+			"a -9, b -4", "b"},
+		"nothing is open": {[]Reservation{hours("b", 10, 20), hours("a", 5, 8)}, "",
+			"a 5, b 10", "a"},
+		"none": {nil, "", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			snap := &Snapshot{Reservations: c.reservations}
+			slot := Slot{Holds: c.holds}
+			for _, r := range c.reservations {
+				slot.ReservationIDs = append(slot.ReservationIDs, r.ID)
+			}
+			var turns, current []string
+			for _, turn := range snap.Turns(slot) {
+				text := fmt.Sprintf("%s %v", turn.Reservation.ID, turn.Window.Start.Sub(noon).Hours())
+				if turn.Never {
+					text = fmt.Sprintf("%s %v", turn.Reservation.ID, later(turn.Window.Start, turn.Reservation.Start).Sub(noon).Hours())
+				}
+				if turn.Behind != "" {
+					text += " behind " + turn.Behind
+				}
+				if turn.Never {
+					text += " never"
+				}
+				turns = append(turns, text)
+			}
+			for _, turn := range snap.Standing(slot, noon).Current {
+				current = append(current, turn.Reservation.ID)
+			}
+			if got := strings.Join(turns, ", "); got != c.want {
+				t.Errorf("turns %q, want %q", got, c.want)
+			}
+			if got := strings.Join(current, " "); got != c.current {
+				t.Errorf("current %q, want %q", got, c.current)
+			}
+		})
+	}
+}
+
+func TestStanding(t *testing.T) {
+	slot := Slot{ReservationIDs: []string{"a", "b", "c"}}
+	for name, c := range map[string]struct {
+		reservations []Reservation
+		at           int
+		want         string // current, next, hour of the last end, unknown
+	}{
+		"the first":                  {[]Reservation{hours("a", -1, 4), hours("b", 5, 8), hours("c", 9, 12)}, 0, "a b 0 false"},
+		"between them":               {[]Reservation{hours("a", -1, 4), hours("b", 5, 8), hours("c", 9, 12)}, 4, "b c 0 false"},
+		"all have ended":             {[]Reservation{hours("a", -1, 4), hours("b", 5, 8), expired(hours("c", 9, 12))}, 20, "  12 false"},
+		"EC2 does not describe one":  {[]Reservation{hours("a", -1, 4)}, 0, "a  0 false"},
+		"EC2 describes none":         {nil, 0, "  0 true"},
+		"ended, and one not known":   {[]Reservation{hours("a", -1, 4)}, 5, "  4 true"},
+		"what waits is next":         {[]Reservation{hours("a", -1, 4), hours("b", -1, 8), expired(hours("c", -9, -3))}, 0, "a b 0 false"},
+		"its turn has come":          {[]Reservation{hours("a", -1, 4), hours("b", -1, 8), expired(hours("c", -9, -3))}, 4, "b  0 false"},
+		"next is none that never is": {[]Reservation{hours("a", -1, 9), hours("b", -1, 8), hours("c", 9, 12)}, 0, "a c 0 false"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			at := (&Snapshot{Reservations: c.reservations}).Standing(slot, noon.Add(time.Duration(c.at)*time.Hour))
+			var current, last string
+			if len(at.Current) > 0 {
+				current = at.Current[0].Reservation.ID
+			}
+			if last = "0"; !at.Last.End.IsZero() {
+				last = fmt.Sprint(at.Last.End.Sub(noon).Hours())
+			}
+			if got := fmt.Sprintf("%s %s %s %t", current, at.Next.Reservation.ID, last, at.Unknown); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// world is a node group of provider ec2 and what EC2 has for it while time goes on.
+type world struct {
+	settings Settings
+	all      []Reservation
+}
+
+func newWorld(slots int) *world {
+	return &world{settings: Settings{Partitions: []PartitionSettings{{Name: "gpu", Provider: ProviderEC2,
+		Groups: []GroupSettings{{Name: "gpu", InstanceType: "p5.48xlarge", PurchaseOption: CapacityBlock, MaxNodes: 8, Slots: slots}}}}}}
+}
+
+func (w *world) add(r Reservation) {
+	w.all = append(w.all, r)
+	g := &w.settings.Partitions[0].Groups[0]
+	g.ReservationIDs = append(g.ReservationIDs, r.ID)
+}
+
+// pass is what sync makes of the world at a time.
+func (w *world) pass(at time.Time, before *Snapshot, instances []Instance) *Snapshot {
+	seen := Seen{Before: before, Instances: instances}
+	for _, r := range w.all {
+		switch {
+		case !r.End.IsZero() && !r.End.After(at):
+			r.State = StateExpired
+		case r.Start.After(at):
+			r.State = StateScheduled
+		}
+		seen.Reservations = append(seen.Reservations, r)
+	}
+	snap := Build(w.settings, seen)
+	snap.TakenAt = at
+	return snap
+}
+
+// current is the reservation that has each slot and has begun.
+func current(snap *Snapshot) map[string]string {
+	has := map[string]string{}
+	for _, slot := range snap.Partitions[0].Groups[0].Slots {
+		if at := snap.Standing(slot, snap.TakenAt); len(at.Current) > 0 && !at.Current[0].Window.Start.After(snap.TakenAt) {
+			has[slot.Name] = at.Current[0].Reservation.ID
+		}
+	}
+	return has
+}
+
+// An earlier block that ends does not move a later one to its slot: nodes run in it. So it
+// is after the snapshot was lost, by the instances, and without any by what has ended.
+func TestABlockStaysInItsSlot(t *testing.T) {
+	w := newWorld(2)
+	w.add(hours("a", -1, 4))
+	w.add(hours("b", 1, 9))
+	w.add(hours("c", 5, 20))
+	at := func(h int) time.Time { return noon.Add(time.Duration(h) * time.Hour) }
+	for name, c := range map[string]struct {
+		before    *Snapshot
+		instances []Instance
+	}{
+		"by the last snapshot": {before: w.pass(at(3), nil, nil)},
+		"by the instances":     {instances: []Instance{{State: "running", Tags: map[string]string{TagReservation: "b", TagNode: "gpu-b-2"}}, {State: "terminated", Tags: map[string]string{TagReservation: "b", TagNode: "gpu-a-2"}}}},
+		"by what has ended":    {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := slots(w.pass(at(6), c.before, c.instances)); got != "gpu-a: c a; gpu-b: b" {
+				t.Errorf("got %q", got)
+			}
+		})
+	}
+	// Nobody knows of a block that has ended, and no instance runs: then it may move.
+	w.all, w.settings.Partitions[0].Groups[0].ReservationIDs = w.all[1:], []string{"b", "c"}
+	if got := slots(w.pass(at(6), nil, nil)); got != "gpu-a: b; gpu-b: c" {
+		t.Errorf("alone: got %q", got)
+	}
+	instances := []Instance{{State: "running", Tags: map[string]string{TagReservation: "b", TagNode: "gpu-b-2"}}}
+	if got := slots(w.pass(at(6), nil, instances)); got != "gpu-a: c; gpu-b: b" {
+		t.Errorf("with its nodes: got %q", got)
+	}
+}
+
+// A block that jobs wait for stays where their constraint sends them, also when the
+// settings forget the one beside it.
+func TestABlockToComeStaysInItsSlot(t *testing.T) {
+	w := newWorld(2)
+	w.add(hours("a", -1, 4))
+	w.add(hours("b", 6, 9))
+	before := w.pass(noon, nil, nil)
+	w.all, w.settings.Partitions[0].Groups[0].ReservationIDs = w.all[1:], []string{"b"}
+	if got := slots(w.pass(noon.Add(5*time.Hour), before, nil)); got != "gpu-a:; gpu-b: b" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// Whatever is bought, added to the settings in whatever order, and ends: a reservation
+// that has a slot keeps it until it ends, a slot has one with an end at a time, and none
+// waits while another slot is free for it.
+func TestSlotsWhileTimeGoesOn(t *testing.T) {
+	rng := rand.New(rand.NewPCG(21, 22))
+	waited := 0
+	for round := range 2000 {
+		w := newWorld(1 + rng.IntN(2))
+		w.settings.Partitions[0].Groups[0].PurchaseOption = ODCR
+		var before *Snapshot
+		has := map[string]string{}
+		for step := range 12 {
+			at := noon.Add(time.Duration(step) * time.Hour)
+			for len(w.all) < 6 && rng.IntN(2) == 0 {
+				from := step + rng.IntN(6) - 3
+				to := from + 1 + rng.IntN(6)
+				if rng.IntN(8) == 0 {
+					to = 0 // no end
+				}
+				w.add(hours(fmt.Sprintf("cr-%d", len(w.all)), from, to))
+			}
+			var instances []Instance
+			if rng.IntN(4) == 0 { // the snapshot was lost; nodes run in every slot
+				before = nil
+				for slot, id := range has {
+					instances = append(instances, Instance{State: "running", Tags: map[string]string{TagReservation: id, TagNode: slot + "-1"}})
+				}
+			}
+			snap := w.pass(at, before, instances)
+			has2 := current(snap)
+			for slot, id := range has {
+				if r, _ := snap.Reservation(id); r.LiveAt(at) && has2[slot] != id {
+					t.Fatalf("round %d, step %d: %s had slot %s, now %q has it\n%+v", round, step, id, slot, has2[slot], w.all)
+				}
+			}
+			free := w.settings.Partitions[0].Groups[0].SlotNames(ProviderEC2)
+			for _, slot := range snap.Partitions[0].Groups[0].Slots {
+				turns := snap.Turns(slot)
+				for i, one := range turns {
+					for _, other := range turns[i+1:] {
+						overlap := one.Window.Start.Before(other.Window.End) && other.Window.Start.Before(one.Window.End)
+						if !one.Never && !other.Never && one.Reservation.State.Live() && other.Reservation.State.Live() && overlap {
+							t.Fatalf("round %d, step %d: two have slot %s at once: %+v", round, step, slot.Name, turns)
+						}
+					}
+				}
+				if len(snap.Standing(slot, at).Current) > 0 {
+					free = slices.DeleteFunc(free, func(name string) bool { return name == slot.Name })
+				}
+			}
+			waiting := snap.Waiting(at)
+			waited += len(waiting)
+			if len(waiting) > 0 && len(free) > 0 {
+				t.Fatalf("round %d, step %d: %s, and slot %s is free\n%+v", round, step, waiting[0], free[0], w.all)
+			}
+			before, has = snap, has2
+		}
+	}
+	if waited < 1000 {
+		t.Errorf("only %d waited; the test sees too little", waited)
+	}
+}
+
+func TestWaitingSaysTheWayOut(t *testing.T) {
+	for want, w := range map[string]*world{
+		"reservation a waits for b, which has slot gpu (until 2026-03-01 13:00 UTC); set slots = 2 for node group gpu, or give it a node group of its own to use both at once": newWorld(1),
+		"": newWorld(2),
+	} {
+		w.add(hours("b", -1, 1))
+		w.add(hours("a", -1, 10))
+		got := ""
+		for _, one := range w.pass(noon, nil, nil).Waiting(noon) {
+			got += one.String()
+		}
+		if got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	w := newWorld(2)
+	w.add(hours("a", -1, 9))
+	w.add(hours("b", -1, 10))
+	w.add(hours("c", 0, 4))
+	all := w.pass(noon, nil, nil).Waiting(noon)
+	if len(all) != 1 || all[0].String() != "reservation c waits for a, which has slot gpu-a (it never gets its turn); give it a node group of its own to use both at once" {
+		t.Errorf("%v", all)
+	}
+}

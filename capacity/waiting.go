@@ -1,0 +1,50 @@
+package capacity
+
+import (
+	"fmt"
+	"time"
+)
+
+// Waiting is a reservation that another one keeps from its slot though it is, or will be,
+// open: it is paid for and not used.
+type Waiting struct {
+	Turn
+	Partition, Group, Slot string
+	// Slots is how many slots the node group has, Provider who launches its nodes.
+	Slots    int
+	Provider Provider
+}
+
+// Waiting finds what waits in the slots of the snapshot.
+func (s *Snapshot) Waiting(now time.Time) []Waiting {
+	var all []Waiting
+	for _, p := range s.Partitions {
+		for _, g := range p.Groups {
+			for _, slot := range g.Slots {
+				for _, t := range s.Turns(slot) {
+					if t.Waits(now) && t.Reservation.LiveAt(now) {
+						all = append(all, Waiting{t, p.Name, g.Name, slot.Name, len(g.Slots), p.Provider})
+					}
+				}
+			}
+		}
+	}
+	return all
+}
+
+// Until is when the reservation has its slot, in a few words.
+func (w Waiting) Until() string {
+	if w.Never {
+		return "it never gets its turn"
+	}
+	return "until " + FormatUTC(w.Window.Start)
+}
+
+// String is a sentence that says how to use both at once.
+func (w Waiting) String() string {
+	way := "give it a node group of its own to use both at once"
+	if w.Provider == ProviderEC2 && w.Slots == 1 {
+		way = fmt.Sprintf("set slots = 2 for node group %s, or %s", w.Group, way)
+	}
+	return fmt.Sprintf("reservation %s waits for %s, which has slot %s (%s); %s", w.Reservation.ID, w.Behind, w.Slot, w.Until(), way)
+}

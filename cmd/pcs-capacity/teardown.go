@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/setup"
+	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
+	"github.com/pcs-capacity/pcs-capacity/internal/wire"
+	"github.com/pcs-capacity/pcs-capacity/pcs"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
+)
+
+// TeardownCmd removes what setup made.
+type TeardownCmd struct {
+	Cluster   string `help:"PCS cluster, by name or id. Default: the settings."`
+	Queue     string `required:"" help:"PCS queue, which is the Slurm partition."`
+	NodeGroup string `help:"Only this node group: a base name for both slots (NAME), or one slot (NAME-a). Default: all of the queue, and the queue itself." placeholder:"NAME"`
+	Force     bool   `help:"Go on while jobs run there. They end with their nodes."`
+	DryRun    bool   `help:"Show the plan, and change nothing."`
+}
+
+// Help is shown below the flags.
+func (TeardownCmd) Help() string {
+	return `The reverse of setup: drains the nodes, removes the settings and the fences, takes the
+node groups out of the queue and deletes them with their instances, then the queue and the
+launch templates. Shows what it will do and asks before it does it. What does not carry
+pcs-capacity's tag is left alone. The reservation itself stays: a Capacity Block is paid.
+It can be killed and run again at any time.`
+}
+
+// Run plans, shows, asks and applies.
+func (c *TeardownCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *maybeConfig, aws *ec2.Client, pcsClient *pcs.Client) error {
+	request := setup.TeardownRequest{Cluster: c.Cluster, Queue: c.Queue, NodeGroup: c.NodeGroup, Force: c.Force}
+	if cfg.Found {
+		request.Config = cfg.Config
+	}
+	if c.Cluster == "" && cfg.Cluster == "" {
+		return usage("--cluster: no PCS cluster is named here or in the settings; add --cluster NAME")
+	}
+	s := setup.Setup{PCS: pcsClient, EC2: aws, Slurm: wire.TeardownSlurm{SyncSlurm: wire.SyncSlurm{Client: &slurm.Client{}}}}
+	plan, err := s.PlanTeardown(ctx, request)
+	if err != nil {
+		return err
+	}
+	if err := showSteps(t, plan, plan.Steps, plan.Warnings); err != nil {
+		return err
+	}
+	if len(plan.Mismatches) > 0 {
+		showMismatches(t, plan.Mismatches, "nothing was removed")
+		return errShown
+	}
+	switch {
+	case c.DryRun:
+		t.Say("Dry run: nothing was changed.")
+	case plan.Done():
+		t.Say("Nothing of ours is left; nothing to do.")
+	default:
+		if err := t.Confirm("Tear this down?"); err != nil {
+			return err
+		}
+		progress := t.Start("tearing down")
+		s.Progress = func(what, name, status string) { progress.Now(fmt.Sprintf("%s %s: %s", what, name, status)) }
+		err := s.Teardown(ctx, plan)
+		progress.Done("")
+		if err != nil {
+			return fmt.Errorf("%w; run the same command again to go on from here", err)
+		}
+		if cfg.Found {
+			if err := firstPass(ctx, g, t, aws, pcsClient); err != nil {
+				return err
+			}
+		}
+	}
+	for _, work := range plan.ByHand {
+		t.Say("Left to do: %s", work)
+	}
+	return nil
+}

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
+	"github.com/pcs-capacity/pcs-capacity/internal/wire"
+)
+
+// manyQuestions are settings for which a pass asks AWS six things.
+const manyQuestions = `
+state_dir = %q
+cluster = "ml"
+[timing]
+poll = "1s"
+[[partition]]
+name = "gpu"
+provider = "pcs"
+[[partition.node_group]]
+name = "gpu"
+instance_type = "p5.48xlarge"
+subnet_ids = ["subnet-0e200000000000a01", "subnet-0e200000000000b02"]
+capacity_reservation_ids = ["cr-0e2000000000000a1"]
+max_nodes = 4
+[[partition.node_group]]
+name = "tagged"
+instance_type = "p5.48xlarge"
+subnet_ids = ["subnet-0e200000000000a01"]
+select = { tags = { team = "nlp" } }
+max_nodes = 4
+[[partition.node_group]]
+name = "other"
+instance_type = "p5.48xlarge"
+subnet_ids = ["subnet-0e200000000000b02"]
+select = { tags = { team = "vision" } }
+max_nodes = 4
+`
+
+// withoutSlurm writes the settings for a machine whose Slurm cannot be asked.
+func withoutSlurm(t *testing.T) (path string) {
+	t.Helper()
+	dir := t.TempDir()
+	path = filepath.Join(dir, "config.toml")
+	if err := os.WriteFile(path, fmt.Appendf(nil, manyQuestions, filepath.Join(dir, "state")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	conf := filepath.Join(dir, "slurm.conf")
+	const nobodyThere = "ClusterName=lab\nSlurmctldHost=localhost\nSlurmctldPort=1\nAuthType=auth/none\nMessageTimeout=1\nNodeName=gpu-1\nPartitionName=gpu Nodes=gpu-1\n"
+	if err := os.WriteFile(conf, []byte(nobodyThere), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("SLURM_CONF", conf)
+	return path
+}
+
+// TestWatchSaysEachTroubleOnce: the answers of AWS differ in their request ids, and one
+// trouble meets every question of a pass; a person is told once.
+func TestWatchSaysEachTroubleOnce(t *testing.T) {
+	t.Setenv("AWS_MAX_ATTEMPTS", "1") // the SDK would wait between its own attempts
+	_, sim := simulatedEC2(t, `payment_delay = "0s"`)
+	path := withoutSlurm(t)
+	for name, test := range map[string]struct {
+		fault awssim.Fault
+		lines int // about AWS
+		says  string
+	}{
+		"expired token": {awssim.Fault{Code: "ExpiredToken"}, 1, "the AWS credentials have expired (ExpiredToken); renew them"},
+		"no answer":     {awssim.Fault{Effect: awssim.CutBefore}, 1, "AWS cannot be reached at "},
+		// One for subnets, two tags, the node groups, and the reservation.
+		"server error": {awssim.Fault{}, 5, "InternalError: An internal error has occurred"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sim.ClearFaults()
+			if test.fault.Effect == "" {
+				test.fault.Effect = awssim.FailBefore
+			}
+			if _, err := sim.AddFault(test.fault); err != nil {
+				t.Fatal(err)
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			settings := wire.Follower{Path: path}
+			passes := 0
+			var aws []string
+			err := lifecycle.Watch{Sources: func(ctx context.Context, renew bool) (lifecycle.Sources, error) {
+				if passes++; passes > 4 {
+					stop()
+				}
+				return settings.Sources(ctx, renew)
+			}, Say: func(line string) {
+				if !strings.Contains(line, "asking Slurm") {
+					aws = append(aws, line)
+				}
+			}}.Run(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(aws) != test.lines || !strings.Contains(strings.Join(aws, "\n"), test.says) {
+				t.Errorf("%d lines in %d passes, want %d:\n%s", len(aws), passes-1, test.lines, strings.Join(aws, "\n"))
+			}
+		})
+	}
+}
+
+// TestAPassWithoutAWSIsShort: an endpoint that takes connections and says nothing must not
+// hold up what a pass does in Slurm.
+func TestAPassWithoutAWSIsShort(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { silent.Close() })
+	simulatedEC2(t, `payment_delay = "0s"`)
+	path := withoutSlurm(t)
+	pass := func(t *testing.T) (*capacity.Snapshot, lifecycle.Report, error) {
+		t.Helper()
+		settings := wire.Follower{Path: path, Region: "us-east-2"}
+		sources, err := settings.Sources(t.Context(), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return lifecycle.Pass(t.Context(), sources)
+	}
+	if _, report, _ := pass(t); report.NoAWS {
+		t.Fatalf("%+v", report)
+	}
+	for name, change := range map[string][2]string{
+		"silent endpoint": {"AWS_ENDPOINT_URL", "http://" + silent.Addr().String()},
+		"silent metadata": {"AWS_EC2_METADATA_SERVICE_ENDPOINT", "http://" + silent.Addr().String()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if t.Setenv(change[0], change[1]); name == "silent metadata" {
+				t.Setenv("AWS_ACCESS_KEY_ID", "")
+				t.Setenv("AWS_SECRET_ACCESS_KEY", "")
+				t.Setenv("AWS_EC2_METADATA_DISABLED", "")
+			}
+			began := time.Now()
+			snap, report, err := pass(t)
+			if took := time.Since(began); err == nil || took > 12*time.Second {
+				t.Errorf("the pass took %s: %v", took, err)
+			}
+			if _, known := snap.Reservation("cr-0e2000000000000a1"); !known {
+				t.Errorf("what was known is gone: %+v", report)
+			}
+		})
+	}
+}

@@ -1,0 +1,100 @@
+package ec2
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+// NetworkCard is a network card of an instance type.
+type NetworkCard struct {
+	Index int
+	// Interfaces is how many interfaces it takes.
+	Interfaces int
+}
+
+const (
+	plainInterface = "interface"
+	efaInterface   = "efa"
+	efaOnly        = "efa-only"
+)
+
+// networkInterfaces are the interfaces of a launch template that use every EFA of an
+// instance type; none for a type without EFA, and in mode capacity.NoEFA.
+//
+// In mode capacity.EFA each card has one interface that is both EFA and ENA: at device
+// index 0 on the first card, at 1 on the others (AWS PCS User Guide, "Create or update an
+// EC2 launch template"), or at 0 where a card takes one interface only. In mode
+// capacity.EFAOnly the first interface is a plain one, and each card has an EFA without an
+// address of its own: beside the plain one at device index 1, on the other cards at 0 (EC2
+// User Guide, "efa-acc-inst-types"). Where the type has one card more than EFAs, as
+// p6-b300.48xlarge has, the first card takes none, and the EFAs of the others are at
+// device index 0 (aws/aws-parallelcluster, issue 7143).
+//
+// The security groups, which must let each other in, and the subnet are in every
+// interface: EC2 takes neither beside interfaces. None has a public address, which EC2
+// gives to an instance with one interface only.
+func networkInterfaces(t InstanceType, mode capacity.EFAMode, subnetID string, groups []string) ([]types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest, error) {
+	if t.EFAInterfaces == 0 || mode == capacity.NoEFA {
+		return nil, nil
+	}
+	if mode != capacity.EFA && mode != capacity.EFAOnly {
+		return nil, fmt.Errorf("EFA mode %q: want %s, %s or %s", mode, capacity.EFA, capacity.EFAOnly, capacity.NoEFA)
+	}
+	cards := slices.SortedFunc(slices.Values(t.Cards), func(a, b NetworkCard) int { return cmp.Compare(a.Index, b.Index) })
+	without := len(cards) - t.EFAInterfaces
+	if without < 0 || without > 1 || len(cards) > 0 && cards[0].Index != 0 {
+		return nil, fmt.Errorf("%s has %d EFAs on %d network cards, and EC2 does not say on which; write its network interfaces into a launch template, and name that template",
+			t.Name, t.EFAInterfaces, len(cards))
+	}
+	var all []types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest
+	add := func(card, device int, kind string) {
+		n := types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest{
+			NetworkCardIndex: aws.Int32(int32(card)), DeviceIndex: aws.Int32(int32(device)), InterfaceType: aws.String(kind),
+			Groups: groups, AssociatePublicIpAddress: aws.Bool(false),
+		}
+		if subnetID != "" {
+			n.SubnetId = aws.String(subnetID)
+		}
+		all = append(all, n)
+	}
+	for _, card := range cards {
+		first, takesEFA := card.Index == 0, card.Index >= without
+		if first && !(takesEFA && mode == capacity.EFA) {
+			add(0, 0, plainInterface)
+		}
+		switch {
+		case !takesEFA:
+		case mode == capacity.EFAOnly && first && card.Interfaces < 2:
+			return nil, fmt.Errorf("the first network card of %s takes one interface, so its EFA cannot be without an address; use mode %s", t.Name, capacity.EFA)
+		case mode == capacity.EFAOnly && first:
+			add(0, 1, efaOnly)
+		case mode == capacity.EFAOnly:
+			add(card.Index, 0, efaOnly)
+		case first || without > 0 || card.Interfaces < 2:
+			add(card.Index, 0, efaInterface)
+		default:
+			add(card.Index, 1, efaInterface)
+		}
+	}
+	return all, nil
+}
+
+// efaInterfaces are the networkInterfaces that a spec asks for.
+func (c *Client) efaInterfaces(ctx context.Context, spec capacity.LaunchTemplateSpec, groups []string) ([]types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest, error) {
+	found, err := c.InstanceTypes(ctx, []string{spec.InstanceType})
+	if err != nil {
+		return nil, err
+	}
+	t, ok := found[spec.InstanceType]
+	if !ok {
+		return nil, fmt.Errorf("EC2 has no instance type %s in %s", spec.InstanceType, c.region)
+	}
+	return networkInterfaces(t, spec.EFA, spec.SubnetID, groups)
+}

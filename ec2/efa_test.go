@@ -1,0 +1,153 @@
+package ec2
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+)
+
+// efaWorld is testdata/efa.toml.
+func efaWorld(t *testing.T) *Client {
+	t.Helper()
+	scenario, err := awssim.LoadScenario("testdata/efa.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, c, _ := simOf(t, scenario)
+	return c
+}
+
+func efaSpec(kind string, mode capacity.EFAMode) capacity.LaunchTemplateSpec {
+	return capacity.LaunchTemplateSpec{Name: "gpu-" + string(mode), From: "lt-0e2000000000000a1", FromVersion: "1", InstanceType: kind, EFA: mode,
+		SubnetID: subnetA, Kind: capacity.OnDemand, Tags: map[string]string{capacity.TagCluster: "ml"}}
+}
+
+// The interfaces of each family, in testdata/efa, from what DescribeInstanceTypes says: the
+// figures are AWS's (internal/awssim/type_network.go has the sources). EC2 launches from
+// each template.
+func TestInterfacesOfEachFamily(t *testing.T) {
+	for _, kind := range []string{"p4d.24xlarge", "p5.48xlarge", "p5e.48xlarge", "p5en.48xlarge", "p6-b200.48xlarge", "p6-b300.48xlarge", "trn2.48xlarge"} {
+		t.Run(kind, func(t *testing.T) {
+			c := efaWorld(t)
+			found, err := c.InstanceTypes(t.Context(), []string{kind})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var text strings.Builder
+			fmt.Fprintf(&text, "%s: %d network cards, %d EFAs\n", kind, len(found[kind].Cards), found[kind].EFAInterfaces)
+			for _, mode := range []capacity.EFAMode{capacity.EFA, capacity.EFAOnly} {
+				made, err := c.EnsureLaunchTemplate(t.Context(), efaSpec(kind, mode))
+				if err != nil {
+					t.Fatal(err)
+				}
+				out, err := c.api.DescribeLaunchTemplateVersions(t.Context(), &ec2.DescribeLaunchTemplateVersionsInput{LaunchTemplateId: &made.ID, Versions: []string{"1"}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				data := out.LaunchTemplateVersions[0].LaunchTemplateData
+				if len(data.SecurityGroupIds) > 0 {
+					t.Errorf("security groups %v beside the interfaces", data.SecurityGroupIds)
+				}
+				fmt.Fprintf(&text, "\n--efa %s\n%s", mode, inWords(data.NetworkInterfaces))
+				launched, err := c.Launch(t.Context(), capacity.Launch{ClientToken: string(mode), LaunchTemplate: made.ID, InstanceType: kind, SubnetID: subnetA, Kind: capacity.OnDemand, Count: 1})
+				if err != nil || len(launched) != 1 {
+					t.Errorf("EC2 does not launch it: %v", err)
+				}
+			}
+			golden := filepath.Join("testdata", "efa", kind+".txt")
+			if os.Getenv("UPDATE_GOLDEN") != "" {
+				if err := os.WriteFile(golden, []byte(text.String()), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), text.String()); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+// inWords has a line for each interface.
+func inWords(all []types.LaunchTemplateInstanceNetworkInterfaceSpecification) string {
+	var b strings.Builder
+	for _, n := range all {
+		fmt.Fprintf(&b, "card %d device %d %s subnet %s groups %s public %t\n", *n.NetworkCardIndex, *n.DeviceIndex, *n.InterfaceType,
+			aws.ToString(n.SubnetId), strings.Join(n.Groups, ","), aws.ToBool(n.AssociatePublicIpAddress))
+	}
+	return b.String()
+}
+
+// A type without EFA, and mode none, have no interfaces, and security groups as ever.
+func TestNoEFA(t *testing.T) {
+	c := efaWorld(t)
+	for _, spec := range []capacity.LaunchTemplateSpec{efaSpec("c7i.4xlarge", capacity.EFA), efaSpec("p5.48xlarge", capacity.NoEFA)} {
+		data, err := c.templateData(t.Context(), spec)
+		if err != nil || len(data.NetworkInterfaces) > 0 || !slices.Equal(data.SecurityGroupIds, []string{"sg-0e2000000000000a1", "sg-0e2000000000000e2"}) {
+			t.Errorf("%s, mode %s: %d interfaces, groups %v, %v", spec.InstanceType, spec.EFA, len(data.NetworkInterfaces), data.SecurityGroupIds, err)
+		}
+	}
+	if _, err := c.templateData(t.Context(), efaSpec("p5.48xlarge", "all")); err == nil {
+		t.Error("an unknown mode is taken")
+	}
+	if _, err := c.templateData(t.Context(), efaSpec("p9.huge", capacity.EFA)); err == nil {
+		t.Error("an unknown type is taken")
+	}
+}
+
+// A template of ours that is copied for the next block keeps its interfaces, in the
+// subnet of that block's zone; one that leaves the subnet open keeps it open.
+func TestEFATemplateOfTheNextBlock(t *testing.T) {
+	c := efaWorld(t)
+	made, err := c.EnsureLaunchTemplate(t.Context(), efaSpec("p5.48xlarge", capacity.EFA))
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := capacity.LaunchTemplateSpec{Name: made.Name, From: made.ID, FromVersion: made.Version, InstanceType: "p5.48xlarge", SubnetID: subnetA, Kind: capacity.OnDemand}
+	if digest, err := c.LaunchTemplateDigest(t.Context(), next); err != nil || digest != made.Digest {
+		t.Errorf("the same subnet is another template: %v", err)
+	}
+	for _, test := range []struct{ subnet, want string }{{"subnet-2", "subnet-2"}, {"", ""}} {
+		next.SubnetID = test.subnet
+		data, err := c.templateData(t.Context(), next)
+		if err != nil || len(data.NetworkInterfaces) != 32 || aws.ToString(data.NetworkInterfaces[31].SubnetId) != test.want {
+			t.Errorf("subnet %q: %v, %d interfaces", test.subnet, err, len(data.NetworkInterfaces))
+		}
+	}
+}
+
+func TestEFACardsThatNobodyKnows(t *testing.T) {
+	cards := []NetworkCard{{0, 2}, {1, 2}, {2, 2}, {3, 2}}
+	for name, kind := range map[string]InstanceType{
+		"fewer EFAs than cards by two": {Name: "x", EFAInterfaces: 2, Cards: cards},
+		"more EFAs than cards":         {Name: "x", EFAInterfaces: 8, Cards: cards},
+		"no first card":                {Name: "x", EFAInterfaces: 3, Cards: cards[1:]},
+	} {
+		if _, err := networkInterfaces(kind, capacity.EFA, subnetA, nil); err == nil || !strings.Contains(err.Error(), "launch template") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	// One interface a card, as hpc6id.32xlarge has: the second card has its EFA at index 0.
+	single := InstanceType{Name: "x", EFAInterfaces: 2, Cards: []NetworkCard{{1, 1}, {0, 1}}}
+	all, err := networkInterfaces(single, capacity.EFA, "", []string{"sg-1"})
+	if err != nil || len(all) != 2 || *all[1].NetworkCardIndex != 1 || *all[1].DeviceIndex != 0 || all[0].SubnetId != nil {
+		t.Errorf("%+v, %v", all, err)
+	}
+	if _, err := networkInterfaces(single, capacity.EFAOnly, "", nil); err == nil {
+		t.Error("two interfaces on a card that takes one")
+	}
+}

@@ -1,0 +1,77 @@
+package ec2
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+)
+
+// What a launch template names, and EC2 looks up only when something is launched.
+
+// Image is what a launch depends on of an AMI.
+type Image struct {
+	// Platform is in the words of a reservation ("Linux/UNIX").
+	Platform string
+	// Architecture is x86_64 or arm64.
+	Architecture string
+}
+
+// Image describes an AMI. One that does not exist is an error with EC2's code
+// InvalidAMIID.NotFound.
+func (c *Client) Image(ctx context.Context, id string) (Image, error) {
+	out, err := c.api.DescribeImages(ctx, &ec2.DescribeImagesInput{ImageIds: []string{id}})
+	if err == nil && len(out.Images) == 0 {
+		err = ErrNotDescribed
+	}
+	if err != nil {
+		return Image{}, fmt.Errorf("describing image %s in %s: %w", id, c.region, err)
+	}
+	return Image{Platform: aws.ToString(out.Images[0].PlatformDetails), Architecture: string(out.Images[0].Architecture)}, nil
+}
+
+// SecurityGroups maps those of the ids that exist to the VPC of each.
+func (c *Client) SecurityGroups(ctx context.Context, ids []string) (map[string]string, error) {
+	vpcs := map[string]string{}
+	if len(unique(ids)) == 0 {
+		return vpcs, nil
+	}
+	// A filter, since one unknown id would make EC2 refuse the whole call.
+	in := &ec2.DescribeSecurityGroupsInput{Filters: []types.Filter{filter("group-id", unique(ids)...)}}
+	for pages := ec2.NewDescribeSecurityGroupsPaginator(c.api, in); pages.HasMorePages(); {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("describing security groups in %s: %w", c.region, err)
+		}
+		for _, g := range page.SecurityGroups {
+			vpcs[aws.ToString(g.GroupId)] = aws.ToString(g.VpcId)
+		}
+	}
+	return vpcs, nil
+}
+
+// HasKeyPair reports whether there is a key pair of that name.
+func (c *Client) HasKeyPair(ctx context.Context, name string) (bool, error) {
+	_, err := c.api.DescribeKeyPairs(ctx, &ec2.DescribeKeyPairsInput{KeyNames: []string{name}})
+	if Code(err) == "InvalidKeyPair.NotFound" {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("describing key pair %s in %s: %w", name, c.region, err)
+	}
+	return true, nil
+}
+
+// HasPlacementGroup reports whether this account has a placement group of that name.
+func (c *Client) HasPlacementGroup(ctx context.Context, name string) (bool, error) {
+	_, err := c.api.DescribePlacementGroups(ctx, &ec2.DescribePlacementGroupsInput{GroupNames: []string{name}})
+	if Code(err) == "InvalidPlacementGroup.Unknown" {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("describing placement group %s in %s: %w", name, c.region, err)
+	}
+	return true, nil
+}

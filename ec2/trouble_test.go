@@ -1,0 +1,130 @@
+package ec2
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+)
+
+// explained asks for a reservation and explains why there is no answer.
+func explained(t *testing.T, ctx context.Context, c *Client) (words string, general bool) {
+	t.Helper()
+	_, _, err := c.Reservations(ctx, []string{openBlock})
+	if err == nil {
+		t.Fatal("EC2 answers")
+	}
+	return c.Explain(err)
+}
+
+// TestExplainGeneralTrouble: what every call would meet is one sentence with the remedy,
+// and the same one each time.
+func TestExplainGeneralTrouble(t *testing.T) {
+	t.Setenv("AWS_MAX_ATTEMPTS", "1") // the SDK would wait between its own attempts
+	refused := func(code string) func(*testing.T, *awssim.Sim) {
+		return func(t *testing.T, sim *awssim.Sim) {
+			fault(t, sim, awssim.Fault{Effect: awssim.FailBefore, Code: code, Message: "told by AWS"})
+		}
+	}
+	environment := func(pairs ...string) func(*testing.T, *awssim.Sim) {
+		return func(t *testing.T, _ *awssim.Sim) {
+			for i := 0; i < len(pairs); i += 2 {
+				t.Setenv(pairs[i], pairs[i+1])
+			}
+		}
+	}
+	dead := httptest.NewServer(nil)
+	dead.Close()
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	const renew = "renew them, for example with `aws sso login`"
+	const accept = "AWS does not accept the credentials in region us-east-2 (%s); check them with `aws sts get-caller-identity`, and that the account has enabled the region"
+	const none = "; give the machine an instance profile, or set AWS_PROFILE or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+	const network = "; check the network, VPC endpoints and AWS_ENDPOINT_URL"
+	for name, test := range map[string]struct {
+		change func(*testing.T, *awssim.Sim)
+		want   string
+	}{
+		"expired":          {refused("ExpiredToken"), "the AWS credentials have expired (ExpiredToken); " + renew},
+		"expired, at PCS":  {refused("ExpiredTokenException"), "the AWS credentials have expired (ExpiredTokenException); " + renew},
+		"expired request":  {refused("RequestExpired"), "the AWS credentials have expired, or the clock of this machine is wrong (RequestExpired); renew them, or set the clock"},
+		"unknown key":      {refused("AuthFailure"), fmt.Sprintf(accept, "AuthFailure")},
+		"wrong secret":     {refused("SignatureDoesNotMatch"), fmt.Sprintf(accept, "SignatureDoesNotMatch")},
+		"closed region":    {refused("OptInRequired"), "the account has not enabled region us-east-2 (OptInRequired); check the region, or enable it in the AWS console"},
+		"no credentials":   {environment("AWS_ACCESS_KEY_ID", "", "AWS_SECRET_ACCESS_KEY", "", "AWS_EC2_METADATA_DISABLED", "true"), "there are no AWS credentials" + none},
+		"broken profile":   {environment("AWS_ACCESS_KEY_ID", "", "AWS_SECRET_ACCESS_KEY", "", "AWS_CONFIG_FILE", writeFile(t, "[default]\ncredential_process = false\n")), "there are no AWS credentials (failed to refresh cached credentials, process provider error: error in credential_process: exit status 1)" + none},
+		"dead endpoint":    {environment("AWS_ENDPOINT_URL", dead.URL), "AWS cannot be reached at " + strings.TrimPrefix(dead.URL, "http://") + " (connection refused)" + network},
+		"silent endpoint":  {environment("AWS_ENDPOINT_URL", "http://"+silent.Addr().String()), "AWS cannot be reached at " + silent.Addr().String() + " (no answer in time)" + network},
+		"broken endpoint":  {func(t *testing.T, sim *awssim.Sim) { fault(t, sim, awssim.Fault{Effect: awssim.CutBefore}) }, "AWS cannot be reached at HOST (the connection broke)" + network},
+		"not even a start": {func(*testing.T, *awssim.Sim) {}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sim, _ := newSim(t)
+			test.change(t, sim)
+			c, err := New(t.Context(), Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			defer cancel()
+			if test.want == "" { // the time was over before
+				cancel()
+				ctx, cancel = context.WithDeadline(t.Context(), time.Unix(0, 0))
+				defer cancel()
+				test.want = "AWS cannot be reached at HOST (no answer in time)" + network
+			}
+			want := strings.ReplaceAll(test.want, "HOST", strings.TrimPrefix(os.Getenv("AWS_ENDPOINT_URL"), "http://"))
+			for range 2 {
+				if words, general := explained(t, ctx, c); words != want || !general {
+					t.Errorf("general %t, said\n%s\nwant\n%s", general, words, want)
+				}
+			}
+		})
+	}
+}
+
+func writeFile(t *testing.T, text string) string {
+	t.Helper()
+	path := t.TempDir() + "/file"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestExplainIsTheSameEachTime: AWS's answers differ in the ids of the requests.
+func TestExplainIsTheSameEachTime(t *testing.T) {
+	t.Setenv("AWS_MAX_ATTEMPTS", "1")
+	sim, c := newSim(t)
+	for want, f := range map[string]awssim.Fault{
+		"describing capacity reservations in us-east-2: operation error EC2: DescribeCapacityReservations, exceeded maximum number of attempts, 1, InternalError: An internal error has occurred": {},
+		"describing capacity reservations in us-east-2: operation error EC2: DescribeCapacityReservations, UnauthorizedOperation: You are not authorized to perform this operation.": {
+			Code: "UnauthorizedOperation", Message: "You are not authorized to perform this operation. Encoded authorization failure message: 4bz0-hJk"},
+	} {
+		sim.ClearFaults()
+		f.Effect = awssim.FailBefore
+		fault(t, sim, f)
+		for range 2 {
+			if words, general := explained(t, t.Context(), c); words != want || general {
+				t.Errorf("general %t, said\n%s\nwant\n%s", general, words, want)
+			}
+		}
+	}
+	if words, general := c.Explain(errors.New("anything else")); words != "anything else" || general {
+		t.Errorf("general %t, said %s", general, words)
+	}
+	unknown := fmt.Errorf("dialling: %w", &net.DNSError{Err: "no such host", Name: "ec2.us-est-2.amazonaws.com", IsNotFound: true})
+	if words, general := c.Explain(unknown); words != "AWS has no host ec2.us-est-2.amazonaws.com; check the region (us-east-2) and this machine's DNS" || !general {
+		t.Errorf("general %t, said %s", general, words)
+	}
+}

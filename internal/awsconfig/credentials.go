@@ -1,0 +1,80 @@
+package awsconfig
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials/ec2rolecreds"
+)
+
+// keepVerdict is how long credentials that could not be had are not looked for again. It
+// covers a pass of sync, and every command.
+const keepVerdict = 30 * time.Second
+
+// credentials are those of the AWS SDK's chain. That there are none is found out once.
+type credentials struct {
+	chain aws.CredentialsProvider
+	// metadata: the chain has come to its end, which is to ask the metadata of the instance.
+	metadata bool
+
+	mu    sync.Mutex
+	none  *NoCredentials
+	until time.Time
+}
+
+func newCredentials(chain aws.CredentialsProvider) *credentials {
+	return &credentials{chain: chain, metadata: aws.IsCredentialsProvider(chain, (*ec2rolecreds.Provider)(nil))}
+}
+
+// Retrieve is that of the chain. Its errors have no type of their own, and may hold the
+// answers of other services: they are *NoCredentials here.
+func (c *credentials) Retrieve(ctx context.Context) (aws.Credentials, error) {
+	c.mu.Lock() // who asks meanwhile waits for the same answer
+	defer c.mu.Unlock()
+	if c.none != nil && time.Now().Before(c.until) {
+		return aws.Credentials{}, c.none
+	}
+	look := ctx
+	if c.metadata {
+		var cancel context.CancelFunc
+		look, cancel = context.WithTimeout(ctx, metadataTime)
+		defer cancel()
+	}
+	found, err := c.chain.Retrieve(look)
+	c.none = nil
+	if err != nil {
+		none := &NoCredentials{err, c.metadata}
+		if ctx.Err() == nil { // the caller's own haste is no verdict
+			c.none, c.until = none, time.Now().Add(keepVerdict)
+		}
+		return aws.Credentials{}, none
+	}
+	return found, nil
+}
+
+// NoCredentials says that there are no credentials, and why.
+type NoCredentials struct {
+	err error
+	// metadata: nothing names credentials, and the machine's instance metadata has none.
+	metadata bool
+}
+
+func (n *NoCredentials) Error() string { return n.Words(error.Error) }
+
+// Words are the error in a sentence with the remedy; in words what is wrong with
+// credentials that are named.
+func (n *NoCredentials) Words(in func(error) string) string {
+	why := ""
+	if !n.metadata {
+		why = " (" + in(n.err) + ")"
+	}
+	return "there are no AWS credentials" + why + "; give the machine an instance profile, or set AWS_PROFILE or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+}
+
+// Unwrap is the error of the chain.
+func (n *NoCredentials) Unwrap() error { return n.err }
+
+// RetryableError tells the SDK that to ask again at once is no use: the chain has tried.
+func (n *NoCredentials) RetryableError() bool { return false }

@@ -1,0 +1,119 @@
+package awsconfig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
+	"github.com/aws/smithy-go/middleware"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+)
+
+// How long AWS may take to answer. The largest pages of Describe calls take a few seconds,
+// launches and changes of PCS up to half a minute. A purchase has no limit here: its caller
+// gives it one.
+const (
+	readTime   = 15 * time.Second
+	changeTime = time.Minute
+	// silentTime is how long a host that has not answered in time is not asked again, so that
+	// a command, or a pass of sync, waits for it once and not once for each of its questions.
+	silentTime = 30 * time.Second
+)
+
+// limits bound every attempt of every call.
+type limits struct {
+	read, change, silent time.Duration
+
+	mu sync.Mutex
+	// until is when to ask again a host that has not answered.
+	until map[string]time.Time
+}
+
+func newLimits() *limits {
+	return &limits{read: readTime, change: changeTime, silent: silentTime, until: map[string]time.Time{}}
+}
+
+// NoAnswer is an attempt that a host of AWS did not answer in time.
+type NoAnswer struct {
+	Host string
+	// After is how long the host had; 0 if it was not asked, having been silent before.
+	After time.Duration
+}
+
+// NotAsked reports whether the call was not sent at all.
+func (n *NoAnswer) NotAsked() bool { return n.After == 0 }
+
+func (n *NoAnswer) Error() string {
+	if n.NotAsked() {
+		return n.Host + " has not answered lately, and was not asked again" + remedy
+	}
+	return fmt.Sprintf("%s has not answered within %s%s", n.Host, n.After, remedy)
+}
+
+const remedy = "; check the network, VPC endpoints and AWS_ENDPOINT_URL"
+
+// Is makes it a context.DeadlineExceeded.
+func (n *NoAnswer) Is(target error) bool { return target == context.DeadlineExceeded }
+
+// RetryableError tells the SDK to give up: who waits has waited long enough.
+func (n *NoAnswer) RetryableError() bool { return false }
+
+// middleware comes before all others that deal with an answer, so that the deadline holds
+// until the answer is read.
+func (l *limits) middleware(stack *middleware.Stack) error {
+	bound := middleware.DeserializeMiddlewareFunc("BoundAttempt", func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (
+		middleware.DeserializeOutput, middleware.Metadata, error) {
+		operation, host := awsmiddleware.GetOperationName(ctx), hostOf(in)
+		if l.isSilent(host) {
+			return middleware.DeserializeOutput{}, middleware.Metadata{}, &NoAnswer{Host: host}
+		}
+		limit := l.limit(operation)
+		if limit == 0 {
+			return next.HandleDeserialize(ctx, in)
+		}
+		attempt, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		out, metadata, err := next.HandleDeserialize(attempt, in)
+		if err != nil && errors.Is(attempt.Err(), context.DeadlineExceeded) && ctx.Err() == nil {
+			l.note(host)
+			err = &NoAnswer{host, limit}
+		}
+		return out, metadata, err
+	})
+	return stack.Deserialize.Add(bound, middleware.Before)
+}
+
+func (l *limits) limit(operation string) time.Duration {
+	for _, read := range []string{"Describe", "Get", "List"} {
+		if strings.HasPrefix(operation, read) {
+			return l.read
+		}
+	}
+	if strings.HasPrefix(operation, "Purchase") {
+		return 0
+	}
+	return l.change
+}
+
+func (l *limits) isSilent(host string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return time.Now().Before(l.until[host])
+}
+
+func (l *limits) note(host string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.until[host] = time.Now().Add(l.silent)
+}
+
+func hostOf(in middleware.DeserializeInput) string {
+	if request, ok := in.Request.(*smithyhttp.Request); ok && request.Request != nil && request.URL != nil {
+		return request.URL.Host
+	}
+	return ""
+}

@@ -1,0 +1,112 @@
+package awsconfig
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+)
+
+// silentWorld has limits that are short enough for a test, and a client of a host that
+// answers only when it is told to.
+func silentWorld(t *testing.T) (*limits, *ec2.Client, func(answering bool)) {
+	t.Helper()
+	t.Setenv("AWS_ACCESS_KEY_ID", "x")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "y")
+	answers := make(chan bool, 1)
+	answers <- false
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // only then does it notice that the client is gone
+		answering := <-answers
+		answers <- answering
+		if !answering {
+			<-r.Context().Done()
+			return
+		}
+		http.Error(w, `<Response><Errors><Error><Code>Unavailable</Code></Error></Errors></Response>`, http.StatusBadRequest)
+	}))
+	t.Cleanup(server.Close)
+	s, err := Load(t.Context(), Options{Region: "us-east-2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.limits.read, s.limits.change, s.limits.silent = 50*time.Millisecond, 100*time.Millisecond, 200*time.Millisecond
+	client := ec2.NewFromConfig(s.Config, func(o *ec2.Options) { o.BaseEndpoint = &server.URL })
+	return s.limits, client, func(answering bool) {
+		<-answers
+		answers <- answering
+	}
+}
+
+// A host that takes the connection and says nothing is waited for once.
+func TestSilentHost(t *testing.T) {
+	l, client, answering := silentWorld(t)
+	read := func(ctx context.Context) error {
+		_, err := client.DescribeRegions(ctx, &ec2.DescribeRegionsInput{})
+		return err
+	}
+	var silent *NoAnswer
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	err := read(ctx)
+	if !errors.As(err, &silent) || silent.After != l.read || !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("first call: %v", err)
+	}
+	began := time.Now()
+	if err := read(t.Context()); !errors.As(err, &silent) || !silent.NotAsked() || time.Since(began) > l.read {
+		t.Errorf("second call, after %s: %v", time.Since(began), err)
+	}
+	answering(true)
+	time.Sleep(l.silent)
+	if err := read(t.Context()); err == nil || errors.As(err, &silent) {
+		t.Errorf("the host answers again: %v", err)
+	}
+	answering(false)
+	if _, err := client.TerminateInstances(t.Context(), &ec2.TerminateInstancesInput{InstanceIds: []string{"i-1"}}); !errors.As(err, &silent) || silent.After != l.change {
+		t.Errorf("a change: %v", err)
+	}
+}
+
+// A caller's own deadline says nothing about the host; a purchase has that one only.
+func TestLimitsOfTheCaller(t *testing.T) {
+	l, client, _ := silentWorld(t)
+	l.read = time.Minute
+	var silent *NoAnswer
+	short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := client.DescribeRegions(short, &ec2.DescribeRegionsInput{}); err == nil || errors.As(err, &silent) || l.isSilent("127.0.0.1") {
+		t.Errorf("a caller in haste: %v", err)
+	}
+	short, cancel = context.WithTimeout(t.Context(), 3*l.change)
+	defer cancel()
+	began := time.Now()
+	_, err := client.PurchaseCapacityBlock(short, &ec2.PurchaseCapacityBlockInput{CapacityBlockOfferingId: aws.String("cb-1"), InstancePlatform: "Linux/UNIX"})
+	if err == nil || errors.As(err, &silent) || time.Since(began) < 3*l.change {
+		t.Errorf("a purchase ended after %s: %v", time.Since(began), err)
+	}
+}
+
+// A connection that nobody takes is an error at once, not silence.
+func TestRefusedConnection(t *testing.T) {
+	l, client, _ := silentWorld(t)
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := closed.Addr().String()
+	closed.Close()
+	_, err = client.DescribeRegions(t.Context(), &ec2.DescribeRegionsInput{}, func(o *ec2.Options) {
+		o.BaseEndpoint, o.Retryer = aws.String("http://"+address), aws.NopRetryer{}
+	})
+	var silent *NoAnswer
+	if err == nil || errors.As(err, &silent) || l.isSilent(address) {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,177 @@
+package setup
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+)
+
+// network is where nodes can be launched.
+type network struct {
+	// vpc are all subnets of the cluster's VPC.
+	vpc []ec2.Subnet
+	// chosen are those of them that were asked for, or that there are to choose from.
+	chosen []ec2.Subnet
+	// unknown are ids that were asked for and are of no subnet, elsewhere those of
+	// subnets outside the VPC.
+	unknown, elsewhere []string
+}
+
+// launchNames are what a launch template names, and EC2 looks up only when an instance
+// is launched.
+type launchNames struct {
+	image ec2.Image
+	// architectures are those that the instance type runs; empty if EC2 did not say.
+	architectures []string
+	// groupVPCs maps the security groups that exist to their VPC.
+	groupVPCs map[string]string
+	// noKeyPair and noPlacementGroup: the one that is named does not exist.
+	noKeyPair, noPlacementGroup bool
+}
+
+// readLike finds the node group to copy from: the one asked for; else the slot that
+// has the reservation already; else the other slot.
+func (s Setup) readLike(ctx context.Context, in *inspection) error {
+	if name := in.request.Like; name != "" {
+		g, found := in.inv.Group(name)
+		if !found {
+			in.problem("like", "use one of "+orNone(groupNames(in.inv.Groups)), "cluster %s has no compute node group %q to copy from (--like)", in.inv.Cluster.Name, name)
+			return nil
+		}
+		in.like = g
+	} else {
+		for _, slot := range in.slots {
+			if slot.ours && (in.like.ID == "" || slot.holds(in.request.Reservation)) {
+				in.like = *slot.group
+			}
+		}
+	}
+	if in.like.ID == "" {
+		return nil
+	}
+	source, found, err := s.EC2.LaunchTemplate(ctx, in.like.TemplateID, in.like.TemplateVersion)
+	if err != nil {
+		return err
+	}
+	if !found {
+		in.problem("like", "give --ami, --instance-profile and --security-groups instead", "node group %s names launch template %s version %s, which EC2 does not have", in.like.Name, in.like.TemplateID, in.like.TemplateVersion)
+		return nil
+	}
+	in.source = source
+	return nil
+}
+
+func (s Setup) readNetwork(ctx context.Context, in *inspection) (err error) {
+	if in.network.vpc, err = s.EC2.VPCSubnets(ctx, in.inv.Cluster.SubnetIDs); err != nil {
+		return err
+	}
+	ids := in.request.SubnetIDs
+	if len(ids) == 0 {
+		ids = slices.Concat(in.like.SubnetIDs, in.inv.Cluster.SubnetIDs)
+	}
+	for _, id := range union(nil, ids) {
+		i := slices.IndexFunc(in.network.vpc, func(s ec2.Subnet) bool { return s.ID == id })
+		if i >= 0 {
+			in.network.chosen = append(in.network.chosen, in.network.vpc[i])
+			continue
+		}
+		switch _, err := s.EC2.Subnets(ctx, []string{id}); {
+		case absent(err):
+			in.network.unknown = append(in.network.unknown, id)
+		case err != nil:
+			return err
+		default:
+			in.network.elsewhere = append(in.network.elsewhere, id)
+		}
+	}
+	return nil
+}
+
+func (s Setup) readLaunchNames(ctx context.Context, in *inspection) (err error) {
+	n := &in.names
+	if image := in.ami(); image != "" {
+		if n.image, err = s.EC2.Image(ctx, image); absent(err) {
+			in.problem("image", "give an image of this region with --ami", "EC2 has no image %s in %s (%s)", image, in.region, ec2.Code(err))
+		} else if err != nil {
+			return err
+		}
+	}
+	if n.groupVPCs, err = s.EC2.SecurityGroups(ctx, in.securityGroups()); err != nil {
+		return err
+	}
+	if name := in.source.KeyName; name != "" {
+		has, err := s.EC2.HasKeyPair(ctx, name)
+		if err != nil {
+			return err
+		}
+		n.noKeyPair = !has
+	}
+	if name := in.reservation.PlacementGroup; name != "" {
+		has, err := s.EC2.HasPlacementGroup(ctx, name)
+		if err != nil {
+			return err
+		}
+		n.noPlacementGroup = !has
+	}
+	types, err := s.EC2.InstanceTypes(ctx, []string{in.reservation.InstanceType})
+	n.architectures = types[in.reservation.InstanceType].Architectures
+	return err
+}
+
+func (s Setup) readDigest(ctx context.Context, in *inspection) (err error) {
+	if in.reservation.ID == "" || in.request.Like != "" && in.source.ID == "" {
+		return nil
+	}
+	in.digest, err = s.EC2.LaunchTemplateDigest(ctx, in.templateSpec(""))
+	return err
+}
+
+// ami is the image of the nodes: the one asked for, else that of the group to copy,
+// else that of its launch template.
+func (in *inspection) ami() string {
+	return first(in.request.AMI, in.like.AMI, in.source.ImageID)
+}
+
+func (in *inspection) profile() string {
+	return first(in.request.InstanceProfile, in.like.InstanceProfile)
+}
+
+func (in *inspection) securityGroups() []string {
+	if len(in.request.SecurityGroups) > 0 {
+		return in.request.SecurityGroups
+	}
+	return in.source.SecurityGroupIDs
+}
+
+// subnetsThere are those of the cluster's VPC in the reservation's zone.
+func (in *inspection) subnetsThere() []string {
+	var ids []string
+	for _, s := range in.network.vpc {
+		if s.AZID == in.reservation.AZID {
+			ids = append(ids, s.ID)
+		}
+	}
+	return ids
+}
+
+func subnets(detailed []ec2.Subnet) []capacity.Subnet {
+	var all []capacity.Subnet
+	for _, s := range detailed {
+		all = append(all, s.Subnet)
+	}
+	return all
+}
+
+func first(values ...string) string {
+	for _, v := range values {
+		if v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
+func quoted(flag string, ids []string) string { return flag + " " + strings.Join(ids, " or ") }

@@ -1,0 +1,96 @@
+package setup
+
+import (
+	"slices"
+	"strings"
+)
+
+// maxUserData is EC2's limit in bytes, before it is encoded.
+const maxUserData = 16 << 10
+
+// checkLaunch says what is missing to start an instance, and what EC2 would refuse a
+// launch for: most of it looks well in a launch template and fails later, for ever.
+func (in *inspection) checkLaunch() {
+	if in.ami() == "" {
+		in.problem("image", "give --ami, or --like with a node group that has one", "no image is given for the nodes")
+	}
+	switch profile := in.profile(); {
+	case profile == "":
+		in.problem("instance-profile", "give --instance-profile, or --like with a node group that has one", "no instance profile is given for the nodes")
+	case !strings.HasPrefix(profile, "arn:"):
+		in.problem("instance-profile", "give its ARN: arn:aws:iam::ACCOUNT:instance-profile/NAME", "PCS takes an instance profile by ARN, not %q", profile)
+	}
+	if n := len(in.request.UserData); n > maxUserData {
+		in.problem("user-data", "let it fetch the rest from Amazon S3", "the user data has %d bytes; EC2 takes %d", n, maxUserData)
+	}
+	in.checkArchitecture()
+	in.checkSecurityGroups()
+	if in.names.noKeyPair {
+		in.problem("key-pair", "make that key pair, or give --like with a node group whose launch template names another or none",
+			"the launch template of %s names key pair %q, which EC2 does not have", in.like.Name, in.source.KeyName)
+	}
+	if in.names.noPlacementGroup {
+		in.problem("placement-group", "use another reservation", "reservation %s takes launches in placement group %q only, which this account does not have",
+			in.reservation.ID, in.reservation.PlacementGroup)
+	}
+}
+
+func (in *inspection) checkArchitecture() {
+	architecture, runs := in.names.image.Architecture, in.names.architectures
+	if architecture != "" && len(runs) > 0 && !slices.Contains(runs, architecture) {
+		in.problem("architecture", "give an image for "+strings.Join(runs, " or ")+" with --ami", "image %s is for %s, but %s runs %s",
+			in.ami(), architecture, in.reservation.InstanceType, strings.Join(runs, " and "))
+	}
+}
+
+func (in *inspection) checkSecurityGroups() {
+	groups := in.securityGroups()
+	if len(groups) == 0 {
+		in.problem("security-groups", "give --security-groups, or --like with a node group that has some", "no security group is given for the nodes")
+	}
+	for _, id := range groups {
+		vpc, found := in.names.groupVPCs[id]
+		switch home := in.homeVPC(); {
+		case !found:
+			in.problem("security-groups", "name existing ones with --security-groups", "EC2 has no security group %s in %s", id, in.region)
+		case vpc != home:
+			in.problem("security-groups", "name some of "+home+" with --security-groups", "security group %s is in %s, but the cluster is in %s", id, vpc, home)
+		}
+	}
+}
+
+// homeVPC is the VPC that the cluster is in.
+func (in *inspection) homeVPC() string {
+	if len(in.network.vpc) == 0 {
+		return ""
+	}
+	return in.network.vpc[0].VPC
+}
+
+// checkSubnets says which of the subnets that were asked for cannot be used.
+func (in *inspection) checkSubnets() {
+	fix := "name subnets of the cluster's VPC with --subnet-ids"
+	if there := in.subnetsThere(); len(there) > 0 {
+		fix = quoted("give --subnet-ids", there)
+	}
+	if ids := in.network.unknown; len(ids) > 0 {
+		in.problem("subnet-unknown", fix, "EC2 has no subnet %s in %s", strings.Join(ids, ", "), in.region)
+	}
+	if ids := in.network.elsewhere; len(ids) > 0 {
+		in.problem("subnet-vpc", fix, "subnet %s is outside the VPC of cluster %s", strings.Join(ids, ", "), in.inv.Cluster.Name)
+	}
+}
+
+// checkAddresses counts an address for each node; those that run have theirs.
+func (in *inspection) checkAddresses(want *wanted, slot slotState) {
+	free, there := slot.instances, []string{}
+	for _, s := range in.network.chosen {
+		if s.AZID == in.reservation.AZID && slices.Contains(want.group.SubnetIDs, s.ID) {
+			free, there = free+s.Free, append(there, s.ID)
+		}
+	}
+	if len(there) > 0 && free < want.group.Max {
+		in.problem("addresses", "use a larger subnet, free some addresses, or give a smaller --max-nodes",
+			"subnet %s has free addresses for %d nodes, but there are to be %d", strings.Join(there, ", "), max(free, 0), want.group.Max)
+	}
+}

@@ -1,0 +1,129 @@
+package setup
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/pcs"
+)
+
+// Slurm is what teardown asks and tells slurmctld.
+type Slurm interface {
+	// Slots says what Slurm has of slots, by name, and how many jobs wait in a partition.
+	Slots(ctx context.Context, partition string, names []string) (slots map[string]SlurmSlot, waiting int, err error)
+	// Drain keeps new jobs off the nodes; those that run go on.
+	Drain(ctx context.Context, nodes []string, reason string) error
+	// DeleteReservation succeeds as well when there is none of this name.
+	DeleteReservation(ctx context.Context, name string) error
+}
+
+// SlurmSlot is what Slurm has of a slot.
+type SlurmSlot struct {
+	Nodes []string
+	// Jobs are those that have nodes of the slot, as squeue shows them.
+	Jobs []string
+	// Reservations are the names of our Slurm reservations for the slot.
+	Reservations []string
+}
+
+// TeardownRequest is what teardown is asked for.
+type TeardownRequest struct {
+	// Cluster is a name or id; "" takes it from Config.
+	Cluster string
+	Queue   string
+	// NodeGroup is a base name, for both slots, or one slot; "" is all of the queue, and
+	// the queue itself.
+	NodeGroup string
+	// Force goes on while jobs run, which end with their nodes.
+	Force bool
+
+	// Config is what the settings say; nil if there are none.
+	Config *config.Config
+}
+
+// TeardownPlan is what teardown will do.
+type TeardownPlan struct {
+	Cluster pcs.Cluster `json:"cluster"`
+	Queue   string      `json:"queue"`
+	Steps   []Step      `json:"steps"`
+	// Mismatches are everything that is in the way. With any, nothing is applied.
+	Mismatches []capacity.Mismatch `json:"mismatches,omitempty"`
+	// Warnings do not stand in the way.
+	Warnings []string `json:"warnings,omitempty"`
+	// ByHand is what is left to do for the administrator, a sentence each.
+	ByHand []string `json:"by_hand,omitempty"`
+
+	tear *remains
+}
+
+// Done reports whether nothing of ours is left.
+func (p *TeardownPlan) Done() bool { return len(p.Steps)+len(p.Mismatches) == 0 }
+
+// ErrJobsRun is returned when jobs run on nodes that are to go.
+var ErrJobsRun = errors.New("jobs run there")
+
+// PlanTeardown reads what there is of a queue, or of a node group in it, and says what
+// to do to be rid of it. It changes nothing. An error means that something could not be
+// read; what is in the way is in TeardownPlan.Mismatches.
+func (s Setup) PlanTeardown(ctx context.Context, r TeardownRequest) (*TeardownPlan, error) {
+	t, err := s.findRemains(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return t.plan(), nil
+}
+
+// drainReason is what Slurm shows on the nodes.
+const drainReason = "pcs-capacity teardown"
+
+// plan lists what is there in the order in which it goes.
+func (t *remains) plan() *TeardownPlan {
+	p := &TeardownPlan{Cluster: t.inv.Cluster, Queue: t.request.Queue, tear: t}
+	t.checkJobs()
+	settings, err := t.settingsChange()
+	if err != nil {
+		t.problem("config-file", "make the file readable", "%s", err)
+	}
+	for _, slot := range t.slots {
+		if len(slot.slurm.Nodes) > 0 {
+			step := Step{What: WhatNodes, Name: slot.name, Action: Drain}
+			step.add("nodes", strconv.Itoa(len(slot.slurm.Nodes)))
+			p.Steps = append(p.Steps, step)
+		}
+	}
+	if settings != nil {
+		if step, ours := settings.step(); ours {
+			p.Steps = append(p.Steps, step)
+		} else {
+			t.byHand = append(t.byHand, settings.byHand()...)
+		}
+	}
+	for _, slot := range t.slots {
+		for _, name := range slot.slurm.Reservations {
+			p.Steps = append(p.Steps, Step{What: WhatFence, Name: name, Action: Delete})
+		}
+	}
+	if step, ok := t.queueStep(); ok {
+		p.Steps = append(p.Steps, step)
+	}
+	for _, slot := range t.slots {
+		if slot.group != nil {
+			step := Step{What: WhatNodeGroup, Name: slot.name, Action: Delete}
+			step.add("reservation", slot.group.Tags[capacity.TagReservation])
+			if slot.instances > 0 {
+				step.add("instances", strconv.Itoa(slot.instances))
+			}
+			p.Steps = append(p.Steps, step)
+		}
+	}
+	for _, slot := range t.slots {
+		if slot.template.ID != "" {
+			p.Steps = append(p.Steps, Step{What: WhatTemplate, Name: slot.template.Name, Action: Delete})
+		}
+	}
+	p.Mismatches, p.Warnings, p.ByHand = t.problems, t.warnings, t.byHand
+	return p
+}

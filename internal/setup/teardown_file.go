@@ -1,0 +1,112 @@
+package setup
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
+)
+
+// settingsChange is what becomes of a partition's settings.
+type settingsChange struct {
+	before, after config.Partition
+	// ours: the file is one that setup wrote. Any other is left alone.
+	ours bool
+}
+
+// settingsChange says what becomes of the partition's settings; nil for nothing.
+func (t *remains) settingsChange() (*settingsChange, error) {
+	before, found := t.partition()
+	if !found {
+		return nil, nil
+	}
+	c := &settingsChange{before: before, after: before}
+	c.after.NodeGroups = nil
+	for _, g := range before.NodeGroups {
+		if left, stays := t.entryLeft(g); stays {
+			c.after.NodeGroups = append(c.after.NodeGroups, left)
+		}
+	}
+	same := slices.EqualFunc(before.NodeGroups, c.after.NodeGroups, func(a, b config.NodeGroup) bool {
+		return a.Name == b.Name && slices.Equal(a.ReservationIDs, b.ReservationIDs)
+	})
+	if same {
+		return nil, nil
+	}
+	ours, err := config.Ours(before.File)
+	c.ours = ours && before.File == config.PartitionPath(t.request.Config.Path, before.Name)
+	return c, err
+}
+
+// entryLeft is an entry of the settings without what goes. Where one of its slots goes,
+// the reservation of that one does.
+func (t *remains) entryLeft(g config.NodeGroup) (left config.NodeGroup, stays bool) {
+	if t.request.NodeGroup == "" || t.request.NodeGroup == g.Name {
+		return g, false
+	}
+	left = g
+	for _, slot := range t.slots {
+		if names := capacity.SlotNames(capacity.ProviderPCS, g.Name); slot.group == nil || !slices.Contains(names[:], slot.name) {
+			continue
+		}
+		left.ReservationIDs = slices.DeleteFunc(slices.Clone(left.ReservationIDs), func(id string) bool { return id == slot.group.Tags[capacity.TagReservation] })
+	}
+	return left, true
+}
+
+// step is the line of a plan; the second value is false for a file that is not ours.
+func (c *settingsChange) step() (Step, bool) {
+	step := Step{What: WhatFile, Name: c.before.File, Action: Delete}
+	for _, g := range c.after.NodeGroups {
+		step.Action = Update
+		step.add("node_group", g.Name)
+	}
+	return step, c.ours
+}
+
+// byHand is what the administrator is to change in a file of his own.
+func (c *settingsChange) byHand() []string {
+	const notOurs = ", which is not ours to change"
+	if len(c.after.NodeGroups) == 0 {
+		return []string{fmt.Sprintf("remove partition %q from %s%s", c.before.Name, c.before.File, notOurs)}
+	}
+	var work []string
+	for _, g := range c.before.NodeGroups {
+		switch left := groupOf(c.after, g.Name); {
+		case left.Name == "":
+			work = append(work, fmt.Sprintf("remove node_group %q of partition %q from %s%s", g.Name, c.before.Name, c.before.File, notOurs))
+		case len(left.ReservationIDs) < len(g.ReservationIDs):
+			work = append(work, fmt.Sprintf("set capacity_reservation_ids = %q for node_group %q of partition %q in %s%s", left.ReservationIDs, g.Name, c.before.Name, c.before.File, notOurs))
+		}
+	}
+	return work
+}
+
+// changeSettings changes the partition's file, from what the settings say now.
+func (t *remains) changeSettings(tell func(what, name, status string)) error {
+	if t.request.Config == nil {
+		return nil
+	}
+	now, err := config.Load(t.request.Config.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	fresh := *t
+	fresh.request.Config = now
+	change, err := fresh.settingsChange()
+	if err != nil || change == nil || !change.ours {
+		return err
+	}
+	step, _ := change.step()
+	tell(WhatFile, step.Name, string(step.Action))
+	if step.Action == Delete {
+		return config.RemovePartition(step.Name)
+	}
+	return config.WritePartition(step.Name, change.after)
+}

@@ -1,0 +1,268 @@
+package setup
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/pcs"
+)
+
+// remains are what there still is of a queue, or of a node group in it. A run that was
+// cut off left some of it, so each thing is found by itself: by the settings, by the
+// queue, and by our tag with the queue's name.
+type remains struct {
+	request TeardownRequest
+	inv     pcs.Inventory
+	slots   []remainingSlot
+	// slurm is why Slurm does not answer; nil if it does.
+	slurm   error
+	waiting int // jobs in the partition
+
+	problems []capacity.Mismatch
+	warnings []string
+	byHand   []string
+}
+
+// remainingSlot is what there is of one slot, ours alone.
+type remainingSlot struct {
+	name      string
+	group     *pcs.NodeGroup // nil if there is none
+	instances int
+	template  capacity.LaunchTemplate // zero if there is none
+	slurm     SlurmSlot
+}
+
+func (t *remains) problem(code, fix, message string, args ...any) {
+	t.problems = append(t.problems, capacity.Mismatch{Code: code, Message: fmt.Sprintf(message, args...), Fix: fix})
+}
+
+func (s Setup) findRemains(ctx context.Context, r TeardownRequest) (*remains, error) {
+	t := &remains{request: r}
+	if r.Config != nil && r.Cluster == "" {
+		t.request.Cluster = r.Config.Cluster
+	}
+	inv, missing, err := s.inventory(ctx, t.request.Cluster)
+	if missing != nil {
+		t.problems = append(t.problems, *missing)
+	}
+	if err != nil || missing != nil {
+		return t, err
+	}
+	t.inv = inv
+	if c := t.request.Config; c != nil && c.Cluster != inv.Cluster.Name && c.Cluster != inv.Cluster.ID {
+		t.warnings = append(t.warnings, fmt.Sprintf("%s is for cluster %q, not for %s, so it is left alone", c.Path, c.Cluster, inv.Cluster.Name))
+		t.request.Config = nil
+	}
+	templates, err := s.EC2.LaunchTemplatesByTag(ctx, map[string]string{capacity.TagCluster: inv.Cluster.Name})
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range t.slotNames(templates) {
+		if err := s.addRemaining(ctx, t, name, templates); err != nil {
+			return nil, err
+		}
+	}
+	t.checkQueue()
+	return t, s.askSlurm(ctx, t)
+}
+
+// partition is what the settings say of the queue.
+func (t *remains) partition() (config.Partition, bool) {
+	if t.request.Config == nil {
+		return config.Partition{}, false
+	}
+	return t.request.Config.Partition(t.request.Queue)
+}
+
+// slotNames are the slots that are to go.
+func (t *remains) slotNames(templates []capacity.LaunchTemplate) []string {
+	p, _ := t.partition()
+	known := func(base string) bool { return groupOf(p, base).Name == base }
+	if name := t.request.NodeGroup; name != "" {
+		for _, ending := range []string{"-a", "-b"} {
+			base, isSlot := strings.CutSuffix(name, ending)
+			_, isThere := t.inv.Group(name)
+			if isSlot && !known(name) && (isThere || known(base)) {
+				return []string{name}
+			}
+		}
+		names := capacity.SlotNames(capacity.ProviderPCS, name)
+		return names[:]
+	}
+	var names []string
+	for _, g := range p.NodeGroups {
+		slots := capacity.SlotNames(capacity.ProviderPCS, g.Name)
+		names = union(names, slots[:])
+	}
+	q, _ := t.inv.Queue(t.request.Queue)
+	for _, g := range t.inv.Groups {
+		if t.inv.Cluster.Ours(g.Tags) && (slices.Contains(q.GroupIDs, g.ID) || g.Tags[capacity.TagPartition] == t.request.Queue) {
+			names = union(names, []string{g.Name})
+		}
+	}
+	for _, template := range templates {
+		slot, isOurs := strings.CutPrefix(template.Name, pcs.TemplateName(t.inv.Cluster.Name, ""))
+		if isOurs && template.Tags[capacity.TagPartition] == t.request.Queue {
+			names = union(names, []string{slot})
+		}
+	}
+	return names
+}
+
+// addRemaining notes what there is of a slot. What is not ours is left where it is, and
+// said.
+func (s Setup) addRemaining(ctx context.Context, t *remains, name string, templates []capacity.LaunchTemplate) error {
+	slot := remainingSlot{name: name}
+	if g, found := t.inv.Group(name); found && g.Name == name {
+		if !t.inv.Cluster.Ours(g.Tags) {
+			t.warnings = append(t.warnings, fmt.Sprintf("compute node group %s does not carry our tag, so it stays", name))
+		} else {
+			slot.group = &g
+			ids, err := s.EC2.InstanceIDsByTag(ctx, map[string][]string{pcs.TagNodeGroupID: {g.ID}})
+			if err != nil {
+				return fmt.Errorf("looking for instances of node group %s: %w", name, err)
+			}
+			slot.instances = len(ids)
+		}
+	}
+	i := slices.IndexFunc(templates, func(lt capacity.LaunchTemplate) bool { return lt.Name == pcs.TemplateName(t.inv.Cluster.Name, name) })
+	if i >= 0 {
+		slot.template = templates[i]
+	}
+	t.slots = append(t.slots, slot)
+	return nil
+}
+
+// checkQueue says which queues keep a node group from being deleted.
+func (t *remains) checkQueue() {
+	for _, q := range t.inv.Queues {
+		for _, slot := range t.slots {
+			if slot.group == nil || !slices.Contains(q.GroupIDs, slot.group.ID) {
+				continue
+			}
+			switch {
+			case q.Name != t.request.Queue:
+				t.problem("other-queue", fmt.Sprintf("take it out of queue %s first", q.Name), "compute node group %s is in queue %s as well, and goes with none but %s", slot.name, q.Name, t.request.Queue)
+			case !t.inv.Cluster.Ours(q.Tags):
+				t.problem("not-ours", fmt.Sprintf("take %s out of it by hand, or hand the queue over by tagging %s with %s=%s", slot.name, q.ARN, capacity.TagCluster, t.inv.Cluster.Name),
+					"queue %s does not carry our tag, so it is not changed", q.Name)
+			}
+		}
+	}
+	q, found := t.inv.Queue(t.request.Queue)
+	for _, slot := range t.slots {
+		if slot.group == nil || slices.Contains(q.GroupIDs, slot.group.ID) {
+			continue
+		}
+		if of := slot.group.Tags[capacity.TagPartition]; of != "" && of != t.request.Queue {
+			t.problem("other-queue", "give --queue "+of, "compute node group %s was made for queue %s", slot.name, of)
+		}
+	}
+	if found && t.request.NodeGroup == "" && !t.inv.Cluster.Ours(q.Tags) && len(t.problems) == 0 {
+		t.problem("not-ours", "choose a queue that `pcs-capacity setup` made", "queue %s does not carry our tag, so it is not changed", q.Name)
+	}
+	if p, ok := t.partition(); ok && p.Provider != capacity.ProviderPCS {
+		t.problem("provider", "remove it from the settings by hand", "partition %s of %s is not on PCS; there is nothing to tear down in AWS", p.Name, p.File)
+	}
+}
+
+// askSlurm learns what Slurm has of the slots. Where it does not answer, nothing of it
+// is known, which is told.
+func (s Setup) askSlurm(ctx context.Context, t *remains) error {
+	if len(t.slots) == 0 {
+		return nil
+	}
+	var names []string
+	for _, slot := range t.slots {
+		names = append(names, slot.name)
+	}
+	found, waiting, err := s.Slurm.Slots(ctx, t.request.Queue, names)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	t.slurm, t.waiting = err, waiting
+	for i := range t.slots {
+		t.slots[i].slurm = found[t.slots[i].name]
+	}
+	return nil
+}
+
+// checkJobs keeps nodes that jobs run on, unless that is forced.
+func (t *remains) checkJobs() {
+	var jobs []string
+	instances := 0
+	for _, slot := range t.slots {
+		jobs, instances = union(jobs, slot.slurm.Jobs), instances+slot.instances
+	}
+	gone := "they end with their nodes"
+	switch {
+	case t.slurm != nil && instances > 0 && !t.request.Force:
+		t.problem("slurm", "run this where Slurm answers, or add --force", "Slurm does not answer (%s), so nobody knows whether jobs run on these nodes (%d instances)", t.slurm, instances)
+	case len(jobs) > 0 && !t.request.Force:
+		t.problem("jobs-run", "wait until they have ended, or add --force: "+gone, "jobs run on these nodes: %s", strings.Join(jobs, ", "))
+	case len(jobs) > 0:
+		t.warnings = append(t.warnings, fmt.Sprintf("jobs run on these nodes: %s; %s", strings.Join(jobs, ", "), gone))
+	}
+	if t.slurm != nil {
+		// By base name, which leads to the slots when nothing else is left of them.
+		var bases []string
+		for _, slot := range t.slots {
+			bases = union(bases, []string{slot.name[:len(slot.name)-len("-a")]})
+		}
+		for _, base := range bases {
+			t.byHand = append(t.byHand, fmt.Sprintf("Slurm does not answer here; where it does, remove its reservations with\n  pcs-capacity teardown --queue %s --node-group %s", t.request.Queue, base))
+		}
+	}
+	if t.deletesQueue() && t.waiting > 0 {
+		t.warnings = append(t.warnings, fmt.Sprintf("partition %s goes, and jobs wait in it (%d); move them first: scontrol update jobid=ID partition=NAME", t.request.Queue, t.waiting))
+	}
+}
+
+// deletesQueue reports whether the queue goes: all of it was asked for, it is ours, and
+// nothing else is in it.
+func (t *remains) deletesQueue() bool {
+	q, found := t.inv.Queue(t.request.Queue)
+	return found && t.request.NodeGroup == "" && t.inv.Cluster.Ours(q.Tags) && len(t.stays(q)) == 0
+}
+
+// stays are the ids of the queue's node groups that do not go.
+func (t *remains) stays(q pcs.Queue) []string {
+	going := t.groupIDs()
+	return slices.DeleteFunc(slices.Clone(q.GroupIDs), func(id string) bool { return slices.Contains(going, id) })
+}
+
+func (t *remains) groupIDs() []string {
+	var ids []string
+	for _, slot := range t.slots {
+		if slot.group != nil {
+			ids = append(ids, slot.group.ID)
+		}
+	}
+	return ids
+}
+
+func (t *remains) queueStep() (Step, bool) {
+	q, found := t.inv.Queue(t.request.Queue)
+	if !found || !t.inv.Cluster.Ours(q.Tags) {
+		return Step{}, false
+	}
+	if t.deletesQueue() {
+		return Step{What: WhatQueue, Name: q.Name, Action: Delete}, true
+	}
+	stays := t.stays(q)
+	if len(stays) == len(q.GroupIDs) {
+		return Step{}, false
+	}
+	var names []string
+	for _, id := range stays {
+		g, _ := t.inv.Group(id)
+		names = append(names, g.Name)
+	}
+	step := Step{What: WhatQueue, Name: q.Name, Action: Update}
+	step.add("node groups", orNone(strings.Join(names, ", ")))
+	return step, true
+}

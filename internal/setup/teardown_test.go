@@ -1,0 +1,428 @@
+package setup_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/setup"
+)
+
+// slurmAway is a host without Slurm.
+type slurmAway struct{}
+
+var errAway = errors.New("no scontrol here")
+
+func (slurmAway) Slots(context.Context, string, []string) (map[string]setup.SlurmSlot, int, error) {
+	return nil, 0, errAway
+}
+func (slurmAway) Drain(context.Context, []string, string) error   { return errAway }
+func (slurmAway) DeleteReservation(context.Context, string) error { return errAway }
+
+func (w *account) teardown(group string) setup.TeardownRequest {
+	w.setup.Slurm = slurmAway{}
+	return setup.TeardownRequest{Cluster: "ml", Queue: "gpu", NodeGroup: group, Config: w.config()}
+}
+
+func (w *account) planTeardown(r setup.TeardownRequest) *setup.TeardownPlan {
+	w.Helper()
+	p, err := w.setup.PlanTeardown(w.Context(), r)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return p
+}
+
+func (w *account) tear(r setup.TeardownRequest) *setup.TeardownPlan {
+	w.Helper()
+	p := w.planTeardown(r)
+	if err := w.setup.Teardown(w.Context(), p); err != nil {
+		w.Fatal(err)
+	}
+	return p
+}
+
+func stepsOf(p *setup.TeardownPlan) []string {
+	var all []string
+	for _, s := range p.Steps {
+		all = append(all, string(s.Action)+" "+s.What+" "+filepath.Base(s.Name))
+	}
+	return all
+}
+
+// twoSlots sets up a block in each slot of the queue gpu, and something beside it.
+func twoSlots(t *testing.T) *account {
+	t.Helper()
+	w := newAccount(t, nil)
+	w.run(w.request(openBlock))
+	w.run(w.request(laterBlock))
+	other := w.request(gpuODCR)
+	other.Queue, other.NodeGroup = "other", "other"
+	w.run(other)
+	w.written()
+	return w
+}
+
+// left describes all that is there: node groups, queues with their groups, launch
+// templates, and files of settings.
+func (w *account) left() []string {
+	w.Helper()
+	inv := w.inventory()
+	var all []string
+	for _, g := range inv.Groups {
+		all = append(all, "group "+g.Name)
+	}
+	for _, q := range inv.Queues {
+		var names []string
+		for _, id := range q.GroupIDs {
+			g, _ := inv.Group(id)
+			names = append(names, g.Name)
+		}
+		all = append(all, fmt.Sprintf("queue %s %v", q.Name, names))
+	}
+	templates, err := w.ec2.LaunchTemplatesByTag(w.Context(), map[string]string{capacity.TagCluster: "ml"})
+	if err != nil {
+		w.Fatal(err)
+	}
+	for _, t := range templates {
+		all = append(all, "template "+t.Name)
+	}
+	files, err := filepath.Glob(filepath.Join(filepath.Dir(w.configPath()), "conf.d", "*"))
+	if err != nil {
+		w.Fatal(err)
+	}
+	for _, f := range files {
+		all = append(all, "file "+filepath.Base(f))
+	}
+	slices.Sort(all)
+	return all
+}
+
+// What stands beside the queue gpu, and must stay.
+var beside = []string{"file other.toml", "group compute", "group other-a", "queue cpu [compute]", "queue other [other-a]", "template pcs-capacity-ml-other-a"}
+
+func TestTeardownOfAQueue(t *testing.T) {
+	w := twoSlots(t)
+	p := w.planTeardown(w.teardown(""))
+	want := []string{"delete file gpu.toml", "delete queue gpu", "delete compute node group gpu-a", "delete compute node group gpu-b",
+		"delete launch template pcs-capacity-ml-gpu-a", "delete launch template pcs-capacity-ml-gpu-b"}
+	if diff := cmp.Diff(want, stepsOf(p)); diff != "" || len(p.Mismatches) > 0 {
+		t.Errorf("steps (-want +got):\n%s%v", diff, p.Mismatches)
+	}
+	if len(p.ByHand) != 1 || !strings.HasSuffix(p.ByHand[0], "pcs-capacity teardown --queue gpu --node-group gpu") {
+		t.Errorf("left to do: %q", p.ByHand)
+	}
+	if writes := w.written(); len(writes) > 0 {
+		t.Errorf("a plan sends %v", writes)
+	}
+	if err := w.setup.Teardown(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(beside, w.left()); diff != "" {
+		t.Errorf("left (-want +got):\n%s", diff)
+	}
+	// Nothing is left to do, and the same can be set up again.
+	if p := w.planTeardown(w.teardown("")); !p.Done() {
+		t.Errorf("again: %v", stepsOf(p))
+	}
+	if p := w.run(w.request(openBlock)); p.Slot != "gpu-a" {
+		t.Errorf("set up again: slot %s", p.Slot)
+	}
+}
+
+func TestTeardownOfASlot(t *testing.T) {
+	w := twoSlots(t)
+	p := w.tear(w.teardown("gpu-a"))
+	want := []string{"update file gpu.toml", "update queue gpu", "delete compute node group gpu-a", "delete launch template pcs-capacity-ml-gpu-a"}
+	if diff := cmp.Diff(want, stepsOf(p)); diff != "" {
+		t.Errorf("steps (-want +got):\n%s", diff)
+	}
+	part, _ := w.config().Partition("gpu")
+	if len(part.NodeGroups) != 1 || !slices.Equal(part.NodeGroups[0].ReservationIDs, []string{laterBlock}) {
+		t.Errorf("settings %+v", part)
+	}
+	if q, _ := w.inventory().Queue("gpu"); !slices.Equal(q.GroupIDs, []string{w.group("gpu-b").ID}) {
+		t.Errorf("queue %+v", q)
+	}
+}
+
+// Both slots of a base name: the queue stays, without nodes.
+func TestTeardownOfANodeGroup(t *testing.T) {
+	w := twoSlots(t)
+	w.tear(w.teardown("gpu"))
+	want := append(slices.Clone(beside), "queue gpu []")
+	slices.Sort(want)
+	if diff := cmp.Diff(want, w.left()); diff != "" {
+		t.Errorf("left (-want +got):\n%s", diff)
+	}
+	// The rest of it goes when the queue is asked for.
+	w.tear(w.teardown(""))
+	if diff := cmp.Diff(beside, w.left()); diff != "" {
+		t.Errorf("then left (-want +got):\n%s", diff)
+	}
+}
+
+// Whichever of the calls is the last, and whatever becomes of it, running again ends in
+// the same, with settings and without.
+func TestR5_TeardownCanFailAtEveryCall(t *testing.T) {
+	clean := twoSlots(t)
+	p := clean.planTeardown(clean.teardown(""))
+	clean.written()
+	if err := clean.setup.Teardown(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	clean.mu.Lock()
+	count := clean.total
+	clean.mu.Unlock()
+	if count < 12 {
+		t.Fatalf("only %d calls", count)
+	}
+	for n := range count {
+		// What FailBefore leaves at one call, CutAfter leaves at the one before it.
+		for effect, settings := range map[awssim.Effect]bool{awssim.FailBefore: false, awssim.CutAfter: true} {
+			t.Run(fmt.Sprintf("call %d %s, settings %v", n+1, effect, settings), func(t *testing.T) {
+				w := twoSlots(t)
+				p := w.planTeardown(w.teardown(""))
+				w.fault(awssim.Fault{Effect: effect, Skip: n, Count: 1, Code: "AccessDeniedException"})
+				if err := w.setup.Teardown(t.Context(), p); err == nil {
+					t.Error("the failure is not told")
+				}
+				w.sim.ClearFaults()
+				again := w.teardown("")
+				if !settings {
+					again.Config = nil
+				}
+				w.tear(again)
+				if diff := cmp.Diff(beside, w.left()); diff != "" {
+					t.Errorf("left (-want +got):\n%s", diff)
+				}
+			})
+		}
+	}
+}
+
+// What an older release set up lacks the queue's name. It is marked before the queue
+// and the settings go, which lead to it until then.
+func TestR5_TeardownMarksFirst(t *testing.T) {
+	w := twoSlots(t)
+	nameless := map[string]string{capacity.TagPartition: ""}
+	for _, name := range []string{"gpu-a", "gpu-b"} {
+		if err := errors.Join(w.setup.PCS.Tag(t.Context(), w.group(name).ARN, nameless), w.ec2.TagLaunchTemplate(t.Context(), w.group(name).TemplateID, nameless)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, operation := range []string{"DeleteComputeNodeGroup", "DeleteLaunchTemplate"} {
+		w.fault(awssim.Fault{Operation: operation, Effect: awssim.FailBefore, Code: "AccessDeniedException", Count: 1})
+		if err := w.setup.Teardown(t.Context(), w.planTeardown(w.teardown(""))); err == nil {
+			t.Error("the failure is not told")
+		}
+	}
+	w.tear(w.teardown(""))
+	if diff := cmp.Diff(beside, w.left()); diff != "" {
+		t.Errorf("left (-want +got):\n%s", diff)
+	}
+}
+
+func TestTeardownIsRefused(t *testing.T) {
+	for name, test := range map[string]struct {
+		change  func(w *account)
+		request func(r *setup.TeardownRequest)
+		code    string
+		says    string
+	}{
+		"an unknown cluster":       {request: func(r *setup.TeardownRequest) { r.Cluster = "mp" }, code: "cluster", says: "use one of ml"},
+		"a queue that is not ours": {request: func(r *setup.TeardownRequest) { r.Queue = "cpu" }, code: "not-ours", says: "queue cpu does not carry our tag"},
+		"instances, and no Slurm to ask": {change: func(w *account) {
+			if _, err := w.sim.LaunchForNodeGroup("ml", "gpu-a", "gpu-a-1"); err != nil {
+				w.Fatal(err)
+			}
+		}, code: "slurm", says: "nobody knows whether jobs run on these nodes (1 instances)"},
+		"a node group that another queue has too": {change: func(w *account) {
+			w.addToQueue("other", "gpu-a")
+		}, code: "other-queue", says: "compute node group gpu-a is in queue other as well"},
+		"a node group of another queue": {request: func(r *setup.TeardownRequest) { r.NodeGroup = "other" }, code: "other-queue", says: "compute node group other-a is in queue other"},
+		"a queue of ours that is somebody else's now": {change: func(w *account) {
+			q, _ := w.inventory().Queue("gpu")
+			if err := w.setup.PCS.Tag(w.Context(), q.ARN, map[string]string{capacity.TagCluster: "x"}); err != nil {
+				w.Fatal(err)
+			}
+		}, code: "not-ours", says: "take gpu-a out of it by hand"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := twoSlots(t)
+			if test.change != nil {
+				test.change(w)
+			}
+			r := w.teardown("")
+			if test.request != nil {
+				test.request(&r)
+			}
+			w.written()
+			p := w.planTeardown(r)
+			if len(p.Mismatches) == 0 || p.Mismatches[0].Code != test.code || !strings.Contains(p.Mismatches[0].String(), test.says) {
+				t.Errorf("%v", p.Mismatches)
+			}
+			var refusal *setup.Refusal
+			if err := w.setup.Teardown(t.Context(), p); !errors.As(err, &refusal) || len(w.written()) > 0 {
+				t.Errorf("it was done: %v", err)
+			}
+		})
+	}
+}
+
+// addToQueue puts a node group into one more queue.
+func (w *account) addToQueue(queue, group string) {
+	w.Helper()
+	q, _ := w.inventory().Queue(queue)
+	q.GroupIDs = append(q.GroupIDs, w.group(group).ID)
+	if err := w.provisioner().EnsureQueue(w.Context(), q); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// With --force, instances are no obstacle, whoever may have jobs on them.
+func TestTeardownByForce(t *testing.T) {
+	w := twoSlots(t)
+	if _, err := w.sim.LaunchForNodeGroup("ml", "gpu-a", "gpu-a-1"); err != nil {
+		t.Fatal(err)
+	}
+	r := w.teardown("")
+	r.Force = true
+	w.tear(r)
+	if diff := cmp.Diff(beside, w.left()); diff != "" {
+		t.Errorf("left (-want +got):\n%s", diff)
+	}
+	w.sim.Clock().Advance(time.Hour)
+	for _, i := range w.sim.Instances(region) {
+		if i.State != "terminated" {
+			t.Errorf("instance %+v", i)
+		}
+	}
+}
+
+// What somebody else put into the queue stays there, and so does the queue; what lacks
+// our tag is left alone, in the plan and when it loses the tag after that.
+func TestR9_TeardownLeavesWhatIsNotOurs(t *testing.T) {
+	ofAnother := map[string]string{capacity.TagCluster: "other"}
+	t.Run("a foreign node group in the queue", func(t *testing.T) {
+		w := twoSlots(t)
+		w.addToQueue("gpu", "compute")
+		w.tear(w.teardown(""))
+		want := append(slices.Clone(beside), "queue gpu [compute]")
+		slices.Sort(want)
+		if diff := cmp.Diff(want, w.left()); diff != "" {
+			t.Errorf("left (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("a foreign node group that joins after the plan", func(t *testing.T) {
+		w := twoSlots(t)
+		p := w.planTeardown(w.teardown(""))
+		w.addToQueue("gpu", "compute")
+		if err := w.setup.Teardown(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		if q, found := w.inventory().Queue("gpu"); !found || !slices.Equal(q.GroupIDs, []string{w.group("compute").ID}) {
+			t.Errorf("queue %+v", q)
+		}
+	})
+	t.Run("a node group of the name that lost our tag", func(t *testing.T) {
+		w := twoSlots(t)
+		if err := w.setup.PCS.Tag(t.Context(), w.group("gpu-a").ARN, ofAnother); err != nil {
+			t.Fatal(err)
+		}
+		p := w.tear(w.teardown(""))
+		if len(p.Warnings) != 1 || p.Warnings[0] != "compute node group gpu-a does not carry our tag, so it stays" {
+			t.Errorf("warnings %q", p.Warnings)
+		}
+		w.group("gpu-a")
+		if q, _ := w.inventory().Queue("gpu"); len(q.GroupIDs) != 1 {
+			t.Errorf("queue %+v", q)
+		}
+	})
+	for name, test := range map[string]struct {
+		lose   func(w *account) error
+		writes string // the last
+	}{
+		"the queue": {func(w *account) error {
+			q, _ := w.inventory().Queue("gpu")
+			return w.setup.PCS.Tag(w.Context(), q.ARN, ofAnother)
+		}, ""},
+		"a node group": {func(w *account) error { return w.setup.PCS.Tag(w.Context(), w.group("gpu-a").ARN, ofAnother) }, "DeleteQueue"},
+		"a launch template": {func(w *account) error {
+			return w.ec2.TagLaunchTemplate(w.Context(), w.group("gpu-a").TemplateID, ofAnother)
+		}, "DeleteComputeNodeGroup"},
+	} {
+		t.Run(name+" loses our tag after the plan", func(t *testing.T) {
+			w := twoSlots(t)
+			p := w.planTeardown(w.teardown(""))
+			if err := test.lose(w); err != nil {
+				t.Fatal(err)
+			}
+			w.written()
+			if err := w.setup.Teardown(t.Context(), p); err == nil || !strings.Contains(err.Error(), "it does not carry our tag") {
+				t.Errorf("torn down: %v", err)
+			}
+			writes := w.written()
+			if last := append([]string{""}, writes...)[len(writes)]; last != test.writes {
+				t.Errorf("it sent %v", writes)
+			}
+		})
+	}
+}
+
+// Settings of another cluster that happen to have a partition of that name stay.
+func TestTeardownBesideOtherSettings(t *testing.T) {
+	w := twoSlots(t)
+	text, err := os.ReadFile(w.configPath())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(w.configPath(), []byte(strings.Replace(string(text), `cluster = "ml"`, `cluster = "linux"`, 1)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	p := w.tear(w.teardown(""))
+	want := append(slices.Clone(beside), "file gpu.toml")
+	slices.Sort(want)
+	if diff := cmp.Diff(want, w.left()); diff != "" || !slices.Contains(p.Warnings, w.configPath()+` is for cluster "linux", not for ml, so it is left alone`) {
+		t.Errorf("warnings %q, left (-want +got):\n%s", p.Warnings, diff)
+	}
+}
+
+// A file of the administrator's is not touched; what to remove from it is said.
+func TestTeardownOfAnOwnPartition(t *testing.T) {
+	w := twoSlots(t)
+	ours := filepath.Join(filepath.Dir(w.configPath()), "conf.d", "gpu.toml")
+	text, err := os.ReadFile(ours)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := []byte("# mine\n" + string(text))
+	if err := os.WriteFile(ours, own, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	p := w.tear(w.teardown("gpu-a"))
+	if want := fmt.Sprintf("set capacity_reservation_ids = [%q] for node_group \"gpu\" of partition \"gpu\" in %s, which is not ours to change", laterBlock, ours); !slices.Contains(p.ByHand, want) {
+		t.Errorf("left to do: %q", p.ByHand)
+	}
+	p = w.tear(w.teardown(""))
+	if want := fmt.Sprintf("remove partition \"gpu\" from %s, which is not ours to change", ours); !slices.Contains(p.ByHand, want) {
+		t.Errorf("left to do: %q", p.ByHand)
+	}
+	if now, err := os.ReadFile(ours); err != nil || string(now) != string(own) {
+		t.Errorf("the file was changed: %s, %v", now, err)
+	}
+	if _, err := config.Load(w.configPath()); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,208 @@
+package setup
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/pcs"
+)
+
+// user is somebody else who has instances in the reservation, or is set up to have them.
+type user struct {
+	who string
+	// most is how many instances it may have, running how many it has.
+	most, running int
+	// group is the id of a PCS compute node group; "" for self-managed nodes.
+	group string
+	// partition is that of self-managed nodes of our cluster.
+	partition string
+}
+
+func (u user) takes() int { return max(u.most, u.running) }
+
+// readUsers finds everybody else who uses the reservation: compute node groups of this
+// and of other PCS clusters, other entries of the settings, and whose instances run.
+func (s Setup) readUsers(ctx context.Context, in *inspection) error {
+	if in.reservation.ID == "" {
+		return nil
+	}
+	if err := s.addGroups(ctx, in, in.inv); err != nil {
+		return err
+	}
+	if err := s.addOtherClusters(ctx, in); err != nil {
+		return err
+	}
+	in.addSettings()
+	instances, err := s.EC2.InstancesInReservation(ctx, in.reservation.ID)
+	if err != nil {
+		return err
+	}
+	for _, i := range instances {
+		in.addInstance(i)
+	}
+	if hidden := in.reservation.Used() - in.reservation.Unhealthy - len(instances); hidden > 0 {
+		in.warn("%d instances of reservation %s are taken by what this account does not see: another account, an interruptible allocation, or instances that ended minutes ago", hidden, in.reservation.ID)
+	}
+	return nil
+}
+
+// addGroups notes the node groups of a cluster that launch into the reservation, except
+// for the slots that it is to be set up in.
+func (s Setup) addGroups(ctx context.Context, in *inspection, inv pcs.Inventory) error {
+	here := inv.Cluster.ID == in.inv.Cluster.ID
+	for _, g := range inv.Groups {
+		if here && in.ownSlot(g.Name) || !slices.Contains(g.InstanceTypes, in.reservation.InstanceType) {
+			continue
+		}
+		target := g.Tags[capacity.TagReservation]
+		if !inv.Cluster.Ours(g.Tags) {
+			template, _, err := s.EC2.LaunchTemplate(ctx, g.TemplateID, g.TemplateVersion)
+			if err != nil {
+				return err
+			}
+			target = template.ReservationID
+		}
+		if target != in.reservation.ID {
+			continue
+		}
+		who := "compute node group " + g.Name
+		if queues := queuesOf(inv, g.ID); len(queues) > 0 {
+			who += " of queue " + strings.Join(queues, ", ")
+		}
+		if !here {
+			who += " in cluster " + inv.Cluster.Name
+		}
+		in.users = append(in.users, user{who: who, most: g.Max, group: g.ID})
+	}
+	return nil
+}
+
+// ownSlot reports whether a node group is one of the two that are set up.
+func (in *inspection) ownSlot(name string) bool {
+	names := capacity.SlotNames(capacity.ProviderPCS, in.request.NodeGroup)
+	return slices.Contains(names[:], name)
+}
+
+func queuesOf(inv pcs.Inventory, groupID string) []string {
+	var names []string
+	for _, q := range inv.Queues {
+		if slices.Contains(q.GroupIDs, groupID) {
+			names = append(names, q.Name)
+		}
+	}
+	return names
+}
+
+// addOtherClusters looks at the other PCS clusters of the region. What may not be read
+// is said, and keeps nothing from being set up here.
+func (s Setup) addOtherClusters(ctx context.Context, in *inspection) error {
+	names, err := s.PCS.Clusters(ctx)
+	if denied(err) {
+		in.warn("the PCS clusters of %s may not be listed (%s), so another one may use reservation %s", in.region, pcs.Code(err), in.reservation.ID)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if name == in.inv.Cluster.Name {
+			continue
+		}
+		other, err := s.PCS.Inventory(ctx, name)
+		if err == nil {
+			err = s.addGroups(ctx, in, other)
+		}
+		switch {
+		case denied(err):
+			in.warn("PCS cluster %s may not be read (%s), so it may use reservation %s", name, pcs.Code(err), in.reservation.ID)
+		case err != nil && !pcs.NotFound(err):
+			return err
+		}
+	}
+	return nil
+}
+
+// denied reports whether AWS says that the caller may not ask.
+func denied(err error) bool {
+	code := pcs.Code(err)
+	return strings.HasPrefix(code, "AccessDenied") || strings.HasPrefix(code, "Unauthorized")
+}
+
+// addSettings notes the other entries of the settings that have the reservation and no
+// PCS node group for it yet: one that is there was found.
+func (in *inspection) addSettings() {
+	if in.request.Config == nil {
+		return
+	}
+	for _, p := range in.request.Config.Partitions {
+		for _, g := range p.NodeGroups {
+			listed := slices.Contains(g.ReservationIDs, in.reservation.ID) || g.Select.Matches(in.reservation)
+			if !listed || g.Name == in.request.NodeGroup || in.hasGroup(p, g) {
+				continue
+			}
+			one := user{who: fmt.Sprintf("partition %q of %s", p.Name, p.File), most: min(g.MaxNodes, in.reservation.Size())}
+			if p.Provider == capacity.ProviderEC2 {
+				one.partition = p.Name
+			}
+			in.users = append(in.users, one)
+		}
+	}
+}
+
+// hasGroup reports whether one of an entry's node groups was found to use the reservation.
+func (in *inspection) hasGroup(p config.Partition, g config.NodeGroup) bool {
+	names := capacity.SlotNames(capacity.ProviderPCS, g.Name)
+	return p.Provider == capacity.ProviderPCS && slices.ContainsFunc(in.users, func(u user) bool {
+		found, ok := in.inv.Group(u.group)
+		return ok && slices.Contains(names[:], found.Name)
+	})
+}
+
+// addInstance counts an instance with its user, who may be new. Those of the slots that
+// are set up are nobody else's.
+func (in *inspection) addInstance(i capacity.Instance) {
+	one := user{who: "instances without a tag of ours or of PCS", group: i.Tags[pcs.TagNodeGroupID]}
+	cluster, partition := i.Tags[capacity.TagCluster], i.Tags[capacity.TagPartition]
+	if g, found := in.inv.Group(one.group); found && in.ownSlot(g.Name) {
+		return
+	}
+	switch {
+	case one.group != "":
+		one.who = "PCS cluster " + i.Tags[pcs.TagClusterID]
+	case cluster == in.inv.Cluster.Name:
+		one.partition, one.who = partition, "partition "+partition
+	case cluster != "":
+		one.who = "partition " + partition + " of cluster " + cluster
+	}
+	at := slices.IndexFunc(in.users, func(u user) bool {
+		return u.group == one.group && u.partition == one.partition && (one.group+one.partition != "" || u.who == one.who)
+	})
+	if at < 0 {
+		at, in.users = len(in.users), append(in.users, one)
+	}
+	in.users[at].running++
+}
+
+// checkUsers refuses what leaves too few instances: the launches of both would fail for
+// ever.
+func (in *inspection) checkUsers(want *wanted) {
+	size, taken := in.reservation.Size(), 0
+	var parts []string
+	for _, u := range in.users {
+		taken += u.takes()
+		parts = append(parts, fmt.Sprintf("%d by %s", u.takes(), u.who))
+	}
+	left := size - taken
+	if taken == 0 || want.group.Max <= left {
+		return
+	}
+	fix := "choose another reservation, or take this one from there first"
+	if left > 0 {
+		fix = fmt.Sprintf("give --max-nodes %d or less", left)
+	}
+	in.problem("reservation-in-use", fix, "%d of the %d instances of reservation %s are used already: %s", min(taken, size), size, in.reservation.ID, strings.Join(parts, ", "))
+}

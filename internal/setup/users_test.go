@@ -1,0 +1,206 @@
+package setup_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/setup"
+)
+
+// otherQueue asks for another queue and node group, of 4 nodes.
+func otherQueue(w *account, reservation string) setup.Request {
+	r := w.request(reservation)
+	r.Queue, r.NodeGroup = "other", "other"
+	return r
+}
+
+func (w *account) refusedBecauseUsed(r setup.Request, message, fix string) {
+	w.Helper()
+	p := w.plan(r)
+	if !slices.Equal(codes(p), []string{"reservation-in-use"}) || p.Mismatches[0].Message != message || p.Mismatches[0].Fix != fix {
+		w.Errorf("%v", p.Mismatches)
+	}
+}
+
+const takeAnother = "choose another reservation, or take this one from there first"
+
+func TestReservationOfAnotherQueue(t *testing.T) {
+	w := newAccount(t, nil)
+	first := w.request(openBlock)
+	first.MaxNodes = 16
+	w.run(first)
+	w.refusedBecauseUsed(otherQueue(w, openBlock), "16 of the 16 instances of reservation "+openBlock+" are used already: 16 by compute node group gpu-a of queue gpu", takeAnother)
+	// Its own queue finds it there as before.
+	if p := w.plan(first); !p.Done() {
+		t.Errorf("again: %s, %v", actions(p), p.Mismatches)
+	}
+	// What is left of it can be used.
+	first.MaxNodes = 12
+	w.run(first)
+	second := otherQueue(w, openBlock)
+	second.MaxNodes = 5
+	w.refusedBecauseUsed(second, "12 of the 16 instances of reservation "+openBlock+" are used already: 12 by compute node group gpu-a of queue gpu", "give --max-nodes 4 or less")
+	second.MaxNodes = 4
+	w.run(second)
+}
+
+func TestReservationOfAnotherCluster(t *testing.T) {
+	ours := map[string]string{capacity.TagCluster: "theirs", capacity.TagReservation: openBlock}
+	for name, test := range map[string]struct {
+		tags, launchTags map[string]string
+		launches         int
+		target           bool
+		message          string
+	}{
+		"set up by us": {tags: ours, message: "16 of the 16 instances of reservation " + openBlock + " are used already: 16 by compute node group big of queue batch in cluster theirs"},
+		"by hand":      {target: true, message: "16 of the 16 instances of reservation " + openBlock + " are used already: 16 by compute node group big of queue batch in cluster theirs"},
+		"self-managed": {launches: 13, launchTags: map[string]string{capacity.TagCluster: "linux", capacity.TagPartition: "gpu"},
+			message: "13 of the 16 instances of reservation " + openBlock + " are used already: 13 by partition gpu of cluster linux"},
+		"of another account's PCS": {launches: 13, launchTags: map[string]string{"aws:pcs:cluster-id": "pcs_f00000000a", "aws:pcs:compute-node-group-id": "pcs_f00000000b"},
+			message: "13 of the 16 instances of reservation " + openBlock + " are used already: 13 by PCS cluster pcs_f00000000a"},
+		"of nobody": {launches: 13, message: "13 of the 16 instances of reservation " + openBlock + " are used already: 13 by instances without a tag of ours or of PCS"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newAccount(t, func(s *awssim.Scenario) {
+				if test.tags == nil && !test.target {
+					return
+				}
+				r := &s.Regions[0]
+				cluster := r.Clusters[0]
+				cluster.ID, cluster.Name = "pcs_f00000000a", "theirs"
+				big := cluster.NodeGroups[0]
+				big.ID, big.Name, big.Type, big.Max, big.Tags = "pcs_f00000000b", "big", "p5.48xlarge", 16, test.tags
+				cluster.NodeGroups = []awssim.NodeGroupScenario{big}
+				cluster.Queues = []awssim.QueueScenario{{ID: "pcs_f00000000c", Name: "batch", NodeGroups: []string{"big"}}}
+				r.Clusters = append(r.Clusters, cluster)
+			})
+			if test.target {
+				w.targetBlock("theirs", "big")
+			}
+			for range test.launches {
+				if _, err := w.sim.Launch(awssim.LaunchRequest{Region: region, MinCount: 1, MaxCount: 1, InstanceType: "p5.48xlarge", ImageID: image, SubnetID: subnetA,
+					MarketType: "capacity-block", ReservationID: openBlock, Tags: test.launchTags}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			fix := takeAnother
+			if test.launches > 0 {
+				fix = "give --max-nodes 3 or less"
+			}
+			w.refusedBecauseUsed(w.request(openBlock), test.message, fix)
+		})
+	}
+}
+
+// targetBlock points a node group that is not ours at the open block.
+func (w *account) targetBlock(cluster, group string) {
+	w.Helper()
+	inv, err := w.setup.PCS.Inventory(w.Context(), cluster)
+	if err != nil {
+		w.Fatal(err)
+	}
+	g, _ := inv.Group(group)
+	template, err := w.ec2.EnsureLaunchTemplate(w.Context(), capacity.LaunchTemplateSpec{Name: "by-hand", From: g.TemplateID, FromVersion: g.TemplateVersion,
+		InstanceType: "p5.48xlarge", ReservationID: openBlock, Kind: capacity.CapacityBlock})
+	if err != nil {
+		w.Fatal(err)
+	}
+	g.TemplateID, g.TemplateVersion, g.PurchaseOption, g.Min = template.ID, template.Version, capacity.CapacityBlock, 16
+	if _, _, err := w.provisioner().EnsureNodeGroup(w.Context(), g, false); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// Another entry of the settings has it: nodes that Slurm's own hooks launch.
+func TestReservationOfAnotherEntryOfTheSettings(t *testing.T) {
+	for name, chosen := range map[string]string{
+		"by id":  `capacity_reservation_ids = ["` + openBlock + `"]`,
+		"by tag": `select = { tags = { team = "nlp" } }`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newAccount(t, nil)
+			if err := os.MkdirAll(filepath.Dir(w.configPath()), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			text := "cluster = \"ml\"\n[[partition]]\nname = \"own\"\nprovider = \"ec2\"\n[[partition.node_group]]\nname = \"own\"\ninstance_type = \"p5.48xlarge\"\n" +
+				"subnet_ids = [\"" + subnetA + "\"]\nmax_nodes = 14\nlaunch_template = \"x\"\n" + chosen + "\n"
+			if err := os.WriteFile(w.configPath(), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			message := "14 of the 16 instances of reservation " + openBlock + ` are used already: 14 by partition "own" of ` + w.configPath()
+			w.refusedBecauseUsed(w.request(openBlock), message, "give --max-nodes 2 or less")
+			// Its running nodes are not counted once more.
+			for range 3 {
+				if _, err := w.sim.Launch(awssim.LaunchRequest{Region: region, MinCount: 1, MaxCount: 1, InstanceType: "p5.48xlarge", ImageID: image, SubnetID: subnetA,
+					MarketType: "capacity-block", ReservationID: openBlock, Tags: map[string]string{capacity.TagCluster: "ml", capacity.TagPartition: "own"}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.refusedBecauseUsed(w.request(openBlock), message, "give --max-nodes 2 or less")
+		})
+	}
+}
+
+// Whoever may not look at other clusters is told, and can go on.
+func TestOtherClustersThatMayNotBeRead(t *testing.T) {
+	w := newAccount(t, nil)
+	w.fault(awssim.Fault{Operation: "ListClusters", Effect: awssim.FailBefore, Code: "AccessDeniedException"})
+	p := w.plan(w.request(openBlock))
+	if len(p.Mismatches) > 0 || len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], "may not be listed (AccessDeniedException), so another one may use reservation "+openBlock) {
+		t.Errorf("warnings %v, mismatches %v", p.Warnings, p.Mismatches)
+	}
+	w.sim.ClearFaults()
+	w.fault(awssim.Fault{Operation: "ListClusters", Effect: awssim.FailBefore})
+	if _, err := w.setup.Plan(t.Context(), w.request(openBlock), noon); err == nil {
+		t.Error("a question that failed passes for no")
+	}
+}
+
+// An ODCR that lends instances has fewer than it says.
+func TestInstancesThatAreNotSeen(t *testing.T) {
+	w := newAccount(t, nil)
+	r := w.request("cr-0e200000000000a14") // 8, of which 3 are lent
+	if p := w.plan(r); len(p.Mismatches) > 0 || len(p.Warnings) != 1 || !strings.HasPrefix(p.Warnings[0], "3 instances of reservation cr-0e200000000000a14 are taken by what this account does not see") {
+		t.Errorf("warnings %v, mismatches %v", p.Warnings, p.Mismatches)
+	}
+}
+
+// What the slot itself runs is nobody else's, and has its addresses already; a host that
+// has failed is nobody's.
+func TestOwnInstancesAreNotInTheWay(t *testing.T) {
+	const tiny = "subnet-0e200000000000f01" // 11 addresses
+	w := newAccount(t, func(s *awssim.Scenario) {
+		s.Regions[0].Subnets = append(s.Regions[0].Subnets, awssim.SubnetScenario{ID: tiny, VPC: s.Regions[0].VPCs[0].ID, Zone: "us-east-2a", CIDR: "10.2.9.0/28"})
+	})
+	r := w.request(openBlock)
+	r.MaxNodes, r.SubnetIDs = 11, []string{tiny}
+	w.run(r)
+	failed, err := w.sim.LaunchForNodeGroup("ml", "gpu-a", "gpu-a-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(w.sim.FailHost(region, failed.ID), w.sim.Terminate(region, []string{failed.ID}, "Server.InternalError")); err != nil {
+		t.Fatal(err)
+	}
+	w.sim.Clock().Advance(time.Hour)
+	for n := range 11 {
+		if _, err := w.sim.LaunchForNodeGroup("ml", "gpu-a", fmt.Sprintf("gpu-a-%d", n+1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if p := w.plan(r); !p.Done() || len(p.Warnings) > 0 {
+		t.Errorf("%s, %v, %v", actions(p), p.Mismatches, p.Warnings)
+	}
+	r.MaxNodes = 12
+	if p := w.plan(r); !slices.Equal(codes(p), []string{"addresses"}) {
+		t.Errorf("a twelfth: %v", p.Mismatches)
+	}
+}

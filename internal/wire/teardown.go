@@ -1,0 +1,57 @@
+package wire
+
+import (
+	"context"
+	"slices"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
+	"github.com/pcs-capacity/pcs-capacity/internal/setup"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
+)
+
+// TeardownSlurm shows the slots in Slurm to teardown.
+type TeardownSlurm struct{ SyncSlurm }
+
+var _ setup.Slurm = TeardownSlurm{}
+
+// Slots says what Slurm has of slots, and how many jobs wait in a partition.
+func (s TeardownSlurm) Slots(ctx context.Context, partition string, names []string) (map[string]setup.SlurmSlot, int, error) {
+	cluster, err := s.Look(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	jobs, err := s.Client.Jobs(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	slots := map[string]setup.SlurmSlot{}
+	for _, name := range names {
+		slot := setup.SlurmSlot{Nodes: cluster.SlotNodes(name)}
+		for _, r := range cluster.Reservations {
+			if of, ours := lifecycle.SlotOf(r); ours && of == name {
+				slot.Reservations = append(slot.Reservations, r.Name)
+			}
+		}
+		slots[name] = slot
+	}
+	waiting := 0
+	for _, j := range jobs {
+		if j.Pending() {
+			if j.Partition == partition {
+				waiting++
+			}
+			continue
+		}
+		on, err := slurm.Expand(j.Nodes)
+		if err != nil {
+			return nil, 0, err
+		}
+		for name, slot := range slots {
+			if j.Active() && slices.ContainsFunc(on, func(node string) bool { return slices.Contains(slot.Nodes, node) }) {
+				slot.Jobs = append(slot.Jobs, j.DisplayID())
+				slots[name] = slot
+			}
+		}
+	}
+	return slots, waiting, nil
+}
