@@ -18,6 +18,8 @@ type Launch struct {
 	// ReservationID is where the instances go; "" with Kind OnDemand.
 	ReservationID string
 	Kind          Kind
+	// PlacementGroup is that of the reservation; "" leaves it to the launch template.
+	PlacementGroup string
 	// Count is the number of instances.
 	Count int
 	// Tags are written on the instances and their volumes.

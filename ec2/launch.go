@@ -34,6 +34,9 @@ func (c *Client) Launch(ctx context.Context, l capacity.Launch) ([]capacity.Inst
 	} else if in.NetworkInterfaces, err = interfacesIn(l.SubnetID, template.interfaces); err != nil {
 		return nil, fmt.Errorf("copying the network interfaces of launch template %s: %w", l.LaunchTemplate, err)
 	}
+	if l.PlacementGroup != "" {
+		in.Placement = &types.Placement{GroupName: aws.String(l.PlacementGroup)}
+	}
 	if market := marketType(l.Kind); market != "" {
 		in.InstanceMarketOptions = &types.InstanceMarketOptionsRequest{MarketType: market}
 	}

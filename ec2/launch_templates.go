@@ -31,7 +31,34 @@ func (c *Client) LaunchTemplate(ctx context.Context, idOrName, version string) (
 	if err != nil || !found {
 		return capacity.LaunchTemplate{}, false, err
 	}
+	if isParameter(aws.ToString(data.LaunchTemplateData.ImageId)) {
+		if data.LaunchTemplateData.ImageId, err = c.resolvedImage(ctx, data); err != nil {
+			return capacity.LaunchTemplate{}, false, err
+		}
+	}
 	return describe(t, data), true, nil
+}
+
+// parameterPrefix begins the ImageId of a launch template whose AMI is named by a
+// parameter of AWS Systems Manager.
+const parameterPrefix = "resolve:ssm:"
+
+func isParameter(imageID string) bool { return strings.HasPrefix(imageID, parameterPrefix) }
+
+// resolvedImage is the AMI that a launch from this version would take now. It takes the
+// permission ssm:GetParameters.
+func (c *Client) resolvedImage(ctx context.Context, v types.LaunchTemplateVersion) (*string, error) {
+	image := aws.ToString(v.LaunchTemplateData.ImageId)
+	out, err := c.api.DescribeLaunchTemplateVersions(ctx, &ec2.DescribeLaunchTemplateVersionsInput{
+		LaunchTemplateId: v.LaunchTemplateId, Versions: []string{strconv.FormatInt(aws.ToInt64(v.VersionNumber), 10)}, ResolveAlias: aws.Bool(true),
+	})
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("resolving image %s of launch template %s: %w", image, aws.ToString(v.LaunchTemplateName), err)
+	case len(out.LaunchTemplateVersions) == 0 || out.LaunchTemplateVersions[0].LaunchTemplateData == nil:
+		return nil, fmt.Errorf("resolving image %s of launch template %s: %w", image, aws.ToString(v.LaunchTemplateName), ErrNotDescribed)
+	}
+	return out.LaunchTemplateVersions[0].LaunchTemplateData.ImageId, nil
 }
 
 // LaunchTemplateDigest is the Digest of the version that EnsureLaunchTemplate would

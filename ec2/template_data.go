@@ -30,6 +30,9 @@ func (c *Client) templateData(ctx context.Context, spec capacity.LaunchTemplateS
 		}
 	}
 	sameType := string(data.InstanceType) == spec.InstanceType
+	if !sameType { // EC2 refuses them for another type, when something is launched
+		data.CpuOptions, data.CreditSpecification = nil, nil
+	}
 	overlay(data, spec)
 	return data, c.overlayNetwork(ctx, data, spec, sameType)
 }

@@ -92,10 +92,11 @@ func (r *Resume) launchPart(ctx context.Context, g group, part *launched, t targ
 			return err
 		}
 	}
+	reservation, _ := f.snap.Reservation(t.reservationID)
 	for _, token := range tokens {
 		instances, err := r.EC2.Launch(ctx, capacity.Launch{
 			ClientToken: token, LaunchTemplate: template, InstanceType: g0.InstanceType, SubnetID: t.subnetID,
-			ReservationID: t.reservationID, Kind: g0.PurchaseOption, Count: len(part.nodes),
+			ReservationID: t.reservationID, Kind: g0.PurchaseOption, PlacementGroup: reservation.PlacementGroup, Count: len(part.nodes),
 			Tags: r.tags(g, part.place.partition.Name, hostlist, token, t.reservationID),
 		})
 		if errors.Is(err, capacity.ErrTokenUsed) || slices.ContainsFunc(instances, capacity.Instance.Ended) {
