@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -37,7 +38,7 @@ func Fit(need Need, reservations []Reservation, subnets []Subnet, timing Timing,
 		}
 	}
 	slices.SortStableFunc(all, func(a, b Fitting) int {
-		return firstNonZero(
+		return cmp.Or(
 			rank(a.Code != OK)-rank(b.Code != OK),
 			rank(a.Reservation.Kind != CapacityBlock)-rank(b.Reservation.Kind != CapacityBlock),
 			a.Start.Compare(b.Start),
@@ -90,15 +91,6 @@ func fitOne(need Need, r Reservation, subnets []Subnet, timing Timing, now time.
 func rank(b bool) int {
 	if b {
 		return 1
-	}
-	return 0
-}
-
-func firstNonZero(values ...int) int {
-	for _, v := range values {
-		if v != 0 {
-			return v
-		}
 	}
 	return 0
 }

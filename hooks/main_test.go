@@ -60,8 +60,8 @@ const (
 	otherID = "cr-0aaaaaaaaaaaaaaa2" // of partition other
 )
 
-// snapshot has partitions gpu and other with a block each, open for 10 more hours
-// and a boot until the fence.
+// snapshot has partitions gpu and other with a block each, in which a job has time for 10
+// hours from now until the fence, when its nodes have booted.
 func snapshot(now time.Time) *capacity.Snapshot {
 	block := func(id string) capacity.Reservation {
 		return capacity.Reservation{ID: id, Kind: capacity.CapacityBlock, State: capacity.StateActive,

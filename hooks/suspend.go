@@ -87,7 +87,52 @@ func (s *Suspend) returnNodes(ctx context.Context, nodes []string) error {
 		return nil
 	}
 	s.Log.Warn("did not boot within ResumeTimeout; given back to Slurm", "nodes", s.Slurm.Hostlist(givenUp))
-	return s.Slurm.PowerDownForce(ctx, givenUp, "ResumeTimeout reached: the instance did not register in time")
+	if err := s.Slurm.PowerDownForce(ctx, givenUp, "ResumeTimeout reached: the instance did not register in time"); err != nil {
+		return err
+	}
+	s.pace(ctx, givenUp)
+	return nil
+}
+
+// NotBooted is the code of a launch whose instance did not boot.
+const NotBooted = "not-booted"
+
+// pace holds the jobs back that waited for nodes which did not boot, and which Slurm has
+// requeued: an image that is broken is so the next time as well.
+func (s *Suspend) pace(ctx context.Context, nodes []string) {
+	pacer := pacer{s.Slurm, s.Records, s.Log}
+	shown := pacer.launchedFor(nodes)
+	if len(shown) == 0 {
+		return
+	}
+	all, err := s.Slurm.Jobs(ctx)
+	if err != nil {
+		s.Log.Warn("jobs whose nodes did not boot are tried again at once", "jobs", shown, "err", err)
+		return
+	}
+	jobs := slices.DeleteFunc(all, func(j Job) bool { return !j.Waiting || !slices.Contains(shown, j.Shown) })
+	shown = shown[:0]
+	for _, j := range jobs {
+		shown = append(shown, j.Shown)
+	}
+	at, list := s.Called.Add(s.EC2.Offset()), s.Slurm.Hostlist(nodes)
+	record := state.Record{At: at, Hook: "resume", Nodes: list, Jobs: shown, Code: NotBooted,
+		Message: "the instance did not register with Slurm within ResumeTimeout; its image or its network may be broken"}
+	if err := s.Records.AppendRecord(record); err != nil {
+		s.Log.Error("keeping a record", "err", err)
+	}
+	failures := pacer.failures(jobs, at)
+	begin := map[string]time.Time{}
+	for _, j := range jobs {
+		begin[j.Shown] = until(failures[j.Shown], s.Called, time.Time{})
+	}
+	pacer.delay(ctx, begin)
+	for _, j := range jobs {
+		text := fmt.Sprintf("pcs-capacity: nodes %s did not boot: %s%s", list, record.Message, tried(failures[j.Shown], begin[j.Shown], s.Called))
+		if err := s.Slurm.SetAdminComment(ctx, j.Shown, clip(oneLine(text), capacity.MaxComment)); err != nil {
+			s.Log.Warn("writing the job's AdminComment", "job", j.Shown, "err", err)
+		}
+	}
 }
 
 // terminate ends the instances of the nodes and records it. Nodes without one need nothing.

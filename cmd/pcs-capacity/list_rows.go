@@ -108,7 +108,8 @@ type blockRow struct {
 	Length string         `col:"LASTS" drop:"4"`
 	State  capacity.State `col:"STATE"`
 	Used   int            `col:"USED" drop:"5"`
-	Subnet string         `col:"SUBNET" drop:"1"`
+	Usable string         `col:"SUBNET" drop:"6"`
+	Subnet string         `col:"SUBNET ID" drop:"1"`
 	Marks  string         `col:"MARKS" drop:"2"`
 }
 
@@ -123,7 +124,8 @@ type odcrRow struct {
 	Used      int            `col:"USED" drop:"5"`
 	State     capacity.State `col:"STATE"`
 	End       time.Time      `col:"END"`
-	Subnet    string         `col:"SUBNET" drop:"1"`
+	Usable    string         `col:"SUBNET" drop:"6"`
+	Subnet    string         `col:"SUBNET ID" drop:"1"`
 	Marks     string         `col:"MARKS" drop:"2"`
 }
 
@@ -230,15 +232,16 @@ func (d listDocument) show(t *terminal.Terminal, wants func(capacity.Kind) bool)
 	var blocks []blockRow
 	var odcrs []odcrRow
 	for _, r := range d.rows {
-		subnet := subnetCell(market.ZoneUse{Subnets: r.Subnets, Neighbours: r.Neighbours})
+		use := market.ZoneUse{Subnets: r.Subnets, Neighbours: r.Neighbours}
+		usable, subnet := subnetWord(use), subnetCell(use)
 		if r.Kind == capacity.CapacityBlock {
 			length := ""
 			if r.Seconds != nil {
 				length = capacity.FormatDuration(seconds(*r.Seconds))
 			}
-			blocks = append(blocks, blockRow{r.ID, r.InstanceType, r.Count, r.AZID, r.AZ, r.Start, r.End, length, r.State, r.Used, subnet, r.marks()})
+			blocks = append(blocks, blockRow{r.ID, r.InstanceType, r.Count, r.AZID, r.AZ, r.Start, r.End, length, r.State, r.Used, usable, subnet, r.marks()})
 		} else {
-			odcrs = append(odcrs, odcrRow{r.ID, r.InstanceType, r.Region, r.AZID, r.AZ, value(r.Count), r.Available, r.Used, r.State, r.End, subnet, r.marks()})
+			odcrs = append(odcrs, odcrRow{r.ID, r.InstanceType, r.Region, r.AZID, r.AZ, value(r.Count), r.Available, r.Used, r.State, r.End, usable, subnet, r.marks()})
 		}
 	}
 	// With a region missing, none is only what the others have.

@@ -51,7 +51,7 @@ usage_classes = ["on-demand", "capacity-block"]
 name = "us-east-2"
 zone = [{ name = "us-east-2a", id = "use2-az1" }]
 vpc = [{ id = "vpc-0e2000000000000a1", cidr = "127.2.0.0/16" }]
-subnet = [{ id = "subnet-0e200000000000a01", vpc = "vpc-0e2000000000000a1", zone = "us-east-2a", cidr = "127.2.1.0/24" }]
+subnet = [{ id = "subnet-0e200000000000a01", vpc = "vpc-0e2000000000000a1", zone = "us-east-2a", cidr = "127.2.16.0/20" }]
 security_group = [{ id = "sg-0e200000000000a01", name = "nodes", vpc = "vpc-0e2000000000000a1" }]
 image = [{ id = "ami-0e200000000000a01", name = "node" }]
 launch_template = [{ id = "lt-0e200000000000a01", name = "gpu", image = "ami-0e200000000000a01", type = "p5.48xlarge", security_groups = ["sg-0e200000000000a01"] }]

@@ -156,8 +156,4 @@ func (in *inspection) checkFamiliar() {
 	if in.reservation.Kind == capacity.CapacityBlock && !slices.Contains(documentedFamilies, family) {
 		in.warn("PCS documents Capacity Blocks for %s only; %s may work, but AWS does not say so", strings.Join(documentedFamilies, ", "), in.reservation.InstanceType)
 	}
-	if n := in.source.NetworkInterfaces; n > 0 && in.source.InstanceType != in.reservation.InstanceType {
-		in.warn("the launch template of %s describes %d network interfaces for %s; they are not copied for %s, so the nodes come up with one and without EFA",
-			in.like.Name, n, orNone(in.source.InstanceType), in.reservation.InstanceType)
-	}
 }

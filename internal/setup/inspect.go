@@ -228,6 +228,8 @@ func (in *inspection) templateSpec(slot string) capacity.LaunchTemplateSpec {
 		SecurityGroupIDs: in.request.SecurityGroups,
 		UserData:         in.request.UserData,
 		InstanceType:     in.reservation.InstanceType,
+		EFA:              in.efa(),
+		SubnetID:         in.interfaceSubnet(),
 		ReservationID:    in.reservation.ID,
 		Kind:             in.reservation.Kind,
 		PlacementGroup:   in.reservation.PlacementGroup,

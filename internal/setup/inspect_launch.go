@@ -24,8 +24,8 @@ type network struct {
 // is launched.
 type launchNames struct {
 	image ec2.Image
-	// architectures are those that the instance type runs; empty if EC2 did not say.
-	architectures []string
+	// instanceType is that of the reservation; zero if EC2 did not say.
+	instanceType ec2.InstanceType
 	// groupVPCs maps the security groups that exist to their VPC.
 	groupVPCs map[string]string
 	// noKeyPair and noPlacementGroup: the one that is named does not exist.
@@ -117,7 +117,7 @@ func (s Setup) readLaunchNames(ctx context.Context, in *inspection) (err error) 
 		n.noPlacementGroup = !has
 	}
 	types, err := s.EC2.InstanceTypes(ctx, []string{in.reservation.InstanceType})
-	n.architectures = types[in.reservation.InstanceType].Architectures
+	n.instanceType = types[in.reservation.InstanceType]
 	return err
 }
 

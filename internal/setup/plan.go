@@ -41,6 +41,7 @@ func (in *inspection) plan() *Plan {
 	in.checkCluster()
 	in.checkLaunch()
 	in.checkSubnets()
+	in.checkEFA()
 	slot := in.chooseSlot()
 	want := in.want(slot)
 	if in.reservation.ID == "" {
@@ -138,6 +139,9 @@ func (in *inspection) want(slot slotState) *wanted {
 // reservation's zone, so that no launch can go anywhere else.
 func (in *inspection) wantedSubnets() []string {
 	var ids []string
+	if only := in.interfaceSubnet(); only != "" && len(in.request.SubnetIDs) == 0 {
+		return []string{only}
+	}
 	for _, s := range in.network.chosen {
 		if (len(in.request.SubnetIDs) > 0 || s.AZID == in.reservation.AZID) && !slices.Contains(ids, s.ID) {
 			ids = append(ids, s.ID)

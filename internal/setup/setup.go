@@ -74,6 +74,9 @@ type Request struct {
 	InstanceProfile string
 	SecurityGroups  []string
 	UserData        []byte
+	// EFA is which network interfaces a type with EFA gets, whatever Like has; "" stands
+	// for capacity.EFA.
+	EFA capacity.EFAMode
 	// SubnetIDs; when empty, those of Like and of the cluster that are in the
 	// reservation's Availability Zone.
 	SubnetIDs []string

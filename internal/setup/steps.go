@@ -61,6 +61,7 @@ func (in *inspection) templateStep(want *wanted, slot slotState) Step {
 	step.add("instance type", want.template.InstanceType)
 	step.add("image", want.template.ImageID)
 	step.add("placement group", want.template.PlacementGroup)
+	step.add("network interfaces", in.efaWord())
 	step.add("security groups", strings.Join(in.securityGroups(), ", "))
 	switch {
 	case len(in.request.UserData) > 0:

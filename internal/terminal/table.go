@@ -178,7 +178,7 @@ func (t *Terminal) table(rows reflect.Value) error {
 			config.Align, config.AlignHeader = text.AlignRight, text.AlignRight
 		}
 		if c.wrap && wrapped > 0 {
-			config.WidthMax, config.WidthMaxEnforcer = wrapped, text.WrapSoft
+			config.WidthMax, config.WidthMaxEnforcer = wrapped, wrapLines
 		}
 		configs = append(configs, config)
 	}
@@ -193,6 +193,17 @@ func (t *Terminal) table(rows reflect.Value) error {
 	}
 	w.Render()
 	return nil
+}
+
+// wrapLines breaks each line of a text at blanks, so that it is at most width wide.
+func wrapLines(cell string, width int) string {
+	var lines []string
+	for line := range strings.SplitSeq(cell, "\n") {
+		for part := range strings.SplitSeq(text.WrapSoft(line, width), "\n") {
+			lines = append(lines, strings.TrimRight(part, " "))
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 // oneYear is a stretch of time in which month and day tell a time.

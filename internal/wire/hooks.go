@@ -60,9 +60,30 @@ func (s HookSlurm) Jobs(ctx context.Context) ([]hooks.Job, error) {
 			return nil, err
 		}
 		all[i] = hooks.Job{ID: j.ID, Shown: j.DisplayID(), Account: j.Account, Comment: j.Comment, Nodes: nodes, Restarts: j.Restarts, TimeLimit: j.TimeLimit,
-			Allocated: j.State == "RUNNING" || j.State == "SUSPENDED", Completing: j.Completing(), AdminHeld: j.Reason == "JobHeldAdmin", Batch: j.Batch}
+			Allocated: j.State == "RUNNING" || j.State == "SUSPENDED", Completing: j.Completing(), AdminHeld: j.Reason == "JobHeldAdmin", Batch: j.Batch,
+			Waiting: j.State == "PENDING", Eligible: j.Eligible}
 	}
 	return all, nil
+}
+
+// Power is what each node that Slurm shows does.
+func (s HookSlurm) Power(ctx context.Context) (map[string]hooks.Power, error) {
+	all, err := s.Nodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	power := map[string]hooks.Power{}
+	for _, n := range all {
+		switch {
+		case n.PoweringUp():
+			power[n.Name] = hooks.PoweringUp
+		case n.PoweredDown() || n.PoweringDown():
+			power[n.Name] = hooks.PoweredDown
+		default:
+			power[n.Name] = hooks.PoweredUp
+		}
+	}
+	return power, nil
 }
 
 // GivenUp are those of the nodes that did not boot within ResumeTimeout.
