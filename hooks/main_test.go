@@ -30,6 +30,7 @@ func TestMain(m *testing.M) {
 		"pcs-capacity-resume":  func() { os.Exit(powerprogram.Resume(os.Args[1:])) },
 		"pcs-capacity-suspend": func() { os.Exit(powerprogram.Suspend(os.Args[1:])) },
 		"sync-pass":            syncPass,
+		"one-pass":             func() { os.Exit(onePass()) },
 	})
 }
 
