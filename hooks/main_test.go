@@ -23,6 +23,7 @@ func TestMain(m *testing.M) {
 		"pcs-capacity-filter":  func() { os.Exit(filter.Main(os.Args[1:])) },
 		"pcs-capacity-resume":  func() { os.Exit(powerprogram.Resume(os.Args[1:])) },
 		"pcs-capacity-suspend": func() { os.Exit(powerprogram.Suspend(os.Args[1:])) },
+		"sync-watch":           func() { os.Exit(syncWatch(os.Args[1])) },
 	})
 }
 

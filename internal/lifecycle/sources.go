@@ -65,6 +65,8 @@ type Slurm interface {
 	// SetTimeLimit changes the limit of a job, which is named as it is Shown, to whole
 	// minutes, and reads it back.
 	SetTimeLimit(ctx context.Context, job string, minutes int) error
+	// PowerDownForce powers nodes down, from which Slurm uses them again.
+	PowerDownForce(ctx context.Context, nodes []string, reason string) error
 	// Hostlist folds node names: gpu-1, gpu-2 is gpu-[1-2].
 	Hostlist(names []string) string
 }
@@ -89,6 +91,8 @@ type Node struct {
 	Features []string
 	// Up: slurmd answers and the node is not on its way down.
 	Up bool
+	// GivenUp: the node did not boot within ResumeTimeout, and Slurm uses it no more.
+	GivenUp bool
 	// State as Slurm writes it: IDLE+CLOUD+POWERED_DOWN.
 	State string
 	GPUs  int
