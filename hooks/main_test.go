@@ -31,6 +31,7 @@ func TestMain(m *testing.M) {
 		"pcs-capacity-suspend": func() { os.Exit(powerprogram.Suspend(os.Args[1:])) },
 		"sync-pass":            syncPass,
 		"one-pass":             func() { os.Exit(onePass()) },
+		"sync-watch":           func() { os.Exit(syncWatch(os.Args[1])) },
 	})
 }
 

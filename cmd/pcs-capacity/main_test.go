@@ -16,10 +16,14 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/program/filter"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"pcs-capacity": main})
+	testscript.Main(m, map[string]func(){
+		"pcs-capacity":        main,
+		"pcs-capacity-filter": func() { os.Exit(filter.Main(os.Args[1:])) },
+	})
 }
 
 // simStart is when the simulated AWS of every transcript begins: a Friday.

@@ -100,7 +100,7 @@ func (s SyncSlurm) Look(ctx context.Context) (*lifecycle.Cluster, error) {
 	c := &lifecycle.Cluster{Version: cfg.Version.String(), Mark: cmp.Or(s.PCSCluster, cfg.ClusterName), TimeMinCollapses: cfg.Version.TimeMinCollapses(),
 		ChecksAccounts: cfg.ChecksAccounts()}
 	for _, n := range nodes {
-		c.Nodes = append(c.Nodes, lifecycle.Node{Name: n.Name, Features: n.Features, State: nodeState(n), Up: nodeUp(n), GPUs: n.GPUs,
+		c.Nodes = append(c.Nodes, lifecycle.Node{Name: n.Name, Features: n.Features, State: nodeState(n), Up: nodeUp(n), GPUs: n.GPUs, GivenUp: timedOut(n),
 			PoweredDown: n.PoweredDown() && !n.Has("POWERING_DOWN") && !n.Has("POWER_DOWN"), Address: n.Address})
 	}
 	for _, p := range partitions {
@@ -193,6 +193,12 @@ func nodeUp(n slurm.Node) bool {
 		return true
 	}
 	return false
+}
+
+// timedOut reports whether Slurm itself gave a node up. An administrator may have sent one
+// down that is powered down; that one stays so.
+func timedOut(n slurm.Node) bool {
+	return n.GivenUp() && strings.HasPrefix(n.Reason, "ResumeTimeout reached")
 }
 
 // noAWS answers every question with the reason why AWS cannot be asked.
