@@ -37,6 +37,7 @@ func (c *TimelineCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeC
 	if err := c.check(); err != nil {
 		return err
 	}
+	slurm := inBackground(func() idleNodes { return readIdle(ctx, cfg) })
 	seen, err := lookAtReservations(ctx, cfg.Domain(), aws)
 	if err != nil {
 		return err
@@ -53,6 +54,8 @@ func (c *TimelineCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeC
 		begin = seen.now.Add(-timeline.MostBehind)
 	}
 	chart.Lanes = capacity.Timeline(seen.snap, nil, begin, seen.now)
+	own := ownedOf(cfg, aws, seen.snap.Reservations, <-slurm)
+	own.addTo(chart.Lanes)
 	notAsked := addExtensions(ctx, aws, chart.Lanes)
 	chart.Fit()
 	if !chart.From.Before(chart.To) {
@@ -63,6 +66,9 @@ func (c *TimelineCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeC
 	}
 	for _, p := range seen.problems {
 		t.Say("problem: %s", p)
+	}
+	for _, w := range own.waiting {
+		t.Say("%s", w)
 	}
 	return notAsked
 }

@@ -89,7 +89,7 @@ func (c Chart) description() string {
 	says := []string{"Now " + c.Now.UTC().Format("2006-01-02 15:04 MST") + "."}
 	for _, lane := range c.Lanes {
 		for _, b := range lane.Blocks {
-			parts := append(about(b.Reservation), blockTimes(b, c.Now, time.UTC)...)
+			parts := append(about(b), blockTimes(b, c.Now, time.UTC)...)
 			for _, e := range extensionTimes(b, time.UTC) {
 				parts = append(parts, strings.Join(e, " "))
 			}
@@ -170,12 +170,13 @@ func (p *picture) block(b capacity.Block) {
 	p.y += 6
 	left := p.y + 14
 	p.label("ink id", margin+12, left, short(clean(b.Reservation.ID)))
-	for i, part := range about(b.Reservation) {
+	parts := about(b)
+	for i, part := range parts {
 		p.label("soft small", margin+12, left+(i+1)*lineHeight, short(part))
 	}
 	whole := clean(b.Reservation.ID) + ": " + strings.Join(blockTimes(b, p.Now, time.UTC), ", ")
 	p.bars(p.y, Spans(b, p.Now), func(phase Phase) string { return meanings[phase] + "\n" + whole })
-	end := left + 3*lineHeight + 10
+	end := left + len(parts)*lineHeight + 10
 	p.y += barHeight + 2
 	p.notes(func(zone *time.Location) string { return strings.Join(blockTimes(b, p.Now, zone), " · ") })
 	for i := range b.Extensions {
