@@ -7,10 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	awsec2 "github.com/aws/aws-sdk-go-v2/service/ec2"
-	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
-
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 )
 
@@ -20,11 +17,8 @@ import (
 func TestFitDoesNotBuyWhatIsOwned(t *testing.T) {
 	r := newRehearsal(t)
 	const block = "cr-0e2000000000000a1"
-	_, err := awsec2.NewFromConfig(r.aws.Shared().Config).RunInstances(r.ctx, &awsec2.RunInstancesInput{
-		MinCount: aws.Int32(4), MaxCount: aws.Int32(4), InstanceType: "p5.48xlarge", ImageId: aws.String("ami-0e200000000000a01"), SubnetId: aws.String("subnet-0e200000000000a01"),
-		InstanceMarketOptions: &types.InstanceMarketOptionsRequest{MarketType: types.MarketTypeCapacityBlock},
-		CapacityReservationSpecification: &types.CapacityReservationSpecification{
-			CapacityReservationTarget: &types.CapacityReservationTarget{CapacityReservationId: aws.String(block)}}})
+	_, err := r.aws.Launch(r.ctx, capacity.Launch{ClientToken: "four", LaunchTemplate: "lt-0e2000000000000a1", InstanceType: "p5.48xlarge",
+		SubnetID: "subnet-0e200000000000a01", ReservationID: block, Kind: capacity.CapacityBlock, Count: 4})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +56,9 @@ func TestFitDoesNotBuyWhatIsOwned(t *testing.T) {
 		var doc struct {
 			Reservations []listRow `json:"reservations"`
 		}
-		run(&doc, func(to *terminal.Terminal) error { return (&ListCmd{IDs: []string{block}}).Run(r.ctx, &Globals{}, to, cfg, r.aws) })
+		run(&doc, func(to *terminal.Terminal) error {
+			return (&ListCmd{IDs: []string{block}}).Run(r.ctx, &Globals{}, to, cfg, r.aws)
+		})
 		return doc.Reservations[0]
 	}
 

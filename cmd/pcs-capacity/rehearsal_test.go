@@ -53,6 +53,7 @@ zone = [{ name = "us-east-2a", id = "use2-az1" }]
 vpc = [{ id = "vpc-0e2000000000000a1", cidr = "10.2.0.0/16" }]
 subnet = [{ id = "subnet-0e200000000000a01", vpc = "vpc-0e2000000000000a1", zone = "us-east-2a", cidr = "10.2.1.0/24" }]
 image = [{ id = "ami-0e200000000000a01", name = "node" }]
+launch_template = [{ id = "lt-0e2000000000000a1", name = "nodes", image = "ami-0e200000000000a01" }]
 capacity = [{ zone = "us-east-2a", type = "p5.48xlarge", count = 64 }]
 offering = [{ zone = "us-east-2a", type = "p5.48xlarge", max_count = 64, price = 31.464, start_days = [1] }]
 reservation = [
