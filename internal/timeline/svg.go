@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
@@ -125,7 +126,7 @@ func (p *picture) axis(y, labels, bottom int, zone *time.Location) {
 			p.line("grid", x, y, x, bottom)
 		}
 		p.line("axis", x, y-3, x, y+3)
-		if x+50 <= svgWidth {
+		if x+textWidth(t.label) <= svgWidth {
 			p.label("soft small over", x, y+labels, t.label)
 		}
 	}
@@ -223,6 +224,10 @@ func (p *picture) now(bottom int) {
 	p.text("now")
 	p.close()
 }
+
+// textWidth is the most that small text takes, in pixels: fonts differ, and DejaVu Sans,
+// which is a wide one, takes 7.4 for each character of a date.
+func textWidth(s string) int { return 8 * utf8.RuneCountInString(s) }
 
 // short cuts a name that would reach into the chart.
 func short(name string) string {
