@@ -20,6 +20,10 @@ type Block struct {
 	// Extensions that were bought, oldest first; one whose payment is pending has
 	// not moved the end yet.
 	Extensions []Extension `json:"extensions,omitempty"`
+	// Slot of the partition that has it, and how many of its nodes Slurm has idle; "" and
+	// nil where that is not known.
+	Slot      string `json:"slot,omitempty"`
+	NodesIdle *int   `json:"nodes_idle,omitempty"`
 }
 
 // Period is a stretch of time, [From, To).
@@ -38,7 +42,7 @@ func Timeline(snap *Snapshot, extensions map[string][]Extension, from, now time.
 	var lanes []Lane
 	block := func(r Reservation, w Window) (Block, bool) {
 		shown := r.State.Live() || r.State == StateExpired
-		return Block{r, w, extensions[r.ID]}, shown && (w.Unbounded() || w.End.After(from))
+		return Block{Reservation: r, Window: w, Extensions: extensions[r.ID]}, shown && (w.Unbounded() || w.End.After(from))
 	}
 	for _, p := range snap.Partitions {
 		lane := Lane{Partition: p.Name}

@@ -56,9 +56,9 @@ type Cluster struct {
 	// Size is SMALL, MEDIUM or LARGE.
 	Size             string   `json:"size"`
 	SlurmVersion     string   `json:"slurm_version"`
-	SubnetIDs        []string `json:"subnet_ids,omitempty"`
-	SecurityGroupIDs []string `json:"security_group_ids,omitempty"`
-	Failures         Failures `json:"failures,omitempty"`
+	SubnetIDs        []string `json:"subnet_ids"`
+	SecurityGroupIDs []string `json:"security_group_ids"`
+	Failures         Failures `json:"failures"`
 }
 
 // NodeGroup is a PCS compute node group.

@@ -38,6 +38,7 @@ func (c *TimelineCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeC
 	if err := c.check(); err != nil {
 		return err
 	}
+	slurm := inBackground(func() idleNodes { return readIdle(ctx, cfg) })
 	seen, err := lookAtReservations(ctx, cfg.Config, aws)
 	if err != nil {
 		return err
@@ -54,6 +55,8 @@ func (c *TimelineCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeC
 		begin = seen.now.Add(-timeline.MostBehind)
 	}
 	chart.Lanes = capacity.Timeline(seen.snap, nil, begin, seen.now)
+	own := ownedOf(cfg, aws, seen.snap.Reservations, <-slurm)
+	own.addTo(chart.Lanes)
 	notAsked := addExtensions(ctx, aws, chart.Lanes)
 	chart.Fit()
 	if !chart.From.Before(chart.To) {

@@ -36,7 +36,7 @@ type Step struct {
 	What    string   `json:"what"`
 	Name    string   `json:"name"`
 	Action  Action   `json:"action"`
-	Details []Detail `json:"details,omitempty"`
+	Details []Detail `json:"details"`
 }
 
 // Detail is one line of a step, for a table.

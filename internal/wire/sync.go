@@ -121,6 +121,21 @@ func (s SyncSlurm) Look(ctx context.Context) (*lifecycle.Cluster, error) {
 	return c, nil
 }
 
+// IdleNodes are the names of the nodes that are up and have no job.
+func (s SyncSlurm) IdleNodes(ctx context.Context) ([]string, error) {
+	nodes, err := s.Nodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var idle []string
+	for _, n := range nodes {
+		if nodeUp(n) && n.State == "IDLE" {
+			idle = append(idle, n.Name)
+		}
+	}
+	return idle, nil
+}
+
 // Jobs are all jobs that slurmctld knows.
 func (s SyncSlurm) Jobs(ctx context.Context) ([]lifecycle.Job, error) {
 	jobs, err := s.Client.Jobs(ctx)
