@@ -16,7 +16,7 @@ import (
 // second group out, while a token made from the request would, after a failed group
 // was deleted, give back the failed one.
 func (c *Client) createGroup(ctx context.Context, g NodeGroup) error {
-	_, err := c.api.CreateComputeNodeGroup(ctx, &pcs.CreateComputeNodeGroupInput{
+	in := &pcs.CreateComputeNodeGroupInput{
 		ClusterIdentifier:     aws.String(g.ClusterID),
 		ComputeNodeGroupName:  aws.String(g.Name),
 		CustomLaunchTemplate:  &types.CustomLaunchTemplate{Id: aws.String(g.TemplateID), Version: aws.String(g.TemplateVersion)},
@@ -27,8 +27,14 @@ func (c *Client) createGroup(ctx context.Context, g NodeGroup) error {
 		ScalingConfiguration:  scaling(g),
 		SubnetIds:             g.SubnetIDs,
 		Tags:                  g.Tags,
-	})
-	if err != nil {
+	}
+	if len(g.SlurmSettings) > 0 || g.IdleSeconds != nil {
+		in.SlurmConfiguration = &types.ComputeNodeGroupSlurmConfigurationRequest{SlurmCustomSettings: settingsList(g.SlurmSettings)}
+		if g.IdleSeconds != nil {
+			in.SlurmConfiguration.ScaleDownIdleTimeInSeconds = aws.Int32(int32(*g.IdleSeconds))
+		}
+	}
+	if _, err := c.api.CreateComputeNodeGroup(ctx, in); err != nil {
 		return fmt.Errorf("creating compute node group %s: %w", g.Name, err)
 	}
 	return nil
@@ -39,7 +45,7 @@ func scaling(g NodeGroup) *types.ScalingConfigurationRequest {
 }
 
 // updateGroup sends what differs and nothing else, since PCS replaces instances only
-// for what concerns them. The tag comes first: a run that is cut off after it finds
+// for what concerns them; what is not sent stays. The tag comes first: a run that is cut off after it finds
 // the slot again by the tag and goes on.
 func (c *Client) updateGroup(ctx context.Context, want, now NodeGroup) error {
 	if now.Tags[capacity.TagReservation] != want.Tags[capacity.TagReservation] {

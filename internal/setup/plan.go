@@ -60,6 +60,7 @@ func (in *inspection) plan() *Plan {
 	template := in.templateStep(want, slot)
 	group, compared := groupStep(want, slot, template)
 	in.checkUnused(slot, compared)
+	in.checkUnknown(slot, group.Action)
 	p.Steps = append(p.Steps, template, group, in.queueStep(want, slot))
 	files, snippet, problems := planFiles(in.request.Config, want)
 	p.Steps, p.Snippet = append(p.Steps, files...), snippet
@@ -116,6 +117,7 @@ func (in *inspection) want(slot slotState) *wanted {
 		least = 0
 	}
 	subnets := in.wantedSubnets()
+	settings, _ := in.like.SettingsFor(r.InstanceType)
 	return &wanted{
 		cluster:  in.inv.Cluster,
 		region:   in.region,
@@ -124,6 +126,7 @@ func (in *inspection) want(slot slotState) *wanted {
 		group: pcs.NodeGroup{
 			Name: slot.name, PurchaseOption: r.Kind, InstanceTypes: []string{r.InstanceType}, SubnetIDs: subnets,
 			ClusterID: in.inv.Cluster.ID, AMI: in.ami(), InstanceProfile: in.profile(), Min: least, Max: most, Tags: in.tags(),
+			SlurmSettings: settings, IdleSeconds: in.like.IdleSeconds,
 		},
 		configPath:      in.request.ConfigPath,
 		ended:           in.ended,

@@ -81,6 +81,10 @@ type Request struct {
 	// reservation's Availability Zone.
 	SubnetIDs []string
 
+	// DropUnknown allows an update of a node group of which PCS says more than this
+	// program can express.
+	DropUnknown bool
+
 	// MaxNodes is at most the size of the reservation; 0 means all of it.
 	MaxNodes int
 	// Dynamic starts nodes for jobs. By default all nodes are up from the first minute.
