@@ -123,8 +123,8 @@ func (p Provisioner) checkUnused(ctx context.Context, g NodeGroup, disruptive bo
 	return nil
 }
 
-// EnsureQueue creates the queue of the wanted name, or adds the wanted node groups to
-// the ones that it has, and waits until PCS is done.
+// EnsureQueue creates the queue of the wanted name, or adds the wanted node groups and
+// Slurm settings to the ones that it has, and waits until PCS is done.
 func (p Provisioner) EnsureQueue(ctx context.Context, want Queue) error {
 	changed := false
 	for changes, conflicts := 0, 0; changes < rounds && conflicts < patience; {
@@ -135,6 +135,7 @@ func (p Provisioner) EnsureQueue(ctx context.Context, want Queue) error {
 				groups = append(groups, id)
 			}
 		}
+		settings := q.withSettings(want.SlurmSettings)
 		switch {
 		case err != nil:
 			return err
@@ -145,11 +146,11 @@ func (p Provisioner) EnsureQueue(ctx context.Context, want Queue) error {
 			return fmt.Errorf("queue %s: %w", q.Name, ErrNotOurs)
 		case q.Status == CreateFailed || q.Status == UpdateFailed && changed:
 			return fmt.Errorf("queue %s is %s: %s", q.Name, q.Status, q.Failures)
-		case len(groups) == len(q.GroupIDs) && q.Status == Active:
+		case len(groups) == len(q.GroupIDs) && settings == nil && q.Status == Active:
 			return nil
 		default:
 			p.tell(WhatQueue, want.Name, "update")
-			err = p.PCS.updateQueue(ctx, q, groups)
+			err = p.PCS.updateQueue(ctx, q, groups, settings)
 		}
 		switch {
 		case inConflict(err):

@@ -55,3 +55,17 @@ func settingsList(settings map[string]string) []types.SlurmCustomSetting {
 	}
 	return list
 }
+
+// withSettings are all Slurm settings of a queue with the wanted ones among them; nil if
+// it has those already. PCS takes the whole list only.
+func (q Queue) withSettings(want map[string]string) map[string]string {
+	merged := maps.Clone(q.SlurmSettings)
+	if merged == nil {
+		merged = map[string]string{}
+	}
+	maps.Copy(merged, want)
+	if maps.Equal(merged, q.SlurmSettings) || len(want) == 0 {
+		return nil
+	}
+	return merged
+}

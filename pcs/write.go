@@ -92,26 +92,33 @@ func (c *Client) Tag(ctx context.Context, arn string, tags map[string]string) er
 }
 
 func (c *Client) createQueue(ctx context.Context, q Queue) error {
-	_, err := c.api.CreateQueue(ctx, &pcs.CreateQueueInput{
+	in := &pcs.CreateQueueInput{
 		ClusterIdentifier:              aws.String(q.ClusterID),
 		QueueName:                      aws.String(q.Name),
 		ComputeNodeGroupConfigurations: groupConfigurations(q.GroupIDs),
 		Tags:                           q.Tags,
-	})
-	if err != nil {
+	}
+	if len(q.SlurmSettings) > 0 {
+		in.SlurmConfiguration = &types.QueueSlurmConfigurationRequest{SlurmCustomSettings: settingsList(q.SlurmSettings)}
+	}
+	if _, err := c.api.CreateQueue(ctx, in); err != nil {
 		return fmt.Errorf("creating queue %s: %w", q.Name, err)
 	}
 	return nil
 }
 
-// updateQueue replaces the whole list of node groups, which is what PCS offers.
-func (c *Client) updateQueue(ctx context.Context, q Queue, groups []string) error {
-	_, err := c.api.UpdateQueue(ctx, &pcs.UpdateQueueInput{
+// updateQueue replaces the whole list of node groups, which is what PCS offers, and the
+// whole list of Slurm settings; nil settings stay as they are.
+func (c *Client) updateQueue(ctx context.Context, q Queue, groups []string, settings map[string]string) error {
+	in := &pcs.UpdateQueueInput{
 		ClusterIdentifier:              aws.String(q.ClusterID),
 		QueueIdentifier:                aws.String(q.ID),
 		ComputeNodeGroupConfigurations: groupConfigurations(groups),
-	})
-	if err != nil {
+	}
+	if settings != nil {
+		in.SlurmConfiguration = &types.UpdateQueueSlurmConfigurationRequest{SlurmCustomSettings: settingsList(settings)}
+	}
+	if _, err := c.api.UpdateQueue(ctx, in); err != nil {
 		return fmt.Errorf("updating queue %s: %w", q.Name, err)
 	}
 	return nil

@@ -18,6 +18,8 @@ type wanted struct {
 	template capacity.LaunchTemplateSpec
 	group    pcs.NodeGroup // without ID, status and template
 	queue    string
+	// allowAccounts are those that Slurm shall let into the queue; empty for all.
+	allowAccounts []string
 
 	configPath string
 	partition  config.NodeGroup
@@ -61,6 +63,7 @@ func (in *inspection) plan() *Plan {
 	group, compared := groupStep(want, slot, template)
 	in.checkUnused(slot, compared)
 	in.checkUnknown(slot, group.Action)
+	in.checkAccounts()
 	p.Steps = append(p.Steps, template, group, in.queueStep(want, slot))
 	files, snippet, problems := planFiles(in.request.Config, want)
 	p.Steps, p.Snippet = append(p.Steps, files...), snippet
@@ -123,6 +126,8 @@ func (in *inspection) want(slot slotState) *wanted {
 		region:   in.region,
 		template: in.templateSpec(slot.name),
 		queue:    in.request.Queue,
+
+		allowAccounts: in.allowAccounts(),
 		group: pcs.NodeGroup{
 			Name: slot.name, PurchaseOption: r.Kind, InstanceTypes: []string{r.InstanceType}, SubnetIDs: subnets,
 			ClusterID: in.inv.Cluster.ID, AMI: in.ami(), InstanceProfile: in.profile(), Min: least, Max: most, Tags: in.tags(),

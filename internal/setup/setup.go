@@ -85,6 +85,10 @@ type Request struct {
 	// program can express.
 	DropUnknown bool
 
+	// AllowAccounts are the Slurm accounts that may use the queue, for a partition whose
+	// settings do not say; empty leaves it to them.
+	AllowAccounts []string
+
 	// MaxNodes is at most the size of the reservation; 0 means all of it.
 	MaxNodes int
 	// Dynamic starts nodes for jobs. By default all nodes are up from the first minute.

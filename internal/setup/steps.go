@@ -134,6 +134,9 @@ func (in *inspection) queueStep(want *wanted, slot slotState) Step {
 		if slot.group != nil && slices.Contains(q.GroupIDs, slot.group.ID) {
 			step.Action = Nothing
 		}
+		if step.addLock(q, want) {
+			step.Action = Update
+		}
 		var names []string
 		for _, id := range q.GroupIDs {
 			if g, ok := in.inv.Group(id); ok && g.Name != slot.name {
@@ -144,6 +147,7 @@ func (in *inspection) queueStep(want *wanted, slot slotState) Step {
 		return step
 	}
 	step.add("node groups", slot.name)
+	step.addLock(pcs.Queue{}, want)
 	return step
 }
 
