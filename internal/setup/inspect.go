@@ -171,6 +171,10 @@ func (s slotState) holds(reservationID string) bool {
 	return s.ours && reservationID != "" && s.reservationID == reservationID
 }
 
+// failed reports whether PCS could not create the node group in an earlier run of ours:
+// then it is made anew.
+func (s slotState) failed() bool { return s.ours && s.group.Status == pcs.CreateFailed }
+
 // readEnded finds the reservations in the partition's settings that are over. One that
 // EC2 does not describe is not among them: it may only be missing from this answer.
 func (s Setup) readEnded(ctx context.Context, in *inspection) error {

@@ -81,6 +81,14 @@ type Request struct {
 	// reservation's Availability Zone.
 	SubnetIDs []string
 
+	// DropUnknown allows an update of a node group of which PCS says more than this
+	// program can express.
+	DropUnknown bool
+
+	// AllowAccounts are the Slurm accounts that may use the queue, for a partition whose
+	// settings do not say; empty leaves it to them.
+	AllowAccounts []string
+
 	// MaxNodes is at most the size of the reservation; 0 means all of it.
 	MaxNodes int
 	// Dynamic starts nodes for jobs. By default all nodes are up from the first minute.
