@@ -146,4 +146,5 @@ type Job struct {
 	Limit       capacity.Limit
 	TimeMin     capacity.Limit
 	Comment     string
+	Restarts    int
 }
