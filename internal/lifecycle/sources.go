@@ -150,4 +150,5 @@ type Job struct {
 	Limit       capacity.Limit
 	TimeMin     capacity.Limit
 	Comment     string
+	Restarts    int
 }
