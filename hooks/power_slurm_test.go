@@ -34,6 +34,7 @@ type power struct {
 	ctx     context.Context // ends with the test
 	dead    atomic.Bool     // instances that are launched now do not boot
 	boots   sync.WaitGroup
+	booted  sync.Map // node to the id of the instance whose slurmd it is
 }
 
 const region = "us-east-2"
@@ -156,6 +157,7 @@ func (p *power) machine(e awssim.InstanceEvent) {
 			for p.ctx.Err() == nil && p.instances()[node].ID == e.Instance.ID {
 				fields, err := p.cluster.Node(p.ctx, node)
 				if err == nil && fields["NodeAddr"] == e.Instance.PrivateIP {
+					p.booted.Store(node, e.Instance.ID)
 					_ = p.cluster.StartNode(p.ctx, node, "") // fails if the cluster ends
 					return
 				}
@@ -163,7 +165,9 @@ func (p *power) machine(e awssim.InstanceEvent) {
 			}
 		})
 	case awssim.Terminated:
-		_ = p.cluster.StopNode(node)
+		if p.booted.CompareAndDelete(node, e.Instance.ID) { // else it is a newer one's
+			_ = p.cluster.StopNode(node)
+		}
 	}
 }
 
