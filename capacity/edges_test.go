@@ -41,7 +41,7 @@ func TestFitAtTheEdges(t *testing.T) {
 		"free places that are not healthy count": {need, changed(func(r *Reservation) { r.Available, r.Unhealthy = 4, 2 }), nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := Fit(c.need, c.reservations, c.subnets, timing, noon)
+			got := Fit(c.need, c.reservations, c.subnets, nil, timing, noon)
 			if len(got) != 1 || got[0].Message != c.message || (got[0].Code == OK) != (c.message == "") {
 				t.Errorf("got %+v, want %q", got, c.message)
 			}
@@ -50,7 +50,7 @@ func TestFitAtTheEdges(t *testing.T) {
 	// Of two that start together the smaller comes first, and leaves the larger for others.
 	large, small := blockA, blockA
 	large.ID, large.Total, large.Available = "cr-large", 8, 8
-	if got := Fit(need, []Reservation{large, small}, nil, timing, noon); got[0].Reservation.ID != small.ID {
+	if got := Fit(need, []Reservation{large, small}, nil, nil, timing, noon); got[0].Reservation.ID != small.ID {
 		t.Errorf("%s comes first", got[0].Reservation.ID)
 	}
 }

@@ -67,8 +67,11 @@ type EC2 interface {
 	// InstancesByTag are the instances, other than terminated ones, that have for each
 	// key one of its values.
 	InstancesByTag(ctx context.Context, tags map[string][]string) ([]capacity.Instance, error)
-	// Terminate takes ids that are gone already without an error.
+	// Terminate takes ids that are gone already without an error. What was launched within
+	// minutes and EC2 does not know is not gone: that is an error.
 	Terminate(ctx context.Context, ids []string) error
+	// Remember says when an instance was launched that another program launched.
+	Remember(id string, launched time.Time)
 }
 
 // PCS is what the resume hook asks of PCS, for partitions with provider pcs.

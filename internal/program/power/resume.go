@@ -45,10 +45,14 @@ func resume(ctx context.Context, cfg *config.Config, nodes string, log *slog.Log
 	if err != nil {
 		return err
 	}
-	r := hooks.Resume{Settings: cfg.Domain(), Cluster: h.Cluster, Slurm: h.Slurm, EC2: h.EC2, Records: h.State, Log: log,
-		MachineTime: time.Now, Began: began, Budget: hooks.ResumeBudget(h.ResumeTimeout)}
+	asked, err := h.Ask(ctx, log)
+	if err != nil {
+		return err
+	}
+	r := hooks.Resume{Settings: cfg.Domain(), Cluster: asked.Mark, Slurm: h.Slurm, EC2: h.EC2, Records: h.State, Log: log,
+		MachineTime: time.Now, Began: began, Budget: hooks.ResumeBudget(asked.ResumeTimeout)}
 	if os.Getenv("SLURM_RESUME_FILE") == "" { // by hand: Slurm may have waited for as long as it does
-		r.Began = began.Add(-cmp.Or(h.ResumeTimeout, hooks.DefaultResumeTimeout))
+		r.Began = began.Add(-cmp.Or(asked.ResumeTimeout, hooks.DefaultResumeTimeout))
 	}
 	if r.Last, err = h.State.ReadSnapshot(); err != nil {
 		log.Info("going on without the last snapshot", "err", err)
