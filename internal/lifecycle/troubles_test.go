@@ -15,6 +15,8 @@ import (
 func TestTroubles(t *testing.T) {
 	now := block("cr-0", "-1h", "24h", capacity.StateActive)
 	now.Total, now.AZID = 4, "use2-az1"
+	short := now
+	short.End = at("40m30s")
 	hurt := now
 	hurt.Unhealthy = 1
 	over := block("cr-9", "-48h", "-1h", capacity.StateExpired)
@@ -53,6 +55,12 @@ func TestTroubles(t *testing.T) {
 		"one that could with a shorter limit": {rs: []capacity.Reservation{now}, jobs: []Job{gpu(Job{MinNodes: 1, Limit: capacity.Minutes(3000)})},
 			want: []string{"job 7 can never start: the job needs 2-02:00:00, but reservation cr-0 of partition gpu must be free of jobs by 2026-11-21 11:20 UTC; " +
 				"the longest time that fits is 23:20:00: use --time=23:20:00 or less; scontrol update jobid=7 timelimit=23:20:00"}},
+		"one behind others": {rs: []capacity.Reservation{now}, want: []string{launch, "job 9 can never start: " + tooMany},
+			jobs: []Job{{Partition: "gpu", State: "RUNNING", MinNodes: 5}, gpu(Job{MinNodes: 4, Limit: capacity.Minutes(60)}),
+				{Partition: "gpu", State: "PENDING", Shown: "9", MinNodes: 5, Limit: capacity.Minutes(60)}},
+			records: []state.Record{with(func(r *state.Record) { r.Hook = "suspend" }), failed}},
+		"one for which no limit fits": {rs: []capacity.Reservation{short}, jobs: []Job{gpu(Job{MinNodes: 1, Limit: capacity.Minutes(60)})},
+			want: []string{"job 7 can never start: the job needs 01:00:00, but reservation cr-0 of partition gpu must be free of jobs by 2026-11-20 12:00 UTC and no time is left before that; wait for the next block"}},
 		"one that fits":                   {rs: []capacity.Reservation{now}, jobs: []Job{gpu(Job{MinNodes: 4, Limit: capacity.Minutes(60)})}},
 		"one that runs":                   {rs: []capacity.Reservation{now}, jobs: []Job{{Partition: "gpu", State: "RUNNING", MinNodes: 5}}},
 		"one elsewhere":                   {rs: []capacity.Reservation{now}, jobs: []Job{{Partition: "cpu", State: "PENDING", MinNodes: 5}}},

@@ -1,0 +1,178 @@
+package lifecycle
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+)
+
+// What `make mutants` found that no other test decides; most of it is that the first of
+// several does not hide the others.
+
+func TestUnlockedLooksAtEveryPartition(t *testing.T) {
+	nlp := []string{"nlp"}
+	snap := &capacity.Snapshot{Partitions: []capacity.Partition{{Name: "all"}, {Name: "locked", AllowAccounts: nlp}, {Name: "open", AllowAccounts: nlp}}}
+	got := unlocked(snap, &Cluster{ChecksAccounts: true, Partitions: []Partition{{Name: "all"}, {Name: "locked", AllowAccounts: nlp}, {Name: "open"}}})
+	if len(got) != 1 || !strings.HasPrefix(got[0], "partition open: ") {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestStepsInOrder(t *testing.T) {
+	names := func(name string) Reservation { return reservation(name, []string{"gpu-1"}, at("1h"), time.Time{}) }
+	there := func(r Reservation, active bool) Reservation {
+		if r.Active = active; active {
+			r.Start = at("-1h")
+		}
+		r.End = r.Start.Add(365 * 24 * time.Hour)
+		return r
+	}
+	foreign := there(names("pcs-capacity-fence-b"), false)
+	foreign.Users = []string{"alice"}
+	moved := there(names("pcs-capacity-fence-d"), false)
+	moved.Start = at("2h")
+	have := []Reservation{there(names("pcs-capacity-fence-z"), false), foreign, there(names("pcs-capacity-fence-c"), true), moved}
+	want := []Reservation{names("pcs-capacity-fence-b"), names("pcs-capacity-fence-c"), names("pcs-capacity-fence-d"), names("pcs-capacity-fence-e")}
+	todo, others := steps(want, have, nil, noon)
+	var got []string
+	for _, s := range todo {
+		word := s.do + " " + s.slot
+		if s.r.Active {
+			word += " active"
+		}
+		got = append(got, word)
+	}
+	if diff := cmp.Diff([]string{"create e", "update d", "replace c active", "delete z"}, got); diff != "" {
+		t.Error(diff)
+	}
+	if len(others) != 1 || !strings.Contains(others[0], "pcs-capacity-fence-b ") {
+		t.Errorf("foreign: %q", others)
+	}
+}
+
+func TestDifferenceAtTheEdges(t *testing.T) {
+	fence := func(start, end time.Time) Reservation { return reservation("pcs-capacity-fence-gpu", nil, start, end) }
+	day := 24 * time.Hour
+	for name, c := range map[string]struct {
+		want, have Reservation
+		do         string
+	}{
+		"another end":               {fence(at("1h"), at("30h")), fence(at("1h"), at("31h")), "update"},
+		"an end where was none":     {fence(at("1h"), at("30h")), fence(at("1h"), at("1h").Add(365*day)), "update"},
+		"none where was one":        {fence(at("1h"), time.Time{}), fence(at("1h"), at("30h")), "update"},
+		"300 days are without end":  {fence(at("1h"), time.Time{}), fence(at("1h"), at("1h").Add(300*day)), ""},
+		"a day less is an end":      {fence(at("1h"), time.Time{}), fence(at("1h"), at("1h").Add(299*day)), "update"},
+		"five seconds are the same": {fence(at("1h"), at("30h")), fence(at("1h5s"), at("30h5s")), ""},
+		"six are not":               {fence(at("1h"), at("30h")), fence(at("1h6s"), at("30h")), "update"},
+		"ends now":                  {fence(at("-2h"), at("30h")), fence(at("-2h"), noon), "replace"},
+	} {
+		if got := difference(c.want, c.have, true, noon); got != c.do {
+			t.Errorf("%s: %q, want %q", name, got, c.do)
+		}
+	}
+}
+
+func TestLimitChangesOfSeveralJobs(t *testing.T) {
+	byNode := map[string]fenced{"gpu-1": {"gpu", at("3h"), capacity.Limit{}}}
+	job := func(id int, start string, limit capacity.Limit) Job {
+		j := Job{ID: id, Shown: string(rune('0' + id)), State: "RUNNING", Nodes: []string{"gpu-1"}, Start: at(start), Limit: limit}
+		if limit.Bounded() {
+			j.End = j.Start.Add(limit.Duration())
+		}
+		return j
+	}
+	with := func(j Job, change func(*Job)) Job {
+		change(&j)
+		return j
+	}
+	fit := func(j *Job) { j.Comment, j.TimeMin = "time=fit", capacity.Minutes(30) }
+	jobs := []Job{
+		with(job(1, "0s", capacity.Minutes(999)), func(j *Job) { j.State = "PENDING" }),
+		job(2, "0s", capacity.Minutes(999)),
+		with(job(3, "-1h", capacity.NoLimit), func(j *Job) { j.End = at("8760h") }),                 // Slurm's end of an unlimited job
+		with(job(4, "-1h", capacity.Minutes(600)), func(j *Job) { j.End = time.Time{} }),            // no end is known
+		with(job(5, "0s", capacity.Minutes(30)), func(j *Job) { j.TimeMin = capacity.Minutes(30) }), // not marked
+		with(job(6, "-1m", capacity.Minutes(180)), fit),                                             // a minute before the fence
+		with(job(7, "-61s", capacity.Minutes(180)), fit),                                            // a second more
+		job(8, "2h59m30s", capacity.Minutes(1)),                                                     // crosses, and has the least limit
+	}
+	got := map[string]int{}
+	for _, c := range limitChanges(jobs, byNode, trustedMarks(jobs, nil), noon) {
+		got[c.job.Shown] = c.minutes
+	}
+	if diff := cmp.Diff(map[string]int{"2": 180, "3": 240, "4": 240, "7": 181}, got); diff != "" {
+		t.Error(diff)
+	}
+	for minutes, raises := range map[int]bool{29: false, 30: false, 31: true} {
+		if got := (limitChange{job: job(1, "0s", capacity.Minutes(30)), minutes: minutes}).raises(); got != raises {
+			t.Errorf("from 30 to %d minutes raises: %t", minutes, got)
+		}
+	}
+	if (limitChange{job: job(1, "0s", capacity.NoLimit), minutes: 30}).raises() {
+		t.Error("from UNLIMITED to 30 minutes raises")
+	}
+}
+
+// R7: of a job that has started, its comment counts only as the last pass saw it.
+func TestR7_MarksCountFromBeforeTheStart(t *testing.T) {
+	job := func(shown, jobState, comment string, restarts int) Job {
+		return Job{Shown: shown, State: jobState, Comment: comment, Restarts: restarts, TimeMin: capacity.Minutes(30)}
+	}
+	unmarkable := job("1", "PENDING", "time=fit", 0)
+	unmarkable.TimeMin = capacity.Limit{}
+	marked, plain := state.Mark{Fit: true}, state.Mark{}
+	again := func(m state.Mark) state.Mark { m.Restarts = 1; return m }
+	before := map[string]state.Mark{"3": plain, "4": marked, "5": plain, "12_": plain, "13_2": again(plain), "13_": marked}
+	jobs := []Job{unmarkable,
+		job("2", "PENDING", "time=fit", 0), job("3", "RUNNING", "time=fit", 0), job("4", "SUSPENDED", "time=fit", 0),
+		job("5", "RUNNING", "time=fit", 1),    // requeued since: another start
+		job("6", "RUNNING", "time=fit", 0),    // first seen running
+		job("12_3", "RUNNING", "time=fit", 0), // waited with the others of its array
+		job("13_2", "RUNNING", "time=fit", 0), // what is known of it is of another start
+		job("14_[1-4]", "PENDING", "time=fit", 0), job("7", "COMPLETED", "time=fit", 0)}
+	want := map[string]state.Mark{"2": marked, "3": plain, "4": marked, "5": again(marked), "6": marked, "12_3": plain, "13_2": marked, "14_": marked}
+	if diff := cmp.Diff(want, trustedMarks(jobs, before)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestViewsAtTheEdges(t *testing.T) {
+	endless := func(id string, total int) capacity.Reservation {
+		return capacity.Reservation{ID: id, Kind: capacity.ODCR, State: capacity.StateActive, Total: total}
+	}
+	snap := oneSlot("ec2", []string{"cr-0", "cr-1"}, endless("cr-0", 0), endless("cr-1", 2))
+	if v := views(snap, noon)[0]; v.places != 0 {
+		t.Errorf("of one the size is not known: %d places", v.places)
+	}
+	snap = oneSlot("ec2", []string{"cr-0", "cr-1"}, endless("cr-0", 3), endless("cr-1", 2))
+	if v := views(snap, noon)[0]; v.places != 5 {
+		t.Errorf("%d places", v.places)
+	}
+	snap.Partitions[0].Groups[0].MaxNodes = 4
+	if v := views(snap, noon)[0]; v.places != 4 {
+		t.Errorf("at most 4 nodes: %d places", v.places)
+	}
+	snap.Former = oneSlot("ec2", []string{"cr-0"}).Partitions
+	if all := views(snap, noon); len(all) != 1 || all[0].former {
+		t.Errorf("a slot that is there still: %+v", all)
+	}
+	snap.Partitions[0].Groups[0].Slots[0].Name = "other"
+	if all := views(snap, noon); len(all) != 2 || all[0].former || !all[1].former || all[1].slot.Name != "gpu" {
+		t.Errorf("a slot that is not there any more: %+v", all)
+	}
+	c := &Cluster{Nodes: []Node{{Name: "gpu-1", GPUs: 8}, {Name: "gpu-2", GPUs: 4}}}
+	if got := c.gpus([]string{"gpu-1", "gpu-2"}); got != 8 {
+		t.Errorf("%d GPUs", got)
+	}
+	two := oneSlot("ec2", []string{"cr-0"}, endless("cr-0", 1))
+	slots := &two.Partitions[0].Groups[0].Slots
+	*slots = append(*slots, capacity.Slot{Name: "new", ReservationIDs: []string{"cr-0"}, Nodes: "new-1"})
+	if live := liveSlots(two, noon); len(live) != 1 || live[0].Groups[0].Slots[0].Name != "new" {
+		t.Errorf("behind a slot without nodes: %+v", live)
+	}
+}
