@@ -76,6 +76,22 @@ func TestAdmitAtTheEdges(t *testing.T) {
 				s.Reservations[1].State = StateCancelled
 			}},
 			says: []string{"no reservation of partition gpu is open or scheduled (" + blockA.ID + " had to be free of jobs by 2026-03-01 12:00 UTC, " + blockB.ID + " is cancelled); ask an administrator for the next block"}},
+		"one is not known, the other has ended": {req: Request{Partitions: gpu, TimeLimit: Minutes(60)}, code: NoReservation, refused: true,
+			change: []func(*Snapshot){func(s *Snapshot) {
+				s.Reservations = s.Reservations[1:]
+				s.Reservations[0].State = StateExpired
+			}},
+			says: []string{"no reservation of partition gpu is open or scheduled (EC2 does not know " + blockA.ID + ", " + blockB.ID + " is expired); ask an administrator for the next block"}},
+		"none of what it asks for gets its turn": {req: Request{Partitions: gpu, TimeLimit: Minutes(60), Comment: "subnet_id=subnet-bbbbbbbb"}, code: NoReservation, refused: true,
+			change: []func(*Snapshot){func(s *Snapshot) {
+				s.Reservations[0].End = time.Time{}
+				third := blockB
+				third.ID = "cr-00000000000000001"
+				s.Reservations = append(s.Reservations, third)
+				s.Partitions[0].Groups[0].Slots = []Slot{{Name: "gpu", ReservationIDs: []string{blockA.ID, blockB.ID, third.ID}}}
+			}},
+			says: []string{"no reservation of partition gpu is open or scheduled (" + blockB.ID + " never gets its turn: " + blockA.ID + " has slot gpu, " +
+				"cr-00000000000000001 never gets its turn: " + blockA.ID + " has slot gpu); ask an administrator for the next block"}},
 		"a wish that nothing has": {req: Request{Partitions: gpu, Comment: "instance_type=p4d.24xlarge subnet_id=subnet-0123456789abcdef0"}, code: NoMatchingCapacity, refused: true,
 			says: []string{"partition gpu has nothing that matches instance_type=p4d.24xlarge subnet_id=subnet-0123456789abcdef0 in --comment; it has cr-aaaaaaaaaaaaaaaaa p5.48xlarge use2-az1, cr-bbbbbbbbbbbbbbbbb p5.48xlarge use2-az2"}},
 		"the floor just fits": {req: Request{Partitions: gpu}, code: OK,

@@ -97,6 +97,8 @@ func (c candidate) admitLaunch(req Request, its bool, p Partition, snap *Snapsho
 		return notOpen(fmt.Sprintf("reservation %s is %s%s", r.ID, r.State, opens(c.window, now)), c.window.Start)
 	case c.never:
 		return refuse(NotOpen, fmt.Sprintf("reservation %s never gets its turn: %s has slot %s", r.ID, c.behind, c.slot.Name))
+	case !r.LiveAt(now): // EC2 says so a while later
+		return refuse(NotOpen, fmt.Sprintf("reservation %s ended at %s", r.ID, FormatUTC(r.End)))
 	case !its || c.window.Start.After(now):
 		return notOpen(fmt.Sprintf("reservation %s waits for %s, which has slot %s until %s", r.ID, c.behind, c.slot.Name, FormatUTC(c.window.Start)), c.window.Start)
 	}

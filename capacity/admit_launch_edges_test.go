@@ -1,0 +1,116 @@
+package capacity
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// What `make mutants` found of AdmitLaunch that no other case decides: a slot with some of
+// these reservations, and what is said of it.
+//
+//	A      4 × p5  now-1d … now+2d
+//	B      8 × p5  now+3d … now+6d
+//	later  8 × p5  now+7d … now+9d
+//	small  2 × p5  now+2.5d … now+3d
+//	odcr   2 × p5  without an end
+//	far    8 × p5  without an end, in another zone than the subnets
+func TestAdmitLaunchAtTheEdges(t *testing.T) {
+	as := func(r Reservation, id string, change func(*Reservation)) Reservation {
+		r.ID = id
+		change(&r)
+		return r
+	}
+	later := as(blockB, "cr-00000000000000001", func(r *Reservation) { r.Start, r.End = noon.Add(7*day), noon.Add(9*day) })
+	small := as(blockB, "cr-00000000000000002", func(r *Reservation) {
+		r.Tags, r.Total, r.Start, r.End = nil, 2, noon.Add(60*time.Hour), noon.Add(72*time.Hour)
+	})
+	odcr := as(blockA, "cr-00000000000000003", func(r *Reservation) { r.Kind, r.Total, r.End = CapacityBlock, 2, time.Time{} })
+	far := as(blockA, "cr-00000000000000004", func(r *Reservation) { r.Total, r.End, r.AZID = 8, time.Time{}, "use2-az9" })
+	inside := as(blockA, "cr-00000000000000005", func(r *Reservation) { r.Total, r.End = 8, noon.Add(24*time.Hour) })
+	expired := as(blockA, "cr-00000000000000006", func(r *Reservation) { r.State, r.Start, r.End = StateExpired, noon.Add(-3*day), noon.Add(-2*day) })
+	place := func(id string) string { return "reservation " + id + " has " }
+	for name, c := range map[string]struct {
+		slot  []Reservation
+		other []Reservation // in another slot of the partition
+		nodes int
+		at    time.Duration // from noon on
+		code  Code
+		says  string
+		until time.Time
+		want  []string
+	}{
+		"the next one is large enough": {slot: []Reservation{blockA, blockB}, nodes: 6, code: NoPlace, until: blockB.Start,
+			says: place(blockA.ID) + "4 places, and the job needs 6; " + blockB.ID + ", which is large enough, has slot gpu from 2026-03-04 12:00 UTC on"},
+		"the first of two that are": {slot: []Reservation{blockA, later, blockB}, nodes: 6, code: NoPlace, until: blockB.Start,
+			says: place(blockA.ID) + "4 places, and the job needs 6; " + blockB.ID + ", which is large enough, has slot gpu from 2026-03-04 12:00 UTC on"},
+		"not one that is too small itself": {slot: []Reservation{blockA, small, blockB}, nodes: 6, code: NoPlace, until: blockB.Start,
+			says: place(blockA.ID) + "4 places, and the job needs 6; " + blockB.ID + ", which is large enough, has slot gpu from 2026-03-04 12:00 UTC on"},
+		"not one of another slot": {slot: []Reservation{blockA}, other: []Reservation{blockB}, nodes: 6, code: NoPlace,
+			says: place(blockA.ID) + "4 places, and the job needs 6"},
+		"not one that is open and of no use": {slot: []Reservation{odcr, far}, nodes: 6, code: NoPlace,
+			says: place(odcr.ID) + "2 places, and the job needs 6"},
+		"too large for all that it may ever have": {slot: []Reservation{blockA, small}, nodes: 6, code: TooManyNodes,
+			says: "the job asks for 6 nodes, but the largest reservation of partition gpu that it may use has 4; use --nodes=4"},
+		"the same, the largest is the last": {slot: []Reservation{blockA, blockB}, nodes: 9, code: TooManyNodes,
+			says: "the job asks for 9 nodes, but the largest reservation of partition gpu that it may use has 8; use --nodes=8"},
+		"one that never gets its turn does not count": {slot: []Reservation{blockA, inside}, nodes: 6, code: TooManyNodes,
+			says: "the job asks for 6 nodes, but the largest reservation of partition gpu that it may use has 4; use --nodes=4"},
+		"what comes says more than what has ended": {slot: []Reservation{expired, blockB}, nodes: 1, code: NotOpen, until: blockB.Start,
+			says: "reservation " + blockB.ID + " is scheduled and opens at 2026-03-04 12:00 UTC"},
+		"the first of two that come": {slot: []Reservation{blockB, later}, nodes: 1, code: NotOpen, until: blockB.Start,
+			says: "reservation " + blockB.ID + " is scheduled and opens at 2026-03-04 12:00 UTC"},
+		"ended, though EC2 does not say so yet": {slot: []Reservation{blockA}, nodes: 1, at: 48*time.Hour + time.Minute, code: NotOpen,
+			says: "reservation " + blockA.ID + " ended at 2026-03-03 12:00 UTC"},
+		"several without an end": {slot: []Reservation{odcr, as(odcr, "cr-00000000000000007", func(*Reservation) {})}, nodes: 2, code: OK,
+			want: []string{odcr.ID, "cr-00000000000000007"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ids := func(rs []Reservation) (all []string) {
+				for _, r := range rs {
+					all = append(all, r.ID)
+				}
+				return all
+			}
+			snap := twoBlocks(dynamic)
+			snap.Reservations = append(append([]Reservation{}, c.slot...), c.other...)
+			p := snap.Partitions[0]
+			p.Groups[0].Slots = []Slot{{Name: "gpu", ReservationIDs: ids(c.slot)}, {Name: "other", ReservationIDs: ids(c.other)}}
+			got, v := AdmitLaunch(Request{Nodes: c.nodes}, p, p.Groups[0], p.Groups[0].Slots[0], snap, noon.Add(c.at))
+			want := Verdict{Code: c.code, Refused: c.code != OK, Message: c.says, NotBefore: c.until}
+			if diff := cmp.Diff(want, v); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff(c.want, ids(got)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestLaunchOrder(t *testing.T) {
+	free := func(id string, n int) Reservation { return Reservation{ID: id, Available: n} }
+	admitted := []Reservation{free("a", 1), free("b", 2), free("c", 3)}
+	for name, c := range map[string]struct {
+		nodes int
+		taken map[string]int
+		want  string
+	}{
+		"one":                           {1, nil, "abc"},
+		"two: those that have just two": {2, nil, "bca"},
+		"some are taken since":          {2, map[string]int{"b": 1}, "cab"},
+		"none has room":                 {4, nil, "abc"},
+	} {
+		got := ""
+		for _, r := range LaunchOrder(admitted, c.nodes, c.taken) {
+			got += r.ID
+		}
+		if got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+	if got := LaunchOrder([]Reservation{free("a", 0), {}}, 1, nil); got[0].ID != "" {
+		t.Errorf("on demand has always room: %+v", got)
+	}
+}
