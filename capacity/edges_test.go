@@ -41,7 +41,7 @@ func TestFitAtTheEdges(t *testing.T) {
 		"free places that are not healthy count": {need, changed(func(r *Reservation) { r.Available, r.Unhealthy = 4, 2 }), nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := Fit(c.need, c.reservations, c.subnets, timing, noon)
+			got := Fit(c.need, c.reservations, c.subnets, nil, timing, noon)
 			if len(got) != 1 || got[0].Message != c.message || (got[0].Code == OK) != (c.message == "") {
 				t.Errorf("got %+v, want %q", got, c.message)
 			}
@@ -50,7 +50,7 @@ func TestFitAtTheEdges(t *testing.T) {
 	// Of two that start together the smaller comes first, and leaves the larger for others.
 	large, small := blockA, blockA
 	large.ID, large.Total, large.Available = "cr-large", 8, 8
-	if got := Fit(need, []Reservation{large, small}, nil, timing, noon); got[0].Reservation.ID != small.ID {
+	if got := Fit(need, []Reservation{large, small}, nil, nil, timing, noon); got[0].Reservation.ID != small.ID {
 		t.Errorf("%s comes first", got[0].Reservation.ID)
 	}
 }
@@ -159,5 +159,56 @@ func TestClip(t *testing.T) {
 		if got := clip(strings.Repeat("x", length)); strings.Count(got, "x") != want || strings.HasSuffix(got, "…") != (length > want) {
 			t.Errorf("%d letters: %q", length, got)
 		}
+	}
+}
+
+func TestEditDistance(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want int
+	}{{"", "", 0}, {"abc", "", 3}, {"", "abc", 3}, {"abc", "abc", 0}, {"xabc", "abc", 1}, {"abc", "xabc", 1}, {"abc", "bc", 1}, {"abc", "axc", 1}, {"abc", "cba", 2}, {"kitten", "sitting", 3}} {
+		if got := EditDistance(c.a, c.b); got != c.want {
+			t.Errorf("%q to %q: %d, want %d", c.a, c.b, got, c.want)
+		}
+	}
+	// A quarter of the letters of subnetid may be wrong, and no more.
+	for key, want := range map[string]string{"subnet": "subnet_id", "subne": ""} {
+		if got := nearKey(key, "x"); got != want {
+			t.Errorf("%s is taken for %q, want %q", key, got, want)
+		}
+	}
+}
+
+func TestSlotOf(t *testing.T) {
+	for node, want := range map[string]string{"g-1": "g", "gpu-a-12": "gpu-a", "-1": "", "g-": "", "g1": "", "g-1a": ""} {
+		if got, ok := SlotOf(node); got != want || ok != (want != "") {
+			t.Errorf("%s is in slot %q, %t", node, got, ok)
+		}
+	}
+}
+
+func TestMoneyPerHourOfAMoment(t *testing.T) {
+	usd := func(amount string) Money {
+		m, err := ParseMoney(amount, USD)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	if got := usd("1").PerHour(1, time.Nanosecond); got != usd("3600000000000") {
+		t.Errorf("a dollar for a nanosecond is %s an hour", got)
+	}
+	if got := usd("1").PerHour(0, time.Hour); got != (Money{}) {
+		t.Errorf("a dollar for nothing is %s an hour", got)
+	}
+}
+
+func TestTimelineShowsWhatHasEnded(t *testing.T) {
+	snap := twoBlocks()
+	snap.Reservations[0].State, snap.Reservations[0].End = StateExpired, noon.Add(-time.Hour)
+	snap.Reservations[1].State = StateCancelled
+	lanes := Timeline(snap, nil, noon.Add(-day), noon)
+	if len(lanes) != 1 || len(lanes[0].Blocks) != 1 || lanes[0].Blocks[0].Reservation.ID != blockA.ID {
+		t.Errorf("lanes %+v, want one with block A", lanes)
 	}
 }

@@ -34,6 +34,7 @@ type power struct {
 	ctx     context.Context // ends with the test
 	dead    atomic.Bool     // instances that are launched now do not boot
 	boots   sync.WaitGroup
+	booted  sync.Map // node to the id of the instance whose slurmd it is
 }
 
 const region = "us-east-2"
@@ -96,13 +97,10 @@ func startPowerWith(t *testing.T, settingsText string, world func(*awssim.Scenar
 	if _, err := p.sim.Listen("127.0.0.1:0"); err != nil {
 		t.Fatal(err)
 	}
-	settings := p.settings()
-	if err := os.MkdirAll(filepath.Dir(settings), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(p.settings()), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(settings, fmt.Appendf(nil, settingsText, p.state, filepath.Join(p.dir, "log")), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	p.configure(settingsText)
 	cfg := slurmlab.Config{Dir: filepath.Join(p.dir, "lab"),
 		CloudGroups:   []slurmlab.NodeGroup{{Prefix: "gpu-", Count: 4, Partition: "gpu"}, {Prefix: "other-", Count: 4, Partition: "other"}},
 		ResumeProgram: p.wrapper("pcs-capacity-resume"), SuspendProgram: p.wrapper("pcs-capacity-suspend"), ResumeFailProgram: p.wrapper("pcs-capacity-suspend"),
@@ -133,6 +131,15 @@ func (p *power) settings() string {
 	return filepath.Join(p.dir, "lab", "etc", "pcs-capacity", "config.toml")
 }
 
+// configure writes settings, whose two %q are the folders of state and logs.
+func (p *power) configure(text string) {
+	p.t.Helper()
+	text = fmt.Sprintf("local_dir = %q\n"+text, p.state, p.state, filepath.Join(p.dir, "log"))
+	if err := os.WriteFile(p.settings(), []byte(text), 0o644); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
 // machine plays the instances: a slurmd under the name that the launch's tag gives it.
 // A real instance takes so long to boot that Slurm knows its address by then.
 func (p *power) machine(e awssim.InstanceEvent) {
@@ -150,6 +157,7 @@ func (p *power) machine(e awssim.InstanceEvent) {
 			for p.ctx.Err() == nil && p.instances()[node].ID == e.Instance.ID {
 				fields, err := p.cluster.Node(p.ctx, node)
 				if err == nil && fields["NodeAddr"] == e.Instance.PrivateIP {
+					p.booted.Store(node, e.Instance.ID)
 					_ = p.cluster.StartNode(p.ctx, node, "") // fails if the cluster ends
 					return
 				}
@@ -157,7 +165,9 @@ func (p *power) machine(e awssim.InstanceEvent) {
 			}
 		})
 	case awssim.Terminated:
-		_ = p.cluster.StopNode(node)
+		if p.booted.CompareAndDelete(node, e.Instance.ID) { // else it is a newer one's
+			_ = p.cluster.StopNode(node)
+		}
 	}
 }
 

@@ -36,6 +36,7 @@ func (p *pass) act(ctx context.Context, mayDelete bool) {
 		p.did(d, p.take(ctx, s, now.Add(toSlurm)))
 	}
 	p.limits(ctx, slots, now, toSlurm)
+	p.giveBack(ctx)
 }
 
 // take makes one change to a Slurm reservation.

@@ -67,6 +67,8 @@ type Slurm interface {
 	// SetTimeLimit changes the limit of a job, which is named as it is Shown, to whole
 	// minutes, and reads it back.
 	SetTimeLimit(ctx context.Context, job string, minutes int) error
+	// PowerDownForce powers nodes down, from which Slurm uses them again.
+	PowerDownForce(ctx context.Context, nodes []string, reason string) error
 	// Hostlist folds node names, gpu-1, gpu-2 is gpu-[1-2], and Expand gives them back.
 	Hostlist(names []string) string
 	Expand(hostlist string) ([]string, error)
@@ -99,6 +101,8 @@ type Node struct {
 	Up bool
 	// PoweredDown: the node is off, and neither on its way there nor back.
 	PoweredDown bool
+	// GivenUp: the node did not boot within ResumeTimeout, and Slurm uses it no more.
+	GivenUp bool
 	// State is one word for what the node is doing.
 	State string
 	GPUs  int

@@ -90,9 +90,6 @@ func (in *inspection) checkMatch(want *wanted, slot slotState) {
 			in.problem("size", "run this again once EC2 shows its size", "EC2 does not say yet how many instances reservation %s has", r.ID)
 		}
 	}
-	if slot.ours && slot.group.Status == pcs.CreateFailed {
-		in.problem("node-group-failed", "delete that node group and run this again", "PCS could not create node group %s: %s", slot.name, slot.group.Failures)
-	}
 }
 
 // instanceType is the type that the node group is bound to: PCS never changes that of

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
 // network is where nodes can be launched.
@@ -61,6 +62,20 @@ func (s Setup) readLike(ctx context.Context, in *inspection) error {
 		return nil
 	}
 	in.source = source
+	return nil
+}
+
+// readUserData brings what was asked for, or is copied, into the form that PCS wants.
+func readUserData(_ context.Context, in *inspection) error {
+	whose, fix, plain := "the user data", "begin it with #! or #cloud-config", in.request.UserData
+	if len(plain) == 0 {
+		whose, fix, plain = "the user data of "+in.like.Name, "give other user data with --user-data-file", in.source.UserData
+	}
+	data, err := pcs.UserData(plain)
+	if err != nil {
+		in.problem("user-data", fix, "%s cannot be used: %s", whose, err)
+	}
+	in.userData = data
 	return nil
 }
 

@@ -21,8 +21,8 @@ func (in *inspection) checkLaunch() {
 	case !strings.HasPrefix(profile, "arn:"):
 		in.problem("instance-profile", "give its ARN: arn:aws:iam::ACCOUNT:instance-profile/NAME", "PCS takes an instance profile by ARN, not %q", profile)
 	}
-	if n := len(in.request.UserData); n > maxUserData {
-		in.problem("user-data", "let it fetch the rest from Amazon S3", "the user data has %d bytes; EC2 takes %d", n, maxUserData)
+	if n := len(in.userData); n > maxUserData {
+		in.problem("user-data", "let it fetch the rest from Amazon S3", "the user data has %d bytes as a MIME multi-part archive; EC2 takes %d", n, maxUserData)
 	}
 	in.checkArchitecture()
 	in.checkSecurityGroups()

@@ -18,6 +18,8 @@ type wanted struct {
 	template capacity.LaunchTemplateSpec
 	group    pcs.NodeGroup // without ID, status and template
 	queue    string
+	// allowAccounts are those that Slurm shall let into the queue; empty for all.
+	allowAccounts []string
 
 	configPath string
 	partition  config.NodeGroup
@@ -60,6 +62,8 @@ func (in *inspection) plan() *Plan {
 	template := in.templateStep(want, slot)
 	group, compared := groupStep(want, slot, template)
 	in.checkUnused(slot, compared)
+	in.checkUnknown(slot, group.Action)
+	in.checkAccounts()
 	p.Steps = append(p.Steps, template, group, in.queueStep(want, slot))
 	files, snippet, problems := planFiles(in.request.Config, want)
 	p.Steps, p.Snippet = append(p.Steps, files...), snippet
@@ -116,14 +120,18 @@ func (in *inspection) want(slot slotState) *wanted {
 		least = 0
 	}
 	subnets := in.wantedSubnets()
+	settings, _ := in.like.SettingsFor(r.InstanceType)
 	return &wanted{
 		cluster:  in.inv.Cluster,
 		region:   in.region,
 		template: in.templateSpec(slot.name),
 		queue:    in.request.Queue,
+
+		allowAccounts: in.allowAccounts(),
 		group: pcs.NodeGroup{
 			Name: slot.name, PurchaseOption: r.Kind, InstanceTypes: []string{r.InstanceType}, SubnetIDs: subnets,
 			ClusterID: in.inv.Cluster.ID, AMI: in.ami(), InstanceProfile: in.profile(), Min: least, Max: most, Tags: in.tags(),
+			SlurmSettings: settings, IdleSeconds: in.like.IdleSeconds,
 		},
 		configPath:      in.request.ConfigPath,
 		ended:           in.ended,

@@ -195,12 +195,21 @@ func (t *Terminal) table(rows reflect.Value) error {
 	return nil
 }
 
-// wrapLines breaks each line of a text at blanks, so that it is at most width wide.
+// wrapLines breaks a cell at blanks, and each of its lines for itself: where it has several,
+// what is broken off is indented.
 func wrapLines(cell string, width int) string {
-	var lines []string
-	for line := range strings.SplitSeq(cell, "\n") {
-		for part := range strings.SplitSeq(text.WrapSoft(line, width), "\n") {
-			lines = append(lines, strings.TrimRight(part, " "))
+	lines := strings.Split(cell, "\n")
+	indent := 2
+	if len(lines) == 1 {
+		indent = 0
+	}
+	for i, line := range lines {
+		if text.StringWidthWithoutEscSequences(line) > width {
+			broken := strings.Split(text.WrapSoft(line, width-indent), "\n")
+			for j := range broken {
+				broken[j] = strings.TrimRight(broken[j], " ")
+			}
+			lines[i] = strings.Join(broken, "\n"+strings.Repeat(" ", indent))
 		}
 	}
 	return strings.Join(lines, "\n")

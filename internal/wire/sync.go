@@ -103,7 +103,7 @@ func (s SyncSlurm) Look(ctx context.Context) (*lifecycle.Cluster, error) {
 	c := &lifecycle.Cluster{Version: cfg.Version.String(), Mark: cmp.Or(s.PCSCluster, cfg.ClusterName), TimeMinCollapses: cfg.Version.TimeMinCollapses(),
 		ChecksAccounts: cfg.ChecksAccounts()}
 	for _, n := range nodes {
-		c.Nodes = append(c.Nodes, lifecycle.Node{Name: n.Name, Features: n.Features, State: nodeState(n), Up: nodeUp(n), GPUs: n.GPUs,
+		c.Nodes = append(c.Nodes, lifecycle.Node{Name: n.Name, Features: n.Features, State: nodeState(n), Up: nodeUp(n), GPUs: n.GPUs, GivenUp: timedOut(n),
 			PoweredDown: n.PoweredDown() && !n.Has("POWERING_DOWN") && !n.Has("POWER_DOWN"), Address: n.Address})
 	}
 	for _, p := range partitions {
@@ -127,6 +127,21 @@ func (s SyncSlurm) Look(ctx context.Context) (*lifecycle.Cluster, error) {
 			Flags: r.Flags, Users: r.Users, Active: r.Active})
 	}
 	return c, nil
+}
+
+// IdleNodes are the names of the nodes that are up and have no job.
+func (s SyncSlurm) IdleNodes(ctx context.Context) ([]string, error) {
+	nodes, err := s.Nodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var idle []string
+	for _, n := range nodes {
+		if nodeUp(n) && n.State == "IDLE" {
+			idle = append(idle, n.Name)
+		}
+	}
+	return idle, nil
 }
 
 // Jobs are all jobs that slurmctld knows.
@@ -202,6 +217,12 @@ func nodeUp(n slurm.Node) bool {
 		return true
 	}
 	return false
+}
+
+// timedOut reports whether Slurm itself gave a node up. An administrator may have sent one
+// down that is powered down; that one stays so.
+func timedOut(n slurm.Node) bool {
+	return n.GivenUp() && strings.HasPrefix(n.Reason, "ResumeTimeout reached")
 }
 
 // noAWS answers every question with the reason why AWS cannot be asked.
