@@ -2,6 +2,10 @@
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
+# Mutation testing: the packages whose tests need nothing but themselves.
+GREMLINS := github.com/go-gremlins/gremlins/cmd/gremlins@v0.6.0
+MUTATED := capacity internal/lifecycle internal/market hooks
+
 # What the lab and the tests need from the distribution: program → package.
 # Of MariaDB only the programs: mariadb-server would start a database of the machine's own.
 PACKAGES := slurm-wlm slurm-wlm-basic-plugins slurmdbd mariadb-server-core mariadb-client-core munge lua5.1 gcc libc6-dev strace
@@ -16,7 +20,7 @@ UNKIND := --lag 5s --purchase-lag 5s --clock-offset 90s
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint build bench clean deps
+.PHONY: help demo test lint build bench mutants clean deps
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,6 +45,13 @@ build: ## compile all programs into bin/ (the first time takes a minute and 3 GB
 
 bench: ## speed as a ratio to something run beside it, never as a bare time
 	go test -run '^$$' -bench . -benchtime 1x ./...
+
+mutants: ## change the code in a thousand places, one at a time, and list what no test notices (an hour)
+	GOBIN=$(CURDIR)/bin go install $(GREMLINS)
+	@for p in $(MUTATED); do \
+		echo "== $$p"; \
+		PATH="$(CURDIR)/internal/mutants:$$PATH" GOFLAGS="$$GOFLAGS -vet=off -short" bin/gremlins unleash -S lctv ./$$p || exit; \
+	done
 
 clean: ## remove what the build made
 	rm -rf bin dist

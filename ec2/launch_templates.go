@@ -2,6 +2,7 @@ package ec2
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"maps"
@@ -275,9 +276,9 @@ func describe(t types.LaunchTemplate, v types.LaunchTemplateVersion) capacity.La
 		InstanceType:      string(d.InstanceType),
 		KeyName:           aws.ToString(d.KeyName),
 		SecurityGroupIDs:  slices.Clone(d.SecurityGroupIds),
-		UserData:          aws.ToString(d.UserData) != "",
 		NetworkInterfaces: len(d.NetworkInterfaces),
 	}
+	out.UserData, _ = base64.StdEncoding.DecodeString(aws.ToString(d.UserData)) // EC2 takes nothing else
 	for _, n := range d.NetworkInterfaces {
 		out.SecurityGroupIDs = unique(append(out.SecurityGroupIDs, n.Groups...))
 	}

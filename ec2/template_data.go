@@ -30,8 +30,8 @@ func (c *Client) templateData(ctx context.Context, spec capacity.LaunchTemplateS
 		}
 	}
 	sameType := string(data.InstanceType) == spec.InstanceType
-	if !sameType { // EC2 refuses them for another type, when something is launched
-		data.CpuOptions, data.CreditSpecification = nil, nil
+	if !sameType { // EC2 refuses a launch with those of another type
+		data.CpuOptions, data.CreditSpecification, data.NetworkPerformanceOptions = nil, nil, nil
 	}
 	overlay(data, spec)
 	return data, c.overlayNetwork(ctx, data, spec, sameType)

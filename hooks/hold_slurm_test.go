@@ -1,9 +1,6 @@
 package hooks_test
 
 import (
-	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -12,12 +9,7 @@ import (
 // here an administrator's hold stands for that. The hook still watches the job, and holds
 // it again so that its owner can release it.
 func TestRefusedJobIsHeldAgainForItsOwner(t *testing.T) {
-	p := startPower(t, nil)
-	settings := fmt.Sprintf(powerConfig, p.state, filepath.Join(p.dir, "log"))
-	settings = strings.Replace(settings, `provider = "ec2"`, `provider = "ec2"`+"\nallow_accounts = [\"nlp\"]", 1)
-	if err := os.WriteFile(p.settings(), []byte(settings), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	p := startPowerForNLP(t)
 	id := p.submit("-p", "gpu", "-A", "bio", "-n1")
 	heldBy := func(reason string) func() bool {
 		return func() bool {

@@ -11,7 +11,7 @@ local site_submit, site_modify = slurm_job_submit, slurm_job_modify
 local READ_SECONDS, FILTER_SECONDS, REST_SECONDS = 1, 2, 60
 
 -- The plan stays in memory between submissions, for slurmctld keeps this script's
--- variables. It is read again when it is so many seconds old, which costs about 3 ms.
+-- variables. It is read again when it is so many seconds old: three programs are started.
 local PLAN_SECONDS = 5
 local plan, plan_until, filter_rests_until = nil, 0, 0
 
@@ -118,6 +118,8 @@ local function judge_change(change, record, uid)
     partition = change.partition or record.partition,
     account = account,
     comment = change.comment or record.comment,
+    was = record.comment,
+    started = (record.job_state or 0) % 256 ~= 0 and "yes" or nil, -- the lowest byte of PENDING is 0
   })
   return answer and tell(answer) or slurm.SUCCESS
 end

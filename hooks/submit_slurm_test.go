@@ -35,6 +35,9 @@ func forEachShim(t *testing.T, test func(t *testing.T, s site)) {
 // startSite starts a cluster with one shim; change, if not nil, changes its settings.
 func startSite(t *testing.T, shim string, change func(*slurmlab.Config)) site {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("starts a Slurm cluster")
+	}
 	dir := shortDir(t)
 	s := site{state: state.Dir(filepath.Join(dir, "it's \"state\"")), filter: filepath.Join(dir, "it's a filter", "pcs-capacity-filter"), shim: shim, forgets: new(int)}
 	cfg := slurmlab.Config{

@@ -38,35 +38,57 @@ AWS_ENDPOINT_URL come from the environment, as for the AWS CLI.`
 type CLI struct {
 	Globals
 
-	List      ListCmd      `cmd:"" help:"List the reservations that there are, in one region or all."`
-	Fit       FitCmd       `cmd:"" help:"Tell whether there is capacity for something, or what would fill it."`
-	Offerings OfferingsCmd `cmd:"" help:"List Capacity Blocks for sale."`
-	Purchase  PurchaseCmd  `cmd:"" help:"Buy a Capacity Block that offerings listed, at most once."`
-	Extend    ExtendCmd    `cmd:"" help:"Extend a Capacity Block."`
-	Timeline  TimelineCmd  `cmd:"" help:"Draw the coming weeks: blocks, fences, gaps, extensions."`
-	Setup     SetupCmd     `cmd:"" help:"Make a reservation usable: launch template, node group, queue, settings."`
-	Teardown  TeardownCmd  `cmd:"" help:"Remove what setup made for a queue, or for a node group in it."`
-	Status    StatusCmd    `cmd:"" help:"Show each partition: reservation, window, nodes, jobs, next event."`
-	Sync      SyncCmd      `cmd:"" help:"Bring Slurm into line with the reservations: one pass, or --watch."`
-	Settings  ConfigCmd    `cmd:"" name:"config" help:"Show the settings in effect, defaults included."`
-	Hooks     HooksCmd     `cmd:"" help:"Print or install the scripts that Slurm runs at each submission."`
-	Version   VersionCmd   `cmd:"" help:"Show the version."`
+	List      ListCmd      `cmd:"" group:"buy" help:"List the reservations that there are, in one region or all."`
+	Fit       FitCmd       `cmd:"" group:"buy" help:"Tell whether there is capacity for something, or what would fill it."`
+	Offerings OfferingsCmd `cmd:"" group:"buy" help:"List Capacity Blocks for sale."`
+	Purchase  PurchaseCmd  `cmd:"" group:"buy" help:"Buy a Capacity Block that offerings listed, at most once."`
+	Extend    ExtendCmd    `cmd:"" group:"buy" help:"Extend a Capacity Block."`
+	Setup     SetupCmd     `cmd:"" group:"use" help:"Make a reservation usable: launch template, node group, queue, settings."`
+	Teardown  TeardownCmd  `cmd:"" group:"use" help:"Remove what setup made for a queue, or for a node group in it."`
+	Hooks     HooksCmd     `cmd:"" group:"use" help:"Print or install the scripts that Slurm runs at each submission."`
+	Status    StatusCmd    `cmd:"" group:"run" help:"Show each partition: reservation, window, nodes, jobs, next event."`
+	Sync      SyncCmd      `cmd:"" group:"run" help:"Reconcile Slurm with the reservations: one pass, or --watch."`
+	Timeline  TimelineCmd  `cmd:"" group:"run" help:"Draw the coming weeks: blocks, fences, gaps, extensions."`
+	Settings  ConfigCmd    `cmd:"" group:"other" name:"config" help:"Show the settings in effect, defaults included."`
+	Version   VersionCmd   `cmd:"" group:"other" help:"Show the version."`
 }
 
 // Globals are the flags of every subcommand.
 type Globals struct {
-	Config   string          `help:"Settings file. Default: pcs-capacity/config.toml beside the file that SLURM_CONF names, else /etc/pcs-capacity/config.toml." placeholder:"FILE"`
-	Region   string          `help:"AWS region. Default: the settings, then the AWS SDK's own chain."`
-	Profile  string          `help:"AWS profile of the shared configuration files."`
-	Output   terminal.Format `short:"o" help:"Form of results: ${enum}." enum:"table,json,yaml,csv" default:"table"`
-	Wide     bool            `help:"Show every column of a table, whatever the terminal's width. A pipe gets them all."`
-	UTC      bool            `name:"utc" help:"Show times in tables in UTC instead of local time."`
-	Yes      bool            `short:"y" help:"Answer yes to questions; needed where there is no terminal. Does not confirm a purchase."`
-	LogLevel slog.Level      `help:"Log to stderr from this level on: debug, info, warn or error." default:"warn"`
+	Config   string          `group:"global" help:"Settings file. Default: pcs-capacity/config.toml beside the file that SLURM_CONF names, else /etc/pcs-capacity/config.toml." placeholder:"FILE"`
+	Region   string          `group:"global" help:"AWS region. Default: the settings, then the AWS SDK's own chain."`
+	Profile  string          `group:"global" help:"AWS profile of the shared configuration files."`
+	Output   terminal.Format `group:"global" short:"o" help:"Form of results: ${enum}." enum:"table,json,yaml,csv" default:"table"`
+	Wide     bool            `group:"global" help:"Show every column of a table, whatever the terminal's width. A pipe gets them all."`
+	UTC      bool            `group:"global" name:"utc" help:"Show times in tables in UTC instead of local time."`
+	Yes      bool            `group:"global" short:"y" help:"Answer yes to questions; needed where there is no terminal. Does not confirm a purchase."`
+	LogLevel slog.Level      `group:"global" help:"Log to stderr from this level on: debug, info, warn or error." default:"warn"`
 
 	// WritesConfig: the command writes the settings file if it is not there, so that
 	// --config may name a new one.
 	WritesConfig bool `kong:"-"`
+
+	Version versionFlag `name:"version" group:"global" help:"Show the version and exit."`
+}
+
+// groups are the headings of the help, in its order.
+var groups = kong.Groups{
+	"buy":    "Find and buy",
+	"use":    "Make it a queue",
+	"run":    "Run it",
+	"other":  "Other",
+	"global": "Global flags",
+}
+
+// versionFlag shows the version, wherever it stands.
+type versionFlag bool
+
+// BeforeReset is called by kong before anything is missed on the command line.
+func (versionFlag) BeforeReset(app *kong.Kong) error {
+	row := newVersionRow()
+	fmt.Fprintf(app.Stdout, "pcs-capacity %s %s\n", row.Version, row.Commit)
+	app.Exit(0)
+	return nil
 }
 
 func main() { os.Exit(run(os.Args[1:])) }
@@ -78,9 +100,13 @@ func run(args []string) int {
 	// Whatever hangs after the first signal, the second one ends the program: it is no
 	// longer caught.
 	context.AfterFunc(ctx, stop)
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
 	var cli CLI
 	parser, err := kong.New(&cli, kong.Name("pcs-capacity"), kong.Description(description),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
+		groups,
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(&cli.Globals),
 		kong.BindSingletonProvider(newTerminal),

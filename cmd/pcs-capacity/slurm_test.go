@@ -45,6 +45,8 @@ func TestRealSlurm(t *testing.T) {
 	// had a minute more. Slurm before 25.05.3 starts it with the floor; sync gives it what
 	// really fits.
 	auto := r.running(r.submit("-C", "gpu", "-w", "gpu-2", "-t", "4", "--time-min=1", "--comment=time=fit"))
+	// This one's owner stated two minutes beside the --time-min.
+	own := r.running(r.submit("-C", "gpu", "-w", "gpu-4", "-t", "2", "--time-min=1", "--comment=time=fit:2"))
 	version, err := (&slurm.Client{}).Version(r.ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -72,6 +74,9 @@ func TestRealSlurm(t *testing.T) {
 	if cut && !strings.Contains(did, "raise-limit gpu "+auto.Shown) {
 		t.Fatalf("job %s started with limit %s and stays there: the pass did %q", auto.Shown, auto.Limit, did)
 	}
+	if shortened := own.Limit.Minutes < 2; shortened && !strings.Contains(did, "raise-limit gpu "+own.Shown) || r.job(own.Shown).Limit.Minutes != 2 {
+		t.Errorf("job %s started with limit %s and now has %s, want 2 minutes: the pass did %q", own.Shown, own.Limit, r.job(own.Shown).Limit, did)
+	}
 	for _, id := range []string{slow.Shown, auto.Shown} {
 		job := r.job(id)
 		if gap := fence.Sub(job.End); gap < -time.Second || gap > time.Minute+time.Second {
@@ -79,7 +84,7 @@ func TestRealSlurm(t *testing.T) {
 		}
 	}
 	r.expect()
-	r.cancel(crosses, fits.Shown, auto.Shown, slow.Shown)
+	r.cancel(crosses, fits.Shown, auto.Shown, own.Shown, slow.Shown)
 
 	// R11: the block is extended, which moves the fence before it begins.
 	before := r.reservations()["pcs-capacity-fence-long"].Start

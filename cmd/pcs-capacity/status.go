@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,12 +16,16 @@ import (
 )
 
 // StatusCmd shows what there is.
-type StatusCmd struct{}
+type StatusCmd struct {
+	Partition string `arg:"" optional:"" help:"Show this partition alone."`
+	Watch     bool   `help:"Stay, and show it again after each --every."`
+	Every     span   `help:"How often --watch asks AWS and Slurm." default:"30s"`
+}
 
 // Help is shown below the flags.
 func (StatusCmd) Help() string {
 	return `Asks AWS and Slurm, and changes nothing. What cannot be asked is shown as it was when sync
-last saw it, and the exit status is 1.`
+last saw it. The exit status is 1 if there are problems.`
 }
 
 // statusRow is one slot of a partition.
@@ -58,16 +63,39 @@ func (c counts) String() string {
 // statusDocument is the JSON form.
 type statusDocument struct {
 	// TakenAt is when AWS was last asked with success.
-	TakenAt    time.Time   `json:"taken_at"`
+	TakenAt time.Time `json:"taken_at"`
+	// SyncedAt is when sync last asked AWS with success; zero if it never did.
+	SyncedAt   time.Time   `json:"synced_at,omitzero"`
 	Region     string      `json:"region"`
 	Cluster    string      `json:"cluster,omitempty"`
 	Partitions []statusRow `json:"partitions"`
 	Problems   []string    `json:"problems"`
 }
 
-// Run asks and shows.
-func (StatusCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *config.Config) error {
+// Run asks and shows, once or until it is interrupted.
+func (c *StatusCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *config.Config) error {
+	if c.Partition != "" {
+		if _, found := cfg.Partition(c.Partition); !found {
+			return usage("%q is no partition of the settings; they have %s", c.Partition, partitionNames(cfg))
+		}
+	}
+	for {
+		err := c.show(ctx, g, t, cfg)
+		if !c.Watch || err != nil && !errors.Is(err, errShown) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(time.Duration(c.Every)):
+		}
+		t.Clear()
+	}
+}
+
+func (c *StatusCmd) show(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *config.Config) error {
 	sources := sourcesIfAny(ctx, g, cfg)
+	written, _ := sources.State.ReadSnapshot() // what is wrong with it, Look says
 	snap, cluster, err := lifecycle.Look(ctx, sources)
 	var jobs []lifecycle.Job
 	if cluster != nil {
@@ -78,9 +106,20 @@ func (StatusCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg 
 		}
 	}
 	now := sources.MachineTime().Add(snap.ClockOffset.Duration)
-	doc := statusDocument{TakenAt: snap.TakenAt, Region: snap.Region, Cluster: snap.Cluster, Partitions: []statusRow{}, Problems: snap.Problems}
-	if doc.Problems == nil {
-		doc.Problems = []string{}
+	records, recordsErr := sources.State.Records()
+	if recordsErr != nil {
+		snap.Problems = append(snap.Problems, recordsErr.Error())
+	}
+	if c.Partition != "" {
+		snap.Partitions = slices.DeleteFunc(snap.Partitions, func(p capacity.Partition) bool { return p.Name != c.Partition })
+	}
+	doc := statusDocument{TakenAt: snap.TakenAt, Region: snap.Region, Cluster: snap.Cluster, Partitions: []statusRow{},
+		Problems: append(append([]string{}, snap.Problems...), lifecycle.Troubles(snap, jobs, records, now)...)}
+	if written != nil {
+		doc.SyncedAt = written.TakenAt
+		if written.Stale(now) {
+			doc.Problems = append(doc.Problems, fmt.Sprintf("sync last saw AWS %s ago; keep `pcs-capacity sync --watch` running", capacity.FormatDuration(now.Sub(written.TakenAt))))
+		}
 	}
 	for _, s := range lifecycle.Slots(snap, now) {
 		doc.Partitions = append(doc.Partitions, newStatusRow(s, cluster, jobs, now))
@@ -92,19 +131,46 @@ func (StatusCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg 
 		for _, p := range doc.Problems {
 			t.Say("problem: %s", p)
 		}
+		sayAge(t, snap, written, cluster != nil, now)
 	}
 	if len(cfg.Partitions) == 0 {
 		t.Say("The settings have no partition; `pcs-capacity setup` adds one.")
 	}
-	if err == nil {
-		return nil
+	if err != nil || len(doc.Problems) > 0 {
+		return errShown
 	}
-	if snap.TakenAt.IsZero() {
-		t.Say("AWS has never been asked with success from here; the reservations are those of the settings.")
-	} else if now.Sub(snap.TakenAt) > time.Minute {
-		t.Say("What is shown of AWS is from %s.", t.Time(snap.TakenAt))
+	return nil
+}
+
+// sayAge says how old what is shown is.
+func sayAge(t *terminal.Terminal, snap, written *capacity.Snapshot, slurmAnswered bool, now time.Time) {
+	aws := "AWS was asked now"
+	switch age := now.Sub(snap.TakenAt); {
+	case snap.TakenAt.IsZero():
+		aws = "AWS has never been asked with success from here, the reservations are those of the settings"
+	case age > time.Minute:
+		aws = fmt.Sprintf("What is shown of AWS is from %s, %s ago", t.Time(snap.TakenAt), capacity.FormatDuration(age))
 	}
-	return errShown
+	slurm := "Slurm too"
+	if !slurmAnswered {
+		slurm = "Slurm did not answer"
+	}
+	sync := "sync has not run yet"
+	if written != nil && !written.TakenAt.IsZero() {
+		sync = fmt.Sprintf("sync last saw AWS %s ago", capacity.FormatDuration(max(0, now.Sub(written.TakenAt))))
+	}
+	t.Say("%s; %s; %s.", aws, slurm, sync)
+}
+
+func partitionNames(cfg *config.Config) string {
+	var names []string
+	for _, p := range cfg.Partitions {
+		names = append(names, p.Name)
+	}
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
 }
 
 func newStatusRow(s lifecycle.SlotStatus, cluster *lifecycle.Cluster, jobs []lifecycle.Job, now time.Time) statusRow {

@@ -33,7 +33,8 @@ type tornDown struct {
 	globals Globals
 }
 
-func newTornDown(t *testing.T) *tornDown {
+// change, if there is one, changes the settings of Slurm.
+func newTornDown(t *testing.T, change ...func(*slurmlab.Config)) *tornDown {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	t.Cleanup(cancel)
@@ -44,7 +45,7 @@ func newTornDown(t *testing.T) *tornDown {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	ready := make(chan struct{})
-	d.cluster, err = slurmlab.Start(ctx, slurmlab.Config{Dir: dir,
+	lab := slurmlab.Config{Dir: dir,
 		CloudGroups:   []slurmlab.NodeGroup{{Prefix: "gpu-a-", Count: 2, CPUs: 1, Features: "gpu-a", Partition: "gpu", AlwaysOn: true}},
 		ResumeTimeout: time.Minute,
 		Resume: func(ctx context.Context, nodes []string) {
@@ -56,7 +57,11 @@ func newTornDown(t *testing.T) *tornDown {
 			}
 		},
 		Suspend: func(context.Context, []string) {},
-	})
+	}
+	for _, f := range change {
+		f(&lab)
+	}
+	d.cluster, err = slurmlab.Start(ctx, lab)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,8 +20,7 @@ type versionRow struct {
 	Go      string `json:"go" col:"GO"`
 }
 
-// Run shows the version as one line, or as fields.
-func (VersionCmd) Run(t *terminal.Terminal) error {
+func newVersionRow() versionRow {
 	row := versionRow{Version: version, Go: runtime.Version()}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {
@@ -33,6 +32,12 @@ func (VersionCmd) Run(t *terminal.Terminal) error {
 	if row.Version == "" {
 		row.Version = "devel"
 	}
+	return row
+}
+
+// Run shows the version as one line, or as fields.
+func (VersionCmd) Run(t *terminal.Terminal) error {
+	row := newVersionRow()
 	if t.Format != terminal.Table {
 		return t.Show(row, []versionRow{row})
 	}

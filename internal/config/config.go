@@ -96,7 +96,7 @@ type NodeGroup struct {
 	LaunchTemplate string `toml:"launch_template,omitempty"`
 	// Slots is how many reservations provider ec2 can use at once: with 2 the nodes are
 	// NAME-a-1, … and NAME-b-1, … 0 stands for 1.
-	Slots int `toml:"slots,omitempty"`
+	Slots int `toml:"slots,omitzero"`
 	// Nodes is a hostlist, for nodes of provider ec2 with other names.
 	Nodes string `toml:"nodes,omitempty"`
 }

@@ -12,9 +12,9 @@ import (
 )
 
 // firstAnswer is how long the first question of a pass may take. The SDK gives up after
-// three attempts, which takes 3 s when each of them fails at once: what takes longer than
-// this is an endpoint that is dead, or credentials that nobody has.
-const firstAnswer = 5 * time.Second
+// three attempts and pauses of up to 2 and 4 s: what takes longer than this is an endpoint
+// that is dead, or credentials that nobody has.
+const firstAnswer = 8 * time.Second
 
 // allAnswers is how long all of them may take together.
 const allAnswers = time.Minute

@@ -22,7 +22,8 @@ type Report struct {
 // Done is one change, or the attempt at one.
 type Done struct {
 	// Do is stable, for scripts: create-fence, update-fence, replace-fence,
-	// delete-fence, the same with wait and surplus, raise-limit, lower-limit.
+	// delete-fence, the same with wait and surplus, raise-limit, lower-limit,
+	// end-instance, return-nodes.
 	Do   string `json:"do"`
 	Slot string `json:"slot,omitempty"`
 	Job  string `json:"job,omitempty"`

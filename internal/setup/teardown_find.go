@@ -53,6 +53,10 @@ func (s Setup) findRemains(ctx context.Context, r TeardownRequest) (*remains, er
 		return t, err
 	}
 	t.inv = inv
+	if c := t.request.Config; c != nil && c.Cluster != inv.Cluster.Name && c.Cluster != inv.Cluster.ID {
+		t.warnings = append(t.warnings, fmt.Sprintf("%s is for cluster %q, not for %s, so it is left alone", c.Path, c.Cluster, inv.Cluster.Name))
+		t.request.Config = nil
+	}
 	templates, err := s.EC2.LaunchTemplatesByTag(ctx, map[string]string{capacity.TagCluster: inv.Cluster.Name})
 	if err != nil {
 		return nil, err

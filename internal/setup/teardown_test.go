@@ -381,6 +381,24 @@ func TestR9_TeardownLeavesWhatIsNotOurs(t *testing.T) {
 	}
 }
 
+// Settings of another cluster that happen to have a partition of that name stay.
+func TestTeardownBesideOtherSettings(t *testing.T) {
+	w := twoSlots(t)
+	text, err := os.ReadFile(w.configPath())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(w.configPath(), []byte(strings.Replace(string(text), `cluster = "ml"`, `cluster = "linux"`, 1)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	p := w.tear(w.teardown(""))
+	want := append(slices.Clone(beside), "file gpu.toml")
+	slices.Sort(want)
+	if diff := cmp.Diff(want, w.left()); diff != "" || !slices.Contains(p.Warnings, w.configPath()+` is for cluster "linux", not for ml, so it is left alone`) {
+		t.Errorf("warnings %q, left (-want +got):\n%s", p.Warnings, diff)
+	}
+}
+
 // A file of the administrator's is not touched; what to remove from it is said.
 func TestTeardownOfAnOwnPartition(t *testing.T) {
 	w := twoSlots(t)

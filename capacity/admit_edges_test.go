@@ -1,0 +1,133 @@
+package capacity
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// partitionLike adds a partition like gpu.
+func partitionLike(s *Snapshot, name string, change func(*Partition)) {
+	p := s.Partitions[0]
+	p.Name = name
+	p.Groups = slices.Clone(p.Groups)
+	change(&p)
+	s.Partitions = append(s.Partitions, p)
+}
+
+// largerFirst has block B in the first slot.
+func largerFirst(s *Snapshot) { slices.Reverse(s.Partitions[0].Groups[0].Slots) }
+
+// What `make mutants` found that no other case decides.
+func TestAdmitAtTheEdges(t *testing.T) {
+	gpu := []string{"gpu"}
+	both := []string{"gpu", "more"}
+	for name, c := range map[string]struct {
+		req     Request
+		change  []func(*Snapshot)
+		code    Code
+		refused bool
+		says    []string // all that it says: the message, or the warnings
+		edits   Edits
+	}{
+		"one task runs on one node": {req: Request{Partitions: gpu, Tasks: 1, TimeLimit: Minutes(60)}, code: OK},
+		"the default partition is ours": {req: Request{Nodes: 6, TimeLimit: Minutes(60)}, code: OK, edits: Edits{Constraint: "gpu-b"},
+			change: []func(*Snapshot){func(s *Snapshot) { s.DefaultPartition = "gpu" }}},
+		"no default partition": {req: Request{Nodes: 6}, code: NotManaged, change: []func(*Snapshot){func(s *Snapshot) { s.DefaultPartition = "" }}},
+		"two partitions refuse": {req: Request{Partitions: both, Nodes: 9, TimeLimit: Minutes(60)}, code: TooManyNodes, refused: true,
+			change: []func(*Snapshot){func(s *Snapshot) { partitionLike(s, "more", func(*Partition) {}) }},
+			says: []string{"the job asks for 9 nodes, but the largest reservation of partition gpu that it may use has 8; use --nodes=8; " +
+				"the job asks for 9 nodes, but the largest reservation of partition more that it may use has 8; use --nodes=8"}},
+		"the account is not allowed in the first of two partitions": {req: Request{Partitions: both, Account: "bio", TimeLimit: Minutes(60)}, code: AccountNotAllowed, refused: true,
+			change: []func(*Snapshot){func(s *Snapshot) {
+				partitionLike(s, "more", func(*Partition) {})
+				s.Partitions[0].AllowAccounts = []string{"nlp", "cv"}
+			}},
+			says: []string{`account "bio" may not use the reservations of partition gpu; allowed: nlp, cv`}},
+		"the account is not allowed in the second": {req: Request{Partitions: both, Account: "bio", TimeLimit: Minutes(60)}, code: AccountNotAllowed, refused: true,
+			change: []func(*Snapshot){func(s *Snapshot) {
+				partitionLike(s, "more", func(p *Partition) { p.AllowAccounts = []string{"nlp"} })
+			}},
+			says: []string{`account "bio" may not use the reservations of partition more; allowed: nlp`}},
+		"a limit of the user's own is noted for any partition": {req: Request{Partitions: both, TimeLimit: Minutes(6000), TimeMin: Minutes(60)}, code: OK,
+			change: []func(*Snapshot){func(s *Snapshot) { partitionLike(s, "more", func(*Partition) {}) }},
+			edits:  Edits{Comment: "time=fit:6000"}},
+		"fresh: sync is there to raise the limit": {req: Request{Partitions: gpu}, code: OK,
+			change: []func(*Snapshot){onlyA, func(s *Snapshot) { s.TimeMinCollapses = true }},
+			edits:  Edits{TimeLimit: Minutes(47*60 + 20), TimeMin: Minutes(30), Comment: "time=fit"}},
+		"just not stale": {req: Request{Partitions: gpu, Nodes: 9, TimeLimit: Minutes(60)}, code: TooManyNodes, refused: true,
+			change: []func(*Snapshot){func(s *Snapshot) { s.TakenAt = noon.Add(-10 * time.Minute) }},
+			says:   []string{"the job asks for 9 nodes, but the largest reservation of partition gpu that it may use has 8; use --nodes=8"}},
+		"the largest is named, wherever it is": {req: Request{Partitions: gpu, Nodes: 9, TimeLimit: Minutes(60)}, code: TooManyNodes, refused: true,
+			change: []func(*Snapshot){largerFirst},
+			says:   []string{"the job asks for 9 nodes, but the largest reservation of partition gpu that it may use has 8; use --nodes=8"}},
+		"the healthiest is named, wherever it is": {req: Request{Partitions: gpu, Nodes: 4, TimeLimit: Minutes(60)}, code: OK, edits: Edits{Constraint: "[gpu-b|gpu-a]"},
+			change: []func(*Snapshot){largerFirst, func(s *Snapshot) { s.Reservations[0].Unhealthy, s.Reservations[1].Unhealthy = 2, 5 }},
+			says:   []string{"the job asks for 4 nodes, but only 3 of " + blockB.ID + " are healthy now; it waits until the others are back"}},
+		"enough healthy nodes": {req: Request{Partitions: gpu, Nodes: 3, TimeLimit: Minutes(60)}, code: OK,
+			change: []func(*Snapshot){onlyA, func(s *Snapshot) { s.Reservations[0].Unhealthy = 1 }}},
+		"a partition without any reservation": {req: Request{Partitions: gpu, TimeLimit: Minutes(60)}, code: NoReservation, refused: true,
+			change: []func(*Snapshot){func(s *Snapshot) { s.Partitions[0].Groups[0].Slots = nil }},
+			says:   []string{"no reservation of partition gpu is open or scheduled; ask an administrator for the next block"}},
+		"all that has ended is named": {req: Request{Partitions: gpu, TimeLimit: Minutes(60)}, code: NoReservation, refused: true,
+			change: []func(*Snapshot){func(s *Snapshot) {
+				s.Reservations[0].End = noon.Add(40 * time.Minute) // the fence is now
+				s.Reservations[1].State = StateCancelled
+			}},
+			says: []string{"no reservation of partition gpu is open or scheduled (" + blockA.ID + " had to be free of jobs by 2026-03-01 12:00 UTC, " + blockB.ID + " is cancelled); ask an administrator for the next block"}},
+		"a wish that nothing has": {req: Request{Partitions: gpu, Comment: "instance_type=p4d.24xlarge subnet_id=subnet-0123456789abcdef0"}, code: NoMatchingCapacity, refused: true,
+			says: []string{"partition gpu has nothing that matches instance_type=p4d.24xlarge subnet_id=subnet-0123456789abcdef0 in --comment; it has cr-aaaaaaaaaaaaaaaaa p5.48xlarge use2-az1, cr-bbbbbbbbbbbbbbbbb p5.48xlarge use2-az2"}},
+		"the floor just fits": {req: Request{Partitions: gpu}, code: OK,
+			change: []func(*Snapshot){onlyA, func(s *Snapshot) { s.Reservations[0].End = noon.Add(70 * time.Minute) }},
+			edits:  Edits{TimeLimit: Minutes(30), TimeMin: Minutes(30), Comment: "time=fit"}},
+		"the floor is as long as a job may be": {req: Request{Partitions: gpu}, code: OK,
+			change: []func(*Snapshot){onlyA, func(s *Snapshot) { s.Partitions[0].MaxTime = Minutes(30) }},
+			edits:  Edits{TimeLimit: Minutes(30), TimeMin: Minutes(30), Comment: "time=fit"}},
+		"time=fit just fits into the comment": {req: Request{Partitions: gpu, Comment: strings.Repeat("x", MaxComment-9)}, code: OK, change: []func(*Snapshot){onlyA},
+			edits: Edits{TimeLimit: Minutes(47*60 + 20), TimeMin: Minutes(30), Comment: strings.Repeat("x", MaxComment-9) + " time=fit"}},
+		"just fits into what is open": {req: Request{Partitions: gpu, TimeLimit: Minutes(47*60 + 20)}, code: OK},
+		"a minute is left": {req: Request{Partitions: gpu, TimeLimit: Minutes(60)}, code: TooLong, refused: true,
+			change: []func(*Snapshot){onlyA, func(s *Snapshot) { s.Reservations[0].End = noon.Add(41 * time.Minute) }},
+			says: []string{"the job needs 01:00:00, but reservation " + blockA.ID + " of partition gpu must be free of jobs by 2026-03-01 12:01 UTC; " +
+				"the longest time that fits is 00:01:00: use --time=00:01:00 or less"}},
+		"a --begin before the block opens changes nothing": {req: Request{Partitions: gpu, Begin: noon.Add(time.Hour), TimeLimit: Minutes(72 * 60)}, code: TooLong, refused: true,
+			change: []func(*Snapshot){func(s *Snapshot) { s.Partitions[0].Groups[0].Slots = s.Partitions[0].Groups[0].Slots[1:] }},
+			says: []string{"the job needs 3-00:00:00, but reservation " + blockB.ID + " of partition gpu must be free of jobs by 2026-03-07 11:20 UTC; " +
+				"the longest time that fits is 2-23:20:00: use --time=2-23:20:00 or less"}},
+		"a --begin that has passed changes nothing": {req: Request{Partitions: gpu, Begin: noon.Add(-time.Hour), TimeLimit: Minutes(72 * 60)}, code: TooLong, refused: true,
+			change: []func(*Snapshot){onlyA},
+			says: []string{"the job needs 3-00:00:00, but reservation " + blockA.ID + " of partition gpu must be free of jobs by 2026-03-03 11:20 UTC; " +
+				"the longest time that fits is 1-23:20:00: use --time=1-23:20:00 or less"}},
+		"the longest is named, wherever it is": {req: Request{Partitions: gpu, TimeLimit: NoLimit}, code: TooLong, refused: true, change: []func(*Snapshot){largerFirst},
+			says: []string{"the job needs UNLIMITED, but reservation " + blockB.ID + " of partition gpu must be free of jobs by 2026-03-07 11:20 UTC; " +
+				"the longest time that fits is 2-23:20:00: use --time=2-23:20:00 or less"}},
+		"as many tasks on a node as its GPUs allow": {req: Request{Partitions: gpu, TimeLimit: Minutes(60), Tasks: 9, TasksPerNode: 4, GPUsPerTask: 4}, code: TooManyNodes, refused: true,
+			change: []func(*Snapshot){onlyA, func(s *Snapshot) { s.Partitions[0].Groups[0].GPUs = 8 }},
+			says: []string{"the job needs 5 nodes (--gpus-per-task=4, --ntasks=9, --ntasks-per-node=4, 8 GPUs a node), " +
+				"but the largest reservation of partition gpu that it may use has 4; ask for less"}},
+		"as many tasks on a node as it says": {req: Request{Partitions: gpu, TimeLimit: Minutes(60), Tasks: 5, TasksPerNode: 1, GPUsPerTask: 1}, code: TooManyNodes, refused: true,
+			change: []func(*Snapshot){onlyA, func(s *Snapshot) { s.Partitions[0].Groups[0].GPUs = 8 }},
+			says: []string{"the job needs 5 nodes (--gpus-per-task=1, --ntasks=5, --ntasks-per-node=1, 8 GPUs a node), " +
+				"but the largest reservation of partition gpu that it may use has 4; ask for less"}},
+		"GPUs, of which nobody knows how many a node has": {req: Request{Partitions: gpu, TimeLimit: Minutes(60), GPUs: 4, Tasks: 9, TasksPerNode: 2}, code: TooManyNodes, refused: true,
+			change: []func(*Snapshot){onlyA},
+			says:   []string{"the job needs 5 nodes (--gpus=4, --ntasks=9, --ntasks-per-node=2), but the largest reservation of partition gpu that it may use has 4; ask for less"}},
+		"one of two is known": {req: Request{Partitions: gpu, Nodes: 1, TimeLimit: Minutes(60)}, code: OK, edits: Edits{Constraint: "gpu-a"},
+			change: []func(*Snapshot){func(s *Snapshot) { s.Reservations = s.Reservations[:1] }}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := Admit(c.req, twoBlocks(c.change...), noon)
+			said := got.Warnings
+			if got.Refused {
+				said = append([]string{got.Message}, said...)
+			}
+			if got.Code != c.code || got.Refused != c.refused || got.Edits != c.edits {
+				t.Errorf("code %s, refused %v, edits %+v; want %s, %v, %+v", got.Code, got.Refused, got.Edits, c.code, c.refused, c.edits)
+			}
+			if !slices.Equal(said, c.says) {
+				t.Errorf("said\n\t%s\nwant\n\t%s", strings.Join(said, "\n\t"), strings.Join(c.says, "\n\t"))
+			}
+		})
+	}
+}

@@ -1,0 +1,334 @@
+package hooks_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/hooks"
+	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
+)
+
+const (
+	// attackTime is how long everything goes wrong at once; SuspendTime, poll and boot are
+	// so short here that it is about as many power-ups as in an hour.
+	attackTime = 50 * time.Second
+	// calmTime is the time in which the cluster has to come to rest afterwards.
+	calmTime = 70 * time.Second
+)
+
+// TestAdversary: two users without rights submit, hold, release, requeue, cancel, move and
+// change jobs, theirs and the other's, while hooks and sync are killed, one call of EC2 in
+// five fails and slurmctld is restarted. When that ends, the cluster comes to rest by
+// itself: no instance is left, no node is down, every allowed job is done, and none that is
+// refused ever ran on a node of a block.
+//
+// The users' choices follow from the seed, which ADVERSARY_SEED replaces; what they meet
+// does not.
+func TestAdversary(t *testing.T) {
+	seed := uint64(7)
+	if text := os.Getenv("ADVERSARY_SEED"); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("ADVERSARY_SEED=%d", seed)
+	a := startAdversary(t)
+	users := []*user{
+		{adversary: a, name: "daemon", rng: rand.New(rand.NewPCG(seed, 1))}, // has account nlp (by default) and vision
+		{adversary: a, name: "nobody", rng: rand.New(rand.NewPCG(seed, 2))}, // has vision (by default) and nlp
+	}
+	for i, u := range users {
+		u.other = users[1-i]
+	}
+
+	ctx, cancel := context.WithTimeout(t.Context(), attackTime)
+	defer cancel()
+	var attack sync.WaitGroup
+	for _, u := range users {
+		attack.Go(func() { u.attack(ctx) })
+	}
+	attack.Go(func() { a.failCalls(ctx, rand.New(rand.NewPCG(seed, 3))) })
+	attack.Go(func() { a.killHooks(ctx, rand.New(rand.NewPCG(seed, 4))) })
+	attack.Go(func() { a.keepSync(ctx) })
+	attack.Go(func() { a.restartSlurmctld(ctx) })
+	attack.Wait()
+	a.sim.ClearFaults()
+	t.Logf("%d jobs, %d power-ups and %d power-downs, %d of them killed; %d kills of sync, %d calls failed, %d instances",
+		len(a.jobs()), a.runs("pcs-capacity-resume"), a.runs("pcs-capacity-suspend"), a.killedHooks, a.killedSyncs, a.failedCalls, a.launches())
+
+	calm, endSync := context.WithCancel(t.Context())
+	defer endSync()
+	attack.Go(func() { a.keepSync(calm) })
+	began := time.Now()
+	defer func() {
+		if log, err := os.ReadFile(a.cluster.Log("slurmctld")); err == nil && t.Failed() {
+			for line := range strings.Lines(string(log)) {
+				if strings.Contains(line, "pcs-capacity") {
+					t.Log(strings.TrimSpace(line))
+				}
+			}
+		}
+	}()
+	a.comeToRest(users)
+	t.Logf("at rest after %s", time.Since(began).Round(time.Second))
+	a.check()
+	endSync()
+	attack.Wait()
+}
+
+// adversary is a cluster that is attacked: partitions gpu, whose AllowAccounts locks it in
+// slurmctld as well, and other, which only our own programs guard; both are for account nlp.
+type adversary struct {
+	*power
+	cfg slurmlab.Config
+	ran string // the file in which jobs write that they ran
+
+	mu          sync.Mutex
+	unchecked   map[string]bool // jobs that the filter let through, and said so
+	cancelled   map[string]bool // by their owners
+	killedHooks int
+	killedSyncs int
+	failedCalls int
+}
+
+func startAdversary(t *testing.T) *adversary {
+	a := &adversary{unchecked: map[string]bool{}, cancelled: map[string]bool{}}
+	a.power = startPower(t, func(c *slurmlab.Config) {
+		dir := filepath.Dir(c.Dir)
+		c.Accounting = true
+		c.CloudGroups[0].Count, c.CloudGroups[1].Count = 2, 2 // as many as the blocks have
+		c.Partitions = []slurmlab.Partition{{Name: "gpu", Groups: []string{"gpu-"}, Options: "AllowAccounts=nlp"}}
+		c.SuspendTime, c.ResumeTimeout = 3*time.Second, 20*time.Second
+		c.JobSubmitLua = hooks.JobSubmit(filepath.Join(dir, "local", "plan"), filepath.Join(dir, "local"), program(t, "pcs-capacity-filter"))
+		a.cfg = *c
+	})
+	a.localState()
+	settings, err := os.ReadFile(a.settings())
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := strings.ReplaceAll(string(settings), `provider = "ec2"`, `provider = "ec2"`+"\nmin_time = \"1m\"\nallow_accounts = [\"nlp\"]")
+	if err := os.WriteFile(a.settings(), []byte(changed), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{
+		"add account nlp,vision",
+		"add user root account=nlp",
+		"add user daemon account=nlp defaultaccount=nlp", "add user daemon account=vision",
+		"add user nobody account=vision defaultaccount=vision", "add user nobody account=nlp",
+	} {
+		a.sacctmgr(strings.Fields(line)...)
+	}
+	a.ran = filepath.Join(a.dir, "ran")
+	if err := os.WriteFile(a.ran, nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for path, mode := range map[string]os.FileMode{a.dir: 0o755, a.ran: 0o666} { // the users may enter
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var first sync.WaitGroup
+	first.Go(func() { a.keepSync(ctx) })
+	a.until("the first pass is made", func() bool {
+		_, err := os.Stat(filepath.Join(a.dir, "local", "plan"))
+		return err == nil
+	})
+	cancel()
+	first.Wait()
+	return a
+}
+
+// comeToRest waits until no allowed job and no instance is left. The users do nothing any
+// more but to release jobs of theirs that are allowed and held; AWS's time passes.
+func (a *adversary) comeToRest(users []*user) {
+	a.t.Helper()
+	deadline := time.Now().Add(calmTime)
+	// sync ends an instance that no node stands for when it is old enough.
+	a.sim.Clock().Advance(6 * time.Minute)
+	var left []string
+	for round := 0; time.Now().Before(deadline); round++ {
+		if round%5 == 0 {
+			for _, u := range users {
+				u.releaseAllowed()
+			}
+			a.startAgain()
+			a.sim.Clock().Advance(40 * time.Second)
+		}
+		if left = a.unrest(); len(left) == 0 {
+			return
+		}
+		time.Sleep(time.Second)
+	}
+	a.t.Errorf("not at rest after %s:\n%s", calmTime, strings.Join(left, "\n"))
+}
+
+// startAgain does what an administrator does for jobs that slurmctld took to be started
+// when it was stopped, and which no slurmd knows: they stay RUNNING up to their limit.
+func (a *adversary) startAgain() {
+	for _, j := range a.jobs() {
+		lost := j.State == "TIMEOUT" || j.State == "RUNNING" && !j.Configuring() && time.Since(j.Start) > 20*time.Second
+		if lost && allowed(j) {
+			out, err := a.cluster.Command(deadline(a.t), "scontrol", "requeue", j.DisplayID())
+			a.t.Logf("job %s was %s since %s, and is requeued: %v %s", j.DisplayID(), j.State, j.Start.Format(time.TimeOnly), err, out)
+		}
+	}
+}
+
+// unrest is what keeps the cluster from being at rest.
+func (a *adversary) unrest() (left []string) {
+	for _, j := range a.jobs() {
+		if allowed(j) && (j.Pending() || j.Completing() || !done(j)) {
+			left = append(left, fmt.Sprintf("job %s of account %s in partition %s is %s (%s), restarts %d, limit %s, least %s, %q", j.DisplayID(), j.Account, j.Partition, j.State, j.Reason, j.Restarts, j.TimeLimit, j.TimeMin, j.AdminComment))
+		}
+	}
+	client := slurm.Client{Conf: a.cluster.Conf()}
+	nodes, err := client.Nodes(deadline(a.t))
+	if err != nil {
+		return append(left, err.Error())
+	}
+	for _, n := range nodes {
+		flags := slices.DeleteFunc(slices.Clone(n.StateFlags), func(f string) bool { return f == "PLANNED" }) // for a job that may not run
+		state := strings.Join(append([]string{n.State}, flags...), "+")
+		if state != "IDLE+CLOUD+POWERED_DOWN" && !(n.Name == "static-1" && state == "IDLE") {
+			left = append(left, fmt.Sprintf("node %s is %s, %q", n.Name, state, n.Reason))
+		}
+	}
+	for node, i := range a.instances() {
+		left = append(left, fmt.Sprintf("instance %s of node %s, launched %s, in %s", i.ID, node, i.LaunchTime.Format(time.TimeOnly), i.ReservationID))
+	}
+	slices.Sort(left)
+	return left
+}
+
+// check looks at everything that happened, and whether the blocks can still be used.
+func (a *adversary) check() {
+	t := a.t
+	t.Helper()
+	jobs := map[string]slurm.Job{}
+	finished := 0
+	for _, j := range a.jobs() {
+		jobs[strconv.Itoa(j.ID)] = j
+		id := j.DisplayID()
+		switch {
+		case !allowed(j):
+		case j.State == "COMPLETED":
+			finished++
+		case j.State != "CANCELLED" || !a.cancelled[id]:
+			t.Errorf("job %s of account %s in partition %s is %s (%s), restarts %d, %q; cancelled by its owner: %t",
+				id, j.Account, j.Partition, j.State, j.Reason, j.Restarts, j.AdminComment, a.cancelled[id])
+		}
+	}
+	text, err := os.ReadFile(a.ran)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inBlocks := 0
+	for line := range strings.Lines(string(text)) {
+		words := strings.Fields(line)
+		if len(words) != 4 {
+			t.Errorf("a job wrote %q", line)
+			continue
+		}
+		id, account, nodes := words[0], words[2], words[3]
+		block := ""
+		switch {
+		case strings.HasPrefix(nodes, "gpu-"):
+			block = blockID
+		case strings.HasPrefix(nodes, "other-"):
+			block = otherID
+		default:
+			continue
+		}
+		inBlocks++
+		if account != "nlp" && (block == blockID || !a.unchecked[id]) {
+			t.Errorf("a job of account %s ran in %s: %s", account, block, line)
+		}
+		wish, _ := capacity.ParseWish(jobs[id].Comment)
+		if wish.ReservationID != "" && wish.ReservationID != block && !a.unchecked[id] {
+			t.Errorf("a job that asks for %s ran in %s: %s", wish.ReservationID, block, line)
+		}
+	}
+	for _, i := range a.sim.Instances(region) {
+		want := blockID
+		if i.Tags[capacity.TagPartition] == "other" {
+			want = otherID
+		}
+		if i.ReservationID != want {
+			t.Errorf("instance %s of %s was in %s", i.ID, i.Tags[capacity.TagNodes], i.ReservationID)
+		}
+	}
+	t.Logf("%d jobs completed, %d runs in blocks, %d let through unchecked", finished, inBlocks, len(a.unchecked))
+	if inBlocks < 5 {
+		t.Errorf("%d runs in blocks: the test proves little", inBlocks)
+	}
+	for _, name := range []string{"pcs-capacity-fence-gpu", "pcs-capacity-fence-other"} {
+		if !strings.Contains(a.show("reservation", name), "ReservationName="+name) {
+			t.Errorf("no fence %s", name)
+		}
+	}
+	for _, partition := range []string{"gpu", "other"} {
+		id, err := a.cluster.Submit(deadline(t), "true", "-p", partition, "-A", "nlp", "-N2", "-t", "5")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(a.ctx, 40*time.Second)
+		defer cancel()
+		if _, err := a.cluster.WaitJob(ctx, id, "COMPLETED"); err != nil {
+			t.Errorf("afterwards: %v", err)
+		}
+	}
+}
+
+// jobs are all jobs that slurmctld knows, which are all that there ever were.
+func (a *adversary) jobs() []slurm.Job {
+	client := slurm.Client{Conf: a.cluster.Conf()}
+	var jobs []slurm.Job
+	a.until("slurmctld shows its jobs", func() (ok bool) {
+		var err error
+		jobs, err = client.Jobs(a.ctx)
+		return err == nil
+	})
+	return jobs
+}
+
+func done(j slurm.Job) bool { return j.State == "COMPLETED" || j.State == "CANCELLED" }
+
+// allowed reports whether a job, as it is, may run where it wants to, and fits there.
+func allowed(j slurm.Job) bool {
+	wish, problems := capacity.ParseWish(j.Comment)
+	most := 0
+	for p := range strings.SplitSeq(j.Partition, ",") {
+		if p == "static" {
+			most = max(most, 1)
+			continue
+		}
+		most = max(most, 2)
+		block := map[string]string{"gpu": blockID, "other": otherID}[p]
+		if j.Account != "nlp" || len(problems) > 0 || wish.ReservationID != "" && wish.ReservationID != block {
+			return false
+		}
+	}
+	// Moved here without a limit, it waits behind the fence; nobody edits what is moved.
+	endless := j.TimeLimit.Unlimited && !strings.Contains(j.Partition, "static")
+	return j.NumNodes <= most && !endless
+}
+
+// runs counts the calls of a hook.
+func (a *adversary) runs(hook string) int {
+	text, _ := os.ReadFile(filepath.Join(a.dir, hook+".pids"))
+	return len(strings.Fields(string(text)))
+}

@@ -1,0 +1,80 @@
+package hooks_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
+	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
+	"github.com/pcs-capacity/pcs-capacity/internal/wire"
+)
+
+// syncWatch is `pcs-capacity sync --watch` with the settings that are its argument.
+func syncWatch(settings string) int {
+	follower := wire.Follower{Path: settings}
+	err := lifecycle.Watch{Sources: follower.Sources, Say: func(line string) { fmt.Println(time.Now().Format(time.TimeOnly), line) }}.Run(context.Background())
+	fmt.Println(err)
+	return 1
+}
+
+// keepSync runs `sync --watch` until ctx ends, again whenever it was killed.
+func (p *power) keepSync(ctx context.Context) {
+	log, err := os.OpenFile(filepath.Join(p.dir, "sync.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		p.t.Error(err)
+		return
+	}
+	defer log.Close()
+	for ctx.Err() == nil {
+		cmd := exec.CommandContext(ctx, filepath.Join(p.dir, "sync-watch"), p.settings())
+		cmd.Env = p.cluster.Env()
+		cmd.Stdout, cmd.Stderr = log, log
+		_ = cmd.Run() // it is killed
+	}
+}
+
+// Slurm calls ResumeFailProgram once for a node that did not boot. When that was killed,
+// sync gives the node back; one that an administrator sent down stays so.
+func TestR5_SyncGivesBackNodesThatSlurmGaveUp(t *testing.T) {
+	p := startPower(t, func(c *slurmlab.Config) { c.ResumeTimeout, c.ResumeFailProgram = 8*time.Second, "/bin/false" })
+	p.localState()
+	p.scontrol("update", "nodename=gpu-4", "state=DOWN", "reason=mine")
+	p.dead.Store(true)
+	id := p.submit("-p", "gpu", "-w", "gpu-1", "-t", "10")
+	p.until("Slurm gives the node up", func() bool { return strings.Contains(p.show("node", "gpu-1"), "ResumeTimeout reached") })
+	p.dead.Store(false)
+	ctx, cancel := context.WithCancel(t.Context())
+	var watch sync.WaitGroup
+	watch.Go(func() { p.keepSync(ctx) })
+	p.wait(id, "COMPLETED")
+	cancel()
+	watch.Wait()
+	if len(p.instances()) != 1 {
+		t.Errorf("%d instances", len(p.instances()))
+	}
+	if node := p.show("node", "gpu-4"); !strings.Contains(node, "State=DOWN") || !strings.Contains(node, "Reason=mine") {
+		t.Errorf("an administrator's: %s", node)
+	}
+}
+
+// localState gives sync what it needs besides the hooks' settings: a folder for what
+// slurmctld reads, and a poll of a second.
+func (p *power) localState() {
+	p.t.Helper()
+	text, err := os.ReadFile(p.settings())
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	more := fmt.Sprintf("local_dir = %q\n[timing]\npoll = \"1s\"\n[log]", filepath.Join(p.dir, "local"))
+	if err := os.WriteFile(p.settings(), []byte(strings.Replace(string(text), "[log]", more, 1)), 0o644); err != nil {
+		p.t.Fatal(err)
+	}
+	p.wrapper("sync-watch")
+}

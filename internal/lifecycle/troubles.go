@@ -1,0 +1,103 @@
+package lifecycle
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+)
+
+// recently is how long ago a launch may have failed for people to be told of it.
+const recently = time.Hour
+
+// Troubles are what a person should look at in a partition, each a sentence that says what
+// to do: failed hosts, reservations that have ended, launches that failed, and waiting
+// jobs that can never start. records are those of the hooks, oldest first.
+func Troubles(snap *capacity.Snapshot, jobs []Job, records []state.Record, now time.Time) []string {
+	var all []string
+	for _, p := range snap.Partitions {
+		all = append(all, unhealthy(p, snap, now)...)
+		all = append(all, ended(p, snap, now)...)
+		all = append(all, failedLaunches(p, records, now)...)
+		all = append(all, neverStart(p, jobs, snap, now)...)
+	}
+	return all
+}
+
+// reservationsOf are a partition's, each once, as far as EC2 describes them.
+func reservationsOf(p capacity.Partition, snap *capacity.Snapshot) []capacity.Reservation {
+	return slices.DeleteFunc(slices.Clone(snap.Reservations), func(r capacity.Reservation) bool { return !p.Has(r.ID) })
+}
+
+func unhealthy(p capacity.Partition, snap *capacity.Snapshot, now time.Time) []string {
+	var all []string
+	for _, r := range reservationsOf(p, snap) {
+		if r.LiveAt(now) && r.Unhealthy > 0 {
+			all = append(all, fmt.Sprintf("partition %s: %d of %d hosts of %s have failed, %d are usable; open a case with AWS Support",
+				p.Name, r.Unhealthy, r.Size(), r.ID, r.UsableSize()))
+		}
+	}
+	return all
+}
+
+func ended(p capacity.Partition, snap *capacity.Snapshot, now time.Time) []string {
+	var ids []string
+	for _, r := range reservationsOf(p, snap) {
+		if !r.LiveAt(now) {
+			ids = append(ids, fmt.Sprintf("%s (%s)", r.ID, r.State))
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("partition %s: these reservations have ended; take them out of the settings: %s", p.Name, strings.Join(ids, ", "))}
+}
+
+// failedLaunches tells of the last launch of each set of nodes, if it failed.
+func failedLaunches(p capacity.Partition, records []state.Record, now time.Time) []string {
+	last := map[string]state.Record{}
+	var order []string
+	for _, r := range records {
+		if r.Hook != "resume" || r.Partition != p.Name || now.Sub(r.At) > recently {
+			continue
+		}
+		if _, seen := last[r.Nodes]; !seen {
+			order = append(order, r.Nodes)
+		}
+		last[r.Nodes] = r
+	}
+	var all []string
+	for _, nodes := range order {
+		if r := last[nodes]; r.Code != string(capacity.OK) {
+			all = append(all, fmt.Sprintf("partition %s: nodes %s were not launched at %s: %s: %s", p.Name, nodes, capacity.FormatUTC(r.At), r.Code, r.Message))
+		}
+	}
+	return all
+}
+
+// neverStart finds the waiting jobs of a partition that would be refused today, and can
+// therefore never start, with the change that would help where one is known.
+func neverStart(p capacity.Partition, jobs []Job, snap *capacity.Snapshot, now time.Time) []string {
+	var all []string
+	for _, j := range jobs {
+		if j.State != "PENDING" || !slices.Contains(strings.Split(j.Partition, ","), p.Name) {
+			continue
+		}
+		req := capacity.Request{Partitions: strings.Split(j.Partition, ","), Account: j.Account, AccountKnown: true, Comment: j.Comment,
+			TimeLimit: j.Limit, TimeMin: j.TimeMin, Nodes: j.MinNodes}
+		v := capacity.Admit(req, snap, now)
+		if !v.Refused {
+			continue
+		}
+		line := fmt.Sprintf("job %s can never start: %s", j.Shown, v.Message)
+		req.TimeLimit, req.TimeMin = capacity.Limit{}, capacity.Limit{}
+		if fits := capacity.Admit(req, snap, now); v.Code == capacity.TooLong && fits.Edits.TimeLimit.Bounded() {
+			line += fmt.Sprintf("; scontrol update jobid=%s timelimit=%s", j.Shown, fits.Edits.TimeLimit)
+		}
+		all = append(all, line)
+	}
+	return all
+}
