@@ -42,6 +42,21 @@ func TestSearchRefusals(t *testing.T) {
 	}
 }
 
+// A caller whose policy does not let him search is not told to have the account approved.
+func TestSearchWithoutPermission(t *testing.T) {
+	sim, c := newSim(t)
+	err := sim.SetPolicy(awssim.AttachedPolicy{Document: []byte(`{"Statement": {"Effect": "Allow", "NotAction": "ec2:DescribeCapacityBlockOfferings", "Resource": "*"}}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, query := range []OfferingQuery{question, {InstanceType: "u-trn2u-x64", Count: 1, Duration: day}} {
+		_, err := c.Offerings(t.Context(), query)
+		if errors.Is(err, ErrNotApproved) || Code(err) != "UnauthorizedOperation" || !strings.Contains(err.Error(), "is not authorized to perform: ec2:DescribeCapacityBlockOfferings") {
+			t.Errorf("%s: %v", query.InstanceType, err)
+		}
+	}
+}
+
 // Searches that follow each other too fast have the code of the quota, and are made again.
 func TestBackToBackSearches(t *testing.T) {
 	sim, c := newSim(t)
