@@ -33,6 +33,9 @@ type Request struct {
 	GPUsPerNode int
 	GPUsPerTask int
 	Constraint  string
+	// Was is the comment before a change, Started that the job runs already.
+	Was     string
+	Started bool
 }
 
 // spansNodes reports whether the job may run on more than one node.
@@ -63,8 +66,15 @@ func Admit(req Request, snap *Snapshot, now time.Time) Verdict {
 
 // AdmitChange decides whether the partition, the account or the comment of a job in the
 // queue may become what req has. Time and size are not its business: Slurm itself holds
-// the job back where it does not fit, and its owner must be able to correct a comment.
+// the job back where it does not fit, and its owner must be able to correct a comment. But
+// the comment of a job that runs must not ask for a longer limit than before.
 func AdmitChange(req Request, snap *Snapshot, now time.Time) Verdict {
+	if wish, _ := ParseWish(req.Comment); req.Started && wish.Fit {
+		was, _ := ParseWish(req.Was)
+		if longer := was.FitLimit.Bounded() && (!wish.FitLimit.Bounded() || wish.FitLimit.Minutes > was.FitLimit.Minutes); longer || !was.Fit {
+			return refuse(BadComment, fmt.Sprintf("%s in a comment counts from before a job starts only; this one has started", FitWord))
+		}
+	}
 	return admit(req, snap, now, func(req Request, wish Wish, p Partition, snap *Snapshot, _ time.Time) Verdict {
 		if _, refusal := entitled(req, wish, p, snap); refusal != nil {
 			return *refusal

@@ -57,6 +57,12 @@ func TestAdmitChange(t *testing.T) {
 		{name: "reservation of the partition", req: Request{Comment: "capacity_reservation_id=" + blockA.ID}, code: OK},
 		{name: "reservation of nobody", req: Request{Comment: "capacity_reservation_id=cr-0123456789abcdef0"}, code: UnknownReservation},
 		{name: "cannot be right", req: Request{Comment: "capacity_reservation_id=mine"}, code: BadComment},
+		{name: "a limit to fit", req: Request{Comment: "time=fit"}, code: OK},
+		{name: "of a job that runs", req: Request{Comment: "time=fit", Started: true}, code: BadComment},
+		{name: "as it was", req: Request{Comment: "run=2 time=fit", Was: "time=fit", Started: true}, code: OK},
+		{name: "a longer one", req: Request{Comment: "time=fit:9", Was: "time=fit:8", Started: true}, code: BadComment},
+		{name: "a shorter one", req: Request{Comment: "time=fit:8", Was: "time=fit", Started: true}, code: OK},
+		{name: "without an end", req: Request{Comment: "time=fit", Was: "time=fit:8", Started: true}, code: BadComment},
 		{name: "account", req: Request{Account: "law"}, change: []func(*Snapshot){forNLP}, code: AccountNotAllowed},
 		{name: "another partition's reservation, unmanaged partition", req: Request{Partitions: []string{"cpu"}, Comment: "capacity_reservation_id=" + blockA.ID}, code: WrongPartition},
 	} {

@@ -78,6 +78,41 @@ func TestAdmitAtTheEdges(t *testing.T) {
 			says: []string{"no reservation of partition gpu is open or scheduled (" + blockA.ID + " had to be free of jobs by 2026-03-01 12:00 UTC, " + blockB.ID + " is cancelled); ask an administrator for the next block"}},
 		"a wish that nothing has": {req: Request{Partitions: gpu, Comment: "instance_type=p4d.24xlarge subnet_id=subnet-0123456789abcdef0"}, code: NoMatchingCapacity, refused: true,
 			says: []string{"partition gpu has nothing that matches instance_type=p4d.24xlarge subnet_id=subnet-0123456789abcdef0 in --comment; it has cr-aaaaaaaaaaaaaaaaa p5.48xlarge use2-az1, cr-bbbbbbbbbbbbbbbbb p5.48xlarge use2-az2"}},
+		"the floor just fits": {req: Request{Partitions: gpu}, code: OK,
+			change: []func(*Snapshot){onlyA, func(s *Snapshot) { s.Reservations[0].End = noon.Add(70 * time.Minute) }},
+			edits:  Edits{TimeLimit: Minutes(30), TimeMin: Minutes(30), Comment: "time=fit"}},
+		"the floor is as long as a job may be": {req: Request{Partitions: gpu}, code: OK,
+			change: []func(*Snapshot){onlyA, func(s *Snapshot) { s.Partitions[0].MaxTime = Minutes(30) }},
+			edits:  Edits{TimeLimit: Minutes(30), TimeMin: Minutes(30), Comment: "time=fit"}},
+		"time=fit just fits into the comment": {req: Request{Partitions: gpu, Comment: strings.Repeat("x", MaxComment-9)}, code: OK, change: []func(*Snapshot){onlyA},
+			edits: Edits{TimeLimit: Minutes(47*60 + 20), TimeMin: Minutes(30), Comment: strings.Repeat("x", MaxComment-9) + " time=fit"}},
+		"just fits into what is open": {req: Request{Partitions: gpu, TimeLimit: Minutes(47*60 + 20)}, code: OK},
+		"a minute is left": {req: Request{Partitions: gpu, TimeLimit: Minutes(60)}, code: TooLong, refused: true,
+			change: []func(*Snapshot){onlyA, func(s *Snapshot) { s.Reservations[0].End = noon.Add(41 * time.Minute) }},
+			says: []string{"the job needs 01:00:00, but reservation " + blockA.ID + " of partition gpu must be free of jobs by 2026-03-01 12:01 UTC; " +
+				"the longest time that fits is 00:01:00: use --time=00:01:00 or less"}},
+		"a --begin before the block opens changes nothing": {req: Request{Partitions: gpu, Begin: noon.Add(time.Hour), TimeLimit: Minutes(72 * 60)}, code: TooLong, refused: true,
+			change: []func(*Snapshot){func(s *Snapshot) { s.Partitions[0].Groups[0].Slots = s.Partitions[0].Groups[0].Slots[1:] }},
+			says: []string{"the job needs 3-00:00:00, but reservation " + blockB.ID + " of partition gpu must be free of jobs by 2026-03-07 11:20 UTC; " +
+				"the longest time that fits is 2-23:20:00: use --time=2-23:20:00 or less"}},
+		"a --begin that has passed changes nothing": {req: Request{Partitions: gpu, Begin: noon.Add(-time.Hour), TimeLimit: Minutes(72 * 60)}, code: TooLong, refused: true,
+			change: []func(*Snapshot){onlyA},
+			says: []string{"the job needs 3-00:00:00, but reservation " + blockA.ID + " of partition gpu must be free of jobs by 2026-03-03 11:20 UTC; " +
+				"the longest time that fits is 1-23:20:00: use --time=1-23:20:00 or less"}},
+		"the longest is named, wherever it is": {req: Request{Partitions: gpu, TimeLimit: NoLimit}, code: TooLong, refused: true, change: []func(*Snapshot){largerFirst},
+			says: []string{"the job needs UNLIMITED, but reservation " + blockB.ID + " of partition gpu must be free of jobs by 2026-03-07 11:20 UTC; " +
+				"the longest time that fits is 2-23:20:00: use --time=2-23:20:00 or less"}},
+		"as many tasks on a node as its GPUs allow": {req: Request{Partitions: gpu, TimeLimit: Minutes(60), Tasks: 9, TasksPerNode: 4, GPUsPerTask: 4}, code: TooManyNodes, refused: true,
+			change: []func(*Snapshot){onlyA, func(s *Snapshot) { s.Partitions[0].Groups[0].GPUs = 8 }},
+			says: []string{"the job needs 5 nodes (--gpus-per-task=4, --ntasks=9, --ntasks-per-node=4, 8 GPUs a node), " +
+				"but the largest reservation of partition gpu that it may use has 4; ask for less"}},
+		"as many tasks on a node as it says": {req: Request{Partitions: gpu, TimeLimit: Minutes(60), Tasks: 5, TasksPerNode: 1, GPUsPerTask: 1}, code: TooManyNodes, refused: true,
+			change: []func(*Snapshot){onlyA, func(s *Snapshot) { s.Partitions[0].Groups[0].GPUs = 8 }},
+			says: []string{"the job needs 5 nodes (--gpus-per-task=1, --ntasks=5, --ntasks-per-node=1, 8 GPUs a node), " +
+				"but the largest reservation of partition gpu that it may use has 4; ask for less"}},
+		"GPUs, of which nobody knows how many a node has": {req: Request{Partitions: gpu, TimeLimit: Minutes(60), GPUs: 4, Tasks: 9, TasksPerNode: 2}, code: TooManyNodes, refused: true,
+			change: []func(*Snapshot){onlyA},
+			says:   []string{"the job needs 5 nodes (--gpus=4, --ntasks=9, --ntasks-per-node=2), but the largest reservation of partition gpu that it may use has 4; ask for less"}},
 		"one of two is known": {req: Request{Partitions: gpu, Nodes: 1, TimeLimit: Minutes(60)}, code: OK, edits: Edits{Constraint: "gpu-a"},
 			change: []func(*Snapshot){func(s *Snapshot) { s.Reservations = s.Reservations[:1] }}},
 	} {

@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -13,7 +14,7 @@ func admitTime(req Request, usable []candidate, p Partition, snap *Snapshot, now
 	}
 	boot := snap.Timing.BootAllowance.Duration
 	start := later(now, req.Begin)
-	best := slices.MaxFunc(usable, func(a, b candidate) int { return compare(a.room(req, start, boot), b.room(req, start, boot)) })
+	best := slices.MaxFunc(usable, func(a, b candidate) int { return cmp.Compare(a.room(req, start, boot), b.room(req, start, boot)) })
 	if !req.TimeLimit.Set {
 		return fitTime(req, usable, p, boot, start)
 	}
@@ -60,7 +61,7 @@ func (c candidate) room(req Request, start time.Time, boot time.Duration) time.D
 // limit to the fence at the moment when the job starts. Where nodes have to boot, that
 // time is left: Slurm counts a limit from when they have booted.
 func fitTime(req Request, usable []candidate, p Partition, boot time.Duration, start time.Time) Verdict {
-	longest := slices.MaxFunc(usable, func(a, b candidate) int { return compare(a.room(req, start, boot), b.room(req, start, boot)) })
+	longest := slices.MaxFunc(usable, func(a, b candidate) int { return cmp.Compare(a.room(req, start, boot), b.room(req, start, boot)) })
 	minutes := int(longest.room(req, start, boot) / time.Minute)
 	if p.MaxTime.Bounded() {
 		minutes = min(minutes, p.MaxTime.Minutes)
@@ -137,14 +138,4 @@ func refuseLong(subject string, need Limit, req Request, best candidate, p Parti
 	}
 	return refuse(TooLong, fmt.Sprintf("%s needs %s, but %s; the longest time that fits is %s: use --time=%s or less",
 		subject, need, where, FormatMinutes(minutes), FormatMinutes(minutes)))
-}
-
-func compare(a, b time.Duration) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }

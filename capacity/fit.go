@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -28,16 +29,18 @@ type Fitting struct {
 // Fit holds a need against reservations of its instance type: those that fit first,
 // blocks before ODCRs, the earlier start before the later, the smaller reservation
 // before the larger. Time is judged by Admit, with boot time counted. Where subnets
-// are given, a reservation in none of their Availability Zones does not fit.
-func Fit(need Need, reservations []Reservation, subnets []Subnet, timing Timing, now time.Time) []Fitting {
+// are given, a reservation in none of their Availability Zones does not fit. idle is how
+// many instances of a reservation, by its id, are idle nodes of our own: what they have is
+// free, though EC2 counts it as used.
+func Fit(need Need, reservations []Reservation, subnets []Subnet, idle map[string]int, timing Timing, now time.Time) []Fitting {
 	var all []Fitting
 	for _, r := range reservations {
 		if r.InstanceType == need.InstanceType {
-			all = append(all, fitOne(need, r, subnets, timing, now))
+			all = append(all, fitOne(need, r, subnets, idle[r.ID], timing, now))
 		}
 	}
 	slices.SortStableFunc(all, func(a, b Fitting) int {
-		return firstNonZero(
+		return cmp.Or(
 			rank(a.Code != OK)-rank(b.Code != OK),
 			rank(a.Reservation.Kind != CapacityBlock)-rank(b.Reservation.Kind != CapacityBlock),
 			a.Start.Compare(b.Start),
@@ -46,7 +49,7 @@ func Fit(need Need, reservations []Reservation, subnets []Subnet, timing Timing,
 	return all
 }
 
-func fitOne(need Need, r Reservation, subnets []Subnet, timing Timing, now time.Time) Fitting {
+func fitOne(need Need, r Reservation, subnets []Subnet, idle int, timing Timing, now time.Time) Fitting {
 	f := Fitting{Reservation: r, Code: OK, Start: later(now, r.Start)}
 	say := func(code Code, message string, args ...any) Fitting {
 		f.Code, f.Message = code, fmt.Sprintf(message, args...)
@@ -67,7 +70,7 @@ func fitOne(need Need, r Reservation, subnets []Subnet, timing Timing, now time.
 	healthy := r.UsableSize()
 	free := healthy
 	if r.State == StateActive {
-		free = min(free, r.Available)
+		free = min(free, r.Available+idle)
 	}
 	switch end := f.Start.Add(timing.BootAllowance.Duration + need.Duration); {
 	case v.Code == TooManyNodes:
@@ -79,6 +82,8 @@ func fitOne(need Need, r Reservation, subnets []Subnet, timing Timing, now time.
 		return say(v.Code, "it is %s", r.State)
 	case need.Count > healthy:
 		return say(TooManyNodes, "%d of its %d instances are healthy, %d fewer than asked", healthy, r.Size(), need.Count-healthy)
+	case need.Count > free && idle > 0:
+		return say(TooManyNodes, "%d of its %d instances are free, idle nodes included, %d fewer than asked", free, r.Size(), need.Count-free)
 	case need.Count > free:
 		return say(TooManyNodes, "%d of its %d instances are free, %d fewer than asked", free, r.Size(), need.Count-free)
 	case !need.By.IsZero() && end.After(need.By):
@@ -90,15 +95,6 @@ func fitOne(need Need, r Reservation, subnets []Subnet, timing Timing, now time.
 func rank(b bool) int {
 	if b {
 		return 1
-	}
-	return 0
-}
-
-func firstNonZero(values ...int) int {
-	for _, v := range values {
-		if v != 0 {
-			return v
-		}
 	}
 	return 0
 }

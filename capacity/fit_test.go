@@ -30,7 +30,7 @@ func TestFit(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.need.InstanceType = "p5.48xlarge"
-			got := Fit(c.need, all, c.subnets, timing, noon)
+			got := Fit(c.need, all, c.subnets, nil, timing, noon)
 			if len(got) != 3 {
 				t.Fatalf("%d answers, want one for each reservation of the type", len(got))
 			}
@@ -41,12 +41,12 @@ func TestFit(t *testing.T) {
 	}
 	placeless := blockA
 	placeless.AZID = ""
-	if got := Fit(Need{InstanceType: "p5.48xlarge", Count: 2, Duration: time.Hour}, []Reservation{placeless}, []Subnet{{"subnet-0", "use2-az2", "us-east-2b"}}, timing, noon); got[0].Code != Mismatched || !strings.Contains(got[0].Message, "does not say") {
+	if got := Fit(Need{InstanceType: "p5.48xlarge", Count: 2, Duration: time.Hour}, []Reservation{placeless}, []Subnet{{"subnet-0", "use2-az2", "us-east-2b"}}, nil, timing, noon); got[0].Code != Mismatched || !strings.Contains(got[0].Message, "does not say") {
 		t.Errorf("a block whose zone is not known: %+v", got[0])
 	}
 	busy := blockA
 	busy.Available = 1
-	if got := Fit(Need{InstanceType: "p5.48xlarge", Count: 2, Duration: time.Hour}, []Reservation{busy}, nil, timing, noon); got[0].Code != TooManyNodes || !strings.Contains(got[0].Message, "1 of its 4") {
+	if got := Fit(Need{InstanceType: "p5.48xlarge", Count: 2, Duration: time.Hour}, []Reservation{busy}, nil, nil, timing, noon); got[0].Code != TooManyNodes || !strings.Contains(got[0].Message, "1 of its 4") {
 		t.Errorf("a block in use: %+v", got[0])
 	}
 }
@@ -56,7 +56,7 @@ func TestFitCountsHealthyInstances(t *testing.T) {
 	failed := blockA
 	failed.Unhealthy = 1
 	for count, want := range map[int]string{3: "", 4: "3 of its 4 instances are healthy, 1 fewer than asked"} {
-		got := Fit(Need{InstanceType: "p5.48xlarge", Count: count, Duration: time.Hour}, []Reservation{failed}, nil, twoBlocks().Timing, noon)
+		got := Fit(Need{InstanceType: "p5.48xlarge", Count: count, Duration: time.Hour}, []Reservation{failed}, nil, nil, twoBlocks().Timing, noon)
 		if got[0].Message != want || (got[0].Code == OK) != (want == "") {
 			t.Errorf("%d of a block of 4 with a failed host: %s %q, want %q", count, got[0].Code, got[0].Message, want)
 		}

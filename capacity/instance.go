@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Launch is one launch of instances, which succeeds whole or not at all.
+// Launch is one launch of instances: of Count, or of as many as there is room for down to
+// Least, or of none.
 type Launch struct {
 	// ClientToken makes a repetition of the request the same launch; at most 64
 	// characters. It is bound to the request: see ErrTokenUsed.
@@ -18,8 +19,10 @@ type Launch struct {
 	// ReservationID is where the instances go; "" with Kind OnDemand.
 	ReservationID string
 	Kind          Kind
-	// Count is the number of instances.
-	Count int
+	// PlacementGroup is that of the reservation; "" leaves it to the launch template.
+	PlacementGroup string
+	// Count is the number of instances; Least is the least of them, 0 stands for Count.
+	Count, Least int
 	// Tags are written on the instances and their volumes.
 	Tags map[string]string
 }
@@ -28,6 +31,11 @@ type Launch struct {
 // launch that used it have terminated, or that launch, which may have failed, asked for
 // something else. It takes another token.
 var ErrTokenUsed = errors.New("the client token belongs to another launch")
+
+// ErrNoRoom is a launch that EC2 refused because it has no room for it where it was sent:
+// the reservation is full, or not open, or the subnet has no address left. Another place
+// may have.
+var ErrNoRoom = errors.New("there is no room for the launch")
 
 // Instance is an EC2 instance.
 type Instance struct {
@@ -45,3 +53,17 @@ type Instance struct {
 
 // Ended reports whether the instance is on its way out, or gone.
 func (i Instance) Ended() bool { return i.State == "shutting-down" || i.State == "terminated" }
+
+// Node is the Slurm node that an instance of ours was launched for; "" if its tags do not
+// say. The tag of the node follows the launch, those of the launch come with it. expand
+// gives the names of a hostlist.
+func (i Instance) Node(expand func(hostlist string) ([]string, error)) string {
+	if node := i.Tags[TagNode]; node != "" {
+		return node
+	}
+	nodes, err := expand(LaunchedNodes(i.Tags))
+	if err != nil || i.LaunchIndex >= len(nodes) {
+		return ""
+	}
+	return nodes[i.LaunchIndex]
+}

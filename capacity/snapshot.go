@@ -36,6 +36,8 @@ type Snapshot struct {
 	// stopped naming it. Their fences stay until it ends, unless somebody takes them away;
 	// no job is admitted to them.
 	Former []Partition `json:"former,omitempty"`
+	// Orphans are instances of ours that belong to no node.
+	Orphans []Orphan `json:"orphans,omitempty"`
 	// Problems are what the pass could not learn, each a sentence for a person.
 	Problems []string `json:"problems,omitempty"`
 }

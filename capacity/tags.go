@@ -1,5 +1,7 @@
 package capacity
 
+import "strconv"
+
 // The tags that we write on what we create, and the only mark by which we know it
 // again: whatever lacks TagCluster with our cluster's name is not ours to change (R9).
 const (
@@ -10,23 +12,50 @@ const (
 	TagReservation = "pcs-capacity:reservation"
 	// TagPartition is the Slurm partition.
 	TagPartition = "pcs-capacity:partition"
-	// TagNodes is the sorted hostlist of one launch call. The node of an instance is
-	// the element at its ami-launch-index, so an instance can learn its own name.
+	// TagNodes is the sorted hostlist of one launch call, which goes on in TagNodes-2,
+	// TagNodes-3, … where it is longer than a tag: see LaunchedNodes. The node of an instance
+	// is the element at its ami-launch-index, so an instance can learn its own name.
 	TagNodes = "pcs-capacity:nodes"
 	// TagNode is the Slurm node name of one instance. It follows the launch.
 	TagNode = "pcs-capacity:node"
-	// TagLaunch is the ClientToken of the launch call, by which the call is known again
-	// when its program was killed before it could use the answer.
-	TagLaunch = "pcs-capacity:launch"
 	// TagJob is the id of the job that something was made for.
 	TagJob = "pcs-capacity:job"
 	// TagPurchase is the intent id of a purchase, by which a block is found again
 	// when the answer to the purchase was lost.
 	TagPurchase = "pcs-capacity:purchase"
-	// TagOffering is the id of the offering that a block was, by which another machine
-	// knows that it is bought already; TagFee is what it cost, such as "12345.67 USD".
+	// TagOffering is the id of the offering under which a block was ordered, by which
+	// another machine knows that it is bought already; TagFee is what it cost, such as "12345.67 USD".
 	TagOffering = "pcs-capacity:offering"
 	TagFee      = "pcs-capacity:fee"
 	// TagName is the name that AWS's console shows.
 	TagName = "Name"
 )
+
+// MaxTagValue is EC2's limit for the value of a tag, in characters.
+const MaxTagValue = 256
+
+// NodesTags are the tags of a launch for the nodes of several hostlists, in order, each
+// short enough for the value of a tag.
+func NodesTags(hostlists []string) map[string]string {
+	tags := map[string]string{}
+	for i, list := range hostlists {
+		tags[nodesTag(i)] = list
+	}
+	return tags
+}
+
+// LaunchedNodes is the hostlist that NodesTags has split; "" if there is none.
+func LaunchedNodes(tags map[string]string) string {
+	hostlist := tags[TagNodes]
+	for i := 1; tags[nodesTag(i)] != ""; i++ {
+		hostlist += "," + tags[nodesTag(i)]
+	}
+	return hostlist
+}
+
+func nodesTag(i int) string {
+	if i == 0 {
+		return TagNodes
+	}
+	return TagNodes + "-" + strconv.Itoa(i+1)
+}

@@ -14,7 +14,8 @@ type LaunchTemplate struct {
 	KeyName         string `json:"key_name,omitempty"`
 	// SecurityGroupIDs are those of the template and of its network interfaces.
 	SecurityGroupIDs []string `json:"security_group_ids,omitempty"`
-	UserData         bool     `json:"user_data,omitempty"`
+	// UserData is plain, not in base64.
+	UserData []byte `json:"-"`
 	// NetworkInterfaces counts the interfaces that the template describes.
 	NetworkInterfaces int `json:"network_interfaces,omitempty"`
 

@@ -20,6 +20,10 @@ type Block struct {
 	// Extensions that were bought, oldest first; one whose payment is pending has
 	// not moved the end yet.
 	Extensions []Extension `json:"extensions,omitempty"`
+	// Slot of the partition that has it, and how many of its nodes Slurm has idle; "" and
+	// nil where that is not known.
+	Slot      string `json:"slot,omitempty"`
+	NodesIdle *int   `json:"nodes_idle,omitempty"`
 }
 
 // Period is a stretch of time, [From, To).
@@ -30,26 +34,25 @@ type Period struct {
 
 // Timeline arranges what a snapshot knows into lanes: one a partition in the order
 // of the configuration, then one for the blocks that no partition uses. Blocks are
-// sorted by start; dead ones, and those that ended before from, are left out. A gap
-// is time after now in which a partition with a later block has none to run in:
-// from one fence to the next start.
+// sorted by start; dead ones, and those that ended before from, are left out. One that
+// waits for its slot begins with its turn. A gap is time after now in which a partition
+// with a later block has none to run in: from one fence to the next start.
 func Timeline(snap *Snapshot, extensions map[string][]Extension, from, now time.Time) []Lane {
 	used := map[string]bool{}
 	var lanes []Lane
-	block := func(r Reservation) (Block, bool) {
-		w := snap.Timing.Window(r)
+	block := func(r Reservation, w Window) (Block, bool) {
 		shown := r.State.Live() || r.State == StateExpired
-		return Block{r, w, extensions[r.ID]}, shown && (w.Unbounded() || w.End.After(from))
+		return Block{Reservation: r, Window: w, Extensions: extensions[r.ID]}, shown && (w.Unbounded() || w.End.After(from))
 	}
 	for _, p := range snap.Partitions {
 		lane := Lane{Partition: p.Name}
-		for _, r := range snap.Reservations {
-			if !p.Has(r.ID) {
-				continue
-			}
-			used[r.ID] = true
-			if b, shown := block(r); shown {
-				lane.Blocks = append(lane.Blocks, b)
+		here := map[string]bool{}
+		for _, c := range candidates(p, snap) {
+			if r := c.reservation; r.ID != "" && !c.unknown && !here[r.ID] {
+				here[r.ID], used[r.ID] = true, true
+				if b, shown := block(r, c.window); shown {
+					lane.Blocks = append(lane.Blocks, b)
+				}
 			}
 		}
 		sortBlocks(lane.Blocks)
@@ -58,7 +61,7 @@ func Timeline(snap *Snapshot, extensions map[string][]Extension, from, now time.
 	}
 	rest := Lane{}
 	for _, r := range snap.Reservations {
-		if b, shown := block(r); shown && !used[r.ID] {
+		if b, shown := block(r, snap.Timing.Window(r)); shown && !used[r.ID] {
 			rest.Blocks = append(rest.Blocks, b)
 		}
 	}

@@ -32,6 +32,17 @@ func TestTimeline(t *testing.T) {
 	if diff := cmp.Diff([]Period{{noon, blockB.Start}}, Timeline(snap, nil, noon, noon)[0].Gaps); diff != "" {
 		t.Error("before the first block: ", diff)
 	}
+	// What waits for its slot begins with its turn.
+	overlapping := blockB
+	overlapping.Start = blockA.Start.Add(time.Hour)
+	snap.Reservations = []Reservation{blockA, overlapping}
+	g := &snap.Partitions[0].Groups[0]
+	slots := g.Slots
+	g.Slots = []Slot{{Name: "gpu", ReservationIDs: []string{blockA.ID, blockB.ID}}}
+	if got := Timeline(snap, nil, noon, noon)[0].Blocks; len(got) != 2 || !got[1].Window.Start.Equal(blockA.End) {
+		t.Errorf("overlapping: %+v", got)
+	}
+	g.Slots = slots
 	open := blockA
 	open.End = time.Time{}
 	snap.Reservations = []Reservation{open, blockB}

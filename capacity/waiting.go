@@ -7,26 +7,14 @@ import (
 
 // Waiting is a reservation that another one keeps from its slot though it is, or will be,
 // open: it is paid for and not used.
-type Waiting struct {
-	Turn
-	Partition, Group, Slot string
-	// Slots is how many slots the node group has, Provider who launches its nodes.
-	Slots    int
-	Provider Provider
-}
+type Waiting struct{ Place }
 
 // Waiting finds what waits in the slots of the snapshot.
 func (s *Snapshot) Waiting(now time.Time) []Waiting {
 	var all []Waiting
-	for _, p := range s.Partitions {
-		for _, g := range p.Groups {
-			for _, slot := range g.Slots {
-				for _, t := range s.Turns(slot) {
-					if t.Waits(now) && t.Reservation.LiveAt(now) {
-						all = append(all, Waiting{t, p.Name, g.Name, slot.Name, len(g.Slots), p.Provider})
-					}
-				}
-			}
+	for _, p := range s.Places() {
+		if p.Waits(now) && p.Reservation.LiveAt(now) {
+			all = append(all, Waiting{p})
 		}
 	}
 	return all

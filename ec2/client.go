@@ -30,7 +30,8 @@ type Client struct {
 	zoneIDs map[string]string
 	// launchables are the launch templates that were read, by what names them.
 	launchables map[string]launchable
-	// launched is when this client launched an instance, by AWS's clock.
+	// launched is when an instance was launched, by AWS's clock, as far as this client
+	// launched it or was told.
 	launched map[string]time.Time
 }
 

@@ -172,6 +172,17 @@ func noInstance(err error) bool { return Code(err) == goneInstanceID }
 // again at once gives the same answer: the caller decides when to try again.
 var noCapacity = []string{"InsufficientInstanceCapacity", "InsufficientReservedInstanceCapacity", "ReservationCapacityExceeded"}
 
+// noRoom reports whether EC2 has no room for a launch where it was sent, so that another
+// reservation or subnet may have.
+func noRoom(err error) bool {
+	code := Code(err)
+	switch code {
+	case "UnfulfillableCapacity", "InsufficientFreeAddressesInSubnet":
+		return true
+	}
+	return slices.Contains(noCapacity, code) || strings.HasPrefix(code, "InvalidCapacityReservationState") || strings.HasPrefix(code, badReservationID)
+}
+
 // retryerExcept is the SDK's retryer, as the environment configures it, which gives up
 // at once after some codes.
 type retryerExcept struct {

@@ -145,7 +145,7 @@ func (c *Client) InstanceIDsByTag(ctx context.Context, tags map[string][]string)
 
 // Terminate terminates instances. One that is gone already is no error. EC2 says of a new
 // one too that there is no such instance: that is not believed at once, and of one that
-// this client has launched within youngTime never.
+// this client has launched, or was told of, within youngTime never.
 func (c *Client) Terminate(ctx context.Context, ids []string) error {
 	// EC2 takes 1000 instances in one call.
 	for some := range slices.Chunk(unique(ids), pageSize) {
@@ -174,7 +174,14 @@ func (c *Client) Terminate(ctx context.Context, ids []string) error {
 // youngTime is how long an instance of which EC2 knows nothing may still show.
 const youngTime = 5 * time.Minute
 
-// launchedLately reports whether this client launched an instance within youngTime.
+// Remember tells the client when an instance was launched that another program launched.
+func (c *Client) Remember(id string, launched time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.launched[id] = launched
+}
+
+// launchedLately reports whether an instance is known to be launched within youngTime.
 func (c *Client) launchedLately(id string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

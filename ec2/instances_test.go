@@ -145,7 +145,7 @@ func TestCatalog(t *testing.T) {
 		t.Errorf("neighbours %v, %v", neighbours, err)
 	}
 	vpc, err := c.VPCSubnets(t.Context(), []string{subnetB})
-	if err != nil || len(vpc) != 3 || vpc[0].ID != subnetA || vpc[0].VPC != "vpc-0e2000000000000a1" || vpc[0].Free != 251 {
+	if err != nil || len(vpc) != 3 || vpc[0].ID != subnetA || vpc[0].VPC != "vpc-0e2000000000000a1" || vpc[0].Free != 4091 {
 		t.Errorf("subnets of the VPC %+v, %v", vpc, err)
 	}
 	ordered, err := c.Subnets(t.Context(), []string{subnetB, subnetA})

@@ -1,6 +1,7 @@
 package ec2
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -11,17 +12,18 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// Launch starts instances with one RunInstances call that asks for exactly Count. A
-// template that has network interfaces is launched with those, each in the subnet.
-// Codes to expect: InsufficientInstanceCapacity, ReservationCapacityExceeded,
-// InvalidCapacityReservationState.PendingActivation; and capacity.ErrTokenUsed.
+// Launch starts instances with one RunInstances call. A template that has network
+// interfaces is launched with those, each in the subnet. Errors to expect:
+// capacity.ErrTokenUsed, and capacity.ErrNoRoom, with codes such as
+// InsufficientInstanceCapacity, ReservationCapacityExceeded,
+// InvalidCapacityReservationState.PendingActivation.
 func (c *Client) Launch(ctx context.Context, l capacity.Launch) ([]capacity.Instance, error) {
 	template, err := c.launchable(ctx, l.LaunchTemplate)
 	if err != nil {
 		return nil, err
 	}
 	in := &ec2.RunInstancesInput{
-		MinCount:                         aws.Int32(int32(l.Count)),
+		MinCount:                         aws.Int32(int32(cmp.Or(l.Least, l.Count))),
 		MaxCount:                         aws.Int32(int32(l.Count)),
 		ClientToken:                      aws.String(l.ClientToken),
 		LaunchTemplate:                   templateReference(template.pinned),
@@ -34,12 +36,18 @@ func (c *Client) Launch(ctx context.Context, l capacity.Launch) ([]capacity.Inst
 	} else if in.NetworkInterfaces, err = interfacesIn(l.SubnetID, template.interfaces); err != nil {
 		return nil, fmt.Errorf("copying the network interfaces of launch template %s: %w", l.LaunchTemplate, err)
 	}
+	if l.PlacementGroup != "" {
+		in.Placement = &types.Placement{GroupName: aws.String(l.PlacementGroup)}
+	}
 	if market := marketType(l.Kind); market != "" {
 		in.InstanceMarketOptions = &types.InstanceMarketOptionsRequest{MarketType: market}
 	}
 	out, err := c.api.RunInstances(ctx, in)
-	if tokenUsed(err) {
+	switch {
+	case tokenUsed(err):
 		err = fmt.Errorf("%w: %w", capacity.ErrTokenUsed, err)
+	case noRoom(err):
+		err = fmt.Errorf("%w: %w", capacity.ErrNoRoom, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("launching %d × %s in %s: %w", l.Count, l.InstanceType, c.region, err)

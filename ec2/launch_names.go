@@ -3,6 +3,7 @@ package ec2
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -22,6 +23,9 @@ type Image struct {
 // Image describes an AMI. One that does not exist is an error with EC2's code
 // InvalidAMIID.NotFound.
 func (c *Client) Image(ctx context.Context, id string) (Image, error) {
+	if isParameter(id) {
+		return Image{}, fmt.Errorf("image %s: EC2 resolves that in launch templates only; name the AMI, which `aws ssm get-parameter --name %s` shows", id, strings.TrimPrefix(id, parameterPrefix))
+	}
 	out, err := c.api.DescribeImages(ctx, &ec2.DescribeImagesInput{ImageIds: []string{id}})
 	if err == nil && len(out.Images) == 0 {
 		err = ErrNotDescribed
@@ -29,7 +33,7 @@ func (c *Client) Image(ctx context.Context, id string) (Image, error) {
 	if err != nil {
 		return Image{}, fmt.Errorf("describing image %s in %s: %w", id, c.region, err)
 	}
-	return Image{Platform: aws.ToString(out.Images[0].PlatformDetails), Architecture: string(out.Images[0].Architecture)}, nil
+	return Image{Platform: reservationPlatform(aws.ToString(out.Images[0].PlatformDetails)), Architecture: string(out.Images[0].Architecture)}, nil
 }
 
 // SecurityGroups maps those of the ids that exist to the VPC of each.

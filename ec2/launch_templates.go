@@ -2,6 +2,7 @@ package ec2
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"maps"
@@ -31,7 +32,34 @@ func (c *Client) LaunchTemplate(ctx context.Context, idOrName, version string) (
 	if err != nil || !found {
 		return capacity.LaunchTemplate{}, false, err
 	}
+	if isParameter(aws.ToString(data.LaunchTemplateData.ImageId)) {
+		if data.LaunchTemplateData.ImageId, err = c.resolvedImage(ctx, data); err != nil {
+			return capacity.LaunchTemplate{}, false, err
+		}
+	}
 	return describe(t, data), true, nil
+}
+
+// parameterPrefix begins the ImageId of a launch template whose AMI is named by a
+// parameter of AWS Systems Manager.
+const parameterPrefix = "resolve:ssm:"
+
+func isParameter(imageID string) bool { return strings.HasPrefix(imageID, parameterPrefix) }
+
+// resolvedImage is the AMI that a launch from this version would take now. It takes the
+// permission ssm:GetParameters.
+func (c *Client) resolvedImage(ctx context.Context, v types.LaunchTemplateVersion) (*string, error) {
+	image := aws.ToString(v.LaunchTemplateData.ImageId)
+	out, err := c.api.DescribeLaunchTemplateVersions(ctx, &ec2.DescribeLaunchTemplateVersionsInput{
+		LaunchTemplateId: v.LaunchTemplateId, Versions: []string{strconv.FormatInt(aws.ToInt64(v.VersionNumber), 10)}, ResolveAlias: aws.Bool(true),
+	})
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("resolving image %s of launch template %s: %w", image, aws.ToString(v.LaunchTemplateName), err)
+	case len(out.LaunchTemplateVersions) == 0 || out.LaunchTemplateVersions[0].LaunchTemplateData == nil:
+		return nil, fmt.Errorf("resolving image %s of launch template %s: %w", image, aws.ToString(v.LaunchTemplateName), ErrNotDescribed)
+	}
+	return out.LaunchTemplateVersions[0].LaunchTemplateData.ImageId, nil
 }
 
 // LaunchTemplateDigest is the Digest of the version that EnsureLaunchTemplate would
@@ -248,9 +276,9 @@ func describe(t types.LaunchTemplate, v types.LaunchTemplateVersion) capacity.La
 		InstanceType:      string(d.InstanceType),
 		KeyName:           aws.ToString(d.KeyName),
 		SecurityGroupIDs:  slices.Clone(d.SecurityGroupIds),
-		UserData:          aws.ToString(d.UserData) != "",
 		NetworkInterfaces: len(d.NetworkInterfaces),
 	}
+	out.UserData, _ = base64.StdEncoding.DecodeString(aws.ToString(d.UserData)) // EC2 takes nothing else
 	for _, n := range d.NetworkInterfaces {
 		out.SecurityGroupIDs = unique(append(out.SecurityGroupIDs, n.Groups...))
 	}

@@ -24,7 +24,7 @@ func TestEnsureLaunchTemplate(t *testing.T) {
 		t.Fatal(err)
 	}
 	if made.Version != "1" || made.ReservationID != openBlock || made.InstanceType != "p5.48xlarge" || made.ImageID != image ||
-		!made.UserData || !slices.Equal(made.SecurityGroupIDs, []string{groupOfAll}) || made.Tags[capacity.TagCluster] != "ml" || made.Digest == "" {
+		len(made.UserData) == 0 || !slices.Equal(made.SecurityGroupIDs, []string{groupOfAll}) || made.Tags[capacity.TagCluster] != "ml" || made.Digest == "" {
 		t.Errorf("made %+v", made)
 	}
 	again, err := c.EnsureLaunchTemplate(t.Context(), spec(openBlock))

@@ -30,6 +30,9 @@ func (c *Client) templateData(ctx context.Context, spec capacity.LaunchTemplateS
 		}
 	}
 	sameType := string(data.InstanceType) == spec.InstanceType
+	if !sameType { // EC2 refuses a launch with those of another type
+		data.CpuOptions, data.CreditSpecification, data.NetworkPerformanceOptions = nil, nil, nil
+	}
 	overlay(data, spec)
 	return data, c.overlayNetwork(ctx, data, spec, sameType)
 }

@@ -25,7 +25,7 @@ func (r *Resume) configure(ctx context.Context, slots map[string]place) error {
 	if err != nil {
 		return err
 	}
-	snap, err := r.freshSnapshot(ctx, partitions, held)
+	snap, err := r.freshSnapshot(ctx, partitions, capacity.Seen{Held: held})
 	if err != nil {
 		return err
 	}

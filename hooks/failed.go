@@ -20,7 +20,8 @@ const notifyTime = 3 * time.Second
 
 // failed records why a group was not launched, tells the jobs' owners, and sends its
 // nodes down, which requeues the jobs and terminates what was launched of the group.
-// Jobs that are refused for good are held, and returned for leaveToOwners.
+// Jobs that are refused for good are held, and returned for leaveToOwners; the others wait
+// longer after each failure.
 func (r *Resume) failed(ctx context.Context, o outcome) (held []Job, err error) {
 	f := explain(o.err)
 	record := state.Record{At: r.now(), Hook: "resume", Nodes: r.Slurm.Hostlist(o.nodes), Jobs: o.shown(),
@@ -28,13 +29,15 @@ func (r *Resume) failed(ctx context.Context, o outcome) (held []Job, err error) 
 	if at, ok := r.placeOf(o.nodes[0]); ok {
 		record.Partition = at.partition.Name
 	}
-	for _, part := range o.parts {
-		record.Reservation = part.reservation
-		for _, i := range part.instances {
-			record.Instances = append(record.Instances, i.ID)
+	for _, n := range o.nodes {
+		if l, ok := o.launched[n]; ok {
+			record.Reservation = l.reservation
+			record.Instances = append(record.Instances, l.instance.ID)
 		}
 	}
 	r.record(record)
+	pacer := pacer{r.Slurm, r.Records, r.Log}
+	failures := pacer.failures(o.jobs, record.At)
 
 	notify, cancel := context.WithTimeout(ctx, notifyTime)
 	defer cancel()
@@ -51,14 +54,23 @@ func (r *Resume) failed(ctx context.Context, o outcome) (held []Job, err error) 
 		err = fmt.Errorf("nodes %s are left to ResumeTimeout: %w", record.Nodes, err)
 		r.Log.Error("sending nodes down", "err", err)
 	}
+	begin, again := map[string]time.Time{}, map[string]string{}
 	for _, j := range o.jobs {
-		if _, refused := f.held[j.ID]; refused && j.Batch && err == nil {
+		_, refused := f.held[j.ID]
+		switch {
+		case !j.Batch || err != nil:
+		case refused:
 			held = append(held, j)
+		case len(f.held) == 0: // else it goes on without the other job
+			now := r.MachineTime()
+			at := until(failures[j.Shown], now, f.notBefore.Add(-r.EC2.Offset()))
+			begin[j.Shown], again[j.Shown] = at, tried(failures[j.Shown], at, now)
 		}
 	}
 	r.hold(ctx, held) // before Slurm starts the requeued jobs again, together
+	pacer.delay(ctx, begin)
 	for _, j := range o.jobs {
-		if err := r.Slurm.SetAdminComment(ctx, j.Shown, clip(f.word(j, record.Nodes), capacity.MaxComment)); err != nil {
+		if err := r.Slurm.SetAdminComment(ctx, j.Shown, clip(f.word(j, record.Nodes)+again[j.Shown], capacity.MaxComment)); err != nil {
 			r.Log.Warn("writing the job's AdminComment", "job", j.Shown, "err", err)
 		}
 	}
@@ -108,7 +120,9 @@ type failure struct {
 	ec2Code string
 	message string
 	private bool
-	held    map[int]refusal
+	// notBefore is AWS's time before which it will be the same; zero if nobody knows.
+	notBefore time.Time
+	held      map[int]refusal
 }
 
 // word is what the owner of a job is told. What another job is refused for is not the
@@ -133,7 +147,7 @@ func explain(err error) failure {
 	}
 	var refused *refusal
 	if errors.As(err, &refused) {
-		return failure{code: refused.code, message: refused.message, private: refused.private, held: refused.held}
+		return failure{code: refused.code, message: refused.message, private: refused.private, notBefore: refused.notBefore, held: refused.held}
 	}
 	return failure{code: "failed", message: err.Error()}
 }

@@ -1,6 +1,7 @@
 package hooks
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -73,8 +74,8 @@ func TestLaunchToken(t *testing.T) {
 		t.Error("a repetition of the same power-up must be the same launch")
 	}
 	none := launchToken("lab", nil, "gpu-[1-2]", what, noon, 0)
-	if launchToken("lab", nil, "gpu-[1-2]", what, noon.Add(50*time.Minute), 0) != none {
-		t.Error("nodes without a job: a repetition within the hour must be the same launch")
+	if launchToken("lab", nil, "gpu-[1-2]", what, noon.Add(50*time.Second), 0) != none {
+		t.Error("nodes without a job: a repetition within the minute must be the same launch")
 	}
 	for name, other := range map[string]string{
 		"requeued":      launchToken("lab", []Job{{ID: 7, Restarts: 2}}, "gpu-[1-2]", what, noon, 0),
@@ -86,55 +87,78 @@ func TestLaunchToken(t *testing.T) {
 		"another block": launchToken("lab", job, "gpu-[1-2]", []string{"cr-2", "subnet-1", "p5.48xlarge", "lt-1:1"}, noon, 0),
 		"a new version": launchToken("lab", job, "gpu-[1-2]", []string{"cr-1", "subnet-1", "p5.48xlarge", "lt-1:2"}, noon, 0),
 		"no job":        none,
-		"next hour":     launchToken("lab", nil, "gpu-[1-2]", what, noon.Add(time.Hour), 0),
+		"next minute":   launchToken("lab", nil, "gpu-[1-2]", what, noon.Add(time.Minute), 0),
 	} {
-		if other == base || name == "next hour" && other == none {
+		if other == base || name == "next minute" && other == none {
 			t.Errorf("%s: must be another launch", name)
 		}
 	}
 }
 
-func TestChooseTarget(t *testing.T) {
+func TestChooseTargets(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	const one, two, ended = "cr-0aaaaaaaaaaaaaaa1", "cr-0aaaaaaaaaaaaaaa2", "cr-0aaaaaaaaaaaaaaa0"
-	block := func(id, zone string, end time.Duration) capacity.Reservation {
-		return capacity.Reservation{ID: id, Kind: capacity.CapacityBlock, State: capacity.StateActive, InstanceType: "p5.48xlarge",
-			AZID: zone, Total: 4, Start: now.Add(-time.Hour), End: now.Add(end)}
+	reservation := func(id, zone string, state capacity.State) capacity.Reservation {
+		return capacity.Reservation{ID: id, Kind: capacity.ODCR, State: state, InstanceType: "p5.48xlarge",
+			AZID: zone, Total: 4, Available: 2, Start: now.Add(-time.Hour)}
 	}
 	snap := &capacity.Snapshot{
-		Timing: capacity.Timing{DrainMargin: capacity.Duration{Duration: 10 * time.Minute}, BootAllowance: capacity.Duration{Duration: 10 * time.Minute}, ReclaimLead: capacity.Duration{Duration: 30 * time.Minute}},
-		Partitions: []capacity.Partition{{Name: "gpu", AllowAccounts: []string{"nlp"}, MinTime: capacity.Duration{Duration: 30 * time.Minute}, Groups: []capacity.NodeGroup{{
-			Name: "gpu", InstanceType: "p5.48xlarge", PurchaseOption: capacity.CapacityBlock, MaxNodes: 4,
+		Partitions: []capacity.Partition{{Name: "gpu", AllowAccounts: []string{"nlp"}, Groups: []capacity.NodeGroup{{
+			Name: "gpu", InstanceType: "p5.48xlarge", PurchaseOption: capacity.ODCR, MaxNodes: 8,
 			Subnets: []capacity.Subnet{{ID: "subnet-00000000000000001", AZID: "az1"}, {ID: "subnet-00000000000000002", AZID: "az2"}, {ID: "subnet-00000000000000003", AZID: "az2"}},
 			Slots:   []capacity.Slot{{Name: "gpu", ReservationIDs: []string{ended, two, one}}}}}}},
-		Reservations: []capacity.Reservation{block(one, "az1", 10*time.Hour), block(two, "az2", 10*time.Hour), block(ended, "az1", 30*time.Minute)},
+		Reservations: []capacity.Reservation{reservation(one, "az1", capacity.StateActive), reservation(two, "az2", capacity.StateActive), reservation(ended, "az1", capacity.StateCancelled)},
 	}
 	at := place{partition: capacity.PartitionSettings{Name: "gpu"}, group: capacity.GroupSettings{Name: "gpu"}, slot: "gpu"}
-	job := func(account, comment string) Job { return Job{Account: account, Comment: comment} }
+	job := func(account, comment string) Job { return Job{ID: 7, Account: account, Comment: comment} }
+	const inOne, inTwo = one + " subnet-00000000000000001", two + " subnet-00000000000000002"
 	for name, test := range map[string]struct {
-		jobs []Job
-		want string // RESERVATION SUBNET, or the code of a refusal
+		jobs  []Job
+		nodes int
+		taken map[string]int
+		want  string // RESERVATION SUBNET, in the order to try; or the code of a refusal
 	}{
-		"no job":                  {nil, two + " subnet-00000000000000002"},
-		"first that is open":      {[]Job{job("nlp", "")}, two + " subnet-00000000000000002"},
-		"named":                   {[]Job{job("nlp", "capacity_reservation_id="+one)}, one + " subnet-00000000000000001"},
-		"one names, one does not": {[]Job{job("nlp", "capacity_reservation_id="+one), job("nlp", "")}, one + " subnet-00000000000000001"},
-		"named subnet":            {[]Job{job("nlp", "subnet_id=subnet-00000000000000003")}, two + " subnet-00000000000000003"},
-		"two names":               {[]Job{job("nlp", "capacity_reservation_id="+one), job("nlp", "capacity_reservation_id="+two)}, "no-matching-capacity"},
-		"account":                 {[]Job{job("nlp", ""), job("vision", "")}, "account-not-allowed"},
-		"of another partition":    {[]Job{job("nlp", "capacity_reservation_id=cr-0ffffffffffffffff")}, "unknown-reservation"},
-		"bad comment":             {[]Job{job("nlp", "capacity_reservation_id=x")}, "bad-comment"},
+		"no job":                  {nil, 1, nil, inTwo + " " + inOne},
+		"first of the settings":   {[]Job{job("nlp", "")}, 2, nil, inTwo + " " + inOne},
+		"first with room":         {[]Job{job("nlp", "")}, 2, map[string]int{two: 1}, inOne + " " + inTwo},
+		"named":                   {[]Job{job("nlp", "capacity_reservation_id="+one)}, 1, nil, inOne},
+		"one names, one does not": {[]Job{job("nlp", "capacity_reservation_id="+one), job("nlp", "")}, 1, nil, inOne},
+		"named subnet":            {[]Job{job("nlp", "subnet_id=subnet-00000000000000003")}, 1, nil, two + " subnet-00000000000000003"},
+		"two names":               {[]Job{job("nlp", "capacity_reservation_id="+one), job("nlp", "capacity_reservation_id="+two)}, 1, nil, "no-matching-capacity"},
+		"account":                 {[]Job{job("nlp", ""), job("vision", "")}, 1, nil, "account-not-allowed"},
+		"of another partition":    {[]Job{job("nlp", "capacity_reservation_id=cr-0ffffffffffffffff")}, 1, nil, "unknown-reservation"},
+		"bad comment":             {[]Job{job("nlp", "capacity_reservation_id=x")}, 1, nil, "bad-comment"},
+		"too large for all":       {[]Job{{ID: 7, Account: "nlp", Nodes: make([]string, 5)}}, 5, nil, "too-many-nodes"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := chooseTarget(test.jobs, at, snap, now)
-			text := got.reservationID + " " + got.subnetID
+			got, err := chooseTargets(test.jobs, at, test.nodes, &facts{snap: snap, now: now, taken: test.taken})
+			var words []string
+			for _, g := range got {
+				words = append(words, g.reservationID, g.subnetID)
+			}
+			text := strings.Join(words, " ")
 			if err != nil {
-				text = err.(*refusal).code
+				refused := err.(*refusal)
+				text = refused.code
+				if (len(refused.held) > 0) != (test.want != "no-matching-capacity") {
+					t.Errorf("held: %v", refused.held)
+				}
 			}
 			if text != test.want {
 				t.Errorf("got %q (%v), want %q", text, err, test.want)
 			}
 		})
+	}
+}
+
+func TestPause(t *testing.T) {
+	for failures, want := range []time.Duration{0, 0, 30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 15 * time.Minute, 15 * time.Minute} {
+		if got := pause(failures); got != want {
+			t.Errorf("after %d failures: %s, want %s", failures, got, want)
+		}
+	}
+	if pause(100000) != 15*time.Minute {
+		t.Error("it grows without bound")
 	}
 }
 

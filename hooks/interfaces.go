@@ -13,6 +13,9 @@ import (
 type Slurm interface {
 	// Jobs are all jobs that slurmctld knows, in one call.
 	Jobs(ctx context.Context) ([]Job, error)
+	// Power is what each node does; nodes that Slurm does not have, or does not show, are
+	// missing.
+	Power(ctx context.Context) (map[string]Power, error)
 	// SetAddresses says where the slurmds of nodes are: all of them, or none.
 	SetAddresses(ctx context.Context, addresses map[string]netip.Addr) error
 	// PowerDownForce takes nodes away from their jobs, which Slurm requeues, and powers
@@ -29,10 +32,22 @@ type Slurm interface {
 	Notify(ctx context.Context, job, text string) error
 	// UserHold keeps a pending job from starting until its owner releases it.
 	UserHold(ctx context.Context, job string) error
+	// Begin keeps a pending job from starting before a time of the controller's clock.
+	Begin(ctx context.Context, job string, at time.Time) error
 	// Expand gives the names of a hostlist, Hostlist the sorted hostlist of names.
 	Expand(hostlist string) ([]string, error)
 	Hostlist(names []string) string
 }
+
+// Power is whether a node has an instance.
+type Power int
+
+// What a node can do.
+const (
+	PoweredDown Power = iota + 1 // or on its way there
+	PoweringUp                   // Slurm waits for it to boot
+	PoweredUp
+)
 
 // EC2 is what the power hooks ask of EC2.
 type EC2 interface {
@@ -45,14 +60,18 @@ type EC2 interface {
 	KnownSubnets(ctx context.Context, ids []string) (found []capacity.Subnet, missing []capacity.Missing, err error)
 	// PinTemplate is the version, ID:NUMBER, that a launch template of the settings means now.
 	PinTemplate(ctx context.Context, template string) (string, error)
-	// Launch is one RunInstances that launches Count instances or none.
+	// Launch is one RunInstances. An error is a capacity.ErrTokenUsed or capacity.ErrNoRoom
+	// where it is one.
 	Launch(ctx context.Context, l capacity.Launch) ([]capacity.Instance, error)
 	TagInstances(ctx context.Context, tags map[string]map[string]string) error
 	// InstancesByTag are the instances, other than terminated ones, that have for each
 	// key one of its values.
 	InstancesByTag(ctx context.Context, tags map[string][]string) ([]capacity.Instance, error)
-	// Terminate takes ids that are gone already without an error.
+	// Terminate takes ids that are gone already without an error. What was launched within
+	// minutes and EC2 does not know is not gone: that is an error.
 	Terminate(ctx context.Context, ids []string) error
+	// Remember says when an instance was launched that another program launched.
+	Remember(id string, launched time.Time)
 }
 
 // PCS is what the resume hook asks of PCS, for partitions with provider pcs.
@@ -76,4 +95,6 @@ type Refused interface {
 // Records keeps what a hook did, for people who ask why.
 type Records interface {
 	AppendRecord(r state.Record) error
+	// Records are all records, oldest first.
+	Records() ([]state.Record, error)
 }

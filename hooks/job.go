@@ -1,6 +1,10 @@
 package hooks
 
-import "github.com/pcs-capacity/pcs-capacity/capacity"
+import (
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
 
 // Job is a job as slurmctld has it. Its user can change the comment at any time.
 type Job struct {
@@ -16,6 +20,10 @@ type Job struct {
 	Restarts int
 	// Allocated: the job holds nodes, booted or not.
 	Allocated bool
+	// Waiting: it does not run; its last run may still clean up. Eligible is when it may
+	// start at the earliest.
+	Waiting  bool
+	Eligible time.Time
 	// Completing: its last run is over, and its nodes still clean up.
 	Completing bool
 	// AdminHeld: it waits, and its owner cannot release it.

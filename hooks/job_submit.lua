@@ -118,6 +118,8 @@ local function judge_change(change, record, uid)
     partition = change.partition or record.partition,
     account = account,
     comment = change.comment or record.comment,
+    was = record.comment,
+    started = (record.job_state or 0) % 256 ~= 0 and "yes" or nil, -- the lowest byte of PENDING is 0
   })
   return answer and tell(answer) or slurm.SUCCESS
 end

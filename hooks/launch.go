@@ -1,7 +1,7 @@
 package hooks
 
 import (
-	"context"
+	"cmp"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -12,127 +12,146 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// launched is the part of a group that lies in one slot.
+// launched is the instance of a node, and the reservation that it was launched into.
 type launched struct {
-	place       place
-	nodes       []string
+	instance    capacity.Instance
 	reservation string
-	instances   map[string]capacity.Instance // by node
 }
 
-// launchGroup launches all nodes of a group. A group that spans slots takes one launch
-// call each; if one of them fails the whole group fails, and powering its nodes down
-// terminates what was launched.
-func (r *Resume) launchGroup(work, finish context.Context, g group, f *facts) ([]launched, error) {
-	if g.abandoned() {
-		return nil, &refusal{code: "job-gone", message: fmt.Sprintf("job %d ended before its nodes were launched", g.lost[0])}
-	}
-	var parts []launched
-	for _, n := range g.nodes {
-		at, _ := r.placeOf(n)
-		i := slices.IndexFunc(parts, func(p launched) bool { return p.place.slot == at.slot })
-		if i < 0 {
-			i = len(parts)
-			parts = append(parts, launched{place: at})
-		}
-		parts[i].nodes = append(parts[i].nodes, n)
-	}
-	// All are decided on before the first is launched.
-	targets := make([]target, len(parts))
-	for i, part := range parts {
-		var err error
-		if targets[i], err = chooseTarget(g.jobs, part.place, f.snap, f.now); err != nil {
-			return nil, err
+// launch launches a unit and settles what came of it. If one part of a group fails the
+// whole group fails, and powering its nodes down terminates what was launched.
+func (u *powerUp) launch(what unit) {
+	got := map[string]launched{}
+	var err error
+	for _, p := range what.parts {
+		if err = u.fill(p, what, got); err != nil {
+			break
 		}
 	}
-	for i := range parts {
-		if work.Err() != nil {
-			return parts, &refusal{code: "interrupted", message: "there was no time left to launch"}
-		}
-		if err := r.launchPart(finish, g, &parts[i], targets[i], f); err != nil {
-			return parts, err
+	outcomes := make([]outcome, len(what.groups))
+	for i, g := range what.groups {
+		outcomes[i] = outcome{group: g, launched: map[string]launched{}}
+		for _, n := range g.nodes {
+			if l, ok := got[n]; ok {
+				outcomes[i].launched[n] = l
+			} else {
+				outcomes[i].err = err
+			}
 		}
 	}
-	return parts, nil
+	u.settle(outcomes)
 }
 
-// mostAttempts bounds the launches that one group of nodes can have under one token
-// seed: see launchToken.
-const mostAttempts = 10
-
-// launchPart launches the nodes of one slot, or adopts what an earlier run of this
-// hook launched for them and could not finish.
-func (r *Resume) launchPart(ctx context.Context, g group, part *launched, t target, f *facts) error {
-	hostlist, g0 := r.Slurm.Hostlist(part.nodes), part.place.group
-	template, err := r.EC2.PinTemplate(ctx, g0.LaunchTemplate)
+// fill launches the nodes of a part, or adopts what an earlier run of this hook launched
+// for them and could not finish. It moves on to the next target when EC2 says that there
+// is no room; the error is EC2's first one, for the nodes that are not in got then.
+func (u *powerUp) fill(p part, what unit, got map[string]launched) error {
+	missing, err := u.adopt(p, got)
 	if err != nil {
 		return err
 	}
-	what := []string{t.reservationID, t.subnetID, g0.InstanceType, template}
-	tokens := make([]string, mostAttempts)
-	for attempt := range tokens {
-		tokens[attempt] = launchToken(r.Cluster, g.jobs, hostlist, what, f.now, attempt)
+	var first error
+	for _, t := range p.targets {
+		for len(missing) > 0 {
+			// EC2 counts calls, not instances.
+			if u.work.Err() != nil || u.calls.Wait(u.work) != nil {
+				return &refusal{code: "interrupted", message: "there was no time left to launch"}
+			}
+			instances, err := u.runInstances(p, what, t, missing)
+			if errors.Is(err, capacity.ErrNoRoom) {
+				first = cmp.Or(first, err)
+				break
+			}
+			for n, i := range instances {
+				got[n] = launched{i, t.reservationID}
+			}
+			if err != nil {
+				return err
+			}
+			missing = slices.DeleteFunc(missing, func(n string) bool { _, ok := instances[n]; return ok })
+		}
 	}
-	if adopted, ok := adopt(part.nodes, f.live, tokens); ok {
-		r.Log.Info("adopting what an earlier run launched", "nodes", hostlist)
-		part.instances, part.reservation = adopted, adopted[part.nodes[0]].Tags[capacity.TagReservation]
-		return nil
+	if len(missing) > 0 {
+		return first
 	}
-	// Slurm powers up only nodes that it holds for powered down, so an instance that is
-	// left of one is of an older launch and would keep the new one out of the block.
-	var stale []string
-	for _, n := range part.nodes {
-		for _, i := range f.live[n] {
+	return nil
+}
+
+// adopt finds, for each of the nodes, the one living instance that was launched for it in
+// this power-up, in a reservation that it may have; it returns the nodes without one.
+// Slurm powers up only nodes that it holds for powered down, so an instance that is left
+// of an older power-up has no use; it would keep the new one out of the block.
+func (u *powerUp) adopt(p part, got map[string]launched) (missing []string, err error) {
+	began := u.Began.Add(u.EC2.Offset()).Add(-clockSlack)
+	var stale, adopted []string
+	for _, n := range p.nodes {
+		live := u.facts.live[n]
+		if len(live) == 1 && !live[0].Launched.Before(began) {
+			reservation := live[0].Tags[capacity.TagReservation]
+			if slices.ContainsFunc(p.targets, func(t target) bool { return t.reservationID == reservation }) {
+				got[n] = launched{live[0], reservation}
+				adopted = append(adopted, n)
+				continue
+			}
+		}
+		missing = append(missing, n)
+		for _, i := range live {
 			stale = append(stale, i.ID)
 		}
 	}
+	if len(adopted) > 0 {
+		u.Log.Info("adopting what an earlier run launched", "nodes", u.Slurm.Hostlist(adopted))
+	}
 	if len(stale) > 0 {
-		r.Log.Warn("terminating instances of older launches", "nodes", hostlist, "instances", stale)
-		if err := r.EC2.Terminate(ctx, stale); err != nil {
-			return err
+		u.Log.Warn("terminating instances of older launches", "nodes", u.Slurm.Hostlist(missing), "instances", stale)
+		err = u.EC2.Terminate(u.finish, stale)
+	}
+	return missing, err
+}
+
+// mostAttempts bounds the launches that have the same circumstances: see launchToken.
+const mostAttempts = 10
+
+// runInstances is one launch: of all nodes of a group or none, or of as many one-node
+// groups as there is room for.
+func (u *powerUp) runInstances(p part, what unit, t target, nodes []string) (map[string]capacity.Instance, error) {
+	template, err := u.EC2.PinTemplate(u.finish, p.place.group.LaunchTemplate)
+	if err != nil {
+		return nil, err
+	}
+	var jobs []Job
+	var shown []string
+	for _, g := range what.groups {
+		if slices.ContainsFunc(g.nodes, func(n string) bool { return slices.Contains(nodes, n) }) {
+			jobs, shown = append(jobs, g.jobs...), append(shown, g.shown()...)
 		}
 	}
-	for _, token := range tokens {
-		instances, err := r.EC2.Launch(ctx, capacity.Launch{
-			ClientToken: token, LaunchTemplate: template, InstanceType: g0.InstanceType, SubnetID: t.subnetID,
-			ReservationID: t.reservationID, Kind: g0.PurchaseOption, Count: len(part.nodes),
-			Tags: r.tags(g, part.place.partition.Name, hostlist, token, t.reservationID),
-		})
+	hostlist, group := u.Slurm.Hostlist(nodes), p.place.group
+	reservation, _ := u.facts.snap.Reservation(t.reservationID)
+	l := capacity.Launch{LaunchTemplate: template, InstanceType: group.InstanceType, SubnetID: t.subnetID, ReservationID: t.reservationID,
+		Kind: group.PurchaseOption, PlacementGroup: reservation.PlacementGroup, Count: len(nodes), Least: len(nodes), Tags: u.tags(shown, p.place.partition.Name, nodes, t.reservationID)}
+	if len(what.groups) > 1 {
+		l.Least = 1
+	}
+	for attempt := range mostAttempts {
+		l.ClientToken = launchToken(u.Cluster, jobs, hostlist, []string{t.reservationID, t.subnetID, group.InstanceType, template}, u.facts.now, attempt)
+		instances, err := u.EC2.Launch(u.finish, l)
 		if errors.Is(err, capacity.ErrTokenUsed) || slices.ContainsFunc(instances, capacity.Instance.Ended) {
 			continue
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
-		part.reservation = t.reservationID
-		part.instances, err = byNode(part.nodes, instances)
-		return err
+		return byNode(nodes, instances, l.Least)
 	}
-	return fmt.Errorf("%d launches of %s have ended already; wait an hour", mostAttempts, hostlist)
+	return nil, fmt.Errorf("%d launches of %s have ended within a minute", mostAttempts, hostlist)
 }
-
-func (r *Resume) tags(g group, partition, hostlist, token, reservationID string) map[string]string {
-	tags := map[string]string{
-		capacity.TagCluster: r.Cluster, capacity.TagPartition: partition, capacity.TagNodes: hostlist, capacity.TagLaunch: token,
-		capacity.TagName: r.Cluster + " " + partition,
-	}
-	if reservationID != "" {
-		tags[capacity.TagReservation] = reservationID
-	}
-	if len(g.jobs) > 0 {
-		tags[capacity.TagJob] = clip(strings.Join(g.shown(), " "), maxTagValue)
-	}
-	return tags
-}
-
-// maxTagValue is EC2's limit for the value of a tag, in characters.
-const maxTagValue = 256
 
 // launchToken is the ClientToken of a launch: the same for a repetition of the same
 // power-up, another one for a requeued job. what is all that the launch asks for beside
 // the nodes: EC2 binds a token to the parameters of its first use, even of one that
 // failed. Nodes that no job waits for have nothing that tells two power-ups apart but
-// time, so theirs is good for one hour of AWS's clock. attempt counts launches under the
+// time, so theirs is good for one minute of AWS's clock. attempt counts launches under the
 // same circumstances that have ended since: EC2 launches nothing under their token.
 func launchToken(cluster string, jobs []Job, hostlist string, what []string, now time.Time, attempt int) string {
 	var b strings.Builder
@@ -141,32 +160,14 @@ func launchToken(cluster string, jobs []Job, hostlist string, what []string, now
 		fmt.Fprintf(&b, " %d/%d", j.ID, j.Restarts)
 	}
 	if len(jobs) == 0 {
-		b.WriteString(now.UTC().Format(" 2006-01-02T15"))
+		b.WriteString(now.UTC().Format(" 2006-01-02T15:04"))
 	}
 	// 64 hexadecimal digits: the longest token that EC2 takes.
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(b.String())))
 }
 
-// adopt finds, for every one of the nodes, the one living instance of a single launch
-// under one of the tokens.
-func adopt(nodes []string, live map[string][]capacity.Instance, tokens []string) (map[string]capacity.Instance, bool) {
-	found := map[string]capacity.Instance{}
-	for _, n := range nodes {
-		if len(live[n]) != 1 {
-			return nil, false
-		}
-		i := live[n][0]
-		token := i.Tags[capacity.TagLaunch]
-		if !slices.Contains(tokens, token) || token != live[nodes[0]][0].Tags[capacity.TagLaunch] {
-			return nil, false
-		}
-		found[n] = i
-	}
-	return found, true
-}
-
-// byNode maps instances to sorted nodes by their launch index.
-func byNode(nodes []string, instances []capacity.Instance) (map[string]capacity.Instance, error) {
+// byNode maps instances to sorted nodes by their launch index; at least so many of them.
+func byNode(nodes []string, instances []capacity.Instance, least int) (map[string]capacity.Instance, error) {
 	found := map[string]capacity.Instance{}
 	for _, i := range instances {
 		if i.LaunchIndex < 0 || i.LaunchIndex >= len(nodes) {
@@ -174,23 +175,8 @@ func byNode(nodes []string, instances []capacity.Instance) (map[string]capacity.
 		}
 		found[nodes[i.LaunchIndex]] = i
 	}
-	if len(found) != len(nodes) {
+	if len(found) < least {
 		return found, fmt.Errorf("EC2 launched %d instances for %d nodes", len(found), len(nodes))
 	}
 	return found, nil
-}
-
-// nodeOf is the Slurm node that an instance of ours was launched for; "" if its tags
-// do not say. The tag of the node follows the launch, that of the launch comes with it.
-func nodeOf(s interface {
-	Expand(string) ([]string, error)
-}, i capacity.Instance) string {
-	if node := i.Tags[capacity.TagNode]; node != "" {
-		return node
-	}
-	nodes, err := s.Expand(i.Tags[capacity.TagNodes])
-	if err != nil || i.LaunchIndex >= len(nodes) {
-		return ""
-	}
-	return nodes[i.LaunchIndex]
 }

@@ -21,10 +21,9 @@ func (r *Resume) placeOf(node string) (at place, ok bool) {
 
 // freshSnapshot asks EC2 about the reservations and subnets of the named partitions:
 // a launch is decided on what is true now, never on the snapshot file. The other
-// partitions are in it with the ids of the settings only. held is what PCS compute node
-// groups were set up for.
-func (r *Resume) freshSnapshot(ctx context.Context, names map[string]bool, held map[string]string) (*capacity.Snapshot, error) {
-	seen := capacity.Seen{Held: held}
+// partitions are in it with the ids of the settings only. seen is what is known already of
+// where reservations are.
+func (r *Resume) freshSnapshot(ctx context.Context, names map[string]bool, seen capacity.Seen) (*capacity.Snapshot, error) {
 	var subnets, ids []string
 	for _, p := range r.Settings.Partitions {
 		if !names[p.Name] {
@@ -51,9 +50,18 @@ func (r *Resume) freshSnapshot(ctx context.Context, names map[string]bool, held 
 	for _, m := range missing {
 		r.Log.Warn("EC2 does not describe a subnet of the settings; nothing is launched into it", "subnet", m.ID, "err", m.Err)
 	}
-	found, _, err := r.EC2.Reservations(ctx, ids)
+	found, unknown, err := r.EC2.Reservations(ctx, ids)
 	if err != nil {
 		return nil, err
+	}
+	for _, m := range unknown {
+		// What is left out of one answer still has its slot: another must not be taken for it.
+		if r.Last == nil {
+			break
+		}
+		if before, ok := r.Last.Reservation(m.ID); ok && before.LiveAt(r.now()) {
+			found = append(found, before)
+		}
 	}
 	seen.Reservations = append(seen.Reservations, found...)
 	snap := capacity.Build(r.Settings, seen)

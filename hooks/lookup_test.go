@@ -46,7 +46,7 @@ func TestSelectIsLiteral(t *testing.T) {
 		group := capacity.GroupSettings{Name: "gpu", SubnetIDs: []string{"subnet-0e200000000000a01"}, Select: &capacity.Select{Tags: map[string]string{"team": team}}}
 		r := Resume{EC2: aws, MachineTime: time.Now, Settings: capacity.Settings{
 			Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{group}}}}}
-		fresh, err := r.freshSnapshot(t.Context(), map[string]bool{"gpu": true}, nil)
+		fresh, err := r.freshSnapshot(t.Context(), map[string]bool{"gpu": true}, capacity.Seen{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -89,7 +89,7 @@ func TestR8_OneBadSubnetDoesNotHideTheOthers(t *testing.T) {
 	group := capacity.GroupSettings{Name: "gpu", SubnetIDs: []string{bad, good}}
 	r := Resume{EC2: simulatedEC2(t), MachineTime: time.Now, Log: slog.New(slog.DiscardHandler), Settings: capacity.Settings{
 		Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{group}}}}}
-	fresh, err := r.freshSnapshot(t.Context(), map[string]bool{"gpu": true}, nil)
+	fresh, err := r.freshSnapshot(t.Context(), map[string]bool{"gpu": true}, capacity.Seen{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,8 @@ package hooks_test
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"testing"
@@ -10,9 +12,13 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/internal/program/filter"
 	powerprogram "github.com/pcs-capacity/pcs-capacity/internal/program/power"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
+	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 )
 
 // TestMain makes the test program the hook programs as well: called by one of these names
@@ -23,8 +29,27 @@ func TestMain(m *testing.M) {
 		"pcs-capacity-filter":  func() { os.Exit(filter.Main(os.Args[1:])) },
 		"pcs-capacity-resume":  func() { os.Exit(powerprogram.Resume(os.Args[1:])) },
 		"pcs-capacity-suspend": func() { os.Exit(powerprogram.Suspend(os.Args[1:])) },
+		"sync-pass":            syncPass,
+		"one-pass":             func() { os.Exit(onePass()) },
 		"sync-watch":           func() { os.Exit(syncWatch(os.Args[1])) },
 	})
+}
+
+// syncPass is one pass of sync; it prints the report.
+func syncPass() {
+	fail := func(err error) {
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
+	cfg, err := config.Load(config.Find(""))
+	fail(err)
+	aws, err := ec2.New(context.Background(), ec2.Options{Region: cfg.Region})
+	fail(err)
+	_, report, err := lifecycle.Pass(context.Background(), wire.Sources(cfg, aws, nil))
+	fail(err)
+	fail(json.NewEncoder(os.Stdout).Encode(report))
 }
 
 // program is the path of a hook program. Its last part must stay when it is linked to.
@@ -60,8 +85,8 @@ const (
 	otherID = "cr-0aaaaaaaaaaaaaaa2" // of partition other
 )
 
-// snapshot has partitions gpu and other with a block each, open for 10 more hours
-// and a boot until the fence.
+// snapshot has partitions gpu and other with a block each, in which a job has time for 10
+// hours from now until the fence, when its nodes have booted.
 func snapshot(now time.Time) *capacity.Snapshot {
 	block := func(id string) capacity.Reservation {
 		return capacity.Reservation{ID: id, Kind: capacity.CapacityBlock, State: capacity.StateActive,

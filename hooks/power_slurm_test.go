@@ -70,6 +70,13 @@ provider = "ec2"
 
 func startPower(t *testing.T, change func(*slurmlab.Config)) *power {
 	t.Helper()
+	return startPowerWith(t, powerConfig, nil, change)
+}
+
+// startPowerWith is startPower with other settings, whose two %q are the folders of state
+// and logs, and another AWS.
+func startPowerWith(t *testing.T, settingsText string, world func(*awssim.Scenario), change func(*slurmlab.Config)) *power {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("starts a Slurm cluster")
 	}
@@ -77,6 +84,9 @@ func startPower(t *testing.T, change func(*slurmlab.Config)) *power {
 	scenario, err := awssim.LoadScenario("testdata/power.toml")
 	if err != nil {
 		t.Fatal(err)
+	}
+	if world != nil {
+		world(scenario)
 	}
 	p := &power{t: t, dir: shortDir(t), ctx: t.Context()}
 	p.state = state.Dir(filepath.Join(p.dir, "state"))
@@ -87,13 +97,10 @@ func startPower(t *testing.T, change func(*slurmlab.Config)) *power {
 	if _, err := p.sim.Listen("127.0.0.1:0"); err != nil {
 		t.Fatal(err)
 	}
-	settings := p.settings()
-	if err := os.MkdirAll(filepath.Dir(settings), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(p.settings()), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(settings, fmt.Appendf(nil, powerConfig, p.state, filepath.Join(p.dir, "log")), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	p.configure(settingsText)
 	cfg := slurmlab.Config{Dir: filepath.Join(p.dir, "lab"),
 		CloudGroups:   []slurmlab.NodeGroup{{Prefix: "gpu-", Count: 4, Partition: "gpu"}, {Prefix: "other-", Count: 4, Partition: "other"}},
 		ResumeProgram: p.wrapper("pcs-capacity-resume"), SuspendProgram: p.wrapper("pcs-capacity-suspend"), ResumeFailProgram: p.wrapper("pcs-capacity-suspend"),
@@ -124,10 +131,19 @@ func (p *power) settings() string {
 	return filepath.Join(p.dir, "lab", "etc", "pcs-capacity", "config.toml")
 }
 
+// configure writes settings, whose two %q are the folders of state and logs.
+func (p *power) configure(text string) {
+	p.t.Helper()
+	text = fmt.Sprintf("local_dir = %q\n"+text, p.state, p.state, filepath.Join(p.dir, "log"))
+	if err := os.WriteFile(p.settings(), []byte(text), 0o644); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
 // machine plays the instances: a slurmd under the name that the launch's tag gives it.
 // A real instance takes so long to boot that Slurm knows its address by then.
 func (p *power) machine(e awssim.InstanceEvent) {
-	nodes, err := slurm.Expand(e.Instance.Tags[capacity.TagNodes])
+	nodes, err := slurm.Expand(capacity.LaunchedNodes(e.Instance.Tags))
 	if err != nil || e.Instance.AMILaunchIndex >= len(nodes) {
 		return
 	}
@@ -181,7 +197,7 @@ func (p *power) run(name string, args ...string) error {
 func (p *power) instances() map[string]awssim.Instance {
 	found := map[string]awssim.Instance{}
 	for _, i := range p.sim.Instances(region) {
-		nodes, _ := slurm.Expand(i.Tags[capacity.TagNodes])
+		nodes, _ := slurm.Expand(capacity.LaunchedNodes(i.Tags))
 		if (i.State == "running" || i.State == "pending") && i.AMILaunchIndex < len(nodes) {
 			found[nodes[i.AMILaunchIndex]] = i
 		}
@@ -257,6 +273,14 @@ func (p *power) lastPid(name string) int {
 	return pid
 }
 
+// kill ends the newest run of a hook.
+func (p *power) kill(name string) {
+	p.t.Helper()
+	if err := syscall.Kill(p.lastPid(name), syscall.SIGKILL); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
 func TestResumeLaunchesJobIntoItsBlock(t *testing.T) {
 	p := startPower(t, nil)
 	// The effect of the first call, and no answer: the SDK's retry is the same launch.
@@ -312,11 +336,12 @@ func TestResumeLaunchesJobIntoItsBlock(t *testing.T) {
 // EC2's code is the Reason, the record and the word to the owner; the job waits.
 func TestR12_ResumeKeepsEC2sCode(t *testing.T) {
 	p := startPower(t, nil)
-	id := p.submit("-p", "gpu", "-N3") // the block has two
 	const code = "ReservationCapacityExceeded"
+	p.fault(awssim.Fault{Operation: "RunInstances", Effect: awssim.FailBefore, Code: code, Message: "The requested reservation does not have sufficient compatible and available capacity for this request."})
+	id := p.submit("-p", "gpu", "-N2")
 	p.until("the job's AdminComment has EC2's code", func() bool { return strings.Contains(p.show("job", id), code) })
 	job, node := p.show("job", id), p.show("node", "gpu-1")
-	if !strings.Contains(job, "AdminComment=pcs-capacity: nodes gpu-[1-3] were not launched: "+code+": ") || !strings.Contains(job, "JobState=PENDING") || strings.Contains(job, "Restarts=0") {
+	if !strings.Contains(job, "AdminComment=pcs-capacity: nodes gpu-[1-2] were not launched: "+code+": ") || !strings.Contains(job, "JobState=PENDING") || strings.Contains(job, "Restarts=0") {
 		t.Error(job)
 	}
 	if !strings.Contains(node, "Reason="+code+": ") {

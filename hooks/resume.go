@@ -5,11 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/netip"
-	"slices"
+	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
@@ -29,8 +28,13 @@ type Resume struct {
 	Log     *slog.Logger
 	// MachineTime is time.Now.
 	MachineTime func() time.Time
-	// Budget is the time that launches take at most, from ResumeBudget. After two
-	// thirds of it nothing new is launched.
+	// Began is the machine's time before which the power-up cannot have begun: an instance
+	// that was launched earlier is of an older one.
+	Began time.Time
+	// Last is the last snapshot; nil if there is none.
+	Last *capacity.Snapshot
+	// Budget is the time that launches take at most, from ResumeBudget. After two thirds of
+	// it nothing new is launched; what failed is handled in a third more.
 	Budget time.Duration
 }
 
@@ -38,33 +42,43 @@ type Resume struct {
 // to boot in what is left. 0 stands for Slurm's default.
 func ResumeBudget(resumeTimeout time.Duration) time.Duration {
 	if resumeTimeout <= 0 {
-		resumeTimeout = 60 * time.Second // slurm.conf(5)
+		resumeTimeout = DefaultResumeTimeout
 	}
 	return min(resumeTimeout*3/4, 2*time.Minute)
 }
+
+// DefaultResumeTimeout is Slurm's: slurm.conf(5).
+const DefaultResumeTimeout = 60 * time.Second
 
 // configureBudget is the time for changes of compute node groups: PCS replaces a launch
 // template in minutes, and Slurm's ResumeTimeout does not wait for it.
 const configureBudget = 15 * time.Minute
 
-// launchesAtOnce keeps RunInstances below EC2's refill of 2 calls a second: EC2 API
-// Reference, "Request throttling".
-const launchesAtOnce = 4
+// EC2 takes 5 RunInstances calls at once and then 2 a second: EC2 API Reference, "Request
+// throttling". Calls beyond that are turned away, and cost more time than waiting does; one
+// is left for what others in the account launch.
+const (
+	launchBurst     = 4
+	launchesASecond = 2
+)
+
+// taggingTime is for the names of nodes, which nothing waits for.
+const taggingTime = 15 * time.Second
+
+// failuresOfBudget is which part of the budget the handling of failures may take, counted
+// from each launch: a third.
+const failuresOfBudget = 3
 
 // Run powers up the nodes of a hostlist; waits is SLURM_RESUME_FILE, as far as it could
 // be read. When ctx ends (SIGTERM) no further launch begins, but one that is under way
 // is finished, so that its nodes are mapped or sent down.
 //
-// Every node is launched, or goes through POWER_DOWN_FORCE, from which Slurm requeues
-// its job at once. The error is for nodes with which neither could be done: they are
-// left to ResumeTimeout. Running again with the same nodes is harmless: launches carry
-// a ClientToken, and what an earlier run launched is adopted.
+// Every node that Slurm powers up is launched, or goes through POWER_DOWN_FORCE, from
+// which Slurm requeues its job. A node that is up is left alone. The error is for nodes
+// with which nothing could be done: Slurm leaves them to ResumeTimeout, or does not wait for
+// them. Running again with the same nodes is harmless: launches carry a ClientToken, and
+// what an earlier run launched is adopted.
 func (r *Resume) Run(ctx context.Context, hostlist string, waits []Waiting) error {
-	work, cancel := context.WithTimeout(ctx, r.Budget*2/3)
-	defer cancel()
-	finish, cancelFinish := context.WithTimeout(context.WithoutCancel(ctx), r.Budget)
-	defer cancelFinish()
-
 	names, err := r.Slurm.Expand(hostlist)
 	if err != nil {
 		return fmt.Errorf("reading the nodes to power up: %w", err)
@@ -88,17 +102,35 @@ func (r *Resume) Run(ctx context.Context, hostlist string, waits []Waiting) erro
 	if len(foreign) > 0 {
 		r.Log.Warn("no node_group of the settings has these nodes; they are left alone", "nodes", r.Slurm.Hostlist(foreign))
 	}
-	var errs []error
+	// Side by side: PCS takes minutes over a compute node group.
+	var configured, launched error
+	var both sync.WaitGroup
 	if len(slots) > 0 {
-		errs = append(errs, r.configure(ctx, slots))
+		both.Go(func() { configured = r.configure(ctx, slots) })
 	}
 	if len(launch) > 0 {
-		errs = append(errs, r.launchNodes(work, finish, launch, waits))
+		both.Go(func() { launched = r.launchNodes(ctx, launch, waits) })
 	}
-	return errors.Join(errs...)
+	both.Wait()
+	return errors.Join(configured, launched)
 }
 
 func (r *Resume) now() time.Time { return r.MachineTime().Add(r.EC2.Offset()) }
+
+// powerUp is one run for nodes that we launch.
+type powerUp struct {
+	*Resume
+	// work ends when nothing new is launched any more, finish when no launch goes on. last
+	// has no end: what must still be done then has a time of its own.
+	work, finish, last context.Context
+	facts              *facts
+	calls              *rate.Limiter // of RunInstances
+
+	mu       sync.Mutex
+	outcomes []outcome
+	held     []Job
+	errs     []error
+}
 
 // facts is what all launches of a run are decided on.
 type facts struct {
@@ -106,21 +138,28 @@ type facts struct {
 	now  time.Time
 	// live are our instances by the node that they were launched for.
 	live map[string][]capacity.Instance
+	// taken are places in reservations that launches of this run are meant for.
+	taken map[string]int
 }
 
-// outcome is what became of a group.
-type outcome struct {
-	group
-	parts []launched
-	err   error
-}
+func (r *Resume) launchNodes(ctx context.Context, nodes []string, waits []Waiting) error {
+	u := powerUp{Resume: r, last: context.WithoutCancel(ctx), calls: rate.NewLimiter(launchesASecond, launchBurst)}
+	var cancel context.CancelFunc
+	u.work, cancel = context.WithTimeout(ctx, r.Budget*2/3)
+	defer cancel()
+	u.finish, cancel = context.WithTimeout(u.last, r.Budget)
+	defer cancel()
 
-func (r *Resume) launchNodes(work, finish context.Context, nodes []string, waits []Waiting) error {
-	jobs, err := r.Slurm.Jobs(work)
+	nodes, err := r.poweringUp(u.work, nodes)
+	if len(nodes) == 0 {
+		return err
+	}
+	u.errs = append(u.errs, err)
+	jobs, err := r.Slurm.Jobs(u.work)
 	if err != nil {
 		// Without slurmctld's word on accounts nothing may be launched.
-		_, err := r.failed(finish, outcome{group: group{nodes: nodes}, err: fmt.Errorf("asking Slurm for its jobs: %w", err)})
-		return err
+		u.settle([]outcome{{group: group{nodes: nodes}, err: fmt.Errorf("asking Slurm for its jobs: %w", err)}})
+		return errors.Join(u.errs...)
 	}
 	for _, j := range jobs {
 		if j.Allocated { // a run by hand has no SLURM_RESUME_FILE
@@ -128,137 +167,79 @@ func (r *Resume) launchNodes(work, finish context.Context, nodes []string, waits
 		}
 	}
 	groups := launchGroups(nodes, waits, jobs)
-	facts, err := r.facts(work, nodes)
-
-	outcomes := make([]outcome, len(groups))
-	var running errgroup.Group
-	running.SetLimit(launchesAtOnce)
-	for i, g := range groups {
-		outcomes[i] = outcome{group: g, err: err}
-		if err != nil {
-			continue
+	if u.facts, err = r.readFacts(u.work, nodes); err != nil {
+		failed := make([]outcome, len(groups))
+		for i, g := range groups {
+			failed[i] = outcome{group: g, err: err}
 		}
-		running.Go(func() error {
-			outcomes[i].parts, outcomes[i].err = r.launchGroup(work, finish, g, facts)
-			return nil
-		})
+		u.settle(failed)
+		return errors.Join(u.errs...)
 	}
-	_ = running.Wait() // outcomes hold the errors
-	r.address(finish, outcomes)
-
-	var errs []error
-	var held []Job
-	for _, o := range outcomes {
-		if o.err == nil {
-			r.succeeded(o)
-			continue
-		}
-		jobs, err := r.failed(finish, o)
-		held, errs = append(held, jobs...), append(errs, err)
+	units, refused := u.plan(groups)
+	var running sync.WaitGroup
+	running.Go(func() { u.settle(refused) })
+	for _, unit := range units {
+		running.Go(func() { u.launch(unit) })
 	}
+	running.Wait()
 	// Last: nothing waits for these.
-	r.tagNodes(finish, outcomes)
-	r.leaveToOwners(finish, held)
-	return errors.Join(errs...)
+	u.tagNodes()
+	u.leaveToOwners(u.last, u.held)
+	return errors.Join(u.errs...)
 }
 
-// tagNodes writes the node names on the instances. Without it an instance is still
-// known by its launch index, so a failure is only logged.
-func (r *Resume) tagNodes(ctx context.Context, outcomes []outcome) {
-	tags := map[string]map[string]string{}
-	for _, o := range outcomes {
-		for _, part := range o.parts {
-			for node, i := range part.instances {
-				if o.err == nil {
-					tags[i.ID] = map[string]string{capacity.TagNode: node, capacity.TagName: node}
-				}
-			}
+// poweringUp are those of the nodes that Slurm waits for. What is up belongs to jobs, and
+// for what Slurm does not wait for an instance would be paid and not used; the error names
+// the latter.
+func (r *Resume) poweringUp(ctx context.Context, nodes []string) ([]string, error) {
+	power, err := r.Slurm.Power(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("asking Slurm for the nodes' states, without which nothing is launched: %w", err)
+	}
+	var launch, up, down []string
+	for _, n := range nodes {
+		switch power[n] {
+		case PoweringUp:
+			launch = append(launch, n)
+		case PoweredUp:
+			up = append(up, n)
+		default:
+			down = append(down, n)
 		}
 	}
-	if err := r.EC2.TagInstances(ctx, tags); err != nil {
-		r.Log.Warn("tagging instances with their nodes", "err", err)
+	if len(up) > 0 {
+		r.Log.Info("up already, so left alone", "nodes", r.Slurm.Hostlist(up))
 	}
+	if len(down) > 0 {
+		list := r.Slurm.Hostlist(down)
+		err = fmt.Errorf("Slurm does not power up %s, or does not have it: nothing is launched for it; `scontrol update nodename=%s state=POWER_UP` makes Slurm do so", list, list)
+		r.Log.Error("not launched", "err", err)
+	}
+	return launch, err
 }
 
-// facts reads what launches are decided on.
-func (r *Resume) facts(ctx context.Context, nodes []string) (*facts, error) {
+// readFacts reads what launches are decided on.
+func (r *Resume) readFacts(ctx context.Context, nodes []string) (*facts, error) {
 	partitions := map[string]bool{}
 	for _, n := range nodes {
 		at, _ := r.placeOf(n)
 		partitions[at.partition.Name] = true
 	}
-	snap, err := r.freshSnapshot(ctx, partitions, nil)
-	if err != nil {
-		return nil, err
-	}
 	ours, err := r.EC2.InstancesByTag(ctx, map[string][]string{capacity.TagCluster: {r.Cluster}})
 	if err != nil {
 		return nil, err
 	}
-	f := &facts{snap: snap, now: r.now(), live: map[string][]capacity.Instance{}}
+	snap, err := r.freshSnapshot(ctx, partitions, capacity.Seen{Before: r.Last, Instances: ours})
+	if err != nil {
+		return nil, err
+	}
+	f := &facts{snap: snap, now: r.now(), live: map[string][]capacity.Instance{}, taken: map[string]int{}}
 	for _, i := range ours {
-		if node := nodeOf(r.Slurm, i); slices.Contains(nodes, node) && !i.Ended() {
+		if node := i.Node(r.Slurm.Expand); node != "" && !i.Ended() {
 			f.live[node] = append(f.live[node], i)
 		}
 	}
 	return f, nil
-}
-
-// address tells Slurm where all launched nodes are, in one call. It keeps trying while
-// there is time: a launched node without its address is lost.
-func (r *Resume) address(ctx context.Context, outcomes []outcome) {
-	addresses := map[string]netip.Addr{}
-	for i, o := range outcomes {
-		for _, part := range o.parts {
-			for node, instance := range part.instances {
-				ip, err := netip.ParseAddr(instance.PrivateIP)
-				if err != nil {
-					outcomes[i].err = fmt.Errorf("instance %s has no private address: %w", instance.ID, err)
-				}
-				addresses[node] = ip
-			}
-		}
-		if outcomes[i].err != nil {
-			for _, node := range o.nodes {
-				delete(addresses, node)
-			}
-		}
-	}
-	if len(addresses) == 0 {
-		return
-	}
-	// What fails is still to be recorded and sent down.
-	attempts, cancel := context.WithTimeout(ctx, r.Budget/4)
-	defer cancel()
-	var err error
-	for {
-		if err = r.Slurm.SetAddresses(attempts, addresses); err == nil {
-			return
-		}
-		r.Log.Error("setting node addresses", "err", err)
-		select {
-		case <-attempts.Done():
-			for i := range outcomes {
-				if outcomes[i].err == nil {
-					outcomes[i].err = err
-				}
-			}
-			return
-		case <-time.After(time.Second):
-		}
-	}
-}
-
-// succeeded records a group that was launched.
-func (r *Resume) succeeded(o outcome) {
-	for _, part := range o.parts {
-		record := state.Record{At: r.now(), Hook: "resume", Partition: part.place.partition.Name, Nodes: r.Slurm.Hostlist(part.nodes),
-			Jobs: o.shown(), Reservation: part.reservation, Code: string(capacity.OK), Message: "launched"}
-		for _, n := range part.nodes {
-			record.Instances = append(record.Instances, part.instances[n].ID)
-		}
-		r.record(record)
-	}
 }
 
 func (r *Resume) record(record state.Record) {

@@ -55,7 +55,7 @@ func (g NodeGroup) Compare(want NodeGroup) Comparison {
 		c = append(c, Setting{"launch template", "version " + g.TemplateVersion, version, false})
 	}
 	if g.Status == UpdateFailed {
-		c = append(c, Setting{"status", string(g.Status), string(Active), true})
+		c = append(c, Setting{"status", fmt.Sprintf("%s (%s)", g.Status, g.Failures), string(Active), true})
 	}
 	return c
 }

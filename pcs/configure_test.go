@@ -29,7 +29,7 @@ func TestConfigure(t *testing.T) {
 	}
 	g := a.group("gpu-a")
 	template, _, err := a.ec2.LaunchTemplate(t.Context(), g.TemplateID, g.TemplateVersion)
-	if err != nil || template.ReservationID != laterBlock || template.Version != "2" || g.Tags[capacity.TagReservation] != laterBlock || !template.UserData {
+	if err != nil || template.ReservationID != laterBlock || template.Version != "2" || g.Tags[capacity.TagReservation] != laterBlock || len(template.UserData) == 0 {
 		t.Errorf("%+v with %+v, %v", g, template, err)
 	}
 	dynamic := a.request(sharedODCR)

@@ -48,17 +48,18 @@ func (p Provisioner) tell(what, name, status string) {
 	}
 }
 
-// rounds is how often a thing is looked at again when PCS answers that somebody else
-// is changing it.
-const rounds = 5
+// rounds is how often a thing is changed before it is given up, patience how often it is
+// waited for when PCS answers that it, or its cluster, is being changed: 5 minutes.
+const rounds, patience = 5, 60
 
 // EnsureNodeGroup creates or updates the node group of the wanted name, and waits
-// until PCS is done. wanted has the cluster's id, and in Tags our mark and the
+// until PCS is done. One of ours that could not be created in an earlier run is made
+// anew. wanted has the cluster's id, and in Tags our mark and the
 // reservation. It reports whether it changed anything. A group that is not there is
 // an error if it may not be created. One that has instances is left as it is
 // (ErrInUse) if the change would replace them.
 func (p Provisioner) EnsureNodeGroup(ctx context.Context, want NodeGroup, mayCreate bool) (g NodeGroup, changed bool, err error) {
-	for range rounds {
+	for changes, conflicts := 0, 0; changes < rounds && conflicts < patience; {
 		g, found, err := p.settledGroup(ctx, want.ClusterID, want.Name)
 		switch {
 		case err != nil:
@@ -70,8 +71,15 @@ func (p Provisioner) EnsureNodeGroup(ctx context.Context, want NodeGroup, mayCre
 			err = p.PCS.createGroup(ctx, want)
 		case g.Tags[capacity.TagCluster] != want.Tags[capacity.TagCluster]:
 			return g, changed, fmt.Errorf("compute node group %s: %w", g.Name, ErrNotOurs)
+		case g.Status == CreateFailed && (changed || !mayCreate):
+			return g, changed, fmt.Errorf("PCS could not create node group %s: %s; `pcs-capacity setup` makes it anew", g.Name, g.Failures)
 		case g.Status == CreateFailed:
-			return g, changed, fmt.Errorf("PCS could not create node group %s: %s; delete it and run this again", g.Name, g.Failures)
+			p.tell(WhatNodeGroup, g.Name, "delete")
+			if err := p.PCS.deleteGroup(ctx, g); err != nil && !inConflict(err) && !NotFound(err) {
+				return g, changed, err
+			}
+			conflicts++
+			continue
 		case g.Status == UpdateFailed && changed:
 			return g, changed, fmt.Errorf("PCS could not update node group %s: %s", g.Name, g.Failures)
 		default:
@@ -85,12 +93,20 @@ func (p Provisioner) EnsureNodeGroup(ctx context.Context, want NodeGroup, mayCre
 			p.tell(WhatNodeGroup, g.Name, "update")
 			err = p.PCS.updateGroup(ctx, want, g)
 		}
-		if err != nil && !inConflict(err) {
+		switch {
+		case inConflict(err):
+			conflicts++
+			if err := p.wait(ctx, WhatNodeGroup, want.Name, Updating); err != nil {
+				return g, changed, err
+			}
+		case err != nil:
 			return g, changed, err
+		default:
+			changed = true
+			changes++
 		}
-		changed = changed || err == nil
 	}
-	return g, changed, fmt.Errorf("compute node group %s is still not as it should be after %d changes; somebody else changes it too", want.Name, rounds)
+	return g, changed, fmt.Errorf("compute node group %s is still not as it should be; somebody else changes it too", want.Name)
 }
 
 func (p Provisioner) checkUnused(ctx context.Context, g NodeGroup, disruptive bool) error {
@@ -107,11 +123,11 @@ func (p Provisioner) checkUnused(ctx context.Context, g NodeGroup, disruptive bo
 	return nil
 }
 
-// EnsureQueue creates the queue of the wanted name, or adds the wanted node groups to
-// the ones that it has, and waits until PCS is done.
+// EnsureQueue creates the queue of the wanted name, or adds the wanted node groups and
+// Slurm settings to the ones that it has, and waits until PCS is done.
 func (p Provisioner) EnsureQueue(ctx context.Context, want Queue) error {
 	changed := false
-	for range rounds {
+	for changes, conflicts := 0, 0; changes < rounds && conflicts < patience; {
 		q, found, err := p.settledQueue(ctx, want.ClusterID, want.Name)
 		groups := slices.Clone(q.GroupIDs)
 		for _, id := range want.GroupIDs {
@@ -119,6 +135,7 @@ func (p Provisioner) EnsureQueue(ctx context.Context, want Queue) error {
 				groups = append(groups, id)
 			}
 		}
+		settings := q.withSettings(want.SlurmSettings)
 		switch {
 		case err != nil:
 			return err
@@ -129,16 +146,24 @@ func (p Provisioner) EnsureQueue(ctx context.Context, want Queue) error {
 			return fmt.Errorf("queue %s: %w", q.Name, ErrNotOurs)
 		case q.Status == CreateFailed || q.Status == UpdateFailed && changed:
 			return fmt.Errorf("queue %s is %s: %s", q.Name, q.Status, q.Failures)
-		case len(groups) == len(q.GroupIDs) && q.Status == Active:
+		case len(groups) == len(q.GroupIDs) && settings == nil && q.Status == Active:
 			return nil
 		default:
 			p.tell(WhatQueue, want.Name, "update")
-			err = p.PCS.updateQueue(ctx, q, groups)
+			err = p.PCS.updateQueue(ctx, q, groups, settings)
 		}
-		if err != nil && !inConflict(err) {
+		switch {
+		case inConflict(err):
+			conflicts++
+			if err := p.wait(ctx, WhatQueue, want.Name, Updating); err != nil {
+				return err
+			}
+		case err != nil:
 			return err
+		default:
+			changed = true
+			changes++
 		}
-		changed = changed || err == nil
 	}
-	return fmt.Errorf("queue %s is still not as it should be after %d changes; somebody else changes it too", want.Name, rounds)
+	return fmt.Errorf("queue %s is still not as it should be; somebody else changes it too", want.Name)
 }

@@ -84,9 +84,10 @@ func (c *Client) NodeGroups(ctx context.Context, cluster string) ([]NodeGroup, e
 // NodeGroup reads a compute node group by name or id. The second value is false when
 // there is none.
 func (c *Client) NodeGroup(ctx context.Context, cluster, nameOrID string) (NodeGroup, bool, error) {
+	var unknown []string
 	out, err := c.api.GetComputeNodeGroup(ctx, &pcs.GetComputeNodeGroupInput{
 		ClusterIdentifier: aws.String(cluster), ComputeNodeGroupIdentifier: aws.String(nameOrID),
-	})
+	}, collectUnknown(&unknown))
 	if NotFound(err) {
 		return NodeGroup{}, false, nil
 	}
@@ -94,6 +95,7 @@ func (c *Client) NodeGroup(ctx context.Context, cluster, nameOrID string) (NodeG
 		return NodeGroup{}, false, fmt.Errorf("reading compute node group %s: %w", nameOrID, err)
 	}
 	g := nodeGroup(out.ComputeNodeGroup)
+	g.Unknown = unknown
 	if g.Tags, err = c.tags(ctx, g.ARN); err != nil && !NotFound(err) {
 		return NodeGroup{}, false, fmt.Errorf("reading the tags of compute node group %s: %w", g.Name, err)
 	}
@@ -118,6 +120,12 @@ func nodeGroup(a *types.ComputeNodeGroup) NodeGroup {
 	}
 	if s := a.ScalingConfiguration; s != nil {
 		g.Min, g.Max = int(s.MinInstanceCount), int(s.MaxInstanceCount)
+	}
+	if s := a.SlurmConfiguration; s != nil {
+		g.SlurmSettings = settingsMap(s.SlurmCustomSettings)
+		if s.ScaleDownIdleTimeInSeconds != nil {
+			g.IdleSeconds = aws.Int(int(*s.ScaleDownIdleTimeInSeconds))
+		}
 	}
 	return g
 }
@@ -158,6 +166,9 @@ func (c *Client) Queue(ctx context.Context, cluster, nameOrID string) (Queue, bo
 		Modified: aws.ToTime(a.ModifiedAt), Failures: failures(a.ErrorInfo)}
 	for _, config := range a.ComputeNodeGroupConfigurations {
 		q.GroupIDs = append(q.GroupIDs, str(config.ComputeNodeGroupId))
+	}
+	if s := a.SlurmConfiguration; s != nil {
+		q.SlurmSettings = settingsMap(s.SlurmCustomSettings)
 	}
 	if q.Tags, err = c.tags(ctx, q.ARN); err != nil && !NotFound(err) {
 		return Queue{}, false, fmt.Errorf("reading the tags of queue %s: %w", q.Name, err)

@@ -31,7 +31,7 @@ func (p Provisioner) ReleaseQueue(ctx context.Context, cluster Cluster, name str
 			return nil
 		default:
 			p.tell(WhatQueue, name, "update")
-			err = p.PCS.updateQueue(ctx, q, rest)
+			err = p.PCS.updateQueue(ctx, q, rest, nil)
 		}
 		if err != nil && !inConflict(err) && !NotFound(err) {
 			return err

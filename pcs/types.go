@@ -56,9 +56,9 @@ type Cluster struct {
 	// Size is SMALL, MEDIUM or LARGE.
 	Size             string   `json:"size"`
 	SlurmVersion     string   `json:"slurm_version"`
-	SubnetIDs        []string `json:"subnet_ids,omitempty"`
-	SecurityGroupIDs []string `json:"security_group_ids,omitempty"`
-	Failures         Failures `json:"failures,omitempty"`
+	SubnetIDs        []string `json:"subnet_ids"`
+	SecurityGroupIDs []string `json:"security_group_ids"`
+	Failures         Failures `json:"failures"`
 }
 
 // NodeGroup is a PCS compute node group.
@@ -83,21 +83,30 @@ type NodeGroup struct {
 	Min             int    `json:"min"`
 	Max             int    `json:"max"`
 
+	// SlurmSettings are custom settings, such as Features and Weight.
+	SlurmSettings map[string]string `json:"slurm_settings,omitempty"`
+	// IdleSeconds is after how long an idle node is ended; nil for the cluster's value.
+	IdleSeconds *int `json:"idle_seconds,omitempty"`
+	// Unknown names what PCS says about the group and this program cannot express.
+	Unknown []string `json:"unknown,omitempty"`
+
 	Failures Failures          `json:"failures,omitempty"`
 	Tags     map[string]string `json:"tags,omitempty"`
 }
 
 // Queue is a PCS queue, which is a Slurm partition.
 type Queue struct {
-	ID        string            `json:"id"`
-	Name      string            `json:"name"`
-	ClusterID string            `json:"cluster_id"`
-	ARN       string            `json:"arn"`
-	Status    Status            `json:"status"`
-	Modified  time.Time         `json:"modified"`
-	GroupIDs  []string          `json:"group_ids"`
-	Failures  Failures          `json:"failures,omitempty"`
-	Tags      map[string]string `json:"tags,omitempty"`
+	ID        string    `json:"id"`
+	Name      string    `json:"name"`
+	ClusterID string    `json:"cluster_id"`
+	ARN       string    `json:"arn"`
+	Status    Status    `json:"status"`
+	Modified  time.Time `json:"modified"`
+	GroupIDs  []string  `json:"group_ids"`
+	// SlurmSettings are custom settings, such as AllowAccounts and DefaultTime.
+	SlurmSettings map[string]string `json:"slurm_settings,omitempty"`
+	Failures      Failures          `json:"failures,omitempty"`
+	Tags          map[string]string `json:"tags,omitempty"`
 }
 
 // Inventory is a cluster with everything in it.

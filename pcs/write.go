@@ -16,7 +16,7 @@ import (
 // second group out, while a token made from the request would, after a failed group
 // was deleted, give back the failed one.
 func (c *Client) createGroup(ctx context.Context, g NodeGroup) error {
-	_, err := c.api.CreateComputeNodeGroup(ctx, &pcs.CreateComputeNodeGroupInput{
+	in := &pcs.CreateComputeNodeGroupInput{
 		ClusterIdentifier:     aws.String(g.ClusterID),
 		ComputeNodeGroupName:  aws.String(g.Name),
 		CustomLaunchTemplate:  &types.CustomLaunchTemplate{Id: aws.String(g.TemplateID), Version: aws.String(g.TemplateVersion)},
@@ -27,8 +27,14 @@ func (c *Client) createGroup(ctx context.Context, g NodeGroup) error {
 		ScalingConfiguration:  scaling(g),
 		SubnetIds:             g.SubnetIDs,
 		Tags:                  g.Tags,
-	})
-	if err != nil {
+	}
+	if len(g.SlurmSettings) > 0 || g.IdleSeconds != nil {
+		in.SlurmConfiguration = &types.ComputeNodeGroupSlurmConfigurationRequest{SlurmCustomSettings: settingsList(g.SlurmSettings)}
+		if g.IdleSeconds != nil {
+			in.SlurmConfiguration.ScaleDownIdleTimeInSeconds = aws.Int32(int32(*g.IdleSeconds))
+		}
+	}
+	if _, err := c.api.CreateComputeNodeGroup(ctx, in); err != nil {
 		return fmt.Errorf("creating compute node group %s: %w", g.Name, err)
 	}
 	return nil
@@ -39,7 +45,7 @@ func scaling(g NodeGroup) *types.ScalingConfigurationRequest {
 }
 
 // updateGroup sends what differs and nothing else, since PCS replaces instances only
-// for what concerns them. The tag comes first: a run that is cut off after it finds
+// for what concerns them; what is not sent stays. The tag comes first: a run that is cut off after it finds
 // the slot again by the tag and goes on.
 func (c *Client) updateGroup(ctx context.Context, want, now NodeGroup) error {
 	if now.Tags[capacity.TagReservation] != want.Tags[capacity.TagReservation] {
@@ -86,26 +92,33 @@ func (c *Client) Tag(ctx context.Context, arn string, tags map[string]string) er
 }
 
 func (c *Client) createQueue(ctx context.Context, q Queue) error {
-	_, err := c.api.CreateQueue(ctx, &pcs.CreateQueueInput{
+	in := &pcs.CreateQueueInput{
 		ClusterIdentifier:              aws.String(q.ClusterID),
 		QueueName:                      aws.String(q.Name),
 		ComputeNodeGroupConfigurations: groupConfigurations(q.GroupIDs),
 		Tags:                           q.Tags,
-	})
-	if err != nil {
+	}
+	if len(q.SlurmSettings) > 0 {
+		in.SlurmConfiguration = &types.QueueSlurmConfigurationRequest{SlurmCustomSettings: settingsList(q.SlurmSettings)}
+	}
+	if _, err := c.api.CreateQueue(ctx, in); err != nil {
 		return fmt.Errorf("creating queue %s: %w", q.Name, err)
 	}
 	return nil
 }
 
-// updateQueue replaces the whole list of node groups, which is what PCS offers.
-func (c *Client) updateQueue(ctx context.Context, q Queue, groups []string) error {
-	_, err := c.api.UpdateQueue(ctx, &pcs.UpdateQueueInput{
+// updateQueue replaces the whole list of node groups, which is what PCS offers, and the
+// whole list of Slurm settings; nil settings stay as they are.
+func (c *Client) updateQueue(ctx context.Context, q Queue, groups []string, settings map[string]string) error {
+	in := &pcs.UpdateQueueInput{
 		ClusterIdentifier:              aws.String(q.ClusterID),
 		QueueIdentifier:                aws.String(q.ID),
 		ComputeNodeGroupConfigurations: groupConfigurations(groups),
-	})
-	if err != nil {
+	}
+	if settings != nil {
+		in.SlurmConfiguration = &types.UpdateQueueSlurmConfigurationRequest{SlurmCustomSettings: settingsList(settings)}
+	}
+	if _, err := c.api.UpdateQueue(ctx, in); err != nil {
 		return fmt.Errorf("updating queue %s: %w", q.Name, err)
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
@@ -105,6 +106,14 @@ func (c *Client) UserHold(ctx context.Context, job string) error {
 
 // isHeld reads a priority: 0 is a held job's.
 func isHeld(priority string) bool { return priority == "0" }
+
+// Begin keeps a pending job from starting before a time, in whole seconds.
+func (c *Client) Begin(ctx context.Context, job string, at time.Time) error {
+	return c.change(ctx, job, "setting the begin time", "%S", func(start string) bool {
+		seconds, err := strconv.ParseInt(start, 10, 64) // Slurm's estimate, which is not before
+		return err == nil && seconds >= at.Unix()
+	}, "update", "jobid", fmt.Sprintf("starttime=uts%d", at.Unix()))
+}
 
 // Release undoes [Client.Hold] and [Client.RequeueHold].
 func (c *Client) Release(ctx context.Context, job string) error {

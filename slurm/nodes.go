@@ -32,13 +32,19 @@ func (n Node) Has(flag string) bool { return slices.Contains(n.StateFlags, flag)
 // PoweredDown is true for a cloud node that has no instance and none on its
 // way: it is off, and not yet being resumed.
 func (n Node) PoweredDown() bool {
-	return n.Has("POWERED_DOWN") && !n.Has("POWERING_UP") && !n.Has("POWER_UP")
+	return n.Has("POWERED_DOWN") && !n.PoweringUp()
 }
+
+// PoweringUp is true for a cloud node that is being resumed and has not registered yet.
+func (n Node) PoweringUp() bool { return n.Has("POWERING_UP") || n.Has("POWER_UP") }
+
+// PoweringDown is true for a cloud node on its way to being powered down.
+func (n Node) PoweringDown() bool { return n.Has("POWERING_DOWN") || n.Has("POWER_DOWN") }
 
 // GivenUp is true for a node that did not boot within ResumeTimeout: slurmctld has called
 // ResumeFailProgram for it and uses it no more until someone changes its state.
 func (n Node) GivenUp() bool {
-	return n.State == "DOWN" && n.PoweredDown() && !n.Has("POWER_DOWN") && !n.Has("POWERING_DOWN")
+	return n.State == "DOWN" && n.PoweredDown() && !n.PoweringDown()
 }
 
 // Busy is true for a node that runs a job, or is still cleaning up after one.

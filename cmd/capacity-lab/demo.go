@@ -149,16 +149,16 @@ func playBuying(t *teller) {
 	t.say("\n# Is there room already for 24 instances, for 3 days?")
 	t.run(cli+"fit --instance-type p5.48xlarge --count 24 --duration 3d", wants{status: 1, output: `cb-[0-9a-f]+`})
 	t.say("\n# No. What is for sale, and in which zones does the cluster have a subnet?")
-	t.run(cli+"offerings --instance-type p5.48xlarge --count 24 --duration 3d", wants{output: `cb-[0-9a-f]+ .*us-east-2a \(use2-az1\).* subnet-`})
-	offering := t.find(`(?m)^(cb-[0-9a-f]+) .*us-east-2a .* 3d `)
-	fee := t.find(`(?m)^` + offering + `.* ([0-9.]+) USD`)
+	t.run(cli+"offerings --instance-type p5.48xlarge --count 24 --duration 3d", wants{output: `cb-[0-9a-f]+ .* use2-az1 .* USD .* yes`})
+	offering := t.find(`(?m)^(cb-[0-9a-f]+) .* use2-az1 +\d\d-\d\d 11:30 `)
+	fee := strings.ReplaceAll(t.find(`(?m)^`+offering+`.* ([0-9.,]+) USD`), ",", "")
 	t.run(cli+"purchase "+offering+" --confirm-fee "+fee, wants{output: `scheduled`})
 	t.run(cli+"timeline", wants{output: `24 x p5.48xlarge, scheduled`})
 }
 
 // playPCS buys a block, makes a queue of it, and submits to it.
 func playPCS(t *teller) {
-	t.buy("us-east-2a")
+	t.buy("use2-az1")
 	block := t.find(`\bcr-[0-9a-f]{17}\b`)
 	setup := "pcs-capacity setup --queue gpu --node-group gpu --reservation " + block + " --like compute --dynamic --yes"
 
@@ -181,7 +181,7 @@ func playPCS(t *teller) {
 
 // playEC2 lets Slurm call our ResumeProgram and SuspendProgram.
 func playEC2(t *teller) {
-	t.buy("us-east-2a")
+	t.buy("use2-az1")
 	block := t.find(`\bcr-[0-9a-f]{17}\b`)
 	t.say("\n# The block goes into the settings of the partition; a pass of sync tells Slurm.")
 	t.run(`sed -i 's/capacity_reservation_ids = .*/capacity_reservation_ids = ["`+block+`"]/' "$(pcs-capacity config --path)"`, wants{})
@@ -204,7 +204,7 @@ func (t *teller) buy(zone string) {
 	t.say("\n# What is for sale?")
 	t.run("pcs-capacity offerings --instance-type p5.48xlarge --count 2 --duration 1d", wants{output: `cb-[0-9a-f]+ .*` + zone})
 	offering := t.find(`(?m)^(cb-[0-9a-f]+) .*` + zone)
-	fee := t.find(`(?m)^` + offering + `.* ([0-9.]+) USD`)
+	fee := strings.ReplaceAll(t.find(`(?m)^`+offering+`.* ([0-9.,]+) USD`), ",", "")
 	t.say("\n# Buying cannot be undone, so the fee has to be said.")
 	t.run("pcs-capacity purchase "+offering+" --confirm-fee "+fee, wants{output: `scheduled|active`})
 }

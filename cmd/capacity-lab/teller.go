@@ -117,7 +117,8 @@ func (t *teller) sh(command string) (status int) {
 	defer cancel()
 	c := exec.CommandContext(ctx, "/bin/sh", "-c", `. "$0" && eval "$1"`, t.env, command)
 	c.Dir = t.work
-	c.Env = append(os.Environ(), "PATH="+t.bin+":"+os.Getenv("PATH"))
+	// Tables are as wide as in a terminal of 100 columns, less what show indents.
+	c.Env = append(os.Environ(), "PATH="+t.bin+":"+os.Getenv("PATH"), "COLUMNS=98")
 	// Its own process group, so that a command that hangs ends with its children.
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }

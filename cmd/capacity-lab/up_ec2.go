@@ -112,7 +112,7 @@ func (l *lab) homeRegion() (awssim.RegionScenario, error) {
 // taggedNode finds the node name as an instance of the product does: by its
 // place in the hostlist of its launch.
 func (l *lab) taggedNode(ctx context.Context, instance awssim.Instance) (string, error) {
-	hostlist := instance.Tags[capacity.TagNodes]
+	hostlist := capacity.LaunchedNodes(instance.Tags)
 	if hostlist == "" {
 		return "", nil
 	}

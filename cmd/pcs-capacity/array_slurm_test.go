@@ -91,3 +91,15 @@ func (r *rehearsal) runs(id string) lifecycle.Job {
 	r.Fatalf("job %s does not run: %+v", id, r.shown(id))
 	return lifecycle.Job{}
 }
+
+// waits waits until a job waits for its start and holds no node.
+func (r *rehearsal) waits(id string) {
+	r.Helper()
+	for r.ctx.Err() == nil {
+		if j := r.shown(id); j.State == "PENDING" && len(j.Nodes) == 0 {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	r.Fatalf("job %s does not wait: %+v", id, r.shown(id))
+}

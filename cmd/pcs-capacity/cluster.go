@@ -33,7 +33,21 @@ func subnetIDs(cfg *config.Config) []string {
 	return ids
 }
 
-// subnetCell is the cell of a table: neighbours are in parentheses.
+// subnetWord says in a table whether the cluster can run nodes in a zone: it has a subnet
+// there, or only its VPC has one, which setup --subnet-ids takes.
+func subnetWord(use market.ZoneUse) string {
+	switch {
+	case use.Subnets == nil:
+		return "?"
+	case len(use.Subnets) > 0:
+		return "yes"
+	case len(use.Neighbours) > 0:
+		return "in VPC"
+	}
+	return "no"
+}
+
+// subnetCell names the subnets: neighbours are in parentheses.
 func subnetCell(use market.ZoneUse) string {
 	switch {
 	case use.Subnets == nil:

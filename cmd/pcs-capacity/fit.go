@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -24,7 +25,9 @@ type FitCmd struct {
 
 // Help is shown below the flags.
 func (FitCmd) Help() string {
-	return `Exit status 0: a reservation fits, blocks before ODCRs. Exit status 1: none does; then what is
+	return `Nodes of the configured partitions that Slurm has idle are free, though EC2 counts them as used.
+
+Exit status 0: a reservation fits, blocks before ODCRs. Exit status 1: none does; then what is
 missing is shown, and which offerings would fill it. Nodes need time to boot, and a block must
 be free of jobs some time before its end, so a block of 7d does not hold work of 7d.`
 }
@@ -59,6 +62,8 @@ type fitRow struct {
 	// Start is when the work could begin, End when the reservation ends.
 	Start time.Time `json:"start,omitzero" col:"FROM" drop:"4"`
 	End   time.Time `json:"end,omitzero" col:"ENDS" drop:"1"`
+	// NodesIdle count as free; nil where Slurm does not say, or no partition has it.
+	NodesIdle *int `json:"nodes_idle"`
 	// Code is ok, or the reason code of docs/submitting-jobs.md.
 	Code    capacity.Code `json:"code"`
 	Message string        `json:"message,omitempty" col:"WHY NOT" wrap:"yes"`
@@ -72,12 +77,18 @@ func (c *FitCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg 
 	progress := t.Slow("asking for reservations")
 	defer progress.Done()
 	subnets := inBackground(func() market.Subnets { return readSubnets(ctx, cfg, aws) })
+	slurm := inBackground(func() idleNodes { return readIdle(ctx, cfg) })
 	regions, err := market.ChooseRegions(ctx, aws, c.Regions)
 	if err != nil {
 		return err
 	}
 	need := capacity.Need{InstanceType: c.InstanceType, Count: c.Count, Duration: time.Duration(c.Duration), By: c.By.Time}
-	answer, err := market.FitQuestion{EC2: aws, Need: need, Regions: regions, Subnets: func() market.Subnets { return <-subnets },
+	var own owned
+	idle := func(found []capacity.Reservation) map[string]int {
+		own = ownedOf(cfg, aws, found, <-slurm)
+		return own.idle
+	}
+	answer, err := market.FitQuestion{EC2: aws, Need: need, Regions: regions, Subnets: func() market.Subnets { return <-subnets }, Idle: idle,
 		Timing: cfg.Timing.Domain(), Cache: cacheUnless(c.NoCache), Progress: progress}.Ask(ctx)
 	if err != nil {
 		return err
@@ -86,7 +97,7 @@ func (c *FitCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg 
 	if answer.Subnets.Err != nil {
 		t.Say("The cluster's subnets are not known, so zones are not compared: %s", answer.Subnets.Err)
 	}
-	if err := showFit(t, need, answer); err != nil {
+	if err := showFit(t, need, answer, own); err != nil {
 		return err
 	}
 	if !answer.Fits {
@@ -99,13 +110,13 @@ func (c *FitCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg 
 	return nil
 }
 
-func newFitDocument(need capacity.Need, a market.FitAnswer) fitDocument {
+func newFitDocument(need capacity.Need, a market.FitAnswer, own owned) fitDocument {
 	doc := fitDocument{Fits: a.Fits, Need: fitNeed{need, int(need.Duration.Seconds())}, Candidates: []fitRow{},
 		Offerings: newOfferingRows(a.Offers, a.Length, a.Subnets), FailedRegions: emptyIfNil(a.Failed)}
 	for _, c := range a.Candidates {
 		r := c.Reservation
 		doc.Candidates = append(doc.Candidates, fitRow{ID: r.ID, Kind: string(r.Kind), Region: r.Region, AZID: r.AZID,
-			Count: r.Size(), Fits: c.Code == capacity.OK, Start: c.Start, End: r.End, Code: c.Code, Message: c.Message})
+			Count: r.Size(), Fits: c.Code == capacity.OK, Start: c.Start, End: r.End, NodesIdle: own.idleIn(r.ID), Code: c.Code, Message: c.Message})
 	}
 	if doc.Fits {
 		doc.Best = doc.Candidates[0].ID
@@ -114,8 +125,8 @@ func newFitDocument(need capacity.Need, a market.FitAnswer) fitDocument {
 }
 
 // showFit writes the table and the answer in a sentence.
-func showFit(t *terminal.Terminal, need capacity.Need, a market.FitAnswer) error {
-	doc := newFitDocument(need, a)
+func showFit(t *terminal.Terminal, need capacity.Need, a market.FitAnswer, own owned) error {
+	doc := newFitDocument(need, a, own)
 	rows := append([]fitRow{}, doc.Candidates...)
 	for _, o := range doc.Offerings {
 		rows = append(rows, fitRow{ID: o.ID, Kind: "offering", Region: o.Region, AZID: o.AZID, Count: o.Count, Fits: true,
@@ -139,6 +150,9 @@ func showFit(t *terminal.Terminal, need capacity.Need, a market.FitAnswer) error
 		t.Say("%s: nothing fits. Nearest is %s: %s.", what, best.ID, best.Message)
 	default:
 		t.Say("%s: there is no reservation of this type.", what)
+	}
+	if !doc.Fits && slices.ContainsFunc(a.Candidates, func(c capacity.Fitting) bool { return own.notCounted(c.Reservation) }) {
+		own.sayNotCounted(t)
 	}
 	return nil
 }

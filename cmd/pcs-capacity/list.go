@@ -33,7 +33,9 @@ type ListCmd struct {
 func (ListCmd) Help() string {
 	return `Lists what this account owns and what others share with it. A block that has not opened
 yet shows the size that was bought. SUBNET is a subnet of the configured cluster in that
-zone; in parentheses, one of its VPC that the cluster does not use yet.
+zone; in parentheses, one of its VPC that the cluster does not use yet. USED BY is the
+partition and the slot of the settings that have a reservation, and IDLE how many of its
+nodes Slurm has idle.
 
 A region that does not answer, an id that EC2 does not know and, where no filter bounds the
 list, a reservation of the settings that EC2 does not know are named; the exit status is 1.`
@@ -57,6 +59,7 @@ func (c *ListCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg
 	defer progress.Done()
 	account := inBackground(func() string { return accountOrUnknown(ctx, aws) })
 	subnets := inBackground(func() market.Subnets { return readSubnets(ctx, cfg, aws) })
+	slurm := inBackground(func() idleNodes { return readIdle(ctx, cfg) })
 	regions, err := market.ChooseRegions(ctx, aws, c.Regions)
 	if err != nil {
 		return err
@@ -66,7 +69,8 @@ func (c *ListCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg
 		return err
 	}
 	use, owner := <-subnets, <-account
-	doc := newListDocument(c.kept(answers), owner, use, aws.Now())
+	own := ownedOf(cfg, aws, foundIn(answers), <-slurm)
+	doc := newListDocument(c.kept(answers), owner, use, own, aws.Now())
 	doc.Regions, doc.FailedRegions = regions, emptyIfNil(failed)
 	doc.Missing = append(missingIDs(answers, len(failed) > 0), c.missingInSettings(cfg, aws, regions, answers, failed)...)
 	progress.Done()
@@ -83,10 +87,20 @@ func (c *ListCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg
 	for _, m := range doc.Missing {
 		t.Say("%s", m)
 	}
+	own.say(t, doc.rows)
 	if len(failed)+len(doc.Missing) > 0 {
 		return errShown
 	}
 	return nil
+}
+
+// foundIn are the reservations of all answers.
+func foundIn(answers []regionList) []capacity.Reservation {
+	var all []capacity.Reservation
+	for _, a := range answers {
+		all = append(all, a.found...)
+	}
+	return all
 }
 
 // inBackground starts something whose result is wanted later.

@@ -52,14 +52,27 @@ type listRow struct {
 	Subnets    []string          `json:"subnets"`
 	Neighbours []string          `json:"neighbour_subnets"`
 	Tags       map[string]string `json:"tags"`
+	// Partition and Slot have it; "" where no partition does, or nobody knows the slot.
+	Partition string `json:"partition"`
+	Slot      string `json:"slot"`
+	// WaitsFor is the reservation that has the slot in its place.
+	WaitsFor string `json:"waits_for,omitempty"`
+	// NodesIdle is nil where Slurm does not say, or no partition has it.
+	NodesIdle *int `json:"nodes_idle"`
+
+	usedBy string
 }
 
-func newListRow(r *capacity.Reservation, account string, use market.ZoneUse) listRow {
+func newListRow(r *capacity.Reservation, account string, use market.ZoneUse, own owned) listRow {
 	row := listRow{ID: r.ID, Kind: r.Kind, State: r.State, InstanceType: r.InstanceType, Region: r.Region, AZID: r.AZID, AZ: r.AZ,
 		Available: r.Available, Used: r.Used(), Start: r.Start, End: r.End, Platform: r.Platform, Tenancy: r.Tenancy,
 		MatchCriteria: r.MatchCriteria, UltraServer: r.UltraServer, OwnerID: r.OwnerID, Subnets: use.Subnets, Neighbours: use.Neighbours, Tags: r.Tags}
-	if row.Tags == nil {
-		row.Tags = map[string]string{}
+	row.Partition, row.Slot = own.places[r.ID].Partition, own.places[r.ID].Slot
+	row.NodesIdle, row.usedBy = own.idleIn(r.ID), own.usedBy(r.ID)
+	for _, w := range own.waiting {
+		if w.Reservation.ID == r.ID {
+			row.WaitsFor = w.Behind
+		}
 	}
 	if account != "" {
 		shared := r.OwnerID != account
@@ -108,7 +121,10 @@ type blockRow struct {
 	Length string         `col:"LASTS" drop:"4"`
 	State  capacity.State `col:"STATE"`
 	Used   int            `col:"USED" drop:"5"`
-	Subnet string         `col:"SUBNET" drop:"1"`
+	Idle   *int           `col:"IDLE" drop:"7"`
+	UsedBy string         `col:"USED BY" drop:"8"`
+	Usable string         `col:"SUBNET" drop:"6"`
+	Subnet string         `col:"SUBNET ID" drop:"1"`
 	Marks  string         `col:"MARKS" drop:"2"`
 }
 
@@ -121,9 +137,12 @@ type odcrRow struct {
 	Total     int            `col:"TOTAL"`
 	Available int            `col:"FREE"`
 	Used      int            `col:"USED" drop:"5"`
+	Idle      *int           `col:"IDLE" drop:"6"`
+	UsedBy    string         `col:"USED BY" drop:"7"`
 	State     capacity.State `col:"STATE"`
 	End       time.Time      `col:"END"`
-	Subnet    string         `col:"SUBNET" drop:"1"`
+	Usable    string         `col:"SUBNET" drop:"6"`
+	Subnet    string         `col:"SUBNET ID" drop:"1"`
 	Marks     string         `col:"MARKS" drop:"2"`
 }
 
@@ -152,11 +171,11 @@ type odcrSummary struct {
 	FreePercent *int `json:"free_percent"`
 }
 
-func newListDocument(all []*capacity.Reservation, account string, subnets market.Subnets, now time.Time) listDocument {
+func newListDocument(all []*capacity.Reservation, account string, subnets market.Subnets, own owned, now time.Time) listDocument {
 	doc := listDocument{TakenAt: now.UTC().Truncate(time.Second), rows: make([]listRow, 0, len(all))}
 	blockTypes, odcrTypes := map[string]bool{}, map[string]bool{}
 	for _, reservation := range all {
-		r := newListRow(reservation, account, subnets.In(reservation.AZID))
+		r := newListRow(reservation, account, subnets.In(reservation.AZID), own)
 		doc.rows = append(doc.rows, r)
 		if r.Kind == capacity.CapacityBlock {
 			blockTypes[r.InstanceType] = true
@@ -230,15 +249,16 @@ func (d listDocument) show(t *terminal.Terminal, wants func(capacity.Kind) bool)
 	var blocks []blockRow
 	var odcrs []odcrRow
 	for _, r := range d.rows {
-		subnet := subnetCell(market.ZoneUse{Subnets: r.Subnets, Neighbours: r.Neighbours})
+		use := market.ZoneUse{Subnets: r.Subnets, Neighbours: r.Neighbours}
+		usable, subnet := subnetWord(use), subnetCell(use)
 		if r.Kind == capacity.CapacityBlock {
 			length := ""
 			if r.Seconds != nil {
 				length = capacity.FormatDuration(seconds(*r.Seconds))
 			}
-			blocks = append(blocks, blockRow{r.ID, r.InstanceType, r.Count, r.AZID, r.AZ, r.Start, r.End, length, r.State, r.Used, subnet, r.marks()})
+			blocks = append(blocks, blockRow{r.ID, r.InstanceType, r.Count, r.AZID, r.AZ, r.Start, r.End, length, r.State, r.Used, r.NodesIdle, r.usedBy, usable, subnet, r.marks()})
 		} else {
-			odcrs = append(odcrs, odcrRow{r.ID, r.InstanceType, r.Region, r.AZID, r.AZ, value(r.Count), r.Available, r.Used, r.State, r.End, subnet, r.marks()})
+			odcrs = append(odcrs, odcrRow{r.ID, r.InstanceType, r.Region, r.AZID, r.AZ, value(r.Count), r.Available, r.Used, r.NodesIdle, r.usedBy, r.State, r.End, usable, subnet, r.marks()})
 		}
 	}
 	// With a region missing, none is only what the others have.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/testscript"
@@ -76,7 +77,7 @@ func runTranscripts(t *testing.T, dir string, newScenario func() (*awssim.Scenar
 			env.Setenv("XDG_CACHE_HOME", filepath.Join(env.WorkDir, "cache"))
 			return slurmThatIsDown(env)
 		},
-		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"sim": simCommand, "expand": expand, "scrub": scrub, "cmpnow": cmpNow},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"sim": simCommand, "expand": expand, "scrub": scrub, "cmpnow": cmpNow, "widest": widest},
 	})
 }
 
@@ -210,4 +211,18 @@ func scrub(ts *testscript.TestScript, neg bool, args []string) {
 		text = strings.ReplaceAll(text, args[i], args[i+1])
 	}
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(text), 0o644))
+}
+
+// widest FILE COLUMNS fails where a line would wrap in a terminal of so many columns.
+func widest(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: widest FILE COLUMNS")
+	}
+	columns, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	for line := range strings.Lines(ts.ReadFile(args[0])) {
+		if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > columns {
+			ts.Fatalf("%d columns: %s", n, line)
+		}
+	}
 }

@@ -167,16 +167,17 @@ type offeringRow struct {
 	FeeShown     string    `json:"-" col:"FEE" align:"right"`
 	Fee          string    `json:"fee"`
 	Currency     string    `json:"currency"`
-	PerHour      string    `json:"fee_per_instance_hour" col:"INSTANCE-HOUR" align:"right" drop:"4"`
+	PerHour      string    `json:"fee_per_instance_hour" col:"INSTANCE-HOUR" align:"right" drop:"2"`
 	PerGPUHour   string    `json:"fee_per_gpu_hour,omitempty" col:"GPU-HOUR" align:"right" drop:"6"`
 	// GPUs of one instance; 0 when the type has none or EC2 did not say.
 	GPUs             int      `json:"gpus_per_instance,omitempty"`
 	UltraServerType  string   `json:"ultraserver_type,omitempty"`
 	UltraServerCount int      `json:"ultraserver_count,omitempty"`
-	SubnetShown      string   `json:"-" col:"SUBNET" drop:"1"`
+	SubnetWord       string   `json:"-" col:"SUBNET"`
+	SubnetShown      string   `json:"-" col:"SUBNET ID" drop:"1"`
 	Subnets          []string `json:"subnets"`
 	Neighbours       []string `json:"neighbour_subnets"`
-	Marks            string   `json:"-" col:"MARKS" drop:"2"`
+	Marks            string   `json:"-" col:"MARKS" drop:"4"`
 }
 
 // newOfferingRows shows offers to somebody who asked for a length.
@@ -194,7 +195,7 @@ func newOfferingRow(o market.Offer, asked time.Duration, use market.ZoneUse) off
 		FeeShown: o.Fee.Grouped(), Fee: o.Fee.Amount(), Currency: o.Fee.Currency(), GPUs: o.GPUs,
 		PerHour:         o.Fee.PerHour(o.Count, o.Duration()).Amount(),
 		UltraServerType: o.UltraServerType, UltraServerCount: o.UltraServerCount,
-		Subnets: use.Subnets, Neighbours: use.Neighbours, SubnetShown: subnetCell(use)}
+		Subnets: use.Subnets, Neighbours: use.Neighbours, SubnetWord: subnetWord(use), SubnetShown: subnetCell(use)}
 	if o.GPUs > 0 {
 		row.PerGPUHour = o.Fee.PerHour(o.Count*o.GPUs, o.Duration()).Amount()
 	}

@@ -46,12 +46,15 @@ account = "111122223333"
 name = "p5.48xlarge"
 vcpus = 192
 memory_mib = 2097152
-usage_classes = ["capacity-block"]
+usage_classes = ["on-demand", "capacity-block"]
 [[region]]
 name = "us-east-2"
 zone = [{ name = "us-east-2a", id = "use2-az1" }]
-vpc = [{ id = "vpc-0e2000000000000a1", cidr = "10.2.0.0/16" }]
-subnet = [{ id = "subnet-0e200000000000a01", vpc = "vpc-0e2000000000000a1", zone = "us-east-2a", cidr = "10.2.1.0/24" }]
+vpc = [{ id = "vpc-0e2000000000000a1", cidr = "127.2.0.0/16" }]
+subnet = [{ id = "subnet-0e200000000000a01", vpc = "vpc-0e2000000000000a1", zone = "us-east-2a", cidr = "127.2.16.0/20" }]
+security_group = [{ id = "sg-0e200000000000a01", name = "nodes", vpc = "vpc-0e2000000000000a1" }]
+image = [{ id = "ami-0e200000000000a01", name = "node" }]
+launch_template = [{ id = "lt-0e200000000000a01", name = "gpu", image = "ami-0e200000000000a01", type = "p5.48xlarge", security_groups = ["sg-0e200000000000a01"] }]
 capacity = [{ zone = "us-east-2a", type = "p5.48xlarge", count = 64 }]
 offering = [{ zone = "us-east-2a", type = "p5.48xlarge", max_count = 64, price = 31.464, start_days = [1] }]
 reservation = [

@@ -30,8 +30,11 @@ type SetupCmd struct {
 	SecurityGroups  []string `help:"Security groups, instead of those of --like." placeholder:"SG"`
 	UserDataFile    string   `type:"existingfile" help:"File with user data, instead of that of --like." placeholder:"FILE"`
 	SubnetIDs       []string `name:"subnet-ids" help:"Subnets. Default: those of --like and of the cluster that are in the reservation's zone." placeholder:"SUBNET"`
+	EFA             string   `name:"efa" enum:"efa,efa-only,none" default:"efa" help:"Network interfaces of a type with EFA: efa has an address on each, as PCS documents it; efa-only on the first, as EC2 recommends; none is without EFA." placeholder:"MODE"`
 	MaxNodes        *int     `help:"Number of nodes. Default: all of the reservation." placeholder:"N"`
+	AllowAccounts   []string `help:"Slurm accounts that may use the queue, for one whose settings do not say yet." placeholder:"ACCOUNT"`
 	Dynamic         bool     `help:"Start nodes for jobs. By default all paid nodes are up from the first minute."`
+	DropUnknown     bool     `help:"Update a node group of which PCS says more than this version can express."`
 	DryRun          bool     `help:"Show the plan, and change nothing."`
 }
 
@@ -94,7 +97,7 @@ func (c *SetupCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cf
 func (c *SetupCmd) request(cfg *maybeConfig) (setup.Request, error) {
 	r := setup.Request{Cluster: c.Cluster, Queue: c.Queue, NodeGroup: c.NodeGroup, Reservation: c.Reservation,
 		Like: c.Like, AMI: c.AMI, InstanceProfile: c.InstanceProfile, SecurityGroups: c.SecurityGroups,
-		SubnetIDs: c.SubnetIDs, Dynamic: c.Dynamic, ConfigPath: cfg.Path}
+		SubnetIDs: c.SubnetIDs, EFA: capacity.EFAMode(c.EFA), DropUnknown: c.DropUnknown, AllowAccounts: c.AllowAccounts, Dynamic: c.Dynamic, ConfigPath: cfg.Path}
 	if c.MaxNodes != nil {
 		if r.MaxNodes = *c.MaxNodes; r.MaxNodes < 1 {
 			return r, usage("--max-nodes=%d: use at least 1; without it, all of the reservation is used", r.MaxNodes)
@@ -125,7 +128,12 @@ func showSteps(t *terminal.Terminal, plan any, steps []setup.Step, warnings []st
 			details = append(details, d.Key+": "+d.Value)
 		}
 		if t.Format == terminal.Table {
-			rows = append(rows, stepRow{s.Action, s.What, s.Name, strings.Join(details, "\n")})
+			name := s.Name
+			if s.What == setup.WhatFile { // a whole path leaves no room for the details
+				details = append([]string{"folder: " + filepath.Dir(name)}, details...)
+				name = filepath.Base(name)
+			}
+			rows = append(rows, stepRow{s.Action, s.What, name, strings.Join(details, "\n")})
 		} else {
 			rows = append(rows, stepRow{s.Action, s.What, s.Name, strings.Join(details, "; ")})
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 	"github.com/pcs-capacity/pcs-capacity/internal/timeline"
 )
@@ -37,7 +38,8 @@ func (c *TimelineCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeC
 	if err := c.check(); err != nil {
 		return err
 	}
-	seen, err := lookAtReservations(ctx, cfg.Domain(), aws)
+	slurm := inBackground(func() idleNodes { return readIdle(ctx, cfg) })
+	seen, err := lookAtReservations(ctx, cfg.Config, aws)
 	if err != nil {
 		return err
 	}
@@ -53,6 +55,8 @@ func (c *TimelineCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeC
 		begin = seen.now.Add(-timeline.MostBehind)
 	}
 	chart.Lanes = capacity.Timeline(seen.snap, nil, begin, seen.now)
+	own := ownedOf(cfg, aws, seen.snap.Reservations, <-slurm)
+	own.addTo(chart.Lanes)
 	notAsked := addExtensions(ctx, aws, chart.Lanes)
 	chart.Fit()
 	if !chart.From.Before(chart.To) {
@@ -118,11 +122,12 @@ type seenReservations struct {
 // lookAtReservations asks for all reservations of the region, and finds among them
 // those of each partition and the blocks that none uses. An id of the settings that is
 // not there is asked for once more, for EC2's reason.
-func lookAtReservations(ctx context.Context, settings capacity.Settings, aws *ec2.Client) (seenReservations, error) {
+func lookAtReservations(ctx context.Context, cfg *config.Config, aws *ec2.Client) (seenReservations, error) {
 	all, err := aws.AllReservations(ctx)
 	if err != nil {
 		return seenReservations{}, err
 	}
+	settings := cfg.Domain()
 	var absent []string
 	for _, p := range settings.Partitions {
 		for _, g := range p.Groups {
@@ -137,12 +142,15 @@ func lookAtReservations(ctx context.Context, settings capacity.Settings, aws *ec
 	if err != nil {
 		return seenReservations{}, err
 	}
-	snap := capacity.Build(settings, capacity.Seen{Reservations: append(all, found...)})
+	snap := capacity.Build(settings, capacity.Seen{Reservations: append(all, found...), Before: lastSnapshot(cfg)})
 	snap.Reservations = slices.DeleteFunc(snap.Reservations, func(r capacity.Reservation) bool {
 		used := slices.ContainsFunc(snap.Partitions, func(p capacity.Partition) bool { return p.Has(r.ID) })
 		return !used && (r.Kind != capacity.CapacityBlock || !r.State.Live())
 	})
 	seen := seenReservations{snap: snap, now: aws.Now().UTC().Truncate(time.Second)}
+	for _, w := range snap.Waiting(seen.now) {
+		seen.problems = append(seen.problems, w.String())
+	}
 	for _, m := range missing {
 		seen.problems = append(seen.problems, fmt.Sprintf("EC2 does not describe reservation %s: %s; check its id and the region", m.ID, m.Err))
 	}

@@ -38,6 +38,9 @@ type timelineBlock struct {
 	AZ           string              `json:"az"`
 	Window       capacity.Window     `json:"window"`
 	Extensions   []timelineExtension `json:"extensions"`
+	// Slot and NodesIdle are those of listRow.
+	Slot      string `json:"slot"`
+	NodesIdle *int   `json:"nodes_idle"`
 }
 
 // timelineExtension is an extension that was bought, paid or not.
@@ -64,6 +67,8 @@ type timelineRow struct {
 	Fence        time.Time `json:"fence"`
 	Reclaim      time.Time `json:"reclaim"`
 	End          time.Time `json:"end"`
+	Slot         string    `json:"slot"`
+	NodesIdle    *int      `json:"nodes_idle"`
 }
 
 func newTimelineDocument(chart timeline.Chart, problems []string) timelineDocument {
@@ -78,7 +83,8 @@ func newTimelineDocument(chart timeline.Chart, problems []string) timelineDocume
 				extensions = append(extensions, timelineExtension{e.From, e.To, e.State, e.Fee.Amount(), e.Fee.Currency()})
 			}
 			out.Blocks = append(out.Blocks, timelineBlock{ID: r.ID, Kind: r.Kind, State: r.State, InstanceType: r.InstanceType, Count: r.Size(),
-				AZID: r.AZID, AZ: r.AZ, Window: b.Window, Extensions: extensions})
+				AZID: r.AZID, AZ: r.AZ, Window: b.Window, Extensions: extensions,
+				Slot: b.Slot, NodesIdle: b.NodesIdle})
 		}
 		doc.Lanes = append(doc.Lanes, out)
 	}
@@ -89,7 +95,7 @@ func (d timelineDocument) rows() []timelineRow {
 	rows := []timelineRow{}
 	for _, lane := range d.Lanes {
 		for _, b := range lane.Blocks {
-			block := timelineRow{Partition: lane.Partition, What: "block", ID: b.ID, Kind: string(b.Kind), State: string(b.State),
+			block := timelineRow{Partition: lane.Partition, Slot: b.Slot, NodesIdle: b.NodesIdle, What: "block", ID: b.ID, Kind: string(b.Kind), State: string(b.State),
 				InstanceType: b.InstanceType, Count: &b.Count, AZID: b.AZID,
 				Start: b.Window.Start, Fence: b.Window.Fence, Reclaim: b.Window.Reclaim, End: b.Window.End}
 			rows = append(rows, block)

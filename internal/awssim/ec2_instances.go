@@ -201,7 +201,7 @@ func (s *Sim) wireInstance(i *instance) wireInstance {
 		}
 	}
 	if w.Profile != nil && w.Profile.Arn == "" {
-		w.Profile = &instanceProfile{Arn: "arn:aws:iam::" + s.scenario.Account + ":instance-profile/" + w.Profile.Name}
+		w.Profile = &instanceProfile{Arn: s.iamARN("instance-profile/" + w.Profile.Name)}
 	} else if w.Profile != nil {
 		w.Profile = &instanceProfile{Arn: w.Profile.Arn}
 	}

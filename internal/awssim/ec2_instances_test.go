@@ -71,8 +71,8 @@ func TestLaunchRefusals(t *testing.T) {
 		"placement in another zone": {run(1, "c7i.4xlarge", defSubnetA, func(in *runInput) {
 			in.Placement = &types.Placement{AvailabilityZone: aws.String("us-east-2b")}
 		}), "InvalidParameterCombination"},
-		"one address for two": {run(2, "c7i.4xlarge", defSubnetA, address("10.2.1.9")), "InvalidParameterCombination"},
-		"address elsewhere":   {run(1, "c7i.4xlarge", defSubnetA, address("10.2.2.9")), "InvalidParameterValue"},
+		"one address for two": {run(2, "c7i.4xlarge", defSubnetA, address("10.2.16.9")), "InvalidParameterCombination"},
+		"address elsewhere":   {run(1, "c7i.4xlarge", defSubnetA, address("10.2.32.9")), "InvalidParameterValue"},
 		"too much user data": {run(1, "c7i.4xlarge", defSubnetA, func(in *runInput) {
 			in.UserData = aws.String(base64.StdEncoding.EncodeToString(make([]byte, maxUserData+1)))
 		}), "InvalidParameterValue"},
@@ -123,10 +123,10 @@ func address(ip string) func(*runInput) {
 
 func TestAddresses(t *testing.T) {
 	w := newEC2World(t)
-	do(t, w.ec2.RunInstances, run(1, "c7i.4xlarge", defSubnetA, address("10.2.1.5")))
-	fails(t, w.ec2.RunInstances, run(1, "c7i.4xlarge", defSubnetA, address("10.2.1.5")), "InvalidIPAddress.InUse")
+	do(t, w.ec2.RunInstances, run(1, "c7i.4xlarge", defSubnetA, address("10.2.16.5")))
+	fails(t, w.ec2.RunInstances, run(1, "c7i.4xlarge", defSubnetA, address("10.2.16.5")), "InvalidIPAddress.InUse")
 	made := do(t, w.ec2.RunInstances, run(2, "c7i.4xlarge", defSubnetA)).Instances
-	if *made[0].PrivateIpAddress != "10.2.1.4" || *made[1].PrivateIpAddress != "10.2.1.6" {
+	if *made[0].PrivateIpAddress != "10.2.16.4" || *made[1].PrivateIpAddress != "10.2.16.6" {
 		t.Errorf("addresses %s and %s, want the lowest free ones", *made[0].PrivateIpAddress, *made[1].PrivateIpAddress)
 	}
 }
@@ -179,8 +179,8 @@ func TestLaunchTakesWhatThereIs(t *testing.T) {
 			t.Errorf("instance %d has launch index %d", n, *i.AmiLaunchIndex)
 		}
 	}
-	if len(addresses) != 16 || !addresses["10.2.1.4"] || !addresses["10.2.1.19"] {
-		t.Errorf("addresses %v, want 10.2.1.4 to 10.2.1.19", addresses)
+	if len(addresses) != 16 || !addresses["10.2.16.4"] || !addresses["10.2.16.19"] {
+		t.Errorf("addresses %v, want 10.2.16.4 to 10.2.16.19", addresses)
 	}
 }
 

@@ -78,7 +78,7 @@ func (s *Sim) wireTemplate(t *launchTemplate) wireTemplate {
 	return wireTemplate{t.id, t.name, wireTime(t.created), s.caller(), t.defaultVersion, t.newest(), wireTags(t.in.shownTags(t.id, t.tags))}
 }
 
-func (s *Sim) caller() string { return "arn:aws:iam::" + s.scenario.Account + ":user/simulated" }
+func (s *Sim) caller() string { return s.iamARN("user/simulated") }
 
 // templateName is what EC2 takes as a name (EC2 API Reference, CreateLaunchTemplate).
 var templateName = regexp.MustCompile(`^[a-zA-Z0-9().\-/_]{3,128}$`)

@@ -41,7 +41,7 @@ func TestRegionsAndZones(t *testing.T) {
 func TestNetwork(t *testing.T) {
 	w := newEC2World(t)
 	subnets := do(t, w.ec2.DescribeSubnets, &ec2.DescribeSubnetsInput{Filters: filters("availability-zone-id", "use2-az2")}).Subnets
-	if len(subnets) != 1 || *subnets[0].SubnetId != defSubnetB || *subnets[0].AvailableIpAddressCount != 251 {
+	if len(subnets) != 1 || *subnets[0].SubnetId != defSubnetB || *subnets[0].AvailableIpAddressCount != 4091 {
 		t.Errorf("subnets in use2-az2: %+v", subnets)
 	}
 	if n := len(do(t, w.ec2.DescribeSubnets, &ec2.DescribeSubnetsInput{Filters: filters("tag:Name", "ml-?")}).Subnets); n != 3 {

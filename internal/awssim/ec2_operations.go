@@ -90,7 +90,7 @@ func (s *Sim) stsOperations() map[string]operation {
 			RequestID string   `xml:"ResponseMetadata>RequestId"`
 		}{
 			Result: identity{
-				Arn:    "arn:aws:iam::" + s.scenario.Account + ":user/simulated",
+				Arn:    s.caller(),
 				UserId: "AIDASIMULATED", Account: s.scenario.Account,
 			},
 			RequestID: c.requestID,

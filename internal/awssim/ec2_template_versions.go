@@ -131,7 +131,11 @@ func (s *Sim) describeLaunchTemplateVersions(c *call, in *describeLaunchTemplate
 	}}
 	var all []wireVersion
 	for _, f := range found {
-		all = append(all, s.wireVersion(f.template, f.version))
+		w := s.wireVersion(f.template, f.version)
+		if image := c.region.image(w.Data.ImageId); in.ResolveAlias && image != nil {
+			w.Data.ImageId = image.ID
+		}
+		all = append(all, w)
 	}
 	if all, err = names.apply(in.Filters, all); err != nil {
 		return nil, err

@@ -35,6 +35,10 @@ func checkGroup(cl *pcsCluster, g, old *pcsGroup) error {
 	}
 	g.LaunchTemplate.Version = template.version // $Latest and $Default are pinned to what they mean now
 	checkImage(&v, cl.region, g, template)
+	if template.plainUserData {
+		// AWS PCS User Guide, "Working with Amazon EC2 user data". Whether AWS refuses it here or lets nodes fail is not known.
+		v.add("customLaunchTemplate", "the user data of the launch template is not in the MIME multi-part format")
+	}
 	if v.err() == nil {
 		// A group outlives its block, and can still be scaled down then: the state counts for a new choice only.
 		chosen := old == nil || old.LaunchTemplate != g.LaunchTemplate || old.PurchaseOption != g.PurchaseOption

@@ -1,7 +1,6 @@
 package awssim
 
 import (
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -91,7 +90,7 @@ func (s *Sim) addCluster(r *region, cl *pcsCluster) {
 	cl.ARN = s.arn("pcs", r.name, "cluster/"+cl.ID)
 	cl.CreatedAt, cl.ModifiedAt = s.pcsNow(), s.pcsNow()
 	cl.Networking.NetworkType = "IPV4"
-	secret := fmt.Sprintf("arn:aws:secretsmanager:%s:%s:secret:pcs!slurm-secret-%s-AbCdEf", r.name, s.scenario.Account, cl.ID)
+	secret := s.arn("secretsmanager", r.name, "secret:pcs!slurm-secret-"+cl.ID+"-AbCdEf")
 	defaults := pcsSettings{
 		"scaleDownIdleTimeInSeconds": 600.0, // API reference, ClusterSlurmConfiguration
 		"accounting":                 map[string]any{"mode": "NONE"},

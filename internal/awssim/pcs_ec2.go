@@ -1,6 +1,13 @@
 package awssim
 
-import "strconv"
+import (
+	"bytes"
+	"encoding/base64"
+	"mime"
+	"net/mail"
+	"strconv"
+	"strings"
+)
 
 // What PCS reads and makes in EC2.
 
@@ -10,6 +17,7 @@ type templateForPCS struct {
 	instanceType, image string
 	market              string // InstanceMarketOptions.MarketType
 	reservation         string // CapacityReservationTarget.CapacityReservationId
+	plainUserData       bool   // there is some, and it is no MIME multi-part archive
 }
 
 func (r *region) templateForPCS(want pcsWireTemplate) (templateForPCS, bool) {
@@ -21,10 +29,22 @@ func (r *region) templateForPCS(want pcsWireTemplate) (templateForPCS, bool) {
 	if err != nil {
 		return templateForPCS{}, false
 	}
+	userData, _ := base64.StdEncoding.DecodeString(v.data.UserData) // checked when the version was made
 	return templateForPCS{
-		version: strconv.FormatInt(v.number, 10), instanceType: v.data.InstanceType, image: v.data.ImageId,
+		plainUserData: len(userData) > 0 && !isMultipart(userData),
+		version:       strconv.FormatInt(v.number, 10), instanceType: v.data.InstanceType, image: v.data.ImageId,
 		market: v.data.marketType(), reservation: v.data.target().CapacityReservationId,
 	}, true
+}
+
+// isMultipart tells whether user data is a MIME multi-part archive.
+func isMultipart(data []byte) bool {
+	message, err := mail.ReadMessage(bytes.NewReader(data))
+	if err != nil {
+		return false
+	}
+	kind, _, err := mime.ParseMediaType(message.Header.Get("Content-Type"))
+	return err == nil && strings.HasPrefix(kind, "multipart/")
 }
 
 // managedData is what PCS writes into the launch template that it derives for a node group: the custom template, with

@@ -63,7 +63,7 @@ func (s *Sim) createNodeGroup(c *call, in *createGroupInput) (*groupOutput, erro
 	if err := s.addGroup(cl, g); err != nil {
 		return nil, err
 	}
-	s.after(func() { g.Status, g.ModifiedAt = statusActive, s.pcsNow() })
+	s.after(func() { s.settleGroup(g, "CREATE_FAILED") })
 	return &groupOutput{g.pcsWireGroup}, nil
 }
 
@@ -225,7 +225,7 @@ func (s *Sim) updateNodeGroup(c *call, in *updateGroupInput) (*groupOutput, erro
 	g.Status, g.ModifiedAt = statusUpdating, s.pcsNow()
 	answer := &groupOutput{g.pcsWireGroup}
 	s.after(func() {
-		g.Status, g.ModifiedAt = statusActive, s.pcsNow()
+		s.settleGroup(g, "UPDATE_FAILED")
 		if replaces {
 			for _, id := range g.nodes {
 				g.replace[id] = true

@@ -50,6 +50,7 @@ type pcsWireGroup struct {
 	InstanceProfile      string            `json:"iamInstanceProfileArn"`
 	Scaling              pcsWireScaling    `json:"scalingConfiguration"`
 	Instances            []pcsWireInstance `json:"instanceConfigs"`
+	ErrorInfo            []pcsWireError    `json:"errorInfo,omitempty"`
 	SpotOptions          pcsSettings       `json:"spotOptions,omitempty"`
 	SlurmConfiguration   pcsSettings       `json:"slurmConfiguration,omitempty"`
 	NodeLifecycleActions pcsSettings       `json:"nodeLifecycleActions,omitempty"`

@@ -125,6 +125,7 @@ type ImageScenario struct {
 	Architecture string            `toml:"architecture"` // default x86_64
 	Platform     string            `toml:"platform"`     // as DescribeImages shows it in PlatformDetails; default Linux/UNIX
 	Owner        string            `toml:"owner"`        // default: the caller's account
+	Parameter    string            `toml:"parameter"`    // of AWS Systems Manager, which names it: resolve:ssm:PARAMETER
 	Tags         map[string]string `toml:"tags"`
 }
 

@@ -38,6 +38,7 @@ type Sim struct {
 	onResponse    []func(service, operation string, status int, body []byte)
 	pending       []func() // calls of listeners that are still to be made
 	pcsWatch      pcsWatch
+	groupFailures []pcsWireError // of the next creations and updates of node groups
 	wake, deliver chan struct{}
 	stop          chan struct{}
 	stopped       sync.WaitGroup

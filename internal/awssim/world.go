@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -208,9 +209,11 @@ func (r *region) subnet(id string) *subnet {
 	return nil
 }
 
+// image finds an image by its id, or by the parameter that names it.
 func (r *region) image(id string) *ImageScenario {
+	parameter, named := strings.CutPrefix(id, "resolve:ssm:")
 	for i := range r.images {
-		if r.images[i].ID == id {
+		if r.images[i].ID == id || named && r.images[i].Parameter == parameter {
 			return &r.images[i]
 		}
 	}

@@ -83,7 +83,7 @@ func (p *pass) limits(ctx context.Context, slots []slotView, now time.Time, toSl
 		p.fail(err)
 		return
 	}
-	for _, c := range limitChanges(jobs, byNode, now.Add(toSlurm)) {
+	for _, c := range limitChanges(jobs, byNode, p.marks(jobs), now.Add(toSlurm)) {
 		do, verb := "lower-limit", "lowered"
 		if c.raises() {
 			do, verb = "raise-limit", "raised"

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
 // limitChange is a new time limit for a running job.
@@ -28,8 +29,8 @@ type fenced struct {
 // nodes have to boot, Slurm sets the end to boot done + limit and does not look at
 // reservations again. A job marked time=fit that would end more than a minute before
 // the fence is raised to it, or to the limit that its owner stated: time=fit:MINUTES.
-// Nothing else is touched.
-func limitChanges(jobs []Job, byNode map[string]fenced, now time.Time) []limitChange {
+// Nothing else is touched. marks are those that count.
+func limitChanges(jobs []Job, byNode map[string]fenced, marks map[string]state.Mark, now time.Time) []limitChange {
 	var changes []limitChange
 	for _, j := range jobs {
 		f, ok := earliestFence(j, byNode)
@@ -44,13 +45,13 @@ func limitChanges(jobs []Job, byNode map[string]fenced, now time.Time) []limitCh
 		}
 		end := now.Add(-elapsed).Add(j.Limit.Duration())
 		crosses := !j.Limit.Bounded() || end.After(f.fence)
-		wish, _ := capacity.ParseWish(j.Comment)
-		short := wish.Fit && j.TimeMin.Bounded() && f.fence.Sub(end) > time.Minute
+		mark := marks[j.Shown]
+		short := mark.Fit && j.TimeMin.Bounded() && f.fence.Sub(end) > time.Minute
 		// A limit of 0 would mean none; 1 minute ends the job at once if it has run longer.
 		minutes := max(1, capacity.FitLimit(now, f.fence, elapsed, f.maxTime))
 		lower := crosses && (!j.Limit.Bounded() || minutes < j.Limit.Minutes)
-		if !crosses && wish.FitLimit.Bounded() {
-			minutes = min(minutes, wish.FitLimit.Minutes)
+		if !crosses && mark.UpTo > 0 {
+			minutes = min(minutes, mark.UpTo)
 		}
 		raise := !crosses && short && minutes > j.Limit.Minutes
 		if lower || raise {

@@ -61,7 +61,7 @@ func TestLimitChanges(t *testing.T) {
 		"the end counts, not the start": {Job{ID: 7, State: "RUNNING", Nodes: []string{"gpu-1"}, Start: at("-15m"), End: at("3h10m"), Limit: capacity.Minutes(180)}, 170},
 	} {
 		t.Run(name, func(t *testing.T) {
-			changes := limitChanges([]Job{c.job}, byNode, noon)
+			changes := limitChanges([]Job{c.job}, byNode, trustedMarks([]Job{c.job}, nil), noon)
 			got := 0
 			if len(changes) > 0 {
 				got = changes[0].minutes
@@ -88,7 +88,7 @@ func TestR2AfterOnePass(t *testing.T) {
 		}
 		byNode := map[string]fenced{"gpu-1": {"gpu", fence, capacity.Limit{}}}
 		before := fmt.Sprintf("%+v", j)
-		for _, c := range limitChanges([]Job{j}, byNode, noon) {
+		for _, c := range limitChanges([]Job{j}, byNode, trustedMarks([]Job{j}, nil), noon) {
 			j.Limit = capacity.Minutes(c.minutes)
 			j.End = j.Start.Add(boot).Add(j.Limit.Duration())
 		}
@@ -96,7 +96,7 @@ func TestR2AfterOnePass(t *testing.T) {
 		if j.End.After(fence) && fence.Sub(began) >= time.Minute {
 			t.Fatalf("%s ends at %s, the fence is at %s", before, j.End, fence)
 		}
-		if again := limitChanges([]Job{j}, byNode, noon); len(again) > 0 {
+		if again := limitChanges([]Job{j}, byNode, trustedMarks([]Job{j}, nil), noon); len(again) > 0 {
 			t.Fatalf("%s: a second pass changes the limit again, to %d", before, again[0].minutes)
 		}
 	}

@@ -25,7 +25,9 @@ func Pass(ctx context.Context, s Sources) (*capacity.Snapshot, Report, error) {
 	if p.awsErr == nil || p.old != nil {
 		if p.slurmErr == nil {
 			p.act(ctx, p.awsErr == nil)
+			p.endOrphans(ctx)
 		}
+		p.tellOrphans()
 		p.publish()
 	}
 	return p.snap, p.report(), errors.Join(p.failed...)
@@ -45,6 +47,7 @@ func (p *pass) lock(ctx context.Context) (unlock func(), err error) {
 func Look(ctx context.Context, s Sources) (snap *capacity.Snapshot, cluster *Cluster, err error) {
 	p := pass{Sources: s}
 	p.look(ctx)
+	p.tellOrphans()
 	return p.snap, p.cluster, errors.Join(p.failed...)
 }
 
@@ -71,6 +74,7 @@ func (p *pass) look(ctx context.Context) {
 	}
 	p.now = p.MachineTime().Add(p.snap.ClockOffset.Duration)
 	p.snap.Problems = append(p.snap.Problems, mismatches(p.snap, p.now)...)
+	p.lookForOrphans(ctx)
 	for _, w := range p.snap.Waiting(p.now) {
 		p.snap.Problems = append(p.snap.Problems, w.String())
 	}
@@ -89,6 +93,8 @@ type pass struct {
 	cluster          *Cluster  // nil if Slurm did not answer
 	now              time.Time // AWS's
 	awsErr, slurmErr error
+	// mayEnd: the orphans are those of this pass.
+	mayEnd bool
 
 	done   []Done
 	failed []error

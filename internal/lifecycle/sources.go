@@ -43,6 +43,8 @@ type EC2 interface {
 	Explain(err error) (words string, general bool)
 	// KnownSubnets describes subnets as Reservations does reservations.
 	KnownSubnets(ctx context.Context, ids []string) (found []capacity.Subnet, missing []capacity.Missing, err error)
+	// Terminate takes ids that are gone already without an error.
+	Terminate(ctx context.Context, ids []string) error
 }
 
 // PCS is what a pass asks PCS.
@@ -67,13 +69,16 @@ type Slurm interface {
 	SetTimeLimit(ctx context.Context, job string, minutes int) error
 	// PowerDownForce powers nodes down, from which Slurm uses them again.
 	PowerDownForce(ctx context.Context, nodes []string, reason string) error
-	// Hostlist folds node names: gpu-1, gpu-2 is gpu-[1-2].
+	// Hostlist folds node names, gpu-1, gpu-2 is gpu-[1-2], and Expand gives them back.
 	Hostlist(names []string) string
+	Expand(hostlist string) ([]string, error)
 }
 
 // Cluster is what slurmctld says about itself.
 type Cluster struct {
 	Version string
+	// Mark is the value of our mark on what belongs to this cluster; "" if it is not known.
+	Mark string
 	// TimeMinCollapses: see capacity.Snapshot.
 	TimeMinCollapses bool
 	// ChecksAccounts: users have only the accounts that Slurm's accounting gave them.
@@ -91,11 +96,15 @@ type Node struct {
 	Features []string
 	// Up: slurmd answers and the node is not on its way down.
 	Up bool
+	// PoweredDown: the node is off, and neither on its way there nor back.
+	PoweredDown bool
 	// GivenUp: the node did not boot within ResumeTimeout, and Slurm uses it no more.
 	GivenUp bool
-	// State as Slurm writes it: IDLE+CLOUD+POWERED_DOWN.
+	// State is one word for what the node is doing.
 	State string
 	GPUs  int
+	// Address is where Slurm looks for its slurmd.
+	Address string
 }
 
 // Partition is a Slurm partition.
@@ -141,4 +150,5 @@ type Job struct {
 	Limit       capacity.Limit
 	TimeMin     capacity.Limit
 	Comment     string
+	Restarts    int
 }

@@ -11,8 +11,9 @@ import (
 
 // boughtBefore finds the newest purchase of an offering that was not undone by its
 // payment: among the intents, and among the tags of EC2's reservations, where those of
-// other machines show. One in phase Bought goes first: its run was cut off.
-func (d *deal) boughtBefore(ctx context.Context, offering string) (Intent, bool, error) {
+// other machines show. One in phase Bought goes first: its run was cut off. An intent of
+// the same block as known, which may have had another id, counts too.
+func (d *deal) boughtBefore(ctx context.Context, offering string, known capacity.Offering) (Intent, bool, error) {
 	tagged, err := d.aws.List(ctx, ec2.ReservationQuery{Tags: map[string]string{capacity.TagOffering: offering}})
 	if err != nil {
 		return Intent{}, false, fmt.Errorf("looking whether offering %s was bought before: %w", offering, err)
@@ -22,12 +23,13 @@ func (d *deal) boughtBefore(ctx context.Context, offering string) (Intent, bool,
 		return Intent{}, false, err
 	}
 	var bought []Intent
-	known := map[string]bool{}
+	recorded := map[string]bool{}
 	for _, i := range intents {
-		if i.Kind != BuyBlock || i.Offering.ID != offering || i.Region != d.aws.Region() || !d.ours(i) {
+		same := i.Offering.ID == offering || i.ordered() == offering || sameBlock(i.Offering, known)
+		if i.Kind != BuyBlock || !same || i.Region != d.aws.Region() || !d.ours(i) {
 			continue
 		}
-		known[i.ID] = true
+		recorded[i.ID] = true
 		at := slices.IndexFunc(tagged, func(r capacity.Reservation) bool { return r.ID == i.Reservation })
 		unpaid := at >= 0 && tagged[at].State == capacity.StatePaymentFailed
 		if unpaid && i.Phase == Done {
@@ -38,7 +40,7 @@ func (d *deal) boughtBefore(ctx context.Context, offering string) (Intent, bool,
 		}
 	}
 	for _, r := range tagged {
-		if !known[r.Tags[capacity.TagPurchase]] && r.State != capacity.StatePaymentFailed {
+		if !recorded[r.Tags[capacity.TagPurchase]] && r.State != capacity.StatePaymentFailed {
 			bought = append(bought, purchaseOfTags(r))
 		}
 	}

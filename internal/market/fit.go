@@ -16,7 +16,10 @@ type FitQuestion struct {
 	Need    capacity.Need
 	Regions []string
 	// Subnets are read while EC2 is asked; it is called once.
-	Subnets  func() Subnets
+	Subnets func() Subnets
+	// Idle is how many instances of each of these reservations are idle nodes of our own;
+	// it is called once.
+	Idle     func([]capacity.Reservation) map[string]int
 	Timing   capacity.Timing
 	Cache    Cache
 	Progress Progress
@@ -49,7 +52,8 @@ func (q FitQuestion) Ask(ctx context.Context) (FitAnswer, error) {
 	}
 	a := FitAnswer{Subnets: q.Subnets(), Failed: failed}
 	now := q.EC2.Now().UTC().Truncate(time.Second)
-	for _, f := range capacity.Fit(q.Need, slices.Concat(reservations...), a.Subnets.Own, q.Timing, now) {
+	all := slices.Concat(reservations...)
+	for _, f := range capacity.Fit(q.Need, all, a.Subnets.Own, q.Idle(all), q.Timing, now) {
 		if f.Reservation.State.Live() {
 			a.Candidates = append(a.Candidates, f)
 		}
@@ -83,7 +87,7 @@ func (q FitQuestion) searchSale(ctx context.Context, a *FitAnswer, now time.Time
 		return
 	}
 	for _, o := range a.Sale.Offers {
-		once := capacity.Fit(q.Need, []capacity.Reservation{o.Reservation(o.ID)}, a.Subnets.Own, q.Timing, now)
+		once := capacity.Fit(q.Need, []capacity.Reservation{o.Reservation(o.ID)}, a.Subnets.Own, nil, q.Timing, now)
 		if len(once) == 1 && once[0].Code == capacity.OK {
 			a.Offers = append(a.Offers, o)
 		}

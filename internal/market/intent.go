@@ -1,6 +1,7 @@
 package market
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -52,6 +53,9 @@ type Intent struct {
 	Account  string            `json:"account,omitempty"`
 	Region   string            `json:"region"`
 	Offering capacity.Offering `json:"offering,omitzero"`
+	// OrderedAs is the id that was asked for where EC2 had the same block under another
+	// one, that of Offering; "" else.
+	OrderedAs string `json:"ordered_as,omitempty"`
 	// Platform is that of the image that will run; "" for an extension.
 	Platform string         `json:"platform,omitempty"`
 	Fee      capacity.Money `json:"fee"`
@@ -73,6 +77,17 @@ func (i Intent) String() string {
 		return fmt.Sprintf("extension %s of %s by offering %s", i.ID, i.Reservation, i.Offering.ID)
 	}
 	return fmt.Sprintf("purchase %s of offering %s", i.ID, i.Offering.ID)
+}
+
+// ordered is the id of the offering under which the purchase was ordered.
+func (i Intent) ordered() string { return cmp.Or(i.OrderedAs, i.Offering.ID) }
+
+// alias says, behind the offering's id, that somebody named the same block by another one.
+func (i Intent) alias(id string) string {
+	if id == i.Offering.ID {
+		return ""
+	}
+	return fmt.Sprintf(" (the same block as %s)", id)
 }
 
 // boughtAs says what was bought by it.

@@ -3,8 +3,6 @@ package market
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -39,6 +37,9 @@ type PurchaseOrder struct {
 // PurchasePreview is what would be bought.
 type PurchasePreview struct {
 	Offering capacity.Offering
+	// Was is the offering as the search showed it, where its id or its fee was another;
+	// its zero value else.
+	Was capacity.Offering
 	// Account that buys; "" when AWS would not say.
 	Account string
 	// Now is AWS's time.
@@ -79,7 +80,7 @@ func (b *Buyer) Purchase(ctx context.Context, o PurchaseOrder) error {
 	if err := d.settleEarlier(ctx); err != nil {
 		return err
 	}
-	earlier, bought, err := d.boughtBefore(ctx, o.OfferingID)
+	earlier, bought, err := d.boughtBefore(ctx, o.OfferingID, known)
 	switch {
 	case err != nil:
 		return err
@@ -90,15 +91,27 @@ func (b *Buyer) Purchase(ctx context.Context, o PurchaseOrder) error {
 	case query == (ec2.OfferingQuery{}):
 		return mistake("offering %s: it is not in the answer that `pcs-capacity offerings` saw last; run that again, or add --instance-type, --count and --duration", o.OfferingID)
 	}
-	offering, err := findOffering(ctx, d.aws, query, o.OfferingID)
+	offering, err := findOffering(ctx, d.aws, query, o.OfferingID, known)
 	if err != nil {
 		return err
 	}
-	o.Show(PurchasePreview{offering, d.account, d.aws.Now()})
+	preview := PurchasePreview{Offering: offering, Account: d.account, Now: d.aws.Now()}
+	if remembered && (offering.ID != known.ID || offering.Fee != known.Fee) {
+		preview.Was = known
+	}
+	o.Show(preview)
 	if err := o.accept(b.Customer, offering, b.DryRun); err != nil {
 		return err
 	}
+	if typed := o.Fee == (capacity.Money{}) && !b.DryRun; typed {
+		if offering, err = d.afterTyping(ctx, query, offering); err != nil {
+			return err
+		}
+	}
 	intent := d.newIntent(BuyBlock)
+	if offering.ID != o.OfferingID {
+		intent.OrderedAs = o.OfferingID
+	}
 	intent.Offering, intent.Asked, intent.Fee, intent.Platform = offering, capacity.Duration{Duration: query.Duration}, offering.Fee, o.Platform
 	if intent.Platform == "" {
 		intent.Platform = linux
@@ -123,7 +136,7 @@ func (b *Buyer) Purchase(ctx context.Context, o PurchaseOrder) error {
 
 // tags let any machine find the block again, and see what it has cost.
 func (d *deal) tags(i Intent) map[string]string {
-	tags := map[string]string{capacity.TagPurchase: i.ID, capacity.TagOffering: i.Offering.ID, capacity.TagFee: i.Fee.String()}
+	tags := map[string]string{capacity.TagPurchase: i.ID, capacity.TagOffering: i.ordered(), capacity.TagFee: i.Fee.String()}
 	if d.Cluster != "" {
 		tags[capacity.TagCluster] = d.Cluster
 	}
@@ -138,19 +151,6 @@ func (o PurchaseOrder) question() ec2.OfferingQuery {
 	return ec2.OfferingQuery{InstanceType: o.InstanceType, Count: o.Count, Duration: o.Duration}
 }
 
-// findOffering asks EC2 anew, so that the fee is today's.
-func findOffering(ctx context.Context, aws *ec2.Client, q ec2.OfferingQuery, id string) (capacity.Offering, error) {
-	found, err := aws.Offerings(ctx, q)
-	if err != nil {
-		return capacity.Offering{}, err
-	}
-	i := slices.IndexFunc(found, func(o capacity.Offering) bool { return o.ID == id })
-	if i < 0 {
-		return capacity.Offering{}, fmt.Errorf("offering %s: EC2 no longer has it for sale in %s; run `pcs-capacity offerings` again", id, aws.Region())
-	}
-	return found[i], nil
-}
-
 // takeUpPurchase goes on where an earlier run, or another machine, stopped. It buys
 // nothing.
 func (d *deal) takeUpPurchase(ctx context.Context, o PurchaseOrder, i Intent) error {
@@ -159,9 +159,9 @@ func (d *deal) takeUpPurchase(ctx context.Context, o PurchaseOrder, i Intent) er
 	}
 	at := d.Customer.Time(i.At)
 	if i.Phase == Bought {
-		d.Customer.Say("An earlier run bought offering %s at %s, as %s, and was cut off. Nothing is bought now.", i.Offering.ID, at, i.Reservation)
+		d.Customer.Say("An earlier run bought offering %s%s at %s, as %s, and was cut off. Nothing is bought now.", i.Offering.ID, i.alias(o.OfferingID), at, i.Reservation)
 	} else {
-		d.Customer.Say("Offering %s was bought at %s, as %s. Nothing is bought now; add --again to buy one more.", i.Offering.ID, at, i.Reservation)
+		d.Customer.Say("Offering %s%s was bought at %s, as %s. Nothing is bought now; add --again to buy one more.", i.Offering.ID, i.alias(o.OfferingID), at, i.Reservation)
 	}
 	r, err := d.aws.Reservation(ctx, i.Reservation)
 	switch notShown := ec2.Code(err) == reservationNotFound || errors.Is(err, ec2.ErrNotDescribed); {

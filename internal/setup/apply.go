@@ -27,8 +27,13 @@ func (s Setup) Apply(ctx context.Context, p *Plan) error {
 		return err
 	}
 	s.tell(WhatNodeGroup, group.Name, "done")
+	now, _, err := s.PCS.Queue(ctx, p.want.cluster.ID, p.want.queue)
+	if err != nil {
+		return err
+	}
 	err = s.provisioner().EnsureQueue(ctx, pcs.Queue{Name: p.want.queue, ClusterID: p.want.cluster.ID, GroupIDs: []string{group.ID},
-		Tags: map[string]string{capacity.TagCluster: p.want.cluster.Name}})
+		SlurmSettings: p.want.queueSettings(now.SlurmSettings),
+		Tags:          map[string]string{capacity.TagCluster: p.want.cluster.Name}})
 	if err != nil {
 		return err
 	}

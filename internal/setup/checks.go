@@ -90,9 +90,6 @@ func (in *inspection) checkMatch(want *wanted, slot slotState) {
 			in.problem("size", "run this again once EC2 shows its size", "EC2 does not say yet how many instances reservation %s has", r.ID)
 		}
 	}
-	if slot.ours && slot.group.Status == pcs.CreateFailed {
-		in.problem("node-group-failed", "delete that node group and run this again", "PCS could not create node group %s: %s", slot.name, slot.group.Failures)
-	}
 }
 
 // instanceType is the type that the node group is bound to: PCS never changes that of
@@ -155,9 +152,5 @@ func (in *inspection) checkFamiliar() {
 	family, _, _ := strings.Cut(in.reservation.InstanceType, ".")
 	if in.reservation.Kind == capacity.CapacityBlock && !slices.Contains(documentedFamilies, family) {
 		in.warn("PCS documents Capacity Blocks for %s only; %s may work, but AWS does not say so", strings.Join(documentedFamilies, ", "), in.reservation.InstanceType)
-	}
-	if n := in.source.NetworkInterfaces; n > 0 && in.source.InstanceType != in.reservation.InstanceType {
-		in.warn("the launch template of %s describes %d network interfaces for %s; they are not copied for %s, so the nodes come up with one and without EFA",
-			in.like.Name, n, orNone(in.source.InstanceType), in.reservation.InstanceType)
 	}
 }

@@ -58,6 +58,7 @@ func planFiles(c *config.Config, want *wanted) (steps []Step, snippet string, pr
 	file.add("partition", want.queue)
 	file.add("node_group", want.partition.Name)
 	file.add("capacity_reservation_ids", strings.Join(groupOf(wanted, want.partition.Name).ReservationIDs, ", "))
+	file.add("allow_accounts", strings.Join(wanted.AllowAccounts, ", "))
 	file.add("ended, removed", strings.Join(ended, ", "))
 	return []Step{main, file}, snippet, problems
 }
@@ -81,6 +82,9 @@ func partition(c *config.Config, want *wanted) (*config.Partition, config.Partit
 	if c != nil {
 		if p, found := c.Partition(want.queue); found {
 			merged := p
+			if len(merged.AllowAccounts) == 0 {
+				merged.AllowAccounts = want.allowAccounts
+			}
 			merged.NodeGroups = slices.Clone(p.NodeGroups)
 			for i := range merged.NodeGroups {
 				g := &merged.NodeGroups[i]
@@ -95,7 +99,9 @@ func partition(c *config.Config, want *wanted) (*config.Partition, config.Partit
 			return &p, merged
 		}
 	}
-	return nil, config.NewPartition(want.queue, capacity.ProviderPCS, want.partition)
+	created := config.NewPartition(want.queue, capacity.ProviderPCS, want.partition)
+	created.AllowAccounts = want.allowAccounts
+	return nil, created
 }
 
 // merge adds a reservation to a node group. An entry stands for both slots, so that
@@ -127,7 +133,7 @@ func union(a, b []string) []string {
 func satisfied(p config.Partition, want *wanted) bool {
 	g := groupOf(p, want.partition.Name)
 	merged := merge(g, want.partition)
-	return p.Provider == capacity.ProviderPCS && g.Name == want.partition.Name &&
+	return p.Provider == capacity.ProviderPCS && (len(want.allowAccounts) == 0 || len(p.AllowAccounts) > 0) && g.Name == want.partition.Name &&
 		(g.Select.Matches(capacity.Reservation{Tags: want.reservationTags}) || slices.Equal(g.ReservationIDs, merged.ReservationIDs)) &&
 		sameSet(g.SubnetIDs, merged.SubnetIDs) && g.MaxNodes == merged.MaxNodes && g.Dynamic == merged.Dynamic &&
 		g.PurchaseOption == merged.PurchaseOption && g.InstanceType == merged.InstanceType

@@ -30,6 +30,8 @@ type inspection struct {
 	ended []string
 	// users are who else has instances in the reservation.
 	users []user
+	// userData is what the nodes run, as PCS wants it; nil if there is none.
+	userData []byte
 	// digest is that of the wanted launch template.
 	digest string
 
@@ -77,7 +79,7 @@ func (s Setup) inspect(ctx context.Context, r Request, now time.Time) (*inspecti
 	if err := s.readReservation(ctx, in); err != nil || !found {
 		return in, err
 	}
-	for _, read := range []func(context.Context, *inspection) error{s.readSlots, s.readLike, s.readNetwork, s.readLaunchNames, s.readUsers, s.readEnded, s.readDigest} {
+	for _, read := range []func(context.Context, *inspection) error{s.readSlots, s.readLike, readUserData, s.readNetwork, s.readLaunchNames, s.readUsers, s.readEnded, s.readDigest} {
 		if err := read(ctx, in); err != nil {
 			return nil, err
 		}
@@ -169,6 +171,10 @@ func (s slotState) holds(reservationID string) bool {
 	return s.ours && reservationID != "" && s.reservationID == reservationID
 }
 
+// failed reports whether PCS could not create the node group in an earlier run of ours:
+// then it is made anew.
+func (s slotState) failed() bool { return s.ours && s.group.Status == pcs.CreateFailed }
+
 // readEnded finds the reservations in the partition's settings that are over. One that
 // EC2 does not describe is not among them: it may only be missing from this answer.
 func (s Setup) readEnded(ctx context.Context, in *inspection) error {
@@ -226,8 +232,10 @@ func (in *inspection) templateSpec(slot string) capacity.LaunchTemplateSpec {
 		FromVersion:      in.source.Version,
 		ImageID:          in.ami(),
 		SecurityGroupIDs: in.request.SecurityGroups,
-		UserData:         in.request.UserData,
+		UserData:         in.userData,
 		InstanceType:     in.reservation.InstanceType,
+		EFA:              in.efa(),
+		SubnetID:         in.interfaceSubnet(),
 		ReservationID:    in.reservation.ID,
 		Kind:             in.reservation.Kind,
 		PlacementGroup:   in.reservation.PlacementGroup,

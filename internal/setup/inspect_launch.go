@@ -7,6 +7,7 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
 // network is where nodes can be launched.
@@ -24,8 +25,8 @@ type network struct {
 // is launched.
 type launchNames struct {
 	image ec2.Image
-	// architectures are those that the instance type runs; empty if EC2 did not say.
-	architectures []string
+	// instanceType is that of the reservation; zero if EC2 did not say.
+	instanceType ec2.InstanceType
 	// groupVPCs maps the security groups that exist to their VPC.
 	groupVPCs map[string]string
 	// noKeyPair and noPlacementGroup: the one that is named does not exist.
@@ -61,6 +62,20 @@ func (s Setup) readLike(ctx context.Context, in *inspection) error {
 		return nil
 	}
 	in.source = source
+	return nil
+}
+
+// readUserData brings what was asked for, or is copied, into the form that PCS wants.
+func readUserData(_ context.Context, in *inspection) error {
+	whose, fix, plain := "the user data", "begin it with #! or #cloud-config", in.request.UserData
+	if len(plain) == 0 {
+		whose, fix, plain = "the user data of "+in.like.Name, "give other user data with --user-data-file", in.source.UserData
+	}
+	data, err := pcs.UserData(plain)
+	if err != nil {
+		in.problem("user-data", fix, "%s cannot be used: %s", whose, err)
+	}
+	in.userData = data
 	return nil
 }
 
@@ -117,7 +132,7 @@ func (s Setup) readLaunchNames(ctx context.Context, in *inspection) (err error) 
 		n.noPlacementGroup = !has
 	}
 	types, err := s.EC2.InstanceTypes(ctx, []string{in.reservation.InstanceType})
-	n.architectures = types[in.reservation.InstanceType].Architectures
+	n.instanceType = types[in.reservation.InstanceType]
 	return err
 }
 

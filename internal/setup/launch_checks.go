@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -20,8 +21,8 @@ func (in *inspection) checkLaunch() {
 	case !strings.HasPrefix(profile, "arn:"):
 		in.problem("instance-profile", "give its ARN: arn:aws:iam::ACCOUNT:instance-profile/NAME", "PCS takes an instance profile by ARN, not %q", profile)
 	}
-	if n := len(in.request.UserData); n > maxUserData {
-		in.problem("user-data", "let it fetch the rest from Amazon S3", "the user data has %d bytes; EC2 takes %d", n, maxUserData)
+	if n := len(in.userData); n > maxUserData {
+		in.problem("user-data", "let it fetch the rest from Amazon S3", "the user data has %d bytes as a MIME multi-part archive; EC2 takes %d", n, maxUserData)
 	}
 	in.checkArchitecture()
 	in.checkSecurityGroups()
@@ -36,7 +37,7 @@ func (in *inspection) checkLaunch() {
 }
 
 func (in *inspection) checkArchitecture() {
-	architecture, runs := in.names.image.Architecture, in.names.architectures
+	architecture, runs := in.names.image.Architecture, in.names.instanceType.Architectures
 	if architecture != "" && len(runs) > 0 && !slices.Contains(runs, architecture) {
 		in.problem("architecture", "give an image for "+strings.Join(runs, " or ")+" with --ami", "image %s is for %s, but %s runs %s",
 			in.ami(), architecture, in.reservation.InstanceType, strings.Join(runs, " and "))
@@ -81,16 +82,20 @@ func (in *inspection) checkSubnets() {
 	}
 }
 
-// checkAddresses counts an address for each node; those that run have theirs.
+// checkAddresses counts the addresses of each node; those that run have theirs.
 func (in *inspection) checkAddresses(want *wanted, slot slotState) {
-	free, there := slot.instances, []string{}
+	free, there, only := slot.instances, []string{}, in.interfaceSubnet()
 	for _, s := range in.network.chosen {
-		if s.AZID == in.reservation.AZID && slices.Contains(want.group.SubnetIDs, s.ID) {
-			free, there = free+s.Free, append(there, s.ID)
+		if s.AZID == in.reservation.AZID && slices.Contains(want.group.SubnetIDs, s.ID) && (only == "" || only == s.ID) {
+			free, there = free+s.Free/in.addressesPerNode(), append(there, s.ID)
 		}
 	}
 	if len(there) > 0 && free < want.group.Max {
-		in.problem("addresses", "use a larger subnet, free some addresses, or give a smaller --max-nodes",
+		fix := "use a larger subnet, free some addresses, or give a smaller --max-nodes"
+		if n := in.addressesPerNode(); n > 1 {
+			fix += fmt.Sprintf("; a node takes %d addresses, and one with --efa efa-only", n)
+		}
+		in.problem("addresses", fix,
 			"subnet %s has free addresses for %d nodes, but there are to be %d", strings.Join(there, ", "), max(free, 0), want.group.Max)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 )
@@ -45,7 +46,7 @@ func TestWhatALaunchIsRefusedFor(t *testing.T) {
 			check: "placement-group", launch: "InvalidPlacementGroup.Unknown", says: `in placement group "theirs" only`},
 		"image of another architecture": {request: func(r *setup.Request) { r.AMI = "ami-0e200000000000b02" },
 			check: "architecture", launch: "InvalidParameterValue", says: "is for arm64, but p5.48xlarge runs x86_64; give an image for x86_64 with --ami"},
-		"no address for each node": {request: func(r *setup.Request) { r.SubnetIDs, r.MaxNodes = []string{tiny}, 12 },
+		"no address for each node": {request: func(r *setup.Request) { r.SubnetIDs, r.MaxNodes, r.EFA = []string{tiny}, 12, capacity.NoEFA },
 			check: "addresses", launch: "InsufficientFreeAddressesInSubnet", says: "has free addresses for 11 nodes, but there are to be 12"},
 	} {
 		t.Run(name, func(t *testing.T) {

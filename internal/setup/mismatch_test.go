@@ -17,6 +17,9 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
+// script is a shell script of n bytes: the limit is counted as MIME.
+func script(n int) []byte { return append([]byte("#!/bin/sh\n#"), make([]byte, n-11)...) }
+
 func TestMismatches(t *testing.T) {
 	ml := func(s *awssim.Scenario) *awssim.ClusterScenario { return &s.Regions[0].Clusters[0] }
 	for name, test := range map[string]struct {
@@ -25,23 +28,25 @@ func TestMismatches(t *testing.T) {
 		codes   string
 		says    string // part of a message or of what to do
 	}{
-		"nothing":             {codes: ""},
-		"unknown cluster":     {request: func(r *setup.Request) { r.Cluster = "mp" }, codes: "cluster", says: "use one of ml"},
-		"no cluster":          {request: func(r *setup.Request) { r.Cluster = "" }, codes: "cluster", says: "use one of ml"},
-		"unknown reservation": {request: func(r *setup.Request) { r.Reservation = "cr-0ffffffffffffffff" }, codes: "reservation-unknown", says: "InvalidCapacityReservationId.NotFound"},
-		"malformed id":        {request: func(r *setup.Request) { r.Reservation = "x" }, codes: "reservation-unknown"},
-		"unknown like":        {request: func(r *setup.Request) { r.Like = "comput" }, codes: "image instance-profile like security-groups", says: "use one of compute"},
-		"nothing to launch":   {request: func(r *setup.Request) { r.Like = "" }, codes: "image instance-profile security-groups"},
-		"unknown image":       {request: func(r *setup.Request) { r.AMI = "ami-0ffffffffffffffff" }, codes: "image", says: "InvalidAMIID.NotFound"},
-		"image of another OS": {request: func(r *setup.Request) { r.AMI = "ami-0e200000000000c03" }, codes: "platform", says: "Red Hat Enterprise Linux"},
-		"profile by name":     {request: func(r *setup.Request) { r.InstanceProfile = "AWSPCS-nodes" }, codes: "instance-profile", says: "ARN"},
-		"unknown subnet":      {request: func(r *setup.Request) { r.SubnetIDs = []string{"subnet-0ffffffffffffffff"} }, codes: "subnet-unknown", says: "give --subnet-ids " + subnetA},
-		"too many nodes":      {request: func(r *setup.Request) { r.MaxNodes = 17 }, codes: "size", says: "give --max-nodes 16 or less"},
-		"long node group":     {request: func(r *setup.Request) { r.NodeGroup = strings.Repeat("g", 24) }, codes: "name", says: "use at most 23"},
-		"short queue":         {request: func(r *setup.Request) { r.Queue = "gp" }, codes: "name", says: "3 to 25"},
-		"underscore in queue": {request: func(r *setup.Request) { r.Queue = "gpu_1" }, codes: "name"},
-		"large user data":     {request: func(r *setup.Request) { r.UserData = make([]byte, 16<<10+1) }, codes: "user-data", says: "16384"},
-		"unpaid":              {request: func(r *setup.Request) { r.Reservation = unpaid }, codes: "az state", says: "payment-failed"},
+		"nothing":              {codes: ""},
+		"unknown cluster":      {request: func(r *setup.Request) { r.Cluster = "mp" }, codes: "cluster", says: "use one of ml"},
+		"no cluster":           {request: func(r *setup.Request) { r.Cluster = "" }, codes: "cluster", says: "use one of ml"},
+		"unknown reservation":  {request: func(r *setup.Request) { r.Reservation = "cr-0ffffffffffffffff" }, codes: "reservation-unknown", says: "InvalidCapacityReservationId.NotFound"},
+		"malformed id":         {request: func(r *setup.Request) { r.Reservation = "x" }, codes: "reservation-unknown"},
+		"unknown like":         {request: func(r *setup.Request) { r.Like = "comput" }, codes: "image instance-profile like security-groups", says: "use one of compute"},
+		"nothing to launch":    {request: func(r *setup.Request) { r.Like = "" }, codes: "image instance-profile security-groups"},
+		"unknown image":        {request: func(r *setup.Request) { r.AMI = "ami-0ffffffffffffffff" }, codes: "image", says: "InvalidAMIID.NotFound"},
+		"image of another OS":  {request: func(r *setup.Request) { r.AMI = "ami-0e200000000000c03" }, codes: "platform", says: "Red Hat Enterprise Linux"},
+		"profile by name":      {request: func(r *setup.Request) { r.InstanceProfile = "AWSPCS-nodes" }, codes: "instance-profile", says: "ARN"},
+		"unknown subnet":       {request: func(r *setup.Request) { r.SubnetIDs = []string{"subnet-0ffffffffffffffff"} }, codes: "subnet-unknown", says: "give --subnet-ids " + subnetA},
+		"too many nodes":       {request: func(r *setup.Request) { r.MaxNodes = 17 }, codes: "size", says: "give --max-nodes 16 or less"},
+		"long node group":      {request: func(r *setup.Request) { r.NodeGroup = strings.Repeat("g", 24) }, codes: "name", says: "use at most 23"},
+		"short queue":          {request: func(r *setup.Request) { r.Queue = "gp" }, codes: "name", says: "3 to 25"},
+		"underscore in queue":  {request: func(r *setup.Request) { r.Queue = "gpu_1" }, codes: "name"},
+		"large user data":      {request: func(r *setup.Request) { r.UserData = script(16<<10 - 100) }, codes: "user-data", says: "16384"},
+		"user data as it fits": {request: func(r *setup.Request) { r.UserData = script(16<<10 - 400) }},
+		"strange user data":    {request: func(r *setup.Request) { r.UserData = []byte("echo up\n") }, codes: "user-data", says: "begin it with #!"},
+		"unpaid":               {request: func(r *setup.Request) { r.Reservation = unpaid }, codes: "az state", says: "payment-failed"},
 		"a zone without a subnet": {account: func(s *awssim.Scenario) { s.Regions[0].Subnets = s.Regions[0].Subnets[:2] },
 			request: func(r *setup.Request) { r.Reservation, r.MaxNodes = "cr-0e200000000000c12", 0 }, codes: "az", says: "the VPC has none there, so create one"},
 		"over, so that EC2 shows no size": {request: func(r *setup.Request) { r.Reservation = pastBlock }, codes: "expired"},

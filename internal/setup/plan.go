@@ -18,6 +18,8 @@ type wanted struct {
 	template capacity.LaunchTemplateSpec
 	group    pcs.NodeGroup // without ID, status and template
 	queue    string
+	// allowAccounts are those that Slurm shall let into the queue; empty for all.
+	allowAccounts []string
 
 	configPath string
 	partition  config.NodeGroup
@@ -41,6 +43,7 @@ func (in *inspection) plan() *Plan {
 	in.checkCluster()
 	in.checkLaunch()
 	in.checkSubnets()
+	in.checkEFA()
 	slot := in.chooseSlot()
 	want := in.want(slot)
 	if in.reservation.ID == "" {
@@ -59,6 +62,8 @@ func (in *inspection) plan() *Plan {
 	template := in.templateStep(want, slot)
 	group, compared := groupStep(want, slot, template)
 	in.checkUnused(slot, compared)
+	in.checkUnknown(slot, group.Action)
+	in.checkAccounts()
 	p.Steps = append(p.Steps, template, group, in.queueStep(want, slot))
 	files, snippet, problems := planFiles(in.request.Config, want)
 	p.Steps, p.Snippet = append(p.Steps, files...), snippet
@@ -115,14 +120,18 @@ func (in *inspection) want(slot slotState) *wanted {
 		least = 0
 	}
 	subnets := in.wantedSubnets()
+	settings, _ := in.like.SettingsFor(r.InstanceType)
 	return &wanted{
 		cluster:  in.inv.Cluster,
 		region:   in.region,
 		template: in.templateSpec(slot.name),
 		queue:    in.request.Queue,
+
+		allowAccounts: in.allowAccounts(),
 		group: pcs.NodeGroup{
 			Name: slot.name, PurchaseOption: r.Kind, InstanceTypes: []string{r.InstanceType}, SubnetIDs: subnets,
 			ClusterID: in.inv.Cluster.ID, AMI: in.ami(), InstanceProfile: in.profile(), Min: least, Max: most, Tags: in.tags(),
+			SlurmSettings: settings, IdleSeconds: in.like.IdleSeconds,
 		},
 		configPath:      in.request.ConfigPath,
 		ended:           in.ended,
@@ -138,6 +147,9 @@ func (in *inspection) want(slot slotState) *wanted {
 // reservation's zone, so that no launch can go anywhere else.
 func (in *inspection) wantedSubnets() []string {
 	var ids []string
+	if only := in.interfaceSubnet(); only != "" && len(in.request.SubnetIDs) == 0 {
+		return []string{only}
+	}
 	for _, s := range in.network.chosen {
 		if (len(in.request.SubnetIDs) > 0 || s.AZID == in.reservation.AZID) && !slices.Contains(ids, s.ID) {
 			ids = append(ids, s.ID)

@@ -74,9 +74,20 @@ type Request struct {
 	InstanceProfile string
 	SecurityGroups  []string
 	UserData        []byte
+	// EFA is which network interfaces a type with EFA gets, whatever Like has; "" stands
+	// for capacity.EFA.
+	EFA capacity.EFAMode
 	// SubnetIDs; when empty, those of Like and of the cluster that are in the
 	// reservation's Availability Zone.
 	SubnetIDs []string
+
+	// DropUnknown allows an update of a node group of which PCS says more than this
+	// program can express.
+	DropUnknown bool
+
+	// AllowAccounts are the Slurm accounts that may use the queue, for a partition whose
+	// settings do not say; empty leaves it to them.
+	AllowAccounts []string
 
 	// MaxNodes is at most the size of the reservation; 0 means all of it.
 	MaxNodes int
@@ -97,9 +108,9 @@ type Plan struct {
 	Reservation capacity.Reservation `json:"reservation"`
 	Steps       []Step               `json:"steps"`
 	// Mismatches are everything that is in the way. With any, nothing is applied.
-	Mismatches []capacity.Mismatch `json:"mismatches,omitempty"`
+	Mismatches []capacity.Mismatch `json:"mismatches"`
 	// Warnings do not stand in the way.
-	Warnings []string `json:"warnings,omitempty"`
+	Warnings []string `json:"warnings"`
 	// Snippet is the [[partition.node_group]] to add by hand, when the partition is
 	// written in a file that is not ours.
 	Snippet string `json:"snippet,omitempty"`
@@ -124,7 +135,31 @@ func (s Setup) Plan(ctx context.Context, r Request, now time.Time) (*Plan, error
 	if err != nil {
 		return nil, err
 	}
-	return in.plan(), nil
+	p := in.plan()
+	p.Cluster, p.Steps = listedCluster(p.Cluster), listedSteps(p.Steps)
+	p.Mismatches, p.Warnings = listed(p.Mismatches), listed(p.Warnings)
+	return p, nil
+}
+
+// listed makes a list that JSON shows as [] where there is nothing in it: for programs,
+// nothing is not the same as not known.
+func listed[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
+func listedSteps(steps []Step) []Step {
+	for i := range steps {
+		steps[i].Details = listed(steps[i].Details)
+	}
+	return listed(steps)
+}
+
+func listedCluster(c pcs.Cluster) pcs.Cluster {
+	c.SubnetIDs, c.SecurityGroupIDs, c.Failures = listed(c.SubnetIDs), listed(c.SecurityGroupIDs), listed(c.Failures)
+	return c
 }
 
 // Refusal is the error of Apply for a plan that something is in the way of.

@@ -32,7 +32,7 @@ func TestSetupOfABlock(t *testing.T) {
 		t.Errorf("node group %+v", g)
 	}
 	template := w.template(g)
-	if template.Name != "pcs-capacity-ml-gpu-a" || template.ReservationID != openBlock || template.InstanceType != "p5.48xlarge" || !template.UserData || len(template.SecurityGroupIDs) != 1 {
+	if template.Name != "pcs-capacity-ml-gpu-a" || template.ReservationID != openBlock || template.InstanceType != "p5.48xlarge" || len(template.UserData) == 0 || len(template.SecurityGroupIDs) != 1 {
 		t.Errorf("launch template %+v", template)
 	}
 	q, found := w.inventory().Queue("gpu")
@@ -138,7 +138,7 @@ func TestSetupWithoutLike(t *testing.T) {
 	r.SecurityGroups, r.SubnetIDs, r.UserData = []string{"sg-0e2000000000000a1"}, []string{subnetA, subnetB}, []byte("#cloud-config\n")
 	w.run(r)
 	g := w.group("gpu-a")
-	if template := w.template(g); len(g.SubnetIDs) != 2 || !template.UserData || !slices.Equal(template.SecurityGroupIDs, r.SecurityGroups) {
+	if template := w.template(g); len(g.SubnetIDs) != 2 || len(template.UserData) == 0 || !slices.Equal(template.SecurityGroupIDs, r.SecurityGroups) {
 		t.Errorf("%+v with %+v", g, template)
 	}
 }
@@ -176,28 +176,54 @@ func TestSetupGivesUpWhenItsCallerDoes(t *testing.T) {
 	}
 }
 
-func TestSetupShowsWhyPCSFailed(t *testing.T) {
+func TestSetupRepairsWhatPCSCouldNotCreate(t *testing.T) {
 	w := newAccount(t, nil)
-	w.rewrite = func(operation string, answer []byte) []byte {
-		if operation != "GetComputeNodeGroup" || !strings.Contains(string(answer), "gpu-a") {
-			return answer
+	w.sim.FailNodeGroups(2, "InternalError", "the block is gone")
+	for range 2 { // the second failure is that of making it anew
+		err := w.setup.Apply(t.Context(), w.plan(w.request(openBlock)))
+		if err == nil || !strings.Contains(err.Error(), "PCS could not create node group gpu-a: InternalError: the block is gone") {
+			t.Errorf("error %v", err)
 		}
-		return []byte(strings.Replace(string(answer), `"status":"ACTIVE"`, `"status":"CREATE_FAILED","errorInfo":[{"code":"X","message":"the block is gone"}]`, 1))
 	}
-	err := w.setup.Apply(t.Context(), w.plan(w.request(openBlock)))
-	if err == nil || !strings.Contains(err.Error(), "X: the block is gone") {
-		t.Errorf("error %v", err)
+	if g := w.group("gpu-a"); g.Status != pcs.CreateFailed {
+		t.Fatalf("node group %+v", g)
 	}
-	if p := w.plan(w.request(openBlock)); !slices.Equal(codes(p), []string{"node-group-failed"}) {
-		t.Errorf("then: %v", p.Mismatches)
+	p := w.run(w.request(openBlock))
+	if actions(p) != "nothing replace create create create" || detail(p, "could not be created") != "InternalError: the block is gone" {
+		t.Errorf("%s: %+v", actions(p), p.Steps)
+	}
+	if g := w.group("gpu-a"); g.Status != pcs.Active || len(w.inventory().Groups) != 2 {
+		t.Errorf("node group %+v", g)
+	}
+	if p := w.plan(w.request(openBlock)); !p.Done() {
+		t.Errorf("again: %s, %v", actions(p), p.Mismatches)
 	}
 }
 
-// Somebody else adds a queue's node group at the same time.
+func TestSetupRepairsWhatPCSCouldNotUpdate(t *testing.T) {
+	w := newAccount(t, nil)
+	w.run(w.request(openBlock))
+	w.sim.FailNodeGroups(1, "InternalError", "no luck")
+	r := w.request(openBlock)
+	r.MaxNodes = 6
+	if err := w.setup.Apply(t.Context(), w.plan(r)); err == nil || !strings.Contains(err.Error(), "PCS could not update node group gpu-a: InternalError: no luck") {
+		t.Errorf("error %v", err)
+	}
+	p := w.run(r)
+	if actions(p) != "nothing update nothing nothing update" || detail(p, "status") != "UPDATE_FAILED (InternalError: no luck) → ACTIVE" {
+		t.Errorf("%s: %+v", actions(p), p.Steps)
+	}
+	if g := w.group("gpu-a"); g.Status != pcs.Active || g.Max != 6 {
+		t.Errorf("node group %+v", g)
+	}
+}
+
+// Somebody else changes the cluster at the same time, for longer than a few looks.
 func TestSetupGoesOnAfterAConflict(t *testing.T) {
 	w := newAccount(t, nil)
 	w.run(w.request(openBlock))
-	w.fault(awssim.Fault{Operation: "UpdateQueue", Effect: awssim.FailBefore, Code: "ConflictException", Count: 2})
+	w.fault(awssim.Fault{Operation: "UpdateQueue", Effect: awssim.FailBefore, Code: "ConflictException", Count: 9})
+	w.fault(awssim.Fault{Operation: "CreateComputeNodeGroup", Effect: awssim.FailBefore, Code: "ConflictException", Count: 9})
 	w.run(w.request(laterBlock))
 	if q, _ := w.inventory().Queue("gpu"); len(q.GroupIDs) != 2 {
 		t.Errorf("queue %+v", q)

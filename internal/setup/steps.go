@@ -16,6 +16,7 @@ type Action string
 const (
 	Create  Action = "create"
 	Update  Action = "update"
+	Replace Action = "replace" // delete what could not be created, and create it
 	Delete  Action = "delete"
 	Drain   Action = "drain"
 	Nothing Action = "nothing"
@@ -36,7 +37,7 @@ type Step struct {
 	What    string   `json:"what"`
 	Name    string   `json:"name"`
 	Action  Action   `json:"action"`
-	Details []Detail `json:"details,omitempty"`
+	Details []Detail `json:"details"`
 }
 
 // Detail is one line of a step, for a table.
@@ -61,11 +62,12 @@ func (in *inspection) templateStep(want *wanted, slot slotState) Step {
 	step.add("instance type", want.template.InstanceType)
 	step.add("image", want.template.ImageID)
 	step.add("placement group", want.template.PlacementGroup)
+	step.add("network interfaces", in.efaWord())
 	step.add("security groups", strings.Join(in.securityGroups(), ", "))
 	switch {
 	case len(in.request.UserData) > 0:
-		step.add("user data", fmt.Sprintf("%d bytes", len(in.request.UserData)))
-	case in.source.UserData:
+		step.add("user data", fmt.Sprintf("%d bytes as MIME multi-part", len(in.userData)))
+	case len(in.userData) > 0:
 		step.add("user data", "of "+in.like.Name)
 	}
 	if in.source.ID != "" {
@@ -91,7 +93,11 @@ func marketWord(k capacity.Kind) string {
 func groupStep(want *wanted, slot slotState, template Step) (Step, pcs.Comparison) {
 	g := want.group
 	step := Step{What: WhatNodeGroup, Name: g.Name, Action: Create}
-	if slot.group == nil {
+	if slot.failed() {
+		step.Action = Replace
+		step.add("could not be created", slot.group.Failures.String())
+	}
+	if slot.group == nil || slot.failed() {
 		step.add("purchase option", pcs.PurchaseOption(g.PurchaseOption))
 		step.add("instance type", strings.Join(g.InstanceTypes, ", "))
 		step.add("nodes", g.Scaling())
@@ -99,6 +105,7 @@ func groupStep(want *wanted, slot slotState, template Step) (Step, pcs.Compariso
 		step.add("image", g.AMI)
 		step.add("instance profile", g.InstanceProfile)
 		step.add("reservation", g.Tags[capacity.TagReservation])
+		step.add("Slurm settings", pcs.SettingsText(g.SlurmSettings))
 		return step, nil
 	}
 	if template.Action == Nothing {
@@ -127,6 +134,9 @@ func (in *inspection) queueStep(want *wanted, slot slotState) Step {
 		if slot.group != nil && slices.Contains(q.GroupIDs, slot.group.ID) {
 			step.Action = Nothing
 		}
+		if step.addLock(q, want) {
+			step.Action = Update
+		}
 		var names []string
 		for _, id := range q.GroupIDs {
 			if g, ok := in.inv.Group(id); ok && g.Name != slot.name {
@@ -137,6 +147,7 @@ func (in *inspection) queueStep(want *wanted, slot slotState) Step {
 		return step
 	}
 	step.add("node groups", slot.name)
+	step.addLock(pcs.Queue{}, want)
 	return step
 }
 

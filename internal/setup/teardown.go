@@ -50,11 +50,11 @@ type TeardownPlan struct {
 	Queue   string      `json:"queue"`
 	Steps   []Step      `json:"steps"`
 	// Mismatches are everything that is in the way. With any, nothing is applied.
-	Mismatches []capacity.Mismatch `json:"mismatches,omitempty"`
+	Mismatches []capacity.Mismatch `json:"mismatches"`
 	// Warnings do not stand in the way.
-	Warnings []string `json:"warnings,omitempty"`
+	Warnings []string `json:"warnings"`
 	// ByHand is what is left to do for the administrator, a sentence each.
-	ByHand []string `json:"by_hand,omitempty"`
+	ByHand []string `json:"by_hand"`
 
 	tear *remains
 }
@@ -73,7 +73,10 @@ func (s Setup) PlanTeardown(ctx context.Context, r TeardownRequest) (*TeardownPl
 	if err != nil {
 		return nil, err
 	}
-	return t.plan(), nil
+	p := t.plan()
+	p.Cluster, p.Steps = listedCluster(p.Cluster), listedSteps(p.Steps)
+	p.Mismatches, p.Warnings, p.ByHand = listed(p.Mismatches), listed(p.Warnings), listed(p.ByHand)
+	return p, nil
 }
 
 // drainReason is what Slurm shows on the nodes.

@@ -181,7 +181,7 @@ func TestOwnInstancesAreNotInTheWay(t *testing.T) {
 		s.Regions[0].Subnets = append(s.Regions[0].Subnets, awssim.SubnetScenario{ID: tiny, VPC: s.Regions[0].VPCs[0].ID, Zone: "us-east-2a", CIDR: "10.2.9.0/28"})
 	})
 	r := w.request(openBlock)
-	r.MaxNodes, r.SubnetIDs = 11, []string{tiny}
+	r.MaxNodes, r.SubnetIDs, r.EFA = 11, []string{tiny}, capacity.NoEFA
 	w.run(r)
 	failed, err := w.sim.LaunchForNodeGroup("ml", "gpu-a", "gpu-a-1")
 	if err != nil {
@@ -196,7 +196,7 @@ func TestOwnInstancesAreNotInTheWay(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if p := w.plan(r); !p.Done() || len(p.Warnings) > 0 {
+	if p := w.plan(r); !p.Done() || len(p.Warnings) != 1 {
 		t.Errorf("%s, %v, %v", actions(p), p.Mismatches, p.Warnings)
 	}
 	r.MaxNodes = 12

@@ -178,7 +178,7 @@ func (t *Terminal) table(rows reflect.Value) error {
 			config.Align, config.AlignHeader = text.AlignRight, text.AlignRight
 		}
 		if c.wrap && wrapped > 0 {
-			config.WidthMax, config.WidthMaxEnforcer = wrapped, text.WrapSoft
+			config.WidthMax, config.WidthMaxEnforcer = wrapped, wrapLines
 		}
 		configs = append(configs, config)
 	}
@@ -193,6 +193,26 @@ func (t *Terminal) table(rows reflect.Value) error {
 	}
 	w.Render()
 	return nil
+}
+
+// wrapLines breaks a cell at blanks, and each of its lines for itself: where it has several,
+// what is broken off is indented.
+func wrapLines(cell string, width int) string {
+	lines := strings.Split(cell, "\n")
+	indent := 2
+	if len(lines) == 1 {
+		indent = 0
+	}
+	for i, line := range lines {
+		if text.StringWidthWithoutEscSequences(line) > width {
+			broken := strings.Split(text.WrapSoft(line, width-indent), "\n")
+			for j := range broken {
+				broken[j] = strings.TrimRight(broken[j], " ")
+			}
+			lines[i] = strings.Join(broken, "\n"+strings.Repeat(" ", indent))
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 // oneYear is a stretch of time in which month and day tell a time.

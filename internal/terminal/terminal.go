@@ -54,9 +54,20 @@ func Standard() *Terminal {
 		Width: tableWidth(os.Stdout, os.Getenv), CanDraw: draw, CanAsk: draw && term.IsTerminal(int(os.Stdin.Fd()))}
 }
 
-// Say writes a sentence to stderr.
+// Say writes a sentence to stderr. On a terminal it is broken at blanks; lines that begin
+// with blanks are commands and pictures, which stay whole.
 func (t *Terminal) Say(format string, args ...any) {
-	fmt.Fprintf(t.Err, format+"\n", args...)
+	sentence := fmt.Sprintf(format, args...)
+	if t.CanDraw && t.Width > 0 {
+		lines := strings.Split(sentence, "\n")
+		for i, line := range lines {
+			if !strings.HasPrefix(line, " ") {
+				lines[i] = wrapLines(line, t.Width)
+			}
+		}
+		sentence = strings.Join(lines, "\n")
+	}
+	fmt.Fprintln(t.Err, sentence)
 }
 
 // ErrDeclined is returned when a person did not confirm.

@@ -204,3 +204,38 @@ func TestProgressOffATerminalIsLines(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// A sentence is broken at blanks on a terminal, and whole elsewhere; what begins with
+// blanks is to be pasted, and stays whole.
+func TestSentencesFitTheTerminal(t *testing.T) {
+	const said = "one two three four\n  pcs-capacity sync --watch"
+	for draw, want := range map[bool]string{true: "one two\nthree four\n  pcs-capacity sync --watch\n", false: said + "\n"} {
+		var out strings.Builder
+		(&terminal.Terminal{Err: &out, CanDraw: draw, Width: 10}).Say(said)
+		if out.String() != want {
+			t.Errorf("a terminal %t: %q, want %q", draw, out.String(), want)
+		}
+	}
+}
+
+// Columns that say less make room, first those that go first; cells that may be broken
+// take what is left; what has room again comes back.
+func TestTableFitsTheTerminal(t *testing.T) {
+	rows := []struct {
+		ID   string `col:"ID"`
+		Note string `col:"NOTE" wrap:"yes"`
+		More string `col:"MORE" drop:"1"`
+		Less string `col:"LESS" drop:"2"`
+	}{{"cr-1", "a long sentence about it, which goes on and on", "0123456789", "abc"}}
+	for width, want := range map[int]string{
+		0:  "ID    NOTE                                            MORE        LESS\ncr-1  a long sentence about it, which goes on and on  0123456789  abc\n",
+		60: "ID    NOTE                                  MORE        LESS\ncr-1  a long sentence about it, which goes  0123456789  abc\n      on and on\n",
+		40: "ID    NOTE                          LESS\ncr-1  a long sentence about it,     abc\n      which goes on and on\n",
+		30: "ID    NOTE\ncr-1  a long sentence about\n      it, which goes on and on\n",
+	} {
+		var out strings.Builder
+		if err := (&terminal.Terminal{Out: &out, Format: terminal.Table, Width: width}).Rows(rows); err != nil || out.String() != want {
+			t.Errorf("%d columns:\n%s\nwant\n%s%v", width, out.String(), want, err)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
@@ -89,7 +90,7 @@ func (c Chart) description() string {
 	says := []string{"Now " + c.Now.UTC().Format("2006-01-02 15:04 MST") + "."}
 	for _, lane := range c.Lanes {
 		for _, b := range lane.Blocks {
-			parts := append(about(b.Reservation), blockTimes(b, c.Now, time.UTC)...)
+			parts := append(about(b), blockTimes(b, c.Now, time.UTC)...)
 			for _, e := range extensionTimes(b, time.UTC) {
 				parts = append(parts, strings.Join(e, " "))
 			}
@@ -125,7 +126,7 @@ func (p *picture) axis(y, labels, bottom int, zone *time.Location) {
 			p.line("grid", x, y, x, bottom)
 		}
 		p.line("axis", x, y-3, x, y+3)
-		if x+50 <= svgWidth {
+		if x+textWidth(t.label) <= svgWidth {
 			p.label("soft small over", x, y+labels, t.label)
 		}
 	}
@@ -170,12 +171,13 @@ func (p *picture) block(b capacity.Block) {
 	p.y += 6
 	left := p.y + 14
 	p.label("ink id", margin+12, left, short(clean(b.Reservation.ID)))
-	for i, part := range about(b.Reservation) {
+	parts := about(b)
+	for i, part := range parts {
 		p.label("soft small", margin+12, left+(i+1)*lineHeight, short(part))
 	}
 	whole := clean(b.Reservation.ID) + ": " + strings.Join(blockTimes(b, p.Now, time.UTC), ", ")
 	p.bars(p.y, Spans(b, p.Now), func(phase Phase) string { return meanings[phase] + "\n" + whole })
-	end := left + 3*lineHeight + 10
+	end := left + len(parts)*lineHeight + 10
 	p.y += barHeight + 2
 	p.notes(func(zone *time.Location) string { return strings.Join(blockTimes(b, p.Now, zone), " · ") })
 	for i := range b.Extensions {
@@ -222,6 +224,10 @@ func (p *picture) now(bottom int) {
 	p.text("now")
 	p.close()
 }
+
+// textWidth is the most that small text takes, in pixels: fonts differ, and DejaVu Sans,
+// which is a wide one, takes 7.4 for each character of a date.
+func textWidth(s string) int { return 8 * utf8.RuneCountInString(s) }
 
 // short cuts a name that would reach into the chart.
 func short(name string) string {

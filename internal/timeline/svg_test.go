@@ -5,6 +5,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -130,6 +131,71 @@ func TestStyle(t *testing.T) {
 	for _, shape := range shapes {
 		if !strings.Contains(css, ".pcs-timeline ."+shape+"{") {
 			t.Errorf("no rule for %s", shape)
+		}
+	}
+}
+
+// No text leaves the picture: every day of three weeks as the last tick of the axis, which
+// ends anywhere, and the longest notes that there are.
+func TestSVGClipsNoText(t *testing.T) {
+	for hours := 14 * 24; hours < 17*24; hours++ {
+		c := sample(berlin(t))
+		c.To = at(float64(hours))
+		svg, err := c.SVG()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, label := range labelsOf(t, svg) {
+			// What a date such as "Wed 25 Nov" takes for a character in DejaVu Sans of 12 pixels,
+			// whose digits are 0.636 em wide and whose blanks 0.318.
+			if right := label.x + 7.4*float64(len([]rune(label.text))); label.x < 0 || right > svgWidth {
+				t.Errorf("to %s: %q begins at %g and ends at %g of %d", c.To.Format(time.RFC3339), label.text, label.x, right, svgWidth)
+			}
+		}
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+type textLabel struct {
+	text string
+	x    float64
+}
+
+// labelsOf are the texts of a picture that begin at their x.
+func labelsOf(t *testing.T, svg []byte) []textLabel {
+	t.Helper()
+	var all []textLabel
+	decoder := xml.NewDecoder(bytes.NewReader(svg))
+	for {
+		token, err := decoder.Token()
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		start, ok := token.(xml.StartElement)
+		if !ok || start.Name.Local != "text" {
+			continue
+		}
+		label, anchored := textLabel{}, false
+		for _, a := range start.Attr {
+			switch a.Name.Local {
+			case "x":
+				if label.x, err = strconv.ParseFloat(a.Value, 64); err != nil {
+					t.Fatal(err)
+				}
+			case "text-anchor":
+				anchored = true
+			}
+		}
+		if err := decoder.DecodeElement(&label.text, &start); err != nil {
+			t.Fatal(err)
+		}
+		if !anchored {
+			all = append(all, label)
 		}
 	}
 }

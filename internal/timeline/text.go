@@ -73,7 +73,7 @@ func (c Chart) Text(look Look) string {
 		}
 		for _, b := range lane.Blocks {
 			d.row("  "+clean(b.Reservation.ID), Spans(b, c.Now))
-			d.wrap(noteIndent, commas(about(b.Reservation)))
+			d.wrap(noteIndent, commas(about(b)))
 			d.wrap(noteIndent, commas(blockTimes(b, c.Now, c.Zone)))
 			for _, e := range extensionTimes(b, c.Zone) {
 				d.wrap(noteIndent, e)

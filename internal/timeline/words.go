@@ -87,8 +87,9 @@ func gapTimes(g capacity.Period, zone *time.Location) []string {
 	return append([]string{"gap of " + capacity.FormatDuration(g.To.Sub(g.From)) + ":"}, times([]moment{{"from", g.From}, {"to", g.To}}, zone)...)
 }
 
-// about says what a block is, in parts: size and type, state, zone.
-func about(r capacity.Reservation) []string {
+// about says what a block is, in parts: size and type, state, zone, slot.
+func about(b capacity.Block) []string {
+	r := b.Reservation
 	state := string(r.State)
 	switch {
 	case r.UltraServer:
@@ -99,6 +100,13 @@ func about(r capacity.Reservation) []string {
 	parts := []string{clean(fmt.Sprintf("%d x %s", r.Size(), r.InstanceType)), clean(state)}
 	if zone := capacity.FormatZone(r.AZID, r.AZ); zone != "" {
 		parts = append(parts, clean(zone))
+	}
+	if b.Slot != "" {
+		slot := "slot " + clean(b.Slot)
+		if b.NodesIdle != nil {
+			slot += fmt.Sprintf(": %d idle", *b.NodesIdle)
+		}
+		parts = append(parts, slot)
 	}
 	return parts
 }

@@ -2,7 +2,6 @@ package wire
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -19,13 +18,12 @@ const slurmTimeout = 8 * time.Second
 
 // Hook is what a power hook works with.
 type Hook struct {
-	// Cluster is the value of our mark: the PCS cluster, else Slurm's ClusterName.
-	Cluster string
-	Slurm   hooks.Slurm
-	EC2     *ec2.Client
-	State   state.Dir
-	// ResumeTimeout is Slurm's; 0 if Slurm could not be asked.
-	ResumeTimeout time.Duration
+	Slurm hooks.Slurm
+	EC2   *ec2.Client
+	State state.Dir
+
+	pcsCluster string
+	client     *slurm.Client
 }
 
 var (
@@ -34,21 +32,12 @@ var (
 	_ hooks.PCS   = PCS{}
 )
 
-// Begin makes the adapters of a hook. Slurm's power hooks know their cluster only by
-// asking slurmctld, unless the settings name it.
+// Begin makes the adapters of a hook. It asks nobody but, for the region, the settings and
+// the metadata of the instance.
 func Begin(ctx context.Context, cfg *config.Config) (*Hook, error) {
 	client := &slurm.Client{Timeout: slurmTimeout}
-	h := &Hook{Cluster: cfg.Cluster, Slurm: HookSlurm{client}, State: state.Dir(cfg.StateDir)}
-	controller, err := client.Config(ctx)
-	switch {
-	case err == nil:
-		h.ResumeTimeout = controller.ResumeTimeout
-		if h.Cluster == "" {
-			h.Cluster = controller.ClusterName
-		}
-	case h.Cluster == "":
-		return nil, fmt.Errorf("asking Slurm for the name of its cluster: %w", err)
-	}
+	h := &Hook{Slurm: HookSlurm{client}, State: state.Dir(cfg.StateDir), pcsCluster: cfg.Cluster, client: client}
+	var err error
 	if h.EC2, err = ec2.New(ctx, ec2.Options{Region: cfg.Region}); err != nil {
 		return nil, err
 	}
@@ -71,9 +60,30 @@ func (s HookSlurm) Jobs(ctx context.Context) ([]hooks.Job, error) {
 			return nil, err
 		}
 		all[i] = hooks.Job{ID: j.ID, Shown: j.DisplayID(), Account: j.Account, Comment: j.Comment, Nodes: nodes, Restarts: j.Restarts, TimeLimit: j.TimeLimit,
-			Allocated: j.State == "RUNNING" || j.State == "SUSPENDED", Completing: j.Completing(), AdminHeld: j.Reason == "JobHeldAdmin", Batch: j.Batch}
+			Allocated: j.State == "RUNNING" || j.State == "SUSPENDED", Completing: j.Completing(), AdminHeld: j.Reason == "JobHeldAdmin", Batch: j.Batch,
+			Waiting: j.State == "PENDING", Eligible: j.Eligible}
 	}
 	return all, nil
+}
+
+// Power is what each node that Slurm shows does.
+func (s HookSlurm) Power(ctx context.Context) (map[string]hooks.Power, error) {
+	all, err := s.Nodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	power := map[string]hooks.Power{}
+	for _, n := range all {
+		switch {
+		case n.PoweringUp():
+			power[n.Name] = hooks.PoweringUp
+		case n.PoweredDown() || n.PoweringDown():
+			power[n.Name] = hooks.PoweredDown
+		default:
+			power[n.Name] = hooks.PoweredUp
+		}
+	}
+	return power, nil
 }
 
 // GivenUp are those of the nodes that did not boot within ResumeTimeout.

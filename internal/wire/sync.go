@@ -29,7 +29,7 @@ func Sources(cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) lifecyc
 		local = "" // PCS has no job_submit
 	}
 	return lifecycle.Sources{Settings: cfg.Domain(), Poll: cfg.Timing.Poll.Duration, State: state.Dir(cfg.StateDir), Local: local, EC2: aws,
-		PCS: PCS{pcs.Provisioner{PCS: pcsClient, EC2: aws}, cfg.Cluster}, Slurm: SyncSlurm{&slurm.Client{}}, MachineTime: time.Now}
+		PCS: PCS{pcs.Provisioner{PCS: pcsClient, EC2: aws}, cfg.Cluster}, Slurm: SyncSlurm{Client: &slurm.Client{}, PCSCluster: cfg.Cluster}, MachineTime: time.Now}
 }
 
 // Follower gives the sources of one pass after the other, from settings that may change.
@@ -71,7 +71,11 @@ func SourcesWithoutAWS(cfg *config.Config, region string, reason error) lifecycl
 }
 
 // SyncSlurm shows Slurm to the control loop.
-type SyncSlurm struct{ *slurm.Client }
+type SyncSlurm struct {
+	*slurm.Client
+	// PCSCluster is the name or id of the PCS cluster; "" for self-managed Slurm.
+	PCSCluster string
+}
 
 var _ lifecycle.Slurm = SyncSlurm{}
 
@@ -93,9 +97,11 @@ func (s SyncSlurm) Look(ctx context.Context) (*lifecycle.Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &lifecycle.Cluster{Version: cfg.Version.String(), TimeMinCollapses: cfg.Version.TimeMinCollapses(), ChecksAccounts: cfg.ChecksAccounts()}
+	c := &lifecycle.Cluster{Version: cfg.Version.String(), Mark: cmp.Or(s.PCSCluster, cfg.ClusterName), TimeMinCollapses: cfg.Version.TimeMinCollapses(),
+		ChecksAccounts: cfg.ChecksAccounts()}
 	for _, n := range nodes {
-		c.Nodes = append(c.Nodes, lifecycle.Node{Name: n.Name, Features: n.Features, State: nodeState(n), Up: nodeUp(n), GivenUp: timedOut(n), GPUs: n.GPUs})
+		c.Nodes = append(c.Nodes, lifecycle.Node{Name: n.Name, Features: n.Features, State: nodeState(n), Up: nodeUp(n), GPUs: n.GPUs, GivenUp: timedOut(n),
+			PoweredDown: n.PoweredDown() && !n.Has("POWERING_DOWN") && !n.Has("POWER_DOWN"), Address: n.Address})
 	}
 	for _, p := range partitions {
 		names, err := slurm.Expand(p.Nodes)
@@ -115,6 +121,21 @@ func (s SyncSlurm) Look(ctx context.Context) (*lifecycle.Cluster, error) {
 	return c, nil
 }
 
+// IdleNodes are the names of the nodes that are up and have no job.
+func (s SyncSlurm) IdleNodes(ctx context.Context) ([]string, error) {
+	nodes, err := s.Nodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var idle []string
+	for _, n := range nodes {
+		if nodeUp(n) && n.State == "IDLE" {
+			idle = append(idle, n.Name)
+		}
+	}
+	return idle, nil
+}
+
 // Jobs are all jobs that slurmctld knows.
 func (s SyncSlurm) Jobs(ctx context.Context) ([]lifecycle.Job, error) {
 	jobs, err := s.Client.Jobs(ctx)
@@ -128,7 +149,7 @@ func (s SyncSlurm) Jobs(ctx context.Context) ([]lifecycle.Job, error) {
 			return nil, err
 		}
 		all = append(all, lifecycle.Job{ID: j.ID, Shown: j.DisplayID(), Partition: j.Partition, Account: j.Account, MinNodes: j.NumNodes, State: j.State, Configuring: j.Configuring(),
-			Nodes: names, Start: j.Start, End: j.End, Limit: j.TimeLimit, TimeMin: j.TimeMin, Comment: j.Comment})
+			Nodes: names, Start: j.Start, End: j.End, Limit: j.TimeLimit, TimeMin: j.TimeMin, Comment: j.Comment, Restarts: j.Restarts})
 	}
 	return all, nil
 }
@@ -153,6 +174,9 @@ func (s SyncSlurm) DeleteReservation(ctx context.Context, name string) error {
 
 // Hostlist folds node names.
 func (SyncSlurm) Hostlist(names []string) string { return slurm.Compress(names) }
+
+// Expand gives the names of a hostlist.
+func (SyncSlurm) Expand(hostlist string) ([]string, error) { return slurm.Expand(hostlist) }
 
 func (s SyncSlurm) reservation(r lifecycle.Reservation) slurm.Reservation {
 	return slurm.Reservation{Name: r.Name, Nodes: s.Hostlist(r.Nodes), Start: r.Start, End: r.End, Flags: r.Flags, Users: r.Users, Active: r.Active,
@@ -215,4 +239,5 @@ func (n noAWS) ReservationsByTag(context.Context, map[string]string) ([]capacity
 func (n noAWS) KnownSubnets(context.Context, []string) ([]capacity.Subnet, []capacity.Missing, error) {
 	return nil, nil, n.err
 }
+func (n noAWS) Terminate(context.Context, []string) error                 { return n.err }
 func (n noAWS) Held(context.Context, []string) (map[string]string, error) { return nil, n.err }

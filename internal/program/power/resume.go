@@ -1,6 +1,7 @@
 package power
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"os"
@@ -38,13 +39,24 @@ func Resume(args []string) int {
 }
 
 func resume(ctx context.Context, cfg *config.Config, nodes string, log *slog.Logger) error {
+	began := time.Now()
 	waits := waiting(log) // first: the file is there only for a while
 	h, err := wire.Begin(ctx, cfg)
 	if err != nil {
 		return err
 	}
-	r := hooks.Resume{Settings: cfg.Domain(), Cluster: h.Cluster, Slurm: h.Slurm, EC2: h.EC2, Records: h.State, Log: log,
-		MachineTime: time.Now, Budget: hooks.ResumeBudget(h.ResumeTimeout)}
+	asked, err := h.Ask(ctx, log)
+	if err != nil {
+		return err
+	}
+	r := hooks.Resume{Settings: cfg.Domain(), Cluster: asked.Mark, Slurm: h.Slurm, EC2: h.EC2, Records: h.State, Log: log,
+		MachineTime: time.Now, Began: began, Budget: hooks.ResumeBudget(asked.ResumeTimeout)}
+	if os.Getenv("SLURM_RESUME_FILE") == "" { // by hand: Slurm may have waited for as long as it does
+		r.Began = began.Add(-cmp.Or(asked.ResumeTimeout, hooks.DefaultResumeTimeout))
+	}
+	if r.Last, err = h.State.ReadSnapshot(); err != nil {
+		log.Info("going on without the last snapshot", "err", err)
+	}
 	if slices.ContainsFunc(cfg.Partitions, func(p config.Partition) bool { return p.Provider == capacity.ProviderPCS }) {
 		r.PCS = wire.PCS{Provisioner: pcs.Provisioner{PCS: pcs.From(h.EC2.Shared()), EC2: h.EC2}, Cluster: cfg.Cluster}
 	}

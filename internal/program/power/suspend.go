@@ -2,6 +2,7 @@ package power
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/hooks"
@@ -27,14 +28,22 @@ func Suspend(args []string) int {
 	ctx, cancel := context.WithTimeout(ctx, hooks.SuspendBudget)
 	defer cancel()
 	log.Info("power down", "nodes", nodes)
-	h, err := wire.Begin(ctx, cfg)
-	if err == nil {
-		s := hooks.Suspend{Cluster: h.Cluster, Slurm: h.Slurm, EC2: h.EC2, Records: h.State, Log: log, Called: called}
-		err = s.Run(ctx, nodes)
-	}
-	if err != nil {
-		log.Error("power down; the next launch of these nodes terminates what is left", "nodes", nodes, "err", err)
+	if err := suspend(ctx, cfg, nodes, log, called); err != nil {
+		log.Error("power down; sync, or the next launch of these nodes, terminates what is left", "nodes", nodes, "err", err)
 		return 1
 	}
 	return 0
+}
+
+func suspend(ctx context.Context, cfg *config.Config, nodes string, log *slog.Logger, called time.Time) error {
+	h, err := wire.Begin(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	mark, err := h.Mark(ctx, log)
+	if err != nil {
+		return err
+	}
+	s := hooks.Suspend{Cluster: mark, Slurm: h.Slurm, EC2: h.EC2, Records: h.State, Log: log, Called: called}
+	return s.Run(ctx, nodes)
 }

@@ -1,0 +1,214 @@
+package capacity
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// What `make mutants` found that no other test decides.
+
+func TestFitAtTheEdges(t *testing.T) {
+	timing := twoBlocks().Timing
+	need := Need{InstanceType: "p5.48xlarge", Count: 2, Duration: time.Hour}
+	changed := func(change func(*Reservation)) []Reservation {
+		r := blockA
+		change(&r)
+		return []Reservation{r}
+	}
+	inZone := []Subnet{{"subnet-0", "use2-az2", "us-east-2b"}}
+	for name, c := range map[string]struct {
+		need         Need
+		reservations []Reservation
+		subnets      []Subnet
+		message      string
+	}{
+		"without subnets the zone is all one":    {need, changed(func(r *Reservation) { r.AZID = "" }), nil, ""},
+		"another zone":                           {need, changed(func(*Reservation) {}), inZone, "it is in us-east-2a (use2-az1), where the cluster has no subnet"},
+		"done just in time, boot counted":        {Need{need.InstanceType, 2, time.Hour, noon.Add(70 * time.Minute)}, changed(func(*Reservation) {}), nil, ""},
+		"done a minute late":                     {Need{need.InstanceType, 2, time.Hour, noon.Add(69 * time.Minute)}, changed(func(*Reservation) {}), nil, "it could be done by 2026-03-01 13:10 UTC at the earliest"},
+		"too long, boot counted":                 {Need{need.InstanceType, 2, 48 * time.Hour, time.Time{}}, changed(func(*Reservation) {}), nil, "it must be free of jobs by 2026-03-03 11:20 UTC, which leaves 1d23h10m"},
+		"too long, and not even boot would fit":  {need, changed(func(r *Reservation) { r.End = noon.Add(45 * time.Minute) }), nil, "it must be free of jobs by 2026-03-01 12:05 UTC, which leaves 0s"},
+		"all that is free":                       {need, changed(func(r *Reservation) { r.Available = 2 }), nil, ""},
+		"one less is free":                       {need, changed(func(r *Reservation) { r.Available = 1 }), nil, "1 of its 4 instances are free, 1 fewer than asked"},
+		"none is healthy":                        {need, changed(func(r *Reservation) { r.Unhealthy = 5 }), nil, "0 of its 4 instances are healthy, 2 fewer than asked"},
+		"a block that is not open yet is free":   {need, changed(func(r *Reservation) { r.State, r.Start, r.Available = StateScheduled, noon.Add(time.Hour), 0 }), nil, ""},
+		"a reservation in a state of no use":     {need, changed(func(r *Reservation) { r.State = StatePaymentFailed }), nil, "it is payment-failed"},
+		"as many as there are":                   {Need{need.InstanceType, 4, time.Hour, time.Time{}}, changed(func(*Reservation) {}), nil, ""},
+		"one more than there are":                {Need{need.InstanceType, 5, time.Hour, time.Time{}}, changed(func(*Reservation) {}), nil, "it has 4 instances, 1 fewer than asked"},
+		"free places that are not healthy count": {need, changed(func(r *Reservation) { r.Available, r.Unhealthy = 4, 2 }), nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := Fit(c.need, c.reservations, c.subnets, nil, timing, noon)
+			if len(got) != 1 || got[0].Message != c.message || (got[0].Code == OK) != (c.message == "") {
+				t.Errorf("got %+v, want %q", got, c.message)
+			}
+		})
+	}
+	// Of two that start together the smaller comes first, and leaves the larger for others.
+	large, small := blockA, blockA
+	large.ID, large.Total, large.Available = "cr-large", 8, 8
+	if got := Fit(need, []Reservation{large, small}, nil, nil, timing, noon); got[0].Reservation.ID != small.ID {
+		t.Errorf("%s comes first", got[0].Reservation.ID)
+	}
+}
+
+func TestDurationsAtTheEdges(t *testing.T) {
+	for text, want := range map[string]time.Duration{"32850d": longest, "4692w": 4692 * 7 * day, "-1d": -day} {
+		if got, err := ParseDuration(text); err != nil || got != want {
+			t.Errorf("%s is %s, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"32850d1s", "32851d", "4693w", "65535w", "65535d", "65536d"} {
+		if got, err := ParseDuration(text); err == nil {
+			t.Errorf("%s is read as %s", text, got)
+		}
+	}
+	for d, want := range map[time.Duration]string{2*time.Minute - time.Second: "119s", 2 * time.Minute: "2m", day - time.Second: "23h59m", day: "1d"} {
+		if got := FormatUntil(d); got != want {
+			t.Errorf("%s: %s, want %s", d, got, want)
+		}
+	}
+	if day != 86_400*time.Second || longest != 2_838_240_000*time.Second {
+		t.Errorf("a day is %s, the longest time %s", day, longest)
+	}
+}
+
+func TestMatchAtTheEdges(t *testing.T) {
+	g := NodeGroup{Name: "gpu-a", InstanceType: "p5.48xlarge", PurchaseOption: CapacityBlock, MaxNodes: 4, Subnets: []Subnet{{"subnet-aaaaaaaa", "use2-az1", "us-east-2a"}}}
+	for _, platforms := range [][2]string{{"", ""}, {"Linux/UNIX", ""}, {"", "Windows"}, {"Windows", "Windows"}} {
+		g, r := g, blockA
+		g.Platform, r.Platform = platforms[0], platforms[1]
+		if got := Match(r, g, noon); len(got) > 0 {
+			t.Errorf("image %q, reservation %q: %v", platforms[0], platforms[1], got)
+		}
+	}
+	for state, want := range map[State]string{
+		StateScheduled: "", StateActive: "",
+		StatePaymentPending: "the payment of reservation cr-aaaaaaaaaaaaaaaaa is still pending; run this again once its state is scheduled; EC2 bills within 5 minutes to 12 hours",
+		StatePending:        "reservation cr-aaaaaaaaaaaaaaaaa is in state pending; run this again once its state is scheduled or active",
+		StateDelayed:        "reservation cr-aaaaaaaaaaaaaaaaa is in state delayed; run this again once its state is scheduled or active",
+		StateCancelled:      "reservation cr-aaaaaaaaaaaaaaaaa is cancelled; choose a reservation that is scheduled or active",
+		StateExpired:        "reservation cr-aaaaaaaaaaaaaaaaa is expired; choose a reservation that is scheduled or active",
+		StatePaymentFailed:  "reservation cr-aaaaaaaaaaaaaaaaa is in state payment-failed, which cannot be used; choose a reservation that is scheduled or active",
+	} {
+		r, got := blockA, ""
+		r.State = state
+		if m := StateMismatch(r, noon); m != nil {
+			got = m.String()
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", state, got, want)
+		}
+	}
+	r := blockA
+	r.AZID, r.AZ = "use2-az3", "us-east-2c"
+	if got := Match(r, g, noon); len(got) != 1 || !strings.Contains(got[0].Message, "has only subnet-aaaaaaaa in us-east-2a (use2-az1)") {
+		t.Errorf("another zone: %v", got)
+	}
+	g.Subnets = nil
+	if got := Match(r, g, noon); len(got) != 1 || !strings.HasSuffix(got[0].Message, "has no subnet") {
+		t.Errorf("no subnet: %v", got)
+	}
+}
+
+func TestReservationCounts(t *testing.T) {
+	r := Reservation{State: StateActive, Total: 4, Available: 1}
+	if r.Used() != 3 {
+		t.Errorf("%d of 4 are used, 1 is free", r.Used())
+	}
+	r.Available = 5 // EC2 counts at two moments
+	if r.Used() != 0 {
+		t.Errorf("%d used", r.Used())
+	}
+	r.State, r.Available = StateScheduled, 0
+	if r.Used() != 0 {
+		t.Errorf("%d of a reservation that is not open are used", r.Used())
+	}
+	if r.Unhealthy = 1; r.UsableSize() != 3 {
+		t.Errorf("%d usable", r.UsableSize())
+	}
+	if r.Unhealthy = 9; r.UsableSize() != 0 {
+		t.Errorf("%d usable", r.UsableSize())
+	}
+	for state, ended := range map[string]bool{"pending": false, "running": false, "stopping": false, "stopped": false, "shutting-down": true, "terminated": true} {
+		if got := (Instance{State: state}).Ended(); got != ended {
+			t.Errorf("an instance that is %s has ended: %t", state, got)
+		}
+	}
+}
+
+func TestOfferingBecomesAReservation(t *testing.T) {
+	o := Offering{ID: "cb-1", InstanceType: "p5.48xlarge", Count: 4, Region: "us-east-2", AZ: "us-east-2a", AZID: "use2-az1", Start: noon, End: noon.Add(day)}
+	want := Reservation{ID: "cr-1", Kind: CapacityBlock, State: StateScheduled, InstanceType: "p5.48xlarge", Region: "us-east-2", AZ: "us-east-2a", AZID: "use2-az1",
+		Total: 4, Start: noon, End: noon.Add(day)}
+	if diff := cmp.Diff(want, o.Reservation("cr-1")); diff != "" {
+		t.Error(diff)
+	}
+	o.UltraServerType = "u-trn2u-x64"
+	if want.UltraServer = true; !o.Reservation("cr-1").UltraServer || o.Duration() != day {
+		t.Errorf("%+v", o.Reservation("cr-1"))
+	}
+}
+
+// What a user typed is shown, but not all of it.
+func TestClip(t *testing.T) {
+	for length, want := range map[int]int{39: 39, 40: 40, 41: 40} {
+		if got := clip(strings.Repeat("x", length)); strings.Count(got, "x") != want || strings.HasSuffix(got, "…") != (length > want) {
+			t.Errorf("%d letters: %q", length, got)
+		}
+	}
+}
+
+func TestEditDistance(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want int
+	}{{"", "", 0}, {"abc", "", 3}, {"", "abc", 3}, {"abc", "abc", 0}, {"xabc", "abc", 1}, {"abc", "xabc", 1}, {"abc", "bc", 1}, {"abc", "axc", 1}, {"abc", "cba", 2}, {"kitten", "sitting", 3}} {
+		if got := EditDistance(c.a, c.b); got != c.want {
+			t.Errorf("%q to %q: %d, want %d", c.a, c.b, got, c.want)
+		}
+	}
+	// A quarter of the letters of subnetid may be wrong, and no more.
+	for key, want := range map[string]string{"subnet": "subnet_id", "subne": ""} {
+		if got := nearKey(key, "x"); got != want {
+			t.Errorf("%s is taken for %q, want %q", key, got, want)
+		}
+	}
+}
+
+func TestSlotOf(t *testing.T) {
+	for node, want := range map[string]string{"g-1": "g", "gpu-a-12": "gpu-a", "-1": "", "g-": "", "g1": "", "g-1a": ""} {
+		if got, ok := SlotOf(node); got != want || ok != (want != "") {
+			t.Errorf("%s is in slot %q, %t", node, got, ok)
+		}
+	}
+}
+
+func TestMoneyPerHourOfAMoment(t *testing.T) {
+	usd := func(amount string) Money {
+		m, err := ParseMoney(amount, USD)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	if got := usd("1").PerHour(1, time.Nanosecond); got != usd("3600000000000") {
+		t.Errorf("a dollar for a nanosecond is %s an hour", got)
+	}
+	if got := usd("1").PerHour(0, time.Hour); got != (Money{}) {
+		t.Errorf("a dollar for nothing is %s an hour", got)
+	}
+}
+
+func TestTimelineShowsWhatHasEnded(t *testing.T) {
+	snap := twoBlocks()
+	snap.Reservations[0].State, snap.Reservations[0].End = StateExpired, noon.Add(-time.Hour)
+	snap.Reservations[1].State = StateCancelled
+	lanes := Timeline(snap, nil, noon.Add(-day), noon)
+	if len(lanes) != 1 || len(lanes[0].Blocks) != 1 || lanes[0].Blocks[0].Reservation.ID != blockA.ID {
+		t.Errorf("lanes %+v, want one with block A", lanes)
+	}
+}

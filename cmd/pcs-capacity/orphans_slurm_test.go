@@ -1,0 +1,156 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+	"github.com/pcs-capacity/pcs-capacity/internal/wire"
+)
+
+// R5: what a killed hook left is ended by sync; R9: nothing else is.
+func TestR5_R9_SyncEndsOrphans(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a Slurm cluster")
+	}
+	clock := awssim.NewClock(time.Now(), 1)
+	r := newRehearsal(t, clock)
+	launched := 0
+	// launch starts an instance in the block that is open for long, or on demand.
+	launch := func(reservation, cluster, node string) capacity.Instance {
+		t.Helper()
+		kind := capacity.OnDemand
+		if reservation != "" {
+			kind = capacity.CapacityBlock
+		}
+		launched++
+		tags := map[string]string{capacity.TagNodes: node, "Name": "x"}
+		if cluster != "" {
+			tags[capacity.TagCluster] = cluster
+		}
+		all, err := r.aws.Launch(r.ctx, capacity.Launch{ClientToken: strings.Repeat("t", launched), LaunchTemplate: "lt-0e200000000000a01", InstanceType: "p5.48xlarge",
+			SubnetID: "subnet-0e200000000000a01", ReservationID: reservation, Kind: kind, Count: 1, Tags: tags})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all[0]
+	}
+	scontrol := func(args ...string) {
+		t.Helper()
+		if out, err := r.cluster.Command(r.ctx, "scontrol", args...); err != nil {
+			t.Fatal(out, err)
+		}
+	}
+	up := func(node string, i capacity.Instance) {
+		t.Helper()
+		scontrol("update", "nodename="+node, "state=POWER_UP")
+		if _, err := r.cluster.WaitNode(r.ctx, node, func(s string) bool { return !strings.Contains(s, "POWER") }); err != nil {
+			t.Fatal(err)
+		}
+		scontrol("update", "nodename="+node, "nodeaddr="+i.PrivateIP)
+	}
+	const block = "cr-0e2000000000000b2"
+	mine := launch(block, "lab", "gpu-1")
+	older := launch(block, "lab", "gpu-1")
+	up("gpu-1", mine)
+	off := launch(block, "lab", "gpu-4")
+	unknown := launch("", "lab", "gpu-99")
+	soonUp := launch("", "lab", "gpu-2")
+	r.bootDelay.Store(int64(time.Hour))
+	booting := launch("", "lab", "gpu-3")
+	scontrol("update", "nodename=gpu-3", "state=POWER_UP")
+	if _, err := r.cluster.WaitNode(r.ctx, "gpu-3", func(s string) bool { return strings.Contains(s, "POWERING_UP") }); err != nil {
+		t.Fatal(err)
+	}
+	r.bootDelay.Store(0)
+	others := launch("", "lab2", "gpu-4")
+	nobodys := launch("", "", "gpu-4")
+
+	running := func() []string {
+		all, err := r.aws.InstancesByTag(r.ctx, map[string][]string{"Name": {"x"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ids []string
+		for _, i := range all {
+			if !i.Ended() {
+				ids = append(ids, i.ID)
+			}
+		}
+		return ids
+	}
+	pass := func() (*capacity.Snapshot, []string) {
+		t.Helper()
+		snap, report, err := lifecycle.Pass(r.ctx, wire.Sources(r.cfg, r.aws, nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ended []string
+		for _, d := range report.Done {
+			if d.Do == "end-instance" {
+				ended = append(ended, d.Message)
+			}
+		}
+		return snap, ended
+	}
+	seen := func(snap *capacity.Snapshot) []string {
+		var ids []string
+		for _, o := range snap.Orphans {
+			ids = append(ids, o.Instance)
+		}
+		return ids
+	}
+	ids := func(is ...capacity.Instance) []string {
+		var ids []string
+		for _, i := range is {
+			ids = append(ids, i.ID)
+		}
+		slices.Sort(ids)
+		return ids
+	}
+
+	if snap, ended := pass(); len(seen(snap)) != 0 || len(ended) != 0 {
+		t.Fatalf("what was launched this minute: %v, ended %v", snap.Orphans, ended)
+	}
+	clock.Advance(6 * time.Minute)
+	snap, ended := pass()
+	if got, want := seen(snap), ids(older, off, unknown, soonUp); !slices.Equal(got, want) || len(ended) != 0 {
+		t.Fatalf("seen once: %v, want %v; ended %v", snap.Orphans, want, ended)
+	}
+	if text := strings.Join(snap.Problems, "\n"); !strings.Contains(text, "instance "+off.ID+" (gpu-4) holds a place in "+block+": Slurm has powered the node down") ||
+		!strings.Contains(text, "instance "+unknown.ID+" (gpu-99) on demand: Slurm has no such node") ||
+		!strings.Contains(text, "instance "+older.ID+" (gpu-1) holds a place in "+block+": the node is up as another instance") {
+		t.Errorf("problems:\n%s", text)
+	}
+	if _, ended := pass(); len(ended) != 0 {
+		t.Fatalf("at once: %v", ended)
+	}
+	// Between two passes one of the nodes comes up as its instance.
+	up("gpu-2", soonUp)
+	// A pass that finds no snapshot begins anew.
+	if err := state.Dir(r.cfg.StateDir).Remove(); err != nil {
+		t.Fatal(err)
+	}
+	clock.Advance(time.Minute)
+	if _, ended := pass(); len(ended) != 0 {
+		t.Fatalf("with a snapshot that was deleted: %v", ended)
+	}
+	clock.Advance(time.Minute)
+	snap, ended = pass()
+	if got, want := running(), ids(mine, soonUp, booting, others, nobodys); len(ended) != 3 || len(snap.Orphans) != 0 || !sameIDs(got, want) {
+		t.Errorf("ended %q, seen %v; run %v, want %v", ended, snap.Orphans, got, want)
+	}
+	if _, ended := pass(); len(ended) != 0 {
+		t.Errorf("again: %v", ended)
+	}
+}
+
+func sameIDs(a, b []string) bool {
+	a, b = slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b))
+	return slices.Equal(a, b)
+}

@@ -1,0 +1,135 @@
+package ec2
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+)
+
+func TestPlatforms(t *testing.T) {
+	known := types.CapacityReservationInstancePlatform("").Values()
+	for details, name := range reservationPlatforms {
+		if !slices.Contains(known, types.CapacityReservationInstancePlatform(name)) || slices.Contains(known, types.CapacityReservationInstancePlatform(details)) {
+			t.Errorf("%q is %q in reservations", details, name)
+		}
+	}
+	for _, same := range []string{"Linux/UNIX", "Red Hat Enterprise Linux", "SUSE Linux", "Ubuntu Pro", "Windows", "Windows with SQL Server Web"} {
+		if got := reservationPlatform(same); got != same || !slices.Contains(known, types.CapacityReservationInstancePlatform(same)) {
+			t.Errorf("%q is %q in reservations", same, got)
+		}
+	}
+}
+
+// An image whose platform has another name in reservations is launched into one.
+func TestImageOfAPlatformWithTwoNames(t *testing.T) {
+	scenario := awssim.DefaultScenario()
+	home := &scenario.Regions[0]
+	home.Images = append(home.Images, awssim.ImageScenario{ID: "ami-0e200000000000d04", Name: "rhel-ha", Platform: "Red Hat Enterprise Linux with HA"})
+	home.Reservations = append(home.Reservations, awssim.ReservationScenario{ID: "cr-0e200000000000a17", Type: "c7i.4xlarge", Zone: "us-east-2a", Count: 2, Platform: "RHEL with HA"})
+	home.LaunchTemplates = append(home.LaunchTemplates, awssim.LaunchTemplateScenario{ID: "lt-0e2000000000000a9", Name: "ha", Image: "ami-0e200000000000d04"})
+	_, c, _ := simOf(t, scenario)
+	made, err := c.Image(t.Context(), "ami-0e200000000000d04")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := c.Reservation(t.Context(), "cr-0e200000000000a17")
+	if err != nil || made.Platform != r.Platform {
+		t.Errorf("the image is for %q, the reservation for %q, %v", made.Platform, r.Platform, err)
+	}
+	if _, err := c.Launch(t.Context(), capacity.Launch{ClientToken: "t", LaunchTemplate: "ha", InstanceType: "c7i.4xlarge", SubnetID: subnetA, ReservationID: r.ID, Kind: capacity.ODCR, Count: 1}); err != nil {
+		t.Error(err)
+	}
+}
+
+// An ODCR that was made in a placement group takes launches in that group only.
+func TestLaunchIntoAReservationWithAPlacementGroup(t *testing.T) {
+	scenario := awssim.DefaultScenario()
+	home := &scenario.Regions[0]
+	home.Reservations = append(home.Reservations, awssim.ReservationScenario{ID: "cr-0e200000000000a17", Type: "c7i.4xlarge", Zone: "us-east-2a", Count: 2, PlacementGroup: "ml-cluster"})
+	_, c, _ := simOf(t, scenario)
+	r, err := c.Reservation(t.Context(), "cr-0e200000000000a17")
+	if err != nil {
+		t.Fatal(err)
+	}
+	launch := capacity.Launch{ClientToken: "t", LaunchTemplate: nodes, InstanceType: "c7i.4xlarge", SubnetID: subnetA, ReservationID: r.ID, Kind: capacity.ODCR, Count: 1}
+	if _, err := c.Launch(t.Context(), launch); Code(err) != "ReservationCapacityExceeded" {
+		t.Errorf("without the group: %v", err)
+	}
+	launch.ClientToken, launch.PlacementGroup = "in the group", r.PlacementGroup
+	if _, err := c.Launch(t.Context(), launch); err != nil {
+		t.Errorf("in the group %q: %v", r.PlacementGroup, err)
+	}
+}
+
+// An AMI may be named by a parameter of Systems Manager: a copy keeps the name, whoever has
+// to know the AMI learns it.
+func TestImageNamedByAParameter(t *testing.T) {
+	scenario := awssim.DefaultScenario()
+	home := &scenario.Regions[0]
+	home.Images[0].Parameter = "/aws/service/pcs/ami/dlami"
+	home.LaunchTemplates = append(home.LaunchTemplates, awssim.LaunchTemplateScenario{ID: "lt-0e2000000000000a9", Name: "newest", Image: "resolve:ssm:/aws/service/pcs/ami/dlami"})
+	_, c, _ := simOf(t, scenario)
+	read, found, err := c.LaunchTemplate(t.Context(), "newest", "")
+	if err != nil || !found || read.ImageID != image {
+		t.Errorf("image %q, %v", read.ImageID, err)
+	}
+	data, err := c.templateData(t.Context(), capacity.LaunchTemplateSpec{From: read.ID, FromVersion: "1", InstanceType: "c7i.4xlarge", Kind: capacity.OnDemand})
+	if err != nil || !isParameter(aws.ToString(data.ImageId)) {
+		t.Errorf("the copy has %v, %v", aws.ToString(data.ImageId), err)
+	}
+	launched, err := c.Launch(t.Context(), capacity.Launch{ClientToken: "t", LaunchTemplate: "newest", InstanceType: "c7i.4xlarge", SubnetID: subnetA, Kind: capacity.OnDemand, Count: 1})
+	if err != nil || len(launched) != 1 {
+		t.Error(err)
+	}
+	if _, err := c.Image(t.Context(), "resolve:ssm:/aws/service/pcs/ami/dlami"); err == nil || !strings.Contains(err.Error(), "aws ssm get-parameter") {
+		t.Errorf("outside a template: %v", err)
+	}
+}
+
+// What belongs to another instance type is not copied.
+func TestOptionsOfAnotherTypeAreNotCopied(t *testing.T) {
+	_, c := newSim(t)
+	made, err := c.api.CreateLaunchTemplate(t.Context(), &ec2.CreateLaunchTemplateInput{LaunchTemplateName: aws.String("burstable"), LaunchTemplateData: &types.RequestLaunchTemplateData{
+		InstanceType: "t3.large", CpuOptions: &types.LaunchTemplateCpuOptionsRequest{CoreCount: aws.Int32(1)}, CreditSpecification: &types.CreditSpecificationRequest{CpuCredits: aws.String("unlimited")}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for kind, kept := range map[string]bool{"p5.48xlarge": false, "t3.large": true} {
+		data, err := c.templateData(t.Context(), capacity.LaunchTemplateSpec{From: *made.LaunchTemplate.LaunchTemplateId, FromVersion: "1", InstanceType: kind, Kind: capacity.OnDemand})
+		if err != nil || (data.CpuOptions != nil) != kept || (data.CreditSpecification != nil) != kept {
+			t.Errorf("for %s: CPU options %v, credits %v, %v", kind, data.CpuOptions, data.CreditSpecification, err)
+		}
+	}
+}
+
+// In other partitions than the commercial one ARNs and hosts differ.
+func TestOtherPartitions(t *testing.T) {
+	for region, arn := range map[string]string{"cn-north-1": "arn:aws-cn:", "us-gov-west-1": "arn:aws-us-gov:"} {
+		t.Run(region, func(t *testing.T) {
+			scenario := awssim.DefaultScenario()
+			home := &scenario.Regions[0]
+			scenario.Home, home.Name = region, region
+			home.Reservations = append(home.Reservations, awssim.ReservationScenario{ID: "cr-0e200000000000a17", Type: "c7i.4xlarge", Zone: "us-east-2a", Count: 2, PlacementGroup: "ml-cluster"})
+			sim, c, _ := simOf(t, scenario)
+			sim.OnResponse(func(_, operation string, _ int, body []byte) {
+				if operation == "DescribeCapacityReservations" && !strings.Contains(string(body), arn) {
+					t.Errorf("no ARN begins with %s: %s", arn, body)
+				}
+			})
+			r, err := c.Reservation(t.Context(), "cr-0e200000000000a17")
+			if err != nil || r.PlacementGroup != "ml-cluster" || c.Region() != region {
+				t.Errorf("%+v, %v", r, err)
+			}
+			if got := firstRegion(region); got != region {
+				t.Errorf("the first region beside %s is %s", region, got)
+			}
+		})
+	}
+}

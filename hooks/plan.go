@@ -1,0 +1,141 @@
+package hooks
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+// unit is what is launched together: one group, whole or not at all; or groups of one node
+// each, which share a call, and of which those are launched for which there is room.
+type unit struct {
+	groups []group
+	parts  []part // one a slot; one only if there are several groups
+}
+
+// part is the nodes of a unit that are in one slot, sorted.
+type part struct {
+	place place
+	nodes []string
+	// targets in the order in which they are tried.
+	targets []target
+}
+
+// outcome is what became of a group.
+type outcome struct {
+	group
+	launched map[string]launched // by node
+	err      error
+}
+
+// plan decides on everything before the first launch: the largest groups first, which
+// find room in fewest places. It returns the groups that nothing is launched for apart.
+func (u *powerUp) plan(groups []group) (units []unit, refused []outcome) {
+	largest := slices.Clone(groups)
+	slices.SortStableFunc(largest, func(a, b group) int { return len(b.nodes) - len(a.nodes) })
+	shared := map[string]int{} // index of the unit of one-node groups with the same targets
+	for _, g := range largest {
+		parts, err := u.parts(g)
+		if err != nil {
+			refused = append(refused, outcome{group: g, err: err})
+			continue
+		}
+		if len(g.nodes) > 1 {
+			units = append(units, unit{[]group{g}, parts})
+			continue
+		}
+		key := fmt.Sprintf("%q %q", parts[0].place.slot, parts[0].targets)
+		i, there := shared[key]
+		if !there {
+			i = len(units)
+			shared[key] = i
+			units = append(units, unit{parts: parts})
+		} else {
+			units[i].parts[0].nodes = append(units[i].parts[0].nodes, g.nodes...)
+		}
+		units[i].groups = append(units[i].groups, g)
+	}
+	return units, refused
+}
+
+// parts are the slots of a group with where each can be launched.
+func (u *powerUp) parts(g group) ([]part, error) {
+	if g.abandoned() {
+		return nil, &refusal{code: "job-gone", message: fmt.Sprintf("job %d ended before its nodes were launched", g.lost[0])}
+	}
+	var parts []part
+	for _, n := range g.nodes {
+		at, _ := u.placeOf(n)
+		i := slices.IndexFunc(parts, func(p part) bool { return p.place.slot == at.slot })
+		if i < 0 {
+			i = len(parts)
+			parts = append(parts, part{place: at})
+		}
+		parts[i].nodes = append(parts[i].nodes, n)
+	}
+	for i := range parts {
+		var err error
+		if parts[i].targets, err = u.chooseTargets(g.jobs, parts[i]); err != nil {
+			return nil, err
+		}
+	}
+	for _, p := range parts {
+		u.facts.taken[p.targets[0].reservationID] += len(p.nodes)
+	}
+	return parts, nil
+}
+
+// chooseTargets is where nodes of jobs can be launched, in the order to try: first where
+// other nodes of the jobs run already, then by room.
+func (u *powerUp) chooseTargets(jobs []Job, p part) ([]target, error) {
+	targets, err := chooseTargets(jobs, p.place, len(p.nodes), u.facts)
+	if err != nil {
+		return nil, err
+	}
+	beside := map[string]bool{}
+	for _, j := range jobs {
+		for _, n := range j.Nodes {
+			for _, i := range u.facts.live[n] {
+				beside[i.ReservationID] = beside[i.ReservationID] || !slices.Contains(p.nodes, n)
+			}
+		}
+	}
+	apart := func(t target) int {
+		if beside[t.reservationID] {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(targets, func(a, b target) int { return apart(a) - apart(b) })
+	return targets, nil
+}
+
+// nodesTags are the tags that tell a launch's instances which nodes they are: hostlists
+// that are short enough for a tag, whose nodes follow each other.
+func (r *Resume) nodesTags(nodes []string) map[string]string {
+	var split func(nodes []string) []string
+	split = func(nodes []string) []string {
+		list := r.Slurm.Hostlist(nodes)
+		if len(list) <= capacity.MaxTagValue || len(nodes) == 1 {
+			return []string{list}
+		}
+		half := len(nodes) / 2
+		return append(split(nodes[:half]), split(nodes[half:])...)
+	}
+	return capacity.NodesTags(split(nodes))
+}
+
+func (r *Resume) tags(jobs []string, partition string, nodes []string, reservationID string) map[string]string {
+	tags := r.nodesTags(nodes)
+	tags[capacity.TagCluster], tags[capacity.TagPartition] = r.Cluster, partition
+	tags[capacity.TagName] = r.Cluster + " " + partition
+	if reservationID != "" {
+		tags[capacity.TagReservation] = reservationID
+	}
+	if len(jobs) > 0 {
+		tags[capacity.TagJob] = clip(strings.Join(jobs, " "), capacity.MaxTagValue)
+	}
+	return tags
+}

@@ -1,0 +1,129 @@
+package hooks
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+)
+
+// settle tells Slurm where launched nodes are, and sends those down that were not.
+func (u *powerUp) settle(outcomes []outcome) {
+	u.address(outcomes)
+	var failed []outcome
+	for _, o := range outcomes {
+		if o.err == nil {
+			u.succeeded(o)
+			continue
+		}
+		// What failed for one reason is handled in one go.
+		i := slices.IndexFunc(failed, func(f outcome) bool { return f.err == o.err })
+		if i < 0 {
+			failed = append(failed, o)
+			continue
+		}
+		f := &failed[i]
+		f.nodes, f.jobs = append(slices.Clone(f.nodes), o.nodes...), append(slices.Clone(f.jobs), o.jobs...)
+		maps.Copy(f.launched, o.launched)
+	}
+	for _, o := range failed {
+		// Launches must not have used up the time for this.
+		ctx, cancel := context.WithTimeout(u.last, u.Budget/failuresOfBudget)
+		held, err := u.failed(ctx, o)
+		cancel()
+		u.mu.Lock()
+		u.held, u.errs = append(u.held, held...), append(u.errs, err)
+		u.mu.Unlock()
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.outcomes = append(u.outcomes, outcomes...)
+}
+
+// address tells Slurm where launched nodes are, in one call. It keeps trying while there
+// is time: a launched node without its address is lost.
+func (u *powerUp) address(outcomes []outcome) {
+	addresses := map[string]netip.Addr{}
+	for i := range outcomes {
+		o := &outcomes[i]
+		for n, l := range o.launched {
+			ip, err := netip.ParseAddr(l.instance.PrivateIP)
+			if err != nil {
+				o.err = cmp.Or(o.err, fmt.Errorf("instance %s has no private address: %w", l.instance.ID, err))
+			}
+			addresses[n] = ip
+		}
+		if o.err != nil {
+			for n := range o.launched {
+				delete(addresses, n)
+			}
+		}
+	}
+	if len(addresses) == 0 {
+		return
+	}
+	attempts, cancel := context.WithTimeout(u.last, u.Budget/4)
+	defer cancel()
+	var err error
+	for {
+		if err = u.Slurm.SetAddresses(attempts, addresses); err == nil {
+			return
+		}
+		u.Log.Error("setting node addresses", "err", err)
+		select {
+		case <-attempts.Done():
+			for i := range outcomes {
+				if outcomes[i].err == nil {
+					outcomes[i].err = err
+				}
+			}
+			return
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// succeeded records a group that was launched, once for each reservation.
+func (u *powerUp) succeeded(o outcome) {
+	records := map[string]*state.Record{}
+	nodes := map[string][]string{}
+	for _, n := range o.nodes {
+		l := o.launched[n]
+		at, _ := u.placeOf(n)
+		if records[l.reservation] == nil {
+			records[l.reservation] = &state.Record{At: u.now(), Hook: "resume", Partition: at.partition.Name, Jobs: o.shown(),
+				Reservation: l.reservation, Code: string(capacity.OK), Message: "launched"}
+		}
+		record := records[l.reservation]
+		record.Instances = append(record.Instances, l.instance.ID)
+		nodes[l.reservation] = append(nodes[l.reservation], n)
+	}
+	for reservation, record := range records {
+		record.Nodes = u.Slurm.Hostlist(nodes[reservation])
+		u.record(*record)
+	}
+}
+
+// tagNodes writes the node names on the instances. Without it an instance is still
+// known by its launch index, so a failure is only logged.
+func (u *powerUp) tagNodes() {
+	tags := map[string]map[string]string{}
+	for _, o := range u.outcomes {
+		for n, l := range o.launched {
+			if o.err == nil {
+				tags[l.instance.ID] = map[string]string{capacity.TagNode: n, capacity.TagName: n}
+			}
+		}
+	}
+	ctx, cancel := context.WithTimeout(u.last, taggingTime)
+	defer cancel()
+	if err := u.EC2.TagInstances(ctx, tags); err != nil {
+		u.Log.Warn("tagging instances with their nodes", "err", err)
+	}
+}

@@ -1,0 +1,77 @@
+package lifecycle
+
+import (
+	"strings"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+)
+
+// The word time=fit in a comment says that a job's limit is ours to raise. Users can write
+// it at any time, so it counts only from before the job's start (R7): each pass remembers
+// what the comments said, and of a job that has started it believes what it said before.
+//
+// A job that is submitted and starts between two passes is first seen running, and then
+// its comment is believed as it is: for as long as one pass after the other takes, a user
+// can still write the word. That gains nothing over writing it at submission: it raises
+// only jobs that have a --time-min, which cannot be changed once a job runs, and Slurm
+// starts those with the word and those without in the same gaps. Where job_submit.lua is
+// installed, it refuses such a change.
+
+// trustedMarks are the marks that count, by jobs as they are Shown; before are those of
+// the last pass. They are only of jobs that can be raised at all.
+func trustedMarks(jobs []Job, before map[string]state.Mark) map[string]state.Mark {
+	marks := map[string]state.Mark{}
+	for _, j := range jobs {
+		if !j.TimeMin.Bounded() {
+			continue
+		}
+		wish, _ := capacity.ParseWish(j.Comment)
+		said := state.Mark{Restarts: j.Restarts, Fit: wish.Fit, UpTo: wish.FitLimit.Minutes}
+		switch j.State {
+		case "PENDING":
+			marks[markKey(j.Shown)] = said
+		case "RUNNING", "SUSPENDED":
+			seen, ok := before[j.Shown]
+			if !ok || seen.Restarts != j.Restarts {
+				seen, ok = before[tasksKey(j.Shown)]
+			}
+			if ok && seen.Restarts == j.Restarts {
+				said = said.Within(seen)
+			}
+			marks[j.Shown] = said
+		}
+	}
+	return marks
+}
+
+// tasksKey is the key of the pending tasks of an array, for one of its tasks.
+func tasksKey(shown string) string {
+	array, _, _ := strings.Cut(shown, "_")
+	return array + "_"
+}
+
+// markKey is the key of a pending job: tasks that wait together, 12_[1-4], become jobs of
+// their own, 12_1, one by one.
+func markKey(shown string) string {
+	if strings.Contains(shown, "_[") {
+		return tasksKey(shown)
+	}
+	return shown
+}
+
+// marks reads what the last pass knew, and keeps what counts now for the next one.
+func (p *pass) marks(jobs []Job) map[string]state.Mark {
+	before, err := p.State.Marks()
+	if err != nil {
+		p.problem(err)
+	}
+	now := trustedMarks(jobs, before)
+	if err := p.State.KeepMarks(now, before); err != nil {
+		p.problem(err)
+	}
+	return now
+}
+
+// problem notes what a pass can do without.
+func (p *pass) problem(err error) { p.snap.Problems = append(p.snap.Problems, err.Error()) }

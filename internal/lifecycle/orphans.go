@@ -1,0 +1,155 @@
+package lifecycle
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+// This file ends instances that nothing else would end: SuspendProgram was killed, or EC2
+// refused it for all of its time, or somebody launched for a node that Slurm does not
+// have. Each holds a place that is paid for. Whatever ends by mistake takes a job with it,
+// so one look is never enough.
+
+// orphanAge is how old an instance is at least: SuspendProgram has its time, and a launch
+// that Slurm has not heard of yet is left alone.
+const orphanAge = 5 * time.Minute
+
+// orphanTime is how long a pass must have seen an orphan before another one ends it.
+const orphanTime = 30 * time.Second
+
+// lookForOrphans finds the instances of ours that belong to no node. What cannot be asked
+// stays as the last pass saw it, and is not acted on.
+func (p *pass) lookForOrphans(ctx context.Context) {
+	if !slices.ContainsFunc(p.Settings.Partitions, func(s capacity.PartitionSettings) bool { return s.Provider == capacity.ProviderEC2 }) {
+		return
+	}
+	if p.old != nil {
+		p.snap.Orphans = p.old.Orphans
+	}
+	if p.awsErr != nil || p.cluster == nil {
+		return // that has been said
+	}
+	if p.cluster.Mark == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, allAnswers)
+	defer cancel()
+	ours, err := p.EC2.InstancesByTag(ctx, map[string][]string{capacity.TagCluster: {p.cluster.Mark}})
+	if err != nil {
+		words, _ := p.EC2.Explain(err)
+		p.snap.Problems = append(p.snap.Problems, fmt.Sprintf("looking for instances that belong to no node: %s", words))
+		return
+	}
+	p.snap.Orphans = orphans(ours, p.cluster, p.Slurm.Expand, p.now)
+	for i, o := range p.snap.Orphans {
+		if p.old == nil {
+			break
+		}
+		before := slices.IndexFunc(p.old.Orphans, func(b capacity.Orphan) bool { return b.Instance == o.Instance && b.Node == o.Node })
+		if before >= 0 {
+			p.snap.Orphans[i].Since = p.old.Orphans[before].Since
+		}
+	}
+	p.mayEnd = true
+}
+
+// orphans are those of our cluster's instances that no node stands for.
+func orphans(instances []capacity.Instance, cluster *Cluster, expand func(string) ([]string, error), now time.Time) []capacity.Orphan {
+	addresses := map[string][]string{} // of the instances of each node
+	for _, i := range instances {
+		if node := i.Node(expand); node != "" && !i.Ended() {
+			addresses[node] = append(addresses[node], i.PrivateIP)
+		}
+	}
+	var found []capacity.Orphan
+	for _, i := range instances {
+		node := i.Node(expand)
+		if node == "" || i.Ended() || i.Tags[capacity.TagCluster] != cluster.Mark || i.Launched.After(now.Add(-orphanAge)) {
+			continue
+		}
+		if why := cluster.without(node, i.PrivateIP, addresses[node]); why != "" {
+			found = append(found, capacity.Orphan{Instance: i.ID, Node: node, Reservation: i.ReservationID, Why: why, Since: now.UTC().Truncate(time.Second)})
+		}
+	}
+	slices.SortFunc(found, func(a, b capacity.Orphan) int { return cmp.Compare(a.Instance, b.Instance) })
+	return found
+}
+
+// without says why an instance at an address does not belong to its node; "" if it does,
+// or if that is not certain. addresses are those of all instances for the node.
+func (c *Cluster) without(node, address string, addresses []string) string {
+	i := slices.IndexFunc(c.Nodes, func(n Node) bool { return n.Name == node })
+	switch {
+	case i >= 0 && c.Nodes[i].PoweredDown:
+		return "Slurm has powered the node down"
+	case i >= 0:
+		at := c.Nodes[i].Address
+		if at != address && slices.Contains(addresses, at) {
+			return "the node is up as another instance"
+		}
+		return ""
+	case slices.ContainsFunc(c.Partitions, func(p Partition) bool { return slices.Contains(p.Nodes, node) }):
+		// Slurm 22.05 hides nodes that are powered down unless PrivateData has cloud.
+		return "Slurm has powered the node down"
+	}
+	return "Slurm has no such node"
+}
+
+// endOrphans terminates the orphans that this pass and an earlier one have seen.
+func (p *pass) endOrphans(ctx context.Context) {
+	if !p.mayEnd {
+		return
+	}
+	var left []capacity.Orphan
+	for _, o := range p.snap.Orphans {
+		if p.now.Sub(o.Since) < orphanTime {
+			left = append(left, o)
+			continue
+		}
+		_, _, slot, _ := p.Settings.PlaceOf(o.Node)
+		err := p.EC2.Terminate(ctx, []string{o.Instance})
+		p.did(Done{Do: "end-instance", Slot: slot, Message: fmt.Sprintf("ended instance %s of node %s%s: %s", o.Instance, o.Node, in(o.Reservation), o.Why)}, err)
+		if err != nil {
+			left = append(left, o)
+		}
+	}
+	p.snap.Orphans = left
+}
+
+// tellOrphans names the orphans that are there, those of one reservation together.
+func (p *pass) tellOrphans() {
+	type kind struct{ reservation, why string }
+	var kinds []kind
+	ids, nodes := map[kind][]string{}, map[kind][]string{}
+	for _, o := range p.snap.Orphans {
+		k := kind{o.Reservation, o.Why}
+		if ids[k] == nil {
+			kinds = append(kinds, k)
+		}
+		ids[k], nodes[k] = append(ids[k], o.Instance), append(nodes[k], o.Node)
+	}
+	for _, k := range kinds {
+		who, holds := fmt.Sprintf("instance %s (%s)", ids[k][0], nodes[k][0]), "holds a place"
+		if n := len(ids[k]); n > 1 {
+			who, holds = fmt.Sprintf("instances %s (%s)", strings.Join(ids[k], ", "), p.Slurm.Hostlist(nodes[k])), fmt.Sprintf("hold %d places", n)
+		}
+		if k.reservation == "" {
+			holds = "on demand"
+		}
+		p.snap.Problems = append(p.snap.Problems, fmt.Sprintf("%s %s%s: %s; sync ends what it sees so twice", who, holds, in(k.reservation), k.why))
+	}
+}
+
+// in says where an orphan is.
+func in(reservation string) string {
+	if reservation == "" {
+		return ""
+	}
+	return " in " + reservation
+}

@@ -1,0 +1,71 @@
+package lifecycle
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+)
+
+// Each trouble is told with what to do, and what is none is not.
+func TestTroubles(t *testing.T) {
+	now := block("cr-0", "-1h", "24h", capacity.StateActive)
+	now.Total, now.AZID = 4, "use2-az1"
+	hurt := now
+	hurt.Unhealthy = 1
+	over := block("cr-9", "-48h", "-1h", capacity.StateExpired)
+	over.Unhealthy = 1
+	elsewhere := block("cr-x", "-48h", "-1h", capacity.StateExpired) // of no partition
+	gpu := func(j Job) Job {
+		j.Partition, j.State, j.Shown = "gpu", "PENDING", "7"
+		return j
+	}
+	failed := state.Record{At: at("-1h"), Hook: "resume", Partition: "gpu", Nodes: "gpu-[1-2]", Code: "ReservationCapacityExceeded", Message: "no place"}
+	with := func(change func(*state.Record)) state.Record {
+		r := failed
+		change(&r)
+		return r
+	}
+	const launch = "partition gpu: nodes gpu-[1-2] were not launched at 2026-11-20 11:00 UTC: ReservationCapacityExceeded: no place"
+	tooMany := "the job asks for 5 nodes, but the largest reservation of partition gpu that it may use has 4; use --nodes=4"
+	for name, c := range map[string]struct {
+		rs      []capacity.Reservation
+		jobs    []Job
+		records []state.Record
+		want    []string
+	}{
+		"none":               {rs: []capacity.Reservation{now, elsewhere}},
+		"a host has failed":  {rs: []capacity.Reservation{hurt}, want: []string{"partition gpu: 1 of 4 hosts of cr-0 have failed, 3 are usable; open a case with AWS Support"}},
+		"one of two is over": {rs: []capacity.Reservation{now, over}, want: []string{"partition gpu: these reservations have ended; take them out of the settings: cr-9 (expired)"}},
+		"a launch failed":    {rs: []capacity.Reservation{now}, records: []state.Record{failed}, want: []string{launch}},
+		"one of several, once each": {rs: []capacity.Reservation{now}, want: []string{launch, strings.Replace(launch, "gpu-[1-2]", "gpu-3", 1)},
+			records: []state.Record{failed, with(func(r *state.Record) { r.Nodes = "gpu-3" }), failed}},
+		"a launch failed long ago":              {rs: []capacity.Reservation{now}, records: []state.Record{with(func(r *state.Record) { r.At = at("-1h1s") })}},
+		"another partition's":                   {rs: []capacity.Reservation{now}, records: []state.Record{with(func(r *state.Record) { r.Partition = "other" })}},
+		"another hook's":                        {rs: []capacity.Reservation{now}, records: []state.Record{with(func(r *state.Record) { r.Hook = "suspend" })}},
+		"the next launch of the nodes was fine": {rs: []capacity.Reservation{now}, records: []state.Record{failed, with(func(r *state.Record) { r.Code = "ok" })}},
+		"a job that can never start": {rs: []capacity.Reservation{now}, jobs: []Job{gpu(Job{MinNodes: 5, Limit: capacity.Minutes(60)})},
+			want: []string{"job 7 can never start: " + tooMany}},
+		"one that could with a shorter limit": {rs: []capacity.Reservation{now}, jobs: []Job{gpu(Job{MinNodes: 1, Limit: capacity.Minutes(3000)})},
+			want: []string{"job 7 can never start: the job needs 2-02:00:00, but reservation cr-0 of partition gpu must be free of jobs by 2026-11-21 11:20 UTC; " +
+				"the longest time that fits is 23:20:00: use --time=23:20:00 or less; scontrol update jobid=7 timelimit=23:20:00"}},
+		"one that fits":                   {rs: []capacity.Reservation{now}, jobs: []Job{gpu(Job{MinNodes: 4, Limit: capacity.Minutes(60)})}},
+		"one that runs":                   {rs: []capacity.Reservation{now}, jobs: []Job{{Partition: "gpu", State: "RUNNING", MinNodes: 5}}},
+		"one elsewhere":                   {rs: []capacity.Reservation{now}, jobs: []Job{{Partition: "cpu", State: "PENDING", MinNodes: 5}}},
+		"or in a partition that takes it": {rs: []capacity.Reservation{now}, jobs: []Job{{Partition: "cpu,gpu", State: "PENDING", MinNodes: 5}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			snap := oneSlot("ec2", []string{"cr-0", "cr-9"}, c.rs...)
+			group := &snap.Partitions[0].Groups[0]
+			group.PurchaseOption, group.Subnets = capacity.CapacityBlock, []capacity.Subnet{{ID: "subnet-0", AZID: "use2-az1"}}
+			snap.TakenAt, snap.Submit = noon, capacity.Submit{Strict: true, StaleAfter: capacity.Duration{Duration: time.Hour}}
+			if diff := cmp.Diff(c.want, Troubles(snap, c.jobs, c.records, noon)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,54 @@
+package market
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+)
+
+// sameBlock reports whether two offerings are of one block, whatever their ids and fees:
+// the ids of offerings expire soon, and EC2 then shows the block under another one.
+func sameBlock(a, b capacity.Offering) bool {
+	return a.Region == b.Region && a.AZID == b.AZID && a.InstanceType == b.InstanceType && a.Count == b.Count &&
+		a.UltraServerType == b.UltraServerType && a.UltraServerCount == b.UltraServerCount && a.Tenancy == b.Tenancy &&
+		!a.Start.IsZero() && a.Start.Equal(b.Start) && a.End.Equal(b.End)
+}
+
+// findOffering asks EC2 anew, so that the fee is today's. Where EC2 does not have the id
+// any more, an offering of the same block as known stands for it, of several one with the
+// same fee, else the cheapest.
+func findOffering(ctx context.Context, aws *ec2.Client, q ec2.OfferingQuery, id string, known capacity.Offering) (capacity.Offering, error) {
+	found, err := aws.Offerings(ctx, q)
+	if err != nil {
+		return capacity.Offering{}, err
+	}
+	if i := slices.IndexFunc(found, func(o capacity.Offering) bool { return o.ID == id }); i >= 0 {
+		return found[i], nil
+	}
+	same := slices.DeleteFunc(found, func(o capacity.Offering) bool { return !sameBlock(o, known) })
+	if len(same) == 0 {
+		return capacity.Offering{}, fmt.Errorf("offering %s: EC2 no longer has it for sale in %s; run `pcs-capacity offerings` again", id, aws.Region())
+	}
+	if i := slices.IndexFunc(same, func(o capacity.Offering) bool { return o.Fee == known.Fee }); i >= 0 {
+		return same[i], nil
+	}
+	return slices.MinFunc(same, func(x, y capacity.Offering) int { return compareFees(x.Fee, y.Fee) }), nil
+}
+
+// afterTyping finds an offering once more when somebody has taken the time to type its
+// fee, in which its id can have expired. What was typed stands for that very fee.
+func (d *deal) afterTyping(ctx context.Context, q ec2.OfferingQuery, typed capacity.Offering) (capacity.Offering, error) {
+	now, err := findOffering(ctx, d.aws, q, typed.ID, typed)
+	switch {
+	case err != nil:
+		return now, fmt.Errorf("%w; nothing was bought", err)
+	case now.Fee != typed.Fee:
+		return now, fmt.Errorf("offering %s: its fee is %s now, not the %s that you typed; nothing was bought", now.ID, now.Fee, typed.Fee)
+	case now.ID != typed.ID:
+		d.Customer.Say("EC2 has %s under the id %s now, for the same fee.", typed.ID, now.ID)
+	}
+	return now, nil
+}

@@ -1,0 +1,121 @@
+package setup_test
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsconfig "github.com/aws/aws-sdk-go-v2/config"
+	awsec2 "github.com/aws/aws-sdk-go-v2/service/ec2"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	awspcs "github.com/aws/aws-sdk-go-v2/service/pcs"
+	pcstypes "github.com/aws/aws-sdk-go-v2/service/pcs/types"
+)
+
+// askPCS is PCS itself, for what package pcs does not change.
+func (w *account) askPCS() *awspcs.Client {
+	w.Helper()
+	cfg, err := awsconfig.LoadDefaultConfig(w.Context())
+	if err != nil {
+		w.Fatal(err)
+	}
+	return awspcs.NewFromConfig(cfg)
+}
+
+func settingsOf(pairs ...string) (list []pcstypes.SlurmCustomSetting) {
+	for _, pair := range pairs {
+		name, value, _ := strings.Cut(pair, "=")
+		list = append(list, pcstypes.SlurmCustomSetting{ParameterName: aws.String(name), ParameterValue: aws.String(value)})
+	}
+	return list
+}
+
+// The settings of --like that suit other nodes come along; what describes its hardware
+// does not, and a node group that is there keeps its own.
+func TestLikeKeepsSlurmSettings(t *testing.T) {
+	w := newAccount(t, nil)
+	like := func(pairs ...string) {
+		t.Helper()
+		_, err := w.askPCS().UpdateComputeNodeGroup(t.Context(), &awspcs.UpdateComputeNodeGroupInput{
+			ClusterIdentifier: aws.String("ml"), ComputeNodeGroupIdentifier: aws.String("compute"),
+			SlurmConfiguration: &pcstypes.UpdateComputeNodeGroupSlurmConfigurationRequest{SlurmCustomSettings: settingsOf(pairs...)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	like("Features=site", "Weight=10", "RealMemory=1000")
+	p := w.run(w.request(openBlock))
+	if len(p.Warnings) != 1 || p.Warnings[0] != "Slurm settings of compute describe c7i.4xlarge and are not copied: RealMemory" || detail(p, "Slurm settings") != "Features=site, Weight=10" {
+		t.Errorf("%v, %+v", p.Warnings, p.Steps[1])
+	}
+	got := w.group("gpu-a").SlurmSettings
+	if len(got) != 2 || got["Features"] != "site" || got["Weight"] != "10" {
+		t.Errorf("settings %v", got)
+	}
+	like("Features=other")
+	r := w.request(openBlock)
+	r.MaxNodes = 5
+	w.run(r)
+	if got := w.group("gpu-a").SlurmSettings; got["Features"] != "site" || got["Weight"] != "10" {
+		t.Errorf("after an update: %v", got)
+	}
+}
+
+// What belongs to the instance type of --like is left out of the launch template: EC2
+// refuses a launch with it.
+func TestLikeDropsWhatBelongsToItsType(t *testing.T) {
+	w := newAccount(t, nil)
+	_, err := w.ask().CreateLaunchTemplateVersion(t.Context(), &awsec2.CreateLaunchTemplateVersionInput{
+		LaunchTemplateName: aws.String("ml-compute"), SourceVersion: aws.String("1"),
+		LaunchTemplateData: &ec2types.RequestLaunchTemplateData{
+			CpuOptions:          &ec2types.LaunchTemplateCpuOptionsRequest{CoreCount: aws.Int32(8), ThreadsPerCore: aws.Int32(1)},
+			CreditSpecification: &ec2types.CreditSpecificationRequest{CpuCredits: aws.String("unlimited")},
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = w.askPCS().UpdateComputeNodeGroup(t.Context(), &awspcs.UpdateComputeNodeGroupInput{
+		ClusterIdentifier: aws.String("ml"), ComputeNodeGroupIdentifier: aws.String("compute"),
+		CustomLaunchTemplate: &pcstypes.CustomLaunchTemplate{Id: aws.String(w.group("compute").TemplateID), Version: aws.String("2")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.run(w.request(openBlock))
+	if data := w.templateData(w.group("gpu-a")); data.CpuOptions != nil || data.CreditSpecification != nil {
+		t.Errorf("template %+v", data)
+	}
+	if _, err := w.sim.LaunchForNodeGroup("ml", "gpu-a", "gpu-a-1"); err != nil {
+		t.Errorf("launch: %v", err)
+	}
+}
+
+// PCS says something that the SDK has no field for.
+func TestUpdateLosesNothingUnknown(t *testing.T) {
+	w := newAccount(t, nil)
+	w.run(w.request(openBlock))
+	w.rewrite = func(operation string, answer []byte) []byte {
+		if operation != "GetComputeNodeGroup" {
+			return answer
+		}
+		return bytes.Replace(answer, []byte(`"status":`), []byte(`"nodeLifecycleActions":{"nodeReady":[]},"empty":null,"status":`), 1)
+	}
+	if p := w.plan(w.request(openBlock)); !p.Done() {
+		t.Errorf("nothing to change: %v", p.Mismatches)
+	}
+	r := w.request(openBlock)
+	r.MaxNodes = 6
+	p := w.plan(r)
+	if !slices.Equal(codes(p), []string{"unknown-settings"}) || !strings.HasSuffix(p.Mismatches[0].Message, "could lose them: nodeLifecycleActions") {
+		t.Errorf("update: %v", p.Mismatches)
+	}
+	r.DropUnknown = true
+	w.run(r)
+	if g := w.group("gpu-a"); g.Max != 6 {
+		t.Errorf("node group %+v", g)
+	}
+	if p := w.plan(w.request(laterBlock)); len(p.Mismatches) > 0 || len(p.Warnings) != 1 || !strings.HasSuffix(p.Warnings[0], "they are not copied: nodeLifecycleActions") {
+		t.Errorf("--like: %v, %v", p.Warnings, p.Mismatches)
+	}
+}

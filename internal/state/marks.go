@@ -1,0 +1,64 @@
+package state
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path/filepath"
+
+	"github.com/google/renameio/v2"
+)
+
+// Mark is what a job's comment said of its time limit before the job started.
+type Mark struct {
+	// Restarts counts the runs before: each start has a mark of its own.
+	Restarts int `json:"restarts,omitempty"`
+	// Fit: the limit is ours to fit to the fence, up to UpTo minutes if that is not 0.
+	Fit  bool `json:"fit,omitempty"`
+	UpTo int  `json:"up_to,omitempty"`
+}
+
+func (d Dir) marksPath() string { return filepath.Join(string(d), "marks.json") }
+
+// Marks are those that the last pass knew, by job; none if there is no file.
+func (d Dir) Marks() (map[string]Mark, error) {
+	text, err := readRegular(d.marksPath())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var marks map[string]Mark
+	if err == nil {
+		err = json.Unmarshal(text, &marks)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the marks of jobs: %w", err)
+	}
+	return marks, nil
+}
+
+// KeepMarks writes the marks for the next pass, if they are not those of before.
+func (d Dir) KeepMarks(marks, before map[string]Mark) error {
+	if maps.Equal(marks, before) {
+		return nil
+	}
+	text, err := json.Marshal(marks)
+	if err == nil {
+		err = renameio.WriteFile(d.marksPath(), append(text, '\n'), 0o644, renameio.IgnoreUmask(), renameio.WithTempDir(string(d)))
+	}
+	if err != nil {
+		return fmt.Errorf("keeping the marks of jobs: %w", err)
+	}
+	return nil
+}
+
+// Within is what is left of a mark that a comment has now where it had another one before
+// the job's start: a user may take back what we may do, and not add to it.
+func (m Mark) Within(before Mark) Mark {
+	m.Fit = m.Fit && before.Fit
+	if m.UpTo == 0 || before.UpTo != 0 && before.UpTo < m.UpTo {
+		m.UpTo = before.UpTo
+	}
+	return m
+}

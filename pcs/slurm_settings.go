@@ -1,0 +1,71 @@
+package pcs
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/pcs/types"
+)
+
+// typeSettings describe the hardware of a node, so they go with its instance type.
+var typeSettings = []string{"CpuSpecList", "Gres", "MemSpecLimit", "Parameters", "RealMemory", "Sockets"}
+
+// SettingsFor are the Slurm settings of the group that suit nodes of an instance type;
+// dropped names those that describe the hardware of another one.
+func (g NodeGroup) SettingsFor(instanceType string) (kept map[string]string, dropped []string) {
+	kept = maps.Clone(g.SlurmSettings)
+	if slices.Contains(g.InstanceTypes, instanceType) {
+		return kept, nil
+	}
+	for _, name := range typeSettings {
+		if _, has := kept[name]; has {
+			delete(kept, name)
+			dropped = append(dropped, name)
+		}
+	}
+	return kept, dropped
+}
+
+// SettingsText is Slurm settings in words: "Features=a, Weight=10".
+func SettingsText(settings map[string]string) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		parts = append(parts, name+"="+settings[name])
+	}
+	return strings.Join(parts, ", ")
+}
+
+func settingsMap(list []types.SlurmCustomSetting) map[string]string {
+	if len(list) == 0 {
+		return nil
+	}
+	all := map[string]string{}
+	for _, s := range list {
+		all[str(s.ParameterName)] = str(s.ParameterValue)
+	}
+	return all
+}
+
+func settingsList(settings map[string]string) []types.SlurmCustomSetting {
+	list := []types.SlurmCustomSetting{}
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		list = append(list, types.SlurmCustomSetting{ParameterName: aws.String(name), ParameterValue: aws.String(settings[name])})
+	}
+	return list
+}
+
+// withSettings are all Slurm settings of a queue with the wanted ones among them; nil if
+// it has those already. PCS takes the whole list only.
+func (q Queue) withSettings(want map[string]string) map[string]string {
+	merged := maps.Clone(q.SlurmSettings)
+	if merged == nil {
+		merged = map[string]string{}
+	}
+	maps.Copy(merged, want)
+	if maps.Equal(merged, q.SlurmSettings) || len(want) == 0 {
+		return nil
+	}
+	return merged
+}
