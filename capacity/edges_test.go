@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -201,6 +202,21 @@ func TestMoneyPerHourOfAMoment(t *testing.T) {
 	if got := usd("1").PerHour(0, time.Hour); got != (Money{}) {
 		t.Errorf("a dollar for nothing is %s an hour", got)
 	}
+	if got := usd("1").PerHour(1, 0); got != (Money{}) {
+		t.Errorf("a dollar for no time is %s an hour", got)
+	}
+}
+
+func TestMoneyIsWritten(t *testing.T) {
+	for amount, want := range map[string]string{"0": "0.00", "999.5": "999.50", "1000": "1,000.00", "21143.81": "21,143.81", "1234567.125": "1,234,567.125", "123456": "123,456.00"} {
+		m, err := ParseMoney(amount, "")
+		if err != nil || m.Grouped() != want || m.String() != strings.ReplaceAll(want, ",", "") {
+			t.Errorf("%s is written %s and %s, %v", amount, m.Grouped(), m, err)
+		}
+		if m, err = ParseMoney(amount, USD); err != nil || m.Grouped() != want+" USD" {
+			t.Errorf("%s is written %s, %v", amount, m.Grouped(), err)
+		}
+	}
 }
 
 func TestTimelineShowsWhatHasEnded(t *testing.T) {
@@ -210,5 +226,61 @@ func TestTimelineShowsWhatHasEnded(t *testing.T) {
 	lanes := Timeline(snap, nil, noon.Add(-day), noon)
 	if len(lanes) != 1 || len(lanes[0].Blocks) != 1 || lanes[0].Blocks[0].Reservation.ID != blockA.ID {
 		t.Errorf("lanes %+v, want one with block A", lanes)
+	}
+}
+
+func TestParseTime(t *testing.T) {
+	zone := time.FixedZone("here", -5*60*60)
+	now := time.Date(2026, 12, 31, 22, 30, 15, 0, zone)
+	for text, want := range map[string]time.Time{
+		"now": now, "Today": time.Date(2026, 12, 31, 0, 0, 0, 0, zone), "tomorrow": time.Date(2027, 1, 1, 0, 0, 0, 0, zone),
+		"2026-12-01": time.Date(2026, 12, 1, 0, 0, 0, 0, zone), "2026-12-01 08:05": time.Date(2026, 12, 1, 8, 5, 0, 0, zone),
+		"2026-12-01T08:05:06": time.Date(2026, 12, 1, 8, 5, 6, 0, zone), "2026-12-01T08:05:06Z": time.Date(2026, 12, 1, 8, 5, 6, 0, time.UTC),
+	} {
+		if got, err := ParseTime(text, now); err != nil || !got.Equal(want) {
+			t.Errorf("%s is %s, %v; want %s", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "yesterday", "2026-13-01", "08:00", "1.12.2026"} {
+		if got, err := ParseTime(text, now); err == nil {
+			t.Errorf("%q is read as %s", text, got)
+		}
+	}
+}
+
+func TestNodeOfAnInstance(t *testing.T) {
+	expand := func(hostlist string) ([]string, error) { return strings.Fields(hostlist), nil }
+	launched := map[string]string{TagNodes: "gpu-1 gpu-2"}
+	for name, c := range map[string]struct {
+		tags  map[string]string
+		index int
+		want  string
+	}{
+		"by the launch": {launched, 0, "gpu-1"}, "the last of it": {launched, 1, "gpu-2"}, "past the end": {launched, 2, ""},
+		"its own tag": {map[string]string{TagNode: "gpu-7", TagNodes: "gpu-1"}, 0, "gpu-7"}, "no tags": {nil, 0, ""},
+	} {
+		if got := (Instance{Tags: c.tags, LaunchIndex: c.index}).Node(expand); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+	broken := func(string) ([]string, error) { return []string{"gpu-1"}, errors.New("broken") }
+	if got := (Instance{Tags: launched}).Node(broken); got != "" {
+		t.Errorf("a hostlist that cannot be read: %q", got)
+	}
+}
+
+func TestNodesTags(t *testing.T) {
+	for _, lists := range [][]string{{"gpu-1"}, {"gpu-1", "gpu-[2-3]"}, {"a", "b", "c"}} {
+		tags := NodesTags(lists)
+		if got := LaunchedNodes(tags); got != strings.Join(lists, ",") || len(tags) != len(lists) {
+			t.Errorf("%q: tags %v, read as %q", lists, tags, got)
+		}
+	}
+	tags := NodesTags([]string{"a", "b", "c"})
+	if diff := cmp.Diff(map[string]string{TagNodes: "a", TagNodes + "-2": "b", TagNodes + "-3": "c"}, tags); diff != "" {
+		t.Error(diff)
+	}
+	if got := LaunchedNodes(nil); got != "" {
+		t.Errorf("no tags: %q", got)
 	}
 }
