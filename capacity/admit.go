@@ -16,9 +16,11 @@ type Request struct {
 	// AccountKnown: the job runs under Account, or under none if it is "". Else "" stands
 	// for the user's default account, which only slurmctld knows.
 	AccountKnown bool
-	Comment      string
-	TimeLimit    Limit
-	TimeMin      Limit
+	// User is who submits, QOS what the job names; "" if not known or given.
+	User, QOS string
+	Comment   string
+	TimeLimit Limit
+	TimeMin   Limit
 	// Begin is when the job may start at the earliest, Deadline when it must have ended;
 	// zero if not given.
 	Begin    time.Time

@@ -16,7 +16,7 @@ func admitTime(req Request, usable []candidate, p Partition, snap *Snapshot, now
 	start := later(now, req.Begin)
 	best := slices.MaxFunc(usable, func(a, b candidate) int { return cmp.Compare(a.room(req, start, boot), b.room(req, start, boot)) })
 	if !req.TimeLimit.Set {
-		return fitTime(req, usable, p, boot, start)
+		return fitTime(req, usable, p, snap.Walls.Wall(req.User, req.Account, req.QOS, p), boot, start)
 	}
 	need := req.TimeLimit
 	if req.TimeMin.Bounded() && (need.Unlimited || req.TimeMin.Minutes < need.Minutes) {
@@ -60,13 +60,19 @@ func (c candidate) room(req Request, start time.Time, boot time.Duration) time.D
 // window, with the partition's floor as --time-min, so that Slurm itself fits the
 // limit to the fence at the moment when the job starts. Where nodes have to boot, that
 // time is left: Slurm counts a limit from when they have booted.
-func fitTime(req Request, usable []candidate, p Partition, boot time.Duration, start time.Time) Verdict {
+//
+// wall is the longest limit that accounting lets the job have: Slurm would hold it back for
+// ever for a longer one that the user never asked for.
+func fitTime(req Request, usable []candidate, p Partition, wall Limit, boot time.Duration, start time.Time) Verdict {
 	longest := slices.MaxFunc(usable, func(a, b candidate) int { return cmp.Compare(a.room(req, start, boot), b.room(req, start, boot)) })
 	minutes := int(longest.room(req, start, boot) / time.Minute)
 	if p.MaxTime.Bounded() {
 		minutes = min(minutes, p.MaxTime.Minutes)
 	}
 	floor := LimitOf(p.MinTime.Duration)
+	if wall.Bounded() {
+		minutes, floor.Minutes = min(minutes, wall.Minutes), min(floor.Minutes, wall.Minutes)
+	}
 	subject := "a job without --time"
 	if req.TimeMin.Bounded() {
 		floor, subject = req.TimeMin, "the job"

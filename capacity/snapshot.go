@@ -36,6 +36,8 @@ type Snapshot struct {
 	// stopped naming it. Their fences stay until it ends, unless somebody takes them away;
 	// no job is admitted to them.
 	Former []Partition `json:"former,omitempty"`
+	// Walls are limits of Slurm's accounting.
+	Walls Walls `json:"walls,omitzero"`
 	// Orphans are instances of ours that belong to no node.
 	Orphans []Orphan `json:"orphans,omitempty"`
 	// Problems are what the pass could not learn, each a sentence for a person.
@@ -64,8 +66,10 @@ type Partition struct {
 	AllowAccounts []string `json:"allow_accounts,omitempty"`
 	MinTime       Duration `json:"min_time"`
 	// MaxTime is Slurm's MaxTime of the partition; unset when it was not known.
-	MaxTime Limit       `json:"max_time"`
-	Groups  []NodeGroup `json:"node_groups"`
+	MaxTime Limit `json:"max_time"`
+	// QOS is the partition's, whose limits hold for all its jobs; "" if it has none.
+	QOS    string      `json:"qos,omitempty"`
+	Groups []NodeGroup `json:"node_groups"`
 }
 
 // NodeGroup is one [[partition.node_group]] of the configuration with what was

@@ -5,7 +5,7 @@ import "time"
 // Timing is how much time is left between the things that happen at the ends of a
 // reservation. Defaults and their sources are written down in package config.
 type Timing struct {
-	// DrainMargin lies between the fence and EC2's first termination.
+	// DrainMargin is between the fence and EC2's first termination.
 	DrainMargin Duration `json:"drain_margin"`
 	// BootAllowance is what powering a node up may take. It is counted only for
 	// node groups whose nodes start on demand.

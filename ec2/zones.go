@@ -18,7 +18,7 @@ func (c *Client) Zones(ctx context.Context) (map[string]string, error) {
 	if c.zoneIDs != nil {
 		return c.zoneIDs, nil
 	}
-	// All of them, as a block can lie in a Local Zone that is not opted in yet.
+	// All of them, as a block can be in a Local Zone that is not opted in yet.
 	out, err := c.api.DescribeAvailabilityZones(ctx, &ec2.DescribeAvailabilityZonesInput{AllAvailabilityZones: aws.Bool(true)})
 	if err != nil {
 		return nil, fmt.Errorf("describing the Availability Zones of %s: %w", c.region, err)

@@ -18,7 +18,7 @@ import (
 func startPaid(t *testing.T, shim, options string) site {
 	t.Helper()
 	s := startSite(t, shim, func(cfg *slurmlab.Config) {
-		cfg.Accounting = true
+		cfg.Accounting, cfg.Extra = true, []string{"AccountingStorageEnforce=limits"}
 		cfg.Partitions = []slurmlab.Partition{{Name: "big", Groups: []string{"static-"}, Options: options}}
 	})
 	if err := os.Chmod(filepath.Dir(s.cluster.Dir()), 0o755); err != nil { // another user may enter

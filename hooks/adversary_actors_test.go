@@ -145,7 +145,8 @@ func (u *user) comment() string {
 }
 
 func (u *user) submit(ctx context.Context) {
-	args := []string{"--parsable", "--output=/dev/null", "--partition=" + u.partition(), "--nodes=" + one(u.rng, "1", "1", "2", "3")}
+	partition := u.partition()
+	args := []string{"--parsable", "--output=/dev/null", "--partition=" + partition, "--nodes=" + one(u.rng, "1", "1", "2", "3")}
 	if u.rng.IntN(4) > 0 {
 		args = append(args, "--account="+u.account())
 	}
@@ -169,15 +170,19 @@ func (u *user) submit(ctx context.Context) {
 	lines := strings.Split(out, "\n")
 	id := lines[len(lines)-1]
 	u.ids = append(u.ids, id)
-	u.note(id, out)
+	u.note(id, out, partition)
 }
 
-// note keeps in mind what the filter let through unchecked.
-func (u *user) note(id, out string) {
+// note keeps in mind what the filter let through unchecked, and that a job was in several
+// partitions.
+func (u *user) note(id, out, change string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
 	if strings.Contains(out, "let through unchecked") {
-		u.mu.Lock()
-		defer u.mu.Unlock()
 		u.unchecked[id] = true
+	}
+	if strings.Contains(change, "gpu,static") {
+		u.several[id] = true
 	}
 }
 
@@ -186,7 +191,7 @@ func (u *user) act(ctx context.Context) {
 	id := one(u.rng, u.ids...)
 	update := func(change string) {
 		out, _ := u.run(ctx, "scontrol", "update", "jobid="+id, change)
-		u.note(id, out)
+		u.note(id, out, change)
 	}
 	switch u.rng.IntN(14) {
 	case 0:

@@ -26,7 +26,7 @@ end
 
 local function judge(options)
   if is_step(options) then return slurm.SUCCESS end
-  local job = { from = "cli_filter" }
+  local job = { from = "cli_filter", user = os.getenv("USER") }
   for _, field in ipairs(FIELDS) do job[field] = job[field] or options[field] end
   local answer = ask(job, read_plan(), "exec")
   if not answer then return slurm.SUCCESS end

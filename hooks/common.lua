@@ -15,7 +15,7 @@ local MAX_PLAN = 256 * 1024
 
 -- What the filter is told about a job.
 local FIELDS = {
-  "from", "partition", "account", "comment", "was", "started", "time", "time-min", "begin", "deadline", "nodes", "ntasks",
+  "from", "partition", "account", "comment", "was", "started", "user", "qos", "time", "time-min", "begin", "deadline", "nodes", "ntasks",
   "ntasks-per-node", "gpus", "gpus-per-node", "gpus-per-task", "gres", "constraint",
 }
 

@@ -31,12 +31,18 @@ func (p *power) keepSync(ctx context.Context) {
 		p.t.Error(err)
 		return
 	}
-	defer log.Close()
+	defer func() {
+		log.Close()
+		if text, _ := os.ReadFile(log.Name()); p.t.Failed() {
+			p.t.Logf("sync.log:\n%s", text)
+		}
+	}()
 	for ctx.Err() == nil {
 		cmd := exec.CommandContext(ctx, filepath.Join(p.dir, "sync-watch"), p.settings())
 		cmd.Env = p.cluster.Env()
 		cmd.Stdout, cmd.Stderr = log, log
 		_ = cmd.Run() // it is killed
+		time.Sleep(100 * time.Millisecond)
 	}
 }
 
@@ -44,7 +50,7 @@ func (p *power) keepSync(ctx context.Context) {
 // sync gives the node back; one that an administrator sent down stays so.
 func TestR5_SyncGivesBackNodesThatSlurmGaveUp(t *testing.T) {
 	p := startPower(t, func(c *slurmlab.Config) { c.ResumeTimeout, c.ResumeFailProgram = 8*time.Second, "/bin/false" })
-	p.localState()
+	p.pollOften()
 	p.scontrol("update", "nodename=gpu-4", "state=DOWN", "reason=mine")
 	p.dead.Store(true)
 	id := p.submit("-p", "gpu", "-w", "gpu-1", "-t", "10")
@@ -64,16 +70,14 @@ func TestR5_SyncGivesBackNodesThatSlurmGaveUp(t *testing.T) {
 	}
 }
 
-// localState gives sync what it needs besides the hooks' settings: a folder for what
-// slurmctld reads, and a poll of a second.
-func (p *power) localState() {
+// pollOften makes sync look every second.
+func (p *power) pollOften() {
 	p.t.Helper()
 	text, err := os.ReadFile(p.settings())
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	more := fmt.Sprintf("local_dir = %q\n[timing]\npoll = \"1s\"\n[log]", filepath.Join(p.dir, "local"))
-	if err := os.WriteFile(p.settings(), []byte(strings.Replace(string(text), "[log]", more, 1)), 0o644); err != nil {
+	if err := os.WriteFile(p.settings(), []byte(strings.Replace(string(text), "[log]", "[timing]\npoll = \"1s\"\n[log]", 1)), 0o644); err != nil {
 		p.t.Fatal(err)
 	}
 	p.wrapper("sync-watch")

@@ -83,6 +83,8 @@ local function judge(job)
     partition = job.partition,
     account = account_of(job),
     comment = job.comment,
+    user = job.user_name,
+    qos = job.qos,
     time = job.time_limit,
     ["time-min"] = job.time_min,
     begin = job.begin_time,

@@ -49,7 +49,7 @@ var (
 	ErrReserved    = errors.New("a Slurm reservation of this name exists")
 	ErrDenied      = errors.New("not allowed: Slurm operator or administrator rights are needed")
 	// ErrNoEffect is no CallError: slurmctld took the change.
-	ErrNoEffect = errors.New("Slurm took the change, but the job does not have it")
+	ErrNoEffect = errors.New("slurmctld took the change, but the job does not have it")
 )
 
 // causes maps slurm_strerror texts (src/common/slurm_errno.c) to the errors

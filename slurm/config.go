@@ -32,6 +32,11 @@ func (c Config) ChecksAccounts() bool {
 	return slices.ContainsFunc(c.AccountingEnforce, func(word string) bool { return !strings.HasPrefix(word, "no") })
 }
 
+// ChecksLimits reports whether Slurm holds jobs to the limits of QOS and associations.
+func (c Config) ChecksLimits() bool {
+	return slices.Contains(c.AccountingEnforce, "limits") || slices.Contains(c.AccountingEnforce, "safe")
+}
+
 // Config asks slurmctld for its configuration.
 func (c *Client) Config(ctx context.Context) (Config, error) {
 	out, err := c.run(ctx, "scontrol", "show", "config")

@@ -50,6 +50,7 @@ type jobRecord struct {
 	HetOffset    number `json:"het_job_offset"`
 	Partition    string `json:"partition"`
 	Account      string `json:"account"`
+	QOS          string `json:"qos"`
 	UserID       number `json:"user_id"`
 	User         string `json:"user_name"`
 	Name         string `json:"name"`
@@ -83,6 +84,7 @@ func (r *jobRecord) job() Job {
 		HetOffset:    int(r.HetOffset.value),
 		Partition:    r.Partition,
 		Account:      r.Account,
+		QOS:          r.QOS,
 		UserID:       int(r.UserID.value),
 		User:         r.User,
 		Name:         r.Name,

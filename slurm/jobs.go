@@ -26,6 +26,7 @@ type Job struct {
 	HetOffset    int
 	Partition    string // several with commas, as long as the job is pending
 	Account      string
+	QOS          string
 	UserID       int
 	User         string // as the machine that runs squeue knows it
 	Name         string

@@ -16,6 +16,7 @@ type Partition struct {
 	MaxTime       capacity.Limit // not set only when Slurm does not print it
 	DefaultTime   capacity.Limit // not set: MaxTime applies
 	AllowAccounts []string       // empty: every account
+	QOS           string         // whose limits hold for all its jobs; empty: none
 }
 
 // Partitions returns all partitions, hidden ones too.
@@ -36,6 +37,9 @@ func parsePartitions(output []byte) ([]Partition, error) {
 			Default: pairs["Default"] == "YES",
 			State:   pairs["State"],
 			Nodes:   pairs["Nodes"],
+		}
+		if qos := pairs["QoS"]; qos != "N/A" {
+			partition.QOS = qos
 		}
 		if accounts := pairs["AllowAccounts"]; accounts != "ALL" {
 			partition.AllowAccounts = splitList(accounts)

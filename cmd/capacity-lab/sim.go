@@ -27,6 +27,7 @@ type simCmd struct {
 	FailHost  simFailHostCmd  `cmd:"" help:"Break the host of an instance."`
 	Payments  simPaymentsCmd  `cmd:"" help:"Let the payments of blocks fail, or succeed again."`
 	Lag       simLagCmd       `cmd:"" help:"Let what is created show late."`
+	Policy    simPolicyCmd    `cmd:"" help:"Allow callers only what an IAM policy allows."`
 	Limits    simLimitsCmd    `cmd:"" help:"Refuse searches for blocks as live accounts were refused."`
 }
 

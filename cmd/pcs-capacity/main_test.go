@@ -47,10 +47,19 @@ func TestTranscripts(t *testing.T) {
 // TestCapacityTranscripts runs testdata/capacity/*.txtar: what there is and what is for
 // sale, in the simulator's default account, which has several regions.
 func TestCapacityTranscripts(t *testing.T) {
-	runTranscripts(t, "testdata/capacity", func() (*awssim.Scenario, error) { return awssim.DefaultScenario(), nil })
+	runTranscripts(t, "testdata/capacity", defaultScenario)
 }
 
+func defaultScenario() (*awssim.Scenario, error) { return awssim.DefaultScenario(), nil }
+
 func runTranscripts(t *testing.T, dir string, newScenario func() (*awssim.Scenario, error)) {
+	runTranscriptsWith(t, dir, newScenario, nil)
+}
+
+// runTranscriptsWith runs transcripts that know more commands.
+func runTranscriptsWith(t *testing.T, dir string, newScenario func() (*awssim.Scenario, error), more map[string]func(*testscript.TestScript, bool, []string)) {
+	commands := map[string]func(*testscript.TestScript, bool, []string){"sim": simCommand, "expand": expand, "scrub": scrub, "cmpnow": cmpNow, "widest": widest}
+	maps.Copy(commands, more)
 	testscript.Run(t, testscript.Params{
 		Dir:                 dir,
 		RequireExplicitExec: true,
@@ -77,7 +86,7 @@ func runTranscripts(t *testing.T, dir string, newScenario func() (*awssim.Scenar
 			env.Setenv("XDG_CACHE_HOME", filepath.Join(env.WorkDir, "cache"))
 			return slurmThatIsDown(env)
 		},
-		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"sim": simCommand, "expand": expand, "scrub": scrub, "cmpnow": cmpNow, "widest": widest},
+		Cmds: commands,
 	})
 }
 

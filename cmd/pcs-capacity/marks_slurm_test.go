@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
+	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
+	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
@@ -70,5 +72,36 @@ func TestR7_CommentOfARunningJob(t *testing.T) {
 	}
 	if got := strings.Join(r.sync(), "; "); !strings.Contains(got, "raise-limit gpu "+waited) {
 		t.Errorf("the pass did %q, and the job was marked before its second start", got)
+	}
+}
+
+// No raise goes past what Slurm's accounting would have let the job have.
+func TestRaiseKeepsToTheLimitsOfAccounting(t *testing.T) {
+	r := newRehearsalOn(t, func(cfg *slurmlab.Config) {
+		cfg.Accounting, cfg.Extra = true, []string{"AccountingStorageEnforce=limits"}
+	})
+	if version, err := (&slurm.Client{}).Version(r.ctx); err != nil || !version.TimeMinCollapses() {
+		t.Skip("this Slurm starts no job with its --time-min: nothing is raised", err)
+	}
+	r.sync()
+	job := r.running(r.submit("-C", "gpu", "-w", "gpu-1", "-t", "4", "--time-min=1", "--comment=time=fit"))
+	accounting := func(limit string) {
+		t.Helper()
+		if out, err := r.cluster.Command(r.ctx, "sacctmgr", "--immediate", "modify", "qos", "normal", "set", "maxwall="+limit); err != nil {
+			t.Fatal(out, err)
+		}
+	}
+	accounting("2")
+	r.expect("raise-limit gpu " + job.Shown)
+	if now := r.job(job.Shown); now.Limit.Minutes != 2 {
+		t.Errorf("raised to %s, and accounting allows 2 minutes", now.Limit)
+	}
+	// Without slurmdbd, what was known counts.
+	if out, err := r.cluster.Command(r.ctx, "sacctmgr", "shutdown"); err != nil {
+		t.Fatal(out, err)
+	}
+	_, report, err := lifecycle.Pass(r.ctx, wire.Sources(r.cfg, r.aws, nil))
+	if err != nil || len(report.Done) != 0 || len(report.Problems) != 1 || !strings.Contains(report.Problems[0], "reading the limits of accounting: ") {
+		t.Errorf("without slurmdbd: %v, %+v", err, report)
 	}
 }

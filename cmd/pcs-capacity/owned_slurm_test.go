@@ -17,7 +17,7 @@ import (
 func TestFitDoesNotBuyWhatIsOwned(t *testing.T) {
 	r := newRehearsal(t)
 	const block = "cr-0e2000000000000a1"
-	_, err := r.aws.Launch(r.ctx, capacity.Launch{ClientToken: "four", LaunchTemplate: "lt-0e2000000000000a1", InstanceType: "p5.48xlarge",
+	_, err := r.aws.Launch(r.ctx, capacity.Launch{ClientToken: "four", LaunchTemplate: "lt-0e200000000000a01", InstanceType: "p5.48xlarge",
 		SubnetID: "subnet-0e200000000000a01", ReservationID: block, Kind: capacity.CapacityBlock, Count: 4})
 	if err != nil {
 		t.Fatal(err)

@@ -104,6 +104,12 @@ launch_template = "unused"
 // newRehearsal starts both. AWS's clock is the machine's unless another one is given.
 func newRehearsal(t *testing.T, clock ...*awssim.Clock) *rehearsal {
 	t.Helper()
+	return newRehearsalOn(t, func(*slurmlab.Config) {}, clock...)
+}
+
+// newRehearsalOn does so with a Slurm that change has changed.
+func newRehearsalOn(t *testing.T, change func(*slurmlab.Config), clock ...*awssim.Clock) *rehearsal {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("starts a Slurm cluster")
 	}
@@ -121,7 +127,7 @@ func newRehearsal(t *testing.T, clock ...*awssim.Clock) *rehearsal {
 	group := func(prefix string, count int) slurmlab.NodeGroup {
 		return slurmlab.NodeGroup{Prefix: prefix + "-", Count: count, CPUs: 1, GPUs: 8, Features: prefix, Partition: "gpu", AlwaysOn: true}
 	}
-	r.cluster, err = slurmlab.Start(ctx, slurmlab.Config{Dir: dir,
+	cfg := slurmlab.Config{Dir: dir,
 		CloudGroups:   []slurmlab.NodeGroup{group("gpu", 4), group("long", 1), group("later", 1)},
 		ResumeTimeout: 2 * time.Minute,
 		Resume: func(ctx context.Context, nodes []string) {
@@ -138,8 +144,9 @@ func newRehearsal(t *testing.T, clock ...*awssim.Clock) *rehearsal {
 			}
 		},
 		Suspend: func(ctx context.Context, nodes []string) {},
-	})
-	if err != nil {
+	}
+	change(&cfg)
+	if r.cluster, err = slurmlab.Start(ctx, cfg); err != nil {
 		t.Fatal(err)
 	}
 	close(ready)

@@ -40,8 +40,8 @@ type SetupCmd struct {
 
 // Help is shown below the flags.
 func (SetupCmd) Help() string {
-	return `Shows what it will do and asks before it does it. Everything that stands in the way is
-reported at once, and then nothing is created. It can be run again at any time: what is
+	return `Shows what it will do and asks before it does it. All problems are reported at
+once, and then nothing is created. It can be run again at any time: what is
 there already is left as it is.`
 }
 

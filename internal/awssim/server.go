@@ -19,6 +19,7 @@ type call struct {
 	Service   string // ec2, pcs
 	Operation string
 	Region    string
+	AccessKey string
 	Body      []byte
 	requestID string
 	form      url.Values // of EC2 requests
@@ -76,8 +77,8 @@ func (s *Sim) serveAWS(w http.ResponseWriter, r *http.Request) {
 	s.answer(w, c, out, err)
 }
 
-// scope finds region and service in the credential scope: Credential=KEY/DATE/REGION/SERVICE/aws4_request.
-var scope = regexp.MustCompile(`Credential=[^/]+/[^/]+/([^/]+)/([^/]+)/aws4_request`)
+// scope finds key, region and service in the credential scope: Credential=KEY/DATE/REGION/SERVICE/aws4_request.
+var scope = regexp.MustCompile(`Credential=([^/]+)/[^/]+/([^/]+)/([^/]+)/aws4_request`)
 
 func parseCall(r *http.Request, body []byte) (*call, error) {
 	id := make([]byte, 16)
@@ -88,7 +89,7 @@ func parseCall(r *http.Request, body []byte) (*call, error) {
 		return c, &APIError{Code: "AuthFailure", Status: http.StatusUnauthorized,
 			Message: "AWS was not able to validate the provided access credentials: no credential scope in the Authorization header"}
 	}
-	c.Region, c.Service = m[1], m[2]
+	c.AccessKey, c.Region, c.Service = m[1], m[2], m[3]
 	if c.Service == "pcs" {
 		target := r.Header.Get("X-Amz-Target")
 		op, ok := strings.CutPrefix(target, pcsTarget)
@@ -112,7 +113,7 @@ func parseCall(r *http.Request, body []byte) (*call, error) {
 	return c, nil
 }
 
-// dispatch counts the call, throttles it and runs its operation. Called with mu held.
+// dispatch counts the call, throttles it, asks the caller's policy and runs its operation. Called with mu held.
 func (s *Sim) dispatch(c *call) ([]byte, error) {
 	s.calls[CallKey{c.Service, c.Operation, c.Region}]++
 	var ops map[string]operation
@@ -135,6 +136,9 @@ func (s *Sim) dispatch(c *call) ([]byte, error) {
 			Message: "AWS was not able to validate the provided access credentials: the simulated account has no region " + c.Region}
 	}
 	if err := s.throttle(c); err != nil {
+		return nil, err
+	}
+	if err := s.authorize(c); err != nil {
 		return nil, err
 	}
 	return op(c)

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim/iam"
 )
 
 // Sim is one simulated AWS account. Make it with New and end it with Close.
@@ -29,6 +31,7 @@ type Sim struct {
 	cleared  chan struct{} // closed and replaced when the faults are cleared
 	unpaid   bool          // payments fail
 	lag      lags
+	policies map[string]*iam.Policy // by access key; "" is for every other caller
 	buckets  map[CallKey]*bucket
 	tokens   map[tokenKey]tokenUse
 	changed  chan struct{} // closed and replaced after each change
@@ -62,7 +65,8 @@ func New(sc *Scenario, clock *Clock) (*Sim, error) {
 		scenario: sc, clock: clock, now: clock.Now(), unpaid: sc.FailPayments,
 		regions: map[string]*region{}, calls: map[CallKey]int{},
 		buckets: map[CallKey]*bucket{}, tokens: map[tokenKey]tokenUse{},
-		cleared: make(chan struct{}), changed: make(chan struct{}), wake: make(chan struct{}, 1), deliver: make(chan struct{}, 1),
+		policies: map[string]*iam.Policy{},
+		cleared:  make(chan struct{}), changed: make(chan struct{}), wake: make(chan struct{}, 1), deliver: make(chan struct{}, 1),
 		stop: make(chan struct{}),
 	}
 	s.lag.set(sc.Lag)

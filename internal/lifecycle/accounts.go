@@ -37,7 +37,7 @@ func unlocked(snap *capacity.Snapshot, c *Cluster) []string {
 			p.Name, strings.Join(p.AllowAccounts, ","), shown, strings.Join(p.AllowAccounts, ","), where))
 	}
 	if asked && !c.ChecksAccounts {
-		problems = append(problems, "allow_accounts keeps nobody out, because Slurm takes any account that a user writes; set AccountingStorageEnforce=associations")
+		problems = append(problems, "allow_accounts has no effect, because Slurm takes any account that a user writes; set AccountingStorageEnforce=associations")
 	}
 	return problems
 }

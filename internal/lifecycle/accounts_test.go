@@ -10,7 +10,7 @@ import (
 )
 
 func TestUnlocked(t *testing.T) {
-	const free = "allow_accounts keeps nobody out, because Slurm takes any account that a user writes; set AccountingStorageEnforce=associations"
+	const free = "allow_accounts has no effect, because Slurm takes any account that a user writes; set AccountingStorageEnforce=associations"
 	for name, c := range map[string]struct {
 		ours, slurms string
 		provider     capacity.Provider

@@ -70,6 +70,15 @@ func (p *pass) marks(jobs []Job) map[string]state.Mark {
 	if err := p.State.KeepMarks(now, before); err != nil {
 		p.problem(err)
 	}
+	// No limit is raised past what accounting would have let the job have.
+	for _, j := range jobs {
+		m, ok := now[j.Shown]
+		part, ours := p.snap.Partition(j.Partition)
+		if wall := p.snap.Walls.Wall(j.User, j.Account, j.QOS, part); ok && ours && wall.Bounded() && (m.UpTo == 0 || wall.Minutes < m.UpTo) {
+			m.UpTo = wall.Minutes
+			now[j.Shown] = m
+		}
+	}
 	return now
 }
 

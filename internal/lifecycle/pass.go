@@ -118,6 +118,13 @@ func (p *pass) did(d Done, err error) {
 // addSlurm writes what Slurm said into the snapshot.
 func (p *pass) addSlurm() {
 	p.snap.TimeMinCollapses = p.cluster.TimeMinCollapses
+	p.snap.Walls = p.cluster.Walls
+	if err := p.cluster.WallsErr; err != nil {
+		p.problem(fmt.Errorf("%w; those of before are kept", err))
+		if p.old != nil {
+			p.snap.Walls = p.old.Walls
+		}
+	}
 	for _, sp := range p.cluster.Partitions {
 		if sp.Default {
 			p.snap.DefaultPartition = sp.Name
@@ -131,7 +138,7 @@ func (p *pass) addSlurm() {
 		found := false
 		for _, sp := range p.cluster.Partitions {
 			if sp.Name == part.Name {
-				part.MaxTime = sp.MaxTime
+				part.MaxTime, part.QOS = sp.MaxTime, sp.QOS
 				found = true
 			}
 		}
@@ -184,7 +191,7 @@ func keepSlurm(snap, old *capacity.Snapshot) {
 	if old == nil {
 		return
 	}
-	snap.DefaultPartition, snap.TimeMinCollapses = old.DefaultPartition, old.TimeMinCollapses
+	snap.DefaultPartition, snap.TimeMinCollapses, snap.Walls = old.DefaultPartition, old.TimeMinCollapses, old.Walls
 	slots, gpus := map[string]capacity.Slot{}, map[string]int{}
 	for _, p := range old.Partitions {
 		for _, g := range p.Groups {
@@ -197,7 +204,7 @@ func keepSlurm(snap, old *capacity.Snapshot) {
 	for i := range snap.Partitions {
 		p := &snap.Partitions[i]
 		if before, ok := old.Partition(p.Name); ok {
-			p.MaxTime = before.MaxTime
+			p.MaxTime, p.QOS = before.MaxTime, before.QOS
 		}
 		for g := range p.Groups {
 			p.Groups[g].GPUs = gpus[p.Groups[g].Name]

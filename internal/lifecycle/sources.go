@@ -83,9 +83,12 @@ type Cluster struct {
 	TimeMinCollapses bool
 	// ChecksAccounts: users have only the accounts that Slurm's accounting gave them.
 	ChecksAccounts bool
-	Nodes          []Node
-	Partitions     []Partition
-	Reservations   []Reservation
+	// Walls are limits of Slurm's accounting; those of before count if WallsErr is not nil.
+	Walls        capacity.Walls
+	WallsErr     error
+	Nodes        []Node
+	Partitions   []Partition
+	Reservations []Reservation
 
 	slots map[string][]string // their nodes: see assign
 }
@@ -112,7 +115,9 @@ type Partition struct {
 	Name    string
 	Default bool
 	MaxTime capacity.Limit
-	Nodes   []string
+	// QOS is the partition's, whose limits hold for all its jobs; "" if it has none.
+	QOS   string
+	Nodes []string
 	// AllowAccounts is empty for every account.
 	AllowAccounts []string
 }
@@ -151,4 +156,6 @@ type Job struct {
 	TimeMin     capacity.Limit
 	Comment     string
 	Restarts    int
+	User        string
+	QOS         string
 }

@@ -109,7 +109,7 @@ type Plan struct {
 	Steps       []Step               `json:"steps"`
 	// Mismatches are everything that is in the way. With any, nothing is applied.
 	Mismatches []capacity.Mismatch `json:"mismatches"`
-	// Warnings do not stand in the way.
+	// Warnings keep nothing from being done.
 	Warnings []string `json:"warnings"`
 	// Snippet is the [[partition.node_group]] to add by hand, when the partition is
 	// written in a file that is not ours.

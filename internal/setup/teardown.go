@@ -51,7 +51,7 @@ type TeardownPlan struct {
 	Steps   []Step      `json:"steps"`
 	// Mismatches are everything that is in the way. With any, nothing is applied.
 	Mismatches []capacity.Mismatch `json:"mismatches"`
-	// Warnings do not stand in the way.
+	// Warnings keep nothing from being done.
 	Warnings []string `json:"warnings"`
 	// ByHand is what is left to do for the administrator, a sentence each.
 	ByHand []string `json:"by_hand"`

@@ -14,7 +14,7 @@ import (
 // cluster and returns what it printed, standard error included. Give ctx a
 // deadline: a command whose slurmctld is gone takes 10 s or more to say so.
 func (c *Cluster) Command(ctx context.Context, name string, args ...string) (string, error) {
-	path, err := findProgram(name) // the commands lie beside the daemons
+	path, err := findProgram(name) // the commands are beside the daemons
 	if err != nil {
 		return "", err
 	}

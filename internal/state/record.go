@@ -33,7 +33,7 @@ const recordFile = "hooks.jsonl"
 // maxRecords is the size in bytes at which the file is set aside as hooks.jsonl.1.
 const maxRecords = 8 << 20
 
-// RecordPath is where the records lie, one JSON object a line, oldest first.
+// RecordPath is where the records are, one JSON object a line, oldest first.
 func (d Dir) RecordPath() string { return filepath.Join(string(d), recordFile) }
 
 // AppendRecord adds one record. Several hooks may append at the same time: each

@@ -2,7 +2,7 @@
 // reads, the plan that the Lua shims read, and the hooks' records. Each has one
 // reader and one writer here. A file is written beside its place and renamed, so
 // that a reader sees the old one or the new one, never half of it; what a kill leaves
-// lies beside it too, and not in the temporary folder of the machine.
+// is beside it too, and not in the temporary folder of the machine.
 package state
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// Dir is a state_dir, which may lie on a shared file system, or a local_dir, which may
+// Dir is a state_dir, which may be on a shared file system, or a local_dir, which may
 // not and has a copy of the snapshot and the plan for slurmctld.
 type Dir string
 
@@ -43,10 +43,10 @@ func (d Dir) Create() error {
 	return os.Chmod(string(d), 0o755)
 }
 
-// SnapshotPath is where the snapshot lies.
+// SnapshotPath is where the snapshot is.
 func (d Dir) SnapshotPath() string { return filepath.Join(string(d), snapshotFile) }
 
-// PlanPath is where the plan lies.
+// PlanPath is where the plan is.
 func (d Dir) PlanPath() string { return filepath.Join(string(d), planFile) }
 
 // ReadSnapshot reads the snapshot. A missing one is an error that wraps

@@ -79,6 +79,9 @@ type SyncSlurm struct {
 
 var _ lifecycle.Slurm = SyncSlurm{}
 
+// wallsTimeout is how long slurmdbd may take to answer: a pass does without.
+const wallsTimeout = 5 * time.Second
+
 // Look reads the state of the cluster.
 func (s SyncSlurm) Look(ctx context.Context) (*lifecycle.Cluster, error) {
 	cfg, err := s.Config(ctx)
@@ -108,7 +111,12 @@ func (s SyncSlurm) Look(ctx context.Context) (*lifecycle.Cluster, error) {
 		if err != nil {
 			return nil, err
 		}
-		c.Partitions = append(c.Partitions, lifecycle.Partition{Name: p.Name, Default: p.Default, MaxTime: p.MaxTime, Nodes: names, AllowAccounts: p.AllowAccounts})
+		c.Partitions = append(c.Partitions, lifecycle.Partition{Name: p.Name, Default: p.Default, MaxTime: p.MaxTime, QOS: p.QOS, Nodes: names, AllowAccounts: p.AllowAccounts})
+	}
+	if cfg.ChecksLimits() {
+		ctx, cancel := context.WithTimeout(ctx, wallsTimeout)
+		defer cancel()
+		c.Walls, c.WallsErr = s.Client.Walls(ctx, cfg.ClusterName)
 	}
 	for _, r := range reservations {
 		names, err := slurm.Expand(r.Nodes)
@@ -149,7 +157,8 @@ func (s SyncSlurm) Jobs(ctx context.Context) ([]lifecycle.Job, error) {
 			return nil, err
 		}
 		all = append(all, lifecycle.Job{ID: j.ID, Shown: j.DisplayID(), Partition: j.Partition, Account: j.Account, MinNodes: j.NumNodes, State: j.State, Configuring: j.Configuring(),
-			Nodes: names, Start: j.Start, End: j.End, Limit: j.TimeLimit, TimeMin: j.TimeMin, Comment: j.Comment, Restarts: j.Restarts})
+			Nodes: names, Start: j.Start, End: j.End, Limit: j.TimeLimit, TimeMin: j.TimeMin, Comment: j.Comment, Restarts: j.Restarts,
+			User: j.User, QOS: j.QOS})
 	}
 	return all, nil
 }

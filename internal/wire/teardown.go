@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
@@ -26,7 +27,7 @@ func (s TeardownSlurm) Slots(ctx context.Context, partition string, names []stri
 	}
 	slots := map[string]setup.SlurmSlot{}
 	for _, name := range names {
-		slot := setup.SlurmSlot{Nodes: cluster.SlotNodes(name)}
+		slot := setup.SlurmSlot{Nodes: nodesOfSlot(cluster, name)}
 		for _, r := range cluster.Reservations {
 			if of, ours := lifecycle.SlotOf(r); ours && of == name {
 				slot.Reservations = append(slot.Reservations, r.Name)
@@ -54,4 +55,25 @@ func (s TeardownSlurm) Slots(ctx context.Context, partition string, names []stri
 		}
 	}
 	return slots, waiting, nil
+}
+
+// nodesOfSlot are the nodes of a PCS compute node group, whose names say so: the settings
+// may not have it any more. Partitions count as well as nodes, of which Slurm may hide
+// those that are powered down.
+func nodesOfSlot(c *lifecycle.Cluster, slot string) []string {
+	var names []string
+	add := func(name string) {
+		if of, ok := capacity.SlotOf(name); ok && of == slot && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, n := range c.Nodes {
+		add(n.Name)
+	}
+	for _, p := range c.Partitions {
+		for _, name := range p.Nodes {
+			add(name)
+		}
+	}
+	return names
 }

@@ -1,0 +1,137 @@
+package awssim
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim/iam"
+)
+
+// AttachedPolicy is what POST /_sim/policy takes. From then on the calls of the key are allowed what the document
+// allows, and no more; callers without a policy may do everything.
+type AttachedPolicy struct {
+	AccessKey string          `json:"access_key,omitempty"` // default: every one that has no policy of its own
+	Document  json.RawMessage `json:"document"`
+}
+
+// SetPolicy attaches a policy in the place of the one before. It refuses a document that the simulator could not
+// follow to the letter.
+func (s *Sim) SetPolicy(p AttachedPolicy) error {
+	policy, err := iam.Parse(p.Document)
+	if err != nil {
+		return fmt.Errorf("policy: %w", err)
+	}
+	for _, key := range policy.Keys() {
+		if !givenKey(key) {
+			return fmt.Errorf("policy: the simulator gives no request the condition key %s", key)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.policies[p.AccessKey] = policy
+	return nil
+}
+
+// ClearPolicies lets every caller do everything again.
+func (s *Sim) ClearPolicies() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.policies)
+}
+
+// Condition keys of the simulator's requests.
+const (
+	keyRequestTag      = "aws:RequestTag/"
+	keyResourceTag     = "aws:ResourceTag/"
+	keyEC2ResourceTag  = "ec2:ResourceTag/" // the older name of the same
+	keyTagKeys         = "aws:TagKeys"
+	keyRegion          = "aws:RequestedRegion"
+	keyCreateAction    = "ec2:CreateAction"
+	keyInstanceType    = "ec2:InstanceType"
+	keyPassedToService = "iam:PassedToService"
+)
+
+func givenKey(name string) bool {
+	for _, key := range []string{keyRequestTag, keyResourceTag, keyEC2ResourceTag, keyTagKeys, keyRegion, keyCreateAction, keyInstanceType, keyPassedToService} {
+		if key = strings.ToLower(key); name == key || strings.HasSuffix(key, "/") && strings.HasPrefix(name, key) {
+			return true
+		}
+	}
+	return false
+}
+
+// authorize asks the caller's policy for all that a call needs. Called with mu held.
+func (s *Sim) authorize(c *call) error {
+	policy := s.policies[c.AccessKey]
+	if policy == nil {
+		policy = s.policies[""]
+	}
+	if policy == nil {
+		return nil
+	}
+	var needs []iam.Request
+	switch c.Service { // sts:GetCallerIdentity needs no permission
+	case "ec2":
+		needs = s.ec2Needs(c)
+	case "pcs":
+		needs = s.pcsNeeds(c)
+	}
+	for _, need := range needs {
+		need.Keys.Set(keyRegion, c.Region)
+		if verdict := policy.Decide(need); verdict != iam.Allowed {
+			return s.unauthorized(c, need, verdict)
+		}
+	}
+	return nil
+}
+
+// unauthorized is the refusal in the words of the service (seen in aws/karpenter-provider-aws, issue 7370, and
+// kubernetes-sigs/karpenter, issue 2813; PCS says it like every service with AWS JSON).
+func (s *Sim) unauthorized(c *call, need iam.Request, verdict iam.Verdict) error {
+	message := fmt.Sprintf("User: %s is not authorized to perform: %s", s.caller(), need.Action)
+	if need.Resource != "*" {
+		message += " on resource: " + need.Resource
+	}
+	if verdict == iam.Denied {
+		message += " with an explicit deny in an identity-based policy"
+	} else {
+		message += fmt.Sprintf(" because no identity-based policy allows the %s action", need.Action)
+	}
+	if c.Service == "pcs" {
+		return apiErrorf("AccessDeniedException", "%s", message)
+	}
+	message = "You are not authorized to perform this operation. " + message
+	if need.Resource != "*" {
+		message += ". Encoded authorization failure message: " + base64.RawURLEncoding.EncodeToString([]byte(c.requestID))
+	}
+	return &APIError{Code: "UnauthorizedOperation", Status: http.StatusForbidden, Message: message}
+}
+
+// need is a request for an action with the tags that the call gives, if any, and those that the resource has.
+func need(action, resource string, given, has map[string]string) iam.Request {
+	r := iam.Request{Action: action, Resource: resource, Keys: iam.Keys{}}
+	if len(given) > 0 {
+		r.Keys.Set(keyTagKeys, slices.Sorted(maps.Keys(given))...)
+	}
+	for k, v := range given {
+		r.Keys.Set(keyRequestTag+k, v)
+	}
+	for k, v := range has {
+		r.Keys.Set(keyResourceTag+k, v)
+		r.Keys.Set(keyEC2ResourceTag+k, v)
+	}
+	return r
+}
+
+// passRole is what it takes to give instances a role. The simulator takes the role of an instance profile to have the
+// profile's name and path.
+func passRole(profileARN string) iam.Request {
+	r := need("iam:PassRole", strings.Replace(profileARN, ":instance-profile/", ":role/", 1), nil, nil)
+	r.Keys.Set(keyPassedToService, "ec2.amazonaws.com")
+	return r
+}

@@ -1,0 +1,72 @@
+package slurm
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+// Walls reads the longest limits that QOS and associations allow in this cluster. Nothing
+// in them is written by users without rights. It asks slurmdbd, not slurmctld.
+func (c *Client) Walls(ctx context.Context, cluster string) (capacity.Walls, error) {
+	fail := func(err error) (capacity.Walls, error) {
+		return capacity.Walls{}, fmt.Errorf("reading the limits of accounting: %w", err)
+	}
+	if err := checkName("cluster", cluster); err != nil {
+		return fail(err)
+	}
+	var qos []capacity.QOSWall
+	err := c.sacctmgr(ctx, []string{"qos"}, []string{"name", "maxwall", "flags"}, func(f []string) (err error) {
+		q := capacity.QOSWall{Name: f[0], OverPartition: slices.Contains(splitList(f[2]), "OverPartQOS")}
+		q.MaxWall, err = ParseLimit(f[1])
+		qos = append(qos, q)
+		return err
+	})
+	if err != nil {
+		return fail(err)
+	}
+	var associations []capacity.Association
+	err = c.sacctmgr(ctx, []string{"associations", "cluster=" + cluster}, []string{"account", "user", "partition", "maxwall", "defaultqos", "qos"}, func(f []string) (err error) {
+		a := capacity.Association{Account: f[0], User: f[1], Partition: f[2], DefaultQOS: f[4]}
+		if allowed := splitList(f[5]); a.DefaultQOS == "" && len(allowed) == 1 {
+			a.DefaultQOS = allowed[0]
+		}
+		a.MaxWall, err = ParseLimit(f[3])
+		associations = append(associations, a)
+		return err
+	})
+	if err != nil {
+		return fail(err)
+	}
+	accounts := map[string]string{}
+	err = c.sacctmgr(ctx, []string{"user"}, []string{"user", "defaultaccount"}, func(f []string) error {
+		accounts[f[0]] = f[1]
+		return nil
+	})
+	if err != nil {
+		return fail(err)
+	}
+	return capacity.NewWalls(qos, associations, accounts), nil
+}
+
+// sacctmgr shows things of Slurm's accounting and calls row with the fields of each.
+func (c *Client) sacctmgr(ctx context.Context, what, fields []string, row func([]string) error) error {
+	args := append([]string{"--noheader", "--parsable2", "show"}, what...)
+	out, err := c.run(ctx, "sacctmgr", append(args, "format="+strings.Join(fields, ","))...)
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(out)) {
+		values := strings.Split(strings.TrimSuffix(line, "\n"), "|")
+		if len(values) != len(fields) {
+			return fmt.Errorf("sacctmgr show %s answers %s, not the fields %s", what[0], quote(line), strings.Join(fields, ","))
+		}
+		if err := row(values); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,88 @@
+package slurm_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
+)
+
+// What Slurm's accounting lets a job have, against what Slurm itself does with jobs of a
+// minute less and more.
+func TestWallsOfRealSlurm(t *testing.T) {
+	dir, err := os.MkdirTemp("", "w")
+	check(t, err)
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	cluster, err := slurmlab.Start(deadline(t), slurmlab.Config{Dir: dir, Accounting: true, Extra: []string{"AccountingStorageEnforce=limits"},
+		Partitions: []slurmlab.Partition{{Name: "special", Groups: []string{"static-"}, Options: "QOS=part"}}})
+	check(t, err)
+	t.Cleanup(func() { cluster.Stop() })
+	for _, line := range []string{
+		"add qos short set maxwall=60", "add qos long set maxwall=600", "add qos over set maxwall=700 flags=OverPartQOS", "add qos part set maxwall=120",
+		"add account nlp maxwall=300 qos=normal,short,long,over", "add account vis qos=normal,short defaultqos=short",
+		"add user nobody account=vis defaultaccount=vis", "add user nobody account=nlp", "add user nobody account=nlp partition=special maxwall=20",
+		"add user daemon account=vis qos=normal defaultqos=normal",
+	} {
+		_, err := cluster.Command(deadline(t), "sacctmgr", append([]string{"--immediate"}, strings.Fields(line)...)...)
+		check(t, err)
+	}
+	// slurmctld reads slurm.conf before the QOS of a partition is there.
+	_, err = cluster.Command(deadline(t), "scontrol", "update", "partitionname=special", "qos=part")
+	check(t, err)
+	client := &slurm.Client{Conf: cluster.Conf()}
+	config, err := client.Config(deadline(t))
+	check(t, err)
+	if !config.ChecksLimits() {
+		t.Errorf("%+v", config)
+	}
+	walls, err := client.Walls(deadline(t), config.ClusterName)
+	check(t, err)
+	partitions, err := client.Partitions(deadline(t))
+	check(t, err)
+	for _, c := range []struct {
+		user, account, qos, partition string
+		minutes                       int
+	}{
+		{"nobody", "", "", "static", 60},
+		{"nobody", "vis", "", "static", 60},
+		{"daemon", "", "", "static", 0},
+		{"nobody", "nlp", "", "static", 300},
+		{"nobody", "nlp", "long", "static", 600},
+		{"nobody", "nlp", "long", "special", 120},
+		{"nobody", "nlp", "over", "special", 700},
+	} {
+		p := capacity.Partition{Name: c.partition}
+		for _, known := range partitions {
+			if known.Name == c.partition {
+				p.QOS = known.QOS
+			}
+		}
+		wall := walls.Wall(c.user, c.account, c.qos, p)
+		if wall.Minutes != c.minutes || wall.Bounded() != (c.minutes > 0) {
+			t.Errorf("%+v: %s", c, wall)
+			continue
+		}
+		for _, minutes := range []int{max(c.minutes, 1), c.minutes + 1} {
+			args := []string{"--reuid=" + c.user, "--clear-groups", "sbatch", "--parsable", "--output=/dev/null", "--wrap=true", "-p", c.partition, "-t", capacity.FormatMinutes(minutes)}
+			for flag, value := range map[string]string{"--account=": c.account, "--qos=": c.qos} {
+				if value != "" {
+					args = append(args, flag+value)
+				}
+			}
+			id, err := cluster.Command(deadline(t), "setpriv", args...)
+			check(t, err)
+			tooLong := c.minutes > 0 && minutes > c.minutes
+			job := poll(t, "job "+id, func() (map[string]string, bool) {
+				job, err := cluster.Job(deadline(t), id)
+				check(t, err)
+				return job, job["JobState"] == "COMPLETED" || strings.Contains(job["Reason"], "MaxWallDurationPerJobLimit")
+			})
+			if (job["JobState"] == "COMPLETED") == tooLong {
+				t.Errorf("%+v: a job of %d minutes is %s (%s)", c, minutes, job["JobState"], job["Reason"])
+			}
+		}
+	}
+}
