@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 )
 
@@ -43,9 +44,7 @@ func (d Dir) AppendRecord(r Record) error {
 	if err != nil {
 		return fmt.Errorf("writing hook record: %w", err)
 	}
-	if info, err := os.Stat(d.RecordPath()); err == nil && info.Size() > maxRecords {
-		_ = os.Rename(d.RecordPath(), d.RecordPath()+".1")
-	}
+	d.rotateRecords()
 	f, err := os.OpenFile(d.RecordPath(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o640)
 	if err != nil {
 		return fmt.Errorf("writing hook record: %w", err)
@@ -55,6 +54,27 @@ func (d Dir) AppendRecord(r Record) error {
 		return fmt.Errorf("writing hook record: %w", err)
 	}
 	return nil
+}
+
+// rotateRecords sets a large file aside, which replaces the one before it. Only one hook at
+// a time may: the second would put the few records since then in the place of the first's
+// many. A hook that cannot get the lock leaves it to the next one.
+func (d Dir) rotateRecords() {
+	large := func() bool {
+		info, err := os.Stat(d.RecordPath())
+		return err == nil && info.Size() > maxRecords
+	}
+	if !large() {
+		return
+	}
+	lock, err := os.OpenFile(d.RecordPath()+".lock", os.O_CREATE|os.O_RDWR, 0o640)
+	if err != nil {
+		return
+	}
+	defer lock.Close()
+	if syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil && large() {
+		_ = os.Rename(d.RecordPath(), d.RecordPath()+".1")
+	}
 }
 
 // Records reads all records, oldest first; none if there is no file. A line that

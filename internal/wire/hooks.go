@@ -24,6 +24,8 @@ type Hook struct {
 
 	pcsCluster string
 	client     *slurm.Client
+	// StateErr is why there is no state folder: records are lost, and nothing else.
+	StateErr error
 }
 
 var (
@@ -41,7 +43,8 @@ func Begin(ctx context.Context, cfg *config.Config) (*Hook, error) {
 	if h.EC2, err = ec2.New(ctx, ec2.Options{Region: cfg.Region}); err != nil {
 		return nil, err
 	}
-	return h, h.State.Create()
+	h.StateErr = h.State.Create()
+	return h, nil
 }
 
 // HookSlurm shows Slurm to hooks.

@@ -45,6 +45,9 @@ func resume(ctx context.Context, cfg *config.Config, nodes string, log *slog.Log
 	if err != nil {
 		return err
 	}
+	if h.StateErr != nil {
+		log.Warn("there is no state folder; records are lost", "err", h.StateErr)
+	}
 	asked, err := h.Ask(ctx, log)
 	if err != nil {
 		return err

@@ -40,6 +40,9 @@ func suspend(ctx context.Context, cfg *config.Config, nodes string, log *slog.Lo
 	if err != nil {
 		return err
 	}
+	if h.StateErr != nil {
+		log.Warn("there is no state folder; records are lost", "err", h.StateErr)
+	}
 	mark, err := h.Mark(ctx, log)
 	if err != nil {
 		return err
