@@ -29,7 +29,7 @@ demo: deps build ## run the main job on a simulated AWS and a real Slurm, on thi
 	@bin/capacity-lab demo --bin bin
 
 test: deps build lint ## everything that must pass: lint, unit tests, transcripts, the wire, real Slurm
-	go test -race -timeout 20m ./...
+	go test -race -timeout 30m ./...
 	@echo "the demo on an AWS that shows everything late and whose clock is off"; \
 	bin/capacity-lab demo --bin bin $(UNKIND) >bin/demo-unkind.log 2>&1 || { cat bin/demo-unkind.log; exit 1; }
 	go test -timeout 20m -run "^($$(sed -n 's/^func \(Test[^(]*\)(.*/\1/p' $(UNRACED) | paste -sd '|'))$$" \
