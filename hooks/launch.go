@@ -144,14 +144,14 @@ func (u *powerUp) runInstances(p part, what unit, t target, nodes []string) (map
 		}
 		return byNode(nodes, instances, l.Least)
 	}
-	return nil, fmt.Errorf("%d launches of %s have ended within a minute", mostAttempts, hostlist)
+	return nil, fmt.Errorf("%d launches of %s have ended already", mostAttempts, hostlist)
 }
 
 // launchToken is the ClientToken of a launch: the same for a repetition of the same
 // power-up, another one for a requeued job. what is all that the launch asks for beside
 // the nodes: EC2 binds a token to the parameters of its first use, even of one that
 // failed. Nodes that no job waits for have nothing that tells two power-ups apart but
-// time, so theirs is good for one minute of AWS's clock. attempt counts launches under the
+// time, so theirs is good for ten seconds of AWS's clock. attempt counts launches under the
 // same circumstances that have ended since: EC2 launches nothing under their token.
 func launchToken(cluster string, jobs []Job, hostlist string, what []string, now time.Time, attempt int) string {
 	var b strings.Builder
@@ -160,7 +160,7 @@ func launchToken(cluster string, jobs []Job, hostlist string, what []string, now
 		fmt.Fprintf(&b, " %d/%d", j.ID, j.Restarts)
 	}
 	if len(jobs) == 0 {
-		b.WriteString(now.UTC().Format(" 2006-01-02T15:04"))
+		fmt.Fprintf(&b, " %d", now.Unix()/10)
 	}
 	// 64 hexadecimal digits: the longest token that EC2 takes.
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(b.String())))
