@@ -25,6 +25,7 @@ import (
 // it is that program. So the tests run what they are compiled with, and a change in it is
 // a change of the test, which `go test` would not see in programs that are built apart.
 func TestMain(m *testing.M) {
+	os.Setenv("GORACE", "atexit_sleep_ms=0") // a program built with -race sleeps for a second when it ends
 	testscript.Main(m, map[string]func(){
 		"pcs-capacity-filter":  func() { os.Exit(filter.Main(os.Args[1:])) },
 		"pcs-capacity-resume":  func() { os.Exit(powerprogram.Resume(os.Args[1:])) },

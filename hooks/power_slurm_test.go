@@ -177,7 +177,7 @@ func (p *power) wrapper(name string) string {
 	p.t.Helper()
 	path := filepath.Join(p.dir, name)
 	text := "#!/bin/sh\necho $$ >>" + path + ".pids\n"
-	for _, variable := range append(p.sim.Env(), "AWS_EC2_METADATA_DISABLED=true") {
+	for _, variable := range append(p.sim.Env(), "AWS_EC2_METADATA_DISABLED=true", "GORACE="+os.Getenv("GORACE")) {
 		text += "export '" + variable + "'\n"
 	}
 	if err := os.WriteFile(path, []byte(text+"exec "+program(p.t, name)+" \"$@\"\n"), 0o755); err != nil {

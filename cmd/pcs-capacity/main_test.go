@@ -21,6 +21,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	os.Setenv("GORACE", "atexit_sleep_ms=0") // a program built with -race sleeps for a second when it ends
 	testscript.Main(m, map[string]func(){
 		"pcs-capacity":        main,
 		"pcs-capacity-filter": func() { os.Exit(filter.Main(os.Args[1:])) },
@@ -83,6 +84,7 @@ func runTranscriptsWith(t *testing.T, dir string, newScenario func() (*awssim.Sc
 			env.Setenv("AWS_EC2_METADATA_DISABLED", "true")
 			env.Setenv("AWS_MAX_ATTEMPTS", "1") // faults here are for good; no need to wait for retries
 			env.Setenv("TZ", "UTC")
+			env.Setenv("GORACE", os.Getenv("GORACE"))
 			env.Setenv("XDG_CACHE_HOME", filepath.Join(env.WorkDir, "cache"))
 			return slurmThatIsDown(env)
 		},

@@ -201,7 +201,7 @@ func (t *remains) checkJobs() {
 	gone := "they end with their nodes"
 	switch {
 	case t.slurm != nil && instances > 0 && !t.request.Force:
-		t.problem("slurm", "run this where Slurm answers, or add --force", "Slurm does not answer (%s), so it is not known whether jobs run on these nodes (%d instances)", t.slurm, instances)
+		t.problem("slurm", "run this where Slurm answers, or add --force", "Slurm does not answer (%s), so it is not known whether jobs run on these nodes (instances: %d)", t.slurm, instances)
 	case len(jobs) > 0 && !t.request.Force:
 		t.problem("jobs-run", "wait until they have ended, or add --force: "+gone, "jobs run on these nodes: %s", strings.Join(jobs, ", "))
 	case len(jobs) > 0:

@@ -247,7 +247,7 @@ func TestTeardownIsRefused(t *testing.T) {
 			if _, err := w.sim.LaunchForNodeGroup("ml", "gpu-a", "gpu-a-1"); err != nil {
 				w.Fatal(err)
 			}
-		}, code: "slurm", says: "nobody knows whether jobs run on these nodes (1 instances)"},
+		}, code: "slurm", says: "it is not known whether jobs run on these nodes"},
 		"a node group that another queue has too": {change: func(w *account) {
 			w.addToQueue("other", "gpu-a")
 		}, code: "other-queue", says: "compute node group gpu-a is in queue other as well"},

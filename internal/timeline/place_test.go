@@ -97,11 +97,11 @@ func TestFit(t *testing.T) {
 		block    capacity.Reservation
 		from, to time.Time
 	}{
-		"two weeks":          {block("", capacity.StateScheduled, 1, 2), at(-12), at(14 * 24)},
-		"from the start":     {block("", capacity.StateActive, -30, 2), at(-36), at(14 * 24)},
-		"a week back":        {block("", capacity.StateActive, -24*60, 2), at(-7*24 - 12), at(14 * 24)},
-		"to the end":         {block("", capacity.StateScheduled, 1, 24*40), at(-12), at(24 * 40)},
-		"not further a year": {block("", capacity.StateScheduled, 1, 24*400), at(-12), at(24 * 238)},
+		"two weeks":          {block("cr-0aaaaaaaaaaaaaaa1", capacity.StateScheduled, 1, 2), at(-12), at(14 * 24)},
+		"from the start":     {block("cr-0aaaaaaaaaaaaaaa1", capacity.StateActive, -30, 2), at(-36), at(14 * 24)},
+		"a week back":        {block("cr-0aaaaaaaaaaaaaaa1", capacity.StateActive, -24*60, 2), at(-7*24 - 12), at(14 * 24)},
+		"to the end":         {block("cr-0aaaaaaaaaaaaaaa1", capacity.StateScheduled, 1, 24*40), at(-12), at(24 * 40)},
+		"not further a year": {block("cr-0aaaaaaaaaaaaaaa1", capacity.StateScheduled, 1, 24*400), at(-12), at(24 * 238)},
 	} {
 		chart := Chart{Now: noon, Zone: time.UTC, Lanes: []capacity.Lane{lane("gpu", c.block)}}
 		chart.Fit()
