@@ -136,7 +136,10 @@ func TestRetriesArePaced(t *testing.T) {
 			t.Errorf("job %s: %d restarts in 40 seconds", id, n)
 		}
 	}
-	p.scontrol("hold", one) // it would take one of the two places
+	if _, err := p.cluster.Command(deadline(t), "scancel", one); err != nil { // it would take one of the two places
+		t.Fatal(err)
+	}
+	p.wait(one, "CANCELLED")
 	p.sim.ClearFaults()
 	p.wait(several, "COMPLETED")
 }
