@@ -1,0 +1,91 @@
+package awsconfig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
+	"github.com/aws/smithy-go"
+	"github.com/aws/smithy-go/middleware"
+)
+
+// Denied is a call that AWS refused because its caller may not do it. It wraps AWS's error.
+type Denied struct {
+	// Action is what a policy has to allow, such as ec2:DescribeSubnets. One call can need
+	// several: RunInstances needs iam:PassRole where it gives instances a role.
+	Action string
+	// Caller and Resource are as AWS names them; "" if it does not.
+	Caller, Resource string
+	// Reason is "" if no policy allows the action, else why it is refused though one may.
+	Reason string
+	err    error
+}
+
+// denials are the codes of such errors: those of EC2 and of services with AWS JSON or
+// XML. "UnauthorizedOperation" has one more meaning, for a caller who may do all that IAM
+// knows of: see ErrNotApproved of package ec2.
+var denials = []string{"UnauthorizedOperation", "AccessDeniedException", "AccessDenied"}
+
+// denial reads AWS's message, in the words of "Troubleshoot access denied error messages",
+// IAM User Guide. Older ones have none of them.
+var denial = regexp.MustCompile(`(?:User: (\S+) is )?not authorized to perform: ([a-z0-9-]+:[A-Za-z]+)(?: on resource: ([^ ,]+))?((?: because no| with an explicit deny)[^.]*)?`)
+
+func denied(service, operation string, err error) error {
+	var answer smithy.APIError
+	if !errors.As(err, &answer) || strings.Contains(answer.ErrorMessage(), "not authorized to call") {
+		return err
+	}
+	for _, code := range denials {
+		if answer.ErrorCode() != code {
+			continue
+		}
+		d := &Denied{Action: strings.ToLower(service) + ":" + operation, err: err}
+		if m := denial.FindStringSubmatch(answer.ErrorMessage()); m != nil {
+			d.Caller, d.Action, d.Resource, d.Reason = m[1], m[2], m[3], m[4]
+			if strings.HasPrefix(d.Reason, " because no identity-based policy") {
+				d.Reason = ""
+			}
+		}
+		return d
+	}
+	return err
+}
+
+// Error is Words with AWS's error code.
+func (d *Denied) Error() string {
+	var answer smithy.APIError
+	errors.As(d.err, &answer)
+	return d.words(fmt.Sprintf(" (%s)", answer.ErrorCode()))
+}
+
+// Words name the action, and say what to do.
+func (d *Denied) Words() string { return d.words("") }
+
+func (d *Denied) words(code string) string {
+	text := d.Action + " is not allowed"
+	if d.Caller != "" {
+		text += " for " + d.Caller
+	}
+	if d.Resource != "" && d.Resource != "*" {
+		text += " on " + d.Resource
+	}
+	return text + d.Reason + code + "; `pcs-capacity iam-policy` prints what to allow"
+}
+
+func (d *Denied) Unwrap() error { return d.err }
+
+// nameDenied has calls return a Denied where AWS denies them. It comes first, so that its
+// error is what is left after all attempts.
+func nameDenied(stack *middleware.Stack) error {
+	return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("NameDenied", func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (
+		middleware.InitializeOutput, middleware.Metadata, error) {
+		out, metadata, err := next.HandleInitialize(ctx, in)
+		if err != nil {
+			err = denied(awsmiddleware.GetServiceID(ctx), awsmiddleware.GetOperationName(ctx), err)
+		}
+		return out, metadata, err
+	}), middleware.After) // behind the one that puts the names of service and operation into ctx
+}
