@@ -37,10 +37,6 @@ func Code(err error) string {
 // Message is what EC2 said with its error code, without the SDK's words around it; which
 // action is not allowed, if that is it; the error's own text if err holds no answer of AWS.
 func Message(err error) string {
-	var denied *awsconfig.Denied
-	if errors.As(err, &denied) {
-		return denied.Words()
-	}
 	var answer smithy.APIError
 	if errors.As(err, &answer) {
 		return answer.ErrorMessage()

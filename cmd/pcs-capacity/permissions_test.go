@@ -6,7 +6,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -24,6 +26,8 @@ type restricted struct {
 	sim *awssim.Sim
 	env []string
 	dir string
+	// settings is the path of config.toml.
+	settings string
 	// said is all that the programs wrote.
 	said string
 }
@@ -36,17 +40,22 @@ const (
 	groupODCR = "cr-0e20000000000aa01"
 )
 
-func newRestricted(t *testing.T) *restricted {
+func newRestricted(t *testing.T, clock *awssim.Clock) *restricted {
 	t.Helper()
 	scenario := awssim.DefaultScenario()
 	scenario.PCSDelay, scenario.PaymentDelay = 0, 0 // the clock stands still
 	region := &scenario.Regions[0]
 	region.KeyPairs = append(region.KeyPairs, awssim.KeyPairScenario{Name: "ops"})
 	region.LaunchTemplates[0].KeyName = "ops"
+	region.Images = append(region.Images, awssim.ImageScenario{ID: "ami-0e200000000000d04", Name: "named", Parameter: "/nodes/image"})
+	region.LaunchTemplates = append(region.LaunchTemplates, awssim.LaunchTemplateScenario{ID: "lt-0e2000000000000a3", Name: "named-image", Image: "resolve:ssm:/nodes/image",
+		SecurityGroups: []string{"sg-0e2000000000000a1"}, InstanceProfile: "arn:aws:iam::111122223333:instance-profile/nodes"})
 	region.Reservations = append(region.Reservations, awssim.ReservationScenario{ID: groupODCR, Kind: "odcr", Type: "p5.48xlarge", Zone: "us-east-2a", Count: 2, PlacementGroup: "ml-cluster"})
+	chips := slices.IndexFunc(region.Reservations, func(one awssim.ReservationScenario) bool { return one.ID == "cr-0e2000000000000c6" })
+	region.Reservations[chips].Tags = map[string]string{"team": "chips"}
 	r := &restricted{T: t, dir: t.TempDir()}
 	var err error
-	if r.sim, err = awssim.New(scenario, awssim.NewClock(simStart, 0)); err != nil {
+	if r.sim, err = awssim.New(scenario, clock); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { r.sim.Close() })
@@ -60,6 +69,7 @@ func newRestricted(t *testing.T) *restricted {
 	if err := os.Mkdir(filepath.Join(r.dir, "pcs-capacity"), 0o755); err != nil {
 		t.Fatal(err)
 	}
+	r.settings = filepath.Join(r.dir, "pcs-capacity", "config.toml")
 	r.write("pcs-capacity/config.toml", "region = \"us-east-2\"\ncluster = \"ml\"\nstate_dir = \"state\"\n[log]\ndir = \"log\"\n")
 	return r
 }
@@ -87,19 +97,38 @@ func (r *restricted) run(name string, args ...string) (status int) {
 // admin runs a command of the administrator.
 func (r *restricted) admin(args ...string) int {
 	r.Helper()
-	return r.run("pcs-capacity", append([]string{"--config", "pcs-capacity/config.toml", "--yes"}, args...)...)
+	return r.run("pcs-capacity", append([]string{"--config", r.settings, "--yes"}, args...)...)
 }
 
-// hook runs a program of Slurm's, which writes to its log.
-func (r *restricted) hook(name, nodes string) int {
+// hook runs a program of Slurm's, which writes to its log. One that was denied something
+// would try for long: it is terminated as soon as it has said so.
+func (r *restricted) hook(name, nodes string) (status int) {
 	r.Helper()
-	status := r.run("pcs-capacity-"+name, nodes)
-	log, err := os.ReadFile(filepath.Join(r.dir, "log", name+".log"))
+	path := filepath.Join(r.dir, "log", name+".log")
+	os.Remove(path)
+	command := exec.CommandContext(r.Context(), "pcs-capacity-"+name, nodes)
+	command.Dir, command.Env = r.dir, r.env
+	if err := command.Start(); err != nil {
+		r.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- command.Wait() }()
+	for running := true; running; {
+		select {
+		case <-ended:
+			running = false
+		case <-time.After(20 * time.Millisecond):
+			if log, _ := os.ReadFile(path); name == "suspend" && strings.Contains(string(log), "is not allowed") {
+				_ = command.Process.Signal(syscall.SIGTERM)
+			}
+		}
+	}
+	log, err := os.ReadFile(path)
 	if err != nil {
 		r.Fatal(err)
 	}
-	r.said += string(log)
-	return status
+	r.said = string(log)
+	return command.ProcessState.ExitCode()
 }
 
 // mustAdmin does so before anybody has a policy.
@@ -310,7 +339,7 @@ func TestPermissions(t *testing.T) {
 // play shows a scene to a caller who may do all but one action.
 func (s scene) play(t *testing.T, without string) (effect permissions.Effect, r *restricted) {
 	t.Helper()
-	r = newRestricted(t)
+	r = newRestricted(t, awssim.NewClock(simStart, 0))
 	defer r.sim.Close()
 	if s.before != nil {
 		s.before(r)

@@ -3,7 +3,6 @@ package awsconfig
 import (
 	"context"
 	"errors"
-	"fmt"
 	"regexp"
 	"strings"
 
@@ -21,8 +20,12 @@ type Denied struct {
 	Caller, Resource string
 	// Reason is "" if no policy allows the action, else why it is refused though one may.
 	Reason string
+
+	answer smithy.APIError
 	err    error
 }
+
+var _ smithy.APIError = (*Denied)(nil)
 
 // denials are the codes of such errors: those of EC2 and of services with AWS JSON or
 // XML. "UnauthorizedOperation" has one more meaning, for a caller who may do all that IAM
@@ -42,7 +45,7 @@ func denied(service, operation string, err error) error {
 		if answer.ErrorCode() != code {
 			continue
 		}
-		d := &Denied{Action: strings.ToLower(service) + ":" + operation, err: err}
+		d := &Denied{Action: strings.ToLower(service) + ":" + operation, answer: answer, err: err}
 		if m := denial.FindStringSubmatch(answer.ErrorMessage()); m != nil {
 			d.Caller, d.Action, d.Resource, d.Reason = m[1], m[2], m[3], m[4]
 			if strings.HasPrefix(d.Reason, " because no identity-based policy") {
@@ -54,15 +57,17 @@ func denied(service, operation string, err error) error {
 	return err
 }
 
-// Error is Words with AWS's error code.
-func (d *Denied) Error() string {
-	var answer smithy.APIError
-	errors.As(d.err, &answer)
-	return d.words(fmt.Sprintf(" (%s)", answer.ErrorCode()))
-}
+// Error is the message with AWS's error code.
+func (d *Denied) Error() string { return d.words(" (" + d.ErrorCode() + ")") }
 
-// Words name the action, and say what to do.
-func (d *Denied) Words() string { return d.words("") }
+// ErrorCode is AWS's, verbatim.
+func (d *Denied) ErrorCode() string { return d.answer.ErrorCode() }
+
+// ErrorMessage names the action, and says what to do.
+func (d *Denied) ErrorMessage() string { return d.words("") }
+
+// ErrorFault is AWS's.
+func (d *Denied) ErrorFault() smithy.ErrorFault { return d.answer.ErrorFault() }
 
 func (d *Denied) words(code string) string {
 	text := d.Action + " is not allowed"
