@@ -37,8 +37,6 @@ func steady(err error) string {
 		}
 		text = strings.Replace(text, answer.Error(), short, 1)
 	}
-	// What follows is another blob each time, of up to 2,000 characters.
-	text, _, _ = strings.Cut(text, " Encoded authorization failure message:")
 	return text
 }
 

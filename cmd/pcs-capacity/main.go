@@ -50,6 +50,7 @@ type CLI struct {
 	Status    StatusCmd    `cmd:"" group:"run" help:"Show each partition: reservation, window, nodes, jobs, next event."`
 	Sync      SyncCmd      `cmd:"" group:"run" help:"Reconcile Slurm with the reservations: one pass, or --watch."`
 	Timeline  TimelineCmd  `cmd:"" group:"run" help:"Draw the coming weeks: blocks, fences, gaps, extensions."`
+	IAMPolicy IAMPolicyCmd `cmd:"" group:"other" name:"iam-policy" help:"Print the IAM policy for who runs pcs-capacity, or for a node."`
 	Settings  ConfigCmd    `cmd:"" group:"other" name:"config" help:"Show the settings in effect, defaults included."`
 	Version   VersionCmd   `cmd:"" group:"other" help:"Show the version."`
 }

@@ -165,13 +165,15 @@ func (r *restrictedSlurm) compare(p permissions.Program, without string, effect 
 func (r *restrictedSlurm) syncWithoutEach() {
 	const terminate, lost = "ec2:TerminateInstances", "pcs-capacity-fence-ultra"
 	without := func(action string) {
-		r.policy("ml", permissions.Sync, action)
-		r.said = ""
+		r.policy(only(permissions.Sync, action))
 		r.admin("sync")
 		r.compare(permissions.Sync, action, r.judge(action, false))
 	}
 	without(terminate) // the others end the orphan
 	without("")
+	r.policy(r.printed(permissions.Loop))
+	r.admin("sync")
+	r.compare(permissions.Sync, "", r.judge("", false))
 	want := r.fences()
 	if _, ok := want[lost]; !ok || len(want) != 3 {
 		r.Fatalf("fences %v: the test proves nothing", want)
@@ -204,7 +206,7 @@ func (r *restrictedSlurm) syncWithoutEach() {
 		if err := os.Remove(snapshot); err != nil {
 			r.Fatal(err)
 		}
-		r.policy("ml", permissions.Sync, action)
+		r.policy(only(permissions.Sync, action))
 		r.admin("sync")
 		check(action, "without a snapshot")
 	}
@@ -215,8 +217,7 @@ func (r *restrictedSlurm) syncWithoutEach() {
 
 func (r *restrictedSlurm) statusWithoutEach() {
 	for _, action := range append([]string{""}, permissions.Of(permissions.Status)...) {
-		r.policy("ml", permissions.Status, action)
-		r.said = ""
+		r.policy(only(permissions.Status, action))
 		r.admin("status")
 		r.compare(permissions.Status, action, r.judge(action, false))
 		for _, slot := range []string{"own", "ultra", "gpu-a"} {
@@ -237,6 +238,14 @@ func (r *restrictedSlurm) runs(node string) (n int) {
 	return n
 }
 
+// hooksPolicy is the one that is printed for hooks if nothing is missing.
+func (r *restrictedSlurm) hooksPolicy(p permissions.Program, without string) []byte {
+	if without == "" {
+		return r.printed(permissions.Hooks)
+	}
+	return only(p, without)
+}
+
 func (r *restrictedSlurm) resumeWithoutEach() {
 	r.scontrol("update", "nodename=own-[1-16]", "state=POWER_UP")
 	if _, err := r.cluster.WaitNode(r.Context(), "own-16", func(s string) bool { return strings.Contains(s, "POWERING_UP") }); err != nil {
@@ -244,7 +253,7 @@ func (r *restrictedSlurm) resumeWithoutEach() {
 	}
 	for i, action := range append([]string{""}, permissions.Of(permissions.Resume)...) {
 		node := fmt.Sprintf("own-%d", i+1)
-		r.policy("ml", permissions.Resume, action)
+		r.policy(r.hooksPolicy(permissions.Resume, action))
 		r.hook("resume", node)
 		r.compare(permissions.Resume, action, r.judge(action, r.runs(node) != 1))
 	}
@@ -254,7 +263,7 @@ func (r *restrictedSlurm) suspendWithoutEach(launch func(node string) string) {
 	for i, action := range append([]string{""}, permissions.Of(permissions.Suspend)...) {
 		node := fmt.Sprintf("gpu-b-%d", i+1)
 		launch(node)
-		r.policy("ml", permissions.Suspend, action)
+		r.policy(r.hooksPolicy(permissions.Suspend, action))
 		r.hook("suspend", node)
 		r.compare(permissions.Suspend, action, r.judge(action, r.runs(node) != 0))
 	}

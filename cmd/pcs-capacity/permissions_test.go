@@ -144,13 +144,29 @@ func setupArgs(reservation string, more ...string) []string {
 	return append([]string{"setup", "--reservation", reservation, "--queue", "gpu", "--node-group", "gpu", "--like", "compute"}, more...)
 }
 
-// policy lets everybody do what the documentation lists for a program, but for one action.
-func (r *restricted) policy(cluster string, p permissions.Program, without string) {
-	r.Helper()
-	document, err := json.Marshal(permissions.Policy(permissions.Place{Cluster: cluster}, []permissions.Program{p}, without))
+// only is the policy for one program in the cluster "ml", but for one action.
+func only(p permissions.Program, without string) []byte {
+	document, err := json.Marshal(permissions.Policy(permissions.Place{Cluster: "ml"}, []permissions.Program{p}, without))
 	if err != nil {
-		r.Fatal(err)
+		panic(err)
 	}
+	return document
+}
+
+// printed is what `iam-policy` prints for a role.
+func (r *restricted) printed(role permissions.Role) []byte {
+	r.Helper()
+	r.said = ""
+	if status := r.admin("iam-policy", string(role)); status != 0 {
+		r.Fatal(r.said)
+	}
+	return []byte(r.said)
+}
+
+// policy is everybody's from now on.
+func (r *restricted) policy(document []byte) {
+	r.Helper()
+	r.said = ""
 	r.sim.ClearPolicies()
 	if err := r.sim.SetPolicy(awssim.AttachedPolicy{Document: document}); err != nil {
 		r.Fatalf("%v\n%s", err, document)
@@ -315,6 +331,14 @@ func TestPermissions(t *testing.T) {
 					t.Errorf("scene %d with all permissions:\n%s", i+1, tail(r.said))
 				}
 				asked[i] = r.sim.Asked()
+				for _, role := range []permissions.Role{permissions.Admin, permissions.HooksPCS} {
+					if !slices.Contains(role.Programs(), program) {
+						continue
+					}
+					if effect, r := s.playWith(t, "", func(r *restricted) []byte { return r.printed(role) }); effect != permissions.Unused {
+						t.Errorf("scene %d with the policy of %s:\n%s", i+1, role, tail(r.said))
+					}
+				}
 			}
 			for _, a := range permissions.Actions {
 				if a.Effect(program) == permissions.Unused {
@@ -339,12 +363,17 @@ func TestPermissions(t *testing.T) {
 // play shows a scene to a caller who may do all but one action.
 func (s scene) play(t *testing.T, without string) (effect permissions.Effect, r *restricted) {
 	t.Helper()
+	return s.playWith(t, without, func(*restricted) []byte { return only(s.program, without) })
+}
+
+func (s scene) playWith(t *testing.T, without string, document func(*restricted) []byte) (effect permissions.Effect, r *restricted) {
+	t.Helper()
 	r = newRestricted(t, awssim.NewClock(simStart, 0))
 	defer r.sim.Close()
 	if s.before != nil {
 		s.before(r)
 	}
-	r.policy("ml", s.program, without)
+	r.policy(document(r))
 	status := s.run(r)
 	return r.judge(without, status != s.status), r
 }

@@ -16,6 +16,8 @@ type Denied struct {
 	// Action is what a policy has to allow, such as ec2:DescribeSubnets. One call can need
 	// several: RunInstances needs iam:PassRole where it gives instances a role.
 	Action string
+	// orMore: AWS did not say which, and the operation needs more than its own.
+	orMore bool
 	// Caller and Resource are as AWS names them; "" if it does not.
 	Caller, Resource string
 	// Reason is "" if no policy allows the action, else why it is refused though one may.
@@ -34,7 +36,7 @@ var denials = []string{"UnauthorizedOperation", "AccessDeniedException", "Access
 
 // denial reads AWS's message, in the words of "Troubleshoot access denied error messages",
 // IAM User Guide. Older ones have none of them.
-var denial = regexp.MustCompile(`(?:User: (\S+) is )?not authorized to perform: ([a-z0-9-]+:[A-Za-z]+)(?: on resource: ([^ ,]+))?((?: because no| with an explicit deny)[^.]*)?`)
+var denial = regexp.MustCompile(`(?:User: (\S+) is )?not authorized to perform: ([a-z0-9-]+:[A-Za-z]+)(?: on resource: (.+?))?( because no .+?| with an explicit deny.*?)?(?:\. |\.?$)`)
 
 func denied(service, operation string, err error) error {
 	var answer smithy.APIError
@@ -46,12 +48,15 @@ func denied(service, operation string, err error) error {
 			continue
 		}
 		d := &Denied{Action: strings.ToLower(service) + ":" + operation, answer: answer, err: err}
-		if m := denial.FindStringSubmatch(answer.ErrorMessage()); m != nil {
+		m := denial.FindStringSubmatch(answer.ErrorMessage())
+		named := m != nil
+		if named {
 			d.Caller, d.Action, d.Resource, d.Reason = m[1], m[2], m[3], m[4]
 			if strings.HasPrefix(d.Reason, " because no identity-based policy") {
 				d.Reason = ""
 			}
 		}
+		d.orMore = !isRead(operation) && !named
 		return d
 	}
 	return err
@@ -71,6 +76,9 @@ func (d *Denied) ErrorFault() smithy.ErrorFault { return d.answer.ErrorFault() }
 
 func (d *Denied) words(code string) string {
 	text := d.Action + " is not allowed"
+	if d.orMore {
+		text = d.Action + ", or what else it needs, is not allowed"
+	}
 	if d.Caller != "" {
 		text += " for " + d.Caller
 	}

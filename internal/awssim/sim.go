@@ -67,7 +67,7 @@ func New(sc *Scenario, clock *Clock) (*Sim, error) {
 		regions: map[string]*region{}, calls: map[CallKey]int{},
 		buckets: map[CallKey]*bucket{}, tokens: map[tokenKey]tokenUse{},
 		policies: map[string]*iam.Policy{}, asked: map[string]iam.Verdict{},
-		cleared:  make(chan struct{}), changed: make(chan struct{}), wake: make(chan struct{}, 1), deliver: make(chan struct{}, 1),
+		cleared: make(chan struct{}), changed: make(chan struct{}), wake: make(chan struct{}, 1), deliver: make(chan struct{}, 1),
 		stop: make(chan struct{}),
 	}
 	s.lag.set(sc.Lag)

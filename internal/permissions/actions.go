@@ -30,13 +30,13 @@ var (
 	ourInstances = scope{"OurInstances", []string{"ec2:*:*:instance/*"}, has}
 	newInstances = scope{"NewInstances", []string{"ec2:*:*:instance/*"}, gives}
 	launchedFrom = scope{"LaunchedFrom", []string{"ec2:*:*:volume/*", "ec2:*:*:network-interface/*", "ec2:*:*:subnet/*", "ec2:*:*:security-group/*",
-		"ec2:*::image/*", "ec2:*:*:launch-template/*", "ec2:*:*:capacity-reservation/*", "ec2:*:*:key-pair/*", "ec2:*:*:placement-group/*"}, nil}
+		"ec2:*::image/*", "ec2:*::snapshot/*", "ec2:*:*:launch-template/*", "ec2:*:*:capacity-reservation/*", "ec2:*:*:key-pair/*", "ec2:*:*:placement-group/*"}, nil}
 	tagsOfLaunches = scope{"TagsOfLaunches", []string{"ec2:*:*:*/*"}, like("ec2:CreateAction", "RunInstances")}
 	tagsOfBlocks   = scope{"TagsOfBlocks", []string{"ec2:*:*:capacity-reservation/*"}, like("ec2:CreateAction", "PurchaseCapacityBlock")}
 
 	profiles = scope{"Profiles", []string{"iam::*:instance-profile/*"}, nil}
 	pcsRoles = scope{"RolesOfPCS", []string{"iam::*:role/AWSPCS*", "iam::*:role/aws-pcs/*"}, roles}
-	ec2Roles = scope{"RolesOfNodes", []string{"iam::*:role/*"}, roles}
+	ec2Roles = scope{"RolesOfNodes", []string{"iam::*:role/" + ofNodes}, roles}
 
 	images = scope{"Images", []string{"ssm:*:*:parameter/*"}, nil}
 )
@@ -53,12 +53,12 @@ var Actions = []Action{
 	{Name: "ec2:CreateFleet", Why: forPCS, stops: makesGroups},
 	{Name: "ec2:CreateLaunchTemplate", Why: "the launch template of a node group", stops: programs{Setup},
 		grants: []grant{{nil, newTemplates}}},
-	{Name: "ec2:CreateLaunchTemplateVersion", Why: "a change of it", stops: programs{Setup, ResumePCS},
+	{Name: "ec2:CreateLaunchTemplateVersion", Why: "a change of the launch template", stops: programs{Setup, ResumePCS},
 		grants: []grant{{nil, ourTemplates}}},
 	{Name: "ec2:CreateTags", Why: "our mark on what is made; the nodes' names on instances; " + forPCS,
 		stops:  programs{Purchase, Setup, Teardown, Resume, ResumePCS},
 		grants: []grant{{makesGroups, anywhere}, {programs{Teardown}, ourTemplates}, {programs{Resume}, ourInstances}, {programs{Resume}, tagsOfLaunches}, {programs{Purchase}, tagsOfBlocks}}},
-	{Name: "ec2:DeleteLaunchTemplate", Why: "removing it", stops: programs{Teardown},
+	{Name: "ec2:DeleteLaunchTemplate", Why: "removing the launch template", stops: programs{Teardown},
 		grants: []grant{{nil, ourTemplates}}},
 	{Name: "ec2:DescribeAvailabilityZones", Why: "the zones of offerings", stops: programs{Offerings, Purchase}, lessens: programs{Fit}},
 	{Name: "ec2:DescribeCapacityBlockExtensionHistory", Why: "extensions, and whether one was bought", stops: programs{Timeline, Extend}},
@@ -98,11 +98,11 @@ var Actions = []Action{
 		grants: []grant{{nil, newParts}}},
 	{Name: "pcs:CreateQueue", Why: "the queue", stops: programs{Setup},
 		grants: []grant{{nil, newParts}}},
-	{Name: "pcs:DeleteComputeNodeGroup", Why: "removing it, and one that PCS could not create", stops: programs{Setup, Teardown},
+	{Name: "pcs:DeleteComputeNodeGroup", Why: "removing a node group, also one that PCS could not create", stops: programs{Setup, Teardown},
 		grants: []grant{{nil, clusters}, {nil, ourParts}}},
-	{Name: "pcs:DeleteQueue", Why: "removing it", stops: programs{Teardown},
+	{Name: "pcs:DeleteQueue", Why: "removing the queue", stops: programs{Teardown},
 		grants: []grant{{nil, clusters}, {nil, ourParts}}},
-	{Name: "pcs:GetCluster", Why: "the cluster's subnets and version", lessens: programs{List, Offerings, Fit, Purchase, Status, Sync}, stops: programs{Setup, Teardown, ResumePCS},
+	{Name: "pcs:GetCluster", Why: "the subnets and the version of the cluster that the settings name", lessens: programs{List, Offerings, Fit, Purchase, Status, Sync}, stops: programs{Setup, Teardown, ResumePCS},
 		grants: []grant{{nil, inClusters}}},
 	{Name: "pcs:GetComputeNodeGroup", Why: "what node groups there are", stops: programs{Setup, Teardown, ResumePCS},
 		grants: []grant{{nil, inClusters}}},
@@ -117,9 +117,9 @@ var Actions = []Action{
 		grants: []grant{{nil, inClusters}}},
 	{Name: "pcs:TagResource", Why: "our mark on node groups and queues", stops: programs{Setup, Teardown},
 		grants: []grant{{programs{Setup}, newParts}, {nil, ourParts}}},
-	{Name: "pcs:UpdateComputeNodeGroup", Why: "its reservation, size and template", stops: programs{Setup, ResumePCS},
+	{Name: "pcs:UpdateComputeNodeGroup", Why: "reservation, size and template of a node group", stops: programs{Setup, ResumePCS},
 		grants: []grant{{nil, clusters}, {nil, ourParts}}},
-	{Name: "pcs:UpdateQueue", Why: "which node groups are in it", stops: programs{Setup, Teardown},
+	{Name: "pcs:UpdateQueue", Why: "which node groups are in a queue", stops: programs{Setup, Teardown},
 		grants: []grant{{nil, clusters}, {nil, ourParts}}},
 
 	{Name: "ssm:GetParameters", Why: "an image that the launch template names as resolve:ssm:…", stops: programs{Resume},

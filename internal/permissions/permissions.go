@@ -37,6 +37,8 @@ const (
 	Admin Role = "admin" // a person, or CI
 	Loop  Role = "sync"  // the service on one node with Slurm's administrator rights
 	Hooks Role = "hooks" // the controller of self-managed Slurm
+	// HooksPCS is for sites that call pcs-capacity-resume for a PCS cluster by themselves.
+	HooksPCS Role = "hooks-pcs"
 )
 
 // Programs are what somebody in the role runs.
@@ -48,6 +50,8 @@ func (r Role) Programs() []Program {
 		return []Program{Status, Sync}
 	case Hooks:
 		return []Program{Resume, Suspend}
+	case HooksPCS:
+		return []Program{ResumePCS}
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package permissions
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 )
@@ -38,10 +37,12 @@ type Place struct {
 	Partition string
 	// Cluster is the value of our mark; "" is every cluster's.
 	Cluster string
+	// NodeRole is the role, with its path, that nodes of self-managed Slurm get; "" is any.
+	NodeRole string
 }
 
-// ofCluster stands for the cluster's name in conditions.
-const ofCluster = "CLUSTER"
+// What stands for the fields of Place in resources and conditions.
+const ofCluster, ofNodes = "CLUSTER", "NODE_ROLE"
 
 // Policy allows the programs what they ask for, and no more: what changes something is
 // bound to our mark, where AWS lets it. Actions in without are left out.
@@ -91,6 +92,7 @@ func (s scope) statement(at Place) Statement {
 		out.Resource = nil
 	}
 	for _, r := range s.resources {
+		r = strings.ReplaceAll(r, ofNodes, cmp.Or(at.NodeRole, "*"))
 		out.Resource = append(out.Resource, "arn:"+cmp.Or(at.Partition, "aws")+":"+r)
 	}
 	for operator, keys := range s.condition {
@@ -117,14 +119,4 @@ func PartitionOf(region string) string {
 		}
 	}
 	return "aws"
-}
-
-// ParseRole reads the name of a role.
-func ParseRole(name string) (Role, error) {
-	for _, r := range []Role{Admin, Loop, Hooks} {
-		if string(r) == name {
-			return r, nil
-		}
-	}
-	return "", fmt.Errorf("there is no role %q", name)
 }
