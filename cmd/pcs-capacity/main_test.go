@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -57,13 +56,7 @@ func TestCapacityTranscripts(t *testing.T) {
 func defaultScenario() (*awssim.Scenario, error) { return awssim.DefaultScenario(), nil }
 
 func runTranscripts(t *testing.T, dir string, newScenario func() (*awssim.Scenario, error)) {
-	runTranscriptsWith(t, dir, newScenario, nil)
-}
-
-// runTranscriptsWith runs transcripts that know more commands.
-func runTranscriptsWith(t *testing.T, dir string, newScenario func() (*awssim.Scenario, error), more map[string]func(*testscript.TestScript, bool, []string)) {
 	commands := map[string]func(*testscript.TestScript, bool, []string){"sim": simCommand, "expand": expand, "scrub": scrub, "cmpnow": cmpNow, "widest": widest}
-	maps.Copy(commands, more)
 	testscript.Run(t, testscript.Params{
 		Dir:                 dir,
 		RequireExplicitExec: true,
