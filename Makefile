@@ -62,25 +62,27 @@ build: ## compile all programs into bin/ (the first time takes a minute and 3 GB
 packages: ## DEB and RPM for amd64 and arm64, in dist/
 packages: TRIM := -trimpath
 packages: dist/share
-	rm -f dist/*.deb dist/*.rpm
 	@for arch in $(ARCHES); do \
 		echo "building $(VERSION) for $$arch"; \
 		GOARCH=$$arch go build $(TRIM) -o dist/linux-$$arch/ \
 			-ldflags "-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.date=$(DATE)" ./cmd/... || exit; \
 		for file in nfpm.yaml packaging/lab.yaml; do for form in deb rpm; do \
-			ARCH=$$arch VERSION=$(VERSION) DATE=$(DATE) go run $(NFPM) package -f $$file -p $$form -t dist/ || exit; \
+			ARCH=$$arch VERSION=$(VERSION) SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) \
+				dist/tools/nfpm package -f $$file -p $$form -t dist/ || exit; \
 		done; done; \
 	done
 
-dist/share: # what is the same on every architecture
-	rm -rf dist/man && mkdir -p dist/man
-	go run ./cmd/pcs-capacity manual dist/man
-	go run ./cmd/capacity-lab manual dist/man
+dist/share: build # what is the same on every architecture
+	rm -rf dist && mkdir -p dist/man
+	GOBIN=$(CURDIR)/dist/tools go install $(NFPM)
+	GOBIN=$(CURDIR)/dist/tools go install $(MD2MAN)
+	bin/pcs-capacity manual dist/man
+	bin/capacity-lab manual dist/man
 	sh packaging/configuration.sh manual >dist/man/pcs-capacity-config.toml.5.md
-	for page in dist/man/*.md; do go run $(MD2MAN) -in $$page -out $${page%.md} && gzip -9n $${page%.md} || exit; done
+	for page in dist/man/*.md; do dist/tools/go-md2man -in $$page -out $${page%.md} && gzip -9n $${page%.md} || exit; done
 	sh packaging/configuration.sh settings >dist/config.toml
 	sh packaging/licences.sh | gzip -9n >dist/third-party-licences.gz
-	printf -- '- semver: "%s"\n  date: %s\n  packager: %s\n  changes: [{note: "Built from commit %s."}]\n' \
+	printf -- '- {semver: "%s-1", date: %s, packager: "%s", deb: {urgency: medium, distributions: [stable]}, changes: [{note: "Built from commit %s."}]}\n' \
 		"$(VERSION)" "$(DATE)" "pcs-capacity maintainers <pcs-capacity@users.noreply.github.com>" "$(COMMIT)" >dist/changelog.yaml
 
 bench: ## speed as a ratio to something run beside it, never as a bare time
