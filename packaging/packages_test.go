@@ -296,6 +296,7 @@ func (i *installation) makeRoot() {
 	i.write("etc/slurm/cli_filter.lua", "-- Written by `pcs-capacity hooks install`\n", 0o644)
 	i.write("etc/passwd", "root:x:0:0::/root:/bin/sh\n", 0o644)
 	i.write("tmp/.keep", "", 0o644)
+	i.write("dev/null", "", 0o666)
 	for _, file := range []string{"status", "available", "info/.keep", "updates/.keep"} {
 		i.write("var/lib/dpkg/"+file, "", 0o644)
 	}
@@ -499,4 +500,3 @@ func (i *installation) submits(when string, judged bool) {
 		i.Errorf("%s: a job that is too long: %v: %s", when, err, out)
 	}
 }
-
