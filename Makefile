@@ -23,8 +23,8 @@ export CGO_ENABLED := 0
 
 # What the lab and the tests need from the distribution: program → package.
 # Of MariaDB only the programs: mariadb-server would start a database of the machine's own.
-PACKAGES := slurm-wlm slurm-wlm-basic-plugins slurmdbd mariadb-server-core mariadb-client-core munge lua5.1 gcc libc6-dev strace busybox-static rpm
-PROGRAMS := slurmctld slurmd sbatch slurmdbd mariadbd mariadb-install-db my_print_defaults munged lua5.1 gcc strace busybox rpm
+PACKAGES := slurm-wlm slurm-wlm-basic-plugins slurmdbd mariadb-server-core mariadb-client-core munge lua5.1 gcc libc6-dev strace rpm
+PROGRAMS := slurmctld slurmd sbatch slurmdbd mariadbd mariadb-install-db my_print_defaults munged lua5.1 gcc strace rpm
 
 # The tests that say what the race detector would spoil in them: they run without it.
 UNRACED = $$(git grep -l '^//go:build !race$$' -- '*_test.go')
@@ -45,7 +45,7 @@ demo: deps build ## run the main job on a simulated AWS and a real Slurm, on thi
 
 test: deps build lint ## everything that must pass: lint, unit tests, transcripts, the wire, real Slurm
 	@$(MAKE) --no-print-directory packages ARCHES=$$(go env GOARCH) TRIM=
-	PACKAGES=$(CURDIR)/dist CGO_ENABLED=1 go test -race -timeout 30m ./...
+	PCS_CAPACITY_PACKAGES=$(CURDIR)/dist CGO_ENABLED=1 go test -race -timeout 30m ./...
 	@echo "the demo on an AWS that shows everything late and whose clock is off"; \
 	bin/capacity-lab demo --bin bin $(UNKIND) >bin/demo-unkind.log 2>&1 || { cat bin/demo-unkind.log; exit 1; }
 	go test -timeout 20m -run "^($$(sed -n 's/^func \(Test[^(]*\)(.*/\1/p' $(UNRACED) | paste -sd '|'))$$" \

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -91,9 +92,9 @@ type installation struct {
 // TestPackages follows a package from before its installation until nothing is left of it.
 // sbatch works all the time.
 func TestPackages(t *testing.T) {
-	dist := os.Getenv("PACKAGES")
+	dist := os.Getenv("PCS_CAPACITY_PACKAGES")
 	if dist == "" {
-		t.Skip("PACKAGES is the folder of the packages; `make test` builds them and sets it")
+		t.Skip("PCS_CAPACITY_PACKAGES is the folder of the packages; `make test` builds them and sets it")
 	}
 	dir, err := os.MkdirTemp("", "pkg") // Slurm's sockets need a short path
 	if err != nil {
@@ -265,29 +266,40 @@ func (i *installation) write(path, text string, mode fs.FileMode) {
 	}
 }
 
-// makeRoot makes the root: busybox, a systemctl that writes down what it is told, and a
-// /etc/slurm with scripts of ours, as an administrator would have them.
+func (i *installation) copy(from, to string) {
+	i.Helper()
+	text, err := os.ReadFile(from)
+	if err != nil {
+		i.Fatal(err)
+	}
+	i.write(to, string(text), 0o755)
+}
+
+// makeRoot makes the root: the programs that the package's scripts call, a systemctl that
+// writes down what it is told, and a /etc/slurm with a script of ours.
 func (i *installation) makeRoot() {
 	i.Helper()
-	box, err := exec.LookPath("busybox")
-	if err != nil {
-		i.Fatal(err)
-	}
-	text, err := os.ReadFile(box)
-	if err != nil {
-		i.Fatal(err)
-	}
-	i.write("usr/bin/busybox", string(text), 0o755)
-	list, err := exec.Command(box, "--list").Output()
-	if err != nil {
-		i.Fatal(err)
-	}
-	for _, name := range strings.Fields(string(list)) {
-		_ = os.Symlink("busybox", i.at("usr/bin/"+name)) // one is busybox itself
-	}
-	for _, folder := range []string{"bin", "sbin"} {
-		if err := os.Symlink("usr/bin", i.at(folder)); err != nil {
+	for _, folder := range []string{"bin", "sbin", "lib", "lib64"} {
+		err := os.MkdirAll(i.at("usr/"+folder), 0o755)
+		if err == nil {
+			err = os.Symlink("usr/"+folder, i.at(folder))
+		}
+		if err != nil {
 			i.Fatal(err)
+		}
+	}
+	for _, name := range []string{"sh", "mkdir", "rm", "id", "chown"} {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			i.Fatal(err)
+		}
+		i.copy(path, "usr/bin/"+name)
+		out, err := exec.Command("ldd", path).Output()
+		if err != nil {
+			i.Fatal(err)
+		}
+		for _, library := range regexp.MustCompile(`/\S+`).FindAllString(string(out), -1) {
+			i.copy(library, library)
 		}
 	}
 	i.write("usr/bin/systemctl", "#!/bin/sh\necho \"$@\" >>/systemctl.log\n", 0o755)
