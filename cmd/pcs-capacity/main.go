@@ -19,6 +19,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/manual"
 	"github.com/pcs-capacity/pcs-capacity/internal/market"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 )
@@ -53,6 +54,8 @@ type CLI struct {
 	IAMPolicy IAMPolicyCmd `cmd:"" group:"other" name:"iam-policy" help:"Print the IAM policy for who runs pcs-capacity, or for a node."`
 	Settings  ConfigCmd    `cmd:"" group:"other" name:"config" help:"Show the settings in effect, defaults included."`
 	Version   VersionCmd   `cmd:"" group:"other" help:"Show the version."`
+
+	Manual manual.Command `cmd:"" hidden:"" help:"Write the manual pages, as Markdown."`
 }
 
 // Globals are the flags of every subcommand.
@@ -91,7 +94,7 @@ type versionFlag bool
 // BeforeReset is called by kong before anything is missed on the command line.
 func (versionFlag) BeforeReset(app *kong.Kong) error {
 	row := newVersionRow()
-	fmt.Fprintf(app.Stdout, "pcs-capacity %s %s\n", row.Version, row.Commit)
+	fmt.Fprintln(app.Stdout, row)
 	app.Exit(0)
 	return nil
 }

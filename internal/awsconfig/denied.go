@@ -68,7 +68,7 @@ func (d *Denied) Error() string { return d.words(" (" + d.ErrorCode() + ")") }
 // ErrorCode is AWS's, verbatim.
 func (d *Denied) ErrorCode() string { return d.answer.ErrorCode() }
 
-// ErrorMessage names the action, and says what to do.
+// ErrorMessage names the action.
 func (d *Denied) ErrorMessage() string { return d.words("") }
 
 // ErrorFault is AWS's.
@@ -85,20 +85,23 @@ func (d *Denied) words(code string) string {
 	if d.Resource != "" && d.Resource != "*" {
 		text += " on " + d.Resource
 	}
-	return text + d.Reason + code + "; `pcs-capacity iam-policy` prints what to allow"
+	return text + d.Reason + code
 }
 
 func (d *Denied) Unwrap() error { return d.err }
 
-// nameDenied has calls return a Denied where AWS denies them. It comes first, so that its
-// error is what is left after all attempts.
+// Allow is what to do about a Denied.
+const Allow = "`pcs-capacity iam-policy` prints what to allow"
+
+// nameDenied has calls return a Denied where AWS denies them: after all attempts, and
+// before Advise adds what to do.
 func nameDenied(stack *middleware.Stack) error {
-	return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("NameDenied", func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (
-		middleware.InitializeOutput, middleware.Metadata, error) {
-		out, metadata, err := next.HandleInitialize(ctx, in)
+	return stack.Serialize.Add(middleware.SerializeMiddlewareFunc("NameDenied", func(ctx context.Context, in middleware.SerializeInput, next middleware.SerializeHandler) (
+		middleware.SerializeOutput, middleware.Metadata, error) {
+		out, metadata, err := next.HandleSerialize(ctx, in)
 		if err != nil {
 			err = denied(awsmiddleware.GetServiceID(ctx), awsmiddleware.GetOperationName(ctx), err)
 		}
 		return out, metadata, err
-	}), middleware.After) // behind the one that puts the names of service and operation into ctx
+	}), middleware.Before)
 }

@@ -37,6 +37,9 @@ type EC2 interface {
 	// InstancesByTag are the instances, other than terminated ones, that have for each
 	// key one of its values.
 	InstancesByTag(ctx context.Context, tags map[string][]string) ([]capacity.Instance, error)
+	// InstancesByClusterName are those that self-managed clusters with a ClusterName have
+	// marked, this one, others, and older versions.
+	InstancesByClusterName(ctx context.Context, clusterName string) ([]capacity.Instance, error)
 	// Explain puts an error of EC2 or PCS into words, without what is different each time,
 	// such as the id of the request. general: every other question would meet it too, such
 	// as credentials that have expired.
@@ -80,8 +83,13 @@ type Slurm interface {
 // Cluster is what slurmctld says about itself.
 type Cluster struct {
 	Version string
-	// Mark is the value of our mark on what belongs to this cluster; "" if it is not known.
-	Mark string
+	// Mark is the value of our mark on what belongs to this cluster; "" if it is not known,
+	// for MarkErr.
+	Mark    string
+	MarkErr error
+	// Name is the ClusterName of self-managed Slurm, which other clusters may have; "" where
+	// Mark is that of a PCS cluster.
+	Name string
 	// TimeMinCollapses: see capacity.Snapshot.
 	TimeMinCollapses bool
 	// ChecksAccounts: users have only the accounts that Slurm's accounting gave them.

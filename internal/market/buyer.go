@@ -159,16 +159,4 @@ func (d *deal) end(i Intent, phase Phase, code string, err error) {
 	d.record(i)
 }
 
-// notBought is EC2's refusal, with what to do about it.
-func notBought(refusal error) error {
-	advice := ""
-	switch ec2.Code(refusal) {
-	case "InvalidCapacityBlockOfferingIdExpired", "InvalidCapacityBlockOfferingIdNotFound":
-		advice = "; somebody else may have it: run `pcs-capacity offerings` again"
-	case "InvalidCapacityBlockExtensionOfferingIdExpired", "InvalidCapacityBlockExtensionOfferingIdNotFound":
-		advice = "; run this again for a new offering"
-	case "RequestLimitExceeded":
-		advice = "; EC2 allows 10 purchases, then one in 7 seconds: run this again in a minute"
-	}
-	return fmt.Errorf("%w; nothing was bought%s", refusal, advice)
-}
+func notBought(refusal error) error { return fmt.Errorf("nothing was bought: %w", refusal) }

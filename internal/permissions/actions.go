@@ -7,8 +7,9 @@ func like(key string, values ...string) Condition {
 }
 
 var (
-	has   = like("aws:ResourceTag/"+capacity.TagCluster, ofCluster)
-	gives = like("aws:RequestTag/"+capacity.TagCluster, ofCluster)
+	// The mark of a PCS cluster, and of Slurm that one runs oneself.
+	has   = like("aws:ResourceTag/"+capacity.TagCluster, ofCluster, capacity.ClusterMark(ofCluster, "*"))
+	gives = like("aws:RequestTag/"+capacity.TagCluster, ofCluster, capacity.ClusterMark(ofCluster, "*"))
 
 	// roles are given to instances, by EC2 alone. In China EC2 has the second name.
 	roles = like("iam:PassedToService", "ec2.amazonaws.com", "ec2.amazonaws.com.cn")

@@ -13,27 +13,27 @@ import (
 
 const page = "../../docs/permissions.md"
 
-// The tables of docs/permissions.md are those of this package. UPDATE_DOCS=1 writes them.
+// The tables of docs/permissions.md are those of this package. UPDATE_TRANSCRIPTS=1 writes them.
 func TestDocs(t *testing.T) {
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
-	const begin, end = "<!-- tables: UPDATE_DOCS=1 go test ./internal/permissions -->\n", "<!-- end of tables -->"
+	const begin, end = "<!-- tables: UPDATE_TRANSCRIPTS=1 go test ./internal/permissions -->\n", "<!-- end of tables -->"
 	before, rest, found := strings.Cut(string(text), begin)
 	_, after, closed := strings.Cut(rest, end)
 	if !found || !closed {
 		t.Fatalf("%s has no tables", page)
 	}
 	want := before + begin + tables() + end + after
-	if os.Getenv("UPDATE_DOCS") != "" {
+	if os.Getenv("UPDATE_TRANSCRIPTS") != "" {
 		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
 	if diff := cmp.Diff(strings.Split(string(text), "\n"), strings.Split(want, "\n")); diff != "" {
-		t.Errorf("%s is not what this package says; UPDATE_DOCS=1 writes it:\n%s", page, diff)
+		t.Errorf("%s is not what this package says; UPDATE_TRANSCRIPTS=1 writes it:\n%s", page, diff)
 	}
 }
 
@@ -134,6 +134,16 @@ func TestActions(t *testing.T) {
 		for _, p := range Programs {
 			if a.Effect(p) != Unused && len(a.scopes([]Program{p})) == 0 {
 				t.Errorf("%s is granted nowhere to %s", a.Name, p)
+			}
+		}
+	}
+}
+
+func TestConditions(t *testing.T) {
+	for cluster, want := range map[string][]string{"": {"*"}, "ml": {"ml", "ml/*"}} {
+		for _, s := range Policy(Place{Cluster: cluster}, programs{Suspend}).Statement {
+			if got := s.Condition["StringLike"]["aws:ResourceTag/pcs-capacity:cluster"]; s.Sid == "OurInstances" && !slices.Equal(got, want) {
+				t.Errorf("cluster %q: %v, want %v", cluster, got, want)
 			}
 		}
 	}

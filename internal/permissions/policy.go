@@ -104,7 +104,10 @@ func (s scope) statement(at Place) Statement {
 				out.Condition[operator] = map[string][]string{}
 			}
 			for _, v := range values {
-				out.Condition[operator][key] = append(out.Condition[operator][key], strings.ReplaceAll(v, ofCluster, cmp.Or(at.Cluster, "*")))
+				out.Condition[operator][key] = append(out.Condition[operator][key], strings.ReplaceAll(v, ofCluster, at.Cluster))
+			}
+			if at.Cluster == "" && slices.Contains(values, ofCluster) {
+				out.Condition[operator][key] = []string{"*"}
 			}
 		}
 	}
