@@ -86,8 +86,7 @@ func neverStart(p capacity.Partition, jobs []Job, snap *capacity.Snapshot, now t
 		if j.State != "PENDING" || !slices.Contains(strings.Split(j.Partition, ","), p.Name) {
 			continue
 		}
-		req := capacity.Request{Partitions: strings.Split(j.Partition, ","), Account: j.Account, AccountKnown: true, Comment: j.Comment,
-			TimeLimit: j.Limit, TimeMin: j.TimeMin, Nodes: j.MinNodes}
+		req := j.request(snap)
 		v := capacity.Admit(req, snap, now)
 		elsewhere := slices.ContainsFunc(req.Partitions, func(name string) bool { _, ours := snap.Partition(name); return !ours })
 		if !v.Refused || elsewhere {
