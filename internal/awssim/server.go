@@ -122,6 +122,8 @@ func (s *Sim) dispatch(c *call) ([]byte, error) {
 		ops = s.ec2
 	case "sts":
 		ops = s.stsOperations()
+	case "iam":
+		ops = s.iamOperations()
 	case "pcs":
 		ops = s.pcs
 	default:
@@ -131,7 +133,7 @@ func (s *Sim) dispatch(c *call) ([]byte, error) {
 	if op == nil {
 		return nil, unknownOperation(c)
 	}
-	if c.region = s.regions[c.Region]; c.region == nil && c.Service != "sts" {
+	if c.region = s.regions[c.Region]; c.region == nil && c.Service != "sts" && c.Service != "iam" {
 		return nil, &APIError{Code: "AuthFailure", Status: http.StatusUnauthorized,
 			Message: "AWS was not able to validate the provided access credentials: the simulated account has no region " + c.Region}
 	}
