@@ -96,7 +96,7 @@ var Remedies = slices.Concat(
 	// Any call
 	awsconfig.Remedies(nil, "too many calls in a short time", "others use this account's API calls too; try again in a minute",
 		requestLimitExceeded),
-	awsconfig.Remedies(nil, "the caller's policy does not allow the call", "allow the action that EC2 names; docs/wiring.md has those that each program needs",
+	awsconfig.Remedies(nil, "the caller's policy does not allow the call", awsconfig.Allow,
 		unauthorized, accessDenied),
 )
 
