@@ -67,6 +67,10 @@ type Slurm interface {
 	// SetTimeLimit changes the limit of a job, which is named as it is Shown, to whole
 	// minutes, and reads it back.
 	SetTimeLimit(ctx context.Context, job string, minutes int) error
+	// UserHold keeps pending jobs from starting until their owners release them, and
+	// SetAdminComment replaces what administrators have to say; both read it back.
+	UserHold(ctx context.Context, jobs ...string) error
+	SetAdminComment(ctx context.Context, job, text string) error
 	// PowerDownForce powers nodes down, from which Slurm uses them again.
 	PowerDownForce(ctx context.Context, nodes []string, reason string) error
 	// Hostlist folds node names, gpu-1, gpu-2 is gpu-[1-2], and Expand gives them back.
@@ -158,4 +162,9 @@ type Job struct {
 	Restarts    int
 	User        string
 	QOS         string
+	// AdminComment is what administrators wrote, and we.
+	AdminComment string
+	// AdminHeld: it waits, and its owner cannot release it. Settled: it waits, and nothing of
+	// its last run is left to be cleaned up.
+	AdminHeld, Settled bool
 }

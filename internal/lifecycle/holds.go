@@ -1,0 +1,34 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+// launches reports whether nodes are launched by us, so that jobs can be refused and held.
+func (p *pass) launches() bool {
+	return slices.ContainsFunc(p.snap.Partitions, func(part capacity.Partition) bool { return part.Provider == capacity.ProviderEC2 })
+}
+
+// leaveToOwners ends our holds of refused jobs whose time is over: their owners can release
+// them then. It does so once, when what a job's last run has left is cleaned up: until then
+// Slurm can make any hold an administrator's. What an administrator holds later stays so.
+func (p *pass) leaveToOwners(ctx context.Context, jobs []Job) {
+	for _, j := range jobs {
+		until, rest, ours := capacity.ReadHoldNote(j.AdminComment)
+		if !ours || !j.Settled || until.After(p.MachineTime()) {
+			continue
+		}
+		var err error
+		if j.AdminHeld {
+			err = p.Slurm.UserHold(ctx, j.Shown)
+			p.did(Done{Do: "end-hold", Job: j.Shown, Message: fmt.Sprintf("job %s, which was refused: its owner can release it now", j.Shown)}, err)
+		}
+		if err == nil { // else the next pass tries again
+			p.fail(p.Slurm.SetAdminComment(ctx, j.Shown, rest))
+		}
+	}
+}
