@@ -166,4 +166,13 @@ func TestReleaseLoopStarvesNobody(t *testing.T) {
 	if n := p.launches(); n != 4 {
 		t.Errorf("%d instances; 4 are for the job that is allowed", n)
 	}
+	// A job that is changed so that it is admitted need not wait until then.
+	if out, err := as("scontrol", "update", "jobid="+mine, "comment=capacity_reservation_id="+blockID); err != nil {
+		t.Fatal(out)
+	}
+	p.until("its owner can release it", func() bool {
+		_, err := as("scontrol", "release", mine)
+		return err == nil
+	})
+	p.wait(mine, "COMPLETED")
 }

@@ -78,6 +78,12 @@ func failedLaunches(p capacity.Partition, records []state.Record, now time.Time)
 	return all
 }
 
+// request is the job as if it were submitted now.
+func (j Job) request() capacity.Request {
+	return capacity.Request{Partitions: strings.Split(j.Partition, ","), Account: j.Account, AccountKnown: true, Comment: j.Comment,
+		TimeLimit: j.Limit, TimeMin: j.TimeMin, Nodes: j.MinNodes}
+}
+
 // neverStart finds the waiting jobs of a partition that would be refused today, and can
 // therefore never start, with the change that would help where one is known.
 func neverStart(p capacity.Partition, jobs []Job, snap *capacity.Snapshot, now time.Time) []string {
@@ -86,8 +92,7 @@ func neverStart(p capacity.Partition, jobs []Job, snap *capacity.Snapshot, now t
 		if j.State != "PENDING" || !slices.Contains(strings.Split(j.Partition, ","), p.Name) {
 			continue
 		}
-		req := capacity.Request{Partitions: strings.Split(j.Partition, ","), Account: j.Account, AccountKnown: true, Comment: j.Comment,
-			TimeLimit: j.Limit, TimeMin: j.TimeMin, Nodes: j.MinNodes}
+		req := j.request()
 		v := capacity.Admit(req, snap, now)
 		if !v.Refused {
 			continue
