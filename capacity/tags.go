@@ -1,12 +1,15 @@
 package capacity
 
-import "strconv"
+import (
+	"strconv"
+	"strings"
+)
 
 // The tags that we write on what we create, and the only mark by which we know it
-// again: whatever lacks TagCluster with our cluster's name is not ours to change (R9).
+// again: whatever lacks TagCluster with our cluster's mark is not ours to change (R9).
 const (
-	// TagCluster is our mark. Its value is the PCS cluster's name, or Slurm's
-	// ClusterName for self-managed Slurm.
+	// TagCluster is our mark. Its value is the PCS cluster's name, or a ClusterMark for
+	// self-managed Slurm.
 	TagCluster = "pcs-capacity:cluster"
 	// TagReservation is the id of the reservation behind a node group or an instance.
 	TagReservation = "pcs-capacity:reservation"
@@ -30,6 +33,17 @@ const (
 	// TagName is the name that AWS's console shows.
 	TagName = "Name"
 )
+
+// ClusterMark is the mark of a cluster of self-managed Slurm: "linux/0123456789abcdef".
+// Another cluster of the account may have the same ClusterName, so the id tells them apart.
+func ClusterMark(clusterName, id string) string { return clusterName + "/" + id }
+
+// CutClusterMark takes a ClusterMark apart. id is "" in the mark of a PCS cluster, and in
+// what older versions wrote for self-managed Slurm: ClusterName alone.
+func CutClusterMark(mark string) (clusterName, id string) {
+	clusterName, id, _ = strings.Cut(mark, "/") // ClusterName is a folder's name to Slurm: no slash
+	return clusterName, id
+}
 
 // MaxTagValue is EC2's limit for the value of a tag, in characters.
 const MaxTagValue = 256

@@ -92,6 +92,14 @@ func (c *Client) InstancesByTag(ctx context.Context, tags map[string][]string) (
 	return c.instances(ctx, filters...)
 }
 
+// InstancesByClusterName describes the instances, except those that are terminated, of
+// every self-managed cluster that has a ClusterName, and those that older versions have
+// marked with the name alone.
+func (c *Client) InstancesByClusterName(ctx context.Context, clusterName string) ([]capacity.Instance, error) {
+	name := filterEscapes.Replace(clusterName)
+	return c.instances(ctx, filter("tag:"+capacity.TagCluster, name, capacity.ClusterMark(name, "*")))
+}
+
 // InstancesInReservation describes the instances that take a place of a capacity
 // reservation, whoever launched them, except those that are terminated.
 func (c *Client) InstancesInReservation(ctx context.Context, id string) ([]capacity.Instance, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -75,6 +76,7 @@ type failure struct {
 	code    string // EC2's code, verbatim, or else ours
 	ec2Code string
 	message string
+	advice  string // the end of the message that says what to do, if that is known
 	// notBefore is AWS's time before which it will be the same; zero if nobody knows.
 	notBefore time.Time
 }
@@ -87,7 +89,13 @@ func (f failure) word(nodes string) string {
 func explain(err error) failure {
 	var answer Refused
 	if errors.As(err, &answer) {
-		return failure{code: answer.ErrorCode(), ec2Code: answer.ErrorCode(), message: answer.ErrorMessage()}
+		f := failure{code: answer.ErrorCode(), ec2Code: answer.ErrorCode(), message: answer.ErrorMessage()}
+		var advised Advised
+		if errors.As(err, &advised) {
+			f.advice = "; " + advised.Advice()
+			f.message = strings.TrimSuffix(f.message, ".") + f.advice
+		}
+		return f
 	}
 	var refused *refusal
 	if errors.As(err, &refused) {
@@ -97,4 +105,8 @@ func explain(err error) failure {
 }
 
 // reason is shown to every user of the cluster.
-func (f failure) reason() string { return clip(oneLine(f.code+": "+f.message), maxReason) }
+func (f failure) reason() string {
+	// What to do is kept, whatever is cut off.
+	said := strings.TrimSuffix(f.code+": "+f.message, f.advice)
+	return oneLine(clip(said, maxReason-len(f.advice)) + f.advice)
+}

@@ -88,15 +88,22 @@ func startPowerWith(t *testing.T, settingsText string, world func(*awssim.Scenar
 	if world != nil {
 		world(scenario)
 	}
-	p := &power{t: t, dir: shortDir(t), ctx: t.Context()}
+	sim, err := awssim.New(scenario, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { sim.Close() })
+	if _, err := sim.Listen("127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	return startPowerIn(t, sim, settingsText, change)
+}
+
+// startPowerIn starts a Slurm in an AWS that is there.
+func startPowerIn(t *testing.T, sim *awssim.Sim, settingsText string, change func(*slurmlab.Config)) *power {
+	t.Helper()
+	p := &power{t: t, sim: sim, dir: shortDir(t), ctx: t.Context()}
 	p.state = state.Dir(filepath.Join(p.dir, "state"))
-	if p.sim, err = awssim.New(scenario, nil); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { p.sim.Close() })
-	if _, err := p.sim.Listen("127.0.0.1:0"); err != nil {
-		t.Fatal(err)
-	}
 	if err := os.MkdirAll(filepath.Dir(p.settings()), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -108,6 +115,7 @@ func startPowerWith(t *testing.T, settingsText string, world func(*awssim.Scenar
 	if change != nil {
 		change(&cfg)
 	}
+	var err error
 	if p.cluster, err = slurmlab.Start(deadline(t), cfg); err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +162,7 @@ func (p *power) machine(e awssim.InstanceEvent) {
 			return
 		}
 		p.boots.Go(func() {
-			for p.ctx.Err() == nil && p.instances()[node].ID == e.Instance.ID {
+			for p.ctx.Err() == nil && p.runs(e.Instance.ID) {
 				fields, err := p.cluster.Node(p.ctx, node)
 				if err == nil && fields["NodeAddr"] == e.Instance.PrivateIP {
 					p.booted.Store(node, e.Instance.ID)
@@ -203,6 +211,13 @@ func (p *power) instances() map[string]awssim.Instance {
 		}
 	}
 	return found
+}
+
+// runs reports whether an instance runs.
+func (p *power) runs(id string) bool {
+	return slices.ContainsFunc(p.sim.Instances(region), func(i awssim.Instance) bool {
+		return i.ID == id && (i.State == "running" || i.State == "pending")
+	})
 }
 
 // launches counts all instances there ever were.
@@ -296,11 +311,15 @@ func TestResumeLaunchesJobIntoItsBlock(t *testing.T) {
 		return now["gpu-1"].Tags[capacity.TagNode] != "" && now["gpu-2"].Tags[capacity.TagNode] != ""
 	})
 	up = p.instances()
+	mark, err := p.state.Mark()
+	if err != nil || !strings.HasPrefix(mark, "lab/") {
+		t.Fatalf("mark %q, %v", mark, err)
+	}
 	for node, i := range up {
 		if i.ReservationID != blockID || i.SubnetID != "subnet-0aaaaaaaaaaaaaaaa" {
 			t.Errorf("%s is in %s, %s", node, i.ReservationID, i.SubnetID)
 		}
-		want := map[string]string{capacity.TagCluster: "lab", capacity.TagPartition: "gpu", capacity.TagReservation: blockID,
+		want := map[string]string{capacity.TagCluster: mark, capacity.TagPartition: "gpu", capacity.TagReservation: blockID,
 			capacity.TagNodes: "gpu-[1-2]", capacity.TagJob: id, capacity.TagNode: node, capacity.TagName: node}
 		for key, value := range want {
 			if i.Tags[key] != value {

@@ -179,6 +179,9 @@ func (r *Resume) launchNodes(ctx context.Context, nodes []string, waits []Waitin
 		u.start(groups)
 	}
 	u.running.Wait()
+	for _, words := range r.EC2.Untold() {
+		r.Log.Warn("EC2 does not say all", "untold", words)
+	}
 	u.tagNodes() // last: nothing waits for it
 	return errors.Join(u.errs...)
 }

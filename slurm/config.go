@@ -11,17 +11,19 @@ import (
 
 // Config is what slurmctld runs with, as far as this project asks.
 type Config struct {
-	ClusterName     string
-	Version         Version // slurmctld's
-	ConfPath        string  // slurm.conf, as slurmctld knows it
-	KillWait        time.Duration
-	ResumeTimeout   time.Duration
-	SuspendTimeout  time.Duration
-	SuspendTime     time.Duration // 0: idle nodes are never powered down
-	SuspendExcNodes string        // hostlist, possibly with ":count" suffixes; empty: none
-	SuspendExcParts []string
-	ResumeProgram   string
-	PrivateData     []string
+	ClusterName string
+	Version     Version // slurmctld's
+	ConfPath    string  // slurm.conf, as slurmctld knows it
+	// StateSaveLocation is slurmctld's folder, which the controllers of a cluster share.
+	StateSaveLocation string
+	KillWait          time.Duration
+	ResumeTimeout     time.Duration
+	SuspendTimeout    time.Duration
+	SuspendTime       time.Duration // 0: idle nodes are never powered down
+	SuspendExcNodes   string        // hostlist, possibly with ":count" suffixes; empty: none
+	SuspendExcParts   []string
+	ResumeProgram     string
+	PrivateData       []string
 	// AccountingEnforce are the words of AccountingStorageEnforce; empty: none.
 	AccountingEnforce []string
 }
@@ -69,9 +71,12 @@ func parseConfig(output []byte) (Config, error) {
 		return Config{}, err
 	}
 	config := Config{
-		ClusterName:     values["ClusterName"],
-		Version:         version,
-		ConfPath:        values["SLURM_CONF"],
+		ClusterName: values["ClusterName"],
+		Version:     version,
+		ConfPath:    values["SLURM_CONF"],
+
+		StateSaveLocation: values["StateSaveLocation"],
+
 		SuspendExcNodes: values["SuspendExcNodes"],
 		SuspendExcParts: splitList(values["SuspendExcParts"]),
 		ResumeProgram:   values["ResumeProgram"],

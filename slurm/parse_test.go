@@ -255,6 +255,7 @@ func TestParseConfig(t *testing.T) {
 		"26.05": {Version: Version{26, 5, 5}},
 	} {
 		want.ClusterName, want.ConfPath, want.ResumeProgram = "lab", "/lab/etc/slurm.conf", "/lab/bin/resume"
+		want.StateSaveLocation = "/lab/state"
 		want.KillWait, want.SuspendTime = 30*time.Second, 20*time.Second
 		want.ResumeTimeout, want.SuspendTimeout = 8*time.Second, 3*time.Second
 		want.SuspendExcNodes = "static1"

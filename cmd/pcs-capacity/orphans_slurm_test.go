@@ -1,6 +1,7 @@
 package main
 
 import (
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -20,6 +21,11 @@ func TestR5_R9_SyncEndsOrphans(t *testing.T) {
 	}
 	clock := awssim.NewClock(time.Now(), 1)
 	r := newRehearsal(t, clock)
+	id, err := state.EnsureClusterID(filepath.Join(r.cluster.Dir(), "state"), "lab")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lab := capacity.ClusterMark("lab", id)
 	launched := 0
 	// launch starts an instance in the block that is open for long, or on demand.
 	launch := func(reservation, cluster, node string) capacity.Instance {
@@ -55,20 +61,21 @@ func TestR5_R9_SyncEndsOrphans(t *testing.T) {
 		scontrol("update", "nodename="+node, "nodeaddr="+i.PrivateIP)
 	}
 	const block = "cr-0e2000000000000b2"
-	mine := launch(block, "lab", "gpu-1")
-	older := launch(block, "lab", "gpu-1")
+	mine := launch(block, lab, "gpu-1")
+	older := launch(block, lab, "gpu-1")
 	up("gpu-1", mine)
-	off := launch(block, "lab", "gpu-4")
-	unknown := launch("", "lab", "gpu-99")
-	soonUp := launch("", "lab", "gpu-2")
+	off := launch(block, lab, "gpu-4")
+	unknown := launch("", lab, "gpu-99")
+	soonUp := launch("", lab, "gpu-2")
 	r.bootDelay.Store(int64(time.Hour))
-	booting := launch("", "lab", "gpu-3")
+	booting := launch("", lab, "gpu-3")
 	scontrol("update", "nodename=gpu-3", "state=POWER_UP")
 	if _, err := r.cluster.WaitNode(r.ctx, "gpu-3", func(s string) bool { return strings.Contains(s, "POWERING_UP") }); err != nil {
 		t.Fatal(err)
 	}
 	r.bootDelay.Store(0)
-	others := launch("", "lab2", "gpu-4")
+	others := launch("", "lab/0123456789abcdef", "gpu-4")
+	unmarked := launch("", "lab", "gpu-4") // by an older version
 	nobodys := launch("", "", "gpu-4")
 
 	running := func() []string {
@@ -124,7 +131,9 @@ func TestR5_R9_SyncEndsOrphans(t *testing.T) {
 	}
 	if text := strings.Join(snap.Problems, "\n"); !strings.Contains(text, "instance "+off.ID+" (gpu-4) holds a place in "+block+": Slurm has powered the node down") ||
 		!strings.Contains(text, "instance "+unknown.ID+" (gpu-99) on demand: Slurm has no such node") ||
-		!strings.Contains(text, "instance "+older.ID+" (gpu-1) holds a place in "+block+": the node is up as another instance") {
+		!strings.Contains(text, "instance "+older.ID+" (gpu-1) holds a place in "+block+": the node is up as another instance") ||
+		!strings.Contains(text, "instance "+others.ID+" (gpu-4) has the mark lab/0123456789abcdef, this cluster's is "+lab+"; nothing here ends it") ||
+		!strings.Contains(text, "instance "+unmarked.ID+" (gpu-4) has the mark lab, which does not say whose, so nothing here ends it; terminate it, or tag it pcs-capacity:cluster="+lab+" for this cluster") {
 		t.Errorf("problems:\n%s", text)
 	}
 	if _, ended := pass(); len(ended) != 0 {
@@ -142,7 +151,7 @@ func TestR5_R9_SyncEndsOrphans(t *testing.T) {
 	}
 	clock.Advance(time.Minute)
 	snap, ended = pass()
-	if got, want := running(), ids(mine, soonUp, booting, others, nobodys); len(ended) != 3 || len(snap.Orphans) != 0 || !sameIDs(got, want) {
+	if got, want := running(), ids(mine, soonUp, booting, others, unmarked, nobodys); len(ended) != 3 || len(snap.Orphans) != 0 || !sameIDs(got, want) {
 		t.Errorf("ended %q, seen %v; run %v, want %v", ended, snap.Orphans, got, want)
 	}
 	if _, ended := pass(); len(ended) != 0 {

@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -42,8 +43,9 @@ func (p *pass) act(ctx context.Context, mayDelete bool) {
 // changeJobs does what a pass has to do with jobs, which it reads once.
 func (p *pass) changeJobs(ctx context.Context, slots []slotView, now time.Time, toSlurm time.Duration) {
 	byNode := p.fencedNodes(slots, toSlurm)
-	if len(byNode) == 0 && !p.launches() {
-		return
+	ends := func(r capacity.Reservation) bool { return !r.End.IsZero() }
+	if len(byNode) == 0 && !p.launches() && !slices.ContainsFunc(p.snap.Reservations, ends) {
+		return // no job can be too long, and none is held by us
 	}
 	jobs, err := p.Slurm.Jobs(ctx)
 	if err != nil {
@@ -52,9 +54,7 @@ func (p *pass) changeJobs(ctx context.Context, slots []slotView, now time.Time, 
 		p.fail(err)
 		return
 	}
-	if len(byNode) > 0 {
-		p.limits(ctx, jobs, byNode, now, toSlurm)
-	}
+	p.limits(ctx, jobs, byNode, now, toSlurm)
 	p.leaveToOwners(ctx, jobs)
 }
 
@@ -95,7 +95,7 @@ func (p *pass) fencedNodes(slots []slotView, toSlurm time.Duration) map[string]f
 	return byNode
 }
 
-// limits changes time limits of running jobs. All changes are tried, even if one fails.
+// limits changes time limits. All changes are tried, even if one fails.
 func (p *pass) limits(ctx context.Context, jobs []Job, byNode map[string]fenced, now time.Time, toSlurm time.Duration) {
 	for _, c := range limitChanges(jobs, byNode, p.marks(jobs), now.Add(toSlurm)) {
 		do, verb := "lower-limit", "lowered"
@@ -105,6 +105,9 @@ func (p *pass) limits(ctx context.Context, jobs []Job, byNode map[string]fenced,
 		message := fmt.Sprintf("job %s on slot %s: %s the time limit from %s to %s, so that it ends by %s",
 			c.job.Shown, c.slot, verb, c.job.Limit, capacity.FormatMinutes(c.minutes), capacity.FormatUTC(c.fence.Add(-toSlurm)))
 		p.did(Done{Do: do, Slot: c.slot, Job: c.job.Shown, Message: message}, p.Slurm.SetTimeLimit(ctx, c.job.Shown, c.minutes))
+	}
+	if p.awsErr == nil {
+		p.fitPending(ctx, jobs)
 	}
 }
 

@@ -35,17 +35,29 @@ func (p *pass) lookForOrphans(ctx context.Context) {
 	if p.awsErr != nil || p.cluster == nil {
 		return // that has been said
 	}
-	if p.cluster.Mark == "" {
-		return
-	}
 	ctx, cancel := context.WithTimeout(ctx, allAnswers)
 	defer cancel()
-	ours, err := p.EC2.InstancesByTag(ctx, map[string][]string{capacity.TagCluster: {p.cluster.Mark}})
+	var all []capacity.Instance
+	var err error
+	if p.cluster.Name == "" {
+		all, err = p.EC2.InstancesByTag(ctx, map[string][]string{capacity.TagCluster: {p.cluster.Mark}})
+	} else {
+		all, err = p.EC2.InstancesByClusterName(ctx, p.cluster.Name)
+	}
 	if err != nil {
 		words, _ := p.EC2.Explain(err)
 		p.snap.Problems = append(p.snap.Problems, fmt.Sprintf("looking for instances that belong to no node: %s", words))
 		return
 	}
+	var ours, others []capacity.Instance
+	for _, i := range all {
+		if mark := i.Tags[capacity.TagCluster]; mark == p.cluster.Mark {
+			ours = append(ours, i)
+		} else {
+			others = append(others, i)
+		}
+	}
+	p.tellTwins(others)
 	p.snap.Orphans = orphans(ours, p.cluster, p.Slurm.Expand, p.now)
 	for i, o := range p.snap.Orphans {
 		if p.old == nil {
@@ -70,7 +82,7 @@ func orphans(instances []capacity.Instance, cluster *Cluster, expand func(string
 	var found []capacity.Orphan
 	for _, i := range instances {
 		node := i.Node(expand)
-		if node == "" || i.Ended() || i.Tags[capacity.TagCluster] != cluster.Mark || i.Launched.After(now.Add(-orphanAge)) {
+		if node == "" || i.Ended() || i.Launched.After(now.Add(-orphanAge)) {
 			continue
 		}
 		if why := cluster.without(node, i.PrivateIP, addresses[node]); why != "" {
@@ -144,6 +156,54 @@ func (p *pass) tellOrphans() {
 		}
 		p.snap.Problems = append(p.snap.Problems, fmt.Sprintf("%s %s%s: %s; sync ends what it sees so twice", who, holds, in(k.reservation), k.why))
 	}
+}
+
+// tellTwins names the instances with another mark than ours that are for nodes of ours, or
+// where these are. Nothing ends them: they may be another cluster's of the same name.
+func (p *pass) tellTwins(others []capacity.Instance) {
+	type kind struct {
+		mark  string
+		there bool // where nodes of ours are
+	}
+	var kinds []kind
+	ids, nodes := map[kind][]string{}, map[kind][]string{}
+	for _, i := range others {
+		node := i.Node(p.Slurm.Expand)
+		there := slices.ContainsFunc(p.cluster.Nodes, func(n Node) bool { return n.Address == i.PrivateIP })
+		if i.Ended() || !there && !p.cluster.has(node) {
+			continue
+		}
+		k := kind{i.Tags[capacity.TagCluster], there}
+		if ids[k] == nil {
+			kinds = append(kinds, k)
+		}
+		ids[k], nodes[k] = append(ids[k], i.ID), append(nodes[k], cmp.Or(node, "no node"))
+	}
+	for _, k := range kinds {
+		who, has, them := fmt.Sprintf("instance %s (%s)", ids[k][0], nodes[k][0]), "has", "it"
+		if len(ids[k]) > 1 {
+			who, has, them = fmt.Sprintf("instances %s (%s)", strings.Join(ids[k], ", "), p.Slurm.Hostlist(nodes[k])), "have", "them"
+		}
+		if k.there {
+			who += ", at an address of this cluster's nodes,"
+		}
+		what := fmt.Sprintf("this cluster's is %s; nothing here ends %s", p.cluster.Mark, them)
+		_, id := capacity.CutClusterMark(k.mark)
+		switch {
+		case p.cluster.MarkErr != nil:
+			what = fmt.Sprintf("this cluster's is not known, so nothing here ends %s: %v", them, p.cluster.MarkErr)
+		case id == "":
+			what = fmt.Sprintf("which does not say whose, so nothing here ends %s; terminate %[1]s, or tag %[1]s %s=%s for this cluster",
+				them, capacity.TagCluster, p.cluster.Mark)
+		}
+		p.snap.Problems = append(p.snap.Problems, fmt.Sprintf("%s %s the mark %s, %s", who, has, k.mark, what))
+	}
+}
+
+// has reports whether Slurm has a node of this name, shown or hidden.
+func (c *Cluster) has(node string) bool {
+	return slices.ContainsFunc(c.Nodes, func(n Node) bool { return n.Name == node }) ||
+		slices.ContainsFunc(c.Partitions, func(p Partition) bool { return slices.Contains(p.Nodes, node) })
 }
 
 // in says where an orphan is.

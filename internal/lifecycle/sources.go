@@ -37,10 +37,16 @@ type EC2 interface {
 	// InstancesByTag are the instances, other than terminated ones, that have for each
 	// key one of its values.
 	InstancesByTag(ctx context.Context, tags map[string][]string) ([]capacity.Instance, error)
+	// InstancesByClusterName are those that self-managed clusters with a ClusterName have
+	// marked, this one, others, and older versions.
+	InstancesByClusterName(ctx context.Context, clusterName string) ([]capacity.Instance, error)
 	// Explain puts an error of EC2 or PCS into words, without what is different each time,
 	// such as the id of the request. general: every other question would meet it too, such
 	// as credentials that have expired.
 	Explain(err error) (words string, general bool)
+	// Untold is what EC2 has not told since Untold was last asked, because the caller may
+	// not ask: sentences.
+	Untold() []string
 	// KnownSubnets describes subnets as Reservations does reservations.
 	KnownSubnets(ctx context.Context, ids []string) (found []capacity.Subnet, missing []capacity.Missing, err error)
 	// Terminate takes ids that are gone already without an error.
@@ -67,9 +73,12 @@ type Slurm interface {
 	// SetTimeLimit changes the limit of a job, which is named as it is Shown, to whole
 	// minutes, and reads it back.
 	SetTimeLimit(ctx context.Context, job string, minutes int) error
-	// UserHold keeps pending jobs from starting until their owners release them, and
-	// SetAdminComment replaces what administrators have to say; both read it back.
+	// Edit gives pending jobs, which are named as they are Shown, what their edits set, and
+	// reads it back. The errors are by job.
+	Edit(ctx context.Context, edits map[string]capacity.Edits) map[string]error
+	// UserHold keeps pending jobs from starting until their owners release them.
 	UserHold(ctx context.Context, jobs ...string) error
+	// SetAdminComment tells the owner of a job, who cannot change it.
 	SetAdminComment(ctx context.Context, job, text string) error
 	// PowerDownForce powers nodes down, from which Slurm uses them again.
 	PowerDownForce(ctx context.Context, nodes []string, reason string) error
@@ -81,8 +90,13 @@ type Slurm interface {
 // Cluster is what slurmctld says about itself.
 type Cluster struct {
 	Version string
-	// Mark is the value of our mark on what belongs to this cluster; "" if it is not known.
-	Mark string
+	// Mark is the value of our mark on what belongs to this cluster; "" if it is not known,
+	// for MarkErr.
+	Mark    string
+	MarkErr error
+	// Name is the ClusterName of self-managed Slurm, which other clusters may have; "" where
+	// Mark is that of a PCS cluster.
+	Name string
 	// TimeMinCollapses: see capacity.Snapshot.
 	TimeMinCollapses bool
 	// ChecksAccounts: users have only the accounts that Slurm's accounting gave them.
@@ -119,6 +133,8 @@ type Partition struct {
 	Name    string
 	Default bool
 	MaxTime capacity.Limit
+	// DefaultTime is the limit of a job that states none, which Slurm shows as the job's own.
+	DefaultTime capacity.Limit
 	// QOS is the partition's, whose limits hold for all its jobs; "" if it has none.
 	QOS   string
 	Nodes []string
@@ -159,11 +175,16 @@ type Job struct {
 	Limit       capacity.Limit
 	TimeMin     capacity.Limit
 	Comment     string
-	Restarts    int
-	User        string
-	QOS         string
-	// AdminComment is what administrators wrote, and we.
+	// AdminComment is what administrators and programs such as ours wrote to the job's owner.
 	AdminComment string
+	// Begin is when the job may start at the earliest, Deadline when it must have ended; zero
+	// if there is no such time.
+	Begin      time.Time
+	Deadline   time.Time
+	Constraint string
+	Restarts   int
+	User       string
+	QOS        string
 	// AdminHeld: it waits, and its owner cannot release it. Settled: it waits, and nothing of
 	// its last run is left to be cleaned up.
 	AdminHeld, Settled bool

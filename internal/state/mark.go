@@ -11,7 +11,7 @@ import (
 // markPath is where the cluster's mark lies, one line.
 func (d Dir) markPath() string { return filepath.Join(string(d), "mark") }
 
-// Mark is the value of our mark as a hook last learned it from slurmctld. The error wraps
+// Mark is the value of our mark as a hook last learned it on the controller. The error wraps
 // fs.ErrNotExist if none has.
 func (d Dir) Mark() (string, error) {
 	text, err := readRegular(d.markPath())
@@ -25,7 +25,8 @@ func (d Dir) Mark() (string, error) {
 	return mark, nil
 }
 
-// KeepMark writes the mark down for hooks that find no slurmctld, if it is new.
+// KeepMark writes the mark down, if it is new, for hooks that find no slurmctld, and for a
+// sync on another machine.
 func (d Dir) KeepMark(mark string) error {
 	if kept, err := d.Mark(); err == nil && kept == mark {
 		return nil

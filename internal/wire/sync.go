@@ -29,7 +29,7 @@ func Sources(cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) lifecyc
 		local = "" // PCS has no job_submit
 	}
 	return lifecycle.Sources{Settings: cfg.Domain(), Poll: cfg.Timing.Poll.Duration, State: state.Dir(cfg.StateDir), Local: local, EC2: aws,
-		PCS: PCS{pcs.Provisioner{PCS: pcsClient, EC2: aws}, cfg.Cluster}, Slurm: SyncSlurm{Client: &slurm.Client{}, PCSCluster: cfg.Cluster}, MachineTime: time.Now}
+		PCS: PCS{pcs.Provisioner{PCS: pcsClient, EC2: aws}, cfg.Cluster}, Slurm: SyncSlurm{Client: &slurm.Client{}, PCSCluster: cfg.Cluster, State: state.Dir(cfg.StateDir)}, MachineTime: time.Now}
 }
 
 // Follower gives the sources of one pass after the other, from settings that may change.
@@ -75,6 +75,8 @@ type SyncSlurm struct {
 	*slurm.Client
 	// PCSCluster is the name or id of the PCS cluster; "" for self-managed Slurm.
 	PCSCluster string
+	// State is where hooks write down the cluster's mark.
+	State state.Dir
 }
 
 var _ lifecycle.Slurm = SyncSlurm{}
@@ -100,8 +102,11 @@ func (s SyncSlurm) Look(ctx context.Context) (*lifecycle.Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &lifecycle.Cluster{Version: cfg.Version.String(), Mark: cmp.Or(s.PCSCluster, cfg.ClusterName), TimeMinCollapses: cfg.Version.TimeMinCollapses(),
+	c := &lifecycle.Cluster{Version: cfg.Version.String(), TimeMinCollapses: cfg.Version.TimeMinCollapses(),
 		ChecksAccounts: cfg.ChecksAccounts()}
+	if c.Mark, c.MarkErr = s.mark(cfg); s.PCSCluster == "" {
+		c.Name = cfg.ClusterName
+	}
 	for _, n := range nodes {
 		c.Nodes = append(c.Nodes, lifecycle.Node{Name: n.Name, Features: n.Features, State: nodeState(n), Up: nodeUp(n), GPUs: n.GPUs, GivenUp: timedOut(n),
 			PoweredDown: n.PoweredDown() && !n.Has("POWERING_DOWN") && !n.Has("POWER_DOWN"), Address: n.Address})
@@ -111,7 +116,7 @@ func (s SyncSlurm) Look(ctx context.Context) (*lifecycle.Cluster, error) {
 		if err != nil {
 			return nil, err
 		}
-		c.Partitions = append(c.Partitions, lifecycle.Partition{Name: p.Name, Default: p.Default, MaxTime: p.MaxTime, QOS: p.QOS, Nodes: names, AllowAccounts: p.AllowAccounts})
+		c.Partitions = append(c.Partitions, lifecycle.Partition{Name: p.Name, Default: p.Default, MaxTime: p.MaxTime, DefaultTime: cmp.Or(p.DefaultTime, p.MaxTime), QOS: p.QOS, Nodes: names, AllowAccounts: p.AllowAccounts})
 	}
 	if cfg.ChecksLimits() {
 		ctx, cancel := context.WithTimeout(ctx, wallsTimeout)
@@ -158,7 +163,8 @@ func (s SyncSlurm) Jobs(ctx context.Context) ([]lifecycle.Job, error) {
 		}
 		all = append(all, lifecycle.Job{ID: j.ID, Shown: j.DisplayID(), Partition: j.Partition, Account: j.Account, MinNodes: j.NumNodes, State: j.State, Configuring: j.Configuring(),
 			Nodes: names, Start: j.Start, End: j.End, Limit: j.TimeLimit, TimeMin: j.TimeMin, Comment: j.Comment, Restarts: j.Restarts,
-			User: j.User, QOS: j.QOS, AdminComment: j.AdminComment, AdminHeld: j.Reason == "JobHeldAdmin", Settled: j.Settled()})
+			User: j.User, QOS: j.QOS, AdminComment: j.AdminComment, Begin: j.Eligible, Deadline: j.Deadline, Constraint: j.Features,
+			AdminHeld: j.Reason == "JobHeldAdmin", Settled: j.Settled()})
 	}
 	return all, nil
 }
@@ -235,11 +241,15 @@ func (n noAWS) Explain(err error) (words string, general bool) {
 	return err.Error(), true
 }
 func (n noAWS) Region() string        { return n.region }
+func (n noAWS) Untold() []string      { return nil }
 func (n noAWS) Offset() time.Duration { return 0 }
 func (n noAWS) Reservations(context.Context, []string) ([]capacity.Reservation, []capacity.Missing, error) {
 	return nil, nil, n.err
 }
 func (n noAWS) InstancesByTag(context.Context, map[string][]string) ([]capacity.Instance, error) {
+	return nil, n.err
+}
+func (n noAWS) InstancesByClusterName(context.Context, string) ([]capacity.Instance, error) {
 	return nil, n.err
 }
 func (n noAWS) ReservationsByTag(context.Context, map[string]string) ([]capacity.Reservation, error) {
