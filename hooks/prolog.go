@@ -13,12 +13,13 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// PrologDeadline is how long a Prolog or a TaskProlog may take in all; then it ends, and
-// the job starts without what it would have done. MetadataDeadline is how long the metadata
-// of the instance may take of that. Both answer within milliseconds.
+// PrologDeadline is how long a Prolog may take in all, TaskPrologDeadline a TaskProlog; then
+// they end, and the job starts without what they would have done. MetadataDeadline is how
+// long the metadata of the instance may take. All normally take milliseconds.
 const (
-	PrologDeadline   = 2 * time.Second
-	MetadataDeadline = time.Second
+	PrologDeadline     = 1200 * time.Millisecond
+	TaskPrologDeadline = 800 * time.Millisecond
+	MetadataDeadline   = time.Second
 )
 
 // jobVariables are those that a job may find in its environment.

@@ -17,7 +17,7 @@ import (
 )
 
 // Main is the whole program. It returns the exit status, which is 0 whenever Slurm calls it.
-// After [hooks.PrologDeadline] it ends the process.
+// After [hooks.PrologDeadline] or [hooks.TaskPrologDeadline] it ends the process.
 func Main([]string) int {
 	switch os.Getenv("SLURM_SCRIPT_CONTEXT") {
 	case "prolog_slurmd":
@@ -27,7 +27,7 @@ func Main([]string) int {
 		// Once, whole or not at all.
 		var once sync.Once
 		answer := func(text string) { once.Do(func() { _, _ = os.Stdout.WriteString(text) }) }
-		time.AfterFunc(hooks.PrologDeadline, func() {
+		time.AfterFunc(hooks.TaskPrologDeadline, func() {
 			answer(hooks.JobEnvironment(nil, "", time.Time{}))
 			os.Exit(0)
 		})
