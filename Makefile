@@ -6,10 +6,25 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GREMLINS := github.com/go-gremlins/gremlins/cmd/gremlins@v0.6.0
 MUTATED := capacity internal/lifecycle internal/market hooks
 
+# Packages, and the manual pages in them.
+NFPM := github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.43.4
+MD2MAN := github.com/cpuguy83/go-md2man/v2@v2.0.7
+ARCHES := amd64 arm64
+# 1.2.3 at the tag v1.2.3; after it, or without one, what sorts later the later it is.
+DATE = $(shell TZ=UTC0 git log -1 --format=%cd --date=format-local:%Y-%m-%dT%H:%M:%SZ)
+COMMIT = $(shell git describe --always --dirty --exclude '*' --abbrev=40)
+VERSION = $(or $(shell git describe --tags --exact-match --match 'v[0-9]*' 2>/dev/null | sed s/^v//),$(\
+	)$(shell { git describe --tags --abbrev=0 --match 'v[0-9]*' 2>/dev/null || echo v0.0.0; } | sed s/^v//)+$(\
+	)$(shell TZ=UTC0 git log -1 --format=%cd --date=format-local:%Y%m%d%H%M%S).$(shell git describe --always --exclude '*'))
+
+# Programs are static, so that they run on every distribution. Only the race detector needs
+# cgo; all else shares what is compiled without it.
+export CGO_ENABLED := 0
+
 # What the lab and the tests need from the distribution: program → package.
 # Of MariaDB only the programs: mariadb-server would start a database of the machine's own.
-PACKAGES := slurm-wlm slurm-wlm-basic-plugins slurmdbd mariadb-server-core mariadb-client-core munge lua5.1 gcc libc6-dev strace
-PROGRAMS := slurmctld slurmd sbatch slurmdbd mariadbd mariadb-install-db my_print_defaults munged lua5.1 gcc strace
+PACKAGES := slurm-wlm slurm-wlm-basic-plugins slurmdbd mariadb-server-core mariadb-client-core munge lua5.1 gcc libc6-dev strace rpm
+PROGRAMS := slurmctld slurmd sbatch slurmdbd mariadbd mariadb-install-db my_print_defaults munged lua5.1 gcc strace rpm
 
 # The tests that say what the race detector would spoil in them: they run without it.
 UNRACED = $$(git grep -l '^//go:build !race$$' -- '*_test.go')
@@ -20,7 +35,7 @@ UNKIND := --lag 5s --purchase-lag 5s --clock-offset 90s
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint build bench mutants clean deps
+.PHONY: help demo test lint build packages dist/share bench mutants clean deps
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,7 +44,8 @@ demo: deps build ## run the main job on a simulated AWS and a real Slurm, on thi
 	@bin/capacity-lab demo --bin bin
 
 test: deps build lint ## everything that must pass: lint, unit tests, transcripts, the wire, real Slurm
-	go test -race -timeout 30m ./...
+	@$(MAKE) --no-print-directory packages ARCHES=$$(go env GOARCH) TRIM=
+	PCS_CAPACITY_PACKAGES=$(CURDIR)/dist CGO_ENABLED=1 go test -race -timeout 30m ./...
 	@echo "the demo on an AWS that shows everything late and whose clock is off"; \
 	bin/capacity-lab demo --bin bin $(UNKIND) >bin/demo-unkind.log 2>&1 || { cat bin/demo-unkind.log; exit 1; }
 	go test -timeout 20m -run "^($$(sed -n 's/^func \(Test[^(]*\)(.*/\1/p' $(UNRACED) | paste -sd '|'))$$" \
@@ -42,6 +58,32 @@ lint: ## gofmt, go vet, staticcheck
 
 build: ## compile all programs into bin/ (the first time takes a minute and 3 GB: the EC2 SDK is large)
 	go build -o bin/ ./cmd/...
+
+packages: ## DEB and RPM for amd64 and arm64, in dist/
+packages: TRIM := -trimpath
+packages: dist/share
+	@for arch in $(ARCHES); do \
+		echo "building $(VERSION) for $$arch"; \
+		GOARCH=$$arch go build $(TRIM) -o dist/linux-$$arch/ \
+			-ldflags "-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.date=$(DATE)" ./cmd/... || exit; \
+		for file in nfpm.yaml packaging/lab.yaml; do for form in deb rpm; do \
+			ARCH=$$arch VERSION=$(VERSION) SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) \
+				dist/tools/nfpm package -f $$file -p $$form -t dist/ || exit; \
+		done; done; \
+	done
+
+dist/share: build # what is the same on every architecture
+	rm -rf dist && mkdir -p dist/man
+	GOBIN=$(CURDIR)/dist/tools go install $(NFPM)
+	GOBIN=$(CURDIR)/dist/tools go install $(MD2MAN)
+	bin/pcs-capacity manual dist/man
+	bin/capacity-lab manual dist/man
+	sh packaging/configuration.sh manual >dist/man/pcs-capacity-config.toml.5.md
+	for page in dist/man/*.md; do dist/tools/go-md2man -in $$page -out $${page%.md} && gzip -9n $${page%.md} || exit; done
+	sh packaging/configuration.sh settings >dist/config.toml
+	sh packaging/licences.sh | gzip -9n >dist/third-party-licences.gz
+	printf -- '- {semver: "%s-1", date: %s, packager: "%s", deb: {urgency: medium, distributions: [stable]}, changes: [{note: "Built from commit %s."}]}\n' \
+		"$(VERSION)" "$(DATE)" "pcs-capacity maintainers <pcs-capacity@users.noreply.github.com>" "$(COMMIT)" >dist/changelog.yaml
 
 bench: ## speed as a ratio to something run beside it, never as a bare time
 	go test -run '^$$' -bench . -benchtime 1x ./...

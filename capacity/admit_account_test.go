@@ -61,6 +61,7 @@ func TestAdmitChange(t *testing.T) {
 		{name: "of a job that runs", req: Request{Comment: "time=fit", Started: true}, code: BadComment},
 		{name: "as it was", req: Request{Comment: "run=2 time=fit", Was: "time=fit", Started: true}, code: OK},
 		{name: "a longer one", req: Request{Comment: "time=fit:9", Was: "time=fit:8", Started: true}, code: BadComment},
+		{name: "the same one", req: Request{Comment: "run=2 time=fit:8", Was: "time=fit:8", Started: true}, code: OK},
 		{name: "a shorter one", req: Request{Comment: "time=fit:8", Was: "time=fit", Started: true}, code: OK},
 		{name: "without an end", req: Request{Comment: "time=fit", Was: "time=fit:8", Started: true}, code: BadComment},
 		{name: "account", req: Request{Account: "law"}, change: []func(*Snapshot){forNLP}, code: AccountNotAllowed},

@@ -79,6 +79,17 @@ func TestAdmitNamesWhatIsOpen(t *testing.T) {
 	}{
 		{"the other is open", []func(*Snapshot){ended, opened}, "can no longer be used (cr-aaaaaaaaaaaaaaaaa is expired); name cr-bbbbbbbbbbbbbbbbb, which is open, or none"},
 		{"the other opens later", []func(*Snapshot){ended}, "name cr-bbbbbbbbbbbbbbbbb, which opens at 2026-03-04 12:00 UTC, or none"},
+		{"and one that never gets its turn", []func(*Snapshot){ended, opened, func(s *Snapshot) {
+			never := blockB
+			never.ID, never.Start, never.End = "cr-ccccccccccccccccc", noon.Add(time.Hour), noon.Add(2*time.Hour)
+			s.Reservations = append(s.Reservations, never)
+			slot := &s.Partitions[0].Groups[0].Slots[1]
+			slot.ReservationIDs = append(slot.ReservationIDs, never.ID)
+		}}, "name cr-bbbbbbbbbbbbbbbbb, which is open, or none"},
+		{"and one that EC2 did not describe", []func(*Snapshot){ended, opened, func(s *Snapshot) {
+			slot := &s.Partitions[0].Groups[0].Slots[1]
+			slot.ReservationIDs = append(slot.ReservationIDs, "cr-ddddddddddddddddd")
+		}}, "name cr-bbbbbbbbbbbbbbbbb, which is open, or none"},
 		{"no other", []func(*Snapshot){ended, onlyA}, "no reservation of partition gpu is open or scheduled (cr-aaaaaaaaaaaaaaaaa is expired); ask an administrator"},
 		{"EC2 did not describe the other", []func(*Snapshot){ended, func(s *Snapshot) { s.Reservations = s.Reservations[:1] }}, "ask an administrator"},
 	} {

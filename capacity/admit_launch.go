@@ -37,7 +37,6 @@ func AdmitLaunch(req Request, p Partition, g NodeGroup, slot Slot, snap *Snapsho
 	if len(usable) > 0 && !slices.ContainsFunc(usable, func(c candidate) bool { return c.holds(req) }) {
 		return nil, refuseSize(req, slices.MaxFunc(usable, func(a, b candidate) int { return a.size() - b.size() }), p)
 	}
-	current := snap.Standing(slot, now).Current
 	var admitted []Reservation
 	verdict := refuse(NoReservation, fmt.Sprintf("slot %s has no reservation%s", slot.Name, word(" that the job names: ", wish.ReservationID)))
 	heaviest := -1
@@ -45,8 +44,7 @@ func AdmitLaunch(req Request, p Partition, g NodeGroup, slot Slot, snap *Snapsho
 		if c.slot.Name != slot.Name {
 			continue
 		}
-		its := slices.ContainsFunc(current, func(t Turn) bool { return t.Reservation.ID == c.reservation.ID })
-		v := c.admitLaunch(req, its, p, snap, now)
+		v := c.admitLaunch(req, p, snap, now)
 		if !v.Refused {
 			admitted = append(admitted, c.reservation)
 			continue
@@ -87,19 +85,19 @@ func LaunchOrder(admitted []Reservation, n int, taken map[string]int) []Reservat
 	return ordered
 }
 
-// admitLaunch judges the candidate alone; its says that it has the slot now.
-func (c candidate) admitLaunch(req Request, its bool, p Partition, snap *Snapshot, now time.Time) Verdict {
+// admitLaunch judges the candidate alone.
+func (c candidate) admitLaunch(req Request, p Partition, snap *Snapshot, now time.Time) Verdict {
 	r := c.reservation
 	switch {
 	case c.unknown:
 		return refuse(ReservationNotKnown, fmt.Sprintf("EC2 does not describe reservation %s; check its id and region", r.ID))
-	case r.State != StateActive:
+	case r.State != StateActive || c.behind == "" && c.window.Start.After(now):
 		return notOpen(fmt.Sprintf("reservation %s is %s%s", r.ID, r.State, opens(c.window, now)), c.window.Start)
 	case c.never:
 		return refuse(NotOpen, fmt.Sprintf("reservation %s never gets its turn: %s has slot %s", r.ID, c.behind, c.slot.Name))
 	case !r.LiveAt(now): // EC2 says so a while later
 		return refuse(NotOpen, fmt.Sprintf("reservation %s ended at %s", r.ID, FormatUTC(r.End)))
-	case !its || c.window.Start.After(now):
+	case c.window.Start.After(now):
 		return notOpen(fmt.Sprintf("reservation %s waits for %s, which has slot %s until %s", r.ID, c.behind, c.slot.Name, FormatUTC(c.window.Start)), c.window.Start)
 	}
 	if ms := launchMismatches(r, c.group, now); len(ms) > 0 {

@@ -51,6 +51,18 @@ func TestFit(t *testing.T) {
 	}
 }
 
+// Idle nodes of our own are places, too.
+func TestFitCountsIdleNodes(t *testing.T) {
+	busy := blockA
+	busy.Available = 1
+	for count, want := range map[int]string{3: "", 4: "3 of its 4 instances are free, idle nodes included, 1 fewer than asked"} {
+		got := Fit(Need{InstanceType: "p5.48xlarge", Count: count, Duration: time.Hour}, []Reservation{busy}, nil, map[string]int{busy.ID: 2}, twoBlocks().Timing, noon)
+		if got[0].Message != want || (got[0].Code == OK) != (want == "") {
+			t.Errorf("%d of a block with 1 free and 2 idle: %s %q, want %q", count, got[0].Code, got[0].Message, want)
+		}
+	}
+}
+
 // A failed host is no place for work, though EC2 may count it as available.
 func TestFitCountsHealthyInstances(t *testing.T) {
 	failed := blockA

@@ -89,7 +89,10 @@ func (s *shared) in(region string) *Client {
 	c := &Client{
 		shared: s,
 		region: region,
-		api:    ec2.NewFromConfig(s.Config, noRetryAfter(noCapacity...), func(o *ec2.Options) { o.Region = region }),
+		api: ec2.NewFromConfig(s.Config, noRetryAfter(noCapacity...), func(o *ec2.Options) {
+			o.Region = region
+			o.APIOptions = append(o.APIOptions, awsconfig.Advise(Remedies))
+		}),
 		scarce: newScarce(s.refill),
 
 		launchables: map[string]launchable{}, launched: map[string]time.Time{},

@@ -1,4 +1,5 @@
-// What the errors of EC2 mean: every code that decides something is in this file.
+// Every error code of EC2 that decides something is in this file; what a person has to do
+// about one is in remedies.go.
 
 package ec2
 
@@ -34,14 +35,17 @@ func Code(err error) string {
 	return ""
 }
 
-// Message is what EC2 said with its error code, without the SDK's words around it;
-// the error's own text if err holds no answer of AWS.
+// Message is what EC2 said with its error code, without the SDK's words around it, and
+// what to do about it; the error's own text if err holds no answer of AWS.
 func Message(err error) string {
 	var answer smithy.APIError
-	if errors.As(err, &answer) {
-		return answer.ErrorMessage()
+	if !errors.As(err, &answer) {
+		return err.Error()
 	}
-	return err.Error()
+	if advice := Advice(err); advice != "" {
+		return withoutStop(answer.ErrorMessage()) + "; " + advice
+	}
+	return answer.ErrorMessage()
 }
 
 // Refused reports whether EC2 said no for certain, so that nothing was bought or
@@ -81,7 +85,7 @@ func tried(err error, what string) error {
 // notAllowed reports whether EC2 refused the caller, or does not have the operation.
 func notAllowed(err error) bool {
 	switch Code(err) {
-	case "UnauthorizedOperation", "AccessDenied", "UnsupportedOperation", "InvalidAction":
+	case unauthorized, "AccessDenied", "UnsupportedOperation", "InvalidAction":
 		return true
 	}
 	return false
@@ -128,23 +132,20 @@ func searchError(err error) error {
 	why := error(nil)
 	switch Code(err) {
 	case limitExceeded:
-		if says(err, "not sufficient") {
+		if says(err, noQuotaText) {
 			why = ErrNoBlockQuota
 		}
-	case "InvalidParameterValue":
-		if says(err, "not supported for Capacity Blocks") {
+	case invalidValue:
+		if says(err, notSoldText) {
 			why = ErrNotSold
 		}
-	case "UnauthorizedOperation": // that of IAM says "to perform"
-		if says(err, "not authorized to call") {
+	case unauthorized:
+		if says(err, notApprovedText) {
 			why = ErrNotApproved
 		}
 	}
 	if why == nil {
 		return err
-	}
-	if advice := Advice(why); advice != "" {
-		return fmt.Errorf("%w; %s: %w", why, advice, err)
 	}
 	return fmt.Errorf("%w: %w", why, err)
 }
@@ -160,10 +161,15 @@ func tooFast(err error) bool {
 	return false
 }
 
+const (
+	tokenTerminated = "IdempotentInstanceTerminated"
+	tokenMismatch   = "IdempotentParameterMismatch"
+)
+
 // tokenUsed reports whether EC2 refused a launch for its ClientToken alone.
 func tokenUsed(err error) bool {
 	code := Code(err)
-	return code == "IdempotentInstanceTerminated" || code == "IdempotentParameterMismatch"
+	return code == tokenTerminated || code == tokenMismatch
 }
 
 func noInstance(err error) bool { return Code(err) == goneInstanceID }

@@ -35,12 +35,17 @@ func steady(err error) string {
 		if code := Code(answer); code != "" {
 			short = code + ": " + Message(answer)
 		}
-		text = strings.Replace(text, answer.Error(), short, 1)
+		text = strings.Replace(text, withoutStop(answer.Error()), withoutStop(short), 1)
 	}
 	// What follows is another blob each time, of up to 2,000 characters.
-	text, _, _ = strings.Cut(text, " Encoded authorization failure message:")
+	text, _, cut := strings.Cut(text, " Encoded authorization failure message:")
+	if advice := Advice(err); cut && advice != "" {
+		text = withoutStop(text) + "; " + advice
+	}
 	return text
 }
+
+func withoutStop(sentence string) string { return strings.TrimSuffix(sentence, ".") }
 
 // trouble is the sentence for an error that every call would meet; "" for any other.
 func (c *Client) trouble(err error) string {
@@ -48,17 +53,10 @@ func (c *Client) trouble(err error) string {
 	if errors.As(err, &none) {
 		return none.Words(steady)
 	}
-	switch code := Code(err); code {
-	case "":
-	case "ExpiredToken", "ExpiredTokenException":
-		return fmt.Sprintf("the AWS credentials have expired (%s); renew them, for example with `aws sso login`", code)
-	case "RequestExpired":
-		return "the AWS credentials have expired, or the clock of this machine is wrong (RequestExpired); renew them, or set the clock"
-	case "AuthFailure", "InvalidClientTokenId", "UnrecognizedClientException", "SignatureDoesNotMatch", "InvalidSignatureException", "MissingAuthenticationToken":
-		return fmt.Sprintf("AWS does not accept the credentials in region %s (%s); check them with `aws sts get-caller-identity`, and that the account has enabled the region", c.region, code)
-	case "OptInRequired":
-		return fmt.Sprintf("the account has not enabled region %s (OptInRequired); check the region, or enable it in the AWS console", c.region)
-	default:
+	if r, found := awsconfig.Find(awsconfig.General, "", err); found {
+		return fmt.Sprintf("%s (%s in %s); %s", r.Means, r.Code, c.region, r.Do)
+	}
+	if Code(err) != "" {
 		return ""
 	}
 	var name *net.DNSError

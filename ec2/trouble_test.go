@@ -48,19 +48,19 @@ func TestExplainGeneralTrouble(t *testing.T) {
 	}
 	defer silent.Close()
 	const renew = "renew them, for example with `aws sso login`"
-	const accept = "AWS does not accept the credentials in region us-east-2 (%s); check them with `aws sts get-caller-identity`, and that the account has enabled the region"
+	const accept = "AWS does not accept the credentials (%s in us-east-2); check them with `aws sts get-caller-identity`, and that the account has enabled the region"
 	const none = "; give the machine an instance profile, or set AWS_PROFILE or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
 	const network = "; check the network, VPC endpoints and AWS_ENDPOINT_URL"
 	for name, test := range map[string]struct {
 		change func(*testing.T, *awssim.Sim)
 		want   string
 	}{
-		"expired":          {refused("ExpiredToken"), "the AWS credentials have expired (ExpiredToken); " + renew},
-		"expired, at PCS":  {refused("ExpiredTokenException"), "the AWS credentials have expired (ExpiredTokenException); " + renew},
-		"expired request":  {refused("RequestExpired"), "the AWS credentials have expired, or the clock of this machine is wrong (RequestExpired); renew them, or set the clock"},
+		"expired":          {refused("ExpiredToken"), "the AWS credentials have expired (ExpiredToken in us-east-2); " + renew},
+		"expired, at PCS":  {refused("ExpiredTokenException"), "the AWS credentials have expired (ExpiredTokenException in us-east-2); " + renew},
+		"expired request":  {refused("RequestExpired"), "the AWS credentials have expired, or the clock of this machine is wrong (RequestExpired in us-east-2); renew them, or set the clock"},
 		"unknown key":      {refused("AuthFailure"), fmt.Sprintf(accept, "AuthFailure")},
 		"wrong secret":     {refused("SignatureDoesNotMatch"), fmt.Sprintf(accept, "SignatureDoesNotMatch")},
-		"closed region":    {refused("OptInRequired"), "the account has not enabled region us-east-2 (OptInRequired); check the region, or enable it in the AWS console"},
+		"closed region":    {refused("OptInRequired"), "the account has not enabled the region (OptInRequired in us-east-2); check the region, or enable it in the AWS console"},
 		"no credentials":   {environment("AWS_ACCESS_KEY_ID", "", "AWS_SECRET_ACCESS_KEY", "", "AWS_EC2_METADATA_DISABLED", "true"), "there are no AWS credentials" + none},
 		"broken profile":   {environment("AWS_ACCESS_KEY_ID", "", "AWS_SECRET_ACCESS_KEY", "", "AWS_CONFIG_FILE", writeFile(t, "[default]\ncredential_process = false\n")), "there are no AWS credentials (failed to refresh cached credentials, process provider error: error in credential_process: exit status 1)" + none},
 		"dead endpoint":    {environment("AWS_ENDPOINT_URL", dead.URL), "AWS cannot be reached at " + strings.TrimPrefix(dead.URL, "http://") + " (connection refused)" + network},
@@ -108,7 +108,7 @@ func TestExplainIsTheSameEachTime(t *testing.T) {
 	sim, c := newSim(t)
 	for want, f := range map[string]awssim.Fault{
 		"describing capacity reservations in us-east-2: operation error EC2: DescribeCapacityReservations, exceeded maximum number of attempts, 1, InternalError: An internal error has occurred": {},
-		"describing capacity reservations in us-east-2: operation error EC2: DescribeCapacityReservations, UnauthorizedOperation: You are not authorized to perform this operation.": {
+		"describing capacity reservations in us-east-2: operation error EC2: DescribeCapacityReservations, UnauthorizedOperation: You are not authorized to perform this operation; allow the action that EC2 names; docs/wiring.md has those that each program needs": {
 			Code: "UnauthorizedOperation", Message: "You are not authorized to perform this operation. Encoded authorization failure message: 4bz0-hJk"},
 	} {
 		sim.ClearFaults()

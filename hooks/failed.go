@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -119,6 +120,7 @@ type failure struct {
 	code    string // EC2's code, verbatim, or else ours
 	ec2Code string
 	message string
+	advice  string // the end of the message that says what to do, if that is known
 	private bool
 	// notBefore is AWS's time before which it will be the same; zero if nobody knows.
 	notBefore time.Time
@@ -143,7 +145,13 @@ func (f failure) word(j Job, nodes string) string {
 func explain(err error) failure {
 	var answer Refused
 	if errors.As(err, &answer) {
-		return failure{code: answer.ErrorCode(), ec2Code: answer.ErrorCode(), message: answer.ErrorMessage()}
+		f := failure{code: answer.ErrorCode(), ec2Code: answer.ErrorCode(), message: answer.ErrorMessage()}
+		var advised Advised
+		if errors.As(err, &advised) {
+			f.advice = "; " + advised.Advice()
+			f.message = strings.TrimSuffix(f.message, ".") + f.advice
+		}
+		return f
 	}
 	var refused *refusal
 	if errors.As(err, &refused) {
@@ -157,5 +165,7 @@ func (f failure) reason() string {
 	if f.private {
 		return f.code + ": see the AdminComment of the job"
 	}
-	return clip(oneLine(f.code+": "+f.message), maxReason)
+	// What to do is kept, whatever is cut off.
+	said := strings.TrimSuffix(f.code+": "+f.message, f.advice)
+	return oneLine(clip(said, maxReason-len(f.advice)) + f.advice)
 }

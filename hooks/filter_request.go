@@ -36,8 +36,9 @@ func decodeFields(args []string) (map[string]string, error) {
 
 // request turns the fields of a shim into a job. Times are in the machine's clock.
 func request(fields map[string]string, text SlurmText) (capacity.Request, error) {
+	partitions := strings.FieldsFunc(fields["partition"], func(r rune) bool { return r == ',' })
 	req := capacity.Request{
-		Partitions:   strings.FieldsFunc(fields["partition"], func(r rune) bool { return r == ',' }),
+		Partitions:   partitions,
 		Account:      fields["account"],
 		AccountKnown: fields["from"] == fromJobSubmit || fields["from"] == fromJobModify,
 		Comment:      fields["comment"],

@@ -37,7 +37,7 @@ func TestLaunchGroups(t *testing.T) {
 			want:  []want{{Nodes: []string{"a", "b", "c", "d"}, Jobs: []int{1, 2, 3}}}},
 		"named in the file and by squeue": {nodes: []string{"a", "b"}, waits: []Waiting{{1, []string{"a"}}, {1, []string{"a", "b"}}}, known: holds(1),
 			want: []want{{Nodes: []string{"a", "b"}, Jobs: []int{1}}}},
-		"nodes of others": {nodes: []string{"a"}, waits: []Waiting{{1, []string{"x", "a", "y"}}, {2, []string{"x"}}}, known: holds(1, 2),
+		"nodes of others": {nodes: []string{"a"}, waits: []Waiting{{2, []string{"x"}}, {1, []string{"x", "a", "y"}}}, known: holds(1, 2),
 			want: []want{{Nodes: []string{"a"}, Jobs: []int{1}}}},
 		"a job that ended": {nodes: []string{"a"}, waits: []Waiting{{1, []string{"a"}}},
 			want: []want{{Nodes: []string{"a"}, Lost: []int{1}}}},

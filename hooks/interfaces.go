@@ -92,6 +92,12 @@ type Refused interface {
 	ErrorMessage() string
 }
 
+// Advised is an error that knows what to do about it, in a sentence without a full stop.
+type Advised interface {
+	error
+	Advice() string
+}
+
 // Records keeps what a hook did, for people who ask why.
 type Records interface {
 	AppendRecord(r state.Record) error

@@ -133,16 +133,21 @@ func (u *powerUp) runInstances(p part, what unit, t target, nodes []string) (map
 	if len(what.groups) > 1 {
 		l.Least = 1
 	}
+	var used error
 	for attempt := range mostAttempts {
 		l.ClientToken = launchToken(u.Cluster, jobs, hostlist, []string{t.reservationID, t.subnetID, group.InstanceType, template}, u.facts.now, attempt)
 		instances, err := u.EC2.Launch(u.finish, l)
 		if errors.Is(err, capacity.ErrTokenUsed) || slices.ContainsFunc(instances, capacity.Instance.Ended) {
+			used = cmp.Or(err, used)
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
 		return byNode(nodes, instances, l.Least)
+	}
+	if used != nil {
+		return nil, used
 	}
 	return nil, fmt.Errorf("%d launches of %s have ended already", mostAttempts, hostlist)
 }

@@ -39,7 +39,8 @@ func New(ctx context.Context, o Options) (*Client, error) {
 
 // From makes a client that shares credentials and deadlines with those of other services.
 func From(shared *awsconfig.Shared) *Client {
-	return &Client{api: pcs.NewFromConfig(shared.Config), region: shared.Config.Region}
+	api := pcs.NewFromConfig(shared.Config, func(o *pcs.Options) { o.APIOptions = append(o.APIOptions, awsconfig.Advise(Remedies)) })
+	return &Client{api: api, region: shared.Config.Region}
 }
 
 // Region is the region that the client works in.

@@ -52,6 +52,29 @@ func (p Provisioner) tell(what, name, status string) {
 // waited for when PCS answers that it, or its cluster, is being changed: 5 minutes.
 const rounds, patience = 5, 60
 
+// until looks at a thing and changes it, again and again, until step says that it is done.
+// PCS takes no change of what is being changed, or of its cluster: that is waited for.
+func (p Provisioner) until(ctx context.Context, what, name string, step func() (done bool, err error)) error {
+	var conflict error
+	for changes, conflicts := 0, 0; changes < rounds && conflicts < patience; {
+		switch done, err := step(); {
+		case inConflict(err):
+			conflicts, conflict = conflicts+1, err
+			if err := p.wait(ctx, what, name, Updating); err != nil {
+				return err
+			}
+		case done || err != nil:
+			return err
+		default:
+			changes++
+		}
+	}
+	if conflict != nil {
+		return fmt.Errorf("%s %s is still not as it should be: %w", what, name, conflict)
+	}
+	return fmt.Errorf("%s %s is still not as it should be; somebody else changes it too", what, name)
+}
+
 // EnsureNodeGroup creates or updates the node group of the wanted name, and waits
 // until PCS is done. One of ours that could not be created in an earlier run is made
 // anew. wanted has the cluster's id, and in Tags our mark and the
@@ -59,54 +82,41 @@ const rounds, patience = 5, 60
 // an error if it may not be created. One that has instances is left as it is
 // (ErrInUse) if the change would replace them.
 func (p Provisioner) EnsureNodeGroup(ctx context.Context, want NodeGroup, mayCreate bool) (g NodeGroup, changed bool, err error) {
-	for changes, conflicts := 0, 0; changes < rounds && conflicts < patience; {
-		g, found, err := p.settledGroup(ctx, want.ClusterID, want.Name)
+	err = p.until(ctx, WhatNodeGroup, want.Name, func() (done bool, err error) {
+		var found bool
+		g, found, err = p.settledGroup(ctx, want.ClusterID, want.Name)
 		switch {
 		case err != nil:
-			return g, changed, err
+			return false, err
 		case !found && !mayCreate:
-			return g, changed, fmt.Errorf("the cluster has no compute node group %s", want.Name)
+			return false, fmt.Errorf("the cluster has no compute node group %s", want.Name)
 		case !found:
 			p.tell(WhatNodeGroup, want.Name, "create")
 			err = p.PCS.createGroup(ctx, want)
 		case g.Tags[capacity.TagCluster] != want.Tags[capacity.TagCluster]:
-			return g, changed, fmt.Errorf("compute node group %s: %w", g.Name, ErrNotOurs)
+			return false, fmt.Errorf("compute node group %s: %w", g.Name, ErrNotOurs)
 		case g.Status == CreateFailed && (changed || !mayCreate):
-			return g, changed, fmt.Errorf("PCS could not create node group %s: %s; `pcs-capacity setup` makes it anew", g.Name, g.Failures)
+			return false, fmt.Errorf("PCS could not create node group %s: %s; `pcs-capacity setup` makes it anew", g.Name, g.Failures)
 		case g.Status == CreateFailed:
 			p.tell(WhatNodeGroup, g.Name, "delete")
-			if err := p.PCS.deleteGroup(ctx, g); err != nil && !inConflict(err) && !NotFound(err) {
-				return g, changed, err
-			}
-			conflicts++
-			continue
+			return false, unlessGone(p.PCS.deleteGroup(ctx, g))
 		case g.Status == UpdateFailed && changed:
-			return g, changed, fmt.Errorf("PCS could not update node group %s: %s", g.Name, g.Failures)
+			return false, fmt.Errorf("PCS could not update node group %s: %s", g.Name, g.Failures)
 		default:
 			compared := g.Compare(want)
 			if !compared.Changed() {
-				return g, changed, nil
+				return true, nil
 			}
 			if err := p.checkUnused(ctx, g, compared.Disruptive()); err != nil {
-				return g, changed, err
+				return false, err
 			}
 			p.tell(WhatNodeGroup, g.Name, "update")
 			err = p.PCS.updateGroup(ctx, want, g)
 		}
-		switch {
-		case inConflict(err):
-			conflicts++
-			if err := p.wait(ctx, WhatNodeGroup, want.Name, Updating); err != nil {
-				return g, changed, err
-			}
-		case err != nil:
-			return g, changed, err
-		default:
-			changed = true
-			changes++
-		}
-	}
-	return g, changed, fmt.Errorf("compute node group %s is still not as it should be; somebody else changes it too", want.Name)
+		changed = changed || err == nil
+		return false, err
+	})
+	return g, changed, err
 }
 
 func (p Provisioner) checkUnused(ctx context.Context, g NodeGroup, disruptive bool) error {
@@ -127,7 +137,7 @@ func (p Provisioner) checkUnused(ctx context.Context, g NodeGroup, disruptive bo
 // Slurm settings to the ones that it has, and waits until PCS is done.
 func (p Provisioner) EnsureQueue(ctx context.Context, want Queue) error {
 	changed := false
-	for changes, conflicts := 0, 0; changes < rounds && conflicts < patience; {
+	return p.until(ctx, WhatQueue, want.Name, func() (done bool, err error) {
 		q, found, err := p.settledQueue(ctx, want.ClusterID, want.Name)
 		groups := slices.Clone(q.GroupIDs)
 		for _, id := range want.GroupIDs {
@@ -138,32 +148,21 @@ func (p Provisioner) EnsureQueue(ctx context.Context, want Queue) error {
 		settings := q.withSettings(want.SlurmSettings)
 		switch {
 		case err != nil:
-			return err
+			return false, err
 		case !found:
 			p.tell(WhatQueue, want.Name, "create")
 			err = p.PCS.createQueue(ctx, want)
 		case q.Tags[capacity.TagCluster] != want.Tags[capacity.TagCluster]:
-			return fmt.Errorf("queue %s: %w", q.Name, ErrNotOurs)
+			return false, fmt.Errorf("queue %s: %w", q.Name, ErrNotOurs)
 		case q.Status == CreateFailed || q.Status == UpdateFailed && changed:
-			return fmt.Errorf("queue %s is %s: %s", q.Name, q.Status, q.Failures)
+			return false, fmt.Errorf("queue %s is %s: %s", q.Name, q.Status, q.Failures)
 		case len(groups) == len(q.GroupIDs) && settings == nil && q.Status == Active:
-			return nil
+			return true, nil
 		default:
 			p.tell(WhatQueue, want.Name, "update")
 			err = p.PCS.updateQueue(ctx, q, groups, settings)
 		}
-		switch {
-		case inConflict(err):
-			conflicts++
-			if err := p.wait(ctx, WhatQueue, want.Name, Updating); err != nil {
-				return err
-			}
-		case err != nil:
-			return err
-		default:
-			changed = true
-			changes++
-		}
-	}
-	return fmt.Errorf("queue %s is still not as it should be; somebody else changes it too", want.Name)
+		changed = changed || err == nil
+		return false, err
+	})
 }

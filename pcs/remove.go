@@ -14,54 +14,57 @@ import (
 // that is not there is no error.
 func (p Provisioner) ReleaseQueue(ctx context.Context, cluster Cluster, name string, groups []string, deleteEmpty bool) error {
 	changed := false
-	for range rounds {
+	return p.until(ctx, WhatQueue, name, func() (done bool, err error) {
 		q, found, err := p.settledQueue(ctx, cluster.ID, name)
 		rest := slices.DeleteFunc(slices.Clone(q.GroupIDs), func(id string) bool { return slices.Contains(groups, id) })
 		switch {
 		case err != nil || !found:
-			return err
+			return true, err
 		case !cluster.Ours(q.Tags):
-			return fmt.Errorf("queue %s: %w", name, ErrNotOurs)
+			return false, fmt.Errorf("queue %s: %w", name, ErrNotOurs)
 		case changed && (q.Status == UpdateFailed || q.Status == DeleteFailed):
-			return fmt.Errorf("queue %s is %s: %s", name, q.Status, q.Failures)
+			return false, fmt.Errorf("queue %s is %s: %s", name, q.Status, q.Failures)
 		case deleteEmpty && len(rest) == 0:
 			p.tell(WhatQueue, name, "delete")
-			err = p.PCS.deleteQueue(ctx, q)
+			err = unlessGone(p.PCS.deleteQueue(ctx, q))
 		case len(rest) == len(q.GroupIDs):
-			return nil
+			return true, nil
 		default:
 			p.tell(WhatQueue, name, "update")
-			err = p.PCS.updateQueue(ctx, q, rest, nil)
-		}
-		if err != nil && !inConflict(err) && !NotFound(err) {
-			return err
+			err = unlessGone(p.PCS.updateQueue(ctx, q, rest, nil))
 		}
 		changed = changed || err == nil
-	}
-	return fmt.Errorf("queue %s is still not as it should be after %d changes; somebody else changes it too", name, rounds)
+		return false, err
+	})
 }
 
 // DeleteNodeGroup deletes a node group of ours, which is in no queue any more, with its
 // instances, and waits until it is gone. One that is not there is no error.
 func (p Provisioner) DeleteNodeGroup(ctx context.Context, cluster Cluster, name string) error {
 	deleted := false
-	for range rounds {
+	return p.until(ctx, WhatNodeGroup, name, func() (done bool, err error) {
 		g, found, err := p.settledGroup(ctx, cluster.ID, name)
 		switch {
 		case err != nil || !found:
-			return err
+			return true, err
 		case !cluster.Ours(g.Tags):
-			return fmt.Errorf("compute node group %s: %w", name, ErrNotOurs)
+			return false, fmt.Errorf("compute node group %s: %w", name, ErrNotOurs)
 		case deleted && g.Status == DeleteFailed:
-			return fmt.Errorf("PCS could not delete compute node group %s: %s", name, g.Failures)
+			return false, fmt.Errorf("PCS could not delete compute node group %s: %s", name, g.Failures)
 		}
 		p.tell(WhatNodeGroup, name, "delete")
-		if err = p.PCS.deleteGroup(ctx, g); err != nil && !inConflict(err) && !NotFound(err) {
-			return err
-		}
+		err = unlessGone(p.PCS.deleteGroup(ctx, g))
 		deleted = deleted || err == nil
+		return false, err
+	})
+}
+
+// unlessGone takes it for success that the thing is not there any more.
+func unlessGone(err error) error {
+	if NotFound(err) {
+		return nil
 	}
-	return fmt.Errorf("compute node group %s is still there after %d attempts to delete it; somebody else changes it too", name, rounds)
+	return err
 }
 
 func (c *Client) deleteQueue(ctx context.Context, q Queue) error {

@@ -2,7 +2,11 @@
 // tests and to rehearse. It costs nothing and touches no account.
 package main
 
-import "github.com/alecthomas/kong"
+import (
+	"github.com/alecthomas/kong"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/manual"
+)
 
 // cli is the command line.
 type cli struct {
@@ -10,6 +14,8 @@ type cli struct {
 	Up   upCmd   `cmd:"" help:"Run simulated AWS and a real Slurm together."`
 	AWS  awsCmd  `cmd:"" name:"aws" help:"Run simulated AWS alone."`
 	Sim  simCmd  `cmd:"" help:"Control simulated AWS: its clock, its faults, its records."`
+
+	Manual manual.Command `cmd:"" hidden:"" help:"Write the manual pages, as Markdown."`
 }
 
 func main() {

@@ -30,7 +30,7 @@ const hookMark = "-- Written by `pcs-capacity hooks install`"
 // hookFlags choose a hook, and what its script calls.
 type hookFlags struct {
 	Hook   string `arg:"" enum:"cli_filter,job_submit" help:"cli_filter: on every host where users submit. job_submit: on slurmctld's, where you run that yourself."`
-	Filter string `help:"Path of pcs-capacity-filter. Default: beside this program, else in /usr/libexec/pcs-capacity." type:"path" placeholder:"FILE"`
+	Filter string `help:"Path of pcs-capacity-filter. Default: beside this program, else in ../libexec/pcs-capacity." type:"path" placeholder:"FILE"`
 }
 
 // script is the text of the hook for these settings.
@@ -54,10 +54,12 @@ func (f hookFlags) script(cfg *config.Config) (string, error) {
 func findFilter(given string) (string, error) {
 	places := []string{given}
 	if given == "" {
-		places = []string{"/usr/libexec/pcs-capacity/pcs-capacity-filter"}
-		if self, err := os.Executable(); err == nil {
-			places = append([]string{filepath.Join(filepath.Dir(self), "pcs-capacity-filter")}, places...)
+		self, err := os.Executable()
+		if err != nil {
+			return "", fmt.Errorf("looking for pcs-capacity-filter: %w; name it with --filter", err)
 		}
+		dir := filepath.Dir(self)
+		places = []string{filepath.Join(dir, "pcs-capacity-filter"), filepath.Join(dir, "../libexec/pcs-capacity/pcs-capacity-filter")}
 	}
 	for _, path := range places {
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {

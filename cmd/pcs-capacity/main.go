@@ -18,6 +18,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/pcs-capacity/pcs-capacity/internal/manual"
 	"github.com/pcs-capacity/pcs-capacity/internal/market"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 )
@@ -51,6 +52,8 @@ type CLI struct {
 	Timeline  TimelineCmd  `cmd:"" group:"run" help:"Draw the coming weeks: blocks, fences, gaps, extensions."`
 	Settings  ConfigCmd    `cmd:"" group:"other" name:"config" help:"Show the settings in effect, defaults included."`
 	Version   VersionCmd   `cmd:"" group:"other" help:"Show the version."`
+
+	Manual manual.Command `cmd:"" hidden:"" help:"Write the manual pages, as Markdown."`
 }
 
 // Globals are the flags of every subcommand.
@@ -86,7 +89,7 @@ type versionFlag bool
 // BeforeReset is called by kong before anything is missed on the command line.
 func (versionFlag) BeforeReset(app *kong.Kong) error {
 	row := newVersionRow()
-	fmt.Fprintf(app.Stdout, "pcs-capacity %s %s\n", row.Version, row.Commit)
+	fmt.Fprintln(app.Stdout, row)
 	app.Exit(0)
 	return nil
 }

@@ -169,7 +169,7 @@ func difference(want, have Reservation, exists bool, now time.Time) string {
 	started := have.Active || !have.Start.After(now)
 	sameStart := near(want.Start, have.Start) || started && !want.Start.After(now)
 	sameNodes := slices.Equal(sorted(want.Nodes), sorted(have.Nodes))
-	sameEnd := have.endless() && want.endless() || !have.endless() && !want.endless() && near(want.End, have.End)
+	sameEnd := have.endless() == want.endless() && (have.endless() || near(want.End, have.End))
 	switch {
 	case sameStart && sameNodes && sameEnd:
 		return ""

@@ -135,7 +135,7 @@ func (d *deal) refused(ctx context.Context, i Intent, err error) (Intent, error)
 	}
 	i.Phase = Failed
 	d.record(i)
-	return i, notBought(i.Kind, err)
+	return i, notBought(err)
 }
 
 // record writes down what is known by now. When that fails, the intent on disk says
@@ -159,21 +159,4 @@ func (d *deal) end(i Intent, phase Phase, code string, err error) {
 	d.record(i)
 }
 
-// notBought is EC2's refusal, with what to do about it.
-func notBought(kind IntentKind, refusal error) error {
-	advice := ""
-	switch ec2.Code(refusal) {
-	case "InvalidCapacityBlockOfferingIdExpired", "InvalidCapacityBlockOfferingIdNotFound":
-		advice = "; somebody else may have it: run `pcs-capacity offerings` again"
-	case "InvalidCapacityBlockExtensionOfferingIdExpired", "InvalidCapacityBlockExtensionOfferingIdNotFound":
-		advice = "; run this again for a new offering"
-	case "UnauthorizedOperation", "AccessDenied":
-		advice = "; the caller needs ec2:PurchaseCapacityBlock, and ec2:CreateTags on the reservation"
-		if kind == ExtendBlock {
-			advice = "; the caller needs ec2:PurchaseCapacityBlockExtension"
-		}
-	case "RequestLimitExceeded":
-		advice = "; EC2 allows 10 purchases, then one in 7 seconds: run this again in a minute"
-	}
-	return fmt.Errorf("%w; nothing was bought%s", refusal, advice)
-}
+func notBought(refusal error) error { return fmt.Errorf("nothing was bought: %w", refusal) }

@@ -91,7 +91,7 @@ func (b *Buyer) Extend(ctx context.Context, o ExtensionOrder) error {
 	intent.Asked, intent.OldEnd, intent.NewEnd = capacity.Duration{Duration: o.Length}, r.End, offering.End
 	if b.DryRun {
 		if err := d.aws.TryPurchaseExtension(ctx, offering.ID, r.ID); err != nil {
-			return notBought(ExtendBlock, err)
+			return notBought(err)
 		}
 		return o.Tell(ExtensionResult{Intent: intent, Reservation: r, DryRun: true})
 	}

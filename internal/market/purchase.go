@@ -118,7 +118,7 @@ func (b *Buyer) Purchase(ctx context.Context, o PurchaseOrder) error {
 	}
 	if b.DryRun {
 		if err := d.aws.TryPurchase(ctx, offering.ID, intent.Platform, d.tags(intent)); err != nil {
-			return notBought(BuyBlock, err)
+			return notBought(err)
 		}
 		return o.Tell(PurchaseResult{Intent: intent, DryRun: true})
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -92,9 +91,6 @@ func newRegionFailure(region string, err error) RegionFailure {
 	f := RegionFailure{region, ec2.Code(err), firstLine(err)}
 	if f.Code != "" {
 		f.Message = ec2.Message(err)
-	}
-	if advice := ec2.Advice(err); advice != "" {
-		f.Message = strings.TrimSuffix(f.Message, ".") + "; " + advice
 	}
 	return f
 }

@@ -88,7 +88,7 @@ func (f *Found) ask(ctx context.Context, aws *ec2.Client) (regionAnswer, error) 
 	answer.found, err = f.asked.ask(ctx, aws, q)
 	switch {
 	case errors.Is(err, ec2.ErrNotSold):
-		answer.unsold = ec2.Message(err)
+		answer.unsold = ec2.Code(err) + ": " + ec2.Message(err)
 		return answer, nil
 	case err != nil:
 		return regionAnswer{}, err // nobody knows that it has nothing

@@ -103,13 +103,14 @@ func (s Setup) inventory(ctx context.Context, cluster string) (inv pcs.Inventory
 			return inv, nil, err
 		}
 	}
+	code := pcs.Code(err)
 	names, err := s.PCS.Clusters(ctx)
 	if err != nil {
 		return inv, nil, err
 	}
 	missing = &capacity.Mismatch{Code: "cluster", Message: "no cluster is given", Fix: "use one of " + strings.Join(names, ", ")}
 	if cluster != "" {
-		missing.Message = fmt.Sprintf("there is no PCS cluster %q in %s", cluster, s.PCS.Region())
+		missing.Message = fmt.Sprintf("there is no PCS cluster %q in %s (%s)", cluster, s.PCS.Region(), code)
 	}
 	if len(names) == 0 {
 		missing.Fix = "check --region; there is no PCS cluster in " + s.PCS.Region()
@@ -121,7 +122,7 @@ func (s Setup) readReservation(ctx context.Context, in *inspection) (err error) 
 	in.reservation, err = s.EC2.Reservation(ctx, in.request.Reservation)
 	if absent(err) {
 		in.reservation = capacity.Reservation{}
-		in.problem("reservation-unknown", "check the id and --region; `pcs-capacity list` shows what there is", "EC2 has no reservation %q in %s (%s)", in.request.Reservation, in.region, ec2.Code(err))
+		in.problem("reservation-unknown", ec2.Advice(err), "EC2 has no reservation %q in %s (%s)", in.request.Reservation, in.region, ec2.Code(err))
 		return nil
 	}
 	return err

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/pcs"
+)
+
+// asksFor are commands that make a call; the empty call stands for any.
+var asksFor = map[string][]string{
+	"":                                        {"list"},
+	"DescribeCapacityReservations":            {"list", "cr-0e2000000000000a1"},
+	"DescribeCapacityBlockOfferings":          {"offerings", "--instance-type=p5.48xlarge", "--count=4", "--duration=7d"},
+	"PurchaseCapacityBlock":                   purchases["purchase"],
+	"PurchaseCapacityBlockExtension":          purchases["extend"],
+	"DescribeCapacityBlockExtensionOfferings": purchases["extend"],
+}
+
+// Every code of EC2 that a command can meet is shown, with what to do about it. Those of
+// launches are shown by Slurm (TestR12_LaunchCodesComeWithAdvice), those of PCS by setup
+// and teardown (TestExceptionsOfPCSComeWithAdvice).
+func TestErrorCodesComeWithAdvice(t *testing.T) {
+	_, sim := simulatedEC2(t, `payment_delay = "0s"`)
+	t.Setenv("AWS_MAX_ATTEMPTS", "1")
+	program := itself(t)
+	for _, r := range slices.Concat(ec2.Remedies, awsconfig.General) {
+		if slices.Contains(r.Calls, "RunInstances") {
+			continue
+		}
+		if r.Code == "CapacityBlockDescribeLimitExceeded" && r.Says == "" {
+			continue // waits for a minute before it is shown: package ec2, TestBackToBackSearches
+		}
+		calls := r.Calls
+		if len(calls) == 0 {
+			calls = []string{""}
+		}
+		for _, call := range calls {
+			args, known := asksFor[call]
+			if !known {
+				t.Errorf("%s of %s: no command is known to meet it", r.Code, call)
+				continue
+			}
+			sim.ClearFaults()
+			if _, err := sim.AddFault(awssim.Fault{Service: "ec2", Operation: call, Effect: awssim.FailBefore, Code: r.Code, Message: "EC2 says: " + r.Says + "."}); err != nil {
+				t.Fatal(err)
+			}
+			dir := t.TempDir() // what one run remembers is not for the next one
+			config := filepath.Join(dir, "config.toml")
+			if err := os.WriteFile(config, fmt.Appendf(nil, "state_dir = %q\n", dir), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.CommandContext(t.Context(), program[0], append([]string{"--config", config}, args...)...)
+			cmd.Env = append(os.Environ(), "XDG_CACHE_HOME="+dir)
+			said, err := cmd.CombinedOutput()
+			if err == nil || !strings.Contains(string(said), r.Code) || !strings.Contains(string(said), r.Do) {
+				t.Errorf("%s of %s: %v, want %q:\n%s", r.Code, call, err, r.Do, said)
+			}
+		}
+	}
+}
+
+// TestErrorCodesAreDocumented compares docs/errors.md with the code. UPDATE_TRANSCRIPTS=1
+// writes it.
+func TestErrorCodesAreDocumented(t *testing.T) {
+	const path, begin = "../../docs/errors.md", "| code |"
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, _, found := strings.Cut(string(text), begin)
+	if !found {
+		t.Fatalf("%s has no table", path)
+	}
+	want := head + begin + " of | what it means | what to do |\n| --- | --- | --- | --- |\n" +
+		remedyRows("EC2", ec2.Remedies) + remedyRows("PCS", pcs.Remedies) + remedyRows("both", awsconfig.General)
+	if string(text) == want {
+		return
+	}
+	if os.Getenv("UPDATE_TRANSCRIPTS") == "" {
+		t.Fatalf("%s is not what the code does; UPDATE_TRANSCRIPTS=1 writes it", path)
+	}
+	if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// remedyRows are rows of a table in Markdown. Codes that mean the same share one.
+func remedyRows(service string, table []awsconfig.Remedy) string {
+	var b strings.Builder
+	for i := 0; i < len(table); {
+		r, codes := table[i], []string{}
+		for ; i < len(table) && table[i].Means == r.Means && table[i].Do == r.Do; i++ {
+			code := "`" + table[i].Code + "`"
+			if r.Says != "" {
+				code += fmt.Sprintf(" (“… %s …”)", r.Says)
+			}
+			codes = append(codes, code)
+		}
+		of := service
+		if len(r.Calls) > 0 {
+			of += ": " + strings.Join(r.Calls, ", ")
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", strings.Join(codes, ", "), of, r.Means, r.Do)
+	}
+	return b.String()
+}

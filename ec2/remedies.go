@@ -1,0 +1,112 @@
+package ec2
+
+import (
+	"slices"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
+)
+
+// Advice is what to do about an error of EC2's, in one sentence without a full stop; ""
+// where EC2's message says it all.
+func Advice(err error) string { return awsconfig.Advice(err) }
+
+// The calls for which a code has a meaning of its own.
+var (
+	searching  = []string{"DescribeCapacityBlockOfferings"}
+	buying     = []string{"PurchaseCapacityBlock", "PurchaseCapacityBlockExtension"}
+	extending  = []string{"DescribeCapacityBlockExtensionOfferings", "PurchaseCapacityBlockExtension"}
+	describing = []string{"DescribeCapacityReservations"}
+	launching  = []string{"RunInstances"}
+)
+
+// Remedies are the codes of EC2 that our calls can meet and that a person has to do
+// something about; docs/errors.md shows them. Of those that fit, the first counts.
+//
+// The codes are those of EC2's page of error codes and those that live accounts were seen to
+// answer; the texts in Says are those of live accounts.
+var Remedies = slices.Concat(
+	// Searching and buying
+	[]awsconfig.Remedy{
+		{Code: limitExceeded, Calls: searching, Says: noQuotaText, Means: "the account's quota for Capacity Blocks is 0 in this region",
+			Do: `raise the quota "Concurrent Capacity Blocks" (L-64569A79) of this region in Service Quotas: ` +
+				"aws service-quotas request-service-quota-increase --service-code ec2 --quota-code L-64569A79 --desired-value 1"},
+		{Code: limitExceeded, Calls: searching, Means: "searches follow each other too fast",
+			Do: "others search with this account too; try again in a minute"},
+		{Code: invalidValue, Calls: searching, Says: notSoldText, Means: "EC2 does not sell this type as a Capacity Block there",
+			Do: "ask other regions: `pcs-capacity offerings --regions all`"},
+		{Code: invalidValue, Calls: searching, Says: "start date", Means: "the times that were asked for are over, or the wrong way round",
+			Do: "give a later --start-after or --end-by"},
+		{Code: unauthorized, Calls: searching, Says: notApprovedText, Means: "AWS has not approved the account for UltraServers",
+			Do: "ask your AWS account team to approve the account for UltraServers"},
+	},
+	awsconfig.Remedies(buying[:1], "the offering is gone; somebody else may have it", "run `pcs-capacity offerings` again",
+		"InvalidCapacityBlockOfferingIdExpired", "InvalidCapacityBlockOfferingIdNotFound"),
+	awsconfig.Remedies(buying[:1], "the id is not one of an offering", "copy it from `pcs-capacity offerings`",
+		"InvalidCapacityBlockOfferingIdMalformed"),
+	awsconfig.Remedies(buying[1:], "the extension is not for sale any more", "run this again for a new offering",
+		"InvalidCapacityBlockExtensionOfferingIdExpired", "InvalidCapacityBlockExtensionOfferingIdNotFound"),
+	[]awsconfig.Remedy{
+		{Code: "InvalidCapacityReservationState", Calls: extending, Means: "the block cannot be extended now",
+			Do: "extend it while it is scheduled or active, from 56 days to 1 hour before its end, when no other extension is being paid"},
+		{Code: unauthorized, Calls: buying[:1], Means: "the caller's policy does not allow the purchase",
+			Do: "the caller needs ec2:PurchaseCapacityBlock, and ec2:CreateTags on the reservation"},
+		{Code: unauthorized, Calls: buying[1:], Means: "the caller's policy does not allow the extension",
+			Do: "the caller needs ec2:PurchaseCapacityBlockExtension"},
+		{Code: requestLimitExceeded, Calls: buying, Means: "too many purchases in a short time",
+			Do: "EC2 allows 10 purchases, then one in 7 seconds: run this again in a minute"},
+	},
+	// Reservations
+	awsconfig.Remedies(describing, "this account has no such reservation in this region", checkReservation,
+		badReservationID+".NotFound", badReservationID+".Malformed", badReservationID+".Unavailable"),
+	awsconfig.Remedies(describing, "EC2 has no Capacity Reservations in this region", "check the region",
+		"UnsupportedException"),
+	// Launching: the codes are in the Reason of the node
+	awsconfig.Remedies(launching, "there is no free instance where the launch was sent", "wait: Slurm tries again, at longer and longer intervals",
+		noCapacity...),
+	awsconfig.Remedies(launching, "EC2 cannot fill the launch", "wait: Slurm tries again, at longer and longer intervals",
+		"UnfulfillableCapacity"),
+	awsconfig.Remedies(launching, "the block is not open yet", "wait until it opens",
+		"InvalidCapacityReservationState.PendingActivation"),
+	awsconfig.Remedies(launching, "the reservation is not active", "see its state with `pcs-capacity list`",
+		"InvalidCapacityReservationState", "InvalidCapacityReservationState.Unavailable"),
+	awsconfig.Remedies(launching, "the reservation cannot be used by this account, or is gone", checkReservation,
+		badReservationID+".NotFound", badReservationID+".Malformed", badReservationID+".Unavailable"),
+	awsconfig.Remedies(launching, "the account's quota is used up; Capacity Blocks do not count", "raise the quota of this type in Service Quotas, or end other instances",
+		"VcpuLimitExceeded", "InstanceLimitExceeded"),
+	awsconfig.Remedies(launching, "the subnet has no free address", "name another subnet of the zone in subnet_ids, or take a template with fewer addresses a node (`setup --efa efa-only`)",
+		"InsufficientFreeAddressesInSubnet"),
+	awsconfig.Remedies(launching, "EC2 does not offer this type with these options in this zone", "compare the launch template with the instance type and the zone",
+		"Unsupported"),
+	[]awsconfig.Remedy{
+		{Code: invalidValue, Calls: launching, Says: "market type", Means: "the purchase option is not that of the reservation",
+			Do: "set purchase_option of the node_group to the kind that `pcs-capacity list` shows"},
+	},
+	awsconfig.Remedies(launching, "the launch template does not go with the launch", "mend what the message names in the launch template",
+		invalidValue, "InvalidParameterCombination", "InvalidParameter", "AttachmentLimitExceeded"),
+	awsconfig.Remedies(launching, "the launch template has CPU credits, which this type does not have", "take CreditSpecification out of the launch template",
+		"InstanceCreditSpecification.NotSupported"),
+	awsconfig.Remedies(launching, "the launch template names what does not exist in this region", "mend the launch template, or make what it names",
+		"InvalidKeyPair.NotFound", "InvalidPlacementGroup.Unknown", "InvalidGroup.NotFound", "InvalidAMIID.NotFound"),
+	awsconfig.Remedies(launching, "the subnet does not exist in this region", "mend subnet_ids of the node_group",
+		"InvalidSubnetID.NotFound"),
+	awsconfig.Remedies(launching, "EC2 has bound the client token to another launch each time", "power the nodes up again in a minute",
+		tokenTerminated, tokenMismatch),
+	awsconfig.Remedies([]string{"RunInstances", "DescribeLaunchTemplateVersions"}, "the launch template, or its version, is gone", "mend launch_template of the node_group, or run `pcs-capacity setup` again",
+		"InvalidLaunchTemplateId.NotFound", "InvalidLaunchTemplateId.VersionNotFound", "InvalidLaunchTemplateName.NotFoundException", "InvalidLaunchTemplateId.Malformed"),
+	// Any call
+	[]awsconfig.Remedy{
+		{Code: requestLimitExceeded, Means: "too many calls in a short time", Do: "others use this account's API calls too; try again in a minute"},
+		{Code: unauthorized, Means: "the caller's policy does not allow the call", Do: "allow the action that EC2 names; docs/wiring.md has those that each program needs"},
+	},
+)
+
+const (
+	invalidValue = "InvalidParameterValue"
+	unauthorized = "UnauthorizedOperation"
+
+	noQuotaText     = "not sufficient"
+	notSoldText     = "not supported for Capacity Blocks"
+	notApprovedText = "not authorized to call" // that of IAM says "to perform"
+
+	checkReservation = "check the id and the region; `pcs-capacity list` shows what there is"
+)

@@ -1,0 +1,48 @@
+package lifecycle
+
+import (
+	"os"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+)
+
+// No limit is raised past what accounting lets a job of a managed partition have.
+func TestMarksStayWithinAccounting(t *testing.T) {
+	p := &pass{Sources: Sources{State: state.Dir(t.TempDir())}, snap: oneSlot("ec2", nil)}
+	p.snap.Walls = capacity.NewWalls([]capacity.QOSWall{{Name: "short", MaxWall: capacity.Minutes(60)}}, nil, nil)
+	job := func(id, partition, qos, comment string) Job {
+		return Job{Shown: id, State: "PENDING", Partition: partition, QOS: qos, Comment: comment, TimeMin: capacity.Minutes(10)}
+	}
+	unbounded := job("6", "gpu", "short", "time=fit")
+	unbounded.TimeMin = capacity.Limit{}
+	got := p.marks([]Job{
+		job("1", "gpu", "short", "time=fit"), job("2", "gpu", "short", "time=fit:90"), job("3", "gpu", "short", "time=fit:30"),
+		job("4", "gpu", "long", "time=fit"), job("5", "cpu", "short", "time=fit"), unbounded, job("7", "gpu", "short", "time=fit:60"),
+	})
+	want := map[string]state.Mark{"1": {Fit: true, UpTo: 60}, "2": {Fit: true, UpTo: 60}, "3": {Fit: true, UpTo: 30}, "4": {Fit: true}, "5": {Fit: true}, "7": {Fit: true, UpTo: 60}}
+	if diff := cmp.Diff(want, got); diff != "" || len(p.snap.Problems) > 0 {
+		t.Errorf("%s\nproblems: %q", diff, p.snap.Problems)
+	}
+	// What is kept for the next pass is what the users wrote.
+	kept, err := p.State.Marks()
+	if err != nil || kept["2"].UpTo != 90 {
+		t.Errorf("%v, kept %+v", err, kept)
+	}
+}
+
+// Marks that cannot be read or kept are told, and those of this pass count.
+func TestMarksWithoutAState(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(dir+"/state", nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	p := &pass{Sources: Sources{State: state.Dir(dir + "/state")}, snap: oneSlot("ec2", nil)}
+	got := p.marks([]Job{{Shown: "1", State: "PENDING", Partition: "gpu", Comment: "time=fit", TimeMin: capacity.Minutes(10)}})
+	if !got["1"].Fit || len(p.snap.Problems) != 2 {
+		t.Errorf("%+v, problems %q", got, p.snap.Problems)
+	}
+}

@@ -1,0 +1,123 @@
+// Package manual writes the manual pages of a program from its command line, in the
+// Markdown that go-md2man reads.
+package manual
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// Command writes one page for the program and for each of its commands into a folder. It is
+// for the build, and in no help.
+type Command struct {
+	Dir string `arg:"" type:"existingdir" help:"Folder for the pages."`
+}
+
+// Run is called by kong.
+func (c Command) Run(app *kong.Kong) error {
+	for name, text := range Pages(app.Model) {
+		if err := os.WriteFile(filepath.Join(c.Dir, name+".1.md"), []byte(text), 0o644); err != nil {
+			return fmt.Errorf("writing manual pages: %w", err)
+		}
+	}
+	return nil
+}
+
+// Pages are the pages of section 1 by name: "git", "git-commit" and so on.
+func Pages(app *kong.Application) map[string]string {
+	pages := map[string]string{}
+	var visit func(n *kong.Node)
+	visit = func(n *kong.Node) {
+		pages[pageName(n)] = page(app, n)
+		for _, child := range commands(n) {
+			visit(child)
+		}
+	}
+	visit(app.Node)
+	return pages
+}
+
+func commands(n *kong.Node) []*kong.Node {
+	return slices.DeleteFunc(slices.Clone(n.Children), func(c *kong.Node) bool { return c.Hidden || c.Type != kong.CommandNode })
+}
+
+func pageName(n *kong.Node) string { return strings.ReplaceAll(n.FullPath(), " ", "-") }
+
+func page(app *kong.Application, n *kong.Node) string {
+	var b strings.Builder
+	write := func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }
+	name := pageName(n)
+	// The program's own description begins with a line that says what it is.
+	short, detail, _ := strings.Cut(n.Help, "\n")
+	if n.Detail != "" {
+		detail = n.Detail
+	}
+	write("%% %q \"1\" \"\" %q \"\"\n\n# NAME\n\n%s - %s\n\n", strings.ToUpper(name), app.Name, name, escape(strings.ToLower(short[:1])+strings.TrimSuffix(short[1:], ".")))
+	// Only the name of the whole program is a program.
+	summary := strings.TrimPrefix(strings.TrimPrefix(n.Summary(), n.Path()), " ")
+	write("# SYNOPSIS\n\n**%s** %s\n\n", n.FullPath(), escape(summary))
+	if detail = strings.TrimSpace(detail); detail != "" {
+		write("# DESCRIPTION\n\n%s\n\n", paragraphs(detail))
+	}
+	if below := commands(n); len(below) > 0 {
+		write("# COMMANDS\n\n")
+		for _, c := range below {
+			write("**%s**(1)\n: %s\n\n", pageName(c), escape(c.Help))
+		}
+	}
+	if len(n.Positional) > 0 {
+		write("# ARGUMENTS\n\n")
+		for _, a := range n.Positional {
+			write("*%s*\n: %s\n\n", escape(a.Name), escape(a.Help))
+		}
+	}
+	flags(&b, "OPTIONS", n)
+	if n.Parent == nil {
+		write("# EXIT STATUS\n\n**0** yes or done, **1** no or failed, **2** usage or configuration.\n\n")
+		return b.String()
+	}
+	write("# SEE ALSO\n\n**%s**(1): the flags of every command\n", pageName(n.Parent))
+	return b.String()
+}
+
+func flags(b *strings.Builder, heading string, n *kong.Node) {
+	for _, f := range n.Flags {
+		if f.Hidden || f.Name == "help" && n.Parent != nil {
+			continue
+		}
+		if heading != "" {
+			fmt.Fprintf(b, "# %s\n\n", heading)
+			heading = ""
+		}
+		help := f.Help
+		if f.Required {
+			help += " Required."
+		} else if f.HasDefault && !f.IsBool() && !strings.Contains(strings.ToLower(help), "default") {
+			help += " Default: " + f.Default + "."
+		}
+		fmt.Fprintf(b, "**%s**\n: %s\n\n", escape(f.String()), escape(help))
+	}
+}
+
+// paragraphs keeps what is indented as it is, and escapes the rest.
+func paragraphs(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		if strings.HasPrefix(line, "  ") {
+			lines[i] = "    " + strings.TrimSpace(line) // code, in Markdown
+		} else {
+			lines[i] = escape(line)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// escape keeps text from being read as Markdown; backquotes stay, they are ours.
+func escape(text string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `_`, `\_`, `<`, `\<`, `>`, `\>`, `[`, `\[`, `]`, `\]`, `#`, `\#`, `|`, `\|`).Replace(text)
+}

@@ -1,0 +1,2 @@
+# The command completes itself: it reads COMP_LINE.
+complete -C pcs-capacity pcs-capacity

@@ -1,0 +1,514 @@
+// Package packaging tests the packages that `make packages` builds: they are really
+// installed, by dpkg and by rpm, into root file systems of their own, beside a real Slurm.
+package packaging
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
+)
+
+// newer is the version of the package that is upgraded to.
+const newer = "99.0.0"
+
+// form is a form of package, and how its manager is called on a root of its own.
+type form struct {
+	name, pattern string
+	// install also upgrades.
+	install, remove, purge []string
+	// keptAside is the ending of a new conffile that is not put in the place of an edited one.
+	keptAside string
+	only      []string // files that only this form has
+}
+
+var forms = []form{
+	{name: "deb", pattern: "pcs-capacity_*_" + runtime.GOARCH + ".deb",
+		install: []string{"dpkg", "--root=ROOT", "--force-confold", "--install"}, remove: []string{"dpkg", "--root=ROOT", "--remove"},
+		purge: []string{"dpkg", "--root=ROOT", "--purge"}, keptAside: ".dpkg-dist",
+		only: []string{"usr/share/doc/pcs-capacity/changelog.Debian.gz", "usr/share/doc/pcs-capacity/copyright",
+			"usr/share/doc/pcs-capacity/third-party-licences.gz", "usr/share/lintian/overrides/pcs-capacity", "usr/share/zsh/vendor-completions/_pcs-capacity"}},
+	{name: "rpm", pattern: "pcs-capacity-[0-9]*." + map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH] + ".rpm",
+		install: []string{"rpm", "--root", "ROOT", "--upgrade"}, remove: []string{"rpm", "--root", "ROOT", "--erase"}, keptAside: ".rpmnew",
+		only: []string{"usr/share/licenses/pcs-capacity/LICENSE", "usr/share/licenses/pcs-capacity/third-party-licences.gz", "usr/share/zsh/site-functions/_pcs-capacity"}},
+}
+
+// files are those of both forms; the manual pages of commands come on top.
+var files = []string{
+	"etc/logrotate.d/pcs-capacity", "etc/pcs-capacity/config.toml",
+	"usr/bin/pcs-capacity", "usr/libexec/pcs-capacity/pcs-capacity-filter", "usr/libexec/pcs-capacity/pcs-capacity-resume", "usr/libexec/pcs-capacity/pcs-capacity-suspend",
+	"usr/lib/systemd/system/pcs-capacity-sync.service", "usr/lib/tmpfiles.d/pcs-capacity.conf",
+	"usr/share/bash-completion/completions/pcs-capacity", "usr/share/fish/vendor_completions.d/pcs-capacity.fish",
+	"usr/share/man/man5/pcs-capacity-config.toml.5.gz",
+}
+
+const world = `
+account = "111122223333"
+[[instance_type]]
+name = "p5.48xlarge"
+usage_classes = ["capacity-block"]
+[[region]]
+name = "us-east-2"
+zone = [{ name = "us-east-2a", id = "use2-az1" }]
+vpc = [{ id = "vpc-0e2000000000000a1", cidr = "10.2.0.0/16" }]
+subnet = [{ id = "subnet-0e200000000000a01", vpc = "vpc-0e2000000000000a1", zone = "us-east-2a", cidr = "10.2.16.0/20" }]
+reservation = [{ id = "cr-0e2000000000000a1", kind = "capacity-block", type = "p5.48xlarge", zone = "us-east-2a", count = 4, start = "-1h", end = "+8h" }]
+`
+
+const partition = `
+[[partition]]
+name = "gpu"
+provider = "ec2"
+  [[partition.node_group]]
+  name = "gpu"
+  instance_type = "p5.48xlarge"
+  subnet_ids = ["subnet-0e200000000000a01"]
+  capacity_reservation_ids = ["cr-0e2000000000000a1"]
+  max_nodes = 4
+  launch_template = "unused"
+`
+
+// installation is a root file system with a shell in it, a Slurm outside, and a package.
+type installation struct {
+	*testing.T
+	form
+	root    string
+	cluster *slurmlab.Cluster
+	slurm   slurmlab.Config
+	aws     []string // the environment in which the simulated AWS is AWS
+}
+
+// TestPackages follows a package from before its installation until nothing is left of it.
+// sbatch works all the time.
+func TestPackages(t *testing.T) {
+	dist := os.Getenv("PCS_CAPACITY_PACKAGES")
+	if dist == "" {
+		t.Skip("PCS_CAPACITY_PACKAGES is the folder of the packages; `make test` builds them and sets it")
+	}
+	dir, err := os.MkdirTemp("", "pkg") // Slurm's sockets need a short path
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	cfg := slurmlab.Config{Dir: filepath.Join(dir, "lab"), CloudGroups: []slurmlab.NodeGroup{{Prefix: "gpu-", Count: 4, Partition: "gpu", Features: "gpu"}}}
+	cluster, err := slurmlab.Start(deadline(t), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := cluster.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	scenario, err := awssim.ParseScenario("packages", []byte(world))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sim, err := awssim.New(scenario, awssim.MachineClock())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { sim.Close() })
+	if _, err := sim.Listen("127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range forms {
+		t.Run(f.name, func(t *testing.T) {
+			found, err := filepath.Glob(filepath.Join(dist, f.pattern))
+			if err != nil || len(found) != 1 {
+				t.Fatalf("%s/%s: found %q, want one package; run `make packages`", dist, f.pattern, found)
+			}
+			if _, err := os.Stat(found[0]); err != nil { // another package is another test: no cached answer
+				t.Fatal(err)
+			}
+			i := &installation{T: t, form: f, root: filepath.Join(dir, f.name), cluster: cluster, slurm: cfg, aws: sim.Env()}
+			i.makeRoot()
+			i.life(found[0], i.build(dist))
+		})
+	}
+}
+
+func (i *installation) life(first, second string) {
+	i.submits("before", false)
+
+	// Installed: files, and nothing else happens.
+	said := i.manage(i.install, first)
+	if !strings.Contains(said, "systemctl enable --now pcs-capacity-sync") {
+		i.Errorf("the installation does not say what to do next:\n%s", said)
+	}
+	i.hasFiles(first)
+	i.called("daemon-reload")
+	i.submits("installed", false)
+	if out, err := i.command("usr/bin/pcs-capacity", "--version").CombinedOutput(); err != nil || strings.Count(string(out), "unknown") > 0 || strings.Contains(string(out), "devel") {
+		i.Errorf("--version: %s", out)
+	}
+
+	// Set up, wired and started.
+	i.configure()
+	for _, hook := range []string{"cli_filter", "job_submit"} {
+		out, err := i.command("usr/bin/pcs-capacity", "hooks", "install", hook).CombinedOutput()
+		if err != nil {
+			i.Fatalf("hooks install: %s", out)
+		}
+		script, err := os.ReadFile(filepath.Join(i.cluster.Dir(), "etc", hook+".lua"))
+		if filter := i.at("usr/libexec/pcs-capacity/pcs-capacity-filter"); err != nil || !strings.Contains(string(script), filter) {
+			i.Errorf("%s.lua does not call %s (%v):\n%s", hook, filter, err, script)
+		}
+	}
+	i.wire("CliFilterPlugins=lua", "JobSubmitPlugins=lua",
+		"ResumeProgram="+i.at("usr/libexec/pcs-capacity/pcs-capacity-resume"), "SuspendProgram="+i.at("usr/libexec/pcs-capacity/pcs-capacity-suspend"))
+	i.submits("wired, and not started", false)
+	stop := i.startService()
+	i.submits("wired", true)
+
+	// Upgraded, with settings that both sides have changed.
+	mine := i.read("etc/pcs-capacity/config.toml")
+	quit, quiet := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(quiet)
+		for n := 0; ; n++ {
+			select {
+			case <-quit:
+				i.Logf("%d submissions while it was upgraded", n)
+				return
+			default:
+				i.submits("during the upgrade", true)
+			}
+		}
+	}()
+	i.manage(i.install, second)
+	close(quit)
+	<-quiet
+	i.called("daemon-reload", "try-restart pcs-capacity-sync.service")
+	if now := i.read("etc/pcs-capacity/config.toml"); now != mine {
+		i.Errorf("the upgrade changed the settings to\n%s", now)
+	}
+	if theirs := i.read("etc/pcs-capacity/config.toml" + i.keptAside); !strings.Contains(theirs, "# new in "+newer) {
+		i.Errorf("the new settings are not kept aside: %q", theirs)
+	}
+	if out, _ := i.command("usr/bin/pcs-capacity", "config").CombinedOutput(); !strings.Contains(string(out), "cr-0e2000000000000a1") {
+		i.Errorf("after the upgrade the settings are %s", out)
+	}
+	i.submits("upgraded", true)
+	stop()
+
+	// Removed, with the wiring still in Slurm.
+	said = i.manage(i.remove, "pcs-capacity")
+	i.called("--quiet disable --now pcs-capacity-sync.service", "daemon-reload")
+	for _, program := range []string{"usr/bin/pcs-capacity", "usr/libexec/pcs-capacity"} {
+		if _, err := os.Stat(i.at(program)); err == nil {
+			i.Errorf("%s is left", program)
+		}
+	}
+	if !strings.Contains(said, "/etc/slurm/cli_filter.lua stays") {
+		i.Errorf("the removal does not say that a script stays:\n%s", said)
+	}
+	i.submits("removed, and still wired", false)
+	i.wire()
+	i.submits("unwired", false)
+
+	if i.purge == nil {
+		return
+	}
+	i.wire("CliFilterPlugins=lua", "JobSubmitPlugins=lua")
+	i.manage(i.purge, "pcs-capacity")
+	i.submits("purged, and still wired", false)
+	i.wire()
+	for _, folder := range []string{"etc", "usr", "var/lib", "var/cache", "var/log"} {
+		err := filepath.WalkDir(i.at(folder), func(path string, entry fs.DirEntry, err error) error {
+			if err == nil && strings.Contains(entry.Name(), "pcs-capacity") {
+				i.Errorf("%s is left after the purge", path)
+			}
+			return err
+		})
+		if err != nil {
+			i.Error(err)
+		}
+	}
+}
+
+func deadline(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func (i *installation) at(path string) string { return filepath.Join(i.root, path) }
+
+func (i *installation) read(path string) string {
+	i.Helper()
+	text, err := os.ReadFile(i.at(path))
+	if err != nil {
+		i.Error(err)
+	}
+	return string(text)
+}
+
+func (i *installation) write(path, text string, mode fs.FileMode) {
+	i.Helper()
+	err := os.MkdirAll(filepath.Dir(i.at(path)), 0o755)
+	if err == nil {
+		err = os.WriteFile(i.at(path), []byte(text), mode)
+	}
+	if err != nil {
+		i.Fatal(err)
+	}
+}
+
+func (i *installation) copy(from, to string) {
+	i.Helper()
+	text, err := os.ReadFile(from)
+	if err != nil {
+		i.Fatal(err)
+	}
+	i.write(to, string(text), 0o755)
+}
+
+// makeRoot makes the root: the programs that the package's scripts call, a systemctl that
+// writes down what it is told, and a /etc/slurm with a script of ours.
+func (i *installation) makeRoot() {
+	i.Helper()
+	for _, folder := range []string{"bin", "sbin", "lib", "lib64"} {
+		err := os.MkdirAll(i.at("usr/"+folder), 0o755)
+		if err == nil {
+			err = os.Symlink("usr/"+folder, i.at(folder))
+		}
+		if err != nil {
+			i.Fatal(err)
+		}
+	}
+	for _, name := range []string{"sh", "mkdir", "rm", "id", "chown"} {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			i.Fatal(err)
+		}
+		i.copy(path, "usr/bin/"+name)
+		out, err := exec.Command("ldd", path).Output()
+		if err != nil {
+			i.Fatal(err)
+		}
+		for _, library := range regexp.MustCompile(`/\S+`).FindAllString(string(out), -1) {
+			i.copy(library, library)
+		}
+	}
+	i.write("usr/bin/systemctl", "#!/bin/sh\necho \"$@\" >>/systemctl.log\n", 0o755)
+	i.write("run/systemd/system/.keep", "", 0o644)
+	i.write("systemctl.log", "", 0o644)
+	i.write("etc/slurm/cli_filter.lua", "-- Written by `pcs-capacity hooks install`\n", 0o644)
+	i.write("etc/passwd", "root:x:0:0::/root:/bin/sh\n", 0o644)
+	i.write("tmp/.keep", "", 0o644)
+	i.write("dev/null", "", 0o666)
+	for _, file := range []string{"status", "available", "info/.keep", "updates/.keep"} {
+		i.write("var/lib/dpkg/"+file, "", 0o644)
+	}
+}
+
+// manage runs the package manager as root, also where we are another user: then in a user
+// namespace, where that user is root.
+func (i *installation) manage(command []string, what string) string {
+	i.Helper()
+	command = append(slices.Clone(command), what)
+	for n := range command {
+		command[n] = strings.ReplaceAll(command[n], "ROOT", i.root)
+	}
+	if os.Getuid() != 0 {
+		command = append([]string{"unshare", "--map-root-user"}, command...)
+	}
+	cmd := exec.CommandContext(deadline(i.T), command[0], command[1:]...)
+	cmd.Env = append(os.Environ(), "PATH="+os.Getenv("PATH")+":/usr/sbin:/sbin", "DEBIAN_FRONTEND=noninteractive")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		i.Fatalf("%q: %v\n%s\nWhere users may make no namespaces, only root can run this test.", command, err, out)
+	}
+	return string(out)
+}
+
+// build makes the package of a later release, with other default settings.
+func (i *installation) build(dist string) string {
+	i.Helper()
+	dir := i.TempDir()
+	settings, err := os.ReadFile(filepath.Join(dist, "config.toml"))
+	if err != nil {
+		i.Fatal(err)
+	}
+	changed := filepath.Join(dir, "config.toml")
+	if err := os.WriteFile(changed, append(settings, "# new in "+newer+"\n"...), 0o644); err != nil {
+		i.Fatal(err)
+	}
+	recipe, err := os.ReadFile("../nfpm.yaml")
+	if err != nil {
+		i.Fatal(err)
+	}
+	text := strings.NewReplacer("dist/config.toml", changed, "compression: xz", "compression: gzip").Replace(string(recipe))
+	if err := os.WriteFile(filepath.Join(dir, "nfpm.yaml"), []byte(text), 0o644); err != nil {
+		i.Fatal(err)
+	}
+	cmd := exec.Command(filepath.Join(dist, "tools", "nfpm"), "package", "-f", filepath.Join(dir, "nfpm.yaml"), "-p", i.name, "-t", dir)
+	cmd.Dir = ".."
+	cmd.Env = append(os.Environ(), "ARCH="+runtime.GOARCH, "VERSION="+newer)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		i.Fatalf("nfpm: %s", out)
+	}
+	found, err := filepath.Glob(filepath.Join(dir, i.pattern))
+	if err != nil || len(found) != 1 {
+		i.Fatalf("nfpm made %q, %v", found, err)
+	}
+	return found[0]
+}
+
+// hasFiles compares what is there with what is to be there: paths, modes, owner.
+func (i *installation) hasFiles(name string) {
+	i.Helper()
+	want := slices.Sorted(slices.Values(slices.Concat(files, i.only)))
+	var got []string
+	pages := 0
+	for _, folder := range []string{"etc", "usr", "var/lib/pcs-capacity", "var/cache/pcs-capacity", "var/log/pcs-capacity"} {
+		err := filepath.WalkDir(i.at(folder), func(path string, entry fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			info, err := entry.Info()
+			if err != nil {
+				return err
+			}
+			path = strings.TrimPrefix(path, i.root+"/")
+			if !strings.Contains(path, "pcs-capacity") {
+				return nil
+			}
+			mode := fs.FileMode(0o644)
+			if entry.IsDir() || strings.HasPrefix(path, "usr/bin/") || strings.HasPrefix(path, "usr/libexec/") {
+				mode = 0o755
+			}
+			if info.Mode().Perm() != mode {
+				i.Errorf("%s has mode %s, want %s", path, info.Mode().Perm(), mode)
+			}
+			if owner := info.Sys().(*syscall.Stat_t); int(owner.Uid) != os.Getuid() || int(owner.Gid) != os.Getgid() {
+				i.Errorf("%s belongs to %d:%d, want root", path, owner.Uid, owner.Gid)
+			}
+			switch {
+			case entry.IsDir():
+			case strings.HasPrefix(path, "usr/share/man/man1/pcs-capacity"):
+				pages++
+			default:
+				got = append(got, path)
+			}
+			return nil
+		})
+		if err != nil {
+			i.Error(err)
+		}
+	}
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		i.Errorf("%s installs\n%s\nwant\n%s", name, strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if pages < 15 {
+		i.Errorf("%d manual pages", pages)
+	}
+}
+
+// called compares what systemctl has been told since the last time.
+func (i *installation) called(want ...string) {
+	i.Helper()
+	if got := strings.Split(strings.TrimSpace(i.read("systemctl.log")), "\n"); !slices.Equal(got, want) {
+		i.Errorf("systemctl was told %q, want %q", got, want)
+	}
+	i.write("systemctl.log", "", 0o644)
+}
+
+// command is a program of the package, in the environment of the cluster and of AWS.
+func (i *installation) command(path string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(deadline(i.T), i.at(path), args...)
+	cmd.Env = append(i.cluster.Env(), i.aws...)
+	return cmd
+}
+
+// configure edits the conffile, as an administrator does. The folders are those of the
+// root; the file is found beside slurm.conf.
+func (i *installation) configure() {
+	i.Helper()
+	text := i.read("etc/pcs-capacity/config.toml")
+	for _, setting := range []string{`state_dir = "/var/lib/pcs-capacity"`, `local_dir = "/var/cache/pcs-capacity"`, `dir = "/var/log/pcs-capacity"`} {
+		if !strings.Contains(text, "#"+setting) {
+			i.Fatalf("config.toml does not have %s in a comment:\n%s", setting, text)
+		}
+		text = strings.Replace(text, "#"+setting, strings.Replace(setting, `"`, `"`+i.root, 1), 1)
+	}
+	i.write("etc/pcs-capacity/config.toml", text+partition, 0o644)
+	link := filepath.Join(i.cluster.Dir(), "etc", "pcs-capacity")
+	os.Remove(link)
+	if err := os.Symlink(i.at("etc/pcs-capacity"), link); err != nil {
+		i.Fatal(err)
+	}
+}
+
+// wire makes these the lines of slurm.conf that are ours.
+func (i *installation) wire(lines ...string) {
+	i.Helper()
+	cfg := i.slurm
+	cfg.Extra = lines
+	if err := i.cluster.Reload(deadline(i.T), cfg); err != nil {
+		i.Fatal(err)
+	}
+}
+
+// startService runs what the unit says, and waits for the first pass.
+func (i *installation) startService() (stop func()) {
+	i.Helper()
+	unit := i.read("usr/lib/systemd/system/pcs-capacity-sync.service")
+	_, line, _ := strings.Cut(unit, "\nExecStart=/")
+	line, _, found := strings.Cut(line, "\n")
+	if words := strings.Fields(line); found && len(words) > 1 {
+		cmd := i.command(words[0], words[1:]...)
+		var said strings.Builder
+		cmd.Stderr = &said
+		if err := cmd.Start(); err != nil {
+			i.Fatal(err)
+		}
+		stop = func() {
+			i.Helper()
+			_ = cmd.Process.Signal(syscall.SIGTERM)
+			if err := cmd.Wait(); err != nil {
+				i.Errorf("the service ended with %v: %s", err, said.String())
+			}
+		}
+		for until := time.Now().Add(30 * time.Second); time.Now().Before(until); time.Sleep(50 * time.Millisecond) {
+			if _, err := os.Stat(i.at("var/lib/pcs-capacity/plan")); err == nil {
+				return stop
+			}
+		}
+		stop()
+		i.Fatalf("no pass in 30 s: %s", said.String())
+	}
+	i.Fatalf("the unit has no ExecStart:\n%s", unit)
+	return nil
+}
+
+// submits submits to a partition of ours and to another. Where jobs are judged, one that
+// ends after the block is refused; elsewhere it is let through.
+func (i *installation) submits(when string, judged bool) {
+	i.Helper()
+	submit := func(args ...string) (string, error) {
+		return i.cluster.Command(deadline(i.T), "sbatch", append([]string{"--hold", "--output=/dev/null", "--wrap=true"}, args...)...)
+	}
+	for _, partition := range []string{"static", "gpu"} {
+		if out, err := submit("-p", partition, "-t", "10"); err != nil || judged && strings.Contains(out, "pcs-capacity") {
+			i.Errorf("%s: sbatch -p %s: %v: %s", when, partition, err, out)
+		}
+	}
+	out, err := submit("-p", "gpu", "-t", "1-00:00:00")
+	if refused := err != nil && strings.Contains(out, "the longest time that fits"); refused != judged || err != nil && !refused {
+		i.Errorf("%s: a job that is too long: %v: %s", when, err, out)
+	}
+}

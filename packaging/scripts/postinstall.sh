@@ -1,0 +1,28 @@
+#!/bin/sh
+# DEB: "configure" and the version before, if any. RPM: how many are installed now.
+set -e
+case "$1" in
+configure) [ -z "$2" ] && first=yes || first= ;;
+1) first=yes ;;
+[2-9]*) first= ;;
+*) exit 0 ;;
+esac
+
+# The hooks run as SlurmUser: on Slurm that you run yourself they write logs and records.
+for folder in /var/lib/pcs-capacity /var/log/pcs-capacity /var/cache/pcs-capacity; do
+	[ -d "$folder" ] && continue
+	mkdir -p -m 0755 "$folder"
+	case "$folder" in
+	/var/cache/*) ;; # only sync writes there
+	*) if id slurm >/dev/null 2>&1; then chown slurm: "$folder"; fi ;;
+	esac
+done
+
+if [ -d /run/systemd/system ]; then
+	systemctl daemon-reload || true
+	[ -n "$first" ] || systemctl try-restart pcs-capacity-sync.service || true
+fi
+if [ -n "$first" ]; then
+	echo "pcs-capacity: write your settings into /etc/pcs-capacity/config.toml. Then, on one host with"
+	echo "Slurm's administrator rights: systemctl enable --now pcs-capacity-sync"
+fi

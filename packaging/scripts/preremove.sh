@@ -1,0 +1,22 @@
+#!/bin/sh
+# DEB: "remove" or "upgrade". RPM: how many are left: 0 or 1.
+set -e
+case "$1" in
+remove | 0) ;;
+*) exit 0 ;;
+esac
+
+if [ -d /run/systemd/system ]; then
+	systemctl --quiet disable --now pcs-capacity-sync.service || true
+fi
+
+# Slurm refuses every submission while its setting is on and the script is gone, so that the
+# scripts stay. Without the program that they call, they let every job through.
+pcs-capacity --output csv hooks status 2>/dev/null | while IFS=, read -r hook file state; do
+	case "$state" in
+	installed | loaded)
+		echo "pcs-capacity: $file stays, and lets every job through from now on. To be rid of it, first take"
+		echo "lua out of Slurm's $([ "$hook" = cli_filter ] && echo CliFilterPlugins || echo JobSubmitPlugins), then delete it."
+		;;
+	esac
+done
