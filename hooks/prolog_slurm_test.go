@@ -97,7 +97,7 @@ func (p prologs) nodeState(node string) string {
 	return fields["State"]
 }
 
-func TestPrologOnRealSlurm(t *testing.T) {
+func TestR6_PrologOnRealSlurm(t *testing.T) {
 	p := startPrologs(t, "")
 	p.boots(map[string]string{"gpu-1": "gpu-1", "gpu-2": "other-1"})
 	before := len(p.log())
@@ -229,7 +229,7 @@ func TestPrologOnRealSlurm(t *testing.T) {
 
 // With on_mismatch = drain a pass of sync drains one of two wrong nodes, the next pass the
 // other; what runs there goes on.
-func TestPrologDrainsOneNodeAPass(t *testing.T) {
+func TestR6_PrologDrainsOneNodeAPass(t *testing.T) {
 	p := startPrologs(t, "\n[prolog]\non_mismatch = \"drain\"\n")
 	p.boots(map[string]string{"gpu-1": "other-1", "gpu-2": "other-1"})
 	id, err := p.cluster.Submit(deadline(t), "srun sleep 300", "-p", "gpu", "-N2", "-t", "10")
@@ -287,5 +287,56 @@ func TestPrologDrainsOneNodeAPass(t *testing.T) {
 	p.scontrol("update", "nodename=gpu-1", "state=RESUME")
 	if got := drained(p.pass()); len(got) != 0 {
 		t.Errorf("after it was resumed: %q", got)
+	}
+}
+
+// A node without the program runs jobs where docs/wiring.md says so: by its script. Where
+// Slurm does not find what it is told to run, no job starts, as the document warns.
+func TestR6_NodesWithoutTheProlog(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a Slurm cluster")
+	}
+	t.Parallel()
+	text, err := os.ReadFile("../docs/wiring.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, script, _ := strings.Cut(string(text), "```sh\n#!/bin/sh\n")
+	script, _, found := strings.Cut(script, "```")
+	if !found || !strings.Contains(script, "/usr/libexec/pcs-capacity/pcs-capacity-prolog") {
+		t.Fatal("docs/wiring.md has no script that calls pcs-capacity-prolog")
+	}
+	dir := shortDir(t)
+	documented, there := filepath.Join(dir, "absent"), filepath.Join(dir, "present")
+	for path, program := range map[string]string{documented: "/nowhere/pcs-capacity-prolog", there: program(t, "pcs-capacity-prolog")} {
+		if err := os.WriteFile(path, []byte("#!/bin/sh\n"+strings.ReplaceAll(script, "/usr/libexec/pcs-capacity/pcs-capacity-prolog", program)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, c := range map[string]struct {
+		extra []string
+		says  string // "": the job does not run
+		state string
+	}{
+		"the script":           {[]string{"Prolog=" + documented, "TaskProlog=" + documented}, "inherited", "IDLE"},
+		"the script, with it":  {[]string{"Prolog=" + there, "TaskProlog=" + there}, "unset", "IDLE"},
+		"no such Prolog":       {[]string{"Prolog=/nowhere/pcs-capacity-prolog"}, "", "IDLE+DRAIN"},
+		"a pattern of nothing": {[]string{"Prolog=" + dir + "/pcs-capacity-prolog*"}, "", "IDLE+DRAIN"},
+		"no such TaskProlog":   {[]string{"TaskProlog=/nowhere/pcs-capacity-prolog"}, "", "IDLE"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster, err := slurmlab.Start(deadline(t), slurmlab.Config{Dir: shortDir(t), Extra: c.extra})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer cluster.Stop()
+			out, err := cluster.Command(deadline(t), "srun", "-Q", "--export", "ALL,PCS_CAPACITY_END=inherited", "sh", "-c", "echo ${PCS_CAPACITY_END-unset}")
+			if c.says != "" && (err != nil || out != c.says) || c.says == "" && err == nil {
+				t.Errorf("%v: %s", err, out)
+			}
+			if _, err := cluster.WaitNode(deadline(t), "static-1", func(s string) bool { return s == c.state }); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
