@@ -44,6 +44,9 @@ type EC2 interface {
 	// such as the id of the request. general: every other question would meet it too, such
 	// as credentials that have expired.
 	Explain(err error) (words string, general bool)
+	// Untold is what EC2 has not told since Untold was last asked, because the caller may
+	// not ask: sentences.
+	Untold() []string
 	// KnownSubnets describes subnets as Reservations does reservations.
 	KnownSubnets(ctx context.Context, ids []string) (found []capacity.Subnet, missing []capacity.Missing, err error)
 	// Terminate takes ids that are gone already without an error.

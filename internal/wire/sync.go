@@ -240,6 +240,7 @@ func (n noAWS) Explain(err error) (words string, general bool) {
 	return err.Error(), true
 }
 func (n noAWS) Region() string        { return n.region }
+func (n noAWS) Untold() []string      { return nil }
 func (n noAWS) Offset() time.Duration { return 0 }
 func (n noAWS) Reservations(context.Context, []string) ([]capacity.Reservation, []capacity.Missing, error) {
 	return nil, nil, n.err
