@@ -47,7 +47,7 @@ var forms = []form{
 // files are those of both forms; the manual pages of commands come on top.
 var files = []string{
 	"etc/logrotate.d/pcs-capacity", "etc/pcs-capacity/config.toml",
-	"usr/bin/pcs-capacity", "usr/libexec/pcs-capacity/pcs-capacity-filter", "usr/libexec/pcs-capacity/pcs-capacity-resume", "usr/libexec/pcs-capacity/pcs-capacity-suspend",
+	"usr/bin/pcs-capacity", "usr/libexec/pcs-capacity/pcs-capacity-filter", "usr/libexec/pcs-capacity/pcs-capacity-prolog", "usr/libexec/pcs-capacity/pcs-capacity-resume", "usr/libexec/pcs-capacity/pcs-capacity-suspend",
 	"usr/lib/systemd/system/pcs-capacity-sync.service", "usr/lib/tmpfiles.d/pcs-capacity.conf",
 	"usr/share/bash-completion/completions/pcs-capacity", "usr/share/fish/vendor_completions.d/pcs-capacity.fish",
 	"usr/share/man/man5/pcs-capacity-config.toml.5.gz",

@@ -56,6 +56,25 @@ func (l *lab) writeHook(program string) (string, error) {
 	return path, os.WriteFile(path, []byte(b.String()), 0o755)
 }
 
+// prologs are the lines of slurm.conf that make the product's program Prolog and TaskProlog.
+// Without it the lab runs without them. Every instance has its metadata at one address; here
+// all of them are one machine, so that a wrapper says where those of the node are.
+func (l *lab) prologs() ([]string, error) {
+	program := filepath.Join(l.bin, "pcs-capacity-prolog")
+	if _, err := os.Stat(program); err != nil {
+		l.log.Warn("no Prolog: the product's program is not there", "path", program)
+		return nil, nil
+	}
+	wrapper := l.path("hooks", "pcs-capacity-prolog")
+	text := fmt.Sprintf("#!/bin/sh\n# Stands for the address at which a real instance finds its metadata.\n"+
+		"read -r AWS_EC2_METADATA_SERVICE_ENDPOINT <\"%s\" && export AWS_EC2_METADATA_SERVICE_ENDPOINT\nexec %s\n",
+		metadataFile(l.dir, "$SLURMD_NODENAME"), shellQuote(program))
+	if err := os.WriteFile(wrapper, []byte(text), 0o755); err != nil {
+		return nil, err
+	}
+	return []string{"PrologFlags=Alloc", "Prolog=" + wrapper, "TaskProlog=" + program}, nil
+}
+
 // productConfig is the product's config.toml: the part that both modes share.
 var productConfig = template.Must(template.New("config.toml").Parse(`# Written by capacity-lab up.
 region = "{{.Region}}"
