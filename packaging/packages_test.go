@@ -44,7 +44,7 @@ var forms = []form{
 		only: []string{"usr/share/licenses/pcs-capacity/LICENSE", "usr/share/licenses/pcs-capacity/third-party-licences.gz", "usr/share/zsh/site-functions/_pcs-capacity"}},
 }
 
-// files are those of both forms; the manual pages of commands come on top.
+// files are those of both forms; the manual pages of commands and docs/ come on top.
 var files = []string{
 	"etc/logrotate.d/pcs-capacity", "etc/pcs-capacity/config.toml",
 	"usr/bin/pcs-capacity", "usr/libexec/pcs-capacity/pcs-capacity-filter", "usr/libexec/pcs-capacity/pcs-capacity-resume", "usr/libexec/pcs-capacity/pcs-capacity-suspend",
@@ -152,6 +152,23 @@ func (i *installation) life(first, second string) {
 	i.submits("installed", false)
 	if out, err := i.command("usr/bin/pcs-capacity", "--version").CombinedOutput(); err != nil || strings.Count(string(out), "unknown") > 0 || strings.Contains(string(out), "devel") {
 		i.Errorf("--version: %s", out)
+	}
+
+	// As it comes, config.toml changes nothing.
+	empty := filepath.Join(i.TempDir(), "empty.toml")
+	if err := os.WriteFile(empty, nil, 0o644); err != nil {
+		i.Fatal(err)
+	}
+	var shown [2]string
+	for n, path := range []string{i.at("etc/pcs-capacity/config.toml"), empty} {
+		out, err := i.command("usr/bin/pcs-capacity", "--config", path, "config").CombinedOutput()
+		if err != nil {
+			i.Errorf("config: %s", out)
+		}
+		_, shown[n], _ = strings.Cut(string(out), "\n") // after the path
+	}
+	if shown[0] != shown[1] {
+		i.Errorf("config.toml has other settings than an empty file:\n%s", shown[0])
 	}
 
 	// Set up, wired and started.
@@ -372,7 +389,7 @@ func (i *installation) hasFiles(name string) {
 	i.Helper()
 	want := slices.Sorted(slices.Values(slices.Concat(files, i.only)))
 	var got []string
-	pages := 0
+	pages, docs := 0, 0
 	for _, folder := range []string{"etc", "usr", "var/lib/pcs-capacity", "var/cache/pcs-capacity", "var/log/pcs-capacity"} {
 		err := filepath.WalkDir(i.at(folder), func(path string, entry fs.DirEntry, err error) error {
 			if err != nil {
@@ -400,6 +417,8 @@ func (i *installation) hasFiles(name string) {
 			case entry.IsDir():
 			case strings.HasPrefix(path, "usr/share/man/man1/pcs-capacity"):
 				pages++
+			case strings.HasPrefix(path, "usr/share/doc/pcs-capacity/") && filepath.Ext(path) == ".md":
+				docs++
 			default:
 				got = append(got, path)
 			}
@@ -413,8 +432,8 @@ func (i *installation) hasFiles(name string) {
 	if !slices.Equal(got, want) {
 		i.Errorf("%s installs\n%s\nwant\n%s", name, strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	if pages < 15 {
-		i.Errorf("%d manual pages", pages)
+	if pages < 15 || docs < 9 {
+		i.Errorf("%d manual pages of commands and %d pages of docs", pages, docs)
 	}
 }
 
