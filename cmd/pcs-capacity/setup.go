@@ -19,16 +19,16 @@ import (
 
 // SetupCmd makes a reservation usable in a PCS cluster.
 type SetupCmd struct {
-	Reservation string `required:"" help:"Reservation to make usable, cr-…." placeholder:"CR"`
+	Reservation string `required:"" predictor:"reservation" help:"Reservation to make usable, cr-…." placeholder:"CR"`
 	Cluster     string `help:"PCS cluster, by name or id. Default: the settings."`
-	Queue       string `required:"" help:"PCS queue, which is the Slurm partition; made if it is not there."`
-	NodeGroup   string `required:"" help:"Base name of the node groups: NAME-a and NAME-b take blocks in turn." placeholder:"NAME"`
+	Queue       string `required:"" predictor:"partition" help:"PCS queue, which is the Slurm partition; made if it is not there."`
+	NodeGroup   string `required:"" predictor:"node-group" help:"Base name of the node groups: NAME-a and NAME-b take blocks in turn." placeholder:"NAME"`
 
 	Like            string   `help:"Node group of the cluster to take AMI, instance profile, security groups and user data from." placeholder:"NODE_GROUP"`
 	AMI             string   `name:"ami" help:"AMI, instead of that of --like." placeholder:"AMI"`
 	InstanceProfile string   `help:"ARN of the instance profile, instead of that of --like." placeholder:"ARN"`
 	SecurityGroups  []string `help:"Security groups, instead of those of --like." placeholder:"SG"`
-	UserDataFile    string   `type:"existingfile" help:"File with user data, instead of that of --like." placeholder:"FILE"`
+	UserDataFile    string   `type:"existingfile" predictor:"file" help:"File with user data, instead of that of --like." placeholder:"FILE"`
 	SubnetIDs       []string `name:"subnet-ids" help:"Subnets. Default: those of --like and of the cluster that are in the reservation's zone." placeholder:"SUBNET"`
 	EFA             string   `name:"efa" enum:"efa,efa-only,none" default:"efa" help:"Network interfaces of a type with EFA: efa has an address on each, as PCS documents it; efa-only on the first, as EC2 recommends; none is without EFA." placeholder:"MODE"`
 	MaxNodes        *int     `help:"Number of nodes. Default: all of the reservation." placeholder:"N"`
