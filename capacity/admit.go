@@ -62,6 +62,7 @@ type candidate struct {
 // Admit decides whether a job may be submitted, and how it is edited first. A job
 // whose partitions are not ours is accepted as it is. A job that names several
 // partitions is refused only if all of them refuse it, or if one is not for its account.
+// Partitions that are not ours take every job but one that names a reservation.
 func Admit(req Request, snap *Snapshot, now time.Time) Verdict {
 	return admit(req, snap, now, admitPartition)
 }
@@ -107,7 +108,7 @@ func admit(req Request, snap *Snapshot, now time.Time, in judge) Verdict {
 	if len(problems) > 0 {
 		return soften(refuse(BadComment, strings.Join(problems, "; ")), snap, now)
 	}
-	v := soften(combine(verdicts, len(names)), snap, now)
+	v := soften(combine(verdicts, len(names), wish.ReservationID != ""), snap, now)
 	v.Warnings = append(v.Warnings, nearKeys(req.Comment)...)
 	return v
 }
@@ -116,7 +117,9 @@ func admit(req Request, snap *Snapshot, now time.Time, in judge) Verdict {
 // its partitions. A job that can go elsewhere as well gets no limit, except that the
 // longest fitted one serves all partitions if all that take the job need one: without
 // it the job would be unlimited and never start before a fence.
-func combine(verdicts []Verdict, total int) Verdict {
+//
+// named: the job names a reservation, which only a managed partition can give it.
+func combine(verdicts []Verdict, total int, named bool) Verdict {
 	if total == 1 {
 		return verdicts[0]
 	}
@@ -125,10 +128,13 @@ func combine(verdicts []Verdict, total int) Verdict {
 		return verdicts[i]
 	}
 	accepted := slices.DeleteFunc(slices.Clone(verdicts), func(v Verdict) bool { return v.Refused })
-	if len(accepted) == 0 && len(verdicts) == total {
+	if len(accepted) == 0 && (named || len(verdicts) == total) {
 		v := verdicts[0]
 		for _, other := range verdicts[1:] {
 			v.Message += "; " + other.Message
+		}
+		if len(verdicts) < total {
+			v.Message += "; without capacity_reservation_id the job may run in its other partitions"
 		}
 		return v
 	}

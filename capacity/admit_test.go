@@ -169,6 +169,19 @@ func TestAdmit(t *testing.T) {
 				s.Reservations = append(s.Reservations, Reservation{ID: "cr-00000000000000001", Kind: CapacityBlock, State: StateExpired, Start: noon.Add(-48 * time.Hour), End: noon.Add(-24 * time.Hour)})
 			}},
 			edits: Edits{TimeLimit: Minutes(toFenceA), TimeMin: Minutes(30), Comment: "time=fit"}},
+		{name: "two partitions, one not ours, and a reservation of ours", req: Request{Partitions: []string{"gpu", "cpu"}, Comment: "capacity_reservation_id=" + blockA.ID}, code: OK},
+		{name: "two partitions, one not ours, and a reservation of neither", req: Request{Partitions: []string{"gpu", "cpu"}, Comment: "capacity_reservation_id=cr-0123456789abcdef0"},
+			code: UnknownReservation, refused: true, message: "no reservation cr-0123456789abcdef0; it has cr-aaaaaaaaaaaaaaaaa, cr-bbbbbbbbbbbbbbbbb; without capacity_reservation_id the job may run in its other partitions"},
+		{name: "two partitions, one not ours, and a reservation that has ended", req: Request{Partitions: []string{"cpu", "gpu"}, Comment: "capacity_reservation_id=" + blockA.ID},
+			code: NoReservation, refused: true, message: "without capacity_reservation_id the job may run in its other partitions",
+			change: []func(*Snapshot){func(s *Snapshot) { s.Reservations[0].State = StateExpired }}},
+		{name: "two partitions of ours, and a reservation of neither", req: Request{Partitions: []string{"gpu", "more"}, Comment: "capacity_reservation_id=cr-0123456789abcdef0"},
+			code: UnknownReservation, refused: true, message: "partition more has no reservation",
+			change: []func(*Snapshot){func(s *Snapshot) {
+				more := s.Partitions[0]
+				more.Name = "more"
+				s.Partitions = append(s.Partitions, more)
+			}}},
 		{name: "two partitions, refused by ours, the other takes it", req: Request{Partitions: []string{"gpu", "cpu"}, Nodes: 9}, code: OK},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -72,6 +72,8 @@ type Reservation struct {
 	// Unhealthy counts the instances of an open block that EC2 reports as
 	// unavailable (DescribeCapacityBlockStatus); 0 when EC2 said nothing.
 	Unhealthy int `json:"unhealthy,omitempty"`
+	// HealthUnknown: EC2 was not allowed to say how many those are now.
+	HealthUnknown bool `json:"health_unknown,omitempty"`
 
 	Platform    string `json:"platform"`
 	Tenancy     string `json:"tenancy"`

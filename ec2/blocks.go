@@ -15,7 +15,7 @@ import (
 // are UltraServers and how many of their hosts have failed. It asks only when there is
 // such a block. A caller
 // without the permission for these two calls, or a region without them, goes on
-// without the answers.
+// without the answers: see Untold.
 func (c *Client) InspectBlocks(ctx context.Context, rs []capacity.Reservation) error {
 	live := map[string]*capacity.Reservation{}
 	open := false
@@ -28,13 +28,22 @@ func (c *Client) InspectBlocks(ctx context.Context, rs []capacity.Reservation) e
 	if len(live) == 0 {
 		return nil
 	}
-	if err := c.addUltraServers(ctx, live); err != nil && !notAllowed(err) {
+	switch err := c.addUltraServers(ctx, live); {
+	case notAllowed(err):
+		c.without(err, "which blocks of "+c.region+" are UltraServers goes by their instance type")
+	case err != nil:
 		return fmt.Errorf("describing capacity blocks in %s: %w", c.region, err)
 	}
 	if !open {
 		return nil
 	}
-	if err := c.addHealth(ctx, live); err != nil && !notAllowed(err) {
+	switch err := c.addHealth(ctx, live); {
+	case notAllowed(err):
+		for _, r := range live {
+			r.HealthUnknown = true
+		}
+		c.without(err, "how many hosts of the blocks in "+c.region+" have failed is not known")
+	case err != nil:
 		return fmt.Errorf("describing the status of capacity blocks in %s: %w", c.region, err)
 	}
 	return nil

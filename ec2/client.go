@@ -7,6 +7,7 @@ package ec2
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -46,6 +47,7 @@ type shared struct {
 
 	mu      sync.Mutex
 	regions map[string]*Client
+	untold  []string // each once
 }
 
 // New makes a client. It calls no AWS service, except for instance metadata when
@@ -108,3 +110,23 @@ func (c *Client) Now() time.Time { return time.Now().Add(c.Offset()) }
 // header, whether the call went well or failed; 0 before the first answer. All
 // regions share it.
 func (c *Client) Offset() time.Duration { return c.shared.Shared.Offset() }
+
+// Untold is what EC2 has not told since Untold was last asked, because the caller may not
+// ask: a sentence each, which names the action and what is not known. All regions share it.
+func (c *Client) Untold() []string {
+	c.shared.mu.Lock()
+	defer c.shared.mu.Unlock()
+	untold := c.shared.untold
+	c.shared.untold = nil
+	return untold
+}
+
+// without notes that a question was not answered, and what that costs.
+func (c *Client) without(err error, unknown string) {
+	words := unknown + ": " + steady(err)
+	c.shared.mu.Lock()
+	defer c.shared.mu.Unlock()
+	if !slices.Contains(c.shared.untold, words) {
+		c.shared.untold = append(c.shared.untold, words)
+	}
+}

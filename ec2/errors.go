@@ -35,8 +35,8 @@ func Code(err error) string {
 	return ""
 }
 
-// Message is what EC2 said with its error code, without the SDK's words around it, and
-// what to do about it; the error's own text if err holds no answer of AWS.
+// Message is what EC2 said with its error code, without the SDK's words around it, or which
+// action is not allowed, and what to do about it; the error's own text if err holds no answer of AWS.
 func Message(err error) string {
 	var answer smithy.APIError
 	if !errors.As(err, &answer) {

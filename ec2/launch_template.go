@@ -46,6 +46,7 @@ func (c *Client) launchable(ctx context.Context, reference string) (launchable, 
 	})
 	switch {
 	case notAllowed(err):
+		c.without(err, "whether launch template "+reference+" has network interfaces is not known, nor its version")
 		return launchable{pinned: reference}, nil
 	case err != nil:
 		return launchable{}, fmt.Errorf("reading launch template %s in %s: %w", reference, c.region, err)

@@ -48,10 +48,6 @@ var Remedies = slices.Concat(
 	[]awsconfig.Remedy{
 		{Code: "InvalidCapacityReservationState", Calls: extending, Means: "the block cannot be extended now",
 			Do: "extend it while it is scheduled or active, from 56 days to 1 hour before its end, when no other extension is being paid"},
-		{Code: unauthorized, Calls: buying[:1], Means: "the caller's policy does not allow the purchase",
-			Do: "the caller needs ec2:PurchaseCapacityBlock, and ec2:CreateTags on the reservation"},
-		{Code: unauthorized, Calls: buying[1:], Means: "the caller's policy does not allow the extension",
-			Do: "the caller needs ec2:PurchaseCapacityBlockExtension"},
 		{Code: requestLimitExceeded, Calls: buying, Means: "too many purchases in a short time",
 			Do: "EC2 allows 10 purchases, then one in 7 seconds: run this again in a minute"},
 	},
@@ -96,7 +92,7 @@ var Remedies = slices.Concat(
 	// Any call
 	[]awsconfig.Remedy{
 		{Code: requestLimitExceeded, Means: "too many calls in a short time", Do: "others use this account's API calls too; try again in a minute"},
-		{Code: unauthorized, Means: "the caller's policy does not allow the call", Do: "allow the action that EC2 names; docs/wiring.md has those that each program needs"},
+		{Code: unauthorized, Means: "the caller's policy does not allow the call", Do: awsconfig.Allow},
 	},
 )
 

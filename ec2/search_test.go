@@ -51,7 +51,7 @@ func TestSearchWithoutPermission(t *testing.T) {
 	}
 	for _, query := range []OfferingQuery{question, {InstanceType: "u-trn2u-x64", Count: 1, Duration: day}} {
 		_, err := c.Offerings(t.Context(), query)
-		if errors.Is(err, ErrNotApproved) || Code(err) != "UnauthorizedOperation" || !strings.Contains(err.Error(), "is not authorized to perform: ec2:DescribeCapacityBlockOfferings") {
+		if errors.Is(err, ErrNotApproved) || Code(err) != "UnauthorizedOperation" || !strings.Contains(err.Error(), "ec2:DescribeCapacityBlockOfferings is not allowed for ") {
 			t.Errorf("%s: %v", query.InstanceType, err)
 		}
 	}

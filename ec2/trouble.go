@@ -37,11 +37,6 @@ func steady(err error) string {
 		}
 		text = strings.Replace(text, withoutStop(answer.Error()), withoutStop(short), 1)
 	}
-	// What follows is another blob each time, of up to 2,000 characters.
-	text, _, cut := strings.Cut(text, " Encoded authorization failure message:")
-	if advice := Advice(err); cut && advice != "" {
-		text = withoutStop(text) + "; " + advice
-	}
 	return text
 }
 

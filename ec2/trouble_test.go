@@ -108,7 +108,7 @@ func TestExplainIsTheSameEachTime(t *testing.T) {
 	sim, c := newSim(t)
 	for want, f := range map[string]awssim.Fault{
 		"describing capacity reservations in us-east-2: operation error EC2: DescribeCapacityReservations, exceeded maximum number of attempts, 1, InternalError: An internal error has occurred": {},
-		"describing capacity reservations in us-east-2: operation error EC2: DescribeCapacityReservations, UnauthorizedOperation: You are not authorized to perform this operation; allow the action that EC2 names; docs/wiring.md has those that each program needs": {
+		"describing capacity reservations in us-east-2: operation error EC2: DescribeCapacityReservations, ec2:DescribeCapacityReservations is not allowed (UnauthorizedOperation); `pcs-capacity iam-policy` prints what to allow": {
 			Code: "UnauthorizedOperation", Message: "You are not authorized to perform this operation. Encoded authorization failure message: 4bz0-hJk"},
 	} {
 		sim.ClearFaults()

@@ -53,6 +53,9 @@ const (
 type EC2 interface {
 	// Offset is AWS's time minus the machine's, as of the last answer.
 	Offset() time.Duration
+	// Untold is what EC2 has not told since Untold was last asked, because the caller may
+	// not ask: sentences.
+	Untold() []string
 	// Reservations describes reservations by id; missing are those that EC2 does not know.
 	Reservations(ctx context.Context, ids []string) (found []capacity.Reservation, missing []capacity.Missing, err error)
 	ReservationsByTag(ctx context.Context, tags map[string]string) ([]capacity.Reservation, error)

@@ -182,6 +182,9 @@ func (r *Resume) launchNodes(ctx context.Context, nodes []string, waits []Waitin
 		running.Go(func() { u.launch(unit) })
 	}
 	running.Wait()
+	for _, words := range r.EC2.Untold() {
+		r.Log.Warn("EC2 does not say all", "untold", words)
+	}
 	// Last: nothing waits for these.
 	u.tagNodes()
 	u.leaveToOwners(u.last, u.held)

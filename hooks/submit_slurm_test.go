@@ -161,6 +161,7 @@ func TestSubmission(t *testing.T) {
 			"GPUs per task":                  {[]string{"--partition=gpu", "--time=60", "-n5", "--gpus-per-task=8"}, "the job needs 5 nodes (--gpus-per-task=8, --ntasks=5, 8 GPUs a node)"},
 			"gres":                           {[]string{"--partition=gpu", "--time=60", "-N1", "--gres=gpu:h100:16"}, "asks for 16 GPUs on one node"},
 			"another's reservation":          {[]string{"--partition=gpu", "--time=60", "--comment=capacity_reservation_id=" + otherID}, "submit with --partition=other"},
+			"the same, of two partitions":    {[]string{"--partition=static,gpu", "--time=60", "--comment=capacity_reservation_id=" + otherID}, "without capacity_reservation_id"},
 			"our key, unmanaged partition":   {[]string{"--comment=capacity_reservation_id=" + blockID}, "submit with --partition=gpu"},
 			"our key, value cannot be right": {[]string{"--partition=gpu", "--comment=capacity_reservation_id=block"}, "write it like"},
 		} {

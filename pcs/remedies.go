@@ -17,7 +17,7 @@ var Remedies = []awsconfig.Remedy{
 	{Code: "ConflictException", Calls: append([]string{"DeleteComputeNodeGroup", "DeleteQueue"}, changing...), Means: "the cluster, node group or queue is being changed all the time; the first 5 minutes are waited for",
 		Do: "see in PCS who changes it, and run this again"},
 	{Code: "ResourceNotFoundException", Calls: []string{"GetCluster"}, Means: "the account has no such cluster in this region", Do: "check cluster in the settings, and the region"},
-	{Code: "AccessDeniedException", Means: "the caller's policy does not allow the call", Do: "allow the action that PCS names; docs/wiring.md has those that each program needs"},
+	{Code: "AccessDeniedException", Means: "the caller's policy does not allow the call", Do: awsconfig.Allow},
 	{Code: "ThrottlingException", Means: "too many calls in a short time", Do: "others use this account's API calls too; try again in a minute"},
 	{Code: "InternalServerException", Means: "PCS failed", Do: "run this again; if it stays so, open a case with AWS Support"},
 }

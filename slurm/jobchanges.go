@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -30,6 +32,55 @@ func (c *Client) SetTimeLimit(ctx context.Context, job string, minutes int) erro
 		limit, err := ParseLimit(text)
 		return err == nil && limit == capacity.Minutes(minutes)
 	}, "update", "jobid", "timelimit="+strconv.Itoa(minutes))
+}
+
+// Edit gives pending jobs, by their names, the limits, the comment and the constraint of
+// their edits, each as far as it is set. All are read back in one call, because squeue can
+// show a --time-min in no other way. The errors are by job; a job that has started or ended
+// meanwhile is not one of them.
+func (c *Client) Edit(ctx context.Context, edits map[string]capacity.Edits) map[string]error {
+	failed := map[string]error{}
+	for _, job := range slices.Sorted(maps.Keys(edits)) {
+		e := edits[job]
+		var args []string
+		if e.TimeLimit.Bounded() {
+			args = append(args, "timelimit="+strconv.Itoa(e.TimeLimit.Minutes))
+		}
+		if e.TimeMin.Bounded() {
+			args = append(args, "timemin="+strconv.Itoa(e.TimeMin.Minutes))
+		}
+		if e.Comment != "" {
+			args = append(args, "comment="+e.Comment)
+		}
+		if e.Constraint != "" {
+			args = append(args, "features="+e.Constraint)
+		}
+		if _, err := c.onJob(ctx, job, "setting the time limit", "update", "jobid", args...); err != nil && !errors.Is(err, ErrNoJob) {
+			failed[job] = err
+		}
+	}
+	jobs, err := c.Jobs(ctx)
+	for job, e := range edits {
+		if failed[job] != nil {
+			continue
+		}
+		if err != nil {
+			failed[job] = fmt.Errorf("setting the time limit, job %s: reading it back: %w", job, err)
+			continue
+		}
+		for _, now := range jobs {
+			if now.DisplayID() == job && now.Pending() && !now.has(e) {
+				failed[job] = fmt.Errorf("setting the time limit, job %s: %w (%s, at least %s)", job, ErrNoEffect, now.TimeLimit, now.TimeMin)
+			}
+		}
+	}
+	return failed
+}
+
+// has reports whether a job has what edits set.
+func (j Job) has(e capacity.Edits) bool {
+	return (!e.TimeLimit.Bounded() || j.TimeLimit == e.TimeLimit) && (!e.TimeMin.Bounded() || j.TimeMin == e.TimeMin) &&
+		(e.Comment == "" || j.Comment == e.Comment) && (e.Constraint == "" || j.Features == e.Constraint)
 }
 
 // SetAdminComment replaces the job's AdminComment, which its user can see but

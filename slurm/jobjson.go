@@ -64,6 +64,7 @@ type jobRecord struct {
 	Eligible     number `json:"eligible_time"`
 	Start        number `json:"start_time"`
 	End          number `json:"end_time"`
+	Deadline     number `json:"deadline"`
 	Restarts     number `json:"restart_cnt"`
 	Priority     number `json:"priority"`
 	Requeue      bool   `json:"requeue"`
@@ -97,6 +98,7 @@ func (r *jobRecord) job() Job {
 		Eligible:     r.Eligible.time(),
 		Start:        r.Start.time(),
 		End:          r.End.time(),
+		Deadline:     r.Deadline.time(),
 		Restarts:     int(r.Restarts.value),
 		Held:         r.Priority.set && r.Priority.value == 0,
 		Requeue:      r.Requeue,

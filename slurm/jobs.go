@@ -41,6 +41,7 @@ type Job struct {
 	Eligible     time.Time
 	Start        time.Time // of a pending job: Slurm's estimate, zero if it has none
 	End          time.Time // Start + TimeLimit until it has ended
+	Deadline     time.Time // --deadline; zero if none
 	Restarts     int
 	Held         bool // priority 0
 	Requeue      bool // may be requeued

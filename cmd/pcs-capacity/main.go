@@ -18,6 +18,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/manual"
 	"github.com/pcs-capacity/pcs-capacity/internal/market"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
@@ -50,6 +51,7 @@ type CLI struct {
 	Status    StatusCmd    `cmd:"" group:"run" help:"Show each partition: reservation, window, nodes, jobs, next event."`
 	Sync      SyncCmd      `cmd:"" group:"run" help:"Reconcile Slurm with the reservations: one pass, or --watch."`
 	Timeline  TimelineCmd  `cmd:"" group:"run" help:"Draw the coming weeks: blocks, fences, gaps, extensions."`
+	IAMPolicy IAMPolicyCmd `cmd:"" group:"other" name:"iam-policy" help:"Print the IAM policy for who runs pcs-capacity, or for a node."`
 	Settings  ConfigCmd    `cmd:"" group:"other" name:"config" help:"Show the settings in effect, defaults included."`
 	Version   VersionCmd   `cmd:"" group:"other" help:"Show the version."`
 
@@ -66,6 +68,9 @@ type Globals struct {
 	UTC      bool            `group:"global" name:"utc" help:"Show times in tables in UTC instead of local time."`
 	Yes      bool            `group:"global" short:"y" help:"Answer yes to questions; needed where there is no terminal. Does not confirm a purchase."`
 	LogLevel slog.Level      `group:"global" help:"Log to stderr from this level on: debug, info, warn or error." default:"warn"`
+
+	// aws is the command's client of EC2; nil if it has asked for none.
+	aws *ec2.Client
 
 	// WritesConfig: the command writes the settings file if it is not there, so that
 	// --config may name a new one.
@@ -130,7 +135,19 @@ func run(args []string) int {
 		return 2
 	}
 	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: cli.LogLevel})))
-	return report(os.Stderr, command.Run())
+	err = command.Run()
+	sayUntold(cli.aws)
+	return report(os.Stderr, err)
+}
+
+// sayUntold warns of what EC2 has not told. aws may be nil.
+func sayUntold(aws *ec2.Client) {
+	if aws == nil {
+		return
+	}
+	for _, words := range aws.Untold() {
+		fmt.Fprintf(os.Stderr, "WARNING: %s\n", words)
+	}
 }
 
 // usageError is a mistake in arguments or settings: exit status 2.

@@ -18,13 +18,16 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/program/filter"
+	"github.com/pcs-capacity/pcs-capacity/internal/program/power"
 )
 
 func TestMain(m *testing.M) {
 	os.Setenv("GORACE", "atexit_sleep_ms=0") // a program built with -race sleeps for a second when it ends
 	testscript.Main(m, map[string]func(){
-		"pcs-capacity":        main,
-		"pcs-capacity-filter": func() { os.Exit(filter.Main(os.Args[1:])) },
+		"pcs-capacity":         main,
+		"pcs-capacity-filter":  func() { os.Exit(filter.Main(os.Args[1:])) },
+		"pcs-capacity-resume":  func() { os.Exit(power.Resume(os.Args[1:])) },
+		"pcs-capacity-suspend": func() { os.Exit(power.Suspend(os.Args[1:])) },
 	})
 }
 
@@ -54,13 +57,7 @@ func TestCapacityTranscripts(t *testing.T) {
 func defaultScenario() (*awssim.Scenario, error) { return awssim.DefaultScenario(), nil }
 
 func runTranscripts(t *testing.T, dir string, newScenario func() (*awssim.Scenario, error)) {
-	runTranscriptsWith(t, dir, newScenario, nil)
-}
-
-// runTranscriptsWith runs transcripts that know more commands.
-func runTranscriptsWith(t *testing.T, dir string, newScenario func() (*awssim.Scenario, error), more map[string]func(*testscript.TestScript, bool, []string)) {
 	commands := map[string]func(*testscript.TestScript, bool, []string){"sim": simCommand, "expand": expand, "scrub": scrub, "cmpnow": cmpNow, "widest": widest}
-	maps.Copy(commands, more)
 	testscript.Run(t, testscript.Params{
 		Dir:                 dir,
 		RequireExplicitExec: true,
@@ -99,15 +96,17 @@ func slurmThatIsDown(env *testscript.Env) error {
 		return err
 	}
 	env.Setenv("SLURM_CONF", path)
-	return os.WriteFile(path, []byte(`ClusterName=down
+	return os.WriteFile(path, []byte(downConf), 0o644)
+}
+
+const downConf = `ClusterName=down
 SlurmctldHost=localhost
 SlurmctldPort=1
 AuthType=auth/none
 MessageTimeout=1
 NodeName=gpu-1
 PartitionName=gpu Nodes=gpu-1
-`), 0o644)
-}
+`
 
 // simCommand changes the simulated AWS:
 //

@@ -1,88 +1,410 @@
 package main
 
 import (
-	"maps"
+	"encoding/json"
+	"errors"
 	"os"
-	"regexp"
+	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
-	"github.com/rogpeppe/go-internal/testscript"
-
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/permissions"
+	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
-// permissions are the actions of AWS that docs/wiring.md lists, by program: "setup" has
-// "ec2:DescribeSubnets", ….
-func permissions(t *testing.T) map[string]map[string]bool {
+// restricted is an AWS whose callers have a policy, and a machine whose Slurm is down.
+type restricted struct {
+	*testing.T
+	sim *awssim.Sim
+	env []string
+	dir string
+	// settings is the path of config.toml.
+	settings string
+	// said is all that the programs wrote.
+	said string
+}
+
+// The reservations that the scenes are about, and a pair of names in the cluster "ml" of
+// the simulator's default account.
+const (
+	openBlock = "cr-0e2000000000000a1"
+	nextBlock = "cr-0e2000000000000a2"
+	groupODCR = "cr-0e20000000000aa01"
+)
+
+func newRestricted(t *testing.T, clock *awssim.Clock) *restricted {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/wiring.md")
-	if err != nil {
+	scenario := awssim.DefaultScenario()
+	scenario.PCSDelay, scenario.PaymentDelay = 0, 0 // the clock stands still
+	region := &scenario.Regions[0]
+	region.KeyPairs = append(region.KeyPairs, awssim.KeyPairScenario{Name: "ops"})
+	region.LaunchTemplates[0].KeyName = "ops"
+	region.Images = append(region.Images, awssim.ImageScenario{ID: "ami-0e200000000000d04", Name: "named", Parameter: "/nodes/image"})
+	region.LaunchTemplates = append(region.LaunchTemplates, awssim.LaunchTemplateScenario{ID: "lt-0e2000000000000a3", Name: "named-image", Image: "resolve:ssm:/nodes/image",
+		SecurityGroups: []string{"sg-0e2000000000000a1"}, InstanceProfile: "arn:aws:iam::111122223333:instance-profile/nodes"})
+	region.Reservations = append(region.Reservations, awssim.ReservationScenario{ID: groupODCR, Kind: "odcr", Type: "p5.48xlarge", Zone: "us-east-2a", Count: 2, PlacementGroup: "ml-cluster"})
+	chips := slices.IndexFunc(region.Reservations, func(one awssim.ReservationScenario) bool { return one.ID == "cr-0e2000000000000c6" })
+	region.Reservations[chips].Tags = map[string]string{"team": "chips"}
+	r := &restricted{T: t, dir: t.TempDir()}
+	var err error
+	if r.sim, err = awssim.New(scenario, clock); err != nil {
 		t.Fatal(err)
 	}
-	_, table, found := strings.Cut(string(text), "| who | EC2 | PCS |\n")
-	if !found {
-		t.Fatal("docs/wiring.md has no table of permissions")
+	t.Cleanup(func() { r.sim.Close() })
+	if _, err := r.sim.Listen("127.0.0.1:0"); err != nil {
+		t.Fatal(err)
 	}
-	all := map[string]map[string]bool{}
-	name, action := regexp.MustCompile("`([a-z]+)`"), regexp.MustCompile(`\b[A-Z][a-z]+[A-Z][A-Za-z]+\b`)
-	var above map[string]bool
-	for line := range strings.Lines(table) {
-		cells := strings.Split(line, "|")
-		if len(cells) != 5 || strings.Contains(line, "---") {
-			continue
-		}
-		row := map[string]bool{}
-		for i, service := range []string{"ec2", "pcs"} {
-			cell := cells[i+2]
-			if strings.Contains(cell, "those of `sync`") {
-				cell = strings.ReplaceAll(cell, "those of `sync`", "")
-				copyService(row, all["sync"], service)
-			}
-			if strings.Contains(cell, "these") {
-				copyService(row, above, service)
-			}
-			for _, a := range action.FindAllString(cell, -1) {
-				row[service+":"+a] = true
-			}
-		}
-		for _, n := range name.FindAllStringSubmatch(cells[1], -1) {
-			all[n[1]] = row
-		}
-		above = row
+	r.env = append(os.Environ(), r.sim.Env()...)
+	r.env = append(r.env, "SLURM_CONF="+filepath.Join(r.dir, "slurm.conf"), "AWS_EC2_METADATA_DISABLED=true", "AWS_MAX_ATTEMPTS=1", "TZ=UTC",
+		"XDG_CACHE_HOME="+filepath.Join(r.dir, "cache"))
+	r.write("slurm.conf", downConf)
+	if err := os.Mkdir(filepath.Join(r.dir, "pcs-capacity"), 0o755); err != nil {
+		t.Fatal(err)
 	}
-	return all
+	r.settings = filepath.Join(r.dir, "pcs-capacity", "config.toml")
+	r.write("pcs-capacity/config.toml", "region = \"us-east-2\"\ncluster = \"ml\"\nstate_dir = \"state\"\n[log]\ndir = \"log\"\n")
+	return r
 }
 
-func copyService(to, from map[string]bool, service string) {
-	for a := range from {
-		if strings.HasPrefix(a, service+":") {
-			to[a] = true
-		}
+func (r *restricted) write(name, text string) {
+	r.Helper()
+	if err := os.WriteFile(filepath.Join(r.dir, name), []byte(text), 0o644); err != nil {
+		r.Fatal(err)
 	}
 }
 
-// TestPermissionsAreDocumented runs each command and compares what it asked of AWS with
-// the table in docs/wiring.md: every action has to be listed.
-func TestPermissionsAreDocumented(t *testing.T) {
-	documented := permissions(t)
-	asked := func(ts *testscript.TestScript, _ bool, args []string) {
-		sim, before := ts.Value("sim").(*awssim.Sim), ts.Value("counted").(map[awssim.CallKey]int)
-		who := args[0]
-		now := sim.Calls()
-		for key, n := range now {
-			action := key.Service + ":" + key.Operation
-			// AWS answers sts:GetCallerIdentity to everybody, without a permission.
-			if n > before[key] && key.Service != "sts" && !documented[who][action] {
-				t.Errorf("%s asks for %s, which docs/wiring.md does not list", who, action)
+// run runs a program in the machine's folder.
+func (r *restricted) run(name string, args ...string) (status int) {
+	r.Helper()
+	command := exec.CommandContext(r.Context(), name, args...)
+	command.Dir, command.Env = r.dir, r.env
+	out, err := command.CombinedOutput()
+	if exit := (&exec.ExitError{}); err != nil && !errors.As(err, &exit) {
+		r.Fatal(err)
+	}
+	r.said += string(out)
+	return command.ProcessState.ExitCode()
+}
+
+// admin runs a command of the administrator.
+func (r *restricted) admin(args ...string) int {
+	r.Helper()
+	return r.run("pcs-capacity", append([]string{"--config", r.settings, "--yes"}, args...)...)
+}
+
+// hook runs a program of Slurm's, which writes to its log. One that was denied something
+// would try for long: it is terminated as soon as it has said so.
+func (r *restricted) hook(name, nodes string) (status int) {
+	r.Helper()
+	path := filepath.Join(r.dir, "log", name+".log")
+	os.Remove(path)
+	command := exec.CommandContext(r.Context(), "pcs-capacity-"+name, nodes)
+	command.Dir, command.Env = r.dir, r.env
+	if err := command.Start(); err != nil {
+		r.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- command.Wait() }()
+	for running := true; running; {
+		select {
+		case <-ended:
+			running = false
+		case <-time.After(20 * time.Millisecond):
+			if log, _ := os.ReadFile(path); name == "suspend" && strings.Contains(string(log), "is not allowed") {
+				_ = command.Process.Signal(syscall.SIGTERM)
 			}
 		}
-		clear(before)
-		maps.Copy(before, now)
 	}
-	runTranscriptsWith(t, "testdata/permissions", func() (*awssim.Scenario, error) {
-		scenario := awssim.DefaultScenario()
-		scenario.PCSDelay = 0 // the clock stands still
-		return scenario, nil
-	}, map[string]func(*testscript.TestScript, bool, []string){"asked": asked})
+	log, err := os.ReadFile(path)
+	if err != nil {
+		r.Fatal(err)
+	}
+	r.said = string(log)
+	return command.ProcessState.ExitCode()
+}
+
+// mustAdmin does so before anybody has a policy.
+func (r *restricted) mustAdmin(args ...string) {
+	r.Helper()
+	if status := r.admin(args...); status != 0 {
+		r.Fatalf("%q: %d\n%s", args, status, r.said)
+	}
+	r.said = ""
+}
+
+func setupArgs(reservation string, more ...string) []string {
+	return append([]string{"setup", "--reservation", reservation, "--queue", "gpu", "--node-group", "gpu", "--like", "compute"}, more...)
+}
+
+// only is the policy for one program in the cluster "ml", but for one action.
+func only(p permissions.Program, without string) []byte {
+	document, err := json.Marshal(permissions.Policy(permissions.Place{Cluster: "ml"}, []permissions.Program{p}, without))
+	if err != nil {
+		panic(err)
+	}
+	return document
+}
+
+// printed is what `iam-policy` prints for a role.
+func (r *restricted) printed(role permissions.Role) []byte {
+	r.Helper()
+	r.said = ""
+	if status := r.admin("iam-policy", string(role)); status != 0 {
+		r.Fatal(r.said)
+	}
+	return []byte(r.said)
+}
+
+// policy is everybody's from now on.
+func (r *restricted) policy(document []byte) {
+	r.Helper()
+	r.said = ""
+	r.sim.ClearPolicies()
+	if err := r.sim.SetPolicy(awssim.AttachedPolicy{Document: document}); err != nil {
+		r.Fatalf("%v\n%s", err, document)
+	}
+}
+
+// clients are those of a caller who may do everything: before there is a policy.
+func (r *restricted) clients() (*ec2.Client, *pcs.Client) {
+	r.Helper()
+	shared, err := awsconfig.Load(r.Context(), awsconfig.Options{Region: "us-east-2"})
+	if err != nil {
+		r.Fatal(err)
+	}
+	for _, variable := range r.sim.Env() {
+		if url, ok := strings.CutPrefix(variable, "AWS_ENDPOINT_URL="); ok {
+			shared.Config.BaseEndpoint = &url
+		}
+	}
+	return ec2.From(shared), pcs.From(shared)
+}
+
+// scene is a use of a program: with all its permissions it ends with this status.
+type scene struct {
+	program permissions.Program
+	before  func(*restricted)
+	run     func(*restricted) (status int)
+	status  int
+}
+
+func command(args ...string) func(*restricted) int {
+	return func(r *restricted) int { return r.admin(args...) }
+}
+
+const offered, fee, extensionFee = "cb-0d05ecddf72412d79", "21143.81", "84575.23"
+
+// buy buys a block, or makes sure that nothing was bought: R3.
+func buy(r *restricted) int {
+	return r.buys("purchase", offered, "--confirm-fee", fee)
+}
+
+func extendBlock(r *restricted) int {
+	return r.buys("extend", openBlock, "-d", "7d", "--confirm-fee", extensionFee)
+}
+
+func (r *restricted) buys(args ...string) int {
+	status := r.admin(args...)
+	if bought := len(r.sim.Ledger()); bought != 1-status {
+		r.Errorf("%q: status %d, %d bought\n%s", args, status, bought, r.said)
+	}
+	files, _ := filepath.Glob(filepath.Join(r.dir, "state", "intents", "*.json"))
+	for _, path := range files {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			r.Fatal(err)
+		}
+		if strings.Contains(string(text), `"sending"`) || status != 0 && !strings.Contains(string(text), `"failed"`) {
+			r.Errorf("%q: status %d, recorded is %s", args, status, text)
+		}
+	}
+	return status
+}
+
+// setUpForNext has a node group that a run of setup for the open block was cut off in: it
+// carries the block's tag, and the template is still that of another block.
+func setUpForNext(r *restricted) {
+	r.mustAdmin(setupArgs(openBlock, "--max-nodes", "3")...)
+	aws, pcsClient := r.clients()
+	provisioner := pcs.Provisioner{PCS: pcsClient, EC2: aws, Poll: time.Millisecond}
+	next, err := aws.Reservation(r.Context(), nextBlock)
+	if err != nil {
+		r.Fatal(err)
+	}
+	if _, err := provisioner.Configure(r.Context(), pcs.ConfigureRequest{Cluster: "ml", Group: "gpu-a", Reservation: next, SubnetIDs: []string{"subnet-0e200000000000a01"}, MaxNodes: 3, Dynamic: true}); err != nil {
+		r.Fatal(err)
+	}
+	r.tagGroup(map[string]string{capacity.TagReservation: openBlock})
+}
+
+// tagGroup tags the node group that setup has made; it returns the group.
+func (r *restricted) tagGroup(tags map[string]string) pcs.NodeGroup {
+	r.Helper()
+	_, pcsClient := r.clients()
+	inv, err := pcsClient.Inventory(r.Context(), "ml")
+	if err != nil {
+		r.Fatal(err)
+	}
+	group, _ := inv.Group("gpu-a")
+	if err := pcsClient.Tag(r.Context(), group.ARN, tags); err != nil {
+		r.Fatal(err)
+	}
+	return group
+}
+
+var scenes = []scene{
+	{program: permissions.List, run: command("list", "--regions", "all")},
+	{program: permissions.Offerings, run: command("offerings", "-t", "p5.48xlarge", "-n", "4", "-d", "2d", "--regions", "all")},
+	{program: permissions.Fit, run: command("fit", "-t", "p5.48xlarge", "-n", "4", "-d", "2d", "--regions", "all")},
+	{program: permissions.Fit, run: command("fit", "-t", "p5.48xlarge", "-n", "20", "-d", "2d"), status: 1},
+	{program: permissions.Timeline, run: command("timeline")},
+	{program: permissions.Setup, run: func(r *restricted) int {
+		if status := r.admin(setupArgs(openBlock, "--max-nodes", "3")...); status != 0 {
+			return status
+		}
+		return r.admin(setupArgs(openBlock, "--max-nodes", "3", "--efa", "efa-only")...)
+	}},
+	// The next block: one more node group in the queue.
+	{program: permissions.Setup, before: func(r *restricted) { r.mustAdmin(setupArgs(openBlock, "--max-nodes", "3")...) }, run: command(setupArgs(nextBlock, "--max-nodes", "3")...)},
+	// One that PCS could not create.
+	{program: permissions.Setup, before: func(r *restricted) {
+		r.sim.FailNodeGroups(1, "InsufficientCapacity", "no")
+		r.admin(setupArgs(openBlock, "--max-nodes", "3")...)
+		r.said = ""
+	}, run: command(setupArgs(openBlock, "--max-nodes", "3")...)},
+	// An ODCR in a placement group.
+	{program: permissions.Setup, run: command(setupArgs(groupODCR)...)},
+	// A cluster that there is not.
+	{program: permissions.Setup, run: command("setup", "--reservation", openBlock, "--cluster", "mp", "--queue", "gpu", "--node-group", "gpu"), status: 1},
+	{program: permissions.Teardown, before: func(r *restricted) { r.mustAdmin(setupArgs(openBlock, "--max-nodes", "3")...) }, run: command("teardown", "--queue", "gpu")},
+	{program: permissions.Teardown, before: func(r *restricted) {
+		r.mustAdmin(setupArgs(openBlock, "--max-nodes", "3")...)
+		r.mustAdmin(setupArgs(nextBlock, "--max-nodes", "3")...)
+	}, run: command("teardown", "--queue", "gpu", "--node-group", "gpu-b")},
+	// What an older version, or somebody by hand, has given other tags.
+	{program: permissions.Teardown, before: func(r *restricted) {
+		r.mustAdmin(setupArgs(openBlock, "--max-nodes", "3")...)
+		other := map[string]string{capacity.TagPartition: "other"}
+		group := r.tagGroup(other)
+		aws, _ := r.clients()
+		if err := aws.TagLaunchTemplate(r.Context(), group.TemplateID, other); err != nil {
+			r.Fatal(err)
+		}
+	}, run: command("teardown", "--queue", "gpu")},
+	{program: permissions.Purchase, before: func(r *restricted) { r.mustAdmin("offerings", "-t", "p5.48xlarge", "-n", "4", "-d", "7d") }, run: buy},
+	{program: permissions.Purchase, run: command("purchase", openBlock, "--fee", "1000.00")},
+	{program: permissions.Extend, run: extendBlock},
+	{program: permissions.ResumePCS, before: setUpForNext, run: func(r *restricted) int { return r.hook("resume", "gpu-a-[1-3]") }},
+}
+
+// TestPermissions runs every program under exactly the permissions that are documented for
+// it, and with each of them taken away: the program then names the action, and fails or
+// goes on as documented.
+func TestPermissions(t *testing.T) {
+	t.Setenv("AWS_ACCESS_KEY_ID", "AKIDSIMULATED")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "x")
+	for _, program := range permissions.Programs {
+		var mine []scene
+		for _, s := range scenes {
+			if s.program == program {
+				mine = append(mine, s)
+			}
+		}
+		if mine == nil {
+			continue // in Slurm's test
+		}
+		t.Run(string(program), func(t *testing.T) {
+			t.Parallel()
+			began := time.Now()
+			asked := make([]map[string]bool, len(mine))
+			for i, s := range mine {
+				effect, r := s.play(t, "")
+				if effect != permissions.Unused {
+					t.Errorf("scene %d with all permissions:\n%s", i+1, tail(r.said))
+				}
+				asked[i] = r.sim.Asked()
+				for _, role := range []permissions.Role{permissions.Admin, permissions.HooksPCS} {
+					if !slices.Contains(role.Programs(), program) {
+						continue
+					}
+					if effect, r := s.playWith(t, "", func(r *restricted) []byte { return r.printed(role) }); effect != permissions.Unused {
+						t.Errorf("scene %d with the policy of %s:\n%s", i+1, role, tail(r.said))
+					}
+				}
+			}
+			for _, a := range permissions.Actions {
+				if a.Effect(program) == permissions.Unused {
+					continue // it was not asked for
+				}
+				worst := permissions.Unused
+				for i, s := range mine {
+					if asked[i][a.Name] && worst != permissions.Stops {
+						effect, _ := s.play(t, a.Name)
+						worst = max(worst, effect)
+					}
+				}
+				if worst != a.Effect(program) {
+					t.Errorf("without %s: %s, documented is: %s", a.Name, worst, a.Effect(program))
+				}
+			}
+			t.Logf("%s", time.Since(began))
+		})
+	}
+}
+
+// play shows a scene to a caller who may do all but one action.
+func (s scene) play(t *testing.T, without string) (effect permissions.Effect, r *restricted) {
+	t.Helper()
+	return s.playWith(t, without, func(*restricted) []byte { return only(s.program, without) })
+}
+
+func (s scene) playWith(t *testing.T, without string, document func(*restricted) []byte) (effect permissions.Effect, r *restricted) {
+	t.Helper()
+	r = newRestricted(t, awssim.NewClock(simStart, 0))
+	defer r.sim.Close()
+	if s.before != nil {
+		s.before(r)
+	}
+	r.policy(document(r))
+	status := s.run(r)
+	return r.judge(without, status != s.status), r
+}
+
+// judge says what the program did without an action, and that it has named it.
+func (r *restricted) judge(without string, failed bool) permissions.Effect {
+	r.Helper()
+	denied := false
+	for action, allowed := range r.sim.Asked() {
+		if !allowed {
+			denied = true
+			if action != without {
+				r.Errorf("without %q it is denied %s, which docs/permissions.md does not list", without, action)
+			} else if !strings.Contains(r.said, without+" is not allowed") {
+				r.Errorf("without %s it does not name that:\n%s", without, tail(r.said))
+			}
+		}
+	}
+	switch {
+	case failed && !denied:
+		r.Errorf("without %q it fails, and was denied nothing:\n%s", without, tail(r.said))
+		return permissions.Stops
+	case failed:
+		return permissions.Stops
+	case denied:
+		return permissions.Lessens
+	}
+	return permissions.Unused
+}
+
+func tail(said string) string {
+	lines := strings.Split(said, "\n")
+	return strings.Join(lines[max(0, len(lines)-8):], "\n")
 }

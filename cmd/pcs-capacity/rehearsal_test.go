@@ -324,6 +324,18 @@ func near(a, b time.Time) bool { return a.Sub(b).Abs() <= 2*time.Second }
 // status runs the command and returns its rows by slot.
 func (r *rehearsal) status() map[string]statusRow {
 	r.Helper()
+	rows := map[string]statusRow{}
+	for _, row := range r.document().Partitions {
+		rows[row.Slot] = row
+	}
+	return rows
+}
+
+// problems are those of status.
+func (r *rehearsal) problems() []string { return r.document().Problems }
+
+func (r *rehearsal) document() statusDocument {
+	r.Helper()
 	var out, errs strings.Builder
 	if err := (&StatusCmd{}).Run(r.ctx, &Globals{}, &terminal.Terminal{Out: &out, Err: &errs, Format: terminal.JSON}, r.cfg); err != nil && !errors.Is(err, errShown) {
 		r.Fatalf("status: %v\n%s%s", err, out.String(), errs.String())
@@ -332,11 +344,7 @@ func (r *rehearsal) status() map[string]statusRow {
 	if err := json.Unmarshal([]byte(out.String()), &doc); err != nil {
 		r.Fatal(err)
 	}
-	rows := map[string]statusRow{}
-	for _, row := range doc.Partitions {
-		rows[row.Slot] = row
-	}
-	return rows
+	return doc
 }
 
 // extend buys another day for a block.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -221,14 +222,22 @@ func firstPass(ctx context.Context, g *Globals, t *terminal.Terminal, aws *ec2.C
 	if err != nil {
 		return fmt.Errorf("reading the new settings: %w", err)
 	}
+	sayUntold(aws) // a pass has its own
 	report, err := onePass(ctx, cfg, aws, pcsClient)
 	for _, d := range report.Done {
 		t.Say("%s", d)
 	}
+	var failed []string
 	if err != nil {
 		t.Say("The pass over the cluster did not do everything; `pcs-capacity sync` on a host with Slurm finishes it:")
-		for line := range strings.SplitSeq(err.Error(), "\n") {
-			t.Say("  %s", line)
+		failed = strings.Split(err.Error(), "\n")
+	}
+	for _, line := range failed {
+		t.Say("  %s", line)
+	}
+	for _, p := range report.Problems {
+		if !slices.ContainsFunc(failed, func(line string) bool { return strings.HasPrefix(p, line) }) {
+			t.Say("problem: %s", p)
 		}
 	}
 	return nil

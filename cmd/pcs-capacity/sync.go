@@ -21,7 +21,7 @@ type SyncCmd struct {
 func (SyncCmd) Help() string {
 	return `Reads the reservations and Slurm, writes what the submission filter reads, places a Slurm
 reservation (the fence) over the nodes of each block from the moment when jobs must be
-gone, corrects time limits of running jobs, and ends instances of this cluster that no node
+gone, corrects time limits, and ends instances of this cluster that no node
 stands for. Needs rights of a Slurm operator.`
 }
 

@@ -50,8 +50,9 @@ func (g *Globals) region(c *config.Config) string {
 	return c.Region
 }
 
-func newEC2(ctx context.Context, g *Globals, c *maybeConfig) (*ec2.Client, error) {
-	return ec2.New(ctx, ec2.Options{Region: g.region(c.Config), Profile: g.Profile})
+func newEC2(ctx context.Context, g *Globals, c *maybeConfig) (client *ec2.Client, err error) {
+	g.aws, err = ec2.New(ctx, ec2.Options{Region: g.region(c.Config), Profile: g.Profile})
+	return g.aws, err
 }
 
 func newPCS(aws *ec2.Client) *pcs.Client { return pcs.From(aws.Shared()) }

@@ -55,7 +55,7 @@ func Load(ctx context.Context, o Options) (*Shared, error) {
 		cfg.Region = answer.Region
 	}
 	cfg.Credentials = newCredentials(cfg.Credentials)
-	cfg.APIOptions = append(cfg.APIOptions, s.clock.middleware, plainBody, s.limits.middleware)
+	cfg.APIOptions = append(cfg.APIOptions, s.clock.middleware, plainBody, s.limits.middleware, nameDenied)
 	s.Config = cfg
 	return s, nil
 }

@@ -88,15 +88,18 @@ func (l *limits) middleware(stack *middleware.Stack) error {
 }
 
 func (l *limits) limit(operation string) time.Duration {
-	for _, read := range []string{"Describe", "Get", "List"} {
-		if strings.HasPrefix(operation, read) {
-			return l.read
-		}
+	if isRead(operation) {
+		return l.read
 	}
 	if strings.HasPrefix(operation, "Purchase") {
 		return 0
 	}
 	return l.change
+}
+
+// isRead reports whether an operation changes nothing.
+func isRead(operation string) bool {
+	return strings.HasPrefix(operation, "Describe") || strings.HasPrefix(operation, "Get") || strings.HasPrefix(operation, "List")
 }
 
 func (l *limits) isSilent(host string) bool {

@@ -42,6 +42,19 @@ func (s *Sim) ClearPolicies() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	clear(s.policies)
+	clear(s.asked)
+}
+
+// Asked are the actions that policies were asked for since the last ClearPolicies, each
+// with whether it was always allowed.
+func (s *Sim) Asked() map[string]bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	asked := map[string]bool{}
+	for action, verdict := range s.asked {
+		asked[action] = verdict == iam.Allowed
+	}
+	return asked
 }
 
 // Condition keys of the simulator's requests.
@@ -83,7 +96,11 @@ func (s *Sim) authorize(c *call) error {
 	}
 	for _, need := range needs {
 		need.Keys.Set(keyRegion, c.Region)
-		if verdict := policy.Decide(need); verdict != iam.Allowed {
+		verdict := policy.Decide(need)
+		if before, ok := s.asked[need.Action]; !ok || before == iam.Allowed {
+			s.asked[need.Action] = verdict
+		}
+		if verdict != iam.Allowed {
 			return s.unauthorized(c, need, verdict)
 		}
 	}

@@ -32,6 +32,7 @@ type Sim struct {
 	unpaid   bool          // payments fail
 	lag      lags
 	policies map[string]*iam.Policy // by access key; "" is for every other caller
+	asked    map[string]iam.Verdict // the worst that policies said of each action
 	buckets  map[CallKey]*bucket
 	tokens   map[tokenKey]tokenUse
 	changed  chan struct{} // closed and replaced after each change
@@ -65,8 +66,8 @@ func New(sc *Scenario, clock *Clock) (*Sim, error) {
 		scenario: sc, clock: clock, now: clock.Now(), unpaid: sc.FailPayments,
 		regions: map[string]*region{}, calls: map[CallKey]int{},
 		buckets: map[CallKey]*bucket{}, tokens: map[tokenKey]tokenUse{},
-		policies: map[string]*iam.Policy{},
-		cleared:  make(chan struct{}), changed: make(chan struct{}), wake: make(chan struct{}, 1), deliver: make(chan struct{}, 1),
+		policies: map[string]*iam.Policy{}, asked: map[string]iam.Verdict{},
+		cleared: make(chan struct{}), changed: make(chan struct{}), wake: make(chan struct{}, 1), deliver: make(chan struct{}, 1),
 		stop: make(chan struct{}),
 	}
 	s.lag.set(sc.Lag)

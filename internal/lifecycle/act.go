@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -35,7 +36,7 @@ func (p *pass) act(ctx context.Context, mayDelete bool) {
 		d := Done{Do: s.code(), Slot: s.slot, Message: told.describe(p.Slurm.Hostlist(s.r.Nodes))}
 		p.did(d, p.take(ctx, s, now.Add(toSlurm)))
 	}
-	p.limits(ctx, slots, now, toSlurm)
+	p.jobs(ctx, slots, now, toSlurm)
 	p.giveBack(ctx)
 }
 
@@ -61,8 +62,8 @@ func (p *pass) take(ctx context.Context, s step, now time.Time) error {
 	return p.Slurm.CreateReservation(ctx, r)
 }
 
-// limits changes time limits of running jobs. All changes are tried, even if one fails.
-func (p *pass) limits(ctx context.Context, slots []slotView, now time.Time, toSlurm time.Duration) {
+// jobs changes time limits. All changes are tried, even if one fails.
+func (p *pass) jobs(ctx context.Context, slots []slotView, now time.Time, toSlurm time.Duration) {
 	byNode := map[string]fenced{}
 	for _, v := range slots {
 		if v.current.ID == "" || v.window.Unbounded() {
@@ -73,8 +74,9 @@ func (p *pass) limits(ctx context.Context, slots []slotView, now time.Time, toSl
 			byNode[name] = f
 		}
 	}
-	if len(byNode) == 0 {
-		return
+	ends := func(r capacity.Reservation) bool { return !r.End.IsZero() }
+	if len(byNode) == 0 && !slices.ContainsFunc(p.snap.Reservations, ends) {
+		return // no job can be too long
 	}
 	jobs, err := p.Slurm.Jobs(ctx)
 	if err != nil {
@@ -91,6 +93,9 @@ func (p *pass) limits(ctx context.Context, slots []slotView, now time.Time, toSl
 		message := fmt.Sprintf("job %s on slot %s: %s the time limit from %s to %s, so that it ends by %s",
 			c.job.Shown, c.slot, verb, c.job.Limit, capacity.FormatMinutes(c.minutes), capacity.FormatUTC(c.fence.Add(-toSlurm)))
 		p.did(Done{Do: do, Slot: c.slot, Job: c.job.Shown, Message: message}, p.Slurm.SetTimeLimit(ctx, c.job.Shown, c.minutes))
+	}
+	if p.awsErr == nil {
+		p.fitPending(ctx, jobs)
 	}
 }
 

@@ -45,6 +45,29 @@ func (o *observation) reservations(ctx context.Context) {
 	for _, m := range missing {
 		o.missing(m)
 	}
+	for _, words := range o.EC2.Untold() {
+		o.problem("%s; what was known before is kept", words)
+	}
+	o.keepInspected()
+}
+
+// keepInspected keeps what EC2 said of a block before it stopped to answer questions about
+// blocks. A block never turns into an UltraServer or back.
+func (o *observation) keepInspected() {
+	if o.old == nil {
+		return
+	}
+	for i := range o.seen.Reservations {
+		r := &o.seen.Reservations[i]
+		before, ok := o.old.Reservation(r.ID)
+		if !ok {
+			continue
+		}
+		r.UltraServer = r.UltraServer || before.UltraServer
+		if r.HealthUnknown {
+			r.Unhealthy = before.Unhealthy
+		}
+	}
 }
 
 // missing keeps what was known of a reservation that EC2 does not describe, if it was

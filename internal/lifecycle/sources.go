@@ -44,6 +44,9 @@ type EC2 interface {
 	// such as the id of the request. general: every other question would meet it too, such
 	// as credentials that have expired.
 	Explain(err error) (words string, general bool)
+	// Untold is what EC2 has not told since Untold was last asked, because the caller may
+	// not ask: sentences.
+	Untold() []string
 	// KnownSubnets describes subnets as Reservations does reservations.
 	KnownSubnets(ctx context.Context, ids []string) (found []capacity.Subnet, missing []capacity.Missing, err error)
 	// Terminate takes ids that are gone already without an error.
@@ -70,6 +73,11 @@ type Slurm interface {
 	// SetTimeLimit changes the limit of a job, which is named as it is Shown, to whole
 	// minutes, and reads it back.
 	SetTimeLimit(ctx context.Context, job string, minutes int) error
+	// Edit gives pending jobs, which are named as they are Shown, what their edits set, and
+	// reads it back. The errors are by job.
+	Edit(ctx context.Context, edits map[string]capacity.Edits) map[string]error
+	// SetAdminComment tells the owner of a job, who cannot change it.
+	SetAdminComment(ctx context.Context, job, text string) error
 	// PowerDownForce powers nodes down, from which Slurm uses them again.
 	PowerDownForce(ctx context.Context, nodes []string, reason string) error
 	// Hostlist folds node names, gpu-1, gpu-2 is gpu-[1-2], and Expand gives them back.
@@ -123,6 +131,8 @@ type Partition struct {
 	Name    string
 	Default bool
 	MaxTime capacity.Limit
+	// DefaultTime is the limit of a job that states none, which Slurm shows as the job's own.
+	DefaultTime capacity.Limit
 	// QOS is the partition's, whose limits hold for all its jobs; "" if it has none.
 	QOS   string
 	Nodes []string
@@ -163,7 +173,14 @@ type Job struct {
 	Limit       capacity.Limit
 	TimeMin     capacity.Limit
 	Comment     string
-	Restarts    int
-	User        string
-	QOS         string
+	// AdminComment is what administrators and programs such as ours wrote to the job's owner.
+	AdminComment string
+	// Begin is when the job may start at the earliest, Deadline when it must have ended; zero
+	// if there is no such time.
+	Begin      time.Time
+	Deadline   time.Time
+	Constraint string
+	Restarts   int
+	User       string
+	QOS        string
 }

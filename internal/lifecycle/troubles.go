@@ -79,17 +79,17 @@ func failedLaunches(p capacity.Partition, records []state.Record, now time.Time)
 }
 
 // neverStart finds the waiting jobs of a partition that would be refused today, and can
-// therefore never start, with the change that would help where one is known.
+// therefore never start unless they have a partition that is not ours, with the change that would help where one is known.
 func neverStart(p capacity.Partition, jobs []Job, snap *capacity.Snapshot, now time.Time) []string {
 	var all []string
 	for _, j := range jobs {
 		if j.State != "PENDING" || !slices.Contains(strings.Split(j.Partition, ","), p.Name) {
 			continue
 		}
-		req := capacity.Request{Partitions: strings.Split(j.Partition, ","), Account: j.Account, AccountKnown: true, Comment: j.Comment,
-			TimeLimit: j.Limit, TimeMin: j.TimeMin, Nodes: j.MinNodes}
+		req := j.request(snap)
 		v := capacity.Admit(req, snap, now)
-		if !v.Refused {
+		elsewhere := slices.ContainsFunc(req.Partitions, func(name string) bool { _, ours := snap.Partition(name); return !ours })
+		if !v.Refused || elsewhere {
 			continue
 		}
 		line := fmt.Sprintf("job %s can never start: %s", j.Shown, v.Message)

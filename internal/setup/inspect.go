@@ -105,14 +105,17 @@ func (s Setup) inventory(ctx context.Context, cluster string) (inv pcs.Inventory
 	}
 	code := pcs.Code(err)
 	names, err := s.PCS.Clusters(ctx)
-	if err != nil {
+	if err != nil && !denied(err) {
 		return inv, nil, err
 	}
 	missing = &capacity.Mismatch{Code: "cluster", Message: "no cluster is given", Fix: "use one of " + strings.Join(names, ", ")}
 	if cluster != "" {
 		missing.Message = fmt.Sprintf("there is no PCS cluster %q in %s (%s)", cluster, s.PCS.Region(), code)
 	}
-	if len(names) == 0 {
+	switch {
+	case err != nil:
+		missing.Fix = "name one with --cluster; which there are is not known: " + ec2.Message(err)
+	case len(names) == 0:
 		missing.Fix = "check --region; there is no PCS cluster in " + s.PCS.Region()
 	}
 	return inv, missing, nil

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
@@ -102,7 +103,7 @@ func queuesOf(inv pcs.Inventory, groupID string) []string {
 func (s Setup) addOtherClusters(ctx context.Context, in *inspection) error {
 	names, err := s.PCS.Clusters(ctx)
 	if denied(err) {
-		in.warn("the PCS clusters of %s may not be listed (%s), so another one may use reservation %s", in.region, pcs.Code(err), in.reservation.ID)
+		in.warn("the PCS clusters of %s may not be listed (%s), so another one may use reservation %s", in.region, ec2.Message(err), in.reservation.ID)
 		return nil
 	}
 	if err != nil {
@@ -118,7 +119,7 @@ func (s Setup) addOtherClusters(ctx context.Context, in *inspection) error {
 		}
 		switch {
 		case denied(err):
-			in.warn("PCS cluster %s may not be read (%s), so it may use reservation %s", name, pcs.Code(err), in.reservation.ID)
+			in.warn("PCS cluster %s may not be read (%s), so it may use reservation %s", name, ec2.Message(err), in.reservation.ID)
 		case err != nil && !pcs.NotFound(err):
 			return err
 		}

@@ -154,7 +154,7 @@ func TestOtherClustersThatMayNotBeRead(t *testing.T) {
 	w := newAccount(t, nil)
 	w.fault(awssim.Fault{Operation: "ListClusters", Effect: awssim.FailBefore, Code: "AccessDeniedException"})
 	p := w.plan(w.request(openBlock))
-	if len(p.Mismatches) > 0 || len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], "may not be listed (AccessDeniedException), so another one may use reservation "+openBlock) {
+	if len(p.Mismatches) > 0 || len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], "may not be listed (pcs:ListClusters is not allowed; `pcs-capacity iam-policy` prints what to allow), so another one may use reservation "+openBlock) {
 		t.Errorf("warnings %v, mismatches %v", p.Warnings, p.Mismatches)
 	}
 	w.sim.ClearFaults()

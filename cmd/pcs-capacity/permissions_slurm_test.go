@@ -1,0 +1,270 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/permissions"
+	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
+)
+
+const restrictedConfig = `
+region = "us-east-2"
+cluster = "ml"
+state_dir = %[1]q
+local_dir = %[1]q
+[log]
+dir = %[2]q
+[[partition]]
+name = "own"
+provider = "ec2"
+[[partition.node_group]]
+name = "own"
+instance_type = "p5.48xlarge"
+subnet_ids = ["subnet-0e200000000000a01"]
+capacity_reservation_ids = ["cr-0e2000000000000a1"]
+max_nodes = 16
+launch_template = "lt-0e2000000000000a3"
+[[partition.node_group]]
+name = "ultra"
+instance_type = "trn2u.48xlarge"
+subnet_ids = ["subnet-0e200000000000c03"]
+select = { tags = { team = "chips" } }
+max_nodes = 1
+launch_template = "lt-0e2000000000000a2"
+`
+
+// restrictedSlurm is a restricted AWS beside a Slurm that runs. It has fences of blocks
+// on nodes of both providers.
+type restrictedSlurm struct {
+	*restricted
+	cluster *slurmlab.Cluster
+}
+
+func newRestrictedSlurm(t *testing.T, clock *awssim.Clock) *restrictedSlurm {
+	t.Helper()
+	r := &restrictedSlurm{restricted: newRestricted(t, clock)}
+	dir, err := os.MkdirTemp("", "pcs") // Slurm's sockets need a short path
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	group := func(name, partition string, count int) slurmlab.NodeGroup {
+		return slurmlab.NodeGroup{Prefix: name + "-", Count: count, CPUs: 1, GPUs: 8, Features: name, Partition: partition, AlwaysOn: true}
+	}
+	r.cluster, err = slurmlab.Start(t.Context(), slurmlab.Config{Dir: dir, ResumeTimeout: 5 * time.Minute,
+		CloudGroups:   []slurmlab.NodeGroup{group("own", "own", 16), group("ultra", "own", 1), group("gpu-a", "gpu", 3), group("gpu-b", "gpu", 3)},
+		ResumeProgram: "/bin/true", SuspendProgram: "/bin/true"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.cluster.Stop() })
+	r.settings = filepath.Join(filepath.Dir(r.cluster.Conf()), "pcs-capacity", "config.toml")
+	if err := os.MkdirAll(filepath.Dir(r.settings), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	r.dir = filepath.Join(dir, "here")
+	if err := os.Mkdir(r.dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(r.settings, fmt.Appendf(nil, restrictedConfig, filepath.Join(r.dir, "state"), filepath.Join(r.dir, "log")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r.env = append(r.env, "SLURM_CONF="+r.cluster.Conf())
+	t.Setenv("SLURM_CONF", r.cluster.Conf())
+	return r
+}
+
+func (r *restrictedSlurm) scontrol(args ...string) {
+	r.Helper()
+	if out, err := r.cluster.Command(r.Context(), "scontrol", args...); err != nil {
+		r.Fatal(out, err)
+	}
+}
+
+// fences are when they begin, by name.
+func (r *restrictedSlurm) fences() map[string]time.Time {
+	r.Helper()
+	all, err := (&slurm.Client{}).Reservations(r.Context())
+	if err != nil {
+		r.Fatal(err)
+	}
+	fences := map[string]time.Time{}
+	for _, one := range all {
+		if strings.HasPrefix(one.Name, "pcs-capacity-fence-") {
+			fences[one.Name] = one.Start
+		}
+	}
+	return fences
+}
+
+// TestPermissionsWithSlurm is TestPermissions for the programs that work with Slurm. What
+// is missing never deletes or moves a fence, and keeps none from being placed.
+func TestPermissionsWithSlurm(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a Slurm cluster")
+	}
+	t.Setenv("AWS_ACCESS_KEY_ID", "AKIDSIMULATED")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "x")
+	clock := awssim.NewClock(time.Now().Add(-11*time.Minute), 1)
+	r := newRestrictedSlurm(t, clock)
+	aws, _ := r.clients()
+	launch := func(node string) string {
+		r.Helper()
+		r.sim.ClearPolicies()
+		all, err := aws.Launch(r.Context(), capacity.Launch{ClientToken: fmt.Sprint(node, time.Now()), LaunchTemplate: "lt-0e2000000000000a2", InstanceType: "c7i.4xlarge",
+			SubnetID: "subnet-0e200000000000a01", Kind: capacity.OnDemand, Count: 1, Tags: map[string]string{capacity.TagCluster: "ml", capacity.TagNodes: node}})
+		if err != nil {
+			r.Fatal(err)
+		}
+		return all[0].ID
+	}
+	launch("own-99") // for a node that Slurm does not have
+	r.mustAdmin(setupArgs(nextBlock, "--max-nodes", "3")...)
+	clock.Advance(10 * time.Minute)
+	r.mustAdmin("sync")
+	clock.Advance(time.Minute) // now it may be ended
+
+	for _, part := range []struct {
+		name string
+		test func(*restrictedSlurm)
+	}{
+		{"sync", (*restrictedSlurm).syncWithoutEach},
+		{"status", (*restrictedSlurm).statusWithoutEach},
+		{"resume", (*restrictedSlurm).resumeWithoutEach},
+		{"suspend", func(r *restrictedSlurm) { r.suspendWithoutEach(launch) }},
+	} {
+		t.Run(part.name, func(t *testing.T) {
+			one := *r.restricted
+			one.T = t
+			part.test(&restrictedSlurm{&one, r.cluster})
+		})
+	}
+}
+
+// compare holds what a program did without an action against the documentation.
+func (r *restrictedSlurm) compare(p permissions.Program, without string, effect permissions.Effect) {
+	r.Helper()
+	for _, a := range permissions.Actions {
+		if a.Name == without && a.Effect(p) != effect {
+			r.Errorf("without %s: %s, documented is: %s", without, effect, a.Effect(p))
+		}
+	}
+	if without == "" && effect != permissions.Unused {
+		r.Errorf("with all permissions: %s", r.said)
+	}
+}
+
+func (r *restrictedSlurm) syncWithoutEach() {
+	const terminate, lost = "ec2:TerminateInstances", "pcs-capacity-fence-ultra"
+	without := func(action string) {
+		r.policy(only(permissions.Sync, action))
+		r.admin("sync")
+		r.compare(permissions.Sync, action, r.judge(action, false))
+	}
+	without(terminate) // the others end the orphan
+	without("")
+	r.policy(r.printed(permissions.Loop))
+	r.admin("sync")
+	r.compare(permissions.Sync, "", r.judge("", false))
+	want := r.fences()
+	if _, ok := want[lost]; !ok || len(want) != 3 {
+		r.Fatalf("fences %v: the test proves nothing", want)
+	}
+	snapshot := filepath.Join(r.dir, "state", "snapshot.json")
+	good, err := os.ReadFile(snapshot)
+	if err != nil {
+		r.Fatal(err)
+	}
+	check := func(action, when string) {
+		r.Helper()
+		now := r.fences()
+		for name, start := range want {
+			if at, ok := now[name]; !ok || !near(at, start) || len(now) != len(want) {
+				r.Errorf("without %s, %s: fences %v, want %v", action, when, now, want)
+			}
+		}
+	}
+	for _, action := range permissions.Of(permissions.Sync) {
+		if action == terminate {
+			continue
+		}
+		// One that is missing is placed again.
+		r.scontrol("delete", "reservationname="+lost)
+		if err := os.WriteFile(snapshot, good, 0o644); err != nil {
+			r.Fatal(err)
+		}
+		without(action)
+		check(action, "with the last snapshot")
+		if err := os.Remove(snapshot); err != nil {
+			r.Fatal(err)
+		}
+		r.policy(only(permissions.Sync, action))
+		r.admin("sync")
+		check(action, "without a snapshot")
+	}
+	if err := os.WriteFile(snapshot, good, 0o644); err != nil {
+		r.Fatal(err)
+	}
+}
+
+func (r *restrictedSlurm) statusWithoutEach() {
+	for _, action := range append([]string{""}, permissions.Of(permissions.Status)...) {
+		r.policy(only(permissions.Status, action))
+		r.admin("status")
+		r.compare(permissions.Status, action, r.judge(action, false))
+		for _, slot := range []string{"own", "ultra", "gpu-a"} {
+			if !strings.Contains(r.said, "  "+slot+"  ") {
+				r.Errorf("without %q, slot %s is not shown:\n%s", action, slot, r.said)
+			}
+		}
+	}
+}
+
+// runs counts the instances that run for a node.
+func (r *restrictedSlurm) runs(node string) (n int) {
+	for _, i := range r.sim.Instances("us-east-2") {
+		if capacity.LaunchedNodes(i.Tags) == node && i.State != "shutting-down" && i.State != "terminated" {
+			n++
+		}
+	}
+	return n
+}
+
+// hooksPolicy is the one that is printed for hooks if nothing is missing.
+func (r *restrictedSlurm) hooksPolicy(p permissions.Program, without string) []byte {
+	if without == "" {
+		return r.printed(permissions.Hooks)
+	}
+	return only(p, without)
+}
+
+func (r *restrictedSlurm) resumeWithoutEach() {
+	r.scontrol("update", "nodename=own-[1-16]", "state=POWER_UP")
+	if _, err := r.cluster.WaitNode(r.Context(), "own-16", func(s string) bool { return strings.Contains(s, "POWERING_UP") }); err != nil {
+		r.Fatal(err)
+	}
+	for i, action := range append([]string{""}, permissions.Of(permissions.Resume)...) {
+		node := fmt.Sprintf("own-%d", i+1)
+		r.policy(r.hooksPolicy(permissions.Resume, action))
+		r.hook("resume", node)
+		r.compare(permissions.Resume, action, r.judge(action, r.runs(node) != 1))
+	}
+}
+
+func (r *restrictedSlurm) suspendWithoutEach(launch func(node string) string) {
+	for i, action := range append([]string{""}, permissions.Of(permissions.Suspend)...) {
+		node := fmt.Sprintf("gpu-b-%d", i+1)
+		launch(node)
+		r.policy(r.hooksPolicy(permissions.Suspend, action))
+		r.hook("suspend", node)
+		r.compare(permissions.Suspend, action, r.judge(action, r.runs(node) != 0))
+	}
+}

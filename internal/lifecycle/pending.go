@@ -1,0 +1,130 @@
+package lifecycle
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+// This file gives a limit to pending jobs that the submit filter never saw, or let through
+// because it had no snapshot, or that came to a partition of ours later: a job without a
+// limit never starts before a fence.
+
+// fitsAPass is how many jobs one pass gives a limit to. Each takes one scontrol, of about
+// 7 ms, and the pass has more to do.
+const fitsAPass = 1000
+
+// unfit is a pending job that can never start as it is.
+type unfit struct {
+	job Job
+	// edits are those of the submit filter for a job without --time; without a limit, why says
+	// why there is none.
+	edits capacity.Edits
+	why   string
+}
+
+// unfits finds the pending jobs that are too long because nobody gave them a limit:
+// defaults are those of partitions. A job is left alone if it has a limit of its own, or
+// if it can start.
+func unfits(jobs []Job, snap *capacity.Snapshot, defaults map[string]capacity.Limit, now time.Time) []unfit {
+	var all []unfit
+	for _, j := range jobs {
+		req := j.request(snap)
+		isDefault := func(partition string) bool { return j.Limit == defaults[partition] }
+		if j.State != "PENDING" || j.Limit.Bounded() && !slices.ContainsFunc(req.Partitions, isDefault) {
+			continue
+		}
+		if !req.TimeLimit.Set {
+			req.TimeLimit = capacity.NoLimit
+		}
+		v := capacity.Admit(req, snap, now)
+		if v.Code == capacity.OK || v.Code == capacity.NotManaged {
+			continue
+		}
+		req.TimeLimit = capacity.Limit{}
+		switch fit := capacity.Admit(req, snap, now); {
+		case fit.Edits.TimeLimit.Bounded():
+			if !writable(fit.Edits.Comment) {
+				fit.Edits.Comment = ""
+			}
+			all = append(all, unfit{job: j, edits: fit.Edits})
+		case fit.Refused || fit.Code == capacity.TooLong: // the latter where the settings are not strict
+			all = append(all, unfit{job: j, why: cmp.Or(fit.Message, strings.Join(fit.Warnings, "; "))})
+		}
+	}
+	return all
+}
+
+// writable reports whether a comment can be written as it was read: bytes that are no text
+// are lost in reading.
+func writable(comment string) bool {
+	return !strings.ContainsFunc(comment, func(r rune) bool { return r == utf8.RuneError || unicode.IsControl(r) })
+}
+
+// request is a pending job as Admit takes it.
+func (j Job) request(snap *capacity.Snapshot) capacity.Request {
+	req := capacity.Request{Partitions: strings.Split(j.Partition, ","), Account: j.Account, AccountKnown: true, User: j.User, QOS: j.QOS,
+		Comment: j.Comment, TimeLimit: j.Limit, TimeMin: j.TimeMin, Begin: j.Begin, Deadline: j.Deadline, Nodes: j.MinNodes, Constraint: j.Constraint}
+	for _, t := range []*time.Time{&req.Begin, &req.Deadline} {
+		if !t.IsZero() {
+			*t = t.Add(snap.ClockOffset.Duration)
+		}
+	}
+	return req
+}
+
+// neverWords begin the AdminComment of a job that no limit helps.
+const neverWords = "pcs-capacity: without a time limit this job can never start, and none could be set"
+
+// fitPending sets the limits that are missing, and tells the owners where none can be set.
+func (p *pass) fitPending(ctx context.Context, jobs []Job) {
+	defaults := map[string]capacity.Limit{}
+	for _, part := range p.cluster.Partitions {
+		defaults[part.Name] = part.DefaultTime
+	}
+	all := unfits(jobs, p.snap, defaults, p.now)
+	edits := map[string]capacity.Edits{}
+	for _, u := range all {
+		if u.why == "" && len(edits) < fitsAPass {
+			edits[u.job.Shown] = u.edits
+		}
+	}
+	var failed map[string]error
+	if len(edits) > 0 {
+		failed = p.Slurm.Edit(ctx, edits)
+	}
+	told := 0
+	for _, u := range all {
+		why := u.why
+		e, edited := edits[u.job.Shown]
+		if edited {
+			err := failed[u.job.Shown]
+			p.did(Done{Do: "set-limit", Job: u.job.Shown, Message: fmt.Sprintf("job %s had no time limit of its own: set %s, --time-min=%s",
+				u.job.Shown, e.TimeLimit, e.TimeMin)}, err)
+			if err != nil {
+				why = err.Error()
+			}
+		}
+		text := ""
+		switch {
+		case why != "" && !strings.HasPrefix(u.job.AdminComment, "pcs-capacity: "): // else it has been told why it waits
+			text = neverWords + ": " + why
+		case edited && why == "" && strings.HasPrefix(u.job.AdminComment, neverWords):
+			text = "pcs-capacity: this job had no time limit; one is set now"
+		}
+		if text == "" || told == fitsAPass {
+			continue
+		}
+		told++
+		if err := p.Slurm.SetAdminComment(ctx, u.job.Shown, text); err != nil {
+			p.problem(err)
+		}
+	}
+}

@@ -1,0 +1,81 @@
+package lifecycle
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+// Which pending jobs a pass gives a limit to.
+func TestUnfits(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	snap := func() *capacity.Snapshot {
+		return &capacity.Snapshot{TakenAt: now, ClockOffset: capacity.Duration{Duration: time.Hour},
+			Submit: capacity.Submit{Strict: true, StaleAfter: capacity.Duration{Duration: time.Minute}},
+			Timing: capacity.Timing{DrainMargin: capacity.Duration{Duration: 10 * time.Minute}, ReclaimLead: capacity.Duration{Duration: 30 * time.Minute}},
+			Partitions: []capacity.Partition{{Name: "gpu", Provider: capacity.ProviderPCS, MinTime: capacity.Duration{Duration: 30 * time.Minute},
+				Groups: []capacity.NodeGroup{{Name: "gpu", InstanceType: "p5.48xlarge", PurchaseOption: capacity.CapacityBlock, MaxNodes: 4,
+					Slots: []capacity.Slot{{Name: "gpu-a", ReservationIDs: []string{"cr-0aaaaaaaaaaaaaaa1"}}}}}}},
+			Reservations: []capacity.Reservation{{ID: "cr-0aaaaaaaaaaaaaaa1", Kind: capacity.CapacityBlock, State: capacity.StateActive, InstanceType: "p5.48xlarge",
+				Total: 4, Start: now.Add(-time.Hour), End: now.Add(10*time.Hour + 40*time.Minute)}}}
+	}
+	lenient := func(s *capacity.Snapshot) { s.Submit.Strict = false }
+	open := func(s *capacity.Snapshot) {
+		s.Reservations[0].Kind, s.Reservations[0].End = capacity.ODCR, time.Time{}
+		s.Partitions[0].Groups[0].PurchaseOption = capacity.ODCR
+	}
+	short := func(s *capacity.Snapshot) { s.Reservations[0].End = now.Add(65 * time.Minute) }
+	fit := capacity.Edits{TimeLimit: capacity.Minutes(600), TimeMin: capacity.Minutes(30), Comment: "time=fit"}
+	noComment, fromLater, marked := fit, fit, fit
+	noComment.Comment, marked.Comment = "", "run 7 time=fit"
+	fromLater.TimeLimit = capacity.Minutes(480)
+	for name, test := range map[string]struct {
+		job    Job
+		change func(*capacity.Snapshot)
+		edits  capacity.Edits // none: left alone, or never
+		never  string
+	}{
+		"unlimited":               {job: Job{Limit: capacity.NoLimit}, edits: fit},
+		"not set":                 {job: Job{}, edits: fit},
+		"the partition's limit":   {job: Job{Limit: capacity.Minutes(5 * 1440)}, edits: fit},
+		"a limit of its own":      {job: Job{Limit: capacity.Minutes(5*1440 + 1)}},
+		"the same, and it fits":   {job: Job{Limit: capacity.Minutes(600)}},
+		"it runs":                 {job: Job{State: "RUNNING", Limit: capacity.NoLimit}},
+		"another partition too":   {job: Job{Partition: "gpu,cpu", Limit: capacity.NoLimit}},
+		"another partition":       {job: Job{Partition: "cpu", Limit: capacity.NoLimit}},
+		"with a comment":          {job: Job{Limit: capacity.NoLimit, Comment: "run 7"}, edits: marked},
+		"with a binary comment":   {job: Job{Limit: capacity.NoLimit, Comment: "run \uFFFD"}, edits: noComment},
+		"with two lines":          {job: Job{Limit: capacity.NoLimit, Comment: "run\n7"}, edits: noComment},
+		"marked already":          {job: Job{Limit: capacity.NoLimit, Comment: "time=fit"}, edits: noComment},
+		"a --time-min that fits":  {job: Job{Limit: capacity.NoLimit, TimeMin: capacity.Minutes(90)}},
+		"begins in Slurm's clock": {job: Job{Limit: capacity.NoLimit, Begin: now.Add(time.Hour)}, edits: fromLater},
+		"a --time-min too long":   {job: Job{Limit: capacity.NoLimit, TimeMin: capacity.Minutes(601)}, never: "needs 10:01:00"},
+		"too little is left":      {job: Job{Limit: capacity.NoLimit}, change: short, never: "a job without --time needs 00:30:00"},
+		"of a foreign reservation": {job: Job{Limit: capacity.NoLimit, Comment: "capacity_reservation_id=cr-0123456789abcdef0"},
+			never: "has no reservation cr-0123456789abcdef0"},
+		"not strict":        {job: Job{Limit: capacity.NoLimit}, change: lenient, edits: fit},
+		"not strict, never": {job: Job{Limit: capacity.NoLimit, TimeMin: capacity.Minutes(601)}, change: lenient, never: "needs 10:01:00"},
+		"without an end":    {job: Job{Limit: capacity.NoLimit}, change: open},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j, s := test.job, snap()
+			if test.change != nil {
+				test.change(s)
+			}
+			if j.State == "" {
+				j.State = "PENDING"
+			}
+			if j.Partition == "" {
+				j.Partition = "gpu"
+			}
+			got := unfits([]Job{j}, s, map[string]capacity.Limit{"gpu": capacity.Minutes(5 * 1440), "cpu": capacity.NoLimit}, now)
+			switch want := test.edits != (capacity.Edits{}) || test.never != ""; {
+			case len(got) == 0 && !want:
+			case len(got) != 1 || !want || got[0].edits != test.edits || !strings.Contains(got[0].why, test.never) || (got[0].why == "") != (test.never == ""):
+				t.Errorf("got %+v, want %+v, %q", got, test.edits, test.never)
+			}
+		})
+	}
+}

@@ -1,0 +1,128 @@
+package permissions
+
+import "github.com/pcs-capacity/pcs-capacity/capacity"
+
+func like(key string, values ...string) Condition {
+	return Condition{"StringLike": {key: values}}
+}
+
+var (
+	// The mark of a PCS cluster, and of Slurm that one runs oneself.
+	has   = like("aws:ResourceTag/"+capacity.TagCluster, ofCluster, capacity.ClusterMark(ofCluster, "*"))
+	gives = like("aws:RequestTag/"+capacity.TagCluster, ofCluster, capacity.ClusterMark(ofCluster, "*"))
+
+	// roles are given to instances, by EC2 alone. In China EC2 has the second name.
+	roles = like("iam:PassedToService", "ec2.amazonaws.com", "ec2.amazonaws.com.cn")
+)
+
+// Where actions are granted. A PCS cluster is not of our making, what we make in it is:
+// PCS asks for both. Ids of clusters are pcs_ and ten characters.
+var (
+	anywhere = scope{sid: "Anywhere"}
+
+	inClusters = scope{"InClusters", []string{"pcs:*:*:cluster/*"}, nil}
+	clusters   = scope{"OfClusters", []string{"pcs:*:*:cluster/pcs_??????????"}, nil}
+	ourParts   = scope{"OurParts", []string{"pcs:*:*:cluster/*/computenodegroup/*", "pcs:*:*:cluster/*/queue/*"}, has}
+	newParts   = scope{"NewParts", []string{"pcs:*:*:cluster/*"}, gives}
+
+	ourTemplates = scope{"OurTemplates", []string{"ec2:*:*:launch-template/*"}, has}
+	newTemplates = scope{"NewTemplates", []string{"ec2:*:*:launch-template/*"}, gives}
+
+	ourInstances = scope{"OurInstances", []string{"ec2:*:*:instance/*"}, has}
+	newInstances = scope{"NewInstances", []string{"ec2:*:*:instance/*"}, gives}
+	launchedFrom = scope{"LaunchedFrom", []string{"ec2:*:*:volume/*", "ec2:*:*:network-interface/*", "ec2:*:*:subnet/*", "ec2:*:*:security-group/*",
+		"ec2:*::image/*", "ec2:*::snapshot/*", "ec2:*:*:launch-template/*", "ec2:*:*:capacity-reservation/*", "ec2:*:*:key-pair/*", "ec2:*:*:placement-group/*"}, nil}
+	tagsOfLaunches = scope{"TagsOfLaunches", []string{"ec2:*:*:*/*"}, like("ec2:CreateAction", "RunInstances")}
+	tagsOfBlocks   = scope{"TagsOfBlocks", []string{"ec2:*:*:capacity-reservation/*"}, like("ec2:CreateAction", "PurchaseCapacityBlock")}
+
+	profiles = scope{"Profiles", []string{"iam::*:instance-profile/*"}, nil}
+	pcsRoles = scope{"RolesOfPCS", []string{"iam::*:role/AWSPCS*", "iam::*:role/aws-pcs/*"}, roles}
+	ec2Roles = scope{"RolesOfNodes", []string{"iam::*:role/" + ofNodes}, roles}
+
+	images = scope{"Images", []string{"ssm:*:*:parameter/*"}, nil}
+)
+
+// makesGroups are the programs that have PCS make or change compute node groups, for
+// which PCS asks a number of actions of its caller: AWS PCS User Guide, "Minimum
+// permissions for AWS PCS", which grants them on everything.
+var makesGroups = programs{Setup, ResumePCS}
+
+const forPCS = "PCS asks it of whoever makes or changes a compute node group"
+
+// Actions are all that any program asks for, by service and name.
+var Actions = []Action{
+	{Name: "ec2:CreateFleet", Why: forPCS, stops: makesGroups},
+	{Name: "ec2:CreateLaunchTemplate", Why: "the launch template of a node group", stops: programs{Setup},
+		grants: []grant{{nil, newTemplates}}},
+	{Name: "ec2:CreateLaunchTemplateVersion", Why: "a change of the launch template", stops: programs{Setup, ResumePCS},
+		grants: []grant{{nil, ourTemplates}}},
+	{Name: "ec2:CreateTags", Why: "our mark on what is made; the nodes' names on instances; " + forPCS,
+		stops:  programs{Purchase, Setup, Teardown, Resume, ResumePCS},
+		grants: []grant{{makesGroups, anywhere}, {programs{Teardown}, ourTemplates}, {programs{Resume}, ourInstances}, {programs{Resume}, tagsOfLaunches}, {programs{Purchase}, tagsOfBlocks}}},
+	{Name: "ec2:DeleteLaunchTemplate", Why: "removing the launch template", stops: programs{Teardown},
+		grants: []grant{{nil, ourTemplates}}},
+	{Name: "ec2:DescribeAvailabilityZones", Why: "the zones of offerings", stops: programs{Offerings, Purchase}, lessens: programs{Fit}},
+	{Name: "ec2:DescribeCapacityBlockExtensionHistory", Why: "extensions, and whether one was bought", stops: programs{Timeline, Extend}},
+	{Name: "ec2:DescribeCapacityBlockExtensionOfferings", Why: "what an extension costs", stops: programs{Extend}},
+	{Name: "ec2:DescribeCapacityBlockOfferings", Why: "what is for sale", stops: programs{Offerings, Purchase}, lessens: programs{Fit}},
+	{Name: "ec2:DescribeCapacityBlockStatus", Why: "how many hosts of a block have failed",
+		stops: makesGroups, lessens: programs{Fit, Timeline, Purchase, Extend, Teardown, Status, Sync, Resume}},
+	{Name: "ec2:DescribeCapacityBlocks", Why: "which blocks are UltraServers",
+		stops: makesGroups, lessens: programs{Fit, Timeline, Purchase, Extend, Teardown, Status, Sync, Resume}},
+	{Name: "ec2:DescribeCapacityReservations", Why: "reservations: where, how many, from when to when",
+		stops: programs{List, Fit, Timeline, Purchase, Extend, Setup, Resume, ResumePCS}, lessens: programs{Teardown, Status, Sync}},
+	{Name: "ec2:DescribeImages", Why: "whether the image exists and suits the type", stops: programs{Setup}},
+	{Name: "ec2:DescribeInstanceTypeOfferings", Why: forPCS, stops: makesGroups},
+	{Name: "ec2:DescribeInstanceTypes", Why: "GPUs, network cards, and which types have blocks", lessens: programs{Offerings, Fit}, stops: makesGroups},
+	{Name: "ec2:DescribeInstances", Why: "which instances a node, node group or reservation has", stops: programs{Setup, Teardown, Resume, Suspend, ResumePCS}, lessens: programs{Status, Sync}},
+	{Name: "ec2:DescribeKeyPairs", Why: "whether the template's key pair exists", stops: programs{Setup}},
+	{Name: "ec2:DescribeLaunchTemplateVersions", Why: "the template to copy or to launch from", stops: programs{Setup, Teardown, ResumePCS}, lessens: programs{Resume}},
+	{Name: "ec2:DescribeLaunchTemplates", Why: "the templates of the slots", stops: programs{Setup, Teardown, ResumePCS}},
+	{Name: "ec2:DescribePlacementGroups", Why: "whether the placement group of an ODCR exists", stops: programs{Setup}},
+	{Name: "ec2:DescribeRegions", Why: "the regions of --regions all", stops: programs{List, Offerings, Fit}},
+	{Name: "ec2:DescribeSecurityGroups", Why: "whether the security groups are in the cluster's VPC", stops: makesGroups},
+	{Name: "ec2:DescribeSubnets", Why: "the zones that the cluster can use", lessens: programs{List, Offerings, Fit, Purchase, Teardown, Status, Sync}, stops: programs{Setup, Resume, ResumePCS}},
+	{Name: "ec2:DescribeVpcs", Why: forPCS, stops: makesGroups},
+	{Name: "ec2:PurchaseCapacityBlock", Why: "buying a block", stops: programs{Purchase}},
+	{Name: "ec2:PurchaseCapacityBlockExtension", Why: "buying an extension", stops: programs{Extend}},
+	{Name: "ec2:RunInstances", Why: "launching nodes; " + forPCS, stops: programs{Setup, Resume, ResumePCS},
+		grants: []grant{{makesGroups, anywhere}, {programs{Resume}, newInstances}, {programs{Resume}, launchedFrom}}},
+	{Name: "ec2:TerminateInstances", Why: "ending the instances of nodes that are powered down", stops: programs{Suspend}, lessens: programs{Sync},
+		grants: []grant{{nil, ourInstances}}},
+
+	{Name: "iam:GetInstanceProfile", Why: forPCS, stops: makesGroups,
+		grants: []grant{{nil, profiles}}},
+	{Name: "iam:PassRole", Why: "giving nodes the role of their instance profile", stops: programs{Setup, Resume, ResumePCS},
+		grants: []grant{{makesGroups, pcsRoles}, {programs{Resume}, ec2Roles}}},
+
+	{Name: "pcs:CreateComputeNodeGroup", Why: "the node group of a reservation", stops: programs{Setup},
+		grants: []grant{{nil, newParts}}},
+	{Name: "pcs:CreateQueue", Why: "the queue", stops: programs{Setup},
+		grants: []grant{{nil, newParts}}},
+	{Name: "pcs:DeleteComputeNodeGroup", Why: "removing a node group, also one that PCS could not create", stops: programs{Setup, Teardown},
+		grants: []grant{{nil, clusters}, {nil, ourParts}}},
+	{Name: "pcs:DeleteQueue", Why: "removing the queue", stops: programs{Teardown},
+		grants: []grant{{nil, clusters}, {nil, ourParts}}},
+	{Name: "pcs:GetCluster", Why: "the subnets and the version of the cluster that the settings name", lessens: programs{List, Offerings, Fit, Purchase, Status, Sync}, stops: programs{Setup, Teardown, ResumePCS},
+		grants: []grant{{nil, inClusters}}},
+	{Name: "pcs:GetComputeNodeGroup", Why: "what node groups there are", stops: programs{Setup, Teardown, ResumePCS},
+		grants: []grant{{nil, inClusters}}},
+	{Name: "pcs:GetQueue", Why: "what queues there are", stops: programs{Setup, Teardown},
+		grants: []grant{{nil, inClusters}}},
+	{Name: "pcs:ListClusters", Why: "other clusters that use the reservation, and names to choose from", lessens: programs{Setup}},
+	{Name: "pcs:ListComputeNodeGroups", Why: "what node groups there are", stops: programs{Setup, Teardown, ResumePCS}, lessens: programs{Status, Sync},
+		grants: []grant{{nil, inClusters}}},
+	{Name: "pcs:ListQueues", Why: "what queues there are", stops: programs{Setup, Teardown},
+		grants: []grant{{nil, inClusters}}},
+	{Name: "pcs:ListTagsForResource", Why: "what is ours, and for which reservation", stops: programs{Setup, Teardown, ResumePCS}, lessens: programs{Status, Sync},
+		grants: []grant{{nil, inClusters}}},
+	{Name: "pcs:TagResource", Why: "our mark on node groups and queues", stops: programs{Setup, Teardown},
+		grants: []grant{{programs{Setup}, newParts}, {nil, ourParts}}},
+	{Name: "pcs:UpdateComputeNodeGroup", Why: "reservation, size and template of a node group", stops: programs{Setup, ResumePCS},
+		grants: []grant{{nil, clusters}, {nil, ourParts}}},
+	{Name: "pcs:UpdateQueue", Why: "which node groups are in a queue", stops: programs{Setup, Teardown},
+		grants: []grant{{nil, clusters}, {nil, ourParts}}},
+
+	{Name: "ssm:GetParameters", Why: "an image that the launch template names as resolve:ssm:…", stops: programs{Resume},
+		grants: []grant{{nil, images}}},
+}

@@ -1,0 +1,125 @@
+package permissions
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// Document is a policy of IAM, for encoding/json.
+type Document struct {
+	Version   string
+	Statement []Statement
+}
+
+// Statement is one of its statements.
+type Statement struct {
+	Sid, Effect string
+	Action      []string
+	Resource    []string
+	Condition   Condition `json:",omitempty"`
+}
+
+// Condition has the values by operator and key.
+type Condition map[string]map[string][]string
+
+// scope is on what, and under which condition, an action is granted.
+type scope struct {
+	sid string
+	// resources are ARNs without "arn:PARTITION:"; nil stands for "*".
+	resources []string
+	condition Condition
+}
+
+// Place is what a policy is for.
+type Place struct {
+	// Partition of AWS: aws, aws-cn, aws-us-gov; "" is the first.
+	Partition string
+	// Cluster is the value of our mark; "" is every cluster's.
+	Cluster string
+	// NodeRole is the role, with its path, that nodes of self-managed Slurm get; "" is any.
+	NodeRole string
+}
+
+// What stands for the fields of Place in resources and conditions.
+const ofCluster, ofNodes = "CLUSTER", "NODE_ROLE"
+
+// Policy allows the programs what they ask for, and no more: what changes something is
+// bound to our mark, where AWS lets it. Actions in without are left out.
+func Policy(at Place, programs []Program, without ...string) Document {
+	doc := Document{Version: "2012-10-17"}
+	for _, a := range Actions {
+		if !a.usedBy(programs) || slices.Contains(without, a.Name) {
+			continue
+		}
+		for _, s := range a.scopes(programs) {
+			i := slices.IndexFunc(doc.Statement, func(in Statement) bool { return in.Sid == s.sid })
+			if i < 0 {
+				doc.Statement = append(doc.Statement, s.statement(at))
+				i = len(doc.Statement) - 1
+			}
+			doc.Statement[i].Action = append(doc.Statement[i].Action, a.Name)
+		}
+	}
+	return doc
+}
+
+// scopes are where the action is granted to the programs. A scope without bounds makes
+// the others needless.
+func (a Action) scopes(programs []Program) []scope {
+	if a.grants == nil {
+		return []scope{anywhere}
+	}
+	var scopes []scope
+	for _, g := range a.grants {
+		used := slices.ContainsFunc(programs, func(p Program) bool {
+			return a.Effect(p) != Unused && (g.to == nil || slices.Contains(g.to, p))
+		})
+		switch {
+		case !used:
+		case g.sid == anywhere.sid:
+			return []scope{anywhere}
+		default:
+			scopes = append(scopes, g.scope)
+		}
+	}
+	return scopes
+}
+
+func (s scope) statement(at Place) Statement {
+	out := Statement{Sid: s.sid, Effect: "Allow", Resource: []string{"*"}}
+	if s.resources != nil {
+		out.Resource = nil
+	}
+	for _, r := range s.resources {
+		r = strings.ReplaceAll(r, ofNodes, cmp.Or(at.NodeRole, "*"))
+		out.Resource = append(out.Resource, "arn:"+cmp.Or(at.Partition, "aws")+":"+r)
+	}
+	for operator, keys := range s.condition {
+		for key, values := range keys {
+			if out.Condition == nil {
+				out.Condition = Condition{}
+			}
+			if out.Condition[operator] == nil {
+				out.Condition[operator] = map[string][]string{}
+			}
+			for _, v := range values {
+				out.Condition[operator][key] = append(out.Condition[operator][key], strings.ReplaceAll(v, ofCluster, at.Cluster))
+			}
+			if at.Cluster == "" && slices.Contains(values, ofCluster) {
+				out.Condition[operator][key] = []string{"*"}
+			}
+		}
+	}
+	return out
+}
+
+// PartitionOf is the partition of AWS that a region is in, by its name.
+func PartitionOf(region string) string {
+	for prefix, partition := range map[string]string{"cn-": "aws-cn", "us-gov-": "aws-us-gov"} {
+		if strings.HasPrefix(region, prefix) {
+			return partition
+		}
+	}
+	return "aws"
+}
