@@ -188,7 +188,7 @@ func (c *SetupCmd) finish(ctx context.Context, g *Globals, t *terminal.Terminal,
 	}
 	t.Say("Users can submit:\n  sbatch --partition=%s --nodes=%d train.sh", c.Queue, nodesOf(cfg, c.Queue, c.NodeGroup))
 	if !watched(cfg) {
-		t.Say("Let sync watch from now on, on one host with Slurm's administrator rights, or fences stay behind:\n  %s", watchCommand(g))
+		t.Say("Let sync watch from now on, on one host with Slurm's administrator rights, or fences stay behind:\n  %s", watchCommand(g, cfg))
 	}
 	return nil
 }
@@ -202,10 +202,16 @@ func watched(cfg *config.Config) bool {
 	return errors.Is(err, state.ErrLocked)
 }
 
-// watchCommand keeps `sync --watch` running until the next boot; docs/wiring.md has the
-// unit that stays.
-func watchCommand(g *Globals) string {
-	command := "systemd-run --unit=pcs-capacity-sync -p Restart=always pcs-capacity"
+// serviceUnit is there where a package is installed.
+const serviceUnit = "/usr/lib/systemd/system/pcs-capacity-sync.service"
+
+// watchCommand keeps `sync --watch` running: by the package's service, or, where there is
+// none or it has other settings, until the next boot.
+func watchCommand(g *Globals, cfg *config.Config) string {
+	if _, err := os.Stat(serviceUnit); err == nil && cfg.Path == config.SystemPath {
+		return "systemctl enable --now pcs-capacity-sync"
+	}
+	command := "systemd-run --unit=pcs-capacity-watch -p Restart=always pcs-capacity"
 	if g.Config != "" {
 		path, err := filepath.Abs(g.Config)
 		if err != nil {
