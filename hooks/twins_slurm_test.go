@@ -5,21 +5,40 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
 // R9: two clusters of one account that have the same ClusterName, jobs and nodes.
 func TestR9_TwinClusters(t *testing.T) {
 	a := startPower(t, nil)
 	b := startPowerIn(t, a.sim, powerConfig, nil)
+	// The first two hooks run at once and make one id.
+	var both sync.WaitGroup
+	for range 2 {
+		both.Go(func() {
+			if err := a.run("pcs-capacity-suspend", "gpu-4"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	both.Wait()
+	id, err := state.ClusterID(filepath.Join(a.cluster.Dir(), "state"), "lab")
+	if mark, markErr := a.state.Mark(); err != nil || markErr != nil || mark != capacity.ClusterMark("lab", id) {
+		t.Fatalf("id %q, %v; mark %q, %v", id, err, mark, markErr)
+	}
 	a.wait(a.submit("-p", "gpu", "-w", "gpu-1", "-t", "5"), "COMPLETED")
 	ofA := a.instances()["gpu-1"]
 
-	mark := ofA.Tags[capacity.TagCluster]
+	mark := capacity.ClusterMark("lab", id)
+	if ofA.Tags[capacity.TagCluster] != mark {
+		t.Fatalf("tags %v, want the mark %s", ofA.Tags, mark)
+	}
 
 	// For b's Slurm gpu-1 is powered down.
 	passes := func(want string) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
@@ -119,10 +120,45 @@ end`})
 	t.Cleanup(func() { cluster.Stop() })
 	client := &slurm.Client{Conf: cluster.Conf()}
 	job := fmt.Sprint(submit(t, cluster, "sleep 1000", "-t", "10"))
+	held := fmt.Sprint(submit(t, cluster, "sleep 1000", "-H"))
+	if err := client.Edit(deadline(t), map[string]capacity.Edits{held: {TimeLimit: capacity.Minutes(5)}})[held]; !errors.Is(err, slurm.ErrNoEffect) {
+		t.Errorf("edits: error %v, want one that says that they have no effect", err)
+	}
 	for _, err := range []error{client.SetTimeLimit(deadline(t), job, 5), client.SetAdminComment(deadline(t), job, "ours")} {
 		if !errors.Is(err, slurm.ErrNoEffect) || !strings.Contains(err.Error(), "job "+job) {
 			t.Errorf("error %v, want one that says that it has no effect", err)
 		}
 	}
 	check(t, client.SetTimeLimit(deadline(t), job, 3))
+}
+
+// What pending jobs are given is read back, and one that Slurm refuses hinders no other.
+func TestEdit(t *testing.T) {
+	cluster, client := start(t)
+	ctx := deadline(t)
+	name := func(args ...string) string {
+		return fmt.Sprint(submit(t, cluster, "sleep 1000", append(args, "-p", "gpu", "-H")...))
+	}
+	one, tooShort := name("--comment=a;b 'c'"), name()
+	tasks := name("-a", "0-8:2,11,12%3") + "_[0,2,4,6,8,11-12%3]"
+	edit := capacity.Edits{TimeLimit: capacity.Minutes(60), TimeMin: capacity.Minutes(30), Comment: "a;b 'c' time=fit", Constraint: "[gpu|h100]"}
+	failed := client.Edit(ctx, map[string]capacity.Edits{one: edit, tasks: edit, "99999": edit,
+		tooShort: {TimeLimit: capacity.Minutes(10), TimeMin: capacity.Minutes(30)}})
+	if len(failed) != 1 || failed[tooShort] == nil || !strings.Contains(failed[tooShort].Error(), "time-min") {
+		t.Fatalf("failed: %v", failed)
+	}
+	jobs, err := client.Jobs(ctx)
+	check(t, err)
+	seen := 0
+	for _, j := range jobs {
+		if id := j.DisplayID(); id == one || id == tasks {
+			seen++
+			if got := (capacity.Edits{TimeLimit: j.TimeLimit, TimeMin: j.TimeMin, Comment: j.Comment, Constraint: j.Features}); got != edit {
+				t.Errorf("job %s has %+v", id, got)
+			}
+		}
+	}
+	if seen != 2 {
+		t.Errorf("%d of 2 jobs: %+v", seen, jobs)
+	}
 }

@@ -133,7 +133,7 @@ func TestR5_R9_SyncEndsOrphans(t *testing.T) {
 		!strings.Contains(text, "instance "+unknown.ID+" (gpu-99) on demand: Slurm has no such node") ||
 		!strings.Contains(text, "instance "+older.ID+" (gpu-1) holds a place in "+block+": the node is up as another instance") ||
 		!strings.Contains(text, "instance "+others.ID+" (gpu-4) has the mark lab/0123456789abcdef, this cluster's is "+lab+"; nothing here ends it") ||
-		!strings.Contains(text, "instance "+unmarked.ID+" (gpu-4) has the mark lab, of an older version, so nothing ends it; terminate it, or tag it pcs-capacity:cluster="+lab+" if it") {
+		!strings.Contains(text, "instance "+unmarked.ID+" (gpu-4) has the mark lab, which does not say whose, so nothing here ends it; terminate it, or tag it pcs-capacity:cluster="+lab+" for this cluster") {
 		t.Errorf("problems:\n%s", text)
 	}
 	if _, ended := pass(); len(ended) != 0 {

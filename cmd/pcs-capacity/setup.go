@@ -35,7 +35,7 @@ type SetupCmd struct {
 	MaxNodes        *int     `help:"Number of nodes. Default: all of the reservation." placeholder:"N"`
 	AllowAccounts   []string `help:"Slurm accounts that may use the queue, for one whose settings do not say yet." placeholder:"ACCOUNT"`
 	Dynamic         bool     `help:"Start nodes for jobs. By default all paid nodes are up from the first minute."`
-	DropUnknown     bool     `help:"Update a node group of which PCS says more than this version can express."`
+	DropUnknown     bool     `help:"Update a node group or queue of which PCS says more than this version can express."`
 	DryRun          bool     `help:"Show the plan, and change nothing."`
 }
 

@@ -60,6 +60,7 @@ type InstanceTypeScenario struct {
 	Architecture    string   `toml:"architecture"`  // default x86_64
 	UsageClasses    []string `toml:"usage_classes"` // default on-demand and spot
 	NetworkCards    int      `toml:"network_cards"` // default: as in AWS for the types that the simulator knows, else 1 card without EFA
+	CardTypes       bool     `toml:"card_types"`    // DescribeInstanceTypes says which interfaces each network card takes
 	EFAInterfaces   int      `toml:"efa_interfaces"`
 	Price           float64  `toml:"price"` // USD per hour on demand
 }

@@ -193,7 +193,7 @@ func (p *pass) tellTwins(others []capacity.Instance) {
 		case p.cluster.MarkErr != nil:
 			what = fmt.Sprintf("this cluster's is not known, so nothing here ends %s: %v", them, p.cluster.MarkErr)
 		case id == "":
-			what = fmt.Sprintf("of an older version, so nothing ends %s; terminate %[1]s, or tag %[1]s %s=%s if %[1]s shall belong to this cluster",
+			what = fmt.Sprintf("which does not say whose, so nothing here ends %s; terminate %[1]s, or tag %[1]s %s=%s for this cluster",
 				them, capacity.TagCluster, p.cluster.Mark)
 		}
 		p.snap.Problems = append(p.snap.Problems, fmt.Sprintf("%s %s the mark %s, %s", who, has, k.mark, what))

@@ -98,6 +98,22 @@ func TestLaunchIntoAPlacementGroup(t *testing.T) {
 	}
 }
 
+// A block has a placement of its own, and EC2 refuses a launch into one with a placement
+// group: that of --like is left out.
+func TestBlockDropsThePlacementGroupOfLike(t *testing.T) {
+	w := newAccount(t, func(s *awssim.Scenario) { s.Regions[0].LaunchTemplates[0].PlacementGroup = "ml-cluster" })
+	if data := w.templateData(w.group("compute")); data.Placement == nil {
+		t.Fatal("--like has no placement group")
+	}
+	w.run(w.request(openBlock))
+	if data := w.templateData(w.group("gpu-a")); data.Placement != nil {
+		t.Errorf("placement %+v", data.Placement)
+	}
+	if _, err := w.sim.LaunchForNodeGroup("ml", "gpu-a", "gpu-a-1"); err != nil {
+		t.Error(err)
+	}
+}
+
 // Subnets that are not there, or that are in another VPC, beside one that would do.
 func TestSubnetsThatCannotBeUsed(t *testing.T) {
 	const far = "subnet-0e200000000000f02"
