@@ -2,12 +2,14 @@ package ec2
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
 )
 
 // dry calls the reads of EC2 with DryRun, by the action that IAM asks for.
@@ -64,4 +66,14 @@ func (c *Client) TryLaunch(ctx context.Context, l capacity.Launch) error {
 func (c *Client) TryTerminate(ctx context.Context, id string) error {
 	_, err := c.api.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: []string{id}, DryRun: aws.Bool(true)})
 	return tried(err, "asking to terminate "+id)
+}
+
+// DeniedAction is the action that the caller of EC2 or PCS lacks the permission for; "" if
+// err is something else.
+func DeniedAction(err error) string {
+	var d *awsconfig.Denied
+	if errors.As(err, &d) {
+		return d.Action
+	}
+	return ""
 }
