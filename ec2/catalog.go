@@ -86,7 +86,11 @@ func instanceType(a types.InstanceTypeInfo) InstanceType {
 			t.EFAInterfaces = int(aws.ToInt32(n.EfaInfo.MaximumEfaInterfaces))
 		}
 		for _, card := range n.NetworkCards {
-			t.Cards = append(t.Cards, NetworkCard{int(aws.ToInt32(card.NetworkCardIndex)), int(aws.ToInt32(card.MaximumNetworkInterfaces))})
+			about := NetworkCard{Index: int(aws.ToInt32(card.NetworkCardIndex)), Interfaces: int(aws.ToInt32(card.MaximumNetworkInterfaces))}
+			for _, kind := range card.InterfaceTypes {
+				about.Types = append(about.Types, string(kind))
+			}
+			t.Cards = append(t.Cards, about)
 		}
 	}
 	if a.ProcessorInfo != nil {

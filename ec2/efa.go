@@ -17,6 +17,8 @@ type NetworkCard struct {
 	Index int
 	// Interfaces is how many interfaces it takes.
 	Interfaces int
+	// Types are the types of interface that it takes; empty where EC2 does not say.
+	Types []string
 }
 
 const (
@@ -33,9 +35,10 @@ const (
 // EC2 launch template"), or at 0 where a card takes one interface only. In mode
 // capacity.EFAOnly the first interface is a plain one, and each card has an EFA without an
 // address of its own: beside the plain one at device index 1, on the other cards at 0 (EC2
-// User Guide, "efa-acc-inst-types"). Where the type has one card more than EFAs, as
-// p6-b300.48xlarge has, the first card takes none, and the EFAs of the others are at
-// device index 0 (aws/aws-parallelcluster, issue 7143).
+// User Guide, "efa-acc-inst-types"). Where the first card takes no EFA, as that of
+// p6-b300.48xlarge, the EFAs of the others are at device index 0 (aws/aws-parallelcluster,
+// issue 7143). EC2 says so by the types of a card; where it names none, a type with one
+// card more than EFAs is taken for such a one.
 //
 // The security groups, which must let each other in, and the subnet are in every
 // interface: EC2 takes neither beside interfaces. None has a public address, which EC2
@@ -48,8 +51,21 @@ func networkInterfaces(t InstanceType, mode capacity.EFAMode, subnetID string, g
 		return nil, fmt.Errorf("EFA mode %q: want %s, %s or %s", mode, capacity.EFA, capacity.EFAOnly, capacity.NoEFA)
 	}
 	cards := slices.SortedFunc(slices.Values(t.Cards), func(a, b NetworkCard) int { return cmp.Compare(a.Index, b.Index) })
+	said := slices.ContainsFunc(cards, func(c NetworkCard) bool { return len(c.Types) > 0 })
 	without := len(cards) - t.EFAInterfaces
-	if without < 0 || without > 1 || len(cards) > 0 && cards[0].Index != 0 {
+	takes := func(c NetworkCard) bool {
+		if said {
+			return slices.Contains(c.Types, string(mode)) // the modes are called as the types
+		}
+		return c.Index >= without
+	}
+	with := 0
+	for _, c := range cards {
+		if takes(c) {
+			with++
+		}
+	}
+	if with != t.EFAInterfaces || !said && without > 1 || len(cards) == 0 || cards[0].Index != 0 {
 		return nil, fmt.Errorf("%s has %d EFAs on %d network cards, and EC2 does not say on which; write its network interfaces into a launch template, and name that template",
 			t.Name, t.EFAInterfaces, len(cards))
 	}
@@ -65,7 +81,7 @@ func networkInterfaces(t InstanceType, mode capacity.EFAMode, subnetID string, g
 		all = append(all, n)
 	}
 	for _, card := range cards {
-		first, takesEFA := card.Index == 0, card.Index >= without
+		first, takesEFA := card.Index == 0, takes(card)
 		if first && !(takesEFA && mode == capacity.EFA) {
 			add(0, 0, plainInterface)
 		}
@@ -77,7 +93,7 @@ func networkInterfaces(t InstanceType, mode capacity.EFAMode, subnetID string, g
 			add(0, 1, efaOnly)
 		case mode == capacity.EFAOnly:
 			add(card.Index, 0, efaOnly)
-		case first || without > 0 || card.Interfaces < 2:
+		case first || !takes(cards[0]) || card.Interfaces < 2:
 			add(card.Index, 0, efaInterface)
 		default:
 			add(card.Index, 1, efaInterface)

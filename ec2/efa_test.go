@@ -18,11 +18,17 @@ import (
 )
 
 // efaWorld is testdata/efa.toml.
-func efaWorld(t *testing.T) *Client {
+func efaWorld(t *testing.T) *Client { return efaWorldWith(t, false) }
+
+// efaWorldWith is efaWorld, where EC2 may say which interfaces each card takes.
+func efaWorldWith(t *testing.T, cardTypes bool) *Client {
 	t.Helper()
 	scenario, err := awssim.LoadScenario("testdata/efa.toml")
 	if err != nil {
 		t.Fatal(err)
+	}
+	for i := range scenario.InstanceTypes {
+		scenario.InstanceTypes[i].CardTypes = cardTypes
 	}
 	_, c, _ := simOf(t, scenario)
 	return c
@@ -35,14 +41,23 @@ func efaSpec(kind string, mode capacity.EFAMode) capacity.LaunchTemplateSpec {
 
 // The interfaces of each family, in testdata/efa, from what DescribeInstanceTypes says: the
 // figures are AWS's (internal/awssim/type_network.go has the sources). EC2 launches from
-// each template.
+// each template. They are the same whether EC2 says which interfaces each card takes or not.
 func TestInterfacesOfEachFamily(t *testing.T) {
+	for _, cardTypes := range []bool{false, true} {
+		testInterfacesOfEachFamily(t, cardTypes)
+	}
+}
+
+func testInterfacesOfEachFamily(t *testing.T, cardTypes bool) {
 	for _, kind := range []string{"p4d.24xlarge", "p5.48xlarge", "p5e.48xlarge", "p5en.48xlarge", "p6-b200.48xlarge", "p6-b300.48xlarge", "trn2.48xlarge"} {
-		t.Run(kind, func(t *testing.T) {
-			c := efaWorld(t)
+		t.Run(fmt.Sprintf("%s/%t", kind, cardTypes), func(t *testing.T) {
+			c := efaWorldWith(t, cardTypes)
 			found, err := c.InstanceTypes(t.Context(), []string{kind})
 			if err != nil {
 				t.Fatal(err)
+			}
+			if said := len(found[kind].Cards[0].Types) > 0; said != cardTypes {
+				t.Errorf("cards %+v", found[kind].Cards)
 			}
 			var text strings.Builder
 			fmt.Fprintf(&text, "%s: %d network cards, %d EFAs\n", kind, len(found[kind].Cards), found[kind].EFAInterfaces)
@@ -131,18 +146,28 @@ func TestEFATemplateOfTheNextBlock(t *testing.T) {
 }
 
 func TestEFACardsThatNobodyKnows(t *testing.T) {
-	cards := []NetworkCard{{0, 2}, {1, 2}, {2, 2}, {3, 2}}
+	cards := []NetworkCard{{Index: 0, Interfaces: 2}, {Index: 1, Interfaces: 2}, {Index: 2, Interfaces: 2}, {Index: 3, Interfaces: 2}}
 	for name, kind := range map[string]InstanceType{
 		"fewer EFAs than cards by two": {Name: "x", EFAInterfaces: 2, Cards: cards},
 		"more EFAs than cards":         {Name: "x", EFAInterfaces: 8, Cards: cards},
 		"no first card":                {Name: "x", EFAInterfaces: 3, Cards: cards[1:]},
+		"no cards":                     {Name: "x", EFAInterfaces: 1},
+		"fewer EFAs than EC2 says":     {Name: "x", EFAInterfaces: 2, Cards: []NetworkCard{{Index: 0, Types: []string{"efa"}}, {Index: 1, Types: []string{"interface"}}}},
 	} {
 		if _, err := networkInterfaces(kind, capacity.EFA, subnetA, nil); err == nil || !strings.Contains(err.Error(), "launch template") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	// Cards without EFA, as EC2 says, wherever they are.
+	mixed := InstanceType{Name: "x", EFAInterfaces: 2, Cards: []NetworkCard{{0, 2, []string{"interface", "efa"}}, {1, 2, []string{"interface"}}, {2, 2, []string{"interface", "efa", "efa-only"}}}}
+	if all, err := networkInterfaces(mixed, capacity.EFA, "", nil); err != nil || inOrder(all) != "0/0 efa, 2/1 efa" {
+		t.Errorf("%s, %v", inOrder(all), err)
+	}
+	if all, err := networkInterfaces(mixed, capacity.EFAOnly, "", nil); err == nil {
+		t.Errorf("an EFA without an address on a card that takes none: %s", inOrder(all))
+	}
 	// One interface a card, as hpc6id.32xlarge has: the second card has its EFA at index 0.
-	single := InstanceType{Name: "x", EFAInterfaces: 2, Cards: []NetworkCard{{1, 1}, {0, 1}}}
+	single := InstanceType{Name: "x", EFAInterfaces: 2, Cards: []NetworkCard{{Index: 1, Interfaces: 1}, {Index: 0, Interfaces: 1}}}
 	all, err := networkInterfaces(single, capacity.EFA, "", []string{"sg-1"})
 	if err != nil || len(all) != 2 || *all[1].NetworkCardIndex != 1 || *all[1].DeviceIndex != 0 || all[0].SubnetId != nil {
 		t.Errorf("%+v, %v", all, err)
@@ -150,4 +175,13 @@ func TestEFACardsThatNobodyKnows(t *testing.T) {
 	if _, err := networkInterfaces(single, capacity.EFAOnly, "", nil); err == nil {
 		t.Error("two interfaces on a card that takes one")
 	}
+}
+
+// inOrder has card/device and type of each interface.
+func inOrder(all []types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest) string {
+	var parts []string
+	for _, n := range all {
+		parts = append(parts, fmt.Sprintf("%d/%d %s", *n.NetworkCardIndex, *n.DeviceIndex, *n.InterfaceType))
+	}
+	return strings.Join(parts, ", ")
 }

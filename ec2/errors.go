@@ -85,7 +85,7 @@ func tried(err error, what string) error {
 // notAllowed reports whether EC2 refused the caller, or does not have the operation.
 func notAllowed(err error) bool {
 	switch Code(err) {
-	case unauthorized, "AccessDenied", "UnsupportedOperation", "InvalidAction":
+	case unauthorized, accessDenied, "UnsupportedOperation", "InvalidAction":
 		return true
 	}
 	return false

@@ -77,7 +77,7 @@ var Remedies = slices.Concat(
 		{Code: invalidValue, Calls: launching, Says: "market type", Means: "the purchase option is not that of the reservation",
 			Do: "set purchase_option of the node_group to the kind that `pcs-capacity list` shows"},
 	},
-	awsconfig.Remedies(launching, "the launch template does not go with the launch", "mend what the message names in the launch template",
+	awsconfig.Remedies(launching, "something in the launch template or the node_group does not go with the launch", "mend what EC2 names in the launch template or the node_group",
 		invalidValue, "InvalidParameterCombination", "InvalidParameter", "AttachmentLimitExceeded"),
 	awsconfig.Remedies(launching, "the launch template has CPU credits, which this type does not have", "take CreditSpecification out of the launch template",
 		"InstanceCreditSpecification.NotSupported"),
@@ -90,15 +90,16 @@ var Remedies = slices.Concat(
 	awsconfig.Remedies([]string{"RunInstances", "DescribeLaunchTemplateVersions"}, "the launch template, or its version, is gone", "mend launch_template of the node_group, or run `pcs-capacity setup` again",
 		"InvalidLaunchTemplateId.NotFound", "InvalidLaunchTemplateId.VersionNotFound", "InvalidLaunchTemplateName.NotFoundException", "InvalidLaunchTemplateId.Malformed"),
 	// Any call
-	[]awsconfig.Remedy{
-		{Code: requestLimitExceeded, Means: "too many calls in a short time", Do: "others use this account's API calls too; try again in a minute"},
-		{Code: unauthorized, Means: "the caller's policy does not allow the call", Do: awsconfig.Allow},
-	},
+	awsconfig.Remedies(nil, "too many calls in a short time", "others use this account's API calls too; try again in a minute",
+		requestLimitExceeded),
+	awsconfig.Remedies(nil, "the caller's policy does not allow the call", awsconfig.Allow,
+		unauthorized, accessDenied),
 )
 
 const (
 	invalidValue = "InvalidParameterValue"
 	unauthorized = "UnauthorizedOperation"
+	accessDenied = "AccessDenied"
 
 	noQuotaText     = "not sufficient"
 	notSoldText     = "not supported for Capacity Blocks"

@@ -196,7 +196,7 @@ func TestDefaultAccountAtLaunch(t *testing.T) {
 	wrong := p.submit("-p", "gpu", "-N1")
 	p.until("the job of the default account root is held, with the reason", func() bool {
 		job := p.show("job", wrong)
-		return strings.Contains(job, "Account=root") && strings.Contains(job, "Reason=JobHeldUser") && strings.Contains(job, "account-not-allowed: ")
+		return strings.Contains(job, "Account=root") && strings.Contains(job, " Priority=0 ") && strings.Contains(job, "account-not-allowed: ")
 	})
 	if p.launches() != 0 {
 		t.Errorf("%d instances", p.launches())

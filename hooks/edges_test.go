@@ -76,23 +76,23 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-// The owner of a job is told what concerns that job, and what to do.
-func TestWord(t *testing.T) {
-	mine, other := Job{ID: 7, Shown: "7", Batch: true}, Job{ID: 8, Shown: "8_1", Batch: true}
-	salloc := Job{ID: 9, Shown: "9"}
-	own := failure{code: "mixed", message: "several reasons", held: map[int]refusal{7: {code: "account-not-allowed", message: "not nlp"}, 9: {code: "too-long", message: "no time"}}}
+// The owner of a refused job is told why, from when on it can be released, and what to do.
+func TestNoteOfRefusedJob(t *testing.T) {
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	why := &refusal{code: "wrong-partition", message: "cr-1 is of other"}
 	for name, c := range map[string]struct {
-		f    failure
-		job  Job
-		want string
+		job   refusedJob
+		until time.Time
+		rest  string
 	}{
-		"EC2's refusal":       {failure{code: "InsufficientInstanceCapacity", message: "none\nleft"}, mine, "InsufficientInstanceCapacity: none left"},
-		"the job is refused":  {own, mine, "account-not-allowed: not nlp; the job is held: change it, then scontrol release 7"},
-		"one with a terminal": {own, salloc, "too-long: no time"},
-		"another is refused":  {own, other, "mixed: another job on these nodes is refused and is held now; Slurm tries again without it"},
+		"first":           {refusedJob{Job{Batch: true}, "gpu", why, 1}, now, "pcs-capacity: partition gpu refuses this job: wrong-partition: cr-1 is of other; change it before you release it"},
+		"released":        {refusedJob{Job{Batch: true}, "gpu", why, 3}, now.Add(time.Minute), "pcs-capacity: refused 3 times; partition gpu refuses this job: wrong-partition: cr-1 is of other; change it before you release it"},
+		"it has ended":    {refusedJob{Job{}, "gpu", why, 3}, time.Time{}, ""},
+		"nothing is held": {refusedJob{Job{}, "gpu", why, 1}, time.Time{}, ""},
 	} {
-		if got := c.f.word(c.job, "gpu-[1-2]"); got != "pcs-capacity: nodes gpu-[1-2] were not launched: "+c.want {
-			t.Errorf("%s: %q", name, got)
+		until, rest, ours := capacity.ReadHoldNote(c.job.note(now))
+		if !until.Equal(c.until) || rest != c.rest || ours != c.job.Batch {
+			t.Errorf("%s: %q", name, c.job.note(now))
 		}
 	}
 }

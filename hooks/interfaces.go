@@ -30,8 +30,21 @@ type Slurm interface {
 	// Notify writes to the terminal of a job of srun or salloc; never to be used for a
 	// batch job, which slurmctld would look for on a node that has no address yet.
 	Notify(ctx context.Context, job, text string) error
-	// UserHold keeps a pending job from starting until its owner releases it.
-	UserHold(ctx context.Context, job string) error
+	// SetAdminComments, RequeueHold, AllowRequeue and Cancel take all their jobs in one
+	// call, and read nothing back: Jobs shows what came of it.
+	SetAdminComments(ctx context.Context, text string, jobs ...string) error
+	// RequeueHold takes their nodes from jobs; they wait, held. One that may not be
+	// requeued keeps them, unless AllowRequeue.
+	RequeueHold(ctx context.Context, jobs ...string) error
+	AllowRequeue(ctx context.Context, allow bool, jobs ...string) error
+	Cancel(ctx context.Context, jobs ...string) error
+	// Hold keeps pending jobs from starting until an administrator releases them, UserHold
+	// until their owners do.
+	Hold(ctx context.Context, jobs ...string) error
+	UserHold(ctx context.Context, jobs ...string) error
+	Release(ctx context.Context, job string) error
+	// SetPartition says in which partitions, separated by commas, a pending job may run.
+	SetPartition(ctx context.Context, job, partitions string) error
 	// Begin keeps a pending job from starting before a time of the controller's clock.
 	Begin(ctx context.Context, job string, at time.Time) error
 	// Expand gives the names of a hostlist, Hostlist the sorted hostlist of names.

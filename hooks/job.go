@@ -24,10 +24,14 @@ type Job struct {
 	// start at the earliest.
 	Waiting  bool
 	Eligible time.Time
-	// Completing: its last run is over, and its nodes still clean up.
-	Completing bool
-	// AdminHeld: it waits, and its owner cannot release it.
-	AdminHeld bool
-	// Batch: of sbatch, so that it has no terminal, and Slurm can requeue it.
-	Batch bool
+	// Batch: of sbatch, so that it has no terminal, and Slurm can requeue it; but for
+	// --no-requeue, which is Requeue false.
+	Batch   bool
+	Requeue bool
+	// Partition is the one that the job was started in; of a job that waits all that it may
+	// start in, with commas.
+	Partition string
+	// HetJobID is that of the whole heterogeneous job; 0 if it is none.
+	HetJobID     int
+	AdminComment string
 }

@@ -31,6 +31,28 @@ func TestResumeFromAnEFATemplate(t *testing.T) {
 	}
 }
 
+// An ODCR that was made in a placement group takes launches in that group only; the template
+// knows nothing of it.
+func TestResumeIntoAPlacementGroup(t *testing.T) {
+	settings := strings.Replace(powerConfig, `launch_template = "lt-0aaaaaaaaaaaaaaaa"`, `launch_template = "lt-0aaaaaaaaaaaaaaaa"
+  purchase_option = "odcr"`, 1)
+	p := startPowerWith(t, settings, func(s *awssim.Scenario) {
+		home := &s.Regions[0]
+		home.PlacementGroups = append(home.PlacementGroups, awssim.PlacementGroupScenario{ID: "pg-0aaaaaaaaaaaaaaaa", Name: "close"})
+		odcr := &home.Reservations[0]
+		odcr.Kind, odcr.Start, odcr.End, odcr.PlacementGroup = "odcr", awssim.Moment{}, awssim.Moment{}, "close"
+	}, nil)
+	p.wait(p.submit("-p", "gpu", "-N2"), "COMPLETED")
+	for node, i := range p.instances() {
+		if i.ReservationID != blockID {
+			t.Errorf("%s: %+v", node, i)
+		}
+	}
+	if p.launches() != 2 {
+		t.Errorf("%d instances ever", p.launches())
+	}
+}
+
 // EC2 may hold a token for used, as after a launch that failed under it: the next attempt
 // has another one, and no node waits for the next hour.
 func TestResumeWithAUsedToken(t *testing.T) {

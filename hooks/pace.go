@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
 // pacer holds jobs back that could not be launched, longer after each failure. Slurm tries
@@ -45,21 +46,34 @@ func pause(failures int) time.Duration {
 // failures counts those of each job, by its shown name, that the records have since a
 // while before now, which is AWS's time. A job that is failing now has one at least.
 func (p pacer) failures(jobs []Job, now time.Time) map[string]int {
+	count := p.count(now, func(r state.Record) bool { return !ofOwner(capacity.Code(r.Code)) })
+	for _, j := range jobs {
+		count[j.Shown] = max(count[j.Shown], 1)
+	}
+	return count
+}
+
+// refusals counts in the same way how often a partition has refused each job for good.
+func (p pacer) refusals(partition string, now time.Time) map[string]int {
+	return p.count(now, func(r state.Record) bool {
+		return ofOwner(capacity.Code(r.Code)) && r.Partition == partition
+	})
+}
+
+// count counts the records of power-ups that failed, for each of their jobs.
+func (p pacer) count(now time.Time, counts func(state.Record) bool) map[string]int {
 	records, err := p.Records.Records()
 	if err != nil {
 		p.Log.Warn("counting failures without records", "err", err)
 	}
 	count := map[string]int{}
 	for _, r := range records {
-		if r.Hook != "resume" || r.Code == string(capacity.OK) || r.At.Before(now.Add(-failureMemory)) {
+		if r.Hook != "resume" || r.Code == string(capacity.OK) || r.At.Before(now.Add(-failureMemory)) || !counts(r) {
 			continue
 		}
 		for _, shown := range r.Jobs {
 			count[shown]++
 		}
-	}
-	for _, j := range jobs {
-		count[j.Shown] = max(count[j.Shown], 1)
 	}
 	return count
 }

@@ -108,10 +108,10 @@ func TestFullReservationIsPassedOver(t *testing.T) {
 func TestJobThatNeverFitsIsHeld(t *testing.T) {
 	p := startPower(t, nil)
 	id := p.submit("-p", "gpu", "-N3") // the block has two, and no filter has refused it
-	p.until("the job is held, for its owner to release", func() bool {
+	p.until("the job is held, with the reason", func() bool {
 		job := p.show("job", id)
-		return strings.Contains(job, "Reason=JobHeldUser") &&
-			strings.Contains(job, "AdminComment=pcs-capacity: nodes gpu-[1-3] were not launched: too-many-nodes: the job asks for 3 nodes, but the largest reservation of partition gpu that it may use has 2; use --nodes=2; the job is held: ")
+		return strings.Contains(job, " Priority=0 ") &&
+			strings.Contains(job, "on: partition gpu refuses this job: too-many-nodes: the job asks for 3 nodes, but the largest reservation of partition gpu that it may use has 2; use --nodes=2; change it before you release it")
 	})
 	if p.restarts(id) != 1 || p.sim.Calls()[awssim.CallKey{Service: "ec2", Operation: "RunInstances", Region: region}] != 0 {
 		t.Errorf("%d restarts, calls %v", p.restarts(id), p.sim.Calls())

@@ -399,30 +399,6 @@ func TestR7_CommentChangedAfterSubmission(t *testing.T) {
 	}
 }
 
-// A job that may not have the reservation is held, so that it does not keep those that
-// Slurm puts on the same node from being launched; and slurmctld is never made to look
-// for the slurmd of a node that was not launched, which would stop it for a minute.
-func TestRefusedJobIsHeldAndOthersGoOn(t *testing.T) {
-	p := startPowerForNLP(t)
-	p.scontrol("update", "partitionname=gpu", "state=DOWN")
-	other := p.submit("-p", "gpu", "-A", "nlp", "-n1")
-	mine := p.submit("-p", "gpu", "-A", "bio", "-n1")
-	p.scontrol("update", "partitionname=gpu", "state=UP")
-	p.wait(other, "COMPLETED")
-	p.until("the other job is held, for its owner to release", func() bool {
-		job := p.show("job", mine)
-		return strings.Contains(job, "Reason=JobHeldUser") && strings.Contains(job, "AdminComment=pcs-capacity: nodes gpu-1 were not launched: account-not-allowed: ")
-	})
-	if text := p.show("job", other); strings.Contains(text, "bio") {
-		t.Errorf("the job is told of the other's account: %s", text)
-	}
-	log, err := os.ReadFile(p.cluster.Log("slurmctld"))
-	// Newer versions look for the nodes of a requeued job by themselves.
-	if err != nil || !p.cluster.RegistersAddress() && strings.Contains(string(log), "getaddrinfo() failed") {
-		t.Errorf("%v; slurmctld looked for a node without an address", err)
-	}
-}
-
 // A hook that is killed leaves nothing that the next run does not finish.
 func TestR5_ResumeKilled(t *testing.T) {
 	hang := func(operation string) awssim.Fault {

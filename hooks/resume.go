@@ -125,10 +125,10 @@ type powerUp struct {
 	work, finish, last context.Context
 	facts              *facts
 	calls              *rate.Limiter // of RunInstances
+	running            sync.WaitGroup
 
 	mu       sync.Mutex
 	outcomes []outcome
-	held     []Job
 	errs     []error
 }
 
@@ -161,12 +161,7 @@ func (r *Resume) launchNodes(ctx context.Context, nodes []string, waits []Waitin
 		u.settle([]outcome{{group: group{nodes: nodes}, err: fmt.Errorf("asking Slurm for its jobs: %w", err)}})
 		return errors.Join(u.errs...)
 	}
-	for _, j := range jobs {
-		if j.Allocated { // a run by hand has no SLURM_RESUME_FILE
-			waits = append(waits, Waiting{j.ID, j.Nodes})
-		}
-	}
-	groups := launchGroups(nodes, waits, jobs)
+	groups := launchGroups(nodes, append(waits, waiting(jobs)...), jobs) // a run by hand has no SLURM_RESUME_FILE
 	if u.facts, err = r.readFacts(u.work, nodes); err != nil {
 		failed := make([]outcome, len(groups))
 		for i, g := range groups {
@@ -175,20 +170,29 @@ func (r *Resume) launchNodes(ctx context.Context, nodes []string, waits []Waitin
 		u.settle(failed)
 		return errors.Join(u.errs...)
 	}
-	units, refused := u.plan(groups)
-	var running sync.WaitGroup
-	running.Go(func() { u.settle(refused) })
-	for _, unit := range units {
-		running.Go(func() { u.launch(unit) })
+	refused := u.refusedJobs(nodes, jobs)
+	groups, shared := apart(groups, refused)
+	u.start(groups)
+	if len(refused) > 0 { // their nodes boot only when they do not have them any more
+		groups, failed := u.takeOut(shared, refused)
+		u.running.Go(func() { u.settle(failed) })
+		u.start(groups)
 	}
-	running.Wait()
+	u.running.Wait()
 	for _, words := range r.EC2.Untold() {
 		r.Log.Warn("EC2 does not say all", "untold", words)
 	}
-	// Last: nothing waits for these.
-	u.tagNodes()
-	u.leaveToOwners(u.last, u.held)
+	u.tagNodes() // last: nothing waits for it
 	return errors.Join(u.errs...)
+}
+
+// start launches groups, each for itself.
+func (u *powerUp) start(groups []group) {
+	units, failed := u.plan(groups)
+	u.running.Go(func() { u.settle(failed) })
+	for _, unit := range units {
+		u.running.Go(func() { u.launch(unit) })
+	}
 }
 
 // poweringUp are those of the nodes that Slurm waits for. What is up belongs to jobs, and

@@ -35,10 +35,10 @@ func (u *powerUp) settle(outcomes []outcome) {
 	for _, o := range failed {
 		// Launches must not have used up the time for this.
 		ctx, cancel := context.WithTimeout(u.last, u.Budget/failuresOfBudget)
-		held, err := u.failed(ctx, o)
+		err := u.failed(ctx, o)
 		cancel()
 		u.mu.Lock()
-		u.held, u.errs = append(u.held, held...), append(u.errs, err)
+		u.errs = append(u.errs, err)
 		u.mu.Unlock()
 	}
 	u.mu.Lock()

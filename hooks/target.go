@@ -15,13 +15,8 @@ type target struct{ reservationID, subnetID string }
 // refusal is why we do not launch, with a code of ours.
 type refusal struct {
 	code, message string
-	// private says that message holds text that a user wrote.
-	private bool
 	// notBefore is AWS's time before which trying again is of no use; zero if nobody knows.
 	notBefore time.Time
-	// held are the jobs, by id, that are refused for what only their owners can change,
-	// each with its own reason.
-	held map[int]refusal
 }
 
 func (r *refusal) Error() string { return r.code + ": " + r.message }
@@ -30,9 +25,7 @@ func (r *refusal) Error() string { return r.code + ": " + r.message }
 // those with room for so many nodes first, each with the one subnet of the node group in
 // its zone. Nodes without a job may have any that has the slot.
 func chooseTargets(jobs []Job, at place, nodes int, f *facts) ([]target, error) {
-	p, _ := f.snap.Partition(at.partition.Name)
-	g := p.Groups[slices.IndexFunc(p.Groups, func(g capacity.NodeGroup) bool { return g.Name == at.group.Name })]
-	slot := g.Slots[slices.IndexFunc(g.Slots, func(s capacity.Slot) bool { return s.Name == at.slot })]
+	p, g, slot := f.settings(at)
 	requests := []capacity.Request{{}}
 	if len(jobs) == 0 {
 		p.AllowAccounts = nil // nobody's account is to be asked about
@@ -40,22 +33,13 @@ func chooseTargets(jobs []Job, at place, nodes int, f *facts) ([]target, error) 
 		requests = requests[:0]
 	}
 	for _, j := range jobs {
-		requests = append(requests, capacity.Request{Partitions: []string{p.Name}, Account: j.Account, Comment: j.Comment, TimeLimit: j.TimeLimit, Nodes: len(j.Nodes)})
+		requests = append(requests, launchRequest(j, p))
 	}
 	var common []capacity.Reservation
-	var refused *refusal
-	held := map[int]refusal{}
 	for i, req := range requests {
 		admitted, v := capacity.AdmitLaunch(req, p, g, slot, f.snap, f.now)
 		if v.Refused {
-			why := refusal{code: string(v.Code), message: v.Message, notBefore: v.NotBefore,
-				private: v.Code == capacity.BadComment || v.Code == capacity.AccountNotAllowed}
-			if len(jobs) > 0 && ofOwner(v.Code) {
-				held[jobs[i].ID] = why
-			}
-			if refused == nil {
-				refused = &why
-			}
+			return nil, &refusal{string(v.Code), v.Message, v.NotBefore}
 		}
 		if i == 0 {
 			common = admitted
@@ -64,12 +48,8 @@ func chooseTargets(jobs []Job, at place, nodes int, f *facts) ([]target, error) 
 			return !slices.ContainsFunc(admitted, func(a capacity.Reservation) bool { return a.ID == r.ID })
 		})
 	}
-	if refused != nil {
-		refused.held = held
-		return nil, refused
-	}
 	if len(common) == 0 {
-		return nil, &refusal{code: string(capacity.NoMatchingCapacity), message: "the jobs that share these nodes ask for different reservations"}
+		return nil, &refusal{code: "different-reservations", message: "the jobs that share these nodes ask for different reservations"}
 	}
 	var targets []target
 	var none error
@@ -87,8 +67,29 @@ func chooseTargets(jobs []Job, at place, nodes int, f *facts) ([]target, error) 
 	return targets, nil
 }
 
-// ofOwner reports whether a job is refused for what time does not change: it would be
-// refused again and again, and the jobs that Slurm puts on the same nodes with it.
+// settings are what the snapshot has about a place.
+func (f *facts) settings(at place) (capacity.Partition, capacity.NodeGroup, capacity.Slot) {
+	p, _ := f.snap.Partition(at.partition.Name)
+	g := p.Groups[slices.IndexFunc(p.Groups, func(g capacity.NodeGroup) bool { return g.Name == at.group.Name })]
+	return p, g, g.Slots[slices.IndexFunc(g.Slots, func(s capacity.Slot) bool { return s.Name == at.slot })]
+}
+
+func launchRequest(j Job, p capacity.Partition) capacity.Request {
+	return capacity.Request{Partitions: []string{p.Name}, Account: j.Account, Comment: j.Comment, TimeLimit: j.TimeLimit, Nodes: len(j.Nodes)}
+}
+
+// refusedForGood is why a job may not have nodes of a place, if that is something which
+// time does not change; nil if it is not.
+func refusedForGood(j Job, at place, f *facts) *refusal {
+	p, g, slot := f.settings(at)
+	_, v := capacity.AdmitLaunch(launchRequest(j, p), p, g, slot, f.snap, f.now)
+	if !v.Refused || !ofOwner(v.Code) {
+		return nil
+	}
+	return &refusal{string(v.Code), v.Message, v.NotBefore}
+}
+
+// ofOwner reports whether a refusal is for what only the job's owner can change.
 func ofOwner(c capacity.Code) bool {
 	switch c {
 	case capacity.AccountNotAllowed, capacity.BadComment, capacity.WrongPartition, capacity.UnknownReservation, capacity.NoMatchingCapacity, capacity.TooManyNodes:

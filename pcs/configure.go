@@ -2,6 +2,7 @@ package pcs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -79,7 +80,7 @@ func (p Provisioner) wantedBy(ctx context.Context, r ConfigureRequest, cluster C
 	if err != nil || now.Digest == digest {
 		return want, err
 	}
-	if err := p.checkUnused(ctx, g, true); err != nil {
+	if err := errors.Join(p.keeps(WhatNodeGroup, g.Name, g.Unknown), p.checkUnused(ctx, g, true)); err != nil {
 		return NodeGroup{}, err
 	}
 	template, err := p.EC2.EnsureLaunchTemplate(ctx, spec)

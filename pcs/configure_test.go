@@ -1,7 +1,11 @@
 package pcs_test
 
 import (
+	"bytes"
 	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -75,5 +79,37 @@ func TestR9_ConfigureLeavesForeignGroups(t *testing.T) {
 	before := a.writes()
 	if _, err := a.provisioner.Configure(t.Context(), a.request(gpuODCR)); err == nil || a.writes() > before {
 		t.Errorf("another instance type: %v", err)
+	}
+}
+
+// PCS says something that the SDK has no field for: an update could lose it.
+func TestConfigureLosesNothingUnknown(t *testing.T) {
+	a := newAccount(t)
+	a.addGroup("gpu-a")
+	server := httptest.NewServer(http.HandlerFunc(func(to http.ResponseWriter, r *http.Request) {
+		recorded := httptest.NewRecorder()
+		a.sim.Handler().ServeHTTP(recorded, r)
+		answer := recorded.Body.Bytes()
+		if strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".GetComputeNodeGroup") {
+			answer = bytes.Replace(answer, []byte(`"customLaunchTemplate":{`), []byte(`"customLaunchTemplate":{"mode":"MERGE",`), 1)
+			answer = bytes.Replace(answer, []byte(`"status":`), []byte(`"nodeLifecycleActions":{"nodeReady":[]},"status":`), 1)
+		}
+		to.WriteHeader(recorded.Code)
+		_, _ = to.Write(answer)
+	}))
+	defer server.Close()
+	t.Setenv("AWS_ENDPOINT_URL", server.URL)
+	client, err := pcs.New(t.Context(), pcs.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.provisioner.PCS = client
+	if changed, err := a.provisioner.Configure(t.Context(), a.request(openBlock)); changed || err != nil {
+		t.Errorf("what is right: %v, %v", changed, err)
+	}
+	before := a.writes()
+	changed, err := a.provisioner.Configure(t.Context(), a.request(laterBlock))
+	if changed || !errors.Is(err, pcs.ErrUnknown) || !strings.Contains(err.Error(), "customLaunchTemplate.mode, nodeLifecycleActions;") || a.writes() > before {
+		t.Errorf("%v, %v", changed, err)
 	}
 }

@@ -2,6 +2,7 @@ package pcs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -34,6 +35,9 @@ type Provisioner struct {
 	// Progress is told what happens to a thing of a kind (WhatNodeGroup, WhatQueue):
 	// create, update, delete, wait. nil if nobody listens.
 	Progress func(what, name, status string)
+	// DropUnknown allows updates of things of which PCS says more than this program can
+	// express; without it they are ErrUnknown.
+	DropUnknown bool
 }
 
 // The kinds of things that Progress is told of.
@@ -98,6 +102,9 @@ func (p Provisioner) EnsureNodeGroup(ctx context.Context, want NodeGroup, mayCre
 		case g.Status == CreateFailed && (changed || !mayCreate):
 			return false, fmt.Errorf("PCS could not create node group %s: %s; `pcs-capacity setup` makes it anew", g.Name, g.Failures)
 		case g.Status == CreateFailed:
+			if err := p.keeps(WhatNodeGroup, g.Name, g.Unknown); err != nil {
+				return false, err
+			}
 			p.tell(WhatNodeGroup, g.Name, "delete")
 			return false, unlessGone(p.PCS.deleteGroup(ctx, g))
 		case g.Status == UpdateFailed && changed:
@@ -107,7 +114,7 @@ func (p Provisioner) EnsureNodeGroup(ctx context.Context, want NodeGroup, mayCre
 			if !compared.Changed() {
 				return true, nil
 			}
-			if err := p.checkUnused(ctx, g, compared.Disruptive()); err != nil {
+			if err := errors.Join(p.keeps(WhatNodeGroup, g.Name, g.Unknown), p.checkUnused(ctx, g, compared.Disruptive())); err != nil {
 				return false, err
 			}
 			p.tell(WhatNodeGroup, g.Name, "update")
@@ -159,6 +166,9 @@ func (p Provisioner) EnsureQueue(ctx context.Context, want Queue) error {
 		case len(groups) == len(q.GroupIDs) && settings == nil && q.Status == Active:
 			return true, nil
 		default:
+			if err := p.keeps(WhatQueue, q.Name, q.Unknown); err != nil {
+				return false, err
+			}
 			p.tell(WhatQueue, want.Name, "update")
 			err = p.PCS.updateQueue(ctx, q, groups, settings)
 		}

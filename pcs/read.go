@@ -87,7 +87,7 @@ func (c *Client) NodeGroup(ctx context.Context, cluster, nameOrID string) (NodeG
 	var unknown []string
 	out, err := c.api.GetComputeNodeGroup(ctx, &pcs.GetComputeNodeGroupInput{
 		ClusterIdentifier: aws.String(cluster), ComputeNodeGroupIdentifier: aws.String(nameOrID),
-	}, collectUnknown(&unknown))
+	}, collectUnknown[types.ComputeNodeGroup]("computeNodeGroup", &unknown))
 	if NotFound(err) {
 		return NodeGroup{}, false, nil
 	}
@@ -154,7 +154,9 @@ func (c *Client) Queues(ctx context.Context, cluster string) ([]Queue, error) {
 
 // Queue reads a queue by name or id. The second value is false when there is none.
 func (c *Client) Queue(ctx context.Context, cluster, nameOrID string) (Queue, bool, error) {
-	out, err := c.api.GetQueue(ctx, &pcs.GetQueueInput{ClusterIdentifier: aws.String(cluster), QueueIdentifier: aws.String(nameOrID)})
+	var unknown []string
+	out, err := c.api.GetQueue(ctx, &pcs.GetQueueInput{ClusterIdentifier: aws.String(cluster), QueueIdentifier: aws.String(nameOrID)},
+		collectUnknown[types.Queue]("queue", &unknown))
 	if NotFound(err) {
 		return Queue{}, false, nil
 	}
@@ -163,7 +165,7 @@ func (c *Client) Queue(ctx context.Context, cluster, nameOrID string) (Queue, bo
 	}
 	a := out.Queue
 	q := Queue{ID: str(a.Id), Name: str(a.Name), ClusterID: str(a.ClusterId), ARN: str(a.Arn), Status: Status(a.Status),
-		Modified: aws.ToTime(a.ModifiedAt), Failures: failures(a.ErrorInfo)}
+		Modified: aws.ToTime(a.ModifiedAt), Failures: failures(a.ErrorInfo), Unknown: unknown}
 	for _, config := range a.ComputeNodeGroupConfigurations {
 		q.GroupIDs = append(q.GroupIDs, str(config.ComputeNodeGroupId))
 	}

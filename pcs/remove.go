@@ -30,6 +30,9 @@ func (p Provisioner) ReleaseQueue(ctx context.Context, cluster Cluster, name str
 		case len(rest) == len(q.GroupIDs):
 			return true, nil
 		default:
+			if err := p.keeps(WhatQueue, name, q.Unknown); err != nil {
+				return false, err
+			}
 			p.tell(WhatQueue, name, "update")
 			err = unlessGone(p.PCS.updateQueue(ctx, q, rest, nil))
 		}

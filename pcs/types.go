@@ -105,8 +105,10 @@ type Queue struct {
 	GroupIDs  []string  `json:"group_ids"`
 	// SlurmSettings are custom settings, such as AllowAccounts and DefaultTime.
 	SlurmSettings map[string]string `json:"slurm_settings,omitempty"`
-	Failures      Failures          `json:"failures,omitempty"`
-	Tags          map[string]string `json:"tags,omitempty"`
+	// Unknown names what PCS says about the queue and this program cannot express.
+	Unknown  []string          `json:"unknown,omitempty"`
+	Failures Failures          `json:"failures,omitempty"`
+	Tags     map[string]string `json:"tags,omitempty"`
 }
 
 // Inventory is a cluster with everything in it.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"reflect"
@@ -11,15 +12,14 @@ import (
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/pcs"
-	"github.com/aws/aws-sdk-go-v2/service/pcs/types"
 	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// collectUnknown makes a read of a node group put into names the settings of its answer
-// that this version of the SDK has no field for, such as nodeLifecycleActions: the SDK
-// drops them without a word.
-func collectUnknown(names *[]string) func(*pcs.Options) {
+// collectUnknown makes a read put into names the settings of its answer that this version
+// of the SDK has no field for, such as nodeLifecycleActions: the SDK drops them without a
+// word. The thing is the named member of the answer, and T what the SDK makes of it.
+func collectUnknown[T any](member string, names *[]string) func(*pcs.Options) {
 	collect := func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {
 		out, metadata, err := next.HandleDeserialize(ctx, in)
 		answer, ok := out.RawResponse.(*smithyhttp.Response)
@@ -31,7 +31,11 @@ func collectUnknown(names *[]string) func(*pcs.Options) {
 			return out, metadata, fmt.Errorf("reading the answer: %w", err)
 		}
 		answer.Body = io.NopCloser(bytes.NewReader(body))
-		*names = unknownIn(body)
+		var things map[string]json.RawMessage
+		if json.Unmarshal(body, &things) == nil { // else it is the decoder's to refuse
+			*names = unknownIn(reflect.TypeFor[T](), things[member], "")
+			slices.Sort(*names)
+		}
 		return out, metadata, nil
 	}
 	return func(o *pcs.Options) {
@@ -42,37 +46,50 @@ func collectUnknown(names *[]string) func(*pcs.Options) {
 	}
 }
 
-// unknownIn names the members of a node group that types.ComputeNodeGroup lacks, and those
-// of its Slurm configuration. What is no answer of PCS is the decoder's to refuse.
-func unknownIn(body []byte) []string {
-	var answer struct {
-		Group map[string]json.RawMessage `json:"computeNodeGroup"`
-	}
-	if json.Unmarshal(body, &answer) != nil {
+// unknownIn names the members of a JSON value that have a value and that an SDK type has no
+// field for. Its fields are called as on the wire but for the first letter; what it has as a
+// list or a map of structures is looked into as well.
+func unknownIn(t reflect.Type, value json.RawMessage, path string) []string {
+	var names []string
+	switch t.Kind() {
+	case reflect.Pointer:
+		return unknownIn(t.Elem(), value, path)
+	case reflect.Slice:
+		var items []json.RawMessage
+		_ = json.Unmarshal(value, &items) // no list holds nothing unknown
+		for _, item := range items {
+			names = append(names, unknownIn(t.Elem(), item, path)...)
+		}
+		slices.Sort(names)
+		return slices.Compact(names)
+	case reflect.Struct:
+	default:
 		return nil
 	}
-	names := notFieldsOf(reflect.TypeFor[types.ComputeNodeGroup](), answer.Group)
-	var slurm map[string]json.RawMessage
-	if json.Unmarshal(answer.Group["slurmConfiguration"], &slurm) == nil {
-		for _, name := range notFieldsOf(reflect.TypeFor[types.ComputeNodeGroupSlurmConfiguration](), slurm) {
-			names = append(names, "slurmConfiguration."+name)
-		}
-	}
-	slices.Sort(names)
-	return names
-}
-
-// notFieldsOf names the members that have a value and no field in an SDK structure, whose
-// fields are called as on the wire but for the first letter.
-func notFieldsOf(t reflect.Type, members map[string]json.RawMessage) []string {
-	var names []string
+	var members map[string]json.RawMessage
+	_ = json.Unmarshal(value, &members) // a time is a number
 	for name, value := range members {
 		if name == "" || slices.Contains([]string{"null", "{}", "[]"}, string(value)) {
 			continue
 		}
-		if _, found := t.FieldByName(strings.ToUpper(name[:1]) + name[1:]); !found {
-			names = append(names, name)
+		if field, found := t.FieldByName(strings.ToUpper(name[:1]) + name[1:]); !found {
+			names = append(names, path+name)
+		} else {
+			names = append(names, unknownIn(field.Type, value, path+name+".")...)
 		}
 	}
 	return names
+}
+
+// ErrUnknown is the reason why something is not updated of which PCS says more than this
+// program can express: the update might lose that.
+var ErrUnknown = errors.New("it has settings that this version of pcs-capacity does not know, and this change could lose them")
+
+// keeps refuses an update that could lose something.
+func (p Provisioner) keeps(what, name string, unknown []string) error {
+	if len(unknown) == 0 || p.DropUnknown {
+		return nil
+	}
+	return fmt.Errorf("%s %s is not updated: %w: %s; change it in PCS, or give --drop-unknown to setup or teardown if these may be lost",
+		what, name, ErrUnknown, strings.Join(unknown, ", "))
 }

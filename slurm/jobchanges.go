@@ -13,12 +13,12 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// Everything here changes one job, which is named as squeue shows it ([Job.DisplayID]):
+// Everything here changes jobs, which are named as squeue shows them ([Job.DisplayID]):
 // "12", a task "12_3", the pending tasks "12_[4-9%2]", a component "12+1". What an id
 // alone would change besides, see jobName.
 //
-// slurmctld can take a change and do something else, so each is read back: a job that is
-// still there and does not have it gives [ErrNoEffect].
+// slurmctld can take a change and do something else, so each is read back, unless it says
+// otherwise: a job that is still there and does not have it gives [ErrNoEffect].
 
 // SetTimeLimit sets a job's limit to whole minutes, at least 1. Root may raise
 // the limit of a running job, and Slurm does not check it against reservations
@@ -83,6 +83,12 @@ func (j Job) has(e capacity.Edits) bool {
 		(e.Comment == "" || j.Comment == e.Comment) && (e.Constraint == "" || j.Features == e.Constraint)
 }
 
+// SetAdminComments is [Client.SetAdminComment] for several jobs, and reads nothing back.
+func (c *Client) SetAdminComments(ctx context.Context, text string, jobs ...string) error {
+	_, err := c.onJobs(ctx, jobs, "setting the AdminComment", "update", "jobid", "admincomment="+Clean(text, MaxComment))
+	return err
+}
+
 // SetAdminComment replaces the job's AdminComment, which its user can see but
 // not change. The text becomes one printable line of at most [MaxComment] bytes.
 func (c *Client) SetAdminComment(ctx context.Context, job, text string) error {
@@ -127,10 +133,42 @@ func (c *Client) Requeue(ctx context.Context, job string) error {
 	return err
 }
 
-// RequeueHold requeues a job so that it does not start again by itself.
-func (c *Client) RequeueHold(ctx context.Context, job string) error {
-	_, err := c.onJob(ctx, wholeHetJob(job), "requeueing held", "requeuehold", "")
+// RequeueHold requeues jobs so that they do not start again by themselves. A job that has
+// its nodes and whose program does not run yet is back in the queue when this returns.
+func (c *Client) RequeueHold(ctx context.Context, jobs ...string) error {
+	whole := make([]string, len(jobs))
+	for i, job := range jobs {
+		whole[i] = wholeHetJob(job)
+	}
+	_, err := c.onJobs(ctx, whole, "requeueing held", "requeuehold", "")
 	return err
+}
+
+// AllowRequeue changes what --requeue and --no-requeue said. Nothing is read back here.
+func (c *Client) AllowRequeue(ctx context.Context, allow bool, jobs ...string) error {
+	value := "requeue=0"
+	if allow {
+		value = "requeue=1"
+	}
+	_, err := c.onJobs(ctx, jobs, "allowing a requeue", "update", "jobid", value)
+	return err
+}
+
+// Cancel ends jobs. Of a het job all components end, whichever is named. Nothing is read
+// back here.
+func (c *Client) Cancel(ctx context.Context, jobs ...string) error {
+	var args []string
+	for _, job := range jobs {
+		name, err := parseJobName(wholeHetJob(job))
+		if err != nil {
+			return fmt.Errorf("cancelling: %w", err)
+		}
+		args = append(args, name.argument)
+	}
+	if _, err := c.run(ctx, "scancel", args...); err != nil {
+		return fmt.Errorf("cancelling job %s: %w", strings.Join(jobs, ","), err)
+	}
+	return nil
 }
 
 // wholeHetJob is what requeue takes: it does not know a component ("Invalid job id").
@@ -139,20 +177,20 @@ func wholeHetJob(job string) string {
 	return whole
 }
 
-// Hold keeps a pending job from starting until an administrator releases it.
-func (c *Client) Hold(ctx context.Context, job string) error {
-	return c.change(ctx, job, "holding", "%Q", isHeld, "hold", "")
+// Hold keeps pending jobs from starting until an administrator releases them.
+func (c *Client) Hold(ctx context.Context, jobs ...string) error {
+	return c.changeAll(ctx, jobs, "holding", "%Q", isHeld, "hold", "")
 }
 
-// UserHold keeps a pending job from starting until its owner, or an administrator,
-// releases it. A requeued job has a begin time for some seconds or minutes, and when that
+// UserHold keeps pending jobs from starting until their owner, or an administrator,
+// releases them. A requeued job has a begin time for some seconds or minutes, and when that
 // has passed Slurm takes the hold for an administrator's (seen on 24.11); so the begin
 // time is taken away first.
-func (c *Client) UserHold(ctx context.Context, job string) error {
-	if _, err := c.onJob(ctx, job, "holding", "update", "jobid", "starttime=now"); err != nil {
+func (c *Client) UserHold(ctx context.Context, jobs ...string) error {
+	if _, err := c.onJobs(ctx, jobs, "holding", "update", "jobid", "starttime=now"); err != nil {
 		return err
 	}
-	return c.change(ctx, job, "holding", "%Q", isHeld, "uhold", "")
+	return c.changeAll(ctx, jobs, "holding", "%Q", isHeld, "uhold", "")
 }
 
 // isHeld reads a priority: 0 is a held job's.
@@ -166,51 +204,87 @@ func (c *Client) Begin(ctx context.Context, job string, at time.Time) error {
 	}, "update", "jobid", fmt.Sprintf("starttime=uts%d", at.Unix()))
 }
 
+// SetPartition says in which partitions, separated by commas, a pending job may run.
+func (c *Client) SetPartition(ctx context.Context, job, partitions string) error {
+	sorted := func(list string) []string { return slices.Sorted(slices.Values(strings.Split(list, ","))) }
+	return c.change(ctx, job, "setting the partition", "%P", func(text string) bool {
+		return slices.Equal(sorted(text), sorted(partitions))
+	}, "update", "jobid", "partition="+partitions)
+}
+
 // Release undoes [Client.Hold] and [Client.RequeueHold].
 func (c *Client) Release(ctx context.Context, job string) error {
 	return c.change(ctx, job, "releasing", "%Q", func(p string) bool { return !isHeld(p) }, "release", "")
 }
 
-// change runs scontrol for one job and reads the result back: field is squeue's format
-// of what the change must show in, which no user can write a text of his own into.
+// change is changeAll for one job.
 func (c *Client) change(ctx context.Context, job, what, field string, took func(text string) bool, verb, key string, args ...string) error {
-	name, err := c.onJob(ctx, job, what, verb, key, args...)
+	return c.changeAll(ctx, []string{job}, what, field, took, verb, key, args...)
+}
+
+// changeAll runs scontrol once for jobs and reads the result back: field is squeue's format
+// of what the change must show in, which no user can write a text of his own into.
+func (c *Client) changeAll(ctx context.Context, jobs []string, what, field string, took func(text string) bool, verb, key string, args ...string) error {
+	names, err := c.onJobs(ctx, jobs, what, verb, key, args...)
 	if err != nil {
 		return err
 	}
-	out, err := c.run(ctx, "squeue", "--all", "--noheader", "--array", "--jobs="+name.base, "--format=%i|"+field)
+	bases := make([]string, len(names))
+	for i, name := range names {
+		bases[i] = name.base
+	}
+	out, err := c.run(ctx, "squeue", "--all", "--noheader", "--array", "--jobs="+strings.Join(bases, ","), "--format=%i|"+field)
 	switch {
 	case errors.Is(err, ErrNoJob):
 		return nil // it has ended and is forgotten
 	case err != nil:
-		return fmt.Errorf("%s, job %s: reading it back: %w", what, job, err)
+		return fmt.Errorf("%s, job %s: reading it back: %w", what, strings.Join(jobs, ","), err)
 	}
 	there := map[string]string{}
 	for line := range strings.SplitSeq(string(out), "\n") {
 		row, text, _ := strings.Cut(line, "|")
 		there[row] = text
+		if whole, _, component := strings.Cut(row, "+"); component && there[whole] == "" {
+			there[whole] = text
+		}
 	}
-	for _, row := range name.rows {
-		if text, ok := there[row]; ok && !took(text) {
-			return fmt.Errorf("%s, job %s: %w (%s)", what, row, ErrNoEffect, quote(text))
+	for _, name := range names {
+		for _, row := range name.rows {
+			if text, ok := there[row]; ok && !took(text) {
+				return fmt.Errorf("%s, job %s: %w (%s)", what, row, ErrNoEffect, quote(text))
+			}
 		}
 	}
 	return nil
 }
 
-// onJob runs scontrol VERB [KEY=]JOB ARGS. The "--" keeps a text that begins with a
-// hyphen from being read as an option.
+// onJob is onJobs for one job.
 func (c *Client) onJob(ctx context.Context, job, what, verb, key string, args ...string) (jobName, error) {
-	name, err := parseJobName(job)
-	if err != nil {
-		return name, fmt.Errorf("%s: %w", what, err)
+	names, err := c.onJobs(ctx, []string{job}, what, verb, key, args...)
+	if len(names) == 0 {
+		return jobName{}, err
 	}
-	argument := name.argument
+	return names[0], err
+}
+
+// onJobs runs scontrol VERB [KEY=]JOB,JOB… ARGS. The "--" keeps a text that begins with a
+// hyphen from being read as an option. If one job does not take the change, the others do.
+func (c *Client) onJobs(ctx context.Context, jobs []string, what, verb, key string, args ...string) ([]jobName, error) {
+	var names []jobName
+	var arguments []string
+	for _, job := range jobs {
+		name, err := parseJobName(job)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", what, err)
+		}
+		names, arguments = append(names, name), append(arguments, name.argument)
+	}
+	argument := strings.Join(arguments, ",")
 	if key != "" {
 		argument = key + "=" + argument
 	}
 	if _, err := c.run(ctx, "scontrol", append([]string{"--", verb, argument}, args...)...); err != nil {
-		return name, fmt.Errorf("%s, job %s: %w", what, job, err)
+		return names, fmt.Errorf("%s, job %s: %w", what, strings.Join(jobs, ","), err)
 	}
-	return name, nil
+	return names, nil
 }

@@ -60,6 +60,14 @@ func (j Job) Pending() bool { return j.State == "PENDING" && !j.Completing() }
 // up. Newer versions show how it ended in State; 22.05 shows COMPLETING there.
 func (j Job) Completing() bool { return slices.Contains(j.StateFlags, "COMPLETING") }
 
+// Settled is true for a pending job of whose last run nothing is left: one that was
+// requeued keeps the start of that run, or "Cleaning" as its reason, until its
+// PrologSlurmctld has ended and its nodes are free (seen on 22.05). Only then is a hold what
+// it stays.
+func (j Job) Settled() bool {
+	return j.Pending() && j.Reason != "Cleaning" && (!j.Held || j.Start.IsZero())
+}
+
 // Configuring is true for a job that has its nodes, of which some still boot.
 func (j Job) Configuring() bool { return slices.Contains(j.StateFlags, "CONFIGURING") }
 

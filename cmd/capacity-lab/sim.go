@@ -25,6 +25,7 @@ type simCmd struct {
 	Calls     simCallsCmd     `cmd:"" help:"Count the calls that were made."`
 	Instances simInstancesCmd `cmd:"" help:"List the instances."`
 	FailHost  simFailHostCmd  `cmd:"" help:"Break the host of an instance."`
+	FailGroup simFailGroupCmd `cmd:"" help:"Let PCS fail to create or update compute node groups."`
 	Payments  simPaymentsCmd  `cmd:"" help:"Let the payments of blocks fail, or succeed again."`
 	Lag       simLagCmd       `cmd:"" help:"Let what is created show late."`
 	Policy    simPolicyCmd    `cmd:"" help:"Allow callers only what an IAM policy allows."`
@@ -59,7 +60,7 @@ func (cmd *simClockCmd) Run() error {
 
 type simFaultCmd struct {
 	Effect    string        `arg:"" enum:"fail-before,fail-after,cut-before,cut-after,delay,silent" help:"What happens: an error before or after the effect of the call, a cut connection before or after it, a delay, or no answer at all."`
-	Service   string        `enum:"ec2,pcs,," default:"" help:"Only calls of this service (ec2, pcs)."`
+	Service   string        `enum:"ec2,pcs,imds,," default:"" help:"Only calls of this service (ec2, pcs, imds)."`
 	Operation string        `placeholder:"NAME" help:"Only this operation, such as PurchaseCapacityBlock."`
 	Region    string        `placeholder:"REGION" help:"Only this region. With cut-before and no operation, the region is down."`
 	Code      string        `placeholder:"CODE" help:"AWS error code, such as RequestLimitExceeded (default InternalError with HTTP status 500)."`
@@ -107,6 +108,17 @@ type simFailHostCmd struct {
 // Run is called by kong.
 func (cmd *simFailHostCmd) Run() error {
 	return control(os.Stdout, http.MethodPost, "host-failure", awssim.HostFailure{Region: cmd.Region, Instance: cmd.Instance})
+}
+
+type simFailGroupCmd struct {
+	Code    string `arg:"" help:"Code of the errorInfo, such as InsufficientInstanceCapacity."`
+	Message string `arg:"" help:"Its message."`
+	Count   int    `default:"1" placeholder:"N" help:"How many creations and updates end so."`
+}
+
+// Run is called by kong.
+func (cmd *simFailGroupCmd) Run() error {
+	return control(os.Stdout, http.MethodPost, "group-failures", awssim.GroupFailures{Count: cmd.Count, Code: cmd.Code, Message: cmd.Message})
 }
 
 type simPaymentsCmd struct {

@@ -61,7 +61,7 @@ type CLI struct {
 
 // Globals are the flags of every subcommand.
 type Globals struct {
-	Config   string          `group:"global" help:"Settings file. Default: pcs-capacity/config.toml beside the file that SLURM_CONF names, else /etc/pcs-capacity/config.toml." placeholder:"FILE"`
+	Config   string          `group:"global" help:"Settings file. Default: pcs-capacity/config.toml beside the file that SLURM_CONF names, else /etc/pcs-capacity/config.toml." placeholder:"FILE" predictor:"file"`
 	Region   string          `group:"global" help:"AWS region. Default: the settings, then the AWS SDK's own chain."`
 	Profile  string          `group:"global" help:"AWS profile of the shared configuration files."`
 	Output   terminal.Format `group:"global" short:"o" help:"Form of results: ${enum}." enum:"table,json,yaml,csv" default:"table"`
@@ -126,6 +126,9 @@ func run(args []string) int {
 	)
 	if err != nil {
 		panic(err) // a mistake in the tags above
+	}
+	if completeLine(parser) {
+		return 0
 	}
 	command, err := parser.Parse(args)
 	if err != nil {

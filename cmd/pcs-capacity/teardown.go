@@ -14,11 +14,12 @@ import (
 
 // TeardownCmd removes what setup made.
 type TeardownCmd struct {
-	Cluster   string `help:"PCS cluster, by name or id. Default: the settings."`
-	Queue     string `required:"" help:"PCS queue, which is the Slurm partition."`
-	NodeGroup string `help:"Only this node group: a base name for both slots (NAME), or one slot (NAME-a). Default: all of the queue, and the queue itself." placeholder:"NAME"`
-	Force     bool   `help:"Go on while jobs run there. They end with their nodes."`
-	DryRun    bool   `help:"Show the plan, and change nothing."`
+	Cluster     string `help:"PCS cluster, by name or id. Default: the settings."`
+	Queue       string `required:"" predictor:"partition" help:"PCS queue, which is the Slurm partition."`
+	NodeGroup   string `predictor:"node-group" help:"Only this node group: a base name for both slots (NAME), or one slot (NAME-a). Default: all of the queue, and the queue itself." placeholder:"NAME"`
+	Force       bool   `help:"Go on while jobs run there. They end with their nodes."`
+	DropUnknown bool   `help:"Update a queue of which PCS says more than this version can express."`
+	DryRun      bool   `help:"Show the plan, and change nothing."`
 }
 
 // Help is shown below the flags.
@@ -32,7 +33,7 @@ It can be killed and run again at any time.`
 
 // Run plans, shows, asks and applies.
 func (c *TeardownCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *maybeConfig, aws *ec2.Client, pcsClient *pcs.Client) error {
-	request := setup.TeardownRequest{Cluster: c.Cluster, Queue: c.Queue, NodeGroup: c.NodeGroup, Force: c.Force}
+	request := setup.TeardownRequest{Cluster: c.Cluster, Queue: c.Queue, NodeGroup: c.NodeGroup, Force: c.Force, DropUnknown: c.DropUnknown}
 	if cfg.Found {
 		request.Config = cfg.Config
 	}

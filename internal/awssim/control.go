@@ -38,6 +38,14 @@ type Payments struct {
 	Fail bool `json:"fail"`
 }
 
+// GroupFailures is what POST /_sim/group-failures takes: so many creations and updates of compute node groups end with
+// this errorInfo.
+type GroupFailures struct {
+	Count   int    `json:"count"`
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
 // routeControl adds the control requests under /_sim/. All bodies are JSON.
 func (s *Sim) routeControl(mux *http.ServeMux) {
 	mux.HandleFunc("GET /_sim/clock", func(w http.ResponseWriter, r *http.Request) { reply(w, s.clockState()) })
@@ -54,6 +62,10 @@ func (s *Sim) routeControl(mux *http.ServeMux) {
 	mux.HandleFunc("POST /_sim/payments", accept(func(p Payments) (any, error) {
 		s.FailPayments(p.Fail)
 		return p, nil
+	}))
+	mux.HandleFunc("POST /_sim/group-failures", accept(func(f GroupFailures) (any, error) {
+		s.FailNodeGroups(f.Count, f.Code, f.Message)
+		return f, nil
 	}))
 	mux.HandleFunc("POST /_sim/limits", accept(func(l Limits) (any, error) { return l, s.SetLimits(l) }))
 	mux.HandleFunc("POST /_sim/policy", accept(func(p AttachedPolicy) (any, error) { return p, s.SetPolicy(p) }))

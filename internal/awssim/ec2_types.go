@@ -95,8 +95,9 @@ type wireNetworkInfo struct {
 }
 
 type wireNetworkCard struct {
-	Index             int `xml:"networkCardIndex"`
-	MaximumInterfaces int `xml:"maximumNetworkInterfaces"`
+	Index             int      `xml:"networkCardIndex"`
+	MaximumInterfaces int      `xml:"maximumNetworkInterfaces"`
+	InterfaceTypes    []string `xml:"interfaceTypeSet>item,omitempty"`
 }
 
 type wireGPUInfo struct {
@@ -161,7 +162,14 @@ func (t *instanceType) wire() wireInstanceType {
 		},
 	}
 	for i := range t.network.cards {
-		w.Network.Cards = append(w.Network.Cards, wireNetworkCard{i, t.network.perCard})
+		card := wireNetworkCard{Index: i, MaximumInterfaces: t.network.perCard}
+		if t.CardTypes {
+			card.InterfaceTypes = []string{"interface"}
+			if t.network.efa > 0 && !slices.Contains(t.network.enaOnly, i) {
+				card.InterfaceTypes = append(card.InterfaceTypes, "efa", "efa-only")
+			}
+		}
+		w.Network.Cards = append(w.Network.Cards, card)
 	}
 	if t.network.efa > 0 {
 		w.Network.EFAInterfaces = &t.network.efa

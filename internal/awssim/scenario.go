@@ -42,7 +42,9 @@ type Scenario struct {
 
 	Lag           Lag                    `toml:"lag"`
 	InstanceTypes []InstanceTypeScenario `toml:"instance_type"`
-	Regions       []RegionScenario       `toml:"region"`
+
+	InstanceProfiles []InstanceProfileScenario `toml:"instance_profile"` // default: every one that is asked for
+	Regions          []RegionScenario          `toml:"region"`
 }
 
 // InstanceTypeScenario is one instance type, the same in every region that has capacity of it.
@@ -60,6 +62,7 @@ type InstanceTypeScenario struct {
 	Architecture    string   `toml:"architecture"`  // default x86_64
 	UsageClasses    []string `toml:"usage_classes"` // default on-demand and spot
 	NetworkCards    int      `toml:"network_cards"` // default: as in AWS for the types that the simulator knows, else 1 card without EFA
+	CardTypes       bool     `toml:"card_types"`    // DescribeInstanceTypes says which interfaces each network card takes
 	EFAInterfaces   int      `toml:"efa_interfaces"`
 	Price           float64  `toml:"price"` // USD per hour on demand
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -235,6 +236,12 @@ func TestControlOverHTTP(t *testing.T) {
 	if len(instances) != 1 || instances[0].ID != id || !instances[0].HostFailed {
 		t.Errorf("instances %+v", instances)
 	}
+	w.control("POST", "group-failures", GroupFailures{Count: 2, Code: "C", Message: "m"}, nil)
+	w.sim.do(func() {
+		if want := []pcsWireError{{"C", "m"}, {"C", "m"}}; !slices.Equal(w.sim.groupFailures, want) {
+			t.Errorf("failures of node groups: %v", w.sim.groupFailures)
+		}
+	})
 	w.control("POST", "payments", Payments{Fail: true}, nil)
 	unpaid, err := w.purchase(*w.offerings(1, 1)[0].CapacityBlockOfferingId)
 	if err != nil {

@@ -3,12 +3,14 @@ package awssim
 // network is what DescribeInstanceTypes says about the network of a type.
 type network struct {
 	cards, perCard, efa int
-	enaOnly             []int // cards that take no EFA, which DescribeInstanceTypes does not say
+	enaOnly             []int // cards that take no EFA
 }
 
 // knownNetworks are the types with several network cards that matter here, as DescribeInstanceTypes showed them to
 // getmoto/moto (moto/ec2/resources/instance_types.json.gz of version 5.2.1; trn2u.48xlarge, which that lacks, as
-// trn2.48xlarge). That card 0 of p6-b300 takes no EFA: aws/aws-parallelcluster, issue 7143.
+// trn2.48xlarge). EC2 User Guide, "efa-acc-inst-types", has the 32 cards of P5 and P5e. That card 0 of p6-b300 takes no
+// EFA: aws/aws-parallelcluster, issue 7143. DescribeInstanceTypes has a field for what a card takes (interfaceTypes), but
+// nobody recorded its answer, so types say it only where the scenario has card_types.
 var knownNetworks = map[string]network{
 	"p4d.24xlarge":     {cards: 4, perCard: 15, efa: 4},
 	"p4de.24xlarge":    {cards: 4, perCard: 15, efa: 4},

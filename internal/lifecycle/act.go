@@ -36,8 +36,26 @@ func (p *pass) act(ctx context.Context, mayDelete bool) {
 		d := Done{Do: s.code(), Slot: s.slot, Message: told.describe(p.Slurm.Hostlist(s.r.Nodes))}
 		p.did(d, p.take(ctx, s, now.Add(toSlurm)))
 	}
-	p.jobs(ctx, slots, now, toSlurm)
+	p.changeJobs(ctx, slots, now, toSlurm)
 	p.giveBack(ctx)
+}
+
+// changeJobs does what a pass has to do with jobs, which it reads once.
+func (p *pass) changeJobs(ctx context.Context, slots []slotView, now time.Time, toSlurm time.Duration) {
+	byNode := p.fencedNodes(slots, toSlurm)
+	ends := func(r capacity.Reservation) bool { return !r.End.IsZero() }
+	if len(byNode) == 0 && !p.launches() && !slices.ContainsFunc(p.snap.Reservations, ends) {
+		return // no job can be too long, and none is held by us
+	}
+	jobs, err := p.Slurm.Jobs(ctx)
+	if err != nil {
+		err = fmt.Errorf("reading Slurm's jobs: %w", err)
+		p.snap.Problems = append(p.snap.Problems, err.Error()+"; time limits and holds are as they were")
+		p.fail(err)
+		return
+	}
+	p.limits(ctx, jobs, byNode, now, toSlurm)
+	p.leaveToOwners(ctx, jobs)
 }
 
 // take makes one change to a Slurm reservation.
@@ -62,8 +80,8 @@ func (p *pass) take(ctx context.Context, s step, now time.Time) error {
 	return p.Slurm.CreateReservation(ctx, r)
 }
 
-// jobs changes time limits. All changes are tried, even if one fails.
-func (p *pass) jobs(ctx context.Context, slots []slotView, now time.Time, toSlurm time.Duration) {
+// fencedNodes names the fenced slot of each node that has one.
+func (p *pass) fencedNodes(slots []slotView, toSlurm time.Duration) map[string]fenced {
 	byNode := map[string]fenced{}
 	for _, v := range slots {
 		if v.current.ID == "" || v.window.Unbounded() {
@@ -74,17 +92,11 @@ func (p *pass) jobs(ctx context.Context, slots []slotView, now time.Time, toSlur
 			byNode[name] = f
 		}
 	}
-	ends := func(r capacity.Reservation) bool { return !r.End.IsZero() }
-	if len(byNode) == 0 && !slices.ContainsFunc(p.snap.Reservations, ends) {
-		return // no job can be too long
-	}
-	jobs, err := p.Slurm.Jobs(ctx)
-	if err != nil {
-		err = fmt.Errorf("reading Slurm's jobs: %w", err)
-		p.snap.Problems = append(p.snap.Problems, err.Error()+"; time limits are as they were")
-		p.fail(err)
-		return
-	}
+	return byNode
+}
+
+// limits changes time limits. All changes are tried, even if one fails.
+func (p *pass) limits(ctx context.Context, jobs []Job, byNode map[string]fenced, now time.Time, toSlurm time.Duration) {
 	for _, c := range limitChanges(jobs, byNode, p.marks(jobs), now.Add(toSlurm)) {
 		do, verb := "lower-limit", "lowered"
 		if c.raises() {

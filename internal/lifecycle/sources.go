@@ -76,10 +76,14 @@ type Slurm interface {
 	// Edit gives pending jobs, which are named as they are Shown, what their edits set, and
 	// reads it back. The errors are by job.
 	Edit(ctx context.Context, edits map[string]capacity.Edits) map[string]error
+	// UserHold keeps pending jobs from starting until their owners release them.
+	UserHold(ctx context.Context, jobs ...string) error
 	// SetAdminComment tells the owner of a job, who cannot change it.
 	SetAdminComment(ctx context.Context, job, text string) error
 	// PowerDownForce powers nodes down, from which Slurm uses them again.
 	PowerDownForce(ctx context.Context, nodes []string, reason string) error
+	// Drain keeps new jobs off nodes; those that run go on.
+	Drain(ctx context.Context, nodes []string, reason string) error
 	// Hostlist folds node names, gpu-1, gpu-2 is gpu-[1-2], and Expand gives them back.
 	Hostlist(names []string) string
 	Expand(hostlist string) ([]string, error)
@@ -183,4 +187,7 @@ type Job struct {
 	Restarts   int
 	User       string
 	QOS        string
+	// AdminHeld: it waits, and its owner cannot release it. Settled: it waits, and nothing of
+	// its last run is left to be cleaned up.
+	AdminHeld, Settled bool
 }

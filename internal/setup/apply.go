@@ -22,7 +22,8 @@ func (s Setup) Apply(ctx context.Context, p *Plan) error {
 	s.tell(WhatTemplate, template.Name, "done")
 	group := p.want.group
 	group.TemplateID, group.TemplateVersion = template.ID, template.Version
-	group, _, err = s.provisioner().EnsureNodeGroup(ctx, group, true)
+	provisioner := s.provisioner(p.want.dropUnknown)
+	group, _, err = provisioner.EnsureNodeGroup(ctx, group, true)
 	if err != nil {
 		return err
 	}
@@ -31,7 +32,7 @@ func (s Setup) Apply(ctx context.Context, p *Plan) error {
 	if err != nil {
 		return err
 	}
-	err = s.provisioner().EnsureQueue(ctx, pcs.Queue{Name: p.want.queue, ClusterID: p.want.cluster.ID, GroupIDs: []string{group.ID},
+	err = provisioner.EnsureQueue(ctx, pcs.Queue{Name: p.want.queue, ClusterID: p.want.cluster.ID, GroupIDs: []string{group.ID},
 		SlurmSettings: p.want.queueSettings(now.SlurmSettings),
 		Tags:          map[string]string{capacity.TagCluster: p.want.cluster.Name}})
 	if err != nil {
@@ -41,8 +42,8 @@ func (s Setup) Apply(ctx context.Context, p *Plan) error {
 	return writeFiles(p.want, s.tell)
 }
 
-func (s Setup) provisioner() pcs.Provisioner {
-	return pcs.Provisioner{PCS: s.PCS, EC2: s.EC2, Poll: s.Poll, Progress: s.Progress}
+func (s Setup) provisioner(dropUnknown bool) pcs.Provisioner {
+	return pcs.Provisioner{PCS: s.PCS, EC2: s.EC2, Poll: s.Poll, Progress: s.Progress, DropUnknown: dropUnknown}
 }
 
 func (s Setup) tell(what, name, status string) {

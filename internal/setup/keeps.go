@@ -2,14 +2,14 @@ package setup
 
 import "strings"
 
-// checkUnknown keeps an update from losing what cannot be expressed, and says what is not
+// checkUnknown keeps updates from losing what cannot be expressed, and says what is not
 // copied. Slurm settings of a node group that is there are not touched at all.
-func (in *inspection) checkUnknown(slot slotState, action Action) {
-	if action == Update || action == Replace {
-		if names := slot.group.Unknown; len(names) > 0 && !in.request.DropUnknown {
-			in.problem("unknown-settings", "change it in PCS, or give --drop-unknown if these may be lost",
-				"node group %s has settings that this version of pcs-capacity does not know, and this change could lose them: %s", slot.name, strings.Join(names, ", "))
-		}
+func (in *inspection) checkUnknown(slot slotState, group, queue Step) {
+	if group.Action == Update || group.Action == Replace {
+		in.mayLose("node group", slot.name, slot.group.Unknown)
+	}
+	if q, found := in.inv.Queue(queue.Name); found && queue.Action == Update {
+		in.mayLose("queue", q.Name, q.Unknown)
 	}
 	if slot.group != nil && !slot.failed() || in.like.ID == "" {
 		return
@@ -19,5 +19,12 @@ func (in *inspection) checkUnknown(slot slotState, action Action) {
 	}
 	if _, dropped := in.like.SettingsFor(in.reservation.InstanceType); len(dropped) > 0 {
 		in.warn("Slurm settings of %s describe %s and are not copied: %s", in.like.Name, strings.Join(in.like.InstanceTypes, ", "), strings.Join(dropped, ", "))
+	}
+}
+
+func (in *inspection) mayLose(what, name string, unknown []string) {
+	if len(unknown) > 0 && !in.request.DropUnknown {
+		in.problem("unknown-settings", "change it in PCS, or give --drop-unknown if these may be lost",
+			"%s %s has settings that this version of pcs-capacity does not know, and this change could lose them: %s", what, name, strings.Join(unknown, ", "))
 	}
 }

@@ -2,6 +2,7 @@ package setup_test
 
 import (
 	"bytes"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +13,8 @@ import (
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	awspcs "github.com/aws/aws-sdk-go-v2/service/pcs"
 	pcstypes "github.com/aws/aws-sdk-go-v2/service/pcs/types"
+
+	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
 // askPCS is PCS itself, for what package pcs does not change.
@@ -117,5 +120,50 @@ func TestUpdateLosesNothingUnknown(t *testing.T) {
 	}
 	if p := w.plan(w.request(laterBlock)); len(p.Mismatches) > 0 || len(p.Warnings) != 1 || !strings.HasSuffix(p.Warnings[0], "they are not copied: nodeLifecycleActions") {
 		t.Errorf("--like: %v, %v", p.Warnings, p.Mismatches)
+	}
+}
+
+// A queue of which PCS says more, at the top or in its list of node groups, which an update
+// replaces as a whole.
+func TestQueueLosesNothingUnknown(t *testing.T) {
+	w := newAccount(t, nil)
+	w.run(w.request(openBlock))
+	for name, more := range map[string][2]string{
+		"drainPolicy":                           {`"status":`, `"drainPolicy":"soft","status":`},
+		"computeNodeGroupConfigurations.weight": {`{"computeNodeGroupId":`, `{"weight":3,"computeNodeGroupId":`},
+	} {
+		w.rewrite = func(operation string, answer []byte) []byte {
+			if operation != "GetQueue" {
+				return answer
+			}
+			return bytes.ReplaceAll(answer, []byte(more[0]), []byte(more[1]))
+		}
+		r := w.request(laterBlock)
+		p := w.plan(r)
+		if !slices.Equal(codes(p), []string{"unknown-settings"}) || !strings.HasSuffix(p.Mismatches[0].Message, "queue gpu has settings that this version of pcs-capacity does not know, and this change could lose them: "+name) {
+			t.Errorf("%s: %v", name, p.Mismatches)
+		}
+		// Whoever changes it, and whenever PCS began to say it.
+		cluster := w.inventory().Cluster
+		for what, err := range map[string]error{
+			"adding":  w.provisioner().EnsureQueue(t.Context(), pcs.Queue{Name: "gpu", ClusterID: cluster.ID, GroupIDs: []string{w.group("compute").ID}, Tags: w.group("gpu-a").Tags}),
+			"removal": w.provisioner().ReleaseQueue(t.Context(), cluster, "gpu", []string{w.group("gpu-a").ID}, false),
+		} {
+			if !errors.Is(err, pcs.ErrUnknown) || !strings.Contains(err.Error(), name) {
+				t.Errorf("%s, %s: %v", name, what, err)
+			}
+		}
+	}
+	r := w.request(laterBlock)
+	r.DropUnknown = true
+	w.run(r)
+	tear := w.teardown("gpu-a")
+	if err := w.setup.Teardown(t.Context(), w.planTeardown(tear)); !errors.Is(err, pcs.ErrUnknown) {
+		t.Errorf("teardown: %v", err)
+	}
+	tear.DropUnknown = true
+	w.tear(tear)
+	if q, _ := w.inventory().Queue("gpu"); len(q.GroupIDs) != 1 {
+		t.Errorf("queue %+v", q)
 	}
 }

@@ -20,6 +20,8 @@ type wanted struct {
 	queue    string
 	// allowAccounts are those that Slurm shall let into the queue; empty for all.
 	allowAccounts []string
+	// dropUnknown allows updates that may lose what this program cannot express.
+	dropUnknown bool
 
 	configPath string
 	partition  config.NodeGroup
@@ -62,9 +64,10 @@ func (in *inspection) plan() *Plan {
 	template := in.templateStep(want, slot)
 	group, compared := groupStep(want, slot, template)
 	in.checkUnused(slot, compared)
-	in.checkUnknown(slot, group.Action)
+	queue := in.queueStep(want, slot)
+	in.checkUnknown(slot, group, queue)
 	in.checkAccounts()
-	p.Steps = append(p.Steps, template, group, in.queueStep(want, slot))
+	p.Steps = append(p.Steps, template, group, queue)
 	files, snippet, problems := planFiles(in.request.Config, want)
 	p.Steps, p.Snippet = append(p.Steps, files...), snippet
 	p.Mismatches = append(in.problems, problems...)
@@ -128,6 +131,7 @@ func (in *inspection) want(slot slotState) *wanted {
 		queue:    in.request.Queue,
 
 		allowAccounts: in.allowAccounts(),
+		dropUnknown:   in.request.DropUnknown,
 		group: pcs.NodeGroup{
 			Name: slot.name, PurchaseOption: r.Kind, InstanceTypes: []string{r.InstanceType}, SubnetIDs: subnets,
 			ClusterID: in.inv.Cluster.ID, AMI: in.ami(), InstanceProfile: in.profile(), Min: least, Max: most, Tags: in.tags(),

@@ -81,8 +81,8 @@ type Request struct {
 	// reservation's Availability Zone.
 	SubnetIDs []string
 
-	// DropUnknown allows an update of a node group of which PCS says more than this
-	// program can express.
+	// DropUnknown allows an update of a node group or queue of which PCS says more than
+	// this program can express.
 	DropUnknown bool
 
 	// AllowAccounts are the Slurm accounts that may use the queue, for a partition whose

@@ -218,18 +218,6 @@ func TestSetupRepairsWhatPCSCouldNotUpdate(t *testing.T) {
 	}
 }
 
-// Somebody else changes the cluster at the same time, for longer than a few looks.
-func TestSetupGoesOnAfterAConflict(t *testing.T) {
-	w := newAccount(t, nil)
-	w.run(w.request(openBlock))
-	w.fault(awssim.Fault{Operation: "UpdateQueue", Effect: awssim.FailBefore, Code: "ConflictException", Count: 9})
-	w.fault(awssim.Fault{Operation: "CreateComputeNodeGroup", Effect: awssim.FailBefore, Code: "ConflictException", Count: 9})
-	w.run(w.request(laterBlock))
-	if q, _ := w.inventory().Queue("gpu"); len(q.GroupIDs) != 2 {
-		t.Errorf("queue %+v", q)
-	}
-}
-
 func TestPlanWritesNothing(t *testing.T) {
 	w := newAccount(t, nil)
 	p := w.plan(w.request(openBlock))

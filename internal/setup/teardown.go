@@ -39,6 +39,9 @@ type TeardownRequest struct {
 	NodeGroup string
 	// Force goes on while jobs run, which end with their nodes.
 	Force bool
+	// DropUnknown allows to take node groups out of a queue of which PCS says more than this
+	// program can express.
+	DropUnknown bool
 
 	// Config is what the settings say; nil if there are none.
 	Config *config.Config

@@ -119,7 +119,7 @@ func (s Setup) release(ctx context.Context, t *remains) error {
 	if !ok {
 		return nil
 	}
-	if err := s.provisioner().ReleaseQueue(ctx, t.inv.Cluster, t.request.Queue, t.groupIDs(), step.Action == Delete); err != nil {
+	if err := s.provisioner(t.request.DropUnknown).ReleaseQueue(ctx, t.inv.Cluster, t.request.Queue, t.groupIDs(), step.Action == Delete); err != nil {
 		return err
 	}
 	s.tell(WhatQueue, t.request.Queue, "done")
@@ -132,7 +132,7 @@ func (s Setup) remove(ctx context.Context, t *remains) error {
 		if slot.group == nil {
 			continue
 		}
-		if err := s.provisioner().DeleteNodeGroup(ctx, t.inv.Cluster, slot.name); err != nil {
+		if err := s.provisioner(t.request.DropUnknown).DeleteNodeGroup(ctx, t.inv.Cluster, slot.name); err != nil {
 			return err
 		}
 		s.tell(WhatNodeGroup, slot.name, "done")

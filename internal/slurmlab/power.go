@@ -37,8 +37,8 @@ for i in $(seq %[2]d); do
   [ -e %[1]s/run/stopping ] && exit 0 # do not hold up the end of slurmctld
   state=$(timeout 5 scontrol -o show node "$SLURM_JOB_NODELIST" | sed -E 's/.* State=([^ ]+).*/\1/' | tr '\n' ' ')
   case "$state" in
-    DOWN*) break ;;
-    *POWERING_UP*|*POWERED_DOWN*|*POWERING_DOWN*) ;;
+    DOWN*|*POWERING_DOWN*) break ;; # the job has lost them, and cannot start again before this ends
+    *POWERING_UP*|*POWERED_DOWN*) ;;
     *) break ;;
   esac
   sleep 0.25

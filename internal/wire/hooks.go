@@ -63,8 +63,8 @@ func (s HookSlurm) Jobs(ctx context.Context) ([]hooks.Job, error) {
 			return nil, err
 		}
 		all[i] = hooks.Job{ID: j.ID, Shown: j.DisplayID(), Account: j.Account, Comment: j.Comment, Nodes: nodes, Restarts: j.Restarts, TimeLimit: j.TimeLimit,
-			Allocated: j.State == "RUNNING" || j.State == "SUSPENDED", Completing: j.Completing(), AdminHeld: j.Reason == "JobHeldAdmin", Batch: j.Batch,
-			Waiting: j.State == "PENDING", Eligible: j.Eligible}
+			Allocated: j.State == "RUNNING" || j.State == "SUSPENDED", Batch: j.Batch, Requeue: j.Requeue,
+			Waiting: j.State == "PENDING", Eligible: j.Eligible, Partition: j.Partition, HetJobID: j.HetJobID, AdminComment: j.AdminComment}
 	}
 	return all, nil
 }

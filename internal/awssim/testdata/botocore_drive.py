@@ -4,13 +4,15 @@
 usage: botocore_drive.py ENDPOINT
 
 ENDPOINT is a simulator with its default scenario, as `capacity-lab aws` prints it. The script buys a Capacity Block,
-builds a PCS node group and queue on it, launches into it, gives everything back, and checks every answer on the way. It
-moves the simulator's clock, and leaves the block that it bought.
+builds a PCS node group and queue on it, launches into it, meets every refusal that the simulator knows from live
+accounts, gives everything back, and checks every answer on the way. It moves the simulator's clock, and leaves the block
+that it bought.
 
 A botocore without PCS, or with an older EC2, takes the service models from the folder in AWS_DATA_PATH:
 ec2/2016-11-15/service-2.json and pcs/2023-02-10/service-2.json.
 """
 
+import base64
 import datetime
 import json
 import sys
@@ -22,6 +24,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 REGION = "us-east-2"
+AWAY = "us-west-2"
 CLUSTER = "ml"
 TYPE = "p5.48xlarge"
 PROFILE = "arn:aws:iam::111122223333:instance-profile/AWSPCS-nodes"
@@ -77,18 +80,24 @@ class Lab:
         session.set_credentials("AKIASIMULATED", "simulated")
         config = Config(retries={"max_attempts": 0}, connect_timeout=10, read_timeout=60)
         self.ec2 = session.create_client("ec2", region_name=REGION, endpoint_url=endpoint, config=config)
+        self.away = session.create_client("ec2", region_name=AWAY, endpoint_url=endpoint, config=config)
         self.pcs = session.create_client("pcs", region_name=REGION, endpoint_url=endpoint, config=config)
 
-    def clock(self, **change):
-        request = urllib.request.Request(self.endpoint + "/_sim/clock", method="POST", data=json.dumps(change).encode())
+    def control(self, what, method="POST", **change):
+        """Change the simulated AWS itself."""
+        request = urllib.request.Request(self.endpoint + "/_sim/" + what, method=method, data=json.dumps(change).encode())
         with urllib.request.urlopen(request, timeout=10) as answer:
             return json.load(answer)
 
+    def now(self):
+        with urllib.request.urlopen(self.endpoint + "/_sim/clock", timeout=10) as answer:
+            return datetime.datetime.fromisoformat(json.load(answer)["now"].replace("Z", "+00:00"))
+
     def advance(self, duration):
-        self.clock(advance=duration)
+        self.control("clock", advance=duration)
 
     def set_clock(self, when):
-        self.clock(set=when.astimezone(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"))
+        self.control("clock", set=when.astimezone(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"))
 
     def reservation(self, identifier):
         return self.ec2.describe_capacity_reservations(CapacityReservationIds=[identifier])["CapacityReservations"][0]
@@ -131,6 +140,110 @@ def reservations(lab):
     equal({r["State"] for r in active["CapacityReservations"]}, {"active"}, "states behind the filter")
     refused("InvalidCapacityReservationId.NotFound", lab.ec2.describe_capacity_reservations,
             CapacityReservationIds=["cr-0123456789abcdef0"])
+
+
+def searches(lab):
+    step("refused searches")
+    order = dict(InstanceType=TYPE, InstanceCount=2, CapacityDurationHours=24)
+    search = lab.ec2.describe_capacity_block_offerings
+
+    def message(error, text):
+        check(text in error["Error"]["Message"], "%r is in the message %r" % (text, error["Error"]["Message"]))
+
+    message(refused("InvalidParameterValue", search, **dict(order, InstanceType="g6.12xlarge")),
+            "not supported for Capacity Blocks in '%s'" % REGION)
+    past = lab.now() - datetime.timedelta(days=1)
+    message(refused("InvalidParameterValue", search, **dict(order, StartDateRange=past)), "start date is not valid")
+    later = lab.now() + datetime.timedelta(days=3)
+    refused("InvalidParameterValue", search,
+            **dict(order, StartDateRange=later, EndDateRange=later - datetime.timedelta(days=1)))
+    refused("InvalidParameterValue", search, **dict(order, CapacityDurationHours=25))
+    lab.control("limits", region=REGION, block_quota=0)
+    message(refused("CapacityBlockDescribeLimitExceeded", search, **order), "limits for this AWS account are not sufficient")
+    check("CapacityBlockOfferings" in lab.away.describe_capacity_block_offerings(**order), "the quota is that of one region")
+    lab.control("limits", region=REGION, block_quota=1, search_pause="1h")
+    error = refused("CapacityBlockDescribeLimitExceeded", search, **order)
+    check("not sufficient" not in error["Error"]["Message"], "the quota is not what is in the way")
+    lab.advance("2h")
+    check(search(**order)["CapacityBlockOfferings"], "a search after the pause")
+    lab.control("limits", region=REGION, search_pause="0s", no_ultraservers=True)
+    message(refused("UnauthorizedOperation", search, UltraserverType="u-trn2u-x64", UltraserverCount=1, CapacityDurationHours=24),
+            "not authorized to call")
+    lab.control("limits", region=REGION, no_ultraservers=False)
+    buy_it = dict(InstancePlatform="Linux/UNIX")
+    refused("InvalidCapacityBlockOfferingIdNotFound", lab.ec2.purchase_capacity_block,
+            CapacityBlockOfferingId="cb-0123456789abcdef0", **buy_it)
+    refused("InvalidCapacityBlockOfferingIdMalformed", lab.ec2.purchase_capacity_block, CapacityBlockOfferingId="b-1", **buy_it)
+
+
+def permissions(lab):
+    step("permissions")
+    lab.control("policy", document={"Statement": [
+        {"Effect": "Allow", "Action": ["ec2:Describe*", "pcs:List*"], "Resource": "*"},
+        {"Effect": "Deny", "Action": "ec2:DescribeSubnets", "Resource": "*"}]})
+    check(lab.ec2.describe_vpcs()["Vpcs"], "what is allowed")
+    check(lab.pcs.list_clusters()["clusters"], "what is allowed at PCS")
+    denied = refused("UnauthorizedOperation", lab.ec2.describe_subnets)
+    check("ec2:DescribeSubnets" in denied["Error"]["Message"] and "explicit deny" in denied["Error"]["Message"], "the action is named")
+    equal(denied["ResponseMetadata"]["HTTPStatusCode"], 403, "status of a denial")
+    for dry in (True, False):
+        denied = refused("UnauthorizedOperation", lab.ec2.purchase_capacity_block, DryRun=dry, InstancePlatform="Linux/UNIX",
+                         CapacityBlockOfferingId="cb-0123456789abcdef0")
+        check("ec2:PurchaseCapacityBlock" in denied["Error"]["Message"], "the action is named")
+    denied = refused("AccessDeniedException", lab.pcs.get_cluster, clusterIdentifier=CLUSTER)
+    check("pcs:GetCluster" in denied["Error"]["Message"], "the action is named")
+    lab.control("policy", method="DELETE")
+    check(lab.pcs.get_cluster(clusterIdentifier=CLUSTER), "without a policy everything is allowed")
+
+
+def refused_launches(lab, image, subnet, other_subnet):
+    """What EC2 refuses when instances are launched, and not when a template is made."""
+    step("refused launches")
+    cpu = dict(ImageId=image, InstanceType="c7i.4xlarge", SubnetId=subnet, MinCount=1, MaxCount=1)
+    run = lab.ec2.run_instances
+    for code, change in (
+            ("InvalidKeyPair.NotFound", {"KeyName": "nobody"}),
+            ("InvalidPlacementGroup.Unknown", {"Placement": {"GroupName": "nowhere"}}),
+            ("InvalidGroup.NotFound", {"SecurityGroupIds": ["sg-0123456789abcdef0"]}),
+            ("InvalidAMIID.NotFound", {"ImageId": "ami-0123456789abcdef0"}),
+            ("InvalidSubnetID.NotFound", {"SubnetId": "subnet-0123456789abcdef0"}),
+            ("InstanceCreditSpecification.NotSupported", {"CreditSpecification": {"CpuCredits": "unlimited"}}),
+            ("InvalidParameterValue", {"CpuOptions": {"CoreCount": 63, "ThreadsPerCore": 1}}),
+            ("InvalidParameterValue", {"InstanceMarketOptions": {"MarketType": "capacity-block"}}),
+            ("InvalidCapacityReservationId.NotFound", {"CapacityReservationSpecification": {
+                "CapacityReservationTarget": {"CapacityReservationId": "cr-0123456789abcdef0"}}}),
+            ("InvalidCapacityReservationId.Malformed", {"CapacityReservationSpecification": {
+                "CapacityReservationTarget": {"CapacityReservationId": "r-1"}}}),
+            ("InsufficientInstanceCapacity", {"MinCount": 500, "MaxCount": 500}),
+            ("InvalidLaunchTemplateId.NotFound", {"LaunchTemplate": {"LaunchTemplateId": "lt-0123456789abcdef0"}})):
+        refused(code, run, **dict(cpu, **change))
+    interface = {"DeviceIndex": 0, "NetworkCardIndex": 0, "InterfaceType": "efa", "SubnetId": subnet}
+    with_efa = dict(cpu, NetworkInterfaces=[interface])
+    del with_efa["SubnetId"]
+    refused("Unsupported", run, **with_efa)
+
+    # A launch that failed binds its token to its parameters; one whose instances are gone gives no new ones.
+    refused("InvalidKeyPair.NotFound", run, **dict(cpu, KeyName="nobody", ClientToken="drive-failed"))
+    refused("IdempotentParameterMismatch", run, **dict(cpu, ClientToken="drive-failed"))
+    refused("IdempotentParameterMismatch", run, **dict(cpu, KeyName="nobody", SubnetId=other_subnet, ClientToken="drive-failed"))
+    made = run(ClientToken="drive-ended", **cpu)["Instances"][0]["InstanceId"]
+    lab.advance("2m")
+    lab.ec2.terminate_instances(InstanceIds=[made])
+    lab.advance("10m")
+    refused("IdempotentInstanceTerminated", run, ClientToken="drive-ended", **cpu)
+
+    # EC2 does not show at once what it has made.
+    lab.control("lag", instances="1m", templates="1m", tags="1m")
+    made = run(**cpu)["Instances"][0]["InstanceId"]
+    refused("InvalidInstanceID.NotFound", lab.ec2.describe_instances, InstanceIds=[made])
+    new = lab.ec2.create_launch_template(LaunchTemplateName="drive-late", LaunchTemplateData={"ImageId": image})
+    new = new["LaunchTemplate"]["LaunchTemplateId"]
+    refused("InvalidLaunchTemplateId.NotFound", lab.ec2.describe_launch_template_versions, LaunchTemplateId=new)
+    lab.advance("2m")
+    lab.control("lag", instances="0s", templates="0s", tags="0s")
+    equal(len(lab.ec2.describe_instances(InstanceIds=[made])["Reservations"]), 1, "launches that are shown later")
+    lab.ec2.delete_launch_template(LaunchTemplateId=new)
+    lab.ec2.terminate_instances(InstanceIds=[made])
 
 
 def buy(lab, zones):
@@ -206,6 +319,21 @@ def node_group(lab, subnet, other_subnet, template_id, block):
         customLaunchTemplate=lab.pcs.get_compute_node_group(
             clusterIdentifier=CLUSTER, computeNodeGroupIdentifier="compute")["computeNodeGroup"]["customLaunchTemplate"],
         amiId=lab.ec2.describe_images(Owners=["self"])["Images"][0]["ImageId"], clientToken="drive-token-2"))
+    script = lab.ec2.create_launch_template_version(
+        LaunchTemplateId=template_id, SourceVersion="1",
+        LaunchTemplateData={"UserData": base64.b64encode(b"#!/bin/sh\ntrue\n").decode()})["LaunchTemplateVersion"]
+    error = refused("ValidationException", lab.pcs.create_compute_node_group, **dict(
+        request, customLaunchTemplate={"id": template_id, "version": str(script["VersionNumber"])}, clientToken="drive-token-3"))
+    check("MIME" in error["fieldList"][0]["message"], "user data of PCS is MIME")
+    lab.control("group-failures", count=1, code="DriveFailure", message="Nobody knows why.")
+    failed_group = lab.pcs.create_compute_node_group(**dict(request, clientToken="drive-token-4"))["computeNodeGroup"]
+    lab.advance("2m")
+    which = dict(clusterIdentifier=CLUSTER, computeNodeGroupIdentifier=failed_group["id"])
+    got = lab.pcs.get_compute_node_group(**which)["computeNodeGroup"]
+    equal((got["status"], got["errorInfo"]), ("CREATE_FAILED", [{"code": "DriveFailure", "message": "Nobody knows why."}]),
+          "a group that could not be created")
+    lab.pcs.delete_compute_node_group(**which)
+    lab.advance("2m")
     group = lab.pcs.create_compute_node_group(**request)["computeNodeGroup"]
     equal(group["status"], "CREATING", "status at first")
     equal(lab.pcs.create_compute_node_group(**request)["computeNodeGroup"]["id"], group["id"], "the same token, the same group")
@@ -214,6 +342,18 @@ def node_group(lab, subnet, other_subnet, template_id, block):
     lab.advance("2m")
     got = lab.pcs.get_compute_node_group(clusterIdentifier=CLUSTER, computeNodeGroupIdentifier="drive-a")["computeNodeGroup"]
     equal((got["status"], got["purchaseOption"]), ("ACTIVE", "CAPACITY_BLOCK"), "the group after two minutes")
+    change = dict(clusterIdentifier=CLUSTER, computeNodeGroupIdentifier=group["id"],
+                  scalingConfiguration={"minInstanceCount": 0, "maxInstanceCount": 2})
+    lab.control("group-failures", count=1, code="DriveFailure", message="Nobody knows why.")
+    equal(lab.pcs.update_compute_node_group(**change)["computeNodeGroup"]["status"], "UPDATING", "status during an update")
+    conflict = refused("ConflictException", lab.pcs.update_compute_node_group, **change)
+    equal((conflict.get("resourceId"), conflict.get("resourceType")), (group["id"], "COMPUTE_NODE_GROUP"), "what is UPDATING")
+    lab.advance("2m")
+    failed_group = lab.pcs.get_compute_node_group(
+        clusterIdentifier=CLUSTER, computeNodeGroupIdentifier=group["id"])["computeNodeGroup"]
+    equal((failed_group["status"], failed_group["errorInfo"][0]["code"]), ("UPDATE_FAILED", "DriveFailure"), "a failed update")
+    lab.pcs.update_compute_node_group(**dict(change, scalingConfiguration={"minInstanceCount": 2, "maxInstanceCount": 2}))
+    lab.advance("2m")
     managed = lab.ec2.describe_launch_templates(LaunchTemplateNames=["pcs-%s-do-not-delete" % group["id"]])["LaunchTemplates"]
     equal(len(managed), 1, "managed launch templates")
     return got
@@ -330,6 +470,9 @@ def main():
     lab = Lab(sys.argv[1])
     subnets, zones, image = network(lab)
     reservations(lab)
+    searches(lab)
+    permissions(lab)
+    refused_launches(lab, image, subnets["use2-az1"], subnets["use2-az2"])
     block = buy(lab, zones)
     lab.reservation_end = block["EndDate"]
     zone = zones[block["AvailabilityZone"]] if block.get("AvailabilityZone") else block["AvailabilityZoneId"]
