@@ -48,7 +48,7 @@ func Timeline(snap *Snapshot, extensions map[string][]Extension, from, now time.
 		lane := Lane{Partition: p.Name}
 		here := map[string]bool{}
 		for _, c := range candidates(p, snap) {
-			if r := c.reservation; r.ID != "" && !c.unknown && !here[r.ID] {
+			if r := c.reservation; !here[r.ID] {
 				here[r.ID], used[r.ID] = true, true
 				if b, shown := block(r, c.window); shown {
 					lane.Blocks = append(lane.Blocks, b)

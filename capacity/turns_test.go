@@ -192,14 +192,34 @@ func TestABlockStaysInItsSlot(t *testing.T) {
 			}
 		})
 	}
+	// What has ended is where its instances are still, behind what is open.
+	instances := []Instance{{State: "running", Tags: map[string]string{TagReservation: "a", TagNode: "gpu-b-1"}}}
+	if got := slots(w.pass(at(6), nil, instances)); got != "gpu-a: b; gpu-b: c a" {
+		t.Errorf("with instances of what has ended: got %q", got)
+	}
 	// Nobody knows of a block that has ended, and no instance runs: then it may move.
 	w.all, w.settings.Partitions[0].Groups[0].ReservationIDs = w.all[1:], []string{"b", "c"}
 	if got := slots(w.pass(at(6), nil, nil)); got != "gpu-a: b; gpu-b: c" {
 		t.Errorf("alone: got %q", got)
 	}
-	instances := []Instance{{State: "running", Tags: map[string]string{TagReservation: "b", TagNode: "gpu-b-2"}}}
+	instances = []Instance{{State: "running", Tags: map[string]string{TagReservation: "b", TagNode: "gpu-b-2"}}}
 	if got := slots(w.pass(at(6), nil, instances)); got != "gpu-a: c; gpu-b: b" {
 		t.Errorf("with its nodes: got %q", got)
+	}
+	instances = append(instances, Instance{State: "running", Tags: map[string]string{TagNode: "gpu-b-3"}}, Instance{State: "running", Tags: map[string]string{TagReservation: "x"}})
+	if got := slots(w.pass(at(6), nil, instances)); got != "gpu-a: c; gpu-b: b" {
+		t.Errorf("with nodes on demand beside: got %q", got)
+	}
+}
+
+// In a slot the ids are in the order of the settings, whichever begins first.
+func TestSlotKeepsTheOrderOfTheSettings(t *testing.T) {
+	w := newWorld(1)
+	w.add(hours("late", 5, 20))
+	w.add(hours("early", -1, 4))
+	w.add(hours("latest", 30, 40))
+	if got := slots(w.pass(noon, nil, nil)); got != "gpu: late early latest" {
+		t.Errorf("got %q", got)
 	}
 }
 

@@ -51,10 +51,6 @@ var Remedies = slices.Concat(
 		{Code: requestLimitExceeded, Calls: buying, Means: "too many purchases in a short time",
 			Do: "EC2 allows 10 purchases, then one in 7 seconds: run this again in a minute"},
 	},
-	awsconfig.Remedies(buying[:1], "the caller's policy does not allow the purchase", "the caller needs ec2:PurchaseCapacityBlock, and ec2:CreateTags on the reservation",
-		unauthorized, accessDenied),
-	awsconfig.Remedies(buying[1:], "the caller's policy does not allow the extension", "the caller needs ec2:PurchaseCapacityBlockExtension",
-		unauthorized, accessDenied),
 	// Reservations
 	awsconfig.Remedies(describing, "this account has no such reservation in this region", checkReservation,
 		badReservationID+".NotFound", badReservationID+".Malformed", badReservationID+".Unavailable"),

@@ -13,6 +13,7 @@ import (
 	"context"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/pcs"
 
 	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
@@ -24,6 +25,7 @@ type Options = awsconfig.Options
 // Client talks to PCS in one region.
 type Client struct {
 	api    *pcs.Client
+	iam    *iam.Client
 	region string
 }
 
@@ -40,7 +42,7 @@ func New(ctx context.Context, o Options) (*Client, error) {
 // From makes a client that shares credentials and deadlines with those of other services.
 func From(shared *awsconfig.Shared) *Client {
 	api := pcs.NewFromConfig(shared.Config, func(o *pcs.Options) { o.APIOptions = append(o.APIOptions, awsconfig.Advise(Remedies)) })
-	return &Client{api: api, region: shared.Config.Region}
+	return &Client{api: api, iam: iam.NewFromConfig(shared.Config), region: shared.Config.Region}
 }
 
 // Region is the region that the client works in.

@@ -34,7 +34,7 @@ max_nodes = 16
 launch_template = "lt-0e2000000000000a3"
 [[partition.node_group]]
 name = "ultra"
-instance_type = "trn2u.48xlarge"
+instance_type = "trn1.32xlarge"
 subnet_ids = ["subnet-0e200000000000c03"]
 select = { tags = { team = "chips" } }
 max_nodes = 1
@@ -89,20 +89,20 @@ func (r *restrictedSlurm) scontrol(args ...string) {
 	}
 }
 
-// fences are when they begin, by name.
-func (r *restrictedSlurm) fences() map[string]time.Time {
+// ours is when the Slurm reservations of sync begin, by name without "pcs-capacity-".
+func (r *restrictedSlurm) ours() map[string]time.Time {
 	r.Helper()
 	all, err := (&slurm.Client{}).Reservations(r.Context())
 	if err != nil {
 		r.Fatal(err)
 	}
-	fences := map[string]time.Time{}
+	ours := map[string]time.Time{}
 	for _, one := range all {
-		if strings.HasPrefix(one.Name, "pcs-capacity-fence-") {
-			fences[one.Name] = one.Start
+		if name, found := strings.CutPrefix(one.Name, "pcs-capacity-"); found {
+			ours[name] = one.Start
 		}
 	}
-	return fences
+	return ours
 }
 
 // TestPermissionsWithSlurm is TestPermissions for the programs that work with Slurm. What
@@ -127,6 +127,15 @@ func TestPermissionsWithSlurm(t *testing.T) {
 		return all[0].ID
 	}
 	launch("own-99") // for a node that Slurm does not have
+	// A host of the block fails.
+	failed, err := aws.Launch(r.Context(), capacity.Launch{ClientToken: "f", LaunchTemplate: "lt-0e2000000000000a2", InstanceType: "p5.48xlarge",
+		SubnetID: "subnet-0e200000000000a01", ReservationID: openBlock, Kind: capacity.CapacityBlock, Count: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.sim.FailHost("us-east-2", failed[0].ID); err != nil {
+		t.Fatal(err)
+	}
 	r.mustAdmin(setupArgs(nextBlock, "--max-nodes", "3")...)
 	clock.Advance(10 * time.Minute)
 	r.mustAdmin("sync")
@@ -163,7 +172,7 @@ func (r *restrictedSlurm) compare(p permissions.Program, without string, effect 
 }
 
 func (r *restrictedSlurm) syncWithoutEach() {
-	const terminate, lost = "ec2:TerminateInstances", "pcs-capacity-fence-ultra"
+	const terminate, lost = "ec2:TerminateInstances", "fence-ultra"
 	without := func(action string) {
 		r.policy(only(permissions.Sync, action))
 		r.admin("sync")
@@ -174,21 +183,29 @@ func (r *restrictedSlurm) syncWithoutEach() {
 	r.policy(r.printed(permissions.Loop))
 	r.admin("sync")
 	r.compare(permissions.Sync, "", r.judge("", false))
-	want := r.fences()
-	if _, ok := want[lost]; !ok || len(want) != 3 {
-		r.Fatalf("fences %v: the test proves nothing", want)
+	want := r.ours()
+	for _, name := range []string{"fence-own", lost, "fence-gpu-a"} {
+		if _, ok := want[name]; !ok || len(want) != 3 {
+			r.Fatalf("reservations %v: the test proves nothing", want)
+		}
 	}
 	snapshot := filepath.Join(r.dir, "state", "snapshot.json")
 	good, err := os.ReadFile(snapshot)
 	if err != nil {
 		r.Fatal(err)
 	}
+	const fresh = "without a snapshot"
 	check := func(action, when string) {
 		r.Helper()
-		now := r.fences()
+		now := r.ours()
 		for name, start := range want {
+			// EC2 does not show here what it shows of every UltraServer, so that nothing tells
+			// it from another block.
+			if name == lost && action == "ec2:DescribeCapacityBlocks" && when == fresh {
+				start = start.Add(30 * time.Minute)
+			}
 			if at, ok := now[name]; !ok || !near(at, start) || len(now) != len(want) {
-				r.Errorf("without %s, %s: fences %v, want %v", action, when, now, want)
+				r.Errorf("without %s, %s: reservations %v, want %v", action, when, now, want)
 			}
 		}
 	}
@@ -197,18 +214,21 @@ func (r *restrictedSlurm) syncWithoutEach() {
 			continue
 		}
 		// One that is missing is placed again.
-		r.scontrol("delete", "reservationname="+lost)
+		r.scontrol("delete", "reservationname=pcs-capacity-"+lost)
 		if err := os.WriteFile(snapshot, good, 0o644); err != nil {
 			r.Fatal(err)
 		}
 		without(action)
 		check(action, "with the last snapshot")
+		if now, err := os.ReadFile(snapshot); err != nil || !strings.Contains(string(now), `"unhealthy": 1`) {
+			r.Errorf("without %s the failed host is forgotten: %v", action, err)
+		}
 		if err := os.Remove(snapshot); err != nil {
 			r.Fatal(err)
 		}
 		r.policy(only(permissions.Sync, action))
 		r.admin("sync")
-		check(action, "without a snapshot")
+		check(action, fresh)
 	}
 	if err := os.WriteFile(snapshot, good, 0o644); err != nil {
 		r.Fatal(err)

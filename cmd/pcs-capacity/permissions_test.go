@@ -51,8 +51,15 @@ func newRestricted(t *testing.T, clock *awssim.Clock) *restricted {
 	region.LaunchTemplates = append(region.LaunchTemplates, awssim.LaunchTemplateScenario{ID: "lt-0e2000000000000a3", Name: "named-image", Image: "resolve:ssm:/nodes/image",
 		SecurityGroups: []string{"sg-0e2000000000000a1"}, InstanceProfile: "arn:aws:iam::111122223333:instance-profile/nodes"})
 	region.Reservations = append(region.Reservations, awssim.ReservationScenario{ID: groupODCR, Kind: "odcr", Type: "p5.48xlarge", Zone: "us-east-2a", Count: 2, PlacementGroup: "ml-cluster"})
+	// UltraServers of which only DescribeCapacityBlocks says so.
 	chips := slices.IndexFunc(region.Reservations, func(one awssim.ReservationScenario) bool { return one.ID == "cr-0e2000000000000c6" })
-	region.Reservations[chips].Tags = map[string]string{"team": "chips"}
+	scenario.HideLaunchStatus = true
+	for i := range region.Offerings {
+		if o := &region.Offerings[i]; o.Type == region.Reservations[chips].Type {
+			o.Type = "trn1.32xlarge"
+		}
+	}
+	region.Reservations[chips].Type, region.Reservations[chips].Tags = "trn1.32xlarge", map[string]string{"team": "chips"}
 	r := &restricted{T: t, dir: t.TempDir()}
 	var err error
 	if r.sim, err = awssim.New(scenario, clock); err != nil {

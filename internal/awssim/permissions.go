@@ -93,6 +93,8 @@ func (s *Sim) authorize(c *call) error {
 		needs = s.ec2Needs(c)
 	case "pcs":
 		needs = s.pcsNeeds(c)
+	case "iam":
+		needs = s.iamNeeds(c)
 	}
 	for _, need := range needs {
 		need.Keys.Set(keyRegion, c.Region)
@@ -119,8 +121,11 @@ func (s *Sim) unauthorized(c *call, need iam.Request, verdict iam.Verdict) error
 	} else {
 		message += fmt.Sprintf(" because no identity-based policy allows the %s action", need.Action)
 	}
-	if c.Service == "pcs" {
+	switch c.Service {
+	case "pcs":
 		return apiErrorf("AccessDeniedException", "%s", message)
+	case "iam":
+		return &APIError{Code: "AccessDenied", Status: http.StatusForbidden, Message: message}
 	}
 	message = "You are not authorized to perform this operation. " + message
 	if need.Resource != "*" {
@@ -145,10 +150,10 @@ func need(action, resource string, given, has map[string]string) iam.Request {
 	return r
 }
 
-// passRole is what it takes to give instances a role. The simulator takes the role of an instance profile to have the
-// profile's name and path.
-func passRole(profileARN string) iam.Request {
-	r := need("iam:PassRole", strings.Replace(profileARN, ":instance-profile/", ":role/", 1), nil, nil)
+// passRole is what it takes to give instances the role of a profile.
+func (s *Sim) passRole(profileARN string) iam.Request {
+	p, _ := s.instanceProfile(cutProfile(profileARN))
+	r := need("iam:PassRole", s.iamARN("role"+p.RolePath+p.Role), nil, nil)
 	r.Keys.Set(keyPassedToService, "ec2.amazonaws.com")
 	return r
 }

@@ -124,7 +124,7 @@ func (s *Sim) launchNeeds(c *call) []iam.Request {
 		if arn == "" {
 			arn = s.iamARN("instance-profile/" + p.Name)
 		}
-		needs = append(needs, passRole(arn))
+		needs = append(needs, s.passRole(arn))
 	}
 	if parameter, named := strings.CutPrefix(data.ImageId, "resolve:ssm:"); named {
 		needs = append(needs, need("ssm:GetParameters", s.arn("ssm", c.Region, "parameter/"+strings.TrimPrefix(parameter, "/")), nil, nil))

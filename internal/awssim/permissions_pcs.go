@@ -78,7 +78,7 @@ func (s *Sim) pcsNeeds(c *call) []iam.Request {
 	for _, a := range actions {
 		needs = append(needs, need(a, "*", nil, nil))
 	}
-	return append(needs, need("iam:GetInstanceProfile", in.Profile, nil, nil), passRole(in.Profile))
+	return append(needs, need("iam:GetInstanceProfile", in.Profile, nil, nil), s.passRole(in.Profile))
 }
 
 // pcsARNs names the cluster of a request, and the node group or queue if it is about one. What there is not goes by the

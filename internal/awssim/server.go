@@ -36,10 +36,12 @@ const pcsTarget = "AWSParallelComputingService."
 // maxRequest bounds the body of a request; the largest real ones carry 16 KB of user data.
 const maxRequest = 1 << 20
 
-// Handler serves EC2, PCS and, under /_sim/, the control requests.
+// Handler serves EC2, PCS and, under /_sim/, the control requests and the metadata of
+// instances.
 func (s *Sim) Handler() http.Handler {
 	mux := http.NewServeMux()
 	s.routeControl(mux)
+	s.routeMetadata(mux)
 	mux.HandleFunc("/", s.serveAWS)
 	return s.showClock(mux)
 }
@@ -122,6 +124,8 @@ func (s *Sim) dispatch(c *call) ([]byte, error) {
 		ops = s.ec2
 	case "sts":
 		ops = s.stsOperations()
+	case "iam":
+		ops = s.iamOperations()
 	case "pcs":
 		ops = s.pcs
 	default:
@@ -131,7 +135,7 @@ func (s *Sim) dispatch(c *call) ([]byte, error) {
 	if op == nil {
 		return nil, unknownOperation(c)
 	}
-	if c.region = s.regions[c.Region]; c.region == nil && c.Service != "sts" {
+	if c.region = s.regions[c.Region]; c.region == nil && c.Service != "sts" && c.Service != "iam" {
 		return nil, &APIError{Code: "AuthFailure", Status: http.StatusUnauthorized,
 			Message: "AWS was not able to validate the provided access credentials: the simulated account has no region " + c.Region}
 	}

@@ -66,7 +66,7 @@ func (b *Buyer) Extend(ctx context.Context, o ExtensionOrder) error {
 	}
 	r, err := d.aws.Reservation(ctx, o.ReservationID)
 	if err != nil {
-		return fmt.Errorf("%w; check the id and the region", err)
+		return err
 	}
 	history, err := d.aws.Extensions(ctx, r.ID)
 	if err != nil {

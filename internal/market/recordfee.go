@@ -33,7 +33,7 @@ func (b *Buyer) RecordFee(ctx context.Context, reservation string, fee capacity.
 	}
 	r, err := b.EC2.Reservation(ctx, reservation)
 	if err != nil {
-		return Intent{}, fmt.Errorf("%w; nothing was recorded, check the id and the region", err)
+		return Intent{}, fmt.Errorf("nothing was recorded: %w", err)
 	}
 	if r.Kind != capacity.CapacityBlock {
 		return Intent{}, fmt.Errorf("%s is an On-Demand Capacity Reservation, which is billed by the hour and has no fee; nothing was recorded", r.ID)

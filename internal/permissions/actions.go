@@ -90,7 +90,7 @@ var Actions = []Action{
 	{Name: "ec2:TerminateInstances", Why: "ending the instances of nodes that are powered down", stops: programs{Suspend}, lessens: programs{Sync},
 		grants: []grant{{nil, ourInstances}}},
 
-	{Name: "iam:GetInstanceProfile", Why: forPCS, stops: makesGroups,
+	{Name: "iam:GetInstanceProfile", Why: "whether PCS takes the role of the instance profile; " + forPCS, stops: makesGroups,
 		grants: []grant{{nil, profiles}}},
 	{Name: "iam:PassRole", Why: "giving nodes the role of their instance profile", stops: programs{Setup, Resume, ResumePCS},
 		grants: []grant{{makesGroups, pcsRoles}, {programs{Resume}, ec2Roles}}},

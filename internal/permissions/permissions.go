@@ -63,10 +63,10 @@ type Effect int
 const (
 	Unused  Effect = iota // it does not ask for it
 	Lessens               // it names the action, and goes on with what is left
-	Stops                 // it names the action and fails
+	Stops                 // it names the action and fails, with exit status 1
 )
 
-func (e Effect) String() string { return [...]string{"-", "goes on", "stops"}[e] }
+func (e Effect) String() string { return [...]string{"-", "goes on", "fails"}[e] }
 
 // Action is one action of IAM.
 type Action struct {

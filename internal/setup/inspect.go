@@ -79,7 +79,7 @@ func (s Setup) inspect(ctx context.Context, r Request, now time.Time) (*inspecti
 	if err := s.readReservation(ctx, in); err != nil || !found {
 		return in, err
 	}
-	for _, read := range []func(context.Context, *inspection) error{s.readSlots, s.readLike, readUserData, s.readNetwork, s.readLaunchNames, s.readUsers, s.readEnded, s.readDigest} {
+	for _, read := range []func(context.Context, *inspection) error{s.readSlots, s.readLike, readUserData, s.readNetwork, s.readLaunchNames, s.readProfile, s.readUsers, s.readEnded, s.readDigest} {
 		if err := read(ctx, in); err != nil {
 			return nil, err
 		}

@@ -136,6 +136,30 @@ func (s Setup) readLaunchNames(ctx context.Context, in *inspection) (err error) 
 	return err
 }
 
+// readProfile looks at the role of the instance profile. Not everybody may ask IAM, and
+// not every network leads there: then it is said that nobody has looked.
+func (s Setup) readProfile(ctx context.Context, in *inspection) error {
+	profile := in.profile()
+	if !strings.HasPrefix(profile, "arn:") { // checkLaunch says so
+		return nil
+	}
+	role, err := s.PCS.RoleOf(ctx, profile)
+	const fix = "give an instance profile whose role has a name that begins with AWSPCS, or the path /aws-pcs/, with --instance-profile"
+	switch {
+	case pcs.Code(err) == "NoSuchEntity":
+		in.problem("instance-profile", "name one that exists with --instance-profile", "IAM has no instance profile %s", profile)
+	case err != nil && ctx.Err() != nil:
+		return err
+	case err != nil:
+		in.warn("the role of instance profile %s was not checked: %s", profile, ec2.Message(err))
+	case role == pcs.Role{}:
+		in.problem("instance-profile", fix, "instance profile %s has no role", profile)
+	case !role.Taken():
+		in.problem("instance-profile", fix, "PCS does not take role %s%s of instance profile %s for nodes", role.Path, role.Name, profile)
+	}
+	return nil
+}
+
 func (s Setup) readDigest(ctx context.Context, in *inspection) (err error) {
 	if in.reservation.ID == "" || in.request.Like != "" && in.source.ID == "" {
 		return nil
