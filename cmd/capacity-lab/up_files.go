@@ -35,11 +35,21 @@ func (l *lab) writeEnv() error {
 
 func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
+// program is the path of a program that Slurm calls: beside the product's command, or
+// where a package has it.
+func (l *lab) program(name string) string {
+	packaged := filepath.Join(l.bin, "../libexec/pcs-capacity", name)
+	if _, err := os.Stat(packaged); err == nil {
+		return packaged
+	}
+	return filepath.Join(l.bin, name)
+}
+
 // writeHook writes a wrapper around one of the product's programs. Slurm gives
 // its power programs an empty environment; on a real controller they find the
 // region and credentials of the machine's instance role, in the lab here.
 func (l *lab) writeHook(program string) (string, error) {
-	target := filepath.Join(l.bin, program)
+	target := l.program(program)
 	if info, err := os.Stat(target); err != nil || info.Mode()&0o111 == 0 {
 		return "", fmt.Errorf("%s is not there or cannot be executed: build the product's programs and name their folder with --bin", target)
 	}
@@ -135,7 +145,7 @@ function slurm_cli_post_submit(offset, job_id, step_id) return slurm.SUCCESS end
 // luaHooks are the product's Lua shims. Without the product's filter the lab
 // runs without them.
 func (l *lab) luaHooks() (cliFilter, jobSubmit string) {
-	filter := filepath.Join(l.bin, "pcs-capacity-filter")
+	filter := l.program("pcs-capacity-filter")
 	if _, err := os.Stat(filter); err != nil {
 		l.log.Warn("no Lua hooks: the product's filter is not there", "path", filter)
 		return emptyCLIFilter, ""

@@ -156,16 +156,7 @@ func TestFind(t *testing.T) {
 // The example of the documentation is read as it is printed there, so that it
 // cannot name a setting that is not there.
 func TestDocumentedExampleLoads(t *testing.T) {
-	text, err := os.ReadFile("../../docs/configuration.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(string(text), "```toml\n")
-	example, _, found := strings.Cut(rest, "```")
-	if !found {
-		t.Fatal("docs/configuration.md has no toml example")
-	}
-	c, err := Load(write(t, map[string]string{"config.toml": example}))
+	c, err := Load(write(t, map[string]string{"config.toml": documented(t)}))
 	if err != nil {
 		t.Fatal(err)
 	}
