@@ -5,6 +5,7 @@ type Settings struct {
 	Cluster    string
 	Submit     Submit
 	Timing     Timing
+	OnMismatch OnMismatch
 	Partitions []PartitionSettings
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/internal/program/filter"
 	powerprogram "github.com/pcs-capacity/pcs-capacity/internal/program/power"
+	"github.com/pcs-capacity/pcs-capacity/internal/program/prolog"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 )
@@ -28,6 +29,7 @@ func TestMain(m *testing.M) {
 	os.Setenv("GORACE", "atexit_sleep_ms=0") // a program built with -race sleeps for a second when it ends
 	testscript.Main(m, map[string]func(){
 		"pcs-capacity-filter":  func() { os.Exit(filter.Main(os.Args[1:])) },
+		"pcs-capacity-prolog":  func() { os.Exit(prolog.Main(os.Args[1:])) },
 		"pcs-capacity-resume":  func() { os.Exit(powerprogram.Resume(os.Args[1:])) },
 		"pcs-capacity-suspend": func() { os.Exit(powerprogram.Suspend(os.Args[1:])) },
 		"sync-pass":            syncPass,

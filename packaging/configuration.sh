@@ -14,8 +14,9 @@ settings)
 	awk '/^```toml/ { inside = 1; next } /^```/ { inside = 0 }
 		!inside { next }
 		/^\[\[/ { example = 1 }
+		/^ *# [a-z_]+ +=/ { sub(/# /, "") } # a setting that the example does without
 		/^$/ || (/^\[/ && !example) || /^ *#/ { print; next }
-		{ print "#" $0 }' "$page"
+		{ sub(/^ */, "&#"); print }' "$page"
 	;;
 manual)
 	echo '% "PCS-CAPACITY-CONFIG.TOML" "5" "" "pcs-capacity" ""'

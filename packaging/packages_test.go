@@ -4,6 +4,7 @@ package packaging
 
 import (
 	"context"
+	"debug/elf"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -44,10 +45,10 @@ var forms = []form{
 		only: []string{"usr/share/licenses/pcs-capacity/LICENSE", "usr/share/licenses/pcs-capacity/third-party-licences.gz", "usr/share/zsh/site-functions/_pcs-capacity"}},
 }
 
-// files are those of both forms; the manual pages of commands come on top.
+// files are those of both forms; the manual pages of commands and docs/ come on top.
 var files = []string{
 	"etc/logrotate.d/pcs-capacity", "etc/pcs-capacity/config.toml",
-	"usr/bin/pcs-capacity", "usr/libexec/pcs-capacity/pcs-capacity-filter", "usr/libexec/pcs-capacity/pcs-capacity-resume", "usr/libexec/pcs-capacity/pcs-capacity-suspend",
+	"usr/bin/pcs-capacity", "usr/libexec/pcs-capacity/pcs-capacity-filter", "usr/libexec/pcs-capacity/pcs-capacity-prolog", "usr/libexec/pcs-capacity/pcs-capacity-resume", "usr/libexec/pcs-capacity/pcs-capacity-suspend",
 	"usr/lib/systemd/system/pcs-capacity-sync.service", "usr/lib/tmpfiles.d/pcs-capacity.conf",
 	"usr/share/bash-completion/completions/pcs-capacity", "usr/share/fish/vendor_completions.d/pcs-capacity.fish",
 	"usr/share/man/man5/pcs-capacity-config.toml.5.gz",
@@ -87,6 +88,8 @@ type installation struct {
 	cluster *slurmlab.Cluster
 	slurm   slurmlab.Config
 	aws     []string // the environment in which the simulated AWS is AWS
+	// slurmUser is the id of the user slurm of the root; 0 if it has none.
+	slurmUser int
 }
 
 // TestPackages follows a package from before its installation until nothing is left of it.
@@ -134,12 +137,13 @@ func TestPackages(t *testing.T) {
 			}
 			i := &installation{T: t, form: f, root: filepath.Join(dir, f.name), cluster: cluster, slurm: cfg, aws: sim.Env()}
 			i.makeRoot()
-			i.life(found[0], i.build(dist))
+			lab := filepath.Join(dist, strings.Replace(filepath.Base(found[0]), "pcs-capacity", "pcs-capacity-lab", 1))
+			i.life(found[0], lab, i.build(dist))
 		})
 	}
 }
 
-func (i *installation) life(first, second string) {
+func (i *installation) life(first, lab, second string) {
 	i.submits("before", false)
 
 	// Installed: files, and nothing else happens.
@@ -150,8 +154,34 @@ func (i *installation) life(first, second string) {
 	i.hasFiles(first)
 	i.called("daemon-reload")
 	i.submits("installed", false)
+	i.isStatic()
+	i.unitIsValid()
 	if out, err := i.command("usr/bin/pcs-capacity", "--version").CombinedOutput(); err != nil || strings.Count(string(out), "unknown") > 0 || strings.Contains(string(out), "devel") {
 		i.Errorf("--version: %s", out)
+	}
+
+	// The lab belongs to one version; here it comes and goes.
+	i.manage(i.install, lab)
+	if out, err := i.command("usr/bin/capacity-lab", "--help").CombinedOutput(); err != nil {
+		i.Errorf("capacity-lab: %v: %s", err, out)
+	}
+	i.manage(i.remove, "pcs-capacity-lab")
+
+	// As it comes, config.toml changes nothing.
+	empty := filepath.Join(i.TempDir(), "empty.toml")
+	if err := os.WriteFile(empty, nil, 0o644); err != nil {
+		i.Fatal(err)
+	}
+	var shown [2]string
+	for n, path := range []string{i.at("etc/pcs-capacity/config.toml"), empty} {
+		out, err := i.command("usr/bin/pcs-capacity", "--config", path, "config").CombinedOutput()
+		if err != nil {
+			i.Errorf("config: %s", out)
+		}
+		_, shown[n], _ = strings.Cut(string(out), "\n") // after the path
+	}
+	if shown[0] != shown[1] {
+		i.Errorf("config.toml has other settings than an empty file:\n%s", shown[0])
 	}
 
 	// Set up, wired and started.
@@ -306,7 +336,13 @@ func (i *installation) makeRoot() {
 	i.write("run/systemd/system/.keep", "", 0o644)
 	i.write("systemctl.log", "", 0o644)
 	i.write("etc/slurm/cli_filter.lua", "-- Written by `pcs-capacity hooks install`\n", 0o644)
-	i.write("etc/passwd", "root:x:0:0::/root:/bin/sh\n", 0o644)
+	users := "root:x:0:0::/root:/bin/sh\n"
+	if i.name == "rpm" && os.Getuid() == 0 { // another user's namespace has root alone
+		i.slurmUser = 64030
+		users += "slurm:x:64030:64030::/:/bin/sh\n"
+	}
+	i.write("etc/passwd", users, 0o644)
+	i.write("etc/group", strings.ReplaceAll(users, "::/", ":"), 0o644)
 	i.write("tmp/.keep", "", 0o644)
 	i.write("dev/null", "", 0o666)
 	for _, file := range []string{"status", "available", "info/.keep", "updates/.keep"} {
@@ -372,7 +408,7 @@ func (i *installation) hasFiles(name string) {
 	i.Helper()
 	want := slices.Sorted(slices.Values(slices.Concat(files, i.only)))
 	var got []string
-	pages := 0
+	pages, docs := 0, 0
 	for _, folder := range []string{"etc", "usr", "var/lib/pcs-capacity", "var/cache/pcs-capacity", "var/log/pcs-capacity"} {
 		err := filepath.WalkDir(i.at(folder), func(path string, entry fs.DirEntry, err error) error {
 			if err != nil {
@@ -393,13 +429,19 @@ func (i *installation) hasFiles(name string) {
 			if info.Mode().Perm() != mode {
 				i.Errorf("%s has mode %s, want %s", path, info.Mode().Perm(), mode)
 			}
-			if owner := info.Sys().(*syscall.Stat_t); int(owner.Uid) != os.Getuid() || int(owner.Gid) != os.Getgid() {
-				i.Errorf("%s belongs to %d:%d, want root", path, owner.Uid, owner.Gid)
+			uid, gid := os.Getuid(), os.Getgid()
+			if i.slurmUser != 0 && (strings.HasPrefix(path, "var/lib/") || strings.HasPrefix(path, "var/log/")) {
+				uid, gid = i.slurmUser, i.slurmUser
+			}
+			if owner := info.Sys().(*syscall.Stat_t); int(owner.Uid) != uid || int(owner.Gid) != gid {
+				i.Errorf("%s belongs to %d:%d, want %d:%d", path, owner.Uid, owner.Gid, uid, gid)
 			}
 			switch {
 			case entry.IsDir():
 			case strings.HasPrefix(path, "usr/share/man/man1/pcs-capacity"):
 				pages++
+			case strings.HasPrefix(path, "usr/share/doc/pcs-capacity/") && filepath.Ext(path) == ".md":
+				docs++
 			default:
 				got = append(got, path)
 			}
@@ -413,8 +455,46 @@ func (i *installation) hasFiles(name string) {
 	if !slices.Equal(got, want) {
 		i.Errorf("%s installs\n%s\nwant\n%s", name, strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	if pages < 15 {
-		i.Errorf("%d manual pages", pages)
+	if pages < 15 || docs < 9 {
+		i.Errorf("%d manual pages of commands and %d pages of docs", pages, docs)
+	}
+}
+
+// isStatic holds the programs to what runs with any C library, or none.
+func (i *installation) isStatic() {
+	i.Helper()
+	for _, path := range files {
+		if !strings.HasPrefix(path, "usr/bin/") && !strings.HasPrefix(path, "usr/libexec/") {
+			continue
+		}
+		program, err := elf.Open(i.at(path))
+		if err != nil {
+			i.Fatal(err)
+		}
+		libraries, err := program.ImportedLibraries()
+		if dynamic := program.Section(".interp") != nil; err != nil || dynamic || len(libraries) > 0 {
+			i.Errorf("%s is not static: it wants %q, %v", path, libraries, err)
+		}
+		program.Close()
+	}
+}
+
+// unitIsValid asks systemd, where the machine has it.
+func (i *installation) unitIsValid() {
+	i.Helper()
+	const name = "pcs-capacity-sync.service"
+	if _, err := exec.LookPath("systemd-analyze"); err != nil {
+		i.Logf("%s is not verified: there is no systemd-analyze", name)
+		return
+	}
+	unit := strings.Replace(i.read("usr/lib/systemd/system/"+name), "ExecStart=/", "ExecStart="+i.root+"/", 1)
+	path := filepath.Join(i.TempDir(), name)
+	if err := os.WriteFile(path, []byte(unit), 0o644); err != nil {
+		i.Fatal(err)
+	}
+	out, err := exec.Command("systemd-analyze", "verify", "--man=no", path).CombinedOutput()
+	if err != nil || strings.Contains(string(out), name) {
+		i.Errorf("systemd-analyze verify: %v: %s", err, out)
 	}
 }
 

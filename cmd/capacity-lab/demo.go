@@ -170,8 +170,8 @@ func playPCS(t *teller) {
 	t.run("pcs-capacity status", wants{output: block})
 
 	t.say("\n# A job that names the block runs on an instance inside it.")
-	t.run(`sbatch --wait -p gpu --comment "capacity_reservation_id=`+block+`" -o job.out --wrap 'echo "ran on $SLURMD_NODENAME"'`, wants{output: "Submitted batch job"})
-	t.run("cat job.out", wants{output: `ran on gpu-a-\d`})
+	t.run(`sbatch --wait -p gpu --comment "capacity_reservation_id=`+block+`" -o job.out --wrap 'echo "ran on $SLURMD_NODENAME until $(date -u -d @$PCS_CAPACITY_FENCE +%H:%M)"'`, wants{output: "Submitted batch job"})
+	t.run("cat job.out", wants{output: `ran on gpu-a-\d until \d\d:\d\d`})
 	t.run("capacity-lab sim instances", wants{output: `running .* ` + block + ` .*capacity-block`})
 
 	t.say("\n# A job that cannot end before the block does is refused, with the time that fits.")

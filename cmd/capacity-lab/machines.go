@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -19,6 +21,8 @@ type machines struct {
 	// nodeName is what the instance would learn about itself from its
 	// metadata; empty if it is no node of the cluster.
 	nodeName func(context.Context, awssim.Instance) (string, error)
+	// metadataURL is where an instance finds its metadata.
+	metadataURL func(id string) string
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -31,14 +35,18 @@ type machines struct {
 }
 
 func newMachines(cluster *slurmlab.Cluster, delay time.Duration, log *slog.Logger,
-	nodeName func(context.Context, awssim.Instance) (string, error)) *machines {
+	nodeName func(context.Context, awssim.Instance) (string, error), metadataURL func(id string) string) *machines {
 	m := &machines{
-		cluster: cluster, bootDelay: delay, log: log, nodeName: nodeName,
+		cluster: cluster, bootDelay: delay, log: log, nodeName: nodeName, metadataURL: metadataURL,
 		booting: map[string]context.CancelFunc{}, node: map[string]string{}, owner: map[string]string{},
 	}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	return m
 }
+
+// metadataFile is where a node's Prolog reads at which URL the metadata of its instance are.
+// node may be a shell's expression.
+func metadataFile(dir, node string) string { return filepath.Join(dir, "run", "metadata-"+node) }
 
 // observe is told of every instance, in order.
 func (m *machines) observe(ev awssim.InstanceEvent) {
@@ -75,6 +83,9 @@ func (m *machines) boot(instance awssim.Instance) {
 		defer m.mu.Unlock()
 		if ctx.Err() != nil {
 			return // terminated meanwhile
+		}
+		if err := os.WriteFile(metadataFile(m.cluster.Dir(), name), []byte(m.metadataURL(instance.ID)+"\n"), 0o644); err != nil {
+			m.log.Error("the node does not find its metadata", "id", instance.ID, "node", name, "error", err)
 		}
 		if err := m.cluster.StartNode(ctx, name, ""); err != nil {
 			m.log.Error("slurmd does not start", "id", instance.ID, "node", name, "error", err)

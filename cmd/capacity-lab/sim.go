@@ -60,7 +60,7 @@ func (cmd *simClockCmd) Run() error {
 
 type simFaultCmd struct {
 	Effect    string        `arg:"" enum:"fail-before,fail-after,cut-before,cut-after,delay,silent" help:"What happens: an error before or after the effect of the call, a cut connection before or after it, a delay, or no answer at all."`
-	Service   string        `enum:"ec2,pcs,," default:"" help:"Only calls of this service (ec2, pcs)."`
+	Service   string        `enum:"ec2,pcs,imds,," default:"" help:"Only calls of this service (ec2, pcs, imds)."`
 	Operation string        `placeholder:"NAME" help:"Only this operation, such as PurchaseCapacityBlock."`
 	Region    string        `placeholder:"REGION" help:"Only this region. With cut-before and no operation, the region is down."`
 	Code      string        `placeholder:"CODE" help:"AWS error code, such as RequestLimitExceeded (default InternalError with HTTP status 500)."`

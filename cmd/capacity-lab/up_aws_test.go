@@ -2,12 +2,16 @@ package main
 
 import (
 	"errors"
+	"io"
+	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/pcs"
@@ -33,6 +37,18 @@ func (p *upProcess) awsConfig(t *testing.T) aws.Config {
 func (p *upProcess) advance(t *testing.T, by string) {
 	t.Helper()
 	p.sh(t, labProgram+" sim clock --advance "+by)
+}
+
+// instanceClient sends requests to the metadata service of one instance.
+type instanceClient string
+
+func (base instanceClient) Do(r *http.Request) (*http.Response, error) {
+	at, err := url.Parse(string(base) + r.URL.Path)
+	if err != nil {
+		return nil, err
+	}
+	r.URL, r.Host = at, at.Host
+	return http.DefaultClient.Do(r)
 }
 
 // What the product's ResumeProgram does, done by hand: the instance finds its
@@ -69,6 +85,21 @@ func TestUpEC2InstancesBecomeNodes(t *testing.T) {
 	p.jobState(t, job, "COMPLETED")
 	if out := p.sh(t, "cat job.out"); strings.Count(out, "\n") != 2 || !strings.HasSuffix(out, "gpu-[1-2]") {
 		t.Errorf("output of the job: %q", out)
+	}
+	// The nodes run the TaskProlog, which takes away what the job brought along, and find the
+	// metadata of their own instances.
+	if out := p.sh(t, "PCS_CAPACITY_END=1 srun -p gpu -w gpu-2 sh -c 'echo ${PCS_CAPACITY_END-unset}'"); out != "unset" {
+		t.Errorf("the environment of a task has PCS_CAPACITY_END=%s", out)
+	}
+	for i, node := range []string{"gpu-1", "gpu-2"} {
+		service := imds.New(imds.Options{HTTPClient: instanceClient(p.sh(t, "cat run/metadata-"+node))})
+		out, err := service.GetMetadata(t.Context(), &imds.GetMetadataInput{Path: "instance-id"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if id, err := io.ReadAll(out.Content); err != nil || string(id) != ids[i] {
+			t.Errorf("%v, %s is %s, want %s", err, node, id, ids[i])
+		}
 	}
 	if _, err := api.TerminateInstances(t.Context(), &ec2.TerminateInstancesInput{InstanceIds: ids}); err != nil {
 		t.Fatal(err)

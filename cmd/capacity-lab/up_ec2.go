@@ -43,10 +43,13 @@ func (l *lab) startEC2(ctx context.Context) error {
 	}
 	config.ResumeFailProgram = config.SuspendProgram
 	config.CLIFilterLua, config.JobSubmitLua = l.luaHooks()
+	if config.Extra, err = l.prologs(); err != nil {
+		return err
+	}
 	if l.cluster, err = slurmlab.Start(ctx, config); err != nil {
 		return err
 	}
-	l.machines = newMachines(l.cluster, l.bootDelay, l.log, l.taggedNode)
+	l.machines = newMachines(l.cluster, l.bootDelay, l.log, l.taggedNode, l.sim.MetadataURL)
 	l.sim.OnInstance(l.machines.observe)
 	return nil
 }

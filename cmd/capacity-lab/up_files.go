@@ -35,11 +35,21 @@ func (l *lab) writeEnv() error {
 
 func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
+// program is the path of a program that Slurm calls: beside the product's command, or
+// where a package has it.
+func (l *lab) program(name string) string {
+	packaged := filepath.Join(l.bin, "../libexec/pcs-capacity", name)
+	if _, err := os.Stat(packaged); err == nil {
+		return packaged
+	}
+	return filepath.Join(l.bin, name)
+}
+
 // writeHook writes a wrapper around one of the product's programs. Slurm gives
 // its power programs an empty environment; on a real controller they find the
 // region and credentials of the machine's instance role, in the lab here.
 func (l *lab) writeHook(program string) (string, error) {
-	target := filepath.Join(l.bin, program)
+	target := l.program(program)
 	if info, err := os.Stat(target); err != nil || info.Mode()&0o111 == 0 {
 		return "", fmt.Errorf("%s is not there or cannot be executed: build the product's programs and name their folder with --bin", target)
 	}
@@ -54,6 +64,25 @@ func (l *lab) writeHook(program string) (string, error) {
 	fmt.Fprintf(&b, "exec %s \"$@\"\n", shellQuote(target))
 	path := l.path("hooks", program)
 	return path, os.WriteFile(path, []byte(b.String()), 0o755)
+}
+
+// prologs are the lines of slurm.conf that make the product's program Prolog and TaskProlog.
+// Without it the lab runs without them. Every instance has its metadata at one address; here
+// all of them are one machine, so that a wrapper says where those of the node are.
+func (l *lab) prologs() ([]string, error) {
+	program := filepath.Join(l.bin, "pcs-capacity-prolog")
+	if _, err := os.Stat(program); err != nil {
+		l.log.Warn("no Prolog: the product's program is not there", "path", program)
+		return nil, nil
+	}
+	wrapper := l.path("hooks", "pcs-capacity-prolog")
+	text := fmt.Sprintf("#!/bin/sh\n# Stands for the address at which a real instance finds its metadata.\n"+
+		"read -r AWS_EC2_METADATA_SERVICE_ENDPOINT <\"%s\" && export AWS_EC2_METADATA_SERVICE_ENDPOINT\nexec %s\n",
+		metadataFile(l.dir, "$SLURMD_NODENAME"), shellQuote(program))
+	if err := os.WriteFile(wrapper, []byte(text), 0o755); err != nil {
+		return nil, err
+	}
+	return []string{"PrologFlags=Alloc", "Prolog=" + wrapper, "TaskProlog=" + program}, nil
 }
 
 // productConfig is the product's config.toml: the part that both modes share.
@@ -116,7 +145,7 @@ function slurm_cli_post_submit(offset, job_id, step_id) return slurm.SUCCESS end
 // luaHooks are the product's Lua shims. Without the product's filter the lab
 // runs without them.
 func (l *lab) luaHooks() (cliFilter, jobSubmit string) {
-	filter := filepath.Join(l.bin, "pcs-capacity-filter")
+	filter := l.program("pcs-capacity-filter")
 	if _, err := os.Stat(filter); err != nil {
 		l.log.Warn("no Lua hooks: the product's filter is not there", "path", filter)
 		return emptyCLIFilter, ""

@@ -24,6 +24,10 @@ func (l *lab) startPCS(ctx context.Context) error {
 	}
 	// PCS has no job_submit: AWS PCS User Guide, "Slurm CLI filter plugins".
 	cliFilter, _ := l.luaHooks()
+	prologs, err := l.prologs()
+	if err != nil {
+		return err
+	}
 	p := &pcsPlayer{
 		sim: l.sim, region: cluster.Region, name: cluster.Name, static: staticGroup(cluster),
 		log: l.log, wake: make(chan struct{}, 1),
@@ -31,7 +35,7 @@ func (l *lab) startPCS(ctx context.Context) error {
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.base = slurmlab.Config{
 		Dir: l.dir, Accounting: l.accounting, CLIFilterLua: cliFilter, ResumeTimeout: 60 * time.Second,
-		Resume: p.resume, Suspend: p.suspend,
+		Resume: p.resume, Suspend: p.suspend, Extra: prologs,
 	}
 	l.pcs = p
 	p.layout = layoutOf(cluster, p.static)
@@ -42,7 +46,7 @@ func (l *lab) startPCS(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l.machines = newMachines(l.cluster, l.bootDelay, l.log, p.nodeOf)
+	l.machines = newMachines(l.cluster, l.bootDelay, l.log, p.nodeOf, l.sim.MetadataURL)
 	l.sim.OnInstance(l.machines.observe)
 	l.sim.OnPCS(func(awssim.PCSEvent) { p.changed() })
 	p.done.Go(p.follow)
@@ -70,8 +74,18 @@ type layout struct {
 
 func (y layout) apply(config slurmlab.Config) slurmlab.Config {
 	config.Static, config.CloudGroups, config.Partitions = y.static, y.groups, y.partitions
-	config.Extra, config.SuspendTime = y.extra, y.suspendTime
+	config.SuspendTime = y.suspendTime
+	config.Extra = slices.DeleteFunc(slices.Clone(config.Extra), func(line string) bool { // what the cluster has of its own comes first
+		return slices.ContainsFunc(y.extra, func(own string) bool { return key(own) == key(line) })
+	})
+	config.Extra = append(config.Extra, y.extra...)
 	return config
+}
+
+// key is the setting that a line of slurm.conf is about.
+func key(line string) string {
+	name, _, _ := strings.Cut(line, "=")
+	return strings.ToLower(name)
 }
 
 // staticGroup names the node group that becomes the static nodes, which need no

@@ -15,6 +15,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/program/prolog"
 )
 
 // scenario is the account of tests that need to know what is in it.
@@ -26,7 +27,10 @@ var labProgram string
 // TestMain makes the test program capacity-lab as well, when it is called by that name:
 // the tests of up run what they are compiled with.
 func TestMain(m *testing.M) {
-	testscript.Main(withSlurm{m}, map[string]func(){"capacity-lab": main})
+	testscript.Main(withSlurm{m}, map[string]func(){
+		"capacity-lab":        main,
+		"pcs-capacity-prolog": func() { os.Exit(prolog.Main(os.Args[1:])) },
+	})
 }
 
 // withSlurm runs tests that need a real Slurm, and the program that they test.
@@ -54,8 +58,8 @@ type upProcess struct {
 	stderr *strings.Builder
 }
 
-// startUp runs up in a new folder, or in dir, with programs that stand for the
-// product's. It does not wait until the lab is ready.
+// startUp runs up in a new folder, or in dir, with the product's Prolog, and programs that
+// stand for its others. It does not wait until the lab is ready.
 func startUp(t *testing.T, dir string, env []string, args ...string) *upProcess {
 	t.Helper()
 	if dir == "" {
@@ -66,6 +70,13 @@ func startUp(t *testing.T, dir string, env []string, args ...string) *upProcess 
 		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\nexit 0\n"), 0o755); err != nil {
 			t.Fatal(err)
 		}
+	}
+	program, err := exec.LookPath("pcs-capacity-prolog")
+	if err == nil {
+		err = os.Symlink(program, filepath.Join(bin, "pcs-capacity-prolog"))
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 	p := &upProcess{dir: dir, lines: make(chan string, 10), stderr: &strings.Builder{}}
 	p.cmd = exec.Command(labProgram, append([]string{"up", "--dir", dir, "--bin", bin}, args...)...)

@@ -12,7 +12,7 @@ import (
 
 // ExtendCmd extends a block.
 type ExtendCmd struct {
-	Reservation string `arg:"" help:"Block to extend, cr-…."`
+	Reservation string `arg:"" predictor:"reservation" help:"Block to extend, cr-…."`
 	Duration    span   `required:"" short:"d" help:"By how much, such as 7d. EC2 sells 1 to 14 days, then whole weeks; it is rounded up."`
 
 	feeFlags `embed:""`

@@ -30,7 +30,7 @@ const hookMark = "-- Written by `pcs-capacity hooks install`"
 // hookFlags choose a hook, and what its script calls.
 type hookFlags struct {
 	Hook   string `arg:"" enum:"cli_filter,job_submit" help:"cli_filter: on every host where users submit. job_submit: on slurmctld's, where you run that yourself."`
-	Filter string `help:"Path of pcs-capacity-filter. Default: beside this program, else in ../libexec/pcs-capacity." type:"path" placeholder:"FILE"`
+	Filter string `help:"Path of pcs-capacity-filter. Default: beside this program, else in ../libexec/pcs-capacity." type:"path" placeholder:"FILE" predictor:"file"`
 }
 
 // script is the text of the hook for these settings.

@@ -17,7 +17,7 @@ import (
 
 // ListCmd lists the reservations that there are.
 type ListCmd struct {
-	IDs           []string          `arg:"" optional:"" name:"id" help:"Only these reservations, cr-…."`
+	IDs           []string          `arg:"" optional:"" name:"id" predictor:"reservation" help:"Only these reservations, cr-…."`
 	Blocks        bool              `help:"Only Capacity Blocks."`
 	ODCR          bool              `name:"odcr" help:"Only On-Demand Capacity Reservations, interruptible ones too."`
 	InstanceTypes []string          `help:"Only these instance types." placeholder:"TYPE"`

@@ -50,6 +50,7 @@ type CLI struct {
 	Hooks     HooksCmd     `cmd:"" group:"use" help:"Print or install the scripts that Slurm runs at each submission."`
 	Status    StatusCmd    `cmd:"" group:"run" help:"Show each partition: reservation, window, nodes, jobs, next event."`
 	Sync      SyncCmd      `cmd:"" group:"run" help:"Reconcile Slurm with the reservations: one pass, or --watch."`
+	Check     CheckCmd     `cmd:"" group:"run" help:"Look for everything that is wrong, and say how to mend it."`
 	Timeline  TimelineCmd  `cmd:"" group:"run" help:"Draw the coming weeks: blocks, fences, gaps, extensions."`
 	IAMPolicy IAMPolicyCmd `cmd:"" group:"other" name:"iam-policy" help:"Print the IAM policy for who runs pcs-capacity, or for a node."`
 	Settings  ConfigCmd    `cmd:"" group:"other" name:"config" help:"Show the settings in effect, defaults included."`
@@ -60,7 +61,7 @@ type CLI struct {
 
 // Globals are the flags of every subcommand.
 type Globals struct {
-	Config   string          `group:"global" help:"Settings file. Default: pcs-capacity/config.toml beside the file that SLURM_CONF names, else /etc/pcs-capacity/config.toml." placeholder:"FILE"`
+	Config   string          `group:"global" help:"Settings file. Default: pcs-capacity/config.toml beside the file that SLURM_CONF names, else /etc/pcs-capacity/config.toml." placeholder:"FILE" predictor:"file"`
 	Region   string          `group:"global" help:"AWS region. Default: the settings, then the AWS SDK's own chain."`
 	Profile  string          `group:"global" help:"AWS profile of the shared configuration files."`
 	Output   terminal.Format `group:"global" short:"o" help:"Form of results: ${enum}." enum:"table,json,yaml,csv" default:"table"`
@@ -125,6 +126,9 @@ func run(args []string) int {
 	)
 	if err != nil {
 		panic(err) // a mistake in the tags above
+	}
+	if completeLine(parser) {
+		return 0
 	}
 	command, err := parser.Parse(args)
 	if err != nil {

@@ -20,16 +20,16 @@ import (
 
 // SetupCmd makes a reservation usable in a PCS cluster.
 type SetupCmd struct {
-	Reservation string `required:"" help:"Reservation to make usable, cr-…." placeholder:"CR"`
+	Reservation string `required:"" predictor:"reservation" help:"Reservation to make usable, cr-…." placeholder:"CR"`
 	Cluster     string `help:"PCS cluster, by name or id. Default: the settings."`
-	Queue       string `required:"" help:"PCS queue, which is the Slurm partition; made if it is not there."`
-	NodeGroup   string `required:"" help:"Base name of the node groups: NAME-a and NAME-b take blocks in turn." placeholder:"NAME"`
+	Queue       string `required:"" predictor:"partition" help:"PCS queue, which is the Slurm partition; made if it is not there."`
+	NodeGroup   string `required:"" predictor:"node-group" help:"Base name of the node groups: NAME-a and NAME-b take blocks in turn." placeholder:"NAME"`
 
 	Like            string   `help:"Node group of the cluster to take AMI, instance profile, security groups and user data from." placeholder:"NODE_GROUP"`
 	AMI             string   `name:"ami" help:"AMI, instead of that of --like." placeholder:"AMI"`
 	InstanceProfile string   `help:"ARN of the instance profile, instead of that of --like." placeholder:"ARN"`
 	SecurityGroups  []string `help:"Security groups, instead of those of --like." placeholder:"SG"`
-	UserDataFile    string   `type:"existingfile" help:"File with user data, instead of that of --like." placeholder:"FILE"`
+	UserDataFile    string   `type:"existingfile" predictor:"file" help:"File with user data, instead of that of --like." placeholder:"FILE"`
 	SubnetIDs       []string `name:"subnet-ids" help:"Subnets. Default: those of --like and of the cluster that are in the reservation's zone." placeholder:"SUBNET"`
 	EFA             string   `name:"efa" enum:"efa,efa-only,none" default:"efa" help:"Network interfaces of a type with EFA: efa has an address on each, as PCS documents it; efa-only on the first, as EC2 recommends; none is without EFA." placeholder:"MODE"`
 	MaxNodes        *int     `help:"Number of nodes. Default: all of the reservation." placeholder:"N"`
@@ -188,7 +188,7 @@ func (c *SetupCmd) finish(ctx context.Context, g *Globals, t *terminal.Terminal,
 	}
 	t.Say("Users can submit:\n  sbatch --partition=%s --nodes=%d train.sh", c.Queue, nodesOf(cfg, c.Queue, c.NodeGroup))
 	if !watched(cfg) {
-		t.Say("Let sync watch from now on, on one host with Slurm's administrator rights, or fences stay behind:\n  %s", watchCommand(g))
+		t.Say("Let sync watch from now on, on one host with Slurm's administrator rights, or fences stay behind:\n  %s", watchCommand(g, cfg))
 	}
 	return nil
 }
@@ -202,10 +202,16 @@ func watched(cfg *config.Config) bool {
 	return errors.Is(err, state.ErrLocked)
 }
 
-// watchCommand keeps `sync --watch` running until the next boot; docs/wiring.md has the
-// unit that stays.
-func watchCommand(g *Globals) string {
-	command := "systemd-run --unit=pcs-capacity-sync -p Restart=always pcs-capacity"
+// serviceUnit is there where a package is installed.
+const serviceUnit = "/usr/lib/systemd/system/pcs-capacity-sync.service"
+
+// watchCommand keeps `sync --watch` running: by the package's service, or, where there is
+// none or it has other settings, until the next boot.
+func watchCommand(g *Globals, cfg *config.Config) string {
+	if _, err := os.Stat(serviceUnit); err == nil && cfg.Path == config.SystemPath {
+		return "systemctl enable --now pcs-capacity-sync"
+	}
+	command := "systemd-run --unit=pcs-capacity-watch -p Restart=always pcs-capacity"
 	if g.Config != "" {
 		path, err := filepath.Abs(g.Config)
 		if err != nil {

@@ -17,7 +17,7 @@ import (
 
 // StatusCmd shows what there is.
 type StatusCmd struct {
-	Partition string `arg:"" optional:"" help:"Show this partition alone."`
+	Partition string `arg:"" optional:"" predictor:"partition" help:"Show this partition alone."`
 	Watch     bool   `help:"Stay, and show it again after each --every."`
 	Every     span   `help:"How often --watch asks AWS and Slurm." default:"30s"`
 }

@@ -15,8 +15,8 @@ import (
 // TeardownCmd removes what setup made.
 type TeardownCmd struct {
 	Cluster     string `help:"PCS cluster, by name or id. Default: the settings."`
-	Queue       string `required:"" help:"PCS queue, which is the Slurm partition."`
-	NodeGroup   string `help:"Only this node group: a base name for both slots (NAME), or one slot (NAME-a). Default: all of the queue, and the queue itself." placeholder:"NAME"`
+	Queue       string `required:"" predictor:"partition" help:"PCS queue, which is the Slurm partition."`
+	NodeGroup   string `predictor:"node-group" help:"Only this node group: a base name for both slots (NAME), or one slot (NAME-a). Default: all of the queue, and the queue itself." placeholder:"NAME"`
 	Force       bool   `help:"Go on while jobs run there. They end with their nodes."`
 	DropUnknown bool   `help:"Update a queue of which PCS says more than this version can express."`
 	DryRun      bool   `help:"Show the plan, and change nothing."`

@@ -34,6 +34,7 @@ type instance struct {
 	clientToken  string
 	reason       string // StateReason code
 	interfaces   []launchInterface
+	sessions     []session // with its metadata service
 }
 
 func (i *instance) view() Instance {

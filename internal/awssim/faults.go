@@ -22,7 +22,7 @@ const (
 // {Effect: CutBefore, Region: "us-east-2"} is a region that is down.
 type Fault struct {
 	ID        int      `json:"id"`                // given by AddFault
-	Service   string   `json:"service,omitempty"` // ec2, pcs
+	Service   string   `json:"service,omitempty"` // ec2, pcs, imds
 	Operation string   `json:"operation,omitempty"`
 	Region    string   `json:"region,omitempty"`
 	Effect    Effect   `json:"effect"`

@@ -29,6 +29,7 @@ type Config struct {
 	Submit     Submit      `toml:"submit"`
 	Timing     Timing      `toml:"timing"`
 	Purchase   Purchase    `toml:"purchase"`
+	Prolog     Prolog      `toml:"prolog"`
 	Log        Log         `toml:"log"`
 	Partitions []Partition `toml:"partition"`
 
@@ -58,6 +59,12 @@ type Purchase struct {
 	// Settle is how long after an unknown outcome EC2 may take to show what was bought.
 	// What it does not show after that was not bought.
 	Settle capacity.Duration `toml:"settle"`
+}
+
+// Prolog is what comes of what the Prolog of a node finds.
+type Prolog struct {
+	// OnMismatch is for a node whose instance is not what its slot's reservation is.
+	OnMismatch capacity.OnMismatch `toml:"on_mismatch"`
 }
 
 // Log is where hooks log to, besides syslog.
@@ -123,7 +130,8 @@ func Default() *Config {
 			// says to ask again for up to five: EC2 Developer Guide, "Eventual consistency".
 			Settle: d(5 * time.Minute),
 		},
-		Log: Log{Dir: "/var/log/pcs-capacity"},
+		Prolog: Prolog{OnMismatch: capacity.ReportMismatch},
+		Log:    Log{Dir: "/var/log/pcs-capacity"},
 	}
 }
 

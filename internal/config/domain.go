@@ -9,7 +9,7 @@ import (
 
 // Domain is the settings that decisions depend on.
 func (c *Config) Domain() capacity.Settings {
-	s := capacity.Settings{Cluster: c.Cluster, Timing: c.Timing.Domain(),
+	s := capacity.Settings{Cluster: c.Cluster, Timing: c.Timing.Domain(), OnMismatch: c.Prolog.OnMismatch,
 		Submit: capacity.Submit{Strict: c.Submit.Strict, StaleAfter: c.Submit.StaleAfter}}
 	for _, p := range c.Partitions {
 		out := capacity.PartitionSettings{Name: p.Name, Provider: p.Provider, AllowAccounts: p.AllowAccounts, MinTime: p.MinTime}

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/BurntSushi/toml"
 )
@@ -51,17 +52,25 @@ func decode(path string, into any) []error {
 	if err != nil {
 		return []error{err}
 	}
-	meta, err := toml.Decode(string(text), into)
+	return decodeText(path, string(text), into)
+}
+
+// decodeText decodes the text of the file at path.
+func decodeText(path, text string, into any) []error {
+	meta, err := toml.Decode(text, into)
 	if err != nil {
 		var parse toml.ParseError
 		if errors.As(err, &parse) {
-			return []error{fmt.Errorf("%s:%d: %s", path, parse.Position.Line, parse.Message)}
+			// At the end of the file the library may give the number of the line before or
+			// after, even if there is none.
+			line := min(max(parse.Position.Line, 1), strings.Count(text, "\n")+1)
+			return []error{fmt.Errorf("%s:%d: %s", path, line, parse.Message)}
 		}
 		return []error{fmt.Errorf("%s: %w", path, err)}
 	}
 	var errs []error
 	for _, key := range meta.Undecoded() {
-		errs = append(errs, unknownKey(path, string(text), key, into))
+		errs = append(errs, unknownKey(path, text, key, into))
 	}
 	return errs
 }

@@ -37,6 +37,9 @@ func (c *Config) validate() []error {
 			fail(c.Path, d.name, "%s is too short; use at least %s", d.value, d.least)
 		}
 	}
+	if m := c.Prolog.OnMismatch; m != capacity.ReportMismatch && m != capacity.DrainMismatch {
+		fail(c.Path, "prolog.on_mismatch", "%q is not known; use \"report\" or \"drain\"", m)
+	}
 	seen := map[string]string{}
 	groups := map[string]string{}
 	for _, p := range c.Partitions {

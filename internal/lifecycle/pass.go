@@ -26,6 +26,7 @@ func Pass(ctx context.Context, s Sources) (*capacity.Snapshot, Report, error) {
 		if p.slurmErr == nil {
 			p.act(ctx, p.awsErr == nil)
 			p.endOrphans(ctx)
+			p.drainMisplaced(ctx)
 		}
 		p.tellOrphans()
 		p.publish()
@@ -74,6 +75,7 @@ func (p *pass) look(ctx context.Context) {
 	}
 	p.now = p.MachineTime().Add(p.snap.ClockOffset.Duration)
 	p.snap.Problems = append(p.snap.Problems, mismatches(p.snap, p.now)...)
+	p.lookForMisplaced()
 	p.lookForOrphans(ctx)
 	for _, w := range p.snap.Waiting(p.now) {
 		p.snap.Problems = append(p.snap.Problems, w.String())
@@ -94,7 +96,8 @@ type pass struct {
 	now              time.Time // AWS's
 	awsErr, slurmErr error
 	// mayEnd: the orphans are those of this pass.
-	mayEnd bool
+	mayEnd    bool
+	misplaced []misplaced
 
 	done   []Done
 	failed []error

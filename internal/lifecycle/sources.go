@@ -82,6 +82,8 @@ type Slurm interface {
 	SetAdminComment(ctx context.Context, job, text string) error
 	// PowerDownForce powers nodes down, from which Slurm uses them again.
 	PowerDownForce(ctx context.Context, nodes []string, reason string) error
+	// Drain keeps new jobs off nodes; those that run go on.
+	Drain(ctx context.Context, nodes []string, reason string) error
 	// Hostlist folds node names, gpu-1, gpu-2 is gpu-[1-2], and Expand gives them back.
 	Hostlist(names []string) string
 	Expand(hostlist string) ([]string, error)

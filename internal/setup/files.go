@@ -25,6 +25,9 @@ func planFiles(c *config.Config, want *wanted) (steps []Step, snippet string, pr
 		main.Action = Create
 		main.add("region", want.region)
 		main.add("cluster", want.cluster.Name)
+	case c.Cluster == "" && len(c.Partitions) == 0: // as the packages bring it
+		problem("config-cluster", fmt.Sprintf("write these two lines at its top:\nregion = %q\ncluster = %q", want.region, want.cluster.Name),
+			"%s does not say yet which PCS cluster it is for", want.configPath)
 	case c.Cluster != want.cluster.Name && c.Cluster != want.cluster.ID:
 		problem("config-cluster", fmt.Sprintf("set cluster = %q in %s", want.cluster.Name, want.configPath), "%s is for cluster %q, not for %s", want.configPath, c.Cluster, want.cluster.Name)
 	case c.Region != "" && c.Region != want.region:

@@ -261,6 +261,10 @@ func TestSettingsOfTheAdministrator(t *testing.T) {
 	if p := w.plan(w.request(openBlock)); !slices.Equal(codes(p), []string{"config-cluster"}) {
 		t.Errorf("another cluster: %v", p.Mismatches)
 	}
+	write("# mine\n")
+	if p := w.plan(w.request(openBlock)); !slices.Equal(codes(p), []string{"config-cluster"}) || !strings.Contains(p.Mismatches[0].Fix, "\ncluster = \"ml\"") {
+		t.Errorf("no cluster: %v", p.Mismatches)
+	}
 	write("# mine\ncluster = \"ml\"\nregion = \"eu-west-1\"\n")
 	if p := w.plan(w.request(openBlock)); !slices.Equal(codes(p), []string{"config-region"}) {
 		t.Errorf("another region: %v", p.Mismatches)

@@ -1,0 +1,10 @@
+// Pcs-capacity-prolog is a Prolog and a TaskProlog for Slurm; see package prolog.
+package main
+
+import (
+	"os"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/program/prolog"
+)
+
+func main() { os.Exit(prolog.Main(os.Args[1:])) }

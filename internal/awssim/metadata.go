@@ -1,0 +1,126 @@
+package awssim
+
+import (
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The instance metadata service, version 2 (EC2 User Guide, "Use the Instance Metadata
+// Service to access instance metadata"). An instance has it at an address of its own; here it
+// is below MetadataURL, because all instances are one machine. Faults hit it as service
+// "imds", with the last part of the path as the operation.
+
+// tokenTTL is how long a session is to last, in seconds; at most maxTokenTTL.
+const (
+	tokenTTL    = "X-aws-ec2-metadata-token-ttl-seconds"
+	maxTokenTTL = 21600
+)
+
+// MetadataURL is the value of AWS_EC2_METADATA_SERVICE_ENDPOINT for an instance, of a
+// simulator that listens.
+func (s *Sim) MetadataURL(instance string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return "http://" + s.listener.Addr().String() + "/_sim/metadata/" + instance
+}
+
+func (s *Sim) routeMetadata(mux *http.ServeMux) {
+	mux.HandleFunc("/_sim/metadata/{instance}/latest/{path...}", s.serveMetadata)
+}
+
+func (s *Sim) serveMetadata(w http.ResponseWriter, r *http.Request) {
+	id, path := r.PathValue("instance"), r.PathValue("path")
+	c := &call{Service: "imds", Operation: path[strings.LastIndexByte(path, '/')+1:]}
+	if fault := s.takeFault(c); fault != nil && (!s.hitBefore(fault, r) || fault.breaks()) {
+		s.breakOff(w, c, fault)
+		return
+	}
+	var text string
+	status := http.StatusNotFound
+	s.do(func() {
+		for _, region := range s.regions {
+			if i := region.instances[id]; i != nil && (i.State == statePending || i.State == stateRunning) {
+				text, status = s.metadata(i, r, path)
+			}
+		}
+	})
+	w.Header().Set("Content-Type", "text/plain")
+	if path == "api/token" { // said again, as the SDKs expect
+		w.Header().Set(tokenTTL, r.Header.Get(tokenTTL))
+	}
+	if status != http.StatusOK {
+		w.WriteHeader(status)
+		return
+	}
+	_, _ = io.WriteString(w, text)
+}
+
+// metadata answers one request of an instance. Called with mu held.
+func (s *Sim) metadata(i *instance, r *http.Request, path string) (string, int) {
+	options := i.data.MetadataOptions
+	if options == nil {
+		options = &metadataOptions{}
+	}
+	if options.HttpEndpoint == "disabled" {
+		return "", http.StatusForbidden
+	}
+	if path == "api/token" {
+		return s.metadataToken(i, r)
+	}
+	if r.Method != http.MethodGet {
+		return "", http.StatusMethodNotAllowed
+	}
+	if !s.tokenHolds(i, r.Header.Get("X-aws-ec2-metadata-token")) {
+		return "", http.StatusUnauthorized
+	}
+	item, ok := strings.CutPrefix(path, "meta-data/")
+	if !ok {
+		return "", http.StatusNotFound
+	}
+	if tag, ok := strings.CutPrefix(item, "tags/instance/"); ok {
+		value, there := i.Tags[tag]
+		if !there || options.InstanceMetadataTags != "enabled" {
+			return "", http.StatusNotFound
+		}
+		return value, http.StatusOK
+	}
+	items := map[string]string{
+		"instance-id": i.ID, "instance-type": i.Type, "ami-id": i.ImageID, "ami-launch-index": strconv.Itoa(i.AMILaunchIndex),
+		"local-ipv4": i.PrivateIP, "reservation-id": i.LaunchID, "placement/region": i.Region,
+		"placement/availability-zone": i.Zone, "placement/availability-zone-id": i.subnet.zone.id,
+	}
+	if value, there := items[item]; there {
+		return value, http.StatusOK
+	}
+	return "", http.StatusNotFound
+}
+
+// metadataToken opens a session, which lasts as long as the instance asks for.
+func (s *Sim) metadataToken(i *instance, r *http.Request) (string, int) {
+	seconds, err := strconv.Atoi(r.Header.Get(tokenTTL))
+	switch {
+	case r.Method != http.MethodPut:
+		return "", http.StatusMethodNotAllowed
+	case r.Header.Get("X-Forwarded-For") != "": // a proxy
+		return "", http.StatusForbidden
+	case err != nil || seconds < 1 || seconds > maxTokenTTL:
+		return "", http.StatusBadRequest
+	}
+	token := s.newID("imds")
+	i.sessions = append(i.sessions, session{token, time.Now().Add(time.Duration(seconds) * time.Second)})
+	return token, http.StatusOK
+}
+
+// session is one of an instance with its metadata service. It ends by real time.
+type session struct {
+	token string
+	ends  time.Time
+}
+
+func (s *Sim) tokenHolds(i *instance, token string) bool {
+	return slices.ContainsFunc(i.sessions, func(open session) bool { return open.token == token && time.Now().Before(open.ends) })
+}
