@@ -21,6 +21,13 @@ type LaunchTemplate struct {
 
 	// ReservationID is the reservation that launches go to; "" if none.
 	ReservationID string `json:"reservation_id,omitempty"`
+	// Market is EC2's MarketType: capacity-block, spot, …; "" for On-Demand.
+	Market string `json:"market,omitempty"`
+	// NoTarget: it says something about reservations, but not which. That is what is left of
+	// an id that was written beside CapacityReservationTarget instead of in it.
+	NoTarget bool `json:"no_target,omitempty"`
+	// MetadataTags: an instance finds its tags in its metadata.
+	MetadataTags bool `json:"metadata_tags,omitempty"`
 	// Digest is that of the LaunchTemplateSpec that we wrote the version from; "" if
 	// somebody else wrote it.
 	Digest string `json:"digest,omitempty"`

@@ -18,6 +18,31 @@ import (
 // InsufficientInstanceCapacity, ReservationCapacityExceeded,
 // InvalidCapacityReservationState.PendingActivation.
 func (c *Client) Launch(ctx context.Context, l capacity.Launch) ([]capacity.Instance, error) {
+	in, err := c.launchInput(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	out, err := c.api.RunInstances(ctx, in)
+	switch {
+	case tokenUsed(err):
+		err = fmt.Errorf("%w: %w", capacity.ErrTokenUsed, err)
+	case noRoom(err):
+		err = fmt.Errorf("%w: %w", capacity.ErrNoRoom, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("launching %d × %s in %s: %w", l.Count, l.InstanceType, c.region, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var launched []capacity.Instance
+	for _, a := range out.Instances {
+		launched = append(launched, instance(a))
+		c.launched[aws.ToString(a.InstanceId)] = c.Now()
+	}
+	return launched, nil
+}
+
+func (c *Client) launchInput(ctx context.Context, l capacity.Launch) (*ec2.RunInstancesInput, error) {
 	template, err := c.launchable(ctx, l.LaunchTemplate)
 	if err != nil {
 		return nil, err
@@ -42,24 +67,7 @@ func (c *Client) Launch(ctx context.Context, l capacity.Launch) ([]capacity.Inst
 	if market := marketType(l.Kind); market != "" {
 		in.InstanceMarketOptions = &types.InstanceMarketOptionsRequest{MarketType: market}
 	}
-	out, err := c.api.RunInstances(ctx, in)
-	switch {
-	case tokenUsed(err):
-		err = fmt.Errorf("%w: %w", capacity.ErrTokenUsed, err)
-	case noRoom(err):
-		err = fmt.Errorf("%w: %w", capacity.ErrNoRoom, err)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("launching %d × %s in %s: %w", l.Count, l.InstanceType, c.region, err)
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var launched []capacity.Instance
-	for _, a := range out.Instances {
-		launched = append(launched, instance(a))
-		c.launched[aws.ToString(a.InstanceId)] = c.Now()
-	}
-	return launched, nil
+	return in, nil
 }
 
 // target sends a launch to a reservation. Without one it keeps the launch out of all

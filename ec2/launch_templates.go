@@ -40,6 +40,27 @@ func (c *Client) LaunchTemplate(ctx context.Context, idOrName, version string) (
 	return describe(t, data), true, nil
 }
 
+// TemplateVersion reads what ID[:VERSION] or NAME[:VERSION] names; without a version it is
+// the default one, as for a launch. It asks for less than LaunchTemplate: the answer has no
+// tags, and names the image as the template does. The second value is false when there is
+// no such template or version.
+func (c *Client) TemplateVersion(ctx context.Context, reference string) (capacity.LaunchTemplate, bool, error) {
+	spec := templateReference(reference)
+	out, err := c.api.DescribeLaunchTemplateVersions(ctx, &ec2.DescribeLaunchTemplateVersionsInput{
+		LaunchTemplateId: spec.LaunchTemplateId, LaunchTemplateName: spec.LaunchTemplateName, Versions: []string{aws.ToString(spec.Version)},
+	})
+	switch {
+	case noTemplate(err):
+		return capacity.LaunchTemplate{}, false, nil
+	case err != nil:
+		return capacity.LaunchTemplate{}, false, fmt.Errorf("reading launch template %s in %s: %w", reference, c.region, err)
+	case len(out.LaunchTemplateVersions) == 0 || out.LaunchTemplateVersions[0].LaunchTemplateData == nil:
+		return capacity.LaunchTemplate{}, false, nil
+	}
+	v := out.LaunchTemplateVersions[0]
+	return describe(types.LaunchTemplate{LaunchTemplateId: v.LaunchTemplateId, LaunchTemplateName: v.LaunchTemplateName}, v), true, nil
+}
+
 // parameterPrefix begins the ImageId of a launch template whose AMI is named by a
 // parameter of AWS Systems Manager.
 const parameterPrefix = "resolve:ssm:"
@@ -285,8 +306,17 @@ func describe(t types.LaunchTemplate, v types.LaunchTemplateVersion) capacity.La
 	if p := d.IamInstanceProfile; p != nil {
 		out.InstanceProfile = aws.ToString(p.Arn) + aws.ToString(p.Name) // EC2 allows one of them
 	}
-	if s := d.CapacityReservationSpecification; s != nil && s.CapacityReservationTarget != nil {
-		out.ReservationID = aws.ToString(s.CapacityReservationTarget.CapacityReservationId)
+	if s := d.CapacityReservationSpecification; s != nil {
+		out.NoTarget = s.CapacityReservationTarget == nil && s.CapacityReservationPreference != types.CapacityReservationPreferenceNone
+		if s.CapacityReservationTarget != nil {
+			out.ReservationID = aws.ToString(s.CapacityReservationTarget.CapacityReservationId)
+		}
+	}
+	if m := d.InstanceMarketOptions; m != nil {
+		out.Market = string(m.MarketType)
+	}
+	if m := d.MetadataOptions; m != nil {
+		out.MetadataTags = m.InstanceMetadataTags == types.LaunchTemplateInstanceMetadataTagsStateEnabled
 	}
 	if found := digestInDescription.FindStringSubmatch(aws.ToString(v.VersionDescription)); found != nil {
 		out.Digest = found[1]

@@ -23,7 +23,15 @@ type Config struct {
 	SuspendExcNodes   string        // hostlist, possibly with ":count" suffixes; empty: none
 	SuspendExcParts   []string
 	ResumeProgram     string
+	SuspendProgram    string
+	ResumeFailProgram string
 	PrivateData       []string
+	// JobSubmitPlugins and CliFilterPlugins are names without their kind: lua.
+	JobSubmitPlugins    []string
+	CliFilterPlugins    []string
+	SlurmctldParameters []string
+	// Prolog is a pattern, or several; as TaskProlog "" if there is none.
+	Prolog, TaskProlog string
 	// AccountingEnforce are the words of AccountingStorageEnforce; empty: none.
 	AccountingEnforce []string
 }
@@ -80,7 +88,17 @@ func parseConfig(output []byte) (Config, error) {
 		SuspendExcNodes: values["SuspendExcNodes"],
 		SuspendExcParts: splitList(values["SuspendExcParts"]),
 		ResumeProgram:   values["ResumeProgram"],
-		PrivateData:     splitList(values["PrivateData"]),
+
+		SuspendProgram:    values["SuspendProgram"],
+		ResumeFailProgram: values["ResumeFailProgram"],
+
+		JobSubmitPlugins:    plugins(values["JobSubmitPlugins"], "job_submit/"),
+		CliFilterPlugins:    plugins(values["CliFilterPlugins"], "cli_filter/"),
+		SlurmctldParameters: splitList(values["SlurmctldParameters"]),
+		// Newer versions number them.
+		Prolog:      firstOf(values["Prolog"], values["Prolog[0]"]),
+		TaskProlog:  firstOf(values["TaskProlog"], values["TaskProlog[0]"]),
+		PrivateData: splitList(values["PrivateData"]),
 
 		AccountingEnforce: splitList(values["AccountingStorageEnforce"]),
 	}
@@ -112,4 +130,13 @@ func configSeconds(text string) (time.Duration, error) {
 		return 0, nil
 	}
 	return time.Duration(seconds) * time.Second, nil
+}
+
+// plugins are the names in a list of plugins, where each may have its kind before it.
+func plugins(list, kind string) []string {
+	names := splitList(list)
+	for i, name := range names {
+		names[i] = strings.TrimPrefix(name, kind)
+	}
+	return names
 }

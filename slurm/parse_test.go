@@ -255,6 +255,8 @@ func TestParseConfig(t *testing.T) {
 		"26.05": {Version: Version{26, 5, 5}},
 	} {
 		want.ClusterName, want.ConfPath, want.ResumeProgram = "lab", "/lab/etc/slurm.conf", "/lab/bin/resume"
+		want.SuspendProgram, want.ResumeFailProgram = "/lab/bin/suspend", "/lab/bin/resumefail"
+		want.SlurmctldParameters = []string{"idle_on_node_suspend", "cloud_dns", "power_save_interval=1", "power_save_min_interval=0"}
 		want.StateSaveLocation = "/lab/state"
 		want.KillWait, want.SuspendTime = 30*time.Second, 20*time.Second
 		want.ResumeTimeout, want.SuspendTimeout = 8*time.Second, 3*time.Second

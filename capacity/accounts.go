@@ -1,0 +1,49 @@
+package capacity
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Unlocked says what Slurm lacks to hold to the allow_accounts of a partition. allow is
+// Slurm's AllowAccounts, empty for every account; checked: users have only the accounts
+// that Slurm's accounting gave them.
+//
+// The submit filter sees no default account on a login node, and a node that is up already
+// never passes ResumeProgram: the lock is Slurm's own AllowAccounts, and what is checked is
+// that it is there.
+func Unlocked(p Partition, allow []string, checked bool) []Mismatch {
+	if len(p.AllowAccounts) == 0 {
+		return nil
+	}
+	var found []Mismatch
+	want := strings.Join(p.AllowAccounts, ",")
+	if !slices.Equal(accounts(p.AllowAccounts), accounts(allow)) {
+		shown := "ALL"
+		if len(allow) > 0 {
+			shown = strings.Join(allow, ",")
+		}
+		where := "to its line in slurm.conf"
+		if p.Provider == ProviderPCS {
+			where = "to the Slurm settings of the PCS queue"
+		}
+		found = append(found, Mismatch{"allow-accounts", fmt.Sprintf("partition %s: allow_accounts is %s, but Slurm's AllowAccounts is %s", p.Name, want, shown),
+			fmt.Sprintf("add AllowAccounts=%s %s", want, where)})
+	}
+	if !checked {
+		found = append(found, Mismatch{"accounts-unchecked", "allow_accounts has no effect, because Slurm takes any account that a user writes",
+			"set AccountingStorageEnforce=associations"})
+	}
+	return found
+}
+
+// accounts are names in one order; Slurm does not tell capital letters apart.
+func accounts(names []string) []string {
+	var all []string
+	for _, n := range names {
+		all = append(all, strings.ToLower(n))
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}

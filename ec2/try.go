@@ -1,0 +1,79 @@
+package ec2
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
+)
+
+// dry calls the reads of EC2 with DryRun, by the action that IAM asks for.
+var dry = map[string]func(*ec2.Client, context.Context) error{
+	"ec2:DescribeCapacityBlockStatus": func(api *ec2.Client, ctx context.Context) error {
+		_, err := api.DescribeCapacityBlockStatus(ctx, &ec2.DescribeCapacityBlockStatusInput{DryRun: aws.Bool(true)})
+		return err
+	},
+	"ec2:DescribeCapacityBlocks": func(api *ec2.Client, ctx context.Context) error {
+		_, err := api.DescribeCapacityBlocks(ctx, &ec2.DescribeCapacityBlocksInput{DryRun: aws.Bool(true)})
+		return err
+	},
+	"ec2:DescribeCapacityReservations": func(api *ec2.Client, ctx context.Context) error {
+		_, err := api.DescribeCapacityReservations(ctx, &ec2.DescribeCapacityReservationsInput{DryRun: aws.Bool(true)})
+		return err
+	},
+	"ec2:DescribeInstances": func(api *ec2.Client, ctx context.Context) error {
+		_, err := api.DescribeInstances(ctx, &ec2.DescribeInstancesInput{DryRun: aws.Bool(true)})
+		return err
+	},
+	"ec2:DescribeLaunchTemplateVersions": func(api *ec2.Client, ctx context.Context) error {
+		_, err := api.DescribeLaunchTemplateVersions(ctx, &ec2.DescribeLaunchTemplateVersionsInput{DryRun: aws.Bool(true), Versions: []string{newest}})
+		return err
+	},
+	"ec2:DescribeSubnets": func(api *ec2.Client, ctx context.Context) error {
+		_, err := api.DescribeSubnets(ctx, &ec2.DescribeSubnetsInput{DryRun: aws.Bool(true)})
+		return err
+	},
+}
+
+// TryRead asks EC2 whether the caller may call a read, and reads nothing: nil means yes.
+// known is false for an action that cannot be asked about so.
+func (c *Client) TryRead(ctx context.Context, action string) (known bool, err error) {
+	call, known := dry[action]
+	if !known {
+		return false, nil
+	}
+	return true, tried(call(c.api, ctx), "asking for "+action)
+}
+
+// TryLaunch asks EC2 whether it would take a launch, and launches nothing: nil means that
+// the caller has the permissions for it, iam:PassRole among them.
+func (c *Client) TryLaunch(ctx context.Context, l capacity.Launch) error {
+	in, err := c.launchInput(ctx, l)
+	if err != nil {
+		return err
+	}
+	in.DryRun = aws.Bool(true)
+	_, err = c.api.RunInstances(ctx, in)
+	return tried(err, fmt.Sprintf("asking to launch %d × %s in %s", l.Count, l.InstanceType, c.region))
+}
+
+// TryTerminate asks EC2 whether the caller may end an instance, and ends nothing.
+func (c *Client) TryTerminate(ctx context.Context, id string) error {
+	_, err := c.api.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: []string{id}, DryRun: aws.Bool(true)})
+	return tried(err, "asking to terminate "+id)
+}
+
+// DeniedAction is the action that the caller of EC2 or PCS lacks the permission for; "" if
+// err is something else.
+func DeniedAction(err error) string {
+	var d *awsconfig.Denied
+	if errors.As(err, &d) {
+		return d.Action
+	}
+	return ""
+}

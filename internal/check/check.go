@@ -1,0 +1,137 @@
+// Package check looks for everything that would keep reserved capacity from being used:
+// in the settings, in AWS, in Slurm and in the files between them. It changes nothing, and
+// one thing that is wrong hides no other, unless that one cannot be seen without it.
+package check
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/pcs"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
+)
+
+// Status is the outcome of a check.
+type Status string
+
+// The outcomes. Fail is what keeps something from working; Warn is what may be meant so,
+// or could not be checked.
+const (
+	OK   Status = "ok"
+	Warn Status = "warn"
+	Fail Status = "fail"
+)
+
+// Finding is the outcome of one check.
+type Finding struct {
+	// Check is stable, for scripts: credentials, permission, reservation, slurmctld, ….
+	Check  string `json:"check"`
+	Status Status `json:"status"`
+	// What is a sentence, Fix what to do about it; "" if nothing.
+	What string `json:"what"`
+	Fix  string `json:"fix,omitempty"`
+}
+
+// Findings are the outcomes of several checks.
+type Findings []Finding
+
+func (f *Findings) ok(check, what string, args ...any) {
+	*f = append(*f, Finding{Check: check, Status: OK, What: fmt.Sprintf(what, args...)})
+}
+
+func (f *Findings) warn(check, fix, what string, args ...any) {
+	*f = append(*f, Finding{check, Warn, fmt.Sprintf(what, args...), fix})
+}
+
+func (f *Findings) fail(check, fix, what string, args ...any) {
+	*f = append(*f, Finding{check, Fail, fmt.Sprintf(what, args...), fix})
+}
+
+// failWords is FromWords as the next finding.
+func (f *Findings) failWords(check, words, fix string) {
+	*f = append(*f, FromWords(check, words, fix))
+}
+
+// FromWords is a failure in words that end with their remedy, "what; fix"; fix is for
+// those that do not.
+func FromWords(check, words, fix string) Finding {
+	if at := strings.LastIndex(words, "; "); at >= 0 {
+		words, fix = words[:at], words[at+2:]
+	}
+	return Finding{check, Fail, words, fix}
+}
+
+// Failed reports whether anything keeps something from working.
+func (f Findings) Failed() bool {
+	for _, one := range f {
+		if one.Status == Fail {
+			return true
+		}
+	}
+	return false
+}
+
+// Sources are what is looked at.
+type Sources struct {
+	Config *config.Config
+	// EC2 is nil if there is no client, for EC2Err.
+	EC2    *ec2.Client
+	EC2Err error
+	PCS    *pcs.Client
+	Slurm  *slurm.Client
+	// Wiring is what the hooks are found to be.
+	Wiring Findings
+}
+
+// Run makes all checks, in the order in which one would mend what they find.
+func (s Sources) Run(ctx context.Context) Findings {
+	r := run{Sources: s, settings: s.Config.Domain()}
+	r.ok("settings", "%s: %s", s.Config.Path, count(len(s.Config.Partitions), "partition"))
+	if len(s.Config.Partitions) == 0 {
+		r.warn("settings", "run `pcs-capacity setup`, or add a [[partition]]", "the settings have no partition")
+	}
+	r.askSlurm(ctx)
+	r.aws(ctx)
+	r.slurm(ctx)
+	r.Findings = append(r.Findings, s.Wiring...)
+	r.state()
+	return r.Findings
+}
+
+// run is the state of one run.
+type run struct {
+	Sources
+	Findings
+	settings capacity.Settings
+	// cluster is the PCS cluster, if one is named and answers.
+	cluster *pcs.Cluster
+	// offset is AWS's time minus the machine's; 0 if AWS did not answer.
+	offset time.Duration
+	// slurmConfig is that of slurmctld; nil if it does not answer, for slurmErr.
+	slurmConfig *slurm.Config
+	slurmErr    error
+}
+
+// onPCS and onEC2 report whether any partition is launched so.
+func (r *run) onPCS() bool { return r.Config.Cluster != "" }
+
+func (r *run) onEC2() bool {
+	for _, p := range r.settings.Partitions {
+		if p.Provider == capacity.ProviderEC2 {
+			return true
+		}
+	}
+	return false
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

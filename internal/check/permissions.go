@@ -1,0 +1,110 @@
+package check
+
+import (
+	"context"
+	"strings"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/permissions"
+)
+
+// programs are those that run for this cluster by themselves.
+func (r *run) programs() []permissions.Program {
+	all := permissions.Loop.Programs()
+	if r.onEC2() {
+		all = append(all, permissions.Hooks.Programs()...)
+	}
+	return all
+}
+
+// permissions asks for each action of these programs, without effect where EC2 lets one.
+// What PCS has is read, since it knows no dry run.
+func (r *run) permissions(ctx context.Context) {
+	asked, missing := 0, 0
+	note := func(err error) {
+		asked++
+		if action := ec2.DeniedAction(err); action != "" {
+			missing++
+			r.fail("permission", "allow it; `pcs-capacity iam-policy "+r.role(action)+"` prints the policy", "%s is not allowed: %s", action, why(action))
+		}
+	}
+	for _, action := range permissions.Of(r.programs()...) {
+		if !r.onEC2() && !strings.HasPrefix(action, "ec2:Describe") {
+			continue
+		}
+		if known, err := r.EC2.TryRead(ctx, action); known {
+			note(err)
+		}
+	}
+	if r.onPCS() {
+		_, err := r.PCS.Slots(ctx, r.Config.Cluster, r.slots())
+		note(err)
+	}
+	for _, l := range r.launches() {
+		note(r.EC2.TryLaunch(ctx, l))
+	}
+	if missing == 0 {
+		r.ok("permission", "what %s ask for is allowed, as far as AWS tells without effect: %d actions", strings.Join(r.roles(), " and "), asked)
+	}
+}
+
+func why(action string) string {
+	for _, a := range permissions.Actions {
+		if a.Name == action {
+			return "it is for " + a.Why
+		}
+	}
+	return "what AWS asks besides"
+}
+
+func (r *run) roles() []string {
+	if r.onEC2() {
+		return []string{string(permissions.Loop), string(permissions.Hooks)}
+	}
+	return []string{string(permissions.Loop)}
+}
+
+// role is whose policy has the action.
+func (r *run) role(action string) string {
+	for _, role := range []permissions.Role{permissions.Loop, permissions.Hooks} {
+		for _, name := range permissions.Of(role.Programs()...) {
+			if name == action {
+				return string(role)
+			}
+		}
+	}
+	return string(permissions.Admin)
+}
+
+// slots are the names of all slots on PCS.
+func (r *run) slots() []string {
+	var names []string
+	for _, p := range r.settings.Partitions {
+		for _, g := range p.Groups {
+			if p.Provider == capacity.ProviderPCS {
+				names = append(names, g.SlotNames(p.Provider)...)
+			}
+		}
+	}
+	return names
+}
+
+// launches is one of one node for each node group that we launch, with the tags that
+// policies ask for. It goes to no reservation: that would be refused before its time.
+func (r *run) launches() []capacity.Launch {
+	var all []capacity.Launch
+	name := "check"
+	if r.slurmConfig != nil {
+		name = r.slurmConfig.ClusterName
+	}
+	for _, p := range r.settings.Partitions {
+		for _, g := range p.Groups {
+			if p.Provider == capacity.ProviderEC2 && len(g.SubnetIDs) > 0 {
+				all = append(all, capacity.Launch{ClientToken: "pcs-capacity-check-" + g.Name, LaunchTemplate: g.LaunchTemplate, InstanceType: g.InstanceType, SubnetID: g.SubnetIDs[0],
+					Kind: capacity.OnDemand, Count: 1, Tags: map[string]string{capacity.TagCluster: capacity.ClusterMark(name, "0000000000000000")}})
+			}
+		}
+	}
+	return all
+}

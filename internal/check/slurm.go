@@ -1,0 +1,144 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
+)
+
+func (r *run) askSlurm(ctx context.Context) {
+	cfg, err := r.Slurm.Config(ctx)
+	if err != nil {
+		r.slurmErr = err
+		return
+	}
+	r.slurmConfig = &cfg
+}
+
+// slurm makes the checks of Slurm's commands, daemon and settings.
+func (r *run) slurm(ctx context.Context) {
+	commands, err := r.Slurm.Version(ctx)
+	if err != nil {
+		r.fail("slurm", "put the folder of scontrol into PATH, and libraries where they are found", "Slurm's commands do not run here: %s", err)
+		return
+	}
+	r.versions(commands)
+	if r.slurmConfig == nil {
+		fix := "see `systemctl status slurmctld` and its log on the controller"
+		if r.onPCS() {
+			fix = "see that sackd runs here, and that port 6817 of the cluster is open to this host"
+		}
+		r.fail("slurmctld", fix, "slurmctld does not answer: %s", r.slurmErr)
+		return
+	}
+	r.ok("slurmctld", "cluster %s answers, with Slurm %s", r.slurmConfig.ClusterName, r.slurmConfig.Version)
+	r.rights(ctx)
+	if r.slurmConfig.Version.TimeMinCollapses() {
+		r.warn("time-min", "keep `pcs-capacity sync --watch` running, or use Slurm 25.05.3 or newer",
+			"Slurm %s cuts jobs to their --time-min while a fence is in the future; sync raises the limits that it chose itself, not those that users state", r.slurmConfig.Version)
+	}
+	r.partitions(ctx)
+	if r.onEC2() {
+		r.powerSettings()
+	}
+}
+
+// versions compares Slurm's commands with the cluster: AWS PCS installs several versions
+// side by side, and its profile puts the oldest first into PATH.
+func (r *run) versions(commands slurm.Version) {
+	release := func(v slurm.Version) string { return fmt.Sprintf("%d.%02d", v.Major, v.Minor) }
+	var want string
+	switch {
+	case r.cluster != nil && r.cluster.SlurmVersion != "":
+		want = r.cluster.SlurmVersion
+	case r.slurmConfig != nil:
+		want = release(r.slurmConfig.Version)
+	default:
+		return
+	}
+	if release(commands) == want {
+		r.ok("slurm-version", "Slurm's commands here are %s, as the cluster", commands)
+		return
+	}
+	fix := "install Slurm " + want + " here, or put it first into PATH"
+	if there, _ := filepath.Glob("/opt/aws/pcs/scheduler/slurm-" + want + "/bin"); len(there) > 0 { // the pattern is valid
+		fix = "put " + there[0] + " first into PATH"
+	}
+	r.fail("slurm-version", fix, "Slurm's commands here are %s, the cluster has %s", commands, want)
+}
+
+// noReservation is a Slurm reservation that there is not.
+const noReservation = "pcs-capacity-check"
+
+// rights asks slurmctld to delete a reservation that there is not: who may, is told so.
+func (r *run) rights(ctx context.Context) {
+	err := r.Slurm.DeleteReservation(ctx, noReservation)
+	switch {
+	case errors.Is(err, slurm.ErrNoReserve):
+		r.ok("slurm-rights", "this user may place reservations")
+	case errors.Is(err, slurm.ErrDenied):
+		r.fail("slurm-rights", "run sync as root or SlurmUser, or give its user AdminLevel=Operator with sacctmgr", "this user may place no reservations in Slurm, and so no fences")
+	case err != nil:
+		r.warn("slurm-rights", "run this again", "whether this user may place reservations is not known: %s", err)
+	}
+}
+
+// partitions looks for what is managed, and for the lock of allow_accounts.
+func (r *run) partitions(ctx context.Context) {
+	there, err := r.Slurm.Partitions(ctx)
+	if err != nil {
+		r.fail("partition", "run this again", "Slurm does not list its partitions: %s", err)
+		return
+	}
+	unchecked := false
+	for _, p := range capacity.Build(r.settings, capacity.Seen{}).Partitions {
+		at := slices.IndexFunc(there, func(one slurm.Partition) bool { return one.Name == p.Name })
+		if at < 0 {
+			fix := "add it with `pcs-capacity hooks install`, or take it out of the settings"
+			if p.Provider == capacity.ProviderPCS {
+				fix = "run `pcs-capacity setup` for it, or take it out of the settings"
+			}
+			r.fail("partition", fix, "Slurm has no partition %s", p.Name)
+			continue
+		}
+		good := true
+		for _, m := range capacity.Unlocked(p, there[at].AllowAccounts, r.slurmConfig.ChecksAccounts()) {
+			if good = false; m.Code == "accounts-unchecked" && unchecked {
+				continue // of the cluster, so said once
+			}
+			unchecked = unchecked || m.Code == "accounts-unchecked"
+			r.fail("accounts", m.Fix, "%s", m.Message)
+		}
+		if there[at].Nodes == "" {
+			r.warn("partition", "see `sinfo`, and PrivateData=cloud before Slurm 23.02", "partition %s has no nodes", p.Name)
+		} else if good {
+			r.ok("partition", "%s has nodes %s", p.Name, there[at].Nodes)
+		}
+	}
+}
+
+// powerSettings are those of slurm.conf that self-managed Slurm needs.
+func (r *run) powerSettings() {
+	c := r.slurmConfig
+	const fix = "`pcs-capacity hooks install settings` writes it"
+	if boot := r.settings.Timing.BootAllowance.Duration; c.ResumeTimeout < boot {
+		r.fail("resume-timeout", fmt.Sprintf("set ResumeTimeout=%d or more in slurm.conf, or a smaller boot_allowance", int(max(boot.Seconds(), 900))),
+			"Slurm gives a node up after ResumeTimeout, %s, but it may take %s to boot", c.ResumeTimeout, boot)
+	} else {
+		r.ok("resume-timeout", "%s, at least boot_allowance", c.ResumeTimeout)
+	}
+	if !slices.Contains(c.SlurmctldParameters, "idle_on_node_suspend") {
+		r.warn("slurm.conf", fix, "SlurmctldParameters lacks idle_on_node_suspend, so that nodes that failed stay down")
+	}
+	if !c.Version.AtLeast(23, 2, 0) && !slices.Contains(c.PrivateData, "cloud") {
+		r.fail("slurm.conf", fix, "PrivateData lacks cloud, without which Slurm %s hides nodes that are powered down", c.Version)
+	}
+	if c.SuspendTime == 0 {
+		r.warn("slurm.conf", "set SuspendTime to seconds, and SuspendExcNodes for nodes that are to stay up", "SuspendTime is not set, without which Slurm powers no node up or down")
+	}
+}

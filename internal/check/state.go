@@ -1,0 +1,61 @@
+package check
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+)
+
+// state looks at what sync has written, and whether it runs.
+func (r *run) state() {
+	const start = "start it: systemctl enable --now pcs-capacity-sync"
+	dir := state.Dir(r.Config.StateDir)
+	info, err := os.Stat(r.Config.StateDir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		r.fail("state-dir", start, "%s is not there yet", dir)
+		return
+	case err != nil:
+		r.fail("state-dir", "mend it, or name another folder as state_dir", "%s", err)
+		return
+	case !info.IsDir():
+		r.fail("state-dir", "name a folder as state_dir", "%s is not a folder", dir)
+		return
+	case info.Mode().Perm()&0o005 != 0o005:
+		r.fail("state-dir", fmt.Sprintf("chmod 755 %s", dir), "%s has mode %04o, so that the commands of users cannot read the snapshot", dir, info.Mode().Perm())
+	default:
+		r.ok("state-dir", "%s can be read by all", dir)
+	}
+	snap, err := dir.ReadSnapshot()
+	now := time.Now().Add(r.offset)
+	fresh := err == nil && !snap.Stale(now)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		r.fail("snapshot", start, "%s is not there: every job is let through unchecked", dir.SnapshotPath())
+	case err != nil:
+		r.failWords("snapshot", err.Error(), "run `pcs-capacity sync` to write it anew")
+	case !fresh:
+		r.fail("snapshot", "see `journalctl -u pcs-capacity-sync`", "sync last saw AWS %s ago, more than stale_after (%s)", capacity.FormatDuration(now.Sub(snap.TakenAt)), capacity.FormatDuration(snap.Submit.StaleAfter.Duration))
+	default:
+		r.ok("snapshot", "sync last saw AWS %s ago", capacity.FormatDuration(max(0, now.Sub(snap.TakenAt))))
+	}
+	unlock, err := dir.LockWatch()
+	switch {
+	case errors.Is(err, state.ErrLocked):
+		r.ok("service", "`pcs-capacity sync --watch` runs")
+	case err != nil:
+		r.warn("service", "run this as root", "whether `pcs-capacity sync --watch` runs here is not known: %s", err)
+	default:
+		unlock()
+		if fresh {
+			r.warn("service", "if no other host runs it, "+start, "`pcs-capacity sync --watch` does not run on this host")
+		} else {
+			r.fail("service", start, "`pcs-capacity sync --watch` does not run")
+		}
+	}
+}
