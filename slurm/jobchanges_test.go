@@ -84,7 +84,10 @@ func TestChangesOfOneJob(t *testing.T) {
 	})
 	check(t, client.Release(ctx, task(2)))
 	check(t, client.UserHold(ctx, task(2)))
-	check(t, client.Hold(ctx, component(0)))
+	check(t, client.Hold(ctx, component(0), task(2)))
+	before := all()
+	check(t, client.AllowRequeue(ctx, !before[pending].Requeue, pending, component(0)))
+	check(t, client.SetPartition(ctx, task(2), "gpu,static"))
 	jobs := all()
 	for _, name := range []string{task(2), component(0), component(1), pending} {
 		if j := jobs[name]; j.AdminComment != "of "+name {
@@ -95,6 +98,23 @@ func TestChangesOfOneJob(t *testing.T) {
 		t.Errorf("task 1 was touched: %+v", j)
 	}
 	if !jobs[task(2)].Held || !jobs[component(0)].Held || jobs[component(1)].Held {
+		t.Errorf("%+v", jobs)
+	}
+	if p := jobs[task(2)].Partition; p != "gpu,static" && p != "static,gpu" {
+		t.Errorf("partitions %q", p)
+	}
+	for name, changed := range map[string]bool{pending: true, component(0): true, task(2): false} {
+		if jobs[name].Requeue == before[name].Requeue == changed {
+			t.Errorf("%s: may be requeued: %t, before %t", name, jobs[name].Requeue, before[name].Requeue)
+		}
+	}
+	check(t, client.SetAdminComments(ctx, "of both", task(2), pending))
+	check(t, client.Cancel(ctx, task(1), component(1)))
+	poll(t, "cancelled jobs", func() (map[string]slurm.Job, bool) {
+		jobs = all()
+		return jobs, !jobs[task(1)].Active() && !jobs[component(0)].Active()
+	})
+	if jobs[task(2)].AdminComment != "of both" || jobs[pending].AdminComment != "of both" || !jobs[task(2)].Held || !jobs[pending].Active() {
 		t.Errorf("%+v", jobs)
 	}
 	for _, bad := range []string{"", "0", "-1", "12_", "12+", "12_[]", "12_[4-1]", "12_[1-2", "12,13", "12 ", "12_[0-99999999]", "12_[0-8:2]"} {
