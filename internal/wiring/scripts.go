@@ -116,7 +116,7 @@ func (p *Plan) Install(s Script) error {
 	if err := p.Write(Script{s.Hook, s.beside(), s.Text}); err != nil {
 		return err
 	}
-	p.ByHand = append(p.ByHand, fmt.Sprintf("%s is your own: make this its last line, or the last one before a final return: %s", s.Path, s.LoadLine()))
+	p.ByHand = append(p.ByHand, fmt.Sprintf("%s is your own: make this its last line, or the last one before a final return:\n  %s", s.Path, s.LoadLine()))
 	return nil
 }
 
