@@ -490,7 +490,7 @@ func switchedOff(ctx context.Context, hook string) error {
 	}
 	for _, one := range plugins {
 		if one == "lua" {
-			return fmt.Errorf("Slurm has %s=lua and would refuse every submission without the script; take that out first, with `pcs-capacity hooks remove settings` if install wrote it", key)
+			return fmt.Errorf("%s=lua is set, so that Slurm would refuse every submission without the script; take that out first, with `pcs-capacity hooks remove settings` if install wrote it", key)
 		}
 	}
 	return nil
