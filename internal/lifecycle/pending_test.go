@@ -84,7 +84,7 @@ func TestUnfits(t *testing.T) {
 func TestUnfitsLooksAtEveryJob(t *testing.T) {
 	snap := oneSlot("ec2", []string{"cr-0"}, block("cr-0", "-1h", "24h", capacity.StateActive))
 	snap.TakenAt, snap.Submit = noon, capacity.Submit{Strict: true, StaleAfter: capacity.Duration{Duration: time.Hour}}
-	snap.Reservations[0].Total = 4
+	snap.Reservations[0].Total, snap.Partitions[0].Groups[0].PurchaseOption = 4, capacity.CapacityBlock
 	job := func(shown, state string, limit capacity.Limit) Job {
 		return Job{Shown: shown, State: state, Partition: "gpu", Limit: limit}
 	}
