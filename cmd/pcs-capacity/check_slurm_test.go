@@ -9,9 +9,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/check"
 	"github.com/pcs-capacity/pcs-capacity/internal/permissions"
@@ -47,6 +49,8 @@ type wired struct {
 	cluster *slurmlab.Cluster
 	bin     string
 	etc     string
+	// uid is who runs the next check; 0 for the user of the test.
+	uid uint32
 }
 
 // newWired starts it. `systemctl restart slurmctld` restarts the lab's.
@@ -58,6 +62,15 @@ func newWired(t *testing.T) *wired {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
+	program, err := exec.LookPath("pcs-capacity")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, folder := range []string{dir, filepath.Dir(program), filepath.Dir(filepath.Dir(program))} { // for another user
+		if err := os.Chmod(folder, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
 	w.bin = filepath.Join(dir, "programs")
 	if err := os.Mkdir(w.bin, 0o755); err != nil {
 		t.Fatal(err)
@@ -139,6 +152,9 @@ func (w *wired) check(more ...string) (status int, found check.Findings) {
 	w.Helper()
 	command := exec.CommandContext(w.Context(), "pcs-capacity", "--config", w.settings, "-o", "json", "check", "--filter", filepath.Join(w.bin, "pcs-capacity-filter"))
 	command.Dir, command.Env = w.dir, append(slices.Clone(w.env), more...)
+	if w.uid != 0 {
+		command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: w.uid, Gid: w.uid}}
+	}
 	out, err := command.Output()
 	if command.ProcessState == nil {
 		w.Fatal(err)
@@ -178,6 +194,12 @@ func TestCheckNamesEachFault(t *testing.T) {
 	}
 	defer unlock()
 
+	aws, _ := w.clients()
+	if _, err := aws.Launch(t.Context(), capacity.Launch{ClientToken: "one", LaunchTemplate: "lt-0e2000000000000a2", InstanceType: "c7i.4xlarge", SubnetID: "subnet-0e200000000000a01",
+		Kind: capacity.OnDemand, Count: 1, Tags: map[string]string{capacity.TagCluster: capacity.ClusterMark("lab", "0123456789abcdef")}}); err != nil {
+		t.Fatal(err)
+	}
+
 	status, found := w.check()
 	for _, f := range found {
 		if f.Status == check.Fail {
@@ -197,6 +219,9 @@ func TestCheckNamesEachFault(t *testing.T) {
 
 	for _, f := range w.breakages() {
 		t.Run(f.name, func(t *testing.T) {
+			if f.check == "slurm-rights" && os.Geteuid() != 0 {
+				t.Skip("only root can be somebody else")
+			}
 			undo := f.breaks()
 			status, found := w.check(f.env...)
 			undo()
@@ -297,6 +322,7 @@ func (w *wired) breakages() []breakage {
 	down := filepath.Join(w.dir, "down.conf")
 	w.write("down.conf", downConf)
 	return []breakage{
+		{"no rights in Slurm", func() func() { w.uid = 65534; return func() { w.uid = 0 } }, "slurm-rights", check.Fail, "may place no reservations", "run sync as root", nil},
 		{"settings with an unknown key", set("region =", "regoin ="), "settings", check.Fail, "regoin", "region", nil},
 		{"no such region", set(`"us-east-2"`, `"us-nowhere-1"`), "credentials", check.Fail, "AuthFailure", "", nil},
 		{"another region", set(`"us-east-2"`, `"us-west-2"`), "reservation", check.Fail, "does not describe reservation cr-0e2000000000000a1", "the region (us-west-2)", nil},
@@ -308,6 +334,7 @@ func (w *wired) breakages() []breakage {
 		}, "clock", check.Warn, "behind AWS's", "chronyd", nil},
 		{"a read is not allowed", without(permissions.Sync, "ec2:DescribeInstances"), "permission", check.Fail, "ec2:DescribeInstances is not allowed", "iam-policy sync", nil},
 		{"launches are not allowed", without(permissions.Resume, "ec2:RunInstances"), "permission", check.Fail, "ec2:RunInstances is not allowed", "iam-policy hooks", nil},
+		{"ends are not allowed", without(permissions.Suspend, "ec2:TerminateInstances"), "permission", check.Fail, "ec2:TerminateInstances is not allowed", "iam-policy", nil},
 		{"an unknown reservation", set("cr-0e2000000000000a1", "cr-0e2000000000000ff"), "reservation", check.Fail, "does not describe reservation", "check the id", nil},
 		{"a subnet in another zone", set("subnet-0e200000000000a01", "subnet-0e200000000000b02"), "reservation", check.Fail, "has only subnet-0e200000000000b02", "use a subnet in us-east-2a", nil},
 		{"an unknown subnet", set("subnet-0e200000000000a01", "subnet-0e200000000000fff"), "subnet", check.Fail, "does not describe subnet", "subnet_ids", nil},
