@@ -25,3 +25,11 @@ pcs-capacity --output csv hooks status 2>/dev/null | while IFS=, read -r hook fi
 		;;
 	esac
 done
+
+# What Slurm's settings name is not ours to change.
+for folder in /opt/slurm/bin /opt/aws/pcs/scheduler/slurm-*/bin; do PATH="$PATH:$folder"; done
+if named=$(timeout 10 scontrol show config 2>/dev/null | grep /usr/libexec/pcs-capacity/); then
+	echo "pcs-capacity: Slurm still has the settings below. Take them out now: it drains nodes without their"
+	echo "Prolog, fails tasks without their TaskProlog, and powers no nodes up without its ResumeProgram."
+	echo "$named"
+fi
