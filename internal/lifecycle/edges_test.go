@@ -23,6 +23,16 @@ func TestUnlockedLooksAtEveryPartition(t *testing.T) {
 	}
 }
 
+// That accounts are free is so of the cluster: it is said once, after the partitions.
+func TestUnlockedSaysOnceThatAccountsAreFree(t *testing.T) {
+	nlp := []string{"nlp"}
+	snap := &capacity.Snapshot{Partitions: []capacity.Partition{{Name: "not-in-slurm", AllowAccounts: nlp}, {Name: "locked", AllowAccounts: nlp}, {Name: "open", AllowAccounts: nlp}}}
+	got := unlocked(snap, &Cluster{Partitions: []Partition{{Name: "locked", AllowAccounts: nlp}, {Name: "open"}}})
+	if len(got) != 2 || !strings.HasPrefix(got[0], "partition open: ") || !strings.HasPrefix(got[1], "allow_accounts has no effect") {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestStepsInOrder(t *testing.T) {
 	names := func(name string) Reservation { return reservation(name, []string{"gpu-1"}, at("1h"), time.Time{}) }
 	there := func(r Reservation, active bool) Reservation {
