@@ -40,6 +40,7 @@ func (p *pass) act(ctx context.Context, mayDelete bool) {
 	p.changeJobs(ctx, slots, now, toSlurm)
 	p.giveBack(ctx)
 	p.powerDown(ctx, slots)
+	p.powerUp(ctx, slots)
 }
 
 // changeJobs does what a pass has to do with jobs, which it reads once.

@@ -88,6 +88,7 @@ type Slurm interface {
 	SetAdminComment(ctx context.Context, job, text string) error
 	// PowerDownForce powers nodes down, from which Slurm uses them again.
 	PowerDownForce(ctx context.Context, nodes []string, reason string) error
+	PowerUp(ctx context.Context, nodes []string) error
 	// PowerDown does so when the jobs of the nodes have ended.
 	PowerDown(ctx context.Context, nodes []string, reason string) error
 	// Drain keeps new jobs off nodes; those that run go on.
