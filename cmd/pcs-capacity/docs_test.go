@@ -147,24 +147,59 @@ func TestQuickStarts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := strings.NewReplacer("cr-0e2000000000000a1", "cr-0123456789abcdef0", "subnet-0e200000000000a01", "subnet-0123456789abcdef0", "ec2-nodes", "gpu-nodes").Replace(string(world))
+	text := strings.NewReplacer("cr-0e2000000000000a1", "cr-0123456789abcdef0", "subnet-0e200000000000a01", "subnet-0123456789abcdef0",
+		`"ec2-nodes"`, `"gpu-nodes", metadata_tags = true`).Replace(string(world))
 	runTranscripts(t, "testdata/docs", func() (*awssim.Scenario, error) { return awssim.ParseScenario(simWorld, []byte(text)) })
 }
 
-// TestQuickStartsAreRun: the transcript of a quick start runs the commands of its page, these and in
-// this order.
+// TestQuickStartsAreRun: the transcript of a quick start has the settings of its page, and runs its
+// commands, these and in this order.
 func TestQuickStartsAreRun(t *testing.T) {
+	settingsBlock := regexp.MustCompile("(?s)```toml\n(.*?)```")
 	line := regexp.MustCompile(`(?m)^!? ?exec (pcs-capacity .*)$|^exec script -qec '(pcs-capacity [^']*)'`)
 	for _, name := range []string{"quick-start-pcs", "quick-start-slurm"} {
 		var ran, want []string
-		for _, found := range line.FindAllStringSubmatch(readDoc(t, "testdata/docs/"+name+".txtar"), -1) {
+		page, transcript := readDoc(t, "../../docs/"+name+".md"), readDoc(t, "testdata/docs/"+name+".txtar")
+		if settings := settingsBlock.FindStringSubmatch(page); settings == nil || !strings.Contains(transcript, settings[1]) {
+			t.Errorf("%s: the transcript has other settings than the page: %q", name, settings)
+		}
+		for _, found := range line.FindAllStringSubmatch(transcript, -1) {
 			ran = append(ran, strings.Join(words(found[1]+found[2]), " "))
 		}
-		for _, command := range blockCommands(readDoc(t, "../../docs/"+name+".md")) {
+		for _, command := range blockCommands(page) {
 			want = append(want, strings.Join(words(command), " "))
 		}
 		if len(want) == 0 || !slices.Equal(ran, want) {
 			t.Errorf("%s: the transcript runs\n  %s\nand the page shows\n  %s", name, strings.Join(ran, "\n  "), strings.Join(want, "\n  "))
+		}
+	}
+}
+
+// TestLinksInDocs: a link within the docs leads to a file that is there, and to a heading of it.
+func TestLinksInDocs(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^):#]*)(?:#([^)]*))?\)`)
+	heading := regexp.MustCompile(`(?m)^#+ (.*)$`)
+	gone := regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+	for _, path := range docPages(t) {
+		for _, found := range link.FindAllStringSubmatch(readDoc(t, path), -1) {
+			to := path
+			if found[1] != "" {
+				to = filepath.Join(filepath.Dir(path), found[1])
+			}
+			if _, err := os.Stat(to); err != nil {
+				t.Errorf("%s: %v", filepath.Base(path), err)
+				continue
+			}
+			there := found[2] == ""
+			if !there {
+				for _, h := range heading.FindAllStringSubmatch(readDoc(t, to), -1) {
+					anchor := strings.ReplaceAll(gone.ReplaceAllString(strings.ToLower(h[1]), ""), " ", "-")
+					there = there || anchor == found[2]
+				}
+			}
+			if !there {
+				t.Errorf("%s: %s has no heading #%s", filepath.Base(path), filepath.Base(to), found[2])
+			}
 		}
 	}
 }
