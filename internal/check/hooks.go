@@ -52,7 +52,7 @@ func (r *run) script(h Hook, on, needed bool) {
 	case h.State == "missing":
 		r.fail(h.Name, fix, "%s is missing", h.File)
 	case h.State == "old":
-		r.fail(h.Name, fix, "%s is not what this version writes for these settings", h.File)
+		r.warn(h.Name, fix, "%s is not what this version writes for these settings", h.File)
 	case h.State == "foreign" && needed:
 		r.fail(h.Name, fmt.Sprintf("run `pcs-capacity hooks install %s --as %s`, and add the line that it shows", h.Name, filepath.Join(filepath.Dir(h.File), "pcs-capacity-"+h.Name+".lua")),
 			"%s is the site's own and does not load ours", h.File)
