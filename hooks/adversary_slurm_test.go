@@ -179,10 +179,11 @@ func (a *adversary) comeToRest(users []*user) {
 }
 
 // startAgain does what an administrator does for jobs that slurmctld took to be started
-// when it was stopped, and which no slurmd knows: they stay RUNNING up to their limit.
+// when it was stopped, and which no slurmd knows: they stay RUNNING up to their limit, or
+// fail when their launch is asked for again.
 func (a *adversary) startAgain() {
 	for _, j := range a.jobs() {
-		lost := j.State == "TIMEOUT" || j.State == "RUNNING" && !j.Configuring() && time.Since(j.Start) > 20*time.Second
+		lost := j.State == "TIMEOUT" || j.State == "FAILED" && j.Reason == "JobLaunchFailure" || j.State == "RUNNING" && !j.Configuring() && time.Since(j.Start) > 20*time.Second
 		if lost && allowed(j) {
 			out, err := a.cluster.Command(deadline(a.t), "scontrol", "requeue", j.DisplayID())
 			a.t.Logf("job %s was %s since %s, and is requeued: %v %s", j.DisplayID(), j.State, j.Start.Format(time.TimeOnly), err, out)

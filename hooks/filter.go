@@ -33,8 +33,9 @@ type SlurmText struct {
 // as the snapshot knows it.
 //
 // The answer is for the shim: lines "set FIELD HEX", "warn HEX", "code CODE" and
-// "refuse HEX", then "end". Times are whole minutes. Whatever goes wrong on our side is logged and
-// told, and the job is accepted as it is.
+// "refuse HEX", then "end". Limits are whole minutes; a time in a sentence is this machine's
+// local one, as in squeue, with UTC behind it. Whatever goes wrong on our side is logged
+// and told, and the job is accepted as it is.
 func Answer(args []string, text SlurmText, machineNow time.Time, log *slog.Logger) string {
 	verdict, err := judge(args, text, machineNow)
 	if err != nil {
@@ -74,11 +75,12 @@ func judge(args []string, text SlurmText, machineNow time.Time) (capacity.Verdic
 
 func answerText(v capacity.Verdict) string {
 	var b strings.Builder
+	says := func(text string) string { return oneLine(localTimes(text, time.Local)) }
 	for _, warning := range v.Warnings {
-		fmt.Fprintf(&b, "warn %x\n", oneLine(warning))
+		fmt.Fprintf(&b, "warn %x\n", says(warning))
 	}
 	if v.Refused {
-		fmt.Fprintf(&b, "code %s\nrefuse %x\n", v.Code, oneLine(v.Message))
+		fmt.Fprintf(&b, "code %s\nrefuse %x\n", v.Code, says(v.Message))
 	}
 	set := func(field, value string) { fmt.Fprintf(&b, "set %s %x\n", field, value) }
 	if v.Edits.TimeLimit.Bounded() {

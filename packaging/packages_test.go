@@ -244,6 +244,9 @@ func (i *installation) life(first, lab, second string) {
 	if !strings.Contains(said, "/etc/slurm/cli_filter.lua stays") {
 		i.Errorf("the removal does not say that a script stays:\n%s", said)
 	}
+	if !strings.Contains(said, "Take them out now") || !strings.Contains(said, "\nProlog = ") || strings.Contains(said, "Epilog") {
+		i.Errorf("the removal does not say what Slurm still calls:\n%s", said)
+	}
 	i.submits("removed, and still wired", false)
 	i.wire()
 	i.submits("unwired", false)
@@ -306,7 +309,8 @@ func (i *installation) copy(from, to string) {
 }
 
 // makeRoot makes the root: the programs that the package's scripts call, a systemctl that
-// writes down what it is told, and a /etc/slurm with a script of ours.
+// writes down what it is told, a /etc/slurm with a script of ours, and a scontrol that names
+// our Prolog.
 func (i *installation) makeRoot() {
 	i.Helper()
 	for _, folder := range []string{"bin", "sbin", "lib", "lib64"} {
@@ -318,7 +322,7 @@ func (i *installation) makeRoot() {
 			i.Fatal(err)
 		}
 	}
-	for _, name := range []string{"sh", "mkdir", "rm", "id", "chown"} {
+	for _, name := range []string{"sh", "mkdir", "rm", "id", "chown", "timeout", "grep"} {
 		path, err := exec.LookPath(name)
 		if err != nil {
 			i.Fatal(err)
@@ -333,6 +337,7 @@ func (i *installation) makeRoot() {
 		}
 	}
 	i.write("usr/bin/systemctl", "#!/bin/sh\necho \"$@\" >>/systemctl.log\n", 0o755)
+	i.write("usr/bin/scontrol", "#!/bin/sh\necho 'Prolog = /usr/libexec/pcs-capacity/pcs-capacity-prolog'\necho 'Epilog = (null)'\n", 0o755)
 	i.write("run/systemd/system/.keep", "", 0o644)
 	i.write("systemctl.log", "", 0o644)
 	i.write("etc/slurm/cli_filter.lua", "-- Written by `pcs-capacity hooks install`\n", 0o644)

@@ -39,6 +39,9 @@ func (c *Client) Cluster(ctx context.Context, nameOrID string) (Cluster, error) 
 	if a.Scheduler != nil {
 		cluster.SlurmVersion = str(a.Scheduler.Version)
 	}
+	if s := a.SlurmConfiguration; s != nil {
+		cluster.SlurmSettings = settingsMap(s.SlurmCustomSettings)
+	}
 	if a.Networking != nil {
 		cluster.SubnetIDs, cluster.SecurityGroupIDs = a.Networking.SubnetIds, a.Networking.SecurityGroupIds
 	}

@@ -5,7 +5,7 @@ import (
 )
 
 // What can be refused because of a quota, or of what is asked for.
-var changing = []string{"CreateComputeNodeGroup", "UpdateComputeNodeGroup", "CreateQueue", "UpdateQueue"}
+var changing = []string{"CreateComputeNodeGroup", "UpdateComputeNodeGroup", "CreateQueue", "UpdateQueue", "UpdateCluster"}
 
 // Remedies are the exceptions of PCS that our calls can meet and that a person has to do
 // something about; docs/errors.md shows them. Why PCS could not create or update something

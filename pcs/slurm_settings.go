@@ -37,6 +37,15 @@ func SettingsText(settings map[string]string) string {
 	return strings.Join(parts, ", ")
 }
 
+// SettingsLines is Slurm settings as lines of slurm.conf.
+func SettingsLines(settings map[string]string) string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		b.WriteString(name + "=" + settings[name] + "\n")
+	}
+	return b.String()
+}
+
 func settingsMap(list []types.SlurmCustomSetting) map[string]string {
 	if len(list) == 0 {
 		return nil

@@ -59,6 +59,8 @@ type Cluster struct {
 	SubnetIDs        []string `json:"subnet_ids"`
 	SecurityGroupIDs []string `json:"security_group_ids"`
 	Failures         Failures `json:"failures"`
+	// SlurmSettings are custom settings, such as CliFilterPlugins and Prolog.
+	SlurmSettings map[string]string `json:"slurm_settings,omitempty"`
 }
 
 // NodeGroup is a PCS compute node group.

@@ -13,7 +13,10 @@ import (
 )
 
 // CheckCmd looks for everything that is wrong.
-type CheckCmd struct{}
+type CheckCmd struct {
+	Filter string `help:"Path of pcs-capacity-filter. Default: as for hooks install." type:"path" placeholder:"FILE" predictor:"file"`
+	Dir    string `help:"Folder of slurm.conf. Default: as for hooks install." type:"existingdir" predictor:"file"`
+}
 
 // Help is shown below the flags.
 func (CheckCmd) Help() string {
@@ -51,6 +54,17 @@ func (c *CheckCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal) er
 	sources := check.Sources{Config: cfg, Slurm: &slurm.Client{}}
 	if sources.EC2, sources.EC2Err = ec2.New(ctx, ec2.Options{Region: g.region(cfg), Profile: g.Profile}); sources.EC2Err == nil {
 		sources.PCS = newPCS(sources.EC2)
+	}
+	rows, err := hookRows(programFlags{Filter: c.Filter, Dir: c.Dir}, &maybeConfig{cfg, true})
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		sources.Hooks = append(sources.Hooks, check.Hook{Name: row.Hook, File: row.File, State: string(row.State)})
+	}
+	sources.Filter = filterPlaces(c.Filter)[0]
+	if path, err := findFilter(c.Filter); err == nil {
+		sources.Filter = path
 	}
 	return c.show(t, sources.Run(ctx))
 }

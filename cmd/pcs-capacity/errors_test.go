@@ -1,3 +1,7 @@
+//go:build !race
+
+// It shares its commands with purchase_faults_test.go, which runs without the race detector.
+
 package main
 
 import (

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -309,6 +310,17 @@ var scenes = []scene{
 	{program: permissions.Purchase, before: func(r *restricted) { r.mustAdmin("offerings", "-t", "p5.48xlarge", "-n", "4", "-d", "7d") }, run: buy},
 	{program: permissions.Purchase, run: command("purchase", openBlock, "--fee", "1000.00")},
 	{program: permissions.Extend, run: extendBlock},
+	{program: permissions.Wire, before: func(r *restricted) {
+		r.mustAdmin(setupArgs(nextBlock, "--max-nodes", "3")...)
+	}, run: command("hooks", "install", "settings")},
+	// While a block is open.
+	{program: permissions.Wire, before: func(r *restricted) {
+		r.mustAdmin(setupArgs(openBlock, "--max-nodes", "3")...)
+	}, run: command("hooks", "install", "settings"), status: 1},
+	// Slurm that one runs oneself.
+	{program: permissions.Wire, before: func(r *restricted) {
+		r.write("pcs-capacity/config.toml", strings.Replace(fmt.Sprintf(restrictedConfig, "state", "log"), `cluster = "ml"`, "", 1))
+	}, run: command("hooks", "install", "settings")},
 	{program: permissions.ResumePCS, before: setUpForNext, run: func(r *restricted) int { return r.hook("resume", "gpu-a-[1-3]") }},
 }
 

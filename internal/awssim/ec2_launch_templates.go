@@ -50,6 +50,9 @@ func (s *Sim) buildLaunchTemplate(r *region, lt LaunchTemplateScenario) error {
 	if lt.UserData != "" {
 		data.UserData = base64.StdEncoding.EncodeToString([]byte(lt.UserData))
 	}
+	if lt.MetadataTags {
+		data.MetadataOptions = &metadataOptions{InstanceMetadataTags: "enabled"}
+	}
 	if lt.InstanceProfile != "" {
 		data.IamInstanceProfile = &instanceProfile{Arn: lt.InstanceProfile}
 	}

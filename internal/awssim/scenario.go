@@ -195,6 +195,7 @@ type LaunchTemplateScenario struct {
 	InstanceProfile string            `toml:"instance_profile"` // ARN
 	UserData        string            `toml:"user_data"`        // plain text
 	Tags            map[string]string `toml:"tags"`
+	MetadataTags    bool              `toml:"metadata_tags"` // instances find their tags in their metadata
 
 	Interfaces []InterfaceScenario `toml:"network_interface"`
 }

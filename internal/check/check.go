@@ -84,8 +84,10 @@ type Sources struct {
 	EC2Err error
 	PCS    *pcs.Client
 	Slurm  *slurm.Client
-	// Wiring is what the hooks are found to be.
-	Wiring Findings
+	// Hooks are those of this host.
+	Hooks []Hook
+	// Filter is the path of pcs-capacity-filter; "" if it is not known.
+	Filter string
 }
 
 // Run makes all checks, in the order in which one would mend what they find.
@@ -98,7 +100,7 @@ func (s Sources) Run(ctx context.Context) Findings {
 	r.askSlurm(ctx)
 	r.aws(ctx)
 	r.slurm(ctx)
-	r.Findings = append(r.Findings, s.Wiring...)
+	r.hooks()
 	r.state()
 	return r.Findings
 }

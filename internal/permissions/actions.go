@@ -1,6 +1,10 @@
 package permissions
 
-import "github.com/pcs-capacity/pcs-capacity/capacity"
+import (
+	"slices"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
 
 func like(key string, values ...string) Condition {
 	return Condition{"StringLike": {key: values}}
@@ -66,14 +70,14 @@ var Actions = []Action{
 	{Name: "ec2:DescribeCapacityBlockExtensionOfferings", Why: "what an extension costs", stops: programs{Extend}},
 	{Name: "ec2:DescribeCapacityBlockOfferings", Why: "what is for sale", stops: programs{Offerings, Purchase}, lessens: programs{Fit}},
 	{Name: "ec2:DescribeCapacityBlockStatus", Why: "how many hosts of a block have failed",
-		stops: makesGroups, lessens: programs{Fit, Timeline, Purchase, Extend, Teardown, Status, Sync, Resume}},
+		stops: makesGroups, lessens: programs{Fit, Timeline, Purchase, Extend, Teardown, Status, Sync, Resume, Wire}},
 	{Name: "ec2:DescribeCapacityBlocks", Why: "which blocks are UltraServers",
-		stops: makesGroups, lessens: programs{Fit, Timeline, Purchase, Extend, Teardown, Status, Sync, Resume}},
+		stops: makesGroups, lessens: programs{Fit, Timeline, Purchase, Extend, Teardown, Status, Sync, Resume, Wire}},
 	{Name: "ec2:DescribeCapacityReservations", Why: "reservations: where, how many, from when to when",
-		stops: programs{List, Fit, Timeline, Purchase, Extend, Setup, Resume, ResumePCS}, lessens: programs{Teardown, Status, Sync}},
+		stops: programs{List, Fit, Timeline, Purchase, Extend, Setup, Resume, ResumePCS, Wire}, lessens: programs{Teardown, Status, Sync}},
 	{Name: "ec2:DescribeImages", Why: "whether the image exists and suits the type", stops: programs{Setup}},
 	{Name: "ec2:DescribeInstanceTypeOfferings", Why: forPCS, stops: makesGroups},
-	{Name: "ec2:DescribeInstanceTypes", Why: "GPUs, network cards, and which types have blocks", lessens: programs{Offerings, Fit}, stops: makesGroups},
+	{Name: "ec2:DescribeInstanceTypes", Why: "GPUs, network cards, and which types have blocks", lessens: programs{Offerings, Fit}, stops: append(slices.Clone(makesGroups), Wire)},
 	{Name: "ec2:DescribeInstances", Why: "which instances a node, node group or reservation has", stops: programs{Setup, Teardown, Resume, Suspend, ResumePCS}, lessens: programs{Status, Sync}},
 	{Name: "ec2:DescribeKeyPairs", Why: "whether the template's key pair exists", stops: programs{Setup}},
 	{Name: "ec2:DescribeLaunchTemplateVersions", Why: "the template to copy or to launch from", stops: programs{Setup, Teardown, ResumePCS}, lessens: programs{Resume}},
@@ -103,21 +107,23 @@ var Actions = []Action{
 		grants: []grant{{nil, clusters}, {nil, ourParts}}},
 	{Name: "pcs:DeleteQueue", Why: "removing the queue", stops: programs{Teardown},
 		grants: []grant{{nil, clusters}, {nil, ourParts}}},
-	{Name: "pcs:GetCluster", Why: "the subnets and the version of the cluster that the settings name", lessens: programs{List, Offerings, Fit, Purchase, Status, Sync}, stops: programs{Setup, Teardown, ResumePCS},
+	{Name: "pcs:GetCluster", Why: "the subnets and the version of the cluster that the settings name", lessens: programs{List, Offerings, Fit, Purchase, Status, Sync}, stops: programs{Setup, Teardown, ResumePCS, Wire},
 		grants: []grant{{nil, inClusters}}},
-	{Name: "pcs:GetComputeNodeGroup", Why: "what node groups there are", stops: programs{Setup, Teardown, ResumePCS},
+	{Name: "pcs:GetComputeNodeGroup", Why: "what node groups there are", stops: programs{Setup, Teardown, ResumePCS, Wire},
 		grants: []grant{{nil, inClusters}}},
-	{Name: "pcs:GetQueue", Why: "what queues there are", stops: programs{Setup, Teardown},
+	{Name: "pcs:GetQueue", Why: "what queues there are", stops: programs{Setup, Teardown, Wire},
 		grants: []grant{{nil, inClusters}}},
 	{Name: "pcs:ListClusters", Why: "other clusters that use the reservation, and names to choose from", lessens: programs{Setup}},
-	{Name: "pcs:ListComputeNodeGroups", Why: "what node groups there are", stops: programs{Setup, Teardown, ResumePCS}, lessens: programs{Status, Sync},
+	{Name: "pcs:ListComputeNodeGroups", Why: "what node groups there are", stops: programs{Setup, Teardown, ResumePCS, Wire}, lessens: programs{Status, Sync},
 		grants: []grant{{nil, inClusters}}},
-	{Name: "pcs:ListQueues", Why: "what queues there are", stops: programs{Setup, Teardown},
+	{Name: "pcs:ListQueues", Why: "what queues there are", stops: programs{Setup, Teardown, Wire},
 		grants: []grant{{nil, inClusters}}},
-	{Name: "pcs:ListTagsForResource", Why: "what is ours, and for which reservation", stops: programs{Setup, Teardown, ResumePCS}, lessens: programs{Status, Sync},
+	{Name: "pcs:ListTagsForResource", Why: "what is ours, and for which reservation", stops: programs{Setup, Teardown, ResumePCS, Wire}, lessens: programs{Status, Sync},
 		grants: []grant{{nil, inClusters}}},
 	{Name: "pcs:TagResource", Why: "our mark on node groups and queues", stops: programs{Setup, Teardown},
 		grants: []grant{{programs{Setup}, newParts}, {nil, ourParts}}},
+	{Name: "pcs:UpdateCluster", Why: "the setting that switches cli_filter.lua on", stops: programs{Wire},
+		grants: []grant{{nil, clusters}}},
 	{Name: "pcs:UpdateComputeNodeGroup", Why: "reservation, size and template of a node group", stops: programs{Setup, ResumePCS},
 		grants: []grant{{nil, clusters}, {nil, ourParts}}},
 	{Name: "pcs:UpdateQueue", Why: "which node groups are in a queue", stops: programs{Setup, Teardown},

@@ -19,6 +19,7 @@ const (
 	Extend    Program = "extend"
 	Setup     Program = "setup"
 	Teardown  Program = "teardown"
+	Wire      Program = "hooks install"
 	Status    Program = "status"
 	Sync      Program = "sync"
 	Resume    Program = "resume"
@@ -27,7 +28,7 @@ const (
 )
 
 // Programs are all of them, in the order of the documentation.
-var Programs = []Program{List, Offerings, Fit, Timeline, Purchase, Extend, Setup, Teardown, Status, Sync, Resume, Suspend, ResumePCS}
+var Programs = []Program{List, Offerings, Fit, Timeline, Purchase, Extend, Setup, Teardown, Wire, Status, Sync, Resume, Suspend, ResumePCS}
 
 // Role is somebody who runs some of the programs.
 type Role string
@@ -45,7 +46,7 @@ const (
 func (r Role) Programs() []Program {
 	switch r {
 	case Admin:
-		return []Program{List, Offerings, Fit, Timeline, Purchase, Extend, Setup, Teardown, Status, Sync}
+		return []Program{List, Offerings, Fit, Timeline, Purchase, Extend, Setup, Teardown, Wire, Status, Sync}
 	case Loop:
 		return []Program{Status, Sync}
 	case Hooks:

@@ -14,9 +14,22 @@ fi
 # scripts stay. Without the program that they call, they let every job through.
 pcs-capacity --output csv hooks status 2>/dev/null | while IFS=, read -r hook file state; do
 	case "$state" in
-	installed | loaded)
+	installed | loaded | old)
+		if [ "$hook" = settings ]; then
+			echo "pcs-capacity: slurm.conf includes $file, whose programs go now. To be rid of it, take"
+			echo "that line out, restart slurmctld, then delete it."
+			continue
+		fi
 		echo "pcs-capacity: $file stays, and lets every job through from now on. To be rid of it, first take"
 		echo "lua out of Slurm's $([ "$hook" = cli_filter ] && echo CliFilterPlugins || echo JobSubmitPlugins), then delete it."
 		;;
 	esac
 done
+
+# What Slurm's settings name is not ours to change.
+for folder in /opt/slurm/bin /opt/aws/pcs/scheduler/slurm-*/bin; do PATH="$PATH:$folder"; done
+if named=$(timeout 10 scontrol show config 2>/dev/null | grep /usr/libexec/pcs-capacity/); then
+	echo "pcs-capacity: Slurm still has the settings below. Take them out now: it drains nodes without their"
+	echo "Prolog, fails tasks without their TaskProlog, and powers no nodes up without its ResumeProgram."
+	echo "$named"
+fi

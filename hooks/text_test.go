@@ -1,0 +1,28 @@
+package hooks
+
+import (
+	"testing"
+	"time"
+)
+
+// A time is told as squeue shows it, and as EC2 does.
+func TestLocalTimes(t *testing.T) {
+	newYork, err := time.LoadLocation("America/New_York")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{
+		"free by 2026-03-03 10:50 UTC; use less":            "free by 2026-03-03T05:50 (10:50 UTC); use less",
+		"2026-07-03 10:50 UTC":                              "2026-07-03T06:50 (10:50 UTC)", // summer
+		"from 2026-03-04 01:50 UTC to 2026-03-05 12:00 UTC": "from 2026-03-03T20:50 (2026-03-04 01:50 UTC) to 2026-03-05T07:00 (12:00 UTC)",
+		"2026-13-03 10:50 UTC":                              "2026-13-03 10:50 UTC",
+		"in 2026":                                           "in 2026",
+	} {
+		if got := localTimes(text, newYork); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+		if got := localTimes(text, time.UTC); got != text {
+			t.Errorf("in UTC %q became %q", text, got)
+		}
+	}
+}

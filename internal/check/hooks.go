@@ -1,0 +1,90 @@
+package check
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// Hook is a script of Slurm's on this host, or the settings that slurm.conf includes.
+type Hook struct {
+	// Name is cli_filter, job_submit or settings.
+	Name, File string
+	// State is installed, loaded, old, missing or foreign.
+	State string
+}
+
+// hooks holds the files against what Slurm is told to run.
+func (r *run) hooks() {
+	plugins := map[string][]string{}
+	needed := map[string]bool{"cli_filter": r.onPCS(), "job_submit": r.onEC2()}
+	if c := r.slurmConfig; c != nil {
+		plugins["cli_filter"], plugins["job_submit"] = c.CliFilterPlugins, c.JobSubmitPlugins
+	}
+	if r.Filter != "" {
+		r.runs("filter", r.Filter)
+	}
+	for _, h := range r.Hooks {
+		on := slices.Contains(plugins[h.Name], "lua")
+		if h.Name != "settings" && (needed[h.Name] || on) {
+			r.script(h, on, needed[h.Name])
+		}
+	}
+	if r.onEC2() && r.slurmConfig != nil {
+		r.powerPrograms()
+	}
+}
+
+func (r *run) script(h Hook, on, needed bool) {
+	fix := "run `pcs-capacity hooks install " + h.Name + "` on this host"
+	switch {
+	case h.State == "missing" && on:
+		r.fail(h.Name, fix, "%s is missing while Slurm is told to run it: every submission is refused", h.File)
+	case h.State == "missing":
+		r.fail(h.Name, fix, "%s is missing", h.File)
+	case h.State == "old":
+		r.fail(h.Name, fix, "%s is not what this version writes for these settings", h.File)
+	case h.State == "foreign" && needed:
+		r.fail(h.Name, fmt.Sprintf("run `pcs-capacity hooks install %s --as %s`, and add the line that it shows", h.Name, filepath.Join(filepath.Dir(h.File), "pcs-capacity-"+h.Name+".lua")),
+			"%s is the site's own and does not load ours", h.File)
+	case h.State == "foreign":
+		r.ok(h.Name, "%s is the site's own", h.File)
+	case !on && r.slurmConfig != nil:
+		r.fail(h.Name, "run `pcs-capacity hooks install settings`", "%s is there, but Slurm is not told to run it", h.File)
+	default:
+		r.ok(h.Name, "%s is %s", h.File, h.State)
+	}
+}
+
+// powerPrograms are those that slurmctld runs.
+func (r *run) powerPrograms() {
+	for _, p := range []struct{ key, has, program string }{
+		{"ResumeProgram", r.slurmConfig.ResumeProgram, "pcs-capacity-resume"},
+		{"SuspendProgram", r.slurmConfig.SuspendProgram, "pcs-capacity-suspend"},
+		{"ResumeFailProgram", r.slurmConfig.ResumeFailProgram, "pcs-capacity-suspend"},
+	} {
+		const fix = "run `pcs-capacity hooks install settings` on the controller"
+		switch {
+		case p.has == "":
+			r.fail("power", fix, "Slurm has no %s", p.key)
+		case filepath.Base(p.has) != p.program:
+			r.fail("power", fix, "Slurm's %s is %s, not %s", p.key, p.has, p.program)
+		default:
+			r.runs("power", p.has)
+		}
+	}
+}
+
+// runs holds a program to be there and to be one that everybody may run.
+func (r *run) runs(check, path string) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		r.fail(check, "install the package pcs-capacity", "%s", err)
+	case !info.Mode().IsRegular() || info.Mode()&0o111 != 0o111:
+		r.fail(check, "chmod 755 "+path, "%s cannot be run by everybody: its mode is %04o", path, info.Mode().Perm())
+	default:
+		r.ok(check, "%s", path)
+	}
+}

@@ -1,0 +1,214 @@
+package wiring
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
+)
+
+// IncludeFile is what we write beside slurm.conf, and IncludeLine the line with which
+// slurm.conf reads it. A name without a folder goes to the nodes with the rest of the
+// configuration where Slurm hands that out.
+const (
+	IncludeFile = "pcs-capacity.conf"
+	IncludeLine = "Include " + IncludeFile
+)
+
+// Mark begins the first line of all that we write into the folder of slurm.conf; what
+// lacks it is never changed or removed.
+const Mark = "Written by `pcs-capacity hooks install`"
+
+const (
+	// leastResumeTimeout is what a p5 takes to boot, and half as much again.
+	leastResumeTimeout = 900 * time.Second
+	// suspendTimeout is more than SuspendProgram tries to end an instance.
+	suspendTimeout = 120 * time.Second
+	// suspendTime is after how long an idle node is powered down, where the site does not say.
+	suspendTime = 600 * time.Second
+	// usableMemory is the share of an instance's memory that its system leaves to jobs. A
+	// node that has less than its line says is drained.
+	usableMemory = 0.95
+)
+
+// Include is what the text of IncludeFile depends on.
+type Include struct {
+	Settings capacity.Settings
+	Site     Conf
+	Version  slurm.Version
+	// Programs is the folder of pcs-capacity-resume and the others.
+	Programs string
+	// Types are the instance types of the node groups.
+	Types map[string]ec2.InstanceType
+	// Prolog wires pcs-capacity-prolog, which has to be on every node.
+	Prolog bool
+}
+
+// Text is the include, and what a person has to do beside it. It fails if the site has a
+// program where ours has to be.
+func (in Include) Text() (text string, notes []string, err error) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# %s; do not edit, it is written anew.\n", Mark)
+	line := func(key, value string) { fmt.Fprintf(&b, "%s=%s\n", key, value) }
+	for _, p := range []struct{ key, program string }{
+		{"ResumeProgram", "pcs-capacity-resume"}, {"SuspendProgram", "pcs-capacity-suspend"}, {"ResumeFailProgram", "pcs-capacity-suspend"},
+	} {
+		path := filepath.Join(in.Programs, p.program)
+		if theirs := in.Site.Value(p.key); theirs != "" && theirs != path {
+			return "", nil, fmt.Errorf("slurm.conf has %s=%s, and Slurm runs only one; take it out, or let it call %s for the nodes of pcs-capacity and write the settings by hand",
+				p.key, theirs, path)
+		}
+		line(p.key, path)
+	}
+	in.timeouts(line)
+	in.lists(line)
+	notes = in.prologs(line)
+	return b.String() + in.nodes(), notes, nil
+}
+
+func (in Include) timeouts(line func(key, value string)) {
+	seconds := func(key string, least time.Duration) {
+		if has, err := strconv.Atoi(in.Site.Value(key)); err != nil || time.Duration(has)*time.Second < least {
+			line(key, strconv.Itoa(int(least.Seconds())))
+		}
+	}
+	seconds("ResumeTimeout", max(leastResumeTimeout, in.Settings.Timing.BootAllowance.Duration))
+	seconds("SuspendTimeout", suspendTimeout)
+	if has, err := strconv.Atoi(in.Site.Value("SuspendTime")); err != nil || has <= 0 {
+		line("SuspendTime", strconv.Itoa(int(suspendTime.Seconds())))
+	}
+	if in.Site.Value("TreeWidth") == "" {
+		line("TreeWidth", "65533") // no slurmd knows the addresses of the others: slurm.conf(5)
+	}
+}
+
+// lists are settings with several values, of which the site's stay.
+func (in Include) lists(line func(key, value string)) {
+	add := func(key string, more ...string) {
+		have := in.Site.list(key)
+		merged := slices.Clone(have)
+		for _, one := range more {
+			if !slices.Contains(merged, one) {
+				merged = append(merged, one)
+			}
+		}
+		if len(merged) > len(have) {
+			line(key, strings.Join(merged, ","))
+		}
+	}
+	add("JobSubmitPlugins", "lua")
+	add("SlurmctldParameters", "idle_on_node_suspend")
+	if !in.Version.AtLeast(23, 2, 0) {
+		add("PrivateData", "cloud")
+	}
+	if slices.ContainsFunc(slices.Collect(maps.Values(in.Types)), func(t ec2.InstanceType) bool { return t.GPUs > 0 }) {
+		add("GresTypes", "gpu")
+	}
+	var up []string
+	for _, g := range in.groups() {
+		if !g.Dynamic {
+			up = append(up, slurm.Compress(in.names(g)))
+		}
+	}
+	add("SuspendExcNodes", up...)
+}
+
+func (in Include) prologs(line func(key, value string)) (notes []string) {
+	if !in.Prolog {
+		return nil
+	}
+	path := filepath.Join(in.Programs, "pcs-capacity-prolog")
+	for _, key := range []string{"Prolog", "TaskProlog"} {
+		switch theirs := in.Site.Value(key); {
+		case theirs == "" || theirs == path:
+			line(key, path)
+		default:
+			notes = append(notes, fmt.Sprintf("%s is your own, %s: let it call %s", key, theirs, path))
+		}
+	}
+	if flags := in.Site.Value("PrologFlags"); flags == "" {
+		line("PrologFlags", "Alloc")
+	}
+	return notes
+}
+
+// groups are the node groups that we launch.
+func (in Include) groups() []capacity.GroupSettings {
+	var all []capacity.GroupSettings
+	for _, p := range in.Settings.Partitions {
+		if p.Provider == capacity.ProviderEC2 {
+			all = append(all, p.Groups...)
+		}
+	}
+	return all
+}
+
+// names are the nodes of a node group.
+func (in Include) names(g capacity.GroupSettings) []string {
+	if len(g.Nodes) > 0 {
+		return g.Nodes
+	}
+	var all []string
+	for _, slot := range g.SlotNames(capacity.ProviderEC2) {
+		all = append(all, slotNodes(slot, g.MaxNodes)...)
+	}
+	return all
+}
+
+func slotNodes(slot string, n int) []string {
+	var all []string
+	for i := range n {
+		all = append(all, fmt.Sprintf("%s-%d", slot, i+1))
+	}
+	return all
+}
+
+// nodes are the lines of nodes and partitions that the site does not have itself.
+func (in Include) nodes() string {
+	var b strings.Builder
+	for _, g := range in.groups() {
+		sets := map[string][]string{g.Name: g.Nodes}
+		if len(g.Nodes) == 0 {
+			clear(sets)
+			for _, slot := range g.SlotNames(capacity.ProviderEC2) {
+				sets[slot] = slotNodes(slot, g.MaxNodes)
+			}
+		}
+		for _, feature := range slices.Sorted(maps.Keys(sets)) {
+			left := slices.DeleteFunc(slices.Clone(sets[feature]), func(name string) bool { return in.Site.Nodes[name] })
+			if len(left) > 0 {
+				fmt.Fprintf(&b, "NodeName=%s%s Features=%s State=CLOUD\n", slurm.Compress(left), hardware(in.Types[g.InstanceType]), feature)
+			}
+		}
+	}
+	for _, p := range in.Settings.Partitions {
+		if p.Provider != capacity.ProviderEC2 || in.Site.Partitions[p.Name] {
+			continue
+		}
+		var names []string
+		for _, g := range p.Groups {
+			names = append(names, in.names(g)...)
+		}
+		fmt.Fprintf(&b, "PartitionName=%s Nodes=%s", p.Name, slurm.Compress(names))
+		if len(p.AllowAccounts) > 0 {
+			fmt.Fprintf(&b, " AllowAccounts=%s", strings.Join(p.AllowAccounts, ","))
+		}
+		b.WriteString(" State=UP\n")
+	}
+	return b.String()
+}
+
+func hardware(t ec2.InstanceType) string {
+	text := fmt.Sprintf(" CPUs=%d RealMemory=%d", t.VCPUs, int64(float64(t.MemoryMiB)*usableMemory))
+	if t.GPUs > 0 {
+		text += fmt.Sprintf(" Gres=gpu:%d", t.GPUs)
+	}
+	return text
+}

@@ -1,0 +1,67 @@
+package wiring
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/pcs-capacity/pcs-capacity/pcs"
+)
+
+// Cluster is a PCS cluster, whose settings PCS keeps.
+type Cluster struct {
+	pcs.Inventory
+	Change func(ctx context.Context, change map[string]string) error
+}
+
+// pluginKey and pluginValue switch cli_filter.lua on: AWS PCS User Guide, "Slurm CLI filter
+// plugins".
+const pluginKey, pluginValue = "CliFilterPlugins", "cli_filter/lua"
+
+// On reports whether the cluster runs cli_filter.lua.
+func (c Cluster) On() bool { return c.Cluster.SlurmSettings[pluginKey] == pluginValue }
+
+// SwitchOn plans the settings of the cluster. programs is the folder of pcs-capacity-prolog,
+// "" to leave Prolog and TaskProlog as they are.
+func (p *Plan) SwitchOn(c Cluster, programs string) error {
+	change := map[string]string{pluginKey: pluginValue}
+	for _, key := range []string{"Prolog", "TaskProlog"} {
+		if programs == "" {
+			continue
+		}
+		path := filepath.Join(programs, "pcs-capacity-prolog")
+		if theirs := c.Cluster.SlurmSettings[key]; theirs != "" && theirs != path {
+			p.ByHand = append(p.ByHand, fmt.Sprintf("%s is your own, %s: let it call %s", key, theirs, path))
+			continue
+		}
+		change[key] = path
+	}
+	return p.set(c, change)
+}
+
+// SwitchOff plans the end of what SwitchOn sets.
+func (p *Plan) SwitchOff(c Cluster, programs string) error {
+	change := map[string]string{}
+	if c.On() {
+		change[pluginKey] = ""
+	}
+	for _, key := range []string{"Prolog", "TaskProlog"} {
+		if c.Cluster.SlurmSettings[key] == filepath.Join(programs, "pcs-capacity-prolog") {
+			change[key] = ""
+		}
+	}
+	return p.set(c, change)
+}
+
+func (p *Plan) set(c Cluster, change map[string]string) error {
+	before, after := pcs.SettingsLines(c.Cluster.SlurmSettings), pcs.SettingsLines(pcs.ChangedSettings(c.Cluster.SlurmSettings, change))
+	if before == after && c.Cluster.Status == pcs.Active {
+		return nil
+	}
+	if why := c.NotSettled(); why != "" {
+		return errors.New(why + ", and PCS changes the settings of a cluster only while everything in it is ACTIVE; run this again then")
+	}
+	p.Changes = append(p.Changes, Change{"set", "PCS cluster " + c.Cluster.Name, diff(before, after), func(ctx context.Context) error { return c.Change(ctx, change) }})
+	return nil
+}

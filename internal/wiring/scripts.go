@@ -1,0 +1,167 @@
+package wiring
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/pcs-capacity/pcs-capacity/hooks"
+)
+
+// Scripts of Slurm's Lua plugins.
+const (
+	CLIFilter = "cli_filter"
+	JobSubmit = "job_submit"
+)
+
+// Script is one of them at its place.
+type Script struct {
+	Hook string
+	// Path is where Slurm reads it.
+	Path string
+	// Text is what we write there.
+	Text string
+}
+
+// beside is where ours is if the site has one of its own at Path.
+func (s Script) beside() string {
+	return filepath.Join(filepath.Dir(s.Path), "pcs-capacity-"+s.Hook+".lua")
+}
+
+// LoadLine is what the site's own script then has near its end.
+func (s Script) LoadLine() string { return hooks.LoadLine(s.beside()) }
+
+// State is what there is at the place of a script or of settings.
+type State string
+
+// The states. Loaded: the site's own script loads ours. Old: it is not what this program
+// would write. Foreign: it is the site's own, and does not load ours.
+const (
+	Installed State = "installed"
+	Loaded    State = "loaded"
+	Old       State = "old"
+	Missing   State = "missing"
+	Foreign   State = "foreign"
+)
+
+// State looks at the file. Without Text nothing is old.
+func (s Script) State() (State, error) {
+	text, there, err := read(s.Path)
+	switch {
+	case err != nil:
+		return "", err
+	case !there:
+		return Missing, nil
+	case marked(text):
+		return s.current(text, Installed), nil
+	}
+	if ours, ok := loads(text); ok {
+		return s.current(ours, Loaded), nil
+	}
+	return Foreign, nil
+}
+
+func (s Script) current(text []byte, good State) State {
+	if s.Text != "" && withoutFilter(string(text)) != withoutFilter(s.Text) {
+		return Old
+	}
+	return good
+}
+
+// filterPath is the last value of the line of a script that has the site's paths.
+var filterPath = regexp.MustCompile(`(?m)^(local PLAN, STATE_DIR, FILTER = .*, )"[^"]*"$`)
+
+// withoutFilter is a script without where the filter is: whoever looks may be another copy
+// of the program, in another folder.
+func withoutFilter(text string) string { return filterPath.ReplaceAllString(text, "$1") }
+
+// loads is the script of ours that a site's own one names in the line that LoadLine gives.
+func loads(text []byte) (ours []byte, ok bool) {
+	path := loaded(text)
+	if path == "" {
+		return nil, false
+	}
+	ours, there, err := read(path)
+	return ours, err == nil && there && marked(ours)
+}
+
+func loaded(text []byte) (path string) {
+	for line := range strings.Lines(string(text)) {
+		rest, ok := strings.CutPrefix(strings.TrimSpace(line), `pcall(dofile, "`)
+		if path, _, found := strings.Cut(rest, `"`); ok && found {
+			return path
+		}
+	}
+	return ""
+}
+
+// Install plans the script. One of the site's own stays: ours goes beside it, or where it
+// is loaded from, and the line that loads it is left to a person, who knows where the
+// site's script ends.
+func (p *Plan) Install(s Script) error {
+	err := p.Write(s)
+	if !errors.Is(err, ErrForeign) {
+		return err
+	}
+	text, _, err := read(s.Path)
+	if err != nil {
+		return err
+	}
+	if path := loaded(text); path != "" {
+		return p.Write(Script{s.Hook, path, s.Text})
+	}
+	if err := p.Write(Script{s.Hook, s.beside(), s.Text}); err != nil {
+		return err
+	}
+	p.ByHand = append(p.ByHand, fmt.Sprintf("%s is your own: make this its last line, or the last one before a final return:\n  %s", s.Path, s.LoadLine()))
+	return nil
+}
+
+// Write plans the script at its place only; it fails with ErrForeign if the site has one.
+// Nobody reads the diff of a program.
+func (p *Plan) Write(s Script) error {
+	before := len(p.Changes)
+	err := p.write(s.Path, s.Text)
+	if len(p.Changes) > before {
+		p.Changes[before].Diff = ""
+	}
+	return err
+}
+
+// Remove plans the end of the script. A site's own that loads it works on without it.
+func (p *Plan) Remove(s Script) error {
+	if err := p.remove(s.Path); err != nil {
+		return err
+	}
+	text, there, err := read(s.Path)
+	if err != nil || !there || marked(text) {
+		return err
+	}
+	if path := loaded(text); path != "" {
+		p.ByHand = append(p.ByHand, fmt.Sprintf("take the line that loads %s out of %s", path, s.Path))
+		return p.remove(path)
+	}
+	return p.remove(s.beside())
+}
+
+// Folders are where Slurm looks for its scripts on this host: the one given; else that of
+// SLURM_CONF; else those of all versions of AWS PCS that are installed, since each reads its
+// own; else /etc/slurm.
+func Folders(given string) []string {
+	if given != "" {
+		return []string{given}
+	}
+	if conf := os.Getenv("SLURM_CONF"); conf != "" {
+		return []string{filepath.Dir(conf)}
+	}
+	dirs, _ := filepath.Glob("/etc/aws/pcs/scheduler/slurm-*") // the pattern is valid
+	if len(dirs) == 0 {
+		if _, err := os.Stat("/etc/slurm"); err == nil {
+			dirs = []string{"/etc/slurm"}
+		}
+	}
+	return dirs
+}
