@@ -67,6 +67,7 @@ func planFiles(c *config.Config, want *wanted) (steps []Step, snippet string, pr
 	file.add("partition", want.queue)
 	file.add("node_group", want.partition.Name)
 	file.add("capacity_reservation_ids", strings.Join(groupOf(wanted, want.partition.Name).ReservationIDs, ", "))
+	file.add("launch_template", groupOf(wanted, want.partition.Name).LaunchTemplate)
 	file.add("allow_accounts", strings.Join(wanted.AllowAccounts, ", "))
 	file.add("ended, removed", strings.Join(ended, ", "))
 	return []Step{main, file}, snippet, problems
