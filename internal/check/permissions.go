@@ -41,6 +41,12 @@ func (r *run) permissions(ctx context.Context) {
 		_, err := r.PCS.Slots(ctx, r.Config.Cluster, r.slots())
 		note(err)
 	}
+	if r.onEC2() && r.slurmConfig != nil {
+		// Only an instance of ours tells, since others are none of its caller's business.
+		if ours, err := r.EC2.InstancesByClusterName(ctx, r.slurmConfig.ClusterName); err == nil && len(ours) > 0 {
+			note(r.EC2.TryTerminate(ctx, ours[0].ID))
+		}
+	}
 	for _, l := range r.launches() {
 		note(r.EC2.TryLaunch(ctx, l))
 	}

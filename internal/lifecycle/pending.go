@@ -83,6 +83,18 @@ func (j Job) request(snap *capacity.Snapshot) capacity.Request {
 // neverWords begin the AdminComment of a job that no limit helps.
 const neverWords = "pcs-capacity: without a time limit this job can never start, and none could be set"
 
+// fitNote is the AdminComment of a job whose limit was set or, for why, was not; "" where
+// what it says already may stay.
+func fitNote(says, why string) string {
+	switch {
+	case why != "" && !strings.HasPrefix(says, "pcs-capacity: "): // else it has been told why it waits
+		return neverWords + ": " + why
+	case why == "" && strings.HasPrefix(says, neverWords):
+		return "pcs-capacity: this job had no time limit; one is set now"
+	}
+	return ""
+}
+
 // fitPending sets the limits that are missing, and tells the owners where none can be set.
 func (p *pass) fitPending(ctx context.Context, jobs []Job) {
 	defaults := map[string]capacity.Limit{}
@@ -112,13 +124,10 @@ func (p *pass) fitPending(ctx context.Context, jobs []Job) {
 				why = err.Error()
 			}
 		}
-		text := ""
-		switch {
-		case why != "" && !strings.HasPrefix(u.job.AdminComment, "pcs-capacity: "): // else it has been told why it waits
-			text = neverWords + ": " + why
-		case edited && why == "" && strings.HasPrefix(u.job.AdminComment, neverWords):
-			text = "pcs-capacity: this job had no time limit; one is set now"
+		if !edited && why == "" { // a later pass does
+			continue
 		}
+		text := fitNote(u.job.AdminComment, why)
 		if text == "" || told == fitsAPass {
 			continue
 		}

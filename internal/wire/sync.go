@@ -102,7 +102,7 @@ func (s SyncSlurm) Look(ctx context.Context) (*lifecycle.Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &lifecycle.Cluster{Version: cfg.Version.String(), TimeMinCollapses: cfg.Version.TimeMinCollapses(),
+	c := &lifecycle.Cluster{Version: cfg.Version.String(), TimeMinCollapses: cfg.Version.TimeMinCollapses(), KillWait: cfg.KillWait,
 		ChecksAccounts: cfg.ChecksAccounts()}
 	if c.Mark, c.MarkErr = s.mark(cfg); s.PCSCluster == "" {
 		c.Name = cfg.ClusterName
@@ -164,7 +164,7 @@ func (s SyncSlurm) Jobs(ctx context.Context) ([]lifecycle.Job, error) {
 		all = append(all, lifecycle.Job{ID: j.ID, Shown: j.DisplayID(), Partition: j.Partition, Account: j.Account, MinNodes: j.NumNodes, State: j.State, Configuring: j.Configuring(),
 			Nodes: names, Start: j.Start, End: j.End, Limit: j.TimeLimit, TimeMin: j.TimeMin, Comment: j.Comment, Restarts: j.Restarts,
 			User: j.User, QOS: j.QOS, AdminComment: j.AdminComment, Begin: j.Eligible, Deadline: j.Deadline, Constraint: j.Features,
-			AdminHeld: j.Reason == "JobHeldAdmin", Settled: j.Settled()})
+			AdminHeld: j.Reason == "JobHeldAdmin", Settled: j.Settled(), Batch: j.Batch, Requeue: j.Requeue})
 	}
 	return all, nil
 }
