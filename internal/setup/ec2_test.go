@@ -95,7 +95,7 @@ func TestNodesFindTheirNames(t *testing.T) {
 	defer server.Close()
 	var names []string
 	for i := range 9 {
-		names = append(names, fmt.Sprintf("gpu-%d", i+1), fmt.Sprintf("rack%03d", 5*i+98))
+		names = append(names, fmt.Sprintf("gpu-%d", i+1), fmt.Sprintf("rack%03d", i+5))
 	}
 	names = names[:16]
 	slices.Sort(names)
@@ -258,6 +258,50 @@ func TestMismatchesOnEC2(t *testing.T) {
 	}
 }
 
+// Of two blocks that are open at the same time the second waits: that is said.
+func TestBlocksOverlapOnEC2(t *testing.T) {
+	w := newAccount(t, func(s *awssim.Scenario) {
+		for i := range s.Regions[0].Reservations {
+			if one := &s.Regions[0].Reservations[i]; one.ID == laterBlock {
+				one.Start = s.Regions[0].Reservations[0].Start
+			}
+		}
+	})
+	w.run(w.requestOnEC2(openBlock))
+	if p := w.plan(w.requestOnEC2(openBlock)); len(p.Warnings) > 0 {
+		t.Errorf("alone: %q", p.Warnings)
+	}
+	if p := w.plan(w.requestOnEC2(laterBlock)); len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], "set slots = 2") {
+		t.Errorf("warnings %q", p.Warnings)
+	}
+}
+
+// Instances of the partition are nobody else's, and their addresses are taken already.
+func TestSetupAgainWhileNodesRunOnEC2(t *testing.T) {
+	w := newAccount(t, func(s *awssim.Scenario) { // 31 nodes with 32 addresses each
+		for i := range s.Regions[0].Subnets {
+			if one := &s.Regions[0].Subnets[i]; one.ID == subnetA {
+				one.CIDR = strings.Replace(one.CIDR, "/20", "/22", 1)
+			}
+		}
+	})
+	r := w.requestOnEC2(openBlock)
+	r.MaxNodes = 16
+	w.run(r)
+	if _, err := w.ec2.Launch(t.Context(), capacity.Launch{LaunchTemplate: templateName + ":$Latest", InstanceType: "p5.48xlarge", SubnetID: subnetA, ReservationID: openBlock,
+		Kind: capacity.CapacityBlock, Count: 16, ClientToken: "t", Tags: map[string]string{capacity.TagCluster: mark, capacity.TagPartition: "gpu"}}); err != nil {
+		t.Fatal(err)
+	}
+	if p := w.plan(r); !p.Done() || len(p.Warnings) > 0 {
+		t.Errorf("%+v, %v, %q", p.Steps, p.Mismatches, p.Warnings)
+	}
+	r.Mark, r.ConfigPath = "linux/fedcba9876543210", filepath.Join(w.dir, "twin", "config.toml")
+	p, err := w.setup.Plan(t.Context(), r, noon)
+	if err != nil || !slices.Equal(codes(p), []string{"addresses", "reservation-in-use"}) {
+		t.Errorf("a cluster of the same name: %v, %v", p.Mismatches, err)
+	}
+}
+
 // write writes config.toml.
 func (w *account) write(text string) {
 	w.Helper()
@@ -275,6 +319,10 @@ func TestOwnFileOnEC2(t *testing.T) {
 	own := "[[partition]]\nname = \"gpu\"\nprovider = \"ec2\"\n"
 	w.write(own + "[[partition.node_group]]\nname = \"x\"\ninstance_type = \"p5.48xlarge\"\nsubnet_ids = [\"" + subnetA + "\"]\npurchase_option = \"odcr\"\nmax_nodes = 4\nlaunch_template = \"lt\"\n")
 	p := w.plan(w.requestOnEC2(openBlock))
+	w.write(own + strings.Replace(p.Snippet, templateName+":$Latest", "another", 1))
+	if p := w.plan(w.requestOnEC2(openBlock)); !slices.Equal(codes(p), []string{"partition-file"}) {
+		t.Errorf("with another launch template: %v", p.Mismatches)
+	}
 	w.write(own + p.Snippet)
 	if p := w.run(w.requestOnEC2(openBlock)); actions(p) != "create nothing nothing" {
 		t.Errorf("%s %+v", actions(p), p.Steps)

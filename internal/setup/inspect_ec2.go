@@ -33,9 +33,7 @@ func (s Setup) readTemplate(ctx context.Context, in *inspection) error {
 func (s Setup) readLikeTemplate(ctx context.Context, in *inspection) error {
 	name, version, _ := strings.Cut(in.request.Like, ":")
 	if name == "" {
-		if own := in.slots[0].template; in.ours(own.Tags) {
-			in.source = own
-		}
+		in.source = in.slots[0].template // one that is not ours is refused
 		return nil
 	}
 	source, found, err := s.EC2.LaunchTemplate(ctx, name, version)
