@@ -47,7 +47,7 @@ type CLI struct {
 	Extend    ExtendCmd    `cmd:"" group:"buy" help:"Extend a Capacity Block."`
 	Setup     SetupCmd     `cmd:"" group:"use" help:"Make a reservation usable: launch template, node group, queue, settings."`
 	Teardown  TeardownCmd  `cmd:"" group:"use" help:"Remove what setup made for a queue, or for a node group in it."`
-	Hooks     HooksCmd     `cmd:"" group:"use" help:"Print or install the scripts that Slurm runs at each submission."`
+	Hooks     HooksCmd     `cmd:"" group:"use" help:"Install, show or remove the scripts and settings with which Slurm runs our hooks."`
 	Status    StatusCmd    `cmd:"" group:"run" help:"Show each partition: reservation, window, nodes, jobs, next event."`
 	Sync      SyncCmd      `cmd:"" group:"run" help:"Reconcile Slurm with the reservations: one pass, or --watch."`
 	Check     CheckCmd     `cmd:"" group:"run" help:"Look for everything that is wrong, and say how to mend it."`

@@ -27,6 +27,10 @@ func (r *run) permissions(ctx context.Context) {
 		if action := ec2.DeniedAction(err); action != "" {
 			missing++
 			r.fail("permission", "allow it; `pcs-capacity iam-policy "+r.role(action)+"` prints the policy", "%s is not allowed: %s", action, why(action))
+		} else if err != nil {
+			words, _ := r.EC2.Explain(err)
+			missing++
+			r.warn("permission", "run this again once the rest is mended", "what is allowed is not known: %s", words)
 		}
 	}
 	for _, action := range permissions.Of(r.programs()...) {

@@ -61,7 +61,7 @@ func (s *site) conf() Conf {
 
 // settings are those with a systemctl that restarts this slurmctld.
 func (s *site) settings(installed bool) Settings {
-	return Settings{Conf: filepath.Join(s.dir, "slurm.conf"), Pending: s.running != installed, Systemctl: func(_ context.Context, args ...string) error {
+	return Settings{Conf: filepath.Join(s.dir, "slurm.conf"), Pending: s.running != installed, Restarts: true, Systemctl: func(_ context.Context, args ...string) error {
 		if args[0] == "restart" {
 			s.running = s.conf().Included
 		}
