@@ -129,7 +129,7 @@ func TestLuaString(t *testing.T) {
 			t.Errorf("%q is read as %q, %v", text, out, err)
 		}
 	}
-	if got := luaString("aZ09/._- +,:@="); got != `"aZ09/._- +,:@="` {
+	if got := luaString("azAZ09/._- +,:@="); got != `"azAZ09/._- +,:@="` {
 		t.Errorf("a plain path is written %s", got)
 	}
 }
