@@ -72,9 +72,12 @@ func Admit(req Request, snap *Snapshot, now time.Time) Verdict {
 // the job back where it does not fit, and its owner must be able to correct a comment. But
 // the comment of a job that runs must not ask for a longer limit than before.
 func AdmitChange(req Request, snap *Snapshot, now time.Time) Verdict {
-	if wish, _ := ParseWish(req.Comment); req.Started && wish.Fit {
+	if wish, _ := ParseWish(req.Comment); req.Started && (wish.Fit || wish.OnEnd != "") {
 		was, _ := ParseWish(req.Was)
-		if longer := was.FitLimit.Bounded() && (!wish.FitLimit.Bounded() || wish.FitLimit.Minutes > was.FitLimit.Minutes); longer || !was.Fit {
+		if wish.OnEnd != "" && wish.OnEnd != was.OnEnd {
+			return refuse(BadComment, "on_end= in a comment counts from before a job starts only; this one has started")
+		}
+		if longer := was.FitLimit.Bounded() && (!wish.FitLimit.Bounded() || wish.FitLimit.Minutes > was.FitLimit.Minutes); wish.Fit && (longer || !was.Fit) {
 			return refuse(BadComment, fmt.Sprintf("%s in a comment counts from before a job starts only; this one has started", FitWord))
 		}
 	}

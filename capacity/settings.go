@@ -15,6 +15,7 @@ type PartitionSettings struct {
 	Provider      Provider
 	AllowAccounts []string
 	MinTime       Duration
+	OnEnd         OnEnd
 	Groups        []GroupSettings
 }
 

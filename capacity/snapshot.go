@@ -28,6 +28,9 @@ type Snapshot struct {
 	// time=fit jobs need a live sync, which raises them.
 	TimeMinCollapses bool `json:"time_min_collapses,omitempty"`
 
+	// KillWait is how long Slurm waits between TERM and KILL; see RequeueAt.
+	KillWait Duration `json:"kill_wait,omitzero"`
+
 	Submit       Submit        `json:"submit"`
 	Timing       Timing        `json:"timing"`
 	Partitions   []Partition   `json:"partitions"`
@@ -65,6 +68,8 @@ type Partition struct {
 	Provider      Provider `json:"provider"`
 	AllowAccounts []string `json:"allow_accounts,omitempty"`
 	MinTime       Duration `json:"min_time"`
+	// OnEnd is for jobs that do not say themselves what happens to them at the fence.
+	OnEnd OnEnd `json:"on_end,omitempty"`
 	// MaxTime is Slurm's MaxTime of the partition; unset when it was not known.
 	MaxTime Limit `json:"max_time"`
 	// QOS is the partition's, whose limits hold for all its jobs; "" if it has none.

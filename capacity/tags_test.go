@@ -7,7 +7,7 @@ import (
 )
 
 // A hostlist that no tag can hold is in several, in order.
-func TestNodesTags(t *testing.T) {
+func TestHostlistInSeveralTags(t *testing.T) {
 	for want, tags := range map[string]map[string]string{
 		"":                               {"Name": "x"},
 		"gpu-[1-2]":                      {TagNodes: "gpu-[1-2]"},

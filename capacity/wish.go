@@ -13,6 +13,8 @@ type Wish struct {
 	ReservationID string
 	InstanceType  string
 	SubnetID      string
+	// OnEnd is what the job asks for at the fence; "" leaves it to its partition.
+	OnEnd OnEnd
 	// Fit is the word time=fit: the limit is ours to fit to the fence. With time=fit:2880
 	// it is so up to FitLimit, 2880 minutes, which the job's owner asked for.
 	Fit      bool
@@ -74,8 +76,14 @@ func (w *Wish) set(key, value string) string {
 		return matches(IsInstanceType, &w.InstanceType, "p5.48xlarge")
 	case "subnet_id":
 		return matches(IsSubnetID, &w.SubnetID, "subnet-0123456789abcdef0")
-	case "capacity", "on_end":
-		return fmt.Sprintf("%s= in --comment is not supported yet; leave it out", key)
+	case "on_end":
+		if !OnEnd(value).Known() {
+			return fmt.Sprintf("on_end=%q in --comment cannot be right; write on_end=stop, on_end=requeue or on_end=hold", clip(value))
+		}
+		w.OnEnd = OnEnd(value)
+		return ""
+	case "capacity":
+		return "capacity= in --comment is not supported yet; leave it out"
 	case "time":
 		// "time" is too common a word to claim: only time=fit and time=fit:MINUTES are ours.
 		if value == "fit" {

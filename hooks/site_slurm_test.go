@@ -58,7 +58,7 @@ func TestSiteScriptLoadsOurs(t *testing.T) {
 						if err := os.WriteFile(ours, []byte(*script), 0o644); err != nil {
 							t.Fatal(err)
 						}
-						*script = own + hooks.LoadLine(ours) + "\n"
+						*script = own + hooks.LoadLine(ours) + "\nreturn slurm.SUCCESS\n" // as Slurm's own examples end
 					}
 				}
 			})

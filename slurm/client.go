@@ -75,6 +75,7 @@ var causes = []struct {
 	{"Duplicate reservation name", ErrReserved},
 	{"Requested reservation is invalid", ErrNoReserve},
 	{"Access/permission denied", ErrDenied},
+	{"Invalid user id", ErrDenied}, // 22.05, for reservations
 }
 
 // CallError is a Slurm command that failed. errors.Is finds its cause: one of

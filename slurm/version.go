@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 )
@@ -65,4 +67,15 @@ func (c *Client) Version(ctx context.Context) (Version, error) {
 		return Version{}, fmt.Errorf("asking for Slurm's version: %w", err)
 	}
 	return ParseVersion(string(out))
+}
+
+// PCSFolder is where AWS PCS has installed the programs of a release such as "25.11"; "" if
+// it has not. It installs several side by side, and its profile puts the oldest first into
+// PATH, which may not understand the settings of a newer one.
+func PCSFolder(release string) string {
+	dir := filepath.Join("/opt/aws/pcs/scheduler", "slurm-"+release, "bin")
+	if _, err := os.Stat(filepath.Join(dir, "scontrol")); err != nil {
+		return ""
+	}
+	return dir
 }

@@ -99,6 +99,7 @@ min_time = "1m"
   launch_template = %q
   capacity_reservation_ids = [%s]
   max_nodes = 4
+  dynamic = true
 `, template.Type, strings.Join(subnets, ", "), template.ID, strings.Join(blocks, ", "))
 }
 

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
@@ -263,7 +265,11 @@ func (c *HooksInstallCmd) Run(ctx context.Context, g *Globals, t *terminal.Termi
 			return err
 		}
 	}
-	return c.apply(ctx, t, plan, there, c.Hook == "" || c.Hook == settingsHook, "Is cli_filter.lua on every login and compute node, and are these settings right?", c.DryRun)
+	err = c.apply(ctx, t, plan, there, c.Hook == "" || c.Hook == settingsHook, "Is cli_filter.lua on every login and compute node, and are these settings right?", c.DryRun)
+	if err == nil && plan.Restarts() && !c.DryRun {
+		err = restarted(ctx, cfg, true)
+	}
+	return err
 }
 
 func (c *HooksInstallCmd) settings(ctx context.Context, g *Globals, cfg *config.Config, plan *wiring.Plan) error {
@@ -283,33 +289,70 @@ func (c *HooksInstallCmd) settings(ctx context.Context, g *Globals, cfg *config.
 		return err
 	}
 	plan.ByHand = append(plan.ByHand, notes...)
-	return plan.InstallSettings(ctx, wiring.Settings{Conf: conf, Pending: pending(ctx, cfg, true)}, site, text)
+	return plan.InstallSettings(ctx, slurmSettings(ctx, cfg, conf, true), site, text)
 }
 
-// pending reports whether slurmctld runs without our settings, or with them, although
-// slurm.conf has it otherwise: whoever wrote that was interrupted before the restart.
-func pending(ctx context.Context, cfg *config.Config, installed bool) bool {
+// slurmSettings are those of slurm.conf, beside what slurmctld runs with: it may not have been
+// restarted since they were written, when a run of ours was cut off.
+func slurmSettings(ctx context.Context, cfg *config.Config, conf string, installed bool) wiring.Settings {
+	s := wiring.Settings{Conf: conf}
+	running, ours, err := runsOurs(ctx, cfg)
+	if err == nil {
+		s.Restarts = sameFile(running, conf)
+		s.Pending = s.Restarts && ours != installed
+	}
+	return s
+}
+
+// runsOurs reports whether slurmctld runs with our settings, and which slurm.conf it has.
+func runsOurs(ctx context.Context, cfg *config.Config) (conf string, ours bool, err error) {
 	client := &slurm.Client{}
 	running, err := client.Config(ctx)
 	if err != nil {
-		return false
+		return "", false, err
 	}
-	ours := filepath.Base(running.ResumeProgram) == "pcs-capacity-resume"
-	if !installed {
-		return ours
+	if filepath.Base(running.ResumeProgram) != "pcs-capacity-resume" || !slices.Contains(running.JobSubmitPlugins, "lua") {
+		return running.ConfPath, false, nil
 	}
 	partitions, err := client.Partitions(ctx)
 	if err != nil {
-		return false
-	}
-	there := map[string]bool{}
-	for _, p := range partitions {
-		there[p.Name] = true
+		return "", false, err
 	}
 	for _, p := range cfg.Partitions {
-		ours = ours && there[p.Name]
+		if !slices.ContainsFunc(partitions, func(there slurm.Partition) bool { return there.Name == p.Name }) {
+			return running.ConfPath, false, nil
+		}
 	}
-	return !ours
+	return running.ConfPath, true, nil
+}
+
+func sameFile(a, b string) bool {
+	one, err := os.Stat(a)
+	other, otherErr := os.Stat(b)
+	return err == nil && otherErr == nil && os.SameFile(one, other)
+}
+
+// restartTime is how long slurmctld may take to answer after its restart.
+const restartTime = 30 * time.Second
+
+// restarted waits until slurmctld answers, with the settings if they are installed.
+func restarted(ctx context.Context, cfg *config.Config, installed bool) error {
+	ctx, cancel := context.WithTimeout(ctx, restartTime)
+	defer cancel()
+	for {
+		_, ours, err := runsOurs(ctx, cfg)
+		if err == nil && (ours || !installed) { // slurm.conf may have them by hand as well
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			if err == nil {
+				err = errors.New("it has other settings than were written")
+			}
+			return fmt.Errorf("slurmctld after its restart: %w; see its log, and take the settings back with `pcs-capacity hooks remove` if it does not start", err)
+		case <-time.After(500 * time.Millisecond):
+		}
+	}
 }
 
 func (c *HooksInstallCmd) installAs(ctx context.Context, t *terminal.Terminal, cfg *config.Config) error {
@@ -455,7 +498,7 @@ func (c *HooksRemoveCmd) Run(ctx context.Context, g *Globals, t *terminal.Termin
 		if err != nil {
 			return err
 		}
-		if err := plan.RemoveSettings(ctx, wiring.Settings{Conf: conf, Pending: pending(ctx, cfg, false)}, site, job); err != nil {
+		if err := plan.RemoveSettings(ctx, slurmSettings(ctx, cfg, conf, false), site, job); err != nil {
 			return err
 		}
 	default:
@@ -475,7 +518,11 @@ func (c *HooksRemoveCmd) Run(ctx context.Context, g *Globals, t *terminal.Termin
 			return err
 		}
 	}
-	return c.apply(ctx, t, plan, "Nothing of ours is there", true, "Remove this?", c.DryRun)
+	err = c.apply(ctx, t, plan, "Nothing of ours is there", true, "Remove this?", c.DryRun)
+	if err == nil && plan.Restarts() && !c.DryRun {
+		err = restarted(ctx, cfg, false)
+	}
+	return err
 }
 
 // switchedOff refuses to take a script away that Slurm is told to run.
@@ -508,8 +555,14 @@ type hookRow struct {
 	State wiring.State `json:"state" col:"STATE"`
 }
 
-// Run looks at the files. Whether Slurm is told to run them, check says.
-func (c *HooksStatusCmd) Run(t *terminal.Terminal, cfg *maybeConfig) error {
+// Run looks at the files. Whether Slurm is told to run them, check says. Settings of ours
+// that cannot be read do not hide what is there.
+func (c *HooksStatusCmd) Run(g *Globals, t *terminal.Terminal) error {
+	cfg, err := readConfigIfAny(g)
+	if err != nil {
+		t.Say("Which scripts are old is not known: %s", err)
+		cfg = &maybeConfig{config.Default(), false}
+	}
 	rows, err := hookRows(programFlags{Dir: c.Dir}, cfg)
 	if err != nil {
 		return err

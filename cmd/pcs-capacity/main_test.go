@@ -96,6 +96,15 @@ func slurmThatIsDown(env *testscript.Env) error {
 		return err
 	}
 	env.Setenv("SLURM_CONF", path)
+	// Settings beside it, so that what is run without --config stays out of the machine's own folders.
+	settings := filepath.Join(filepath.Dir(path), "pcs-capacity", "config.toml")
+	if err := os.MkdirAll(filepath.Dir(settings), 0o755); err != nil {
+		return err
+	}
+	text := fmt.Sprintf("state_dir = %q\nlocal_dir = %q\n[log]\ndir = %q\n", env.WorkDir+"/default/state", env.WorkDir+"/default/local", env.WorkDir+"/default/log")
+	if err := os.WriteFile(settings, []byte(text), 0o644); err != nil {
+		return err
+	}
 	return os.WriteFile(path, []byte(downConf), 0o644)
 }
 

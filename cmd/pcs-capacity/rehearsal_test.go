@@ -110,6 +110,12 @@ func newRehearsal(t *testing.T, clock ...*awssim.Clock) *rehearsal {
 // newRehearsalOn does so with a Slurm that change has changed.
 func newRehearsalOn(t *testing.T, change func(*slurmlab.Config), clock ...*awssim.Clock) *rehearsal {
 	t.Helper()
+	return newRehearsalIn(t, rehearsalWorld, rehearsalConfig, change, clock...)
+}
+
+// newRehearsalIn does so in another world, with other settings.
+func newRehearsalIn(t *testing.T, world, settings string, change func(*slurmlab.Config), clock ...*awssim.Clock) *rehearsal {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("starts a Slurm cluster")
 	}
@@ -143,7 +149,11 @@ func newRehearsalOn(t *testing.T, change func(*slurmlab.Config), clock ...*awssi
 				}
 			}
 		},
-		Suspend: func(ctx context.Context, nodes []string) {},
+		Suspend: func(ctx context.Context, nodes []string) {
+			for _, n := range nodes {
+				r.cluster.StopNode(n)
+			}
+		},
 	}
 	change(&cfg)
 	if r.cluster, err = slurmlab.Start(ctx, cfg); err != nil {
@@ -153,7 +163,7 @@ func newRehearsalOn(t *testing.T, change func(*slurmlab.Config), clock ...*awssi
 	t.Cleanup(func() { r.cluster.Stop() })
 	t.Setenv("SLURM_CONF", r.cluster.Conf())
 
-	scenario, err := awssim.ParseScenario("rehearsal", []byte(rehearsalWorld))
+	scenario, err := awssim.ParseScenario("rehearsal", []byte(world))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +182,7 @@ func newRehearsalOn(t *testing.T, change func(*slurmlab.Config), clock ...*awssi
 		t.Fatal(err)
 	}
 	r.path = filepath.Join(t.TempDir(), "config.toml")
-	if err := os.WriteFile(r.path, fmt.Appendf(nil, rehearsalConfig, filepath.Join(dir, "capacity"), filepath.Join(dir, "local")), 0o644); err != nil {
+	if err := os.WriteFile(r.path, fmt.Appendf(nil, settings, filepath.Join(dir, "capacity"), filepath.Join(dir, "local")), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if r.cfg, err = config.Load(r.path); err != nil {
@@ -228,7 +238,12 @@ func (r *rehearsal) watch() (stop func(), said func() string) {
 // until waits for a condition.
 func (r *rehearsal) until(what string, ok func() bool) {
 	r.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !ok(); time.Sleep(100 * time.Millisecond) {
+	r.within(30*time.Second, what, ok)
+}
+
+func (r *rehearsal) within(most time.Duration, what string, ok func() bool) {
+	r.Helper()
+	for deadline := time.Now().Add(most); !ok(); time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(deadline) || r.ctx.Err() != nil {
 			r.Fatalf("waited in vain until %s", what)
 		}

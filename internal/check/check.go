@@ -97,8 +97,13 @@ func (s Sources) Run(ctx context.Context) Findings {
 	if len(s.Config.Partitions) == 0 {
 		r.warn("settings", "run `pcs-capacity setup`, or add a [[partition]]", "the settings have no partition")
 	}
-	r.askSlurm(ctx)
+	if !r.onPCS() {
+		r.askSlurm(ctx)
+	}
 	r.aws(ctx)
+	if r.onPCS() {
+		r.askSlurm(ctx)
+	}
 	r.slurm(ctx)
 	r.hooks()
 	r.state()

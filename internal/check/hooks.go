@@ -21,6 +21,14 @@ func (r *run) hooks() {
 	needed := map[string]bool{"cli_filter": r.onPCS(), "job_submit": r.onEC2()}
 	if c := r.slurmConfig; c != nil {
 		plugins["cli_filter"], plugins["job_submit"] = c.CliFilterPlugins, c.JobSubmitPlugins
+		for _, path := range []string{c.Prolog, c.TaskProlog} {
+			if filepath.Base(path) == "pcs-capacity-prolog" {
+				r.runs("prolog", path)
+			}
+		}
+	}
+	if r.cluster != nil && r.cluster.SlurmSettings["CliFilterPlugins"] == "cli_filter/lua" {
+		plugins["cli_filter"] = []string{"lua"}
 	}
 	if r.Filter != "" {
 		r.runs("filter", r.Filter)
@@ -44,13 +52,13 @@ func (r *run) script(h Hook, on, needed bool) {
 	case h.State == "missing":
 		r.fail(h.Name, fix, "%s is missing", h.File)
 	case h.State == "old":
-		r.fail(h.Name, fix, "%s is not what this version writes for these settings", h.File)
+		r.warn(h.Name, fix, "%s is not what this version writes for these settings", h.File)
 	case h.State == "foreign" && needed:
 		r.fail(h.Name, fmt.Sprintf("run `pcs-capacity hooks install %s --as %s`, and add the line that it shows", h.Name, filepath.Join(filepath.Dir(h.File), "pcs-capacity-"+h.Name+".lua")),
 			"%s is the site's own and does not load ours", h.File)
 	case h.State == "foreign":
 		r.ok(h.Name, "%s is the site's own", h.File)
-	case !on && r.slurmConfig != nil:
+	case !on && (r.slurmConfig != nil || r.cluster != nil):
 		r.fail(h.Name, "run `pcs-capacity hooks install settings`", "%s is there, but Slurm is not told to run it", h.File)
 	default:
 		r.ok(h.Name, "%s is %s", h.File, h.State)

@@ -27,6 +27,10 @@ func (r *run) permissions(ctx context.Context) {
 		if action := ec2.DeniedAction(err); action != "" {
 			missing++
 			r.fail("permission", "allow it; `pcs-capacity iam-policy "+r.role(action)+"` prints the policy", "%s is not allowed: %s", action, why(action))
+		} else if err != nil {
+			words, _ := r.EC2.Explain(err)
+			missing++
+			r.warn("permission", "run this again once the rest is mended", "what is allowed is not known: %s", words)
 		}
 	}
 	for _, action := range permissions.Of(r.programs()...) {
@@ -40,6 +44,12 @@ func (r *run) permissions(ctx context.Context) {
 	if r.onPCS() {
 		_, err := r.PCS.Slots(ctx, r.Config.Cluster, r.slots())
 		note(err)
+	}
+	if r.onEC2() && r.slurmConfig != nil {
+		// Only an instance of ours tells, since others are none of its caller's business.
+		if ours, err := r.EC2.InstancesByClusterName(ctx, r.slurmConfig.ClusterName); err == nil && len(ours) > 0 {
+			note(r.EC2.TryTerminate(ctx, ours[0].ID))
+		}
 	}
 	for _, l := range r.launches() {
 		note(r.EC2.TryLaunch(ctx, l))

@@ -4,15 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
+// askSlurm asks slurmctld for its settings: on PCS with the programs of the cluster's
+// version, whatever is first in PATH.
 func (r *run) askSlurm(ctx context.Context) {
-	cfg, err := r.Slurm.Config(ctx)
+	client := *r.Slurm
+	if r.cluster != nil {
+		client.Dir = slurm.PCSFolder(r.cluster.SlurmVersion)
+	}
+	cfg, err := client.Config(ctx)
 	if err != nil {
 		r.slurmErr = err
 		return
@@ -66,8 +71,8 @@ func (r *run) versions(commands slurm.Version) {
 		return
 	}
 	fix := "install Slurm " + want + " here, or put it first into PATH"
-	if there, _ := filepath.Glob("/opt/aws/pcs/scheduler/slurm-" + want + "/bin"); len(there) > 0 { // the pattern is valid
-		fix = "put " + there[0] + " first into PATH"
+	if there := slurm.PCSFolder(want); there != "" {
+		fix = "put " + there + " first into PATH"
 	}
 	r.fail("slurm-version", fix, "Slurm's commands here are %s, the cluster has %s", commands, want)
 }

@@ -78,7 +78,9 @@ type Partition struct {
 	Provider      capacity.Provider `toml:"provider"`
 	AllowAccounts []string          `toml:"allow_accounts,omitempty"`
 	MinTime       capacity.Duration `toml:"min_time"`
-	NodeGroups    []NodeGroup       `toml:"node_group"`
+	// OnEnd is for jobs that do not say themselves what happens to them at the fence.
+	OnEnd      capacity.OnEnd `toml:"on_end"`
+	NodeGroups []NodeGroup    `toml:"node_group"`
 
 	// File is where the partition is written down.
 	File string `toml:"-"`
@@ -139,6 +141,9 @@ func Default() *Config {
 func (p *Partition) applyDefaults() {
 	if p.MinTime.Duration == 0 {
 		p.MinTime.Duration = 30 * time.Minute
+	}
+	if p.OnEnd == "" {
+		p.OnEnd = capacity.StopAtEnd
 	}
 	for i := range p.NodeGroups {
 		g := &p.NodeGroups[i]

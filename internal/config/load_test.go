@@ -55,8 +55,8 @@ func TestLoadAppliesDefaults(t *testing.T) {
 	want.Timing.ReclaimLead.Duration = 90 * time.Second
 	want.Partitions = []Partition{{
 		Name: "gpu", Provider: capacity.ProviderPCS, AllowAccounts: []string{"nlp"},
-		MinTime: capacity.Duration{Duration: 30 * time.Minute},
-		File:    filepath.Join(filepath.Dir(path), "conf.d", "gpu.toml"),
+		MinTime: capacity.Duration{Duration: 30 * time.Minute}, OnEnd: capacity.StopAtEnd,
+		File: filepath.Join(filepath.Dir(path), "conf.d", "gpu.toml"),
 		NodeGroups: []NodeGroup{{Name: "gpu", InstanceType: "p5.48xlarge", SubnetIDs: []string{"subnet-0aaaaaaa"},
 			PurchaseOption: capacity.CapacityBlock, ReservationIDs: []string{"cr-0123456789abcdef0"}, MaxNodes: 16}},
 	}}
@@ -169,8 +169,8 @@ func TestDocumentedExampleLoads(t *testing.T) {
 
 // What the design has and this version does not act on is refused in plain words.
 func TestNotSupportedYet(t *testing.T) {
-	_, err := Load(write(t, map[string]string{"config.toml": "[[partition]]\nname = \"gpu\"\non_end = \"requeue\"\n[[partition.node_group]]\nreserve = \"per-job\"\n"}))
-	for _, want := range []string{`config.toml:3: "partition.on_end" is not supported yet`, `config.toml:5: "partition.node_group.reserve" is not supported yet`} {
+	_, err := Load(write(t, map[string]string{"config.toml": "[[partition]]\nname = \"gpu\"\n[[partition.node_group]]\nreserve = \"per-job\"\n"}))
+	for _, want := range []string{`config.toml:4: "partition.node_group.reserve" is not supported yet`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not say %s", err, want)
 		}

@@ -11,7 +11,7 @@ import (
 )
 
 // notYet are keys of settings that the design has and this version does not act on.
-var notYet = map[string]bool{"partition.on_end": true, "partition.node_group.reserve": true}
+var notYet = map[string]bool{"partition.node_group.reserve": true}
 
 // unknownKey says where a key stands that is not known, and which known key of the
 // same table is nearest.

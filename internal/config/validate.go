@@ -97,6 +97,9 @@ func (p Partition) validate(fail func(where, message string, args ...any)) {
 	if p.MinTime.Duration < time.Minute {
 		fail(where, "min_time = %q is too short; Slurm counts in minutes", p.MinTime)
 	}
+	if !p.OnEnd.Known() {
+		fail(where, "on_end = %q is not known; use \"stop\", \"requeue\" or \"hold\"", p.OnEnd)
+	}
 	if len(p.NodeGroups) == 0 {
 		fail(where, "has no [[partition.node_group]]; add one")
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
 // act changes Slurm where it has to. Without AWS nothing is deleted: what is not
@@ -38,6 +39,8 @@ func (p *pass) act(ctx context.Context, mayDelete bool) {
 	}
 	p.changeJobs(ctx, slots, now, toSlurm)
 	p.giveBack(ctx)
+	p.powerDown(ctx, slots)
+	p.powerUp(ctx, slots)
 }
 
 // changeJobs does what a pass has to do with jobs, which it reads once.
@@ -54,7 +57,11 @@ func (p *pass) changeJobs(ctx context.Context, slots []slotView, now time.Time, 
 		p.fail(err)
 		return
 	}
-	p.limits(ctx, jobs, byNode, now, toSlurm)
+	marks, before := p.marks(jobs, byNode)
+	requeued := p.endJobs(ctx, jobs, byNode, marks, now, toSlurm)
+	p.keepMarks(marks, before)
+	jobs = slices.DeleteFunc(jobs, func(j Job) bool { return requeued[j.Shown] })
+	p.limits(ctx, jobs, byNode, p.withinWalls(jobs, marks), now, toSlurm)
 	p.leaveToOwners(ctx, jobs)
 }
 
@@ -87,7 +94,8 @@ func (p *pass) fencedNodes(slots []slotView, toSlurm time.Duration) map[string]f
 		if v.current.ID == "" || v.window.Unbounded() {
 			continue
 		}
-		f := fenced{slot: v.slot.Name, fence: p.placedFence(v, toSlurm), maxTime: v.partition.MaxTime}
+		f := fenced{slot: v.slot.Name, fence: p.placedFence(v, toSlurm), maxTime: v.partition.MaxTime,
+			reservation: v.current.ID, onEnd: v.partition.OnEnd}
 		for _, name := range p.cluster.SlotNodes(v.slot.Name) {
 			byNode[name] = f
 		}
@@ -96,8 +104,8 @@ func (p *pass) fencedNodes(slots []slotView, toSlurm time.Duration) map[string]f
 }
 
 // limits changes time limits. All changes are tried, even if one fails.
-func (p *pass) limits(ctx context.Context, jobs []Job, byNode map[string]fenced, now time.Time, toSlurm time.Duration) {
-	for _, c := range limitChanges(jobs, byNode, p.marks(jobs), now.Add(toSlurm)) {
+func (p *pass) limits(ctx context.Context, jobs []Job, byNode map[string]fenced, marks map[string]state.Mark, now time.Time, toSlurm time.Duration) {
+	for _, c := range limitChanges(jobs, byNode, marks, now.Add(toSlurm)) {
 		do, verb := "lower-limit", "lowered"
 		if c.raises() {
 			do, verb = "raise-limit", "raised"

@@ -88,7 +88,7 @@ func TestDifferenceAtTheEdges(t *testing.T) {
 }
 
 func TestLimitChangesOfSeveralJobs(t *testing.T) {
-	byNode := map[string]fenced{"gpu-1": {"gpu", at("3h"), capacity.Limit{}}}
+	byNode := map[string]fenced{"gpu-1": {slot: "gpu", fence: at("3h")}}
 	job := func(id int, start string, limit capacity.Limit) Job {
 		j := Job{ID: id, Shown: string(rune('0' + id)), State: "RUNNING", Nodes: []string{"gpu-1"}, Start: at(start), Limit: limit}
 		if limit.Bounded() {
@@ -133,12 +133,10 @@ func TestR7_MarksCountFromBeforeTheStart(t *testing.T) {
 	job := func(shown, jobState, comment string, restarts int) Job {
 		return Job{Shown: shown, State: jobState, Comment: comment, Restarts: restarts, TimeMin: capacity.Minutes(30)}
 	}
-	unmarkable := job("1", "PENDING", "time=fit", 0)
-	unmarkable.TimeMin = capacity.Limit{}
 	marked, plain := state.Mark{Fit: true}, state.Mark{}
 	again := func(m state.Mark) state.Mark { m.Restarts = 1; return m }
 	before := map[string]state.Mark{"3": plain, "4": marked, "5": plain, "12_": plain, "13_2": again(plain), "13_": marked}
-	jobs := []Job{unmarkable,
+	jobs := []Job{
 		job("2", "PENDING", "time=fit", 0), job("3", "RUNNING", "time=fit", 0), job("4", "SUSPENDED", "time=fit", 0),
 		job("5", "RUNNING", "time=fit", 1),    // requeued since: another start
 		job("6", "RUNNING", "time=fit", 0),    // first seen running

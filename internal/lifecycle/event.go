@@ -54,12 +54,21 @@ func (v slotView) event(now time.Time) Event {
 	return Event{}
 }
 
-// NextBoundary is when the next reservation of the snapshot opens, meets its fence or
-// ends; false when nothing is to come.
+// NextBoundary is when the next reservation of the snapshot opens, its jobs have to be told or
+// requeued, or it meets its fence or ends; false when nothing is to come.
 func NextBoundary(snap *capacity.Snapshot, now time.Time) (at time.Time, ok bool) {
 	for _, v := range views(snap, now) {
-		if e := v.event(now); !e.At.IsZero() && (!ok || e.At.Before(at)) {
-			at, ok = e.At, true
+		all := []time.Time{v.event(now).At}
+		if fence := v.window.Fence; v.current.ID != "" && !fence.IsZero() {
+			all = append(all, capacity.RequeueAt(fence, snap.KillWait.Duration))
+			for _, minutes := range warnings {
+				all = append(all, fence.Add(-time.Duration(minutes)*time.Minute))
+			}
+		}
+		for _, t := range all {
+			if t.After(now) && (!ok || t.Before(at)) {
+				at, ok = t, true
+			}
 		}
 	}
 	return at, ok

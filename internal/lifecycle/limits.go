@@ -20,6 +20,9 @@ type fenced struct {
 	slot    string
 	fence   time.Time // in Slurm's clock
 	maxTime capacity.Limit
+	// reservation is what ends, onEnd what then happens to jobs that do not say it themselves.
+	reservation string
+	onEnd       capacity.OnEnd
 }
 
 // limitChanges finds the running jobs whose time limit does not end where it should;

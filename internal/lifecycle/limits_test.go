@@ -12,8 +12,8 @@ import (
 func TestLimitChanges(t *testing.T) {
 	fence := at("3h")
 	byNode := map[string]fenced{
-		"gpu-1": {"gpu", fence, capacity.Limit{}}, "gpu-2": {"gpu", fence, capacity.Limit{}},
-		"big-1": {"big", at("9h"), capacity.Minutes(240)},
+		"gpu-1": {slot: "gpu", fence: fence}, "gpu-2": {slot: "gpu", fence: fence},
+		"big-1": {slot: "big", fence: at("9h"), maxTime: capacity.Minutes(240)},
 	}
 	// job runs since the start with the limit; its nodes had booted by then.
 	job := func(start string, limit capacity.Limit, nodes ...string) Job {
@@ -86,7 +86,7 @@ func TestR2AfterOnePass(t *testing.T) {
 		if rng.IntN(2) == 0 {
 			j.Comment, j.TimeMin = "time=fit", capacity.Minutes(1)
 		}
-		byNode := map[string]fenced{"gpu-1": {"gpu", fence, capacity.Limit{}}}
+		byNode := map[string]fenced{"gpu-1": {slot: "gpu", fence: fence}}
 		before := fmt.Sprintf("%+v", j)
 		for _, c := range limitChanges([]Job{j}, byNode, trustedMarks([]Job{j}, nil), noon) {
 			j.Limit = capacity.Minutes(c.minutes)

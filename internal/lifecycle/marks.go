@@ -1,33 +1,33 @@
 package lifecycle
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// The word time=fit in a comment says that a job's limit is ours to raise. Users can write
-// it at any time, so it counts only from before the job's start (R7): each pass remembers
-// what the comments said, and of a job that has started it believes what it said before.
+// The word time=fit in a comment says that a job's limit is ours to raise, on_end= what
+// happens to the job at the fence. Users can write them at any time, so they count only from
+// before the job's start (R7): each pass remembers what the comments said, and of a job that
+// has started it believes what it said before.
 //
 // A job that is submitted and starts between two passes is first seen running, and then
 // its comment is believed as it is: for as long as one pass after the other takes, a user
-// can still write the word. That gains nothing over writing it at submission: it raises
+// can still write the words. That gains nothing over writing them at submission: time=fit raises
 // only jobs that have a --time-min, which cannot be changed once a job runs, and Slurm
 // starts those with the word and those without in the same gaps. Where job_submit.lua is
 // installed, it refuses such a change.
 
 // trustedMarks are the marks that count, by jobs as they are Shown; before are those of
-// the last pass. They are only of jobs that can be raised at all.
+// the last pass.
 func trustedMarks(jobs []Job, before map[string]state.Mark) map[string]state.Mark {
 	marks := map[string]state.Mark{}
 	for _, j := range jobs {
-		if !j.TimeMin.Bounded() {
-			continue
-		}
 		wish, _ := capacity.ParseWish(j.Comment)
-		said := state.Mark{Restarts: j.Restarts, Fit: wish.Fit, UpTo: wish.FitLimit.Minutes}
+		said := state.Mark{Restarts: j.Restarts, Fit: wish.Fit, UpTo: wish.FitLimit.Minutes, OnEnd: wish.OnEnd, Ends: before[j.Shown].Ends}
 		switch j.State {
 		case "PENDING":
 			marks[markKey(j.Shown)] = said
@@ -38,6 +38,7 @@ func trustedMarks(jobs []Job, before map[string]state.Mark) map[string]state.Mar
 			}
 			if ok && seen.Restarts == j.Restarts {
 				said = said.Within(seen)
+				said.Told = seen.Told
 			}
 			marks[j.Shown] = said
 		}
@@ -60,26 +61,43 @@ func markKey(shown string) string {
 	return shown
 }
 
-// marks reads what the last pass knew, and keeps what counts now for the next one.
-func (p *pass) marks(jobs []Job) map[string]state.Mark {
+// marks reads what the last pass knew, and finds what counts now, of jobs that it may change:
+// those in partitions of ours, and those on nodes that we fence.
+func (p *pass) marks(jobs []Job, byNode map[string]fenced) (now, before map[string]state.Mark) {
 	before, err := p.State.Marks()
 	if err != nil {
 		p.problem(err)
 	}
-	now := trustedMarks(jobs, before)
+	jobs = slices.DeleteFunc(slices.Clone(jobs), func(j Job) bool {
+		_, onOurs := earliestFence(j, byNode)
+		return !onOurs && !slices.ContainsFunc(strings.Split(j.Partition, ","), func(name string) bool {
+			_, ours := p.snap.Partition(name)
+			return ours
+		})
+	})
+	return trustedMarks(jobs, before), before
+}
+
+// keepMarks keeps what counts now for the next pass.
+func (p *pass) keepMarks(now, before map[string]state.Mark) {
 	if err := p.State.KeepMarks(now, before); err != nil {
 		p.problem(err)
 	}
-	// No limit is raised past what accounting would have let the job have.
+}
+
+// withinWalls are marks by which no limit is raised past what accounting would have let the
+// job have.
+func (p *pass) withinWalls(jobs []Job, marks map[string]state.Mark) map[string]state.Mark {
+	marks = maps.Clone(marks)
 	for _, j := range jobs {
-		m, ok := now[j.Shown]
+		m, ok := marks[j.Shown]
 		part, ours := p.snap.Partition(j.Partition)
 		if wall := p.snap.Walls.Wall(j.User, j.Account, j.QOS, part); ok && ours && wall.Bounded() && (m.UpTo == 0 || wall.Minutes < m.UpTo) {
 			m.UpTo = wall.Minutes
-			now[j.Shown] = m
+			marks[j.Shown] = m
 		}
 	}
-	return now
+	return marks
 }
 
 // problem notes what a pass can do without.

@@ -76,12 +76,21 @@ type Slurm interface {
 	// Edit gives pending jobs, which are named as they are Shown, what their edits set, and
 	// reads it back. The errors are by job.
 	Edit(ctx context.Context, edits map[string]capacity.Edits) map[string]error
+	// Requeue puts a job that has its nodes back into the queue, RequeueHold so that it waits
+	// there until it is released. Jobs shows what came of it.
+	Requeue(ctx context.Context, job string) error
+	RequeueHold(ctx context.Context, jobs ...string) error
+	// Notify writes to the standard error of a job that runs, or to the terminal of its srun.
+	Notify(ctx context.Context, job, text string) error
 	// UserHold keeps pending jobs from starting until their owners release them.
 	UserHold(ctx context.Context, jobs ...string) error
 	// SetAdminComment tells the owner of a job, who cannot change it.
 	SetAdminComment(ctx context.Context, job, text string) error
 	// PowerDownForce powers nodes down, from which Slurm uses them again.
 	PowerDownForce(ctx context.Context, nodes []string, reason string) error
+	PowerUp(ctx context.Context, nodes []string) error
+	// PowerDown does so when the jobs of the nodes have ended.
+	PowerDown(ctx context.Context, nodes []string, reason string) error
 	// Drain keeps new jobs off nodes; those that run go on.
 	Drain(ctx context.Context, nodes []string, reason string) error
 	// Hostlist folds node names, gpu-1, gpu-2 is gpu-[1-2], and Expand gives them back.
@@ -101,6 +110,8 @@ type Cluster struct {
 	Name string
 	// TimeMinCollapses: see capacity.Snapshot.
 	TimeMinCollapses bool
+	// KillWait is how long Slurm waits between TERM and KILL.
+	KillWait time.Duration
 	// ChecksAccounts: users have only the accounts that Slurm's accounting gave them.
 	ChecksAccounts bool
 	// Walls are limits of Slurm's accounting; those of before count if WallsErr is not nil.
@@ -190,4 +201,7 @@ type Job struct {
 	// AdminHeld: it waits, and its owner cannot release it. Settled: it waits, and nothing of
 	// its last run is left to be cleaned up.
 	AdminHeld, Settled bool
+	// Batch: of sbatch, so that Slurm can requeue it; but for --no-requeue, which is Requeue
+	// false.
+	Batch, Requeue bool
 }

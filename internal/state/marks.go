@@ -9,15 +9,23 @@ import (
 	"path/filepath"
 
 	"github.com/google/renameio/v2"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// Mark is what a job's comment said of its time limit before the job started.
+// Mark is what a pass remembers of a job: above all what its comment said before it started.
 type Mark struct {
 	// Restarts counts the runs before: each start has a mark of its own.
 	Restarts int `json:"restarts,omitempty"`
 	// Fit: the limit is ours to fit to the fence, up to UpTo minutes if that is not 0.
 	Fit  bool `json:"fit,omitempty"`
 	UpTo int  `json:"up_to,omitempty"`
+	// OnEnd is what the job asks for at the fence; "" leaves it to its partition.
+	OnEnd capacity.OnEnd `json:"on_end,omitempty"`
+	// Told is how many minutes before the fence the job was last told of it; 0 if not yet.
+	Told int `json:"told,omitempty"`
+	// Ends counts how often the job has been requeued at a fence since its owner released it.
+	Ends int `json:"ends,omitempty"`
 }
 
 func (d Dir) marksPath() string { return filepath.Join(string(d), "marks.json") }
@@ -54,9 +62,10 @@ func (d Dir) KeepMarks(marks, before map[string]Mark) error {
 }
 
 // Within is what is left of a mark that a comment has now where it had another one before
-// the job's start: a user may take back what we may do, and not add to it.
+// the job's start: a user may take back what we may do
+// to the limit, and not add to it; what happens at the end stays as it was.
 func (m Mark) Within(before Mark) Mark {
-	m.Fit = m.Fit && before.Fit
+	m.Fit, m.OnEnd = m.Fit && before.Fit, before.OnEnd
 	if m.UpTo == 0 || before.UpTo != 0 && before.UpTo < m.UpTo {
 		m.UpTo = before.UpTo
 	}

@@ -21,7 +21,8 @@ type Conf struct {
 	text     string
 }
 
-// ReadConf reads slurm.conf at path. It fails on nothing that Slurm would take.
+// ReadConf reads slurm.conf at path, and what it includes. It fails on names of nodes that
+// cannot be told apart, since a node with two lines keeps slurmctld from starting.
 func ReadConf(path string) (Conf, error) {
 	c := Conf{values: map[string]string{}, Nodes: map[string]bool{}, Partitions: map[string]bool{}}
 	text, err := os.ReadFile(path)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
@@ -26,6 +27,9 @@ func (c Cluster) On() bool { return c.Cluster.SlurmSettings[pluginKey] == plugin
 // "" to leave Prolog and TaskProlog as they are.
 func (p *Plan) SwitchOn(c Cluster, programs string) error {
 	change := map[string]string{pluginKey: pluginValue}
+	if theirs := c.Cluster.SlurmSettings["CliFilterParameters"]; strings.Contains(theirs, "cli_filter_lua_path=") {
+		p.ByHand = append(p.ByHand, fmt.Sprintf("the cluster has CliFilterParameters=%s: let the script there load ours, see `pcs-capacity hooks install cli_filter --as`", theirs))
+	}
 	for _, key := range []string{"Prolog", "TaskProlog"} {
 		if programs == "" {
 			continue

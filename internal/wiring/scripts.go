@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/hooks"
@@ -147,6 +148,11 @@ func (p *Plan) Remove(s Script) error {
 	return p.remove(s.beside())
 }
 
+// pcsRoot has a folder for each version of Slurm that AWS PCS has installed. From 25.11 on
+// Slurm reads its script in the one without a version, which newer agents of PCS link: AWS
+// PCS User Guide, "Slurm CLI filter plugins".
+const pcsRoot = "/etc/aws/pcs/scheduler"
+
 // Folders are where Slurm looks for its scripts on this host: the one given; else that of
 // SLURM_CONF; else those of all versions of AWS PCS that are installed, since each reads its
 // own; else /etc/slurm.
@@ -157,10 +163,23 @@ func Folders(given string) []string {
 	if conf := os.Getenv("SLURM_CONF"); conf != "" {
 		return []string{filepath.Dir(conf)}
 	}
-	dirs, _ := filepath.Glob("/etc/aws/pcs/scheduler/slurm-*") // the pattern is valid
+	dirs := pcsFolders(pcsRoot)
 	if len(dirs) == 0 {
 		if _, err := os.Stat("/etc/slurm"); err == nil {
 			dirs = []string{"/etc/slurm"}
+		}
+	}
+	return dirs
+}
+
+// pcsFolders are those below a root, each once, whatever links there are.
+func pcsFolders(root string) []string {
+	versions, _ := filepath.Glob(filepath.Join(root, "slurm-*")) // the pattern is valid
+	var dirs, seen []string
+	for _, dir := range append(versions, filepath.Join(root, "slurm")) {
+		real, err := filepath.EvalSymlinks(dir)
+		if err == nil && !slices.Contains(seen, real) {
+			dirs, seen = append(dirs, dir), append(seen, real)
 		}
 	}
 	return dirs

@@ -17,6 +17,8 @@ type Settings struct {
 	// Pending: slurmctld runs with other settings than slurm.conf has, as after a run of ours
 	// that was killed before the restart.
 	Pending bool
+	// Restarts: the slurmctld that reads Conf is the one of this host.
+	Restarts bool
 	// Systemctl runs systemctl; nil for the machine's.
 	Systemctl func(ctx context.Context, args ...string) error
 }
@@ -74,7 +76,11 @@ func (p *Plan) RemoveSettings(ctx context.Context, s Settings, site Conf, script
 		}
 		p.edit(s.Conf, site.text, strings.Join(kept, ""))
 	}
-	if site.Included || s.Pending {
+	_, left, err := read(s.include()) // a run that was cut off before the restart leaves it
+	if err != nil {
+		return err
+	}
+	if site.Included || s.Pending && left {
 		p.restart(ctx, s)
 		if !p.Restarts() {
 			p.ByHand = append(p.ByHand, "then run this again: the files of ours that slurmctld still reads stay until it is restarted")
@@ -105,7 +111,7 @@ func (p *Plan) restart(ctx context.Context, s Settings) {
 			return nil
 		}
 	}
-	if systemctl(ctx, "is-active", "--quiet", service) != nil {
+	if !s.Restarts || systemctl(ctx, "is-active", "--quiet", service) != nil {
 		p.ByHand = append(p.ByHand, "restart slurmctld: it reads nodes when it starts (`scontrol reconfigure` kills slurmctld 22.05)")
 		return
 	}

@@ -1,0 +1,397 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/check"
+	"github.com/pcs-capacity/pcs-capacity/internal/permissions"
+	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+	"github.com/pcs-capacity/pcs-capacity/internal/wiring"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
+)
+
+const checkConfig = `
+region = "us-east-2"
+state_dir = "%[1]s/state"
+local_dir = "%[1]s/local"
+[submit]
+stale_after = "10m"
+[log]
+dir = "%[1]s/log"
+[[partition]]
+name = "gpu"
+provider = "ec2"
+[[partition.node_group]]
+name = "gpu"
+instance_type = "p5.48xlarge"
+subnet_ids = ["subnet-0e200000000000a01"]
+capacity_reservation_ids = ["cr-0e2000000000000a1"]
+max_nodes = 4
+launch_template = "lt-0e2000000000000a4"
+`
+
+// wired is a Slurm without anything of ours, on which hooks install is run.
+type wired struct {
+	*restricted
+	cluster *slurmlab.Cluster
+	bin     string
+	etc     string
+	// uid is who runs the next check; 0 for the user of the test.
+	uid uint32
+}
+
+// newWired starts it. `systemctl restart slurmctld` restarts the lab's.
+func newWired(t *testing.T) *wired {
+	t.Helper()
+	w := &wired{restricted: newRestricted(t, awssim.MachineClock())}
+	dir, err := os.MkdirTemp("", "pcs") // Slurm's sockets need a short path
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	program, err := exec.LookPath("pcs-capacity")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, folder := range []string{dir, filepath.Dir(program), filepath.Dir(filepath.Dir(program))} { // for another user
+		if err := os.Chmod(folder, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.bin = filepath.Join(dir, "programs")
+	if err := os.Mkdir(w.bin, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"pcs-capacity-filter", "pcs-capacity-resume", "pcs-capacity-suspend"} {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.program(name, "export AWS_ACCESS_KEY_ID=AKIDSIMULATED AWS_SECRET_ACCESS_KEY=x "+strings.Join(w.sim.Env(), " ")+"\nexec "+path+` "$@"`)
+	}
+	// The first node has its line already, so that it can be started here.
+	first := slurmlab.NodeGroup{Prefix: "gpu-", CPUs: 1, Features: "gpu", AlwaysOn: true}
+	cfg := slurmlab.Config{Dir: dir, CloudGroups: []slurmlab.NodeGroup{first}, ResumeProgram: filepath.Join(w.bin, "pcs-capacity-resume"), SuspendProgram: filepath.Join(w.bin, "pcs-capacity-suspend")}
+	if w.cluster, err = slurmlab.Start(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.cluster.Stop() })
+	w.etc = filepath.Dir(w.cluster.Conf())
+	w.dir = filepath.Join(dir, "here")
+	for _, one := range []string{w.dir, filepath.Join(w.etc, "pcs-capacity")} {
+		if err := os.Mkdir(one, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.settings = filepath.Join(w.etc, "pcs-capacity", "config.toml")
+	w.configure(func(text string) string { return text })
+	t.Setenv("SLURM_CONF", w.cluster.Conf())
+	w.env = append(w.env, "SLURM_CONF="+w.cluster.Conf(), "PATH="+w.bin+":"+os.Getenv("PATH"))
+
+	w.sim.OnInstance(func(e awssim.InstanceEvent) {
+		node := capacity.LaunchedNodes(e.Instance.Tags)
+		if e.Kind != awssim.Launched || node == "" {
+			return
+		}
+		go func() {
+			// A real one boots so long that Slurm knows its address by then.
+			for fields := map[string]string{}; fields["NodeAddr"] != e.Instance.PrivateIP; time.Sleep(100 * time.Millisecond) {
+				if fields, _ = w.cluster.Node(t.Context(), node); t.Context().Err() != nil {
+					return
+				}
+			}
+			if err := w.cluster.StartNode(t.Context(), node, "127.0.0.1"); err != nil && t.Context().Err() == nil {
+				t.Errorf("starting %s: %v", node, err)
+			}
+		}()
+	})
+	asked := filepath.Join(w.dir, "restart")
+	w.program("systemctl", `[ "$1" = restart ] || exit 0; touch `+asked+"; while [ -e "+asked+" ]; do sleep 0.1; done")
+	go func() {
+		for t.Context().Err() == nil {
+			time.Sleep(50 * time.Millisecond)
+			if _, err := os.Stat(asked); err != nil {
+				continue
+			}
+			// The lab writes slurm.conf anew, so it has to be told of the line in it.
+			cfg := cfg
+			cfg.Extra = []string{"CliFilterPlugins=lua"} // the site's doing
+			if text, err := os.ReadFile(w.cluster.Conf()); err == nil && strings.Contains(string(text), wiring.IncludeLine) {
+				cfg.Extra = append(cfg.Extra, wiring.IncludeLine)
+			}
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+			if err := w.cluster.Reload(ctx, cfg); err != nil {
+				t.Errorf("restarting slurmctld: %v", err)
+			}
+			cancel()
+			os.Remove(asked)
+		}
+	}()
+	return w
+}
+
+// program writes one that the tests stand in for.
+func (w *wired) program(name, script string) {
+	w.Helper()
+	if err := os.WriteFile(filepath.Join(w.bin, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *wired) configure(change func(string) string) {
+	w.Helper()
+	if err := os.WriteFile(w.settings, []byte(change(fmt.Sprintf(checkConfig, w.dir))), 0o644); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *wired) hooks(args ...string) {
+	w.Helper()
+	w.said = ""
+	if status := w.admin(append([]string{"hooks"}, append(args, "--filter", filepath.Join(w.bin, "pcs-capacity-filter"))...)...); status != 0 {
+		w.Fatalf("hooks %q: %d\n%s", args, status, w.said)
+	}
+}
+
+// check runs the command.
+func (w *wired) check(more ...string) (status int, found check.Findings) {
+	w.Helper()
+	command := exec.CommandContext(w.Context(), "pcs-capacity", "--config", w.settings, "-o", "json", "check", "--filter", filepath.Join(w.bin, "pcs-capacity-filter"))
+	command.Dir, command.Env = w.dir, append(slices.Clone(w.env), more...)
+	if w.uid != 0 {
+		command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: w.uid, Gid: w.uid}}
+	}
+	out, err := command.Output()
+	if command.ProcessState == nil {
+		w.Fatal(err)
+	}
+	var doc checkDocument
+	if err := json.Unmarshal(out, &doc); err != nil {
+		w.Fatalf("%v: %s", err, out)
+	}
+	return command.ProcessState.ExitCode(), doc.Findings
+}
+
+// TestCheckNamesEachFault wires a Slurm that has nothing of ours, sees that all is well
+// and that a job runs on a block, and breaks one thing after the other.
+func TestCheckNamesEachFault(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a Slurm cluster")
+	}
+	t.Setenv("AWS_ACCESS_KEY_ID", "AKIDSIMULATED")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "x")
+	w := newWired(t)
+	w.hooks("install", "cli_filter")
+	w.hooks("install")
+	if !strings.Contains(w.said, "Restarted slurmctld.") {
+		t.Fatalf("hooks install: %s", w.said)
+	}
+	w.hooks("install", "cli_filter")
+	w.hooks("install")
+	if !strings.Contains(w.said, "nothing to do") {
+		t.Errorf("again: %s", w.said)
+	}
+	if status := w.admin("sync"); status != 0 {
+		t.Fatalf("sync: %s", w.said)
+	}
+	unlock, err := state.Dir(filepath.Join(w.dir, "state")).LockWatch()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+
+	aws, _ := w.clients()
+	if _, err := aws.Launch(t.Context(), capacity.Launch{ClientToken: "one", LaunchTemplate: "lt-0e2000000000000a2", InstanceType: "c7i.4xlarge", SubnetID: "subnet-0e200000000000a01",
+		Kind: capacity.OnDemand, Count: 1, Tags: map[string]string{capacity.TagCluster: capacity.ClusterMark("lab", "0123456789abcdef")}}); err != nil {
+		t.Fatal(err)
+	}
+
+	status, found := w.check()
+	for _, f := range found {
+		if f.Status == check.Fail {
+			t.Errorf("all is well, but %+v", f)
+		}
+	}
+	if status != 0 || len(found) < 15 {
+		t.Fatalf("status %d, %d findings", status, len(found))
+	}
+	// What is written is what Slurm has: the settings after those of slurm.conf count.
+	if running, err := (&slurm.Client{}).Config(t.Context()); err != nil || running.ResumeTimeout != 900*time.Second || !slices.Contains(running.JobSubmitPlugins, "lua") {
+		t.Errorf("%+v, %v", running, err)
+	}
+	if out, err := w.cluster.Command(t.Context(), "sbatch", "-p", "gpu", "-N", "1", "-t", "30-00:00:00", "--wrap", "true"); err == nil || !strings.Contains(out, "pcs-capacity: ") {
+		t.Errorf("a job that is too long: %v: %s", err, out)
+	}
+
+	// A job on the block, as the hooks that were wired have it.
+	id, err := w.cluster.Submit(t.Context(), "true", "-p", "gpu", "-w", "gpu-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if job, err := w.cluster.WaitJob(t.Context(), id, "COMPLETED"); err != nil {
+		log, _ := os.ReadFile(filepath.Join(w.dir, "log", "resume.log"))
+		t.Fatalf("%v: %v\n%s", err, job, log)
+	}
+
+	for _, f := range w.breakages() {
+		t.Run(f.name, func(t *testing.T) {
+			if f.check == "slurm-rights" && os.Geteuid() != 0 {
+				t.Skip("only root can be somebody else")
+			}
+			undo := f.breaks()
+			status, found := w.check(f.env...)
+			undo()
+			want := 1
+			if f.status == check.Warn {
+				want = 0
+			}
+			at := slices.IndexFunc(found, func(one check.Finding) bool {
+				return one.Check == f.check && one.Status == f.status && strings.Contains(one.What, f.what)
+			})
+			switch {
+			case status != want:
+				t.Errorf("status %d, want %d: %+v", status, want, found)
+			case at < 0:
+				t.Errorf("not found: %s %s …%s…: %+v", f.check, f.status, f.what, found)
+			case !strings.Contains(found[at].Fix, f.fix):
+				t.Errorf("the fix is %q", found[at].Fix)
+			}
+		})
+	}
+	if status, found := w.check(); status != 0 {
+		t.Errorf("something was left broken: %+v", found)
+	}
+
+	w.hooks("remove")
+	if _, err := os.Stat(filepath.Join(w.etc, "job_submit.lua")); err == nil || !strings.Contains(w.said, "Restarted slurmctld.") {
+		t.Errorf("hooks remove: %s", w.said)
+	}
+	if running, err := (&slurm.Client{}).Config(t.Context()); err != nil || len(running.JobSubmitPlugins) > 0 {
+		t.Errorf("%+v, %v", running, err)
+	}
+	if out, err := w.cluster.Command(t.Context(), "sbatch", "--wrap", "true"); err != nil {
+		t.Errorf("a job after all is gone: %v: %s", err, out)
+	}
+}
+
+// breakage is one thing that is broken, and the finding that names it.
+type breakage struct {
+	name      string
+	breaks    func() (undo func())
+	check     string
+	status    check.Status
+	what, fix string
+	env       []string
+}
+
+func (w *wired) breakages() []breakage {
+	set := func(old, replacement string) func() func() {
+		return func() func() {
+			w.configure(func(text string) string {
+				changed := strings.Replace(text, old, replacement, 1)
+				if changed == text {
+					w.Fatalf("%s is not in the settings", old)
+				}
+				return changed
+			})
+			return func() { w.configure(func(text string) string { return text }) }
+		}
+	}
+	mode := func(path string, mode os.FileMode) func() func() {
+		return func() func() {
+			info, err := os.Stat(path)
+			if err != nil {
+				w.Fatal(err)
+			}
+			os.Chmod(path, mode)
+			return func() { os.Chmod(path, info.Mode()) }
+		}
+	}
+	file := func(path string, change func(string) string) func() func() {
+		return func() func() {
+			before, err := os.ReadFile(path)
+			if err != nil {
+				w.Fatal(err)
+			}
+			if after := change(string(before)); after == "" {
+				os.Remove(path)
+			} else {
+				os.WriteFile(path, []byte(after), 0o644)
+			}
+			return func() { os.WriteFile(path, before, 0o644) }
+		}
+	}
+	gone := func(string) string { return "" }
+	without := func(action string) func() func() {
+		return func() func() {
+			document, err := json.Marshal(permissions.Policy(permissions.Place{}, append(permissions.Loop.Programs(), permissions.Hooks.Programs()...), action))
+			if err != nil {
+				w.Fatal(err)
+			}
+			w.policy(document)
+			return w.sim.ClearPolicies
+		}
+	}
+	nothing := func() func() { return func() {} }
+	snapshot := filepath.Join(w.dir, "state", "snapshot.json")
+	jobSubmit, cliFilter := filepath.Join(w.etc, "job_submit.lua"), filepath.Join(w.etc, "cli_filter.lua")
+	down := filepath.Join(w.dir, "down.conf")
+	w.write("down.conf", downConf)
+	return []breakage{
+		{"no rights in Slurm", func() func() { w.uid = 65534; return func() { w.uid = 0 } }, "slurm-rights", check.Fail, "may place no reservations", "run sync as root", nil},
+		{"settings with an unknown key", set("region =", "regoin ="), "settings", check.Fail, "regoin", "region", nil},
+		{"no such region", set(`"us-east-2"`, `"us-nowhere-1"`), "credentials", check.Fail, "AuthFailure", "", nil},
+		{"another region", set(`"us-east-2"`, `"us-west-2"`), "reservation", check.Fail, "does not describe reservation cr-0e2000000000000a1", "the region (us-west-2)", nil},
+		{"no credentials", nothing, "credentials", check.Fail, "no AWS credentials", "instance profile", []string{"AWS_ACCESS_KEY_ID=", "AWS_SECRET_ACCESS_KEY="}},
+		{"AWS is not reached", nothing, "credentials", check.Fail, "cannot be reached", "network", []string{"AWS_ENDPOINT_URL=http://127.0.0.1:1"}},
+		{"the clock is off", func() func() {
+			w.sim.Clock().Advance(time.Minute)
+			return func() { w.sim.Clock().Advance(-time.Minute) }
+		}, "clock", check.Warn, "behind AWS's", "chronyd", nil},
+		{"a read is not allowed", without("ec2:DescribeInstances"), "permission", check.Fail, "ec2:DescribeInstances is not allowed", "iam-policy sync", nil},
+		{"launches are not allowed", without("ec2:RunInstances"), "permission", check.Fail, "ec2:RunInstances is not allowed", "iam-policy hooks", nil},
+		{"ends are not allowed", without("ec2:TerminateInstances"), "permission", check.Fail, "ec2:TerminateInstances is not allowed", "iam-policy", nil},
+		{"an unknown reservation", set("cr-0e2000000000000a1", "cr-0e2000000000000ff"), "reservation", check.Fail, "does not describe reservation", "check the id", nil},
+		{"a subnet in another zone", set("subnet-0e200000000000a01", "subnet-0e200000000000b02"), "reservation", check.Fail, "has only subnet-0e200000000000b02", "use a subnet in us-east-2a", nil},
+		{"an unknown subnet", set("subnet-0e200000000000a01", "subnet-0e200000000000fff"), "subnet", check.Fail, "does not describe subnet", "subnet_ids", nil},
+		{"another instance type", set("p5.48xlarge", "p5en.48xlarge"), "reservation", check.Fail, "is for p5.48xlarge", "use instance type", nil},
+		{"a launch template without tags in metadata", set("lt-0e2000000000000a4", "lt-0e2000000000000a2"), "launch-template", check.Fail, "no tags in the instance metadata", "InstanceMetadataTags", nil},
+		{"no such launch template", set("lt-0e2000000000000a4", "lt-0e2000000000000ff"), "launch-template", check.Fail, "no launch template lt-0e2000000000000ff", "create it", nil},
+		{"slurmctld is down", nothing, "slurmctld", check.Fail, "does not answer", "systemctl status slurmctld", []string{"SLURM_CONF=" + down}},
+		{"another Slurm first in PATH", func() func() {
+			w.program("scontrol", `[ "$1" != --version ] || { echo slurm 20.11.9; exit; }; exec /usr/bin/scontrol "$@"`)
+			return func() { os.Remove(filepath.Join(w.bin, "scontrol")) }
+		}, "slurm-version", check.Fail, "commands here are 20.11.9", "first into PATH", nil},
+		{"a partition that Slurm lacks", set(`name = "gpu"`, `name = "gup"`), "partition", check.Fail, "no partition gup", "hooks install", nil},
+		{"accounts that Slurm lets in", set(`provider = "ec2"`, "provider = \"ec2\"\nallow_accounts = [\"nlp\"]"), "accounts", check.Fail, "AllowAccounts is ALL", "AllowAccounts=nlp", nil},
+		{"accounts that Slurm does not check", set(`provider = "ec2"`, "provider = \"ec2\"\nallow_accounts = [\"nlp\"]"), "accounts", check.Fail, "has no effect", "AccountingStorageEnforce=associations", nil},
+		{"ResumeTimeout is too short", set("[submit]", "[timing]\nboot_allowance = \"20m\"\n[submit]"), "resume-timeout", check.Fail, "ResumeTimeout", "ResumeTimeout=1200", nil},
+		{"the filter cannot be run", mode(filepath.Join(w.bin, "pcs-capacity-filter"), 0o644), "filter", check.Fail, "cannot be run", "chmod 755", nil},
+		{"ResumeProgram cannot be run", mode(filepath.Join(w.bin, "pcs-capacity-resume"), 0o644), "power", check.Fail, "cannot be run", "chmod 755", nil},
+		{"job_submit.lua is missing", file(jobSubmit, gone), "job_submit", check.Fail, "every submission is refused", "hooks install job_submit", nil},
+		{"job_submit.lua is the site's", file(jobSubmit, func(string) string { return "-- the site's\n" }), "job_submit", check.Fail, "does not load ours", "--as", nil},
+		{"job_submit.lua is old", file(jobSubmit, func(text string) string {
+			return strings.Replace(text, "FILTER_SECONDS, REST", "FILTER_SECOND, REST", 1)
+		}), "job_submit", check.Warn, "not what this version writes", "hooks install job_submit", nil},
+		{"cli_filter.lua is missing", file(cliFilter, gone), "cli_filter", check.Fail, "every submission is refused", "hooks install cli_filter", nil},
+		{"no snapshot", file(snapshot, gone), "snapshot", check.Fail, "is not there", "systemctl enable --now pcs-capacity-sync", nil},
+		{"a broken snapshot", file(snapshot, func(string) string { return "{" }), "snapshot", check.Fail, "reading snapshot", "sync", nil},
+		{"a stale snapshot", file(snapshot, func(text string) string { return strings.Replace(text, `"taken_at": "20`, `"taken_at": "19`, 1) }), "snapshot", check.Fail, "more than stale_after", "journalctl", nil},
+		{"users cannot read state_dir", mode(filepath.Join(w.dir, "state"), 0o700), "state-dir", check.Fail, "0700", "chmod 755", nil},
+		{"state_dir is a file", set(w.dir+"/state", w.dir+"/down.conf"), "state-dir", check.Fail, "not a folder", "state_dir", nil},
+		{"no state_dir", set(w.dir+"/state", w.dir+"/none"), "state-dir", check.Fail, "not there", "pcs-capacity-sync", nil},
+	}
+}

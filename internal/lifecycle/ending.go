@@ -1,0 +1,187 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+)
+
+// warnings are how many minutes before the fence jobs that cannot be requeued are told of it.
+var warnings = []int{5, 15, 60}
+
+// mostEnds is how often a job is requeued at the end of a block before it is held: one that
+// saves nothing would use up every block that comes. Its owner knows, and can release it.
+const mostEnds = 5
+
+// ending is what happens to a job because its fence is near.
+type ending struct {
+	job  Job
+	at   fenced
+	do   string // requeue, hold, tell
+	warn int    // tell: minutes before the fence
+}
+
+// endings finds the jobs whose fence is so near that something has to happen to them. Times
+// are in Slurm's clock; marks are those that count.
+func endings(jobs []Job, byNode map[string]fenced, marks map[string]state.Mark, killWait time.Duration, now time.Time) []ending {
+	var all []ending
+	seen := map[string]bool{}
+	for _, j := range jobs {
+		f, ok := earliestFence(j, byNode)
+		if !ok || j.State != "RUNNING" && j.State != "SUSPENDED" {
+			continue
+		}
+		mark := marks[j.Shown]
+		onEnd := f.onEnd
+		if mark.OnEnd != "" {
+			onEnd = mark.OnEnd
+		}
+		requeueAt := capacity.RequeueAt(f.fence, killWait)
+		// Of a het job all components are requeued together.
+		whole, _, _ := strings.Cut(j.Shown, "+")
+		switch {
+		case j.Batch && j.Requeue:
+			if onEnd != capacity.RequeueAtEnd && onEnd != capacity.HoldAtEnd || now.Before(requeueAt) || seen[whole] {
+				continue
+			}
+			seen[whole] = true
+			do := "requeue"
+			if onEnd == capacity.HoldAtEnd || mark.Ends >= mostEnds {
+				do = "hold"
+			}
+			all = append(all, ending{job: j, at: f, do: do})
+		case j.State != "RUNNING" || j.Configuring || !now.Before(f.fence) || j.Limit.Bounded() && j.End.Before(requeueAt):
+			// It cannot be told, or its own limit ends it before.
+		default:
+			left := f.fence.Sub(now)
+			i := slices.IndexFunc(warnings, func(minutes int) bool { return left <= time.Duration(minutes)*time.Minute })
+			if i >= 0 && (mark.Told == 0 || warnings[i] < mark.Told) {
+				all = append(all, ending{job: j, at: f, do: "tell", warn: warnings[i]})
+			}
+		}
+	}
+	return all
+}
+
+// endJobs requeues, holds and tells the jobs in front of their fence, and notes it in their
+// marks. It returns the jobs that it has taken off their nodes.
+func (p *pass) endJobs(ctx context.Context, jobs []Job, byNode map[string]fenced, marks map[string]state.Mark, now time.Time, toSlurm time.Duration) map[string]bool {
+	off := map[string]bool{}
+	var taken []ending
+	var errs []error
+	for _, e := range endings(jobs, byNode, marks, p.cluster.KillWait, now.Add(toSlurm)) {
+		fence := e.at.fence.Add(-toSlurm)
+		if e.do == "tell" {
+			p.tell(ctx, e, fence, now, marks)
+			continue
+		}
+		taken, errs = append(taken, e), append(errs, p.requeue(ctx, e, fence, now, marks[e.job.Shown]))
+	}
+	if len(taken) == 0 {
+		return off
+	}
+	// An exit status says little: what counts is what the jobs do then.
+	after, err := p.Slurm.Jobs(ctx)
+	for i, e := range taken {
+		err := errors.Join(errs[i], err)
+		j := slices.IndexFunc(after, func(j Job) bool { return j.Shown == e.job.Shown })
+		if err == nil && j >= 0 && after[j].State == e.job.State && after[j].Restarts == e.job.Restarts {
+			err = errors.New("Slurm took the change, and the job still runs")
+		} else if j >= 0 && after[j].State == "PENDING" {
+			err = nil // as one of several jobs that a call is for
+		}
+		mark := marks[e.job.Shown]
+		verb, ends := "requeued", mark.Ends+1
+		if e.do == "hold" {
+			verb, ends = "requeued and held", 0
+		}
+		if err == nil {
+			off[e.job.Shown] = true
+			mark.Ends = ends
+			marks[e.job.Shown] = mark
+		}
+		p.did(Done{Do: e.do + "-job", Slot: e.at.slot, Job: e.job.Shown, Message: fmt.Sprintf("job %s on slot %s: %s, %s must be free of jobs by %s",
+			e.job.Shown, e.at.slot, verb, e.at.reservation, capacity.FormatUTC(e.at.fence.Add(-toSlurm)))}, err)
+	}
+	return off
+}
+
+// requeue puts a job back into the queue. Its owner is told first, and gets the limit of the
+// next block, if the limit is ours: whatever ends this pass, a job that waits has both.
+func (p *pass) requeue(ctx context.Context, e ending, fence, now time.Time, mark state.Mark) error {
+	req := e.job.Request(p.snap)
+	if mark.Fit {
+		req.TimeLimit = capacity.Limit{}
+	}
+	next := capacity.Admit(req, p.snap, fence)
+	why := fmt.Sprintf("requeued at %s: reservation %s must be free of jobs by %s", capacity.FormatUTC(now), e.at.reservation, capacity.FormatUTC(fence))
+	switch {
+	case next.Refused:
+		why += "; it cannot start again as it is: " + next.Message
+	case e.do == "hold" && mark.Ends >= mostEnds:
+		why += fmt.Sprintf("; it was requeued %d times so, and is held now: release it if it goes on from where it was", mark.Ends)
+	case e.do == "hold":
+		why += "; release it to go on"
+	default:
+		why += "; it goes on in the next one"
+	}
+	can := func(err error) { // be done without
+		if err != nil {
+			p.problem(err)
+		}
+	}
+	if minutes := next.Edits.TimeLimit.Minutes; mark.Fit && minutes > 0 {
+		if mark.UpTo > 0 {
+			minutes = min(minutes, mark.UpTo)
+		}
+		if minutes > e.job.Limit.Minutes {
+			can(p.Slurm.SetTimeLimit(ctx, e.job.Shown, minutes))
+		}
+	}
+	if e.do == "hold" {
+		can(p.Slurm.SetAdminComment(ctx, e.job.Shown, capacity.HoldNote(p.MachineTime(), why)))
+		return p.Slurm.RequeueHold(ctx, e.job.Shown)
+	}
+	can(p.Slurm.SetAdminComment(ctx, e.job.Shown, "pcs-capacity: "+why))
+	return p.Slurm.Requeue(ctx, e.job.Shown)
+}
+
+// tell tells a job that cannot be requeued how much time it has.
+func (p *pass) tell(ctx context.Context, e ending, fence, now time.Time, marks map[string]state.Mark) {
+	err := p.Slurm.Notify(ctx, e.job.Shown, fmt.Sprintf("pcs-capacity: reservation %s must be free of jobs by %s, in %s; this job ends by then and cannot be requeued: save your work",
+		e.at.reservation, capacity.FormatUTC(fence), capacity.FormatDuration(fence.Sub(now))))
+	mark := marks[e.job.Shown]
+	mark.Restarts, mark.Told = e.job.Restarts, e.warn
+	marks[e.job.Shown] = mark
+	p.did(Done{Do: "tell-job", Slot: e.at.slot, Job: e.job.Shown, Message: fmt.Sprintf("job %s on slot %s: told that it ends by %s",
+		e.job.Shown, e.at.slot, capacity.FormatUTC(fence))}, err)
+}
+
+// powerDown powers nodes of ours down that are up under their fence, when their jobs have
+// ended. PCS does so itself.
+func (p *pass) powerDown(ctx context.Context, slots []slotView) {
+	up := map[string]bool{}
+	for _, n := range p.cluster.Nodes {
+		up[n.Name] = n.Up
+	}
+	for _, v := range slots {
+		fence := v.window.Fence
+		if v.current.ID == "" {
+			fence = v.last.Fence
+		}
+		if v.partition.Provider != capacity.ProviderEC2 || fence.IsZero() || fence.After(p.now) {
+			continue
+		}
+		nodes := slices.DeleteFunc(slices.Clone(p.cluster.SlotNodes(v.slot.Name)), func(name string) bool { return !up[name] })
+		if len(nodes) > 0 {
+			p.did(Done{Do: "power-down", Slot: v.slot.Name, Message: fmt.Sprintf("slot %s: powering %s down, its fence was at %s", v.slot.Name, p.Slurm.Hostlist(nodes), capacity.FormatUTC(fence))},
+				p.Slurm.PowerDown(ctx, nodes, "the reservation ends: powered down under the fence"))
+		}
+	}
+}

@@ -1,0 +1,94 @@
+package lifecycle
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+)
+
+// What happens to a job whose fence is at 3h; KillWait is 30 s, so that jobs are requeued
+// at 2h58m30s.
+func TestEndings(t *testing.T) {
+	byNode := func(onEnd capacity.OnEnd) map[string]fenced {
+		return map[string]fenced{"gpu-1": {slot: "gpu", fence: at("3h"), onEnd: onEnd}}
+	}
+	job := Job{ID: 7, Shown: "7", State: "RUNNING", Nodes: []string{"gpu-1"}, Start: noon, End: at("3h"), Limit: capacity.Minutes(180), Batch: true, Requeue: true}
+	with := func(change func(j *Job)) Job { j := job; change(&j); return j }
+	once := with(func(j *Job) { j.Requeue = false })
+	for name, c := range map[string]struct {
+		job   Job
+		onEnd capacity.OnEnd
+		mark  state.Mark
+		now   string
+		want  string
+	}{
+		"the partition stops jobs":            {job, "stop", state.Mark{}, "2h59m", ""},
+		"the partition requeues jobs":         {job, "requeue", state.Mark{}, "2h58m30s", "requeue 0"},
+		"a second before":                     {job, "requeue", state.Mark{}, "2h58m29s", ""},
+		"the fence has passed, it still runs": {job, "requeue", state.Mark{}, "3h1m", "requeue 0"},
+		"the partition holds jobs":            {job, "hold", state.Mark{}, "2h58m30s", "hold 0"},
+		"the job asks for a requeue":          {job, "stop", state.Mark{OnEnd: "requeue"}, "2h58m30s", "requeue 0"},
+		"the job asks to be stopped":          {job, "requeue", state.Mark{OnEnd: "stop"}, "2h58m30s", ""},
+		"requeued four times":                 {job, "requeue", state.Mark{Ends: 4}, "2h59m", "requeue 0"},
+		"requeued five times":                 {job, "requeue", state.Mark{Ends: 5}, "2h59m", "hold 0"},
+		"its nodes still boot":                {with(func(j *Job) { j.Configuring = true }), "requeue", state.Mark{}, "2h59m", "requeue 0"},
+		"suspended":                           {with(func(j *Job) { j.State = "SUSPENDED" }), "requeue", state.Mark{}, "2h59m", "requeue 0"},
+		"pending":                             {with(func(j *Job) { j.State = "PENDING" }), "requeue", state.Mark{}, "2h59m", ""},
+		"on other nodes":                      {with(func(j *Job) { j.Nodes = []string{"cpu-1"} }), "requeue", state.Mark{}, "2h59m", ""},
+		"--no-requeue is told":                {once, "requeue", state.Mark{}, "2h", "tell 60"},
+		"not yet":                             {once, "requeue", state.Mark{}, "1h59m59s", ""},
+		"has been told":                       {once, "requeue", state.Mark{Told: 60}, "2h44m", ""},
+		"told again":                          {once, "requeue", state.Mark{Told: 60}, "2h45m", "tell 15"},
+		"and again":                           {once, "stop", state.Mark{Told: 15}, "2h55m", "tell 5"},
+		"only once each":                      {once, "stop", state.Mark{Told: 5}, "2h59m", ""},
+		"late":                                {once, "stop", state.Mark{}, "2h56m", "tell 5"},
+		"too late":                            {once, "stop", state.Mark{}, "3h", ""},
+		"of srun":                             {with(func(j *Job) { j.Batch = false }), "requeue", state.Mark{}, "2h", "tell 60"},
+		"it boots, so nobody would hear":      {with(func(j *Job) { j.Requeue, j.Configuring = false, true }), "stop", state.Mark{}, "2h", ""},
+		"its own limit ends it before":        {with(func(j *Job) { j.Requeue, j.End = false, at("2h50m") }), "stop", state.Mark{}, "2h", ""},
+		"it has no limit":                     {with(func(j *Job) { j.Requeue, j.Limit, j.End = false, capacity.NoLimit, time.Time{} }), "stop", state.Mark{}, "2h", "tell 60"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := ""
+			for _, e := range endings([]Job{c.job}, byNode(c.onEnd), map[string]state.Mark{"7": c.mark}, 30*time.Second, at(c.now)) {
+				got += fmt.Sprintf("%s %d", e.do, e.warn)
+			}
+			if got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
+	// Both components of a het job are requeued by one call.
+	het := []Job{with(func(j *Job) { j.Shown = "7+0" }), with(func(j *Job) { j.Shown = "7+1" })}
+	if got := endings(het, byNode("requeue"), nil, 30*time.Second, at("2h59m")); len(got) != 1 || got[0].job.Shown != "7+0" {
+		t.Errorf("a het job: %+v", got)
+	}
+}
+
+// R7: on_end= in a comment counts from before the start of the job only.
+func TestR7OnEndCountsFromBeforeTheStart(t *testing.T) {
+	job := func(jobState, comment string, restarts int) []Job {
+		return []Job{{Shown: "7", State: jobState, Comment: comment, Restarts: restarts}}
+	}
+	waits := trustedMarks(job("PENDING", "run 3", 0), nil)
+	runs := trustedMarks(job("RUNNING", "run 3 on_end=requeue", 0), waits)
+	if got := runs["7"].OnEnd; got != "" {
+		t.Errorf("written while the job runs: %q counts", got)
+	}
+	waits = trustedMarks(job("PENDING", "on_end=hold", 1), runs)
+	runs = trustedMarks(job("RUNNING", "on_end=requeue", 1), waits)
+	if got := runs["7"].OnEnd; got != capacity.HoldAtEnd {
+		t.Errorf("changed while the job runs: %q counts", got)
+	}
+	// What the pass remembers of the job itself stays, the warnings of a run with it.
+	runs["7"] = state.Mark{Restarts: 1, Told: 15, Ends: 2}
+	if got := trustedMarks(job("RUNNING", "", 1), runs)["7"]; got.Told != 15 || got.Ends != 2 {
+		t.Errorf("forgotten: %+v", got)
+	}
+	if got := trustedMarks(job("PENDING", "", 2), runs)["7"]; got.Told != 0 || got.Ends != 2 {
+		t.Errorf("after a requeue: %+v", got)
+	}
+}

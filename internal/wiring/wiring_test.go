@@ -1,0 +1,262 @@
+package wiring
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/pcs"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
+)
+
+const siteConf = `ClusterName=ml # a comment
+SlurmctldParameters=enable_configless
+Include nodes.conf
+PartitionName=cpu Nodes=cpu-1
+`
+
+// site is a folder of slurm.conf, and a slurmctld that reads it when it is restarted.
+type site struct {
+	*testing.T
+	dir string
+	// running: slurmctld runs with our settings.
+	running bool
+}
+
+func newSite(t *testing.T) *site {
+	s := &site{T: t, dir: t.TempDir()}
+	s.write("slurm.conf", siteConf)
+	s.write("nodes.conf", "NodeName=cpu-1,gpu-[1-2] \\\n  CPUs=4\n")
+	return s
+}
+
+func (s *site) write(name, text string) {
+	s.Helper()
+	if err := os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o640); err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s *site) has(name string) bool {
+	_, err := os.Stat(filepath.Join(s.dir, name))
+	return err == nil
+}
+
+func (s *site) conf() Conf {
+	s.Helper()
+	conf, err := ReadConf(filepath.Join(s.dir, "slurm.conf"))
+	if err != nil {
+		s.Fatal(err)
+	}
+	return conf
+}
+
+// settings are those with a systemctl that restarts this slurmctld.
+func (s *site) settings(installed bool) Settings {
+	return Settings{Conf: filepath.Join(s.dir, "slurm.conf"), Pending: s.running != installed, Restarts: true, Systemctl: func(_ context.Context, args ...string) error {
+		if args[0] == "restart" {
+			s.running = s.conf().Included
+		}
+		return s.sound()
+	}}
+}
+
+// sound says what would keep slurmctld from starting, or jobs from being submitted.
+func (s *site) sound() error {
+	switch {
+	case s.conf().Included && !s.has(IncludeFile):
+		return errors.New("slurm.conf includes what is not there")
+	case (s.conf().Included || s.running) && !s.has("job_submit.lua"):
+		return errors.New("JobSubmitPlugins=lua without job_submit.lua")
+	}
+	return nil
+}
+
+func (s *site) script() Script {
+	return Script{JobSubmit, filepath.Join(s.dir, "job_submit.lua"), "-- " + Mark + "\n"}
+}
+
+func (s *site) install() (p Plan) {
+	s.Helper()
+	if err := errors.Join(p.Install(s.script()), p.InstallSettings(s.Context(), s.settings(true), s.conf(), "# "+Mark+"\nJobSubmitPlugins=lua\n")); err != nil {
+		s.Fatal(err)
+	}
+	return p
+}
+
+func (s *site) remove() (p Plan) {
+	s.Helper()
+	if err := p.RemoveSettings(s.Context(), s.settings(false), s.conf(), s.script()); err != nil {
+		s.Fatal(err)
+	}
+	return p
+}
+
+// R5: install and remove are cut off after each of their steps, and run again. At no moment
+// would slurmctld not start, or refuse jobs.
+func TestR5_InstallAndRemoveAreCutOff(t *testing.T) {
+	all := len(newSite(t).install().Changes)
+	if all != 4 {
+		t.Fatalf("%d steps", all)
+	}
+	for stop := range all + 1 {
+		for _, first := range []string{"install", "remove"} {
+			t.Run(fmt.Sprintf("%s after %d", first, stop), func(t *testing.T) {
+				s := newSite(t)
+				apply := func(p Plan, most int) {
+					t.Helper()
+					p.Changes = p.Changes[:min(most, len(p.Changes))]
+					if err := p.Apply(t.Context(), func(c Change) {
+						if err := s.sound(); err != nil {
+							t.Errorf("after %s %s: %v", c.Do, c.What, err)
+						}
+					}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if first == "install" {
+					apply(s.install(), stop)
+				} else {
+					apply(s.install(), all)
+					apply(s.remove(), stop)
+				}
+				apply(s.install(), all)
+				if !s.running || !s.has("job_submit.lua") || len(s.install().Changes) > 0 {
+					t.Errorf("not installed: %+v", s.install())
+				}
+				apply(s.remove(), stop)
+				apply(s.remove(), all)
+				if s.running || s.has("job_submit.lua") || s.has(IncludeFile) || len(s.remove().Changes) > 0 {
+					t.Errorf("not removed: %+v", s.remove())
+				}
+				if text, _ := os.ReadFile(filepath.Join(s.dir, "slurm.conf")); string(text) != siteConf {
+					t.Errorf("slurm.conf is\n%s", text)
+				}
+			})
+		}
+	}
+}
+
+// A file that somebody changes while the plan is shown is left alone, and modes stay.
+func TestFileChangesMeanwhile(t *testing.T) {
+	s := newSite(t)
+	plan := s.install()
+	s.write("slurm.conf", "ClusterName=other\n")
+	if err := plan.Apply(t.Context(), func(Change) {}); err == nil || !strings.Contains(err.Error(), "has changed since") {
+		t.Errorf("%v", err)
+	}
+	if text, _ := os.ReadFile(filepath.Join(s.dir, "slurm.conf")); string(text) != "ClusterName=other\n" {
+		t.Errorf("slurm.conf is\n%s", text)
+	}
+	if err := s.install().Apply(t.Context(), func(Change) {}); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(filepath.Join(s.dir, "slurm.conf")); err != nil || info.Mode() != 0o640 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+}
+
+// A site's own script stays, also where it has lua switched on itself.
+func TestR9_SitesOwnScripts(t *testing.T) {
+	s := newSite(t)
+	s.write("job_submit.lua", "-- the site's\n")
+	plan := s.install()
+	if len(plan.ByHand) != 1 || !strings.Contains(plan.ByHand[0], "pcall(dofile") || !strings.HasSuffix(plan.Changes[0].What, "/pcs-capacity-job_submit.lua") {
+		t.Errorf("%+v", plan)
+	}
+	s = newSite(t)
+	s.write("slurm.conf", siteConf+"JobSubmitPlugins=throttle,lua\n")
+	if err := s.install().Apply(t.Context(), func(Change) {}); err != nil {
+		t.Fatal(err)
+	}
+	plan = s.remove()
+	if err := plan.Apply(t.Context(), func(Change) {}); err != nil || !s.has("job_submit.lua") || len(plan.ByHand) != 1 {
+		t.Errorf("a script that slurm.conf itself has switched on: %v, %+v", err, plan)
+	}
+}
+
+func TestInclude(t *testing.T) {
+	s := newSite(t)
+	s.write("slurm.conf", siteConf+"ResumeTimeout=1800\nSuspendTime=300\nGresTypes=gpu\nProlog=/site/prolog\n")
+	settings := capacity.Settings{Partitions: []capacity.PartitionSettings{
+		{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{
+			{Name: "gpu", InstanceType: "p5.48xlarge", MaxNodes: 3, Slots: 1, Dynamic: true},
+			{Name: "two", InstanceType: "p5.48xlarge", MaxNodes: 2, Slots: 2},
+			{Name: "old", InstanceType: "c7i.4xlarge", Nodes: []string{"n01", "n02"}, Dynamic: true}}},
+		{Name: "cpu", Provider: capacity.ProviderEC2},
+		{Name: "managed", Provider: capacity.ProviderPCS, Groups: []capacity.GroupSettings{{Name: "pcs", MaxNodes: 9}}},
+	}}
+	text, notes, err := Include{Settings: settings, Site: s.conf(), Version: slurm.Version{Major: 24, Minor: 11}, Programs: "/p", Prolog: true,
+		Types: map[string]ec2.InstanceType{"p5.48xlarge": {VCPUs: 192, MemoryMiB: 1000, GPUs: 8}, "c7i.4xlarge": {VCPUs: 16, MemoryMiB: 100}}}.Text()
+	want := `# Written by ` + "`pcs-capacity hooks install`" + `; do not edit, it is written anew.
+ResumeProgram=/p/pcs-capacity-resume
+SuspendProgram=/p/pcs-capacity-suspend
+ResumeFailProgram=/p/pcs-capacity-suspend
+SuspendTimeout=120
+TreeWidth=65533
+JobSubmitPlugins=lua
+SlurmctldParameters=enable_configless,idle_on_node_suspend
+SuspendExcNodes=two-a-[1-2],two-b-[1-2]
+TaskProlog=/p/pcs-capacity-prolog
+PrologFlags=Alloc
+NodeName=gpu-3 CPUs=192 RealMemory=950 Gres=gpu:8 Features=gpu State=CLOUD
+NodeName=two-a-[1-2] CPUs=192 RealMemory=950 Gres=gpu:8 Features=two-a State=CLOUD
+NodeName=two-b-[1-2] CPUs=192 RealMemory=950 Gres=gpu:8 Features=two-b State=CLOUD
+NodeName=n[01-02] CPUs=16 RealMemory=95 Features=old State=CLOUD
+PartitionName=gpu Nodes=gpu-[1-3],n[01-02],two-a-[1-2],two-b-[1-2] State=UP
+`
+	if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(text, "\n")); err != nil || diff != "" {
+		t.Errorf("%v\n%s", err, diff)
+	}
+	if len(notes) != 1 || notes[0] != "Prolog is your own, /site/prolog: let it call /p/pcs-capacity-prolog" {
+		t.Errorf("%q", notes)
+	}
+}
+
+// PCS changes a cluster only while everything in it is ACTIVE.
+func TestSwitchOn(t *testing.T) {
+	cluster := Cluster{Inventory: pcs.Inventory{Cluster: pcs.Cluster{Name: "ml", Status: pcs.Active, SlurmSettings: map[string]string{"Prolog": "/site/prolog", "MinJobAge": "60"}}}}
+	var p Plan
+	if err := p.SwitchOn(cluster, "/p"); err != nil || len(p.ByHand) != 1 ||
+		p.Changes[0].Diff != "+CliFilterPlugins=cli_filter/lua\n MinJobAge=60\n" && !strings.Contains(p.Changes[0].Diff, "+TaskProlog=/p/pcs-capacity-prolog") {
+		t.Errorf("%v, %+v", err, p)
+	}
+	cluster.Groups = []pcs.NodeGroup{{Name: "gpu-a", Status: pcs.Updating}}
+	if err := new(Plan).SwitchOn(cluster, ""); err == nil || !strings.Contains(err.Error(), "node group gpu-a is UPDATING") {
+		t.Errorf("%v", err)
+	}
+}
+
+// Each version that AWS PCS has installed reads its own folder, and newer ones the one
+// without a version, which may be a link.
+func TestPCSFolders(t *testing.T) {
+	root := t.TempDir()
+	for _, name := range []string{"slurm-24.11", "slurm-25.11"} {
+		if err := os.Mkdir(filepath.Join(root, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	two := []string{root + "/slurm-24.11", root + "/slurm-25.11"}
+	if diff := cmp.Diff(two, pcsFolders(root)); diff != "" {
+		t.Error(diff)
+	}
+	if err := os.Symlink("slurm-25.11", root+"/slurm"); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(two, pcsFolders(root)); diff != "" {
+		t.Error(diff)
+	}
+	os.Remove(root + "/slurm")
+	os.Mkdir(root+"/slurm", 0o755)
+	if diff := cmp.Diff(append(two, root+"/slurm"), pcsFolders(root)); diff != "" {
+		t.Error(diff)
+	}
+}
