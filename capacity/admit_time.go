@@ -18,10 +18,7 @@ func admitTime(req Request, usable []candidate, p Partition, snap *Snapshot, now
 	if !req.TimeLimit.Set {
 		return fitTime(req, usable, p, snap.Walls.Wall(req.User, req.Account, req.QOS, p), boot, start)
 	}
-	need := req.TimeLimit
-	if req.TimeMin.Bounded() && (need.Unlimited || req.TimeMin.Minutes < need.Minutes) {
-		need = req.TimeMin // Slurm may lower the limit down to --time-min
-	}
+	need := req.least()
 	if !need.Bounded() || need.Duration() > best.room(req, start, boot) {
 		return refuseLong("the job", need, req, best, p, boot, start)
 	}

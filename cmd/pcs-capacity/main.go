@@ -49,6 +49,7 @@ type CLI struct {
 	Teardown  TeardownCmd  `cmd:"" group:"use" help:"Remove what setup made for a queue, or for a node group in it."`
 	Hooks     HooksCmd     `cmd:"" group:"use" help:"Install, show or remove the scripts and settings with which Slurm runs our hooks."`
 	Status    StatusCmd    `cmd:"" group:"run" help:"Show each partition: reservation, window, nodes, jobs, next event."`
+	Explain   ExplainCmd   `cmd:"" group:"run" help:"Say why a job, a node or a partition does not start, and what to do."`
 	Sync      SyncCmd      `cmd:"" group:"run" help:"Reconcile Slurm with the reservations: one pass, or --watch."`
 	Check     CheckCmd     `cmd:"" group:"run" help:"Look for everything that is wrong, and say how to mend it."`
 	Timeline  TimelineCmd  `cmd:"" group:"run" help:"Draw the coming weeks: blocks, fences, gaps, extensions."`
@@ -113,17 +114,7 @@ func run(args []string) int {
 		args = []string{"--help"}
 	}
 	var cli CLI
-	parser, err := kong.New(&cli, kong.Name("pcs-capacity"), kong.Description(description),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
-		groups,
-		kong.BindTo(ctx, (*context.Context)(nil)),
-		kong.Bind(&cli.Globals),
-		kong.BindSingletonProvider(newTerminal),
-		kong.BindSingletonProvider(readConfig),
-		kong.BindSingletonProvider(readConfigIfAny),
-		kong.BindSingletonProvider(newEC2),
-		kong.BindSingletonProvider(newPCS),
-	)
+	parser, err := newParser(ctx, &cli)
 	if err != nil {
 		panic(err) // a mistake in the tags above
 	}
@@ -139,6 +130,21 @@ func run(args []string) int {
 	err = command.Run()
 	sayUntold(cli.aws)
 	return report(os.Stderr, err)
+}
+
+// newParser reads command lines into cli. An error is a mistake in the tags of its types.
+func newParser(ctx context.Context, cli *CLI) (*kong.Kong, error) {
+	return kong.New(cli, kong.Name("pcs-capacity"), kong.Description(description),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
+		groups,
+		kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.Bind(&cli.Globals),
+		kong.BindSingletonProvider(newTerminal),
+		kong.BindSingletonProvider(readConfig),
+		kong.BindSingletonProvider(readConfigIfAny),
+		kong.BindSingletonProvider(newEC2),
+		kong.BindSingletonProvider(newPCS),
+	)
 }
 
 // sayUntold warns of what EC2 has not told. aws may be nil.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
+	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 )
 
 // TestTheStartOfABlock: under `sync --watch`, a job that waits for a block runs within
@@ -33,15 +34,31 @@ func TestTheStartOfABlock(t *testing.T) {
 	if job := r.job(id); job.State != "PENDING" {
 		t.Fatalf("before the start the job is %s", job.State)
 	}
+	r.explains(id, "Job "+id+" waits for "+block+", which opens at ")
+	r.explains("gpu-1", "Node gpu-1 takes no jobs: "+block+" opens at ")
+	r.explains("gpu", "Partition gpu takes jobs: cr-0e2000000000000b2 is open") // another slot of it
 	r.within(time.Minute, "the job runs", func() bool { j := r.job(id); return j.State == "RUNNING" && !j.Configuring })
 	after := time.Since(opens.Start)
 	if job := r.job(id); job.Start.Before(opens.Start.Add(-time.Second)) || after > 10*time.Second {
 		t.Errorf("the job started at %s and ran %s after the start of the block, %s", job.Start, after, opens.Start)
 	}
+	r.explains(id, "Job "+id+" runs on gpu-[1-2] until ")
 	t.Logf("the job ran %s after the start of the block", after)
 	r.until("all nodes are up", func() bool { return r.status()["gpu"].NodesUp != nil && *r.status()["gpu"].NodesUp == 4 })
 	if !strings.Contains(said(), "powering gpu-") || strings.Contains(said(), "powering later-") {
 		t.Errorf("it said %s", said())
 	}
 	t.Log(said())
+}
+
+// explains runs the command, which is to answer so.
+func (r *rehearsal) explains(what, answer string) {
+	r.Helper()
+	var out strings.Builder
+	if err := (&ExplainCmd{What: what}).Run(r.ctx, &terminal.Terminal{Out: &out, Format: terminal.Table}, r.cfg); err != nil {
+		r.Errorf("explain %s: %v", what, err)
+	}
+	if !strings.HasPrefix(out.String(), answer) {
+		r.Errorf("explain %s says\n%s\nnot %q", what, out.String(), answer)
+	}
 }

@@ -115,7 +115,7 @@ func (p *pass) endJobs(ctx context.Context, jobs []Job, byNode map[string]fenced
 // requeue puts a job back into the queue. Its owner is told first, and gets the limit of the
 // next block, if the limit is ours: whatever ends this pass, a job that waits has both.
 func (p *pass) requeue(ctx context.Context, e ending, fence, now time.Time, mark state.Mark) error {
-	req := e.job.request(p.snap)
+	req := e.job.Request(p.snap)
 	if mark.Fit {
 		req.TimeLimit = capacity.Limit{}
 	}

@@ -37,6 +37,6 @@ func (p *pass) leaveToOwners(ctx context.Context, jobs []Job) {
 // admitted reports whether a job would be let through as it is, and not only because the
 // settings or an old snapshot make warnings of refusals.
 func (p *pass) admitted(j Job) bool {
-	v := capacity.Admit(j.request(p.snap), p.snap, p.now)
+	v := capacity.Admit(j.Request(p.snap), p.snap, p.now)
 	return v.Code == capacity.OK || v.Code == capacity.NotManaged
 }

@@ -36,7 +36,7 @@ type unfit struct {
 func unfits(jobs []Job, snap *capacity.Snapshot, defaults map[string]capacity.Limit, now time.Time) []unfit {
 	var all []unfit
 	for _, j := range jobs {
-		req := j.request(snap)
+		req := j.Request(snap)
 		isDefault := func(partition string) bool { return j.Limit == defaults[partition] }
 		if j.State != "PENDING" || j.Limit.Bounded() && !slices.ContainsFunc(req.Partitions, isDefault) {
 			continue
@@ -68,8 +68,8 @@ func writable(comment string) bool {
 	return !strings.ContainsFunc(comment, func(r rune) bool { return r == utf8.RuneError || unicode.IsControl(r) })
 }
 
-// request is a pending job as Admit takes it.
-func (j Job) request(snap *capacity.Snapshot) capacity.Request {
+// Request is a pending job as Admit takes it.
+func (j Job) Request(snap *capacity.Snapshot) capacity.Request {
 	req := capacity.Request{Partitions: strings.Split(j.Partition, ","), Account: j.Account, AccountKnown: true, User: j.User, QOS: j.QOS,
 		Comment: j.Comment, TimeLimit: j.Limit, TimeMin: j.TimeMin, Begin: j.Begin, Deadline: j.Deadline, Nodes: j.MinNodes, Constraint: j.Constraint}
 	for _, t := range []*time.Time{&req.Begin, &req.Deadline} {

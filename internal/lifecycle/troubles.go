@@ -86,7 +86,7 @@ func neverStart(p capacity.Partition, jobs []Job, snap *capacity.Snapshot, now t
 		if j.State != "PENDING" || !slices.Contains(strings.Split(j.Partition, ","), p.Name) {
 			continue
 		}
-		req := j.request(snap)
+		req := j.Request(snap)
 		v := capacity.Admit(req, snap, now)
 		elsewhere := slices.ContainsFunc(req.Partitions, func(name string) bool { _, ours := snap.Partition(name); return !ours })
 		if !v.Refused || elsewhere {

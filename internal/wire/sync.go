@@ -157,16 +157,21 @@ func (s SyncSlurm) Jobs(ctx context.Context) ([]lifecycle.Job, error) {
 	}
 	var all []lifecycle.Job
 	for _, j := range jobs {
-		names, err := slurm.Expand(j.Nodes)
+		job, err := lifecycleJob(j)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, lifecycle.Job{ID: j.ID, Shown: j.DisplayID(), Partition: j.Partition, Account: j.Account, MinNodes: j.NumNodes, State: j.State, Configuring: j.Configuring(),
-			Nodes: names, Start: j.Start, End: j.End, Limit: j.TimeLimit, TimeMin: j.TimeMin, Comment: j.Comment, Restarts: j.Restarts,
-			User: j.User, QOS: j.QOS, AdminComment: j.AdminComment, Begin: j.Eligible, Deadline: j.Deadline, Constraint: j.Features,
-			AdminHeld: j.Reason == "JobHeldAdmin", Settled: j.Settled(), Batch: j.Batch, Requeue: j.Requeue})
+		all = append(all, job)
 	}
 	return all, nil
+}
+
+func lifecycleJob(j slurm.Job) (lifecycle.Job, error) {
+	names, err := slurm.Expand(j.Nodes)
+	return lifecycle.Job{ID: j.ID, Shown: j.DisplayID(), Partition: j.Partition, Account: j.Account, MinNodes: j.NumNodes, State: j.State, Configuring: j.Configuring(),
+		Nodes: names, Start: j.Start, End: j.End, Limit: j.TimeLimit, TimeMin: j.TimeMin, Comment: j.Comment, Restarts: j.Restarts,
+		User: j.User, QOS: j.QOS, AdminComment: j.AdminComment, Begin: j.Eligible, Deadline: j.Deadline, Constraint: j.Features,
+		AdminHeld: j.Reason == "JobHeldAdmin", Settled: j.Settled(), Batch: j.Batch, Requeue: j.Requeue}, err
 }
 
 // CreateReservation creates a Slurm reservation.

@@ -1,0 +1,64 @@
+package capacity
+
+import (
+	"slices"
+	"time"
+)
+
+// Prospect is a reservation in which a job may run.
+type Prospect struct {
+	Partition, Slot string
+	// Reservation is zero for nodes that are launched on demand.
+	Reservation Reservation
+	// Window is the reservation's, from its turn in the slot on.
+	Window Window
+	// Room is the longest time limit that fits from now, or from when it opens, on; it says
+	// nothing where the window is unbounded.
+	Room time.Duration
+	// Fits: the least that the job asks for is not longer.
+	Fits bool
+}
+
+// Prospects are the reservations in which a job may run, those that open first in front.
+// They are those by which Admit decides about it.
+func Prospects(req Request, snap *Snapshot, now time.Time) []Prospect {
+	wish, _ := ParseWish(req.Comment)
+	start := later(now, req.Begin)
+	var all []Prospect
+	for _, name := range req.Partitions {
+		p, ours := snap.Partition(name)
+		if !ours {
+			continue
+		}
+		wanted, refusal := entitled(req, wish, p, snap)
+		if refusal != nil {
+			continue
+		}
+		for _, c := range wanted {
+			if c.unknown || c.never || c.ended(now) || len(c.mismatches()) > 0 || !c.holds(req) {
+				continue
+			}
+			out := Prospect{Partition: p.Name, Slot: c.slot.Name, Reservation: c.reservation, Window: c.window, Fits: true}
+			if !c.until(req).IsZero() {
+				need := req.least()
+				if !need.Set {
+					need = LimitOf(p.MinTime.Duration)
+				}
+				out.Room = c.room(req, start, snap.Timing.BootAllowance.Duration)
+				out.Fits = need.Bounded() && need.Duration() <= out.Room
+			}
+			all = append(all, out)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Prospect) int { return a.Window.Start.Compare(b.Window.Start) })
+	return all
+}
+
+// least is the shortest time limit with which Slurm may start the job: it may lower the
+// limit down to --time-min.
+func (r Request) least() Limit {
+	if r.TimeMin.Bounded() && (!r.TimeLimit.Bounded() || r.TimeMin.Minutes < r.TimeLimit.Minutes) {
+		return r.TimeMin
+	}
+	return r.TimeLimit
+}

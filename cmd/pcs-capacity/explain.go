@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/explain"
+	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
+	"github.com/pcs-capacity/pcs-capacity/internal/wire"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
+)
+
+// ExplainCmd says why something does not start.
+type ExplainCmd struct {
+	What string `arg:"" predictor:"partition" placeholder:"JOB|NODE|PARTITION" help:"A job as squeue shows it, a node, or a partition."`
+}
+
+// Help is shown below the flags.
+func (ExplainCmd) Help() string {
+	return `The first line is the answer, the last one what to do. It reads what sync last saw of AWS, asks
+Slurm, and needs no AWS credentials. Who may read the hooks' records sees the last launch too.`
+}
+
+// factRow is one fact.
+type factRow struct {
+	Name  string `json:"name" col:"NAME"`
+	Value string `json:"value" col:"VALUE"`
+}
+
+// jobNames are how squeue shows jobs.
+var jobNames = regexp.MustCompile(`^[0-9]+([_+].*)?$`)
+
+// Run finds out what is asked for, and explains it.
+func (c *ExplainCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.Config) error {
+	dir := state.Dir(cfg.StateDir)
+	snap, err := dir.ReadSnapshot()
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s is not there: `pcs-capacity sync` writes it; ask an administrator to keep `pcs-capacity sync --watch` running", dir.SnapshotPath())
+	}
+	if err != nil {
+		return err
+	}
+	now := time.Now().Add(snap.ClockOffset.Duration)
+	records, err := dir.Records()
+	if err != nil && !errors.Is(err, fs.ErrPermission) { // which are not for everyone
+		return err
+	}
+	e, err := c.explain(ctx, cfg, snap, records, now)
+	if err != nil {
+		return err
+	}
+	return showExplanation(t, e)
+}
+
+func (c *ExplainCmd) explain(ctx context.Context, cfg *config.Config, snap *capacity.Snapshot, records []state.Record, now time.Time) (explain.Explanation, error) {
+	client := &slurm.Client{}
+	if p, ours := snap.Partition(c.What); ours {
+		jobs, err := wire.SyncSlurm{Client: client}.Jobs(ctx)
+		if err != nil {
+			return explain.Explanation{}, err
+		}
+		waiting := 0
+		for _, j := range jobs {
+			if j.State == "PENDING" && slices.Contains(strings.Split(j.Partition, ","), p.Name) {
+				waiting++
+			}
+		}
+		alone := *snap
+		alone.Partitions = []capacity.Partition{p}
+		return explain.OfPartition(p, waiting, lifecycle.Troubles(&alone, jobs, records, now), snap, now), nil
+	}
+	if jobNames.MatchString(c.What) {
+		jobs, err := wire.ExplainJobs(ctx, client, snap)
+		if err != nil {
+			return explain.Explanation{}, err
+		}
+		// Of an array, a task that waits says more than one that runs.
+		var found *explain.Job
+		for i, j := range jobs {
+			if j.Is(c.What) && (found == nil || j.Shown == c.What || found.Shown != c.What && found.State != "PENDING" && j.State == "PENDING") {
+				found = &jobs[i]
+			}
+		}
+		if found == nil {
+			return explain.Explanation{}, fmt.Errorf("job %s is not in the queue, or is not shown to you; `sacct -j %s` shows jobs that are over", c.What, c.What)
+		}
+		return explain.OfJob(*found, snap, records, now), nil
+	}
+	node, found, err := wire.ExplainNode(ctx, client, cfg.Domain(), c.What)
+	if err != nil {
+		return explain.Explanation{}, err
+	}
+	if !found {
+		return explain.Explanation{}, usage("%q is no job, no node that Slurm shows, and no partition of the settings; they have %s", c.What, partitionNames(cfg))
+	}
+	return explain.OfNode(node, snap, records, slurm.Expand, now), nil
+}
+
+func showExplanation(t *terminal.Terminal, e explain.Explanation) error {
+	rows := []factRow{}
+	var facts [][2]string
+	for _, f := range e.Facts {
+		rows, facts = append(rows, factRow(f)), append(facts, [2]string{f.Name, f.Value})
+	}
+	if t.Format == terminal.Table {
+		t.Page(e.Answer, facts, e.Advice)
+		return nil
+	}
+	return t.Show(e, rows)
+}

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/explain"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
+)
+
+// explainWorld is a partition with one slot: a block that is open for another day or so, and
+// one that follows it.
+func explainWorld(t *testing.T) *capacity.Snapshot {
+	t.Helper()
+	d := func(d time.Duration) capacity.Duration { return capacity.Duration{Duration: d} }
+	block := func(id string, start, end time.Duration, s capacity.State) capacity.Reservation {
+		return capacity.Reservation{ID: id, Kind: capacity.CapacityBlock, State: s, Total: 4, Available: 4, InstanceType: "p5.48xlarge",
+			Platform: "Linux/UNIX", Tenancy: "default", AZID: "use2-az1", Start: simStart.Add(start), End: simStart.Add(end)}
+	}
+	return &capacity.Snapshot{TakenAt: simStart.Add(-time.Minute), Region: "us-east-2", Submit: capacity.Submit{Strict: true, StaleAfter: d(10 * time.Minute)},
+		Timing: capacity.Timing{DrainMargin: d(10 * time.Minute), BootAllowance: d(10 * time.Minute), ReclaimLead: d(30 * time.Minute)},
+		Partitions: []capacity.Partition{{Name: "gpu", Provider: capacity.ProviderEC2, AllowAccounts: []string{"nlp"}, MinTime: d(30 * time.Minute), OnEnd: capacity.StopAtEnd,
+			Groups: []capacity.NodeGroup{{Name: "gpu", InstanceType: "p5.48xlarge", PurchaseOption: capacity.CapacityBlock, MaxNodes: 4,
+				Subnets: []capacity.Subnet{{ID: "subnet-0e200000000000a01", AZID: "use2-az1", AZ: "us-east-2a"}},
+				Slots:   []capacity.Slot{{Name: "gpu", Nodes: "gpu-[1-4]", ReservationIDs: []string{"cr-0e2000000000000a1", "cr-0e2000000000000a2"}}}}}}},
+		Reservations: []capacity.Reservation{
+			block("cr-0e2000000000000a1", -24*time.Hour, 6*time.Hour, capacity.StateActive),
+			block("cr-0e2000000000000a2", 10*time.Hour, 58*time.Hour, capacity.StateScheduled)}}
+}
+
+// Each state in which a job can wait, and what else can be asked about, at 100 columns.
+// UPDATE_TRANSCRIPTS=1 writes the file anew.
+func TestExplainScreens(t *testing.T) {
+	const blockEnd = 6 * time.Hour
+	now := func(d time.Duration) time.Time { return simStart.Add(d) }
+	job := func(changes ...func(j *explain.Job)) explain.Job {
+		j := explain.Job{Shown: "7", State: "PENDING", Reason: "Resources", Requeues: true,
+			Request: capacity.Request{Partitions: []string{"gpu"}, Account: "nlp", AccountKnown: true, Nodes: 2, TimeLimit: capacity.Minutes(120)}}
+		for _, change := range changes {
+			change(&j)
+		}
+		return j
+	}
+	maint := func(j *explain.Job) {
+		j.Reason, j.Start = "ReqNodeNotAvail, Reserved for maintenance", simStart.AddDate(1, 0, 0)
+	}
+	limit := func(minutes int) func(j *explain.Job) {
+		return func(j *explain.Job) { j.Request.TimeLimit = capacity.Minutes(minutes) }
+	}
+	told := func(text string) func(j *explain.Job) { return func(j *explain.Job) { j.AdminComment = text } }
+	held := func(j *explain.Job) { j.Held, j.Reason = true, "JobHeldUser" }
+	runs := func(j *explain.Job) {
+		j.State, j.Reason, j.Nodes, j.Start, j.End = "RUNNING", "None", "gpu-[1-2]", now(-time.Hour), now(time.Hour)
+	}
+	refused := "partition gpu refuses this job: account-not-allowed: account \"vision\" may not use the reservations of partition gpu; allowed: nlp; change it before you release it"
+	notLaunched := "pcs-capacity: nodes gpu-[1-2] were not launched: InsufficientInstanceCapacity: There is no Spot capacity available that matches your request; attempt 3, again in 1m"
+	failed := state.Record{At: now(-20 * time.Second), Hook: "resume", Partition: "gpu", Nodes: "gpu-[1-2]", Jobs: []string{"7"}, Code: "InsufficientInstanceCapacity",
+		EC2Code: "InsufficientInstanceCapacity", Message: "There is no capacity available that matches your request"}
+	only := func(snap *capacity.Snapshot) *capacity.Snapshot { // the second block is not bought
+		snap.Partitions[0].Groups[0].Slots[0].ReservationIDs = snap.Partitions[0].Groups[0].Slots[0].ReservationIDs[:1]
+		snap.Reservations = snap.Reservations[:1]
+		return snap
+	}
+	world := func() *capacity.Snapshot { return explainWorld(t) }
+	at := func(d time.Duration) *capacity.Snapshot {
+		snap := world()
+		snap.TakenAt = now(d - time.Minute)
+		if d >= blockEnd {
+			snap.Reservations[0].State = capacity.StateExpired
+		}
+		return snap
+	}
+	dead := world()
+	dead.Reservations[0].Unhealthy = 3
+
+	node := func(state, reason string) explain.Node {
+		return explain.Node{Name: "gpu-1", State: state, Reason: reason, Partition: "gpu", Slot: "gpu", Up: state == "idle" || state == "mixed"}
+	}
+	surplus := node("powered-down", "")
+	surplus.Surplus = true
+	ofJob := func(j explain.Job, snap *capacity.Snapshot, d time.Duration, records ...state.Record) explain.Explanation {
+		return explain.OfJob(j, snap, records, now(d))
+	}
+	ofNode := func(n explain.Node, snap *capacity.Snapshot, d time.Duration, records ...state.Record) explain.Explanation {
+		return explain.OfNode(n, snap, records, slurm.Expand, now(d))
+	}
+	screens := []struct {
+		name string
+		e    explain.Explanation
+		code string
+	}{
+		{"a job waits for the block to open", ofJob(job(maint), at(-25*time.Hour), -25*time.Hour), explain.WaitsToOpen},
+		{"it waits for free nodes", ofJob(job(), world(), 0), explain.WaitsInQueue},
+		{"behind the fence, the next block takes it", ofJob(job(maint, limit(400)), world(), 0), explain.BehindFence},
+		{"it never fits", ofJob(job(maint, limit(9000)), world(), 0), string(capacity.TooLong)},
+		{"it has no limit, and nobody set one", ofJob(job(maint, func(j *explain.Job) { j.Request.TimeLimit = capacity.NoLimit }), world(), 0), string(capacity.TooLong)},
+		{"its account is not allowed", ofJob(job(func(j *explain.Job) { j.Request.Account = "vision" }), world(), 0), string(capacity.AccountNotAllowed)},
+		{"it names a reservation that is not the partition's", ofJob(job(func(j *explain.Job) { j.Request.Comment = "capacity_reservation_id=cr-0e2000000000000ff" }), world(), 0), string(capacity.UnknownReservation)},
+		{"it asks for more nodes than there are", ofJob(job(func(j *explain.Job) { j.Request.Nodes = 8 }), world(), 0), string(capacity.TooManyNodes)},
+		{"refused at launch and held", ofJob(job(held, told("pcs-capacity: "+refused)), world(), 0), explain.Held},
+		{"held longer", ofJob(job(held, told(capacity.HoldNote(now(90*time.Second), "refused 3 times; "+refused))), world(), 0), explain.HeldLonger},
+		{"held by somebody else", ofJob(job(held), world(), 0), explain.Held},
+		{"held at the end of a block", ofJob(job(held, told("pcs-capacity: requeued at 2026-11-20 17:18 UTC: reservation cr-0e2000000000000a1 must be free of jobs by 2026-11-20 17:20 UTC; release it to go on")), at(blockEnd), blockEnd), explain.Held},
+		{"its launch failed", ofJob(job(told(notLaunched), func(j *explain.Job) { j.Reason, j.Request.Begin = "BeginTime", now(40*time.Second) }), world(), 0, failed), explain.LaunchFailed},
+		{"its launch failed, and the records are not for everyone", ofJob(job(told(notLaunched)), world(), 0), explain.LaunchFailed},
+		{"--begin", ofJob(job(func(j *explain.Job) { j.Reason, j.Request.Begin = "BeginTime", now(2*time.Hour) }), world(), 0), explain.WaitsToBegin},
+		{"the block has ended, the next one comes", ofJob(job(maint, told("pcs-capacity: requeued at 2026-11-20 17:18 UTC: reservation cr-0e2000000000000a1 must be free of jobs by 2026-11-20 17:20 UTC; it goes on in the next one")), at(blockEnd), blockEnd), explain.NextBlock},
+		{"the fence has passed, the next one comes", ofJob(job(maint), at(blockEnd-10*time.Minute), blockEnd-10*time.Minute), explain.NextBlock},
+		{"the last block has ended", ofJob(job(maint), only(at(blockEnd)), blockEnd), string(capacity.NoReservation)},
+		{"hosts have failed", ofJob(job(), dead, 0), explain.WaitsForHost},
+		{"a partition that is not ours", ofJob(job(func(j *explain.Job) { j.Request.Partitions = []string{"cpu"} }), world(), 0), explain.Unmanaged},
+		{"its nodes boot", ofJob(job(runs, func(j *explain.Job) { j.Configuring = true }), world(), 0), explain.Boots},
+		{"it runs", ofJob(job(runs), world(), 0), explain.Runs},
+		{"it runs, and is requeued at the end", ofJob(job(runs, func(j *explain.Job) { j.Request.Comment = "on_end=requeue" }), world(), 0), explain.Runs},
+		{"it is over", ofJob(job(func(j *explain.Job) { j.State = "TIMEOUT" }), world(), 0), explain.Ended},
+		{"sync does not run", ofJob(job(), world(), 2*time.Hour), explain.WaitsInQueue},
+
+		{"a node is powered down", ofNode(node("powered-down", ""), world(), 0), explain.PoweredDown},
+		{"it waits for the block to open", ofNode(node("powered-down", ""), at(-25*time.Hour), -25*time.Hour), explain.WaitsToOpen},
+		{"it is behind the fence", ofNode(node("idle", ""), at(blockEnd-10*time.Minute), blockEnd-10*time.Minute), explain.Fenced},
+		{"its last block has ended", ofNode(node("powered-down", ""), only(at(blockEnd)), blockEnd), explain.NoCapacity},
+		{"its launch has failed", ofNode(node("powering-down", "InsufficientInstanceCapacity: There is no capacity"), world(), 0, failed), explain.LaunchFailed},
+		{"it boots", ofNode(node("powering-up", ""), world(), 0), explain.Boots},
+		{"it is drained", ofNode(node("drain", "its instance is not what the reservation is"), world(), 0), explain.Broken},
+		{"it is up", ofNode(node("mixed", ""), world(), 0), explain.Runs},
+		{"there is no instance for it", ofNode(surplus, world(), 0), explain.Surplus},
+		{"a node that is not ours", ofNode(explain.Node{Name: "cpu-1", State: "idle", Up: true}, world(), 0), explain.Unmanaged},
+
+		{"a partition is open", explain.OfPartition(world().Partitions[0], 3, nil, world(), now(0)), explain.Open},
+		{"it has trouble", explain.OfPartition(world().Partitions[0], 3, []string{"partition gpu: 3 of 4 hosts of cr-0e2000000000000a1 have failed, 1 are usable; open a case with AWS Support"}, dead, now(0)), explain.Open},
+		{"it waits for its block", explain.OfPartition(world().Partitions[0], 3, nil, at(-25*time.Hour), now(-25*time.Hour)), explain.WaitsToOpen},
+		{"between two blocks", explain.OfPartition(world().Partitions[0], 3, nil, at(blockEnd-10*time.Minute), now(blockEnd-10*time.Minute)), explain.Fenced},
+		{"after the last one", explain.OfPartition(only(at(blockEnd)).Partitions[0], 3, nil, only(at(blockEnd)), now(blockEnd)), explain.NoCapacity},
+	}
+	var out strings.Builder
+	for _, s := range screens {
+		if s.e.Code != s.code {
+			t.Errorf("%s: code %s, want %s", s.name, s.e.Code, s.code)
+		}
+		fmt.Fprintf(&out, "-- %s --\n", s.name)
+		if err := showExplanation(&terminal.Terminal{Out: &out, Format: terminal.Table, Width: 100}, s.e); err != nil {
+			t.Error(err)
+		}
+	}
+	const path = "testdata/explain.golden"
+	if os.Getenv("UPDATE_TRANSCRIPTS") != "" {
+		if err := os.WriteFile(path, []byte(out.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(out.String(), "\n")); diff != "" {
+		t.Error(diff)
+	}
+	for line := range strings.Lines(out.String()) {
+		if n := len([]rune(strings.TrimRight(line, "\n"))); n > 100 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+}

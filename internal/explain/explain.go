@@ -1,0 +1,90 @@
+// Package explain says why a job, a node or a partition is as it is, and what to do: from
+// the snapshot that sync wrote, from Slurm, and from the hooks' records. It asks nothing of
+// AWS, so that every user of the cluster can run it.
+package explain
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+// Explanation is one screen.
+type Explanation struct {
+	// Subject is what is explained: "job 7", "node gpu-1", "partition gpu".
+	Subject string `json:"subject"`
+	// Code is stable, for scripts: one of the codes below, or that of the verdict by which a
+	// job can never start.
+	Code string `json:"code"`
+	// Answer is a sentence for a person, as is Advice, which says what to do.
+	Answer string `json:"answer"`
+	Facts  []Fact `json:"facts"`
+	Advice string `json:"advice"`
+}
+
+// Fact is one thing that the answer rests on.
+type Fact struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// The codes.
+const (
+	Unmanaged    = "not-managed"      // pcs-capacity has nothing to do with it
+	Runs         = "runs"             // it has its nodes
+	Boots        = "boots"            // its nodes boot
+	Ended        = "ended"            // the job is over
+	Held         = "held"             // its owner, or an administrator, has to release it
+	HeldLonger   = "held-longer"      // its owner can release it from a time on
+	LaunchFailed = "launch-failed"    // nodes could not be launched, and it is tried again
+	WaitsToBegin = "waits-to-begin"   // --begin
+	WaitsToOpen  = "waits-to-open"    // no block is open yet
+	BehindFence  = "behind-the-fence" // too little is left of the open block, and it waits for the next
+	NextBlock    = "next-block"       // the block has ended, and it waits for the next
+	WaitsForHost = "hosts-failed"     // fewer hosts are usable than it asks for
+	WaitsInQueue = "waits-in-queue"   // there is a block for it; Slurm decides when its turn is
+	NotKnown     = "reservation-not-known"
+	Open         = "open"
+	Fenced       = "fenced"
+	NoCapacity   = "no-reservation"
+	Surplus      = "surplus"
+	PoweredDown  = "powered-down"
+	Broken       = "not-usable"
+)
+
+func (e *Explanation) fact(name, format string, args ...any) {
+	if value := fmt.Sprintf(format, args...); value != "" {
+		e.Facts = append(e.Facts, Fact{name, value})
+	}
+}
+
+// age tells how old the snapshot is, if that is old.
+func (e *Explanation) age(snap *capacity.Snapshot, now time.Time) {
+	if age := now.Sub(snap.TakenAt); snap.Stale(now) {
+		e.fact("as of", "%s, %s ago: is `pcs-capacity sync --watch` running?", capacity.FormatUTC(snap.TakenAt), capacity.FormatDuration(age))
+	}
+}
+
+// at is a time, and how far away it is.
+func at(t, now time.Time) string {
+	if t.Before(now) {
+		return fmt.Sprintf("%s, %s ago", capacity.FormatUTC(t), capacity.FormatUntil(now.Sub(t)))
+	}
+	return fmt.Sprintf("%s, in %s", capacity.FormatUTC(t), capacity.FormatUntil(t.Sub(now)))
+}
+
+// window is a reservation with what counts of its time.
+func window(id string, w capacity.Window, now time.Time) string {
+	switch {
+	case w.Start.After(now) && w.Unbounded():
+		return fmt.Sprintf("%s opens at %s", id, at(w.Start, now))
+	case w.Start.After(now):
+		return fmt.Sprintf("%s opens at %s; jobs must be gone by %s", id, at(w.Start, now), capacity.FormatUTC(w.Fence))
+	case w.Unbounded():
+		return id + " is open, without an end"
+	case !w.Fence.After(now):
+		return fmt.Sprintf("%s: jobs had to be gone by %s", id, at(w.Fence, now))
+	}
+	return fmt.Sprintf("%s is open; jobs must be gone by %s", id, at(w.Fence, now))
+}

@@ -1,0 +1,259 @@
+package explain
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+)
+
+// Job is a job as Slurm shows it; times are AWS's.
+type Job struct {
+	// Shown is what squeue shows, 12_3.
+	Shown   string
+	Request capacity.Request
+	// State is Slurm's base state: RUNNING, PENDING, …; Reason why it waits, in Slurm's words.
+	State, Reason string
+	Configuring   bool
+	Held          bool
+	// Start of a job that waits is Slurm's estimate; zero if it has none.
+	Start, End time.Time
+	// Nodes is a hostlist.
+	Nodes string
+	// Requeues: Slurm can requeue it.
+	Requeues     bool
+	AdminComment string
+}
+
+// Is reports whether the job is the one that somebody names: 7, 7_3, or 7 of an array or a
+// het job.
+func (j Job) Is(name string) bool {
+	return j.Shown == name || strings.HasPrefix(j.Shown, name+"_") || strings.HasPrefix(j.Shown, name+"+")
+}
+
+// ourWord begins an AdminComment that a program of ours wrote.
+const ourWord = "pcs-capacity: "
+
+// aYear is from when on Slurm's estimate of a start is that of the end of an infinite fence.
+const aYear = 300 * 24 * time.Hour
+
+// OfJob says why a job does not start, or what becomes of it.
+func OfJob(j Job, snap *capacity.Snapshot, records []state.Record, now time.Time) Explanation {
+	e := Explanation{Subject: "job " + j.Shown, Facts: []Fact{}}
+	req := j.Request
+	prospects := capacity.Prospects(req, snap, now)
+	e.fact("partition", "%s", strings.Join(req.Partitions, ", "))
+	limit := req.TimeLimit.String()
+	if req.TimeMin.Bounded() {
+		limit += ", at least " + req.TimeMin.String()
+	}
+	e.fact("time limit", "%s", limit)
+	managed := slices.ContainsFunc(req.Partitions, func(name string) bool { _, ours := snap.Partition(name); return ours })
+	switch {
+	case j.State == "RUNNING" && j.Configuring:
+		e.boots(j)
+	case j.State == "RUNNING" || j.State == "SUSPENDED":
+		e.runs(j, snap, now)
+	case j.State != "PENDING":
+		e.Code, e.Answer = Ended, fmt.Sprintf("Job %s is over: %s.", j.Shown, j.State)
+		e.Advice = fmt.Sprintf("See `sacct -j %s` for how it went.", j.Shown)
+	case !managed:
+		e.Code, e.Answer = Unmanaged, fmt.Sprintf("Job %s waits in a partition that pcs-capacity does not manage.", j.Shown)
+		e.Advice = fmt.Sprintf("Ask Slurm: `scontrol show job %s`.", j.Shown)
+	default:
+		e.waits(j, prospects, snap, records, now)
+	}
+	for _, p := range prospects {
+		if p.Reservation.ID != "" && j.State == "PENDING" {
+			e.fact("reservation", "%s", window(p.Reservation.ID, p.Window, now))
+		}
+	}
+	if _, rest, ours := capacity.ReadHoldNote(j.AdminComment); ours {
+		e.fact("told", "%s", strings.TrimPrefix(rest, ourWord))
+	} else {
+		e.fact("told", "%s", strings.TrimPrefix(j.AdminComment, ourWord))
+	}
+	if j.State == "PENDING" {
+		said := j.Reason
+		switch {
+		case j.Start.Sub(now) > aYear:
+			said += fmt.Sprintf("; start %s: that is how it shows a fence without an end", j.Start.UTC().Format(time.DateOnly))
+		case j.Start.After(now):
+			said += "; start " + capacity.FormatUTC(j.Start)
+		}
+		e.fact("squeue says", "%s", said)
+	}
+	e.age(snap, now)
+	return e
+}
+
+func (e *Explanation) boots(j Job) {
+	e.Code, e.Answer = Boots, fmt.Sprintf("Job %s has its nodes, %s, and waits until they have booted.", j.Shown, j.Nodes)
+	e.Advice = "Nothing to do."
+}
+
+func (e *Explanation) runs(j Job, snap *capacity.Snapshot, now time.Time) {
+	e.Code, e.Answer = Runs, fmt.Sprintf("Job %s runs on %s.", j.Shown, j.Nodes)
+	if !j.End.IsZero() && j.Request.TimeLimit.Bounded() {
+		e.Answer = fmt.Sprintf("Job %s runs on %s until %s at the latest.", j.Shown, j.Nodes, at(j.End, now))
+	}
+	e.Advice = "Nothing to do."
+	for _, name := range j.Request.Partitions {
+		if p, ours := snap.Partition(name); ours {
+			onEnd := p.OnEnd
+			if wish, _ := capacity.ParseWish(j.Request.Comment); wish.OnEnd != "" {
+				onEnd = wish.OnEnd
+			}
+			switch {
+			case !j.Requeues:
+				e.fact("at the fence", "its time limit ends it; it cannot be requeued")
+			case onEnd == capacity.RequeueAtEnd:
+				e.fact("at the fence", "it is requeued, and goes on in the next block")
+			case onEnd == capacity.HoldAtEnd:
+				e.fact("at the fence", "it is requeued and held")
+			default:
+				e.fact("at the fence", "its time limit ends it")
+				e.Advice = "Nothing to do. Save what you need before its limit: `sbatch --signal=B:USR1@600` sends a signal."
+			}
+		}
+	}
+}
+
+// waits explains a job that waits in a partition of ours: first what keeps it from being
+// started at all, then what it waits for.
+func (e *Explanation) waits(j Job, prospects []capacity.Prospect, snap *capacity.Snapshot, records []state.Record, now time.Time) {
+	until, why, ourHold := capacity.ReadHoldNote(j.AdminComment)
+	until = until.Add(snap.ClockOffset.Duration)
+	verdict := capacity.Admit(j.Request, snap, now)
+	failed, hasFailed := lastFailure(j.Shown, records)
+	notLaunched := strings.HasPrefix(j.AdminComment, ourWord) && strings.Contains(j.AdminComment, " were not launched: ")
+	release := fmt.Sprintf("`scontrol release %s`", j.Shown)
+	switch {
+	case j.Held && ourHold && until.After(now):
+		e.Code, e.Answer = HeldLonger, fmt.Sprintf("Job %s was refused and is held; you can release it in %s, from %s on.", j.Shown, capacity.FormatUntil(until.Sub(now)), capacity.FormatUTC(until))
+		e.Advice = "Change what the reason names, and release it then: " + release + "."
+	case j.Held && (ourHold || strings.HasPrefix(j.AdminComment, ourWord)):
+		if !ourHold {
+			why = j.AdminComment
+		}
+		e.Code, e.Answer = Held, fmt.Sprintf("Job %s is held: %s.", j.Shown, sentence(strings.TrimPrefix(why, ourWord)))
+		e.Advice = "To let it go on: " + release + "."
+	case j.Held:
+		e.Code, e.Answer = Held, fmt.Sprintf("Job %s is held, by its owner or by an administrator.", j.Shown)
+		e.Advice = "Release it: " + release + "."
+	case verdict.Refused:
+		e.never(j, verdict, snap, now)
+	case notLaunched || hasFailed && strings.HasPrefix(j.AdminComment, ourWord):
+		e.Code = LaunchFailed
+		code := "see below"
+		if hasFailed {
+			code = failed.Code
+			e.fact("last try", "%s on %s: %s", capacity.FormatUTC(failed.At), failed.Nodes, failed.Message)
+		} else if _, rest, ok := strings.Cut(j.AdminComment, " were not launched: "); ok {
+			code, _, _ = strings.Cut(rest, ":")
+		}
+		again := "when Slurm next finds nodes for it"
+		if j.Request.Begin.After(now) {
+			again = "at " + at(j.Request.Begin, now)
+		}
+		e.Answer = fmt.Sprintf("Job %s waits because its nodes could not be launched (%s); it is tried again %s.", j.Shown, code, again)
+		e.Advice = "Nothing to do yet. If it fails again and again, show an administrator this screen."
+	case j.Request.Begin.After(now):
+		e.Code, e.Answer = WaitsToBegin, fmt.Sprintf("Job %s may not start before %s (--begin, or Slurm's pause after a requeue).", j.Shown, at(j.Request.Begin, now))
+		e.Advice = fmt.Sprintf("Nothing to do, or `scontrol update jobid=%s starttime=now`.", j.Shown)
+	default:
+		e.forCapacity(j, prospects, verdict, snap, now)
+	}
+}
+
+// never explains a job that would be refused today.
+func (e *Explanation) never(j Job, v capacity.Verdict, snap *capacity.Snapshot, now time.Time) {
+	e.Code, e.Answer = string(v.Code), fmt.Sprintf("Job %s can never start as it is: %s.", j.Shown, sentence(v.Message))
+	e.Advice = fmt.Sprintf("Cancel it, `scancel %s`, and submit it as the first line says.", j.Shown)
+	req := j.Request
+	req.TimeLimit, req.TimeMin = capacity.Limit{}, capacity.Limit{}
+	switch fits := capacity.Admit(req, snap, now); {
+	case v.Code == capacity.TooLong && fits.Edits.TimeLimit.Bounded():
+		e.Advice = fmt.Sprintf("Shorten it: `scontrol update jobid=%s timelimit=%s`.", j.Shown, fits.Edits.TimeLimit)
+	case v.Code == capacity.AccountNotAllowed:
+		e.Advice = fmt.Sprintf("Give it an account that may: `scontrol update jobid=%s account=NAME`; or ask an administrator.", j.Shown)
+	case v.Code == capacity.TooLong, v.Code == capacity.NoReservation, v.Code == capacity.Mismatched:
+		e.Advice = "Leave it until an administrator has the next block, or cancel it: `scancel " + j.Shown + "`."
+	}
+}
+
+// forCapacity explains a job that is admitted and waits.
+func (e *Explanation) forCapacity(j Job, prospects []capacity.Prospect, v capacity.Verdict, snap *capacity.Snapshot, now time.Time) {
+	open := func(p capacity.Prospect) bool { return !p.Window.Start.After(now) }
+	var here, fits []capacity.Prospect
+	for _, p := range prospects {
+		if open(p) {
+			here = append(here, p)
+		}
+		if p.Fits {
+			fits = append(fits, p)
+		}
+	}
+	e.Advice = "Nothing to do: Slurm starts it then."
+	switch {
+	case len(fits) == 0:
+		e.Code, e.Answer = NotKnown, fmt.Sprintf("Job %s waits, and nothing is known of a reservation for it.", j.Shown)
+		e.Advice = "Ask an administrator to look at `pcs-capacity status`."
+		for _, w := range v.Warnings {
+			e.fact("warning", "%s", w)
+		}
+	case open(fits[0]) && fits[0].Reservation.ID != "" && j.Request.Nodes > fits[0].Reservation.UsableSize() && fits[0].Reservation.Unhealthy > 0:
+		r := fits[0].Reservation
+		e.Code, e.Answer = WaitsForHost, fmt.Sprintf("Job %s asks for %d nodes, but only %d of the %d hosts of %s are usable.", j.Shown, j.Request.Nodes, r.UsableSize(), r.Size(), r.ID)
+		e.Advice = fmt.Sprintf("Wait until the others are back, or ask for fewer: `scontrol update jobid=%s numnodes=%d`.", j.Shown, r.UsableSize())
+	case open(fits[0]):
+		where := fits[0].Reservation.ID
+		if where == "" {
+			where = "partition " + fits[0].Partition
+		}
+		e.Code, e.Answer = WaitsInQueue, fmt.Sprintf("Job %s fits into %s, which is open; it waits for free nodes, or for its turn in the queue.", j.Shown, where)
+		e.Advice = fmt.Sprintf("Nothing to do. `squeue -p %s` shows what is before it.", fits[0].Partition)
+	case len(here) > 0:
+		h := slices.MaxFunc(here, func(a, b capacity.Prospect) int { return int(a.Room/time.Second) - int(b.Room/time.Second) })
+		e.Code, e.Answer = BehindFence, fmt.Sprintf("Job %s is too long for what is left of %s; it waits for %s, which opens at %s.",
+			j.Shown, h.Reservation.ID, fits[0].Reservation.ID, at(fits[0].Window.Start, now))
+		if minutes := int(h.Room / time.Minute); minutes > 0 {
+			e.Advice = fmt.Sprintf("Nothing to do; or shorten it, to run now: `scontrol update jobid=%s timelimit=%s`.", j.Shown, capacity.FormatMinutes(minutes))
+		}
+	default:
+		e.Code, e.Answer = WaitsToOpen, fmt.Sprintf("Job %s waits for %s, which opens at %s.", j.Shown, fits[0].Reservation.ID, at(fits[0].Window.Start, now))
+		if over := lastOver(fits[0], snap, now); over != "" {
+			e.Code, e.Answer = NextBlock, fmt.Sprintf("Job %s waits for the next block, %s, which opens at %s: %s is over.",
+				j.Shown, fits[0].Reservation.ID, at(fits[0].Window.Start, now), over)
+		}
+	}
+}
+
+// lastOver is the reservation before a prospect whose time for jobs is over; "" if none was.
+func lastOver(p capacity.Prospect, snap *capacity.Snapshot, now time.Time) string {
+	part, _ := snap.Partition(p.Partition)
+	id, fence := "", time.Time{}
+	for _, r := range snap.Reservations {
+		w := snap.Timing.Window(r)
+		if part.Has(r.ID) && !w.Unbounded() && !w.Fence.After(now) && w.Start.Before(now) && w.Fence.After(fence) {
+			id, fence = r.ID, w.Fence
+		}
+	}
+	return id
+}
+
+// lastFailure is the last power-up for a job, if it failed.
+func lastFailure(shown string, records []state.Record) (state.Record, bool) {
+	for _, r := range slices.Backward(records) {
+		if r.Hook == "resume" && slices.Contains(r.Jobs, shown) {
+			return r, r.Code != string(capacity.OK)
+		}
+	}
+	return state.Record{}, false
+}
+
+// sentence is a text without the full stop at its end.
+func sentence(s string) string { return strings.TrimSuffix(strings.TrimSpace(s), ".") }

@@ -1,0 +1,159 @@
+package explain
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+)
+
+// Node is a node as Slurm shows it.
+type Node struct {
+	Name string
+	// State is one word for what it does; Reason why, if somebody said so.
+	State, Reason string
+	// Up: its slurmd answers, and nothing keeps jobs away.
+	Up bool
+	// Partition and Slot are where the settings put it; "" if they do not have it.
+	Partition, Slot string
+	// Surplus: there are more nodes in its slot than instances.
+	Surplus bool
+}
+
+// OfNode says what a node waits for. expand gives the names of a hostlist.
+func OfNode(n Node, snap *capacity.Snapshot, records []state.Record, expand func(string) ([]string, error), now time.Time) Explanation {
+	e := Explanation{Subject: "node " + n.Name, Facts: []Fact{}, Advice: "Nothing to do."}
+	e.fact("state", "%s", n.State)
+	slot, ours := slotNamed(snap, n.Partition, n.Slot)
+	if !ours {
+		e.Code, e.Answer = Unmanaged, fmt.Sprintf("Node %s belongs to no partition that pcs-capacity manages.", n.Name)
+		e.Advice = fmt.Sprintf("Ask Slurm: `scontrol show node %s`.", n.Name)
+		return e
+	}
+	e.fact("partition", "%s, slot %s", n.Partition, n.Slot)
+	standing := snap.Standing(slot, now)
+	e.standing(standing, now)
+	e.fact("reason", "%s", n.Reason)
+	failed := false
+	for _, r := range slices.Backward(records) {
+		if names, err := expand(r.Nodes); err == nil && slices.Contains(names, n.Name) {
+			e.fact("last "+r.Hook, "%s: %s", capacity.FormatUTC(r.At), strings.TrimSpace(r.Code+": "+r.Message))
+			failed = r.Hook == "resume" && r.Code != string(capacity.OK)
+			break
+		}
+	}
+	down := slices.Contains([]string{"powered-down", "powering-down", "power-down"}, n.State)
+	code, where := slotWords(standing, now)
+	switch {
+	case strings.HasPrefix(n.State, "power") && !down:
+		e.Code, e.Answer = Boots, fmt.Sprintf("Node %s is booting.", n.Name)
+	case !n.Up && !down:
+		e.Code, e.Answer = Broken, fmt.Sprintf("Node %s takes no jobs: its state is %s.", n.Name, n.State)
+		e.Advice = fmt.Sprintf("When what the reason names is mended: `scontrol update nodename=%s state=resume`.", n.Name)
+	case code != Open:
+		e.Code, e.Answer = code, fmt.Sprintf("Node %s takes no jobs: %s.", n.Name, where)
+	case n.Surplus:
+		e.Code, e.Answer = Surplus, fmt.Sprintf("Node %s takes no jobs: its slot has more nodes than instances.", n.Name)
+	case down && failed:
+		e.Code, e.Answer = LaunchFailed, fmt.Sprintf("Node %s is powered down: its last launch failed. It is launched again when a job needs it.", n.Name)
+		e.Advice = "Nothing to do yet. If it fails again and again, see `pcs-capacity status`."
+	case down:
+		e.Code, e.Answer = PoweredDown, fmt.Sprintf("Node %s is powered down; it is launched when a job needs it.", n.Name)
+	default:
+		e.Code, e.Answer = Runs, fmt.Sprintf("Node %s is up and takes jobs.", n.Name)
+	}
+	if e.Code == NoCapacity {
+		e.Advice = "Give the node group its next reservation in the settings, or take the partition out of them."
+	}
+	e.age(snap, now)
+	return e
+}
+
+// OfPartition says whether a partition takes jobs. troubles are what somebody should look at.
+func OfPartition(p capacity.Partition, waiting int, troubles []string, snap *capacity.Snapshot, now time.Time) Explanation {
+	e := Explanation{Subject: "partition " + p.Name, Code: NoCapacity, Facts: []Fact{}, Advice: "Nothing to do."}
+	order := []string{Open, WaitsToOpen, Fenced, NotKnown, NoCapacity}
+	where := ""
+	for _, g := range p.Groups {
+		for _, s := range g.Slots {
+			standing := snap.Standing(s, now)
+			code, words := slotWords(standing, now)
+			if g.PurchaseOption == capacity.OnDemand {
+				code, words = Open, "nodes are launched on demand"
+			}
+			if where == "" || slices.Index(order, code) < slices.Index(order, e.Code) {
+				e.Code, where = code, words
+			}
+			e.fact("slot "+s.Name, "%s", words)
+		}
+	}
+	switch e.Code {
+	case Open:
+		e.Answer = fmt.Sprintf("Partition %s takes jobs: %s.", p.Name, where)
+	default:
+		e.Answer = fmt.Sprintf("Partition %s starts no job now: %s.", p.Name, where)
+	}
+	e.fact("jobs that wait", "%d", waiting)
+	for _, t := range troubles {
+		e.fact("trouble", "%s", t)
+	}
+	switch {
+	case e.Code == NoCapacity:
+		e.Advice = "Give it its next reservation: `pcs-capacity offerings` shows what is for sale, `pcs-capacity setup` adds it."
+	case len(troubles) > 0:
+		e.Advice = "Look at what is in trouble."
+	case waiting > 0:
+		e.Advice = "Nothing to do. `pcs-capacity explain JOB` says what a job waits for."
+	}
+	e.age(snap, now)
+	return e
+}
+
+// slotWords says how a slot stands.
+func slotWords(at capacity.Standing, now time.Time) (code, words string) {
+	switch {
+	case len(at.Current) == 0 && at.Unknown:
+		return NotKnown, "EC2 did not describe its reservation when it was last asked"
+	case len(at.Current) == 0 && at.Last.Unbounded():
+		return NoCapacity, "it has no reservation"
+	case len(at.Current) == 0:
+		return NoCapacity, "its last reservation has ended"
+	}
+	t := at.Current[0]
+	words = window(t.Reservation.ID, t.Window, now)
+	switch {
+	case t.Window.Start.After(now):
+		return WaitsToOpen, words
+	case !t.Window.Unbounded() && !t.Window.Fence.After(now):
+		if next := at.Next.Reservation.ID; next != "" {
+			words += fmt.Sprintf("; %s opens at %s", next, capacity.FormatUTC(at.Next.Window.Start))
+		}
+		return Fenced, words
+	}
+	return Open, words
+}
+
+// standing notes the reservations of a slot.
+func (e *Explanation) standing(s capacity.Standing, now time.Time) {
+	for _, t := range s.Current {
+		e.fact("reservation", "%s", window(t.Reservation.ID, t.Window, now))
+	}
+	if s.Next.Reservation.ID != "" {
+		e.fact("next", "%s", window(s.Next.Reservation.ID, s.Next.Window, now))
+	}
+}
+
+func slotNamed(snap *capacity.Snapshot, partition, name string) (capacity.Slot, bool) {
+	p, _ := snap.Partition(partition)
+	for _, g := range p.Groups {
+		for _, s := range g.Slots {
+			if s.Name == name {
+				return s, true
+			}
+		}
+	}
+	return capacity.Slot{}, false
+}

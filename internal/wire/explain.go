@@ -1,0 +1,72 @@
+package wire
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/explain"
+	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
+)
+
+// ExplainJobs are the jobs that Slurm shows, as they are explained; times are AWS's, by what
+// the snapshot knows of the clocks.
+func ExplainJobs(ctx context.Context, client *slurm.Client, snap *capacity.Snapshot) ([]explain.Job, error) {
+	jobs, err := client.Jobs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []explain.Job
+	for _, j := range jobs {
+		job, err := lifecycleJob(j)
+		if err != nil {
+			return nil, err
+		}
+		aws := func(t time.Time) time.Time {
+			if t.IsZero() {
+				return t
+			}
+			return t.Add(snap.ClockOffset.Duration)
+		}
+		all = append(all, explain.Job{Shown: job.Shown, Request: job.Request(snap), State: j.State, Reason: j.Reason, Configuring: job.Configuring,
+			Held: j.Held, Start: aws(j.Start), End: aws(j.End), Nodes: j.Nodes, Requeues: j.Batch && j.Requeue, AdminComment: j.AdminComment})
+	}
+	return all, nil
+}
+
+// ExplainNode is a node as it is explained; found is false if Slurm does not show it.
+func ExplainNode(ctx context.Context, client *slurm.Client, settings capacity.Settings, name string) (node explain.Node, found bool, err error) {
+	nodes, err := client.Nodes(ctx)
+	if err != nil {
+		return explain.Node{}, false, err
+	}
+	for _, n := range nodes {
+		if n.Name != name {
+			continue
+		}
+		node = explain.Node{Name: name, State: nodeState(n), Reason: n.Reason, Up: nodeUp(n)}
+		if p, _, slot, ours := settings.PlaceOf(name); ours {
+			node.Partition, node.Slot = p.Name, slot
+		}
+		reservations, err := client.Reservations(ctx)
+		if err != nil {
+			return node, true, err
+		}
+		for _, r := range reservations {
+			names, err := slurm.Expand(r.Nodes)
+			if err != nil {
+				return node, true, err
+			}
+			ours := lifecycle.Reservation{Name: r.Name, Flags: r.Flags, Users: r.Users}
+			if _, marked := lifecycle.SlotOf(ours); marked && r.Active && strings.HasPrefix(r.Name, "pcs-capacity-surplus-") {
+				for _, one := range names {
+					node.Surplus = node.Surplus || one == name
+				}
+			}
+		}
+		return node, true, nil
+	}
+	return explain.Node{}, false, nil
+}
