@@ -54,6 +54,13 @@ type LaunchTemplateSpec struct {
 	ImageID          string
 	SecurityGroupIDs []string
 	UserData         []byte
+	// InstanceProfile is an ARN or a name. PCS takes it from the node group, so that it is ""
+	// there, and that of the copy is dropped all the same.
+	InstanceProfile string
+	// MetadataTags shows an instance its tags in its metadata, which is IMDSv2 in any case.
+	MetadataTags bool
+	// RootVolume is laid over the copy, and over what the image says.
+	RootVolume RootVolume
 	// InstanceType is always written. Network interfaces are copied only from a
 	// template for the same type, because their number goes with the type.
 	InstanceType string
@@ -70,4 +77,14 @@ type LaunchTemplateSpec struct {
 	PlacementGroup string
 
 	Tags map[string]string
+}
+
+// RootVolume is the volume that instances boot from.
+type RootVolume struct {
+	// Device is its name in the image, such as /dev/xvda.
+	Device string
+	// GiB is its size; 0 leaves it.
+	GiB int
+	// Type is EC2's word, such as gp3; "" leaves it.
+	Type string
 }

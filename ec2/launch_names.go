@@ -18,6 +18,8 @@ type Image struct {
 	Platform string
 	// Architecture is x86_64 or arm64.
 	Architecture string
+	// RootDevice is the name of the volume that it boots from, such as /dev/xvda.
+	RootDevice string
 }
 
 // Image describes an AMI. One that does not exist is an error with EC2's code
@@ -33,7 +35,8 @@ func (c *Client) Image(ctx context.Context, id string) (Image, error) {
 	if err != nil {
 		return Image{}, fmt.Errorf("describing image %s in %s: %w", id, c.region, err)
 	}
-	return Image{Platform: reservationPlatform(aws.ToString(out.Images[0].PlatformDetails)), Architecture: string(out.Images[0].Architecture)}, nil
+	image := out.Images[0]
+	return Image{Platform: reservationPlatform(aws.ToString(image.PlatformDetails)), Architecture: string(image.Architecture), RootDevice: aws.ToString(image.RootDeviceName)}, nil
 }
 
 // SecurityGroups maps those of the ids that exist to the VPC of each.

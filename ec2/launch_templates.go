@@ -1,6 +1,7 @@
 package ec2
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -327,5 +328,6 @@ func describe(t types.LaunchTemplate, v types.LaunchTemplateVersion) capacity.La
 var digestInDescription = regexp.MustCompile(`^pcs-capacity .*sha256:([0-9a-f]{64})`)
 
 func versionDescription(spec capacity.LaunchTemplateSpec, digest string) string {
-	return fmt.Sprintf("pcs-capacity for %s, sha256:%s", spec.ReservationID, digest)
+	what := cmp.Or(spec.ReservationID, spec.Tags[capacity.TagPartition])
+	return fmt.Sprintf("pcs-capacity for %s, sha256:%s", what, digest)
 }

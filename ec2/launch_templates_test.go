@@ -2,8 +2,14 @@ package ec2
 
 import (
 	"errors"
+	"reflect"
 	"slices"
 	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
@@ -135,6 +141,56 @@ func TestR5_EnsureLaunchTemplateAfterFailures(t *testing.T) {
 			if err != nil || made.Version != "1" {
 				t.Errorf("%s of %s, then: %+v, %v", effect, operation, made, err)
 			}
+		}
+	}
+}
+
+// Whatever the copy says, the metadata is IMDSv2; a root volume is laid over that of the copy,
+// and what goes with its old type does not stay.
+func TestEnsureLaunchTemplateMetadataAndVolume(t *testing.T) {
+	_, c := newSim(t)
+	old := &types.RequestLaunchTemplateData{
+		MetadataOptions: &types.LaunchTemplateInstanceMetadataOptionsRequest{HttpTokens: "optional", HttpEndpoint: "disabled", HttpPutResponseHopLimit: aws.Int32(2)},
+		BlockDeviceMappings: []types.LaunchTemplateBlockDeviceMappingRequest{
+			{DeviceName: aws.String("/dev/sdb"), VirtualName: aws.String("ephemeral0")},
+			{DeviceName: aws.String("/dev/xvda"), Ebs: &types.LaunchTemplateEbsBlockDeviceRequest{VolumeSize: aws.Int32(50), VolumeType: "io2", Iops: aws.Int32(1000), Encrypted: aws.Bool(true)}},
+		},
+	}
+	if _, err := c.api.CreateLaunchTemplate(t.Context(), &ec2.CreateLaunchTemplateInput{LaunchTemplateName: aws.String("old"), LaunchTemplateData: old}); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		from string
+		root capacity.RootVolume
+		want types.LaunchTemplateEbsBlockDevice
+		hops *int32
+	}{
+		{"old", capacity.RootVolume{Device: "/dev/xvda", GiB: 300, Type: "gp3"}, types.LaunchTemplateEbsBlockDevice{VolumeSize: aws.Int32(300), VolumeType: "gp3", Encrypted: aws.Bool(true)}, aws.Int32(2)},
+		{"old", capacity.RootVolume{Device: "/dev/xvda", GiB: 300}, types.LaunchTemplateEbsBlockDevice{VolumeSize: aws.Int32(300), VolumeType: "io2", Iops: aws.Int32(1000), Encrypted: aws.Bool(true)}, aws.Int32(2)},
+		{"", capacity.RootVolume{Device: "/dev/xvda", GiB: 300}, types.LaunchTemplateEbsBlockDevice{VolumeSize: aws.Int32(300), DeleteOnTermination: aws.Bool(true)}, nil},
+	} {
+		spec := capacity.LaunchTemplateSpec{Name: "new", From: test.from, ImageID: "ami-0e200000000000a01", InstanceType: "c7i.4xlarge", InstanceProfile: "nodes", MetadataTags: true, RootVolume: test.root,
+			Kind: capacity.OnDemand, Tags: map[string]string{capacity.TagCluster: "ml"}}
+		if _, err := c.EnsureLaunchTemplate(t.Context(), spec); err != nil {
+			t.Fatal(err)
+		}
+		_, v, _, err := c.readTemplate(t.Context(), "new", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := v.LaunchTemplateData
+		if m := d.MetadataOptions; m.HttpTokens != "required" || m.HttpEndpoint != "enabled" || m.InstanceMetadataTags != "enabled" || !reflect.DeepEqual(m.HttpPutResponseHopLimit, test.hops) {
+			t.Errorf("metadata %+v", m)
+		}
+		if p := d.IamInstanceProfile; p == nil || aws.ToString(p.Name) != "nodes" {
+			t.Errorf("instance profile %+v", p)
+		}
+		at := slices.IndexFunc(d.BlockDeviceMappings, func(m types.LaunchTemplateBlockDeviceMapping) bool { return *m.DeviceName == "/dev/xvda" })
+		if at < 0 || test.from != "" && len(d.BlockDeviceMappings) != 2 {
+			t.Fatalf("volumes %+v", d.BlockDeviceMappings)
+		}
+		if diff := cmp.Diff(tree(t, &test.want), tree(t, d.BlockDeviceMappings[at].Ebs)); diff != "" {
+			t.Errorf("root volume (-want +got):\n%s", diff)
 		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
@@ -57,8 +59,10 @@ func overlay(data *types.RequestLaunchTemplateData, spec capacity.LaunchTemplate
 	if len(spec.UserData) > 0 {
 		data.UserData = aws.String(base64.StdEncoding.EncodeToString(spec.UserData))
 	}
-	// The node group says the profile; the operator is who owned the other template.
-	data.IamInstanceProfile, data.Operator = nil, nil
+	// The operator is who owned the other template.
+	data.IamInstanceProfile, data.Operator = profile(spec.InstanceProfile), nil
+	overlayMetadata(data, spec)
+	overlayRoot(data, spec.RootVolume)
 	// A block has a placement of its own and one Availability Zone; what the template
 	// of another group says about them could only be wrong.
 	data.Placement = nil
@@ -74,6 +78,55 @@ func overlay(data *types.RequestLaunchTemplateData, spec capacity.LaunchTemplate
 	}
 	if market := marketType(spec.Kind); market != "" {
 		data.InstanceMarketOptions = &types.LaunchTemplateInstanceMarketOptionsRequest{MarketType: market}
+	}
+}
+
+// profile names an instance profile as EC2 wants it; nil for none.
+func profile(arnOrName string) *types.LaunchTemplateIamInstanceProfileSpecificationRequest {
+	switch {
+	case arnOrName == "":
+		return nil
+	case strings.HasPrefix(arnOrName, "arn:"):
+		return &types.LaunchTemplateIamInstanceProfileSpecificationRequest{Arn: aws.String(arnOrName)}
+	}
+	return &types.LaunchTemplateIamInstanceProfileSpecificationRequest{Name: aws.String(arnOrName)}
+}
+
+// overlayMetadata lets nobody read the metadata without a token (IMDSv2). What else the copy
+// says stays, but that the service is off: nodes would not learn who they are.
+func overlayMetadata(data *types.RequestLaunchTemplateData, spec capacity.LaunchTemplateSpec) {
+	if data.MetadataOptions == nil {
+		data.MetadataOptions = &types.LaunchTemplateInstanceMetadataOptionsRequest{}
+	}
+	data.MetadataOptions.HttpTokens = types.LaunchTemplateHttpTokensStateRequired
+	data.MetadataOptions.HttpEndpoint = types.LaunchTemplateInstanceMetadataEndpointStateEnabled
+	if spec.MetadataTags {
+		data.MetadataOptions.InstanceMetadataTags = types.LaunchTemplateInstanceMetadataTagsStateEnabled
+	}
+}
+
+// overlayRoot lays the root volume over that of the copy. Of another type it has none of
+// what goes with the old one.
+func overlayRoot(data *types.RequestLaunchTemplateData, root capacity.RootVolume) {
+	if root.GiB == 0 && root.Type == "" {
+		return
+	}
+	at := slices.IndexFunc(data.BlockDeviceMappings, func(m types.LaunchTemplateBlockDeviceMappingRequest) bool {
+		return aws.ToString(m.DeviceName) == root.Device
+	})
+	if at < 0 {
+		at = len(data.BlockDeviceMappings)
+		data.BlockDeviceMappings = append(data.BlockDeviceMappings, types.LaunchTemplateBlockDeviceMappingRequest{DeviceName: aws.String(root.Device)})
+	}
+	m := &data.BlockDeviceMappings[at]
+	if m.Ebs == nil {
+		m.Ebs = &types.LaunchTemplateEbsBlockDeviceRequest{DeleteOnTermination: aws.Bool(true)}
+	}
+	if root.GiB > 0 {
+		m.Ebs.VolumeSize = aws.Int32(int32(root.GiB))
+	}
+	if kind := types.VolumeType(root.Type); kind != "" && kind != m.Ebs.VolumeType {
+		m.Ebs.VolumeType, m.Ebs.Iops, m.Ebs.Throughput = kind, nil, nil
 	}
 }
 

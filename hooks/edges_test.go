@@ -129,7 +129,26 @@ func TestLuaString(t *testing.T) {
 			t.Errorf("%q is read as %q, %v", text, out, err)
 		}
 	}
-	if got := luaString("aZ09/._- +,:@="); got != `"aZ09/._- +,:@="` {
+	if got := luaString("azAZ09/._- +,:@="); got != `"azAZ09/._- +,:@="` {
 		t.Errorf("a plain path is written %s", got)
+	}
+}
+
+func TestTried(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		failures int
+		after    time.Duration
+		want     string
+	}{
+		{0, time.Minute, "; Slurm tries again at 2026-11-20 12:01 UTC"},
+		{1, time.Minute, "; Slurm tries again at 2026-11-20 12:01 UTC"},
+		{2, time.Minute, "; tried 2 times, Slurm tries again at 2026-11-20 12:01 UTC"},
+		{2, 0, ""},
+		{3, -time.Second, ""},
+	} {
+		if got := tried(c.failures, now.Add(c.after), now); got != c.want {
+			t.Errorf("%d failures, in %s: %q, want %q", c.failures, c.after, got, c.want)
+		}
 	}
 }

@@ -30,16 +30,40 @@ func UserData(plain []byte) ([]byte, error) {
 	if len(plain) == 0 || isMultipart(plain) {
 		return plain, nil
 	}
+	return Archive(plain)
+}
+
+// Archive is a MIME multi-part archive with these parts, which cloud-init handles in this
+// order. A part may be an archive itself.
+func Archive(parts ...[]byte) ([]byte, error) {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=%q\n\n", boundary)
+	for _, plain := range parts {
+		if isMultipart(plain) {
+			if bytes.Contains(plain, []byte(boundary)) {
+				return nil, fmt.Errorf("it is an archive that pcs-capacity has made, and goes into no other")
+			}
+			fmt.Fprintf(&b, "--%s\n%s\n", boundary, plain) // its header is that of the part
+			continue
+		}
+		kind := mimeType(plain)
+		if kind == "" {
+			return nil, fmt.Errorf("it is neither a MIME multi-part archive nor a script (#!) nor #cloud-config, so that nodes would ignore it")
+		}
+		fmt.Fprintf(&b, "--%s\nContent-Type: %s; charset=\"utf-8\"\nMIME-Version: 1.0\n\n%s\n", boundary, kind, plain)
+	}
+	fmt.Fprintf(&b, "--%s--\n", boundary)
+	return b.Bytes(), nil
+}
+
+// mimeType is that of user data by its beginning; "" for what cloud-init would ignore.
+func mimeType(plain []byte) string {
 	for _, t := range userDataTypes {
 		if bytes.HasPrefix(plain, []byte(t.begins)) {
-			var b bytes.Buffer
-			fmt.Fprintf(&b, "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=%q\n\n", boundary)
-			fmt.Fprintf(&b, "--%s\nContent-Type: %s; charset=\"utf-8\"\nMIME-Version: 1.0\n\n%s", boundary, t.mimeType, plain)
-			fmt.Fprintf(&b, "\n--%s--\n", boundary)
-			return b.Bytes(), nil
+			return t.mimeType
 		}
 	}
-	return nil, fmt.Errorf("it is neither a MIME multi-part archive nor a script (#!) nor #cloud-config, so that nodes would ignore it")
+	return ""
 }
 
 func isMultipart(data []byte) bool {

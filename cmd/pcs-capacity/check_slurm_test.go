@@ -80,9 +80,11 @@ func newWired(t *testing.T) *wired {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.program(name, "exec "+path+` "$@"`)
+		w.program(name, "export AWS_ACCESS_KEY_ID=AKIDSIMULATED AWS_SECRET_ACCESS_KEY=x "+strings.Join(w.sim.Env(), " ")+"\nexec "+path+` "$@"`)
 	}
-	cfg := slurmlab.Config{Dir: dir, ResumeProgram: filepath.Join(w.bin, "pcs-capacity-resume"), SuspendProgram: filepath.Join(w.bin, "pcs-capacity-suspend")}
+	// The first node has its line already, so that it can be started here.
+	first := slurmlab.NodeGroup{Prefix: "gpu-", CPUs: 1, Features: "gpu", AlwaysOn: true}
+	cfg := slurmlab.Config{Dir: dir, CloudGroups: []slurmlab.NodeGroup{first}, ResumeProgram: filepath.Join(w.bin, "pcs-capacity-resume"), SuspendProgram: filepath.Join(w.bin, "pcs-capacity-suspend")}
 	if w.cluster, err = slurmlab.Start(t.Context(), cfg); err != nil {
 		t.Fatal(err)
 	}
@@ -99,6 +101,23 @@ func newWired(t *testing.T) *wired {
 	t.Setenv("SLURM_CONF", w.cluster.Conf())
 	w.env = append(w.env, "SLURM_CONF="+w.cluster.Conf(), "PATH="+w.bin+":"+os.Getenv("PATH"))
 
+	w.sim.OnInstance(func(e awssim.InstanceEvent) {
+		node := capacity.LaunchedNodes(e.Instance.Tags)
+		if e.Kind != awssim.Launched || node == "" {
+			return
+		}
+		go func() {
+			// A real one boots so long that Slurm knows its address by then.
+			for fields := map[string]string{}; fields["NodeAddr"] != e.Instance.PrivateIP; time.Sleep(100 * time.Millisecond) {
+				if fields, _ = w.cluster.Node(t.Context(), node); t.Context().Err() != nil {
+					return
+				}
+			}
+			if err := w.cluster.StartNode(t.Context(), node, "127.0.0.1"); err != nil && t.Context().Err() == nil {
+				t.Errorf("starting %s: %v", node, err)
+			}
+		}()
+	})
 	asked := filepath.Join(w.dir, "restart")
 	w.program("systemctl", `[ "$1" = restart ] || exit 0; touch `+asked+"; while [ -e "+asked+" ]; do sleep 0.1; done")
 	go func() {
@@ -166,8 +185,8 @@ func (w *wired) check(more ...string) (status int, found check.Findings) {
 	return command.ProcessState.ExitCode(), doc.Findings
 }
 
-// TestCheckNamesEachFault wires a Slurm that has nothing of ours, sees that all is well,
-// and breaks one thing after the other.
+// TestCheckNamesEachFault wires a Slurm that has nothing of ours, sees that all is well
+// and that a job runs on a block, and breaks one thing after the other.
 func TestCheckNamesEachFault(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a Slurm cluster")
@@ -215,6 +234,16 @@ func TestCheckNamesEachFault(t *testing.T) {
 	}
 	if out, err := w.cluster.Command(t.Context(), "sbatch", "-p", "gpu", "-N", "1", "-t", "30-00:00:00", "--wrap", "true"); err == nil || !strings.Contains(out, "pcs-capacity: ") {
 		t.Errorf("a job that is too long: %v: %s", err, out)
+	}
+
+	// A job on the block, as the hooks that were wired have it.
+	id, err := w.cluster.Submit(t.Context(), "true", "-p", "gpu", "-w", "gpu-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if job, err := w.cluster.WaitJob(t.Context(), id, "COMPLETED"); err != nil {
+		log, _ := os.ReadFile(filepath.Join(w.dir, "log", "resume.log"))
+		t.Fatalf("%v: %v\n%s", err, job, log)
 	}
 
 	for _, f := range w.breakages() {

@@ -14,6 +14,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/hooks"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 	"github.com/pcs-capacity/pcs-capacity/internal/wiring"
@@ -23,7 +24,7 @@ import (
 
 // HooksCmd is about what Slurm has to have to run our hooks.
 type HooksCmd struct {
-	Print   HooksPrintCmd   `cmd:"" help:"Print a hook's script, or the settings."`
+	Print   HooksPrintCmd   `cmd:"" help:"Print a hook's script, the settings, or the user data of nodes."`
 	Install HooksInstallCmd `cmd:"" help:"Write scripts and settings where Slurm looks for them."`
 	Remove  HooksRemoveCmd  `cmd:"" help:"Take back what install wrote."`
 	Status  HooksStatusCmd  `cmd:"" help:"Show which scripts and settings are there."`
@@ -159,7 +160,7 @@ func instanceTypes(ctx context.Context, g *Globals, cfg *config.Config, settings
 
 // HooksPrintCmd prints a script.
 type HooksPrintCmd struct {
-	Hook string `arg:"" enum:"cli_filter,job_submit,settings" help:"cli_filter, job_submit or settings."`
+	Hook string `arg:"" enum:"cli_filter,job_submit,settings,user-data" help:"cli_filter, job_submit or settings; or user-data, the script that starts slurmd on nodes of provider ec2."`
 	programFlags
 }
 
@@ -167,6 +168,8 @@ type HooksPrintCmd struct {
 func (c *HooksPrintCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *config.Config) error {
 	var text string
 	switch {
+	case c.Hook == "user-data":
+		text = setup.NodeScript("")
 	case c.Hook != settingsHook:
 		s, err := c.script(cfg, c.Hook, "")
 		if err != nil {
@@ -265,7 +268,11 @@ func (c *HooksInstallCmd) Run(ctx context.Context, g *Globals, t *terminal.Termi
 			return err
 		}
 	}
-	err = c.apply(ctx, t, plan, there, c.Hook == "" || c.Hook == settingsHook, "Is cli_filter.lua on every login and compute node, and are these settings right?", c.DryRun)
+	question := "Write this?"
+	if cfg.Cluster != "" {
+		question = "Is cli_filter.lua on every login and compute node, and are these settings right?"
+	}
+	err = c.apply(ctx, t, plan, there, c.Hook == "" || c.Hook == settingsHook, question, c.DryRun)
 	if err == nil && plan.Restarts() && !c.DryRun {
 		err = restarted(ctx, cfg, true)
 	}

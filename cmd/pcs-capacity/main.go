@@ -114,17 +114,7 @@ func run(args []string) int {
 		args = []string{"--help"}
 	}
 	var cli CLI
-	parser, err := kong.New(&cli, kong.Name("pcs-capacity"), kong.Description(description),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
-		groups,
-		kong.BindTo(ctx, (*context.Context)(nil)),
-		kong.Bind(&cli.Globals),
-		kong.BindSingletonProvider(newTerminal),
-		kong.BindSingletonProvider(readConfig),
-		kong.BindSingletonProvider(readConfigIfAny),
-		kong.BindSingletonProvider(newEC2),
-		kong.BindSingletonProvider(newPCS),
-	)
+	parser, err := newParser(ctx, &cli)
 	if err != nil {
 		panic(err) // a mistake in the tags above
 	}
@@ -140,6 +130,21 @@ func run(args []string) int {
 	err = command.Run()
 	sayUntold(cli.aws)
 	return report(os.Stderr, err)
+}
+
+// newParser reads command lines into cli. An error is a mistake in the tags of its types.
+func newParser(ctx context.Context, cli *CLI) (*kong.Kong, error) {
+	return kong.New(cli, kong.Name("pcs-capacity"), kong.Description(description),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
+		groups,
+		kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.Bind(&cli.Globals),
+		kong.BindSingletonProvider(newTerminal),
+		kong.BindSingletonProvider(readConfig),
+		kong.BindSingletonProvider(readConfigIfAny),
+		kong.BindSingletonProvider(newEC2),
+		kong.BindSingletonProvider(newPCS),
+	)
 }
 
 // sayUntold warns of what EC2 has not told. aws may be nil.

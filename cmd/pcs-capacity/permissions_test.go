@@ -153,6 +153,20 @@ func setupArgs(reservation string, more ...string) []string {
 	return append([]string{"setup", "--reservation", reservation, "--queue", "gpu", "--node-group", "gpu", "--like", "compute"}, more...)
 }
 
+// ownSlurm has settings without a PCS cluster, and a cluster that has its mark.
+func ownSlurm(r *restricted) {
+	r.write("pcs-capacity/config.toml", "region = \"us-east-2\"\nstate_dir = \"state\"\n[log]\ndir = \"log\"\n")
+	if err := os.MkdirAll(filepath.Join(r.dir, "state"), 0o755); err != nil {
+		r.Fatal(err)
+	}
+	r.write("state/mark", "ml/0123456789abcdef\n")
+}
+
+func setupEC2(more ...string) []string {
+	return append([]string{"setup", "--provider", "ec2", "--reservation", openBlock, "--queue", "gpu", "--node-group", "gpu", "--like", "ml-compute",
+		"--ami", "ami-0e200000000000a01", "--instance-profile", "AWSPCS-nodes", "--subnet-ids", "subnet-0e200000000000a01", "--max-nodes", "3"}, more...)
+}
+
 // only is the policy for one program in the cluster "ml", but for one action.
 func only(p permissions.Program, without string) []byte {
 	document, err := json.Marshal(permissions.Policy(permissions.Place{Cluster: "ml"}, []permissions.Program{p}, without))
@@ -298,6 +312,17 @@ var scenes = []scene{
 		r.mustAdmin(setupArgs(openBlock, "--max-nodes", "3")...)
 		r.mustAdmin(setupArgs(nextBlock, "--max-nodes", "3")...)
 	}, run: command("teardown", "--queue", "gpu", "--node-group", "gpu-b")},
+	// Slurm that one runs oneself.
+	{program: permissions.Setup, before: ownSlurm, run: func(r *restricted) int {
+		if status := r.admin(setupEC2()...); status != 0 {
+			return status
+		}
+		return r.admin(setupEC2("--root-volume-size", "300")...)
+	}},
+	{program: permissions.Teardown, before: func(r *restricted) {
+		ownSlurm(r)
+		r.mustAdmin(setupEC2()...)
+	}, run: command("teardown", "--queue", "gpu")},
 	// What an older version, or somebody by hand, has given other tags.
 	{program: permissions.Teardown, before: func(r *restricted) {
 		r.mustAdmin(setupArgs(openBlock, "--max-nodes", "3")...)

@@ -15,26 +15,32 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
+	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
-// SetupCmd makes a reservation usable in a PCS cluster.
+// SetupCmd makes a reservation usable in a cluster.
 type SetupCmd struct {
-	Reservation string `required:"" predictor:"reservation" help:"Reservation to make usable, cr-…." placeholder:"CR"`
-	Cluster     string `help:"PCS cluster, by name or id. Default: the settings."`
-	Queue       string `required:"" predictor:"partition" help:"PCS queue, which is the Slurm partition; made if it is not there."`
-	NodeGroup   string `required:"" predictor:"node-group" help:"Base name of the node groups: NAME-a and NAME-b take blocks in turn." placeholder:"NAME"`
+	Provider    capacity.Provider `enum:"pcs,ec2" default:"pcs" help:"Who launches the nodes: pcs, or ec2 for Slurm that you run yourself."`
+	Reservation string            `required:"" predictor:"reservation" help:"Reservation to make usable, cr-…." placeholder:"CR"`
+	Cluster     string            `help:"PCS cluster, by name or id. Default: the settings."`
+	Queue       string            `required:"" predictor:"partition" help:"PCS queue, which is the Slurm partition; made if it is not there."`
+	NodeGroup   string            `required:"" predictor:"node-group" help:"Base name of the node groups: NAME-a and NAME-b take blocks in turn. With ec2: the nodes are NAME-1, NAME-2, …." placeholder:"NAME"`
 
-	Like            string   `help:"Node group of the cluster to take AMI, instance profile, security groups and user data from." placeholder:"NODE_GROUP"`
+	Like            string   `help:"Node group of the cluster to take AMI, instance profile, security groups and user data from. With ec2: launch template, as ID[:VERSION] or NAME[:VERSION]." placeholder:"NODE_GROUP"`
 	AMI             string   `name:"ami" help:"AMI, instead of that of --like." placeholder:"AMI"`
-	InstanceProfile string   `help:"ARN of the instance profile, instead of that of --like." placeholder:"ARN"`
+	InstanceProfile string   `help:"ARN of the instance profile, instead of that of --like. With ec2 a name will do." placeholder:"ARN"`
 	SecurityGroups  []string `help:"Security groups, instead of those of --like." placeholder:"SG"`
 	UserDataFile    string   `type:"existingfile" predictor:"file" help:"File with user data, instead of that of --like." placeholder:"FILE"`
-	SubnetIDs       []string `name:"subnet-ids" help:"Subnets. Default: those of --like and of the cluster that are in the reservation's zone." placeholder:"SUBNET"`
+	ConfServer      string   `help:"With ec2: host of slurmctld that slurmd gets slurm.conf from. Default: nodes have the file." placeholder:"HOST[:PORT]"`
+	RootVolumeSize  int      `help:"Size of the root volume in GiB. Default: that of --like, else of the AMI." placeholder:"GIB"`
+	RootVolumeType  string   `enum:"gp3,gp2,io2,io1,st1,sc1,standard," default:"" help:"Type of the root volume, such as gp3. Default: that of --like, else of the AMI." placeholder:"TYPE"`
+	SubnetIDs       []string `name:"subnet-ids" help:"Subnets. Default: those of --like and of the cluster that are in the reservation's zone; with ec2, those of the settings." placeholder:"SUBNET"`
 	EFA             string   `name:"efa" enum:"efa,efa-only,none" default:"efa" help:"Network interfaces of a type with EFA: efa has an address on each, as PCS documents it; efa-only on the first, as EC2 recommends; none is without EFA." placeholder:"MODE"`
 	MaxNodes        *int     `help:"Number of nodes. Default: all of the reservation." placeholder:"N"`
 	AllowAccounts   []string `help:"Slurm accounts that may use the queue, for one whose settings do not say yet." placeholder:"ACCOUNT"`
-	Dynamic         bool     `help:"Start nodes for jobs. By default all paid nodes are up from the first minute."`
+	Static          bool     `xor:"scaling" help:"All paid nodes are up from the first minute. This is the default."`
+	Dynamic         bool     `xor:"scaling" help:"Start nodes for jobs."`
 	DropUnknown     bool     `help:"Update a node group or queue of which PCS says more than this version can express."`
 	DryRun          bool     `help:"Show the plan, and change nothing."`
 }
@@ -62,7 +68,7 @@ type stepRow struct {
 
 // Run plans, shows, asks and applies.
 func (c *SetupCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *maybeConfig, ec2 *ec2.Client, pcsClient *pcs.Client) error {
-	request, err := c.request(cfg)
+	request, err := c.request(ctx, cfg)
 	if err != nil {
 		return err
 	}
@@ -95,8 +101,8 @@ func (c *SetupCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cf
 	return c.finish(ctx, g, t, ec2, pcsClient, plan)
 }
 
-func (c *SetupCmd) request(cfg *maybeConfig) (setup.Request, error) {
-	r := setup.Request{Cluster: c.Cluster, Queue: c.Queue, NodeGroup: c.NodeGroup, Reservation: c.Reservation,
+func (c *SetupCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request, error) {
+	r := setup.Request{Provider: c.Provider, ConfServer: c.ConfServer, RootVolume: capacity.RootVolume{GiB: c.RootVolumeSize, Type: c.RootVolumeType}, Cluster: c.Cluster, Queue: c.Queue, NodeGroup: c.NodeGroup, Reservation: c.Reservation,
 		Like: c.Like, AMI: c.AMI, InstanceProfile: c.InstanceProfile, SecurityGroups: c.SecurityGroups,
 		SubnetIDs: c.SubnetIDs, EFA: capacity.EFAMode(c.EFA), DropUnknown: c.DropUnknown, AllowAccounts: c.AllowAccounts, Dynamic: c.Dynamic, ConfigPath: cfg.Path}
 	if c.MaxNodes != nil {
@@ -107,8 +113,16 @@ func (c *SetupCmd) request(cfg *maybeConfig) (setup.Request, error) {
 	if cfg.Found {
 		r.Config = cfg.Config
 	}
-	if r.Cluster == "" && cfg.Cluster == "" {
-		return r, usage("--cluster: no PCS cluster is named here or in the settings; add --cluster NAME")
+	onEC2 := c.Provider == capacity.ProviderEC2
+	switch {
+	case !onEC2 && r.Cluster == "" && cfg.Cluster == "":
+		return r, usage("--cluster: no PCS cluster is named here or in the settings; add --cluster NAME, or --provider ec2 for Slurm that you run yourself")
+	case !onEC2 && c.ConfServer != "":
+		return r, usage("--conf-server is for --provider ec2; PCS configures its nodes itself")
+	case onEC2 && c.Cluster != "":
+		return r, usage("--cluster names a PCS cluster, and with --provider ec2 there is none; leave one of them out")
+	case c.RootVolumeSize < 0 || c.RootVolumeSize > maxVolume:
+		return r, usage("--root-volume-size=%d: EC2 takes up to %d GiB", c.RootVolumeSize, maxVolume)
 	}
 	if c.UserDataFile != "" {
 		data, err := os.ReadFile(c.UserDataFile)
@@ -117,8 +131,18 @@ func (c *SetupCmd) request(cfg *maybeConfig) (setup.Request, error) {
 		}
 		r.UserData = data
 	}
+	if onEC2 && cfg.Cluster == "" {
+		mark, err := wire.SlurmMark(ctx, cfg.Config, !c.DryRun)
+		if err != nil {
+			return r, err
+		}
+		r.Mark = mark
+	}
 	return r, nil
 }
+
+// maxVolume is in GiB: EC2 User Guide, "Amazon EBS volume types".
+const maxVolume = 64 << 10
 
 // showSteps shows a plan as the result of the command.
 func showSteps(t *terminal.Terminal, plan any, steps []setup.Step, warnings []string) error {
@@ -185,6 +209,9 @@ func (c *SetupCmd) finish(ctx context.Context, g *Globals, t *terminal.Terminal,
 	}
 	if plan.Reservation.State != capacity.StateActive && !plan.Reservation.Start.IsZero() {
 		t.Say("The block opens at %s; jobs can be submitted now and wait for it.", t.Time(plan.Reservation.Start))
+	}
+	if c.Provider == capacity.ProviderEC2 {
+		t.Say("Let Slurm know the nodes, on its controller. This shows the lines for slurm.conf and restarts slurmctld:\n  pcs-capacity hooks install")
 	}
 	t.Say("Users can submit:\n  sbatch --partition=%s --nodes=%d train.sh", c.Queue, nodesOf(cfg, c.Queue, c.NodeGroup))
 	if !watched(cfg) {

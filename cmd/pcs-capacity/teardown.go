@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
@@ -14,31 +16,46 @@ import (
 
 // TeardownCmd removes what setup made.
 type TeardownCmd struct {
-	Cluster     string `help:"PCS cluster, by name or id. Default: the settings."`
-	Queue       string `required:"" predictor:"partition" help:"PCS queue, which is the Slurm partition."`
-	NodeGroup   string `predictor:"node-group" help:"Only this node group: a base name for both slots (NAME), or one slot (NAME-a). Default: all of the queue, and the queue itself." placeholder:"NAME"`
-	Force       bool   `help:"Go on while jobs run there. They end with their nodes."`
-	DropUnknown bool   `help:"Update a queue of which PCS says more than this version can express."`
-	DryRun      bool   `help:"Show the plan, and change nothing."`
+	Provider    capacity.Provider `enum:"pcs,ec2," default:"" help:"Who launches the nodes: pcs or ec2. Default: what the settings say of the partition, else pcs."`
+	Cluster     string            `help:"PCS cluster, by name or id. Default: the settings."`
+	Queue       string            `required:"" predictor:"partition" help:"PCS queue, which is the Slurm partition."`
+	NodeGroup   string            `predictor:"node-group" help:"Only this node group: a base name for both slots (NAME), or on PCS one slot (NAME-a). Default: all of the queue, and the queue itself." placeholder:"NAME"`
+	Force       bool              `help:"Go on while jobs run there. They end with their nodes."`
+	DropUnknown bool              `help:"Update a queue of which PCS says more than this version can express."`
+	DryRun      bool              `help:"Show the plan, and change nothing."`
 }
 
 // Help is shown below the flags.
 func (TeardownCmd) Help() string {
 	return `The reverse of setup: drains the nodes, removes the settings and the fences, takes the
 node groups out of the queue and deletes them with their instances, then the queue and the
-launch templates. Shows what it will do and asks before it does it. What does not carry
+launch templates. With provider ec2: the settings, the fences and the launch template; what
+slurm.conf says of the nodes goes with hooks install. Shows what it will do and asks before it does it. What does not carry
 pcs-capacity's tag is left alone. The reservation itself stays: a Capacity Block is paid.
 It can be killed and run again at any time.`
 }
 
 // Run plans, shows, asks and applies.
 func (c *TeardownCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *maybeConfig, aws *ec2.Client, pcsClient *pcs.Client) error {
-	request := setup.TeardownRequest{Cluster: c.Cluster, Queue: c.Queue, NodeGroup: c.NodeGroup, Force: c.Force, DropUnknown: c.DropUnknown}
+	request := setup.TeardownRequest{Provider: c.Provider, Cluster: c.Cluster, Queue: c.Queue, NodeGroup: c.NodeGroup, Force: c.Force, DropUnknown: c.DropUnknown}
 	if cfg.Found {
 		request.Config = cfg.Config
 	}
-	if c.Cluster == "" && cfg.Cluster == "" {
-		return usage("--cluster: no PCS cluster is named here or in the settings; add --cluster NAME")
+	if p, found := cfg.Partition(c.Queue); found && request.Provider == "" {
+		request.Provider = p.Provider
+	}
+	onEC2 := request.Provider == capacity.ProviderEC2
+	switch {
+	case onEC2 && (c.Cluster != "" || cfg.Cluster != ""):
+		return usage("with provider ec2 there is no PCS cluster, and %q is one; leave it out, or name other settings with --config", cmp.Or(c.Cluster, cfg.Cluster))
+	case onEC2:
+		mark, err := wire.SlurmMark(ctx, cfg.Config, false)
+		if err != nil {
+			return err
+		}
+		request.Mark = mark
+	case c.Cluster == "" && cfg.Cluster == "":
+		return usage("--cluster: no PCS cluster is named here or in the settings; add --cluster NAME, or --provider ec2 for Slurm that you run yourself")
 	}
 	s := setup.Setup{PCS: pcsClient, EC2: aws, Slurm: wire.TeardownSlurm{SyncSlurm: wire.SyncSlurm{Client: &slurm.Client{}}}}
 	plan, err := s.PlanTeardown(ctx, request)

@@ -13,6 +13,9 @@ import (
 // slurmName is what can be a partition or a node prefix in slurm.conf without quoting.
 var slurmName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]*$`)
 
+// SlurmName reports whether a name can be that of a partition, or the prefix of nodes.
+func SlurmName(name string) bool { return slurmName.MatchString(name) }
+
 // validate checks all settings and returns every error.
 func (c *Config) validate() []error {
 	var errs []error

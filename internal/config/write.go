@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/BurntSushi/toml"
@@ -120,8 +121,24 @@ func makeFolder(path string) error {
 	return os.Chmod(path, 0o755)
 }
 
-// WriteNew writes a config.toml that says where the cluster is and leaves everything
-// else at its default. A file that is there already is an error that wraps
+// With is what would be wrong with the settings if they had the partition, instead of the
+// one of that name. c may be nil.
+func (c *Config) With(p Partition) []error {
+	with := Default()
+	if c != nil {
+		copied := *c
+		with = &copied
+	}
+	if p.File == "" {
+		p.File = PartitionPath(with.Path, p.Name)
+	}
+	others := slices.DeleteFunc(slices.Clone(with.Partitions), func(other Partition) bool { return other.Name == p.Name })
+	with.Partitions = append(others, p)
+	return with.validate()
+}
+
+// WriteNew writes a config.toml that says where the cluster is, "" for self-managed Slurm,
+// and leaves everything else at its default. A file that is there already is an error that wraps
 // fs.ErrExist.
 func WriteNew(path, region, cluster string) error {
 	if err := makeFolder(filepath.Dir(path)); err != nil {
@@ -132,7 +149,11 @@ func WriteNew(path, region, cluster string) error {
 		return fmt.Errorf("writing settings: %w", err)
 	}
 	defer pending.Cleanup() //nolint:errcheck // only removes the temporary file
-	_, err = fmt.Fprintf(pending, "# Settings of pcs-capacity. `pcs-capacity config` shows all of them with their values.\nregion = %q\ncluster = %q\n", region, cluster)
+	text := fmt.Sprintf("# Settings of pcs-capacity. `pcs-capacity config` shows all of them with their values.\nregion = %q\n", region)
+	if cluster != "" {
+		text += fmt.Sprintf("cluster = %q\n", cluster)
+	}
+	_, err = pending.WriteString(text)
 	if err := errors.Join(err, pending.Chmod(0o644), pending.Sync()); err != nil {
 		return fmt.Errorf("writing settings: %w", err)
 	}

@@ -20,6 +20,9 @@ func (s Setup) Apply(ctx context.Context, p *Plan) error {
 		return err
 	}
 	s.tell(WhatTemplate, template.Name, "done")
+	if p.want.provider == capacity.ProviderEC2 {
+		return writeFiles(p.want, s.tell)
+	}
 	group := p.want.group
 	group.TemplateID, group.TemplateVersion = template.ID, template.Version
 	provisioner := s.provisioner(p.want.dropUnknown)

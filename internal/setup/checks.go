@@ -27,6 +27,14 @@ var documentedFamilies = []string{"p6-b300", "p6-b200", "p5en", "p5e", "p5", "p4
 var queueName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]{2,24}$`)
 
 func (in *inspection) checkNames() {
+	if in.onEC2() {
+		for _, n := range []struct{ flag, name string }{{"--queue", in.request.Queue}, {"--node-group", in.request.NodeGroup}} {
+			if !config.SlurmName(n.name) {
+				in.problem("name", "choose another "+n.flag, "%q cannot be a name in Slurm: it starts with a letter and has letters, digits, '-', '_' and '.' only", n.name)
+			}
+		}
+		return
+	}
 	if problem := config.PCSBaseName(in.request.NodeGroup); problem != "" {
 		in.problem("name", "choose another --node-group", "%s", problem)
 	}
@@ -57,7 +65,7 @@ func because(f pcs.Failures) string {
 func (in *inspection) checkMatch(want *wanted, slot slotState) {
 	g := capacity.NodeGroup{
 		Name: slot.name, InstanceType: in.instanceType(), PurchaseOption: in.reservation.Kind,
-		MaxNodes: want.group.Max, Platform: in.names.image.Platform, Subnets: subnets(in.network.chosen),
+		MaxNodes: want.partition.MaxNodes, Platform: in.names.image.Platform, Subnets: subnets(in.network.chosen),
 	}
 	for _, m := range capacity.Match(in.reservation, g, in.now) {
 		if m.Code == "size" && in.reservation.Size() == 0 || m.Code == "az-unknown" && !open(in.reservation, in.now) {
@@ -113,6 +121,9 @@ func (in *inspection) instanceType() string {
 }
 
 func (in *inspection) checkQuotas(want *wanted, slot slotState) {
+	if in.onEC2() {
+		return
+	}
 	groups, nodes := 0, want.group.Max
 	for _, g := range in.inv.Groups {
 		groups++

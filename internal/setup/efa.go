@@ -25,7 +25,7 @@ func (in *inspection) writesInterfaces() bool { return in.efa() != "" && in.efa(
 // interfaceSubnet is the subnet inside the network interfaces: the first of those to
 // choose from that is in the reservation's zone; "" without such interfaces.
 func (in *inspection) interfaceSubnet() string {
-	if in.writesInterfaces() {
+	if in.writesInterfaces() && !in.onEC2() { // there each launch says it
 		for _, s := range in.network.chosen {
 			if s.AZID == in.reservation.AZID {
 				return s.ID
@@ -67,7 +67,7 @@ func (in *inspection) checkEFA() {
 	case in.writesInterfaces():
 	case dropped:
 		in.warn("the launch template of %s describes %d network interfaces for %s; they are not copied for %s, so the nodes come up with one and without EFA",
-			in.like.Name, n, orNone(in.source.InstanceType), in.reservation.InstanceType)
+			in.copied(), n, orNone(in.source.InstanceType), in.reservation.InstanceType)
 	case t.GPUs > 0 && t.EFAInterfaces == 0:
 		in.warn("%s has no EFA, so jobs on several nodes talk over plain TCP", t.Name)
 	case t.GPUs > 0:

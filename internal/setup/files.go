@@ -24,7 +24,13 @@ func planFiles(c *config.Config, want *wanted) (steps []Step, snippet string, pr
 	case c == nil:
 		main.Action = Create
 		main.add("region", want.region)
-		main.add("cluster", want.cluster.Name)
+		main.add("cluster", want.pcsCluster())
+	case want.provider == capacity.ProviderEC2 && c.Cluster != "":
+		problem("config-cluster", "leave out --provider ec2, or name other settings with --config", "%s is for PCS cluster %q, not for Slurm that you run yourself", want.configPath, c.Cluster)
+	case want.provider == capacity.ProviderEC2:
+		if c.Region != "" && c.Region != want.region {
+			problem("config-region", fmt.Sprintf("set region = %q in %s", want.region, want.configPath), "%s is for region %s, but the reservation is in %s", want.configPath, c.Region, want.region)
+		}
 	case c.Cluster == "" && len(c.Partitions) == 0: // as the packages bring it
 		problem("config-cluster", fmt.Sprintf("write these two lines at its top:\nregion = %q\ncluster = %q", want.region, want.cluster.Name),
 			"%s does not say yet which PCS cluster it is for", want.configPath)
@@ -61,9 +67,18 @@ func planFiles(c *config.Config, want *wanted) (steps []Step, snippet string, pr
 	file.add("partition", want.queue)
 	file.add("node_group", want.partition.Name)
 	file.add("capacity_reservation_ids", strings.Join(groupOf(wanted, want.partition.Name).ReservationIDs, ", "))
+	file.add("launch_template", groupOf(wanted, want.partition.Name).LaunchTemplate)
 	file.add("allow_accounts", strings.Join(wanted.AllowAccounts, ", "))
 	file.add("ended, removed", strings.Join(ended, ", "))
 	return []Step{main, file}, snippet, problems
+}
+
+// pcsCluster is what the settings call the cluster; nothing for self-managed Slurm.
+func (w *wanted) pcsCluster() string {
+	if w.provider == capacity.ProviderEC2 {
+		return ""
+	}
+	return w.cluster.Name
 }
 
 // endedIn are the partition's reservations that have ended.
@@ -102,7 +117,7 @@ func partition(c *config.Config, want *wanted) (*config.Partition, config.Partit
 			return &p, merged
 		}
 	}
-	created := config.NewPartition(want.queue, capacity.ProviderPCS, want.partition)
+	created := config.NewPartition(want.queue, want.provider, want.partition)
 	created.AllowAccounts = want.allowAccounts
 	return nil, created
 }
@@ -117,6 +132,7 @@ func merge(g, with config.NodeGroup) config.NodeGroup {
 		g.SubnetIDs, g.MaxNodes = with.SubnetIDs, with.MaxNodes
 	}
 	g.MaxNodes = max(g.MaxNodes, with.MaxNodes)
+	g.LaunchTemplate = with.LaunchTemplate
 	g.PurchaseOption, g.InstanceType, g.Dynamic, g.Select = with.PurchaseOption, with.InstanceType, with.Dynamic, nil
 	return g
 }
@@ -136,7 +152,7 @@ func union(a, b []string) []string {
 func satisfied(p config.Partition, want *wanted) bool {
 	g := groupOf(p, want.partition.Name)
 	merged := merge(g, want.partition)
-	return p.Provider == capacity.ProviderPCS && (len(want.allowAccounts) == 0 || len(p.AllowAccounts) > 0) && g.Name == want.partition.Name &&
+	return p.Provider == want.provider && g.LaunchTemplate == merged.LaunchTemplate && (len(want.allowAccounts) == 0 || len(p.AllowAccounts) > 0) && g.Name == want.partition.Name &&
 		(g.Select.Matches(capacity.Reservation{Tags: want.reservationTags}) || slices.Equal(g.ReservationIDs, merged.ReservationIDs)) &&
 		sameSet(g.SubnetIDs, merged.SubnetIDs) && g.MaxNodes == merged.MaxNodes && g.Dynamic == merged.Dynamic &&
 		g.PurchaseOption == merged.PurchaseOption && g.InstanceType == merged.InstanceType
@@ -191,7 +207,7 @@ func writeFiles(want *wanted, tell func(what, name, status string)) error {
 	if c == nil {
 		tell(WhatFile, want.configPath, "create")
 		// One that another run has written meanwhile is read below like any other.
-		if err := config.WriteNew(want.configPath, want.region, want.cluster.Name); err != nil && !errors.Is(err, fs.ErrExist) {
+		if err := config.WriteNew(want.configPath, want.region, want.pcsCluster()); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
 		if c, err = config.Load(want.configPath); err != nil {

@@ -18,6 +18,9 @@ type inspection struct {
 	now     time.Time
 	region  string
 
+	// found: the cluster is known. Only its inv is of PCS; on self-managed Slurm that has the
+	// mark as the cluster's name and nothing else.
+	found       bool
 	inv         pcs.Inventory
 	reservation capacity.Reservation
 	slots       []slotState
@@ -28,10 +31,14 @@ type inspection struct {
 	names   launchNames
 	// ended are those of the partition's reservations that EC2 says are over.
 	ended []string
+	// others are the partition's reservations that are not.
+	others []capacity.Reservation
 	// users are who else has instances in the reservation.
 	users []user
 	// userData is what the nodes run, as PCS wants it; nil if there is none.
 	userData []byte
+	// nodeScript says in the plan what nodes of provider ec2 start slurmd with.
+	nodeScript string
 	// digest is that of the wanted launch template.
 	digest string
 
@@ -76,10 +83,15 @@ func (s Setup) inspect(ctx context.Context, r Request, now time.Time) (*inspecti
 	if err != nil {
 		return nil, err
 	}
+	in.found = found
 	if err := s.readReservation(ctx, in); err != nil || !found {
 		return in, err
 	}
-	for _, read := range []func(context.Context, *inspection) error{s.readSlots, s.readLike, readUserData, s.readNetwork, s.readLaunchNames, s.readProfile, s.readUsers, s.readEnded, s.readDigest} {
+	slots, like, userData := s.readSlots, s.readLike, readUserData
+	if in.onEC2() {
+		slots, like, userData = s.readTemplate, s.readLikeTemplate, readNodeUserData
+	}
+	for _, read := range []func(context.Context, *inspection) error{slots, like, userData, s.readNetwork, s.readLaunchNames, s.readProfile, s.readUsers, s.readEnded, s.readDigest} {
 		if err := read(ctx, in); err != nil {
 			return nil, err
 		}
@@ -88,6 +100,10 @@ func (s Setup) inspect(ctx context.Context, r Request, now time.Time) (*inspecti
 }
 
 func (s Setup) readCluster(ctx context.Context, in *inspection) (found bool, err error) {
+	if in.onEC2() {
+		in.inv.Cluster.Name = in.request.Mark
+		return true, nil
+	}
 	inv, missing, err := s.inventory(ctx, in.request.Cluster)
 	if missing != nil {
 		in.problems = append(in.problems, *missing)
@@ -194,6 +210,8 @@ func (s Setup) readEnded(ctx context.Context, in *inspection) error {
 	for _, r := range found {
 		if !open(r, in.now) {
 			in.ended = append(in.ended, r.ID)
+		} else {
+			in.others = append(in.others, r)
 		}
 	}
 	return err
@@ -228,8 +246,18 @@ func (s Setup) instances(ctx context.Context, groupID string) (int, error) {
 	return len(ids), nil
 }
 
-// templateSpec is the launch template of a slot.
+// templateSpec is the launch template of a slot. That of provider ec2 is for all of a node
+// group: each launch says reservation, subnet and placement itself.
 func (in *inspection) templateSpec(slot string) capacity.LaunchTemplateSpec {
+	root := in.request.RootVolume
+	root.Device = in.names.image.RootDevice
+	if in.onEC2() {
+		return capacity.LaunchTemplateSpec{
+			Name: pcs.TemplateName(in.request.Mark, slot), From: in.source.ID, FromVersion: in.source.Version,
+			ImageID: in.ami(), InstanceProfile: in.profile(), SecurityGroupIDs: in.request.SecurityGroups, UserData: in.userData,
+			InstanceType: in.reservation.InstanceType, EFA: in.efa(), MetadataTags: true, RootVolume: root, Kind: capacity.OnDemand, Tags: in.tags(),
+		}
+	}
 	return capacity.LaunchTemplateSpec{
 		Name:             pcs.TemplateName(in.inv.Cluster.Name, slot),
 		From:             in.source.ID,
@@ -243,11 +271,15 @@ func (in *inspection) templateSpec(slot string) capacity.LaunchTemplateSpec {
 		ReservationID:    in.reservation.ID,
 		Kind:             in.reservation.Kind,
 		PlacementGroup:   in.reservation.PlacementGroup,
+		RootVolume:       root,
 		Tags:             in.tags(),
 	}
 }
 
 func (in *inspection) tags() map[string]string {
+	if in.onEC2() {
+		return map[string]string{capacity.TagCluster: in.request.Mark, capacity.TagPartition: in.request.Queue}
+	}
 	return map[string]string{capacity.TagCluster: in.inv.Cluster.Name, capacity.TagReservation: in.reservation.ID, capacity.TagPartition: in.request.Queue}
 }
 

@@ -80,12 +80,20 @@ func readUserData(_ context.Context, in *inspection) error {
 }
 
 func (s Setup) readNetwork(ctx context.Context, in *inspection) (err error) {
-	if in.network.vpc, err = s.EC2.VPCSubnets(ctx, in.inv.Cluster.SubnetIDs); err != nil {
+	home, ids := in.inv.Cluster.SubnetIDs, in.request.SubnetIDs
+	switch {
+	case in.onEC2():
+		if ids = in.subnetsOnEC2(); len(ids) > 0 {
+			home, err = s.oneOf(ctx, ids)
+		}
+	case len(ids) == 0:
+		ids = slices.Concat(in.like.SubnetIDs, in.inv.Cluster.SubnetIDs)
+	}
+	if err != nil {
 		return err
 	}
-	ids := in.request.SubnetIDs
-	if len(ids) == 0 {
-		ids = slices.Concat(in.like.SubnetIDs, in.inv.Cluster.SubnetIDs)
+	if in.network.vpc, err = s.EC2.VPCSubnets(ctx, home); err != nil {
+		return err
 	}
 	for _, id := range union(nil, ids) {
 		i := slices.IndexFunc(in.network.vpc, func(s ec2.Subnet) bool { return s.ID == id })
@@ -140,7 +148,7 @@ func (s Setup) readLaunchNames(ctx context.Context, in *inspection) (err error) 
 // not every network leads there: then it is said that nobody has looked.
 func (s Setup) readProfile(ctx context.Context, in *inspection) error {
 	profile := in.profile()
-	if !strings.HasPrefix(profile, "arn:") { // checkLaunch says so
+	if profile == "" || !in.onEC2() && !strings.HasPrefix(profile, "arn:") { // checkLaunch says so
 		return nil
 	}
 	role, err := s.PCS.RoleOf(ctx, profile)
@@ -152,6 +160,7 @@ func (s Setup) readProfile(ctx context.Context, in *inspection) error {
 		return err
 	case err != nil:
 		in.warn("the role of instance profile %s was not checked: %s", profile, ec2.Message(err))
+	case in.onEC2():
 	case role == pcs.Role{}:
 		in.problem("instance-profile", fix, "instance profile %s has no role", profile)
 	case !role.Taken():
@@ -175,6 +184,9 @@ func (in *inspection) ami() string {
 }
 
 func (in *inspection) profile() string {
+	if in.onEC2() {
+		return first(in.request.InstanceProfile, in.source.InstanceProfile)
+	}
 	return first(in.request.InstanceProfile, in.like.InstanceProfile)
 }
 

@@ -13,9 +13,10 @@ const maxUserData = 16 << 10
 // launch for: most of it looks well in a launch template and fails later, for ever.
 func (in *inspection) checkLaunch() {
 	if in.ami() == "" {
-		in.problem("image", "give --ami, or --like with a node group that has one", "no image is given for the nodes")
+		in.problem("image", "give --ami, or --like with "+in.likeWhat()+" that has one", "no image is given for the nodes")
 	}
 	switch profile := in.profile(); {
+	case in.onEC2():
 	case profile == "":
 		in.problem("instance-profile", "give --instance-profile, or --like with a node group that has one", "no instance profile is given for the nodes")
 	case !strings.HasPrefix(profile, "arn:"):
@@ -27,8 +28,8 @@ func (in *inspection) checkLaunch() {
 	in.checkArchitecture()
 	in.checkSecurityGroups()
 	if in.names.noKeyPair {
-		in.problem("key-pair", "make that key pair, or give --like with a node group whose launch template names another or none",
-			"the launch template of %s names key pair %q, which EC2 does not have", in.like.Name, in.source.KeyName)
+		in.problem("key-pair", "make that key pair, or give --like with "+in.likeWhat()+" that names another or none",
+			"the launch template of %s names key pair %q, which EC2 does not have", in.copied(), in.source.KeyName)
 	}
 	if in.names.noPlacementGroup {
 		in.problem("placement-group", "use another reservation", "reservation %s takes launches in placement group %q only, which this account does not have",
@@ -47,15 +48,15 @@ func (in *inspection) checkArchitecture() {
 func (in *inspection) checkSecurityGroups() {
 	groups := in.securityGroups()
 	if len(groups) == 0 {
-		in.problem("security-groups", "give --security-groups, or --like with a node group that has some", "no security group is given for the nodes")
+		in.problem("security-groups", "give --security-groups, or --like with "+in.likeWhat()+" that has some", "no security group is given for the nodes")
 	}
 	for _, id := range groups {
 		vpc, found := in.names.groupVPCs[id]
 		switch home := in.homeVPC(); {
 		case !found:
 			in.problem("security-groups", "name existing ones with --security-groups", "EC2 has no security group %s in %s", id, in.region)
-		case vpc != home:
-			in.problem("security-groups", "name some of "+home+" with --security-groups", "security group %s is in %s, but the cluster is in %s", id, vpc, home)
+		case vpc != home && home != "":
+			in.problem("security-groups", "name some of "+home+" with --security-groups", "security group %s is in %s, but %s in %s", id, vpc, in.whoseVPC(), home)
 		}
 	}
 }
@@ -71,6 +72,12 @@ func (in *inspection) homeVPC() string {
 // checkSubnets says which of the subnets that were asked for cannot be used.
 func (in *inspection) checkSubnets() {
 	fix := "name subnets of the cluster's VPC with --subnet-ids"
+	if in.onEC2() {
+		fix = fmt.Sprintf("name subnets of one VPC in %s with --subnet-ids", in.reservation.AZID)
+		if len(in.subnetsOnEC2()) == 0 {
+			in.problem("subnets", fix, "no subnet is given for the nodes")
+		}
+	}
 	if there := in.subnetsThere(); len(there) > 0 {
 		fix = quoted("give --subnet-ids", there)
 	}
@@ -78,7 +85,7 @@ func (in *inspection) checkSubnets() {
 		in.problem("subnet-unknown", fix, "EC2 has no subnet %s in %s", strings.Join(ids, ", "), in.region)
 	}
 	if ids := in.network.elsewhere; len(ids) > 0 {
-		in.problem("subnet-vpc", fix, "subnet %s is outside the VPC of cluster %s", strings.Join(ids, ", "), in.inv.Cluster.Name)
+		in.problem("subnet-vpc", fix, "subnet %s is outside the VPC %s", strings.Join(ids, ", "), in.vpcWord())
 	}
 }
 
@@ -86,16 +93,16 @@ func (in *inspection) checkSubnets() {
 func (in *inspection) checkAddresses(want *wanted, slot slotState) {
 	free, there, only := slot.instances, []string{}, in.interfaceSubnet()
 	for _, s := range in.network.chosen {
-		if s.AZID == in.reservation.AZID && slices.Contains(want.group.SubnetIDs, s.ID) && (only == "" || only == s.ID) {
+		if s.AZID == in.reservation.AZID && slices.Contains(want.partition.SubnetIDs, s.ID) && (only == "" || only == s.ID) {
 			free, there = free+s.Free/in.addressesPerNode(), append(there, s.ID)
 		}
 	}
-	if len(there) > 0 && free < want.group.Max {
+	if len(there) > 0 && free < want.partition.MaxNodes {
 		fix := "use a larger subnet, free some addresses, or give a smaller --max-nodes"
 		if n := in.addressesPerNode(); n > 1 {
 			fix += fmt.Sprintf("; a node takes %d addresses, and one with --efa efa-only", n)
 		}
 		in.problem("addresses", fix,
-			"subnet %s has free addresses for %d nodes, but there are to be %d", strings.Join(there, ", "), max(free, 0), want.group.Max)
+			"subnet %s has free addresses for %d nodes, but there are to be %d", strings.Join(there, ", "), max(free, 0), want.partition.MaxNodes)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 // wanted is what a plan leads to.
 type wanted struct {
+	provider capacity.Provider
 	cluster  pcs.Cluster
 	region   string
 	template capacity.LaunchTemplateSpec
@@ -35,14 +36,16 @@ type wanted struct {
 func (in *inspection) plan() *Plan {
 	p := &Plan{Cluster: in.inv.Cluster, Reservation: in.reservation}
 	in.checkNames()
-	if in.inv.Cluster.ID == "" {
+	if !in.found {
 		if m := capacity.StateMismatch(in.reservation, in.now); in.reservation.ID != "" && m != nil {
 			in.problems = append(in.problems, *m)
 		}
 		p.Mismatches = in.problems
 		return p
 	}
-	in.checkCluster()
+	if !in.onEC2() {
+		in.checkCluster()
+	}
 	in.checkLaunch()
 	in.checkSubnets()
 	in.checkEFA()
@@ -62,16 +65,26 @@ func (in *inspection) plan() *Plan {
 	p.Slot = slot.name
 	p.want = want
 	template := in.templateStep(want, slot)
+	in.checkAccounts()
+	if in.onEC2() {
+		in.checkEntry(want)
+		p.Steps = append(p.Steps, template)
+		return in.planned(p, want)
+	}
 	group, compared := groupStep(want, slot, template)
 	in.checkUnused(slot, compared)
 	queue := in.queueStep(want, slot)
 	in.checkUnknown(slot, group, queue)
-	in.checkAccounts()
 	p.Steps = append(p.Steps, template, group, queue)
+	in.checkFamiliar()
+	return in.planned(p, want)
+}
+
+// planned adds the files, and everything that is in the way.
+func (in *inspection) planned(p *Plan, want *wanted) *Plan {
 	files, snippet, problems := planFiles(in.request.Config, want)
 	p.Steps, p.Snippet = append(p.Steps, files...), snippet
 	p.Mismatches = append(in.problems, problems...)
-	in.checkFamiliar()
 	p.Warnings = in.warnings
 	return p
 }
@@ -124,7 +137,12 @@ func (in *inspection) want(slot slotState) *wanted {
 	}
 	subnets := in.wantedSubnets()
 	settings, _ := in.like.SettingsFor(r.InstanceType)
+	launchTemplate := ""
+	if in.onEC2() {
+		launchTemplate = pcs.TemplateName(in.request.Mark, slot.name) + ":$Latest"
+	}
 	return &wanted{
+		provider: in.provider(),
 		cluster:  in.inv.Cluster,
 		region:   in.region,
 		template: in.templateSpec(slot.name),
@@ -142,7 +160,7 @@ func (in *inspection) want(slot slotState) *wanted {
 		reservationTags: r.Tags,
 		partition: config.NodeGroup{
 			Name: in.request.NodeGroup, InstanceType: r.InstanceType, SubnetIDs: subnets, PurchaseOption: r.Kind,
-			ReservationIDs: []string{r.ID}, MaxNodes: most, Dynamic: in.request.Dynamic,
+			ReservationIDs: []string{r.ID}, MaxNodes: most, Dynamic: in.request.Dynamic, LaunchTemplate: launchTemplate,
 		},
 	}
 }
@@ -151,7 +169,7 @@ func (in *inspection) want(slot slotState) *wanted {
 // reservation's zone, so that no launch can go anywhere else.
 func (in *inspection) wantedSubnets() []string {
 	var ids []string
-	if only := in.interfaceSubnet(); only != "" && len(in.request.SubnetIDs) == 0 {
+	if only := in.interfaceSubnet(); !in.onEC2() && only != "" && len(in.request.SubnetIDs) == 0 {
 		return []string{only}
 	}
 	for _, s := range in.network.chosen {

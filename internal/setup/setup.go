@@ -1,5 +1,6 @@
 // Package setup makes reserved capacity usable in a PCS cluster: a launch template, a
-// compute node group, a queue and the settings.
+// compute node group, a queue and the settings. For self-managed Slurm it makes a launch
+// template and the settings; what slurm.conf has to say follows from these.
 //
 // Plan reads what there is (inspect.go) and says what is missing, and everything that
 // is in the way; it changes nothing. Apply does it, and can be killed and run again at
@@ -44,7 +45,7 @@ type EC2 interface {
 	DeleteLaunchTemplate(ctx context.Context, idOrName, cluster string) error
 }
 
-// Setup makes reserved capacity usable in a PCS cluster.
+// Setup makes reserved capacity usable in a cluster.
 type Setup struct {
 	PCS *pcs.Client
 	EC2 EC2
@@ -60,20 +61,33 @@ type Setup struct {
 
 // Request is what setup is asked for.
 type Request struct {
-	// Cluster is a name or id; "" takes it from Config.
+	// Provider is who launches the nodes; "" stands for PCS.
+	Provider capacity.Provider
+	// Mark is that of the cluster of self-managed Slurm; on PCS it is the cluster's name.
+	Mark string
+	// Cluster is a PCS cluster, by name or id; "" takes it from Config.
 	Cluster string
-	Queue   string
-	// NodeGroup is the base name of the slots.
+	// Queue is the PCS queue or Slurm partition.
+	Queue string
+	// NodeGroup is the base name of the slots, or the prefix of the Slurm node names.
 	NodeGroup   string
 	Reservation string
 
-	// Like is the name or id of a node group to take AMI, instance profile, security
-	// groups and user data from. The fields below override it; empty ones do not.
-	Like            string
-	AMI             string
+	// Like is what to take AMI, instance profile, security groups and user data from: the
+	// name or id of a node group, with provider ec2 a launch template, as ID[:VERSION] or
+	// NAME[:VERSION]. The fields below override it; empty ones do not.
+	Like string
+	AMI  string
+	// InstanceProfile is an ARN; with provider ec2 a name will do, and nodes need none.
 	InstanceProfile string
 	SecurityGroups  []string
 	UserData        []byte
+	// ConfServer is the HOST[:PORT] that slurmd of provider ec2 gets slurm.conf from; "" for
+	// nodes that have the file.
+	ConfServer string
+	// RootVolume is the size and type of what nodes boot from, in GiB and in EC2's words;
+	// Device is not looked at.
+	RootVolume capacity.RootVolume
 	// EFA is which network interfaces a type with EFA gets, whatever Like has; "" stands
 	// for capacity.EFA.
 	EFA capacity.EFAMode
@@ -102,6 +116,7 @@ type Request struct {
 
 // Plan is what setup will do.
 type Plan struct {
+	// Cluster is the PCS cluster; of self-managed Slurm it has nothing but the mark, as its name.
 	Cluster pcs.Cluster `json:"cluster"`
 	// Slot is the node group that the reservation goes to.
 	Slot        string               `json:"slot,omitempty"`

@@ -64,16 +64,36 @@ func (in *inspection) templateStep(want *wanted, slot slotState) Step {
 	step.add("placement group", want.template.PlacementGroup)
 	step.add("network interfaces", in.efaWord())
 	step.add("security groups", strings.Join(in.securityGroups(), ", "))
+	step.add("root volume", rootWord(want.template.RootVolume))
 	switch {
+	case in.onEC2():
+		step.add("instance profile", want.template.InstanceProfile)
+		step.add("user data", in.nodeScript)
 	case len(in.request.UserData) > 0:
 		step.add("user data", fmt.Sprintf("%d bytes as MIME multi-part", len(in.userData)))
 	case len(in.userData) > 0:
 		step.add("user data", "of "+in.like.Name)
 	}
-	if in.source.ID != "" {
+	switch {
+	case in.source.ID == "" || in.onEC2() && in.source.ID == slot.template.ID:
+	case in.onEC2():
+		step.add("copied from", fmt.Sprintf("%s version %s", in.source.Name, in.source.Version))
+	default:
 		step.add("copied from", fmt.Sprintf("%s version %s (%s)", in.source.Name, in.source.Version, in.like.Name))
 	}
 	return step
+}
+
+// rootWord is what becomes of the root volume; "" if that of image and copy stays.
+func rootWord(v capacity.RootVolume) string {
+	var words []string
+	if v.GiB > 0 {
+		words = append(words, fmt.Sprintf("%d GiB", v.GiB))
+	}
+	if v.Type != "" {
+		words = append(words, v.Type)
+	}
+	return strings.Join(words, " ")
 }
 
 // marketWord is what the template says as MarketType; an ODCR has none.

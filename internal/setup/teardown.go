@@ -31,11 +31,15 @@ type SlurmSlot struct {
 
 // TeardownRequest is what teardown is asked for.
 type TeardownRequest struct {
-	// Cluster is a name or id; "" takes it from Config.
+	// Provider is who launches the nodes; "" stands for PCS.
+	Provider capacity.Provider
+	// Mark is that of the cluster of self-managed Slurm.
+	Mark string
+	// Cluster is a PCS cluster, by name or id; "" takes it from Config.
 	Cluster string
 	Queue   string
-	// NodeGroup is a base name, for both slots, or one slot; "" is all of the queue, and
-	// the queue itself.
+	// NodeGroup is a base name, for both slots, or on PCS one slot; "" is all of the queue,
+	// and the queue itself.
 	NodeGroup string
 	// Force goes on while jobs run, which end with their nodes.
 	Force bool

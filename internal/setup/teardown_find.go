@@ -29,7 +29,9 @@ type remains struct {
 
 // remainingSlot is what there is of one slot, ours alone.
 type remainingSlot struct {
-	name      string
+	name string
+	// base is the name of the node group in the settings.
+	base      string
 	group     *pcs.NodeGroup // nil if there is none
 	instances int
 	template  capacity.LaunchTemplate // zero if there is none
@@ -42,6 +44,9 @@ func (t *remains) problem(code, fix, message string, args ...any) {
 
 func (s Setup) findRemains(ctx context.Context, r TeardownRequest) (*remains, error) {
 	t := &remains{request: r}
+	if r.Provider == capacity.ProviderEC2 {
+		return t, s.findOnEC2(ctx, t)
+	}
 	if r.Config != nil && r.Cluster == "" {
 		t.request.Cluster = r.Config.Cluster
 	}
@@ -116,7 +121,7 @@ func (t *remains) slotNames(templates []capacity.LaunchTemplate) []string {
 // addRemaining notes what there is of a slot. What is not ours is left where it is, and
 // said.
 func (s Setup) addRemaining(ctx context.Context, t *remains, name string, templates []capacity.LaunchTemplate) error {
-	slot := remainingSlot{name: name}
+	slot := remainingSlot{name: name, base: name[:len(name)-len("-a")]}
 	if g, found := t.inv.Group(name); found && g.Name == name {
 		if !t.inv.Cluster.Ours(g.Tags) {
 			t.warnings = append(t.warnings, fmt.Sprintf("compute node group %s does not carry our tag, so it stays", name))
@@ -211,10 +216,14 @@ func (t *remains) checkJobs() {
 		// By base name, which leads to the slots when nothing else is left of them.
 		var bases []string
 		for _, slot := range t.slots {
-			bases = union(bases, []string{slot.name[:len(slot.name)-len("-a")]})
+			bases = union(bases, []string{slot.base})
+		}
+		which := ""
+		if t.request.Provider == capacity.ProviderEC2 {
+			which = "--provider ec2 "
 		}
 		for _, base := range bases {
-			t.byHand = append(t.byHand, fmt.Sprintf("Slurm does not answer here; where it does, remove its reservations with\n  pcs-capacity teardown --queue %s --node-group %s", t.request.Queue, base))
+			t.byHand = append(t.byHand, fmt.Sprintf("Slurm does not answer here; where it does, remove its reservations with\n  pcs-capacity teardown %s--queue %s --node-group %s", which, t.request.Queue, base))
 		}
 	}
 	if t.deletesQueue() && t.waiting > 0 {

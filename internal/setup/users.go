@@ -31,8 +31,10 @@ func (s Setup) readUsers(ctx context.Context, in *inspection) error {
 	if in.reservation.ID == "" {
 		return nil
 	}
-	if err := s.addGroups(ctx, in, in.inv); err != nil {
-		return err
+	if !in.onEC2() {
+		if err := s.addGroups(ctx, in, in.inv); err != nil {
+			return err
+		}
 	}
 	if err := s.addOtherClusters(ctx, in); err != nil {
 		return err
@@ -106,6 +108,10 @@ func (s Setup) addOtherClusters(ctx context.Context, in *inspection) error {
 		in.warn("the PCS clusters of %s may not be listed (%s), so another one may use reservation %s", in.region, ec2.Message(err), in.reservation.ID)
 		return nil
 	}
+	if err != nil && in.onEC2() && ctx.Err() == nil { // not every region has PCS
+		in.warn("whether a PCS cluster of %s uses reservation %s is not known: %s", in.region, in.reservation.ID, ec2.Message(err))
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -171,6 +177,10 @@ func (in *inspection) addInstance(i capacity.Instance) {
 	if g, found := in.inv.Group(one.group); found && in.ownSlot(g.Name) {
 		return
 	}
+	if in.onEC2() && cluster == in.request.Mark && partition == in.request.Queue {
+		in.slots[0].instances++
+		return
+	}
 	switch {
 	case one.group != "":
 		one.who = "PCS cluster " + i.Tags[pcs.TagClusterID]
@@ -198,7 +208,7 @@ func (in *inspection) checkUsers(want *wanted) {
 		parts = append(parts, fmt.Sprintf("%d by %s", u.takes(), u.who))
 	}
 	left := size - taken
-	if taken == 0 || want.group.Max <= left {
+	if taken == 0 || want.partition.MaxNodes <= left {
 		return
 	}
 	fix := "choose another reservation, or take this one from there first"

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
@@ -93,6 +94,32 @@ func keptMark(dir state.Dir) (string, error) {
 		return "", fmt.Errorf("the cluster's mark %q in %s is of an older version; the next power-up writes it anew", mark, dir)
 	}
 	return mark, nil
+}
+
+// SlurmMark is the mark of the cluster of self-managed Slurm that this host is in, as setup and
+// teardown need it. Where no hook has made an id yet it is made, or, without create, the
+// mark is none of any cluster: NAME/new.
+func SlurmMark(ctx context.Context, cfg *config.Config, create bool) (string, error) {
+	h := &Hook{State: state.Dir(cfg.StateDir), client: &slurm.Client{Timeout: slurmTimeout}}
+	if mark, ok := h.known(); ok {
+		return mark, nil
+	}
+	if create {
+		if err := h.State.Create(); err != nil {
+			return "", err
+		}
+		a, err := h.Ask(ctx, slog.Default())
+		return a.Mark, err
+	}
+	running, err := h.client.Config(ctx)
+	if err != nil {
+		return "", fmt.Errorf("asking Slurm for the name of its cluster: %w", err)
+	}
+	id, err := state.ClusterID(running.StateSaveLocation, running.ClusterName)
+	if errors.Is(err, fs.ErrNotExist) {
+		id, err = "new", nil
+	}
+	return capacity.ClusterMark(running.ClusterName, id), err
 }
 
 // mark is the mark of the cluster, or why it is not known.

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/setup"
+	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
+	"github.com/pcs-capacity/pcs-capacity/internal/wire"
+	"github.com/pcs-capacity/pcs-capacity/pcs"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
+)
+
+// TestSetupAndTeardownOnEC2 sets up a partition of self-managed Slurm, whose mark nobody has
+// made yet, and tears it down while a job runs, and after it.
+func TestSetupAndTeardownOnEC2(t *testing.T) {
+	settings, _, _ := strings.Cut(rehearsalConfig, "[[partition]]")
+	r := newRehearsalIn(t, rehearsalWorld, settings, func(*slurmlab.Config) {})
+	mark := func(create bool) string {
+		t.Helper()
+		mark, err := wire.SlurmMark(r.ctx, r.cfg, create)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return mark
+	}
+	if none := mark(false); !strings.HasSuffix(none, "/new") || mark(false) != none {
+		t.Errorf("the mark is %s before there is one", none)
+	}
+	made := mark(true)
+	if _, id := capacity.CutClusterMark(made); len(id) != 16 || mark(false) != made || mark(true) != made {
+		t.Errorf("the mark is %s, then %s", made, mark(false))
+	}
+
+	s := setup.Setup{PCS: pcs.From(r.aws.Shared()), EC2: r.aws, Slurm: wire.TeardownSlurm{SyncSlurm: wire.SyncSlurm{Client: &slurm.Client{}}}}
+	plan, err := s.Plan(r.ctx, setup.Request{Provider: capacity.ProviderEC2, Mark: made, Queue: "gpu", NodeGroup: "gpu", Reservation: "cr-0e2000000000000b2",
+		Like: "gpu", SubnetIDs: []string{"subnet-0e200000000000a01"}, ConfigPath: r.path, Config: r.cfg}, time.Now())
+	if err == nil {
+		err = s.Apply(r.ctx, plan)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	load := func() {
+		t.Helper()
+		if r.cfg, err = config.Load(r.path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	load()
+	r.expect("create-fence gpu")
+	const fence = "pcs-capacity-fence-gpu"
+	job := r.running(r.submit("-C", "gpu", "-w", "gpu-1", "-t", "1"))
+
+	tear := func(force bool) *setup.TeardownPlan {
+		t.Helper()
+		plan, err := s.PlanTeardown(r.ctx, setup.TeardownRequest{Provider: capacity.ProviderEC2, Mark: made, Queue: "gpu", Config: r.cfg, Force: force})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return plan
+	}
+	if p := tear(false); len(p.Mismatches) != 1 || p.Mismatches[0].Code != "jobs-run" || !strings.Contains(p.Mismatches[0].Message, job.Shown) {
+		t.Errorf("with a job: %v", p.Mismatches)
+	}
+	r.cancel(job.Shown)
+	r.until("the job is gone", func() bool { return len(tear(false).Mismatches) == 0 })
+	if err := s.Teardown(r.ctx, tear(false)); err != nil {
+		t.Fatal(err)
+	}
+	load()
+	if _, found, err := r.aws.LaunchTemplate(r.ctx, "pcs-capacity-"+made+"-gpu", ""); found || err != nil || len(r.cfg.Partitions) > 0 || r.has(fence) {
+		t.Errorf("left: template %v (%v), partitions %v, fence %v", found, err, r.cfg.Partitions, r.has(fence))
+	}
+	nodes, err := (&slurm.Client{}).Nodes(r.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var drained []string
+	for _, n := range nodes {
+		if n.Has("DRAIN") {
+			drained = append(drained, n.Name)
+		}
+	}
+	slices.Sort(drained)
+	if strings.Join(drained, " ") != "gpu-1 gpu-2 gpu-3 gpu-4" {
+		t.Errorf("drained: %v", drained)
+	}
+}

@@ -1,0 +1,434 @@
+package setup_test
+
+import (
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/setup"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
+)
+
+const (
+	mark         = "linux/0123456789abcdef"
+	templateName = "pcs-capacity-" + mark + "-gpu"
+	ourGroup     = "sg-0e2000000000000a1"
+)
+
+// requestOnEC2 is what most tests ask for, for self-managed Slurm.
+func (w *account) requestOnEC2(reservation string) setup.Request {
+	return setup.Request{Provider: capacity.ProviderEC2, Mark: mark, Queue: "gpu", NodeGroup: "gpu", Reservation: reservation,
+		AMI: image, SecurityGroups: []string{ourGroup}, SubnetIDs: []string{subnetA}, MaxNodes: 4, ConfigPath: w.configPath()}
+}
+
+func (w *account) named(name string) (capacity.LaunchTemplate, bool) {
+	w.Helper()
+	t, found, err := w.ec2.LaunchTemplate(w.Context(), name, "")
+	if err != nil {
+		w.Fatal(err)
+	}
+	return t, found
+}
+
+func TestSetupOnEC2(t *testing.T) {
+	w := newAccount(t, nil)
+	r := w.requestOnEC2(openBlock)
+	r.ConfServer, r.InstanceProfile, r.AllowAccounts = "head:6817", "nodes", []string{"nlp"}
+	p := w.plan(r)
+	if writes := w.written(); len(writes) > 0 || len(p.Mismatches) > 0 || len(p.Steps) != 3 {
+		t.Fatalf("plan %+v, %v, it sends %v", p.Steps, p.Mismatches, writes)
+	}
+	w.run(r)
+	if writes := w.written(); !slices.Equal(writes, []string{"CreateLaunchTemplate"}) {
+		t.Errorf("writes %v", writes)
+	}
+	template, _ := w.named(templateName)
+	if template.ReservationID != "" || template.Market != "" || template.NoTarget || template.InstanceType != "p5.48xlarge" || template.NetworkInterfaces != 32 ||
+		!template.MetadataTags || template.InstanceProfile != "nodes" || string(template.UserData) != setup.NodeScript("head:6817") {
+		t.Errorf("launch template %+v", template)
+	}
+	if diff := cmp.Diff(map[string]string{capacity.TagCluster: mark, capacity.TagPartition: "gpu"}, template.Tags); diff != "" {
+		t.Errorf("tags (-want +got):\n%s", diff)
+	}
+	c := w.config()
+	part, _ := c.Partition("gpu")
+	want := []config.NodeGroup{{Name: "gpu", InstanceType: "p5.48xlarge", SubnetIDs: []string{subnetA}, PurchaseOption: capacity.CapacityBlock,
+		ReservationIDs: []string{openBlock}, MaxNodes: 4, LaunchTemplate: templateName + ":$Latest"}}
+	if diff := cmp.Diff(want, part.NodeGroups); diff != "" || c.Cluster != "" || part.Provider != capacity.ProviderEC2 || !slices.Equal(part.AllowAccounts, []string{"nlp"}) {
+		t.Errorf("settings %+v, node groups (-want +got):\n%s", part, diff)
+	}
+	// The same again, and with what the settings and the template know by now.
+	for _, again := range []setup.Request{r, {Provider: capacity.ProviderEC2, Mark: mark, Queue: "gpu", NodeGroup: "gpu", Reservation: openBlock, MaxNodes: 4, ConfigPath: w.configPath()}} {
+		if p := w.run(again); !p.Done() || len(w.written()) > 0 {
+			t.Errorf("again: %s %+v", actions(p), p.Steps)
+		}
+	}
+	// The next block joins; the one that has ended leaves.
+	next := w.requestOnEC2(laterBlock)
+	next.MaxNodes, next.InstanceProfile, next.Dynamic = 6, "nodes", true
+	if p := w.run(next); actions(p) != "nothing nothing update" {
+		t.Errorf("next: %s %+v", actions(p), p.Steps)
+	}
+	if part, _ := w.config().Partition("gpu"); !slices.Equal(part.NodeGroups[0].ReservationIDs, []string{openBlock, laterBlock}) || part.NodeGroups[0].MaxNodes != 6 || !part.NodeGroups[0].Dynamic {
+		t.Errorf("settings %+v", part)
+	}
+}
+
+// TestNodesFindTheirNames launches nodes from the template, as the hook does, and runs their
+// user data.
+func TestNodesFindTheirNames(t *testing.T) {
+	w := newAccount(t, nil)
+	r := w.requestOnEC2(openBlock)
+	r.ConfServer, r.UserData = "head", []byte("#!/bin/sh\ntouch first\n")
+	w.run(r)
+	server := httptest.NewServer(w.sim.Handler())
+	defer server.Close()
+	var names []string
+	for i := range 9 {
+		names = append(names, fmt.Sprintf("gpu-%d", i+1), fmt.Sprintf("rack%03d", i+5))
+	}
+	names = names[:16]
+	slices.Sort(names)
+	list := slurm.Compress(names)
+	names, err := slurm.Expand(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	halves := []string{slurm.Compress(names[:9]), slurm.Compress(names[9:])}
+	names = slices.Concat(must(slurm.Expand(halves[0])), must(slurm.Expand(halves[1])))
+	launched, err := w.ec2.Launch(t.Context(), capacity.Launch{LaunchTemplate: templateName + ":$Latest", InstanceType: "p5.48xlarge", SubnetID: subnetA, ReservationID: openBlock,
+		Kind: capacity.CapacityBlock, Count: 16, ClientToken: "t", Tags: capacity.NodesTags(halves)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := t.TempDir()
+	if err := os.WriteFile(filepath.Join(bin, "slurmd"), []byte("#!/bin/sh\necho \"$@\"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	script := filepath.Join(bin, "user-data")
+	if err := os.WriteFile(script, []byte(setup.NodeScript("head")), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	template, _ := w.named(templateName)
+	if at := strings.Index(string(template.UserData), setup.NodeScript("head")); at < strings.Index(string(template.UserData), "touch first") {
+		t.Errorf("user data:\n%s", template.UserData)
+	}
+	run := func(id string) (string, error) {
+		command := exec.CommandContext(t.Context(), script)
+		command.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "SLURM_CONF=/nowhere", "AWS_EC2_METADATA_SERVICE_ENDPOINT="+server.URL+"/_sim/metadata/"+id)
+		out, err := command.CombinedOutput()
+		return string(out), err
+	}
+	for i, instance := range launched {
+		if out, err := run(instance.ID); err != nil || out != "-N "+names[i]+" --conf-server head\n" {
+			t.Errorf("instance %d is %q, not %s: %v", i, out, names[i], err)
+		}
+	}
+	if out, err := run("i-0000000000000000f"); err == nil || !strings.Contains(out, "does not say which node this is") {
+		t.Errorf("an instance without metadata: %q, %v", out, err)
+	}
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// What is there already in front of the start of slurmd stays, and it is started once.
+func TestUserDataOnEC2(t *testing.T) {
+	for _, test := range []struct {
+		name, site, server, code string
+		want                     int // starts of slurmd
+	}{
+		{"script", "#!/bin/sh\nmount -a\n", "head", "", 1},
+		{"archive", "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"b\"\n\n--b\nContent-Type: text/cloud-config\n\n#cloud-config\n--b--\n", "", "", 1},
+		{"ours", setup.NodeScript("old"), "head", "", 1},
+		{"ignored", "echo\n", "", "user-data", 0},
+		{"starts it with another", "#!/bin/sh\n" + setup.NodeScript("old"), "head", "user-data", 0},
+		{"no host", "", "head; reboot", "conf-server", 0},
+		{"too long", "#!/bin/sh\n" + strings.Repeat("#", 16<<10), "", "user-data", 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := newAccount(t, nil)
+			r := w.requestOnEC2(openBlock)
+			r.UserData, r.ConfServer = []byte(test.site), test.server
+			p := w.plan(r)
+			if got := strings.Join(codes(p), " "); got != test.code {
+				t.Fatalf("%v", p.Mismatches)
+			}
+			if test.code != "" {
+				return
+			}
+			w.run(r)
+			template, _ := w.named(templateName)
+			if got := strings.Count(string(template.UserData), "exec slurmd"); got != test.want || strings.Contains(string(template.UserData), "old") {
+				t.Errorf("user data:\n%s", template.UserData)
+			}
+			r.UserData, r.ConfServer = nil, ""
+			if p := w.run(r); !p.Done() {
+				t.Errorf("again: %+v", p.Steps)
+			}
+		})
+	}
+}
+
+func TestMismatchesOnEC2(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*account, *setup.Request)
+		codes  string
+	}{
+		"zone":           {func(_ *account, r *setup.Request) { r.SubnetIDs = []string{subnetB} }, "az"},
+		"size":           {func(_ *account, r *setup.Request) { r.MaxNodes = 17 }, "size"},
+		"platform":       {func(_ *account, r *setup.Request) { r.AMI = "ami-0e200000000000c03" }, "platform"},
+		"ended":          {func(_ *account, r *setup.Request) { r.Reservation, r.MaxNodes = pastBlock, 1 }, "az expired"},
+		"no reservation": {func(_ *account, r *setup.Request) { r.Reservation = "cr-0ffffffffffffffff" }, "reservation-unknown"},
+		"no subnet":      {func(_ *account, r *setup.Request) { r.SubnetIDs = nil }, "subnets"},
+		"unknown subnet": {func(_ *account, r *setup.Request) { r.SubnetIDs = []string{"subnet-0fffffffffffffff0", subnetA} }, "subnet-unknown"},
+		"unknown group":  {func(_ *account, r *setup.Request) { r.SecurityGroups = []string{"sg-0fffffffffffffff0"} }, "security-groups"},
+		"unknown image":  {func(_ *account, r *setup.Request) { r.AMI = "ami-0ffffffffffffffff" }, "image"},
+		"unknown like":   {func(_ *account, r *setup.Request) { r.Like = "none" }, "like"},
+		"names":          {func(_ *account, r *setup.Request) { r.Queue, r.NodeGroup = "7", "a b" }, "name name"},
+		"used on PCS": {func(w *account, _ *setup.Request) {
+			other := w.request(openBlock)
+			other.MaxNodes, other.Queue, other.NodeGroup = 14, "pcsq", "pcsq"
+			other.ConfigPath = filepath.Join(w.dir, "pcs", "config.toml")
+			other.Config = nil
+			p, err := w.setup.Plan(w.Context(), other, noon)
+			if err == nil {
+				err = w.setup.Apply(w.Context(), p)
+			}
+			if err != nil {
+				w.Fatal(err)
+			}
+		}, "reservation-in-use"},
+		"a slot of two entries": {func(w *account, r *setup.Request) {
+			w.write("[[partition]]\nname = \"x\"\nprovider = \"ec2\"\n[[partition.node_group]]\nname = \"gpu\"\ninstance_type = \"p5.48xlarge\"\nsubnet_ids = [\"" + subnetA + "\"]\n" +
+				"purchase_option = \"odcr\"\nmax_nodes = 4\nslots = 2\nlaunch_template = \"lt\"\n")
+			r.NodeGroup = "gpu-a"
+		}, "settings"},
+		"not our file": {func(w *account, _ *setup.Request) {
+			w.write("[[partition]]\nname = \"gpu\"\nprovider = \"ec2\"\n[[partition.node_group]]\nname = \"x\"\ninstance_type = \"p5.48xlarge\"\nsubnet_ids = [\"" + subnetA + "\"]\n" +
+				"purchase_option = \"odcr\"\nmax_nodes = 4\nlaunch_template = \"lt\"\n")
+		}, "partition-file"},
+		"another entry's name": {func(w *account, _ *setup.Request) {
+			other := w.requestOnEC2(gpuODCR)
+			other.Queue = "other"
+			w.run(other)
+		}, "instance-type node-group-name"},
+		"another kind": {func(w *account, r *setup.Request) {
+			w.run(w.requestOnEC2(openBlock))
+			r.Reservation, r.MaxNodes = sharedODCR, 1
+		}, "purchase-option"},
+		"settings of PCS": {func(w *account, _ *setup.Request) {
+			other := w.request(gpuODCR)
+			other.Queue, other.NodeGroup = "other", "other"
+			w.run(other)
+		}, "config-cluster"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newAccount(t, nil)
+			r := w.requestOnEC2(openBlock)
+			test.change(w, &r)
+			w.written()
+			p := w.plan(r)
+			if got := strings.Join(codes(p), " "); got != test.codes {
+				t.Errorf("%s: %v", got, p.Mismatches)
+			}
+			for _, m := range p.Mismatches {
+				if strings.Contains(m.String(), "cluster  ") || strings.Contains(m.String(), "PCS") && name != "used on PCS" && name != "settings of PCS" {
+					t.Errorf("said is %s", m)
+				}
+			}
+			if err := w.setup.Apply(t.Context(), p); err == nil || len(w.written()) > 0 {
+				t.Errorf("it is applied: %v", err)
+			}
+		})
+	}
+}
+
+// Of two blocks that are open at the same time the second waits: that is said.
+func TestBlocksOverlapOnEC2(t *testing.T) {
+	w := newAccount(t, func(s *awssim.Scenario) {
+		for i := range s.Regions[0].Reservations {
+			if one := &s.Regions[0].Reservations[i]; one.ID == laterBlock {
+				one.Start = s.Regions[0].Reservations[0].Start
+			}
+		}
+	})
+	w.run(w.requestOnEC2(openBlock))
+	if p := w.plan(w.requestOnEC2(openBlock)); len(p.Warnings) > 0 {
+		t.Errorf("alone: %q", p.Warnings)
+	}
+	if p := w.plan(w.requestOnEC2(laterBlock)); len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], "set slots = 2") {
+		t.Errorf("warnings %q", p.Warnings)
+	}
+}
+
+// Instances of the partition are nobody else's, and their addresses are taken already.
+func TestSetupAgainWhileNodesRunOnEC2(t *testing.T) {
+	w := newAccount(t, func(s *awssim.Scenario) { // 31 nodes with 32 addresses each
+		for i := range s.Regions[0].Subnets {
+			if one := &s.Regions[0].Subnets[i]; one.ID == subnetA {
+				one.CIDR = strings.Replace(one.CIDR, "/20", "/22", 1)
+			}
+		}
+	})
+	r := w.requestOnEC2(openBlock)
+	r.MaxNodes = 16
+	w.run(r)
+	if _, err := w.ec2.Launch(t.Context(), capacity.Launch{LaunchTemplate: templateName + ":$Latest", InstanceType: "p5.48xlarge", SubnetID: subnetA, ReservationID: openBlock,
+		Kind: capacity.CapacityBlock, Count: 16, ClientToken: "t", Tags: map[string]string{capacity.TagCluster: mark, capacity.TagPartition: "gpu"}}); err != nil {
+		t.Fatal(err)
+	}
+	if p := w.plan(r); !p.Done() || len(p.Warnings) > 0 {
+		t.Errorf("%+v, %v, %q", p.Steps, p.Mismatches, p.Warnings)
+	}
+	r.Mark, r.ConfigPath = "linux/fedcba9876543210", filepath.Join(w.dir, "twin", "config.toml")
+	p, err := w.setup.Plan(t.Context(), r, noon)
+	if err != nil || !slices.Equal(codes(p), []string{"addresses", "reservation-in-use"}) {
+		t.Errorf("a cluster of the same name: %v, %v", p.Mismatches, err)
+	}
+}
+
+// write writes config.toml.
+func (w *account) write(text string) {
+	w.Helper()
+	if err := os.MkdirAll(filepath.Dir(w.configPath()), 0o755); err != nil {
+		w.Fatal(err)
+	}
+	if err := os.WriteFile(w.configPath(), []byte(text), 0o644); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// An administrator's own file gets what is shown, and then the launch template is made.
+func TestOwnFileOnEC2(t *testing.T) {
+	w := newAccount(t, nil)
+	own := "[[partition]]\nname = \"gpu\"\nprovider = \"ec2\"\n"
+	w.write(own + "[[partition.node_group]]\nname = \"x\"\ninstance_type = \"p5.48xlarge\"\nsubnet_ids = [\"" + subnetA + "\"]\npurchase_option = \"odcr\"\nmax_nodes = 4\nlaunch_template = \"lt\"\n")
+	p := w.plan(w.requestOnEC2(openBlock))
+	w.write(own + strings.Replace(p.Snippet, templateName+":$Latest", "another", 1))
+	if p := w.plan(w.requestOnEC2(openBlock)); !slices.Equal(codes(p), []string{"partition-file"}) {
+		t.Errorf("with another launch template: %v", p.Mismatches)
+	}
+	w.write(own + p.Snippet)
+	if p := w.run(w.requestOnEC2(openBlock)); actions(p) != "create nothing nothing" {
+		t.Errorf("%s %+v", actions(p), p.Steps)
+	}
+}
+
+func TestR9_SetupOnEC2LeavesForeignTemplates(t *testing.T) {
+	w := newAccount(t, nil)
+	w.run(w.requestOnEC2(openBlock))
+	template, _ := w.named(templateName)
+	if err := w.ec2.TagLaunchTemplate(t.Context(), template.ID, map[string]string{capacity.TagCluster: "linux/fedcba9876543210"}); err != nil {
+		t.Fatal(err)
+	}
+	w.written()
+	r := w.requestOnEC2(openBlock)
+	r.ConfServer = "other"
+	if p := w.plan(r); !slices.Equal(codes(p), []string{"not-ours"}) {
+		t.Errorf("%v", p.Mismatches)
+	}
+	w.tear(w.teardownOnEC2())
+	if _, found := w.named(templateName); !found || len(w.written()) > 0 {
+		t.Error("the launch template of another cluster is changed")
+	}
+}
+
+func (w *account) teardownOnEC2() setup.TeardownRequest {
+	w.setup.Slurm = slurmAway{}
+	return setup.TeardownRequest{Provider: capacity.ProviderEC2, Mark: mark, Queue: "gpu", Config: w.config()}
+}
+
+func TestR5_SetupOnEC2CanFailAtEveryCall(t *testing.T) {
+	first := func(w *account) setup.Request { return w.requestOnEC2(openBlock) }
+	second := func(w *account) setup.Request {
+		r := w.requestOnEC2(laterBlock)
+		r.ConfServer = "head"
+		return r
+	}
+	for _, before := range []bool{false, true} {
+		request, version := first, "1"
+		if before {
+			request, version = second, "2"
+		}
+		start := func(t *testing.T) (*account, *setup.Plan) {
+			w := newAccount(t, nil)
+			if before {
+				w.run(first(w))
+			}
+			p := w.plan(request(w))
+			w.written()
+			return w, p
+		}
+		clean, p := start(t)
+		if err := clean.setup.Apply(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		if clean.total < 3 {
+			t.Fatalf("only %d calls", clean.total)
+		}
+		for n := range clean.total {
+			for _, effect := range []awssim.Effect{awssim.FailBefore, awssim.FailAfter, awssim.CutAfter} {
+				t.Run(fmt.Sprintf("version %s call %d %s", version, n+1, effect), func(t *testing.T) {
+					w, p := start(t)
+					w.fault(awssim.Fault{Effect: effect, Skip: n, Count: 1, Code: "AccessDeniedException"})
+					if err := w.setup.Apply(t.Context(), p); err == nil {
+						t.Error("the failure is not told")
+					}
+					w.sim.ClearFaults()
+					w.run(request(w))
+					if p := w.plan(request(w)); !p.Done() {
+						t.Errorf("then %s, %v", actions(p), p.Mismatches)
+					}
+					if template, _ := w.named(templateName); template.Version != version {
+						t.Errorf("launch template %+v", template)
+					}
+				})
+			}
+		}
+	}
+}
+
+func TestTeardownOnEC2(t *testing.T) {
+	w := newAccount(t, nil)
+	w.run(w.requestOnEC2(openBlock))
+	other := w.requestOnEC2(gpuODCR)
+	other.Queue, other.NodeGroup = "other", "other"
+	w.run(other)
+	w.written()
+	p := w.planTeardown(w.teardownOnEC2())
+	want := []string{"delete file gpu.toml", "delete launch template " + filepath.Base(templateName)}
+	if diff := cmp.Diff(want, stepsOf(p)); diff != "" || len(p.Mismatches)+len(w.written()) > 0 {
+		t.Errorf("steps (-want +got):\n%s%v", diff, p.Mismatches)
+	}
+	w.fault(awssim.Fault{Effect: awssim.FailBefore, Operation: "DeleteLaunchTemplate", Count: 1, Code: "AccessDeniedException"})
+	if err := w.setup.Teardown(t.Context(), p); err == nil {
+		t.Error("the failure is not told")
+	}
+	w.sim.ClearFaults()
+	// The settings are gone by now; the tag leads to the rest.
+	w.tear(w.teardownOnEC2())
+	if _, found := w.named(templateName); found {
+		t.Error("the launch template is left")
+	}
+	if _, found := w.named("pcs-capacity-" + mark + "-other"); !found || len(w.config().Partitions) != 1 {
+		t.Error("another partition is gone too")
+	}
+	if p := w.planTeardown(w.teardownOnEC2()); !p.Done() {
+		t.Errorf("again: %v", stepsOf(p))
+	}
+}

@@ -1,0 +1,205 @@
+package setup
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	_ "embed"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/pcs"
+)
+
+func (in *inspection) provider() capacity.Provider {
+	return cmp.Or(in.request.Provider, capacity.ProviderPCS)
+}
+
+// onEC2: the cluster is self-managed Slurm, for which our ResumeProgram launches.
+func (in *inspection) onEC2() bool { return in.provider() == capacity.ProviderEC2 }
+
+// readTemplate reads the launch template of the node group, which stands for its slots.
+func (s Setup) readTemplate(ctx context.Context, in *inspection) error {
+	t, _, err := s.EC2.LaunchTemplate(ctx, pcs.TemplateName(in.request.Mark, in.request.NodeGroup), "")
+	in.slots = []slotState{{name: in.request.NodeGroup, template: t}}
+	return err
+}
+
+// readLikeTemplate finds the launch template to copy: the one asked for, else the node
+// group's own.
+func (s Setup) readLikeTemplate(ctx context.Context, in *inspection) error {
+	name, version, _ := strings.Cut(in.request.Like, ":")
+	if name == "" {
+		in.source = in.slots[0].template // one that is not ours is refused
+		return nil
+	}
+	source, found, err := s.EC2.LaunchTemplate(ctx, name, version)
+	if err == nil && !found {
+		in.problem("like", "name another one, or give --ami and --security-groups instead", "EC2 has no launch template %s in %s to copy from (--like)", in.request.Like, in.region)
+	}
+	in.source = source
+	return err
+}
+
+// nodeScript is what a node of provider ec2 runs: it finds out which node it is, and starts
+// slurmd. CONF_SERVER stands for slurmd's option.
+//
+//go:embed node.sh
+var nodeScript string
+
+// nodeScriptMark is in nodeScript only.
+const nodeScriptMark = "# pcs-capacity: "
+
+var hostAndPort = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]+)?(,[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]+)?)*$`)
+
+// NodeScript is the user data of nodes of provider ec2. confServer is "" for nodes that have
+// slurm.conf.
+func NodeScript(confServer string) string {
+	option := ""
+	if confServer != "" {
+		option = " --conf-server " + confServer
+	}
+	return strings.Replace(nodeScript, " CONF_SERVER", option, 1)
+}
+
+// readNodeUserData puts the start of slurmd behind what was asked for, or is copied.
+func readNodeUserData(_ context.Context, in *inspection) error {
+	server := in.request.ConfServer
+	if server != "" && !hostAndPort.MatchString(server) {
+		in.problem("conf-server", "write it as HOST or HOST:PORT", "--conf-server %q is no host", server)
+		return nil
+	}
+	script := []byte(NodeScript(server))
+	in.nodeScript = "starts slurmd"
+	if server != "" {
+		in.nodeScript += " with slurm.conf of " + server
+	}
+	whose, site := "the user data", in.request.UserData
+	if len(site) == 0 {
+		whose, site = "the user data of "+in.copied(), in.source.UserData
+	}
+	switch {
+	case len(site) == 0 || isNodeScript(site):
+		in.userData = script
+		if server == "" && len(site) > 0 { // as the run before had it
+			in.userData, in.nodeScript = site, "as it is"
+		}
+		return nil
+	case bytes.Contains(site, []byte(nodeScriptMark)):
+		in.userData, in.nodeScript = site, "as it is"
+		if server != "" && !bytes.Contains(site, []byte("--conf-server "+server+"\n")) {
+			in.problem("user-data", "give what nodes have to run before it with --user-data-file", "%s starts slurmd already, without --conf-server %s", whose, server)
+		}
+		return nil
+	}
+	in.nodeScript = "after that of " + in.copied() + ", " + in.nodeScript
+	if len(in.request.UserData) > 0 {
+		in.nodeScript = "after yours, " + strings.TrimPrefix(in.nodeScript, "after that of "+in.copied()+", ")
+	}
+	data, err := pcs.Archive(site, script)
+	if err != nil {
+		in.problem("user-data", "give other user data with --user-data-file", "%s cannot be used: %s", whose, err)
+	}
+	in.userData = data
+	return nil
+}
+
+// isNodeScript reports whether user data is the nodeScript and nothing else.
+func isNodeScript(data []byte) bool {
+	begin, _, _ := strings.Cut(nodeScript, " CONF_SERVER")
+	return bytes.HasPrefix(data, []byte(begin))
+}
+
+// subnetsOnEC2 are those asked for, else those that the settings have for the node group or
+// for others of the partition.
+func (in *inspection) subnetsOnEC2() []string {
+	if len(in.request.SubnetIDs) > 0 || in.request.Config == nil {
+		return in.request.SubnetIDs
+	}
+	p, _ := in.request.Config.Partition(in.request.Queue)
+	if own := groupOf(p, in.request.NodeGroup); own.Name != "" {
+		return own.SubnetIDs
+	}
+	var ids []string
+	for _, g := range p.NodeGroups {
+		ids = union(ids, g.SubnetIDs)
+	}
+	return ids
+}
+
+// oneOf is the first of the subnets that exists: the nodes are in its VPC.
+func (s Setup) oneOf(ctx context.Context, ids []string) ([]string, error) {
+	for _, id := range ids {
+		_, err := s.EC2.Subnets(ctx, []string{id})
+		if err == nil || !absent(err) {
+			return []string{id}, err
+		}
+	}
+	return nil, nil
+}
+
+// checkEntry holds a reservation against the entry of the settings that it joins: all
+// launches of an entry buy the same.
+func (in *inspection) checkEntry(want *wanted) {
+	if in.request.Config == nil {
+		return
+	}
+	p, _ := in.request.Config.Partition(in.request.Queue)
+	if _, wanted := partition(in.request.Config, want); len(in.problems) == 0 {
+		for _, err := range in.request.Config.With(wanted) { // such as a slot that is another's too
+			in.problem("settings", "choose another --node-group, or mend the settings", "%s", err)
+		}
+	}
+	g := groupOf(p, in.request.NodeGroup)
+	left := slices.DeleteFunc(slices.Clone(g.ReservationIDs), func(id string) bool { return slices.Contains(in.ended, id) || id == in.reservation.ID })
+	if len(left) > 0 && g.PurchaseOption != in.reservation.Kind {
+		in.problem("purchase-option", "choose another --node-group", "reservation %s is of kind %s, but node_group %q holds %s of kind %s",
+			in.reservation.ID, in.reservation.Kind, g.Name, strings.Join(left, ", "), g.PurchaseOption)
+	}
+	if r := in.reservation; g.Slots < 2 && !r.End.IsZero() {
+		for _, other := range in.others {
+			if slices.Contains(left, other.ID) && !other.End.IsZero() && other.Start.Before(r.End) && r.Start.Before(other.End) {
+				in.warn("reservations %s and %s are open at the same time, and node_group %q uses one at a time: choose another --node-group, or set slots = 2", r.ID, other.ID, g.Name)
+			}
+		}
+	}
+	if p.Name != "" && p.Provider != capacity.ProviderEC2 {
+		in.problem("provider", "choose another --queue", "partition %q of %s has provider %q", p.Name, p.File, p.Provider)
+	}
+}
+
+// copied is what is copied from, in words.
+func (in *inspection) copied() string {
+	if in.onEC2() {
+		return in.source.Name
+	}
+	return in.like.Name
+}
+
+// likeWhat is what --like names.
+func (in *inspection) likeWhat() string {
+	if in.onEC2() {
+		return "a launch template"
+	}
+	return "a node group"
+}
+
+// whoseVPC and vpcWord say what ties nodes to a VPC.
+func (in *inspection) whoseVPC() string {
+	if in.onEC2() {
+		return "the subnets are"
+	}
+	return "the cluster is"
+}
+
+func (in *inspection) vpcWord() string {
+	if in.onEC2() {
+		return "of " + in.network.chosen[0].ID
+	}
+	return "of cluster " + in.inv.Cluster.Name
+}
+
+var _ EC2 = (*ec2.Client)(nil)
