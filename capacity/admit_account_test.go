@@ -59,6 +59,8 @@ func TestAdmitChange(t *testing.T) {
 		{name: "cannot be right", req: Request{Comment: "capacity_reservation_id=mine"}, code: BadComment},
 		{name: "a limit to fit", req: Request{Comment: "time=fit"}, code: OK},
 		{name: "of a job that runs", req: Request{Comment: "time=fit", Started: true}, code: BadComment},
+		{name: "another end of a job that runs", req: Request{Comment: "on_end=requeue", Was: "on_end=stop", Started: true}, code: BadComment},
+		{name: "the same end", req: Request{Comment: "run=2 on_end=stop", Was: "on_end=stop", Started: true}, code: OK},
 		{name: "as it was", req: Request{Comment: "run=2 time=fit", Was: "time=fit", Started: true}, code: OK},
 		{name: "a longer one", req: Request{Comment: "time=fit:9", Was: "time=fit:8", Started: true}, code: BadComment},
 		{name: "the same one", req: Request{Comment: "run=2 time=fit:8", Was: "time=fit:8", Started: true}, code: OK},

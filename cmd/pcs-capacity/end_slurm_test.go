@@ -36,7 +36,7 @@ func TestTheEndOfABlock(t *testing.T) {
 		}
 		return id
 	}
-	requeued := submit("gpu-1", "time=fit") // the partition says so
+	requeued := submit("gpu-1", "time=fit", "--array=3") // the partition says so
 	held := submit("gpu-2", "time=fit on_end=hold")
 	stopped := submit("gpu-3", "time=fit on_end=stop")
 	once := submit("gpu-4", "time=fit", "--no-requeue", "-o", text)
@@ -48,7 +48,7 @@ func TestTheEndOfABlock(t *testing.T) {
 		t.Skipf("the machine is too slow: only %s are left", left)
 	}
 	_, said := r.watch()
-	r.within(2*time.Minute, "the job is requeued", func() bool { return strings.Contains(said(), "job "+requeued+" on slot gpu: requeued") })
+	r.within(2*time.Minute, "the job is requeued", func() bool { return strings.Contains(said(), "job "+requeued+"_3 on slot gpu: requeued, ") })
 	if left := time.Until(fence); left < 0 || left > 66*time.Second {
 		t.Errorf("requeued %s before the fence, KillWait is 5s", left)
 	}

@@ -112,8 +112,8 @@ func (p *pass) endJobs(ctx context.Context, jobs []Job, byNode map[string]fenced
 	return off
 }
 
-// requeue puts a job back into the queue. Its owner is told first, and gets the limit of the
-// next block, if the limit is ours: whatever ends this pass, a job that waits has both.
+// requeue puts a job back into the queue, with the limit of the next block if its limit is
+// ours. Its owner is told first: whatever ends this pass, a job that waits has the reason.
 func (p *pass) requeue(ctx context.Context, e ending, fence, now time.Time, mark state.Mark) error {
 	req := e.job.Request(p.snap)
 	if mark.Fit {
@@ -136,20 +136,23 @@ func (p *pass) requeue(ctx context.Context, e ending, fence, now time.Time, mark
 			p.problem(err)
 		}
 	}
-	if minutes := next.Edits.TimeLimit.Minutes; mark.Fit && minutes > 0 {
+	var err error
+	if e.do == "hold" {
+		can(p.Slurm.SetAdminComment(ctx, e.job.Shown, capacity.HoldNote(p.MachineTime(), why)))
+		err = p.Slurm.RequeueHold(ctx, e.job.Shown)
+	} else {
+		can(p.Slurm.SetAdminComment(ctx, e.job.Shown, "pcs-capacity: "+why))
+		err = p.Slurm.Requeue(ctx, e.job.Shown)
+	}
+	// Only now: a job that still ran with this limit would cross the fence. If it is not set,
+	// the limit is raised when the job runs again.
+	if minutes := next.Edits.TimeLimit.Minutes; err == nil && mark.Fit && minutes > 0 {
 		if mark.UpTo > 0 {
 			minutes = min(minutes, mark.UpTo)
 		}
-		if minutes > e.job.Limit.Minutes {
-			can(p.Slurm.SetTimeLimit(ctx, e.job.Shown, minutes))
-		}
+		can(p.Slurm.SetTimeLimit(ctx, e.job.Shown, minutes))
 	}
-	if e.do == "hold" {
-		can(p.Slurm.SetAdminComment(ctx, e.job.Shown, capacity.HoldNote(p.MachineTime(), why)))
-		return p.Slurm.RequeueHold(ctx, e.job.Shown)
-	}
-	can(p.Slurm.SetAdminComment(ctx, e.job.Shown, "pcs-capacity: "+why))
-	return p.Slurm.Requeue(ctx, e.job.Shown)
+	return err
 }
 
 // tell tells a job that cannot be requeued how much time it has.
