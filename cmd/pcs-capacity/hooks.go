@@ -268,7 +268,11 @@ func (c *HooksInstallCmd) Run(ctx context.Context, g *Globals, t *terminal.Termi
 			return err
 		}
 	}
-	err = c.apply(ctx, t, plan, there, c.Hook == "" || c.Hook == settingsHook, "Is cli_filter.lua on every login and compute node, and are these settings right?", c.DryRun)
+	question := "Write this?"
+	if cfg.Cluster != "" {
+		question = "Is cli_filter.lua on every login and compute node, and are these settings right?"
+	}
+	err = c.apply(ctx, t, plan, there, c.Hook == "" || c.Hook == settingsHook, question, c.DryRun)
 	if err == nil && plan.Restarts() && !c.DryRun {
 		err = restarted(ctx, cfg, true)
 	}
