@@ -134,7 +134,7 @@ func TestCatalog(t *testing.T) {
 		t.Errorf("devices %+v", found)
 	}
 	image, err := c.Image(t.Context(), "ami-0e200000000000c03")
-	if err != nil || image != (Image{"Red Hat Enterprise Linux", "x86_64", "/dev/xvda"}) {
+	if err != nil || image != (Image{"Red Hat Enterprise Linux", "x86_64", "/dev/xvda", 8}) {
 		t.Errorf("image %+v, %v", image, err)
 	}
 	if _, err := c.Image(t.Context(), "ami-0ffffffffffffffff"); Code(err) != "InvalidAMIID.NotFound" {

@@ -20,6 +20,8 @@ type Image struct {
 	Architecture string
 	// RootDevice is the name of the volume that it boots from, such as /dev/xvda.
 	RootDevice string
+	// RootGiB is the least size of that volume in GiB; 0 if EC2 did not say.
+	RootGiB int
 }
 
 // Image describes an AMI. One that does not exist is an error with EC2's code
@@ -36,7 +38,13 @@ func (c *Client) Image(ctx context.Context, id string) (Image, error) {
 		return Image{}, fmt.Errorf("describing image %s in %s: %w", id, c.region, err)
 	}
 	image := out.Images[0]
-	return Image{Platform: reservationPlatform(aws.ToString(image.PlatformDetails)), Architecture: string(image.Architecture), RootDevice: aws.ToString(image.RootDeviceName)}, nil
+	found := Image{Platform: reservationPlatform(aws.ToString(image.PlatformDetails)), Architecture: string(image.Architecture), RootDevice: aws.ToString(image.RootDeviceName)}
+	for _, m := range image.BlockDeviceMappings {
+		if m.Ebs != nil && aws.ToString(m.DeviceName) == found.RootDevice {
+			found.RootGiB = int(aws.ToInt32(m.Ebs.VolumeSize))
+		}
+	}
+	return found, nil
 }
 
 // SecurityGroups maps those of the ids that exist to the VPC of each.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // instanceType is one instance type with its defaults filled in.
@@ -252,7 +253,18 @@ type wireImage struct {
 	RootType     string `xml:"rootDeviceType"`
 	Type         string `xml:"imageType"`
 	Public       bool   `xml:"isPublic"`
-	Tags         []tag  `xml:"tagSet>item"`
+
+	Volumes []blockDevice `xml:"blockDeviceMapping>item"`
+	Tags    []tag         `xml:"tagSet>item"`
+}
+
+// rootDevice is the name of every image's root volume.
+const rootDevice = "/dev/xvda"
+
+// rootVolume is what an image's root volume is made from.
+func (i ImageScenario) rootVolume() blockDevice {
+	size, on := cmp.Or(i.RootGiB, 8), true
+	return blockDevice{DeviceName: rootDevice, Ebs: &ebsDevice{DeleteOnTermination: &on, SnapshotId: "snap-" + strings.TrimPrefix(i.ID, "ami-"), VolumeSize: &size, VolumeType: "gp3"}}
 }
 
 func (s *Sim) describeImages(c *call, in *describeImagesInput) (any, error) {
@@ -286,7 +298,7 @@ func (s *Sim) describeImages(c *call, in *describeImagesInput) (any, error) {
 	for _, i := range part {
 		out.Images = append(out.Images, wireImage{
 			ID: i.ID, Name: i.Name, State: "available", Owner: cmp.Or(i.Owner, s.scenario.Account), Architecture: i.Architecture,
-			Platform: i.Platform, RootDevice: "/dev/xvda", RootType: "ebs", Type: "machine", Tags: wireTags(c.region.fixedTags[i.ID]),
+			Platform: i.Platform, RootDevice: rootDevice, RootType: "ebs", Type: "machine", Volumes: []blockDevice{i.rootVolume()}, Tags: wireTags(c.region.fixedTags[i.ID]),
 		})
 	}
 	return out, err

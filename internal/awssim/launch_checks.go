@@ -47,6 +47,9 @@ func (r *region) checkOrder(o launchOrder) (site, error) {
 	if err := at.kind.checkOptions(o); err != nil {
 		return site{}, err
 	}
+	if err := at.image.checkVolumes(o.BlockDeviceMappings); err != nil {
+		return site{}, err
+	}
 	if o.Placement != nil {
 		at.tenancy, at.placementGroup = cmp.Or(o.Placement.Tenancy, at.tenancy), o.Placement.GroupName
 	}

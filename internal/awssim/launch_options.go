@@ -24,6 +24,17 @@ func (t *instanceType) checkOptions(o launchOrder) error {
 	return nil
 }
 
+// checkVolumes refuses a root volume that the image does not fit into.
+func (i ImageScenario) checkVolumes(devices []blockDevice) error {
+	least := i.rootVolume().Ebs
+	for _, d := range devices {
+		if d.DeviceName == rootDevice && d.Ebs != nil && d.Ebs.VolumeSize != nil && *d.Ebs.VolumeSize < *least.VolumeSize {
+			return apiErrorf("InvalidBlockDeviceMapping", "Volume of size %dGB is smaller than snapshot '%s', expect size >= %dGB", *d.Ebs.VolumeSize, least.SnapshotId, *least.VolumeSize)
+		}
+	}
+	return nil
+}
+
 // reservationPlatforms are the names of platforms in reservations, by what DescribeImages calls them, where the two
 // differ (EC2 User Guide, "AMI billing information fields"; API Reference, CreateCapacityReservation).
 var reservationPlatforms = map[string]string{

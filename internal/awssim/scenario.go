@@ -129,6 +129,7 @@ type ImageScenario struct {
 	Platform     string            `toml:"platform"`     // as DescribeImages shows it in PlatformDetails; default Linux/UNIX
 	Owner        string            `toml:"owner"`        // default: the caller's account
 	Parameter    string            `toml:"parameter"`    // of AWS Systems Manager, which names it: resolve:ssm:PARAMETER
+	RootGiB      int               `toml:"root_gib"`     // size of the snapshot that its root volume is made from; default 8
 	Tags         map[string]string `toml:"tags"`
 }
 

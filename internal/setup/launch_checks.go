@@ -25,6 +25,9 @@ func (in *inspection) checkLaunch() {
 	if n := len(in.userData); n > maxUserData {
 		in.problem("user-data", "let it fetch the rest from Amazon S3", "the user data has %d bytes as a MIME multi-part archive; EC2 takes %d", n, maxUserData)
 	}
+	if size, least := in.request.RootVolume.GiB, in.names.image.RootGiB; size > 0 && size < least {
+		in.problem("root-volume", fmt.Sprintf("give --root-volume-size %d or more", least), "a root volume of %d GiB is too small for image %s, which has %d", size, in.ami(), least)
+	}
 	in.checkArchitecture()
 	in.checkSecurityGroups()
 	if in.names.noKeyPair {

@@ -46,6 +46,8 @@ func TestWhatALaunchIsRefusedFor(t *testing.T) {
 			check: "placement-group", launch: "InvalidPlacementGroup.Unknown", says: `in placement group "theirs" only`},
 		"image of another architecture": {request: func(r *setup.Request) { r.AMI = "ami-0e200000000000b02" },
 			check: "architecture", launch: "InvalidParameterValue", says: "is for arm64, but p5.48xlarge runs x86_64; give an image for x86_64 with --ami"},
+		"root volume too small for the image": {request: func(r *setup.Request) { r.RootVolume.GiB = 7 },
+			check: "root-volume", launch: "InvalidBlockDeviceMapping", says: "a root volume of 7 GiB is too small for image ami-0e200000000000a01, which has 8"},
 		"no address for each node": {request: func(r *setup.Request) { r.SubnetIDs, r.MaxNodes, r.EFA = []string{tiny}, 12, capacity.NoEFA },
 			check: "addresses", launch: "InsufficientFreeAddressesInSubnet", says: "has free addresses for 11 nodes, but there are to be 12"},
 	} {
