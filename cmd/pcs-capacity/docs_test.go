@@ -148,7 +148,7 @@ func TestQuickStarts(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := strings.NewReplacer("cr-0e2000000000000a1", "cr-0123456789abcdef0", "subnet-0e200000000000a01", "subnet-0123456789abcdef0",
-		`"ec2-nodes"`, `"gpu-nodes", metadata_tags = true`).Replace(string(world))
+		`"ec2-nodes"`, `"nodes"`).Replace(string(world))
 	runTranscripts(t, "testdata/docs", func() (*awssim.Scenario, error) { return awssim.ParseScenario(simWorld, []byte(text)) })
 }
 
