@@ -109,7 +109,7 @@ func TestRealSlurm(t *testing.T) {
 	// The margin is made so long that the fence is active; then it is made short again.
 	// An active reservation cannot be moved.
 	r.cfg.Timing.DrainMargin.Duration = 60 * time.Hour
-	r.expect("update-fence gpu", "update-fence long", "update-fence later")
+	r.expect("update-fence gpu", "update-fence long", "update-fence later", "power-down gpu")
 	if got := r.reservations()["pcs-capacity-fence-long"]; !got.Active {
 		t.Fatalf("the fence is not active: %+v", got)
 	}
