@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -79,10 +80,14 @@ func (l *lab) prologs() ([]string, error) {
 	text := fmt.Sprintf("#!/bin/sh\n# Stands for the address at which a real instance finds its metadata.\n"+
 		"read -r AWS_EC2_METADATA_SERVICE_ENDPOINT <\"%s\" && export AWS_EC2_METADATA_SERVICE_ENDPOINT\nexec %s\n",
 		metadataFile(l.dir, "$SLURMD_NODENAME"), shellQuote(program))
-	if err := os.WriteFile(wrapper, []byte(text), 0o755); err != nil {
+	// The TaskProlog runs as the job's user, who may not reach a program that was built in
+	// somebody's folder; Slurm fails tasks whose TaskProlog does not start.
+	task := l.path("hooks", "pcs-capacity-taskprolog")
+	taskText := fmt.Sprintf("#!/bin/sh\n[ -x %[1]s ] || exit 0\nexec %[1]s\n", shellQuote(program))
+	if err := errors.Join(os.WriteFile(wrapper, []byte(text), 0o755), os.WriteFile(task, []byte(taskText), 0o755)); err != nil {
 		return nil, err
 	}
-	return []string{"PrologFlags=Alloc", "Prolog=" + wrapper, "TaskProlog=" + program}, nil
+	return []string{"PrologFlags=Alloc", "Prolog=" + wrapper, "TaskProlog=" + task}, nil
 }
 
 // productConfig is the product's config.toml: the part that both modes share.
