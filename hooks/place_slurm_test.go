@@ -4,16 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 )
@@ -236,46 +233,5 @@ func TestLongHostlist(t *testing.T) {
 		p.until(node+" has its instance's address", func() bool {
 			return p.cluster.RegistersAddress() || strings.Contains(p.show("node", node), "NodeAddr="+address+" ")
 		})
-	}
-}
-
-// A node finds its name in its tags by what docs/wiring.md has for user data.
-func TestNodeFindsItsName(t *testing.T) {
-	text, err := os.ReadFile("../docs/wiring.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, after, _ := strings.Cut(string(text), "ami-launch-index")
-	snippet := before[strings.LastIndex(before, "```sh\n")+len("```sh\n"):] + "ami-launch-index"
-	rest, _, _ := strings.Cut(after, "```")
-	snippet += rest
-	dir := t.TempDir()
-	// Metadata that curl finds: a file for each path; what is not there is an error.
-	curl := "#!/bin/sh\nfor url; do :; done\ncase $url in */token) echo t;; *) exec cat \"" + dir + "/${url##*/}\" 2>/dev/null;; esac\n"
-	slurmd := "#!/bin/sh\necho \"$@\"\n"
-	for name, content := range map[string]string{"curl": curl, "slurmd": slurmd} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	conf := filepath.Join(dir, "slurm.conf")
-	if err := os.WriteFile(conf, []byte("ClusterName=none\nSlurmctldHost=localhost\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for key, value := range capacity.NodesTags([]string{"gpu-[1,3]", "gpu-5,ip-10-0-0-[7,9]", "login"}) {
-		if err := os.WriteFile(filepath.Join(dir, key), []byte(value), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for index, node := range []string{"gpu-1", "gpu-3", "gpu-5", "ip-10-0-0-7", "ip-10-0-0-9", "login"} {
-		if err := os.WriteFile(filepath.Join(dir, "ami-launch-index"), fmt.Append(nil, index), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		cmd := exec.Command("sh", "-eu", "-c", snippet)
-		cmd.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "SLURM_CONF="+conf)
-		out, err := cmd.CombinedOutput()
-		if err != nil || string(out) != "-N "+node+"\n" {
-			t.Errorf("launch index %d: %v: slurmd is called with %q, want %q", index, err, out, node)
-		}
 	}
 }

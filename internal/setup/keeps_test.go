@@ -20,7 +20,7 @@ import (
 // askPCS is PCS itself, for what package pcs does not change.
 func (w *account) askPCS() *awspcs.Client {
 	w.Helper()
-	cfg, err := awsconfig.LoadDefaultConfig(w.Context())
+	cfg, err := awsconfig.LoadDefaultConfig(w.Context(), awsconfig.WithRetryMaxAttempts(5)) // as ask does
 	if err != nil {
 		w.Fatal(err)
 	}
