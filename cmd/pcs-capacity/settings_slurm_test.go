@@ -1,6 +1,8 @@
 package main
 
 import (
+	"encoding/hex"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -8,7 +10,9 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/hooks"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
 // rewrite changes the settings file.
@@ -66,9 +70,16 @@ func TestWatchFollowsTheSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.until("the new partition has its fence", func() bool { return r.has(fence) })
-	r.passes(3)
+	r.passes(10)
 	if p, ok := r.snapshot().Partition("more"); !r.has(fence) || !ok || !p.Has(block) {
 		t.Fatalf("the fence or the partition is gone again: %+v", r.snapshot().Partitions)
+	}
+	// Its users are filtered: the Lua scripts call the filter, which gives a limit.
+	plan, err := os.ReadFile(state.Dir(r.cfg.StateDir).PlanPath())
+	answer := hooks.Answer([]string{"state-dir=" + hex.EncodeToString([]byte(r.cfg.StateDir)), "partition=" + hex.EncodeToString([]byte("more"))},
+		hooks.SlurmText{Limit: slurm.ParseLimit, GPUs: slurm.GPUs}, r.sim.Clock().Now(), slog.New(slog.DiscardHandler))
+	if err != nil || !strings.Contains(string(plan), "more") || !strings.Contains(answer, "set time ") {
+		t.Errorf("jobs of the new partition are not filtered: %v; plan %q, answer %q", err, plan, answer)
 	}
 
 	r.rewrite(added, func(text string) string { return text + "nonsense = 1\n" })
