@@ -36,25 +36,28 @@ func (i Inventory) NotSettled() string {
 // is "". PCS takes the whole list only, so that it is read first: all others stay as they
 // are. It returns when the cluster is ACTIVE again.
 func (p Provisioner) ChangeClusterSettings(ctx context.Context, cluster string, change map[string]string) error {
-	c, err := p.settledCluster(ctx, cluster)
-	if err != nil {
-		return err
-	}
-	merged := ChangedSettings(c.SlurmSettings, change)
-	if maps.Equal(merged, c.SlurmSettings) && c.Status == Active {
-		return nil
-	}
-	p.tell(WhatCluster, c.Name, "update")
-	_, err = p.PCS.api.UpdateCluster(ctx, &pcs.UpdateClusterInput{ClusterIdentifier: aws.String(c.ID),
-		SlurmConfiguration: &types.UpdateClusterSlurmConfigurationRequest{SlurmCustomSettings: settingsList(merged)}})
-	if err != nil {
-		return fmt.Errorf("updating PCS cluster %s: %w", c.Name, err)
-	}
-	c, err = p.settledCluster(ctx, cluster)
-	if err == nil && c.Status != Active {
-		err = fmt.Errorf("PCS cluster %s is %s: %s", c.Name, c.Status, c.Failures)
-	}
-	return err
+	sent := false
+	return p.until(ctx, WhatCluster, cluster, func() (done bool, err error) {
+		c, err := p.settledCluster(ctx, cluster)
+		if err != nil {
+			return false, err
+		}
+		merged := ChangedSettings(c.SlurmSettings, change)
+		switch {
+		case maps.Equal(merged, c.SlurmSettings) && c.Status == Active:
+			return true, nil
+		case sent && c.Status != Active:
+			return false, fmt.Errorf("PCS cluster %s is %s: %s", c.Name, c.Status, c.Failures)
+		}
+		p.tell(WhatCluster, c.Name, "update")
+		_, err = p.PCS.api.UpdateCluster(ctx, &pcs.UpdateClusterInput{ClusterIdentifier: aws.String(c.ID),
+			SlurmConfiguration: &types.UpdateClusterSlurmConfigurationRequest{SlurmCustomSettings: settingsList(merged)}})
+		if err != nil {
+			return false, fmt.Errorf("updating PCS cluster %s: %w", c.Name, err)
+		}
+		sent = true
+		return false, nil
+	})
 }
 
 // ChangedSettings are settings with a change: "" takes one out.

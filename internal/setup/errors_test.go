@@ -80,9 +80,6 @@ func TestExceptionsOfPCSComeWithAdvice(t *testing.T) {
 func TestConflictsAreWaitedFor(t *testing.T) {
 	i := slices.IndexFunc(pcs.Remedies, func(r awsconfig.Remedy) bool { return r.Code == "ConflictException" })
 	for _, call := range pcs.Remedies[i].Calls {
-		if call == "UpdateCluster" {
-			continue // setup does not change clusters; hooks install says to run it again
-		}
 		w := newAccount(t, nil)
 		w.before(call)
 		w.fault(awssim.Fault{Service: "pcs", Effect: awssim.FailBefore, Operation: call, Code: "ConflictException", Count: 20})
