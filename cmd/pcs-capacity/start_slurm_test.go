@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 )
 
@@ -23,6 +24,7 @@ func TestTheStartOfABlock(t *testing.T) {
 		strings.Replace(rehearsalConfig, `["`+other+`"]`, `["`+other+`"]`+"\ndynamic = true", 1), func(*slurmlab.Config) {})
 	_, said := r.watch()
 	r.until("the nodes wait for their block", func() bool { return r.has("pcs-capacity-wait-gpu") })
+	r.until("the first pass is over", func() bool { _, err := state.Dir(r.cfg.StateDir).ReadSnapshot(); return err == nil })
 	opens, err := r.aws.Reservation(r.ctx, block)
 	if err != nil {
 		t.Fatal(err)
