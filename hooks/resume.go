@@ -25,7 +25,9 @@ type Resume struct {
 	// PCS is nil when no partition has provider pcs.
 	PCS     PCS
 	Records Records
-	Log     *slog.Logger
+	// Held is the ledger of what is held.
+	Held Ledger
+	Log  *slog.Logger
 	// MachineTime is time.Now.
 	MachineTime func() time.Time
 	// Began is the machine's time before which the power-up cannot have begun: an instance
@@ -124,11 +126,12 @@ type powerUp struct {
 	// has no end: what must still be done then has a time of its own.
 	work, finish, last context.Context
 	facts              *facts
-	calls              *rate.Limiter // of RunInstances
+	calls, holdCalls   *rate.Limiter // of RunInstances, of CreateCapacityReservation
 	running            sync.WaitGroup
 
 	mu       sync.Mutex
 	outcomes []outcome
+	held     []*heldFor
 	errs     []error
 }
 
@@ -140,10 +143,12 @@ type facts struct {
 	live map[string][]capacity.Instance
 	// taken are places in reservations that launches of this run are meant for.
 	taken map[string]int
+	// strict: nothing is launched on demand for which nothing could be held.
+	strict bool
 }
 
 func (r *Resume) launchNodes(ctx context.Context, nodes []string, waits []Waiting) error {
-	u := powerUp{Resume: r, last: context.WithoutCancel(ctx), calls: rate.NewLimiter(launchesASecond, launchBurst)}
+	u := powerUp{Resume: r, last: context.WithoutCancel(ctx), calls: rate.NewLimiter(launchesASecond, launchBurst), holdCalls: rate.NewLimiter(holdsASecond, holdBurst)}
 	var cancel context.CancelFunc
 	u.work, cancel = context.WithTimeout(ctx, r.Budget*2/3)
 	defer cancel()
@@ -182,7 +187,8 @@ func (r *Resume) launchNodes(ctx context.Context, nodes []string, waits []Waitin
 	for _, words := range r.EC2.Untold() {
 		r.Log.Warn("EC2 does not say all", "untold", words)
 	}
-	u.tagNodes() // last: nothing waits for it
+	u.tagNodes() // nothing waits for it
+	u.release()  // last: it waits for the instances
 	return errors.Join(u.errs...)
 }
 
@@ -240,7 +246,7 @@ func (r *Resume) readFacts(ctx context.Context, nodes []string) (*facts, error) 
 	if err != nil {
 		return nil, err
 	}
-	f := &facts{snap: snap, now: r.now(), live: map[string][]capacity.Instance{}, taken: map[string]int{}}
+	f := &facts{snap: snap, now: r.now(), live: map[string][]capacity.Instance{}, taken: map[string]int{}, strict: r.Settings.Reserve.Strict}
 	for _, i := range ours {
 		if node := i.Node(r.Slurm.Expand); node != "" && !i.Ended() {
 			f.live[node] = append(f.live[node], i)

@@ -52,7 +52,7 @@ func resume(ctx context.Context, cfg *config.Config, nodes string, log *slog.Log
 	if err != nil {
 		return err
 	}
-	r := hooks.Resume{Settings: cfg.Domain(), Cluster: asked.Mark, Slurm: h.Slurm, EC2: h.EC2, Records: h.State, Log: log,
+	r := hooks.Resume{Settings: cfg.Domain(), Cluster: asked.Mark, Slurm: h.Slurm, EC2: h.EC2, Records: h.State, Held: h.State, Log: log,
 		MachineTime: time.Now, Began: began, Budget: hooks.ResumeBudget(asked.ResumeTimeout)}
 	if os.Getenv("SLURM_RESUME_FILE") == "" { // by hand: Slurm may have waited for as long as it does
 		r.Began = began.Add(-cmp.Or(asked.ResumeTimeout, hooks.DefaultResumeTimeout))
