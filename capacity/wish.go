@@ -33,6 +33,11 @@ const (
 	ReserveCapacity CapacityWish = "reserve" // capacity is held for the whole job first
 )
 
+// Known reports whether it is one of the values.
+func (w CapacityWish) Known() bool {
+	return w == AnyCapacity || w == ReuseCapacity || w == ReserveCapacity
+}
+
 // FitWord marks, in a job's comment, a time limit that the submit filter chose. Behind
 // a colon it has the limit in minutes that the user stated beside a --time-min: Slurm
 // forgets it when it shortens the job.
@@ -95,12 +100,11 @@ func (w *Wish) set(key, value string) string {
 		w.OnEnd = OnEnd(value)
 		return ""
 	case "capacity":
-		switch CapacityWish(value) {
-		case AnyCapacity, ReuseCapacity, ReserveCapacity:
-			w.Capacity = CapacityWish(value)
-			return ""
+		if !CapacityWish(value).Known() {
+			return fmt.Sprintf("capacity=%q in --comment cannot be right; write capacity=reserve, capacity=reuse or capacity=any", clip(value))
 		}
-		return fmt.Sprintf("capacity=%q in --comment cannot be right; write capacity=reserve, capacity=reuse or capacity=any", clip(value))
+		w.Capacity = CapacityWish(value)
+		return ""
 	case "time":
 		// "time" is too common a word to claim: only time=fit and time=fit:MINUTES are ours.
 		if value == "fit" {

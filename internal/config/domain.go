@@ -31,14 +31,24 @@ func (t Timing) Domain() capacity.Timing {
 
 // Domain is what may be held.
 func (r Reserve) Domain() capacity.Reserve {
-	out := capacity.Reserve{Enabled: r.Enabled, Strict: r.Strict, For: r.For, MaxInstances: r.MaxInstances, Prices: map[string]capacity.Money{}}
-	if r.MaxUSDPerHour != "" { // Load has checked the amounts
-		out.MaxPerHour, _ = capacity.ParseMoney(r.MaxUSDPerHour, capacity.USD)
+	return capacity.Reserve{Enabled: r.Enabled, Strict: r.Strict, For: r.For, MaxInstances: r.MaxInstances, MaxPerHour: usd(r.MaxUSDPerHour), Prices: allUSD(r.Prices)}
+}
+
+// usd is an amount that Load has checked; the zero value for "".
+func usd(amount string) capacity.Money {
+	m, err := capacity.ParseMoney(amount, capacity.USD)
+	if err != nil {
+		return capacity.Money{}
 	}
-	for instanceType, price := range r.Prices {
-		out.Prices[instanceType], _ = capacity.ParseMoney(price, capacity.USD)
+	return m
+}
+
+func allUSD(amounts map[string]string) map[string]capacity.Money {
+	all := map[string]capacity.Money{}
+	for name, amount := range amounts {
+		all[name] = usd(amount)
 	}
-	return out
+	return all
 }
 
 // nodeNames are the names of a hostlist, which Load has checked, in the order of their bytes.
