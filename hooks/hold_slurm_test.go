@@ -8,7 +8,6 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
-	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
@@ -171,13 +170,16 @@ func TestHoldNotStrict(t *testing.T) {
 func TestHoldLimit(t *testing.T) {
 	settings := strings.Replace(holdConfig, "enabled = true", "enabled = true\nmax_instances = 1", 1)
 	settings = strings.Replace(settings, `  reserve = "per-job"`+"\n", "", 1)
-	p := startPowerWith(t, settings, room(4, 4), func(c *slurmlab.Config) {})
+	p := startPowerWith(t, settings, room(4, 4), nil)
 	id := p.submit("-p", "gpu", "-N2", "--comment=capacity=reserve")
 	p.until("the job is told", func() bool {
 		return strings.Contains(p.show("job", id), "reserve-limit: more than may be held: 2 instances with these 2, and max_instances of [reserve] is 1")
 	})
 	if _, ever := p.heldNow(); len(ever) != 0 || p.launches() != 0 {
 		t.Errorf("held %+v, %d instances", ever, p.launches())
+	}
+	if _, err := p.cluster.Command(deadline(t), "scancel", id); err != nil {
+		t.Fatal(err)
 	}
 	p.wait(p.submit("-p", "gpu", "-w", "gpu-4", "--comment=capacity=reserve"), "COMPLETED")
 	p.nothingHeld()
