@@ -113,7 +113,7 @@ func (u *powerUp) hold(p part, what unit, t target, nodes []string) (*heldFor, e
 	}
 	tags := u.tags(shown, p.place.partition.Name, nodes, target{})
 	tags[capacity.TagHold] = capacity.HoldJobs(runs)
-	tags[capacity.TagName] += " hold"
+	tags[capacity.TagName] = "held for " + clip(tags[capacity.TagName], capacity.MaxTagValue-10)
 	// EC2 takes whole seconds.
 	end := u.now().Add(u.Settings.Reserve.For.Duration).Truncate(time.Second)
 	order := capacity.HoldOrder{InstanceType: t.instanceType, AZID: t.azID, Platform: platform, Count: len(nodes), End: end, Tags: tags}

@@ -75,6 +75,7 @@ func (u *powerUp) fill(p part, what unit, got map[string]launched) error {
 		}
 	}
 	if len(missing) > 0 {
+		u.endLeft(missing)
 		return nowhere(first, p, len(p.nodes))
 	}
 	return nil
