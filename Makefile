@@ -94,6 +94,10 @@ faults: deps
 	PCS_CAPACITY_FAULTS=$(CURDIR)/bin/faults.txt go test -timeout 4h -run '^TestR5_Faults$$' ./cmd/pcs-capacity >bin/faults.log || failed=1; \
 	cat bin/faults.txt; [ -z "$$failed" ] || { echo "what failed is in bin/faults.log" >&2; exit 1; }
 
+load: ## 10,000 submissions of 20 users while blocks open and close, and a day of sync (as root; half an hour)
+load: deps
+	PCS_CAPACITY_LOAD=$(or $(JOBS),10000) go test -v -timeout 3h -run '^(TestLoad|TestSyncOverADay|TestHookLogIsBounded)$$' ./cmd/pcs-capacity ./hooks
+
 mutants: ## change the code in a thousand places, one at a time, and list what no test notices (an hour)
 	GOBIN=$(CURDIR)/bin go install $(GREMLINS)
 	@for p in $(MUTATED); do \

@@ -42,12 +42,12 @@ func askEC2(t *testing.T, sim *awssim.Sim, action string, parameters ...string) 
 	return ask(t, sim, "ec2", action, form.Encode())
 }
 
-// What differs from one run to the next: ids that AWS makes up, and times. The ids of the
+// What differs from one run to the next: ids that AWS and we make up, and times. The ids of the
 // scenarios have zeros.
 var (
 	madeUp = regexp.MustCompile(`\b(lt|i|eni|r|vol)-[0-9a-f]{8,17}\b|pcs_[a-z0-9]+`)
 	times  = regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:.]+Z|"[a-zA-Z]+At": ?[\d.e+]+,?`)
-	tokens = regexp.MustCompile(`<clientToken>[^<]*</clientToken>|\bbuy-[0-9a-f]+`)
+	tokens = regexp.MustCompile(`<clientToken>[^<]*</clientToken>|\b(buy-|lab/)[0-9a-f]+`)
 )
 
 func plain(text string) string {

@@ -218,11 +218,28 @@ func (p *powered) submit(t *testing.T) {
 	}
 }
 
+// done waits for the job. When it takes long, sync makes a pass, as it would on a cluster.
 func (p *powered) done(t *testing.T) {
 	t.Helper()
-	if _, err := p.cluster.WaitJob(p.limit(t), p.job, "COMPLETED"); err != nil {
-		t.Errorf("the job is lost: %v", err)
+	for limit := p.limit(t); ; {
+		soon, cancel := context.WithTimeout(limit, 10*time.Second)
+		_, err := p.cluster.WaitJob(soon, p.job, "COMPLETED")
+		cancel()
+		if err == nil {
+			return
+		}
+		if limit.Err() != nil {
+			t.Errorf("the job is lost: %v", err)
+			return
+		}
+		p.sync(t)
 	}
+}
+
+// sync makes a pass.
+func (p *powered) sync(t *testing.T) outcome {
+	t.Helper()
+	return p.calm.run(t, time.Minute, p.calm.env("SLURM_CONF="+p.cluster.Conf()), append(itself(t), "--config", p.settings(), "sync"))
 }
 
 // reset is a new account, and nodes that are off. For a power-down they are on.
@@ -287,7 +304,7 @@ func (p *powered) settle(t *testing.T) string {
 	var said string
 	for range 2 {
 		p.g.sim.Clock().Advance(6 * time.Minute)
-		o := p.calm.run(t, time.Minute, p.calm.env("SLURM_CONF="+p.cluster.Conf()), append(itself(t), "--config", p.settings(), "sync"))
+		o := p.sync(t)
 		if said += o.stdout + o.stderr; o.status != 0 {
 			t.Errorf("sync fails when all is well: %s", o.stderr)
 		}

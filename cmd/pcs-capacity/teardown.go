@@ -8,6 +8,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
@@ -40,6 +41,9 @@ func (c *TeardownCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal,
 	request := setup.TeardownRequest{Provider: c.Provider, Cluster: c.Cluster, Queue: c.Queue, NodeGroup: c.NodeGroup, Force: c.Force, DropUnknown: c.DropUnknown}
 	if cfg.Found {
 		request.Config = cfg.Config
+		if last, err := state.Dir(cfg.StateDir).ReadSnapshot(); err == nil { // without one, nothing is known of it
+			request.Former = last.Former
+		}
 	}
 	if p, found := cfg.Partition(c.Queue); request.Provider == "" {
 		switch {
