@@ -32,6 +32,7 @@ type SetupCmd struct {
 	InstanceProfile string   `help:"ARN of the instance profile, instead of that of --like. With ec2 a name will do." placeholder:"ARN"`
 	SecurityGroups  []string `help:"Security groups, instead of those of --like." placeholder:"SG"`
 	UserDataFile    string   `type:"existingfile" predictor:"file" help:"File with user data, instead of that of --like." placeholder:"FILE"`
+	InstallFrom     string   `help:"Package that nodes install at their first boot: https:// or s3:// URL, or path on a shared file system, of a .deb or .rpm." placeholder:"URL"`
 	ConfServer      string   `help:"With ec2: host of slurmctld that slurmd gets slurm.conf from. Default: nodes have the file." placeholder:"HOST[:PORT]"`
 	RootVolumeSize  int      `help:"Size of the root volume in GiB. Default: that of --like, else of the AMI." placeholder:"GIB"`
 	RootVolumeType  string   `enum:"gp3,gp2,io2,io1,st1,sc1,standard," default:"" help:"Type of the root volume, such as gp3. Default: that of --like, else of the AMI." placeholder:"TYPE"`
@@ -43,6 +44,7 @@ type SetupCmd struct {
 	Dynamic         bool     `xor:"scaling" help:"Start nodes for jobs."`
 	DropUnknown     bool     `help:"Update a node group or queue of which PCS says more than this version can express."`
 	DryRun          bool     `help:"Show the plan, and change nothing."`
+	Emit            string   `enum:"cloudformation," default:"" help:"Print the plan as a template for AWS CloudFormation, and change nothing." placeholder:"cloudformation"`
 }
 
 // Help is shown below the flags.
@@ -77,14 +79,17 @@ func (c *SetupCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cf
 	if err != nil {
 		return err
 	}
-	if err := showSteps(t, plan, plan.Steps, plan.Warnings); err != nil {
-		return err
-	}
-	if len(plan.Mismatches) > 0 {
-		showMismatches(t, plan.Mismatches, "nothing was created")
-		return errShown
+	if c.Emit == "" {
+		err = showSteps(t, plan, plan.Steps, plan.Warnings)
 	}
 	switch {
+	case err != nil:
+		return err
+	case len(plan.Mismatches) > 0:
+		showMismatches(t, plan.Mismatches, "nothing was created")
+		return errShown
+	case c.Emit != "":
+		return emit(ctx, t, s, plan)
 	case c.DryRun:
 		t.Say("Dry run: nothing was changed.")
 		return nil
@@ -103,7 +108,7 @@ func (c *SetupCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cf
 
 func (c *SetupCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request, error) {
 	r := setup.Request{Provider: c.Provider, ConfServer: c.ConfServer, RootVolume: capacity.RootVolume{GiB: c.RootVolumeSize, Type: c.RootVolumeType}, Cluster: c.Cluster, Queue: c.Queue, NodeGroup: c.NodeGroup, Reservation: c.Reservation,
-		Like: c.Like, AMI: c.AMI, InstanceProfile: c.InstanceProfile, SecurityGroups: c.SecurityGroups,
+		Like: c.Like, AMI: c.AMI, InstallFrom: c.InstallFrom, InstanceProfile: c.InstanceProfile, SecurityGroups: c.SecurityGroups,
 		SubnetIDs: c.SubnetIDs, EFA: capacity.EFAMode(c.EFA), DropUnknown: c.DropUnknown, AllowAccounts: c.AllowAccounts, Dynamic: c.Dynamic, ConfigPath: cfg.Path}
 	if c.MaxNodes != nil {
 		if r.MaxNodes = *c.MaxNodes; r.MaxNodes < 1 {
@@ -132,7 +137,7 @@ func (c *SetupCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request
 		r.UserData = data
 	}
 	if onEC2 && cfg.Cluster == "" {
-		mark, err := wire.SlurmMark(ctx, cfg.Config, !c.DryRun)
+		mark, err := wire.SlurmMark(ctx, cfg.Config, !c.DryRun && c.Emit == "")
 		if err != nil {
 			return r, err
 		}
@@ -143,6 +148,24 @@ func (c *SetupCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request
 
 // maxVolume is in GiB: EC2 User Guide, "Amazon EBS volume types".
 const maxVolume = 64 << 10
+
+// emit prints the plan as a template for CloudFormation.
+func emit(ctx context.Context, t *terminal.Terminal, s setup.Setup, plan *setup.Plan) error {
+	stack, err := s.CloudFormation(ctx, plan)
+	if err != nil {
+		return err
+	}
+	for _, w := range plan.Warnings {
+		t.Say("warning: %s", w)
+	}
+	for _, step := range plan.There() {
+		t.Say("warning: %s %s is there; CloudFormation takes it into a stack only by import", step.What, step.Name)
+	}
+	if t.Format == terminal.Table || t.Format == terminal.CSV {
+		t.Format = terminal.YAML
+	}
+	return t.Show(stack, []struct{}{})
+}
 
 // showSteps shows a plan as the result of the command.
 func showSteps(t *terminal.Terminal, plan any, steps []setup.Step, warnings []string) error {

@@ -98,7 +98,7 @@ func (p *pass) fencedNodes(slots []slotView, toSlurm time.Duration) map[string]f
 		if v.current.ID == "" || v.window.Unbounded() {
 			continue
 		}
-		f := fenced{slot: v.slot.Name, fence: p.placedFence(v, toSlurm), maxTime: v.partition.MaxTime,
+		f := fenced{slot: v.slot.Name, start: v.window.Start.Add(toSlurm), fence: p.placedFence(v, toSlurm), maxTime: v.partition.MaxTime,
 			reservation: v.current.ID, onEnd: v.partition.OnEnd}
 		for _, name := range p.cluster.SlotNodes(v.slot.Name) {
 			byNode[name] = f

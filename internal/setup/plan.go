@@ -19,6 +19,9 @@ type wanted struct {
 	template capacity.LaunchTemplateSpec
 	group    pcs.NodeGroup // without ID, status and template
 	queue    string
+	// queueNow is the queue and groupID the node group as they are; zero for one that is not there.
+	queueNow pcs.Queue
+	groupID  string
 	// allowAccounts are those that Slurm shall let into the queue; empty for all.
 	allowAccounts []string
 	// dropUnknown allows updates that may lose what this program cannot express.
@@ -127,10 +130,7 @@ func (in *inspection) notOurs(what, name, id string) {
 // want is the state that the plan leads to.
 func (in *inspection) want(slot slotState) *wanted {
 	r := in.reservation
-	most := r.Size()
-	if in.request.MaxNodes > 0 {
-		most = in.request.MaxNodes
-	}
+	most := in.mostNodes(slot)
 	least := most
 	if in.request.Dynamic {
 		least = 0
@@ -141,12 +141,18 @@ func (in *inspection) want(slot slotState) *wanted {
 	if in.onEC2() {
 		launchTemplate = pcs.TemplateName(in.request.Mark, slot.name) + ":$Latest"
 	}
+	queueNow, _ := in.inv.Queue(in.request.Queue)
+	groupID := ""
+	if slot.group != nil {
+		groupID = slot.group.ID
+	}
 	return &wanted{
 		provider: in.provider(),
 		cluster:  in.inv.Cluster,
 		region:   in.region,
 		template: in.templateSpec(slot.name),
 		queue:    in.request.Queue,
+		queueNow: queueNow, groupID: groupID,
 
 		allowAccounts: in.allowAccounts(),
 		dropUnknown:   in.request.DropUnknown,
