@@ -1,15 +1,18 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/check"
 	"github.com/pcs-capacity/pcs-capacity/internal/permissions"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
@@ -38,7 +41,7 @@ instance_type = "trn1.32xlarge"
 subnet_ids = ["subnet-0e200000000000c03"]
 select = { tags = { team = "chips" } }
 max_nodes = 1
-launch_template = "lt-0e2000000000000a2"
+launch_template = "lt-0e2000000000000a4"
 `
 
 // restrictedSlurm is a restricted AWS beside a Slurm that runs. It has fences of blocks
@@ -145,6 +148,7 @@ func TestPermissionsWithSlurm(t *testing.T) {
 		name string
 		test func(*restrictedSlurm)
 	}{
+		{"check", (*restrictedSlurm).checkWithoutEach},
 		{"sync", (*restrictedSlurm).syncWithoutEach},
 		{"status", (*restrictedSlurm).statusWithoutEach},
 		{"resume", (*restrictedSlurm).resumeWithoutEach},
@@ -168,6 +172,34 @@ func (r *restrictedSlurm) compare(p permissions.Program, without string, effect 
 	}
 	if without == "" && effect != permissions.Unused {
 		r.Errorf("with all permissions: %s", r.said)
+	}
+}
+
+// checkWithoutEach takes findings for the outcome: the hooks are not installed here, so
+// that the exit status is 1 in any case.
+func (r *restrictedSlurm) checkWithoutEach() {
+	for _, action := range append([]string{""}, permissions.Of(permissions.Check)...) {
+		r.policy(only(permissions.Check, action))
+		if action == "" {
+			r.policy(r.printed(permissions.Admin))
+			r.said = ""
+		}
+		r.admin("-o", "json", "check")
+		var doc checkDocument
+		if err := json.Unmarshal([]byte(r.said), &doc); err != nil {
+			r.Fatalf("%v: %s", err, r.said)
+		}
+		failed := false
+		for _, f := range doc.Findings {
+			switch {
+			case f.Status == check.OK:
+			case strings.Contains(f.What, action+" is not allowed") && action != "":
+				failed = failed || f.Status == check.Fail
+			case slices.Contains([]string{"credentials", "clock", "cluster", "permission", "reservation", "subnet", "launch-template", "node-group"}, f.Check):
+				r.Errorf("without %q: %+v", action, f)
+			}
+		}
+		r.compare(permissions.Check, action, r.judge(action, failed))
 	}
 }
 
