@@ -2,6 +2,7 @@ package hooks_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -123,5 +124,63 @@ func TestOneReservationForANode(t *testing.T) {
 	p.wait(large, "COMPLETED")
 	if p.launches() != 2 {
 		t.Errorf("%d instances", p.launches())
+	}
+}
+
+// Where Slurm does not take a refused job away from nodes, all that share them go back into
+// the queue, with the reason, until it does.
+func TestRefusedJobThatSlurmKeeps(t *testing.T) {
+	p := startPower(t, func(c *slurmlab.Config) { c.CloudGroups[0].CPUs = 16 })
+	broken := filepath.Join(p.dir, "broken")
+	script := filepath.Join(p.dir, "bin", "scontrol")
+	if err := os.MkdirAll(filepath.Dir(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	real, err := exec.LookPath("scontrol")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, text := range map[string]string{
+		broken: "",
+		script: "#!/bin/sh\ncase \"$*\" in *requeuehold*) [ ! -e " + broken + " ] || exit 1;; esac\nexec " + real + " \"$@\"\n",
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.export("PATH", filepath.Dir(script)+":"+os.Getenv("PATH"))
+	var allowed, refused string
+	p.together(func() {
+		allowed = p.submit("-p", "gpu", "-t", "10", "-n1")
+		refused = p.submit("-p", "gpu", "-t", "10", "-n1", "--comment=capacity_reservation_id="+otherID)
+	})
+	p.until("both are back in the queue", func() bool { return p.restarts(allowed) == 1 && p.restarts(refused) == 1 })
+	p.until("the owner is told", func() bool {
+		return strings.Contains(p.show("job", allowed), "AdminComment=pcs-capacity: nodes gpu-1 were not launched: not-taken-out: another job on these nodes is refused")
+	})
+	if n := p.launches(); n != 0 {
+		t.Errorf("%d instances", n)
+	}
+	if err := os.Remove(broken); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{allowed, refused} { // not to wait for Slurm's own delay
+		p.scontrol("update", "jobid="+id, "starttime=now")
+	}
+	p.wait(allowed, "COMPLETED")
+	p.until("the other is held", func() bool { return strings.Contains(p.show("job", refused), " Priority=0 ") })
+}
+
+// export sets a variable for ResumeProgram.
+func (p *power) export(name, value string) {
+	p.t.Helper()
+	path := filepath.Join(p.dir, "pcs-capacity-resume")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	changed := strings.Replace(string(text), "exec ", "export "+name+"='"+value+"'\nexec ", 1)
+	if err := os.WriteFile(path, []byte(changed), 0o755); err != nil {
+		p.t.Fatal(err)
 	}
 }
