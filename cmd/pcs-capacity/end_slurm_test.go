@@ -1,12 +1,16 @@
 package main
 
 import (
+	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 )
 
@@ -16,7 +20,7 @@ import (
 func TestTheEndOfABlock(t *testing.T) {
 	const first, second = "cr-0e2000000000000a1", "cr-0e2000000000000e5"
 	r := newRehearsalIn(t,
-		strings.NewReplacer("+205s", "+125s", "\n]\n", "\n  { id = \""+second+"\", kind = \"capacity-block\", type = \"p5.48xlarge\", zone = \"us-east-2a\", count = 4, start = \"+130s\", end = \"+30h\" },\n]\n").Replace(rehearsalWorld),
+		strings.NewReplacer("+205s", "+145s", "\n]\n", "\n  { id = \""+second+"\", kind = \"capacity-block\", type = \"p5.48xlarge\", zone = \"us-east-2a\", count = 4, start = \"+190s\", end = \"+30h\" },\n]\n").Replace(rehearsalWorld),
 		strings.NewReplacer(`["`+first+`"]`, `["`+first+`", "`+second+`"]`, `min_time = "1m"`, "min_time = \"1m\"\non_end = \"requeue\"").Replace(rehearsalConfig),
 		func(c *slurmlab.Config) { c.Extra = []string{"KillWait=5"} })
 	r.sync()
@@ -45,7 +49,7 @@ func TestTheEndOfABlock(t *testing.T) {
 		r.running(id)
 	}
 	if left := time.Until(fence); left < 65*time.Second {
-		t.Skipf("the machine is too slow: only %s are left", left)
+		t.Fatalf("the machine is too slow: only %s are left", left)
 	}
 	_, said := r.watch()
 	r.within(2*time.Minute, "the job is requeued", func() bool { return strings.Contains(said(), "job "+requeued+"_3 on slot gpu: requeued, ") })
@@ -62,7 +66,8 @@ func TestTheEndOfABlock(t *testing.T) {
 	}
 	r.until("its owner can release the held job", func() bool {
 		j := r.job(held)
-		return j.Settled && !j.AdminHeld && strings.Contains(j.AdminComment, "release it to go on")
+		_, _, ours := capacity.ReadHoldNote(j.AdminComment)
+		return !ours && strings.Contains(j.AdminComment, "release it to go on") && heldBy(t, r.ctx, r.cluster, held) == "JobHeldUser"
 	})
 	for _, id := range []string{stopped, once} {
 		job, err := r.cluster.WaitJob(r.ctx, id, "TIMEOUT")
@@ -82,7 +87,7 @@ func TestTheEndOfABlock(t *testing.T) {
 		t.Errorf("the nodes were up until the next block opened")
 	}
 
-	r.within(time.Minute, "the job runs in the second block", func() bool { j := r.job(requeued); return j.State == "RUNNING" || j.State == "COMPLETED" })
+	r.within(90*time.Second, "the job runs in the second block", func() bool { j := r.job(requeued); return j.State == "RUNNING" || j.State == "COMPLETED" })
 	job := r.job(requeued)
 	if late := job.Start.Sub(block.Start); late < -time.Second || late > 10*time.Second {
 		t.Errorf("it started %s after the block opened", late)
@@ -95,4 +100,29 @@ func TestTheEndOfABlock(t *testing.T) {
 		t.Errorf("the held job is %s", job.State)
 	}
 	t.Log(said())
+}
+
+// heldBy is Slurm's reason why a job is held: JobHeldUser if its owner can release it. As
+// text squeue shows other words.
+func heldBy(t *testing.T, ctx context.Context, cluster *slurmlab.Cluster, id string) string {
+	t.Helper()
+	out, err := cluster.Command(ctx, "squeue", "--json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var answer struct {
+		Jobs []struct {
+			ID     int    `json:"job_id"`
+			Reason string `json:"state_reason"`
+		} `json:"jobs"`
+	}
+	if err := json.Unmarshal([]byte(out), &answer); err != nil {
+		t.Fatal(err)
+	}
+	for _, j := range answer.Jobs {
+		if strconv.Itoa(j.ID) == id {
+			return j.Reason
+		}
+	}
+	return ""
 }

@@ -198,8 +198,8 @@ type Job struct {
 	Restarts   int
 	User       string
 	QOS        string
-	// AdminHeld: it waits, and its owner cannot release it. Settled: it waits, and nothing of
-	// its last run is left to be cleaned up.
+	// AdminHeld: it is held, and Slurm does not say that its owner can release it. Settled: it
+	// waits, and nothing of its last run is left to be cleaned up.
 	AdminHeld, Settled bool
 	// Batch: of sbatch, so that Slurm can requeue it; but for --no-requeue, which is Requeue
 	// false.
