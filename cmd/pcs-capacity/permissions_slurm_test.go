@@ -92,8 +92,9 @@ func (r *restrictedSlurm) scontrol(args ...string) {
 	}
 }
 
-// ours is when the Slurm reservations of sync begin, by name without "pcs-capacity-".
-func (r *restrictedSlurm) ours() map[string]time.Time {
+// fences is when they begin, by name without "pcs-capacity-". What closes the node of the
+// failed host is made anew when the failure is known again.
+func (r *restrictedSlurm) fences() map[string]time.Time {
 	r.Helper()
 	all, err := (&slurm.Client{}).Reservations(r.Context())
 	if err != nil {
@@ -101,7 +102,7 @@ func (r *restrictedSlurm) ours() map[string]time.Time {
 	}
 	ours := map[string]time.Time{}
 	for _, one := range all {
-		if name, found := strings.CutPrefix(one.Name, "pcs-capacity-"); found {
+		if name, found := strings.CutPrefix(one.Name, "pcs-capacity-"); found && strings.HasPrefix(name, "fence-") {
 			ours[name] = one.Start
 		}
 	}
@@ -215,7 +216,7 @@ func (r *restrictedSlurm) syncWithoutEach() {
 	r.policy(r.printed(permissions.Loop))
 	r.admin("sync")
 	r.compare(permissions.Sync, "", r.judge("", false))
-	want := r.ours()
+	want := r.fences()
 	for _, name := range []string{"fence-own", lost, "fence-gpu-a"} {
 		if _, ok := want[name]; !ok || len(want) != 3 {
 			r.Fatalf("reservations %v: the test proves nothing", want)
@@ -229,7 +230,7 @@ func (r *restrictedSlurm) syncWithoutEach() {
 	const fresh = "without a snapshot"
 	check := func(action, when string) {
 		r.Helper()
-		now := r.ours()
+		now := r.fences()
 		for name, start := range want {
 			// EC2 does not show here what it shows of every UltraServer, so that nothing tells
 			// it from another block.
