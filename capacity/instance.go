@@ -2,6 +2,8 @@ package capacity
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -19,6 +21,8 @@ type Launch struct {
 	// ReservationID is where the instances go; "" with Kind OnDemand.
 	ReservationID string
 	Kind          Kind
+	// Fresh: the reservation has just been made, so that EC2 may not know it everywhere.
+	Fresh bool
 	// PlacementGroup is that of the reservation; "" leaves it to the launch template.
 	PlacementGroup string
 	// Count is the number of instances; Least is the least of them, 0 stands for Count.
@@ -27,14 +31,14 @@ type Launch struct {
 	Tags map[string]string
 }
 
-// ErrTokenUsed is a launch that EC2 refused for its ClientToken alone: the instances of the
-// launch that used it have terminated, or that launch, which may have failed, asked for
-// something else. It takes another token.
+// ErrTokenUsed is a launch, or a hold, that EC2 refused for its ClientToken alone: the
+// instances of the launch that used it have terminated, or that launch, which may have
+// failed, asked for something else. It takes another token.
 var ErrTokenUsed = errors.New("the client token belongs to another launch")
 
-// ErrNoRoom is a launch that EC2 refused because it has no room for it where it was sent:
-// the reservation is full, or not open, or the subnet has no address left. Another place
-// may have.
+// ErrNoRoom is a launch, or a hold, that EC2 refused because it has no room for it where it
+// was sent: the reservation is full, or not open, or the subnet has no address left. Another
+// place may have.
 var ErrNoRoom = errors.New("there is no room for the launch")
 
 // Instance is an EC2 instance.
@@ -55,7 +59,7 @@ type Instance struct {
 func (i Instance) Ended() bool { return i.State == "shutting-down" || i.State == "terminated" }
 
 // Node is the Slurm node that an instance of ours was launched for; "" if its tags do not
-// say. The tag of the node follows the launch, those of the launch come with it. expand
+// say. One of a launch of several nodes is known by its place in the launch. expand
 // gives the names of a hostlist.
 func (i Instance) Node(expand func(hostlist string) ([]string, error)) string {
 	if node := i.Tags[TagNode]; node != "" {
@@ -66,4 +70,16 @@ func (i Instance) Node(expand func(hostlist string) ([]string, error)) string {
 		return ""
 	}
 	return nodes[i.LaunchIndex]
+}
+
+// WithNodes are instances with the tag of the node in each that has one.
+func WithNodes(instances []Instance, expand func(hostlist string) ([]string, error)) []Instance {
+	named := slices.Clone(instances)
+	for i, in := range named {
+		if node := in.Node(expand); node != "" && in.Tags[TagNode] == "" {
+			named[i].Tags = maps.Clone(in.Tags)
+			named[i].Tags[TagNode] = node
+		}
+	}
+	return named
 }

@@ -19,10 +19,13 @@ const (
 	// TagNodes-3, … where it is longer than a tag: see LaunchedNodes. The node of an instance
 	// is the element at its ami-launch-index, so an instance can learn its own name.
 	TagNodes = "pcs-capacity:nodes"
-	// TagNode is the Slurm node name of one instance. It follows the launch.
+	// TagNode is the Slurm node name of an instance that was launched alone.
 	TagNode = "pcs-capacity:node"
 	// TagJob is the id of the job that something was made for.
 	TagJob = "pcs-capacity:job"
+	// TagHold is on every On-Demand Capacity Reservation that we make, and says for what: see
+	// HoldJobs.
+	TagHold = "pcs-capacity:hold"
 	// TagPurchase is the intent id of a purchase, by which a block is found again
 	// when the answer to the purchase was lost.
 	TagPurchase = "pcs-capacity:purchase"

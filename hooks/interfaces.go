@@ -13,9 +13,9 @@ import (
 type Slurm interface {
 	// Jobs are all jobs that slurmctld knows, in one call.
 	Jobs(ctx context.Context) ([]Job, error)
-	// Power is what each node does; nodes that Slurm does not have, or does not show, are
-	// missing.
-	Power(ctx context.Context) (map[string]Power, error)
+	// Power is what each of the nodes does; those that Slurm does not have, or does not show,
+	// are missing.
+	Power(ctx context.Context, nodes []string) (map[string]Power, error)
 	// SetAddresses says where the slurmds of nodes are: all of them, or none.
 	SetAddresses(ctx context.Context, addresses map[string]netip.Addr) error
 	// PowerDownForce takes nodes away from their jobs, which Slurm requeues, and powers
@@ -80,10 +80,22 @@ type EC2 interface {
 	// Launch is one RunInstances. An error is a capacity.ErrTokenUsed or capacity.ErrNoRoom
 	// where it is one.
 	Launch(ctx context.Context, l capacity.Launch) ([]capacity.Instance, error)
-	TagInstances(ctx context.Context, tags map[string]map[string]string) error
+	// Hold makes an ODCR of our own; Release gives it back, and takes one that is gone already
+	// without an error. Held are those that we have made for a cluster, by its mark. An error of
+	// Hold is a capacity.ErrTokenUsed or capacity.ErrNoRoom where it is one.
+	Hold(ctx context.Context, o capacity.HoldOrder) (capacity.Reservation, error)
+	Release(ctx context.Context, id string) error
+	Held(ctx context.Context, cluster string) ([]capacity.Reservation, error)
+	// ImagePlatform is what the image of a launch template runs, in the words of a reservation.
+	ImagePlatform(ctx context.Context, template string) (string, error)
+	// InstanceStates are EC2's states of those of the instances that it shows and that are not
+	// terminated.
+	InstanceStates(ctx context.Context, ids []string) (map[string]string, error)
 	// InstancesByTag are the instances, other than terminated ones, that have for each
 	// key one of its values.
 	InstancesByTag(ctx context.Context, tags map[string][]string) ([]capacity.Instance, error)
+	// InstancesSince are those of InstancesByTag that were launched at a time or later.
+	InstancesSince(ctx context.Context, tags map[string][]string, since time.Time) ([]capacity.Instance, error)
 	// Terminate takes ids that are gone already without an error. What was launched within
 	// minutes and EC2 does not know is not gone: that is an error.
 	Terminate(ctx context.Context, ids []string) error
@@ -113,6 +125,14 @@ type Refused interface {
 type Advised interface {
 	error
 	Advice() string
+}
+
+// Ledger keeps what is held, by all programs together.
+type Ledger interface {
+	// Hold enters one more, unless allowed has an error for it and the others.
+	Hold(h capacity.Held, now time.Time, allowed func(more capacity.Held, others []capacity.Held) error) error
+	// Released takes what is held no more out, by token or id.
+	Released(now time.Time, names ...string) error
 }
 
 // Records keeps what a hook did, for people who ask why.
