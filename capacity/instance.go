@@ -53,6 +53,8 @@ type Instance struct {
 	// Launched is when, in whole seconds of AWS's time.
 	Launched time.Time
 	Tags     map[string]string
+	// Interfaces are its network interfaces.
+	Interfaces []Interface
 }
 
 // Ended reports whether the instance is on its way out, or gone.
