@@ -16,6 +16,9 @@ type Request struct {
 	// AccountKnown: the job runs under Account, or under none if it is "". Else "" stands
 	// for the user's default account, which only slurmctld knows.
 	AccountKnown bool
+	// Outside reports whether who submits is known to be in no Unix group of that name; nil
+	// where nobody knows.
+	Outside func(group string) bool
 	// User is who submits, QOS what the job names; "" if not known or given.
 	User, QOS string
 	Comment   string
@@ -211,6 +214,11 @@ func entitled(req Request, wish Wish, p Partition, snap *Snapshot) ([]candidate,
 		v := refuseAccount(req.Account, p)
 		return nil, &v
 	}
+	if req.Outside != nil && len(p.AllowGroups) > 0 && !slices.ContainsFunc(p.AllowGroups, func(g string) bool { return !req.Outside(g) }) {
+		v := refuse(GroupNotAllowed, fmt.Sprintf("only members of group %s may use partition %s, and you are in none of them; ask an administrator, or use another partition",
+			strings.Join(p.AllowGroups, ", "), p.Name))
+		return nil, &v
+	}
 	return selectWanted(candidates(p, snap), wish, p, snap)
 }
 
@@ -268,6 +276,7 @@ func candidates(p Partition, snap *Snapshot) []candidate {
 		boots := g.Dynamic || p.Provider == ProviderEC2
 		for _, s := range g.Slots {
 			if g.PurchaseOption == OnDemand {
+				all = append(all, reused(g, s, boots, snap)...)
 				all = append(all, candidate{group: g, slot: s, boots: boots})
 			}
 			for _, t := range snap.Turns(s) {
@@ -287,10 +296,13 @@ func selectWanted(all []candidate, wish Wish, p Partition, snap *Snapshot) ([]ca
 		}
 		return nil, &v
 	}
+	if v := p.refuseHold(wish, snap); v != nil {
+		return nil, v
+	}
 	wanted := slices.DeleteFunc(slices.Clone(all), func(c candidate) bool { return !c.suits(wish) })
 	if len(wanted) == 0 && len(all) > 0 {
-		v := refuse(NoMatchingCapacity, fmt.Sprintf("partition %s has nothing that matches%s%s%s in --comment; it has %s", p.Name,
-			word(" capacity_reservation_id=", wish.ReservationID), word(" instance_type=", wish.InstanceType), word(" subnet_id=", wish.SubnetID), offers(all)))
+		v := refuse(NoMatchingCapacity, fmt.Sprintf("partition %s has nothing that matches%s%s%s%s in --comment; it has %s", p.Name,
+			word(" capacity=", string(wish.Capacity)), word(" capacity_reservation_id=", wish.ReservationID), word(" instance_type=", wish.InstanceType), word(" subnet_id=", wish.SubnetID), offers(all)))
 		return nil, &v
 	}
 	return wanted, nil
@@ -301,7 +313,10 @@ func (c candidate) suits(w Wish) bool {
 	if w.ReservationID != "" && c.reservation.ID != w.ReservationID {
 		return false
 	}
-	if w.InstanceType != "" && c.group.InstanceType != w.InstanceType {
+	if w.Capacity == ReuseCapacity && c.onDemand() {
+		return false
+	}
+	if w.InstanceType != "" && !slices.Contains(c.types(), w.InstanceType) {
 		return false
 	}
 	if w.SubnetID == "" {
@@ -314,16 +329,16 @@ func (c candidate) suits(w Wish) bool {
 
 // ended reports whether the candidate can never be used again.
 func (c candidate) ended(now time.Time) bool {
-	if c.reservation.ID == "" {
-		return false // on demand
+	if c.onDemand() {
+		return false
 	}
 	return !c.reservation.State.Live() || !c.window.Unbounded() && !c.window.Fence.After(now)
 }
 
 // mismatches are why no launch into the candidate would ever be accepted.
 func (c candidate) mismatches() []Mismatch {
-	if c.reservation.ID == "" {
-		return nil // on demand
+	if c.onDemand() {
+		return nil
 	}
 	return slices.DeleteFunc(Lasting(Match(c.reservation, c.group, c.window.Start)), func(m Mismatch) bool {
 		return m.Code == "az" && len(c.group.Subnets) == 0 // nobody knows where they are

@@ -110,6 +110,24 @@ func (m Money) PerHour(count int, d time.Duration) Money {
 	return Money{micros.Int64(), m.currency}
 }
 
+// Plus is the sum; that with the zero value is the other one.
+func (m Money) Plus(other Money) Money {
+	if m.currency == "" {
+		m.currency = other.currency
+	}
+	return Money{m.micros + other.micros, m.currency}
+}
+
+// Times is the amount n times.
+func (m Money) Times(n int) Money { return Money{m.micros * int64(n), m.currency} }
+
+// For is what a price for an hour comes to in a time, to the nearest millionth.
+func (m Money) For(d time.Duration) Money {
+	total := new(big.Int).Mul(big.NewInt(m.micros), big.NewInt(int64(d)))
+	total.Add(total, big.NewInt(int64(time.Hour/2))).Div(total, big.NewInt(int64(time.Hour)))
+	return Money{total.Int64(), m.currency}
+}
+
 // MarshalText writes what String does; nothing for the zero value.
 func (m Money) MarshalText() ([]byte, error) {
 	if m == (Money{}) {

@@ -11,9 +11,11 @@ const (
 	NotManaged          Code = "not-managed"           // no partition of the job is ours
 	BadComment          Code = "bad-comment"           // a key of ours with a value that cannot be right
 	AccountNotAllowed   Code = "account-not-allowed"   // allow_accounts of the partition
+	GroupNotAllowed     Code = "group-not-allowed"     // allow_groups of the partition
 	WrongPartition      Code = "wrong-partition"       // the named reservation belongs to another partition
 	UnknownReservation  Code = "unknown-reservation"   // the named reservation belongs to no partition
 	NoMatchingCapacity  Code = "no-matching-capacity"  // no reservation has the named instance type or subnet
+	CannotHold          Code = "cannot-hold"           // capacity=reserve where nothing is held for jobs
 	NoReservation       Code = "no-reservation"        // all reservations have ended or failed
 	ReservationNotKnown Code = "reservation-not-known" // EC2 did not describe it on the last pass
 	NotOpen             Code = "not-open"              // the reservation is not active (yet, or any more), or another one has its slot

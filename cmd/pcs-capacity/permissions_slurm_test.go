@@ -1,15 +1,18 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/check"
 	"github.com/pcs-capacity/pcs-capacity/internal/permissions"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
@@ -22,6 +25,8 @@ state_dir = %[1]q
 local_dir = %[1]q
 [log]
 dir = %[2]q
+[reserve]
+enabled = true
 [[partition]]
 name = "own"
 provider = "ec2"
@@ -38,7 +43,14 @@ instance_type = "trn1.32xlarge"
 subnet_ids = ["subnet-0e200000000000c03"]
 select = { tags = { team = "chips" } }
 max_nodes = 1
-launch_template = "lt-0e2000000000000a2"
+launch_template = "lt-0e2000000000000a4"
+[[partition.node_group]]
+name = "held"
+instance_type = "c7i.4xlarge"
+subnet_ids = ["subnet-0e200000000000a01"]
+purchase_option = "on-demand"
+max_nodes = 20
+launch_template = "lt-0e2000000000000a3"
 `
 
 // restrictedSlurm is a restricted AWS beside a Slurm that runs. It has fences of blocks
@@ -60,7 +72,7 @@ func newRestrictedSlurm(t *testing.T, clock *awssim.Clock) *restrictedSlurm {
 		return slurmlab.NodeGroup{Prefix: name + "-", Count: count, CPUs: 1, GPUs: 8, Features: name, Partition: partition, AlwaysOn: true}
 	}
 	r.cluster, err = slurmlab.Start(t.Context(), slurmlab.Config{Dir: dir, ResumeTimeout: 5 * time.Minute,
-		CloudGroups:   []slurmlab.NodeGroup{group("own", "own", 16), group("ultra", "own", 1), group("gpu-a", "gpu", 3), group("gpu-b", "gpu", 3)},
+		CloudGroups:   []slurmlab.NodeGroup{group("own", "own", 16), group("ultra", "own", 1), group("held", "own", 20), group("gpu-a", "gpu", 3), group("gpu-b", "gpu", 3)},
 		ResumeProgram: "/bin/true", SuspendProgram: "/bin/true"})
 	if err != nil {
 		t.Fatal(err)
@@ -89,8 +101,9 @@ func (r *restrictedSlurm) scontrol(args ...string) {
 	}
 }
 
-// ours is when the Slurm reservations of sync begin, by name without "pcs-capacity-".
-func (r *restrictedSlurm) ours() map[string]time.Time {
+// fences is when they begin, by name without "pcs-capacity-". What closes the node of the
+// failed host is made anew when the failure is known again.
+func (r *restrictedSlurm) fences() map[string]time.Time {
 	r.Helper()
 	all, err := (&slurm.Client{}).Reservations(r.Context())
 	if err != nil {
@@ -98,7 +111,7 @@ func (r *restrictedSlurm) ours() map[string]time.Time {
 	}
 	ours := map[string]time.Time{}
 	for _, one := range all {
-		if name, found := strings.CutPrefix(one.Name, "pcs-capacity-"); found {
+		if name, found := strings.CutPrefix(one.Name, "pcs-capacity-"); found && strings.HasPrefix(name, "fence-") {
 			ours[name] = one.Start
 		}
 	}
@@ -145,9 +158,11 @@ func TestPermissionsWithSlurm(t *testing.T) {
 		name string
 		test func(*restrictedSlurm)
 	}{
+		{"check", (*restrictedSlurm).checkWithoutEach},
 		{"sync", (*restrictedSlurm).syncWithoutEach},
 		{"status", (*restrictedSlurm).statusWithoutEach},
 		{"resume", (*restrictedSlurm).resumeWithoutEach},
+		{"resume, reserve", (*restrictedSlurm).holdWithoutEach},
 		{"suspend", func(r *restrictedSlurm) { r.suspendWithoutEach(launch) }},
 	} {
 		t.Run(part.name, func(t *testing.T) {
@@ -171,6 +186,34 @@ func (r *restrictedSlurm) compare(p permissions.Program, without string, effect 
 	}
 }
 
+// checkWithoutEach takes findings for the outcome: the hooks are not installed here, so
+// that the exit status is 1 in any case.
+func (r *restrictedSlurm) checkWithoutEach() {
+	for _, action := range append([]string{""}, permissions.Of(permissions.Check)...) {
+		r.policy(only(permissions.Check, action))
+		if action == "" {
+			r.policy(r.printed(permissions.Admin))
+			r.said = ""
+		}
+		r.admin("-o", "json", "check")
+		var doc checkDocument
+		if err := json.Unmarshal([]byte(r.said), &doc); err != nil {
+			r.Fatalf("%v: %s", err, r.said)
+		}
+		failed := false
+		for _, f := range doc.Findings {
+			switch {
+			case f.Status == check.OK:
+			case strings.Contains(f.What, action+" is not allowed") && action != "":
+				failed = failed || f.Status == check.Fail
+			case slices.Contains([]string{"credentials", "clock", "cluster", "permission", "reservation", "subnet", "launch-template", "node-group"}, f.Check):
+				r.Errorf("without %q: %+v", action, f)
+			}
+		}
+		r.compare(permissions.Check, action, r.judge(action, failed))
+	}
+}
+
 func (r *restrictedSlurm) syncWithoutEach() {
 	const terminate, lost = "ec2:TerminateInstances", "fence-ultra"
 	without := func(action string) {
@@ -183,7 +226,7 @@ func (r *restrictedSlurm) syncWithoutEach() {
 	r.policy(r.printed(permissions.Loop))
 	r.admin("sync")
 	r.compare(permissions.Sync, "", r.judge("", false))
-	want := r.ours()
+	want := r.fences()
 	for _, name := range []string{"fence-own", lost, "fence-gpu-a"} {
 		if _, ok := want[name]; !ok || len(want) != 3 {
 			r.Fatalf("reservations %v: the test proves nothing", want)
@@ -197,7 +240,7 @@ func (r *restrictedSlurm) syncWithoutEach() {
 	const fresh = "without a snapshot"
 	check := func(action, when string) {
 		r.Helper()
-		now := r.ours()
+		now := r.fences()
 		for name, start := range want {
 			// EC2 does not show here what it shows of every UltraServer, so that nothing tells
 			// it from another block.
@@ -260,10 +303,31 @@ func (r *restrictedSlurm) runs(node string) (n int) {
 
 // hooksPolicy is the one that is printed for hooks if nothing is missing.
 func (r *restrictedSlurm) hooksPolicy(p permissions.Program, without string) []byte {
-	if without == "" {
-		return r.printed(permissions.Hooks)
+	switch {
+	case without != "":
+		return only(p, without)
+	case p == permissions.Holding:
+		return r.printed(permissions.HooksReserve)
 	}
-	return only(p, without)
+	return r.printed(permissions.Hooks)
+}
+
+func (r *restrictedSlurm) holdWithoutEach() {
+	for i, action := range append([]string{""}, permissions.Of(permissions.Holding)...) {
+		node := fmt.Sprintf("held-%d", i+1)
+		if _, err := r.cluster.Submit(r.Context(), "sleep 600", "-p", "own", "-w", node, "--comment=capacity=reserve"); err != nil {
+			r.Fatal(err)
+		}
+		if _, err := r.cluster.WaitNode(r.Context(), node, func(s string) bool { return strings.Contains(s, "POWERING_UP") }); err != nil {
+			r.Fatal(err)
+		}
+		r.policy(r.hooksPolicy(permissions.Holding, action))
+		r.hook("resume", node)
+		held := slices.ContainsFunc(r.sim.Reservations("us-east-2"), func(u awssim.ReservationUse) bool {
+			return u.Tags[capacity.TagNodes] == node && u.Closed.IsZero()
+		})
+		r.compare(permissions.Holding, action, r.judge(action, r.runs(node) != 1 || held))
+	}
 }
 
 func (r *restrictedSlurm) resumeWithoutEach() {

@@ -13,6 +13,9 @@ import (
 // slurmName is what can be a partition or a node prefix in slurm.conf without quoting.
 var slurmName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]*$`)
 
+// unixGroup is a name that slurm.conf takes without quoting.
+var unixGroup = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
+
 // SlurmName reports whether a name can be that of a partition, or the prefix of nodes.
 func SlurmName(name string) bool { return slurmName.MatchString(name) }
 
@@ -33,6 +36,7 @@ func (c *Config) validate() []error {
 		{"timing.boot_allowance", c.Timing.BootAllowance.Duration, 0},
 		{"timing.reclaim_lead", c.Timing.ReclaimLead.Duration, 0},
 		{"timing.reclaim_lead_ultraserver", c.Timing.ReclaimLeadUltraServer.Duration, 0},
+		{"reserve.for", c.Reserve.For.Duration, leastReserve},
 		{"purchase.timeout", c.Purchase.Timeout.Duration, time.Second},
 		{"purchase.settle", c.Purchase.Settle.Duration, 0},
 	} {
@@ -43,6 +47,7 @@ func (c *Config) validate() []error {
 	if m := c.Prolog.OnMismatch; m != capacity.ReportMismatch && m != capacity.DrainMismatch {
 		fail(c.Path, "prolog.on_mismatch", "%q is not known; use \"report\" or \"drain\"", m)
 	}
+	c.Reserve.validate(func(where, message string, args ...any) { fail(c.Path, where, message, args...) })
 	seen := map[string]string{}
 	groups := map[string]string{}
 	for _, p := range c.Partitions {
@@ -52,6 +57,11 @@ func (c *Config) validate() []error {
 		}
 		seen[p.Name] = p.File
 		p.validate(func(where, message string, args ...any) { fail(p.File, where, message, args...) })
+		for _, g := range p.NodeGroups {
+			g.validateReserve(p.Provider, c.Reserve, func(message string, args ...any) {
+				fail(p.File, fmt.Sprintf("%s, node_group %q", where, g.Name), message, args...)
+			})
+		}
 		for _, g := range p.NodeGroups {
 			if first, twice := groups[g.Name]; twice {
 				fail(p.File, where, "node_group %q is there already in partition %q; give it another name", g.Name, first)
@@ -102,6 +112,14 @@ func (p Partition) validate(fail func(where, message string, args ...any)) {
 	}
 	if !p.OnEnd.Known() {
 		fail(where, "on_end = %q is not known; use \"stop\", \"requeue\" or \"hold\"", p.OnEnd)
+	}
+	if len(p.AllowGroups) > 0 && p.Provider == capacity.ProviderPCS {
+		fail(where, "allow_groups is for provider ec2; the queues of PCS have no AllowGroups, so use allow_accounts")
+	}
+	for _, g := range p.AllowGroups {
+		if !unixGroup.MatchString(g) {
+			fail(where, "allow_groups: %q cannot be a Unix group in slurm.conf", g)
+		}
 	}
 	if len(p.NodeGroups) == 0 {
 		fail(where, "has no [[partition.node_group]]; add one")
