@@ -57,7 +57,7 @@ local UNSET = { [""] = true, ["0"] = true, ["4294967294"] = true, ["2982616-04:1
 
 -- A least number of nodes or tasks, 0 if none is given; nil for what is left to the filter.
 local function count_of(text)
-  if UNSET[text] or text == "65534" or text == "1-0" then return 0 end
+  if UNSET[text] or text == "65534" or text == "-2" or text == "1-0" then return 0 end
   local digits = text:match("^(%d+)$") or text:match("^(%d+)%-[1-9]%d*$")
   if digits and #digits < 6 and digits ~= "65534" then return tonumber(digits) end
 end

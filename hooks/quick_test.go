@@ -177,6 +177,13 @@ func randomJob(r *rand.Rand) map[string]string {
 		set("time", 10, "1", "60", "02:30:00", "1-00:00:00", "300", "2-00:00:00")
 		set("nodes", 5, "1", "2", "4")
 		set("gpus-per-node", 5, "8", "h100:8")
+		if fields["from"] == "cli_filter" { // as sbatch shows what is not set
+			set("ntasks", 10, "1")
+			set("ntasks-per-node", 10, "-2", "8")
+			set("time-min", 10, "2982616-04:14:00", "")
+			set("begin", 10, "Unknown")
+			set("deadline", 10, "Unknown")
+		}
 		return fields
 	}
 	set("partition", 9, "p0", "p0", "p0", "p1", "p2", "p0,p1", "cpu", "p0\nfits", "p0,")
@@ -189,7 +196,7 @@ func randomJob(r *rand.Rand) map[string]string {
 	set("deadline", 1, "Unknown", "2026-11-22T10:00:00", "1795400000")
 	set("nodes", 6, "1", "2", "4", "8", "12", "1-0", "2-4", "1k", "65534", "4294967294", "3-10", "10-0", "0")
 	set("ntasks", 4, "1", "8", "16", "64", "65534", "4294967294")
-	set("ntasks-per-node", 3, "1", "8", "0", "65534")
+	set("ntasks-per-node", 4, "1", "8", "0", "65534", "-2", "-2")
 	set("gpus", 1, "8", "16", "h100:4", "gres:gpu:8", "gres/gpu:16")
 	set("gpus-per-node", 3, "8", "h100:8", "9", "gpu:8", "gres:gpu:8", "gres/gpu:h100:9", "4,a100:4", "1k", "gres:gpu", "h100")
 	set("gpus-per-task", 1, "1", "8", "0")
