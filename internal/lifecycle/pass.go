@@ -98,6 +98,8 @@ type pass struct {
 	// mayEnd: the orphans are those of this pass.
 	mayEnd    bool
 	misplaced []misplaced
+	// begun: marks were written while jobs were requeued.
+	begun bool
 
 	done   []Done
 	failed []error
