@@ -367,7 +367,16 @@ func (m *model) Edit(_ context.Context, edits map[string]capacity.Edits) map[str
 	return errs
 }
 
-func (m *model) Requeue(_ context.Context, job string) error {
+func (m *model) Requeue(ctx context.Context, jobs ...string) error {
+	for _, job := range jobs {
+		if err := m.requeue(ctx, job); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *model) requeue(_ context.Context, job string) error {
 	defer m.change()()
 	j, err := m.find(job)
 	if err != nil || j.State != "RUNNING" {
