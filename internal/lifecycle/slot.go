@@ -152,3 +152,8 @@ func (c *Cluster) shown(names []string) []Node {
 	}
 	return slices.DeleteFunc(slices.Clone(c.Nodes), func(n Node) bool { return !of[n.Name] })
 }
+
+// ClusterOf is a Slurm with nodes, of which slots have those that are named.
+func ClusterOf(slots map[string][]string, nodes []Node) *Cluster {
+	return &Cluster{slots: slots, Nodes: nodes}
+}
