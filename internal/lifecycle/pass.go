@@ -27,6 +27,7 @@ func Pass(ctx context.Context, s Sources) (*capacity.Snapshot, Report, error) {
 			p.act(ctx, p.awsErr == nil)
 			p.endOrphans(ctx)
 			p.drainMisplaced(ctx)
+			p.sample(ctx)
 		}
 		p.tellOrphans()
 		p.publish()
@@ -98,6 +99,8 @@ type pass struct {
 	// mayEnd: the orphans are those of this pass.
 	mayEnd    bool
 	misplaced []misplaced
+	// jobs are those of before the pass changed any; nil if they were not read.
+	jobs []Job
 
 	done   []Done
 	failed []error

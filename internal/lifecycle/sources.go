@@ -201,6 +201,8 @@ type Job struct {
 	// AdminHeld: it waits, and its owner cannot release it. Settled: it waits, and nothing of
 	// its last run is left to be cleaned up.
 	AdminHeld, Settled bool
+	// Held: somebody has to release it.
+	Held bool
 	// Batch: of sbatch, so that Slurm can requeue it; but for --no-requeue, which is Requeue
 	// false.
 	Batch, Requeue bool
