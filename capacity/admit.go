@@ -253,9 +253,10 @@ func admitPartition(req Request, wish Wish, p Partition, snap *Snapshot, now tim
 		return v
 	}
 	v.Edits.Constraint = constraint(req, largeEnough, all)
-	if healthy := slices.MaxFunc(largeEnough, func(a, b candidate) int { return a.healthy() - b.healthy() }); req.Nodes > healthy.healthy() {
-		v.Warnings = append(v.Warnings, fmt.Sprintf("the job asks for %d nodes, but only %d of %s are healthy now; it waits until the others are back",
-			req.Nodes, healthy.healthy(), healthy.reservation.ID))
+	here := req
+	here.Partitions = []string{p.Name}
+	if few, short := ShortOfHosts(here, snap, now); short {
+		v.Warnings = append(v.Warnings, fmt.Sprintf("%s; it waits until the others are back: use --nodes=%d to run now", few.FewHosts(), few.Usable))
 	}
 	return v
 }

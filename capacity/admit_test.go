@@ -120,7 +120,7 @@ func TestAdmit(t *testing.T) {
 		{name: "several nodes stay in one block", req: Request{Partitions: gpu, Nodes: 2, TimeLimit: Minutes(60)}, code: OK, edits: Edits{Constraint: "[gpu-a|gpu-b]"}},
 		{name: "nodes that only one block has", req: Request{Partitions: gpu, Nodes: 6, TimeLimit: Minutes(60)}, code: OK, edits: Edits{Constraint: "gpu-b"}},
 		{name: "the user's constraint stays", req: Request{Partitions: gpu, Nodes: 2, TimeLimit: Minutes(60), Constraint: "x"}, code: OK},
-		{name: "failed hosts are told", req: Request{Partitions: gpu, Nodes: 4, TimeLimit: Minutes(60)}, code: OK, message: "only 3 of",
+		{name: "failed hosts are told", req: Request{Partitions: gpu, Nodes: 4, TimeLimit: Minutes(60)}, code: OK, message: "3 of the 4 hosts of",
 			change: []func(*Snapshot){onlyA, func(s *Snapshot) { s.Reservations[0].Unhealthy = 1 }}},
 		{name: "all have ended", req: Request{Partitions: gpu}, code: NoReservation, refused: true, message: "cr-aaaaaaaaaaaaaaaaa is expired",
 			change: []func(*Snapshot){onlyA, func(s *Snapshot) { s.Reservations[0].State = StateExpired }}},

@@ -17,6 +17,9 @@ type Prospect struct {
 	Room time.Duration
 	// Fits: the least that the job asks for is not longer.
 	Fits bool
+	// Needs is the least number of nodes on which the job can run here, Usable how many of
+	// them one job can have while the hosts that have failed are not replaced.
+	Needs, Usable int
 }
 
 // Prospects are the reservations in which a job may run, those that open first in front.
@@ -38,7 +41,8 @@ func Prospects(req Request, snap *Snapshot, now time.Time) []Prospect {
 			if c.unknown || c.never || c.ended(now) || len(c.mismatches()) > 0 || !c.holds(req) {
 				continue
 			}
-			out := Prospect{Partition: p.Name, Slot: c.slot.Name, Reservation: c.reservation, Window: c.window, Fits: true}
+			out := Prospect{Partition: p.Name, Slot: c.slot.Name, Reservation: c.reservation, Window: c.window, Fits: true, Usable: c.healthy()}
+			out.Needs, _ = req.leastNodes(c.group) // it holds the job
 			if !c.until(req).IsZero() {
 				need := req.least()
 				if !need.Set {

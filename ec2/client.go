@@ -19,6 +19,9 @@ import (
 // Options choose the account and region.
 type Options = awsconfig.Options
 
+// Call is one call of AWS, as it is logged.
+type Call = awsconfig.Call
+
 // Client talks to EC2 in one region. It is safe for use by several goroutines.
 type Client struct {
 	shared *shared

@@ -37,10 +37,17 @@ type SlurmText struct {
 // local one, as in squeue, with UTC behind it. Whatever goes wrong on our side is logged
 // and told, and the job is accepted as it is.
 func Answer(args []string, text SlurmText, machineNow time.Time, log *slog.Logger) string {
+	began := time.Now()
 	verdict, err := judge(args, text, machineNow)
-	if err != nil {
-		log.Warn("the job is let through unchecked", "err", err)
+	took := slog.Int64("ms", time.Since(began).Milliseconds())
+	switch {
+	case err != nil:
+		log.Warn("the job is let through unchecked", "err", err, took)
 		verdict = capacity.Verdict{Warnings: []string{fmt.Sprintf("%s; the job is let through unchecked; tell an administrator", err)}}
+	case verdict.Refused:
+		log.Info("the job is refused", "code", verdict.Code, "says", verdict.Message, took)
+	default:
+		log.Info("the job is let through", took)
 	}
 	return answerText(verdict)
 }

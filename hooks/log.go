@@ -24,10 +24,10 @@ var syslogSocket = "/dev/log"
 
 // FilterLog is the log of the filter, which runs as the user: syslog only.
 func FilterLog() *slog.Logger {
-	return slog.New(slog.NewTextHandler(&syslog{facility: facilityUser, name: "pcs-capacity-filter"}, nil))
+	return slog.New(slog.NewJSONHandler(&syslog{facility: facilityUser, name: "pcs-capacity-filter"}, utc))
 }
 
-// HookLog is the log of a hook that Slurm starts: dir/NAME.log and syslog. Slurm
+// HookLog is the log of a hook that Slurm starts, a JSON object a line: dir/NAME.log and syslog. Slurm
 // discards what its programs print, so a hook that cannot open its file has syslog
 // only, and goes on. Times are UTC.
 func HookLog(dir, name string) *slog.Logger {
@@ -41,12 +41,14 @@ func HookLog(dir, name string) *slog.Logger {
 			out.writers = append(out.writers, file)
 		}
 	}
-	log := slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{ReplaceAttr: utcTime})).With("pid", os.Getpid())
+	log := slog.New(slog.NewJSONHandler(out, utc)).With("pid", os.Getpid())
 	if err != nil {
 		log.Warn("logging to syslog only; set `[log] dir` to a folder that SlurmUser can write", "err", err)
 	}
 	return log
 }
+
+var utc = &slog.HandlerOptions{ReplaceAttr: utcTime}
 
 func utcTime(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindTime {

@@ -345,6 +345,8 @@ func TestResumeLaunchesJobIntoItsBlock(t *testing.T) {
 		}
 	}
 
+	p.checkLog(id, up)
+
 	// The same nodes again are another launch.
 	p.wait(p.submit("-p", "gpu", "-N2"), "COMPLETED")
 	if p.launches() != 4 {
@@ -372,6 +374,9 @@ func TestR12_ResumeKeepsEC2sCode(t *testing.T) {
 	}
 	if p.launches() != 0 {
 		t.Errorf("%d instances", p.launches())
+	}
+	if end := p.logged("resume", "power up: done")[0]; fmt.Sprint(end["codes"]) != "["+code+"]" || fmt.Sprint(end["aws_codes"]) != "["+code+"]" || fmt.Sprint(end["jobs"]) != "["+id+"]" {
+		t.Errorf("resume.log: %v", end)
 	}
 }
 

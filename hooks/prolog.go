@@ -68,11 +68,13 @@ type Prolog struct {
 // Run compares the instance with the reservation of the node's slot, by nothing that a user
 // can write. What differs is logged, and kept for sync. What cannot be learned is not
 // compared.
-func (p Prolog) Run(ctx context.Context, node, slot string) {
+func (p Prolog) Run(ctx context.Context, node, slot, job string) {
+	began := time.Now()
+	log := p.Log.With("node", node, "slot", slot, "job", job)
 	snap, err := p.State.ReadSnapshot()
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) { // a state_dir that is not shared is no fault
-			p.Log.Info("the instance is not compared with its reservation", "node", node, "err", err)
+			log.Info("the instance is not compared with its reservation", "err", err)
 		}
 		return
 	}
@@ -85,17 +87,19 @@ func (p Prolog) Run(ctx context.Context, node, slot string) {
 	defer cancel()
 	m, err := p.Metadata(ctx)
 	if err != nil {
-		p.Log.Info("the instance is not compared with its reservation", "node", node, "err", err)
+		log.Info("the instance is not compared with its reservation", "err", err)
 		return
 	}
 	differs := snap.Misplaced(found, m, now)
+	log = log.With("instance", m.InstanceID, "ms", time.Since(began).Milliseconds())
 	if differs == "" {
+		log.Info("the instance is what its reservation is")
 		err = p.State.DropMisplaced(node)
 	} else {
-		p.Log.Warn("the instance is not what its reservation is", "node", node, "slot", slot, "differs", differs)
+		log.Warn("the instance is not what its reservation is", "differs", differs)
 		err = p.State.KeepMisplaced(state.Misplaced{Node: node, At: now.UTC().Truncate(time.Second), Metadata: m})
 	}
 	if err != nil {
-		p.Log.Info("sync does not hear of it", "node", node, "err", err)
+		log.Info("sync does not hear of it", "err", err)
 	}
 }

@@ -73,7 +73,7 @@ func TestPrologRun(t *testing.T) {
 		logs     string // "": nothing
 		keeps    string // of what was there before, node gpu-1 of instance i-0; "": nothing
 	}{
-		"the same":     {"gpu", 0, answers(right, nil), "", ""},
+		"the same":     {"gpu", 0, answers(right, nil), "the instance is what its reservation is", ""},
 		"differs":      {"gpu", 0, answers(wrong, nil), differs, "i-1"},
 		"no answer":    {"gpu", 0, answers(capacity.Metadata{}, errors.New("refused")), "refused", "i-0"},
 		"old snapshot": {"gpu", 11 * time.Hour, answers(wrong, nil), "", "i-0"},
@@ -98,7 +98,7 @@ func TestPrologRun(t *testing.T) {
 			}
 			var log bytes.Buffer
 			began := time.Now()
-			hooks.Prolog{State: dir, Metadata: c.metadata, MachineTime: time.Now, Log: slog.New(slog.NewTextHandler(&log, nil))}.Run(t.Context(), "gpu-1", c.slot)
+			hooks.Prolog{State: dir, Metadata: c.metadata, MachineTime: time.Now, Log: slog.New(slog.NewTextHandler(&log, nil))}.Run(t.Context(), "gpu-1", c.slot, "7")
 			if took := time.Since(began); took > hooks.PrologDeadline {
 				t.Errorf("took %s", took)
 			}
@@ -126,7 +126,7 @@ func TestPrologRun(t *testing.T) {
 // Without a snapshot nothing is asked and nothing is said: state_dir need not be shared.
 func TestPrologRunWithoutSnapshot(t *testing.T) {
 	var log bytes.Buffer
-	hooks.Prolog{State: state.Dir(t.TempDir()), MachineTime: time.Now, Log: slog.New(slog.NewTextHandler(&log, nil))}.Run(t.Context(), "gpu-1", "gpu")
+	hooks.Prolog{State: state.Dir(t.TempDir()), MachineTime: time.Now, Log: slog.New(slog.NewTextHandler(&log, nil))}.Run(t.Context(), "gpu-1", "gpu", "7")
 	if log.Len() > 0 {
 		t.Errorf("logged %s", log.String())
 	}

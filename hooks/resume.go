@@ -251,7 +251,7 @@ func (r *Resume) readFacts(ctx context.Context, nodes []string) (*facts, error) 
 
 func (r *Resume) record(record state.Record) {
 	r.Log.Info(record.Message, "nodes", record.Nodes, "jobs", record.Jobs, "reservation", record.Reservation,
-		"code", record.Code, "instances", record.Instances)
+		"code", record.Code, "aws_code", record.EC2Code, "instances", record.Instances)
 	if err := r.Records.AppendRecord(record); err != nil {
 		r.Log.Error("keeping a record", "err", err)
 	}

@@ -20,7 +20,7 @@ func TestTheStartOfABlock(t *testing.T) {
 		return fmt.Sprintf(`id = %q, kind = "capacity-block", type = "p5.48xlarge", zone = "us-east-2a", count = 4, start = `, id)
 	}
 	r := newRehearsalIn(t,
-		strings.NewReplacer(begins(block)+`"-1h", end = "+205s"`, begins(block)+`"+30s", end = "+30h"`, begins(other)+`"+2h"`, begins(other)+`"+30s"`).Replace(rehearsalWorld),
+		strings.NewReplacer(begins(block)+`"-1h", end = "+205s"`, begins(block)+`"+40s", end = "+30h"`, begins(other)+`"+2h"`, begins(other)+`"+30s"`).Replace(rehearsalWorld),
 		strings.Replace(rehearsalConfig, `["`+other+`"]`, `["`+other+`"]`+"\ndynamic = true", 1), func(*slurmlab.Config) {})
 	_, said := r.watch()
 	r.until("the nodes wait for their block", func() bool { return r.has("pcs-capacity-wait-gpu") })
@@ -31,7 +31,7 @@ func TestTheStartOfABlock(t *testing.T) {
 	}
 	id := r.submit("-C", "gpu", "-N", "2", "-t", "10")
 	if left := time.Until(opens.Start); left < 2*time.Second {
-		t.Skipf("the machine is too slow: %s are left", left)
+		t.Fatalf("the machine is too slow: %s are left", left)
 	}
 	if job := r.job(id); job.State != "PENDING" {
 		t.Fatalf("before the start the job is %s", job.State)

@@ -21,6 +21,9 @@ type Options struct {
 	Region string
 	// Profile is a profile of the shared AWS configuration; "" for the default.
 	Profile string
+	// Called is told of every call when it has ended, by several goroutines at once; nil logs
+	// it with slog's default logger, at level debug.
+	Called func(Call)
 }
 
 // Shared is what the clients of one program have in common. It is safe for use by several
@@ -55,7 +58,10 @@ func Load(ctx context.Context, o Options) (*Shared, error) {
 		cfg.Region = answer.Region
 	}
 	cfg.Credentials = newCredentials(cfg.Credentials)
-	cfg.APIOptions = append(cfg.APIOptions, s.clock.middleware, plainBody, s.limits.middleware, nameDenied)
+	if o.Called == nil {
+		o.Called = tellDebug
+	}
+	cfg.APIOptions = append(cfg.APIOptions, tellCalls(o.Called), s.clock.middleware, plainBody, s.limits.middleware, nameDenied)
 	s.Config = cfg
 	return s, nil
 }

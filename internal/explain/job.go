@@ -130,6 +130,7 @@ func (e *Explanation) waits(j Job, prospects []capacity.Prospect, snap *capacity
 	verdict := capacity.Admit(j.Request, snap, now)
 	failed, hasFailed := lastFailure(j.Shown, records)
 	notLaunched := strings.HasPrefix(j.AdminComment, ourWord) && strings.Contains(j.AdminComment, " were not launched: ")
+	few, short := capacity.ShortOfHosts(j.Request, snap, now)
 	release := fmt.Sprintf("`scontrol release %s`", j.Shown)
 	switch {
 	case j.Held && ourHold && until.After(now):
@@ -146,6 +147,10 @@ func (e *Explanation) waits(j Job, prospects []capacity.Prospect, snap *capacity
 		e.Advice = "Release it: " + release + "."
 	case verdict.Refused:
 		e.never(j, verdict, snap, now)
+	case short:
+		r := few.Reservation
+		e.Code, e.Answer = WaitsForHost, fmt.Sprintf("Job %s asks for %d nodes, but only %d of the %d hosts of %s are usable.", j.Shown, few.Needs, few.Usable, r.Size(), r.ID)
+		e.Advice = fmt.Sprintf("Wait until the others are back, or ask for fewer: `scontrol update jobid=%s numnodes=%d`.", j.Shown, few.Usable)
 	case notLaunched || hasFailed && strings.HasPrefix(j.AdminComment, ourWord):
 		e.Code = LaunchFailed
 		code := "see below"
@@ -205,10 +210,6 @@ func (e *Explanation) forCapacity(j Job, prospects []capacity.Prospect, v capaci
 		for _, w := range v.Warnings {
 			e.fact("warning", "%s", w)
 		}
-	case open(fits[0]) && fits[0].Reservation.ID != "" && j.Request.Nodes > fits[0].Reservation.UsableSize() && fits[0].Reservation.Unhealthy > 0:
-		r := fits[0].Reservation
-		e.Code, e.Answer = WaitsForHost, fmt.Sprintf("Job %s asks for %d nodes, but only %d of the %d hosts of %s are usable.", j.Shown, j.Request.Nodes, r.UsableSize(), r.Size(), r.ID)
-		e.Advice = fmt.Sprintf("Wait until the others are back, or ask for fewer: `scontrol update jobid=%s numnodes=%d`.", j.Shown, r.UsableSize())
 	case open(fits[0]):
 		where := fits[0].Reservation.ID
 		if where == "" {

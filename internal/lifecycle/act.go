@@ -23,6 +23,7 @@ func (p *pass) act(ctx context.Context, mayDelete bool) {
 			keep[v.slot.Name] = true
 			continue
 		}
+		v.lost = p.lost(v, nodes[:v.launchable(nodes)])
 		for _, r := range v.wanted(nodes, now) {
 			want = append(want, r.shift(toSlurm))
 		}
@@ -95,7 +96,7 @@ func (p *pass) fencedNodes(slots []slotView, toSlurm time.Duration) map[string]f
 		if v.current.ID == "" || v.window.Unbounded() {
 			continue
 		}
-		f := fenced{slot: v.slot.Name, fence: p.placedFence(v, toSlurm), maxTime: v.partition.MaxTime,
+		f := fenced{slot: v.slot.Name, start: v.window.Start.Add(toSlurm), fence: p.placedFence(v, toSlurm), maxTime: v.partition.MaxTime,
 			reservation: v.current.ID, onEnd: v.partition.OnEnd}
 		for _, name := range p.cluster.SlotNodes(v.slot.Name) {
 			byNode[name] = f
@@ -116,7 +117,7 @@ func (p *pass) limits(ctx context.Context, jobs []Job, byNode map[string]fenced,
 		p.did(Done{Do: do, Slot: c.slot, Job: c.job.Shown, Message: message}, p.Slurm.SetTimeLimit(ctx, c.job.Shown, c.minutes))
 	}
 	if p.awsErr == nil {
-		p.fitPending(ctx, jobs)
+		p.tellWaiting(ctx, jobs, p.fitPending(ctx, jobs))
 	}
 }
 

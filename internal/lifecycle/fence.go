@@ -76,12 +76,20 @@ func (v slotView) wanted(nodes []string, now time.Time) []Reservation {
 		// Until its end, instances of the old block still disappear: the next turn begins then.
 		want = append(want, reservation(fencePrefix+v.slot.Name, nodes, v.window.Fence, v.next.Window.Start))
 	}
-	// Nothing can be launched for the last nodes, so that jobs are kept from them. They stay
-	// the same ones while jobs come and go.
-	if v.partition.Provider == capacity.ProviderEC2 && v.places > 0 && v.places < len(nodes) {
-		want = append(want, reservation(surplusPrefix+v.slot.Name, nodes[v.places:], now, time.Time{}))
+	// Nothing can be launched for the last nodes, nor for those of failed hosts, so that jobs
+	// are kept from them. They stay the same ones while jobs come and go.
+	if surplus := slices.Concat(v.lost, nodes[v.launchable(nodes):]); v.partition.Provider == capacity.ProviderEC2 && len(surplus) > 0 {
+		want = append(want, reservation(surplusPrefix+v.slot.Name, surplus, now, time.Time{}))
 	}
 	return want
+}
+
+// launchable is how many of a slot's nodes, the first ones, there are instances for.
+func (v slotView) launchable(nodes []string) int {
+	if v.places == 0 {
+		return len(nodes)
+	}
+	return min(v.places, len(nodes))
 }
 
 // closed keeps the queue from being let loose on nodes that cannot be launched: those of

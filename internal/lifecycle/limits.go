@@ -18,6 +18,7 @@ type limitChange struct {
 // fenced is a slot whose jobs must end by the fence.
 type fenced struct {
 	slot    string
+	start   time.Time // of the slot's turn, in Slurm's clock; zero if it always had it
 	fence   time.Time // in Slurm's clock
 	maxTime capacity.Limit
 	// reservation is what ends, onEnd what then happens to jobs that do not say it themselves.
@@ -32,7 +33,9 @@ type fenced struct {
 // nodes have to boot, Slurm sets the end to boot done + limit and does not look at
 // reservations again. A job marked time=fit that would end more than a minute before
 // the fence is raised to it, or to the limit that its owner stated: time=fit:MINUTES.
-// Nothing else is touched. marks are those that count.
+// Nothing else is touched. marks are those that count. A job that runs since before the
+// slot's turn is never raised: it is on instances of the block before, whose fence is its
+// end, and slurmctld ends what is over its limit up to 30 s late (PERIODIC_TIMEOUT).
 func limitChanges(jobs []Job, byNode map[string]fenced, marks map[string]state.Mark, now time.Time) []limitChange {
 	var changes []limitChange
 	for _, j := range jobs {
@@ -56,13 +59,18 @@ func limitChanges(jobs []Job, byNode map[string]fenced, marks map[string]state.M
 		if !crosses && mark.UpTo > 0 {
 			minutes = min(minutes, mark.UpTo)
 		}
-		raise := !crosses && short && minutes > j.Limit.Minutes
+		former := j.Start.Before(f.start.Add(-startSlack))
+		raise := !crosses && !former && short && minutes > j.Limit.Minutes
 		if lower || raise {
 			changes = append(changes, limitChange{job: j, minutes: minutes, slot: f.slot, fence: f.fence})
 		}
 	}
 	return changes
 }
+
+// startSlack is what the start of a job in Slurm's clock and that of a block in AWS's may be
+// apart. The block before was closed for jobs longer than that: by reclaim, minutes earlier.
+const startSlack = time.Minute
 
 func (c limitChange) raises() bool { return c.job.Limit.Bounded() && c.minutes > c.job.Limit.Minutes }
 

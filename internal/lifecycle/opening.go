@@ -31,9 +31,7 @@ func (p *pass) powerUp(ctx context.Context, slots []slotView) {
 			continue
 		}
 		nodes := p.cluster.SlotNodes(v.slot.Name)
-		if v.places > 0 && v.places < len(nodes) {
-			nodes = nodes[:v.places]
-		}
+		nodes = nodes[:v.launchable(nodes)]
 		nodes = slices.DeleteFunc(slices.Clone(nodes), func(name string) bool { return !down[name] })
 		if len(nodes) > 0 {
 			p.did(Done{Do: "power-up", Slot: v.slot.Name, Message: fmt.Sprintf("slot %s: powering %s up, %s is open since %s",

@@ -95,8 +95,10 @@ func fitNote(says, why string) string {
 	return ""
 }
 
-// fitPending sets the limits that are missing, and tells the owners where none can be set.
-func (p *pass) fitPending(ctx context.Context, jobs []Job) {
+// fitPending sets the limits that are missing, and tells the owners where none can be set. It
+// returns the jobs that lack one.
+func (p *pass) fitPending(ctx context.Context, jobs []Job) (lacking map[string]bool) {
+	lacking = map[string]bool{}
 	defaults := map[string]capacity.Limit{}
 	for _, part := range p.cluster.Partitions {
 		defaults[part.Name] = part.DefaultTime
@@ -104,6 +106,7 @@ func (p *pass) fitPending(ctx context.Context, jobs []Job) {
 	all := unfits(jobs, p.snap, defaults, p.now)
 	edits := map[string]capacity.Edits{}
 	for _, u := range all {
+		lacking[u.job.Shown] = true
 		if u.why == "" && len(edits) < fitsAPass {
 			edits[u.job.Shown] = u.edits
 		}
@@ -136,4 +139,5 @@ func (p *pass) fitPending(ctx context.Context, jobs []Job) {
 			p.problem(err)
 		}
 	}
+	return lacking
 }

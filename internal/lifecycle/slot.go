@@ -21,6 +21,9 @@ type slotView struct {
 	next capacity.Turn
 	// places is how many nodes the slot has instances for; 0 if EC2 does not say.
 	places int
+	// usable is how many of them are on hosts that have not failed; lost are nodes for the others.
+	usable int
+	lost   []string
 	// last is the window of what ended last, when nothing is live.
 	last capacity.Window
 	// unknown: the slot has a reservation that EC2 did not describe and none that is live.
@@ -73,13 +76,14 @@ func view(snap *capacity.Snapshot, p capacity.Partition, g capacity.NodeGroup, s
 	for _, t := range at.Current {
 		size := t.Reservation.Size()
 		if size == 0 { // EC2 may say so of a block that is not open yet
-			v.places = 0
+			v.places, v.usable = 0, 0
 			break
 		}
 		v.places += size
+		v.usable += t.Reservation.UsableSize()
 	}
 	if g.MaxNodes > 0 && v.places > 0 {
-		v.places = min(v.places, g.MaxNodes)
+		v.places, v.usable = min(v.places, g.MaxNodes), min(v.usable, g.MaxNodes)
 	}
 	return v
 }

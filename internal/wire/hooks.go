@@ -35,12 +35,12 @@ var (
 )
 
 // Begin makes the adapters of a hook. It asks nobody but, for the region, the settings and
-// the metadata of the instance.
-func Begin(ctx context.Context, cfg *config.Config) (*Hook, error) {
+// the metadata of the instance. called is told of every call of AWS.
+func Begin(ctx context.Context, cfg *config.Config, called func(ec2.Call)) (*Hook, error) {
 	client := &slurm.Client{Timeout: slurmTimeout}
 	h := &Hook{Slurm: HookSlurm{client}, State: state.Dir(cfg.StateDir), pcsCluster: cfg.Cluster, client: client}
 	var err error
-	if h.EC2, err = ec2.New(ctx, ec2.Options{Region: cfg.Region}); err != nil {
+	if h.EC2, err = ec2.New(ctx, ec2.Options{Region: cfg.Region, Called: called}); err != nil {
 		return nil, err
 	}
 	h.StateErr = h.State.Create()

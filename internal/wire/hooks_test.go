@@ -16,7 +16,7 @@ func TestHooksBeginWithoutAStateFolder(t *testing.T) {
 	}
 	cfg := config.Default()
 	cfg.Region, cfg.StateDir = "us-east-2", filepath.Join(file, "state")
-	h, err := Begin(t.Context(), cfg)
+	h, err := Begin(t.Context(), cfg, nil)
 	if err != nil || h.StateErr == nil {
 		t.Errorf("%+v, %v", h, err)
 	}

@@ -30,32 +30,29 @@ func Resume(args []string) int {
 	log := hooks.HookLog(cfg.Log.Dir, "resume")
 	ctx, stop := untilTerminated()
 	defer stop()
-	log.Info("power up", "nodes", nodes, "resume_file", os.Getenv("SLURM_RESUME_FILE"))
-	if err := resume(ctx, cfg, nodes, log); err != nil {
-		log.Error("power up", "nodes", nodes, "err", err)
-		return 1
-	}
-	return 0
+	c := begin(log, "power up", nodes, "resume_file", os.Getenv("SLURM_RESUME_FILE"))
+	return c.end(resume(ctx, cfg, c), "")
 }
 
-func resume(ctx context.Context, cfg *config.Config, nodes string, log *slog.Logger) error {
-	began := time.Now()
+func resume(ctx context.Context, cfg *config.Config, c *call) error {
+	log := c.log
 	waits := waiting(log) // first: the file is there only for a while
-	h, err := wire.Begin(ctx, cfg)
+	h, err := wire.Begin(ctx, cfg, c.aws)
 	if err != nil {
 		return err
 	}
 	if h.StateErr != nil {
 		log.Warn("there is no state folder; records are lost", "err", h.StateErr)
 	}
+	c.records = h.State
 	asked, err := h.Ask(ctx, log)
 	if err != nil {
 		return err
 	}
-	r := hooks.Resume{Settings: cfg.Domain(), Cluster: asked.Mark, Slurm: h.Slurm, EC2: h.EC2, Records: h.State, Log: log,
-		MachineTime: time.Now, Began: began, Budget: hooks.ResumeBudget(asked.ResumeTimeout)}
+	r := hooks.Resume{Settings: cfg.Domain(), Cluster: asked.Mark, Slurm: h.Slurm, EC2: h.EC2, Records: c, Log: log,
+		MachineTime: time.Now, Began: c.began, Budget: hooks.ResumeBudget(asked.ResumeTimeout)}
 	if os.Getenv("SLURM_RESUME_FILE") == "" { // by hand: Slurm may have waited for as long as it does
-		r.Began = began.Add(-cmp.Or(asked.ResumeTimeout, hooks.DefaultResumeTimeout))
+		r.Began = c.began.Add(-cmp.Or(asked.ResumeTimeout, hooks.DefaultResumeTimeout))
 	}
 	if r.Last, err = h.State.ReadSnapshot(); err != nil {
 		log.Info("going on without the last snapshot", "err", err)
@@ -63,7 +60,7 @@ func resume(ctx context.Context, cfg *config.Config, nodes string, log *slog.Log
 	if slices.ContainsFunc(cfg.Partitions, func(p config.Partition) bool { return p.Provider == capacity.ProviderPCS }) {
 		r.PCS = wire.PCS{Provisioner: pcs.Provisioner{PCS: pcs.From(h.EC2.Shared()), EC2: h.EC2}, Cluster: cfg.Cluster}
 	}
-	return r.Run(ctx, nodes, waits)
+	return r.Run(ctx, c.nodes, waits)
 }
 
 // waiting reads SLURM_RESUME_FILE. Without it, as in a run by hand, the jobs are those

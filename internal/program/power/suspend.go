@@ -2,7 +2,6 @@ package power
 
 import (
 	"context"
-	"log/slog"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/hooks"
@@ -27,26 +26,24 @@ func Suspend(args []string) int {
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, hooks.SuspendBudget)
 	defer cancel()
-	log.Info("power down", "nodes", nodes)
-	if err := suspend(ctx, cfg, nodes, log, called); err != nil {
-		log.Error("power down; sync, or the next launch of these nodes, terminates what is left", "nodes", nodes, "err", err)
-		return 1
-	}
-	return 0
+	c := begin(log, "power down", nodes)
+	return c.end(suspend(ctx, cfg, c, called), "; sync, or the next launch of these nodes, terminates what is left")
 }
 
-func suspend(ctx context.Context, cfg *config.Config, nodes string, log *slog.Logger, called time.Time) error {
-	h, err := wire.Begin(ctx, cfg)
+func suspend(ctx context.Context, cfg *config.Config, c *call, called time.Time) error {
+	log := c.log
+	h, err := wire.Begin(ctx, cfg, c.aws)
 	if err != nil {
 		return err
 	}
 	if h.StateErr != nil {
 		log.Warn("there is no state folder; records are lost", "err", h.StateErr)
 	}
+	c.records = h.State
 	mark, err := h.Mark(ctx, log)
 	if err != nil {
 		return err
 	}
-	s := hooks.Suspend{Cluster: mark, Slurm: h.Slurm, EC2: h.EC2, Records: h.State, Log: log, Called: called}
-	return s.Run(ctx, nodes)
+	s := hooks.Suspend{Cluster: mark, Slurm: h.Slurm, EC2: h.EC2, Records: c, Log: log, Called: called}
+	return s.Run(ctx, c.nodes)
 }

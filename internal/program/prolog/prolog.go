@@ -57,7 +57,7 @@ func prolog(node string) {
 		return
 	}
 	p := hooks.Prolog{State: state.Dir(cfg.StateDir), Metadata: metadata, MachineTime: time.Now, Log: hooks.HookLog(cfg.Log.Dir, "prolog")}
-	p.Run(context.Background(), node, slot)
+	p.Run(context.Background(), node, slot, os.Getenv("SLURM_JOB_ID"))
 }
 
 // taskProlog is what to tell slurmstepd. It runs as the user, once for each task of the

@@ -1,0 +1,27 @@
+package capacity
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// ShortOfHosts finds the open reservation in which the job would run now if none of its
+// hosts had failed, that with the most usable ones. short is false if some open
+// reservation has enough, or if the job has other reasons to wait.
+func ShortOfHosts(req Request, snap *Snapshot, now time.Time) (p Prospect, short bool) {
+	open := slices.DeleteFunc(Prospects(req, snap, now), func(p Prospect) bool {
+		return !p.Fits || p.Window.Start.After(now) || p.Reservation.State != StateActive && p.Reservation.ID != ""
+	})
+	if len(open) == 0 || slices.ContainsFunc(open, func(p Prospect) bool { return p.Needs <= p.Usable }) {
+		return Prospect{}, false
+	}
+	return slices.MaxFunc(open, func(a, b Prospect) int { return cmp.Compare(a.Usable, b.Usable) }), true
+}
+
+// FewHosts says that a job needs more hosts than are usable.
+func (p Prospect) FewHosts() string {
+	r := p.Reservation
+	return fmt.Sprintf("the job needs %d nodes, and %d of the %d hosts of %s are usable", p.Needs, p.Usable, r.Size(), r.ID)
+}

@@ -1,0 +1,93 @@
+package awsconfig
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/aws/smithy-go"
+	"github.com/aws/smithy-go/middleware"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+)
+
+// Call is one call of AWS, with all its attempts. It has nothing of what was sent or
+// answered but what is here: neither credentials nor signature nor user data.
+type Call struct {
+	// Service and Operation are the SDK's names, such as EC2 and RunInstances.
+	Service, Operation, Region string
+	Took                       time.Duration
+	// Attempts is how often it was sent, or could not be; 0 if it did not come to that.
+	Attempts int
+	// Status is the HTTP status of the last answer; 0 without one.
+	Status int
+	// RequestID is AWS's name of the last attempt, which AWS Support asks for; "" without an answer.
+	RequestID string
+	// Code is AWS's error code, verbatim; "" if the call went well or had no answer.
+	Code string
+	// Failure is why there was no answer; "" if there was one.
+	Failure string
+}
+
+// Attrs are what a log shows of the call; durations in milliseconds.
+func (c Call) Attrs() []slog.Attr {
+	all := []slog.Attr{slog.String("service", c.Service), slog.String("operation", c.Operation), slog.String("region", c.Region),
+		slog.Int64("ms", c.Took.Milliseconds()), slog.Int("attempts", c.Attempts)}
+	if c.Status != 0 {
+		all = append(all, slog.Int("status", c.Status))
+	}
+	for _, a := range []slog.Attr{slog.String("request_id", c.RequestID), slog.String("code", c.Code), slog.String("failure", c.Failure)} {
+		if a.Value.String() != "" {
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
+// tellDebug is where calls are told of unless Options say otherwise.
+func tellDebug(c Call) {
+	slog.LogAttrs(context.Background(), slog.LevelDebug, "AWS call", c.Attrs()...)
+}
+
+// tellCalls tells of every call when it has ended.
+func tellCalls(tell func(Call)) func(*middleware.Stack) error {
+	look := middleware.InitializeMiddlewareFunc("TellCalls", func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (
+		middleware.InitializeOutput, middleware.Metadata, error) {
+		began := time.Now()
+		out, metadata, err := next.HandleInitialize(ctx, in)
+		c := Call{Service: awsmiddleware.GetServiceID(ctx), Operation: awsmiddleware.GetOperationName(ctx), Region: awsmiddleware.GetRegion(ctx),
+			Took: time.Since(began)}
+		if attempts, ok := retry.GetAttemptResults(metadata); ok {
+			c.Attempts = len(attempts.Results)
+		}
+		if answer, ok := awsmiddleware.GetRawResponse(metadata).(*smithyhttp.Response); ok && answer != nil && answer.Response != nil {
+			c.Status = answer.StatusCode
+		}
+		c.RequestID, _ = awsmiddleware.GetRequestIDMetadata(metadata)
+		if err != nil {
+			c.describe(err)
+		}
+		tell(c)
+		return out, metadata, err
+	})
+	return func(stack *middleware.Stack) error { return stack.Initialize.Add(look, middleware.After) }
+}
+
+// describe takes from an error what the metadata of a failed call does not have.
+func (c *Call) describe(err error) {
+	var answer interface {
+		HTTPStatusCode() int
+		ServiceRequestID() string
+	}
+	if errors.As(err, &answer) {
+		c.Status, c.RequestID = answer.HTTPStatusCode(), answer.ServiceRequestID()
+	}
+	var refused smithy.APIError
+	if errors.As(err, &refused) {
+		c.Code = refused.ErrorCode()
+	} else {
+		c.Failure = err.Error()
+	}
+}

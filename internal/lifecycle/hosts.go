@@ -1,0 +1,45 @@
+package lifecycle
+
+import (
+	"slices"
+)
+
+// lost are the nodes of a slot that stand for its failed hosts: as many as EC2 counts, of
+// those that take no jobs. A job of the whole block then waits in the queue instead of being
+// launched in vain. nodes are those that there are instances for. The same ones stay lost
+// while they stay down.
+func (p *pass) lost(v slotView, nodes []string) []string {
+	missing := min(v.places-v.usable, len(nodes))
+	if v.places == 0 || missing <= 0 {
+		return nil
+	}
+	byName := map[string]Node{}
+	for _, n := range p.cluster.Nodes {
+		byName[n.Name] = n
+	}
+	var before []string
+	for _, r := range p.cluster.Reservations {
+		if r.Name == surplusPrefix+v.slot.Name && ours(r) {
+			before = r.Nodes
+		}
+	}
+	// A node that is down says more than one that is off, and is lost before it.
+	rank := func(name string) int {
+		switch n := byName[name]; {
+		case slices.Contains(before, name):
+			return 0
+		case !n.PoweredDown:
+			return 1
+		}
+		return 2
+	}
+	var out []string
+	for _, name := range slices.Backward(nodes) {
+		n, shown := byName[name]
+		if idle := !shown || n.PoweredDown || !n.Up && n.State != "powering-up" && n.State != "power-up"; idle {
+			out = append(out, name)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b string) int { return rank(a) - rank(b) })
+	return out[:min(missing, len(out))]
+}
