@@ -2,6 +2,7 @@ package capacity
 
 import (
 	"fmt"
+	"math"
 	"math/big"
 	"strconv"
 	"strings"
@@ -103,6 +104,31 @@ func (m Money) PerHour(count int, d time.Duration) Money {
 	cents := new(big.Int).Mul(big.NewInt(m.micros), big.NewInt(int64(time.Hour)))
 	// Half a cent is added, so that the division rounds to the nearest one.
 	cents.Add(cents, new(big.Int).Rsh(thingHours, 1)).Div(cents, thingHours)
+	micros := cents.Mul(cents, big.NewInt(cent))
+	if !micros.IsInt64() {
+		return Money{}
+	}
+	return Money{micros.Int64(), m.currency}
+}
+
+// Plus is both together; zero where one is not known, or they are of two currencies.
+func (m Money) Plus(other Money) Money {
+	if m == (Money{}) || m.currency != other.currency || m.micros > math.MaxInt64-other.micros {
+		return Money{}
+	}
+	return Money{m.micros + other.micros, m.currency}
+}
+
+// Times is the part of m that n of total things cost, to the nearest cent; zero without a
+// total.
+func (m Money) Times(n, total int64) Money {
+	if n < 0 || total < 1 {
+		return Money{}
+	}
+	const cent = 10_000 // micros
+	parts := new(big.Int).Mul(big.NewInt(total), big.NewInt(cent))
+	cents := new(big.Int).Mul(big.NewInt(m.micros), big.NewInt(n))
+	cents.Add(cents, new(big.Int).Rsh(parts, 1)).Div(cents, parts)
 	micros := cents.Mul(cents, big.NewInt(cent))
 	if !micros.IsInt64() {
 		return Money{}

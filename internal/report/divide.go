@@ -99,7 +99,7 @@ func (a *account) stay(s stay, all []string) (ran int64, err error) {
 	}
 	// What has no node, or one that is off: a run that began there after the sample takes of it.
 	free := s.paid.Size - listed
-	left := int64(max(free, 0)) * seconds(s.from, s.to)
+	var taken []piece
 	failed := min(max(0, s.paid.Unhealthy-a.count(s.paid.Nodes[state.NodeDown])), max(free, 0))
 	a.put(s, s.from, s.to, max(free, 0)-failed, a.idle(s))
 	a.put(s, s.from, s.to, failed, Hardware)
@@ -113,10 +113,10 @@ func (a *account) stay(s stay, all []string) (ran int64, err error) {
 			length := seconds(p.from, p.to)
 			switch {
 			case len(p.runs) > 0 && !on:
-				if left < length || free-failed < 1 {
-					continue
+				if most(taken, p) >= free-failed {
+					continue // more nodes than are paid for: what was seen is not all true
 				}
-				left -= length
+				taken = append(taken, p)
 				a.put(s, p.from, p.to, -1, a.idle(s))
 				a.give(p)
 				ran += length
@@ -129,6 +129,25 @@ func (a *account) stay(s stay, all []string) (ran int64, err error) {
 		}
 	}
 	return ran, nil
+}
+
+// most is how many of some pieces are at the same time within another one.
+func most(all []piece, p piece) int {
+	count := func(at time.Time) (n int) {
+		for _, o := range all {
+			if !o.from.After(at) && o.to.After(at) {
+				n++
+			}
+		}
+		return n
+	}
+	n := count(p.from)
+	for _, o := range all {
+		if o.from.After(p.from) && o.from.Before(p.to) {
+			n = max(n, count(o.from))
+		}
+	}
+	return n
 }
 
 func (a *account) count(hostlist string) int {

@@ -4,6 +4,7 @@
 package report
 
 import (
+	"slices"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -134,31 +135,33 @@ type Gap struct {
 	Reason      string
 }
 
+// Begins is the first time that the report is about; Until if it is about none.
+func (in Input) Begins() time.Time {
+	begin := in.Until
+	for _, h := range in.histories() {
+		begin = earliest(begin, latest(h.start, in.From))
+	}
+	return begin
+}
+
+// histories are those of the reservations that the report is about.
+func (in Input) histories() []*history {
+	return slices.DeleteFunc(replay(in.Samples, in.Until), func(h *history) bool {
+		return len(in.IDs) > 0 && !slices.Contains(in.IDs, h.id) || !latest(h.start, in.From).Before(h.paidUntil(in.Until))
+	})
+}
+
 // Make makes a report. The classes of each reservation add up to what was paid, to the
 // second. The error is for a hostlist that cannot be read.
 func Make(in Input) (Report, error) {
-	histories := replay(in.Samples, in.Until)
 	runs, err := in.runs()
 	if err != nil {
 		return Report{}, err
 	}
-	r := Report{From: in.From, Until: in.Until, Total: Sums{}}
-	var parts []*account
-	for _, h := range histories {
-		if len(in.IDs) > 0 && !contains(in.IDs, h.id) {
-			continue
-		}
-		from, to := latest(h.start, in.From), h.paidUntil(in.Until)
-		if !from.Before(to) {
-			continue
-		}
-		if r.From.IsZero() || len(parts) == 0 && in.From.IsZero() || in.From.IsZero() && from.Before(r.From) {
-			r.From = from
-		}
-		parts = append(parts, &account{history: h, runs: runs, from: from, to: to, expand: in.Expand})
-	}
+	r := Report{From: in.Begins(), Until: in.Until, Total: Sums{}}
 	book := newBook(r.From, r.Until, in.Zone)
-	for _, a := range parts {
+	for _, h := range in.histories() {
+		a := &account{history: h, runs: runs, from: latest(h.start, in.From), to: h.paidUntil(in.Until), expand: in.Expand}
 		one, err := a.divide(book)
 		if err != nil {
 			return Report{}, err
@@ -185,15 +188,6 @@ func KindOf(ended string) Class {
 		return LostTimeout
 	}
 	return LostFailure
-}
-
-func contains(all []string, one string) bool {
-	for _, a := range all {
-		if a == one {
-			return true
-		}
-	}
-	return false
 }
 
 func latest(a, b time.Time) time.Time {
