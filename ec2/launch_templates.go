@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
 )
 
 // ErrNotOurs is returned for a launch template that lacks our tag (R9).
@@ -135,12 +136,7 @@ func (c *Client) EnsureLaunchTemplate(ctx context.Context, spec capacity.LaunchT
 // second template out, while a token made from the spec would, after the template was
 // deleted, give back the deleted one.
 func (c *Client) createTemplate(ctx context.Context, spec capacity.LaunchTemplateSpec, data *types.RequestLaunchTemplateData, digest string) (capacity.LaunchTemplate, error) {
-	out, err := c.api.CreateLaunchTemplate(ctx, &ec2.CreateLaunchTemplateInput{
-		LaunchTemplateName: aws.String(spec.Name),
-		LaunchTemplateData: data,
-		VersionDescription: aws.String(versionDescription(spec, digest)),
-		TagSpecifications:  tagged(spec.Tags, types.ResourceTypeLaunchTemplate),
-	})
+	out, err := c.api.CreateLaunchTemplate(ctx, createInput(spec, data, digest))
 	if err != nil {
 		return capacity.LaunchTemplate{}, fmt.Errorf("creating launch template %s in %s: %w", spec.Name, c.region, err)
 	}
@@ -149,6 +145,29 @@ func (c *Client) createTemplate(ctx context.Context, spec capacity.LaunchTemplat
 		return capacity.LaunchTemplate{}, err
 	}
 	return c.settled(ctx, describe(*out.LaunchTemplate, written))
+}
+
+func createInput(spec capacity.LaunchTemplateSpec, data *types.RequestLaunchTemplateData, digest string) *ec2.CreateLaunchTemplateInput {
+	return &ec2.CreateLaunchTemplateInput{
+		LaunchTemplateName: aws.String(spec.Name),
+		LaunchTemplateData: data,
+		VersionDescription: aws.String(versionDescription(spec, digest)),
+		TagSpecifications:  tagged(spec.Tags, types.ResourceTypeLaunchTemplate),
+	}
+}
+
+// LaunchTemplateProperties are those with which CloudFormation makes the template that
+// EnsureLaunchTemplate would (AWS::EC2::LaunchTemplate). It changes nothing.
+func (c *Client) LaunchTemplateProperties(ctx context.Context, spec capacity.LaunchTemplateSpec) (map[string]any, error) {
+	data, err := c.templateData(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	wanted, err := digest(data)
+	if err != nil {
+		return nil, err
+	}
+	return awsconfig.Properties(createInput(spec, data, wanted))
 }
 
 // writtenVersion is the first version of a template as EC2 will show it: the answer of

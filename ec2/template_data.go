@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
 )
 
 // templateData is what a spec says, in EC2's words.
@@ -174,47 +175,14 @@ func (c *Client) overlayNetwork(ctx context.Context, data *types.RequestLaunchTe
 // digest is the SHA-256 of what the data says, without the fields that are empty, so
 // that a field which a later SDK adds changes nothing.
 func digest(data *types.RequestLaunchTemplateData) (string, error) {
-	text, err := json.Marshal(data)
+	said, err := awsconfig.Properties(data)
 	if err != nil {
 		return "", fmt.Errorf("digest of a launch template: %w", err)
 	}
-	var tree any
-	if err := json.Unmarshal(text, &tree); err != nil {
-		return "", fmt.Errorf("digest of a launch template: %w", err)
-	}
-	if text, err = json.Marshal(withoutEmpty(tree)); err != nil { // sorts the keys
+	text, err := json.Marshal(said) // sorts the keys
+	if err != nil {
 		return "", fmt.Errorf("digest of a launch template: %w", err)
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:]), nil
-}
-
-// withoutEmpty drops nulls, empty strings and what holds nothing else from a tree of
-// JSON values; nil if nothing is left. false and 0 stay: they say something.
-func withoutEmpty(tree any) any {
-	switch v := tree.(type) {
-	case map[string]any:
-		for key, value := range v {
-			if value = withoutEmpty(value); value == nil {
-				delete(v, key)
-			} else {
-				v[key] = value
-			}
-		}
-		if len(v) == 0 {
-			return nil
-		}
-	case []any:
-		if len(v) == 0 {
-			return nil
-		}
-		for i := range v {
-			v[i] = withoutEmpty(v[i])
-		}
-	case string:
-		if v == "" {
-			return nil
-		}
-	}
-	return tree
 }

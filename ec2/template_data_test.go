@@ -1,13 +1,14 @@
 package ec2
 
 import (
-	"encoding/json"
 	"reflect"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
 )
 
 // Every field that EC2 can answer with must be in the copy, at every depth, so that
@@ -28,16 +29,13 @@ func TestCopyByNameIsComplete(t *testing.T) {
 	}
 }
 
-func tree(t *testing.T, v any) (out any) {
+func tree(t *testing.T, v any) map[string]any {
 	t.Helper()
-	text, err := json.Marshal(v)
+	said, err := awsconfig.Properties(v)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := json.Unmarshal(text, &out); err != nil {
-		t.Fatal(err)
-	}
-	return withoutEmpty(out)
+	return said
 }
 
 // fill gives every field a value that is not zero.

@@ -16,6 +16,13 @@ import (
 // second group out, while a token made from the request would, after a failed group
 // was deleted, give back the failed one.
 func (c *Client) createGroup(ctx context.Context, g NodeGroup) error {
+	if _, err := c.api.CreateComputeNodeGroup(ctx, createGroupInput(g)); err != nil {
+		return fmt.Errorf("creating compute node group %s: %w", g.Name, err)
+	}
+	return nil
+}
+
+func createGroupInput(g NodeGroup) *pcs.CreateComputeNodeGroupInput {
 	in := &pcs.CreateComputeNodeGroupInput{
 		ClusterIdentifier:     aws.String(g.ClusterID),
 		ComputeNodeGroupName:  aws.String(g.Name),
@@ -34,10 +41,7 @@ func (c *Client) createGroup(ctx context.Context, g NodeGroup) error {
 			in.SlurmConfiguration.ScaleDownIdleTimeInSeconds = aws.Int32(int32(*g.IdleSeconds))
 		}
 	}
-	if _, err := c.api.CreateComputeNodeGroup(ctx, in); err != nil {
-		return fmt.Errorf("creating compute node group %s: %w", g.Name, err)
-	}
-	return nil
+	return in
 }
 
 func scaling(g NodeGroup) *types.ScalingConfigurationRequest {
@@ -92,6 +96,13 @@ func (c *Client) Tag(ctx context.Context, arn string, tags map[string]string) er
 }
 
 func (c *Client) createQueue(ctx context.Context, q Queue) error {
+	if _, err := c.api.CreateQueue(ctx, createQueueInput(q)); err != nil {
+		return fmt.Errorf("creating queue %s: %w", q.Name, err)
+	}
+	return nil
+}
+
+func createQueueInput(q Queue) *pcs.CreateQueueInput {
 	in := &pcs.CreateQueueInput{
 		ClusterIdentifier:              aws.String(q.ClusterID),
 		QueueName:                      aws.String(q.Name),
@@ -101,10 +112,7 @@ func (c *Client) createQueue(ctx context.Context, q Queue) error {
 	if len(q.SlurmSettings) > 0 {
 		in.SlurmConfiguration = &types.QueueSlurmConfigurationRequest{SlurmCustomSettings: settingsList(q.SlurmSettings)}
 	}
-	if _, err := c.api.CreateQueue(ctx, in); err != nil {
-		return fmt.Errorf("creating queue %s: %w", q.Name, err)
-	}
-	return nil
+	return in
 }
 
 // updateQueue replaces the whole list of node groups, which is what PCS offers, and the

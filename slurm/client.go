@@ -103,6 +103,11 @@ func (e *CallError) Unwrap() error { return e.Err }
 
 // run executes one Slurm command and returns its standard output.
 func (c *Client) run(ctx context.Context, program string, args ...string) ([]byte, error) {
+	return c.runWith(ctx, nil, program, args...)
+}
+
+// runWith is run with some more variables in the environment.
+func (c *Client) runWith(ctx context.Context, variables []string, program string, args ...string) ([]byte, error) {
 	timeout := c.Timeout
 	if timeout == 0 {
 		timeout = DefaultTimeout
@@ -116,7 +121,7 @@ func (c *Client) run(ctx context.Context, program string, args ...string) ([]byt
 	}
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, path, args...) // Stdin nil is /dev/null
-	cmd.Env = c.environment()
+	cmd.Env = append(c.environment(), variables...)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	cmd.WaitDelay = time.Second
 	err = cmd.Run()

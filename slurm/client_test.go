@@ -94,9 +94,29 @@ func TestCallErrorSaysEverything(t *testing.T) {
 	if !errors.As(err, &call) || call.Exit != 3 || call.Stderr != "squeue: error: it is broken" || call.Command[0] != filepath.Join(dir, "squeue") {
 		t.Fatalf("%#v", err)
 	}
-	for _, part := range []string{"listing jobs", "squeue --all --json", "exit status 3", "it is broken"} {
+	for _, part := range []string{"listing jobs", "squeue --all --noheader", "exit status 3", "it is broken"} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("no %q in %v", part, err)
 		}
+	}
+}
+
+// R7: other users of the machine can read the arguments of squeue, and change a comment of
+// theirs before slurmctld answers. What their comment may not hold is in the environment.
+func TestR7_MarkIsNotAnArgument(t *testing.T) {
+	dir := t.TempDir()
+	check(t, os.WriteFile(filepath.Join(dir, "squeue"), []byte("#!/bin/sh\necho \"$@\" >"+dir+"/arguments; echo \"$SQUEUE_FORMAT2\" >"+dir+"/format\n"), 0o755))
+	client := slurm.Client{Dir: dir}
+	jobs, err := client.Jobs(deadline(t))
+	if err != nil || len(jobs) != 0 {
+		t.Fatal(jobs, err)
+	}
+	arguments, err := os.ReadFile(filepath.Join(dir, "arguments"))
+	check(t, err)
+	format, err := os.ReadFile(filepath.Join(dir, "format"))
+	check(t, err)
+	_, mark, _ := strings.Cut(strings.TrimSpace(string(format)), "admin_comment:")
+	if len(mark) < 20 || strings.Contains(string(arguments), mark) {
+		t.Errorf("mark %q, arguments %q", mark, arguments)
 	}
 }

@@ -34,7 +34,7 @@ type Job struct {
 	AdminComment string
 	State        string   // base state: PENDING, RUNNING, COMPLETED, …; unknown ones as they are
 	StateFlags   []string // CONFIGURING, COMPLETING, POWER_UP_NODE, REQUEUED, …
-	Reason       string   // why it is pending; texts differ by version
+	Reason       string   // why it is pending: Slurm's code or, if it has one, its sentence; they differ by version
 	TimeLimit    capacity.Limit
 	TimeMin      capacity.Limit // --time-min
 	Submit       time.Time
@@ -57,7 +57,7 @@ type Job struct {
 func (j Job) Pending() bool { return j.State == "PENDING" && !j.Completing() }
 
 // Completing is true for a job whose run is over and whose nodes still clean
-// up. Newer versions show how it ended in State; 22.05 shows COMPLETING there.
+// up. State is COMPLETING then too: squeue does not say how the job ended.
 func (j Job) Completing() bool { return slices.Contains(j.StateFlags, "COMPLETING") }
 
 // Settled is true for a pending job of whose last run nothing is left: one that was
@@ -109,15 +109,14 @@ func (j Job) Elapsed(now time.Time) time.Duration {
 	return now.Sub(j.Start)
 }
 
-// Jobs returns all jobs that slurmctld knows, in one call. Slurm 22.05 also
-// shows jobs that ended within MinJobAge (5 minutes); see [Job.Active]. There
-// squeue ignores --jobs together with --json, so callers pick by id.
+// Jobs returns all jobs that have not ended, in one call.
 func (c *Client) Jobs(ctx context.Context) ([]Job, error) {
-	out, err := c.run(ctx, "squeue", "--all", "--json")
+	mark := newMark()
+	out, err := c.runWith(ctx, []string{"SQUEUE_FORMAT2=" + jobFormat(mark)}, "squeue", "--all", "--noheader", "--noconvert")
 	if err != nil {
 		return nil, fmt.Errorf("listing jobs: %w", err)
 	}
-	jobs, err := parseJobs(out)
+	jobs, err := parseJobs(out, mark)
 	if err != nil {
 		return nil, fmt.Errorf("listing jobs: %w", err)
 	}

@@ -1,11 +1,14 @@
 package slurm
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -14,8 +17,7 @@ import (
 )
 
 // versions are those whose real output is in testdata: the same jobs, nodes
-// and reservations on 22.05.8, 24.11.5 and 26.05.5. squeue's records are cut
-// down to the keys that are read, and a few others.
+// and reservations on 22.05.8, 24.11.5 and 26.05.5.
 var versions = []string{"22.05", "24.11", "26.05"}
 
 func recorded(t *testing.T, name string) []byte {
@@ -27,50 +29,52 @@ func recorded(t *testing.T, name string) []byte {
 	return data
 }
 
+// recordedMark is the mark of the recorded answers of squeue.
+const recordedMark = "mRECORDED"
+
 func TestParseJobs(t *testing.T) {
 	limit, unlimited := capacity.Minutes, capacity.NoLimit
-	base := Job{ArrayTaskID: -1, UserID: 65534, User: "nobody", Name: "wrap", State: "PENDING", NumNodes: 1, Batch: true, Requeue: true, Held: true, Reason: "JobHeldUser", Account: "nlp", Partition: "cloud"}
-	with := func(change func(j *Job)) Job { j := base; change(&j); return j }
+	base := Job{ArrayTaskID: -1, User: "root", Name: "wrap", State: "PENDING", NumNodes: 1, Batch: true, Requeue: true, Held: true,
+		Reason: "JobHeldUser", Account: "nlp", Partition: "cloud"}
+	with := func(id int, change func(j *Job)) Job { j := base; j.ID = id; change(&j); return j }
 	want := []Job{
-		with(func(j *Job) {
+		with(1, func(j *Job) {
 			j.Partition, j.Account, j.State, j.Reason, j.Held = "static", "", "RUNNING", "None", false
-			j.TimeLimit, j.Nodes = limit(10), "static1"
+			j.TimeLimit, j.Nodes = limit(10), "static-1"
 		}),
-		with(func(j *Job) { j.TimeLimit, j.ArrayTasks, j.Features = unlimited, "1-4%2", "cloud&gpu" }),
-		with(func(j *Job) {
+		with(2, func(j *Job) {
+			j.TimeLimit, j.ArrayJobID, j.ArrayTasks, j.Features, j.AdminComment = unlimited, 2, "1-4%2", "cloud&gpu", "a=b\nc"
+		}),
+		with(3, func(j *Job) {
 			j.Partition, j.Account, j.Requeue, j.NumNodes = "static,cloud", "vis", false, 2
 			j.TimeLimit, j.TimeMin = limit(60), limit(30)
 		}),
-		with(func(j *Job) { j.TimeLimit = limit(45) }), // first half of a heterogeneous job
-		with(func(j *Job) { j.TimeLimit, j.Partition, j.HetOffset = unlimited, "static", 1 }),
-		with(func(j *Job) { j.TimeLimit = limit(45) }),
-		with(func(j *Job) {
-			j.State, j.Reason, j.Held = "RUNNING", "None", false
+		with(4, func(j *Job) { j.TimeLimit, j.HetJobID = limit(45), 4 }),
+		with(5, func(j *Job) { j.TimeLimit, j.Partition, j.HetJobID, j.HetOffset = unlimited, "static", 4, 1 }),
+		with(6, func(j *Job) { j.TimeLimit = limit(45) }),
+		with(7, func(j *Job) {
+			j.State, j.StateFlags, j.Reason, j.Held = "RUNNING", []string{"CONFIGURING"}, "None", false
 			j.NumNodes, j.TimeLimit, j.Nodes = 2, limit(30), "cloud[1-2]"
+		}),
+		with(8, func(j *Job) {
+			j.TimeLimit, j.Partition, j.Account, j.Reason, j.Restarts = unlimited, "static", "", "job requeued in held state", 1
 		}),
 	}
 	for _, version := range versions {
-		jobs, err := parseJobs(recorded(t, "squeue-"+version+".json"))
+		jobs, err := parseJobs(recorded(t, "squeue-"+version+".txt"), recordedMark)
 		if err != nil {
 			t.Errorf("%s: %v", version, err)
 			continue
 		}
-		if jobs[0].State == "COMPLETED" { // 22.05 also shows jobs that have ended
-			if jobs[0].Active() {
-				t.Errorf("%s: a completed job is active", version)
-			}
-			jobs = jobs[1:]
-		}
-		ignore := cmpopts.IgnoreFields(Job{}, "ID", "ArrayJobID", "HetJobID", "Submit", "Eligible", "Start", "End", "StateFlags", "Comment")
-		for i := range min(len(jobs), 1) {
-			want[i].Name = jobs[i].Name // every byte but a few: compared below
-		}
+		slices.SortFunc(jobs, func(a, b Job) int { return a.ID - b.ID })
+		ignore := cmpopts.IgnoreFields(Job{}, "Submit", "Eligible", "Start", "End", "Deadline", "Comment")
+		want[0].Name = jobs[0].Name // every byte from 33 on: compared below
 		if diff := cmp.Diff(want, jobs, ignore); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", version, diff)
 			continue
 		}
 		checkHostileText(t, version, jobs[0])
-		checkIDsAndTimes(t, version, jobs)
+		checkTimes(t, version, jobs)
 	}
 }
 
@@ -79,77 +83,135 @@ func TestParseJobs(t *testing.T) {
 func checkHostileText(t *testing.T, version string, job Job) {
 	t.Helper()
 	if !strings.HasPrefix(job.Comment, "capacity=any\nJobId=999 JobState=RUNNING\nbin\ufffd\ufffd\x01\x1b[31m \"q\" \\ end\x01\x02") ||
-		!strings.Contains(job.Comment, "xyz{|}~\x7f") {
-		t.Errorf("%s: comment %q", version, job.Comment)
+		!strings.Contains(job.Comment, "xyz{|}~\x7f") || utf8.RuneCountInString(job.Comment) != 61+255 {
+		t.Errorf("%s: comment %q of %d characters", version, job.Comment, utf8.RuneCountInString(job.Comment))
 	}
-	if !strings.HasPrefix(job.Name, `!"#$%&'()*+,-.0123456789:;<=>?@ABC`) {
+	if !strings.HasPrefix(job.Name, `!"#$%&'()*+,-./0123456789:;<=>?@ABC`) {
 		t.Errorf("%s: name %q", version, job.Name)
 	}
 }
 
-func checkIDsAndTimes(t *testing.T, version string, jobs []Job) {
+func checkTimes(t *testing.T, version string, jobs []Job) {
 	t.Helper()
-	array, het, last := jobs[1], jobs[4], jobs[6]
-	if array.ArrayJobID != array.ID || !strings.HasSuffix(array.DisplayID(), "_[1-4%2]") {
-		t.Errorf("%s: array id %d, shown as %s", version, array.ArrayJobID, array.DisplayID())
+	array, waits, boots := jobs[1], jobs[5], jobs[6]
+	if shown := []string{jobs[0].DisplayID(), array.DisplayID(), jobs[4].DisplayID()}; !slices.Equal(shown, []string{"1", "2_[1-4%2]", "4+1"}) {
+		t.Errorf("%s: shown as %v", version, shown)
 	}
-	if het.HetJobID != het.ID-1 || !strings.HasSuffix(het.DisplayID(), "+1") {
-		t.Errorf("%s: id of the heterogeneous job %d, shown as %s", version, het.HetJobID, het.DisplayID())
+	if !boots.Configuring() || boots.Running() || !boots.Active() {
+		t.Errorf("%s: state %s %v", version, boots.State, boots.StateFlags)
 	}
-	if last.ArrayJobID != 0 || last.HetJobID != 0 {
-		t.Errorf("%s: a plain job is in array %d, heterogeneous job %d", version, last.ArrayJobID, last.HetJobID)
+	if boots.Start.Year() != 2026 || boots.End.Sub(boots.Start) != 30*time.Minute {
+		t.Errorf("%s: from %v to %v", version, boots.Start, boots.End)
 	}
-	if configuring := version != "22.05"; last.Configuring() != configuring || last.Running() == configuring || !last.Active() {
-		t.Errorf("%s: state %s %v", version, last.State, last.StateFlags)
-	}
-	if last.Start.Year() != 2026 || last.End.Sub(last.Start) != 30*time.Minute {
-		t.Errorf("%s: from %v to %v", version, last.Start, last.End)
-	}
-	if !array.Start.IsZero() || array.Elapsed(last.Start) != 0 {
+	if !array.Start.IsZero() || !array.End.IsZero() || array.Elapsed(boots.Start) != 0 {
 		t.Errorf("%s: a held job starts at %v", version, array.Start)
 	}
-	if got := last.Elapsed(last.Start.Add(time.Minute)); got != time.Minute {
+	if got := boots.Elapsed(boots.Start.Add(time.Minute)); got != time.Minute {
 		t.Errorf("%s: elapsed %v", version, got)
+	}
+	if want := time.Date(2026, 12, 24, 0, 0, 0, 0, time.UTC); !waits.Eligible.Equal(want) || waits.Deadline.Year() != 2027 {
+		t.Errorf("%s: eligible at %v, deadline %v", version, waits.Eligible, waits.Deadline)
 	}
 }
 
+// record is what squeue prints of one job, with some fields replaced.
+func record(mark string, replaced map[string]string) string {
+	text := map[string]string{"JobID": "7", "JobArrayID": "7", "State": "PENDING", "TimeLimit": "10:00", "MinTime": "0:00", "RestartCnt": "0",
+		"PriorityLong": "1", "Requeue": "1", "BatchFlag": "1", "UserID": "0", "NumNodes": "1", "NodeList": ""}
+	maps.Copy(text, replaced)
+	var b strings.Builder
+	for i, f := range plainFields {
+		value, ok := text[f.name]
+		if !ok {
+			value = "N/A"
+		}
+		b.WriteString(value)
+		if i < len(plainFields)-1 {
+			b.WriteString(plainEnd)
+		}
+	}
+	b.WriteString(mark)
+	for _, f := range markedFields {
+		value, ok := text[f.name]
+		if !ok {
+			value = "(null)"
+		}
+		b.WriteString(value + mark)
+	}
+	return b.String() + "\n"
+}
+
 func TestParseJobsOddities(t *testing.T) {
-	one := func(fields string) Job {
+	one := func(fields ...string) Job {
 		t.Helper()
-		jobs, err := parseJobs([]byte(`{"jobs":[{"job_id":7,` + fields + `}]}`))
-		if err != nil {
-			t.Fatal(err)
+		replaced := map[string]string{}
+		for i := 0; i < len(fields); i += 2 {
+			replaced[fields[i]] = fields[i+1]
+		}
+		jobs, err := parseJobs([]byte(record(recordedMark, replaced)), recordedMark)
+		if err != nil || len(jobs) != 1 {
+			t.Fatal(jobs, err)
 		}
 		return jobs[0]
 	}
-	if job := one(`"job_state":"CONFIGURING"`); job.State != "RUNNING" || !job.Configuring() || job.Running() {
-		t.Errorf("22.05 configuring: %+v", job)
-	}
-	if job := one(`"job_state":"COMPLETING"`); !job.Active() || job.Running() || job.Pending() {
-		t.Errorf("22.05 completing: %+v", job)
-	}
-	if job := one(`"job_state":["TIMEOUT","COMPLETING"]`); job.State != "TIMEOUT" || !job.Active() {
+	if job := one("State", "COMPLETING"); !job.Active() || job.Running() || job.Pending() {
 		t.Errorf("completing: %+v", job)
 	}
-	if job := one(`"job_state":["PENDING","COMPLETING"]`); job.Pending() || !job.Active() {
-		t.Errorf("requeued, still completing: %+v", job)
+	if job := one("State", "SUSPENDED"); !job.Active() || job.Running() {
+		t.Errorf("suspended: %+v", job)
 	}
-	if job := one(`"job_state":["BRAND_NEW"]`); job.State != "BRAND_NEW" || job.Running() {
+	if job := one("State", "REQUEUE_HOLD"); job.State != "PENDING" || !job.Active() {
+		t.Errorf("requeued held: %+v", job)
+	}
+	if job := one("State", "BRAND_NEW"); job.State != "BRAND_NEW" || job.Running() || job.Active() {
 		t.Errorf("unknown state: %+v", job)
 	}
-	if job := one(`"array_job_id":5,"array_task_id":0`); job.ArrayTaskID != 0 || job.DisplayID() != "5_0" {
+	if job := one("JobArrayID", "5_0"); job.ArrayTaskID != 0 || job.ArrayJobID != 5 || job.DisplayID() != "5_0" {
 		t.Errorf("task 0: %+v", job)
 	}
-	if job := one(`"time_limit":4294967294,"time_minimum":{"set":false,"infinite":false,"number":0}`); job.TimeLimit.Set || job.TimeMin.Set {
+	if job := one("JobArrayID", "5_[3]"); job.ArrayTaskID != -1 || job.DisplayID() != "5_[3]" {
+		t.Errorf("the last pending task: %+v", job)
+	}
+	if job := one("TimeLimit", "INVALID", "MinTime", "2982616-04:14:00"); job.TimeLimit.Set || job.TimeMin.Set {
 		t.Errorf("unset limits: %+v", job)
 	}
-	if job := one(`"start_time":1e300,"restart_cnt":4294967294`); !job.Start.IsZero() {
-		t.Errorf("start %v", job.Start)
+	if job := one("TimeLimit", "UNLIMITED", "State", "RUNNING", "StartTime", "1795302306", "EndTime", "NONE"); job.End.Sub(job.Start) != infiniteDuration {
+		t.Errorf("a job without a limit ends at %v", job.End)
 	}
-	for _, bad := range []string{``, `{}`, `{"jobs":null}`, `{"jobs":[{"job_id":[]}]}`, `{"jobs":[],"errors":[{"error":"Unable to contact"}]}`, "slurm_load_jobs error"} {
-		if jobs, err := parseJobs([]byte(bad)); err == nil {
+	if job := one("Comment", "", "Account", "N/A"); job.Comment != "" || job.Account != "" {
+		t.Errorf("nothing: %+v", job)
+	}
+	jobs, err := parseJobs(nil, recordedMark)
+	if err != nil || jobs == nil || len(jobs) != 0 {
+		t.Errorf("no jobs: %v, %v", jobs, err)
+	}
+	whole := record(recordedMark, nil)
+	for _, bad := range []string{
+		"slurm_load_jobs error", "\n", recordedMark, whole[1:], whole[:len(whole)-1], whole + "x", whole + "warning: x\n", whole[:len(whole)/2],
+		record(recordedMark, map[string]string{"JobID": "x"}), record(recordedMark, map[string]string{"JobArrayID": "7_x"}), record(recordedMark, map[string]string{"JobArrayID": "7+1_2"}),
+		record(recordedMark, map[string]string{"StartTime": "2026-11-21T10:00:00"}), record(recordedMark, map[string]string{"NumNodes": "1K"}),
+	} {
+		if jobs, err := parseJobs([]byte(bad), recordedMark); err == nil {
 			t.Errorf("parseJobs(%q) = %v, want an error", bad, jobs)
 		}
+	}
+}
+
+// R7: what a user writes forges no record, not even one that is whole but for the mark, or
+// has the mark of another call.
+func TestR7_ForgedRecords(t *testing.T) {
+	for _, comment := range []string{
+		record("", nil), record("\n", nil), "\n" + record(newMark(), nil), "x" + record("|", map[string]string{"Comment": "|"}), "\x00", "m\nm",
+	} {
+		mark := newMark()
+		text := record(mark, map[string]string{"Comment": comment, "Name": comment, "Feature": comment}) + record(mark, map[string]string{"JobID": "8"})
+		jobs, err := parseJobs([]byte(text), mark)
+		if err != nil || len(jobs) != 2 || jobs[0].ID != 7 || jobs[1].ID != 8 || jobs[0].Comment != comment || jobs[1].Comment != "" {
+			t.Errorf("comment %q: %+v, %v", comment, jobs, err)
+		}
+	}
+	if mark := newMark(); mark == newMark() {
+		t.Error("two calls have the same mark")
 	}
 }
 

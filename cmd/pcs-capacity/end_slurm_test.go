@@ -1,12 +1,16 @@
 package main
 
 import (
+	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 )
 
@@ -62,7 +66,8 @@ func TestTheEndOfABlock(t *testing.T) {
 	}
 	r.until("its owner can release the held job", func() bool {
 		j := r.job(held)
-		return j.Settled && !j.AdminHeld && strings.Contains(j.AdminComment, "release it to go on")
+		_, _, ours := capacity.ReadHoldNote(j.AdminComment)
+		return !ours && strings.Contains(j.AdminComment, "release it to go on") && heldBy(t, r.ctx, r.cluster, held) == "JobHeldUser"
 	})
 	for _, id := range []string{stopped, once} {
 		job, err := r.cluster.WaitJob(r.ctx, id, "TIMEOUT")
@@ -95,4 +100,29 @@ func TestTheEndOfABlock(t *testing.T) {
 		t.Errorf("the held job is %s", job.State)
 	}
 	t.Log(said())
+}
+
+// heldBy is Slurm's reason why a job is held: JobHeldUser if its owner can release it. As
+// text squeue shows other words.
+func heldBy(t *testing.T, ctx context.Context, cluster *slurmlab.Cluster, id string) string {
+	t.Helper()
+	out, err := cluster.Command(ctx, "squeue", "--json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var answer struct {
+		Jobs []struct {
+			ID     int    `json:"job_id"`
+			Reason string `json:"state_reason"`
+		} `json:"jobs"`
+	}
+	if err := json.Unmarshal([]byte(out), &answer); err != nil {
+		t.Fatal(err)
+	}
+	for _, j := range answer.Jobs {
+		if strconv.Itoa(j.ID) == id {
+			return j.Reason
+		}
+	}
+	return ""
 }

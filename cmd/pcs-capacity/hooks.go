@@ -591,6 +591,9 @@ func hookRows(f programFlags, cfg *maybeConfig) ([]hookRow, error) {
 			if err != nil {
 				return nil, err
 			}
+			if hook == wiring.JobSubmit && cfg.Cluster != "" && now == wiring.Missing {
+				continue // PCS runs slurmctld, and lets nobody have a script there
+			}
 			rows = append(rows, hookRow{hook, s.Path, now})
 		}
 		conf := filepath.Join(dir, "slurm.conf")

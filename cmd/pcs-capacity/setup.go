@@ -43,6 +43,7 @@ type SetupCmd struct {
 	Dynamic         bool     `xor:"scaling" help:"Start nodes for jobs."`
 	DropUnknown     bool     `help:"Update a node group or queue of which PCS says more than this version can express."`
 	DryRun          bool     `help:"Show the plan, and change nothing."`
+	Emit            string   `enum:"cloudformation," default:"" help:"Print the plan as a template for AWS CloudFormation, and change nothing." placeholder:"cloudformation"`
 }
 
 // Help is shown below the flags.
@@ -77,14 +78,17 @@ func (c *SetupCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cf
 	if err != nil {
 		return err
 	}
-	if err := showSteps(t, plan, plan.Steps, plan.Warnings); err != nil {
-		return err
-	}
-	if len(plan.Mismatches) > 0 {
-		showMismatches(t, plan.Mismatches, "nothing was created")
-		return errShown
+	if c.Emit == "" {
+		err = showSteps(t, plan, plan.Steps, plan.Warnings)
 	}
 	switch {
+	case err != nil:
+		return err
+	case len(plan.Mismatches) > 0:
+		showMismatches(t, plan.Mismatches, "nothing was created")
+		return errShown
+	case c.Emit != "":
+		return emit(ctx, t, s, plan)
 	case c.DryRun:
 		t.Say("Dry run: nothing was changed.")
 		return nil
@@ -132,7 +136,7 @@ func (c *SetupCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request
 		r.UserData = data
 	}
 	if onEC2 && cfg.Cluster == "" {
-		mark, err := wire.SlurmMark(ctx, cfg.Config, !c.DryRun)
+		mark, err := wire.SlurmMark(ctx, cfg.Config, !c.DryRun && c.Emit == "")
 		if err != nil {
 			return r, err
 		}
@@ -143,6 +147,24 @@ func (c *SetupCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request
 
 // maxVolume is in GiB: EC2 User Guide, "Amazon EBS volume types".
 const maxVolume = 64 << 10
+
+// emit prints the plan as a template for CloudFormation.
+func emit(ctx context.Context, t *terminal.Terminal, s setup.Setup, plan *setup.Plan) error {
+	stack, err := s.CloudFormation(ctx, plan)
+	if err != nil {
+		return err
+	}
+	for _, w := range plan.Warnings {
+		t.Say("warning: %s", w)
+	}
+	for _, step := range plan.There() {
+		t.Say("warning: %s %s is there; CloudFormation takes it into a stack only by import", step.What, step.Name)
+	}
+	if t.Format == terminal.Table || t.Format == terminal.CSV {
+		t.Format = terminal.YAML
+	}
+	return t.Show(stack, []struct{}{})
+}
 
 // showSteps shows a plan as the result of the command.
 func showSteps(t *terminal.Terminal, plan any, steps []setup.Step, warnings []string) error {

@@ -55,7 +55,7 @@ func (r *run) permissions(ctx context.Context) {
 		note(r.EC2.TryLaunch(ctx, l))
 	}
 	if missing == 0 {
-		r.ok("permission", "what %s ask for is allowed, as far as AWS tells without effect: %d actions", strings.Join(r.roles(), " and "), asked)
+		r.ok("permission", "allowed for %s, as far as AWS tells without effect: %d actions", strings.Join(r.roles(), " and "), asked)
 	}
 }
 

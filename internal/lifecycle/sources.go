@@ -198,8 +198,8 @@ type Job struct {
 	Restarts   int
 	User       string
 	QOS        string
-	// AdminHeld: it waits, and its owner cannot release it. Settled: it waits, and nothing of
-	// its last run is left to be cleaned up.
+	// AdminHeld: it is held, and Slurm does not say that its owner can release it. Settled: it
+	// waits, and nothing of its last run is left to be cleaned up.
 	AdminHeld, Settled bool
 	// Held: somebody has to release it.
 	Held bool

@@ -52,6 +52,7 @@ type account struct {
 
 	mu     sync.Mutex
 	writes []string
+	bodies map[string]string // of the newest writing calls, by operation
 	total  int
 	// rewrite changes PCS's answers; nil leaves them.
 	rewrite func(operation string, answer []byte) []byte
@@ -107,6 +108,10 @@ func (w *account) ServeHTTP(to http.ResponseWriter, r *http.Request) {
 	w.total++
 	if !strings.HasPrefix(operation, "Describe") && !strings.HasPrefix(operation, "Get") && !strings.HasPrefix(operation, "List") {
 		w.writes = append(w.writes, operation)
+		if w.bodies == nil {
+			w.bodies = map[string]string{}
+		}
+		w.bodies[operation] = string(body)
 	}
 	rewrite := w.rewrite
 	w.mu.Unlock()

@@ -35,14 +35,17 @@ func (s Setup) Apply(ctx context.Context, p *Plan) error {
 	if err != nil {
 		return err
 	}
-	err = provisioner.EnsureQueue(ctx, pcs.Queue{Name: p.want.queue, ClusterID: p.want.cluster.ID, GroupIDs: []string{group.ID},
-		SlurmSettings: p.want.queueSettings(now.SlurmSettings),
-		Tags:          map[string]string{capacity.TagCluster: p.want.cluster.Name}})
-	if err != nil {
+	if err = provisioner.EnsureQueue(ctx, p.want.queueWith(now, []string{group.ID})); err != nil {
 		return err
 	}
 	s.tell(WhatQueue, p.want.queue, "done")
 	return writeFiles(p.want, s.tell)
+}
+
+// queueWith is the wanted queue with these node groups; now is the queue as it is.
+func (w *wanted) queueWith(now pcs.Queue, groups []string) pcs.Queue {
+	return pcs.Queue{Name: w.queue, ClusterID: w.cluster.ID, GroupIDs: groups, SlurmSettings: w.queueSettings(now.SlurmSettings),
+		Tags: map[string]string{capacity.TagCluster: w.cluster.Name}}
 }
 
 func (s Setup) provisioner(dropUnknown bool) pcs.Provisioner {

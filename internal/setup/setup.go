@@ -38,6 +38,9 @@ type EC2 interface {
 	HasPlacementGroup(ctx context.Context, name string) (bool, error)
 	// LaunchTemplatesByTag lists the newest versions of all templates with the tags.
 	LaunchTemplatesByTag(ctx context.Context, tags map[string]string) ([]capacity.LaunchTemplate, error)
+	// LaunchTemplateProperties are those with which CloudFormation makes what
+	// EnsureLaunchTemplate would.
+	LaunchTemplateProperties(ctx context.Context, spec capacity.LaunchTemplateSpec) (map[string]any, error)
 	// TagLaunchTemplate adds tags to a launch template, by id.
 	TagLaunchTemplate(ctx context.Context, id string, tags map[string]string) error
 	// DeleteLaunchTemplate deletes one that carries the cluster's mark. One that is gone

@@ -1,0 +1,73 @@
+package setup
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/pcs"
+)
+
+// The names of the resources in a template of CloudFormation.
+const (
+	stackTemplate = "LaunchTemplate"
+	stackGroup    = "ComputeNodeGroup"
+	stackQueue    = "Queue"
+)
+
+// CloudFormation is what the plan would create in AWS, as a template for AWS CloudFormation:
+// from the same requests that Apply sends. The settings are no part of it. It changes
+// nothing. A plan with mismatches is refused (*Refusal).
+func (s Setup) CloudFormation(ctx context.Context, p *Plan) (map[string]any, error) {
+	if len(p.Mismatches) > 0 {
+		return nil, &Refusal{Mismatches: p.Mismatches}
+	}
+	resources := map[string]any{}
+	stack := map[string]any{
+		"AWSTemplateFormatVersion": "2010-09-09",
+		"Description":              fmt.Sprintf("pcs-capacity: reservation %s in queue %s", p.Reservation.ID, p.want.queue),
+		"Resources":                resources,
+	}
+	template, err := s.EC2.LaunchTemplateProperties(ctx, p.want.template)
+	if err != nil {
+		return nil, err
+	}
+	resources[stackTemplate] = resource("AWS::EC2::LaunchTemplate", template)
+	if p.want.provider == capacity.ProviderEC2 {
+		return stack, nil
+	}
+	group, err := pcs.NodeGroupProperties(p.want.group)
+	if err != nil {
+		return nil, err
+	}
+	group["CustomLaunchTemplate"] = map[string]any{"TemplateId": map[string]any{"Ref": stackTemplate}, "Version": attribute(stackTemplate, "LatestVersionNumber")}
+	resources[stackGroup] = resource("AWS::PCS::ComputeNodeGroup", group)
+
+	now := p.want.queueNow
+	others := slices.DeleteFunc(slices.Clone(now.GroupIDs), func(id string) bool { return id == p.want.groupID })
+	queue, err := pcs.QueueProperties(p.want.queueWith(now, others), now)
+	if err != nil {
+		return nil, err
+	}
+	groups, _ := queue["ComputeNodeGroupConfigurations"].([]any)
+	queue["ComputeNodeGroupConfigurations"] = append(groups, map[string]any{"ComputeNodeGroupId": attribute(stackGroup, "Id")})
+	resources[stackQueue] = resource("AWS::PCS::Queue", queue)
+	return stack, nil
+}
+
+func resource(kind string, properties map[string]any) map[string]any {
+	return map[string]any{"Type": kind, "Properties": properties}
+}
+
+func attribute(of, name string) map[string]any {
+	return map[string]any{"Fn::GetAtt": []string{of, name}}
+}
+
+// There are the steps about things in AWS that exist already: CloudFormation creates nothing
+// under their names, but can import them into a stack.
+func (p *Plan) There() []Step {
+	return slices.DeleteFunc(slices.Clone(p.Steps), func(s Step) bool {
+		return s.What == WhatFile || s.Action == Create || s.Action == Replace
+	})
+}
