@@ -51,7 +51,7 @@ func (l *instanceLedger) seconds(until time.Time) (sum int64) {
 // hooks: what the report says of it adds up to what was paid, and its jobs to what
 // sacct says, with the accounting and from sync's samples alone.
 func TestReportOfABlock(t *testing.T) {
-	const opens, lasts, tail = 20 * time.Second, 150 * time.Second, 20 * time.Second
+	const opens, lasts, tail = 20 * time.Second, 180 * time.Second, 20 * time.Second
 	settings := strings.Replace(powerConfig, "\n[[partition]]", "\n[timing]\npoll = \"1s\"\ndrain_margin = \"10s\"\nreclaim_lead = \"10s\"\nboot_allowance = \"0s\"\n\n[[partition]]", 1)
 	settings = strings.ReplaceAll(settings, `provider = "ec2"`, "provider = \"ec2\"\nmin_time = \"1m\"")
 	moment := func(text string) (m awssim.Moment) {
@@ -95,7 +95,7 @@ func TestReportOfABlock(t *testing.T) {
 	for _, id := range together {
 		p.wait(id, "COMPLETED")
 	}
-	again := job("gpu-2", "[ $SLURM_RESTART_COUNT ] && exec sleep 5; exec sleep 900", "-A", "bio", "-t", "2", "--exclusive")
+	again := job("gpu-2", "[ $SLURM_RESTART_COUNT ] && exec sleep 5; exec sleep 900", "-A", "bio", "-t", "1", "--exclusive")
 	p.wait(again, "RUNNING")
 	time.Sleep(8 * time.Second)
 	p.scontrol("requeue", again)

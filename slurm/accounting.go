@@ -2,7 +2,6 @@ package slurm
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"regexp"
@@ -51,7 +50,7 @@ func (c *Client) Runs(ctx context.Context, from, until time.Time) ([]Run, error)
 	}
 	slow := *c
 	slow.Timeout = accountingTimeout
-	mark := "|" + rand.Text() + "|" // which no account can hold
+	mark := newMark() // which no account can hold
 	at := func(t time.Time) string { return "uts" + strconv.FormatInt(t.Unix(), 10) }
 	out, err := slow.run(ctx, "sacct", "--allusers", "--duplicates", "--allocations", "--noheader", "--parsable", "--delimiter="+mark,
 		"--starttime="+at(from), "--endtime="+at(until), "--format="+strings.Join(runFields, ","))

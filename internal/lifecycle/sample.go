@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,7 +31,7 @@ func (p *pass) sample(ctx context.Context) {
 	for _, paid := range now.Paid {
 		paid.Waits = slices.ContainsFunc(p.jobs, func(j Job) bool { return p.waits(j, paid.Partition) })
 	}
-	now.Runs = p.runs(last, now.At)
+	now.Runs = p.runs(ctx, last, now.At)
 	if err := p.State.AppendSample(now, last, p.Poll); err != nil {
 		p.problem(err)
 		p.fail(err)
@@ -116,50 +117,47 @@ func (p *pass) waits(j Job, partition string) bool {
 }
 
 // runs are those of the jobs that hold nodes, and of those that held them at the sample
-// before; ended ones as long as Slurm shows them, so that they are written once.
-func (p *pass) runs(last *state.Sample, now time.Time) map[string]state.Run {
+// before, with how they ended.
+func (p *pass) runs(ctx context.Context, last *state.Sample, now time.Time) map[string]state.Run {
 	ours := map[string]bool{}
 	for _, v := range views(p.snap, p.now) {
 		for _, name := range p.cluster.SlotNodes(v.slot.Name) {
 			ours[name] = true
 		}
 	}
-	var since time.Time
 	before := map[string]state.Run{}
 	if last != nil {
-		before, since = last.Runs, last.At
+		before = last.Runs
 	}
-	offset := p.snap.ClockOffset.Duration
 	runs := map[string]state.Run{}
 	restarts := map[string]int{}
 	for _, j := range p.jobs {
 		restarts[j.Shown] = j.Restarts
-		if len(j.Nodes) == 0 || j.Start.IsZero() || j.State == "PENDING" || !slices.ContainsFunc(j.Nodes, func(n string) bool { return ours[n] }) {
-			continue
-		}
-		id := j.Shown + "." + strconv.Itoa(j.Restarts)
-		run := state.Run{Job: j.Shown, User: j.User, Account: j.Account, Partition: j.Partition, Nodes: p.Slurm.Hostlist(j.Nodes), Start: j.Start.Add(offset).UTC().Truncate(time.Second)}
+		id := runID(j)
 		was, known := before[id]
-		if known && !j.Configuring && run.Start.Sub(was.Start).Abs() <= clockSlack {
-			run.Start = was.Start // the offset is known to the second only
-		}
-		if j.State != "RUNNING" && j.State != "SUSPENDED" {
-			run.State, run.End = j.State, j.End.Add(offset).UTC().Truncate(time.Second)
-			switch {
-			case known && !was.End.IsZero():
-				run = was
-			case !known && !run.End.After(since):
-				continue // it ended before we looked for the first time
+		switch {
+		case !slices.ContainsFunc(j.Nodes, func(n string) bool { return ours[n] }):
+		case j.State == "RUNNING" || j.State == "SUSPENDED":
+			runs[id] = p.run(j)
+			if same := was.Start.Sub(runs[id].Start).Abs() <= clockSlack; known && same {
+				runs[id] = was // the offset is known to the second only
 			}
+		case known && was.End.IsZero() && j.State == "COMPLETING":
+			runs[id] = was // how it ends, squeue does not say yet
 		}
-		runs[id] = run
 	}
+	var over map[string]Job
 	for id, run := range before {
-		if _, shown := runs[id]; shown || !run.End.IsZero() {
+		if _, there := runs[id]; there || !run.End.IsZero() {
 			continue
+		}
+		if over == nil {
+			over = p.over(ctx)
 		}
 		run.End = now
-		if key := id[strings.LastIndexByte(id, '.')+1:]; restarts[run.Job] > atoi(key) {
+		if j, seen := over[id]; seen {
+			run.End, run.State = p.atAWS(j.End), j.State
+		} else if n, _ := strconv.Atoi(id[strings.LastIndexByte(id, '.')+1:]); restarts[run.Job] > n {
 			run.State = "REQUEUED"
 		}
 		runs[id] = run
@@ -167,11 +165,30 @@ func (p *pass) runs(last *state.Sample, now time.Time) map[string]state.Run {
 	return runs
 }
 
+func runID(j Job) string { return j.Shown + "." + strconv.Itoa(j.Restarts) }
+
+func (p *pass) run(j Job) state.Run {
+	return state.Run{Job: j.Shown, User: j.User, Account: j.Account, Partition: j.Partition, Nodes: p.Slurm.Hostlist(j.Nodes), Start: p.atAWS(j.Start)}
+}
+
+// atAWS is a time of Slurm's by AWS's clock.
+func (p *pass) atAWS(t time.Time) time.Time {
+	return t.Add(p.snap.ClockOffset.Duration).UTC().Truncate(time.Second)
+}
+
+// over are the jobs that ended in the last minutes, by run; none if Slurm does not say.
+func (p *pass) over(ctx context.Context) map[string]Job {
+	ended, err := p.Slurm.EndedJobs(ctx)
+	if err != nil {
+		p.problem(fmt.Errorf("asking how jobs ended: %w", err))
+	}
+	byID := map[string]Job{}
+	for _, j := range ended {
+		byID[runID(j)] = j
+	}
+	return byID
+}
+
 // clockSlack is how far the same time may be off after it was moved by a clock offset that
 // is known to the second.
 const clockSlack = 3 * time.Second
-
-func atoi(digits string) int {
-	n, _ := strconv.Atoi(digits)
-	return n
-}

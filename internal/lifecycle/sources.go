@@ -64,6 +64,8 @@ type PCS interface {
 type Slurm interface {
 	Look(ctx context.Context) (*Cluster, error)
 	Jobs(ctx context.Context) ([]Job, error)
+	// EndedJobs are those that ended in the last minutes, with how they did.
+	EndedJobs(ctx context.Context) ([]Job, error)
 	CreateReservation(ctx context.Context, r Reservation) error
 	// UpdateReservation changes times and nodes of a reservation, but not the start of
 	// an Active one.

@@ -149,9 +149,17 @@ func (s SyncSlurm) IdleNodes(ctx context.Context) ([]string, error) {
 	return idle, nil
 }
 
-// Jobs are all jobs that slurmctld knows.
+// Jobs are all jobs that have not ended.
 func (s SyncSlurm) Jobs(ctx context.Context) ([]lifecycle.Job, error) {
-	jobs, err := s.Client.Jobs(ctx)
+	return lifecycleJobs(s.Client.Jobs(ctx))
+}
+
+// EndedJobs are those that ended in the last minutes.
+func (s SyncSlurm) EndedJobs(ctx context.Context) ([]lifecycle.Job, error) {
+	return lifecycleJobs(s.Client.EndedJobs(ctx))
+}
+
+func lifecycleJobs(jobs []slurm.Job, err error) ([]lifecycle.Job, error) {
 	if err != nil {
 		return nil, err
 	}
