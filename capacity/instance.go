@@ -2,6 +2,8 @@ package capacity
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -55,7 +57,7 @@ type Instance struct {
 func (i Instance) Ended() bool { return i.State == "shutting-down" || i.State == "terminated" }
 
 // Node is the Slurm node that an instance of ours was launched for; "" if its tags do not
-// say. The tag of the node follows the launch, those of the launch come with it. expand
+// say. One of a launch of several nodes is known by its place in the launch. expand
 // gives the names of a hostlist.
 func (i Instance) Node(expand func(hostlist string) ([]string, error)) string {
 	if node := i.Tags[TagNode]; node != "" {
@@ -66,4 +68,16 @@ func (i Instance) Node(expand func(hostlist string) ([]string, error)) string {
 		return ""
 	}
 	return nodes[i.LaunchIndex]
+}
+
+// WithNodes are instances with the tag of the node in each that has one.
+func WithNodes(instances []Instance, expand func(hostlist string) ([]string, error)) []Instance {
+	named := slices.Clone(instances)
+	for i, in := range named {
+		if node := in.Node(expand); node != "" && in.Tags[TagNode] == "" {
+			named[i].Tags = maps.Clone(in.Tags)
+			named[i].Tags[TagNode] = node
+		}
+	}
+	return named
 }

@@ -19,7 +19,7 @@ const (
 	// TagNodes-3, … where it is longer than a tag: see LaunchedNodes. The node of an instance
 	// is the element at its ami-launch-index, so an instance can learn its own name.
 	TagNodes = "pcs-capacity:nodes"
-	// TagNode is the Slurm node name of one instance. It follows the launch.
+	// TagNode is the Slurm node name of an instance that was launched alone.
 	TagNode = "pcs-capacity:node"
 	// TagJob is the id of the job that something was made for.
 	TagJob = "pcs-capacity:job"

@@ -11,7 +11,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
@@ -29,42 +28,6 @@ func instance(a types.Instance) capacity.Instance {
 		i.State = string(a.State.Name)
 	}
 	return i
-}
-
-// TagInstances writes tags, by instance id. Instances with the same tags share a call.
-// One that EC2 does not know is asked for again for a while: it may be new.
-func (c *Client) TagInstances(ctx context.Context, tags map[string]map[string]string) error {
-	type call struct {
-		ids  []string
-		tags map[string]string
-	}
-	var calls []*call
-	for _, id := range slices.Sorted(maps.Keys(tags)) {
-		if len(tags[id]) == 0 {
-			continue
-		}
-		i := slices.IndexFunc(calls, func(c *call) bool { return maps.Equal(c.tags, tags[id]) })
-		if i < 0 {
-			calls = append(calls, &call{tags: tags[id]})
-			i = len(calls) - 1
-		}
-		calls[i].ids = append(calls[i].ids, id)
-	}
-	group, ctx := errgroup.WithContext(ctx)
-	// EC2 refills 10 CreateTags calls a second: EC2 API Reference, "Request throttling".
-	group.SetLimit(5)
-	for _, call := range calls {
-		group.Go(func() error {
-			return c.againWhile(ctx, noInstance, func() error {
-				_, err := c.api.CreateTags(ctx, &ec2.CreateTagsInput{Resources: call.ids, Tags: tagList(call.tags)})
-				return err
-			})
-		})
-	}
-	if err := group.Wait(); err != nil {
-		return fmt.Errorf("tagging instances in %s: %w", c.region, err)
-	}
-	return nil
 }
 
 // maxFilterValues is how many values EC2 takes in one filter.
@@ -86,6 +49,22 @@ func (c *Client) InstancesByTag(ctx context.Context, tags map[string][]string) (
 		}
 	}
 	var filters []types.Filter
+	for key, values := range tags {
+		filters = append(filters, tagFilter(key, values...))
+	}
+	return c.instances(ctx, filters...)
+}
+
+// InstancesSince are those of InstancesByTag that were launched at a time or later, to the
+// minute.
+func (c *Client) InstancesSince(ctx context.Context, tags map[string][]string, since time.Time) ([]capacity.Instance, error) {
+	var minutes []string // "2026-11-21T22:05:*", as EC2 writes and compares launch times
+	for at, last := since.UTC().Truncate(time.Minute), c.Now().UTC().Add(time.Minute); !at.After(last); at = at.Add(time.Minute) {
+		if minutes = append(minutes, at.Format("2006-01-02T15:04:")+"*"); len(minutes) > maxFilterValues {
+			return c.InstancesByTag(ctx, tags)
+		}
+	}
+	filters := []types.Filter{filter("launch-time", minutes...)}
 	for key, values := range tags {
 		filters = append(filters, tagFilter(key, values...))
 	}

@@ -20,20 +20,22 @@ func TestLaunchIntoABlockTagAndTerminate(t *testing.T) {
 	if err != nil || len(again) != 3 || again[0].ID != launched[0].ID {
 		t.Errorf("the same token launched %v, %v", again, err)
 	}
-	tags := map[string]map[string]string{}
 	for _, i := range launched {
 		if i.ReservationID != openBlock || i.PrivateIP == "" || i.State == "" || i.Tags[capacity.TagNodes] != "gpu-[1-3]" {
 			t.Errorf("instance %+v", i)
 		}
-		tags[i.ID] = map[string]string{capacity.TagNode: "gpu-" + string(rune('1'+i.LaunchIndex))}
 	}
-	if err := c.TagInstances(t.Context(), tags); err != nil {
-		t.Fatal(err)
-	}
-	found, err := c.InstancesByTag(t.Context(), map[string][]string{capacity.TagNode: {"gpu-1", "gpu-3"}, capacity.TagCluster: {"ml"}})
-	if err != nil || len(found) != 2 {
+	found, err := c.InstancesByTag(t.Context(), map[string][]string{capacity.TagNodes: {"gpu-[1-3]", "gpu-4"}, capacity.TagCluster: {"ml"}})
+	if err != nil || len(found) != 3 {
 		t.Fatalf("by tag %v, %v", found, err)
 	}
+	for since, want := range map[time.Duration]int{-time.Hour: 3, 0: 3, 2 * time.Minute: 0, -24 * time.Hour: 3} {
+		recent, err := c.InstancesSince(t.Context(), map[string][]string{capacity.TagCluster: {"ml"}}, launched[0].Launched.Add(since))
+		if err != nil || len(recent) != want {
+			t.Errorf("since %s after the launch: %d instances, %v", since, len(recent), err)
+		}
+	}
+	found = found[:2]
 	if none, err := c.InstancesByTag(t.Context(), map[string][]string{capacity.TagNode: nil}); len(none) > 0 || err != nil {
 		t.Errorf("no value finds %v, %v", none, err)
 	}

@@ -13,9 +13,9 @@ import (
 type Slurm interface {
 	// Jobs are all jobs that slurmctld knows, in one call.
 	Jobs(ctx context.Context) ([]Job, error)
-	// Power is what each node does; nodes that Slurm does not have, or does not show, are
-	// missing.
-	Power(ctx context.Context) (map[string]Power, error)
+	// Power is what each of the nodes does; those that Slurm does not have, or does not show,
+	// are missing.
+	Power(ctx context.Context, nodes []string) (map[string]Power, error)
 	// SetAddresses says where the slurmds of nodes are: all of them, or none.
 	SetAddresses(ctx context.Context, addresses map[string]netip.Addr) error
 	// PowerDownForce takes nodes away from their jobs, which Slurm requeues, and powers
@@ -79,10 +79,11 @@ type EC2 interface {
 	// Launch is one RunInstances. An error is a capacity.ErrTokenUsed or capacity.ErrNoRoom
 	// where it is one.
 	Launch(ctx context.Context, l capacity.Launch) ([]capacity.Instance, error)
-	TagInstances(ctx context.Context, tags map[string]map[string]string) error
 	// InstancesByTag are the instances, other than terminated ones, that have for each
 	// key one of its values.
 	InstancesByTag(ctx context.Context, tags map[string][]string) ([]capacity.Instance, error)
+	// InstancesSince are those of InstancesByTag that were launched at a time or later.
+	InstancesSince(ctx context.Context, tags map[string][]string, since time.Time) ([]capacity.Instance, error)
 	// Terminate takes ids that are gone already without an error. What was launched within
 	// minutes and EC2 does not know is not gone: that is an error.
 	Terminate(ctx context.Context, ids []string) error

@@ -72,6 +72,7 @@ func (u *powerUp) fill(p part, what unit, got map[string]launched) error {
 		}
 	}
 	if len(missing) > 0 {
+		u.endLeft(missing)
 		return first
 	}
 	return nil

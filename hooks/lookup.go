@@ -3,6 +3,9 @@ package hooks
 import (
 	"context"
 	"fmt"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
@@ -19,12 +22,25 @@ func (r *Resume) placeOf(node string) (at place, ok bool) {
 	return at, ok
 }
 
-// freshSnapshot asks EC2 about the reservations and subnets of the named partitions:
-// a launch is decided on what is true now, never on the snapshot file. The other
-// partitions are in it with the ids of the settings only. seen is what is known already of
-// where reservations are.
+// freshSnapshot is a snapshot of what EC2 says now about the named partitions. The others
+// are in it with the ids of the settings only. seen is what is known already of where
+// reservations are.
 func (r *Resume) freshSnapshot(ctx context.Context, names map[string]bool, seen capacity.Seen) (*capacity.Snapshot, error) {
+	fresh, err := r.freshFacts(ctx, names)
+	if err != nil {
+		return nil, err
+	}
+	seen.Subnets, seen.Reservations = fresh.Subnets, append(seen.Reservations, fresh.Reservations...)
+	snap := capacity.Build(r.Settings, seen)
+	snap.TakenAt = r.now()
+	return snap, nil
+}
+
+// freshFacts asks EC2 about the reservations and subnets of the named partitions: a launch
+// is decided on what is true now, never on the snapshot file.
+func (r *Resume) freshFacts(ctx context.Context, names map[string]bool) (capacity.Seen, error) {
 	var subnets, ids []string
+	var selects []capacity.GroupSettings
 	for _, p := range r.Settings.Partitions {
 		if !names[p.Name] {
 			continue
@@ -32,39 +48,51 @@ func (r *Resume) freshSnapshot(ctx context.Context, names map[string]bool, seen 
 		for _, g := range p.Groups {
 			subnets = append(subnets, g.SubnetIDs...)
 			ids = append(ids, g.ReservationIDs...)
-			if g.Select == nil {
-				continue
+			if g.Select != nil {
+				selects = append(selects, g)
 			}
-			found, err := r.EC2.ReservationsByTag(ctx, g.Select.Tags)
-			if err != nil {
-				return nil, fmt.Errorf("finding the reservations of node group %s: %w", g.Name, err)
+		}
+	}
+	var seen capacity.Seen
+	var found []capacity.Reservation
+	selected := make([][]capacity.Reservation, len(selects))
+	reads, ctx := errgroup.WithContext(ctx)
+	for i, g := range selects {
+		reads.Go(func() (err error) {
+			if selected[i], err = r.EC2.ReservationsByTag(ctx, g.Select.Tags); err != nil {
+				return fmt.Errorf("finding the reservations of node group %s: %w", g.Name, err)
 			}
-			seen.Reservations = append(seen.Reservations, found...)
+			return nil
+		})
+	}
+	reads.Go(func() error {
+		known, missing, err := r.EC2.KnownSubnets(ctx, subnets)
+		for _, m := range missing {
+			r.Log.Warn("EC2 does not describe a subnet of the settings; nothing is launched into it", "subnet", m.ID, "err", m.Err)
 		}
-	}
-	var missing []capacity.Missing
-	var err error
-	if seen.Subnets, missing, err = r.EC2.KnownSubnets(ctx, subnets); err != nil {
-		return nil, err
-	}
-	for _, m := range missing {
-		r.Log.Warn("EC2 does not describe a subnet of the settings; nothing is launched into it", "subnet", m.ID, "err", m.Err)
-	}
-	found, unknown, err := r.EC2.Reservations(ctx, ids)
-	if err != nil {
-		return nil, err
-	}
-	for _, m := range unknown {
-		// What is left out of one answer still has its slot: another must not be taken for it.
-		if r.Last == nil {
-			break
+		seen.Subnets = known
+		return err
+	})
+	reads.Go(func() error {
+		some, unknown, err := r.EC2.Reservations(ctx, ids)
+		if err != nil {
+			return err
 		}
-		if before, ok := r.Last.Reservation(m.ID); ok && before.LiveAt(r.now()) {
-			found = append(found, before)
+		for _, m := range unknown {
+			// What is left out of one answer still has its slot: another must not be taken for it.
+			if r.Last == nil {
+				break
+			}
+			if before, ok := r.Last.Reservation(m.ID); ok && before.LiveAt(r.now()) {
+				some = append(some, before)
+			}
 		}
+		found = some
+		return nil
+	})
+	if err := reads.Wait(); err != nil {
+		return capacity.Seen{}, err
 	}
-	seen.Reservations = append(seen.Reservations, found...)
-	snap := capacity.Build(r.Settings, seen)
-	snap.TakenAt = r.now()
-	return snap, nil
+	seen.Reservations = append(slices.Concat(selected...), found...)
+	return seen, nil
 }

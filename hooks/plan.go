@@ -130,7 +130,12 @@ func (r *Resume) nodesTags(nodes []string) map[string]string {
 func (r *Resume) tags(jobs []string, partition string, nodes []string, reservationID string) map[string]string {
 	tags := r.nodesTags(nodes)
 	tags[capacity.TagCluster], tags[capacity.TagPartition] = r.Cluster, partition
-	tags[capacity.TagName] = r.Cluster + " " + partition
+	// A call tags all its instances alike. Which of several nodes one is, its place in the
+	// launch says, which people see beside the name.
+	tags[capacity.TagName] = clip(r.Slurm.Hostlist(nodes), capacity.MaxTagValue)
+	if len(nodes) == 1 {
+		tags[capacity.TagNode] = nodes[0]
+	}
 	if reservationID != "" {
 		tags[capacity.TagReservation] = reservationID
 	}

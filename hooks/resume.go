@@ -62,9 +62,6 @@ const (
 	launchesASecond = 2
 )
 
-// taggingTime is for the names of nodes, which nothing waits for.
-const taggingTime = 15 * time.Second
-
 // failuresOfBudget is which part of the budget the handling of failures may take, counted
 // from each launch: a third.
 const failuresOfBudget = 3
@@ -127,19 +124,11 @@ type powerUp struct {
 	calls              *rate.Limiter // of RunInstances
 	running            sync.WaitGroup
 
-	mu       sync.Mutex
-	outcomes []outcome
-	errs     []error
-}
+	// everything are all our instances, asked for once: see endLeft.
+	everything func() ([]capacity.Instance, error)
 
-// facts is what all launches of a run are decided on.
-type facts struct {
-	snap *capacity.Snapshot
-	now  time.Time
-	// live are our instances by the node that they were launched for.
-	live map[string][]capacity.Instance
-	// taken are places in reservations that launches of this run are meant for.
-	taken map[string]int
+	mu   sync.Mutex
+	errs []error
 }
 
 func (r *Resume) launchNodes(ctx context.Context, nodes []string, waits []Waiting) error {
@@ -150,22 +139,36 @@ func (r *Resume) launchNodes(ctx context.Context, nodes []string, waits []Waitin
 	u.finish, cancel = context.WithTimeout(u.last, r.Budget)
 	defer cancel()
 
-	nodes, err := r.poweringUp(u.work, nodes)
+	u.everything = sync.OnceValues(func() ([]capacity.Instance, error) { return r.liveOf(u.finish, nil, true) })
+
+	// All side by side: a power-up waits for the slowest answer, not for each.
+	var power map[string]Power
+	var jobs []Job
+	var powerErr, jobsErr, factsErr error
+	var reads sync.WaitGroup
+	reads.Go(func() { power, powerErr = r.Slurm.Power(u.work, nodes) })
+	reads.Go(func() { jobs, jobsErr = r.Slurm.Jobs(u.work) })
+	reads.Go(func() { u.facts, factsErr = r.readFacts(u.work, nodes) })
+	reads.Wait()
+
+	nodes, err := r.poweringUp(nodes, power, powerErr)
 	if len(nodes) == 0 {
 		return err
 	}
 	u.errs = append(u.errs, err)
-	jobs, err := r.Slurm.Jobs(u.work)
-	if err != nil {
+	if jobsErr != nil {
 		// Without slurmctld's word on accounts nothing may be launched.
-		u.settle([]outcome{{group: group{nodes: nodes}, err: fmt.Errorf("asking Slurm for its jobs: %w", err)}})
+		u.settle([]outcome{{group: group{nodes: nodes}, err: fmt.Errorf("asking Slurm for its jobs: %w", jobsErr)}})
 		return errors.Join(u.errs...)
 	}
 	groups := launchGroups(nodes, append(waits, waiting(jobs)...), jobs) // a run by hand has no SLURM_RESUME_FILE
-	if u.facts, err = r.readFacts(u.work, nodes); err != nil {
+	if factsErr == nil {
+		factsErr = u.lookBeside(groups)
+	}
+	if factsErr != nil {
 		failed := make([]outcome, len(groups))
 		for i, g := range groups {
-			failed[i] = outcome{group: g, err: err}
+			failed[i] = outcome{group: g, err: factsErr}
 		}
 		u.settle(failed)
 		return errors.Join(u.errs...)
@@ -182,7 +185,6 @@ func (r *Resume) launchNodes(ctx context.Context, nodes []string, waits []Waitin
 	for _, words := range r.EC2.Untold() {
 		r.Log.Warn("EC2 does not say all", "untold", words)
 	}
-	u.tagNodes() // last: nothing waits for it
 	return errors.Join(u.errs...)
 }
 
@@ -198,8 +200,7 @@ func (u *powerUp) start(groups []group) {
 // poweringUp are those of the nodes that Slurm waits for. What is up belongs to jobs, and
 // for what Slurm does not wait for an instance would be paid and not used; the error names
 // the latter.
-func (r *Resume) poweringUp(ctx context.Context, nodes []string) ([]string, error) {
-	power, err := r.Slurm.Power(ctx)
+func (r *Resume) poweringUp(nodes []string, power map[string]Power, err error) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("asking Slurm for the nodes' states, without which nothing is launched: %w", err)
 	}
@@ -223,30 +224,6 @@ func (r *Resume) poweringUp(ctx context.Context, nodes []string) ([]string, erro
 		r.Log.Error("not launched", "err", err)
 	}
 	return launch, err
-}
-
-// readFacts reads what launches are decided on.
-func (r *Resume) readFacts(ctx context.Context, nodes []string) (*facts, error) {
-	partitions := map[string]bool{}
-	for _, n := range nodes {
-		at, _ := r.placeOf(n)
-		partitions[at.partition.Name] = true
-	}
-	ours, err := r.EC2.InstancesByTag(ctx, map[string][]string{capacity.TagCluster: {r.Cluster}})
-	if err != nil {
-		return nil, err
-	}
-	snap, err := r.freshSnapshot(ctx, partitions, capacity.Seen{Before: r.Last, Instances: ours})
-	if err != nil {
-		return nil, err
-	}
-	f := &facts{snap: snap, now: r.now(), live: map[string][]capacity.Instance{}, taken: map[string]int{}}
-	for _, i := range ours {
-		if node := i.Node(r.Slurm.Expand); node != "" && !i.Ended() {
-			f.live[node] = append(f.live[node], i)
-		}
-	}
-	return f, nil
 }
 
 func (r *Resume) record(record state.Record) {

@@ -41,9 +41,6 @@ func (u *powerUp) settle(outcomes []outcome) {
 		u.errs = append(u.errs, err)
 		u.mu.Unlock()
 	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.outcomes = append(u.outcomes, outcomes...)
 }
 
 // address tells Slurm where launched nodes are, in one call. It keeps trying while there
@@ -107,23 +104,5 @@ func (u *powerUp) succeeded(o outcome) {
 	for reservation, record := range records {
 		record.Nodes = u.Slurm.Hostlist(nodes[reservation])
 		u.record(*record)
-	}
-}
-
-// tagNodes writes the node names on the instances. Without it an instance is still
-// known by its launch index, so a failure is only logged.
-func (u *powerUp) tagNodes() {
-	tags := map[string]map[string]string{}
-	for _, o := range u.outcomes {
-		for n, l := range o.launched {
-			if o.err == nil {
-				tags[l.instance.ID] = map[string]string{capacity.TagNode: n, capacity.TagName: n}
-			}
-		}
-	}
-	ctx, cancel := context.WithTimeout(u.last, taggingTime)
-	defer cancel()
-	if err := u.EC2.TagInstances(ctx, tags); err != nil {
-		u.Log.Warn("tagging instances with their nodes", "err", err)
 	}
 }

@@ -52,11 +52,24 @@ func (n Node) Busy() bool {
 	return n.State == "ALLOCATED" || n.State == "MIXED" || n.Has("COMPLETING")
 }
 
-// Nodes returns all nodes of the cluster, also those that sinfo hides. It asks
+// Nodes returns the named nodes, or without names all nodes of the cluster, also those that
+// sinfo hides. Names that Slurm does not know are left out. It asks
 // scontrol: sinfo 22.05 can show a state that is minutes old. Slurm 22.05
 // leaves powered-down cloud nodes out unless slurm.conf has PrivateData=cloud.
-func (c *Client) Nodes(ctx context.Context) ([]Node, error) {
-	out, err := c.run(ctx, "scontrol", "--all", "--oneliner", "show", "node")
+func (c *Client) Nodes(ctx context.Context, names ...string) ([]Node, error) {
+	args := []string{"--all", "--oneliner", "show", "node"}
+	if len(names) > 0 {
+		list, err := nodeArgument(names)
+		if err != nil {
+			return nil, fmt.Errorf("listing nodes: %w", err)
+		}
+		args = append(args, list)
+	}
+	out, err := c.run(ctx, "scontrol", args...)
+	if errors.Is(err, ErrNoNode) && len(names) > 0 { // it may show nothing of the others then
+		all, err := c.Nodes(ctx)
+		return slices.DeleteFunc(all, func(n Node) bool { return !slices.Contains(names, n.Name) }), err
+	}
 	if err != nil {
 		return nil, fmt.Errorf("listing nodes: %w", err)
 	}

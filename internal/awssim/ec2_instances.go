@@ -249,6 +249,7 @@ var instanceFilters = filterNames[*instance]{
 		"availability-zone-id":    one(func(i *instance) string { return i.subnet.zone.id }),
 		"capacity-reservation-id": one(func(i *instance) string { return i.ReservationID }),
 		"client-token":            one(func(i *instance) string { return i.clientToken }),
+		"launch-time":             one(func(i *instance) string { return i.LaunchTime.UTC().Format("2006-01-02T15:04:05.000Z") }),
 		"launch-index":            one(func(i *instance) string { return strconv.Itoa(i.AMILaunchIndex) }),
 		"reservation-id":          one(func(i *instance) string { return i.LaunchID }),
 		"tenancy":                 one(func(i *instance) string { return i.tenancy }),

@@ -261,8 +261,9 @@ func (o *observation) instances(ctx context.Context) {
 	if len(ids) == 0 {
 		return
 	}
-	words, answered := o.try(ctx, func(ctx context.Context) (err error) {
-		o.seen.Instances, err = o.EC2.InstancesByTag(ctx, map[string][]string{capacity.TagReservation: ids})
+	words, answered := o.try(ctx, func(ctx context.Context) error {
+		found, err := o.EC2.InstancesByTag(ctx, map[string][]string{capacity.TagReservation: ids})
+		o.seen.Instances = capacity.WithNodes(found, o.Slurm.Expand)
 		return err
 	})
 	if !answered && words != "" {

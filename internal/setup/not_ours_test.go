@@ -5,6 +5,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	awsec2 "github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
@@ -42,7 +47,13 @@ func TestR9_ApplyAsksAgainWhatIsOurs(t *testing.T) {
 			}, []string{"CreateLaunchTemplate", "CreateComputeNodeGroup"}},
 		"a launch template loses it": {openBlock, func(w *account) setup.Request { return otherUserData(w.request(openBlock)) },
 			func(w *account) error {
-				return w.ec2.TagInstances(w.Context(), map[string]map[string]string{w.group("gpu-a").TemplateID: ofAnother})
+				cfg, err := config.LoadDefaultConfig(w.Context()) // somebody else, in the same account
+				if err != nil {
+					return err
+				}
+				_, err = awsec2.NewFromConfig(cfg).CreateTags(w.Context(), &awsec2.CreateTagsInput{Resources: []string{w.group("gpu-a").TemplateID},
+					Tags: []types.Tag{{Key: aws.String(capacity.TagCluster), Value: aws.String(ofAnother[capacity.TagCluster])}}})
+				return err
 			}, nil},
 		"a launch template appears without it": {"", func(w *account) setup.Request { return w.request(openBlock) },
 			func(w *account) error {

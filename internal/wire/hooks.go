@@ -2,7 +2,6 @@ package wire
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/ec2"
@@ -69,9 +68,9 @@ func (s HookSlurm) Jobs(ctx context.Context) ([]hooks.Job, error) {
 	return all, nil
 }
 
-// Power is what each node that Slurm shows does.
-func (s HookSlurm) Power(ctx context.Context) (map[string]hooks.Power, error) {
-	all, err := s.Nodes(ctx)
+// Power is what each of the nodes that Slurm shows does.
+func (s HookSlurm) Power(ctx context.Context, nodes []string) (map[string]hooks.Power, error) {
+	all, err := s.Nodes(ctx, nodes...)
 	if err != nil {
 		return nil, err
 	}
@@ -91,13 +90,13 @@ func (s HookSlurm) Power(ctx context.Context) (map[string]hooks.Power, error) {
 
 // GivenUp are those of the nodes that did not boot within ResumeTimeout.
 func (s HookSlurm) GivenUp(ctx context.Context, nodes []string) ([]string, error) {
-	all, err := s.Nodes(ctx)
+	all, err := s.Nodes(ctx, nodes...)
 	if err != nil {
 		return nil, err
 	}
 	var givenUp []string
 	for _, n := range all {
-		if n.GivenUp() && slices.Contains(nodes, n.Name) {
+		if n.GivenUp() {
 			givenUp = append(givenUp, n.Name)
 		}
 	}

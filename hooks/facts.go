@@ -1,0 +1,146 @@
+package hooks
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+// facts is what all launches of a run are decided on.
+type facts struct {
+	snap *capacity.Snapshot
+	now  time.Time
+	// live are our instances by the node that they were launched for: see liveOf.
+	live map[string][]capacity.Instance
+	// all: live has those of every node.
+	all bool
+	// taken are places in reservations that launches of this run are meant for.
+	taken map[string]int
+}
+
+// mostAsked is for how many nodes EC2 is asked by name: the values of one filter. For more,
+// the list of all our instances is the smaller question.
+const mostAsked = 200
+
+// readFacts reads what launches are decided on, side by side.
+func (r *Resume) readFacts(ctx context.Context, nodes []string) (*facts, error) {
+	partitions, templates := map[string]bool{}, map[string]bool{}
+	for _, n := range nodes {
+		at, _ := r.placeOf(n)
+		partitions[at.partition.Name], templates[at.group.LaunchTemplate] = true, true
+	}
+	var ours []capacity.Instance
+	var seen capacity.Seen
+	f := &facts{live: map[string][]capacity.Instance{}, taken: map[string]int{}, all: r.Last == nil || len(nodes) > mostAsked}
+	reads, readCtx := errgroup.WithContext(ctx)
+	reads.Go(func() (err error) {
+		ours, err = r.liveOf(readCtx, nodes, f.all)
+		return err
+	})
+	reads.Go(func() (err error) {
+		seen, err = r.freshFacts(readCtx, partitions)
+		return err
+	})
+	for t := range templates {
+		// The launch asks for it again, if this was in vain, and says what is wrong.
+		reads.Go(func() error { _, _ = r.EC2.PinTemplate(readCtx, t); return nil })
+	}
+	if err := reads.Wait(); err != nil {
+		return nil, err
+	}
+	seen.Before, seen.Instances = r.Last, ours
+	f.snap, f.now = capacity.Build(r.Settings, seen), r.now()
+	f.snap.TakenAt = f.now
+	f.see(ours)
+	return f, nil
+}
+
+// see keeps instances by their nodes.
+func (f *facts) see(ours []capacity.Instance) {
+	for _, i := range ours {
+		if node := i.Tags[capacity.TagNode]; node != "" && !i.Ended() {
+			f.live[node] = append(f.live[node], i)
+		}
+	}
+}
+
+// liveOf are our instances, of the nodes if not all: those that were launched alone for one
+// of them, and whatever was launched since this power-up began. What is left of an older
+// launch of several nodes is not among them; see endLeft.
+func (r *Resume) liveOf(ctx context.Context, nodes []string, all bool) ([]capacity.Instance, error) {
+	mark := []string{r.Cluster}
+	if all {
+		found, err := r.EC2.InstancesByTag(ctx, map[string][]string{capacity.TagCluster: mark})
+		return capacity.WithNodes(found, r.Slurm.Expand), err
+	}
+	var named, recent []capacity.Instance
+	reads, ctx := errgroup.WithContext(ctx)
+	reads.Go(func() (err error) {
+		named, err = r.EC2.InstancesByTag(ctx, map[string][]string{capacity.TagCluster: mark, capacity.TagNode: nodes})
+		return err
+	})
+	reads.Go(func() (err error) {
+		recent, err = r.EC2.InstancesSince(ctx, map[string][]string{capacity.TagCluster: mark}, r.Began.Add(r.EC2.Offset()).Add(-clockSlack))
+		return err
+	})
+	if err := reads.Wait(); err != nil {
+		return nil, err
+	}
+	for _, i := range recent {
+		if !slices.ContainsFunc(named, func(n capacity.Instance) bool { return n.ID == i.ID }) {
+			named = append(named, i)
+		}
+	}
+	return capacity.WithNodes(named, r.Slurm.Expand), nil
+}
+
+// lookBeside asks about all our instances if a job has nodes beside those that are powered
+// up: it is launched into the reservation where they are.
+func (u *powerUp) lookBeside(groups []group) error {
+	if u.facts.all || !slices.ContainsFunc(groups, func(g group) bool {
+		return slices.ContainsFunc(g.jobs, func(j Job) bool {
+			return slices.ContainsFunc(j.Nodes, func(n string) bool { return !slices.Contains(g.nodes, n) })
+		})
+	}) {
+		return nil
+	}
+	ours, err := u.liveOf(u.work, nil, true)
+	if err != nil {
+		return err
+	}
+	clear(u.facts.live)
+	u.facts.all = true
+	u.facts.see(ours)
+	return nil
+}
+
+// endLeft ends what older launches of several nodes have left of nodes for which there is no
+// room: it may be what keeps them out.
+func (u *powerUp) endLeft(nodes []string) {
+	if u.facts.all {
+		return // adopt has ended it
+	}
+	ours, err := u.everything()
+	if err != nil {
+		u.Log.Warn("looking for instances of older launches", "err", err)
+		return
+	}
+	began := u.Began.Add(u.EC2.Offset()).Add(-clockSlack)
+	var stale []string
+	for _, i := range ours {
+		if slices.Contains(nodes, i.Tags[capacity.TagNode]) && !i.Ended() && i.Launched.Before(began) {
+			stale = append(stale, i.ID)
+		}
+	}
+	if len(stale) == 0 {
+		return
+	}
+	u.Log.Warn("terminating instances of older launches", "nodes", u.Slurm.Hostlist(nodes), "instances", stale)
+	if err := u.EC2.Terminate(u.finish, stale); err != nil {
+		u.Log.Error("terminating instances of older launches", "err", err)
+	}
+}

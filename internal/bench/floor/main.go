@@ -1,0 +1,111 @@
+// Command floor powers nodes up with the calls that nobody can do without, and checks
+// nothing: it reads SLURM_RESUME_FILE, asks Slurm for the jobs and EC2 for the reservation,
+// launches, and tells Slurm the addresses. It is what pcs-capacity-resume is measured against.
+//
+// FLOOR_RESERVATION, FLOOR_SUBNET and FLOOR_TEMPLATE name what it launches from. Jobs of one
+// node share a launch, as in aws-plugin-for-slurm.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"golang.org/x/sync/errgroup"
+)
+
+func main() {
+	if err := powerUp(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func powerUp(ctx context.Context) error {
+	var file struct {
+		Jobs []struct {
+			Nodes string `json:"nodes"`
+		} `json:"jobs"`
+	}
+	data, err := os.ReadFile(os.Getenv("SLURM_RESUME_FILE"))
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, &file); err != nil {
+		return err
+	}
+	var launches [][]string
+	var alone []string
+	for _, job := range file.Jobs {
+		if nodes := expand(job.Nodes); len(nodes) > 1 {
+			launches = append(launches, nodes)
+		} else {
+			alone = append(alone, nodes...)
+		}
+	}
+	if len(alone) > 0 {
+		launches = append(launches, alone)
+	}
+	cfg, err := config.LoadDefaultConfig(ctx)
+	if err != nil {
+		return err
+	}
+	client := ec2.NewFromConfig(cfg)
+	reservation := os.Getenv("FLOOR_RESERVATION")
+	var reads errgroup.Group
+	reads.Go(func() error {
+		_, err := client.DescribeCapacityReservations(ctx, &ec2.DescribeCapacityReservationsInput{CapacityReservationIds: []string{reservation}})
+		return err
+	})
+	reads.Go(func() error { return exec.Command("squeue", "--noheader", "--format=%i %a").Run() })
+	if err := reads.Wait(); err != nil {
+		return err
+	}
+	var all errgroup.Group
+	for i, nodes := range launches {
+		all.Go(func() error {
+			n := aws.Int32(int32(len(nodes)))
+			out, err := client.RunInstances(ctx, &ec2.RunInstancesInput{MinCount: n, MaxCount: n, ClientToken: aws.String(fmt.Sprintf("floor-%d-%d", os.Getpid(), i)),
+				LaunchTemplate: &types.LaunchTemplateSpecification{LaunchTemplateId: aws.String(os.Getenv("FLOOR_TEMPLATE"))},
+				SubnetId:       aws.String(os.Getenv("FLOOR_SUBNET")), InstanceMarketOptions: &types.InstanceMarketOptionsRequest{MarketType: types.MarketTypeCapacityBlock},
+				CapacityReservationSpecification: &types.CapacityReservationSpecification{CapacityReservationTarget: &types.CapacityReservationTarget{CapacityReservationId: aws.String(reservation)}},
+			})
+			if err != nil {
+				return err
+			}
+			addresses := make([]string, len(nodes))
+			for _, i := range out.Instances {
+				addresses[aws.ToInt32(i.AmiLaunchIndex)] = aws.ToString(i.PrivateIpAddress)
+			}
+			names := strings.Join(nodes, ",")
+			return exec.Command("scontrol", "update", "nodename="+names, "nodeaddr="+strings.Join(addresses, ","), "nodehostname="+names).Run()
+		})
+	}
+	return all.Wait()
+}
+
+var ranged = regexp.MustCompile(`^(.*)\[(\d+)-(\d+)\]$`)
+
+// expand knows the hostlists of the measurement: one name, or one range.
+func expand(list string) []string {
+	parts := ranged.FindStringSubmatch(list)
+	if parts == nil {
+		return []string{list}
+	}
+	var names []string
+	from, _ := strconv.Atoi(parts[2]) // the pattern has digits only
+	to, _ := strconv.Atoi(parts[3])
+	for i := from; i <= to; i++ {
+		names = append(names, parts[1]+strconv.Itoa(i))
+	}
+	return names
+}

@@ -1,0 +1,370 @@
+package suite
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+)
+
+// launches are what is powered up: the nodes of each have a partition and a block.
+type launches struct {
+	name  string
+	nodes int
+	alone bool // as jobs of one node
+}
+
+func (l launches) block() string { return fmt.Sprintf("cr-%017x", l.nodes*2+map[bool]int{true: 1}[l.alone]) }
+
+const (
+	benchSubnet   = "subnet-0aaaaaaaaaaaaaaaa"
+	benchTemplate = "lt-0aaaaaaaaaaaaaaaa"
+)
+
+// resumeBench is a Slurm whose nodes wait for a ResumeProgram that does nothing, so that
+// programs can be run in its place, any number of times.
+type resumeBench struct {
+	*testing.B
+	dir     string
+	cluster *slurmlab.Cluster
+	ours    string
+	floor   string
+	log     string // of scontrol and squeue
+}
+
+func newResumeBench(b *testing.B, all []launches, change func(*slurmlab.Config)) *resumeBench {
+	b.Helper()
+	r := &resumeBench{B: b, dir: shortDir(b), ours: build(b, "cmd/pcs-capacity-resume"), floor: build(b, "internal/bench/floor")}
+	r.log = filepath.Join(r.dir, "slurm.log")
+	nothing := r.script("nothing", "exit 0")
+	cfg := slurmlab.Config{Dir: filepath.Join(r.dir, "lab"), ResumeProgram: nothing, SuspendProgram: nothing, ResumeFailProgram: nothing, ResumeTimeout: 20 * time.Minute}
+	settings := fmt.Sprintf("region = \"us-east-2\"\nstate_dir = %[1]q\nlocal_dir = %[1]q\n[log]\ndir = %q\n", filepath.Join(r.dir, "state"), filepath.Join(r.dir, "log"))
+	for _, l := range all {
+		cfg.CloudGroups = append(cfg.CloudGroups, slurmlab.NodeGroup{Prefix: l.name + "-", Count: max(l.nodes, 2), Partition: l.name, CPUs: 192})
+		settings += fmt.Sprintf("[[partition]]\nname = %q\nprovider = \"ec2\"\n[[partition.node_group]]\nname = %[1]q\ninstance_type = \"p5.48xlarge\"\nsubnet_ids = [%q]\nlaunch_template = %q\ncapacity_reservation_ids = [%q]\nmax_nodes = %d\n",
+			l.name, benchSubnet, benchTemplate, l.block(), max(l.nodes, 2))
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	path := filepath.Join(r.dir, "lab", "etc", "pcs-capacity", "config.toml")
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		b.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(settings), 0o644); err != nil {
+		b.Fatal(err)
+	}
+	var err error
+	if r.cluster, err = slurmlab.Start(b.Context(), cfg); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		if err := r.cluster.Stop(); err != nil {
+			b.Error(err)
+		}
+	})
+	// These count, and say when.
+	for _, name := range []string{"scontrol", "squeue"} {
+		r.script("bin/"+name, fmt.Sprintf("echo \"$(/bin/date +%%s%%N) %s $*\" >>%s\nexec /usr/bin/%[1]s \"$@\"", name, r.log))
+	}
+	return r
+}
+
+func (r *resumeBench) script(name, text string) string {
+	r.Helper()
+	path := filepath.Join(r.dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		r.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o755); err != nil {
+		r.Fatal(err)
+	}
+	return path
+}
+
+func (r *resumeBench) slurm(name string, args ...string) string {
+	r.Helper()
+	out, err := r.cluster.Command(r.Context(), name, args...)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return out
+}
+
+// submit queues the jobs of a launch and waits until they have their nodes. It returns the
+// text of a SLURM_RESUME_FILE.
+func (r *resumeBench) submit(l launches) string {
+	r.Helper()
+	args := []string{"-p", l.name, "--exclusive", "-o", "/dev/null", "--wrap", "sleep 3600"}
+	jobs := 1
+	if l.alone {
+		jobs = l.nodes
+		r.slurm("sbatch", append([]string{"-N1", "--array=1-" + strconv.Itoa(jobs)}, args...)...)
+	} else {
+		r.slurm("sbatch", append([]string{"-N", strconv.Itoa(l.nodes)}, args...)...)
+	}
+	type job struct {
+		ID    int    `json:"job_id"`
+		Nodes string `json:"nodes"`
+	}
+	var file struct {
+		Jobs []job  `json:"jobs"`
+		All  string `json:"all_nodes"`
+	}
+	for deadline := time.Now().Add(5 * time.Minute); len(file.Jobs) < jobs; time.Sleep(200 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			r.Fatalf("%s: %d of %d jobs have their nodes", l.name, len(file.Jobs), jobs)
+		}
+		file.Jobs = nil
+		for line := range strings.Lines(r.slurm("squeue", "--noheader", "--array", "--partition="+l.name, "--states=CONFIGURING,RUNNING", "--format=%A|%N")) {
+			id, nodes, _ := strings.Cut(strings.TrimSpace(line), "|")
+			n, err := strconv.Atoi(id)
+			if err != nil {
+				r.Fatal(err)
+			}
+			file.Jobs = append(file.Jobs, job{n, nodes})
+		}
+	}
+	file.All = l.list()
+	text, err := json.Marshal(file)
+	if err != nil {
+		r.Fatal(err)
+	}
+	for deadline := time.Now().Add(time.Minute); strings.Count(r.slurm("scontrol", "--oneliner", "show", "node", l.list()), "POWERING_UP") < l.nodes; time.Sleep(200 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			r.Fatalf("%s: the nodes are not powered up", l.name)
+		}
+	}
+	return string(text)
+}
+
+// list is the hostlist of the nodes.
+func (l launches) list() string {
+	if l.nodes == 1 {
+		return l.name + "-1"
+	}
+	return fmt.Sprintf("%s-[1-%d]", l.name, l.nodes)
+}
+
+// powered is what one power-up took.
+type powered struct {
+	ran
+	calls, slurm int
+	instances    int
+	refused      int
+	first, last  time.Duration // to an address
+}
+
+// world is an AWS with a block behind each partition.
+func world(b *testing.B, throttle bool, all ...launches) *awssim.Sim {
+	b.Helper()
+	scenario, err := awssim.LoadScenario("../../../hooks/testdata/power.toml")
+	if err != nil {
+		b.Fatal(err)
+	}
+	scenario.Throttle = throttle
+	home := &scenario.Regions[0]
+	template := home.Reservations[0]
+	home.Reservations = nil
+	for _, l := range all {
+		one := template
+		one.ID, one.Count = l.block(), max(l.nodes, 2)
+		home.Reservations = append(home.Reservations, one)
+	}
+	for i := range home.VPCs {
+		home.VPCs[i].CIDR = "127.10.0.0/16"
+	}
+	for i := range home.Subnets {
+		if home.Subnets[i].ID == benchSubnet {
+			home.Subnets[i].CIDR = "127.10.16.0/20"
+		}
+	}
+	sim, err := awssim.New(scenario, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, err := sim.Listen("127.0.0.1:0"); err != nil {
+		b.Fatal(err)
+	}
+	return sim
+}
+
+// powerUp runs a program as slurmctld would, in an AWS of its own.
+func (r *resumeBench) powerUp(program string, l launches, file string, sim *awssim.Sim) powered {
+	r.Helper()
+	path := filepath.Join(r.dir, "resume.json")
+	for name, text := range map[string]string{path: file, r.log: ""} {
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			r.Fatal(err)
+		}
+	}
+	sim.ResetCalls()
+	before := len(sim.Instances(""))
+	env := append(sim.Env(), "SLURM_CONF="+r.cluster.Conf(), "SLURM_RESUME_FILE="+path, "PATH="+filepath.Join(r.dir, "bin"), "AWS_EC2_METADATA_DISABLED=true", "AWS_REGION=us-east-2",
+		"FLOOR_RESERVATION="+l.block(), "FLOOR_SUBNET="+benchSubnet, "FLOOR_TEMPLATE="+benchTemplate)
+	began := time.Now()
+	p := powered{ran: run(r.B, env, program, l.list())}
+	for key, n := range sim.Calls() {
+		if key.Service == "ec2" {
+			p.calls += n
+		}
+		if key.Operation == "RunInstances" {
+			p.refused += n
+		}
+	}
+	launched := map[string]bool{}
+	for _, i := range sim.Instances("")[before:] {
+		launched[i.LaunchID] = true
+	}
+	p.instances, p.refused = len(sim.Instances(""))-before, p.refused-len(launched)
+	text, err := os.ReadFile(r.log)
+	if err != nil {
+		r.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		p.slurm++
+		at, command, _ := strings.Cut(line, " ")
+		nanoseconds, err := strconv.ParseInt(at, 10, 64)
+		if err != nil {
+			r.Fatal(err)
+		}
+		if strings.Contains(command, "nodeaddr=") {
+			p.last = time.Unix(0, nanoseconds).Sub(began)
+			if p.first == 0 {
+				p.first = p.last
+			}
+		}
+	}
+	if p.instances != l.nodes {
+		log, _ := os.ReadFile(filepath.Join(r.dir, "log", "resume.log"))
+		r.Fatalf("%s launched %d of %d nodes of %s\n%s", filepath.Base(program), p.instances, l.nodes, l.name, log)
+	}
+	return p
+}
+
+// BenchmarkResume powers nodes up with pcs-capacity-resume, and with a program that makes
+// the calls only that nobody can do without, at 50 ms a call of AWS.
+func BenchmarkResume(b *testing.B) {
+	var all []launches
+	for _, n := range []int{1, 8, 64, 256} {
+		all = append(all, launches{fmt.Sprintf("job%d", n), n, false})
+		if n > 1 {
+			all = append(all, launches{fmt.Sprintf("one%d", n), n, true})
+		}
+	}
+	r := newResumeBench(b, all, nil)
+	t := newTable("resume", "nodes", "jobs", "throttled", "floor ms", "ours ms", "ours/floor", "AWS calls", "floor's", "refused", "Slurm calls", "floor's", "first address ms", "last", "peak MB", "floor's")
+	for _, l := range all {
+		file := r.submit(l)
+		for _, throttle := range []bool{false, true} {
+			one := func(program string) powered {
+				sim := world(b, throttle, all...)
+				defer sim.Close()
+				if _, err := sim.AddFault(awssim.Fault{Service: "ec2", Effect: awssim.Delay, Latency: awssim.Duration(50 * time.Millisecond)}); err != nil {
+					b.Fatal(err)
+				}
+				return r.powerUp(program, l, file, sim)
+			}
+			var ours, floor powered
+			var oursTook, floorTook []time.Duration
+			for range 5 {
+				floor, ours = one(r.floor), one(r.ours)
+				oursTook, floorTook = append(oursTook, ours.wall), append(floorTook, floor.wall)
+			}
+			jobs := 1
+			if l.alone {
+				jobs = l.nodes
+			}
+			t.add(l.nodes, jobs, throttle, median(floorTook), median(oursTook), ratio(median(oursTook), median(floorTook)), ours.calls, floor.calls, ours.refused,
+				ours.slurm, floor.slurm, ours.first, ours.last, ours.peak, floor.peak)
+		}
+	}
+	t.keep(b)
+}
+
+// BenchmarkResumeInACrowd powers one node up beside others: beside instances of ours that
+// run, and beside jobs on whole nodes.
+func BenchmarkResumeInACrowd(b *testing.B) {
+	one, crowd := launches{"one", 1, false}, launches{"crowd", 999, true}
+	r := newResumeBench(b, []launches{one, crowd}, nil)
+	file := r.submit(one)
+	t := newTable("resume-crowd", "beside", "few", "many", "few ms", "many ms", "many/few", "few MB", "many MB")
+	measure := func(sims ...*awssim.Sim) ([]time.Duration, []powered) {
+		took := make([][]time.Duration, len(sims))
+		last := make([]powered, len(sims))
+		for range 7 {
+			for i, sim := range sims {
+				last[i] = r.powerUp(r.ours, one, file, sim)
+				took[i] = append(took[i], last[i].wall)
+				var ids []string
+				for _, made := range sim.Instances("") {
+					if made.ReservationID == one.block() {
+						ids = append(ids, made.ID)
+					}
+				}
+				if err := sim.Terminate("us-east-2", ids, ""); err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+		medians := make([]time.Duration, len(sims))
+		for i := range took {
+			medians[i] = median(took[i])
+		}
+		return medians, last
+	}
+	alone, among := world(b, false, one, crowd), world(b, false, one, crowd)
+	defer alone.Close()
+	defer among.Close()
+	// A first run makes the mark of the cluster.
+	r.powerUp(r.ours, one, file, alone)
+	if err := alone.Terminate("us-east-2", []string{alone.Instances("")[0].ID}, ""); err != nil {
+		b.Fatal(err)
+	}
+	mark, err := state.Dir(filepath.Join(r.dir, "state")).Mark()
+	if err != nil {
+		b.Fatal(err)
+	}
+	names := []string{crowd.list()}
+	if _, err := among.Launch(awssim.LaunchRequest{Region: "us-east-2", MinCount: crowd.nodes, MaxCount: crowd.nodes, LaunchTemplateID: benchTemplate, SubnetID: benchSubnet,
+		MarketType: "capacity-block", ReservationID: crowd.block(), Tags: map[string]string{capacity.TagCluster: mark, capacity.TagNodes: names[0], capacity.TagPartition: "crowd"}}); err != nil {
+		b.Fatal(err)
+	}
+	among.Clock().Advance(10 * time.Minute) // by which sync, and a launch, know them
+	alone.Clock().Advance(10 * time.Minute)
+	took, last := measure(alone, among)
+	t.add("live instances of ours", 0, crowd.nodes, took[0], took[1], ratio(took[1], took[0]), last[0].peak, last[1].peak)
+
+	few := crowd
+	few.nodes = 16
+	r.submitSome(few)
+	fewTook, fewLast := measure(alone)
+	r.submitSome(launches{crowd.name, crowd.nodes - few.nodes, true})
+	manyTook, manyLast := measure(alone)
+	t.add("jobs on whole nodes", few.nodes, crowd.nodes, fewTook[0], manyTook[0], ratio(manyTook[0], fewTook[0]), fewLast[0].peak, manyLast[0].peak)
+	t.keep(b)
+}
+
+// submitSome starts so many more jobs of one node.
+func (r *resumeBench) submitSome(l launches) {
+	r.Helper()
+	have := func() int {
+		return strings.Count(r.slurm("squeue", "--noheader", "--array", "--partition="+l.name, "--states=CONFIGURING,RUNNING", "--format=%A"), "\n")
+	}
+	before := have()
+	r.slurm("sbatch", "-N1", "--array=1-"+strconv.Itoa(l.nodes), "-p", l.name, "--exclusive", "-o", "/dev/null", "--wrap", "sleep 3600")
+	for deadline := time.Now().Add(5 * time.Minute); have() < before+l.nodes; time.Sleep(500 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			r.Fatalf("%d of %d more jobs have their nodes", have()-before, l.nodes)
+		}
+	}
+}
