@@ -268,6 +268,7 @@ func candidates(p Partition, snap *Snapshot) []candidate {
 		boots := g.Dynamic || p.Provider == ProviderEC2
 		for _, s := range g.Slots {
 			if g.PurchaseOption == OnDemand {
+				all = append(all, reused(g, s, boots, snap)...)
 				all = append(all, candidate{group: g, slot: s, boots: boots})
 			}
 			for _, t := range snap.Turns(s) {
@@ -287,10 +288,13 @@ func selectWanted(all []candidate, wish Wish, p Partition, snap *Snapshot) ([]ca
 		}
 		return nil, &v
 	}
+	if v := p.refuseHold(wish, snap); v != nil {
+		return nil, v
+	}
 	wanted := slices.DeleteFunc(slices.Clone(all), func(c candidate) bool { return !c.suits(wish) })
 	if len(wanted) == 0 && len(all) > 0 {
-		v := refuse(NoMatchingCapacity, fmt.Sprintf("partition %s has nothing that matches%s%s%s in --comment; it has %s", p.Name,
-			word(" capacity_reservation_id=", wish.ReservationID), word(" instance_type=", wish.InstanceType), word(" subnet_id=", wish.SubnetID), offers(all)))
+		v := refuse(NoMatchingCapacity, fmt.Sprintf("partition %s has nothing that matches%s%s%s%s in --comment; it has %s", p.Name,
+			word(" capacity=", string(wish.Capacity)), word(" capacity_reservation_id=", wish.ReservationID), word(" instance_type=", wish.InstanceType), word(" subnet_id=", wish.SubnetID), offers(all)))
 		return nil, &v
 	}
 	return wanted, nil
@@ -301,7 +305,10 @@ func (c candidate) suits(w Wish) bool {
 	if w.ReservationID != "" && c.reservation.ID != w.ReservationID {
 		return false
 	}
-	if w.InstanceType != "" && c.group.InstanceType != w.InstanceType {
+	if w.Capacity == ReuseCapacity && c.onDemand() {
+		return false
+	}
+	if w.InstanceType != "" && !slices.Contains(c.types(), w.InstanceType) {
 		return false
 	}
 	if w.SubnetID == "" {
@@ -314,16 +321,16 @@ func (c candidate) suits(w Wish) bool {
 
 // ended reports whether the candidate can never be used again.
 func (c candidate) ended(now time.Time) bool {
-	if c.reservation.ID == "" {
-		return false // on demand
+	if c.onDemand() {
+		return false
 	}
 	return !c.reservation.State.Live() || !c.window.Unbounded() && !c.window.Fence.After(now)
 }
 
 // mismatches are why no launch into the candidate would ever be accepted.
 func (c candidate) mismatches() []Mismatch {
-	if c.reservation.ID == "" {
-		return nil // on demand
+	if c.onDemand() {
+		return nil
 	}
 	return slices.DeleteFunc(Lasting(Match(c.reservation, c.group, c.window.Start)), func(m Mismatch) bool {
 		return m.Code == "az" && len(c.group.Subnets) == 0 // nobody knows where they are

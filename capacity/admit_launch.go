@@ -29,9 +29,6 @@ func AdmitLaunch(req Request, p Partition, g NodeGroup, slot Slot, snap *Snapsho
 	if refusal != nil {
 		return nil, *refusal
 	}
-	if g.PurchaseOption == OnDemand {
-		return []Reservation{{}}, Verdict{Code: OK}
-	}
 	// What is too large for everything that the job may ever have is so for good.
 	usable := slices.DeleteFunc(slices.Clone(wanted), func(c candidate) bool { return c.unknown || c.never || c.ended(now) })
 	if len(usable) > 0 && !slices.ContainsFunc(usable, func(c candidate) bool { return c.holds(req) }) {
@@ -89,6 +86,8 @@ func LaunchOrder(admitted []Reservation, n int, taken map[string]int) []Reservat
 func (c candidate) admitLaunch(req Request, p Partition, snap *Snapshot, now time.Time) Verdict {
 	r := c.reservation
 	switch {
+	case c.onDemand():
+		return Verdict{Code: OK}
 	case c.unknown:
 		return refuse(ReservationNotKnown, fmt.Sprintf("EC2 does not describe reservation %s; check its id and region", r.ID))
 	case r.State != StateActive || c.behind == "" && c.window.Start.After(now):

@@ -25,7 +25,7 @@ type Seen struct {
 // Build makes the snapshot that settings and what was seen of AWS amount to. What Slurm
 // says, the region and the times are for the caller to add.
 func Build(s Settings, seen Seen) *Snapshot {
-	snap := &Snapshot{Cluster: s.Cluster, Submit: s.Submit, Timing: s.Timing, Partitions: []Partition{}, Reservations: []Reservation{}}
+	snap := &Snapshot{Cluster: s.Cluster, Submit: s.Submit, Timing: s.Timing, ReserveOff: !s.Reserve.Enabled, Partitions: []Partition{}, Reservations: []Reservation{}}
 	there := map[string]bool{}
 	for _, r := range seen.Reservations {
 		if !there[r.ID] {
@@ -37,14 +37,21 @@ func Build(s Settings, seen Seen) *Snapshot {
 	for _, p := range s.Partitions {
 		out := Partition{Name: p.Name, Provider: p.Provider, AllowAccounts: p.AllowAccounts, MinTime: p.MinTime, OnEnd: p.OnEnd}
 		for _, g := range p.Groups {
-			group := NodeGroup{Name: g.Name, InstanceType: g.InstanceType, PurchaseOption: g.PurchaseOption,
+			group := NodeGroup{Name: g.Name, InstanceType: g.InstanceType, OtherTypes: g.OtherTypes, PurchaseOption: g.PurchaseOption,
 				MaxNodes: g.MaxNodes, Dynamic: g.Dynamic, Subnets: []Subnet{}}
+			if g.Reserve == ReservePerJob {
+				group.Reserve = g.Reserve
+			}
 			for _, id := range g.SubnetIDs {
 				if i := slices.IndexFunc(seen.Subnets, func(s Subnet) bool { return s.ID == id }); i >= 0 {
 					group.Subnets = append(group.Subnets, seen.Subnets[i])
 				}
 			}
-			group.Slots = fillSlots(p.Provider, g.SlotNames(p.Provider), g.reservations(snap), where, snap)
+			ids := g.reservations(snap)
+			if g.PurchaseOption == OnDemand {
+				group.ReuseIDs, ids = ids, nil
+			}
+			group.Slots = fillSlots(p.Provider, g.SlotNames(p.Provider), ids, where, snap)
 			out.Groups = append(out.Groups, group)
 		}
 		snap.Partitions = append(snap.Partitions, out)

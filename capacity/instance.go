@@ -21,6 +21,8 @@ type Launch struct {
 	// ReservationID is where the instances go; "" with Kind OnDemand.
 	ReservationID string
 	Kind          Kind
+	// Fresh: the reservation has just been made, so that EC2 may not know it everywhere.
+	Fresh bool
 	// PlacementGroup is that of the reservation; "" leaves it to the launch template.
 	PlacementGroup string
 	// Count is the number of instances; Least is the least of them, 0 stands for Count.
@@ -29,14 +31,14 @@ type Launch struct {
 	Tags map[string]string
 }
 
-// ErrTokenUsed is a launch that EC2 refused for its ClientToken alone: the instances of the
-// launch that used it have terminated, or that launch, which may have failed, asked for
-// something else. It takes another token.
+// ErrTokenUsed is a launch, or a hold, that EC2 refused for its ClientToken alone: the
+// instances of the launch that used it have terminated, or that launch, which may have
+// failed, asked for something else. It takes another token.
 var ErrTokenUsed = errors.New("the client token belongs to another launch")
 
-// ErrNoRoom is a launch that EC2 refused because it has no room for it where it was sent:
-// the reservation is full, or not open, or the subnet has no address left. Another place
-// may have.
+// ErrNoRoom is a launch, or a hold, that EC2 refused because it has no room for it where it
+// was sent: the reservation is full, or not open, or the subnet has no address left. Another
+// place may have.
 var ErrNoRoom = errors.New("there is no room for the launch")
 
 // Instance is an EC2 instance.
@@ -51,6 +53,8 @@ type Instance struct {
 	// Launched is when, in whole seconds of AWS's time.
 	Launched time.Time
 	Tags     map[string]string
+	// Interfaces are its network interfaces.
+	Interfaces []Interface
 }
 
 // Ended reports whether the instance is on its way out, or gone.

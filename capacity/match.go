@@ -31,13 +31,13 @@ func Match(r Reservation, g NodeGroup, now time.Time) []Mismatch {
 	if m := StateMismatch(r, now); m != nil {
 		found = append(found, *m)
 	}
-	if r.Kind != g.PurchaseOption {
+	if r.Kind != g.PurchaseOption && !(g.PurchaseOption == OnDemand && r.Kind == ODCR) {
 		add("purchase-option", fmt.Sprintf("set purchase_option = %q", r.Kind),
 			"reservation %s is of kind %s, but node group %s buys %s", r.ID, r.Kind, g.Name, g.PurchaseOption)
 	}
-	if r.InstanceType != g.InstanceType {
+	if !slices.Contains(g.Types(), r.InstanceType) {
 		add("instance-type", fmt.Sprintf("use instance type %s, or another reservation", r.InstanceType),
-			"reservation %s is for %s, but node group %s launches %s", r.ID, r.InstanceType, g.Name, g.InstanceType)
+			"reservation %s is for %s, but node group %s launches %s", r.ID, r.InstanceType, g.Name, strings.Join(g.Types(), ", "))
 	}
 	switch {
 	case r.AZID == "":

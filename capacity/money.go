@@ -2,7 +2,6 @@ package capacity
 
 import (
 	"fmt"
-	"math"
 	"math/big"
 	"strconv"
 	"strings"
@@ -111,17 +110,27 @@ func (m Money) PerHour(count int, d time.Duration) Money {
 	return Money{micros.Int64(), m.currency}
 }
 
-// Plus is both together; zero where one is not known, or they are of two currencies.
+// Plus is the sum; that with the zero value is the other one.
 func (m Money) Plus(other Money) Money {
-	if m == (Money{}) || m.currency != other.currency || m.micros > math.MaxInt64-other.micros {
-		return Money{}
+	if m.currency == "" {
+		m.currency = other.currency
 	}
 	return Money{m.micros + other.micros, m.currency}
 }
 
-// Times is the part of m that n of total things cost, to the nearest cent; zero without a
+// Times is the amount n times.
+func (m Money) Times(n int) Money { return Money{m.micros * int64(n), m.currency} }
+
+// For is what a price for an hour comes to in a time, to the nearest millionth.
+func (m Money) For(d time.Duration) Money {
+	total := new(big.Int).Mul(big.NewInt(m.micros), big.NewInt(int64(d)))
+	total.Add(total, big.NewInt(int64(time.Hour/2))).Div(total, big.NewInt(int64(time.Hour)))
+	return Money{total.Int64(), m.currency}
+}
+
+// Part is what n of total things cost that m pays for, to the nearest cent; zero without a
 // total.
-func (m Money) Times(n, total int64) Money {
+func (m Money) Part(n, total int64) Money {
 	if n < 0 || total < 1 {
 		return Money{}
 	}

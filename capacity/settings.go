@@ -6,6 +6,7 @@ type Settings struct {
 	Submit     Submit
 	Timing     Timing
 	OnMismatch OnMismatch
+	Reserve    Reserve
 	Partitions []PartitionSettings
 }
 
@@ -25,6 +26,10 @@ type GroupSettings struct {
 	InstanceType   string
 	SubnetIDs      []string
 	PurchaseOption Kind
+	// OtherTypes are launched where InstanceType has no room, in this order.
+	OtherTypes []string
+	// Reserve is for which jobs capacity is held.
+	Reserve ReservePolicy
 	// ReservationIDs in order; the next takes over when one ends.
 	ReservationIDs []string
 	// Select names reservations by their tags instead; nil if it does not.
@@ -38,6 +43,9 @@ type GroupSettings struct {
 	// they are the names of its slots, a hyphen and a number.
 	Nodes []string
 }
+
+// Types are all that the node group may launch, in the order to try.
+func (g GroupSettings) Types() []string { return append([]string{g.InstanceType}, g.OtherTypes...) }
 
 // Select chooses reservations by their tags: all that carry every one of them.
 //

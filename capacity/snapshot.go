@@ -31,7 +31,9 @@ type Snapshot struct {
 	// KillWait is how long Slurm waits between TERM and KILL; see RequeueAt.
 	KillWait Duration `json:"kill_wait,omitzero"`
 
-	Submit       Submit        `json:"submit"`
+	Submit Submit `json:"submit"`
+	// ReserveOff: no job can have capacity held for it.
+	ReserveOff   bool          `json:"reserve_off,omitempty"`
 	Timing       Timing        `json:"timing"`
 	Partitions   []Partition   `json:"partitions"`
 	Reservations []Reservation `json:"reservations"`
@@ -80,22 +82,32 @@ type Partition struct {
 // NodeGroup is one [[partition.node_group]] of the configuration with what was
 // found for it.
 type NodeGroup struct {
-	Name           string `json:"name"`
-	InstanceType   string `json:"instance_type"`
-	PurchaseOption Kind   `json:"purchase_option"`
-	MaxNodes       int    `json:"max_nodes"`
+	Name         string `json:"name"`
+	InstanceType string `json:"instance_type"`
+	// OtherTypes are launched on demand where InstanceType has no room.
+	OtherTypes     []string `json:"other_instance_types,omitempty"`
+	PurchaseOption Kind     `json:"purchase_option"`
+	// Reserve is for which jobs capacity is held; "" where it never is.
+	Reserve  ReservePolicy `json:"reserve,omitempty"`
+	MaxNodes int           `json:"max_nodes"`
 	// GPUs of one node as Slurm counts them, where several can be slices of one; 0 if it
 	// has none, or if nobody knows.
 	GPUs int `json:"gpus,omitempty"`
 	// Platform is what the image runs, in EC2's words ("Linux/UNIX"); "" if unknown.
 	Platform string   `json:"platform,omitempty"`
 	Subnets  []Subnet `json:"subnets"`
+	// ReuseIDs are the reservations of a group on demand, which are used up first, in order.
+	// They have no slot: what runs in them goes on, on demand, when they end.
+	ReuseIDs []string `json:"reuse_ids,omitempty"`
 	// Dynamic groups start nodes for jobs, so that boot time counts; static ones are up.
 	Dynamic bool `json:"dynamic"`
 	// Slots hold one reservation at a time each: see Turn. With provider pcs they are the
 	// compute node groups NAME-a and NAME-b; with ec2 there is one, NAME, or these two.
 	Slots []Slot `json:"slots"`
 }
+
+// Types are all that the node group may launch, in the order to try.
+func (g NodeGroup) Types() []string { return append([]string{g.InstanceType}, g.OtherTypes...) }
 
 // Slot is a set of Slurm nodes that one reservation at a time stands behind: see Turn.
 type Slot struct {
@@ -145,7 +157,7 @@ func (s *Snapshot) Stale(now time.Time) bool {
 // Has reports whether the partition lists the reservation.
 func (p Partition) Has(reservationID string) bool {
 	return slices.ContainsFunc(p.Groups, func(g NodeGroup) bool {
-		return slices.ContainsFunc(g.Slots, func(s Slot) bool {
+		return slices.Contains(g.ReuseIDs, reservationID) || slices.ContainsFunc(g.Slots, func(s Slot) bool {
 			return slices.Contains(s.ReservationIDs, reservationID)
 		})
 	})

@@ -23,6 +23,9 @@ const (
 	TagNode = "pcs-capacity:node"
 	// TagJob is the id of the job that something was made for.
 	TagJob = "pcs-capacity:job"
+	// TagHold is on every On-Demand Capacity Reservation that we make, and says for what: see
+	// HoldJobs.
+	TagHold = "pcs-capacity:hold"
 	// TagPurchase is the intent id of a purchase, by which a block is found again
 	// when the answer to the purchase was lost.
 	TagPurchase = "pcs-capacity:purchase"

@@ -14,6 +14,7 @@ const (
 	WrongPartition      Code = "wrong-partition"       // the named reservation belongs to another partition
 	UnknownReservation  Code = "unknown-reservation"   // the named reservation belongs to no partition
 	NoMatchingCapacity  Code = "no-matching-capacity"  // no reservation has the named instance type or subnet
+	CannotHold          Code = "cannot-hold"           // capacity=reserve where nothing is held for jobs
 	NoReservation       Code = "no-reservation"        // all reservations have ended or failed
 	ReservationNotKnown Code = "reservation-not-known" // EC2 did not describe it on the last pass
 	NotOpen             Code = "not-open"              // the reservation is not active (yet, or any more), or another one has its slot

@@ -13,12 +13,29 @@ type Wish struct {
 	ReservationID string
 	InstanceType  string
 	SubnetID      string
+	// Capacity says how the job's nodes may be launched.
+	Capacity CapacityWish
 	// OnEnd is what the job asks for at the fence; "" leaves it to its partition.
 	OnEnd OnEnd
 	// Fit is the word time=fit: the limit is ours to fit to the fence. With time=fit:2880
 	// it is so up to FitLimit, 2880 minutes, which the job's owner asked for.
 	Fit      bool
 	FitLimit Limit
+}
+
+// CapacityWish is what a job asks for with capacity= in its comment.
+type CapacityWish string
+
+// The values. Without one, and with any, the node group's settings decide.
+const (
+	AnyCapacity     CapacityWish = "any"
+	ReuseCapacity   CapacityWish = "reuse"   // in reservations that there are, and nowhere else
+	ReserveCapacity CapacityWish = "reserve" // capacity is held for the whole job first
+)
+
+// Known reports whether it is one of the values.
+func (w CapacityWish) Known() bool {
+	return w == AnyCapacity || w == ReuseCapacity || w == ReserveCapacity
 }
 
 // FitWord marks, in a job's comment, a time limit that the submit filter chose. Behind
@@ -83,7 +100,11 @@ func (w *Wish) set(key, value string) string {
 		w.OnEnd = OnEnd(value)
 		return ""
 	case "capacity":
-		return "capacity= in --comment is not supported yet; leave it out"
+		if !CapacityWish(value).Known() {
+			return fmt.Sprintf("capacity=%q in --comment cannot be right; write capacity=reserve, capacity=reuse or capacity=any", clip(value))
+		}
+		w.Capacity = CapacityWish(value)
+		return ""
 	case "time":
 		// "time" is too common a word to claim: only time=fit and time=fit:MINUTES are ours.
 		if value == "fit" {

@@ -6,7 +6,7 @@ import (
 )
 
 // wishKeys are the keys of a comment that ParseWish reads.
-var wishKeys = []string{"capacity_reservation_id", "instance_type", "subnet_id", "on_end"}
+var wishKeys = []string{"capacity_reservation_id", "instance_type", "subnet_id", "on_end", "capacity"}
 
 // nearKeys returns a sentence for each word of a comment that was probably meant for
 // us, and is none of ours: Capacity_Reservation_Id=…, capacity_reservation=…,

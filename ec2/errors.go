@@ -172,6 +172,8 @@ func tokenUsed(err error) bool {
 	return code == tokenTerminated || code == tokenMismatch
 }
 
+func noReservation(err error) bool { return Code(err) == badReservationID+".NotFound" }
+
 func noInstance(err error) bool { return Code(err) == goneInstanceID }
 
 // noCapacity are codes that EC2 answers with a server error's status, though asking
@@ -187,6 +189,12 @@ func noRoom(err error) bool {
 		return true
 	}
 	return slices.Contains(noCapacity, code) || strings.HasPrefix(code, "InvalidCapacityReservationState") || strings.HasPrefix(code, badReservationID)
+}
+
+// notYet reports whether EC2 may say so of a launch only because the reservation is new.
+func notYet(err error) bool {
+	code := Code(err)
+	return noReservation(err) || code == "ReservationCapacityExceeded" || strings.HasPrefix(code, "InvalidCapacityReservationState")
 }
 
 // retryerExcept is the SDK's retryer, as the environment configures it, which gives up

@@ -22,7 +22,11 @@ func (c *Client) Launch(ctx context.Context, l capacity.Launch) ([]capacity.Inst
 	if err != nil {
 		return nil, err
 	}
-	out, err := c.api.RunInstances(ctx, in)
+	var out *ec2.RunInstancesOutput
+	err = c.againWhile(ctx, func(err error) bool { return l.Fresh && notYet(err) }, func() (err error) {
+		out, err = c.api.RunInstances(ctx, in)
+		return err
+	})
 	switch {
 	case tokenUsed(err):
 		err = fmt.Errorf("%w: %w", capacity.ErrTokenUsed, err)
@@ -77,7 +81,8 @@ func target(kind capacity.Kind, reservationID string) *types.CapacityReservation
 		return &types.CapacityReservationSpecification{CapacityReservationPreference: types.CapacityReservationPreferenceNone}
 	}
 	return &types.CapacityReservationSpecification{
-		CapacityReservationTarget: &types.CapacityReservationTarget{CapacityReservationId: aws.String(reservationID)},
+		CapacityReservationPreference: types.CapacityReservationPreferenceCapacityReservationsOnly,
+		CapacityReservationTarget:     &types.CapacityReservationTarget{CapacityReservationId: aws.String(reservationID)},
 	}
 }
 

@@ -17,7 +17,9 @@ type launchable struct {
 	// pinned is ID:NUMBER.
 	pinned     string
 	interfaces []types.LaunchTemplateInstanceNetworkInterfaceSpecification
-	read       time.Time
+	// version is EC2's answer; its zero value if the caller may not read it.
+	version types.LaunchTemplateVersion
+	read    time.Time
 }
 
 // pinTime is how long an answer to what $Default or $Latest means is good for: all
@@ -57,6 +59,7 @@ func (c *Client) launchable(ctx context.Context, reference string) (launchable, 
 	t := launchable{
 		pinned:     aws.ToString(v.LaunchTemplateId) + ":" + strconv.FormatInt(aws.ToInt64(v.VersionNumber), 10),
 		interfaces: v.LaunchTemplateData.NetworkInterfaces,
+		version:    v,
 		read:       time.Now(),
 	}
 	c.launchables[reference], c.launchables[t.pinned] = t, t

@@ -20,6 +20,8 @@ type facts struct {
 	all bool
 	// taken are places in reservations that launches of this run are meant for.
 	taken map[string]int
+	// strict: nothing is launched on demand for which nothing could be held.
+	strict bool
 }
 
 // mostAsked is for how many nodes EC2 is asked by name: the values of one filter. For more,
@@ -35,7 +37,7 @@ func (r *Resume) readFacts(ctx context.Context, nodes []string) (*facts, error) 
 	}
 	var ours []capacity.Instance
 	var seen capacity.Seen
-	f := &facts{live: map[string][]capacity.Instance{}, taken: map[string]int{}, all: r.Last == nil || len(nodes) > mostAsked}
+	f := &facts{live: map[string][]capacity.Instance{}, taken: map[string]int{}, strict: r.Settings.Reserve.Strict, all: r.Last == nil || len(nodes) > mostAsked}
 	reads, readCtx := errgroup.WithContext(ctx)
 	reads.Go(func() (err error) {
 		ours, err = r.liveOf(readCtx, nodes, f.all)

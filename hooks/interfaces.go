@@ -79,6 +79,17 @@ type EC2 interface {
 	// Launch is one RunInstances. An error is a capacity.ErrTokenUsed or capacity.ErrNoRoom
 	// where it is one.
 	Launch(ctx context.Context, l capacity.Launch) ([]capacity.Instance, error)
+	// Hold makes an ODCR of our own; Release gives it back, and takes one that is gone already
+	// without an error. Held are those that we have made for a cluster, by its mark. An error of
+	// Hold is a capacity.ErrTokenUsed or capacity.ErrNoRoom where it is one.
+	Hold(ctx context.Context, o capacity.HoldOrder) (capacity.Reservation, error)
+	Release(ctx context.Context, id string) error
+	Held(ctx context.Context, cluster string) ([]capacity.Reservation, error)
+	// ImagePlatform is what the image of a launch template runs, in the words of a reservation.
+	ImagePlatform(ctx context.Context, template string) (string, error)
+	// InstanceStates are EC2's states of those of the instances that it shows and that are not
+	// terminated.
+	InstanceStates(ctx context.Context, ids []string) (map[string]string, error)
 	// InstancesByTag are the instances, other than terminated ones, that have for each
 	// key one of its values.
 	InstancesByTag(ctx context.Context, tags map[string][]string) ([]capacity.Instance, error)
@@ -113,6 +124,14 @@ type Refused interface {
 type Advised interface {
 	error
 	Advice() string
+}
+
+// Ledger keeps what is held, by all programs together.
+type Ledger interface {
+	// Hold enters one more, unless allowed has an error for it and the others.
+	Hold(h capacity.Held, now time.Time, allowed func(more capacity.Held, others []capacity.Held) error) error
+	// Released takes what is held no more out, by token or id.
+	Released(now time.Time, names ...string) error
 }
 
 // Records keeps what a hook did, for people who ask why.

@@ -54,26 +54,29 @@ func (u *powerUp) fill(p part, what unit, got map[string]launched) error {
 	for _, t := range p.targets {
 		for len(missing) > 0 {
 			// EC2 counts calls, not instances.
-			if u.work.Err() != nil || u.calls.Wait(u.work) != nil {
+			if u.work.Err() != nil || !t.hold && u.calls.Wait(u.work) != nil {
 				return &refusal{code: "interrupted", message: "there was no time left to launch"}
 			}
-			instances, err := u.runInstances(p, what, t, missing)
+			instances, err := u.launchIn(p, what, t, missing)
 			if errors.Is(err, capacity.ErrNoRoom) {
 				first = cmp.Or(first, err)
 				break
 			}
 			for n, i := range instances {
-				got[n] = launched{i, t.reservationID}
+				got[n] = launched{i, cmp.Or(t.reservationID, i.ReservationID)}
 			}
 			if err != nil {
 				return err
+			}
+			if first != nil && p.holds() && !t.hold {
+				u.launchedUnheld(what, missing, first)
 			}
 			missing = slices.DeleteFunc(missing, func(n string) bool { _, ok := instances[n]; return ok })
 		}
 	}
 	if len(missing) > 0 {
 		u.endLeft(missing)
-		return first
+		return nowhere(first, p, len(p.nodes))
 	}
 	return nil
 }
@@ -120,23 +123,16 @@ func (u *powerUp) runInstances(p part, what unit, t target, nodes []string) (map
 	if err != nil {
 		return nil, err
 	}
-	var jobs []Job
-	var shown []string
-	for _, g := range what.groups {
-		if slices.ContainsFunc(g.nodes, func(n string) bool { return slices.Contains(nodes, n) }) {
-			jobs, shown = append(jobs, g.jobs...), append(shown, g.shown()...)
-		}
-	}
-	hostlist, group := u.Slurm.Hostlist(nodes), p.place.group
-	reservation, _ := u.facts.snap.Reservation(t.reservationID)
-	l := capacity.Launch{LaunchTemplate: template, InstanceType: group.InstanceType, SubnetID: t.subnetID, ReservationID: t.reservationID,
-		Kind: group.PurchaseOption, PlacementGroup: reservation.PlacementGroup, Count: len(nodes), Least: len(nodes), Tags: u.tags(shown, p.place.partition.Name, nodes, t.reservationID)}
+	jobs, shown := what.jobsOf(nodes)
+	hostlist := u.Slurm.Hostlist(nodes)
+	l := capacity.Launch{LaunchTemplate: template, InstanceType: t.instanceType, SubnetID: t.subnetID, ReservationID: t.reservationID,
+		Kind: t.kind, PlacementGroup: t.placementGroup, Fresh: t.hold, Count: len(nodes), Least: len(nodes), Tags: u.tags(shown, p.place.partition.Name, nodes, t)}
 	if len(what.groups) > 1 {
 		l.Least = 1
 	}
 	var used error
 	for attempt := range mostAttempts {
-		l.ClientToken = launchToken(u.Cluster, jobs, hostlist, []string{t.reservationID, t.subnetID, group.InstanceType, template}, u.facts.now, attempt)
+		l.ClientToken = launchToken(u.Cluster, jobs, hostlist, []string{t.reservationID, t.subnetID, t.instanceType, template}, u.facts.now, attempt)
 		instances, err := u.EC2.Launch(u.finish, l)
 		if errors.Is(err, capacity.ErrTokenUsed) || slices.ContainsFunc(instances, capacity.Instance.Ended) {
 			used = cmp.Or(err, used)
@@ -151,6 +147,16 @@ func (u *powerUp) runInstances(p part, what unit, t target, nodes []string) (map
 		return nil, used
 	}
 	return nil, fmt.Errorf("%d launches of %s have ended already", mostAttempts, hostlist)
+}
+
+// jobsOf are the jobs of groups that have any of the nodes, and their ids as squeue shows them.
+func (what unit) jobsOf(nodes []string) (jobs []Job, shown []string) {
+	for _, g := range what.groups {
+		if slices.ContainsFunc(g.nodes, func(n string) bool { return slices.Contains(nodes, n) }) {
+			jobs, shown = append(jobs, g.jobs...), append(shown, g.shown()...)
+		}
+	}
+	return jobs, shown
 }
 
 // launchToken is the ClientToken of a launch: the same for a repetition of the same

@@ -42,11 +42,11 @@ func (u *powerUp) plan(groups []group) (units []unit, refused []outcome) {
 			refused = append(refused, outcome{group: g, err: err})
 			continue
 		}
-		if len(g.nodes) > 1 {
+		if len(g.nodes) > 1 || parts[0].holds() {
 			units = append(units, unit{[]group{g}, parts})
 			continue
 		}
-		key := fmt.Sprintf("%q %q", parts[0].place.slot, parts[0].targets)
+		key := fmt.Sprintf("%q %+v", parts[0].place.slot, parts[0].targets)
 		i, there := shared[key]
 		if !there {
 			i = len(units)
@@ -127,7 +127,7 @@ func (r *Resume) nodesTags(nodes []string) map[string]string {
 	return capacity.NodesTags(split(nodes))
 }
 
-func (r *Resume) tags(jobs []string, partition string, nodes []string, reservationID string) map[string]string {
+func (r *Resume) tags(jobs []string, partition string, nodes []string, t target) map[string]string {
 	tags := r.nodesTags(nodes)
 	tags[capacity.TagCluster], tags[capacity.TagPartition] = r.Cluster, partition
 	// A call tags all its instances alike. Which of several nodes one is, its place in the
@@ -136,8 +136,8 @@ func (r *Resume) tags(jobs []string, partition string, nodes []string, reservati
 	if len(nodes) == 1 {
 		tags[capacity.TagNode] = nodes[0]
 	}
-	if reservationID != "" {
-		tags[capacity.TagReservation] = reservationID
+	if t.reservationID != "" && !t.hold { // what is held is gone soon, and stands behind nothing
+		tags[capacity.TagReservation] = t.reservationID
 	}
 	if len(jobs) > 0 {
 		tags[capacity.TagJob] = clip(strings.Join(jobs, " "), capacity.MaxTagValue)

@@ -25,7 +25,9 @@ type Resume struct {
 	// PCS is nil when no partition has provider pcs.
 	PCS     PCS
 	Records Records
-	Log     *slog.Logger
+	// Held is the ledger of what is held.
+	Held Ledger
+	Log  *slog.Logger
 	// MachineTime is time.Now.
 	MachineTime func() time.Time
 	// Began is the machine's time before which the power-up cannot have begun: an instance
@@ -121,18 +123,19 @@ type powerUp struct {
 	// has no end: what must still be done then has a time of its own.
 	work, finish, last context.Context
 	facts              *facts
-	calls              *rate.Limiter // of RunInstances
+	calls, holdCalls   *rate.Limiter // of RunInstances, of CreateCapacityReservation
 	running            sync.WaitGroup
 
 	// everything are all our instances, asked for once: see endLeft.
 	everything func() ([]capacity.Instance, error)
 
 	mu   sync.Mutex
+	held []*heldFor
 	errs []error
 }
 
 func (r *Resume) launchNodes(ctx context.Context, nodes []string, waits []Waiting) error {
-	u := powerUp{Resume: r, last: context.WithoutCancel(ctx), calls: rate.NewLimiter(launchesASecond, launchBurst)}
+	u := powerUp{Resume: r, last: context.WithoutCancel(ctx), calls: rate.NewLimiter(launchesASecond, launchBurst), holdCalls: rate.NewLimiter(holdsASecond, holdBurst)}
 	var cancel context.CancelFunc
 	u.work, cancel = context.WithTimeout(ctx, r.Budget*2/3)
 	defer cancel()
@@ -185,6 +188,7 @@ func (r *Resume) launchNodes(ctx context.Context, nodes []string, waits []Waitin
 	for _, words := range r.EC2.Untold() {
 		r.Log.Warn("EC2 does not say all", "untold", words)
 	}
+	u.release() // last: it waits for the instances
 	return errors.Join(u.errs...)
 }
 

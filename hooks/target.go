@@ -9,8 +9,15 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// target is where a launch goes; reservationID is "" for on-demand capacity.
-type target struct{ reservationID, subnetID string }
+// target is where and what is launched; reservationID is "" for on-demand capacity.
+type target struct {
+	reservationID, subnetID, instanceType string
+	kind                                  capacity.Kind
+	placementGroup                        string
+	// hold: capacity is held first, in the zone of the subnet, azID.
+	hold bool
+	azID string
+}
 
 // refusal is why we do not launch, with a code of ours.
 type refusal struct {
@@ -54,12 +61,15 @@ func chooseTargets(jobs []Job, at place, nodes int, f *facts) ([]target, error) 
 	var targets []target
 	var none error
 	for _, r := range capacity.LaunchOrder(common, nodes, f.taken) {
-		t, err := subnetIn(g, r, requests)
+		some, err := targetsIn(g, r, requests)
 		if err != nil {
 			none = err
 			continue
 		}
-		targets = append(targets, t)
+		if r.ID == "" {
+			some = holdTargets(some, g, jobs, f.snap, !f.strict)
+		}
+		targets = append(targets, some...)
 	}
 	if len(targets) == 0 {
 		return nil, none
@@ -98,23 +108,39 @@ func ofOwner(c capacity.Code) bool {
 	return false
 }
 
-// subnetIn is the group's subnet in the zone of the reservation, compared by zone id,
-// or the one that a job names.
-func subnetIn(g capacity.NodeGroup, r capacity.Reservation, requests []capacity.Request) (target, error) {
-	wanted := map[string]bool{}
+// targetsIn are what can be launched into a reservation, in the order to try: one target, in
+// the group's subnet in its zone, compared by zone id, or in the one that a job names. For
+// capacity on demand it is every type of the group in every subnet of it, where no job names
+// others.
+func targetsIn(g capacity.NodeGroup, r capacity.Reservation, requests []capacity.Request) ([]target, error) {
+	subnets, types := map[string]bool{}, map[string]bool{}
 	for _, req := range requests {
-		if wish, _ := capacity.ParseWish(req.Comment); wish.SubnetID != "" {
-			wanted[wish.SubnetID] = true
+		wish, _ := capacity.ParseWish(req.Comment)
+		if wish.SubnetID != "" {
+			subnets[wish.SubnetID] = true
+		}
+		if wish.InstanceType != "" {
+			types[wish.InstanceType] = true
 		}
 	}
-	for _, s := range g.Subnets {
-		if r.ID != "" && s.AZID != r.AZID {
-			continue
-		}
-		if len(wanted) == 0 || len(wanted) == 1 && wanted[s.ID] {
-			return target{r.ID, s.ID}, nil
+	allowed := func(wanted map[string]bool, one string) bool {
+		return len(wanted) == 0 || len(wanted) == 1 && wanted[one]
+	}
+	var targets []target
+	for _, instanceType := range g.Types() {
+		for _, s := range g.Subnets {
+			switch {
+			case !allowed(types, instanceType) || !allowed(subnets, s.ID):
+			case r.ID == "":
+				targets = append(targets, target{subnetID: s.ID, azID: s.AZID, instanceType: instanceType, kind: capacity.OnDemand})
+			case s.AZID == r.AZID && instanceType == r.InstanceType:
+				return []target{{reservationID: r.ID, subnetID: s.ID, azID: s.AZID, instanceType: instanceType, kind: r.Kind, placementGroup: r.PlacementGroup}}, nil
+			}
 		}
 	}
-	return target{}, &refusal{code: string(capacity.Mismatched), message: fmt.Sprintf("node group %s has no subnet in zone %s that the jobs %v ask for",
-		g.Name, r.AZID, slices.Sorted(maps.Keys(wanted)))}
+	if len(targets) > 0 {
+		return targets, nil
+	}
+	return nil, &refusal{code: string(capacity.Mismatched), message: fmt.Sprintf("node group %s has no subnet in zone %s that the jobs %v ask for",
+		g.Name, r.AZID, slices.Sorted(maps.Keys(subnets)))}
 }

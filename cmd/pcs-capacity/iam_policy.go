@@ -10,7 +10,7 @@ import (
 
 // IAMPolicyCmd prints what to allow.
 type IAMPolicyCmd struct {
-	Role    string `arg:"" enum:"admin,sync,hooks,hooks-pcs" help:"Who gets the policy: admin, sync, hooks or hooks-pcs."`
+	Role    string `arg:"" enum:"admin,sync,hooks,hooks-reserve,hooks-pcs" help:"Who gets the policy: admin, sync, hooks, hooks-reserve or hooks-pcs."`
 	Cluster string `help:"Cluster whose things may be changed: the PCS cluster's name, or ClusterName of slurm.conf. Default: cluster of the settings, else every cluster." placeholder:"NAME"`
 
 	NodeRole string `help:"Role of the nodes that the hooks launch, with its path. Default: any." placeholder:"NAME"`
@@ -20,10 +20,11 @@ type IAMPolicyCmd struct {
 func (IAMPolicyCmd) Help() string {
 	return `Prints an IAM policy, as JSON, and asks AWS nothing:
 
-  admin      for who runs pcs-capacity: all commands, purchases included
-  sync       for the node that runs pcs-capacity sync --watch
-  hooks      for the controller of self-managed Slurm
-  hooks-pcs  for a site that calls pcs-capacity-resume for a PCS cluster by itself
+  admin          for who runs pcs-capacity: all commands, purchases included
+  sync           for the node that runs pcs-capacity sync --watch
+  hooks          for the controller of self-managed Slurm
+  hooks-reserve  the same, where [reserve] is enabled in the settings
+  hooks-pcs      for a site that calls pcs-capacity-resume for a PCS cluster by itself
 
 What changes something is bound to pcs-capacity's tag with the cluster's name, where AWS
 lets it be. docs/permissions.md says what each action is for, and what is lost without it.`

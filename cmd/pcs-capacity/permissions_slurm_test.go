@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +23,8 @@ state_dir = %[1]q
 local_dir = %[1]q
 [log]
 dir = %[2]q
+[reserve]
+enabled = true
 [[partition]]
 name = "own"
 provider = "ec2"
@@ -39,6 +42,13 @@ subnet_ids = ["subnet-0e200000000000c03"]
 select = { tags = { team = "chips" } }
 max_nodes = 1
 launch_template = "lt-0e2000000000000a2"
+[[partition.node_group]]
+name = "held"
+instance_type = "c7i.4xlarge"
+subnet_ids = ["subnet-0e200000000000a01"]
+purchase_option = "on-demand"
+max_nodes = 20
+launch_template = "lt-0e2000000000000a3"
 `
 
 // restrictedSlurm is a restricted AWS beside a Slurm that runs. It has fences of blocks
@@ -60,7 +70,7 @@ func newRestrictedSlurm(t *testing.T, clock *awssim.Clock) *restrictedSlurm {
 		return slurmlab.NodeGroup{Prefix: name + "-", Count: count, CPUs: 1, GPUs: 8, Features: name, Partition: partition, AlwaysOn: true}
 	}
 	r.cluster, err = slurmlab.Start(t.Context(), slurmlab.Config{Dir: dir, ResumeTimeout: 5 * time.Minute,
-		CloudGroups:   []slurmlab.NodeGroup{group("own", "own", 16), group("ultra", "own", 1), group("gpu-a", "gpu", 3), group("gpu-b", "gpu", 3)},
+		CloudGroups:   []slurmlab.NodeGroup{group("own", "own", 16), group("ultra", "own", 1), group("held", "own", 20), group("gpu-a", "gpu", 3), group("gpu-b", "gpu", 3)},
 		ResumeProgram: "/bin/true", SuspendProgram: "/bin/true"})
 	if err != nil {
 		t.Fatal(err)
@@ -148,6 +158,7 @@ func TestPermissionsWithSlurm(t *testing.T) {
 		{"sync", (*restrictedSlurm).syncWithoutEach},
 		{"status", (*restrictedSlurm).statusWithoutEach},
 		{"resume", (*restrictedSlurm).resumeWithoutEach},
+		{"resume, reserve", (*restrictedSlurm).holdWithoutEach},
 		{"suspend", func(r *restrictedSlurm) { r.suspendWithoutEach(launch) }},
 	} {
 		t.Run(part.name, func(t *testing.T) {
@@ -260,10 +271,31 @@ func (r *restrictedSlurm) runs(node string) (n int) {
 
 // hooksPolicy is the one that is printed for hooks if nothing is missing.
 func (r *restrictedSlurm) hooksPolicy(p permissions.Program, without string) []byte {
-	if without == "" {
-		return r.printed(permissions.Hooks)
+	switch {
+	case without != "":
+		return only(p, without)
+	case p == permissions.Holding:
+		return r.printed(permissions.HooksReserve)
 	}
-	return only(p, without)
+	return r.printed(permissions.Hooks)
+}
+
+func (r *restrictedSlurm) holdWithoutEach() {
+	for i, action := range append([]string{""}, permissions.Of(permissions.Holding)...) {
+		node := fmt.Sprintf("held-%d", i+1)
+		if _, err := r.cluster.Submit(r.Context(), "sleep 600", "-p", "own", "-w", node, "--comment=capacity=reserve"); err != nil {
+			r.Fatal(err)
+		}
+		if _, err := r.cluster.WaitNode(r.Context(), node, func(s string) bool { return strings.Contains(s, "POWERING_UP") }); err != nil {
+			r.Fatal(err)
+		}
+		r.policy(r.hooksPolicy(permissions.Holding, action))
+		r.hook("resume", node)
+		held := slices.ContainsFunc(r.sim.Reservations("us-east-2"), func(u awssim.ReservationUse) bool {
+			return u.Tags[capacity.TagNodes] == node && u.Closed.IsZero()
+		})
+		r.compare(permissions.Holding, action, r.judge(action, r.runs(node) != 1 || held))
+	}
 }
 
 func (r *restrictedSlurm) resumeWithoutEach() {

@@ -162,7 +162,7 @@ func recordedFees(dir state.Dir, made *report.Report) (map[string]recordedFee, e
 		f := fees[r.ID]
 		for _, e := range f.extensions {
 			// One whose payment failed has not moved the end.
-			if !e.To.After(r.End) {
+			if !e.To.After(r.End) && f.paid != (capacity.Money{}) {
 				f.paid = f.paid.Plus(e.Fee)
 			}
 		}

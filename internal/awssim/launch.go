@@ -203,6 +203,7 @@ func (s *Sim) newInstance(r *region, o launchOrder, at site, seat *reservation) 
 	}
 	if seat != nil {
 		i.seat, i.ReservationID = seat, seat.ID
+		seat.launched++
 		switch seat.kind {
 		case kindBlock:
 			i.BlockID, i.Lifecycle = seat.blockFor(r), "capacity-block"

@@ -44,6 +44,9 @@ type reservation struct {
 	offered     *offeringTemplate
 	extensions  []*extension
 
+	launched int       // instances, ever
+	closed   time.Time // when it was cancelled or expired
+
 	allocation *allocation // of an ODCR and of the interruptible one that it lends to
 }
 
@@ -216,7 +219,11 @@ func (s *Sim) followEnd(r *region, res *reservation) {
 			s.evict(r, res, "Server.CapacityBlockExpired") // EC2 documents no reason code for it
 		}))
 	}
-	s.at(end, unless(func() { s.finish(r, res, "expired") }))
+	late := time.Duration(0)
+	if res.kind == kindODCR {
+		late = time.Duration(s.scenario.EndDelay)
+	}
+	s.at(end.Add(late), unless(func() { s.finish(r, res, "expired") }))
 }
 
 // reclaimLead is how long before the end of a block EC2 begins to terminate its instances
@@ -240,7 +247,7 @@ func (s *Sim) evict(r *region, res *reservation, reason string) {
 // finish ends a reservation. Instances of an ODCR go on, on demand; those of a block and of an
 // interruptible reservation end with it.
 func (s *Sim) finish(r *region, res *reservation, state string) {
-	res.state = state
+	res.state, res.closed = state, s.now
 	switch res.kind {
 	case kindBlock:
 		s.evict(r, res, "Server.CapacityBlockExpired")

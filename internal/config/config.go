@@ -29,6 +29,7 @@ type Config struct {
 	Submit     Submit      `toml:"submit"`
 	Timing     Timing      `toml:"timing"`
 	Purchase   Purchase    `toml:"purchase"`
+	Reserve    Reserve     `toml:"reserve"`
 	Prolog     Prolog      `toml:"prolog"`
 	Log        Log         `toml:"log"`
 	Partitions []Partition `toml:"partition"`
@@ -61,6 +62,22 @@ type Purchase struct {
 	Settle capacity.Duration `toml:"settle"`
 }
 
+// Reserve is what may be held for jobs while their nodes are launched.
+type Reserve struct {
+	// Enabled: without it nothing is ever held.
+	Enabled bool `toml:"enabled"`
+	// Strict: no launch on demand for a job for which nothing could be held.
+	Strict bool `toml:"strict"`
+	// For is the time after which what is held ends by itself.
+	For capacity.Duration `toml:"for"`
+	// MaxInstances is how many instances may be held at once.
+	MaxInstances int `toml:"max_instances"`
+	// MaxUSDPerHour is what all that is held at once may cost; "" is no bound.
+	MaxUSDPerHour string `toml:"max_usd_per_hour"`
+	// Prices of an instance for an hour on demand in USD, by type.
+	Prices map[string]string `toml:"prices,omitempty"`
+}
+
 // Prolog is what comes of what the Prolog of a node finds.
 type Prolog struct {
 	// OnMismatch is for a node whose instance is not what its slot's reservation is.
@@ -90,10 +107,14 @@ type Partition struct {
 type NodeGroup struct {
 	// Name is the base name of the PCS compute node groups NAME-a and NAME-b, or the
 	// prefix of the Slurm node names NAME-1, NAME-2, ….
-	Name           string        `toml:"name"`
-	InstanceType   string        `toml:"instance_type"`
+	Name         string `toml:"name"`
+	InstanceType string `toml:"instance_type"`
+	// OtherTypes are launched on demand where InstanceType has no room, in this order.
+	OtherTypes     []string      `toml:"other_instance_types,omitempty"`
 	SubnetIDs      []string      `toml:"subnet_ids"`
 	PurchaseOption capacity.Kind `toml:"purchase_option"`
+	// Reserve is for which jobs capacity is held; "" stands for never.
+	Reserve capacity.ReservePolicy `toml:"reserve,omitempty"`
 	// ReservationIDs in order; the next takes over when one ends.
 	ReservationIDs []string `toml:"capacity_reservation_ids,omitempty"`
 	// Select names reservations by their tags instead of by id.
@@ -132,8 +153,10 @@ func Default() *Config {
 			// says to ask again for up to five: EC2 Developer Guide, "Eventual consistency".
 			Settle: d(5 * time.Minute),
 		},
-		Prolog: Prolog{OnMismatch: capacity.ReportMismatch},
-		Log:    Log{Dir: "/var/log/pcs-capacity"},
+		// SOCA, which did this first, holds for 5 minutes; more than a launch ever takes.
+		Reserve: Reserve{Strict: true, For: d(5 * time.Minute), MaxInstances: 64},
+		Prolog:  Prolog{OnMismatch: capacity.ReportMismatch},
+		Log:     Log{Dir: "/var/log/pcs-capacity"},
 	}
 }
 

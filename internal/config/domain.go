@@ -9,12 +9,12 @@ import (
 
 // Domain is the settings that decisions depend on.
 func (c *Config) Domain() capacity.Settings {
-	s := capacity.Settings{Cluster: c.Cluster, Timing: c.Timing.Domain(), OnMismatch: c.Prolog.OnMismatch,
+	s := capacity.Settings{Cluster: c.Cluster, Timing: c.Timing.Domain(), OnMismatch: c.Prolog.OnMismatch, Reserve: c.Reserve.Domain(),
 		Submit: capacity.Submit{Strict: c.Submit.Strict, StaleAfter: c.Submit.StaleAfter}}
 	for _, p := range c.Partitions {
 		out := capacity.PartitionSettings{Name: p.Name, Provider: p.Provider, AllowAccounts: p.AllowAccounts, MinTime: p.MinTime, OnEnd: p.OnEnd}
 		for _, g := range p.NodeGroups {
-			out.Groups = append(out.Groups, capacity.GroupSettings{Name: g.Name, InstanceType: g.InstanceType, SubnetIDs: g.SubnetIDs,
+			out.Groups = append(out.Groups, capacity.GroupSettings{Name: g.Name, InstanceType: g.InstanceType, OtherTypes: g.OtherTypes, Reserve: g.Reserve, SubnetIDs: g.SubnetIDs,
 				PurchaseOption: g.PurchaseOption, ReservationIDs: g.ReservationIDs, Select: g.Select, MaxNodes: g.MaxNodes,
 				Dynamic: g.Dynamic, LaunchTemplate: g.LaunchTemplate, Slots: g.Slots, Nodes: nodeNames(g.Nodes)})
 		}
@@ -27,6 +27,28 @@ func (c *Config) Domain() capacity.Settings {
 func (t Timing) Domain() capacity.Timing {
 	return capacity.Timing{DrainMargin: t.DrainMargin, BootAllowance: t.BootAllowance,
 		ReclaimLead: t.ReclaimLead, ReclaimLeadUltraServer: t.ReclaimLeadUltraServer}
+}
+
+// Domain is what may be held.
+func (r Reserve) Domain() capacity.Reserve {
+	return capacity.Reserve{Enabled: r.Enabled, Strict: r.Strict, For: r.For, MaxInstances: r.MaxInstances, MaxPerHour: usd(r.MaxUSDPerHour), Prices: allUSD(r.Prices)}
+}
+
+// usd is an amount that Load has checked; the zero value for "".
+func usd(amount string) capacity.Money {
+	m, err := capacity.ParseMoney(amount, capacity.USD)
+	if err != nil {
+		return capacity.Money{}
+	}
+	return m
+}
+
+func allUSD(amounts map[string]string) map[string]capacity.Money {
+	all := map[string]capacity.Money{}
+	for name, amount := range amounts {
+		all[name] = usd(amount)
+	}
+	return all
 }
 
 // nodeNames are the names of a hostlist, which Load has checked, in the order of their bytes.

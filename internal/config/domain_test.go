@@ -9,7 +9,7 @@ import (
 func fill(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.String:
-		v.SetString("x")
+		v.SetString("1")
 	case reflect.Int, reflect.Int64:
 		v.SetInt(1)
 	case reflect.Bool:

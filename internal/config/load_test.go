@@ -166,13 +166,3 @@ func TestDocumentedExampleLoads(t *testing.T) {
 		t.Errorf("the example shows other values than the defaults:\n%s", diff)
 	}
 }
-
-// What the design has and this version does not act on is refused in plain words.
-func TestNotSupportedYet(t *testing.T) {
-	_, err := Load(write(t, map[string]string{"config.toml": "[[partition]]\nname = \"gpu\"\n[[partition.node_group]]\nreserve = \"per-job\"\n"}))
-	for _, want := range []string{`config.toml:4: "partition.node_group.reserve" is not supported yet`} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v does not say %s", err, want)
-		}
-	}
-}

@@ -10,15 +10,9 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// notYet are keys of settings that the design has and this version does not act on.
-var notYet = map[string]bool{"partition.node_group.reserve": true}
-
 // unknownKey says where a key stands that is not known, and which known key of the
 // same table is nearest.
 func unknownKey(path, text string, key toml.Key, into any) error {
-	if notYet[key.String()] {
-		return fmt.Errorf("%s:%d: %q is not supported yet; leave it out", path, lineOf(text, key), key.String())
-	}
 	known := keysAt(reflect.TypeOf(into), key[:len(key)-1])
 	last := key[len(key)-1]
 	hint := ""

@@ -33,6 +33,7 @@ func (c *Config) validate() []error {
 		{"timing.boot_allowance", c.Timing.BootAllowance.Duration, 0},
 		{"timing.reclaim_lead", c.Timing.ReclaimLead.Duration, 0},
 		{"timing.reclaim_lead_ultraserver", c.Timing.ReclaimLeadUltraServer.Duration, 0},
+		{"reserve.for", c.Reserve.For.Duration, leastReserve},
 		{"purchase.timeout", c.Purchase.Timeout.Duration, time.Second},
 		{"purchase.settle", c.Purchase.Settle.Duration, 0},
 	} {
@@ -43,6 +44,7 @@ func (c *Config) validate() []error {
 	if m := c.Prolog.OnMismatch; m != capacity.ReportMismatch && m != capacity.DrainMismatch {
 		fail(c.Path, "prolog.on_mismatch", "%q is not known; use \"report\" or \"drain\"", m)
 	}
+	c.Reserve.validate(func(where, message string, args ...any) { fail(c.Path, where, message, args...) })
 	seen := map[string]string{}
 	groups := map[string]string{}
 	for _, p := range c.Partitions {
@@ -52,6 +54,11 @@ func (c *Config) validate() []error {
 		}
 		seen[p.Name] = p.File
 		p.validate(func(where, message string, args ...any) { fail(p.File, where, message, args...) })
+		for _, g := range p.NodeGroups {
+			g.validateReserve(p.Provider, c.Reserve, func(message string, args ...any) {
+				fail(p.File, fmt.Sprintf("%s, node_group %q", where, g.Name), message, args...)
+			})
+		}
 		for _, g := range p.NodeGroups {
 			if first, twice := groups[g.Name]; twice {
 				fail(p.File, where, "node_group %q is there already in partition %q; give it another name", g.Name, first)

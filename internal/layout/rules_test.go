@@ -7,32 +7,33 @@ import (
 	"testing"
 )
 
-// Every ODCR that we create is targeted, with an end, a client token and our tags, and is
-// cancelled when its nodes run. None is created: a call that does so fails here until
-// tests of the rule itself take the place of this one.
-func TestR4_NoODCRIsCreated(t *testing.T) {
-	const call = "CreateCapacityReservation"
-	sdk := false
+// One function makes ODCRs, which refuses an order without an end, a token or our tags
+// (package ec2, TestR4_Hold). A call elsewhere would get round it.
+func TestR4_ODCRsAreCreatedInOnePlace(t *testing.T) {
+	var found []string
 	for _, p := range load(t) {
 		for _, file := range p.Syntax {
 			ast.Inspect(file, func(n ast.Node) bool {
-				selector, ok := n.(*ast.SelectorExpr)
+				f, ok := n.(*ast.FuncDecl)
 				if !ok {
 					return true
 				}
-				method, ok := p.TypesInfo.Uses[selector.Sel].(*types.Func)
-				if !ok || method.Pkg() == nil || !strings.HasSuffix(method.Pkg().Path(), "/service/ec2") {
+				ast.Inspect(f, func(n ast.Node) bool {
+					selector, ok := n.(*ast.SelectorExpr)
+					if !ok {
+						return true
+					}
+					method, ok := p.TypesInfo.Uses[selector.Sel].(*types.Func)
+					if ok && method.Pkg() != nil && strings.HasSuffix(method.Pkg().Path(), "/service/ec2") && strings.HasPrefix(method.Name(), "CreateCapacityReservation") {
+						found = append(found, p.PkgPath+" "+f.Name.Name)
+					}
 					return true
-				}
-				sdk = true
-				if strings.HasPrefix(method.Name(), call) {
-					t.Errorf("%s: %s calls %s", p.Fset.Position(selector.Pos()), p.PkgPath, method.Name())
-				}
-				return true
+				})
+				return false
 			})
 		}
 	}
-	if !sdk {
-		t.Error("no call of EC2 was found at all")
+	if len(found) != 1 || found[0] != module+"/ec2 Hold" {
+		t.Errorf("ODCRs are created in %q", found)
 	}
 }

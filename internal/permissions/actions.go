@@ -34,6 +34,9 @@ var (
 
 	ourInstances = scope{"OurInstances", []string{"ec2:*:*:instance/*"}, has}
 	newInstances = scope{"NewInstances", []string{"ec2:*:*:instance/*"}, gives}
+	ourHolds     = scope{"OurHolds", []string{"ec2:*:*:capacity-reservation/*"}, has}
+	newHolds     = scope{"NewHolds", []string{"ec2:*:*:capacity-reservation/*"}, gives}
+	tagsOfHolds  = scope{"TagsOfHolds", []string{"ec2:*:*:capacity-reservation/*"}, like("ec2:CreateAction", "CreateCapacityReservation")}
 	launchedFrom = scope{"LaunchedFrom", []string{"ec2:*:*:volume/*", "ec2:*:*:network-interface/*", "ec2:*:*:subnet/*", "ec2:*:*:security-group/*",
 		"ec2:*::image/*", "ec2:*::snapshot/*", "ec2:*:*:launch-template/*", "ec2:*:*:capacity-reservation/*", "ec2:*:*:key-pair/*", "ec2:*:*:placement-group/*"}, nil}
 	tagsOfLaunches = scope{"TagsOfLaunches", []string{"ec2:*:*:*/*"}, like("ec2:CreateAction", "RunInstances")}
@@ -55,14 +58,18 @@ const forPCS = "PCS asks it of whoever makes or changes a compute node group"
 
 // Actions are all that any program asks for, by service and name.
 var Actions = []Action{
+	{Name: "ec2:CancelCapacityReservation", Why: "giving back what is held for a job", stops: programs{Holding},
+		grants: []grant{{nil, ourHolds}}},
+	{Name: "ec2:CreateCapacityReservation", Why: "holding capacity for a job", stops: programs{Holding},
+		grants: []grant{{nil, newHolds}}},
 	{Name: "ec2:CreateFleet", Why: forPCS, stops: makesGroups},
 	{Name: "ec2:CreateLaunchTemplate", Why: "the launch template of a node group", stops: programs{Setup},
 		grants: []grant{{nil, newTemplates}}},
 	{Name: "ec2:CreateLaunchTemplateVersion", Why: "a change of the launch template", stops: programs{Setup, ResumePCS},
 		grants: []grant{{nil, ourTemplates}}},
 	{Name: "ec2:CreateTags", Why: "our mark on what is made, with the nodes' names on instances; " + forPCS,
-		stops:  programs{Purchase, Setup, Teardown, Resume, ResumePCS},
-		grants: []grant{{makesGroups, anywhere}, {programs{Teardown}, ourTemplates}, {programs{Resume}, tagsOfLaunches}, {programs{Purchase}, tagsOfBlocks}}},
+		stops:  programs{Purchase, Setup, Teardown, Resume, Holding, ResumePCS},
+		grants: []grant{{makesGroups, anywhere}, {programs{Teardown}, ourTemplates}, {programs{Resume, Holding}, tagsOfLaunches}, {programs{Purchase}, tagsOfBlocks}, {programs{Holding}, tagsOfHolds}}},
 	{Name: "ec2:DeleteLaunchTemplate", Why: "removing the launch template", stops: programs{Teardown},
 		grants: []grant{{nil, ourTemplates}}},
 	{Name: "ec2:DescribeAvailabilityZones", Why: "the zones of offerings", stops: programs{Offerings, Purchase}, lessens: programs{Fit}},
@@ -70,34 +77,34 @@ var Actions = []Action{
 	{Name: "ec2:DescribeCapacityBlockExtensionOfferings", Why: "what an extension costs", stops: programs{Extend}},
 	{Name: "ec2:DescribeCapacityBlockOfferings", Why: "what is for sale", stops: programs{Offerings, Purchase}, lessens: programs{Fit}},
 	{Name: "ec2:DescribeCapacityBlockStatus", Why: "how many hosts of a block have failed",
-		stops: makesGroups, lessens: programs{Fit, Timeline, Purchase, Extend, Teardown, Status, Sync, Resume, Wire}},
+		stops: makesGroups, lessens: programs{Fit, Timeline, Purchase, Extend, Teardown, Status, Sync, Resume, Holding, Wire}},
 	{Name: "ec2:DescribeCapacityBlocks", Why: "which blocks are UltraServers",
-		stops: makesGroups, lessens: programs{Fit, Timeline, Purchase, Extend, Teardown, Status, Sync, Resume, Wire}},
+		stops: makesGroups, lessens: programs{Fit, Timeline, Purchase, Extend, Teardown, Status, Sync, Resume, Holding, Wire}},
 	{Name: "ec2:DescribeCapacityReservations", Why: "reservations: where, how many, from when to when",
-		stops: programs{List, Fit, Timeline, Purchase, Extend, Setup, Resume, ResumePCS, Wire}, lessens: programs{Teardown, Status, Sync}},
-	{Name: "ec2:DescribeImages", Why: "whether the image exists and suits the type", stops: programs{Setup}},
+		stops: programs{List, Fit, Timeline, Purchase, Extend, Setup, Resume, Holding, ResumePCS, Wire}, lessens: programs{Teardown, Status, Sync}},
+	{Name: "ec2:DescribeImages", Why: "whether the image exists and suits the type; what it runs", stops: programs{Setup}, lessens: programs{Holding}},
 	{Name: "ec2:DescribeInstanceTypeOfferings", Why: forPCS, stops: makesGroups},
 	{Name: "ec2:DescribeInstanceTypes", Why: "GPUs, network cards, and which types have blocks", lessens: programs{Offerings, Fit}, stops: append(slices.Clone(makesGroups), Wire)},
-	{Name: "ec2:DescribeInstances", Why: "which instances a node, node group or reservation has", stops: programs{Setup, Teardown, Resume, Suspend, ResumePCS}, lessens: programs{Status, Sync}},
+	{Name: "ec2:DescribeInstances", Why: "which instances a node, node group or reservation has", stops: programs{Setup, Teardown, Resume, Holding, Suspend, ResumePCS}, lessens: programs{Status, Sync}},
 	{Name: "ec2:DescribeKeyPairs", Why: "whether the template's key pair exists", stops: programs{Setup}},
-	{Name: "ec2:DescribeLaunchTemplateVersions", Why: "the template to copy or to launch from", stops: programs{Setup, Teardown, ResumePCS}, lessens: programs{Resume}},
+	{Name: "ec2:DescribeLaunchTemplateVersions", Why: "the template to copy or to launch from", stops: programs{Setup, Teardown, ResumePCS}, lessens: programs{Resume, Holding}},
 	{Name: "ec2:DescribeLaunchTemplates", Why: "the templates of the slots", stops: programs{Setup, Teardown, ResumePCS}},
 	{Name: "ec2:DescribePlacementGroups", Why: "whether the placement group of an ODCR exists", stops: programs{Setup}},
 	{Name: "ec2:DescribeRegions", Why: "the regions of --regions all", stops: programs{List, Offerings, Fit}},
 	{Name: "ec2:DescribeSecurityGroups", Why: "whether the security groups are in the cluster's VPC", stops: makesGroups},
-	{Name: "ec2:DescribeSubnets", Why: "the zones that the cluster can use", lessens: programs{List, Offerings, Fit, Purchase, Teardown, Status, Sync}, stops: programs{Setup, Resume, ResumePCS}},
+	{Name: "ec2:DescribeSubnets", Why: "the zones that the cluster can use", lessens: programs{List, Offerings, Fit, Purchase, Teardown, Status, Sync}, stops: programs{Setup, Resume, Holding, ResumePCS}},
 	{Name: "ec2:DescribeVpcs", Why: forPCS, stops: makesGroups},
 	{Name: "ec2:PurchaseCapacityBlock", Why: "buying a block", stops: programs{Purchase}},
 	{Name: "ec2:PurchaseCapacityBlockExtension", Why: "buying an extension", stops: programs{Extend}},
-	{Name: "ec2:RunInstances", Why: "launching nodes; " + forPCS, stops: programs{Setup, Resume, ResumePCS},
-		grants: []grant{{makesGroups, anywhere}, {programs{Resume}, newInstances}, {programs{Resume}, launchedFrom}}},
+	{Name: "ec2:RunInstances", Why: "launching nodes; " + forPCS, stops: programs{Setup, Resume, Holding, ResumePCS},
+		grants: []grant{{makesGroups, anywhere}, {programs{Resume, Holding}, newInstances}, {programs{Resume, Holding}, launchedFrom}}},
 	{Name: "ec2:TerminateInstances", Why: "ending the instances of nodes that are powered down", stops: programs{Suspend}, lessens: programs{Sync},
 		grants: []grant{{nil, ourInstances}}},
 
 	{Name: "iam:GetInstanceProfile", Why: "whether PCS takes the role of the instance profile; " + forPCS, stops: makesGroups,
 		grants: []grant{{nil, profiles}}},
-	{Name: "iam:PassRole", Why: "giving nodes the role of their instance profile", stops: programs{Setup, Resume, ResumePCS},
-		grants: []grant{{makesGroups, pcsRoles}, {programs{Resume}, ec2Roles}}},
+	{Name: "iam:PassRole", Why: "giving nodes the role of their instance profile", stops: programs{Setup, Resume, Holding, ResumePCS},
+		grants: []grant{{makesGroups, pcsRoles}, {programs{Resume, Holding}, ec2Roles}}},
 
 	{Name: "pcs:CreateComputeNodeGroup", Why: "the node group of a reservation", stops: programs{Setup},
 		grants: []grant{{nil, newParts}}},
@@ -129,6 +136,6 @@ var Actions = []Action{
 	{Name: "pcs:UpdateQueue", Why: "which node groups are in a queue", stops: programs{Setup, Teardown},
 		grants: []grant{{nil, clusters}, {nil, ourParts}}},
 
-	{Name: "ssm:GetParameters", Why: "an image that the launch template names as resolve:ssm:…", stops: programs{Resume},
+	{Name: "ssm:GetParameters", Why: "an image that the launch template names as resolve:ssm:…", stops: programs{Resume, Holding},
 		grants: []grant{{nil, images}}},
 }

@@ -25,10 +25,12 @@ const (
 	Resume    Program = "resume"
 	Suspend   Program = "suspend"
 	ResumePCS Program = "resume, PCS"
+	// Holding is Resume where [reserve] is enabled.
+	Holding Program = "resume, reserve"
 )
 
 // Programs are all of them, in the order of the documentation.
-var Programs = []Program{List, Offerings, Fit, Timeline, Purchase, Extend, Setup, Teardown, Wire, Status, Sync, Resume, Suspend, ResumePCS}
+var Programs = []Program{List, Offerings, Fit, Timeline, Purchase, Extend, Setup, Teardown, Wire, Status, Sync, Resume, Holding, Suspend, ResumePCS}
 
 // Role is somebody who runs some of the programs.
 type Role string
@@ -38,6 +40,8 @@ const (
 	Admin Role = "admin" // a person, or CI
 	Loop  Role = "sync"  // the service on one node with Slurm's administrator rights
 	Hooks Role = "hooks" // the controller of self-managed Slurm
+	// HooksReserve are Hooks where [reserve] is enabled.
+	HooksReserve Role = "hooks-reserve"
 	// HooksPCS is for sites that call pcs-capacity-resume for a PCS cluster by themselves.
 	HooksPCS Role = "hooks-pcs"
 )
@@ -51,6 +55,8 @@ func (r Role) Programs() []Program {
 		return []Program{Status, Sync}
 	case Hooks:
 		return []Program{Resume, Suspend}
+	case HooksReserve:
+		return []Program{Holding, Suspend}
 	case HooksPCS:
 		return []Program{ResumePCS}
 	}

@@ -31,10 +31,10 @@ func (r Reservation) Cost(fee, onDemand capacity.Money) Cost {
 	case !isBlock(r.Paid) && onDemand != capacity.Money{}:
 		// Used or not, each of its hours costs what one on demand does.
 		c.PerPaid = c.OnDemand
-		c.InReport = onDemand.Times(paid, int64(time.Hour/time.Second))
+		c.InReport = onDemand.Part(paid, int64(time.Hour/time.Second))
 		c.PerUsed = c.InReport.PerHour(each, time.Duration(used)*time.Second)
 	case fee != capacity.Money{}:
-		c.InReport = fee.Times(paid, r.Whole)
+		c.InReport = fee.Part(paid, r.Whole)
 		c.PerPaid = fee.PerHour(each, time.Duration(r.Whole)*time.Second)
 		c.PerUsed = c.InReport.PerHour(each, time.Duration(used)*time.Second)
 	}

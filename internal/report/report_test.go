@@ -187,10 +187,9 @@ func TestAnySamplesAddUp(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		states := []string{"up", "boot", "drain", "down", ""}
 		var samples []state.Sample
-		p := paid(nil)
 		runs := map[string]state.Run{}
 		for m, n := 0.0, 0; m < 620; n++ {
-			p = paid(func(next *state.Paid) {
+			p := paid(func(next *state.Paid) {
 				next.Nodes, next.Waits, next.Unhealthy = map[string]string{}, r.IntN(2) == 0, r.IntN(3)
 				names := map[string][]string{}
 				for i := range 2 {

@@ -49,7 +49,7 @@ func resume(ctx context.Context, cfg *config.Config, c *call) error {
 	if err != nil {
 		return err
 	}
-	r := hooks.Resume{Settings: cfg.Domain(), Cluster: asked.Mark, Slurm: h.Slurm, EC2: h.EC2, Records: c, Log: log,
+	r := hooks.Resume{Settings: cfg.Domain(), Cluster: asked.Mark, Slurm: h.Slurm, EC2: h.EC2, Records: c, Held: h.State, Log: log,
 		MachineTime: time.Now, Began: c.began, Budget: hooks.ResumeBudget(asked.ResumeTimeout)}
 	if os.Getenv("SLURM_RESUME_FILE") == "" { // by hand: Slurm may have waited for as long as it does
 		r.Began = c.began.Add(-cmp.Or(asked.ResumeTimeout, hooks.DefaultResumeTimeout))

@@ -1,0 +1,125 @@
+package ec2
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+// noHold are the codes with which EC2 refuses to hold capacity in one zone, of one type, while
+// another may do: beside those of a launch, what a zone does not offer, and quotas, which are
+// for families of types.
+var noHold = []string{"Unsupported", "VcpuLimitExceeded", "InstanceLimitExceeded"}
+
+// Hold makes an On-Demand Capacity Reservation (ODCR), which is paid from then on. It is
+// targeted and has an end, a ClientToken and tags, always (R4): without any of them the order
+// is an error. Errors to expect: capacity.ErrNoRoom, with codes such as
+// InsufficientInstanceCapacity, and capacity.ErrTokenUsed.
+func (c *Client) Hold(ctx context.Context, o capacity.HoldOrder) (capacity.Reservation, error) {
+	if o.ClientToken == "" || o.End.IsZero() || o.Tags[capacity.TagCluster] == "" || o.Tags[capacity.TagHold] == "" {
+		return capacity.Reservation{}, fmt.Errorf("holding %d × %s: the order has no token, end or mark of ours", o.Count, o.InstanceType)
+	}
+	out, err := c.api.CreateCapacityReservation(ctx, &ec2.CreateCapacityReservationInput{
+		ClientToken:           aws.String(o.ClientToken),
+		InstanceType:          aws.String(o.InstanceType),
+		InstancePlatform:      types.CapacityReservationInstancePlatform(o.Platform),
+		InstanceCount:         aws.Int32(int32(o.Count)),
+		AvailabilityZoneId:    aws.String(o.AZID),
+		Tenancy:               types.CapacityReservationTenancyDefault,
+		InstanceMatchCriteria: types.InstanceMatchCriteriaTargeted,
+		EndDateType:           types.EndDateTypeLimited,
+		EndDate:               aws.Time(o.End),
+		TagSpecifications:     tagged(o.Tags, types.ResourceTypeCapacityReservation),
+	})
+	switch {
+	case tokenUsed(err):
+		err = fmt.Errorf("%w: %w", capacity.ErrTokenUsed, err)
+	case noRoom(err) || slices.Contains(noHold, Code(err)):
+		err = fmt.Errorf("%w: %w", capacity.ErrNoRoom, err)
+	case err == nil && out.CapacityReservation == nil:
+		err = ErrNotDescribed
+	}
+	if err != nil {
+		return capacity.Reservation{}, fmt.Errorf("holding %d × %s in %s: %w", o.Count, o.InstanceType, o.AZID, err)
+	}
+	return c.reservation(*out.CapacityReservation), nil
+}
+
+// Release cancels an ODCR, whose instances go on. One that has ended already is no error, and
+// one that EC2 does not know is asked for again for a while: it may be new.
+func (c *Client) Release(ctx context.Context, id string) error {
+	err := c.againWhile(ctx, noReservation, func() error {
+		_, err := c.api.CancelCapacityReservation(ctx, &ec2.CancelCapacityReservationInput{CapacityReservationId: aws.String(id)})
+		return err
+	})
+	if err != nil && Code(err) != "InvalidCapacityReservationState" {
+		return fmt.Errorf("cancelling %s in %s: %w", id, c.region, err)
+	}
+	return nil
+}
+
+// Held are the ODCRs that we have made for a cluster, by its mark, and that may still be paid;
+// all pages of them.
+func (c *Client) Held(ctx context.Context, cluster string) ([]capacity.Reservation, error) {
+	held, err := c.describeReservations(ctx, &ec2.DescribeCapacityReservationsInput{MaxResults: aws.Int32(pageSize), Filters: []types.Filter{
+		tagFilter(capacity.TagCluster, cluster), filter("tag-key", capacity.TagHold),
+		filter("state", string(capacity.StateActive), string(capacity.StatePending), string(capacity.StateScheduled), string(capacity.StateAssessing), string(capacity.StateDelayed)),
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("listing what is held in %s: %w", c.region, err)
+	}
+	return held, nil
+}
+
+// ImagePlatform is what the image of a launch template, ID[:VERSION] or NAME[:VERSION], runs,
+// in the words of a reservation. Where the caller may not ask it is Linux/UNIX.
+func (c *Client) ImagePlatform(ctx context.Context, template string) (string, error) {
+	t, err := c.launchable(ctx, template)
+	if err != nil {
+		return "", err
+	}
+	var image Image
+	if data := t.version.LaunchTemplateData; data != nil {
+		id := data.ImageId
+		if isParameter(aws.ToString(id)) {
+			id, err = c.resolvedImage(ctx, t.version)
+		}
+		if err == nil {
+			image, err = c.Image(ctx, aws.ToString(id))
+		}
+	}
+	if notAllowed(err) {
+		c.without(err, "what the image of launch template "+template+" runs is not known, so it is taken for "+linux)
+		return linux, nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("reading what launch template %s runs: %w", template, err)
+	}
+	return cmp.Or(image.Platform, linux), nil
+}
+
+// linux is the platform of nearly every image for Slurm.
+const linux = string(types.CapacityReservationInstancePlatformLinuxUnix)
+
+// InstanceStates are EC2's states of those of the instances that it shows and that are not
+// terminated, by id.
+func (c *Client) InstanceStates(ctx context.Context, ids []string) (map[string]string, error) {
+	states := map[string]string{}
+	for some := range slices.Chunk(unique(ids), maxFilterValues) {
+		found, err := c.instances(ctx, filter("instance-id", some...))
+		if err != nil {
+			return nil, err
+		}
+		for _, i := range found {
+			states[i.ID] = i.State
+		}
+	}
+	return states, nil
+}

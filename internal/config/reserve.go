@@ -1,0 +1,58 @@
+package config
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+// leastReserve is the shortest time to hold capacity for: a launch takes up to two minutes.
+const leastReserve = 2 * time.Minute
+
+func (r Reserve) validate(fail func(where, message string, args ...any)) {
+	if r.MaxInstances < 1 {
+		fail("reserve.max_instances", "%d is too few; use at least 1, or enabled = false to hold nothing", r.MaxInstances)
+	}
+	amount := func(where, text string) {
+		if m, err := capacity.ParseMoney(text, capacity.USD); err != nil {
+			fail(where, "%s", err)
+		} else if m.Times(2) == m {
+			fail(where, "0 is no price; leave it out")
+		}
+	}
+	if r.MaxUSDPerHour != "" {
+		amount("reserve.max_usd_per_hour", r.MaxUSDPerHour)
+	}
+	for _, instanceType := range slices.Sorted(maps.Keys(r.Prices)) {
+		if !capacity.IsInstanceType(instanceType) {
+			fail("reserve.prices", "%q is not an instance type", instanceType)
+		}
+		amount("reserve.prices", r.Prices[instanceType])
+	}
+}
+
+// validateReserve finds what a node group may not have unless it buys on demand, through us.
+func (g NodeGroup) validateReserve(provider capacity.Provider, all Reserve, fail func(message string, args ...any)) {
+	onDemand := provider == capacity.ProviderEC2 && g.PurchaseOption == capacity.OnDemand
+	switch {
+	case g.Reserve != "" && g.Reserve != capacity.ReserveNever && g.Reserve != capacity.ReservePerJob:
+		fail("reserve = %q is not known; use \"never\" or \"per-job\"", g.Reserve)
+	case g.Reserve == capacity.ReservePerJob && !all.Enabled:
+		fail("reserve = \"per-job\" holds nothing while [reserve] enabled is false; set it to true")
+	case g.Reserve == capacity.ReservePerJob && !onDemand:
+		fail("reserve = \"per-job\" is for provider ec2 and purchase_option = \"on-demand\"; leave it out")
+	}
+	if len(g.OtherTypes) > 0 && !onDemand {
+		fail("other_instance_types is for provider ec2 and purchase_option = \"on-demand\"; leave it out")
+	}
+	for i, t := range g.OtherTypes {
+		switch {
+		case !capacity.IsInstanceType(t):
+			fail("other_instance_types: %q is not an instance type", t)
+		case t == g.InstanceType || slices.Contains(g.OtherTypes[:i], t):
+			fail("other_instance_types: %s is there twice; keep one of them", t)
+		}
+	}
+}

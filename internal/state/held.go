@@ -1,0 +1,85 @@
+package state
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/google/renameio/v2"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+func (d Dir) heldPath() string { return filepath.Join(string(d), "held.json") }
+
+// Held is the ledger of the capacity that is held now, by whatever program of this state
+// folder; none if there is no file. EC2 shows it too, but not at once.
+func (d Dir) Held(now time.Time) ([]capacity.Held, error) {
+	text, err := readRegular(d.heldPath())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var held []capacity.Held
+	if err == nil {
+		err = json.Unmarshal(text, &held)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading what is held: %w", err)
+	}
+	return slices.DeleteFunc(held, func(h capacity.Held) bool { return !h.Until.After(now) }), nil
+}
+
+// Hold enters one more into the ledger, or replaces its entry, unless allowed has an error
+// for it and the others. It is made durable before it returns, so that what it stands for
+// may be ordered then.
+func (d Dir) Hold(h capacity.Held, now time.Time, allowed func(more capacity.Held, others []capacity.Held) error) error {
+	return d.changeHeld(now, func(held []capacity.Held) ([]capacity.Held, error) {
+		others := slices.DeleteFunc(held, func(o capacity.Held) bool { return o.Token == h.Token })
+		if err := allowed(h, others); err != nil {
+			return nil, err
+		}
+		return append(others, h), nil
+	})
+}
+
+// Released takes what is held no more out of the ledger, by token or id.
+func (d Dir) Released(now time.Time, names ...string) error {
+	return d.changeHeld(now, func(held []capacity.Held) ([]capacity.Held, error) {
+		return slices.DeleteFunc(held, func(h capacity.Held) bool {
+			return slices.Contains(names, h.Token) || h.ReservationID != "" && slices.Contains(names, h.ReservationID)
+		}), nil
+	})
+}
+
+// changeHeld lets one program at a time change the ledger; that takes it milliseconds.
+func (d Dir) changeHeld(now time.Time, change func([]capacity.Held) ([]capacity.Held, error)) error {
+	lock, err := os.OpenFile(d.heldPath()+".lock", os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return fmt.Errorf("noting what is held: %w", err)
+	}
+	defer lock.Close()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		return fmt.Errorf("noting what is held: %s: %w", lock.Name(), err)
+	}
+	held, err := d.Held(now)
+	if err != nil {
+		return err
+	}
+	if held, err = change(held); err != nil {
+		return err
+	}
+	text, err := json.Marshal(held)
+	if err == nil {
+		err = renameio.WriteFile(d.heldPath(), append(text, '\n'), 0o644, renameio.IgnoreUmask(), renameio.WithTempDir(string(d)))
+	}
+	if err != nil {
+		return fmt.Errorf("noting what is held: %w", err)
+	}
+	return nil
+}
