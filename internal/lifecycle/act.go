@@ -61,6 +61,9 @@ func (p *pass) changeJobs(ctx context.Context, slots []slotView, now time.Time, 
 	p.jobs = append([]Job{}, jobs...)
 	marks, before := p.marks(jobs, byNode)
 	requeued := p.endJobs(ctx, jobs, byNode, marks, now, toSlurm)
+	if p.begun { // the file is not that of before
+		before = nil
+	}
 	p.keepMarks(marks, before)
 	jobs = slices.DeleteFunc(jobs, func(j Job) bool { return requeued[j.Shown] })
 	p.limits(ctx, jobs, byNode, p.withinWalls(jobs, marks), now, toSlurm)

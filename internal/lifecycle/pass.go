@@ -101,6 +101,8 @@ type pass struct {
 	misplaced []misplaced
 	// jobs are those of before the pass changed any; nil if they were not read.
 	jobs []Job
+	// begun: marks were written while jobs were requeued.
+	begun bool
 
 	done   []Done
 	failed []error

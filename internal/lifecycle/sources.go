@@ -80,7 +80,7 @@ type Slurm interface {
 	Edit(ctx context.Context, edits map[string]capacity.Edits) map[string]error
 	// Requeue puts a job that has its nodes back into the queue, RequeueHold so that it waits
 	// there until it is released. Jobs shows what came of it.
-	Requeue(ctx context.Context, job string) error
+	Requeue(ctx context.Context, jobs ...string) error
 	RequeueHold(ctx context.Context, jobs ...string) error
 	// Notify writes to the standard error of a job that runs, or to the terminal of its srun.
 	Notify(ctx context.Context, job, text string) error
