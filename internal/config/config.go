@@ -94,7 +94,9 @@ type Partition struct {
 	Name          string            `toml:"name"`
 	Provider      capacity.Provider `toml:"provider"`
 	AllowAccounts []string          `toml:"allow_accounts,omitempty"`
-	MinTime       capacity.Duration `toml:"min_time"`
+	// AllowGroups are Unix groups; provider ec2 only.
+	AllowGroups []string          `toml:"allow_groups,omitempty"`
+	MinTime     capacity.Duration `toml:"min_time"`
 	// OnEnd is for jobs that do not say themselves what happens to them at the fence.
 	OnEnd      capacity.OnEnd `toml:"on_end"`
 	NodeGroups []NodeGroup    `toml:"node_group"`

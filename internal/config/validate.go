@@ -13,6 +13,9 @@ import (
 // slurmName is what can be a partition or a node prefix in slurm.conf without quoting.
 var slurmName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]*$`)
 
+// unixGroup is a name that slurm.conf takes without quoting.
+var unixGroup = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
+
 // SlurmName reports whether a name can be that of a partition, or the prefix of nodes.
 func SlurmName(name string) bool { return slurmName.MatchString(name) }
 
@@ -109,6 +112,14 @@ func (p Partition) validate(fail func(where, message string, args ...any)) {
 	}
 	if !p.OnEnd.Known() {
 		fail(where, "on_end = %q is not known; use \"stop\", \"requeue\" or \"hold\"", p.OnEnd)
+	}
+	if len(p.AllowGroups) > 0 && p.Provider == capacity.ProviderPCS {
+		fail(where, "allow_groups is for provider ec2; the queues of PCS have no AllowGroups, so use allow_accounts")
+	}
+	for _, g := range p.AllowGroups {
+		if !unixGroup.MatchString(g) {
+			fail(where, "allow_groups: %q cannot be a Unix group in slurm.conf", g)
+		}
 	}
 	if len(p.NodeGroups) == 0 {
 		fail(where, "has no [[partition.node_group]]; add one")

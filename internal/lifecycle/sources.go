@@ -155,6 +155,8 @@ type Partition struct {
 	Nodes []string
 	// AllowAccounts is empty for every account.
 	AllowAccounts []string
+	// AllowGroups is empty for every group.
+	AllowGroups []string
 }
 
 // Reservation is a Slurm reservation.

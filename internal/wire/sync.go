@@ -116,7 +116,7 @@ func (s SyncSlurm) Look(ctx context.Context) (*lifecycle.Cluster, error) {
 		if err != nil {
 			return nil, err
 		}
-		c.Partitions = append(c.Partitions, lifecycle.Partition{Name: p.Name, Default: p.Default, MaxTime: p.MaxTime, DefaultTime: cmp.Or(p.DefaultTime, p.MaxTime), QOS: p.QOS, Nodes: names, AllowAccounts: p.AllowAccounts})
+		c.Partitions = append(c.Partitions, lifecycle.Partition{Name: p.Name, Default: p.Default, MaxTime: p.MaxTime, DefaultTime: cmp.Or(p.DefaultTime, p.MaxTime), QOS: p.QOS, Nodes: names, AllowAccounts: p.AllowAccounts, AllowGroups: p.AllowGroups})
 	}
 	if cfg.ChecksLimits() {
 		ctx, cancel := context.WithTimeout(ctx, wallsTimeout)
