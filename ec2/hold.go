@@ -65,9 +65,9 @@ func (c *Client) Release(ctx context.Context, id string) error {
 	return nil
 }
 
-// Held are the ODCRs that we have made for a cluster, by its mark, and that may still be paid;
+// Holds are the ODCRs that we have made for a cluster, by its mark, and that may still be paid;
 // all pages of them.
-func (c *Client) Held(ctx context.Context, cluster string) ([]capacity.Reservation, error) {
+func (c *Client) Holds(ctx context.Context, cluster string) ([]capacity.Reservation, error) {
 	held, err := c.describeReservations(ctx, &ec2.DescribeCapacityReservationsInput{MaxResults: aws.Int32(pageSize), Filters: []types.Filter{
 		tagFilter(capacity.TagCluster, cluster), filter("tag-key", capacity.TagHold),
 		filter("state", string(capacity.StateActive), string(capacity.StatePending), string(capacity.StateScheduled), string(capacity.StateAssessing), string(capacity.StateDelayed)),

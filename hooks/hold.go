@@ -150,8 +150,15 @@ func (u *powerUp) holdOnce(o capacity.HoldOrder) (capacity.Reservation, error) {
 	}
 	r, err := u.EC2.Hold(u.finish, o)
 	var answer Refused
-	if errors.As(err, &answer) { // else it may be there all the same
+	switch {
+	case errors.As(err, &answer): // else it may be there all the same
 		u.unlist(o.ClientToken)
+	case err == nil:
+		entry.ReservationID = r.ID
+		always := func(capacity.Held, []capacity.Held) error { return nil }
+		if err := u.Held.Hold(entry, u.now(), always); err != nil {
+			u.Log.Warn("the ledger does not have the id of what is held", "reservation", r.ID, "err", err)
+		}
 	}
 	return r, err
 }

@@ -80,11 +80,10 @@ type EC2 interface {
 	// where it is one.
 	Launch(ctx context.Context, l capacity.Launch) ([]capacity.Instance, error)
 	// Hold makes an ODCR of our own; Release gives it back, and takes one that is gone already
-	// without an error. Held are those that we have made for a cluster, by its mark. An error of
-	// Hold is a capacity.ErrTokenUsed or capacity.ErrNoRoom where it is one.
+	// without an error. An error of Hold is a capacity.ErrTokenUsed or capacity.ErrNoRoom where
+	// it is one.
 	Hold(ctx context.Context, o capacity.HoldOrder) (capacity.Reservation, error)
 	Release(ctx context.Context, id string) error
-	Held(ctx context.Context, cluster string) ([]capacity.Reservation, error)
 	// ImagePlatform is what the image of a launch template runs, in the words of a reservation.
 	ImagePlatform(ctx context.Context, template string) (string, error)
 	// InstanceStates are EC2's states of those of the instances that it shows and that are not
