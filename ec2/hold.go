@@ -85,6 +85,12 @@ func (c *Client) ImagePlatform(ctx context.Context, template string) (string, er
 	if err != nil {
 		return "", err
 	}
+	c.mu.Lock() // one launch tries several zones
+	known := c.platforms[t.pinned]
+	c.mu.Unlock()
+	if known != "" {
+		return known, nil
+	}
 	var image Image
 	if data := t.version.LaunchTemplateData; data != nil {
 		id := data.ImageId
@@ -102,7 +108,11 @@ func (c *Client) ImagePlatform(ctx context.Context, template string) (string, er
 	if err != nil {
 		return "", fmt.Errorf("reading what launch template %s runs: %w", template, err)
 	}
-	return cmp.Or(image.Platform, linux), nil
+	platform := cmp.Or(image.Platform, linux)
+	c.mu.Lock()
+	c.platforms[t.pinned] = platform
+	c.mu.Unlock()
+	return platform, nil
 }
 
 // linux is the platform of nearly every image for Slurm.

@@ -273,6 +273,17 @@ func nowhere(first error, p part, nodes int) error {
 	return n
 }
 
+// markFull notes that EC2 found a reservation full, which a query that failed never is.
+func (u *powerUp) markFull(t target, nodes int, why error) {
+	var answer Refused
+	if t.reservationID == "" || !errors.As(why, &answer) {
+		return
+	}
+	if err := u.Held.MarkFull(t.reservationID, nodes, u.now(), u.now().Add(fullTime)); err != nil {
+		u.Log.Warn("a reservation that is full is tried again", "reservation", t.reservationID, "err", err)
+	}
+}
+
 // launchedUnheld says that a launch went on, on demand, for which nothing could be held.
 func (u *powerUp) launchedUnheld(what unit, nodes []string, why error) {
 	_, shown := what.jobsOf(nodes)

@@ -131,6 +131,10 @@ type Ledger interface {
 	Hold(h capacity.Held, now time.Time, allowed func(more capacity.Held, others []capacity.Held) error) error
 	// Released takes what is held no more out, by token or id.
 	Released(now time.Time, names ...string) error
+	// Full are reservations that were full a short while ago, with the number of nodes that
+	// each had no room for; MarkFull notes one.
+	Full(now time.Time) (map[string]int, error)
+	MarkFull(id string, nodes int, now, until time.Time) error
 }
 
 // Records keeps what a hook did, for people who ask why.

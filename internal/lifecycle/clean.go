@@ -43,14 +43,14 @@ func (n Needless) String() string {
 // finds it. It can be run at any time, beside hooks and other passes. The error is for what
 // could not be asked; what could not be cancelled is in the answer.
 func Clean(ctx context.Context, s Sources, dryRun bool) ([]Needless, error) {
+	mark := s.Settings.Cluster
 	cluster, err := s.Slurm.Look(ctx)
-	mark := ""
 	switch {
 	case err == nil && cluster.MarkErr != nil:
 		return nil, cluster.MarkErr
 	case err == nil:
 		mark = cluster.Mark
-	default: // what has passed its end can go without Slurm's word
+	case mark == "": // what has passed its end can go without Slurm's word
 		var markErr error
 		if mark, markErr = s.State.Mark(); markErr != nil {
 			return nil, fmt.Errorf("asking Slurm: %w", err)
