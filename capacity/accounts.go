@@ -38,6 +38,21 @@ func Unlocked(p Partition, allow []string, checked bool) []Mismatch {
 	return found
 }
 
+// UnlockedGroups says where Slurm does not hold to the allow_groups of a partition. allow is
+// Slurm's AllowGroups, empty for every group.
+func UnlockedGroups(p Partition, allow []string) []Mismatch {
+	sorted := func(names []string) []string { return slices.Compact(slices.Sorted(slices.Values(names))) }
+	if len(p.AllowGroups) == 0 || slices.Equal(sorted(p.AllowGroups), sorted(allow)) {
+		return nil
+	}
+	shown, want := "ALL", strings.Join(p.AllowGroups, ",")
+	if len(allow) > 0 {
+		shown = strings.Join(allow, ",")
+	}
+	return []Mismatch{{"allow-groups", fmt.Sprintf("partition %s: allow_groups is %s, but Slurm's AllowGroups is %s", p.Name, want, shown),
+		fmt.Sprintf("add AllowGroups=%s to its line in slurm.conf", want)}}
+}
+
 // accounts are names in one order; Slurm does not tell capital letters apart.
 func accounts(names []string) []string {
 	var all []string

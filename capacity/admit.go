@@ -16,6 +16,9 @@ type Request struct {
 	// AccountKnown: the job runs under Account, or under none if it is "". Else "" stands
 	// for the user's default account, which only slurmctld knows.
 	AccountKnown bool
+	// Outside reports whether who submits is known to be in no Unix group of that name; nil
+	// where nobody knows.
+	Outside func(group string) bool
 	// User is who submits, QOS what the job names; "" if not known or given.
 	User, QOS string
 	Comment   string
@@ -209,6 +212,11 @@ func partitionOf(snap *Snapshot, reservationID string) (Partition, bool) {
 func entitled(req Request, wish Wish, p Partition, snap *Snapshot) ([]candidate, *Verdict) {
 	if (req.Account != "" || req.AccountKnown) && !p.Allows(req.Account) {
 		v := refuseAccount(req.Account, p)
+		return nil, &v
+	}
+	if req.Outside != nil && len(p.AllowGroups) > 0 && !slices.ContainsFunc(p.AllowGroups, func(g string) bool { return !req.Outside(g) }) {
+		v := refuse(GroupNotAllowed, fmt.Sprintf("only members of group %s may use partition %s, and you are in none of them; ask an administrator, or use another partition",
+			strings.Join(p.AllowGroups, ", "), p.Name))
 		return nil, &v
 	}
 	return selectWanted(candidates(p, snap), wish, p, snap)

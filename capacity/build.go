@@ -35,7 +35,7 @@ func Build(s Settings, seen Seen) *Snapshot {
 	}
 	where := placementOf(s, seen)
 	for _, p := range s.Partitions {
-		out := Partition{Name: p.Name, Provider: p.Provider, AllowAccounts: p.AllowAccounts, MinTime: p.MinTime, OnEnd: p.OnEnd}
+		out := Partition{Name: p.Name, Provider: p.Provider, AllowAccounts: p.AllowAccounts, AllowGroups: p.AllowGroups, MinTime: p.MinTime, OnEnd: p.OnEnd}
 		for _, g := range p.Groups {
 			group := NodeGroup{Name: g.Name, InstanceType: g.InstanceType, OtherTypes: g.OtherTypes, PurchaseOption: g.PurchaseOption,
 				MaxNodes: g.MaxNodes, Dynamic: g.Dynamic, Subnets: []Subnet{}}

@@ -15,6 +15,7 @@ type PartitionSettings struct {
 	Name          string
 	Provider      Provider
 	AllowAccounts []string
+	AllowGroups   []string
 	MinTime       Duration
 	OnEnd         OnEnd
 	Groups        []GroupSettings

@@ -69,7 +69,9 @@ type Partition struct {
 	Name          string   `json:"name"`
 	Provider      Provider `json:"provider"`
 	AllowAccounts []string `json:"allow_accounts,omitempty"`
-	MinTime       Duration `json:"min_time"`
+	// AllowGroups are Unix groups, on self-managed Slurm only: PCS queues have no AllowGroups.
+	AllowGroups []string `json:"allow_groups,omitempty"`
+	MinTime     Duration `json:"min_time"`
 	// OnEnd is for jobs that do not say themselves what happens to them at the fence.
 	OnEnd OnEnd `json:"on_end,omitempty"`
 	// MaxTime is Slurm's MaxTime of the partition; unset when it was not known.

@@ -16,8 +16,8 @@ type LaunchTemplate struct {
 	SecurityGroupIDs []string `json:"security_group_ids,omitempty"`
 	// UserData is plain, not in base64.
 	UserData []byte `json:"-"`
-	// NetworkInterfaces counts the interfaces that the template describes.
-	NetworkInterfaces int `json:"network_interfaces,omitempty"`
+	// NetworkInterfaces are those that the template describes.
+	NetworkInterfaces []Interface `json:"network_interfaces,omitempty"`
 
 	// ReservationID is the reservation that launches go to; "" if none.
 	ReservationID string `json:"reservation_id,omitempty"`

@@ -11,6 +11,7 @@ const (
 	NotManaged          Code = "not-managed"           // no partition of the job is ours
 	BadComment          Code = "bad-comment"           // a key of ours with a value that cannot be right
 	AccountNotAllowed   Code = "account-not-allowed"   // allow_accounts of the partition
+	GroupNotAllowed     Code = "group-not-allowed"     // allow_groups of the partition
 	WrongPartition      Code = "wrong-partition"       // the named reservation belongs to another partition
 	UnknownReservation  Code = "unknown-reservation"   // the named reservation belongs to no partition
 	NoMatchingCapacity  Code = "no-matching-capacity"  // no reservation has the named instance type or subnet

@@ -39,8 +39,24 @@ func efaSpec(kind string, mode capacity.EFAMode) capacity.LaunchTemplateSpec {
 		SubnetID: subnetA, Kind: capacity.OnDemand, Tags: map[string]string{capacity.TagCluster: "ml"}}
 }
 
-// The interfaces of each family, in testdata/efa, from what DescribeInstanceTypes says: the
-// figures are AWS's (internal/awssim/type_network.go has the sources). EC2 launches from
+// figures are where the numbers of cards and EFAs of each family stand: what AWS publishes of
+// them, else a recorded answer of DescribeInstanceTypes.
+var figures = map[string]string{
+	"p4d.24xlarge":     recorded,
+	"p5.48xlarge":      userGuide,
+	"p5e.48xlarge":     userGuide,
+	"p5en.48xlarge":    recorded,
+	"p6-b200.48xlarge": recorded,
+	"p6-b300.48xlarge": "https://github.com/aws/aws-parallelcluster/issues/7143",
+	"trn2.48xlarge":    recorded,
+}
+
+const (
+	userGuide = "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-acc-inst-types.html"
+	recorded  = "https://github.com/getmoto/moto/blob/5.2.1/moto/ec2/resources/instance_types.json.gz"
+)
+
+// The interfaces of each family, in testdata/efa, from what DescribeInstanceTypes says. EC2 launches from
 // each template. They are the same whether EC2 says which interfaces each card takes or not.
 func TestInterfacesOfEachFamily(t *testing.T) {
 	for _, cardTypes := range []bool{false, true} {
@@ -49,7 +65,7 @@ func TestInterfacesOfEachFamily(t *testing.T) {
 }
 
 func testInterfacesOfEachFamily(t *testing.T, cardTypes bool) {
-	for _, kind := range []string{"p4d.24xlarge", "p5.48xlarge", "p5e.48xlarge", "p5en.48xlarge", "p6-b200.48xlarge", "p6-b300.48xlarge", "trn2.48xlarge"} {
+	for kind, source := range figures {
 		t.Run(fmt.Sprintf("%s/%t", kind, cardTypes), func(t *testing.T) {
 			c := efaWorldWith(t, cardTypes)
 			found, err := c.InstanceTypes(t.Context(), []string{kind})
@@ -60,7 +76,7 @@ func testInterfacesOfEachFamily(t *testing.T, cardTypes bool) {
 				t.Errorf("cards %+v", found[kind].Cards)
 			}
 			var text strings.Builder
-			fmt.Fprintf(&text, "%s: %d network cards, %d EFAs\n", kind, len(found[kind].Cards), found[kind].EFAInterfaces)
+			fmt.Fprintf(&text, "%s: %d network cards, %d EFAs\n%s\n", kind, len(found[kind].Cards), found[kind].EFAInterfaces, source)
 			for _, mode := range []capacity.EFAMode{capacity.EFA, capacity.EFAOnly} {
 				made, err := c.EnsureLaunchTemplate(t.Context(), efaSpec(kind, mode))
 				if err != nil {

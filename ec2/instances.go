@@ -1,6 +1,7 @@
 package ec2
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,7 +28,19 @@ func instance(a types.Instance) capacity.Instance {
 	if a.State != nil {
 		i.State = string(a.State.Name)
 	}
+	for _, n := range a.NetworkInterfaces {
+		var card, device *int32
+		if n.Attachment != nil {
+			card, device = n.Attachment.NetworkCardIndex, n.Attachment.DeviceIndex
+		}
+		i.Interfaces = append(i.Interfaces, networkInterface(card, device, n.InterfaceType))
+	}
 	return i
+}
+
+// networkInterface is one in our words; EC2 leaves out a type that is "interface".
+func networkInterface(card, device *int32, kind *string) capacity.Interface {
+	return capacity.Interface{Card: int(aws.ToInt32(card)), Device: int(aws.ToInt32(device)), Type: cmp.Or(aws.ToString(kind), "interface")}
 }
 
 // maxFilterValues is how many values EC2 takes in one filter.

@@ -309,19 +309,19 @@ func (c *Client) readTemplate(ctx context.Context, idOrName, version string) (ty
 func describe(t types.LaunchTemplate, v types.LaunchTemplateVersion) capacity.LaunchTemplate {
 	d := v.LaunchTemplateData
 	out := capacity.LaunchTemplate{
-		ID:                aws.ToString(t.LaunchTemplateId),
-		Name:              aws.ToString(t.LaunchTemplateName),
-		Version:           strconv.FormatInt(aws.ToInt64(v.VersionNumber), 10),
-		Tags:              tagMap(t.Tags),
-		ImageID:           aws.ToString(d.ImageId),
-		InstanceType:      string(d.InstanceType),
-		KeyName:           aws.ToString(d.KeyName),
-		SecurityGroupIDs:  slices.Clone(d.SecurityGroupIds),
-		NetworkInterfaces: len(d.NetworkInterfaces),
+		ID:               aws.ToString(t.LaunchTemplateId),
+		Name:             aws.ToString(t.LaunchTemplateName),
+		Version:          strconv.FormatInt(aws.ToInt64(v.VersionNumber), 10),
+		Tags:             tagMap(t.Tags),
+		ImageID:          aws.ToString(d.ImageId),
+		InstanceType:     string(d.InstanceType),
+		KeyName:          aws.ToString(d.KeyName),
+		SecurityGroupIDs: slices.Clone(d.SecurityGroupIds),
 	}
 	out.UserData, _ = base64.StdEncoding.DecodeString(aws.ToString(d.UserData)) // EC2 takes nothing else
 	for _, n := range d.NetworkInterfaces {
 		out.SecurityGroupIDs = unique(append(out.SecurityGroupIDs, n.Groups...))
+		out.NetworkInterfaces = append(out.NetworkInterfaces, networkInterface(n.NetworkCardIndex, n.DeviceIndex, n.InterfaceType))
 	}
 	if p := d.IamInstanceProfile; p != nil {
 		out.InstanceProfile = aws.ToString(p.Arn) + aws.ToString(p.Name) // EC2 allows one of them

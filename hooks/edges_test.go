@@ -85,10 +85,10 @@ func TestNoteOfRefusedJob(t *testing.T) {
 		until time.Time
 		rest  string
 	}{
-		"first":           {refusedJob{Job{Batch: true}, "gpu", why, 1}, now, "pcs-capacity: partition gpu refuses this job: wrong-partition: cr-1 is of other; change it before you release it"},
-		"released":        {refusedJob{Job{Batch: true}, "gpu", why, 3}, now.Add(time.Minute), "pcs-capacity: refused 3 times; partition gpu refuses this job: wrong-partition: cr-1 is of other; change it before you release it"},
-		"it has ended":    {refusedJob{Job{}, "gpu", why, 3}, time.Time{}, ""},
-		"nothing is held": {refusedJob{Job{}, "gpu", why, 1}, time.Time{}, ""},
+		"first":           {refusedJob{Job: Job{Batch: true}, partition: "gpu", why: why, times: 1}, now, "pcs-capacity: partition gpu refuses this job: wrong-partition: cr-1 is of other; change it before you release it"},
+		"released":        {refusedJob{Job: Job{Batch: true}, partition: "gpu", why: why, times: 3}, now.Add(time.Minute), "pcs-capacity: refused 3 times; partition gpu refuses this job: wrong-partition: cr-1 is of other; change it before you release it"},
+		"it has ended":    {refusedJob{partition: "gpu", why: why, times: 3}, time.Time{}, ""},
+		"nothing is held": {refusedJob{partition: "gpu", why: why, times: 1}, time.Time{}, ""},
 	} {
 		until, rest, ours := capacity.ReadHoldNote(c.job.note(now))
 		if !until.Equal(c.until) || rest != c.rest || ours != c.job.Batch {

@@ -3,6 +3,7 @@ package hooks
 import (
 	"encoding/hex"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -55,6 +56,9 @@ func request(fields map[string]string, text SlurmText) (capacity.Request, error)
 		QOS:          fields["qos"],
 		Was:          fields["was"],
 		Started:      fields["started"] != "",
+	}
+	if !req.AccountKnown { // the filter runs as who submits
+		req.Outside = func(group string) bool { return outside(os.Getuid(), group) }
 	}
 	var err error
 	if req.TimeLimit, err = text.Limit(fields["time"]); err != nil {

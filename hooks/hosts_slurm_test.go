@@ -40,7 +40,7 @@ func TestADeadHost(t *testing.T) {
 	}
 	large := strings.TrimSpace(string(id))
 	p.pass()
-	if job := p.show("job", large); !strings.Contains(job, "3 of the 4 hosts of "+blockID+" are usable; ask for fewer to start now: scontrol update jobid="+large+" numnodes=3") {
+	if job := p.show("job", large); !strings.Contains(job, "3 of the 4 hosts of "+blockID+" are usable; to start now ask for fewer: scontrol update numnodes=3 jobid="+large) {
 		t.Errorf("while it waits: %s", job)
 	}
 	small := p.submit("-p", "gpu", "-N3", "-t", "10")

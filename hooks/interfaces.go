@@ -30,11 +30,12 @@ type Slurm interface {
 	// Notify writes to the terminal of a job of srun or salloc; never to be used for a
 	// batch job, which slurmctld would look for on a node that has no address yet.
 	Notify(ctx context.Context, job, text string) error
-	// SetAdminComments, RequeueHold, AllowRequeue and Cancel take all their jobs in one
-	// call, and read nothing back: Jobs shows what came of it.
+	// SetAdminComments, Requeue, RequeueHold, AllowRequeue and Cancel take all their jobs in
+	// one call, and read nothing back: Jobs shows what came of it.
 	SetAdminComments(ctx context.Context, text string, jobs ...string) error
-	// RequeueHold takes their nodes from jobs; they wait, held. One that may not be
+	// Requeue takes their nodes from jobs; they wait, RequeueHold: held. One that may not be
 	// requeued keeps them, unless AllowRequeue.
+	Requeue(ctx context.Context, jobs ...string) error
 	RequeueHold(ctx context.Context, jobs ...string) error
 	AllowRequeue(ctx context.Context, allow bool, jobs ...string) error
 	Cancel(ctx context.Context, jobs ...string) error

@@ -13,7 +13,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// refusedJob is a job that has nodes which it may never have as it is.
+// refusedJob is a job that has nodes which it may not have: never as it is, or not now.
 type refusedJob struct {
 	Job
 	// partition of the settings that refuses it.
@@ -21,6 +21,10 @@ type refusedJob struct {
 	why       *refusal
 	// times that the partition has refused it lately, with this one.
 	times int
+	// later: it is refused for what time may change, so it waits in the queue until begin,
+	// a time of the controller's clock, instead of being held.
+	later bool
+	begin time.Time
 }
 
 // name names the job to Slurm, and a het job as a whole.
@@ -31,10 +35,17 @@ func (j refusedJob) name() string {
 	return j.Shown
 }
 
-// refusedJobs are those of the jobs that are refused for good, each looked at alone. Of a
-// het job all components are refused if one is: Slurm starts them together or not at all.
+// refusedJobs are those of the jobs that must not keep others from their nodes: who is
+// refused for good, and of those who share nodes whoever cannot be launched with the others.
+// Of a het job all components are refused if one is: Slurm starts them together or not at all.
 func (u *powerUp) refusedJobs(nodes []string, jobs []Job) []refusedJob {
-	var refused []refusedJob
+	refused := wholeHetJobs(u.refusedForGood(nodes, jobs), jobs)
+	groups, _ := apart(launchGroups(nodes, waiting(jobs), jobs), refused)
+	return append(refused, wholeHetJobs(u.refusedNow(groups), jobs)...)
+}
+
+// refusedForGood are the jobs that are refused for good, each looked at alone.
+func (u *powerUp) refusedForGood(nodes []string, jobs []Job) (refused []refusedJob) {
 	for _, j := range jobs {
 		if !j.Allocated {
 			continue
@@ -52,6 +63,46 @@ func (u *powerUp) refusedJobs(nodes []string, jobs []Job) []refusedJob {
 			}
 		}
 	}
+	return refused
+}
+
+// refusedNow are the jobs that cannot be launched together with the older ones that share
+// nodes with them. Where nobody can, the group is left to fail as one.
+func (u *powerUp) refusedNow(groups []group) (refused []refusedJob) {
+	for _, g := range groups {
+		var later []refusedJob
+		kept := map[string][]Job{} // by slot
+		for _, j := range g.jobs {
+			slots, nodes := map[string]place{}, map[string]int{}
+			for _, n := range j.Nodes {
+				if at, ours := u.placeOf(n); ours && slices.Contains(g.nodes, n) {
+					slots[at.slot] = at
+					nodes[at.slot]++
+				}
+			}
+			var why *refusal
+			for slot, at := range slots {
+				_, err := chooseTargets(append(slices.Clone(kept[slot]), j), at, nodes[slot], u.facts)
+				if errors.As(err, &why) {
+					later = append(later, refusedJob{Job: j, partition: at.partition.Name, why: why, later: true})
+					break
+				}
+			}
+			for slot := range slots {
+				if why == nil {
+					kept[slot] = append(kept[slot], j)
+				}
+			}
+		}
+		if len(kept) > 0 {
+			refused = append(refused, later...)
+		}
+	}
+	return refused
+}
+
+// wholeHetJobs adds the other components of het jobs.
+func wholeHetJobs(refused []refusedJob, jobs []Job) []refusedJob {
 	for _, r := range refused {
 		if r.HetJobID == 0 {
 			continue
@@ -64,7 +115,7 @@ func (u *powerUp) refusedJobs(nodes []string, jobs []Job) []refusedJob {
 			}
 			if known < 0 {
 				known = len(refused)
-				refused = append(refused, refusedJob{Job: j, partition: r.partition, why: r.why})
+				refused = append(refused, refusedJob{Job: j, partition: r.partition, why: r.why, later: r.later})
 			}
 			if leader >= 0 { // Slurm keeps there what sort of job it is
 				refused[known].Batch, refused[known].Requeue = jobs[leader].Batch, jobs[leader].Requeue
@@ -144,16 +195,20 @@ func waiting(jobs []Job) []Waiting {
 	return waits
 }
 
-// requeueHeld puts refused jobs back into the queue, held, and ends those that Slurm cannot
-// requeue. It returns all jobs as they are then. The owners are told first: whatever
-// happens to this hook, a job that is held has the reason.
+// requeueHeld puts refused jobs back into the queue, held if they are refused for good, and
+// ends those that Slurm cannot requeue. It returns all jobs as they are then. The owners are
+// told first: whatever happens to this hook, a job that is held has the reason. One that is
+// not held has Slurm's own delay of ten seconds and more to get its begin time.
 func (u *powerUp) requeueHeld(ctx context.Context, refused []refusedJob) ([]Job, error) {
 	texts := u.tell(ctx, refused)
-	var batch, once, others []string
+	var held, later, once, others []string
 	for _, r := range refused {
 		list := &others
-		if r.Batch {
-			list = &batch
+		switch {
+		case r.Batch && r.later:
+			list = &later
+		case r.Batch:
+			list = &held
 		}
 		if !slices.Contains(*list, r.name()) {
 			*list = append(*list, r.name())
@@ -171,8 +226,11 @@ func (u *powerUp) requeueHeld(ctx context.Context, refused []refusedJob) ([]Job,
 	if len(once) > 0 {
 		try(u.Slurm.AllowRequeue(ctx, true, once...)) // their programs have not begun
 	}
-	if len(batch) > 0 {
-		try(u.Slurm.RequeueHold(ctx, batch...))
+	if len(held) > 0 {
+		try(u.Slurm.RequeueHold(ctx, held...))
+	}
+	if len(later) > 0 {
+		try(u.Slurm.Requeue(ctx, later...))
 	}
 	if len(once) > 0 {
 		try(u.Slurm.AllowRequeue(ctx, false, once...))
@@ -214,13 +272,18 @@ func (u *powerUp) tell(ctx context.Context, refused []refusedJob) []string {
 	counts := map[string]map[string]int{} // by partition
 	same := map[string][]refusedJob{}
 	var order []string
+	failures := pacer.failures(nil, u.now())
 	for i, r := range refused {
 		if counts[r.partition] == nil {
 			counts[r.partition] = pacer.refusals(r.partition, u.now())
 		}
-		r.times = counts[r.partition][r.Shown] + 1
+		now := u.MachineTime()
+		if r.times = counts[r.partition][r.Shown] + 1; r.later {
+			r.times = failures[r.Shown] + 1
+			r.begin = until(max(r.times, 2), now, r.why.notBefore.Add(-u.EC2.Offset()))
+		}
 		refused[i] = r
-		texts[i] = clip(oneLine(r.note(u.MachineTime())), capacity.MaxComment)
+		texts[i] = clip(oneLine(r.note(now)), capacity.MaxComment)
 		if same[texts[i]] == nil {
 			order = append(order, texts[i])
 		}
@@ -257,14 +320,20 @@ func (u *powerUp) tell(ctx context.Context, refused []refusedJob) []string {
 }
 
 func (j refusedJob) reason() string {
+	if j.later {
+		return fmt.Sprintf("the nodes of this job were not launched for it: %s: %s", j.why.code, j.why.message)
+	}
 	return fmt.Sprintf("partition %s refuses this job: %s: %s", j.partition, j.why.code, j.why.message)
 }
 
 // note is the AdminComment of the job, held from now on: longer each time that it is
 // released and refused again.
 func (j refusedJob) note(now time.Time) string {
-	if !j.Batch {
+	switch {
+	case !j.Batch:
 		return "pcs-capacity: " + j.reason()
+	case j.later:
+		return "pcs-capacity: " + j.reason() + tried(j.times, j.begin, now)
 	}
 	text := j.reason() + "; change it before you release it"
 	if j.times > 1 {
@@ -275,14 +344,18 @@ func (j refusedJob) note(now time.Time) string {
 
 // keepHeld says for how long refused jobs are held: at first until their owners release
 // them, and from the second time on until sync lets their owners do that. A job that other
-// partitions have not refused goes on in these. was are the jobs as they wait now.
+// partitions have not refused goes on in these. One that is refused now alone gets its begin
+// time. was are the jobs as they wait now.
 func (u *powerUp) keepHeld(refused []refusedJob, was map[int]Job) {
 	ctx, cancel := context.WithTimeout(u.last, u.Budget/failuresOfBudget)
 	defer cancel()
 	var longer, owners []string
+	begin := map[string]time.Time{}
 	for _, r := range refused {
 		rest := otherPartitions(was[r.ID].Partition, r.Partition)
 		switch {
+		case r.Batch && r.later:
+			begin[r.Shown] = r.begin
 		case !r.Batch || slices.Contains(longer, r.name()) || slices.Contains(owners, r.name()):
 		case r.times > 1:
 			longer = append(longer, r.name())
@@ -294,6 +367,7 @@ func (u *powerUp) keepHeld(refused []refusedJob, was map[int]Job) {
 			owners = append(owners, r.name())
 		}
 	}
+	pacer{u.Slurm, u.Records, u.Log}.delay(ctx, begin)
 	if len(longer) > 0 {
 		if err := u.Slurm.Hold(ctx, longer...); err != nil {
 			u.Log.Warn("holding jobs that are refused again", "jobs", longer, "err", err)

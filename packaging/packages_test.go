@@ -233,6 +233,11 @@ func (i *installation) life(first, lab, second string) {
 	i.submits("upgraded", true)
 	stop()
 
+	script, err := i.command("usr/bin/pcs-capacity", "hooks", "print", "install").Output()
+	if err != nil {
+		i.Fatal(err)
+	}
+
 	// Removed, with the wiring still in Slurm.
 	said = i.manage(i.remove, "pcs-capacity")
 	i.called("--quiet disable --now pcs-capacity-sync.service", "daemon-reload")
@@ -250,6 +255,9 @@ func (i *installation) life(first, lab, second string) {
 	i.submits("removed, and still wired", false)
 	i.wire()
 	i.submits("unwired", false)
+
+	i.bootstraps(string(script), first)
+	i.manage(i.remove, "pcs-capacity")
 
 	if i.purge == nil {
 		return
@@ -373,6 +381,42 @@ func (i *installation) manage(command []string, what string) string {
 		i.Fatalf("%q: %v\n%s\nWhere users may make no namespaces, only root can run this test.", command, err, out)
 	}
 	return string(out)
+}
+
+// bootstraps runs what a node runs to install the package, as its user data or a node
+// lifecycle action of PCS do, with the package managers on this root.
+func (i *installation) bootstraps(script, archive string) {
+	i.Helper()
+	bin, pcs := i.TempDir(), i.TempDir()
+	folder := filepath.Join(pcs, "slurm-25.11")
+	if err := os.Mkdir(folder, 0o755); err != nil {
+		i.Fatal(err)
+	}
+	namespace := ""
+	if os.Getuid() != 0 {
+		namespace = "unshare --map-root-user "
+	}
+	for name, command := range map[string]string{
+		"dpkg":         namespace + "/usr/bin/dpkg --root=" + i.root + " --force-confold",
+		"rpm":          namespace + "/usr/bin/rpm --root " + i.root,
+		"pcs-capacity": i.at("usr/bin/pcs-capacity") + " --config " + i.at("etc/pcs-capacity/config.toml"),
+		"logger":       ":",
+	} {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+command+" \"$@\"\n"), 0o755); err != nil {
+			i.Fatal(err)
+		}
+	}
+	cmd := exec.CommandContext(deadline(i.T), "sh", "-s", archive)
+	cmd.Stdin = strings.NewReader(script)
+	cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH")+":/usr/sbin:/sbin", "PCS_CAPACITY_PCS_FOLDER="+pcs, "DEBIAN_FRONTEND=noninteractive")
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "installed "+archive) {
+		i.Fatalf("%v: %s", err, out)
+	}
+	lua, err := os.ReadFile(filepath.Join(folder, "cli_filter.lua"))
+	if err != nil || !strings.Contains(string(lua), i.at("usr/libexec/pcs-capacity/pcs-capacity-filter")) {
+		i.Errorf("cli_filter.lua: %v\n%s\n%s", err, lua, out)
+	}
 }
 
 // build makes the package of a later release, with other default settings.

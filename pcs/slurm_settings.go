@@ -10,12 +10,18 @@ import (
 )
 
 // typeSettings describe the hardware of a node, so they go with its instance type.
-var typeSettings = []string{"CpuSpecList", "Gres", "MemSpecLimit", "Parameters", "RealMemory", "Sockets"}
+var typeSettings = []string{"CpuSpecList", "MemSpecLimit", "Parameters", "RealMemory", "Sockets"}
 
-// SettingsFor are the Slurm settings of the group that suit nodes of an instance type;
-// dropped names those that describe the hardware of another one.
+// Gres is a setting that PCS takes only beside records of gres.conf (gresCustomSettings),
+// which the SDK does not have. Without both, PCS describes the GPUs of a type itself: AWS PCS
+// User Guide, "Configuring custom GRES settings".
+const Gres = "Gres"
+
+// SettingsFor are the Slurm settings of the group that suit nodes of an instance type, Gres
+// never; dropped names those that describe the hardware of another one.
 func (g NodeGroup) SettingsFor(instanceType string) (kept map[string]string, dropped []string) {
 	kept = maps.Clone(g.SlurmSettings)
+	delete(kept, Gres)
 	if slices.Contains(g.InstanceTypes, instanceType) {
 		return kept, nil
 	}

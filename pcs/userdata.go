@@ -39,21 +39,52 @@ func Archive(parts ...[]byte) ([]byte, error) {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=%q\n\n", boundary)
 	for _, plain := range parts {
-		if isMultipart(plain) {
-			if bytes.Contains(plain, []byte(boundary)) {
-				return nil, fmt.Errorf("it is an archive that pcs-capacity has made, and goes into no other")
-			}
-			fmt.Fprintf(&b, "--%s\n%s\n", boundary, plain) // its header is that of the part
-			continue
+		part, err := archivePart(plain)
+		if err != nil {
+			return nil, err
 		}
-		kind := mimeType(plain)
-		if kind == "" {
-			return nil, fmt.Errorf("it is neither a MIME multi-part archive nor a script (#!) nor #cloud-config, so that nodes would ignore it")
-		}
-		fmt.Fprintf(&b, "--%s\nContent-Type: %s; charset=\"utf-8\"\nMIME-Version: 1.0\n\n%s\n", boundary, kind, plain)
+		b.Write(part)
 	}
 	fmt.Fprintf(&b, "--%s--\n", boundary)
 	return b.Bytes(), nil
+}
+
+func archivePart(plain []byte) ([]byte, error) {
+	if isMultipart(plain) {
+		if bytes.Contains(plain, []byte(boundary)) {
+			return nil, fmt.Errorf("it is an archive that pcs-capacity has made, and goes into no other")
+		}
+		return fmt.Appendf(nil, "--%s\n%s\n", boundary, plain), nil // its header is that of the part
+	}
+	kind := mimeType(plain)
+	if kind == "" {
+		return nil, fmt.Errorf("it is neither a MIME multi-part archive nor a script (#!) nor #cloud-config, so that nodes would ignore it")
+	}
+	return fmt.Appendf(nil, "--%s\nContent-Type: %s; charset=\"utf-8\"\nMIME-Version: 1.0\n\n%s\n", boundary, kind, plain), nil
+}
+
+// AddPart adds a part to user data, as its last one, or in front of the one that has a mark
+// in it. User data without parts becomes one.
+func AddPart(data, part, mark []byte) ([]byte, error) {
+	ours := isMultipart(data) && bytes.Contains(data, []byte(boundary))
+	marked := bytes.Index(data, mark)
+	switch {
+	case len(data) == 0:
+		return Archive(part)
+	case !ours && marked >= 0 && !isMultipart(data):
+		return Archive(part, data)
+	case !ours:
+		return Archive(data, part)
+	}
+	added, err := archivePart(part)
+	if err != nil {
+		return nil, err
+	}
+	if marked < 0 {
+		marked = len(data)
+	}
+	at := bytes.LastIndex(data[:marked], []byte("\n--"+boundary)) + 1
+	return bytes.Join([][]byte{data[:at], added, data[at:]}, nil), nil
 }
 
 // mimeType is that of user data by its beginning; "" for what cloud-init would ignore.

@@ -98,14 +98,19 @@ func (c *Client) SetAdminComment(ctx context.Context, job, text string) error {
 		return err
 	}
 	// squeue calls this field by another name in each version, scontrol does not.
+	return c.shows(ctx, job, name, "the AdminComment", "AdminComment="+text)
+}
+
+// shows reads back what a change of a job set, as scontrol writes it.
+func (c *Client) shows(ctx context.Context, job string, name jobName, what, field string) error {
 	out, err := c.run(ctx, "scontrol", "--oneliner", "--", "show", "job", name.rows[0])
 	switch {
 	case errors.Is(err, ErrNoJob):
 		return nil // it has ended and is forgotten
 	case err != nil:
-		return fmt.Errorf("reading back the AdminComment of job %s: %w", job, err)
-	case !strings.Contains(string(out), " AdminComment="+text):
-		return fmt.Errorf("setting the AdminComment, job %s: %w", job, ErrNoEffect)
+		return fmt.Errorf("reading back %s of job %s: %w", what, job, err)
+	case !strings.Contains(string(out), " "+field):
+		return fmt.Errorf("setting %s, job %s: %w", what, job, ErrNoEffect)
 	}
 	return nil
 }
@@ -124,23 +129,19 @@ func (c *Client) Notify(ctx context.Context, job, text string) error {
 	return err
 }
 
-// Requeue stops a job and puts it back in the queue: CONT and TERM, then KILL
+// Requeue stops jobs and puts them back in the queue: CONT and TERM, then KILL
 // after KillWait. A job submitted with --no-requeue gives [ErrRefused], one
 // of salloc or srun [ErrNotBatch], a pending one [ErrJobPending]. Of a het job all
 // components are requeued, whichever is named.
-func (c *Client) Requeue(ctx context.Context, job string) error {
-	_, err := c.onJob(ctx, wholeHetJob(job), "requeueing", "requeue", "")
+func (c *Client) Requeue(ctx context.Context, jobs ...string) error {
+	_, err := c.onJobs(ctx, wholeHetJobs(jobs), "requeueing", "requeue", "")
 	return err
 }
 
 // RequeueHold requeues jobs so that they do not start again by themselves. A job that has
 // its nodes and whose program does not run yet is back in the queue when this returns.
 func (c *Client) RequeueHold(ctx context.Context, jobs ...string) error {
-	whole := make([]string, len(jobs))
-	for i, job := range jobs {
-		whole[i] = wholeHetJob(job)
-	}
-	_, err := c.onJobs(ctx, whole, "requeueing held", "requeuehold", "")
+	_, err := c.onJobs(ctx, wholeHetJobs(jobs), "requeueing held", "requeuehold", "")
 	return err
 }
 
@@ -177,6 +178,14 @@ func wholeHetJob(job string) string {
 	return whole
 }
 
+func wholeHetJobs(jobs []string) []string {
+	whole := make([]string, len(jobs))
+	for i, job := range jobs {
+		whole[i] = wholeHetJob(job)
+	}
+	return whole
+}
+
 // Hold keeps pending jobs from starting until an administrator releases them.
 func (c *Client) Hold(ctx context.Context, jobs ...string) error {
 	return c.changeAll(ctx, jobs, "holding", "%Q", isHeld, "hold", "")
@@ -197,11 +206,13 @@ func (c *Client) UserHold(ctx context.Context, jobs ...string) error {
 func isHeld(priority string) bool { return priority == "0" }
 
 // Begin keeps a pending job from starting before a time, in whole seconds.
+// squeue's start is no proof: a job that was requeued shows that of its last run at first.
 func (c *Client) Begin(ctx context.Context, job string, at time.Time) error {
-	return c.change(ctx, job, "setting the begin time", "%S", func(start string) bool {
-		seconds, err := strconv.ParseInt(start, 10, 64) // Slurm's estimate, which is not before
-		return err == nil && seconds >= at.Unix()
-	}, "update", "jobid", fmt.Sprintf("starttime=uts%d", at.Unix()))
+	name, err := c.onJob(ctx, job, "setting the begin time", "update", "jobid", fmt.Sprintf("starttime=uts%d", at.Unix()))
+	if err != nil {
+		return err
+	}
+	return c.shows(ctx, job, name, "the begin time", fmt.Sprintf("EligibleTime=%d", at.Unix()))
 }
 
 // SetPartition says in which partitions, separated by commas, a pending job may run.

@@ -16,6 +16,7 @@ type Partition struct {
 	MaxTime       capacity.Limit // not set only when Slurm does not print it
 	DefaultTime   capacity.Limit // not set: MaxTime applies
 	AllowAccounts []string       // empty: every account
+	AllowGroups   []string       // empty: every Unix group
 	QOS           string         // whose limits hold for all its jobs; empty: none
 }
 
@@ -43,6 +44,9 @@ func parsePartitions(output []byte) ([]Partition, error) {
 		}
 		if accounts := pairs["AllowAccounts"]; accounts != "ALL" {
 			partition.AllowAccounts = splitList(accounts)
+		}
+		if groups := pairs["AllowGroups"]; groups != "ALL" {
+			partition.AllowGroups = splitList(groups)
 		}
 		var err error
 		if partition.MaxTime, err = ParseLimit(pairs["MaxTime"]); err != nil {

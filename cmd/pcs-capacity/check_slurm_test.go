@@ -376,6 +376,7 @@ func (w *wired) breakages() []breakage {
 			return func() { os.Remove(filepath.Join(w.bin, "scontrol")) }
 		}, "slurm-version", check.Fail, "commands here are 20.11.9", "first into PATH", nil},
 		{"a partition that Slurm lacks", set(`name = "gpu"`, `name = "gup"`), "partition", check.Fail, "no partition gup", "hooks install", nil},
+		{"groups that Slurm lets in", set(`provider = "ec2"`, "provider = \"ec2\"\nallow_groups = [\"daemon\"]"), "groups", check.Fail, "AllowGroups is ALL", "AllowGroups=daemon", nil},
 		{"accounts that Slurm lets in", set(`provider = "ec2"`, "provider = \"ec2\"\nallow_accounts = [\"nlp\"]"), "accounts", check.Fail, "AllowAccounts is ALL", "AllowAccounts=nlp", nil},
 		{"accounts that Slurm does not check", set(`provider = "ec2"`, "provider = \"ec2\"\nallow_accounts = [\"nlp\"]"), "accounts", check.Fail, "has no effect", "AccountingStorageEnforce=associations", nil},
 		{"ResumeTimeout is too short", set("[submit]", "[timing]\nboot_allowance = \"20m\"\n[submit]"), "resume-timeout", check.Fail, "ResumeTimeout", "ResumeTimeout=1200", nil},

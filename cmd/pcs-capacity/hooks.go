@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -160,16 +161,24 @@ func instanceTypes(ctx context.Context, g *Globals, cfg *config.Config, settings
 
 // HooksPrintCmd prints a script.
 type HooksPrintCmd struct {
-	Hook string `arg:"" enum:"cli_filter,job_submit,settings,user-data" help:"cli_filter, job_submit or settings; or user-data, the script that starts slurmd on nodes of provider ec2."`
+	Hook string `arg:"" enum:"cli_filter,job_submit,settings,user-data,install" help:"cli_filter, job_submit or settings; or user-data, the script that starts slurmd on nodes of provider ec2; or install, the script that installs the package on a node."`
+	From string `help:"With install: the package, as setup --install-from takes it. Default: the script's first argument." placeholder:"URL"`
 	programFlags
 }
 
 // Run prints the script with this site's paths, or the settings.
 func (c *HooksPrintCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *config.Config) error {
 	var text string
+	if c.From != "" {
+		if why := setup.CheckInstallFrom(c.From); why != "" || c.Hook != "install" {
+			return usage("--from %s: it goes with install and names a package: %s", c.From, cmp.Or(why, "this prints "+c.Hook))
+		}
+	}
 	switch {
 	case c.Hook == "user-data":
 		text = setup.NodeScript("")
+	case c.Hook == "install":
+		text = setup.InstallScript(c.From)
 	case c.Hook != settingsHook:
 		s, err := c.script(cfg, c.Hook, "")
 		if err != nil {

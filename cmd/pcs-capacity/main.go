@@ -40,25 +40,26 @@ AWS_ENDPOINT_URL come from the environment, as for the AWS CLI.`
 type CLI struct {
 	Globals
 
-	List      ListCmd      `cmd:"" group:"buy" help:"List the reservations that there are, in one region or all."`
-	Fit       FitCmd       `cmd:"" group:"buy" help:"Tell whether there is capacity for something, or what would fill it."`
-	Offerings OfferingsCmd `cmd:"" group:"buy" help:"List Capacity Blocks for sale."`
-	Purchase  PurchaseCmd  `cmd:"" group:"buy" help:"Buy a Capacity Block that offerings listed, at most once."`
-	Extend    ExtendCmd    `cmd:"" group:"buy" help:"Extend a Capacity Block."`
-	Reserve   ReserveCmd   `cmd:"" group:"buy" help:"Hold capacity on demand for a while, or probe whether there is room."`
-	Release   ReleaseCmd   `cmd:"" group:"buy" help:"Give back what is held."`
-	Clean     CleanCmd     `cmd:"" group:"buy" help:"Give back what is held for nothing."`
-	Setup     SetupCmd     `cmd:"" group:"use" help:"Make a reservation usable: launch template, node group, queue, settings."`
-	Teardown  TeardownCmd  `cmd:"" group:"use" help:"Remove what setup made for a queue, or for a node group in it."`
-	Hooks     HooksCmd     `cmd:"" group:"use" help:"Install, show or remove the scripts and settings with which Slurm runs our hooks."`
-	Status    StatusCmd    `cmd:"" group:"run" help:"Show each partition: reservation, window, nodes, jobs, next event."`
-	Explain   ExplainCmd   `cmd:"" group:"run" help:"Say why a job, a node or a partition does not start, and what to do."`
-	Sync      SyncCmd      `cmd:"" group:"run" help:"Reconcile Slurm with the reservations: one pass, or --watch."`
-	Check     CheckCmd     `cmd:"" group:"run" help:"Look for everything that is wrong, and say how to mend it."`
-	Timeline  TimelineCmd  `cmd:"" group:"run" help:"Draw the coming weeks: blocks, fences, gaps, extensions."`
-	IAMPolicy IAMPolicyCmd `cmd:"" group:"other" name:"iam-policy" help:"Print the IAM policy for who runs pcs-capacity, or for a node."`
-	Settings  ConfigCmd    `cmd:"" group:"other" name:"config" help:"Show the settings in effect, defaults included."`
-	Version   VersionCmd   `cmd:"" group:"other" help:"Show the version."`
+	List      ListCmd       `cmd:"" group:"buy" help:"List the reservations that there are, in one region or all."`
+	Fit       FitCmd        `cmd:"" group:"buy" help:"Tell whether there is capacity for something, or what would fill it."`
+	Offerings OfferingsCmd  `cmd:"" group:"buy" help:"List Capacity Blocks for sale."`
+	Purchase  PurchaseCmd   `cmd:"" group:"buy" help:"Buy a Capacity Block that offerings listed, at most once."`
+	Extend    ExtendCmd     `cmd:"" group:"buy" help:"Extend a Capacity Block."`
+	Reserve   ReserveCmd    `cmd:"" group:"buy" help:"Hold capacity on demand for a while, or probe whether there is room."`
+	Release   ReleaseCmd    `cmd:"" group:"buy" help:"Give back what is held."`
+	Clean     CleanCmd      `cmd:"" group:"buy" help:"Give back what is held for nothing."`
+	Setup     SetupCmd      `cmd:"" group:"use" help:"Make a reservation usable: launch template, node group, queue, settings."`
+	Teardown  TeardownCmd   `cmd:"" group:"use" help:"Remove what setup made for a queue, or for a node group in it."`
+	Hooks     HooksCmd      `cmd:"" group:"use" help:"Install, show or remove the scripts and settings with which Slurm runs our hooks."`
+	Status    StatusCmd     `cmd:"" group:"run" help:"Show each partition: reservation, window, nodes, jobs, next event."`
+	Explain   ExplainCmd    `cmd:"" group:"run" help:"Say why a job, a node or a partition does not start, and what to do."`
+	Sync      SyncCmd       `cmd:"" group:"run" help:"Reconcile Slurm with the reservations: one pass, or --watch."`
+	Check     CheckCmd      `cmd:"" group:"run" help:"Look for everything that is wrong, and say how to mend it."`
+	Timeline  TimelineCmd   `cmd:"" group:"run" help:"Draw the coming weeks: blocks, fences, gaps, extensions."`
+	IAMPolicy IAMPolicyCmd  `cmd:"" group:"other" name:"iam-policy" help:"Print the IAM policy for who runs pcs-capacity, or for a node."`
+	Settings  ConfigCmd     `cmd:"" group:"other" name:"config" help:"Show the settings in effect, defaults included."`
+	Complete  CompletionCmd `cmd:"" group:"other" name:"completion" help:"Print the completion script of a shell."`
+	Version   VersionCmd    `cmd:"" group:"other" help:"Show the version."`
 
 	Manual manual.Command `cmd:"" hidden:"" help:"Write the manual pages, as Markdown."`
 }

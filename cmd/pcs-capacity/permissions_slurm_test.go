@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/check"
 	"github.com/pcs-capacity/pcs-capacity/internal/permissions"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
@@ -41,7 +43,7 @@ instance_type = "trn1.32xlarge"
 subnet_ids = ["subnet-0e200000000000c03"]
 select = { tags = { team = "chips" } }
 max_nodes = 1
-launch_template = "lt-0e2000000000000a2"
+launch_template = "lt-0e2000000000000a4"
 [[partition.node_group]]
 name = "held"
 instance_type = "c7i.4xlarge"
@@ -99,8 +101,9 @@ func (r *restrictedSlurm) scontrol(args ...string) {
 	}
 }
 
-// ours is when the Slurm reservations of sync begin, by name without "pcs-capacity-".
-func (r *restrictedSlurm) ours() map[string]time.Time {
+// fences is when they begin, by name without "pcs-capacity-". What closes the node of the
+// failed host is made anew when the failure is known again.
+func (r *restrictedSlurm) fences() map[string]time.Time {
 	r.Helper()
 	all, err := (&slurm.Client{}).Reservations(r.Context())
 	if err != nil {
@@ -108,7 +111,7 @@ func (r *restrictedSlurm) ours() map[string]time.Time {
 	}
 	ours := map[string]time.Time{}
 	for _, one := range all {
-		if name, found := strings.CutPrefix(one.Name, "pcs-capacity-"); found {
+		if name, found := strings.CutPrefix(one.Name, "pcs-capacity-"); found && strings.HasPrefix(name, "fence-") {
 			ours[name] = one.Start
 		}
 	}
@@ -155,6 +158,7 @@ func TestPermissionsWithSlurm(t *testing.T) {
 		name string
 		test func(*restrictedSlurm)
 	}{
+		{"check", (*restrictedSlurm).checkWithoutEach},
 		{"sync", (*restrictedSlurm).syncWithoutEach},
 		{"status", (*restrictedSlurm).statusWithoutEach},
 		{"resume", (*restrictedSlurm).resumeWithoutEach},
@@ -182,6 +186,34 @@ func (r *restrictedSlurm) compare(p permissions.Program, without string, effect 
 	}
 }
 
+// checkWithoutEach takes findings for the outcome: the hooks are not installed here, so
+// that the exit status is 1 in any case.
+func (r *restrictedSlurm) checkWithoutEach() {
+	for _, action := range append([]string{""}, permissions.Of(permissions.Check)...) {
+		r.policy(only(permissions.Check, action))
+		if action == "" {
+			r.policy(r.printed(permissions.Admin))
+			r.said = ""
+		}
+		r.admin("-o", "json", "check")
+		var doc checkDocument
+		if err := json.Unmarshal([]byte(r.said), &doc); err != nil {
+			r.Fatalf("%v: %s", err, r.said)
+		}
+		failed := false
+		for _, f := range doc.Findings {
+			switch {
+			case f.Status == check.OK:
+			case strings.Contains(f.What, action+" is not allowed") && action != "":
+				failed = failed || f.Status == check.Fail
+			case slices.Contains([]string{"credentials", "clock", "cluster", "permission", "reservation", "subnet", "launch-template", "node-group"}, f.Check):
+				r.Errorf("without %q: %+v", action, f)
+			}
+		}
+		r.compare(permissions.Check, action, r.judge(action, failed))
+	}
+}
+
 func (r *restrictedSlurm) syncWithoutEach() {
 	const terminate, cancel, lost = "ec2:TerminateInstances", "ec2:CancelCapacityReservation", "fence-ultra"
 	without := func(action string) {
@@ -201,7 +233,7 @@ func (r *restrictedSlurm) syncWithoutEach() {
 	r.policy(r.printed(permissions.Loop))
 	r.admin("sync")
 	r.compare(permissions.Sync, "", r.judge("", false))
-	want := r.ours()
+	want := r.fences()
 	for _, name := range []string{"fence-own", lost, "fence-gpu-a"} {
 		if _, ok := want[name]; !ok || len(want) != 3 {
 			r.Fatalf("reservations %v: the test proves nothing", want)
@@ -215,7 +247,7 @@ func (r *restrictedSlurm) syncWithoutEach() {
 	const fresh = "without a snapshot"
 	check := func(action, when string) {
 		r.Helper()
-		now := r.ours()
+		now := r.fences()
 		for name, start := range want {
 			// EC2 does not show here what it shows of every UltraServer, so that nothing tells
 			// it from another block.

@@ -49,7 +49,7 @@ func newRestricted(t *testing.T, clock *awssim.Clock) *restricted {
 	region.KeyPairs = append(region.KeyPairs, awssim.KeyPairScenario{Name: "ops"})
 	region.LaunchTemplates[0].KeyName = "ops"
 	region.Images = append(region.Images, awssim.ImageScenario{ID: "ami-0e200000000000d04", Name: "named", Parameter: "/nodes/image"})
-	region.LaunchTemplates = append(region.LaunchTemplates, awssim.LaunchTemplateScenario{ID: "lt-0e2000000000000a3", Name: "named-image", Image: "resolve:ssm:/nodes/image",
+	region.LaunchTemplates = append(region.LaunchTemplates, awssim.LaunchTemplateScenario{ID: "lt-0e2000000000000a3", Name: "named-image", Image: "resolve:ssm:/nodes/image", MetadataTags: true,
 		SecurityGroups: []string{"sg-0e2000000000000a1"}, InstanceProfile: "arn:aws:iam::111122223333:instance-profile/nodes"},
 		awssim.LaunchTemplateScenario{ID: "lt-0e2000000000000a4", Name: "named-nodes", Image: "ami-0e200000000000a01", MetadataTags: true, SecurityGroups: []string{"sg-0e2000000000000a1"}})
 	region.Reservations = append(region.Reservations, awssim.ReservationScenario{ID: groupODCR, Kind: "odcr", Type: "p5.48xlarge", Zone: "us-east-2a", Count: 2, PlacementGroup: "ml-cluster"})
@@ -362,6 +362,10 @@ var scenes = []scene{
 	{program: permissions.Wire, before: func(r *restricted) {
 		r.mustAdmin(setupArgs(nextBlock, "--max-nodes", "3")...)
 	}, run: command("hooks", "install", "settings")},
+	{program: permissions.Wire, before: func(r *restricted) {
+		r.mustAdmin(setupArgs(nextBlock, "--max-nodes", "3")...)
+		r.mustAdmin("hooks", "install", "settings")
+	}, run: command("hooks", "remove", "settings")},
 	// While a block is open.
 	{program: permissions.Wire, before: func(r *restricted) {
 		r.mustAdmin(setupArgs(openBlock, "--max-nodes", "3")...)

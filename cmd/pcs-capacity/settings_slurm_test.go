@@ -1,9 +1,8 @@
 package main
 
 import (
-	"encoding/hex"
-	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -11,8 +10,8 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/hooks"
+	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
-	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
 // rewrite changes the settings file.
@@ -49,7 +48,15 @@ func (r *rehearsal) passes(n int) {
 // TestWatchFollowsTheSettings: `setup` adds a queue while `sync --watch` runs, somebody
 // breaks the settings, mends them, and takes the queue out by hand.
 func TestWatchFollowsTheSettings(t *testing.T) {
-	r := newRehearsal(t)
+	filter, err := exec.LookPath("pcs-capacity-filter")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRehearsalOn(t, func(c *slurmlab.Config) {
+		dir := state.Dir(filepath.Join(c.Dir, "capacity"))
+		c.CLIFilterLua = hooks.CLIFilter(dir.PlanPath(), string(dir), filter)
+	})
+	r.scontrol("create", "partitionname=more", "nodes=long-1")
 	const fence, block = "pcs-capacity-fence-long", "cr-0e2000000000000b2"
 	// One node group comes later, in a file of its own.
 	var group string
@@ -65,6 +72,10 @@ func TestWatchFollowsTheSettings(t *testing.T) {
 	}
 	stop, said := r.watch()
 	r.until("the first pass is made", func() bool { return r.has("pcs-capacity-fence-gpu") })
+	tooLong := []string{"--hold", "-p", "more", "-t", "300-0"}
+	if _, err := r.cluster.Submit(r.ctx, "true", tooLong...); err != nil {
+		t.Errorf("a job of a partition that is not ours yet: %v", err)
+	}
 
 	if err := os.WriteFile(added, []byte("[[partition]]\nname = \"more\"\nprovider = \"ec2\"\nmin_time = \"1m\"\n"+group), 0o644); err != nil {
 		t.Fatal(err)
@@ -74,12 +85,14 @@ func TestWatchFollowsTheSettings(t *testing.T) {
 	if p, ok := r.snapshot().Partition("more"); !r.has(fence) || !ok || !p.Has(block) {
 		t.Fatalf("the fence or the partition is gone again: %+v", r.snapshot().Partitions)
 	}
-	// Its users are filtered: the Lua scripts call the filter, which gives a limit.
-	plan, err := os.ReadFile(state.Dir(r.cfg.StateDir).PlanPath())
-	answer := hooks.Answer([]string{"state-dir=" + hex.EncodeToString([]byte(r.cfg.StateDir)), "partition=" + hex.EncodeToString([]byte("more"))},
-		hooks.SlurmText{Limit: slurm.ParseLimit, GPUs: slurm.GPUs}, r.sim.Clock().Now(), slog.New(slog.DiscardHandler))
-	if err != nil || !strings.Contains(string(plan), "more") || !strings.Contains(answer, "set time ") {
-		t.Errorf("jobs of the new partition are not filtered: %v; plan %q, answer %q", err, plan, answer)
+	// Its users are filtered.
+	if _, err := r.cluster.Submit(r.ctx, "true", tooLong...); err == nil || !strings.Contains(err.Error(), "pcs-capacity: ") || !strings.Contains(err.Error(), block) {
+		t.Errorf("a job past the fence of the new partition: %v", err)
+	}
+	if id, err := r.cluster.Submit(r.ctx, "true", "--hold", "-p", "more"); err != nil {
+		t.Error(err)
+	} else if job, err := r.cluster.Job(r.ctx, id); err != nil || job["TimeLimit"] == "UNLIMITED" {
+		t.Errorf("a job without a limit got none: %v, %v", job, err)
 	}
 
 	r.rewrite(added, func(text string) string { return text + "nonsense = 1\n" })

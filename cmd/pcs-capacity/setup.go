@@ -32,6 +32,7 @@ type SetupCmd struct {
 	InstanceProfile string   `help:"ARN of the instance profile, instead of that of --like. With ec2 a name will do." placeholder:"ARN"`
 	SecurityGroups  []string `help:"Security groups, instead of those of --like." placeholder:"SG"`
 	UserDataFile    string   `type:"existingfile" predictor:"file" help:"File with user data, instead of that of --like." placeholder:"FILE"`
+	InstallFrom     string   `help:"Package that nodes install at their first boot: https:// or s3:// URL, or path on a shared file system, of a .deb or .rpm." placeholder:"URL"`
 	ConfServer      string   `help:"With ec2: host of slurmctld that slurmd gets slurm.conf from. Default: nodes have the file." placeholder:"HOST[:PORT]"`
 	RootVolumeSize  int      `help:"Size of the root volume in GiB. Default: that of --like, else of the AMI." placeholder:"GIB"`
 	RootVolumeType  string   `enum:"gp3,gp2,io2,io1,st1,sc1,standard," default:"" help:"Type of the root volume, such as gp3. Default: that of --like, else of the AMI." placeholder:"TYPE"`
@@ -107,7 +108,7 @@ func (c *SetupCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cf
 
 func (c *SetupCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request, error) {
 	r := setup.Request{Provider: c.Provider, ConfServer: c.ConfServer, RootVolume: capacity.RootVolume{GiB: c.RootVolumeSize, Type: c.RootVolumeType}, Cluster: c.Cluster, Queue: c.Queue, NodeGroup: c.NodeGroup, Reservation: c.Reservation,
-		Like: c.Like, AMI: c.AMI, InstanceProfile: c.InstanceProfile, SecurityGroups: c.SecurityGroups,
+		Like: c.Like, AMI: c.AMI, InstallFrom: c.InstallFrom, InstanceProfile: c.InstanceProfile, SecurityGroups: c.SecurityGroups,
 		SubnetIDs: c.SubnetIDs, EFA: capacity.EFAMode(c.EFA), DropUnknown: c.DropUnknown, AllowAccounts: c.AllowAccounts, Dynamic: c.Dynamic, ConfigPath: cfg.Path}
 	if c.MaxNodes != nil {
 		if r.MaxNodes = *c.MaxNodes; r.MaxNodes < 1 {

@@ -20,6 +20,7 @@ func checkGroup(cl *pcsCluster, g, old *pcsGroup) error {
 		v.add("iamInstanceProfileArn", "%q is not the ARN of an instance profile", g.InstanceProfile)
 	}
 	checkSettings(&v, g.SlurmConfiguration, groupParameters, cl)
+	checkGres(&v, g.SlurmConfiguration)
 	if _, ok := g.SlurmConfiguration.number("scaleDownIdleTimeInSeconds"); ok && slurmVersion(cl.Scheduler.Version) < 2511 {
 		v.add("slurmConfiguration.scaleDownIdleTimeInSeconds", "needs Slurm 25.11, the cluster has %s", cl.Scheduler.Version)
 	}

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -45,9 +46,9 @@ func (r *run) permissions(ctx context.Context) {
 		_, err := r.PCS.Slots(ctx, r.Config.Cluster, r.slots())
 		note(err)
 	}
-	if r.onEC2() && r.slurmConfig != nil {
+	if name := r.clusterName(); r.onEC2() && name != "" {
 		// Only an instance of ours tells, since others are none of its caller's business.
-		if ours, err := r.EC2.InstancesByClusterName(ctx, r.slurmConfig.ClusterName); err == nil && len(ours) > 0 {
+		if ours, err := r.EC2.InstancesByClusterName(ctx, name); err == nil && len(ours) > 0 {
 			note(r.EC2.TryTerminate(ctx, ours[0].ID))
 		}
 	}
@@ -100,19 +101,30 @@ func (r *run) slots() []string {
 	return names
 }
 
+// clusterName is how the marks of this cluster begin; "" if Slurm does not say.
+func (r *run) clusterName() string {
+	switch {
+	case r.onPCS():
+		return r.Config.Cluster
+	case r.slurmConfig != nil:
+		return r.slurmConfig.ClusterName
+	}
+	return ""
+}
+
 // launches is one of one node for each node group that we launch, with the tags that
 // policies ask for. It goes to no reservation: that would be refused before its time.
 func (r *run) launches() []capacity.Launch {
 	var all []capacity.Launch
-	name := "check"
-	if r.slurmConfig != nil {
-		name = r.slurmConfig.ClusterName
+	mark := r.clusterName()
+	if !r.onPCS() {
+		mark = capacity.ClusterMark(cmp.Or(mark, "check"), "0000000000000000")
 	}
 	for _, p := range r.settings.Partitions {
 		for _, g := range p.Groups {
 			if p.Provider == capacity.ProviderEC2 && len(g.SubnetIDs) > 0 {
 				all = append(all, capacity.Launch{ClientToken: "pcs-capacity-check-" + g.Name, LaunchTemplate: g.LaunchTemplate, InstanceType: g.InstanceType, SubnetID: g.SubnetIDs[0],
-					Kind: capacity.OnDemand, Count: 1, Tags: map[string]string{capacity.TagCluster: capacity.ClusterMark(name, "0000000000000000")}})
+					Kind: capacity.OnDemand, Count: 1, Tags: map[string]string{capacity.TagCluster: mark}})
 			}
 		}
 	}

@@ -13,7 +13,7 @@ import (
 // askSlurm asks slurmctld for its settings: on PCS with the programs of the cluster's
 // version, whatever is first in PATH.
 func (r *run) askSlurm(ctx context.Context) {
-	client := *r.Slurm
+	client := slurm.Client{Conf: r.Slurm.Conf, Dir: r.Slurm.Dir, Timeout: r.Slurm.Timeout}
 	if r.cluster != nil {
 		client.Dir = slurm.PCSFolder(r.cluster.SlurmVersion)
 	}
@@ -93,7 +93,7 @@ func (r *run) rights(ctx context.Context) {
 	}
 }
 
-// partitions looks for what is managed, and for the lock of allow_accounts.
+// partitions looks for what is managed, and for the locks of allow_accounts and allow_groups.
 func (r *run) partitions(ctx context.Context) {
 	there, err := r.Slurm.Partitions(ctx)
 	if err != nil {
@@ -112,6 +112,10 @@ func (r *run) partitions(ctx context.Context) {
 			continue
 		}
 		good := true
+		for _, m := range capacity.UnlockedGroups(p, there[at].AllowGroups) {
+			good = false
+			r.fail("groups", m.Fix, "%s", m.Message)
+		}
 		for _, m := range capacity.Unlocked(p, there[at].AllowAccounts, r.slurmConfig.ChecksAccounts()) {
 			if good = false; m.Code == "accounts-unchecked" && unchecked {
 				continue // of the cluster, so said once

@@ -32,6 +32,8 @@ type Config struct {
 	Reserve    Reserve     `toml:"reserve"`
 	Prolog     Prolog      `toml:"prolog"`
 	Log        Log         `toml:"log"`
+	Metrics    Metrics     `toml:"metrics"`
+	Notify     Notify      `toml:"notify"`
 	Partitions []Partition `toml:"partition"`
 
 	// Path is the file that the settings were read from.
@@ -89,12 +91,33 @@ type Log struct {
 	Dir string `toml:"dir"`
 }
 
+// Metrics is where sync writes what monitoring reads.
+type Metrics struct {
+	// File is one for node_exporter's textfile collector; "" writes none.
+	File string `toml:"file"`
+}
+
+// Notify is whom sync tells what people want to know.
+type Notify struct {
+	// Command is the path of a program that gets JSON, Webhook a URL; "" for none.
+	Command string `toml:"command"`
+	Webhook string `toml:"webhook"`
+	// Timeout bounds each attempt to deliver.
+	Timeout capacity.Duration `toml:"timeout"`
+	// IdleAfter is how long nodes of an open block may have no job, Successor how long before
+	// its fence the last block of a slot must have a successor.
+	IdleAfter capacity.Duration `toml:"idle_after"`
+	Successor capacity.Duration `toml:"successor"`
+}
+
 // Partition is one [[partition]].
 type Partition struct {
 	Name          string            `toml:"name"`
 	Provider      capacity.Provider `toml:"provider"`
 	AllowAccounts []string          `toml:"allow_accounts,omitempty"`
-	MinTime       capacity.Duration `toml:"min_time"`
+	// AllowGroups are Unix groups; provider ec2 only.
+	AllowGroups []string          `toml:"allow_groups,omitempty"`
+	MinTime     capacity.Duration `toml:"min_time"`
 	// OnEnd is for jobs that do not say themselves what happens to them at the fence.
 	OnEnd      capacity.OnEnd `toml:"on_end"`
 	NodeGroups []NodeGroup    `toml:"node_group"`
@@ -157,6 +180,7 @@ func Default() *Config {
 		Reserve: Reserve{Strict: true, For: d(5 * time.Minute), MaxInstances: 64},
 		Prolog:  Prolog{OnMismatch: capacity.ReportMismatch},
 		Log:     Log{Dir: "/var/log/pcs-capacity"},
+		Notify:  Notify{Timeout: d(10 * time.Second), IdleAfter: d(30 * time.Minute), Successor: d(14 * 24 * time.Hour)},
 	}
 }
 

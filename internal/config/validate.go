@@ -2,6 +2,8 @@ package config
 
 import (
 	"fmt"
+	"net/url"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"time"
@@ -12,6 +14,9 @@ import (
 
 // slurmName is what can be a partition or a node prefix in slurm.conf without quoting.
 var slurmName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]*$`)
+
+// unixGroup is a name that slurm.conf takes without quoting.
+var unixGroup = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
 
 // SlurmName reports whether a name can be that of a partition, or the prefix of nodes.
 func SlurmName(name string) bool { return slurmName.MatchString(name) }
@@ -36,6 +41,9 @@ func (c *Config) validate() []error {
 		{"reserve.for", c.Reserve.For.Duration, leastReserve},
 		{"purchase.timeout", c.Purchase.Timeout.Duration, time.Second},
 		{"purchase.settle", c.Purchase.Settle.Duration, 0},
+		{"notify.timeout", c.Notify.Timeout.Duration, time.Second},
+		{"notify.idle_after", c.Notify.IdleAfter.Duration, time.Minute},
+		{"notify.successor", c.Notify.Successor.Duration, 0},
 	} {
 		if d.value < d.least {
 			fail(c.Path, d.name, "%s is too short; use at least %s", d.value, d.least)
@@ -45,6 +53,14 @@ func (c *Config) validate() []error {
 		fail(c.Path, "prolog.on_mismatch", "%q is not known; use \"report\" or \"drain\"", m)
 	}
 	c.Reserve.validate(func(where, message string, args ...any) { fail(c.Path, where, message, args...) })
+	for where, path := range map[string]string{"metrics.file": c.Metrics.File, "notify.command": c.Notify.Command} {
+		if path != "" && !filepath.IsAbs(path) {
+			fail(c.Path, where, "%q is not an absolute path", path)
+		}
+	}
+	if u, err := url.Parse(c.Notify.Webhook); c.Notify.Webhook != "" && (err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http") {
+		fail(c.Path, "notify.webhook", "is not a URL; it begins with https://")
+	}
 	seen := map[string]string{}
 	groups := map[string]string{}
 	for _, p := range c.Partitions {
@@ -109,6 +125,14 @@ func (p Partition) validate(fail func(where, message string, args ...any)) {
 	}
 	if !p.OnEnd.Known() {
 		fail(where, "on_end = %q is not known; use \"stop\", \"requeue\" or \"hold\"", p.OnEnd)
+	}
+	if len(p.AllowGroups) > 0 && p.Provider == capacity.ProviderPCS {
+		fail(where, "allow_groups is for provider ec2; the queues of PCS have no AllowGroups, so use allow_accounts")
+	}
+	for _, g := range p.AllowGroups {
+		if !unixGroup.MatchString(g) {
+			fail(where, "allow_groups: %q cannot be a Unix group in slurm.conf", g)
+		}
 	}
 	if len(p.NodeGroups) == 0 {
 		fail(where, "has no [[partition.node_group]]; add one")

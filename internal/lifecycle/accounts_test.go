@@ -9,6 +9,24 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
+func TestUnlockedGroups(t *testing.T) {
+	for name, c := range map[string]struct {
+		ours, slurms []string
+		want         []string
+	}{
+		"for everyone":    {nil, []string{"nlp"}, nil},
+		"the same":        {[]string{"nlp", "law"}, []string{"law", "nlp"}, nil},
+		"no lock":         {[]string{"nlp"}, nil, []string{"partition gpu: allow_groups is nlp, but Slurm's AllowGroups is ALL; add AllowGroups=nlp to its line in slurm.conf"}},
+		"others too":      {[]string{"nlp"}, []string{"nlp", "law"}, []string{"partition gpu: allow_groups is nlp, but Slurm's AllowGroups is nlp,law; add AllowGroups=nlp to its line in slurm.conf"}},
+		"in another case": {[]string{"nlp"}, []string{"NLP"}, []string{"partition gpu: allow_groups is nlp, but Slurm's AllowGroups is NLP; add AllowGroups=nlp to its line in slurm.conf"}},
+	} {
+		snap := &capacity.Snapshot{Partitions: []capacity.Partition{{Name: "gpu", Provider: capacity.ProviderEC2, AllowGroups: c.ours}}}
+		if diff := cmp.Diff(c.want, unlocked(snap, &Cluster{Partitions: []Partition{{Name: "gpu", AllowGroups: c.slurms}}})); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
 func TestUnlocked(t *testing.T) {
 	const free = "allow_accounts has no effect, because Slurm takes any account that a user writes; set AccountingStorageEnforce=associations"
 	for name, c := range map[string]struct {

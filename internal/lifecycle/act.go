@@ -58,8 +58,12 @@ func (p *pass) changeJobs(ctx context.Context, slots []slotView, now time.Time, 
 		p.fail(err)
 		return
 	}
+	p.jobs = slices.Clone(jobs) // what follows leaves some out
 	marks, before := p.marks(jobs, byNode)
 	requeued := p.endJobs(ctx, jobs, byNode, marks, now, toSlurm)
+	if p.begun { // the file is not that of before
+		before = nil
+	}
 	p.keepMarks(marks, before)
 	jobs = slices.DeleteFunc(jobs, func(j Job) bool { return requeued[j.Shown] })
 	p.limits(ctx, jobs, byNode, p.withinWalls(jobs, marks), now, toSlurm)

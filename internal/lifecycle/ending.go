@@ -73,9 +73,12 @@ func endings(jobs []Job, byNode map[string]fenced, marks map[string]state.Mark, 
 // marks. It returns the jobs that it has taken off their nodes.
 func (p *pass) endJobs(ctx context.Context, jobs []Job, byNode map[string]fenced, marks map[string]state.Mark, now time.Time, toSlurm time.Duration) map[string]bool {
 	off := map[string]bool{}
+	p.goOnEnding(ctx, jobs, marks, now)
 	var taken []ending
 	var errs []error
-	for _, e := range endings(jobs, byNode, marks, p.cluster.KillWait, now.Add(toSlurm)) {
+	all := endings(jobs, byNode, marks, p.cluster.KillWait, now.Add(toSlurm))
+	p.begin(all, marks)
+	for _, e := range all {
 		fence := e.at.fence.Add(-toSlurm)
 		if e.do == "tell" {
 			p.tell(ctx, e, fence, now, marks)
@@ -97,6 +100,7 @@ func (p *pass) endJobs(ctx context.Context, jobs []Job, byNode map[string]fenced
 			err = nil // as one of several jobs that a call is for
 		}
 		mark := marks[e.job.Shown]
+		mark.Ending = false
 		verb, ends := "requeued", mark.Ends+1
 		if e.do == "hold" {
 			verb, ends = "requeued and held", 0
@@ -104,8 +108,8 @@ func (p *pass) endJobs(ctx context.Context, jobs []Job, byNode map[string]fenced
 		if err == nil {
 			off[e.job.Shown] = true
 			mark.Ends = ends
-			marks[e.job.Shown] = mark
 		}
+		marks[e.job.Shown] = mark
 		p.did(Done{Do: e.do + "-job", Slot: e.at.slot, Job: e.job.Shown, Message: fmt.Sprintf("job %s on slot %s: %s, %s must be free of jobs by %s",
 			e.job.Shown, e.at.slot, verb, e.at.reservation, capacity.FormatUTC(e.at.fence.Add(-toSlurm)))}, err)
 	}
@@ -144,15 +148,64 @@ func (p *pass) requeue(ctx context.Context, e ending, fence, now time.Time, mark
 		can(p.Slurm.SetAdminComment(ctx, e.job.Shown, "pcs-capacity: "+why))
 		err = p.Slurm.Requeue(ctx, e.job.Shown)
 	}
-	// Only now: a job that still ran with this limit would cross the fence. If it is not set,
-	// the limit is raised when the job runs again.
-	if minutes := next.Edits.TimeLimit.Minutes; err == nil && mark.Fit && minutes > 0 {
-		if mark.UpTo > 0 {
-			minutes = min(minutes, mark.UpTo)
-		}
-		can(p.Slurm.SetTimeLimit(ctx, e.job.Shown, minutes))
+	// Only now: a job that still ran with this limit would cross the fence.
+	if err == nil && mark.Fit {
+		can(p.setWhole(ctx, e.job, next, mark))
 	}
 	return err
+}
+
+// setWhole gives a job that waits the limit of the whole window that it waits for, if its
+// limit is ours. If it is not set, the limit is raised when the job runs again.
+func (p *pass) setWhole(ctx context.Context, j Job, next capacity.Verdict, mark state.Mark) error {
+	minutes := next.Edits.TimeLimit.Minutes
+	if mark.UpTo > 0 {
+		minutes = min(minutes, mark.UpTo)
+	}
+	if minutes <= 0 {
+		return nil
+	}
+	return p.Slurm.SetTimeLimit(ctx, j.Shown, minutes)
+}
+
+// begin notes which jobs are about to be requeued, so that a pass after one that was killed
+// knows what is left to do.
+func (p *pass) begin(all []ending, marks map[string]state.Mark) {
+	begun := false
+	for _, e := range all {
+		if e.do != "tell" {
+			mark := marks[e.job.Shown]
+			mark.Restarts, mark.Ending = e.job.Restarts, true
+			marks[e.job.Shown] = mark
+			begun = true
+		}
+	}
+	if begun {
+		p.keepMarks(marks, nil)
+		p.begun = true
+	}
+}
+
+// goOnEnding does what a pass that was killed has left undone for jobs that it requeued.
+func (p *pass) goOnEnding(ctx context.Context, jobs []Job, marks map[string]state.Mark, now time.Time) {
+	for _, j := range jobs {
+		mark := marks[j.Shown]
+		if !mark.Ending || j.State != "PENDING" {
+			continue
+		}
+		if req := j.Request(p.snap); mark.Fit {
+			req.TimeLimit = capacity.Limit{}
+			if err := p.setWhole(ctx, j, capacity.Admit(req, p.snap, now), mark); err != nil {
+				p.problem(err)
+			}
+		}
+		mark.Ending = false
+		if mark.Ends++; j.AdminHeld {
+			mark.Ends = 0
+		}
+		marks[j.Shown] = mark
+		p.begun = true
+	}
 }
 
 // tell tells a job that cannot be requeued how much time it has.

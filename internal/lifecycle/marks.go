@@ -27,7 +27,8 @@ func trustedMarks(jobs []Job, before map[string]state.Mark) map[string]state.Mar
 	marks := map[string]state.Mark{}
 	for _, j := range jobs {
 		wish, _ := capacity.ParseWish(j.Comment)
-		said := state.Mark{Restarts: j.Restarts, Fit: wish.Fit, UpTo: wish.FitLimit.Minutes, OnEnd: wish.OnEnd, Ends: before[j.Shown].Ends}
+		said := state.Mark{Restarts: j.Restarts, Fit: wish.Fit, UpTo: wish.FitLimit.Minutes, OnEnd: wish.OnEnd,
+			Ends: before[j.Shown].Ends, Ending: before[j.Shown].Ending}
 		switch j.State {
 		case "PENDING":
 			marks[markKey(j.Shown)] = said

@@ -23,6 +23,9 @@ type Sources struct {
 	// MachineTime is the machine's clock, which stands for the Slurm controller's:
 	// time.Now. AWS's time is MachineTime plus EC2.Offset.
 	MachineTime func() time.Time
+	// After is what a site wants to be done after a pass; nil for nothing. The errors are
+	// problems.
+	After func(ctx context.Context, snap *capacity.Snapshot, report Report) []error
 }
 
 // EC2 is what a pass asks EC2.
@@ -82,7 +85,7 @@ type Slurm interface {
 	Edit(ctx context.Context, edits map[string]capacity.Edits) map[string]error
 	// Requeue puts a job that has its nodes back into the queue, RequeueHold so that it waits
 	// there until it is released. Jobs shows what came of it.
-	Requeue(ctx context.Context, job string) error
+	Requeue(ctx context.Context, jobs ...string) error
 	RequeueHold(ctx context.Context, jobs ...string) error
 	// Notify writes to the standard error of a job that runs, or to the terminal of its srun.
 	Notify(ctx context.Context, job, text string) error
@@ -157,6 +160,8 @@ type Partition struct {
 	Nodes []string
 	// AllowAccounts is empty for every account.
 	AllowAccounts []string
+	// AllowGroups is empty for every group.
+	AllowGroups []string
 }
 
 // Reservation is a Slurm reservation.

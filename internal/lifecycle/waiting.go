@@ -3,7 +3,6 @@ package lifecycle
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -20,52 +19,96 @@ const (
 	again       = "pcs-capacity: what kept this job from starting is over"
 )
 
+// notLaunched is in the AdminComment that the launch of a job's nodes leaves when it fails.
+const notLaunched = " were not launched: "
+
 // tellsAPass is how many owners one pass tells: each takes one scontrol, of about 7 ms.
 const tellsAPass = 200
 
-// waitingNote is what the AdminComment of a waiting job has to say; "" if it may stay as it is.
-func waitingNote(j Job, snap *capacity.Snapshot, now time.Time) string {
+// waiter judges waiting jobs, those that are alike once.
+type waiter struct {
+	snap *capacity.Snapshot
+	now  time.Time
+	said map[alike]string
+}
+
+// alike is what a judgement of a waiting job depends on.
+type alike struct {
+	partition, account, user, qos, comment, constraint string
+	limit, timeMin                                     capacity.Limit
+	begin, deadline                                    time.Time
+	nodes                                              int
+}
+
+// judge says why a job of ours waits for ever; "" if it does not.
+func (w *waiter) judge(j Job) string {
+	key := alike{j.Partition, j.Account, j.User, j.QOS, j.Comment, j.Constraint, j.Limit, j.TimeMin, j.Begin, j.Deadline, j.MinNodes}
+	if j.Begin.Before(w.now.Add(-w.snap.ClockOffset.Duration)) {
+		key.begin = time.Time{} // when it was submitted
+	}
+	text, known := w.said[key]
+	if !known {
+		text = w.why(j)
+		w.said[key] = text
+	}
+	return text
+}
+
+func (w *waiter) why(j Job) string {
+	req := j.Request(w.snap)
+	ours := 0
+	for _, name := range req.Partitions {
+		if _, managed := w.snap.Partition(name); managed {
+			ours++
+		}
+	}
+	if ours == 0 {
+		return ""
+	}
+	if v := capacity.Admit(req, w.snap, w.now); v.Refused && ours == len(req.Partitions) {
+		return neverStarts + v.Message
+	}
+	if few, short := capacity.ShortOfHosts(req, w.snap, w.now); short {
+		return fmt.Sprintf("%s%s; to start now ask for fewer: scontrol update numnodes=%d jobid=", fewHosts, few.FewHosts(), few.Usable)
+	}
+	return ""
+}
+
+// note is what the AdminComment of a waiting job has to say; "" if it may stay as it is.
+func (w *waiter) note(j Job) string {
 	says := j.AdminComment
 	told := strings.HasPrefix(says, neverStarts) || strings.HasPrefix(says, fewHosts)
 	if j.State != "PENDING" || j.AdminHeld || says != "" && !told && !strings.HasPrefix(says, again) && !strings.Contains(says, notLaunched) {
 		return "" // it has another reason to wait, and its owner knows
 	}
-	req := j.Request(snap)
-	if !slices.ContainsFunc(req.Partitions, func(name string) bool { _, ours := snap.Partition(name); return ours }) {
-		return ""
-	}
-	want := ""
-	if few, short := capacity.ShortOfHosts(req, snap, now); short {
-		want = fmt.Sprintf("%s%s; ask for fewer to start now: scontrol update jobid=%s numnodes=%d", fewHosts, few.FewHosts(), j.Shown, few.Usable)
-	}
-	elsewhere := slices.ContainsFunc(req.Partitions, func(name string) bool { _, ours := snap.Partition(name); return !ours })
-	if v := capacity.Admit(req, snap, now); v.Refused && !elsewhere {
-		want = neverStarts + v.Message
-	}
+	want := w.judge(j)
 	switch {
-	case len(want) > capacity.MaxComment:
-		want = want[:capacity.MaxComment]
+	case strings.HasPrefix(want, fewHosts):
+		want += j.Shown
 	case want == "" && told:
 		want = again
-	}
-	if want == says || strings.HasPrefix(want, neverStarts) && strings.HasPrefix(says, neverStarts) {
+	case strings.HasPrefix(want, neverStarts) && strings.HasPrefix(says, neverStarts):
 		return "" // it is told once, though the numbers change
+	}
+	if len(want) > capacity.MaxComment {
+		want = want[:capacity.MaxComment]
+	}
+	if want == says {
+		return ""
 	}
 	return want
 }
 
-// notLaunched is in the AdminComment that the launch of a job's nodes leaves when it fails.
-const notLaunched = " were not launched: "
-
 // tellWaiting tells the owners of waiting jobs, each once, but for those that fitPending has
 // just seen to.
 func (p *pass) tellWaiting(ctx context.Context, jobs []Job, seenTo map[string]bool) {
+	w := waiter{p.snap, p.now, map[alike]string{}}
 	told := 0
 	for _, j := range jobs {
 		if seenTo[j.Shown] {
 			continue
 		}
-		text := waitingNote(j, p.snap, p.now)
+		text := w.note(j)
 		if text == "" {
 			continue
 		}

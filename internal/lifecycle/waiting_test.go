@@ -23,7 +23,7 @@ func TestWaitingNote(t *testing.T) {
 		return j
 	}
 	says := func(text string) func(*Job) { return func(j *Job) { j.AdminComment = text } }
-	short := fewHosts + "the job needs 4 nodes, and 3 of the 4 hosts of " + block.ID + " are usable; ask for fewer to start now: scontrol update jobid=7 numnodes=3"
+	short := fewHosts + "the job needs 4 nodes, and 3 of the 4 hosts of " + block.ID + " are usable; to start now ask for fewer: scontrol update numnodes=3 jobid=7"
 	for name, c := range map[string]struct {
 		job  Job
 		want string // "": nothing; else how it begins
@@ -47,7 +47,7 @@ func TestWaitingNote(t *testing.T) {
 		"of a partition that is not ours": {job(4, func(j *Job) { j.Partition = "cpu" }), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := waitingNote(c.job, snap, noon)
+			got := (&waiter{snap, noon, map[alike]string{}}).note(c.job)
 			if c.want == "" && got != "" || !strings.HasPrefix(got, c.want) {
 				t.Errorf("%q, want %q", got, c.want)
 			}

@@ -23,6 +23,7 @@ const (
 	Setup     Program = "setup"
 	Teardown  Program = "teardown"
 	Wire      Program = "hooks install"
+	Check     Program = "check"
 	Status    Program = "status"
 	Sync      Program = "sync"
 	Resume    Program = "resume"
@@ -33,7 +34,7 @@ const (
 )
 
 // Programs are all of them, in the order of the documentation.
-var Programs = []Program{List, Offerings, Fit, Timeline, Purchase, Extend, Reserve, Release, Clean, Setup, Teardown, Wire, Status, Sync, Resume, Holding, Suspend, ResumePCS}
+var Programs = []Program{List, Offerings, Fit, Timeline, Purchase, Extend, Reserve, Release, Clean, Setup, Teardown, Wire, Check, Status, Sync, Resume, Holding, Suspend, ResumePCS}
 
 // Role is somebody who runs some of the programs.
 type Role string
@@ -53,7 +54,7 @@ const (
 func (r Role) Programs() []Program {
 	switch r {
 	case Admin:
-		return []Program{List, Offerings, Fit, Timeline, Purchase, Extend, Reserve, Release, Clean, Setup, Teardown, Wire, Status, Sync}
+		return []Program{List, Offerings, Fit, Timeline, Purchase, Extend, Reserve, Release, Clean, Setup, Teardown, Wire, Check, Status, Sync}
 	case Loop:
 		return []Program{Status, Sync}
 	case Hooks:

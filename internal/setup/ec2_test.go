@@ -53,7 +53,7 @@ func TestSetupOnEC2(t *testing.T) {
 		t.Errorf("writes %v", writes)
 	}
 	template, _ := w.named(templateName)
-	if template.ReservationID != "" || template.Market != "" || template.NoTarget || template.InstanceType != "p5.48xlarge" || template.NetworkInterfaces != 32 ||
+	if template.ReservationID != "" || template.Market != "" || template.NoTarget || template.InstanceType != "p5.48xlarge" || len(template.NetworkInterfaces) != 32 ||
 		!template.MetadataTags || template.InstanceProfile != "nodes" || string(template.UserData) != setup.NodeScript("head:6817") {
 		t.Errorf("launch template %+v", template)
 	}

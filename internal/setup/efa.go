@@ -59,7 +59,7 @@ func (in *inspection) addressesPerNode() int {
 // checkEFA says what has become of EFA where people expect it.
 func (in *inspection) checkEFA() {
 	t := in.names.instanceType
-	n := in.source.NetworkInterfaces
+	n := len(in.source.NetworkInterfaces)
 	dropped := n > 0 && in.source.InstanceType != in.reservation.InstanceType
 	switch {
 	case in.request.EFA == capacity.EFAOnly && t.EFAInterfaces == 0 && t.Name != "":

@@ -91,7 +91,8 @@ func (s Setup) inspect(ctx context.Context, r Request, now time.Time) (*inspecti
 	if in.onEC2() {
 		slots, like, userData = s.readTemplate, s.readLikeTemplate, readNodeUserData
 	}
-	for _, read := range []func(context.Context, *inspection) error{slots, like, userData, s.readNetwork, s.readLaunchNames, s.readProfile, s.readUsers, s.readEnded, s.readDigest} {
+	install := func(context.Context, *inspection) error { in.addInstall(); return nil }
+	for _, read := range []func(context.Context, *inspection) error{slots, like, userData, install, s.readNetwork, s.readLaunchNames, s.readProfile, s.readUsers, s.readEnded, s.readDigest} {
 		if err := read(ctx, in); err != nil {
 			return nil, err
 		}

@@ -1,6 +1,10 @@
 package setup
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/pcs-capacity/pcs-capacity/pcs"
+)
 
 // checkUnknown keeps updates from losing what cannot be expressed, and says what is not
 // copied. Slurm settings of a node group that is there are not touched at all.
@@ -16,6 +20,10 @@ func (in *inspection) checkUnknown(slot slotState, group, queue Step) {
 	}
 	if names := in.like.Unknown; len(names) > 0 {
 		in.warn("node group %s has settings that this version of pcs-capacity does not know; they are not copied: %s", in.like.Name, strings.Join(names, ", "))
+	}
+	if gres := in.like.SlurmSettings[pcs.Gres]; gres != "" {
+		in.warn("%s=%s of %s is not copied: it needs records of gres.conf, which this version cannot write; PCS describes the GPUs of %s itself",
+			pcs.Gres, gres, in.like.Name, in.reservation.InstanceType)
 	}
 	if _, dropped := in.like.SettingsFor(in.reservation.InstanceType); len(dropped) > 0 {
 		in.warn("Slurm settings of %s describe %s and are not copied: %s", in.like.Name, strings.Join(in.like.InstanceTypes, ", "), strings.Join(dropped, ", "))

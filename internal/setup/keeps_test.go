@@ -14,6 +14,7 @@ import (
 	awspcs "github.com/aws/aws-sdk-go-v2/service/pcs"
 	pcstypes "github.com/aws/aws-sdk-go-v2/service/pcs/types"
 
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
@@ -63,6 +64,31 @@ func TestLikeKeepsSlurmSettings(t *testing.T) {
 	w.run(r)
 	if got := w.group("gpu-a").SlurmSettings; got["Features"] != "site" || got["Weight"] != "10" {
 		t.Errorf("after an update: %v", got)
+	}
+}
+
+// PCS derives the GPUs of a node from its type, and refuses a Gres without a record of
+// gres.conf, which this program cannot write: so Gres is not copied, not even for the same type.
+func TestGresIsLeftToPCS(t *testing.T) {
+	w := newAccount(t, func(s *awssim.Scenario) { s.Regions[0].Clusters[0].NodeGroups[0].Type = "p5.48xlarge" })
+	set := func(settings string) {
+		t.Helper()
+		w.rewrite = func(operation string, answer []byte) []byte {
+			if operation != "GetComputeNodeGroup" || !bytes.Contains(answer, []byte(`"compute"`)) {
+				return answer
+			}
+			return bytes.Replace(answer, []byte(`"status":`), []byte(`"slurmConfiguration":{"slurmCustomSettings":[`+settings+`]},"status":`), 1)
+		}
+	}
+	set(`{"parameterName":"Gres","parameterValue":"gpu:8"},{"parameterName":"RealMemory","parameterValue":"2000000"}`)
+	p := w.run(w.request(openBlock))
+	want := "Gres=gpu:8 of compute is not copied: it needs records of gres.conf, which this version cannot write; PCS describes the GPUs of p5.48xlarge itself"
+	if !slices.Contains(p.Warnings, want) || detail(p, "Slurm settings") != "RealMemory=2000000" {
+		t.Errorf("%q, %+v", p.Warnings, p.Steps[1])
+	}
+	w.rewrite = nil
+	if got := w.group("gpu-a").SlurmSettings; len(got) != 1 {
+		t.Errorf("settings %v", got)
 	}
 }
 

@@ -130,10 +130,7 @@ func (in *inspection) notOurs(what, name, id string) {
 // want is the state that the plan leads to.
 func (in *inspection) want(slot slotState) *wanted {
 	r := in.reservation
-	most := r.Size()
-	if in.request.MaxNodes > 0 {
-		most = in.request.MaxNodes
-	}
+	most := in.mostNodes(slot)
 	least := most
 	if in.request.Dynamic {
 		least = 0

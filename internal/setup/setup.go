@@ -85,6 +85,9 @@ type Request struct {
 	InstanceProfile string
 	SecurityGroups  []string
 	UserData        []byte
+	// InstallFrom is where nodes install the package from at their first boot: an https:// or
+	// s3:// URL, or a path, of a .deb or .rpm; "" for nodes that have it, or do without.
+	InstallFrom string
 	// ConfServer is the HOST[:PORT] that slurmd of provider ec2 gets slurm.conf from; "" for
 	// nodes that have the file.
 	ConfServer string

@@ -63,6 +63,7 @@ func (in *inspection) templateStep(want *wanted, slot slotState) Step {
 	step.add("image", want.template.ImageID)
 	step.add("placement group", want.template.PlacementGroup)
 	step.add("network interfaces", in.efaWord())
+	step.add("package", in.installWord())
 	step.add("security groups", strings.Join(in.securityGroups(), ", "))
 	step.add("root volume", rootWord(want.template.RootVolume))
 	switch {

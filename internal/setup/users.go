@@ -201,12 +201,8 @@ func (in *inspection) addInstance(i capacity.Instance) {
 // checkUsers refuses what leaves too few instances: the launches of both would fail for
 // ever.
 func (in *inspection) checkUsers(want *wanted) {
-	size, taken := in.reservation.Size(), 0
-	var parts []string
-	for _, u := range in.users {
-		taken += u.takes()
-		parts = append(parts, fmt.Sprintf("%d by %s", u.takes(), u.who))
-	}
+	size := in.reservation.Size()
+	taken, who := in.taken()
 	left := size - taken
 	if taken == 0 || want.partition.MaxNodes <= left {
 		return
@@ -215,5 +211,5 @@ func (in *inspection) checkUsers(want *wanted) {
 	if left > 0 {
 		fix = fmt.Sprintf("give --max-nodes %d or less", left)
 	}
-	in.problem("reservation-in-use", fix, "%d of the %d instances of reservation %s are used already: %s", min(taken, size), size, in.reservation.ID, strings.Join(parts, ", "))
+	in.problem("reservation-in-use", fix, "%d of the %d instances of reservation %s are used already: %s", min(taken, size), size, in.reservation.ID, who)
 }

@@ -96,7 +96,38 @@ func TestReservationOfAnotherCluster(t *testing.T) {
 				fix = "give --max-nodes 3 or less"
 			}
 			w.refusedBecauseUsed(w.request(openBlock), test.message, fix)
+			if test.launches > 0 {
+				w.sharesWhatIsLeft(test.message)
+			}
 		})
+	}
+}
+
+// sharesWhatIsLeft sets up without --max-nodes, of a block of which others have 13 of 16.
+func (w *account) sharesWhatIsLeft(message string) {
+	w.Helper()
+	r := w.request(openBlock)
+	r.MaxNodes = 0
+	p := w.run(r)
+	_, who, _ := strings.Cut(message, ": ")
+	want := "13 of the 16 instances of reservation " + openBlock + " are for others (" + who + "), so the nodes are the 3 that are left"
+	if g := w.group("gpu-a"); g.Min != 3 || g.Max != 3 || !slices.Contains(p.Warnings, want) {
+		w.Errorf("%d to %d nodes, warnings %q", g.Min, g.Max, p.Warnings)
+	}
+	part, _ := w.config().Partition("gpu")
+	if part.NodeGroups[0].MaxNodes != 3 {
+		w.Errorf("settings %+v", part)
+	}
+	if p := w.plan(r); !p.Done() {
+		w.Errorf("again: %s", actions(p))
+	}
+	// Others take more: the nodes that are set up are not ended for that.
+	if _, err := w.sim.Launch(awssim.LaunchRequest{Region: region, MinCount: 1, MaxCount: 1, InstanceType: "p5.48xlarge", ImageID: image, SubnetID: subnetA,
+		MarketType: "capacity-block", ReservationID: openBlock}); err != nil {
+		w.Fatal(err)
+	}
+	if p := w.plan(r); !slices.Contains(codes(p), "reservation-in-use") {
+		w.Errorf("with one instance more of others: %v, %s", p.Mismatches, actions(p))
 	}
 }
 

@@ -26,6 +26,8 @@ type Mark struct {
 	Told int `json:"told,omitempty"`
 	// Ends counts how often the job has been requeued at a fence since its owner released it.
 	Ends int `json:"ends,omitempty"`
+	// Ending: it is being requeued at a fence; what belongs to that is not all done.
+	Ending bool `json:"ending,omitempty"`
 }
 
 func (d Dir) marksPath() string { return filepath.Join(string(d), "marks.json") }

@@ -29,7 +29,7 @@ func Sources(cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) lifecyc
 		local = "" // PCS has no job_submit
 	}
 	return lifecycle.Sources{Settings: cfg.Domain(), Poll: cfg.Timing.Poll.Duration, State: state.Dir(cfg.StateDir), Local: local, EC2: aws,
-		PCS: PCS{pcs.Provisioner{PCS: pcsClient, EC2: aws}, cfg.Cluster}, Slurm: SyncSlurm{Client: &slurm.Client{}, PCSCluster: cfg.Cluster, State: state.Dir(cfg.StateDir)}, MachineTime: time.Now}
+		PCS: PCS{pcs.Provisioner{PCS: pcsClient, EC2: aws}, cfg.Cluster}, Slurm: SyncSlurm{Client: &slurm.Client{}, PCSCluster: cfg.Cluster, State: state.Dir(cfg.StateDir)}, MachineTime: time.Now, After: after(cfg)}
 }
 
 // Follower gives the sources of one pass after the other, from settings that may change.
@@ -116,7 +116,7 @@ func (s SyncSlurm) Look(ctx context.Context) (*lifecycle.Cluster, error) {
 		if err != nil {
 			return nil, err
 		}
-		c.Partitions = append(c.Partitions, lifecycle.Partition{Name: p.Name, Default: p.Default, MaxTime: p.MaxTime, DefaultTime: cmp.Or(p.DefaultTime, p.MaxTime), QOS: p.QOS, Nodes: names, AllowAccounts: p.AllowAccounts})
+		c.Partitions = append(c.Partitions, lifecycle.Partition{Name: p.Name, Default: p.Default, MaxTime: p.MaxTime, DefaultTime: cmp.Or(p.DefaultTime, p.MaxTime), QOS: p.QOS, Nodes: names, AllowAccounts: p.AllowAccounts, AllowGroups: p.AllowGroups})
 	}
 	if cfg.ChecksLimits() {
 		ctx, cancel := context.WithTimeout(ctx, wallsTimeout)

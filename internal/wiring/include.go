@@ -200,6 +200,9 @@ func (in Include) nodes() string {
 		if len(p.AllowAccounts) > 0 {
 			fmt.Fprintf(&b, " AllowAccounts=%s", strings.Join(p.AllowAccounts, ","))
 		}
+		if len(p.AllowGroups) > 0 {
+			fmt.Fprintf(&b, " AllowGroups=%s", strings.Join(p.AllowGroups, ","))
+		}
 		b.WriteString(" State=UP\n")
 	}
 	return b.String()

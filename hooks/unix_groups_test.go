@@ -1,0 +1,24 @@
+package hooks
+
+import "testing"
+
+// Debian, as the tests need it, has user and group 65534 as nobody and nogroup, and group daemon.
+func TestOutside(t *testing.T) {
+	const nobody, stranger = 65534, 4242424
+	for _, c := range []struct {
+		uid   int
+		group string
+		want  bool
+	}{
+		{nobody, "daemon", true},
+		{nobody, "nogroup", false},          // the primary group
+		{nobody, "not-in-etc-group", false}, // may be in a directory service
+		{stranger, "daemon", false},         // so may the user
+		{0, "daemon", false},                // slurm.conf(5): root may use every partition
+		{nobody, "daemon\n$(reboot)", false},
+	} {
+		if got := outside(c.uid, c.group); got != c.want {
+			t.Errorf("user %d outside %q: %t", c.uid, c.group, got)
+		}
+	}
+}

@@ -1,0 +1,154 @@
+package check
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/pcs"
+)
+
+// templates looks for launch templates from which EC2 or PCS would launch no node, or not
+// into its reservation.
+func (r *run) templates(ctx context.Context) {
+	seen := map[string]bool{}
+	for _, p := range r.settings.Partitions {
+		for _, g := range p.Groups {
+			if p.Provider == capacity.ProviderEC2 && !seen[g.LaunchTemplate] {
+				seen[g.LaunchTemplate] = true
+				t, ok := r.template(ctx, g.LaunchTemplate, func(t capacity.LaunchTemplate) []capacity.Mismatch { return launchedBySlurm(t, g) })
+				if ok {
+					r.firstNode(t, g.Name, func() ([]capacity.Instance, error) { return r.launched(ctx, p.Name, g) })
+				}
+			}
+		}
+	}
+	if r.cluster == nil {
+		return
+	}
+	for _, name := range r.slots() {
+		g, found, err := r.PCS.NodeGroup(ctx, r.cluster.ID, name)
+		if err != nil {
+			r.unread("launch-template", "that of node group "+name, err)
+			if ec2.DeniedAction(err) != "" {
+				return // so would be the others
+			}
+		}
+		if !found || !r.cluster.Ours(g.Tags) {
+			continue
+		}
+		if g.Status != pcs.Active && !g.Status.Changing() {
+			r.fail("node-group", "run `pcs-capacity setup` for it again", "PCS node group %s is %s: %s", name, g.Status, g.Failures)
+		}
+		t, ok := r.template(ctx, g.TemplateID+":"+g.TemplateVersion, func(t capacity.LaunchTemplate) []capacity.Mismatch { return launchedByPCS(t, g) })
+		if ok {
+			r.firstNode(t, name, func() ([]capacity.Instance, error) {
+				return r.EC2.InstancesByTag(ctx, map[string][]string{pcs.TagNodeGroupID: {g.ID}})
+			})
+		}
+	}
+}
+
+// template reads a launch template and says what is wrong with it; ok is false if it cannot
+// be read.
+func (r *run) template(ctx context.Context, reference string, wrong func(capacity.LaunchTemplate) []capacity.Mismatch) (t capacity.LaunchTemplate, ok bool) {
+	t, found, err := r.EC2.TemplateVersion(ctx, reference)
+	switch {
+	case err != nil:
+		r.unread("launch-template", reference, err)
+		return t, false
+	case !found:
+		r.fail("launch-template", "name one that exists in the settings, or create it", "EC2 has no launch template %s in %s", reference, r.EC2.Region())
+		return t, false
+	}
+	mismatches := wrong(t)
+	for _, m := range mismatches {
+		r.fail("launch-template", m.Fix, "launch template %s (version %s) %s", t.Name, t.Version, m.Message)
+	}
+	if len(mismatches) == 0 {
+		r.ok("launch-template", "%s (version %s)", t.Name, t.Version)
+	}
+	return t, true
+}
+
+// firstNode compares the network interfaces of the instance of a node group that has run for
+// longest with those of its launch template: without EFA, jobs on several nodes are slow, and
+// nothing fails.
+func (r *run) firstNode(t capacity.LaunchTemplate, group string, instances func() ([]capacity.Instance, error)) {
+	all, err := instances()
+	if err != nil {
+		r.unread("interfaces", "what the nodes of "+group+" have", err)
+		return
+	}
+	all = slices.DeleteFunc(all, func(i capacity.Instance) bool { return i.State != "running" })
+	if len(all) == 0 {
+		return
+	}
+	first := slices.MinFunc(all, func(a, b capacity.Instance) int { return a.Launched.Compare(b.Launched) })
+	if differs := capacity.InterfacesDiffer(t.NetworkInterfaces, first.Interfaces); differs != "" {
+		r.fail("interfaces", "power its node down once, which launches it anew, if the template was changed meanwhile; else look at the template",
+			"instance %s of node group %s %s (%s version %s)", first.ID, group, differs, t.Name, t.Version)
+		return
+	}
+	r.ok("interfaces", "node group %s: instance %s has those of %s", group, first.ID, t.Name)
+}
+
+// launched are the instances in the reservations of a node group with provider ec2 that were
+// launched for its partition.
+func (r *run) launched(ctx context.Context, partition string, g capacity.GroupSettings) ([]capacity.Instance, error) {
+	var all []capacity.Instance
+	for _, id := range g.ReservationIDs {
+		some, err := r.EC2.InstancesInReservation(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	return slices.DeleteFunc(all, func(i capacity.Instance) bool { return i.Tags[capacity.TagPartition] != partition }), nil
+}
+
+// launchedBySlurm says what is wrong with a template for a node group with provider ec2.
+// The launch itself says type, subnet and reservation.
+func launchedBySlurm(t capacity.LaunchTemplate, g capacity.GroupSettings) []capacity.Mismatch {
+	var found []capacity.Mismatch
+	if t.ImageID == "" {
+		found = append(found, capacity.Mismatch{Code: "image", Message: "has no image", Fix: "add one with Slurm and your user data"})
+	}
+	if t.Market != "" && (g.PurchaseOption == capacity.ODCR || g.PurchaseOption == capacity.OnDemand) {
+		found = append(found, capacity.Mismatch{Code: "market", Message: fmt.Sprintf("buys %s, but node group %s is %s", t.Market, g.Name, g.PurchaseOption), Fix: "take InstanceMarketOptions out of it"})
+	}
+	if !t.MetadataTags {
+		found = append(found, capacity.Mismatch{Code: "metadata-tags", Message: "has no tags in the instance metadata, from which a node learns its name", Fix: "set MetadataOptions.InstanceMetadataTags to enabled"})
+	}
+	return found
+}
+
+// markets are the market types that PCS wants beside a purchase option: AWS PCS User
+// Guide, "Capacity Blocks" and "I-ODCRs".
+var markets = map[capacity.Kind]string{capacity.CapacityBlock: "capacity-block", capacity.InterruptibleODCR: "interruptible-capacity-reservation"}
+
+// launchedByPCS says what is wrong with the template of a compute node group of ours.
+func launchedByPCS(t capacity.LaunchTemplate, g pcs.NodeGroup) []capacity.Mismatch {
+	id := g.Tags[capacity.TagReservation]
+	var found []capacity.Mismatch
+	add := func(code, message string, args ...any) {
+		found = append(found, capacity.Mismatch{Code: code, Message: fmt.Sprintf(message, args...),
+			Fix: fmt.Sprintf("run `pcs-capacity setup --reservation %s` for node group %s again", id, strings.TrimSuffix(strings.TrimSuffix(g.Name, "-a"), "-b"))})
+	}
+	switch {
+	case t.NoTarget:
+		add("target", "has a CapacityReservationSpecification without a CapacityReservationTarget, so that nothing is launched into %s", id)
+	case t.ReservationID != id:
+		add("target", "launches into %q instead of %s", t.ReservationID, id)
+	}
+	if want := markets[g.PurchaseOption]; t.Market != want {
+		add("market", "has MarketType %q; PCS wants %q for %s", t.Market, want, g.PurchaseOption)
+	}
+	if want := markets[g.PurchaseOption] != ""; (want || t.InstanceType != "") && !slices.Contains(g.InstanceTypes, t.InstanceType) {
+		add("instance-type", "has InstanceType %q, the node group %s", t.InstanceType, strings.Join(g.InstanceTypes, ", "))
+	}
+	return found
+}

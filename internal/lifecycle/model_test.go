@@ -1,0 +1,446 @@
+package lifecycle
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
+)
+
+// model is a Slurm in memory, as far as blocks and jobs meet in it: what facts measured of the
+// real one. It has the real one's refusals and its unkind parts: boot time pushes the end of a
+// job past a reservation, an old version cuts --time-min jobs to their floor, an active
+// reservation cannot be moved, a job that its limit ends is gone. Times are in its own clock.
+type model struct {
+	now          time.Time
+	collapses    bool
+	boot         time.Duration
+	nodes        []*modelNode
+	reservations map[string]Reservation
+	jobs         []*modelJob
+	ids          int
+
+	// room is how many nodes EC2 has instances for in a partition now.
+	room func(partition string, at time.Time) int
+
+	// calls counts the changes that were asked for; the caller is killed before the dieAt-th
+	// one, or after its effect.
+	calls, dieAt int
+	dieAfter     bool
+}
+
+type modelNode struct {
+	Node
+	job    *modelJob
+	dead   bool      // its host has failed: it does not boot
+	booted time.Time // when it is up
+}
+
+type modelJob struct {
+	Job
+	slot string // where it may run; "" is anywhere
+	work time.Duration
+	over string // how it ended; "" if it has not
+	held bool
+
+	submitted time.Time
+}
+
+// killed is the panic of a caller that is killed.
+type killed struct{}
+
+func (m *model) change() (after func()) {
+	m.calls++
+	die := m.calls == m.dieAt
+	if die && !m.dieAfter {
+		panic(killed{})
+	}
+	return func() {
+		if die {
+			panic(killed{})
+		}
+	}
+}
+
+func newModel(now time.Time, slots map[string]int) *model {
+	m := &model{now: now, boot: 5 * time.Minute, reservations: map[string]Reservation{}}
+	for _, slot := range []string{"gpu-a", "gpu-b", "solo"} {
+		for i := range slots[slot] {
+			m.nodes = append(m.nodes, &modelNode{Node: Node{Name: fmt.Sprintf("%s-%d", slot, i+1), Features: []string{slot}, GPUs: 8, PoweredDown: true, State: "powered-down"}})
+		}
+	}
+	return m
+}
+
+func (m *model) node(name string) *modelNode {
+	i := slices.IndexFunc(m.nodes, func(n *modelNode) bool { return n.Name == name })
+	return m.nodes[i]
+}
+
+func (m *model) slotOf(name string) string { return name[:strings.LastIndex(name, "-")] }
+
+// advance lets time pass: jobs end, nodes boot, reservations begin and end, jobs start.
+func (m *model) advance(to time.Time) {
+	for {
+		m.happen()
+		next := to
+		consider := func(t time.Time) {
+			if t.After(m.now) && t.Before(next) {
+				next = t
+			}
+		}
+		for _, r := range m.reservations {
+			consider(r.Start)
+			consider(r.End)
+		}
+		for _, n := range m.nodes {
+			consider(n.booted)
+		}
+		for _, j := range m.jobs {
+			if j.over != "" {
+				continue
+			}
+			consider(j.Begin)
+			if j.State == "RUNNING" {
+				consider(j.End)
+				consider(j.Start.Add(j.work))
+			}
+		}
+		if m.now = next; !next.Before(to) {
+			m.happen()
+			return
+		}
+	}
+}
+
+func (m *model) happen() {
+	for name, r := range m.reservations {
+		if !r.End.After(m.now) {
+			delete(m.reservations, name)
+		}
+	}
+	for _, n := range m.nodes {
+		if n.State == "powering-up" && !n.booted.After(m.now) {
+			if n.dead {
+				continue // until somebody powers it down
+			}
+			n.State, n.Up = "idle", true
+		}
+	}
+	for _, j := range m.jobs {
+		if j.State != "RUNNING" {
+			continue
+		}
+		if ready := !slices.ContainsFunc(j.Nodes, func(n string) bool { return !m.node(n).Up }); j.Configuring && ready {
+			// The limit counts from when all nodes are up, and no reservation is looked at again.
+			j.Configuring, j.Start = false, m.now
+			j.End = m.now.Add(j.Limit.Duration())
+		}
+		switch {
+		case j.Configuring:
+		case !j.Start.Add(j.work).After(m.now):
+			m.free(j)
+			j.State, j.over = "COMPLETED", "COMPLETED"
+		case j.Limit.Bounded() && !j.End.After(m.now):
+			m.free(j)
+			j.State, j.over = "TIMEOUT", "TIMEOUT"
+		}
+	}
+	for _, j := range m.jobs {
+		if j.State == "PENDING" && !j.held && !j.Begin.After(m.now) {
+			m.start(j)
+		}
+	}
+}
+
+func (m *model) free(j *modelJob) {
+	for _, name := range j.Nodes {
+		m.node(name).job = nil
+	}
+}
+
+// start starts a job if there are nodes for it, all of one slot.
+func (m *model) start(j *modelJob) {
+	for _, slot := range []string{"gpu-a", "gpu-b", "solo"} {
+		if slot == "solo" != (j.Partition == "solo") || j.slot != "" && j.slot != slot {
+			continue
+		}
+		var names []string
+		room := capacity.Limit{}
+		for _, n := range m.nodes {
+			free := n.job == nil && m.slotOf(n.Name) == slot && (n.Up || n.PoweredDown)
+			limit, fits := m.limit(j, n.Name)
+			if !free || !fits {
+				continue
+			}
+			if names = append(names, n.Name); room.Minutes == 0 || limit.Minutes < room.Minutes {
+				room = limit
+			}
+			if len(names) == j.MinNodes {
+				break
+			}
+		}
+		if len(names) < j.MinNodes {
+			continue
+		}
+		if boots := m.boots(names); boots > 0 && m.up(j.Partition)+boots > m.room(j.Partition, m.now) {
+			j.Begin = m.now.Add(15 * time.Minute) // EC2 refuses, and the job goes back into the queue
+			return
+		}
+		j.State, j.Nodes, j.Limit, j.Start = "RUNNING", names, room, m.now
+		j.End = m.now.Add(room.Duration())
+		for _, name := range names {
+			n := m.node(name)
+			n.job = j
+			if n.PoweredDown {
+				m.powerUp(n)
+				j.Configuring = true
+			}
+		}
+		return
+	}
+}
+
+// boots counts the nodes that have to boot, up those of a partition that are up or boot.
+func (m *model) boots(names []string) (n int) {
+	for _, name := range names {
+		if m.node(name).PoweredDown {
+			n++
+		}
+	}
+	return n
+}
+
+func (m *model) up(partition string) (n int) {
+	for _, node := range m.nodes {
+		if !node.PoweredDown && strings.HasPrefix(node.Name, partition) {
+			n++
+		}
+	}
+	return n
+}
+
+func (m *model) powerUp(n *modelNode) {
+	n.PoweredDown, n.State, n.booted = false, "powering-up", m.now.Add(m.boot)
+}
+
+// limit is that with which a job may start on a node.
+func (m *model) limit(j *modelJob, node string) (capacity.Limit, bool) {
+	if !j.Limit.Bounded() && len(m.reservations) > 0 && !j.TimeMin.Bounded() {
+		for _, r := range m.reservations {
+			if slices.Contains(r.Nodes, node) {
+				return capacity.Limit{}, false
+			}
+		}
+	}
+	want := j.Limit.Minutes
+	least := want
+	if j.TimeMin.Bounded() {
+		least = j.TimeMin.Minutes
+		future := false
+		for _, r := range m.reservations {
+			future = future || r.Start.After(m.now)
+		}
+		if m.collapses && future {
+			want = least
+		}
+	}
+	for _, r := range m.reservations {
+		if slices.Contains(r.Nodes, node) {
+			want = min(want, int(r.Start.Sub(m.now)/time.Minute))
+		}
+	}
+	return capacity.Minutes(want), want >= least && want > 0
+}
+
+func (m *model) submit(j modelJob) *modelJob {
+	m.ids++
+	j.ID, j.submitted = m.ids, m.now
+	j.Shown, j.State, j.Begin = fmt.Sprint(j.ID), "PENDING", m.now
+	m.jobs = append(m.jobs, &j)
+	return &j
+}
+
+func (m *model) find(shown string) (*modelJob, error) {
+	for _, j := range m.jobs {
+		if j.Shown == shown && j.over == "" {
+			return j, nil
+		}
+	}
+	return nil, errors.New("no such job")
+}
+
+func (m *model) Look(context.Context) (*Cluster, error) {
+	c := &Cluster{Version: "model", Mark: "lab/1", Name: "lab", TimeMinCollapses: m.collapses, KillWait: 30 * time.Second}
+	parts := map[string]*Partition{"gpu": {Name: "gpu"}, "solo": {Name: "solo"}}
+	for _, n := range m.nodes {
+		c.Nodes = append(c.Nodes, n.Node)
+		name := "gpu"
+		if m.slotOf(n.Name) == "solo" {
+			name = "solo"
+		}
+		parts[name].Nodes = append(parts[name].Nodes, n.Name)
+	}
+	c.Partitions = []Partition{*parts["gpu"], *parts["solo"]}
+	for _, r := range m.reservations {
+		r.Active = !r.Start.After(m.now)
+		c.Reservations = append(c.Reservations, r)
+	}
+	slices.SortFunc(c.Reservations, func(a, b Reservation) int { return cmp.Compare(a.Name, b.Name) })
+	return c, nil
+}
+
+func (m *model) Jobs(context.Context) ([]Job, error) {
+	var all []Job
+	for _, j := range m.jobs {
+		if j.over == "" {
+			all = append(all, j.Job)
+		}
+	}
+	return all, nil
+}
+
+func (m *model) CreateReservation(_ context.Context, r Reservation) error {
+	defer m.change()()
+	if _, there := m.reservations[r.Name]; there || r.Start.Before(m.now.Add(-time.Second)) {
+		return fmt.Errorf("cannot create %s", r.Name)
+	}
+	m.put(r)
+	return nil
+}
+
+func (m *model) put(r Reservation) {
+	if r.End.IsZero() {
+		r.End = r.Start.Add(365 * 24 * time.Hour)
+	}
+	m.reservations[r.Name] = r
+}
+
+func (m *model) UpdateReservation(_ context.Context, r Reservation) error {
+	defer m.change()()
+	old, there := m.reservations[r.Name]
+	active := there && !old.Start.After(m.now)
+	if !there || active && !r.Active || r.Start.Before(m.now.Add(-time.Second)) && !active {
+		return errors.New("reservation already started, or there is none")
+	}
+	if active {
+		r.Start = old.Start
+	}
+	m.put(r)
+	return nil
+}
+
+func (m *model) DeleteReservation(_ context.Context, name string) error {
+	defer m.change()()
+	delete(m.reservations, name)
+	return nil
+}
+
+func (m *model) SetTimeLimit(_ context.Context, job string, minutes int) error {
+	defer m.change()()
+	j, err := m.find(job)
+	if err == nil {
+		j.Limit = capacity.Minutes(minutes)
+		j.End = j.Start.Add(j.Limit.Duration())
+	}
+	return err
+}
+
+func (m *model) Edit(_ context.Context, edits map[string]capacity.Edits) map[string]error {
+	defer m.change()()
+	errs := map[string]error{}
+	for name, e := range edits {
+		j, err := m.find(name)
+		if errs[name] = err; err != nil {
+			continue
+		}
+		j.Limit, j.TimeMin = e.TimeLimit, e.TimeMin
+		j.Comment = cmp.Or(e.Comment, j.Comment)
+		delete(errs, name)
+	}
+	return errs
+}
+
+func (m *model) Requeue(_ context.Context, job string) error {
+	defer m.change()()
+	j, err := m.find(job)
+	if err != nil || j.State != "RUNNING" {
+		return errors.New("not running")
+	}
+	m.free(j)
+	j.work -= max(0, m.now.Sub(j.Start)) // it goes on from where it was
+	j.State, j.Nodes, j.Configuring, j.Begin = "PENDING", nil, false, m.now.Add(2*time.Minute)
+	j.Restarts++
+	return nil
+}
+
+func (m *model) RequeueHold(ctx context.Context, jobs ...string) error {
+	for _, name := range jobs {
+		if err := m.Requeue(ctx, name); err != nil {
+			return err
+		}
+		j, _ := m.find(name)
+		j.held, j.AdminHeld, j.Settled = true, true, true
+	}
+	return nil
+}
+
+func (m *model) UserHold(_ context.Context, jobs ...string) error {
+	defer m.change()()
+	for _, name := range jobs {
+		if j, err := m.find(name); err == nil {
+			j.AdminHeld = false
+		}
+	}
+	return nil
+}
+
+func (m *model) Notify(context.Context, string, string) error { return nil }
+
+func (m *model) SetAdminComment(_ context.Context, job, text string) error {
+	defer m.change()()
+	j, err := m.find(job)
+	if err == nil {
+		j.AdminComment = text
+	}
+	return err
+}
+
+func (m *model) PowerUp(_ context.Context, nodes []string) error {
+	defer m.change()()
+	for _, name := range nodes {
+		partition, _, _ := strings.Cut(name, "-")
+		if n := m.node(name); n.PoweredDown && m.up(partition) < m.room(partition, m.now) {
+			m.powerUp(n)
+		}
+	}
+	return nil
+}
+
+func (m *model) PowerDown(_ context.Context, nodes []string, _ string) error {
+	defer m.change()()
+	for _, name := range nodes {
+		if n := m.node(name); n.job == nil {
+			n.Up, n.PoweredDown, n.State = false, true, "powered-down"
+		}
+	}
+	return nil
+}
+
+func (m *model) PowerDownForce(ctx context.Context, nodes []string, reason string) error {
+	return m.PowerDown(ctx, nodes, reason)
+}
+
+func (m *model) Drain(context.Context, []string, string) error { return nil }
+
+func (m *model) Hostlist(names []string) string { return hostlist.Compress(names) }
+
+func (m *model) Expand(list string) ([]string, error) { return hostlist.Expand(list) }
+
+var _ Slurm = (*model)(nil)

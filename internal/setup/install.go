@@ -1,0 +1,70 @@
+package setup
+
+import (
+	"bytes"
+	_ "embed"
+	"regexp"
+	"strings"
+
+	"github.com/pcs-capacity/pcs-capacity/pcs"
+)
+
+// installScript is what a node runs to install the package. 'URL' stands for where from.
+//
+//go:embed install.sh
+var installScript string
+
+// installMark is in installScript only.
+const installMark = "# pcs-capacity-install: "
+
+var (
+	// packageURL takes nothing that ends a quoted string of the shell.
+	packageURL = regexp.MustCompile(`^(https://|s3://|/)[A-Za-z0-9._~/%+=:@,-]+\.(deb|rpm)(\?[A-Za-z0-9._~/%+=:@,&-]*)?$`)
+	fromLine   = regexp.MustCompile(`(?m)^FROM=\$\{1:-'[^']*'\}`)
+)
+
+// InstallScript is the script with which a node installs the package, from its first argument
+// or, without one, from the given place.
+func InstallScript(from string) string { return string(withSource([]byte(installScript), from)) }
+
+// CheckInstallFrom reports whether a node can install a package from there; why is "" if so,
+// else a sentence.
+func CheckInstallFrom(from string) (why string) {
+	if packageURL.MatchString(from) {
+		return ""
+	}
+	return "it is no https:// or s3:// URL, and no path that begins with /, of a .deb or .rpm"
+}
+
+func withSource(script []byte, from string) []byte {
+	return fromLine.ReplaceAllLiteral(script, []byte("FROM=${1:-'"+from+"'}"))
+}
+
+// addInstall puts the installation of the package into the user data: behind what the site
+// has, where its file system may be mounted, and before slurmd starts.
+func (in *inspection) addInstall() {
+	from := in.request.InstallFrom
+	if from == "" {
+		return
+	}
+	if why := CheckInstallFrom(from); why != "" {
+		in.problem("install-from", "name a package, such as s3://BUCKET/pcs-capacity.deb", "--install-from %s cannot be used: %s", from, why)
+		return
+	}
+	if bytes.Contains(in.userData, []byte(installMark)) {
+		in.userData = withSource(in.userData, from)
+		return
+	}
+	data, err := pcs.AddPart(in.userData, []byte(InstallScript(from)), []byte(nodeScriptMark))
+	if err != nil {
+		in.problem("user-data", "give other user data with --user-data-file", "the user data cannot be used: %s", err)
+	}
+	in.userData = data
+}
+
+// installWord says in the plan where nodes install the package from, without the signature
+// of a URL.
+func (in *inspection) installWord() string {
+	from, _, _ := strings.Cut(in.request.InstallFrom, "?")
+	return from
+}
