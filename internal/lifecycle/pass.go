@@ -28,6 +28,7 @@ func Pass(ctx context.Context, s Sources) (*capacity.Snapshot, Report, error) {
 			p.endOrphans(ctx)
 			p.cleanHeld(ctx)
 			p.drainMisplaced(ctx)
+			p.sample(ctx)
 		}
 		p.tellOrphans()
 		p.publish()
