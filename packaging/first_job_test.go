@@ -81,7 +81,7 @@ func (i *installation) firstJob() {
 		{"a filter that does not run", "chmod 644 " + filter, "chmod 755 " + filter, "filter"},
 		{"a script that is gone", "mv " + lab + "/etc/cli_filter.lua saved.lua", "mv saved.lua " + lab + "/etc/cli_filter.lua", "cli_filter"},
 		{"no snapshot", "mv " + state + "/snapshot.json saved.json", "mv saved.json " + state + "/snapshot.json", "snapshot"},
-		{"calls that are not allowed", "capacity-lab sim fault fail-before --operation DescribeCapacityReservations --code UnauthorizedOperation --status 403", "capacity-lab sim heal", "permission"},
+		{"calls that are not allowed", "capacity-lab sim fault fail-before --operation DescribeCapacityReservations --code UnauthorizedOperation --status 403", "capacity-lab sim faults --clear", "permission"},
 	} {
 		i.sh(env, dir, fault.breaks)
 		if found := i.checks(env); !strings.Contains(" "+strings.Join(found, " ")+" ", " "+fault.check+" ") {
