@@ -115,12 +115,14 @@ func (i *installation) checks(env []string) []string {
 	cmd := exec.CommandContext(deadline(i.T), i.at("usr/bin/pcs-capacity"), "-o", "json", "check")
 	cmd.Env = env
 	out, _ := cmd.Output()
-	var found []struct{ Check, Status, Fix string }
+	var found struct {
+		Findings []struct{ Check, Status, Fix string }
+	}
 	if err := json.Unmarshal(out, &found); err != nil {
 		i.Fatalf("check: %v: %s", err, out)
 	}
 	var failed []string
-	for _, f := range found {
+	for _, f := range found.Findings {
 		if f.Status == "fail" {
 			failed = append(failed, f.Check)
 			if f.Fix == "" {
