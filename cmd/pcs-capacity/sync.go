@@ -29,13 +29,14 @@ stands for. Needs rights of a Slurm operator.`
 func (c *SyncCmd) Run(ctx context.Context, t *terminal.Terminal, g *Globals, cfg *config.Config) error {
 	settings := wire.Follower{Path: cfg.Path, Region: g.Region, Profile: g.Profile}
 	if c.Watch {
-		return lifecycle.Watch{Sources: settings.Sources, Say: func(line string) { t.Say("%s", line) }}.Run(ctx)
+		return lifecycle.Watch{Sources: settings.Sources, Say: func(line string) { t.Say("%s", line) }, Alive: tellSystemd}.Run(ctx)
 	}
 	sources, err := settings.Sources(ctx, false)
 	if err != nil {
 		return err
 	}
-	_, report, err := lifecycle.Pass(ctx, sources)
+	snap, report, err := lifecycle.Pass(ctx, sources)
+	report.Problems = append(report.Problems, lifecycle.After(ctx, sources, snap, report)...)
 	if t.Format == terminal.Table {
 		for _, d := range report.Done {
 			fmt.Fprintln(t.Out, d)

@@ -32,6 +32,8 @@ type Config struct {
 	Reserve    Reserve     `toml:"reserve"`
 	Prolog     Prolog      `toml:"prolog"`
 	Log        Log         `toml:"log"`
+	Metrics    Metrics     `toml:"metrics"`
+	Notify     Notify      `toml:"notify"`
 	Partitions []Partition `toml:"partition"`
 
 	// Path is the file that the settings were read from.
@@ -87,6 +89,25 @@ type Prolog struct {
 // Log is where hooks log to, besides syslog.
 type Log struct {
 	Dir string `toml:"dir"`
+}
+
+// Metrics is where sync writes what monitoring reads.
+type Metrics struct {
+	// File is one for node_exporter's textfile collector; "" writes none.
+	File string `toml:"file"`
+}
+
+// Notify is whom sync tells what people want to know.
+type Notify struct {
+	// Command is the path of a program that gets JSON, Webhook a URL; "" for none.
+	Command string `toml:"command"`
+	Webhook string `toml:"webhook"`
+	// Timeout bounds each attempt to deliver.
+	Timeout capacity.Duration `toml:"timeout"`
+	// IdleAfter is how long nodes of an open block may have no job, Successor how long before
+	// its fence the last block of a slot must have a successor.
+	IdleAfter capacity.Duration `toml:"idle_after"`
+	Successor capacity.Duration `toml:"successor"`
 }
 
 // Partition is one [[partition]].
@@ -159,6 +180,7 @@ func Default() *Config {
 		Reserve: Reserve{Strict: true, For: d(5 * time.Minute), MaxInstances: 64},
 		Prolog:  Prolog{OnMismatch: capacity.ReportMismatch},
 		Log:     Log{Dir: "/var/log/pcs-capacity"},
+		Notify:  Notify{Timeout: d(10 * time.Second), IdleAfter: d(30 * time.Minute), Successor: d(14 * 24 * time.Hour)},
 	}
 }
 

@@ -2,6 +2,8 @@ package config
 
 import (
 	"fmt"
+	"net/url"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"time"
@@ -39,6 +41,9 @@ func (c *Config) validate() []error {
 		{"reserve.for", c.Reserve.For.Duration, leastReserve},
 		{"purchase.timeout", c.Purchase.Timeout.Duration, time.Second},
 		{"purchase.settle", c.Purchase.Settle.Duration, 0},
+		{"notify.timeout", c.Notify.Timeout.Duration, time.Second},
+		{"notify.idle_after", c.Notify.IdleAfter.Duration, time.Minute},
+		{"notify.successor", c.Notify.Successor.Duration, 0},
 	} {
 		if d.value < d.least {
 			fail(c.Path, d.name, "%s is too short; use at least %s", d.value, d.least)
@@ -48,6 +53,14 @@ func (c *Config) validate() []error {
 		fail(c.Path, "prolog.on_mismatch", "%q is not known; use \"report\" or \"drain\"", m)
 	}
 	c.Reserve.validate(func(where, message string, args ...any) { fail(c.Path, where, message, args...) })
+	for where, path := range map[string]string{"metrics.file": c.Metrics.File, "notify.command": c.Notify.Command} {
+		if path != "" && !filepath.IsAbs(path) {
+			fail(c.Path, where, "%q is not an absolute path", path)
+		}
+	}
+	if u, err := url.Parse(c.Notify.Webhook); c.Notify.Webhook != "" && (err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http") {
+		fail(c.Path, "notify.webhook", "is not a URL; it begins with https://")
+	}
 	seen := map[string]string{}
 	groups := map[string]string{}
 	for _, p := range c.Partitions {

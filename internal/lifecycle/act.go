@@ -58,6 +58,7 @@ func (p *pass) changeJobs(ctx context.Context, slots []slotView, now time.Time, 
 		p.fail(err)
 		return
 	}
+	p.jobs = slices.Clone(jobs) // what follows leaves some out
 	marks, before := p.marks(jobs, byNode)
 	requeued := p.endJobs(ctx, jobs, byNode, marks, now, toSlurm)
 	if p.begun { // the file is not that of before

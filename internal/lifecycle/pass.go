@@ -84,7 +84,7 @@ func (p *pass) look(ctx context.Context) {
 
 func (p *pass) report() Report {
 	return Report{At: p.now.UTC().Truncate(time.Second), Done: append([]Done{}, p.done...),
-		Problems: append([]string{}, p.snap.Problems...), NoAWS: p.awsErr != nil}
+		Problems: append([]string{}, p.snap.Problems...), NoAWS: p.awsErr != nil, Cluster: p.cluster, Jobs: p.jobs}
 }
 
 // pass is the state of one pass while it acts.
@@ -93,6 +93,7 @@ type pass struct {
 	old              *capacity.Snapshot // nil if there is none
 	snap             *capacity.Snapshot
 	cluster          *Cluster  // nil if Slurm did not answer
+	jobs             []Job     // nil if they were not read
 	now              time.Time // AWS's
 	awsErr, slurmErr error
 	// mayEnd: the orphans are those of this pass.

@@ -17,6 +17,10 @@ type Report struct {
 	Problems []string `json:"problems"`
 	// NoAWS: some question to AWS was not answered.
 	NoAWS bool `json:"-"`
+	// Cluster is what Slurm said before the changes of the pass, nil if it did not answer; Jobs
+	// are its jobs, nil if they were not asked for.
+	Cluster *Cluster `json:"-"`
+	Jobs    []Job    `json:"-"`
 }
 
 // Done is one change, or the attempt at one.

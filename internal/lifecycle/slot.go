@@ -138,10 +138,8 @@ func (c *Cluster) feature(slot string, nodes []string) string {
 // gpus is how many GPUs the nodes have, of those that differ the most.
 func (c *Cluster) gpus(nodes []string) int {
 	most := 0
-	for _, n := range c.Nodes {
-		if n.GPUs > most && slices.Contains(nodes, n.Name) {
-			most = n.GPUs
-		}
+	for _, n := range c.shown(nodes) {
+		most = max(most, n.GPUs)
 	}
 	return most
 }
@@ -153,4 +151,9 @@ func (c *Cluster) shown(names []string) []Node {
 		of[name] = true
 	}
 	return slices.DeleteFunc(slices.Clone(c.Nodes), func(n Node) bool { return !of[n.Name] })
+}
+
+// ClusterOf is a Slurm with nodes, of which slots have those that are named.
+func ClusterOf(slots map[string][]string, nodes []Node) *Cluster {
+	return &Cluster{slots: slots, Nodes: nodes}
 }

@@ -23,6 +23,9 @@ type Sources struct {
 	// MachineTime is the machine's clock, which stands for the Slurm controller's:
 	// time.Now. AWS's time is MachineTime plus EC2.Offset.
 	MachineTime func() time.Time
+	// After is what a site wants to be done after a pass; nil for nothing. The errors are
+	// problems.
+	After func(ctx context.Context, snap *capacity.Snapshot, report Report) []error
 }
 
 // EC2 is what a pass asks EC2.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
@@ -19,6 +20,9 @@ type Watch struct {
 	Sources func(ctx context.Context, renew bool) (Sources, error)
 	// Say shows a line to people.
 	Say func(line string)
+	// Alive is called when a pass begins and when it has ended, and every minute between two of
+	// them; passed is how the last one went, "" before it.
+	Alive func(passed string)
 }
 
 // Run makes passes until ctx ends, which is no error. A pass that failed is made again;
@@ -44,10 +48,12 @@ func (w Watch) Run(ctx context.Context) error {
 				problems = append(problems, fmt.Sprintf("another `sync --watch` works with %s as well; stop one of them", sources.State))
 			} // what else is in the way of the lock is in the way of the pass too
 		}
+		w.alive("")
 		snap, report, _ := Pass(ctx, sources)
 		if ctx.Err() != nil {
 			return nil
 		}
+		report.Problems = append(report.Problems, After(ctx, sources, snap, report)...)
 		problems = append(problems, w.done(report)...)
 		for _, p := range problems {
 			if !slices.Contains(said, p) {
@@ -58,6 +64,7 @@ func (w Watch) Run(ctx context.Context) error {
 			w.Say("no problem is left")
 		}
 		said = problems
+		w.alive(status(report, problems))
 
 		wait := sources.Poll
 		now := sources.MachineTime().Add(sources.EC2.Offset())
@@ -65,10 +72,16 @@ func (w Watch) Run(ctx context.Context) error {
 			// A second later, so that EC2 has moved on as well.
 			wait = min(wait, at.Sub(now)+time.Second)
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(wait):
+		for end := time.Now().Add(wait); ; w.alive(status(report, problems)) {
+			left := time.Until(end)
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(min(left, aliveEvery)):
+			}
+			if left <= aliveEvery {
+				break
+			}
 		}
 		var next Sources
 		if next, err = w.Sources(ctx, report.NoAWS); err == nil {
@@ -87,4 +100,33 @@ func (w Watch) done(report Report) (problems []string) {
 		w.Say(d.String())
 	}
 	return append(problems, report.Problems...)
+}
+
+// aliveEvery is how often Watch says that it lives while it waits.
+const aliveEvery = time.Minute
+
+func (w Watch) alive(passed string) {
+	if w.Alive != nil {
+		w.Alive(passed)
+	}
+}
+
+// status is how a pass went, in a line.
+func status(report Report, problems []string) string {
+	text := "last pass at " + capacity.FormatUTC(report.At)
+	if len(problems) > 0 {
+		text += fmt.Sprintf(", problems: %d", len(problems))
+	}
+	return text
+}
+
+// After does what a site wants to be done after a pass, and returns what went wrong.
+func After(ctx context.Context, s Sources, snap *capacity.Snapshot, report Report) (problems []string) {
+	if s.After == nil {
+		return nil
+	}
+	for _, err := range s.After(ctx, snap, report) {
+		problems = append(problems, err.Error())
+	}
+	return problems
 }

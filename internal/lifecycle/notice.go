@@ -1,0 +1,159 @@
+package lifecycle
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+)
+
+// Notice is something that people want to hear of, once.
+type Notice struct {
+	// Kind is stable, for programs: opened, fence-near, closed, payment-failed, idle,
+	// heartbeat-lost, host-failed, no-successor.
+	Kind        string `json:"kind"`
+	Partition   string `json:"partition,omitempty"`
+	Slot        string `json:"slot,omitempty"`
+	Reservation string `json:"reservation,omitempty"`
+	// At is AWS's time of the pass that found it.
+	At time.Time `json:"at"`
+	// Message is a sentence for a person.
+	Message string `json:"message"`
+
+	// key is what it is told of once.
+	key string
+}
+
+// NoticeSettings are when notices are due.
+type NoticeSettings struct {
+	// FenceNear is how long before a fence, IdleAfter how long nodes that are paid for may have
+	// no job, Successor how long before its last fence a slot must have a next block.
+	FenceNear, IdleAfter, Successor time.Duration
+	// Lost is how old what is known of AWS may become: [submit] stale_after.
+	Lost time.Duration
+}
+
+// notices are what there is to tell by a snapshot; told is what the passes before have kept,
+// by keys, with the times since when. cluster and jobs are nil if Slurm did not say.
+func notices(snap *capacity.Snapshot, cluster *Cluster, now time.Time, s NoticeSettings, told map[string]time.Time) []Notice {
+	var all []Notice
+	add := func(kind string, v slotView, id, key, format string, args ...any) {
+		all = append(all, Notice{Kind: kind, Partition: v.partition.Name, Slot: v.slot.Name, Reservation: id, At: now.UTC().Truncate(time.Second),
+			Message: fmt.Sprintf(format, args...), key: kind + " " + key})
+	}
+	if lost := now.Sub(snap.TakenAt); lost > s.Lost {
+		add("heartbeat-lost", slotView{}, "", snap.TakenAt.UTC().Format(time.RFC3339),
+			"AWS was last asked with success %s ago, at %s; fences stand, but no change of a reservation is seen", capacity.FormatDuration(lost), capacity.FormatUTC(snap.TakenAt))
+	}
+	for _, v := range views(snap, now) {
+		for _, id := range v.slot.ReservationIDs {
+			r, known := snap.Reservation(id)
+			switch {
+			case !known:
+			case r.State == capacity.StatePaymentFailed:
+				add("payment-failed", v, id, id, "the payment of %s for slot %s has failed: it will not open", id, v.slot.Name)
+			case !r.LiveAt(now) && !told["opened "+id].IsZero():
+				add("closed", v, id, id, "%s of slot %s is over (%s)", id, v.slot.Name, r.State)
+			}
+		}
+		r, w := v.current, v.window
+		if r.ID == "" || w.Start.After(now) {
+			continue
+		}
+		if r.State == capacity.StateActive {
+			add("opened", v, r.ID, r.ID, "%s is open: %d x %s for slot %s%s", r.ID, r.Size(), r.InstanceType, v.slot.Name, until(w))
+		}
+		if r.Unhealthy > 0 {
+			add("host-failed", v, r.ID, fmt.Sprintf("%s %d", r.ID, r.Unhealthy), "%d of the %d hosts of %s have failed, %d are usable; open a case with AWS Support", r.Unhealthy, r.Size(), r.ID, r.UsableSize())
+		}
+		if w.Unbounded() {
+			continue
+		}
+		left := w.Fence.Sub(now)
+		ends := w.Fence.UTC().Format(time.RFC3339) // an extension begins anew
+		if left > 0 && left <= s.FenceNear {
+			add("fence-near", v, r.ID, r.ID+" "+ends, "%s must be free of jobs by %s, in %s", r.ID, capacity.FormatUTC(w.Fence), capacity.FormatUntil(left))
+		}
+		if left > 0 && left <= s.Successor && v.next.Reservation.ID == "" {
+			add("no-successor", v, r.ID, r.ID+" "+ends, "slot %s has no block after %s, whose last job must be gone by %s", v.slot.Name, r.ID, capacity.FormatUTC(w.Fence))
+		}
+		if idle := idleNodes(v, cluster); cluster != nil && left > 0 {
+			since := told["idling "+v.slot.Name]
+			if idle > 0 && !since.IsZero() && now.Sub(since) >= s.IdleAfter {
+				add("idle", v, r.ID, v.slot.Name+" "+since.UTC().Format(time.RFC3339), "%d nodes of slot %s, which are paid for in %s, have had no job since %s", idle, v.slot.Name, r.ID, capacity.FormatUTC(since))
+			}
+		}
+	}
+	return all
+}
+
+func until(w capacity.Window) string {
+	if w.Unbounded() {
+		return ""
+	}
+	return ", free of jobs by " + capacity.FormatUTC(w.Fence)
+}
+
+// idleNodes counts the nodes of a slot that are up and have no job.
+func idleNodes(v slotView, cluster *Cluster) (n int) {
+	if cluster == nil {
+		return 0
+	}
+	for _, node := range cluster.shown(cluster.SlotNodes(v.slot.Name)) {
+		if node.Up && node.State == "idle" {
+			n++
+		}
+	}
+	return n
+}
+
+// keepNotices is for how long it is kept that something was told.
+const keepNotices = 400 * 24 * time.Hour
+
+// Tell tells what there is to tell after a pass, each once. What could not be told is told
+// after the next pass; what was told by a program that was killed before it kept that is told
+// again. The errors are of deliveries, and of the file in state_dir.
+func Tell(dir state.Dir, snap *capacity.Snapshot, cluster *Cluster, now time.Time, s NoticeSettings, deliver func(Notice) error) []error {
+	before, err := dir.Notices()
+	if err != nil {
+		return []error{err}
+	}
+	told := maps.Clone(before)
+	if told == nil {
+		told = map[string]time.Time{}
+	}
+	for _, v := range views(snap, now) {
+		key := "idling " + v.slot.Name
+		switch idle := idleNodes(v, cluster); {
+		case cluster == nil:
+		case idle == 0 || v.current.State != capacity.StateActive:
+			delete(told, key)
+		case told[key].IsZero():
+			told[key] = now.UTC().Truncate(time.Second)
+		}
+	}
+	maps.DeleteFunc(told, func(_ string, at time.Time) bool { return now.Sub(at) > keepNotices })
+	var errs []error
+	for _, n := range notices(snap, cluster, now, s, told) {
+		if _, known := told[n.key]; known {
+			continue
+		}
+		if err := deliver(n); err != nil {
+			errs = append(errs, fmt.Errorf("telling %q: %w", n.Kind, err))
+			continue
+		}
+		told[n.key] = n.At
+		if err := dir.KeepNotices(told); err != nil { // each by itself, so that a kill repeats one at the most
+			return append(errs, err)
+		}
+	}
+	if !maps.Equal(told, before) {
+		if err := dir.KeepNotices(told); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return slices.Clip(errs)
+}

@@ -1,0 +1,91 @@
+package lifecycle
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+)
+
+// TestTell follows a slot through its life: each thing is told once, an extension begins the
+// fence anew, and what could not be told is told later.
+func TestTell(t *testing.T) {
+	dir := state.Dir(t.TempDir())
+	first, failed := block("cr-1", "0s", "48h", capacity.StateScheduled), block("cr-9", "20h", "40h", capacity.StatePaymentFailed)
+	first.Total = 4
+	idle := &Cluster{slots: map[string][]string{"gpu": {"gpu-1", "gpu-2"}}, Nodes: []Node{{Name: "gpu-1", Up: true, State: "idle"}, {Name: "gpu-2", Up: true, State: "allocated"}}}
+	busy := &Cluster{slots: idle.slots, Nodes: []Node{{Name: "gpu-1", Up: true, State: "mixed"}}}
+	settings := NoticeSettings{FenceNear: time.Hour, IdleAfter: 30 * time.Minute, Successor: 24 * time.Hour, Lost: 10 * time.Minute}
+	broken := false
+	tell := func(now string, cluster *Cluster, taken string, rs ...capacity.Reservation) string {
+		t.Helper()
+		var ids, kinds []string
+		for _, r := range rs {
+			ids = append(ids, r.ID)
+		}
+		snap := oneSlot("ec2", ids, rs...)
+		snap.TakenAt = at(taken)
+		errs := Tell(dir, snap, cluster, at(now), settings, func(n Notice) error {
+			if broken {
+				return errors.New("no")
+			}
+			if n.Message == "" || !n.At.Equal(at(now)) {
+				t.Errorf("%+v", n)
+			}
+			kinds = append(kinds, n.Kind)
+			return nil
+		})
+		if (len(errs) > 0) != broken {
+			t.Errorf("at %s: %v", now, errs)
+		}
+		return strings.Join(kinds, ",")
+	}
+	is := func(r capacity.Reservation, state capacity.State, end string, dead int) capacity.Reservation {
+		r.State, r.End, r.Unhealthy = state, at(end), dead
+		return r
+	}
+	open := is(first, capacity.StateActive, "48h", 0)
+	longer := is(first, capacity.StateActive, "72h", 0)
+	dead := is(longer, capacity.StateActive, "72h", 1)
+	for _, step := range []struct {
+		now     string
+		cluster *Cluster
+		taken   string
+		r       capacity.Reservation
+		broken  bool
+		want    string
+	}{
+		{"-1h", nil, "-1h", first, false, "payment-failed"},
+		{"1m", idle, "1m", open, true, ""},
+		{"2m", idle, "2m", open, false, "opened"},
+		{"3m", idle, "3m", open, false, ""},
+		{"33m", idle, "33m", open, false, "idle"},
+		{"1h", idle, "1h", open, false, ""},
+		{"2h", busy, "2h", open, false, ""},
+		{"3h", idle, "3h", open, false, ""},
+		{"4h", idle, "4h", open, false, "idle"},
+		{"5h", busy, "4h45m", open, false, "heartbeat-lost"},
+		{"5h1m", busy, "4h45m", open, false, ""},
+		{"24h", busy, "24h", open, false, "no-successor"},
+		{"46h30m", busy, "46h30m", open, false, "fence-near"},
+		{"46h40m", busy, "46h40m", longer, false, ""},
+		{"47h", busy, "47h", dead, false, "host-failed"},
+		{"50h", busy, "50h", dead, false, "no-successor"},
+		{"71h", busy, "71h", dead, false, "fence-near"},
+		{"72h", busy, "72h", is(dead, capacity.StateExpired, "72h", 1), false, "closed"},
+		{"73h", busy, "73h", is(dead, capacity.StateExpired, "72h", 1), false, ""},
+	} {
+		broken = step.broken
+		if got := tell(step.now, step.cluster, step.taken, step.r, failed); got != step.want {
+			t.Errorf("at %s it told %q, want %q", step.now, got, step.want)
+		}
+	}
+	// With a next block there is a successor.
+	broken, dir = false, state.Dir(t.TempDir())
+	if got := tell("47h", busy, "47h", open, block("cr-2", "60h", "90h", capacity.StateScheduled)); got != "opened,fence-near" {
+		t.Errorf("with a next block it told %q", got)
+	}
+}

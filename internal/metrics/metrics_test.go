@@ -1,0 +1,45 @@
+package metrics
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/prometheus/common/expfmt"
+)
+
+// What Prometheus reads is what was written, whatever is in a label.
+func TestPrometheusReadsIt(t *testing.T) {
+	full := Gauge{Name: "pcs_capacity_nodes", Help: "Nodes."}
+	full.Add(3, "slot", "gpu-a", "state", "busy")
+	full.Add(0.5, "slot", "a \"quoted\\ one\nin two lines", "state", "idle")
+	plain := Gauge{Name: "pcs_capacity_last_pass_timestamp_seconds", Help: "When."}
+	plain.Add(1795000000)
+	path := filepath.Join(t.TempDir(), "pcs_capacity.prom")
+	if err := Write(path, []Gauge{full, {Name: "pcs_capacity_none", Help: "Without a value."}, plain}); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var parser expfmt.TextParser
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
+	if err != nil {
+		t.Fatalf("%v:\n%s", err, text)
+	}
+	nodes := families["pcs_capacity_nodes"].GetMetric()
+	if len(families) != 2 || len(nodes) != 2 || nodes[0].GetGauge().GetValue() != 3 || nodes[1].GetLabel()[0].GetValue() != "a \"quoted\\ one\nin two lines" {
+		t.Errorf("read %v from\n%s", families, text)
+	}
+	if got := families["pcs_capacity_last_pass_timestamp_seconds"].GetMetric()[0].GetGauge().GetValue(); got != 1795000000 {
+		t.Errorf("%v", got)
+	}
+	if !bytes.HasSuffix(text, []byte("# EOF\n")) {
+		t.Errorf("OpenMetrics ends with # EOF:\n%s", text)
+	}
+	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), ".*")); len(left) > 0 {
+		t.Errorf("left beside it: %q", left)
+	}
+}
