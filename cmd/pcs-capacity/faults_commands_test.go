@@ -23,8 +23,12 @@ const (
 
 var setupOnPCS = []string{"setup", "--reservation", faultedBlock, "--queue", "gpu", "--node-group", "gpu", "--like", "compute", "--max-nodes", "2"}
 
+// The next block gets the other slot, and the queue is changed.
+var nextOnPCS = []string{"setup", "--reservation", "cr-0e2000000000000a2", "--queue", "gpu", "--node-group", "gpu", "--max-nodes", "2"}
+
 var faultedOnPCS = []faulted{
 	{name: "setup on PCS", workers: 2, sample: []string{"pcs CreateComputeNodeGroup 1/killed after", "ec2 CreateLaunchTemplate 1/cut after", "slurm scontrol create reservation 1/killed after"}, start: onPCS(commands{args: setupOnPCS})},
+	{name: "setup of the next block", workers: 2, sample: []string{"pcs UpdateQueue 1/killed after"}, start: onPCS(commands{before: [][]string{setupOnPCS}, args: nextOnPCS})},
 	{name: "teardown on PCS", workers: 2, sample: []string{"pcs DeleteComputeNodeGroup 1/500 after", "slurm scontrol delete reservationname 1/killed before"}, start: onPCS(commands{before: [][]string{setupOnPCS}, args: []string{"teardown", "--queue", "gpu"}})},
 	{name: "hooks install on PCS", workers: 2, sample: []string{"pcs UpdateCluster 1/killed after"}, start: onPCS(commands{settings: laterOnPCS, args: []string{"hooks", "install", "--dir", "SITE", "--filter", "FILTER"}})},
 	{name: "hooks remove on PCS", workers: 2, sample: []string{"pcs UpdateCluster 1/500 after"}, start: onPCS(commands{settings: laterOnPCS, before: [][]string{{"hooks", "install", "--dir", "SITE", "--filter", "FILTER"}},

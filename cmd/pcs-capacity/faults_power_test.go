@@ -369,6 +369,11 @@ func TestPowerOnAClockThatIsOff(t *testing.T) {
 					t.Fatalf("the power-down has not ended (-before +after):\n%s\n%s", diff, p.logs())
 				}
 			}
+			if log := p.logs(); len(log) > 10<<10 {
+				t.Errorf("one power-up and one power-down wrote %d bytes of log:\n%s", len(log), log)
+			} else {
+				t.Logf("one power-up and one power-down wrote %d bytes of log", len(log))
+			}
 			if n := len(p.g.sim.Instances("us-east-2")); n != 3 {
 				t.Errorf("%d instances ever, want two and that of others", n)
 			}
