@@ -25,8 +25,8 @@ func Quicks(snap *Snapshot) []Quick {
 	var all []Quick
 	for _, p := range snap.Partitions {
 		in := candidates(p, snap)
-		if len(features(in)) > 1 {
-			continue // the job needs a constraint
+		if len(features(in)) > 1 || len(p.AllowGroups) > 0 {
+			continue // the job needs a constraint, or its user's groups are looked up
 		}
 		for _, c := range in {
 			open := c.reservation.ID == "" || c.reservation.State == StateActive

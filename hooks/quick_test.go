@@ -118,6 +118,9 @@ func randomWorld(r *rand.Rand, now time.Time) *capacity.Snapshot {
 		if r.IntN(3) == 0 {
 			p.AllowAccounts = []string{"nlp", "Vision"}
 		}
+		if r.IntN(5) == 0 {
+			p.AllowGroups = []string{"no-such-group"}
+		}
 		for g := range 1 + r.IntN(5)/4 {
 			group := capacity.NodeGroup{Name: fmt.Sprintf("%s-g%d", p.Name, g), InstanceType: "p5.48xlarge", PurchaseOption: capacity.CapacityBlock, MaxNodes: r.IntN(4) * 3, GPUs: r.IntN(2) * 8, Dynamic: r.IntN(2) == 0,
 				Subnets: []capacity.Subnet{{ID: "subnet-0a1", AZID: "use2-az1", AZ: "us-east-2a"}}}

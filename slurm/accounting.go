@@ -48,8 +48,7 @@ func (c *Client) Runs(ctx context.Context, from, until time.Time) ([]Run, error)
 	if err != nil {
 		return nil, fmt.Errorf("reading Slurm's accounting: %w", err)
 	}
-	slow := *c
-	slow.Timeout = accountingTimeout
+	slow := Client{Conf: c.Conf, Dir: c.Dir, Timeout: accountingTimeout}
 	mark := newMark() // which no account can hold
 	at := func(t time.Time) string { return "uts" + strconv.FormatInt(t.Unix(), 10) }
 	out, err := slow.run(ctx, "sacct", "--allusers", "--duplicates", "--allocations", "--noheader", "--parsable", "--delimiter="+mark,
