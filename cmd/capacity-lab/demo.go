@@ -190,7 +190,7 @@ func playEC2(t *teller) {
 	t.waitFor("pcs-capacity sync; pcs-capacity status", wants{output: block + ` .*active`})
 
 	t.say("\n# Slurm powers two nodes up: one RunInstances call into the block, all or nothing.")
-	t.run(`sbatch --wait -p gpu -N2 -t 10 -o job.out --wrap 'srun hostname >/dev/null && echo "ran on $SLURM_JOB_NODELIST"'`, wants{output: "Submitted batch job"})
+	t.run(`pcs-capacity sync; sbatch --wait -p gpu -N2 -t 10 -o job.out --wrap 'srun hostname >/dev/null && echo "ran on $SLURM_JOB_NODELIST"'`, wants{output: "Submitted batch job"})
 	t.run("cat job.out", wants{output: `ran on gpu-\[1-2\]`})
 	t.run("capacity-lab sim instances", wants{output: `(?s)(running [^\n]*` + block + `.*){2}`})
 
