@@ -367,7 +367,16 @@ func (m *model) Edit(_ context.Context, edits map[string]capacity.Edits) map[str
 	return errs
 }
 
-func (m *model) Requeue(_ context.Context, job string) error {
+func (m *model) Requeue(_ context.Context, jobs ...string) error {
+	for _, job := range jobs {
+		if err := m.requeue(job); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *model) requeue(job string) error {
 	defer m.change()()
 	j, err := m.find(job)
 	if err != nil || j.State != "RUNNING" {
@@ -380,9 +389,9 @@ func (m *model) Requeue(_ context.Context, job string) error {
 	return nil
 }
 
-func (m *model) RequeueHold(ctx context.Context, jobs ...string) error {
+func (m *model) RequeueHold(_ context.Context, jobs ...string) error {
 	for _, name := range jobs {
-		if err := m.Requeue(ctx, name); err != nil {
+		if err := m.requeue(name); err != nil {
 			return err
 		}
 		j, _ := m.find(name)
