@@ -35,7 +35,7 @@ UNKIND := --lag 5s --purchase-lag 5s --clock-offset 90s
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint build packages dist/share bench mutants clean deps
+.PHONY: help demo test lint build packages dist/share bench faults load mutants clean deps
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -87,6 +87,16 @@ dist/share: build # what is the same on every architecture
 
 bench: ## speed as a ratio to something run beside it, never as a bare time
 	go test -run '^$$' -bench . -benchtime 1x ./...
+
+faults: ## every command and hook, through every fault at each of its calls to AWS and Slurm (an hour)
+faults: deps
+	@mkdir -p bin && rm -f bin/faults.txt
+	PCS_CAPACITY_FAULTS=$(CURDIR)/bin/faults.txt go test -timeout 4h -run '^TestR5_Faults$$' ./cmd/pcs-capacity >bin/faults.log || failed=1; \
+	cat bin/faults.txt; [ -z "$$failed" ] || { echo "what failed is in bin/faults.log" >&2; exit 1; }
+
+load: ## 10,000 submissions of 20 users while blocks open and close, and a day of sync (as root; half an hour)
+load: deps
+	PCS_CAPACITY_LOAD=$(or $(JOBS),10000) go test -v -timeout 3h -run '^(TestLoad|TestSyncOverADay)$$' ./cmd/pcs-capacity
 
 mutants: ## change the code in a thousand places, one at a time, and list what no test notices (an hour)
 	GOBIN=$(CURDIR)/bin go install $(GREMLINS)

@@ -74,11 +74,25 @@ func (i Instance) Node(expand func(hostlist string) ([]string, error)) string {
 	return nodes[i.LaunchIndex]
 }
 
-// WithNodes are instances with the tag of the node in each that has one.
+// WithNodes are instances with the tag of the node in each that has one. The list of a launch
+// is expanded once, not for each of its instances.
 func WithNodes(instances []Instance, expand func(hostlist string) ([]string, error)) []Instance {
 	named := slices.Clone(instances)
+	type list struct {
+		names []string
+		err   error
+	}
+	known := map[string]list{}
+	once := func(hostlist string) ([]string, error) {
+		l, ok := known[hostlist]
+		if !ok {
+			l.names, l.err = expand(hostlist)
+			known[hostlist] = l
+		}
+		return l.names, l.err
+	}
 	for i, in := range named {
-		if node := in.Node(expand); node != "" && in.Tags[TagNode] == "" {
+		if node := in.Node(once); node != "" && in.Tags[TagNode] == "" {
 			named[i].Tags = maps.Clone(in.Tags)
 			named[i].Tags[TagNode] = node
 		}

@@ -128,6 +128,23 @@ func (m Money) For(d time.Duration) Money {
 	return Money{total.Int64(), m.currency}
 }
 
+// Part is what n of total things cost that m pays for, to the nearest cent; zero without a
+// total.
+func (m Money) Part(n, total int64) Money {
+	if n < 0 || total < 1 {
+		return Money{}
+	}
+	const cent = 10_000 // micros
+	parts := new(big.Int).Mul(big.NewInt(total), big.NewInt(cent))
+	cents := new(big.Int).Mul(big.NewInt(m.micros), big.NewInt(n))
+	cents.Add(cents, new(big.Int).Rsh(parts, 1)).Div(cents, parts)
+	micros := cents.Mul(cents, big.NewInt(cent))
+	if !micros.IsInt64() {
+		return Money{}
+	}
+	return Money{micros.Int64(), m.currency}
+}
+
 // MarshalText writes what String does; nothing for the zero value.
 func (m Money) MarshalText() ([]byte, error) {
 	if m == (Money{}) {

@@ -28,7 +28,8 @@ local function judge(options)
   if is_step(options) then return slurm.SUCCESS end
   local job = { from = "cli_filter", user = os.getenv("USER") }
   for _, field in ipairs(FIELDS) do job[field] = job[field] or options[field] end
-  local answer = ask(job, read_plan(), "exec")
+  local fields = to_ask(job, read_plan(), os.time())
+  local answer = fields and ask(fields, "exec")
   if not answer then return slurm.SUCCESS end
   for _, warning in ipairs(answer.warnings) do slurm.log_info("pcs-capacity: %s", warning) end
   if answer.refusal then

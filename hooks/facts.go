@@ -86,7 +86,8 @@ func (r *Resume) liveOf(ctx context.Context, nodes []string, all bool) ([]capaci
 		return err
 	})
 	reads.Go(func() (err error) {
-		recent, err = r.EC2.InstancesSince(ctx, map[string][]string{capacity.TagCluster: mark}, r.Began.Add(r.EC2.Offset()).Add(-clockSlack))
+		// AWS has not answered yet, so its clock is the one that the last pass saw.
+		recent, err = r.EC2.InstancesSince(ctx, map[string][]string{capacity.TagCluster: mark}, r.Began.Add(r.Last.ClockOffset.Duration).Add(-clockSlack))
 		return err
 	})
 	if err := reads.Wait(); err != nil {

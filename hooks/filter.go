@@ -38,18 +38,18 @@ type SlurmText struct {
 // and told, and the job is accepted as it is.
 func Answer(args []string, text SlurmText, machineNow time.Time, log *slog.Logger) string {
 	began := time.Now()
-	verdict, err := judge(args, text, machineNow)
+	says, err := judge(args, text, machineNow)
 	took := slog.Int64("ms", time.Since(began).Milliseconds())
 	switch {
 	case err != nil:
 		log.Warn("the job is let through unchecked", "err", err, took)
-		verdict = capacity.Verdict{Warnings: []string{fmt.Sprintf("%s; the job is let through unchecked; tell an administrator", err)}}
-	case verdict.Refused:
-		log.Info("the job is refused", "code", verdict.Code, "says", verdict.Message, took)
+		says = capacity.Verdict{Warnings: []string{fmt.Sprintf("%s; the job is let through unchecked; tell an administrator", err)}}
+	case says.Refused:
+		log.Info("the job is refused", "code", says.Code, "says", says.Message, took)
 	default:
 		log.Info("the job is let through", took)
 	}
-	return answerText(verdict)
+	return answerText(says)
 }
 
 func judge(args []string, text SlurmText, machineNow time.Time) (capacity.Verdict, error) {
@@ -68,16 +68,21 @@ func judge(args []string, text SlurmText, machineNow time.Time) (capacity.Verdic
 	if err != nil {
 		return capacity.Verdict{}, err
 	}
+	return verdict(req, fields["from"], snap, machineNow), nil
+}
+
+// verdict decides about a job with times in the machine's clock; from is who asks.
+func verdict(req capacity.Request, from string, snap *capacity.Snapshot, machineNow time.Time) capacity.Verdict {
 	offset := snap.ClockOffset.Duration
 	for _, t := range []*time.Time{&req.Begin, &req.Deadline} {
 		if !t.IsZero() {
 			*t = t.Add(offset)
 		}
 	}
-	if fields["from"] == fromJobModify {
-		return capacity.AdmitChange(req, snap, machineNow.Add(offset)), nil
+	if from == fromJobModify {
+		return capacity.AdmitChange(req, snap, machineNow.Add(offset))
 	}
-	return capacity.Admit(req, snap, machineNow.Add(offset)), nil
+	return capacity.Admit(req, snap, machineNow.Add(offset))
 }
 
 func answerText(v capacity.Verdict) string {

@@ -41,13 +41,12 @@ end
 
 local function ask_in_time(job)
   local begin = os.time()
+  local fields = to_ask(job, current_plan(), begin)
+  if not fields then return nil end
   if begin < filter_rests_until and begin >= filter_rests_until - REST_SECONDS then
-    if concerns_us(current_plan(), text_of(job.partition), text_of(job.comment)) then
-      error(FILTER .. " hung a moment ago", 0)
-    end
-    return nil
+    error(FILTER .. " hung a moment ago", 0)
   end
-  local ok, answer = pcall(ask, job, current_plan(), "exec timeout -s KILL " .. FILTER_SECONDS)
+  local ok, answer = pcall(ask, fields, "exec timeout -s KILL " .. FILTER_SECONDS)
   if ok then return answer end
   if os.time() - begin >= FILTER_SECONDS then filter_rests_until = os.time() + REST_SECONDS end
   error(answer, 0)

@@ -399,37 +399,6 @@ func TestR7_CommentChangedAfterSubmission(t *testing.T) {
 	}
 }
 
-// A hook that is killed leaves nothing that the next run does not finish.
-func TestR5_ResumeKilled(t *testing.T) {
-	hang := func(operation string) awssim.Fault {
-		return awssim.Fault{Operation: operation, Effect: awssim.Delay, Latency: awssim.Duration(time.Minute), Count: 1}
-	}
-	for name, faults := range map[string][]awssim.Fault{
-		"before the launch":        {hang("DescribeSubnets")},
-		"launched, answer lost":    {{Operation: "RunInstances", Effect: awssim.CutAfter, Count: 1}, hang("RunInstances")},
-	} {
-		t.Run(name, func(t *testing.T) {
-			p := startPower(t, nil)
-			for _, f := range faults {
-				p.fault(f)
-			}
-			id := p.submit("-p", "gpu", "-N2")
-			p.until("the hook hangs", func() bool { return len(p.sim.Faults()) == 0 })
-			before := p.launches()
-			if err := syscall.Kill(p.lastPid("pcs-capacity-resume"), syscall.SIGKILL); err != nil {
-				t.Fatal(err)
-			}
-			if err := p.run("pcs-capacity-resume", "gpu-[1-2]"); err != nil {
-				t.Fatal(err)
-			}
-			p.wait(id, "COMPLETED")
-			if p.launches() != 2 || len(p.instances()) != 2 {
-				t.Errorf("%d instances before the kill, %d ever", before, p.launches())
-			}
-		})
-	}
-}
-
 // SIGTERM lets the launch that is under way be finished.
 func TestR5_ResumeTerminated(t *testing.T) {
 	p := startPower(t, nil)

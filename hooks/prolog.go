@@ -23,18 +23,20 @@ const (
 )
 
 // jobVariables are those that a job may find in its environment.
-var jobVariables = []string{"PCS_CAPACITY_RESERVATION_ID", "PCS_CAPACITY_FENCE", "PCS_CAPACITY_RECLAIM", "PCS_CAPACITY_END"}
+var jobVariables = []string{"PCS_CAPACITY_RESERVATION_ID", "PCS_CAPACITY_FENCE", "PCS_CAPACITY_RECLAIM", "PCS_CAPACITY_END", "PCS_CAPACITY_FACTS"}
 
 // JobEnvironment is what a TaskProlog prints for slurmstepd: the reservation behind a node
 // of a slot, and when it ends, in Unix seconds. What is not known, or does not exist, is
-// unset: a job that was submitted from another one has inherited its variables. snap may be
-// nil. Where several reservations share the slot, nobody but EC2 knows which one it is.
-func JobEnvironment(snap *capacity.Snapshot, slot string, now time.Time) string {
+// unset: a job that was submitted from another one has inherited its variables. The times are
+// those of the start; the file of facts, which sync keeps in dir, follows an extension. snap may
+// be nil. Where several reservations share the slot, nobody but EC2 knows which one it is.
+func JobEnvironment(dir state.Dir, snap *capacity.Snapshot, slot string, now time.Time) string {
 	values := map[string]string{}
 	if snap != nil {
 		if found, ok := snap.Slot(slot); ok {
 			if current := snap.Standing(found, now).Current; len(current) == 1 {
 				values[jobVariables[0]] = current[0].Reservation.ID
+				values[jobVariables[4]] = dir.FactsPath(slot)
 				w := current[0].Window
 				for i, at := range []time.Time{w.Fence, w.Reclaim, w.End} {
 					if !w.Unbounded() {

@@ -107,8 +107,8 @@ func TestR6_PrologOnRealSlurm(t *testing.T) {
 	}
 	block, _ := snap.Reservation(blockID)
 	w := snap.Timing.Window(block)
-	want := fmt.Sprintf("PCS_CAPACITY_END=%d\nPCS_CAPACITY_FENCE=%d\nPCS_CAPACITY_RECLAIM=%d\nPCS_CAPACITY_RESERVATION_ID=%s\nSITE=here",
-		w.End.Unix(), w.Fence.Unix(), w.Reclaim.Unix(), blockID)
+	want := fmt.Sprintf("PCS_CAPACITY_END=%d\nPCS_CAPACITY_FACTS=%s\nPCS_CAPACITY_FENCE=%d\nPCS_CAPACITY_RECLAIM=%d\nPCS_CAPACITY_RESERVATION_ID=%s\nSITE=here",
+		w.End.Unix(), p.state.FactsPath("gpu"), w.Fence.Unix(), w.Reclaim.Unix(), blockID)
 	show := []string{"sh", "-c", "env | grep -E '^(PCS_CAPACITY|SITE)' | sort"}
 	on := func(node string, more ...string) []string {
 		return append([]string{"-t", "10", "-p", strings.Split(node, "-")[0], "-w", node}, more...)

@@ -19,7 +19,7 @@ import (
 
 func TestJobEnvironment(t *testing.T) {
 	noon := time.Unix(1_800_000_000, 0).UTC()
-	const unset = "unset PCS_CAPACITY_RESERVATION_ID\nunset PCS_CAPACITY_FENCE\nunset PCS_CAPACITY_RECLAIM\nunset PCS_CAPACITY_END\n"
+	const unset = "unset PCS_CAPACITY_RESERVATION_ID\nunset PCS_CAPACITY_FENCE\nunset PCS_CAPACITY_RECLAIM\nunset PCS_CAPACITY_END\nunset PCS_CAPACITY_FACTS\n"
 	endless := func(s *capacity.Snapshot) { s.Reservations[0].End, s.Reservations[0].Kind = time.Time{}, capacity.ODCR }
 	for name, c := range map[string]struct {
 		change func(*capacity.Snapshot)
@@ -27,9 +27,9 @@ func TestJobEnvironment(t *testing.T) {
 		want   string
 	}{
 		// It ends 10:50 from noon; EC2 begins 30 minutes before, and the margin is 10.
-		"a block": {nil, "gpu", fmt.Sprintf("export PCS_CAPACITY_RESERVATION_ID=%s\nexport PCS_CAPACITY_FENCE=%d\nexport PCS_CAPACITY_RECLAIM=%d\nexport PCS_CAPACITY_END=%d\n",
+		"a block": {nil, "gpu", fmt.Sprintf("export PCS_CAPACITY_RESERVATION_ID=%s\nexport PCS_CAPACITY_FENCE=%d\nexport PCS_CAPACITY_RECLAIM=%d\nexport PCS_CAPACITY_END=%d\nexport PCS_CAPACITY_FACTS=/state/facts/gpu.json\n",
 			blockID, 1_800_000_000+36600, 1_800_000_000+37200, 1_800_000_000+39000)},
-		"without an end": {endless, "gpu", "export PCS_CAPACITY_RESERVATION_ID=" + blockID + "\nunset PCS_CAPACITY_FENCE\nunset PCS_CAPACITY_RECLAIM\nunset PCS_CAPACITY_END\n"},
+		"without an end": {endless, "gpu", "export PCS_CAPACITY_RESERVATION_ID=" + blockID + "\nunset PCS_CAPACITY_FENCE\nunset PCS_CAPACITY_RECLAIM\nunset PCS_CAPACITY_END\nexport PCS_CAPACITY_FACTS=/state/facts/gpu.json\n"},
 		"several share the slot": {func(s *capacity.Snapshot) {
 			endless(s)
 			second := s.Reservations[0]
@@ -47,12 +47,12 @@ func TestJobEnvironment(t *testing.T) {
 			if c.change != nil {
 				c.change(snap)
 			}
-			if got := hooks.JobEnvironment(snap, c.slot, noon); got != c.want {
+			if got := hooks.JobEnvironment("/state", snap, c.slot, noon); got != c.want {
 				t.Errorf("got\n%swant\n%s", got, c.want)
 			}
 		})
 	}
-	if got := hooks.JobEnvironment(nil, "gpu", noon); got != unset {
+	if got := hooks.JobEnvironment("/state", nil, "gpu", noon); got != unset {
 		t.Errorf("without a snapshot: %s", got)
 	}
 }

@@ -177,9 +177,9 @@ func (s *Suspend) launched(ctx context.Context, nodes []string) ([]string, error
 	}
 	var ids []string
 	seen := map[string]bool{}
-	for _, i := range ours {
+	for _, i := range capacity.WithNodes(ours, s.Slurm.Expand) {
 		seen[i.ID] = true
-		node := i.Node(s.Slurm.Expand)
+		node := i.Tags[capacity.TagNode]
 		if i.Tags[capacity.TagCluster] != s.Cluster || i.Ended() || !slices.Contains(nodes, node) {
 			continue
 		}

@@ -93,31 +93,6 @@ func TestSuspendBeforeEC2ShowsTheInstance(t *testing.T) {
 	})
 }
 
-// What a killed SuspendProgram leaves, and what a ResumeProgram launched for a node that
-// Slurm did not power up, is ended by sync.
-func TestR5_SuspendKilled(t *testing.T) {
-	p := startPower(t, nil)
-	p.launched()
-	p.fault(awssim.Fault{Operation: "TerminateInstances", Effect: awssim.Silent, Count: 1})
-	p.scontrol("update", "nodename=gpu-1", "state=POWER_DOWN", "reason=test")
-	p.until("the hook hangs", func() bool { return len(p.sim.Faults()) == 0 })
-	if err := syscall.Kill(p.lastPid("pcs-capacity-suspend"), syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := p.cluster.WaitNode(deadline(t), "gpu-1", func(s string) bool { return s == "IDLE+CLOUD+POWERED_DOWN" }); err != nil {
-		t.Fatal(err)
-	}
-	for range 2 {
-		p.sim.Clock().Advance(6 * time.Minute)
-		if out, err := p.sync(); err != nil {
-			t.Fatal(err, out)
-		}
-	}
-	if up := p.instances(); len(up) != 1 || up["gpu-2"].ID == "" {
-		t.Errorf("instances %v; only that of gpu-2 has its node", up)
-	}
-}
-
 // sync makes a pass as pcs-capacity does, in a program of its own: the environment of
 // this one is that of all tests.
 func (p *power) sync() (string, error) {

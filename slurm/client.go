@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
@@ -33,6 +34,8 @@ type Client struct {
 	Dir string
 	// Timeout bounds each call. Zero: [DefaultTimeout].
 	Timeout time.Duration
+
+	version atomic.Pointer[Version] // of the commands, once it was asked for
 }
 
 // What a call can fail with, as far as a caller can act on it. The error

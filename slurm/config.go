@@ -34,6 +34,8 @@ type Config struct {
 	Prolog, TaskProlog string
 	// AccountingEnforce are the words of AccountingStorageEnforce; empty: none.
 	AccountingEnforce []string
+	// Accounts: what ran is kept in a database, which sacct reads.
+	Accounts bool
 }
 
 // ChecksAccounts reports whether Slurm refuses an account that its user does not have.
@@ -101,6 +103,7 @@ func parseConfig(output []byte) (Config, error) {
 		PrivateData: splitList(values["PrivateData"]),
 
 		AccountingEnforce: splitList(values["AccountingStorageEnforce"]),
+		Accounts:          values["AccountingStorageType"] == "accounting_storage/slurmdbd",
 	}
 	for key, into := range map[string]*time.Duration{
 		"KillWait":       &config.KillWait,

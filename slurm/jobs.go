@@ -110,9 +110,17 @@ func (j Job) Elapsed(now time.Time) time.Duration {
 }
 
 // Jobs returns all jobs that have not ended, in one call.
-func (c *Client) Jobs(ctx context.Context) ([]Job, error) {
+func (c *Client) Jobs(ctx context.Context) ([]Job, error) { return c.jobs(ctx) }
+
+// EndedJobs returns those that have ended within MinJobAge (slurm.conf(5): 5 minutes unless
+// set). A requeued job is among them only when its last run has ended.
+func (c *Client) EndedJobs(ctx context.Context) ([]Job, error) {
+	return c.jobs(ctx, "--states=BF,CA,CD,DL,F,NF,OOM,PR,TO")
+}
+
+func (c *Client) jobs(ctx context.Context, more ...string) ([]Job, error) {
 	mark := newMark()
-	out, err := c.runWith(ctx, []string{"SQUEUE_FORMAT2=" + jobFormat(mark)}, "squeue", "--all", "--noheader", "--noconvert")
+	out, err := c.runWith(ctx, []string{"SQUEUE_FORMAT2=" + jobFormat(mark)}, "squeue", append([]string{"--all", "--noheader", "--noconvert"}, more...)...)
 	if err != nil {
 		return nil, fmt.Errorf("listing jobs: %w", err)
 	}

@@ -86,7 +86,7 @@ func (c *Client) CreateReservation(ctx context.Context, r Reservation) error {
 		args = append(args, "flags="+strings.Join(r.Flags, ","))
 	}
 	if r.Comment != "" {
-		version, err := c.Version(ctx)
+		version, err := c.knownVersion(ctx)
 		if err != nil {
 			return fmt.Errorf("creating Slurm reservation %s: %w", r.Name, err)
 		}

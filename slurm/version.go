@@ -69,6 +69,18 @@ func (c *Client) Version(ctx context.Context) (Version, error) {
 	return ParseVersion(string(out))
 }
 
+// knownVersion is Version, asked for once.
+func (c *Client) knownVersion(ctx context.Context) (Version, error) {
+	if v := c.version.Load(); v != nil {
+		return *v, nil
+	}
+	v, err := c.Version(ctx)
+	if err == nil {
+		c.version.Store(&v)
+	}
+	return v, err
+}
+
 // PCSFolder is where AWS PCS has installed the programs of a release such as "25.11"; "" if
 // it has not. It installs several side by side, and its profile puts the oldest first into
 // PATH, which may not understand the settings of a newer one.

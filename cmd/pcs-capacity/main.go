@@ -53,6 +53,7 @@ type CLI struct {
 	Sync      SyncCmd       `cmd:"" group:"run" help:"Reconcile Slurm with the reservations: one pass, or --watch."`
 	Check     CheckCmd      `cmd:"" group:"run" help:"Look for everything that is wrong, and say how to mend it."`
 	Timeline  TimelineCmd   `cmd:"" group:"run" help:"Draw the coming weeks: blocks, fences, gaps, extensions."`
+	Report    ReportCmd     `cmd:"" group:"run" help:"Say where every paid node-hour went, what it cost, and what to buy next."`
 	IAMPolicy IAMPolicyCmd  `cmd:"" group:"other" name:"iam-policy" help:"Print the IAM policy for who runs pcs-capacity, or for a node."`
 	Settings  ConfigCmd     `cmd:"" group:"other" name:"config" help:"Show the settings in effect, defaults included."`
 	Complete  CompletionCmd `cmd:"" group:"other" name:"completion" help:"Print the completion script of a shell."`
@@ -130,7 +131,7 @@ func run(args []string) int {
 	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: cli.LogLevel})))
 	err = command.Run()
 	sayUntold(cli.aws)
-	return report(os.Stderr, err)
+	return exitStatus(os.Stderr, err)
 }
 
 // newParser reads command lines into cli. An error is a mistake in the tags of its types.
@@ -168,8 +169,8 @@ func usage(format string, args ...any) error { return usageError{fmt.Errorf(form
 // errShown ends a command with status 1 when everything has been said already.
 var errShown = errors.New("shown already")
 
-// report writes an error, each of several on its own line, and returns the exit status.
-func report(w io.Writer, err error) int {
+// exitStatus writes an error, each of several on its own line, and returns the exit status.
+func exitStatus(w io.Writer, err error) int {
 	if err == nil {
 		return 0
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/program/filter"
 	"github.com/pcs-capacity/pcs-capacity/internal/program/power"
+	"github.com/pcs-capacity/pcs-capacity/internal/program/prolog"
 )
 
 func TestMain(m *testing.M) {
@@ -26,6 +27,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"pcs-capacity":         main,
 		"pcs-capacity-filter":  func() { os.Exit(filter.Main(os.Args[1:])) },
+		"pcs-capacity-prolog":  func() { os.Exit(prolog.Main(os.Args[1:])) },
 		"pcs-capacity-resume":  func() { os.Exit(power.Resume(os.Args[1:])) },
 		"pcs-capacity-suspend": func() { os.Exit(power.Suspend(os.Args[1:])) },
 	})

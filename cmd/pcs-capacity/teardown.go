@@ -8,6 +8,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
@@ -16,7 +17,7 @@ import (
 
 // TeardownCmd removes what setup made.
 type TeardownCmd struct {
-	Provider    capacity.Provider `enum:"pcs,ec2," default:"" help:"Who launches the nodes: pcs or ec2. Default: what the settings say of the partition, else pcs."`
+	Provider    capacity.Provider `enum:"pcs,ec2," default:"" help:"Who launches the nodes: pcs or ec2. Default: what the settings say of the partition, else pcs if they name a cluster."`
 	Cluster     string            `help:"PCS cluster, by name or id. Default: the settings."`
 	Queue       string            `required:"" predictor:"partition" help:"PCS queue, which is the Slurm partition."`
 	NodeGroup   string            `predictor:"node-group" help:"Only this node group: a base name for both slots (NAME), or on PCS one slot (NAME-a). Default: all of the queue, and the queue itself." placeholder:"NAME"`
@@ -40,9 +41,17 @@ func (c *TeardownCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal,
 	request := setup.TeardownRequest{Provider: c.Provider, Cluster: c.Cluster, Queue: c.Queue, NodeGroup: c.NodeGroup, Force: c.Force, DropUnknown: c.DropUnknown}
 	if cfg.Found {
 		request.Config = cfg.Config
+		if last, err := state.Dir(cfg.StateDir).ReadSnapshot(); err == nil { // without one, nothing is known of it
+			request.Former = last.Former
+		}
 	}
-	if p, found := cfg.Partition(c.Queue); found && request.Provider == "" {
-		request.Provider = p.Provider
+	if p, found := cfg.Partition(c.Queue); request.Provider == "" {
+		switch {
+		case found:
+			request.Provider = p.Provider
+		case cfg.Found && c.Cluster == "" && cfg.Cluster == "": // a run that was cut off has taken the partition out
+			request.Provider = capacity.ProviderEC2
+		}
 	}
 	onEC2 := request.Provider == capacity.ProviderEC2
 	switch {

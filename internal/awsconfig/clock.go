@@ -12,24 +12,64 @@ import (
 
 // clock knows how far the machine's clock is off AWS's.
 type clock struct {
+	// read reads the machine's clock; nil for readMachine.
+	read func() reading
+
 	mu  sync.Mutex
 	off time.Duration
+	at  reading // when off was learned
 }
 
+// reading is the machine's time, and how long this program runs: that goes on evenly when the
+// machine's clock is set.
+type reading struct {
+	wall time.Time
+	runs time.Duration
+}
+
+var started = time.Now()
+
+func readMachine() reading {
+	now := time.Now()
+	return reading{now.Round(0), now.Sub(started)}
+}
+
+func (c *clock) now() reading {
+	if c.read == nil {
+		return readMachine()
+	}
+	return c.read()
+}
+
+// leapt is by how much the machine's clock was set between two readings. A second and less is
+// none: clocks that are kept right are moved by as much.
+func leapt(from, to reading) time.Duration {
+	by := to.wall.Sub(from.wall) - (to.runs - from.runs)
+	if by.Abs() <= time.Second {
+		return 0
+	}
+	return by
+}
+
+// offset holds also when the machine's clock was set after the newest answer.
 func (c *clock) offset() time.Duration {
+	now := c.now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.off
+	if c.at == (reading{}) {
+		return 0
+	}
+	return c.off - leapt(c.at, now)
 }
 
 // middleware looks at every HTTP answer, those of failed and retried attempts too.
 func (c *clock) middleware(stack *middleware.Stack) error {
 	look := middleware.DeserializeMiddlewareFunc("ReadDate", func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (
 		middleware.DeserializeOutput, middleware.Metadata, error) {
-		sent := time.Now()
+		sent := c.now()
 		out, metadata, err := next.HandleDeserialize(ctx, in)
 		if answer, ok := out.RawResponse.(*smithyhttp.Response); ok && answer != nil && answer.Response != nil {
-			c.learn(answer.Header, sent, time.Now())
+			c.learn(answer.Header, sent, c.now())
 		}
 		return out, metadata, err
 	})
@@ -39,14 +79,16 @@ func (c *clock) middleware(stack *middleware.Stack) error {
 // learn takes AWS's time from a Date header, which has whole seconds: the true time
 // was between it and one second later, at some moment between sent and received.
 // The offset is the smallest that agrees with this, so a right clock stays as it is.
-func (c *clock) learn(header http.Header, sent, received time.Time) {
+func (c *clock) learn(header http.Header, sent, received reading) {
 	date, err := http.ParseTime(header.Get("Date"))
 	if err != nil {
 		return
 	}
-	least, most := date.Sub(received), date.Add(time.Second).Sub(sent)
+	// By the clock as it is now: it may have been set while the answer was under way.
+	least, most := date.Sub(received.wall), date.Add(time.Second).Sub(sent.wall.Add(leapt(sent, received)))
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.at = received
 	switch {
 	case least > 0:
 		c.off = least

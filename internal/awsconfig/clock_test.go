@@ -19,14 +19,59 @@ func TestOffsetOfARightClockIsZero(t *testing.T) {
 		"machine fast": {at.Add(time.Hour), at.Add(time.Hour), -time.Hour, -59 * time.Minute},
 	} {
 		var c clock
-		c.learn(date, test.sent, test.received)
+		c.read = func() reading { return reading{test.received, test.received.Sub(test.sent)} }
+		c.learn(date, reading{test.sent, 0}, c.now())
 		if off := c.offset(); off < test.least || off > test.most {
 			t.Errorf("%s: offset %s, want %s to %s", name, off, test.least, test.most)
 		}
 	}
 	var c clock
-	c.learn(http.Header{"Date": {"yesterday"}}, at, at)
+	c.learn(http.Header{"Date": {"yesterday"}}, reading{at, 0}, reading{at, 0})
 	if c.offset() != 0 {
 		t.Error("a bad Date was taken")
+	}
+}
+
+// The machine's clock is set between the answer and the use of the offset, while an answer is
+// under way, and more than once: AWS's time is known all the same, without another call.
+func TestOffsetWhenTheMachinesClockLeaps(t *testing.T) {
+	truth := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	for _, leap := range []time.Duration{10 * time.Minute, -10 * time.Minute, 2 * time.Second, -time.Hour} {
+		m := reading{wall: truth.Add(90 * time.Second)} // 90 s ahead of AWS
+		c := clock{read: func() reading { return m }}
+		pass := func(d time.Duration) {
+			m.wall, m.runs = m.wall.Add(d), m.runs+d
+		}
+		off := func() time.Duration { return m.wall.Add(c.offset()).Sub(truth.Add(m.runs)) } // of what is taken for AWS's time
+		answer := func(leap time.Duration) {
+			sent := m
+			pass(10 * time.Millisecond)
+			m.wall = m.wall.Add(leap)
+			c.learn(http.Header{"Date": {truth.Add(m.runs).Format(http.TimeFormat)}}, sent, m)
+		}
+		answer(0)
+		if off().Abs() > time.Second {
+			t.Errorf("at first AWS's time is off by %s", off())
+		}
+		for range 2 {
+			pass(time.Minute)
+			m.wall = m.wall.Add(leap)
+			if off().Abs() > time.Second {
+				t.Errorf("leap of %s after the answer: AWS's time is off by %s", leap, off())
+			}
+		}
+		answer(leap)
+		pass(time.Minute)
+		if off().Abs() > time.Second {
+			t.Errorf("leap of %s during the answer: AWS's time is off by %s", leap, off())
+		}
+	}
+	// A clock that is kept right by small steps stays right.
+	m := reading{wall: truth}
+	c := clock{read: func() reading { return m }}
+	c.learn(http.Header{"Date": {truth.Format(http.TimeFormat)}}, m, m)
+	m.wall, m.runs = m.wall.Add(time.Minute+300*time.Millisecond), m.runs+time.Minute
+	if c.offset() != 0 {
+		t.Errorf("a step of 300 ms makes an offset of %s", c.offset())
 	}
 }

@@ -66,7 +66,7 @@ func Load(ctx context.Context, o Options) (*Shared, error) {
 	return s, nil
 }
 
-// Offset is AWS's time minus the machine's, from the newest answer of any service and
+// Offset is AWS's time minus the machine's as it is now, from the newest answer of any service and
 // region that had a Date header, whether the call went well or failed; 0 before the first
 // answer.
 func (s *Shared) Offset() time.Duration { return s.clock.offset() }

@@ -13,7 +13,7 @@ import (
 // askSlurm asks slurmctld for its settings: on PCS with the programs of the cluster's
 // version, whatever is first in PATH.
 func (r *run) askSlurm(ctx context.Context) {
-	client := *r.Slurm
+	client := slurm.Client{Conf: r.Slurm.Conf, Dir: r.Slurm.Dir, Timeout: r.Slurm.Timeout}
 	if r.cluster != nil {
 		client.Dir = slurm.PCSFolder(r.cluster.SlurmVersion)
 	}

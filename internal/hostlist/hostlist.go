@@ -95,13 +95,23 @@ func expandWord(word string, limit int) ([]string, error) {
 		if len(names)*len(numbers) > limit {
 			return nil, tooMany()
 		}
-		names = product(names, literal, numbers)
+		names = product(names, literal, numbers, strings.Contains(rest, "["))
 	}
 	return names, nil
 }
 
-func product(heads []string, literal string, numbers []string) []string {
+// product is in the order of scontrol: of several brackets the last changes fastest, and then
+// the first. more: another bracket follows.
+func product(heads []string, literal string, numbers []string, more bool) []string {
 	names := make([]string, 0, len(heads)*len(numbers))
+	if more {
+		for _, number := range numbers {
+			for _, head := range heads {
+				names = append(names, head+literal+number)
+			}
+		}
+		return names
+	}
 	for _, head := range heads {
 		for _, number := range numbers {
 			names = append(names, head+literal+number)

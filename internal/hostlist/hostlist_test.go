@@ -102,7 +102,7 @@ func TestHostlistAsSlurm(t *testing.T) {
 
 // scontrolWithoutCluster runs "scontrol show WHAT LIST", which needs a
 // slurm.conf but no slurmctld, and returns the lines that it prints.
-func scontrolWithoutCluster(t *testing.T) func(what, list string) []string {
+func scontrolWithoutCluster(t testing.TB) func(what, list string) []string {
 	path, err := exec.LookPath("scontrol")
 	if err != nil {
 		t.Fatal("Slurm is not installed; `make test` installs what the tests need")

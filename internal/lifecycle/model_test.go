@@ -29,6 +29,10 @@ type model struct {
 	// room is how many nodes EC2 has instances for in a partition now.
 	room func(partition string, at time.Time) int
 
+	// ran is told of each run that ends, powered of each node that is powered up or down.
+	ran     func(j *modelJob, how string)
+	powered func(node string, on bool)
+
 	// calls counts the changes that were asked for; the caller is killed before the dieAt-th
 	// one, or after its effect.
 	calls, dieAt int
@@ -46,8 +50,10 @@ type modelJob struct {
 	Job
 	slot string // where it may run; "" is anywhere
 	work time.Duration
-	over string // how it ended; "" if it has not
-	held bool
+	// fails is how it ends when its work is done, if that is not COMPLETED.
+	fails string
+	over  string // how it ended; "" if it has not
+	held  bool
 
 	submitted time.Time
 }
@@ -145,11 +151,9 @@ func (m *model) happen() {
 		switch {
 		case j.Configuring:
 		case !j.Start.Add(j.work).After(m.now):
-			m.free(j)
-			j.State, j.over = "COMPLETED", "COMPLETED"
+			m.end(j, cmp.Or(j.fails, "COMPLETED"))
 		case j.Limit.Bounded() && !j.End.After(m.now):
-			m.free(j)
-			j.State, j.over = "TIMEOUT", "TIMEOUT"
+			m.end(j, "TIMEOUT")
 		}
 	}
 	for _, j := range m.jobs {
@@ -159,7 +163,17 @@ func (m *model) happen() {
 	}
 }
 
-func (m *model) free(j *modelJob) {
+// end ends a job.
+func (m *model) end(j *modelJob, how string) {
+	m.free(j, how)
+	j.State, j.over, j.End = how, how, m.now
+}
+
+// free takes the nodes of a job away.
+func (m *model) free(j *modelJob, how string) {
+	if m.ran != nil {
+		m.ran(j, how)
+	}
 	for _, name := range j.Nodes {
 		m.node(name).job = nil
 	}
@@ -228,6 +242,9 @@ func (m *model) up(partition string) (n int) {
 
 func (m *model) powerUp(n *modelNode) {
 	n.PoweredDown, n.State, n.booted = false, "powering-up", m.now.Add(m.boot)
+	if m.powered != nil {
+		m.powered(n.Name, true)
+	}
 }
 
 // limit is that with which a job may start on a node.
@@ -306,6 +323,16 @@ func (m *model) Jobs(context.Context) ([]Job, error) {
 	return all, nil
 }
 
+func (m *model) EndedJobs(context.Context) ([]Job, error) {
+	var all []Job
+	for _, j := range m.jobs {
+		if j.over != "" && m.now.Sub(j.End) < 5*time.Minute {
+			all = append(all, j.Job)
+		}
+	}
+	return all, nil
+}
+
 func (m *model) CreateReservation(_ context.Context, r Reservation) error {
 	defer m.change()()
 	if _, there := m.reservations[r.Name]; there || r.Start.Before(m.now.Add(-time.Second)) {
@@ -368,30 +395,29 @@ func (m *model) Edit(_ context.Context, edits map[string]capacity.Edits) map[str
 }
 
 func (m *model) Requeue(_ context.Context, jobs ...string) error {
+	defer m.change()()
+	var errs []error
 	for _, job := range jobs {
-		if err := m.requeue(job); err != nil {
-			return err
-		}
+		errs = append(errs, m.requeue(job))
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 func (m *model) requeue(job string) error {
-	defer m.change()()
 	j, err := m.find(job)
 	if err != nil || j.State != "RUNNING" {
 		return errors.New("not running")
 	}
-	m.free(j)
+	m.free(j, "REQUEUED")
 	j.work -= max(0, m.now.Sub(j.Start)) // it goes on from where it was
 	j.State, j.Nodes, j.Configuring, j.Begin = "PENDING", nil, false, m.now.Add(2*time.Minute)
 	j.Restarts++
 	return nil
 }
 
-func (m *model) RequeueHold(_ context.Context, jobs ...string) error {
+func (m *model) RequeueHold(ctx context.Context, jobs ...string) error {
 	for _, name := range jobs {
-		if err := m.requeue(name); err != nil {
+		if err := m.Requeue(ctx, name); err != nil {
 			return err
 		}
 		j, _ := m.find(name)
@@ -437,6 +463,9 @@ func (m *model) PowerDown(_ context.Context, nodes []string, _ string) error {
 	for _, name := range nodes {
 		if n := m.node(name); n.job == nil {
 			n.Up, n.PoweredDown, n.State = false, true, "powered-down"
+			if m.powered != nil {
+				m.powered(name, false)
+			}
 		}
 	}
 	return nil

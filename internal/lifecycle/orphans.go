@@ -50,7 +50,7 @@ func (p *pass) lookForOrphans(ctx context.Context) {
 		return
 	}
 	var ours, others []capacity.Instance
-	for _, i := range all {
+	for _, i := range capacity.WithNodes(all, p.Slurm.Expand) {
 		if mark := i.Tags[capacity.TagCluster]; mark == p.cluster.Mark {
 			ours = append(ours, i)
 		} else {
@@ -80,12 +80,13 @@ func orphans(instances []capacity.Instance, cluster *Cluster, expand func(string
 		}
 	}
 	var found []capacity.Orphan
+	byName := cluster.byName()
 	for _, i := range instances {
 		node := i.Node(expand)
 		if node == "" || i.Ended() || i.Launched.After(now.Add(-orphanAge)) {
 			continue
 		}
-		if why := cluster.without(node, i.PrivateIP, addresses[node]); why != "" {
+		if why := cluster.without(byName, node, i.PrivateIP, addresses[node]); why != "" {
 			found = append(found, capacity.Orphan{Instance: i.ID, Node: node, Reservation: i.ReservationID, Why: why, Since: now.UTC().Truncate(time.Second)})
 		}
 	}
@@ -95,13 +96,13 @@ func orphans(instances []capacity.Instance, cluster *Cluster, expand func(string
 
 // without says why an instance at an address does not belong to its node; "" if it does,
 // or if that is not certain. addresses are those of all instances for the node.
-func (c *Cluster) without(node, address string, addresses []string) string {
-	i := slices.IndexFunc(c.Nodes, func(n Node) bool { return n.Name == node })
+func (c *Cluster) without(byName map[string]Node, node, address string, addresses []string) string {
+	n, there := byName[node]
 	switch {
-	case i >= 0 && c.Nodes[i].PoweredDown:
+	case there && n.PoweredDown:
 		return "Slurm has powered the node down"
-	case i >= 0:
-		at := c.Nodes[i].Address
+	case there:
+		at := n.Address
 		if at != address && slices.Contains(addresses, at) {
 			return "the node is up as another instance"
 		}
@@ -111,6 +112,15 @@ func (c *Cluster) without(node, address string, addresses []string) string {
 		return "Slurm has powered the node down"
 	}
 	return "Slurm has no such node"
+}
+
+// byName are the nodes that Slurm shows, by their names.
+func (c *Cluster) byName() map[string]Node {
+	nodes := make(map[string]Node, len(c.Nodes))
+	for _, n := range c.Nodes {
+		nodes[n.Name] = n
+	}
+	return nodes
 }
 
 // endOrphans terminates the orphans that this pass and an earlier one have seen.

@@ -27,6 +27,7 @@ func Pass(ctx context.Context, s Sources) (*capacity.Snapshot, Report, error) {
 			p.act(ctx, p.awsErr == nil)
 			p.endOrphans(ctx)
 			p.drainMisplaced(ctx)
+			p.sample(ctx)
 		}
 		p.tellOrphans()
 		p.publish()

@@ -16,4 +16,5 @@ func (p *pass) publish() {
 		write("local_dir", p.Local.WriteSnapshot(p.snap))
 	}
 	write("state_dir", p.State.WriteSnapshot(p.snap))
+	write("state_dir", p.State.WriteFacts(p.facts()))
 }

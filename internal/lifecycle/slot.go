@@ -138,10 +138,8 @@ func (c *Cluster) feature(slot string, nodes []string) string {
 // gpus is how many GPUs the nodes have, of those that differ the most.
 func (c *Cluster) gpus(nodes []string) int {
 	most := 0
-	for _, n := range c.Nodes {
-		if n.GPUs > most && slices.Contains(nodes, n.Name) {
-			most = n.GPUs
-		}
+	for _, n := range c.shown(nodes) {
+		most = max(most, n.GPUs)
 	}
 	return most
 }

@@ -67,6 +67,8 @@ type PCS interface {
 type Slurm interface {
 	Look(ctx context.Context) (*Cluster, error)
 	Jobs(ctx context.Context) ([]Job, error)
+	// EndedJobs are those that ended in the last minutes, with how they did.
+	EndedJobs(ctx context.Context) ([]Job, error)
 	CreateReservation(ctx context.Context, r Reservation) error
 	// UpdateReservation changes times and nodes of a reservation, but not the start of
 	// an Active one.
@@ -206,6 +208,8 @@ type Job struct {
 	// AdminHeld: it is held, and Slurm does not say that its owner can release it. Settled: it
 	// waits, and nothing of its last run is left to be cleaned up.
 	AdminHeld, Settled bool
+	// Held: somebody has to release it.
+	Held bool
 	// Batch: of sbatch, so that Slurm can requeue it; but for --no-requeue, which is Requeue
 	// false.
 	Batch, Requeue bool

@@ -1,9 +1,16 @@
 package market
 
 import (
+	"fmt"
 	"math/bits"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 )
 
 // The largest number is found in as many tries as it has binary digits.
@@ -48,6 +55,70 @@ func TestBestOfEach(t *testing.T) {
 	for i, a := range got {
 		if a.Differs+" "+a.Region != want[i] {
 			t.Errorf("%d: picked %+v, want %s", i, a, want[i])
+		}
+	}
+}
+
+// What is for sale instead, in a region that sells no more than the scenario says.
+func TestAlternatives(t *testing.T) {
+	noon := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		maxCount, maxDays int
+		query             ec2.OfferingQuery
+		want              []string
+	}{
+		"fewer":                  {3, 7, ec2.OfferingQuery{Count: 4, Duration: 7 * day}, []string{"count 3 7d"}},
+		"one":                    {1, 7, ec2.OfferingQuery{Count: 2, Duration: 7 * day}, []string{"count 1 7d"}},
+		"a day less":             {8, 6, ec2.OfferingQuery{Count: 1, Duration: 7 * day}, []string{"duration 1 6d"}},
+		"much shorter":           {8, 5, ec2.OfferingQuery{Count: 1, Duration: 28 * day}, []string{"duration 1 5d"}},
+		"the shortest":           {8, 1, ec2.OfferingQuery{Count: 1, Duration: 28 * day}, []string{"duration 1 1d"}},
+		"shorter than any":       {8, 150, ec2.OfferingQuery{Count: 1, Duration: 182 * day}, []string{"duration 1 147d"}},
+		"earlier":                {8, 7, ec2.OfferingQuery{Count: 1, Duration: 7 * day, StartAfter: noon.Add(5 * day)}, []string{"start 1 7d"}},
+		"later":                  {8, 7, ec2.OfferingQuery{Count: 1, Duration: 7 * day, EndBy: noon.Add(7 * day)}, []string{"duration 1 6d", "start 1 7d"}},
+		"nothing smaller either": {8, 7, ec2.OfferingQuery{Count: 1, Duration: day, StartAfter: noon.Add(20 * day), EndBy: noon.Add(22 * day)}, []string{"start 1 1d"}},
+	} {
+		w := newWorld(t, 0, func(s *awssim.Scenario) {
+			offering := &s.Regions[0].Offerings[0]
+			offering.MaxCount, offering.MaxDays = c.maxCount, c.maxDays
+			s.Regions[0].Offerings = s.Regions[0].Offerings[:1]
+		})
+		c.query.InstanceType = "p5.48xlarge"
+		found, err := Search{EC2: w.aws, Regions: []string{"us-east-2"}, Progress: &w.customer, Query: c.query}.Run(t.Context())
+		if err != nil || len(found.Offers) > 0 {
+			t.Errorf("%s: %v, %+v", name, err, found.Offers)
+			continue
+		}
+		all, err := found.Alternatives(t.Context())
+		var got []string
+		for _, a := range all {
+			got = append(got, fmt.Sprintf("%s %d %s", a.Differs, a.Count, capacity.FormatDuration(a.Duration())))
+			if a.Offering == "" || a.Region != "us-east-2" || !a.End.After(a.Start) {
+				t.Errorf("%s: %+v", name, a)
+			}
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" || err != nil {
+			t.Errorf("%s: %v (-want +got)\n%s", name, err, diff)
+		}
+	}
+}
+
+// Nobody is asked where the type is not sold, and a region that fails gives what came before.
+func TestNoAlternatives(t *testing.T) {
+	w := newWorld(t, 0, nil)
+	found, err := Search{EC2: w.aws, Regions: []string{"us-east-2"}, Progress: &w.customer, Query: ec2.OfferingQuery{InstanceType: "p9.huge", Count: 4, Duration: day}}.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all, err := found.Alternatives(t.Context()); all != nil || err != nil {
+		t.Errorf("%+v, %v", all, err)
+	}
+	if why := found.WhyNone(time.Time.String); len(why) != 1 || why[0] != "EC2 has no instance type p9.huge in us-east-2. Sold there: p5.48xlarge." {
+		t.Errorf("%q", why)
+	}
+	if f := w.search(money(t, "100", "USD")); len(f.Offers) == 0 {
+		w.fault(awssim.Fault{Operation: "DescribeCapacityBlockOfferings", Effect: awssim.FailBefore, Code: "UnauthorizedOperation", Status: 403})
+		if all, err := f.Alternatives(t.Context()); len(all) > 0 || err == nil {
+			t.Errorf("%+v, %v", all, err)
 		}
 	}
 }

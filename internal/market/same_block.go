@@ -25,17 +25,26 @@ func findOffering(ctx context.Context, aws *ec2.Client, q ec2.OfferingQuery, id 
 	if err != nil {
 		return capacity.Offering{}, err
 	}
+	o, there := pickOffering(found, id, known)
+	if !there {
+		return o, fmt.Errorf("offering %s: EC2 no longer has it for sale in %s; run `pcs-capacity offerings` again", id, aws.Region())
+	}
+	return o, nil
+}
+
+// pickOffering is what findOffering takes of those that EC2 has.
+func pickOffering(found []capacity.Offering, id string, known capacity.Offering) (capacity.Offering, bool) {
 	if i := slices.IndexFunc(found, func(o capacity.Offering) bool { return o.ID == id }); i >= 0 {
-		return found[i], nil
+		return found[i], true
 	}
 	same := slices.DeleteFunc(found, func(o capacity.Offering) bool { return !sameBlock(o, known) })
 	if len(same) == 0 {
-		return capacity.Offering{}, fmt.Errorf("offering %s: EC2 no longer has it for sale in %s; run `pcs-capacity offerings` again", id, aws.Region())
+		return capacity.Offering{}, false
 	}
 	if i := slices.IndexFunc(same, func(o capacity.Offering) bool { return o.Fee == known.Fee }); i >= 0 {
-		return same[i], nil
+		return same[i], true
 	}
-	return slices.MinFunc(same, func(x, y capacity.Offering) int { return compareFees(x.Fee, y.Fee) }), nil
+	return slices.MinFunc(same, func(x, y capacity.Offering) int { return compareFees(x.Fee, y.Fee) }), true
 }
 
 // afterTyping finds an offering once more when somebody has taken the time to type its

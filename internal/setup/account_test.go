@@ -53,7 +53,6 @@ type account struct {
 	mu     sync.Mutex
 	writes []string
 	bodies map[string]string // of the newest writing calls, by operation
-	total  int
 	// rewrite changes PCS's answers; nil leaves them.
 	rewrite func(operation string, answer []byte) []byte
 }
@@ -105,7 +104,6 @@ func (w *account) ServeHTTP(to http.ResponseWriter, r *http.Request) {
 		operation, _, _ = strings.Cut(rest, "&")
 	}
 	w.mu.Lock()
-	w.total++
 	if !strings.HasPrefix(operation, "Describe") && !strings.HasPrefix(operation, "Get") && !strings.HasPrefix(operation, "List") {
 		w.writes = append(w.writes, operation)
 		if w.bodies == nil {
@@ -136,7 +134,7 @@ func (w *account) written() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	list := w.writes
-	w.writes, w.total = nil, 0
+	w.writes = nil
 	return list
 }
 

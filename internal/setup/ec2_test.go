@@ -353,56 +353,6 @@ func (w *account) teardownOnEC2() setup.TeardownRequest {
 	return setup.TeardownRequest{Provider: capacity.ProviderEC2, Mark: mark, Queue: "gpu", Config: w.config()}
 }
 
-func TestR5_SetupOnEC2CanFailAtEveryCall(t *testing.T) {
-	first := func(w *account) setup.Request { return w.requestOnEC2(openBlock) }
-	second := func(w *account) setup.Request {
-		r := w.requestOnEC2(laterBlock)
-		r.ConfServer = "head"
-		return r
-	}
-	for _, before := range []bool{false, true} {
-		request, version := first, "1"
-		if before {
-			request, version = second, "2"
-		}
-		start := func(t *testing.T) (*account, *setup.Plan) {
-			w := newAccount(t, nil)
-			if before {
-				w.run(first(w))
-			}
-			p := w.plan(request(w))
-			w.written()
-			return w, p
-		}
-		clean, p := start(t)
-		if err := clean.setup.Apply(t.Context(), p); err != nil {
-			t.Fatal(err)
-		}
-		if clean.total < 3 {
-			t.Fatalf("only %d calls", clean.total)
-		}
-		for n := range clean.total {
-			for _, effect := range []awssim.Effect{awssim.FailBefore, awssim.FailAfter, awssim.CutAfter} {
-				t.Run(fmt.Sprintf("version %s call %d %s", version, n+1, effect), func(t *testing.T) {
-					w, p := start(t)
-					w.fault(awssim.Fault{Effect: effect, Skip: n, Count: 1, Code: "AccessDeniedException"})
-					if err := w.setup.Apply(t.Context(), p); err == nil {
-						t.Error("the failure is not told")
-					}
-					w.sim.ClearFaults()
-					w.run(request(w))
-					if p := w.plan(request(w)); !p.Done() {
-						t.Errorf("then %s, %v", actions(p), p.Mismatches)
-					}
-					if template, _ := w.named(templateName); template.Version != version {
-						t.Errorf("launch template %+v", template)
-					}
-				})
-			}
-		}
-	}
-}
-
 func TestTeardownOnEC2(t *testing.T) {
 	w := newAccount(t, nil)
 	w.run(w.requestOnEC2(openBlock))

@@ -3,7 +3,6 @@ package setup_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -229,49 +228,6 @@ func TestPlanWritesNothing(t *testing.T) {
 	}
 	if len(p.Mismatches) > 0 || p.Done() {
 		t.Errorf("plan %+v", p)
-	}
-}
-
-// Whichever of the calls is the last, and whatever becomes of it, running again ends
-// in the same as one run without trouble.
-func TestR5_SetupCanFailAtEveryCall(t *testing.T) {
-	clean := newAccount(t, nil)
-	clean.run(clean.request(openBlock))
-	clean.written()
-	p := clean.plan(clean.request(laterBlock))
-	clean.mu.Lock()
-	clean.total = 0
-	clean.mu.Unlock()
-	if err := clean.setup.Apply(t.Context(), p); err != nil {
-		t.Fatal(err)
-	}
-	count := clean.total
-	if count < 10 {
-		t.Fatalf("only %d calls", count)
-	}
-	for n := range count {
-		for _, effect := range []awssim.Effect{awssim.FailBefore, awssim.CutAfter} {
-			t.Run(fmt.Sprintf("call %d %s", n+1, effect), func(t *testing.T) {
-				w := newAccount(t, nil)
-				w.run(w.request(openBlock))
-				p := w.plan(w.request(laterBlock))
-				w.fault(awssim.Fault{Effect: effect, Skip: n, Count: 1, Code: "AccessDeniedException"})
-				if err := w.setup.Apply(t.Context(), p); err == nil {
-					t.Error("the failure is not told")
-				}
-				w.sim.ClearFaults()
-				w.run(w.request(laterBlock))
-				if p := w.plan(w.request(laterBlock)); !p.Done() || p.Slot != "gpu-b" {
-					t.Errorf("then slot %s, %s, %v", p.Slot, actions(p), p.Mismatches)
-				}
-				if inv := w.inventory(); len(inv.Groups) != 3 || len(inv.Queues) != 2 {
-					t.Errorf("%d groups, %d queues", len(inv.Groups), len(inv.Queues))
-				}
-				if template := w.template(w.group("gpu-b")); template.Version != "1" {
-					t.Errorf("launch template %+v", template)
-				}
-			})
-		}
 	}
 }
 

@@ -49,6 +49,9 @@ type TeardownRequest struct {
 
 	// Config is what the settings say; nil if there are none.
 	Config *config.Config
+	// Former are slots of queues that the settings lost while their fences stayed: a run that
+	// Slurm did not answer leaves them.
+	Former []capacity.Partition
 }
 
 // TeardownPlan is what teardown will do.

@@ -58,6 +58,9 @@ func (t *remains) basesOnEC2(templates []capacity.LaunchTemplate) []string {
 			bases = union(bases, []string{base})
 		}
 	}
+	for _, g := range t.former() {
+		bases = union(bases, []string{g.Name})
+	}
 	if one := t.request.NodeGroup; one != "" {
 		if !slices.Contains(bases, one) && !t.elsewhere(one) {
 			return []string{one} // Slurm may have something left of it

@@ -115,7 +115,22 @@ func (t *remains) slotNames(templates []capacity.LaunchTemplate) []string {
 			names = union(names, []string{slot})
 		}
 	}
+	for _, g := range t.former() {
+		for _, slot := range g.Slots {
+			names = union(names, []string{slot.Name})
+		}
+	}
 	return names
+}
+
+// former are the node groups of the queue that only their fences are left of.
+func (t *remains) former() (groups []capacity.NodeGroup) {
+	for _, p := range t.request.Former {
+		if p.Name == t.request.Queue {
+			groups = append(groups, p.Groups...)
+		}
+	}
+	return groups
 }
 
 // addRemaining notes what there is of a slot. What is not ours is left where it is, and

@@ -173,45 +173,6 @@ func TestTeardownOfANodeGroup(t *testing.T) {
 	}
 }
 
-// Whichever of the calls is the last, and whatever becomes of it, running again ends in
-// the same, with settings and without.
-func TestR5_TeardownCanFailAtEveryCall(t *testing.T) {
-	clean := twoSlots(t)
-	p := clean.planTeardown(clean.teardown(""))
-	clean.written()
-	if err := clean.setup.Teardown(t.Context(), p); err != nil {
-		t.Fatal(err)
-	}
-	clean.mu.Lock()
-	count := clean.total
-	clean.mu.Unlock()
-	if count < 12 {
-		t.Fatalf("only %d calls", count)
-	}
-	for n := range count {
-		// What FailBefore leaves at one call, CutAfter leaves at the one before it.
-		for effect, settings := range map[awssim.Effect]bool{awssim.FailBefore: false, awssim.CutAfter: true} {
-			t.Run(fmt.Sprintf("call %d %s, settings %v", n+1, effect, settings), func(t *testing.T) {
-				w := twoSlots(t)
-				p := w.planTeardown(w.teardown(""))
-				w.fault(awssim.Fault{Effect: effect, Skip: n, Count: 1, Code: "AccessDeniedException"})
-				if err := w.setup.Teardown(t.Context(), p); err == nil {
-					t.Error("the failure is not told")
-				}
-				w.sim.ClearFaults()
-				again := w.teardown("")
-				if !settings {
-					again.Config = nil
-				}
-				w.tear(again)
-				if diff := cmp.Diff(beside, w.left()); diff != "" {
-					t.Errorf("left (-want +got):\n%s", diff)
-				}
-			})
-		}
-	}
-}
-
 // What an older release set up lacks the queue's name. It is marked before the queue
 // and the settings go, which lead to it until then.
 func TestR5_TeardownMarksFirst(t *testing.T) {

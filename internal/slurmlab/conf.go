@@ -17,7 +17,7 @@ import (
 func (c *Cluster) writeConfig(cfg Config) error {
 	var names []string
 	for _, group := range cfg.groups() {
-		for i := 1; i <= group.Count; i++ {
+		for i := 1; i <= group.Count && !group.NeverBoots; i++ {
 			names = append(names, group.Name(i))
 		}
 	}
@@ -272,11 +272,18 @@ func seconds(d time.Duration) string {
 // address: it is set when a machine is there.
 func (c *Cluster) writeNodes(b *strings.Builder, group NodeGroup) {
 	static := group.Prefix == c.cfg.Static.Prefix
-	for _, run := range runs(group, c.nodePort) {
+	all := runs(group, c.nodePort)
+	if group.NeverBoots {
+		all = []portRun{{node: 1, port: 1, count: group.Count}}
+	}
+	for _, run := range all {
 		names, ports := group.Name(run.node), fmt.Sprint(run.port)
 		if run.count > 1 {
 			names = fmt.Sprintf("%s[%d-%d]", group.Prefix, run.node, run.node+run.count-1)
 			ports = fmt.Sprintf("%d-%d", run.port, run.port+run.count-1)
+		}
+		if group.NeverBoots {
+			ports = fmt.Sprint(run.port)
 		}
 		fmt.Fprintf(b, "NodeName=%s Port=%s CPUs=%d RealMemory=%d", names, ports, group.CPUs, group.MemoryMB)
 		if group.GPUs > 0 {

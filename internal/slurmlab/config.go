@@ -73,6 +73,10 @@ type NodeGroup struct {
 	Partition string // joins this partition, which is made if need be
 	Options   string // further settings of NodeName, such as "Weight=10"
 
+	// NeverBoots: nobody starts these nodes, so they need no ports, of which a cluster has
+	// some hundred.
+	NeverBoots bool
+
 	// AlwaysOn exempts the nodes from SuspendTime; Slurm then powers them
 	// down on request only.
 	AlwaysOn bool

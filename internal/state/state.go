@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/google/renameio/v2"
 
@@ -102,7 +103,12 @@ func (d Dir) WriteSnapshot(s *capacity.Snapshot) error {
 	return nil
 }
 
-// plan is what the Lua shims read on every submission: one word and its value a line.
+// plan is what the Lua shims read on every submission: one word and its value a line, and
+// then the jobs that they let through by themselves, as
+//
+//	fits PARTITION ACCOUNTS FROM LAST NODES GPUS
+//
+// "-" stands for every account, 0 for no bound. Times are seconds of the machine's clock.
 func plan(s *capacity.Snapshot) string {
 	var b strings.Builder
 	b.WriteString("version 1\n")
@@ -111,6 +117,23 @@ func plan(s *capacity.Snapshot) string {
 	}
 	for _, p := range s.Partitions {
 		fmt.Fprintf(&b, "partition %s\n", p.Name)
+	}
+	for _, q := range capacity.Quicks(s) {
+		accounts := "-"
+		if len(q.Accounts) > 0 {
+			accounts = strings.Join(q.Accounts, ",")
+		}
+		if strings.ContainsAny(q.Partition+accounts, " \t\r\n") {
+			continue
+		}
+		var from, last int64
+		if !q.From.IsZero() {
+			from = q.From.Add(-s.ClockOffset.Duration).Add(time.Second - 1).Unix()
+		}
+		if !q.Last.IsZero() {
+			last = q.Last.Add(-s.ClockOffset.Duration).Unix()
+		}
+		fmt.Fprintf(&b, "fits %s %s %d %d %d %d\n", q.Partition, accounts, from, last, q.Nodes, q.GPUs)
 	}
 	return b.String()
 }

@@ -144,9 +144,12 @@ func (p *picture) legend(lines [][]Phase) {
 // shapes are the classes of the phases that are boxes.
 var shapes = map[Phase]string{Open: "open", Extended: "extended", Unpaid: "unpaid", Draining: "draining", Reclaimed: "reclaimed", Gap: "gap"}
 
+// colour has a name, and is another one on a light and on a dark page.
+type colour struct{ name, light, dark string }
+
 // colours by name, for a light and for a dark page. They keep the contrast that WCAG 2
 // asks for: 4.5 for text, 3 for shapes.
-var colours = []struct{ name, light, dark string }{
+var colours = []colour{
 	{"page", "#ffffff", "#0d1117"},
 	{"band", "#f1f4f7", "#1b222c"},
 	{"ink", "#1f2328", "#f0f6fc"},
@@ -189,7 +192,7 @@ text{font:13px system-ui,-apple-system,"Segoe UI","DejaVu Sans",sans-serif}
 // style writes the rules below the picture's own class, since a page may hold the SVG
 // inline. Colours are variables, which a page may set as well; a program without CSS
 // variables takes the light colour that stands before each.
-func style() string {
+func style(colours []colour, rules string) string {
 	var light, dark strings.Builder
 	for _, c := range colours {
 		fmt.Fprintf(&light, "--pcs-%s:%s;", c.name, c.light)
@@ -201,7 +204,7 @@ func style() string {
 		selector, body, _ := strings.Cut(strings.TrimSuffix(rule, "}\n"), "{")
 		var declarations []string
 		for declaration := range strings.SplitSeq(body, ";") {
-			declarations = append(declarations, coloured(declaration)...)
+			declarations = append(declarations, coloured(declaration, colours)...)
 		}
 		fmt.Fprintf(&out, ".pcs-timeline %s{%s}\n", selector, strings.Join(declarations, ";"))
 	}
@@ -209,7 +212,7 @@ func style() string {
 }
 
 // coloured writes a declaration that names a colour twice: as it is, and as a variable.
-func coloured(declaration string) []string {
+func coloured(declaration string, colours []colour) []string {
 	for _, c := range colours {
 		if name := "{" + c.name + "}"; strings.Contains(declaration, name) {
 			return []string{strings.ReplaceAll(declaration, name, c.light), strings.ReplaceAll(declaration, name, "var(--pcs-"+c.name+")")}

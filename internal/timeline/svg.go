@@ -50,7 +50,7 @@ func (c Chart) SVG() ([]byte, error) {
 	p.open("svg", "xmlns", "http://www.w3.org/2000/svg", "width", wide, "height", high, "viewBox", "0 0 "+wide+" "+high, "class", "pcs-timeline", "role", "img", "aria-labelledby", "pcs-timeline-title pcs-timeline-desc")
 	p.leaf("title", "Capacity in "+clean(c.Region), "id", "pcs-timeline-title")
 	p.leaf("desc", c.description(), "id", "pcs-timeline-desc")
-	p.leaf("style", style())
+	p.leaf("style", style(colours, rules))
 	p.hatch()
 	p.rect("page", 0, 0, svgWidth, height)
 	p.head()

@@ -149,9 +149,17 @@ func (s SyncSlurm) IdleNodes(ctx context.Context) ([]string, error) {
 	return idle, nil
 }
 
-// Jobs are all jobs that slurmctld knows.
+// Jobs are all jobs that have not ended.
 func (s SyncSlurm) Jobs(ctx context.Context) ([]lifecycle.Job, error) {
-	jobs, err := s.Client.Jobs(ctx)
+	return lifecycleJobs(s.Client.Jobs(ctx))
+}
+
+// EndedJobs are those that ended in the last minutes.
+func (s SyncSlurm) EndedJobs(ctx context.Context) ([]lifecycle.Job, error) {
+	return lifecycleJobs(s.Client.EndedJobs(ctx))
+}
+
+func lifecycleJobs(jobs []slurm.Job, err error) ([]lifecycle.Job, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +179,7 @@ func lifecycleJob(j slurm.Job) (lifecycle.Job, error) {
 	return lifecycle.Job{ID: j.ID, Shown: j.DisplayID(), Partition: j.Partition, Account: j.Account, MinNodes: j.NumNodes, State: j.State, Configuring: j.Configuring(),
 		Nodes: names, Start: j.Start, End: j.End, Limit: j.TimeLimit, TimeMin: j.TimeMin, Comment: j.Comment, Restarts: j.Restarts,
 		User: j.User, QOS: j.QOS, AdminComment: j.AdminComment, Begin: j.Eligible, Deadline: j.Deadline, Constraint: j.Features,
-		AdminHeld: j.Held && j.Reason != "JobHeldUser", Settled: j.Settled(), Batch: j.Batch, Requeue: j.Requeue}, err
+		AdminHeld: j.Held && j.Reason != "JobHeldUser", Held: j.Held, Settled: j.Settled(), Batch: j.Batch, Requeue: j.Requeue}, err
 }
 
 // CreateReservation creates a Slurm reservation.

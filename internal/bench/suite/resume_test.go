@@ -23,7 +23,9 @@ type launches struct {
 	alone bool // as jobs of one node
 }
 
-func (l launches) block() string { return fmt.Sprintf("cr-%017x", l.nodes*2+map[bool]int{true: 1}[l.alone]) }
+func (l launches) block() string {
+	return fmt.Sprintf("cr-%017x", l.nodes*2+map[bool]int{true: 1}[l.alone])
+}
 
 const (
 	benchSubnet   = "subnet-0aaaaaaaaaaaaaaaa"
@@ -46,10 +48,11 @@ func newResumeBench(b *testing.B, all []launches, change func(*slurmlab.Config))
 	r := &resumeBench{B: b, dir: shortDir(b), ours: build(b, "cmd/pcs-capacity-resume"), floor: build(b, "internal/bench/floor")}
 	r.log = filepath.Join(r.dir, "slurm.log")
 	nothing := r.script("nothing", "exit 0")
-	cfg := slurmlab.Config{Dir: filepath.Join(r.dir, "lab"), ResumeProgram: nothing, SuspendProgram: nothing, ResumeFailProgram: nothing, ResumeTimeout: 20 * time.Minute}
+	cfg := slurmlab.Config{Dir: filepath.Join(r.dir, "lab"), ResumeProgram: nothing, SuspendProgram: nothing, ResumeFailProgram: nothing, ResumeTimeout: 20 * time.Minute,
+		Extra: []string{"SchedulerParameters=default_queue_depth=5000,sched_interval=2,batch_sched_delay=0,bf_interval=2,bf_max_job_test=5000", "PrologSlurmctld=/bin/true"}}
 	settings := fmt.Sprintf("region = \"us-east-2\"\nstate_dir = %[1]q\nlocal_dir = %[1]q\n[log]\ndir = %q\n", filepath.Join(r.dir, "state"), filepath.Join(r.dir, "log"))
 	for _, l := range all {
-		cfg.CloudGroups = append(cfg.CloudGroups, slurmlab.NodeGroup{Prefix: l.name + "-", Count: max(l.nodes, 2), Partition: l.name, CPUs: 192})
+		cfg.CloudGroups = append(cfg.CloudGroups, slurmlab.NodeGroup{Prefix: l.name + "-", Count: max(l.nodes, 2), Partition: l.name, CPUs: 192, NeverBoots: true})
 		settings += fmt.Sprintf("[[partition]]\nname = %q\nprovider = \"ec2\"\n[[partition.node_group]]\nname = %[1]q\ninstance_type = \"p5.48xlarge\"\nsubnet_ids = [%q]\nlaunch_template = %q\ncapacity_reservation_ids = [%q]\nmax_nodes = %d\n",
 			l.name, benchSubnet, benchTemplate, l.block(), max(l.nodes, 2))
 	}
@@ -120,7 +123,7 @@ func (r *resumeBench) submit(l launches) string {
 		Jobs []job  `json:"jobs"`
 		All  string `json:"all_nodes"`
 	}
-	for deadline := time.Now().Add(5 * time.Minute); len(file.Jobs) < jobs; time.Sleep(200 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); len(file.Jobs) < jobs; time.Sleep(200 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			r.Fatalf("%s: %d of %d jobs have their nodes", l.name, len(file.Jobs), jobs)
 		}
@@ -167,6 +170,12 @@ type powered struct {
 // world is an AWS with a block behind each partition.
 func world(b *testing.B, throttle bool, all ...launches) *awssim.Sim {
 	b.Helper()
+	return worldAt(b, time.Now(), throttle, all...)
+}
+
+// worldAt is a world whose clock is at a time.
+func worldAt(b *testing.B, at time.Time, throttle bool, all ...launches) *awssim.Sim {
+	b.Helper()
 	scenario, err := awssim.LoadScenario("../../../hooks/testdata/power.toml")
 	if err != nil {
 		b.Fatal(err)
@@ -188,7 +197,7 @@ func world(b *testing.B, throttle bool, all ...launches) *awssim.Sim {
 			home.Subnets[i].CIDR = "127.10.16.0/20"
 		}
 	}
-	sim, err := awssim.New(scenario, nil)
+	sim, err := awssim.New(scenario, awssim.NewClock(at, 1))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -298,49 +307,44 @@ func BenchmarkResumeInACrowd(b *testing.B) {
 	r := newResumeBench(b, []launches{one, crowd}, nil)
 	file := r.submit(one)
 	t := newTable("resume-crowd", "beside", "few", "many", "few ms", "many ms", "many/few", "few MB", "many MB")
-	measure := func(sims ...*awssim.Sim) ([]time.Duration, []powered) {
-		took := make([][]time.Duration, len(sims))
-		last := make([]powered, len(sims))
-		for range 7 {
-			for i, sim := range sims {
+	var mark string
+	// An AWS of its own for each run: the launch of a job and its repetition are one.
+	alone := func() *awssim.Sim { return world(b, false, one, crowd) }
+	among := func() *awssim.Sim {
+		sim := worldAt(b, time.Now().Add(-30*time.Minute), false, one, crowd)
+		if _, err := sim.Launch(awssim.LaunchRequest{Region: "us-east-2", MinCount: crowd.nodes, MaxCount: crowd.nodes, LaunchTemplateID: benchTemplate, SubnetID: benchSubnet,
+			MarketType: "capacity-block", ReservationID: crowd.block(), Tags: map[string]string{capacity.TagCluster: mark, capacity.TagNodes: crowd.list(), capacity.TagPartition: crowd.name}}); err != nil {
+			b.Fatal(err)
+		}
+		sim.Clock().Advance(30 * time.Minute) // they are no part of this power-up
+		return sim
+	}
+	measure := func(worlds ...func() *awssim.Sim) ([]time.Duration, []powered) {
+		took := make([][]time.Duration, len(worlds))
+		last := make([]powered, len(worlds))
+		for range 9 {
+			for i, world := range worlds {
+				sim := world()
 				last[i] = r.powerUp(r.ours, one, file, sim)
 				took[i] = append(took[i], last[i].wall)
-				var ids []string
-				for _, made := range sim.Instances("") {
-					if made.ReservationID == one.block() {
-						ids = append(ids, made.ID)
-					}
-				}
-				if err := sim.Terminate("us-east-2", ids, ""); err != nil {
-					b.Fatal(err)
-				}
+				sim.Close()
 			}
 		}
-		medians := make([]time.Duration, len(sims))
+		medians := make([]time.Duration, len(worlds))
 		for i := range took {
 			medians[i] = median(took[i])
 		}
 		return medians, last
 	}
-	alone, among := world(b, false, one, crowd), world(b, false, one, crowd)
-	defer alone.Close()
-	defer among.Close()
-	// A first run makes the mark of the cluster.
-	r.powerUp(r.ours, one, file, alone)
-	if err := alone.Terminate("us-east-2", []string{alone.Instances("")[0].ID}, ""); err != nil {
+	measure(alone) // the first run makes the mark of the cluster
+	dir := state.Dir(filepath.Join(r.dir, "state"))
+	var err error
+	if mark, err = dir.Mark(); err != nil {
 		b.Fatal(err)
 	}
-	mark, err := state.Dir(filepath.Join(r.dir, "state")).Mark()
-	if err != nil {
+	if err := dir.WriteSnapshot(&capacity.Snapshot{TakenAt: time.Now()}); err != nil {
 		b.Fatal(err)
 	}
-	names := []string{crowd.list()}
-	if _, err := among.Launch(awssim.LaunchRequest{Region: "us-east-2", MinCount: crowd.nodes, MaxCount: crowd.nodes, LaunchTemplateID: benchTemplate, SubnetID: benchSubnet,
-		MarketType: "capacity-block", ReservationID: crowd.block(), Tags: map[string]string{capacity.TagCluster: mark, capacity.TagNodes: names[0], capacity.TagPartition: "crowd"}}); err != nil {
-		b.Fatal(err)
-	}
-	among.Clock().Advance(10 * time.Minute) // by which sync, and a launch, know them
-	alone.Clock().Advance(10 * time.Minute)
 	took, last := measure(alone, among)
 	t.add("live instances of ours", 0, crowd.nodes, took[0], took[1], ratio(took[1], took[0]), last[0].peak, last[1].peak)
 
@@ -358,11 +362,11 @@ func BenchmarkResumeInACrowd(b *testing.B) {
 func (r *resumeBench) submitSome(l launches) {
 	r.Helper()
 	have := func() int {
-		return strings.Count(r.slurm("squeue", "--noheader", "--array", "--partition="+l.name, "--states=CONFIGURING,RUNNING", "--format=%A"), "\n")
+		return len(strings.Fields(r.slurm("squeue", "--noheader", "--array", "--partition="+l.name, "--states=CONFIGURING,RUNNING", "--format=%A")))
 	}
 	before := have()
 	r.slurm("sbatch", "-N1", "--array=1-"+strconv.Itoa(l.nodes), "-p", l.name, "--exclusive", "-o", "/dev/null", "--wrap", "sleep 3600")
-	for deadline := time.Now().Add(5 * time.Minute); have() < before+l.nodes; time.Sleep(500 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); have() < before+l.nodes; time.Sleep(500 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			r.Fatalf("%d of %d more jobs have their nodes", have()-before, l.nodes)
 		}

@@ -28,7 +28,7 @@ func Main([]string) int {
 		var once sync.Once
 		answer := func(text string) { once.Do(func() { _, _ = os.Stdout.WriteString(text) }) }
 		time.AfterFunc(hooks.TaskPrologDeadline, func() {
-			answer(hooks.JobEnvironment(nil, "", time.Time{}))
+			answer(hooks.JobEnvironment("", nil, "", time.Time{}))
 			os.Exit(0)
 		})
 		answer(taskProlog(os.Getenv("SLURMD_NODENAME")))
@@ -65,15 +65,17 @@ func prolog(node string) {
 func taskProlog(node string) string {
 	var snap *capacity.Snapshot
 	var slot string
+	var dir state.Dir
 	now := time.Now()
 	if cfg, err := config.Load(config.Find("")); err == nil {
 		var ours bool
 		if _, _, slot, ours = cfg.Domain().PlaceOf(node); ours {
-			snap, _ = state.Dir(cfg.StateDir).ReadSnapshot()
+			dir = state.Dir(cfg.StateDir)
+			snap, _ = dir.ReadSnapshot()
 		}
 	}
 	if snap != nil {
 		now = now.Add(snap.ClockOffset.Duration)
 	}
-	return hooks.JobEnvironment(snap, slot, now)
+	return hooks.JobEnvironment(dir, snap, slot, now)
 }

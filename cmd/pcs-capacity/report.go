@@ -1,0 +1,214 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/market"
+	"github.com/pcs-capacity/pcs-capacity/internal/report"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
+	"github.com/pcs-capacity/pcs-capacity/internal/timeline"
+	"github.com/pcs-capacity/pcs-capacity/internal/wire"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
+)
+
+// ReportCmd says where paid hours went.
+type ReportCmd struct {
+	Reservations []string          `arg:"" optional:"" predictor:"reservation" name:"reservation" help:"Report these alone, cr-…, each from its start. Default: all of the last 30 days."`
+	From         moment            `help:"Begin here, such as 2026-12-01." placeholder:"TIME"`
+	Until        moment            `help:"End here, such as 2026-12-31. Default: now." placeholder:"TIME"`
+	OnDemand     map[string]string `help:"What an instance of a type costs for an hour on demand, to compare with; also what an ODCR costs. Can be given several times." placeholder:"TYPE=USD"`
+	Jobs         int               `help:"Show this many of the largest jobs." default:"10"`
+	SVG          string            `name:"svg" help:"Also draw it into this file: the blocks, and the hours of each day by class." placeholder:"FILE" type:"path"`
+	HTML         string            `name:"html" help:"Also write all of it as one page into this file." placeholder:"FILE" type:"path"`
+}
+
+// Help is shown below the flags.
+func (ReportCmd) Help() string {
+	return `Each paid hour of each instance of a reservation is in exactly one class: a job used it, it was
+lost to a requeue, a time limit or a failure, or nothing ran. It reads what sync has seen and
+Slurm's accounting where there is one; it asks nothing of AWS. Times at which sync did not
+run are shown as unknown. Fees are those that purchase and extend have recorded; of a block
+that was bought elsewhere, record it: purchase cr-… --fee USD.
+
+  pcs-capacity report --from 2026-12-01 --html december.html --on-demand p5.48xlarge=55.04`
+}
+
+// lookBack is how far a report goes back that is told nothing else.
+const lookBack = 30 * 24 * time.Hour
+
+// Run reads and shows.
+func (c *ReportCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.Config) error {
+	onDemand, err := c.check()
+	if err != nil {
+		return err
+	}
+	dir := state.Dir(cfg.StateDir)
+	snap, snapErr := dir.ReadSnapshot()
+	var offset time.Duration
+	if snapErr == nil {
+		offset = snap.ClockOffset.Duration
+	}
+	now := time.Now().Add(offset).Truncate(time.Second)
+	from, until := c.period(now)
+	samples, err := dir.Samples(from)
+	if errors.Is(err, os.ErrPermission) {
+		return fmt.Errorf("%w; only who may read the samples of sync can make a report", err)
+	}
+	if err != nil {
+		return err
+	}
+	if len(samples) == 0 {
+		return fmt.Errorf("%s has no samples: `pcs-capacity sync --watch` keeps them from when a reservation opens", dir)
+	}
+	in := report.Input{Samples: samples, From: from, Until: until, IDs: c.Reservations, Zone: time.Local, Expand: slurm.Expand}
+	if t.UTC {
+		in.Zone = time.UTC
+	}
+	doc := reportDocument{TakenAt: now, Warnings: []string{}}
+	in.Accounted, err = wire.AccountedRuns(ctx, &slurm.Client{}, in.Begins(), until, offset)
+	switch {
+	case err == nil:
+		doc.Accounting = true
+	case !errors.Is(err, slurm.ErrNoAccounting):
+		doc.Warnings = append(doc.Warnings, fmt.Sprintf("jobs are those that sync saw: %s", err))
+	}
+	made, err := report.Make(in)
+	if err != nil {
+		return err
+	}
+	fees, err := recordedFees(dir, &made)
+	if err != nil {
+		doc.Warnings = append(doc.Warnings, fmt.Sprintf("no fees are known: %s", err))
+	}
+	for _, id := range c.Reservations {
+		if !slices.ContainsFunc(made.Reservations, func(r report.Reservation) bool { return r.ID == id }) {
+			return fmt.Errorf("sync has not seen %s open in this time; `pcs-capacity list` shows reservations, and --from how far back to look", id)
+		}
+	}
+	doc.fill(made, fees, onDemand, made.Advise(snap, now))
+	return c.show(t, doc, newUsageChart(made, fees, snap, in.Zone, now))
+}
+
+// check reads what is written as text.
+func (c *ReportCmd) check() (onDemand map[string]capacity.Money, err error) {
+	for _, id := range c.Reservations {
+		if !capacity.IsReservationID(id) {
+			return nil, usage("%q is not the id of a reservation (cr-…)", id)
+		}
+	}
+	switch {
+	case !c.From.IsZero() && !c.Until.IsZero() && !c.From.Before(c.Until.Time):
+		return nil, usage("--until=%s is not after --from=%s", c.Until.Format(time.RFC3339), c.From.Format(time.RFC3339))
+	case c.Jobs < 0:
+		return nil, usage("--jobs=%d: use 0 or more", c.Jobs)
+	}
+	onDemand = map[string]capacity.Money{}
+	for name, amount := range c.OnDemand {
+		if onDemand[name], err = dollars("--on-demand "+name, amount); err != nil {
+			return nil, err
+		}
+	}
+	return onDemand, nil
+}
+
+// period is the time of the report; from is zero where reservations are named.
+func (c *ReportCmd) period(now time.Time) (from, until time.Time) {
+	from, until = c.From.Time, now
+	if !c.Until.IsZero() && c.Until.Before(now) {
+		until = c.Until.Time
+	}
+	if from.IsZero() && len(c.Reservations) == 0 {
+		from = until.Add(-lookBack)
+	}
+	return from, until
+}
+
+// recordedFee is what is known to have been paid for a reservation.
+type recordedFee struct {
+	paid       capacity.Money
+	extensions []capacity.Extension
+}
+
+// recordedFees adds up what was recorded for each reservation: its purchase, and its
+// extensions. One of which a part is not known has none.
+func recordedFees(dir state.Dir, made *report.Report) (map[string]recordedFee, error) {
+	all, err := market.Intents{StateDir: dir}.All()
+	if err != nil {
+		return nil, err
+	}
+	fees := map[string]recordedFee{}
+	for _, i := range all {
+		if i.Reservation == "" || i.Phase == market.Failed || i.Phase == market.Sending {
+			continue
+		}
+		f := fees[i.Reservation]
+		if i.Kind == market.ExtendBlock {
+			f.extensions = append(f.extensions, capacity.Extension{From: i.OldEnd, To: i.NewEnd, State: capacity.ExtensionPaid, Fee: i.Fee})
+		} else {
+			f.paid = i.Fee
+		}
+		fees[i.Reservation] = f
+	}
+	for _, r := range made.Reservations {
+		f := fees[r.ID]
+		for _, e := range f.extensions {
+			// One whose payment failed has not moved the end.
+			if !e.To.After(r.End) && f.paid != (capacity.Money{}) {
+				f.paid = f.paid.Plus(e.Fee)
+			}
+		}
+		fees[r.ID] = f
+	}
+	return fees, nil
+}
+
+// show writes the report in every form that was asked for.
+func (c *ReportCmd) show(t *terminal.Terminal, doc reportDocument, chart timeline.Usage) error {
+	for _, file := range []struct {
+		path string
+		make func() ([]byte, error)
+	}{
+		{c.SVG, chart.SVG},
+		{c.HTML, func() ([]byte, error) { return doc.page(chart, c.Jobs) }},
+	} {
+		if file.path == "" {
+			continue
+		}
+		text, err := file.make()
+		if err != nil {
+			return fmt.Errorf("drawing %s: %w", file.path, err)
+		}
+		if err := os.WriteFile(file.path, text, 0o644); err != nil {
+			return fmt.Errorf("writing the report: %w", err)
+		}
+		t.Say("Wrote %s.", file.path)
+	}
+	if t.Format != terminal.Table {
+		return t.Show(doc, doc.rows())
+	}
+	if err := doc.tables(t, c.Jobs); err != nil {
+		return err
+	}
+	for _, g := range doc.Unknown {
+		t.Say("Unknown: %s from %s to %s: %s.", g.Reservation, t.Time(g.From), t.Time(g.To), g.Reason)
+	}
+	for _, w := range doc.Warnings {
+		t.Say("Warning: %s.", strings.TrimSuffix(w, "."))
+	}
+	for _, a := range doc.Advice {
+		t.Say("Next: %s.", a.Says)
+		if a.Command != "" {
+			t.Say("  %s", a.Command)
+		}
+	}
+	return nil
+}

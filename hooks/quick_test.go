@@ -1,0 +1,274 @@
+//go:build !race
+
+package hooks
+
+import (
+	"bufio"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
+)
+
+// shim runs the shims' own code in a Lua of its own, without Slurm.
+type shim struct {
+	t   testing.TB
+	in  *bufio.Writer
+	out *bufio.Scanner
+}
+
+// driver reads "plan HEX" and "job NOW NAME=HEX …", or NAME#HEX for a number, a line each; it
+// answers whether the shims let the job through by themselves.
+const driver = `
+local plan
+for line in io.lines() do
+  local word, rest = line:match("^(%l+) (.*)$")
+  if word == "plan" then
+    plan = parse_plan(unhex(rest))
+    print(plan and "ready" or "no plan")
+  else
+    local job = {}
+    for name, kind, value in rest:gmatch("([%l-]+)([=#])(%x*)") do
+      job[name] = unhex(value)
+      if kind == "#" then job[name] = tonumber(job[name]) end
+    end
+    print(to_ask(job, plan, tonumber(rest:match("^%d+"))) and "asks" or "through")
+  end
+  io.stdout:flush()
+end
+`
+
+func newShim(t testing.TB) *shim {
+	t.Helper()
+	script := filepath.Join(t.TempDir(), "shim.lua")
+	text := strings.NewReplacer("@PLAN@", `""`, "@STATE_DIR@", `""`, "@FILTER@", `""`).Replace(commonLua)
+	if err := os.WriteFile(script, []byte(text+driver), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("lua5.1", script)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		in.Close()
+		if err := cmd.Wait(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &shim{t, bufio.NewWriter(in), bufio.NewScanner(out)}
+}
+
+func (s *shim) ask(line string) string {
+	s.t.Helper()
+	fmt.Fprintln(s.in, line)
+	if err := s.in.Flush(); err != nil {
+		s.t.Fatal(err)
+	}
+	if !s.out.Scan() {
+		s.t.Fatalf("no answer to %s", line)
+	}
+	return s.out.Text()
+}
+
+// letsThrough reports whether the shim lets a job through by itself.
+func (s *shim) letsThrough(fields map[string]string, now time.Time) bool {
+	s.t.Helper()
+	line := fmt.Sprintf("job %d", now.Unix())
+	for name, value := range fields {
+		kind := "="
+		if _, err := strconv.ParseInt(value, 10, 64); err == nil && fields["from"] != "cli_filter" {
+			kind = "#" // slurmctld has numbers where sbatch has texts
+		}
+		line += fmt.Sprintf(" %s%s%x", name, kind, value)
+	}
+	return s.ask(line) == "through"
+}
+
+// randomWorld is a snapshot with partitions of all kinds.
+func randomWorld(r *rand.Rand, now time.Time) *capacity.Snapshot {
+	one := func(of ...time.Duration) time.Duration { return of[r.IntN(len(of))] }
+	snap := &capacity.Snapshot{TakenAt: now.Add(-one(time.Second, time.Minute, time.Hour)), ClockOffset: capacity.Duration{Duration: one(0, -3500*time.Millisecond, 90*time.Second)},
+		Submit: capacity.Submit{Strict: r.IntN(4) > 0, StaleAfter: capacity.Duration{Duration: 10 * time.Minute}}, TimeMinCollapses: r.IntN(2) == 0,
+		Timing: capacity.Timing{DrainMargin: capacity.Duration{Duration: 10 * time.Minute}, BootAllowance: capacity.Duration{Duration: one(0, 10*time.Minute)},
+			ReclaimLead: capacity.Duration{Duration: 30 * time.Minute}, ReclaimLeadUltraServer: capacity.Duration{Duration: time.Hour}}}
+	if r.IntN(2) == 0 {
+		snap.DefaultPartition = "p0"
+	}
+	serial := 0
+	for i := range 1 + r.IntN(3) {
+		p := capacity.Partition{Name: fmt.Sprintf("p%d", i), Provider: []capacity.Provider{capacity.ProviderEC2, capacity.ProviderPCS}[r.IntN(2)], MinTime: capacity.Duration{Duration: 30 * time.Minute}}
+		if r.IntN(3) == 0 {
+			p.AllowAccounts = []string{"nlp", "Vision"}
+		}
+		if r.IntN(5) == 0 {
+			p.AllowGroups = []string{"no-such-group"}
+		}
+		for g := range 1 + r.IntN(5)/4 {
+			group := capacity.NodeGroup{Name: fmt.Sprintf("%s-g%d", p.Name, g), InstanceType: "p5.48xlarge", PurchaseOption: capacity.CapacityBlock, MaxNodes: r.IntN(4) * 3, GPUs: r.IntN(2) * 8, Dynamic: r.IntN(2) == 0,
+				Subnets: []capacity.Subnet{{ID: "subnet-0a1", AZID: "use2-az1", AZ: "us-east-2a"}}}
+			if r.IntN(6) == 0 {
+				group.PurchaseOption = capacity.OnDemand
+			}
+			slot := capacity.Slot{Name: group.Name}
+			if r.IntN(5) == 0 {
+				slot.Feature = group.Name
+			}
+			for range r.IntN(4) {
+				if group.PurchaseOption == capacity.OnDemand {
+					break
+				}
+				serial++
+				res := capacity.Reservation{ID: fmt.Sprintf("cr-%017x", serial), Kind: capacity.CapacityBlock, InstanceType: "p5.48xlarge", Region: "us-east-2", AZID: "use2-az1", AZ: "us-east-2a",
+					State: []capacity.State{capacity.StateActive, capacity.StateActive, capacity.StateActive, capacity.StateScheduled, "expired"}[r.IntN(5)],
+					Total: 1 + r.IntN(8), Platform: "Linux/UNIX", Tenancy: "default", Start: now.Add(one(-48*time.Hour, -time.Minute, time.Minute, 24*time.Hour))}
+				res.Available = res.Total
+				if r.IntN(4) == 0 {
+					res.InstanceType = "p4d.24xlarge"
+				}
+				if r.IntN(5) > 0 {
+					res.End = res.Start.Add(one(24*time.Hour, 49*time.Hour, 14*24*time.Hour))
+				} else {
+					group.PurchaseOption, res.Kind = capacity.ODCR, capacity.ODCR
+				}
+				if r.IntN(4) == 0 {
+					res.Unhealthy = r.IntN(res.Total + 1)
+				}
+				slot.ReservationIDs = append(slot.ReservationIDs, res.ID)
+				if r.IntN(8) > 0 { // else EC2 does not know it
+					snap.Reservations = append(snap.Reservations, res)
+				}
+			}
+			group.Slots = []capacity.Slot{slot}
+			p.Groups = append(p.Groups, group)
+		}
+		snap.Partitions = append(snap.Partitions, p)
+	}
+	return snap
+}
+
+// randomJob is what a shim tells of a job; mostly of the common kind.
+func randomJob(r *rand.Rand) map[string]string {
+	fields := map[string]string{"from": []string{"cli_filter", "job_submit"}[r.IntN(2)]}
+	odd := r.IntN(2) == 0
+	set := func(name string, often int, values ...string) {
+		if r.IntN(10) < often {
+			fields[name] = values[r.IntN(len(values))]
+		}
+	}
+	if !odd { // as most jobs are
+		set("partition", 9, "p0", "p0", "p1")
+		set("account", 5, "nlp", "vision")
+		set("comment", 3, "night run 7", "time=fit")
+		set("time", 10, "1", "60", "02:30:00", "1-00:00:00", "300", "2-00:00:00")
+		set("nodes", 5, "1", "2", "4")
+		set("gpus-per-node", 5, "8", "h100:8")
+		if fields["from"] == "cli_filter" { // as sbatch shows what is not set
+			set("ntasks", 10, "1")
+			set("ntasks-per-node", 10, "-2", "8")
+			set("time-min", 10, "2982616-04:14:00", "")
+			set("begin", 10, "Unknown")
+			set("deadline", 10, "Unknown")
+		}
+		return fields
+	}
+	set("partition", 9, "p0", "p0", "p0", "p1", "p2", "p0,p1", "cpu", "p0\nfits", "p0,")
+	set("account", 4, "nlp", "vision", "Vision", "physics", "nlp,Vision", "-", "")
+	set("comment", 3, "", "night run 7", "x=1", "time=fit", "a time=fit", "time=fit:60", "time=fit,x", "capacity=any", "instance_type=p5.48xlarge", "capacity_reservation_id=cr-0", "Subnet_ID=x", "on_end=hold",
+		"capacity_reservation_id=cr-00000000000000001", "\x00\xff\n=", "time=fit time=fit")
+	set("time", 9, "60", "1", "1-00:00:00", "02:30:00", "2-12", "90:30", "47:59:59", "1000000", "0", "65534", "4294967294", "4294967295", "2982616-04:14:00", "13-23:50:00", "1439", "1380", "1370", "UNLIMITED", "300", "23:29:30")
+	set("time-min", 2, "30", "0", "4294967294", "2982616-04:14:00", "1-00:00:00", "60", "65534")
+	set("begin", 1, "0", "Unknown", "2026-11-22T10:00:00", "1795400000", "now+1hour")
+	set("deadline", 1, "Unknown", "2026-11-22T10:00:00", "1795400000")
+	set("nodes", 6, "1", "2", "4", "8", "12", "1-0", "2-4", "1k", "65534", "4294967294", "3-10", "10-0", "0")
+	set("ntasks", 4, "1", "8", "16", "64", "65534", "4294967294")
+	set("ntasks-per-node", 4, "1", "8", "0", "65534", "-2", "-2")
+	set("gpus", 1, "8", "16", "h100:4", "gres:gpu:8", "gres/gpu:16")
+	set("gpus-per-node", 3, "8", "h100:8", "9", "gpu:8", "gres:gpu:8", "gres/gpu:h100:9", "4,a100:4", "1k", "gres:gpu", "h100")
+	set("gpus-per-task", 1, "1", "8", "0")
+	set("gres", 2, "gpu:8", "gpu:h100:9", "gpu:8,shard:2", "nvme:1", "gpu", "gres:gpu:16", "GPU:8")
+	set("constraint", 1, "a", "p0-g0")
+	set("qos", 1, "normal")
+	set("user", 8, "alice")
+	return fields
+}
+
+// Whatever the Lua shims let through by themselves, Admit accepts without edits, refusal or
+// warning; and of what Admit accepts so, they let most through.
+func TestLuaLetsThroughWhatAdmitAccepts(t *testing.T) {
+	requests := 100_000
+	if testing.Short() {
+		requests = 10_000
+	}
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 1))
+	s := newShim(t)
+	dir := state.Dir(t.TempDir())
+	text := SlurmText{Limit: slurm.ParseLimit, GPUs: slurm.GPUs}
+	var snap *capacity.Snapshot
+	var through, plain int
+	now := time.Now().Truncate(time.Second)
+	for i := range requests {
+		if i%100 == 0 {
+			if err := dir.WriteSnapshot(randomWorld(r, now)); err != nil {
+				t.Fatal(err)
+			}
+			written, err := os.ReadFile(dir.PlanPath())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if snap, err = dir.ReadSnapshot(); err != nil {
+				t.Fatal(err)
+			}
+			if answer := s.ask(fmt.Sprintf("plan %x", written)); answer != "ready" {
+				t.Fatalf("%s: %s", answer, written)
+			}
+		}
+		fields := randomJob(r)
+		name := fields["partition"]
+		if name == "" {
+			name = snap.DefaultPartition
+		}
+		if _, ours := snap.Partition(name); !ours {
+			continue // the shims let it through, or not, by another rule
+		}
+		// The filter starts within the second that Lua sees.
+		at := now.Add(time.Duration(r.Int64N(int64(time.Second))))
+		answer := "unchecked"
+		if req, err := request(fields, text); err == nil {
+			answer = answerText(verdict(req, fields["from"], snap, at))
+		}
+		lets := s.letsThrough(fields, now)
+		if lets && answer != "end\n" {
+			t.Fatalf("the shims let %q through; the filter answers\n%s", fields, answer)
+		}
+		if answer == "end\n" {
+			plain++
+		}
+		if lets {
+			through++
+		}
+	}
+	t.Logf("%d requests: the filter has nothing to say about %d of them, of which the shims let %d through", requests, plain, through)
+	if through < requests/50 || through < plain/4 {
+		t.Error("the shims let too little through for this to mean something")
+	}
+}

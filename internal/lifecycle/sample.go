@@ -1,0 +1,194 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+)
+
+// sample keeps for the report what the pass saw of the reservations that are open: what stands
+// behind their nodes, and who has them.
+func (p *pass) sample(ctx context.Context) {
+	last := p.State.LastSample()
+	now := state.Sample{At: p.now.UTC().Truncate(time.Second), Paid: p.paid()}
+	if len(now.Paid) == 0 && (last == nil || len(last.Paid) == 0) {
+		return // nothing is paid for
+	}
+	if p.jobs == nil {
+		jobs, err := p.Slurm.Jobs(ctx)
+		if err != nil {
+			p.problem(err) // the report says that nothing is known of this time
+			return
+		}
+		p.jobs = jobs
+	}
+	for _, paid := range now.Paid {
+		paid.Waits = slices.ContainsFunc(p.jobs, func(j Job) bool { return p.waits(j, paid.Partition) })
+	}
+	now.Runs = p.runs(ctx, last, now.At)
+	if err := p.State.AppendSample(now, last, p.Poll); err != nil {
+		p.problem(err)
+		p.fail(err)
+	}
+}
+
+// paid are the open reservations of all slots with what their nodes are.
+func (p *pass) paid() map[string]*state.Paid {
+	all := map[string]*state.Paid{}
+	for _, v := range views(p.snap, p.now) {
+		nodes := p.shown(v.slot.Name)
+		for _, r := range p.openIn(v) {
+			w := p.snap.Timing.Window(r)
+			paid := &state.Paid{Partition: v.partition.Name, Slot: v.slot.Name, Kind: r.Kind, InstanceType: r.InstanceType, GPUs: v.group.GPUs,
+				Size: r.Size(), Unhealthy: r.Unhealthy, Start: w.Start, Fence: w.Fence, End: w.End}
+			// One that waits for its turn has no nodes. Of those that share a slot nobody but
+			// EC2 knows which node is whose: they are filled one after the other.
+			if r.ID == v.current.ID || v.window.Unbounded() && v.current.ID != "" && w.Unbounded() {
+				mine := nodes[:min(len(nodes), max(r.Size(), 0))]
+				nodes = nodes[len(mine):]
+				paid.Nodes = p.byState(mine)
+			}
+			if all[r.ID] == nil || paid.Nodes != nil {
+				all[r.ID] = paid
+			}
+		}
+	}
+	return all
+}
+
+// openIn are the reservations of a slot that are open, the current one first.
+func (p *pass) openIn(v slotView) []capacity.Reservation {
+	var open []capacity.Reservation
+	for _, id := range append([]string{v.current.ID}, v.slot.ReservationIDs...) {
+		r, known := p.snap.Reservation(id)
+		if known && r.State == capacity.StateActive && r.LiveAt(p.now) && !r.Start.After(p.now) &&
+			!slices.ContainsFunc(open, func(o capacity.Reservation) bool { return o.ID == id }) {
+			open = append(open, r)
+		}
+	}
+	return open
+}
+
+// shown are the nodes of a slot that are not powered down, those that can run jobs first.
+func (p *pass) shown(slot string) []Node {
+	nodes := slices.DeleteFunc(p.cluster.shown(p.cluster.SlotNodes(slot)), func(n Node) bool { return sampled(n) == "" })
+	slices.SortStableFunc(nodes, func(a, b Node) int { return strings.Compare(order[sampled(a)], order[sampled(b)]) })
+	return nodes
+}
+
+var order = map[string]string{state.NodeUp: "0", state.NodeBoots: "1", state.NodeDrain: "2", state.NodeDown: "3"}
+
+func (p *pass) byState(nodes []Node) map[string]string {
+	names := map[string][]string{}
+	for _, n := range nodes {
+		names[sampled(n)] = append(names[sampled(n)], n.Name)
+	}
+	lists := map[string]string{}
+	for s, of := range names {
+		lists[s] = p.Slurm.Hostlist(of)
+	}
+	return lists
+}
+
+// sampled is the state of a node for Paid.Nodes; "" for one that is powered down.
+func sampled(n Node) string {
+	switch {
+	case n.Up:
+		return state.NodeUp
+	case n.PoweredDown, n.GivenUp, strings.HasPrefix(n.State, "powering-down"), strings.HasPrefix(n.State, "power-down"), strings.HasPrefix(n.State, "powered-down"):
+		return ""
+	case strings.HasPrefix(n.State, "power"):
+		return state.NodeBoots
+	case n.State == "drain":
+		return state.NodeDrain
+	}
+	return state.NodeDown
+}
+
+// waits reports whether a job waits for nodes of a partition, and for nothing of its owner's.
+func (p *pass) waits(j Job, partition string) bool {
+	return j.State == "PENDING" && !j.Held && !j.Begin.After(p.MachineTime()) && slices.Contains(strings.Split(j.Partition, ","), partition)
+}
+
+// runs are those of the jobs that hold nodes, and of those that held them at the sample
+// before, with how they ended.
+func (p *pass) runs(ctx context.Context, last *state.Sample, now time.Time) map[string]state.Run {
+	ours := map[string]bool{}
+	for _, v := range views(p.snap, p.now) {
+		for _, name := range p.cluster.SlotNodes(v.slot.Name) {
+			ours[name] = true
+		}
+	}
+	before := map[string]state.Run{}
+	if last != nil {
+		before = last.Runs
+	}
+	runs := map[string]state.Run{}
+	restarts := map[string]int{}
+	for _, j := range p.jobs {
+		restarts[j.Shown] = j.Restarts
+		id := runID(j)
+		was, known := before[id]
+		switch {
+		case !slices.ContainsFunc(j.Nodes, func(n string) bool { return ours[n] }):
+		case j.State == "RUNNING" || j.State == "SUSPENDED":
+			runs[id] = p.run(j)
+			if same := was.Start.Sub(runs[id].Start).Abs() <= clockSlack; known && same {
+				runs[id] = was // the offset is known to the second only
+			}
+		case known && was.End.IsZero() && j.State == "COMPLETING":
+			runs[id] = was // how it ends, squeue does not say yet
+		}
+	}
+	var over map[string]Job
+	for id, run := range before {
+		if _, there := runs[id]; there || !run.End.IsZero() {
+			continue
+		}
+		if over == nil {
+			over = p.over(ctx)
+		}
+		run.End = now
+		if j, seen := over[id]; seen {
+			run.End, run.State = p.atAWS(j.End), j.State
+		} else if n, _ := strconv.Atoi(id[strings.LastIndexByte(id, '.')+1:]); restarts[run.Job] > n {
+			run.State = "REQUEUED"
+		}
+		runs[id] = run
+	}
+	return runs
+}
+
+func runID(j Job) string { return j.Shown + "." + strconv.Itoa(j.Restarts) }
+
+func (p *pass) run(j Job) state.Run {
+	return state.Run{Job: j.Shown, User: j.User, Account: j.Account, Partition: j.Partition, Nodes: p.Slurm.Hostlist(j.Nodes), Start: p.atAWS(j.Start)}
+}
+
+// atAWS is a time of Slurm's by AWS's clock.
+func (p *pass) atAWS(t time.Time) time.Time {
+	return t.Add(p.snap.ClockOffset.Duration).UTC().Truncate(time.Second)
+}
+
+// over are the jobs that ended in the last minutes, by run; none if Slurm does not say.
+func (p *pass) over(ctx context.Context) map[string]Job {
+	ended, err := p.Slurm.EndedJobs(ctx)
+	if err != nil {
+		p.problem(fmt.Errorf("asking how jobs ended: %w", err))
+	}
+	byID := map[string]Job{}
+	for _, j := range ended {
+		byID[runID(j)] = j
+	}
+	return byID
+}
+
+// clockSlack is how far the same time may be off after it was moved by a clock offset that
+// is known to the second.
+const clockSlack = 3 * time.Second

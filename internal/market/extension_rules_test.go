@@ -1,0 +1,114 @@
+package market
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+// What EC2 would refuse is said before anybody confirms a fee, with what is known.
+func TestExtendable(t *testing.T) {
+	w := newWorld(t, 0, nil)
+	d := &deal{Buyer: w.buyer(), aws: w.aws, account: "111122223333"}
+	now := w.aws.Now()
+	good := capacity.Reservation{ID: "cr-1", Kind: capacity.CapacityBlock, State: capacity.StateActive, OwnerID: "111122223333", Start: now.Add(-day), End: now.Add(5 * day)}
+	for name, c := range map[string]struct {
+		change  func(*capacity.Reservation)
+		account string
+		history []capacity.Extension
+		length  time.Duration
+		want    string // "" if it may be asked for
+	}{
+		"an open block":      {},
+		"one to come":        {change: func(r *capacity.Reservation) { r.State = capacity.StateScheduled }},
+		"an unknown account": {account: "-"},
+		"an unknown owner":   {change: func(r *capacity.Reservation) { r.OwnerID = "" }},
+		"paid before":        {history: []capacity.Extension{{State: capacity.ExtensionPaid}}},
+		"over an hour left":  {change: func(r *capacity.Reservation) { r.End = now.Add(61 * time.Minute) }},
+		"under 56 days left": {change: func(r *capacity.Reservation) { r.End = now.Add(56*day - time.Minute) }},
+		"182 days in all":    {change: func(r *capacity.Reservation) { r.Start = r.End.Add(-181 * day) }},
+
+		"an ODCR":           {change: func(r *capacity.Reservation) { r.Kind = capacity.ODCR }, want: "On-Demand Capacity Reservation"},
+		"an expired one":    {change: func(r *capacity.Reservation) { r.State = capacity.StateExpired }, want: "extends blocks that are scheduled or active"},
+		"somebody else's":   {change: func(r *capacity.Reservation) { r.OwnerID = "444455556666" }, want: "belongs to account 444455556666"},
+		"under an hour":     {change: func(r *capacity.Reservation) { r.End = now.Add(59 * time.Minute) }, want: "until one hour before the end"},
+		"over 56 days left": {change: func(r *capacity.Reservation) { r.End = now.Add(56*day + time.Hour) }, want: "in the last 56 days"},
+		"183 days in all":   {change: func(r *capacity.Reservation) { r.Start = r.End.Add(-182 * day) }, want: "at most 182 days"},
+		"7 days more":       {change: func(r *capacity.Reservation) { r.Start = r.End.Add(-176 * day) }, length: 7 * day, want: "at most 182 days"},
+		"one is pending":    {history: []capacity.Extension{{State: capacity.ExtensionPaid}, {State: capacity.ExtensionPending}}, want: "sells no other until it is paid"},
+	} {
+		r, length := good, day
+		if c.change != nil {
+			c.change(&r)
+		}
+		if c.length != 0 {
+			length = c.length
+		}
+		one := *d
+		if c.account != "" {
+			one.account = ""
+		}
+		err := one.extendable(r, c.history, length)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// The same length once more within a day is the same wish; the newest one counts.
+func TestRecentExtension(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	extension := func(id string, length, ago time.Duration, state string) capacity.Extension {
+		return capacity.Extension{OfferingID: id, From: now, To: now.Add(length), State: state, Purchased: now.Add(-ago)}
+	}
+	for name, c := range map[string]struct {
+		history []capacity.Extension
+		want    string
+	}{
+		"none":           {},
+		"an hour ago":    {[]capacity.Extension{extension("a", day, time.Hour, capacity.ExtensionPaid)}, "a"},
+		"pending":        {[]capacity.Extension{extension("a", day, time.Hour, capacity.ExtensionPending)}, "a"},
+		"another length": {[]capacity.Extension{extension("a", 2*day, time.Hour, capacity.ExtensionPaid)}, ""},
+		"not paid":       {[]capacity.Extension{extension("a", day, time.Hour, capacity.ExtensionFailed)}, ""},
+		"a day ago":      {[]capacity.Extension{extension("a", day, day, capacity.ExtensionPaid)}, ""},
+		"the newest":     {[]capacity.Extension{extension("a", day, 2*time.Hour, capacity.ExtensionPaid), extension("b", day, time.Hour, capacity.ExtensionPaid)}, "b"},
+	} {
+		i, found := recentExtension(capacity.Reservation{ID: "cr-1"}, c.history, day, now)
+		if found != (c.want != "") || i.Offering.ID != c.want || found && (i.Reservation != "cr-1" || i.Kind != ExtendBlock || i.Phase != Done) {
+			t.Errorf("%s: %+v, %t", name, i, found)
+		}
+	}
+}
+
+// An extension that a run was cut off in is taken up, and nothing else for one.
+func TestCutOffExtension(t *testing.T) {
+	w := newWorld(t, 0, nil)
+	d := &deal{Buyer: w.buyer(), aws: w.aws}
+	unlock, err := d.intents().Lock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+	write := func(id string, kind IntentKind, reservation string, phase Phase) {
+		t.Helper()
+		if err := d.intents().Write(Intent{ID: id, Kind: kind, Reservation: reservation, Phase: phase, At: w.aws.Now()}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("extend-1", ExtendBlock, "cr-1", Done)
+	write("extend-2", ExtendBlock, "cr-2", Bought)
+	write("buy-3", BuyBlock, "cr-1", Bought)
+	if i, found, err := d.cutOffExtension("cr-1"); found || err != nil {
+		t.Errorf("%+v, %v", i, err)
+	}
+	for _, id := range []string{"cr-2", "cr-1"} {
+		if id == "cr-1" {
+			write("extend-4", ExtendBlock, "cr-1", Bought)
+		}
+		if i, found, err := d.cutOffExtension(id); !found || err != nil || i.Reservation != id || i.Kind != ExtendBlock {
+			t.Errorf("%s: %+v, %v", id, i, err)
+		}
+	}
+}

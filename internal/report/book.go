@@ -1,0 +1,96 @@
+package report
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+)
+
+// hourlyBelow is the length of a report from which on it is by days.
+const hourlyBelow = 72 * time.Hour
+
+// book adds up what the reservations of a report have in common.
+type book struct {
+	days   []Day
+	hourly bool
+	parts  map[string]*Share // by account, user and job
+}
+
+func newBook(from, until time.Time, zone *time.Location) *book {
+	b := &book{parts: map[string]*Share{}, hourly: until.Sub(from) < hourlyBelow}
+	if zone == nil {
+		zone = time.UTC
+	}
+	local := from.In(zone)
+	for i := 0; from.Before(until); i++ {
+		// Wall time, so that a day of 23 or 25 hours is one.
+		next := time.Date(local.Year(), local.Month(), local.Day()+i+1, 0, 0, 0, 0, zone)
+		if b.hourly {
+			next = time.Date(local.Year(), local.Month(), local.Day(), local.Hour(), 0, 0, 0, zone).Add(time.Duration(i+1) * time.Hour)
+		}
+		if !next.After(from) {
+			continue
+		}
+		next = earliest(next, until)
+		b.days = append(b.days, Day{From: from, To: next, Sums: Sums{}})
+		from = next
+	}
+	return b
+}
+
+// put adds a time of some nodes to the days that it is in.
+func (b *book) put(from, to time.Time, nodes int, c Class) {
+	i, _ := slices.BinarySearchFunc(b.days, from, func(d Day, at time.Time) int {
+		if !d.To.After(at) {
+			return -1
+		}
+		return 1
+	})
+	for ; i < len(b.days) && b.days[i].From.Before(to); i++ {
+		d := &b.days[i]
+		d.Sums[c] += int64(nodes) * seconds(latest(from, d.From), earliest(to, d.To))
+	}
+}
+
+func (b *book) share(r state.Run, c Class, n int64) {
+	key := r.Account + "\x00" + r.User + "\x00" + r.Job
+	s := b.parts[key]
+	if s == nil {
+		s = &Share{Account: r.Account, User: r.User, Job: r.Job, Sums: Sums{}}
+		b.parts[key] = s
+	}
+	s.Sums[c] += n
+}
+
+// shares are those of accounts, of their users, and of their jobs, the largest first.
+func (b *book) shares() (accounts, users, jobs []Share) {
+	by := func(key func(Share) Share) []Share {
+		sums := map[[3]string]*Share{}
+		var all []*Share
+		for _, s := range b.parts {
+			k := key(*s)
+			id := [3]string{k.Account, k.User, k.Job}
+			if sums[id] == nil {
+				k.Sums = Sums{}
+				sums[id] = &k
+				all = append(all, &k)
+			}
+			for c, n := range s.Sums {
+				sums[id].Sums[c] += n
+			}
+		}
+		slices.SortFunc(all, func(a, b *Share) int {
+			return cmp.Or(cmp.Compare(b.Sums.Total(), a.Sums.Total()), cmp.Compare(a.Account, b.Account), cmp.Compare(a.User, b.User), cmp.Compare(a.Job, b.Job))
+		})
+		shares := make([]Share, 0, len(all))
+		for _, s := range all {
+			shares = append(shares, *s)
+		}
+		return shares
+	}
+	return by(func(s Share) Share { return Share{Account: s.Account} }),
+		by(func(s Share) Share { return Share{Account: s.Account, User: s.User} }),
+		by(func(s Share) Share { return s })
+}

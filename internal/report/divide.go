@@ -1,0 +1,329 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+)
+
+// account divides the paid time of one reservation.
+type account struct {
+	history  *history
+	runs     map[string][]*run // by node
+	from, to time.Time
+	expand   func(hostlist string) ([]string, error)
+
+	// fence is from when on no job may run; zero if there is none.
+	fence time.Time
+	book  *book
+	sums  Sums
+	gaps  []Gap
+	busy  map[int64]int64 // node-seconds with a job, by hour since 1970
+}
+
+// divide puts every paid second of every instance in one class.
+func (a *account) divide(b *book) (Reservation, error) {
+	h := a.history
+	a.book, a.sums, a.busy = b, Sums{}, map[int64]int64{}
+	a.fence = h.last().Fence
+	if end := h.end(); !a.fence.IsZero() && end.Before(a.fence) {
+		a.fence = time.Time{}
+	}
+	one := Reservation{ID: h.id, Paid: *h.last(), Start: h.start, End: h.end(), Sums: a.sums}
+	all, err := a.nodes()
+	if err != nil {
+		return one, err
+	}
+	for _, s := range h.within(a.from, a.to) {
+		ran, err := a.stay(s, all)
+		if err != nil {
+			return one, err
+		}
+		length := seconds(s.from, s.to)
+		if s.known && s.paid.Waits && ran >= int64(s.paid.Size)*length {
+			one.Crowded += ran
+		}
+	}
+	for _, s := range h.within(h.start, h.paidUntil(a.wholeEnd())) {
+		one.Whole += int64(s.paid.Size) * seconds(s.from, s.to)
+	}
+	one.Busy = a.oftenBusy()
+	return one, nil
+}
+
+func (a *account) wholeEnd() time.Time {
+	if end := a.history.end(); !end.IsZero() {
+		return end
+	}
+	return a.to
+}
+
+// nodes are all that the reservation ever had, in the order of their names.
+func (a *account) nodes() ([]string, error) {
+	seen := map[string]bool{}
+	var all []string
+	for _, s := range a.history.stays {
+		for _, list := range s.paid.Nodes {
+			names, err := a.expand(list)
+			if err != nil {
+				return nil, fmt.Errorf("nodes of reservation %s: %w", a.history.id, err)
+			}
+			for _, name := range names {
+				if !seen[name] {
+					seen[name] = true
+					all = append(all, name)
+				}
+			}
+		}
+	}
+	slices.Sort(all)
+	return all, nil
+}
+
+// stay divides a time in which nothing was seen to change. It returns the node-seconds in
+// which jobs ran.
+func (a *account) stay(s stay, all []string) (ran int64, err error) {
+	states, listed := map[string]string{}, 0
+	for what, list := range s.paid.Nodes {
+		names, err := a.expand(list)
+		if err != nil {
+			return 0, err
+		}
+		for _, name := range names {
+			states[name] = what
+		}
+		listed += len(names)
+	}
+	// What has no node, or one that is off: a run that began there after the sample takes of it.
+	free := s.paid.Size - listed
+	var taken []piece
+	failed := min(max(0, s.paid.Unhealthy-a.count(s.paid.Nodes[state.NodeDown])), max(free, 0))
+	a.put(s, s.from, s.to, max(free, 0)-failed, a.idle(s))
+	a.put(s, s.from, s.to, failed, Hardware)
+	for _, name := range all {
+		what, on := states[name]
+		if on && listed > s.paid.Size { // more than is paid for: settings that changed meanwhile
+			listed--
+			continue
+		}
+		for _, p := range a.pieces(s, name, what) {
+			length := seconds(p.from, p.to)
+			switch {
+			case len(p.runs) > 0 && !on:
+				if most(taken, p) >= free-failed {
+					continue // more nodes than are paid for: what was seen is not all true
+				}
+				taken = append(taken, p)
+				a.put(s, p.from, p.to, -1, a.idle(s))
+				a.give(p)
+				ran += length
+			case len(p.runs) > 0:
+				a.give(p)
+				ran += length
+			case on:
+				a.put(s, p.from, p.to, 1, p.class)
+			}
+		}
+	}
+	return ran, nil
+}
+
+// most is how many of some pieces are at the same time within another one.
+func most(all []piece, p piece) int {
+	count := func(at time.Time) (n int) {
+		for _, o := range all {
+			if !o.from.After(at) && o.to.After(at) {
+				n++
+			}
+		}
+		return n
+	}
+	n := count(p.from)
+	for _, o := range all {
+		if o.from.After(p.from) && o.from.Before(p.to) {
+			n = max(n, count(o.from))
+		}
+	}
+	return n
+}
+
+func (a *account) count(hostlist string) int {
+	if hostlist == "" {
+		return 0
+	}
+	names, _ := a.expand(hostlist) // stay has read it
+	return len(names)
+}
+
+// piece is a time of a node in which it is in one class, or in that of its runs.
+type piece struct {
+	from, to time.Time
+	class    Class
+	runs     []*run
+}
+
+// pieces divides a stay of a node that is up, boots, is drained or down, or "" for off.
+func (a *account) pieces(s stay, node, what string) []piece {
+	cuts := []time.Time{s.from, s.to}
+	var here []*run
+	boots := s.to
+	for _, r := range a.runs[node] {
+		if !r.from.Before(s.to) {
+			break
+		}
+		from, to := latest(r.from, s.from), earliest(r.to, s.to)
+		if !s.known && r.vague && !r.to.After(s.to) {
+			to = s.from // when it ended in this time, nobody knows
+		}
+		if !from.Before(to) {
+			continue
+		}
+		if what == state.NodeBoots {
+			if !r.from.After(s.from) {
+				continue // it has the node, which still boots
+			}
+			boots = earliest(boots, from)
+		}
+		here = append(here, &run{Run: r.Run, class: r.class, from: from, to: to})
+		cuts = append(cuts, from, to)
+	}
+	if what == state.NodeDown && s.known {
+		here = nil
+	}
+	slices.SortFunc(cuts, time.Time.Compare)
+	var all []piece
+	for i := 1; i < len(cuts); i++ {
+		p := piece{from: cuts[i-1], to: cuts[i]}
+		if !p.from.Before(p.to) {
+			continue
+		}
+		for _, r := range here {
+			if !r.from.After(p.from) && !r.to.Before(p.to) {
+				p.runs = append(p.runs, r)
+			}
+		}
+		switch {
+		case what == state.NodeDown, what == state.NodeDrain:
+			p.class = Hardware
+		case what == state.NodeBoots && !p.from.Before(boots):
+			p.class = a.idle(s)
+		case what == state.NodeBoots:
+			p.class = Boot
+		default:
+			p.class = a.idle(s)
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+func (a *account) idle(s stay) Class {
+	if s.paid.Waits {
+		return IdleWaiting
+	}
+	return Idle
+}
+
+// give divides a time of a node among the runs that share it, in equal parts: Slurm does not
+// say which of them needs the instance.
+func (a *account) give(p piece) {
+	length := seconds(p.from, p.to)
+	for hour, n := range hours(p.from, p.to) {
+		a.busy[hour] += n
+	}
+	each, rest := length/int64(len(p.runs)), length%int64(len(p.runs))
+	at := p.from
+	for _, r := range p.runs {
+		n := each
+		if rest > 0 {
+			n, rest = n+1, rest-1
+		}
+		// One after the other, so that each day gets its part.
+		to := at.Add(time.Duration(n) * time.Second)
+		a.sums[r.class] += n
+		a.book.put(at, to, 1, r.class)
+		a.book.share(r.Run, r.class, n)
+		at = to
+	}
+}
+
+// put puts a time of some nodes without a job into a class: that of the fence where it is
+// behind that, and unknown where sync did not run.
+func (a *account) put(s stay, from, to time.Time, nodes int, c Class) {
+	if nodes == 0 || !from.Before(to) {
+		return
+	}
+	if !a.fence.IsZero() && to.After(a.fence) {
+		begin := latest(from, a.fence)
+		a.sum(begin, to, nodes, FenceTail)
+		to = begin
+		if !from.Before(to) {
+			return
+		}
+	}
+	if !s.known {
+		c = Unknown
+		a.gap(s, from, to, nodes)
+	}
+	a.sum(from, to, nodes, c)
+}
+
+func (a *account) sum(from, to time.Time, nodes int, c Class) {
+	a.sums[c] += int64(nodes) * seconds(from, to)
+	a.book.put(from, to, nodes, c)
+}
+
+// gap notes a time of which nobody knows all.
+func (a *account) gap(s stay, from, to time.Time, nodes int) {
+	begin, end := s.from, s.to
+	if !a.fence.IsZero() {
+		end = earliest(end, a.fence)
+	}
+	if n := len(a.gaps); n > 0 && !a.gaps[n-1].To.Before(begin) {
+		a.gaps[n-1].To = latest(a.gaps[n-1].To, end)
+	} else {
+		reason := "sync did not run, or did not reach Slurm"
+		if a.history.stays[0].from.After(begin) {
+			reason = fmt.Sprintf("sync saw it for the first time at %s", capacity.FormatUTC(a.history.stays[0].from))
+		}
+		a.gaps = append(a.gaps, Gap{Reservation: a.history.id, From: begin, To: end, Reason: reason})
+	}
+	a.gaps[len(a.gaps)-1].NodeSeconds += int64(nodes) * seconds(from, to)
+}
+
+// oftenBusy is how many nodes had a job, or more, in one of twenty hours.
+func (a *account) oftenBusy() int {
+	var means []int64
+	end := a.to
+	if !a.fence.IsZero() {
+		end = earliest(end, a.fence)
+	}
+	for hour, n := range hours(a.from, end) {
+		if n > 0 {
+			means = append(means, (a.busy[hour]+n-1)/n)
+		}
+	}
+	if len(means) == 0 {
+		return 0
+	}
+	slices.Sort(means)
+	return int(means[min(len(means)*19/20, len(means)-1)])
+}
+
+// seconds is how many there are between two times.
+func seconds(from, to time.Time) int64 { return to.Unix() - from.Unix() }
+
+// hours are the seconds of a time in each hour since 1970.
+func hours(from, to time.Time) map[int64]int64 {
+	all := map[int64]int64{}
+	for at, end := from.Unix(), to.Unix(); at < end; {
+		hour := at / 3600
+		next := min((hour+1)*3600, end)
+		all[hour] += next - at
+		at = next
+	}
+	return all
+}

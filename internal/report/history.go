@@ -1,0 +1,124 @@
+package report
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+)
+
+// history is what the samples say of one reservation.
+type history struct {
+	id string
+	// start is its own; what stays say follows it.
+	start time.Time
+	stays []stay
+	// gone is when it was no longer there; zero if it was in the last sample.
+	gone time.Time
+}
+
+// stay is a time in which nothing changed, as far as it was seen.
+type stay struct {
+	from, to time.Time
+	paid     *state.Paid
+	// known: sync ran.
+	known bool
+}
+
+// replay reads the samples, up to a time.
+func replay(samples []state.Sample, until time.Time) []*history {
+	byID := map[string]*history{}
+	var all []*history
+	var now state.Sample
+	for i, line := range samples {
+		if !line.At.Before(until) {
+			break
+		}
+		now.Add(line)
+		next, last := until, true
+		if i+1 < len(samples) && samples[i+1].At.Before(until) {
+			next, last = samples[i+1].At, false
+		}
+		holds := now.At.Add(now.Holds.Duration)
+		for id, paid := range now.Paid {
+			h := byID[id]
+			if h == nil {
+				h = &history{id: id}
+				byID[id], all = h, append(all, h)
+			}
+			h.start, h.gone = paid.Start, time.Time{}
+			switch {
+			case !next.After(holds):
+				h.add(stay{now.At, next, paid, true})
+			case last: // and nothing came after it
+				h.add(stay{now.At, holds, paid, true})
+				h.add(stay{holds, next, paid, false})
+			default:
+				h.add(stay{now.At, next, paid, false})
+			}
+		}
+		for id, h := range byID {
+			if now.Paid[id] == nil && h.gone.IsZero() {
+				h.gone = now.At
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b *history) int { return cmp.Or(a.start.Compare(b.start), cmp.Compare(a.id, b.id)) })
+	return all
+}
+
+// add appends a stay, as a part of the last one where nothing has changed.
+func (h *history) add(s stay) {
+	if n := len(h.stays); n > 0 {
+		if last := &h.stays[n-1]; last.paid == s.paid && last.known == s.known && last.to.Equal(s.from) {
+			last.to = s.to
+			return
+		}
+	}
+	h.stays = append(h.stays, s)
+}
+
+// last is the reservation as it was last seen.
+func (h *history) last() *state.Paid { return h.stays[len(h.stays)-1].paid }
+
+// end is when it ends or ended; zero if it has no end. A block is paid for to its end
+// whatever happens.
+func (h *history) end() time.Time {
+	end := h.last().End
+	if !h.gone.IsZero() && !isBlock(*h.last()) && (end.IsZero() || h.gone.Before(end)) {
+		return h.gone
+	}
+	return end
+}
+
+// paidUntil is up to when it is paid for at a time.
+func (h *history) paidUntil(now time.Time) time.Time {
+	if end := h.end(); !end.IsZero() {
+		return earliest(end, now)
+	}
+	return now
+}
+
+// within are the stays from a time to another without a hole: what no sample saw is not
+// known, and as it was before, or, if it was not seen before, after.
+func (h *history) within(from, to time.Time) []stay {
+	var whole []stay
+	at := from
+	before := h.stays[0].paid
+	for _, s := range h.stays {
+		if s.from.After(at) && at.Before(to) {
+			whole = append(whole, stay{at, earliest(s.from, to), before, false})
+		}
+		before = s.paid
+		s.from, s.to = latest(s.from, from), earliest(s.to, to)
+		if s.from.Before(s.to) {
+			whole = append(whole, s)
+		}
+		at = latest(at, s.to)
+	}
+	if at.Before(to) {
+		whole = append(whole, stay{at, to, before, false})
+	}
+	return whole
+}

@@ -1,0 +1,208 @@
+// Package report says where the paid node-hours of reservations went: each in exactly one
+// class. It works from the samples that sync keeps and from the runs of Slurm's accounting,
+// and reads and asks nothing itself.
+package report
+
+import (
+	"slices"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+)
+
+// Class is what became of paid time.
+type Class string
+
+// The classes, in the order in which they are shown.
+const (
+	Useful      Class = "useful"
+	LostRequeue Class = "lost-requeue"
+	LostTimeout Class = "lost-timeout"
+	LostFailure Class = "lost-failure"
+	Boot        Class = "boot"
+	IdleWaiting Class = "idle-jobs-waiting"
+	Idle        Class = "idle"
+	FenceTail   Class = "fence-tail"
+	Hardware    Class = "hardware"
+	Unknown     Class = "unknown"
+)
+
+// Classes are all of them.
+var Classes = []Class{Useful, LostRequeue, LostTimeout, LostFailure, Boot, IdleWaiting, Idle, FenceTail, Hardware, Unknown}
+
+// Meanings says of each class what it holds.
+var Meanings = map[Class]string{
+	Useful:      "a job ran, and ended by itself, by its owner, or not yet",
+	LostRequeue: "a job ran that was requeued or preempted",
+	LostTimeout: "a job ran into its time limit",
+	LostFailure: "a job failed, or its node did",
+	Boot:        "the node booted",
+	IdleWaiting: "no job ran, though jobs waited",
+	Idle:        "no job ran, and none waited",
+	FenceTail:   "from the fence to the end, when no job may run",
+	Hardware:    "the host had failed, or the node was down or drained",
+	Unknown:     "nobody knows: sync did not run",
+}
+
+// Sums are node-seconds by class.
+type Sums map[Class]int64
+
+// Total is the sum of all classes.
+func (s Sums) Total() int64 {
+	var total int64
+	for _, n := range s {
+		total += n
+	}
+	return total
+}
+
+// Of is the sum of some classes.
+func (s Sums) Of(classes ...Class) int64 {
+	var sum int64
+	for _, c := range classes {
+		sum += s[c]
+	}
+	return sum
+}
+
+// Input is what a report is made of. All times are AWS's.
+type Input struct {
+	// Samples are those of sync, oldest first.
+	Samples []state.Sample
+	// Accounted are the runs of Slurm's accounting, which go before those that sync saw.
+	Accounted []state.Run
+	// From and Until bound the report; From may be zero.
+	From, Until time.Time
+	// IDs are the reservations to report; empty for all.
+	IDs []string
+	// Zone is that in which days begin.
+	Zone *time.Location
+	// Expand gives the names of a hostlist.
+	Expand func(hostlist string) ([]string, error)
+}
+
+// Report is where the paid time of some reservations went.
+type Report struct {
+	From, Until  time.Time
+	Reservations []Reservation
+	Total        Sums
+	// Days are in the order of time, each with what was paid in it; hours where the report
+	// is about less than three days.
+	Days []Day
+	// Hourly: Days are hours.
+	Hourly bool
+	// Shares are those of accounts, users and jobs, the largest first.
+	Accounts, Users, Jobs []Share
+	// Gaps are the times that nobody knows, by reservation and time.
+	Gaps []Gap
+}
+
+// Reservation is one of them.
+type Reservation struct {
+	ID   string
+	Paid state.Paid // as it was last seen
+	// Start and End are those of what is paid for, also outside of the report; End is zero
+	// for one without an end.
+	Start, End time.Time
+	Sums       Sums
+	// Whole are the node-seconds from Start to End, or to Until where it has no end.
+	Whole int64
+	// Crowded is how much of the paid time jobs waited while every node had one.
+	Crowded int64
+	// Busy is the number of nodes with a job that was reached or passed in one of twenty
+	// hours.
+	Busy int
+}
+
+// Day is a part of the report's time.
+type Day struct {
+	From, To time.Time
+	Sums     Sums
+}
+
+// Share is what an account, a user or a job had of the nodes.
+type Share struct {
+	Account, User, Job string
+	Sums               Sums
+}
+
+// Gap is a time of which nobody knows all.
+type Gap struct {
+	Reservation string
+	From, To    time.Time
+	NodeSeconds int64
+	Reason      string
+}
+
+// Begins is the first time that the report is about; Until if it is about none.
+func (in Input) Begins() time.Time {
+	begin := in.Until
+	for _, h := range in.histories() {
+		begin = earliest(begin, latest(h.start, in.From))
+	}
+	return begin
+}
+
+// histories are those of the reservations that the report is about.
+func (in Input) histories() []*history {
+	return slices.DeleteFunc(replay(in.Samples, in.Until), func(h *history) bool {
+		return len(in.IDs) > 0 && !slices.Contains(in.IDs, h.id) || !latest(h.start, in.From).Before(h.paidUntil(in.Until))
+	})
+}
+
+// Make makes a report. The classes of each reservation add up to what was paid, to the
+// second. The error is for a hostlist that cannot be read.
+func Make(in Input) (Report, error) {
+	runs, err := in.runs()
+	if err != nil {
+		return Report{}, err
+	}
+	r := Report{From: in.Begins(), Until: in.Until, Total: Sums{}}
+	book := newBook(r.From, r.Until, in.Zone)
+	for _, h := range in.histories() {
+		a := &account{history: h, runs: runs, from: latest(h.start, in.From), to: h.paidUntil(in.Until), expand: in.Expand}
+		one, err := a.divide(book)
+		if err != nil {
+			return Report{}, err
+		}
+		r.Reservations = append(r.Reservations, one)
+		for c, n := range one.Sums {
+			r.Total[c] += n
+		}
+		r.Gaps = append(r.Gaps, a.gaps...)
+	}
+	r.Days, r.Hourly = book.days, book.hourly
+	r.Accounts, r.Users, r.Jobs = book.shares()
+	return r, nil
+}
+
+// KindOf says in which class a run is by how it ended.
+func KindOf(ended string) Class {
+	switch ended {
+	case "", "RUNNING", "SUSPENDED", "COMPLETING", "COMPLETED", "CANCELLED":
+		return Useful
+	case "REQUEUED", "PREEMPTED":
+		return LostRequeue
+	case "TIMEOUT", "DEADLINE":
+		return LostTimeout
+	}
+	return LostFailure
+}
+
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+func earliest(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// isBlock: what is paid for in advance, to the end.
+func isBlock(p state.Paid) bool { return p.Kind == capacity.CapacityBlock }

@@ -1,0 +1,281 @@
+package state
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/renameio/v2"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+// Sample is what a pass saw of the reservations that are open. On disk a line has what is not
+// as in the line before; the first of each file has all.
+type Sample struct {
+	// At is AWS's time of the pass.
+	At time.Time `json:"at"`
+	// Holds is how long after At the next line comes at the latest, if sync runs.
+	Holds capacity.Duration `json:"holds,omitzero"`
+	// Full: what is not in this line is no more.
+	Full bool `json:"full,omitempty"`
+	// Paid are the open reservations of the partitions, by id; nil for one that is gone.
+	Paid map[string]*Paid `json:"paid,omitempty"`
+	// Runs are what has held nodes since the sample before, by job and count of restarts:
+	// 12_3.0.
+	Runs map[string]Run `json:"runs,omitempty"`
+}
+
+// Paid is a reservation that is open.
+type Paid struct {
+	Partition    string        `json:"partition"`
+	Slot         string        `json:"slot,omitempty"`
+	Kind         capacity.Kind `json:"kind"`
+	InstanceType string        `json:"instance_type"`
+	// GPUs of one node; 0 if nobody knows.
+	GPUs int `json:"gpus,omitempty"`
+	// Size is what is paid for, in instances; Unhealthy of them are on failed hosts.
+	Size      int       `json:"size"`
+	Unhealthy int       `json:"unhealthy,omitempty"`
+	Start     time.Time `json:"start"`
+	// Fence and End are zero where the reservation has no end.
+	Fence time.Time `json:"fence,omitzero"`
+	End   time.Time `json:"end,omitzero"`
+	// Waits: a job waits in the partition, and neither its owner nor an administrator holds it.
+	Waits bool `json:"waits,omitempty"`
+	// Nodes are hostlists by what the nodes are: up, boot, drain or down. Those that are
+	// powered down are left out.
+	Nodes map[string]string `json:"nodes,omitempty"`
+}
+
+// The states of Paid.Nodes.
+const (
+	NodeUp    = "up"
+	NodeBoots = "boot"
+	NodeDrain = "drain"
+	NodeDown  = "down"
+)
+
+// Run is one time that a job held nodes.
+type Run struct {
+	Job       string `json:"job"`
+	User      string `json:"user,omitempty"`
+	Account   string `json:"account,omitempty"`
+	Partition string `json:"partition,omitempty"`
+	// Nodes is a hostlist.
+	Nodes string `json:"nodes"`
+	// Start and End are AWS's time. End is zero as long as it runs.
+	Start time.Time `json:"start"`
+	End   time.Time `json:"end,omitzero"`
+	// State is how it ended, in Slurm's word; "" as long as it runs, and where nobody saw it.
+	State string `json:"state,omitempty"`
+}
+
+// A file of samples is followed by the next when it has maxSamples bytes, and the newest
+// keptSamples of them are kept: 256 MB. 64 nodes with 100 jobs a day write about 27 MB a year.
+const (
+	maxSamples  = 16 << 20
+	keptSamples = 16
+	// quiet is how long nothing is written while all stays as it is.
+	quiet = 5 * time.Minute
+)
+
+func (d Dir) lastSamplePath() string { return filepath.Join(string(d), "samples.json") }
+
+// samplePaths are the files of samples, oldest first.
+func (d Dir) samplePaths() []string {
+	paths, err := filepath.Glob(filepath.Join(string(d), "samples-*.jsonl"))
+	if err != nil {
+		return nil // the pattern is valid, but for a strange state_dir
+	}
+	return paths // sorted, and so by time
+}
+
+// LastSample is what the last pass saw, whole; nil if there was none.
+func (d Dir) LastSample() *Sample {
+	text, err := readRegular(d.lastSamplePath())
+	var last Sample
+	if err != nil || json.Unmarshal(text, &last) != nil {
+		return nil // the next line is a full one then
+	}
+	return &last
+}
+
+// AppendSample adds what a pass saw, whole, in the form of what is new since last, and keeps
+// it for the next pass. Runs that are not in it any more are forgotten. Two passes at a time
+// are kept apart by LockPass; a line that was cut off by a crash is made up for by the next.
+// poll is the time between two passes.
+func (d Dir) AppendSample(now Sample, last *Sample, poll time.Duration) error {
+	if err := d.appendSample(now, last, poll); err != nil {
+		return fmt.Errorf("keeping samples for the report: %w", err)
+	}
+	return nil
+}
+
+func (d Dir) appendSample(now Sample, last *Sample, poll time.Duration) error {
+	// The pass itself may take a while, if AWS does not answer.
+	now.Holds.Duration = quiet + 2*poll + 2*time.Minute
+	line, path := now, ""
+	if paths := d.samplePaths(); len(paths) > 0 && last != nil {
+		path = paths[len(paths)-1]
+		if info, err := os.Stat(path); err != nil || info.Size() > maxSamples {
+			path = ""
+		}
+	}
+	if path == "" {
+		line.Full = true
+		path = filepath.Join(string(d), now.At.UTC().Format("samples-20060102T150405Z.jsonl"))
+	} else {
+		line = now.since(*last)
+		if line.Paid == nil && line.Runs == nil && line.Holds == last.Holds && now.At.Sub(last.At) < quiet {
+			return nil
+		}
+	}
+	if err := appendLine(path, line); err != nil {
+		return err
+	}
+	for _, old := range oldest(d.samplePaths(), keptSamples) {
+		if err := os.Remove(old); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	text, err := json.Marshal(now)
+	if err != nil {
+		return err
+	}
+	return renameio.WriteFile(d.lastSamplePath(), append(text, '\n'), 0o640, renameio.WithTempDir(string(d)))
+}
+
+// since is what is new in a whole sample.
+func (s Sample) since(last Sample) Sample {
+	line := Sample{At: s.At, Holds: s.Holds}
+	for id, p := range s.Paid {
+		if !reflect.DeepEqual(p, last.Paid[id]) {
+			line.paid(id, p)
+		}
+	}
+	for id := range last.Paid {
+		if s.Paid[id] == nil {
+			line.paid(id, nil)
+		}
+	}
+	for id, r := range s.Runs {
+		if last.Runs[id] != r {
+			if line.Runs == nil {
+				line.Runs = map[string]Run{}
+			}
+			line.Runs[id] = r
+		}
+	}
+	return line
+}
+
+func (s *Sample) paid(id string, p *Paid) {
+	if s.Paid == nil {
+		s.Paid = map[string]*Paid{}
+	}
+	s.Paid[id] = p
+}
+
+// appendLine writes a line in one piece, on a line of its own whatever was cut off before it.
+func appendLine(path string, line Sample) error {
+	text, err := json.Marshal(line)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o640)
+	if err != nil {
+		return err
+	}
+	if info, err := f.Stat(); err == nil && info.Size() > 0 {
+		end := make([]byte, 1)
+		if _, err := f.ReadAt(end, info.Size()-1); err == nil && end[0] != '\n' {
+			text = append([]byte{'\n'}, text...)
+		}
+	}
+	_, err = f.Write(append(text, '\n'))
+	return errors.Join(err, f.Close())
+}
+
+func oldest(paths []string, kept int) []string {
+	if len(paths) <= kept {
+		return nil
+	}
+	return paths[:len(paths)-kept]
+}
+
+// Samples are the lines from a time on, oldest first, and those before them that say how
+// things stood then. A line that was cut off is passed over.
+func (d Dir) Samples(since time.Time) ([]Sample, error) {
+	var all []Sample
+	paths := d.samplePaths()
+	for i, path := range paths {
+		if i+1 < len(paths) && !begins(paths[i+1]).After(since) {
+			continue // what comes after it begins with all that counts
+		}
+		lines, err := readSamples(path)
+		if err != nil {
+			return nil, fmt.Errorf("reading samples: %w", err)
+		}
+		all = append(all, lines...)
+	}
+	// Two files may overlap where clocks are set back.
+	slices.SortStableFunc(all, func(a, b Sample) int { return a.At.Compare(b.At) })
+	return all, nil
+}
+
+// begins is the time of the first line of a file, from its name; zero if that has none.
+func begins(path string) time.Time {
+	at, _ := time.Parse("samples-20060102T150405Z.jsonl", filepath.Base(path))
+	return at
+}
+
+func readSamples(path string) ([]Sample, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var lines []Sample
+	in := bufio.NewReader(f)
+	for {
+		text, err := in.ReadString('\n')
+		var s Sample
+		if strings.HasSuffix(text, "\n") && json.Unmarshal([]byte(text), &s) == nil && !s.At.IsZero() {
+			lines = append(lines, s)
+		}
+		if errors.Is(err, io.EOF) {
+			return lines, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// Add brings a whole sample up to the next line.
+func (s *Sample) Add(line Sample) {
+	if line.Full || s.Paid == nil {
+		s.Paid, s.Runs = map[string]*Paid{}, map[string]Run{}
+	}
+	s.At, s.Full = line.At, line.Full
+	if line.Holds.Duration > 0 {
+		s.Holds = line.Holds
+	}
+	for id, p := range line.Paid {
+		if s.Paid[id] = p; p == nil {
+			delete(s.Paid, id)
+		}
+	}
+	maps.Copy(s.Runs, line.Runs)
+}

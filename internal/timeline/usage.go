@@ -1,0 +1,230 @@
+package timeline
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Usage is a chart of blocks with what became of their hours below it.
+type Usage struct {
+	Chart
+	// Heading is above all of it, Under says the rest in a line.
+	Heading, Under string
+	// Classes are those of Bar.Hours, from the bottom of a bar to its top.
+	Classes []UsageClass
+	Bars    []Bar
+	// Each is what a bar stands for: "day" or "hour".
+	Each string
+}
+
+// UsageClass is one class of hours.
+type UsageClass struct {
+	Name, Meaning string
+}
+
+// Bar is the node-hours of a time by class.
+type Bar struct {
+	From, To time.Time
+	Hours    []float64
+}
+
+// usageColours are those of the classes, in their order. They keep a contrast of 3 to the
+// page, as WCAG 2 asks for shapes; the hatched ones can be told without colour.
+var usageColours = []colour{
+	{"use0", "#1a7f37", "#3fb950"}, // useful
+	{"use1", "#8250df", "#bc8cff"}, // lost to a requeue
+	{"use2", "#bf3989", "#f778ba"}, // to a time limit
+	{"use3", "#cf222e", "#ff7b72"}, // to a failure
+	{"use4", "#0969da", "#58a6ff"}, // boot
+	{"use5", "#9a6700", "#e3b341"}, // idle, jobs waiting
+	{"use6", "#848d97", "#8b949e"}, // idle
+	{"use7", "#bc4c00", "#f0883e"}, // fence tail
+	{"use8", "#24292f", "#d0d7de"}, // hardware
+	{"use9", "#6e7781", "#6e7681"}, // unknown
+}
+
+// hatched are the classes that are drawn hatched: 45, 135 degrees; 0 for none.
+var hatched = []int{0, 0, 0, 0, 0, 45, 0, 135, 0, 0}
+
+const usageRules = `
+.use0{fill:{use0}}
+.use1{fill:{use1}}
+.use2{fill:{use2}}
+.use3{fill:{use3}}
+.use4{fill:{use4}}
+.use5{fill:{use5}}
+.use6{fill:{use6};fill-opacity:.45;stroke:{use6}}
+.use7{fill:{use7}}
+.use8{fill:{use8}}
+.use9{fill:none;stroke:{use9};stroke-width:1.5;stroke-dasharray:3 3}
+`
+
+// Measures of the bars.
+const (
+	usageHeight = 220
+	usageLegend = 2 // classes on a line
+)
+
+// SVG draws both on one axis of time, as Chart.SVG does: a document of its own that follows
+// the reader's light or dark scheme.
+func (u Usage) SVG() ([]byte, error) {
+	body := &picture{Chart: u.Chart, markup: newMarkup(), shapes: newMarkup(), y: axisTop}
+	body.lanes()
+	lanes := body.y
+	p := &picture{Chart: u.Chart, markup: newMarkup()}
+	legend := p.legendLines()
+	barsTop := lanes + 60
+	bottom := barsTop + usageHeight
+	classes := u.used()
+	lines := (len(classes) + usageLegend - 1) / usageLegend
+	height := bottom + 44 + lines*22 + 20 + len(legend)*24 + 8
+	wide, high := strconv.Itoa(svgWidth), strconv.Itoa(height)
+	p.open("svg", "xmlns", "http://www.w3.org/2000/svg", "width", wide, "height", high, "viewBox", "0 0 "+wide+" "+high, "class", "pcs-timeline", "role", "img", "aria-labelledby", "pcs-usage-title pcs-usage-desc")
+	p.leaf("title", clean(u.Heading), "id", "pcs-usage-title")
+	p.leaf("desc", u.description(), "id", "pcs-usage-desc")
+	p.leaf("style", style(append(slices.Clone(colours), usageColours...), rules+strings.TrimPrefix(usageRules, "\n")))
+	p.hatch()
+	p.usageHatches()
+	p.rect("page", 0, 0, svgWidth, height)
+	p.label("ink heading", margin, 38, clean(u.Heading))
+	p.label("soft", margin, 60, clean(u.Under))
+	p.axis(axisTop, -8, bottom, u.Zone)
+	p.raw(body.shapes)
+	p.now(lanes)
+	p.raw(body.markup)
+
+	p.label("ink name", margin, barsTop-26, "Node-hours of each "+u.Each)
+	u.bars(p, barsTop, bottom)
+	p.axis(bottom, 18, bottom, u.Zone)
+	p.y = bottom + 50
+	u.legend(p, classes)
+	p.y += 20
+	p.legend(legend)
+	p.close()
+	return p.bytes()
+}
+
+func (m *markup) usageHatches() {
+	m.open("defs")
+	for i, angle := range hatched {
+		if angle == 0 {
+			continue
+		}
+		m.open("pattern", "id", fmt.Sprintf("pcs-usage-hatch%d", i), "width", "5", "height", "5", "patternUnits", "userSpaceOnUse", "patternTransform", fmt.Sprintf("rotate(%d)", angle))
+		m.leaf("line", "", "class", "hatch", "x1", "1", "y1", "0", "x2", "1", "y2", "5")
+		m.close()
+	}
+	m.close()
+}
+
+// used are the indexes of the classes that some bar has.
+func (u Usage) used() []int {
+	var used []int
+	for i := range u.Classes {
+		if slices.ContainsFunc(u.Bars, func(b Bar) bool { return b.Hours[i] > 0 }) {
+			used = append(used, i)
+		}
+	}
+	return used
+}
+
+// bars draws the axis of hours and each bar, the classes above each other.
+func (u Usage) bars(p *picture, top, bottom int) {
+	highest := 0.0
+	for _, b := range u.Bars {
+		highest = max(highest, b.total())
+	}
+	step := roundStep(highest / 4)
+	most := step * math.Ceil(max(highest, step)/step)
+	at := func(hours float64) int { return bottom - int(hours/most*float64(bottom-top)+0.5) }
+	for hours := 0.0; hours <= most+step/2; hours += step {
+		p.line("grid", chartLeft, at(hours), chartLeft+chartWidth, at(hours))
+		p.open("text", "class", "soft small", "x", strconv.Itoa(chartLeft-10), "y", strconv.Itoa(at(hours)+4), "text-anchor", "end")
+		p.text(strconv.FormatFloat(hours, 'f', -1, 64))
+		p.close()
+	}
+	for _, b := range u.Bars {
+		left, right := max(0, p.column(b.From, chartWidth)), min(chartWidth, p.column(b.To, chartWidth))
+		if right-left > 4 { // a gap between two bars
+			left, right = left+1, right-1
+		}
+		p.open("g")
+		p.leaf("title", u.says(b, p.Zone))
+		sum := 0.0
+		for i, hours := range b.Hours {
+			from := at(sum)
+			sum += hours
+			if to := at(sum); from > to {
+				u.box(p.markup, i, chartLeft+left, to, max(1, right-left), from-to)
+			}
+		}
+		p.close()
+	}
+}
+
+// box draws one class.
+func (u Usage) box(m *markup, class, x, y, width, height int) {
+	name := "use" + strconv.Itoa(class)
+	m.rect(name, x, y, width, height)
+	if hatched[class] != 0 {
+		m.rect("", x, y, width, height, "fill", fmt.Sprintf("url(#pcs-usage-hatch%d)", class))
+	}
+}
+
+func (b Bar) total() (sum float64) {
+	for _, hours := range b.Hours {
+		sum += hours
+	}
+	return sum
+}
+
+// says is what a pointer over a bar shows, and what a screen reader says.
+func (u Usage) says(b Bar, zone *time.Location) string {
+	lines := []string{fmt.Sprintf("%s to %s: %.2f node-hours", b.From.In(zone).Format("2006-01-02 15:04"), b.To.In(zone).Format("15:04 MST"), b.total())}
+	for i, hours := range b.Hours {
+		if hours > 0 {
+			lines = append(lines, fmt.Sprintf("%s %.2f", u.Classes[i].Name, hours))
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// legend explains the classes, those on top of a bar first.
+func (u Usage) legend(p *picture, classes []int) {
+	columns := [usageLegend]int{margin, margin + (svgWidth-2*margin)/usageLegend}
+	for n, class := range classes {
+		x := columns[n%usageLegend]
+		u.box(p.markup, class, x, p.y-13, 22, 16)
+		p.open("text", "class", "small", "x", strconv.Itoa(x+32), "y", strconv.Itoa(p.y))
+		p.leaf("tspan", u.Classes[class].Name, "class", "ink name")
+		p.leaf("tspan", "  "+u.Classes[class].Meaning, "class", "soft")
+		p.close()
+		if n%usageLegend == usageLegend-1 || n == len(classes)-1 {
+			p.y += 22
+		}
+	}
+}
+
+// description is all of it in sentences.
+func (u Usage) description() string {
+	says := []string{u.Under, u.Chart.description()}
+	for _, b := range u.Bars {
+		says = append(says, strings.ReplaceAll(u.says(b, u.Zone), "\n", ", ")+".")
+	}
+	return strings.Join(says, " ")
+}
+
+// roundStep is the smallest of 1, 2, 5, 10, 20, … (and 0.1, 0.2, 0.5) that is not below a number.
+func roundStep(least float64) float64 {
+	for unit := 0.01; ; unit *= 10 {
+		for _, n := range []float64{1, 2, 5} {
+			if step := n * unit; step >= least {
+				return math.Round(step*100) / 100
+			}
+		}
+	}
+}
