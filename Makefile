@@ -32,10 +32,13 @@ UNRACED = $$(git grep -l '^//go:build !race$$' -- '*_test.go')
 # An AWS with 5 s between a change and its being seen, and another clock than this machine.
 UNKIND := --lag 5s --purchase-lag 5s --clock-offset 90s
 
+# A minute in all, with what it takes to build the targets.
+FUZZTIME := 5s
+
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint build packages dist/share bench faults load mutants clean deps
+.PHONY: help demo test lint build packages dist/share bench bench-resume bench-submit fuzz faults load mutants clean deps
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -86,7 +89,7 @@ dist/share: build # what is the same on every architecture
 		"$(VERSION)" "$(DATE)" "pcs-capacity maintainers <pcs-capacity@users.noreply.github.com>" "$(COMMIT)" >dist/changelog.yaml
 
 bench: ## speed as a ratio to something run beside it, never as a bare time
-	go test -run '^$$' -bench . -benchtime 1x ./...
+	go test -run '^$$' -bench . -benchtime 1x $$(go list ./... | grep -v internal/bench/suite)
 
 faults: ## every command and hook, through every fault at each of its calls to AWS and Slurm (an hour)
 faults: deps
@@ -97,6 +100,14 @@ faults: deps
 load: ## 10,000 submissions of 20 users while blocks open and close, and a day of sync (as root; half an hour)
 load: deps
 	PCS_CAPACITY_LOAD=$(or $(JOBS),10000) go test -v -timeout 3h -run '^(TestLoad|TestSyncOverADay)$$' ./cmd/pcs-capacity
+
+bench-resume bench-submit: bench-%: ## power-ups, and submissions, beside what is possible; the tables go to bench/
+	BENCH_DIR=$(CURDIR)/bench go test ./internal/bench/suite -run '^$$' -bench '(?i)^Benchmark$*' -benchtime 1x -timeout 60m -v
+
+fuzz: ## each fuzz target for some seconds; what it finds stays in testdata/fuzz
+	@git grep -n '^func Fuzz' -- '*_test.go' | sed 's/^\([^:]*\):.*func \(Fuzz[A-Za-z]*\).*/\1 \2/' | while read -r file target; do \
+		echo "== $$target"; go test "./$$(dirname "$$file")" -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) || exit; \
+	done
 
 mutants: ## change the code in a thousand places, one at a time, and list what no test notices (an hour)
 	GOBIN=$(CURDIR)/bin go install $(GREMLINS)

@@ -55,3 +55,16 @@ func TestNearKeys(t *testing.T) {
 		t.Errorf("the word is told and changes nothing: %+v", v)
 	}
 }
+
+// Any comment is read, and what is chosen by it looks right.
+func FuzzWish(f *testing.F) {
+	f.Add("capacity_reservation_id=cr-0123456789abcdef0 on_end=hold, time=fit:60")
+	f.Add("Capacity_Reservation=x id=cr-0123456789abcdef0\n=\x00")
+	f.Fuzz(func(t *testing.T, comment string) {
+		wish, _ := ParseWish(comment)
+		if wish.ReservationID != "" && !IsReservationID(wish.ReservationID) || wish.SubnetID != "" && !IsSubnetID(wish.SubnetID) {
+			t.Errorf("%+v", wish)
+		}
+		nearKeys(comment)
+	})
+}

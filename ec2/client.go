@@ -34,6 +34,8 @@ type Client struct {
 	zoneIDs map[string]string
 	// launchables are the launch templates that were read, by what names them.
 	launchables map[string]launchable
+	// platforms are what the images of launch templates run, by pinned version.
+	platforms map[string]string
 	// launched is when an instance was launched, by AWS's clock, as far as this client
 	// launched it or was told.
 	launched map[string]time.Time
@@ -100,7 +102,7 @@ func (s *shared) in(region string) *Client {
 		}),
 		scarce: newScarce(s.refill),
 
-		launchables: map[string]launchable{}, launched: map[string]time.Time{},
+		launchables: map[string]launchable{}, platforms: map[string]string{}, launched: map[string]time.Time{},
 	}
 	s.regions[region] = c
 	return c

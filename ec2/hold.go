@@ -65,9 +65,9 @@ func (c *Client) Release(ctx context.Context, id string) error {
 	return nil
 }
 
-// Held are the ODCRs that we have made for a cluster, by its mark, and that may still be paid;
+// Holds are the ODCRs that we have made for a cluster, by its mark, and that may still be paid;
 // all pages of them.
-func (c *Client) Held(ctx context.Context, cluster string) ([]capacity.Reservation, error) {
+func (c *Client) Holds(ctx context.Context, cluster string) ([]capacity.Reservation, error) {
 	held, err := c.describeReservations(ctx, &ec2.DescribeCapacityReservationsInput{MaxResults: aws.Int32(pageSize), Filters: []types.Filter{
 		tagFilter(capacity.TagCluster, cluster), filter("tag-key", capacity.TagHold),
 		filter("state", string(capacity.StateActive), string(capacity.StatePending), string(capacity.StateScheduled), string(capacity.StateAssessing), string(capacity.StateDelayed)),
@@ -84,6 +84,12 @@ func (c *Client) ImagePlatform(ctx context.Context, template string) (string, er
 	t, err := c.launchable(ctx, template)
 	if err != nil {
 		return "", err
+	}
+	c.mu.Lock() // one launch tries several zones
+	known := c.platforms[t.pinned]
+	c.mu.Unlock()
+	if known != "" {
+		return known, nil
 	}
 	var image Image
 	if data := t.version.LaunchTemplateData; data != nil {
@@ -102,7 +108,11 @@ func (c *Client) ImagePlatform(ctx context.Context, template string) (string, er
 	if err != nil {
 		return "", fmt.Errorf("reading what launch template %s runs: %w", template, err)
 	}
-	return cmp.Or(image.Platform, linux), nil
+	platform := cmp.Or(image.Platform, linux)
+	c.mu.Lock()
+	c.platforms[t.pinned] = platform
+	c.mu.Unlock()
+	return platform, nil
 }
 
 // linux is the platform of nearly every image for Slurm.

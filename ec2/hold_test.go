@@ -37,11 +37,11 @@ func TestR4_Hold(t *testing.T) {
 	if r.MatchCriteria != "targeted" || !r.End.Equal(noon.Add(5*time.Minute)) || r.Tags[capacity.TagCluster] != "ml" || r.AZID != "use2-az1" || r.Total != 1 {
 		t.Errorf("%+v", r)
 	}
-	held, err := c.Held(t.Context(), "ml")
+	held, err := c.Holds(t.Context(), "ml")
 	if err != nil || len(held) != 1 || held[0].ID != r.ID { // one, though it was asked for twice
 		t.Fatalf("held %+v, %v", held, err)
 	}
-	if others, err := c.Held(t.Context(), "m"); err != nil || len(others) != 0 {
+	if others, err := c.Holds(t.Context(), "m"); err != nil || len(others) != 0 {
 		t.Errorf("of another cluster: %+v, %v", others, err)
 	}
 	other := holdOrder("t")
@@ -58,7 +58,7 @@ func TestR4_Hold(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if held, err := c.Held(t.Context(), "ml"); err != nil || len(held) != 0 {
+	if held, err := c.Holds(t.Context(), "ml"); err != nil || len(held) != 0 {
 		t.Errorf("held %+v, %v", held, err)
 	}
 }

@@ -17,6 +17,7 @@ var (
 	extending  = []string{"DescribeCapacityBlockExtensionOfferings", "PurchaseCapacityBlockExtension"}
 	describing = []string{"DescribeCapacityReservations"}
 	launching  = []string{"RunInstances"}
+	holding    = []string{"CreateCapacityReservation"}
 )
 
 // Remedies are the codes of EC2 that our calls can meet and that a person has to do
@@ -89,6 +90,15 @@ var Remedies = slices.Concat(
 		tokenTerminated, tokenMismatch),
 	awsconfig.Remedies([]string{"RunInstances", "DescribeLaunchTemplateVersions"}, "the launch template, or its version, is gone", "mend launch_template of the node_group, or run `pcs-capacity setup` again",
 		"InvalidLaunchTemplateId.NotFound", "InvalidLaunchTemplateId.VersionNotFound", "InvalidLaunchTemplateName.NotFoundException", "InvalidLaunchTemplateId.Malformed"),
+	// Holding
+	awsconfig.Remedies(holding, "there is no room for all of it in the zone", "wait, or add subnets of other zones, or other_instance_types",
+		noCapacity...),
+	awsconfig.Remedies(holding, "the account's quota is used up: what is held counts like instances that run", "raise the quota of this type in Service Quotas, or end other instances",
+		"VcpuLimitExceeded", "InstanceLimitExceeded"),
+	awsconfig.Remedies(holding, "EC2 does not have this type, or no reservations of it, in the zone", "name another type, or subnets of other zones",
+		"Unsupported"),
+	awsconfig.Remedies(holding, "EC2 does not take what is asked for", "compare the type and the platform with what `aws ec2 describe-instance-types` shows",
+		invalidValue),
 	// Any call
 	awsconfig.Remedies(nil, "too many calls in a short time", "others use this account's API calls too; try again in a minute",
 		requestLimitExceeded),

@@ -20,6 +20,8 @@ type facts struct {
 	all bool
 	// taken are places in reservations that launches of this run are meant for.
 	taken map[string]int
+	// full are reservations that were full a short while ago: see passOver.
+	full map[string]int
 	// strict: nothing is launched on demand for which nothing could be held.
 	strict bool
 }
@@ -58,6 +60,10 @@ func (r *Resume) readFacts(ctx context.Context, nodes []string) (*facts, error) 
 	f.snap, f.now = capacity.Build(r.Settings, seen), r.now()
 	f.snap.TakenAt = f.now
 	f.see(ours)
+	var err error
+	if f.full, err = r.Held.Full(f.now); err != nil {
+		r.Log.Warn("reservations that were full are tried again", "err", err)
+	}
 	return f, nil
 }
 

@@ -150,8 +150,15 @@ func (u *powerUp) holdOnce(o capacity.HoldOrder) (capacity.Reservation, error) {
 	}
 	r, err := u.EC2.Hold(u.finish, o)
 	var answer Refused
-	if errors.As(err, &answer) { // else it may be there all the same
+	switch {
+	case errors.As(err, &answer): // else it may be there all the same
 		u.unlist(o.ClientToken)
+	case err == nil:
+		entry.ReservationID = r.ID
+		always := func(capacity.Held, []capacity.Held) error { return nil }
+		if err := u.Held.Hold(entry, u.now(), always); err != nil {
+			u.Log.Warn("the ledger does not have the id of what is held", "reservation", r.ID, "err", err)
+		}
 	}
 	return r, err
 }
@@ -264,6 +271,17 @@ func nowhere(first error, p part, nodes int) error {
 		}
 	}
 	return n
+}
+
+// markFull notes that EC2 found a reservation full, which a query that failed never is.
+func (u *powerUp) markFull(t target, nodes int, why error) {
+	var answer Refused
+	if t.reservationID == "" || !errors.As(why, &answer) {
+		return
+	}
+	if err := u.Held.MarkFull(t.reservationID, nodes, u.now(), u.now().Add(fullTime)); err != nil {
+		u.Log.Warn("a reservation that is full is tried again", "reservation", t.reservationID, "err", err)
+	}
 }
 
 // launchedUnheld says that a launch went on, on demand, for which nothing could be held.

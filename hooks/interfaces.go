@@ -81,11 +81,10 @@ type EC2 interface {
 	// where it is one.
 	Launch(ctx context.Context, l capacity.Launch) ([]capacity.Instance, error)
 	// Hold makes an ODCR of our own; Release gives it back, and takes one that is gone already
-	// without an error. Held are those that we have made for a cluster, by its mark. An error of
-	// Hold is a capacity.ErrTokenUsed or capacity.ErrNoRoom where it is one.
+	// without an error. An error of Hold is a capacity.ErrTokenUsed or capacity.ErrNoRoom where
+	// it is one.
 	Hold(ctx context.Context, o capacity.HoldOrder) (capacity.Reservation, error)
 	Release(ctx context.Context, id string) error
-	Held(ctx context.Context, cluster string) ([]capacity.Reservation, error)
 	// ImagePlatform is what the image of a launch template runs, in the words of a reservation.
 	ImagePlatform(ctx context.Context, template string) (string, error)
 	// InstanceStates are EC2's states of those of the instances that it shows and that are not
@@ -133,6 +132,10 @@ type Ledger interface {
 	Hold(h capacity.Held, now time.Time, allowed func(more capacity.Held, others []capacity.Held) error) error
 	// Released takes what is held no more out, by token or id.
 	Released(now time.Time, names ...string) error
+	// Full are reservations that were full a short while ago, with the number of nodes that
+	// each had no room for; MarkFull notes one.
+	Full(now time.Time) (map[string]int, error)
+	MarkFull(id string, nodes int, now, until time.Time) error
 }
 
 // Records keeps what a hook did, for people who ask why.

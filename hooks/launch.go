@@ -60,6 +60,7 @@ func (u *powerUp) fill(p part, what unit, got map[string]launched) error {
 			instances, err := u.launchIn(p, what, t, missing)
 			if errors.Is(err, capacity.ErrNoRoom) {
 				first = cmp.Or(first, err)
+				u.markFull(t, len(missing), err)
 				break
 			}
 			for n, i := range instances {

@@ -74,7 +74,23 @@ func chooseTargets(jobs []Job, at place, nodes int, f *facts) ([]target, error) 
 	if len(targets) == 0 {
 		return nil, none
 	}
-	return targets, nil
+	return f.passOver(targets, nodes), nil
+}
+
+// fullTime is how long a reservation that EC2 found full is passed over: about as long as
+// the places of instances that have ended take to be clean.
+const fullTime = 30 * time.Second
+
+// passOver puts reservations that were full a short while ago behind everything else.
+func (f *facts) passOver(targets []target, nodes int) []target {
+	rank := func(t target) int {
+		if least, marked := f.full[t.reservationID]; marked && nodes >= least {
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(targets, func(a, b target) int { return rank(a) - rank(b) })
+	return targets
 }
 
 // settings are what the snapshot has about a place.

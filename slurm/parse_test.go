@@ -22,6 +22,11 @@ var versions = []string{"22.05", "24.11", "26.05"}
 
 func recorded(t *testing.T, name string) []byte {
 	t.Helper()
+	return recordedBy(t, name)
+}
+
+func recordedBy(t testing.TB, name string) []byte {
+	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", name))
 	if err != nil {
 		t.Fatal(err)

@@ -27,6 +27,7 @@ var asksFor = map[string][]string{
 	"PurchaseCapacityBlock":                   purchases["purchase"],
 	"PurchaseCapacityBlockExtension":          purchases["extend"],
 	"DescribeCapacityBlockExtensionOfferings": purchases["extend"],
+	"CreateCapacityReservation":               {"reserve", "--probe", "-t", "g6.12xlarge", "-n", "1", "--subnet-ids", "subnet-0e200000000000a01"},
 }
 
 // Every code of EC2 that a command can meet is shown, with what to do about it. Those of
@@ -59,7 +60,7 @@ func TestErrorCodesComeWithAdvice(t *testing.T) {
 			}
 			dir := t.TempDir() // what one run remembers is not for the next one
 			config := filepath.Join(dir, "config.toml")
-			if err := os.WriteFile(config, fmt.Appendf(nil, "state_dir = %q\n", dir), 0o644); err != nil {
+			if err := os.WriteFile(config, fmt.Appendf(nil, "cluster = \"ml\"\nstate_dir = %q\n[reserve]\nenabled = true\n", dir), 0o644); err != nil {
 				t.Fatal(err)
 			}
 			cmd := exec.CommandContext(t.Context(), program[0], append([]string{"--config", config}, args...)...)

@@ -29,7 +29,7 @@ var nextOnPCS = []string{"setup", "--reservation", "cr-0e2000000000000a2", "--qu
 var faultedOnPCS = []faulted{
 	{name: "setup on PCS", workers: 2, sample: []string{"pcs CreateComputeNodeGroup 1/killed after", "ec2 CreateLaunchTemplate 1/cut after", "slurm scontrol create reservation 1/killed after"}, start: onPCS(commands{args: setupOnPCS})},
 	{name: "setup of the next block", workers: 2, sample: []string{"pcs UpdateQueue 1/killed after"}, start: onPCS(commands{before: [][]string{setupOnPCS}, args: nextOnPCS})},
-	{name: "teardown on PCS", workers: 2, sample: []string{"pcs DeleteComputeNodeGroup 1/500 after", "slurm scontrol delete reservationname 1/killed before"}, start: onPCS(commands{before: [][]string{setupOnPCS}, args: []string{"teardown", "--queue", "gpu"}})},
+	{name: "teardown on PCS", workers: 2, sample: []string{"pcs DeleteComputeNodeGroup 1/500 after", "slurm scontrol show reservation 1/500 after"}, start: onPCS(commands{before: [][]string{setupOnPCS}, args: []string{"teardown", "--queue", "gpu"}})},
 	{name: "hooks install on PCS", workers: 2, sample: []string{"pcs UpdateCluster 1/killed after"}, start: onPCS(commands{settings: laterOnPCS, args: []string{"hooks", "install", "--dir", "SITE", "--filter", "FILTER"}})},
 	{name: "hooks remove on PCS", workers: 2, sample: []string{"pcs UpdateCluster 1/500 after"}, start: onPCS(commands{settings: laterOnPCS, before: [][]string{{"hooks", "install", "--dir", "SITE", "--filter", "FILTER"}},
 		args: []string{"hooks", "remove", "--dir", "SITE", "--filter", "FILTER"}})},
@@ -298,7 +298,8 @@ func slurmFields(line string) map[string]string {
 func (c *commands) seen(t *testing.T) []string {
 	t.Helper()
 	all := account(t, c.g.sim)
-	for line := range strings.Lines(c.slurm(t, "-o", "show", "reservation")) {
+	lines := slices.Sorted(strings.Lines(c.slurm(t, "-o", "show", "reservation")))
+	for _, line := range lines {
 		f := slurmFields(line)
 		start, _ := time.ParseInLocation("2006-01-02T15:04:05", f["StartTime"], time.Local)
 		after := start.Sub(c.began).Round(time.Minute).String()

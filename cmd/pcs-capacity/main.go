@@ -45,6 +45,9 @@ type CLI struct {
 	Offerings OfferingsCmd  `cmd:"" group:"buy" help:"List Capacity Blocks for sale."`
 	Purchase  PurchaseCmd   `cmd:"" group:"buy" help:"Buy a Capacity Block that offerings listed, at most once."`
 	Extend    ExtendCmd     `cmd:"" group:"buy" help:"Extend a Capacity Block."`
+	Reserve   ReserveCmd    `cmd:"" group:"buy" help:"Hold capacity on demand for a while, or probe whether there is room."`
+	Release   ReleaseCmd    `cmd:"" group:"buy" help:"Give back what is held."`
+	Clean     CleanCmd      `cmd:"" group:"buy" help:"Give back what is held for nothing."`
 	Setup     SetupCmd      `cmd:"" group:"use" help:"Make a reservation usable: launch template, node group, queue, settings."`
 	Teardown  TeardownCmd   `cmd:"" group:"use" help:"Remove what setup made for a queue, or for a node group in it."`
 	Hooks     HooksCmd      `cmd:"" group:"use" help:"Install, show or remove the scripts and settings with which Slurm runs our hooks."`
@@ -53,6 +56,7 @@ type CLI struct {
 	Sync      SyncCmd       `cmd:"" group:"run" help:"Reconcile Slurm with the reservations: one pass, or --watch."`
 	Check     CheckCmd      `cmd:"" group:"run" help:"Look for everything that is wrong, and say how to mend it."`
 	Timeline  TimelineCmd   `cmd:"" group:"run" help:"Draw the coming weeks: blocks, fences, gaps, extensions."`
+	Topology  TopologyCmd   `cmd:"" group:"run" help:"Print topology.conf from where the reservations are in EC2's network."`
 	Report    ReportCmd     `cmd:"" group:"run" help:"Say where every paid node-hour went, what it cost, and what to buy next."`
 	IAMPolicy IAMPolicyCmd  `cmd:"" group:"other" name:"iam-policy" help:"Print the IAM policy for who runs pcs-capacity, or for a node."`
 	Settings  ConfigCmd     `cmd:"" group:"other" name:"config" help:"Show the settings in effect, defaults included."`

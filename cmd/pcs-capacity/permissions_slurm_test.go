@@ -215,13 +215,20 @@ func (r *restrictedSlurm) checkWithoutEach() {
 }
 
 func (r *restrictedSlurm) syncWithoutEach() {
-	const terminate, lost = "ec2:TerminateInstances", "fence-ultra"
+	const terminate, cancel, lost = "ec2:TerminateInstances", "ec2:CancelCapacityReservation", "fence-ultra"
 	without := func(action string) {
 		r.policy(only(permissions.Sync, action))
 		r.admin("sync")
 		r.compare(permissions.Sync, action, r.judge(action, false))
 	}
 	without(terminate) // the others end the orphan
+	r.sim.ClearPolicies()
+	aws, _ := r.clients()
+	if _, err := aws.Hold(r.Context(), capacity.HoldOrder{ClientToken: "t", InstanceType: "c7i.4xlarge", AZID: "use2-az1", Platform: "Linux/UNIX", Count: 1, End: aws.Now().Add(time.Hour),
+		Tags: map[string]string{capacity.TagCluster: "ml", capacity.TagHold: "jobs 999/0"}}); err != nil {
+		r.Fatal(err)
+	}
+	without(cancel) // the others give it back
 	without("")
 	r.policy(r.printed(permissions.Loop))
 	r.admin("sync")
@@ -253,7 +260,7 @@ func (r *restrictedSlurm) syncWithoutEach() {
 		}
 	}
 	for _, action := range permissions.Of(permissions.Sync) {
-		if action == terminate {
+		if action == terminate || action == cancel {
 			continue
 		}
 		// One that is missing is placed again.

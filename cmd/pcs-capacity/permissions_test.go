@@ -169,7 +169,11 @@ func setupEC2(more ...string) []string {
 
 // only is the policy for one program in the cluster "ml", but for one action.
 func only(p permissions.Program, without string) []byte {
-	document, err := json.Marshal(permissions.Policy(permissions.Place{Cluster: "ml"}, []permissions.Program{p}, without))
+	policy := permissions.Policy(permissions.Place{Cluster: "ml"}, []permissions.Program{p}, without)
+	if len(policy.Statement) == 0 { // of a program that needs one action: what remains is something else
+		return []byte(`{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "ec2:DescribeRegions", "Resource": "*"}]}`)
+	}
+	document, err := json.Marshal(policy)
 	if err != nil {
 		panic(err)
 	}
@@ -283,12 +287,37 @@ func (r *restricted) tagGroup(tags map[string]string) pcs.NodeGroup {
 	return group
 }
 
+// reserveOn has settings that let capacity be held.
+func reserveOn(r *restricted) {
+	r.write("pcs-capacity/config.toml", "region = \"us-east-2\"\ncluster = \"ml\"\nstate_dir = \"state\"\n[log]\ndir = \"log\"\n[reserve]\nenabled = true\n")
+}
+
+// heldID is the first id that the simulator gives to a reservation.
+const heldID = "cr-040d29eb57de1d510"
+
+// held has something that is held for nothing.
+func held(r *restricted) {
+	reserveOn(r)
+	aws, _ := r.clients()
+	one, err := aws.Hold(r.Context(), capacity.HoldOrder{ClientToken: "t", InstanceType: "g6.12xlarge", AZID: "use2-az1", Platform: "Linux/UNIX", Count: 1, End: r.sim.Clock().Now().Add(time.Hour),
+		Tags: map[string]string{capacity.TagCluster: "ml", capacity.TagHold: capacity.HoldProbe}})
+	if err != nil || one.ID != heldID {
+		r.Fatal(one.ID, err)
+	}
+	r.sim.Clock().Advance(2 * time.Minute)
+}
+
 var scenes = []scene{
 	{program: permissions.List, run: command("list", "--regions", "all")},
 	{program: permissions.Offerings, run: command("offerings", "-t", "p5.48xlarge", "-n", "4", "-d", "2d", "--regions", "all")},
 	{program: permissions.Fit, run: command("fit", "-t", "p5.48xlarge", "-n", "4", "-d", "2d", "--regions", "all")},
 	{program: permissions.Fit, run: command("fit", "-t", "p5.48xlarge", "-n", "20", "-d", "2d"), status: 1},
 	{program: permissions.Timeline, run: command("timeline")},
+	{program: permissions.Topology, before: func(r *restricted) {
+		ownSlurm(r)
+		r.write("state/snapshot.json", `{"version": 1, "partitions": [{"name": "gpu", "provider": "ec2", "node_groups": [{"name": "gpu", "instance_type": "p5.48xlarge", "max_nodes": 2,
+  "slots": [{"name": "gpu", "reservation_ids": ["`+openBlock+`"]}]}]}], "reservations": [{"id": "`+openBlock+`", "state": "active", "total": 2}]}`)
+	}, run: command("topology")},
 	{program: permissions.Setup, run: func(r *restricted) int {
 		if status := r.admin(setupArgs(openBlock, "--max-nodes", "3")...); status != 0 {
 			return status
@@ -336,6 +365,9 @@ var scenes = []scene{
 	{program: permissions.Purchase, before: func(r *restricted) { r.mustAdmin("offerings", "-t", "p5.48xlarge", "-n", "4", "-d", "7d") }, run: buy},
 	{program: permissions.Purchase, run: command("purchase", openBlock, "--fee", "1000.00")},
 	{program: permissions.Extend, run: extendBlock},
+	{program: permissions.Reserve, before: reserveOn, run: command("reserve", "--probe", "-t", "g6.12xlarge", "-n", "1", "--subnet-ids", "subnet-0e200000000000a01")},
+	{program: permissions.Release, before: held, run: command("release", heldID)},
+	{program: permissions.Clean, before: held, run: command("clean")},
 	{program: permissions.Wire, before: func(r *restricted) {
 		r.mustAdmin(setupArgs(nextBlock, "--max-nodes", "3")...)
 	}, run: command("hooks", "install", "settings")},

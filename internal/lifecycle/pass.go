@@ -26,6 +26,7 @@ func Pass(ctx context.Context, s Sources) (*capacity.Snapshot, Report, error) {
 		if p.slurmErr == nil {
 			p.act(ctx, p.awsErr == nil)
 			p.endOrphans(ctx)
+			p.cleanHeld(ctx)
 			p.drainMisplaced(ctx)
 			p.sample(ctx)
 		}

@@ -27,7 +27,7 @@ type Report struct {
 type Done struct {
 	// Do is stable, for scripts: create-fence, update-fence, replace-fence,
 	// delete-fence, the same with wait and surplus, raise-limit, lower-limit,
-	// set-limit, requeue-job, hold-job, tell-job, tell-owner, end-hold, power-up, power-down, end-instance, return-nodes, drain-node.
+	// set-limit, requeue-job, hold-job, tell-job, tell-owner, end-hold, power-up, power-down, end-instance, release, return-nodes, drain-node.
 	Do   string `json:"do"`
 	Slot string `json:"slot,omitempty"`
 	Job  string `json:"job,omitempty"`

@@ -52,6 +52,10 @@ type EC2 interface {
 	Untold() []string
 	// KnownSubnets describes subnets as Reservations does reservations.
 	KnownSubnets(ctx context.Context, ids []string) (found []capacity.Subnet, missing []capacity.Missing, err error)
+	// Holds are the ODCRs that we hold for a cluster, by its mark; Release gives one back, and
+	// takes one that is gone already without an error.
+	Holds(ctx context.Context, cluster string) ([]capacity.Reservation, error)
+	Release(ctx context.Context, id string) error
 	// Terminate takes ids that are gone already without an error.
 	Terminate(ctx context.Context, ids []string) error
 }

@@ -50,6 +50,9 @@ func (d Dir) Hold(h capacity.Held, now time.Time, allowed func(more capacity.Hel
 
 // Released takes what is held no more out of the ledger, by token or id.
 func (d Dir) Released(now time.Time, names ...string) error {
+	if held, err := d.Held(now); err == nil && len(held) == 0 {
+		return nil // there may be no state folder yet
+	}
 	return d.changeHeld(now, func(held []capacity.Held) ([]capacity.Held, error) {
 		return slices.DeleteFunc(held, func(h capacity.Held) bool {
 			return slices.Contains(names, h.Token) || h.ReservationID != "" && slices.Contains(names, h.ReservationID)

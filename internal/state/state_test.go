@@ -95,3 +95,23 @@ func TestStateDirIsOpenWhateverTheUmask(t *testing.T) {
 		t.Errorf("%v %v", info.Mode(), err)
 	}
 }
+
+// Whatever is in the snapshot's file is read or refused.
+func FuzzSnapshot(f *testing.F) {
+	f.Add(`{"version": 1}`)
+	f.Add(`{"version":1,"taken_at":"2026-03-01T12:00:00Z","partitions":[{"name":"gpu","node_groups":[{"slots":[{"name":"gpu","reservation_ids":["cr-0"]}]}]}],"reservations":[{"id":"cr-0"}]}`)
+	dir := Dir(f.TempDir())
+	f.Fuzz(func(t *testing.T, text string) {
+		if err := os.WriteFile(dir.SnapshotPath(), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		snap, err := dir.ReadSnapshot()
+		if (snap == nil) == (err == nil) {
+			t.Fatalf("%v, %v", snap, err)
+		}
+		if snap != nil {
+			capacity.Admit(capacity.Request{Partitions: []string{"gpu"}}, snap, time.Now())
+			_ = plan(snap)
+		}
+	})
+}

@@ -271,5 +271,7 @@ func (n noAWS) ReservationsByTag(context.Context, map[string]string) ([]capacity
 func (n noAWS) KnownSubnets(context.Context, []string) ([]capacity.Subnet, []capacity.Missing, error) {
 	return nil, nil, n.err
 }
-func (n noAWS) Terminate(context.Context, []string) error                 { return n.err }
-func (n noAWS) Held(context.Context, []string) (map[string]string, error) { return nil, n.err }
+func (n noAWS) Holds(context.Context, string) ([]capacity.Reservation, error) { return nil, n.err }
+func (n noAWS) Release(context.Context, string) error                         { return n.err }
+func (n noAWS) Terminate(context.Context, []string) error                     { return n.err }
+func (n noAWS) Held(context.Context, []string) (map[string]string, error)     { return nil, n.err }

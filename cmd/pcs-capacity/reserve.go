@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/market"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
+	"github.com/pcs-capacity/pcs-capacity/internal/wire"
+)
+
+// ReserveCmd holds capacity, or asks whether it could be held.
+type ReserveCmd struct {
+	InstanceType string   `required:"" short:"t" help:"Instance type, such as p5.48xlarge."`
+	Count        int      `required:"" short:"n" help:"Number of instances, all in one zone."`
+	SubnetIDs    []string `required:"" name:"subnet-ids" aliases:"subnets" help:"Subnets whose zones are tried, in this order."`
+	Probe        bool     `help:"Give it back at once: only tell which zone has room."`
+	For          span     `help:"How long it is held at most, such as 30m or 2h." placeholder:"2h"`
+	Platform     string   `help:"Platform of the image that will run." default:"Linux/UNIX"`
+}
+
+// Help is shown below the flags.
+func (ReserveCmd) Help() string {
+	return `Holds capacity by an On-Demand Capacity Reservation (ODCR), which is paid like instances
+that run, used or not. It takes only launches that name it, and ends by itself. The
+settings say how much may be held at once: [reserve].
+
+With --probe it is given back at once. Exit status 0: there was room; 1: there was none.
+
+  pcs-capacity reserve --probe -t p5.48xlarge -n 4 --subnet-ids subnet-0123456789abcdef0
+  pcs-capacity reserve -t p5.48xlarge -n 4 --subnet-ids subnet-0123456789abcdef0 --for 2h
+  pcs-capacity release cr-0123456789abcdef0`
+}
+
+// heldRow is a zone that was tried.
+type heldRow struct {
+	SubnetID      string `json:"subnet_id" col:"SUBNET"`
+	AZID          string `json:"az_id" col:"AZ ID"`
+	Room          bool   `json:"room" col:"ROOM"`
+	ReservationID string `json:"capacity_reservation_id,omitempty" col:"RESERVATION"`
+	// End is when EC2 ends it at the earliest.
+	End time.Time `json:"end,omitzero" col:"ENDS"`
+	// HeldSeconds and Cost are those of a probe; the cost is not known without a price.
+	HeldSeconds float64         `json:"held_seconds,omitempty"`
+	Cost        *capacity.Money `json:"cost,omitempty"`
+	Code        string          `json:"code,omitempty" col:"CODE"`
+	Message     string          `json:"message,omitempty" col:"WHY NOT" wrap:"yes"`
+}
+
+// Run says what it may cost, asks, and holds.
+func (c *ReserveCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.Config, aws *ec2.Client) error {
+	switch {
+	case c.Count < 1:
+		return usage("--count=%d: use at least 1", c.Count)
+	case c.Probe == (c.For != 0):
+		return usage("give --probe, to give it back at once, or --for TIME, to hold it")
+	}
+	h, err := newHolder(ctx, cfg, aws)
+	if err != nil {
+		return err
+	}
+	if !h.Limits.Enabled {
+		return usage("%w", market.ErrHoldingOff)
+	}
+	t.Say("%s", c.costs(h.Limits))
+	if !c.Probe {
+		if err := t.Confirm("Hold it?"); err != nil {
+			return err
+		}
+	}
+	answer, err := h.Hold(ctx, market.HoldRequest{InstanceType: c.InstanceType, Platform: c.Platform, Count: c.Count, Subnets: c.SubnetIDs,
+		For: time.Duration(c.For), Probe: c.Probe})
+	if len(answer.Tries) > 0 {
+		if err := t.Rows(c.rows(answer, h.Limits)); err != nil {
+			return err
+		}
+	}
+	if err != nil {
+		return err
+	}
+	r := answer.Reservation
+	switch {
+	case r.ID == "":
+		t.Say("No zone has room for %d × %s now.", c.Count, c.InstanceType)
+		return errShown
+	case c.Probe:
+		t.Say("%s has room for %d × %s; it was held for %s and given back%s.", r.AZID, c.Count, c.InstanceType, capacity.FormatExact(answer.Held.Round(time.Second)), cost(", for ", h.Limits, r, answer.Held))
+	default:
+		t.Say("%s holds %d × %s in %s until %s. Give it back when it has done its work:\n  pcs-capacity release %s", r.ID, c.Count, c.InstanceType, r.AZID, t.Time(r.End), r.ID)
+	}
+	return nil
+}
+
+// costs says before what holding costs.
+func (c *ReserveCmd) costs(limits capacity.Reserve) string {
+	each, known := limits.Cost(c.InstanceType, c.Count, time.Hour)
+	price := "its price on demand, which is not in the settings"
+	if known {
+		price = each.String() + " an hour"
+	}
+	if c.Probe {
+		return fmt.Sprintf("A probe is paid for the seconds that it takes: %d × %s cost %s.", c.Count, c.InstanceType, price)
+	}
+	return fmt.Sprintf("What is held is paid, used or not: %d × %s cost %s, for up to %s.", c.Count, c.InstanceType, price, capacity.FormatExact(time.Duration(c.For)))
+}
+
+func cost(before string, limits capacity.Reserve, r capacity.Reservation, d time.Duration) string {
+	if m, known := limits.Cost(r.InstanceType, r.Total, d); known {
+		return before + m.String()
+	}
+	return ""
+}
+
+func (c *ReserveCmd) rows(a market.HoldAnswer, limits capacity.Reserve) []heldRow {
+	var rows []heldRow
+	for _, try := range a.Tries {
+		row := heldRow{SubnetID: try.Subnet.ID, AZID: try.Subnet.AZID, Room: try.Err == nil}
+		if try.Err != nil {
+			row.Code, row.Message = ec2.Code(try.Err), ec2.Message(try.Err)
+		} else if c.Probe {
+			row.HeldSeconds = a.Held.Seconds()
+			if m, known := limits.Cost(c.InstanceType, c.Count, a.Held); known {
+				row.Cost = &m
+			}
+		} else {
+			row.ReservationID, row.End = a.Reservation.ID, a.Reservation.End
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// ReleaseCmd gives back what is held.
+type ReleaseCmd struct {
+	Reservations []string `arg:"" name:"reservation" help:"What to give back (cr-…)."`
+}
+
+// Help is shown below the flags.
+func (ReleaseCmd) Help() string {
+	return `Cancels On-Demand Capacity Reservations that pcs-capacity holds for this cluster, and no
+other. Instances that run there go on, on demand.`
+}
+
+// Run gives each back.
+func (c *ReleaseCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.Config, aws *ec2.Client) error {
+	for _, id := range c.Reservations {
+		if !capacity.IsReservationID(id) {
+			return usage("%q is not the id of a reservation (cr-…)", id)
+		}
+	}
+	h, err := newHolder(ctx, cfg, aws)
+	if err != nil {
+		return err
+	}
+	for _, id := range c.Reservations {
+		r, err := h.Release(ctx, id)
+		if err != nil {
+			return err
+		}
+		t.Say("%s is given back: %d × %s in %s, held for %s.", id, r.Total, r.InstanceType, r.AZID, capacity.FormatExact(aws.Now().Sub(r.Created).Round(time.Second)))
+	}
+	return nil
+}
+
+// newHolder is for the cluster that the settings are for.
+func newHolder(ctx context.Context, cfg *config.Config, aws *ec2.Client) (market.Holder, error) {
+	mark := cfg.Cluster
+	if mark == "" {
+		var err error
+		if mark, err = wire.SlurmMark(ctx, cfg, true); err != nil {
+			return market.Holder{}, err
+		}
+	}
+	return market.Holder{EC2: aws, State: state.Dir(cfg.StateDir), Limits: cfg.Reserve.Domain(), Cluster: mark}, nil
+}

@@ -1,0 +1,145 @@
+package market
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+)
+
+// probeTime is when a probe ends by itself, if nobody can give it back: as short as SOCA has it.
+const probeTime = 2 * time.Minute
+
+// releaseTime is for giving back, also after an interrupt.
+const releaseTime = 30 * time.Second
+
+// Holder holds capacity for a person, by ODCRs of ours, and gives it back.
+type Holder struct {
+	EC2   *ec2.Client
+	State state.Dir
+	// Limits are those of the settings.
+	Limits capacity.Reserve
+	// Cluster is the value of our mark.
+	Cluster string
+}
+
+// HoldRequest is what to hold. Subnets are tried in their order, one for each zone.
+type HoldRequest struct {
+	InstanceType, Platform string
+	Count                  int
+	Subnets                []string
+	// For is how long it is held at most.
+	For time.Duration
+	// Probe gives it back at once: it only tells where there is room.
+	Probe bool
+}
+
+// HoldTry is one subnet that was tried; Err is why nothing could be held there, nil where it could.
+type HoldTry struct {
+	Subnet capacity.Subnet
+	Err    error
+}
+
+// HoldAnswer is what came of it. Reservation is the zero value if there was no room anywhere.
+type HoldAnswer struct {
+	Tries       []HoldTry
+	Reservation capacity.Reservation
+	// Held is for how long a probe was held.
+	Held time.Duration
+}
+
+// ErrHoldingOff is the reason where the settings hold nothing.
+var ErrHoldingOff = errors.New("[reserve] enabled is false in the settings, so nothing is held; set it to true")
+
+// Hold holds capacity in the first of the subnets that has room for all of it, targeted and
+// with an end. The error is for what could not be asked or given back; that there is no room
+// is an answer.
+func (h Holder) Hold(ctx context.Context, req HoldRequest) (HoldAnswer, error) {
+	var answer HoldAnswer
+	if !h.Limits.Enabled {
+		return answer, ErrHoldingOff
+	}
+	subnets, err := h.EC2.Subnets(ctx, req.Subnets)
+	if err != nil {
+		return answer, err
+	}
+	purpose, length := capacity.HoldByHand, req.For
+	if req.Probe {
+		purpose, length = capacity.HoldProbe, probeTime
+	}
+	var zones []string
+	for _, subnet := range subnets {
+		if slices.Contains(zones, subnet.AZID) {
+			continue // what is held is in a zone, not in a subnet
+		}
+		zones = append(zones, subnet.AZID)
+		order := capacity.HoldOrder{ClientToken: rand.Text(), InstanceType: req.InstanceType, AZID: subnet.AZID, Platform: req.Platform, Count: req.Count,
+			End:  h.EC2.Now().Add(length).Truncate(time.Second),
+			Tags: map[string]string{capacity.TagCluster: h.Cluster, capacity.TagHold: purpose, capacity.TagName: "held " + purpose}}
+		began := time.Now()
+		r, err := h.order(ctx, order)
+		if err != nil && !errors.Is(err, capacity.ErrNoRoom) {
+			return answer, err
+		}
+		answer.Tries = append(answer.Tries, HoldTry{subnet, err})
+		if err != nil {
+			continue
+		}
+		r.Total = req.Count // EC2 may say so later
+		answer.Reservation = r
+		if req.Probe {
+			err = h.release(ctx, r, order.ClientToken)
+			answer.Held = time.Since(began)
+		}
+		return answer, err
+	}
+	return answer, nil
+}
+
+// order enters what is held into the ledger before EC2 is asked.
+func (h Holder) order(ctx context.Context, o capacity.HoldOrder) (capacity.Reservation, error) {
+	entry := capacity.Held{Token: o.ClientToken, InstanceType: o.InstanceType, Count: o.Count, Until: o.End}
+	if err := h.State.Create(); err != nil {
+		return capacity.Reservation{}, err
+	}
+	if err := h.State.Hold(entry, h.EC2.Now(), h.Limits.Allows); err != nil {
+		return capacity.Reservation{}, err
+	}
+	r, err := h.EC2.Hold(ctx, o)
+	if err != nil {
+		if ec2.Refused(err) { // else it may be there all the same
+			err = errors.Join(err, h.State.Released(h.EC2.Now(), o.ClientToken))
+		}
+		return r, err
+	}
+	entry.ReservationID = r.ID
+	return r, h.State.Hold(entry, h.EC2.Now(), func(capacity.Held, []capacity.Held) error { return nil })
+}
+
+func (h Holder) release(ctx context.Context, r capacity.Reservation, names ...string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
+	defer cancel()
+	if err := h.EC2.Release(ctx, r.ID); err != nil {
+		return fmt.Errorf("%w; EC2 ends it at %s, or up to an hour later: until then try `pcs-capacity release %s`", err, capacity.FormatUTC(r.End), r.ID)
+	}
+	return h.State.Released(h.EC2.Now(), append(names, r.ID)...)
+}
+
+// Release gives back what we hold for the cluster, by id. What is not ours is left alone.
+func (h Holder) Release(ctx context.Context, id string) (capacity.Reservation, error) {
+	all, err := h.EC2.Holds(ctx, h.Cluster)
+	if err != nil {
+		return capacity.Reservation{}, err
+	}
+	i := slices.IndexFunc(all, func(r capacity.Reservation) bool { return r.ID == id })
+	if i < 0 {
+		return capacity.Reservation{}, fmt.Errorf("%s is nothing that pcs-capacity holds for cluster %s now; it is left alone", id, h.Cluster)
+	}
+	return all[i], h.release(ctx, all[i])
+}

@@ -1,0 +1,72 @@
+package state
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"time"
+
+	"github.com/google/renameio/v2"
+)
+
+// full is what EC2 said of a reservation: it had no room for so many nodes.
+type full struct {
+	Nodes int       `json:"nodes"`
+	Until time.Time `json:"until"`
+}
+
+func (d Dir) fullPath() string { return filepath.Join(string(d), "full.json") }
+
+func (d Dir) readFull(now time.Time) (map[string]full, error) {
+	found := map[string]full{}
+	text, err := readRegular(d.fullPath())
+	if errors.Is(err, fs.ErrNotExist) {
+		return found, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &found)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading which reservations are full: %w", err)
+	}
+	for id, f := range found {
+		if !f.Until.After(now) {
+			delete(found, id)
+		}
+	}
+	return found, nil
+}
+
+// Full are the reservations that were full a short while ago, by id, each with the number of
+// nodes that it had no room for.
+func (d Dir) Full(now time.Time) (map[string]int, error) {
+	all, err := d.readFull(now)
+	nodes := map[string]int{}
+	for id, f := range all {
+		nodes[id] = f.Nodes
+	}
+	return nodes, err
+}
+
+// MarkFull notes that a reservation has no room for so many nodes. What another program notes
+// at the same moment can be lost: it finds out again.
+func (d Dir) MarkFull(id string, nodes int, now, until time.Time) error {
+	all, err := d.readFull(now)
+	if err != nil {
+		all = map[string]full{} // a broken file keeps nothing from being noted
+	}
+	if known, ok := all[id]; ok {
+		nodes = min(nodes, known.Nodes)
+	}
+	all[id] = full{nodes, until}
+	text, err := json.Marshal(all)
+	if err == nil {
+		err = renameio.WriteFile(d.fullPath(), append(text, '\n'), 0o644, renameio.IgnoreUmask(), renameio.WithTempDir(string(d)))
+	}
+	if err != nil {
+		return fmt.Errorf("noting that a reservation is full: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,70 @@
+package slurm
+
+import (
+	"testing"
+)
+
+// Whatever Slurm's programs print, and whatever users write into it, is read or refused.
+
+func FuzzJobs(f *testing.F) {
+	for _, version := range versions {
+		f.Add(string(recordedBy(f, "squeue-"+version+".txt")))
+	}
+	f.Add(record(recordedMark, map[string]string{"Comment": "\n" + record("", nil)}))
+	f.Fuzz(func(t *testing.T, text string) {
+		jobs, err := parseJobs([]byte(text), recordedMark)
+		if err != nil {
+			return
+		}
+		for _, j := range jobs {
+			if j.ID < 0 || j.NumNodes < 0 || j.Pending() && j.Running() {
+				t.Errorf("%+v", j)
+			}
+		}
+	})
+}
+
+// R7: a comment of any text is read as it is, and is no record of its own.
+func FuzzComment(f *testing.F) {
+	f.Add("capacity=any\n7|7|RUNNING")
+	f.Add(record("", nil))
+	f.Fuzz(func(t *testing.T, comment string) {
+		mark := newMark()
+		jobs, err := parseJobs([]byte(record(mark, map[string]string{"Comment": comment, "Name": comment})+record(mark, map[string]string{"JobID": "8"})), mark)
+		if err != nil || len(jobs) != 2 || jobs[0].ID != 7 || jobs[1].ID != 8 || jobs[1].Comment != "" {
+			t.Errorf("%+v, %v", jobs, err)
+		}
+	})
+}
+
+func FuzzResumeFile(f *testing.F) {
+	f.Add(`{"jobs":[{"job_id":3,"nodes":"cloud[2-4]"}],"all_nodes":"cloud[2-4]"}`)
+	f.Add(`{"jobs":[{"extra":null,"job_id":2829,"features":"gpu","nodes_alloc":"cloud[1-2]","nodes_resume":"cloud[1-2]","partition":"cloud","reservation":null}],"all_nodes_resume":"cloud[1-4]"}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		resume, err := ParseResumeFile([]byte(text))
+		if err != nil {
+			return
+		}
+		for _, j := range resume.Jobs {
+			if _, err := Expand(j.ResumeNodes); err != nil || j.ID <= 0 {
+				t.Errorf("%+v: %v", j, err)
+			}
+		}
+	})
+}
+
+func FuzzScontrol(f *testing.F) {
+	for _, version := range versions {
+		for _, what := range []string{"node", "partition", "reservation", "config"} {
+			f.Add(string(recordedBy(f, what+"-"+version+".txt")))
+		}
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, n := range parseNodes([]byte(text)) {
+			if checkName("node", n.Name) != nil || n.State == "" {
+				t.Errorf("%+v", n)
+			}
+		}
+		_, _ = parseReservations([]byte(text))
+	})
+}
