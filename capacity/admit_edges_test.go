@@ -63,11 +63,11 @@ func TestAdmitAtTheEdges(t *testing.T) {
 			change: []func(*Snapshot){largerFirst},
 			says:   []string{"the job asks for 9 nodes, but the largest reservation of partition gpu that it may use has 8; use --nodes=8"}},
 		"the healthiest is named, wherever it is": {req: Request{Partitions: gpu, Nodes: 4, TimeLimit: Minutes(60)}, code: OK, edits: Edits{Constraint: "[gpu-b|gpu-a]"},
-			change: []func(*Snapshot){largerFirst, func(s *Snapshot) { 
+			change: []func(*Snapshot){largerFirst, func(s *Snapshot) {
 				s.Reservations[0].Unhealthy, s.Reservations[1].Unhealthy = 2, 5
 				s.Reservations[1].State, s.Reservations[1].Start = StateActive, noon.Add(-time.Hour)
 			}},
-			says:   []string{"the job needs 4 nodes, and 3 of the 8 hosts of " + blockB.ID + " are usable; it waits until the others are back: use --nodes=3 to run now"}},
+			says: []string{"the job needs 4 nodes, and 3 of the 8 hosts of " + blockB.ID + " are usable; it waits until the others are back: use --nodes=3 to run now"}},
 		"enough healthy nodes": {req: Request{Partitions: gpu, Nodes: 3, TimeLimit: Minutes(60)}, code: OK,
 			change: []func(*Snapshot){onlyA, func(s *Snapshot) { s.Reservations[0].Unhealthy = 1 }}},
 		"a partition without any reservation": {req: Request{Partitions: gpu, TimeLimit: Minutes(60)}, code: NoReservation, refused: true,

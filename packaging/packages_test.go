@@ -165,6 +165,7 @@ func (i *installation) life(first, lab, second string) {
 	if out, err := i.command("usr/bin/capacity-lab", "--help").CombinedOutput(); err != nil {
 		i.Errorf("capacity-lab: %v: %s", err, out)
 	}
+	i.firstJob()
 	i.manage(i.remove, "pcs-capacity-lab")
 
 	// As it comes, config.toml changes nothing.

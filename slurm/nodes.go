@@ -89,7 +89,7 @@ func parseNodes(output []byte) []Node {
 	for _, line := range records(output, "NodeName") {
 		pairs := fields(line, "Reason", "Comment", "Extra")
 		name, state := pairs["NodeName"], pairs["State"]
-		if seen[name] || state == "" || pairs["NodeAddr"] == "" || checkName("node", name) != nil {
+		if seen[name] || state == "" || state[0] == '+' || pairs["NodeAddr"] == "" || checkName("node", name) != nil {
 			continue
 		}
 		seen[name] = true

@@ -53,7 +53,7 @@ func (cmd *demoCmd) Run() error {
 	if t.mistakes > 0 {
 		return fmt.Errorf("demo: %s, but %d things were not as they should be", summary, t.mistakes)
 	}
-	fmt.Printf("\ndemo: %s, all did what they say: 3 blocks bought, 1 wrong zone and 1 too long job refused, jobs ran inside the blocks.\n", summary)
+	fmt.Printf("\ndemo: %s, all did what they say: 3 blocks bought, 1 wrong zone and 1 too long job refused, jobs ran inside the blocks, 1 waited at a fence until an extension moved it.\n", summary)
 	return nil
 }
 
@@ -190,13 +190,29 @@ func playEC2(t *teller) {
 	t.waitFor("pcs-capacity sync; pcs-capacity status", wants{output: block + ` .*active`})
 
 	t.say("\n# Slurm powers two nodes up: one RunInstances call into the block, all or nothing.")
-	t.run(`sbatch --wait -p gpu -N2 -t 10 -o job.out --wrap 'srun hostname >/dev/null && echo "ran on $SLURM_JOB_NODELIST"'`, wants{output: "Submitted batch job"})
+	t.run(`pcs-capacity sync; sbatch --wait -p gpu -N2 -t 10 -o job.out --wrap 'srun hostname >/dev/null && echo "ran on $SLURM_JOB_NODELIST"'`, wants{output: "Submitted batch job"})
 	t.run("cat job.out", wants{output: `ran on gpu-\[1-2\]`})
 	t.run("capacity-lab sim instances", wants{output: `(?s)(running [^\n]*` + block + `.*){2}`})
+
+	t.say("\n# A job that waits is made longer than what is left of the block: the fence holds it back.")
+	t.run(`sbatch -p gpu -w gpu-1 --hold -t 10 -o long.out --wrap 'srun hostname; sleep 300'`, wants{output: "Submitted batch job"})
+	job := t.find(`batch job (\d+)`)
+	t.run("scontrol update jobid="+job+" timelimit=12:00:00 && scontrol release "+job, wants{})
+	t.run("pcs-capacity explain "+job, wants{output: `must be free of jobs by`})
+	t.say("\n# An extension of the block moves the fence, and lets it go.")
+	t.run("pcs-capacity extend "+block+" --duration 1d --dry-run", wants{output: block})
+	fee := strings.ReplaceAll(t.find(`([0-9][0-9.,]*) USD`), ",", "")
+	t.run("pcs-capacity extend "+block+" --duration 1d --confirm-fee "+fee, wants{output: block})
+	t.waitFor("pcs-capacity sync; squeue -h -t all -j "+job+" -o 'job %i is %T'", wants{output: `is RUNNING`})
+	t.run("pcs-capacity explain "+job, wants{output: `runs on gpu-1`})
+	t.run("scancel "+job, wants{})
 
 	t.say("\n# SuspendProgram gives the nodes back.")
 	t.run("scontrol update nodename=gpu-[1-2] state=POWER_DOWN", wants{})
 	t.waitFor("capacity-lab sim instances", wants{output: `(?s)terminated.*terminated`})
+
+	t.say("\n# Where did the hours of the block go so far?")
+	t.run("pcs-capacity sync; pcs-capacity report "+block, wants{output: `(?s)useful .*paid .*` + block})
 }
 
 // buy looks for blocks of two instances and buys the first one in the zone.

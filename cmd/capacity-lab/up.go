@@ -25,11 +25,16 @@ type upCmd struct {
 	Bin        string        `type:"path" placeholder:"DIR" help:"Folder of the product's programs; default: that of capacity-lab."`
 	BootDelay  time.Duration `default:"2s" help:"From the launch of an instance to the start of its slurmd."`
 	Accounting bool          `help:"Run slurmdbd too, with an empty database: a job then needs an account that sacctmgr gave its user."`
+	Block      bool          `help:"The account has a Capacity Block that is open: cr-01ab00000000000b1, two p5.48xlarge for two hours."`
+	Detach     bool          `help:"Run in the background, and print what the shell is to evaluate; kill $CAPACITY_LAB_PID stops it."`
 	quirks     `embed:""`
 }
 
 // Run is called by kong.
 func (cmd *upCmd) Run() error {
+	if cmd.Detach {
+		return cmd.detach(os.Stdout)
+	}
 	// SIGHUP: the terminal is gone.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -77,6 +82,11 @@ func (cmd *upCmd) newLab() (*lab, error) {
 	if cmd.Scenario != "" {
 		var err error
 		if scenario, err = awssim.LoadScenario(cmd.Scenario); err != nil {
+			return nil, err
+		}
+	}
+	if cmd.Block {
+		if err := addBlock(scenario); err != nil {
 			return nil, err
 		}
 	}

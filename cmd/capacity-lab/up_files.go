@@ -71,7 +71,7 @@ func (l *lab) writeHook(program string) (string, error) {
 // Without it the lab runs without them. Every instance has its metadata at one address; here
 // all of them are one machine, so that a wrapper says where those of the node are.
 func (l *lab) prologs() ([]string, error) {
-	program := filepath.Join(l.bin, "pcs-capacity-prolog")
+	program := l.program("pcs-capacity-prolog")
 	if _, err := os.Stat(program); err != nil {
 		l.log.Warn("no Prolog: the product's program is not there", "path", program)
 		return nil, nil

@@ -116,6 +116,8 @@ func TestExplainScreens(t *testing.T) {
 		{"the block has ended, the next one comes", ofJob(job(maint, told("pcs-capacity: requeued at 2026-11-20 17:18 UTC: reservation cr-0e2000000000000a1 must be free of jobs by 2026-11-20 17:20 UTC; it goes on in the next one")), at(blockEnd), blockEnd), explain.NextBlock},
 		{"the fence has passed, the next one comes", ofJob(job(maint), at(blockEnd-10*time.Minute), blockEnd-10*time.Minute), explain.NextBlock},
 		{"the last block has ended", ofJob(job(maint), only(at(blockEnd)), blockEnd), string(capacity.NoReservation)},
+		{"its comment has a value that cannot be", ofJob(job(func(j *explain.Job) { j.Request.Comment = "on_end=never" }), world(), 0), string(capacity.BadComment)},
+		{"nothing matches its comment", ofJob(job(func(j *explain.Job) { j.Request.Comment = "instance_type=p4d.24xlarge" }), world(), 0), string(capacity.NoMatchingCapacity)},
 		{"hosts have failed", ofJob(job(), dead, 0), explain.WaitsForHost},
 		{"a partition that is not ours", ofJob(job(func(j *explain.Job) { j.Request.Partitions = []string{"cpu"} }), world(), 0), explain.Unmanaged},
 		{"its nodes boot", ofJob(job(runs, func(j *explain.Job) { j.Configuring = true }), world(), 0), explain.Boots},

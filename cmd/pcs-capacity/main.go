@@ -56,6 +56,7 @@ type CLI struct {
 	Sync      SyncCmd       `cmd:"" group:"run" help:"Reconcile Slurm with the reservations: one pass, or --watch."`
 	Check     CheckCmd      `cmd:"" group:"run" help:"Look for everything that is wrong, and say how to mend it."`
 	Timeline  TimelineCmd   `cmd:"" group:"run" help:"Draw the coming weeks: blocks, fences, gaps, extensions."`
+	Topology  TopologyCmd   `cmd:"" group:"run" help:"Print topology.conf from where the reservations are in EC2's network."`
 	Report    ReportCmd     `cmd:"" group:"run" help:"Say where every paid node-hour went, what it cost, and what to buy next."`
 	IAMPolicy IAMPolicyCmd  `cmd:"" group:"other" name:"iam-policy" help:"Print the IAM policy for who runs pcs-capacity, or for a node."`
 	Settings  ConfigCmd     `cmd:"" group:"other" name:"config" help:"Show the settings in effect, defaults included."`

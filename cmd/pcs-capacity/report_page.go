@@ -70,6 +70,7 @@ var reportTemplate = template.Must(template.New("report").Parse(reportPage))
 
 // page is the whole report as one HTML document, which loads nothing.
 func (d reportDocument) page(chart timeline.Usage, jobs int) ([]byte, error) {
+	chart.Heading = "Blocks, and their hours by class" // the page has a title of its own
 	svg, err := chart.SVG()
 	if err != nil {
 		return nil, err

@@ -37,10 +37,11 @@ func (s *Sim) ec2Operations() map[string]operation {
 		"CreateTags":         ec2Op(s.createTags),
 		"DeleteTags":         ec2Op(s.deleteTags),
 
-		"DescribeCapacityReservations": ec2Op(s.describeCapacityReservations),
-		"CreateCapacityReservation":    ec2Op(s.createCapacityReservation),
-		"CancelCapacityReservation":    ec2Op(s.cancelCapacityReservation),
-		"ModifyCapacityReservation":    ec2Op(s.modifyCapacityReservation),
+		"DescribeCapacityReservations":        ec2Op(s.describeCapacityReservations),
+		"DescribeCapacityReservationTopology": ec2Op(s.describeReservationTopology),
+		"CreateCapacityReservation":           ec2Op(s.createCapacityReservation),
+		"CancelCapacityReservation":           ec2Op(s.cancelCapacityReservation),
+		"ModifyCapacityReservation":           ec2Op(s.modifyCapacityReservation),
 
 		"DescribeCapacityBlockOfferings": ec2Op(s.describeCapacityBlockOfferings),
 		"PurchaseCapacityBlock":          ec2Op(s.purchaseCapacityBlock),

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 )
 
 // What EC2 would refuse is said before anybody confirms a fee, with what is known.
@@ -109,6 +110,37 @@ func TestCutOffExtension(t *testing.T) {
 		}
 		if i, found, err := d.cutOffExtension(id); !found || err != nil || i.Reservation != id || i.Kind != ExtendBlock {
 			t.Errorf("%s: %+v, %v", id, i, err)
+		}
+	}
+}
+
+// An extension counts when it is paid and EC2 shows the new end; one whose payment fails does not.
+func TestExtensionIsFollowedToItsEnd(t *testing.T) {
+	for _, fails := range []bool{false, true} {
+		w := newWorld(t, 600, func(s *awssim.Scenario) { s.PaymentDelay = awssim.Duration(20 * time.Minute) })
+		w.sim.FailPayments(fails)
+		before, err := w.aws.Reservation(t.Context(), dollarBlock)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := w.buyer()
+		var bought ExtensionResult
+		err = b.Extend(t.Context(), w.extension(dollarBlock, Terms{Fee: usd(t, "960")}, &bought))
+		all, intentsErr := b.intents().All()
+		if intentsErr != nil || len(all) != 1 {
+			t.Fatalf("%v, %+v", intentsErr, all)
+		}
+		if fails {
+			if err == nil || !strings.Contains(err.Error(), "the payment failed, so the block still ends at "+before.End.Format(time.RFC3339)) || all[0].Phase != Failed || bought.Intent.ID != "" {
+				t.Errorf("a payment that fails: %v, %+v", err, all)
+			}
+			continue
+		}
+		if err != nil || !bought.Reservation.End.Equal(before.End.Add(day)) || bought.Extension.State != capacity.ExtensionPaid || all[0].Phase != Done {
+			t.Errorf("%v, %+v, %+v", err, bought, all)
+		}
+		if !strings.Contains(w.said(), "the extension of "+dollarBlock+" is "+capacity.ExtensionPending) {
+			t.Errorf("said: %s", w.said())
 		}
 	}
 }

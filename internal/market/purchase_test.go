@@ -1,6 +1,8 @@
 package market
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -128,5 +130,99 @@ func TestPaymentThatFails(t *testing.T) {
 	w.sim.FailPayments(false)
 	if err := b.Purchase(t.Context(), order); err != nil || !bought.BoughtNow {
 		t.Errorf("after a failed payment: %v, %+v", err, bought)
+	}
+}
+
+// What the search showed is shown beside what EC2 says now, where that differs.
+func TestWhatTheSearchShowed(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*capacity.Offering)
+		was    bool
+	}{
+		"the same":    {func(*capacity.Offering) {}, false},
+		"another fee": {func(o *capacity.Offering) { o.Fee = usd(t, "1.00") }, true},
+		"another id":  {func(o *capacity.Offering) { o.ID = "cb-0e2000000000000ff" }, true},
+	} {
+		w := newWorld(t, 0, nil)
+		b := w.buyer()
+		now := w.offering("USD")
+		was := now
+		c.change(&was)
+		if err := Remember(w.dir, Remembered{InstanceType: now.InstanceType, Count: now.Count, Duration: capacity.Duration{Duration: day}, Region: "us-east-2", At: w.aws.Now(), Found: []capacity.Offering{was}}); err != nil {
+			t.Fatal(err)
+		}
+		var preview PurchasePreview
+		var bought PurchaseResult
+		order := PurchaseOrder{OfferingID: was.ID, Terms: Terms{Fee: now.Fee}, Wait: true,
+			Show: func(p PurchasePreview) { preview = p }, Tell: func(r PurchaseResult) error { bought = r; return nil }}
+		if err := b.Purchase(t.Context(), order); err != nil || preview.Offering.ID != now.ID || preview.Offering.Fee != now.Fee {
+			t.Errorf("%s: %v, %+v", name, err, preview)
+		}
+		if (preview.Was.ID == was.ID) != c.was || (preview.Was.ID == "") == c.was {
+			t.Errorf("%s: shown before was %+v", name, preview.Was)
+		}
+		if alias := was.ID != now.ID; (bought.Intent.OrderedAs == was.ID) != alias {
+			t.Errorf("%s: ordered as %q", name, bought.Intent.OrderedAs)
+		}
+	}
+}
+
+// An answer that cannot be read any more keeps nobody from buying who says what to ask for.
+func TestPurchaseWithoutTheAnswer(t *testing.T) {
+	w := newWorld(t, 0, nil)
+	b := w.buyer()
+	shown := w.offering("USD")
+	if err := Remember(w.dir, Remembered{InstanceType: shown.InstanceType}); err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(string(w.dir), "*.json"))
+	if err != nil || len(files) != 1 {
+		t.Fatal(files, err)
+	}
+	if err := os.WriteFile(files[0], []byte("{"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var bought PurchaseResult
+	order := w.order(shown.ID, Terms{Fee: shown.Fee}, &bought)
+	short := order
+	short.Duration = 0
+	if err := b.Purchase(t.Context(), short); err == nil || !strings.Contains(err.Error(), files[0]) {
+		t.Errorf("the answer is needed: %v", err)
+	}
+	if err := b.Purchase(t.Context(), order); err != nil || !bought.BoughtNow {
+		t.Errorf("it is not needed: %v", err)
+	}
+}
+
+// accepting confirms every fee.
+type accepting struct{ *customer }
+
+func (accepting) ConfirmFee(capacity.Offering) error { return nil }
+
+// Who has taken the time to type a fee gets the block by the id that it has by then; a fee
+// that was given with the order needs no second look, and nothing bought none at all.
+func TestTheOfferingIsLookedUpAfterTyping(t *testing.T) {
+	const renamed = "EC2 has "
+	for name, c := range map[string]struct {
+		typed, dry, looks bool
+	}{"typed": {typed: true, looks: true}, "given": {}, "typed in a dry run": {typed: true, dry: true}} {
+		w := newWorld(t, 0, func(s *awssim.Scenario) { s.NewOfferingIDs = true })
+		b := w.buyer()
+		b.Customer, b.DryRun = accepting{&w.customer}, c.dry
+		shown := w.offering("USD")
+		if err := Remember(w.dir, Remembered{InstanceType: shown.InstanceType, Count: shown.Count, Duration: capacity.Duration{Duration: day}, Region: "us-east-2", Found: []capacity.Offering{shown}}); err != nil {
+			t.Fatal(err)
+		}
+		terms := Terms{Fee: shown.Fee}
+		if c.typed {
+			terms = Terms{}
+		}
+		var bought PurchaseResult
+		if err := b.Purchase(t.Context(), w.order(shown.ID, terms, &bought)); err != nil || bought.DryRun != c.dry || bought.BoughtNow == c.dry {
+			t.Errorf("%s: %v, %+v", name, err, bought)
+		}
+		if looks := strings.Contains(w.said(), renamed); looks != c.looks {
+			t.Errorf("%s: %s", name, w.said())
+		}
 	}
 }

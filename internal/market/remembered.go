@@ -66,7 +66,8 @@ func Remember(dir state.Dir, r Remembered) error {
 // ReadRemembered is the answer remembered last; the zero value if there is none.
 func ReadRemembered(dir state.Dir) (Remembered, error) {
 	var r Remembered
-	text, err := os.ReadFile(filepath.Join(string(dir), rememberedFile))
+	path := filepath.Join(string(dir), rememberedFile)
+	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return r, nil
 	}
@@ -74,7 +75,7 @@ func ReadRemembered(dir state.Dir) (Remembered, error) {
 		err = json.Unmarshal(text, &r)
 	}
 	if err != nil {
-		return Remembered{}, fmt.Errorf("reading remembered offerings: %w", err)
+		return Remembered{}, fmt.Errorf("reading the offerings that were shown last, %s: %w; run `pcs-capacity offerings` again", path, err)
 	}
 	return r, nil
 }

@@ -80,6 +80,7 @@ var Actions = []Action{
 		stops: programs{Setup, ResumePCS, Check}, lessens: programs{Fit, Timeline, Purchase, Extend, Teardown, Status, Sync, Resume, Holding, Wire}},
 	{Name: "ec2:DescribeCapacityBlocks", Why: "which blocks are UltraServers",
 		stops: programs{Setup, ResumePCS, Check}, lessens: programs{Fit, Timeline, Purchase, Extend, Teardown, Status, Sync, Resume, Holding, Wire}},
+	{Name: "ec2:DescribeCapacityReservationTopology", Why: "where reservations are in the network", stops: programs{Topology}},
 	{Name: "ec2:DescribeCapacityReservations", Why: "reservations: where, how many, from when to when",
 		stops: programs{List, Fit, Timeline, Purchase, Extend, Release, Clean, Setup, Resume, Holding, ResumePCS, Wire, Check}, lessens: programs{Teardown, Status, Sync}},
 	{Name: "ec2:DescribeImages", Why: "whether the image exists and suits the type; what it runs", stops: programs{Setup}, lessens: programs{Holding}},

@@ -25,6 +25,7 @@ const (
 	Wire      Program = "hooks install"
 	Check     Program = "check"
 	Status    Program = "status"
+	Topology  Program = "topology"
 	Sync      Program = "sync"
 	Resume    Program = "resume"
 	Suspend   Program = "suspend"
@@ -34,7 +35,7 @@ const (
 )
 
 // Programs are all of them, in the order of the documentation.
-var Programs = []Program{List, Offerings, Fit, Timeline, Purchase, Extend, Reserve, Release, Clean, Setup, Teardown, Wire, Check, Status, Sync, Resume, Holding, Suspend, ResumePCS}
+var Programs = []Program{List, Offerings, Fit, Timeline, Purchase, Extend, Reserve, Release, Clean, Setup, Teardown, Wire, Check, Status, Topology, Sync, Resume, Holding, Suspend, ResumePCS}
 
 // Role is somebody who runs some of the programs.
 type Role string
@@ -54,7 +55,7 @@ const (
 func (r Role) Programs() []Program {
 	switch r {
 	case Admin:
-		return []Program{List, Offerings, Fit, Timeline, Purchase, Extend, Reserve, Release, Clean, Setup, Teardown, Wire, Check, Status, Sync}
+		return []Program{List, Offerings, Fit, Timeline, Purchase, Extend, Reserve, Release, Clean, Setup, Teardown, Wire, Check, Status, Topology, Sync}
 	case Loop:
 		return []Program{Status, Sync}
 	case Hooks:

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/pcs-capacity/pcs-capacity/hooks"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
+	"github.com/pcs-capacity/pcs-capacity/internal/wiring"
+)
+
+// HooksInstallCmd writes scripts and settings.
+type HooksInstallCmd struct {
+	Hook string `arg:"" optional:"" enum:"cli_filter,job_submit,settings," default:"" help:"cli_filter: on every host where users submit. job_submit: on slurmctld's, where you run that yourself. settings: of slurm.conf, or of the PCS cluster. Default: all that the cluster needs."`
+	programFlags
+	As     string `help:"Write the script to this file, for one of the site's own to load with its last line." type:"path" placeholder:"FILE" xor:"where" predictor:"file"`
+	DryRun bool   `help:"Show what would be done, and change nothing."`
+}
+
+// Help is shown below the flags.
+func (HooksInstallCmd) Help() string {
+	return `Without a HOOK, for Slurm that you run yourself: job_submit.lua, then the settings of slurm.conf
+in a file that it includes, with nodes and partitions, then a restart of slurmctld. For AWS PCS:
+cli_filter.lua of every Slurm version that is installed here, then the setting of the cluster that
+switches it on. Settings are shown, and asked about, before they are written.
+
+Install cli_filter on every login and compute node before you switch it on: with the setting on
+and the file missing, Slurm refuses every submission on that host.
+A script that pcs-capacity did not write is never replaced: ours goes beside it, and the line
+that loads it is shown. Yours then runs first.`
+}
+
+// Run plans, shows, asks and writes.
+func (c *HooksInstallCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *config.Config) error {
+	if c.As != "" {
+		return c.installAs(ctx, t, cfg)
+	}
+	dirs, err := c.folders()
+	if err != nil {
+		return err
+	}
+	var plan wiring.Plan
+	script := wiring.JobSubmit
+	if cfg.Cluster != "" {
+		script = wiring.CLIFilter
+	}
+	for _, dir := range dirs {
+		put := plan.Write // a script that was asked for has its place, or none
+		switch c.Hook {
+		case settingsHook:
+			continue
+		case "":
+			put = plan.Install
+		default:
+			script = c.Hook
+		}
+		s, err := c.script(cfg, script, dir)
+		if err != nil {
+			return err
+		}
+		err = put(s)
+		if errors.Is(err, wiring.ErrForeign) {
+			err = fmt.Errorf("%w; install ours beside it with --as FILE", err)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if c.Hook == "" || c.Hook == settingsHook {
+		if err := c.settings(ctx, g, cfg, &plan); err != nil {
+			return err
+		}
+	}
+	question := "Write this?"
+	if cfg.Cluster != "" {
+		question = "Is cli_filter.lua on every login and compute node, and are these settings right?"
+	}
+	err = c.apply(ctx, t, plan, there, c.Hook == "" || c.Hook == settingsHook, question, c.DryRun)
+	if err == nil && plan.Restarts() && !c.DryRun {
+		err = restarted(ctx, cfg, true)
+	}
+	return err
+}
+
+func (c *HooksInstallCmd) settings(ctx context.Context, g *Globals, cfg *config.Config, plan *wiring.Plan) error {
+	if cfg.Cluster != "" {
+		cluster, err := readCluster(ctx, g, cfg)
+		if err != nil {
+			return err
+		}
+		before := len(plan.Changes)
+		if err := plan.SwitchOn(cluster.Cluster, c.prologs()); err != nil || len(plan.Changes) == before {
+			return err
+		}
+		return cluster.closed(ctx, cfg)
+	}
+	conf, site, text, notes, err := c.include(ctx, g, cfg)
+	if err != nil {
+		return err
+	}
+	plan.ByHand = append(plan.ByHand, notes...)
+	return plan.InstallSettings(ctx, slurmSettings(ctx, cfg, conf, true), site, text)
+}
+
+func (c *HooksInstallCmd) installAs(ctx context.Context, t *terminal.Terminal, cfg *config.Config) error {
+	if c.Hook != wiring.CLIFilter && c.Hook != wiring.JobSubmit {
+		return usage("--as is for a script; name it: cli_filter or job_submit")
+	}
+	s, err := c.script(cfg, c.Hook, "")
+	if err != nil {
+		return err
+	}
+	s.Path = c.As
+	var plan wiring.Plan
+	if err := plan.Write(s); err != nil {
+		return fmt.Errorf("%w; name another file", err)
+	}
+	plan.ByHand = []string{fmt.Sprintf("Make this the last line of your own %s.lua, or the last one before a final return:\n  %s", c.Hook, hooks.LoadLine(c.As))}
+	return c.apply(ctx, t, plan, there, false, "", c.DryRun)
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
+	"github.com/pcs-capacity/pcs-capacity/internal/wiring"
+)
+
+// HooksStatusCmd shows what is installed.
+type HooksStatusCmd struct {
+	Dir string `help:"Folder of slurm.conf. Default: as for install." type:"existingdir" predictor:"file"`
+}
+
+type hookRow struct {
+	Hook string `json:"hook" col:"HOOK"`
+	File string `json:"file" col:"FILE"`
+	// State is installed, loaded (by the site's own script), old, missing or foreign.
+	State wiring.State `json:"state" col:"STATE"`
+}
+
+// Run looks at the files. Whether Slurm is told to run them, check says. Settings of ours
+// that cannot be read do not hide what is there.
+func (c *HooksStatusCmd) Run(g *Globals, t *terminal.Terminal) error {
+	cfg, err := readConfigIfAny(g)
+	if err != nil {
+		t.Say("Which scripts are old is not known: %s", err)
+		cfg = &maybeConfig{config.Default(), false}
+	}
+	rows, err := hookRows(programFlags{Dir: c.Dir}, cfg)
+	if err != nil {
+		return err
+	}
+	return t.Rows(rows)
+}
+
+// hookRows look at the scripts, and at the settings of self-managed Slurm. Without settings
+// of ours, or without the filter, nobody knows what is old.
+func hookRows(f programFlags, cfg *maybeConfig) ([]hookRow, error) {
+	rows := []hookRow{}
+	for _, dir := range wiring.Folders(f.Dir) {
+		for _, hook := range []string{wiring.CLIFilter, wiring.JobSubmit} {
+			s := wiring.Script{Hook: hook, Path: filepath.Join(dir, hook+".lua")}
+			if full, err := f.script(cfg.Config, hook, dir); err == nil && cfg.Found {
+				s = full
+			}
+			now, err := s.State()
+			if err != nil {
+				return nil, err
+			}
+			if hook == wiring.JobSubmit && cfg.Cluster != "" && now == wiring.Missing {
+				continue // PCS runs slurmctld, and lets nobody have a script there
+			}
+			rows = append(rows, hookRow{hook, s.Path, now})
+		}
+		conf := filepath.Join(dir, "slurm.conf")
+		if _, err := os.Stat(conf); err == nil && cfg.Cluster == "" {
+			now, err := wiring.Settings{Conf: conf}.State("")
+			if err != nil {
+				return nil, err
+			}
+			rows = append(rows, hookRow{settingsHook, filepath.Join(dir, wiring.IncludeFile), now})
+		}
+	}
+	return rows, nil
+}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
+)
+
+// TopologyCmd prints topology.conf.
+type TopologyCmd struct{}
+
+// Help is shown below the flags.
+func (TopologyCmd) Help() string {
+	return `For Slurm that you run yourself: where EC2 says that the reservations are in the network, as
+lines for topology.conf of TopologyPlugin=topology/tree, also before any node is launched.
+Nodes that launch into one reservation are behind one switch; EC2 says how near
+reservations are to each other. Nodes of other partitions have to be added by hand.
+EC2 tells of reservations that are active, and of the larger instance types only. What has
+which reservation is as sync saw it last.`
+}
+
+// Run asks EC2 and prints the lines.
+func (c *TopologyCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.Config, aws *ec2.Client) error {
+	snap, err := state.Dir(cfg.StateDir).ReadSnapshot()
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("which nodes have which reservation is not known yet; run `pcs-capacity sync` first")
+	case err != nil:
+		return err
+	}
+	var slots []slotNodes
+	var ids []string
+	for _, p := range snap.Partitions {
+		for _, g := range p.Groups {
+			for _, s := range g.Slots {
+				if p.Provider == capacity.ProviderEC2 {
+					slots = append(slots, slotNodes{s, nodesOfSlot(g, s)})
+					ids = append(ids, s.ReservationIDs...)
+				}
+			}
+		}
+	}
+	if len(slots) == 0 {
+		return errors.New("no partition has provider ec2, and PCS has no setting for topology.conf")
+	}
+	found, err := aws.ReservationTopology(ctx, ids)
+	if err != nil {
+		return err
+	}
+	var leaves []capacity.Leaf
+	for _, s := range slots {
+		leaf := capacity.Leaf{Nodes: s.nodes}
+		for _, r := range snap.Standing(s.Slot, aws.Now()).Current {
+			if leaf.Path = found[r.Reservation.ID]; leaf.Path != nil {
+				break
+			}
+		}
+		if leaf.Path == nil {
+			t.Say("warning: EC2 does not say where the reservation of %s is in the network; its nodes are behind a switch of their own", s.Name)
+		}
+		leaves = append(leaves, leaf)
+	}
+	_, err = fmt.Fprint(t.Out, capacity.TopologyConf(leaves))
+	return err
+}
+
+type slotNodes struct {
+	capacity.Slot
+	nodes string
+}
+
+// nodesOfSlot is the hostlist of a slot, also before Slurm has its nodes.
+func nodesOfSlot(g capacity.NodeGroup, s capacity.Slot) string {
+	if s.Nodes != "" {
+		return s.Nodes
+	}
+	var names []string
+	for i := range g.MaxNodes {
+		names = append(names, fmt.Sprintf("%s-%d", s.Name, i+1))
+	}
+	return slurm.Compress(names)
+}
