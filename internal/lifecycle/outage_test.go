@@ -23,12 +23,12 @@ func opened(t *testing.T) (*world, *capacity.Snapshot, *modelJob) {
 		w.goTo(w.now().Add(30 * time.Minute))
 		w.seeBlocks()
 	}
-	snap, err := w.pass(false)
-	if err != nil {
+	if _, err := w.pass(false); err != nil {
 		t.Fatal(err)
 	}
 	w.goTo(w.blocks[0].start.Add(time.Second))
-	if snap, err = w.pass(false); err != nil {
+	snap, err := w.pass(false)
+	if err != nil {
 		t.Fatal(err)
 	}
 	v := capacity.Admit(capacity.Request{Partitions: []string{"solo"}, Nodes: 2, Comment: "on_end=requeue"}, snap, w.now())
