@@ -1,0 +1,463 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/aws/aws-sdk-go-v2/config"
+	awsec2 "github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+)
+
+const yearWorld = `
+account = "111122223333"
+payment_delay = "20m"
+[[instance_type]]
+name = "p5.48xlarge"
+vcpus = 192
+memory_mib = 2097152
+usage_classes = ["on-demand", "capacity-block"]
+[[region]]
+name = "us-east-2"
+zone = [{ name = "us-east-2a", id = "use2-az1" }]
+vpc = [{ id = "vpc-0e2000000000000a1", cidr = "127.2.0.0/16" }]
+subnet = [{ id = "subnet-0e200000000000a01", vpc = "vpc-0e2000000000000a1", zone = "us-east-2a", cidr = "127.2.16.0/20" }]
+image = [{ id = "ami-0e200000000000a01", name = "node" }]
+offering = [{ zone = "us-east-2a", type = "p5.48xlarge", max_count = 8, price = 31.464, start_days = [1, 2, 3, 4, 5, 6, 7], instant = true }]
+`
+
+// world is a simulated AWS and a model of a Slurm, with one clock each.
+type world struct {
+	*testing.T
+	rng     *rand.Rand
+	sim     *awssim.Sim
+	api     *awsec2.Client // of the administrators who buy
+	client  *ec2.Client
+	slurm   *model
+	sources Sources
+	skew    time.Duration // Slurm's clock minus AWS's
+	foreign map[string]Reservation
+	// down is until when AWS answers nothing.
+	down   time.Time
+	counts map[string]int
+	blocks []yearBlock
+}
+
+// clocked is EC2 with an offset between the two clocks.
+type clocked struct {
+	*ec2.Client
+	w *world
+}
+
+func (c clocked) Offset() time.Duration { return -c.w.skew }
+
+// errDown is what AWS answers while it is down; that the SDK tries again is not waited for.
+var errDown = errors.New("503 Service Unavailable")
+
+func (c clocked) ReservationsByTag(ctx context.Context, tags map[string]string) ([]capacity.Reservation, error) {
+	if !c.w.down.IsZero() {
+		return nil, errDown
+	}
+	return c.Client.ReservationsByTag(ctx, tags)
+}
+
+func (c clocked) Reservations(ctx context.Context, ids []string) ([]capacity.Reservation, []capacity.Missing, error) {
+	if !c.w.down.IsZero() {
+		return nil, nil, errDown
+	}
+	return c.Client.Reservations(ctx, ids)
+}
+
+func (c clocked) KnownSubnets(ctx context.Context, ids []string) ([]capacity.Subnet, []capacity.Missing, error) {
+	if !c.w.down.IsZero() {
+		return nil, nil, errDown
+	}
+	return c.Client.KnownSubnets(ctx, ids)
+}
+
+func (c clocked) InstancesByClusterName(ctx context.Context, name string) ([]capacity.Instance, error) {
+	if !c.w.down.IsZero() {
+		return nil, errDown
+	}
+	return c.Client.InstancesByClusterName(ctx, name)
+}
+
+var yearBegins = time.Date(2027, 1, 1, 8, 0, 0, 0, time.UTC)
+
+func newWorld(t *testing.T, seed uint64) *world {
+	scenario, err := awssim.ParseScenario("year", []byte(yearWorld))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{T: t, rng: rand.New(rand.NewPCG(seed, 7)), counts: map[string]int{}, foreign: map[string]Reservation{}}
+	if w.sim, err = awssim.New(scenario, awssim.NewClock(yearBegins, 0)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.sim.Close() })
+	if _, err := w.sim.Listen("127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	for _, variable := range w.sim.Env() {
+		key, value, _ := strings.Cut(variable, "=")
+		t.Setenv(key, value)
+	}
+	cfg, err := config.LoadDefaultConfig(t.Context(), config.WithRegion("us-east-2"), config.WithRetryer(func() aws.Retryer {
+		return retry.AddWithMaxBackoffDelay(retry.NewStandard(), time.Millisecond)
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.HTTPClient = within{w.sim.Handler()}
+	w.api = awsec2.NewFromConfig(cfg)
+	shared, err := awsconfig.Load(t.Context(), ec2.Options{Region: "us-east-2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared.Config.HTTPClient = cfg.HTTPClient
+	w.client = ec2.From(shared)
+	w.slurm = newModel(yearBegins, map[string]int{"gpu-a": 8, "gpu-b": 8, "solo": 8})
+	w.slurm.room = w.room
+	d := func(d time.Duration) capacity.Duration { return capacity.Duration{Duration: d} }
+	group := func(name string, slots int) capacity.GroupSettings {
+		return capacity.GroupSettings{Name: name, InstanceType: "p5.48xlarge", SubnetIDs: []string{"subnet-0e200000000000a01"}, PurchaseOption: capacity.CapacityBlock,
+			Select: &capacity.Select{Tags: map[string]string{"team": name}}, MaxNodes: 8, LaunchTemplate: "unused", Slots: slots}
+	}
+	w.sources = Sources{
+		Settings: capacity.Settings{Submit: capacity.Submit{Strict: true, StaleAfter: d(10 * time.Minute)},
+			Timing: capacity.Timing{DrainMargin: d(10 * time.Minute), BootAllowance: d(10 * time.Minute), ReclaimLead: d(30 * time.Minute), ReclaimLeadUltraServer: d(time.Hour)},
+			Partitions: []capacity.PartitionSettings{
+				{Name: "gpu", Provider: capacity.ProviderEC2, MinTime: d(30 * time.Minute), OnEnd: capacity.RequeueAtEnd, Groups: []capacity.GroupSettings{group("gpu", 2)}},
+				{Name: "solo", Provider: capacity.ProviderEC2, MinTime: d(30 * time.Minute), OnEnd: capacity.StopAtEnd, Groups: []capacity.GroupSettings{group("solo", 1)}}}},
+		Poll: time.Minute, State: state.Dir(quickDir(t)), EC2: clocked{w.client, w}, Slurm: w.slurm, MachineTime: func() time.Time { return w.slurm.now }}
+	return w
+}
+
+// within asks the simulator without a network between.
+type within struct{ handler http.Handler }
+
+func (c within) Do(r *http.Request) (*http.Response, error) {
+	answer := httptest.NewRecorder()
+	c.handler.ServeHTTP(answer, r)
+	return answer.Result(), nil
+}
+
+// quickDir is a temporary folder in memory where there is one: a year has thousands of passes,
+// and each makes sure that its files are on the disk.
+func quickDir(t *testing.T) string {
+	dir, err := os.MkdirTemp("/dev/shm", "year")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+func (w *world) now() time.Time { return w.sim.Clock().Now() }
+
+// chance is true once in so many times.
+func (w *world) chance(of int) bool { return w.rng.IntN(of) == 0 }
+
+// goTo lets time pass up to a moment of AWS's clock.
+func (w *world) goTo(t time.Time) {
+	w.seeBlocks()
+	w.slurm.advance(t.Add(w.skew))
+	w.sim.Clock().Set(t)
+	if !w.down.IsZero() && !t.Before(w.down) {
+		w.down = time.Time{}
+	}
+}
+
+// pass makes a pass, which may be killed, and then the one that follows it.
+func (w *world) pass(kill bool) (*capacity.Snapshot, error) {
+	w.counts["passes"]++
+	w.slurm.dieAt = 0
+	if kill {
+		w.slurm.calls, w.slurm.dieAt, w.slurm.dieAfter = 0, 1+w.rng.IntN(6), w.chance(2)
+		dead := func() (dead bool) {
+			defer func() {
+				if r := recover(); r != nil {
+					if _, ok := r.(killed); !ok {
+						panic(r)
+					}
+					dead = true
+				}
+			}()
+			_, _, _ = Pass(w.Context(), w.sources)
+			return false
+		}()
+		w.slurm.dieAt = 0
+		if dead {
+			w.counts["killed"]++
+		}
+	}
+	snap, _, err := Pass(w.Context(), w.sources)
+	return snap, err
+}
+
+func (w *world) buy(team string, count int, length time.Duration) {
+	answer, err := w.api.DescribeCapacityBlockOfferings(w.Context(), &awsec2.DescribeCapacityBlockOfferingsInput{
+		InstanceType: aws.String("p5.48xlarge"), InstanceCount: aws.Int32(int32(count)), CapacityDurationHours: aws.Int32(int32(length / time.Hour))})
+	if err != nil || len(answer.CapacityBlockOfferings) == 0 {
+		return // AWS is down
+	}
+	offer := answer.CapacityBlockOfferings[w.rng.IntN(len(answer.CapacityBlockOfferings))]
+	if _, err = w.api.PurchaseCapacityBlock(w.Context(), &awsec2.PurchaseCapacityBlockInput{CapacityBlockOfferingId: offer.CapacityBlockOfferingId,
+		InstancePlatform:  types.CapacityReservationInstancePlatformLinuxUnix,
+		TagSpecifications: []types.TagSpecification{{ResourceType: types.ResourceTypeCapacityReservation, Tags: []types.Tag{{Key: aws.String("team"), Value: &team}}}}}); err == nil {
+		w.counts["blocks"]++
+	}
+}
+
+// extend buys a day more for a block.
+func (w *world) extend(id string) bool {
+	answer, err := w.api.DescribeCapacityBlockExtensionOfferings(w.Context(), &awsec2.DescribeCapacityBlockExtensionOfferingsInput{
+		CapacityReservationId: &id, CapacityBlockExtensionDurationHours: aws.Int32(24)})
+	if err != nil || len(answer.CapacityBlockExtensionOfferings) == 0 {
+		return false
+	}
+	_, err = w.api.PurchaseCapacityBlockExtension(w.Context(), &awsec2.PurchaseCapacityBlockExtensionInput{
+		CapacityBlockExtensionOfferingId: answer.CapacityBlockExtensionOfferings[0].CapacityBlockExtensionOfferingId, CapacityReservationId: &id})
+	return err == nil
+}
+
+// submit submits a job as the submit filter lets it through.
+func (w *world) submit(snap *capacity.Snapshot) {
+	part := []string{"gpu", "solo"}[w.rng.IntN(2)]
+	j := modelJob{Job: Job{Partition: part, Batch: true, Requeue: !w.chance(5), MinNodes: 1 + w.rng.IntN(3)}, work: time.Duration(10+w.rng.IntN(3000)) * time.Minute}
+	j.Comment = []string{"", "", "on_end=requeue", "on_end=hold", "on_end=stop"}[w.rng.IntN(5)]
+	if w.chance(2) {
+		j.Limit = capacity.Minutes(5 + w.rng.IntN(2000))
+	}
+	if w.chance(10) { // by the REST API, past the filter
+		w.slurm.submit(j)
+		return
+	}
+	req := j.Request(snap)
+	v := capacity.Admit(req, snap, w.now())
+	if v.Refused {
+		return
+	}
+	if v.Edits.TimeLimit.Set {
+		j.Limit, j.TimeMin = v.Edits.TimeLimit, v.Edits.TimeMin
+	}
+	if v.Edits.Comment != "" {
+		j.Comment = v.Edits.Comment
+	}
+	if slots := strings.Split(strings.Trim(v.Edits.Constraint, "[]"), "|"); len(slots) == 1 {
+		j.slot = slots[0]
+	}
+	w.slurm.submit(j)
+	w.counts["jobs"]++
+}
+
+// forget takes jobs away that are over, and those that their users have waited for too long.
+func (w *world) forget(patience time.Duration) {
+	w.slurm.jobs = slices.DeleteFunc(w.slurm.jobs, func(j *modelJob) bool {
+		waits := j.State == "PENDING" && w.slurm.now.Sub(j.submitted) > patience
+		if j.over == "" && !waits {
+			return false
+		}
+		w.counts["jobs that "+strings.ToLower(j.State)]++
+		w.counts["restarts"] += j.Restarts
+		return true
+	})
+}
+
+// something happens, or nothing.
+func (w *world) something(snap *capacity.Snapshot) (jumped bool) {
+	for range w.rng.IntN(3) { // users of both partitions
+		w.submit(snap)
+	}
+	live := func(states ...capacity.State) (ids []string) {
+		for _, r := range snap.Reservations {
+			if slices.Contains(states, r.State) && r.LiveAt(w.now()) {
+				ids = append(ids, r.ID)
+			}
+		}
+		return ids
+	}
+	if w.chance(12) && len(live(capacity.StateActive, capacity.StateScheduled)) < 5 {
+		w.buy([]string{"gpu", "solo"}[w.rng.IntN(2)], 2+w.rng.IntN(6), time.Duration(1+w.rng.IntN(4))*24*time.Hour)
+	}
+	if ids := live(capacity.StateActive); w.chance(20) && len(ids) > 0 && w.extend(ids[w.rng.IntN(len(ids))]) {
+		w.counts["extensions"]++
+	}
+	if w.chance(30) {
+		w.sim.FailPayments(w.chance(3))
+	}
+	if ids := live(capacity.StateActive); w.chance(60) && len(ids) > 0 {
+		id := ids[w.rng.IntN(len(ids))]
+		made, err := w.sim.Launch(awssim.LaunchRequest{Region: "us-east-2", ReservationID: id, InstanceType: "p5.48xlarge", SubnetID: "subnet-0e200000000000a01", MinCount: 1, MaxCount: 1, MarketType: "capacity-block", ImageID: "ami-0e200000000000a01"})
+		if err == nil && w.sim.FailHost("us-east-2", made[0].ID) == nil {
+			_ = w.sim.Terminate("us-east-2", []string{made[0].ID}, "dead")
+			w.counts["dead hosts"]++
+		}
+	}
+	if w.chance(40) && w.down.IsZero() {
+		w.down = w.now().Add(time.Duration(10+w.rng.IntN(230)) * time.Minute)
+		w.counts["outages"]++
+	}
+	if w.chance(60) {
+		r := reservation(fmt.Sprintf("user-%d", w.rng.IntN(5)), []string{"gpu-a-1"}, w.slurm.now.Add(time.Hour), w.slurm.now.Add(2*time.Hour))
+		r.Users = []string{"alice"}
+		w.slurm.put(r)
+		w.foreign[r.Name] = r
+	}
+	if w.chance(80) {
+		was := w.skew
+		w.skew = time.Duration(w.rng.IntN(7200)-3600) * time.Second
+		w.slurm.now = w.slurm.now.Add(w.skew - was)
+		w.counts["clock jumps"]++
+		return true
+	}
+	return false
+}
+
+// holds checks what must be so after a pass that saw AWS and Slurm.
+func (w *world) holds(snap *capacity.Snapshot) {
+	now := w.now()
+	bad := func(format string, args ...any) {
+		w.Errorf("%s: %s", now.Format(time.DateTime), fmt.Sprintf(format, args...))
+	}
+	ours := map[string]bool{}
+	for _, s := range Slots(snap, now) {
+		name := s.Slot.Name
+		fence, there := w.slurm.reservations["pcs-capacity-fence-"+name]
+		ours["pcs-capacity-fence-"+name], ours["pcs-capacity-surplus-"+name] = true, true
+		if s.Reservation.ID != "" && s.Window.Start.After(now) {
+			ours["pcs-capacity-wait-"+name] = true
+			if wait := w.slurm.reservations["pcs-capacity-wait-"+name]; wait.Start.After(w.slurm.now) || wait.End.Sub(s.Window.Start.Add(w.skew)).Abs() > 6*time.Second {
+				bad("slot %s opens at %s, and its wait is %+v", name, s.Window.Start, wait)
+			}
+		}
+		want := s.Window.Fence.Add(w.skew)
+		switch {
+		case !there || len(fence.Nodes) != 8:
+			bad("slot %s has fence %+v", name, fence)
+		case s.Reservation.ID == "" && fence.Start.After(w.slurm.now):
+			bad("slot %s has nothing, and is open until %s", name, fence.Start)
+		case s.Reservation.ID != "" && want.After(w.slurm.now) && fence.Start.Sub(want).Abs() > 6*time.Second:
+			bad("slot %s of %s has its fence at %s, want %s", name, s.Reservation.ID, fence.Start, want)
+		}
+		for _, j := range w.slurm.jobs {
+			if j.State != "RUNNING" || j.Configuring || w.slurm.slotOf(j.Nodes[0]) != name {
+				continue
+			}
+			// R2. What is over by now ends within the minute, the least limit.
+			if last := latest(want, w.slurm.now); j.End.After(last.Add(time.Minute)) || !j.Limit.Bounded() {
+				bad("job %s on slot %s ends at %s (%s), the fence is at %s\n%s", j.Shown, name, j.End, j.Limit, want, w.state())
+			}
+		}
+	}
+	for name, r := range w.slurm.reservations {
+		if !ours[name] && strings.HasPrefix(name, "pcs-capacity-") {
+			bad("%s is left: %+v", name, r)
+		}
+	}
+	for name, r := range w.foreign {
+		if got, there := w.slurm.reservations[name]; there && !slices.Equal(got.Users, r.Users) || !there && r.End.After(w.slurm.now.Add(3*time.Hour)) {
+			bad("%s was touched: %+v", name, got)
+		}
+	}
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// block is what the simulator says of one.
+type yearBlock struct {
+	team       string
+	start, end time.Time
+	count      int
+}
+
+// seeBlocks reads the simulator's own account of the blocks that are open or will be.
+func (w *world) seeBlocks() {
+	answer, err := w.api.DescribeCapacityReservations(w.Context(), &awsec2.DescribeCapacityReservationsInput{
+		Filters: []types.Filter{{Name: aws.String("state"), Values: []string{"active", "scheduled"}}}})
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.blocks = nil
+	for _, r := range answer.CapacityReservations {
+		for _, tag := range r.Tags {
+			if *tag.Key == "team" {
+				w.blocks = append(w.blocks, yearBlock{*tag.Value, *r.StartDate, *r.EndDate, int(*r.TotalInstanceCount)})
+			}
+		}
+	}
+}
+
+// room is how many instances the blocks of a partition have at a time of Slurm's clock, before
+// EC2 takes them back.
+func (w *world) room(partition string, at time.Time) (n int) {
+	at = at.Add(-w.skew)
+	for _, b := range w.blocks {
+		if b.team == partition && !at.Before(b.start) && at.Before(b.end.Add(-30*time.Minute)) {
+			n += b.count
+		}
+	}
+	return n
+}
+
+// paid checks, by the simulator's own account of blocks, that jobs run on no more nodes than
+// are paid for, and on none that EC2 takes back.
+func (w *world) paid() {
+	now := w.now()
+	have := map[string]int{}
+	for _, part := range []string{"gpu", "solo"} {
+		have[part] = w.room(part, w.slurm.now)
+	}
+	used := map[string]int{}
+	for _, j := range w.slurm.jobs {
+		if j.State == "RUNNING" && !j.Configuring {
+			used[j.Partition] += len(j.Nodes)
+		}
+	}
+	for part, n := range used {
+		if n > have[part] {
+			w.Errorf("%s: jobs run on %d nodes of %s, %d are paid for\n%s", now.Format(time.DateTime), n, part, have[part], w.state())
+		}
+	}
+}
+
+// state shows the reservations and the jobs that run.
+func (w *world) state() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Slurm's clock: %s\n", w.slurm.now)
+	for name, r := range w.slurm.reservations {
+		fmt.Fprintf(&b, "%s %s from %s to %s\n", name, w.slurm.Hostlist(r.Nodes), r.Start, r.End)
+	}
+	for _, j := range w.slurm.jobs {
+		if j.State == "RUNNING" {
+			fmt.Fprintf(&b, "job %s on %v from %s to %s, limit %s, configuring %t, %q\n", j.Shown, j.Nodes, j.Start, j.End, j.Limit, j.Configuring, j.Comment)
+		}
+	}
+	if snap, err := w.sources.State.ReadSnapshot(); err == nil {
+		for _, s := range Slots(snap, w.now()) {
+			fmt.Fprintf(&b, "slot %s: %s %s, total %d, unhealthy %d, window %v\n", s.Slot.Name, s.Reservation.ID, s.Reservation.State, s.Reservation.Size(), s.Reservation.Unhealthy, s.Window)
+		}
+	}
+	return b.String()
+}
