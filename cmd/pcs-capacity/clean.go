@@ -72,7 +72,7 @@ func (c *CleanCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.Co
 	case failed:
 		return errShown
 	case len(found) == 0:
-		t.Say("Nothing is held for nothing.")
+		t.Say("Nothing to give back.")
 	case c.DryRun:
 		t.Say("Dry run: nothing was changed.")
 	}

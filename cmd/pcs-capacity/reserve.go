@@ -110,10 +110,16 @@ func (c *ReserveCmd) costs(limits capacity.Reserve) string {
 }
 
 func cost(before string, limits capacity.Reserve, r capacity.Reservation, d time.Duration) string {
-	if m, known := limits.Cost(r.InstanceType, r.Total, d); known {
-		return before + m.String()
+	m, known := limits.Cost(r.InstanceType, r.Total, d)
+	if !known {
+		return ""
 	}
-	return ""
+	if cent, err := capacity.ParseMoney("0.01", m.Currency()); err == nil {
+		if order, err := m.Compare(cent); err == nil && order < 0 {
+			return before + "less than " + cent.String()
+		}
+	}
+	return before + m.String()
 }
 
 func (c *ReserveCmd) rows(a market.HoldAnswer, limits capacity.Reserve) []heldRow {
