@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -82,6 +83,16 @@ func TestExplainScreens(t *testing.T) {
 	dead := world()
 	dead.Reservations[0].Unhealthy = 3
 
+	grouped := world()
+	grouped.Partitions[0].AllowGroups = []string{"lab"}
+	twoPartitions := world()
+	twoPartitions.Partitions = append(twoPartitions.Partitions, capacity.Partition{Name: "big", Provider: capacity.ProviderEC2,
+		Groups: []capacity.NodeGroup{{Name: "big", Slots: []capacity.Slot{{Name: "big", ReservationIDs: []string{"cr-0e2000000000000d4"}}}}}})
+	apart := world()
+	apart.Partitions[0].Groups[0].Subnets[0].AZID = "use2-az2"
+	unseen := world()
+	unseen.Reservations = nil
+
 	node := func(state, reason string) explain.Node {
 		return explain.Node{Name: "gpu-1", State: state, Reason: reason, Partition: "gpu", Slot: "gpu", Up: state == "idle" || state == "mixed"}
 	}
@@ -118,6 +129,11 @@ func TestExplainScreens(t *testing.T) {
 		{"the last block has ended", ofJob(job(maint), only(at(blockEnd)), blockEnd), string(capacity.NoReservation)},
 		{"its comment has a value that cannot be", ofJob(job(func(j *explain.Job) { j.Request.Comment = "on_end=never" }), world(), 0), string(capacity.BadComment)},
 		{"nothing matches its comment", ofJob(job(func(j *explain.Job) { j.Request.Comment = "instance_type=p4d.24xlarge" }), world(), 0), string(capacity.NoMatchingCapacity)},
+		{"its user is in none of the groups", ofJob(job(func(j *explain.Job) { j.Request.Outside = func(string) bool { return true } }), grouped, 0), string(capacity.GroupNotAllowed)},
+		{"it names a reservation of another partition", ofJob(job(func(j *explain.Job) { j.Request.Comment = "capacity_reservation_id=cr-0e2000000000000d4" }), twoPartitions, 0), string(capacity.WrongPartition)},
+		{"it asks to hold capacity where that is not done", ofJob(job(func(j *explain.Job) { j.Request.Comment = "capacity=reserve" }), world(), 0), string(capacity.CannotHold)},
+		{"the reservation is in another zone", ofJob(job(), apart, 0), string(capacity.Mismatched)},
+		{"EC2 did not describe the reservation", ofJob(job(), unseen, 0), string(capacity.ReservationNotKnown)},
 		{"hosts have failed", ofJob(job(), dead, 0), explain.WaitsForHost},
 		{"a partition that is not ours", ofJob(job(func(j *explain.Job) { j.Request.Partitions = []string{"cpu"} }), world(), 0), explain.Unmanaged},
 		{"its nodes boot", ofJob(job(runs, func(j *explain.Job) { j.Configuring = true }), world(), 0), explain.Boots},
@@ -144,13 +160,24 @@ func TestExplainScreens(t *testing.T) {
 		{"after the last one", explain.OfPartition(only(at(blockEnd)).Partitions[0], 3, nil, only(at(blockEnd)), now(blockEnd)), explain.NoCapacity},
 	}
 	var out strings.Builder
+	shown := map[string]bool{
+		string(capacity.OK):      true, // WaitsInQueue
+		string(capacity.NotOpen): true, // WaitsToOpen, NextBlock
+		string(capacity.NoPlace): true, // WaitsInQueue: it waits for the larger reservation
+	}
 	for _, s := range screens {
+		shown[s.code] = true
 		if s.e.Code != s.code {
 			t.Errorf("%s: code %s, want %s", s.name, s.e.Code, s.code)
 		}
 		fmt.Fprintf(&out, "-- %s --\n", s.name)
 		if err := showExplanation(&terminal.Terminal{Out: &out, Format: terminal.Table, Width: 100}, s.e); err != nil {
 			t.Error(err)
+		}
+	}
+	for _, code := range admissionCodes(t) {
+		if !shown[code] {
+			t.Errorf("no screen shows a job with %s of docs/reasons.md", code)
 		}
 	}
 	const path = "testdata/explain.golden"
@@ -171,4 +198,23 @@ func TestExplainScreens(t *testing.T) {
 			t.Errorf("%d columns: %s", n, line)
 		}
 	}
+}
+
+// admissionCodes are those with which docs/reasons.md says that a job is let in or not.
+func admissionCodes(t *testing.T) []string {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/reasons.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(page), "\n## Of admission\n")
+	table, _, found := strings.Cut(table, "\n## ")
+	var codes []string
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z-]+)` ").FindAllStringSubmatch(table, -1) {
+		codes = append(codes, row[1])
+	}
+	if !found || len(codes) < 10 {
+		t.Fatalf("docs/reasons.md has the codes %v", codes)
+	}
+	return codes
 }

@@ -185,8 +185,10 @@ func (e *Explanation) never(j Job, v capacity.Verdict, snap *capacity.Snapshot, 
 		e.Advice = fmt.Sprintf("Shorten it: `scontrol update jobid=%s timelimit=%s`.", j.Shown, fits.Edits.TimeLimit)
 	case v.Code == capacity.AccountNotAllowed:
 		e.Advice = fmt.Sprintf("Give it an account that may: `scontrol update jobid=%s account=NAME`; or ask an administrator.", j.Shown)
-	case v.Code == capacity.TooLong, v.Code == capacity.NoReservation, v.Code == capacity.Mismatched:
+	case v.Code == capacity.TooLong, v.Code == capacity.NoReservation:
 		e.Advice = "Leave it until an administrator has the next block, or cancel it: `scancel " + j.Shown + "`."
+	case v.Code == capacity.Mismatched:
+		e.Advice = "Leave it until an administrator has mended that (`pcs-capacity check` says how), or cancel it: `scancel " + j.Shown + "`."
 	}
 }
 
