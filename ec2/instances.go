@@ -68,11 +68,20 @@ func (c *Client) InstancesByTag(ctx context.Context, tags map[string][]string) (
 	return c.instances(ctx, filters...)
 }
 
+// clockError is how far the machine's clock may be from AWS's: EC2 refuses requests that are
+// signed at a time more than 5 minutes off, S3 those of more than 15.
+const clockError = 15 * time.Minute
+
 // InstancesSince are those of InstancesByTag that were launched at a time or later, to the
 // minute.
 func (c *Client) InstancesSince(ctx context.Context, tags map[string][]string, since time.Time) ([]capacity.Instance, error) {
+	last := c.Now()
+	if last.Before(since) { // nothing has answered yet, and the machine's clock is behind AWS's
+		last = since
+	}
+	last = last.Add(clockError)
 	var minutes []string // "2026-11-21T22:05:*", as EC2 writes and compares launch times
-	for at, last := since.UTC().Truncate(time.Minute), c.Now().UTC().Add(time.Minute); !at.After(last); at = at.Add(time.Minute) {
+	for at := since.UTC().Truncate(time.Minute); !at.After(last); at = at.Add(time.Minute) {
 		if minutes = append(minutes, at.Format("2006-01-02T15:04:")+"*"); len(minutes) > maxFilterValues {
 			return c.InstancesByTag(ctx, tags)
 		}

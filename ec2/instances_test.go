@@ -170,3 +170,18 @@ func TestCatalog(t *testing.T) {
 		t.Errorf("regions %v, %v", regions, err)
 	}
 }
+
+// AWS's clock is ahead of this machine's, and nothing has told the client yet: it asks for
+// what was launched since a time that is still to come here.
+func TestInstancesSinceATimeToCome(t *testing.T) {
+	sim, c := newSim(t)
+	since := time.Now().Add(10 * time.Minute)
+	sim.Clock().Set(since)
+	found, err := c.InstancesSince(t.Context(), map[string][]string{capacity.TagCluster: {"ml"}}, since)
+	if err != nil || len(found) != 0 {
+		t.Fatalf("%v, %v", found, err)
+	}
+	if calls(sim, "DescribeInstances") != 1 {
+		t.Errorf("EC2 was asked %d times", calls(sim, "DescribeInstances"))
+	}
+}

@@ -88,10 +88,16 @@ func TestR5_HoldingHookKilled(t *testing.T) {
 			var p *power
 			killed := make(chan bool, 1)
 			log.do = func() {
-				_ = syscall.Kill(p.lastPid("pcs-capacity-resume"), syscall.SIGKILL)
+				log.mu.Lock()
+				hooks := p
+				log.mu.Unlock()
+				_ = syscall.Kill(hooks.lastPid("pcs-capacity-resume"), syscall.SIGKILL)
 				killed <- true
 			}
-			p = startHoldWith(t, &log)
+			started := startHoldWith(t, &log)
+			log.mu.Lock()
+			p = started
+			log.mu.Unlock()
 			id, err := p.cluster.Submit(deadline(t), "sleep 600", "-p", "gpu", "-N2")
 			if err != nil {
 				t.Fatal(err)

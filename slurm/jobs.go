@@ -109,7 +109,7 @@ func (j Job) Elapsed(now time.Time) time.Duration {
 	return now.Sub(j.Start)
 }
 
-// Jobs returns all jobs that have not ended, in one call.
+// Jobs returns all jobs that have not ended, by their ids, in one call.
 func (c *Client) Jobs(ctx context.Context) ([]Job, error) { return c.jobs(ctx) }
 
 // EndedJobs returns those that have ended within MinJobAge (slurm.conf(5): 5 minutes unless
@@ -128,5 +128,6 @@ func (c *Client) jobs(ctx context.Context, more ...string) ([]Job, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listing jobs: %w", err)
 	}
+	slices.SortStableFunc(jobs, func(a, b Job) int { return a.ID - b.ID }) // squeue has them by priority
 	return jobs, nil
 }

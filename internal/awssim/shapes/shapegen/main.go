@@ -36,6 +36,7 @@ var ec2Operations = []string{
 	"DescribeCapacityBlockOfferings",
 	"DescribeCapacityBlockStatus",
 	"DescribeCapacityBlocks",
+	"DescribeCapacityReservationTopology",
 	"DescribeCapacityReservations",
 	"DescribeImages",
 	"DescribeInstanceTypeOfferings",
