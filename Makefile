@@ -29,7 +29,7 @@ PROGRAMS := slurmctld slurmd sbatch slurmdbd mariadbd mariadb-install-db my_prin
 # The tests that say what the race detector would spoil in them: they run without it.
 UNRACED = $$(git grep -l '^//go:build !race$$' -- '*_test.go')
 
-# Packages that are tested at once: tests with a real Slurm wait more than they work.
+# Packages, and tests of each, that run at once: those with a real Slurm wait more than they work.
 AT_ONCE := $(shell echo $$((2 * $$(nproc))))
 
 # An AWS with 5 s between a change and its being seen, and another clock than this machine.
@@ -51,7 +51,7 @@ demo: deps build ## run the main job on a simulated AWS and a real Slurm, on thi
 
 test: deps build lint ## everything that must pass: lint, unit tests, transcripts, the wire, real Slurm
 	@$(MAKE) --no-print-directory packages ARCHES=$$(go env GOARCH) TRIM=
-	PCS_CAPACITY_PACKAGES=$(CURDIR)/dist CGO_ENABLED=1 go test -race -timeout 30m -p $(AT_ONCE) ./...
+	PCS_CAPACITY_PACKAGES=$(CURDIR)/dist CGO_ENABLED=1 go test -race -timeout 30m -p $(AT_ONCE) -parallel $(AT_ONCE) ./...
 	@echo "the demo on an AWS that shows everything late and whose clock is off"; \
 	bin/capacity-lab demo --bin bin $(UNKIND) >bin/demo-unkind.log 2>&1 || { cat bin/demo-unkind.log; exit 1; }
 	go test -timeout 20m -run "^($$(sed -n 's/^func \(Test[^(]*\)(.*/\1/p' $(UNRACED) | paste -sd '|'))$$" \
