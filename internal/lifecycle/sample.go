@@ -116,8 +116,8 @@ func (p *pass) waits(j Job, partition string) bool {
 	return j.State == "PENDING" && !j.Held && !j.Begin.After(p.MachineTime()) && slices.Contains(strings.Split(j.Partition, ","), partition)
 }
 
-// runs are those of the jobs that hold nodes, and of those that held them at the sample
-// before, with how they ended.
+// runs are those of the jobs that hold nodes, and of those that ended since the sample before,
+// with how they ended: also what began and ended between the two.
 func (p *pass) runs(ctx context.Context, last *state.Sample, now time.Time) map[string]state.Run {
 	ours := map[string]bool{}
 	for _, v := range views(p.snap, p.now) {
@@ -146,13 +146,10 @@ func (p *pass) runs(ctx context.Context, last *state.Sample, now time.Time) map[
 			runs[id] = was // how it ends, squeue does not say yet
 		}
 	}
-	var over map[string]Job
+	over := p.over(ctx)
 	for id, run := range before {
 		if _, there := runs[id]; there || !run.End.IsZero() {
 			continue
-		}
-		if over == nil {
-			over = p.over(ctx)
 		}
 		run.End = now
 		if j, seen := over[id]; seen {
@@ -160,6 +157,16 @@ func (p *pass) runs(ctx context.Context, last *state.Sample, now time.Time) map[
 		} else if n, _ := strconv.Atoi(id[strings.LastIndexByte(id, '.')+1:]); restarts[run.Job] > n {
 			run.State = "REQUEUED"
 		}
+		runs[id] = run
+	}
+	for id, j := range over {
+		_, known := before[id]
+		_, there := runs[id]
+		if known || there || j.Start.IsZero() || last == nil || p.atAWS(j.End).Before(last.At) || !slices.ContainsFunc(j.Nodes, func(n string) bool { return ours[n] }) {
+			continue
+		}
+		run := p.run(j)
+		run.End, run.State = p.atAWS(j.End), j.State
 		runs[id] = run
 	}
 	return runs
