@@ -362,8 +362,9 @@ func (w *world) holds(snap *capacity.Snapshot) {
 			if j.State != "RUNNING" || j.Configuring || w.slurm.slotOf(j.Nodes[0]) != name {
 				continue
 			}
-			// R2. What is over by now ends within the minute, the least limit.
-			if last := latest(want, w.slurm.now); j.End.After(last.Add(time.Minute)) || !j.Limit.Bounded() {
+			// R2. What is over by now ends within the minute, the least limit; it counts from
+			// the start, which is to come where Slurm's clock was set back.
+			if last := latest(want, latest(w.slurm.now, j.Start)); j.End.After(last.Add(time.Minute)) || !j.Limit.Bounded() {
 				bad("job %s on slot %s ends at %s (%s), the fence is at %s\n%s", j.Shown, name, j.End, j.Limit, want, w.state())
 			}
 		}
@@ -452,7 +453,7 @@ func (w *world) paid() {
 		}
 	}
 	for _, j := range w.slurm.jobs {
-		if j.State != "RUNNING" {
+		if j.State != "RUNNING" || j.Start.After(w.slurm.now) { // see holds
 			continue
 		}
 		for _, name := range j.Nodes {
