@@ -188,8 +188,8 @@ func (w *wired) check(more ...string) (status int, found check.Findings) {
 // TestCheckNamesEachFault wires a Slurm that has nothing of ours, sees that all is well
 // and that a job runs on a block, and breaks one thing after the other.
 func TestCheckNamesEachFault(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts a Slurm cluster")
+	if !ownProcess(t) {
+		return
 	}
 	t.Setenv("AWS_ACCESS_KEY_ID", "AKIDSIMULATED")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "x")
