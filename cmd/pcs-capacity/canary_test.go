@@ -3,16 +3,12 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/credentials"
-	"github.com/aws/aws-sdk-go-v2/service/pcs"
-	"github.com/aws/aws-sdk-go-v2/service/pcs/types"
 
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/canary"
@@ -260,11 +256,21 @@ func (a *asked) setMemory(value string) {
 			endpoint = url
 		}
 	}
-	api := pcs.New(pcs.Options{Region: "us-east-2", BaseEndpoint: &endpoint, Credentials: credentials.NewStaticCredentialsProvider("AKIDSIMULATED", "x", "")})
-	_, err := api.UpdateComputeNodeGroup(a.Context(), &pcs.UpdateComputeNodeGroupInput{ClusterIdentifier: aws.String("ml"), ComputeNodeGroupIdentifier: aws.String("gpu-a"),
-		SlurmConfiguration: &types.UpdateComputeNodeGroupSlurmConfigurationRequest{SlurmCustomSettings: []types.SlurmCustomSetting{{ParameterName: aws.String("RealMemory"), ParameterValue: &value}}}})
+	body := fmt.Sprintf(`{"clusterIdentifier": "ml", "computeNodeGroupIdentifier": "gpu-a", "slurmConfiguration": {"slurmCustomSettings": [{"parameterName": "RealMemory", "parameterValue": %q}]}}`, value)
+	request, err := http.NewRequestWithContext(a.Context(), http.MethodPost, endpoint, strings.NewReader(body))
 	if err != nil {
 		a.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/x-amz-json-1.0")
+	request.Header.Set("X-Amz-Target", "AWSParallelComputingService.UpdateComputeNodeGroup")
+	request.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=AKIDSIMULATED/20261120/us-east-2/pcs/aws4_request, SignedHeaders=host, Signature=0")
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		a.Fatal(err)
+	}
+	answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		a.Fatal(answer.Status)
 	}
 }
 

@@ -112,7 +112,7 @@ func (r Root) Manage(ctx context.Context, command []string, what string) (string
 	cmd.Env = append(os.Environ(), "PATH="+os.Getenv("PATH")+":/usr/sbin:/sbin", "DEBIAN_FRONTEND=noninteractive")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		return "", fmt.Errorf("%q: %w\n%s\nWhere users may make no namespaces, only root can run this test.", command, err, out)
+		return "", fmt.Errorf("%q: %w (where users may make no namespaces, only root can run this): %s", command, err, out)
 	}
 	return string(out), nil
 }
