@@ -125,14 +125,12 @@ const linux = string(types.CapacityReservationInstancePlatformLinuxUnix)
 // terminated, by id.
 func (c *Client) InstanceStates(ctx context.Context, ids []string) (map[string]string, error) {
 	states := map[string]string{}
-	for some := range slices.Chunk(unique(ids), maxFilterValues) {
-		found, err := c.instances(ctx, filter("instance-id", some...))
-		if err != nil {
-			return nil, err
-		}
-		for _, i := range found {
-			states[i.ID] = i.State
-		}
+	found, err := c.InstancesByID(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range found {
+		states[i.ID] = i.State
 	}
 	return states, nil
 }
