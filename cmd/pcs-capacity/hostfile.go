@@ -77,7 +77,7 @@ func nodesOfJob(ctx context.Context, client *slurm.Client, id string) ([]slurm.N
 		}
 		return client.Nodes(ctx, slurm.SortHosts(names)...)
 	}
-	return nil, fmt.Errorf("Slurm has no job %s that waits or runs", id)
+	return nil, fmt.Errorf("no job %s waits or runs", id)
 }
 
 // instancesOf are the ids of the instances behind nodes, by node. PCS tells them Slurm; else the

@@ -80,7 +80,7 @@ func TestTopologyOnSlurm(t *testing.T) {
 		}
 	}
 	waiting := r.submit("-N", "4", "-t", "1", "-C", "gpu", "--hold")
-	for job, want := range map[string]string{"4711": "Slurm has no job 4711", waiting: "has no nodes: it is PENDING"} {
+	for job, want := range map[string]string{"4711": "no job 4711 waits or runs", waiting: "has no nodes: it is PENDING"} {
 		out, err := exec.CommandContext(r.ctx, "pcs-capacity", "--config", r.path, "topology", "--job", job).CombinedOutput()
 		if err == nil || !strings.Contains(string(out), want) {
 			t.Errorf("job %s: %v: %s", job, err, out)

@@ -39,6 +39,7 @@ var ec2Operations = []string{
 	"DescribeCapacityReservationTopology",
 	"DescribeCapacityReservations",
 	"DescribeImages",
+	"DescribeInstanceTopology",
 	"DescribeInstanceTypeOfferings",
 	"DescribeInstanceTypes",
 	"DescribeInstances",
