@@ -77,7 +77,7 @@ func TestAlternatives(t *testing.T) {
 		"later":                  {8, 7, ec2.OfferingQuery{Count: 1, Duration: 7 * day, EndBy: noon.Add(7 * day)}, []string{"duration 1 6d", "start 1 7d"}},
 		"nothing smaller either": {8, 7, ec2.OfferingQuery{Count: 1, Duration: day, StartAfter: noon.Add(20 * day), EndBy: noon.Add(22 * day)}, []string{"start 1 1d"}},
 	} {
-		w := newWorld(t, 0, func(s *awssim.Scenario) {
+		w := newWorld(t, func(s *awssim.Scenario) {
 			offering := &s.Regions[0].Offerings[0]
 			offering.MaxCount, offering.MaxDays = c.maxCount, c.maxDays
 			s.Regions[0].Offerings = s.Regions[0].Offerings[:1]
@@ -104,7 +104,7 @@ func TestAlternatives(t *testing.T) {
 
 // Nobody is asked where the type is not sold, and a region that fails gives what came before.
 func TestNoAlternatives(t *testing.T) {
-	w := newWorld(t, 0, nil)
+	w := newWorld(t, nil)
 	found, err := Search{EC2: w.aws, Regions: []string{"us-east-2"}, Progress: &w.customer, Query: ec2.OfferingQuery{InstanceType: "p9.huge", Count: 4, Duration: day}}.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -16,9 +16,9 @@ func TestR3_BoughtOnAnotherMachine(t *testing.T) {
 		"":   {unpaid: "payment-failed", paid: "payment-failed"},
 	} {
 		var offering capacity.Offering
-		w := newWorld(t, 0, nil)
+		w := newWorld(t, nil)
 		offering = w.offering("USD")
-		w = newWorld(t, 0, func(s *awssim.Scenario) {
+		w = newWorld(t, func(s *awssim.Scenario) {
 			for id, state := range states {
 				r := awssim.ReservationScenario{ID: id, Kind: "capacity-block", Type: "p5.48xlarge", Zone: "us-east-2a", Count: 4, State: state,
 					Tags: map[string]string{capacity.TagOffering: offering.ID, capacity.TagPurchase: "buy-" + id, capacity.TagFee: "960.00 USD"}}

@@ -11,7 +11,7 @@ import (
 
 // What EC2 would refuse is said before anybody confirms a fee, with what is known.
 func TestExtendable(t *testing.T) {
-	w := newWorld(t, 0, nil)
+	w := newWorld(t, nil)
 	d := &deal{Buyer: w.buyer(), aws: w.aws, account: "111122223333"}
 	now := w.aws.Now()
 	good := capacity.Reservation{ID: "cr-1", Kind: capacity.CapacityBlock, State: capacity.StateActive, OwnerID: "111122223333", Start: now.Add(-day), End: now.Add(5 * day)}
@@ -85,7 +85,7 @@ func TestRecentExtension(t *testing.T) {
 
 // An extension that a run was cut off in is taken up, and nothing else for one.
 func TestCutOffExtension(t *testing.T) {
-	w := newWorld(t, 0, nil)
+	w := newWorld(t, nil)
 	d := &deal{Buyer: w.buyer(), aws: w.aws}
 	unlock, err := d.intents().Lock()
 	if err != nil {
@@ -117,7 +117,7 @@ func TestCutOffExtension(t *testing.T) {
 // An extension counts when it is paid and EC2 shows the new end; one whose payment fails does not.
 func TestExtensionIsFollowedToItsEnd(t *testing.T) {
 	for _, fails := range []bool{false, true} {
-		w := newWorld(t, 600, func(s *awssim.Scenario) { s.PaymentDelay = awssim.Duration(20 * time.Minute) })
+		w := newWorld(t, func(s *awssim.Scenario) { s.PaymentDelay = awssim.Duration(20 * time.Minute) })
 		w.sim.FailPayments(fails)
 		before, err := w.aws.Reservation(t.Context(), dollarBlock)
 		if err != nil {

@@ -31,7 +31,7 @@ func TestQuestionOfAnOrder(t *testing.T) {
 
 // A purchase from its order to its end, and what a second order of the same makes of it.
 func TestPurchase(t *testing.T) {
-	w := newWorld(t, 0, nil)
+	w := newWorld(t, nil)
 	b := w.buyer()
 	shown := w.offering("USD")
 	terms := Terms{Fee: shown.Fee}
@@ -89,7 +89,7 @@ func TestPurchase(t *testing.T) {
 
 // A run that is cut off after the purchase is taken up, whatever the order says of Again.
 func TestCutOffPurchaseIsTakenUp(t *testing.T) {
-	w := newWorld(t, 0, nil)
+	w := newWorld(t, nil)
 	b := w.buyer()
 	shown := w.offering("USD")
 	var bought PurchaseResult
@@ -113,7 +113,7 @@ func TestCutOffPurchaseIsTakenUp(t *testing.T) {
 
 // A payment that fails leaves no block: it is an error, and counts as not bought.
 func TestPaymentThatFails(t *testing.T) {
-	w := newWorld(t, 600, func(s *awssim.Scenario) { s.PaymentDelay = awssim.Duration(20 * time.Minute) })
+	w := newWorld(t, func(s *awssim.Scenario) { s.PaymentDelay = awssim.Duration(20 * time.Minute) })
 	w.sim.FailPayments(true)
 	b := w.buyer()
 	shown := w.offering("USD")
@@ -143,7 +143,7 @@ func TestWhatTheSearchShowed(t *testing.T) {
 		"another fee": {func(o *capacity.Offering) { o.Fee = usd(t, "1.00") }, true},
 		"another id":  {func(o *capacity.Offering) { o.ID = "cb-0e2000000000000ff" }, true},
 	} {
-		w := newWorld(t, 0, nil)
+		w := newWorld(t, nil)
 		b := w.buyer()
 		now := w.offering("USD")
 		was := now
@@ -169,7 +169,7 @@ func TestWhatTheSearchShowed(t *testing.T) {
 
 // An answer that cannot be read any more keeps nobody from buying who says what to ask for.
 func TestPurchaseWithoutTheAnswer(t *testing.T) {
-	w := newWorld(t, 0, nil)
+	w := newWorld(t, nil)
 	b := w.buyer()
 	shown := w.offering("USD")
 	if err := Remember(w.dir, Remembered{InstanceType: shown.InstanceType}); err != nil {
@@ -206,7 +206,7 @@ func TestTheOfferingIsLookedUpAfterTyping(t *testing.T) {
 	for name, c := range map[string]struct {
 		typed, dry, looks bool
 	}{"typed": {typed: true, looks: true}, "given": {}, "typed in a dry run": {typed: true, dry: true}} {
-		w := newWorld(t, 0, func(s *awssim.Scenario) { s.NewOfferingIDs = true })
+		w := newWorld(t, func(s *awssim.Scenario) { s.NewOfferingIDs = true })
 		b := w.buyer()
 		b.Customer, b.DryRun = accepting{&w.customer}, c.dry
 		shown := w.offering("USD")

@@ -46,7 +46,7 @@ func TestMaxPriceIsInItsCurrency(t *testing.T) {
 		{money(t, "1000000", "EUR"), "", "The cheapest block of 4 x p5.48xlarge for about 1d costs 480.00 CNY, which cannot be compared with --max-price 1000000.00 EUR."},
 	} {
 		// A client of its own, since it makes 10 searches at once and then one in 7 seconds.
-		found := newWorld(t, 0, nil).search(c.most)
+		found := newWorld(t, nil).search(c.most)
 		if got := strings.Join(fees(found.Offers), " "); got != c.want {
 			t.Errorf("at most %s: %q, want %q", c.most, got, c.want)
 		}

@@ -68,7 +68,7 @@ func (d *deal) settle(ctx context.Context, i Intent) (Intent, error) {
 		case err != nil:
 			progress.Now("asking again: " + firstLine(err))
 		}
-		if !sleep(ctx, wait) {
+		if !d.sleep(ctx, wait) {
 			return i, d.unknown(i, context.Cause(ctx))
 		}
 	}

@@ -1,6 +1,7 @@
 package market
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"sync"
@@ -44,6 +45,9 @@ const (
 	day         = 24 * time.Hour
 )
 
+// opening is when a world begins.
+var opening = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
 // world is a simulated AWS, and somebody who buys there.
 type world struct {
 	*testing.T
@@ -53,9 +57,9 @@ type world struct {
 	customer
 }
 
-// newWorld has a clock that runs at so many times the machine's speed, and a scenario that
-// change may change.
-func newWorld(t *testing.T, speed float64, change func(*awssim.Scenario)) *world {
+// newWorld has a clock that only the waits of its buyer move, and a scenario that change may
+// change.
+func newWorld(t *testing.T, change func(*awssim.Scenario)) *world {
 	t.Helper()
 	scenario, err := awssim.ParseScenario("world", []byte(worldTOML))
 	if err != nil {
@@ -64,7 +68,7 @@ func newWorld(t *testing.T, speed float64, change func(*awssim.Scenario)) *world
 	if change != nil {
 		change(scenario)
 	}
-	sim, err := awssim.New(scenario, awssim.NewClock(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), speed))
+	sim, err := awssim.New(scenario, awssim.NewClock(opening, 0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +90,13 @@ func newWorld(t *testing.T, speed float64, change func(*awssim.Scenario)) *world
 
 // buyer gives up soon: 2 s for the call, and 40 s until EC2 shows what was bought.
 func (w *world) buyer() *Buyer {
-	return &Buyer{EC2: w.aws, Customer: &w.customer, StateDir: w.dir, Timeout: 2 * time.Second, Settle: 40 * time.Second}
+	return &Buyer{EC2: w.aws, Customer: &w.customer, StateDir: w.dir, Timeout: 2 * time.Second, Settle: 40 * time.Second, pause: w.pause}
+}
+
+// pause ends what has waited for a day.
+func (w *world) pause(ctx context.Context, d time.Duration) bool {
+	w.sim.Clock().Advance(d)
+	return ctx.Err() == nil && w.sim.Clock().Now().Before(opening.Add(day))
 }
 
 // offering is the one for sale of 4 instances for a day in a currency.
