@@ -25,10 +25,22 @@ vcpus = 192
 memory_mib = 2097152
 gpus = 8
 usage_classes = ["capacity-block"]
+[[instance_type]]
+name = "g6.12xlarge"
+vcpus = 48
+memory_mib = 196608
+gpus = 4
+usage_classes = ["on-demand"]
 [[region]]
 name = "us-east-2"
 zone = [{ name = "us-east-2a", id = "use2-az1" }, { name = "us-east-2b", id = "use2-az2" }]
-capacity = [{ zone = "us-east-2a", type = "p5.48xlarge", count = 64 }]
+vpc = [{ id = "vpc-0e2000000000000a1", cidr = "10.2.0.0/16" }]
+subnet = [
+  { id = "subnet-0e200000000000a01", vpc = "vpc-0e2000000000000a1", zone = "us-east-2a", cidr = "10.2.1.0/24" },
+  { id = "subnet-0e200000000000a02", vpc = "vpc-0e2000000000000a1", zone = "us-east-2a", cidr = "10.2.2.0/24" },
+  { id = "subnet-0e200000000000b01", vpc = "vpc-0e2000000000000a1", zone = "us-east-2b", cidr = "10.2.3.0/24" },
+]
+capacity = [{ zone = "us-east-2a", type = "p5.48xlarge", count = 64 }, { zone = "us-east-2b", type = "g6.12xlarge", count = 4 }]
 offering = [
   { zone = "us-east-2a", type = "p5.48xlarge", max_count = 8, price = 10, start_days = [1] },
   { zone = "us-east-2b", type = "p5.48xlarge", max_count = 16, price = 5, start_days = [1], currency = "CNY" },
@@ -42,6 +54,9 @@ reservation = [
 const (
 	dollarBlock = "cr-0e2000000000000a1"
 	yuanBlock   = "cr-0e2000000000000b2"
+	subnetA1    = "subnet-0e200000000000a01"
+	subnetA2    = "subnet-0e200000000000a02"
+	subnetB     = "subnet-0e200000000000b01"
 	day         = 24 * time.Hour
 )
 
