@@ -69,6 +69,8 @@ type world struct {
 	sim *awssim.Sim
 	aws *ec2.Client
 	dir state.Dir
+	// patience is how long it waits in all, in AWS's time.
+	patience time.Duration
 	customer
 }
 
@@ -100,7 +102,7 @@ func newWorld(t *testing.T, change func(*awssim.Scenario)) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &world{T: t, sim: sim, aws: aws, dir: state.Dir(files + "/state")}
+	return &world{T: t, sim: sim, aws: aws, dir: state.Dir(files + "/state"), patience: day}
 }
 
 // buyer gives up soon: 2 s for the call, and 40 s until EC2 shows what was bought.
@@ -108,10 +110,10 @@ func (w *world) buyer() *Buyer {
 	return &Buyer{EC2: w.aws, Customer: &w.customer, StateDir: w.dir, Timeout: 2 * time.Second, Settle: 40 * time.Second, pause: w.pause}
 }
 
-// pause ends what has waited for a day.
+// pause is a moment for the machine. It ends what waits for too long.
 func (w *world) pause(ctx context.Context, d time.Duration) bool {
 	w.sim.Clock().Advance(d)
-	return ctx.Err() == nil && w.sim.Clock().Now().Before(opening.Add(day))
+	return ctx.Err() == nil && w.sim.Clock().Now().Before(opening.Add(w.patience))
 }
 
 // offering is the one for sale of 4 instances for a day in a currency.
