@@ -3,6 +3,7 @@ package market
 import (
 	"fmt"
 	"math/bits"
+	"strings"
 	"testing"
 	"time"
 
@@ -68,16 +69,18 @@ func TestAlternatives(t *testing.T) {
 		maxCount, maxDays int
 		query             ec2.OfferingQuery
 		want              []string
+		searches          int // for them
 	}{
-		"fewer":                  {3, 7, ec2.OfferingQuery{Count: 4, Duration: 7 * day}, []string{"count 3 7d"}},
-		"one":                    {1, 7, ec2.OfferingQuery{Count: 2, Duration: 7 * day}, []string{"count 1 7d"}},
-		"a day less":             {8, 6, ec2.OfferingQuery{Count: 1, Duration: 7 * day}, []string{"duration 1 6d"}},
-		"much shorter":           {8, 5, ec2.OfferingQuery{Count: 1, Duration: 28 * day}, []string{"duration 1 5d"}},
-		"the shortest":           {8, 1, ec2.OfferingQuery{Count: 1, Duration: 28 * day}, []string{"duration 1 1d"}},
-		"shorter than any":       {8, 150, ec2.OfferingQuery{Count: 1, Duration: 182 * day}, []string{"duration 1 147d"}},
-		"earlier":                {8, 7, ec2.OfferingQuery{Count: 1, Duration: 7 * day, StartAfter: noon.Add(5 * day)}, []string{"start 1 7d"}},
-		"later":                  {8, 7, ec2.OfferingQuery{Count: 1, Duration: 7 * day, EndBy: noon.Add(7 * day)}, []string{"duration 1 6d", "start 1 7d"}},
-		"nothing smaller either": {8, 7, ec2.OfferingQuery{Count: 1, Duration: day, StartAfter: noon.Add(20 * day), EndBy: noon.Add(22 * day)}, []string{"start 1 1d"}},
+		"fewer":                  {3, 7, ec2.OfferingQuery{Count: 4, Duration: 7 * day}, []string{"count 3 7d"}, 5},
+		"one":                    {1, 7, ec2.OfferingQuery{Count: 2, Duration: 7 * day}, []string{"count 1 7d"}, 4},
+		"a day less":             {8, 6, ec2.OfferingQuery{Count: 1, Duration: 7 * day}, []string{"duration 1 6d"}, 1},
+		"much shorter":           {8, 5, ec2.OfferingQuery{Count: 1, Duration: 28 * day}, []string{"duration 1 5d"}, 7},
+		"the shortest":           {8, 1, ec2.OfferingQuery{Count: 1, Duration: 28 * day}, []string{"duration 1 1d"}, 6},
+		"shorter than any":       {8, 150, ec2.OfferingQuery{Count: 1, Duration: 182 * day}, []string{"duration 1 147d"}, 7},
+		"earlier":                {8, 7, ec2.OfferingQuery{Count: 1, Duration: 7 * day, StartAfter: noon.Add(5 * day)}, []string{"start 1 7d"}, 4},
+		"later":                  {8, 7, ec2.OfferingQuery{Count: 1, Duration: 7 * day, EndBy: noon.Add(7 * day)}, []string{"duration 1 6d", "start 1 7d"}, 2},
+		"nothing smaller either": {8, 7, ec2.OfferingQuery{Count: 1, Duration: day, StartAfter: noon.Add(20 * day), EndBy: noon.Add(22 * day)}, []string{"start 1 1d"}, 2},
+		"only a day is shorter":  {8, 7, ec2.OfferingQuery{Count: 1, Duration: 2 * day, StartAfter: noon.Add(20 * day)}, []string{"start 1 2d"}, 3},
 	} {
 		w := newWorld(t, func(s *awssim.Scenario) {
 			offering := &s.Regions[0].Offerings[0]
@@ -90,7 +93,11 @@ func TestAlternatives(t *testing.T) {
 			t.Errorf("%s: %v, %+v", name, err, found.Offers)
 			continue
 		}
+		before := w.searches()
 		all, err := found.Alternatives(t.Context())
+		if n := w.searches() - before; n != c.searches {
+			t.Errorf("%s: %d searches, want %d", name, n, c.searches)
+		}
 		var got []string
 		for _, a := range all {
 			got = append(got, fmt.Sprintf("%s %d %s", a.Differs, a.Count, capacity.FormatDuration(a.Duration())))
@@ -121,6 +128,38 @@ func TestNoAlternatives(t *testing.T) {
 		w.fault(awssim.Fault{Operation: "DescribeCapacityBlockOfferings", Effect: awssim.FailBefore, Code: "UnauthorizedOperation", Status: 403})
 		if all, err := f.Alternatives(t.Context()); len(all) > 0 || err == nil {
 			t.Errorf("%+v, %v", all, err)
+		}
+	}
+}
+
+// What takes long is announced: EC2 allows ten searches at once, and the question took one.
+func TestAlternativesAreAnnounced(t *testing.T) {
+	const said = "Searching on in us-east-2 can take "
+	refuse := awssim.Fault{Operation: "DescribeCapacityBlockOfferings", Effect: awssim.FailBefore, Code: "UnauthorizedOperation", Status: 403}
+	for name, c := range map[string]struct {
+		query    ec2.OfferingQuery
+		answered int // searches before EC2 refuses one, which ends it
+		says     bool
+	}{
+		"nine for a smaller count": {ec2.OfferingQuery{Count: 512, Duration: day}, 0, false},
+		"ten for a smaller count":  {ec2.OfferingQuery{Count: 513, Duration: day}, 0, true},
+		// One for any start, two for the neighbours and one for the shortest leave five.
+		"five for a length": {ec2.OfferingQuery{Count: 1, Duration: 154 * day, EndBy: opening.Add(5 * day)}, 4, false},
+		"six for a length":  {ec2.OfferingQuery{Count: 1, Duration: 161 * day, EndBy: opening.Add(5 * day)}, 4, true},
+	} {
+		w := newWorld(t, func(s *awssim.Scenario) {
+			s.InstanceTypes = append(s.InstanceTypes, awssim.InstanceTypeScenario{Name: "trn2u.48xlarge", VCPUs: 192, MemoryMiB: 2097152, UsageClasses: []string{"capacity-block"}})
+			s.Regions[0].Offerings = []awssim.OfferingScenario{{Zone: "us-east-2a", Type: "trn2u.48xlarge", UltraServer: "u-trn2u-x64", PerServer: 4, MaxCount: 2, Price: 10, StartDays: []int{1}}}
+		})
+		c.query.InstanceType = "u-trn2u-x64"
+		found, err := Search{EC2: w.aws, Regions: []string{"us-east-2"}, Progress: &w.customer, Query: c.query}.Run(t.Context())
+		if err != nil || len(found.Offers) > 0 {
+			t.Fatalf("%s: %v, %+v", name, err, found.Offers)
+		}
+		refuse.Skip = c.answered
+		w.fault(refuse)
+		if _, err := found.Alternatives(t.Context()); ec2.Code(err) != "UnauthorizedOperation" || strings.Contains(w.said(), said) != c.says || w.searches() != c.answered+1 {
+			t.Errorf("%s: %v after %d searches; said: %s", name, err, w.searches(), w.said())
 		}
 	}
 }
