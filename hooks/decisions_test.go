@@ -325,7 +325,7 @@ func TestOfOwner(t *testing.T) {
 }
 
 // recorded is a state folder with records of hooks.
-func recorded(t *testing.T, records ...state.Record) pacer {
+func recorded(t *testing.T, log *strings.Builder, records ...state.Record) pacer {
 	t.Helper()
 	dir := state.Dir(t.TempDir())
 	for _, r := range records {
@@ -333,7 +333,7 @@ func recorded(t *testing.T, records ...state.Record) pacer {
 			t.Fatal(err)
 		}
 	}
-	return pacer{hostlists{}, dir, slog.New(slog.DiscardHandler)}
+	return pacer{hostlists{}, dir, slog.New(slog.NewTextHandler(log, nil))}
 }
 
 // What counts as a failure of a job is a power-up that failed within two hours, for what its
@@ -344,13 +344,17 @@ func TestFailuresAreCounted(t *testing.T) {
 	}
 	suspend, elsewhere := failed(time.Hour, "not-open", "1"), failed(time.Hour, string(capacity.BadComment), "2")
 	suspend.Hook, elsewhere.Partition = "suspend", "big"
-	p := recorded(t, failed(failureMemory+time.Second, "not-open", "1"), failed(failureMemory, "not-open", "1"), failed(time.Hour, "not-open", "1", "2"),
-		failed(0, string(capacity.OK), "1"), suspend, failed(0, string(capacity.BadComment), "2"), elsewhere)
+	var log strings.Builder
+	p := recorded(t, &log, failed(failureMemory+time.Second, "not-open", "1"), failed(failureMemory, "not-open", "1"), failed(time.Hour, "not-open", "1", "2"),
+		failed(0, string(capacity.OK), "1"), suspend, failed(0, string(capacity.BadComment), "2"), elsewhere, elsewhere)
 	if diff := cmp.Diff(map[string]int{"1": 2, "2": 1, "3": 1}, p.failures([]Job{{Shown: "1"}, {Shown: "3"}}, noon)); diff != "" {
 		t.Errorf("failures (-want +got)\n%s", diff)
 	}
 	if diff := cmp.Diff(map[string]int{"2": 1}, p.refusals("gpu", noon)); diff != "" {
 		t.Errorf("refusals (-want +got)\n%s", diff)
+	}
+	if log.Len() > 0 {
+		t.Errorf("logged %s", log.String())
 	}
 	// Without records, which are a folder here, every failure is the first.
 	dir := state.Dir(t.TempDir())
@@ -363,6 +367,9 @@ func TestFailuresAreCounted(t *testing.T) {
 	}
 	if jobs := p.launchedFor([]string{"gpu-1"}); jobs != nil {
 		t.Errorf("without records: %v", jobs)
+	}
+	if strings.Count(log.String(), "\n") != 2 {
+		t.Errorf("logged %s", log.String())
 	}
 }
 
@@ -386,7 +393,8 @@ func TestLaunchedFor(t *testing.T) {
 	ok := string(capacity.OK)
 	suspend := launch("gpu-2", ok, "6")
 	suspend.Hook = "suspend"
-	p := recorded(t, launch("gpu-[1-2]", ok, "1", "2"), launch("gpu-1", "not-open", "3"), launch("gpu-[", ok, "4"), launch("gpu-[2-4]", ok, "2", "5"), suspend)
+	var log strings.Builder
+	p := recorded(t, &log, launch("gpu-[1-2]", ok, "1", "2"), launch("gpu-1", "not-open", "3"), launch("gpu-[", ok, "4"), launch("gpu-[2-4]", ok, "2", "5"), suspend)
 	for nodes, want := range map[string]string{"gpu-1": "1 2", "gpu-2": "2 5", "gpu-[1,3]": "1 2 5", "gpu-9": ""} {
 		names, err := slurm.Expand(nodes)
 		if err != nil {
@@ -395,6 +403,9 @@ func TestLaunchedFor(t *testing.T) {
 		if got := strings.Join(p.launchedFor(names), " "); got != want {
 			t.Errorf("%s: %q, want %q", nodes, got, want)
 		}
+	}
+	if log.Len() > 0 {
+		t.Errorf("logged %s", log.String())
 	}
 }
 

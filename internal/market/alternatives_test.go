@@ -42,11 +42,12 @@ func TestBestOfEach(t *testing.T) {
 	day := 24 * 60 * 60
 	noon := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	all := []Alternative{
-		{Differs: "duration", Region: "a", Count: 4, Seconds: 5 * day, Start: noon},
+		{Differs: "duration", Region: "b", Count: 4, Seconds: 8 * day, Start: noon},
 		{Differs: "count", Region: "a", Count: 8, Seconds: 7 * day, Start: noon},
 		{Differs: "count", Region: "b", Count: 16, Seconds: 7 * day, Start: noon.Add(time.Hour)},
 		{Differs: "count", Region: "c", Count: 16, Seconds: 7 * day, Start: noon},
-		{Differs: "duration", Region: "b", Count: 4, Seconds: 8 * day, Start: noon},
+		{Differs: "duration", Region: "a", Count: 4, Seconds: 5 * day, Start: noon},
+		{Differs: "duration", Region: "c", Count: 4, Seconds: 6 * day, Start: noon}, // as near, and later
 		{Differs: "start", Region: "b", Count: 4, Seconds: 7 * day, Start: noon.Add(time.Hour)},
 		{Differs: "start", Region: "c", Count: 4, Seconds: 7 * day, Start: noon},
 	}

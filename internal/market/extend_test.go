@@ -32,6 +32,9 @@ func TestExtension(t *testing.T) {
 		t.Fatalf("%v, %+v", err, bought)
 	}
 	i := bought.Intent
+	if !strings.HasPrefix(i.ID, "extend-") {
+		t.Errorf("id %s", i.ID)
+	}
 	if i.Phase != Bought || i.Kind != ExtendBlock || i.Reservation != dollarBlock || !i.OldEnd.Equal(before) || !i.NewEnd.Equal(before.Add(day)) || i.Asked.Duration != day || i.Fee != usd(t, "960") {
 		t.Errorf("%+v", i)
 	}
@@ -95,6 +98,12 @@ func TestExtensionWithoutWaiting(t *testing.T) {
 	order.Wait = false
 	if err := w.buyer().Extend(t.Context(), order); err != nil || bought.Reservation.ID != yuanBlock || bought.Extension.State != capacity.ExtensionPending || bought.Extension.OfferingID != "" {
 		t.Errorf("nobody can see it: %v, %+v", err, bought)
+	}
+	w = newWorld(t, showLate)
+	order = w.extension(dollarBlock, Terms{Fee: usd(t, "960")}, &bought)
+	order.Wait = false
+	if err := w.buyer().Extend(t.Context(), order); err != nil || bought.Extension.State != capacity.ExtensionPending || bought.Extension.OfferingID != "" {
+		t.Errorf("it does not show yet: %v, %+v", err, bought)
 	}
 }
 

@@ -35,7 +35,7 @@ func TestExtendable(t *testing.T) {
 		"an expired one":    {change: func(r *capacity.Reservation) { r.State = capacity.StateExpired }, want: "extends blocks that are scheduled or active"},
 		"somebody else's":   {change: func(r *capacity.Reservation) { r.OwnerID = "444455556666" }, want: "belongs to account 444455556666"},
 		"under an hour":     {change: func(r *capacity.Reservation) { r.End = now.Add(59 * time.Minute) }, want: "until one hour before the end"},
-		"over 56 days left": {change: func(r *capacity.Reservation) { r.End = now.Add(56*day + time.Hour) }, want: "in the last 56 days"},
+		"over 56 days left": {change: func(r *capacity.Reservation) { r.End = now.Add(56*day + time.Hour) }, want: "in the last 56 days, from " + now.Add(time.Hour).UTC().Format(time.RFC3339)},
 		"183 days in all":   {change: func(r *capacity.Reservation) { r.Start = r.End.Add(-182 * day) }, want: "at most 182 days"},
 		"7 days more":       {change: func(r *capacity.Reservation) { r.Start = r.End.Add(-176 * day) }, length: 7 * day, want: "at most 182 days"},
 		"one is pending":    {history: []capacity.Extension{{State: capacity.ExtensionPaid}, {State: capacity.ExtensionPending}}, want: "sells no other until it is paid"},

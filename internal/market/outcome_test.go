@@ -2,6 +2,8 @@ package market
 
 import (
 	"context"
+	"errors"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -50,9 +52,10 @@ func TestR3_UnknownStaysUnknown(t *testing.T) {
 	var block PurchaseResult
 	order := w.order(shown.ID, Terms{Fee: shown.Fee}, &block)
 	cutOff := Intent{ID: "buy-0000000000000001", Kind: BuyBlock, Phase: Sending, At: w.aws.Now(), Region: "us-east-2", Offering: shown, Fee: shown.Fee}
+	before := Intent{ID: "fee-1", Kind: RecordedFee, Phase: Done, At: cutOff.At.Add(-day)}
 	unlock, err := b.intents().Lock() // makes the folder
 	if err == nil {
-		err = b.intents().Write(cutOff)
+		err = errors.Join(b.intents().Write(cutOff), b.intents().Write(before))
 		unlock()
 	}
 	if err != nil {
@@ -61,7 +64,7 @@ func TestR3_UnknownStaysUnknown(t *testing.T) {
 	check := func(name string, err error, says string) {
 		t.Helper()
 		all, intentsErr := b.intents().All()
-		if err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "it is not known whether it was made") || intentsErr != nil || len(all) != 1 || all[0].Phase != Sending || len(w.sim.Ledger()) != 0 {
+		if err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "it is not known whether it was made") || intentsErr != nil || len(all) != 2 || all[1].Phase != Sending || len(w.sim.Ledger()) != 0 {
 			t.Errorf("%s: %v, %+v, %v", name, err, all, intentsErr)
 		}
 	}
@@ -90,7 +93,7 @@ func TestR3_UnknownStaysUnknown(t *testing.T) {
 		t.Errorf("of another account: %v, %+v; said: %s", err, block, w.said())
 	}
 	all, err := b.intents().All()
-	if err != nil || len(all) != 2 || !slices.ContainsFunc(all, func(i Intent) bool { return i.ID == cutOff.ID && i.Phase == Sending }) {
+	if err != nil || len(all) != 3 || !slices.ContainsFunc(all, func(i Intent) bool { return i.ID == cutOff.ID && i.Phase == Sending }) {
 		t.Errorf("%+v, %v", all, err)
 	}
 }
@@ -207,5 +210,166 @@ func TestTakeUpAsksEC2(t *testing.T) {
 	try.DryRun = true
 	if err := try.Purchase(t.Context(), order); err != nil || block.Reservation.ID == "" || block.DryRun || block.BoughtNow {
 		t.Errorf("a dry run: %v, %+v", err, block)
+	}
+}
+
+// Every outcome that is not known is said, and settled; another account's stops nothing.
+func TestR3_EveryUnknownOutcomeIsSettled(t *testing.T) {
+	w := newWorld(t, nil)
+	b := w.buyer()
+	d, err := b.open(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.close()
+	write := func(id, account string, age time.Duration) {
+		t.Helper()
+		if err := d.intents().Write(Intent{ID: id, Kind: BuyBlock, Phase: Sending, Account: account, At: opening.Add(-age), Region: "us-east-2"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("buy-1", "444455556666", 3*time.Hour)
+	write("buy-2", "", 2*time.Hour)
+	write("buy-3", "111122223333", time.Hour)
+	b.DryRun = true
+	if err := d.settleEarlier(t.Context()); err != nil || strings.Count(w.said(), "a real run finds out first") != 2 {
+		t.Errorf("%v; said: %s", err, w.said())
+	}
+	b.DryRun = false
+	if err := d.settleEarlier(t.Context()); err != nil || strings.Count(w.said(), "it was not bought") != 2 {
+		t.Errorf("%v; said: %s", err, w.said())
+	}
+	var phases []Phase
+	all, err := d.intents().All()
+	for _, i := range all {
+		phases = append(phases, i.Phase)
+	}
+	if err != nil || !slices.Equal(phases, []Phase{Sending, Failed, Failed}) {
+		t.Errorf("%v, %v", phases, err)
+	}
+}
+
+// What EC2 did not show when it was asked may show by the time of its answer.
+func TestR3_SlowAnswerIsOfWhenItWasAsked(t *testing.T) {
+	w := newWorld(t, nil)
+	b := w.buyer()
+	d := &deal{Buyer: b, aws: w.aws}
+	if _, err := d.intents().Lock(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.aws.Reservation(t.Context(), dollarBlock); err != nil { // tells the time
+		t.Fatal(err)
+	}
+	w.fault(awssim.Fault{Operation: "DescribeCapacityReservations", Effect: awssim.Delay, Latency: awssim.Duration(1500 * time.Millisecond), Count: 1})
+	paused := false
+	b.pause = func(context.Context, time.Duration) bool { paused = true; return false }
+	i := Intent{ID: "buy-1", Kind: BuyBlock, Phase: Sending, At: opening.Add(-time.Minute), SettledAt: w.aws.Now().Add(time.Second), Region: "us-east-2"}
+	if _, err := d.settle(t.Context(), i); err == nil || !paused {
+		t.Errorf("declared not bought: %v", err)
+	}
+}
+
+// An intent is on disk before the call, with the time by which its outcome shows; when the
+// outcome cannot be written down, that is said.
+func TestR3_IntentIsOnDiskBeforeTheCall(t *testing.T) {
+	w := newWorld(t, nil)
+	d, err := w.buyer().open(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.close()
+	_, err = d.send(t.Context(), d.newIntent(BuyBlock), func(context.Context) (string, error) {
+		all, err := d.intents().All()
+		if err != nil || len(all) != 1 || all[0].Phase != Sending || !all[0].SettledAt.Equal(all[0].At.Add(d.Timeout+d.Settle)) {
+			t.Errorf("%+v, %v", all, err)
+		}
+		return "cr-1", errors.Join(os.RemoveAll(d.intents().dir()), os.WriteFile(d.intents().dir(), nil, 0o600))
+	})
+	if err != nil || !strings.Contains(w.said(), "warning: recording purchase: ") || !strings.Contains(w.said(), "the next purchase asks EC2 about this one again") {
+		t.Errorf("%v; said: %s", err, w.said())
+	}
+	if _, err := d.send(t.Context(), d.newIntent(BuyBlock), nil); err == nil || !strings.Contains(err.Error(), "nothing was bought") {
+		t.Errorf("without an intent on disk: %v", err)
+	}
+}
+
+// Which extension of a block's history is the one of an intent.
+func TestExtensionOfAnIntent(t *testing.T) {
+	i := Intent{At: opening, OldEnd: opening.Add(day), Offering: capacity.Offering{ID: "cbe-1"}}
+	extension := func(name string, after time.Duration, change func(*capacity.Extension)) capacity.Extension {
+		e := capacity.Extension{OfferingID: "cbe-1", From: i.OldEnd, Purchased: opening.Add(after), State: name}
+		if change != nil {
+			change(&e)
+		}
+		return e
+	}
+	for name, c := range map[string]struct {
+		history []capacity.Extension
+		want    string
+	}{
+		"none":             {},
+		"it":               {[]capacity.Extension{extension("a", time.Second, nil)}, "a"},
+		"by EC2's clock":   {[]capacity.Extension{extension("a", -clockSlack, nil)}, "a"},
+		"an earlier one":   {[]capacity.Extension{extension("a", -clockSlack-1, nil)}, ""},
+		"another offering": {[]capacity.Extension{extension("a", 0, func(e *capacity.Extension) { e.OfferingID = "cbe-2" })}, ""},
+		"another end":      {[]capacity.Extension{extension("a", 0, func(e *capacity.Extension) { e.From = opening })}, ""},
+		"the newest last":  {[]capacity.Extension{extension("a", 0, nil), extension("b", time.Second, nil)}, "b"},
+		"the newest first": {[]capacity.Extension{extension("a", time.Second, nil), extension("b", 0, nil)}, "a"},
+		"at once":          {[]capacity.Extension{extension("a", 0, nil), extension("b", 0, nil)}, "b"},
+	} {
+		if e, found := i.extension(c.history); e.State != c.want || found != (c.want != "") {
+			t.Errorf("%s: %+v, %t", name, e, found)
+		}
+	}
+}
+
+func TestIntentInWords(t *testing.T) {
+	i := Intent{ID: "buy-1", Kind: BuyBlock, Offering: capacity.Offering{ID: "cb-1"}, Reservation: "cr-1"}
+	if got := i.String() + "|" + i.boughtAs() + "|" + i.alias("cb-1") + "|" + i.alias("cb-2"); got != "purchase buy-1 of offering cb-1|as cr-1|| (the same block as cb-2)" {
+		t.Error(got)
+	}
+	i.ID, i.Kind = "extend-1", ExtendBlock
+	if got := i.String() + "|" + i.boughtAs(); got != "extension extend-1 of cr-1 by offering cb-1|and extends cr-1" {
+		t.Error(got)
+	}
+}
+
+// What EC2 does not show is taken up by its id; and a payment that nobody waited for is
+// followed by who does.
+func TestTakeUpWhatIsPending(t *testing.T) {
+	w := newWorld(t, func(s *awssim.Scenario) { s.PaymentDelay = awssim.Duration(20 * time.Minute) })
+	b := w.buyer()
+	shown := w.offering("USD")
+	var block PurchaseResult
+	order := w.order(shown.ID, Terms{Fee: shown.Fee}, &block)
+	order.Wait = false
+	if err := b.Purchase(t.Context(), order); err != nil || block.Reservation.State != capacity.StatePaymentPending {
+		t.Fatalf("%v, %+v", err, block)
+	}
+	id := block.Reservation.ID
+	w.fault(awssim.Fault{Operation: "DescribeCapacityReservations", Effect: awssim.FailBefore, Code: reservationNotFound, Status: 400, Skip: 1, Count: 1})
+	if err := b.Purchase(t.Context(), order); err != nil || block.Reservation.ID != id || block.Reservation.State != "" {
+		t.Errorf("it does not show: %v, %+v", err, block)
+	}
+	order.Wait = true
+	if err := b.Purchase(t.Context(), order); err != nil || block.Reservation.ID != id || block.Reservation.State != capacity.StateScheduled {
+		t.Errorf("it is waited for: %v, %+v", err, block)
+	}
+}
+
+// An extension that is paid is at its end when EC2 shows the block's new end.
+func TestExtensionWaitsForTheNewEnd(t *testing.T) {
+	for _, code := range []string{"UnauthorizedOperation", reservationNotFound} {
+		w := newWorld(t, showLate)
+		w.fault(awssim.Fault{Operation: "DescribeCapacityReservations", Effect: awssim.FailBefore, Code: code, Status: 400, Skip: 1, Count: 1})
+		var bought ExtensionResult
+		if err := w.buyer().Extend(t.Context(), w.extension(dollarBlock, Terms{Fee: usd(t, "960")}, &bought)); err != nil || bought.Reservation.ID != dollarBlock {
+			t.Errorf("%s: %v, %+v", code, err, bought)
+		}
+		for _, want := range []string{"EC2 does not show the extension yet", "paid; waiting for EC2 to show the new end"} {
+			if !strings.Contains(w.said(), want) {
+				t.Errorf("%s: said %s", code, w.said())
+			}
+		}
 	}
 }

@@ -55,6 +55,9 @@ func TestPurchase(t *testing.T) {
 	if err := b.Purchase(t.Context(), order); err != nil || !bought.BoughtNow || bought.DryRun || bought.Intent.Phase != Bought || bought.Intent.Platform != linux || bought.Intent.OrderedAs != "" {
 		t.Fatalf("%v, %+v", err, bought)
 	}
+	if !strings.HasPrefix(bought.Intent.ID, "buy-") || strings.Contains(w.said(), "warning") {
+		t.Errorf("id %s; said: %s", bought.Intent.ID, w.said())
+	}
 	if preview.Offering.ID != shown.ID || preview.Was.ID != "" || bought.Reservation.State != capacity.StateScheduled {
 		t.Errorf("%+v; %+v", preview, bought)
 	}
@@ -100,6 +103,14 @@ func TestCutOffPurchaseIsTakenUp(t *testing.T) {
 	}
 	order = w.order(shown.ID, Terms{Fee: shown.Fee}, &bought)
 	order.Again = true
+	try := *b
+	try.DryRun = true
+	if err := try.Purchase(t.Context(), order); err != nil || bought.Reservation.ID == "" {
+		t.Errorf("a dry run: %v, %+v", err, bought)
+	}
+	if all, err := b.intents().All(); err != nil || len(all) != 1 || all[0].Phase != Bought {
+		t.Errorf("a dry run writes: %+v, %v", all, err)
+	}
 	if err := b.Purchase(t.Context(), order); err != nil || bought.BoughtNow || len(w.sim.Ledger()) != 1 || bought.Reservation.State != capacity.StateScheduled {
 		t.Errorf("%v, %+v", err, bought)
 	}

@@ -26,6 +26,16 @@ func TestRecordFee(t *testing.T) {
 	if _, err := b.RecordFee(t.Context(), dollarBlock, usd(t, "200")); err != nil || !strings.Contains(w.said(), "Before, 100.00 USD was recorded at ") {
 		t.Errorf("%v; said: %s", err, w.said())
 	}
+	w.sim.Clock().Advance(time.Minute)
+	if _, err := w.aws.Reservation(t.Context(), yuanBlock); err != nil { // tells the time
+		t.Fatal(err)
+	}
+	if _, err := b.RecordFee(t.Context(), yuanBlock, money(t, "8", "CNY")); err != nil || !strings.Contains(w.said(), "Before, 7.00 CNY was recorded at ") {
+		t.Errorf("%v; said: %s", err, w.said())
+	}
+	if _, err := b.RecordFee(t.Context(), yuanBlock, money(t, "9", "CNY")); err != nil || !strings.Contains(w.said(), "Before, 8.00 CNY was recorded at ") {
+		t.Errorf("of the newer one: %v; said: %s", err, w.said())
+	}
 	all, err := b.intents().All()
 	if err != nil || len(all) != 2 {
 		t.Errorf("%+v, %v", all, err)

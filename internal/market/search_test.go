@@ -1,6 +1,8 @@
 package market
 
 import (
+	"log/slog"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +12,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
 // search asks for 4 instances for a day.
@@ -107,10 +110,8 @@ func TestAnswersAreKept(t *testing.T) {
 	w := newWorld(t, nil)
 	s := Search{EC2: w.aws, Regions: []string{"us-east-2"}, Progress: &w.customer, Cache: Cache(t.TempDir()),
 		Query: ec2.OfferingQuery{InstanceType: "p5.48xlarge", Count: 4, Duration: day}}
-	for run, fromCache := range []bool{false, true, false} {
-		if run == 2 {
-			s.Query.Count = 3
-		}
+	for run, fromCache := range []bool{false, true, false, true} {
+		s.Query.Count = []int{4, 4, 3, 4}[run]
 		found, err := s.Run(t.Context())
 		if err != nil || found.FromCache() != fromCache || len(found.Offers) != 2 || found.Query() != s.Query {
 			t.Errorf("run %d: %v, %+v", run, err, found)
@@ -119,6 +120,7 @@ func TestAnswersAreKept(t *testing.T) {
 	if w.searches() != 2 {
 		t.Errorf("EC2 was asked %d times", w.searches())
 	}
+	s.Query.Count = 3
 	now := time.Now()
 	question := cachedQuestion{Region: "us-east-2", Query: s.Query}
 	a := newOfferingAnswers(t.Context(), &w.customer, w.aws, s.Cache)
@@ -232,5 +234,53 @@ func TestUltraServers(t *testing.T) {
 	found, err := Search{EC2: w.aws, Regions: []string{"us-east-2"}, Progress: &w.customer, Query: ec2.OfferingQuery{InstanceType: "u-trn2u-x64", Count: 1, Duration: day}}.Run(t.Context())
 	if err != nil || len(found.Offers) != 1 || found.Offers[0].InstanceType != "trn2u.48xlarge" || found.Offers[0].GPUs != 16 {
 		t.Errorf("%v, %+v", err, found)
+	}
+}
+
+// Where nothing goes wrong nothing is logged, and what does is.
+func TestWhatIsLogged(t *testing.T) {
+	var log strings.Builder
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	t.Cleanup(func() { slog.SetDefault(before) })
+	w := newWorld(t, nil)
+	s := Search{EC2: w.aws, Regions: []string{"us-east-2"}, Progress: &w.customer, Cache: Cache(t.TempDir() + "/cache"),
+		Query: ec2.OfferingQuery{InstanceType: "p5.48xlarge", Count: 4, Duration: day}}
+	deal := func() {
+		t.Helper()
+		found, err := s.Run(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		found.Remember(w.dir, found.Offers)
+		d, err := w.buyer().open(t.Context(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.close()
+	}
+	if deal(); log.Len() > 0 {
+		t.Errorf("logged %s", log.String())
+	}
+	folder := t.TempDir()
+	for _, operation := range []string{"DescribeInstanceTypes", "GetCallerIdentity"} {
+		w.fault(awssim.Fault{Operation: operation, Effect: awssim.FailBefore, Code: "AccessDenied", Status: 403})
+	}
+	if err := os.WriteFile(folder+"/file", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.Cache = Cache(folder + "/file/cache")
+	if deal(); strings.Count(log.String(), "\n") != 3 {
+		t.Errorf("logged %s", log.String())
+	}
+	for _, want := range []string{"prices per GPU are not known", "the answer is not kept", "the account is not known"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("logged %s", log.String())
+		}
+	}
+	log.Reset()
+	w.search(capacity.Money{}).Remember(state.Dir(folder+"/file/state"), nil)
+	if !strings.Contains(log.String(), "the offerings are not remembered") {
+		t.Errorf("logged %s", log.String())
 	}
 }
