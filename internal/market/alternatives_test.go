@@ -51,6 +51,10 @@ func TestBestOfEach(t *testing.T) {
 		{Differs: "start", Region: "b", Count: 4, Seconds: 7 * day, Start: noon.Add(time.Hour)},
 		{Differs: "start", Region: "c", Count: 4, Seconds: 7 * day, Start: noon},
 	}
+	near, far := Alternative{Seconds: 8 * day}, Alternative{Seconds: 5 * day}
+	if !near.better(far, 7*24*time.Hour) || far.better(near, 7*24*time.Hour) {
+		t.Error("5 days are nearer to 7 than 8 are")
+	}
 	got := bestOfEach(all, 7*24*time.Hour)
 	want := []string{"count c", "duration b", "start c"}
 	if len(got) != len(want) {

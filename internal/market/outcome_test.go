@@ -232,7 +232,7 @@ func TestR3_EveryUnknownOutcomeIsSettled(t *testing.T) {
 	write("buy-2", "", 2*time.Hour)
 	write("buy-3", "111122223333", time.Hour)
 	b.DryRun = true
-	if err := d.settleEarlier(t.Context()); err != nil || strings.Count(w.said(), "a real run finds out first") != 2 {
+	if err := d.settleEarlier(t.Context()); err != nil || strings.Count(w.said(), "a real run finds out first") != 2 || strings.Contains(w.said(), "it was not bought") {
 		t.Errorf("%v; said: %s", err, w.said())
 	}
 	b.DryRun = false

@@ -90,13 +90,9 @@ func newWorld(t *testing.T, change func(*awssim.Scenario)) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { sim.Close() })
-	if _, err := sim.Listen("127.0.0.1:0"); err != nil {
-		t.Fatal(err)
-	}
 	files := t.TempDir()
-	for _, kv := range append(sim.Env(), "AWS_CONFIG_FILE="+files+"/config", "AWS_SHARED_CREDENTIALS_FILE="+files+"/credentials") {
-		key, value, _ := strings.Cut(kv, "=")
-		t.Setenv(key, value)
+	if err := sim.Serve(t.Setenv, "AWS_CONFIG_FILE="+files+"/config", "AWS_SHARED_CREDENTIALS_FILE="+files+"/credentials"); err != nil {
+		t.Fatal(err)
 	}
 	aws, err := ec2.New(t.Context(), ec2.Options{Region: "us-east-2"})
 	if err != nil {
