@@ -243,7 +243,7 @@ func TestTargetsOnDemand(t *testing.T) {
 		text := strings.Join(words, ", ")
 		if err != nil {
 			text = explain(err).code
-			if !strings.Contains(err.Error(), "no instance type in a subnet that all of the jobs ask for") {
+			if !strings.Contains(err.Error(), "has none of what the jobs ask for together") {
 				t.Errorf("%s: %v", name, err)
 			}
 		}

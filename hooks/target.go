@@ -157,11 +157,12 @@ func targetsIn(g capacity.NodeGroup, r capacity.Reservation, requests []capacity
 	if len(targets) > 0 {
 		return targets, nil
 	}
-	why := fmt.Sprintf("node group %s has no subnet in zone %s that the jobs %v ask for", g.Name, r.AZID, slices.Sorted(maps.Keys(subnets)))
 	if r.ID == "" {
-		why = fmt.Sprintf("node group %s has no instance type in a subnet that all of the jobs ask for", g.Name)
+		return nil, &refusal{code: string(capacity.Mismatched), message: fmt.Sprintf("node group %s has none of what the jobs ask for together: types %v, subnets %v",
+			g.Name, slices.Sorted(maps.Keys(types)), slices.Sorted(maps.Keys(subnets)))}
 	}
-	return nil, &refusal{code: string(capacity.Mismatched), message: why}
+	return nil, &refusal{code: string(capacity.Mismatched), message: fmt.Sprintf("node group %s has no subnet in zone %s that the jobs %v ask for",
+		g.Name, r.AZID, slices.Sorted(maps.Keys(subnets)))}
 }
 
 // holdTargets are the targets with capacity held first, if it is for any of the jobs; then,

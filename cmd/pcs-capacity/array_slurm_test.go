@@ -15,8 +15,8 @@ import (
 // The last task of an array has the array's own id, and the first component of a het job
 // that of the whole: a limit that is meant for one of them must not become that of all.
 func TestLimitOfOneTask(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts a Slurm cluster")
+	if !ownProcess(t) {
+		return
 	}
 	r := newRehearsal(t)
 	fence := r.fence("cr-0e2000000000000a1")

@@ -18,6 +18,9 @@ import (
 func TestBlockOpensOnAClockThatIsOff(t *testing.T) {
 	for _, off := range []time.Duration{10 * time.Minute, -10 * time.Minute} {
 		t.Run(off.String(), func(t *testing.T) {
+			if !ownProcess(t) {
+				return
+			}
 			clock := awssim.NewClock(time.Now().Add(off), 1)
 			begins := `id = "cr-0e2000000000000c3", kind = "capacity-block", type = "p5.48xlarge", zone = "us-east-2a", count = 4, start = `
 			r := newRehearsalIn(t, strings.Replace(rehearsalWorld, begins+`"+2h"`, begins+`"+40s"`, 1),
@@ -50,6 +53,9 @@ func TestBlockOpensOnAClockThatIsOff(t *testing.T) {
 // which is the same as AWS's being set against it. Fences follow within a poll, and a job that
 // would now run past one gets a lower limit (R2).
 func TestClockLeapsWhileSyncWatches(t *testing.T) {
+	if !ownProcess(t) {
+		return
+	}
 	clock := awssim.NewClock(time.Now(), 1)
 	r := newRehearsal(t, clock)
 	r.watch()

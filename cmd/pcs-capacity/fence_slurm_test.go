@@ -14,6 +14,9 @@ import (
 // TestClocksApart: AWS's clock is an hour and a half ahead of Slurm's, and known to the
 // second only. Fences and limits are in Slurm's.
 func TestClocksApart(t *testing.T) {
+	if !ownProcess(t) {
+		return
+	}
 	const apart = 90 * time.Minute
 	r := newRehearsal(t, awssim.NewClock(time.Now().Add(apart), 1))
 	r.expect("create-fence gpu", "create-fence long", "create-wait later", "create-fence later")
@@ -49,6 +52,9 @@ func TestClocksApart(t *testing.T) {
 
 // TestFencesStayWhileAWSIsDown: what is not known is not gone (R8).
 func TestFencesStayWhileAWSIsDown(t *testing.T) {
+	if !ownProcess(t) {
+		return
+	}
 	r := newRehearsal(t)
 	r.expect("create-fence gpu", "create-fence long", "create-wait later", "create-fence later")
 	r.sim.Clock().Advance(10 * time.Minute) // the block of slot gpu has ended
@@ -85,6 +91,9 @@ func (s stopAfterDelete) DeleteReservation(ctx context.Context, name string) err
 // TestAStopLeavesNoGapInAFence: an active fence is deleted and made again; a stop between
 // the two must not leave the nodes open (R5).
 func TestAStopLeavesNoGapInAFence(t *testing.T) {
+	if !ownProcess(t) {
+		return
+	}
 	r := newRehearsal(t)
 	r.cfg.Timing.DrainMargin.Duration = 60 * time.Hour
 	r.sync()
@@ -119,6 +128,9 @@ func (r *rehearsal) leftOut(id string) {
 // TestAReservationThatOneAnswerLeavesOut: it keeps its facts, its fence and the limits
 // of the jobs in it, until it has been missing for an hour.
 func TestAReservationThatOneAnswerLeavesOut(t *testing.T) {
+	if !ownProcess(t) {
+		return
+	}
 	r := newRehearsal(t)
 	const open, next = "cr-0e2000000000000b2", "cr-0e2000000000000d4"
 	r.cfg.Partitions[0].NodeGroups[1].ReservationIDs = []string{open, next}

@@ -32,6 +32,9 @@ import (
 // nothing had been. The first pass has everything to do: fences and waits to place, jobs to
 // requeue, to hold, to tell, limits to lower, to raise and to set, owners to tell.
 func TestR5_SyncKilledAtEachCall(t *testing.T) {
+	if !ownProcess(t) {
+		return
+	}
 	k := newKills(t)
 	want, calls := k.undisturbed()
 	t.Logf("a pass makes %d calls to AWS and %d to Slurm", calls["aws"], calls["slurm"])

@@ -12,6 +12,9 @@ import (
 
 // R7: a comment that is written while a job runs raises no limit; one from before does.
 func TestR7_CommentOfARunningJob(t *testing.T) {
+	if !ownProcess(t) {
+		return
+	}
 	r := newRehearsal(t)
 	if version, err := (&slurm.Client{}).Version(r.ctx); err != nil || !version.TimeMinCollapses() {
 		t.Skip("this Slurm starts no job with its --time-min: nothing is raised", err)
@@ -77,6 +80,9 @@ func TestR7_CommentOfARunningJob(t *testing.T) {
 
 // No raise goes past what Slurm's accounting would have let the job have.
 func TestRaiseKeepsToTheLimitsOfAccounting(t *testing.T) {
+	if !ownProcess(t) {
+		return
+	}
 	r := newRehearsalOn(t, func(cfg *slurmlab.Config) {
 		cfg.Accounting, cfg.Extra = true, []string{"AccountingStorageEnforce=limits"}
 	})

@@ -16,8 +16,8 @@ import (
 
 // R5: what a killed hook left is ended by sync; R9: nothing else is.
 func TestR5_R9_SyncEndsOrphans(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts a Slurm cluster")
+	if !ownProcess(t) {
+		return
 	}
 	clock := awssim.NewClock(time.Now(), 1)
 	r := newRehearsal(t, clock)

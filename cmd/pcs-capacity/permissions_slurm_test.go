@@ -121,8 +121,8 @@ func (r *restrictedSlurm) fences() map[string]time.Time {
 // TestPermissionsWithSlurm is TestPermissions for the programs that work with Slurm. What
 // is missing never deletes or moves a fence, and keeps none from being placed.
 func TestPermissionsWithSlurm(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts a Slurm cluster")
+	if !ownProcess(t) {
+		return
 	}
 	t.Setenv("AWS_ACCESS_KEY_ID", "AKIDSIMULATED")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "x")

@@ -12,6 +12,9 @@ import (
 // A job that begins and ends between two passes, of which no pass sees it, is in the samples
 // of the report all the same, once, and as it ended.
 func TestJobBetweenTwoPasses(t *testing.T) {
+	if !ownProcess(t) {
+		return
+	}
 	r := newRehearsalOn(t, func(*slurmlab.Config) {})
 	cfg, err := config.Load(r.path)
 	if err != nil {

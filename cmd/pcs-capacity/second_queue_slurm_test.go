@@ -20,8 +20,8 @@ import (
 // runs. Its fence stays, and its users are filtered; self-managed Slurm is in
 // TestWatchFollowsTheSettings.
 func TestSecondQueueWhileSyncWatches(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts a Slurm cluster")
+	if !ownProcess(t) {
+		return
 	}
 	filter, err := exec.LookPath("pcs-capacity-filter")
 	if err != nil {

@@ -18,6 +18,9 @@ import (
 // TestSetupAndTeardownOnEC2 sets up a partition of self-managed Slurm, whose mark nobody has
 // made yet, and tears it down while a job runs, and after it.
 func TestSetupAndTeardownOnEC2(t *testing.T) {
+	if !ownProcess(t) {
+		return
+	}
 	settings, _, _ := strings.Cut(rehearsalConfig, "[[partition]]")
 	r := newRehearsalIn(t, rehearsalWorld, settings, func(*slurmlab.Config) {})
 	mark := func(create bool) string {

@@ -11,6 +11,9 @@ import (
 
 // TestRealSlurm follows a block to its end on the Slurm of this machine.
 func TestRealSlurm(t *testing.T) {
+	if !ownProcess(t) {
+		return
+	}
 	r := newRehearsal(t)
 	fence := r.fence("cr-0e2000000000000a1")
 

@@ -10,8 +10,8 @@ import (
 // sync and status say so as long as Slurm's own AllowAccounts does not hold what
 // allow_accounts promises.
 func TestAllowAccountsIsVerified(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts a Slurm cluster")
+	if !ownProcess(t) {
+		return
 	}
 	r := newRehearsal(t)
 	r.cfg.Partitions[0].AllowAccounts = []string{"nlp"}
@@ -42,8 +42,8 @@ func TestAllowAccountsIsVerified(t *testing.T) {
 
 // A pass writes the same for slurmctld as for everybody else, with what only Slurm knows.
 func TestSlurmctldHasItsOwnSnapshot(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts a Slurm cluster")
+	if !ownProcess(t) {
+		return
 	}
 	r := newRehearsal(t)
 	r.sync()

@@ -158,8 +158,8 @@ func (d *tornDown) submit(args ...string) string {
 // TestRealSlurmTeardown: jobs keep a teardown off, also those that start between the plan
 // and its application; it removes our fence and nobody else's reservation.
 func TestRealSlurmTeardown(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts a Slurm cluster")
+	if !ownProcess(t) {
+		return
 	}
 	d := newTornDown(t)
 	two := 2

@@ -14,6 +14,9 @@ import (
 func TestSyncFitsJobsWithoutALimit(t *testing.T) {
 	for name, options := range map[string]string{"no limit": "", "the limit of the partition": "DefaultTime=5-00:00:00"} {
 		t.Run(name, func(t *testing.T) {
+			if !ownProcess(t) {
+				return
+			}
 			r := newRehearsalOn(t, func(c *slurmlab.Config) {
 				c.Partitions = append(c.Partitions, slurmlab.Partition{Name: "gpu", Options: options})
 			})
