@@ -106,6 +106,11 @@ func (s *Sim) createFleet(c *call, in *createFleetInput) (any, error) {
 					some.IDs = append(some.IDs, i.ID)
 				}
 				w.Instances = append(w.Instances, some)
+				if len(made) < total {
+					if errors.As(insufficientCapacity(override.InstanceType, made[0].Zone, ""), &refused) {
+						w.Errors = append(w.Errors, wireFleetError{refused.Code, refused.Message, "on-demand"})
+					}
+				}
 				if total -= len(made); total == 0 || o.SingleAvailabilityZone {
 					return func() (any, error) { return w, nil }, nil
 				}

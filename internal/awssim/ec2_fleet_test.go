@@ -37,7 +37,7 @@ func TestInstantFleet(t *testing.T) {
 		minimum       bool
 		first, second int // instances in the subnets with priority 1 and 2
 		errors        int
-	}{{3, true, 0, 3, 1}, {4, true, 0, 0, 2}, {3, false, 2, 1, 0}, {6, false, 2, 3, 1}} {
+	}{{3, true, 0, 3, 1}, {4, true, 0, 0, 2}, {3, false, 2, 1, 1}, {6, false, 2, 3, 2}} {
 		out := do(t, w.ec2.CreateFleet, fleet(c.count, c.minimum))
 		launched := map[string]int{}
 		var ids []string
