@@ -116,7 +116,9 @@ type Missing struct {
 }
 
 // FutureODCR reports whether it is an ODCR that EC2 has promised for later.
-func (r Reservation) FutureODCR() bool { return r.Kind == ODCR && r.State.Expected() && r.Start.After(r.Created) }
+func (r Reservation) FutureODCR() bool {
+	return r.Kind == ODCR && r.State.Expected() && r.Start.After(r.Created)
+}
 
 // Size is the number of instances that the reservation has, or will have once it
 // opens: the larger of TotalInstanceCount and what was bought, or committed to.
