@@ -148,6 +148,53 @@ func TestChooseTargets(t *testing.T) {
 	}
 }
 
+// On demand each type is tried in each subnet, in the order of the settings, unless jobs name
+// one; with capacity that is held first.
+func TestChooseTargetsOnDemand(t *testing.T) {
+	group := capacity.NodeGroup{Name: "gpu", InstanceType: "p5.48xlarge", OtherTypes: []string{"p5e.48xlarge"}, PurchaseOption: capacity.OnDemand, MaxNodes: 8,
+		Subnets: []capacity.Subnet{{ID: "subnet-00000000000000001", AZID: "az1"}, {ID: "subnet-00000000000000002", AZID: "az2"}}, Slots: []capacity.Slot{{Name: "gpu"}}}
+	snap := &capacity.Snapshot{Partitions: []capacity.Partition{{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.NodeGroup{group}}}}
+	at := place{partition: capacity.PartitionSettings{Name: "gpu"}, group: capacity.GroupSettings{Name: "gpu"}, slot: "gpu"}
+	const plain = "p5/az1 p5/az2 p5e/az1 p5e/az2"
+	const held = "held-p5/az1 held-p5/az2 held-p5e/az1 held-p5e/az2"
+	for name, test := range map[string]struct {
+		comments []string
+		strict   bool
+		want     string
+	}{
+		"no job":                    {nil, true, plain},
+		"any":                       {[]string{""}, true, plain},
+		"held":                      {[]string{"capacity=reserve"}, true, held},
+		"held, or launched without": {[]string{"capacity=reserve"}, false, held + " " + plain},
+		"a type is named":           {[]string{"instance_type=p5e.48xlarge"}, true, "p5e/az1 p5e/az2"},
+		"and a subnet":              {[]string{"capacity=reserve instance_type=p5e.48xlarge subnet_id=subnet-00000000000000002"}, true, "held-p5e/az2"},
+		"two types are named":       {[]string{"instance_type=p5e.48xlarge", "instance_type=p5.48xlarge"}, true, "mismatch"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var jobs []Job
+			for n, comment := range test.comments {
+				jobs = append(jobs, Job{ID: n + 1, Comment: comment})
+			}
+			targets, err := chooseTargets(jobs, at, 2, &facts{snap: snap, strict: test.strict})
+			var words []string
+			for _, g := range targets {
+				word := strings.TrimSuffix(g.instanceType, ".48xlarge") + "/" + g.azID
+				if g.hold {
+					word = "held-" + word
+				}
+				words = append(words, word)
+			}
+			got := strings.Join(words, " ")
+			if err != nil {
+				got = err.(*refusal).code
+			}
+			if got != test.want {
+				t.Errorf("%s, %v, want %s", got, err, test.want)
+			}
+		})
+	}
+}
+
 func TestPause(t *testing.T) {
 	for failures, want := range []time.Duration{0, 0, 30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 15 * time.Minute, 15 * time.Minute} {
 		if got := pause(failures); got != want {

@@ -140,7 +140,7 @@ func (u *powerUp) hold(p part, what unit, t target, nodes []string) (*heldFor, e
 
 // holdOnce orders an ODCR, if no more is held with it than may be.
 func (u *powerUp) holdOnce(o capacity.HoldOrder) (capacity.Reservation, error) {
-	entry := capacity.Held{Token: o.ClientToken, InstanceType: o.InstanceType, Count: o.Count, Until: o.End}
+	entry := capacity.Held{Token: o.ClientToken, InstanceType: o.InstanceType, Count: o.Count, Since: u.now(), Until: o.End}
 	err := u.Held.Hold(entry, u.now(), u.Settings.Reserve.Allows)
 	if errors.Is(err, capacity.ErrReserveLimit) {
 		return capacity.Reservation{}, fmt.Errorf("%w: %w", capacity.ErrNoRoom, &refusal{code: "reserve-limit", message: err.Error()})

@@ -157,6 +157,10 @@ func targetsIn(g capacity.NodeGroup, r capacity.Reservation, requests []capacity
 	if len(targets) > 0 {
 		return targets, nil
 	}
+	if r.ID == "" {
+		return nil, &refusal{code: string(capacity.Mismatched), message: fmt.Sprintf("node group %s has none of what the jobs ask for together: types %v, subnets %v",
+			g.Name, slices.Sorted(maps.Keys(types)), slices.Sorted(maps.Keys(subnets)))}
+	}
 	return nil, &refusal{code: string(capacity.Mismatched), message: fmt.Sprintf("node group %s has no subnet in zone %s that the jobs %v ask for",
 		g.Name, r.AZID, slices.Sorted(maps.Keys(subnets)))}
 }

@@ -23,6 +23,7 @@ type Node struct {
 	Partitions []string
 	Reason     string // without the "[who@when]" that Slurm adds
 	CPUs       int
+	Memory     int // RealMemory, in MB
 	GPUs       int // of any type
 }
 
@@ -102,6 +103,7 @@ func parseNodes(output []byte) []Node {
 		}
 		node.State, node.StateFlags = splitNodeState(state)
 		node.CPUs, _ = strconv.Atoi(pairs["CPUTot"]) // 0 if Slurm stops printing it
+		node.Memory, _ = strconv.Atoi(pairs["RealMemory"])
 		node.GPUs = GPUs(pairs["Gres"])
 		if reason := nodeReason.FindStringSubmatch(line); reason != nil {
 			node.Reason = reason[1]

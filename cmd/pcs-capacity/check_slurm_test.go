@@ -16,6 +16,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/check"
+	"github.com/pcs-capacity/pcs-capacity/internal/installed"
 	"github.com/pcs-capacity/pcs-capacity/internal/permissions"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
@@ -53,6 +54,28 @@ type wired struct {
 	uid uint32
 }
 
+// installPackage puts the programs of the DEB, installed in a root of its own, before those
+// that the test is compiled with, if there are packages.
+func installPackage(t *testing.T, dir string) {
+	t.Helper()
+	packages := os.Getenv(installed.FolderVariable)
+	if packages == "" {
+		return
+	}
+	deb, err := installed.Package(packages, installed.DEB)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := installed.New(filepath.Join(dir, "root"), "root:x:0:0::/root:/bin/sh\n")
+	if err == nil {
+		_, err = root.Manage(t.Context(), installed.InstallDEB, deb)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", strings.Join([]string{root.At("usr/bin"), root.At("usr/libexec/pcs-capacity"), os.Getenv("PATH")}, ":"))
+}
+
 // newWired starts it. `systemctl restart slurmctld` restarts the lab's.
 func newWired(t *testing.T) *wired {
 	t.Helper()
@@ -62,6 +85,7 @@ func newWired(t *testing.T) *wired {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
+	installPackage(t, dir)
 	program, err := exec.LookPath("pcs-capacity")
 	if err != nil {
 		t.Fatal(err)
@@ -186,7 +210,8 @@ func (w *wired) check(more ...string) (status int, found check.Findings) {
 }
 
 // TestCheckNamesEachFault wires a Slurm that has nothing of ours, sees that all is well
-// and that a job runs on a block, and breaks one thing after the other.
+// and that a job runs on a block, and breaks one thing after the other: with the programs of the
+// installed DEB in `make test`.
 func TestCheckNamesEachFault(t *testing.T) {
 	if !ownProcess(t) {
 		return

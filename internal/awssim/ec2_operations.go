@@ -32,6 +32,7 @@ func (s *Sim) ec2Operations() map[string]operation {
 		"DescribeLaunchTemplateVersions": ec2Op(s.describeLaunchTemplateVersions),
 
 		"RunInstances":       ec2Op(s.runInstances),
+		"CreateFleet":        ec2Op(s.createFleet),
 		"DescribeInstances":  ec2Op(s.describeInstances),
 		"TerminateInstances": ec2Op(s.terminateInstances),
 		"CreateTags":         ec2Op(s.createTags),

@@ -24,6 +24,7 @@ const (
 	Teardown  Program = "teardown"
 	Wire      Program = "hooks install"
 	Check     Program = "check"
+	Canary    Program = "canary"
 	Status    Program = "status"
 	Topology  Program = "topology"
 	Sync      Program = "sync"
@@ -35,7 +36,7 @@ const (
 )
 
 // Programs are all of them, in the order of the documentation.
-var Programs = []Program{List, Offerings, Fit, Timeline, Purchase, Extend, Reserve, Release, Clean, Setup, Teardown, Wire, Check, Status, Topology, Sync, Resume, Holding, Suspend, ResumePCS}
+var Programs = []Program{List, Offerings, Fit, Timeline, Purchase, Extend, Reserve, Release, Clean, Setup, Teardown, Wire, Check, Canary, Status, Topology, Sync, Resume, Holding, Suspend, ResumePCS}
 
 // Role is somebody who runs some of the programs.
 type Role string
@@ -55,7 +56,7 @@ const (
 func (r Role) Programs() []Program {
 	switch r {
 	case Admin:
-		return []Program{List, Offerings, Fit, Timeline, Purchase, Extend, Reserve, Release, Clean, Setup, Teardown, Wire, Check, Status, Topology, Sync}
+		return []Program{List, Offerings, Fit, Timeline, Purchase, Extend, Reserve, Release, Clean, Setup, Teardown, Wire, Check, Canary, Status, Topology, Sync}
 	case Loop:
 		return []Program{Status, Sync}
 	case Hooks:

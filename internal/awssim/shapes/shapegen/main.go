@@ -23,6 +23,7 @@ import (
 var ec2Operations = []string{
 	"CancelCapacityReservation",
 	"CreateCapacityReservation",
+	"CreateFleet",
 	"CreateInterruptibleCapacityReservationAllocation",
 	"CreateLaunchTemplate",
 	"CreateLaunchTemplateVersion",
