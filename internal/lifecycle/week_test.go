@@ -3,7 +3,6 @@
 package lifecycle
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -289,7 +288,7 @@ func (w *week) sums(deadFrom, deadTo time.Time) report.Sums {
 					add(report.Idle, free)
 				}
 				if free < 0 {
-					w.Fatal(fmt.Sprintf("%s: %d places of %s are used twice", at, -free, p.ReservationID))
+					w.Fatalf("%s: %d places of %s are used twice", at, -free, p.ReservationID)
 				}
 			}
 		}
