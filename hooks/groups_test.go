@@ -64,7 +64,6 @@ func TestLaunchGroups(t *testing.T) {
 }
 
 func TestLaunchToken(t *testing.T) {
-	noon := time.Date(2026, 11, 20, 12, 5, 0, 0, time.UTC)
 	job, what := []Job{{ID: 7, Restarts: 1}}, []string{"cr-1", "subnet-1", "p5.48xlarge", "lt-1:1"}
 	base := launchToken("lab", job, "gpu-[1-2]", what, noon, 0)
 	if len(base) > 64 {
@@ -96,22 +95,10 @@ func TestLaunchToken(t *testing.T) {
 }
 
 func TestChooseTargets(t *testing.T) {
-	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	const one, two, ended = "cr-0aaaaaaaaaaaaaaa1", "cr-0aaaaaaaaaaaaaaa2", "cr-0aaaaaaaaaaaaaaa0"
-	reservation := func(id, zone string, state capacity.State) capacity.Reservation {
-		return capacity.Reservation{ID: id, Kind: capacity.ODCR, State: state, InstanceType: "p5.48xlarge",
-			AZID: zone, Total: 4, Available: 2, Start: now.Add(-time.Hour)}
-	}
-	snap := &capacity.Snapshot{
-		Partitions: []capacity.Partition{{Name: "gpu", AllowAccounts: []string{"nlp"}, Groups: []capacity.NodeGroup{{
-			Name: "gpu", InstanceType: "p5.48xlarge", PurchaseOption: capacity.ODCR, MaxNodes: 8,
-			Subnets: []capacity.Subnet{{ID: "subnet-00000000000000001", AZID: "az1"}, {ID: "subnet-00000000000000002", AZID: "az2"}, {ID: "subnet-00000000000000003", AZID: "az2"}},
-			Slots:   []capacity.Slot{{Name: "gpu", ReservationIDs: []string{ended, two, one}}}}}}},
-		Reservations: []capacity.Reservation{reservation(one, "az1", capacity.StateActive), reservation(two, "az2", capacity.StateActive), reservation(ended, "az1", capacity.StateCancelled)},
-	}
+	snap := twoReservations()
 	at := place{partition: capacity.PartitionSettings{Name: "gpu"}, group: capacity.GroupSettings{Name: "gpu"}, slot: "gpu"}
 	job := func(account, comment string) Job { return Job{ID: 7, Account: account, Comment: comment} }
-	const inOne, inTwo = one + " subnet-00000000000000001", two + " subnet-00000000000000002"
+	const inOne, inTwo = one + " " + subnet1, two + " " + subnet2
 	for name, test := range map[string]struct {
 		jobs  []Job
 		nodes int
@@ -131,7 +118,7 @@ func TestChooseTargets(t *testing.T) {
 		"too large for all":       {[]Job{{ID: 7, Account: "nlp", Nodes: make([]string, 5)}}, 5, nil, "too-many-nodes"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := chooseTargets(test.jobs, at, test.nodes, &facts{snap: snap, now: now, taken: test.taken})
+			got, err := chooseTargets(test.jobs, at, test.nodes, &facts{snap: snap, now: noon, taken: test.taken})
 			var words []string
 			for _, g := range got {
 				words = append(words, g.reservationID, g.subnetID)

@@ -113,7 +113,9 @@ func (i *installation) canary(env []string, dir, want string) {
 		cmd := exec.CommandContext(deadline(i.T), i.at("usr/bin/pcs-capacity"), "-y", "-o", "json", "canary", "gpu-a", "--change", "--settle", "10s")
 		cmd.Env, cmd.Dir = env, dir
 		out, _ := cmd.Output()
-		var report struct{ Answers []struct{ ID, Outcome, Evidence string } }
+		var report struct {
+			Answers []struct{ ID, Outcome, Evidence string }
+		}
 		if err := json.Unmarshal(out, &report); err != nil {
 			i.Fatalf("canary: %v: %s", err, out)
 		}

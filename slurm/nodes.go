@@ -22,6 +22,7 @@ type Node struct {
 	Features   []string // available, not only active
 	Partitions []string
 	Reason     string // without the "[who@when]" that Slurm adds
+	InstanceID string // of the cloud; "" where nobody told Slurm
 	CPUs       int
 	Memory     int // RealMemory, in MB
 	GPUs       int // of any type
@@ -98,6 +99,7 @@ func parseNodes(output []byte) []Node {
 			Name:       name,
 			Address:    pairs["NodeAddr"],
 			HostName:   pairs["NodeHostName"],
+			InstanceID: pairs["InstanceId"],
 			Features:   splitList(pairs["AvailableFeatures"]),
 			Partitions: splitList(pairs["Partitions"]),
 		}

@@ -39,6 +39,7 @@ func (s *Sim) ec2Operations() map[string]operation {
 		"DeleteTags":         ec2Op(s.deleteTags),
 
 		"DescribeCapacityReservations":        ec2Op(s.describeCapacityReservations),
+		"DescribeInstanceTopology":            ec2Op(s.describeInstanceTopology),
 		"DescribeCapacityReservationTopology": ec2Op(s.describeReservationTopology),
 		"CreateCapacityReservation":           ec2Op(s.createCapacityReservation),
 		"CancelCapacityReservation":           ec2Op(s.cancelCapacityReservation),

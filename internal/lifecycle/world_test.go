@@ -113,12 +113,8 @@ func newWorld(t *testing.T, seed uint64) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { w.sim.Close() })
-	if _, err := w.sim.Listen("127.0.0.1:0"); err != nil {
+	if err := w.sim.Serve(t.Setenv); err != nil {
 		t.Fatal(err)
-	}
-	for _, variable := range w.sim.Env() {
-		key, value, _ := strings.Cut(variable, "=")
-		t.Setenv(key, value)
 	}
 	cfg, err := config.LoadDefaultConfig(t.Context(), config.WithRegion("us-east-2"), config.WithRetryer(func() aws.Retryer {
 		return retry.AddWithMaxBackoffDelay(retry.NewStandard(), time.Millisecond)

@@ -40,6 +40,7 @@ var ec2Operations = []string{
 	"DescribeCapacityReservationTopology",
 	"DescribeCapacityReservations",
 	"DescribeImages",
+	"DescribeInstanceTopology",
 	"DescribeInstanceTypeOfferings",
 	"DescribeInstanceTypes",
 	"DescribeInstances",
