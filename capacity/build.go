@@ -3,6 +3,7 @@ package capacity
 import (
 	"cmp"
 	"slices"
+	"time"
 )
 
 // Seen is what AWS was seen to have.
@@ -20,6 +21,8 @@ type Seen struct {
 	// nodes: see placement. Both can be nil; Instances count only without Before.
 	Before    *Snapshot
 	Instances []Instance
+	// Now is AWS's time; zero is that of Before.
+	Now time.Time
 }
 
 // Build makes the snapshot that settings and what was seen of AWS amount to. What Slurm
@@ -33,7 +36,7 @@ func Build(s Settings, seen Seen) *Snapshot {
 			snap.Reservations = append(snap.Reservations, r)
 		}
 	}
-	where := placementOf(s, seen)
+	where := placementOf(s, seen, snap)
 	for _, p := range s.Partitions {
 		out := Partition{Name: p.Name, Provider: p.Provider, AllowAccounts: p.AllowAccounts, AllowGroups: p.AllowGroups, MinTime: p.MinTime, OnEnd: p.OnEnd}
 		for _, g := range p.Groups {

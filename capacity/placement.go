@@ -3,6 +3,7 @@ package capacity
 import (
 	"cmp"
 	"slices"
+	"time"
 )
 
 // placement is where reservations are already. One that nodes may run in never leaves its
@@ -17,14 +18,14 @@ type placement struct {
 
 // placementOf learns where reservations are: on PCS from what the compute node groups
 // were set up for; with provider ec2 from the last snapshot or, where that was lost, from
-// what the nodes' instances run in.
-func placementOf(s Settings, seen Seen) placement {
+// what the nodes' instances run in. snap has the reservations as they are now.
+func placementOf(s Settings, seen Seen, snap *Snapshot) placement {
 	at := placement{holds: map[string]string{}, slots: map[string]string{}}
 	if seen.Before != nil {
 		for _, p := range seen.Before.Partitions {
 			for _, g := range p.Groups {
 				for _, slot := range g.Slots {
-					at.learn(seen.Before, p.Provider, slot)
+					at.learn(seen, p.Provider, slot, snap)
 				}
 			}
 		}
@@ -43,16 +44,29 @@ func placementOf(s Settings, seen Seen) placement {
 }
 
 // learn takes a slot of the last snapshot.
-func (at placement) learn(before *Snapshot, p Provider, slot Slot) {
+func (at placement) learn(seen Seen, p Provider, slot Slot, snap *Snapshot) {
+	before := seen.Before
 	for _, t := range before.Turns(slot) {
 		// What waits has no nodes, and may go wherever it need not.
 		if !t.Waits(before.TakenAt) {
 			at.slots[t.Reservation.ID] = slot.Name
 		}
 	}
-	standing := before.Standing(slot, before.TakenAt)
-	if p == ProviderEC2 && len(standing.Current) > 0 && !standing.Current[0].Window.Start.After(before.TakenAt) {
-		at.holds[slot.Name] = standing.Current[0].Reservation.ID
+	if p != ProviderEC2 {
+		return
+	}
+	// What had the slot then keeps it, as long as it lives. What had it next has it since that
+	// ended: its fence has opened, and jobs have started behind it.
+	for _, when := range []time.Time{before.TakenAt, seen.Now} {
+		standing := before.Standing(slot, when)
+		if len(standing.Current) == 0 || standing.Current[0].Window.Start.After(when) {
+			continue
+		}
+		id := standing.Current[0].Reservation.ID
+		if r, known := snap.Reservation(id); known && r.LiveAt(when) {
+			at.holds[slot.Name] = id
+			return
+		}
 	}
 }
 
@@ -107,7 +121,7 @@ func (s *Snapshot) bestSlot(slots []Slot, id, already string) int {
 		slot.ReservationIDs = append(slices.Clone(slot.ReservationIDs), id)
 		turns := s.turns(slot, func(r Reservation) bool { return s.lasts(r.ID) })
 		t := turns[slices.IndexFunc(turns, func(t Turn) bool { return t.Reservation.ID == id })]
-		if slot.Name == already && t.Behind == "" {
+		if over := !t.Unknown && !t.Reservation.State.Live(); slot.Name == already && (over || t.Behind == "") {
 			return i
 		}
 		if i == 0 || cmp.Or(rank(t.Never)-rank(first.Never), t.Window.Start.Compare(first.Window.Start),

@@ -56,6 +56,8 @@ type Held struct {
 	ReservationID string `json:"reservation_id,omitempty"`
 	InstanceType  string `json:"instance_type"`
 	Count         int    `json:"count"`
+	// Since is when it was entered, before EC2 was asked.
+	Since time.Time `json:"since,omitzero"`
 	// Until is when it counts no more, released or not: its EndDate.
 	Until time.Time `json:"until"`
 }
@@ -136,16 +138,19 @@ func (r Reservation) HeldFor() (runs []JobRun, ok bool) {
 	return runs, true
 }
 
-// Times that a probe, and a launch without a job, may take: what is older is left over.
+// Times that a probe, and a launch without a job or an order by hand, may take: what is older
+// is left over.
 const (
-	probeTime  = time.Minute
-	launchTime = 5 * time.Minute // more than a hook ever takes: see hooks.ResumeBudget
+	probeTime = time.Minute
+	// LaunchTime is more than a hook ever takes: see hooks.ResumeBudget.
+	LaunchTime = 5 * time.Minute
 )
 
 // Needless says why an ODCR that we hold for a cluster serves nothing any more; "" if it may.
 // booting are the runs of jobs that wait for their nodes; nil if Slurm did not say: then what
-// is held for jobs counts as needed until its end.
-func (r Reservation) Needless(cluster string, booting map[JobRun]bool, now time.Time) string {
+// is held for jobs counts as needed until its end. unheard are the tokens of orders whose answer
+// nobody has seen.
+func (r Reservation) Needless(cluster string, booting map[JobRun]bool, unheard map[string]bool, now time.Time) string {
 	runs, forJobs := r.HeldFor()
 	switch {
 	case r.Tags[TagCluster] != cluster || r.Tags[TagHold] == "" || r.Kind != ODCR || !r.State.Live():
@@ -154,7 +159,9 @@ func (r Reservation) Needless(cluster string, booting map[JobRun]bool, now time.
 		return "its end has passed"
 	case r.Tags[TagHold] == HoldProbe && r.Created.Before(now.Add(-probeTime)):
 		return "its probe is over"
-	case forJobs && len(runs) == 0 && r.Created.Before(now.Add(-launchTime)):
+	case r.Tags[TagHold] == HoldByHand && unheard[r.Tags[TagToken]] && r.Created.Before(now.Add(-LaunchTime)):
+		return "the command that ordered it was cut off before it knew"
+	case forJobs && len(runs) == 0 && r.Created.Before(now.Add(-LaunchTime)):
 		return "its launch is over"
 	case forJobs && len(runs) > 0 && booting != nil && !slices.ContainsFunc(runs, func(run JobRun) bool { return booting[run] }):
 		return "no job waits for it"

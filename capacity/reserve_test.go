@@ -17,6 +17,8 @@ func TestR4_Needless(t *testing.T) {
 	}
 	with := func(r Reservation, change func(*Reservation)) Reservation { change(&r); return r }
 	ended := func(r *Reservation) { r.End = now.Add(-time.Second) }
+	token := func(t string) func(*Reservation) { return func(r *Reservation) { r.Tags[TagToken] = t } }
+	unheard := map[string]bool{"lost": true, "known": false}
 	for name, c := range map[string]struct {
 		r       Reservation
 		booting map[JobRun]bool
@@ -33,13 +35,16 @@ func TestR4_Needless(t *testing.T) {
 		"for nodes that are launched now":   {with(held("jobs"), func(r *Reservation) { r.Created = now }), booting, ""},
 		"a probe":                           {held(HoldProbe), booting, "its probe is over"},
 		"by hand":                           {held(HoldByHand), booting, ""},
+		"by hand, and nobody knows":         {with(held(HoldByHand), token("lost")), booting, "the command that ordered it was cut off before it knew"},
+		"by hand, and nobody knows yet":     {with(with(held(HoldByHand), token("lost")), func(r *Reservation) { r.Created = now.Add(-4 * time.Minute) }), booting, ""},
+		"by hand, and known":                {with(held(HoldByHand), token("known")), booting, ""},
 		"of another cluster":                {with(held("jobs 8/0"), func(r *Reservation) { r.Tags[TagCluster] = "ml2" }), booting, ""},
 		"ours, but not held":                {with(held(""), ended), booting, ""},
 		"a block":                           {with(held("jobs 8/0"), func(r *Reservation) { r.Kind = CapacityBlock }), booting, ""},
 		"cancelled already":                 {with(held("jobs 8/0"), func(r *Reservation) { r.State = StateCancelled }), booting, ""},
 		"for more jobs than fit into a tag": {held(HoldJobs(make([]JobRun, 200))), booting, "no job waits for it"},
 	} {
-		if got := c.r.Needless("ml", c.booting, now); got != c.why {
+		if got := c.r.Needless("ml", c.booting, unheard, now); got != c.why {
 			t.Errorf("%s: %q, want %q", name, got, c.why)
 		}
 	}

@@ -26,6 +26,9 @@ const (
 	// TagHold is on every On-Demand Capacity Reservation that we make, and says for what: see
 	// HoldJobs.
 	TagHold = "pcs-capacity:hold"
+	// TagToken is the ClientToken of that reservation, by which it is found again when the answer
+	// to its order was lost.
+	TagToken = "pcs-capacity:token"
 	// TagPurchase is the intent id of a purchase, by which a block is found again
 	// when the answer to the purchase was lost.
 	TagPurchase = "pcs-capacity:purchase"

@@ -15,6 +15,17 @@ type Leaf struct {
 	Path []string
 }
 
+// RankOrder sorts leaves so that those which are near each other in the network follow each
+// other; what is not known comes last. Leaves at one place stay in their order.
+func RankOrder(leaves []Leaf) {
+	slices.SortStableFunc(leaves, func(a, b Leaf) int {
+		if known := len(b.Path) - len(a.Path); len(a.Path) == 0 || len(b.Path) == 0 {
+			return known
+		}
+		return slices.Compare(a.Path, b.Path)
+	})
+}
+
 // The switches of our own making: what is above all others, and above what is not known.
 const (
 	rootSwitch    = "pcs-capacity-root"

@@ -144,7 +144,7 @@ func (w *world) add(r Reservation) {
 
 // pass is what sync makes of the world at a time.
 func (w *world) pass(at time.Time, before *Snapshot, instances []Instance) *Snapshot {
-	seen := Seen{Before: before, Instances: instances}
+	seen := Seen{Before: before, Instances: instances, Now: at}
 	for _, r := range w.all {
 		switch {
 		case !r.End.IsZero() && !r.End.After(at):
@@ -269,6 +269,14 @@ func TestSlotsWhileTimeGoesOn(t *testing.T) {
 			for slot, id := range has {
 				if r, _ := snap.Reservation(id); r.LiveAt(at) && has2[slot] != id {
 					t.Fatalf("round %d, step %d: %s had slot %s, now %q has it\n%+v", round, step, id, slot, has2[slot], w.all)
+				}
+			}
+			if before != nil {
+				for _, slot := range before.Partitions[0].Groups[0].Slots {
+					next := before.Standing(slot, at).Current // what admission and launch went by until now
+					if len(next) > 0 && !next[0].Window.Start.After(at) && has2[slot.Name] != next[0].Reservation.ID {
+						t.Fatalf("round %d, step %d: %s has got its turn in slot %s, now %q has it\n%+v", round, step, next[0].Reservation.ID, slot.Name, has2[slot.Name], w.all)
+					}
 				}
 			}
 			free := w.settings.Partitions[0].Groups[0].SlotNames(ProviderEC2)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -26,6 +27,8 @@ func (c *Client) Hold(ctx context.Context, o capacity.HoldOrder) (capacity.Reser
 	if o.ClientToken == "" || o.End.IsZero() || o.Tags[capacity.TagCluster] == "" || o.Tags[capacity.TagHold] == "" {
 		return capacity.Reservation{}, fmt.Errorf("holding %d × %s: the order has no token, end or mark of ours", o.Count, o.InstanceType)
 	}
+	tags := maps.Clone(o.Tags)
+	tags[capacity.TagToken] = o.ClientToken
 	out, err := c.api.CreateCapacityReservation(ctx, &ec2.CreateCapacityReservationInput{
 		ClientToken:           aws.String(o.ClientToken),
 		InstanceType:          aws.String(o.InstanceType),
@@ -36,7 +39,7 @@ func (c *Client) Hold(ctx context.Context, o capacity.HoldOrder) (capacity.Reser
 		InstanceMatchCriteria: types.InstanceMatchCriteriaTargeted,
 		EndDateType:           types.EndDateTypeLimited,
 		EndDate:               aws.Time(o.End),
-		TagSpecifications:     tagged(o.Tags, types.ResourceTypeCapacityReservation),
+		TagSpecifications:     tagged(tags, types.ResourceTypeCapacityReservation),
 	})
 	switch {
 	case tokenUsed(err):
@@ -122,14 +125,12 @@ const linux = string(types.CapacityReservationInstancePlatformLinuxUnix)
 // terminated, by id.
 func (c *Client) InstanceStates(ctx context.Context, ids []string) (map[string]string, error) {
 	states := map[string]string{}
-	for some := range slices.Chunk(unique(ids), maxFilterValues) {
-		found, err := c.instances(ctx, filter("instance-id", some...))
-		if err != nil {
-			return nil, err
-		}
-		for _, i := range found {
-			states[i.ID] = i.State
-		}
+	found, err := c.InstancesByID(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range found {
+		states[i.ID] = i.State
 	}
 	return states, nil
 }

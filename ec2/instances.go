@@ -101,6 +101,20 @@ func (c *Client) InstancesByClusterName(ctx context.Context, clusterName string)
 	return c.instances(ctx, filter("tag:"+capacity.TagCluster, name, capacity.ClusterMark(name, "*")))
 }
 
+// InstancesByID describes instances, except those that are terminated. One that there is not is
+// left out.
+func (c *Client) InstancesByID(ctx context.Context, ids []string) ([]capacity.Instance, error) {
+	var all []capacity.Instance
+	for some := range slices.Chunk(unique(ids), maxFilterValues) {
+		found, err := c.instances(ctx, filter("instance-id", some...))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
 // InstancesInReservation describes the instances that take a place of a capacity
 // reservation, whoever launched them, except those that are terminated.
 func (c *Client) InstancesInReservation(ctx context.Context, id string) ([]capacity.Instance, error) {

@@ -48,7 +48,7 @@ func countedSim(t *testing.T) (*awssim.Sim, *Client, func(operation string) int)
 }
 
 // simOf is a countedSim of a scenario, nil for the simulator's default.
-func simOf(t *testing.T, scenario *awssim.Scenario) (*awssim.Sim, *Client, func(operation string) int) {
+func simOf(t testing.TB, scenario *awssim.Scenario) (*awssim.Sim, *Client, func(operation string) int) {
 	t.Helper()
 	sim, err := awssim.New(scenario, awssim.NewClock(noon, 0))
 	if err != nil {

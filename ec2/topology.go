@@ -9,6 +9,39 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 )
 
+// maxInstanceTopologies is how many instances one DescribeInstanceTopology takes.
+const maxInstanceTopologies = 100
+
+// InstanceTopology is where instances are in the network: the ids of network nodes, from the
+// top down, and below them the UltraServer. Those that EC2 does not tell of are missing: of
+// other types than those of which EC2 knows, and instances that do not run. A bad id never
+// hides the others (R8).
+func (c *Client) InstanceTopology(ctx context.Context, ids []string) (map[string][]string, error) {
+	found := map[string][]string{}
+	for some := range slices.Chunk(unique(ids), maxInstanceTopologies) {
+		_, err := withoutBad(some, "InvalidInstanceID", func(ids []string) error {
+			out, err := c.api.DescribeInstanceTopology(ctx, &ec2.DescribeInstanceTopologyInput{InstanceIds: ids})
+			if err != nil {
+				return fmt.Errorf("reading where instances are in the network of %s: %w", c.region, err)
+			}
+			for _, i := range out.Instances {
+				if len(i.NetworkNodes) > 0 {
+					path := slices.Clone(i.NetworkNodes)
+					if block := aws.ToString(i.CapacityBlockId); block != "" {
+						path = append(path, block)
+					}
+					found[aws.ToString(i.InstanceId)] = path
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
 // maxTopologies is how many reservations one DescribeCapacityReservationTopology takes.
 const maxTopologies = 10
 

@@ -56,8 +56,9 @@ func (r *Resume) readFacts(ctx context.Context, nodes []string) (*facts, error) 
 	if err := reads.Wait(); err != nil {
 		return nil, err
 	}
-	seen.Before, seen.Instances = r.Last, ours
-	f.snap, f.now = capacity.Build(r.Settings, seen), r.now()
+	f.now = r.now()
+	seen.Before, seen.Instances, seen.Now = r.Last, ours, f.now
+	f.snap = capacity.Build(r.Settings, seen)
 	f.snap.TakenAt = f.now
 	f.see(ours)
 	var err error

@@ -64,7 +64,6 @@ func TestLaunchGroups(t *testing.T) {
 }
 
 func TestLaunchToken(t *testing.T) {
-	noon := time.Date(2026, 11, 20, 12, 5, 0, 0, time.UTC)
 	job, what := []Job{{ID: 7, Restarts: 1}}, []string{"cr-1", "subnet-1", "p5.48xlarge", "lt-1:1"}
 	base := launchToken("lab", job, "gpu-[1-2]", what, noon, 0)
 	if len(base) > 64 {
@@ -96,22 +95,10 @@ func TestLaunchToken(t *testing.T) {
 }
 
 func TestChooseTargets(t *testing.T) {
-	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	const one, two, ended = "cr-0aaaaaaaaaaaaaaa1", "cr-0aaaaaaaaaaaaaaa2", "cr-0aaaaaaaaaaaaaaa0"
-	reservation := func(id, zone string, state capacity.State) capacity.Reservation {
-		return capacity.Reservation{ID: id, Kind: capacity.ODCR, State: state, InstanceType: "p5.48xlarge",
-			AZID: zone, Total: 4, Available: 2, Start: now.Add(-time.Hour)}
-	}
-	snap := &capacity.Snapshot{
-		Partitions: []capacity.Partition{{Name: "gpu", AllowAccounts: []string{"nlp"}, Groups: []capacity.NodeGroup{{
-			Name: "gpu", InstanceType: "p5.48xlarge", PurchaseOption: capacity.ODCR, MaxNodes: 8,
-			Subnets: []capacity.Subnet{{ID: "subnet-00000000000000001", AZID: "az1"}, {ID: "subnet-00000000000000002", AZID: "az2"}, {ID: "subnet-00000000000000003", AZID: "az2"}},
-			Slots:   []capacity.Slot{{Name: "gpu", ReservationIDs: []string{ended, two, one}}}}}}},
-		Reservations: []capacity.Reservation{reservation(one, "az1", capacity.StateActive), reservation(two, "az2", capacity.StateActive), reservation(ended, "az1", capacity.StateCancelled)},
-	}
+	snap := twoReservations()
 	at := place{partition: capacity.PartitionSettings{Name: "gpu"}, group: capacity.GroupSettings{Name: "gpu"}, slot: "gpu"}
 	job := func(account, comment string) Job { return Job{ID: 7, Account: account, Comment: comment} }
-	const inOne, inTwo = one + " subnet-00000000000000001", two + " subnet-00000000000000002"
+	const inOne, inTwo = one + " " + subnet1, two + " " + subnet2
 	for name, test := range map[string]struct {
 		jobs  []Job
 		nodes int
@@ -131,7 +118,7 @@ func TestChooseTargets(t *testing.T) {
 		"too large for all":       {[]Job{{ID: 7, Account: "nlp", Nodes: make([]string, 5)}}, 5, nil, "too-many-nodes"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := chooseTargets(test.jobs, at, test.nodes, &facts{snap: snap, now: now, taken: test.taken})
+			got, err := chooseTargets(test.jobs, at, test.nodes, &facts{snap: snap, now: noon, taken: test.taken})
 			var words []string
 			for _, g := range got {
 				words = append(words, g.reservationID, g.subnetID)
@@ -143,6 +130,53 @@ func TestChooseTargets(t *testing.T) {
 			}
 			if text != test.want {
 				t.Errorf("got %q (%v), want %q", text, err, test.want)
+			}
+		})
+	}
+}
+
+// On demand each type is tried in each subnet, in the order of the settings, unless jobs name
+// one; with capacity that is held first.
+func TestChooseTargetsOnDemand(t *testing.T) {
+	group := capacity.NodeGroup{Name: "gpu", InstanceType: "p5.48xlarge", OtherTypes: []string{"p5e.48xlarge"}, PurchaseOption: capacity.OnDemand, MaxNodes: 8,
+		Subnets: []capacity.Subnet{{ID: "subnet-00000000000000001", AZID: "az1"}, {ID: "subnet-00000000000000002", AZID: "az2"}}, Slots: []capacity.Slot{{Name: "gpu"}}}
+	snap := &capacity.Snapshot{Partitions: []capacity.Partition{{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.NodeGroup{group}}}}
+	at := place{partition: capacity.PartitionSettings{Name: "gpu"}, group: capacity.GroupSettings{Name: "gpu"}, slot: "gpu"}
+	const plain = "p5/az1 p5/az2 p5e/az1 p5e/az2"
+	const held = "held-p5/az1 held-p5/az2 held-p5e/az1 held-p5e/az2"
+	for name, test := range map[string]struct {
+		comments []string
+		strict   bool
+		want     string
+	}{
+		"no job":                    {nil, true, plain},
+		"any":                       {[]string{""}, true, plain},
+		"held":                      {[]string{"capacity=reserve"}, true, held},
+		"held, or launched without": {[]string{"capacity=reserve"}, false, held + " " + plain},
+		"a type is named":           {[]string{"instance_type=p5e.48xlarge"}, true, "p5e/az1 p5e/az2"},
+		"and a subnet":              {[]string{"capacity=reserve instance_type=p5e.48xlarge subnet_id=subnet-00000000000000002"}, true, "held-p5e/az2"},
+		"two types are named":       {[]string{"instance_type=p5e.48xlarge", "instance_type=p5.48xlarge"}, true, "mismatch"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var jobs []Job
+			for n, comment := range test.comments {
+				jobs = append(jobs, Job{ID: n + 1, Comment: comment})
+			}
+			targets, err := chooseTargets(jobs, at, 2, &facts{snap: snap, strict: test.strict})
+			var words []string
+			for _, g := range targets {
+				word := strings.TrimSuffix(g.instanceType, ".48xlarge") + "/" + g.azID
+				if g.hold {
+					word = "held-" + word
+				}
+				words = append(words, word)
+			}
+			got := strings.Join(words, " ")
+			if err != nil {
+				got = err.(*refusal).code
+			}
+			if got != test.want {
+				t.Errorf("%s, %v, want %s", got, err, test.want)
 			}
 		})
 	}

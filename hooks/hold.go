@@ -38,33 +38,6 @@ type heldFor struct {
 	instances        []string
 }
 
-// holdTargets are the targets with capacity held first, if it is for any of the jobs; then,
-// with orPlain, those without.
-func holdTargets(targets []target, g capacity.NodeGroup, jobs []Job, snap *capacity.Snapshot, orPlain bool) []target {
-	var wishes []capacity.Wish
-	for _, j := range jobs {
-		wish, _ := capacity.ParseWish(j.Comment)
-		wishes = append(wishes, wish)
-	}
-	if !g.Holds(wishes, snap) {
-		return targets
-	}
-	var all []target
-	for _, t := range targets {
-		t.hold = true
-		all = append(all, t)
-	}
-	if orPlain {
-		all = append(all, targets...)
-	}
-	return all
-}
-
-// holds reports whether capacity may be held for the part.
-func (p part) holds() bool {
-	return slices.ContainsFunc(p.targets, func(t target) bool { return t.hold })
-}
-
 // launchIn launches nodes of a part in a target, into capacity that is held for them first if
 // the target is for that.
 func (u *powerUp) launchIn(p part, what unit, t target, nodes []string) (map[string]capacity.Instance, error) {
@@ -140,7 +113,7 @@ func (u *powerUp) hold(p part, what unit, t target, nodes []string) (*heldFor, e
 
 // holdOnce orders an ODCR, if no more is held with it than may be.
 func (u *powerUp) holdOnce(o capacity.HoldOrder) (capacity.Reservation, error) {
-	entry := capacity.Held{Token: o.ClientToken, InstanceType: o.InstanceType, Count: o.Count, Until: o.End}
+	entry := capacity.Held{Token: o.ClientToken, InstanceType: o.InstanceType, Count: o.Count, Since: u.now(), Until: o.End}
 	err := u.Held.Hold(entry, u.now(), u.Settings.Reserve.Allows)
 	if errors.Is(err, capacity.ErrReserveLimit) {
 		return capacity.Reservation{}, fmt.Errorf("%w: %w", capacity.ErrNoRoom, &refusal{code: "reserve-limit", message: err.Error()})

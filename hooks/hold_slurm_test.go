@@ -83,14 +83,23 @@ func (p *power) recordsOf(hook string) []state.Record {
 	return slices.DeleteFunc(all, func(r state.Record) bool { return r.Hook != hook })
 }
 
-// A job of two nodes, of which the first zone has room for one: it runs in the second.
+// A job of two nodes, for which the first zone has room for one, of either type; the second
+// zone for one of the first type and two of the other. It runs on those, and in no mixture.
 func TestR4_HoldFindsTheZoneWithRoom(t *testing.T) {
-	p := startPowerWith(t, holdConfig, room(1, 2), nil)
+	settings := strings.Replace(holdConfig, `  instance_type = "p5.48xlarge"`, `  instance_type = "p5.48xlarge"
+  other_instance_types = ["p5e.48xlarge"]`, 1)
+	settings = strings.Replace(settings, `prices = {`, `prices = { "p5e.48xlarge" = "60.00",`, 1)
+	p := startPowerWith(t, settings, func(s *awssim.Scenario) {
+		room(1, 1)(s)
+		for zone, count := range map[string]int{"us-east-2a": 1, "us-east-2b": 2} {
+			s.Regions[0].Capacity = append(s.Regions[0].Capacity, awssim.CapacityScenario{Zone: zone, Type: "p5e.48xlarge", Count: count})
+		}
+	}, nil)
 	id := p.submit("-p", "gpu", "-N2")
 	p.wait(id, "COMPLETED")
 	for _, node := range []string{"gpu-1", "gpu-2"} {
-		if got := p.instances()[node].SubnetID; got != secondSubnet {
-			t.Errorf("%s is in %s", node, got)
+		if i := p.instances()[node]; i.SubnetID != secondSubnet || i.Type != "p5e.48xlarge" {
+			t.Errorf("%s is a %s in %s", node, i.Type, i.SubnetID)
 		}
 	}
 	p.nothingHeld()
@@ -102,7 +111,7 @@ func TestR4_HoldFindsTheZoneWithRoom(t *testing.T) {
 	if mark, err := p.state.Mark(); err != nil || ever[0].Tags[capacity.TagCluster] != mark {
 		t.Errorf("mark %v, %v, want %s", ever[0].Tags, err, mark)
 	}
-	said := regexp.MustCompile(`^held 2 × p5\.48xlarge in use2-az2 for [0-9.]+m?s, idle for [0-9.]+m?s: 0\.[0-9]+ USD$`)
+	said := regexp.MustCompile(`^held 2 × p5e\.48xlarge in use2-az2 for [0-9.]+m?s, idle for [0-9.]+m?s: 0\.[0-9]+ USD$`)
 	if all := p.recordsOf("hold"); len(all) != 1 || all[0].Code != "ok" || all[0].Reservation != ever[0].ID || !said.MatchString(all[0].Message) {
 		t.Errorf("records %+v", all)
 	}

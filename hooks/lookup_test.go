@@ -3,7 +3,6 @@ package hooks
 import (
 	"log/slog"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -69,12 +68,8 @@ func simulatedEC2(t *testing.T) *ec2.Client {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { sim.Close() })
-	if _, err := sim.Listen("127.0.0.1:0"); err != nil {
+	if err := sim.Serve(t.Setenv); err != nil {
 		t.Fatal(err)
-	}
-	for _, variable := range sim.Env() {
-		key, value, _ := strings.Cut(variable, "=")
-		t.Setenv(key, value)
 	}
 	aws, err := ec2.New(t.Context(), ec2.Options{Region: "us-east-2"})
 	if err != nil {

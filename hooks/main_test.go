@@ -38,7 +38,8 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// syncPass is one pass of sync; it prints the report.
+// syncPass is one pass of sync, or what sync does for instances that it is called with, which EC2
+// takes back; it prints the report.
 func syncPass() {
 	fail := func(err error) {
 		if err != nil {
@@ -50,7 +51,12 @@ func syncPass() {
 	fail(err)
 	aws, err := ec2.New(context.Background(), ec2.Options{Region: cfg.Region})
 	fail(err)
-	_, report, err := lifecycle.Pass(context.Background(), wire.Sources(cfg, aws, nil))
+	var report lifecycle.Report
+	if len(os.Args) > 1 {
+		report, err = lifecycle.Interrupt(context.Background(), wire.Sources(cfg, aws, nil), os.Args[1:])
+	} else {
+		_, report, err = lifecycle.Pass(context.Background(), wire.Sources(cfg, aws, nil))
+	}
 	fail(err)
 	fail(json.NewEncoder(os.Stdout).Encode(report))
 }

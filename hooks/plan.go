@@ -23,6 +23,11 @@ type part struct {
 	targets []target
 }
 
+// holds reports whether capacity may be held for the part.
+func (p part) holds() bool {
+	return slices.ContainsFunc(p.targets, func(t target) bool { return t.hold })
+}
+
 // outcome is what became of a group.
 type outcome struct {
 	group

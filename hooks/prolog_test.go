@@ -105,6 +105,9 @@ func TestPrologRun(t *testing.T) {
 			if !strings.Contains(log.String(), c.logs) || c.logs == "" && log.Len() > 0 {
 				t.Errorf("logged %q, want %q", log.String(), c.logs)
 			}
+			if strings.Contains(log.String(), "sync does not hear of it") {
+				t.Errorf("logged %q", log.String())
+			}
 			kept, err := dir.Misplaced()
 			if err != nil {
 				t.Fatal(err)

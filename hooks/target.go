@@ -157,6 +157,32 @@ func targetsIn(g capacity.NodeGroup, r capacity.Reservation, requests []capacity
 	if len(targets) > 0 {
 		return targets, nil
 	}
+	if r.ID == "" {
+		return nil, &refusal{code: string(capacity.Mismatched), message: fmt.Sprintf("node group %s has none of what the jobs ask for together: types %v, subnets %v",
+			g.Name, slices.Sorted(maps.Keys(types)), slices.Sorted(maps.Keys(subnets)))}
+	}
 	return nil, &refusal{code: string(capacity.Mismatched), message: fmt.Sprintf("node group %s has no subnet in zone %s that the jobs %v ask for",
 		g.Name, r.AZID, slices.Sorted(maps.Keys(subnets)))}
+}
+
+// holdTargets are the targets with capacity held first, if it is for any of the jobs; then,
+// with orPlain, those without.
+func holdTargets(targets []target, g capacity.NodeGroup, jobs []Job, snap *capacity.Snapshot, orPlain bool) []target {
+	var wishes []capacity.Wish
+	for _, j := range jobs {
+		wish, _ := capacity.ParseWish(j.Comment)
+		wishes = append(wishes, wish)
+	}
+	if !g.Holds(wishes, snap) {
+		return targets
+	}
+	var all []target
+	for _, t := range targets {
+		t.hold = true
+		all = append(all, t)
+	}
+	if orPlain {
+		all = append(all, targets...)
+	}
+	return all
 }

@@ -29,5 +29,5 @@ func outside(uid int, group string) bool {
 // has reports whether this process has a group.
 func has(gid int) bool {
 	groups, err := os.Getgroups()
-	return err != nil || gid == os.Getegid() || slices.Contains(groups, gid)
+	return err != nil || slices.Contains(append(groups, os.Getegid()), gid)
 }

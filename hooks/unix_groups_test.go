@@ -1,10 +1,19 @@
 package hooks
 
-import "testing"
+import (
+	"os"
+	"os/user"
+	"strconv"
+	"testing"
+)
 
 // Debian, as the tests need it, has user and group 65534 as nobody and nogroup, and group daemon.
 func TestOutside(t *testing.T) {
 	const nobody, stranger = 65534, 4242424
+	own, err := user.LookupGroupId(strconv.Itoa(os.Getegid()))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		uid   int
 		group string
@@ -12,6 +21,7 @@ func TestOutside(t *testing.T) {
 	}{
 		{nobody, "daemon", true},
 		{nobody, "nogroup", false},          // the primary group
+		{nobody, own.Name, false},           // the process has it, whoever the user is
 		{nobody, "not-in-etc-group", false}, // may be in a directory service
 		{stranger, "daemon", false},         // so may the user
 		{0, "daemon", false},                // slurm.conf(5): root may use every partition

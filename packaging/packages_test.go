@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/installed"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 )
 
@@ -35,8 +35,7 @@ type form struct {
 }
 
 var forms = []form{
-	{name: "deb", pattern: "pcs-capacity_*_" + runtime.GOARCH + ".deb",
-		install: []string{"dpkg", "--root=ROOT", "--force-confold", "--install"}, remove: []string{"dpkg", "--root=ROOT", "--remove"},
+	{name: "deb", pattern: installed.DEB, install: installed.InstallDEB, remove: []string{"dpkg", "--root=ROOT", "--remove"},
 		purge: []string{"dpkg", "--root=ROOT", "--purge"}, keptAside: ".dpkg-dist",
 		only: []string{"usr/share/doc/pcs-capacity/changelog.Debian.gz", "usr/share/doc/pcs-capacity/copyright",
 			"usr/share/doc/pcs-capacity/third-party-licences.gz", "usr/share/lintian/overrides/pcs-capacity", "usr/share/zsh/vendor-completions/_pcs-capacity"}},
@@ -84,7 +83,7 @@ provider = "ec2"
 type installation struct {
 	*testing.T
 	form
-	root    string
+	root    installed.Root
 	cluster *slurmlab.Cluster
 	slurm   slurmlab.Config
 	aws     []string // the environment in which the simulated AWS is AWS
@@ -95,9 +94,9 @@ type installation struct {
 // TestPackages follows a package from before its installation until nothing is left of it.
 // sbatch works all the time.
 func TestPackages(t *testing.T) {
-	dist := os.Getenv("PCS_CAPACITY_PACKAGES")
+	dist := os.Getenv(installed.FolderVariable)
 	if dist == "" {
-		t.Skip("PCS_CAPACITY_PACKAGES is the folder of the packages; `make test` builds them and sets it")
+		t.Skip(installed.FolderVariable + " is the folder of the packages; `make test` builds them and sets it")
 	}
 	dir, err := os.MkdirTemp("", "pkg") // Slurm's sockets need a short path
 	if err != nil {
@@ -128,17 +127,14 @@ func TestPackages(t *testing.T) {
 	}
 	for _, f := range forms {
 		t.Run(f.name, func(t *testing.T) {
-			found, err := filepath.Glob(filepath.Join(dist, f.pattern))
-			if err != nil || len(found) != 1 {
-				t.Fatalf("%s/%s: found %q, want one package; run `make packages`", dist, f.pattern, found)
-			}
-			if _, err := os.Stat(found[0]); err != nil { // another package is another test: no cached answer
+			first, err := installed.Package(dist, f.pattern)
+			if err != nil {
 				t.Fatal(err)
 			}
-			i := &installation{T: t, form: f, root: filepath.Join(dir, f.name), cluster: cluster, slurm: cfg, aws: sim.Env()}
-			i.makeRoot()
-			lab := filepath.Join(dist, strings.Replace(filepath.Base(found[0]), "pcs-capacity", "pcs-capacity-lab", 1))
-			i.life(found[0], lab, i.build(dist))
+			i := &installation{T: t, form: f, cluster: cluster, slurm: cfg, aws: sim.Env()}
+			i.makeRoot(filepath.Join(dir, f.name))
+			lab := filepath.Join(dist, strings.Replace(filepath.Base(first), "pcs-capacity", "pcs-capacity-lab", 1))
+			i.life(first, lab, i.build(dist))
 		})
 	}
 }
@@ -286,7 +282,7 @@ func deadline(t *testing.T) context.Context {
 	return ctx
 }
 
-func (i *installation) at(path string) string { return filepath.Join(i.root, path) }
+func (i *installation) at(path string) string { return i.root.At(path) }
 
 func (i *installation) read(path string) string {
 	i.Helper()
@@ -299,89 +295,36 @@ func (i *installation) read(path string) string {
 
 func (i *installation) write(path, text string, mode fs.FileMode) {
 	i.Helper()
-	err := os.MkdirAll(filepath.Dir(i.at(path)), 0o755)
-	if err == nil {
-		err = os.WriteFile(i.at(path), []byte(text), mode)
-	}
-	if err != nil {
+	if err := i.root.Write(path, text, mode); err != nil {
 		i.Fatal(err)
 	}
 }
 
-func (i *installation) copy(from, to string) {
+// makeRoot makes the root, with a /etc/slurm that has a script of ours, and a scontrol that
+// names our Prolog.
+func (i *installation) makeRoot(dir string) {
 	i.Helper()
-	text, err := os.ReadFile(from)
-	if err != nil {
-		i.Fatal(err)
-	}
-	i.write(to, string(text), 0o755)
-}
-
-// makeRoot makes the root: the programs that the package's scripts call, a systemctl that
-// writes down what it is told, a /etc/slurm with a script of ours, and a scontrol that names
-// our Prolog.
-func (i *installation) makeRoot() {
-	i.Helper()
-	for _, folder := range []string{"bin", "sbin", "lib", "lib64"} {
-		err := os.MkdirAll(i.at("usr/"+folder), 0o755)
-		if err == nil {
-			err = os.Symlink("usr/"+folder, i.at(folder))
-		}
-		if err != nil {
-			i.Fatal(err)
-		}
-	}
-	for _, name := range []string{"sh", "mkdir", "rm", "id", "chown", "timeout", "grep"} {
-		path, err := exec.LookPath(name)
-		if err != nil {
-			i.Fatal(err)
-		}
-		i.copy(path, "usr/bin/"+name)
-		out, err := exec.Command("ldd", path).Output()
-		if err != nil {
-			i.Fatal(err)
-		}
-		for _, library := range regexp.MustCompile(`/\S+`).FindAllString(string(out), -1) {
-			i.copy(library, library)
-		}
-	}
-	i.write("usr/bin/systemctl", "#!/bin/sh\necho \"$@\" >>/systemctl.log\n", 0o755)
-	i.write("usr/bin/scontrol", "#!/bin/sh\necho 'Prolog = /usr/libexec/pcs-capacity/pcs-capacity-prolog'\necho 'Epilog = (null)'\n", 0o755)
-	i.write("run/systemd/system/.keep", "", 0o644)
-	i.write("systemctl.log", "", 0o644)
-	i.write("etc/slurm/cli_filter.lua", "-- Written by `pcs-capacity hooks install`\n", 0o644)
 	users := "root:x:0:0::/root:/bin/sh\n"
 	if i.name == "rpm" && os.Getuid() == 0 { // another user's namespace has root alone
 		i.slurmUser = 64030
 		users += "slurm:x:64030:64030::/:/bin/sh\n"
 	}
-	i.write("etc/passwd", users, 0o644)
-	i.write("etc/group", strings.ReplaceAll(users, "::/", ":"), 0o644)
-	i.write("tmp/.keep", "", 0o644)
-	i.write("dev/null", "", 0o666)
-	for _, file := range []string{"status", "available", "info/.keep", "updates/.keep"} {
-		i.write("var/lib/dpkg/"+file, "", 0o644)
+	var err error
+	if i.root, err = installed.New(dir, users); err != nil {
+		i.Fatal(err)
 	}
+	i.write("usr/bin/scontrol", "#!/bin/sh\necho 'Prolog = /usr/libexec/pcs-capacity/pcs-capacity-prolog'\necho 'Epilog = (null)'\n", 0o755)
+	i.write("etc/slurm/cli_filter.lua", "-- Written by `pcs-capacity hooks install`\n", 0o644)
 }
 
-// manage runs the package manager as root, also where we are another user: then in a user
-// namespace, where that user is root.
+// manage runs the package manager.
 func (i *installation) manage(command []string, what string) string {
 	i.Helper()
-	command = append(slices.Clone(command), what)
-	for n := range command {
-		command[n] = strings.ReplaceAll(command[n], "ROOT", i.root)
-	}
-	if os.Getuid() != 0 {
-		command = append([]string{"unshare", "--map-root-user"}, command...)
-	}
-	cmd := exec.CommandContext(deadline(i.T), command[0], command[1:]...)
-	cmd.Env = append(os.Environ(), "PATH="+os.Getenv("PATH")+":/usr/sbin:/sbin", "DEBIAN_FRONTEND=noninteractive")
-	out, err := cmd.CombinedOutput()
+	said, err := i.root.Manage(deadline(i.T), command, what)
 	if err != nil {
-		i.Fatalf("%q: %v\n%s\nWhere users may make no namespaces, only root can run this test.", command, err, out)
+		i.Fatal(err)
 	}
-	return string(out)
+	return said
 }
 
 // bootstraps runs what a node runs to install the package, as its user data or a node
@@ -398,8 +341,8 @@ func (i *installation) bootstraps(script, archive string) {
 		namespace = "unshare --map-root-user "
 	}
 	for name, command := range map[string]string{
-		"dpkg":         namespace + "/usr/bin/dpkg --root=" + i.root + " --force-confold",
-		"rpm":          namespace + "/usr/bin/rpm --root " + i.root,
+		"dpkg":         namespace + "/usr/bin/dpkg --root=" + i.at("") + " --force-confold",
+		"rpm":          namespace + "/usr/bin/rpm --root " + i.at(""),
 		"pcs-capacity": i.at("usr/bin/pcs-capacity") + " --config " + i.at("etc/pcs-capacity/config.toml"),
 		"logger":       ":",
 	} {
@@ -468,7 +411,7 @@ func (i *installation) hasFiles(name string) {
 			if err != nil {
 				return err
 			}
-			path = strings.TrimPrefix(path, i.root+"/")
+			path = strings.TrimPrefix(path, i.at("")+"/")
 			if !strings.Contains(path, "pcs-capacity") {
 				return nil
 			}
@@ -537,7 +480,7 @@ func (i *installation) unitIsValid() {
 		i.Logf("%s is not verified: there is no systemd-analyze", name)
 		return
 	}
-	unit := strings.Replace(i.read("usr/lib/systemd/system/"+name), "ExecStart=/", "ExecStart="+i.root+"/", 1)
+	unit := strings.Replace(i.read("usr/lib/systemd/system/"+name), "ExecStart=/", "ExecStart="+i.at("")+"/", 1)
 	path := filepath.Join(i.TempDir(), name)
 	if err := os.WriteFile(path, []byte(unit), 0o644); err != nil {
 		i.Fatal(err)
@@ -573,7 +516,7 @@ func (i *installation) configure() {
 		if !strings.Contains(text, "#"+setting) {
 			i.Fatalf("config.toml does not have %s in a comment:\n%s", setting, text)
 		}
-		text = strings.Replace(text, "#"+setting, strings.Replace(setting, `"`, `"`+i.root, 1), 1)
+		text = strings.Replace(text, "#"+setting, strings.Replace(setting, `"`, `"`+i.at(""), 1), 1)
 	}
 	i.write("etc/pcs-capacity/config.toml", text+partition, 0o644)
 	link := filepath.Join(i.cluster.Dir(), "etc", "pcs-capacity")

@@ -38,12 +38,8 @@ func newAccount(t *testing.T) *account {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = sim.Close() })
-	if _, err := sim.Listen("127.0.0.1:0"); err != nil {
+	if err := sim.Serve(t.Setenv, "AWS_MAX_ATTEMPTS=1"); err != nil {
 		t.Fatal(err)
-	}
-	for _, kv := range append(sim.Env(), "AWS_MAX_ATTEMPTS=1") {
-		key, value, _ := strings.Cut(kv, "=")
-		t.Setenv(key, value)
 	}
 	a := &account{T: t, sim: sim}
 	if a.ec2, err = ec2.New(t.Context(), ec2.Options{}); err != nil {

@@ -22,7 +22,9 @@ type Node struct {
 	Features   []string // available, not only active
 	Partitions []string
 	Reason     string // without the "[who@when]" that Slurm adds
+	InstanceID string // of the cloud; "" where nobody told Slurm
 	CPUs       int
+	Memory     int // RealMemory, in MB
 	GPUs       int // of any type
 }
 
@@ -97,11 +99,13 @@ func parseNodes(output []byte) []Node {
 			Name:       name,
 			Address:    pairs["NodeAddr"],
 			HostName:   pairs["NodeHostName"],
+			InstanceID: pairs["InstanceId"],
 			Features:   splitList(pairs["AvailableFeatures"]),
 			Partitions: splitList(pairs["Partitions"]),
 		}
 		node.State, node.StateFlags = splitNodeState(state)
 		node.CPUs, _ = strconv.Atoi(pairs["CPUTot"]) // 0 if Slurm stops printing it
+		node.Memory, _ = strconv.Atoi(pairs["RealMemory"])
 		node.GPUs = GPUs(pairs["Gres"])
 		if reason := nodeReason.FindStringSubmatch(line); reason != nil {
 			node.Reason = reason[1]

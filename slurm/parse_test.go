@@ -229,10 +229,10 @@ func TestParseNodes(t *testing.T) {
 			{Name: "cloud3", State: "IDLE", StateFlags: []string{"CLOUD", "MAINTENANCE", "POWERED_DOWN", "RESERVED"}},
 			// The newline in the comment and "State=" in reason and comment change nothing.
 			{Name: "cloud4", State: "IDLE", StateFlags: []string{"CLOUD", "DRAIN", "MAINTENANCE", "POWERED_DOWN", "RESERVED"}, Reason: "my reason"},
-			{Name: "static1", State: "ALLOCATED", Partitions: []string{"static"}, CPUs: 1},
+			{Name: "static1", State: "ALLOCATED", Partitions: []string{"static"}, CPUs: 1, Memory: 1000},
 		}
 		for i := range want[:4] {
-			want[i].GPUs = 8
+			want[i].GPUs, want[i].Memory = 8, 2000
 			want[i].Features, want[i].Partitions, want[i].CPUs = []string{"cloud", "gpu"}, []string{"cloud"}, 8
 		}
 		for i := range want {

@@ -71,3 +71,22 @@ func (cmd *simLimitsCmd) Run() error {
 	}
 	return control(os.Stdout, http.MethodPost, "limits", limits)
 }
+
+type simOtherwiseCmd struct {
+	MixedScaling    bool `help:"It takes a minimum between 0 and the maximum."`
+	AnySize         bool `help:"It takes a maximum above the block's size."`
+	LateChecks      bool `help:"It takes node groups that do not suit, which end in CREATE_FAILED."`
+	KeepsScheduled  bool `help:"It keeps the Slurm reservation GROUP-scheduled after the start."`
+	DropsForeign    bool `help:"It deletes Slurm reservations of others."`
+	ReplacesDrained bool `help:"It replaces the instances of drained nodes."`
+}
+
+// Help is shown below the flags.
+func (simOtherwiseCmd) Help() string {
+	return "What is not named is as it was at first."
+}
+
+// Run is called by kong.
+func (cmd *simOtherwiseCmd) Run() error {
+	return control(os.Stdout, http.MethodPost, "otherwise", awssim.Otherwise(*cmd))
+}

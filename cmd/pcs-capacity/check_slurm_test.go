@@ -16,6 +16,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/check"
+	"github.com/pcs-capacity/pcs-capacity/internal/installed"
 	"github.com/pcs-capacity/pcs-capacity/internal/permissions"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
@@ -53,6 +54,28 @@ type wired struct {
 	uid uint32
 }
 
+// installPackage puts the programs of the DEB, installed in a root of its own, before those
+// that the test is compiled with, if there are packages.
+func installPackage(t *testing.T, dir string) {
+	t.Helper()
+	packages := os.Getenv(installed.FolderVariable)
+	if packages == "" {
+		return
+	}
+	deb, err := installed.Package(packages, installed.DEB)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := installed.New(filepath.Join(dir, "root"), "root:x:0:0::/root:/bin/sh\n")
+	if err == nil {
+		_, err = root.Manage(t.Context(), installed.InstallDEB, deb)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", strings.Join([]string{root.At("usr/bin"), root.At("usr/libexec/pcs-capacity"), os.Getenv("PATH")}, ":"))
+}
+
 // newWired starts it. `systemctl restart slurmctld` restarts the lab's.
 func newWired(t *testing.T) *wired {
 	t.Helper()
@@ -62,6 +85,7 @@ func newWired(t *testing.T) *wired {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
+	installPackage(t, dir)
 	program, err := exec.LookPath("pcs-capacity")
 	if err != nil {
 		t.Fatal(err)
@@ -186,7 +210,8 @@ func (w *wired) check(more ...string) (status int, found check.Findings) {
 }
 
 // TestCheckNamesEachFault wires a Slurm that has nothing of ours, sees that all is well
-// and that a job runs on a block, and breaks one thing after the other.
+// and that a job runs on a block, and breaks one thing after the other: with the programs of the
+// installed DEB in `make test`.
 func TestCheckNamesEachFault(t *testing.T) {
 	if !ownProcess(t) {
 		return
@@ -275,6 +300,10 @@ func TestCheckNamesEachFault(t *testing.T) {
 		t.Errorf("something was left broken: %+v", found)
 	}
 
+	if os.Geteuid() == 0 {
+		w.letsGroupsIn()
+	}
+
 	w.hooks("remove")
 	if _, err := os.Stat(filepath.Join(w.etc, "job_submit.lua")); err == nil || !strings.Contains(w.said, "Restarted slurmctld.") {
 		t.Errorf("hooks remove: %s", w.said)
@@ -285,6 +314,43 @@ func TestCheckNamesEachFault(t *testing.T) {
 	if out, err := w.cluster.Command(t.Context(), "sbatch", "--wrap", "true"); err != nil {
 		t.Errorf("a job after all is gone: %v: %s", err, out)
 	}
+}
+
+// letsGroupsIn has Slurm let one group in, by the line that hooks install writes. No script of
+// ours judges here: the lock is Slurm's own.
+func (w *wired) letsGroupsIn() {
+	w.Helper()
+	w.configure(func(text string) string {
+		return strings.Replace(text, `provider = "ec2"`, "provider = \"ec2\"\nallow_groups = [\"daemon\"]", 1)
+	})
+	w.hooks("install")
+	const all = `function slurm_job_submit(desc, partitions, uid) return slurm.SUCCESS end
+function slurm_job_modify(desc, old, partitions, uid) return slurm.SUCCESS end
+function slurm_cli_setup_defaults(options, early) return slurm.SUCCESS end
+function slurm_cli_pre_submit(options, offset) return slurm.SUCCESS end
+function slurm_cli_post_submit(offset, job, step) return slurm.SUCCESS end
+`
+	for _, name := range []string{"job_submit.lua", "cli_filter.lua"} {
+		path := filepath.Join(w.etc, name)
+		ours, err := os.ReadFile(path)
+		if err != nil {
+			w.Fatal(err)
+		}
+		defer func() { os.WriteFile(path, ours, 0o644) }()
+		if err := os.WriteFile(path, []byte(all), 0o644); err != nil {
+			w.Fatal(err)
+		}
+	}
+	for uid, refused := range map[uint32]bool{1: false, 65534: true} { // daemon, and nobody
+		cmd := exec.CommandContext(w.Context(), "sbatch", "-p", "gpu", "-N1", "-t", "1", "--hold", "--output=/dev/null", "--wrap=true")
+		cmd.Env, cmd.Dir = w.env, "/"
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+		out, err := cmd.CombinedOutput()
+		if (err != nil) != refused || refused && !strings.Contains(string(out), "User's group not permitted to use this partition") {
+			w.Errorf("user %d: %v: %s", uid, err, out)
+		}
+	}
+	w.configure(func(text string) string { return text })
 }
 
 // breakage is one thing that is broken, and the finding that names it.

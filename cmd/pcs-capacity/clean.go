@@ -22,8 +22,8 @@ type CleanCmd struct {
 func (CleanCmd) Help() string {
 	return `Cancels what a hook or command that was killed still holds: On-Demand Capacity
 Reservations with this cluster's mark whose job has ended or runs, whose probe is over,
-or whose end has passed. What people hold with reserve stays until its end. sync does the
-same in each pass. Exit status 1: something could not be given back.`
+or whose end has passed. What people hold with reserve stays until its end, unless the
+command was cut off before it could tell the id. sync does the same in each pass. Exit status 1: something could not be given back.`
 }
 
 // cleanRow is a reservation that serves nothing.

@@ -50,7 +50,7 @@ type faultedWorld interface {
 // faultedCommands are all that call AWS or Slurm and change something. Not here: the filter
 // and the Prolog, which call neither (R1), and `sync --watch`, whose every kill is in
 // TestR5_SyncKilledAtEachCall.
-var faultedCommands = slices.Concat(faultedPurchases, faultedOnPCS, faultedOnEC2, faultedPower)
+var faultedCommands = slices.Concat(faultedPurchases, faultedOnPCS, faultedOnEC2, faultedHolds, faultedPower)
 
 // faultsFile is where `make faults` wants its table, and then every case is run.
 var faultsFile = os.Getenv("PCS_CAPACITY_FAULTS")

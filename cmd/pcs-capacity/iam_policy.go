@@ -10,7 +10,7 @@ import (
 
 // IAMPolicyCmd prints what to allow.
 type IAMPolicyCmd struct {
-	Role    string `arg:"" enum:"admin,sync,hooks,hooks-reserve,hooks-pcs" help:"Who gets the policy: admin, sync, hooks, hooks-reserve or hooks-pcs."`
+	Role    string `arg:"" enum:"admin,sync,hooks,hooks-reserve,hooks-pcs,node" help:"Who gets the policy: admin, sync, hooks, hooks-reserve, hooks-pcs or node."`
 	Cluster string `help:"Cluster whose things may be changed: the PCS cluster's name, or ClusterName of slurm.conf. Default: cluster of the settings, else every cluster." placeholder:"NAME"`
 
 	NodeRole string `help:"Role of the nodes that the hooks launch, with its path. Default: any." placeholder:"NAME"`
@@ -25,6 +25,7 @@ func (IAMPolicyCmd) Help() string {
   hooks          for the controller of self-managed Slurm
   hooks-reserve  the same, where [reserve] is enabled in the settings
   hooks-pcs      for a site that calls pcs-capacity-resume for a PCS cluster by itself
+  node           for compute nodes on which jobs print a host file with topology --job
 
 What changes something is bound to pcs-capacity's tag with the cluster's name, where AWS
 lets it be. docs/permissions.md says what each action is for, and what is lost without it.`

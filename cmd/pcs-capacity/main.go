@@ -55,6 +55,7 @@ type CLI struct {
 	Explain   ExplainCmd    `cmd:"" group:"run" help:"Say why a job, a node or a partition does not start, and what to do."`
 	Sync      SyncCmd       `cmd:"" group:"run" help:"Reconcile Slurm with the reservations: one pass, or --watch."`
 	Check     CheckCmd      `cmd:"" group:"run" help:"Look for everything that is wrong, and say how to mend it."`
+	Canary    CanaryCmd     `cmd:"" group:"run" help:"Ask a live PCS cluster, with a small block, what no documentation says."`
 	Timeline  TimelineCmd   `cmd:"" group:"run" help:"Draw the coming weeks: blocks, fences, gaps, extensions."`
 	Topology  TopologyCmd   `cmd:"" group:"run" help:"Print topology.conf from where the reservations are in EC2's network."`
 	Report    ReportCmd     `cmd:"" group:"run" help:"Say where every paid node-hour went, what it cost, and what to buy next."`

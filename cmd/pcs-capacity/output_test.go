@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/canary"
 	"github.com/pcs-capacity/pcs-capacity/internal/explain"
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/internal/market"
@@ -27,7 +28,7 @@ func TestFieldsAreDocumented(t *testing.T) {
 	}
 	fields := fieldsOfThisPackage(t)
 	seen := map[reflect.Type]bool{}
-	for _, shown := range []any{setup.Plan{}, setup.TeardownPlan{}, lifecycle.Report{}, capacity.Need{}, capacity.Window{}, capacity.Period{}, explain.Explanation{}, market.RegionFailure{}, market.Alternative{}, capacity.Extension{}} {
+	for _, shown := range []any{setup.Plan{}, setup.TeardownPlan{}, lifecycle.Report{}, capacity.Need{}, capacity.Window{}, capacity.Period{}, explain.Explanation{}, canary.Report{}, market.RegionFailure{}, market.Alternative{}, capacity.Extension{}} {
 		fieldsOf(reflect.TypeOf(shown), fields, seen)
 	}
 	if len(fields) < 50 || fields["fee_per_gpu_hour"] == "" || fields["security_group_ids"] == "" {

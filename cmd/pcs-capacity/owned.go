@@ -64,7 +64,7 @@ func ownedOf(cfg *maybeConfig, aws *ec2.Client, found []capacity.Reservation, sl
 	if before != nil {
 		ours = append(ours, before.Reservations...)
 	}
-	snap := capacity.Build(settings, capacity.Seen{Reservations: ours, Before: before})
+	snap := capacity.Build(settings, capacity.Seen{Reservations: ours, Before: before, Now: aws.In(cfg.Region).Now()})
 	idleBySlot := map[string]int{}
 	for _, node := range slurm.names {
 		if _, _, slot, ok := settings.PlaceOf(node); ok {

@@ -362,6 +362,16 @@ var scenes = []scene{
 			r.Fatal(err)
 		}
 	}, run: command("teardown", "--queue", "gpu")},
+	{program: permissions.Canary, before: func(r *restricted) { // with what a run has left that was cut off
+		r.mustAdmin(setupArgs(nextBlock, "--max-nodes", "3")...)
+		left := r.tagGroup(map[string]string{capacity.TagReservation: nextBlock})
+		left.Name, left.Min, left.Max = "canary-size", 0, 1
+		aws, pcsClient := r.clients()
+		if _, _, err := (pcs.Provisioner{PCS: pcsClient, EC2: aws, Poll: time.Millisecond}).EnsureNodeGroup(r.Context(), left, true); err != nil {
+			r.Fatal(err)
+		}
+	}, run: command("canary", "gpu-a", "--change")},
+	{program: permissions.Canary, before: func(r *restricted) { r.mustAdmin(setupArgs(openBlock, "--max-nodes", "3")...) }, run: command("canary", "gpu-a")},
 	{program: permissions.Purchase, before: func(r *restricted) { r.mustAdmin("offerings", "-t", "p5.48xlarge", "-n", "4", "-d", "7d") }, run: buy},
 	{program: permissions.Purchase, run: command("purchase", openBlock, "--fee", "1000.00")},
 	{program: permissions.Extend, run: extendBlock},

@@ -171,12 +171,8 @@ func newRehearsalIn(t *testing.T, world, settings string, change func(*slurmlab.
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { r.sim.Close() })
-	if _, err := r.sim.Listen("127.0.0.1:0"); err != nil {
+	if err := r.sim.Serve(t.Setenv); err != nil {
 		t.Fatal(err)
-	}
-	for _, variable := range r.sim.Env() {
-		key, value, _ := strings.Cut(variable, "=")
-		t.Setenv(key, value)
 	}
 	if r.aws, err = ec2.New(ctx, ec2.Options{Region: "us-east-2"}); err != nil {
 		t.Fatal(err)

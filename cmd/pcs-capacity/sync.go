@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
@@ -14,7 +16,8 @@ import (
 
 // SyncCmd is the control loop.
 type SyncCmd struct {
-	Watch bool `help:"Stay, and make a pass at each [timing] poll and whenever a block opens, meets its fence or ends."`
+	Interrupted []string `help:"Instances that EC2 is about to take back: only get their jobs off them." placeholder:"i-…"`
+	Watch       bool     `help:"Stay, and make a pass at each [timing] poll and whenever a block opens, meets its fence or ends."`
 }
 
 // Help is shown below the flags.
@@ -28,6 +31,14 @@ stands for. Needs rights of a Slurm operator.`
 // Run makes one pass, or one after the other.
 func (c *SyncCmd) Run(ctx context.Context, t *terminal.Terminal, g *Globals, cfg *config.Config) error {
 	settings := wire.Follower{Path: cfg.Path, Region: g.Region, Profile: g.Profile}
+	if c.Watch && len(c.Interrupted) > 0 {
+		return usage("give --watch or --interrupted, not both")
+	}
+	for _, id := range c.Interrupted {
+		if !strings.HasPrefix(id, "i-") {
+			return usage("--interrupted: %q is not the id of an instance (i-…)", id)
+		}
+	}
 	if c.Watch {
 		return lifecycle.Watch{Sources: settings.Sources, Say: func(line string) { t.Say("%s", line) }, Alive: tellSystemd}.Run(ctx)
 	}
@@ -35,8 +46,14 @@ func (c *SyncCmd) Run(ctx context.Context, t *terminal.Terminal, g *Globals, cfg
 	if err != nil {
 		return err
 	}
-	snap, report, err := lifecycle.Pass(ctx, sources)
-	report.Problems = append(report.Problems, lifecycle.After(ctx, sources, snap, report)...)
+	var report lifecycle.Report
+	if len(c.Interrupted) > 0 {
+		report, err = lifecycle.Interrupt(ctx, sources, c.Interrupted)
+	} else {
+		var snap *capacity.Snapshot
+		snap, report, err = lifecycle.Pass(ctx, sources)
+		report.Problems = append(report.Problems, lifecycle.After(ctx, sources, snap, report)...)
+	}
 	if t.Format == terminal.Table {
 		for _, d := range report.Done {
 			fmt.Fprintln(t.Out, d)

@@ -76,12 +76,8 @@ func newTornDown(t *testing.T, change ...func(*slurmlab.Config)) *tornDown {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { sim.Close() })
-	if _, err := sim.Listen("127.0.0.1:0"); err != nil {
+	if err := sim.Serve(t.Setenv); err != nil {
 		t.Fatal(err)
-	}
-	for _, variable := range sim.Env() {
-		key, value, _ := strings.Cut(variable, "=")
-		t.Setenv(key, value)
 	}
 	if d.ec2, err = ec2.New(ctx, ec2.Options{}); err != nil {
 		t.Fatal(err)

@@ -103,12 +103,8 @@ func simulatedEC2(t *testing.T, payment string) (*ec2.Client, *awssim.Sim) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { sim.Close() })
-	if _, err := sim.Listen("127.0.0.1:0"); err != nil {
+	if err := sim.Serve(t.Setenv, "AWS_EC2_METADATA_DISABLED=true"); err != nil {
 		t.Fatal(err)
-	}
-	for _, variable := range append(sim.Env(), "AWS_EC2_METADATA_DISABLED=true") {
-		name, value, _ := strings.Cut(variable, "=")
-		t.Setenv(name, value)
 	}
 	aws, err := ec2.New(t.Context(), ec2.Options{})
 	if err != nil {

@@ -14,8 +14,11 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
-// TopologyCmd prints topology.conf.
-type TopologyCmd struct{}
+// TopologyCmd prints topology.conf, or a host file.
+type TopologyCmd struct {
+	Job          string `help:"Print a host file for this running job instead: its nodes, neighbours in the network next to each other." placeholder:"ID"`
+	TasksPerNode int    `help:"With --job: how often each node is in it." default:"1" placeholder:"N"`
+}
 
 // Help is shown below the flags.
 func (TopologyCmd) Help() string {
@@ -24,11 +27,20 @@ lines for topology.conf of TopologyPlugin=topology/tree, also before any node is
 Nodes that launch into one reservation are behind one switch; EC2 says how near
 reservations are to each other. Nodes of other partitions have to be added by hand.
 EC2 tells of reservations that are active, and of the larger instance types only. What has
-which reservation is as sync saw it last.`
+which reservation is as sync saw it last.
+
+With --job, on PCS too, a file for SLURM_HOSTFILE, so that srun --distribution=arbitrary gives
+ranks that talk most to nodes that are near each other. The nodes' instances have to run.`
 }
 
 // Run asks EC2 and prints the lines.
 func (c *TopologyCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.Config, aws *ec2.Client) error {
+	if c.Job != "" {
+		return c.hostFile(ctx, t, cfg, aws)
+	}
+	if c.TasksPerNode != 1 {
+		return usage("--tasks-per-node is for a host file: add --job ID")
+	}
 	snap, err := state.Dir(cfg.StateDir).ReadSnapshot()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

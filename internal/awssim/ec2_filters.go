@@ -135,6 +135,12 @@ func page[T any](c *call, p paging, least, most int, byID bool, items []T) (part
 	}
 	from = min(from, len(items))
 	to := min(from+size, len(items))
+	// A page may have fewer than were asked for, even none, and others follow it (EC2 API Reference, "Pagination").
+	if most := c.region.sim.scenario.PageSize; most > 0 && !byID {
+		if to = min(from+most, to); p.NextToken == "" {
+			to = 0
+		}
+	}
 	if to < len(items) {
 		next = base64.URLEncoding.EncodeToString([]byte(c.Operation + ":" + strconv.Itoa(to)))
 	}

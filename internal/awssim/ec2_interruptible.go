@@ -124,21 +124,27 @@ func (s *Sim) resize(r *region, a *allocation, want int) {
 		return
 	}
 	a.status = "updating"
+	for _, i := range a.lastOf(r, used-want) {
+		s.emit(Interrupted, "", i)
+	}
 	s.at(s.now.Add(interruptionNotice), func() {
 		if a.target != want {
 			return // changed again since
 		}
-		newest := r.byLaunch()
-		slices.Reverse(newest)
-		for _, i := range newest {
-			if i.seat == a.to && r.used(a.to) > want {
-				s.terminate(r, i, "Server.InterruptibleCapacityReservationReclaimed")
-				i.seat = nil
-			}
+		for _, i := range a.lastOf(r, r.used(a.to)-want) {
+			s.terminate(r, i, "Server.InterruptibleCapacityReservationReclaimed")
+			i.seat = nil
 		}
 		a.to.count = want
 		a.settle()
 	})
+}
+
+// lastOf are so many of the instances in the interruptible reservation, the newest first.
+func (a *allocation) lastOf(r *region, count int) []*instance {
+	newest := slices.DeleteFunc(r.byLaunch(), func(i *instance) bool { return i.seat != a.to })
+	slices.Reverse(newest)
+	return newest[:max(0, min(count, len(newest)))]
 }
 
 // settle ends an update; an empty reservation is cancelled unless it is to be retained.

@@ -23,11 +23,19 @@ func TestInterruptibleReservation(t *testing.T) {
 	if r := w.reservation(borrowedODCR); !*r.Interruptible || *r.InterruptionInfo.SourceCapacityReservationId != lendingODCR {
 		t.Errorf("interruptible reservation: %+v", r)
 	}
+	events := make(chan InstanceEvent, 9)
+	w.sim.OnInstance(func(e InstanceEvent) { events <- e })
 	do(t, w.ec2.UpdateInterruptibleCapacityReservationAllocation, &ec2.UpdateInterruptibleCapacityReservationAllocationInput{
 		CapacityReservationId: aws.String(lendingODCR), TargetInstanceCount: aws.Int32(1)})
 	if n := len(w.instances()); n != 3 {
 		t.Errorf("%d instances before the notice is over, want 3", n)
 	}
+	for range 2 {
+		if e := <-events; e.Kind != Interrupted || e.Instance.ReservationID != borrowedODCR {
+			t.Errorf("%+v", e)
+		}
+	}
+	fails(t, w.ec2.RunInstances, run(1, "c7i.4xlarge", defSubnetA, into(borrowedODCR), market(types.MarketTypeInterruptibleCapacityReservation)), "ReservationCapacityExceeded")
 	w.sim.Clock().Advance(2 * time.Minute)
 	if n := len(w.instances()); n != 1 {
 		t.Errorf("%d instances after the reclaim, want 1", n)

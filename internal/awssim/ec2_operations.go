@@ -32,12 +32,14 @@ func (s *Sim) ec2Operations() map[string]operation {
 		"DescribeLaunchTemplateVersions": ec2Op(s.describeLaunchTemplateVersions),
 
 		"RunInstances":       ec2Op(s.runInstances),
+		"CreateFleet":        ec2Op(s.createFleet),
 		"DescribeInstances":  ec2Op(s.describeInstances),
 		"TerminateInstances": ec2Op(s.terminateInstances),
 		"CreateTags":         ec2Op(s.createTags),
 		"DeleteTags":         ec2Op(s.deleteTags),
 
 		"DescribeCapacityReservations":        ec2Op(s.describeCapacityReservations),
+		"DescribeInstanceTopology":            ec2Op(s.describeInstanceTopology),
 		"DescribeCapacityReservationTopology": ec2Op(s.describeReservationTopology),
 		"CreateCapacityReservation":           ec2Op(s.createCapacityReservation),
 		"CancelCapacityReservation":           ec2Op(s.cancelCapacityReservation),

@@ -51,7 +51,9 @@ func (s *Sim) createNodeGroup(c *call, in *createGroupInput) (*groupOutput, erro
 	if g.PurchaseOption == "" {
 		g.PurchaseOption = "ONDEMAND"
 	}
-	if err := checkGroup(cl, g, nil); err != nil {
+	if err := checkGroup(cl, g, nil); err != nil && s.otherwise.LateChecks {
+		s.groupFailures = append(s.groupFailures, pcsWireError{"ValidationException", err.Error()})
+	} else if err != nil {
 		return nil, err
 	}
 	if len(cl.groups) >= clusterQuota {

@@ -9,7 +9,7 @@ import (
 type ReservationUse struct {
 	ID, Kind, State, Type, ZoneID, Match string
 	Count                                int
-	Created                              time.Time
+	Created, Start                       time.Time
 	End                                  time.Time // zero if there is none
 	Closed                               time.Time // when it was cancelled or expired; zero if it was not
 	Launched                             int       // how many instances were ever launched into it
@@ -21,7 +21,7 @@ func (s *Sim) Reservations(regionName string) (all []ReservationUse) {
 	s.do(func() {
 		for _, res := range s.regions[regionName].byCreation() {
 			all = append(all, ReservationUse{ID: res.ID, Kind: res.kind, State: res.state, Type: res.Type, ZoneID: res.zone.id, Match: res.match,
-				Count: res.count, Created: res.created, End: res.end, Closed: res.closed, Launched: res.launched, Tags: copyTags(res.tags)})
+				Count: res.count, Created: res.created, Start: res.start, End: res.end, Closed: res.closed, Launched: res.launched, Tags: copyTags(res.tags)})
 		}
 	})
 	return all

@@ -114,6 +114,9 @@ func (r *region) used(res *reservation) int {
 
 // available is how many instances can be launched into a reservation: no place is on a dead host.
 func (r *region) available(res *reservation) int {
+	if a := res.allocation; a != nil && a.to == res && a.target < res.count {
+		return 0 // a place that becomes free goes back to its owner
+	}
 	onDeadHosts := 0
 	for _, i := range r.instances {
 		if i.seat == res && i.HostFailed {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -43,6 +44,7 @@ type Sim struct {
 	pending       []func() // calls of listeners that are still to be made
 	pcsWatch      pcsWatch
 	groupFailures []pcsWireError // of the next creations and updates of node groups
+	otherwise     Otherwise
 	wake, deliver chan struct{}
 	stop          chan struct{}
 	stopped       sync.WaitGroup
@@ -123,6 +125,19 @@ func (s *Sim) Env() []string {
 		env = append([]string{"AWS_ENDPOINT_URL=http://" + s.listener.Addr().String()}, env...)
 	}
 	return env
+}
+
+// Serve listens on a free port of loopback and sets by setenv, such as that of a test, the
+// environment of the AWS SDK, with more in it: KEY=value each.
+func (s *Sim) Serve(setenv func(key, value string), more ...string) error {
+	if _, err := s.Listen("127.0.0.1:0"); err != nil {
+		return err
+	}
+	for _, variable := range append(s.Env(), more...) {
+		key, value, _ := strings.Cut(variable, "=")
+		setenv(key, value)
+	}
+	return nil
 }
 
 func (s *Sim) homeRegion() string {

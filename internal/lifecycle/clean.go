@@ -60,10 +60,17 @@ func Clean(ctx context.Context, s Sources, dryRun bool) ([]Needless, error) {
 }
 
 func (s Sources) clean(ctx context.Context, mark string, dryRun bool) ([]Needless, error) {
+	// Before EC2: what is ordered from now on is nobody's yet.
+	ledger, ledgerErr := s.State.Held(time.Time{})
+	unheard := map[string]bool{}
+	for _, h := range ledger {
+		unheard[h.Token] = h.ReservationID == ""
+	}
 	held, err := s.EC2.Holds(ctx, mark)
-	if err != nil || len(held) == 0 {
+	if err != nil {
 		return nil, err
 	}
+	now := s.MachineTime().Add(s.EC2.Offset()) // which EC2's answer tells
 	// After EC2: a job has had its nodes since before anything was held for it, so that one
 	// which is not booting now waits for nothing of this any more.
 	var booting map[capacity.JobRun]bool
@@ -72,11 +79,10 @@ func (s Sources) clean(ctx context.Context, mark string, dryRun bool) ([]Needles
 			booting = nil
 		}
 	}
-	now := s.MachineTime().Add(s.EC2.Offset())
 	var found []Needless
 	var gone []string
 	for _, r := range held {
-		why := r.Needless(mark, booting, now)
+		why := r.Needless(mark, booting, unheard, now)
 		if why == "" {
 			continue
 		}
@@ -85,15 +91,50 @@ func (s Sources) clean(ctx context.Context, mark string, dryRun bool) ([]Needles
 		n.PerHour, n.PriceUnknown = cost, !known
 		if !dryRun {
 			if n.Err = s.EC2.Release(ctx, r.ID); n.Err == nil {
-				gone = append(gone, r.ID)
+				gone = append(gone, r.ID, r.Tags[capacity.TagToken])
 			}
 		}
 		found = append(found, n)
 	}
-	if len(gone) > 0 {
-		err = s.State.Released(now, gone...)
+	if dryRun {
+		return found, ledgerErr
 	}
-	return found, err
+	gone = append(gone, s.goneOf(ctx, ledger, held, now)...)
+	if len(gone) > 0 && ledgerErr == nil {
+		ledgerErr = s.State.Released(now, gone...)
+	}
+	return found, ledgerErr
+}
+
+// goneOf are the tokens or ids of entries of the ledger for which nothing is held any more, or
+// never was.
+func (s Sources) goneOf(ctx context.Context, ledger []capacity.Held, held []capacity.Reservation, now time.Time) (names []string) {
+	var ids []string
+	for _, h := range ledger {
+		there := slices.ContainsFunc(held, func(r capacity.Reservation) bool {
+			return r.ID == h.ReservationID || r.Tags[capacity.TagToken] == h.Token
+		})
+		switch {
+		case there || !h.Since.Before(now.Add(-capacity.LaunchTime)): // EC2 may not show it yet
+		case h.ReservationID == "":
+			names = append(names, h.Token)
+		default:
+			ids = append(ids, h.ReservationID)
+		}
+	}
+	if len(ids) == 0 {
+		return names
+	}
+	known, _, err := s.EC2.Reservations(ctx, ids)
+	if err != nil {
+		return names // the entries count until their ends
+	}
+	for _, r := range known {
+		if !r.State.Live() {
+			names = append(names, r.ID)
+		}
+	}
+	return names
 }
 
 // booting are the runs of jobs that have their nodes and wait for them to boot.

@@ -26,8 +26,10 @@ type model struct {
 	jobs         []*modelJob
 	ids          int
 
-	// room is how many nodes EC2 has instances for in a partition now.
-	room func(partition string, at time.Time) int
+	// block is the block that ResumeProgram launches the nodes of a slot into at a time, and for
+	// how many it has instances; "" for none. reclaimed is whether EC2 has taken those back.
+	block     func(slot string, at time.Time) (id string, instances int)
+	reclaimed func(block string, at time.Time) bool
 
 	// ran is told of each run that ends, powered of each node that is powered up or down.
 	ran     func(j *modelJob, how string)
@@ -44,6 +46,7 @@ type modelNode struct {
 	job    *modelJob
 	dead   bool      // its host has failed: it does not boot
 	booted time.Time // when it is up
+	block  string    // its instance is of this block; "" while it is powered down
 }
 
 type modelJob struct {
@@ -132,6 +135,9 @@ func (m *model) happen() {
 		}
 	}
 	for _, n := range m.nodes {
+		if n.job == nil && n.block != "" && m.reclaimed(n.block, m.now) {
+			m.off(n)
+		}
 		if n.State == "powering-up" && !n.booted.After(m.now) {
 			if n.dead {
 				continue // until somebody powers it down
@@ -203,7 +209,7 @@ func (m *model) start(j *modelJob) {
 		if len(names) < j.MinNodes {
 			continue
 		}
-		if boots := m.boots(names); boots > 0 && m.up(j.Partition)+boots > m.room(j.Partition, m.now) {
+		if m.boots(names) > m.places(slot) {
 			j.Begin = m.now.Add(15 * time.Minute) // EC2 refuses, and the job goes back into the queue
 			return
 		}
@@ -221,7 +227,7 @@ func (m *model) start(j *modelJob) {
 	}
 }
 
-// boots counts the nodes that have to boot, up those of a partition that are up or boot.
+// boots counts the nodes that have to boot.
 func (m *model) boots(names []string) (n int) {
 	for _, name := range names {
 		if m.node(name).PoweredDown {
@@ -231,9 +237,16 @@ func (m *model) boots(names []string) (n int) {
 	return n
 }
 
-func (m *model) up(partition string) (n int) {
+// places is how many nodes of a slot can be launched now.
+func (m *model) places(slot string) int {
+	id, n := m.block(slot, m.now)
+	return n - m.of(id)
+}
+
+// of is how many nodes have an instance of a block.
+func (m *model) of(block string) (n int) {
 	for _, node := range m.nodes {
-		if !node.PoweredDown && strings.HasPrefix(node.Name, partition) {
+		if node.block != "" && node.block == block {
 			n++
 		}
 	}
@@ -242,8 +255,16 @@ func (m *model) up(partition string) (n int) {
 
 func (m *model) powerUp(n *modelNode) {
 	n.PoweredDown, n.State, n.booted = false, "powering-up", m.now.Add(m.boot)
+	n.block, _ = m.block(m.slotOf(n.Name), m.now)
 	if m.powered != nil {
 		m.powered(n.Name, true)
+	}
+}
+
+func (m *model) off(n *modelNode) {
+	n.Up, n.PoweredDown, n.State, n.block = false, true, "powered-down", ""
+	if m.powered != nil {
+		m.powered(n.Name, false)
 	}
 }
 
@@ -450,8 +471,7 @@ func (m *model) SetAdminComment(_ context.Context, job, text string) error {
 func (m *model) PowerUp(_ context.Context, nodes []string) error {
 	defer m.change()()
 	for _, name := range nodes {
-		partition, _, _ := strings.Cut(name, "-")
-		if n := m.node(name); n.PoweredDown && m.up(partition) < m.room(partition, m.now) {
+		if n := m.node(name); n.PoweredDown && m.places(m.slotOf(name)) > 0 {
 			m.powerUp(n)
 		}
 	}
@@ -462,10 +482,7 @@ func (m *model) PowerDown(_ context.Context, nodes []string, _ string) error {
 	defer m.change()()
 	for _, name := range nodes {
 		if n := m.node(name); n.job == nil {
-			n.Up, n.PoweredDown, n.State = false, true, "powered-down"
-			if m.powered != nil {
-				m.powered(name, false)
-			}
+			m.off(n)
 		}
 	}
 	return nil

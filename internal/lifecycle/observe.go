@@ -47,7 +47,7 @@ func (s Sources) observe(ctx context.Context, old *capacity.Snapshot) (*capacity
 	o.selected(ctx)
 	pcsKnown := o.held(ctx)
 	o.reservations(ctx)
-	o.seen.Before = old
+	o.seen.Before, o.seen.Now = old, o.now()
 	if old == nil {
 		o.instances(ctx)
 	}

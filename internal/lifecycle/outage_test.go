@@ -26,7 +26,9 @@ func opened(t *testing.T) (*world, *capacity.Snapshot, *modelJob) {
 	if _, err := w.pass(false); err != nil {
 		t.Fatal(err)
 	}
-	w.goTo(w.blocks[0].start.Add(time.Second))
+	for _, b := range w.blocks {
+		w.goTo(b.start.Add(time.Second))
+	}
 	snap, err := w.pass(false)
 	if err != nil {
 		t.Fatal(err)

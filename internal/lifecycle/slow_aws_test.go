@@ -46,12 +46,8 @@ func TestAPassOfASlowAWSIsShort(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { sim.Close() })
-	if _, err := sim.Listen("127.0.0.1:0"); err != nil {
+	if err := sim.Serve(t.Setenv, "AWS_EC2_METADATA_DISABLED=true", "SLURM_CONF="+filepath.Join(dir, "slurm.conf")); err != nil {
 		t.Fatal(err)
-	}
-	for _, variable := range append(sim.Env(), "AWS_EC2_METADATA_DISABLED=true", "SLURM_CONF="+filepath.Join(dir, "slurm.conf")) {
-		name, value, _ := strings.Cut(variable, "=")
-		t.Setenv(name, value)
 	}
 	// One question for each group, and those for subnets, node groups and reservations.
 	const groups = 40

@@ -43,6 +43,8 @@ type EC2 interface {
 	// InstancesByClusterName are those that self-managed clusters with a ClusterName have
 	// marked, this one, others, and older versions.
 	InstancesByClusterName(ctx context.Context, clusterName string) ([]capacity.Instance, error)
+	// InstancesByID leaves out those that are terminated, and that there are not.
+	InstancesByID(ctx context.Context, ids []string) ([]capacity.Instance, error)
 	// Explain puts an error of EC2 or PCS into words, without what is different each time,
 	// such as the id of the request. general: every other question would meet it too, such
 	// as credentials that have expired.

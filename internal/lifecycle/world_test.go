@@ -57,7 +57,8 @@ type world struct {
 	// down is until when AWS answers nothing.
 	down   time.Time
 	counts map[string]int
-	blocks []yearBlock
+	blocks map[string]yearBlock // by id
+	seen   *capacity.Snapshot   // of the last pass
 }
 
 // clocked is EC2 with an offset between the two clocks.
@@ -111,12 +112,8 @@ func newWorld(t *testing.T, seed uint64) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { w.sim.Close() })
-	if _, err := w.sim.Listen("127.0.0.1:0"); err != nil {
+	if err := w.sim.Serve(t.Setenv); err != nil {
 		t.Fatal(err)
-	}
-	for _, variable := range w.sim.Env() {
-		key, value, _ := strings.Cut(variable, "=")
-		t.Setenv(key, value)
 	}
 	cfg, err := config.LoadDefaultConfig(t.Context(), config.WithRegion("us-east-2"), config.WithRetryer(func() aws.Retryer {
 		return retry.AddWithMaxBackoffDelay(retry.NewStandard(), time.Millisecond)
@@ -133,7 +130,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 	shared.Config.HTTPClient = cfg.HTTPClient
 	w.client = ec2.From(shared)
 	w.slurm = newModel(yearBegins, map[string]int{"gpu-a": 8, "gpu-b": 8, "solo": 8})
-	w.slurm.room = w.room
+	w.slurm.block, w.slurm.reclaimed = w.blockOf, w.reclaimed
 	d := func(d time.Duration) capacity.Duration { return capacity.Duration{Duration: d} }
 	group := func(name string, slots int) capacity.GroupSettings {
 		return capacity.GroupSettings{Name: name, InstanceType: "p5.48xlarge", SubnetIDs: []string{"subnet-0e200000000000a01"}, PurchaseOption: capacity.CapacityBlock,
@@ -208,6 +205,7 @@ func (w *world) pass(kill bool) (*capacity.Snapshot, error) {
 		}
 	}
 	snap, _, err := Pass(w.Context(), w.sources)
+	w.seen = snap
 	return snap, err
 }
 
@@ -360,8 +358,9 @@ func (w *world) holds(snap *capacity.Snapshot) {
 			if j.State != "RUNNING" || j.Configuring || w.slurm.slotOf(j.Nodes[0]) != name {
 				continue
 			}
-			// R2. What is over by now ends within the minute, the least limit.
-			if last := latest(want, w.slurm.now); j.End.After(last.Add(time.Minute)) || !j.Limit.Bounded() {
+			// R2. What is over by now ends within the minute, the least limit; it counts from
+			// the start, which is to come where Slurm's clock was set back.
+			if last := latest(want, latest(w.slurm.now, j.Start)); j.End.After(last.Add(time.Minute)) || !j.Limit.Bounded() {
 				bad("job %s on slot %s ends at %s (%s), the fence is at %s\n%s", j.Shown, name, j.End, j.Limit, want, w.state())
 			}
 		}
@@ -392,52 +391,71 @@ type yearBlock struct {
 	count      int
 }
 
-// seeBlocks reads the simulator's own account of the blocks that are open or will be.
+// seeBlocks reads the simulator's own account of the blocks that are open or will be. From those
+// that ended a week ago or were never paid, administrators take their tag.
 func (w *world) seeBlocks() {
-	answer, err := w.api.DescribeCapacityReservations(w.Context(), &awsec2.DescribeCapacityReservationsInput{
-		Filters: []types.Filter{{Name: aws.String("state"), Values: []string{"active", "scheduled"}}}})
-	if err != nil {
-		w.Fatal(err)
+	w.blocks = map[string]yearBlock{}
+	var old []string
+	for _, r := range w.sim.Reservations("us-east-2") {
+		team := r.Tags["team"]
+		switch {
+		case team == "":
+		case r.State == "active" || r.State == "scheduled":
+			w.blocks[r.ID] = yearBlock{team, r.Start, r.End, r.Count}
+		case w.now().Sub(r.End) > 7*24*time.Hour:
+			old = append(old, r.ID)
+		}
 	}
-	w.blocks = nil
-	for _, r := range answer.CapacityReservations {
-		for _, tag := range r.Tags {
-			if *tag.Key == "team" {
-				w.blocks = append(w.blocks, yearBlock{*tag.Value, *r.StartDate, *r.EndDate, int(*r.TotalInstanceCount)})
+	if len(old) > 0 {
+		_, _ = w.api.DeleteTags(w.Context(), &awsec2.DeleteTagsInput{Resources: old, Tags: []types.Tag{{Key: aws.String("team")}}})
+	}
+}
+
+// blockOf is what ResumeProgram launches the nodes of a slot into at a time of Slurm's clock: the
+// first of the slot's blocks, in the order of their turns, that EC2 says is open.
+func (w *world) blockOf(slot string, at time.Time) (id string, instances int) {
+	if w.seen == nil {
+		return "", 0
+	}
+	for _, v := range views(w.seen, w.now()) {
+		if v.slot.Name != slot {
+			continue
+		}
+		for _, t := range w.seen.Turns(v.slot) {
+			if id := t.Reservation.ID; w.open(id, at) {
+				return id, w.blocks[id].count
 			}
 		}
 	}
+	return "", 0
 }
 
-// room is how many instances the blocks of a partition have at a time of Slurm's clock, before
-// EC2 takes them back.
-func (w *world) room(partition string, at time.Time) (n int) {
+// open reports by the simulator's own account whether a block is open at a time of Slurm's
+// clock, and EC2 has not begun to take its instances back.
+func (w *world) open(id string, at time.Time) bool {
+	b, there := w.blocks[id]
 	at = at.Add(-w.skew)
-	for _, b := range w.blocks {
-		if b.team == partition && !at.Before(b.start) && at.Before(b.end.Add(-30*time.Minute)) {
-			n += b.count
-		}
-	}
-	return n
+	return there && !at.Before(b.start) && at.Before(b.end.Add(-30*time.Minute))
 }
 
-// paid checks, by the simulator's own account of blocks, that jobs run on no more nodes than
-// are paid for, and on none that EC2 takes back.
+func (w *world) reclaimed(id string, at time.Time) bool { return !w.open(id, at) }
+
+// paid checks, by the simulator's own account of blocks, that jobs run on no more nodes of a
+// block than are paid for, and on none that EC2 takes back.
 func (w *world) paid() {
-	now := w.now()
-	have := map[string]int{}
-	for _, part := range []string{"gpu", "solo"} {
-		have[part] = w.room(part, w.slurm.now)
-	}
-	used := map[string]int{}
-	for _, j := range w.slurm.jobs {
-		if j.State == "RUNNING" && !j.Configuring {
-			used[j.Partition] += len(j.Nodes)
+	for id, b := range w.blocks {
+		if n := w.slurm.of(id); n > b.count {
+			w.Errorf("%s: %d nodes are of %s, which has %d\n%s", w.now().Format(time.DateTime), n, id, b.count, w.state())
 		}
 	}
-	for part, n := range used {
-		if n > have[part] {
-			w.Errorf("%s: jobs run on %d nodes of %s, %d are paid for\n%s", now.Format(time.DateTime), n, part, have[part], w.state())
+	for _, j := range w.slurm.jobs {
+		if j.State != "RUNNING" || j.Start.After(w.slurm.now) { // see holds
+			continue
+		}
+		for _, name := range j.Nodes {
+			if block := w.slurm.node(name).block; !w.open(block, w.slurm.now) {
+				w.Errorf("%s: job %s runs on %s, of %q, which is not open\n%s", w.now().Format(time.DateTime), j.Shown, name, block, w.state())
+			}
 		}
 	}
 }

@@ -13,10 +13,6 @@ import (
 // TestAYear lives through a year in less than a minute: random blocks, extensions, payments that
 // fail, dead hosts, blocks that overlap, hours without AWS, clocks that jump and passes that are
 // killed. PCS_CAPACITY_SEED gives another year.
-//
-// The model launches by partition, not by slot: where a fence ends for a block that is then not
-// paid, it lets jobs into the slot for which ResumeProgram would refuse them (seed
-// 1795308176493819972).
 func TestAYear(t *testing.T) {
 	seed := uint64(2)
 	if given := os.Getenv("PCS_CAPACITY_SEED"); given != "" {

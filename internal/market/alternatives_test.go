@@ -3,6 +3,7 @@ package market
 import (
 	"fmt"
 	"math/bits"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,7 +20,9 @@ func TestLargest(t *testing.T) {
 		for sold := range most + 1 {
 			tries := 0
 			best, ok := largest(most, func(n int) (Alternative, bool) {
-				tries++
+				if tries++; tries > 64 {
+					t.Fatal("it does not end")
+				}
 				if n < 1 || n > most {
 					t.Fatalf("tried %d of 1 to %d", n, most)
 				}
@@ -39,13 +42,18 @@ func TestBestOfEach(t *testing.T) {
 	day := 24 * 60 * 60
 	noon := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	all := []Alternative{
-		{Differs: "duration", Region: "a", Count: 4, Seconds: 5 * day, Start: noon},
+		{Differs: "duration", Region: "b", Count: 4, Seconds: 8 * day, Start: noon},
 		{Differs: "count", Region: "a", Count: 8, Seconds: 7 * day, Start: noon},
 		{Differs: "count", Region: "b", Count: 16, Seconds: 7 * day, Start: noon.Add(time.Hour)},
 		{Differs: "count", Region: "c", Count: 16, Seconds: 7 * day, Start: noon},
-		{Differs: "duration", Region: "b", Count: 4, Seconds: 8 * day, Start: noon},
+		{Differs: "duration", Region: "a", Count: 4, Seconds: 5 * day, Start: noon},
+		{Differs: "duration", Region: "c", Count: 4, Seconds: 6 * day, Start: noon}, // as near, and later
 		{Differs: "start", Region: "b", Count: 4, Seconds: 7 * day, Start: noon.Add(time.Hour)},
 		{Differs: "start", Region: "c", Count: 4, Seconds: 7 * day, Start: noon},
+	}
+	near, far := Alternative{Seconds: 8 * day}, Alternative{Seconds: 5 * day}
+	if !near.better(far, 7*24*time.Hour) || far.better(near, 7*24*time.Hour) {
+		t.Error("5 days are nearer to 7 than 8 are")
 	}
 	got := bestOfEach(all, 7*24*time.Hour)
 	want := []string{"count c", "duration b", "start c"}
@@ -66,18 +74,20 @@ func TestAlternatives(t *testing.T) {
 		maxCount, maxDays int
 		query             ec2.OfferingQuery
 		want              []string
+		searches          int // for them
 	}{
-		"fewer":                  {3, 7, ec2.OfferingQuery{Count: 4, Duration: 7 * day}, []string{"count 3 7d"}},
-		"one":                    {1, 7, ec2.OfferingQuery{Count: 2, Duration: 7 * day}, []string{"count 1 7d"}},
-		"a day less":             {8, 6, ec2.OfferingQuery{Count: 1, Duration: 7 * day}, []string{"duration 1 6d"}},
-		"much shorter":           {8, 5, ec2.OfferingQuery{Count: 1, Duration: 28 * day}, []string{"duration 1 5d"}},
-		"the shortest":           {8, 1, ec2.OfferingQuery{Count: 1, Duration: 28 * day}, []string{"duration 1 1d"}},
-		"shorter than any":       {8, 150, ec2.OfferingQuery{Count: 1, Duration: 182 * day}, []string{"duration 1 147d"}},
-		"earlier":                {8, 7, ec2.OfferingQuery{Count: 1, Duration: 7 * day, StartAfter: noon.Add(5 * day)}, []string{"start 1 7d"}},
-		"later":                  {8, 7, ec2.OfferingQuery{Count: 1, Duration: 7 * day, EndBy: noon.Add(7 * day)}, []string{"duration 1 6d", "start 1 7d"}},
-		"nothing smaller either": {8, 7, ec2.OfferingQuery{Count: 1, Duration: day, StartAfter: noon.Add(20 * day), EndBy: noon.Add(22 * day)}, []string{"start 1 1d"}},
+		"fewer":                  {3, 7, ec2.OfferingQuery{Count: 4, Duration: 7 * day}, []string{"count 3 7d"}, 5},
+		"one":                    {1, 7, ec2.OfferingQuery{Count: 2, Duration: 7 * day}, []string{"count 1 7d"}, 4},
+		"a day less":             {8, 6, ec2.OfferingQuery{Count: 1, Duration: 7 * day}, []string{"duration 1 6d"}, 1},
+		"much shorter":           {8, 5, ec2.OfferingQuery{Count: 1, Duration: 28 * day}, []string{"duration 1 5d"}, 7},
+		"the shortest":           {8, 1, ec2.OfferingQuery{Count: 1, Duration: 28 * day}, []string{"duration 1 1d"}, 6},
+		"shorter than any":       {8, 150, ec2.OfferingQuery{Count: 1, Duration: 182 * day}, []string{"duration 1 147d"}, 7},
+		"earlier":                {8, 7, ec2.OfferingQuery{Count: 1, Duration: 7 * day, StartAfter: noon.Add(5 * day)}, []string{"start 1 7d"}, 4},
+		"later":                  {8, 7, ec2.OfferingQuery{Count: 1, Duration: 7 * day, EndBy: noon.Add(7 * day)}, []string{"duration 1 6d", "start 1 7d"}, 2},
+		"nothing smaller either": {8, 7, ec2.OfferingQuery{Count: 1, Duration: day, StartAfter: noon.Add(20 * day), EndBy: noon.Add(22 * day)}, []string{"start 1 1d"}, 2},
+		"only a day is shorter":  {8, 7, ec2.OfferingQuery{Count: 1, Duration: 2 * day, StartAfter: noon.Add(20 * day)}, []string{"start 1 2d"}, 3},
 	} {
-		w := newWorld(t, 0, func(s *awssim.Scenario) {
+		w := newWorld(t, func(s *awssim.Scenario) {
 			offering := &s.Regions[0].Offerings[0]
 			offering.MaxCount, offering.MaxDays = c.maxCount, c.maxDays
 			s.Regions[0].Offerings = s.Regions[0].Offerings[:1]
@@ -88,7 +98,11 @@ func TestAlternatives(t *testing.T) {
 			t.Errorf("%s: %v, %+v", name, err, found.Offers)
 			continue
 		}
+		before := w.searches()
 		all, err := found.Alternatives(t.Context())
+		if n := w.searches() - before; n != c.searches {
+			t.Errorf("%s: %d searches, want %d", name, n, c.searches)
+		}
 		var got []string
 		for _, a := range all {
 			got = append(got, fmt.Sprintf("%s %d %s", a.Differs, a.Count, capacity.FormatDuration(a.Duration())))
@@ -104,7 +118,7 @@ func TestAlternatives(t *testing.T) {
 
 // Nobody is asked where the type is not sold, and a region that fails gives what came before.
 func TestNoAlternatives(t *testing.T) {
-	w := newWorld(t, 0, nil)
+	w := newWorld(t, nil)
 	found, err := Search{EC2: w.aws, Regions: []string{"us-east-2"}, Progress: &w.customer, Query: ec2.OfferingQuery{InstanceType: "p9.huge", Count: 4, Duration: day}}.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -119,6 +133,38 @@ func TestNoAlternatives(t *testing.T) {
 		w.fault(awssim.Fault{Operation: "DescribeCapacityBlockOfferings", Effect: awssim.FailBefore, Code: "UnauthorizedOperation", Status: 403})
 		if all, err := f.Alternatives(t.Context()); len(all) > 0 || err == nil {
 			t.Errorf("%+v, %v", all, err)
+		}
+	}
+}
+
+// What takes long is announced: EC2 allows ten searches at once, and the question took one.
+func TestAlternativesAreAnnounced(t *testing.T) {
+	const said = "Searching on in us-east-2 can take "
+	refuse := awssim.Fault{Operation: "DescribeCapacityBlockOfferings", Effect: awssim.FailBefore, Code: "UnauthorizedOperation", Status: 403}
+	for name, c := range map[string]struct {
+		query    ec2.OfferingQuery
+		answered int // searches before EC2 refuses one, which ends it
+		says     bool
+	}{
+		"nine for a smaller count": {ec2.OfferingQuery{Count: 512, Duration: day}, 0, false},
+		"ten for a smaller count":  {ec2.OfferingQuery{Count: 513, Duration: day}, 0, true},
+		// One for any start, two for the neighbours and one for the shortest leave five.
+		"five for a length": {ec2.OfferingQuery{Count: 1, Duration: 154 * day, EndBy: opening.Add(5 * day)}, 4, false},
+		"six for a length":  {ec2.OfferingQuery{Count: 1, Duration: 161 * day, EndBy: opening.Add(5 * day)}, 4, true},
+	} {
+		w := newWorld(t, func(s *awssim.Scenario) {
+			s.InstanceTypes = append(s.InstanceTypes, awssim.InstanceTypeScenario{Name: "trn2u.48xlarge", VCPUs: 192, MemoryMiB: 2097152, UsageClasses: []string{"capacity-block"}})
+			s.Regions[0].Offerings = []awssim.OfferingScenario{{Zone: "us-east-2a", Type: "trn2u.48xlarge", UltraServer: "u-trn2u-x64", PerServer: 4, MaxCount: 2, Price: 10, StartDays: []int{1}}}
+		})
+		c.query.InstanceType = "u-trn2u-x64"
+		found, err := Search{EC2: w.aws, Regions: []string{"us-east-2"}, Progress: &w.customer, Query: c.query}.Run(t.Context())
+		if err != nil || len(found.Offers) > 0 {
+			t.Fatalf("%s: %v, %+v", name, err, found.Offers)
+		}
+		refuse.Skip = c.answered
+		w.fault(refuse)
+		if _, err := found.Alternatives(t.Context()); ec2.Code(err) != "UnauthorizedOperation" || strings.Contains(w.said(), said) != c.says || w.searches() != c.answered+1 {
+			t.Errorf("%s: %v after %d searches; said: %s", name, err, w.searches(), w.said())
 		}
 	}
 }

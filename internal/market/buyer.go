@@ -27,9 +27,24 @@ type Buyer struct {
 	Timeout, Settle time.Duration
 	// DryRun buys nothing and writes nothing.
 	DryRun bool
+	// pause is a test's sleep, in which AWS's time goes on and the machine's does not.
+	pause func(context.Context, time.Duration) bool
 }
 
 func (b *Buyer) intents() Intents { return Intents{b.StateDir} }
+
+// sleep waits; false means that ctx ended.
+func (b *Buyer) sleep(ctx context.Context, d time.Duration) bool {
+	if b.pause != nil {
+		return b.pause(ctx, d)
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
 
 // deal is one run of a buyer, which keeps other programs with the same state_dir from
 // buying until close.

@@ -60,4 +60,22 @@ func TestNoCache(t *testing.T) {
 	if files, _ := filepath.Glob("*"); len(files) > 0 {
 		t.Errorf("files %v", files)
 	}
+	if err := Cache(".").Put("question", 1, now, now); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := Cache("").Get("question", now, now, &got); ok {
+		t.Error("it reads what is in the working directory")
+	}
+}
+
+func TestUserCache(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", "/somewhere")
+	if got := UserCache(); got != "/somewhere/pcs-capacity" {
+		t.Errorf("%q", got)
+	}
+	t.Setenv("XDG_CACHE_HOME", "")
+	t.Setenv("HOME", "")
+	if got := UserCache(); got != "" {
+		t.Errorf("without a home: %q", got)
+	}
 }

@@ -47,7 +47,7 @@ func (o PurchaseOrder) contradicts(is capacity.Offering, asked time.Duration, pl
 
 // sameLength reports whether EC2 sells the same length for both.
 func sameLength(a, b time.Duration) bool {
-	x, errX := ec2.Length(a)
-	y, errY := ec2.Length(b)
-	return errX == nil && errY == nil && x == y
+	x, err := ec2.Length(a)
+	y, _ := ec2.Length(b) // 0 with an error
+	return err == nil && x == y
 }

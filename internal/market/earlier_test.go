@@ -1,10 +1,13 @@
 package market
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
 // Another machine knows from the tags what was bought: all of them count, not only the
@@ -16,9 +19,9 @@ func TestR3_BoughtOnAnotherMachine(t *testing.T) {
 		"":   {unpaid: "payment-failed", paid: "payment-failed"},
 	} {
 		var offering capacity.Offering
-		w := newWorld(t, 0, nil)
+		w := newWorld(t, nil)
 		offering = w.offering("USD")
-		w = newWorld(t, 0, func(s *awssim.Scenario) {
+		w = newWorld(t, func(s *awssim.Scenario) {
 			for id, state := range states {
 				r := awssim.ReservationScenario{ID: id, Kind: "capacity-block", Type: "p5.48xlarge", Zone: "us-east-2a", Count: 4, State: state,
 					Tags: map[string]string{capacity.TagOffering: offering.ID, capacity.TagPurchase: "buy-" + id, capacity.TagFee: "960.00 USD"}}
@@ -38,5 +41,96 @@ func TestR3_BoughtOnAnotherMachine(t *testing.T) {
 		case want != "" && (len(bought) != 0 || told.Reservation.ID != want || told.Intent.Fee != offering.Fee):
 			t.Errorf("%s is paid, and %d bought: %+v", want, len(bought), told)
 		}
+	}
+}
+
+// What counts as the same purchase, and which of several is taken up.
+func TestBoughtBefore(t *testing.T) {
+	w := newWorld(t, nil)
+	b := w.buyer()
+	const id = "cb-0e2000000000000aa"
+	known := capacity.Offering{ID: id, Region: "us-east-2", InstanceType: "p5.48xlarge", Count: 4, Start: opening, End: opening.Add(day)}
+	renamed := known
+	renamed.ID = "cb-0e2000000000000bb"
+	other := capacity.Offering{ID: "cb-0e2000000000000cc"}
+	intent := func(name string, o capacity.Offering, age time.Duration, change func(*Intent)) Intent {
+		i := Intent{ID: name, Kind: BuyBlock, Phase: Done, At: opening.Add(-age), Region: "us-east-2", Account: "111122223333", Offering: o, Reservation: "cr-" + name}
+		if change != nil {
+			change(&i)
+		}
+		return i
+	}
+	for name, c := range map[string]struct {
+		intents []Intent
+		want    string
+	}{
+		"none":                    {},
+		"it":                      {[]Intent{intent("a", known, 0, nil)}, "a"},
+		"under another id":        {[]Intent{intent("a", renamed, 0, nil)}, "a"},
+		"ordered under its id":    {[]Intent{intent("a", other, 0, func(i *Intent) { i.OrderedAs = id })}, "a"},
+		"its id, ordered as else": {[]Intent{intent("a", capacity.Offering{ID: id}, 0, func(i *Intent) { i.OrderedAs = other.ID })}, "a"},
+		"another":                 {[]Intent{intent("a", other, 0, nil)}, ""},
+		"an extension":            {[]Intent{intent("a", known, 0, func(i *Intent) { i.Kind = ExtendBlock })}, ""},
+		"another region":          {[]Intent{intent("a", known, 0, func(i *Intent) { i.Region = "us-west-2" })}, ""},
+		"another account":         {[]Intent{intent("a", known, 0, func(i *Intent) { i.Account = "444455556666" })}, ""},
+		"it failed":               {[]Intent{intent("a", known, 0, func(i *Intent) { i.Phase = Failed })}, ""},
+		"behind another":          {[]Intent{intent("a", other, time.Hour, nil), intent("b", known, 0, nil)}, "b"},
+		"the newest":              {[]Intent{intent("a", known, time.Hour, nil), intent("b", known, 0, nil), intent("c", known, 2*time.Hour, nil)}, "b"},
+		"the one cut off":         {[]Intent{intent("a", known, time.Hour, func(i *Intent) { i.Phase = Bought }), intent("b", known, 0, nil)}, "a"},
+	} {
+		b.StateDir = state.Dir(t.TempDir())
+		d, err := b.open(t.Context(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, i := range c.intents {
+			if err := b.intents().Write(i); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, found, err := d.boughtBefore(t.Context(), id, known); err != nil || found != (c.want != "") || got.ID != c.want {
+			t.Errorf("%s: %+v, %t, %v", name, got, found, err)
+		}
+		d.close()
+	}
+}
+
+// A purchase whose payment failed counts for nothing, and one that is paid still does.
+func TestBoughtAndNotPaid(t *testing.T) {
+	const unpaid, paid, offering = "cr-0e2000000000000c3", "cr-0e2000000000000d4", "cb-0e2000000000000aa"
+	w := newWorld(t, func(s *awssim.Scenario) {
+		for id, state := range map[string]string{unpaid: "payment-failed", paid: "scheduled"} {
+			r := awssim.ReservationScenario{ID: id, Kind: "capacity-block", Type: "p5.48xlarge", Zone: "us-east-2a", Count: 4, State: state, Tags: map[string]string{capacity.TagOffering: offering, capacity.TagPurchase: "buy-" + id}}
+			if err := r.End.UnmarshalText([]byte("+2d 11:30")); err != nil {
+				t.Fatal(err)
+			}
+			s.Regions[0].Reservations = append(s.Regions[0].Reservations, r)
+		}
+	})
+	d, err := w.buyer().open(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.close()
+	write := func(reservation string, phase Phase) {
+		t.Helper()
+		if err := d.intents().Write(Intent{ID: "buy-" + reservation, Kind: BuyBlock, Phase: phase, At: opening, Region: "us-east-2", Offering: capacity.Offering{ID: offering}, Reservation: reservation}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const said = "but its payment failed"
+	write(paid, Done)
+	write(unpaid, Failed)
+	if i, found, err := d.boughtBefore(t.Context(), offering, capacity.Offering{}); err != nil || !found || i.Reservation != paid || strings.Contains(w.said(), said) {
+		t.Errorf("%+v, %t, %v; said: %s", i, found, err, w.said())
+	}
+	write(paid, Failed)
+	write(unpaid, Done)
+	if i, found, err := d.boughtBefore(t.Context(), offering, capacity.Offering{}); err != nil || found || !strings.Contains(w.said(), unpaid+", "+said) {
+		t.Errorf("%+v, %t, %v; said: %s", i, found, err, w.said())
+	}
+	write(unpaid, Bought) // its run was cut off, and has yet to hear of it
+	if i, found, err := d.boughtBefore(t.Context(), offering, capacity.Offering{}); err != nil || !found || i.Reservation != unpaid {
+		t.Errorf("%+v, %t, %v", i, found, err)
 	}
 }

@@ -1,6 +1,7 @@
 package market
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -115,13 +116,14 @@ func findExtension(ctx context.Context, aws *ec2.Client, r capacity.Reservation,
 	if len(found) == 0 {
 		return capacity.Offering{}, fmt.Errorf("EC2 has no extension of %s by %s for sale; try another --duration, or look for a block of its own with `pcs-capacity offerings`", r.ID, capacity.FormatDuration(length))
 	}
+	return pickExtension(found, length), nil
+}
+
+// pickExtension is what findExtension takes of those that EC2 has.
+func pickExtension(found []capacity.Offering, length time.Duration) capacity.Offering {
 	return slices.MinFunc(found, func(x, y capacity.Offering) int {
-		dx, dy := (x.Duration() - length).Abs(), (y.Duration() - length).Abs()
-		if dx != dy {
-			return int(dx - dy)
-		}
-		return compareFees(x.Fee, y.Fee)
-	}), nil
+		return cmp.Or(cmp.Compare((x.Duration()-length).Abs(), (y.Duration()-length).Abs()), compareFees(x.Fee, y.Fee))
+	})
 }
 
 // takeUpExtension goes on where an earlier run, or another machine, stopped. It buys

@@ -11,7 +11,7 @@ import (
 
 // What EC2 would refuse is said before anybody confirms a fee, with what is known.
 func TestExtendable(t *testing.T) {
-	w := newWorld(t, 0, nil)
+	w := newWorld(t, nil)
 	d := &deal{Buyer: w.buyer(), aws: w.aws, account: "111122223333"}
 	now := w.aws.Now()
 	good := capacity.Reservation{ID: "cr-1", Kind: capacity.CapacityBlock, State: capacity.StateActive, OwnerID: "111122223333", Start: now.Add(-day), End: now.Add(5 * day)}
@@ -35,7 +35,7 @@ func TestExtendable(t *testing.T) {
 		"an expired one":    {change: func(r *capacity.Reservation) { r.State = capacity.StateExpired }, want: "extends blocks that are scheduled or active"},
 		"somebody else's":   {change: func(r *capacity.Reservation) { r.OwnerID = "444455556666" }, want: "belongs to account 444455556666"},
 		"under an hour":     {change: func(r *capacity.Reservation) { r.End = now.Add(59 * time.Minute) }, want: "until one hour before the end"},
-		"over 56 days left": {change: func(r *capacity.Reservation) { r.End = now.Add(56*day + time.Hour) }, want: "in the last 56 days"},
+		"over 56 days left": {change: func(r *capacity.Reservation) { r.End = now.Add(56*day + time.Hour) }, want: "in the last 56 days, from " + now.Add(time.Hour).UTC().Format(time.RFC3339)},
 		"183 days in all":   {change: func(r *capacity.Reservation) { r.Start = r.End.Add(-182 * day) }, want: "at most 182 days"},
 		"7 days more":       {change: func(r *capacity.Reservation) { r.Start = r.End.Add(-176 * day) }, length: 7 * day, want: "at most 182 days"},
 		"one is pending":    {history: []capacity.Extension{{State: capacity.ExtensionPaid}, {State: capacity.ExtensionPending}}, want: "sells no other until it is paid"},
@@ -85,7 +85,7 @@ func TestRecentExtension(t *testing.T) {
 
 // An extension that a run was cut off in is taken up, and nothing else for one.
 func TestCutOffExtension(t *testing.T) {
-	w := newWorld(t, 0, nil)
+	w := newWorld(t, nil)
 	d := &deal{Buyer: w.buyer(), aws: w.aws}
 	unlock, err := d.intents().Lock()
 	if err != nil {
@@ -117,7 +117,7 @@ func TestCutOffExtension(t *testing.T) {
 // An extension counts when it is paid and EC2 shows the new end; one whose payment fails does not.
 func TestExtensionIsFollowedToItsEnd(t *testing.T) {
 	for _, fails := range []bool{false, true} {
-		w := newWorld(t, 600, func(s *awssim.Scenario) { s.PaymentDelay = awssim.Duration(20 * time.Minute) })
+		w := newWorld(t, func(s *awssim.Scenario) { s.PaymentDelay = awssim.Duration(20 * time.Minute) })
 		w.sim.FailPayments(fails)
 		before, err := w.aws.Reservation(t.Context(), dollarBlock)
 		if err != nil {

@@ -104,7 +104,7 @@ func (h Holder) Hold(ctx context.Context, req HoldRequest) (HoldAnswer, error) {
 
 // order enters what is held into the ledger before EC2 is asked.
 func (h Holder) order(ctx context.Context, o capacity.HoldOrder) (capacity.Reservation, error) {
-	entry := capacity.Held{Token: o.ClientToken, InstanceType: o.InstanceType, Count: o.Count, Until: o.End}
+	entry := capacity.Held{Token: o.ClientToken, InstanceType: o.InstanceType, Count: o.Count, Since: h.EC2.Now(), Until: o.End}
 	if err := h.State.Create(); err != nil {
 		return capacity.Reservation{}, err
 	}
@@ -113,10 +113,11 @@ func (h Holder) order(ctx context.Context, o capacity.HoldOrder) (capacity.Reser
 	}
 	r, err := h.EC2.Hold(ctx, o)
 	if err != nil {
-		if ec2.Refused(err) { // else it may be there all the same
-			err = errors.Join(err, h.State.Released(h.EC2.Now(), o.ClientToken))
+		if ec2.Refused(err) {
+			return r, errors.Join(err, h.State.Released(h.EC2.Now(), o.ClientToken))
 		}
-		return r, err
+		return r, fmt.Errorf("%w; if EC2 holds it all the same, the next `pcs-capacity clean` after %s, or sync, gives it back", err,
+			capacity.FormatUTC(h.EC2.Now().Add(capacity.LaunchTime)))
 	}
 	entry.ReservationID = r.ID
 	return r, h.State.Hold(entry, h.EC2.Now(), func(capacity.Held, []capacity.Held) error { return nil })

@@ -39,6 +39,13 @@ func TestIntents(t *testing.T) {
 	if diff := cmp.Diff([]Intent{first, second}, got, cmp.Comparer(func(a, b capacity.Money) bool { return a == b })); diff != "" {
 		t.Error(diff)
 	}
+	// One that is deleted while they are read hides no other.
+	if err := os.Symlink("gone", folder.Path("0")); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := folder.All(); err != nil || len(got) != 2 {
+		t.Errorf("%+v, %v", got, err)
+	}
 	if err := os.WriteFile(filepath.Join(string(folder.StateDir), "intents", "c.json"), []byte("{"), 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ func (d *deal) followPayment(ctx context.Context, r capacity.Reservation) (capac
 		case r.State != "" && !r.State.Live():
 			return r, fmt.Errorf("reservation %s is %s: %w, so there is no block; see AWS Billing, then buy another", r.ID, r.State, errNotPaid)
 		}
-		if !sleep(ctx, wait) {
+		if !d.sleep(ctx, wait) {
 			return r, fmt.Errorf("reservation %s is bought and %s, and its payment is no longer followed; run this again to follow it", r.ID, stateInWords(r.State))
 		}
 		found, missing, err := askReservation(ctx, d.aws, r.ID)
@@ -69,7 +69,7 @@ func (d *deal) followExtension(ctx context.Context, i Intent) (capacity.Extensio
 		case err == nil:
 			progress.Now(fmt.Sprintf("the extension of %s is %s", i.Reservation, e.State))
 		}
-		if !sleep(ctx, wait) {
+		if !d.sleep(ctx, wait) {
 			return e, capacity.Reservation{}, fmt.Errorf("the extension of %s to %s is bought, and its payment is no longer followed; run this again to follow it",
 				i.Reservation, d.Customer.Time(i.NewEnd))
 		}

@@ -31,7 +31,7 @@ func TestQuestionOfAnOrder(t *testing.T) {
 
 // A purchase from its order to its end, and what a second order of the same makes of it.
 func TestPurchase(t *testing.T) {
-	w := newWorld(t, 0, nil)
+	w := newWorld(t, nil)
 	b := w.buyer()
 	shown := w.offering("USD")
 	terms := Terms{Fee: shown.Fee}
@@ -54,6 +54,9 @@ func TestPurchase(t *testing.T) {
 	}
 	if err := b.Purchase(t.Context(), order); err != nil || !bought.BoughtNow || bought.DryRun || bought.Intent.Phase != Bought || bought.Intent.Platform != linux || bought.Intent.OrderedAs != "" {
 		t.Fatalf("%v, %+v", err, bought)
+	}
+	if !strings.HasPrefix(bought.Intent.ID, "buy-") || strings.Contains(w.said(), "warning") {
+		t.Errorf("id %s; said: %s", bought.Intent.ID, w.said())
 	}
 	if preview.Offering.ID != shown.ID || preview.Was.ID != "" || bought.Reservation.State != capacity.StateScheduled {
 		t.Errorf("%+v; %+v", preview, bought)
@@ -89,7 +92,7 @@ func TestPurchase(t *testing.T) {
 
 // A run that is cut off after the purchase is taken up, whatever the order says of Again.
 func TestCutOffPurchaseIsTakenUp(t *testing.T) {
-	w := newWorld(t, 0, nil)
+	w := newWorld(t, nil)
 	b := w.buyer()
 	shown := w.offering("USD")
 	var bought PurchaseResult
@@ -100,6 +103,14 @@ func TestCutOffPurchaseIsTakenUp(t *testing.T) {
 	}
 	order = w.order(shown.ID, Terms{Fee: shown.Fee}, &bought)
 	order.Again = true
+	try := *b
+	try.DryRun = true
+	if err := try.Purchase(t.Context(), order); err != nil || bought.Reservation.ID == "" {
+		t.Errorf("a dry run: %v, %+v", err, bought)
+	}
+	if all, err := b.intents().All(); err != nil || len(all) != 1 || all[0].Phase != Bought {
+		t.Errorf("a dry run writes: %+v, %v", all, err)
+	}
 	if err := b.Purchase(t.Context(), order); err != nil || bought.BoughtNow || len(w.sim.Ledger()) != 1 || bought.Reservation.State != capacity.StateScheduled {
 		t.Errorf("%v, %+v", err, bought)
 	}
@@ -113,7 +124,7 @@ func TestCutOffPurchaseIsTakenUp(t *testing.T) {
 
 // A payment that fails leaves no block: it is an error, and counts as not bought.
 func TestPaymentThatFails(t *testing.T) {
-	w := newWorld(t, 600, func(s *awssim.Scenario) { s.PaymentDelay = awssim.Duration(20 * time.Minute) })
+	w := newWorld(t, func(s *awssim.Scenario) { s.PaymentDelay = awssim.Duration(20 * time.Minute) })
 	w.sim.FailPayments(true)
 	b := w.buyer()
 	shown := w.offering("USD")
@@ -143,7 +154,7 @@ func TestWhatTheSearchShowed(t *testing.T) {
 		"another fee": {func(o *capacity.Offering) { o.Fee = usd(t, "1.00") }, true},
 		"another id":  {func(o *capacity.Offering) { o.ID = "cb-0e2000000000000ff" }, true},
 	} {
-		w := newWorld(t, 0, nil)
+		w := newWorld(t, nil)
 		b := w.buyer()
 		now := w.offering("USD")
 		was := now
@@ -169,7 +180,7 @@ func TestWhatTheSearchShowed(t *testing.T) {
 
 // An answer that cannot be read any more keeps nobody from buying who says what to ask for.
 func TestPurchaseWithoutTheAnswer(t *testing.T) {
-	w := newWorld(t, 0, nil)
+	w := newWorld(t, nil)
 	b := w.buyer()
 	shown := w.offering("USD")
 	if err := Remember(w.dir, Remembered{InstanceType: shown.InstanceType}); err != nil {
@@ -206,7 +217,7 @@ func TestTheOfferingIsLookedUpAfterTyping(t *testing.T) {
 	for name, c := range map[string]struct {
 		typed, dry, looks bool
 	}{"typed": {typed: true, looks: true}, "given": {}, "typed in a dry run": {typed: true, dry: true}} {
-		w := newWorld(t, 0, func(s *awssim.Scenario) { s.NewOfferingIDs = true })
+		w := newWorld(t, func(s *awssim.Scenario) { s.NewOfferingIDs = true })
 		b := w.buyer()
 		b.Customer, b.DryRun = accepting{&w.customer}, c.dry
 		shown := w.offering("USD")

@@ -12,7 +12,7 @@ import (
 
 // A fee that was typed is good for this fee only, whatever id the block has by then.
 func TestR3_AnotherFeeAfterTyping(t *testing.T) {
-	w := newWorld(t, 0, func(s *awssim.Scenario) { s.NewOfferingIDs = true })
+	w := newWorld(t, func(s *awssim.Scenario) { s.NewOfferingIDs = true })
 	shown := w.offering("USD")
 	query := ec2.OfferingQuery{InstanceType: shown.InstanceType, Count: shown.Count, Duration: day}
 	d := &deal{Buyer: w.buyer(), aws: w.aws, unlock: func() {}}

@@ -183,7 +183,7 @@ func (f *Found) WhyNone(at func(time.Time) string) []string {
 	}
 	window := ""
 	if !q.StartAfter.IsZero() {
-		window += " from " + at(q.StartAfter)
+		window = " from " + at(q.StartAfter)
 	}
 	if !q.EndBy.IsZero() {
 		window += " until " + at(q.EndBy)

@@ -1,6 +1,8 @@
 package market
 
 import (
+	"log/slog"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +11,8 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
 // search asks for 4 instances for a day.
@@ -46,7 +50,7 @@ func TestMaxPriceIsInItsCurrency(t *testing.T) {
 		{money(t, "1000000", "EUR"), "", "The cheapest block of 4 x p5.48xlarge for about 1d costs 480.00 CNY, which cannot be compared with --max-price 1000000.00 EUR."},
 	} {
 		// A client of its own, since it makes 10 searches at once and then one in 7 seconds.
-		found := newWorld(t, 0, nil).search(c.most)
+		found := newWorld(t, nil).search(c.most)
 		if got := strings.Join(fees(found.Offers), " "); got != c.want {
 			t.Errorf("at most %s: %q, want %q", c.most, got, c.want)
 		}
@@ -94,5 +98,189 @@ func TestSortOffers(t *testing.T) {
 		if strings.Join(got, " ") != want {
 			t.Errorf("by %s: %v, want %s", by, got, want)
 		}
+	}
+}
+
+func (w *world) searches() int {
+	return w.sim.Calls()[awssim.CallKey{Service: "ec2", Operation: "DescribeCapacityBlockOfferings", Region: "us-east-2"}]
+}
+
+// An answer is good for another run for a minute, for the same question.
+func TestAnswersAreKept(t *testing.T) {
+	w := newWorld(t, nil)
+	s := Search{EC2: w.aws, Regions: []string{"us-east-2"}, Progress: &w.customer, Cache: Cache(t.TempDir()),
+		Query: ec2.OfferingQuery{InstanceType: "p5.48xlarge", Count: 4, Duration: day}}
+	for run, fromCache := range []bool{false, true, false, true} {
+		s.Query.Count = []int{4, 4, 3, 4}[run]
+		found, err := s.Run(t.Context())
+		if err != nil || found.FromCache() != fromCache || len(found.Offers) != 2 || found.Query() != s.Query {
+			t.Errorf("run %d: %v, %+v", run, err, found)
+		}
+	}
+	if w.searches() != 2 {
+		t.Errorf("EC2 was asked %d times", w.searches())
+	}
+	s.Query.Count = 3
+	now := time.Now()
+	question := cachedQuestion{Region: "us-east-2", Query: s.Query}
+	a := newOfferingAnswers(t.Context(), &w.customer, w.aws, s.Cache)
+	question.Scope = a.scope
+	if err := s.Cache.Put(question, []capacity.Offering{{ID: "old"}}, time.Time{}, now.Add(-keepAnswers)); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := s.Run(t.Context()); err != nil || found.FromCache() || a.scope == "" {
+		t.Errorf("of more than a minute ago: %v, %+v", err, found)
+	}
+	s.Cache = ""
+	if found, err := s.Run(t.Context()); err != nil || found.FromCache() {
+		t.Errorf("without a cache: %v, %+v", err, found)
+	}
+}
+
+// Waits are told: what this program makes of itself as progress, what EC2 imposes to stay.
+func TestSearchTime(t *testing.T) {
+	w := newWorld(t, nil)
+	a := newOfferingAnswers(t.Context(), &w.customer, w.aws, "")
+	a.announce(w.aws, 10)
+	if w.said() != "" {
+		t.Errorf("ten searches are said to take long: %s", w.said())
+	}
+	a.announce(w.aws, 13)
+	a.tellWait(ec2.Wait{Region: "us-east-2", For: 5 * time.Second})
+	a.tellWait(ec2.Wait{Region: "us-east-2", For: 5 * time.Second, Throttled: "RequestLimitExceeded"})
+	for _, want := range []string{"Searching on in us-east-2 can take ", "waiting 5s for EC2's request limits in us-east-2", "EC2 throttles searches in us-east-2 (RequestLimitExceeded); asking again in 5s."} {
+		if !strings.Contains(w.said(), want) {
+			t.Errorf("said %q, not %q", w.said(), want)
+		}
+	}
+}
+
+// A purchase finds what a search has shown.
+func TestSearchIsRemembered(t *testing.T) {
+	w := newWorld(t, nil)
+	found := w.search(capacity.Money{})
+	found.Remember(w.dir, found.Offers[:1])
+	r, err := ReadRemembered(w.dir)
+	if err != nil || r.question() != found.Query() || r.Region != "us-east-2" || len(r.Found) != 1 || r.Found[0].ID != found.Offers[0].ID || r.At.Sub(opening).Abs() > time.Minute {
+		t.Errorf("%v, %+v", err, r)
+	}
+	if found.Offers[0].GPUs != 8 {
+		t.Errorf("%d GPUs", found.Offers[0].GPUs)
+	}
+}
+
+// Why there is nothing: the window that was asked for, and what one region says for itself.
+func TestWhyNone(t *testing.T) {
+	at := func(t time.Time) string { return t.UTC().Format("02 15:04") }
+	after, by := opening.Add(20*day), opening.Add(22*day)
+	f := &Found{search: Search{Query: ec2.OfferingQuery{InstanceType: "p5.48xlarge", Count: 4, Duration: day}}}
+	for name, c := range map[string]struct {
+		answers   []regionAnswer
+		after, by time.Time
+		want      []string
+	}{
+		"nobody answered":  {answers: []regionAnswer{{}}},
+		"nothing anywhere": {answers: []regionAnswer{{region: "a"}, {}, {region: "b"}}, want: []string{"EC2 has no block of 4 x p5.48xlarge for 1d for sale in a, b."}},
+		"from":             {answers: []regionAnswer{{region: "a"}}, after: after, want: []string{"EC2 has no block of 4 x p5.48xlarge for 1d for sale in a from 10 12:00."}},
+		"until":            {answers: []regionAnswer{{region: "a"}}, by: by, want: []string{"EC2 has no block of 4 x p5.48xlarge for 1d for sale in a until 12 12:00."}},
+		"not sold in one": {answers: []regionAnswer{{region: "a", unsold: "Not in a."}, {region: "b"}}, after: after, by: by,
+			want: []string{"Not in a.", "EC2 has no block of 4 x p5.48xlarge for 1d for sale in b from 10 12:00 until 12 12:00."}},
+		"not sold in any": {answers: []regionAnswer{{region: "a", unsold: "Not in a."}}, want: []string{"Not in a."}},
+	} {
+		f.answers, f.search.Query.StartAfter, f.search.Query.EndBy = c.answers, c.after, c.by
+		if diff := cmp.Diff(c.want, f.WhyNone(at)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// What EC2 does not sell as a block is said, with what it sells; whatever goes wrong with that
+// keeps nobody from what is for sale.
+func TestUnsold(t *testing.T) {
+	w := newWorld(t, nil)
+	run := func(instanceType string) *Found {
+		t.Helper()
+		found, err := Search{EC2: w.aws, Regions: []string{"us-east-2"}, Progress: &w.customer, Query: ec2.OfferingQuery{InstanceType: instanceType, Count: 1, Duration: day}}.Run(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	if why := run("g6.12xlarge").WhyNone(time.Time.String); len(why) != 1 || why[0] != "EC2 does not sell g6.12xlarge as a Capacity Block in us-east-2. Sold there: p5.48xlarge." {
+		t.Errorf("%q", why)
+	}
+	if w.searches() != 0 {
+		t.Errorf("%d searches for what is not sold", w.searches())
+	}
+	w.fault(awssim.Fault{Operation: "DescribeInstanceTypes", Effect: awssim.FailBefore, Code: "UnauthorizedOperation", Status: 403, Skip: 1})
+	if why := run("g6.12xlarge").WhyNone(time.Time.String); len(why) != 1 || !strings.HasPrefix(why[0], "EC2 does not sell g6.12xlarge as a Capacity Block in us-east-2.") || strings.Contains(why[0], "p5") {
+		t.Errorf("%q", why)
+	}
+	if found := run("p5.48xlarge"); len(found.Offers) != 2 || found.Offers[0].GPUs != 0 {
+		t.Errorf("without the number of GPUs: %+v", found.Offers)
+	}
+	// Then the search itself says it.
+	if why := run("g6.12xlarge").WhyNone(time.Time.String); len(why) != 1 || !strings.HasPrefix(why[0], "InvalidParameterValue: ") {
+		t.Errorf("%q", why)
+	}
+}
+
+// UltraServers are sold by another name than that of their instances.
+func TestUltraServers(t *testing.T) {
+	w := newWorld(t, func(s *awssim.Scenario) {
+		s.InstanceTypes = append(s.InstanceTypes, awssim.InstanceTypeScenario{Name: "trn2u.48xlarge", VCPUs: 192, MemoryMiB: 2097152, NeuronDevices: 16, NeuronName: "Trainium2", UsageClasses: []string{"capacity-block"}})
+		s.Regions[0].Offerings = append(s.Regions[0].Offerings, awssim.OfferingScenario{Zone: "us-east-2a", Type: "trn2u.48xlarge", UltraServer: "u-trn2u-x64", PerServer: 4, MaxCount: 2, Price: 10, StartDays: []int{1}})
+	})
+	found, err := Search{EC2: w.aws, Regions: []string{"us-east-2"}, Progress: &w.customer, Query: ec2.OfferingQuery{InstanceType: "u-trn2u-x64", Count: 1, Duration: day}}.Run(t.Context())
+	if err != nil || len(found.Offers) != 1 || found.Offers[0].InstanceType != "trn2u.48xlarge" || found.Offers[0].GPUs != 16 {
+		t.Errorf("%v, %+v", err, found)
+	}
+}
+
+// Where nothing goes wrong nothing is logged, and what does is.
+func TestWhatIsLogged(t *testing.T) {
+	var log strings.Builder
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	t.Cleanup(func() { slog.SetDefault(before) })
+	w := newWorld(t, nil)
+	s := Search{EC2: w.aws, Regions: []string{"us-east-2"}, Progress: &w.customer, Cache: Cache(t.TempDir() + "/cache"),
+		Query: ec2.OfferingQuery{InstanceType: "p5.48xlarge", Count: 4, Duration: day}}
+	deal := func() {
+		t.Helper()
+		found, err := s.Run(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		found.Remember(w.dir, found.Offers)
+		d, err := w.buyer().open(t.Context(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.close()
+	}
+	if deal(); log.Len() > 0 {
+		t.Errorf("logged %s", log.String())
+	}
+	folder := t.TempDir()
+	for _, operation := range []string{"DescribeInstanceTypes", "GetCallerIdentity"} {
+		w.fault(awssim.Fault{Operation: operation, Effect: awssim.FailBefore, Code: "AccessDenied", Status: 403})
+	}
+	if err := os.WriteFile(folder+"/file", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.Cache = Cache(folder + "/file/cache")
+	if deal(); strings.Count(log.String(), "\n") != 3 {
+		t.Errorf("logged %s", log.String())
+	}
+	for _, want := range []string{"prices per GPU are not known", "the answer is not kept", "the account is not known"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("logged %s", log.String())
+		}
+	}
+	log.Reset()
+	w.search(capacity.Money{}).Remember(state.Dir(folder+"/file/state"), nil)
+	if !strings.Contains(log.String(), "the offerings are not remembered") {
+		t.Errorf("logged %s", log.String())
 	}
 }

@@ -68,7 +68,7 @@ func (d *deal) settle(ctx context.Context, i Intent) (Intent, error) {
 		case err != nil:
 			progress.Now("asking again: " + firstLine(err))
 		}
-		if !sleep(ctx, wait) {
+		if !d.sleep(ctx, wait) {
 			return i, d.unknown(i, context.Cause(ctx))
 		}
 	}
@@ -108,14 +108,18 @@ const clockSlack = 30 * time.Second
 // no tags. The newest one is it, when the same was bought before and not paid for.
 func extensionOf(ctx context.Context, aws *ec2.Client, i Intent) (capacity.Extension, bool, error) {
 	history, err := aws.Extensions(ctx, i.Reservation)
-	var newest capacity.Extension
-	found := false
+	e, found := i.extension(history)
+	return e, found, err
+}
+
+// extension is the newest one of a history that the intent can have made.
+func (i Intent) extension(history []capacity.Extension) (newest capacity.Extension, found bool) {
 	for _, e := range history {
 		if e.OfferingID == i.Offering.ID && e.From.Equal(i.OldEnd) && !e.Purchased.Before(i.At.Add(-clockSlack)) && !e.Purchased.Before(newest.Purchased) {
 			newest, found = e, true
 		}
 	}
-	return newest, found, err
+	return newest, found
 }
 
 // Waits between two questions to EC2 begin short and double: for something that is not

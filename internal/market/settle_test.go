@@ -17,7 +17,7 @@ func showLate(s *awssim.Scenario) {
 // EC2 sells a block or an extension, the answer is lost, and no call shows it for 20 s. It
 // must not be taken for one that was not made: the next run would buy another.
 func TestR3_WhatShowsLateIsNotDeclaredNotBought(t *testing.T) {
-	w := newWorld(t, 20, showLate)
+	w := newWorld(t, showLate)
 	w.fault(awssim.Fault{Operation: "PurchaseCapacityBlock", Effect: awssim.CutAfter})
 	w.fault(awssim.Fault{Operation: "PurchaseCapacityBlockExtension", Effect: awssim.CutAfter})
 	var block PurchaseResult
@@ -39,7 +39,7 @@ func TestR3_WhatShowsLateIsNotDeclaredNotBought(t *testing.T) {
 
 // The same where the run was killed, and the next one finds out.
 func TestR3_TheNextRunWaitsForWhatShowsLate(t *testing.T) {
-	w := newWorld(t, 20, showLate)
+	w := newWorld(t, showLate)
 	o := w.offering("USD")
 	cutOff := Intent{ID: "buy-0000000000000001", Kind: BuyBlock, Phase: Sending, At: w.aws.Now(), SettledAt: w.aws.Now().Add(40 * time.Second),
 		Region: "us-east-2", Offering: o, Fee: o.Fee}
@@ -73,7 +73,7 @@ func TestR3_OnlyABlockIsAPurchase(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, reservations := range map[string][]awssim.ReservationScenario{block: {tagged, bought}, "": {tagged}} {
-		w := newWorld(t, 0, func(s *awssim.Scenario) {
+		w := newWorld(t, func(s *awssim.Scenario) {
 			s.Regions[0].Reservations = append(s.Regions[0].Reservations, reservations...)
 		})
 		d, err := w.buyer().open(t.Context(), "")
@@ -90,7 +90,7 @@ func TestR3_OnlyABlockIsAPurchase(t *testing.T) {
 
 // What was not made is said to be so only when it would show by then.
 func TestR3_NotBoughtIsSaidWhenItWouldShow(t *testing.T) {
-	w := newWorld(t, 20, nil)
+	w := newWorld(t, nil)
 	w.fault(awssim.Fault{Operation: "PurchaseCapacityBlock", Effect: awssim.CutBefore})
 	o := w.offering("USD")
 	began := w.sim.Clock().Now()

@@ -1,7 +1,6 @@
 package market
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -41,16 +40,6 @@ type Mistake struct{ error }
 func (m Mistake) Unwrap() error { return m.error }
 
 func mistake(format string, args ...any) error { return Mistake{fmt.Errorf(format, args...)} }
-
-// sleep waits; false means that ctx ended.
-func sleep(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
-	}
-}
 
 // firstLine is an error in a sentence; some of the SDK's have several lines.
 func firstLine(err error) string {

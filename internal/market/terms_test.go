@@ -10,7 +10,7 @@ import (
 // A fee is accepted to the cent and in its currency, or not at all; over the wire, with
 // EC2's ledger as the judge.
 func TestNothingIsBoughtForAnotherFee(t *testing.T) {
-	w := newWorld(t, 0, nil)
+	w := newWorld(t, nil)
 	dollars, yuan := w.offering("USD"), w.offering("CNY")
 	if dollars.Fee != usd(t, "960") || yuan.Fee != money(t, "480", "CNY") {
 		t.Fatalf("fees %s and %s", dollars.Fee, yuan.Fee)
@@ -57,7 +57,7 @@ func TestTheAcceptedFeeBuys(t *testing.T) {
 		"in another currency":  {"CNY", yuanBlock, Terms{Fee: money(t, "480", "CNY")}},
 		"with trailing zeroes": {"USD", dollarBlock, Terms{Fee: usd(t, "960.000")}},
 	} {
-		w := newWorld(t, 0, nil)
+		w := newWorld(t, nil)
 		var block PurchaseResult
 		if err := w.buyer().Purchase(t.Context(), w.order(w.offering(c.currency).ID, c.terms, &block)); err != nil {
 			t.Errorf("%s: purchase: %v", name, err)

@@ -1,6 +1,7 @@
 package market
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"sync"
@@ -24,10 +25,22 @@ vcpus = 192
 memory_mib = 2097152
 gpus = 8
 usage_classes = ["capacity-block"]
+[[instance_type]]
+name = "g6.12xlarge"
+vcpus = 48
+memory_mib = 196608
+gpus = 4
+usage_classes = ["on-demand"]
 [[region]]
 name = "us-east-2"
 zone = [{ name = "us-east-2a", id = "use2-az1" }, { name = "us-east-2b", id = "use2-az2" }]
-capacity = [{ zone = "us-east-2a", type = "p5.48xlarge", count = 64 }]
+vpc = [{ id = "vpc-0e2000000000000a1", cidr = "10.2.0.0/16" }]
+subnet = [
+  { id = "subnet-0e200000000000a01", vpc = "vpc-0e2000000000000a1", zone = "us-east-2a", cidr = "10.2.1.0/24" },
+  { id = "subnet-0e200000000000a02", vpc = "vpc-0e2000000000000a1", zone = "us-east-2a", cidr = "10.2.2.0/24" },
+  { id = "subnet-0e200000000000b01", vpc = "vpc-0e2000000000000a1", zone = "us-east-2b", cidr = "10.2.3.0/24" },
+]
+capacity = [{ zone = "us-east-2a", type = "p5.48xlarge", count = 64 }, { zone = "us-east-2b", type = "g6.12xlarge", count = 4 }]
 offering = [
   { zone = "us-east-2a", type = "p5.48xlarge", max_count = 8, price = 10, start_days = [1] },
   { zone = "us-east-2b", type = "p5.48xlarge", max_count = 16, price = 5, start_days = [1], currency = "CNY" },
@@ -41,8 +54,14 @@ reservation = [
 const (
 	dollarBlock = "cr-0e2000000000000a1"
 	yuanBlock   = "cr-0e2000000000000b2"
+	subnetA1    = "subnet-0e200000000000a01"
+	subnetA2    = "subnet-0e200000000000a02"
+	subnetB     = "subnet-0e200000000000b01"
 	day         = 24 * time.Hour
 )
+
+// opening is when a world begins.
+var opening = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 // world is a simulated AWS, and somebody who buys there.
 type world struct {
@@ -50,12 +69,14 @@ type world struct {
 	sim *awssim.Sim
 	aws *ec2.Client
 	dir state.Dir
+	// patience is how long it waits in all, in AWS's time.
+	patience time.Duration
 	customer
 }
 
-// newWorld has a clock that runs at so many times the machine's speed, and a scenario that
-// change may change.
-func newWorld(t *testing.T, speed float64, change func(*awssim.Scenario)) *world {
+// newWorld has a clock that only the waits of its buyer move, and a scenario that change may
+// change.
+func newWorld(t *testing.T, change func(*awssim.Scenario)) *world {
 	t.Helper()
 	scenario, err := awssim.ParseScenario("world", []byte(worldTOML))
 	if err != nil {
@@ -64,29 +85,31 @@ func newWorld(t *testing.T, speed float64, change func(*awssim.Scenario)) *world
 	if change != nil {
 		change(scenario)
 	}
-	sim, err := awssim.New(scenario, awssim.NewClock(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), speed))
+	sim, err := awssim.New(scenario, awssim.NewClock(opening, 0))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { sim.Close() })
-	if _, err := sim.Listen("127.0.0.1:0"); err != nil {
-		t.Fatal(err)
-	}
 	files := t.TempDir()
-	for _, kv := range append(sim.Env(), "AWS_CONFIG_FILE="+files+"/config", "AWS_SHARED_CREDENTIALS_FILE="+files+"/credentials") {
-		key, value, _ := strings.Cut(kv, "=")
-		t.Setenv(key, value)
+	if err := sim.Serve(t.Setenv, "AWS_CONFIG_FILE="+files+"/config", "AWS_SHARED_CREDENTIALS_FILE="+files+"/credentials"); err != nil {
+		t.Fatal(err)
 	}
 	aws, err := ec2.New(t.Context(), ec2.Options{Region: "us-east-2"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &world{T: t, sim: sim, aws: aws, dir: state.Dir(files + "/state")}
+	return &world{T: t, sim: sim, aws: aws, dir: state.Dir(files + "/state"), patience: day}
 }
 
 // buyer gives up soon: 2 s for the call, and 40 s until EC2 shows what was bought.
 func (w *world) buyer() *Buyer {
-	return &Buyer{EC2: w.aws, Customer: &w.customer, StateDir: w.dir, Timeout: 2 * time.Second, Settle: 40 * time.Second}
+	return &Buyer{EC2: w.aws, Customer: &w.customer, StateDir: w.dir, Timeout: 2 * time.Second, Settle: 40 * time.Second, pause: w.pause}
+}
+
+// pause is a moment for the machine. It ends what waits for too long.
+func (w *world) pause(ctx context.Context, d time.Duration) bool {
+	w.sim.Clock().Advance(d)
+	return ctx.Err() == nil && w.sim.Clock().Now().Before(opening.Add(w.patience))
 }
 
 // offering is the one for sale of 4 instances for a day in a currency.

@@ -108,7 +108,7 @@ func (s scope) shown() string {
 // A managed policy of IAM has at most 6,144 characters, without white space (IAM User
 // Guide, "IAM and AWS STS quotas").
 func TestPoliciesFit(t *testing.T) {
-	for _, role := range []Role{Admin, Loop, Hooks, HooksReserve, HooksPCS} {
+	for _, role := range []Role{Admin, Loop, Hooks, HooksReserve, HooksPCS, Node} {
 		text, err := json.Marshal(Policy(Place{Partition: "aws-us-gov", Cluster: strings.Repeat("c", 40)}, role.Programs()))
 		if err != nil {
 			t.Fatal(err)

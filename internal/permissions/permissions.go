@@ -24,8 +24,10 @@ const (
 	Teardown  Program = "teardown"
 	Wire      Program = "hooks install"
 	Check     Program = "check"
+	Canary    Program = "canary"
 	Status    Program = "status"
 	Topology  Program = "topology"
+	HostFile  Program = "topology --job"
 	Sync      Program = "sync"
 	Resume    Program = "resume"
 	Suspend   Program = "suspend"
@@ -35,7 +37,7 @@ const (
 )
 
 // Programs are all of them, in the order of the documentation.
-var Programs = []Program{List, Offerings, Fit, Timeline, Purchase, Extend, Reserve, Release, Clean, Setup, Teardown, Wire, Check, Status, Topology, Sync, Resume, Holding, Suspend, ResumePCS}
+var Programs = []Program{List, Offerings, Fit, Timeline, Purchase, Extend, Reserve, Release, Clean, Setup, Teardown, Wire, Check, Canary, Status, Topology, HostFile, Sync, Resume, Holding, Suspend, ResumePCS}
 
 // Role is somebody who runs some of the programs.
 type Role string
@@ -47,6 +49,8 @@ const (
 	Hooks Role = "hooks" // the controller of self-managed Slurm
 	// HooksReserve are Hooks where [reserve] is enabled.
 	HooksReserve Role = "hooks-reserve"
+	// Node is a compute node, whose jobs print a host file. All else there asks AWS nothing.
+	Node Role = "node"
 	// HooksPCS is for sites that call pcs-capacity-resume for a PCS cluster by themselves.
 	HooksPCS Role = "hooks-pcs"
 )
@@ -55,13 +59,15 @@ const (
 func (r Role) Programs() []Program {
 	switch r {
 	case Admin:
-		return []Program{List, Offerings, Fit, Timeline, Purchase, Extend, Reserve, Release, Clean, Setup, Teardown, Wire, Check, Status, Topology, Sync}
+		return []Program{List, Offerings, Fit, Timeline, Purchase, Extend, Reserve, Release, Clean, Setup, Teardown, Wire, Check, Canary, Status, Topology, HostFile, Sync}
 	case Loop:
 		return []Program{Status, Sync}
 	case Hooks:
 		return []Program{Resume, Suspend}
 	case HooksReserve:
 		return []Program{Holding, Suspend}
+	case Node:
+		return []Program{HostFile}
 	case HooksPCS:
 		return []Program{ResumePCS}
 	}

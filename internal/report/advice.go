@@ -21,8 +21,12 @@ type Advice struct {
 // "Capacity Blocks for ML": 1, 2, 4, 8, 16, 32 or 64).
 var blockSizes = []int{1, 2, 4, 8, 16, 32, 64}
 
-// Where advice turns: more nodes when jobs waited for a fifth of the time while every node had
-// one; nothing but a word when less than half is known.
+// leastMeasured is from which time on it is said how many nodes are needed: a day's work, which
+// is nearly all of the shortest block that EC2 sells. Of that jobs can use 23 h 20 min.
+const leastMeasured = 20 * time.Hour
+
+// Where advice turns: more nodes when jobs waited for a fifth of the measured time while every
+// node had one; nothing but a word when less than half of the paid time is known.
 const (
 	crowdedFrom = 5 // a part of the paid time: 1/5
 	knownFrom   = 2
@@ -76,22 +80,26 @@ func successor(snap *capacity.Snapshot, partition string, after Reservation) (ca
 
 func (r Reservation) advise(snap *capacity.Snapshot, now time.Time) Advice {
 	a := Advice{Partition: r.Paid.Partition}
-	paid := r.Sums.Total()
+	paid, measured := r.Sums.Total(), int64(r.Paid.Size)*int64(r.Measured/time.Second)
 	count, why := r.Paid.Size, ""
 	switch {
 	case r.Sums[Unknown]*knownFrom > paid:
 		a.Says = fmt.Sprintf("%s: too little is known of %s to say how much is needed; keep `pcs-capacity sync --watch` running", r.Paid.Partition, r.ID)
 		return a
-	case r.Crowded*crowdedFrom > paid:
+	case r.Measured < leastMeasured:
+		a.Says = fmt.Sprintf("%s: nothing can be said yet of how much is needed: %s was measured for %s, and it takes %s", r.Paid.Partition, r.ID,
+			capacity.FormatDuration(r.Measured), capacity.FormatDuration(leastMeasured))
+		return a
+	case r.Crowded*crowdedFrom > measured:
 		count = blockSize(r.Paid.Size + 1)
-		why = fmt.Sprintf("jobs waited for %d%% of the time while every node had one", percent(r.Crowded, paid))
+		why = fmt.Sprintf("jobs waited for %d%% of the %s measured while every node had one", percent(r.Crowded, measured), capacity.FormatDuration(r.Measured))
 	case r.Busy == 0:
-		why = "no job ran"
+		why = fmt.Sprintf("no job ran in %d of the %d hours measured", r.Within, r.Hours)
 	case blockSize(r.Busy) < r.Paid.Size:
 		count = blockSize(r.Busy)
-		why = fmt.Sprintf("no more than %d of its %d nodes had jobs in 19 of 20 hours", r.Busy, r.Paid.Size)
+		why = fmt.Sprintf("in %d of the %d hours measured no more than %d of its %d nodes had jobs", r.Within, r.Hours, r.Busy, r.Paid.Size)
 	default:
-		why = fmt.Sprintf("%d of its %d nodes had jobs in the busiest hours", r.Busy, r.Paid.Size)
+		why = fmt.Sprintf("%d of its %d nodes had jobs in the busiest of the %d hours measured", r.Busy, r.Paid.Size, r.Hours)
 	}
 	next, followed := successor(snap, r.Paid.Partition, r)
 	from := latest(r.End, now)
@@ -103,7 +111,7 @@ func (r Reservation) advise(snap *capacity.Snapshot, now time.Time) Advice {
 		a.Says = fmt.Sprintf("%s: %d nodes beside the %d of %s, which follows at %s: %s", r.Paid.Partition, count-next.Size(), next.Size(), next.ID, capacity.FormatUTC(next.Start), why)
 		count, from = blockSize(count-next.Size()), latest(next.Start, now)
 	case r.Busy == 0 && r.Crowded == 0:
-		a.Says = fmt.Sprintf("%s: nothing follows %s, and %s in it: ask who still needs it before you buy", r.Paid.Partition, r.ID, why)
+		a.Says = fmt.Sprintf("%s: nothing follows %s, and %s: ask who still needs it before you buy", r.Paid.Partition, r.ID, why)
 		return a
 	case r.End.After(now.Add(soon)):
 		a.Says = fmt.Sprintf("%s: nothing yet; %s lasts until %s, and %s", r.Paid.Partition, r.ID, capacity.FormatUTC(r.End), why)

@@ -21,13 +21,14 @@ type account struct {
 	book  *book
 	sums  Sums
 	gaps  []Gap
-	busy  map[int64]int64 // node-seconds with a job, by hour since 1970
+	// by hour since 1970, up to the fence: node-seconds with a job, and seconds in which sync ran
+	busy, seen map[int64]int64
 }
 
 // divide puts every paid second of every instance in one class.
 func (a *account) divide(b *book) (Reservation, error) {
 	h := a.history
-	a.book, a.sums, a.busy = b, Sums{}, map[int64]int64{}
+	a.book, a.sums, a.busy, a.seen = b, Sums{}, map[int64]int64{}, map[int64]int64{}
 	a.fence = h.last().Fence
 	if end := h.end(); !a.fence.IsZero() && end.Before(a.fence) {
 		a.fence = time.Time{}
@@ -43,14 +44,20 @@ func (a *account) divide(b *book) (Reservation, error) {
 			return one, err
 		}
 		length := seconds(s.from, s.to)
+		if s.known {
+			a.measured(a.seen, s.from, s.to)
+		}
 		if s.known && s.paid.Waits && ran >= int64(s.paid.Size)*length {
-			one.Crowded += ran
+			one.Crowded += int64(s.paid.Size) * max(0, seconds(s.from, a.beforeFence(s.to)))
 		}
 	}
 	for _, s := range h.within(h.start, h.paidUntil(a.wholeEnd())) {
 		one.Whole += int64(s.paid.Size) * seconds(s.from, s.to)
 	}
-	one.Busy = a.oftenBusy()
+	one.Busy, one.Within, one.Hours = a.oftenBusy()
+	for _, n := range a.seen {
+		one.Measured += time.Duration(n) * time.Second
+	}
 	return one, nil
 }
 
@@ -118,10 +125,10 @@ func (a *account) stay(s stay, all []string) (ran int64, err error) {
 				}
 				taken = append(taken, p)
 				a.put(s, p.from, p.to, -1, a.idle(s))
-				a.give(p)
+				a.give(s, p)
 				ran += length
 			case len(p.runs) > 0:
-				a.give(p)
+				a.give(s, p)
 				ran += length
 			case on:
 				a.put(s, p.from, p.to, 1, p.class)
@@ -229,10 +236,10 @@ func (a *account) idle(s stay) Class {
 
 // give divides a time of a node among the runs that share it, in equal parts: Slurm does not
 // say which of them needs the instance.
-func (a *account) give(p piece) {
+func (a *account) give(s stay, p piece) {
 	length := seconds(p.from, p.to)
-	for hour, n := range hours(p.from, p.to) {
-		a.busy[hour] += n
+	if s.known {
+		a.measured(a.busy, p.from, p.to)
 	}
 	each, rest := length/int64(len(p.runs)), length%int64(len(p.runs))
 	at := p.from
@@ -294,23 +301,34 @@ func (a *account) gap(s stay, from, to time.Time, nodes int) {
 	a.gaps[len(a.gaps)-1].NodeSeconds += int64(nodes) * seconds(from, to)
 }
 
-// oftenBusy is how many nodes had a job, or more, in one of twenty hours.
-func (a *account) oftenBusy() int {
-	var means []int64
-	end := a.to
-	if !a.fence.IsZero() {
-		end = earliest(end, a.fence)
+// measured adds a time, as far as it is before the fence, to the hours that it is in.
+func (a *account) measured(by map[int64]int64, from, to time.Time) {
+	for hour, n := range hours(from, a.beforeFence(to)) {
+		by[hour] += n
 	}
-	for hour, n := range hours(a.from, end) {
-		if n > 0 {
-			means = append(means, (a.busy[hour]+n-1)/n)
-		}
+}
+
+func (a *account) beforeFence(t time.Time) time.Time {
+	if a.fence.IsZero() {
+		return t
+	}
+	return earliest(t, a.fence)
+}
+
+// oftenBusy is how many nodes had a job, or fewer, in 19 of 20 of the hours that were seen; and
+// in how many hours it was so, of how many.
+func (a *account) oftenBusy() (nodes, within, of int) {
+	var means []int64
+	for hour, n := range a.seen {
+		means = append(means, (a.busy[hour]+n-1)/n)
 	}
 	if len(means) == 0 {
-		return 0
+		return 0, 0, 0
 	}
 	slices.Sort(means)
-	return int(means[min(len(means)*19/20, len(means)-1)])
+	most := means[min(len(means)*19/20, len(means)-1)]
+	within, _ = slices.BinarySearch(means, most+1)
+	return int(most), within, len(means)
 }
 
 // seconds is how many there are between two times.

@@ -108,11 +108,13 @@ type Reservation struct {
 	Sums       Sums
 	// Whole are the node-seconds from Start to End, or to Until where it has no end.
 	Whole int64
-	// Crowded is how much of the paid time jobs waited while every node had one.
+	// Measured is for how long sync saw it, up to the fence; what follows is about that time.
+	Measured time.Duration
+	// Crowded are the node-seconds in which jobs waited while every node had one.
 	Crowded int64
-	// Busy is the number of nodes with a job that was reached or passed in one of twenty
-	// hours.
-	Busy int
+	// Busy is the number of nodes with a job that was not passed in 19 of 20 hours: in
+	// Within of Hours, to be exact.
+	Busy, Within, Hours int
 }
 
 // Day is a part of the report's time.

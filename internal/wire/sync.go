@@ -262,6 +262,9 @@ func (n noAWS) Reservations(context.Context, []string) ([]capacity.Reservation, 
 func (n noAWS) InstancesByTag(context.Context, map[string][]string) ([]capacity.Instance, error) {
 	return nil, n.err
 }
+func (n noAWS) InstancesByID(context.Context, []string) ([]capacity.Instance, error) {
+	return nil, n.err
+}
 func (n noAWS) InstancesByClusterName(context.Context, string) ([]capacity.Instance, error) {
 	return nil, n.err
 }

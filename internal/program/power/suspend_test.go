@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -29,12 +28,8 @@ func TestSuspendTerminates(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer sim.Close()
-	if _, err := sim.Listen("127.0.0.1:0"); err != nil {
+	if err := sim.Serve(t.Setenv); err != nil {
 		t.Fatal(err)
-	}
-	for _, variable := range sim.Env() {
-		key, value, _ := strings.Cut(variable, "=")
-		t.Setenv(key, value)
 	}
 	// A slurmctld that does not run: nothing listens on port 1.
 	conf := filepath.Join(t.TempDir(), "slurm.conf")

@@ -25,12 +25,8 @@ func TestMetadataOfAnInstance(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer sim.Close()
-	if _, err := sim.Listen("127.0.0.1:0"); err != nil {
+	if err := sim.Serve(t.Setenv); err != nil {
 		t.Fatal(err)
-	}
-	for _, variable := range sim.Env() {
-		key, value, _ := strings.Cut(variable, "=")
-		t.Setenv(key, value)
 	}
 	client, err := ec2.New(t.Context(), ec2.Options{})
 	if err != nil {

@@ -23,6 +23,7 @@ import (
 var ec2Operations = []string{
 	"CancelCapacityReservation",
 	"CreateCapacityReservation",
+	"CreateFleet",
 	"CreateInterruptibleCapacityReservationAllocation",
 	"CreateLaunchTemplate",
 	"CreateLaunchTemplateVersion",
@@ -39,6 +40,7 @@ var ec2Operations = []string{
 	"DescribeCapacityReservationTopology",
 	"DescribeCapacityReservations",
 	"DescribeImages",
+	"DescribeInstanceTopology",
 	"DescribeInstanceTypeOfferings",
 	"DescribeInstanceTypes",
 	"DescribeInstances",

@@ -1,0 +1,326 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/canary"
+)
+
+// asked is a PCS cluster with a node group of two nodes for nextBlock, and a Slurm whose
+// scontrol answers from files: what PCS does in Slurm, tests write there. The lab of the
+// packages' tests asks a real one.
+type asked struct {
+	*restricted
+	start, end time.Time
+}
+
+const askedConfig = "ClusterName = ml\nSLURM_VERSION = 25.11.0\nResumeTimeout = 1800 sec\n"
+
+func newAsked(t *testing.T) *asked {
+	t.Helper()
+	a := &asked{restricted: newRestricted(t, awssim.NewClock(simStart, 0))}
+	a.mustAdmin(setupArgs(nextBlock, "--max-nodes", "2")...)
+	a.start, a.end = simStart.AddDate(0, 0, 5).Truncate(24*time.Hour).Add(11*time.Hour+30*time.Minute), simStart.AddDate(0, 0, 12).Truncate(24*time.Hour).Add(11*time.Hour+30*time.Minute)
+	a.write("config", askedConfig)
+	a.reservation("gpu-a-scheduled", "MAINT,SPEC_NODES")
+	a.nodes("IDLE+CLOUD+MAINTENANCE+POWERED_DOWN", "")
+	bin := filepath.Join(a.dir, "bin")
+	script := `#!/bin/sh
+cd ` + a.dir + `
+case "$*" in
+--version) echo slurm 25.11.0 ;;
+*"show config") cat config ;;
+*"show reservation") cat reservations ;;
+*"show node"*) cat nodes ;;
+"create reservation"*) echo "ReservationName=pcs-capacity-canary StartTime=1 EndTime=2 Nodes=gpu-a-[1-2] Flags=MAINT Users=root State=INACTIVE" >>reservations ;;
+delete*) sed -i /pcs-capacity-canary/d reservations ;;
+*state=DRAIN*) sed -i '1s/State=IDLE+CLOUD /State=IDLE+CLOUD+DRAIN /; 1s/$/ Reason=pcs-capacity canary [root@2026-11-20T12:00:00]/' nodes ;;
+*state=RESUME*) sed -i '1s/+DRAIN//; 1s/ Reason.*//' nodes ;;
+*) echo "unexpected: $*" >&2; exit 1 ;;
+esac
+`
+	if err := os.Mkdir(bin, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(bin, "scontrol"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	a.env = append(a.env, "PATH="+bin+":"+os.Getenv("PATH"))
+	return a
+}
+
+// reservation is the only one in Slurm but for canary's; "" for none.
+func (a *asked) reservation(name, flags string) {
+	text := ""
+	if was, err := os.ReadFile(filepath.Join(a.dir, "reservations")); err == nil && strings.Contains(string(was), "pcs-capacity-canary") {
+		text = "ReservationName=pcs-capacity-canary StartTime=1 EndTime=2 Nodes=gpu-a-[1-2] Flags=MAINT Users=root State=INACTIVE\n"
+	}
+	if name != "" {
+		text += fmt.Sprintf("ReservationName=%s StartTime=%d EndTime=%d Nodes=gpu-a-[1-2] Flags=%s Users=root State=ACTIVE\n", name, a.sim.Clock().Now().Unix(), a.sim.Clock().Now().Unix()+120, flags)
+	}
+	a.write("reservations", text)
+}
+
+func (a *asked) nodes(state, reason string) {
+	var b strings.Builder
+	for n := 1; n <= 2; n++ {
+		fmt.Fprintf(&b, "NodeName=gpu-a-%d NodeAddr=127.0.0.1 NodeHostName=gpu-a-%d State=%s RealMemory=2000 Partitions=gpu%s\n", n, n, state, reason)
+	}
+	a.write("nodes", b.String())
+}
+
+// opens lets the block open, with instances launched after so long.
+func (a *asked) opens(launched time.Duration) {
+	a.Helper()
+	a.sim.Clock().Set(a.start.Add(launched))
+	for n := 1; n <= 2; n++ {
+		if _, err := a.sim.LaunchForNodeGroup("ml", "gpu-a", fmt.Sprintf("gpu-a-%d", n)); err != nil {
+			a.Fatal(err)
+		}
+	}
+	a.sim.Clock().Set(a.start.Add(20 * time.Minute))
+	a.reservation("", "")
+	a.nodes("IDLE+CLOUD", "")
+}
+
+func (a *asked) ends() {
+	a.sim.Clock().Set(a.end.Add(5 * time.Minute))
+	a.reservation("", "")
+	a.nodes("IDLE+CLOUD+POWERED_DOWN", "")
+}
+
+// canary runs the command.
+func (a *asked) canary(args ...string) (status int, found map[string]canary.Answer) {
+	a.Helper()
+	a.said = ""
+	status = a.admin(append([]string{"canary", "gpu-a"}, args...)...)
+	text, err := os.ReadFile(filepath.Join(a.dir, "state", "canary-gpu-a.json"))
+	var report canary.Report
+	if err == nil {
+		err = json.Unmarshal(text, &report)
+	}
+	if err != nil || len(report.Answers) != len(canary.Items) {
+		a.Fatalf("%v: %d answers\n%s", err, len(report.Answers), a.said)
+	}
+	found = map[string]canary.Answer{}
+	for _, one := range report.Answers {
+		found[one.ID] = one
+	}
+	return status, found
+}
+
+// TestCanary follows a block from before its start until after its end, on an AWS and a Slurm
+// in which all statements hold: each that can be asked is confirmed, and nothing is left.
+func TestCanary(t *testing.T) {
+	t.Parallel()
+	a := newAsked(t)
+	if status, found := a.canary(); status != 0 || found["wrong-zone"].Outcome != canary.Unknown || found["scheduled-before"].Outcome != canary.Confirmed {
+		t.Errorf("%d: %+v", status, found)
+	}
+	if n := a.sim.Calls()[awssim.CallKey{Service: "pcs", Operation: "CreateComputeNodeGroup", Region: "us-east-2"}]; n != 1 {
+		t.Errorf("%d groups were created without --change", n)
+	}
+	a.canary("--change")
+	a.opens(time.Minute)
+	if _, found := a.canary("--change"); found["drained-node"].Began.IsZero() || !strings.Contains(a.file("nodes"), "DRAIN") {
+		t.Errorf("no node is drained: %+v", found["drained-node"])
+	}
+	a.sim.Clock().Advance(11 * time.Minute)
+	a.canary() // what was begun is ended without --change too
+	if strings.Contains(a.file("nodes"), "DRAIN") || strings.Contains(a.file("reservations"), "canary") {
+		t.Errorf("left in Slurm:\n%s%s", a.file("nodes"), a.file("reservations"))
+	}
+	a.ends()
+	a.nodes("IDLE+CLOUD+POWERED_DOWN", " Reason=Failed to launch backing instance (Error Code: ReservationCapacityExceeded) [root@2026-12-02T11:35:00]")
+	status, found := a.canary()
+	if status != 0 {
+		t.Errorf("status %d\n%s", status, a.said)
+	}
+	for _, item := range canary.Items {
+		want := canary.Confirmed
+		if item.When == "" || item.ID == "real-memory" { // by hand; no group of this account sets it
+			want = canary.Unknown
+		}
+		if got := found[item.ID]; got.Outcome != want || got.Evidence == "" || got.At.IsZero() || !got.Began.IsZero() {
+			t.Errorf("%+v, want %s", got, want)
+		}
+	}
+	for _, c := range a.sim.PCSClusters() {
+		for _, g := range c.NodeGroups {
+			if strings.HasPrefix(g.Name, "canary") {
+				t.Errorf("%s is left", g.Name)
+			}
+		}
+	}
+}
+
+func (a *asked) file(name string) string {
+	a.Helper()
+	text, err := os.ReadFile(filepath.Join(a.dir, name))
+	if err != nil {
+		a.Fatal(err)
+	}
+	return string(text)
+}
+
+// TestCanaryRefutes has one thing otherwise at a time.
+func TestCanaryRefutes(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		id, evidence string
+		otherwise    func(*asked)
+	}{
+		{"resume-timeout", "ResumeTimeout is 1m0s", func(a *asked) {
+			a.write("config", strings.Replace(askedConfig, "1800", "60", 1))
+		}},
+		{"real-memory", "set is RealMemory=2000000, gpu-a-1 has 2000 MB", func(a *asked) { a.setMemory("2000000") }},
+		{"read-rate", " of 20: ", func(a *asked) {
+			a.fault("GetComputeNodeGroup", "ThrottlingException", 429, 9)
+		}},
+		{"launch-error", "gpu-a-1: Could not launch: no capacity", func(a *asked) {
+			a.nodes("IDLE+CLOUD+POWERED_DOWN", " Reason=Could not launch: no capacity [root@2026-11-20T12:00:00]")
+		}},
+		{"scheduled-before", "no reservation gpu-a-scheduled", func(a *asked) { a.reservation("", "") }},
+		{"scheduled-before", "SPEC_NODES, from", func(a *asked) { a.reservation("gpu-a-scheduled", "SPEC_NODES") }},
+		{"scheduled-open", "it is there: true", func(a *asked) {
+			a.opens(0)
+			a.reservation("gpu-a-scheduled", "MAINT,SPEC_NODES")
+		}},
+		{"launch-latency", "2 of 2 instances 20m0s after the start, the last launched 15m0s", func(a *asked) { a.opens(15 * time.Minute) }},
+		{"scheduled-after", "it is there: true", func(a *asked) {
+			a.ends()
+			a.reservation("gpu-a-scheduled", "MAINT,SPEC_NODES")
+		}},
+		{"nodes-after", "gpu-a-1 IDLE+CLOUD, gpu-a-2", func(a *asked) {
+			a.ends()
+			a.nodes("IDLE+CLOUD", "")
+		}},
+		{"foreign-reservation", "and gone", func(a *asked) {
+			a.canary("--change")
+			a.sim.Clock().Advance(11 * time.Minute)
+			a.write("reservations", "")
+		}},
+		{"drained-node", "11m0s later there is", func(a *asked) {
+			a.opens(time.Minute)
+			a.canary("--change")
+			if err := a.sim.TerminateNode("ml", "gpu-a", "gpu-a-1"); err != nil {
+				a.Fatal(err)
+			}
+			a.sim.Clock().Advance(11 * time.Minute)
+			if _, err := a.sim.LaunchForNodeGroup("ml", "gpu-a", "gpu-a-1"); err != nil {
+				a.Fatal(err)
+			}
+		}},
+		{"wrong-zone", "PCS took it, and then CREATE_FAILED: ValidationException", func(a *asked) { a.sim.SetOtherwise(awssim.Otherwise{LateChecks: true}) }},
+		{"too-many-nodes", "PCS took it: ACTIVE", func(a *asked) { a.sim.SetOtherwise(awssim.Otherwise{AnySize: true}) }},
+		{"mixed-scaling", "PCS took it: ACTIVE", func(a *asked) { a.sim.SetOtherwise(awssim.Otherwise{MixedScaling: true}) }},
+	} {
+		t.Run(c.id, func(t *testing.T) {
+			t.Parallel()
+			a := newAsked(t)
+			c.otherwise(a)
+			status, found := a.canary("--change")
+			if got := found[c.id]; got.Outcome != canary.Refuted || !strings.Contains(got.Evidence, c.evidence) || status != 1 {
+				t.Errorf("status %d, %+v\n%s", status, got, a.said)
+			}
+			for _, cluster := range a.sim.PCSClusters() {
+				if len(cluster.NodeGroups) != 2 {
+					t.Errorf("node groups are left: %+v", cluster.NodeGroups)
+				}
+			}
+		})
+	}
+}
+
+func (a *asked) fault(operation, code string, status, skip int) {
+	a.Helper()
+	if _, err := a.sim.AddFault(awssim.Fault{Operation: operation, Effect: awssim.FailBefore, Code: code, Status: status, Skip: skip}); err != nil {
+		a.Fatal(err)
+	}
+}
+
+// setMemory gives the node group a RealMemory, as somebody did by hand.
+func (a *asked) setMemory(value string) {
+	a.Helper()
+	var endpoint string
+	for _, variable := range a.sim.Env() {
+		if url, ok := strings.CutPrefix(variable, "AWS_ENDPOINT_URL="); ok {
+			endpoint = url
+		}
+	}
+	body := fmt.Sprintf(`{"clusterIdentifier": "ml", "computeNodeGroupIdentifier": "gpu-a", "slurmConfiguration": {"slurmCustomSettings": [{"parameterName": "RealMemory", "parameterValue": %q}]}}`, value)
+	request, err := http.NewRequestWithContext(a.Context(), http.MethodPost, endpoint, strings.NewReader(body))
+	if err != nil {
+		a.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/x-amz-json-1.0")
+	request.Header.Set("X-Amz-Target", "AWSParallelComputingService.UpdateComputeNodeGroup")
+	request.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=AKIDSIMULATED/20261120/us-east-2/pcs/aws4_request, SignedHeaders=host, Signature=0")
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		a.Fatal(err)
+	}
+	answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		a.Fatal(answer.Status)
+	}
+}
+
+// TestCanaryKeeps: a run that is cut off after a change is taken up by the next; two at once are
+// refused, as is what setup did not make.
+func TestCanaryKeeps(t *testing.T) {
+	t.Parallel()
+	a := newAsked(t)
+	a.canary("--change")
+	if err := os.Remove(filepath.Join(a.dir, "state", "canary-gpu-a.json")); err != nil { // as if it had been killed before it was written
+		t.Fatal(err)
+	}
+	if _, found := a.canary("--change"); found["foreign-reservation"].Began.IsZero() || strings.Count(a.file("reservations"), "canary") != 1 {
+		t.Errorf("%+v\n%s", found["foreign-reservation"], a.file("reservations"))
+	}
+	a.said = ""
+	if status := a.admin("canary", "compute"); status != 1 || !strings.Contains(a.said, "was not made by `pcs-capacity setup`") {
+		t.Errorf("%d: %s", status, a.said)
+	}
+	a.said = ""
+	a.write("state/canary-gpu-a.json", "{")
+	if status := a.admin("canary", "gpu-a"); status != 1 || !strings.Contains(a.said, "move it away") {
+		t.Errorf("%d: %s", status, a.said)
+	}
+}
+
+// TestCanaryInDocs compares docs/canary.md with the statements. UPDATE_TRANSCRIPTS=1 writes it.
+func TestCanaryInDocs(t *testing.T) {
+	const path, begin = "../../docs/canary.md", "| --- | --- | --- | --- | --- |\n"
+	page := readDoc(t, path)
+	head, _, found := strings.Cut(page, begin)
+	if !found {
+		t.Fatalf("%s has no table", path)
+	}
+	var want strings.Builder
+	want.WriteString(head + begin)
+	for _, item := range canary.Items {
+		when := string(item.When)
+		if when == "" {
+			when = "by hand"
+		}
+		fmt.Fprintf(&want, "| `%s` | %s | %s | %s | %s |\n", item.ID, item.States, item.How, when, item.Changes)
+	}
+	if page == want.String() {
+		return
+	}
+	if os.Getenv("UPDATE_TRANSCRIPTS") == "" {
+		t.Fatalf("%s is not what the program asks; UPDATE_TRANSCRIPTS=1 writes it", path)
+	}
+	if err := os.WriteFile(path, []byte(want.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

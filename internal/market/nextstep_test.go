@@ -1,0 +1,48 @@
+package market
+
+import (
+	"testing"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
+)
+
+// The next step names the first node group that can take the block, and never another one.
+func TestNextStep(t *testing.T) {
+	group := func(name string, change func(*config.NodeGroup)) config.NodeGroup {
+		g := config.NodeGroup{Name: name, InstanceType: "p5.48xlarge", PurchaseOption: capacity.CapacityBlock, SubnetIDs: []string{"subnet-9", "subnet-1"}}
+		if change != nil {
+			change(&g)
+		}
+		return g
+	}
+	others := []config.NodeGroup{
+		group("type", func(g *config.NodeGroup) { g.InstanceType = "p4d.24xlarge" }),
+		group("option", func(g *config.NodeGroup) { g.PurchaseOption = capacity.OnDemand }),
+		group("zone", func(g *config.NodeGroup) { g.SubnetIDs = []string{"subnet-2"} }),
+	}
+	selects := group("gpu", func(g *config.NodeGroup) { g.Select = &capacity.Select{Tags: map[string]string{"team": "nlp"}} })
+	subnets := Subnets{byZone: map[string][]string{"use2-az1": {"subnet-1"}, "use2-az2": {"subnet-2"}}}
+	r := capacity.Reservation{ID: "cr-1", InstanceType: "p5.48xlarge", AZID: "use2-az1", AZ: "us-east-2a"}
+	for name, c := range map[string]struct {
+		cluster  string
+		provider capacity.Provider
+		groups   []config.NodeGroup
+		want     string
+	}{
+		"by id":         {"", capacity.ProviderEC2, append(others, group("gpu", nil), group("second", nil)), "  add \"cr-1\" to capacity_reservation_ids of node_group \"gpu\" of partition \"big\" (/p.toml), then run\n  pcs-capacity sync"},
+		"by tags":       {"", capacity.ProviderEC2, append(others, selects), "  give cr-1 the tags that node_group \"gpu\" of partition \"big\" selects (/p.toml), then run\n  pcs-capacity sync"},
+		"no group":      {"", capacity.ProviderEC2, others, "  add \"cr-1\" to a [[partition.node_group]] of p5.48xlarge in us-east-2a (use2-az1) (/c.toml), then run\n  pcs-capacity sync"},
+		"PCS":           {"ml", capacity.ProviderPCS, []config.NodeGroup{group("gpu", nil)}, "  pcs-capacity setup --reservation cr-1 --queue big --node-group gpu"},
+		"PCS by tags":   {"ml", capacity.ProviderPCS, []config.NodeGroup{selects}, "  pcs-capacity setup --reservation cr-1 --queue big --node-group gpu"},
+		"PCS, no group": {"ml", capacity.ProviderPCS, others, "  pcs-capacity setup --reservation cr-1 --queue QUEUE --node-group NAME --like NODE_GROUP"},
+	} {
+		cfg := &config.Config{Cluster: c.cluster, Path: "/c.toml", Partitions: []config.Partition{{Name: "big", Provider: c.provider, NodeGroups: c.groups, File: "/p.toml"}}}
+		if got := NextStep(cfg, subnets, r); got != c.want {
+			t.Errorf("%s:\n%s\nwant\n%s", name, got, c.want)
+		}
+	}
+	if got, want := NextStep(&config.Config{}, subnets, r), "  pcs-capacity setup --reservation cr-1 --queue QUEUE --node-group NAME --like NODE_GROUP --cluster CLUSTER"; got != want {
+		t.Errorf("without settings:\n%s\nwant\n%s", got, want)
+	}
+}
