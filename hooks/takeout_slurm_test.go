@@ -39,7 +39,7 @@ func (p *power) heldForOwner(id, partition, code string) {
 	p.until("job "+id+" is held for its owner", func() bool {
 		job = p.show("job", id)
 		return strings.Contains(job, " Priority=0 ") && regexp.MustCompile(`Reason=(JobHeldUser|job_requeued_in_held_state) `).MatchString(job) &&
-			strings.Contains(job, "AdminComment=pcs-capacity: partition "+partition+" refuses this job: "+code+": ")
+			regexp.MustCompile("AdminComment=pcs-capacity: partition ("+partition+") refuses this job: "+code+": ").MatchString(job)
 	})
 }
 
@@ -97,11 +97,7 @@ func TestRefusedJobsAreTakenOutAlone(t *testing.T) {
 	for _, id := range []string{refused, once, het} {
 		p.heldForOwner(id, "gpu", "wrong-partition")
 	}
-	last := "gpu"
-	if strings.Contains(p.show("job", neither), " Partition=other ") {
-		last = "other"
-	}
-	p.heldForOwner(neither, last, "unknown-reservation")
+	p.heldForOwner(neither, "gpu|other", "unknown-reservation")
 	if job := p.show("job", once); !strings.Contains(job, "Requeue=0") {
 		t.Errorf("--no-requeue is forgotten: %s", job)
 	}
