@@ -95,6 +95,11 @@ type Reservation struct {
 	// It can move: an extension is paid for later. Read it again on every pass.
 	End time.Time `json:"end,omitzero"`
 
+	// Committed is the size that was committed to of a future-dated ODCR, which is paid until
+	// CommittedUntil whatever happens; zero for all others.
+	Committed      int       `json:"committed,omitempty"`
+	CommittedUntil time.Time `json:"committed_until,omitzero"`
+
 	// MissingSince is when EC2 left the reservation out of an answer for the first time,
 	// if the last one left it out: what is here was true before that.
 	MissingSince time.Time `json:"missing_since,omitzero"`
@@ -110,14 +115,19 @@ type Missing struct {
 	Err error
 }
 
+// FutureODCR reports whether it is an ODCR that EC2 has promised for later.
+func (r Reservation) FutureODCR() bool {
+	return r.Kind == ODCR && r.State.Expected() && r.Start.After(r.Created)
+}
+
 // Size is the number of instances that the reservation has, or will have once it
-// opens: the larger of TotalInstanceCount and what was bought.
+// opens: the larger of TotalInstanceCount and what was bought, or committed to.
 func (r Reservation) Size() int {
 	bought, err := strconv.Atoi(r.Tags[RequestedQuantityTag])
 	if err != nil {
 		bought = 0
 	}
-	return max(r.Total, bought)
+	return max(r.Total, bought, r.Committed)
 }
 
 // UsableSize is Size without the hosts that have failed.

@@ -107,6 +107,10 @@ func (c *Client) reservation(a types.CapacityReservation) capacity.Reservation {
 		End:           aws.ToTime(a.EndDate),
 		Tags:          tagMap(a.Tags),
 	}
+	if a.CommitmentInfo != nil {
+		r.Committed = int(aws.ToInt32(a.CommitmentInfo.CommittedInstanceCount))
+		r.CommittedUntil = aws.ToTime(a.CommitmentInfo.CommitmentEndDate)
+	}
 	// arn:aws:ec2:REGION:ACCOUNT:placement-group/NAME
 	_, r.PlacementGroup, _ = strings.Cut(aws.ToString(a.PlacementGroupArn), ":placement-group/")
 	if a.CapacityBlockId != nil {

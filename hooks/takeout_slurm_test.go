@@ -60,7 +60,7 @@ func TestRefusedJobsAreTakenOutAlone(t *testing.T) {
 	const elsewhere = "--comment=capacity_reservation_id=" + otherID
 	var others [2]string
 	var refused, once, het, both, neither string
-	said := make(chan string)
+	var said <-chan string
 	p.together(func() {
 		others[0] = p.submit("-p", "gpu", "-t", "10", "-n1")
 		refused = p.submit("-p", "gpu", "-t", "10", "-n1")
@@ -68,17 +68,7 @@ func TestRefusedJobsAreTakenOutAlone(t *testing.T) {
 		once = p.submit("-p", "gpu", "-t", "10", "-n1", "--no-requeue", elsewhere)
 		het = p.submit("-p", "gpu", "-t", "10", "-n1", elsewhere, ":", "-p", "gpu", "-t", "10", "-n1")
 		both = p.submit("-p", "gpu,other", "-t", "10", "-n1", elsewhere)
-		go func() {
-			out, err := p.cluster.Command(deadline(t), "srun", "-p", "gpu", "-t", "10", "-n1", elsewhere, "hostname")
-			if err == nil {
-				out = "it ran: " + out
-			}
-			said <- out
-		}()
-		p.until("srun waits", func() bool {
-			out, err := p.cluster.Command(deadline(t), "squeue", "--noheader", "--name=hostname")
-			return err == nil && out != ""
-		})
+		said = p.srun("-p", "gpu", "-t", "10", "-n1", elsewhere)
 		others[1] = p.submit("-p", "gpu", "-t", "10", "-n1")
 		neither = p.submit("-p", "gpu,other", "-t", "10", "-N2", // on nodes that are off in both
 			"--comment=capacity_reservation_id=cr-0ffffffffffffffff")
@@ -173,4 +163,24 @@ func TestReleaseLoopStarvesNobody(t *testing.T) {
 		return err == nil
 	})
 	p.wait(mine, "COMPLETED")
+}
+
+// srun runs hostname in a terminal job, and returns when that is in the queue; then comes what
+// srun says.
+func (p *power) srun(args ...string) <-chan string {
+	p.t.Helper()
+	said := make(chan string, 1)
+	ctx := deadline(p.t)
+	go func() {
+		out, err := p.cluster.Command(ctx, "srun", append(args, "hostname")...)
+		if err == nil {
+			out = "it ran: " + out
+		}
+		said <- out
+	}()
+	p.until("srun waits", func() bool {
+		out, err := p.cluster.Command(deadline(p.t), "squeue", "--noheader", "--name=hostname")
+		return err == nil && out != ""
+	})
+	return said
 }

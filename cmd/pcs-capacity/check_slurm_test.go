@@ -250,6 +250,11 @@ func TestCheckNamesEachFault(t *testing.T) {
 			t.Errorf("all is well, but %+v", f)
 		}
 	}
+	if !slices.ContainsFunc(found, func(f check.Finding) bool {
+		return f.Check == "permission" && strings.HasSuffix(f.What, "; not checked: ec2:CancelCapacityReservation")
+	}) {
+		t.Errorf("it does not say what of the permissions is not checked: %+v", found)
+	}
 	if status != 0 || len(found) < 15 {
 		t.Fatalf("status %d, %d findings", status, len(found))
 	}

@@ -59,14 +59,18 @@ type listRow struct {
 	WaitsFor string `json:"waits_for,omitempty"`
 	// NodesIdle is nil where Slurm does not say, or no partition has it.
 	NodesIdle *int `json:"nodes_idle"`
+	// CommittedUntil is of future-dated ODCRs only.
+	CommittedUntil time.Time `json:"committed_until,omitzero"`
 
 	usedBy string
+	future bool
 }
 
 func newListRow(r *capacity.Reservation, account string, use market.ZoneUse, own owned) listRow {
 	row := listRow{ID: r.ID, Kind: r.Kind, State: r.State, InstanceType: r.InstanceType, Region: r.Region, AZID: r.AZID, AZ: r.AZ,
 		Available: r.Available, Used: r.Used(), Start: r.Start, End: r.End, Platform: r.Platform, Tenancy: r.Tenancy,
 		MatchCriteria: r.MatchCriteria, UltraServer: r.UltraServer, OwnerID: r.OwnerID, Subnets: use.Subnets, Neighbours: use.Neighbours, Tags: r.Tags}
+	row.CommittedUntil, row.future = r.CommittedUntil, r.FutureODCR()
 	row.Partition, row.Slot = own.places[r.ID].Partition, own.places[r.ID].Slot
 	row.NodesIdle, row.usedBy = own.idleIn(r.ID), own.usedBy(r.ID)
 	for _, w := range own.waiting {
@@ -102,6 +106,12 @@ func (r listRow) marks() string {
 	}
 	if r.Kind == capacity.InterruptibleODCR {
 		all = append(all, "interruptible")
+	}
+	if r.future {
+		all = append(all, "opens "+capacity.FormatUTC(r.Start))
+	}
+	if !r.CommittedUntil.IsZero() {
+		all = append(all, "committed until "+capacity.FormatUTC(r.CommittedUntil))
 	}
 	if r.Shared != nil && *r.Shared {
 		all = append(all, "shared by "+r.OwnerID)

@@ -190,7 +190,7 @@ func newRehearsalIn(t *testing.T, world, settings string, change func(*slurmlab.
 // sync makes one pass and returns what it did, as "code slot job" each.
 func (r *rehearsal) sync() []string {
 	r.Helper()
-	report, err := onePass(r.ctx, r.cfg, r.aws, nil)
+	report, err := onePass(r.ctx, r.cfg, r.aws, newPCS(r.aws))
 	if err != nil {
 		r.Fatalf("pass: %v\n%+v", err, report)
 	}

@@ -25,7 +25,7 @@ func newUsageChart(made report.Report, fees map[string]recordedFee, snap *capaci
 	at := func(t time.Time) string { return t.In(zone).Format("2006-01-02 15:04 MST") }
 	u.Under = fmt.Sprintf("%s to %s: %s node-hours were paid, %s of them useful", at(made.From), at(made.Until), hoursText(made.Total.Total()), partText(made.Total[report.Useful], made.Total.Total()))
 	for _, r := range made.Reservations {
-		block := capacity.Block{Window: capacity.Window{Start: r.Start, Fence: r.Paid.Fence, Reclaim: r.Paid.Fence, End: r.End}, Slot: r.Paid.Slot, Extensions: fees[r.ID].extensions,
+		block := capacity.Block{Window: capacity.Window{Start: r.Start, Fence: r.Paid.Fence, Reclaim: r.End, End: r.End}, Slot: r.Paid.Slot, Extensions: fees[r.ID].extensions,
 			Reservation: capacity.Reservation{ID: r.ID, Kind: r.Paid.Kind, State: capacity.StateActive, InstanceType: r.Paid.InstanceType, Total: r.Paid.Size, Start: r.Start, End: r.End}}
 		if snap != nil {
 			if known, ok := snap.Reservation(r.ID); ok {

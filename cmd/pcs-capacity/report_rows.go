@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -154,7 +155,7 @@ func reportClasses(sums report.Sums) []reportClass {
 		n := sums[c]
 		row := reportClass{Class: c, NodeSeconds: n, NodeHours: float64(n / 36)}
 		if total > 0 {
-			row.Percent = float64(1000*n/total) / 10
+			row.Percent = percentOf(n, total)
 		}
 		left -= n / 36
 		all = append(all, row)
@@ -366,8 +367,11 @@ func partText(part, whole int64) string {
 	if whole == 0 {
 		return "-"
 	}
-	return fmt.Sprintf("%.1f%%", float64(1000*part/whole)/10)
+	return fmt.Sprintf("%.1f%%", percentOf(part, whole))
 }
+
+// percentOf has one decimal.
+func percentOf(part, whole int64) float64 { return math.Round(1000*float64(part)/float64(whole)) / 10 }
 
 func moneyText(m capacity.Money) string {
 	if m == (capacity.Money{}) {

@@ -68,34 +68,42 @@ func TestRealSlurm(t *testing.T) {
 	}
 
 	did := strings.Join(r.sync(), "; ")
-	if !strings.Contains(did, "lower-limit gpu "+slow.Shown) || strings.Contains(did, " "+fits.Shown) {
-		t.Fatalf("the pass did %q", did)
-	}
-	if collapses && !cut {
-		t.Fatalf("job %s was not cut to its floor, but has limit %s: the test proves nothing", auto.Shown, auto.Limit)
-	}
-	if cut && !strings.Contains(did, "raise-limit gpu "+auto.Shown) {
-		t.Fatalf("job %s started with limit %s and stays there: the pass did %q", auto.Shown, auto.Limit, did)
-	}
-	if shortened := own.Limit.Minutes < 2; shortened && !strings.Contains(did, "raise-limit gpu "+own.Shown) || r.job(own.Shown).Limit.Minutes != 2 {
-		t.Errorf("job %s started with limit %s and now has %s, want 2 minutes: the pass did %q", own.Shown, own.Limit, r.job(own.Shown).Limit, did)
-	}
-	for _, id := range []string{slow.Shown, auto.Shown} {
+	ends := func(t *testing.T, id string) {
 		job := r.job(id)
 		if gap := fence.Sub(job.End); gap < -time.Second || gap > time.Minute+time.Second {
 			t.Errorf("job %s with limit %s ends %s before the fence", id, job.Limit, gap)
 		}
 	}
+	t.Run("a slow boot", func(t *testing.T) {
+		if !strings.Contains(did, "lower-limit gpu "+slow.Shown) || strings.Contains(did, " "+fits.Shown) {
+			t.Fatalf("the pass did %q", did)
+		}
+		ends(t, slow.Shown)
+	})
+	t.Run("a limit computed at submission", func(t *testing.T) {
+		if collapses && !cut {
+			t.Fatalf("job %s was not cut to its floor, but has limit %s: the test proves nothing", auto.Shown, auto.Limit)
+		}
+		if cut && !strings.Contains(did, "raise-limit gpu "+auto.Shown) {
+			t.Fatalf("job %s started with limit %s and stays there: the pass did %q", auto.Shown, auto.Limit, did)
+		}
+		if shortened := own.Limit.Minutes < 2; shortened && !strings.Contains(did, "raise-limit gpu "+own.Shown) || r.job(own.Shown).Limit.Minutes != 2 {
+			t.Errorf("job %s started with limit %s and now has %s, want 2 minutes: the pass did %q", own.Shown, own.Limit, r.job(own.Shown).Limit, did)
+		}
+		ends(t, auto.Shown)
+	})
 	r.expect()
 	r.cancel(crosses, fits.Shown, auto.Shown, own.Shown, slow.Shown)
 
 	// R11: the block is extended, which moves the fence before it begins.
-	before := r.reservations()["pcs-capacity-fence-long"].Start
-	extend(r, "cr-0e2000000000000b2")
-	r.expect("update-fence long")
-	if after := r.reservations()["pcs-capacity-fence-long"].Start; !near(after, before.Add(24*time.Hour)) {
-		t.Errorf("the fence of an extended block moved from %s to %s", before, after)
-	}
+	t.Run("R11 an extension", func(t *testing.T) {
+		before := r.reservations()["pcs-capacity-fence-long"].Start
+		extend(r, "cr-0e2000000000000b2")
+		r.expect("update-fence long")
+		if after := r.reservations()["pcs-capacity-fence-long"].Start; !near(after, before.Add(24*time.Hour)) {
+			t.Errorf("the fence of an extended block moved from %s to %s", before, after)
+		}
+	})
 
 	// status shows it all.
 	rows := r.status()
@@ -111,15 +119,17 @@ func TestRealSlurm(t *testing.T) {
 
 	// The margin is made so long that the fence is active; then it is made short again.
 	// An active reservation cannot be moved.
-	r.cfg.Timing.DrainMargin.Duration = 60 * time.Hour
-	r.expect("update-fence gpu", "update-fence long", "update-fence later", "power-down gpu")
-	if got := r.reservations()["pcs-capacity-fence-long"]; !got.Active {
-		t.Fatalf("the fence is not active: %+v", got)
-	}
-	r.expect()
-	r.cfg.Timing.DrainMargin.Duration = time.Minute
-	r.expect("replace-fence gpu", "replace-fence long", "replace-fence later")
-	r.expect()
+	t.Run("a late extension", func(t *testing.T) {
+		r.cfg.Timing.DrainMargin.Duration = 60 * time.Hour
+		r.expect("update-fence gpu", "update-fence long", "update-fence later", "power-down gpu")
+		if got := r.reservations()["pcs-capacity-fence-long"]; !got.Active {
+			t.Fatalf("the fence is not active: %+v", got)
+		}
+		r.expect()
+		r.cfg.Timing.DrainMargin.Duration = time.Minute
+		r.expect("replace-fence gpu", "replace-fence long", "replace-fence later")
+		r.expect()
+	})
 
 	// Others' reservations are there still.
 	for _, name := range []string{"gpu-scheduled", "pcluster-cr-0e2000000000000a1"} {

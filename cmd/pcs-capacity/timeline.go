@@ -145,7 +145,7 @@ func lookAtReservations(ctx context.Context, cfg *config.Config, aws *ec2.Client
 	snap := capacity.Build(settings, capacity.Seen{Reservations: append(all, found...), Before: lastSnapshot(cfg), Now: aws.Now()})
 	snap.Reservations = slices.DeleteFunc(snap.Reservations, func(r capacity.Reservation) bool {
 		used := slices.ContainsFunc(snap.Partitions, func(p capacity.Partition) bool { return p.Has(r.ID) })
-		return !used && (r.Kind != capacity.CapacityBlock || !r.State.Live())
+		return !used && (r.Kind != capacity.CapacityBlock && !r.FutureODCR() || !r.State.Live())
 	})
 	seen := seenReservations{snap: snap, now: aws.Now().UTC().Truncate(time.Second)}
 	for _, w := range snap.Waiting(seen.now) {

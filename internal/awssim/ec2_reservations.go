@@ -42,6 +42,7 @@ type wireReservation struct {
 	Interruption     *wireInterruption `xml:"interruptionInfo"`
 	LaunchStatus     string            `xml:"launchStatus,omitempty"`
 	PlacementGroup   string            `xml:"placementGroupArn,omitempty"`
+	Commitment       *wireCommitment   `xml:"commitmentInfo"`
 	Tags             []tag             `xml:"tagSet>item"`
 }
 
@@ -52,6 +53,12 @@ type wireLending struct {
 	ReservationID string `xml:"interruptibleCapacityReservationId"`
 	Type          string `xml:"interruptionType"`
 	ZeroSize      string `xml:"zeroSizePreference,omitempty"`
+}
+
+type wireCommitment struct {
+	Seconds int64  `xml:"commitmentDuration"`
+	End     string `xml:"commitmentEndDate"`
+	Count   int    `xml:"committedInstanceCount"`
 }
 
 type wireInterruption struct {
@@ -68,6 +75,9 @@ func (s *Sim) wireReservation(r *region, res *reservation) wireReservation {
 	}
 	if !res.end.IsZero() {
 		w.EndType = "limited"
+	}
+	if !res.committed.IsZero() {
+		w.Commitment = &wireCommitment{int64(res.committed.Sub(res.start).Seconds()), wireTime(res.committed), res.count}
 	}
 	if res.placementGroup != "" {
 		w.PlacementGroup = s.placementGroupARN(r.name, res.placementGroup)

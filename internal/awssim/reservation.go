@@ -34,7 +34,8 @@ type reservation struct {
 	shared            bool // belongs to another account
 	tags              map[string]string
 	deadHosts         int
-	placementGroup    string // that an ODCR was made in, or empty
+	committed         time.Time // of a future-dated ODCR
+	placementGroup    string    // that an ODCR was made in, or empty
 
 	// of blocks
 	ultraServer string
@@ -129,7 +130,7 @@ func (s *Sim) buildReservation(r *region, rs ReservationScenario) error {
 		match: cmp.Or(rs.Match, "targeted"), created: s.now.Add(-time.Hour).Truncate(time.Second),
 		start: rs.Start.At(s.now), end: rs.End.At(s.now), owner: cmp.Or(rs.Owner, s.scenario.Account),
 		shared: rs.Owner != "" && rs.Owner != s.scenario.Account, ultraServer: rs.UltraServer, tags: copyTags(rs.Tags),
-		placementGroup: rs.PlacementGroup,
+		placementGroup: rs.PlacementGroup, committed: rs.Committed.At(s.now),
 	}
 	if res.start.IsZero() {
 		res.start = res.created

@@ -180,6 +180,7 @@ type ReservationScenario struct {
 	// PlacementGroup is the cluster placement group that an ODCR was made in.
 	PlacementGroup string            `toml:"placement_group"`
 	UltraServer    string            `toml:"ultraserver"`
+	Committed      Moment            `toml:"committed"`       // of a future-dated ODCR: the end of its commitment
 	Source         string            `toml:"source"`          // interruptible-odcr: the reservation that lends it
 	Owner          string            `toml:"owner"`           // another account, which shares it with the caller
 	OwnerZoneName  string            `toml:"owner_zone_name"` // the owner's name of the zone

@@ -97,35 +97,41 @@ func (m *model) slotOf(name string) string { return name[:strings.LastIndex(name
 // advance lets time pass: jobs end, nodes boot, reservations begin and end, jobs start.
 func (m *model) advance(to time.Time) {
 	for {
-		m.happen()
-		next := to
-		consider := func(t time.Time) {
-			if t.After(m.now) && t.Before(next) {
-				next = t
-			}
-		}
-		for _, r := range m.reservations {
-			consider(r.Start)
-			consider(r.End)
-		}
-		for _, n := range m.nodes {
-			consider(n.booted)
-		}
-		for _, j := range m.jobs {
-			if j.over != "" {
-				continue
-			}
-			consider(j.Begin)
-			if j.State == "RUNNING" {
-				consider(j.End)
-				consider(j.Start.Add(j.work))
-			}
-		}
+		next := m.next(to)
 		if m.now = next; !next.Before(to) {
 			m.happen()
 			return
 		}
 	}
+}
+
+// next lets happen what is due, and is when something is due again, at the latest to.
+func (m *model) next(to time.Time) time.Time {
+	m.happen()
+	next := to
+	consider := func(t time.Time) {
+		if t.After(m.now) && t.Before(next) {
+			next = t
+		}
+	}
+	for _, r := range m.reservations {
+		consider(r.Start)
+		consider(r.End)
+	}
+	for _, n := range m.nodes {
+		consider(n.booted)
+	}
+	for _, j := range m.jobs {
+		if j.over != "" {
+			continue
+		}
+		consider(j.Begin)
+		if j.State == "RUNNING" {
+			consider(j.End)
+			consider(j.Start.Add(j.work))
+		}
+	}
+	return next
 }
 
 func (m *model) happen() {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -13,11 +14,14 @@ import (
 // Notice is something that people want to hear of, once.
 type Notice struct {
 	// Kind is stable, for programs: opened, fence-near, closed, payment-failed, idle,
-	// heartbeat-lost, host-failed, no-successor.
+	// heartbeat-lost, host-failed, no-successor, never-starts.
 	Kind        string `json:"kind"`
 	Partition   string `json:"partition,omitempty"`
 	Slot        string `json:"slot,omitempty"`
 	Reservation string `json:"reservation,omitempty"`
+	// Job and User are a job and its owner, where it is about one.
+	Job  string `json:"job,omitempty"`
+	User string `json:"user,omitempty"`
 	// At is AWS's time of the pass that found it.
 	At time.Time `json:"at"`
 	// Message is a sentence for a person.
@@ -110,13 +114,41 @@ func idleNodes(v slotView, cluster *Cluster) (n int) {
 	return n
 }
 
+// aboutJobs are the jobs whose owners were told, in the AdminComment, that they can never start:
+// a site can tell them in another way. What was told of jobs that wait no more is forgotten.
+func aboutJobs(report Report, told map[string]time.Time) []Notice {
+	if report.Jobs == nil {
+		return nil
+	}
+	var all []Notice
+	still := map[string]bool{}
+	for _, j := range report.Jobs {
+		never := strings.HasPrefix(j.AdminComment, neverStarts) || strings.HasPrefix(j.AdminComment, neverWords)
+		if j.State != "PENDING" || !never {
+			continue
+		}
+		n := Notice{Kind: "never-starts", Partition: j.Partition, Job: j.Shown, User: j.User, At: report.At.UTC().Truncate(time.Second),
+			Message: fmt.Sprintf("job %s of %s: %s", j.Shown, j.User, strings.TrimPrefix(j.AdminComment, "pcs-capacity: ")), key: "never-starts " + j.Shown}
+		still[n.key] = true
+		if _, known := told[n.key]; !known && len(all) < jobsAPass {
+			all = append(all, n)
+		}
+	}
+	maps.DeleteFunc(told, func(key string, _ time.Time) bool { return strings.HasPrefix(key, "never-starts ") && !still[key] })
+	return all
+}
+
+// jobsAPass is of how many jobs one pass tells: each delivery may take some seconds.
+const jobsAPass = 20
+
 // keepNotices is for how long it is kept that something was told.
 const keepNotices = 400 * 24 * time.Hour
 
 // Tell tells what there is to tell after a pass, each once. What could not be told is told
 // after the next pass; what was told by a program that was killed before it kept that is told
 // again. The errors are of deliveries, and of the file in state_dir.
-func Tell(dir state.Dir, snap *capacity.Snapshot, cluster *Cluster, now time.Time, s NoticeSettings, deliver func(Notice) error) []error {
+func Tell(dir state.Dir, snap *capacity.Snapshot, report Report, s NoticeSettings, deliver func(Notice) error) []error {
+	cluster, now := report.Cluster, report.At
 	before, err := dir.Notices()
 	if err != nil {
 		return []error{err}
@@ -137,7 +169,7 @@ func Tell(dir state.Dir, snap *capacity.Snapshot, cluster *Cluster, now time.Tim
 	}
 	maps.DeleteFunc(told, func(_ string, at time.Time) bool { return now.Sub(at) > keepNotices })
 	var errs []error
-	for _, n := range notices(snap, cluster, now, s, told) {
+	for _, n := range append(notices(snap, cluster, now, s, told), aboutJobs(report, told)...) {
 		if _, known := told[n.key]; known {
 			continue
 		}

@@ -28,7 +28,7 @@ func TestTell(t *testing.T) {
 		}
 		snap := oneSlot("ec2", ids, rs...)
 		snap.TakenAt = at(taken)
-		errs := Tell(dir, snap, cluster, at(now), settings, func(n Notice) error {
+		errs := Tell(dir, snap, Report{Cluster: cluster, At: at(now)}, settings, func(n Notice) error {
 			if broken {
 				return errors.New("no")
 			}
@@ -87,5 +87,44 @@ func TestTell(t *testing.T) {
 	broken, dir = false, state.Dir(t.TempDir())
 	if got := tell("47h", busy, "47h", open, block("cr-2", "60h", "90h", capacity.StateScheduled)); got != "opened,fence-near" {
 		t.Errorf("with a next block it told %q", got)
+	}
+}
+
+// TestTellOfJobs: of a job that can never start, a site is told once, with its owner; of another
+// job that gets the same id later, again. What could not be told is told later.
+func TestTellOfJobs(t *testing.T) {
+	dir := state.Dir(t.TempDir())
+	never := Job{Shown: "7", User: "alice", Partition: "gpu", State: "PENDING", AdminComment: neverStarts + "no block is that long"}
+	unlimited := Job{Shown: "8_1", User: "bob", Partition: "gpu", State: "PENDING", AdminComment: neverWords + ": it needs 4 days"}
+	others := []Job{{Shown: "9", State: "PENDING", AdminComment: fewHosts + "3 are usable"}, {Shown: "10", State: "PENDING"}, {Shown: "11", State: "RUNNING", AdminComment: neverStarts + "as it was"}}
+	for i, step := range []struct {
+		jobs   []Job
+		broken bool
+		want   string
+	}{
+		{append(others, never), true, ""},
+		{append(others, never), false, "7 alice"},
+		{append(others, never, unlimited), false, "8_1 bob"},
+		{nil, false, ""}, // Slurm did not say
+		{append(others, never, unlimited), false, ""},
+		{others, false, ""},
+		{append(others, never), false, "7 alice"},
+	} {
+		var told []string
+		snap := oneSlot("ec2", nil)
+		snap.TakenAt = at("1h")
+		errs := Tell(dir, snap, Report{Jobs: step.jobs, At: at("1h")}, NoticeSettings{Lost: time.Hour}, func(n Notice) error {
+			if step.broken {
+				return errors.New("no")
+			}
+			if n.Kind != "never-starts" || !strings.Contains(n.Message, "can never start") {
+				t.Errorf("%+v", n)
+			}
+			told = append(told, n.Job+" "+n.User)
+			return nil
+		})
+		if got := strings.Join(told, ","); got != step.want || (len(errs) > 0) != step.broken {
+			t.Errorf("step %d told %q, want %q, %v", i, got, step.want, errs)
+		}
 	}
 }

@@ -59,6 +59,7 @@ type world struct {
 	counts map[string]int
 	blocks map[string]yearBlock // by id
 	seen   *capacity.Snapshot   // of the last pass
+	lost   map[string]int       // how many hosts of a block have failed
 }
 
 // clocked is EC2 with an offset between the two clocks.
@@ -107,7 +108,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{T: t, rng: rand.New(rand.NewPCG(seed, 7)), counts: map[string]int{}, foreign: map[string]Reservation{}}
+	w := &world{T: t, rng: rand.New(rand.NewPCG(seed, 7)), counts: map[string]int{}, lost: map[string]int{}, foreign: map[string]Reservation{}}
 	if w.sim, err = awssim.New(scenario, awssim.NewClock(yearBegins, 0)); err != nil {
 		t.Fatal(err)
 	}
@@ -306,6 +307,7 @@ func (w *world) something(snap *capacity.Snapshot) (jumped bool) {
 		if err == nil && w.sim.FailHost("us-east-2", made[0].ID) == nil {
 			_ = w.sim.Terminate("us-east-2", []string{made[0].ID}, "dead")
 			w.counts["dead hosts"]++
+			w.lost[id]++
 		}
 	}
 	if w.chance(40) && w.down.IsZero() {
@@ -423,7 +425,7 @@ func (w *world) blockOf(slot string, at time.Time) (id string, instances int) {
 		}
 		for _, t := range w.seen.Turns(v.slot) {
 			if id := t.Reservation.ID; w.open(id, at) {
-				return id, w.blocks[id].count
+				return id, w.blocks[id].count - w.lost[id]
 			}
 		}
 	}

@@ -203,7 +203,9 @@ func appendLine(path string, line Sample) error {
 			text = append([]byte{'\n'}, text...)
 		}
 	}
-	_, err = f.Write(append(text, '\n'))
+	if _, err = f.Write(append(text, '\n')); err == nil {
+		err = f.Sync() // before samples.json says that it is there
+	}
 	return errors.Join(err, f.Close())
 }
 

@@ -47,7 +47,7 @@ func (c Chart) SVG() ([]byte, error) {
 	legend := p.legendLines()
 	height := bottom + 54 + len(legend)*24
 	wide, high := strconv.Itoa(svgWidth), strconv.Itoa(height)
-	p.open("svg", "xmlns", "http://www.w3.org/2000/svg", "width", wide, "height", high, "viewBox", "0 0 "+wide+" "+high, "class", "pcs-timeline", "role", "img", "aria-labelledby", "pcs-timeline-title pcs-timeline-desc")
+	p.open("svg", "xmlns", "http://www.w3.org/2000/svg", "width", wide, "height", high, "viewBox", "0 0 "+wide+" "+high, "class", "pcs-timeline", "style", "max-width:100%;height:auto", "role", "img", "aria-labelledby", "pcs-timeline-title pcs-timeline-desc")
 	p.leaf("title", "Capacity in "+clean(c.Region), "id", "pcs-timeline-title")
 	p.leaf("desc", c.description(), "id", "pcs-timeline-desc")
 	p.leaf("style", style(colours, rules))

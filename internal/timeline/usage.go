@@ -83,7 +83,7 @@ func (u Usage) SVG() ([]byte, error) {
 	lines := (len(classes) + usageLegend - 1) / usageLegend
 	height := bottom + 44 + lines*22 + 20 + len(legend)*24 + 8
 	wide, high := strconv.Itoa(svgWidth), strconv.Itoa(height)
-	p.open("svg", "xmlns", "http://www.w3.org/2000/svg", "width", wide, "height", high, "viewBox", "0 0 "+wide+" "+high, "class", "pcs-timeline", "role", "img", "aria-labelledby", "pcs-usage-title pcs-usage-desc")
+	p.open("svg", "xmlns", "http://www.w3.org/2000/svg", "width", wide, "height", high, "viewBox", "0 0 "+wide+" "+high, "class", "pcs-timeline", "style", "max-width:100%;height:auto", "role", "img", "aria-labelledby", "pcs-usage-title pcs-usage-desc")
 	p.leaf("title", clean(u.Heading), "id", "pcs-usage-title")
 	p.leaf("desc", u.description(), "id", "pcs-usage-desc")
 	p.leaf("style", style(append(slices.Clone(colours), usageColours...), rules+strings.TrimPrefix(usageRules, "\n")))
@@ -184,7 +184,11 @@ func (b Bar) total() (sum float64) {
 
 // says is what a pointer over a bar shows, and what a screen reader says.
 func (u Usage) says(b Bar, zone *time.Location) string {
-	lines := []string{fmt.Sprintf("%s to %s: %.2f node-hours", b.From.In(zone).Format("2006-01-02 15:04"), b.To.In(zone).Format("15:04 MST"), b.total())}
+	until := "15:04 MST"
+	if b.From.In(zone).Format(time.DateOnly) != b.To.In(zone).Format(time.DateOnly) {
+		until = "2006-01-02 15:04 MST"
+	}
+	lines := []string{fmt.Sprintf("%s to %s: %.2f node-hours", b.From.In(zone).Format("2006-01-02 15:04"), b.To.In(zone).Format(until), b.total())}
 	for i, hours := range b.Hours {
 		if hours > 0 {
 			lines = append(lines, fmt.Sprintf("%s %.2f", u.Classes[i].Name, hours))
@@ -211,7 +215,7 @@ func (u Usage) legend(p *picture, classes []int) {
 
 // description is all of it in sentences.
 func (u Usage) description() string {
-	says := []string{u.Under, u.Chart.description()}
+	says := []string{u.Under + ".", u.Chart.description()}
 	for _, b := range u.Bars {
 		says = append(says, strings.ReplaceAll(u.says(b, u.Zone), "\n", ", ")+".")
 	}

@@ -26,7 +26,7 @@ func after(cfg *config.Config) func(context.Context, *capacity.Snapshot, lifecyc
 		if cfg.Notify.Command != "" || cfg.Notify.Webhook != "" {
 			to := notify.Target{Command: cfg.Notify.Command, Webhook: cfg.Notify.Webhook, Timeout: cfg.Notify.Timeout.Duration}
 			due := lifecycle.NoticeSettings{FenceNear: fenceNear, IdleAfter: cfg.Notify.IdleAfter.Duration, Successor: cfg.Notify.Successor.Duration, Lost: cfg.Submit.StaleAfter.Duration}
-			errs = lifecycle.Tell(state.Dir(cfg.StateDir), snap, report.Cluster, report.At, due, func(n lifecycle.Notice) error { return to.Deliver(ctx, n) })
+			errs = lifecycle.Tell(state.Dir(cfg.StateDir), snap, report, due, func(n lifecycle.Notice) error { return to.Deliver(ctx, n) })
 		}
 		if cfg.Metrics.File != "" {
 			if err := metrics.Write(cfg.Metrics.File, Metrics(snap, report)); err != nil {

@@ -1,0 +1,182 @@
+package state
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+var opens = time.Date(2027, 3, 1, 11, 30, 0, 0, time.UTC)
+
+// sampleAt is how a block of 4 nodes is after some minutes, of which so many are up.
+func sampleAt(minutes, up int, runs ...string) Sample {
+	s := Sample{At: opens.Add(time.Duration(minutes) * time.Minute), Runs: map[string]Run{},
+		Paid: map[string]*Paid{"cr-1": {Partition: "gpu", Slot: "gpu", Kind: capacity.CapacityBlock, Size: 4, Start: opens, Nodes: map[string]string{NodeUp: strings.Repeat("x", up)}}}}
+	for _, job := range runs {
+		s.Runs[job+".0"] = Run{Job: job, Nodes: "gpu-1", Start: opens}
+	}
+	return s
+}
+
+// appendTo does what a pass does.
+func appendTo(t *testing.T, dir Dir, s Sample) {
+	t.Helper()
+	if err := dir.AppendSample(s, dir.LastSample(), time.Minute); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// whole is what the lines of a folder amount to.
+func whole(t *testing.T, dir Dir) (s Sample, lines int) {
+	t.Helper()
+	all, err := dir.Samples(time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range all {
+		s.Add(line)
+	}
+	return s, len(all)
+}
+
+// A line has what is new; what stays as it is takes a line in five minutes.
+func TestSamplesAreWhatIsNew(t *testing.T) {
+	dir := Dir(t.TempDir())
+	appendTo(t, dir, sampleAt(0, 0))
+	appendTo(t, dir, sampleAt(1, 4, "7"))
+	for m := 2; m <= 12; m++ {
+		appendTo(t, dir, sampleAt(m, 4, "7"))
+	}
+	last := sampleAt(13, 4)
+	last.Paid = nil // it is gone
+	appendTo(t, dir, last)
+	got, lines := whole(t, dir)
+	if lines != 5 || len(got.Paid) != 0 || !got.At.Equal(last.At) { // 0, 1, 6, 11 and 13
+		t.Errorf("%d lines, %+v", lines, got)
+	}
+	text, err := os.ReadFile(dir.samplePaths()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(text), `"nodes":"gpu-1"`); n != 1 {
+		t.Errorf("the run is there %d times:\n%s", n, text)
+	}
+}
+
+// A crash cuts a line off: samples.json is as before then, and the next line, which is whole,
+// says again all that it said.
+func TestSamplesAfterACrash(t *testing.T) {
+	dir := Dir(t.TempDir())
+	appendTo(t, dir, sampleAt(0, 0))
+	before, err := os.ReadFile(dir.lastSamplePath())
+	if err != nil {
+		t.Fatal(err)
+	}
+	appendTo(t, dir, sampleAt(1, 4, "7"))
+	path := dir.samplePaths()[0]
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := strings.IndexByte(string(text), '\n') + 1
+	for cut := first; cut < len(text); cut += 7 {
+		for name, text := range map[string][]byte{path: text[:cut], dir.lastSamplePath(): before} {
+			if err := os.WriteFile(name, text, 0o640); err != nil {
+				t.Fatal(err)
+			}
+		}
+		appendTo(t, dir, sampleAt(2, 4, "7"))
+		appendTo(t, dir, sampleAt(3, 3, "7", "8"))
+		got, lines := whole(t, dir)
+		if diff := cmp.Diff(sampleAt(3, 3, "7", "8").Paid, got.Paid); diff != "" {
+			t.Error(diff)
+		}
+		if _, seven := got.Runs["7.0"]; !seven || len(got.Runs) != 2 || lines < 3 {
+			t.Errorf("cut at %d: %d lines, runs %v", cut-first, lines, got.Runs)
+		}
+	}
+}
+
+// What LastSample cannot read begins a new file, which begins with all.
+func TestSamplesWithoutTheLast(t *testing.T) {
+	dir := Dir(t.TempDir())
+	appendTo(t, dir, sampleAt(0, 4, "7"))
+	if err := os.WriteFile(dir.lastSamplePath(), []byte("{"), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	appendTo(t, dir, sampleAt(1, 4, "7"))
+	all, err := dir.Samples(opens.Add(time.Minute))
+	if err != nil || len(dir.samplePaths()) != 2 || len(all) != 1 || !all[0].Full || all[0].Paid["cr-1"] == nil || len(all[0].Runs) != 1 {
+		t.Errorf("%v: %v, %+v", err, dir.samplePaths(), all)
+	}
+}
+
+// A full file is followed by another one, which begins with all; the oldest go.
+func TestSamplesRotate(t *testing.T) {
+	dir := Dir(t.TempDir())
+	for m := range keptSamples + 3 {
+		appendTo(t, dir, sampleAt(m, m%4, "7"))
+		paths := dir.samplePaths()
+		if err := os.Truncate(paths[len(paths)-1], maxSamples+1); err != nil { // a sparse tail that is no line
+			t.Fatal(err)
+		}
+	}
+	paths := dir.samplePaths()
+	if len(paths) != keptSamples || filepath.Base(paths[0]) != "samples-20270301T113300Z.jsonl" {
+		t.Fatalf("%d files from %s on", len(paths), filepath.Base(paths[0]))
+	}
+	if err := os.Truncate(paths[len(paths)-1], 0); err != nil {
+		t.Fatal(err)
+	}
+	appendTo(t, dir, sampleAt(60, 1, "7"))
+	for _, path := range paths[:len(paths)-1] { // else the test reads 256 MB of nothing
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, _ := whole(t, dir); len(got.Paid) != 1 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// Two programs that make passes are kept apart by LockPass: no line is lost, cut or mixed, and
+// each sees what the one before saw.
+func TestSamplesOfTwoWriters(t *testing.T) {
+	dir := Dir(t.TempDir())
+	const each = 40
+	var wait sync.WaitGroup
+	next := 0
+	for range 2 {
+		wait.Go(func() {
+			for range each {
+				unlock, err := dir.LockPass(t.Context())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				next++
+				if err := dir.AppendSample(sampleAt(next, next%5), dir.LastSample(), time.Minute); err != nil {
+					t.Error(err)
+				}
+				unlock()
+			}
+		})
+	}
+	wait.Wait()
+	all, err := dir.Samples(time.Time{})
+	if err != nil || len(all) != 2*each {
+		t.Fatalf("%v: %d lines", err, len(all))
+	}
+	for i, s := range all {
+		if !s.At.Equal(sampleAt(i+1, 0).At) || s.Full != (i == 0) {
+			t.Errorf("line %d: %+v", i, s)
+		}
+	}
+}
