@@ -39,16 +39,19 @@ AT_ONCE := $(shell echo $$((2 * $$(nproc))))
 # An AWS with 5 s between a change and its being seen, and another clock than this machine.
 UNKIND := --lag 5s --purchase-lag 5s --clock-offset 90s
 
+# Whose Slurm `make test-slurm` takes.
+SUITE := trixie
+
 # A minute in all, with what it takes to build the targets.
 FUZZTIME := 5s
 
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint build packages dist/share bench bench-resume bench-submit fuzz faults load mutants clean deps
+.PHONY: help demo test lint build packages dist/share bench bench-resume bench-submit test-slurm fuzz faults load mutants clean deps
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: deps build ## run the main job on a simulated AWS and a real Slurm, on this machine
 	@bin/capacity-lab demo --bin bin
@@ -66,7 +69,7 @@ lint: ## gofmt, go vet, staticcheck
 	go vet ./...
 	go run $(STATICCHECK) ./...
 
-build: ## compile all programs into bin/ (the first time takes a minute and 3 GB: the EC2 SDK is large)
+build: ## compile all programs into bin/ (at first a minute and 3 GB: the EC2 SDK is large)
 	go build -o bin/ ./cmd/...
 
 packages: ## DEB and RPM for amd64 and arm64, in dist/
@@ -95,16 +98,22 @@ dist/share: build # what is the same on every architecture
 	printf -- '- {semver: "%s-1", date: %s, packager: "%s", deb: {urgency: medium, distributions: [stable]}, changes: [{note: "Built from commit %s."}]}\n' \
 		"$(VERSION)" "$(DATE)" "pcs-capacity maintainers <pcs-capacity@users.noreply.github.com>" "$(COMMIT)" >dist/changelog.yaml
 
+test-slurm: deps build ## the tests on Slurm 24.11 (SUITE=trixie) or 26.05 (SUITE=forky), in a chroot
+	@command -v mmdebstrap >/dev/null || $(SUDO) apt-get install -y -qq --no-install-recommends mmdebstrap >/dev/null
+	$(SUDO) env PATH="$$PATH" GOMODCACHE=$$(go env GOMODCACHE) GOCACHE=$$(go env GOCACHE) PACKAGES="$(PACKAGES)" internal/slurmlab/suite.sh $(SUITE) sh -c ' \
+		slurmctld -V && go test -timeout 60m -p 1 -parallel $(AT_ONCE) ./slurm ./internal/slurmlab ./hooks ./cmd/... && \
+		bin/capacity-lab demo --bin bin >bin/demo-$(SUITE).log'
+
 bench: ## speed as a ratio to something run beside it, never as a bare time
 	go test -run '^$$' -bench . -benchtime 1x $$(go list ./... | grep -v internal/bench/suite)
 
-faults: ## every command and hook, through every fault at each of its calls to AWS and Slurm (an hour)
+faults: ## every command and hook, through every fault at each of its calls (an hour)
 faults: deps
 	@mkdir -p bin && rm -f bin/faults.txt
 	PCS_CAPACITY_FAULTS=$(CURDIR)/bin/faults.txt go test -timeout 4h -run '^TestR5_Faults$$' ./cmd/pcs-capacity >bin/faults.log || failed=1; \
 	cat bin/faults.txt; [ -z "$$failed" ] || { echo "what failed is in bin/faults.log" >&2; exit 1; }
 
-load: ## 10,000 submissions of 20 users while blocks open and close, and a day of sync (as root; half an hour)
+load: ## 10,000 submissions while blocks open and close; a day of sync (as root; half an hour)
 load: deps
 	PCS_CAPACITY_LOAD=$(or $(JOBS),10000) go test -v -timeout 3h -run '^(TestLoad|TestSyncOverADay)$$' ./cmd/pcs-capacity
 
@@ -116,13 +125,14 @@ fuzz: ## each fuzz target for some seconds; what it finds stays in testdata/fuzz
 		echo "== $$target"; go test "./$$(dirname "$$file")" -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) || exit; \
 	done
 
-mutants: ## change the code in a thousand places, one at a time, and list what no test notices (an hour)
+mutants: ## change the code in a thousand places; list what no test notices (an hour)
 	GOBIN=$(CURDIR)/bin go install $(GREMLINS)
 	@export PATH="$(CURDIR)/internal/mutants:$$PATH" GOFLAGS="$$GOFLAGS -vet=off -short -ldflags=-s -gcflags=-dwarf=false"; \
 	$(foreach p,$(MUTATED),echo "== $p"; bin/gremlins unleash -S lctv $(UNMUTATED_$p:%=-E '^%\.go$$') ./$p || exit;)
 
 clean: ## remove what the build made
 	rm -rf bin dist
+	[ ! -e .suites ] || $(SUDO) rm -rf .suites
 
 deps:
 	@missing=; for p in $(PROGRAMS); do PATH="$$PATH:/usr/sbin:/sbin" command -v $$p >/dev/null || missing="$$missing $$p"; done; \

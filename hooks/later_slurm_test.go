@@ -44,23 +44,13 @@ func TestJobsOfALaterBlockAreTakenOutAlone(t *testing.T) {
 	const next = "--comment=capacity_reservation_id=" + nextID
 	var others [2]string
 	var later, once, het string
-	said := make(chan string)
+	var said <-chan string
 	p.together(func() {
 		later = p.submit("-p", "gpu", "-t", "10", "-n1", next)
 		others[0] = p.submit("-p", "gpu", "-t", "10", "-n1")
 		once = p.submit("-p", "gpu", "-t", "10", "-n1", "--no-requeue", next)
 		het = p.submit("-p", "gpu", "-t", "10", "-n1", next, ":", "-p", "gpu", "-t", "10", "-n1")
-		go func() {
-			out, err := p.cluster.Command(deadline(t), "srun", "-p", "gpu", "-t", "10", "-n1", next, "hostname")
-			if err == nil {
-				out = "it ran: " + out
-			}
-			said <- out
-		}()
-		p.until("srun waits", func() bool {
-			out, err := p.cluster.Command(deadline(t), "squeue", "--noheader", "--name=hostname")
-			return err == nil && out != ""
-		})
+		said = p.srun("-p", "gpu", "-t", "10", "-n1", next)
 		others[1] = p.submit("-p", "gpu", "-t", "10", "-n1")
 	})
 	for _, id := range others {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"regexp"
 	"strconv"
@@ -139,6 +140,17 @@ func TestRetriesArePaced(t *testing.T) {
 	p.wait(one, "CANCELLED")
 	p.sim.ClearFaults()
 	p.wait(several, "COMPLETED")
+	p.lookedForNoNode()
+}
+
+// lookedForNoNode says that slurmctld knew where its nodes are, which have no entry in DNS.
+// While it looks for one, which takes ten seconds, newer versions answer nobody.
+func (p *power) lookedForNoNode() {
+	p.t.Helper()
+	log, err := os.ReadFile(p.cluster.Log("slurmctld"))
+	if n := strings.Count(string(log), "getaddrinfo() failed"); err != nil || n > 0 {
+		p.t.Errorf("%v; slurmctld looked for a node without an address %d times", err, n)
+	}
 }
 
 // A node that never boots is tried less and less often, too.

@@ -129,6 +129,9 @@ func startPowerIn(t *testing.T, sim *awssim.Sim, settingsText string, change fun
 				log, _ := os.ReadFile(filepath.Join(p.dir, "log", name+".log"))
 				t.Logf("%s.log:\n%s", name, log)
 			}
+			log, _ := os.ReadFile(p.cluster.Log("slurmctld"))
+			lines := slices.DeleteFunc(strings.Split(string(log), "\n"), func(l string) bool { return strings.Contains(l, "] debug") })
+			t.Logf("slurmctld.log ends:\n%s", strings.Join(lines[max(0, len(lines)-60):], "\n"))
 		}
 	})
 	p.sim.OnInstance(p.machine)

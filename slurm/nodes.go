@@ -149,9 +149,17 @@ func (c *Client) SetAddresses(ctx context.Context, addresses map[string]netip.Ad
 // PowerDownForce takes the nodes away from their jobs, which Slurm requeues at
 // once, and powers them down. It is the one way out of a failed power-up from
 // which Slurm tries again by itself. The reason stays on the node.
+//
+// Until then they are nowhere: slurmctld asks nodes that it takes down to register, and one
+// without an address is looked up by its name, ten times in as many seconds if nobody
+// knows it. Slurm 24.11 answers nobody meanwhile, for each such node.
 func (c *Client) PowerDownForce(ctx context.Context, nodes []string, reason string) error {
-	return c.onNodes(ctx, nodes, "POWER_DOWN_FORCE", reason)
+	return c.onNodes(ctx, nodes, "POWER_DOWN_FORCE", reason, "nodeaddr="+strings.Join(slices.Repeat([]string{nowhere}, len(nodes)), ","))
 }
+
+// nowhere is an address to which Linux opens no connection, and says so at once: the
+// broadcast address (ENETUNREACH of connect(2)).
+const nowhere = "255.255.255.255"
 
 // PowerDown powers the nodes down when their jobs have ended.
 func (c *Client) PowerDown(ctx context.Context, nodes []string, reason string) error {
@@ -185,13 +193,13 @@ func (c *Client) SetReason(ctx context.Context, nodes []string, reason string) e
 	return c.onNodes(ctx, nodes, "", reason)
 }
 
-// onNodes updates state, reason, or both, in one call for all nodes.
-func (c *Client) onNodes(ctx context.Context, nodes []string, state, reason string) error {
+// onNodes updates state, reason, or both, and what else is given, in one call for all nodes.
+func (c *Client) onNodes(ctx context.Context, nodes []string, state, reason string, more ...string) error {
 	list, err := nodeArgument(nodes)
 	if err != nil {
 		return fmt.Errorf("updating nodes: %w", err)
 	}
-	args := []string{"update", "nodename=" + list}
+	args := append([]string{"update", "nodename=" + list}, more...)
 	if state != "" {
 		args = append(args, "state="+state)
 	}

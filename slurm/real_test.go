@@ -278,7 +278,8 @@ func TestNodesOfRealSlurm(t *testing.T) {
 	waitJob(t, client, id, func(j slurm.Job) bool { return j.Pending() && j.Restarts == 1 })
 	check(t, client.Hold(ctx, strconv.Itoa(id)))
 	node = waitNode(t, client, "gpu-4", slurm.Node.PoweredDown)
-	if node.Reason != "InsufficientInstanceCapacity: State=DOWN Comment=x" || node.State != "IDLE" {
+	// 26.05 adds that the node does not answer.
+	if strings.TrimSuffix(node.Reason, " : Not responding") != "InsufficientInstanceCapacity: State=DOWN Comment=x" || node.State != "IDLE" {
 		t.Errorf("after a failed power-up: %+v", node)
 	}
 

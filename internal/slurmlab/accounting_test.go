@@ -43,6 +43,9 @@ func TestAccounting(t *testing.T) {
 		}
 	}
 	id, err := asNobody()
+	for end := time.Now().Add(time.Minute); err != nil && time.Now().Before(end); time.Sleep(time.Second) {
+		id, err = asNobody() // slurmdbd may tell slurmctld of a user after sacctmgr has ended
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,36 @@
+#!/bin/sh
+# suite.sh SUITE COMMAND [ARG...]: runs a command, as root, in a Debian of another suite, with that
+# suite's Slurm. The checkout, Go and its caches are where they are outside; the network is this
+# machine's. What the command started ends with it, and nothing stays mounted.
+#
+# The suite is made in .suites/SUITE at the first time, with the packages of PACKAGES from MIRROR: 350 MB.
+set -eu
+suite=$1 here=$PWD root=$PWD/.suites/$1
+shift
+if ! [ -e "$root/etc/hosts.made" ]; then
+	rm -rf "$root"
+	mkdir -p "$root"
+	# A mirror may be a snapshot, whose index has run out.
+	mmdebstrap --quiet --variant=apt --aptopt='Acquire::Languages "none"' --aptopt='Acquire::Check-Valid-Until "false"' \
+		--include="tzdata,git,$(echo $PACKAGES | tr " " ,)" "$suite" "$root" "${MIRROR:-http://deb.debian.org/debian}"
+	# slurmdbd 26.05 and MariaDB's client library 11.8.9 fail together: "Number of columns in
+	# result (=1) set exceeds maximum allowed number of columns (=0)".
+	if [ "$suite" != trixie ]; then
+		echo "deb ${MIRROR:-http://deb.debian.org/debian} trixie main" >"$root/etc/apt/sources.list.d/trixie.list"
+		chroot "$root" apt-get -qq -o Acquire::Check-Valid-Until=false update
+		chroot "$root" apt-get -qq install -y --allow-downgrades --no-install-recommends libmariadb3/trixie >/dev/null
+	fi
+	# MariaDB's installation looks the machine's own name up.
+	echo "127.0.0.1 localhost $(hostname)" >"$root/etc/hosts"
+	touch "$root/etc/hosts.made"
+fi
+export root here
+exec unshare --mount --pid --fork --kill-child sh -eu -c '
+	mount --rbind /dev "$root/dev"
+	mount -t proc proc "$root/proc"
+	for folder in "$here" $(go env GOROOT GOMODCACHE GOCACHE); do
+		mkdir -p "$root$folder"
+		mount --bind "$folder" "$root$folder"
+	done
+	exec chroot "$root" env -i -C "$here" HOME=/root PATH="$(go env GOROOT)/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" \
+		GOMODCACHE="$(go env GOMODCACHE)" GOCACHE="$(go env GOCACHE)" CGO_ENABLED=0 "$@"' sh "$@"
