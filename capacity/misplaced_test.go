@@ -44,6 +44,8 @@ func TestMisplaced(t *testing.T) {
 		"one of several":        {[]Reservation{odcr("cr-a", "use2-az2"), odcr("cr-b", "use2-az1")}, nil, right, ""},
 		"none of several": {[]Reservation{odcr("cr-a", "use2-az2"), odcr("cr-b", "use2-az1")}, nil, with(func(m *Metadata) { m.InstanceType = "g5.xlarge" }),
 			"its instance i-1 is a g5.xlarge, but reservation cr-b is for p5.48xlarge"},
+		"none of several, and none is nearer": {[]Reservation{odcr("cr-a", "use2-az2"), odcr("cr-b", "use2-az3")}, nil, right,
+			"its instance i-1 is in use2-az1, but reservation cr-a is in use2-az2"},
 		"two things": {[]Reservation{now}, nil, Metadata{"i-1", "g5.xlarge", "use2-az3", ""},
 			"its instance i-1 is a g5.xlarge, but reservation cr-now is for p5.48xlarge; it is in use2-az3, but reservation cr-now is in use2-az1"},
 	} {
@@ -58,6 +60,9 @@ func TestMisplaced(t *testing.T) {
 			found, ok := snap.Slot("gpu")
 			if !ok {
 				t.Fatal("the slot is not found")
+			}
+			if first, ok := snap.Slot("other"); !ok || first.Name != "other" {
+				t.Errorf("the first slot of a node group is found as %q", first.Name)
 			}
 			if got := snap.Misplaced(found, c.m, noon); got != c.want {
 				t.Errorf("got  %q\nwant %q", got, c.want)
