@@ -81,7 +81,7 @@ func TestR6_OnlyTheCommandCondemnsANode(t *testing.T) {
 			on := func(id, address string) capacity.Instance {
 				return capacity.Instance{ID: id, PrivateIP: address, Tags: map[string]string{capacity.TagNode: "gpu-1"}}
 			}
-			p.instances = []capacity.Instance{on("i-before", "127.0.0.1"), on("i-now", "127.0.0.2")}
+			p.instances = []capacity.Instance{on("i-now", "127.0.0.2"), on("i-before", "127.0.0.1")}
 			if err := errors.Join(p.State.ForgetHealthSaid("gpu-1"), os.WriteFile(p.State.HealthOutputPath("gpu-1"), []byte("looking\nGPU 3 \xff is gone\n\n"), 0o644)); err != nil {
 				t.Fatal(err)
 			}
