@@ -119,8 +119,7 @@ func (s *Sim) simulatePolicy(c *call) ([]byte, error) {
 		for _, resource := range members("ResourceArns") {
 			decision := "allowed"
 			if policy != nil {
-				decision = map[iam.Verdict]string{iam.NotAllowed: "implicitDeny", iam.Allowed: "allowed", iam.Denied: "explicitDeny"}[
-					s.decide(policy, iam.Request{Action: action, Resource: resource, Keys: keys})]
+				decision = map[iam.Verdict]string{iam.NotAllowed: "implicitDeny", iam.Allowed: "allowed", iam.Denied: "explicitDeny"}[s.decide(policy, iam.Request{Action: action, Resource: resource, Keys: keys})]
 			}
 			if decision != "allowed" {
 				one.EvalDecision = decision

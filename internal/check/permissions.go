@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
@@ -26,6 +27,10 @@ var (
 	asksSlots  = []string{"pcs:GetCluster", "pcs:ListComputeNodeGroups", "pcs:ListTagsForResource"}
 	asksLaunch = []string{"ec2:RunInstances", "ec2:CreateTags", "iam:PassRole", "ssm:GetParameters"}
 )
+
+// simulateTime is how long IAM may take: a site may have no way to it, and the other checks
+// go on.
+const simulateTime = 10 * time.Second
 
 // simulated are things, that need not exist, on which IAM simulates what has no dry run, or
 // one for an instance that is there only.
@@ -78,6 +83,9 @@ func (r *run) permissions(ctx context.Context) {
 		return
 	}
 	text := fmt.Sprintf("allowed for %s, as far as AWS tells without effect: %d actions", strings.Join(r.roles(), " and "), all-len(unasked))
+	if whyNot != "" && r.onEC2() {
+		unasked = append(unasked, "launches into reservations")
+	}
 	if len(unasked) > 0 {
 		text += "; not checked: " + strings.Join(unasked, ", ") + whyNot
 	}
@@ -96,6 +104,8 @@ func (r *run) simulate(ctx context.Context, unasked *[]string) (whyNot string) {
 	if mark == "" {
 		return ""
 	}
+	ctx, cancel := context.WithTimeout(ctx, simulateTime)
+	defer cancel()
 	var err error
 	if r.simulation, err = r.EC2.Simulation(ctx); err != nil {
 		return r.unsimulated(err)
@@ -132,7 +142,13 @@ func (r *run) launchInto(ctx context.Context, res capacity.Reservation) {
 	if r.simulation == nil || slices.Contains(r.denied, launches) {
 		return
 	}
-	if allowed, err := r.simulation.Allows(ctx, launches, "capacity-reservation/"+res.ID, res.OwnerID, res.Tags); err == nil && !allowed {
+	ctx, cancel := context.WithTimeout(ctx, simulateTime)
+	defer cancel()
+	allowed, err := r.simulation.Allows(ctx, launches, "capacity-reservation/"+res.ID, res.OwnerID, res.Tags)
+	switch {
+	case err != nil:
+		r.ok("permission", "not checked: launches into reservations%s", r.unsimulated(err))
+	case !allowed:
 		r.fail("permission", "`pcs-capacity iam-policy hooks` prints a policy for the reservations of these settings", "%s is not allowed into %s", launches, res.ID)
 	}
 }
