@@ -55,6 +55,38 @@ func (c *Client) Hold(ctx context.Context, o capacity.HoldOrder) (capacity.Reser
 	return c.reservation(*out.CapacityReservation), nil
 }
 
+// Commit orders an ODCR for later, which is targeted and ends soon after its commitment. The
+// call is sent once (R3), and only with a ClientToken and our tags. EC2 assesses the order
+// after it has answered.
+func (c *Client) Commit(ctx context.Context, o capacity.CommitOrder) (capacity.Reservation, error) {
+	what := fmt.Sprintf("committing to %d × %s in %s", o.Count, o.InstanceType, o.AZID)
+	if o.ClientToken == "" || o.Tags[capacity.TagCluster] == "" || o.Tags[capacity.TagPurchase] == "" {
+		return capacity.Reservation{}, fmt.Errorf("%w: %s: the order has no token or mark of ours", ErrNotSent, what)
+	}
+	out, err := c.api.CreateCapacityReservation(ctx, &ec2.CreateCapacityReservationInput{
+		ClientToken:           aws.String(o.ClientToken),
+		InstanceType:          aws.String(o.InstanceType),
+		InstancePlatform:      types.CapacityReservationInstancePlatform(o.Platform),
+		InstanceCount:         aws.Int32(int32(o.Count)),
+		AvailabilityZoneId:    aws.String(o.AZID),
+		Tenancy:               types.CapacityReservationTenancyDefault,
+		InstanceMatchCriteria: types.InstanceMatchCriteriaTargeted,
+		StartDate:             aws.Time(o.Start),
+		CommitmentDuration:    aws.Int64(int64(o.For.Seconds())),
+		DeliveryPreference:    types.CapacityReservationDeliveryPreferenceIncremental,
+		EndDateType:           types.EndDateTypeLimited,
+		EndDate:               aws.Time(o.End()),
+		TagSpecifications:     tagged(o.Tags, types.ResourceTypeCapacityReservation),
+	}, once)
+	if err == nil && out.CapacityReservation == nil {
+		err = ErrNotDescribed
+	}
+	if err != nil {
+		return capacity.Reservation{}, fmt.Errorf("%s: %w", what, err)
+	}
+	return c.reservation(*out.CapacityReservation), nil
+}
+
 // Release cancels an ODCR, whose instances go on. One that has ended already is no error, and
 // one that EC2 does not know is asked for again for a while: it may be new.
 func (c *Client) Release(ctx context.Context, id string) error {
