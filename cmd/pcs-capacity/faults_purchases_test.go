@@ -84,7 +84,7 @@ func TestR3_OnePurchaseWhereverTheRecordStops(t *testing.T) {
 			}
 		}
 	}
-	if killed < 8 {
+	if killed < 14 {
 		t.Errorf("only %d runs were killed", killed)
 	}
 }
