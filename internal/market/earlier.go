@@ -17,7 +17,7 @@ import (
 func (d *deal) boughtBefore(ctx context.Context, kind IntentKind, offering string, known capacity.Offering) (Intent, bool, error) {
 	tagged, err := d.aws.List(ctx, ec2.ReservationQuery{Tags: map[string]string{capacity.TagOffering: offering}})
 	if err != nil {
-		return Intent{}, false, fmt.Errorf("looking whether %s was bought before: %w", offering, err)
+		return Intent{}, false, fmt.Errorf("looking whether %s was bought before: %w", Intent{Kind: kind, Offering: capacity.Offering{ID: offering}}.what(), err)
 	}
 	intents, err := d.intents().All()
 	if err != nil {
