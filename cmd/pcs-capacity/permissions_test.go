@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,8 +12,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
@@ -195,7 +192,8 @@ func (r *restricted) printed(role permissions.Role) []byte {
 
 // TestLaunchesIntoListed has the policy of hooks allow launches into what the settings list.
 func TestLaunchesIntoListed(t *testing.T) {
-	t.Parallel()
+	t.Setenv("AWS_ACCESS_KEY_ID", "AKIDSIMULATED")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "x")
 	r := newRestricted(t, awssim.NewClock(simStart, 0))
 	const templateID, chips = "lt-0e2000000000000a1", "cr-0e2000000000000c6"
 	client, _ := r.clients()
@@ -262,9 +260,6 @@ func (r *restricted) clients() (*ec2.Client, *pcs.Client) {
 			shared.Config.BaseEndpoint = &url
 		}
 	}
-	shared.Config.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-		return aws.Credentials{AccessKeyID: "AKIDSIMULATED", SecretAccessKey: "x"}, nil
-	})
 	return ec2.From(shared), pcs.From(shared)
 }
 

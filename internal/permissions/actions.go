@@ -44,6 +44,7 @@ var (
 	tagsOfLaunches = scope{"TagsOfLaunches", []string{"ec2:*:*:*/*"}, like("ec2:CreateAction", "RunInstances")}
 	tagsOfBlocks   = scope{"TagsOfBlocks", []string{"ec2:*:*:capacity-reservation/*"}, like("ec2:CreateAction", "PurchaseCapacityBlock")}
 
+	callers  = scope{"Callers", []string{"iam::*:role/*", "iam::*:user/*"}, nil}
 	profiles = scope{"Profiles", []string{"iam::*:instance-profile/*"}, nil}
 	pcsRoles = scope{"RolesOfPCS", []string{"iam::*:role/AWSPCS*", "iam::*:role/aws-pcs/*"}, roles}
 	ec2Roles = scope{"RolesOfNodes", []string{"iam::*:role/" + ofNodes}, roles}
@@ -63,7 +64,7 @@ const forPCS = "PCS asks it of whoever makes or changes a compute node group"
 
 // Actions are all that any program asks for, by service and name.
 var Actions = []Action{
-	{Name: "ec2:CancelCapacityReservation", Why: "giving back what is held", stops: programs{Holding, Reserve, Release, Clean}, lessens: programs{Sync},
+	{Name: "ec2:CancelCapacityReservation", Why: "giving back what is held", stops: programs{Holding, Reserve, Release, Clean, Check}, lessens: programs{Sync},
 		grants: []grant{{nil, ourHolds}}},
 	{Name: "ec2:CreateCapacityReservation", Why: "holding capacity", stops: programs{Holding, Reserve},
 		grants: []grant{{nil, newHolds}}},
@@ -113,6 +114,8 @@ var Actions = []Action{
 		grants: []grant{{nil, profiles}}},
 	{Name: "iam:PassRole", Why: "giving nodes the role of their instance profile", lessens: programs{Canary}, stops: programs{Setup, Resume, Holding, ResumePCS, Check},
 		grants: []grant{{asksPCS, pcsRoles}, {programs{Resume, Holding, Check}, ec2Roles}}},
+	{Name: "iam:SimulatePrincipalPolicy", Why: "what the policies of the caller allow where no dry run tells", lessens: programs{Check},
+		grants: []grant{{nil, callers}}},
 
 	{Name: "pcs:CreateComputeNodeGroup", Why: "the node group of a reservation", lessens: programs{Canary}, stops: programs{Setup},
 		grants: []grant{{nil, newParts}}},
