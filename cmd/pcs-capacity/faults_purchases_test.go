@@ -44,7 +44,7 @@ var purchases = map[string][]string{
 // what EC2 did.
 var faultedPurchases = []faulted{
 	{name: "purchase", workers: 4, start: purchaseOf("purchase"), more: moreFaults, sample: []string{"PurchaseCapacityBlock 1/", "/down from here on", "DescribeCapacityBlockOfferings 1/"}},
-	{name: "reserve --start", workers: 4, start: purchaseOf("reserve"), more: moreFaults, sample: []string{"CreateCapacityReservation 1/", "/interrupted", "DescribeCapacityReservations 1/"}},
+	{name: "reserve --start", workers: 4, start: purchaseOf("reserve"), more: moreFaults, sample: []string{"CreateCapacityReservation 1/killed", "CreateCapacityReservation 1/cut", "CreateCapacityReservation 1/timeout"}},
 	{name: "extend", workers: 4, start: purchaseOf("extend"), more: moreFaults, sample: []string{"PurchaseCapacityBlockExtension 1/", "/down from here on", "/interrupted"}},
 }
 
