@@ -3,7 +3,11 @@ package main
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
 
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/permissions"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 )
@@ -28,13 +32,39 @@ func (IAMPolicyCmd) Help() string {
   node           for compute nodes on which jobs print a host file with topology --job
 
 What changes something is bound to pcs-capacity's tag with the cluster's name, where AWS
-lets it be. docs/permissions.md says what each action is for, and what is lost without it.`
+lets it be. The policies of hooks allow launches into the reservations that the settings list,
+and into those with the tags that they select by: print them again when another one is listed.
+docs/permissions.md says what each action is for, and what is lost without it.`
 }
 
 // Run prints it.
 func (c *IAMPolicyCmd) Run(g *Globals, t *terminal.Terminal, cfg *maybeConfig) error {
 	at := permissions.Place{Partition: permissions.PartitionOf(g.region(cfg.Config)), Cluster: cmp.Or(c.Cluster, cfg.Cluster), NodeRole: c.NodeRole}
+	at.Reservations, at.Selects = launchedInto(cfg.Domain())
+	role := permissions.Role(c.Role)
+	if (role == permissions.Hooks || role == permissions.HooksReserve) && len(at.Reservations)+len(at.Selects) == 0 {
+		fmt.Fprintln(t.Err, "The settings list no reservation of a partition with provider ec2: launches into every one are allowed.")
+	}
 	out := json.NewEncoder(t.Out)
 	out.SetIndent("", "  ")
-	return out.Encode(permissions.Policy(at, permissions.Role(c.Role).Programs()))
+	return out.Encode(permissions.Policy(at, role.Programs()))
+}
+
+// launchedInto are the reservations that the power hooks launch into, by id or tags, each
+// once and in order.
+func launchedInto(s capacity.Settings) (ids []string, selects []capacity.Select) {
+	for _, p := range s.Partitions {
+		for _, g := range p.Groups {
+			if p.Provider != capacity.ProviderEC2 {
+				continue
+			}
+			ids = append(ids, g.ReservationIDs...)
+			same := func(other capacity.Select) bool { return maps.Equal(other.Tags, g.Select.Tags) }
+			if g.Select != nil && !slices.ContainsFunc(selects, same) {
+				selects = append(selects, *g.Select)
+			}
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids), selects
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
@@ -187,7 +190,54 @@ func (r *restricted) printed(role permissions.Role) []byte {
 	if status := r.admin("iam-policy", string(role)); status != 0 {
 		r.Fatal(r.said)
 	}
-	return []byte(r.said)
+	return []byte(r.said[strings.Index(r.said, "{"):]) // behind what goes to the standard error
+}
+
+// TestLaunchesIntoListed has the policy of hooks allow launches into what the settings list.
+func TestLaunchesIntoListed(t *testing.T) {
+	t.Parallel()
+	r := newRestricted(t, awssim.NewClock(simStart, 0))
+	const templateID, chips = "lt-0e2000000000000a1", "cr-0e2000000000000c6"
+	client, _ := r.clients()
+	into := func(reservation string) string {
+		found, _, err := client.Reservations(t.Context(), []string{reservation})
+		if err != nil || len(found) != 1 {
+			t.Fatal(found, err)
+		}
+		return ec2.DeniedAction(client.TryLaunch(t.Context(), capacity.Launch{ClientToken: reservation, LaunchTemplate: templateID, InstanceType: found[0].InstanceType,
+			SubnetID: "subnet-0e200000000000a01", Kind: found[0].Kind, ReservationID: reservation, Count: 1, Tags: map[string]string{capacity.TagCluster: "ml/0123456789abcdef"}}))
+	}
+	group := "[[partition]]\nname = \"own\"\nprovider = \"ec2\"\n[[partition.node_group]]\nname = \"own\"\ninstance_type = \"p5.48xlarge\"\nsubnet_ids = [\"subnet-0e200000000000a01\"]\n" +
+		"purchase_option = \"capacity-block\"\nmax_nodes = 2\nlaunch_template = \"" + templateID + "\"\n"
+	settings, err := os.ReadFile(r.settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, groups string
+		role         permissions.Role
+		allowed      []string
+	}{
+		{"nothing is listed", "", permissions.Hooks, []string{openBlock, nextBlock, chips, groupODCR}},
+		{"on PCS", strings.Replace(group, "\"ec2\"", "\"pcs\"", 1), permissions.Hooks, []string{openBlock, nextBlock, chips, groupODCR}},
+		{"by id", group + "capacity_reservation_ids = [\"" + openBlock + "\"]\n", permissions.Hooks, []string{openBlock}},
+		{"by tag", group + "select = {tags = {team = \"chips\"}}\n", permissions.Hooks, []string{chips}},
+		{"both", group + "capacity_reservation_ids = [\"" + openBlock + "\", \"" + groupODCR + "\"]\n" +
+			strings.NewReplacer(`"own"`, `"more"`).Replace(group) + "select = {tags = {team = \"chips\"}}\n", permissions.HooksReserve, []string{openBlock, chips, groupODCR}},
+	} {
+		r.write("pcs-capacity/config.toml", string(settings)+c.groups)
+		r.sim.ClearPolicies()
+		r.policy(r.printed(c.role))
+		for _, id := range []string{openBlock, nextBlock, chips, groupODCR} {
+			want := "ec2:RunInstances"
+			if slices.Contains(c.allowed, id) {
+				want = ""
+			}
+			if got := into(id); got != want {
+				t.Errorf("%s: %s: denied %q, want %q", c.name, id, got, want)
+			}
+		}
+	}
 }
 
 // policy is everybody's from now on.
@@ -212,6 +262,9 @@ func (r *restricted) clients() (*ec2.Client, *pcs.Client) {
 			shared.Config.BaseEndpoint = &url
 		}
 	}
+	shared.Config.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+		return aws.Credentials{AccessKeyID: "AKIDSIMULATED", SecretAccessKey: "x"}, nil
+	})
 	return ec2.From(shared), pcs.From(shared)
 }
 

@@ -38,7 +38,9 @@ var (
 	newHolds     = scope{"NewHolds", []string{"ec2:*:*:capacity-reservation/*"}, gives}
 	tagsOfHolds  = scope{"TagsOfHolds", []string{"ec2:*:*:capacity-reservation/*"}, like("ec2:CreateAction", "CreateCapacityReservation")}
 	launchedFrom = scope{"LaunchedFrom", []string{"ec2:*:*:volume/*", "ec2:*:*:network-interface/*", "ec2:*:*:subnet/*", "ec2:*:*:security-group/*",
-		"ec2:*::image/*", "ec2:*::snapshot/*", "ec2:*:*:launch-template/*", "ec2:*:*:capacity-reservation/*", "ec2:*:*:key-pair/*", "ec2:*:*:placement-group/*"}, nil}
+		"ec2:*::image/*", "ec2:*::snapshot/*", "ec2:*:*:launch-template/*", "ec2:*:*:key-pair/*", "ec2:*:*:placement-group/*"}, nil}
+	listed         = scope{"Listed", []string{"ec2:*:*:capacity-reservation/" + ofReservation}, nil}
+	selected       = scope{"Selected", []string{"ec2:*:*:capacity-reservation/*"}, Condition{"StringEquals": {"aws:ResourceTag/" + ofTag: {ofValue}}}}
 	tagsOfLaunches = scope{"TagsOfLaunches", []string{"ec2:*:*:*/*"}, like("ec2:CreateAction", "RunInstances")}
 	tagsOfBlocks   = scope{"TagsOfBlocks", []string{"ec2:*:*:capacity-reservation/*"}, like("ec2:CreateAction", "PurchaseCapacityBlock")}
 
@@ -102,7 +104,8 @@ var Actions = []Action{
 	{Name: "ec2:PurchaseCapacityBlock", Why: "buying a block", stops: programs{Purchase}},
 	{Name: "ec2:PurchaseCapacityBlockExtension", Why: "buying an extension", stops: programs{Extend}},
 	{Name: "ec2:RunInstances", Why: "launching nodes; " + forPCS, lessens: programs{Canary}, stops: programs{Setup, Resume, Holding, ResumePCS, Check},
-		grants: []grant{{asksPCS, anywhere}, {programs{Resume, Holding, Check}, newInstances}, {programs{Resume, Holding, Check}, launchedFrom}}},
+		grants: []grant{{asksPCS, anywhere}, {programs{Resume, Holding, Check}, newInstances}, {programs{Resume, Holding, Check}, launchedFrom},
+			{programs{Resume, Holding, Check}, listed}, {programs{Resume, Holding, Check}, selected}, {programs{Holding}, ourHolds}}},
 	{Name: "ec2:TerminateInstances", Why: "ending the instances of nodes that are powered down", stops: programs{Suspend, Check}, lessens: programs{Sync},
 		grants: []grant{{nil, ourInstances}}},
 

@@ -3,7 +3,10 @@ package permissions
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
 // Document is a policy of IAM, for encoding/json.
@@ -39,26 +42,35 @@ type Place struct {
 	Cluster string
 	// NodeRole is the role, with its path, that nodes of self-managed Slurm get; "" is any.
 	NodeRole string
+	// Reservations are the ids of those that instances may be launched into, and Selects
+	// choose others by their tags. Without either it is every reservation.
+	Reservations []string
+	Selects      []capacity.Select
 }
 
 // What stands for the fields of Place in resources and conditions.
-const ofCluster, ofNodes = "CLUSTER", "NODE_ROLE"
+const ofCluster, ofNodes, ofReservation, ofTag, ofValue = "CLUSTER", "NODE_ROLE", "RESERVATION", "TAG", "VALUE"
 
 // Policy allows the programs what they ask for, and no more: what changes something is
 // bound to our mark, where AWS lets it. Actions in without are left out.
 func Policy(at Place, programs []Program, without ...string) Document {
 	doc := Document{Version: "2012-10-17"}
+	made := map[string][]int{} // by scope
 	for _, a := range Actions {
 		if !a.usedBy(programs) || slices.Contains(without, a.Name) {
 			continue
 		}
 		for _, s := range a.scopes(programs) {
-			i := slices.IndexFunc(doc.Statement, func(in Statement) bool { return in.Sid == s.sid })
-			if i < 0 {
-				doc.Statement = append(doc.Statement, s.statement(at))
-				i = len(doc.Statement) - 1
+			if _, ok := made[s.sid]; !ok {
+				made[s.sid] = nil
+				for _, one := range s.statements(at) {
+					made[s.sid] = append(made[s.sid], len(doc.Statement))
+					doc.Statement = append(doc.Statement, one)
+				}
 			}
-			doc.Statement[i].Action = append(doc.Statement[i].Action, a.Name)
+			for _, i := range made[s.sid] {
+				doc.Statement[i].Action = append(doc.Statement[i].Action, a.Name)
+			}
 		}
 	}
 	return doc
@@ -84,6 +96,39 @@ func (a Action) scopes(programs []Program) []scope {
 		}
 	}
 	return scopes
+}
+
+// statements are one for most scopes: none where nothing is listed or selected, and one
+// for each selection, since all tags of one must be there.
+func (s scope) statements(at Place) []Statement {
+	switch s.sid {
+	case listed.sid:
+		ids := at.Reservations
+		if len(ids) == 0 && len(at.Selects) == 0 {
+			ids = []string{"*"}
+		}
+		if len(ids) == 0 {
+			return nil
+		}
+		pattern := s.resources[0]
+		s.resources = nil
+		for _, id := range ids {
+			s.resources = append(s.resources, strings.ReplaceAll(pattern, ofReservation, id))
+		}
+	case selected.sid:
+		var all []Statement
+		for i, chosen := range at.Selects {
+			one := s
+			one.sid += strconv.Itoa(i + 1)
+			one.condition = Condition{"StringEquals": {}}
+			for tag, value := range chosen.Tags { // a $ would begin a variable of IAM's
+				one.condition["StringEquals"]["aws:ResourceTag/"+tag] = []string{strings.ReplaceAll(value, "$", "${$}")}
+			}
+			all = append(all, one.statement(at))
+		}
+		return all
+	}
+	return []Statement{s.statement(at)}
 }
 
 func (s scope) statement(at Place) Statement {
