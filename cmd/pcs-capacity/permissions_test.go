@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,8 +12,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
@@ -195,7 +192,8 @@ func (r *restricted) printed(role permissions.Role) []byte {
 
 // TestLaunchesIntoListed has the policy of hooks allow launches into what the settings list.
 func TestLaunchesIntoListed(t *testing.T) {
-	t.Parallel()
+	t.Setenv("AWS_ACCESS_KEY_ID", "AKIDSIMULATED")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "x")
 	r := newRestricted(t, awssim.NewClock(simStart, 0))
 	const templateID, chips = "lt-0e2000000000000a1", "cr-0e2000000000000c6"
 	client, _ := r.clients()
@@ -262,9 +260,6 @@ func (r *restricted) clients() (*ec2.Client, *pcs.Client) {
 			shared.Config.BaseEndpoint = &url
 		}
 	}
-	shared.Config.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-		return aws.Credentials{AccessKeyID: "AKIDSIMULATED", SecretAccessKey: "x"}, nil
-	})
 	return ec2.From(shared), pcs.From(shared)
 }
 
@@ -429,6 +424,8 @@ var scenes = []scene{
 	{program: permissions.Purchase, run: command("purchase", openBlock, "--fee", "1000.00")},
 	{program: permissions.Extend, run: extendBlock},
 	{program: permissions.Reserve, before: reserveOn, run: command("reserve", "--probe", "-t", "g6.12xlarge", "-n", "1", "--subnet-ids", "subnet-0e200000000000a01")},
+	{program: permissions.Reserve, before: reserveOn, run: command("reserve", "-t", "g6.12xlarge", "-n", "2", "--subnet-ids", "subnet-0e200000000000a01",
+		"--start", "2026-12-01T08:00Z", "--commitment", "14d", "--confirm-commitment", "672")},
 	{program: permissions.Release, before: held, run: command("release", heldID)},
 	{program: permissions.Clean, before: held, run: command("clean")},
 	{program: permissions.Wire, before: func(r *restricted) {

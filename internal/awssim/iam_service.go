@@ -2,7 +2,9 @@ package awssim
 
 import (
 	"encoding/xml"
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,9 +47,10 @@ func cutProfile(arn string) (path, name string) {
 	return "/" + full[:i], full[i:]
 }
 
-// iamOperations has the one call with which clients ask which role a profile stands for.
+// iamOperations are the calls with which clients ask which role a profile stands for, and what their own policies
+// allow.
 func (s *Sim) iamOperations() map[string]operation {
-	return map[string]operation{"GetInstanceProfile": func(c *call) ([]byte, error) {
+	return map[string]operation{"SimulatePrincipalPolicy": s.simulatePolicy, "GetInstanceProfile": func(c *call) ([]byte, error) {
 		name := c.form.Get("InstanceProfileName")
 		p, found := s.instanceProfile("/", name)
 		if !found {
@@ -71,8 +74,83 @@ func (s *Sim) iamOperations() map[string]operation {
 	}}
 }
 
+// simulatePolicy answers by the policy of the caller: of others the simulator knows none. As IAM documents it, a
+// decision is given for each resource, and every key that the policy reads but the request lacks is listed, whether it
+// matters or not (IAM API Reference, "SimulatePrincipalPolicy"). The role of temporary credentials goes by its own ARN.
+func (s *Sim) simulatePolicy(c *call) ([]byte, error) {
+	source := c.form.Get("PolicySourceArn")
+	switch {
+	case !strings.Contains(source, ":iam:"):
+		return nil, &APIError{Code: "InvalidInput", Status: http.StatusBadRequest, Message: "Invalid Entity Arn: " + source + " does not clearly define entity type and name."}
+	case source != s.principalOf(c):
+		return nil, &APIError{Code: "NoSuchEntity", Status: http.StatusNotFound, Message: "The entity " + source + " cannot be found."}
+	}
+	members := func(name string) (all []string) {
+		for i := 1; c.form.Has(fmt.Sprint(name, ".member.", i)); i++ {
+			all = append(all, c.form.Get(fmt.Sprint(name, ".member.", i)))
+		}
+		return all
+	}
+	keys := iam.Keys{}
+	for i := 1; c.form.Has(fmt.Sprint("ContextEntries.member.", i, ".ContextKeyName")); i++ {
+		entry := fmt.Sprint("ContextEntries.member.", i)
+		keys.Set(c.form.Get(entry+".ContextKeyName"), members(entry+".ContextKeyValues")...)
+	}
+	policy := s.policyOf(c)
+	var missing []string
+	if policy != nil {
+		missing = slices.DeleteFunc(policy.Keys(), func(key string) bool { return keys[key] != nil })
+	}
+	type specific struct {
+		EvalResourceName, EvalResourceDecision string
+		Missing                                []string `xml:"MissingContextValues>member"`
+	}
+	type evaluation struct {
+		EvalActionName, EvalResourceName, EvalDecision string
+		Specific                                       []specific `xml:"ResourceSpecificResults>member"`
+	}
+	type result struct {
+		IsTruncated bool
+		Evaluations []evaluation `xml:"EvaluationResults>member"`
+	}
+	var out result
+	for _, action := range members("ActionNames") {
+		one := evaluation{action, "*", "allowed", nil}
+		for _, resource := range members("ResourceArns") {
+			decision := "allowed"
+			if policy != nil {
+				decision = map[iam.Verdict]string{iam.NotAllowed: "implicitDeny", iam.Allowed: "allowed", iam.Denied: "explicitDeny"}[s.decide(policy, iam.Request{Action: action, Resource: resource, Keys: keys})]
+			}
+			if decision != "allowed" {
+				one.EvalDecision = decision
+			}
+			one.Specific = append(one.Specific, specific{resource, decision, missing})
+		}
+		out.Evaluations = append(out.Evaluations, one)
+	}
+	return xml.Marshal(struct {
+		XMLName   xml.Name `xml:"https://iam.amazonaws.com/doc/2010-05-08/ SimulatePrincipalPolicyResponse"`
+		Result    result   `xml:"SimulatePrincipalPolicyResult"`
+		RequestID string   `xml:"ResponseMetadata>RequestId"`
+	}{Result: out, RequestID: c.requestID})
+}
+
+// temporary reports whether a call has the credentials of a role, by their prefix (IAM User Guide, "IAM identifiers").
+func (c *call) temporary() bool { return strings.HasPrefix(c.AccessKey, "ASIA") }
+
+// principalOf is the user or role whose policies are the caller's.
+func (s *Sim) principalOf(c *call) string {
+	if c.temporary() {
+		return s.iamARN("role/simulated")
+	}
+	return s.caller()
+}
+
 // iamNeeds lists what a call of IAM needs.
 func (s *Sim) iamNeeds(c *call) []iam.Request {
+	if c.Operation == "SimulatePrincipalPolicy" {
+		return []iam.Request{need("iam:"+c.Operation, c.form.Get("PolicySourceArn"), nil, nil)}
+	}
 	p, _ := s.instanceProfile("/", c.form.Get("InstanceProfileName"))
 	return []iam.Request{need("iam:"+c.Operation, s.iamARN("instance-profile"+p.Path+p.Name), nil, nil)}
 }

@@ -80,10 +80,7 @@ func givenKey(name string) bool {
 
 // authorize asks the caller's policy for all that a call needs. Called with mu held.
 func (s *Sim) authorize(c *call) error {
-	policy := s.policies[c.AccessKey]
-	if policy == nil {
-		policy = s.policies[""]
-	}
+	policy := s.policyOf(c)
 	if policy == nil {
 		return nil
 	}
@@ -98,15 +95,29 @@ func (s *Sim) authorize(c *call) error {
 	}
 	for _, need := range needs {
 		need.Keys.Set(keyRegion, c.Region)
-		verdict := policy.Decide(need)
-		if before, ok := s.asked[need.Action]; !ok || before == iam.Allowed {
-			s.asked[need.Action] = verdict
-		}
+		verdict := s.decide(policy, need)
 		if verdict != iam.Allowed {
 			return s.unauthorized(c, need, verdict)
 		}
 	}
 	return nil
+}
+
+// policyOf is the policy of a caller; nil for one who may do everything.
+func (s *Sim) policyOf(c *call) *iam.Policy {
+	if policy := s.policies[c.AccessKey]; policy != nil {
+		return policy
+	}
+	return s.policies[""]
+}
+
+// decide asks a policy, and keeps that it was asked.
+func (s *Sim) decide(policy *iam.Policy, need iam.Request) iam.Verdict {
+	verdict := policy.Decide(need)
+	if before, ok := s.asked[need.Action]; !ok || before == iam.Allowed {
+		s.asked[need.Action] = verdict
+	}
+	return verdict
 }
 
 // unauthorized is the refusal in the words of the service (seen in aws/karpenter-provider-aws, issue 7370, and

@@ -123,9 +123,20 @@ func (r *run) reservations(ctx context.Context) {
 		r.fail("subnet", fmt.Sprintf("check subnet_ids and the region (%s)", r.EC2.Region()), "EC2 does not describe subnet %s", m.ID)
 	}
 	snap := capacity.Build(r.settings, seen)
+	var into []string
 	for _, p := range snap.Partitions {
 		for _, g := range p.Groups {
 			r.group(snap, g)
+			for _, s := range g.Slots {
+				if p.Provider == capacity.ProviderEC2 {
+					into = append(into, s.ReservationIDs...)
+				}
+			}
+		}
+	}
+	for _, id := range sort(into) {
+		if res, described := snap.Reservation(id); described && res.LiveAt(r.EC2.Now()) {
+			r.launchInto(ctx, res)
 		}
 	}
 }

@@ -119,6 +119,10 @@ type run struct {
 	cluster *pcs.Cluster
 	// offset is AWS's time minus the machine's; 0 if AWS did not answer.
 	offset time.Duration
+	// denied are actions that are not allowed; simulation has IAM say more of them, nil if it
+	// cannot.
+	denied     []string
+	simulation *ec2.Simulation
 	// slurmConfig is that of slurmctld; nil if it does not answer, for slurmErr.
 	slurmConfig *slurm.Config
 	slurmErr    error

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
@@ -27,8 +28,20 @@ var (
 	asksLaunch = []string{"ec2:RunInstances", "ec2:CreateTags", "iam:PassRole", "ssm:GetParameters"}
 )
 
+// simulateTime is how long IAM may take: a site may have no way to it, and the other checks
+// go on.
+const simulateTime = 10 * time.Second
+
+// simulated are things, that need not exist, on which IAM simulates what has no dry run, or
+// one for an instance that is there only.
+var simulated = map[string]string{
+	"ec2:CancelCapacityReservation": "capacity-reservation/cr-00000000000000000",
+	"ec2:TerminateInstances":        "instance/i-00000000000000000",
+}
+
 // permissions asks for each action of these programs, without effect where EC2 lets one.
-// What PCS has is read, since it knows no dry run. What cannot be asked so is named.
+// What PCS has is read, since it knows no dry run. IAM simulates what is left; what it
+// cannot simulate is named.
 func (r *run) permissions(ctx context.Context) {
 	missing := 0
 	unasked := slices.DeleteFunc(permissions.Of(r.programs()...), func(action string) bool { return !r.onPCS() && strings.HasPrefix(action, "pcs:") })
@@ -37,7 +50,7 @@ func (r *run) permissions(ctx context.Context) {
 		unasked = slices.DeleteFunc(unasked, func(action string) bool { return slices.Contains(asked, action) })
 		if action := ec2.DeniedAction(err); action != "" {
 			missing++
-			r.fail("permission", "allow it; `pcs-capacity iam-policy "+r.role(action)+"` prints the policy", "%s is not allowed: %s", action, why(action))
+			r.notAllowed(action)
 		} else if err != nil {
 			words, _ := r.EC2.Explain(err)
 			missing++
@@ -65,15 +78,82 @@ func (r *run) permissions(ctx context.Context) {
 	for _, l := range r.launches() {
 		note(r.EC2.TryLaunch(ctx, l), asksLaunch...)
 	}
-	if missing > 0 {
+	whyNot := r.simulate(ctx, &unasked)
+	if missing+len(r.denied) > 0 {
 		return
 	}
 	text := fmt.Sprintf("allowed for %s, as far as AWS tells without effect: %d actions", strings.Join(r.roles(), " and "), all-len(unasked))
+	if whyNot != "" && r.onEC2() {
+		unasked = append(unasked, "launches into reservations")
+	}
 	if len(unasked) > 0 {
-		text += "; not checked: " + strings.Join(unasked, ", ")
+		text += "; not checked: " + strings.Join(unasked, ", ") + whyNot
 	}
 	r.ok("permission", "%s", text)
 }
+
+func (r *run) notAllowed(action string) {
+	r.denied = append(r.denied, action)
+	r.fail("permission", "allow it; `pcs-capacity iam-policy "+r.role(action)+"` prints the policy", "%s is not allowed: %s", action, why(action))
+}
+
+// simulate takes from unasked what IAM has simulated. Where it could not, whyNot says so, in
+// brackets.
+func (r *run) simulate(ctx context.Context, unasked *[]string) (whyNot string) {
+	mark := r.mark()
+	if mark == "" {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, simulateTime)
+	defer cancel()
+	var err error
+	if r.simulation, err = r.EC2.Simulation(ctx); err != nil {
+		return r.unsimulated(err)
+	}
+	for _, action := range slices.Clone(*unasked) {
+		if simulated[action] == "" {
+			continue
+		}
+		allowed, err := r.simulation.Allows(ctx, action, simulated[action], "", map[string]string{capacity.TagCluster: mark})
+		if err != nil {
+			return r.unsimulated(err)
+		}
+		*unasked = slices.DeleteFunc(*unasked, func(one string) bool { return one == action })
+		if !allowed {
+			r.notAllowed(action)
+		}
+	}
+	return ""
+}
+
+// unsimulated is why, and asks IAM no more.
+func (r *run) unsimulated(err error) string {
+	r.simulation = nil
+	words, _ := r.EC2.Explain(err)
+	if action := ec2.DeniedAction(err); action != "" {
+		words = action + " is not allowed"
+	}
+	return " (" + words + ")"
+}
+
+// launchInto has IAM simulate a launch into a reservation that is ours to launch into: the
+// policy may list those of yesterday.
+func (r *run) launchInto(ctx context.Context, res capacity.Reservation) {
+	if r.simulation == nil || slices.Contains(r.denied, launches) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, simulateTime)
+	defer cancel()
+	allowed, err := r.simulation.Allows(ctx, launches, "capacity-reservation/"+res.ID, res.OwnerID, res.Tags)
+	switch {
+	case err != nil:
+		r.ok("permission", "not checked: launches into reservations%s", r.unsimulated(err))
+	case !allowed:
+		r.fail("permission", "`pcs-capacity iam-policy hooks` prints a policy for the reservations of these settings", "%s is not allowed into %s", launches, res.ID)
+	}
+}
+
+const launches = "ec2:RunInstances"
 
 func why(action string) string {
 	for _, a := range permissions.Actions {
@@ -127,14 +207,21 @@ func (r *run) clusterName() string {
 	return ""
 }
 
+const anyMark = "0000000000000000"
+
+// mark is one that this cluster could have; "" if Slurm does not say its name.
+func (r *run) mark() string {
+	if name := r.clusterName(); r.onPCS() || name == "" {
+		return name
+	}
+	return capacity.ClusterMark(r.clusterName(), anyMark)
+}
+
 // launches is one of one node for each node group that we launch, with the tags that
 // policies ask for. It goes to no reservation: that would be refused before its time.
 func (r *run) launches() []capacity.Launch {
 	var all []capacity.Launch
-	mark := r.clusterName()
-	if !r.onPCS() {
-		mark = capacity.ClusterMark(cmp.Or(mark, "check"), "0000000000000000")
-	}
+	mark := cmp.Or(r.mark(), capacity.ClusterMark("check", anyMark))
 	for _, p := range r.settings.Partitions {
 		for _, g := range p.Groups {
 			if p.Provider == capacity.ProviderEC2 && len(g.SubnetIDs) > 0 {

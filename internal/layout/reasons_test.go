@@ -147,3 +147,30 @@ func sentencesOfProblems(p *packages.Package, file *ast.File) map[*ast.BasicLit]
 	})
 	return found
 }
+
+// TestEveryNoticeIsInTheRunbook: docs/operations.md says of each kind of notice when it is told, and
+// what to do.
+func TestEveryNoticeIsInTheRunbook(t *testing.T) {
+	source, err := os.ReadFile("../lifecycle/notice.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(page), "| kind |")
+	table, _, _ = strings.Cut(table, "\n\n")
+	var kinds, rows []string
+	for _, m := range regexp.MustCompile(`(?:\badd\(|Kind: +)"([a-z-]+)"`).FindAllStringSubmatch(string(source), -1) {
+		kinds = append(kinds, m[1])
+	}
+	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\| [^|]+ \\| [^|]+ \\|$").FindAllStringSubmatch(table, -1) {
+		rows = append(rows, m[1])
+	}
+	slices.Sort(kinds)
+	slices.Sort(rows)
+	if diff := cmp.Diff(slices.Compact(kinds), rows); diff != "" || len(rows) < 9 {
+		t.Errorf("notices of the code (-) and of docs/operations.md (+):\n%s", diff)
+	}
+}

@@ -44,6 +44,7 @@ var (
 	tagsOfLaunches = scope{"TagsOfLaunches", []string{"ec2:*:*:*/*"}, like("ec2:CreateAction", "RunInstances")}
 	tagsOfBlocks   = scope{"TagsOfBlocks", []string{"ec2:*:*:capacity-reservation/*"}, like("ec2:CreateAction", "PurchaseCapacityBlock")}
 
+	callers  = scope{"Callers", []string{"iam::*:role/*", "iam::*:user/*"}, nil}
 	profiles = scope{"Profiles", []string{"iam::*:instance-profile/*"}, nil}
 	pcsRoles = scope{"RolesOfPCS", []string{"iam::*:role/AWSPCS*", "iam::*:role/aws-pcs/*"}, roles}
 	ec2Roles = scope{"RolesOfNodes", []string{"iam::*:role/" + ofNodes}, roles}
@@ -63,7 +64,7 @@ const forPCS = "PCS asks it of whoever makes or changes a compute node group"
 
 // Actions are all that any program asks for, by service and name.
 var Actions = []Action{
-	{Name: "ec2:CancelCapacityReservation", Why: "giving back what is held", stops: programs{Holding, Reserve, Release, Clean}, lessens: programs{Sync},
+	{Name: "ec2:CancelCapacityReservation", Why: "giving back what is held", stops: programs{Holding, Reserve, Release, Clean, Check}, lessens: programs{Sync},
 		grants: []grant{{nil, ourHolds}}},
 	{Name: "ec2:CreateCapacityReservation", Why: "holding capacity", stops: programs{Holding, Reserve},
 		grants: []grant{{nil, newHolds}}},
@@ -87,7 +88,7 @@ var Actions = []Action{
 		stops: programs{Setup, ResumePCS, Check}, lessens: programs{Fit, Timeline, Purchase, Extend, Teardown, Status, Sync, Resume, Holding, Wire, Canary}},
 	{Name: "ec2:DescribeCapacityReservationTopology", Why: "where reservations are in the network", stops: programs{Topology}},
 	{Name: "ec2:DescribeCapacityReservations", Why: "reservations: where, how many, from when to when",
-		stops: programs{List, Fit, Timeline, Purchase, Extend, Release, Clean, Setup, Resume, Holding, ResumePCS, Wire, Check, Canary}, lessens: programs{Teardown, Status, Sync}},
+		stops: programs{List, Fit, Timeline, Purchase, Extend, Reserve, Release, Clean, Setup, Resume, Holding, ResumePCS, Wire, Check, Canary}, lessens: programs{Teardown, Status, Sync}},
 	{Name: "ec2:DescribeImages", Why: "whether the image exists and suits the type; what it runs", stops: programs{Setup}, lessens: programs{Holding}},
 	{Name: "ec2:DescribeInstanceTopology", Why: "where instances are in the network", stops: programs{HostFile}},
 	{Name: "ec2:DescribeInstanceTypeOfferings", Why: forPCS, lessens: programs{Canary}, stops: makesGroups},
@@ -113,6 +114,8 @@ var Actions = []Action{
 		grants: []grant{{nil, profiles}}},
 	{Name: "iam:PassRole", Why: "giving nodes the role of their instance profile", lessens: programs{Canary}, stops: programs{Setup, Resume, Holding, ResumePCS, Check},
 		grants: []grant{{asksPCS, pcsRoles}, {programs{Resume, Holding, Check}, ec2Roles}}},
+	{Name: "iam:SimulatePrincipalPolicy", Why: "what the policies of the caller allow where no dry run tells", lessens: programs{Check},
+		grants: []grant{{nil, callers}}},
 
 	{Name: "pcs:CreateComputeNodeGroup", Why: "the node group of a reservation", lessens: programs{Canary}, stops: programs{Setup},
 		grants: []grant{{nil, newParts}}},

@@ -1,0 +1,95 @@
+package ec2
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/arn"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/iam/types"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+)
+
+// Simulation asks IAM what the caller's policies allow, for calls that have no dry run.
+type Simulation struct {
+	iam    *iam.Client
+	caller arn.ARN // of a user or role
+	region string
+}
+
+// Simulation finds out whose policies are the caller's, by one call of AWS STS. Those of the
+// account's root user and of federated users cannot be simulated, which is an error.
+func (c *Client) Simulation(ctx context.Context) (*Simulation, error) {
+	out, err := sts.NewFromConfig(c.shared.Config).GetCallerIdentity(ctx, nil)
+	if err != nil {
+		return nil, fmt.Errorf("asking AWS STS who the caller is: %w", err)
+	}
+	caller, err := principal(aws.ToString(out.Arn))
+	if err != nil {
+		return nil, err
+	}
+	return &Simulation{iam.NewFromConfig(c.shared.Config), caller, c.region}, nil
+}
+
+// principal is the user, or the role that is assumed. What AWS STS says of a role lacks its
+// path: IAM then does not find one that has a path.
+func principal(caller string) (arn.ARN, error) {
+	a, err := arn.Parse(caller)
+	if err != nil {
+		return a, fmt.Errorf("reading the caller's ARN %q: %w", caller, err)
+	}
+	kind, name, _ := strings.Cut(a.Resource, "/")
+	switch {
+	case a.Service == "iam" && kind == "user":
+		return a, nil
+	case a.Service == "sts" && kind == "assumed-role":
+		role, _, _ := strings.Cut(name, "/")
+		a.Service, a.Resource = "iam", "role/"+role
+		return a, nil
+	}
+	return a, fmt.Errorf("IAM simulates no policies of %s", caller)
+}
+
+// absent are keys that a simulated call lacks just as the real one does: what is given on
+// creation, and tags that the resource does not have.
+var absent = []string{"aws:requesttag/", "aws:resourcetag/", "ec2:resourcetag/", "aws:tagkeys", "ec2:createaction", "iam:passedtoservice"}
+
+// Allows reports whether the policies, with organization and boundary, allow an action of
+// EC2 on a thing such as capacity-reservation/cr-…, which has these tags and belongs to the
+// account; "" is the caller's. It is an error if they depend on what is not known here.
+func (s *Simulation) Allows(ctx context.Context, action, resource, account string, tags map[string]string) (bool, error) {
+	target := arn.ARN{Partition: s.caller.Partition, Service: "ec2", Region: s.region, AccountID: account, Resource: resource}
+	if account == "" {
+		target.AccountID = s.caller.AccountID
+	}
+	key := func(name, value string) types.ContextEntry {
+		return types.ContextEntry{ContextKeyName: aws.String(name), ContextKeyType: types.ContextKeyTypeEnumString, ContextKeyValues: []string{value}}
+	}
+	in := &iam.SimulatePrincipalPolicyInput{PolicySourceArn: aws.String(s.caller.String()), ActionNames: []string{action}, ResourceArns: []string{target.String()},
+		ContextEntries: []types.ContextEntry{key("aws:RequestedRegion", s.region)}}
+	for _, tag := range slices.Sorted(maps.Keys(tags)) {
+		in.ContextEntries = append(in.ContextEntries, key("aws:ResourceTag/"+tag, tags[tag]), key("ec2:ResourceTag/"+tag, tags[tag]))
+	}
+	out, err := s.iam.SimulatePrincipalPolicy(ctx, in)
+	if err != nil {
+		return false, fmt.Errorf("simulating the policies of %s: %w", s.caller, err)
+	}
+	if len(out.EvaluationResults) != 1 || len(out.EvaluationResults[0].ResourceSpecificResults) != 1 {
+		return false, errors.New("IAM gave no decision on " + target.String())
+	}
+	result := out.EvaluationResults[0].ResourceSpecificResults[0]
+	if result.EvalResourceDecision == types.PolicyEvaluationDecisionTypeAllowed {
+		return true, nil
+	}
+	for _, missing := range result.MissingContextValues {
+		if !slices.ContainsFunc(absent, func(prefix string) bool { return strings.HasPrefix(strings.ToLower(missing), prefix) }) {
+			return false, errors.New("the policies depend on " + missing)
+		}
+	}
+	return false, nil
+}
