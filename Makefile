@@ -27,8 +27,8 @@ export CGO_ENABLED := 0
 
 # What the lab and the tests need from the distribution: program → package.
 # Of MariaDB only the programs: mariadb-server would start a database of the machine's own.
-PACKAGES := slurm-wlm slurm-wlm-basic-plugins slurmdbd mariadb-server-core mariadb-client-core munge lua5.1 gcc libc6-dev strace rpm
-PROGRAMS := slurmctld slurmd sbatch slurmdbd mariadbd mariadb-install-db my_print_defaults munged lua5.1 gcc strace rpm
+PACKAGES := slurm-wlm slurm-wlm-basic-plugins slurmdbd mariadb-server-core mariadb-client-core munge lua5.1 gcc libc6-dev strace rpm shellcheck lua-check
+PROGRAMS := slurmctld slurmd sbatch slurmdbd mariadbd mariadb-install-db my_print_defaults munged lua5.1 gcc strace rpm shellcheck luacheck
 
 # The tests that say what the race detector would spoil in them: they run without it.
 UNRACED = $$(git grep -l '^//go:build !race$$' -- '*_test.go')
@@ -64,10 +64,11 @@ test: deps build lint ## everything that must pass: lint, unit tests, transcript
 	go test -timeout 20m -run "^($$(sed -n 's/^func \(Test[^(]*\)(.*/\1/p' $(UNRACED) | paste -sd '|'))$$" \
 		$$(dirname $(UNRACED) | sort -u | sed 's|^|./|')
 
-lint: ## gofmt, go vet, staticcheck
+lint: deps ## gofmt, go vet, staticcheck, shellcheck
 	@bad=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$bad" ] || { echo "not gofmt-clean: $$bad" >&2; exit 1; }
 	go vet ./...
 	go run $(STATICCHECK) ./...
+	shellcheck $$(git ls-files '*.sh' .ci/run)
 
 build: ## compile all programs into bin/ (at first a minute and 3 GB: the EC2 SDK is large)
 	go build -o bin/ ./cmd/...
@@ -94,6 +95,7 @@ dist/share: build # what is the same on every architecture
 	sh packaging/configuration.sh manual >dist/man/pcs-capacity-config.toml.5.md
 	for page in dist/man/*.md; do dist/tools/go-md2man -in $$page -out $${page%.md} && gzip -9n $${page%.md} || exit; done
 	sh packaging/configuration.sh settings >dist/config.toml
+	sh packaging/sbom.sh "$(VERSION)" >dist/sbom.cdx.json
 	sh packaging/licences.sh | gzip -9n >dist/third-party-licences.gz
 	printf -- '- {semver: "%s-1", date: %s, packager: "%s", deb: {urgency: medium, distributions: [stable]}, changes: [{note: "Built from commit %s."}]}\n' \
 		"$(VERSION)" "$(DATE)" "pcs-capacity maintainers <pcs-capacity@users.noreply.github.com>" "$(COMMIT)" >dist/changelog.yaml

@@ -26,7 +26,7 @@ func TestR12_LaunchCodesComeWithAdvice(t *testing.T) {
 	}
 	settings := strings.Replace(powerConfig, "max_nodes = 4", fmt.Sprint("max_nodes = ", len(all)), 1)
 	p := startPowerWith(t, settings, func(s *awssim.Scenario) { s.Regions[0].Reservations[0].Count = len(all) }, func(c *slurmlab.Config) {
-		c.CloudGroups[0].Count, c.ResumeTimeout = len(all), 2*time.Minute
+		c.CloudGroups[0].Count, c.ResumeTimeout = len(all), 15*time.Minute
 		c.ResumeProgram = "/bin/true" // Slurm waits for the nodes; the test calls the hook
 	})
 	jobs := make([]string, len(all))

@@ -137,7 +137,8 @@ local function fits(fields, plan, now)
     from, last, most, each = tonumber(from), tonumber(last), tonumber(most), tonumber(each)
     local allowed = accounts == "-" or fields.from == "cli_filter" and fields.account == "" or
       fields.account:find("^[%w_.-]+$") and ("," .. accounts .. ","):find("," .. fields.account .. ",", 1, true)
-    if allowed and from <= now and (last == 0 or need and now + 1 + need * 60 <= last) and nodes <= most and (each == 0 or gpus <= each) then
+    local open = from <= now and (last == 0 or need and now + 1 + need * 60 <= last)
+    if allowed and open and nodes <= most and (each == 0 or gpus <= each) then
       return true
     end
     at = stop
@@ -165,15 +166,15 @@ local function parse_answer(text)
   for line in text:sub(1, -5):gmatch("([^\n]*)\n") do
     local word, rest = line:match("^(%l+) (.*)$")
     local field, value = (rest or ""):match("^([%l-]+) (%x*)$")
-    local text = (rest or ""):match("^(%x*)$")
+    local said = (rest or ""):match("^(%x*)$")
     if word == "set" and field then
       answer.set[field] = unhex(value)
     elseif word == "code" then
       answer.code = rest
-    elseif word == "warn" and text then
-      answer.warnings[#answer.warnings + 1] = unhex(text)
-    elseif word == "refuse" and text then
-      answer.refusal = unhex(text)
+    elseif word == "warn" and said then
+      answer.warnings[#answer.warnings + 1] = unhex(said)
+    elseif word == "refuse" and said then
+      answer.refusal = unhex(said)
     else
       return nil
     end

@@ -127,8 +127,8 @@ end
 
 -- A runtime error here accepts the job up to Slurm 24.11 and refuses it in 26.05, so
 -- none of ours may leave these functions.
-local function guarded(judge, ...)
-  local ok, result = pcall(judge, ...)
+local function guarded(check, ...)
+  local ok, result = pcall(check, ...)
   if ok then return result end
   pcall(slurm.log_info, "%s", unchecked(result))
   pcall(slurm.log_user, "%s", unchecked(result))

@@ -7,6 +7,7 @@ page=${0%/*}/../docs/configuration.md
 case "$1" in
 settings)
 	echo '# Settings of pcs-capacity: pcs-capacity-config.toml(5). Each is shown with its default, or'
+	# shellcheck disable=SC2016 # the backquotes are Markdown's
 	echo '# with an example where it has none; take the # away to change it. `pcs-capacity config`'
 	echo '# shows what is in force.'
 	echo

@@ -50,7 +50,7 @@ var files = []string{
 	"usr/bin/pcs-capacity", "usr/libexec/pcs-capacity/pcs-capacity-filter", "usr/libexec/pcs-capacity/pcs-capacity-prolog", "usr/libexec/pcs-capacity/pcs-capacity-resume", "usr/libexec/pcs-capacity/pcs-capacity-suspend",
 	"usr/lib/systemd/system/pcs-capacity-sync.service", "usr/lib/tmpfiles.d/pcs-capacity.conf",
 	"usr/share/bash-completion/completions/pcs-capacity", "usr/share/fish/vendor_completions.d/pcs-capacity.fish",
-	"usr/share/man/man5/pcs-capacity-config.toml.5.gz",
+	"usr/share/doc/pcs-capacity/sbom.cdx.json", "usr/share/man/man5/pcs-capacity-config.toml.5.gz",
 }
 
 const world = `
@@ -180,6 +180,8 @@ func (i *installation) life(first, lab, second string) {
 	if shown[0] != shown[1] {
 		i.Errorf("config.toml has other settings than an empty file:\n%s", shown[0])
 	}
+
+	i.listsItsModules()
 
 	// Set up, wired and started.
 	i.configure()

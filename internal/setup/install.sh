@@ -15,7 +15,7 @@ fetch() {
   https://*) curl -fsSL --max-time 120 --retry 3 -o "$1" "$FROM" ;;
   s3://*) timeout 180 aws s3 cp --only-show-errors "$FROM" "$1" ;;
   *)
-    for _ in 1 2 3 4 5 6 7 8 9 10 11 12; do [ -r "$FROM" ] && break || sleep 5; done
+    for _ in 1 2 3 4 5 6 7 8 9 10 11 12; do [ -r "$FROM" ] && break; sleep 5; done
     cp "$FROM" "$1"
     ;;
   esac
@@ -47,7 +47,7 @@ else
 fi
 rm -rf "$DIR"
 for FOLDER in "$PCS"/slurm-*; do
-  [ -d "$FOLDER" ] && [ ! -e "$FOLDER/cli_filter.lua" ] || continue
+  if [ ! -d "$FOLDER" ] || [ -e "$FOLDER/cli_filter.lua" ]; then continue; fi
   pcs-capacity --yes hooks install cli_filter --dir "$FOLDER" && continue
   say "$FOLDER/cli_filter.lua lets every job through"
   cat >"$FOLDER/cli_filter.lua.new" <<'LUA' && mv "$FOLDER/cli_filter.lua.new" "$FOLDER/cli_filter.lua"

@@ -12,7 +12,7 @@ if ! [ -e "$root/etc/hosts.made" ]; then
 	mkdir -p "$root"
 	# A mirror may be a snapshot, whose index has run out.
 	mmdebstrap --quiet --variant=apt --aptopt='Acquire::Languages "none"' --aptopt='Acquire::Check-Valid-Until "false"' \
-		--include="tzdata,git,$(echo $PACKAGES | tr " " ,)" "$suite" "$root" "${MIRROR:-http://deb.debian.org/debian}"
+		--include="tzdata,git,$(echo "$PACKAGES" | tr " " ,)" "$suite" "$root" "${MIRROR:-http://deb.debian.org/debian}"
 	# slurmdbd 26.05 and MariaDB's client library 11.8.9 fail together: "Number of columns in
 	# result (=1) set exceeds maximum allowed number of columns (=0)".
 	if [ "$suite" != trixie ]; then
@@ -25,6 +25,7 @@ if ! [ -e "$root/etc/hosts.made" ]; then
 	touch "$root/etc/hosts.made"
 fi
 export root here
+# shellcheck disable=SC2016 # the inner shell expands it
 exec unshare --mount --pid --fork --kill-child sh -eu -c '
 	mount --rbind /dev "$root/dev"
 	mount -t proc proc "$root/proc"

@@ -11,7 +11,7 @@ esac
 # The hooks run as SlurmUser: on Slurm that you run yourself they write logs and records.
 for folder in /var/lib/pcs-capacity /var/log/pcs-capacity /var/cache/pcs-capacity; do
 	[ -d "$folder" ] && continue
-	mkdir -p -m 0755 "$folder"
+	(umask 022 && mkdir -p "$folder")
 	case "$folder" in
 	/var/cache/*) ;; # only sync writes there
 	*) if id slurm >/dev/null 2>&1; then chown slurm: "$folder"; fi ;;
