@@ -129,7 +129,7 @@ func ParseTime(text string, now time.Time) (time.Time, error) {
 	case "tomorrow":
 		return time.Date(year, month, day+1, 0, 0, 0, 0, now.Location()), nil
 	}
-	for _, layout := range []string{time.RFC3339, "2006-01-02", "2006-01-02 15:04", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02T15:04:05"} {
+	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04Z07:00", "2006-01-02", "2006-01-02 15:04", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02T15:04:05"} {
 		if at, err := time.ParseInLocation(layout, text, now.Location()); err == nil {
 			return at, nil
 		}

@@ -32,6 +32,9 @@ const (
 	StateDelayed        State = "delayed"
 	StateExpired        State = "expired"
 	StateCancelled      State = "cancelled"
+	// StateUnsupported is that of an ODCR for later that EC2 has turned down.
+	StateUnsupported State = "unsupported"
+	StateFailed      State = "failed"
 )
 
 // Expected reports whether a reservation in this state may still open.

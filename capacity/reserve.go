@@ -36,6 +36,37 @@ type Reserve struct {
 	Prices map[string]Money
 }
 
+// CommitOrder asks EC2 for an ODCR that opens later and is paid from then on, used or not: a
+// commitment.
+type CommitOrder struct {
+	// ClientToken is as in HoldOrder.
+	ClientToken        string
+	InstanceType, AZID string
+	// Platform is in EC2's words ("Linux/UNIX").
+	Platform string
+	Count    int
+	Start    time.Time
+	// For is how long it cannot be cancelled.
+	For  time.Duration
+	Tags map[string]string
+}
+
+// What EC2 takes for an ODCR for later (EC2 API Reference, CreateCapacityReservation; EC2 User
+// Guide, "Future-dated Capacity Reservations"): how far ahead it starts, and the shortest
+// commitment.
+const (
+	CommitEarliest = 5 * 24 * time.Hour
+	CommitLatest   = 120 * 24 * time.Hour
+	CommitShortest = 14 * 24 * time.Hour
+)
+
+// commitTail is from the end of a commitment to the time after which EC2 ends the ODCR, which
+// must not be within the commitment.
+const commitTail = time.Minute
+
+// End is when EC2 ends it at the earliest; it may take up to an hour more.
+func (o CommitOrder) End() time.Time { return o.Start.Add(o.For + commitTail) }
+
 // HoldOrder asks EC2 for an ODCR that takes launches which name it, and no other.
 type HoldOrder struct {
 	// ClientToken makes a repetition of the request the same ODCR; at most 64 characters.

@@ -29,11 +29,11 @@ const (
 	// TagToken is the ClientToken of that reservation, by which it is found again when the answer
 	// to its order was lost.
 	TagToken = "pcs-capacity:token"
-	// TagPurchase is the intent id of a purchase, by which a block is found again
+	// TagPurchase is the intent id of a purchase, by which a block, or an ODCR for later, is found again
 	// when the answer to the purchase was lost.
 	TagPurchase = "pcs-capacity:purchase"
-	// TagOffering is the id of the offering under which a block was ordered, by which
-	// another machine knows that it is bought already; TagFee is what it cost, such as "12345.67 USD".
+	// TagOffering is the id of the offering under which a block was ordered, or what ODCR for
+	// later was, by which another machine knows that it is bought already; TagFee is what it cost, such as "12345.67 USD".
 	TagOffering = "pcs-capacity:offering"
 	TagFee      = "pcs-capacity:fee"
 	// TagName is the name that AWS's console shows.

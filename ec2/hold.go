@@ -24,33 +24,65 @@ var noHold = []string{"Unsupported", "VcpuLimitExceeded", "InstanceLimitExceeded
 // is an error. Errors to expect: capacity.ErrNoRoom, with codes such as
 // InsufficientInstanceCapacity, and capacity.ErrTokenUsed.
 func (c *Client) Hold(ctx context.Context, o capacity.HoldOrder) (capacity.Reservation, error) {
-	if o.ClientToken == "" || o.End.IsZero() || o.Tags[capacity.TagCluster] == "" || o.Tags[capacity.TagHold] == "" {
-		return capacity.Reservation{}, fmt.Errorf("holding %d × %s: the order has no token, end or mark of ours", o.Count, o.InstanceType)
-	}
 	tags := maps.Clone(o.Tags)
 	tags[capacity.TagToken] = o.ClientToken
-	out, err := c.api.CreateCapacityReservation(ctx, &ec2.CreateCapacityReservationInput{
-		ClientToken:           aws.String(o.ClientToken),
-		InstanceType:          aws.String(o.InstanceType),
-		InstancePlatform:      types.CapacityReservationInstancePlatform(o.Platform),
-		InstanceCount:         aws.Int32(int32(o.Count)),
-		AvailabilityZoneId:    aws.String(o.AZID),
-		Tenancy:               types.CapacityReservationTenancyDefault,
-		InstanceMatchCriteria: types.InstanceMatchCriteriaTargeted,
-		EndDateType:           types.EndDateTypeLimited,
-		EndDate:               aws.Time(o.End),
-		TagSpecifications:     tagged(tags, types.ResourceTypeCapacityReservation),
-	})
+	r, err := c.createODCR(ctx, &ec2.CreateCapacityReservationInput{
+		ClientToken:        aws.String(o.ClientToken),
+		InstanceType:       aws.String(o.InstanceType),
+		InstancePlatform:   types.CapacityReservationInstancePlatform(o.Platform),
+		InstanceCount:      aws.Int32(int32(o.Count)),
+		AvailabilityZoneId: aws.String(o.AZID),
+		EndDate:            aws.Time(o.End),
+	}, capacity.TagHold, tags)
 	switch {
 	case tokenUsed(err):
 		err = fmt.Errorf("%w: %w", capacity.ErrTokenUsed, err)
 	case noRoom(err) || slices.Contains(noHold, Code(err)):
 		err = fmt.Errorf("%w: %w", capacity.ErrNoRoom, err)
-	case err == nil && out.CapacityReservation == nil:
-		err = ErrNotDescribed
 	}
 	if err != nil {
 		return capacity.Reservation{}, fmt.Errorf("holding %d × %s in %s: %w", o.Count, o.InstanceType, o.AZID, err)
+	}
+	return r, nil
+}
+
+// Commit orders an ODCR for later, which is targeted and ends soon after its commitment. The
+// call is sent once (R3), and only with a ClientToken and our tags. EC2 assesses the order
+// after it has answered.
+func (c *Client) Commit(ctx context.Context, o capacity.CommitOrder) (capacity.Reservation, error) {
+	r, err := c.createODCR(ctx, &ec2.CreateCapacityReservationInput{
+		ClientToken:        aws.String(o.ClientToken),
+		InstanceType:       aws.String(o.InstanceType),
+		InstancePlatform:   types.CapacityReservationInstancePlatform(o.Platform),
+		InstanceCount:      aws.Int32(int32(o.Count)),
+		AvailabilityZoneId: aws.String(o.AZID),
+		StartDate:          aws.Time(o.Start),
+		CommitmentDuration: aws.Int64(int64(o.For.Seconds())),
+		DeliveryPreference: types.CapacityReservationDeliveryPreferenceIncremental,
+		EndDate:            aws.Time(o.End()),
+	}, capacity.TagPurchase, o.Tags, once)
+	if err != nil {
+		return capacity.Reservation{}, fmt.Errorf("committing to %d × %s in %s: %w", o.Count, o.InstanceType, o.AZID, err)
+	}
+	return r, nil
+}
+
+// createODCR makes an ODCR that only launches which name it can use. Without a ClientToken, an
+// end, or our tags, of which mark says what it is for, nothing is sent.
+func (c *Client) createODCR(ctx context.Context, in *ec2.CreateCapacityReservationInput, mark string, tags map[string]string, options ...func(*ec2.Options)) (capacity.Reservation, error) {
+	if aws.ToString(in.ClientToken) == "" || aws.ToTime(in.EndDate).IsZero() || tags[capacity.TagCluster] == "" || tags[mark] == "" {
+		return capacity.Reservation{}, fmt.Errorf("%w: the order has no token, end or mark of ours", ErrNotSent)
+	}
+	in.Tenancy = types.CapacityReservationTenancyDefault
+	in.InstanceMatchCriteria = types.InstanceMatchCriteriaTargeted
+	in.EndDateType = types.EndDateTypeLimited
+	in.TagSpecifications = tagged(tags, types.ResourceTypeCapacityReservation)
+	out, err := c.api.CreateCapacityReservation(ctx, in, options...)
+	switch {
+	case err != nil:
+		return capacity.Reservation{}, err
+	case out.CapacityReservation == nil:
+		return capacity.Reservation{}, ErrNotDescribed
 	}
 	return c.reservation(*out.CapacityReservation), nil
 }

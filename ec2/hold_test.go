@@ -62,3 +62,40 @@ func TestR4_Hold(t *testing.T) {
 		t.Errorf("held %+v, %v", held, err)
 	}
 }
+
+// A commitment has a token and our tags, and is sent once, whatever becomes of it.
+func TestR3_Commit(t *testing.T) {
+	sim, c := newSim(t)
+	const create = "CreateCapacityReservation"
+	order := func(token string) capacity.CommitOrder {
+		return capacity.CommitOrder{ClientToken: token, InstanceType: "g6.12xlarge", AZID: "use2-az1", Platform: "Linux/UNIX", Count: 2,
+			Start: noon.Add(10 * 24 * time.Hour), For: 14 * 24 * time.Hour, Tags: map[string]string{capacity.TagCluster: "ml", capacity.TagPurchase: "commit-" + token}}
+	}
+	for name, spoil := range map[string]func(*capacity.CommitOrder){
+		"no token":   func(o *capacity.CommitOrder) { o.ClientToken = "" },
+		"no cluster": func(o *capacity.CommitOrder) { delete(o.Tags, capacity.TagCluster) },
+		"no mark":    func(o *capacity.CommitOrder) { delete(o.Tags, capacity.TagPurchase) },
+	} {
+		o := order("t")
+		spoil(&o)
+		if _, err := c.Commit(t.Context(), o); !Refused(err) || calls(sim, create) != 0 {
+			t.Errorf("%s: %v, %d calls", name, err, calls(sim, create))
+		}
+	}
+	for n, effect := range []awssim.Effect{awssim.CutAfter, awssim.CutBefore} {
+		fault(t, sim, awssim.Fault{Operation: create, Effect: effect, Count: 1})
+		if _, err := c.Commit(t.Context(), order(string(effect))); err == nil || Refused(err) || len(sim.Ledger()) != 1 {
+			t.Errorf("%s: %v, %d in the ledger after %d calls", effect, err, len(sim.Ledger()), n+1)
+		}
+	}
+	r, err := c.Commit(t.Context(), order("u"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.MatchCriteria != "targeted" || !r.CommittedUntil.Equal(noon.Add(24*24*time.Hour)) || !r.End.After(r.CommittedUntil) || r.Committed != 2 || !r.FutureODCR() {
+		t.Errorf("%+v", r)
+	}
+	if held, err := c.Holds(t.Context(), "ml"); err != nil || len(held) != 0 {
+		t.Errorf("it counts as held: %+v, %v", held, err)
+	}
+}

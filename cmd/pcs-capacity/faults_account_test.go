@@ -47,7 +47,7 @@ func askEC2(t *testing.T, sim *awssim.Sim, action string, parameters ...string) 
 var (
 	madeUp = regexp.MustCompile(`\b(lt|i|eni|r|vol)-[0-9a-f]{8,17}\b|pcs_[a-z0-9]+`)
 	times  = regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:.]+Z|"[a-zA-Z]+At": ?[\d.e+]+,?`)
-	tokens = regexp.MustCompile(`<clientToken>[^<]*</clientToken>|\b(buy-|lab/)[0-9a-f]+`)
+	tokens = regexp.MustCompile(`<clientToken>[^<]*</clientToken>|\b(buy-|commit-|lab/)[0-9a-f]+`)
 )
 
 func plain(text string) string {

@@ -35,6 +35,8 @@ var (
 var purchases = map[string][]string{
 	"purchase": {"purchase", "cb-0d05ecddf72412d79", "-t", "p5.48xlarge", "-n", "4", "-d", "7d", "--confirm-fee", "21143.81"},
 	"extend":   {"extend", "cr-0e2000000000000a1", "-d", "7d", "--confirm-fee", "21143.81"},
+	"reserve": {"reserve", "-t", "c7i.4xlarge", "-n", "4", "--subnet-ids", "subnet-0e200000000000a01",
+		"--start", "2026-12-01T08:00Z", "--commitment", "14d", "--confirm-commitment", "1344"},
 }
 
 // The program buys through every fault at every call that it makes, and is run once more
@@ -42,6 +44,7 @@ var purchases = map[string][]string{
 // what EC2 did.
 var faultedPurchases = []faulted{
 	{name: "purchase", workers: 4, start: purchaseOf("purchase"), more: moreFaults, sample: []string{"PurchaseCapacityBlock 1/", "/down from here on", "DescribeCapacityBlockOfferings 1/"}},
+	{name: "reserve --start", workers: 4, start: purchaseOf("reserve"), more: moreFaults, sample: []string{"CreateCapacityReservation 1/killed", "CreateCapacityReservation 1/cut", "CreateCapacityReservation 1/timeout"}},
 	{name: "extend", workers: 4, start: purchaseOf("extend"), more: moreFaults, sample: []string{"PurchaseCapacityBlockExtension 1/", "/down from here on", "/interrupted"}},
 }
 
@@ -56,7 +59,9 @@ func moreFaults(call string) []fault {
 	return buyerFaults
 }
 
-func buys(call string) bool { return strings.HasPrefix(call, "ec2 PurchaseCapacityBlock") }
+func buys(call string) bool {
+	return strings.HasPrefix(call, "ec2 PurchaseCapacityBlock") || strings.HasPrefix(call, "ec2 CreateCapacityReservation")
+}
 
 // The same with kill -9 at every step of writing the files: strace kills the program
 // when it enters the system call.
@@ -79,7 +84,7 @@ func TestR3_OnePurchaseWhereverTheRecordStops(t *testing.T) {
 			}
 		}
 	}
-	if killed < 8 {
+	if killed < 14 {
 		t.Errorf("only %d runs were killed", killed)
 	}
 }
@@ -167,6 +172,9 @@ provider = "ec2"
   max_nodes = 4
   launch_template = "lt-0e2000000000000a2"
 `, filepath.Join(dir, "state"))
+	if c.args[0] == "reserve" {
+		settings = "cluster = \"ml\"\n" + settings + "\n[reserve]\nenabled = true\n"
+	}
 	if err := os.WriteFile(c.config, []byte(settings), 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -45,7 +45,7 @@ type CLI struct {
 	Offerings OfferingsCmd  `cmd:"" group:"buy" help:"List Capacity Blocks for sale."`
 	Purchase  PurchaseCmd   `cmd:"" group:"buy" help:"Buy a Capacity Block that offerings listed, at most once."`
 	Extend    ExtendCmd     `cmd:"" group:"buy" help:"Extend a Capacity Block."`
-	Reserve   ReserveCmd    `cmd:"" group:"buy" help:"Hold capacity on demand for a while, or probe whether there is room."`
+	Reserve   ReserveCmd    `cmd:"" group:"buy" help:"Hold capacity on demand for a while, commit to it for later, or probe whether there is room."`
 	Release   ReleaseCmd    `cmd:"" group:"buy" help:"Give back what is held."`
 	Clean     CleanCmd      `cmd:"" group:"buy" help:"Give back what is held for nothing."`
 	Setup     SetupCmd      `cmd:"" group:"use" help:"Make a reservation usable: launch template, node group, queue, settings."`

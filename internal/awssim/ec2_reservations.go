@@ -173,6 +173,10 @@ type createCapacityReservationInput struct {
 	PlacementGroupArn     string
 	TagSpecifications     []tagSpecification
 	ClientToken           string
+	// Of a future-dated ODCR:
+	StartDate          time.Time
+	CommitmentDuration int64 // seconds
+	DeliveryPreference string
 }
 
 type reservationResult struct {
@@ -201,13 +205,18 @@ func (s *Sim) createCapacityReservation(c *call, in *createCapacityReservationIn
 		}
 		c.region.reservations[res.ID] = res
 		c.region.hide(res.ID, s.lag.reservations)
+		answer := func() (any, error) { return reservationResult{s.wireReservation(c.region, res)}, nil }
+		if in.future() {
+			s.promise(c, res, in)
+			return answer, nil
+		}
 		s.later(time.Duration(s.scenario.PendingDelay), func() {
 			if res.state == "pending" {
 				res.state = "active"
 			}
 		})
 		s.followEnd(c.region, res)
-		return func() (any, error) { return reservationResult{s.wireReservation(c.region, res)}, nil }, nil
+		return answer, nil
 	})
 }
 
@@ -249,6 +258,8 @@ func (s *Sim) checkODCR(r *region, z *zone, in *createCapacityReservationInput) 
 		return placementGroupUnknown(in.PlacementGroupArn)
 	case !r.offers(in.InstanceType, z.id):
 		return apiErrorf("Unsupported", "The requested configuration is not supported: %s in %s", in.InstanceType, z.name)
+	case in.future():
+		return s.checkFuture(r.types[in.InstanceType], in)
 	case r.freeCapacity(pool{z.id, in.InstanceType}) < in.InstanceCount:
 		return insufficientCapacity(in.InstanceType, z.name, "")
 	}
@@ -263,6 +274,9 @@ func (s *Sim) cancelCapacityReservation(c *call, in *cancelCapacityReservationIn
 	res, err := c.region.changeable(in.CapacityReservationId)
 	if err != nil {
 		return nil, err
+	}
+	if !res.committed.IsZero() && res.state != "assessing" && s.now.Before(res.committed) {
+		return nil, apiErrorf("InvalidCapacityReservationState", "The Capacity Reservation '%s' is committed until %s", res.ID, wireTime(res.committed))
 	}
 	if res.lent() > 0 {
 		return nil, apiErrorf("InvalidCapacityReservationState", "The Capacity Reservation '%s' has an interruptible allocation", res.ID)
@@ -283,7 +297,7 @@ func (r *region) changeable(id string) (*reservation, error) {
 		return nil, apiErrorf("UnsupportedOperation", "You can't modify or cancel a Capacity Block")
 	case res.kind == kindInterruptible:
 		return nil, apiErrorf("UnsupportedOperation", "An interruptible Capacity Reservation is changed by the allocation of its source")
-	case res.state != "active" && res.state != "pending":
+	case res.state != "active" && res.state != "pending" && res.state != "assessing": // EC2 User Guide, capacity-reservations-release
 		return nil, apiErrorf("InvalidCapacityReservationState", "The Capacity Reservation '%s' is %s", id, res.state)
 	}
 	return res, nil

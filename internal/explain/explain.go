@@ -49,6 +49,7 @@ const (
 	Fenced       = "fenced"
 	NoCapacity   = "no-reservation"
 	Surplus      = "surplus"
+	Unproven     = "unproven"
 	PoweredDown  = "powered-down"
 	Broken       = "not-usable"
 )

@@ -21,6 +21,8 @@ type Node struct {
 	Partition, Slot string
 	// Surplus: there are more nodes in its slot than instances.
 	Surplus bool
+	// Unproven: it has yet to pass the site's health command.
+	Unproven bool
 }
 
 // OfNode says what a node waits for. expand gives the names of a hostlist.
@@ -57,6 +59,8 @@ func OfNode(n Node, snap *capacity.Snapshot, records []state.Record, expand func
 		e.Code, e.Answer = code, fmt.Sprintf("Node %s takes no jobs: %s.", n.Name, where)
 	case n.Surplus:
 		e.Code, e.Answer = Surplus, fmt.Sprintf("Node %s takes no jobs: its slot has more nodes than instances.", n.Name)
+	case n.Unproven:
+		e.Code, e.Answer = Unproven, fmt.Sprintf("Node %s takes no jobs yet: the site's health command has to find it healthy.", n.Name)
 	case down && failed:
 		e.Code, e.Answer = LaunchFailed, fmt.Sprintf("Node %s is powered down: its last launch failed. It is launched again when a job needs it.", n.Name)
 		e.Advice = "Nothing to do yet. If it fails again and again, see `pcs-capacity status`."

@@ -24,6 +24,7 @@ func (p *pass) act(ctx context.Context, mayDelete bool) {
 			continue
 		}
 		v.lost = p.lost(v, nodes[:v.launchable(nodes)])
+		v.closed = p.closed(ctx, v, nodes[:v.launchable(nodes)])
 		for _, r := range v.wanted(nodes, now) {
 			want = append(want, r.shift(toSlurm))
 		}
@@ -31,7 +32,7 @@ func (p *pass) act(ctx context.Context, mayDelete bool) {
 	todo, foreign := steps(want, p.cluster.Reservations, keep, now.Add(toSlurm))
 	p.snap.Problems = append(p.snap.Problems, foreign...)
 	for _, s := range todo {
-		if s.do == "delete" && !mayDelete {
+		if s.do == "delete" && !mayDelete && s.kind() != "health" {
 			continue
 		}
 		told := step{s.do, s.r.shift(-toSlurm), s.slot}
@@ -42,6 +43,7 @@ func (p *pass) act(ctx context.Context, mayDelete bool) {
 	p.giveBack(ctx)
 	p.powerDown(ctx, slots)
 	p.powerUp(ctx, slots)
+	p.checkNodes(ctx)
 }
 
 // changeJobs does what a pass has to do with jobs, which it reads once.
@@ -58,6 +60,7 @@ func (p *pass) changeJobs(ctx context.Context, slots []slotView, now time.Time, 
 		p.fail(err)
 		return
 	}
+	jobs = withoutChecks(jobs)
 	p.jobs = slices.Clone(jobs) // what follows leaves some out
 	marks, before := p.marks(jobs, byNode)
 	requeued := p.endJobs(ctx, jobs, byNode, marks, now, toSlurm)

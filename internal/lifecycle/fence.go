@@ -14,6 +14,7 @@ const (
 	fencePrefix   = "pcs-capacity-fence-"
 	waitPrefix    = "pcs-capacity-wait-"
 	surplusPrefix = "pcs-capacity-surplus-"
+	healthPrefix  = "pcs-capacity-health-" // and, after the slot, a point and the node
 )
 
 // slotOf is the slot of a Slurm reservation that has one of our names.
@@ -22,6 +23,10 @@ func slotOf(name string) (slot string, ok bool) {
 		if slot, ok := strings.CutPrefix(name, prefix); ok {
 			return slot, true
 		}
+	}
+	if rest, ok := strings.CutPrefix(name, healthPrefix); ok {
+		slot, _, ok := strings.Cut(rest, ".")
+		return slot, ok
 	}
 	return "", false
 }
@@ -66,7 +71,7 @@ func (v slotView) wanted(nodes []string, now time.Time) []Reservation {
 		return nil
 	}
 	if v.current.ID == "" {
-		return v.closed(nodes, now)
+		return v.fenced(nodes, now)
 	}
 	var want []Reservation
 	if v.partition.Provider == capacity.ProviderEC2 && v.window.Start.After(now) {
@@ -81,6 +86,9 @@ func (v slotView) wanted(nodes []string, now time.Time) []Reservation {
 	if surplus := slices.Concat(v.lost, nodes[v.launchable(nodes):]); v.partition.Provider == capacity.ProviderEC2 && len(surplus) > 0 {
 		want = append(want, reservation(surplusPrefix+v.slot.Name, surplus, now, time.Time{}))
 	}
+	for _, c := range v.closed {
+		want = append(want, reservation(healthName(v.slot.Name, c.node), []string{c.node}, now, c.until))
+	}
 	return want
 }
 
@@ -92,9 +100,9 @@ func (v slotView) launchable(nodes []string) int {
 	return min(v.places, len(nodes))
 }
 
-// closed keeps the queue from being let loose on nodes that cannot be launched: those of
+// fenced keeps the queue from being let loose on nodes that cannot be launched: those of
 // a slot where everything has ended, or which never had a reservation.
-func (v slotView) closed(nodes []string, now time.Time) []Reservation {
+func (v slotView) fenced(nodes []string, now time.Time) []Reservation {
 	start := v.last.Fence
 	if v.last.Unbounded() {
 		if v.partition.Provider != capacity.ProviderEC2 || v.group.PurchaseOption == capacity.OnDemand {

@@ -500,6 +500,20 @@ func (m *model) PowerDownForce(ctx context.Context, nodes []string, reason strin
 
 func (m *model) Drain(context.Context, []string, string) error { return nil }
 
+func (m *model) Resume(context.Context, []string) error { return nil }
+
+func (m *model) SubmitCheck(context.Context, NodeCheck) (string, error) {
+	return "", errors.New("no command is run here")
+}
+
+func (m *model) CheckTime(timeout time.Duration) time.Duration { return timeout }
+
+func (m *model) ExitStatus(context.Context, string) (status, signal int, err error) {
+	return 0, 0, errors.New("no command is run here")
+}
+
+func (m *model) Cancel(context.Context, ...string) error { return nil }
+
 func (m *model) Hostlist(names []string) string { return hostlist.Compress(names) }
 
 func (m *model) Expand(list string) ([]string, error) { return hostlist.Expand(list) }

@@ -114,6 +114,25 @@ func idleNodes(v slotView, cluster *Cluster) (n int) {
 	return n
 }
 
+// aboutNodes are the nodes of open blocks that have failed the health command each time. A file
+// that cannot be read has been told of by the pass.
+func aboutNodes(dir state.Dir, snap *capacity.Snapshot, now time.Time) []Notice {
+	var all []Notice
+	for _, v := range views(snap, now) {
+		h, err := dir.Health(v.slot.Name)
+		if err != nil || h == nil || h.ReservationID != v.current.ID {
+			continue
+		}
+		for _, name := range slices.Sorted(maps.Keys(h.Nodes)) {
+			if h.Nodes[name].State == state.HealthBad {
+				all = append(all, Notice{Kind: "host-failed", Partition: v.partition.Name, Slot: v.slot.Name, Reservation: v.current.ID, At: now.UTC().Truncate(time.Second),
+					Message: badNode(dir, h, name) + "; open a case with AWS Support", key: "host-failed " + v.current.ID + " " + name})
+			}
+		}
+	}
+	return all
+}
+
 // aboutJobs are the jobs whose owners were told, in the AdminComment, that they can never start:
 // a site can tell them in another way. What was told of jobs that wait no more is forgotten.
 func aboutJobs(report Report, told map[string]time.Time) []Notice {
@@ -169,7 +188,8 @@ func Tell(dir state.Dir, snap *capacity.Snapshot, report Report, s NoticeSetting
 	}
 	maps.DeleteFunc(told, func(_ string, at time.Time) bool { return now.Sub(at) > keepNotices })
 	var errs []error
-	for _, n := range append(notices(snap, cluster, now, s, told), aboutJobs(report, told)...) {
+	due := slices.Concat(notices(snap, cluster, now, s, told), aboutNodes(dir, snap, now), aboutJobs(report, told))
+	for _, n := range due {
 		if _, known := told[n.key]; known {
 			continue
 		}

@@ -57,6 +57,7 @@ func (p *pass) lookForOrphans(ctx context.Context) {
 			others = append(others, i)
 		}
 	}
+	p.instances = ours
 	p.tellTwins(others)
 	p.snap.Orphans = orphans(ours, p.cluster, p.Slurm.Expand, p.now)
 	for i, o := range p.snap.Orphans {

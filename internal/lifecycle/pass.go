@@ -86,7 +86,7 @@ func (p *pass) look(ctx context.Context) {
 
 func (p *pass) report() Report {
 	return Report{At: p.now.UTC().Truncate(time.Second), Done: append([]Done{}, p.done...),
-		Problems: append([]string{}, p.snap.Problems...), NoAWS: p.awsErr != nil, Cluster: p.cluster, Jobs: p.jobs}
+		Problems: append([]string{}, p.snap.Problems...), NoAWS: p.awsErr != nil, Cluster: p.cluster, Jobs: p.jobs, Checking: p.checking()}
 }
 
 // pass is the state of one pass while it acts.
@@ -101,6 +101,14 @@ type pass struct {
 	// mayEnd: the orphans are those of this pass.
 	mayEnd    bool
 	misplaced []misplaced
+	// health is what is known of the nodes of slots whose blocks opened with a health command,
+	// unproven what nodes are for the report that no job gets yet: see sampled.
+	health   []*slotHealth
+	unproven map[string]string
+	// liveChecks and endedChecks are the jobs that run the command, nil if they were not read.
+	liveChecks, endedChecks map[string]Job
+	// instances are this cluster's, as far as EC2 said.
+	instances []capacity.Instance
 	// begun: marks were written while jobs were requeued.
 	begun bool
 

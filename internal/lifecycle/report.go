@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -21,12 +22,14 @@ type Report struct {
 	// are its jobs, nil if they were not asked for.
 	Cluster *Cluster `json:"-"`
 	Jobs    []Job    `json:"-"`
+	// Checking: nodes are closed until the health command has run there.
+	Checking bool `json:"-"`
 }
 
 // Done is one change, or the attempt at one.
 type Done struct {
 	// Do is stable, for scripts: create-fence, update-fence, replace-fence,
-	// delete-fence, the same with wait and surplus, raise-limit, lower-limit,
+	// delete-fence, the same with wait, surplus and health, check-node, raise-limit, lower-limit,
 	// set-limit, requeue-job, hold-job, tell-job, tell-owner, end-hold, power-up, power-down, end-instance, release, return-nodes, drain-node.
 	Do   string `json:"do"`
 	Slot string `json:"slot,omitempty"`
@@ -59,6 +62,11 @@ func (s step) describe(hostlist string) string {
 			return fmt.Sprintf("slot %s: removed %s, there is capacity for %s", s.slot, s.r.Name, hostlist)
 		}
 		return fmt.Sprintf("slot %s: %s %s, no job starts on %s, for which there is no capacity", s.slot, past[s.do], s.r.Name, hostlist)
+	case "health":
+		if removed {
+			return fmt.Sprintf("slot %s: removed %s, jobs get %s", s.slot, s.r.Name, hostlist)
+		}
+		return fmt.Sprintf("slot %s: %s %s, no job starts on %s before it has shown that it is healthy", s.slot, past[s.do], s.r.Name, hostlist)
 	}
 	if removed {
 		return fmt.Sprintf("slot %s: removed the fence %s, no reservation needs it", s.slot, s.r.Name)
@@ -72,13 +80,16 @@ func (s step) describe(hostlist string) string {
 
 var past = map[string]string{"create": "placed", "update": "moved", "replace": "moved"}
 
-// kind is what the Slurm reservation of a step is for: fence, wait or surplus.
+// kind is what the Slurm reservation of a step is for: fence, wait, surplus or health.
 func (s step) kind() string {
 	switch s.r.Name {
 	case waitPrefix + s.slot:
 		return "wait"
 	case surplusPrefix + s.slot:
 		return "surplus"
+	}
+	if strings.HasPrefix(s.r.Name, healthPrefix) {
+		return "health"
 	}
 	return "fence"
 }

@@ -26,7 +26,7 @@ func (p *pass) sample(ctx context.Context) {
 			p.problem(err) // the report says that nothing is known of this time
 			return
 		}
-		p.jobs = jobs
+		p.jobs = withoutChecks(jobs)
 	}
 	for _, paid := range now.Paid {
 		paid.Waits = slices.ContainsFunc(p.jobs, func(j Job) bool { return p.waits(j, paid.Partition) })
@@ -77,8 +77,8 @@ func (p *pass) openIn(v slotView) []capacity.Reservation {
 
 // shown are the nodes of a slot that are not powered down, those that can run jobs first.
 func (p *pass) shown(slot string) []Node {
-	nodes := slices.DeleteFunc(p.cluster.shown(p.cluster.SlotNodes(slot)), func(n Node) bool { return sampled(n) == "" })
-	slices.SortStableFunc(nodes, func(a, b Node) int { return strings.Compare(order[sampled(a)], order[sampled(b)]) })
+	nodes := slices.DeleteFunc(p.cluster.shown(p.cluster.SlotNodes(slot)), func(n Node) bool { return p.sampled(n) == "" })
+	slices.SortStableFunc(nodes, func(a, b Node) int { return strings.Compare(order[p.sampled(a)], order[p.sampled(b)]) })
 	return nodes
 }
 
@@ -87,13 +87,22 @@ var order = map[string]string{state.NodeUp: "0", state.NodeBoots: "1", state.Nod
 func (p *pass) byState(nodes []Node) map[string]string {
 	names := map[string][]string{}
 	for _, n := range nodes {
-		names[sampled(n)] = append(names[sampled(n)], n.Name)
+		names[p.sampled(n)] = append(names[p.sampled(n)], n.Name)
 	}
 	lists := map[string]string{}
 	for s, of := range names {
 		lists[s] = p.Slurm.Hostlist(of)
 	}
 	return lists
+}
+
+// sampled is sampled, but for nodes that have yet to show that they are healthy: those boot
+// still, and those that failed are lost to their hardware, also while they are off.
+func (p *pass) sampled(n Node) string {
+	if what, unproven := p.unproven[n.Name]; unproven {
+		return what
+	}
+	return sampled(n)
 }
 
 // sampled is the state of a node for Paid.Nodes; "" for one that is powered down.
@@ -190,7 +199,7 @@ func (p *pass) over(ctx context.Context) map[string]Job {
 		p.problem(fmt.Errorf("asking how jobs ended: %w", err))
 	}
 	byID := map[string]Job{}
-	for _, j := range ended {
+	for _, j := range withoutChecks(ended) {
 		byID[runID(j)] = j
 	}
 	return byID

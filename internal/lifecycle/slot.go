@@ -24,6 +24,8 @@ type slotView struct {
 	// usable is how many of them are on hosts that have not failed; lost are nodes for the others.
 	usable int
 	lost   []string
+	// closed are nodes that have yet to show that they are healthy.
+	closed []closedNode
 	// last is the window of what ended last, when nothing is live.
 	last capacity.Window
 	// unknown: the slot has a reservation that EC2 did not describe and none that is live.

@@ -20,12 +20,23 @@ type Sources struct {
 	// PCS is nil when no partition has provider pcs.
 	PCS   PCS
 	Slurm Slurm
+	// Health is the site's own command for nodes of a block that opens.
+	Health HealthCommand
 	// MachineTime is the machine's clock, which stands for the Slurm controller's:
 	// time.Now. AWS's time is MachineTime plus EC2.Offset.
 	MachineTime func() time.Time
 	// After is what a site wants to be done after a pass; nil for nothing. The errors are
 	// problems.
 	After func(ctx context.Context, snap *capacity.Snapshot, report Report) []error
+}
+
+// HealthCommand is a command that says whether a node is healthy, by its exit status 0.
+type HealthCommand struct {
+	// Path is absolute, on the nodes; "" for none.
+	Path    string
+	Timeout time.Duration
+	// Tries is how often a node is launched for it, at least 1.
+	Tries int
 }
 
 // EC2 is what a pass asks EC2.
@@ -104,9 +115,28 @@ type Slurm interface {
 	PowerDown(ctx context.Context, nodes []string, reason string) error
 	// Drain keeps new jobs off nodes; those that run go on.
 	Drain(ctx context.Context, nodes []string, reason string) error
+	// Resume takes off what Drain did; nodes that Slurm does not hold back are no error.
+	Resume(ctx context.Context, nodes []string) error
+	// SubmitCheck submits a job that runs a program on a node, in the Slurm reservation that
+	// keeps others from it; CheckTime is how long such a job may take. ExitStatus is how a job
+	// that has ended did: the exit status of its script, and the signal that ended it, or for
+	// which it could not be started.
+	SubmitCheck(ctx context.Context, c NodeCheck) (job string, err error)
+	CheckTime(timeout time.Duration) time.Duration
+	ExitStatus(ctx context.Context, job string) (status, signal int, err error)
+	Cancel(ctx context.Context, jobs ...string) error
 	// Hostlist folds node names, gpu-1, gpu-2 is gpu-[1-2], and Expand gives them back.
 	Hostlist(names []string) string
 	Expand(hostlist string) ([]string, error)
+}
+
+// NodeCheck is a program to run on a node.
+type NodeCheck struct {
+	Node, Reservation, Partition, Account, Constraint, Program string
+	Timeout                                                    time.Duration
+	// Output is a file for the last OutputBytes bytes of what it says.
+	Output      string
+	OutputBytes int
 }
 
 // Cluster is what slurmctld says about itself.
@@ -208,9 +238,11 @@ type Job struct {
 	Begin      time.Time
 	Deadline   time.Time
 	Constraint string
-	Restarts   int
-	User       string
-	QOS        string
+	// Reservation is the Slurm reservation that it asked for; "" for none.
+	Reservation string
+	Restarts    int
+	User        string
+	QOS         string
 	// AdminHeld: it is held, and Slurm does not say that its owner can release it. Settled: it
 	// waits, and nothing of its last run is left to be cleaned up.
 	AdminHeld, Settled bool

@@ -72,6 +72,9 @@ func (w Watch) Run(ctx context.Context) error {
 			// A second later, so that EC2 has moved on as well.
 			wait = min(wait, at.Sub(now)+time.Second)
 		}
+		if report.Checking {
+			wait = min(wait, checkEvery)
+		}
 		for end := time.Now().Add(wait); ; w.alive(status(report, problems)) {
 			left := time.Until(end)
 			select {
@@ -101,6 +104,10 @@ func (w Watch) done(report Report) (problems []string) {
 	}
 	return append(problems, report.Problems...)
 }
+
+// checkEvery is how often Watch looks while nodes are closed until a health command has run
+// there: they are paid for.
+const checkEvery = 10 * time.Second
 
 // aliveEvery is how often Watch says that it lives while it waits.
 const aliveEvery = time.Minute

@@ -13,7 +13,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// Buyer buys blocks and extensions, each at most once (R3).
+// Buyer buys blocks and extensions, and commits to ODCRs for later, each at most once (R3).
 type Buyer struct {
 	// EC2 in the region of the settings.
 	EC2      *ec2.Client
@@ -99,10 +99,7 @@ func (d *deal) ours(i Intent) bool {
 func (d *deal) newIntent(kind IntentKind) Intent {
 	var random [8]byte
 	_, _ = rand.Read(random[:]) // never fails: package crypto/rand
-	prefix := "buy-"
-	if kind == ExtendBlock {
-		prefix = "extend-"
-	}
+	prefix := map[IntentKind]string{BuyBlock: "buy-", ExtendBlock: "extend-", CommitLater: "commit-"}[kind]
 	return Intent{ID: prefix + hex.EncodeToString(random[:]), Kind: kind, Account: d.account, Region: d.aws.Region()}
 }
 
@@ -136,7 +133,7 @@ func (d *deal) send(ctx context.Context, i Intent, call func(context.Context) (r
 	if i, settleErr := d.settle(ctx, i); settleErr != nil || i.Phase == Bought {
 		return i, settleErr
 	}
-	return i, fmt.Errorf("%w; offering %s was not bought, run this again to buy it", err, i.Offering.ID)
+	return i, fmt.Errorf("%w; %s was not bought, run this again to buy it", err, i.what())
 }
 
 // refused records that EC2 said no, after one look whether that is so.

@@ -4,19 +4,20 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 )
 
-// boughtBefore finds the newest purchase of an offering that was not undone by its
-// payment: among the intents, and among the tags of EC2's reservations, where those of
+// boughtBefore finds the newest purchase of a kind and an offering that was not undone, by its
+// payment or by EC2: among the intents, and among the tags of EC2's reservations, where those of
 // other machines show. One in phase Bought goes first: its run was cut off. An intent of
 // the same block as known, which may have had another id, counts too.
-func (d *deal) boughtBefore(ctx context.Context, offering string, known capacity.Offering) (Intent, bool, error) {
+func (d *deal) boughtBefore(ctx context.Context, kind IntentKind, offering string, known capacity.Offering) (Intent, bool, error) {
 	tagged, err := d.aws.List(ctx, ec2.ReservationQuery{Tags: map[string]string{capacity.TagOffering: offering}})
 	if err != nil {
-		return Intent{}, false, fmt.Errorf("looking whether offering %s was bought before: %w", offering, err)
+		return Intent{}, false, fmt.Errorf("looking whether %s was bought before: %w", Intent{Kind: kind, Offering: capacity.Offering{ID: offering}}.what(), err)
 	}
 	intents, err := d.intents().All()
 	if err != nil {
@@ -26,22 +27,26 @@ func (d *deal) boughtBefore(ctx context.Context, offering string, known capacity
 	recorded := map[string]bool{}
 	for _, i := range intents {
 		same := i.Offering.ID == offering || i.ordered() == offering || sameBlock(i.Offering, known)
-		if i.Kind != BuyBlock || !same || i.Region != d.aws.Region() || !d.ours(i) {
+		if i.Kind != kind || !same || i.Region != d.aws.Region() || !d.ours(i) {
 			continue
 		}
 		recorded[i.ID] = true
 		at := slices.IndexFunc(tagged, func(r capacity.Reservation) bool { return r.ID == i.Reservation })
-		unpaid := at >= 0 && tagged[at].State == capacity.StatePaymentFailed
-		if unpaid && i.Phase == Done {
-			d.Customer.Say("Offering %s was bought at %s, as %s, but its payment failed.", offering, d.Customer.Time(i.At), i.Reservation)
+		gone := at >= 0 && undone(tagged[at])
+		if gone && i.Phase == Done {
+			why := "its payment failed"
+			if tagged[at].State != capacity.StatePaymentFailed {
+				why = "it is " + string(tagged[at].State)
+			}
+			d.Customer.Say("%s was bought at %s, as %s, but %s.", capitalized(i.what()), d.Customer.Time(i.At), i.Reservation, why)
 		}
-		if i.Phase == Bought || i.Phase == Done && !unpaid {
+		if i.Phase == Bought || i.Phase == Done && !gone {
 			bought = append(bought, i)
 		}
 	}
 	for _, r := range tagged {
-		if !recorded[r.Tags[capacity.TagPurchase]] && r.State != capacity.StatePaymentFailed {
-			bought = append(bought, purchaseOfTags(r))
+		if !recorded[r.Tags[capacity.TagPurchase]] && !undone(r) {
+			bought = append(bought, purchaseOfTags(kind, r))
 		}
 	}
 	if len(bought) == 0 {
@@ -54,11 +59,22 @@ func (d *deal) boughtBefore(ctx context.Context, offering string, known capacity
 	return bought[0], true, nil
 }
 
+func capitalized(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
+
+// undone reports whether what was bought never came to be, or was given back.
+func undone(r capacity.Reservation) bool {
+	switch r.State {
+	case capacity.StatePaymentFailed, capacity.StateUnsupported, capacity.StateFailed, capacity.StateCancelled:
+		return true
+	}
+	return false
+}
+
 // purchaseOfTags is what the tags of a reservation say about a purchase that another
 // machine made. It has no id, since it is not ours to record; and the offering has neither
 // times, which an extension may have moved, nor a number of UltraServers.
-func purchaseOfTags(r capacity.Reservation) Intent {
-	i := Intent{Kind: BuyBlock, Phase: Done, At: r.Created, Region: r.Region, Reservation: r.ID, Platform: r.Platform}
+func purchaseOfTags(kind IntentKind, r capacity.Reservation) Intent {
+	i := Intent{Kind: kind, Phase: Done, At: r.Created, Region: r.Region, Reservation: r.ID, Platform: r.Platform}
 	i.Offering = capacity.Offering{ID: r.Tags[capacity.TagOffering], Region: r.Region}
 	if !r.UltraServer {
 		i.Offering.InstanceType, i.Offering.Count = r.InstanceType, r.Size()

@@ -88,7 +88,7 @@ func TestBoughtBefore(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got, found, err := d.boughtBefore(t.Context(), id, known); err != nil || found != (c.want != "") || got.ID != c.want {
+		if got, found, err := d.boughtBefore(t.Context(), BuyBlock, id, known); err != nil || found != (c.want != "") || got.ID != c.want {
 			t.Errorf("%s: %+v, %t, %v", name, got, found, err)
 		}
 		d.close()
@@ -121,16 +121,16 @@ func TestBoughtAndNotPaid(t *testing.T) {
 	const said = "but its payment failed"
 	write(paid, Done)
 	write(unpaid, Failed)
-	if i, found, err := d.boughtBefore(t.Context(), offering, capacity.Offering{}); err != nil || !found || i.Reservation != paid || strings.Contains(w.said(), said) {
+	if i, found, err := d.boughtBefore(t.Context(), BuyBlock, offering, capacity.Offering{}); err != nil || !found || i.Reservation != paid || strings.Contains(w.said(), said) {
 		t.Errorf("%+v, %t, %v; said: %s", i, found, err, w.said())
 	}
 	write(paid, Failed)
 	write(unpaid, Done)
-	if i, found, err := d.boughtBefore(t.Context(), offering, capacity.Offering{}); err != nil || found || !strings.Contains(w.said(), unpaid+", "+said) {
+	if i, found, err := d.boughtBefore(t.Context(), BuyBlock, offering, capacity.Offering{}); err != nil || found || !strings.Contains(w.said(), unpaid+", "+said) {
 		t.Errorf("%+v, %t, %v; said: %s", i, found, err, w.said())
 	}
 	write(unpaid, Bought) // its run was cut off, and has yet to hear of it
-	if i, found, err := d.boughtBefore(t.Context(), offering, capacity.Offering{}); err != nil || !found || i.Reservation != unpaid {
+	if i, found, err := d.boughtBefore(t.Context(), BuyBlock, offering, capacity.Offering{}); err != nil || !found || i.Reservation != unpaid {
 		t.Errorf("%+v, %t, %v", i, found, err)
 	}
 }

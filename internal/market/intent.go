@@ -16,6 +16,7 @@ type IntentKind string
 const (
 	BuyBlock    IntentKind = "purchase"
 	ExtendBlock IntentKind = "extension"
+	CommitLater IntentKind = "commitment"
 	RecordedFee IntentKind = "recorded"
 )
 
@@ -36,8 +37,8 @@ const (
 	Failed Phase = "failed"
 )
 
-// Intent is a purchase or an extension of a Capacity Block that somebody decided
-// on. It is on disk before the call is sent: whatever happens then, the next run
+// Intent is a purchase or an extension of a Capacity Block, or a commitment to an ODCR for
+// later, that somebody decided on. It is on disk before the call is sent: whatever happens then, the next run
 // knows that money may have been spent.
 type Intent struct {
 	// ID is unique; a purchased reservation carries it as a tag.
@@ -50,8 +51,10 @@ type Intent struct {
 	// made.
 	SettledAt time.Time `json:"settled_at,omitzero"`
 	// Account is the id of the AWS account; "" when it could not be asked for.
-	Account  string            `json:"account,omitempty"`
-	Region   string            `json:"region"`
+	Account string `json:"account,omitempty"`
+	Region  string `json:"region"`
+	// Offering is what is bought; that of a commitment is none of EC2's: its ID is the order
+	// in words.
 	Offering capacity.Offering `json:"offering,omitzero"`
 	// OrderedAs is the id that was asked for where EC2 had the same block under another
 	// one, that of Offering; "" else.
@@ -76,7 +79,23 @@ func (i Intent) String() string {
 	if i.Kind == ExtendBlock {
 		return fmt.Sprintf("extension %s of %s by offering %s", i.ID, i.Reservation, i.Offering.ID)
 	}
-	return fmt.Sprintf("purchase %s of offering %s", i.ID, i.Offering.ID)
+	return fmt.Sprintf("%s %s of %s", i.Kind, i.ID, i.what())
+}
+
+// what is what is bought.
+func (i Intent) what() string {
+	if i.Kind == CommitLater {
+		return i.Offering.ID
+	}
+	return "offering " + i.Offering.ID
+}
+
+// odcrOrBlock is the kind of reservation that is bought.
+func (i Intent) odcrOrBlock() capacity.Kind {
+	if i.Kind == CommitLater {
+		return capacity.ODCR
+	}
+	return capacity.CapacityBlock
 }
 
 // ordered is the id of the offering under which the purchase was ordered.

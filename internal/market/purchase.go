@@ -80,7 +80,7 @@ func (b *Buyer) Purchase(ctx context.Context, o PurchaseOrder) error {
 	if err := d.settleEarlier(ctx); err != nil {
 		return err
 	}
-	earlier, bought, err := d.boughtBefore(ctx, o.OfferingID, known)
+	earlier, bought, err := d.boughtBefore(ctx, BuyBlock, o.OfferingID, known)
 	switch {
 	case err != nil:
 		return err
@@ -136,7 +136,10 @@ func (b *Buyer) Purchase(ctx context.Context, o PurchaseOrder) error {
 
 // tags let any machine find the block again, and see what it has cost.
 func (d *deal) tags(i Intent) map[string]string {
-	tags := map[string]string{capacity.TagPurchase: i.ID, capacity.TagOffering: i.ordered(), capacity.TagFee: i.Fee.String()}
+	tags := map[string]string{capacity.TagPurchase: i.ID, capacity.TagOffering: i.ordered()}
+	if i.Fee != (capacity.Money{}) {
+		tags[capacity.TagFee] = i.Fee.String()
+	}
 	if d.Cluster != "" {
 		tags[capacity.TagCluster] = d.Cluster
 	}
@@ -163,11 +166,8 @@ func (d *deal) takeUpPurchase(ctx context.Context, o PurchaseOrder, i Intent) er
 	} else {
 		d.Customer.Say("Offering %s%s was bought at %s, as %s. Nothing is bought now; add --again to buy one more.", i.Offering.ID, i.alias(o.OfferingID), at, i.Reservation)
 	}
-	r, err := d.aws.Reservation(ctx, i.Reservation)
-	switch notShown := ec2.Code(err) == reservationNotFound || errors.Is(err, ec2.ErrNotDescribed); {
-	case notShown:
-		r = capacity.Reservation{ID: i.Reservation}
-	case err != nil:
+	r, err := d.shown(ctx, i.Reservation)
+	if err != nil {
 		return err
 	}
 	result := PurchaseResult{Intent: i, Reservation: r}
@@ -175,6 +175,15 @@ func (d *deal) takeUpPurchase(ctx context.Context, o PurchaseOrder, i Intent) er
 		return o.Tell(result)
 	}
 	return d.finishPurchase(ctx, o, result)
+}
+
+// shown is a reservation that was bought; it has only its id as long as EC2 does not show it.
+func (d *deal) shown(ctx context.Context, id string) (capacity.Reservation, error) {
+	r, err := d.aws.Reservation(ctx, id)
+	if ec2.Code(err) == reservationNotFound || errors.Is(err, ec2.ErrNotDescribed) {
+		return capacity.Reservation{ID: id}, nil
+	}
+	return r, err
 }
 
 const reservationNotFound = "InvalidCapacityReservationId.NotFound"

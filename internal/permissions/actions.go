@@ -88,7 +88,7 @@ var Actions = []Action{
 		stops: programs{Setup, ResumePCS, Check}, lessens: programs{Fit, Timeline, Purchase, Extend, Teardown, Status, Sync, Resume, Holding, Wire, Canary}},
 	{Name: "ec2:DescribeCapacityReservationTopology", Why: "where reservations are in the network", stops: programs{Topology}},
 	{Name: "ec2:DescribeCapacityReservations", Why: "reservations: where, how many, from when to when",
-		stops: programs{List, Fit, Timeline, Purchase, Extend, Release, Clean, Setup, Resume, Holding, ResumePCS, Wire, Check, Canary}, lessens: programs{Teardown, Status, Sync}},
+		stops: programs{List, Fit, Timeline, Purchase, Extend, Reserve, Release, Clean, Setup, Resume, Holding, ResumePCS, Wire, Check, Canary}, lessens: programs{Teardown, Status, Sync}},
 	{Name: "ec2:DescribeImages", Why: "whether the image exists and suits the type; what it runs", stops: programs{Setup}, lessens: programs{Holding}},
 	{Name: "ec2:DescribeInstanceTopology", Why: "where instances are in the network", stops: programs{HostFile}},
 	{Name: "ec2:DescribeInstanceTypeOfferings", Why: forPCS, lessens: programs{Canary}, stops: makesGroups},

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -60,10 +61,9 @@ func ExplainNode(ctx context.Context, client *slurm.Client, settings capacity.Se
 				return node, true, err
 			}
 			ours := lifecycle.Reservation{Name: r.Name, Flags: r.Flags, Users: r.Users}
-			if _, marked := lifecycle.SlotOf(ours); marked && r.Active && strings.HasPrefix(r.Name, "pcs-capacity-surplus-") {
-				for _, one := range names {
-					node.Surplus = node.Surplus || one == name
-				}
+			if _, marked := lifecycle.SlotOf(ours); marked && r.Active && slices.Contains(names, name) {
+				node.Surplus = node.Surplus || strings.HasPrefix(r.Name, "pcs-capacity-surplus-")
+				node.Unproven = node.Unproven || strings.HasPrefix(r.Name, "pcs-capacity-health-")
 			}
 		}
 		return node, true, nil

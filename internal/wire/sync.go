@@ -29,7 +29,8 @@ func Sources(cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) lifecyc
 		local = "" // PCS has no job_submit
 	}
 	return lifecycle.Sources{Settings: cfg.Domain(), Poll: cfg.Timing.Poll.Duration, State: state.Dir(cfg.StateDir), Local: local, EC2: aws,
-		PCS: PCS{pcs.Provisioner{PCS: pcsClient, EC2: aws}, cfg.Cluster}, Slurm: SyncSlurm{Client: &slurm.Client{}, PCSCluster: cfg.Cluster, State: state.Dir(cfg.StateDir)}, MachineTime: time.Now, After: after(cfg)}
+		PCS: PCS{pcs.Provisioner{PCS: pcsClient, EC2: aws}, cfg.Cluster}, Slurm: SyncSlurm{Client: &slurm.Client{}, PCSCluster: cfg.Cluster, State: state.Dir(cfg.StateDir)}, MachineTime: time.Now, After: after(cfg),
+		Health: lifecycle.HealthCommand{Path: cfg.Health.Open, Timeout: cfg.Health.Timeout.Duration, Tries: cfg.Health.Tries}}
 }
 
 // Follower gives the sources of one pass after the other, from settings that may change.
@@ -178,7 +179,7 @@ func lifecycleJob(j slurm.Job) (lifecycle.Job, error) {
 	names, err := slurm.Expand(j.Nodes)
 	return lifecycle.Job{ID: j.ID, Shown: j.DisplayID(), Partition: j.Partition, Account: j.Account, MinNodes: j.NumNodes, State: j.State, Configuring: j.Configuring(),
 		Nodes: names, Start: j.Start, End: j.End, Limit: j.TimeLimit, TimeMin: j.TimeMin, Comment: j.Comment, Restarts: j.Restarts,
-		User: j.User, QOS: j.QOS, AdminComment: j.AdminComment, Begin: j.Eligible, Deadline: j.Deadline, Constraint: j.Features,
+		User: j.User, QOS: j.QOS, Reservation: j.Reservation, AdminComment: j.AdminComment, Begin: j.Eligible, Deadline: j.Deadline, Constraint: j.Features,
 		AdminHeld: j.Held && j.Reason != "JobHeldUser", Held: j.Held, Settled: j.Settled(), Batch: j.Batch, Requeue: j.Requeue}, err
 }
 
@@ -199,6 +200,22 @@ func (s SyncSlurm) DeleteReservation(ctx context.Context, name string) error {
 	}
 	return nil
 }
+
+// Resume takes DRAIN off nodes that have it.
+func (s SyncSlurm) Resume(ctx context.Context, nodes []string) error {
+	if err := s.Client.Resume(ctx, nodes); !errors.Is(err, slurm.ErrNodeState) {
+		return err
+	}
+	return nil
+}
+
+// SubmitCheck submits a job that runs a program on a node.
+func (s SyncSlurm) SubmitCheck(ctx context.Context, c lifecycle.NodeCheck) (job string, err error) {
+	return s.Client.SubmitCheck(ctx, slurm.Check(c))
+}
+
+// CheckTime is how long such a job may take.
+func (SyncSlurm) CheckTime(timeout time.Duration) time.Duration { return slurm.CheckTime(timeout) }
 
 // Hostlist folds node names.
 func (SyncSlurm) Hostlist(names []string) string { return slurm.Compress(names) }
