@@ -59,14 +59,14 @@ func principal(caller string) (arn.ARN, error) {
 // creation, and tags that the resource does not have.
 var absent = []string{"aws:requesttag/", "aws:resourcetag/", "ec2:resourcetag/", "aws:tagkeys", "ec2:createaction", "iam:passedtoservice"}
 
+// Account is the caller's.
+func (s *Simulation) Account() string { return s.caller.AccountID }
+
 // Allows reports whether the policies, with organization and boundary, allow an action of
-// EC2 on a thing such as capacity-reservation/cr-…, which has these tags and belongs to the
-// account; "" is the caller's. It is an error if they depend on what is not known here.
-func (s *Simulation) Allows(ctx context.Context, action, resource, account string, tags map[string]string) (bool, error) {
-	target := arn.ARN{Partition: s.caller.Partition, Service: "ec2", Region: s.region, AccountID: account, Resource: resource}
-	if account == "" {
-		target.AccountID = s.caller.AccountID
-	}
+// EC2 on a thing of the account such as capacity-reservation/cr-…, which has these tags. It
+// is an error if they depend on what is not known here.
+func (s *Simulation) Allows(ctx context.Context, action, resource string, tags map[string]string) (bool, error) {
+	target := arn.ARN{Partition: s.caller.Partition, Service: "ec2", Region: s.region, AccountID: s.caller.AccountID, Resource: resource}
 	key := func(name, value string) types.ContextEntry {
 		return types.ContextEntry{ContextKeyName: aws.String(name), ContextKeyType: types.ContextKeyTypeEnumString, ContextKeyValues: []string{value}}
 	}

@@ -32,18 +32,16 @@ func TestSimulation(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, one := range []struct {
-			action, resource, account, team string
-			want                            bool
+			action, resource, team string
+			want                   bool
 		}{
-			{"ec2:RunInstances", "capacity-reservation/cr-1", "", "nlp", true},
-			{"ec2:RunInstances", "capacity-reservation/cr-1", "444455556666", "nlp", true},
-			{"ec2:RunInstances", "capacity-reservation/cr-1", "", "vision", false},
-			{"ec2:RunInstances", "instance/i-1", "", "nlp", false},
-			{"ec2:TerminateInstances", "instance/i-1", "", "", true},
-			{"ec2:TerminateInstances", "instance/i-2", "", "", false},
-			{"ec2:TerminateInstances", "instance/i-1", "444455556666", "", false},
+			{"ec2:RunInstances", "capacity-reservation/cr-1", "nlp", true},
+			{"ec2:RunInstances", "capacity-reservation/cr-1", "vision", false},
+			{"ec2:RunInstances", "instance/i-1", "nlp", false},
+			{"ec2:TerminateInstances", "instance/i-1", "", true},
+			{"ec2:TerminateInstances", "instance/i-2", "", false},
 		} {
-			got, err := s.Allows(t.Context(), one.action, one.resource, one.account, map[string]string{"team": one.team})
+			got, err := s.Allows(t.Context(), one.action, one.resource, map[string]string{"team": one.team})
 			if err != nil || got != one.want {
 				t.Errorf("%s: %+v: %t, %v", key, one, got, err)
 			}
@@ -54,12 +52,12 @@ func TestSimulation(t *testing.T) {
 		t.Fatal(err)
 	}
 	policy(`"ec2:InstanceType"`)
-	if got, err := s.Allows(t.Context(), "ec2:TerminateInstances", "instance/i-1", "", nil); err == nil || !strings.Contains(err.Error(), "ec2:instancetype") {
+	if got, err := s.Allows(t.Context(), "ec2:TerminateInstances", "instance/i-1", nil); err == nil || !strings.Contains(err.Error(), "ec2:instancetype") {
 		t.Errorf("%t, %v, though it depends on what is not known", got, err)
 	}
 	s.caller.Resource = "role/path/simulated"
 	sim.ClearPolicies()
-	if _, err := s.Allows(t.Context(), "ec2:TerminateInstances", "instance/i-1", "", nil); Code(err) != "NoSuchEntity" {
+	if _, err := s.Allows(t.Context(), "ec2:TerminateInstances", "instance/i-1", nil); Code(err) != "NoSuchEntity" {
 		t.Error(err)
 	}
 }
