@@ -186,7 +186,9 @@ func (c *Cluster) Stop() error {
 	if c.fifo != nil {
 		c.fifo.Close()
 	}
-	c.power.Wait()
+	c.mu.Unlock()
+	c.power.Wait() // what is under way may stop a node
+	c.mu.Lock()
 	if c.lock != nil {
 		// A power call that was under way may have started one more node.
 		err = errors.Join(err, stopAll(c.conf, stopGrace))

@@ -2,6 +2,7 @@ package slurmlab_test
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -306,4 +307,27 @@ function slurm_job_modify(job, record, partitions, uid) return slurm.SUCCESS end
 		}
 	}
 	submit(t, cluster, "true")
+}
+
+// A power-down that is under way when the cluster stops may stop its nodes itself.
+func TestStopDuringAPowerDown(t *testing.T) {
+	var cluster *slurmlab.Cluster
+	dir, began := t.TempDir(), make(chan struct{})
+	cluster = start(t, slurmlab.Config{Dir: dir, CloudGroups: []slurmlab.NodeGroup{{Prefix: "gpu-", Count: 1}},
+		Suspend: func(ctx context.Context, nodes []string) {
+			close(began)
+			<-ctx.Done()
+			for _, n := range nodes {
+				if err := cluster.StopNode(n); err != nil {
+					t.Error(err)
+				}
+			}
+		}})
+	if err := os.WriteFile(filepath.Join(dir, "run", "power.fifo"), []byte("suspend gpu-1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	<-began
+	if err := cluster.Stop(); err != nil {
+		t.Error(err)
+	}
 }
