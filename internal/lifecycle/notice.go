@@ -14,7 +14,7 @@ import (
 // Notice is something that people want to hear of, once.
 type Notice struct {
 	// Kind is stable, for programs: opened, fence-near, closed, payment-failed, idle,
-	// heartbeat-lost, host-failed, no-successor, never-starts.
+	// heartbeat-lost, host-failed, no-successor, never-starts, set-up, roll-over-failed.
 	Kind        string `json:"kind"`
 	Partition   string `json:"partition,omitempty"`
 	Slot        string `json:"slot,omitempty"`
@@ -133,6 +133,26 @@ func aboutNodes(dir state.Dir, snap *capacity.Snapshot, now time.Time) []Notice 
 	return all
 }
 
+// aboutRollOver are the blocks that sync has set up, and what keeps it from going on.
+func aboutRollOver(report Report) []Notice {
+	var all []Notice
+	for _, r := range report.Rolling {
+		n := Notice{Partition: r.Partition, Slot: r.Slot, Reservation: r.Block.ID, At: report.At.UTC().Truncate(time.Second)}
+		switch {
+		case r.Setback.Problem != "":
+			n.Kind, n.Message = "roll-over-failed", r.Setback.Problem
+			n.key = fmt.Sprintf("%s %s %s", n.Kind, r.key(), r.Setback.Since.Format(time.RFC3339))
+		case r.Ready && r.Block.Start.After(report.At):
+			n.Kind, n.Message = "set-up", fmt.Sprintf("%s is set up: slot %s has it from %s", r.Block.ID, r.Slot, capacity.FormatUTC(r.Block.Start))
+			n.key = n.Kind + " " + r.Block.ID
+		default:
+			continue
+		}
+		all = append(all, n)
+	}
+	return all
+}
+
 // aboutJobs are the jobs whose owners were told, in the AdminComment, that they can never start:
 // a site can tell them in another way. What was told of jobs that wait no more is forgotten.
 func aboutJobs(report Report, told map[string]time.Time) []Notice {
@@ -188,7 +208,7 @@ func Tell(dir state.Dir, snap *capacity.Snapshot, report Report, s NoticeSetting
 	}
 	maps.DeleteFunc(told, func(_ string, at time.Time) bool { return now.Sub(at) > keepNotices })
 	var errs []error
-	due := slices.Concat(notices(snap, cluster, now, s, told), aboutNodes(dir, snap, now), aboutJobs(report, told))
+	due := slices.Concat(notices(snap, cluster, now, s, told), aboutNodes(dir, snap, now), aboutRollOver(report), aboutJobs(report, told))
 	for _, n := range due {
 		if _, known := told[n.key]; known {
 			continue
