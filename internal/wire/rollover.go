@@ -52,6 +52,11 @@ func (r RollOver) SetUp(ctx context.Context, partition string, group capacity.No
 		if step.Action == setup.Replace && !anew {
 			return nil, fmt.Errorf("PCS could not create compute node group %s: %s", step.Name, step.Details[0].Value)
 		}
+		if step.What == setup.WhatNodeGroup && step.Action == setup.Create { // once, and not in each pass
+			for _, w := range plan.Warnings {
+				did = append(did, "warning: "+w)
+			}
+		}
 	}
 	tell := s.Progress
 	s.Progress = func(what, name, status string) {

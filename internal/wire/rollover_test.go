@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -17,6 +18,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
+	"github.com/pcs-capacity/pcs-capacity/internal/permissions"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
@@ -44,8 +46,9 @@ subnet = [
   { id = "subnet-0e200000000000b02", vpc = "vpc-0e2000000000000a1", zone = "us-east-2b", cidr = "127.2.32.0/20" },
 ]
 security_group = [{ id = "sg-0e200000000000a01", name = "nodes", vpc = "vpc-0e2000000000000a1" }]
+key_pair = [{ name = "ops" }]
 image = [{ id = "ami-0e200000000000a01", name = "node" }]
-launch_template = [{ id = "lt-0e200000000000a01", name = "gpu", image = "ami-0e200000000000a01", type = "p5.48xlarge", security_groups = ["sg-0e200000000000a01"] }]
+launch_template = [{ id = "lt-0e200000000000a01", name = "gpu", image = "ami-0e200000000000a01", key_name = "ops", type = "p5.48xlarge", security_groups = ["sg-0e200000000000a01"] }]
 reservation = [
   { id = "` + blockA + `", kind = "capacity-block", type = "p5.48xlarge", zone = "us-east-2a", count = 4, start = "-1h", end = "+2880h" },
   { id = "` + blockB + `", kind = "capacity-block", type = "p5.48xlarge", zone = "us-east-2a", count = 2, start = "+2856h", end = "+5760h" },
@@ -470,5 +473,54 @@ func TestRollOverSetbacks(t *testing.T) {
 				t.Errorf("left is %+v", left)
 			}
 		})
+	}
+}
+
+// TestRollOverPermissions: the policy that is printed for it is enough, and without one of its
+// actions that is named, and all but the roll over is as it was.
+func TestRollOverPermissions(t *testing.T) {
+	world := strings.Replace(rollWorld, `pcs_delay = "3m"`, `pcs_delay = "0s"`, 1)
+	play := func(t *testing.T, without string) (asked map[string]bool, problems string) {
+		r := newRolling(t, world, rollConfig, 1)
+		defer r.sim.Close()
+		r.setUp(blockA)
+		policy, err := json.Marshal(permissions.Policy(permissions.Place{Cluster: "ml"}, permissions.LoopRollOver.Programs(), without))
+		if err == nil {
+			err = r.sim.SetPolicy(awssim.AttachedPolicy{Document: policy})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := r.pass()
+		if without == "" {
+			r.pass()
+			r.goTo(2880.1)
+			for range 3 {
+				said = append(said, r.pass()...)
+			}
+			r.expect("with all permissions", others+"fence-gpu-a\nfence-gpu-b\ngpu-a "+blockC+" 4 ACTIVE\ngpu-b "+blockB+" 2 ACTIVE\ngpu: gpu-a gpu-b")
+		} else if fence := r.reservations["pcs-capacity-fence-gpu-a"]; !fence.Start.Equal(time.Date(2027, 5, 1, 7, 20, 0, 0, time.UTC)) {
+			t.Errorf("without %s the fence is %+v", without, fence)
+		}
+		return r.sim.Asked(), strings.Join(append(said, r.did...), "\n")
+	}
+	asked, problems := play(t, "")
+	for action, allowed := range asked {
+		if !allowed {
+			t.Errorf("it is denied %s: %s", action, problems)
+		}
+	}
+	for _, action := range permissions.Of(permissions.RollingOver) {
+		if slices.Contains(permissions.Of(permissions.Sync), action) {
+			continue // in the test of sync
+		}
+		if _, was := asked[action]; !was && action != "pcs:UpdateComputeNodeGroup" { // for what setup has left half done
+			t.Errorf("it never asks for %s", action)
+		}
+		if now, problems := play(t, action); !now[action] {
+			if _, was := now[action]; was && !strings.Contains(problems, action+" is not allowed") {
+				t.Errorf("without %s it says %q", action, problems)
+			}
+		}
 	}
 }
