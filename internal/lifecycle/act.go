@@ -19,6 +19,9 @@ func (p *pass) act(ctx context.Context, mayDelete bool) {
 	slots := views(p.snap, now)
 	for _, v := range slots {
 		nodes := p.cluster.SlotNodes(v.slot.Name)
+		if v.current.ID == "" && v.partition.Provider == capacity.ProviderPCS && p.cluster.inNone(nodes) {
+			nodes = nil // it is about to be deleted: nothing can start there
+		}
 		if v.unknown || len(nodes) == 0 && v.current.ID != "" {
 			keep[v.slot.Name] = true
 			continue
@@ -53,7 +56,7 @@ func (p *pass) changeJobs(ctx context.Context, slots []slotView, now time.Time, 
 	if len(byNode) == 0 && !p.launches() && !slices.ContainsFunc(p.snap.Reservations, ends) {
 		return // no job can be too long, and none is held by us
 	}
-	jobs, err := p.Slurm.Jobs(ctx)
+	jobs, ended, err := p.Slurm.Jobs(ctx)
 	if err != nil {
 		err = fmt.Errorf("reading Slurm's jobs: %w", err)
 		p.snap.Problems = append(p.snap.Problems, err.Error()+"; time limits and holds are as they were")
@@ -61,7 +64,7 @@ func (p *pass) changeJobs(ctx context.Context, slots []slotView, now time.Time, 
 		return
 	}
 	jobs = withoutChecks(jobs)
-	p.jobs = slices.Clone(jobs) // what follows leaves some out
+	p.jobs, p.ended = slices.Clone(jobs), withoutChecks(ended) // what follows leaves some out
 	marks, before := p.marks(jobs, byNode)
 	requeued := p.endJobs(ctx, jobs, byNode, marks, now, toSlurm)
 	if p.begun { // the file is not that of before

@@ -20,6 +20,8 @@ type Sources struct {
 	// PCS is nil when no partition has provider pcs.
 	PCS   PCS
 	Slurm Slurm
+	// RollOver is nil where no partition rolls over by itself, and for who only looks.
+	RollOver RollOver
 	// Health is the site's own command for nodes of a block that opens.
 	Health HealthCommand
 	// MachineTime is the machine's clock, which stands for the Slurm controller's:
@@ -83,9 +85,9 @@ type PCS interface {
 // Slurm is what a pass asks and tells slurmctld. All times are in its clock.
 type Slurm interface {
 	Look(ctx context.Context) (*Cluster, error)
-	Jobs(ctx context.Context) ([]Job, error)
-	// EndedJobs are those that ended in the last minutes, with how they did.
-	EndedJobs(ctx context.Context) ([]Job, error)
+	// Jobs are all that have not ended, and those that ended in the last minutes with how
+	// they did.
+	Jobs(ctx context.Context) (live, ended []Job, err error)
 	CreateReservation(ctx context.Context, r Reservation) error
 	// UpdateReservation changes times and nodes of a reservation, but not the start of
 	// an Active one.

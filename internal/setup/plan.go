@@ -85,10 +85,13 @@ func (in *inspection) plan() *Plan {
 
 // planned adds the files, and everything that is in the way.
 func (in *inspection) planned(p *Plan, want *wanted) *Plan {
+	p.Mismatches, p.Warnings = in.problems, in.warnings
+	if in.unattended {
+		return p
+	}
 	files, snippet, problems := planFiles(in.request.Config, want)
 	p.Steps, p.Snippet = append(p.Steps, files...), snippet
-	p.Mismatches = append(in.problems, problems...)
-	p.Warnings = in.warnings
+	p.Mismatches = append(p.Mismatches, problems...)
 	return p
 }
 
