@@ -89,6 +89,13 @@ cp /settings "$settings"
 systemctl start $unit
 is active
 
+say "started while AWS is away, it is ready all the same"
+echo AWS_ENDPOINT_URL=http://127.0.0.1:9 >>$dropin/env
+systemctl restart $unit
+is active
+journalctl -u $unit | grep -q 'AWS cannot be reached'
+scontrol show reservation | grep -q '^ReservationName=pcs-capacity-fence-gpu '
+
 say "stopped, it ends in good order"
 systemctl stop $unit
 is inactive
