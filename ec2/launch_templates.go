@@ -137,6 +137,9 @@ func (c *Client) EnsureLaunchTemplate(ctx context.Context, spec capacity.LaunchT
 // deleted, give back the deleted one.
 func (c *Client) createTemplate(ctx context.Context, spec capacity.LaunchTemplateSpec, data *types.RequestLaunchTemplateData, digest string) (capacity.LaunchTemplate, error) {
 	out, err := c.api.CreateLaunchTemplate(ctx, createInput(spec, data, digest))
+	if err == nil && out.LaunchTemplate == nil {
+		err = ErrNotDescribed
+	}
 	if err != nil {
 		return capacity.LaunchTemplate{}, fmt.Errorf("creating launch template %s in %s: %w", spec.Name, c.region, err)
 	}
@@ -216,6 +219,9 @@ func (c *Client) addVersion(ctx context.Context, now capacity.LaunchTemplate, sp
 		// EC2 takes 64 characters.
 		ClientToken: aws.String(fmt.Sprintf("%s-%s-%.32s", now.ID, now.Version, digest)),
 	})
+	if err == nil && out.LaunchTemplateVersion == nil {
+		err = ErrNotDescribed
+	}
 	if err != nil {
 		return capacity.LaunchTemplate{}, fmt.Errorf("adding a version to launch template %s: %w", now.Name, err)
 	}

@@ -7,6 +7,10 @@ import (
 	"github.com/aws/smithy-go"
 )
 
+// ErrNotDescribed is an answer that does not have what was asked for, as one that does not
+// come from PCS may be.
+var ErrNotDescribed = errors.New("PCS left it out of its answer")
+
 // ErrInUse is returned when a node group has instances: an update would replace
 // them, and the jobs on them would lose minutes of a paid block.
 var ErrInUse = errors.New("the node group has instances")

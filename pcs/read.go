@@ -28,6 +28,9 @@ func (c *Client) Clusters(ctx context.Context) ([]string, error) {
 // Code ResourceNotFoundException.
 func (c *Client) Cluster(ctx context.Context, nameOrID string) (Cluster, error) {
 	out, err := c.api.GetCluster(ctx, &pcs.GetClusterInput{ClusterIdentifier: aws.String(nameOrID)})
+	if err == nil && out.Cluster == nil {
+		err = ErrNotDescribed
+	}
 	if err != nil {
 		return Cluster{}, fmt.Errorf("reading PCS cluster %s in %s: %w", nameOrID, c.region, err)
 	}
@@ -93,6 +96,9 @@ func (c *Client) NodeGroup(ctx context.Context, cluster, nameOrID string) (NodeG
 	}, collectUnknown[types.ComputeNodeGroup]("computeNodeGroup", &unknown))
 	if NotFound(err) {
 		return NodeGroup{}, false, nil
+	}
+	if err == nil && out.ComputeNodeGroup == nil {
+		err = ErrNotDescribed
 	}
 	if err != nil {
 		return NodeGroup{}, false, fmt.Errorf("reading compute node group %s: %w", nameOrID, err)
@@ -162,6 +168,9 @@ func (c *Client) Queue(ctx context.Context, cluster, nameOrID string) (Queue, bo
 		collectUnknown[types.Queue]("queue", &unknown))
 	if NotFound(err) {
 		return Queue{}, false, nil
+	}
+	if err == nil && out.Queue == nil {
+		err = ErrNotDescribed
 	}
 	if err != nil {
 		return Queue{}, false, fmt.Errorf("reading queue %s: %w", nameOrID, err)
