@@ -119,12 +119,24 @@ func (o *observation) fail(words string) {
 	o.problem("%s; what was known before is kept", words)
 }
 
-// selected finds the reservations that node groups choose by their tags.
+// selected finds the reservations that node groups choose by their groups or tags.
 func (o *observation) selected(ctx context.Context) {
+	before := o.old.Members(o.Settings)
+	o.seen.Members = capacity.Members{}
+	for _, group := range o.Settings.SelectedGroups() {
+		answered := o.ask(ctx, fmt.Sprintf("listing resource group %s", group), func(ctx context.Context) (err error) {
+			o.seen.Members[group], err = o.EC2.GroupMembers(ctx, group)
+			return err
+		})
+		if !answered {
+			o.seen.Members[group] = before[group]
+		}
+		o.ids = append(o.ids, o.seen.Members[group]...)
+	}
 	for _, p := range o.Settings.Partitions {
 		for _, g := range p.Groups {
 			o.ids = append(o.ids, g.ReservationIDs...)
-			if g.Select == nil {
+			if g.Select == nil || g.Select.Group != "" {
 				continue
 			}
 			answered := o.ask(ctx, fmt.Sprintf("finding the reservations of node group %s by tag", g.Name), func(ctx context.Context) error {
@@ -143,7 +155,7 @@ func (o *observation) selectedBefore(g capacity.GroupSettings) []string {
 	var ids []string
 	if o.old != nil {
 		for _, r := range o.old.Reservations {
-			if g.Select.Matches(r) {
+			if g.Select.Matches(r, nil) {
 				ids = append(ids, r.ID)
 			}
 		}

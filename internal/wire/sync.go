@@ -288,6 +288,7 @@ func (n noAWS) InstancesByClusterName(context.Context, string) ([]capacity.Insta
 func (n noAWS) ReservationsByTag(context.Context, map[string]string) ([]capacity.Reservation, error) {
 	return nil, n.err
 }
+func (n noAWS) GroupMembers(context.Context, string) ([]string, error) { return nil, n.err }
 func (n noAWS) KnownSubnets(context.Context, []string) ([]capacity.Subnet, []capacity.Missing, error) {
 	return nil, nil, n.err
 }
