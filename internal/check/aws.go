@@ -90,16 +90,15 @@ func (r *run) pcsCluster(ctx context.Context) {
 func (r *run) reservations(ctx context.Context) {
 	var seen capacity.Seen
 	var ids, subnetIDs []string
-	seen.Members = capacity.Members{}
+	var err error
+	if seen.Members, err = r.members(ctx); err != nil {
+		r.unread("reservation", "what resource groups have", err)
+	}
 	for _, group := range r.settings.SelectedGroups() {
-		members, err := r.EC2.GroupMembers(ctx, group)
-		switch {
-		case err != nil:
-			r.unread("reservation", "resource group "+group, err)
-		case len(members) == 0:
+		members, listed := seen.Members[group]
+		if listed && len(members) == 0 {
 			r.warn("reservation", "add reservations to it: `aws resource-groups group-resources`", "resource group %s is empty", group)
 		}
-		seen.Members[group] = members
 		ids = append(ids, members...)
 	}
 	for _, p := range r.settings.Partitions {
@@ -153,6 +152,29 @@ func (r *run) reservations(ctx context.Context) {
 		}
 	}
 }
+
+// members lists the resource groups that the settings select, once. Those that were listed
+// before an error are there.
+func (r *run) members(ctx context.Context) (capacity.Members, error) {
+	if r.listed != nil {
+		return r.listed, r.listedErr
+	}
+	r.listed = capacity.Members{}
+	ctx, cancel := context.WithTimeout(ctx, groupsTime)
+	defer cancel()
+	for _, group := range r.settings.SelectedGroups() {
+		members, err := r.EC2.GroupMembers(ctx, group)
+		if err != nil {
+			r.listedErr = err
+			break
+		}
+		r.listed[group] = members
+	}
+	return r.listed, r.listedErr
+}
+
+// groupsTime is how long Resource Groups, a host of its own, may take: the other checks go on.
+const groupsTime = 10 * time.Second
 
 // group holds the reservations of a node group against it. byGroup: a resource group has
 // them, of which all has been said that there is to say if it is empty.

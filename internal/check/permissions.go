@@ -73,8 +73,8 @@ func (r *run) permissions(ctx context.Context) {
 		_, err := r.PCS.Slots(ctx, r.Config.Cluster, r.slots())
 		note(err, asksSlots...)
 	}
-	for _, group := range groups {
-		if _, err := r.EC2.GroupMembers(ctx, group); err == nil || ec2.DeniedAction(err) != "" { // else it is a finding of its own
+	if len(groups) > 0 {
+		if _, err := r.members(ctx); err == nil || ec2.DeniedAction(err) != "" { // else it is a finding of its own
 			note(err, asksGroup)
 		}
 	}

@@ -44,6 +44,7 @@ func (s Sources) observe(ctx context.Context, old *capacity.Snapshot) (*capacity
 		o.ids = append(o.ids, p.Groups[0].Slots[0].ReservationIDs...)
 	}
 	o.subnets(ctx)
+	o.members(ctx)
 	o.selected(ctx)
 	pcsKnown := o.held(ctx)
 	o.reservations(ctx)
@@ -119,20 +120,28 @@ func (o *observation) fail(words string) {
 	o.problem("%s; what was known before is kept", words)
 }
 
-// selected finds the reservations that node groups choose by their groups or tags.
-func (o *observation) selected(ctx context.Context) {
-	before := o.old.Members(o.Settings)
+// members lists the resource groups that node groups select. Resource Groups is a host of its
+// own: whatever is wrong with it, EC2 is asked for what was in them before.
+func (o *observation) members(ctx context.Context) {
+	before, down := o.old.Members(o.Settings), o.down
 	o.seen.Members = capacity.Members{}
 	for _, group := range o.Settings.SelectedGroups() {
+		ctx, cancel := context.WithTimeout(ctx, firstAnswer)
 		answered := o.ask(ctx, fmt.Sprintf("listing resource group %s", group), func(ctx context.Context) (err error) {
 			o.seen.Members[group], err = o.EC2.GroupMembers(ctx, group)
 			return err
 		})
+		cancel()
 		if !answered {
 			o.seen.Members[group] = before[group]
 		}
 		o.ids = append(o.ids, o.seen.Members[group]...)
 	}
+	o.down = down
+}
+
+// selected finds the reservations that node groups choose by their tags.
+func (o *observation) selected(ctx context.Context) {
 	for _, p := range o.Settings.Partitions {
 		for _, g := range p.Groups {
 			o.ids = append(o.ids, g.ReservationIDs...)
