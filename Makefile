@@ -2,6 +2,12 @@
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
+# Runs a test that has failed once more, alone on the machine, and prints both: some 300 tests
+# wait for a real Slurm, and a machine has its moments. Never more than three, and no data race.
+GOTESTSUM := gotest.tools/gotestsum@v1.13.0
+TESTS = bin/gotestsum --format pkgname --rerun-fails=1 --rerun-fails-max-failures=3 --rerun-fails-run-root-test \
+	--rerun-fails-abort-on-data-race --packages
+
 # Mutation testing: the packages whose tests need nothing but themselves.
 GREMLINS := github.com/go-gremlins/gremlins/cmd/gremlins@v0.6.0
 MUTATED := capacity internal/lifecycle internal/market hooks
@@ -58,11 +64,12 @@ demo: deps build ## run the main job on a simulated AWS and a real Slurm, on thi
 
 test: deps build lint ## everything that must pass: lint, unit tests, transcripts, the wire, real Slurm
 	@$(MAKE) --no-print-directory packages ARCHES=$$(go env GOARCH) TRIM=
-	PCS_CAPACITY_PACKAGES=$(CURDIR)/dist CGO_ENABLED=1 go test -race -timeout 30m -p $(AT_ONCE) -parallel $(AT_ONCE) ./...
+	@GOBIN=$(CURDIR)/bin go install $(GOTESTSUM)
+	PCS_CAPACITY_PACKAGES=$(CURDIR)/dist CGO_ENABLED=1 $(TESTS) ./... -- -race -timeout 30m -p $(AT_ONCE) -parallel $(AT_ONCE)
 	@echo "the demo on an AWS that shows everything late and whose clock is off"; \
 	bin/capacity-lab demo --bin bin $(UNKIND) >bin/demo-unkind.log 2>&1 || { cat bin/demo-unkind.log; exit 1; }
-	go test -timeout 20m -run "^($$(sed -n 's/^func \(Test[^(]*\)(.*/\1/p' $(UNRACED) | paste -sd '|'))$$" \
-		$$(dirname $(UNRACED) | sort -u | sed 's|^|./|')
+	$(TESTS) "$$(dirname $(UNRACED) | sort -u | sed 's|^|./|' | paste -sd ' ')" -- -timeout 20m \
+		-run "^($$(sed -n 's/^func \(Test[^(]*\)(.*/\1/p' $(UNRACED) | paste -sd '|'))$$"
 
 lint: deps ## gofmt, go vet, staticcheck, shellcheck
 	@bad=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$bad" ] || { echo "not gofmt-clean: $$bad" >&2; exit 1; }

@@ -20,7 +20,17 @@ type PartitionSettings struct {
 	AllowGroups   []string
 	MinTime       Duration
 	OnEnd         OnEnd
-	Groups        []GroupSettings
+	// RollOver: sync makes the compute node group of the next block, and removes that of one
+	// that has ended. Provider pcs only.
+	RollOver bool
+	Groups   []GroupSettings
+}
+
+// RollsOver reports whether a partition rolls over by itself; "" asks about any.
+func (s Settings) RollsOver(partition string) bool {
+	return slices.ContainsFunc(s.Partitions, func(p PartitionSettings) bool {
+		return p.RollOver && (partition == "" || p.Name == partition)
+	})
 }
 
 // GroupSettings are those of one node group.

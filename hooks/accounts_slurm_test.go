@@ -13,7 +13,7 @@ import (
 
 // startPaid starts a site with an accounting daemon and partition big, which is ours, is
 // for account nlp, and whose only node is up already, so that no ResumeProgram ever sees
-// its jobs. User nobody has the accounts vision (by default) and nlp, user daemon has
+// its jobs. User games has the accounts vision (by default) and nlp, user daemon has
 // nlp, root has root and nlp.
 func startPaid(t *testing.T, shim, options string) site {
 	t.Helper()
@@ -26,7 +26,7 @@ func startPaid(t *testing.T, shim, options string) site {
 	}
 	for _, line := range []string{
 		"add account nlp,vision",
-		"add user nobody account=vision defaultaccount=vision", "add user nobody account=nlp",
+		"add user games account=vision defaultaccount=vision", "add user games account=nlp",
 		"add user daemon account=nlp", "add user root account=nlp",
 	} {
 		if out, err := s.cluster.Command(deadline(t), "sacctmgr", append([]string{"--immediate"}, strings.Fields(line)...)...); err != nil {
@@ -62,11 +62,11 @@ func (s site) submitAs(t *testing.T, user string, args ...string) (out, id strin
 func TestDefaultAccount(t *testing.T) {
 	t.Parallel()
 	s := startPaid(t, "job_submit", "")
-	out, _, err := s.submitAs(t, "nobody", "--partition=big")
+	out, _, err := s.submitAs(t, "games", "--partition=big")
 	if err == nil || !strings.Contains(out, `pcs-capacity: account "vision" may not use the reservations of partition big; allowed: nlp`) {
 		t.Errorf("default account that is not allowed: %v: %s", err, out)
 	}
-	for _, job := range [][]string{{"daemon", "--partition=big"}, {"nobody", "--partition=big", "--account=nlp"}} {
+	for _, job := range [][]string{{"daemon", "--partition=big"}, {"games", "--partition=big", "--account=nlp"}} {
 		out, id, err := s.submitAs(t, job[0], job[1:]...)
 		if err != nil || strings.Contains(out, "pcs-capacity") {
 			t.Errorf("%q: %v: %s", job, err, out)
@@ -114,13 +114,13 @@ func TestDefaultAccountBehindTheCLIFilter(t *testing.T) {
 func TestR7_JobIsMoved(t *testing.T) {
 	t.Parallel()
 	s := startPaid(t, "job_submit", "")
-	_, id, err := s.submitAs(t, "nobody", "--hold", "--partition=static")
+	_, id, err := s.submitAs(t, "games", "--hold", "--partition=static")
 	if err != nil {
 		t.Fatal(err)
 	}
 	update := func(changes ...string) (string, error) {
 		t.Helper()
-		return s.as(t, "nobody", "scontrol", append([]string{"update", "jobid=" + id}, changes...)...)
+		return s.as(t, "games", "scontrol", append([]string{"update", "jobid=" + id}, changes...)...)
 	}
 	for _, changes := range [][]string{
 		{"partition=big"},
@@ -151,13 +151,13 @@ func TestR7_JobIsMoved(t *testing.T) {
 	if out, err := update("account=vision"); err == nil {
 		t.Errorf("the account of a job in partition big is changed: %s", out)
 	}
-	if out, err := s.as(t, "nobody", "scontrol", "release", id); err != nil {
+	if out, err := s.as(t, "games", "scontrol", "release", id); err != nil {
 		t.Fatal(out)
 	}
 	if job, err := s.cluster.WaitJob(deadline(t), id, "COMPLETED"); err != nil || job["Account"] != "nlp" {
 		t.Errorf("%v: %v", err, job)
 	}
-	_, id, err = s.submitAs(t, "nobody", "--hold", "--partition=static")
+	_, id, err = s.submitAs(t, "games", "--hold", "--partition=static")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -48,7 +48,7 @@ func TestAdversary(t *testing.T) {
 	a := startAdversary(t)
 	users := []*user{
 		{adversary: a, name: "daemon", rng: rand.New(rand.NewPCG(seed, 1))}, // has account nlp (by default) and vision
-		{adversary: a, name: "nobody", rng: rand.New(rand.NewPCG(seed, 2))}, // has vision (by default) and nlp
+		{adversary: a, name: "games", rng: rand.New(rand.NewPCG(seed, 2))}, // has vision (by default) and nlp
 	}
 	for i, u := range users {
 		u.other = users[1-i]
@@ -129,7 +129,7 @@ func startAdversary(t *testing.T) *adversary {
 		"add account nlp,vision",
 		"add user root account=nlp",
 		"add user daemon account=nlp defaultaccount=nlp", "add user daemon account=vision",
-		"add user nobody account=vision defaultaccount=vision", "add user nobody account=nlp",
+		"add user games account=vision defaultaccount=vision", "add user games account=nlp",
 	} {
 		a.sacctmgr(strings.Fields(line)...)
 	}

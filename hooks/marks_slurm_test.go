@@ -11,7 +11,7 @@ func TestR7_MarkOfARunningJob(t *testing.T) {
 	s := startPaid(t, "job_submit", "")
 	submit := func(args ...string) string {
 		t.Helper()
-		_, id, err := s.submitAs(t, "nobody", append([]string{"--partition=big", "--account=nlp", "--wrap=sleep 100"}, args...)...)
+		_, id, err := s.submitAs(t, "games", append([]string{"--partition=big", "--account=nlp", "--wrap=sleep 100"}, args...)...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -25,7 +25,7 @@ func TestR7_MarkOfARunningJob(t *testing.T) {
 	}
 	comment := func(id, text string) error {
 		t.Helper()
-		_, err := s.as(t, "nobody", "scontrol", "update", "jobid="+id, "comment="+text)
+		_, err := s.as(t, "games", "scontrol", "update", "jobid="+id, "comment="+text)
 		return err
 	}
 	waits, upTo, own := submit("--hold"), submit("--comment=time=fit:60", "--time-min=1"), submit()

@@ -159,8 +159,18 @@ func TestReportOfABlock(t *testing.T) {
 			if had := ledger.seconds(block.End); ran > had+slack || had > paid || one.Sums[report.Boot] == 0 {
 				t.Errorf("%d node-seconds of jobs and %d of boots; instances ran for %d, %d were paid", ran, one.Sums[report.Boot], had, paid)
 			}
-			if one.Sums[report.Unknown] > 0 || one.Sums[report.Hardware] > 0 || one.Sums[report.Idle] == 0 {
-				t.Errorf("%v", one.Sums)
+			// Of a pass that came late, on a busy machine, the report says that it knows nothing.
+			if one.Sums[report.Unknown] > paid/20 || one.Sums[report.Hardware] > 0 || one.Sums[report.Idle] == 0 {
+				t.Errorf("%v: %+v", one.Sums, got.Gaps)
+			}
+			var unknown int64
+			for _, gap := range got.Gaps {
+				if gap.Reservation == blockID {
+					unknown += gap.NodeSeconds
+				}
+			}
+			if unknown != one.Sums[report.Unknown] {
+				t.Errorf("%d node-seconds are not known, the gaps have %d: %+v", one.Sums[report.Unknown], unknown, got.Gaps)
 			}
 			accounts := map[string]int64{}
 			for _, a := range got.Accounts {

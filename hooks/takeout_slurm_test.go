@@ -112,7 +112,7 @@ func TestReleaseLoopStarvesNobody(t *testing.T) {
 	}
 	p.watched()
 	as := func(name string, args ...string) (string, error) {
-		return p.cluster.Command(deadline(t), "setpriv", append([]string{"--reuid=nobody", "--clear-groups", name}, args...)...)
+		return p.cluster.Command(deadline(t), "setpriv", append([]string{"--reuid=games", "--clear-groups", name}, args...)...)
 	}
 	var mine, waits string
 	p.together(func() {

@@ -38,8 +38,8 @@ func TestFilterKeepsToTheLimitsOfAccounting(t *testing.T) {
 				minutes int
 			}{
 				{[]string{"daemon"}, 45}, // its default account is nlp
-				{[]string{"nobody", "--account=nlp"}, 45},
-				{[]string{"nobody", "--account=nlp", "--qos=tiny"}, 20},
+				{[]string{"games", "--account=nlp"}, 45},
+				{[]string{"games", "--account=nlp", "--qos=tiny"}, 20},
 			} {
 				out, err := s.as(t, c.args[0], "env", append([]string{"USER=" + c.args[0], "sbatch", "--output=/dev/null", "--wrap=true", "--partition=big"}, c.args[1:]...)...)
 				if err != nil {

@@ -35,6 +35,8 @@ type Provisioner struct {
 	// Progress is told what happens to a thing of a kind (WhatNodeGroup, WhatQueue):
 	// create, update, delete, wait. nil if nobody listens.
 	Progress func(what, name, status string)
+	// NoWait returns ErrAtWork where it would wait for PCS.
+	NoWait bool
 	// DropUnknown allows updates of things of which PCS says more than this program can
 	// express; without it they are ErrUnknown.
 	DropUnknown bool

@@ -11,6 +11,10 @@ import (
 // them, and the jobs on them would lose minutes of a paid block.
 var ErrInUse = errors.New("the node group has instances")
 
+// ErrAtWork is returned, where it is not waited for, while PCS is at work on a thing or on its
+// cluster. What was begun goes on, and the same call made later goes on from there.
+var ErrAtWork = errors.New("PCS is at work on it")
+
 // ErrNotOurs is returned for what lacks our tag.
 var ErrNotOurs = errors.New("it does not carry our tag")
 

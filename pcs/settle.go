@@ -34,6 +34,9 @@ func (p Provisioner) settledQueue(ctx context.Context, cluster, name string) (Qu
 
 // wait passes the time until the next look.
 func (p Provisioner) wait(ctx context.Context, what, name string, status Status) error {
+	if p.NoWait {
+		return fmt.Errorf("%s %s is %s: %w", what, name, status, ErrAtWork)
+	}
 	p.tell(what, name, "wait")
 	poll := p.Poll
 	if poll == 0 {

@@ -51,6 +51,7 @@ var (
 	ErrNoReserve   = errors.New("no such Slurm reservation")
 	ErrReserved    = errors.New("a Slurm reservation of this name exists")
 	ErrDenied      = errors.New("not allowed: Slurm operator or administrator rights are needed")
+	errAgain       = errors.New("slurmctld may do this at the next attempt")
 	// ErrNoEffect is no CallError: slurmctld took the change.
 	ErrNoEffect = errors.New("slurmctld took the change, but the job does not have it")
 )
@@ -68,6 +69,7 @@ var causes = []struct {
 	{"Could not establish a configuration source", ErrUnreachable},
 	{"cannot stat file", ErrUnreachable},
 	{"Invalid job id specified", ErrNoJob},
+	{"Resource temporarily unavailable", errAgain}, // 26.05, see again
 	{"Job is pending execution", ErrJobPending},
 	{"Only batch jobs are accepted or processed", ErrNotBatch},
 	{"Requested operation is presently disabled", ErrRefused},

@@ -294,8 +294,20 @@ func (c *Client) onJobs(ctx context.Context, jobs []string, what, verb, key stri
 	if key != "" {
 		argument = key + "=" + argument
 	}
-	if _, err := c.run(ctx, "scontrol", append([]string{"--", verb, argument}, args...)...); err != nil {
+	_, err := c.run(ctx, "scontrol", append([]string{"--", verb, argument}, args...)...)
+	for range again {
+		if !errors.Is(err, errAgain) {
+			break
+		}
+		_, err = c.run(ctx, "scontrol", append([]string{"--", verb, argument}, args...)...)
+	}
+	if err != nil {
 		return names, fmt.Errorf("%s, job %s: %w", what, strings.Join(jobs, ","), err)
 	}
 	return names, nil
 }
+
+// again is how many times more a change is asked for. slurmctld 26.05.5 refuses a change of the
+// partition of a pending job at random, two times out of three, with an error that something
+// else of its thread has left behind; it has changed nothing then.
+const again = 30

@@ -154,7 +154,8 @@ func (c *Client) SetAddresses(ctx context.Context, addresses map[string]netip.Ad
 // without an address is looked up by its name, ten times in as many seconds if nobody
 // knows it. Slurm 24.11 answers nobody meanwhile, for each such node.
 func (c *Client) PowerDownForce(ctx context.Context, nodes []string, reason string) error {
-	return c.onNodes(ctx, nodes, "POWER_DOWN_FORCE", reason, "nodeaddr="+strings.Join(slices.Repeat([]string{nowhere}, len(nodes)), ","))
+	addresses := slices.Repeat([]string{nowhere}, len(SortHosts(nodes))) // a node that is named twice has one
+	return c.onNodes(ctx, nodes, "POWER_DOWN_FORCE", reason, "nodeaddr="+strings.Join(addresses, ","))
 }
 
 // nowhere is an address to which Linux opens no connection, and says so at once: the

@@ -274,7 +274,7 @@ func TestNodesOfRealSlurm(t *testing.T) {
 
 	id := submit(t, cluster, "sleep 1000", "-p", "gpu", "-w", "gpu-4")
 	waitJob(t, client, id, slurm.Job.Running)
-	check(t, client.PowerDownForce(ctx, []string{"gpu-4"}, "InsufficientInstanceCapacity: State=DOWN\nComment=x"))
+	check(t, client.PowerDownForce(ctx, []string{"gpu-4", "gpu-4"}, "InsufficientInstanceCapacity: State=DOWN\nComment=x"))
 	waitJob(t, client, id, func(j slurm.Job) bool { return j.Pending() && j.Restarts == 1 })
 	check(t, client.Hold(ctx, strconv.Itoa(id)))
 	node = waitNode(t, client, "gpu-4", slurm.Node.PoweredDown)

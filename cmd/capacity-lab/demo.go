@@ -188,6 +188,7 @@ func playEC2(t *teller) {
 	t.run("pcs-capacity sync", wants{output: `placed the fence`})
 	t.say("\n# The nodes wait until the block opens; then the next pass lets them go.")
 	t.waitFor("pcs-capacity sync; pcs-capacity status", wants{output: block + ` .*active`})
+	t.run("pcs-capacity check", wants{output: `reservation +(ok|warn)`})
 
 	t.say("\n# Slurm powers two nodes up: one RunInstances call into the block, all or nothing.")
 	t.run(`pcs-capacity sync; sbatch --wait -p gpu -N2 -t 10 -o job.out --wrap 'srun hostname >/dev/null && echo "ran on $SLURM_JOB_NODELIST"'`, wants{output: "Submitted batch job"})

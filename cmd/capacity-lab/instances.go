@@ -36,9 +36,11 @@ func (cmd *simInstancesCmd) Run() error {
 	t.SetOutputMirror(os.Stdout)
 	t.SetStyle(table.StyleLight)
 	t.Style().Options = table.OptionsNoBordersAndSeparators
-	t.AppendHeader(table.Row{"instance", "type", "zone", "state", "address", "capacity reservation", "lifecycle"})
+	t.Style().Box.PaddingLeft, t.Style().Box.PaddingRight = "", "  "
+	t.SuppressTrailingSpaces()
+	t.AppendHeader(table.Row{"instance", "type", "zone", "state", "capacity reservation", "lifecycle"})
 	for _, i := range instances {
-		t.AppendRow(table.Row{i.ID, i.Type, i.Zone, i.State, i.PrivateIP, i.ReservationID, i.Lifecycle})
+		t.AppendRow(table.Row{i.ID, i.Type, i.Zone, i.State, i.ReservationID, i.Lifecycle})
 	}
 	t.Render()
 	return nil

@@ -29,6 +29,8 @@ var nextOnPCS = []string{"setup", "--reservation", "cr-0e2000000000000a2", "--qu
 var faultedOnPCS = []faulted{
 	{name: "setup on PCS", workers: 2, sample: []string{"pcs CreateComputeNodeGroup 1/killed after", "ec2 CreateLaunchTemplate 1/cut after", "slurm scontrol create reservation 1/killed after"}, start: onPCS(commands{args: setupOnPCS})},
 	{name: "setup of the next block", workers: 2, sample: []string{"pcs UpdateQueue 1/killed after"}, start: onPCS(commands{before: [][]string{setupOnPCS}, args: nextOnPCS})},
+	{name: "sync sets up the next block", workers: 2, sample: []string{"pcs CreateComputeNodeGroup 1/killed after", "pcs UpdateQueue 1/500 before", "ec2 CreateLaunchTemplate 1/killed after"}, start: onPCS(commands{settings: rollsOver, before: [][]string{setupOnPCS}, args: []string{"sync"}})},
+	{name: "sync removes an ended slot", workers: 2, sample: []string{"pcs UpdateQueue 1/killed after", "pcs DeleteComputeNodeGroup 1/500 after"}, start: onPCS(commands{settings: rollsOver, change: endedSlot, before: [][]string{setupOnPCS}, args: []string{"sync"}})},
 	{name: "teardown on PCS", workers: 2, sample: []string{"pcs DeleteComputeNodeGroup 1/500 after", "slurm scontrol show reservation 1/500 after"}, start: onPCS(commands{before: [][]string{setupOnPCS}, args: []string{"teardown", "--queue", "gpu"}})},
 	{name: "hooks install on PCS", workers: 2, sample: []string{"pcs UpdateCluster 1/killed after"}, start: onPCS(commands{settings: laterOnPCS, args: []string{"hooks", "install", "--dir", "SITE", "--filter", "FILTER"}})},
 	{name: "hooks remove on PCS", workers: 2, sample: []string{"pcs UpdateCluster 1/500 after"}, start: onPCS(commands{settings: laterOnPCS, before: [][]string{{"hooks", "install", "--dir", "SITE", "--filter", "FILTER"}},
@@ -48,6 +50,29 @@ capacity_reservation_ids = ["cr-0e2000000000000a2"]
 max_nodes = 4
 `
 
+// rollsOver has an open block and the next one.
+const rollsOver = `
+[[partition]]
+name = "gpu"
+provider = "pcs"
+# then: roll_over = true
+[[partition.node_group]]
+name = "gpu"
+instance_type = "p5.48xlarge"
+subnet_ids = ["subnet-0e200000000000a01"]
+capacity_reservation_ids = ["cr-0e2000000000000a1", "cr-0e2000000000000a2"]
+max_nodes = 2
+`
+
+// endedSlot adds the slot of a block that has ended, gpu-b, of which Slurm has no node left.
+func endedSlot(s *awssim.Scenario) {
+	cluster := &s.Regions[0].Clusters[0]
+	group := cluster.NodeGroups[0]
+	group.ID, group.Name, group.Type, group.Tags = "pcs_0e20000009", "gpu-b", "p5.48xlarge", map[string]string{"pcs-capacity:cluster": "ml", "pcs-capacity:reservation": "cr-0e2000000000000b5"}
+	cluster.NodeGroups = append(cluster.NodeGroups, group)
+	cluster.Queues = append(cluster.Queues, awssim.QueueScenario{ID: "pcs_0e2000000a", Name: "gpu", NodeGroups: []string{"gpu-b"}, Tags: map[string]string{"pcs-capacity:cluster": "ml"}})
+}
+
 var setupOnEC2 = []string{"setup", "--provider", "ec2", "--reservation", fenceless, "--queue", "gpu", "--node-group", "gpu", "--like", "gpu", "--subnet-ids", "subnet-0e200000000000a01"}
 
 var faultedOnEC2 = []faulted{
@@ -63,12 +88,14 @@ func partitionsOf(settings string) string { return settings[strings.Index(settin
 
 // commands is a world in which a command of pcs-capacity is run.
 type commands struct {
-	// settings are partitions.
+	// settings are partitions, with what is in lines "# then: …" from before the last command on.
 	settings string
 	// before are commands that were run, args is the one that meets the fault. SITE is a folder
 	// of slurm.conf, FILTER the filter.
 	before [][]string
 	args   []string
+	// change is of the world; nil for none.
+	change func(*awssim.Scenario)
 	// jobs run, one of which is not to.
 	jobs bool
 
@@ -87,6 +114,9 @@ func onPCS(c commands) func(*testing.T) faultedWorld {
 		c.pcs, c.world = true, func() (*awssim.Scenario, error) {
 			s := awssim.DefaultScenario()
 			s.PCSDelay = 0
+			if c.change != nil {
+				c.change(s)
+			}
 			return s, nil
 		}
 		c.start(t, "gpu-a-", 2)
@@ -223,6 +253,11 @@ func (c *commands) reset(t *testing.T) {
 			t.Fatalf("%v: exit status %d: %s", args, o.status, o.stderr)
 		}
 	}
+	text, err := os.ReadFile(filepath.Join(c.here(), "etc", "config.toml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write("config.toml", strings.ReplaceAll(string(text), "# then: ", ""))
 }
 
 func (c *commands) command(t *testing.T, args []string) outcome {
@@ -251,6 +286,7 @@ func (c *commands) settle(t *testing.T) string {
 	t.Helper()
 	var said string
 	for range 2 {
+		_ = os.Remove(filepath.Join(c.here(), "state", "setbacks.json")) // as if the pause were over
 		o := c.command(t, c.args)
 		said += fmt.Sprintf("exit status %d\n%s%s", o.status, o.stdout, o.stderr)
 		if o.status != 0 {

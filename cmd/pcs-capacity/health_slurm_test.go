@@ -4,11 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/pcs-capacity/pcs-capacity/hooks"
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
@@ -30,10 +32,19 @@ func TestTheHealthOfABlock(t *testing.T) {
 	begins := func(id string) string {
 		return fmt.Sprintf(`id = %q, kind = "capacity-block", type = "p5.48xlarge", zone = "us-east-2a", count = `, id)
 	}
+	filter, err := exec.LookPath("pcs-capacity-filter")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The command's jobs go through our own filter, as those of users do.
 	r := newRehearsalIn(t,
 		strings.NewReplacer(begins(block)+`4, start = "-1h", end = "+205s"`, begins(block)+`2, start = "+25s", end = "+30h"`,
 			begins(other)+`4, start = "+2h"`, begins(other)+`1, start = "+25s"`).Replace(rehearsalWorld),
-		strings.Replace(rehearsalConfig, "[[partition]]", fmt.Sprintf("[health]\nopen = %q\ntimeout = \"1m\"\ntries = 2\n[[partition]]", command), 1), func(*slurmlab.Config) {})
+		strings.Replace(rehearsalConfig, "[[partition]]", fmt.Sprintf("[health]\nopen = %q\ntimeout = \"1m\"\ntries = 2\n[[partition]]", command), 1), func(c *slurmlab.Config) {
+			dir, local := filepath.Join(c.Dir, "capacity"), state.Dir(filepath.Join(c.Dir, "local"))
+			c.CLIFilterLua = hooks.CLIFilter(state.Dir(dir).PlanPath(), dir, filter)
+			c.JobSubmitLua = hooks.JobSubmit(local.PlanPath(), string(local), filter)
+		})
 	dir := state.Dir(r.cfg.StateDir)
 
 	r.sync()
@@ -43,6 +54,9 @@ func TestTheHealthOfABlock(t *testing.T) {
 	}
 	if closed := r.reservations()["pcs-capacity-health-gpu.gpu-1"]; !closed.Active || closed.Infinite() || closed.End.Before(opens.Start.Add(time.Minute)) {
 		t.Fatalf("before the start gpu-1 is closed by %+v", closed)
+	}
+	if out, err := r.cluster.Command(r.ctx, "sbatch", "-p", "gpu", "-C", "gpu", "-N", "3", "--wrap", "true"); err == nil || !strings.Contains(out, "pcs-capacity") {
+		t.Fatalf("the filter does not look at jobs: %v\n%s", err, out)
 	}
 	job := r.submit("-C", "gpu", "-N", "1", "-t", "10")
 	both := r.submit("-C", "gpu", "-N", "2", "-t", "10")

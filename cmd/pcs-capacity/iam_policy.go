@@ -14,7 +14,7 @@ import (
 
 // IAMPolicyCmd prints what to allow.
 type IAMPolicyCmd struct {
-	Role    string `arg:"" enum:"admin,sync,hooks,hooks-reserve,hooks-pcs,node" help:"Who gets the policy: admin, sync, hooks, hooks-reserve, hooks-pcs or node."`
+	Role    string `arg:"" enum:"admin,sync,sync-roll-over,hooks,hooks-reserve,hooks-pcs,node" help:"Who gets the policy: admin, sync, sync-roll-over, hooks, hooks-reserve, hooks-pcs or node."`
 	Cluster string `help:"Cluster whose things may be changed: the PCS cluster's name, or ClusterName of slurm.conf. Default: cluster of the settings, else every cluster." placeholder:"NAME"`
 
 	NodeRole string `help:"Role of the nodes that the hooks launch, with its path. Default: any." placeholder:"NAME"`
@@ -26,6 +26,7 @@ func (IAMPolicyCmd) Help() string {
 
   admin          for who runs pcs-capacity: all commands, purchases included
   sync           for the node that runs pcs-capacity sync --watch
+  sync-roll-over the same, where a partition of the settings has roll_over
   hooks          for the controller of self-managed Slurm
   hooks-reserve  the same, where [reserve] is enabled in the settings
   hooks-pcs      for a site that calls pcs-capacity-resume for a PCS cluster by itself

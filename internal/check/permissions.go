@@ -15,11 +15,19 @@ import (
 
 // programs are those that run for this cluster by themselves.
 func (r *run) programs() []permissions.Program {
-	all := permissions.Loop.Programs()
+	all := r.loop().Programs()
 	if r.onEC2() {
 		all = append(all, permissions.Hooks.Programs()...)
 	}
 	return all
+}
+
+// loop is the role of sync with these settings.
+func (r *run) loop() permissions.Role {
+	if r.settings.RollsOver("") {
+		return permissions.LoopRollOver
+	}
+	return permissions.Loop
 }
 
 // The action that lists a group, and those that one call asks for besides its own.
@@ -176,14 +184,14 @@ func why(action string) string {
 
 func (r *run) roles() []string {
 	if r.onEC2() {
-		return []string{string(permissions.Loop), string(permissions.Hooks)}
+		return []string{string(r.loop()), string(permissions.Hooks)}
 	}
-	return []string{string(permissions.Loop)}
+	return []string{string(r.loop())}
 }
 
 // role is whose policy has the action.
 func (r *run) role(action string) string {
-	for _, role := range []permissions.Role{permissions.Loop, permissions.Hooks} {
+	for _, role := range []permissions.Role{permissions.Loop, r.loop(), permissions.Hooks} {
 		for _, name := range permissions.Of(role.Programs()...) {
 			if name == action {
 				return string(role)

@@ -131,8 +131,11 @@ type Partition struct {
 	AllowGroups []string          `toml:"allow_groups,omitempty"`
 	MinTime     capacity.Duration `toml:"min_time"`
 	// OnEnd is for jobs that do not say themselves what happens to them at the fence.
-	OnEnd      capacity.OnEnd `toml:"on_end"`
-	NodeGroups []NodeGroup    `toml:"node_group"`
+	OnEnd capacity.OnEnd `toml:"on_end"`
+	// RollOver lets sync make the compute node group of the next block itself, and remove that
+	// of one that has ended; provider pcs only.
+	RollOver   bool        `toml:"roll_over,omitempty"`
+	NodeGroups []NodeGroup `toml:"node_group"`
 
 	// File is where the partition is written down.
 	File string `toml:"-"`

@@ -12,7 +12,7 @@ func (c *Config) Domain() capacity.Settings {
 	s := capacity.Settings{Cluster: c.Cluster, Timing: c.Timing.Domain(), OnMismatch: c.Prolog.OnMismatch, Reserve: c.Reserve.Domain(),
 		Submit: capacity.Submit{Strict: c.Submit.Strict, StaleAfter: c.Submit.StaleAfter}}
 	for _, p := range c.Partitions {
-		out := capacity.PartitionSettings{Name: p.Name, Provider: p.Provider, AllowAccounts: p.AllowAccounts, AllowGroups: p.AllowGroups, MinTime: p.MinTime, OnEnd: p.OnEnd}
+		out := capacity.PartitionSettings{Name: p.Name, Provider: p.Provider, AllowAccounts: p.AllowAccounts, AllowGroups: p.AllowGroups, MinTime: p.MinTime, OnEnd: p.OnEnd, RollOver: p.RollOver}
 		for _, g := range p.NodeGroups {
 			out.Groups = append(out.Groups, capacity.GroupSettings{Name: g.Name, InstanceType: g.InstanceType, OtherTypes: g.OtherTypes, Reserve: g.Reserve, SubnetIDs: g.SubnetIDs,
 				PurchaseOption: g.PurchaseOption, ReservationIDs: g.ReservationIDs, Select: g.Select, MaxNodes: g.MaxNodes,

@@ -134,6 +134,9 @@ func (p Partition) validate(fail func(where, message string, args ...any)) {
 	if !p.OnEnd.Known() {
 		fail(where, "on_end = %q is not known; use \"stop\", \"requeue\" or \"hold\"", p.OnEnd)
 	}
+	if p.RollOver && p.Provider != capacity.ProviderPCS {
+		fail(where, "roll_over is for provider pcs; with ec2 nodes are launched into the next block without it")
+	}
 	if len(p.AllowGroups) > 0 && p.Provider == capacity.ProviderPCS {
 		fail(where, "allow_groups is for provider ec2; the queues of PCS have no AllowGroups, so use allow_accounts")
 	}

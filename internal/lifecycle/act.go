@@ -19,6 +19,9 @@ func (p *pass) act(ctx context.Context, mayDelete bool) {
 	slots := views(p.snap, now)
 	for _, v := range slots {
 		nodes := p.cluster.SlotNodes(v.slot.Name)
+		if v.current.ID == "" && v.partition.Provider == capacity.ProviderPCS && p.cluster.inNone(nodes) {
+			nodes = nil // it is about to be deleted: nothing can start there
+		}
 		if v.unknown || len(nodes) == 0 && v.current.ID != "" {
 			keep[v.slot.Name] = true
 			continue

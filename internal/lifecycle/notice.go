@@ -14,7 +14,7 @@ import (
 // Notice is something that people want to hear of, once.
 type Notice struct {
 	// Kind is stable, for programs: opened, fence-near, closed, payment-failed, idle,
-	// heartbeat-lost, host-failed, no-successor, never-starts.
+	// heartbeat-lost, host-failed, no-successor, never-starts, set-up, roll-over-failed.
 	Kind        string `json:"kind"`
 	Partition   string `json:"partition,omitempty"`
 	Slot        string `json:"slot,omitempty"`
@@ -52,7 +52,8 @@ func notices(snap *capacity.Snapshot, cluster *Cluster, now time.Time, s NoticeS
 		add("heartbeat-lost", slotView{}, "", snap.TakenAt.UTC().Format(time.RFC3339),
 			"AWS was last asked with success %s ago, at %s; fences stand, but no change of a reservation is seen", capacity.FormatDuration(lost), capacity.FormatUTC(snap.TakenAt))
 	}
-	for _, v := range views(snap, now) {
+	slots := views(snap, now)
+	for _, v := range slots {
 		for _, id := range v.slot.ReservationIDs {
 			r, known := snap.Reservation(id)
 			switch {
@@ -81,7 +82,7 @@ func notices(snap *capacity.Snapshot, cluster *Cluster, now time.Time, s NoticeS
 		if left > 0 && left <= s.FenceNear {
 			add("fence-near", v, r.ID, r.ID+" "+ends, "%s must be free of jobs by %s, in %s", r.ID, capacity.FormatUTC(w.Fence), capacity.FormatUntil(left))
 		}
-		if left > 0 && left <= s.Successor && v.next.Reservation.ID == "" {
+		if left > 0 && left <= s.Successor && v.next.Reservation.ID == "" && !succeeded(v, slots) {
 			add("no-successor", v, r.ID, r.ID+" "+ends, "slot %s has no block after %s, whose last job must be gone by %s", v.slot.Name, r.ID, capacity.FormatUTC(w.Fence))
 		}
 		if idle := idleNodes(v, cluster); cluster != nil && left > 0 {
@@ -92,6 +93,13 @@ func notices(snap *capacity.Snapshot, cluster *Cluster, now time.Time, s NoticeS
 		}
 	}
 	return all
+}
+
+// succeeded reports whether another slot of a node group has a block that ends later.
+func succeeded(v slotView, all []slotView) bool {
+	return slices.ContainsFunc(all, func(o slotView) bool {
+		return o.group.Name == v.group.Name && (o.window.End.After(v.window.End) || o.next.Window.End.After(v.window.End))
+	})
 }
 
 func until(w capacity.Window) string {
@@ -129,6 +137,25 @@ func aboutNodes(dir state.Dir, snap *capacity.Snapshot, now time.Time) []Notice 
 					Message: badNode(dir, h, name) + "; open a case with AWS Support", key: "host-failed " + v.current.ID + " " + name})
 			}
 		}
+	}
+	return all
+}
+
+// aboutRollOver are the blocks that sync has set up, and what keeps it from going on.
+func aboutRollOver(report Report) []Notice {
+	var all []Notice
+	for _, r := range report.Rolling {
+		var n Notice
+		switch {
+		case r.Setback.Problem != "":
+			n = Notice{Kind: "roll-over-failed", Message: r.Setback.Problem, key: fmt.Sprintf("roll-over-failed %s %s", r.key(), r.Setback.Since.Format(time.RFC3339))}
+		case r.Ready && r.Block.Start.After(report.At):
+			n = Notice{Kind: "set-up", Message: fmt.Sprintf("%s is set up: slot %s has it from %s", r.Block.ID, r.Slot, capacity.FormatUTC(r.Block.Start)), key: "set-up " + r.Block.ID}
+		default:
+			continue
+		}
+		n.Partition, n.Slot, n.Reservation, n.At = r.Partition, r.Slot, r.Block.ID, report.At.UTC().Truncate(time.Second)
+		all = append(all, n)
 	}
 	return all
 }
@@ -188,7 +215,7 @@ func Tell(dir state.Dir, snap *capacity.Snapshot, report Report, s NoticeSetting
 	}
 	maps.DeleteFunc(told, func(_ string, at time.Time) bool { return now.Sub(at) > keepNotices })
 	var errs []error
-	due := slices.Concat(notices(snap, cluster, now, s, told), aboutNodes(dir, snap, now), aboutJobs(report, told))
+	due := slices.Concat(notices(snap, cluster, now, s, told), aboutNodes(dir, snap, now), aboutRollOver(report), aboutJobs(report, told))
 	for _, n := range due {
 		if _, known := told[n.key]; known {
 			continue

@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -126,5 +127,58 @@ func TestTellOfJobs(t *testing.T) {
 		if got := strings.Join(told, ","); got != step.want || (len(errs) > 0) != step.broken {
 			t.Errorf("step %d told %q, want %q, %v", i, got, step.want, errs)
 		}
+	}
+}
+
+// A block in the other slot of its node group follows as well as one in the same.
+func TestSuccessorInTheOtherSlot(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	first := capacity.Reservation{ID: "cr-1", Kind: capacity.CapacityBlock, State: capacity.StateActive, Total: 2, Start: now.Add(-time.Hour), End: now.Add(24 * time.Hour)}
+	second := first
+	second.ID, second.State, second.Start, second.End = "cr-2", capacity.StateScheduled, first.End, first.End.Add(240*time.Hour)
+	snap := &capacity.Snapshot{TakenAt: now, Reservations: []capacity.Reservation{first, second}, Partitions: []capacity.Partition{{Name: "gpu", Provider: capacity.ProviderPCS,
+		Groups: []capacity.NodeGroup{{Name: "gpu", Slots: []capacity.Slot{{Name: "gpu-a", Holds: "cr-1", ReservationIDs: []string{"cr-1"}}, {Name: "gpu-b", Holds: "cr-2", ReservationIDs: []string{"cr-2"}}}}}}}}
+	told := func() (kinds []string) {
+		for _, n := range notices(snap, nil, now, NoticeSettings{Successor: 48 * time.Hour, Lost: time.Hour}, nil) {
+			kinds = append(kinds, n.Kind)
+		}
+		return kinds
+	}
+	if got := told(); !slices.Equal(got, []string{"opened"}) {
+		t.Errorf("told of %v", got)
+	}
+	snap.Reservations = snap.Reservations[:1]
+	if got := told(); !slices.Equal(got, []string{"opened", "no-successor"}) {
+		t.Errorf("without the second, told of %v", got)
+	}
+}
+
+// What sync has set up for the next block is told once, and what keeps it from that once for each
+// cause.
+func TestNoticesOfRollOver(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	dir := state.Dir(t.TempDir())
+	block := capacity.Reservation{ID: "cr-2", Start: now.Add(time.Hour)}
+	var told []string
+	for _, r := range []Rolling{
+		{Block: block}, // under way
+		{Block: block, Setback: state.Setback{Since: now, Tried: now, Problem: "no subnet"}},
+		{Block: block, Setback: state.Setback{Since: now, Tried: now.Add(time.Minute), Problem: "no subnet"}},
+		{Block: block, Setback: state.Setback{Since: now.Add(time.Hour), Problem: "no address"}},
+		{Block: block, Slot: "gpu-b", Ready: true},
+		{Block: block, Slot: "gpu-b", Ready: true},
+		{Block: capacity.Reservation{ID: "cr-1", Start: now.Add(-time.Hour)}, Slot: "gpu-a", Ready: true},
+	} {
+		r.Partition = "gpu"
+		for _, err := range Tell(dir, &capacity.Snapshot{TakenAt: now}, Report{At: now, Rolling: []Rolling{r}}, NoticeSettings{Lost: time.Hour}, func(n Notice) error {
+			told = append(told, n.Kind+" "+n.Reservation+": "+n.Message)
+			return nil
+		}) {
+			t.Error(err)
+		}
+	}
+	want := []string{"roll-over-failed cr-2: no subnet", "roll-over-failed cr-2: no address", "set-up cr-2: cr-2 is set up: slot gpu-b has it from 2026-11-20 13:00 UTC"}
+	if !slices.Equal(told, want) {
+		t.Errorf("told %q", told)
 	}
 }

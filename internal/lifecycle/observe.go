@@ -232,7 +232,7 @@ func (o *observation) waiting(snap *capacity.Snapshot) {
 					}
 				}
 			}
-			if p.Provider == capacity.ProviderPCS && free && next != "" {
+			if p.Provider == capacity.ProviderPCS && free && next != "" && !o.Settings.RollsOver(p.Name) {
 				o.problem("reservation %s has no compute node group yet; run `pcs-capacity setup --reservation %s --queue %s --node-group %s`", next, next, p.Name, g.Name)
 			}
 		}

@@ -29,7 +29,11 @@ func Pass(ctx context.Context, s Sources) (*capacity.Snapshot, Report, error) {
 			p.cleanHeld(ctx)
 			p.drainMisplaced(ctx)
 			p.sample(ctx)
+			if p.awsErr == nil {
+				p.rollOver(ctx)
+			}
 		}
+		p.tellSetbacks()
 		p.tellOrphans()
 		p.publish()
 	}
@@ -50,6 +54,12 @@ func (p *pass) lock(ctx context.Context) (unlock func(), err error) {
 func Look(ctx context.Context, s Sources) (snap *capacity.Snapshot, cluster *Cluster, err error) {
 	p := pass{Sources: s}
 	p.look(ctx)
+	for _, r := range p.rolling {
+		if !r.Ready && !r.Over {
+			p.snap.Problems = append(p.snap.Problems, fmt.Sprintf("reservation %s has no compute node group in partition %s yet; sync makes it", r.Block.ID, r.Partition))
+		}
+	}
+	p.tellSetbacks()
 	p.tellOrphans()
 	return p.snap, p.cluster, errors.Join(p.failed...)
 }
@@ -78,6 +88,7 @@ func (p *pass) look(ctx context.Context) {
 	p.now = p.MachineTime().Add(p.snap.ClockOffset.Duration)
 	p.snap.Problems = append(p.snap.Problems, mismatches(p.snap, p.now)...)
 	p.lookForMisplaced()
+	p.lookForRollOver()
 	p.lookForOrphans(ctx)
 	for _, w := range p.snap.Waiting(p.now) {
 		p.snap.Problems = append(p.snap.Problems, w.String())
@@ -86,7 +97,7 @@ func (p *pass) look(ctx context.Context) {
 
 func (p *pass) report() Report {
 	return Report{At: p.now.UTC().Truncate(time.Second), Done: append([]Done{}, p.done...),
-		Problems: append([]string{}, p.snap.Problems...), NoAWS: p.awsErr != nil, Cluster: p.cluster, Jobs: p.jobs, Checking: p.checking()}
+		Problems: append([]string{}, p.snap.Problems...), NoAWS: p.awsErr != nil, Cluster: p.cluster, Jobs: p.jobs, Checking: p.checking(), Rolling: p.rolling}
 }
 
 // pass is the state of one pass while it acts.
@@ -107,6 +118,8 @@ type pass struct {
 	unproven map[string]string
 	// liveChecks and endedChecks are the jobs that run the command, nil if they were not read.
 	liveChecks, endedChecks map[string]Job
+	// rolling are the node groups of partitions that roll over by themselves.
+	rolling []Rolling
 	// instances are this cluster's, as far as EC2 said.
 	instances []capacity.Instance
 	// begun: marks were written while jobs were requeued.

@@ -22,6 +22,9 @@ type Report struct {
 	// are its jobs, nil if they were not asked for.
 	Cluster *Cluster `json:"-"`
 	Jobs    []Job    `json:"-"`
+	// Rolling are the node groups of partitions that roll over by themselves, as the pass left
+	// them.
+	Rolling []Rolling `json:"-"`
 	// Checking: nodes are closed until the health command has run there.
 	Checking bool `json:"-"`
 }
@@ -30,7 +33,8 @@ type Report struct {
 type Done struct {
 	// Do is stable, for scripts: create-fence, update-fence, replace-fence,
 	// delete-fence, the same with wait, surplus and health, check-node, raise-limit, lower-limit,
-	// set-limit, requeue-job, hold-job, tell-job, tell-owner, end-hold, power-up, power-down, end-instance, release, return-nodes, drain-node.
+	// set-limit, requeue-job, hold-job, tell-job, tell-owner, end-hold, power-up, power-down, end-instance, release, return-nodes, drain-node,
+	// set-up-slot, remove-slot.
 	Do   string `json:"do"`
 	Slot string `json:"slot,omitempty"`
 	Job  string `json:"job,omitempty"`

@@ -20,6 +20,8 @@ type Sources struct {
 	// PCS is nil when no partition has provider pcs.
 	PCS   PCS
 	Slurm Slurm
+	// RollOver is nil where no partition rolls over by itself, and for who only looks.
+	RollOver RollOver
 	// Health is the site's own command for nodes of a block that opens.
 	Health HealthCommand
 	// MachineTime is the machine's clock, which stands for the Slurm controller's:

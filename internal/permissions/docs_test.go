@@ -108,7 +108,7 @@ func (s scope) shown() string {
 // A managed policy of IAM has at most 6,144 characters, without white space (IAM User
 // Guide, "IAM and AWS STS quotas").
 func TestPoliciesFit(t *testing.T) {
-	for _, role := range []Role{Admin, Loop, Hooks, HooksReserve, HooksPCS, Node} {
+	for _, role := range []Role{Admin, Loop, LoopRollOver, Hooks, HooksReserve, HooksPCS, Node} {
 		text, err := json.Marshal(Policy(Place{Partition: "aws-us-gov", Cluster: strings.Repeat("c", 40), Reservations: slices.Repeat([]string{"cr-0123456789abcdef0"}, 50)}, role.Programs()))
 		if err != nil {
 			t.Fatal(err)

@@ -32,12 +32,14 @@ const (
 	Resume    Program = "resume"
 	Suspend   Program = "suspend"
 	ResumePCS Program = "resume, PCS"
+	// RollingOver is what Sync asks for besides where a partition has roll_over.
+	RollingOver Program = "sync, roll over"
 	// Holding is Resume where [reserve] is enabled.
 	Holding Program = "resume, reserve"
 )
 
 // Programs are all of them, in the order of the documentation.
-var Programs = []Program{List, Offerings, Fit, Timeline, Purchase, Extend, Reserve, Release, Clean, Setup, Teardown, Wire, Check, Canary, Status, Topology, HostFile, Sync, Resume, Holding, Suspend, ResumePCS}
+var Programs = []Program{List, Offerings, Fit, Timeline, Purchase, Extend, Reserve, Release, Clean, Setup, Teardown, Wire, Check, Canary, Status, Topology, HostFile, Sync, RollingOver, Resume, Holding, Suspend, ResumePCS}
 
 // Role is somebody who runs some of the programs.
 type Role string
@@ -46,7 +48,9 @@ type Role string
 const (
 	Admin Role = "admin" // a person, or CI
 	Loop  Role = "sync"  // the service on one node with Slurm's administrator rights
-	Hooks Role = "hooks" // the controller of self-managed Slurm
+	// LoopRollOver is Loop where a partition has roll_over.
+	LoopRollOver Role = "sync-roll-over"
+	Hooks        Role = "hooks" // the controller of self-managed Slurm
 	// HooksReserve are Hooks where [reserve] is enabled.
 	HooksReserve Role = "hooks-reserve"
 	// Node is a compute node, whose jobs print a host file. All else there asks AWS nothing.
@@ -62,6 +66,8 @@ func (r Role) Programs() []Program {
 		return []Program{List, Offerings, Fit, Timeline, Purchase, Extend, Reserve, Release, Clean, Setup, Teardown, Wire, Check, Canary, Status, Topology, HostFile, Sync}
 	case Loop:
 		return []Program{Status, Sync}
+	case LoopRollOver:
+		return []Program{Status, Sync, RollingOver}
 	case Hooks:
 		return []Program{Resume, Suspend}
 	case HooksReserve:

@@ -87,7 +87,7 @@ func (r Reservation) advise(snap *capacity.Snapshot, now time.Time) Advice {
 		a.Says = fmt.Sprintf("%s: too little is known of %s to say how much is needed; keep `pcs-capacity sync --watch` running", r.Paid.Partition, r.ID)
 		return a
 	case r.Measured < leastMeasured:
-		a.Says = fmt.Sprintf("%s: nothing can be said yet of how much is needed: %s was measured for %s, and it takes %s", r.Paid.Partition, r.ID,
+		a.Says = fmt.Sprintf("%s: too early to say how much is needed: %s was measured for %s, of %s at least", r.Paid.Partition, r.ID,
 			capacity.FormatDuration(r.Measured), capacity.FormatDuration(leastMeasured))
 		return a
 	case r.Crowded*crowdedFrom > measured:

@@ -38,8 +38,8 @@ func TestAdvise(t *testing.T) {
 		says    string
 		count   string // of the command; "" for no command
 	}{
-		"half a minute":                  {watched(block(false), one, 0, 0), 0.5, false, "nothing can be said yet of how much is needed: " + id + " was measured for 30s, and it takes 20h", ""},
-		"a minute less than it takes":    {watched(block(false), one, 0, 1195), 1199, false, "was measured for 19h59m, and it takes 20h", ""},
+		"half a minute":                  {watched(block(false), one, 0, 0), 0.5, false, "too early to say how much is needed: " + id + " was measured for 30s, of 20h at least", ""},
+		"a minute less than it takes":    {watched(block(false), one, 0, 1195), 1199, false, "was measured for 19h59m, of 20h at least", ""},
 		"as much as it takes":            {watched(block(false), one, 0, 1195), 1200, false, "in 20 of the 20 hours measured no more than 1 of its 4 nodes had jobs", "1"},
 		"what is measured, not the hour": {watched(week(), all, 0, 5), 30 * hour, false, "too little is known", ""},
 		// The 4 hours in which sync was dead are not quiet ones: in all others every node had a job.

@@ -39,6 +39,9 @@ func (s Setup) Apply(ctx context.Context, p *Plan) error {
 		return err
 	}
 	s.tell(WhatQueue, p.want.queue, "done")
+	if s.Unattended {
+		return nil
+	}
 	return writeFiles(p.want, s.tell)
 }
 
@@ -49,7 +52,7 @@ func (w *wanted) queueWith(now pcs.Queue, groups []string) pcs.Queue {
 }
 
 func (s Setup) provisioner(dropUnknown bool) pcs.Provisioner {
-	return pcs.Provisioner{PCS: s.PCS, EC2: s.EC2, Poll: s.Poll, Progress: s.Progress, DropUnknown: dropUnknown}
+	return pcs.Provisioner{PCS: s.PCS, EC2: s.EC2, Poll: s.Poll, NoWait: s.Unattended, Progress: s.Progress, DropUnknown: dropUnknown}
 }
 
 func (s Setup) tell(what, name, status string) {

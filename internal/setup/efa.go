@@ -12,10 +12,26 @@ func (in *inspection) efa() capacity.EFAMode {
 	switch {
 	case in.names.instanceType.EFAInterfaces == 0:
 		return ""
+	case in.unattended:
+		return efaOf(in.source)
 	case in.request.EFA == "":
 		return capacity.EFA // as AWS PCS documents it
 	}
 	return in.request.EFA
+}
+
+// efaOf is the mode of a launch template that is there.
+func efaOf(t capacity.LaunchTemplate) capacity.EFAMode {
+	mode := capacity.NoEFA
+	for _, one := range t.NetworkInterfaces {
+		switch capacity.EFAMode(one.Type) {
+		case capacity.EFA: // on each interface, so that none is EFA only
+			return capacity.EFA
+		case capacity.EFAOnly:
+			mode = capacity.EFAOnly
+		}
+	}
+	return mode
 }
 
 // writesInterfaces reports whether setup writes the network interfaces itself. They have

@@ -14,9 +14,10 @@ import (
 // inspection is everything that a plan depends on, as it was read. What could not be
 // found is zero, with a mismatch; what could not be read is an error, and there is none.
 type inspection struct {
-	request Request
-	now     time.Time
-	region  string
+	request    Request
+	unattended bool
+	now        time.Time
+	region     string
 
 	// found: the cluster is known. Only its inv is of PCS; on self-managed Slurm that has the
 	// mark as the cluster's name and nothing else.
@@ -77,7 +78,7 @@ func (in *inspection) warn(message string, args ...any) {
 
 // inspect fills an inspection. It sends reading calls only.
 func (s Setup) inspect(ctx context.Context, r Request, now time.Time) (*inspection, error) {
-	in := &inspection{request: r, now: now, region: s.PCS.Region()}
+	in := &inspection{request: r, unattended: s.Unattended, now: now, region: s.PCS.Region()}
 	if r.Config != nil && in.request.Cluster == "" {
 		in.request.Cluster = r.Config.Cluster
 	}

@@ -87,6 +87,10 @@ func (in *inspection) plan() *Plan {
 
 // planned adds the files, and everything that is in the way.
 func (in *inspection) planned(p *Plan, want *wanted) *Plan {
+	p.Mismatches, p.Warnings = in.problems, in.warnings
+	if in.unattended {
+		return p
+	}
 	files, snippet, problems := planFiles(in.request.Config, want)
 	if slices.ContainsFunc(in.problems, func(m capacity.Mismatch) bool { return m.Code == "purchase-option" }) {
 		// What to write depends on what is chosen there.
@@ -94,8 +98,7 @@ func (in *inspection) planned(p *Plan, want *wanted) *Plan {
 		snippet = ""
 	}
 	p.Steps, p.Snippet = append(p.Steps, files...), snippet
-	p.Mismatches = append(in.problems, problems...)
-	p.Warnings = in.warnings
+	p.Mismatches = append(p.Mismatches, problems...)
 	return p
 }
 

@@ -59,6 +59,11 @@ type Setup struct {
 	// Poll is the time between two looks at something that PCS is at work on; 0 for
 	// the default of 5 s.
 	Poll time.Duration
+	// Unattended is for sync, which has a pass to end: PCS is not waited for (pcs.ErrAtWork), the
+	// files of settings, Slurm's reservations and launch templates stay as they are when things
+	// go, and so does a node group that has instances. Network interfaces are of the kind that
+	// the copied template has.
+	Unattended bool
 	// Progress is told what happens to a thing: create, update, delete, drain, wait, done.
 	// nil if nobody listens.
 	Progress func(what, name, status string)

@@ -15,9 +15,10 @@ import (
 // cut off left some of it, so each thing is found by itself: by the settings, by the
 // queue, and by our tag with the queue's name.
 type remains struct {
-	request TeardownRequest
-	inv     pcs.Inventory
-	slots   []remainingSlot
+	request    TeardownRequest
+	unattended bool
+	inv        pcs.Inventory
+	slots      []remainingSlot
 	// slurm is why Slurm does not answer; nil if it does.
 	slurm   error
 	waiting int // jobs in the partition
@@ -43,7 +44,7 @@ func (t *remains) problem(code, fix, message string, args ...any) {
 }
 
 func (s Setup) findRemains(ctx context.Context, r TeardownRequest) (*remains, error) {
-	t := &remains{request: r}
+	t := &remains{request: r, unattended: s.Unattended}
 	if r.Provider == capacity.ProviderEC2 {
 		return t, s.findOnEC2(ctx, t)
 	}
@@ -72,7 +73,19 @@ func (s Setup) findRemains(ctx context.Context, r TeardownRequest) (*remains, er
 		}
 	}
 	t.checkQueue()
-	return t, s.askSlurm(ctx, t)
+	err = s.askSlurm(ctx, t)
+	if s.Unattended {
+		t.keepTheRest()
+	}
+	return t, err
+}
+
+// keepTheRest leaves of a plan what sync takes away: node groups, and their places in queues.
+func (t *remains) keepTheRest() {
+	t.request.Config = nil
+	for i := range t.slots {
+		t.slots[i].template, t.slots[i].slurm.Reservations = capacity.LaunchTemplate{}, nil
+	}
 }
 
 // partition is what the settings say of the queue.
@@ -220,6 +233,10 @@ func (t *remains) checkJobs() {
 	}
 	gone := "they end with their nodes"
 	switch {
+	case t.unattended && t.slurm != nil:
+		t.problem("slurm", "run this where Slurm answers", "Slurm does not answer: %s", t.slurm)
+	case t.unattended && instances > 0:
+		t.problem("instances", "wait until they have ended", "these nodes have instances: %d", instances)
 	case t.slurm != nil && instances > 0 && !t.request.Force:
 		t.problem("slurm", "run this where Slurm answers, or add --force", "Slurm does not answer (%s), so it is not known whether jobs run on these nodes (instances: %d)", t.slurm, instances)
 	case len(jobs) > 0 && !t.request.Force:

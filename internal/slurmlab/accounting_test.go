@@ -26,25 +26,25 @@ func TestAccounting(t *testing.T) {
 		t.Helper()
 		return cluster.Command(deadline(t), name, args...)
 	}
-	asNobody := func(args ...string) (string, error) {
+	asGames := func(args ...string) (string, error) {
 		t.Helper()
-		return run("setpriv", append([]string{"--reuid=nobody", "--clear-groups", "sbatch", "--parsable", "--output=/dev/null", "--wrap=true"}, args...)...)
+		return run("setpriv", append([]string{"--reuid=games", "--clear-groups", "sbatch", "--parsable", "--output=/dev/null", "--wrap=true"}, args...)...)
 	}
-	if out, err := asNobody(); err == nil || !strings.Contains(out, "Invalid account") {
+	if out, err := asGames(); err == nil || !strings.Contains(out, "Invalid account") {
 		t.Fatalf("a user without an account: %v %s", err, out)
 	}
 	for _, line := range []string{
 		"add account nlp,vision description=x organization=y",
-		"add user nobody account=vision defaultaccount=vision",
-		"add user nobody account=nlp",
+		"add user games account=vision defaultaccount=vision",
+		"add user games account=nlp",
 	} {
 		if out, err := run("sacctmgr", append([]string{"--immediate"}, strings.Fields(line)...)...); err != nil {
 			t.Fatal(err, out)
 		}
 	}
-	id, err := asNobody()
+	id, err := asGames()
 	for end := time.Now().Add(time.Minute); err != nil && time.Now().Before(end); time.Sleep(time.Second) {
-		id, err = asNobody() // slurmdbd may tell slurmctld of a user after sacctmgr has ended
+		id, err = asGames() // slurmdbd may tell slurmctld of a user after sacctmgr has ended
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -53,14 +53,14 @@ func TestAccounting(t *testing.T) {
 		t.Errorf("without -A the job runs under account %q", job["Account"])
 	}
 	// Without EnforcePartLimits, Slurm takes the job and never starts it.
-	waiting, err := asNobody("--partition=paid")
+	waiting, err := asGames("--partition=paid")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out, err := asNobody("--account=root"); err == nil {
+	if out, err := asGames("--account=root"); err == nil {
 		t.Errorf("takes an account that the user does not have: %s", out)
 	}
-	if id, err = asNobody("--partition=paid", "--account=nlp"); err != nil {
+	if id, err = asGames("--partition=paid", "--account=nlp"); err != nil {
 		t.Fatal(err)
 	}
 	waitJob(t, cluster, id, "COMPLETED")

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -73,6 +74,7 @@ func Metrics(snap *capacity.Snapshot, report lifecycle.Report) []metrics.Gauge {
 		pass      = gauge("last_pass_timestamp_seconds", "When sync made its last pass.")
 		aws       = gauge("last_pass_aws_timestamp_seconds", "When AWS answered all questions of a pass for the last time.")
 		slurm     = gauge("last_pass_slurm_answered", "1 if Slurm answered in the last pass.")
+		failed    = gauge("roll_over_failed", "1 if sync could not go on with a roll over of the partition; only with roll_over.")
 		offset    = gauge("clock_offset_seconds", "AWS's clock minus this machine's.")
 	)
 	problems.Add(float64(len(report.Problems)))
@@ -83,6 +85,16 @@ func Metrics(snap *capacity.Snapshot, report lifecycle.Report) []metrics.Gauge {
 		slurm.Samples[0].Value = 1
 	}
 	offset.Add(snap.ClockOffset.Seconds())
+	setbacks := map[string]float64{}
+	for _, r := range report.Rolling {
+		setbacks[r.Partition] += 0
+		if r.Setback.Problem != "" {
+			setbacks[r.Partition] = 1
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(setbacks)) {
+		failed.Add(setbacks[name], "partition", name)
+	}
 	for _, s := range lifecycle.Slots(snap, report.At) {
 		slot := []string{"partition", s.Partition.Name, "slot", s.Slot.Name}
 		if r := s.Reservation; r.ID != "" {
@@ -128,5 +140,5 @@ func Metrics(snap *capacity.Snapshot, report lifecycle.Report) []metrics.Gauge {
 			running.Add(float64(count["RUNNING"]), "partition", p.Name)
 		}
 	}
-	return []metrics.Gauge{start, fence, end, instances, usable, open, nodes, waiting, running, problems, pass, aws, slurm, offset}
+	return []metrics.Gauge{start, fence, end, instances, usable, open, nodes, waiting, running, problems, pass, aws, slurm, failed, offset}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
+	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
@@ -28,9 +29,13 @@ func Sources(cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) lifecyc
 	if cfg.Cluster != "" {
 		local = "" // PCS has no job_submit
 	}
-	return lifecycle.Sources{Settings: cfg.Domain(), Poll: cfg.Timing.Poll.Duration, State: state.Dir(cfg.StateDir), Local: local, EC2: aws,
+	s := lifecycle.Sources{Settings: cfg.Domain(), Poll: cfg.Timing.Poll.Duration, State: state.Dir(cfg.StateDir), Local: local, EC2: aws,
 		PCS: PCS{pcs.Provisioner{PCS: pcsClient, EC2: aws}, cfg.Cluster}, Slurm: SyncSlurm{Client: &slurm.Client{}, PCSCluster: cfg.Cluster, State: state.Dir(cfg.StateDir)}, MachineTime: time.Now, After: after(cfg),
 		Health: lifecycle.HealthCommand{Path: cfg.Health.Open, Timeout: cfg.Health.Timeout.Duration, Tries: cfg.Health.Tries}}
+	if s.Settings.RollsOver("") {
+		s.RollOver = RollOver{setup.Setup{PCS: pcsClient, EC2: aws, Slurm: TeardownSlurm{SyncSlurm{Client: &slurm.Client{}}}}, aws, cfg}
+	}
+	return s
 }
 
 // Follower gives the sources of one pass after the other, from settings that may change.
@@ -67,7 +72,7 @@ func (f *Follower) Sources(ctx context.Context, renew bool) (lifecycle.Sources, 
 // answered with the reason.
 func SourcesWithoutAWS(cfg *config.Config, region string, reason error) lifecycle.Sources {
 	s := Sources(cfg, nil, nil)
-	s.EC2, s.PCS = noAWS{region, reason}, noAWS{region, reason}
+	s.EC2, s.PCS, s.RollOver = noAWS{region, reason}, noAWS{region, reason}, nil
 	return s
 }
 

@@ -1,0 +1,219 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+)
+
+// RollOver changes what PCS has of the node groups of partitions that roll over by themselves.
+// Each call does what can be done now and does not wait for PCS, which takes minutes: the next
+// pass goes on. did is what was begun, also with an error:
+// "create compute node group gpu-b".
+type RollOver interface {
+	// SetUp makes what a block needs in the free slot of a node group: launch template, compute
+	// node group, and its place in the queue. anew: one that PCS could not create may be deleted
+	// and created again; without it, that is an error.
+	SetUp(ctx context.Context, partition string, group capacity.NodeGroup, block capacity.Reservation, anew bool) (did []string, err error)
+	// Remove takes a slot's compute node group out of the queue and deletes it, unless it has
+	// instances or jobs.
+	Remove(ctx context.Context, partition, slot string) (did []string, err error)
+}
+
+const (
+	// rollOverPause is for how long nothing is tried after a failure: most of them need a person.
+	rollOverPause = 5 * time.Minute
+	// rollOverTime is what a pass gives all node groups together, some dozens of questions.
+	rollOverTime = 30 * time.Second
+)
+
+// Rolling is a node group that is to be set up for a block, has been, or is to go.
+type Rolling struct {
+	Partition string
+	// Slot has the block; "" while none has it yet.
+	Slot  string
+	Block capacity.Reservation
+	// Ready: the nodes are in the partition. Over: the block has ended, and its slot is to go.
+	Ready, Over bool
+	// Setback is why it does not go on; zero if it does.
+	Setback state.Setback
+
+	group capacity.NodeGroup
+}
+
+// key names the work in setbacks.
+func (r Rolling) key() string {
+	if r.Over {
+		return "remove " + r.Slot
+	}
+	return "set up " + r.Block.ID
+}
+
+// rollings are the node groups of partitions that roll over by themselves, as far as there is
+// something to do or to tell.
+func (p *pass) rollings() []Rolling {
+	var all []Rolling
+	for _, settings := range p.Settings.Partitions {
+		part, _ := p.snap.Partition(settings.Name)
+		if !settings.RollOver {
+			continue
+		}
+		for _, g := range part.Groups {
+			if g.PurchaseOption.Buys(capacity.CapacityBlock) {
+				all = append(all, p.rollingsOf(part, g)...)
+			}
+		}
+	}
+	return all
+}
+
+func (p *pass) rollingsOf(part capacity.Partition, g capacity.NodeGroup) (all []Rolling) {
+	holds := map[string]string{}
+	var ready []string // blocks that are open or will be
+	free := false
+	for _, s := range g.Slots {
+		nodes := p.cluster.SlotNodes(s.Name)
+		free = free || s.Holds == "" && len(nodes) == 0
+		if s.Holds == "" {
+			continue
+		}
+		holds[s.Holds] = s.Name
+		if r, known := p.snap.Reservation(s.Holds); known && r.LiveAt(p.now) && p.cluster.inPartition(part.Name, nodes) {
+			ready = append(ready, r.ID)
+			all = append(all, Rolling{Partition: part.Name, Slot: s.Name, Block: r, Ready: true})
+		}
+	}
+	var next capacity.Reservation
+	for _, s := range g.Slots {
+		for _, id := range s.ReservationIDs {
+			r, known := p.snap.Reservation(id)
+			payable := r.State == capacity.StateScheduled || r.State == capacity.StateActive // PCS takes no other
+			if !known || r.Kind != capacity.CapacityBlock || !payable || !p.snap.Timing.Window(r).Fence.After(p.now) || slices.Contains(ready, id) || holds[id] == "" && !free {
+				continue
+			}
+			if next.ID == "" || r.Start.Before(next.Start) {
+				next = r
+			}
+		}
+	}
+	if next.ID != "" {
+		all = append(all, Rolling{Partition: part.Name, Slot: holds[next.ID], Block: next, group: g})
+	}
+	if len(ready) == 0 {
+		return all // the last one stays: its fence tells why jobs wait, and the next is made after it
+	}
+	for _, s := range g.Slots {
+		up := func(n Node) bool { return n.Up }
+		if r, known := p.snap.Reservation(s.Holds); known && !r.LiveAt(p.now) && !slices.ContainsFunc(p.cluster.shown(p.cluster.SlotNodes(s.Name)), up) {
+			all = append(all, Rolling{Partition: part.Name, Slot: s.Name, Block: r, Over: true})
+		}
+	}
+	return all
+}
+
+// lookForRollOver finds what there is to do, and what was in the way of it before.
+func (p *pass) lookForRollOver() {
+	if p.cluster == nil {
+		return
+	}
+	setbacks, err := p.State.Setbacks()
+	if err != nil {
+		p.snap.Problems = append(p.snap.Problems, err.Error())
+	}
+	p.rolling = p.rollings()
+	for i := range p.rolling {
+		p.rolling[i].Setback = setbacks[p.rolling[i].key()]
+	}
+}
+
+// tellSetbacks is also for who only looks.
+func (p *pass) tellSetbacks() {
+	for _, r := range p.rolling {
+		if r.Setback.Problem != "" {
+			p.snap.Problems = append(p.snap.Problems, fmt.Sprintf("%s; sync tries it again every %s", r.Setback.Problem, capacity.FormatDuration(rollOverPause)))
+		}
+	}
+}
+
+// rollOver sets up next blocks and takes away what is left of ended ones. What goes wrong is a
+// problem and no failure: the pass has done all that jobs depend on now.
+func (p *pass) rollOver(ctx context.Context) {
+	if p.RollOver == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, rollOverTime)
+	defer cancel()
+	for i := range p.rolling {
+		r := &p.rolling[i]
+		before := r.Setback
+		if r.Ready || p.now.Before(before.Tried.Add(rollOverPause)) {
+			continue
+		}
+		did, doing, err := p.roll(ctx, *r)
+		for _, sentence := range did {
+			p.did(Done{Do: doing, Slot: r.Slot, Message: r.doing() + ": " + sentence}, nil)
+		}
+		r.Setback = state.Setback{}
+		if err == nil {
+			continue
+		}
+		words, _ := p.EC2.Explain(err)
+		now := p.now.UTC().Truncate(time.Second)
+		r.Setback = state.Setback{Since: now, Tried: now, Problem: r.doing() + ": " + words}
+		if before.Problem == r.Setback.Problem {
+			r.Setback.Since = before.Since
+		}
+	}
+	p.keepSetbacks()
+}
+
+func (p *pass) roll(ctx context.Context, r Rolling) (did []string, do string, err error) {
+	if r.Over {
+		did, err = p.RollOver.Remove(ctx, r.Partition, r.Slot)
+		return did, "remove-slot", err
+	}
+	did, err = p.RollOver.SetUp(ctx, r.Partition, r.group, r.Block, r.Setback.Problem != "")
+	return did, "set-up-slot", err
+}
+
+func (r Rolling) doing() string {
+	if r.Over {
+		return fmt.Sprintf("removing compute node group %s of %s, which has ended", r.Slot, r.Block.ID)
+	}
+	return fmt.Sprintf("setting up %s in partition %s", r.Block.ID, r.Partition)
+}
+
+func (p *pass) keepSetbacks() {
+	left := map[string]state.Setback{}
+	for _, r := range p.rolling {
+		if r.Setback.Problem != "" {
+			left[r.key()] = r.Setback
+		}
+	}
+	if before, err := p.State.Setbacks(); err == nil && maps.Equal(left, before) {
+		return
+	}
+	if err := p.State.KeepSetbacks(left); err != nil {
+		p.problem(err)
+	}
+}
+
+// inPartition reports whether any of the nodes is in a partition.
+func (c *Cluster) inPartition(name string, nodes []string) bool {
+	for _, part := range c.Partitions {
+		if part.Name == name && slices.ContainsFunc(nodes, func(n string) bool { return slices.Contains(part.Nodes, n) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// inNone reports whether no partition has any of the nodes.
+func (c *Cluster) inNone(nodes []string) bool {
+	return !slices.ContainsFunc(c.Partitions, func(part Partition) bool { return c.inPartition(part.Name, nodes) })
+}

@@ -1,0 +1,125 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
+	"github.com/pcs-capacity/pcs-capacity/internal/setup"
+	"github.com/pcs-capacity/pcs-capacity/pcs"
+)
+
+// RollOver lets the control loop set up and remove slots on PCS, as setup and teardown do. It
+// writes no settings: they say what sync may use, and belong to root on a file system that the
+// service cannot write to.
+type RollOver struct {
+	// Setup has the clients; what sync must not do is left out of it here.
+	Setup  setup.Setup
+	EC2    *ec2.Client
+	Config *config.Config
+}
+
+var _ lifecycle.RollOver = RollOver{}
+
+// SetUp goes on to set up a block in the free slot of a node group, within its settings.
+func (r RollOver) SetUp(ctx context.Context, partition string, group capacity.NodeGroup, block capacity.Reservation, anew bool) (did []string, err error) {
+	s := r.unattended(&did)
+	nodes := block.Size()
+	if group.MaxNodes < nodes {
+		nodes = group.MaxNodes
+	}
+	request := setup.Request{Provider: capacity.ProviderPCS, Queue: partition, NodeGroup: group.Name, Reservation: block.ID, SubnetIDs: subnetsFor(group, block),
+		MaxNodes: nodes, Dynamic: group.Dynamic, Config: r.Config, ConfigPath: r.Config.Path}
+	plan, err := s.Plan(ctx, request, r.EC2.Now())
+	if err != nil {
+		return nil, err
+	}
+	byHand := fmt.Sprintf("`pcs-capacity setup --reservation %s --queue %s --node-group %s` shows what to do", block.ID, partition, group.Name)
+	if len(plan.Mismatches) > 0 {
+		var words []string
+		for _, m := range plan.Mismatches {
+			words = append(words, m.Message)
+		}
+		return nil, fmt.Errorf("%s; %s", strings.Join(words, "; "), byHand)
+	}
+	for _, step := range plan.Steps {
+		if step.Action == setup.Replace && !anew {
+			return nil, fmt.Errorf("PCS could not create compute node group %s: %s", step.Name, step.Details[0].Value)
+		}
+		if step.What == setup.WhatNodeGroup && step.Action == setup.Create { // once, and not in each pass
+			for _, w := range plan.Warnings {
+				did = append(did, "warning: "+w)
+			}
+		}
+	}
+	tell := s.Progress
+	s.Progress = func(what, name, status string) {
+		if what == setup.WhatTemplate { // which is told of when it is done
+			status = string(plan.Steps[0].Action)
+		}
+		tell(what, name, status)
+	}
+	if err := s.Apply(ctx, plan); !errors.Is(err, pcs.ErrAtWork) {
+		return did, err
+	}
+	return did, nil
+}
+
+// Remove goes on to remove a slot. While instances or jobs are there it does nothing.
+func (r RollOver) Remove(ctx context.Context, partition, slot string) (did []string, err error) {
+	s := r.unattended(&did)
+	plan, err := s.PlanTeardown(ctx, setup.TeardownRequest{Provider: capacity.ProviderPCS, Queue: partition, NodeGroup: slot, Config: r.Config})
+	if err != nil {
+		return nil, err
+	}
+	var words []string
+	for _, m := range plan.Mismatches {
+		if m.Code != "jobs-run" && m.Code != "instances" {
+			words = append(words, m.Message+"; "+m.Fix)
+		}
+	}
+	if len(plan.Mismatches) > 0 {
+		if words == nil {
+			return nil, nil
+		}
+		return nil, errors.New(strings.Join(words, "; "))
+	}
+	if err := s.Teardown(ctx, plan); !errors.Is(err, pcs.ErrAtWork) && !errors.Is(err, setup.ErrJobsRun) {
+		return did, err
+	}
+	return did, nil
+}
+
+// unattended is setup as sync may use it, which notes what it begins.
+func (r RollOver) unattended(did *[]string) setup.Setup {
+	s := r.Setup
+	s.Unattended = true
+	s.Progress = func(what, name, status string) {
+		if slices.Contains([]setup.Action{setup.Create, setup.Update, setup.Delete}, setup.Action(status)) {
+			*did = append(*did, fmt.Sprintf("%s %s %s", status, what, name))
+		}
+	}
+	return s
+}
+
+// subnetsFor are those of a node group's settings in a block's zone; all if none is, so that
+// what is wrong is told.
+func subnetsFor(group capacity.NodeGroup, block capacity.Reservation) []string {
+	var all, there []string
+	for _, s := range group.Subnets {
+		all = append(all, s.ID)
+		if s.AZID == block.AZID {
+			there = append(there, s.ID)
+		}
+	}
+	if there == nil {
+		return all
+	}
+	return there
+}
