@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -58,5 +59,25 @@ func TestCheckOfAGroup(t *testing.T) {
 			}
 			t.Errorf("findings:\n%s", strings.Join(seen, "\n"))
 		})
+	}
+}
+
+// The resume hook, where a site calls it for PCS, refuses a reservation that the settings buy
+// otherwise, and says what to set; mixed goes with any.
+func TestResumeNamesThePurchaseOption(t *testing.T) {
+	t.Setenv("AWS_ACCESS_KEY_ID", "AKIDSIMULATED")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "x")
+	r := newRestricted(t, awssim.NewClock(simStart, 0))
+	r.mustAdmin(setupArgs(openBlock, "--max-nodes", "3")...)
+	path := filepath.Join(r.dir, "pcs-capacity", "conf.d", "gpu.toml")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for option, want := range map[string]string{"odcr": `set purchase_option = \"capacity-block\"`, "mixed": ""} {
+		r.write("pcs-capacity/conf.d/gpu.toml", strings.Replace(string(text), `purchase_option = "capacity-block"`, fmt.Sprintf("purchase_option = %q", option), 1))
+		if status := r.hook("resume", "gpu-a-[1-3]"); status != 0 != (want != "") || !strings.Contains(r.said, want) {
+			t.Errorf("%s: %d\n%s", option, status, r.said)
+		}
 	}
 }
