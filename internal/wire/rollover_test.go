@@ -337,6 +337,8 @@ func TestRollOverThroughAYear(t *testing.T) {
 	for _, syncs := range []int{1, 2} {
 		t.Run(fmt.Sprint(syncs), func(t *testing.T) {
 			r := newRolling(t, rollWorld, rollConfig, syncs)
+			// Whether PCS changes two things of a cluster at once is not documented.
+			r.sim.SetOtherwise(awssim.Otherwise{OneAtATime: syncs == 2})
 			r.setUp(blockA)
 			r.passes(15)
 			r.expect("with the first block open", others+"fence-gpu-a\nfence-gpu-b\ngpu-a "+blockA+" 4 ACTIVE\ngpu-b "+blockB+" 2 ACTIVE\ngpu: gpu-a gpu-b")
