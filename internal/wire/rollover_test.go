@@ -262,6 +262,14 @@ func (r *rolling) pass() (problems []string) {
 			}
 		}
 	}
+	cluster, _ := following{rolling: r}.Look(r.Context())
+	for _, one := range cluster.Reservations { // slurmctld drops those, at a restart
+		for _, node := range one.Nodes {
+			if !slices.ContainsFunc(cluster.Nodes, func(n lifecycle.Node) bool { return n.Name == node }) {
+				r.Errorf("%s: %s is over node %s, which is gone", r.sim.Clock().Now().Format("01-02 15:04"), one.Name, node)
+			}
+		}
+	}
 	reports := make([]lifecycle.Report, len(r.syncs))
 	var all sync.WaitGroup
 	for i, s := range r.syncs {
