@@ -4,19 +4,79 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
+// ExpectBlocks tells the client that the region has Capacity Blocks: what EC2 says of them
+// is asked for beside the reservations, not after they are known.
+func (c *Client) ExpectBlocks() { c.blocksExpected.Store(true) }
+
+// blocks is what EC2 says of all Capacity Blocks of a region: there is no filter by
+// reservation.
+type blocks struct {
+	all               []types.CapacityBlock
+	statuses          []types.CapacityBlockStatus
+	allErr, statusErr error
+}
+
+// askBlocks asks both questions at the same time; the answer waits for them.
+func (c *Client) askBlocks(ctx context.Context) (answer func() blocks) {
+	var b blocks
+	var asked sync.WaitGroup
+	asked.Go(func() {
+		for pages := ec2.NewDescribeCapacityBlocksPaginator(c.api, &ec2.DescribeCapacityBlocksInput{}); pages.HasMorePages(); {
+			page, err := pages.NextPage(ctx)
+			if err != nil {
+				b.allErr = err
+				return
+			}
+			b.all = append(b.all, page.CapacityBlocks...)
+		}
+	})
+	asked.Go(func() {
+		for pages := ec2.NewDescribeCapacityBlockStatusPaginator(c.api, &ec2.DescribeCapacityBlockStatusInput{}); pages.HasMorePages(); {
+			page, err := pages.NextPage(ctx)
+			if err != nil {
+				b.statusErr = err
+				return
+			}
+			b.statuses = append(b.statuses, page.CapacityBlockStatuses...)
+		}
+	})
+	return func() blocks { asked.Wait(); return b }
+}
+
 // InspectBlocks adds to the live blocks among rs, which are of this region, whether they
 // are UltraServers and how many of their hosts have failed. It asks only when there is
-// such a block. A caller
-// without the permission for these two calls, or a region without them, goes on
-// without the answers: see Untold.
+// such a block. A caller without the permission for these two calls, or a region without
+// them, goes on without the answers: see Untold.
 func (c *Client) InspectBlocks(ctx context.Context, rs []capacity.Reservation) error {
+	return c.inspectBlocks(rs, func() blocks { return c.askBlocks(ctx)() })
+}
+
+// inspected are the reservations that list finds, with what EC2 says of the blocks among them.
+func (c *Client) inspected(ctx context.Context, list func() ([]capacity.Reservation, error)) ([]capacity.Reservation, error) {
+	answer := func() blocks { return c.askBlocks(ctx)() }
+	if c.blocksExpected.Load() {
+		ctx, cancel := context.WithCancel(ctx)
+		asked := c.askBlocks(ctx)
+		defer func() { cancel(); asked() }() // when there is no block after all, or the list has failed
+		answer = asked
+	}
+	all, err := list()
+	if err != nil {
+		return nil, err
+	}
+	return all, c.inspectBlocks(all, answer)
+}
+
+func (c *Client) inspectBlocks(rs []capacity.Reservation, answer func() blocks) error {
 	live := map[string]*capacity.Reservation{}
 	open := false
 	for i, r := range rs {
@@ -28,68 +88,58 @@ func (c *Client) InspectBlocks(ctx context.Context, rs []capacity.Reservation) e
 	if len(live) == 0 {
 		return nil
 	}
-	switch err := c.addUltraServers(ctx, live); {
-	case notAllowed(err):
-		c.without(err, "which blocks of "+c.region+" are UltraServers goes by their instance type")
-	case err != nil:
-		return fmt.Errorf("describing capacity blocks in %s: %w", c.region, err)
+	c.ExpectBlocks()
+	told := answer()
+	switch {
+	case notAllowed(told.allErr):
+		c.without(told.allErr, "which blocks of "+c.region+" are UltraServers goes by their instance type")
+	case told.allErr != nil:
+		return fmt.Errorf("describing capacity blocks in %s: %w", c.region, told.allErr)
 	}
+	told.addUltraServers(live)
 	if !open {
 		return nil
 	}
-	switch err := c.addHealth(ctx, live); {
-	case notAllowed(err):
+	switch {
+	case notAllowed(told.statusErr):
 		for _, r := range live {
 			r.HealthUnknown = true
 		}
-		c.without(err, "how many hosts of the blocks in "+c.region+" have failed is not known")
-	case err != nil:
-		return fmt.Errorf("describing the status of capacity blocks in %s: %w", c.region, err)
+		c.without(told.statusErr, "how many hosts of the blocks in "+c.region+" have failed is not known")
+	case told.statusErr != nil:
+		return fmt.Errorf("describing the status of capacity blocks in %s: %w", c.region, told.statusErr)
 	}
+	told.addHealth(live)
 	return nil
 }
 
 // addUltraServers finds the blocks behind each reservation: one UltraServer is one
-// block, and one purchase can hold several. There is no filter by reservation.
-func (c *Client) addUltraServers(ctx context.Context, live map[string]*capacity.Reservation) error {
-	for pages := ec2.NewDescribeCapacityBlocksPaginator(c.api, &ec2.DescribeCapacityBlocksInput{}); pages.HasMorePages(); {
-		page, err := pages.NextPage(ctx)
-		if err != nil {
-			return err
-		}
-		for _, block := range page.CapacityBlocks {
-			for _, id := range block.CapacityReservationIds {
-				r, ok := live[id]
-				if !ok {
-					continue
-				}
-				if blockID := aws.ToString(block.CapacityBlockId); !slices.Contains(r.CapacityBlockIDs, blockID) {
-					r.CapacityBlockIDs = append(r.CapacityBlockIDs, blockID)
-				}
-				if aws.ToString(block.UltraserverType) != "" {
-					r.UltraServer = true
-				}
+// block, and one purchase can hold several.
+func (b blocks) addUltraServers(live map[string]*capacity.Reservation) {
+	for _, block := range b.all {
+		for _, id := range block.CapacityReservationIds {
+			r, ok := live[id]
+			if !ok {
+				continue
+			}
+			if blockID := aws.ToString(block.CapacityBlockId); !slices.Contains(r.CapacityBlockIDs, blockID) {
+				r.CapacityBlockIDs = append(r.CapacityBlockIDs, blockID)
+			}
+			if aws.ToString(block.UltraserverType) != "" {
+				r.UltraServer = true
 			}
 		}
 	}
-	return nil
 }
 
 // addHealth counts the instances that EC2 says cannot be used. A reservation of
 // several blocks is the sum of them.
-func (c *Client) addHealth(ctx context.Context, live map[string]*capacity.Reservation) error {
-	for pages := ec2.NewDescribeCapacityBlockStatusPaginator(c.api, &ec2.DescribeCapacityBlockStatusInput{}); pages.HasMorePages(); {
-		page, err := pages.NextPage(ctx)
-		if err != nil {
-			return err
-		}
-		for _, block := range page.CapacityBlockStatuses {
-			for _, status := range block.CapacityReservationStatuses {
-				if r, ok := live[aws.ToString(status.CapacityReservationId)]; ok {
-					r.Unhealthy += int(aws.ToInt32(status.TotalUnavailableCapacity))
-				}
+func (b blocks) addHealth(live map[string]*capacity.Reservation) {
+	for _, block := range b.statuses {
+		for _, status := range block.CapacityReservationStatuses {
+			if r, ok := live[aws.ToString(status.CapacityReservationId)]; ok {
+				r.Unhealthy += int(aws.ToInt32(status.TotalUnavailableCapacity))
 			}
 		}
 	}
-	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -28,6 +29,8 @@ type Client struct {
 	region string
 	api    *ec2.Client
 	scarce scarce
+	// blocksExpected: see ExpectBlocks.
+	blocksExpected atomic.Bool
 
 	mu sync.Mutex
 	// zoneIDs maps the names of this account's Availability Zones to their ids.

@@ -18,19 +18,25 @@ import (
 // returned in missing and never hides the others (R8); err means that EC2 could not
 // be asked, and then nothing is known.
 func (c *Client) Reservations(ctx context.Context, ids []string) (found []capacity.Reservation, missing []capacity.Missing, err error) {
-	var all []capacity.Reservation
-	bad, err := withoutBad(ids, badReservationID, func(ids []string) error {
-		// EC2 takes no MaxResults beside ids.
-		some, err := c.describeReservations(ctx, &ec2.DescribeCapacityReservationsInput{CapacityReservationIds: ids})
-		if err == nil {
-			all = append(all, some...)
+	if len(unique(ids)) == 0 {
+		return nil, nil, nil
+	}
+	var bad map[string]error
+	all, err := c.inspected(ctx, func() (all []capacity.Reservation, err error) {
+		bad, err = withoutBad(ids, badReservationID, func(ids []string) error {
+			// EC2 takes no MaxResults beside ids.
+			some, err := c.describeReservations(ctx, &ec2.DescribeCapacityReservationsInput{CapacityReservationIds: ids})
+			if err == nil {
+				all = append(all, some...)
+			}
+			return err
+		})
+		if err != nil {
+			err = fmt.Errorf("describing capacity reservations in %s: %w", c.region, err)
 		}
-		return err
+		return all, err
 	})
 	if err != nil {
-		return nil, nil, fmt.Errorf("describing capacity reservations in %s: %w", c.region, err)
-	}
-	if err := c.InspectBlocks(ctx, all); err != nil {
 		return nil, nil, err
 	}
 	for _, id := range unique(ids) {
@@ -79,11 +85,7 @@ func (c *Client) AllReservations(ctx context.Context) ([]capacity.Reservation, e
 }
 
 func (c *Client) listAndInspect(ctx context.Context, q ReservationQuery) ([]capacity.Reservation, error) {
-	all, err := c.List(ctx, q)
-	if err != nil {
-		return nil, err
-	}
-	return all, c.InspectBlocks(ctx, all)
+	return c.inspected(ctx, func() ([]capacity.Reservation, error) { return c.List(ctx, q) })
 }
 
 func (c *Client) reservation(a types.CapacityReservation) capacity.Reservation {

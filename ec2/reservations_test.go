@@ -1,6 +1,7 @@
 package ec2
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -164,6 +165,54 @@ func TestBlocksWithoutPermissionForTheirStatus(t *testing.T) {
 	fault(t, sim, awssim.Fault{Effect: awssim.FailBefore, Operation: "DescribeCapacityBlocks", Code: "InternalError"})
 	if _, _, err := c.Reservations(t.Context(), []string{openBlock}); Code(err) != "InternalError" {
 		t.Errorf("a failed query is passed over: %v", err)
+	}
+}
+
+// What is asked beside the reservations counts only where one of them is a live block.
+func TestBlocksThatAreExpected(t *testing.T) {
+	t.Setenv("AWS_MAX_ATTEMPTS", "1")
+	sim, c := newSim(t)
+	asked := func(ids ...string) int {
+		t.Helper()
+		sim.ResetCalls()
+		found, _, err := c.Reservations(t.Context(), ids)
+		if err != nil || len(found) != len(ids) || len(c.Untold()) != 0 {
+			t.Fatalf("%v: %v, %v", ids, found, err)
+		}
+		calls := sim.Calls()
+		return calls[awssim.CallKey{Service: "ec2", Operation: "DescribeCapacityBlocks", Region: homeRegion}] +
+			calls[awssim.CallKey{Service: "ec2", Operation: "DescribeCapacityBlockStatus", Region: homeRegion}]
+	}
+	if n := asked(gpuODCR); n != 0 {
+		t.Errorf("an ODCR costs %d questions about blocks", n)
+	}
+	if n := asked(openBlock); n != 2 {
+		t.Errorf("a block costs %d", n)
+	}
+	if n := asked(); n != 0 {
+		t.Errorf("nothing costs %d", n)
+	}
+	for _, operation := range []string{"DescribeCapacityBlocks", "DescribeCapacityBlockStatus"} {
+		fault(t, sim, awssim.Fault{Effect: awssim.FailBefore, Operation: operation, Code: "InternalError"})
+	}
+	asked(gpuODCR)
+	// They are asked for at once: neither waits for the reservations.
+	sim.ClearFaults()
+	fault(t, sim, awssim.Fault{Effect: awssim.Delay, Operation: "DescribeCapacityReservations", Latency: awssim.Duration(time.Hour)})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	sim.ResetCalls()
+	ended := make(chan error)
+	go func() {
+		_, _, err := c.Reservations(ctx, []string{openBlock})
+		ended <- err
+	}()
+	for len(sim.Calls()) < 2 { // else the test ends by its deadline
+		time.Sleep(time.Millisecond)
+	}
+	cancel()
+	if err := <-ended; err == nil {
+		t.Error("an answer that did not come")
 	}
 }
 

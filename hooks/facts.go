@@ -39,7 +39,7 @@ func (r *Resume) readFacts(ctx context.Context, nodes []string) (*facts, error) 
 	}
 	var ours []capacity.Instance
 	var seen capacity.Seen
-	f := &facts{live: map[string][]capacity.Instance{}, taken: map[string]int{}, strict: r.Settings.Reserve.Strict, all: r.Last == nil || len(nodes) > mostAsked}
+	f := &facts{live: map[string][]capacity.Instance{}, taken: map[string]int{}, strict: r.Settings.Reserve.Strict, all: r.Last == nil || r.ByHand || len(nodes) > mostAsked}
 	reads, readCtx := errgroup.WithContext(ctx)
 	reads.Go(func() (err error) {
 		ours, err = r.liveOf(readCtx, nodes, f.all)

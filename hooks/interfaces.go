@@ -70,6 +70,9 @@ type EC2 interface {
 	// Untold is what EC2 has not told since Untold was last asked, because the caller may
 	// not ask: sentences.
 	Untold() []string
+	// ExpectBlocks says that there are Capacity Blocks, so that what EC2 says of them is asked
+	// for beside the reservations.
+	ExpectBlocks()
 	// Reservations describes reservations by id; missing are those that EC2 does not know.
 	Reservations(ctx context.Context, ids []string) (found []capacity.Reservation, missing []capacity.Missing, err error)
 	ReservationsByTag(ctx context.Context, tags map[string]string) ([]capacity.Reservation, error)

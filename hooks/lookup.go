@@ -48,6 +48,9 @@ func (r *Resume) freshFacts(ctx context.Context, names map[string]bool) (capacit
 		for _, g := range p.Groups {
 			subnets = append(subnets, g.SubnetIDs...)
 			ids = append(ids, g.ReservationIDs...)
+			if g.PurchaseOption == capacity.CapacityBlock {
+				r.EC2.ExpectBlocks()
+			}
 			if g.Select != nil {
 				selects = append(selects, g)
 			}

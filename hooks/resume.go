@@ -1,6 +1,7 @@
 package hooks
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,10 +19,14 @@ import (
 // where PCS launches them, it makes sure that their compute node groups are right.
 type Resume struct {
 	Settings capacity.Settings
-	// Cluster is the value of our mark on everything that is launched.
+	// Cluster is the value of our mark on everything that is launched: what an earlier hook
+	// learned, or "", until Ask says what it is.
 	Cluster string
-	Slurm   Slurm
-	EC2     EC2
+	// Ask asks slurmctld for Cluster and for its ResumeTimeout, 0 if it does not say. An
+	// error is that Cluster is not known: nothing is launched.
+	Ask   func(ctx context.Context) (cluster string, resumeTimeout time.Duration, err error)
+	Slurm Slurm
+	EC2   EC2
 	// PCS is nil when no partition has provider pcs.
 	PCS     PCS
 	Records Records
@@ -31,26 +36,24 @@ type Resume struct {
 	// MachineTime is time.Now.
 	MachineTime func() time.Time
 	// Began is the machine's time before which the power-up cannot have begun: an instance
-	// that was launched earlier is of an older one.
-	Began time.Time
+	// that was launched earlier is of an older one. ByHand says that it may be earlier by
+	// as long as Slurm waits for nodes.
+	Began  time.Time
+	ByHand bool
 	// Last is the last snapshot; nil if there is none.
 	Last *capacity.Snapshot
-	// Budget is the time that launches take at most, from ResumeBudget. After two thirds of
-	// it nothing new is launched; what failed is handled in a third more.
-	Budget time.Duration
 }
 
-// ResumeBudget is the time for a run, well below Slurm's ResumeTimeout: the nodes have
-// to boot in what is left. 0 stands for Slurm's default.
-func ResumeBudget(resumeTimeout time.Duration) time.Duration {
-	if resumeTimeout <= 0 {
-		resumeTimeout = DefaultResumeTimeout
-	}
-	return min(resumeTimeout*3/4, 2*time.Minute)
+// resumeBudget is the time for a run, well below Slurm's ResumeTimeout: the nodes have
+// to boot in what is left.
+func resumeBudget(resumeTimeout time.Duration) time.Duration {
+	return min(resumeTimeout*3/4, mostBudget)
 }
 
-// DefaultResumeTimeout is Slurm's: slurm.conf(5).
-const DefaultResumeTimeout = 60 * time.Second
+const mostBudget = 2 * time.Minute
+
+// defaultResumeTimeout is Slurm's: slurm.conf(5).
+const defaultResumeTimeout = 60 * time.Second
 
 // configureBudget is the time for changes of compute node groups: PCS replaces a launch
 // template in minutes, and Slurm's ResumeTimeout does not wait for it.
@@ -119,6 +122,9 @@ func (r *Resume) now() time.Time { return r.MachineTime().Add(r.EC2.Offset()) }
 // powerUp is one run for nodes that we launch.
 type powerUp struct {
 	*Resume
+	// budget is the time that launches take at most. After two thirds of it nothing new is
+	// launched; what failed is handled in a third more.
+	budget time.Duration
 	// work ends when nothing new is launched any more, finish when no launch goes on. last
 	// has no end: what must still be done then has a time of its own.
 	work, finish, last context.Context
@@ -135,24 +141,46 @@ type powerUp struct {
 }
 
 func (r *Resume) launchNodes(ctx context.Context, nodes []string, waits []Waiting) error {
+	began := time.Now()
 	u := powerUp{Resume: r, last: context.WithoutCancel(ctx), calls: rate.NewLimiter(launchesASecond, launchBurst), holdCalls: rate.NewLimiter(holdsASecond, holdBurst)}
-	var cancel context.CancelFunc
-	u.work, cancel = context.WithTimeout(ctx, r.Budget*2/3)
-	defer cancel()
-	u.finish, cancel = context.WithTimeout(u.last, r.Budget)
-	defer cancel()
-
 	u.everything = sync.OnceValues(func() ([]capacity.Instance, error) { return r.liveOf(u.finish, nil, true) })
 
 	// All side by side: a power-up waits for the slowest answer, not for each.
+	reading, stop := context.WithTimeout(ctx, mostBudget*2/3)
+	defer stop()
+	guess := r.Cluster
+	var cluster string
+	var resumeTimeout time.Duration
 	var power map[string]Power
 	var jobs []Job
-	var powerErr, jobsErr, factsErr error
+	var askErr, powerErr, jobsErr, factsErr error
 	var reads sync.WaitGroup
-	reads.Go(func() { power, powerErr = r.Slurm.Power(u.work, nodes) })
-	reads.Go(func() { jobs, jobsErr = r.Slurm.Jobs(u.work) })
-	reads.Go(func() { u.facts, factsErr = r.readFacts(u.work, nodes) })
+	reads.Go(func() {
+		cluster, resumeTimeout, askErr = r.Ask(reading)
+		resumeTimeout = cmp.Or(resumeTimeout, defaultResumeTimeout)
+		u.budget = resumeBudget(resumeTimeout)
+		time.AfterFunc(u.budget*2/3-time.Since(began), stop)
+	})
+	reads.Go(func() { power, powerErr = r.Slurm.Power(reading, nodes) })
+	reads.Go(func() { jobs, jobsErr = r.Slurm.Jobs(reading) })
+	if guess != "" {
+		reads.Go(func() { u.facts, factsErr = r.readFacts(reading, nodes) })
+	}
 	reads.Wait()
+	if askErr != nil {
+		return askErr
+	}
+	if r.ByHand {
+		r.Began = r.Began.Add(-resumeTimeout)
+	}
+	if r.Cluster = cluster; cluster != guess { // what was read is of another cluster's instances
+		u.facts, factsErr = r.readFacts(reading, nodes)
+	}
+	var cancel context.CancelFunc
+	u.work, cancel = context.WithDeadline(ctx, began.Add(u.budget*2/3))
+	defer cancel()
+	u.finish, cancel = context.WithDeadline(u.last, began.Add(u.budget))
+	defer cancel()
 
 	nodes, err := r.poweringUp(nodes, power, powerErr)
 	if len(nodes) == 0 {

@@ -34,7 +34,7 @@ func (u *powerUp) settle(outcomes []outcome) {
 	}
 	for _, o := range failed {
 		// Launches must not have used up the time for this.
-		ctx, cancel := context.WithTimeout(u.last, u.Budget/failuresOfBudget)
+		ctx, cancel := context.WithTimeout(u.last, u.budget/failuresOfBudget)
 		err := u.failed(ctx, o)
 		cancel()
 		u.mu.Lock()
@@ -65,7 +65,7 @@ func (u *powerUp) address(outcomes []outcome) {
 	if len(addresses) == 0 {
 		return
 	}
-	attempts, cancel := context.WithTimeout(u.last, u.Budget/4)
+	attempts, cancel := context.WithTimeout(u.last, u.budget/4)
 	defer cancel()
 	var err error
 	for {

@@ -147,7 +147,7 @@ const mostRounds = 5
 // takeOut takes the refused jobs away from nodes that they share with others, before these
 // are launched. It returns the groups of the others, and apart what nothing is launched for.
 func (u *powerUp) takeOut(nodes []string, refused []refusedJob) (groups []group, failed []outcome) {
-	ctx, cancel := context.WithTimeout(u.last, u.Budget/failuresOfBudget)
+	ctx, cancel := context.WithTimeout(u.last, u.budget/failuresOfBudget)
 	defer cancel()
 	var jobs []Job
 	all := func(err error) []outcome {
@@ -347,7 +347,7 @@ func (j refusedJob) note(now time.Time) string {
 // partitions have not refused goes on in these. One that is refused now alone gets its begin
 // time. was are the jobs as they wait now.
 func (u *powerUp) keepHeld(refused []refusedJob, was map[int]Job) {
-	ctx, cancel := context.WithTimeout(u.last, u.Budget/failuresOfBudget)
+	ctx, cancel := context.WithTimeout(u.last, u.budget/failuresOfBudget)
 	defer cancel()
 	var longer, owners []string
 	begin := map[string]time.Time{}

@@ -69,12 +69,19 @@ func TestR9_TwinClusters(t *testing.T) {
 		t.Fatal("the twin's suspend ended the instance of the other", err)
 	}
 
-	// The same job of the other is another launch, and what runs is not in its way.
+	// The same job of the other is another launch, and what runs is not in its way, also
+	// when its state folder is a copy.
+	if err := b.state.KeepMark(mark); err != nil {
+		t.Fatal(err)
+	}
 	b.wait(b.submit("-p", "gpu", "-w", "gpu-1", "-t", "5"), "COMPLETED")
 	if n := a.launches(); n != 2 || !a.runs(ofA.ID) {
 		t.Fatalf("%d launches, one of each cluster, and the first is to run on", n)
 	}
 	ofB := slices.DeleteFunc(a.sim.Instances(region), func(i awssim.Instance) bool { return i.ID == ofA.ID })[0]
+	if kept, err := b.state.Mark(); err != nil || kept == mark || ofB.Tags[capacity.TagCluster] != kept {
+		t.Fatalf("launched with %v, and %q is kept, %v", ofB.Tags, kept, err)
+	}
 	passes("this cluster's is " + ofB.Tags[capacity.TagCluster] + "; nothing here ends it")
 	if !b.runs(ofB.ID) {
 		t.Fatal("a pass ended the twin's own instance")

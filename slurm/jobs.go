@@ -85,6 +85,12 @@ func (j Job) Active() bool {
 	return j.Completing()
 }
 
+// endedStates are the base states of jobs that have ended: JOB STATE CODES of squeue(1).
+var endedStates = []string{"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "TIMEOUT"}
+
+// Ended is true for a job that is over and whose nodes are clean.
+func (j Job) Ended() bool { return slices.Contains(endedStates, j.State) && !j.Completing() }
+
 // DisplayID is the id as squeue shows it: "12", "12_3", "12+1" or, for tasks that are
 // pending together, "12_[1-4%2]". It is what changes of a job take, and names nothing
 // beside it: the last task of array 12 has the id 12, and so has the array.
@@ -112,11 +118,10 @@ func (j Job) Elapsed(now time.Time) time.Duration {
 // Jobs returns all jobs that have not ended, by their ids, in one call.
 func (c *Client) Jobs(ctx context.Context) ([]Job, error) { return c.jobs(ctx) }
 
-// EndedJobs returns those that have ended within MinJobAge (slurm.conf(5): 5 minutes unless
-// set). A requeued job is among them only when its last run has ended.
-func (c *Client) EndedJobs(ctx context.Context) ([]Job, error) {
-	return c.jobs(ctx, "--states=BF,CA,CD,DL,F,NF,OOM,PR,TO")
-}
+// AllJobs returns all jobs that have not ended, and those that have ended within MinJobAge
+// (slurm.conf(5): 5 minutes unless set), in one call. A requeued job is among the latter only
+// when its last run has ended.
+func (c *Client) AllJobs(ctx context.Context) ([]Job, error) { return c.jobs(ctx, "--states=all") }
 
 func (c *Client) jobs(ctx context.Context, more ...string) ([]Job, error) {
 	mark := newMark()

@@ -56,7 +56,7 @@ func (p *pass) changeJobs(ctx context.Context, slots []slotView, now time.Time, 
 	if len(byNode) == 0 && !p.launches() && !slices.ContainsFunc(p.snap.Reservations, ends) {
 		return // no job can be too long, and none is held by us
 	}
-	jobs, err := p.Slurm.Jobs(ctx)
+	jobs, ended, err := p.Slurm.Jobs(ctx)
 	if err != nil {
 		err = fmt.Errorf("reading Slurm's jobs: %w", err)
 		p.snap.Problems = append(p.snap.Problems, err.Error()+"; time limits and holds are as they were")
@@ -64,7 +64,7 @@ func (p *pass) changeJobs(ctx context.Context, slots []slotView, now time.Time, 
 		return
 	}
 	jobs = withoutChecks(jobs)
-	p.jobs = slices.Clone(jobs) // what follows leaves some out
+	p.jobs, p.ended = slices.Clone(jobs), withoutChecks(ended) // what follows leaves some out
 	marks, before := p.marks(jobs, byNode)
 	requeued := p.endJobs(ctx, jobs, byNode, marks, now, toSlurm)
 	if p.begun { // the file is not that of before

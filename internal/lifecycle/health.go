@@ -181,18 +181,12 @@ func (p *pass) checkJobs(ctx context.Context) (live, ended map[string]Job, err e
 		}
 		return all
 	}
-	// In this order: what ends between the two is in the second.
-	jobs, err := p.Slurm.Jobs(ctx)
-	if err == nil {
-		live = by(jobs)
-		jobs, err = p.Slurm.EndedJobs(ctx)
-		ended = by(jobs)
-	}
+	liveJobs, endedJobs, err := p.Slurm.Jobs(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	p.liveChecks, p.endedChecks = live, ended
-	return live, ended, nil
+	p.liveChecks, p.endedChecks = by(liveJobs), by(endedJobs)
+	return p.liveChecks, p.endedChecks, nil
 }
 
 // judge sees what came of the command on a node.

@@ -22,8 +22,9 @@ type checkSlurm struct {
 	cancelled, drained    []string
 }
 
-func (s *checkSlurm) Jobs(context.Context) ([]Job, error)      { return s.live, s.jobsErr }
-func (s *checkSlurm) EndedJobs(context.Context) ([]Job, error) { return s.ended, nil }
+func (s *checkSlurm) Jobs(context.Context) (live, ended []Job, err error) {
+	return s.live, s.ended, s.jobsErr
+}
 func (s *checkSlurm) ExitStatus(context.Context, string) (status, signal int, err error) {
 	return s.status, s.signal, s.exit
 }

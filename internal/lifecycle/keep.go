@@ -30,11 +30,11 @@ func (o *observation) reservations(ctx context.Context) {
 		return
 	}
 	var missing []capacity.Missing
-	answered := o.ask(ctx, "describing reservations "+strings.Join(ids, ", "), func(ctx context.Context) error {
+	answered := o.need("describing reservations "+strings.Join(ids, ", "), o.together(ctx, func(ctx context.Context) error {
 		found, absent, err := o.EC2.Reservations(ctx, ids)
 		o.seen.Reservations, missing = append(o.seen.Reservations, found...), absent
 		return err
-	})
+	})[0])
 	if !answered && o.old != nil {
 		for _, id := range ids {
 			if r, ok := o.old.Reservation(id); ok && !known(id) {

@@ -340,24 +340,16 @@ func (m *model) Look(context.Context) (*Cluster, error) {
 	return c, nil
 }
 
-func (m *model) Jobs(context.Context) ([]Job, error) {
-	var all []Job
+func (m *model) Jobs(context.Context) (live, ended []Job, err error) {
 	for _, j := range m.jobs {
-		if j.over == "" {
-			all = append(all, j.Job)
+		switch {
+		case j.over == "":
+			live = append(live, j.Job)
+		case m.now.Sub(j.End) < 5*time.Minute:
+			ended = append(ended, j.Job)
 		}
 	}
-	return all, nil
-}
-
-func (m *model) EndedJobs(context.Context) ([]Job, error) {
-	var all []Job
-	for _, j := range m.jobs {
-		if j.over != "" && m.now.Sub(j.End) < 5*time.Minute {
-			all = append(all, j.Job)
-		}
-	}
-	return all, nil
+	return live, ended, nil
 }
 
 func (m *model) CreateReservation(_ context.Context, r Reservation) error {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
@@ -43,9 +45,7 @@ func (s Sources) observe(ctx context.Context, old *capacity.Snapshot) (*capacity
 	for _, p := range before {
 		o.ids = append(o.ids, p.Groups[0].Slots[0].ReservationIDs...)
 	}
-	o.subnets(ctx)
-	o.selected(ctx)
-	pcsKnown := o.held(ctx)
+	pcsKnown := o.places(ctx)
 	o.reservations(ctx)
 	o.seen.Before, o.seen.Now = old, o.now()
 	if old == nil {
@@ -79,38 +79,63 @@ func (o *observation) problem(format string, args ...any) {
 	o.problems = append(o.problems, fmt.Sprintf(format, args...))
 }
 
-// ask puts a question to AWS and notes why it was not answered. After what every question
-// would meet, which is said once, no more of them are asked.
-func (o *observation) ask(ctx context.Context, doing string, question func(ctx context.Context) error) (answered bool) {
-	words, answered := o.try(ctx, question)
-	if !answered && words != "" {
-		o.fail(fmt.Sprintf("%s: %s", doing, words))
+// need notes why a question was not answered without which the pass knows less than before.
+func (o *observation) need(doing string, a answer) (answered bool) {
+	if a.words != "" {
+		o.fail(fmt.Sprintf("%s: %s", doing, a.words))
 	}
-	return answered
+	return a.answered
 }
 
-// try is ask for a question that can do without an answer. words are why there is none;
-// "" if that has been said.
-func (o *observation) try(ctx context.Context, question func(ctx context.Context) error) (words string, answered bool) {
+// answer is what came of a question. words are why it was not answered; "" if that has been
+// said.
+type answer struct {
+	words    string
+	answered bool
+}
+
+// sideBySide is how many questions are put at the same time: EC2 refills its buckets for
+// Describe calls by 10 a second and more (EC2 API Reference, "Request throttling").
+const sideBySide = 8
+
+// together puts questions to AWS side by side. After what every question would meet, which
+// is said once, no more of them are asked.
+func (o *observation) together(ctx context.Context, questions ...func(ctx context.Context) error) []answer {
+	answers := make([]answer, len(questions))
 	if o.down {
-		return "", false
+		return answers
 	}
+	limit := allAnswers
 	if !o.asked {
-		o.asked = true
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, firstAnswer)
-		defer cancel()
+		limit = firstAnswer
 	}
-	err := question(ctx)
-	if err == nil {
-		return "", true
+	o.asked = o.asked || len(questions) > 0
+	errs := make([]error, len(questions))
+	var group errgroup.Group
+	group.SetLimit(sideBySide)
+	for i, question := range questions {
+		group.Go(func() error {
+			ctx, cancel := context.WithTimeout(ctx, limit)
+			defer cancel()
+			errs[i] = question(ctx)
+			return nil
+		})
 	}
-	words, o.down = o.EC2.Explain(err)
-	if o.down {
-		o.fail(words)
-		return "", false
+	_ = group.Wait() // the errors are in errs
+	for i, err := range errs {
+		if err == nil {
+			answers[i].answered = true
+			continue
+		}
+		words, general := o.EC2.Explain(err)
+		if !general {
+			answers[i].words = words
+		} else if !o.down {
+			o.down = true
+			o.fail(words)
+		}
 	}
-	return words, false
+	return answers
 }
 
 // fail notes a question that was not answered at all.
@@ -119,24 +144,62 @@ func (o *observation) fail(words string) {
 	o.problem("%s; what was known before is kept", words)
 }
 
-// selected finds the reservations that node groups choose by their tags.
-func (o *observation) selected(ctx context.Context) {
+// places asks what does not hang on another answer: the zones of the subnets, the
+// reservations that node groups choose by their tags, and what the PCS compute node groups
+// were set up for. It reports whether PCS was asked and answered.
+func (o *observation) places(ctx context.Context) (pcsKnown bool) {
+	var subnets, groups []string
+	var selects []capacity.GroupSettings
 	for _, p := range o.Settings.Partitions {
 		for _, g := range p.Groups {
+			subnets = append(subnets, g.SubnetIDs...)
 			o.ids = append(o.ids, g.ReservationIDs...)
-			if g.Select == nil {
-				continue
+			if g.Select != nil {
+				selects = append(selects, g)
 			}
-			answered := o.ask(ctx, fmt.Sprintf("finding the reservations of node group %s by tag", g.Name), func(ctx context.Context) error {
-				found, err := o.EC2.ReservationsByTag(ctx, g.Select.Tags)
-				o.seen.Reservations = append(o.seen.Reservations, found...)
-				return err
-			})
-			if !answered {
-				o.ids = append(o.ids, o.selectedBefore(g)...)
+			if p.Provider == capacity.ProviderPCS {
+				groups = append(groups, capacity.SlotNames(p.Provider, g.Name)...)
 			}
 		}
 	}
+	slices.Sort(subnets)
+	subnets = slices.Compact(subnets)
+
+	var missing []capacity.Missing
+	found := make([][]capacity.Reservation, len(selects))
+	var questions []func(context.Context) error
+	for i, g := range selects {
+		questions = append(questions, func(ctx context.Context) (err error) {
+			found[i], err = o.EC2.ReservationsByTag(ctx, g.Select.Tags)
+			return err
+		})
+	}
+	if len(subnets) > 0 {
+		questions = append(questions, func(ctx context.Context) (err error) {
+			o.seen.Subnets, missing, err = o.EC2.KnownSubnets(ctx, subnets)
+			return err
+		})
+	}
+	if len(groups) > 0 {
+		questions = append(questions, func(ctx context.Context) (err error) {
+			o.seen.Held, err = o.PCS.Held(ctx, groups)
+			return err
+		})
+	}
+	answers := o.together(ctx, questions...)
+	for i, g := range selects {
+		o.seen.Reservations = append(o.seen.Reservations, found[i]...)
+		if !o.need(fmt.Sprintf("finding the reservations of node group %s by tag", g.Name), answers[i]) {
+			o.ids = append(o.ids, o.selectedBefore(g)...)
+		}
+	}
+	answers = answers[len(selects):]
+	var zones answer
+	if len(subnets) > 0 {
+		zones, answers = answers[0], answers[1:]
+	}
+	o.subnets(subnets, missing, zones)
+	return len(groups) > 0 && o.held(groups, answers[0])
 }
 
 func (o *observation) selectedBefore(g capacity.GroupSettings) []string {
@@ -151,24 +214,10 @@ func (o *observation) selectedBefore(g capacity.GroupSettings) []string {
 	return ids
 }
 
-// held learns which PCS compute node groups there are and what each was set up for. It
-// reports whether PCS was asked and answered.
-func (o *observation) held(ctx context.Context) (answered bool) {
-	var names []string
-	for _, p := range o.Settings.Partitions {
-		for _, g := range p.Groups {
-			if p.Provider == capacity.ProviderPCS {
-				names = append(names, capacity.SlotNames(p.Provider, g.Name)...)
-			}
-		}
-	}
-	if len(names) == 0 {
-		return false
-	}
-	answered = o.ask(ctx, "reading the compute node groups "+strings.Join(names, ", "), func(ctx context.Context) (err error) {
-		o.seen.Held, err = o.PCS.Held(ctx, names)
-		return err
-	})
+// held takes what PCS has said of its compute node groups, or what it said before. It
+// reports whether it has answered.
+func (o *observation) held(names []string, a answer) (answered bool) {
+	answered = o.need("reading the compute node groups "+strings.Join(names, ", "), a)
 	if !answered {
 		o.seen.Held = o.heldBefore(names)
 	}
@@ -218,29 +267,14 @@ func (o *observation) waiting(snap *capacity.Snapshot) {
 	}
 }
 
-// subnets looks up the zones of all subnets. What is not known now is as it was.
-func (o *observation) subnets(ctx context.Context) {
-	var ids []string
-	for _, p := range o.Settings.Partitions {
-		for _, g := range p.Groups {
-			ids = append(ids, g.SubnetIDs...)
-		}
+// subnets takes what EC2 has said of the zones of subnets. What is not known now is as it was.
+func (o *observation) subnets(ids []string, missing []capacity.Missing, a answer) {
+	if a.words != "" {
+		o.problem("%s; the zones of %s are as they were", a.words, strings.Join(ids, ", "))
 	}
-	slices.Sort(ids)
-	ids = slices.Compact(ids)
-	if len(ids) > 0 {
-		var missing []capacity.Missing
-		words, answered := o.try(ctx, func(ctx context.Context) (err error) {
-			o.seen.Subnets, missing, err = o.EC2.KnownSubnets(ctx, ids)
-			return err
-		})
-		if !answered && words != "" {
-			o.problem("%s; the zones of %s are as they were", words, strings.Join(ids, ", "))
-		}
-		for _, m := range missing {
-			words, _ := o.EC2.Explain(m.Err)
-			o.problem("EC2 does not describe subnet %s: %s; check its id and the region", m.ID, words)
-		}
+	for _, m := range missing {
+		words, _ := o.EC2.Explain(m.Err)
+		o.problem("EC2 does not describe subnet %s: %s; check its id and the region", m.ID, words)
 	}
 	if o.old != nil {
 		for _, p := range o.old.Partitions {
@@ -261,13 +295,13 @@ func (o *observation) instances(ctx context.Context) {
 	if len(ids) == 0 {
 		return
 	}
-	words, answered := o.try(ctx, func(ctx context.Context) error {
+	a := o.together(ctx, func(ctx context.Context) error {
 		found, err := o.EC2.InstancesByTag(ctx, map[string][]string{capacity.TagReservation: ids})
 		o.seen.Instances = capacity.WithNodes(found, o.Slurm.Expand)
 		return err
-	})
-	if !answered && words != "" {
-		o.problem("asking EC2 which slots the reservations have: %s; they may be taken for others than before", words)
+	})[0]
+	if a.words != "" {
+		o.problem("asking EC2 which slots the reservations have: %s; they may be taken for others than before", a.words)
 	}
 }
 

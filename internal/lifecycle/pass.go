@@ -107,6 +107,7 @@ type pass struct {
 	snap             *capacity.Snapshot
 	cluster          *Cluster  // nil if Slurm did not answer
 	jobs             []Job     // nil if they were not read
+	ended            []Job     // in the last minutes
 	now              time.Time // AWS's
 	awsErr, slurmErr error
 	// mayEnd: the orphans are those of this pass.

@@ -2,7 +2,6 @@ package lifecycle
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,17 +20,17 @@ func (p *pass) sample(ctx context.Context) {
 		return // nothing is paid for
 	}
 	if p.jobs == nil {
-		jobs, err := p.Slurm.Jobs(ctx)
+		jobs, ended, err := p.Slurm.Jobs(ctx)
 		if err != nil {
 			p.problem(err) // the report says that nothing is known of this time
 			return
 		}
-		p.jobs = withoutChecks(jobs)
+		p.jobs, p.ended = withoutChecks(jobs), withoutChecks(ended)
 	}
 	for _, paid := range now.Paid {
 		paid.Waits = slices.ContainsFunc(p.jobs, func(j Job) bool { return p.waits(j, paid.Partition) })
 	}
-	now.Runs = p.runs(ctx, last, now.At)
+	now.Runs = p.runs(last, now.At)
 	if err := p.State.AppendSample(now, last, p.Poll); err != nil {
 		p.problem(err)
 		p.fail(err)
@@ -127,7 +126,7 @@ func (p *pass) waits(j Job, partition string) bool {
 
 // runs are those of the jobs that hold nodes, and of those that ended since the sample before,
 // with how they ended: also what began and ended between the two.
-func (p *pass) runs(ctx context.Context, last *state.Sample, now time.Time) map[string]state.Run {
+func (p *pass) runs(last *state.Sample, now time.Time) map[string]state.Run {
 	ours := map[string]bool{}
 	for _, v := range views(p.snap, p.now) {
 		for _, name := range p.cluster.SlotNodes(v.slot.Name) {
@@ -155,7 +154,10 @@ func (p *pass) runs(ctx context.Context, last *state.Sample, now time.Time) map[
 			runs[id] = was // how it ends, squeue does not say yet
 		}
 	}
-	over := p.over(ctx)
+	over := map[string]Job{}
+	for _, j := range p.ended {
+		over[runID(j)] = j
+	}
 	for id, run := range before {
 		if _, there := runs[id]; there || !run.End.IsZero() {
 			continue
@@ -190,19 +192,6 @@ func (p *pass) run(j Job) state.Run {
 // atAWS is a time of Slurm's by AWS's clock.
 func (p *pass) atAWS(t time.Time) time.Time {
 	return t.Add(p.snap.ClockOffset.Duration).UTC().Truncate(time.Second)
-}
-
-// over are the jobs that ended in the last minutes, by run; none if Slurm does not say.
-func (p *pass) over(ctx context.Context) map[string]Job {
-	ended, err := p.Slurm.EndedJobs(ctx)
-	if err != nil {
-		p.problem(fmt.Errorf("asking how jobs ended: %w", err))
-	}
-	byID := map[string]Job{}
-	for _, j := range withoutChecks(ended) {
-		byID[runID(j)] = j
-	}
-	return byID
 }
 
 // clockSlack is how far the same time may be off after it was moved by a clock offset that

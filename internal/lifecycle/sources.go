@@ -85,9 +85,9 @@ type PCS interface {
 // Slurm is what a pass asks and tells slurmctld. All times are in its clock.
 type Slurm interface {
 	Look(ctx context.Context) (*Cluster, error)
-	Jobs(ctx context.Context) ([]Job, error)
-	// EndedJobs are those that ended in the last minutes, with how they did.
-	EndedJobs(ctx context.Context) ([]Job, error)
+	// Jobs are all that have not ended, and those that ended in the last minutes with how
+	// they did.
+	Jobs(ctx context.Context) (live, ended []Job, err error)
 	CreateReservation(ctx context.Context, r Reservation) error
 	// UpdateReservation changes times and nodes of a reservation, but not the start of
 	// an Active one.

@@ -27,7 +27,7 @@ type Asked struct {
 func (h *Hook) Ask(ctx context.Context, log *slog.Logger) (Asked, error) {
 	controller, err := h.client.Config(ctx)
 	if err != nil {
-		mark, ok := h.known()
+		mark, ok := h.Known()
 		if !ok {
 			return Asked{}, fmt.Errorf("asking Slurm for the name of its cluster: %w", err)
 		}
@@ -40,7 +40,7 @@ func (h *Hook) Ask(ctx context.Context, log *slog.Logger) (Asked, error) {
 	id, err := state.EnsureClusterID(controller.StateSaveLocation, controller.ClusterName)
 	if err != nil {
 		// By hand on another machine: hooks on the controller have written it down.
-		mark, ok := h.known()
+		mark, ok := h.Known()
 		if !ok {
 			return Asked{}, fmt.Errorf("%w; run this on Slurm's controller, as SlurmUser", err)
 		}
@@ -74,8 +74,8 @@ func (h *Hook) Mark(ctx context.Context, log *slog.Logger) (string, error) {
 	}
 }
 
-// known is the mark as the settings have it, or as an earlier hook learned it.
-func (h *Hook) known() (mark string, ok bool) {
+// Known is the mark as the settings have it, or as an earlier hook learned it.
+func (h *Hook) Known() (mark string, ok bool) {
 	if h.pcsCluster != "" {
 		return h.pcsCluster, true
 	}
@@ -101,7 +101,7 @@ func keptMark(dir state.Dir) (string, error) {
 // mark is none of any cluster: NAME/new.
 func SlurmMark(ctx context.Context, cfg *config.Config, create bool) (string, error) {
 	h := &Hook{State: state.Dir(cfg.StateDir), client: &slurm.Client{Timeout: slurmTimeout}}
-	if mark, ok := h.known(); ok {
+	if mark, ok := h.Known(); ok {
 		return mark, nil
 	}
 	if create {

@@ -47,7 +47,7 @@ func TestMarkOfSync(t *testing.T) {
 			if got != test.want || (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
 				t.Errorf("%q, %v; want %q, %q", got, err, test.want, test.err)
 			}
-			if hook, ok := (&Hook{State: dir}).known(); ok != strings.Contains(test.kept, "/") || ok && hook != test.kept {
+			if hook, ok := (&Hook{State: dir}).Known(); ok != strings.Contains(test.kept, "/") || ok && hook != test.kept {
 				t.Errorf("a hook without slurmctld takes %q for the mark", hook)
 			}
 		})

@@ -214,9 +214,10 @@ func (f following) Look(context.Context) (*lifecycle.Cluster, error) {
 	return c, nil
 }
 
-func (f following) Jobs(context.Context) ([]lifecycle.Job, error) { return []lifecycle.Job{}, nil }
+func (f following) Jobs(context.Context) (live, ended []lifecycle.Job, err error) {
+	return []lifecycle.Job{}, nil, nil
+}
 
-func (f following) EndedJobs(context.Context) ([]lifecycle.Job, error) { return nil, nil }
 
 func (f following) CreateReservation(_ context.Context, r lifecycle.Reservation) error {
 	f.mu.Lock()

@@ -29,6 +29,13 @@ func Sources(cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) lifecyc
 	if cfg.Cluster != "" {
 		local = "" // PCS has no job_submit
 	}
+	for _, p := range cfg.Partitions {
+		for _, g := range p.NodeGroups {
+			if aws != nil && g.PurchaseOption == capacity.CapacityBlock {
+				aws.ExpectBlocks()
+			}
+		}
+	}
 	s := lifecycle.Sources{Settings: cfg.Domain(), Poll: cfg.Timing.Poll.Duration, State: state.Dir(cfg.StateDir), Local: local, EC2: aws,
 		PCS: PCS{pcs.Provisioner{PCS: pcsClient, EC2: aws}, cfg.Cluster}, Slurm: SyncSlurm{Client: &slurm.Client{}, PCSCluster: cfg.Cluster, State: state.Dir(cfg.StateDir)}, MachineTime: time.Now, After: after(cfg),
 		Health: lifecycle.HealthCommand{Path: cfg.Health.Open, Timeout: cfg.Health.Timeout.Duration, Tries: cfg.Health.Tries}}
@@ -155,29 +162,24 @@ func (s SyncSlurm) IdleNodes(ctx context.Context) ([]string, error) {
 	return idle, nil
 }
 
-// Jobs are all jobs that have not ended.
-func (s SyncSlurm) Jobs(ctx context.Context) ([]lifecycle.Job, error) {
-	return lifecycleJobs(s.Client.Jobs(ctx))
-}
-
-// EndedJobs are those that ended in the last minutes.
-func (s SyncSlurm) EndedJobs(ctx context.Context) ([]lifecycle.Job, error) {
-	return lifecycleJobs(s.Client.EndedJobs(ctx))
-}
-
-func lifecycleJobs(jobs []slurm.Job, err error) ([]lifecycle.Job, error) {
+// Jobs are all jobs that have not ended, and those that ended in the last minutes.
+func (s SyncSlurm) Jobs(ctx context.Context) (live, ended []lifecycle.Job, err error) {
+	jobs, err := s.Client.AllJobs(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var all []lifecycle.Job
 	for _, j := range jobs {
 		job, err := lifecycleJob(j)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		all = append(all, job)
+		if j.Ended() {
+			ended = append(ended, job)
+		} else {
+			live = append(live, job)
+		}
 	}
-	return all, nil
+	return live, ended, nil
 }
 
 func lifecycleJob(j slurm.Job) (lifecycle.Job, error) {

@@ -2,7 +2,9 @@ package suite
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"hash/fnv"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -24,7 +26,9 @@ type launches struct {
 }
 
 func (l launches) block() string {
-	return fmt.Sprintf("cr-%017x", l.nodes*2+map[bool]int{true: 1}[l.alone])
+	name := fnv.New64a()
+	name.Write([]byte(l.name))
+	return fmt.Sprintf("cr-%017x", name.Sum64())
 }
 
 const (
@@ -40,13 +44,13 @@ type resumeBench struct {
 	cluster *slurmlab.Cluster
 	ours    string
 	floor   string
-	log     string // of scontrol and squeue
+	calls   string // a folder with a file for each run of scontrol and squeue
 }
 
 func newResumeBench(b *testing.B, all []launches, change func(*slurmlab.Config)) *resumeBench {
 	b.Helper()
 	r := &resumeBench{B: b, dir: shortDir(b), ours: build(b, "cmd/pcs-capacity-resume"), floor: build(b, "internal/bench/floor")}
-	r.log = filepath.Join(r.dir, "slurm.log")
+	r.calls = filepath.Join(r.dir, "calls")
 	nothing := r.script("nothing", "exit 0")
 	cfg := slurmlab.Config{Dir: filepath.Join(r.dir, "lab"), ResumeProgram: nothing, SuspendProgram: nothing, ResumeFailProgram: nothing, ResumeTimeout: 20 * time.Minute,
 		Extra: []string{"SchedulerParameters=default_queue_depth=5000,sched_interval=2,batch_sched_delay=0,bf_interval=2,bf_max_job_test=5000", "PrologSlurmctld=/bin/true"}}
@@ -75,9 +79,9 @@ func newResumeBench(b *testing.B, all []launches, change func(*slurmlab.Config))
 			b.Error(err)
 		}
 	})
-	// These count, and say when.
+	// These count, and the times of their files say when.
 	for _, name := range []string{"scontrol", "squeue"} {
-		r.script("bin/"+name, fmt.Sprintf("echo \"$(/bin/date +%%s%%N) %s $*\" >>%s\nexec /usr/bin/%[1]s \"$@\"", name, r.log))
+		r.script("bin/"+name, fmt.Sprintf("echo \"$*\" >%s/$$\nexec /usr/bin/%s \"$@\"", r.calls, name))
 	}
 	return r
 }
@@ -176,11 +180,25 @@ func world(b *testing.B, throttle bool, all ...launches) *awssim.Sim {
 // worldAt is a world whose clock is at a time.
 func worldAt(b *testing.B, at time.Time, throttle bool, all ...launches) *awssim.Sim {
 	b.Helper()
+	scenario := scenarioOf(b, all...)
+	scenario.Throttle = throttle
+	sim, err := awssim.New(scenario, awssim.NewClock(at, 1))
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, err := sim.Listen("127.0.0.1:0"); err != nil {
+		b.Fatal(err)
+	}
+	return sim
+}
+
+// scenarioOf has a block behind each partition.
+func scenarioOf(b *testing.B, all ...launches) *awssim.Scenario {
+	b.Helper()
 	scenario, err := awssim.LoadScenario("../../../hooks/testdata/power.toml")
 	if err != nil {
 		b.Fatal(err)
 	}
-	scenario.Throttle = throttle
 	home := &scenario.Regions[0]
 	template := home.Reservations[0]
 	home.Reservations = nil
@@ -197,28 +215,59 @@ func worldAt(b *testing.B, at time.Time, throttle bool, all ...launches) *awssim
 			home.Subnets[i].CIDR = "127.10.16.0/20"
 		}
 	}
-	sim, err := awssim.New(scenario, awssim.NewClock(at, 1))
+	return scenario
+}
+
+// env is what a program needs, which runs Slurm's through those that count.
+func (r *resumeBench) env() []string {
+	return []string{"SLURM_CONF=" + r.cluster.Conf(), "PATH=" + filepath.Join(r.dir, "bin"), "AWS_EC2_METADATA_DISABLED=true", "AWS_REGION=us-east-2"}
+}
+
+func (r *resumeBench) forgetCalls() {
+	r.Helper()
+	if err := errors.Join(os.RemoveAll(r.calls), os.Mkdir(r.calls, 0o755)); err != nil {
+		r.Fatal(err)
+	}
+}
+
+// slurmCall is one run of scontrol or squeue; at is exact to a tick of the kernel, 4 ms.
+type slurmCall struct {
+	at   time.Time
+	args string
+}
+
+func (r *resumeBench) slurmCalls() []slurmCall {
+	r.Helper()
+	files, err := os.ReadDir(r.calls)
 	if err != nil {
-		b.Fatal(err)
+		r.Fatal(err)
 	}
-	if _, err := sim.Listen("127.0.0.1:0"); err != nil {
-		b.Fatal(err)
+	var calls []slurmCall
+	for _, file := range files {
+		text, err := os.ReadFile(filepath.Join(r.calls, file.Name()))
+		if err != nil {
+			r.Fatal(err)
+		}
+		info, err := file.Info()
+		if err != nil {
+			r.Fatal(err)
+		}
+		calls = append(calls, slurmCall{info.ModTime(), string(text)})
 	}
-	return sim
+	return calls
 }
 
 // powerUp runs a program as slurmctld would, in an AWS of its own.
 func (r *resumeBench) powerUp(program string, l launches, file string, sim *awssim.Sim) powered {
 	r.Helper()
 	path := filepath.Join(r.dir, "resume.json")
-	for name, text := range map[string]string{path: file, r.log: ""} {
-		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-			r.Fatal(err)
-		}
+	if err := os.WriteFile(path, []byte(file), 0o644); err != nil {
+		r.Fatal(err)
 	}
+	r.forgetCalls()
 	sim.ResetCalls()
 	before := len(sim.Instances(""))
-	env := append(sim.Env(), "SLURM_CONF="+r.cluster.Conf(), "SLURM_RESUME_FILE="+path, "PATH="+filepath.Join(r.dir, "bin"), "AWS_EC2_METADATA_DISABLED=true", "AWS_REGION=us-east-2",
+	env := append(append(sim.Env(), r.env()...), "SLURM_RESUME_FILE="+path,
 		"FLOOR_RESERVATION="+l.block(), "FLOOR_SUBNET="+benchSubnet, "FLOOR_TEMPLATE="+benchTemplate)
 	began := time.Now()
 	p := powered{ran: run(r.B, env, program, l.list())}
@@ -235,22 +284,15 @@ func (r *resumeBench) powerUp(program string, l launches, file string, sim *awss
 		launched[i.LaunchID] = true
 	}
 	p.instances, p.refused = len(sim.Instances(""))-before, p.refused-len(launched)
-	text, err := os.ReadFile(r.log)
-	if err != nil {
-		r.Fatal(err)
-	}
-	for line := range strings.Lines(string(text)) {
+	for _, call := range r.slurmCalls() {
 		p.slurm++
-		at, command, _ := strings.Cut(line, " ")
-		nanoseconds, err := strconv.ParseInt(at, 10, 64)
-		if err != nil {
-			r.Fatal(err)
+		if !strings.Contains(call.args, "nodeaddr=") {
+			continue
 		}
-		if strings.Contains(command, "nodeaddr=") {
-			p.last = time.Unix(0, nanoseconds).Sub(began)
-			if p.first == 0 {
-				p.first = p.last
-			}
+		took := call.at.Sub(began)
+		p.last = max(p.last, took)
+		if p.first == 0 || took < p.first {
+			p.first = took
 		}
 	}
 	if p.instances != l.nodes {

@@ -1,7 +1,6 @@
 package power
 
 import (
-	"cmp"
 	"context"
 	"log/slog"
 	"os"
@@ -45,14 +44,12 @@ func resume(ctx context.Context, cfg *config.Config, c *call) error {
 		log.Warn("there is no state folder; records are lost", "err", h.StateErr)
 	}
 	c.records = h.State
-	asked, err := h.Ask(ctx, log)
-	if err != nil {
-		return err
-	}
-	r := hooks.Resume{Settings: cfg.Domain(), Cluster: asked.Mark, Slurm: h.Slurm, EC2: h.EC2, Records: c, Held: h.State, Log: log,
-		MachineTime: time.Now, Began: c.began, Budget: hooks.ResumeBudget(asked.ResumeTimeout)}
-	if os.Getenv("SLURM_RESUME_FILE") == "" { // by hand: Slurm may have waited for as long as it does
-		r.Began = c.began.Add(-cmp.Or(asked.ResumeTimeout, hooks.DefaultResumeTimeout))
+	r := hooks.Resume{Settings: cfg.Domain(), Slurm: h.Slurm, EC2: h.EC2, Records: c, Held: h.State, Log: log, MachineTime: time.Now,
+		Began: c.began, ByHand: os.Getenv("SLURM_RESUME_FILE") == ""}
+	r.Cluster, _ = h.Known()
+	r.Ask = func(ctx context.Context) (string, time.Duration, error) {
+		a, err := h.Ask(ctx, log)
+		return a.Mark, a.ResumeTimeout, err
 	}
 	if r.Last, err = h.State.ReadSnapshot(); err != nil {
 		log.Info("going on without the last snapshot", "err", err)

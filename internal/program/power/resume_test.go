@@ -61,7 +61,7 @@ func TestResumeConfiguresNodeGroup(t *testing.T) {
 	}
 	records := state.Dir(t.TempDir())
 	hook := hooks.Resume{Settings: cfg.Domain(), Cluster: "ml", Slurm: wire.HookSlurm{Client: &slurm.Client{}}, EC2: client,
-		PCS: wire.PCS{Provisioner: provisioner, Cluster: "ml"}, Records: records, Log: slog.New(slog.DiscardHandler), MachineTime: time.Now, Budget: time.Minute}
+		PCS: wire.PCS{Provisioner: provisioner, Cluster: "ml"}, Records: records, Log: slog.New(slog.DiscardHandler), MachineTime: time.Now}
 
 	// Somebody has let the group shrink to nothing.
 	if changed, err := provisioner.Configure(t.Context(), pcs.ConfigureRequest{Cluster: "ml", Group: "gpu-a", Reservation: r, SubnetIDs: []string{subnet}, MaxNodes: 4, Dynamic: true}); err != nil || !changed {

@@ -1,0 +1,88 @@
+package suite
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
+)
+
+// plain are the fields of a job that no user can write.
+const plain = "JobID:|,JobArrayID:|,State:|,TimeLimit:|,SubmitTime:|,EligibleTime:|,StartTime:|,EndTime:|,PriorityLong:|,UserID:|,NumNodes:|,NodeList:|"
+
+// passes is a cluster of which sync makes passes.
+type passes struct {
+	*resumeBench
+	all  []launches
+	sync string
+}
+
+func newPasses(b *testing.B, partitions, nodes int) *passes {
+	b.Helper()
+	var all []launches
+	for i := range partitions {
+		all = append(all, launches{fmt.Sprintf("p%d", i+1), nodes / partitions, true})
+	}
+	return &passes{newResumeBench(b, all, func(c *slurmlab.Config) {
+		c.Extra = append(c.Extra, "MaxArraySize=20001", "MaxJobCount=50000", "DebugFlags=NO_CONF_HASH", "SlurmctldDebug=error")
+	}), all, build(b, "cmd/pcs-capacity")}
+}
+
+// world is the AWS of the cluster: blocks that open in an hour.
+func (p *passes) world() *awssim.Sim { return world(p.B, false, p.all...) }
+
+// pass makes one, and returns how often it ran Slurm's programs too.
+func (p *passes) pass(sim *awssim.Sim) (r ran, slurm, calls int) {
+	p.Helper()
+	p.forgetCalls()
+	sim.ResetCalls()
+	r = run(p.B, append(sim.Env(), p.env()...), p.sync, "sync")
+	for _, n := range sim.Calls() {
+		calls += n
+	}
+	return r, len(p.slurmCalls()), calls
+}
+
+// squeue asks for the jobs with nothing else around it.
+func (p *passes) squeue() ran {
+	p.Helper()
+	return run(p.B, []string{"SLURM_CONF=" + p.cluster.Conf(), "PATH=/usr/bin:/bin"}, "squeue", "--all", "--noheader", "--Format="+plain)
+}
+
+// queue holds so many jobs, each a record of its own.
+func (p *passes) queue(jobs int) {
+	p.Helper()
+	out := p.slurm("sbatch", "--parsable", "-H", "-p", p.all[0].name, "-t", "60", "--array=0-"+strconv.Itoa(jobs), "-o", "/dev/null", "--wrap", "true")
+	p.slurm("scontrol", "update", "jobid="+strings.TrimSpace(out)+"_[1-"+strconv.Itoa(jobs)+"]", "nice=1")
+}
+
+// BenchmarkSync makes passes over clusters of several sizes.
+func BenchmarkSync(b *testing.B) {
+	t := newTable("sync", "partitions", "nodes", "jobs", "squeue ms", "pass ms", "pass/squeue", "peak MB", "Slurm calls", "AWS calls")
+	for _, size := range []struct{ partitions, nodes int }{{1, 16}, {50, 1000}} {
+		p := newPasses(b, size.partitions, size.nodes)
+		sim := p.world()
+		defer sim.Close()
+		first, slurm, calls := p.pass(sim)
+		t.add(size.partitions, size.nodes, "first pass", "", first.wall, "", first.peak, slurm, calls)
+		queued := 0
+		for _, jobs := range []int{10, 1000, 10000} {
+			p.queue(jobs - queued)
+			queued = jobs
+			p.pass(sim)
+			var took, alone []time.Duration
+			var last ran
+			for range 5 {
+				alone = append(alone, p.squeue().wall)
+				last, slurm, calls = p.pass(sim)
+				took = append(took, last.wall)
+			}
+			t.add(size.partitions, size.nodes, jobs, median(alone), median(took), ratio(median(took), median(alone)), last.peak, slurm, calls)
+		}
+	}
+	t.keep(b)
+}
