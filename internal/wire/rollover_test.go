@@ -218,7 +218,6 @@ func (f following) Jobs(context.Context) (live, ended []lifecycle.Job, err error
 	return []lifecycle.Job{}, nil, nil
 }
 
-
 func (f following) CreateReservation(_ context.Context, r lifecycle.Reservation) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -506,7 +505,7 @@ func TestRollOverPermissions(t *testing.T) {
 		if without == "" {
 			r.pass()
 			r.goTo(2880.1)
-			for range 3 {
+			for range 5 {
 				said = append(said, r.pass()...)
 			}
 			r.expect("with all permissions", others+"fence-gpu-a\nfence-gpu-b\ngpu-a "+blockC+" 4 ACTIVE\ngpu-b "+blockB+" 2 ACTIVE\ngpu: gpu-a gpu-b")
