@@ -139,6 +139,7 @@ func TestALateExtension(t *testing.T) {
 	if state := r.job(job).State; state != "PENDING" {
 		t.Errorf("while the payment is pending the job is %s", state)
 	}
+	r.explainsToUser(job, "Job "+job+" has the constraint gpu, and no reservation of those nodes takes it now; ")
 	if strings.Contains(said(), "moved the fence "+fence) {
 		t.Errorf("the fence was moved before the extension was paid:\n%s", said())
 	}
@@ -151,6 +152,9 @@ func TestALateExtension(t *testing.T) {
 	if want := r.fence(block).Add(-10 * time.Minute); !near(placed.Start, want) || placed.Active || placed.Start.Before(time.Now().Add(20*time.Hour)) {
 		t.Errorf("the fence is %+v, should begin at %s of Slurm's clock", placed, want)
 	}
+	r.explainsToUser(job, "Job "+job+" runs on gpu-")
+	r.explainsToUser("gpu-1", "Node gpu-1 ")
+	r.explainsToUser("gpu", "Partition gpu takes jobs: "+block+" is open")
 	if runs.End.After(placed.Start) {
 		t.Errorf("the job ends at %s, behind the fence", runs.End)
 	}
