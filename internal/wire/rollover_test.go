@@ -218,7 +218,6 @@ func (f following) Jobs(context.Context) (live, ended []lifecycle.Job, err error
 	return []lifecycle.Job{}, nil, nil
 }
 
-
 func (f following) CreateReservation(_ context.Context, r lifecycle.Reservation) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
