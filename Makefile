@@ -54,7 +54,7 @@ FUZZTIME := 5s
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint build packages dist/share bench bench-resume bench-submit bench-sync bench-start bench-readme test-slurm fuzz faults load mutants clean deps
+.PHONY: help demo test lint build packages dist/share bench bench-resume bench-submit bench-sync bench-start bench-readme test-slurm test-systemd fuzz faults load mutants clean deps
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z -]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -112,6 +112,12 @@ test-slurm: deps build ## the tests on Slurm 24.11 (SUITE=trixie) or 26.05 (SUIT
 	$(SUDO) env PATH="$$PATH" GOMODCACHE=$$(go env GOMODCACHE) GOCACHE=$$(go env GOCACHE) PACKAGES="$(PACKAGES)" internal/slurmlab/suite.sh $(SUITE) sh -c ' \
 		slurmctld -V && go test -timeout 60m -p 1 -parallel $(AT_ONCE) ./slurm ./internal/slurmlab ./hooks ./cmd/... && \
 		bin/capacity-lab demo --bin bin >bin/demo-$(SUITE).log'
+
+test-systemd: deps ## the service of the DEB under a real systemd, in a container (as root; a minute)
+	@{ command -v systemd-nspawn && command -v mmdebstrap; } >/dev/null || $(SUDO) apt-get install -y -qq --no-install-recommends systemd-container mmdebstrap >/dev/null
+	@$(MAKE) --no-print-directory packages ARCHES=$$(go env GOARCH) TRIM=
+	@$(SUDO) env PATH="$$PATH" PACKAGES="$(PACKAGES) systemd systemd-sysv dbus" internal/slurmlab/suite.sh bookworm true
+	$(SUDO) packaging/systemd.sh .suites/bookworm
 
 bench: ## speed as a ratio to something run beside it, never as a bare time
 	go test -run '^$$' -bench . -benchtime 1x $$(go list ./... | grep -v internal/bench/suite)

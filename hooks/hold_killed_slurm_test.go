@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
 // callLog is an AWS that writes down the calls of the first run of the hook, and at one of
@@ -107,8 +108,13 @@ func TestR5_HoldingHookKilled(t *testing.T) {
 			case <-deadline(t).Done():
 				t.Fatal("the hook was not killed")
 			}
+			// Slurm 26.05 takes other nodes at the second try.
+			var nodes []string
 			runs := func() bool {
-				return strings.Contains(p.show("job", id), "JobState=RUNNING") && p.up("gpu-1") && p.up("gpu-2")
+				job := p.show("job", id)
+				_, list, _ := strings.Cut(job, " NodeList=")
+				nodes, _ = slurm.Expand(strings.Fields(list + " -")[0])
+				return strings.Contains(job, "JobState=RUNNING") && len(nodes) == 2 && p.up(nodes[0]) && p.up(nodes[1])
 			}
 			// What the dead hook has left may be all the room that there is.
 			p.until("the job runs, or Slurm has given the power-up up", func() bool { return runs() || p.restarts(id) > 0 })
@@ -120,7 +126,7 @@ func TestR5_HoldingHookKilled(t *testing.T) {
 				t.Errorf("still held after a pass that did %v: %+v", done, now)
 			}
 			used := map[string]bool{}
-			for _, node := range []string{"gpu-1", "gpu-2"} {
+			for _, node := range nodes {
 				if id, ok := p.booted.Load(node); ok {
 					used[id.(string)] = true
 				}

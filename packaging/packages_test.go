@@ -198,6 +198,8 @@ func (i *installation) life(first, lab, second string) {
 	i.wire("CliFilterPlugins=lua", "JobSubmitPlugins=lua",
 		"ResumeProgram="+i.at("usr/libexec/pcs-capacity/pcs-capacity-resume"), "SuspendProgram="+i.at("usr/libexec/pcs-capacity/pcs-capacity-suspend"))
 	i.submits("wired, and not started", false)
+	// What the watchdog does to one that hangs. With status 2 systemd would not start it again.
+	i.startService()(syscall.SIGABRT)
 	stop := i.startService()
 	i.submits("wired", true)
 
@@ -230,7 +232,7 @@ func (i *installation) life(first, lab, second string) {
 		i.Errorf("after the upgrade the settings are %s", out)
 	}
 	i.submits("upgraded", true)
-	stop()
+	stop(syscall.SIGTERM)
 
 	script, err := i.command("usr/bin/pcs-capacity", "hooks", "print", "install").Output()
 	if err != nil {
@@ -538,24 +540,31 @@ func (i *installation) wire(lines ...string) {
 	}
 }
 
-// startService runs what the unit says, and waits for the first pass.
-func (i *installation) startService() (stop func()) {
+// startService runs what the unit says, and waits for the first pass. SIGTERM stops it in
+// good order; of another signal it dies.
+func (i *installation) startService() (stop func(syscall.Signal)) {
 	i.Helper()
 	unit := i.read("usr/lib/systemd/system/pcs-capacity-sync.service")
 	_, line, _ := strings.Cut(unit, "\nExecStart=/")
 	line, _, found := strings.Cut(line, "\n")
 	if words := strings.Fields(line); found && len(words) > 1 {
 		cmd := i.command(words[0], words[1:]...)
+		for line := range strings.Lines(unit) {
+			if variable, is := strings.CutPrefix(strings.TrimSpace(line), "Environment="); is {
+				cmd.Env = append(cmd.Env, variable)
+			}
+		}
 		var said strings.Builder
 		cmd.Stderr = &said
 		if err := cmd.Start(); err != nil {
 			i.Fatal(err)
 		}
-		stop = func() {
+		stop = func(signal syscall.Signal) {
 			i.Helper()
-			_ = cmd.Process.Signal(syscall.SIGTERM)
-			if err := cmd.Wait(); err != nil {
-				i.Errorf("the service ended with %v: %s", err, said.String())
+			_ = cmd.Process.Signal(signal)
+			err := cmd.Wait()
+			if died := cmd.ProcessState.Sys().(syscall.WaitStatus).Signaled(); died != (signal != syscall.SIGTERM) || !died && err != nil {
+				i.Errorf("after %s the service ended with %v: %s", signal, err, said.String())
 			}
 		}
 		for until := time.Now().Add(30 * time.Second); time.Now().Before(until); time.Sleep(50 * time.Millisecond) {
@@ -563,7 +572,7 @@ func (i *installation) startService() (stop func()) {
 				return stop
 			}
 		}
-		stop()
+		stop(syscall.SIGTERM)
 		i.Fatalf("no pass in 30 s: %s", said.String())
 	}
 	i.Fatalf("the unit has no ExecStart:\n%s", unit)

@@ -76,6 +76,7 @@ type simOtherwiseCmd struct {
 	MixedScaling    bool `help:"It takes a minimum between 0 and the maximum."`
 	AnySize         bool `help:"It takes a maximum above the block's size."`
 	LateChecks      bool `help:"It takes node groups that do not suit, which end in CREATE_FAILED."`
+	OneAtATime      bool `name:"one-at-a-time" help:"It changes one node group or queue of a cluster at a time."`
 	KeepsScheduled  bool `help:"It keeps the Slurm reservation GROUP-scheduled after the start."`
 	DropsForeign    bool `help:"It deletes Slurm reservations of others."`
 	ReplacesDrained bool `help:"It replaces the instances of drained nodes."`

@@ -80,6 +80,12 @@ func TestExplainScreens(t *testing.T) {
 		}
 		return snap
 	}
+	inTwo := at(blockEnd - 10*time.Minute) // the second one is open already, in a slot of its own
+	inTwo.Reservations[1].Start = now(0)
+	inTwo.Reservations[1].State = capacity.StateActive
+	inTwo.Partitions[0].Groups[0].Slots = []capacity.Slot{{Name: "gpu", Feature: "gpu", ReservationIDs: []string{"cr-0e2000000000000a1"}}, {Name: "more", Feature: "more", ReservationIDs: []string{"cr-0e2000000000000a2"}}}
+	small := world()
+	small.Reservations[0].Total = 1
 	dead := world()
 	dead.Reservations[0].Unhealthy = 3
 
@@ -98,6 +104,8 @@ func TestExplainScreens(t *testing.T) {
 	}
 	surplus := node("powered-down", "")
 	surplus.Surplus = true
+	unproven := node("idle", "")
+	unproven.Unproven = true
 	ofJob := func(j explain.Job, snap *capacity.Snapshot, d time.Duration, records ...state.Record) explain.Explanation {
 		return explain.OfJob(j, snap, records, now(d))
 	}
@@ -111,6 +119,10 @@ func TestExplainScreens(t *testing.T) {
 	}{
 		{"a job waits for the block to open", ofJob(job(maint), at(-25*time.Hour), -25*time.Hour), explain.WaitsToOpen},
 		{"it waits for free nodes", ofJob(job(), world(), 0), explain.WaitsInQueue},
+		{"it waits for another job", ofJob(job(func(j *explain.Job) { j.Reason = "Dependency" }), world(), 0), explain.WaitsByRule},
+		{"the open block is too small, the next one is not", ofJob(job(), small, 0), explain.WaitsToOpen},
+		{"its constraint keeps it from the open block", ofJob(job(maint, func(j *explain.Job) { j.Request.Constraint = "gpu" }), inTwo, blockEnd-10*time.Minute), explain.Constrained},
+		{"it has nothing to do with slots", ofJob(job(func(j *explain.Job) { j.Request.Constraint = "gpu&fast" }), world(), 0), explain.WaitsInQueue},
 		{"behind the fence, the next block takes it", ofJob(job(maint, limit(400)), world(), 0), explain.BehindFence},
 		{"it never fits", ofJob(job(maint, limit(9000)), world(), 0), string(capacity.TooLong)},
 		{"it has no limit, and nobody set one", ofJob(job(maint, func(j *explain.Job) { j.Request.TimeLimit = capacity.NoLimit }), world(), 0), string(capacity.TooLong)},
@@ -151,6 +163,7 @@ func TestExplainScreens(t *testing.T) {
 		{"it is drained", ofNode(node("drain", "its instance is not what the reservation is"), world(), 0), explain.Broken},
 		{"it is up", ofNode(node("mixed", ""), world(), 0), explain.Runs},
 		{"there is no instance for it", ofNode(surplus, world(), 0), explain.Surplus},
+		{"it has yet to show that it is healthy", ofNode(unproven, world(), 0), explain.Unproven},
 		{"a node that is not ours", ofNode(explain.Node{Name: "cpu-1", State: "idle", Up: true}, world(), 0), explain.Unmanaged},
 
 		{"a partition is open", explain.OfPartition(world().Partitions[0], 3, nil, world(), now(0)), explain.Open},
@@ -163,7 +176,7 @@ func TestExplainScreens(t *testing.T) {
 	shown := map[string]bool{
 		string(capacity.OK):      true, // WaitsInQueue
 		string(capacity.NotOpen): true, // WaitsToOpen, NextBlock
-		string(capacity.NoPlace): true, // WaitsInQueue: it waits for the larger reservation
+		string(capacity.NoPlace): true, // WaitsToOpen: it waits for the larger reservation
 	}
 	for _, s := range screens {
 		shown[s.code] = true
@@ -173,6 +186,11 @@ func TestExplainScreens(t *testing.T) {
 		fmt.Fprintf(&out, "-- %s --\n", s.name)
 		if err := showExplanation(&terminal.Terminal{Out: &out, Format: terminal.Table, Width: 100}, s.e); err != nil {
 			t.Error(err)
+		}
+	}
+	for _, code := range explainCodes(t) {
+		if !shown[code] {
+			t.Errorf("no screen has %s of internal/explain", code)
 		}
 	}
 	for _, code := range admissionCodes(t) {
@@ -198,6 +216,23 @@ func TestExplainScreens(t *testing.T) {
 			t.Errorf("%d columns: %s", n, line)
 		}
 	}
+}
+
+// explainCodes are those of the package itself.
+func explainCodes(t *testing.T) []string {
+	t.Helper()
+	source, err := os.ReadFile("../../internal/explain/explain.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var codes []string
+	for _, one := range regexp.MustCompile(`(?m)^\t[A-Z]\w+ += "([a-z-]+)"`).FindAllStringSubmatch(string(source), -1) {
+		codes = append(codes, one[1])
+	}
+	if len(codes) < 20 {
+		t.Fatalf("internal/explain has the codes %v", codes)
+	}
+	return codes
 }
 
 // admissionCodes are those with which docs/reasons.md says that a job is let in or not.

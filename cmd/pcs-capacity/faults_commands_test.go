@@ -30,7 +30,8 @@ var faultedOnPCS = []faulted{
 	{name: "setup on PCS", workers: 2, sample: []string{"pcs CreateComputeNodeGroup 1/killed after", "ec2 CreateLaunchTemplate 1/cut after", "slurm scontrol create reservation 1/killed after"}, start: onPCS(commands{args: setupOnPCS})},
 	{name: "setup of the next block", workers: 2, sample: []string{"pcs UpdateQueue 1/killed after"}, start: onPCS(commands{before: [][]string{setupOnPCS}, args: nextOnPCS})},
 	{name: "sync sets up the next block", workers: 2, sample: []string{"pcs CreateComputeNodeGroup 1/killed after", "pcs UpdateQueue 1/500 before", "ec2 CreateLaunchTemplate 1/killed after"}, start: onPCS(commands{settings: rollsOver, before: [][]string{setupOnPCS}, args: []string{"sync"}})},
-	{name: "sync removes an ended slot", workers: 2, sample: []string{"pcs UpdateQueue 1/killed after", "pcs DeleteComputeNodeGroup 1/500 after"}, start: onPCS(commands{settings: rollsOver, change: endedSlot, before: [][]string{setupOnPCS}, args: []string{"sync"}})},
+	{name: "sync releases an ended slot", workers: 2, sample: []string{"pcs UpdateQueue 1/killed after"}, start: onPCS(commands{settings: rollsOver, change: endedSlot("gpu-b"), before: [][]string{setupOnPCS}, args: []string{"sync"}})},
+	{name: "sync deletes an ended slot", workers: 2, sample: []string{"pcs DeleteComputeNodeGroup 1/500 after"}, start: onPCS(commands{settings: rollsOver, change: endedSlot(), before: [][]string{setupOnPCS}, args: []string{"sync"}})},
 	{name: "teardown on PCS", workers: 2, sample: []string{"pcs DeleteComputeNodeGroup 1/500 after", "slurm scontrol show reservation 1/500 after"}, start: onPCS(commands{before: [][]string{setupOnPCS}, args: []string{"teardown", "--queue", "gpu"}})},
 	{name: "hooks install on PCS", workers: 2, sample: []string{"pcs UpdateCluster 1/killed after"}, start: onPCS(commands{settings: laterOnPCS, args: []string{"hooks", "install", "--dir", "SITE", "--filter", "FILTER"}})},
 	{name: "hooks remove on PCS", workers: 2, sample: []string{"pcs UpdateCluster 1/500 after"}, start: onPCS(commands{settings: laterOnPCS, before: [][]string{{"hooks", "install", "--dir", "SITE", "--filter", "FILTER"}},
@@ -64,13 +65,18 @@ capacity_reservation_ids = ["cr-0e2000000000000a1", "cr-0e2000000000000a2"]
 max_nodes = 2
 `
 
-// endedSlot adds the slot of a block that has ended, gpu-b, of which Slurm has no node left.
-func endedSlot(s *awssim.Scenario) {
+// endedSlot adds the slot of a block that has ended, gpu-b, of which Slurm has no node left. The
+// queue has these slots.
+func endedSlot(queue ...string) func(*awssim.Scenario) {
+	return func(s *awssim.Scenario) { addEndedSlot(s, queue) }
+}
+
+func addEndedSlot(s *awssim.Scenario, queue []string) {
 	cluster := &s.Regions[0].Clusters[0]
 	group := cluster.NodeGroups[0]
 	group.ID, group.Name, group.Type, group.Tags = "pcs_0e20000009", "gpu-b", "p5.48xlarge", map[string]string{"pcs-capacity:cluster": "ml", "pcs-capacity:reservation": "cr-0e2000000000000b5"}
 	cluster.NodeGroups = append(cluster.NodeGroups, group)
-	cluster.Queues = append(cluster.Queues, awssim.QueueScenario{ID: "pcs_0e2000000a", Name: "gpu", NodeGroups: []string{"gpu-b"}, Tags: map[string]string{"pcs-capacity:cluster": "ml"}})
+	cluster.Queues = append(cluster.Queues, awssim.QueueScenario{ID: "pcs_0e2000000a", Name: "gpu", NodeGroups: queue, Tags: map[string]string{"pcs-capacity:cluster": "ml"}})
 }
 
 var setupOnEC2 = []string{"setup", "--provider", "ec2", "--reservation", fenceless, "--queue", "gpu", "--node-group", "gpu", "--like", "gpu", "--subnet-ids", "subnet-0e200000000000a01"}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
+	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 )
 
@@ -112,6 +113,53 @@ func TestAStopLeavesNoGapInAFence(t *testing.T) {
 		if !r.has("pcs-capacity-fence-" + slot) {
 			t.Errorf("slot %s has no fence after the stop: %+v", slot, report.Done)
 		}
+	}
+}
+
+// TestALateExtension: a block is extended when its fence has begun. Slurm cannot move a
+// reservation that is active. While the payment is pending the fence stays, and a job waits; then
+// the fence is at the new end, and the job runs, inside of it.
+func TestALateExtension(t *testing.T) {
+	if !ownProcess(t) {
+		return
+	}
+	const block, fence = "cr-0e2000000000000a1", "pcs-capacity-fence-gpu"
+	// EC2 takes extensions up to an hour before the end, so that the fence is to begin before that.
+	r := newRehearsalIn(t, strings.NewReplacer("+205s", "+5430s", `payment_delay = "0s"`, `payment_delay = "10m"`).Replace(rehearsalWorld),
+		strings.Replace(rehearsalConfig, `drain_margin = "5s"`, `drain_margin = "90m"`, 1), func(*slurmlab.Config) {})
+	_, said := r.watch()
+	r.until("the fence is active", func() bool { return r.reservations()[fence].Active })
+	job := r.submit("-C", "gpu", "-t", "20")
+
+	extend(r, block)
+	r.passes(3)
+	if now := r.reservations()[fence]; !now.Active || !now.Infinite() {
+		t.Errorf("while the payment is pending the fence is %+v", now)
+	}
+	if state := r.job(job).State; state != "PENDING" {
+		t.Errorf("while the payment is pending the job is %s", state)
+	}
+	r.explainsToUser(job, "Job "+job+" has the constraint gpu, and no reservation of those nodes takes it now; ")
+	if strings.Contains(said(), "moved the fence "+fence) {
+		t.Errorf("the fence was moved before the extension was paid:\n%s", said())
+	}
+
+	r.sim.Clock().Advance(10 * time.Minute) // it is paid
+	paid := time.Now()
+	runs := r.running(job)
+	t.Logf("the job runs %s after the payment", time.Since(paid))
+	placed := r.reservations()[fence]
+	if want := r.fence(block).Add(-10 * time.Minute); !near(placed.Start, want) || placed.Active || placed.Start.Before(time.Now().Add(20*time.Hour)) {
+		t.Errorf("the fence is %+v, should begin at %s of Slurm's clock", placed, want)
+	}
+	r.explainsToUser(job, "Job "+job+" runs on gpu-")
+	r.explainsToUser("gpu-1", "Node gpu-1 ")
+	r.explainsToUser("gpu", "Partition gpu takes jobs: "+block+" is open")
+	if runs.End.After(placed.Start) {
+		t.Errorf("the job ends at %s, behind the fence", runs.End)
+	}
+	if t.Failed() {
+		t.Log(said())
 	}
 }
 

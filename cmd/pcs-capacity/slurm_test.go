@@ -117,20 +117,6 @@ func TestRealSlurm(t *testing.T) {
 	r.until("the fence is back", func() bool { return r.has("pcs-capacity-fence-long") })
 	stop()
 
-	// The margin is made so long that the fence is active; then it is made short again.
-	// An active reservation cannot be moved.
-	t.Run("a late extension", func(t *testing.T) {
-		r.cfg.Timing.DrainMargin.Duration = 60 * time.Hour
-		r.expect("update-fence gpu", "update-fence long", "update-fence later", "power-down gpu")
-		if got := r.reservations()["pcs-capacity-fence-long"]; !got.Active {
-			t.Fatalf("the fence is not active: %+v", got)
-		}
-		r.expect()
-		r.cfg.Timing.DrainMargin.Duration = time.Minute
-		r.expect("replace-fence gpu", "replace-fence long", "replace-fence later")
-		r.expect()
-	})
-
 	// Others' reservations are there still.
 	for _, name := range []string{"gpu-scheduled", "pcluster-cr-0e2000000000000a1"} {
 		if !r.has(name) {

@@ -1,8 +1,13 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -54,6 +59,30 @@ func TestTheStartOfABlock(t *testing.T) {
 		t.Errorf("it said %s", said())
 	}
 	t.Log(said())
+}
+
+// explainsToUser has a user without rights in Slurm, and without AWS, run the program.
+func (r *rehearsal) explainsToUser(what, answer string) {
+	r.Helper()
+	const nobody = 65534
+	dir := filepath.Dir(r.cfg.StateDir) // with what it needs; the others are for root
+	program, settings := filepath.Join(dir, "pcs-capacity"), filepath.Join(dir, "config.toml")
+	if _, err := os.Stat(program); err != nil {
+		itself, err := exec.LookPath("pcs-capacity")
+		if err == nil {
+			itself, err = filepath.EvalSymlinks(itself)
+		}
+		text, err2 := os.ReadFile(r.path)
+		if err := errors.Join(err, err2, os.Chmod(dir, 0o755), os.WriteFile(settings, text, 0o644), os.Link(itself, program)); err != nil {
+			r.Fatal(err)
+		}
+	}
+	cmd := exec.CommandContext(r.ctx, program, "--config", settings, "explain", what)
+	cmd.Dir, cmd.Env = "/", []string{"PATH=" + os.Getenv("PATH"), "SLURM_CONF=" + r.cluster.Conf(), "AWS_ENDPOINT_URL=http://127.0.0.1:1", "AWS_EC2_METADATA_SERVICE_ENDPOINT=http://127.0.0.1:1"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.HasPrefix(string(out), answer) {
+		r.Errorf("to a user, explain %s says\n%s\nnot %q: %v", what, out, answer, err)
+	}
 }
 
 // explains runs the command, which is to answer so.

@@ -1,16 +1,38 @@
 package awssim
 
+import "strings"
+
 // Otherwise are things about PCS that no documentation says, in the other sense than the
 // simulator has them. POST /_sim/otherwise takes it.
 type Otherwise struct {
 	MixedScaling bool `json:"mixed_scaling"` // a minimum between 0 and the maximum is taken
 	AnySize      bool `json:"any_size"`      // a maximum above the block's size is taken
 	LateChecks   bool `json:"late_checks"`   // what does not suit is taken, and ends in CREATE_FAILED
+	OneAtATime   bool `json:"one_at_a_time"` // while a node group or a queue changes, no other one of its cluster does
 
 	// These are for who plays Slurm's part beside the simulator.
 	KeepsScheduled  bool `json:"keeps_scheduled"`  // GROUP-scheduled stays after the start
 	DropsForeign    bool `json:"drops_foreign"`    // Slurm reservations of others are deleted
 	ReplacesDrained bool `json:"replaces_drained"` // the instance of a drained node is replaced
+}
+
+// busy refuses a change of a cluster's node groups and queues while PCS is at work on one.
+func (s *Sim) busy(cl *pcsCluster) error {
+	if !s.otherwise.OneAtATime {
+		return nil
+	}
+	const terminal = " ACTIVE CREATE_FAILED UPDATE_FAILED DELETE_FAILED "
+	for _, g := range cl.groups {
+		if !strings.Contains(terminal, " "+g.Status+" ") {
+			return pcsNotActive(kindGroup, g.ID, g.Status)
+		}
+	}
+	for _, q := range cl.queues {
+		if !strings.Contains(terminal, " "+q.Status+" ") {
+			return pcsNotActive(kindQueue, q.ID, q.Status)
+		}
+	}
+	return nil
 }
 
 // SetOtherwise replaces them all.

@@ -35,6 +35,9 @@ func (s *Sim) createNodeGroup(c *call, in *createGroupInput) (*groupOutput, erro
 	if err != nil {
 		return nil, err
 	}
+	if err := s.busy(cl); err != nil {
+		return nil, err
+	}
 	if cl.Status != statusActive {
 		return nil, pcsNotActive(kindCluster, cl.ID, cl.Status)
 	}
@@ -205,6 +208,9 @@ func (s *Sim) updateNodeGroup(c *call, in *updateGroupInput) (*groupOutput, erro
 	if err != nil {
 		return nil, err
 	}
+	if err := s.busy(cl); err != nil {
+		return nil, err
+	}
 	switch {
 	case cl.Status != statusActive:
 		return nil, pcsNotActive(kindCluster, cl.ID, cl.Status)
@@ -240,6 +246,9 @@ func (s *Sim) updateNodeGroup(c *call, in *updateGroupInput) (*groupOutput, erro
 func (s *Sim) deleteNodeGroup(c *call, in *groupInput) (*pcsNothing, error) {
 	cl, g, err := c.region.pcs.clusterAndGroup(in.Cluster, in.Group)
 	if err != nil {
+		return nil, err
+	}
+	if err := s.busy(cl); err != nil {
 		return nil, err
 	}
 	if g.Status == statusCreating || g.Status == statusUpdating || g.Status == statusDeleting {

@@ -42,8 +42,10 @@ const (
 	WaitsToOpen  = "waits-to-open"    // no block is open yet
 	BehindFence  = "behind-the-fence" // too little is left of the open block, and it waits for the next
 	NextBlock    = "next-block"       // the block has ended, and it waits for the next
+	Constrained  = "constrained"      // its constraint keeps it from the reservation that would take it
 	WaitsForHost = "hosts-failed"     // fewer hosts are usable than it asks for
 	WaitsInQueue = "waits-in-queue"   // there is a block for it; Slurm decides when its turn is
+	WaitsByRule  = "waits-by-rule"    // there is a block for it; a dependency or a limit of Slurm's keeps it back
 	NotKnown     = "reservation-not-known"
 	Open         = "open"
 	Fenced       = "fenced"

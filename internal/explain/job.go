@@ -44,13 +44,14 @@ const aYear = 300 * 24 * time.Hour
 func OfJob(j Job, snap *capacity.Snapshot, records []state.Record, now time.Time) Explanation {
 	e := Explanation{Subject: "job " + j.Shown, Facts: []Fact{}}
 	req := j.Request
-	prospects := capacity.Prospects(req, snap, now)
+	prospects := capacity.Prospects(req, within(snap, req.Constraint), now)
 	e.fact("partition", "%s", strings.Join(req.Partitions, ", "))
 	limit := req.TimeLimit.String()
 	if req.TimeMin.Bounded() {
 		limit += ", at least " + req.TimeMin.String()
 	}
 	e.fact("time limit", "%s", limit)
+	e.fact("constraint", "%s", req.Constraint)
 	managed := slices.ContainsFunc(req.Partitions, func(name string) bool { _, ours := snap.Partition(name); return ours })
 	switch {
 	case j.State == "RUNNING" && j.Configuring:
@@ -205,7 +206,11 @@ func (e *Explanation) forCapacity(j Job, prospects []capacity.Prospect, v capaci
 		}
 	}
 	e.Advice = "Nothing to do: Slurm starts it then."
+	elsewhere := slices.DeleteFunc(capacity.Prospects(j.Request, snap, now), func(p capacity.Prospect) bool { return !p.Fits || p.Reservation.ID == "" })
 	switch {
+	case len(fits) == 0 && len(elsewhere) > 0:
+		e.Code, e.Answer = Constrained, fmt.Sprintf("Job %s has the constraint %s, and no reservation of those nodes takes it now; %s would.", j.Shown, j.Request.Constraint, elsewhere[0].Reservation.ID)
+		e.Advice = fmt.Sprintf("Leave it until those nodes have their next block, or let it run elsewhere: `scontrol update jobid=%s features=`.", j.Shown)
 	case len(fits) == 0:
 		e.Code, e.Answer = NotKnown, fmt.Sprintf("Job %s waits, and nothing is known of a reservation for it.", j.Shown)
 		e.Advice = "Ask an administrator to look at `pcs-capacity status`."
@@ -216,6 +221,11 @@ func (e *Explanation) forCapacity(j Job, prospects []capacity.Prospect, v capaci
 		where := fits[0].Reservation.ID
 		if where == "" {
 			where = "partition " + fits[0].Partition
+		}
+		if rule(j.Reason) {
+			e.Code, e.Answer = WaitsByRule, fmt.Sprintf("Job %s fits into %s, which is open; Slurm keeps it back: %s.", j.Shown, where, j.Reason)
+			e.Advice = fmt.Sprintf("See what Slurm has of it: `scontrol show job %s`.", j.Shown)
+			return
 		}
 		e.Code, e.Answer = WaitsInQueue, fmt.Sprintf("Job %s fits into %s, which is open; it waits for free nodes, or for its turn in the queue.", j.Shown, where)
 		e.Advice = fmt.Sprintf("Nothing to do. `squeue -p %s` shows what is before it.", fits[0].Partition)
@@ -233,6 +243,39 @@ func (e *Explanation) forCapacity(j Job, prospects []capacity.Prospect, v capaci
 				j.Shown, fits[0].Reservation.ID, at(fits[0].Window.Start, now), over)
 		}
 	}
+}
+
+// within is a snapshot without the slots that a job's constraint leaves out: one that names
+// nothing but slots, gpu-a or [gpu-a|gpu-b].
+func within(snap *capacity.Snapshot, constraint string) *capacity.Snapshot {
+	named := strings.FieldsFunc(constraint, func(r rune) bool { return strings.ContainsRune("[]()|", r) })
+	out := *snap
+	out.Partitions = slices.Clone(snap.Partitions)
+	found := map[string]bool{}
+	for i := range out.Partitions {
+		p := &out.Partitions[i]
+		p.Groups = slices.Clone(p.Groups)
+		for k := range p.Groups {
+			g := &p.Groups[k]
+			g.Slots = slices.DeleteFunc(slices.Clone(g.Slots), func(s capacity.Slot) bool {
+				is := s.Feature != "" && slices.Contains(named, s.Feature)
+				found[s.Feature] = found[s.Feature] || is
+				return !is
+			})
+		}
+	}
+	if len(named) == 0 || slices.ContainsFunc(named, func(name string) bool { return !found[name] }) {
+		return snap
+	}
+	return &out
+}
+
+// rules begin Slurm's words for what keeps a job back that free nodes alone do not change:
+// job_reason_string of 22.05 to 26.05.
+var rules = []string{"Assoc", "Dependency", "Invalid", "JobArrayTaskLimit", "Licenses", "Partition", "QOS"}
+
+func rule(reason string) bool {
+	return slices.ContainsFunc(rules, func(word string) bool { return strings.HasPrefix(reason, word) })
 }
 
 // lastOver is the reservation before a prospect whose time for jobs is over; "" if none was.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
+	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
 // lockWait is how long teardown waits for a pass of sync that is being made.
@@ -123,6 +124,9 @@ func (s Setup) release(ctx context.Context, t *remains) error {
 		return err
 	}
 	s.tell(WhatQueue, t.request.Queue, "done")
+	if s.Unattended { // the next pass deletes the fence, and then the nodes go
+		return fmt.Errorf("queue %s has changed: %w", t.request.Queue, pcs.ErrAtWork)
+	}
 	return nil
 }
 
