@@ -48,7 +48,7 @@ func TestAdversary(t *testing.T) {
 	a := startAdversary(t)
 	users := []*user{
 		{adversary: a, name: "daemon", rng: rand.New(rand.NewPCG(seed, 1))}, // has account nlp (by default) and vision
-		{adversary: a, name: "games", rng: rand.New(rand.NewPCG(seed, 2))}, // has vision (by default) and nlp
+		{adversary: a, name: "games", rng: rand.New(rand.NewPCG(seed, 2))},  // has vision (by default) and nlp
 	}
 	for i, u := range users {
 		u.other = users[1-i]
