@@ -250,7 +250,7 @@ func admitPartition(req Request, wish Wish, p Partition, snap *Snapshot, now tim
 	if matching := slices.DeleteFunc(slices.Clone(known), func(c candidate) bool { return len(c.mismatches()) > 0 }); len(matching) > 0 {
 		known = matching
 	} else {
-		return refuse(Mismatched, known[0].mismatches()[0].Message+"; nothing can be launched for the job: ask an administrator")
+		return refuse(Mismatched, known[0].mismatches()[0].Message+"; nothing can be launched for the job: ask an administrator to "+known[0].mismatches()[0].Fix)
 	}
 	largeEnough := slices.DeleteFunc(slices.Clone(known), func(c candidate) bool { return !c.holds(req) })
 	if len(largeEnough) == 0 {

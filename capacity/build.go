@@ -9,10 +9,12 @@ import (
 // Seen is what AWS was seen to have.
 type Seen struct {
 	// Reservations in any order; one can be there twice. A node group that selects by
-	// tags gets those of them that carry the tags, and an id of the settings that is not
-	// among them is one that EC2 does not describe.
+	// tags gets those of them that carry the tags, and an id of the settings, or of a group,
+	// that is not among them is one that EC2 does not describe.
 	Reservations []Reservation
 	Subnets      []Subnet
+	// Members of the groups that settings select.
+	Members Members
 	// Held is the reservation that each PCS compute node group was set up for, by the
 	// group's name: "" for one that was set up for none, no entry for one that does not
 	// exist or was not asked about.
@@ -50,11 +52,11 @@ func Build(s Settings, seen Seen) *Snapshot {
 					group.Subnets = append(group.Subnets, seen.Subnets[i])
 				}
 			}
-			ids := g.reservations(snap)
+			ids := g.reservations(snap, seen.Members)
 			if g.PurchaseOption == OnDemand {
 				group.ReuseIDs, ids = ids, nil
 			}
-			group.Slots = fillSlots(p.Provider, g.SlotNames(p.Provider), ids, where, snap)
+			group.Slots = fillSlots(p.Provider, g.SlotNames(p.Provider), ids, where, snap, p.Provider == ProviderEC2 && g.PurchaseOption == Mixed)
 			out.Groups = append(out.Groups, group)
 		}
 		snap.Partitions = append(snap.Partitions, out)
@@ -63,13 +65,20 @@ func Build(s Settings, seen Seen) *Snapshot {
 }
 
 // reservations are the ids of a node group: those of the settings in their order, and
-// those that its tags choose by their start.
-func (g GroupSettings) reservations(snap *Snapshot) []string {
+// those that it selects by their start.
+func (g GroupSettings) reservations(snap *Snapshot, members Members) []string {
 	ids := slices.Clone(g.ReservationIDs)
 	var chosen []Reservation
 	for _, r := range snap.Reservations {
-		if g.Select.Matches(r) {
+		if g.Select.Matches(r, members) {
 			chosen = append(chosen, r)
+		}
+	}
+	if g.Select != nil {
+		for _, id := range members[g.Select.Group] {
+			if _, known := snap.Reservation(id); !known {
+				chosen = append(chosen, Reservation{ID: id})
+			}
 		}
 	}
 	slices.SortStableFunc(chosen, func(a, b Reservation) int {

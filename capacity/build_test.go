@@ -52,7 +52,7 @@ func TestBuildSelectsByTags(t *testing.T) {
 		"gpu: other":      {"team": "nlp1", "use": "train"},
 		"gpu:":            {"team": "nlp1", "use": "test"},
 	} {
-		settings := Settings{Partitions: []PartitionSettings{{Groups: []GroupSettings{{Name: "gpu", Select: &Select{tags}}}}}}
+		settings := Settings{Partitions: []PartitionSettings{{Groups: []GroupSettings{{Name: "gpu", Select: &Select{Tags: tags}}}}}}
 		snap := Build(settings, seen)
 		if got := slots(snap); got != want {
 			t.Errorf("%v: got %q, want %q", tags, got, want)
@@ -61,7 +61,7 @@ func TestBuildSelectsByTags(t *testing.T) {
 			t.Errorf("%d reservations, want each of the 4 once", len(snap.Reservations))
 		}
 	}
-	if (&Select{}).Matches(Reservation{}) || (*Select)(nil).Matches(Reservation{}) {
+	if (&Select{}).Matches(Reservation{}, nil) || (*Select)(nil).Matches(Reservation{}, nil) {
 		t.Error("no tags choose everything")
 	}
 }

@@ -31,7 +31,7 @@ func Match(r Reservation, g NodeGroup, now time.Time) []Mismatch {
 	if m := StateMismatch(r, now); m != nil {
 		found = append(found, *m)
 	}
-	if r.Kind != g.PurchaseOption && !(g.PurchaseOption == OnDemand && r.Kind == ODCR) {
+	if !g.PurchaseOption.Buys(r.Kind) {
 		add("purchase-option", fmt.Sprintf("set purchase_option = %q", r.Kind),
 			"reservation %s is of kind %s, but node group %s buys %s", r.ID, r.Kind, g.Name, g.PurchaseOption)
 	}

@@ -72,8 +72,9 @@ func (at placement) learn(seen Seen, p Provider, slot Slot, snap *Snapshot) {
 
 // fillSlots puts reservations into slots. What has a slot keeps it. The others go, in the
 // order in which they begin, to where they are already if they need not wait there, else
-// to where they begin first, and of several such slots to the emptiest.
-func fillSlots(p Provider, names, ids []string, where placement, snap *Snapshot) []Slot {
+// to where they begin first, and of several such slots to the emptiest. With together, those
+// without an end share a slot if they can, so that the other one is free for those that have one.
+func fillSlots(p Provider, names, ids []string, where placement, snap *Snapshot, together bool) []Slot {
 	slots := make([]Slot, len(names))
 	rest := slices.Clone(ids)
 	for i, name := range names {
@@ -93,7 +94,7 @@ func fillSlots(p Provider, names, ids []string, where placement, snap *Snapshot)
 		return cmp.Or(rank(!snap.lasts(a))-rank(!snap.lasts(b)), x.Start.Compare(y.Start))
 	})
 	for _, id := range rest {
-		i := snap.bestSlot(slots, id, where.slots[id])
+		i := snap.bestSlot(slots, id, where.slots[id], together)
 		slots[i].ReservationIDs = append(slots[i].ReservationIDs, id)
 	}
 	for _, slot := range slots {
@@ -114,7 +115,7 @@ func (s *Snapshot) lasts(id string) bool {
 	return !known || r.State.Live() || r.State == StateExpired && !r.End.IsZero()
 }
 
-func (s *Snapshot) bestSlot(slots []Slot, id, already string) int {
+func (s *Snapshot) bestSlot(slots []Slot, id, already string, together bool) int {
 	best := 0
 	var first Turn
 	for i, slot := range slots {
@@ -124,10 +125,24 @@ func (s *Snapshot) bestSlot(slots []Slot, id, already string) int {
 		if over := !t.Unknown && !t.Reservation.State.Live(); slot.Name == already && (over || t.Behind == "") {
 			return i
 		}
-		if i == 0 || cmp.Or(rank(t.Never)-rank(first.Never), t.Window.Start.Compare(first.Window.Start),
-			len(slot.ReservationIDs)-1-len(slots[best].ReservationIDs)) < 0 {
+		fuller := len(slot.ReservationIDs) - 1 - len(slots[best].ReservationIDs)
+		if together && t.Window.Unbounded() {
+			fuller = cmp.Or(s.endless(slots[best])-s.endless(slots[i]), fuller)
+		}
+		if i == 0 || cmp.Or(rank(t.Never)-rank(first.Never), t.Window.Start.Compare(first.Window.Start), fuller) < 0 {
 			best, first = i, t
 		}
 	}
 	return best
+}
+
+// endless counts the reservations of a slot that have no end.
+func (s *Snapshot) endless(slot Slot) int {
+	n := 0
+	for _, id := range slot.ReservationIDs {
+		if r, known := s.Reservation(id); known && s.Timing.Window(r).Unbounded() {
+			n++
+		}
+	}
+	return n
 }

@@ -6,16 +6,26 @@ import (
 )
 
 // Kind is what sort of reservation EC2 sold. Its values are also the values of
-// a node group's purchase_option, which adds OnDemand.
+// a node group's purchase_option, which adds OnDemand and Mixed.
 type Kind string
 
-// The kinds of reservation, and OnDemand for a node group that has none.
+// The kinds of reservation, OnDemand for a node group that has none, and Mixed for one that
+// takes reservations of every kind, each bought as what it is.
 const (
 	CapacityBlock     Kind = "capacity-block"
 	ODCR              Kind = "odcr"
 	InterruptibleODCR Kind = "interruptible-odcr"
 	OnDemand          Kind = "on-demand"
+	Mixed             Kind = "mixed"
 )
+
+// PurchaseOptions are what a node group may buy.
+var PurchaseOptions = []Kind{CapacityBlock, ODCR, InterruptibleODCR, Mixed, OnDemand}
+
+// Buys reports whether what a node group buys goes with a reservation of a kind.
+func (k Kind) Buys(reservation Kind) bool {
+	return k == reservation || k == Mixed || k == OnDemand && reservation == ODCR
+}
 
 // State is EC2's state of a reservation, verbatim. A value that is not in the
 // list below counts as unusable and is shown as EC2 wrote it.

@@ -76,6 +76,8 @@ type EC2 interface {
 	// Reservations describes reservations by id; missing are those that EC2 does not know.
 	Reservations(ctx context.Context, ids []string) (found []capacity.Reservation, missing []capacity.Missing, err error)
 	ReservationsByTag(ctx context.Context, tags map[string]string) ([]capacity.Reservation, error)
+	// GroupMembers are the ids of the reservations in a resource group, by its name or ARN.
+	GroupMembers(ctx context.Context, group string) ([]string, error)
 	// KnownSubnets describes subnets by id; missing are those that EC2 does not know.
 	KnownSubnets(ctx context.Context, ids []string) (found []capacity.Subnet, missing []capacity.Missing, err error)
 	// PinTemplate is the version, ID:NUMBER, that a launch template of the settings means now.

@@ -3,6 +3,7 @@ package hooks
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -30,7 +31,7 @@ func (r *Resume) freshSnapshot(ctx context.Context, names map[string]bool, seen 
 	if err != nil {
 		return nil, err
 	}
-	seen.Subnets, seen.Reservations = fresh.Subnets, append(seen.Reservations, fresh.Reservations...)
+	seen.Subnets, seen.Members, seen.Reservations = fresh.Subnets, fresh.Members, append(seen.Reservations, fresh.Reservations...)
 	snap := capacity.Build(r.Settings, seen)
 	snap.TakenAt = r.now()
 	return snap, nil
@@ -48,15 +49,15 @@ func (r *Resume) freshFacts(ctx context.Context, names map[string]bool) (capacit
 		for _, g := range p.Groups {
 			subnets = append(subnets, g.SubnetIDs...)
 			ids = append(ids, g.ReservationIDs...)
-			if g.PurchaseOption == capacity.CapacityBlock {
+			if g.PurchaseOption.Buys(capacity.CapacityBlock) {
 				r.EC2.ExpectBlocks()
 			}
-			if g.Select != nil {
+			if g.Select != nil && g.Select.Group == "" {
 				selects = append(selects, g)
 			}
 		}
 	}
-	var seen capacity.Seen
+	seen := capacity.Seen{Members: capacity.Members{}}
 	var found []capacity.Reservation
 	selected := make([][]capacity.Reservation, len(selects))
 	reads, ctx := errgroup.WithContext(ctx)
@@ -77,6 +78,14 @@ func (r *Resume) freshFacts(ctx context.Context, names map[string]bool) (capacit
 		return err
 	})
 	reads.Go(func() error {
+		for _, group := range r.Settings.SelectedGroups(slices.Collect(maps.Keys(names))...) {
+			members, err := r.EC2.GroupMembers(ctx, group)
+			if err != nil {
+				return err
+			}
+			seen.Members[group] = members
+			ids = append(ids, members...)
+		}
 		some, unknown, err := r.EC2.Reservations(ctx, ids)
 		if err != nil {
 			return err

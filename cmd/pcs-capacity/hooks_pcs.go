@@ -36,16 +36,33 @@ func readCluster(ctx context.Context, g *Globals, cfg *config.Config) (*wiredClu
 // closed refuses to touch the cluster while a block is open: paid hours are not for changes
 // of slurmctld.
 func (c wiredCluster) closed(ctx context.Context, cfg *config.Config) error {
+	settings := cfg.Domain()
 	var ids []string
-	for _, p := range cfg.Domain().Partitions {
+	var selected []capacity.Reservation
+	for _, group := range settings.SelectedGroups() {
+		members, err := c.aws.GroupMembers(ctx, group)
+		if err != nil {
+			return err
+		}
+		ids = append(ids, members...)
+	}
+	for _, p := range settings.Partitions {
 		for _, g := range p.Groups {
 			ids = append(ids, g.ReservationIDs...)
+			if g.Select != nil && g.Select.Group == "" {
+				some, err := c.aws.ReservationsByTag(ctx, g.Select.Tags)
+				if err != nil {
+					return err
+				}
+				selected = append(selected, some...)
+			}
 		}
 	}
 	found, _, err := c.aws.Reservations(ctx, ids)
 	if err != nil {
 		return err
 	}
+	found = append(found, selected...)
 	for _, r := range found {
 		if r.Kind == capacity.CapacityBlock && r.LiveAt(c.aws.Now()) && !r.Start.After(c.aws.Now()) {
 			return fmt.Errorf("block %s is open until %s, and PCS changes the settings of a cluster by restarting its slurmctld; run this again before a block opens or after it ended",

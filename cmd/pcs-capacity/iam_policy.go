@@ -46,13 +46,16 @@ func (c *IAMPolicyCmd) Run(g *Globals, t *terminal.Terminal, cfg *maybeConfig) e
 	if (role == permissions.Hooks || role == permissions.HooksReserve) && len(at.Reservations)+len(at.Selects) == 0 {
 		fmt.Fprintln(t.Err, "The settings list no reservation of a partition with provider ec2: launches into every one are allowed.")
 	}
+	if (role == permissions.Hooks || role == permissions.HooksReserve) && slices.Equal(at.Reservations, []string{"*"}) {
+		fmt.Fprintln(t.Err, "The settings select a resource group, which IAM cannot bound launches by: launches into every reservation are allowed.")
+	}
 	out := json.NewEncoder(t.Out)
 	out.SetIndent("", "  ")
 	return out.Encode(permissions.Policy(at, role.Programs()))
 }
 
 // launchedInto are the reservations that the power hooks launch into, by id or tags, each
-// once and in order.
+// once and in order. IAM knows no groups, so a resource group stands for every reservation.
 func launchedInto(s capacity.Settings) (ids []string, selects []capacity.Select) {
 	for _, p := range s.Partitions {
 		for _, g := range p.Groups {
@@ -60,6 +63,9 @@ func launchedInto(s capacity.Settings) (ids []string, selects []capacity.Select)
 				continue
 			}
 			ids = append(ids, g.ReservationIDs...)
+			if g.Select != nil && g.Select.Group != "" {
+				return []string{"*"}, nil
+			}
 			same := func(other capacity.Select) bool { return maps.Equal(other.Tags, g.Select.Tags) }
 			if g.Select != nil && !slices.ContainsFunc(selects, same) {
 				selects = append(selects, *g.Select)

@@ -216,7 +216,7 @@ func (c *ListCmd) keeps(r *capacity.Reservation) bool {
 
 // bounds does for reservations that were asked for by id what EC2 does for a list.
 func (c *ListCmd) bounds(r *capacity.Reservation) bool {
-	if tagged := (&capacity.Select{Tags: c.Tag}); len(c.Tag) > 0 && !tagged.Matches(*r) {
+	if tagged := (&capacity.Select{Tags: c.Tag}); len(c.Tag) > 0 && !tagged.Matches(*r, nil) {
 		return false
 	}
 	return len(c.InstanceTypes) == 0 || slices.Contains(c.InstanceTypes, r.InstanceType)

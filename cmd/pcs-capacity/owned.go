@@ -54,17 +54,18 @@ func ownedOf(cfg *maybeConfig, aws *ec2.Client, found []capacity.Reservation, sl
 		return o
 	}
 	settings, home := cfg.Domain(), aws.In(cfg.Region).Region()
+	before := lastSnapshot(cfg.Config)
+	members := before.Members(settings) // what sync saw last: no command that only shows asks for them
 	var ours []capacity.Reservation
 	for _, r := range found {
-		if r.Region == home && hasReservation(settings, r) {
+		if r.Region == home && hasReservation(settings, r, members) {
 			ours = append(ours, r)
 		}
 	}
-	before := lastSnapshot(cfg.Config)
 	if before != nil {
 		ours = append(ours, before.Reservations...)
 	}
-	snap := capacity.Build(settings, capacity.Seen{Reservations: ours, Before: before, Now: aws.In(cfg.Region).Now()})
+	snap := capacity.Build(settings, capacity.Seen{Reservations: ours, Members: members, Before: before, Now: aws.In(cfg.Region).Now()})
 	idleBySlot := map[string]int{}
 	for _, node := range slurm.names {
 		if _, _, slot, ok := settings.PlaceOf(node); ok {
@@ -86,10 +87,10 @@ func ownedOf(cfg *maybeConfig, aws *ec2.Client, found []capacity.Reservation, sl
 }
 
 // hasReservation reports whether a node group of the settings has a reservation.
-func hasReservation(s capacity.Settings, r capacity.Reservation) bool {
+func hasReservation(s capacity.Settings, r capacity.Reservation, members capacity.Members) bool {
 	return slices.ContainsFunc(s.Partitions, func(p capacity.PartitionSettings) bool {
 		return slices.ContainsFunc(p.Groups, func(g capacity.GroupSettings) bool {
-			return slices.Contains(g.ReservationIDs, r.ID) || g.Select.Matches(r)
+			return slices.Contains(g.ReservationIDs, r.ID) || g.Select.Matches(r, members)
 		})
 	})
 }

@@ -34,7 +34,7 @@ provider = "ec2"
 name = "own"
 instance_type = "p5.48xlarge"
 subnet_ids = ["subnet-0e200000000000a01"]
-capacity_reservation_ids = ["cr-0e2000000000000a1"]
+select = { group = "open" }
 max_nodes = 16
 launch_template = "lt-0e2000000000000a3"
 [[partition.node_group]]

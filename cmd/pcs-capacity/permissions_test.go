@@ -53,6 +53,7 @@ func newRestricted(t *testing.T, clock *awssim.Clock) *restricted {
 		SecurityGroups: []string{"sg-0e2000000000000a1"}, InstanceProfile: "arn:aws:iam::111122223333:instance-profile/nodes"},
 		awssim.LaunchTemplateScenario{ID: "lt-0e2000000000000a4", Name: "named-nodes", Image: "ami-0e200000000000a01", MetadataTags: true, SecurityGroups: []string{"sg-0e2000000000000a1"}})
 	region.Reservations = append(region.Reservations, awssim.ReservationScenario{ID: groupODCR, Kind: "odcr", Type: "p5.48xlarge", Zone: "us-east-2a", Count: 2, PlacementGroup: "ml-cluster"})
+	region.ResourceGroups = []awssim.ResourceGroupScenario{{Name: "open", Reservations: []string{openBlock}}, {Name: "next", Reservations: []string{nextBlock}}, {Name: "empty"}}
 	// UltraServers of which only DescribeCapacityBlocks says so.
 	chips := slices.IndexFunc(region.Reservations, func(one awssim.ReservationScenario) bool { return one.ID == "cr-0e2000000000000c6" })
 	scenario.HideLaunchStatus = true
@@ -220,6 +221,7 @@ func TestLaunchesIntoListed(t *testing.T) {
 		{"on PCS", strings.Replace(group, "\"ec2\"", "\"pcs\"", 1), permissions.Hooks, []string{openBlock, nextBlock, chips, groupODCR}},
 		{"by id", group + "capacity_reservation_ids = [\"" + openBlock + "\"]\n", permissions.Hooks, []string{openBlock}},
 		{"by tag", group + "select = {tags = {team = \"chips\"}}\n", permissions.Hooks, []string{chips}},
+		{"by resource group", group + "select = {group = \"open\"}\n", permissions.Hooks, []string{openBlock, nextBlock, chips, groupODCR}},
 		{"both", group + "capacity_reservation_ids = [\"" + openBlock + "\", \"" + groupODCR + "\"]\n" +
 			strings.NewReplacer(`"own"`, `"more"`).Replace(group) + "select = {tags = {team = \"chips\"}}\n", permissions.HooksReserve, []string{openBlock, chips, groupODCR}},
 	} {
@@ -340,6 +342,22 @@ func reserveOn(r *restricted) {
 	r.write("pcs-capacity/config.toml", "region = \"us-east-2\"\ncluster = \"ml\"\nstate_dir = \"state\"\n[log]\ndir = \"log\"\n[reserve]\nenabled = true\n")
 }
 
+// selects has settings with a node group that selects a resource group.
+func (r *restricted) selects(provider, group string) {
+	r.Helper()
+	text, err := os.ReadFile(r.settings)
+	if err != nil {
+		r.Fatal(err)
+	}
+	template := ""
+	if provider == "ec2" {
+		template = "launch_template = \"lt-0e2000000000000a1\"\n"
+	}
+	name := map[string]string{"pcs": "gpu", "ec2": "own"}[provider]
+	r.write("pcs-capacity/config.toml", string(text)+fmt.Sprintf("[[partition]]\nname = %q\nprovider = %q\n[[partition.node_group]]\nname = %[1]q\ninstance_type = \"p5.48xlarge\"\n"+
+		"subnet_ids = [\"subnet-0e200000000000a01\"]\nselect = { group = %[3]q }\nmax_nodes = 3\n%[4]s", name, provider, group, template))
+}
+
 // heldID is the first id that the simulator gives to a reservation.
 const heldID = "cr-040d29eb57de1d510"
 
@@ -443,6 +461,21 @@ var scenes = []scene{
 	{program: permissions.Wire, before: func(r *restricted) {
 		r.write("pcs-capacity/config.toml", strings.Replace(fmt.Sprintf(restrictedConfig, "state", "log"), `cluster = "ml"`, "", 1))
 	}, run: command("hooks", "install", "settings")},
+	// What the settings select by a resource group.
+	{program: permissions.Setup, before: func(r *restricted) { r.selects("pcs", "open") }, run: command(setupArgs(openBlock, "--max-nodes", "3")...)},
+	{program: permissions.Wire, before: func(r *restricted) {
+		r.mustAdmin(setupArgs(nextBlock, "--max-nodes", "3")...)
+		r.selects("ec2", "next")
+	}, run: command("hooks", "install", "settings")},
+	{program: permissions.ResumePCS, before: func(r *restricted) {
+		setUpForNext(r)
+		path := filepath.Join(r.dir, "pcs-capacity", "conf.d", "gpu.toml")
+		text, err := os.ReadFile(path)
+		if err != nil {
+			r.Fatal(err)
+		}
+		r.write("pcs-capacity/conf.d/gpu.toml", strings.Replace(string(text), `capacity_reservation_ids = ["`+openBlock+`"]`, `select = { group = "open" }`, 1))
+	}, run: func(r *restricted) int { return r.hook("resume", "gpu-a-[1-3]") }},
 	{program: permissions.ResumePCS, before: setUpForNext, run: func(r *restricted) int { return r.hook("resume", "gpu-a-[1-3]") }},
 }
 

@@ -142,7 +142,8 @@ func lookAtReservations(ctx context.Context, cfg *config.Config, aws *ec2.Client
 	if err != nil {
 		return seenReservations{}, err
 	}
-	snap := capacity.Build(settings, capacity.Seen{Reservations: append(all, found...), Before: lastSnapshot(cfg), Now: aws.Now()})
+	before := lastSnapshot(cfg)
+	snap := capacity.Build(settings, capacity.Seen{Reservations: append(all, found...), Members: before.Members(settings), Before: before, Now: aws.Now()})
 	snap.Reservations = slices.DeleteFunc(snap.Reservations, func(r capacity.Reservation) bool {
 		used := slices.ContainsFunc(snap.Partitions, func(p capacity.Partition) bool { return p.Has(r.ID) })
 		return !used && (r.Kind != capacity.CapacityBlock && !r.FutureODCR() || !r.State.Live())

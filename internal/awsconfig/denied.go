@@ -29,10 +29,10 @@ type Denied struct {
 
 var _ smithy.APIError = (*Denied)(nil)
 
-// denials are the codes of such errors: those of EC2 and of services with AWS JSON or
-// XML. "UnauthorizedOperation" has one more meaning, for a caller who may do all that IAM
+// denials are the codes of such errors: those of EC2, of services with AWS JSON or XML, and
+// of Resource Groups. "UnauthorizedOperation" has one more meaning, for a caller who may do all that IAM
 // knows of: see ErrNotApproved of package ec2.
-var denials = []string{"UnauthorizedOperation", "AccessDeniedException", "AccessDenied"}
+var denials = []string{"UnauthorizedOperation", "AccessDeniedException", "AccessDenied", "ForbiddenException"}
 
 // denial reads AWS's message, in the words of "Troubleshoot access denied error messages",
 // IAM User Guide. Older ones have none of them.
@@ -47,7 +47,7 @@ func denied(service, operation string, err error) error {
 		if answer.ErrorCode() != code {
 			continue
 		}
-		d := &Denied{Action: strings.ToLower(service) + ":" + operation, answer: answer, err: err}
+		d := &Denied{Action: strings.ToLower(strings.ReplaceAll(service, " ", "-")) + ":" + operation, answer: answer, err: err}
 		m := denial.FindStringSubmatch(answer.ErrorMessage())
 		named := m != nil
 		if named {

@@ -92,6 +92,8 @@ func (s *Sim) authorize(c *call) error {
 		needs = s.pcsNeeds(c)
 	case "iam":
 		needs = s.iamNeeds(c)
+	case resourceGroups:
+		needs = s.groupNeeds(c)
 	}
 	for _, need := range needs {
 		need.Keys.Set(keyRegion, c.Region)
@@ -135,6 +137,8 @@ func (s *Sim) unauthorized(c *call, need iam.Request, verdict iam.Verdict) error
 	switch c.Service {
 	case "pcs":
 		return apiErrorf("AccessDeniedException", "%s", message)
+	case resourceGroups:
+		return &APIError{Code: "ForbiddenException", Status: http.StatusForbidden, Message: message}
 	case "iam":
 		return &APIError{Code: "AccessDenied", Status: http.StatusForbidden, Message: message}
 	}

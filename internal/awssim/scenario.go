@@ -87,6 +87,7 @@ type RegionScenario struct {
 	Capacity        []CapacityScenario       `toml:"capacity"`
 	Offerings       []OfferingScenario       `toml:"offering"`
 	Reservations    []ReservationScenario    `toml:"reservation"`
+	ResourceGroups  []ResourceGroupScenario  `toml:"resource_group"`
 	LaunchTemplates []LaunchTemplateScenario `toml:"launch_template"`
 	Clusters        []ClusterScenario        `toml:"cluster"`
 }

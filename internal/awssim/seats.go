@@ -6,8 +6,8 @@ import "net/http"
 // demand. It returns between o.min and o.max places, or an error.
 func (r *region) seats(o launchOrder, at site) ([]*reservation, error) {
 	target := o.target()
-	if target.CapacityReservationResourceGroupArn != "" {
-		return nil, apiErrorf("Unsupported", "the simulator has no resource groups of Capacity Reservations")
+	if arn := target.CapacityReservationResourceGroupArn; arn != "" {
+		return r.groupSeats(o, at, arn)
 	}
 	if target.CapacityReservationId != "" {
 		return r.targetSeats(o, at, target.CapacityReservationId)

@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// call is one request of EC2 or PCS.
+// call is one request of AWS.
 type call struct {
-	Service   string // ec2, pcs
+	Service   string // ec2, pcs, resource-groups, iam, sts
 	Operation string
 	Region    string
 	AccessKey string
@@ -36,7 +36,7 @@ const pcsTarget = "AWSParallelComputingService."
 // maxRequest bounds the body of a request; the largest real ones carry 16 KB of user data.
 const maxRequest = 1 << 20
 
-// Handler serves EC2, PCS and, under /_sim/, the control requests and the metadata of
+// Handler serves EC2, PCS, Resource Groups and, under /_sim/, the control requests and the metadata of
 // instances.
 func (s *Sim) Handler() http.Handler {
 	mux := http.NewServeMux()
@@ -101,6 +101,12 @@ func parseCall(r *http.Request, body []byte) (*call, error) {
 		c.Operation = op
 		return c, nil
 	}
+	if c.Service == resourceGroups {
+		if c.Operation = resourceGroupPaths[r.URL.Path]; c.Operation == "" {
+			return c, apiErrorf("MethodNotAllowedException", "the simulator has no %s", r.URL.Path)
+		}
+		return c, nil
+	}
 	form, err := url.ParseQuery(string(body))
 	if err != nil {
 		return c, apiErrorf("MalformedQueryString", "The query string contains a syntax error: %v", err)
@@ -128,6 +134,8 @@ func (s *Sim) dispatch(c *call) ([]byte, error) {
 		ops = s.iamOperations()
 	case "pcs":
 		ops = s.pcs
+	case resourceGroups:
+		ops = s.resourceGroupOperations()
 	default:
 		return nil, apiErrorf("UnknownOperationException", "the simulator has no service %q", c.Service)
 	}
@@ -173,8 +181,11 @@ func (s *Sim) answer(w http.ResponseWriter, c *call, body []byte, err error) {
 		f(c.Service, c.Operation, status, body)
 	}
 	contentType := "text/xml;charset=UTF-8"
-	if c.Service == "pcs" {
+	switch c.Service {
+	case "pcs":
 		contentType = "application/x-amz-json-1.0"
+	case resourceGroups:
+		contentType = "application/json"
 	}
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("X-Amzn-Requestid", c.requestID)
@@ -183,7 +194,15 @@ func (s *Sim) answer(w http.ResponseWriter, c *call, body []byte, err error) {
 }
 
 func errorBody(c *call, e *APIError) []byte {
-	if c.Service != "pcs" {
+	switch c.Service {
+	case "pcs":
+	case resourceGroups:
+		body, err := json.Marshal(map[string]string{"__type": e.Code, "Message": e.Message})
+		if err != nil {
+			panic(err)
+		}
+		return body
+	default:
 		return ec2ErrorBody(c, e)
 	}
 	e = pcsError(e)

@@ -90,10 +90,21 @@ func (r *run) pcsCluster(ctx context.Context) {
 func (r *run) reservations(ctx context.Context) {
 	var seen capacity.Seen
 	var ids, subnetIDs []string
+	var err error
+	if seen.Members, err = r.members(ctx); err != nil {
+		r.unread("reservation", "what resource groups have", err)
+	}
+	for _, group := range r.settings.SelectedGroups() {
+		members, listed := seen.Members[group]
+		if listed && len(members) == 0 {
+			r.warn("reservation", "add reservations to it: `aws resource-groups group-resources`", "resource group %s is empty", group)
+		}
+		ids = append(ids, members...)
+	}
 	for _, p := range r.settings.Partitions {
 		for _, g := range p.Groups {
 			ids, subnetIDs = append(ids, g.ReservationIDs...), append(subnetIDs, g.SubnetIDs...)
-			if g.Select != nil {
+			if g.Select != nil && g.Select.Group == "" {
 				found, err := r.EC2.ReservationsByTag(ctx, g.Select.Tags)
 				if err != nil {
 					r.unread("reservation", "what node group "+g.Name+" selects", err)
@@ -124,9 +135,10 @@ func (r *run) reservations(ctx context.Context) {
 	}
 	snap := capacity.Build(r.settings, seen)
 	var into []string
-	for _, p := range snap.Partitions {
-		for _, g := range p.Groups {
-			r.group(snap, g)
+	for i, p := range snap.Partitions {
+		for j, g := range p.Groups {
+			chosen := r.settings.Partitions[i].Groups[j].Select
+			r.group(snap, g, chosen != nil && chosen.Group != "")
 			for _, s := range g.Slots {
 				if p.Provider == capacity.ProviderEC2 {
 					into = append(into, s.ReservationIDs...)
@@ -141,14 +153,36 @@ func (r *run) reservations(ctx context.Context) {
 	}
 }
 
-func (r *run) group(snap *capacity.Snapshot, g capacity.NodeGroup) {
-	var ids []string
-	for _, s := range g.Slots {
-		ids = append(ids, s.ReservationIDs...)
+// members lists the resource groups that the settings select, once. Those that were listed
+// before an error are there.
+func (r *run) members(ctx context.Context) (capacity.Members, error) {
+	if r.listed != nil {
+		return r.listed, r.listedErr
 	}
+	r.listed = capacity.Members{}
+	ctx, cancel := context.WithTimeout(ctx, groupsTime)
+	defer cancel()
+	for _, group := range r.settings.SelectedGroups() {
+		members, err := r.EC2.GroupMembers(ctx, group)
+		if err != nil {
+			r.listedErr = err
+			break
+		}
+		r.listed[group] = members
+	}
+	return r.listed, r.listedErr
+}
+
+// groupsTime is how long Resource Groups, a host of its own, may take: the other checks go on.
+const groupsTime = 10 * time.Second
+
+// group holds the reservations of a node group against it. byGroup: a resource group has
+// them, of which all has been said that there is to say if it is empty.
+func (r *run) group(snap *capacity.Snapshot, g capacity.NodeGroup, byGroup bool) {
+	ids := g.ReservationIDs()
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
-	if len(ids) == 0 && g.PurchaseOption != capacity.OnDemand {
+	if len(ids) == 0 && g.PurchaseOption != capacity.OnDemand && !byGroup {
 		r.warn("reservation", "add capacity_reservation_ids to it, or select", "node group %s has no reservation", g.Name)
 	}
 	for _, id := range ids {
@@ -165,6 +199,7 @@ func (r *run) group(snap *capacity.Snapshot, g capacity.NodeGroup) {
 			switch {
 			case slices.Contains(lasting, m):
 				r.fail("reservation", m.Fix, "%s", m.Message)
+			case g.PurchaseOption == capacity.OnDemand: // there is other capacity
 			case m.Code == "expired":
 				r.warn("reservation", "take it out of the settings", "%s", m.Message)
 			default: // mends itself, or costs only the nodes that are too many

@@ -123,6 +123,9 @@ type run struct {
 	// cannot.
 	denied     []string
 	simulation *ec2.Simulation
+	// listed are the members of resource groups, nil until they are asked for; see members.
+	listed    capacity.Members
+	listedErr error
 	// slurmConfig is that of slurmctld; nil if it does not answer, for slurmErr.
 	slurmConfig *slurm.Config
 	slurmErr    error

@@ -30,8 +30,9 @@ func (r *run) loop() permissions.Role {
 	return permissions.Loop
 }
 
-// The actions that one call asks for besides its own.
+// The action that lists a group, and those that one call asks for besides its own.
 var (
+	asksGroup  = "resource-groups:ListGroupResources"
 	asksSlots  = []string{"pcs:GetCluster", "pcs:ListComputeNodeGroups", "pcs:ListTagsForResource"}
 	asksLaunch = []string{"ec2:RunInstances", "ec2:CreateTags", "iam:PassRole", "ssm:GetParameters"}
 )
@@ -52,7 +53,10 @@ var simulated = map[string]string{
 // cannot simulate is named.
 func (r *run) permissions(ctx context.Context) {
 	missing := 0
-	unasked := slices.DeleteFunc(permissions.Of(r.programs()...), func(action string) bool { return !r.onPCS() && strings.HasPrefix(action, "pcs:") })
+	groups := r.settings.SelectedGroups()
+	unasked := slices.DeleteFunc(permissions.Of(r.programs()...), func(action string) bool {
+		return !r.onPCS() && strings.HasPrefix(action, "pcs:") || len(groups) == 0 && action == asksGroup
+	})
 	all := len(unasked)
 	note := func(err error, asked ...string) {
 		unasked = slices.DeleteFunc(unasked, func(action string) bool { return slices.Contains(asked, action) })
@@ -76,6 +80,11 @@ func (r *run) permissions(ctx context.Context) {
 	if r.onPCS() {
 		_, err := r.PCS.Slots(ctx, r.Config.Cluster, r.slots())
 		note(err, asksSlots...)
+	}
+	if len(groups) > 0 {
+		if _, err := r.members(ctx); err == nil || ec2.DeniedAction(err) != "" { // else it is a finding of its own
+			note(err, asksGroup)
+		}
 	}
 	if name := r.clusterName(); r.onEC2() && name != "" {
 		// Only an instance of ours tells, since others are none of its caller's business.

@@ -117,7 +117,7 @@ func launchedBySlurm(t capacity.LaunchTemplate, g capacity.GroupSettings) []capa
 	if t.ImageID == "" {
 		found = append(found, capacity.Mismatch{Code: "image", Message: "has no image", Fix: "add one with Slurm and your user data"})
 	}
-	if t.Market != "" && (g.PurchaseOption == capacity.ODCR || g.PurchaseOption == capacity.OnDemand) {
+	if t.Market != "" && g.PurchaseOption.Buys(capacity.ODCR) {
 		found = append(found, capacity.Mismatch{Code: "market", Message: fmt.Sprintf("buys %s, but node group %s is %s", t.Market, g.Name, g.PurchaseOption), Fix: "take InstanceMarketOptions out of it"})
 	}
 	if !t.MetadataTags {

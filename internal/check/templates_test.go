@@ -53,4 +53,8 @@ func TestLaunchedBySlurm(t *testing.T) {
 	if found := launchedBySlurm(capacity.LaunchTemplate{Market: "spot"}, group); len(found) != 3 {
 		t.Errorf("%v", found)
 	}
+	group.PurchaseOption = capacity.Mixed // each launch says it itself, and that of an ODCR says nothing
+	if found := launchedBySlurm(capacity.LaunchTemplate{ImageID: "ami-1", MetadataTags: true, Market: "capacity-block"}, group); len(found) != 1 || found[0].Code != "market" {
+		t.Errorf("mixed: %v", found)
+	}
 }

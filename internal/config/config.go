@@ -155,7 +155,7 @@ type NodeGroup struct {
 	Reserve capacity.ReservePolicy `toml:"reserve,omitempty"`
 	// ReservationIDs in order; the next takes over when one ends.
 	ReservationIDs []string `toml:"capacity_reservation_ids,omitempty"`
-	// Select names reservations by their tags instead of by id.
+	// Select names reservations by their resource group, or by their tags, instead of by id.
 	Select   *capacity.Select `toml:"select,omitempty"`
 	MaxNodes int              `toml:"max_nodes"`
 	// Dynamic starts nodes for jobs, instead of keeping all of a paid block up.

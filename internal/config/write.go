@@ -66,7 +66,8 @@ func NodeGroupText(g NodeGroup) (string, error) {
 	if err := toml.NewEncoder(&b).Encode(g); err != nil {
 		return "", fmt.Errorf("writing node_group %q: %w", g.Name, err)
 	}
-	return b.String(), nil
+	// The encoder does not know in which table the text is to stand.
+	return strings.ReplaceAll(b.String(), "[select", "[partition.node_group.select"), nil
 }
 
 // WritePartition writes a partition to its own file, whole or not at all. It refuses

@@ -64,7 +64,7 @@ func (p *pass) rollings() []Rolling {
 			continue
 		}
 		for _, g := range part.Groups {
-			if g.PurchaseOption == capacity.CapacityBlock {
+			if g.PurchaseOption.Buys(capacity.CapacityBlock) {
 				all = append(all, p.rollingsOf(part, g)...)
 			}
 		}
@@ -93,7 +93,7 @@ func (p *pass) rollingsOf(part capacity.Partition, g capacity.NodeGroup) (all []
 		for _, id := range s.ReservationIDs {
 			r, known := p.snap.Reservation(id)
 			payable := r.State == capacity.StateScheduled || r.State == capacity.StateActive // PCS takes no other
-			if !known || !payable || !p.snap.Timing.Window(r).Fence.After(p.now) || slices.Contains(ready, id) || holds[id] == "" && !free {
+			if !known || r.Kind != capacity.CapacityBlock || !payable || !p.snap.Timing.Window(r).Fence.After(p.now) || slices.Contains(ready, id) || holds[id] == "" && !free {
 				continue
 			}
 			if next.ID == "" || r.Start.Before(next.Start) {

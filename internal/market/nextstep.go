@@ -13,7 +13,7 @@ import (
 func GroupFor(cfg *config.Config, instanceType string, subnets []string) (config.Partition, config.NodeGroup, bool) {
 	for _, p := range cfg.Partitions {
 		for _, g := range p.NodeGroups {
-			if g.InstanceType == instanceType && g.PurchaseOption == capacity.CapacityBlock &&
+			if g.InstanceType == instanceType && g.PurchaseOption.Buys(capacity.CapacityBlock) &&
 				slices.ContainsFunc(g.SubnetIDs, func(id string) bool { return slices.Contains(subnets, id) }) {
 				return p, g, true
 			}
@@ -27,6 +27,8 @@ func GroupFor(cfg *config.Config, instanceType string, subnets []string) (config
 func NextStep(cfg *config.Config, subnets Subnets, r capacity.Reservation) string {
 	p, g, found := GroupFor(cfg, r.InstanceType, subnets.In(r.AZID).Subnets)
 	switch {
+	case found && p.Provider == capacity.ProviderEC2 && g.Select != nil && g.Select.Group != "":
+		return fmt.Sprintf("  add %s to resource group %s, which node_group %q of partition %q selects (%s), then run\n  pcs-capacity sync", r.ID, g.Select.Group, g.Name, p.Name, p.File)
 	case found && p.Provider == capacity.ProviderEC2 && g.Select != nil:
 		return fmt.Sprintf("  give %s the tags that node_group %q of partition %q selects (%s), then run\n  pcs-capacity sync", r.ID, g.Name, p.Name, p.File)
 	case found && p.Provider == capacity.ProviderEC2:

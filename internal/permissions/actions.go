@@ -147,6 +147,9 @@ var Actions = []Action{
 	{Name: "pcs:UpdateQueue", Why: "which node groups are in a queue", stops: programs{Setup, Teardown}, lessens: programs{RollingOver},
 		grants: []grant{{nil, clusters}, {nil, ourParts}}},
 
+	{Name: "resource-groups:ListGroupResources", Why: "the reservations of a resource group that the settings select",
+		stops: programs{Setup, Resume, Holding, ResumePCS, Wire, Check}, lessens: programs{Status, Sync}},
+
 	{Name: "ssm:GetParameters", Why: "an image that the launch template names as resolve:ssm:…", stops: programs{Resume, Holding, Check},
 		grants: []grant{{nil, images}}},
 }

@@ -85,12 +85,6 @@ func (in *inspection) checkMatch(want *wanted, slot slotState) {
 		}
 		in.problems = append(in.problems, m)
 	}
-	for _, other := range in.slots {
-		if other.ours && other.live && other.name != slot.name && pcs.PurchaseOption(other.group.PurchaseOption) != pcs.PurchaseOption(in.reservation.Kind) {
-			in.problem("purchase-option", "choose another --node-group", "reservation %s is of kind %s, but %s holds %s of kind %s, and the slots of a node group buy the same",
-				in.reservation.ID, in.reservation.Kind, other.name, other.reservationID, other.group.PurchaseOption)
-		}
-	}
 	if r := in.reservation; r.Size() == 0 && open(r, in.now) {
 		if r.State == capacity.StateActive {
 			in.problem("size", "choose another reservation", "reservation %s has no instances", r.ID)
@@ -98,6 +92,55 @@ func (in *inspection) checkMatch(want *wanted, slot slotState) {
 			in.problem("size", "run this again once EC2 shows its size", "EC2 does not say yet how many instances reservation %s has", r.ID)
 		}
 	}
+}
+
+// checkPurchaseOption holds the kind of the reservation against what the entry of the settings
+// buys, and on PCS against what the other slot does. An entry that has no other reservation
+// is changed to what this one takes.
+func (in *inspection) checkPurchaseOption(slot slotState) {
+	r, g := in.reservation, in.entry()
+	if g.PurchaseOption == capacity.Mixed {
+		return
+	}
+	var has []string
+	right := r.Kind
+	for _, other := range in.others {
+		if other.ID == r.ID || !slices.Contains(g.ReservationIDs, other.ID) && !g.Select.Matches(other, in.members) {
+			continue
+		}
+		has = append(has, other.ID)
+		if other.Kind != r.Kind {
+			right = capacity.Mixed
+		}
+	}
+	selected := g.Select.Matches(r, in.members)
+	if g.Name != "" && !g.PurchaseOption.Buys(r.Kind) && (len(has) > 0 || selected || g.PurchaseOption == capacity.OnDemand) {
+		in.problem("purchase-option", fmt.Sprintf("set purchase_option = %q there, or choose another --node-group", right),
+			"reservation %s is of kind %s, but node_group %q of the settings buys %s%s", r.ID, r.Kind, g.Name, g.PurchaseOption, forWhat(has))
+		return
+	}
+	for _, other := range in.slots {
+		if other.ours && other.live && other.name != slot.name && pcs.PurchaseOption(other.group.PurchaseOption) != pcs.PurchaseOption(r.Kind) {
+			in.problem("purchase-option", fmt.Sprintf("set purchase_option = %q for node_group %q in the settings, or choose another --node-group", capacity.Mixed, in.request.NodeGroup),
+				"reservation %s is of kind %s, but %s holds %s of kind %s", r.ID, r.Kind, other.name, other.reservationID, other.group.PurchaseOption)
+		}
+	}
+}
+
+func forWhat(has []string) string {
+	if len(has) == 0 {
+		return ""
+	}
+	return " for " + strings.Join(has, ", ")
+}
+
+// entry is what the settings have for the node group; one without a name if they have nothing.
+func (in *inspection) entry() config.NodeGroup {
+	if in.request.Config == nil {
+		return config.NodeGroup{}
+	}
+	p, _ := in.request.Config.Partition(in.request.Queue)
+	return groupOf(p, in.request.NodeGroup)
 }
 
 // instanceType is the type that the node group is bound to: PCS never changes that of

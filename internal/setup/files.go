@@ -112,7 +112,7 @@ func partition(c *config.Config, want *wanted) (*config.Partition, config.Partit
 			if i < 0 {
 				merged.NodeGroups = append(merged.NodeGroups, want.partition)
 			} else {
-				merged.NodeGroups[i] = merge(merged.NodeGroups[i], want.partition)
+				merged.NodeGroups[i] = merge(merged.NodeGroups[i], want)
 			}
 			return &p, merged
 		}
@@ -123,17 +123,23 @@ func partition(c *config.Config, want *wanted) (*config.Partition, config.Partit
 }
 
 // merge adds a reservation to a node group. An entry stands for both slots, so that
-// it has the subnets of both and the larger of their sizes.
-func merge(g, with config.NodeGroup) config.NodeGroup {
-	alone := len(g.ReservationIDs) == 0 || slices.Equal(g.ReservationIDs, with.ReservationIDs)
-	g.ReservationIDs = union(g.ReservationIDs, with.ReservationIDs)
+// it has the subnets of both and the larger of their sizes. What it selects is not listed.
+func merge(g config.NodeGroup, want *wanted) config.NodeGroup {
+	with, alone := want.partition, false
+	if !g.Select.Matches(want.reservation, want.members) {
+		alone = len(g.ReservationIDs) == 0 || slices.Equal(g.ReservationIDs, with.ReservationIDs)
+		g.ReservationIDs, g.Select = union(g.ReservationIDs, with.ReservationIDs), nil
+	}
 	g.SubnetIDs = union(g.SubnetIDs, with.SubnetIDs)
 	if alone {
 		g.SubnetIDs, g.MaxNodes = with.SubnetIDs, with.MaxNodes
 	}
 	g.MaxNodes = max(g.MaxNodes, with.MaxNodes)
 	g.LaunchTemplate = with.LaunchTemplate
-	g.PurchaseOption, g.InstanceType, g.Dynamic, g.Select = with.PurchaseOption, with.InstanceType, with.Dynamic, nil
+	g.InstanceType, g.Dynamic = with.InstanceType, with.Dynamic
+	if g.PurchaseOption != capacity.Mixed {
+		g.PurchaseOption = with.PurchaseOption
+	}
 	return g
 }
 
@@ -151,9 +157,9 @@ func union(a, b []string) []string {
 // administrator's own file that does is left alone.
 func satisfied(p config.Partition, want *wanted) bool {
 	g := groupOf(p, want.partition.Name)
-	merged := merge(g, want.partition)
+	merged := merge(g, want)
 	return p.Provider == want.provider && g.LaunchTemplate == merged.LaunchTemplate && (len(want.allowAccounts) == 0 || len(p.AllowAccounts) > 0) && g.Name == want.partition.Name &&
-		(g.Select.Matches(capacity.Reservation{Tags: want.reservationTags}) || slices.Equal(g.ReservationIDs, merged.ReservationIDs)) &&
+		slices.Equal(g.ReservationIDs, merged.ReservationIDs) &&
 		sameSet(g.SubnetIDs, merged.SubnetIDs) && g.MaxNodes == merged.MaxNodes && g.Dynamic == merged.Dynamic &&
 		g.PurchaseOption == merged.PurchaseOption && g.InstanceType == merged.InstanceType
 }

@@ -34,6 +34,8 @@ type inspection struct {
 	ended []string
 	// others are the partition's reservations that are not.
 	others []capacity.Reservation
+	// members are those of the groups that the settings select.
+	members capacity.Members
 	// users are who else has instances in the reservation.
 	users []user
 	// userData is what the nodes run, as PCS wants it; nil if there is none.
@@ -87,6 +89,9 @@ func (s Setup) inspect(ctx context.Context, r Request, now time.Time) (*inspecti
 	in.found = found
 	if err := s.readReservation(ctx, in); err != nil || !found {
 		return in, err
+	}
+	if err := s.readMembers(ctx, in); err != nil {
+		return nil, err
 	}
 	slots, like, userData := s.readSlots, s.readLike, readUserData
 	if in.onEC2() {
@@ -149,6 +154,20 @@ func (s Setup) readReservation(ctx context.Context, in *inspection) (err error) 
 	return err
 }
 
+// readMembers asks for the groups that the settings select, if there are any.
+func (s Setup) readMembers(ctx context.Context, in *inspection) (err error) {
+	in.members = capacity.Members{}
+	if in.request.Config == nil {
+		return nil
+	}
+	for _, group := range in.request.Config.Domain().SelectedGroups() {
+		if in.members[group], err = s.EC2.GroupMembers(ctx, group); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // absent reports whether EC2 says that an id is of nothing, or cannot be one.
 func absent(err error) bool {
 	code := ec2.Code(err)
@@ -207,6 +226,9 @@ func (s Setup) readEnded(ctx context.Context, in *inspection) error {
 	p, _ := in.request.Config.Partition(in.request.Queue)
 	for _, g := range p.NodeGroups {
 		ids = append(ids, g.ReservationIDs...)
+		if g.Select != nil {
+			ids = append(ids, in.members[g.Select.Group]...)
+		}
 	}
 	found, _, err := s.EC2.Reservations(ctx, ids)
 	for _, r := range found {

@@ -141,8 +141,7 @@ func (s Setup) oneOf(ctx context.Context, ids []string) ([]string, error) {
 	return nil, nil
 }
 
-// checkEntry holds a reservation against the entry of the settings that it joins: all
-// launches of an entry buy the same.
+// checkEntry holds a reservation against the entry of the settings that it joins.
 func (in *inspection) checkEntry(want *wanted) {
 	if in.request.Config == nil {
 		return
@@ -155,10 +154,6 @@ func (in *inspection) checkEntry(want *wanted) {
 	}
 	g := groupOf(p, in.request.NodeGroup)
 	left := slices.DeleteFunc(slices.Clone(g.ReservationIDs), func(id string) bool { return slices.Contains(in.ended, id) || id == in.reservation.ID })
-	if len(left) > 0 && g.PurchaseOption != in.reservation.Kind {
-		in.problem("purchase-option", "choose another --node-group", "reservation %s is of kind %s, but node_group %q holds %s of kind %s",
-			in.reservation.ID, in.reservation.Kind, g.Name, strings.Join(left, ", "), g.PurchaseOption)
-	}
 	if r := in.reservation; g.Slots < 2 && !r.End.IsZero() {
 		for _, other := range in.others {
 			if slices.Contains(left, other.ID) && !other.End.IsZero() && other.Start.Before(r.End) && r.Start.Before(other.End) {

@@ -31,8 +31,9 @@ type wanted struct {
 	partition  config.NodeGroup
 	// ended are reservations of the partition that are over.
 	ended []string
-	// reservationTags are those of the reservation, which a select may look for.
-	reservationTags map[string]string
+	// reservation, and members of groups, are what a select may look for.
+	reservation capacity.Reservation
+	members     capacity.Members
 }
 
 // plan decides, from what was read, what to do and what is in the way.
@@ -61,6 +62,7 @@ func (in *inspection) plan() *Plan {
 		return p
 	}
 	in.checkMatch(want, slot)
+	in.checkPurchaseOption(slot)
 	in.checkAddresses(want, slot)
 	in.checkUsers(want)
 	in.checkQuotas(want, slot)
@@ -90,6 +92,11 @@ func (in *inspection) planned(p *Plan, want *wanted) *Plan {
 		return p
 	}
 	files, snippet, problems := planFiles(in.request.Config, want)
+	if slices.ContainsFunc(in.problems, func(m capacity.Mismatch) bool { return m.Code == "purchase-option" }) {
+		// What to write depends on what is chosen there.
+		problems = slices.DeleteFunc(problems, func(m capacity.Mismatch) bool { return m.Code == "partition-file" })
+		snippet = ""
+	}
 	p.Steps, p.Snippet = append(p.Steps, files...), snippet
 	p.Mismatches = append(p.Mismatches, problems...)
 	return p
@@ -164,9 +171,10 @@ func (in *inspection) want(slot slotState) *wanted {
 			ClusterID: in.inv.Cluster.ID, AMI: in.ami(), InstanceProfile: in.profile(), Min: least, Max: most, Tags: in.tags(),
 			SlurmSettings: settings, IdleSeconds: in.like.IdleSeconds,
 		},
-		configPath:      in.request.ConfigPath,
-		ended:           in.ended,
-		reservationTags: r.Tags,
+		configPath:  in.request.ConfigPath,
+		ended:       in.ended,
+		reservation: r,
+		members:     in.members,
 		partition: config.NodeGroup{
 			Name: in.request.NodeGroup, InstanceType: r.InstanceType, SubnetIDs: subnets, PurchaseOption: r.Kind,
 			ReservationIDs: []string{r.ID}, MaxNodes: most, Dynamic: in.request.Dynamic, LaunchTemplate: launchTemplate,

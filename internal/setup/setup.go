@@ -22,6 +22,8 @@ import (
 type EC2 interface {
 	pcs.EC2
 	Reservation(ctx context.Context, id string) (capacity.Reservation, error)
+	// GroupMembers are the ids of the reservations in a resource group, by its name or ARN.
+	GroupMembers(ctx context.Context, group string) ([]string, error)
 	// Reservations leaves out, with the reason, what EC2 does not describe.
 	Reservations(ctx context.Context, ids []string) ([]capacity.Reservation, []capacity.Missing, error)
 	Subnets(ctx context.Context, ids []string) ([]capacity.Subnet, error)

@@ -147,7 +147,7 @@ func (in *inspection) addSettings() {
 	}
 	for _, p := range in.request.Config.Partitions {
 		for _, g := range p.NodeGroups {
-			listed := slices.Contains(g.ReservationIDs, in.reservation.ID) || g.Select.Matches(in.reservation)
+			listed := slices.Contains(g.ReservationIDs, in.reservation.ID) || g.Select.Matches(in.reservation, in.members)
 			if !listed || g.Name == in.request.NodeGroup || in.hasGroup(p, g) {
 				continue
 			}

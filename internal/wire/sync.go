@@ -31,7 +31,7 @@ func Sources(cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) lifecyc
 	}
 	for _, p := range cfg.Partitions {
 		for _, g := range p.NodeGroups {
-			if aws != nil && g.PurchaseOption == capacity.CapacityBlock {
+			if aws != nil && g.PurchaseOption.Buys(capacity.CapacityBlock) {
 				aws.ExpectBlocks()
 			}
 		}
@@ -295,6 +295,7 @@ func (n noAWS) InstancesByClusterName(context.Context, string) ([]capacity.Insta
 func (n noAWS) ReservationsByTag(context.Context, map[string]string) ([]capacity.Reservation, error) {
 	return nil, n.err
 }
+func (n noAWS) GroupMembers(context.Context, string) ([]string, error) { return nil, n.err }
 func (n noAWS) KnownSubnets(context.Context, []string) ([]capacity.Subnet, []capacity.Missing, error) {
 	return nil, nil, n.err
 }

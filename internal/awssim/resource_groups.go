@@ -1,0 +1,184 @@
+package awssim
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim/iam"
+)
+
+// AWS Resource Groups, as far as Capacity Reservations are in its groups: reservations of every kind, also those that
+// other accounts share (EC2 User Guide, "Capacity Reservation Resource Groups").
+
+// ResourceGroupScenario is a group of Capacity Reservations.
+type ResourceGroupScenario struct {
+	Name         string   `toml:"name"`
+	Reservations []string `toml:"reservations"` // ids
+	Joining      []string `toml:"joining"`      // ids of those that are still being added: PENDING
+}
+
+// resourceGroups answers REST: the path names the operation.
+const resourceGroups = "resource-groups"
+
+var resourceGroupPaths = map[string]string{"/list-group-resources": "ListGroupResources", "/group-resources": "GroupResources", "/ungroup-resources": "UngroupResources"}
+
+func (s *Sim) resourceGroupOperations() map[string]operation {
+	return map[string]operation{
+		"ListGroupResources": s.listGroupResources,
+		"GroupResources": func(c *call) ([]byte, error) {
+			return s.regroup(c, func(ids []string, id string) []string { return append(ids, id) })
+		},
+		"UngroupResources": func(c *call) ([]byte, error) {
+			return s.regroup(c, func(ids []string, _ string) []string { return ids })
+		},
+	}
+}
+
+// groupRequest is what the operations take.
+type groupRequest struct {
+	Group        string
+	ResourceArns []string
+	MaxResults   *int
+	NextToken    string
+}
+
+func (s *Sim) resourceGroupARN(region, name string) string {
+	return s.arn(resourceGroups, region, "group/"+name)
+}
+
+// resourceGroup finds a group by its name, or by its ARN.
+func (s *Sim) resourceGroup(r *region, nameOrARN string) *ResourceGroupScenario {
+	for i := range r.resourceGroups {
+		g := &r.resourceGroups[i]
+		if nameOrARN == g.Name || nameOrARN == s.resourceGroupARN(r.name, g.Name) {
+			return g
+		}
+	}
+	return nil
+}
+
+func (s *Sim) readGroup(c *call) (in groupRequest, g *ResourceGroupScenario, err error) {
+	if err := json.Unmarshal(c.Body, &in); err != nil {
+		return in, nil, &APIError{Code: "BadRequestException", Status: http.StatusBadRequest, Message: err.Error()}
+	}
+	if g = s.resourceGroup(c.region, in.Group); g == nil {
+		return in, nil, &APIError{Code: "NotFoundException", Status: http.StatusNotFound, Message: "Group " + in.Group + " not found"} // its words are a guess
+	}
+	return in, g, nil
+}
+
+// mostListed is what ListGroupResources puts on a page at most (Resource Groups API Reference).
+const mostListed = 50
+
+func (s *Sim) listGroupResources(c *call) ([]byte, error) {
+	in, g, err := s.readGroup(c)
+	if err != nil {
+		return nil, err
+	}
+	type status struct{ Name string }
+	type identifier struct{ ResourceArn, ResourceType string }
+	type item struct {
+		Identifier identifier
+		Status     *status `json:",omitempty"`
+	}
+	all := []item{}
+	for _, id := range slices.Concat(g.Reservations, g.Joining) {
+		one := item{Identifier: identifier{s.ec2ARN(c.region, "capacity-reservation", id), "AWS::EC2::CapacityReservation"}}
+		if slices.Contains(g.Joining, id) {
+			one.Status = &status{"PENDING"}
+		}
+		all = append(all, one)
+	}
+	size := mostListed
+	if in.MaxResults != nil {
+		size = *in.MaxResults
+	}
+	from := 0
+	if in.NextToken != "" {
+		if from, err = strconv.Atoi(in.NextToken); err != nil || from > len(all) {
+			return nil, &APIError{Code: "BadRequestException", Status: http.StatusBadRequest, Message: "Invalid NextToken"}
+		}
+	}
+	if size < 1 || size > mostListed {
+		return nil, &APIError{Code: "BadRequestException", Status: http.StatusBadRequest, Message: fmt.Sprintf("MaxResults %d is not between 1 and %d", size, mostListed)}
+	}
+	if most := s.scenario.PageSize; most > 0 {
+		size = min(size, most)
+	}
+	out := map[string]any{"QueryErrors": []string{}}
+	if to := from + size; to < len(all) {
+		all, out["NextToken"] = all[:to], strconv.Itoa(to)
+	}
+	out["Resources"] = all[from:]
+	return json.Marshal(out)
+}
+
+// regroup takes each resource out of the group, and puts back what change makes of the rest and it.
+func (s *Sim) regroup(c *call, change func(ids []string, id string) []string) ([]byte, error) {
+	in, g, err := s.readGroup(c)
+	if err != nil {
+		return nil, err
+	}
+	for _, arn := range in.ResourceArns {
+		id := arn[strings.LastIndex(arn, "/")+1:]
+		if _, err := c.region.reservation(id); err != nil {
+			return nil, &APIError{Code: "BadRequestException", Status: http.StatusBadRequest, Message: "Invalid resource " + arn}
+		}
+		g.Reservations = change(slices.DeleteFunc(g.Reservations, func(other string) bool { return other == id }), id)
+	}
+	return json.Marshal(map[string]any{"Succeeded": in.ResourceArns})
+}
+
+// groupNeeds lists what a call of Resource Groups needs.
+func (s *Sim) groupNeeds(c *call) []iam.Request {
+	in, g, err := s.readGroup(c)
+	if err != nil {
+		return []iam.Request{need(resourceGroups+":"+c.Operation, s.resourceGroupARN(c.Region, in.Group), nil, nil)}
+	}
+	return []iam.Request{need(resourceGroups+":"+c.Operation, s.resourceGroupARN(c.Region, g.Name), nil, nil)}
+}
+
+// groupSeats takes places of those members of a resource group that the launch goes with. A launch has one purchasing
+// option, so members of other kinds are none of its. EC2 does not say in which order it takes members: here those that
+// end first come first. What is left of a launch without one runs on demand, unless it wants reservations only
+// (EC2 User Guide, "Launch instances into Capacity Reservations in a group").
+func (r *region) groupSeats(o launchOrder, at site, arn string) ([]*reservation, error) {
+	g := r.sim.resourceGroup(r, arn)
+	if g == nil || !strings.HasPrefix(arn, "arn:") {
+		return nil, apiErrorf("InvalidParameterValue", "The resource group '%s' does not exist", arn) // a guess
+	}
+	market := strings.TrimSuffix(o.marketType(), "on-demand")
+	var members, seats []*reservation
+	for _, res := range r.byCreation() {
+		if slices.Contains(g.Reservations, res.ID) && res.market() == market && res.state == "active" && res.fits(at) && !res.reclaiming {
+			members = append(members, res)
+		}
+	}
+	slices.SortStableFunc(members, func(a, b *reservation) int {
+		switch {
+		case a.end.IsZero() == b.end.IsZero():
+			return a.end.Compare(b.end)
+		case a.end.IsZero():
+			return 1
+		}
+		return -1
+	})
+	for _, res := range members {
+		for n := r.available(res); n > 0 && len(seats) < o.max; n-- {
+			seats = append(seats, res)
+		}
+	}
+	if market == "" && o.preference() != "capacity-reservations-only" {
+		for free := r.freeCapacity(pool{at.subnet.zone.id, at.kind.Name}); len(seats) < o.max && free > 0; free-- {
+			seats = append(seats, nil)
+		}
+	}
+	if len(seats) < o.min {
+		return nil, reservationExceeded()
+	}
+	return seats, nil
+}
