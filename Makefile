@@ -54,10 +54,10 @@ FUZZTIME := 5s
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint build packages dist/share bench bench-resume bench-submit test-slurm test-systemd fuzz faults load mutants clean deps
+.PHONY: help demo test lint build packages dist/share bench bench-resume bench-submit bench-sync bench-start bench-readme test-slurm test-systemd fuzz faults load mutants clean deps
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z -]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: deps build ## run the main job on a simulated AWS and a real Slurm, on this machine
 	@bin/capacity-lab demo --bin bin
@@ -132,8 +132,11 @@ load: ## 10,000 submissions while blocks open and close; a day of sync (as root;
 load: deps
 	PCS_CAPACITY_LOAD=$(or $(JOBS),10000) go test -v -timeout 3h -run '^(TestLoad|TestSyncOverADay)$$' ./cmd/pcs-capacity
 
-bench-resume bench-submit: bench-%: ## power-ups, and submissions, beside what is possible; the tables go to bench/
-	BENCH_DIR=$(CURDIR)/bench go test ./internal/bench/suite -run '^$$' -bench '(?i)^Benchmark$*' -benchtime 1x -timeout 60m -v
+bench-resume bench-submit bench-sync bench-start: bench-%: deps ## power-ups, submissions, passes of sync and starts of blocks, beside what is possible
+	go test ./internal/bench/suite -run '^$$' -bench '(?i)^Benchmark$*' -benchtime 1x -timeout 60m -v
+
+bench-readme: ## what they measured, in the README and docs/speed.svg
+	go run ./internal/bench/readme
 
 fuzz: ## each fuzz target for some seconds; what it finds stays in testdata/fuzz
 	@git grep -n '^func Fuzz' -- '*_test.go' | sed 's/^\([^:]*\):.*func \(Fuzz[A-Za-z]*\).*/\1 \2/' | while read -r file target; do \

@@ -2,6 +2,7 @@ package capacity
 
 import (
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -56,6 +57,31 @@ func Prospects(req Request, snap *Snapshot, now time.Time) []Prospect {
 	}
 	slices.SortStableFunc(all, func(a, b Prospect) int { return a.Window.Start.Compare(b.Window.Start) })
 	return all
+}
+
+// Within is the snapshot without the slots that a job's constraint leaves out, if that names
+// nothing but slots: gpu-a, [gpu-a|gpu-b].
+func (s *Snapshot) Within(constraint string) *Snapshot {
+	named := strings.FieldsFunc(constraint, func(r rune) bool { return strings.ContainsRune("[]()|", r) })
+	out := *s
+	out.Partitions = slices.Clone(s.Partitions)
+	found := map[string]bool{}
+	for i := range out.Partitions {
+		p := &out.Partitions[i]
+		p.Groups = slices.Clone(p.Groups)
+		for k := range p.Groups {
+			g := &p.Groups[k]
+			g.Slots = slices.DeleteFunc(slices.Clone(g.Slots), func(slot Slot) bool {
+				is := slot.Feature != "" && slices.Contains(named, slot.Feature)
+				found[slot.Feature] = found[slot.Feature] || is
+				return !is
+			})
+		}
+	}
+	if len(named) == 0 || slices.ContainsFunc(named, func(name string) bool { return !found[name] }) {
+		return s
+	}
+	return &out
 }
 
 // least is the shortest time limit with which Slurm may start the job: it may lower the

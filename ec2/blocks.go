@@ -98,6 +98,9 @@ func (c *Client) inspectBlocks(rs []capacity.Reservation, answer func() blocks) 
 	}
 	told.addUltraServers(live)
 	if !open {
+		if notAllowed(told.statusErr) { // nothing is lost yet
+			c.without(told.statusErr, "how many hosts of the blocks in "+c.region+" have failed will not be known when they open")
+		}
 		return nil
 	}
 	switch {

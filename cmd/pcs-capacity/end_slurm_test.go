@@ -64,7 +64,7 @@ func TestTheEndOfABlock(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if job := r.job(requeued); job.Limit.Minutes < 29*60 || !strings.Contains(job.AdminComment, first) {
+	if job := r.job(requeued); job.Limit.Minutes < 29*60 || !strings.Contains(job.AdminComment, first) || !strings.Contains(job.AdminComment, "it goes on in "+second+", which opens at ") {
 		t.Errorf("the requeued job has limit %s, and %q", job.Limit, job.AdminComment)
 	}
 	r.until("its owner can release the held job", func() bool {

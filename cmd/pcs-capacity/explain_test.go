@@ -136,7 +136,7 @@ func TestExplainScreens(t *testing.T) {
 		{"its launch failed", ofJob(job(told(notLaunched), func(j *explain.Job) { j.Reason, j.Request.Begin = "BeginTime", now(40*time.Second) }), world(), 0, failed), explain.LaunchFailed},
 		{"its launch failed, and the records are not for everyone", ofJob(job(told(notLaunched)), world(), 0), explain.LaunchFailed},
 		{"--begin", ofJob(job(func(j *explain.Job) { j.Reason, j.Request.Begin = "BeginTime", now(2*time.Hour) }), world(), 0), explain.WaitsToBegin},
-		{"the block has ended, the next one comes", ofJob(job(maint, told("pcs-capacity: requeued at 2026-11-20 17:18 UTC: reservation cr-0e2000000000000a1 must be free of jobs by 2026-11-20 17:20 UTC; it goes on in the next one")), at(blockEnd), blockEnd), explain.NextBlock},
+		{"the block has ended, the next one comes", ofJob(job(maint, told("pcs-capacity: requeued at 2026-11-20 17:18 UTC: reservation cr-0e2000000000000a1 must be free of jobs by 2026-11-20 17:20 UTC; it goes on in cr-0e2000000000000a2, which opens at 2026-11-20 22:00 UTC")), at(blockEnd), blockEnd), explain.NextBlock},
 		{"the fence has passed, the next one comes", ofJob(job(maint), at(blockEnd-10*time.Minute), blockEnd-10*time.Minute), explain.NextBlock},
 		{"the last block has ended", ofJob(job(maint), only(at(blockEnd)), blockEnd), string(capacity.NoReservation)},
 		{"its comment has a value that cannot be", ofJob(job(func(j *explain.Job) { j.Request.Comment = "on_end=never" }), world(), 0), string(capacity.BadComment)},

@@ -30,8 +30,8 @@ var faultedOnPCS = []faulted{
 	{name: "setup on PCS", workers: 2, sample: []string{"pcs CreateComputeNodeGroup 1/killed after", "ec2 CreateLaunchTemplate 1/cut after", "slurm scontrol create reservation 1/killed after"}, start: onPCS(commands{args: setupOnPCS})},
 	{name: "setup of the next block", workers: 2, sample: []string{"pcs UpdateQueue 1/killed after"}, start: onPCS(commands{before: [][]string{setupOnPCS}, args: nextOnPCS})},
 	{name: "sync sets up the next block", workers: 2, sample: []string{"pcs CreateComputeNodeGroup 1/killed after", "pcs UpdateQueue 1/500 before", "ec2 CreateLaunchTemplate 1/killed after"}, start: onPCS(commands{settings: rollsOver, before: [][]string{setupOnPCS}, args: []string{"sync"}})},
-	{name: "sync releases an ended slot", workers: 2, sample: []string{"pcs UpdateQueue 1/killed after"}, start: onPCS(commands{settings: rollsOver, change: endedSlot("gpu-b"), before: [][]string{setupOnPCS}, args: []string{"sync"}})},
-	{name: "sync deletes an ended slot", workers: 2, sample: []string{"pcs DeleteComputeNodeGroup 1/500 after"}, start: onPCS(commands{settings: rollsOver, change: endedSlot(), before: [][]string{setupOnPCS}, args: []string{"sync"}})},
+	{name: "sync releases an ended slot", workers: 2, sample: []string{"pcs UpdateQueue 1/killed after"}, start: onPCS(commands{settings: rollsOut, change: endedSlot("gpu-b"), before: [][]string{setupOnPCS}, args: []string{"sync"}})},
+	{name: "sync deletes an ended slot", workers: 2, sample: []string{"pcs DeleteComputeNodeGroup 1/500 after"}, start: onPCS(commands{settings: rollsOut, change: endedSlot(), before: [][]string{setupOnPCS}, args: []string{"sync"}})},
 	{name: "teardown on PCS", workers: 2, sample: []string{"pcs DeleteComputeNodeGroup 1/500 after", "slurm scontrol show reservation 1/500 after"}, start: onPCS(commands{before: [][]string{setupOnPCS}, args: []string{"teardown", "--queue", "gpu"}})},
 	{name: "hooks install on PCS", workers: 2, sample: []string{"pcs UpdateCluster 1/killed after"}, start: onPCS(commands{settings: laterOnPCS, args: []string{"hooks", "install", "--dir", "SITE", "--filter", "FILTER"}})},
 	{name: "hooks remove on PCS", workers: 2, sample: []string{"pcs UpdateCluster 1/500 after"}, start: onPCS(commands{settings: laterOnPCS, before: [][]string{{"hooks", "install", "--dir", "SITE", "--filter", "FILTER"}},
@@ -64,6 +64,9 @@ subnet_ids = ["subnet-0e200000000000a01"]
 capacity_reservation_ids = ["cr-0e2000000000000a1", "cr-0e2000000000000a2"]
 max_nodes = 2
 `
+
+// rollsOut is the same without the next block.
+var rollsOut = strings.Replace(rollsOver, `, "cr-0e2000000000000a2"`, "", 1)
 
 // endedSlot adds the slot of a block that has ended, gpu-b, of which Slurm has no node left. The
 // queue has these slots.

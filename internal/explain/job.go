@@ -44,7 +44,7 @@ const aYear = 300 * 24 * time.Hour
 func OfJob(j Job, snap *capacity.Snapshot, records []state.Record, now time.Time) Explanation {
 	e := Explanation{Subject: "job " + j.Shown, Facts: []Fact{}}
 	req := j.Request
-	prospects := capacity.Prospects(req, within(snap, req.Constraint), now)
+	prospects := capacity.Prospects(req, snap.Within(req.Constraint), now)
 	e.fact("partition", "%s", strings.Join(req.Partitions, ", "))
 	limit := req.TimeLimit.String()
 	if req.TimeMin.Bounded() {
@@ -243,31 +243,6 @@ func (e *Explanation) forCapacity(j Job, prospects []capacity.Prospect, v capaci
 				j.Shown, fits[0].Reservation.ID, at(fits[0].Window.Start, now), over)
 		}
 	}
-}
-
-// within is a snapshot without the slots that a job's constraint leaves out: one that names
-// nothing but slots, gpu-a or [gpu-a|gpu-b].
-func within(snap *capacity.Snapshot, constraint string) *capacity.Snapshot {
-	named := strings.FieldsFunc(constraint, func(r rune) bool { return strings.ContainsRune("[]()|", r) })
-	out := *snap
-	out.Partitions = slices.Clone(snap.Partitions)
-	found := map[string]bool{}
-	for i := range out.Partitions {
-		p := &out.Partitions[i]
-		p.Groups = slices.Clone(p.Groups)
-		for k := range p.Groups {
-			g := &p.Groups[k]
-			g.Slots = slices.DeleteFunc(slices.Clone(g.Slots), func(s capacity.Slot) bool {
-				is := s.Feature != "" && slices.Contains(named, s.Feature)
-				found[s.Feature] = found[s.Feature] || is
-				return !is
-			})
-		}
-	}
-	if len(named) == 0 || slices.ContainsFunc(named, func(name string) bool { return !found[name] }) {
-		return snap
-	}
-	return &out
 }
 
 // rules begin Slurm's words for what keeps a job back that free nodes alone do not change:

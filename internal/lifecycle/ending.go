@@ -116,6 +116,20 @@ func (p *pass) endJobs(ctx context.Context, jobs []Job, byNode map[string]fenced
 	return off
 }
 
+// goesOn names the reservation in which a job can start next after its fence.
+func goesOn(req capacity.Request, snap *capacity.Snapshot, fence time.Time) string {
+	for _, p := range capacity.Prospects(req, snap.Within(req.Constraint), fence) {
+		switch {
+		case !p.Fits || p.Reservation.ID == "":
+		case p.Window.Start.After(fence):
+			return fmt.Sprintf("%s, which opens at %s", p.Reservation.ID, capacity.FormatUTC(p.Window.Start))
+		default:
+			return p.Reservation.ID + ", which is open"
+		}
+	}
+	return "the next one"
+}
+
 // requeue puts a job back into the queue, with the limit of the next block if its limit is
 // ours. Its owner is told first: whatever ends this pass, a job that waits has the reason.
 func (p *pass) requeue(ctx context.Context, e ending, fence, now time.Time, mark state.Mark) error {
@@ -133,7 +147,7 @@ func (p *pass) requeue(ctx context.Context, e ending, fence, now time.Time, mark
 	case e.do == "hold":
 		why += "; release it to go on"
 	default:
-		why += "; it goes on in the next one"
+		why += "; it goes on in " + goesOn(req, p.snap, fence)
 	}
 	can := func(err error) { // be done without
 		if err != nil {

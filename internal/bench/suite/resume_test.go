@@ -327,7 +327,7 @@ func BenchmarkResume(b *testing.B) {
 			}
 			var ours, floor powered
 			var oursTook, floorTook []time.Duration
-			for range 5 {
+			for range 9 {
 				floor, ours = one(r.floor), one(r.ours)
 				oursTook, floorTook = append(oursTook, ours.wall), append(floorTook, floor.wall)
 			}

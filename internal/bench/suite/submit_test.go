@@ -91,7 +91,7 @@ var kindNames = []string{"not managed", "fits", "limit fitted", "refused"}
 func BenchmarkSubmit(b *testing.B) {
 	turns := 40
 	filter := build(b, "cmd/pcs-capacity-filter")
-	t := newTable("submit", "where", "job", "reservations", "sbatch ms", "over an empty script", "RPC ms in slurmctld", "over an empty script")
+	t := newTable("submit", "where", "job", "reservations", "sbatch ms", "over an empty script", "RPC ms in slurmctld", "RPC over an empty script")
 	lab := func(change func(*slurmlab.Config)) *slurmlab.Cluster {
 		cfg := slurmlab.Config{Dir: filepath.Join(shortDir(b), "lab"), CloudGroups: []slurmlab.NodeGroup{{Prefix: "gpu-", Count: 4, Partition: "gpu"}},
 			Extra: []string{"SchedulerParameters=default_queue_depth=1,bf_interval=600", "PrologSlurmctld=/bin/true", "MaxJobCount=100000"}}

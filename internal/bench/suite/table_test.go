@@ -4,10 +4,12 @@
 package suite
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -18,11 +20,22 @@ import (
 
 // table is what a benchmark shows and keeps.
 type table struct {
-	name string
-	rows [][]string
+	name    string
+	machine string
+	rows    [][]string
 }
 
-func newTable(name string, header ...string) *table { return &table{name, [][]string{header}} }
+func newTable(name string, header ...string) *table {
+	return &table{name, machine(), [][]string{header}}
+}
+
+// machine is the first line of a table: what it was measured on, and how busy that was before.
+func machine() string {
+	version, _ := exec.Command("slurmctld", "-V").Output()
+	load, _ := os.ReadFile("/proc/loadavg")
+	before, _, _ := strings.Cut(string(load), " ")
+	return fmt.Sprintf("# %d cores with %s on %s; the load before was %s", runtime.NumCPU(), strings.TrimSpace(string(version)), time.Now().UTC().Format(time.DateOnly), before)
+}
 
 func (t *table) add(cells ...any) {
 	row := make([]string, len(cells))
@@ -33,7 +46,7 @@ func (t *table) add(cells ...any) {
 		case time.Duration:
 			row[i] = fmt.Sprintf("%.0f", float64(c.Microseconds())/1000)
 		default:
-			row[i] = fmt.Sprint(c)
+			row[i] = cmp.Or(fmt.Sprint(c), "-")
 		}
 	}
 	t.rows = append(t.rows, row)
@@ -43,6 +56,7 @@ func (t *table) add(cells ...any) {
 func (t *table) keep(b *testing.B) {
 	b.Helper()
 	var text strings.Builder
+	fmt.Fprintln(&text, t.machine)
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	for _, row := range t.rows {
 		fmt.Fprintln(w, strings.Join(row, "\t"))
@@ -52,7 +66,7 @@ func (t *table) keep(b *testing.B) {
 	}
 	dir := os.Getenv("BENCH_DIR")
 	if dir == "" {
-		dir = "../../../bench"
+		dir = "../results"
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		b.Fatal(err)
