@@ -108,7 +108,7 @@ func FuzzAnswers(f *testing.F) {
 		}
 		shared := load()
 		shared.Config.HTTPClient = &answerer{status: status, body: body}
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		c := From(shared)
 		c.shared.refill, c.shared.settle = 0, 0

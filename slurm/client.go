@@ -69,7 +69,7 @@ var causes = []struct {
 	{"Could not establish a configuration source", ErrUnreachable},
 	{"cannot stat file", ErrUnreachable},
 	{"Invalid job id specified", ErrNoJob},
-	{"Resource temporarily unavailable", errAgain}, // 26.05, see again
+	{"Resource temporarily unavailable", errAgain}, // 24.11, 26.05; see again
 	{"Job is pending execution", ErrJobPending},
 	{"Only batch jobs are accepted or processed", ErrNotBatch},
 	{"Requested operation is presently disabled", ErrRefused},

@@ -307,7 +307,7 @@ func (c *Client) onJobs(ctx context.Context, jobs []string, what, verb, key stri
 	return names, nil
 }
 
-// again is how many times more a change is asked for. slurmctld 26.05.5 refuses a change of the
+// again is how many times more a change is asked for. slurmctld 24.11.5 and 26.05.5 refuse a change of the
 // partition of a pending job at random, two times out of three, with an error that something
 // else of its thread has left behind; it has changed nothing then.
 const again = 30

@@ -8,6 +8,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
 // Jobs that no filter saw get from a pass what it would have given them, and then start.
@@ -25,7 +26,9 @@ func TestSyncFitsJobsWithoutALimit(t *testing.T) {
 			array := r.submit("-H", "--array=1-4%2")
 			half := r.submit("--array=1-3", "-w", "gpu-1")
 			moved := r.submit("-H", "-p", "static")
-			r.scontrol("update", "jobid="+moved, "partition=gpu")
+			if err := (&slurm.Client{Conf: r.cluster.Conf()}).SetPartition(r.ctx, moved, "gpu"); err != nil {
+				t.Fatal(err)
+			}
 			wide := r.submit("-H", "-N2") // that only one node group has
 			het := r.submit("-H", ":", "-H", "-p", "gpu")
 			own := r.submit("-H", "-t", "6-0")
