@@ -7,6 +7,8 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,19 +19,23 @@ import (
 // answerer is an AWS that answers as it is told, a hundred times: a page may name a next one
 // for ever.
 type answerer struct {
-	status, asked int
-	body          string
+	status int
+	body   string
+	asked  atomic.Int32
 }
 
 func (a *answerer) Do(r *http.Request) (*http.Response, error) {
-	if a.asked++; a.asked > 100 {
+	if a.asked.Add(1) > 100 {
 		return nil, errors.New("silence")
 	}
 	return &http.Response{StatusCode: a.status, Request: r, Header: http.Header{"Content-Type": {"application/x-amz-json-1.0"}}, Body: io.NopCloser(strings.NewReader(a.body))}, nil
 }
 
 // recorder keeps what the simulated AWS answers.
-type recorder struct{ answers []string }
+type recorder struct {
+	mu      sync.Mutex
+	answers []string
+}
 
 func (r *recorder) Do(request *http.Request) (*http.Response, error) {
 	response, err := http.DefaultClient.Do(request)
@@ -38,6 +44,8 @@ func (r *recorder) Do(request *http.Request) (*http.Response, error) {
 	}
 	body, err := io.ReadAll(response.Body)
 	_ = response.Body.Close()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.answers, response.Body = append(r.answers, string(body)), io.NopCloser(bytes.NewReader(body))
 	return response, err
 }
