@@ -63,6 +63,7 @@ func (c *Cluster) startDatabase(ctx context.Context) error {
 	}
 	settings := []string{
 		"--no-defaults", "--datadir=" + filepath.Join(c.databaseFolder(), "data"),
+		"--tmpdir=" + c.databaseFolder(), // MariaDB begins by removing the temporary tables of all others there
 		"--innodb-log-file-size=4M", "--innodb-buffer-pool-size=32M", "--performance-schema=off",
 		"--innodb-flush-log-at-trx-commit=0", // nothing of a lab has to outlive a crash
 	}
