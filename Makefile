@@ -2,7 +2,7 @@
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-# Runs a test that has failed once more, alone on the machine, and prints both: some 300 tests
+# Runs a test that has failed once more, alone on the machine, and prints both: a hundred tests and more
 # wait for a real Slurm, and a machine has its moments. Never more than three, and no data race.
 GOTESTSUM := gotest.tools/gotestsum@v1.13.0
 TESTS = bin/gotestsum --format pkgname --rerun-fails=1 --rerun-fails-max-failures=3 --rerun-fails-run-root-test \
