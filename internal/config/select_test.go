@@ -10,6 +10,27 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
+// A tag may have a value that looks like the head of a table.
+func TestSelectedTagIsReadBack(t *testing.T) {
+	want := NodeGroup{Name: "gpu", InstanceType: "p5.48xlarge", SubnetIDs: []string{"subnet-0aaaaaaa"}, PurchaseOption: capacity.ODCR,
+		Select: &capacity.Select{Tags: map[string]string{"team": "[select.tags]", "[select": "\n[select]"}}, MaxNodes: 4}
+	text, err := NodeGroupText(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "config.toml")
+	if err := os.WriteFile(path, []byte("[[partition]]\nname = \"gpu\"\nprovider = \"pcs\"\n"+text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Load(path)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	if diff := cmp.Diff([]NodeGroup{want}, c.Partitions[0].NodeGroups); diff != "" {
+		t.Errorf("%s\n%s", diff, text)
+	}
+}
+
 // What is written of a node group that selects a resource group is read back the same, also
 // below a partition that is there already.
 func TestSelectedGroupIsReadBack(t *testing.T) {

@@ -61,13 +61,20 @@ func PartitionText(p Partition) (string, error) {
 
 // NodeGroupText is a [[partition.node_group]] as TOML, to be added to a file by hand.
 func NodeGroupText(g NodeGroup) (string, error) {
-	var b bytes.Buffer
-	b.WriteString("[[partition.node_group]]\n")
-	if err := toml.NewEncoder(&b).Encode(g); err != nil {
+	type partition struct {
+		NodeGroups []NodeGroup `toml:"node_group"`
+	}
+	whole := struct {
+		Partitions []partition `toml:"partition"`
+	}{[]partition{{[]NodeGroup{g}}}}
+	var b strings.Builder
+	encoder := toml.NewEncoder(&b)
+	encoder.Indent = ""
+	if err := encoder.Encode(whole); err != nil {
 		return "", fmt.Errorf("writing node_group %q: %w", g.Name, err)
 	}
-	// The encoder does not know in which table the text is to stand.
-	return strings.ReplaceAll(b.String(), "[select", "[partition.node_group.select"), nil
+	_, text, _ := strings.Cut(b.String(), "[[partition]]\n")
+	return strings.TrimLeft(text, "\n"), nil
 }
 
 // WritePartition writes a partition to its own file, whole or not at all. It refuses
