@@ -2,7 +2,7 @@
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-# Runs a test that has failed once more, alone on the machine, and prints both: a hundred tests and more
+# Runs a test that has failed once more, alone, and prints both: a hundred tests and more
 # wait for a real Slurm, and a machine has its moments. Never more than three, and no data race.
 GOTESTSUM := gotest.tools/gotestsum@v1.13.0
 TESTS = bin/gotestsum --format pkgname --rerun-fails=1 --rerun-fails-max-failures=3 --rerun-fails-run-root-test \
@@ -57,7 +57,7 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 .PHONY: help demo test lint build packages dist/share bench bench-resume bench-submit bench-sync bench-start bench-readme test-slurm test-systemd fuzz faults load mutants clean deps
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z -]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z -]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: deps build ## run the main job on a simulated AWS and a real Slurm, on this machine
 	@bin/capacity-lab demo --bin bin
@@ -77,7 +77,7 @@ lint: deps ## gofmt, go vet, staticcheck, shellcheck
 	go run $(STATICCHECK) ./...
 	shellcheck $$(git ls-files '*.sh' .ci/run)
 
-build: ## compile all programs into bin/ (at first a minute and 3 GB: the EC2 SDK is large)
+build: ## compile all programs into bin/ (at first a minute and 3 GB, for the EC2 SDK)
 	go build -o bin/ ./cmd/...
 
 packages: ## DEB and RPM for amd64 and arm64, in dist/
@@ -128,11 +128,11 @@ faults: deps
 	PCS_CAPACITY_FAULTS=$(CURDIR)/bin/faults.txt go test -timeout 4h -run '^TestR5_Faults$$' ./cmd/pcs-capacity >bin/faults.log || failed=1; \
 	cat bin/faults.txt; [ -z "$$failed" ] || { echo "what failed is in bin/faults.log" >&2; exit 1; }
 
-load: ## 10,000 submissions while blocks open and close; a day of sync (as root; half an hour)
+load: ## 10,000 submissions while blocks open and close; a day of sync (as root; 30 min)
 load: deps
 	PCS_CAPACITY_LOAD=$(or $(JOBS),10000) go test -v -timeout 3h -run '^(TestLoad|TestSyncOverADay)$$' ./cmd/pcs-capacity
 
-bench-resume bench-submit bench-sync bench-start: bench-%: deps ## power-ups, submissions, passes of sync and starts of blocks, beside what is possible
+bench-resume bench-submit bench-sync bench-start: bench-%: deps ## ratios, into internal/bench/results
 	go test ./internal/bench/suite -run '^$$' -bench '(?i)^Benchmark$*' -benchtime 1x -timeout 60m -v
 
 bench-readme: ## what they measured, in the README and docs/speed.svg
