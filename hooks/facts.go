@@ -2,6 +2,7 @@ package hooks
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -49,14 +50,19 @@ func (r *Resume) readFacts(ctx context.Context, nodes []string) (*facts, error) 
 		seen, err = r.freshFacts(readCtx, partitions)
 		return err
 	})
-	for t := range templates {
-		// The launch asks for it again, if this was in vain, and says what is wrong.
-		reads.Go(func() error { _, _ = r.EC2.PinTemplate(readCtx, t); return nil })
+	images := make([]capacity.ImagePlatform, len(templates))
+	names := slices.Sorted(maps.Keys(templates))
+	for i, t := range names {
+		reads.Go(func() error { images[i] = r.imagePlatform(readCtx, t); return nil })
 	}
 	if err := reads.Wait(); err != nil {
 		return nil, err
 	}
 	f.now = r.now()
+	seen.Platforms = map[string]capacity.ImagePlatform{}
+	for i, t := range names {
+		seen.Platforms[t] = images[i]
+	}
 	seen.Before, seen.Instances, seen.Now = r.Last, ours, f.now
 	f.snap = capacity.Build(r.Settings, seen)
 	f.snap.TakenAt = f.now
@@ -66,6 +72,27 @@ func (r *Resume) readFacts(ctx context.Context, nodes []string) (*facts, error) 
 		r.Log.Warn("reservations that were full are tried again", "err", err)
 	}
 	return f, nil
+}
+
+// imagePlatform is what the image of a launch template runs. A version of a template never
+// changes, so what the last pass of sync found for the version that is launched now holds, and
+// EC2 is asked about the image only where the template has changed since, or no pass has looked
+// lately: a parameter of Systems Manager may name another image. What cannot be learned is
+// unknown, and keeps nothing from being launched.
+func (r *Resume) imagePlatform(ctx context.Context, template string) capacity.ImagePlatform {
+	// The launch asks for the version again, if this was in vain, and says what is wrong.
+	version, err := r.EC2.PinTemplate(ctx, template)
+	if err != nil {
+		return capacity.ImagePlatform{}
+	}
+	if platform := r.Last.PlatformOf(version); platform != "" && !r.Last.Stale(r.now()) {
+		return capacity.ImagePlatform{Template: version, Platform: platform}
+	}
+	image, err := r.EC2.ImagePlatform(ctx, version)
+	if err != nil {
+		r.Log.Warn("what the image runs is not known, so that it is not held against reservations", "template", template, "err", err)
+	}
+	return image
 }
 
 // see keeps instances by their nodes.

@@ -319,7 +319,16 @@ func (r *restrictedSlurm) hooksPolicy(p permissions.Program, without string) []b
 	return r.printed(permissions.Hooks)
 }
 
+// withoutSnapshot has hooks ask about images, which sync has found out.
+func (r *restrictedSlurm) withoutSnapshot() {
+	r.Helper()
+	if err := os.Remove(filepath.Join(r.dir, "state", "snapshot.json")); err != nil && !os.IsNotExist(err) {
+		r.Fatal(err)
+	}
+}
+
 func (r *restrictedSlurm) holdWithoutEach() {
+	r.withoutSnapshot()
 	for i, action := range append([]string{""}, permissions.Of(permissions.Holding)...) {
 		node := fmt.Sprintf("held-%d", i+1)
 		if _, err := r.cluster.Submit(r.Context(), "sleep 600", "-p", "own", "-w", node, "--comment=capacity=reserve"); err != nil {
@@ -338,6 +347,7 @@ func (r *restrictedSlurm) holdWithoutEach() {
 }
 
 func (r *restrictedSlurm) resumeWithoutEach() {
+	r.withoutSnapshot()
 	r.scontrol("update", "nodename=own-[1-16]", "state=POWER_UP")
 	if _, err := r.cluster.WaitNode(r.Context(), "own-16", func(s string) bool { return strings.Contains(s, "POWERING_UP") }); err != nil {
 		r.Fatal(err)
