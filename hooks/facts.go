@@ -74,25 +74,19 @@ func (r *Resume) readFacts(ctx context.Context, nodes []string) (*facts, error) 
 	return f, nil
 }
 
-// imagePlatform is what the image of a launch template runs. A version of a template never
-// changes, so what the last pass of sync found for the version that is launched now holds, and
-// EC2 is asked about the image only where the template has changed since, or no pass has looked
-// lately: a parameter of Systems Manager may name another image. What cannot be learned is
-// unknown, and keeps nothing from being launched.
+// imagePlatform is what the image of a launch template runs, as far as the last pass of sync
+// knows it of the version that is launched now; unknown after a change of the template, or
+// where sync has not run for long, since a parameter of Systems Manager may name another image
+// by then. EC2 is not asked: it would cost each such power-up a call behind another. What is
+// not known keeps nothing from being launched, and EC2 itself takes no launch of another
+// platform into a reservation.
 func (r *Resume) imagePlatform(ctx context.Context, template string) capacity.ImagePlatform {
 	// The launch asks for the version again, if this was in vain, and says what is wrong.
 	version, err := r.EC2.PinTemplate(ctx, template)
-	if err != nil {
+	if err != nil || r.Last == nil || r.Last.Stale(r.now()) {
 		return capacity.ImagePlatform{}
 	}
-	if platform := r.Last.PlatformOf(version); platform != "" && !r.Last.Stale(r.now()) {
-		return capacity.ImagePlatform{Template: version, Platform: platform}
-	}
-	image, err := r.EC2.ImagePlatform(ctx, version)
-	if err != nil {
-		r.Log.Warn("what the image runs is not known, so that it is not held against reservations", "template", template, "err", err)
-	}
-	return image
+	return capacity.ImagePlatform{Template: version, Platform: r.Last.PlatformOf(version)}
 }
 
 // see keeps instances by their nodes.

@@ -23,6 +23,9 @@ func TestReuseComesFirst(t *testing.T) {
 			home.Reservations = append(home.Reservations, r)
 		}
 	}, sixNodes)
+	p.pass() // it finds out what the image runs; nothing asks again
+	images := func() int { return p.sim.Calls()[awssim.CallKey{Service: "ec2", Operation: "DescribeImages", Region: region}] }
+	asked := images()
 	run := func(node string, more ...string) string {
 		t.Helper()
 		id := p.submit(append([]string{"-p", "gpu", "-w", node, "-t", "10"}, more...)...)
@@ -51,6 +54,9 @@ func TestReuseComesFirst(t *testing.T) {
 		return strings.Contains(p.show("job", named), "mismatch: reservation "+otherPlatform+" is for platform Red Hat Enterprise Linux, but the image of node group gpu is for Linux/UNIX; use an image for Red Hat Enterprise Linux")
 	})
 	p.nothingHeldBut(openID, smallID, largeID, otherPlatform)
+	if asked == 0 || images() != asked {
+		t.Errorf("DescribeImages: %d calls by sync, %d in all", asked, images())
+	}
 	for _, r := range p.sim.Reservations(region) {
 		if want := map[string]int{smallID: 1, largeID: 2}; (r.ID == openID || r.ID == otherPlatform) && r.Launched != 0 || r.Launched > 2 || want[r.ID] != 0 && r.Launched != want[r.ID] {
 			t.Errorf("%+v", r)

@@ -319,16 +319,11 @@ func (r *restrictedSlurm) hooksPolicy(p permissions.Program, without string) []b
 	return r.printed(permissions.Hooks)
 }
 
-// withoutSnapshot has hooks ask about images, which sync has found out.
-func (r *restrictedSlurm) withoutSnapshot() {
-	r.Helper()
-	if err := os.Remove(filepath.Join(r.dir, "state", "snapshot.json")); err != nil && !os.IsNotExist(err) {
+func (r *restrictedSlurm) holdWithoutEach() {
+	// Without it hooks ask what images run.
+	if err := os.Remove(filepath.Join(r.dir, "state", "snapshot.json")); err != nil {
 		r.Fatal(err)
 	}
-}
-
-func (r *restrictedSlurm) holdWithoutEach() {
-	r.withoutSnapshot()
 	for i, action := range append([]string{""}, permissions.Of(permissions.Holding)...) {
 		node := fmt.Sprintf("held-%d", i+1)
 		if _, err := r.cluster.Submit(r.Context(), "sleep 600", "-p", "own", "-w", node, "--comment=capacity=reserve"); err != nil {
@@ -347,7 +342,6 @@ func (r *restrictedSlurm) holdWithoutEach() {
 }
 
 func (r *restrictedSlurm) resumeWithoutEach() {
-	r.withoutSnapshot()
 	r.scontrol("update", "nodename=own-[1-16]", "state=POWER_UP")
 	if _, err := r.cluster.WaitNode(r.Context(), "own-16", func(s string) bool { return strings.Contains(s, "POWERING_UP") }); err != nil {
 		r.Fatal(err)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
-	"github.com/pcs-capacity/pcs-capacity/internal/permissions"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
@@ -61,7 +60,7 @@ func behind(offset time.Duration) string {
 func (r *run) unread(check, what string, err error) {
 	words, _ := r.EC2.Explain(err)
 	if action := ec2.DeniedAction(err); action != "" {
-		if !slices.Contains(permissions.Of(r.programs()...), action) {
+		if !slices.Contains(r.actions(), action) {
 			r.warn(check, "allow "+action+", or run this as somebody who has it", "%s is not checked: %s is not allowed", what, action)
 		}
 		return

@@ -89,7 +89,7 @@ var Actions = []Action{
 	{Name: "ec2:DescribeCapacityReservationTopology", Why: "where reservations are in the network", stops: programs{Topology}},
 	{Name: "ec2:DescribeCapacityReservations", Why: "reservations: where, how many, from when to when",
 		stops: programs{List, Fit, Timeline, Purchase, Extend, Reserve, Release, Clean, Setup, Resume, Holding, ResumePCS, Wire, Check, Canary}, lessens: programs{Teardown, Status, Sync}},
-	{Name: "ec2:DescribeImages", Why: "whether the image exists and suits the type; what it runs", stops: programs{Setup, Check}, lessens: programs{Status, Sync, Resume, Holding, RollingOver}},
+	{Name: "ec2:DescribeImages", Why: "whether the image exists and suits the type; what it runs", stops: programs{Setup, Check}, lessens: programs{Status, Sync, Holding, RollingOver}},
 	{Name: "ec2:DescribeInstanceTopology", Why: "where instances are in the network", stops: programs{HostFile}},
 	{Name: "ec2:DescribeInstanceTypeOfferings", Why: forPCS, lessens: programs{Canary, RollingOver}, stops: makesGroups},
 	{Name: "ec2:DescribeInstanceTypes", Why: "GPUs, network cards, and which types have blocks", lessens: programs{Offerings, Fit, Canary, RollingOver}, stops: append(slices.Clone(makesGroups), Wire)},
