@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -39,7 +40,7 @@ if test -d "${CHECK_OUTPUT%/*}"; then tail -c "$CHECK_BYTES" "$said" >"$CHECK_OU
 test "$said" = /dev/null || rm -f "$said"
 exit $status`
 
-var jobID = regexp.MustCompile(`^[1-9][0-9]{0,9}$`)
+var jobID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[1-9][0-9]{0,9}$`) })
 
 // SubmitCheck submits the job of a check, as the user who runs this, and returns its id.
 func (c *Client) SubmitCheck(ctx context.Context, check Check) (id string, err error) {
@@ -64,7 +65,7 @@ func (c *Client) SubmitCheck(ctx context.Context, check Check) (id string, err e
 		return "", fmt.Errorf("checking node %s: %w", check.Node, err)
 	}
 	id, _, _ = strings.Cut(strings.TrimSpace(string(out)), ";")
-	if !jobID.MatchString(id) {
+	if !jobID().MatchString(id) {
 		return "", fmt.Errorf("checking node %s: sbatch answers %s", check.Node, quote(string(out)))
 	}
 	return id, nil
