@@ -1,6 +1,7 @@
 # Everything here works on a fresh Debian or Ubuntu machine that has Go, git and make.
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
 
 # Runs a test that has failed once more, alone, and prints both: a hundred tests and more
 # wait for a real Slurm, and a machine has its moments. Never more than three, and no data race.
@@ -33,8 +34,8 @@ export CGO_ENABLED := 0
 
 # What the lab and the tests need from the distribution: program → package.
 # Of MariaDB only the programs: mariadb-server would start a database of the machine's own.
-PACKAGES := slurm-wlm slurm-wlm-basic-plugins slurmdbd mariadb-server-core mariadb-client-core munge lua5.1 gcc libc6-dev strace rpm shellcheck lua-check
-PROGRAMS := slurmctld slurmd sbatch slurmdbd mariadbd mariadb-install-db my_print_defaults munged lua5.1 gcc strace rpm shellcheck luacheck
+PACKAGES := slurm-wlm slurm-wlm-basic-plugins slurmdbd mariadb-server-core mariadb-client-core munge lua5.1 gcc libc6-dev strace bsdutils rpm shellcheck lua-check
+PROGRAMS := slurmctld slurmd sbatch slurmdbd mariadbd mariadb-install-db my_print_defaults munged lua5.1 gcc strace script rpm shellcheck luacheck
 
 # The tests that say what the race detector would spoil in them: they run without it.
 UNRACED = $$(git grep -l '^//go:build !race$$' -- '*_test.go')
@@ -54,7 +55,7 @@ FUZZTIME := 5s
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint build packages dist/share bench bench-resume bench-submit bench-sync bench-start bench-readme test-slurm test-systemd fuzz faults load mutants clean deps
+.PHONY: help demo test lint vulncheck build packages dist/share bench bench-resume bench-submit bench-sync bench-start bench-readme test-slurm test-systemd fuzz faults load mutants clean deps
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z -]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -76,6 +77,9 @@ lint: deps ## gofmt, go vet, staticcheck, shellcheck
 	go vet ./...
 	go run $(STATICCHECK) ./...
 	shellcheck $$(git ls-files '*.sh' .ci/run)
+
+vulncheck: ## known vulnerabilities in what we call, by vuln.go.dev; for a release
+	go run $(GOVULNCHECK) $(if $(VULNDB),-db $(VULNDB)) ./...
 
 build: ## compile all programs into bin/ (at first a minute and 3 GB, for the EC2 SDK)
 	go build -o bin/ ./cmd/...

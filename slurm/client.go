@@ -156,7 +156,7 @@ func (c *Client) runInto(ctx context.Context, stdout io.Writer, variables []stri
 	return &CallError{
 		Command: append([]string{path}, args...),
 		Exit:    exit,
-		Stderr:  Clean(said, 2000),
+		Stderr:  Clean(strings.ReplaceAll(said, " error:Unable ", " error: Unable "), 2000), // as scontrol of Slurm 26.05 says it
 		Err:     cause(said, err),
 	}
 }

@@ -253,12 +253,12 @@ func TestUpAccounting(t *testing.T) {
 			before := traces(t)
 			p := startUp(t, "", nil, "--mode", mode, "--scenario", scenario, "--accounting")
 			p.waitReady(t)
-			asNobody := "setpriv --reuid=nobody --clear-groups sbatch --parsable -D / -o /dev/null --wrap true"
-			if out := p.sh(t, asNobody+" 2>&1 || true"); !strings.Contains(out, "Invalid account") {
+			asGames := "setpriv --reuid=games --clear-groups sbatch --parsable -D / -o /dev/null --wrap true"
+			if out := p.sh(t, asGames+" 2>&1 || true"); !strings.Contains(out, "Invalid account") {
 				t.Errorf("a user without an account: %s", out)
 			}
-			p.sh(t, "sacctmgr -i add account nlp && sacctmgr -i add user nobody account=nlp")
-			id := p.sh(t, asNobody)
+			p.sh(t, "sacctmgr -i add account nlp && sacctmgr -i add user games account=nlp")
+			id := p.sh(t, asGames)
 			p.until(t, "sacct -nXP -j "+id+" -o account,state", func(out string) bool { return out == "nlp|COMPLETED" })
 			if running := strings.Join(processesOf(p.dir), "\n"); !strings.Contains(running, "slurmdbd") || !strings.Contains(running, "mariadbd") {
 				t.Errorf("expected slurmdbd and mariadbd, found %s", running)

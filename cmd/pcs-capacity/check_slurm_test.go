@@ -346,13 +346,23 @@ function slurm_cli_post_submit(offset, job, step) return slurm.SUCCESS end
 			w.Fatal(err)
 		}
 	}
-	for uid, refused := range map[uint32]bool{1: false, 65534: true} { // daemon, and nobody
-		cmd := exec.CommandContext(w.Context(), "sbatch", "-p", "gpu", "-N1", "-t", "1", "--hold", "--output=/dev/null", "--wrap=true")
+	for uid, letIn := range map[uint32]bool{1: true, 65534: false} { // daemon, and nobody
+		cmd := exec.CommandContext(w.Context(), "sbatch", "--parsable", "-p", "gpu", "-N1", "-t", "1", "--hold", "--output=/dev/null", "--wrap=true")
 		cmd.Env, cmd.Dir = w.env, "/"
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
 		out, err := cmd.CombinedOutput()
-		if (err != nil) != refused || refused && !strings.Contains(string(out), "User's group not permitted to use this partition") {
-			w.Errorf("user %d: %v: %s", uid, err, out)
+		said := string(out)
+		if err == nil { // Slurm 24.11 and newer keep the job, unless EnforcePartLimits is set, and do not start it
+			job, err := w.cluster.Command(w.Context(), "scontrol", "show", "job", strings.TrimSpace(said))
+			if err != nil {
+				w.Fatal(err)
+			}
+			_, said, _ = strings.Cut(job, "Reason=")
+			said, _, _ = strings.Cut(said, "\n")
+		}
+		keptOut := strings.Contains(said, "User's group not permitted to use this partition") || strings.Contains(said, "not_in_group_permitted_to_use_this_partition")
+		if keptOut == letIn || letIn && err != nil {
+			w.Errorf("user %d: %v: %s", uid, err, said)
 		}
 	}
 	w.configure(func(text string) string { return text })

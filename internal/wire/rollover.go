@@ -53,6 +53,9 @@ func (r RollOver) SetUp(ctx context.Context, partition string, group capacity.No
 			return nil, fmt.Errorf("PCS could not create compute node group %s: %s", step.Name, step.Details[0].Value)
 		}
 		if step.What == setup.WhatNodeGroup && step.Action == setup.Create { // once, and not in each pass
+			if size := block.Size(); nodes < size {
+				did = append(did, fmt.Sprintf("warning: %d of the %d instances of %s stay unused: max_nodes of node group %s is %d", size-nodes, size, block.ID, group.Name, nodes))
+			}
 			for _, w := range plan.Warnings {
 				did = append(did, "warning: "+w)
 			}

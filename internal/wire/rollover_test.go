@@ -370,6 +370,10 @@ func TestRollOverThroughAYear(t *testing.T) {
 			r.goTo(8760.1)
 			r.passes(15)
 			r.expect("after the last", others+"fence-gpu-a\ngpu-a "+blockC+" 4 ACTIVE\ngpu: gpu-a")
+			unused := "warning: 4 of the 8 instances of " + blockC + " stay unused: max_nodes of node group gpu is 4"
+			if told := strings.Count(strings.Join(r.did, "\n"), unused); told < 1 || told > syncs || strings.Contains(strings.Join(r.did, "\n"), "0 of the") {
+				t.Errorf("%d times: %s", told, unused)
+			}
 			if templates := r.templates(); templates != "pcs-capacity-ml-gpu-a pcs-capacity-ml-gpu-b" {
 				t.Errorf("launch templates: %s", templates)
 			}
