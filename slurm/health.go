@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"regexp"
@@ -58,15 +59,16 @@ func (c *Client) SubmitCheck(ctx context.Context, check Check) (id string, err e
 	if check.Constraint != "" {
 		args = append(args, "--constraint="+check.Constraint)
 	}
-	out, err := c.runWith(ctx, []string{"CHECK_PROGRAM=" + check.Program, "CHECK_OUTPUT=" + check.Output,
+	var out bytes.Buffer
+	err = c.runInto(ctx, &out, []string{"CHECK_PROGRAM=" + check.Program, "CHECK_OUTPUT=" + check.Output,
 		"CHECK_BYTES=" + strconv.Itoa(check.OutputBytes), "CHECK_SECONDS=" + strconv.Itoa(int(check.Timeout.Seconds()))},
 		"sbatch", append(args, "--wrap="+checkScript)...)
 	if err != nil {
 		return "", fmt.Errorf("checking node %s: %w", check.Node, err)
 	}
-	id, _, _ = strings.Cut(strings.TrimSpace(string(out)), ";")
+	id, _, _ = strings.Cut(strings.TrimSpace(out.String()), ";")
 	if !jobID().MatchString(id) {
-		return "", fmt.Errorf("checking node %s: sbatch answers %s", check.Node, quote(string(out)))
+		return "", fmt.Errorf("checking node %s: sbatch answers %s", check.Node, quote(out.String()))
 	}
 	return id, nil
 }
