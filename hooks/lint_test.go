@@ -1,19 +1,19 @@
-package hooks_test
+package hooks
 
 import (
 	"os/exec"
 	"strings"
 	"testing"
-
-	"github.com/pcs-capacity/pcs-capacity/hooks"
 )
 
 // Slurm tells nobody of a name that a Lua script misspells: it is nil, and the job goes through.
 func TestLuacheck(t *testing.T) {
 	t.Parallel()
 	for name, script := range map[string]string{
-		"cli_filter": hooks.CLIFilter("/state/plan", "/state", "/filter"),
-		"job_submit": hooks.JobSubmit("/state/plan", "/state", "/filter"),
+		"cli_filter": CLIFilter("/state/plan", "/state", "/filter"),
+		"job_submit": JobSubmit("/state/plan", "/state", "/filter"),
+		"quick":      quickLua, // in both as a string
+		"ask":        askLua,
 	} {
 		c := exec.CommandContext(t.Context(), "luacheck", "--no-color", "--codes", "--std", "lua51", "--max-line-length", "140", "-",
 			"--read-globals", "slurm", "--globals", "slurm_cli_pre_submit", "slurm_cli_setup_defaults", "slurm_cli_post_submit", "slurm_job_submit", "slurm_job_modify")

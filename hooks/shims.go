@@ -9,6 +9,10 @@ import (
 var (
 	//go:embed common.lua
 	commonLua string
+	//go:embed quick.lua
+	quickLua string
+	//go:embed ask.lua
+	askLua string
 	//go:embed cli_filter.lua
 	cliFilterLua string
 	//go:embed job_submit.lua
@@ -39,9 +43,14 @@ func render(shim, planPath, stateDir, filterPath string) string {
 		"@PLAN@", luaString(planPath),
 		"@STATE_DIR@", luaString(stateDir),
 		"@FILTER@", luaString(filterPath),
+		"@QUICK@", luaLines(quickLua),
+		"@ASK@", luaLines(askLua),
 	).Replace(strings.TrimSuffix(commonLua, "\n"))
 	return strings.Replace(shim, "-- @COMMON@", common, 1)
 }
+
+// luaLines quotes a part of our own scripts for Lua 5.1, so that it can still be read.
+func luaLines(text string) string { return "[==[\n" + text + "]==]" }
 
 // luaString quotes text for Lua 5.1. Everything but letters, digits and the usual
 // punctuation of paths is written as \ddd, so that no byte can end the string.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -108,11 +109,15 @@ func (e *CallError) Unwrap() error { return e.Err }
 
 // run executes one Slurm command and returns its standard output.
 func (c *Client) run(ctx context.Context, program string, args ...string) ([]byte, error) {
-	return c.runWith(ctx, nil, program, args...)
+	var out bytes.Buffer
+	if err := c.runInto(ctx, &out, nil, program, args...); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
 }
 
-// runWith is run with some more variables in the environment.
-func (c *Client) runWith(ctx context.Context, variables []string, program string, args ...string) ([]byte, error) {
+// runInto is run with some more variables in the environment; its output goes to stdout.
+func (c *Client) runInto(ctx context.Context, stdout io.Writer, variables []string, program string, args ...string) error {
 	timeout := c.Timeout
 	if timeout == 0 {
 		timeout = DefaultTimeout
@@ -122,16 +127,16 @@ func (c *Client) runWith(ctx context.Context, variables []string, program string
 
 	path, err := c.find(program)
 	if err != nil {
-		return nil, &CallError{Command: append([]string{program}, args...), Exit: -1, Err: err}
+		return &CallError{Command: append([]string{program}, args...), Exit: -1, Err: err}
 	}
-	var stdout, stderr bytes.Buffer
+	var stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, path, args...) // Stdin nil is /dev/null
 	cmd.Env = append(c.environment(), variables...)
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	cmd.Stdout, cmd.Stderr = stdout, &stderr
 	cmd.WaitDelay = time.Second
 	err = cmd.Run()
 	if err == nil {
-		return stdout.Bytes(), nil
+		return nil
 	}
 	// Killed by us: the deadline tells more than "signal: killed".
 	switch {
@@ -141,14 +146,14 @@ func (c *Client) runWith(ctx context.Context, variables []string, program string
 		err = ctx.Err()
 	}
 	said := stderr.String()
-	if strings.TrimSpace(said) == "" {
-		said = stdout.String() // "Node x not found" goes there
+	if out, kept := stdout.(*bytes.Buffer); kept && strings.TrimSpace(said) == "" {
+		said = out.String() // "Node x not found" goes there
 	}
 	exit := -1
 	if cmd.ProcessState != nil {
 		exit = cmd.ProcessState.ExitCode()
 	}
-	return nil, &CallError{
+	return &CallError{
 		Command: append([]string{path}, args...),
 		Exit:    exit,
 		Stderr:  Clean(strings.ReplaceAll(said, " error:Unable ", " error: Unable "), 2000), // as scontrol of Slurm 26.05 says it

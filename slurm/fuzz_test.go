@@ -12,7 +12,7 @@ func FuzzJobs(f *testing.F) {
 	}
 	f.Add(record(recordedMark, map[string]string{"Comment": "\n" + record("", nil)}))
 	f.Fuzz(func(t *testing.T, text string) {
-		jobs, err := parseJobs([]byte(text), recordedMark)
+		jobs, err := parseJobs(t, []byte(text), recordedMark)
 		if err != nil {
 			return
 		}
@@ -30,7 +30,7 @@ func FuzzComment(f *testing.F) {
 	f.Add(record("", nil))
 	f.Fuzz(func(t *testing.T, comment string) {
 		mark := newMark()
-		jobs, err := parseJobs([]byte(record(mark, map[string]string{"Comment": comment, "Name": comment})+record(mark, map[string]string{"JobID": "8"})), mark)
+		jobs, err := parseJobs(t, []byte(record(mark, map[string]string{"Comment": comment, "Name": comment})+record(mark, map[string]string{"JobID": "8"})), mark)
 		if err != nil || len(jobs) != 2 || jobs[0].ID != 7 || jobs[1].ID != 8 || jobs[1].Comment != "" {
 			t.Errorf("%+v, %v", jobs, err)
 		}

@@ -1,11 +1,13 @@
 package slurm
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -39,7 +41,7 @@ if test -d "${CHECK_OUTPUT%/*}"; then tail -c "$CHECK_BYTES" "$said" >"$CHECK_OU
 test "$said" = /dev/null || rm -f "$said"
 exit $status`
 
-var jobID = regexp.MustCompile(`^[1-9][0-9]{0,9}$`)
+var jobID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[1-9][0-9]{0,9}$`) })
 
 // SubmitCheck submits the job of a check, as the user who runs this, and returns its id.
 func (c *Client) SubmitCheck(ctx context.Context, check Check) (id string, err error) {
@@ -57,15 +59,16 @@ func (c *Client) SubmitCheck(ctx context.Context, check Check) (id string, err e
 	if check.Constraint != "" {
 		args = append(args, "--constraint="+check.Constraint)
 	}
-	out, err := c.runWith(ctx, []string{"CHECK_PROGRAM=" + check.Program, "CHECK_OUTPUT=" + check.Output,
+	var out bytes.Buffer
+	err = c.runInto(ctx, &out, []string{"CHECK_PROGRAM=" + check.Program, "CHECK_OUTPUT=" + check.Output,
 		"CHECK_BYTES=" + strconv.Itoa(check.OutputBytes), "CHECK_SECONDS=" + strconv.Itoa(int(check.Timeout.Seconds()))},
 		"sbatch", append(args, "--wrap="+checkScript)...)
 	if err != nil {
 		return "", fmt.Errorf("checking node %s: %w", check.Node, err)
 	}
-	id, _, _ = strings.Cut(strings.TrimSpace(string(out)), ";")
-	if !jobID.MatchString(id) {
-		return "", fmt.Errorf("checking node %s: sbatch answers %s", check.Node, quote(string(out)))
+	id, _, _ = strings.Cut(strings.TrimSpace(out.String()), ";")
+	if !jobID().MatchString(id) {
+		return "", fmt.Errorf("checking node %s: sbatch answers %s", check.Node, quote(out.String()))
 	}
 	return id, nil
 }

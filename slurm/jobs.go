@@ -116,23 +116,29 @@ func (j Job) Elapsed(now time.Time) time.Duration {
 }
 
 // Jobs returns all jobs that have not ended, by their ids, in one call.
-func (c *Client) Jobs(ctx context.Context) ([]Job, error) { return c.jobs(ctx) }
-
-// AllJobs returns all jobs that have not ended, and those that have ended within MinJobAge
-// (slurm.conf(5): 5 minutes unless set), in one call. A requeued job is among the latter only
-// when its last run has ended.
-func (c *Client) AllJobs(ctx context.Context) ([]Job, error) { return c.jobs(ctx, "--states=all") }
-
-func (c *Client) jobs(ctx context.Context, more ...string) ([]Job, error) {
-	mark := newMark()
-	out, err := c.runWith(ctx, []string{"SQUEUE_FORMAT2=" + jobFormat(mark)}, "squeue", append([]string{"--all", "--noheader", "--noconvert"}, more...)...)
-	if err != nil {
-		return nil, fmt.Errorf("listing jobs: %w", err)
-	}
-	jobs, err := parseJobs(out, mark)
-	if err != nil {
-		return nil, fmt.Errorf("listing jobs: %w", err)
+func (c *Client) Jobs(ctx context.Context) ([]Job, error) {
+	jobs := []Job{}
+	if err := c.eachJob(ctx, func(j Job) error { jobs = append(jobs, j); return nil }); err != nil {
+		return nil, err
 	}
 	slices.SortStableFunc(jobs, func(a, b Job) int { return a.ID - b.ID }) // squeue has them by priority
 	return jobs, nil
+}
+
+// EachJob takes all jobs that have not ended, and those that have ended within MinJobAge
+// (slurm.conf(5): 5 minutes unless set), in one call and in squeue's order, by priority. A
+// requeued job is among the latter only when its last run has ended. After an error, which may
+// be that of take, what was taken is not all.
+func (c *Client) EachJob(ctx context.Context, take func(Job) error) error {
+	return c.eachJob(ctx, take, "--states=all")
+}
+
+func (c *Client) eachJob(ctx context.Context, take func(Job) error, more ...string) error {
+	mark := newMark()
+	r := jobReader{mark: []byte(mark), take: take}
+	err := c.runInto(ctx, &r, []string{"SQUEUE_FORMAT2=" + jobFormat(mark)}, "squeue", append([]string{"--all", "--noheader", "--noconvert"}, more...)...)
+	if err = r.end(err); err != nil {
+		return fmt.Errorf("listing jobs: %w", err)
+	}
+	return nil
 }

@@ -25,6 +25,7 @@ import (
 // plainField is a field that Slurm alone writes: numbers, times, and names from slurm.conf.
 type plainField struct {
 	name string // as squeue --Format has it, from 22.05 to 26.05
+	// read keeps copies of what it keeps of the text: else the whole record stays in memory.
 	read func(j *Job, text string) error
 }
 
@@ -65,7 +66,7 @@ var plainFields = []plainField{
 	{"BatchFlag", func(j *Job, text string) error { j.Batch = text != "0"; return nil }},
 	{"UserID", intField(func(j *Job) *int { return &j.UserID })},
 	{"NumNodes", intField(func(j *Job) *int { return &j.NumNodes })},
-	{"NodeList", func(j *Job, text string) error { j.Nodes = text; return nil }},
+	{"NodeList", func(j *Job, text string) error { j.Nodes = strings.Clone(text); return nil }},
 }
 
 const plainEnd = "|"
@@ -107,42 +108,90 @@ func jobFormat(mark string) string {
 	return strings.Join(fields, ",")
 }
 
-// parseJobs reads what squeue prints with the format of a mark. Anything else than whole
-// records is an error: jobs that are left out would be taken for gone.
-func parseJobs(output []byte, mark string) ([]Job, error) {
-	jobs := []Job{}
-	for len(output) > 0 {
-		job := Job{ArrayTaskID: -1}
-		plain, rest, ok := bytes.Cut(output, []byte(mark))
-		if !ok {
-			return nil, fmt.Errorf("the answer of squeue ends within a record: %s", quote(string(output)))
+// jobReader takes jobs out of what squeue prints with the format of a mark, while it does: no
+// more than one record is kept. Anything else than whole records is an error: jobs that are
+// left out would be taken for gone.
+type jobReader struct {
+	mark   []byte
+	take   func(Job) error
+	unread []byte   // the beginning of a record
+	fields [][]byte // of the record that is read
+	last   Job      // texts that it has too are in memory once
+	err    error
+}
+
+// Write implements io.Writer.
+func (r *jobReader) Write(text []byte) (int, error) {
+	r.unread = append(r.unread, text...)
+	unread := r.unread
+	for {
+		rest, whole := r.cut(unread)
+		if !whole {
+			break
 		}
-		texts := strings.Split(string(plain), plainEnd)
-		if len(texts) != len(plainFields) {
-			return nil, fmt.Errorf("the answer of squeue has %d fields, not %d: %s", len(texts), len(plainFields), quote(string(plain)))
+		if r.err = r.read(); r.err != nil {
+			return 0, r.err
 		}
-		for i, f := range plainFields {
-			if err := f.read(&job, texts[i]); err != nil {
-				return nil, fmt.Errorf("squeue's %s of job %s: %w", f.name, quote(texts[0]), err)
-			}
+		if unread, whole = bytes.CutPrefix(rest, []byte("\n")); !whole {
+			r.err = fmt.Errorf("the answer of squeue goes on after job %d: %s", r.last.ID, quote(string(rest)))
+			return 0, r.err
 		}
-		for _, f := range markedFields {
-			text, after, ok := bytes.Cut(rest, []byte(mark))
-			if !ok {
-				return nil, fmt.Errorf("the answer of squeue ends within job %d", job.ID)
-			}
-			if !bytes.Equal(text, []byte("(null)")) && !bytes.Equal(text, []byte("N/A")) {
-				// What is not UTF-8 is U+FFFD, byte by byte.
-				*f.of(&job) = string(bytes.Runes(text))
-			}
-			rest = after
-		}
-		if output, ok = bytes.CutPrefix(rest, []byte("\n")); !ok {
-			return nil, fmt.Errorf("the answer of squeue goes on after job %d: %s", job.ID, quote(string(rest)))
-		}
-		jobs = append(jobs, job)
 	}
-	return jobs, nil
+	r.unread = append(r.unread[:0], unread...)
+	return len(text), nil
+}
+
+// end is what was wrong, if squeue has printed all; err is what is known of its run.
+func (r *jobReader) end(err error) error {
+	switch {
+	case r.err != nil:
+		return r.err // squeue was ended by it
+	case err == nil && len(r.unread) > 0:
+		return fmt.Errorf("the answer of squeue ends within a record: %s", quote(string(r.unread)))
+	}
+	return err
+}
+
+// cut cuts the first record of text into its fields. whole is false if there is less than it,
+// and what ends it.
+func (r *jobReader) cut(text []byte) (rest []byte, whole bool) {
+	r.fields = r.fields[:0]
+	for range 1 + len(markedFields) {
+		field, after, ended := bytes.Cut(text, r.mark)
+		if !ended {
+			return nil, false
+		}
+		r.fields, text = append(r.fields, field), after
+	}
+	return text, len(text) > 0
+}
+
+// read reads the fields.
+func (r *jobReader) read() error {
+	job := Job{ArrayTaskID: -1}
+	plain := string(r.fields[0])
+	if n := strings.Count(plain, plainEnd) + 1; n != len(plainFields) {
+		return fmt.Errorf("the answer of squeue has %d fields, not %d: %s", n, len(plainFields), quote(plain))
+	}
+	for _, f := range plainFields {
+		var text string
+		text, plain, _ = strings.Cut(plain, plainEnd)
+		if err := f.read(&job, text); err != nil {
+			return fmt.Errorf("squeue's %s of job %d: %w", f.name, job.ID, err)
+		}
+	}
+	for i, f := range markedFields {
+		text, before := r.fields[1+i], *f.of(&r.last)
+		switch string(text) {
+		case "(null)", "N/A":
+		case before:
+			*f.of(&job) = before
+		default: // what is not UTF-8 is U+FFFD, byte by byte
+			*f.of(&job) = string(bytes.Runes(text))
+		}
+	}
+	r.last = job
+	return r.take(job)
 }
 
 func intField(of func(j *Job) *int) func(j *Job, text string) error {
@@ -187,7 +236,7 @@ func (j *Job) readDisplayID(text string) error {
 		number, err = strconv.ParseUint(component, 10, 31)
 		j.HetOffset = int(number)
 	case array && strings.HasPrefix(task, "[") && strings.HasSuffix(task, "]"):
-		j.ArrayJobID, j.ArrayTasks = int(id), task[1:len(task)-1]
+		j.ArrayJobID, j.ArrayTasks = int(id), strings.Clone(task[1:len(task)-1])
 	case array:
 		j.ArrayJobID = int(id)
 		number, err = strconv.ParseUint(task, 10, 31)
@@ -214,8 +263,9 @@ var baseStates = []string{
 // splitState tells a job's state from the one word that squeue shows, which is a flag if the
 // job has one.
 func splitState(word string) (base string, flags []string) {
-	if slices.Contains(baseStates, word) {
-		return word, nil
+	if i := slices.Index(baseStates, word); i >= 0 {
+		return baseStates[i], nil
 	}
+	word = strings.Clone(word)
 	return firstOf(impliedState[word], word), []string{word}
 }

@@ -1,6 +1,8 @@
 package slurm
 
 import (
+	"errors"
+	"iter"
 	"maps"
 	"os"
 	"path/filepath"
@@ -37,6 +39,26 @@ func recordedBy(t testing.TB, name string) []byte {
 // recordedMark is the mark of the recorded answers of squeue.
 const recordedMark = "mRECORDED"
 
+// parseJobs reads an answer of squeue that comes in one piece, and again byte by byte.
+func parseJobs(t testing.TB, text []byte, mark string) ([]Job, error) {
+	t.Helper()
+	read := func(pieces iter.Seq[[]byte]) (jobs []Job, err error) {
+		r := jobReader{mark: []byte(mark), take: func(j Job) error { jobs = append(jobs, j); return nil }}
+		for piece := range pieces {
+			if _, err = r.Write(piece); err != nil {
+				break
+			}
+		}
+		return jobs, r.end(err)
+	}
+	jobs, err := read(slices.Chunk(text, max(len(text), 1)))
+	again, againErr := read(slices.Chunk(text, 1))
+	if diff := cmp.Diff(jobs, again); diff != "" || (err == nil) != (againErr == nil) {
+		t.Errorf("byte by byte (-whole +bytes):\n%s%v, %v", diff, err, againErr)
+	}
+	return jobs, err
+}
+
 func TestParseJobs(t *testing.T) {
 	limit, unlimited := capacity.Minutes, capacity.NoLimit
 	base := Job{ArrayTaskID: -1, User: "root", Name: "wrap", State: "PENDING", NumNodes: 1, Batch: true, Requeue: true, Held: true,
@@ -66,7 +88,7 @@ func TestParseJobs(t *testing.T) {
 		}),
 	}
 	for _, version := range versions {
-		jobs, err := parseJobs(recorded(t, "squeue-"+version+".txt"), recordedMark)
+		jobs, err := parseJobs(t, recorded(t, "squeue-"+version+".txt"), recordedMark)
 		if err != nil {
 			t.Errorf("%s: %v", version, err)
 			continue
@@ -153,7 +175,7 @@ func TestParseJobsOddities(t *testing.T) {
 		for i := 0; i < len(fields); i += 2 {
 			replaced[fields[i]] = fields[i+1]
 		}
-		jobs, err := parseJobs([]byte(record(recordedMark, replaced)), recordedMark)
+		jobs, err := parseJobs(t, []byte(record(recordedMark, replaced)), recordedMark)
 		if err != nil || len(jobs) != 1 {
 			t.Fatal(jobs, err)
 		}
@@ -186,8 +208,8 @@ func TestParseJobsOddities(t *testing.T) {
 	if job := one("Comment", "", "Account", "N/A"); job.Comment != "" || job.Account != "" {
 		t.Errorf("nothing: %+v", job)
 	}
-	jobs, err := parseJobs(nil, recordedMark)
-	if err != nil || jobs == nil || len(jobs) != 0 {
+	jobs, err := parseJobs(t, nil, recordedMark)
+	if err != nil || len(jobs) != 0 {
 		t.Errorf("no jobs: %v, %v", jobs, err)
 	}
 	whole := record(recordedMark, nil)
@@ -196,9 +218,33 @@ func TestParseJobsOddities(t *testing.T) {
 		record(recordedMark, map[string]string{"JobID": "x"}), record(recordedMark, map[string]string{"JobArrayID": "7_x"}), record(recordedMark, map[string]string{"JobArrayID": "7+1_2"}),
 		record(recordedMark, map[string]string{"StartTime": "2026-11-21T10:00:00"}), record(recordedMark, map[string]string{"NumNodes": "1K"}),
 	} {
-		if jobs, err := parseJobs([]byte(bad), recordedMark); err == nil {
-			t.Errorf("parseJobs(%q) = %v, want an error", bad, jobs)
+		if jobs, err := parseJobs(t, []byte(bad), recordedMark); err == nil {
+			t.Errorf("%q is %v, want an error", bad, jobs)
 		}
+	}
+}
+
+// Of a long answer no more is kept than the record that has not ended.
+func TestJobsAreTakenWhileSqueuePrints(t *testing.T) {
+	taken := 0
+	r := jobReader{mark: []byte(recordedMark), take: func(Job) error { taken++; return nil }}
+	one := record(recordedMark, map[string]string{"Comment": strings.Repeat("x", 1000)})
+	for range 1000 {
+		if _, err := r.Write([]byte(one)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := r.Write([]byte(one[:len(one)-1])); err != nil || taken != 1000 || cap(r.unread) > 4*len(one) {
+		t.Errorf("%v: %d jobs taken, %d bytes kept", err, taken, cap(r.unread))
+	}
+	if err := r.end(nil); err == nil {
+		t.Error("half a record is no error")
+	}
+	// Who takes them may have enough: squeue is ended by that, which is not what was wrong.
+	enough, killed := errors.New("enough"), errors.New("signal: broken pipe")
+	r = jobReader{mark: []byte(recordedMark), take: func(Job) error { return enough }}
+	if _, err := r.Write([]byte(one)); !errors.Is(err, enough) || !errors.Is(r.end(killed), enough) {
+		t.Errorf("%v, %v", err, r.end(killed))
 	}
 }
 
@@ -210,7 +256,7 @@ func TestR7_ForgedRecords(t *testing.T) {
 	} {
 		mark := newMark()
 		text := record(mark, map[string]string{"Comment": comment, "Name": comment, "Feature": comment}) + record(mark, map[string]string{"JobID": "8"})
-		jobs, err := parseJobs([]byte(text), mark)
+		jobs, err := parseJobs(t, []byte(text), mark)
 		if err != nil || len(jobs) != 2 || jobs[0].ID != 7 || jobs[1].ID != 8 || jobs[0].Comment != comment || jobs[1].Comment != "" {
 			t.Errorf("comment %q: %+v, %v", comment, jobs, err)
 		}

@@ -33,7 +33,7 @@ stands for. Needs rights of a Slurm operator.`
 func (c *SyncCmd) Run(ctx context.Context, t *terminal.Terminal, g *Globals, cfg *config.Config) error {
 	// A pass reads every job and forgets it: of 10,000 jobs the garbage is larger than what is
 	// in use. It shares the controller's memory, and has time.
-	debug.SetGCPercent(20)
+	debug.SetGCPercent(50)
 	settings := wire.Follower{Path: cfg.Path, Region: g.Region, Profile: g.Profile}
 	if c.Watch && len(c.Interrupted) > 0 {
 		return usage("give --watch or --interrupted, not both")

@@ -64,14 +64,14 @@ func (p *pass) changeJobs(ctx context.Context, slots []slotView, now time.Time, 
 		return
 	}
 	jobs = withoutChecks(jobs)
-	p.jobs, p.ended = slices.Clone(jobs), withoutChecks(ended) // what follows leaves some out
+	p.jobs, p.ended = jobs, withoutChecks(ended)
 	marks, before := p.marks(jobs, byNode)
 	requeued := p.endJobs(ctx, jobs, byNode, marks, now, toSlurm)
 	if p.begun { // the file is not that of before
 		before = nil
 	}
 	p.keepMarks(marks, before)
-	jobs = slices.DeleteFunc(jobs, func(j Job) bool { return requeued[j.Shown] })
+	jobs = without(jobs, func(j Job) bool { return requeued[j.Shown] })
 	p.limits(ctx, jobs, byNode, p.withinWalls(jobs, marks), now, toSlurm)
 	p.leaveToOwners(ctx, jobs)
 }

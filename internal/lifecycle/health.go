@@ -35,7 +35,15 @@ func healthName(slot, node string) string { return healthPrefix + slot + "." + n
 
 // withoutChecks leaves out the jobs that run the health command: users have no part in them.
 func withoutChecks(jobs []Job) []Job {
-	return slices.DeleteFunc(slices.Clone(jobs), func(j Job) bool { return strings.HasPrefix(j.Reservation, healthPrefix) })
+	return without(jobs, func(j Job) bool { return strings.HasPrefix(j.Reservation, healthPrefix) })
+}
+
+// without copies the jobs only if one is left out: 10,000 take 4 MB.
+func without(jobs []Job, leaveOut func(Job) bool) []Job {
+	if !slices.ContainsFunc(jobs, leaveOut) {
+		return jobs
+	}
+	return slices.DeleteFunc(slices.Clone(jobs), leaveOut)
 }
 
 // checkTime is how long a node may take to boot and to show that it is healthy; the rest is

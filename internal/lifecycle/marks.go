@@ -69,7 +69,7 @@ func (p *pass) marks(jobs []Job, byNode map[string]fenced) (now, before map[stri
 	if err != nil {
 		p.problem(err)
 	}
-	jobs = slices.DeleteFunc(slices.Clone(jobs), func(j Job) bool {
+	jobs = without(jobs, func(j Job) bool {
 		_, onOurs := earliestFence(j, byNode)
 		return !onOurs && !slices.ContainsFunc(strings.Split(j.Partition, ","), func(name string) bool {
 			_, ours := p.snap.Partition(name)

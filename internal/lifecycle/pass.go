@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"sync"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -64,16 +65,19 @@ func Look(ctx context.Context, s Sources) (snap *capacity.Snapshot, cluster *Clu
 	return p.snap, p.cluster, errors.Join(p.failed...)
 }
 
-// look reads AWS and Slurm. Each half is read even if the other fails.
+// look reads AWS and Slurm, side by side. Each half is read even if the other fails.
 func (p *pass) look(ctx context.Context) {
 	old, err := p.State.ReadSnapshot()
 	p.old = old
+	var both sync.WaitGroup
+	both.Go(func() { p.cluster, p.slurmErr = p.Slurm.Look(ctx) })
 	p.snap, p.awsErr = p.observe(ctx, old)
+	both.Wait()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		p.snap.Problems = append(p.snap.Problems, err.Error())
 	}
 	p.fail(p.awsErr)
-	if p.cluster, p.slurmErr = p.Slurm.Look(ctx); p.slurmErr != nil {
+	if p.slurmErr != nil {
 		p.cluster = nil
 		p.slurmErr = fmt.Errorf("asking Slurm: %w", p.slurmErr)
 		p.snap.Problems = append(p.snap.Problems, p.slurmErr.Error()+"; fences and time limits are as they were")

@@ -27,8 +27,9 @@ func (p *pass) sample(ctx context.Context) {
 		}
 		p.jobs, p.ended = withoutChecks(jobs), withoutChecks(ended)
 	}
+	waited := p.waited()
 	for _, paid := range now.Paid {
-		paid.Waits = slices.ContainsFunc(p.jobs, func(j Job) bool { return p.waits(j, paid.Partition) })
+		paid.Waits = waited[paid.Partition]
 	}
 	now.Runs = p.runs(last, now.At)
 	if err := p.State.AppendSample(now, last, p.Poll); err != nil {
@@ -119,9 +120,17 @@ func sampled(n Node) string {
 	return state.NodeDown
 }
 
-// waits reports whether a job waits for nodes of a partition, and for nothing of its owner's.
-func (p *pass) waits(j Job, partition string) bool {
-	return j.State == "PENDING" && !j.Held && !j.Begin.After(p.MachineTime()) && slices.Contains(strings.Split(j.Partition, ","), partition)
+// waited are the partitions for whose nodes a job waits, and for nothing of its owner's.
+func (p *pass) waited() map[string]bool {
+	now, waited := p.MachineTime(), map[string]bool{}
+	for _, j := range p.jobs {
+		if j.State == "PENDING" && !j.Held && !j.Begin.After(now) {
+			for name := range strings.SplitSeq(j.Partition, ",") {
+				waited[name] = true
+			}
+		}
+	}
+	return waited
 }
 
 // runs are those of the jobs that hold nodes, and of those that ended since the sample before,

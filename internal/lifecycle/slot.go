@@ -152,7 +152,13 @@ func (c *Cluster) shown(names []string) []Node {
 	for _, name := range names {
 		of[name] = true
 	}
-	return slices.DeleteFunc(slices.Clone(c.Nodes), func(n Node) bool { return !of[n.Name] })
+	var shown []Node
+	for _, n := range c.Nodes {
+		if of[n.Name] {
+			shown = append(shown, n)
+		}
+	}
+	return shown
 }
 
 // ClusterOf is a Slurm with nodes, of which slots have those that are named.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -99,20 +100,19 @@ const wallsTimeout = 5 * time.Second
 
 // Look reads the state of the cluster.
 func (s SyncSlurm) Look(ctx context.Context) (*lifecycle.Cluster, error) {
-	cfg, err := s.Config(ctx)
-	if err != nil {
-		return nil, err
-	}
-	nodes, err := s.Nodes(ctx)
-	if err != nil {
-		return nil, err
-	}
-	partitions, err := s.Partitions(ctx)
-	if err != nil {
-		return nil, err
-	}
-	reservations, err := s.Reservations(ctx)
-	if err != nil {
+	// Side by side: each is a process, which takes longer to start than slurmctld to answer.
+	var cfg slurm.Config
+	var nodes []slurm.Node
+	var partitions []slurm.Partition
+	var reservations []slurm.Reservation
+	var errs [4]error
+	var reads sync.WaitGroup
+	reads.Go(func() { cfg, errs[0] = s.Config(ctx) })
+	reads.Go(func() { nodes, errs[1] = s.Nodes(ctx) })
+	reads.Go(func() { partitions, errs[2] = s.Partitions(ctx) })
+	reads.Go(func() { reservations, errs[3] = s.Reservations(ctx) })
+	reads.Wait()
+	if err := cmp.Or(errs[:]...); err != nil {
 		return nil, err
 	}
 	c := &lifecycle.Cluster{Version: cfg.Version.String(), TimeMinCollapses: cfg.Version.TimeMinCollapses(), KillWait: cfg.KillWait,
@@ -162,23 +162,24 @@ func (s SyncSlurm) IdleNodes(ctx context.Context) ([]string, error) {
 	return idle, nil
 }
 
-// Jobs are all jobs that have not ended, and those that ended in the last minutes.
+// Jobs are all jobs that have not ended, and those that ended in the last minutes, by their ids.
 func (s SyncSlurm) Jobs(ctx context.Context) (live, ended []lifecycle.Job, err error) {
-	jobs, err := s.Client.AllJobs(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, j := range jobs {
+	live, ended = []lifecycle.Job{}, []lifecycle.Job{}
+	err = s.EachJob(ctx, func(j slurm.Job) error {
 		job, err := lifecycleJob(j)
-		if err != nil {
-			return nil, nil, err
-		}
 		if j.Ended() {
 			ended = append(ended, job)
 		} else {
 			live = append(live, job)
 		}
+		return err
+	})
+	if err != nil {
+		return nil, nil, err
 	}
+	byID := func(a, b lifecycle.Job) int { return a.ID - b.ID }
+	slices.SortStableFunc(live, byID)
+	slices.SortStableFunc(ended, byID)
 	return live, ended, nil
 }
 

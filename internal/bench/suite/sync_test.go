@@ -53,10 +53,12 @@ func (p *passes) squeue() ran {
 	return run(p.B, []string{"SLURM_CONF=" + p.cluster.Conf(), "PATH=/usr/bin:/bin"}, "squeue", "--all", "--noheader", "--Format="+plain)
 }
 
-// queue holds so many jobs, each a record of its own.
+// queue submits so many jobs, each a record of its own, that wait as long as their partition
+// is down.
 func (p *passes) queue(jobs int) {
 	p.Helper()
-	out := p.slurm("sbatch", "--parsable", "-H", "-p", p.all[0].name, "-t", "60", "--array=0-"+strconv.Itoa(jobs), "-o", "/dev/null", "--wrap", "true")
+	p.slurm("scontrol", "update", "partitionname="+p.all[0].name, "state=DOWN")
+	out := p.slurm("sbatch", "--parsable", "-p", p.all[0].name, "-t", "60", "--array=0-"+strconv.Itoa(jobs), "-o", "/dev/null", "--wrap", "true")
 	p.slurm("scontrol", "update", "jobid="+strings.TrimSpace(out)+"_[1-"+strconv.Itoa(jobs)+"]", "nice=1")
 }
 
