@@ -24,7 +24,9 @@ func TestReuseComesFirst(t *testing.T) {
 		}
 	}, sixNodes)
 	p.pass() // it finds out what the image runs; nothing asks again
-	images := func() int { return p.sim.Calls()[awssim.CallKey{Service: "ec2", Operation: "DescribeImages", Region: region}] }
+	images := func() int {
+		return p.sim.Calls()[awssim.CallKey{Service: "ec2", Operation: "DescribeImages", Region: region}]
+	}
 	asked := images()
 	run := func(node string, more ...string) string {
 		t.Helper()
