@@ -34,6 +34,32 @@ type Reserve struct {
 	MaxPerHour Money
 	// Prices of an instance for an hour on demand, by type.
 	Prices map[string]Money
+	// Order is that in which a node group's instance types are tried on demand.
+	Order TypeOrder
+}
+
+// TypeOrder is an order of the instance types of a node group.
+type TypeOrder string
+
+// The orders.
+const (
+	ConfiguredOrder TypeOrder = "configured" // that of the settings
+	CheapestFirst   TypeOrder = "cheapest"   // by Reserve.Prices
+)
+
+// CompareTypes is negative if a is to be tried before b by Order, and 0 where that leaves them
+// as the settings have them: types at one price, and those without one, which come last.
+func (r Reserve) CompareTypes(a, b string) int {
+	if r.Order != CheapestFirst {
+		return 0
+	}
+	first, known := r.Prices[a]
+	second, too := r.Prices[b]
+	if !known || !too {
+		return rank(!known) - rank(!too)
+	}
+	order, _ := first.Compare(second) // settings have one currency
+	return order
 }
 
 // CommitOrder asks EC2 for an ODCR that opens later and is paid from then on, used or not: a

@@ -23,8 +23,8 @@ type facts struct {
 	taken map[string]int
 	// full are reservations that were full a short while ago: see passOver.
 	full map[string]int
-	// strict: nothing is launched on demand for which nothing could be held.
-	strict bool
+	// reserve is what may be held, and in which order types are tried.
+	reserve capacity.Reserve
 }
 
 // mostAsked is for how many nodes EC2 is asked by name: the values of one filter. For more,
@@ -40,7 +40,7 @@ func (r *Resume) readFacts(ctx context.Context, nodes []string) (*facts, error) 
 	}
 	var ours []capacity.Instance
 	var seen capacity.Seen
-	f := &facts{live: map[string][]capacity.Instance{}, taken: map[string]int{}, strict: r.Settings.Reserve.Strict, all: r.Last == nil || r.ByHand || len(nodes) > mostAsked}
+	f := &facts{live: map[string][]capacity.Instance{}, taken: map[string]int{}, reserve: r.Settings.Reserve, all: r.Last == nil || r.ByHand || len(nodes) > mostAsked}
 	reads, readCtx := errgroup.WithContext(ctx)
 	reads.Go(func() (err error) {
 		ours, err = r.liveOf(readCtx, nodes, f.all)

@@ -135,34 +135,46 @@ func TestChooseTargets(t *testing.T) {
 	}
 }
 
-// On demand each type is tried in each subnet, in the order of the settings, unless jobs name
-// one; with capacity that is held first.
+// On demand each type is tried in each subnet, in the order of the settings or the cheapest
+// first, unless jobs name one; with capacity that is held first.
 func TestChooseTargetsOnDemand(t *testing.T) {
 	group := capacity.NodeGroup{Name: "gpu", InstanceType: "p5.48xlarge", OtherTypes: []string{"p5e.48xlarge"}, PurchaseOption: capacity.OnDemand, MaxNodes: 8,
 		Subnets: []capacity.Subnet{{ID: "subnet-00000000000000001", AZID: "az1"}, {ID: "subnet-00000000000000002", AZID: "az2"}}, Slots: []capacity.Slot{{Name: "gpu"}}}
 	snap := &capacity.Snapshot{Partitions: []capacity.Partition{{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.NodeGroup{group}}}}
 	at := place{partition: capacity.PartitionSettings{Name: "gpu"}, group: capacity.GroupSettings{Name: "gpu"}, slot: "gpu"}
+	prices := map[string]capacity.Money{}
+	for instanceType, usd := range map[string]string{"p5.48xlarge": "55.04", "p5e.48xlarge": "39.80"} {
+		price, err := capacity.ParseMoney(usd, capacity.USD)
+		if err != nil {
+			t.Fatal(err)
+		}
+		prices[instanceType] = price
+	}
 	const plain = "p5/az1 p5/az2 p5e/az1 p5e/az2"
 	const held = "held-p5/az1 held-p5/az2 held-p5e/az1 held-p5e/az2"
 	for name, test := range map[string]struct {
 		comments []string
 		strict   bool
 		want     string
+		order    capacity.TypeOrder
 	}{
-		"no job":                    {nil, true, plain},
-		"any":                       {[]string{""}, true, plain},
-		"held":                      {[]string{"capacity=reserve"}, true, held},
-		"held, or launched without": {[]string{"capacity=reserve"}, false, held + " " + plain},
-		"a type is named":           {[]string{"instance_type=p5e.48xlarge"}, true, "p5e/az1 p5e/az2"},
-		"and a subnet":              {[]string{"capacity=reserve instance_type=p5e.48xlarge subnet_id=subnet-00000000000000002"}, true, "held-p5e/az2"},
-		"two types are named":       {[]string{"instance_type=p5e.48xlarge", "instance_type=p5.48xlarge"}, true, "mismatch"},
+		"no job":                    {nil, true, plain, ""},
+		"any":                       {[]string{""}, true, plain, ""},
+		"held":                      {[]string{"capacity=reserve"}, true, held, ""},
+		"held, or launched without": {[]string{"capacity=reserve"}, false, held + " " + plain, ""},
+		"a type is named":           {[]string{"instance_type=p5e.48xlarge"}, true, "p5e/az1 p5e/az2", ""},
+		"and a subnet":              {[]string{"capacity=reserve instance_type=p5e.48xlarge subnet_id=subnet-00000000000000002"}, true, "held-p5e/az2", ""},
+		"two types are named":       {[]string{"instance_type=p5e.48xlarge", "instance_type=p5.48xlarge"}, true, "mismatch", ""},
+
+		"the cheapest first": {[]string{""}, true, "p5e/az1 p5e/az2 p5/az1 p5/az2", capacity.CheapestFirst},
+		"held, the cheapest": {[]string{"capacity=reserve"}, false, "held-p5e/az1 held-p5e/az2 held-p5/az1 held-p5/az2 p5e/az1 p5e/az2 p5/az1 p5/az2", capacity.CheapestFirst},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var jobs []Job
 			for n, comment := range test.comments {
 				jobs = append(jobs, Job{ID: n + 1, Comment: comment})
 			}
-			targets, err := chooseTargets(jobs, at, 2, &facts{snap: snap, strict: test.strict})
+			targets, err := chooseTargets(jobs, at, 2, &facts{snap: snap, reserve: capacity.Reserve{Strict: test.strict, Order: test.order, Prices: prices}})
 			var words []string
 			for _, g := range targets {
 				word := strings.TrimSuffix(g.instanceType, ".48xlarge") + "/" + g.azID

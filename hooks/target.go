@@ -67,7 +67,8 @@ func chooseTargets(jobs []Job, at place, nodes int, f *facts) ([]target, error) 
 			continue
 		}
 		if r.ID == "" {
-			some = holdTargets(some, g, jobs, f.snap, !f.strict)
+			slices.SortStableFunc(some, func(a, b target) int { return f.reserve.CompareTypes(a.instanceType, b.instanceType) })
+			some = holdTargets(some, g, jobs, f.snap, !f.reserve.Strict)
 		}
 		targets = append(targets, some...)
 	}

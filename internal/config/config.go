@@ -79,6 +79,8 @@ type Reserve struct {
 	MaxUSDPerHour string `toml:"max_usd_per_hour"`
 	// Prices of an instance for an hour on demand in USD, by type.
 	Prices map[string]string `toml:"prices,omitempty"`
+	// Order is that in which a node group's instance types are tried on demand.
+	Order capacity.TypeOrder `toml:"order"`
 }
 
 // Prolog is what comes of what the Prolog of a node finds.
@@ -192,7 +194,7 @@ func Default() *Config {
 			Settle: d(5 * time.Minute),
 		},
 		// SOCA, which did this first, holds for 5 minutes; more than a launch ever takes.
-		Reserve: Reserve{Strict: true, For: d(5 * time.Minute), MaxInstances: 64},
+		Reserve: Reserve{Strict: true, For: d(5 * time.Minute), MaxInstances: 64, Order: capacity.ConfiguredOrder},
 		Prolog:  Prolog{OnMismatch: capacity.ReportMismatch},
 		Health:  Health{Timeout: d(10 * time.Minute), Tries: 3},
 		Log:     Log{Dir: "/var/log/pcs-capacity"},

@@ -22,6 +22,12 @@ func (r Reserve) validate(fail func(where, message string, args ...any)) {
 			fail(where, "0 is no price; leave it out")
 		}
 	}
+	switch {
+	case r.Order != capacity.ConfiguredOrder && r.Order != capacity.CheapestFirst:
+		fail("reserve.order", "%q is not known; use \"configured\" or \"cheapest\"", r.Order)
+	case r.Order == capacity.CheapestFirst && len(r.Prices) == 0:
+		fail("reserve.order", "\"cheapest\" goes by prices, of which there are none; add them, or use \"configured\"")
+	}
 	if r.MaxUSDPerHour != "" {
 		amount("reserve.max_usd_per_hour", r.MaxUSDPerHour)
 	}
