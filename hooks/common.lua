@@ -1,5 +1,5 @@
 -- Written by `pcs-capacity hooks install`; do not edit, it is written anew.
--- Runs on Lua 5.1, inside sbatch, srun and salloc or inside slurmctld.
+-- Runs on Lua 5.1 to 5.4, inside sbatch, srun and salloc or inside slurmctld.
 local PLAN, STATE_DIR, FILTER = @PLAN@, @STATE_DIR@, @FILTER@
 
 -- The keys of a comment that concern us, wherever the job goes.
@@ -27,7 +27,7 @@ local PARTS = {
 }
 
 local function part(name)
-  if type(PARTS[name]) == "string" then PARTS[name] = assert(loadstring(PARTS[name], "=" .. name))() end
+  if type(PARTS[name]) == "string" then PARTS[name] = assert((loadstring or load)(PARTS[name], "=" .. name))() end
   return PARTS[name]
 end
 
