@@ -22,6 +22,8 @@ local FIELDS = {
 local PARTS = {
   -- Judges a job by the plan alone.
   quick = @QUICK@,
+  -- Fits the limit of one by the plan alone.
+  fit = @FIT@,
   -- Asks the filter.
   ask = @ASK@,
 }
@@ -62,7 +64,7 @@ local function judge_here(job, plan, now)
   if not plan or #comment > MAX_COMMENT or not concerns_us(plan, text_of(job.partition), comment) then return nil end
   local fields = {}
   for _, name in ipairs(FIELDS) do fields[name] = text_of(job[name]) end
-  local answer = part("quick")(fields, plan, now)
+  local answer = part("quick")(fields, plan, now, part)
   return answer, not answer and fields or nil
 end
 
