@@ -1,5 +1,5 @@
 -- Written by `pcs-capacity hooks install`; do not edit, it is written anew.
--- Runs on Lua 5.1, inside sbatch, srun and salloc or inside slurmctld.
+-- Runs on Lua 5.1 to 5.4, inside sbatch, srun and salloc or inside slurmctld.
 local PLAN, STATE_DIR, FILTER = @PLAN@, @STATE_DIR@, @FILTER@
 
 -- The keys of a comment that concern us, wherever the job goes.
@@ -22,12 +22,14 @@ local FIELDS = {
 local PARTS = {
   -- Judges a job by the plan alone.
   quick = @QUICK@,
+  -- Fits the limit of one by the plan alone.
+  fit = @FIT@,
   -- Asks the filter.
   ask = @ASK@,
 }
 
 local function part(name)
-  if type(PARTS[name]) == "string" then PARTS[name] = assert(loadstring(PARTS[name], "=" .. name))() end
+  if type(PARTS[name]) == "string" then PARTS[name] = assert((loadstring or load)(PARTS[name], "=" .. name))() end
   return PARTS[name]
 end
 
@@ -62,7 +64,7 @@ local function judge_here(job, plan, now)
   if not plan or #comment > MAX_COMMENT or not concerns_us(plan, text_of(job.partition), comment) then return nil end
   local fields = {}
   for _, name in ipairs(FIELDS) do fields[name] = text_of(job[name]) end
-  local answer = part("quick")(fields, plan, now)
+  local answer = part("quick")(fields, plan, now, part)
   return answer, not answer and fields or nil
 end
 

@@ -2,8 +2,6 @@
 -- says the same; what is in doubt is left to it. Quick and QuickFit of that package have what
 -- is written in the plan.
 
-local FIT, MAX_COMMENT = "time=fit", 1024
-
 -- What stands for a value that is not set: in slurmctld, and as a time in sbatch of
 -- Slurm 22.05.
 local UNSET = { [""] = true, ["0"] = true, ["4294967294"] = true, ["2982616-04:14:00"] = true, ["Unknown"] = true }
@@ -69,37 +67,8 @@ local function lines(plan, word, name)
   end
 end
 
--- The edits for a job without a limit that could start now and run until latest; fitted says
--- that its comment has the mark already. now is a second late, as the filter would be.
-local function fit(fields, plan, name, nodes, gpus, latest, fitted, now)
-  local line = lines(plan, "fit", name)()
-  if not line then return nil end
-  local floor, most, wall, fresh, rooms = line:match("^(%d+) (%d+) (%d+) (%d+) (%d+)$")
-  floor, most, wall, fresh, rooms = tonumber(floor), tonumber(most), tonumber(wall), tonumber(fresh), tonumber(rooms)
-  if not floor or now + floor * 60 > latest or fresh > 0 and now > fresh then return nil end
-  local minutes = 0
-  for room in lines(plan, "room", name) do
-    local from, last, whole, size, each = room:match("^(%d+) (%d+) (%d+) (%d+) (%d+)$")
-    from, last, whole, size, each = tonumber(from), tonumber(last), tonumber(whole), tonumber(size), tonumber(each)
-    if not from then return nil end
-    rooms = rooms - 1
-    if nodes <= size and (each == 0 or gpus <= each) then
-      if last == 0 then return nil end
-      minutes = math.max(minutes, from > now and whole or math.floor((last - now) / 60))
-    end
-  end
-  if most > 0 then minutes = math.min(minutes, most) end
-  if rooms ~= 0 or minutes < floor or wall > 0 and minutes > wall then return nil end
-  local set = { time = string.format("%d", minutes), ["time-min"] = string.format("%d", floor) }
-  if not fitted then
-    set.comment = fields.comment == "" and FIT or fields.comment .. " " .. FIT
-    if #set.comment > MAX_COMMENT then return nil end
-  end
-  return { set = set, warnings = {} }
-end
-
--- The answer about a job, as the filter would give it; nil if in doubt.
-return function(fields, plan, now)
+-- The answer about a job, as the filter would give it; nil if in doubt. part loads another part.
+return function(fields, plan, now, part)
   local name = fields.partition ~= "" and fields.partition or plan:match("\ndefault (%S+)\n")
   if fields.from == "job_modify" or not name or name:find("[%s,]") then return nil end
   for _, other in ipairs({ "begin", "deadline", "gpus", "gpus-per-task" }) do
@@ -134,5 +103,5 @@ return function(fields, plan, now)
     end
   end
   if need or not latest then return nil end
-  return fit(fields, plan, name, nodes, gpus, latest, fitted, now)
+  return part("fit")(fields.comment, plan, lines, name, nodes, gpus, latest, fitted, now)
 end

@@ -61,13 +61,13 @@ for line in io.lines() do
 end
 `
 
-func newShim(t testing.TB) *shim {
+func newShim(t testing.TB, lua string) *shim {
 	t.Helper()
 	script := filepath.Join(t.TempDir(), "shim.lua")
 	if err := os.WriteFile(script, []byte(render("-- @COMMON@\n"+driver, "", "", "")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("lua5.1", script)
+	cmd := exec.Command(lua, script)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -242,7 +242,8 @@ func TestLuaSaysWhatAdmitSays(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 1))
-	s := newShim(t)
+	shims := []*shim{newShim(t, luas[0]), newShim(t, luas[1])}
+	var s *shim
 	dir := state.Dir(t.TempDir())
 	text := SlurmText{Limit: slurm.ParseLimit, GPUs: slurm.GPUs}
 	var snap *capacity.Snapshot
@@ -251,6 +252,7 @@ func TestLuaSaysWhatAdmitSays(t *testing.T) {
 	now := time.Now().Truncate(time.Second)
 	for i := range requests {
 		if i%100 == 0 {
+			s = shims[i/100%2]
 			if err := dir.WriteSnapshot(randomWorld(r, now)); err != nil {
 				t.Fatal(err)
 			}

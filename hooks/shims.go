@@ -11,6 +11,8 @@ var (
 	commonLua string
 	//go:embed quick.lua
 	quickLua string
+	//go:embed fit.lua
+	fitLua string
 	//go:embed ask.lua
 	askLua string
 	//go:embed cli_filter.lua
@@ -44,13 +46,23 @@ func render(shim, planPath, stateDir, filterPath string) string {
 		"@STATE_DIR@", luaString(stateDir),
 		"@FILTER@", luaString(filterPath),
 		"@QUICK@", luaLines(quickLua),
+		"@FIT@", luaLines(fitLua),
 		"@ASK@", luaLines(askLua),
 	).Replace(strings.TrimSuffix(commonLua, "\n"))
 	return strings.Replace(shim, "-- @COMMON@", common, 1)
 }
 
-// luaLines quotes a part of our own scripts for Lua 5.1, so that it can still be read.
-func luaLines(text string) string { return "[==[\n" + text + "]==]" }
+// luaLines quotes a part of our own scripts for Lua 5.1, so that it can still be read; its
+// comments are left out, over which sbatch would have to read each time.
+func luaLines(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(strings.TrimSpace(line), "--") {
+			b.WriteString(line)
+		}
+	}
+	return "[==[\n" + b.String() + "]==]"
+}
 
 // luaString quotes text for Lua 5.1. Everything but letters, digits and the usual
 // punctuation of paths is written as \ddd, so that no byte can end the string.
