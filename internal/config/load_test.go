@@ -92,6 +92,8 @@ func TestLoadNamesFileLineAndNearestKey(t *testing.T) {
 		{"fragments add partitions only", "", "region = \"x\"\n" + goodPartition, `gpu.toml:1: unknown key "region"`},
 		{"wrong type", "region = 5\n", "", `config.toml: toml: line 1 (last key "region")`},
 		{"bad duration", "[timing]\npoll = \"5 minutes\"\n", "", `config.toml:2: "5 minutes" is not a duration; write it like 90s, 10m, 36h, 7d or 1-12:00:00`},
+		{"unknown order", "[reserve]\norder = \"dearest\"\n", "", `config.toml: reserve.order: "dearest" is not known; use "configured" or "cheapest"`},
+		{"cheapest of no prices", "[reserve]\norder = \"cheapest\"\n", "", `config.toml: reserve.order: "cheapest" goes by prices, of which there are none; add them, or use "configured"`},
 		{"unknown deed", "[prolog]\non_mismatch = \"reboot\"\n", "", `config.toml: prolog.on_mismatch: "reboot" is not known; use "report" or "drain"`},
 		{"not TOML", "region = \n", "", `config.toml:1: `},
 		{"twice", goodPartition, goodPartition, `partition "gpu": is there already in`},
