@@ -31,7 +31,7 @@ const apart = 6 * time.Second
 func BenchmarkStart(b *testing.B) {
 	var all []launches
 	for i := range starts {
-		all = append(all, launches{fmt.Sprintf("b%d", i+1), 1, false})
+		all = append(all, launches{name: fmt.Sprintf("b%d", i+1), nodes: 1})
 	}
 	// Two more seconds a block for its first fence, on a busy machine.
 	opens := time.Now().Add(30*time.Second + 2*starts*time.Second).Truncate(time.Second)

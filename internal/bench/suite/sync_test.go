@@ -25,7 +25,7 @@ func newPasses(b *testing.B, partitions, nodes int) *passes {
 	b.Helper()
 	var all []launches
 	for i := range partitions {
-		all = append(all, launches{fmt.Sprintf("p%d", i+1), nodes / partitions, true})
+		all = append(all, launches{name: fmt.Sprintf("p%d", i+1), nodes: nodes / partitions, alone: true})
 	}
 	return &passes{newResumeBench(b, all, func(c *slurmlab.Config) {
 		c.Extra = append(c.Extra, "MaxArraySize=20001", "MaxJobCount=50000", "DebugFlags=NO_CONF_HASH", "SlurmctldDebug=error")
