@@ -321,6 +321,9 @@ func (r *resumeBench) powerUp(program string, l launches, file string, sim *awss
 func BenchmarkResume(b *testing.B) {
 	var all []launches
 	for _, n := range []int{1, 8, 64, 256, 1000} {
+		if small && n > 8 {
+			break
+		}
 		onDemand := n > 256 // more than EC2 sells as a block: it is 64 instances, and 256 in several
 		all = append(all, launches{name: fmt.Sprintf("job%d", n), nodes: n, onDemand: onDemand})
 		if n > 1 {
@@ -349,7 +352,7 @@ func BenchmarkResume(b *testing.B) {
 			}
 			var ours, floor powered
 			var oursTook, floorTook, first, last []time.Duration
-			for i := range 10 {
+			for i := range 1 + size(9, 1) {
 				if floor, ours = one(r.floor), one(r.ours); i == 0 {
 					continue // what is done once: files are read, and the mark of the cluster is made
 				}
@@ -366,7 +369,7 @@ func BenchmarkResume(b *testing.B) {
 // BenchmarkResumeInACrowd powers one node up beside others: beside instances of ours that
 // run, and beside jobs on whole nodes.
 func BenchmarkResumeInACrowd(b *testing.B) {
-	one, crowd := launches{name: "one", nodes: 1}, launches{name: "crowd", nodes: 999, alone: true}
+	one, crowd := launches{name: "one", nodes: 1}, launches{name: "crowd", nodes: size(999, 17), alone: true}
 	r := newResumeBench(b, []launches{one, crowd}, nil)
 	file := r.submit(one)
 	t := newTable("resume-crowd", "beside", "few", "many", "few ms", "many ms", "many/few", "few MB", "many MB")
@@ -385,7 +388,7 @@ func BenchmarkResumeInACrowd(b *testing.B) {
 	measure := func(worlds ...func() *awssim.Sim) ([]time.Duration, []powered) {
 		took := make([][]time.Duration, len(worlds))
 		last := make([]powered, len(worlds))
-		for range 9 {
+		for range size(9, 1) {
 			for i, world := range worlds {
 				sim := world()
 				last[i] = r.powerUp(r.ours, one, file, sim)
