@@ -34,8 +34,8 @@ export CGO_ENABLED := 0
 
 # What the lab and the tests need from the distribution: program → package.
 # Of MariaDB only the programs: mariadb-server would start a database of the machine's own.
-PACKAGES := slurm-wlm slurm-wlm-basic-plugins slurmdbd mariadb-server-core mariadb-client-core munge lua5.1 gcc libc6-dev strace bsdutils rpm shellcheck lua-check
-PROGRAMS := slurmctld slurmd sbatch slurmdbd mariadbd mariadb-install-db my_print_defaults munged lua5.1 gcc strace script rpm shellcheck luacheck
+PACKAGES := slurm-wlm slurm-wlm-basic-plugins slurmdbd mariadb-server-core mariadb-client-core munge lua5.1 lua5.4 gcc libc6-dev strace bsdutils rpm shellcheck lua-check
+PROGRAMS := slurmctld slurmd sbatch slurmdbd mariadbd mariadb-install-db my_print_defaults munged lua5.1 lua5.4 gcc strace script rpm shellcheck luacheck
 
 # The tests that say what the race detector would spoil in them: they run without it.
 UNRACED = $$(git grep -l '^//go:build !race$$' -- '*_test.go')

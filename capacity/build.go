@@ -13,6 +13,8 @@ type Seen struct {
 	// that is not among them is one that EC2 does not describe.
 	Reservations []Reservation
 	Subnets      []Subnet
+	// Platforms are those of the images of launch templates, as the settings name these.
+	Platforms map[string]ImagePlatform
 	// Members of the groups that settings select.
 	Members Members
 	// Held is the reservation that each PCS compute node group was set up for, by the
@@ -44,6 +46,10 @@ func Build(s Settings, seen Seen) *Snapshot {
 		for _, g := range p.Groups {
 			group := NodeGroup{Name: g.Name, InstanceType: g.InstanceType, OtherTypes: g.OtherTypes, PurchaseOption: g.PurchaseOption,
 				MaxNodes: g.MaxNodes, Dynamic: g.Dynamic, Subnets: []Subnet{}}
+			if p.Provider == ProviderEC2 { // on PCS setup has compared it, and nothing else launches
+				image := seen.Platforms[g.LaunchTemplate]
+				group.Platform, group.PlatformOf = image.Platform, image.Template
+			}
 			if g.Reserve == ReservePerJob {
 				group.Reserve = g.Reserve
 			}

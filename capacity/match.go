@@ -52,8 +52,8 @@ func Match(r Reservation, g NodeGroup, now time.Time) []Mismatch {
 			"reservation %s has %d instances, but node group %s would have up to %d nodes", r.ID, size, g.Name, g.MaxNodes)
 	}
 	if g.Platform != "" && r.Platform != "" && g.Platform != r.Platform {
-		add("platform", fmt.Sprintf("use an image for %s", r.Platform),
-			"reservation %s is for platform %s, but the image of node group %s is %s", r.ID, r.Platform, g.Name, g.Platform)
+		add("platform", fmt.Sprintf("use an image for %s, or another reservation", r.Platform),
+			"reservation %s is for platform %s, but the image of node group %s is for %s", r.ID, r.Platform, g.Name, g.Platform)
 	}
 	if r.Tenancy != "" && r.Tenancy != "default" {
 		add("tenancy", "use a reservation of default tenancy",

@@ -59,6 +59,29 @@ func Prospects(req Request, snap *Snapshot, now time.Time) []Prospect {
 	return all
 }
 
+// PassedOver are why a job gets no nodes in reservations that it may use and that have not ended:
+// one reason for each, which somebody has to mend.
+func PassedOver(req Request, snap *Snapshot, now time.Time) []Mismatch {
+	wish, _ := ParseWish(req.Comment)
+	var all []Mismatch
+	for _, name := range req.Partitions {
+		p, ours := snap.Partition(name)
+		if !ours {
+			continue
+		}
+		wanted, _ := entitled(req, wish, p, snap)
+		for _, c := range wanted {
+			if c.unknown || c.never || c.ended(now) {
+				continue
+			}
+			if found := c.mismatches(); len(found) > 0 {
+				all = append(all, found[0])
+			}
+		}
+	}
+	return all
+}
+
 // Within is the snapshot without the slots that a job's constraint leaves out, if that names
 // nothing but slots: gpu-a, [gpu-a|gpu-b].
 func (s *Snapshot) Within(constraint string) *Snapshot {

@@ -24,21 +24,87 @@ type Quick struct {
 func Quicks(snap *Snapshot) []Quick {
 	var all []Quick
 	for _, p := range snap.Partitions {
-		in := candidates(p, snap)
-		if len(features(in)) > 1 || len(p.AllowGroups) > 0 {
-			continue // the job needs a constraint, or its user's groups are looked up
+		in, simple := quickCandidates(p, snap)
+		if !simple {
+			continue
 		}
 		for _, c := range in {
 			open := c.reservation.ID == "" || c.reservation.State == StateActive
 			nodes := min(c.size(), c.healthy())
-			if c.unknown || c.never || !open || nodes < 1 || len(c.mismatches()) > 0 {
+			if !open || nodes < 1 {
 				continue
 			}
-			q := Quick{Partition: p.Name, Accounts: slices.Clone(p.AllowAccounts), From: c.window.Start, Last: c.window.Fence, Nodes: nodes, GPUs: c.group.GPUs}
-			if c.boots && !q.Last.IsZero() {
-				q.Last = q.Last.Add(-snap.Timing.BootAllowance.Duration)
+			all = append(all, Quick{Partition: p.Name, Accounts: slices.Clone(p.AllowAccounts), From: c.window.Start, Last: c.last(snap), Nodes: nodes, GPUs: c.group.GPUs})
+		}
+	}
+	return all
+}
+
+// quickCandidates are those of a partition that a job without a wish may use until they end;
+// simple is false if more than its size and its account decides about a job there.
+func quickCandidates(p Partition, snap *Snapshot) (in []candidate, simple bool) {
+	in = candidates(p, snap)
+	if len(features(in)) > 1 || len(p.AllowGroups) > 0 {
+		return nil, false // the job needs a constraint, or its user's groups are looked up
+	}
+	return slices.DeleteFunc(in, func(c candidate) bool {
+		live := c.onDemand() || c.reservation.State.Live()
+		return c.unknown || c.never || !live || len(c.mismatches()) > 0
+	}), true
+}
+
+// last is when a job that starts in the candidate must have ended, its boot not counted; zero
+// if it has no end.
+func (c candidate) last(snap *Snapshot) time.Time {
+	if c.boots && !c.window.Fence.IsZero() {
+		return c.window.Fence.Add(-snap.Timing.BootAllowance.Duration)
+	}
+	return c.window.Fence
+}
+
+// QuickFit is how [Admit] fits the limit of a job that states none, in terms simple enough
+// for the Lua shims: a job that a [Quick] describes for Floor minutes gets as many as the
+// longest of the Rooms that are large enough for it has, at most Most.
+type QuickFit struct {
+	Partition string
+	// Floor is the --time-min in minutes.
+	Floor int
+	// Most is the partition's MaxTime in minutes, 0 if it has none. Wall is the shortest limit
+	// of accounting, 0 if there is none: whether it is one for the job is left to Admit.
+	Most, Wall int
+	// Until is when Admit begins to warn of an old snapshot; zero if it does not.
+	Until time.Time
+	Rooms []QuickRoom
+}
+
+// QuickRoom is a reservation, open now or later, from From to Last as in [Quick]. Minutes are
+// those in between, 0 if it has no end; Nodes and GPUs as in Quick, but with failed hosts.
+type QuickRoom struct {
+	From, Last           time.Time
+	Minutes, Nodes, GPUs int
+}
+
+// QuickFits are those of a snapshot, for as long as it is the last one.
+func QuickFits(snap *Snapshot) []QuickFit {
+	var all []QuickFit
+	for _, p := range snap.Partitions {
+		in, simple := quickCandidates(p, snap)
+		if !simple || p.MaxTime.Bounded() && p.MaxTime.Minutes < 1 {
+			continue
+		}
+		f := QuickFit{Partition: p.Name, Floor: LimitOf(p.MinTime.Duration).Minutes, Most: p.MaxTime.Minutes, Wall: snap.Walls.shortest().Minutes}
+		if snap.TimeMinCollapses {
+			f.Until = snap.TakenAt.Add(snap.Submit.StaleAfter.Duration)
+		}
+		for _, c := range in {
+			room := QuickRoom{From: c.window.Start, Last: c.last(snap), Nodes: c.size(), GPUs: c.group.GPUs}
+			if !room.Last.IsZero() {
+				room.Minutes = max(0, int(room.Last.Sub(room.From)/time.Minute))
 			}
-			all = append(all, q)
+			f.Rooms = append(f.Rooms, room)
+		}
+		if len(f.Rooms) > 0 {
+			all = append(all, f)
 		}
 	}
 	return all

@@ -110,6 +110,20 @@ func (s Settings) SelectedGroups(partitions ...string) []string {
 	return groups
 }
 
+// LaunchTemplates are those of the node groups that we launch, as the settings name them; each
+// once.
+func (s Settings) LaunchTemplates() []string {
+	var names []string
+	for _, p := range s.Partitions {
+		for _, g := range p.Groups {
+			if p.Provider == ProviderEC2 && g.LaunchTemplate != "" && !slices.Contains(names, g.LaunchTemplate) {
+				names = append(names, g.LaunchTemplate)
+			}
+		}
+	}
+	return names
+}
+
 // Members are those of the selected groups as the snapshot has them; s may be nil.
 func (s *Snapshot) Members(settings Settings) Members {
 	members := Members{}

@@ -96,8 +96,10 @@ type NodeGroup struct {
 	// has none, or if nobody knows.
 	GPUs int `json:"gpus,omitempty"`
 	// Platform is what the image runs, in EC2's words ("Linux/UNIX"); "" if unknown.
-	Platform string   `json:"platform,omitempty"`
-	Subnets  []Subnet `json:"subnets"`
+	Platform string `json:"platform,omitempty"`
+	// PlatformOf is the version of the launch template, ID:NUMBER, that names the image.
+	PlatformOf string   `json:"platform_of,omitempty"`
+	Subnets    []Subnet `json:"subnets"`
 	// ReuseIDs are the reservations of a group on demand, which are used up first, in order.
 	// They have no slot: what runs in them goes on, on demand, when they end.
 	ReuseIDs []string `json:"reuse_ids,omitempty"`
@@ -131,6 +133,33 @@ type Subnet struct {
 	ID   string `json:"id"`
 	AZID string `json:"az_id"`
 	AZ   string `json:"az"`
+}
+
+// ImagePlatform is what the image of a launch template runs.
+type ImagePlatform struct {
+	// Template is the version of the launch template, ID:NUMBER.
+	Template string
+	// Platform is in EC2's words for reservations ("Linux/UNIX"); "" if unknown.
+	Platform string
+}
+
+// LinuxUNIX is the platform of nearly every image for Slurm, in EC2's words.
+const LinuxUNIX = "Linux/UNIX"
+
+// PlatformOf is what the image of a version of a launch template, ID:NUMBER, was found to
+// run; "" if the snapshot does not say. s may be nil.
+func (s *Snapshot) PlatformOf(template string) string {
+	if s == nil {
+		return ""
+	}
+	for _, p := range s.Partitions {
+		for _, g := range p.Groups {
+			if g.PlatformOf == template {
+				return g.Platform
+			}
+		}
+	}
+	return ""
 }
 
 // Partition finds a managed partition by name.

@@ -121,3 +121,20 @@ func (w Walls) Wall(user, account, qos string, p Partition) Limit {
 	}
 	return cmp.Or(first.MaxWall, second.MaxWall, a.MaxWall)
 }
+
+// shortest is the shortest of all limits; it is not set if there is none.
+func (w Walls) shortest() Limit {
+	var least Limit
+	take := func(l Limit) {
+		if l.Bounded() && (!least.Set || l.Minutes < least.Minutes) {
+			least = l
+		}
+	}
+	for _, q := range w.QOS {
+		take(q.MaxWall)
+	}
+	for _, a := range w.Associations {
+		take(a.MaxWall)
+	}
+	return least
+}

@@ -28,9 +28,9 @@ func nearKeys(comment string) []string {
 // nearKey is our key that a word was probably meant for; "" if none.
 func nearKey(key, value string) string {
 	switch {
-	case reservationID.MatchString(value):
+	case reservationID().MatchString(value):
 		return "capacity_reservation_id"
-	case subnetID.MatchString(value):
+	case subnetID().MatchString(value):
 		return "subnet_id"
 	}
 	written := bare(key)

@@ -37,7 +37,7 @@ type Client struct {
 	zoneIDs map[string]string
 	// launchables are the launch templates that were read, by what names them.
 	launchables map[string]launchable
-	// platforms are what the images of launch templates run, by pinned version.
+	// platforms are what AMIs run, by id.
 	platforms map[string]string
 	// launched is when an instance was launched, by AWS's clock, as far as this client
 	// launched it or was told.

@@ -1,7 +1,6 @@
 package ec2
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -112,46 +111,6 @@ func (c *Client) Holds(ctx context.Context, cluster string) ([]capacity.Reservat
 	}
 	return held, nil
 }
-
-// ImagePlatform is what the image of a launch template, ID[:VERSION] or NAME[:VERSION], runs,
-// in the words of a reservation. Where the caller may not ask it is Linux/UNIX.
-func (c *Client) ImagePlatform(ctx context.Context, template string) (string, error) {
-	t, err := c.launchable(ctx, template)
-	if err != nil {
-		return "", err
-	}
-	c.mu.Lock() // one launch tries several zones
-	known := c.platforms[t.pinned]
-	c.mu.Unlock()
-	if known != "" {
-		return known, nil
-	}
-	var image Image
-	if data := t.version.LaunchTemplateData; data != nil {
-		id := data.ImageId
-		if isParameter(aws.ToString(id)) {
-			id, err = c.resolvedImage(ctx, t.version)
-		}
-		if err == nil {
-			image, err = c.Image(ctx, aws.ToString(id))
-		}
-	}
-	if notAllowed(err) {
-		c.without(err, "what the image of launch template "+template+" runs is not known, so it is taken for "+linux)
-		return linux, nil
-	}
-	if err != nil {
-		return "", fmt.Errorf("reading what launch template %s runs: %w", template, err)
-	}
-	platform := cmp.Or(image.Platform, linux)
-	c.mu.Lock()
-	c.platforms[t.pinned] = platform
-	c.mu.Unlock()
-	return platform, nil
-}
-
-// linux is the platform of nearly every image for Slurm.
-const linux = string(types.CapacityReservationInstancePlatformLinuxUnix)
 
 // InstanceStates are EC2's states of those of the instances that it shows and that are not
 // terminated, by id.

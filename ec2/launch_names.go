@@ -14,7 +14,7 @@ import (
 
 // Image is what a launch depends on of an AMI.
 type Image struct {
-	// Platform is in the words of a reservation ("Linux/UNIX").
+	// Platform is in the words of a reservation ("Linux/UNIX"); "" if these have none for it.
 	Platform string
 	// Architecture is x86_64 or arm64.
 	Architecture string

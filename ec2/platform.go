@@ -1,5 +1,16 @@
 package ec2
 
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
 // reservationPlatforms are the words of a reservation for what an AMI runs, by those of an
 // AMI, where the two differ: EC2 User Guide, "AMI billing information fields"; EC2 API
 // Reference, CreateCapacityReservation. EC2 has none for "Windows BYOL".
@@ -19,10 +30,64 @@ var reservationPlatforms = map[string]string{
 }
 
 // reservationPlatform is what an AMI runs, in the words of a reservation: most are the
-// same.
+// same. It is "" for words that no reservation has, as far as this version of the SDK knows:
+// nothing tells which reservations would take such an image.
 func reservationPlatform(details string) string {
 	if name, ok := reservationPlatforms[details]; ok {
 		return name
 	}
+	if !slices.Contains(types.CapacityReservationInstancePlatform("").Values(), types.CapacityReservationInstancePlatform(details)) {
+		return ""
+	}
 	return details
+}
+
+// ImagePlatform is what the image of a launch template, ID[:VERSION] or NAME[:VERSION], runs,
+// and the version that this means now. Where the caller may not ask, or the template has no
+// image, the platform is unknown and there is no error. An image that does not exist is an
+// error with EC2's code InvalidAMIID.NotFound; the version is there all the same.
+func (c *Client) ImagePlatform(ctx context.Context, template string) (capacity.ImagePlatform, error) {
+	t, err := c.launchable(ctx, template)
+	if err != nil {
+		return capacity.ImagePlatform{}, err
+	}
+	found := capacity.ImagePlatform{Template: t.pinned}
+	if t.version.LaunchTemplateData == nil { // that is told
+		return found, nil
+	}
+	image := aws.ToString(t.version.LaunchTemplateData.ImageId)
+	if isParameter(image) {
+		var id *string
+		id, err = c.resolvedImage(ctx, t.version)
+		image = aws.ToString(id)
+	}
+	if err == nil && image != "" {
+		found.Platform, err = c.platform(ctx, image)
+	}
+	if notAllowed(err) {
+		c.without(err, "what the image of launch template "+template+" runs is not known")
+		return found, nil
+	}
+	if err != nil {
+		return found, fmt.Errorf("reading what launch template %s runs: %w", template, err)
+	}
+	return found, nil
+}
+
+// platform is that of an AMI, which never changes.
+func (c *Client) platform(ctx context.Context, image string) (string, error) {
+	c.mu.Lock()
+	known, ok := c.platforms[image]
+	c.mu.Unlock()
+	if ok {
+		return known, nil
+	}
+	described, err := c.Image(ctx, image)
+	if err != nil {
+		return "", err
+	}
+	c.mu.Lock()
+	c.platforms[image] = described.Platform
+	c.mu.Unlock()
+	return described.Platform, nil
 }

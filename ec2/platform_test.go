@@ -48,6 +48,62 @@ func TestImageOfAPlatformWithTwoNames(t *testing.T) {
 	}
 }
 
+// What a launch template's image runs, by each way in which a template and its image can be
+// named. What cannot be learned is unknown.
+func TestImagePlatform(t *testing.T) {
+	const rhel = "Red Hat Enterprise Linux"
+	scenario := awssim.DefaultScenario()
+	home := &scenario.Regions[0]
+	home.Images = append(home.Images, awssim.ImageScenario{ID: "ami-0e200000000000d04", Name: "named", Platform: "SUSE Linux", Parameter: "/nodes/image"},
+		awssim.ImageScenario{ID: "ami-0e200000000000d05", Name: "byol", Platform: "Windows BYOL"})
+	for id, image := range map[string]string{"7": "ami-0e200000000000c03", "8": "resolve:ssm:/nodes/image", "9": "ami-0e200000000000fff", "a": "", "b": "ami-0e200000000000d05"} {
+		home.LaunchTemplates = append(home.LaunchTemplates, awssim.LaunchTemplateScenario{ID: "lt-0e2000000000000b" + id, Name: "template-" + id, Image: image})
+	}
+	sim, c, arrived := simOf(t, scenario)
+	if _, err := c.api.CreateLaunchTemplateVersion(t.Context(), &ec2.CreateLaunchTemplateVersionInput{LaunchTemplateName: aws.String("template-7"),
+		LaunchTemplateData: &types.RequestLaunchTemplateData{ImageId: aws.String(image)}}); err != nil {
+		t.Fatal(err)
+	}
+	for reference, want := range map[string]capacity.ImagePlatform{
+		"lt-0e2000000000000b7":   {Template: "lt-0e2000000000000b7:1", Platform: rhel}, // the default version
+		"template-7:$Default":    {Template: "lt-0e2000000000000b7:1", Platform: rhel},
+		"template-7:$Latest":     {Template: "lt-0e2000000000000b7:2", Platform: "Linux/UNIX"},
+		"lt-0e2000000000000b7:2": {Template: "lt-0e2000000000000b7:2", Platform: "Linux/UNIX"},
+		"template-8":             {Template: "lt-0e2000000000000b8:1", Platform: "SUSE Linux"},
+		"template-9":             {Template: "lt-0e2000000000000b9:1"},
+		"template-a":             {Template: "lt-0e2000000000000ba:1"},
+		"template-b":             {Template: "lt-0e2000000000000bb:1"}, // reservations have no word for it
+		"template-c":             {},
+	} {
+		got, err := c.ImagePlatform(t.Context(), reference)
+		if got != want || (err != nil) != (reference == "template-9" || reference == "template-c") {
+			t.Errorf("%s: %+v, %v, want %+v", reference, got, err, want)
+		}
+	}
+	if _, err := c.ImagePlatform(t.Context(), "template-9"); Code(err) != "InvalidAMIID.NotFound" {
+		t.Error(err)
+	}
+	described, read := arrived("DescribeImages"), arrived("DescribeLaunchTemplateVersions")
+	if _, err := c.ImagePlatform(t.Context(), "lt-0e2000000000000b7:2"); err != nil || arrived("DescribeImages") != described || arrived("DescribeLaunchTemplateVersions") != read {
+		t.Errorf("what is known is asked for again: %v", err)
+	}
+
+	for action, reference := range map[string]string{"ec2:DescribeImages": "lt-0e2000000000000b7", "ssm:GetParameters": "lt-0e2000000000000b8", "ec2:DescribeLaunchTemplateVersions": "lt-0e2000000000000b7:1"} {
+		sim.ClearPolicies()
+		if err := sim.SetPolicy(awssim.AttachedPolicy{Document: []byte(`{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "NotAction": "` + action + `", "Resource": "*"}]}`)}); err != nil {
+			t.Fatal(err)
+		}
+		again, err := New(t.Context(), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := again.ImagePlatform(t.Context(), reference)
+		if said := strings.Join(again.Untold(), "\n"); err != nil || got.Platform != "" || !strings.HasPrefix(got.Template, reference) || !strings.Contains(said, action+" is not allowed") {
+			t.Errorf("without %s: %+v, %v; told is %q", action, got, err, said)
+		}
+	}
+}
+
 // An ODCR that was made in a placement group takes launches in that group only.
 func TestLaunchIntoAReservationWithAPlacementGroup(t *testing.T) {
 	scenario := awssim.DefaultScenario()

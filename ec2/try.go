@@ -26,6 +26,10 @@ var dry = map[string]func(*ec2.Client, context.Context) error{
 		_, err := api.DescribeCapacityReservations(ctx, &ec2.DescribeCapacityReservationsInput{DryRun: aws.Bool(true)})
 		return err
 	},
+	"ec2:DescribeImages": func(api *ec2.Client, ctx context.Context) error {
+		_, err := api.DescribeImages(ctx, &ec2.DescribeImagesInput{DryRun: aws.Bool(true), Owners: []string{"self"}})
+		return err
+	},
 	"ec2:DescribeInstances": func(api *ec2.Client, ctx context.Context) error {
 		_, err := api.DescribeInstances(ctx, &ec2.DescribeInstancesInput{DryRun: aws.Bool(true)})
 		return err

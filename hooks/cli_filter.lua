@@ -27,9 +27,9 @@ end
 local function judge(options)
   if is_step(options) then return slurm.SUCCESS end
   local job = { from = "cli_filter", user = os.getenv("USER") }
-  for _, field in ipairs(FIELDS) do job[field] = job[field] or options[field] end
-  local fields = to_ask(job, read_plan(), os.time())
-  local answer = fields and ask(fields, "exec")
+  setmetatable(job, { __index = function(_, field) return options[field] end })
+  local answer, fields = judge_here(job, read_plan(), os.time())
+  if fields then answer = ask(fields, "exec") end
   if not answer then return slurm.SUCCESS end
   for _, warning in ipairs(answer.warnings) do slurm.log_info("pcs-capacity: %s", warning) end
   if answer.refusal then

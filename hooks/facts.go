@@ -2,6 +2,7 @@ package hooks
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -49,14 +50,19 @@ func (r *Resume) readFacts(ctx context.Context, nodes []string) (*facts, error) 
 		seen, err = r.freshFacts(readCtx, partitions)
 		return err
 	})
-	for t := range templates {
-		// The launch asks for it again, if this was in vain, and says what is wrong.
-		reads.Go(func() error { _, _ = r.EC2.PinTemplate(readCtx, t); return nil })
+	images := make([]capacity.ImagePlatform, len(templates))
+	names := slices.Sorted(maps.Keys(templates))
+	for i, t := range names {
+		reads.Go(func() error { images[i] = r.imagePlatform(readCtx, t); return nil })
 	}
 	if err := reads.Wait(); err != nil {
 		return nil, err
 	}
 	f.now = r.now()
+	seen.Platforms = map[string]capacity.ImagePlatform{}
+	for i, t := range names {
+		seen.Platforms[t] = images[i]
+	}
 	seen.Before, seen.Instances, seen.Now = r.Last, ours, f.now
 	f.snap = capacity.Build(r.Settings, seen)
 	f.snap.TakenAt = f.now
@@ -66,6 +72,21 @@ func (r *Resume) readFacts(ctx context.Context, nodes []string) (*facts, error) 
 		r.Log.Warn("reservations that were full are tried again", "err", err)
 	}
 	return f, nil
+}
+
+// imagePlatform is what the image of a launch template runs, as far as the last pass of sync
+// knows it of the version that is launched now; unknown after a change of the template, or
+// where sync has not run for long, since a parameter of Systems Manager may name another image
+// by then. EC2 is not asked: it would cost each such power-up a call behind another. What is
+// not known keeps nothing from being launched, and EC2 itself takes no launch of another
+// platform into a reservation.
+func (r *Resume) imagePlatform(ctx context.Context, template string) capacity.ImagePlatform {
+	// The launch asks for the version again, if this was in vain, and says what is wrong.
+	version, err := r.EC2.PinTemplate(ctx, template)
+	if err != nil || r.Last == nil || r.Last.Stale(r.now()) {
+		return capacity.ImagePlatform{}
+	}
+	return capacity.ImagePlatform{Template: version, Platform: r.Last.PlatformOf(version)}
 }
 
 // see keeps instances by their nodes.

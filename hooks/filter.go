@@ -61,7 +61,7 @@ func judge(args []string, text SlurmText, machineNow time.Time) (capacity.Verdic
 	if err != nil {
 		return capacity.Verdict{}, err
 	}
-	snap, err := state.Dir(fields["state-dir"]).ReadSnapshot()
+	snap, err := state.Dir(fields["state-dir"]).ReadFor(req)
 	if errors.Is(err, fs.ErrNotExist) {
 		return capacity.Verdict{}, fmt.Errorf("%w; `pcs-capacity sync` writes it", err)
 	}

@@ -75,9 +75,17 @@ func (u *powerUp) hold(p part, what unit, t target, nodes []string) (*heldFor, e
 	if err != nil {
 		return nil, err
 	}
-	platform, err := u.EC2.ImagePlatform(u.finish, template)
-	if err != nil {
-		return nil, err
+	_, group, _ := u.facts.settings(p.place)
+	platform := group.Platform
+	if platform == "" { // held for another one it would be paid for nothing
+		image, err := u.EC2.ImagePlatform(u.finish, template)
+		if err != nil {
+			return nil, err
+		}
+		if platform = image.Platform; platform == "" {
+			platform = capacity.LinuxUNIX
+			u.Log.Warn("capacity is held for "+platform+", since nobody knows what the image runs", "template", template)
+		}
 	}
 	jobs, shown := what.jobsOf(nodes)
 	var runs []capacity.JobRun

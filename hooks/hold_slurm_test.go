@@ -85,12 +85,14 @@ func (p *power) recordsOf(hook string) []state.Record {
 
 // A job of two nodes, for which the first zone has room for one, of either type; the second
 // zone for one of the first type and two of the other. It runs on those, and in no mixture.
+// What is held is for the platform of the image.
 func TestR4_HoldFindsTheZoneWithRoom(t *testing.T) {
 	settings := strings.Replace(holdConfig, `  instance_type = "p5.48xlarge"`, `  instance_type = "p5.48xlarge"
   other_instance_types = ["p5e.48xlarge"]`, 1)
 	settings = strings.Replace(settings, `prices = {`, `prices = { "p5e.48xlarge" = "60.00",`, 1)
 	p := startPowerWith(t, settings, func(s *awssim.Scenario) {
 		room(1, 1)(s)
+		s.Regions[0].Images[0].Platform = "Red Hat Enterprise Linux"
 		for zone, count := range map[string]int{"us-east-2a": 1, "us-east-2b": 2} {
 			s.Regions[0].Capacity = append(s.Regions[0].Capacity, awssim.CapacityScenario{Zone: zone, Type: "p5e.48xlarge", Count: count})
 		}

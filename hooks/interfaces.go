@@ -90,8 +90,8 @@ type EC2 interface {
 	// it is one.
 	Hold(ctx context.Context, o capacity.HoldOrder) (capacity.Reservation, error)
 	Release(ctx context.Context, id string) error
-	// ImagePlatform is what the image of a launch template runs, in the words of a reservation.
-	ImagePlatform(ctx context.Context, template string) (string, error)
+	// ImagePlatform is what the image of a launch template runs.
+	ImagePlatform(ctx context.Context, template string) (capacity.ImagePlatform, error)
 	// InstanceStates are EC2's states of those of the instances that it shows and that are not
 	// terminated.
 	InstanceStates(ctx context.Context, ids []string) (map[string]string, error)

@@ -39,10 +39,10 @@ local function current_plan()
   return plan
 end
 
-local function ask_in_time(job)
+local function answer_in_time(job)
   local begin = os.time()
-  local fields = to_ask(job, current_plan(), begin)
-  if not fields then return nil end
+  local quick, fields = judge_here(job, current_plan(), begin)
+  if not fields then return quick end
   if begin < filter_rests_until and begin >= filter_rests_until - REST_SECONDS then
     error(FILTER .. " hung a moment ago", 0)
   end
@@ -77,7 +77,7 @@ local function account_of(job)
 end
 
 local function judge(job)
-  local answer = ask_in_time({
+  local answer = answer_in_time({
     from = "job_submit",
     partition = job.partition,
     account = account_of(job),
@@ -114,7 +114,7 @@ local function judge_change(change, record, uid)
   if uid == 0 or not (change.partition or change.account or change.comment) then return slurm.SUCCESS end
   local account = record.account
   if change.account then account = account_of(change) end
-  local answer = ask_in_time({
+  local answer = answer_in_time({
     from = "job_modify",
     partition = change.partition or record.partition,
     account = account,

@@ -4,6 +4,7 @@ package hooks
 
 import (
 	"bufio"
+	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -27,8 +28,11 @@ type shim struct {
 }
 
 // driver reads "plan HEX" and "job NOW NAME=HEX …", or NAME#HEX for a number, a line each; it
-// answers whether the shims let the job through by themselves.
+// answers what the shims say of a job by themselves, as the filter's answer on one line.
 const driver = `
+local function unhex(text)
+  return (text:gsub("%x%x", function(h) return string.char(tonumber(h, 16)) end))
+end
 local plan
 for line in io.lines() do
   local word, rest = line:match("^(%l+) (.*)$")
@@ -41,20 +45,29 @@ for line in io.lines() do
       job[name] = unhex(value)
       if kind == "#" then job[name] = tonumber(job[name]) end
     end
-    print(to_ask(job, plan, tonumber(rest:match("^%d+"))) and "asks" or "through")
+    local answer, fields = judge_here(job, plan, tonumber(rest:match("^%d+")))
+    local line = fields and "asks" or ""
+    for _, field in ipairs({ "time", "time-min", "comment" }) do
+      local value = answer and answer.set[field]
+      if value then
+        line = line .. "set " .. field .. " " .. value:gsub(".", function(c) return string.format("%02x", c:byte()) end) .. ";"
+        answer.set[field] = nil
+      end
+    end
+    assert(not answer or not (next(answer.set) or next(answer.warnings) or answer.refusal))
+    print(fields and line or line .. "end;")
   end
   io.stdout:flush()
 end
 `
 
-func newShim(t testing.TB) *shim {
+func newShim(t testing.TB, lua string) *shim {
 	t.Helper()
 	script := filepath.Join(t.TempDir(), "shim.lua")
-	text := strings.NewReplacer("@PLAN@", `""`, "@STATE_DIR@", `""`, "@FILTER@", `""`).Replace(commonLua)
-	if err := os.WriteFile(script, []byte(text+driver), 0o600); err != nil {
+	if err := os.WriteFile(script, []byte(render("-- @COMMON@\n"+driver, "", "", "")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("lua5.1", script)
+	cmd := exec.Command(lua, script)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -88,8 +101,8 @@ func (s *shim) ask(line string) string {
 	return s.out.Text()
 }
 
-// letsThrough reports whether the shim lets a job through by itself.
-func (s *shim) letsThrough(fields map[string]string, now time.Time) bool {
+// answer is what the shim says of a job by itself, as the filter would; "asks" if it asks that.
+func (s *shim) answer(fields map[string]string, now time.Time) string {
 	s.t.Helper()
 	line := fmt.Sprintf("job %d", now.Unix())
 	for name, value := range fields {
@@ -99,7 +112,7 @@ func (s *shim) letsThrough(fields map[string]string, now time.Time) bool {
 		}
 		line += fmt.Sprintf(" %s%s%x", name, kind, value)
 	}
-	return s.ask(line) == "through"
+	return strings.ReplaceAll(s.ask(line), ";", "\n")
 }
 
 // randomWorld is a snapshot with partitions of all kinds.
@@ -112,9 +125,17 @@ func randomWorld(r *rand.Rand, now time.Time) *capacity.Snapshot {
 	if r.IntN(2) == 0 {
 		snap.DefaultPartition = "p0"
 	}
+	if r.IntN(4) == 0 {
+		snap.Walls = capacity.NewWalls([]capacity.QOSWall{{Name: "normal", MaxWall: capacity.Minutes(120)}},
+			[]capacity.Association{{Account: "nlp", MaxWall: capacity.Minutes(2000)}, {Account: "nlp", User: "alice", MaxWall: capacity.Minutes(15)}}, map[string]string{"alice": "nlp"})
+		snap.Walls.QOS = snap.Walls.QOS[:r.IntN(2)]
+	}
 	serial := 0
 	for i := range 1 + r.IntN(3) {
-		p := capacity.Partition{Name: fmt.Sprintf("p%d", i), Provider: []capacity.Provider{capacity.ProviderEC2, capacity.ProviderPCS}[r.IntN(2)], MinTime: capacity.Duration{Duration: 30 * time.Minute}}
+		p := capacity.Partition{Name: fmt.Sprintf("p%d", i), Provider: []capacity.Provider{capacity.ProviderEC2, capacity.ProviderPCS}[r.IntN(2)], MinTime: capacity.Duration{Duration: one(30*time.Minute, 90*time.Second)}}
+		if r.IntN(3) == 0 {
+			p.MaxTime = []capacity.Limit{capacity.NoLimit, capacity.Minutes(10), capacity.Minutes(600), capacity.Minutes(0)}[r.IntN(4)]
+		}
 		if r.IntN(3) == 0 {
 			p.AllowAccounts = []string{"nlp", "Vision"}
 		}
@@ -167,7 +188,7 @@ func randomWorld(r *rand.Rand, now time.Time) *capacity.Snapshot {
 // randomJob is what a shim tells of a job; mostly of the common kind.
 func randomJob(r *rand.Rand) map[string]string {
 	fields := map[string]string{"from": []string{"cli_filter", "job_submit"}[r.IntN(2)]}
-	odd := r.IntN(2) == 0
+	odd := r.IntN(3) == 0
 	set := func(name string, often int, values ...string) {
 		if r.IntN(10) < often {
 			fields[name] = values[r.IntN(len(values))]
@@ -177,7 +198,7 @@ func randomJob(r *rand.Rand) map[string]string {
 		set("partition", 9, "p0", "p0", "p1")
 		set("account", 5, "nlp", "vision")
 		set("comment", 3, "night run 7", "time=fit")
-		set("time", 10, "1", "60", "02:30:00", "1-00:00:00", "300", "2-00:00:00")
+		set("time", 5, "1", "60", "02:30:00", "1-00:00:00", "300", "2-00:00:00")
 		set("nodes", 5, "1", "2", "4")
 		set("gpus-per-node", 5, "8", "h100:8")
 		if fields["from"] == "cli_filter" { // as sbatch shows what is not set
@@ -189,7 +210,7 @@ func randomJob(r *rand.Rand) map[string]string {
 		}
 		return fields
 	}
-	set("partition", 9, "p0", "p0", "p0", "p1", "p2", "p0,p1", "cpu", "p0\nfits", "p0,")
+	set("partition", 9, "p0", "p0", "p0", "p1", "p2", "p0,p1", "cpu", "p0\nfits", "p0,", "p0\npartition p1", "p0 ")
 	set("account", 4, "nlp", "vision", "Vision", "physics", "nlp,Vision", "-", "")
 	set("comment", 3, "", "night run 7", "x=1", "time=fit", "a time=fit", "time=fit:60", "time=fit,x", "capacity=any", "instance_type=p5.48xlarge", "capacity_reservation_id=cr-0", "Subnet_ID=x", "on_end=hold",
 		"capacity_reservation_id=cr-00000000000000001", "\x00\xff\n=", "time=fit time=fit")
@@ -210,9 +231,10 @@ func randomJob(r *rand.Rand) map[string]string {
 	return fields
 }
 
-// Whatever the Lua shims let through by themselves, Admit accepts without edits, refusal or
-// warning; and of what Admit accepts so, they let most through.
-func TestLuaLetsThroughWhatAdmitAccepts(t *testing.T) {
+// Whatever the Lua shims say by themselves, Admit says too, with the same edits and without a
+// warning; and of what Admit says so, they say most. A job that they have edited fits as it is
+// wherever it passes next.
+func TestLuaSaysWhatAdmitSays(t *testing.T) {
 	requests := 100_000
 	if testing.Short() {
 		requests = 10_000
@@ -220,14 +242,17 @@ func TestLuaLetsThroughWhatAdmitAccepts(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 1))
-	s := newShim(t)
+	shims := []*shim{newShim(t, luas[0]), newShim(t, luas[1])}
+	var s *shim
 	dir := state.Dir(t.TempDir())
 	text := SlurmText{Limit: slurm.ParseLimit, GPUs: slurm.GPUs}
 	var snap *capacity.Snapshot
-	var through, plain int
+	const asIs = "end\n"
+	lua, admit := map[bool]int{}, map[bool]int{} // by whether the job is edited
 	now := time.Now().Truncate(time.Second)
 	for i := range requests {
 		if i%100 == 0 {
+			s = shims[i/100%2]
 			if err := dir.WriteSnapshot(randomWorld(r, now)); err != nil {
 				t.Fatal(err)
 			}
@@ -250,25 +275,60 @@ func TestLuaLetsThroughWhatAdmitAccepts(t *testing.T) {
 		if _, ours := snap.Partition(name); !ours {
 			continue // the shims let it through, or not, by another rule
 		}
-		// The filter starts within the second that Lua sees.
-		at := now.Add(time.Duration(r.Int64N(int64(time.Second))))
-		answer := "unchecked"
-		if req, err := request(fields, text); err == nil {
-			answer = answerText(verdict(req, fields["from"], snap, at))
+		admits := func(at time.Time) string {
+			req, err := request(fields, text)
+			if err != nil {
+				return "unchecked"
+			}
+			says := answerText(verdict(req, fields["from"], snap, at))
+			if slice := snap.Slice(name); i%2 == 0 && slice.Decides(req) {
+				if answer := answerText(verdict(req, fields["from"], slice, at)); answer != says {
+					t.Fatalf("the slice says of %q\n%s; the snapshot\n%s", fields, answer, says)
+				}
+			}
+			return says
 		}
-		lets := s.letsThrough(fields, now)
-		if lets && answer != "end\n" {
-			t.Fatalf("the shims let %q through; the filter answers\n%s", fields, answer)
+		// The filter starts within the second that Lua sees: what must fit does so all the
+		// time, and a limit is that of its end.
+		late := admits(now.Add(time.Second))
+		if late == asIs || strings.HasPrefix(late, "set time ") {
+			admit[late != asIs]++
 		}
-		if answer == "end\n" {
-			plain++
+		says := s.answer(fields, now)
+		if says == "asks" {
+			continue
 		}
-		if lets {
-			through++
+		lua[says != asIs]++
+		early := now.Add(time.Duration(r.Int64N(int64(time.Second))))
+		if says != late || says == asIs && admits(early) != asIs {
+			t.Fatalf("the shims say of %q\n%s; the filter\n%s and a moment before\n%s", fields, says, late, admits(early))
+		}
+		if says == asIs {
+			continue
+		}
+		// job_submit.lua is told the account.
+		for line := range strings.Lines(says) {
+			if set, ours := strings.CutPrefix(line, "set "); ours {
+				field, value, _ := strings.Cut(strings.TrimSpace(set), " ")
+				plain, err := hex.DecodeString(value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				fields[field] = string(plain)
+			}
+		}
+		fields["from"] = "job_submit"
+		if p, _ := snap.Partition(name); len(p.AllowAccounts) > 0 {
+			fields["account"] = p.AllowAccounts[0]
+		}
+		if again := s.answer(fields, now); again != asIs {
+			t.Fatalf("the shims say of %q, which they have edited, %s", fields, again)
 		}
 	}
-	t.Logf("%d requests: the filter has nothing to say about %d of them, of which the shims let %d through", requests, plain, through)
-	if through < requests/50 || through < plain/8 {
-		t.Error("the shims let too little through for this to mean something")
+	for edited, least := range map[bool]int{false: requests / 50, true: requests / 500} {
+		t.Logf("%d requests: Admit takes %d (edited: %t), of which the shims decide %d", requests, admit[edited], edited, lua[edited])
+		if lua[edited] < least || lua[edited] < admit[edited]/20 {
+			t.Error("the shims decide too little for this to mean something")
+		}
 	}
 }

@@ -9,19 +9,25 @@ import (
 
 // On demand, reservations that there are come first, in order; then capacity is held; a job
 // gets the one that it names, and with capacity=reuse nothing else than one of them. Nobody's
-// open ODCR is used up.
+// open ODCR is used up, and one for another platform is passed over.
 func TestReuseComesFirst(t *testing.T) {
-	const openID = "cr-0aaaaaaaaaaaaaaaf"
+	const openID, otherPlatform = "cr-0aaaaaaaaaaaaaaaf", "cr-0aaaaaaaaaaaaaaab"
 	settings := strings.Replace(holdConfig, `  max_nodes = 4`, `  max_nodes = 6
-  capacity_reservation_ids = ["`+smallID+`", "`+largeID+`"]`, 1)
+  capacity_reservation_ids = ["`+otherPlatform+`", "`+smallID+`", "`+largeID+`"]`, 1)
 	p := startPowerWith(t, settings, func(s *awssim.Scenario) {
 		room(10, 0)(s)
 		home := &s.Regions[0]
-		for _, r := range []awssim.ReservationScenario{{ID: openID, Count: 4, Match: "open"}, {ID: smallID, Count: 1}, {ID: largeID, Count: 2}} {
+		for _, r := range []awssim.ReservationScenario{{ID: openID, Count: 4, Match: "open"}, {ID: smallID, Count: 1}, {ID: largeID, Count: 2},
+			{ID: otherPlatform, Count: 1, Platform: "Red Hat Enterprise Linux"}} {
 			r.Kind, r.Type, r.Zone = "odcr", "p5.48xlarge", "us-east-2a"
 			home.Reservations = append(home.Reservations, r)
 		}
 	}, sixNodes)
+	p.pass() // it finds out what the image runs; nothing asks again
+	images := func() int {
+		return p.sim.Calls()[awssim.CallKey{Service: "ec2", Operation: "DescribeImages", Region: region}]
+	}
+	asked := images()
 	run := func(node string, more ...string) string {
 		t.Helper()
 		id := p.submit(append([]string{"-p", "gpu", "-w", node, "-t", "10"}, more...)...)
@@ -45,9 +51,16 @@ func TestReuseComesFirst(t *testing.T) {
 	if got := run("gpu-5"); got != "" {
 		t.Errorf("a job beyond the reservations is in %q", got)
 	}
-	p.nothingHeldBut(openID, smallID, largeID)
+	named := p.submit("-p", "gpu", "-w", "gpu-6", "-t", "10", "--comment=capacity_reservation_id="+otherPlatform)
+	p.until("the job that names it is told", func() bool {
+		return strings.Contains(p.show("job", named), "mismatch: reservation "+otherPlatform+" is for platform Red Hat Enterprise Linux, but the image of node group gpu is for Linux/UNIX; use an image for Red Hat Enterprise Linux")
+	})
+	p.nothingHeldBut(openID, smallID, largeID, otherPlatform)
+	if asked == 0 || images() != asked {
+		t.Errorf("DescribeImages: %d calls by sync, %d in all", asked, images())
+	}
 	for _, r := range p.sim.Reservations(region) {
-		if want := map[string]int{openID: 0, smallID: 1, largeID: 2}; r.ID == openID && r.Launched != 0 || r.Launched > 2 || want[r.ID] != 0 && r.Launched != want[r.ID] {
+		if want := map[string]int{smallID: 1, largeID: 2}; (r.ID == openID || r.ID == otherPlatform) && r.Launched != 0 || r.Launched > 2 || want[r.ID] != 0 && r.Launched != want[r.ID] {
 			t.Errorf("%+v", r)
 		}
 	}

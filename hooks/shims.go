@@ -9,6 +9,12 @@ import (
 var (
 	//go:embed common.lua
 	commonLua string
+	//go:embed quick.lua
+	quickLua string
+	//go:embed fit.lua
+	fitLua string
+	//go:embed ask.lua
+	askLua string
 	//go:embed cli_filter.lua
 	cliFilterLua string
 	//go:embed job_submit.lua
@@ -39,8 +45,23 @@ func render(shim, planPath, stateDir, filterPath string) string {
 		"@PLAN@", luaString(planPath),
 		"@STATE_DIR@", luaString(stateDir),
 		"@FILTER@", luaString(filterPath),
+		"@QUICK@", luaLines(quickLua),
+		"@FIT@", luaLines(fitLua),
+		"@ASK@", luaLines(askLua),
 	).Replace(strings.TrimSuffix(commonLua, "\n"))
 	return strings.Replace(shim, "-- @COMMON@", common, 1)
+}
+
+// luaLines quotes a part of our own scripts for Lua 5.1, so that it can still be read; its
+// comments are left out, over which sbatch would have to read each time.
+func luaLines(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(strings.TrimSpace(line), "--") {
+			b.WriteString(line)
+		}
+	}
+	return "[==[\n" + b.String() + "]==]"
 }
 
 // luaString quotes text for Lua 5.1. Everything but letters, digits and the usual

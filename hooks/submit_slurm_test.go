@@ -287,11 +287,13 @@ func TestR6_SubmissionWithoutUs(t *testing.T) {
 			write(t, s.filter, "#!/bin/sh\necho set time zz; echo set; echo warn; echo end\n", 0o755)
 		},
 	}
-	// With a job that we would refuse, and one that we would edit.
+	// With a job that we would refuse, one that we would edit, and one that Lua edits by the plan.
 	jobs := map[string][]string{
+		"fitted":    {"--partition=gpu"},
+		"as edited": {"--partition=gpu", "--time=300", "--time-min=30", "--comment=time=fit"}, // by cli_filter.lua
 		"unmanaged": {"--time=60"},
 		"refused":   {"--partition=gpu", "--time=5-00:00:00"},
-		"edited":    {"--partition=gpu"},
+		"edited":    {"--partition=gpu", "--begin=now+8hours"}, // which Lua leaves to the filter
 	}
 	forEachShim(t, func(t *testing.T, s site) {
 		for name, damage := range breakages {
@@ -317,8 +319,15 @@ func TestR6_SubmissionWithoutUs(t *testing.T) {
 						t.Errorf("an unmanaged job hears of us: %s", out)
 					}
 					// Without a plan nobody knows which partitions are ours.
+					planless := strings.HasPrefix(name, "plan ") || name == "state_dir missing"
+					if kind == "fitted" || kind == "as edited" {
+						if fitted := job["TimeMin"] == "00:30:00"; kind == "fitted" && fitted == planless || out != "Submitted batch job "+id {
+							t.Errorf("fitted %t: %s: %v", fitted, out, job)
+						}
+						continue
+					}
 					warned := strings.Contains(out, "pcs-capacity: ") && strings.Contains(out, "; the job is let through unchecked; tell an administrator")
-					if planless := strings.HasPrefix(name, "plan ") || name == "state_dir missing"; kind != "unmanaged" && warned == planless {
+					if kind != "unmanaged" && warned == planless {
 						t.Errorf("%s: warned %v: %s", kind, warned, out)
 					}
 				}

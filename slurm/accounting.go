@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -33,7 +34,7 @@ var ErrNoAccounting = errors.New("slurm has no accounting database")
 // which is free text where Slurm does not check it.
 var runFields = []string{"jobid", "user", "partition", "start", "end", "state", "nodelist", "account"}
 
-var accountedJob = regexp.MustCompile(`^[0-9]+([_+][0-9]+)?$`)
+var accountedJob = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9]+([_+][0-9]+)?$`) })
 
 // accountingTimeout is how long sacct may take: months of a busy cluster are many rows.
 const accountingTimeout = 2 * time.Minute
@@ -79,7 +80,7 @@ func parseRuns(text, mark string) ([]Run, error) {
 		if end, ok := accountedTime(fields[4]); ok {
 			r.End = end
 		}
-		if !accountedJob.MatchString(r.Job) {
+		if !accountedJob().MatchString(r.Job) {
 			return nil, fmt.Errorf("sacct names a job %s", quote(r.Job))
 		}
 		runs = append(runs, r)

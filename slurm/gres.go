@@ -4,16 +4,20 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // socketsOf is what Slurm writes behind a resource of a node: "(S:0-1)", "(IDX:0,2)".
-var socketsOf = regexp.MustCompile(`\([^()]*\)`)
+var socketsOf = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\([^()]*\)`) })
 
 // GPUs counts the GPUs in a list of generic resources: "gpu:h100:8(S:0-1),shard:16" of a
 // node, "gres:gpu:24" (22.05) or "gres/gpu:h100=24" of a job. Without a number it is one.
 func GPUs(gres string) int {
 	total := 0
-	for item := range strings.SplitSeq(socketsOf.ReplaceAllString(gres, ""), ",") {
+	if strings.Contains(gres, "(") {
+		gres = socketsOf().ReplaceAllString(gres, "")
+	}
+	for item := range strings.SplitSeq(gres, ",") {
 		parts := strings.FieldsFunc(item, func(r rune) bool { return strings.ContainsRune(":/=", r) })
 		if len(parts) > 0 && parts[0] == "gres" {
 			parts = parts[1:]

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -40,7 +41,7 @@ if test -d "${CHECK_OUTPUT%/*}"; then tail -c "$CHECK_BYTES" "$said" >"$CHECK_OU
 test "$said" = /dev/null || rm -f "$said"
 exit $status`
 
-var jobID = regexp.MustCompile(`^[1-9][0-9]{0,9}$`)
+var jobID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[1-9][0-9]{0,9}$`) })
 
 // SubmitCheck submits the job of a check, as the user who runs this, and returns its id.
 func (c *Client) SubmitCheck(ctx context.Context, check Check) (id string, err error) {
@@ -66,7 +67,7 @@ func (c *Client) SubmitCheck(ctx context.Context, check Check) (id string, err e
 		return "", fmt.Errorf("checking node %s: %w", check.Node, err)
 	}
 	id, _, _ = strings.Cut(strings.TrimSpace(out.String()), ";")
-	if !jobID.MatchString(id) {
+	if !jobID().MatchString(id) {
 		return "", fmt.Errorf("checking node %s: sbatch answers %s", check.Node, quote(out.String()))
 	}
 	return id, nil

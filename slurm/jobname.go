@@ -3,6 +3,7 @@ package slurm
 import (
 	"fmt"
 	"regexp"
+	"sync"
 )
 
 // jobName is a job under the name by which scontrol changes it and nothing else. The id
@@ -18,17 +19,17 @@ type jobName struct {
 }
 
 var (
-	oneJob    = regexp.MustCompile(`^([1-9][0-9]{0,9})(?:[_+][0-9]{1,9})?$`)
-	someTasks = regexp.MustCompile(`^([1-9][0-9]{0,9})_(\[[0-9,-]+)(?:%[0-9]+)?\]$`)
+	oneJob    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([1-9][0-9]{0,9})(?:[_+][0-9]{1,9})?$`) })
+	someTasks = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([1-9][0-9]{0,9})_(\[[0-9,-]+)(?:%[0-9]+)?\]$`) })
 )
 
 // parseJobName reads a job's name as squeue shows it: "12", "12_3", "12+1", or the tasks
 // of an array that are still pending together, "12_[1-4,7%2]".
 func parseJobName(shown string) (jobName, error) {
-	if parts := oneJob.FindStringSubmatch(shown); parts != nil {
+	if parts := oneJob().FindStringSubmatch(shown); parts != nil {
 		return jobName{base: parts[1], argument: shown, rows: []string{shown}}, nil
 	}
-	if parts := someTasks.FindStringSubmatch(shown); parts != nil {
+	if parts := someTasks().FindStringSubmatch(shown); parts != nil {
 		// Without what follows the "%": that is how many may run at a time, which
 		// scontrol does not take here.
 		argument := parts[1] + "_" + parts[2] + "]"

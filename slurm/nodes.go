@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // Node is a node as slurmctld knows it.
@@ -80,7 +81,7 @@ func (c *Client) Nodes(ctx context.Context, names ...string) ([]Node, error) {
 
 // nodeReason cuts the reason out of the end of a node's line. Slurm puts
 // "[user@time]" after its first line.
-var nodeReason = regexp.MustCompile(` Reason=(.*?) \[[^\[\]@]+@[^\[\]]+\]`)
+var nodeReason = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(` Reason=(.*?) \[[^\[\]@]+@[^\[\]]+\]`) })
 
 // parseNodes reads one-line records. Reason, Comment and Extra may hold
 // anything, newlines too, but come after all that is read here; a line that is
@@ -107,7 +108,7 @@ func parseNodes(output []byte) []Node {
 		node.CPUs, _ = strconv.Atoi(pairs["CPUTot"]) // 0 if Slurm stops printing it
 		node.Memory, _ = strconv.Atoi(pairs["RealMemory"])
 		node.GPUs = GPUs(pairs["Gres"])
-		if reason := nodeReason.FindStringSubmatch(line); reason != nil {
+		if reason := nodeReason().FindStringSubmatch(line); reason != nil {
 			node.Reason = reason[1]
 		}
 		nodes = append(nodes, node)

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"sync"
 )
 
 // Version is a release of Slurm, such as 22.05.8.
@@ -39,12 +40,12 @@ func (v Version) ReservationComments() bool { return v.AtLeast(24, 11, 0) }
 // the Prolog's environment carry.
 func (v Version) HasExtra() bool { return v.AtLeast(24, 11, 0) }
 
-var versionText = regexp.MustCompile(`(\d+)\.(\d+)\.(\d+)`)
+var versionText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(\d+)\.(\d+)\.(\d+)`) })
 
 // ParseVersion finds the version in what a Slurm program prints about itself:
 // "slurm-wlm 24.11.5", "slurm 25.11.0-0rc1", "22.05.8".
 func ParseVersion(text string) (Version, error) {
-	parts := versionText.FindStringSubmatch(text)
+	parts := versionText().FindStringSubmatch(text)
 	if parts == nil {
 		return Version{}, fmt.Errorf("no Slurm version in %s", quote(text))
 	}

@@ -459,6 +459,8 @@ func (w *wired) breakages() []breakage {
 		{"an unknown subnet", set("subnet-0e200000000000a01", "subnet-0e200000000000fff"), "subnet", check.Fail, "does not describe subnet", "subnet_ids", nil},
 		{"another instance type", set("p5.48xlarge", "p5en.48xlarge"), "reservation", check.Fail, "is for p5.48xlarge", "use instance type", nil},
 		{"a launch template without tags in metadata", set("lt-0e2000000000000a4", "lt-0e2000000000000a2"), "launch-template", check.Fail, "no tags in the instance metadata", "InstanceMetadataTags", nil},
+		{"an image for another platform", set("lt-0e2000000000000a4", "lt-0e2000000000000a5"), "reservation", check.Fail, "the image of node group gpu is for Red Hat Enterprise Linux", "use an image for Linux/UNIX", nil},
+		{"an image that does not exist", set("lt-0e2000000000000a4", "lt-0e2000000000000a6"), "platform", check.Fail, "InvalidAMIID.NotFound", "name an AMI of this region", nil},
 		{"no such launch template", set("lt-0e2000000000000a4", "lt-0e2000000000000ff"), "launch-template", check.Fail, "no launch template lt-0e2000000000000ff", "create it", nil},
 		{"slurmctld is down", nothing, "slurmctld", check.Fail, "does not answer", "systemctl status slurmctld", []string{"SLURM_CONF=" + down}},
 		{"another Slurm first in PATH", func() func() {

@@ -96,6 +96,9 @@ func TestExplainScreens(t *testing.T) {
 		Groups: []capacity.NodeGroup{{Name: "big", Slots: []capacity.Slot{{Name: "big", ReservationIDs: []string{"cr-0e2000000000000d4"}}}}}})
 	apart := world()
 	apart.Partitions[0].Groups[0].Subnets[0].AZID = "use2-az2"
+	images := world() // of RHEL, and the first block is not for that
+	images.Reservations[1].Platform = "Red Hat Enterprise Linux"
+	images.Partitions[0].Groups[0].Platform = "Red Hat Enterprise Linux"
 	unseen := world()
 	unseen.Reservations = nil
 
@@ -145,6 +148,8 @@ func TestExplainScreens(t *testing.T) {
 		{"it names a reservation of another partition", ofJob(job(func(j *explain.Job) { j.Request.Comment = "capacity_reservation_id=cr-0e2000000000000d4" }), twoPartitions, 0), string(capacity.WrongPartition)},
 		{"it asks to hold capacity where that is not done", ofJob(job(func(j *explain.Job) { j.Request.Comment = "capacity=reserve" }), world(), 0), string(capacity.CannotHold)},
 		{"the reservation is in another zone", ofJob(job(), apart, 0), string(capacity.Mismatched)},
+		{"the open block is for another platform than the image", ofJob(job(maint), images, 0), explain.WaitsToOpen},
+		{"it names that block", ofJob(job(func(j *explain.Job) { j.Request.Comment = "capacity_reservation_id=cr-0e2000000000000a1" }), images, 0), string(capacity.Mismatched)},
 		{"EC2 did not describe the reservation", ofJob(job(), unseen, 0), string(capacity.ReservationNotKnown)},
 		{"hosts have failed", ofJob(job(), dead, 0), explain.WaitsForHost},
 		{"a partition that is not ours", ofJob(job(func(j *explain.Job) { j.Request.Partitions = []string{"cpu"} }), world(), 0), explain.Unmanaged},

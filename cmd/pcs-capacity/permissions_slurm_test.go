@@ -320,6 +320,10 @@ func (r *restrictedSlurm) hooksPolicy(p permissions.Program, without string) []b
 }
 
 func (r *restrictedSlurm) holdWithoutEach() {
+	// Without it hooks ask what images run.
+	if err := os.Remove(filepath.Join(r.dir, "state", "snapshot.json")); err != nil {
+		r.Fatal(err)
+	}
 	for i, action := range append([]string{""}, permissions.Of(permissions.Holding)...) {
 		node := fmt.Sprintf("held-%d", i+1)
 		if _, err := r.cluster.Submit(r.Context(), "sleep 600", "-p", "own", "-w", node, "--comment=capacity=reserve"); err != nil {

@@ -51,7 +51,9 @@ func newRestricted(t *testing.T, clock *awssim.Clock) *restricted {
 	region.Images = append(region.Images, awssim.ImageScenario{ID: "ami-0e200000000000d04", Name: "named", Parameter: "/nodes/image"})
 	region.LaunchTemplates = append(region.LaunchTemplates, awssim.LaunchTemplateScenario{ID: "lt-0e2000000000000a3", Name: "named-image", Image: "resolve:ssm:/nodes/image", MetadataTags: true,
 		SecurityGroups: []string{"sg-0e2000000000000a1"}, InstanceProfile: "arn:aws:iam::111122223333:instance-profile/nodes"},
-		awssim.LaunchTemplateScenario{ID: "lt-0e2000000000000a4", Name: "named-nodes", Image: "ami-0e200000000000a01", MetadataTags: true, SecurityGroups: []string{"sg-0e2000000000000a1"}})
+		awssim.LaunchTemplateScenario{ID: "lt-0e2000000000000a4", Name: "named-nodes", Image: "ami-0e200000000000a01", MetadataTags: true, SecurityGroups: []string{"sg-0e2000000000000a1"}},
+		awssim.LaunchTemplateScenario{ID: "lt-0e2000000000000a5", Name: "rhel-nodes", Image: "ami-0e200000000000c03", MetadataTags: true, SecurityGroups: []string{"sg-0e2000000000000a1"}},
+		awssim.LaunchTemplateScenario{ID: "lt-0e2000000000000a6", Name: "gone-image", Image: "ami-0e200000000000fff", MetadataTags: true, SecurityGroups: []string{"sg-0e2000000000000a1"}})
 	region.Reservations = append(region.Reservations, awssim.ReservationScenario{ID: groupODCR, Kind: "odcr", Type: "p5.48xlarge", Zone: "us-east-2a", Count: 2, PlacementGroup: "ml-cluster"})
 	region.ResourceGroups = []awssim.ResourceGroupScenario{{Name: "open", Reservations: []string{openBlock}}, {Name: "next", Reservations: []string{nextBlock}}, {Name: "empty"}}
 	// UltraServers of which only DescribeCapacityBlocks says so.

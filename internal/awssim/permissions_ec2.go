@@ -36,7 +36,7 @@ var createdTypes = map[string]string{
 func (s *Sim) ec2Needs(c *call) []iam.Request {
 	action := "ec2:" + c.Operation
 	if strings.HasPrefix(c.Operation, "Describe") {
-		return []iam.Request{need(action, "*", nil, nil)}
+		return append([]iam.Request{need(action, "*", nil, nil)}, s.aliasNeeds(c)...)
 	}
 	if c.Operation == "RunInstances" {
 		return s.launchNeeds(c)
@@ -126,8 +126,28 @@ func (s *Sim) launchNeeds(c *call) []iam.Request {
 		}
 		needs = append(needs, s.passRole(arn))
 	}
-	if parameter, named := strings.CutPrefix(data.ImageId, "resolve:ssm:"); named {
-		needs = append(needs, need("ssm:GetParameters", s.arn("ssm", c.Region, "parameter/"+strings.TrimPrefix(parameter, "/")), nil, nil))
+	return append(needs, s.parameterNeeds(c, data.ImageId)...)
+}
+
+// parameterNeeds is what an image needs that a parameter of Systems Manager names.
+func (s *Sim) parameterNeeds(c *call, image string) []iam.Request {
+	parameter, named := strings.CutPrefix(image, "resolve:ssm:")
+	if !named {
+		return nil
+	}
+	return []iam.Request{need("ssm:GetParameters", s.arn("ssm", c.Region, "parameter/"+strings.TrimPrefix(parameter, "/")), nil, nil)}
+}
+
+// aliasNeeds is what DescribeLaunchTemplateVersions needs with ResolveAlias (EC2 Auto Scaling User Guide, "Use AWS Systems
+// Manager parameters": who uses the template needs ssm:GetParameters).
+func (s *Sim) aliasNeeds(c *call) (needs []iam.Request) {
+	var in describeLaunchTemplateVersionsInput
+	if c.Operation != "DescribeLaunchTemplateVersions" || !c.read(&in) || !in.ResolveAlias {
+		return nil
+	}
+	found, _ := c.region.askedVersions(&in)
+	for _, f := range found {
+		needs = append(needs, s.parameterNeeds(c, f.version.data.ImageId)...)
 	}
 	return needs
 }

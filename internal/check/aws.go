@@ -9,7 +9,6 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
-	"github.com/pcs-capacity/pcs-capacity/internal/permissions"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
@@ -61,7 +60,7 @@ func behind(offset time.Duration) string {
 func (r *run) unread(check, what string, err error) {
 	words, _ := r.EC2.Explain(err)
 	if action := ec2.DeniedAction(err); action != "" {
-		if !slices.Contains(permissions.Of(r.programs()...), action) {
+		if !slices.Contains(r.actions(), action) {
 			r.warn(check, "allow "+action+", or run this as somebody who has it", "%s is not checked: %s is not allowed", what, action)
 		}
 		return
@@ -130,6 +129,7 @@ func (r *run) reservations(ctx context.Context) {
 		return
 	}
 	seen.Subnets = subnets
+	seen.Platforms = r.platforms(ctx)
 	for _, m := range unknown {
 		r.fail("subnet", fmt.Sprintf("check subnet_ids and the region (%s)", r.EC2.Region()), "EC2 does not describe subnet %s", m.ID)
 	}
@@ -151,6 +151,22 @@ func (r *run) reservations(ctx context.Context) {
 			r.launchInto(ctx, res)
 		}
 	}
+}
+
+// platforms are what the images of launch templates run.
+func (r *run) platforms(ctx context.Context) map[string]capacity.ImagePlatform {
+	all := map[string]capacity.ImagePlatform{}
+	for _, t := range r.settings.LaunchTemplates() {
+		image, err := r.EC2.ImagePlatform(ctx, t)
+		switch all[t] = image; {
+		case err != nil && image.Template != "": // of one that cannot be read templates tells
+			words, _ := r.EC2.Explain(err)
+			r.failWords("platform", words, "name an AMI of this region in it that this account may use")
+		case err == nil && image.Platform == "":
+			r.warn("platform", "see that it is that of the reservations", "what the image of launch template %s runs is not known, so that no reservation is held against it", t)
+		}
+	}
+	return all
 }
 
 // members lists the resource groups that the settings select, once. Those that were listed

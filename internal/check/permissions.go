@@ -30,6 +30,17 @@ func (r *run) loop() permissions.Role {
 	return permissions.Loop
 }
 
+// asksImages are for what nodes run that we launch.
+var asksImages = []string{"ec2:DescribeImages", "ec2:DescribeLaunchTemplateVersions", "ssm:GetParameters"}
+
+// actions are those that the programs ask for with these settings.
+func (r *run) actions() []string {
+	return slices.DeleteFunc(permissions.Of(r.programs()...), func(action string) bool {
+		rollsOver := r.settings.RollsOver("") && slices.Contains(permissions.Of(permissions.RollingOver), action)
+		return !r.onEC2() && !rollsOver && slices.Contains(asksImages, action)
+	})
+}
+
 // The action that lists a group, and those that one call asks for besides its own.
 var (
 	asksGroup  = "resource-groups:ListGroupResources"
@@ -54,7 +65,8 @@ var simulated = map[string]string{
 func (r *run) permissions(ctx context.Context) {
 	missing := 0
 	groups := r.settings.SelectedGroups()
-	unasked := slices.DeleteFunc(permissions.Of(r.programs()...), func(action string) bool {
+	actions := r.actions()
+	unasked := slices.DeleteFunc(slices.Clone(actions), func(action string) bool {
 		return !r.onPCS() && strings.HasPrefix(action, "pcs:") || len(groups) == 0 && action == asksGroup
 	})
 	all := len(unasked)
@@ -69,7 +81,7 @@ func (r *run) permissions(ctx context.Context) {
 			r.warn("permission", "run this again once the rest is mended", "what is allowed is not known: %s", words)
 		}
 	}
-	for _, action := range permissions.Of(r.programs()...) {
+	for _, action := range actions {
 		if !r.onEC2() && !strings.HasPrefix(action, "ec2:Describe") {
 			continue
 		}

@@ -72,6 +72,11 @@ func OfJob(j Job, snap *capacity.Snapshot, records []state.Record, now time.Time
 			e.fact("reservation", "%s", window(p.Reservation.ID, p.Window, now))
 		}
 	}
+	if j.State == "PENDING" && e.Code != string(capacity.Mismatched) {
+		for _, m := range capacity.PassedOver(req, snap, now) {
+			e.fact("passed over", "%s", m)
+		}
+	}
 	if _, rest, ours := capacity.ReadHoldNote(j.AdminComment); ours {
 		e.fact("told", "%s", strings.TrimPrefix(rest, ourWord))
 	} else {

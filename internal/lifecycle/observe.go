@@ -146,10 +146,11 @@ func (o *observation) fail(words string) {
 }
 
 // places asks what does not hang on another answer: the zones of the subnets, the
-// reservations that node groups choose by their tags, and what the PCS compute node groups
-// were set up for. It reports whether PCS was asked and answered.
+// reservations that node groups choose by their tags, what the images of launch templates run,
+// and what the PCS compute node groups were set up for. It reports whether PCS was asked and answered.
 func (o *observation) places(ctx context.Context) (pcsKnown bool) {
 	var subnets, groups []string
+	templates := o.Settings.LaunchTemplates()
 	var selects []capacity.GroupSettings
 	for _, p := range o.Settings.Partitions {
 		for _, g := range p.Groups {
@@ -175,6 +176,13 @@ func (o *observation) places(ctx context.Context) (pcsKnown bool) {
 			return err
 		})
 	}
+	images := make([]capacity.ImagePlatform, len(templates))
+	for i, t := range templates {
+		questions = append(questions, func(ctx context.Context) (err error) {
+			images[i], err = o.EC2.ImagePlatform(ctx, t)
+			return err
+		})
+	}
 	if len(subnets) > 0 {
 		questions = append(questions, func(ctx context.Context) (err error) {
 			o.seen.Subnets, missing, err = o.EC2.KnownSubnets(ctx, subnets)
@@ -195,6 +203,8 @@ func (o *observation) places(ctx context.Context) (pcsKnown bool) {
 		}
 	}
 	answers = answers[len(selects):]
+	o.platforms(templates, images, answers)
+	answers = answers[len(templates):]
 	var zones answer
 	if len(subnets) > 0 {
 		zones, answers = answers[0], answers[1:]
@@ -308,6 +318,21 @@ func (o *observation) subnets(ids []string, missing []capacity.Missing, a answer
 			for _, g := range p.Groups {
 				o.seen.Subnets = append(o.seen.Subnets, g.Subnets...)
 			}
+		}
+	}
+}
+
+// platforms takes what EC2 has said of the images of launch templates. A version of one never
+// changes: what was known of it before is true.
+func (o *observation) platforms(templates []string, images []capacity.ImagePlatform, answers []answer) {
+	o.seen.Platforms = map[string]capacity.ImagePlatform{}
+	for i, t := range templates {
+		if images[i].Platform == "" {
+			images[i].Platform = o.old.PlatformOf(images[i].Template)
+		}
+		o.seen.Platforms[t] = images[i]
+		if answers[i].words != "" {
+			o.problem("%s; what was known before is kept", answers[i].words)
 		}
 	}
 }

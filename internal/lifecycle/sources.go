@@ -69,6 +69,9 @@ type EC2 interface {
 	Untold() []string
 	// KnownSubnets describes subnets as Reservations does reservations.
 	KnownSubnets(ctx context.Context, ids []string) (found []capacity.Subnet, missing []capacity.Missing, err error)
+	// ImagePlatform is what the image of a launch template runs. Where the caller may not ask,
+	// which Untold has, it is unknown.
+	ImagePlatform(ctx context.Context, template string) (capacity.ImagePlatform, error)
 	// Holds are the ODCRs that we hold for a cluster, by its mark; Release gives one back, and
 	// takes one that is gone already without an error.
 	Holds(ctx context.Context, cluster string) ([]capacity.Reservation, error)

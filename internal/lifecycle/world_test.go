@@ -40,6 +40,7 @@ zone = [{ name = "us-east-2a", id = "use2-az1" }]
 vpc = [{ id = "vpc-0e2000000000000a1", cidr = "127.2.0.0/16" }]
 subnet = [{ id = "subnet-0e200000000000a01", vpc = "vpc-0e2000000000000a1", zone = "us-east-2a", cidr = "127.2.16.0/20" }]
 image = [{ id = "ami-0e200000000000a01", name = "node" }]
+launch_template = [{ id = "lt-0e2000000000000a1", name = "nodes", image = "ami-0e200000000000a01" }]
 offering = [{ zone = "us-east-2a", type = "p5.48xlarge", max_count = 8, price = 31.464, start_days = [1, 2, 3, 4, 5, 6, 7], instant = true }]
 resource_group = [{ name = "solos" }]
 `
@@ -136,7 +137,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 	d := func(d time.Duration) capacity.Duration { return capacity.Duration{Duration: d} }
 	group := func(name string, slots int) capacity.GroupSettings {
 		return capacity.GroupSettings{Name: name, InstanceType: "p5.48xlarge", SubnetIDs: []string{"subnet-0e200000000000a01"}, PurchaseOption: capacity.CapacityBlock,
-			Select: &capacity.Select{Tags: map[string]string{"team": name}}, MaxNodes: 8, LaunchTemplate: "unused", Slots: slots}
+			Select: &capacity.Select{Tags: map[string]string{"team": name}}, MaxNodes: 8, LaunchTemplate: "nodes", Slots: slots}
 	}
 	w.sources = Sources{
 		Settings: capacity.Settings{Submit: capacity.Submit{Strict: true, StaleAfter: d(10 * time.Minute)},

@@ -35,7 +35,7 @@ func (w *world) ledger() []capacity.Held {
 func TestR4_HoldTriesEachZoneOnce(t *testing.T) {
 	w := newWorld(t, nil)
 	h := w.holder()
-	req := HoldRequest{InstanceType: "g6.12xlarge", Platform: linux, Count: 2, Subnets: []string{subnetA1, subnetA2, subnetB}, For: time.Hour}
+	req := HoldRequest{InstanceType: "g6.12xlarge", Platform: capacity.LinuxUNIX, Count: 2, Subnets: []string{subnetA1, subnetA2, subnetB}, For: time.Hour}
 
 	off := h
 	off.Limits.Enabled = false
@@ -71,7 +71,7 @@ func TestR4_HoldTriesEachZoneOnce(t *testing.T) {
 
 func TestHoldWithoutRoom(t *testing.T) {
 	w := newWorld(t, nil)
-	answer, err := w.holder().Hold(t.Context(), HoldRequest{InstanceType: "g6.12xlarge", Platform: linux, Count: 1, Subnets: []string{subnetA1}, For: time.Hour})
+	answer, err := w.holder().Hold(t.Context(), HoldRequest{InstanceType: "g6.12xlarge", Platform: capacity.LinuxUNIX, Count: 1, Subnets: []string{subnetA1}, For: time.Hour})
 	if err != nil || len(answer.Tries) != 1 || answer.Reservation.ID != "" || len(w.ledger()) != 0 {
 		t.Errorf("%v, %+v, ledger %+v", err, answer, w.ledger())
 	}
@@ -79,7 +79,7 @@ func TestHoldWithoutRoom(t *testing.T) {
 		t.Errorf("a subnet that there is not: %v", err)
 	}
 	w.fault(awssim.Fault{Operation: "CreateCapacityReservation", Effect: awssim.FailBefore, Code: "UnauthorizedOperation", Status: 403})
-	answer, err = w.holder().Hold(t.Context(), HoldRequest{InstanceType: "g6.12xlarge", Platform: linux, Count: 1, Subnets: []string{subnetA1, subnetB}, For: time.Hour})
+	answer, err = w.holder().Hold(t.Context(), HoldRequest{InstanceType: "g6.12xlarge", Platform: capacity.LinuxUNIX, Count: 1, Subnets: []string{subnetA1, subnetB}, For: time.Hour})
 	if ec2.Code(err) != "UnauthorizedOperation" || len(answer.Tries) != 0 || len(w.ledger()) != 0 {
 		t.Errorf("who may not hold tries on: %v, %+v, ledger %+v", err, answer, w.ledger())
 	}
@@ -89,7 +89,7 @@ func TestHoldWithoutRoom(t *testing.T) {
 // counts until then.
 func TestProbe(t *testing.T) {
 	w := newWorld(t, nil)
-	req := HoldRequest{InstanceType: "g6.12xlarge", Platform: linux, Count: 4, Subnets: []string{subnetB}, For: time.Hour, Probe: true}
+	req := HoldRequest{InstanceType: "g6.12xlarge", Platform: capacity.LinuxUNIX, Count: 4, Subnets: []string{subnetB}, For: time.Hour, Probe: true}
 	answer, err := w.holder().Hold(t.Context(), req)
 	if err != nil || answer.Reservation.Tags[capacity.TagHold] != capacity.HoldProbe || answer.Held <= 0 || len(w.ledger()) != 0 {
 		t.Errorf("%v, %+v, ledger %+v", err, answer, w.ledger())

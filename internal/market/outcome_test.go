@@ -153,7 +153,7 @@ func TestPaymentOfWhatDoesNotShow(t *testing.T) {
 	w.patience = 10 * time.Second
 	d := &deal{Buyer: w.buyer(), aws: w.aws}
 	shown := w.offering("USD")
-	bought, err := w.aws.Purchase(t.Context(), shown.ID, linux, nil)
+	bought, err := w.aws.Purchase(t.Context(), shown.ID, capacity.LinuxUNIX, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

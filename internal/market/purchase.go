@@ -57,9 +57,6 @@ type PurchaseResult struct {
 	DryRun bool
 }
 
-// linux is the platform of most images.
-const linux = "Linux/UNIX"
-
 // Purchase finds the offering again, makes sure of the fee, and buys. What was bought
 // before is taken up instead.
 func (b *Buyer) Purchase(ctx context.Context, o PurchaseOrder) error {
@@ -114,7 +111,7 @@ func (b *Buyer) Purchase(ctx context.Context, o PurchaseOrder) error {
 	}
 	intent.Offering, intent.Asked, intent.Fee, intent.Platform = offering, capacity.Duration{Duration: query.Duration}, offering.Fee, o.Platform
 	if intent.Platform == "" {
-		intent.Platform = linux
+		intent.Platform = capacity.LinuxUNIX
 	}
 	if b.DryRun {
 		if err := d.aws.TryPurchase(ctx, offering.ID, intent.Platform, d.tags(intent)); err != nil {

@@ -49,10 +49,10 @@ func TestPurchase(t *testing.T) {
 
 	try := *b
 	try.DryRun = true
-	if err := try.Purchase(t.Context(), order); err != nil || !bought.DryRun || bought.Intent.Platform != linux || len(w.sim.Ledger()) != 0 {
+	if err := try.Purchase(t.Context(), order); err != nil || !bought.DryRun || bought.Intent.Platform != capacity.LinuxUNIX || len(w.sim.Ledger()) != 0 {
 		t.Errorf("a dry run: %v, %+v", err, bought)
 	}
-	if err := b.Purchase(t.Context(), order); err != nil || !bought.BoughtNow || bought.DryRun || bought.Intent.Phase != Bought || bought.Intent.Platform != linux || bought.Intent.OrderedAs != "" {
+	if err := b.Purchase(t.Context(), order); err != nil || !bought.BoughtNow || bought.DryRun || bought.Intent.Phase != Bought || bought.Intent.Platform != capacity.LinuxUNIX || bought.Intent.OrderedAs != "" {
 		t.Fatalf("%v, %+v", err, bought)
 	}
 	if !strings.HasPrefix(bought.Intent.ID, "buy-") || strings.Contains(w.said(), "warning") {

@@ -89,13 +89,13 @@ var Actions = []Action{
 	{Name: "ec2:DescribeCapacityReservationTopology", Why: "where reservations are in the network", stops: programs{Topology}},
 	{Name: "ec2:DescribeCapacityReservations", Why: "reservations: where, how many, from when to when",
 		stops: programs{List, Fit, Timeline, Purchase, Extend, Reserve, Release, Clean, Setup, Resume, Holding, ResumePCS, Wire, Check, Canary}, lessens: programs{Teardown, Status, Sync}},
-	{Name: "ec2:DescribeImages", Why: "whether the image exists and suits the type; what it runs", stops: programs{Setup}, lessens: programs{Holding, RollingOver}},
+	{Name: "ec2:DescribeImages", Why: "whether the image exists and suits the type; what it runs", stops: programs{Setup, Check}, lessens: programs{Status, Sync, Holding, RollingOver}},
 	{Name: "ec2:DescribeInstanceTopology", Why: "where instances are in the network", stops: programs{HostFile}},
 	{Name: "ec2:DescribeInstanceTypeOfferings", Why: forPCS, lessens: programs{Canary, RollingOver}, stops: makesGroups},
 	{Name: "ec2:DescribeInstanceTypes", Why: "GPUs, network cards, and which types have blocks", lessens: programs{Offerings, Fit, Canary, RollingOver}, stops: append(slices.Clone(makesGroups), Wire)},
 	{Name: "ec2:DescribeInstances", Why: "which instances a node, node group or reservation has", stops: programs{Setup, Teardown, Resume, Holding, Suspend, ResumePCS, Check, HostFile}, lessens: programs{Status, Sync, Canary, RollingOver}},
 	{Name: "ec2:DescribeKeyPairs", Why: "whether the template's key pair exists", stops: programs{Setup}, lessens: programs{RollingOver}},
-	{Name: "ec2:DescribeLaunchTemplateVersions", Why: "the template to copy or to launch from", stops: programs{Setup, Teardown, ResumePCS, Check}, lessens: programs{Resume, Holding, Canary, RollingOver}},
+	{Name: "ec2:DescribeLaunchTemplateVersions", Why: "the template to copy or to launch from", stops: programs{Setup, Teardown, ResumePCS, Check}, lessens: programs{Status, Sync, Resume, Holding, Canary, RollingOver}},
 	{Name: "ec2:DescribeLaunchTemplates", Why: "the templates of the slots", lessens: programs{Canary, RollingOver}, stops: programs{Setup, Teardown, ResumePCS}},
 	{Name: "ec2:DescribePlacementGroups", Why: "whether the placement group of an ODCR exists", stops: programs{Setup}},
 	{Name: "ec2:DescribeRegions", Why: "the regions of --regions all", stops: programs{List, Offerings, Fit}},
@@ -150,6 +150,6 @@ var Actions = []Action{
 	{Name: "resource-groups:ListGroupResources", Why: "the reservations of a resource group that the settings select",
 		stops: programs{Setup, Resume, Holding, ResumePCS, Wire, Check}, lessens: programs{Status, Sync}},
 
-	{Name: "ssm:GetParameters", Why: "an image that the launch template names as resolve:ssm:…", stops: programs{Resume, Holding, Check},
+	{Name: "ssm:GetParameters", Why: "an image that the launch template names as resolve:ssm:…", stops: programs{Resume, Holding, Check}, lessens: programs{Status, Sync},
 		grants: []grant{{nil, images}}},
 }

@@ -1,15 +1,15 @@
-// Package state is the files in state_dir: the snapshot that the submission path
-// reads, the plan that the Lua shims read, and the hooks' records. Each has one
+// Package state is the files in state_dir: the snapshot and its slices that the submission
+// path reads, the plan that the Lua shims read, and the hooks' records. Each has one
 // reader and one writer here. A file is written beside its place and renamed, so
 // that a reader sees the old one or the new one, never half of it; what a kill leaves
 // is beside it too, and not in the temporary folder of the machine.
 package state
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -23,7 +23,7 @@ import (
 )
 
 // Dir is a state_dir, which may be on a shared file system, or a local_dir, which may
-// not and has a copy of the snapshot and the plan for slurmctld.
+// not and has a copy of the snapshot, the slices and the plan for slurmctld.
 type Dir string
 
 // The files that users' commands read: the directory is 0755 and they are 0644.
@@ -31,6 +31,8 @@ const (
 	snapshotFile = "snapshot.json"
 	planFile     = "plan"
 )
+
+func (d Dir) path(name string) string { return filepath.Join(string(d), name) }
 
 // Create makes the directory if it is not there, open to users' commands whatever the
 // umask is. One that is there keeps its mode.
@@ -45,10 +47,10 @@ func (d Dir) Create() error {
 }
 
 // SnapshotPath is where the snapshot is.
-func (d Dir) SnapshotPath() string { return filepath.Join(string(d), snapshotFile) }
+func (d Dir) SnapshotPath() string { return d.path(snapshotFile) }
 
 // PlanPath is where the plan is.
-func (d Dir) PlanPath() string { return filepath.Join(string(d), planFile) }
+func (d Dir) PlanPath() string { return d.path(planFile) }
 
 // ReadSnapshot reads the snapshot. A missing one is an error that wraps
 // fs.ErrNotExist: nothing is known then, and jobs go through. It does not wait for the
@@ -81,10 +83,13 @@ func readRegular(path string) ([]byte, error) {
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is not a regular file; remove it", path)
 	}
-	return io.ReadAll(f)
+	var b bytes.Buffer
+	b.Grow(int(info.Size()) + bytes.MinRead) // else a large file is copied again and again
+	_, err = b.ReadFrom(f)
+	return b.Bytes(), err
 }
 
-// WriteSnapshot writes the snapshot, and the plan that goes with it.
+// WriteSnapshot writes the snapshot, and the slices and the plan that go with it.
 func (d Dir) WriteSnapshot(s *capacity.Snapshot) error {
 	s.Version = capacity.SnapshotVersion
 	text, err := json.MarshalIndent(s, "", "  ")
@@ -97,6 +102,9 @@ func (d Dir) WriteSnapshot(s *capacity.Snapshot) error {
 	if err := renameio.WriteFile(d.SnapshotPath(), append(text, '\n'), 0o644, renameio.IgnoreUmask(), renameio.WithTempDir(string(d))); err != nil {
 		return fmt.Errorf("writing snapshot: %w", err)
 	}
+	if err := d.writeSlices(s); err != nil {
+		return fmt.Errorf("writing slices of the snapshot: %w", err)
+	}
 	if err := renameio.WriteFile(d.PlanPath(), []byte(plan(s)), 0o644, renameio.IgnoreUmask(), renameio.WithTempDir(string(d))); err != nil {
 		return fmt.Errorf("writing plan: %w", err)
 	}
@@ -108,7 +116,13 @@ func (d Dir) WriteSnapshot(s *capacity.Snapshot) error {
 //
 //	fits PARTITION ACCOUNTS FROM LAST NODES GPUS
 //
-// "-" stands for every account, 0 for no bound. Times are seconds of the machine's clock.
+// and the limits that they fit by themselves, as
+//
+//	fit PARTITION FLOOR MOST WALL UNTIL ROOMS
+//	room PARTITION FROM LAST MINUTES NODES GPUS
+//
+// "-" stands for every account, 0 for no bound. Times are seconds of the machine's clock,
+// lengths minutes; ROOMS is the number of lines that follow.
 func plan(s *capacity.Snapshot) string {
 	var b strings.Builder
 	b.WriteString("version 1\n")
@@ -118,6 +132,18 @@ func plan(s *capacity.Snapshot) string {
 	for _, p := range s.Partitions {
 		fmt.Fprintf(&b, "partition %s\n", p.Name)
 	}
+	from := func(t time.Time) int64 { // rounded up
+		if t.IsZero() {
+			return 0
+		}
+		return t.Add(-s.ClockOffset.Duration).Add(time.Second - 1).Unix()
+	}
+	until := func(t time.Time) int64 {
+		if t.IsZero() {
+			return 0
+		}
+		return t.Add(-s.ClockOffset.Duration).Unix()
+	}
 	for _, q := range capacity.Quicks(s) {
 		accounts := "-"
 		if len(q.Accounts) > 0 {
@@ -126,22 +152,21 @@ func plan(s *capacity.Snapshot) string {
 		if strings.ContainsAny(q.Partition+accounts, " \t\r\n") {
 			continue
 		}
-		var from, last int64
-		if !q.From.IsZero() {
-			from = q.From.Add(-s.ClockOffset.Duration).Add(time.Second - 1).Unix()
+		fmt.Fprintf(&b, "fits %s %s %d %d %d %d\n", q.Partition, accounts, from(q.From), until(q.Last), q.Nodes, q.GPUs)
+	}
+	for _, f := range capacity.QuickFits(s) {
+		fmt.Fprintf(&b, "fit %s %d %d %d %d %d\n", f.Partition, f.Floor, f.Most, f.Wall, until(f.Until), len(f.Rooms))
+		for _, r := range f.Rooms {
+			fmt.Fprintf(&b, "room %s %d %d %d %d %d\n", f.Partition, from(r.From), until(r.Last), r.Minutes, r.Nodes, r.GPUs)
 		}
-		if !q.Last.IsZero() {
-			last = q.Last.Add(-s.ClockOffset.Duration).Unix()
-		}
-		fmt.Fprintf(&b, "fits %s %s %d %d %d %d\n", q.Partition, accounts, from, last, q.Nodes, q.GPUs)
 	}
 	return b.String()
 }
 
-// Remove deletes snapshot and plan; the next pass writes them anew.
+// Remove deletes snapshot, slices and plan; the next pass writes them anew.
 func (d Dir) Remove() error {
 	var errs []error
-	for _, path := range []string{d.SnapshotPath(), d.PlanPath()} {
+	for _, path := range []string{d.SnapshotPath(), d.path(slicesFile), d.PlanPath()} {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, err)
 		}

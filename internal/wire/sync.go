@@ -300,6 +300,9 @@ func (n noAWS) GroupMembers(context.Context, string) ([]string, error) { return 
 func (n noAWS) KnownSubnets(context.Context, []string) ([]capacity.Subnet, []capacity.Missing, error) {
 	return nil, nil, n.err
 }
+func (n noAWS) ImagePlatform(context.Context, string) (capacity.ImagePlatform, error) {
+	return capacity.ImagePlatform{}, n.err
+}
 func (n noAWS) Holds(context.Context, string) ([]capacity.Reservation, error) { return nil, n.err }
 func (n noAWS) Release(context.Context, string) error                         { return n.err }
 func (n noAWS) Terminate(context.Context, []string) error                     { return n.err }

@@ -1,0 +1,90 @@
+package lifecycle_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
+	"github.com/pcs-capacity/pcs-capacity/internal/wire"
+)
+
+const platformSettings = `
+region = "us-east-2"
+state_dir = %q
+[[partition]]
+name = "gpu"
+provider = "ec2"
+[[partition.node_group]]
+name = "gpu"
+instance_type = "p5.48xlarge"
+subnet_ids = ["subnet-0e200000000000a01"]
+capacity_reservation_ids = ["cr-0e2000000000000a1"]
+max_nodes = 4
+launch_template = %q
+`
+
+// A pass finds out what the image runs, holds it against reservations, and writes it down for
+// those who submit and launch. What it may not ask once it knows still.
+func TestAPassKnowsThePlatform(t *testing.T) {
+	const gone = "lt-0e2000000000000b9"
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "slurm.conf"), []byte(nobodyThere), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	scenario := awssim.DefaultScenario()
+	home := &scenario.Regions[0]
+	home.LaunchTemplates = append(home.LaunchTemplates, awssim.LaunchTemplateScenario{ID: "lt-0e2000000000000b7", Name: "rhel", Image: "ami-0e200000000000c03"},
+		awssim.LaunchTemplateScenario{ID: gone, Name: "gone", Image: "ami-0e200000000000fff"})
+	sim, err := awssim.New(scenario, awssim.MachineClock())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { sim.Close() })
+	if err := sim.Serve(t.Setenv, "AWS_EC2_METADATA_DISABLED=true", "SLURM_CONF="+filepath.Join(dir, "slurm.conf")); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "config.toml")
+	pass := func(template string) (capacity.NodeGroup, []string) {
+		t.Helper()
+		if err := os.WriteFile(path, fmt.Appendf(nil, platformSettings, filepath.Join(dir, "state"), template), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		settings := wire.Follower{Path: path, Region: "us-east-2"}
+		sources, err := settings.Sources(t.Context(), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _, _ = lifecycle.Pass(t.Context(), sources) // Slurm is not there
+		snap, err := sources.State.ReadSnapshot()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return snap.Partitions[0].Groups[0], slices.DeleteFunc(snap.Problems, func(p string) bool { return !strings.Contains(p, "platform") && !strings.Contains(p, "runs") })
+	}
+	if g, problems := pass("ec2-nodes"); g.Platform != capacity.LinuxUNIX || g.PlatformOf != "lt-0e2000000000000a2:1" || len(problems) > 0 {
+		t.Errorf("%+v, %q", g, problems)
+	}
+	if g, problems := pass("rhel:$Latest"); g.Platform != "Red Hat Enterprise Linux" || len(problems) != 1 ||
+		!strings.Contains(problems[0], "cr-0e2000000000000a1 is for platform Linux/UNIX, but the image of node group gpu is for Red Hat Enterprise Linux; use an image for Linux/UNIX") {
+		t.Errorf("%+v, %q", g, problems)
+	}
+	if err := sim.SetPolicy(awssim.AttachedPolicy{Document: []byte(`{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "NotAction": "ec2:DescribeImages", "Resource": "*"}]}`)}); err != nil {
+		t.Fatal(err)
+	}
+	if g, problems := pass("rhel"); g.Platform != "Red Hat Enterprise Linux" || len(problems) != 2 || !strings.Contains(problems[0], "ec2:DescribeImages is not allowed") {
+		t.Errorf("%+v, %q", g, problems)
+	}
+	if g, problems := pass("ec2-nodes"); g.Platform != "" || len(problems) != 1 {
+		t.Errorf("another template, not allowed: %+v, %q", g, problems)
+	}
+	sim.ClearPolicies()
+	if g, problems := pass(gone); g.Platform != "" || len(problems) != 1 || !strings.Contains(problems[0], "InvalidAMIID.NotFound") {
+		t.Errorf("%+v, %q", g, problems)
+	}
+}
