@@ -329,7 +329,7 @@ func recorded(t *testing.T, log *strings.Builder, records ...state.Record) pacer
 	t.Helper()
 	dir := state.Dir(t.TempDir())
 	for _, r := range records {
-		if err := dir.AppendRecord(r); err != nil {
+		if err := dir.AppendRecords(r); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -46,6 +46,12 @@ func launchGroups(nodes []string, waits []Waiting, known []Job) []group {
 			}
 		}
 	}
+	holds := map[int]Job{} // of those that have their nodes
+	for _, j := range known {
+		if j.Allocated {
+			holds[j.ID] = j
+		}
+	}
 	index := map[string]int{}
 	var groups []group
 	for _, n := range nodes {
@@ -63,12 +69,12 @@ func launchGroups(nodes []string, waits []Waiting, known []Job) []group {
 			continue
 		}
 		g := &groups[index[find(n)]]
-		i := slices.IndexFunc(known, func(j Job) bool { return j.ID == w.Job && j.Allocated })
+		job, there := holds[w.Job]
 		switch {
-		case i < 0:
+		case !there:
 			g.lost = append(g.lost, w.Job)
 		case !slices.ContainsFunc(g.jobs, func(j Job) bool { return j.ID == w.Job }):
-			g.jobs = append(g.jobs, known[i])
+			g.jobs = append(g.jobs, job)
 		}
 	}
 	for _, g := range groups {

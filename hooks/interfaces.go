@@ -145,7 +145,7 @@ type Ledger interface {
 
 // Records keeps what a hook did, for people who ask why.
 type Records interface {
-	AppendRecord(r state.Record) error
+	AppendRecords(records ...state.Record) error
 	// Records are all records, oldest first.
 	Records() ([]state.Record, error)
 }

@@ -258,10 +258,12 @@ func (r *Resume) poweringUp(nodes []string, power map[string]Power, err error) (
 	return launch, err
 }
 
-func (r *Resume) record(record state.Record) {
-	r.Log.Info(record.Message, "nodes", record.Nodes, "jobs", record.Jobs, "reservation", record.Reservation,
-		"code", record.Code, "aws_code", record.EC2Code, "instances", record.Instances)
-	if err := r.Records.AppendRecord(record); err != nil {
-		r.Log.Error("keeping a record", "err", err)
+func (r *Resume) record(records ...state.Record) {
+	for _, record := range records {
+		r.Log.Info(record.Message, "nodes", record.Nodes, "jobs", record.Jobs, "reservation", record.Reservation,
+			"code", record.Code, "aws_code", record.EC2Code, "instances", record.Instances)
+	}
+	if err := r.Records.AppendRecords(records...); err != nil {
+		r.Log.Error("keeping records", "err", err)
 	}
 }

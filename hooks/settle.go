@@ -17,9 +17,10 @@ import (
 func (u *powerUp) settle(outcomes []outcome) {
 	u.address(outcomes)
 	var failed []outcome
+	var launched []state.Record
 	for _, o := range outcomes {
 		if o.err == nil {
-			u.succeeded(o)
+			launched = append(launched, u.succeeded(o)...)
 			continue
 		}
 		// What failed for one reason is handled in one go.
@@ -31,6 +32,9 @@ func (u *powerUp) settle(outcomes []outcome) {
 		f := &failed[i]
 		f.nodes, f.jobs = append(slices.Clone(f.nodes), o.nodes...), append(slices.Clone(f.jobs), o.jobs...)
 		maps.Copy(f.launched, o.launched)
+	}
+	if len(launched) > 0 {
+		u.record(launched...)
 	}
 	for _, o := range failed {
 		// Launches must not have used up the time for this.
@@ -86,8 +90,8 @@ func (u *powerUp) address(outcomes []outcome) {
 	}
 }
 
-// succeeded records a group that was launched, once for each reservation.
-func (u *powerUp) succeeded(o outcome) {
+// succeeded are the records of a group that was launched, one for each reservation.
+func (u *powerUp) succeeded(o outcome) (all []state.Record) {
 	records := map[string]*state.Record{}
 	nodes := map[string][]string{}
 	for _, n := range o.nodes {
@@ -103,6 +107,7 @@ func (u *powerUp) succeeded(o outcome) {
 	}
 	for reservation, record := range records {
 		record.Nodes = u.Slurm.Hostlist(nodes[reservation])
-		u.record(*record)
+		all = append(all, *record)
 	}
+	return all
 }

@@ -118,7 +118,7 @@ func (s *Suspend) pace(ctx context.Context, nodes []string) {
 	at, list := s.Called.Add(s.EC2.Offset()), s.Slurm.Hostlist(nodes)
 	record := state.Record{At: at, Hook: "resume", Nodes: list, Jobs: shown, Code: NotBooted,
 		Message: "the instance did not register with Slurm within ResumeTimeout; its image or its network may be broken"}
-	if err := s.Records.AppendRecord(record); err != nil {
+	if err := s.Records.AppendRecords(record); err != nil {
 		s.Log.Error("keeping a record", "err", err)
 	}
 	failures := pacer.failures(jobs, at)
@@ -154,7 +154,7 @@ func (s *Suspend) terminate(ctx context.Context, nodes []string) error {
 		record.Code, record.EC2Code, record.Message = "failed", f.ec2Code, f.message
 	}
 	s.Log.Info(record.Message, "nodes", record.Nodes, "instances", ids, "err", err)
-	if recordErr := s.Records.AppendRecord(record); recordErr != nil {
+	if recordErr := s.Records.AppendRecords(record); recordErr != nil {
 		s.Log.Error("keeping a record", "err", recordErr)
 	}
 	return err

@@ -46,6 +46,10 @@ func (u *powerUp) refusedJobs(nodes []string, jobs []Job) []refusedJob {
 
 // refusedForGood are the jobs that are refused for good, each looked at alone.
 func (u *powerUp) refusedForGood(nodes []string, jobs []Job) (refused []refusedJob) {
+	among := map[string]bool{}
+	for _, n := range nodes {
+		among[n] = true
+	}
 	for _, j := range jobs {
 		if !j.Allocated {
 			continue
@@ -53,7 +57,7 @@ func (u *powerUp) refusedForGood(nodes []string, jobs []Job) (refused []refusedJ
 		asked := map[string]bool{}
 		for _, n := range j.Nodes {
 			at, ours := u.placeOf(n)
-			if !ours || asked[at.slot] || !slices.Contains(nodes, n) {
+			if !ours || asked[at.slot] || !among[n] {
 				continue
 			}
 			asked[at.slot] = true

@@ -37,21 +37,24 @@ const maxRecords = 8 << 20
 // RecordPath is where the records are, one JSON object a line, oldest first.
 func (d Dir) RecordPath() string { return filepath.Join(string(d), recordFile) }
 
-// AppendRecord adds one record. Several hooks may append at the same time: each
-// record is one write to a file opened for appending.
-func (d Dir) AppendRecord(r Record) error {
-	line, err := json.Marshal(r)
-	if err != nil {
-		return fmt.Errorf("writing hook record: %w", err)
+// AppendRecords adds records. Several hooks may append at the same time: the records are one
+// write to a file opened for appending.
+func (d Dir) AppendRecords(records ...Record) error {
+	var lines bytes.Buffer
+	to := json.NewEncoder(&lines)
+	for _, r := range records {
+		if err := to.Encode(r); err != nil {
+			return fmt.Errorf("writing hook records: %w", err)
+		}
 	}
 	d.rotateRecords()
 	f, err := os.OpenFile(d.RecordPath(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o640)
 	if err != nil {
-		return fmt.Errorf("writing hook record: %w", err)
+		return fmt.Errorf("writing hook records: %w", err)
 	}
-	_, err = f.Write(append(line, '\n'))
+	_, err = f.Write(lines.Bytes())
 	if err := errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("writing hook record: %w", err)
+		return fmt.Errorf("writing hook records: %w", err)
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ func TestRotationByManyHooks(t *testing.T) {
 		for i := range 16 {
 			hooks.Go(func() {
 				<-start
-				if err := dir.AppendRecord(Record{Hook: "suspend", Message: fmt.Sprint(i)}); err != nil {
+				if err := dir.AppendRecords(Record{Hook: "suspend", Message: fmt.Sprint(i)}); err != nil {
 					t.Error(err)
 				}
 			})

@@ -64,7 +64,7 @@ func TestRecordsOfManyWritersAreWhole(t *testing.T) {
 	for range 20 {
 		wg.Go(func() {
 			for range 50 {
-				if err := dir.AppendRecord(Record{Hook: "resume", Message: strings.Repeat("x", 500)}); err != nil {
+				if err := dir.AppendRecords(Record{Hook: "resume", Message: strings.Repeat("x", 500)}); err != nil {
 					t.Error(err)
 				}
 			}

@@ -2,8 +2,8 @@
 // nothing: it reads SLURM_RESUME_FILE, asks Slurm for the jobs and EC2 for the reservation,
 // launches, and tells Slurm the addresses. It is what pcs-capacity-resume is measured against.
 //
-// FLOOR_RESERVATION, FLOOR_SUBNET and FLOOR_TEMPLATE name what it launches from. Jobs of one
-// node share a launch, as in aws-plugin-for-slurm.
+// FLOOR_RESERVATION, FLOOR_SUBNET and FLOOR_TEMPLATE name what it launches from; without the
+// first it is on demand. Jobs of one node share a launch, as in aws-plugin-for-slurm.
 package main
 
 import (
@@ -63,6 +63,9 @@ func powerUp(ctx context.Context) error {
 	reservation := os.Getenv("FLOOR_RESERVATION")
 	var reads errgroup.Group
 	reads.Go(func() error {
+		if reservation == "" {
+			return nil
+		}
 		_, err := client.DescribeCapacityReservations(ctx, &ec2.DescribeCapacityReservationsInput{CapacityReservationIds: []string{reservation}})
 		return err
 	})
@@ -74,11 +77,14 @@ func powerUp(ctx context.Context) error {
 	for i, nodes := range launches {
 		all.Go(func() error {
 			n := aws.Int32(int32(len(nodes)))
-			out, err := client.RunInstances(ctx, &ec2.RunInstancesInput{MinCount: n, MaxCount: n, ClientToken: aws.String(fmt.Sprintf("floor-%d-%d", os.Getpid(), i)),
+			in := &ec2.RunInstancesInput{MinCount: n, MaxCount: n, ClientToken: aws.String(fmt.Sprintf("floor-%d-%d", os.Getpid(), i)),
 				LaunchTemplate: &types.LaunchTemplateSpecification{LaunchTemplateId: aws.String(os.Getenv("FLOOR_TEMPLATE"))},
-				SubnetId:       aws.String(os.Getenv("FLOOR_SUBNET")), InstanceMarketOptions: &types.InstanceMarketOptionsRequest{MarketType: types.MarketTypeCapacityBlock},
-				CapacityReservationSpecification: &types.CapacityReservationSpecification{CapacityReservationTarget: &types.CapacityReservationTarget{CapacityReservationId: aws.String(reservation)}},
-			})
+				SubnetId:       aws.String(os.Getenv("FLOOR_SUBNET"))}
+			if reservation != "" {
+				in.InstanceMarketOptions = &types.InstanceMarketOptionsRequest{MarketType: types.MarketTypeCapacityBlock}
+				in.CapacityReservationSpecification = &types.CapacityReservationSpecification{CapacityReservationTarget: &types.CapacityReservationTarget{CapacityReservationId: aws.String(reservation)}}
+			}
+			out, err := client.RunInstances(ctx, in)
 			if err != nil {
 				return err
 			}

@@ -116,8 +116,8 @@ func column(name string, cells ...string) func(t table) ([]float64, string) {
 }
 
 var sources = []source{
-	{"resume", figure{work: "1 to 256 nodes powered up, as one job or as jobs of one node", beside: "a program that makes only the calls nobody can do without", bound: 1.2}, func(t table) ([]float64, string) {
-		return t.of("ours/floor"), fmt.Sprintf("%.0f calls of AWS, however many nodes; %.0f refused", slices.Max(t.of("AWS calls")), slices.Max(t.of("refused")))
+	{"resume", figure{work: "nodes powered up, as one job or as jobs of one node", beside: "a program that makes only the calls nobody can do without", bound: 1.2}, func(t table) ([]float64, string) {
+		return t.of("ours/floor"), fmt.Sprintf("1 to %.0f nodes, with at most %.0f calls of AWS; %.0f refused", slices.Max(t.of("nodes")), slices.Max(t.of("AWS calls")), slices.Max(t.of("refused")))
 	}},
 	{"resume-crowd", figure{work: "a node powered up while 999 instances of ours run", beside: "while none runs", bound: 1.3}, column("many/few", "beside", "live instances of ours")},
 	{"resume-crowd", figure{work: "a node powered up while 999 jobs run on whole nodes", beside: "while 16 run", bound: 2}, column("many/few", "beside", "jobs on whole nodes")},

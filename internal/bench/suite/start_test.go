@@ -20,7 +20,7 @@ import (
 )
 
 // starts is how many blocks open, and how many nodes are powered up by hand.
-const starts = 20
+var starts = size(20, 1)
 
 // apart is the time between two blocks that open; a node is powered up by hand in the middle.
 const apart = 6 * time.Second
@@ -31,10 +31,11 @@ const apart = 6 * time.Second
 func BenchmarkStart(b *testing.B) {
 	var all []launches
 	for i := range starts {
-		all = append(all, launches{fmt.Sprintf("b%d", i+1), 1, false})
+		all = append(all, launches{name: fmt.Sprintf("b%d", i+1), nodes: 1})
 	}
+	resume, syncs := build(b, "cmd/pcs-capacity-resume"), build(b, "cmd/pcs-capacity")
 	// Two more seconds a block for its first fence, on a busy machine.
-	opens := time.Now().Add(30*time.Second + 2*starts*time.Second).Truncate(time.Second)
+	opens := time.Now().Add(time.Duration(size(30, 60))*time.Second + 2*time.Duration(starts)*time.Second).Truncate(time.Second)
 	scenario := scenarioOf(b, all...)
 	for i := range scenario.Regions[0].Reservations {
 		r := &scenario.Regions[0].Reservations[i]
@@ -53,7 +54,6 @@ func BenchmarkStart(b *testing.B) {
 	if _, err := sim.Listen("127.0.0.1:0"); err != nil {
 		b.Fatal(err)
 	}
-	ours := build(b, "cmd/pcs-capacity-resume")
 	var hand string
 	r := newResumeBench(b, all, func(c *slurmlab.Config) {
 		for i := range c.CloudGroups {
@@ -69,7 +69,7 @@ func BenchmarkStart(b *testing.B) {
 		if err := os.Mkdir(hand, 0o755); err != nil {
 			b.Fatal(err)
 		}
-		if err := os.WriteFile(path, []byte(text+"exec "+ours+" \"$@\"\n"), 0o755); err != nil {
+		if err := os.WriteFile(path, []byte(text+"exec "+resume+" \"$@\"\n"), 0o755); err != nil {
 			b.Fatal(err)
 		}
 		c.ResumeProgram = path
@@ -108,7 +108,7 @@ func BenchmarkStart(b *testing.B) {
 			}
 		}
 	})
-	watch := exec.CommandContext(ctx, build(b, "cmd/pcs-capacity"), "sync", "--watch")
+	watch := exec.CommandContext(ctx, syncs, "sync", "--watch")
 	watch.Env = append(append(sim.Env(), r.env()...), "PATH=/usr/bin:/bin")
 	var said strings.Builder
 	watch.Stdout, watch.Stderr = &said, &said

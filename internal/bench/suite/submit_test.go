@@ -89,7 +89,7 @@ var kindNames = []string{"not managed", "fits", "limit fitted", "refused"}
 // BenchmarkSubmit times sbatch with the two Lua shims, in units of sbatch with an empty Lua
 // script in the same place.
 func BenchmarkSubmit(b *testing.B) {
-	turns := 40
+	turns := size(40, 1)
 	filter := build(b, "cmd/pcs-capacity-filter")
 	t := newTable("submit", "where", "job", "reservations", "sbatch ms", "over an empty script", "RPC ms in slurmctld", "RPC over an empty script")
 	lab := func(change func(*slurmlab.Config)) *slurmlab.Cluster {
@@ -108,6 +108,9 @@ func BenchmarkSubmit(b *testing.B) {
 		return cluster
 	}
 	for _, reservations := range []int{9, 499} {
+		if small && reservations > 9 {
+			break
+		}
 		dir := state.Dir(shortDir(b))
 		if err := dir.WriteSnapshot(submitWorld(reservations)); err != nil {
 			b.Fatal(err)
@@ -212,7 +215,7 @@ func clients(b *testing.B, t *table, empty, ours string) {
 		for range 8 {
 			go func() {
 				s := &submission{name: "fits", conf: conf, args: kinds["fits"]}
-				for range 25 {
+				for range size(25, 1) {
 					s.run(b, false)
 				}
 				done <- s
@@ -224,7 +227,7 @@ func clients(b *testing.B, t *table, empty, ours string) {
 		return time.Since(began)
 	}
 	var without, with []time.Duration
-	for range 5 {
+	for range size(5, 1) {
 		without, with = append(without, crowd(empty)), append(with, crowd(ours))
 	}
 	slices.Sort(with)

@@ -25,7 +25,7 @@ func newPasses(b *testing.B, partitions, nodes int) *passes {
 	b.Helper()
 	var all []launches
 	for i := range partitions {
-		all = append(all, launches{fmt.Sprintf("p%d", i+1), nodes / partitions, true})
+		all = append(all, launches{name: fmt.Sprintf("p%d", i+1), nodes: nodes / partitions, alone: true})
 	}
 	return &passes{newResumeBench(b, all, func(c *slurmlab.Config) {
 		c.Extra = append(c.Extra, "MaxArraySize=20001", "MaxJobCount=50000", "DebugFlags=NO_CONF_HASH", "SlurmctldDebug=error")
@@ -65,25 +65,31 @@ func (p *passes) queue(jobs int) {
 // BenchmarkSync makes passes over clusters of several sizes.
 func BenchmarkSync(b *testing.B) {
 	t := newTable("sync", "partitions", "nodes", "jobs", "squeue ms", "pass ms", "pass/squeue", "peak MB", "Slurm calls", "AWS calls")
-	for _, size := range []struct{ partitions, nodes int }{{1, 16}, {50, 1000}} {
-		p := newPasses(b, size.partitions, size.nodes)
+	for _, cluster := range []struct{ partitions, nodes int }{{1, 16}, {50, 1000}} {
+		if small && cluster.nodes > 16 {
+			break
+		}
+		p := newPasses(b, cluster.partitions, cluster.nodes)
 		sim := p.world()
 		defer sim.Close()
 		first, slurm, calls := p.pass(sim)
-		t.add(size.partitions, size.nodes, "first pass", "", first.wall, "", first.peak, slurm, calls)
+		t.add(cluster.partitions, cluster.nodes, "first pass", "", first.wall, "", first.peak, slurm, calls)
 		queued := 0
 		for _, jobs := range []int{10, 1000, 10000} {
+			if small && jobs > 10 {
+				break
+			}
 			p.queue(jobs - queued)
 			queued = jobs
 			p.pass(sim)
 			var took, alone []time.Duration
 			var last ran
-			for range 5 {
+			for range size(5, 1) {
 				alone = append(alone, p.squeue().wall)
 				last, slurm, calls = p.pass(sim)
 				took = append(took, last.wall)
 			}
-			t.add(size.partitions, size.nodes, jobs, median(alone), median(took), ratio(median(took), median(alone)), last.peak, slurm, calls)
+			t.add(cluster.partitions, cluster.nodes, jobs, median(alone), median(took), ratio(median(took), median(alone)), last.peak, slurm, calls)
 		}
 	}
 	t.keep(b)
@@ -92,12 +98,12 @@ func BenchmarkSync(b *testing.B) {
 // BenchmarkSyncSlots makes passes over one slot of 1,000 nodes, and of 4,000, without a change.
 func BenchmarkSyncSlots(b *testing.B) {
 	var sizes [2]time.Duration
-	for i, nodes := range []int{1000, 4000} {
+	for i, nodes := range []int{size(1000, 4), size(4000, 16)} {
 		p := newPasses(b, 1, nodes)
 		sim := p.world()
 		p.pass(sim)
 		var took []time.Duration
-		for range 5 {
+		for range size(5, 1) {
 			r, _, _ := p.pass(sim)
 			took = append(took, r.wall)
 		}

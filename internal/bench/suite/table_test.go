@@ -18,6 +18,17 @@ import (
 	"time"
 )
 
+// small: the benchmarks do everything once, at their smallest sizes. See TestBenchmarks.
+var small = os.Getenv("BENCH_SMALL") != ""
+
+// size is least if the benchmarks are small, else n.
+func size(n, least int) int {
+	if small {
+		return least
+	}
+	return n
+}
+
 // table is what a benchmark shows and keeps.
 type table struct {
 	name    string

@@ -46,12 +46,12 @@ func (c *call) aws(a ec2.Call) {
 	}
 }
 
-// AppendRecord keeps a record.
-func (c *call) AppendRecord(r state.Record) error {
+// AppendRecords keeps records.
+func (c *call) AppendRecords(records ...state.Record) error {
 	c.mu.Lock()
-	c.kept = append(c.kept, r)
+	c.kept = append(c.kept, records...)
 	c.mu.Unlock()
-	return c.records.AppendRecord(r)
+	return c.records.AppendRecords(records...)
 }
 
 // Records are those of all calls.
