@@ -84,21 +84,21 @@ instance_type = "p5.48xlarge"
 subnet_ids = ["subnet-0e200000000000a01"]
 capacity_reservation_ids = ["cr-0e2000000000000a1"]
 max_nodes = 4
-launch_template = "unused"
+launch_template = "gpu"
 [[partition.node_group]]
 name = "long"
 instance_type = "p5.48xlarge"
 subnet_ids = ["subnet-0e200000000000a01"]
 capacity_reservation_ids = ["cr-0e2000000000000b2"]
 max_nodes = 1
-launch_template = "unused"
+launch_template = "gpu"
 [[partition.node_group]]
 name = "later"
 instance_type = "p5.48xlarge"
 subnet_ids = ["subnet-0e200000000000a01"]
 capacity_reservation_ids = ["cr-0e2000000000000c3"]
 max_nodes = 1
-launch_template = "unused"
+launch_template = "gpu"
 `
 
 // newRehearsal starts both. AWS's clock is the machine's unless another one is given.
