@@ -1,6 +1,6 @@
 // Command floor powers nodes up with the calls that nobody can do without, and checks
 // nothing: it reads SLURM_RESUME_FILE, asks Slurm for the jobs and EC2 for the reservation,
-// launches, and tells Slurm the addresses. It is what pcs-capacity-resume is measured against.
+// launches what can be found again by its tags, and tells Slurm the addresses. It is what pcs-capacity-resume is measured against.
 //
 // FLOOR_RESERVATION, FLOOR_SUBNET and FLOOR_TEMPLATE name what it launches from; without the
 // first it is on demand. Jobs of one node share a launch, as in aws-plugin-for-slurm.
@@ -80,6 +80,9 @@ func powerUp(ctx context.Context) error {
 			in := &ec2.RunInstancesInput{MinCount: n, MaxCount: n, ClientToken: aws.String(fmt.Sprintf("floor-%d-%d", os.Getpid(), i)),
 				LaunchTemplate: &types.LaunchTemplateSpecification{LaunchTemplateId: aws.String(os.Getenv("FLOOR_TEMPLATE"))},
 				SubnetId:       aws.String(os.Getenv("FLOOR_SUBNET"))}
+			for _, made := range []types.ResourceType{types.ResourceTypeInstance, types.ResourceTypeVolume} {
+				in.TagSpecifications = append(in.TagSpecifications, types.TagSpecification{ResourceType: made, Tags: tags(nodes)})
+			}
 			if reservation != "" {
 				in.InstanceMarketOptions = &types.InstanceMarketOptionsRequest{MarketType: types.MarketTypeCapacityBlock}
 				in.CapacityReservationSpecification = &types.CapacityReservationSpecification{CapacityReservationTarget: &types.CapacityReservationTarget{CapacityReservationId: aws.String(reservation)}}
@@ -97,6 +100,16 @@ func powerUp(ctx context.Context) error {
 		})
 	}
 	return all.Wait()
+}
+
+// tags are what a launch is found again by: a node learns its name from them, and what is left
+// of a launch that nobody saw the end of is known by them. Ours has as many.
+func tags(nodes []string) []types.Tag {
+	var all []types.Tag
+	for _, key := range []string{"Name", "cluster", "partition", "job", "nodes"} {
+		all = append(all, types.Tag{Key: aws.String(key), Value: aws.String(nodes[0] + " to " + nodes[len(nodes)-1])})
+	}
+	return all
 }
 
 var ranged = regexp.MustCompile(`^(.*)\[(\d+)-(\d+)\]$`)
