@@ -163,7 +163,7 @@ func (r *run) platforms(ctx context.Context) map[string]capacity.ImagePlatform {
 			words, _ := r.EC2.Explain(err)
 			r.failWords("platform", words, "name an AMI of this region in it that this account may use")
 		case err == nil && image.Platform == "":
-			r.warn("platform", "see that it is that of the reservations", "what the image of launch template %s runs is not known, so that no reservation is held against it", t)
+			r.warn("platform", "see that the reservations are for the platform of that AMI", "the platform of the AMI of launch template %s is not known, so reservations are not compared with it", t)
 		}
 	}
 	return all
