@@ -134,9 +134,46 @@ func TestPartsOfTwoSlots(t *testing.T) {
 		t.Errorf("%v, %+v", err, parts)
 	}
 	snap.Reservations[1].State = capacity.StateCancelled
-	u.facts.taken = map[string]int{}
+	u.facts = newPowerUp(snap).facts
 	if parts, err := u.parts(group{nodes: nodes, jobs: []Job{nlp(1, nodes...)}}); err == nil || len(u.facts.taken) != 0 {
 		t.Errorf("without one of them: %+v, taken %v", parts, u.facts.taken)
+	}
+}
+
+// What is said of one job is said of another only if they are alike.
+func TestAdmitKeepsJobsApart(t *testing.T) {
+	snap := twoReservations()
+	snap.Reservations[0].End = noon.Add(time.Hour)
+	snap.Partitions[0].MinTime = capacity.Duration{Duration: 2 * time.Hour}
+	snap.Partitions[0].Groups[0].Slots = []capacity.Slot{{Name: "gpu-a", ReservationIDs: []string{one}}, {Name: "gpu-b", ReservationIDs: []string{two}}}
+	u := newPowerUp(snap)
+	u.Settings.Partitions[0].Groups[0].Slots = 2
+	alike := nlp(1, "gpu-b-1")
+	job := func(change func(*Job)) Job {
+		j := alike
+		change(&j)
+		return j
+	}
+	for name, c := range map[string]struct {
+		job  Job
+		node string
+		want capacity.Code
+	}{
+		"as it is":  {alike, "gpu-b-1", capacity.OK},
+		"a slot":    {alike, "gpu-a-1", capacity.TooLong},
+		"a limit":   {job(func(j *Job) { j.TimeLimit = capacity.Minutes(10) }), "gpu-a-1", capacity.OK},
+		"an owner":  {job(func(j *Job) { j.Account = "vision" }), "gpu-b-1", capacity.AccountNotAllowed},
+		"a comment": {job(func(j *Job) { j.Comment = "capacity_reservation_id=cr-0aaaaaaaaaaaaaaa9" }), "gpu-b-1", capacity.UnknownReservation},
+		"a size":    {job(func(j *Job) { j.Nodes = slices.Repeat(j.Nodes, 5) }), "gpu-b-1", capacity.TooManyNodes},
+	} {
+		for range 2 {
+			if _, v := u.facts.admit(c.job, u.place(t, c.node)); v.Code != c.want {
+				t.Errorf("%s: %+v", name, v)
+			}
+		}
+	}
+	if len(u.facts.admitted) != 6 {
+		t.Errorf("%d answers", len(u.facts.admitted))
 	}
 }
 
@@ -171,7 +208,7 @@ func TestTagsOfALaunch(t *testing.T) {
 	r := newPowerUp(nil).Resume
 	in := target{reservationID: one}
 	if diff := cmp.Diff(map[string]string{capacity.TagCluster: "ml", capacity.TagPartition: "gpu", capacity.TagName: "gpu-1", capacity.TagNode: "gpu-1",
-		capacity.TagNodes: "gpu-1", capacity.TagReservation: one, capacity.TagJob: "7 8_1"}, r.tags([]string{"7", "8_1"}, "gpu", []string{"gpu-1"}, in)); diff != "" {
+		capacity.TagNodes: "gpu-1", capacity.TagReservation: one, capacity.TagJob: "7,8_[1-3]"}, r.tags([]string{"8_1", "8_2", "7", "8_3"}, "gpu", []string{"gpu-1"}, in)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	tags := r.tags(nil, "gpu", []string{"gpu-1", "gpu-2"}, target{})
@@ -300,6 +337,7 @@ func TestTargetsInAReservation(t *testing.T) {
 	for i := range snap.Reservations {
 		snap.Reservations[i].State = capacity.StatePending
 	}
+	u = newPowerUp(snap)
 	if why := refusedForGood(named, u.place(t, "gpu-1"), u.facts); why != nil {
 		t.Errorf("for what time changes: %+v", why)
 	}
