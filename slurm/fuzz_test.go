@@ -59,6 +59,7 @@ func FuzzScontrol(f *testing.F) {
 			f.Add(string(recordedBy(f, what+"-"+version+".txt")))
 		}
 	}
+	f.Add("allocated+cloud+not_responding+powering_up|gpu-[1-4,7],x|\nidle|static-1|\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, n := range parseNodes([]byte(text)) {
 			if checkName("node", n.Name) != nil || n.State == "" {
@@ -66,5 +67,11 @@ func FuzzScontrol(f *testing.F) {
 			}
 		}
 		_, _ = parseReservations([]byte(text))
+		flags, err := parseNodeFlags([]byte(text))
+		for name := range flags {
+			if err != nil || checkName("node", name) != nil {
+				t.Errorf("%q, %v", name, err)
+			}
+		}
 	})
 }

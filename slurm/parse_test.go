@@ -310,6 +310,22 @@ func TestParseNodesForged(t *testing.T) {
 	}
 }
 
+func TestParseNodeFlags(t *testing.T) {
+	got, err := parseNodeFlags([]byte("idle|static-1|\nallocated+cloud+powering_up|gpu-[1-2],x|\nDOWN+CLOUD+POWERED_DOWN|gpu-7|\n"))
+	want := map[string][]string{"static-1": nil, "gpu-1": {"CLOUD", "POWERING_UP"}, "gpu-2": {"CLOUD", "POWERING_UP"}, "x": {"CLOUD", "POWERING_UP"}, "gpu-7": {"CLOUD", "POWERED_DOWN"}}
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	if got, err := parseNodeFlags(nil); err != nil || len(got) != 0 {
+		t.Errorf("no nodes: %v, %v", got, err)
+	}
+	for _, bad := range []string{"\n", "idle|gpu-1", "idle gpu-1", "|gpu-1|", "idle||", "idle|gpu-1|x", "idle|gpu-[1|\n", "idle|gpu-1|\nsinfo: error: x\n"} {
+		if got, err := parseNodeFlags([]byte(bad)); err == nil {
+			t.Errorf("%q is %v, want an error", bad, got)
+		}
+	}
+}
+
 func TestParsePartitions(t *testing.T) {
 	for _, version := range versions {
 		got, err := parsePartitions(recorded(t, "partition-"+version+".txt"))

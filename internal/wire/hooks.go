@@ -70,19 +70,19 @@ func (s HookSlurm) Jobs(ctx context.Context) ([]hooks.Job, error) {
 
 // Power is what each of the nodes that Slurm shows does.
 func (s HookSlurm) Power(ctx context.Context, nodes []string) (map[string]hooks.Power, error) {
-	all, err := s.Nodes(ctx, nodes...)
+	all, err := s.NodeFlags(ctx, nodes...)
 	if err != nil {
 		return nil, err
 	}
 	power := map[string]hooks.Power{}
-	for _, n := range all {
-		switch {
+	for name, flags := range all {
+		switch n := (slurm.Node{StateFlags: flags}); {
 		case n.PoweringUp():
-			power[n.Name] = hooks.PoweringUp
+			power[name] = hooks.PoweringUp
 		case n.PoweredDown() || n.PoweringDown():
-			power[n.Name] = hooks.PoweredDown
+			power[name] = hooks.PoweredDown
 		default:
-			power[n.Name] = hooks.PoweredUp
+			power[name] = hooks.PoweredUp
 		}
 	}
 	return power, nil
