@@ -11,7 +11,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
-// slurmTimeout bounds one call of scontrol or squeue in a hook. It is shorter than
+// slurmTimeout bounds one call of scontrol, squeue or sinfo in a hook. It is shorter than
 // the 10 s that a call to a dead slurmctld takes, so that a hook can still do its rest.
 const slurmTimeout = 8 * time.Second
 
@@ -51,7 +51,7 @@ type HookSlurm struct{ *slurm.Client }
 
 // Jobs are all jobs that slurmctld knows.
 func (s HookSlurm) Jobs(ctx context.Context) ([]hooks.Job, error) {
-	jobs, err := s.Client.Jobs(ctx)
+	jobs, err := s.BriefJobs(ctx)
 	if err != nil {
 		return nil, err
 	}
