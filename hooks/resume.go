@@ -156,6 +156,7 @@ func (r *Resume) launchNodes(ctx context.Context, nodes []string, waits []Waitin
 	var jobs []Job
 	var askErr, powerErr, jobsErr, factsErr error
 	var reads sync.WaitGroup
+	reads.Go(func() { jobs, jobsErr = r.Slurm.Jobs(reading) }) // first: of many jobs it takes longest
 	reads.Go(func() {
 		cluster, resumeTimeout, askErr = r.Ask(reading)
 		resumeTimeout = cmp.Or(resumeTimeout, defaultResumeTimeout)
@@ -163,7 +164,6 @@ func (r *Resume) launchNodes(ctx context.Context, nodes []string, waits []Waitin
 		time.AfterFunc(u.budget*2/3-time.Since(began), stop)
 	})
 	reads.Go(func() { power, powerErr = r.Slurm.Power(reading, nodes) })
-	reads.Go(func() { jobs, jobsErr = r.Slurm.Jobs(reading) })
 	if guess != "" {
 		reads.Go(func() { u.facts, factsErr = r.readFacts(reading, nodes) })
 	}
