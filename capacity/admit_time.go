@@ -117,12 +117,18 @@ func waitsFor(req Request, need Limit, usable []candidate, best candidate, boot 
 	return v
 }
 
+// What a job hears for which no room is long enough: the parts that [QuickTooLong] has too.
+const (
+	mustBeFree = "reservation %s of partition %s must be free of jobs by %s"
+	longestFit = "%s needs %s, but %s; the longest time that fits is %s: use --time=%s or less"
+)
+
 // refuseLong says what the subject needs, and what there is.
 func refuseLong(subject string, need Limit, req Request, best candidate, p Partition, boot time.Duration, start time.Time) Verdict {
 	var where, wait string
 	switch until := best.until(req); {
 	case until.Equal(best.window.Fence):
-		where = fmt.Sprintf("reservation %s of partition %s must be free of jobs by %s", best.reservation.ID, p.Name, FormatUTC(until))
+		where = fmt.Sprintf(mustBeFree, best.reservation.ID, p.Name, FormatUTC(until))
 		wait = "wait for the next block"
 	case best.window.Start.After(start):
 		where = fmt.Sprintf("reservation %s of partition %s opens at %s, and its --deadline is %s", best.reservation.ID, p.Name, FormatUTC(best.window.Start), FormatUTC(until))
@@ -139,6 +145,5 @@ func refuseLong(subject string, need Limit, req Request, best candidate, p Parti
 	if minutes < 1 {
 		return refuse(TooLong, fmt.Sprintf("%s needs %s, but %s and no time is left before that; %s", subject, need, where, wait))
 	}
-	return refuse(TooLong, fmt.Sprintf("%s needs %s, but %s; the longest time that fits is %s: use --time=%s or less",
-		subject, need, where, FormatMinutes(minutes), FormatMinutes(minutes)))
+	return refuse(TooLong, fmt.Sprintf(longestFit, subject, need, where, FormatMinutes(minutes), FormatMinutes(minutes)))
 }

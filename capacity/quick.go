@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"fmt"
 	"slices"
 	"time"
 )
@@ -79,7 +80,10 @@ type QuickFit struct {
 
 // QuickRoom is a reservation, open now or later, from From to Last as in [Quick]. Minutes are
 // those in between, 0 if it has no end; Nodes and GPUs as in Quick, but with failed hosts.
+// Fence is when the reservation ID must be free of jobs, zero if it has no end.
 type QuickRoom struct {
+	ID                   string
+	Fence                time.Time
 	From, Last           time.Time
 	Minutes, Nodes, GPUs int
 }
@@ -97,7 +101,7 @@ func QuickFits(snap *Snapshot) []QuickFit {
 			f.Until = snap.TakenAt.Add(snap.Submit.StaleAfter.Duration)
 		}
 		for _, c := range in {
-			room := QuickRoom{From: c.window.Start, Last: c.last(snap), Nodes: c.size(), GPUs: c.group.GPUs}
+			room := QuickRoom{ID: c.reservation.ID, Fence: c.window.Fence, From: c.window.Start, Last: c.last(snap), Nodes: c.size(), GPUs: c.group.GPUs}
 			if !room.Last.IsZero() {
 				room.Minutes = max(0, int(room.Last.Sub(room.From)/time.Minute))
 			}
@@ -108,4 +112,16 @@ func QuickFits(snap *Snapshot) []QuickFit {
 		}
 	}
 	return all
+}
+
+// QuickTooLong is what [Admit] says of a job that a [Quick] describes but for its limit, and
+// whose limit is longer than the longest room, at least a minute, of the [QuickRoom]s that are
+// large enough for it. Its %s stand for the limit, for the room's ID, the partition and the
+// Fence, and for the room's length, twice. It is "" where jobs are not refused; from until on
+// Admit says more.
+func QuickTooLong(snap *Snapshot) (says string, until time.Time) {
+	if !snap.Submit.Strict {
+		return "", time.Time{}
+	}
+	return fmt.Sprintf(longestFit, "the job", "%s", mustBeFree, "%s", "%s"), snap.TakenAt.Add(snap.Submit.StaleAfter.Duration)
 }

@@ -22,8 +22,8 @@ local FIELDS = {
 local PARTS = {
   -- Judges a job by the plan alone.
   quick = @QUICK@,
-  -- Fits the limit of one by the plan alone.
-  fit = @FIT@,
+  -- Fits its limit, or refuses it, by the plan alone.
+  rooms = @ROOMS@,
   -- Asks the filter.
   ask = @ASK@,
 }

@@ -16,7 +16,7 @@ func TestLuacheck(t *testing.T) {
 		"cli_filter": CLIFilter("/state/plan", "/state", "/filter"),
 		"job_submit": JobSubmit("/state/plan", "/state", "/filter"),
 		"quick":      quickLua, // in both as a string
-		"fit":        fitLua,
+		"rooms":      roomsLua,
 		"ask":        askLua,
 	} {
 		c := exec.CommandContext(t.Context(), "luacheck", "--no-color", "--codes", "--std", "lua51", "--max-line-length", "140", "-",

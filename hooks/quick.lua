@@ -102,6 +102,7 @@ return function(fields, plan, now, part)
       latest = math.max(latest or 0, last)
     end
   end
-  if need or not latest then return nil end
-  return part("fit")(fields.comment, plan, lines, name, nodes, gpus, latest, fitted, now)
+  if not latest then return nil end
+  local job = { partition = name, comment = fields.comment, fitted = fitted, need = need, nodes = nodes, gpus = gpus }
+  return part("rooms")(job, plan, lines, latest, now)
 end

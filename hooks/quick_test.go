@@ -45,29 +45,34 @@ for line in io.lines() do
       job[name] = unhex(value)
       if kind == "#" then job[name] = tonumber(job[name]) end
     end
+    local function hex(text) return (text:gsub(".", function(c) return string.format("%02x", c:byte()) end)) end
     local answer, fields = judge_here(job, plan, tonumber(rest:match("^%d+")))
     local line = fields and "asks" or ""
+    if answer and answer.refusal then
+      line = "code " .. answer.code .. ";refuse " .. hex(answer.refusal) .. ";"
+    end
     for _, field in ipairs({ "time", "time-min", "comment" }) do
       local value = answer and answer.set[field]
       if value then
-        line = line .. "set " .. field .. " " .. value:gsub(".", function(c) return string.format("%02x", c:byte()) end) .. ";"
+        line = line .. "set " .. field .. " " .. hex(value) .. ";"
         answer.set[field] = nil
       end
     end
-    assert(not answer or not (next(answer.set) or next(answer.warnings) or answer.refusal))
+    assert(not answer or not (next(answer.set) or next(answer.warnings)))
     print(fields and line or line .. "end;")
   end
   io.stdout:flush()
 end
 `
 
-func newShim(t testing.TB, lua string) *shim {
+func newShim(t testing.TB, lua, zone string) *shim {
 	t.Helper()
 	script := filepath.Join(t.TempDir(), "shim.lua")
 	if err := os.WriteFile(script, []byte(render("-- @COMMON@\n"+driver, "", "", "")), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(lua, script)
+	cmd.Env = append(os.Environ(), "TZ="+zone)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -198,7 +203,7 @@ func randomJob(r *rand.Rand) map[string]string {
 		set("partition", 9, "p0", "p0", "p1")
 		set("account", 5, "nlp", "vision")
 		set("comment", 3, "night run 7", "time=fit")
-		set("time", 5, "1", "60", "02:30:00", "1-00:00:00", "300", "2-00:00:00")
+		set("time", 5, "1", "60", "02:30:00", "1-00:00:00", "300", "2-00:00:00", "14-00:00:00")
 		set("nodes", 5, "1", "2", "4")
 		set("gpus-per-node", 5, "8", "h100:8")
 		if fields["from"] == "cli_filter" { // as sbatch shows what is not set
@@ -231,9 +236,26 @@ func randomJob(r *rand.Rand) map[string]string {
 	return fields
 }
 
-// Whatever the Lua shims say by themselves, Admit says too, with the same edits and without a
-// warning; and of what Admit says so, they say most. A job that they have edited fits as it is
-// wherever it passes next.
+// justFits makes a job need as long as some room of the snapshot has, or a minute more or less.
+func justFits(r *rand.Rand, fields map[string]string, snap *capacity.Snapshot, now time.Time) {
+	all := capacity.QuickFits(snap)
+	if len(all) == 0 {
+		return
+	}
+	fit := all[r.IntN(len(all))]
+	room := fit.Rooms[r.IntN(len(fit.Rooms))]
+	from := room.From
+	if from.Before(now) {
+		from = now
+	}
+	if minutes := int(room.Last.Sub(from)/time.Minute) + r.IntN(3) - 1; minutes > 0 {
+		fields["partition"], fields["time"] = fit.Partition, strconv.Itoa(minutes)
+	}
+}
+
+// Whatever the Lua shims say by themselves, Admit says too, with the same edits or the same
+// words, in any zone, and without a warning; and of what Admit says so, they say much. A job
+// that they have edited fits as it is wherever it passes next.
 func TestLuaSaysWhatAdmitSays(t *testing.T) {
 	requests := 100_000
 	if testing.Short() {
@@ -242,17 +264,35 @@ func TestLuaSaysWhatAdmitSays(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 1))
-	shims := []*shim{newShim(t, luas[0]), newShim(t, luas[1])}
+	zones := []string{"UTC", "America/New_York", "Asia/Kolkata"}
+	var shims []*shim
+	for i := range len(luas) * len(zones) {
+		shims = append(shims, newShim(t, luas[i%len(luas)], zones[i%len(zones)]))
+	}
+	here := time.Local
+	defer func() { time.Local = here }()
 	var s *shim
 	dir := state.Dir(t.TempDir())
 	text := SlurmText{Limit: slurm.ParseLimit, GPUs: slurm.GPUs}
 	var snap *capacity.Snapshot
 	const asIs = "end\n"
-	lua, admit := map[bool]int{}, map[bool]int{} // by whether the job is edited
+	kind := func(answer string) string {
+		word, _, _ := strings.Cut(answer, " ")
+		if word == "code" {
+			word, _, _ = strings.Cut(answer, "\n")
+		}
+		return strings.TrimSpace(word)
+	}
+	lua, admit := map[string]int{}, map[string]int{}
 	now := time.Now().Truncate(time.Second)
 	for i := range requests {
 		if i%100 == 0 {
-			s = shims[i/100%2]
+			s = shims[i/100%len(shims)]
+			zone, err := time.LoadLocation(zones[i/100%len(shims)%len(zones)])
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Local = zone
 			if err := dir.WriteSnapshot(randomWorld(r, now)); err != nil {
 				t.Fatal(err)
 			}
@@ -268,6 +308,9 @@ func TestLuaSaysWhatAdmitSays(t *testing.T) {
 			}
 		}
 		fields := randomJob(r)
+		if i%4 == 0 {
+			justFits(r, fields, snap, now.Add(snap.ClockOffset.Duration))
+		}
 		name := fields["partition"]
 		if name == "" {
 			name = snap.DefaultPartition
@@ -291,19 +334,17 @@ func TestLuaSaysWhatAdmitSays(t *testing.T) {
 		// The filter starts within the second that Lua sees: what must fit does so all the
 		// time, and a limit is that of its end.
 		late := admits(now.Add(time.Second))
-		if late == asIs || strings.HasPrefix(late, "set time ") {
-			admit[late != asIs]++
-		}
+		admit[kind(late)]++
 		says := s.answer(fields, now)
 		if says == "asks" {
 			continue
 		}
-		lua[says != asIs]++
+		lua[kind(says)]++
 		early := now.Add(time.Duration(r.Int64N(int64(time.Second))))
-		if says != late || says == asIs && admits(early) != asIs {
+		if says != late || kind(says) != "set" && kind(admits(early)) != kind(says) {
 			t.Fatalf("the shims say of %q\n%s; the filter\n%s and a moment before\n%s", fields, says, late, admits(early))
 		}
-		if says == asIs {
+		if kind(says) != "set" {
 			continue
 		}
 		// job_submit.lua is told the account.
@@ -325,9 +366,9 @@ func TestLuaSaysWhatAdmitSays(t *testing.T) {
 			t.Fatalf("the shims say of %q, which they have edited, %s", fields, again)
 		}
 	}
-	for edited, least := range map[bool]int{false: requests / 50, true: requests / 500} {
-		t.Logf("%d requests: Admit takes %d (edited: %t), of which the shims decide %d", requests, admit[edited], edited, lua[edited])
-		if lua[edited] < least || lua[edited] < admit[edited]/20 {
+	for says, least := range map[string]int{"end": requests / 50, "set": requests / 500, "code too-long": requests / 1000} {
+		t.Logf("%d requests: of %d Admit says %q, of which the shims decide %d", requests, admit[says], says, lua[says])
+		if lua[says] < least || lua[says] < admit[says]/20 {
 			t.Error("the shims decide too little for this to mean something")
 		}
 	}

@@ -11,8 +11,8 @@ var (
 	commonLua string
 	//go:embed quick.lua
 	quickLua string
-	//go:embed fit.lua
-	fitLua string
+	//go:embed rooms.lua
+	roomsLua string
 	//go:embed ask.lua
 	askLua string
 	//go:embed cli_filter.lua
@@ -46,7 +46,7 @@ func render(shim, planPath, stateDir, filterPath string) string {
 		"@STATE_DIR@", luaString(stateDir),
 		"@FILTER@", luaString(filterPath),
 		"@QUICK@", luaLines(quickLua),
-		"@FIT@", luaLines(fitLua),
+		"@ROOMS@", luaLines(roomsLua),
 		"@ASK@", luaLines(askLua),
 	).Replace(strings.TrimSuffix(commonLua, "\n"))
 	return strings.Replace(shim, "-- @COMMON@", common, 1)

@@ -250,7 +250,8 @@ func TestSubmission(t *testing.T) {
 	})
 }
 
-// Whatever of ours is missing or broken, jobs are submitted as if we were not there.
+// Whatever of ours is missing or broken, jobs are submitted as if we were not there, but for what
+// the plan alone says of them.
 func TestR6_SubmissionWithoutUs(t *testing.T) {
 	write := func(t *testing.T, path, text string, mode os.FileMode) {
 		t.Helper()
@@ -287,13 +288,14 @@ func TestR6_SubmissionWithoutUs(t *testing.T) {
 			write(t, s.filter, "#!/bin/sh\necho set time zz; echo set; echo warn; echo end\n", 0o755)
 		},
 	}
-	// With a job that we would refuse, one that we would edit, and one that Lua edits by the plan.
+	// With a job that we would refuse, one that we would edit, and those that Lua judges by the plan.
 	jobs := map[string][]string{
 		"fitted":    {"--partition=gpu"},
 		"as edited": {"--partition=gpu", "--time=300", "--time-min=30", "--comment=time=fit"}, // by cli_filter.lua
 		"unmanaged": {"--time=60"},
-		"refused":   {"--partition=gpu", "--time=5-00:00:00"},
-		"edited":    {"--partition=gpu", "--begin=now+8hours"}, // which Lua leaves to the filter
+		"too long":  {"--partition=gpu", "--time=5-00:00:00"},
+		"refused":   {"--partition=gpu", "--time=5-00:00:00", "--begin=now+8hours"}, // which Lua leaves to the filter
+		"edited":    {"--partition=gpu", "--begin=now+8hours"},
 	}
 	forEachShim(t, func(t *testing.T, s site) {
 		for name, damage := range breakages {
@@ -307,6 +309,14 @@ func TestR6_SubmissionWithoutUs(t *testing.T) {
 					if took := time.Since(begin); took > time.Second {
 						t.Errorf("%s: sbatch took %s", kind, took)
 					}
+					// Without a plan nobody knows which partitions are ours.
+					planless := strings.HasPrefix(name, "plan ") || name == "state_dir missing"
+					if kind == "too long" && !planless {
+						if err == nil || !strings.Contains(out, "pcs-capacity: the job needs 5-00:00:00, but reservation "+blockID) {
+							t.Errorf("not refused: %v: %s", err, out)
+						}
+						continue
+					}
 					if err != nil {
 						t.Errorf("%s: %s", kind, out)
 						continue
@@ -318,8 +328,6 @@ func TestR6_SubmissionWithoutUs(t *testing.T) {
 					if kind == "unmanaged" && out != "Submitted batch job "+id {
 						t.Errorf("an unmanaged job hears of us: %s", out)
 					}
-					// Without a plan nobody knows which partitions are ours.
-					planless := strings.HasPrefix(name, "plan ") || name == "state_dir missing"
 					if kind == "fitted" || kind == "as edited" {
 						if fitted := job["TimeMin"] == "00:30:00"; kind == "fitted" && fitted == planless || out != "Submitted batch job "+id {
 							t.Errorf("fitted %t: %s: %v", fitted, out, job)

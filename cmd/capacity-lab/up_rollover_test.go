@@ -74,7 +74,7 @@ func TestUpPCSRollsOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := setup.Setup{PCS: pcs.From(shared), EC2: aws, Poll: 200 * time.Millisecond}
-	plan, err := s.Plan(t.Context(), setup.Request{Queue: "gpu", NodeGroup: "gpu", Reservation: "cr-0aaaaaaaaaaaaaaaa", Like: "compute", Config: cfg, ConfigPath: settings}, aws.Now())
+	plan, err := s.Plan(t.Context(), setup.Request{Queue: "gpu", NodeGroup: "gpu", Reservation: "cr-0aaaaaaaaaaaaaaaa", Like: "compute", Config: cfg, ConfigPath: settings})
 	if err == nil {
 		err = s.Apply(t.Context(), plan)
 	}

@@ -75,7 +75,7 @@ func (c *SetupCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cf
 		return err
 	}
 	s := setup.Setup{PCS: pcsClient, EC2: ec2}
-	plan, err := s.Plan(ctx, request, ec2.Now())
+	plan, err := s.Plan(ctx, request)
 	if err != nil {
 		return err
 	}

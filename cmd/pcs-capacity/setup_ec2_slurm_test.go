@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
@@ -41,7 +40,7 @@ func TestSetupAndTeardownOnEC2(t *testing.T) {
 
 	s := setup.Setup{PCS: pcs.From(r.aws.Shared()), EC2: r.aws, Slurm: wire.TeardownSlurm{SyncSlurm: wire.SyncSlurm{Client: &slurm.Client{}}}}
 	plan, err := s.Plan(r.ctx, setup.Request{Provider: capacity.ProviderEC2, Mark: made, Queue: "gpu", NodeGroup: "gpu", Reservation: "cr-0e2000000000000b2",
-		Like: "gpu", SubnetIDs: []string{"subnet-0e200000000000a01"}, ConfigPath: r.path, Config: r.cfg}, time.Now())
+		Like: "gpu", SubnetIDs: []string{"subnet-0e200000000000a01"}, ConfigPath: r.path, Config: r.cfg})
 	if err == nil {
 		err = s.Apply(r.ctx, plan)
 	}

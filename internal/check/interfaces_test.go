@@ -32,7 +32,7 @@ func TestInterfacesOfTheFirstNode(t *testing.T) {
 	}
 	s := setup.Setup{PCS: pcs.From(client.Shared()), EC2: client, Poll: time.Millisecond}
 	path := filepath.Join(t.TempDir(), "config.toml")
-	plan, err := s.Plan(t.Context(), setup.Request{Cluster: "ml", Queue: "gpu", NodeGroup: "gpu", Reservation: "cr-0e2000000000000a1", Like: "compute", MaxNodes: 2, ConfigPath: path}, sim.Clock().Now())
+	plan, err := s.Plan(t.Context(), setup.Request{Cluster: "ml", Queue: "gpu", NodeGroup: "gpu", Reservation: "cr-0e2000000000000a1", Like: "compute", MaxNodes: 2, ConfigPath: path})
 	if err == nil {
 		err = s.Apply(t.Context(), plan)
 	}

@@ -162,7 +162,7 @@ func (w *account) request(reservation string) setup.Request {
 func (w *account) plan(r setup.Request) *setup.Plan {
 	w.Helper()
 	r.Config = w.config()
-	p, err := w.setup.Plan(w.Context(), r, w.sim.Clock().Now())
+	p, err := w.setup.Plan(w.Context(), r)
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -205,7 +205,7 @@ func TestMismatchesOnEC2(t *testing.T) {
 			other.MaxNodes, other.Queue, other.NodeGroup = 14, "pcsq", "pcsq"
 			other.ConfigPath = filepath.Join(w.dir, "pcs", "config.toml")
 			other.Config = nil
-			p, err := w.setup.Plan(w.Context(), other, noon)
+			p, err := w.setup.Plan(w.Context(), other)
 			if err == nil {
 				err = w.setup.Apply(w.Context(), p)
 			}
@@ -296,7 +296,7 @@ func TestSetupAgainWhileNodesRunOnEC2(t *testing.T) {
 		t.Errorf("%+v, %v, %q", p.Steps, p.Mismatches, p.Warnings)
 	}
 	r.Mark, r.ConfigPath = "linux/fedcba9876543210", filepath.Join(w.dir, "twin", "config.toml")
-	p, err := w.setup.Plan(t.Context(), r, noon)
+	p, err := w.setup.Plan(t.Context(), r)
 	if err != nil || !slices.Equal(codes(p), []string{"addresses", "reservation-in-use"}) {
 		t.Errorf("a cluster of the same name: %v, %v", p.Mismatches, err)
 	}

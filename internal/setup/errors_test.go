@@ -33,7 +33,7 @@ var meeting = map[string]struct {
 func (w *account) apply(reservation string, nodes int) error {
 	r := w.request(reservation)
 	r.MaxNodes = nodes
-	p, err := w.setup.Plan(w.Context(), r, w.sim.Clock().Now())
+	p, err := w.setup.Plan(w.Context(), r)
 	if err != nil {
 		return err
 	}

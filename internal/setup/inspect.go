@@ -77,8 +77,8 @@ func (in *inspection) warn(message string, args ...any) {
 }
 
 // inspect fills an inspection. It sends reading calls only.
-func (s Setup) inspect(ctx context.Context, r Request, now time.Time) (*inspection, error) {
-	in := &inspection{request: r, unattended: s.Unattended, now: now, region: s.PCS.Region()}
+func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
+	in := &inspection{request: r, unattended: s.Unattended, region: s.PCS.Region()}
 	if r.Config != nil && in.request.Cluster == "" {
 		in.request.Cluster = r.Config.Cluster
 	}
@@ -146,6 +146,7 @@ func (s Setup) inventory(ctx context.Context, cluster string) (inv pcs.Inventory
 
 func (s Setup) readReservation(ctx context.Context, in *inspection) (err error) {
 	in.reservation, err = s.EC2.Reservation(ctx, in.request.Reservation)
+	in.now = s.EC2.Now() // not before EC2's answer, which tells the time
 	if absent(err) {
 		in.reservation = capacity.Reservation{}
 		in.problem("reservation-unknown", ec2.Advice(err), "EC2 has no reservation %q in %s (%s)", in.request.Reservation, in.region, ec2.Code(err))

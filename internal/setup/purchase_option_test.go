@@ -112,7 +112,7 @@ func TestUnknownGroup(t *testing.T) {
 	w.write(selecting("pcs", "mixed", "none"))
 	r := w.request(openBlock)
 	r.Config = w.config()
-	if _, err := w.setup.Plan(t.Context(), r, noon); err == nil || !strings.Contains(err.Error(), "none") {
+	if _, err := w.setup.Plan(t.Context(), r); err == nil || !strings.Contains(err.Error(), "none") {
 		t.Errorf("%v", err)
 	}
 }

@@ -21,6 +21,8 @@ import (
 // EC2 is what this package needs of EC2; *ec2.Client has it.
 type EC2 interface {
 	pcs.EC2
+	// Now is AWS's time, which is known from its answers: right after the first of them.
+	Now() time.Time
 	Reservation(ctx context.Context, id string) (capacity.Reservation, error)
 	// GroupMembers are the ids of the reservations in a resource group, by its name or ARN.
 	GroupMembers(ctx context.Context, group string) ([]string, error)
@@ -158,8 +160,8 @@ func (p *Plan) Done() bool {
 
 // Plan reads what there is and says what to do. It changes nothing. An error means
 // that something could not be read; what is in the way is in Plan.Mismatches.
-func (s Setup) Plan(ctx context.Context, r Request, now time.Time) (*Plan, error) {
-	in, err := s.inspect(ctx, r, now)
+func (s Setup) Plan(ctx context.Context, r Request) (*Plan, error) {
+	in, err := s.inspect(ctx, r)
 	if err != nil {
 		return nil, err
 	}

@@ -190,7 +190,7 @@ func TestOtherClustersThatMayNotBeRead(t *testing.T) {
 	}
 	w.sim.ClearFaults()
 	w.fault(awssim.Fault{Operation: "ListClusters", Effect: awssim.FailBefore})
-	if _, err := w.setup.Plan(t.Context(), w.request(openBlock), noon); err == nil {
+	if _, err := w.setup.Plan(t.Context(), w.request(openBlock)); err == nil {
 		t.Error("a question that failed passes for no")
 	}
 }

@@ -7,6 +7,7 @@ package state
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -119,10 +120,15 @@ func (d Dir) WriteSnapshot(s *capacity.Snapshot) error {
 // and the limits that they fit by themselves, as
 //
 //	fit PARTITION FLOOR MOST WALL UNTIL ROOMS
-//	room PARTITION FROM LAST MINUTES NODES GPUS
+//	room PARTITION FROM LAST MINUTES NODES GPUS ID FENCE
 //
-// "-" stands for every account, 0 for no bound. Times are seconds of the machine's clock,
-// lengths minutes; ROOMS is the number of lines that follow.
+// and what they say of a limit that is longer than those, before UNTIL, as
+//
+//	long UNTIL SENTENCE
+//
+// "-" stands for every account and for no reservation, 0 for no bound. Times are seconds of
+// the machine's clock, but FENCE is of AWS's, since it is shown; lengths are minutes. ROOMS is
+// the number of lines that follow.
 func plan(s *capacity.Snapshot) string {
 	var b strings.Builder
 	b.WriteString("version 1\n")
@@ -157,8 +163,11 @@ func plan(s *capacity.Snapshot) string {
 	for _, f := range capacity.QuickFits(s) {
 		fmt.Fprintf(&b, "fit %s %d %d %d %d %d\n", f.Partition, f.Floor, f.Most, f.Wall, until(f.Until), len(f.Rooms))
 		for _, r := range f.Rooms {
-			fmt.Fprintf(&b, "room %s %d %d %d %d %d\n", f.Partition, from(r.From), until(r.Last), r.Minutes, r.Nodes, r.GPUs)
+			fmt.Fprintf(&b, "room %s %d %d %d %d %d %s %d\n", f.Partition, from(r.From), until(r.Last), r.Minutes, r.Nodes, r.GPUs, cmp.Or(r.ID, "-"), max(0, r.Fence.Unix()))
 		}
+	}
+	if says, stale := capacity.QuickTooLong(s); says != "" {
+		fmt.Fprintf(&b, "long %d %s\n", until(stale), says)
 	}
 	return b.String()
 }

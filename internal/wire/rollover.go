@@ -36,7 +36,7 @@ func (r RollOver) SetUp(ctx context.Context, partition string, group capacity.No
 	}
 	request := setup.Request{Provider: capacity.ProviderPCS, Queue: partition, NodeGroup: group.Name, Reservation: block.ID, SubnetIDs: subnetsFor(group, block),
 		MaxNodes: nodes, Dynamic: group.Dynamic, Config: r.Config, ConfigPath: r.Config.Path}
-	plan, err := s.Plan(ctx, request, r.EC2.Now())
+	plan, err := s.Plan(ctx, request)
 	if err != nil {
 		return nil, err
 	}

@@ -169,7 +169,7 @@ func (r *rolling) setUp(block string) {
 	s := made.Setup
 	s.Unattended = true // the clock goes on below
 	for range 4 {
-		plan, err := s.Plan(r.Context(), setup.Request{Queue: "gpu", NodeGroup: "gpu", Reservation: block, Like: "compute", Config: made.Config, ConfigPath: made.Config.Path}, r.sim.Clock().Now())
+		plan, err := s.Plan(r.Context(), setup.Request{Queue: "gpu", NodeGroup: "gpu", Reservation: block, Like: "compute", Config: made.Config, ConfigPath: made.Config.Path})
 		if err != nil {
 			r.Fatal(err)
 		}

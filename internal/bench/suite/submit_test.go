@@ -75,16 +75,17 @@ func interleave(b *testing.B, turns int, all []*submission) {
 	b.Helper()
 	for range turns {
 		for _, i := range rand.Perm(len(all)) {
-			all[i].run(b, strings.HasSuffix(all[i].name, "refused"))
+			all[i].run(b, strings.HasPrefix(all[i].name, "refused"))
 		}
 	}
 }
 
 var kinds = map[string][]string{
 	"not managed": {"-p", "static", "-t", "60"}, "fits": {"-p", "gpu", "-N2", "-t", "60"}, "limit fitted": {"-p", "gpu", "-N2"}, "refused": {"-p", "gpu", "-N2", "-t", "30-0"},
+	"refused by the filter": {"-p", "gpu", "-N2", "-t", "30-0", "-b", "now+1hour"}, // what begins later is left to it
 }
 
-var kindNames = []string{"not managed", "fits", "limit fitted", "refused"}
+var kindNames = []string{"not managed", "fits", "limit fitted", "refused", "refused by the filter"}
 
 // BenchmarkSubmit times sbatch with the two Lua shims, in units of sbatch with an empty Lua
 // script in the same place.
@@ -193,7 +194,7 @@ func rpcTime(b *testing.B, s *submission, turns int) float64 {
 	}
 	sdiag("--reset")
 	for range turns {
-		s.run(b, s.name == "refused")
+		s.run(b, strings.HasPrefix(s.name, "refused"))
 	}
 	found := submitRPC.FindStringSubmatch(sdiag())
 	if found == nil {

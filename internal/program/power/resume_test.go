@@ -44,7 +44,7 @@ func TestResumeConfiguresNodeGroup(t *testing.T) {
 	const block, subnet = "cr-0e2000000000000a1", "subnet-0e200000000000a01"
 	path := filepath.Join(t.TempDir(), "config.toml")
 	s := setup.Setup{PCS: pcsClient, EC2: client, Poll: time.Millisecond}
-	plan, err := s.Plan(t.Context(), setup.Request{Cluster: "ml", Queue: "gpu", NodeGroup: "gpu", Reservation: block, Like: "compute", MaxNodes: 4, ConfigPath: path}, sim.Clock().Now())
+	plan, err := s.Plan(t.Context(), setup.Request{Cluster: "ml", Queue: "gpu", NodeGroup: "gpu", Reservation: block, Like: "compute", MaxNodes: 4, ConfigPath: path})
 	if err != nil {
 		t.Fatal(err)
 	}
