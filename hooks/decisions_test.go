@@ -1,6 +1,7 @@
 package hooks
 
 import (
+	"bytes"
 	"fmt"
 	"log/slog"
 	"os"
@@ -201,6 +202,34 @@ func (u *powerUp) place(t *testing.T, node string) place {
 		t.Fatalf("%s is not ours", node)
 	}
 	return at
+}
+
+// What is said of many jobs at once is a line of the log, and a record for each of them.
+func TestRecordsShareALine(t *testing.T) {
+	var log bytes.Buffer
+	dir := state.Dir(t.TempDir())
+	r := &Resume{Slurm: hostlists{}, Records: dir, Log: slog.New(slog.NewJSONHandler(&log, nil))}
+	var records []state.Record
+	for i := range 3 {
+		records = append(records, state.Record{Message: "launched", Reservation: one, Nodes: fmt.Sprintf("gpu-%d", i+1), Jobs: []string{fmt.Sprint(i)}, Instances: []string{fmt.Sprintf("i-%d", i)}})
+	}
+	records[1].Reservation = two
+	r.record(records...)
+	var said []string
+	for line := range strings.Lines(log.String()) {
+		_, what, _ := strings.Cut(line, `"msg":`)
+		said = append(said, strings.TrimSpace(what))
+	}
+	slices.Sort(said)
+	if diff := cmp.Diff([]string{
+		`"launched","nodes":"gpu-2","jobs":["1"],"reservation":"` + two + `","code":"","aws_code":"","instances":["i-1"]}`,
+		`"launched","nodes":"gpu-[1,3]","jobs":["0","2"],"reservation":"` + one + `","code":"","aws_code":"","instances":["i-0","i-2"]}`,
+	}, said); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if kept, err := dir.Records(); err != nil || !cmp.Equal(kept, records) {
+		t.Errorf("%v, %+v", err, kept)
+	}
 }
 
 // The tags of a launch say whose it is, what for, and which nodes.
