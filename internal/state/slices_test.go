@@ -67,7 +67,7 @@ func TestReadFor(t *testing.T) {
 			})
 		}, ""},
 		"shorter than it says": {capacity.Request{}, func(t *testing.T, dir Dir) {
-			write(t, dir, func(text string) string { return strings.Replace(text, "\ngpu ", "\ngpu 9", 1) })
+			write(t, dir, func(text string) string { return strings.Replace(text, "\ngpu ", "\ngpu 999999999999999", 1) })
 		}, ""},
 		"of tomorrow": {capacity.Request{}, func(t *testing.T, dir Dir) {
 			write(t, dir, func(text string) string { return strings.Replace(text, "version 2", "version 3", 1) })
