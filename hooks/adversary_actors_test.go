@@ -173,12 +173,24 @@ func (u *user) submit(ctx context.Context) {
 	u.note(id, out, partition)
 }
 
+// unchecked is how the Lua script tells of a job that the filter did not judge.
+const unchecked = "let through unchecked"
+
+// toldUnchecked counts the jobs that slurmctld's log says were let through unchecked.
+func (u *user) toldUnchecked() int {
+	log, err := os.ReadFile(u.cluster.Log("slurmctld"))
+	if err != nil {
+		u.t.Error(err)
+	}
+	return strings.Count(string(log), unchecked)
+}
+
 // note keeps in mind what the filter let through unchecked, and that a job was in several
 // partitions.
 func (u *user) note(id, out, change string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if strings.Contains(out, "let through unchecked") {
+	if strings.Contains(out, unchecked) {
 		u.unchecked[id] = true
 	}
 	if strings.Contains(change, "gpu,static") {
@@ -190,7 +202,11 @@ func (u *user) note(id, out, change string) {
 func (u *user) act(ctx context.Context) {
 	id := one(u.rng, u.ids...)
 	update := func(change string) {
+		before := u.toldUnchecked()
 		out, _ := u.run(ctx, "scontrol", "update", "jobid="+id, change)
+		if u.toldUnchecked() > before {
+			out += unchecked // slurmctld tells only its log of it when a job is changed
+		}
 		u.note(id, out, change)
 	}
 	switch u.rng.IntN(14) {
@@ -249,7 +265,7 @@ func (u *user) releaseAllowed() {
 	for _, j := range u.jobs() {
 		switch {
 		case j.User != u.name || !j.Held || !j.Pending() || !allowed(j):
-		case j.Reason == "JobHeldAdmin" && j.AdminComment == "":
+		case j.Reason == "JobHeldAdmin" && !strings.Contains(j.AdminComment, "release it"): // as each hold of ours says
 			u.scontrol("release", j.DisplayID())
 		default:
 			_, _ = u.run(u.ctx, "scontrol", "release", j.DisplayID())

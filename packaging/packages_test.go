@@ -253,7 +253,7 @@ func (i *installation) life(first, lab, second string) {
 	if !strings.Contains(said, "Take them out now") || !strings.Contains(said, "\nProlog = ") || strings.Contains(said, "Epilog") {
 		i.Errorf("the removal does not say what Slurm still calls:\n%s", said)
 	}
-	i.submits("removed, and still wired", false)
+	i.submits("removed, and still wired", true) // by the plan, which is fresh
 	i.wire()
 	i.submits("unwired", false)
 

@@ -1,10 +1,12 @@
 package state
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/google/renameio/v2"
@@ -13,26 +15,30 @@ import (
 )
 
 // slicesFile has each partition's part of the snapshot, so that the submit filter need not
-// read all of it: behind a line with the version, and one with the default partition, each
-// partition's name and [capacity.Snapshot.Slice] on a line.
+// read all of it: a line with the version, one with the default partition, one with the name
+// of each partition and the length of its [capacity.Snapshot.Slice], an empty one, and then
+// the slices.
 const slicesFile = "partitions"
 
-const slicesVersion = "version 1\n"
+const slicesVersion = "version 2\n"
 
 // writeSlices writes the slices of a snapshot that is written.
 func (d Dir) writeSlices(s *capacity.Snapshot) error {
-	var text bytes.Buffer
-	fmt.Fprintf(&text, "%s%s\n", slicesVersion, s.DefaultPartition)
+	var head, text bytes.Buffer
+	fmt.Fprintf(&head, "%s%s\n", slicesVersion, s.DefaultPartition)
 	for _, p := range s.Partitions {
 		slice, err := json.Marshal(s.Slice(p.Name))
 		if err != nil {
 			return err
 		}
 		if !strings.ContainsAny(p.Name, " \t\r\n") {
-			fmt.Fprintf(&text, "%s %s\n", p.Name, slice)
+			fmt.Fprintf(&head, "%s %d\n", p.Name, len(slice))
+			text.Write(slice)
 		}
 	}
-	return renameio.WriteFile(d.path(slicesFile), text.Bytes(), 0o644, renameio.IgnoreUmask(), renameio.WithTempDir(string(d)))
+	head.WriteString("\n")
+	head.Write(text.Bytes())
+	return renameio.WriteFile(d.path(slicesFile), head.Bytes(), 0o644, renameio.IgnoreUmask(), renameio.WithTempDir(string(d)))
 }
 
 // ReadFor reads what of the snapshot decides about a job: the slice of its partition, if that
@@ -54,35 +60,54 @@ func (d Dir) readSlice(req capacity.Request) *capacity.Snapshot {
 	if err != nil {
 		return nil
 	}
-	parts, err := os.Stat(d.path(slicesFile))
-	if err != nil || parts.ModTime().Before(whole.ModTime()) {
-		return nil
-	}
-	text, err := readRegular(d.path(slicesFile))
+	file, info, err := openRegular(d.path(slicesFile))
 	if err != nil {
 		return nil
 	}
-	after, ok := bytes.CutPrefix(text, []byte(slicesVersion))
-	if !ok {
+	defer file.Close()
+	if info.ModTime().Before(whole.ModTime()) {
 		return nil
 	}
-	name, _, ok := bytes.Cut(after, []byte("\n"))
+	in, at := bufio.NewReader(file), 0
+	line := func() string {
+		text, _ := in.ReadString('\n')
+		at += len(text)
+		return text
+	}
+	if line() != slicesVersion {
+		return nil
+	}
+	name := strings.TrimSpace(line())
 	if len(req.Partitions) == 1 {
-		name = []byte(req.Partitions[0])
+		name = req.Partitions[0]
 	}
-	if !ok || len(name) == 0 || bytes.ContainsAny(name, " \t\r\n") {
+	var begin, length int // of the slice, behind these lines
+	for end := 0; ; {
+		partition, digits, more := strings.Cut(strings.TrimSpace(line()), " ")
+		if !more {
+			break
+		}
+		n, err := strconv.Atoi(digits)
+		if err != nil || n < 1 || int64(n) > info.Size() {
+			return nil
+		}
+		if partition == name {
+			begin, length = end, n
+		}
+		end += n
+	}
+	if length == 0 {
 		return nil
 	}
-	_, line, ok := bytes.Cut(after, fmt.Appendf(nil, "\n%s ", name))
-	if !ok {
+	text := make([]byte, length)
+	if _, err := file.ReadAt(text, int64(at+begin)); err != nil {
 		return nil
 	}
-	line, _, ok = bytes.Cut(line, []byte("\n"))
 	var s capacity.Snapshot
-	if !ok || json.Unmarshal(line, &s) != nil || s.Version != capacity.SnapshotVersion {
+	if json.Unmarshal(text, &s) != nil || s.Version != capacity.SnapshotVersion {
 		return nil
 	}
-	if len(s.Partitions) != 1 || s.Partitions[0].Name != string(name) || !s.Decides(req) {
+	if len(s.Partitions) != 1 || s.Partitions[0].Name != name || !s.Decides(req) {
 		return nil
 	}
 	return &s

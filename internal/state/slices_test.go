@@ -60,8 +60,17 @@ func TestReadFor(t *testing.T) {
 		"cut off": {capacity.Request{}, func(t *testing.T, dir Dir) { write(t, dir, func(text string) string { return text[:30] }) }, ""},
 		"cut off at the end": {capacity.Request{Partitions: []string{"other"}},
 			func(t *testing.T, dir Dir) { write(t, dir, func(text string) string { return text[:len(text)-1] }) }, ""},
+		"of an older release": {capacity.Request{}, func(t *testing.T, dir Dir) {
+			write(t, dir, func(text string) string {
+				_, slices, _ := strings.Cut(text, "\n\n")
+				return "version 1\ngpu\ngpu " + slices
+			})
+		}, ""},
+		"shorter than it says": {capacity.Request{}, func(t *testing.T, dir Dir) {
+			write(t, dir, func(text string) string { return strings.Replace(text, "\ngpu ", "\ngpu 999999999999999", 1) })
+		}, ""},
 		"of tomorrow": {capacity.Request{}, func(t *testing.T, dir Dir) {
-			write(t, dir, func(text string) string { return strings.Replace(text, "version 1", "version 2", 1) })
+			write(t, dir, func(text string) string { return strings.Replace(text, "version 2", "version 3", 1) })
 		}, ""},
 		"with another schema": {capacity.Request{}, func(t *testing.T, dir Dir) {
 			write(t, dir, func(text string) string { return strings.ReplaceAll(text, `"version":1`, `"version":2`) })

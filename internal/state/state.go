@@ -71,19 +71,29 @@ func (d Dir) ReadSnapshot() (*capacity.Snapshot, error) {
 	return &s, nil
 }
 
-func readRegular(path string) ([]byte, error) {
+// openRegular opens a regular file, and does not wait for the other end of a FIFO.
+func openRegular(path string) (*os.File, fs.FileInfo, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a regular file; remove it", path)
+	}
+	if err != nil {
+		f.Close()
+		return nil, nil, err
+	}
+	return f, info, nil
+}
+
+func readRegular(path string) ([]byte, error) {
+	f, info, err := openRegular(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a regular file; remove it", path)
-	}
 	var b bytes.Buffer
 	b.Grow(int(info.Size()) + bytes.MinRead) // else a large file is copied again and again
 	_, err = b.ReadFrom(f)

@@ -20,7 +20,7 @@ pcs-capacity --output csv hooks status 2>/dev/null | while IFS=, read -r hook fi
 			echo "that line out, restart slurmctld, then delete it."
 			continue
 		fi
-		echo "pcs-capacity: $file stays, and lets every job through from now on. To be rid of it, first take"
+		echo "pcs-capacity: $file stays, and soon lets every job through. To be rid of it, first take"
 		echo "lua out of Slurm's $([ "$hook" = cli_filter ] && echo CliFilterPlugins || echo JobSubmitPlugins), then delete it."
 		;;
 	esac
