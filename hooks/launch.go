@@ -152,10 +152,7 @@ func (u *powerUp) runInstances(p part, what unit, t target, nodes []string) (map
 
 // jobsOf are the jobs of groups that have any of the nodes, and their ids as squeue shows them.
 func (what unit) jobsOf(nodes []string) (jobs []Job, shown []string) {
-	among := map[string]bool{}
-	for _, n := range nodes {
-		among[n] = true
-	}
+	among := setOf(nodes)
 	for _, g := range what.groups {
 		if slices.ContainsFunc(g.nodes, func(n string) bool { return among[n] }) {
 			jobs, shown = append(jobs, g.jobs...), append(shown, g.shown()...)

@@ -46,10 +46,7 @@ func (u *powerUp) refusedJobs(nodes []string, jobs []Job) []refusedJob {
 
 // refusedForGood are the jobs that are refused for good, each looked at alone.
 func (u *powerUp) refusedForGood(nodes []string, jobs []Job) (refused []refusedJob) {
-	among := map[string]bool{}
-	for _, n := range nodes {
-		among[n] = true
-	}
+	among := setOf(nodes)
 	for _, j := range jobs {
 		if !j.Allocated {
 			continue
@@ -70,16 +67,25 @@ func (u *powerUp) refusedForGood(nodes []string, jobs []Job) (refused []refusedJ
 	return refused
 }
 
+func setOf(names []string) map[string]bool {
+	set := make(map[string]bool, len(names))
+	for _, n := range names {
+		set[n] = true
+	}
+	return set
+}
+
 // refusedNow are the jobs that cannot be launched together with the older ones that share
 // nodes with them. Where nobody can, the group is left to fail as one.
 func (u *powerUp) refusedNow(groups []group) (refused []refusedJob) {
 	for _, g := range groups {
 		var later []refusedJob
+		among := setOf(g.nodes)
 		kept := map[string][]Job{} // by slot
 		for _, j := range g.jobs {
 			slots, nodes := map[string]place{}, map[string]int{}
 			for _, n := range j.Nodes {
-				if at, ours := u.placeOf(n); ours && slices.Contains(g.nodes, n) {
+				if at, ours := u.placeOf(n); ours && among[n] {
 					slots[at.slot] = at
 					nodes[at.slot]++
 				}
