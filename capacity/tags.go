@@ -21,7 +21,8 @@ const (
 	TagNodes = "pcs-capacity:nodes"
 	// TagNode is the Slurm node name of an instance that was launched alone.
 	TagNode = "pcs-capacity:node"
-	// TagJob is the id of the job that something was made for.
+	// TagJob is the id of the job that something was made for, or of several as a hostlist has
+	// them: "7,8_[1-3]".
 	TagJob = "pcs-capacity:job"
 	// TagHold is on every On-Demand Capacity Reservation that we make, and says for what: see
 	// HoldJobs.

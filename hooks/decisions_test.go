@@ -1,6 +1,7 @@
 package hooks
 
 import (
+	"bytes"
 	"fmt"
 	"log/slog"
 	"os"
@@ -134,9 +135,46 @@ func TestPartsOfTwoSlots(t *testing.T) {
 		t.Errorf("%v, %+v", err, parts)
 	}
 	snap.Reservations[1].State = capacity.StateCancelled
-	u.facts.taken = map[string]int{}
+	u.facts = newPowerUp(snap).facts
 	if parts, err := u.parts(group{nodes: nodes, jobs: []Job{nlp(1, nodes...)}}); err == nil || len(u.facts.taken) != 0 {
 		t.Errorf("without one of them: %+v, taken %v", parts, u.facts.taken)
+	}
+}
+
+// What is said of one job is said of another only if they are alike.
+func TestAdmitKeepsJobsApart(t *testing.T) {
+	snap := twoReservations()
+	snap.Reservations[0].End = noon.Add(time.Hour)
+	snap.Partitions[0].MinTime = capacity.Duration{Duration: 2 * time.Hour}
+	snap.Partitions[0].Groups[0].Slots = []capacity.Slot{{Name: "gpu-a", ReservationIDs: []string{one}}, {Name: "gpu-b", ReservationIDs: []string{two}}}
+	u := newPowerUp(snap)
+	u.Settings.Partitions[0].Groups[0].Slots = 2
+	alike := nlp(1, "gpu-b-1")
+	job := func(change func(*Job)) Job {
+		j := alike
+		change(&j)
+		return j
+	}
+	for name, c := range map[string]struct {
+		job  Job
+		node string
+		want capacity.Code
+	}{
+		"as it is":  {alike, "gpu-b-1", capacity.OK},
+		"a slot":    {alike, "gpu-a-1", capacity.TooLong},
+		"a limit":   {job(func(j *Job) { j.TimeLimit = capacity.Minutes(10) }), "gpu-a-1", capacity.OK},
+		"an owner":  {job(func(j *Job) { j.Account = "vision" }), "gpu-b-1", capacity.AccountNotAllowed},
+		"a comment": {job(func(j *Job) { j.Comment = "capacity_reservation_id=cr-0aaaaaaaaaaaaaaa9" }), "gpu-b-1", capacity.UnknownReservation},
+		"a size":    {job(func(j *Job) { j.Nodes = slices.Repeat(j.Nodes, 5) }), "gpu-b-1", capacity.TooManyNodes},
+	} {
+		for range 2 {
+			if _, v := u.facts.admit(c.job, u.place(t, c.node)); v.Code != c.want {
+				t.Errorf("%s: %+v", name, v)
+			}
+		}
+	}
+	if len(u.facts.admitted) != 6 {
+		t.Errorf("%d answers", len(u.facts.admitted))
 	}
 }
 
@@ -166,12 +204,40 @@ func (u *powerUp) place(t *testing.T, node string) place {
 	return at
 }
 
+// What is said of many jobs at once is a line of the log, and a record for each of them.
+func TestRecordsShareALine(t *testing.T) {
+	var log bytes.Buffer
+	dir := state.Dir(t.TempDir())
+	r := &Resume{Slurm: hostlists{}, Records: dir, Log: slog.New(slog.NewJSONHandler(&log, nil))}
+	var records []state.Record
+	for i := range 3 {
+		records = append(records, state.Record{Message: "launched", Reservation: one, Nodes: fmt.Sprintf("gpu-%d", i+1), Jobs: []string{fmt.Sprint(i)}, Instances: []string{fmt.Sprintf("i-%d", i)}})
+	}
+	records[1].Reservation = two
+	r.record(records...)
+	var said []string
+	for line := range strings.Lines(log.String()) {
+		_, what, _ := strings.Cut(line, `"msg":`)
+		said = append(said, strings.TrimSpace(what))
+	}
+	slices.Sort(said)
+	if diff := cmp.Diff([]string{
+		`"launched","nodes":"gpu-2","jobs":["1"],"reservation":"` + two + `","code":"","aws_code":"","instances":["i-1"]}`,
+		`"launched","nodes":"gpu-[1,3]","jobs":["0","2"],"reservation":"` + one + `","code":"","aws_code":"","instances":["i-0","i-2"]}`,
+	}, said); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if kept, err := dir.Records(); err != nil || !cmp.Equal(kept, records) {
+		t.Errorf("%v, %+v", err, kept)
+	}
+}
+
 // The tags of a launch say whose it is, what for, and which nodes.
 func TestTagsOfALaunch(t *testing.T) {
 	r := newPowerUp(nil).Resume
 	in := target{reservationID: one}
 	if diff := cmp.Diff(map[string]string{capacity.TagCluster: "ml", capacity.TagPartition: "gpu", capacity.TagName: "gpu-1", capacity.TagNode: "gpu-1",
-		capacity.TagNodes: "gpu-1", capacity.TagReservation: one, capacity.TagJob: "7 8_1"}, r.tags([]string{"7", "8_1"}, "gpu", []string{"gpu-1"}, in)); diff != "" {
+		capacity.TagNodes: "gpu-1", capacity.TagReservation: one, capacity.TagJob: "7,8_[1-3]"}, r.tags([]string{"8_1", "8_2", "7", "8_3"}, "gpu", []string{"gpu-1"}, in)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	tags := r.tags(nil, "gpu", []string{"gpu-1", "gpu-2"}, target{})
@@ -300,6 +366,7 @@ func TestTargetsInAReservation(t *testing.T) {
 	for i := range snap.Reservations {
 		snap.Reservations[i].State = capacity.StatePending
 	}
+	u = newPowerUp(snap)
 	if why := refusedForGood(named, u.place(t, "gpu-1"), u.facts); why != nil {
 		t.Errorf("for what time changes: %+v", why)
 	}

@@ -23,6 +23,8 @@ type facts struct {
 	taken map[string]int
 	// full are reservations that were full a short while ago: see passOver.
 	full map[string]int
+	// admitted are AdmitLaunch's answers: see admit.
+	admitted map[asked]admitted
 	// reserve is what may be held, and in which order types are tried.
 	reserve capacity.Reserve
 }

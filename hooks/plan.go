@@ -3,7 +3,6 @@ package hooks
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
@@ -145,7 +144,8 @@ func (r *Resume) tags(jobs []string, partition string, nodes []string, t target)
 		tags[capacity.TagReservation] = t.reservationID
 	}
 	if len(jobs) > 0 {
-		tags[capacity.TagJob] = clip(strings.Join(jobs, " "), capacity.MaxTagValue)
+		// As short as can be: EC2 answers with it for each instance.
+		tags[capacity.TagJob] = clip(r.Slurm.Hostlist(jobs), capacity.MaxTagValue)
 	}
 	return tags
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -155,6 +156,7 @@ func (r *Resume) launchNodes(ctx context.Context, nodes []string, waits []Waitin
 	var jobs []Job
 	var askErr, powerErr, jobsErr, factsErr error
 	var reads sync.WaitGroup
+	reads.Go(func() { jobs, jobsErr = r.Slurm.Jobs(reading) }) // first: of many jobs it takes longest
 	reads.Go(func() {
 		cluster, resumeTimeout, askErr = r.Ask(reading)
 		resumeTimeout = cmp.Or(resumeTimeout, defaultResumeTimeout)
@@ -162,7 +164,6 @@ func (r *Resume) launchNodes(ctx context.Context, nodes []string, waits []Waitin
 		time.AfterFunc(u.budget*2/3-time.Since(began), stop)
 	})
 	reads.Go(func() { power, powerErr = r.Slurm.Power(reading, nodes) })
-	reads.Go(func() { jobs, jobsErr = r.Slurm.Jobs(reading) })
 	if guess != "" {
 		reads.Go(func() { u.facts, factsErr = r.readFacts(reading, nodes) })
 	}
@@ -258,10 +259,27 @@ func (r *Resume) poweringUp(nodes []string, power map[string]Power, err error) (
 	return launch, err
 }
 
+// record keeps records. Those that differ only in nodes, jobs and instances share a line of the
+// log: a thousand jobs of one node each are launched in one call.
 func (r *Resume) record(records ...state.Record) {
+	type said struct{ message, reservation, code, ec2Code string }
+	type of struct{ nodes, jobs, instances []string }
+	lines := map[said]*of{}
 	for _, record := range records {
-		r.Log.Info(record.Message, "nodes", record.Nodes, "jobs", record.Jobs, "reservation", record.Reservation,
-			"code", record.Code, "aws_code", record.EC2Code, "instances", record.Instances)
+		key := said{record.Message, record.Reservation, record.Code, record.EC2Code}
+		if lines[key] == nil {
+			lines[key] = &of{}
+		}
+		line := lines[key]
+		line.nodes, line.jobs, line.instances = append(line.nodes, record.Nodes), append(line.jobs, record.Jobs...), append(line.instances, record.Instances...)
+	}
+	for what, line := range lines {
+		nodes := strings.Join(line.nodes, ",")
+		if names, err := r.Slurm.Expand(nodes); err == nil {
+			nodes = r.Slurm.Hostlist(names)
+		}
+		r.Log.Info(what.message, "nodes", nodes, "jobs", line.jobs, "reservation", what.reservation,
+			"code", what.code, "aws_code", what.ec2Code, "instances", line.instances)
 	}
 	if err := r.Records.AppendRecords(records...); err != nil {
 		r.Log.Error("keeping records", "err", err)

@@ -33,20 +33,20 @@ func (r *refusal) Error() string { return r.code + ": " + r.message }
 // its zone. Nodes without a job may have any that has the slot.
 func chooseTargets(jobs []Job, at place, nodes int, f *facts) ([]target, error) {
 	p, g, slot := f.settings(at)
-	requests := []capacity.Request{{}}
+	var common []capacity.Reservation
 	if len(jobs) == 0 {
 		p.AllowAccounts = nil // nobody's account is to be asked about
-	} else {
-		requests = requests[:0]
+		var v capacity.Verdict
+		if common, v = capacity.AdmitLaunch(capacity.Request{}, p, g, slot, f.snap, f.now); v.Refused {
+			return nil, refusalOf(v)
+		}
 	}
-	for _, j := range jobs {
+	var requests []capacity.Request
+	for i, j := range jobs {
 		requests = append(requests, launchRequest(j, p))
-	}
-	var common []capacity.Reservation
-	for i, req := range requests {
-		admitted, v := capacity.AdmitLaunch(req, p, g, slot, f.snap, f.now)
+		admitted, v := f.admit(j, at)
 		if v.Refused {
-			return nil, &refusal{string(v.Code), v.Message, v.NotBefore}
+			return nil, refusalOf(v)
 		}
 		if i == 0 {
 			common = admitted
@@ -101,6 +101,35 @@ func (f *facts) settings(at place) (capacity.Partition, capacity.NodeGroup, capa
 	return p, g, g.Slots[slices.IndexFunc(g.Slots, func(s capacity.Slot) bool { return s.Name == at.slot })]
 }
 
+// asked is what AdmitLaunch looks at that one job of a run has and another has not.
+type asked struct {
+	slot, account, comment string
+	limit                  capacity.Limit
+	nodes                  int
+}
+
+// admitted is what AdmitLaunch says.
+type admitted struct {
+	reservations []capacity.Reservation
+	verdict      capacity.Verdict
+}
+
+// admit is AdmitLaunch for a job, once for all jobs that are alike, such as the tasks of an
+// array.
+func (f *facts) admit(j Job, at place) ([]capacity.Reservation, capacity.Verdict) {
+	key := asked{at.slot, j.Account, j.Comment, j.TimeLimit, len(j.Nodes)}
+	a, known := f.admitted[key]
+	if !known {
+		p, g, slot := f.settings(at)
+		a.reservations, a.verdict = capacity.AdmitLaunch(launchRequest(j, p), p, g, slot, f.snap, f.now)
+		if f.admitted == nil {
+			f.admitted = map[asked]admitted{}
+		}
+		f.admitted[key] = a
+	}
+	return a.reservations, a.verdict
+}
+
 func launchRequest(j Job, p capacity.Partition) capacity.Request {
 	return capacity.Request{Partitions: []string{p.Name}, Account: j.Account, Comment: j.Comment, TimeLimit: j.TimeLimit, Nodes: len(j.Nodes)}
 }
@@ -108,11 +137,14 @@ func launchRequest(j Job, p capacity.Partition) capacity.Request {
 // refusedForGood is why a job may not have nodes of a place, if that is something which
 // time does not change; nil if it is not.
 func refusedForGood(j Job, at place, f *facts) *refusal {
-	p, g, slot := f.settings(at)
-	_, v := capacity.AdmitLaunch(launchRequest(j, p), p, g, slot, f.snap, f.now)
+	_, v := f.admit(j, at)
 	if !v.Refused || !ofOwner(v.Code) {
 		return nil
 	}
+	return refusalOf(v)
+}
+
+func refusalOf(v capacity.Verdict) *refusal {
 	return &refusal{string(v.Code), v.Message, v.NotBefore}
 }
 

@@ -28,7 +28,7 @@ type Client struct {
 	// Conf is the path of slurm.conf. Empty: the environment's SLURM_CONF,
 	// and without that Slurm's own default.
 	Conf string
-	// Dir is the folder of scontrol and squeue. Empty: the first of PATH,
+	// Dir is the folder of scontrol, squeue and sinfo. Empty: the first of PATH,
 	// /usr/bin, /usr/local/bin, /opt/slurm/bin and the newest
 	// /opt/aws/pcs/scheduler/slurm-*/bin that has the command. slurmctld
 	// starts its programs without a PATH.

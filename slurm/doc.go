@@ -1,12 +1,12 @@
-// Package slurm is the adapter to a running Slurm: it runs scontrol and
-// squeue, and turns what they print into plain Go values. No text of theirs
+// Package slurm is the adapter to a running Slurm: it runs scontrol,
+// squeue and sinfo, and turns what they print into plain Go values. No text of theirs
 // leaves this package.
 //
 // It follows three rules, each learned from a failure:
 //
-//   - What users can write (comments, job names) is only read as JSON.
-//     A comment may hold newlines, and in one-line output such a newline
-//     forges fields.
+//   - What users can write (comments, job names) ends with a mark that is
+//     random for each call: a comment may hold newlines, and in one-line
+//     output such a newline forges fields.
 //   - What only administrators can write (nodes, partitions, reservations,
 //     configuration) is read as one-line text: scontrol 22.05 has no JSON, and
 //     the text has kept its form up to 26.05.

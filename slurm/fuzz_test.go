@@ -10,15 +10,19 @@ func FuzzJobs(f *testing.F) {
 	for _, version := range versions {
 		f.Add(string(recordedBy(f, "squeue-"+version+".txt")))
 	}
-	f.Add(record(recordedMark, map[string]string{"Comment": "\n" + record("", nil)}))
+	for _, fields := range []jobFields{allFields, briefFields} {
+		f.Add(recordOf(fields, recordedMark, map[string]string{"Comment": "\n" + record("", nil)}))
+	}
 	f.Fuzz(func(t *testing.T, text string) {
-		jobs, err := parseJobs(t, []byte(text), recordedMark)
-		if err != nil {
-			return
-		}
-		for _, j := range jobs {
-			if j.ID < 0 || j.NumNodes < 0 || j.Pending() && j.Running() {
-				t.Errorf("%+v", j)
+		for _, fields := range []jobFields{allFields, briefFields} {
+			jobs, err := parseJobFields(t, fields, []byte(text), recordedMark)
+			if err != nil {
+				continue
+			}
+			for _, j := range jobs {
+				if j.ID < 0 || j.NumNodes < 0 || j.Pending() && j.Running() {
+					t.Errorf("%+v", j)
+				}
 			}
 		}
 	})
@@ -30,9 +34,12 @@ func FuzzComment(f *testing.F) {
 	f.Add(record("", nil))
 	f.Fuzz(func(t *testing.T, comment string) {
 		mark := newMark()
-		jobs, err := parseJobs(t, []byte(record(mark, map[string]string{"Comment": comment, "Name": comment})+record(mark, map[string]string{"JobID": "8"})), mark)
-		if err != nil || len(jobs) != 2 || jobs[0].ID != 7 || jobs[1].ID != 8 || jobs[1].Comment != "" {
-			t.Errorf("%+v, %v", jobs, err)
+		for _, fields := range []jobFields{allFields, briefFields} {
+			text := recordOf(fields, mark, map[string]string{"Comment": comment, "Name": comment}) + recordOf(fields, mark, map[string]string{"JobID": "8"})
+			jobs, err := parseJobFields(t, fields, []byte(text), mark)
+			if err != nil || len(jobs) != 2 || jobs[0].ID != 7 || jobs[1].ID != 8 || jobs[1].Comment != "" {
+				t.Errorf("%+v, %v", jobs, err)
+			}
 		}
 	})
 }
@@ -59,6 +66,7 @@ func FuzzScontrol(f *testing.F) {
 			f.Add(string(recordedBy(f, what+"-"+version+".txt")))
 		}
 	}
+	f.Add("allocated+cloud+not_responding+powering_up|gpu-[1-4,7],x|\nidle|static-1|\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, n := range parseNodes([]byte(text)) {
 			if checkName("node", n.Name) != nil || n.State == "" {
@@ -66,5 +74,11 @@ func FuzzScontrol(f *testing.F) {
 			}
 		}
 		_, _ = parseReservations([]byte(text))
+		flags, err := parseNodeFlags([]byte(text))
+		for name := range flags {
+			if err != nil || checkName("node", name) != nil {
+				t.Errorf("%q, %v", name, err)
+			}
+		}
 	})
 }

@@ -71,11 +71,14 @@ var plainFields = []plainField{
 
 const plainEnd = "|"
 
-// markedFields are ended by the mark.
-var markedFields = []struct {
+// markedField is a field that a user can write, or that may hold plainEnd.
+type markedField struct {
 	name string
 	of   func(j *Job) *string
-}{
+}
+
+// markedFields are ended by the mark.
+var markedFields = []markedField{
 	{"Partition", func(j *Job) *string { return &j.Partition }},
 	{"Account", func(j *Job) *string { return &j.Account }},
 	{"QOS", func(j *Job) *string { return &j.QOS }},
@@ -88,34 +91,62 @@ var markedFields = []struct {
 	{"admin_comment", func(j *Job) *string { return &j.AdminComment }},
 }
 
+// jobFields are fields that squeue is asked for, in their order; the last of plain is ended
+// by the mark.
+type jobFields struct {
+	plain  []plainField
+	marked []markedField
+}
+
+var allFields = jobFields{plainFields, markedFields}
+
+// briefFields are those that BriefJobs has.
+var briefFields = allFields.only("JobID", "JobArrayID", "State", "TimeLimit", "EligibleTime", "RestartCnt", "Requeue", "BatchFlag", "NodeList",
+	"Partition", "Account", "Comment", "admin_comment")
+
+func (f jobFields) only(names ...string) (some jobFields) {
+	for _, p := range f.plain {
+		if slices.Contains(names, p.name) {
+			some.plain = append(some.plain, p)
+		}
+	}
+	for _, m := range f.marked {
+		if slices.Contains(names, m.name) {
+			some.marked = append(some.marked, m)
+		}
+	}
+	return some
+}
+
 // newMark is a text that nobody can guess: 130 random bits. It begins with a letter, since
 // squeue would take a digit for the width of the field.
 func newMark() string { return "m" + rand.Text() }
 
-// jobFormat is the value of SQUEUE_FORMAT2. A colon without a width means the whole text.
-func jobFormat(mark string) string {
-	var fields []string
-	for i, f := range plainFields {
+// format is the value of SQUEUE_FORMAT2. A colon without a width means the whole text.
+func (f jobFields) format(mark string) string {
+	var all []string
+	for i, p := range f.plain {
 		end := plainEnd
-		if i == len(plainFields)-1 {
+		if i == len(f.plain)-1 {
 			end = mark
 		}
-		fields = append(fields, f.name+":"+end)
+		all = append(all, p.name+":"+end)
 	}
-	for _, f := range markedFields {
-		fields = append(fields, f.name+":"+mark)
+	for _, m := range f.marked {
+		all = append(all, m.name+":"+mark)
 	}
-	return strings.Join(fields, ",")
+	return strings.Join(all, ",")
 }
 
 // jobReader takes jobs out of what squeue prints with the format of a mark, while it does: no
 // more than one record is kept. Anything else than whole records is an error: jobs that are
 // left out would be taken for gone.
 type jobReader struct {
+	fields jobFields
 	mark   []byte
 	take   func(Job) error
 	unread []byte   // the beginning of a record
-	fields [][]byte // of the record that is read
+	texts  [][]byte // of the record that is read
 	last   Job      // texts that it has too are in memory once
 	err    error
 }
@@ -155,13 +186,13 @@ func (r *jobReader) end(err error) error {
 // cut cuts the first record of text into its fields. whole is false if there is less than it,
 // and what ends it.
 func (r *jobReader) cut(text []byte) (rest []byte, whole bool) {
-	r.fields = r.fields[:0]
-	for range 1 + len(markedFields) {
+	r.texts = r.texts[:0]
+	for range 1 + len(r.fields.marked) {
 		field, after, ended := bytes.Cut(text, r.mark)
 		if !ended {
 			return nil, false
 		}
-		r.fields, text = append(r.fields, field), after
+		r.texts, text = append(r.texts, field), after
 	}
 	return text, len(text) > 0
 }
@@ -169,19 +200,19 @@ func (r *jobReader) cut(text []byte) (rest []byte, whole bool) {
 // read reads the fields.
 func (r *jobReader) read() error {
 	job := Job{ArrayTaskID: -1}
-	plain := string(r.fields[0])
-	if n := strings.Count(plain, plainEnd) + 1; n != len(plainFields) {
-		return fmt.Errorf("the answer of squeue has %d fields, not %d: %s", n, len(plainFields), quote(plain))
+	plain := string(r.texts[0])
+	if n := strings.Count(plain, plainEnd) + 1; n != len(r.fields.plain) {
+		return fmt.Errorf("the answer of squeue has %d fields, not %d: %s", n, len(r.fields.plain), quote(plain))
 	}
-	for _, f := range plainFields {
+	for _, f := range r.fields.plain {
 		var text string
 		text, plain, _ = strings.Cut(plain, plainEnd)
 		if err := f.read(&job, text); err != nil {
 			return fmt.Errorf("squeue's %s of job %d: %w", f.name, job.ID, err)
 		}
 	}
-	for i, f := range markedFields {
-		text, before := r.fields[1+i], *f.of(&r.last)
+	for i, f := range r.fields.marked {
+		text, before := r.texts[1+i], *f.of(&r.last)
 		switch string(text) {
 		case "(null)", "N/A":
 		case before:

@@ -57,7 +57,7 @@ func (n Node) Busy() bool {
 
 // Nodes returns the named nodes, or without names all nodes of the cluster, also those that
 // sinfo hides. Names that Slurm does not know are left out. It asks
-// scontrol: sinfo 22.05 can show a state that is minutes old. Slurm 22.05
+// scontrol: sinfo 22.05 can show a base state that is minutes old. Slurm 22.05
 // leaves powered-down cloud nodes out unless slurm.conf has PrivateData=cloud.
 func (c *Client) Nodes(ctx context.Context, names ...string) ([]Node, error) {
 	args := []string{"--all", "--oneliner", "show", "node"}
@@ -77,6 +77,53 @@ func (c *Client) Nodes(ctx context.Context, names ...string) ([]Node, error) {
 		return nil, fmt.Errorf("listing nodes: %w", err)
 	}
 	return parseNodes(out), nil
+}
+
+// NodeFlags returns the StateFlags of the named nodes. It is for who cannot wait for Nodes: of a
+// thousand nodes in one state sinfo prints one line, and scontrol 600 KB. Names that Slurm does
+// not know, or has in no partition, are left out; so does Slurm 22.05 with powered-down nodes,
+// as in Nodes.
+func (c *Client) NodeFlags(ctx context.Context, names ...string) (map[string][]string, error) {
+	list, err := nodeArgument(names)
+	if err != nil {
+		return nil, fmt.Errorf("asking for the states of nodes: %w", err)
+	}
+	out, err := c.run(ctx, "sinfo", "--all", "--noheader", "--nodes="+list, "--Format="+nodeFlagsFormat)
+	if errors.Is(err, ErrNoNode) { // it is the only one
+		return map[string][]string{}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("asking for the states of nodes: %w", err)
+	}
+	flags, err := parseNodeFlags(out)
+	if err != nil {
+		return nil, fmt.Errorf("asking for the states of nodes: %w", err)
+	}
+	return flags, nil
+}
+
+// nodeFlagsFormat has what no user can write. A colon without a width means the whole text.
+const nodeFlagsFormat = "StateComplete:|,NodeList:|"
+
+// parseNodeFlags reads lines such as "idle+cloud+powering_up|gpu-[1-4]|". Anything else is an
+// error: nodes that are left out would be taken for powered down.
+func parseNodeFlags(output []byte) (map[string][]string, error) {
+	all := map[string][]string{}
+	for line := range strings.Lines(string(output)) {
+		parts := strings.Split(strings.TrimSuffix(line, "\n"), "|")
+		if len(parts) != 3 || parts[0] == "" || parts[1] == "" || parts[2] != "" {
+			return nil, fmt.Errorf("the answer of sinfo has a line %s", quote(line))
+		}
+		names, err := Expand(parts[1])
+		if err != nil {
+			return nil, err
+		}
+		_, flags := splitNodeState(strings.ToUpper(parts[0]))
+		for _, name := range names {
+			all[name] = flags
+		}
+	}
+	return all, nil
 }
 
 // nodeReason cuts the reason out of the end of a node's line. Slurm puts

@@ -42,8 +42,13 @@ const recordedMark = "mRECORDED"
 // parseJobs reads an answer of squeue that comes in one piece, and again byte by byte.
 func parseJobs(t testing.TB, text []byte, mark string) ([]Job, error) {
 	t.Helper()
+	return parseJobFields(t, allFields, text, mark)
+}
+
+func parseJobFields(t testing.TB, fields jobFields, text []byte, mark string) ([]Job, error) {
+	t.Helper()
 	read := func(pieces iter.Seq[[]byte]) (jobs []Job, err error) {
-		r := jobReader{mark: []byte(mark), take: func(j Job) error { jobs = append(jobs, j); return nil }}
+		r := jobReader{fields: fields, mark: []byte(mark), take: func(j Job) error { jobs = append(jobs, j); return nil }}
 		for piece := range pieces {
 			if _, err = r.Write(piece); err != nil {
 				break
@@ -143,22 +148,26 @@ func checkTimes(t *testing.T, version string, jobs []Job) {
 
 // record is what squeue prints of one job, with some fields replaced.
 func record(mark string, replaced map[string]string) string {
+	return recordOf(allFields, mark, replaced)
+}
+
+func recordOf(fields jobFields, mark string, replaced map[string]string) string {
 	text := map[string]string{"JobID": "7", "JobArrayID": "7", "State": "PENDING", "TimeLimit": "10:00", "MinTime": "0:00", "RestartCnt": "0",
 		"PriorityLong": "1", "Requeue": "1", "BatchFlag": "1", "UserID": "0", "NumNodes": "1", "NodeList": ""}
 	maps.Copy(text, replaced)
 	var b strings.Builder
-	for i, f := range plainFields {
+	for i, f := range fields.plain {
 		value, ok := text[f.name]
 		if !ok {
 			value = "N/A"
 		}
 		b.WriteString(value)
-		if i < len(plainFields)-1 {
+		if i < len(fields.plain)-1 {
 			b.WriteString(plainEnd)
 		}
 	}
 	b.WriteString(mark)
-	for _, f := range markedFields {
+	for _, f := range fields.marked {
 		value, ok := text[f.name]
 		if !ok {
 			value = "(null)"
@@ -166,6 +175,25 @@ func record(mark string, replaced map[string]string) string {
 		b.WriteString(value + mark)
 	}
 	return b.String() + "\n"
+}
+
+// Of each job BriefJobs has what Jobs has of these fields, and nothing of the others.
+func TestParseBriefJobs(t *testing.T) {
+	of := map[string]string{"JobID": "9", "JobArrayID": "7_2", "State": "CONFIGURING", "TimeLimit": "1-00:00:00", "EligibleTime": "1795302300", "SubmitTime": "1795302300",
+		"RestartCnt": "3", "NodeList": "gpu-[1-2]", "NumNodes": "2", "UserID": "1000", "Partition": "gpu", "Account": "nlp", "Comment": "a\nb|", "admin_comment": "c", "Name": "n", "QOS": "q"}
+	whole, err := parseJobs(t, []byte(record(recordedMark, of)), recordedMark)
+	brief, briefErr := parseJobFields(t, briefFields, []byte(recordOf(briefFields, recordedMark, of)), recordedMark)
+	if err != nil || briefErr != nil || len(whole) != 1 || len(brief) != 1 {
+		t.Fatal(whole, err, brief, briefErr)
+	}
+	want := whole[0]
+	want.Submit, want.NumNodes, want.UserID, want.Name, want.QOS = time.Time{}, 0, 0, "", ""
+	if diff := cmp.Diff(want, brief[0]); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if n := len(briefFields.plain) + len(briefFields.marked); n != 13 || briefFields.plain[8].name != "NodeList" {
+		t.Errorf("%d fields: %+v", n, briefFields)
+	}
 }
 
 func TestParseJobsOddities(t *testing.T) {
@@ -227,7 +255,7 @@ func TestParseJobsOddities(t *testing.T) {
 // Of a long answer no more is kept than the record that has not ended.
 func TestJobsAreTakenWhileSqueuePrints(t *testing.T) {
 	taken := 0
-	r := jobReader{mark: []byte(recordedMark), take: func(Job) error { taken++; return nil }}
+	r := jobReader{fields: allFields, mark: []byte(recordedMark), take: func(Job) error { taken++; return nil }}
 	one := record(recordedMark, map[string]string{"Comment": strings.Repeat("x", 1000)})
 	for range 1000 {
 		if _, err := r.Write([]byte(one)); err != nil {
@@ -242,7 +270,7 @@ func TestJobsAreTakenWhileSqueuePrints(t *testing.T) {
 	}
 	// Who takes them may have enough: squeue is ended by that, which is not what was wrong.
 	enough, killed := errors.New("enough"), errors.New("signal: broken pipe")
-	r = jobReader{mark: []byte(recordedMark), take: func(Job) error { return enough }}
+	r = jobReader{fields: allFields, mark: []byte(recordedMark), take: func(Job) error { return enough }}
 	if _, err := r.Write([]byte(one)); !errors.Is(err, enough) || !errors.Is(r.end(killed), enough) {
 		t.Errorf("%v, %v", err, r.end(killed))
 	}
@@ -307,6 +335,22 @@ func TestParseNodesForged(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestParseNodeFlags(t *testing.T) {
+	got, err := parseNodeFlags([]byte("idle|static-1|\nallocated+cloud+powering_up|gpu-[1-2],x|\nDOWN+CLOUD+POWERED_DOWN|gpu-7|\n"))
+	want := map[string][]string{"static-1": nil, "gpu-1": {"CLOUD", "POWERING_UP"}, "gpu-2": {"CLOUD", "POWERING_UP"}, "x": {"CLOUD", "POWERING_UP"}, "gpu-7": {"CLOUD", "POWERED_DOWN"}}
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	if got, err := parseNodeFlags(nil); err != nil || len(got) != 0 {
+		t.Errorf("no nodes: %v, %v", got, err)
+	}
+	for _, bad := range []string{"\n", "idle|gpu-1", "idle gpu-1", "|gpu-1|", "idle||", "idle|gpu-1|x", "idle|gpu-[1|\n", "idle|gpu-1|\nsinfo: error: x\n"} {
+		if got, err := parseNodeFlags([]byte(bad)); err == nil {
+			t.Errorf("%q is %v, want an error", bad, got)
+		}
 	}
 }
 

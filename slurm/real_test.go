@@ -15,6 +15,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
@@ -103,8 +106,34 @@ func waitNode(t *testing.T, client *slurm.Client, name string, condition func(sl
 		if at < 0 {
 			t.Fatalf("no node %s in %+v", name, nodes)
 		}
+		wantSameFlags(t, client)
 		return nodes[at], condition(nodes[at])
 	})
+}
+
+// wantSameFlags: NodeFlags has of gpu-1 to gpu-4, and of no other node, what Nodes has, at once.
+func wantSameFlags(t *testing.T, client *slurm.Client) {
+	t.Helper()
+	names := []string{"gpu-1", "gpu-2", "gpu-3", "gpu-4"}
+	for {
+		before, err := client.Nodes(deadline(t), names...)
+		check(t, err)
+		flags, err := client.NodeFlags(deadline(t), append(names, "nosuch")...)
+		check(t, err)
+		after, err := client.Nodes(deadline(t), names...)
+		check(t, err)
+		if !cmp.Equal(before, after) { // they change just now
+			continue
+		}
+		want := map[string][]string{}
+		for _, n := range after {
+			want[n.Name] = n.StateFlags
+		}
+		if diff := cmp.Diff(want, flags, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("(-Nodes +NodeFlags)\n%s", diff)
+		}
+		return
+	}
 }
 
 func poll[T any](t *testing.T, what string, get func() (T, bool)) T {
@@ -249,6 +278,12 @@ func TestNodesOfRealSlurm(t *testing.T) {
 	node := waitNode(t, client, "gpu-1", slurm.Node.PoweredDown)
 	if node.State != "IDLE" || !node.Has("CLOUD") || !slices.Equal(node.Partitions, []string{"gpu"}) || !slices.Equal(node.Features, []string{"gpu", "h100"}) || node.CPUs != 4 {
 		t.Errorf("%+v", node)
+	}
+
+	for _, name := range []string{"gpu-1", "nosuch"} {
+		if flags, err := client.NodeFlags(ctx, name); err != nil || (len(flags) == 1 && len(flags["gpu-1"]) > 0) != (name == "gpu-1") {
+			t.Errorf("%s alone: %v, %v", name, flags, err)
+		}
 	}
 
 	address := netip.MustParseAddr

@@ -11,7 +11,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
-// slurmTimeout bounds one call of scontrol or squeue in a hook. It is shorter than
+// slurmTimeout bounds one call of scontrol, squeue or sinfo in a hook. It is shorter than
 // the 10 s that a call to a dead slurmctld takes, so that a hook can still do its rest.
 const slurmTimeout = 8 * time.Second
 
@@ -51,7 +51,7 @@ type HookSlurm struct{ *slurm.Client }
 
 // Jobs are all jobs that slurmctld knows.
 func (s HookSlurm) Jobs(ctx context.Context) ([]hooks.Job, error) {
-	jobs, err := s.Client.Jobs(ctx)
+	jobs, err := s.BriefJobs(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -70,19 +70,19 @@ func (s HookSlurm) Jobs(ctx context.Context) ([]hooks.Job, error) {
 
 // Power is what each of the nodes that Slurm shows does.
 func (s HookSlurm) Power(ctx context.Context, nodes []string) (map[string]hooks.Power, error) {
-	all, err := s.Nodes(ctx, nodes...)
+	all, err := s.NodeFlags(ctx, nodes...)
 	if err != nil {
 		return nil, err
 	}
 	power := map[string]hooks.Power{}
-	for _, n := range all {
-		switch {
+	for name, flags := range all {
+		switch n := (slurm.Node{StateFlags: flags}); {
 		case n.PoweringUp():
-			power[n.Name] = hooks.PoweringUp
+			power[name] = hooks.PoweringUp
 		case n.PoweredDown() || n.PoweringDown():
-			power[n.Name] = hooks.PoweredDown
+			power[name] = hooks.PoweredDown
 		default:
-			power[n.Name] = hooks.PoweredUp
+			power[name] = hooks.PoweredUp
 		}
 	}
 	return power, nil

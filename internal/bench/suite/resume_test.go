@@ -50,7 +50,7 @@ type resumeBench struct {
 	cluster *slurmlab.Cluster
 	ours    string
 	floor   string
-	calls   string // a folder with a file for each run of scontrol and squeue
+	calls   string // a folder with a file for each run of scontrol, squeue and sinfo
 }
 
 func newResumeBench(b *testing.B, all []launches, change func(*slurmlab.Config)) *resumeBench {
@@ -90,7 +90,7 @@ func newResumeBench(b *testing.B, all []launches, change func(*slurmlab.Config))
 		}
 	})
 	// These count, and the times of their files say when.
-	for _, name := range []string{"scontrol", "squeue"} {
+	for _, name := range []string{"scontrol", "squeue", "sinfo"} {
 		r.script("bin/"+name, fmt.Sprintf("echo \"$*\" >%s/$$\nexec /usr/bin/%s \"$@\"", r.calls, name))
 	}
 	return r
@@ -244,7 +244,7 @@ func (r *resumeBench) forgetCalls() {
 	}
 }
 
-// slurmCall is one run of scontrol or squeue; at is exact to a tick of the kernel, 4 ms.
+// slurmCall is one run of scontrol, squeue or sinfo; at is exact to a tick of the kernel, 4 ms.
 type slurmCall struct {
 	at   time.Time
 	args string
