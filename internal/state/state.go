@@ -132,7 +132,7 @@ func (d Dir) WriteSnapshot(s *capacity.Snapshot) error {
 //	fit PARTITION FLOOR MOST WALL UNTIL ROOMS
 //	room PARTITION FROM LAST MINUTES NODES GPUS ID FENCE
 //
-// and what they say of a limit that is longer than those, before UNTIL, as
+// and, before these lines, what they say of a longer limit, for as long as UNTIL, as
 //
 //	long UNTIL SENTENCE
 //
@@ -160,6 +160,9 @@ func plan(s *capacity.Snapshot) string {
 		}
 		return t.Add(-s.ClockOffset.Duration).Unix()
 	}
+	if says, stale := capacity.QuickTooLong(s); says != "" {
+		fmt.Fprintf(&b, "long %d %s\n", until(stale), says)
+	}
 	for _, q := range capacity.Quicks(s) {
 		accounts := "-"
 		if len(q.Accounts) > 0 {
@@ -175,9 +178,6 @@ func plan(s *capacity.Snapshot) string {
 		for _, r := range f.Rooms {
 			fmt.Fprintf(&b, "room %s %d %d %d %d %d %s %d\n", f.Partition, from(r.From), until(r.Last), r.Minutes, r.Nodes, r.GPUs, cmp.Or(r.ID, "-"), max(0, r.Fence.Unix()))
 		}
-	}
-	if says, stale := capacity.QuickTooLong(s); says != "" {
-		fmt.Fprintf(&b, "long %d %s\n", until(stale), says)
 	}
 	return b.String()
 }
