@@ -34,7 +34,9 @@ type power struct {
 	ctx     context.Context // ends with the test
 	dead    atomic.Bool     // instances that are launched now do not boot
 	boots   sync.WaitGroup
-	booted  sync.Map // node to the id of the instance whose slurmd it is
+	mu      sync.Mutex // of ended
+	ended   bool       // no boot begins any more
+	booted  sync.Map   // node to the id of the instance whose slurmd it is
 }
 
 const region = "us-east-2"
@@ -120,6 +122,9 @@ func startPowerIn(t *testing.T, sim *awssim.Sim, settingsText string, change fun
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		p.mu.Lock()
+		p.ended = true
+		p.mu.Unlock()
 		p.boots.Wait()
 		if err := p.cluster.Stop(); err != nil {
 			t.Error(err)
@@ -163,6 +168,11 @@ func (p *power) machine(e awssim.InstanceEvent) {
 	case awssim.Launched:
 		if p.dead.Load() {
 			return
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.ended {
+			return // nobody waits for it any more
 		}
 		p.boots.Go(func() {
 			for p.ctx.Err() == nil && p.runs(e.Instance.ID) {

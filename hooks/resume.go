@@ -265,15 +265,17 @@ func (r *Resume) record(records ...state.Record) {
 	type said struct{ message, reservation, code, ec2Code string }
 	type of struct{ nodes, jobs, instances []string }
 	lines := map[said]*of{}
+	var order []said
 	for _, record := range records {
 		key := said{record.Message, record.Reservation, record.Code, record.EC2Code}
 		if lines[key] == nil {
-			lines[key] = &of{}
+			lines[key], order = &of{}, append(order, key)
 		}
 		line := lines[key]
 		line.nodes, line.jobs, line.instances = append(line.nodes, record.Nodes), append(line.jobs, record.Jobs...), append(line.instances, record.Instances...)
 	}
-	for what, line := range lines {
+	for _, what := range order {
+		line := lines[what]
 		nodes := strings.Join(line.nodes, ",")
 		if names, err := r.Slurm.Expand(nodes); err == nil {
 			nodes = r.Slurm.Hostlist(names)
