@@ -26,17 +26,18 @@ import (
 // power is a real Slurm whose nodes the real hooks launch from simulated EC2; each
 // instance boots into a slurmd.
 type power struct {
-	t       *testing.T
-	sim     *awssim.Sim
-	cluster *slurmlab.Cluster
-	state   state.Dir
-	dir     string
-	ctx     context.Context // ends with the test
-	dead    atomic.Bool     // instances that are launched now do not boot
-	boots   sync.WaitGroup
-	mu      sync.Mutex // of ended
-	ended   bool       // no boot begins any more
-	booted  sync.Map   // node to the id of the instance whose slurmd it is
+	t        *testing.T
+	sim      *awssim.Sim
+	cluster  *slurmlab.Cluster
+	state    state.Dir
+	dir      string
+	ctx      context.Context // ends with the test
+	dead     atomic.Bool     // instances that are launched now do not boot
+	bootTime atomic.Int64    // of instances, in nanoseconds, once Slurm knows their addresses
+	boots    sync.WaitGroup
+	mu       sync.Mutex // of ended
+	ended    bool       // no boot begins any more
+	booted   sync.Map   // node to the id of the instance whose slurmd it is
 }
 
 const region = "us-east-2"
@@ -178,6 +179,7 @@ func (p *power) machine(e awssim.InstanceEvent) {
 			for p.ctx.Err() == nil && p.runs(e.Instance.ID) {
 				fields, err := p.cluster.Node(p.ctx, node)
 				if err == nil && fields["NodeAddr"] == e.Instance.PrivateIP {
+					time.Sleep(time.Duration(p.bootTime.Load()))
 					p.booted.Store(node, e.Instance.ID)
 					_ = p.cluster.StartNode(p.ctx, node, "") // fails if the cluster ends
 					return

@@ -66,6 +66,7 @@ func TestReportOfABlock(t *testing.T) {
 		block := &s.Regions[0].Reservations[0]
 		block.Start, block.End = moment("+"+opens.String()), moment("+"+(opens+lasts).String())
 	}, func(cfg *slurmlab.Config) { cfg.Accounting = true })
+	p.bootTime.Store(int64(5 * time.Second)) // so that a pass of sync, each second, sees it
 	p.sim.OnInstance(ledger.event)
 	for _, line := range []string{"add account nlp,bio", "add user root account=nlp", "add user root account=bio"} {
 		p.sacctmgr(strings.Fields(line)...)
