@@ -132,7 +132,7 @@ faults: deps
 	PCS_CAPACITY_FAULTS=$(CURDIR)/bin/faults.txt go test -timeout 4h -run '^TestR5_Faults$$' ./cmd/pcs-capacity >bin/faults.log || failed=1; \
 	cat bin/faults.txt; [ -z "$$failed" ] || { echo "what failed is in bin/faults.log" >&2; exit 1; }
 
-load: ## 10,000 submissions while blocks open and close; a day of sync (as root; 30 min)
+load: ## 10,000 submissions while blocks open and close; a day of sync (as root; 10 min)
 load: deps
 	PCS_CAPACITY_LOAD=$(or $(JOBS),10000) go test -v -timeout 3h -run '^(TestLoad|TestSyncOverADay)$$' ./cmd/pcs-capacity
 

@@ -45,8 +45,8 @@ return function(job, plan, lines, latest, now)
     -- A second earlier there was a second more.
     if not says or now > tonumber(stale) or minutes < 1 or job.need * 60 <= seconds + 2 then return nil end
     local need, left = written(job.need), written(minutes)
-    says = says:format(need, best, job.partition, shown(fence), left, left)
-    return { set = {}, warnings = {}, code = "too-long", refusal = says }
+    local ok, refusal = pcall(string.format, says, need, best, job.partition, shown(fence), left, left)
+    return ok and { set = {}, warnings = {}, code = "too-long", refusal = refusal } or nil
   end
   if most > 0 then minutes = math.min(minutes, most) end
   if now + floor * 60 > latest or fresh > 0 and now > fresh or minutes < floor or wall > 0 and minutes > wall then return nil end

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -340,6 +341,17 @@ func TestR6_SubmissionWithoutUs(t *testing.T) {
 					}
 				}
 			})
+		}
+		s.restore(t)
+		// A sentence that is no template is left to the filter.
+		plan, err := os.ReadFile(s.state.PlanPath())
+		damaged := regexp.MustCompile(`(?m)^(long \d+) .*$`).ReplaceAllString(string(plan), "$1 %d")
+		if err != nil || damaged == string(plan) {
+			t.Fatalf("%v: %s", err, plan)
+		}
+		write(t, s.state.PlanPath(), damaged, 0o644)
+		if out, _, err := s.submit(t, jobs["too long"]...); err == nil || !strings.Contains(out, "pcs-capacity: the job needs 5-00:00:00, but") {
+			t.Errorf("not refused: %v: %s", err, out)
 		}
 		s.restore(t)
 		if out, _, err := s.submit(t, jobs["refused"]...); err == nil {
