@@ -220,10 +220,9 @@ func TestRecordsShareALine(t *testing.T) {
 		_, what, _ := strings.Cut(line, `"msg":`)
 		said = append(said, strings.TrimSpace(what))
 	}
-	slices.Sort(said)
 	if diff := cmp.Diff([]string{
-		`"launched","nodes":"gpu-2","jobs":["1"],"reservation":"` + two + `","code":"","aws_code":"","instances":["i-1"]}`,
 		`"launched","nodes":"gpu-[1,3]","jobs":["0","2"],"reservation":"` + one + `","code":"","aws_code":"","instances":["i-0","i-2"]}`,
+		`"launched","nodes":"gpu-2","jobs":["1"],"reservation":"` + two + `","code":"","aws_code":"","instances":["i-1"]}`,
 	}, said); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}

@@ -1,6 +1,7 @@
 // Command floor powers nodes up with the calls that nobody can do without, and checks
 // nothing: it reads SLURM_RESUME_FILE, asks Slurm for the jobs and EC2 for the reservation,
-// launches what can be found again by its tags, and tells Slurm the addresses. It is what pcs-capacity-resume is measured against.
+// launches what can be found again by its tags, and tells Slurm the addresses. It is what
+// pcs-capacity-resume is measured against.
 //
 // FLOOR_RESERVATION, FLOOR_SUBNET and FLOOR_TEMPLATE name what it launches from; without the
 // first it is on demand. Jobs of one node share a launch, as in aws-plugin-for-slurm.
