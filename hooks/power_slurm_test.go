@@ -513,3 +513,11 @@ func TestR6_PowerHooksWithoutSettingsOrSlurm(t *testing.T) {
 		t.Errorf("the node was touched: %s", p.show("node", "gpu-1"))
 	}
 }
+
+// A node can be powered up by hand before it is in a partition, which sinfo does not show.
+func TestNodeInNoPartitionIsPoweredUp(t *testing.T) {
+	p := startPower(t, nil)
+	p.scontrol("update", "partitionname=other", "nodes=static-1")
+	p.scontrol("update", "nodename=other-1", "state=power_up")
+	p.until("it has an instance", func() bool { return p.instances()["other-1"].ID != "" })
+}

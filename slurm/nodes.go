@@ -79,10 +79,10 @@ func (c *Client) Nodes(ctx context.Context, names ...string) ([]Node, error) {
 	return parseNodes(out), nil
 }
 
-// NodeFlags returns the StateFlags of the named nodes. It is for who cannot wait for Nodes: of a
-// thousand nodes in one state sinfo prints one line, and scontrol 600 KB. Names that Slurm does
-// not know, or has in no partition, are left out; so does Slurm 22.05 with powered-down nodes,
-// as in Nodes.
+// NodeFlags returns the StateFlags of the named nodes, and leaves out what Nodes leaves out. It
+// is for who cannot wait for Nodes: of a thousand nodes in one state sinfo prints one line, and
+// scontrol 600 KB. Only those that sinfo does not have, being in no partition, are asked of
+// scontrol.
 func (c *Client) NodeFlags(ctx context.Context, names ...string) (map[string][]string, error) {
 	list, err := nodeArgument(names)
 	if err != nil {
@@ -90,7 +90,7 @@ func (c *Client) NodeFlags(ctx context.Context, names ...string) (map[string][]s
 	}
 	out, err := c.run(ctx, "sinfo", "--all", "--noheader", "--nodes="+list, "--Format="+nodeFlagsFormat)
 	if errors.Is(err, ErrNoNode) { // it is the only one
-		return map[string][]string{}, nil
+		out, err = nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("asking for the states of nodes: %w", err)
@@ -99,7 +99,20 @@ func (c *Client) NodeFlags(ctx context.Context, names ...string) (map[string][]s
 	if err != nil {
 		return nil, fmt.Errorf("asking for the states of nodes: %w", err)
 	}
-	return flags, nil
+	var others []string
+	for _, name := range names {
+		if _, found := flags[name]; !found {
+			others = append(others, name)
+		}
+	}
+	if len(others) == 0 {
+		return flags, nil
+	}
+	nodes, err := c.Nodes(ctx, others...)
+	for _, n := range nodes {
+		flags[n.Name] = n.StateFlags
+	}
+	return flags, err
 }
 
 // nodeFlagsFormat has what no user can write. A colon without a width means the whole text.
