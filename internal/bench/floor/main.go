@@ -1,7 +1,10 @@
 // Command floor powers nodes up with the calls that nobody can do without, and checks
-// nothing: it reads SLURM_RESUME_FILE, asks Slurm for the jobs and EC2 for the reservation,
-// launches what can be found again by its tags, and tells Slurm the addresses. It is what
-// pcs-capacity-resume is measured against.
+// nothing: it reads SLURM_RESUME_FILE, asks Slurm for the jobs and EC2 for the reservation and
+// the launch template, launches what can be found again by its tags, and tells Slurm the
+// addresses. It is what pcs-capacity-resume is measured against.
+//
+// The template is read because its interfaces and its version decide the call: EC2 takes no
+// subnet beside interfaces, and a repetition is the same launch only with the same version.
 //
 // FLOOR_RESERVATION, FLOOR_SUBNET and FLOOR_TEMPLATE name what it launches from; without the
 // first it is on demand. Jobs of one node share a launch, as in aws-plugin-for-slurm.
@@ -62,7 +65,15 @@ func powerUp(ctx context.Context) error {
 	}
 	client := ec2.NewFromConfig(cfg)
 	reservation := os.Getenv("FLOOR_RESERVATION")
+	template := &types.LaunchTemplateSpecification{LaunchTemplateId: aws.String(os.Getenv("FLOOR_TEMPLATE"))}
 	var reads errgroup.Group
+	reads.Go(func() error {
+		out, err := client.DescribeLaunchTemplateVersions(ctx, &ec2.DescribeLaunchTemplateVersionsInput{LaunchTemplateId: template.LaunchTemplateId, Versions: []string{"$Default"}})
+		if err == nil {
+			template.Version = aws.String(strconv.FormatInt(aws.ToInt64(out.LaunchTemplateVersions[0].VersionNumber), 10))
+		}
+		return err
+	})
 	reads.Go(func() error {
 		if reservation == "" {
 			return nil
@@ -79,8 +90,7 @@ func powerUp(ctx context.Context) error {
 		all.Go(func() error {
 			n := aws.Int32(int32(len(nodes)))
 			in := &ec2.RunInstancesInput{MinCount: n, MaxCount: n, ClientToken: aws.String(fmt.Sprintf("floor-%d-%d", os.Getpid(), i)),
-				LaunchTemplate: &types.LaunchTemplateSpecification{LaunchTemplateId: aws.String(os.Getenv("FLOOR_TEMPLATE"))},
-				SubnetId:       aws.String(os.Getenv("FLOOR_SUBNET"))}
+				LaunchTemplate: template, SubnetId: aws.String(os.Getenv("FLOOR_SUBNET"))}
 			for _, made := range []types.ResourceType{types.ResourceTypeInstance, types.ResourceTypeVolume} {
 				in.TagSpecifications = append(in.TagSpecifications, types.TagSpecification{ResourceType: made, Tags: tags(nodes)})
 			}
