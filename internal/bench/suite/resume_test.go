@@ -53,7 +53,7 @@ type resumeBench struct {
 	calls   string // a folder with a file for each run of scontrol, squeue and sinfo
 }
 
-func newResumeBench(b *testing.B, all []launches, change func(*slurmlab.Config)) *resumeBench {
+func newResumeBench(b *testing.B, all []launches, change func(*slurmlab.Config), more string) *resumeBench {
 	b.Helper()
 	r := &resumeBench{B: b, dir: shortDir(b), ours: build(b, "cmd/pcs-capacity-resume"), floor: build(b, "internal/bench/floor")}
 	r.calls = filepath.Join(r.dir, "calls")
@@ -77,7 +77,7 @@ func newResumeBench(b *testing.B, all []launches, change func(*slurmlab.Config))
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		b.Fatal(err)
 	}
-	if err := os.WriteFile(path, []byte(settings), 0o644); err != nil {
+	if err := os.WriteFile(path, []byte(settings+more), 0o644); err != nil {
 		b.Fatal(err)
 	}
 	var err error
@@ -330,7 +330,7 @@ func BenchmarkResume(b *testing.B) {
 			all = append(all, launches{name: fmt.Sprintf("one%d", n), nodes: n, alone: true, onDemand: onDemand})
 		}
 	}
-	r := newResumeBench(b, all, nil)
+	r := newResumeBench(b, all, nil, "")
 	t := newTable("resume", "nodes", "jobs", "capacity", "throttled", "floor ms", "ours ms", "ours/floor", "AWS calls", "floor's", "refused", "Slurm calls", "floor's", "first address ms", "last", "peak MB", "floor's")
 	for _, l := range all {
 		file := r.submit(l)
@@ -370,7 +370,7 @@ func BenchmarkResume(b *testing.B) {
 // run, and beside jobs on whole nodes.
 func BenchmarkResumeInACrowd(b *testing.B) {
 	one, crowd := launches{name: "one", nodes: 1}, launches{name: "crowd", nodes: size(999, 17), alone: true}
-	r := newResumeBench(b, []launches{one, crowd}, nil)
+	r := newResumeBench(b, []launches{one, crowd}, nil, "")
 	file := r.submit(one)
 	t := newTable("resume-crowd", "beside", "few", "many", "few ms", "many ms", "many/few", "few MB", "many MB")
 	var mark string

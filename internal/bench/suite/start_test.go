@@ -76,7 +76,7 @@ func BenchmarkStart(b *testing.B) {
 		// With the lab's PrologSlurmctld, which ends when the nodes are up: without one a
 		// batch job waits up to 30 s more, however its nodes are powered up.
 		c.Extra = []string{"SchedulerParameters=sched_interval=2,batch_sched_delay=0,bf_interval=2", "MessageTimeout=60"}
-	})
+	}, "")
 	var boots sync.WaitGroup
 	ctx, stop := context.WithCancel(b.Context())
 	defer boots.Wait()

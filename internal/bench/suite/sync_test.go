@@ -14,6 +14,9 @@ import (
 // plain are the fields of a job that no user can write.
 const plain = "JobID:|,JobArrayID:|,State:|,TimeLimit:|,SubmitTime:|,EligibleTime:|,StartTime:|,EndTime:|,PriorityLong:|,UserID:|,NumNodes:|,NodeList:|"
 
+// elsewhere is a partition that is none of our business.
+const elsewhere = "elsewhere"
+
 // passes is a cluster of which sync makes passes.
 type passes struct {
 	*resumeBench
@@ -21,15 +24,18 @@ type passes struct {
 	sync string
 }
 
-func newPasses(b *testing.B, partitions, nodes int) *passes {
+// settings is for more than what the partitions need.
+func newPasses(b *testing.B, partitions, nodes int, settings string) *passes {
 	b.Helper()
 	var all []launches
 	for i := range partitions {
 		all = append(all, launches{name: fmt.Sprintf("p%d", i+1), nodes: nodes / partitions, alone: true})
 	}
-	return &passes{newResumeBench(b, all, func(c *slurmlab.Config) {
+	r := newResumeBench(b, all, func(c *slurmlab.Config) {
+		c.CloudGroups = append(c.CloudGroups, slurmlab.NodeGroup{Prefix: elsewhere + "-", Count: 2, Partition: elsewhere, CPUs: 192, NeverBoots: true})
 		c.Extra = append(c.Extra, "MaxArraySize=20001", "MaxJobCount=50000", "DebugFlags=NO_CONF_HASH", "SlurmctldDebug=error")
-	}), all, build(b, "cmd/pcs-capacity")}
+	}, settings)
+	return &passes{r, all, build(b, "cmd/pcs-capacity")}
 }
 
 // world is the AWS of the cluster: blocks that open in an hour.
@@ -53,12 +59,12 @@ func (p *passes) squeue() ran {
 	return run(p.B, []string{"SLURM_CONF=" + p.cluster.Conf(), "PATH=/usr/bin:/bin"}, "squeue", "--all", "--noheader", "--Format="+plain)
 }
 
-// queue submits so many jobs, each a record of its own, that wait as long as their partition
+// queue submits so many jobs to a partition, each a record of its own, that wait as long as their partition
 // is down.
-func (p *passes) queue(jobs int) {
+func (p *passes) queue(partition string, jobs int) {
 	p.Helper()
-	p.slurm("scontrol", "update", "partitionname="+p.all[0].name, "state=DOWN")
-	out := p.slurm("sbatch", "--parsable", "-p", p.all[0].name, "-t", "60", "--array=0-"+strconv.Itoa(jobs), "-o", "/dev/null", "--wrap", "true")
+	p.slurm("scontrol", "update", "partitionname="+partition, "state=DOWN")
+	out := p.slurm("sbatch", "--parsable", "-p", partition, "-t", "60", "--array=0-"+strconv.Itoa(jobs), "-o", "/dev/null", "--wrap", "true")
 	p.slurm("scontrol", "update", "jobid="+strings.TrimSpace(out)+"_[1-"+strconv.Itoa(jobs)+"]", "nice=1")
 }
 
@@ -69,7 +75,7 @@ func BenchmarkSync(b *testing.B) {
 		if small && cluster.nodes > 16 {
 			break
 		}
-		p := newPasses(b, cluster.partitions, cluster.nodes)
+		p := newPasses(b, cluster.partitions, cluster.nodes, "")
 		sim := p.world()
 		defer sim.Close()
 		first, slurm, calls := p.pass(sim)
@@ -79,7 +85,7 @@ func BenchmarkSync(b *testing.B) {
 			if small && jobs > 10 {
 				break
 			}
-			p.queue(jobs - queued)
+			p.queue(p.all[0].name, jobs-queued)
 			queued = jobs
 			p.pass(sim)
 			var took, alone []time.Duration
@@ -99,7 +105,7 @@ func BenchmarkSync(b *testing.B) {
 func BenchmarkSyncSlots(b *testing.B) {
 	var sizes [2]time.Duration
 	for i, nodes := range []int{size(1000, 4), size(4000, 16)} {
-		p := newPasses(b, 1, nodes)
+		p := newPasses(b, 1, nodes, "")
 		sim := p.world()
 		p.pass(sim)
 		var took []time.Duration
