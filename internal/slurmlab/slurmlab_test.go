@@ -45,8 +45,14 @@ func TestStopLeavesNothingOutside(t *testing.T) {
 	id := submit(t, cluster, "sleep 1000 & sleep 1000")
 	waitJob(t, cluster, id, "RUNNING")
 	// slurmctld, slurmscriptd, slurmd, slurmstepd, munged, slurmdbd, mariadbd, the job.
-	if running := mentioning(cluster.Dir()); len(running) < 7 {
-		t.Fatalf("expected daemons and a job, found %q", running)
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) { // a job runs before its step does
+		running := mentioning(cluster.Dir())
+		if len(running) >= 7 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("expected daemons and a job, found %q", running)
+		}
 	}
 	if err := cluster.Stop(); err != nil {
 		t.Fatal(err)
