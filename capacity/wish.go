@@ -23,6 +23,9 @@ type Wish struct {
 	FitLimit Limit
 }
 
+// Names reports whether it names capacity, which is looked at wherever the job goes.
+func (w Wish) Names() bool { return w.ReservationID != "" || w.InstanceType != "" || w.SubnetID != "" }
+
 // CapacityWish is what a job asks for with capacity= in its comment.
 type CapacityWish string
 

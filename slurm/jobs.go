@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -132,12 +133,17 @@ func (c *Client) jobs(ctx context.Context, fields jobFields) ([]Job, error) {
 	return jobs, nil
 }
 
-// EachJob takes all jobs that have not ended, and those that have ended within MinJobAge
-// (slurm.conf(5): 5 minutes unless set), in one call and in squeue's order, by priority. A
-// requeued job is among the latter only when its last run has ended. After an error, which may
-// be that of take, what was taken is not all.
-func (c *Client) EachJob(ctx context.Context, take func(Job) error) error {
-	return c.eachJob(ctx, allFields, take, "--states=all")
+// EachJob takes the jobs of the partitions, or of all if none is given, that have not ended, and
+// those that have ended within MinJobAge (slurm.conf(5): 5 minutes unless set), in one call and
+// in squeue's order, by priority. A job that waits for one of several partitions is among those
+// of each. A requeued job is among those that have ended only when its last run has. After an
+// error, which may be that of take, what was taken is not all.
+func (c *Client) EachJob(ctx context.Context, partitions []string, take func(Job) error) error {
+	more := []string{"--states=all"}
+	if len(partitions) > 0 {
+		more = append(more, "--partition="+strings.Join(partitions, ","))
+	}
+	return c.eachJob(ctx, allFields, take, more...)
 }
 
 func (c *Client) eachJob(ctx context.Context, fields jobFields, take func(Job) error, more ...string) error {

@@ -377,3 +377,44 @@ func TestChecksAccountsOfRealSlurm(t *testing.T) {
 		t.Errorf("%+v", config)
 	}
 }
+
+// A job that waits for several partitions is among the jobs of each, and of no other.
+func TestJobsOfPartitions(t *testing.T) {
+	cluster, client := start(t)
+	ctx := deadline(t)
+	ids := map[string]int{}
+	for name, args := range map[string][]string{"static": {"-H"}, "gpu": {"-H", "-p", "gpu"}, "both": {"-H", "-p", "static,gpu"}, "array": {"-H", "-p", "gpu,static", "-a", "1-4"}} {
+		ids[name] = submit(t, cluster, "true", args...)
+	}
+	cancelled := submit(t, cluster, "true", "-H", "-p", "gpu")
+	if out, err := cluster.Command(ctx, "scancel", strconv.Itoa(cancelled)); err != nil {
+		t.Fatal(err, out)
+	}
+	for _, test := range []struct {
+		partitions []string
+		want       []string
+	}{
+		{nil, []string{"array", "both", "gpu", "static", "cancelled"}},
+		{[]string{"gpu"}, []string{"array", "both", "gpu", "cancelled"}},
+		{[]string{"static"}, []string{"array", "both", "static"}},
+		{[]string{"gpu", "static"}, []string{"array", "both", "gpu", "static", "cancelled"}},
+		{[]string{"there-is-none"}, nil},
+	} {
+		var got, want []int
+		if err := client.EachJob(ctx, test.partitions, func(j slurm.Job) error { got = append(got, j.ID); return nil }); err != nil {
+			t.Fatal(test.partitions, err)
+		}
+		for _, name := range test.want {
+			if name == "cancelled" {
+				want = append(want, cancelled)
+				continue
+			}
+			want = append(want, ids[name])
+		}
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Errorf("jobs of %q: %v, not %v", test.partitions, got, want)
+		}
+	}
+}

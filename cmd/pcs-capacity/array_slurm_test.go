@@ -61,7 +61,7 @@ func TestLimitOfOneTask(t *testing.T) {
 
 func (r *rehearsal) jobs() []lifecycle.Job {
 	r.Helper()
-	jobs, _, err := wire.SyncSlurm{Client: &slurm.Client{}}.Jobs(r.ctx)
+	jobs, _, err := wire.SyncSlurm{Client: &slurm.Client{}}.Jobs(r.ctx, nil, nil)
 	if err != nil {
 		r.Fatal(err)
 	}

@@ -273,7 +273,7 @@ func (r *rehearsal) running(id string) lifecycle.Job {
 
 func (r *rehearsal) job(id string) lifecycle.Job {
 	r.Helper()
-	jobs, _, err := wire.SyncSlurm{Client: &slurm.Client{}}.Jobs(r.ctx)
+	jobs, _, err := wire.SyncSlurm{Client: &slurm.Client{}}.Jobs(r.ctx, nil, nil)
 	if err != nil {
 		r.Fatal(err)
 	}

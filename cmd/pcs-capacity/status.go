@@ -100,7 +100,7 @@ func (c *StatusCmd) show(ctx context.Context, g *Globals, t *terminal.Terminal, 
 	var jobs []lifecycle.Job
 	if cluster != nil {
 		var jobsErr error
-		if jobs, _, jobsErr = sources.Slurm.Jobs(ctx); jobsErr != nil {
+		if jobs, _, jobsErr = sources.Slurm.Jobs(ctx, cluster.Ours(snap), nil); jobsErr != nil {
 			snap.Problems = append(snap.Problems, jobsErr.Error())
 			err = jobsErr
 		}

@@ -56,22 +56,19 @@ func (p *pass) changeJobs(ctx context.Context, slots []slotView, now time.Time, 
 	if len(byNode) == 0 && !p.launches() && !slices.ContainsFunc(p.snap.Reservations, ends) {
 		return // no job can be too long, and none is held by us
 	}
-	jobs, ended, err := p.Slurm.Jobs(ctx)
-	if err != nil {
+	if err := p.readJobs(ctx); err != nil {
 		err = fmt.Errorf("reading Slurm's jobs: %w", err)
 		p.snap.Problems = append(p.snap.Problems, err.Error()+"; time limits and holds are as they were")
 		p.fail(err)
 		return
 	}
-	jobs = withoutChecks(jobs)
-	p.jobs, p.ended = jobs, withoutChecks(ended)
-	marks, before := p.marks(jobs, byNode)
-	requeued := p.endJobs(ctx, jobs, byNode, marks, now, toSlurm)
+	marks, before := p.marks(p.jobs, byNode)
+	requeued := p.endJobs(ctx, p.jobs, byNode, marks, now, toSlurm)
 	if p.begun { // the file is not that of before
 		before = nil
 	}
 	p.keepMarks(marks, before)
-	jobs = without(jobs, func(j Job) bool { return requeued[j.Shown] })
+	jobs := without(slices.Concat(p.jobs, p.elsewhere), func(j Job) bool { return requeued[j.Shown] })
 	p.limits(ctx, jobs, byNode, p.withinWalls(jobs, marks), now, toSlurm)
 	p.leaveToOwners(ctx, jobs)
 }

@@ -139,15 +139,13 @@ func (s Sources) goneOf(ctx context.Context, ledger []capacity.Held, held []capa
 
 // booting are the runs of jobs that have their nodes and wait for them to boot.
 func (s Sources) booting(ctx context.Context) (map[capacity.JobRun]bool, error) {
-	jobs, _, err := s.Slurm.Jobs(ctx)
+	jobs, _, err := s.Slurm.Jobs(ctx, nil, func(j Job) bool { return j.Configuring })
 	if err != nil {
 		return nil, err
 	}
 	found := map[capacity.JobRun]bool{}
 	for _, j := range jobs {
-		if j.Configuring {
-			found[capacity.JobRun{ID: j.ID, Restarts: j.Restarts}] = true
-		}
+		found[capacity.JobRun{ID: j.ID, Restarts: j.Restarts}] = true
 	}
 	return found, nil
 }

@@ -183,13 +183,11 @@ func (p *pass) checkJobs(ctx context.Context) (live, ended map[string]Job, err e
 	by := func(jobs []Job) map[string]Job {
 		all := map[string]Job{}
 		for _, j := range jobs {
-			if strings.HasPrefix(j.Reservation, healthPrefix) {
-				all[j.Shown] = j
-			}
+			all[j.Shown] = j
 		}
 		return all
 	}
-	liveJobs, endedJobs, err := p.Slurm.Jobs(ctx)
+	liveJobs, endedJobs, err := p.Slurm.Jobs(ctx, p.cluster.Ours(p.snap), func(j Job) bool { return strings.HasPrefix(j.Reservation, healthPrefix) })
 	if err != nil {
 		return nil, nil, err
 	}

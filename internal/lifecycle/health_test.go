@@ -22,7 +22,7 @@ type checkSlurm struct {
 	cancelled, drained    []string
 }
 
-func (s *checkSlurm) Jobs(context.Context) (live, ended []Job, err error) {
+func (s *checkSlurm) Jobs(context.Context, []string, func(Job) bool) (live, ended []Job, err error) {
 	return s.live, s.ended, s.jobsErr
 }
 func (s *checkSlurm) ExitStatus(context.Context, string) (status, signal int, err error) {

@@ -52,7 +52,7 @@ func (p *pass) interrupt(ctx context.Context, ids []string) error {
 	if len(byNode) == 0 {
 		return nil
 	}
-	jobs, _, err := p.Slurm.Jobs(ctx)
+	jobs, _, err := p.Slurm.Jobs(ctx, nil, nil)
 	if err != nil {
 		return fmt.Errorf("reading Slurm's jobs: %w", err)
 	}
@@ -137,7 +137,7 @@ func (p *pass) interruptJobs(ctx context.Context, jobs []Job, byNode map[string]
 	if len(taken) == 0 {
 		return
 	}
-	after, _, err := p.Slurm.Jobs(ctx) // an exit status says little
+	after, _, err := p.Slurm.Jobs(ctx, nil, nil) // an exit status says little
 	for _, t := range taken {
 		why := errors.Join(t.err, err)
 		i := slices.IndexFunc(after, func(j Job) bool { return j.Shown == t.Shown })

@@ -340,8 +340,15 @@ func (m *model) Look(context.Context) (*Cluster, error) {
 	return c, nil
 }
 
-func (m *model) Jobs(context.Context) (live, ended []Job, err error) {
+func (m *model) Jobs(_ context.Context, partitions []string, wanted func(Job) bool) (live, ended []Job, err error) {
 	for _, j := range m.jobs {
+		asked := len(partitions) == 0
+		for name := range strings.SplitSeq(j.Partition, ",") {
+			asked = asked || slices.Contains(partitions, name)
+		}
+		if !asked || wanted != nil && !wanted(j.Job) {
+			continue
+		}
 		switch {
 		case j.over == "":
 			live = append(live, j.Job)

@@ -110,7 +110,8 @@ type pass struct {
 	old              *capacity.Snapshot // nil if there is none
 	snap             *capacity.Snapshot
 	cluster          *Cluster  // nil if Slurm did not answer
-	jobs             []Job     // nil if they were not read
+	jobs             []Job     // of ours; nil if they were not read
+	elsewhere        []Job     // see readJobs
 	ended            []Job     // in the last minutes
 	now              time.Time // AWS's
 	awsErr, slurmErr error

@@ -20,12 +20,10 @@ func (p *pass) sample(ctx context.Context) {
 		return // nothing is paid for
 	}
 	if p.jobs == nil {
-		jobs, ended, err := p.Slurm.Jobs(ctx)
-		if err != nil {
+		if err := p.readJobs(ctx); err != nil {
 			p.problem(err) // the report says that nothing is known of this time
 			return
 		}
-		p.jobs, p.ended = withoutChecks(jobs), withoutChecks(ended)
 	}
 	waited := p.waited()
 	for _, paid := range now.Paid {

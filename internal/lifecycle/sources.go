@@ -20,6 +20,8 @@ type Sources struct {
 	// PCS is nil when no partition has provider pcs.
 	PCS   PCS
 	Slurm Slurm
+	// OursOnly: jobs of partitions that are none of ours are not looked at in this pass.
+	OursOnly bool
 	// RollOver is nil where no partition rolls over by itself, and for who only looks.
 	RollOver RollOver
 	// Health is the site's own command for nodes of a block that opens.
@@ -90,9 +92,10 @@ type PCS interface {
 // Slurm is what a pass asks and tells slurmctld. All times are in its clock.
 type Slurm interface {
 	Look(ctx context.Context) (*Cluster, error)
-	// Jobs are all that have not ended, and those that ended in the last minutes with how
-	// they did.
-	Jobs(ctx context.Context) (live, ended []Job, err error)
+	// Jobs are those that have not ended, and those that ended in the last minutes with how
+	// they did: of the partitions, or of all if none is given, and of them those that wanted
+	// keeps; nil keeps all.
+	Jobs(ctx context.Context, partitions []string, wanted func(Job) bool) (live, ended []Job, err error)
 	CreateReservation(ctx context.Context, r Reservation) error
 	// UpdateReservation changes times and nodes of a reservation, but not the start of
 	// an Active one.

@@ -36,7 +36,7 @@ func (w Watch) Run(ctx context.Context) error {
 	}
 	var said []string
 	var unlock func()
-	for {
+	for pass := 0; ; pass++ {
 		var problems []string
 		if err != nil {
 			problems = append(problems, strings.ReplaceAll(err.Error(), "\n", "; ")+"; the settings of before stay in use")
@@ -49,6 +49,7 @@ func (w Watch) Run(ctx context.Context) error {
 			} // what else is in the way of the lock is in the way of the pass too
 		}
 		w.alive("")
+		sources.OursOnly = pass%everywhere != 0
 		snap, report, _ := Pass(ctx, sources)
 		if ctx.Err() != nil {
 			return nil

@@ -187,6 +187,7 @@ func (w *world) goTo(t time.Time) {
 // pass makes a pass, which may be killed, and then the one that follows it.
 func (w *world) pass(kill bool) (*capacity.Snapshot, error) {
 	w.counts["passes"]++
+	w.sources.OursOnly = w.counts["passes"]%everywhere != 1 // as Watch does
 	w.slurm.dieAt = 0
 	if kill {
 		w.slurm.calls, w.slurm.dieAt, w.slurm.dieAfter = 0, 1+w.rng.IntN(6), w.chance(2)

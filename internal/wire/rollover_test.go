@@ -214,7 +214,7 @@ func (f following) Look(context.Context) (*lifecycle.Cluster, error) {
 	return c, nil
 }
 
-func (f following) Jobs(context.Context) (live, ended []lifecycle.Job, err error) {
+func (f following) Jobs(context.Context, []string, func(lifecycle.Job) bool) (live, ended []lifecycle.Job, err error) {
 	return []lifecycle.Job{}, nil, nil
 }
 

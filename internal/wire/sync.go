@@ -162,14 +162,16 @@ func (s SyncSlurm) IdleNodes(ctx context.Context) ([]string, error) {
 	return idle, nil
 }
 
-// Jobs are all jobs that have not ended, and those that ended in the last minutes, by their ids.
-func (s SyncSlurm) Jobs(ctx context.Context) (live, ended []lifecycle.Job, err error) {
+// Jobs are those that have not ended, and those that ended in the last minutes, by their ids.
+func (s SyncSlurm) Jobs(ctx context.Context, partitions []string, wanted func(lifecycle.Job) bool) (live, ended []lifecycle.Job, err error) {
 	live, ended = []lifecycle.Job{}, []lifecycle.Job{}
-	err = s.EachJob(ctx, func(j slurm.Job) error {
+	err = s.EachJob(ctx, partitions, func(j slurm.Job) error {
 		job, err := lifecycleJob(j)
-		if j.Ended() {
+		switch {
+		case err != nil || wanted != nil && !wanted(job):
+		case j.Ended():
 			ended = append(ended, job)
-		} else {
+		default:
 			live = append(live, job)
 		}
 		return err

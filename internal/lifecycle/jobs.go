@@ -1,0 +1,86 @@
+package lifecycle
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+// This file reads Slurm's jobs: those that can have nodes of ours, in every pass, and of all
+// others, which may be a hundred times as many, what bears a word of ours, now and then.
+
+// everywhere is every how many passes Watch looks at the jobs of all partitions.
+const everywhere = 10
+
+// Ours are those of Slurm's partitions whose jobs can have nodes of ours: the partitions of the
+// settings, and others that share nodes with them or with slots that the settings had before.
+func (c *Cluster) Ours(snap *capacity.Snapshot) []string {
+	nodes := map[string]bool{}
+	for _, p := range slices.Concat(snap.Partitions, snap.Former) {
+		for _, g := range p.Groups {
+			for _, s := range g.Slots {
+				for _, n := range c.SlotNodes(s.Name) {
+					nodes[n] = true
+				}
+			}
+		}
+	}
+	var names []string
+	for _, p := range c.Partitions {
+		if _, ours := snap.Partition(p.Name); ours || slices.ContainsFunc(p.Nodes, func(n string) bool { return nodes[n] }) {
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}
+
+// readJobs reads the jobs that this pass is about. p.elsewhere are those in partitions that are
+// none of ours: only what was done to a job before it was moved there, or what it asks of us, is
+// of interest.
+func (p *pass) readJobs(ctx context.Context) error {
+	ours := p.cluster.Ours(p.snap)
+	in := func(j Job) bool {
+		for name := range strings.SplitSeq(j.Partition, ",") {
+			if slices.Contains(ours, name) {
+				return true
+			}
+		}
+		return false
+	}
+	var jobs, ended []Job
+	if !p.OursOnly {
+		var err error
+		if jobs, ended, err = p.Slurm.Jobs(ctx, nil, func(j Job) bool { return in(j) || len(j.Nodes) > 0 && p.onOurs(j) || concerns(j) }); err != nil {
+			return err
+		}
+	} else if len(ours) > 0 {
+		var err error
+		if jobs, ended, err = p.Slurm.Jobs(ctx, ours, nil); err != nil {
+			return err
+		}
+	}
+	p.jobs, p.ended = []Job{}, withoutChecks(ended)
+	for _, j := range withoutChecks(jobs) {
+		if in(j) || p.onOurs(j) {
+			p.jobs = append(p.jobs, j)
+		} else {
+			p.elsewhere = append(p.elsewhere, j)
+		}
+	}
+	return nil
+}
+
+// onOurs reports whether a job has nodes of ours. Its partition may have had them until a moment
+// ago.
+func (p *pass) onOurs(j Job) bool {
+	return slices.ContainsFunc(j.Nodes, func(n string) bool { _, _, _, ours := p.Settings.PlaceOf(n); return ours })
+}
+
+// concerns reports whether a job that can have no node of ours bears a word of ours, or one
+// for us.
+func concerns(j Job) bool {
+	wish, wrong := capacity.ParseWish(j.Comment)
+	return strings.HasPrefix(j.AdminComment, "pcs-capacity: ") || wish.Names() || len(wrong) > 0
+}

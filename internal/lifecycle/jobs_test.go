@@ -1,0 +1,98 @@
+package lifecycle
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+// Partition all shares its nodes with ours, cpu has others.
+func TestJobsThatAPassIsAbout(t *testing.T) {
+	m := newModel(time.Now(), map[string]int{"gpu-a": 2})
+	settings := capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{{Name: "gpu-a", MaxNodes: 2}}}}}
+	snap := &capacity.Snapshot{Partitions: []capacity.Partition{{Name: "gpu", Groups: []capacity.NodeGroup{{Name: "gpu-a", Slots: []capacity.Slot{{Name: "gpu-a"}}}}}}}
+	cluster := &Cluster{Partitions: []Partition{{Name: "gpu"}, {Name: "all", Nodes: []string{"cpu-1", "gpu-a-1", "gpu-a-2"}}, {Name: "cpu", Nodes: []string{"cpu-1"}}}}
+	cluster.assign(settings)
+	if got := strings.Join(cluster.Ours(snap), " "); got != "gpu all" {
+		t.Errorf("partitions of ours: %s", got)
+	}
+	held := capacity.HoldNote(time.Now(), "what it was held for")
+	for _, j := range []Job{
+		{Shown: "1", Partition: "gpu"},
+		{Shown: "2", Partition: "all"},
+		{Shown: "3", Partition: "cpu,gpu"},
+		{Shown: "4", Partition: "cpu"},
+		{Shown: "5", Partition: "cpu", AdminComment: held},
+		{Shown: "6", Partition: "cpu", Comment: "capacity_reservation_id=cr-0123456789abcdef0"},
+		{Shown: "7", Partition: "cpu", Comment: "a=b"},
+		{Shown: "8", Partition: "cpu", Nodes: []string{"gpu-a-1"}}, // which the partition had until now
+		{Shown: "9", Partition: "gpu", Reservation: healthPrefix + "gpu-a-1"},
+	} {
+		m.jobs = append(m.jobs, &modelJob{Job: j})
+	}
+	shown := func(jobs []Job) string {
+		var all []string
+		for _, j := range jobs {
+			all = append(all, j.Shown)
+		}
+		return strings.Join(all, " ")
+	}
+	for _, test := range []struct {
+		oursOnly        bool
+		jobs, elsewhere string
+	}{{false, "1 2 3 8", "5 6"}, {true, "1 2 3", ""}} {
+		p := pass{Sources: Sources{Settings: settings, Slurm: m, OursOnly: test.oursOnly}, snap: snap, cluster: cluster}
+		if err := p.readJobs(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := shown(p.jobs); got != test.jobs {
+			t.Errorf("of ours only: %v: jobs %s, not %s", test.oursOnly, got, test.jobs)
+		}
+		if got := shown(p.elsewhere); got != test.elsewhere {
+			t.Errorf("of ours only: %v: elsewhere %s, not %s", test.oursOnly, got, test.elsewhere)
+		}
+	}
+	// Slurm has no partition of ours yet.
+	p := pass{Sources: Sources{Slurm: m, OursOnly: true}, snap: snap, cluster: &Cluster{}}
+	if err := p.readJobs(t.Context()); err != nil || p.jobs == nil || len(p.jobs) > 0 {
+		t.Errorf("without a partition: %v %v", p.jobs, err)
+	}
+}
+
+// asked keeps of which partitions the jobs were asked for.
+type asked struct {
+	*model
+	of [][]string
+}
+
+func (a *asked) Jobs(ctx context.Context, partitions []string, wanted func(Job) bool) (live, ended []Job, err error) {
+	a.of = append(a.of, partitions)
+	return a.model.Jobs(ctx, partitions, wanted)
+}
+
+func TestWatchLooksElsewhereNowAndThen(t *testing.T) {
+	w := newWorld(t, 1)
+	a := &asked{model: w.slurm}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	sources := w.sources
+	sources.Slurm, sources.Poll = a, time.Millisecond
+	err := Watch{Say: func(string) {}, Sources: func(context.Context, bool) (Sources, error) {
+		if len(a.of) > 2*everywhere {
+			stop()
+		}
+		return sources, nil
+	}}.Run(ctx)
+	if err != nil || len(a.of) < 2*everywhere {
+		t.Fatal(len(a.of), err)
+	}
+	for i, partitions := range a.of {
+		if want := []string{"gpu", "solo"}; i%everywhere == 0 && partitions != nil || i%everywhere != 0 && !slices.Equal(partitions, want) {
+			t.Errorf("pass %d asked for jobs of %q", i+1, partitions)
+		}
+	}
+}
