@@ -1,4 +1,5 @@
 -- Part of the Lua shims: asks pcs-capacity-filter about a job.
+local FILTER, QUOTED_FILTER, STATE_DIR = @FILTER@, @QUOTED_FILTER@, @STATE_DIR@
 
 -- io.popen passes the command to `sh -c` as one string, and Linux takes at most
 -- 131072 bytes of that (MAX_ARG_STRLEN).
@@ -38,10 +39,11 @@ local function parse_answer(text)
   return answer
 end
 
--- run is the command of the program filter; names are those of the fields that it is told.
-return function(fields, names, run, filter, state_dir)
-  local command = { run, "state-dir=" .. hex(state_dir) }
-  for _, name in ipairs(names) do
+-- Tells the filter fields, as quick.lua gives them; run starts it. Raises an error if it gives
+-- no answer.
+return function(fields, run)
+  local command = { run, QUOTED_FILTER, "state-dir=" .. hex(STATE_DIR) }
+  for _, name in ipairs(fields) do
     if fields[name] ~= "" then command[#command + 1] = name .. "=" .. hex(fields[name]) end
   end
   -- The script of `sbatch < script` is on standard input: not for the filter.
@@ -50,5 +52,5 @@ return function(fields, names, run, filter, state_dir)
   local pipe = assert(io.popen(command, "r"))
   local text = pipe:read("*a")
   pipe:close()
-  return parse_answer(text) or error(filter .. " gave no answer that this script knows", 0)
+  return parse_answer(text) or error(FILTER .. " gave no answer that this script knows", 0)
 end

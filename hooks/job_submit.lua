@@ -1,5 +1,7 @@
 -- @COMMON@
 
+local QUOTED_PLAN, FILTER = @QUOTED_PLAN@, @FILTER@
+
 -- What a site's own script defined before it loaded this one; nothing in a
 -- job_submit.lua that is ours alone.
 local site_submit, site_modify = slurm_job_submit, slurm_job_modify
@@ -15,12 +17,12 @@ local READ_SECONDS, FILTER_SECONDS, REST_SECONDS = 1, 2, 60
 local PLAN_SECONDS = 5
 local plan, plan_until, filter_rests_until = nil, 0, 0
 
--- The text of a regular file. nil if it is none; then the second value says whether
--- the file hung.
-local function read_regular(path)
+-- The text of the plan. nil if it is no regular file; then the second value says whether
+-- it hung.
+local function read_plan()
   local begin = os.time()
   local pipe = assert(io.popen("exec timeout -s KILL " .. READ_SECONDS ..
-    [[ sh -c 'test -f "$0" && exec cat "$0"' ]] .. quoted(path) .. " </dev/null 2>/dev/null", "r"))
+    [[ sh -c 'test -f "$0" && exec cat "$0"' ]] .. QUOTED_PLAN .. " </dev/null 2>/dev/null", "r"))
   local text = pipe:read(MAX_PLAN)
   pipe:close()
   return text, not text and os.time() - begin >= READ_SECONDS
@@ -29,7 +31,7 @@ end
 local function current_plan()
   local now = os.time()
   if now < plan_until and now >= plan_until - REST_SECONDS then return plan end
-  local text, hung = read_regular(PLAN)
+  local text, hung = read_plan()
   if hung then
     slurm.log_info("pcs-capacity: %s hangs; the partitions are as they were for %d s", PLAN, REST_SECONDS)
     plan_until = os.time() + REST_SECONDS
@@ -41,12 +43,14 @@ end
 
 local function answer_in_time(job)
   local begin = os.time()
-  local quick, fields = judge_here(job, current_plan(), begin)
+  local known = current_plan()
+  if not concerns_us(job, known) then return nil end
+  local quick, fields = part("quick")(job, known, begin)
   if not fields then return quick end
   if begin < filter_rests_until and begin >= filter_rests_until - REST_SECONDS then
     error(FILTER .. " hung a moment ago", 0)
   end
-  local ok, answer = pcall(ask, fields, "exec timeout -s KILL " .. FILTER_SECONDS)
+  local ok, answer = pcall(part("ask"), fields, "exec timeout -s KILL " .. FILTER_SECONDS)
   if ok then return answer end
   if os.time() - begin >= FILTER_SECONDS then filter_rests_until = os.time() + REST_SECONDS end
   error(answer, 0)

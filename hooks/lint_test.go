@@ -17,7 +17,9 @@ func TestLuacheck(t *testing.T) {
 		"job_submit": JobSubmit("/state/plan", "/state", "/filter"),
 		"quick":      quickLua, // in both as a string
 		"rooms":      roomsLua,
-		"ask":        askLua,
+		"ask":        luaPaths("/state/plan", "/state", "/filter").Replace(askLua),
+		"is_step":    isStepLua, // in cli_filter
+		"managed":    managedLua,
 	} {
 		c := exec.CommandContext(t.Context(), "luacheck", "--no-color", "--codes", "--std", "lua51", "--max-line-length", "140", "-",
 			"--read-globals", "slurm", "--globals", "slurm_cli_pre_submit", "slurm_cli_setup_defaults", "slurm_cli_post_submit", "slurm_job_submit", "slurm_job_modify")
@@ -43,14 +45,16 @@ func TestShimsOnEachLua(t *testing.T) {
 		}
 		return path
 	}
-	plan := write("plan", "version 1\npartition gpu\n", 0o644)
+	plan := write("it's a plan", "version 1\npartition gpu\n", 0o644)
 	filter := write("it's a filter", fmt.Sprintf(`#!/bin/sh
 case "$*" in *" comment=%x"*) printf 'code too-long\nrefuse %x\nend\n';; *) printf 'set time %x\nwarn %x\nend\n';; esac
 `, "no", "it's too long", "90", "fitted"), 0o755)
 	const driver = `local said = ""
 local function say(form, ...) said = said .. form:format(...) .. "\n" end
 slurm = { SUCCESS = 0, ERROR = -1, ESLURM_INVALID_TIME_LIMIT = 2051, log_info = say, log_error = say, log_user = say }
+function slurm_cli_setup_defaults() return 7 end -- the site's
 dofile(arg[1])
+assert(slurm_cli_setup_defaults() == 7 and (arg[2] ~= "cli" or slurm_cli_post_submit() == 0))
 local judge = arg[2] == "cli" and slurm_cli_pre_submit or slurm_job_submit
 local job = { partition = "gpu", comment = "x=no" }
 assert(judge(job, 0, 0) == 0 and job[arg[3]] == (arg[2] == "cli" and "90" or 90), said)
@@ -60,6 +64,23 @@ assert(judge({ partition = "gpu", comment = "no" }, 0, 0) == (arg[2] == "cli" an
 assert(said == "pcs-capacity: it's too long\n", said)
 said = ""
 assert(judge({ partition = "cpu" }, 0, 0) == 0 and said == "", said)
+local long = ("x"):rep(60 * 1024) -- too long for the filter's command line
+assert(judge({ partition = "gpu", comment = "no", constraint = long, features = long }, 0, 0) == 0 and said == "", said)
+if arg[2] == "cli" then
+  assert(judge({ type = "srun", jobid = "0", partition = "gpu", comment = "no" }, 0, 0) == -1, said)
+  said, io.open = "", nil -- a step reads no plan
+  assert(judge({ type = "srun", jobid = "7", partition = "gpu", comment = "no" }, 0, 0) == 0 and said == "", said)
+end
+`
+	// Whatever is wrong with a part, the job is let through.
+	const broken = `local said = ""
+local function say(form, ...) said = said .. form:format(...) .. "\n" end
+slurm = { SUCCESS = 0, log_info = say, log_user = say }
+dofile(arg[1])
+assert((slurm_cli_pre_submit or slurm_job_submit)({ type = "srun", partition = "cpu", jobid = "0" }, 0, 0) == 0 and (said == "") == (arg[2] ~= "is_step"), said)
+said = ""
+assert((slurm_cli_pre_submit or slurm_job_submit)({ type = "srun", partition = "gpu" }, 0, 0) == 0, said)
+assert(said:find("^pcs%-capacity: .*let through unchecked; tell an administrator\n"), said)
 `
 	script := write("driver.lua", driver, 0o644)
 	cli := write("cli_filter.lua", CLIFilter(plan, dir, filter), 0o644)
@@ -68,6 +89,17 @@ assert(judge({ partition = "cpu" }, 0, 0) == 0 and said == "", said)
 		for _, args := range [][]string{{script, cli, "cli", "time"}, {script, submit, "job", "time_limit"}} {
 			if out, err := exec.CommandContext(t.Context(), lua, args...).CombinedOutput(); err != nil {
 				t.Errorf("%s %s: %v: %s", lua, filepath.Base(args[1]), err, out)
+			}
+		}
+		for name, text := range map[string]string{"cli_filter": CLIFilter(plan, dir, filter), "job_submit": JobSubmit(plan, dir, filter)} {
+			for _, part := range []string{"quick", "ask", "is_step", "managed"} {
+				bad := strings.Replace(text, part+" = [==[\n", part+" = [==[\n)", 1)
+				if bad == text {
+					continue // job_submit has not all of them
+				}
+				if out, err := exec.CommandContext(t.Context(), lua, write("broken.lua", broken, 0o644), write(name+"_bad.lua", bad, 0o644), part).CombinedOutput(); err != nil {
+					t.Errorf("%s, %s without %s: %v: %s", lua, name, part, err, out)
+				}
 			}
 		}
 	}

@@ -1,6 +1,13 @@
 -- Part of the Lua shims: what the plan alone decides about a job. Admit of package capacity
 -- says the same; what is in doubt is left to it. Quick and QuickFit of that package have what
 -- is written in the plan.
+local part, text_of = ...
+
+-- What the filter is told about a job.
+local FIELDS = {
+  "from", "partition", "account", "comment", "was", "started", "user", "qos", "time", "time-min", "begin", "deadline", "nodes", "ntasks",
+  "ntasks-per-node", "gpus", "gpus-per-node", "gpus-per-task", "gres", "constraint",
+}
 
 -- What stands for a value that is not set: in slurmctld, and as a time in sbatch of
 -- Slurm 22.05.
@@ -67,8 +74,8 @@ local function lines(plan, word, name)
   end
 end
 
--- The answer about a job, as the filter would give it; nil if in doubt. part loads another part.
-return function(fields, plan, now, part)
+-- The answer about a job, as the filter would give it; nil if in doubt.
+local function answer_of(fields, plan, now)
   local name = fields.partition ~= "" and fields.partition or plan:match("\ndefault (%S+)\n")
   if fields.from == "job_modify" or not name or name:find("[%s,]") then return nil end
   for _, other in ipairs({ "begin", "deadline", "gpus", "gpus-per-task" }) do
@@ -105,4 +112,13 @@ return function(fields, plan, now, part)
   if not latest then return nil end
   local job = { partition = name, comment = fields.comment, fitted = fitted, need = need, nodes = nodes, gpus = gpus }
   return part("rooms")(job, plan, lines, latest, now)
+end
+
+-- What the plan alone answers about a job that concerns us, and nil; nil and what the filter is
+-- to be told of it: names in their order, and a text for each name.
+return function(job, plan, now)
+  local fields = {}
+  for i, name in ipairs(FIELDS) do fields[i], fields[name] = name, text_of(job[name]) end
+  local answer = answer_of(fields, plan, now)
+  return answer, not answer and fields or nil
 end

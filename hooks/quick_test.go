@@ -46,7 +46,8 @@ for line in io.lines() do
       if kind == "#" then job[name] = tonumber(job[name]) end
     end
     local function hex(text) return (text:gsub(".", function(c) return string.format("%02x", c:byte()) end)) end
-    local answer, fields = judge_here(job, plan, tonumber(rest:match("^%d+")))
+    local answer, fields
+    if concerns_us(job, plan) then answer, fields = part("quick")(job, plan, tonumber(rest:match("^%d+"))) end
     local line = fields and "asks" or ""
     if answer and answer.refusal then
       line = "code " .. answer.code .. ";refuse " .. hex(answer.refusal) .. ";"

@@ -15,6 +15,10 @@ var (
 	roomsLua string
 	//go:embed ask.lua
 	askLua string
+	//go:embed is_step.lua
+	isStepLua string
+	//go:embed managed.lua
+	managedLua string
 	//go:embed cli_filter.lua
 	cliFilterLua string
 	//go:embed job_submit.lua
@@ -40,29 +44,44 @@ func JobSubmit(planPath, stateDir, filterPath string) string {
 // refuse is refused. Without the file, the site's script works on alone.
 func LoadLine(path string) string { return "pcall(dofile, " + luaString(path) + ")" }
 
+// render puts the parts into a shim, then the paths into all of it.
 func render(shim, planPath, stateDir, filterPath string) string {
-	common := strings.NewReplacer(
-		"@PLAN@", luaString(planPath),
-		"@STATE_DIR@", luaString(stateDir),
-		"@FILTER@", luaString(filterPath),
+	script := strings.Replace(shim, "-- @COMMON@", strings.TrimSuffix(commonLua, "\n"), 1)
+	script = strings.NewReplacer(
 		"@QUICK@", luaLines(quickLua),
 		"@ROOMS@", luaLines(roomsLua),
 		"@ASK@", luaLines(askLua),
-	).Replace(strings.TrimSuffix(commonLua, "\n"))
-	return strings.Replace(shim, "-- @COMMON@", common, 1)
+		"@IS_STEP@", luaLines(isStepLua),
+		"@MANAGED@", luaLines(managedLua),
+	).Replace(script)
+	return luaPaths(planPath, stateDir, filterPath).Replace(script)
 }
 
-// luaLines quotes a part of our own scripts for Lua 5.1, so that it can still be read; its
-// comments are left out, over which sbatch would have to read each time.
+// luaPaths puts the paths into a script or a part, which none of them can end: see luaString.
+func luaPaths(planPath, stateDir, filterPath string) *strings.Replacer {
+	return strings.NewReplacer(
+		"@PLAN@", luaString(planPath),
+		"@QUOTED_PLAN@", luaString(shellWord(planPath)),
+		"@STATE_DIR@", luaString(stateDir),
+		"@FILTER@", luaString(filterPath),
+		"@QUOTED_FILTER@", luaString(shellWord(filterPath)),
+	)
+}
+
+// luaLines quotes a part of our own scripts for Lua 5.1. Its comments and what it is indented
+// by are left out: sbatch would have to read over them each time.
 func luaLines(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
-		if !strings.HasPrefix(strings.TrimSpace(line), "--") {
+		if line = strings.TrimLeft(line, " "); line != "\n" && !strings.HasPrefix(line, "--") {
 			b.WriteString(line)
 		}
 	}
 	return "[==[\n" + b.String() + "]==]"
 }
+
+// shellWord quotes text for sh.
+func shellWord(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
 // luaString quotes text for Lua 5.1. Everything but letters, digits and the usual
 // punctuation of paths is written as \ddd, so that no byte can end the string.
