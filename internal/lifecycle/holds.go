@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
@@ -13,22 +14,33 @@ func (p *pass) launches() bool {
 	return slices.ContainsFunc(p.snap.Partitions, func(part capacity.Partition) bool { return part.Provider == capacity.ProviderEC2 })
 }
 
+// relabels is for how long after a requeue Slurm may make any hold an administrator's: when
+// what the job's last run has left is cleaned up, and then when its scheduler comes by (seen
+// on 24.11: 1.3 s on a busy machine).
+const relabels = 10 * time.Second
+
 // leaveToOwners ends our holds of jobs whose time is over, or which were refused and changed so
-// that they are admitted: their owners can release them then. It does so once, when what a
-// job's last run has left is cleaned up: until then Slurm can make any hold an
-// administrator's. What an administrator holds later stays so.
+// that they are admitted: their owners can release them then. The note that it is our hold stays
+// for a moment, in which Slurm may make it an administrator's again. What an administrator
+// holds later stays so.
 func (p *pass) leaveToOwners(ctx context.Context, jobs []Job) {
+	now := p.MachineTime()
 	for _, j := range jobs {
 		until, rest, ours := capacity.ReadHoldNote(j.AdminComment)
-		if !ours || !j.Settled || until.After(p.MachineTime()) && !p.admitted(j) {
+		if !ours || !j.Settled || until.After(now) && !p.admitted(j) {
 			continue
 		}
-		var err error
 		if j.AdminHeld {
-			err = p.Slurm.UserHold(ctx, j.Shown)
-			p.did(Done{Do: "end-hold", Job: j.Shown, Message: fmt.Sprintf("job %s, which was held: its owner can release it now", j.Shown)}, err)
+			p.did(Done{Do: "end-hold", Job: j.Shown, Message: fmt.Sprintf("job %s, which was held: its owner can release it now", j.Shown)}, p.Slurm.UserHold(ctx, j.Shown))
+			continue
 		}
-		if err == nil { // else the next pass tries again
+		var since time.Time
+		for _, t := range []time.Time{until, j.Begin} { // Slurm sets the latter when it requeues or holds a job
+			if !t.After(now) && t.After(since) {
+				since = t
+			}
+		}
+		if !since.Add(relabels).After(now) {
 			p.fail(p.Slurm.SetAdminComment(ctx, j.Shown, rest))
 		}
 	}
