@@ -30,17 +30,18 @@ func (p *pass) leaveToOwners(ctx context.Context, jobs []Job) {
 		if !ours || !j.Settled || until.After(now) && !p.admitted(j) {
 			continue
 		}
+		var err error
 		if j.AdminHeld {
-			p.did(Done{Do: "end-hold", Job: j.Shown, Message: fmt.Sprintf("job %s, which was held: its owner can release it now", j.Shown)}, p.Slurm.UserHold(ctx, j.Shown))
-			continue
+			err = p.Slurm.UserHold(ctx, j.Shown)
+			p.did(Done{Do: "end-hold", Job: j.Shown, Message: fmt.Sprintf("job %s, which was held: its owner can release it now", j.Shown)}, err)
 		}
-		var since time.Time
-		for _, t := range []time.Time{until, j.Begin} { // Slurm sets the latter when it requeues or holds a job
-			if !t.After(now) && t.After(since) {
-				since = t
+		since := until
+		if until.After(now) { // changed before its time: Slurm has Begin from the hold
+			if since = j.Begin; j.AdminHeld {
+				continue
 			}
 		}
-		if !since.Add(relabels).After(now) {
+		if err == nil && !since.Add(relabels).After(now) { // else a later pass does
 			p.fail(p.Slurm.SetAdminComment(ctx, j.Shown, rest))
 		}
 	}

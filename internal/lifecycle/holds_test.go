@@ -24,7 +24,7 @@ func TestHoldsAreLeftToTheirOwners(t *testing.T) {
 		{after: time.Second, admin: true, ours: true, own: true},
 		{after: 3 * time.Second, admin: true, ours: true, own: true},
 		{after: relabels - time.Second, admin: false, ours: true, own: true},
-		{after: relabels, admin: false, ours: false, own: true},
+		{after: relabels, admin: true, ours: false, own: true},
 		{after: time.Minute, admin: true, ours: false, own: false}, // an administrator's word
 	} {
 		w.slurm.now = held.Add(step.after)
