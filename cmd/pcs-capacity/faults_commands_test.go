@@ -364,7 +364,7 @@ func (c *commands) seen(t *testing.T) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for line := range strings.Lines(jobs) {
+	for _, line := range slices.Sorted(strings.Lines(jobs)) { // squeue has no order of those that run
 		if !strings.Contains(line, "COMPLETING") { // of an earlier case
 			all = append(all, c.rounded(line))
 		}
