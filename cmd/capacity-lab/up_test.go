@@ -232,8 +232,14 @@ func TestUpEndsOnSignal(t *testing.T) {
 				p.waitReady(t)
 				id := p.sh(t, "sbatch --parsable -o /dev/null --wrap 'sleep 1000 & sleep 1000'")
 				p.until(t, "scontrol -o show job "+id, func(out string) bool { return strings.Contains(out, "JobState=RUNNING") })
-				if running := processesOf(p.dir); len(running) < 6 {
-					t.Fatalf("expected the lab, daemons and a job, found %q", running)
+				for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) { // a job runs before its step does
+					running := processesOf(p.dir)
+					if len(running) >= 6 {
+						break
+					}
+					if time.Now().After(deadline) {
+						t.Fatalf("expected the lab, daemons and a job, found %q", running)
+					}
 				}
 				p.cmd.Process.Signal(signal)
 				if err := p.cmd.Wait(); err != nil {
