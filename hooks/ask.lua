@@ -1,5 +1,6 @@
 -- Part of the Lua shims: asks pcs-capacity-filter about a job.
-local FILTER, QUOTED_FILTER, STATE_DIR = @FILTER@, @QUOTED_FILTER@, @STATE_DIR@
+local FILTER, QUOTED_FILTER = @FILTER@, @QUOTED_FILTER@
+local STATE_DIR = @STATE_DIR@
 
 -- io.popen passes the command to `sh -c` as one string, and Linux takes at most
 -- 131072 bytes of that (MAX_ARG_STRLEN).

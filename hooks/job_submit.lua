@@ -1,6 +1,7 @@
 -- @COMMON@
 
-local QUOTED_PLAN, FILTER = @QUOTED_PLAN@, @FILTER@
+local QUOTED_PLAN = @QUOTED_PLAN@
+local FILTER = @FILTER@
 
 -- What a site's own script defined before it loaded this one; nothing in a
 -- job_submit.lua that is ours alone.

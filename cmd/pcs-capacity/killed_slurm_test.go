@@ -289,7 +289,7 @@ func (k *kills) passes() int {
 		for _, d := range report.Done {
 			k.did = append(k.did, fmt.Sprintf("%d: %s %s", n, d.Message, d.Error))
 		}
-		if len(report.Done) == 0 {
+		if len(report.Done) == 0 && n > 0 { // a second pass keeps what the first has found
 			return n
 		}
 	}
@@ -303,7 +303,7 @@ func (k *kills) seen() any {
 	type job struct {
 		State, Limit, AdminComment, Comment string
 		Restarts                            int
-		AdminHeld, Mark                     bool
+		OwnersHold, Mark                    bool
 	}
 	type reservation struct {
 		Nodes, Start, End string
@@ -324,8 +324,13 @@ func (k *kills) seen() any {
 	for what, id := range k.jobs {
 		j := k.job(id)
 		_, marked := marks[id]
-		seen := job{State: j.State, Limit: j.Limit.String(), AdminComment: number.ReplaceAllString(j.AdminComment, "0"), Comment: j.Comment,
-			Restarts: j.Restarts, AdminHeld: j.AdminHeld, Mark: marked}
+		says := j.AdminComment
+		_, rest, ours := capacity.ReadHoldNote(says) // which stays for ten seconds: then the owner has the hold
+		if ours {
+			says = rest
+		}
+		seen := job{State: j.State, Limit: j.Limit.String(), AdminComment: number.ReplaceAllString(says, "0"), Comment: j.Comment,
+			Restarts: j.Restarts, OwnersHold: j.Held && (ours || !j.AdminHeld), Mark: marked}
 		if j.Limit.Bounded() { // roughly: fences are at fixed times, and jobs start at others
 			seen.Limit = fmt.Sprint("about ", (j.Limit.Minutes+120)/240*4, "h")
 		}

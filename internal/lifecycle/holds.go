@@ -30,18 +30,18 @@ func (p *pass) leaveToOwners(ctx context.Context, jobs []Job) {
 		if !ours || !j.Settled || until.After(now) && !p.admitted(j) {
 			continue
 		}
+		since := until
+		early := until.After(now) // changed before its time: Slurm has Begin from the hold
+		if early {
+			since = j.Begin
+		}
+		over := !since.Add(relabels).After(now)
 		var err error
-		if j.AdminHeld {
+		if j.AdminHeld && (over || !j.HoldUntold) {
 			err = p.Slurm.UserHold(ctx, j.Shown)
 			p.did(Done{Do: "end-hold", Job: j.Shown, Message: fmt.Sprintf("job %s, which was held: its owner can release it now", j.Shown)}, err)
 		}
-		since := until
-		if until.After(now) { // changed before its time: Slurm has Begin from the hold
-			if since = j.Begin; j.AdminHeld {
-				continue
-			}
-		}
-		if err == nil && !since.Add(relabels).After(now) { // else a later pass does
+		if err == nil && over && !(early && j.AdminHeld) { // else a later pass does
 			p.fail(p.Slurm.SetAdminComment(ctx, j.Shown, rest))
 		}
 	}

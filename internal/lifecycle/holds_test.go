@@ -19,17 +19,19 @@ func TestHoldsAreLeftToTheirOwners(t *testing.T) {
 		after     time.Duration
 		admin     bool // what Slurm has made of the hold
 		ours, own bool // after the pass
+		untold    bool
 	}{
+		{after: 0, admin: true, untold: true, ours: true, own: false},
 		{after: 0, admin: false, ours: true, own: true},
 		{after: time.Second, admin: true, ours: true, own: true},
 		{after: 3 * time.Second, admin: true, ours: true, own: true},
 		{after: relabels - time.Second, admin: false, ours: true, own: true},
-		{after: relabels, admin: true, ours: false, own: true},
+		{after: relabels, admin: true, untold: true, ours: false, own: true},
 		{after: time.Minute, admin: true, ours: false, own: false}, // an administrator's word
 	} {
 		w.slurm.now = held.Add(step.after)
 		p.now = w.slurm.now
-		j.AdminHeld = step.admin
+		j.AdminHeld, j.HoldUntold = step.admin, step.untold
 		p.leaveToOwners(t.Context(), []Job{j.Job})
 		if _, _, ours := capacity.ReadHoldNote(j.AdminComment); ours != step.ours || j.AdminHeld == step.own {
 			t.Errorf("after %s: our note: %v, an administrator's: %v", step.after, ours, j.AdminHeld)

@@ -256,6 +256,8 @@ type Job struct {
 	// AdminHeld: it is held, and Slurm does not say that its owner can release it. Settled: it
 	// waits, and nothing of its last run is left to be cleaned up.
 	AdminHeld, Settled bool
+	// HoldUntold: it was requeued held, and Slurm does not say yet, or never, whose hold that is.
+	HoldUntold bool
 	// Held: somebody has to release it.
 	Held bool
 	// Batch: of sbatch, so that Slurm can requeue it; but for --no-requeue, which is Requeue

@@ -72,12 +72,12 @@ func (s Script) current(text []byte, good State) State {
 	return good
 }
 
-// filterPath is the last value of the line of a script that has the site's paths.
-var filterPath = regexp.MustCompile(`(?m)^(local PLAN, STATE_DIR, FILTER = .*, )"[^"]*"$`)
+// filterPath are the lines of a script that have the filter's path, and nothing else.
+var filterPath = regexp.MustCompile(`(?m)^local FILTER(, QUOTED_FILTER)? = .*$`)
 
 // withoutFilter is a script without where the filter is: whoever looks may be another copy
 // of the program, in another folder.
-func withoutFilter(text string) string { return filterPath.ReplaceAllString(text, "$1") }
+func withoutFilter(text string) string { return filterPath.ReplaceAllString(text, "") }
 
 // loads is the script of ours that a site's own one names in the line that LoadLine gives.
 func loads(text []byte) (ours []byte, ok bool) {
