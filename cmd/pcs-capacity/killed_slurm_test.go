@@ -330,7 +330,7 @@ func (k *kills) seen() any {
 			says = rest
 		}
 		seen := job{State: j.State, Limit: j.Limit.String(), AdminComment: number.ReplaceAllString(says, "0"), Comment: j.Comment,
-			Restarts: j.Restarts, OwnersHold: j.Held && (ours || !j.AdminHeld), Mark: marked}
+			Restarts: j.Restarts, OwnersHold: j.Held && (ours || !j.AdminHeld || j.HoldUntold), Mark: marked}
 		if j.Limit.Bounded() { // roughly: fences are at fixed times, and jobs start at others
 			seen.Limit = fmt.Sprint("about ", (j.Limit.Minutes+120)/240*4, "h")
 		}

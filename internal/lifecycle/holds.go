@@ -30,10 +30,12 @@ func (p *pass) leaveToOwners(ctx context.Context, jobs []Job) {
 		if !ours || !j.Settled || until.After(now) && !p.admitted(j) {
 			continue
 		}
-		since := until
-		early := until.After(now) // changed before its time: Slurm has Begin from the hold
-		if early {
-			since = j.Begin
+		early := until.After(now) // changed before its time
+		var since time.Time       // of the requeue or of a hold, from which Slurm has Begin
+		for _, t := range []time.Time{until, j.Begin} {
+			if !t.After(now) && t.After(since) {
+				since = t
+			}
 		}
 		over := !since.Add(relabels).After(now)
 		var err error
