@@ -72,8 +72,8 @@ const (
 // from each launch: a third.
 const failuresOfBudget = 3
 
-// headStart is how long the questions to AWS are alone on the machine. Slurm's programs, three
-// processes, would delay them by more; and AWS's answers take longest. Measured on two cores.
+// headStart is how long the questions to AWS share the machine with squeue alone. Slurm's other
+// programs would delay them by more; and AWS's answers take longest. Measured on two cores.
 const headStart = 4 * time.Millisecond
 
 // Run powers up the nodes of a hostlist; waits is SLURM_RESUME_FILE, as far as it could
@@ -160,11 +160,11 @@ func (r *Resume) launchNodes(ctx context.Context, nodes []string, waits []Waitin
 	var jobs []Job
 	var askErr, powerErr, jobsErr, factsErr error
 	var reads sync.WaitGroup
+	reads.Go(func() { jobs, jobsErr = r.Slurm.Jobs(reading) }) // of many jobs it takes longest
 	if guess != "" {
 		reads.Go(func() { u.facts, factsErr = r.readFacts(reading, nodes) })
 		time.Sleep(headStart)
 	}
-	reads.Go(func() { jobs, jobsErr = r.Slurm.Jobs(reading) }) // of many jobs it takes longest
 	reads.Go(func() {
 		cluster, resumeTimeout, askErr = r.Ask(reading)
 		resumeTimeout = cmp.Or(resumeTimeout, defaultResumeTimeout)
