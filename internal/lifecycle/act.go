@@ -68,7 +68,11 @@ func (p *pass) changeJobs(ctx context.Context, slots []slotView, now time.Time, 
 		before = nil
 	}
 	p.keepMarks(marks, before)
-	jobs := without(slices.Concat(p.jobs, p.elsewhere), func(j Job) bool { return requeued[j.Shown] })
+	jobs := p.jobs
+	if len(p.elsewhere) > 0 {
+		jobs = slices.Concat(jobs, p.elsewhere)
+	}
+	jobs = without(jobs, func(j Job) bool { return requeued[j.Shown] })
 	p.limits(ctx, jobs, byNode, p.withinWalls(jobs, marks), now, toSlurm)
 	p.leaveToOwners(ctx, jobs)
 }

@@ -61,13 +61,16 @@ func (p *pass) readJobs(ctx context.Context) error {
 			return err
 		}
 	}
-	p.jobs, p.ended = []Job{}, withoutChecks(ended)
-	for _, j := range withoutChecks(jobs) {
-		if in(j) || p.onOurs(j) {
-			p.jobs = append(p.jobs, j)
-		} else {
+	p.ended = withoutChecks(ended)
+	p.jobs = slices.DeleteFunc(withoutChecks(jobs), func(j Job) bool { // in place: they may be many
+		ours := in(j) || p.onOurs(j)
+		if !ours {
 			p.elsewhere = append(p.elsewhere, j)
 		}
+		return !ours
+	})
+	if p.jobs == nil {
+		p.jobs = []Job{}
 	}
 	return nil
 }
