@@ -69,6 +69,13 @@ func (j Job) Settled() bool {
 	return j.Pending() && j.Reason != "Cleaning" && (!j.Held || j.Start.IsZero())
 }
 
+// HoldUntold is true for a job that was requeued held, as long as Slurm says no more than that:
+// up to 24.11 until its last run is cleaned up, on 22.05 also for ever. Whose hold it is only
+// slurmctld knows then.
+func (j Job) HoldUntold() bool {
+	return j.Held && strings.ReplaceAll(j.Reason, "_", " ") == "job requeued in held state"
+}
+
 // Configuring is true for a job that has its nodes, of which some still boot.
 func (j Job) Configuring() bool { return slices.Contains(j.StateFlags, "CONFIGURING") }
 

@@ -16,7 +16,7 @@ func (p *pass) launches() bool {
 
 // relabels is for how long after a requeue Slurm may make any hold an administrator's: when
 // what the job's last run has left is cleaned up, and then when its scheduler comes by (seen
-// on 24.11: 1.3 s on a busy machine).
+// on 24.11: up to 5 s on a busy machine).
 const relabels = 10 * time.Second
 
 // leaveToOwners ends our holds of jobs whose time is over, or which were refused and changed so

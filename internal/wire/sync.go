@@ -190,7 +190,7 @@ func lifecycleJob(j slurm.Job) (lifecycle.Job, error) {
 	return lifecycle.Job{ID: j.ID, Shown: j.DisplayID(), Partition: j.Partition, Account: j.Account, MinNodes: j.NumNodes, State: j.State, Configuring: j.Configuring(),
 		Nodes: names, Start: j.Start, End: j.End, Limit: j.TimeLimit, TimeMin: j.TimeMin, Comment: j.Comment, Restarts: j.Restarts,
 		User: j.User, QOS: j.QOS, Reservation: j.Reservation, AdminComment: j.AdminComment, Begin: j.Eligible, Deadline: j.Deadline, Constraint: j.Features,
-		AdminHeld: j.Held && j.Reason != "JobHeldUser", Held: j.Held, HoldUntold: strings.ReplaceAll(j.Reason, "_", " ") == "job requeued in held state", Settled: j.Settled(), Batch: j.Batch, Requeue: j.Requeue}, err
+		AdminHeld: j.Held && j.Reason != "JobHeldUser", Held: j.Held, HoldUntold: j.HoldUntold(), Settled: j.Settled(), Batch: j.Batch, Requeue: j.Requeue}, err
 }
 
 // CreateReservation creates a Slurm reservation.
