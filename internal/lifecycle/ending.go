@@ -90,7 +90,9 @@ func (p *pass) endJobs(ctx context.Context, jobs []Job, byNode map[string]fenced
 		return off
 	}
 	// An exit status says little: what counts is what the jobs do then.
-	after, _, err := p.Slurm.Jobs(ctx, p.cluster.Ours(p.snap), nil)
+	after, _, err := p.Slurm.Jobs(ctx, nil, func(j Job) bool {
+		return slices.ContainsFunc(taken, func(e ending) bool { return e.job.Shown == j.Shown })
+	})
 	for i, e := range taken {
 		err := errors.Join(errs[i], err)
 		j := slices.IndexFunc(after, func(j Job) bool { return j.Shown == e.job.Shown })

@@ -49,17 +49,15 @@ func (p *pass) readJobs(ctx context.Context) error {
 		}
 		return false
 	}
-	var jobs, ended []Job
-	if !p.OursOnly {
-		var err error
-		if jobs, ended, err = p.Slurm.Jobs(ctx, nil, func(j Job) bool { return in(j) || len(j.Nodes) > 0 && p.onOurs(j) || concerns(j) }); err != nil {
-			return err
-		}
-	} else if len(ours) > 0 {
-		var err error
-		if jobs, ended, err = p.Slurm.Jobs(ctx, ours, nil); err != nil {
-			return err
-		}
+	jobs, ended := []Job{}, []Job{}
+	var err error
+	if asked := append(slices.Clone(ours), p.AlsoOurs...); !p.OursOnly {
+		jobs, ended, err = p.Slurm.Jobs(ctx, nil, func(j Job) bool { return in(j) || p.onOurs(j) || concerns(j) })
+	} else if len(asked) > 0 {
+		jobs, ended, err = p.Slurm.Jobs(ctx, asked, nil)
+	}
+	if err != nil {
+		return err
 	}
 	p.ended = withoutChecks(ended)
 	p.jobs = slices.DeleteFunc(withoutChecks(jobs), func(j Job) bool { // in place: they may be many
@@ -69,7 +67,7 @@ func (p *pass) readJobs(ctx context.Context) error {
 		}
 		return !ours
 	})
-	if p.jobs == nil {
+	if p.jobs == nil { // which says that they were not read
 		p.jobs = []Job{}
 	}
 	return nil
@@ -79,6 +77,17 @@ func (p *pass) readJobs(ctx context.Context) error {
 // ago.
 func (p *pass) onOurs(j Job) bool {
 	return slices.ContainsFunc(j.Nodes, func(n string) bool { _, _, _, ours := p.Settings.PlaceOf(n); return ours })
+}
+
+// alsoOurs are the partitions of jobs that have nodes of ours.
+func (p *pass) alsoOurs() []string {
+	var names []string
+	for _, j := range p.jobs {
+		if !slices.Contains(names, j.Partition) && p.onOurs(j) {
+			names = append(names, j.Partition)
+		}
+	}
+	return names
 }
 
 // concerns reports whether a job that can have no node of ours bears a word of ours, or one

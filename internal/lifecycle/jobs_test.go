@@ -42,18 +42,22 @@ func TestJobsThatAPassIsAbout(t *testing.T) {
 		return strings.Join(all, " ")
 	}
 	for _, test := range []struct {
-		oursOnly        bool
-		jobs, elsewhere string
-	}{{false, "1 2 3 8", "5 6"}, {true, "1 2 3", ""}} {
-		p := pass{Sources: Sources{Settings: settings, Slurm: m, OursOnly: test.oursOnly}, snap: snap, cluster: cluster}
+		oursOnly              bool
+		also, jobs, elsewhere string
+	}{{false, "", "1 2 3 8", "5 6"}, {true, "", "1 2 3", ""}, {true, "cpu", "1 2 3 8", "4 5 6 7"}} {
+		p := pass{Sources: Sources{Settings: settings, Slurm: m, OursOnly: test.oursOnly, AlsoOurs: strings.Fields(test.also)}, snap: snap, cluster: cluster}
 		if err := p.readJobs(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if got := shown(p.jobs); got != test.jobs {
-			t.Errorf("of ours only: %v: jobs %s, not %s", test.oursOnly, got, test.jobs)
+			t.Errorf("of ours only: %v, also of %q: jobs %s, not %s", test.oursOnly, test.also, got, test.jobs)
 		}
 		if got := shown(p.elsewhere); got != test.elsewhere {
-			t.Errorf("of ours only: %v: elsewhere %s, not %s", test.oursOnly, got, test.elsewhere)
+			t.Errorf("of ours only: %v, also of %q: elsewhere %s, not %s", test.oursOnly, test.also, got, test.elsewhere)
+		}
+		// Where job 8 was seen, the next pass looks too.
+		if got, seen := strings.Join(p.alsoOurs(), " "), strings.Contains(test.jobs, "8"); (got == "cpu") != seen {
+			t.Errorf("of ours only: %v, also of %q: the next pass also looks at %q", test.oursOnly, test.also, got)
 		}
 	}
 	// Slurm has no partition of ours yet.

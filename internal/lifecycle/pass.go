@@ -101,7 +101,7 @@ func (p *pass) look(ctx context.Context) {
 
 func (p *pass) report() Report {
 	return Report{At: p.now.UTC().Truncate(time.Second), Done: append([]Done{}, p.done...),
-		Problems: append([]string{}, p.snap.Problems...), NoAWS: p.awsErr != nil, Cluster: p.cluster, Jobs: p.jobs, Checking: p.checking(), Rolling: p.rolling}
+		Problems: append([]string{}, p.snap.Problems...), NoAWS: p.awsErr != nil, Cluster: p.cluster, Jobs: p.jobs, AlsoOurs: p.alsoOurs(), Checking: p.checking(), Rolling: p.rolling}
 }
 
 // pass is the state of one pass while it acts.

@@ -22,6 +22,8 @@ type Report struct {
 	// are its jobs, nil if they were not asked for.
 	Cluster *Cluster `json:"-"`
 	Jobs    []Job    `json:"-"`
+	// AlsoOurs is that of Sources, for the next pass.
+	AlsoOurs []string `json:"-"`
 	// Rolling are the node groups of partitions that roll over by themselves, as the pass left
 	// them.
 	Rolling []Rolling `json:"-"`

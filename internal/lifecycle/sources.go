@@ -20,8 +20,12 @@ type Sources struct {
 	// PCS is nil when no partition has provider pcs.
 	PCS   PCS
 	Slurm Slurm
-	// OursOnly: jobs of partitions that are none of ours are not looked at in this pass.
+	// OursOnly: jobs of partitions that are none of ours are not looked at in this pass, but
+	// for those of AlsoOurs.
 	OursOnly bool
+	// AlsoOurs had jobs with nodes of ours in the last pass: a partition that loses its nodes
+	// keeps the jobs that run there.
+	AlsoOurs []string
 	// RollOver is nil where no partition rolls over by itself, and for who only looks.
 	RollOver RollOver
 	// Health is the site's own command for nodes of a block that opens.

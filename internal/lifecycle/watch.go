@@ -36,6 +36,7 @@ func (w Watch) Run(ctx context.Context) error {
 	}
 	var said []string
 	var unlock func()
+	var last Report
 	for pass := 0; ; pass++ {
 		var problems []string
 		if err != nil {
@@ -49,8 +50,9 @@ func (w Watch) Run(ctx context.Context) error {
 			} // what else is in the way of the lock is in the way of the pass too
 		}
 		w.alive("")
-		sources.OursOnly = pass%everywhere != 0
+		sources.OursOnly, sources.AlsoOurs = pass%everywhere != 0 && last.Jobs != nil, last.AlsoOurs
 		snap, report, _ := Pass(ctx, sources)
+		last = report
 		if ctx.Err() != nil {
 			return nil
 		}
