@@ -65,6 +65,16 @@ func TestR5_SyncKilledAtEachCall(t *testing.T) {
 		k.killedAt("slurm", n, "after")
 		check(fmt.Sprintf("after call %d to Slurm, %s", n, k.first["slurm"][n-1]))
 	}
+	// In the end the hold is its owner's, who can release it.
+	id := k.jobs["held"]
+	k.until("the note of job "+id+" is off", func() bool {
+		k.passes()
+		_, _, ours := capacity.ReadHoldNote(k.job(id).AdminComment)
+		return !ours
+	})
+	if j := k.job(id); !j.Held || j.AdminHeld && !j.HoldUntold {
+		t.Errorf("the hold of job %s is not its owner's: %+v", id, j)
+	}
 }
 
 // kills is a rehearsal in which calls can be told to kill who makes them.
