@@ -10,11 +10,11 @@ func FuzzJobs(f *testing.F) {
 	for _, version := range versions {
 		f.Add(string(recordedBy(f, "squeue-"+version+".txt")))
 	}
-	for _, fields := range []jobFields{allFields, briefFields} {
+	for _, fields := range []jobFields{allFields, eachFields, briefFields} {
 		f.Add(recordOf(fields, recordedMark, map[string]string{"Comment": "\n" + record("", nil)}))
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		for _, fields := range []jobFields{allFields, briefFields} {
+		for _, fields := range []jobFields{allFields, eachFields, briefFields} {
 			jobs, err := parseJobFields(t, fields, []byte(text), recordedMark)
 			if err != nil {
 				continue
@@ -34,7 +34,7 @@ func FuzzComment(f *testing.F) {
 	f.Add(record("", nil))
 	f.Fuzz(func(t *testing.T, comment string) {
 		mark := newMark()
-		for _, fields := range []jobFields{allFields, briefFields} {
+		for _, fields := range []jobFields{allFields, eachFields, briefFields} {
 			text := recordOf(fields, mark, map[string]string{"Comment": comment, "Name": comment}) + recordOf(fields, mark, map[string]string{"JobID": "8"})
 			jobs, err := parseJobFields(t, fields, []byte(text), mark)
 			if err != nil || len(jobs) != 2 || jobs[0].ID != 7 || jobs[1].ID != 8 || jobs[1].Comment != "" {

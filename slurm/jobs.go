@@ -105,11 +105,11 @@ func (j Job) Ended() bool { return slices.Contains(endedStates, j.State) && !j.C
 func (j Job) DisplayID() string {
 	switch {
 	case j.HetJobID != 0:
-		return fmt.Sprintf("%d+%d", j.HetJobID, j.HetOffset)
+		return strconv.Itoa(j.HetJobID) + "+" + strconv.Itoa(j.HetOffset)
 	case j.ArrayJobID != 0 && j.ArrayTaskID >= 0:
-		return fmt.Sprintf("%d_%d", j.ArrayJobID, j.ArrayTaskID)
+		return strconv.Itoa(j.ArrayJobID) + "_" + strconv.Itoa(j.ArrayTaskID)
 	case j.ArrayJobID != 0 && j.ArrayTasks != "":
-		return fmt.Sprintf("%d_[%s]", j.ArrayJobID, j.ArrayTasks)
+		return strconv.Itoa(j.ArrayJobID) + "_[" + j.ArrayTasks + "]"
 	}
 	return strconv.Itoa(j.ID)
 }
@@ -136,27 +136,27 @@ func (c *Client) jobs(ctx context.Context, fields jobFields) ([]Job, error) {
 	if err := c.eachJob(ctx, fields, func(j Job) error { jobs = append(jobs, j); return nil }); err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(jobs, func(a, b Job) int { return a.ID - b.ID }) // squeue has them by priority
 	return jobs, nil
 }
 
 // EachJob takes the jobs of the partitions, or of all if none is given, that have not ended, and
-// those that have ended within MinJobAge (slurm.conf(5): 5 minutes unless set), in one call and
-// in squeue's order, by priority. A job that waits for one of several partitions is among those
+// those that have ended within MinJobAge (slurm.conf(5): 5 minutes unless set), in one call, by
+// their ids; tasks of an array come one after the other. A job that waits for one of several partitions is among those
 // of each. A requeued job is among those that have ended only when its last run has. After an
-// error, which may be that of take, what was taken is not all.
+// error, which may be that of take, what was taken is not all. Name, Submit and UserID are not
+// asked for.
 func (c *Client) EachJob(ctx context.Context, partitions []string, take func(Job) error) error {
 	more := []string{"--states=all"}
 	if len(partitions) > 0 {
 		more = append(more, "--partition="+strings.Join(partitions, ","))
 	}
-	return c.eachJob(ctx, allFields, take, more...)
+	return c.eachJob(ctx, eachFields, take, more...)
 }
 
 func (c *Client) eachJob(ctx context.Context, fields jobFields, take func(Job) error, more ...string) error {
 	mark := newMark()
 	r := jobReader{fields: fields, mark: []byte(mark), take: take}
-	err := c.runInto(ctx, &r, []string{"SQUEUE_FORMAT2=" + fields.format(mark)}, "squeue", append([]string{"--all", "--noheader", "--noconvert"}, more...)...)
+	err := c.runInto(ctx, &r, []string{"SQUEUE_FORMAT2=" + fields.format(mark)}, "squeue", append([]string{"--all", "--noheader", "--noconvert", "--sort=i"}, more...)...)
 	if err = r.end(err); err != nil {
 		return fmt.Errorf("listing jobs: %w", err)
 	}

@@ -177,19 +177,24 @@ func recordOf(fields jobFields, mark string, replaced map[string]string) string 
 	return b.String() + "\n"
 }
 
-// Of each job BriefJobs has what Jobs has of these fields, and nothing of the others.
-func TestParseBriefJobs(t *testing.T) {
+// Of each job EachJob and BriefJobs have what Jobs has of these fields, and nothing of the others.
+func TestParseSomeFields(t *testing.T) {
 	of := map[string]string{"JobID": "9", "JobArrayID": "7_2", "State": "CONFIGURING", "TimeLimit": "1-00:00:00", "EligibleTime": "1795302300", "SubmitTime": "1795302300",
 		"RestartCnt": "3", "NodeList": "gpu-[1-2]", "NumNodes": "2", "UserID": "1000", "Partition": "gpu", "Account": "nlp", "Comment": "a\nb|", "admin_comment": "c", "Name": "n", "QOS": "q"}
 	whole, err := parseJobs(t, []byte(record(recordedMark, of)), recordedMark)
+	each, eachErr := parseJobFields(t, eachFields, []byte(recordOf(eachFields, recordedMark, of)), recordedMark)
 	brief, briefErr := parseJobFields(t, briefFields, []byte(recordOf(briefFields, recordedMark, of)), recordedMark)
-	if err != nil || briefErr != nil || len(whole) != 1 || len(brief) != 1 {
-		t.Fatal(whole, err, brief, briefErr)
+	if err != nil || eachErr != nil || briefErr != nil || len(whole) != 1 || len(each) != 1 || len(brief) != 1 {
+		t.Fatal(whole, err, each, eachErr, brief, briefErr)
 	}
 	want := whole[0]
-	want.Submit, want.NumNodes, want.UserID, want.Name, want.QOS = time.Time{}, 0, 0, "", ""
+	want.Submit, want.UserID, want.Name = time.Time{}, 0, ""
+	if diff := cmp.Diff(want, each[0]); diff != "" {
+		t.Errorf("EachJob (-want +got):\n%s", diff)
+	}
+	want.NumNodes, want.QOS = 0, ""
 	if diff := cmp.Diff(want, brief[0]); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("BriefJobs (-want +got):\n%s", diff)
 	}
 	if n := len(briefFields.plain) + len(briefFields.marked); n != 13 || briefFields.plain[8].name != "NodeList" {
 		t.Errorf("%d fields: %+v", n, briefFields)

@@ -411,10 +411,9 @@ func TestJobsOfPartitions(t *testing.T) {
 			}
 			want = append(want, ids[name])
 		}
-		slices.Sort(got)
 		slices.Sort(want)
 		if !slices.Equal(got, want) {
-			t.Errorf("jobs of %q: %v, not %v", test.partitions, got, want)
+			t.Errorf("jobs of %q: %v, not, by their ids, %v", test.partitions, got, want)
 		}
 	}
 }

@@ -62,14 +62,12 @@ func limitOfMinutes(minutes int64) (capacity.Limit, error) {
 // parseTimeSpec returns seconds.
 func parseTimeSpec(text string) (int64, error) {
 	days, clock, hasDays := strings.Cut(text, "-")
-	units := []int64{60, 1} // minutes[:seconds]
 	if !hasDays {
 		clock = text
-		if strings.Count(clock, ":") == 2 {
-			units = []int64{3600, 60, 1}
-		}
-	} else {
-		units = []int64{3600, 60, 1}
+	}
+	units := []int64{3600, 60, 1}
+	if !hasDays && strings.Count(clock, ":") != 2 {
+		units = units[1:] // minutes[:seconds]
 	}
 
 	var total int64
@@ -83,16 +81,16 @@ func parseTimeSpec(text string) (int64, error) {
 			return total, nil
 		}
 	}
-	parts := strings.Split(clock, ":")
-	if len(parts) > len(units) {
+	if strings.Count(clock, ":") >= len(units) {
 		return 0, fmt.Errorf("too many colons")
 	}
-	for i, part := range parts {
+	for part := range strings.SplitSeq(clock, ":") {
 		n, err := timePart(part)
 		if err != nil {
 			return 0, err
 		}
-		total += n * units[i]
+		total += n * units[0]
+		units = units[1:]
 	}
 	return total, nil
 }
@@ -100,8 +98,9 @@ func parseTimeSpec(text string) (int64, error) {
 // timePart reads one number of a time. Ten digits are enough for Slurm's
 // largest 32-bit value and keep every sum here inside an int64.
 func timePart(digits string) (int64, error) {
-	if digits == "" || len(digits) > 10 || strings.Trim(digits, "0123456789") != "" {
+	n, err := strconv.ParseUint(digits, 10, 63) // takes no sign
+	if err != nil || len(digits) > 10 {
 		return 0, fmt.Errorf("%q is not a number of 1 to 10 digits", digits)
 	}
-	return strconv.ParseInt(digits, 10, 64)
+	return int64(n), nil
 }

@@ -73,7 +73,8 @@ func (p *pass) changeJobs(ctx context.Context, slots []slotView, now time.Time, 
 		jobs = slices.Concat(jobs, p.elsewhere)
 	}
 	jobs = without(jobs, func(j Job) bool { return requeued[j.Shown] })
-	p.limits(ctx, jobs, byNode, p.withinWalls(jobs, marks), now, toSlurm)
+	p.keepWithinWalls(jobs, marks)
+	p.limits(ctx, jobs, byNode, marks, now, toSlurm)
 	p.leaveToOwners(ctx, jobs)
 }
 

@@ -1,8 +1,6 @@
 package lifecycle
 
 import (
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -24,7 +22,7 @@ import (
 // trustedMarks are the marks that count, by jobs as they are Shown; before are those of
 // the last pass.
 func trustedMarks(jobs []Job, before map[string]state.Mark) map[string]state.Mark {
-	marks := map[string]state.Mark{}
+	marks := make(map[string]state.Mark, len(jobs))
 	for _, j := range jobs {
 		wish, _ := capacity.ParseWish(j.Comment)
 		said := state.Mark{Restarts: j.Restarts, Fit: wish.Fit, UpTo: wish.FitLimit.Minutes, OnEnd: wish.OnEnd,
@@ -71,10 +69,15 @@ func (p *pass) marks(jobs []Job, byNode map[string]fenced) (now, before map[stri
 	}
 	jobs = without(jobs, func(j Job) bool {
 		_, onOurs := earliestFence(j, byNode)
-		return !onOurs && !slices.ContainsFunc(strings.Split(j.Partition, ","), func(name string) bool {
-			_, ours := p.snap.Partition(name)
-			return ours
-		})
+		if onOurs {
+			return false
+		}
+		for name := range strings.SplitSeq(j.Partition, ",") {
+			if _, ours := p.snap.Partition(name); ours {
+				return false
+			}
+		}
+		return true
 	})
 	return trustedMarks(jobs, before), before
 }
@@ -86,19 +89,20 @@ func (p *pass) keepMarks(now, before map[string]state.Mark) {
 	}
 }
 
-// withinWalls are marks by which no limit is raised past what accounting would have let the
-// job have.
-func (p *pass) withinWalls(jobs []Job, marks map[string]state.Mark) map[string]state.Mark {
-	marks = maps.Clone(marks)
+// keepWithinWalls changes marks so that by them no limit is raised past what accounting would
+// have let the job have.
+func (p *pass) keepWithinWalls(jobs []Job, marks map[string]state.Mark) {
 	for _, j := range jobs {
-		m, ok := marks[j.Shown]
+		m := marks[j.Shown]
 		part, ours := p.snap.Partition(j.Partition)
-		if wall := p.snap.Walls.Wall(j.User, j.Account, j.QOS, part); ok && ours && wall.Bounded() && (m.UpTo == 0 || wall.Minutes < m.UpTo) {
+		if !m.Fit || !ours {
+			continue
+		}
+		if wall := p.snap.Walls.Wall(j.User, j.Account, j.QOS, part); wall.Bounded() && (m.UpTo == 0 || wall.Minutes < m.UpTo) {
 			m.UpTo = wall.Minutes
 			marks[j.Shown] = m
 		}
 	}
-	return marks
 }
 
 // problem notes what a pass can do without.

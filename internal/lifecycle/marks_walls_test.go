@@ -25,9 +25,9 @@ func TestMarksStayWithinAccounting(t *testing.T) {
 	}
 	now, before := p.marks(jobs, nil)
 	p.keepMarks(now, before)
-	got := p.withinWalls(jobs, now)
+	p.keepWithinWalls(jobs, now)
 	want := map[string]state.Mark{"1": {Fit: true, UpTo: 60}, "2": {Fit: true, UpTo: 60}, "3": {Fit: true, UpTo: 30}, "4": {Fit: true}, "6": {Fit: true, UpTo: 60}, "7": {Fit: true, UpTo: 60}}
-	if diff := cmp.Diff(want, got); diff != "" || len(p.snap.Problems) > 0 {
+	if diff := cmp.Diff(want, now); diff != "" || len(p.snap.Problems) > 0 {
 		t.Errorf("%s\nproblems: %q", diff, p.snap.Problems)
 	}
 	// What is kept for the next pass is what the users wrote.

@@ -36,9 +36,12 @@ type unfit struct {
 func unfits(jobs []Job, snap *capacity.Snapshot, defaults map[string]capacity.Limit, now time.Time) []unfit {
 	var all []unfit
 	for _, j := range jobs {
+		if j.State != "PENDING" {
+			continue
+		}
 		req := j.Request(snap)
 		isDefault := func(partition string) bool { return j.Limit == defaults[partition] }
-		if j.State != "PENDING" || j.Limit.Bounded() && !slices.ContainsFunc(req.Partitions, isDefault) {
+		if j.Limit.Bounded() && !slices.ContainsFunc(req.Partitions, isDefault) {
 			continue
 		}
 		if !req.TimeLimit.Set {

@@ -147,11 +147,15 @@ func (p *pass) runs(last *state.Sample, now time.Time) map[string]state.Run {
 	runs := map[string]state.Run{}
 	restarts := map[string]int{}
 	for _, j := range p.jobs {
-		restarts[j.Shown] = j.Restarts
+		if j.Restarts > 0 {
+			restarts[j.Shown] = j.Restarts
+		}
+		if !slices.ContainsFunc(j.Nodes, func(n string) bool { return ours[n] }) {
+			continue
+		}
 		id := runID(j)
 		was, known := before[id]
 		switch {
-		case !slices.ContainsFunc(j.Nodes, func(n string) bool { return ours[n] }):
 		case j.State == "RUNNING" || j.State == "SUSPENDED":
 			runs[id] = p.run(j)
 			if same := was.Start.Sub(runs[id].Start).Abs() <= clockSlack; known && same {

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -38,7 +39,7 @@ func (d Dir) Marks() (map[string]Mark, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	var marks map[string]Mark
+	marks := make(map[string]Mark, bytes.Count(text, []byte("{")))
 	if err == nil {
 		err = json.Unmarshal(text, &marks)
 	}
