@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"runtime/debug"
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -31,9 +30,6 @@ stands for. Needs rights of a Slurm operator.`
 
 // Run makes one pass, or one after the other.
 func (c *SyncCmd) Run(ctx context.Context, t *terminal.Terminal, g *Globals, cfg *config.Config) error {
-	// A pass reads every job and forgets it: of 10,000 jobs the garbage is larger than what is
-	// in use. It shares the controller's memory, and has time.
-	debug.SetGCPercent(50)
 	settings := wire.Follower{Path: cfg.Path, Region: g.Region, Profile: g.Profile}
 	if c.Watch && len(c.Interrupted) > 0 {
 		return usage("give --watch or --interrupted, not both")
