@@ -312,9 +312,8 @@ func (a *adversary) jobs() []slurm.Job {
 	client := slurm.Client{Conf: a.cluster.Conf()}
 	var jobs []slurm.Job
 	a.until("slurmctld shows its jobs", func() (ok bool) {
-		var err error
-		jobs, err = client.Jobs(a.ctx)
-		return err == nil
+		jobs = nil
+		return client.EachJob(a.ctx, nil, func(j slurm.Job) error { jobs = append(jobs, j); return nil }) == nil
 	})
 	return jobs
 }
@@ -324,22 +323,22 @@ func done(j slurm.Job) bool { return j.State == "COMPLETED" || j.State == "CANCE
 // allowed reports whether a job, as it is, may run where it wants to, and fits there.
 func allowed(j slurm.Job) bool {
 	wish, problems := capacity.ParseWish(j.Comment)
-	most := 0
+	// Moved here without a limit, it waits behind the fence; nobody edits what is moved. So it
+	// does with one of two days that the filter let through unchecked.
+	long := j.TimeLimit.Unlimited || j.TimeLimit.Duration() > 24*time.Hour
+	fits := false
 	for p := range strings.SplitSeq(j.Partition, ",") {
 		if p == "static" {
-			most = max(most, 1)
+			fits = fits || j.NumNodes <= 1
 			continue
 		}
-		most = max(most, 2)
+		fits = fits || j.NumNodes <= 2 && !long
 		block := map[string]string{"gpu": blockID, "other": otherID}[p]
 		if j.Account != "nlp" || len(problems) > 0 || wish.ReservationID != "" && wish.ReservationID != block {
 			return false
 		}
 	}
-	// Moved here without a limit, it waits behind the fence; nobody edits what is moved. So it
-	// does with one of two days that the filter let through unchecked.
-	long := (j.TimeLimit.Unlimited || j.TimeLimit.Duration() > 24*time.Hour) && !strings.Contains(j.Partition, "static")
-	return j.NumNodes <= most && !long
+	return fits
 }
 
 // runs counts the calls of a hook.

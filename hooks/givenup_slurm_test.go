@@ -82,3 +82,29 @@ func (p *power) pollOften() {
 	}
 	p.wrapper("sync-watch")
 }
+
+// Slurm 24.11 takes a job that had ended when slurmctld was restarted, and is requeued then, for
+// completing until its nodes say that it is over. Nodes that are off never do, and nobody else's
+// job need come to power them up.
+func TestRequeuedJobCompletesOnNodesThatAreOff(t *testing.T) {
+	var cfg slurmlab.Config
+	p := startPower(t, func(c *slurmlab.Config) { c.SuspendTime = 2 * time.Second; cfg = *c })
+	p.pollOften()
+	id := p.submit("-p", "gpu", "-N2", "-t", "10")
+	p.wait(id, "COMPLETED")
+	off := func() bool {
+		states, err := p.cluster.NodeStates(p.ctx)
+		return err == nil && strings.Contains(states["gpu-1"], "POWERED_DOWN") && strings.Contains(states["gpu-2"], "POWERED_DOWN")
+	}
+	p.until("the nodes are off", off)
+	if err := p.cluster.Reload(deadline(t), cfg); err != nil {
+		t.Fatal(err)
+	}
+	p.scontrol("requeue", id)
+	ctx, cancel := context.WithCancel(t.Context())
+	var watch sync.WaitGroup
+	watch.Go(func() { p.keepSync(ctx) })
+	p.wait(id, "COMPLETED")
+	cancel()
+	watch.Wait()
+}

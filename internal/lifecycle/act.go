@@ -44,6 +44,7 @@ func (p *pass) act(ctx context.Context, mayDelete bool) {
 	}
 	p.changeJobs(ctx, slots, now, toSlurm)
 	p.giveBack(ctx)
+	p.endCompleting(ctx)
 	p.powerDown(ctx, slots)
 	p.powerUp(ctx, slots)
 	p.checkNodes(ctx)
