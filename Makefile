@@ -126,7 +126,7 @@ test-systemd: deps ## the service of the DEB under a real systemd, in a containe
 bench: ## speed as a ratio to something run beside it, never as a bare time
 	go test -run '^$$' -bench . -benchtime 1x $$(go list ./... | grep -v internal/bench/suite)
 
-faults: ## every command and hook, through every fault at each of its calls (an hour)
+faults: ## every command and hook, through every fault at each of its calls (half an hour)
 faults: deps
 	@mkdir -p bin && rm -f bin/faults.txt
 	PCS_CAPACITY_FAULTS=$(CURDIR)/bin/faults.txt go test -timeout 4h -run '^TestR5_Faults$$' ./cmd/pcs-capacity >bin/faults.log || failed=1; \

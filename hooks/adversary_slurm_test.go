@@ -25,8 +25,10 @@ const (
 	// so short here that it is about as many power-ups as in an hour.
 	// On a slow machine it takes up to longestAttack until there were fewestRuns of jobs in blocks.
 	attackTime, longestAttack, fewestRuns = 50 * time.Second, 3 * time.Minute, 5
-	// calmTime is the time in which the cluster has to come to rest afterwards.
-	calmTime = 70 * time.Second
+	// calmTime is the time in which the cluster has to come to rest afterwards. Slurm 24.11 asks
+	// a node after KillWait and two MessageTimeouts, looking once a minute, whether a job is over
+	// that had ended before a restart of slurmctld and was requeued after it: 50 and 60 seconds.
+	calmTime = 150 * time.Second
 )
 
 // TestAdversary: two users without rights submit, hold, release, requeue, cancel, move and

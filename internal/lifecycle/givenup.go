@@ -24,7 +24,7 @@ func (p *pass) giveBack(ctx context.Context) {
 // wait until somebody else's job powers them up. Slurm 24.11 has such jobs when one that had
 // ended before a restart of slurmctld is requeued after it.
 func (p *pass) endCompleting(ctx context.Context) {
-	completing := map[string]string{} // the job, by node
+	completing := map[string]string{} // the job, by node: squeue shows those that have not said that it is over
 	for _, j := range p.jobs {
 		if j.State == "COMPLETING" {
 			for _, n := range j.Nodes {
