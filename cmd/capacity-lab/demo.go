@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 )
 
 // demoCmd is "capacity-lab demo": the main job, told in two acts. Every command is
@@ -33,7 +35,7 @@ func (cmd *demoCmd) Run() error {
 	}
 	defer os.RemoveAll(dir)
 	began := time.Now()
-	t := &teller{ctx: ctx, out: os.Stdout, quirks: cmd.quirks}
+	t := &teller{Terminal: terminal.Standard(), ctx: ctx, quirks: cmd.quirks}
 	for _, act := range []struct {
 		title string
 		name  string
@@ -53,7 +55,7 @@ func (cmd *demoCmd) Run() error {
 	if t.mistakes > 0 {
 		return fmt.Errorf("demo: %s, but %d things were not as they should be", summary, t.mistakes)
 	}
-	fmt.Printf("\ndemo: %s, all did what they say: 3 blocks bought, 1 wrong zone and 1 too long job refused, jobs ran inside the blocks, 1 waited at a fence until an extension moved it.\n", summary)
+	t.Tell("\ndemo: %s, all did what they say: 3 blocks bought, 1 wrong zone and 1 too long job refused, jobs ran inside the blocks, 1 waited at a fence until an extension moved it.", summary)
 	return nil
 }
 
@@ -74,7 +76,7 @@ func (t *teller) act(bin, dir string, start func(t *teller, self, bin, dir strin
 	if err != nil {
 		return fmt.Errorf("the lab did not start: %w", err)
 	}
-	t.say("$ . %s", t.env)
+	t.command(". " + t.env)
 	if err := os.MkdirAll(t.work, 0o755); err != nil {
 		return errors.Join(err, stop())
 	}
@@ -85,7 +87,7 @@ func (t *teller) act(bin, dir string, start func(t *teller, self, bin, dir strin
 // background starts a command that stays, and returns how it is stopped.
 func (t *teller) background(stdout io.Writer, program string, args ...string) (stop func() error, err error) {
 	c := exec.Command(program, args...)
-	c.Stdout, c.Stderr = stdout, t.out
+	c.Stdout, c.Stderr = stdout, t.Out
 	// Its own process group: a Ctrl-C at the terminal reaches us first, and we stop it.
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := c.Start(); err != nil {
@@ -105,7 +107,7 @@ func serveAWS(t *teller, self, bin, dir string) (func() error, error) {
 	}
 	defer env.Close()
 	args := append([]string{"aws", "--speed", "60"}, t.quirks.flags()...)
-	t.say("$ capacity-lab %s > %s &", strings.Join(args, " "), t.env)
+	t.command(fmt.Sprintf("capacity-lab %s > %s &", strings.Join(args, " "), t.env))
 	stop, err := t.background(env, self, args...)
 	if err != nil {
 		return nil, err
@@ -123,7 +125,7 @@ func serveAWS(t *teller, self, bin, dir string) (func() error, error) {
 func raiseLab(t *teller, self, bin, dir string) (func() error, error) {
 	mode := filepath.Base(dir)
 	args := append([]string{"up", "--mode", mode, "--dir", dir}, t.quirks.flags()...)
-	t.say("$ capacity-lab %s &", strings.Join(args, " "))
+	t.command(fmt.Sprintf("capacity-lab %s &", strings.Join(args, " ")))
 	read, write, err := os.Pipe()
 	if err != nil {
 		return nil, err

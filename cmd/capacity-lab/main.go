@@ -3,9 +3,12 @@
 package main
 
 import (
+	"os"
+
 	"github.com/alecthomas/kong"
 
 	"github.com/pcs-capacity/pcs-capacity/internal/manual"
+	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 )
 
 // cli is the command line.
@@ -23,5 +26,8 @@ func main() {
 		kong.Name("capacity-lab"),
 		kong.Description("AWS and Slurm on one machine, to learn, test and rehearse."),
 		kong.UsageOnError())
-	k.FatalIfErrorf(k.Run())
+	if err := k.Run(); err != nil {
+		terminal.Standard().Say("capacity-lab: error: %s", err)
+		os.Exit(1)
+	}
 }

@@ -1,16 +1,18 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"regexp"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 )
 
 // patience is how long waitFor tries, and most that one command may take.
@@ -18,8 +20,8 @@ const patience = 60 * time.Second
 
 // teller shows commands with their real output and notices what is not as told.
 type teller struct {
+	*terminal.Terminal
 	ctx context.Context
-	out io.Writer
 	// env is the file to source before each command, work the folder to run it in, bin
 	// where the programs are.
 	env, work, bin string
@@ -39,17 +41,24 @@ type wants struct {
 }
 
 func (t *teller) title(text string) {
-	fmt.Fprintf(t.out, "\n%s\n%s\n", text, strings.Repeat("=", len(text)))
+	t.Tell("\n%s\n%s", text, strings.Repeat("=", len(text)))
 }
 
 func (t *teller) say(format string, args ...any) {
 	if !t.failed {
-		fmt.Fprintf(t.out, format+"\n", args...)
+		t.Tell(format, args...)
+	}
+}
+
+// command shows what is run.
+func (t *teller) command(line string) {
+	if !t.failed {
+		fmt.Fprintln(t.Out, terminal.WrapCommand("$ "+line, t.OutWidth))
 	}
 }
 
 func (t *teller) wrong(format string, args ...any) {
-	fmt.Fprintf(t.out, "✗ "+format+"\n", args...)
+	t.Tell("✗ "+format, args...)
 	t.mistakes++
 	t.failed = true
 }
@@ -59,7 +68,7 @@ func (t *teller) run(command string, w wants) {
 	if t.failed {
 		return
 	}
-	t.say("$ %s", command)
+	t.command(command)
 	t.commands++
 	status := t.sh(command)
 	t.show()
@@ -81,7 +90,7 @@ func (t *teller) waitFor(command string, w wants) {
 			break
 		}
 	}
-	t.say("$ %s", command)
+	t.command(command)
 	t.show()
 	if problem != "" {
 		t.wrong("%s, for %s", problem, patience)
@@ -117,8 +126,8 @@ func (t *teller) sh(command string) (status int) {
 	defer cancel()
 	c := exec.CommandContext(ctx, "/bin/sh", "-c", `. "$0" && eval "$1"`, t.env, command)
 	c.Dir = t.work
-	// Tables are as wide as in a terminal of 100 columns, less what show indents.
-	c.Env = append(os.Environ(), "PATH="+t.bin+":"+os.Getenv("PATH"), "COLUMNS=98")
+	// Tables are as wide as in this terminal, or in one of 100 columns, less what show indents.
+	c.Env = append(os.Environ(), "PATH="+t.bin+":"+os.Getenv("PATH"), fmt.Sprintf("COLUMNS=%d", max(1, cmp.Or(t.OutWidth, 100)-2)))
 	// Its own process group, so that a command that hangs ends with its children.
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
@@ -140,6 +149,6 @@ func (t *teller) sh(command string) (status int) {
 
 func (t *teller) show() {
 	if text := strings.TrimRight(t.last, "\n"); text != "" {
-		fmt.Fprintf(t.out, "  %s\n", strings.ReplaceAll(text, "\n", "\n  "))
+		t.Tell("  %s", strings.ReplaceAll(text, "\n", "\n  "))
 	}
 }

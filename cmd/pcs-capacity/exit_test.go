@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 )
 
 func TestExitStatus(t *testing.T) {
@@ -23,7 +25,7 @@ func TestExitStatus(t *testing.T) {
 		"settings with mistake": {usageError{errors.Join(errors.New("a.toml:1: x"), errors.New("a.toml:2: y"))}, 2, "pcs-capacity: a.toml:1: x\npcs-capacity: a.toml:2: y\n"},
 	} {
 		var out strings.Builder
-		if status := exitStatus(&out, c.err); status != c.status || out.String() != c.text {
+		if status := exitStatus(&terminal.Terminal{Err: &out}, c.err); status != c.status || out.String() != c.text {
 			t.Errorf("%s: status %d and %q, want %d and %q", name, status, out.String(), c.status, c.text)
 		}
 	}

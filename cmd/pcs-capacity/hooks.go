@@ -220,7 +220,8 @@ func (programFlags) apply(ctx context.Context, t *terminal.Terminal, plan wiring
 		for _, change := range plan.Changes {
 			t.Say("%s %s", change.Do, change.What)
 			if change.Diff != "" {
-				t.Say("  %s", strings.ReplaceAll(strings.TrimSuffix(change.Diff, "\n"), "\n", "\n  "))
+				// Lines of files, which are as long as they are.
+				fmt.Fprintf(t.Err, "  %s\n", strings.ReplaceAll(strings.TrimSuffix(change.Diff, "\n"), "\n", "\n  "))
 			}
 		}
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -44,10 +43,10 @@ func (c *IAMPolicyCmd) Run(g *Globals, t *terminal.Terminal, cfg *maybeConfig) e
 	at.Reservations, at.Selects = launchedInto(cfg.Domain())
 	role := permissions.Role(c.Role)
 	if (role == permissions.Hooks || role == permissions.HooksReserve) && len(at.Reservations)+len(at.Selects) == 0 {
-		fmt.Fprintln(t.Err, "The settings list no reservation of a partition with provider ec2: launches into every one are allowed.")
+		t.Say("The settings list no reservation of a partition with provider ec2: launches into every one are allowed.")
 	}
 	if (role == permissions.Hooks || role == permissions.HooksReserve) && slices.Equal(at.Reservations, []string{"*"}) {
-		fmt.Fprintln(t.Err, "The settings select a resource group, which IAM cannot bound launches by: launches into every reservation are allowed.")
+		t.Say("The settings select a resource group, which IAM cannot bound launches by: launches into every reservation are allowed.")
 	}
 	out := json.NewEncoder(t.Out)
 	out.SetIndent("", "  ")

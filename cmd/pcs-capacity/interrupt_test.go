@@ -94,6 +94,9 @@ type session struct {
 	shown strings.Builder
 }
 
+// columns is how wide the terminal is.
+const columns = 100
+
 // mostWait bounds what takes a moment.
 const mostWait = 20 * time.Second
 
@@ -141,6 +144,9 @@ func (s *session) start() {
 	if err != nil {
 		s.Fatal(err)
 	}
+	if err := unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 40, Col: columns}); err != nil {
+		s.Fatal(err)
+	}
 	terminal, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
 		s.Fatal(err)
@@ -151,11 +157,14 @@ func (s *session) start() {
 	if err := s.cmd.Start(); err != nil {
 		s.Fatal(err)
 	}
+	read := make(chan struct{})
 	go func() {
 		_ = s.cmd.Wait()
+		<-read
 		close(s.ended)
 	}()
 	go func() {
+		defer close(read)
 		piece := make([]byte, 4096)
 		for {
 			n, err := s.pty.Read(piece)

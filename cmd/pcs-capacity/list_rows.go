@@ -277,7 +277,7 @@ func (d listDocument) show(t *terminal.Terminal, wants func(capacity.Kind) bool)
 		partly = ", in the regions that answered"
 	}
 	if wants(capacity.CapacityBlock) {
-		fmt.Fprintf(t.Out, "%s%s\n", d.Summary.Blocks, partly)
+		t.Tell("%s%s", d.Summary.Blocks, partly)
 		if err := tableIfAny(t, blocks); err != nil {
 			return err
 		}
@@ -286,7 +286,7 @@ func (d listDocument) show(t *terminal.Terminal, wants func(capacity.Kind) bool)
 		if wants(capacity.CapacityBlock) {
 			fmt.Fprintln(t.Out)
 		}
-		fmt.Fprintf(t.Out, "%s%s\n", d.Summary.ODCRs, partly)
+		t.Tell("%s%s", d.Summary.ODCRs, partly)
 		return tableIfAny(t, odcrs)
 	}
 	return nil

@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -30,7 +29,8 @@ Find a Capacity Block, buy it, and let users queue jobs for it:
 
   pcs-capacity offerings --instance-type p5.48xlarge --count 4 --duration 7d
   pcs-capacity purchase cb-0123456789abcdef0 --confirm-fee 31464.00
-  pcs-capacity setup --reservation cr-0123456789abcdef0 --queue gpu --node-group gpu --like compute
+  pcs-capacity setup --reservation cr-0123456789abcdef0 --queue gpu \
+      --node-group gpu --like compute
   sbatch --partition=gpu --nodes=4 train.sh
 
 Settings are in /etc/pcs-capacity/config.toml. AWS credentials, region and
@@ -130,13 +130,14 @@ func run(args []string) int {
 	}
 	command, err := parser.Parse(args)
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "pcs-capacity: %s; see pcs-capacity --help\n", err)
+		terminal.Standard().Say("pcs-capacity: %s; see pcs-capacity --help", err)
 		return 2
 	}
 	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: cli.LogLevel})))
 	err = command.Run()
-	sayUntold(cli.aws)
-	return exitStatus(os.Stderr, err)
+	t := terminal.Standard()
+	sayUntold(t, cli.aws)
+	return exitStatus(t, err)
 }
 
 // newParser reads command lines into cli. An error is a mistake in the tags of its types.
@@ -155,12 +156,12 @@ func newParser(ctx context.Context, cli *CLI) (*kong.Kong, error) {
 }
 
 // sayUntold warns of what EC2 has not told. aws may be nil.
-func sayUntold(aws *ec2.Client) {
+func sayUntold(t *terminal.Terminal, aws *ec2.Client) {
 	if aws == nil {
 		return
 	}
 	for _, words := range aws.Untold() {
-		fmt.Fprintf(os.Stderr, "WARNING: %s\n", words)
+		t.Say("WARNING: %s", words)
 	}
 }
 
@@ -175,13 +176,13 @@ func usage(format string, args ...any) error { return usageError{fmt.Errorf(form
 var errShown = errors.New("shown already")
 
 // exitStatus writes an error, each of several on its own line, and returns the exit status.
-func exitStatus(w io.Writer, err error) int {
+func exitStatus(t *terminal.Terminal, err error) int {
 	if err == nil {
 		return 0
 	}
 	if !errors.Is(err, errShown) {
 		for line := range strings.SplitSeq(err.Error(), "\n") {
-			fmt.Fprintf(w, "pcs-capacity: %s\n", line)
+			t.Say("pcs-capacity: %s", line)
 		}
 	}
 	if errors.As(err, new(usageError)) || errors.As(err, new(market.Mistake)) {
@@ -193,8 +194,6 @@ func exitStatus(w io.Writer, err error) int {
 func newTerminal(ctx context.Context, g *Globals) *terminal.Terminal {
 	t := terminal.Standard()
 	t.Format, t.UTC, t.Yes, t.Interrupted = g.Output, g.UTC, g.Yes, ctx.Done()
-	if g.Wide {
-		t.Width = 0
-	}
+	t.Wide = g.Wide
 	return t
 }

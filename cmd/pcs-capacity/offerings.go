@@ -155,7 +155,7 @@ type offeringsDocument struct {
 // offeringRow is one line of the list.
 type offeringRow struct {
 	ID           string    `json:"id" col:"ID"`
-	InstanceType string    `json:"instance_type" col:"TYPE"`
+	InstanceType string    `json:"instance_type" col:"TYPE" drop:"7"`
 	Count        int       `json:"count" col:"COUNT"`
 	AZID         string    `json:"az_id" col:"AZ ID"`
 	AZ           string    `json:"az" col:"AZ" drop:"3"`

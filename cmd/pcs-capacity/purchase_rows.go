@@ -104,7 +104,7 @@ func (v purchaseView) preview(p market.PurchasePreview) {
 	}
 	v.zone(o)
 	if o.Count > 1 {
-		t.Say("Hosts of a block can fail, and then it has fewer: for a job that needs all %d nodes, one or two spare ones are worth their fee.", o.Count)
+		t.Say("Hosts can fail: for a job that needs all %d nodes, one or two spare ones are worth their fee.", o.Count)
 	}
 }
 

@@ -274,7 +274,7 @@ type (
 
 // tables shows all of it to a person.
 func (d reportDocument) tables(t *terminal.Terminal, jobs int) error {
-	fmt.Fprintf(t.Out, "%s\n\n", d.headline(t.Time))
+	t.Tell("%s\n", d.headline(t.Time))
 	for i, rows := range []any{d.classLines(), d.reservationLines(), d.shareLines(), d.jobLines(jobs)} {
 		if emptyLines(rows) {
 			continue

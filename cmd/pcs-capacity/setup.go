@@ -278,7 +278,7 @@ func firstPass(ctx context.Context, g *Globals, t *terminal.Terminal, aws *ec2.C
 	if err != nil {
 		return fmt.Errorf("reading the new settings: %w", err)
 	}
-	sayUntold(aws) // a pass has its own
+	sayUntold(t, aws) // a pass has its own
 	report, err := onePass(ctx, cfg, aws, pcsClient)
 	for _, d := range report.Done {
 		t.Say("%s", d)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -56,10 +55,10 @@ func (c *SyncCmd) Run(ctx context.Context, t *terminal.Terminal, g *Globals, cfg
 	}
 	if t.Format == terminal.Table {
 		for _, d := range report.Done {
-			fmt.Fprintln(t.Out, d)
+			t.Tell("%s", d)
 		}
 		if len(report.Done) == 0 && err == nil {
-			fmt.Fprintln(t.Out, "nothing to do")
+			t.Tell("nothing to do")
 		}
 		for _, p := range report.Problems {
 			t.Say("problem: %s", p)

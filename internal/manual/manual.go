@@ -109,7 +109,7 @@ func paragraphs(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
 		if strings.HasPrefix(line, "  ") {
-			lines[i] = "    " + strings.TrimSpace(line) // code, in Markdown
+			lines[i] = "  " + line // code, in Markdown
 		} else {
 			lines[i] = escape(line)
 		}

@@ -7,28 +7,24 @@ import (
 )
 
 // Page writes an answer to stdout: its first line, what it rests on as names and values, and
-// its last line. On a terminal, and where COLUMNS is set, it is broken at blanks.
+// its last line.
 func (t *Terminal) Page(first string, facts [][2]string, last string) {
 	width := 0
 	for _, f := range facts {
 		width = max(width, utf8.RuneCountInString(f[0]))
 	}
-	fmt.Fprintln(t.Out, t.fill(first, 0))
+	fmt.Fprintln(t.Out, t.block(first, 0))
 	fmt.Fprintln(t.Out)
 	for _, f := range facts {
-		fmt.Fprintf(t.Out, "  %-*s  %s\n", width, f[0], t.fill(f[1], width+4))
+		fmt.Fprintf(t.Out, "  %-*s  %s\n", width, f[0], t.block(f[1], width+4))
 	}
 	fmt.Fprintln(t.Out)
-	fmt.Fprintln(t.Out, t.fill(last, 0))
+	fmt.Fprintln(t.Out, t.block(last, 0))
 }
 
-// fill breaks a text that begins at a column; the lines after the first one begin there too.
-func (t *Terminal) fill(text string, column int) string {
-	text = oneLineOf(text)
-	if t.Width == 0 {
-		return text
-	}
-	return strings.ReplaceAll(wrapLines(text, max(20, t.Width-column)), "\n", "\n"+strings.Repeat(" ", column))
+// block breaks what begins at a column, so that all of its lines begin there.
+func (t *Terminal) block(text string, column int) string {
+	return fill(strings.SplitAfter(oneLineOf(text), " "), "", column, column, t.Width)
 }
 
 // oneLineOf makes one printable line of what others have written.

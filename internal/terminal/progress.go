@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync"
 	"time"
+	"unicode/utf8"
 )
 
 // Progress tells on stderr how far something is. On a terminal one line is kept
@@ -61,7 +62,7 @@ func (p *Progress) Done(result string) {
 		fmt.Fprint(p.t.Err, "\r\033[K")
 	}
 	if result != "" {
-		fmt.Fprintln(p.t.Err, result)
+		p.t.Say("%s", result)
 	}
 }
 
@@ -71,7 +72,7 @@ func (p *Progress) draw() {
 	defer tick.Stop()
 	for {
 		p.mu.Lock()
-		fmt.Fprintf(p.t.Err, "\r\033[K%s (%s)", p.what, time.Since(p.began).Round(time.Second))
+		fmt.Fprintf(p.t.Err, "\r\033[K%s", oneLine(p.what, fmt.Sprintf(" (%s)", time.Since(p.began).Round(time.Second)), p.t.ErrWidth))
 		p.mu.Unlock()
 		select {
 		case <-tick.C:
@@ -79,4 +80,13 @@ func (p *Progress) draw() {
 			return
 		}
 	}
+}
+
+// oneLine is what goes on, and for how long, in a line that the next one can take the place
+// of: less than width columns, 0 for no bound.
+func oneLine(what, passed string, width int) string {
+	if room := width - 1 - len(passed); width > 0 && utf8.RuneCountInString(what) > room {
+		what = string([]rune(what)[:max(0, room-1)]) + "…"
+	}
+	return what + passed
 }

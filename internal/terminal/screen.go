@@ -44,11 +44,18 @@ func ScreenOf(out io.Writer, getenv func(string) string) Screen {
 	return s
 }
 
-// tableWidth is how wide a table may be: COLUMNS, else the terminal's width; 0 where
-// there is no terminal, as in a pipe.
-func tableWidth(out *os.File, getenv func(string) string) int {
-	if getenv("COLUMNS") == "" && !term.IsTerminal(int(out.Fd())) {
+// widthOf is how wide a line that a person reads there may be; 0, no bound, off a terminal.
+func widthOf(stream *os.File, getenv func(string) string) int {
+	if !term.IsTerminal(int(stream.Fd())) {
 		return 0
 	}
-	return ScreenOf(out, getenv).Width
+	return ScreenOf(stream, getenv).Width
+}
+
+// resultWidth is that of tables and pages: COLUMNS bounds it in a pipe too.
+func resultWidth(stdout *os.File, getenv func(string) string) int {
+	if getenv("COLUMNS") != "" {
+		return ScreenOf(stdout, getenv).Width
+	}
+	return widthOf(stdout, getenv)
 }

@@ -157,7 +157,7 @@ func kept[T any](all []T, keep func(int) bool) []T {
 func (t *Terminal) table(rows reflect.Value) error {
 	g := t.grid(rows)
 	wrapped := 0 // no bound
-	if t.Width > 0 {
+	if t.Width > 0 && !t.Wide {
 		wrapped = g.fit(t.Width)
 	}
 	w := table.NewWriter()
@@ -205,14 +205,26 @@ func wrapLines(cell string, width int) string {
 	}
 	for i, line := range lines {
 		if text.StringWidthWithoutEscSequences(line) > width {
-			broken := strings.Split(text.WrapSoft(line, width-indent), "\n")
-			for j := range broken {
-				broken[j] = strings.TrimRight(broken[j], " ")
-			}
-			lines[i] = strings.Join(broken, "\n"+strings.Repeat(" ", indent))
+			lines[i] = fill(cellWords(line, width-indent), "", indent, indent, width)
 		}
 	}
 	return strings.Join(lines, "\n")
+}
+
+// cellWords are the words of a line. One that is too wide, as a path can be, is in pieces: up
+// to each slash, or where there is none that fits, of the width.
+func cellWords(line string, width int) []string {
+	var words []string
+	for _, word := range strings.SplitAfter(line, " ") {
+		if text.StringWidthWithoutEscSequences(word) <= width {
+			words = append(words, word)
+			continue
+		}
+		for _, piece := range strings.SplitAfter(word, "/") {
+			words = append(words, strings.Split(text.WrapHard(piece, width), "\n")...)
+		}
+	}
+	return words
 }
 
 // oneYear is a stretch of time in which month and day tell a time.

@@ -34,8 +34,12 @@ type Terminal struct {
 	In       io.Reader
 	Out, Err io.Writer
 	Format   Format
-	// Width is the most columns of text that a table may have; 0 for no bound, as in a pipe.
+	// Width is how many columns of text a table or a page may have; 0 for no bound, as in a
+	// pipe. Wide has tables show every column nevertheless.
 	Width int
+	Wide  bool
+	// OutWidth and ErrWidth are how many a sentence there may have; 0 off a terminal.
+	OutWidth, ErrWidth int
 	// UTC shows times in tables in UTC.
 	UTC bool
 	// Yes answers every yes-or-no question.
@@ -51,23 +55,18 @@ type Terminal struct {
 func Standard() *Terminal {
 	draw := term.IsTerminal(int(os.Stderr.Fd()))
 	return &Terminal{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Format: Table,
-		Width: tableWidth(os.Stdout, os.Getenv), CanDraw: draw, CanAsk: draw && term.IsTerminal(int(os.Stdin.Fd()))}
+		Width: resultWidth(os.Stdout, os.Getenv), OutWidth: widthOf(os.Stdout, os.Getenv), ErrWidth: widthOf(os.Stderr, os.Getenv),
+		CanDraw: draw, CanAsk: draw && term.IsTerminal(int(os.Stdin.Fd()))}
 }
 
-// Say writes a sentence to stderr. On a terminal it is broken at blanks; lines that begin
-// with blanks are commands and pictures, which stay whole.
+// Say writes a sentence to stderr, whole where that is a terminal, see Wrap.
 func (t *Terminal) Say(format string, args ...any) {
-	sentence := fmt.Sprintf(format, args...)
-	if t.CanDraw && t.Width > 0 {
-		lines := strings.Split(sentence, "\n")
-		for i, line := range lines {
-			if !strings.HasPrefix(line, " ") {
-				lines[i] = wrapLines(line, t.Width)
-			}
-		}
-		sentence = strings.Join(lines, "\n")
-	}
-	fmt.Fprintln(t.Err, sentence)
+	fmt.Fprintln(t.Err, Wrap(fmt.Sprintf(format, args...), t.ErrWidth))
+}
+
+// Tell writes a sentence that is a result to stdout, as Say does to stderr.
+func (t *Terminal) Tell(format string, args ...any) {
+	fmt.Fprintln(t.Out, Wrap(fmt.Sprintf(format, args...), t.OutWidth))
 }
 
 // ErrDeclined is returned when a person did not confirm.
@@ -88,7 +87,7 @@ func (t *Terminal) Confirm(question string) error {
 // Type asks a person to type a word; nil means that they did. An interrupt ends the
 // question, and what is typed after it is lost.
 func (t *Terminal) Type(question, word string) error {
-	fmt.Fprintf(t.Err, "%s: ", question)
+	fmt.Fprint(t.Err, Wrap(question+": ", t.ErrWidth))
 	typed := make(chan error, 1)
 	go func() { // no read of a terminal can be ended from outside
 		answer, err := bufio.NewReader(t.In).ReadString('\n')

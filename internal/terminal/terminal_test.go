@@ -205,16 +205,55 @@ func TestProgressOffATerminalIsLines(t *testing.T) {
 	}
 }
 
-// A sentence is broken at blanks on a terminal, and whole elsewhere; what begins with
-// blanks is to be pasted, and stays whole.
+// A sentence is broken at blanks on a terminal, and whole elsewhere. No word is broken; what
+// is to be typed can be typed as it is shown.
 func TestSentencesFitTheTerminal(t *testing.T) {
-	const said = "one two three four\n  pcs-capacity sync --watch"
-	for draw, want := range map[bool]string{true: "one two\nthree four\n  pcs-capacity sync --watch\n", false: said + "\n"} {
-		var out strings.Builder
-		(&terminal.Terminal{Err: &out, CanDraw: draw, Width: 10}).Say(said)
-		if out.String() != want {
-			t.Errorf("a terminal %t: %q, want %q", draw, out.String(), want)
+	for said, want := range map[string]string{
+		"one two three four five":             "one two three four\n  five",
+		"one\n\ntwo three four five six":      "one\n\ntwo three four five\n  six",
+		"  fee  1.00 USD for all":             "  fee  1.00 USD for\n       all",
+		"  slot gpu: placed the fence":        "  slot gpu: placed\n    the fence",
+		"see /a/folder/of/a/long/name for it": "see\n/a/folder/of/a/long/name\n  for it",
+		"in /a/folder/of/19/cha":              "in\n /a/folder/of/19/cha",
+		"12345678901234567890 a":              "12345678901234567890\n  a",
+		"× × × × × × × × × ×":                 "× × × × × × × × × ×",
+		"  pcs-capacity sync --watch -o json": "  pcs-capacity \\\n      sync --watch \\\n      -o json",
+		"  sbatch --wrap 'a b c' -N 2 x":      "  sbatch \\\n    --wrap 'a b c' \\\n      -N 2 x",
+	} {
+		for width, want := range map[int]string{0: said, 20: want} {
+			var out, err strings.Builder
+			term := &terminal.Terminal{Out: &out, Err: &err, ErrWidth: width, OutWidth: width}
+			term.Say("%s", said)
+			term.Tell("%s", said)
+			if err.String() != want+"\n" || out.String() != err.String() {
+				t.Errorf("%d columns: %q and %q, want %q", width, err.String(), out.String(), want)
+			}
 		}
+	}
+}
+
+// A line of the demo is broken as a person would break it.
+func TestCommandsFitTheTerminal(t *testing.T) {
+	for width, want := range map[int]string{
+		0:  `$ sync; sbatch -p gpu --wrap 'srun hostname; sleep' x`,
+		40: "$ sync; sbatch -p gpu \\\n    --wrap 'srun hostname; sleep' x",
+		20: "$ sync; sbatch \\\n    -p gpu \\\n--wrap 'srun hostname; sleep' \\\n    x",
+	} {
+		if got := terminal.WrapCommand(`$ sync; sbatch -p gpu --wrap 'srun hostname; sleep' x`, width); got != want {
+			t.Errorf("%d columns:\n%s\nwant\n%s", width, got, want)
+		}
+	}
+}
+
+// A word that is wider than its cell is broken after a slash.
+func TestPathsInCells(t *testing.T) {
+	var out strings.Builder
+	rows := []struct {
+		Note string `col:"NOTE" wrap:"yes"`
+	}{{"folder: /tmp/of/a/very/long/name/etc/pcs-capacity/conf.d"}, {strings.Repeat("x", 30)}}
+	want := "NOTE\nfolder: /tmp/of/a/very/\nlong/name/etc/\npcs-capacity/conf.d\n" + strings.Repeat("x", 24) + "\nxxxxxx\n"
+	if err := (&terminal.Terminal{Out: &out, Format: terminal.Table, Width: 24}).Rows(rows); err != nil || out.String() != want {
+		t.Errorf("%s\nwant\n%s%v", out.String(), want, err)
 	}
 }
 
