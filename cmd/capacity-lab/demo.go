@@ -206,7 +206,8 @@ func playEC2(t *teller) {
 	t.run("pcs-capacity extend "+block+" --duration 1d --dry-run", wants{output: block})
 	fee := strings.ReplaceAll(t.find(`([0-9][0-9.,]*) USD`), ",", "")
 	t.run("pcs-capacity extend "+block+" --duration 1d --confirm-fee "+fee, wants{output: block})
-	t.waitFor("pcs-capacity sync; squeue -h -t all -j "+job+" -o 'job %i is %T'", wants{output: `is RUNNING`})
+	t.waitFor("pcs-capacity sync", wants{output: `moved the fence`})
+	t.waitFor("squeue -h -t all -j "+job+" -o 'job %i is %T'", wants{output: `is RUNNING`})
 	t.run("pcs-capacity explain "+job, wants{output: `runs on gpu-1`})
 	t.run("scancel "+job, wants{})
 
