@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"regexp"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -71,7 +69,7 @@ func (c *ExplainCmd) explain(ctx context.Context, cfg *config.Config, snap *capa
 		}
 		waiting := 0
 		for _, j := range jobs {
-			if j.State == "PENDING" && slices.Contains(strings.Split(j.Partition, ","), p.Name) {
+			if j.State == "PENDING" && j.In(p.Name) {
 				waiting++
 			}
 		}

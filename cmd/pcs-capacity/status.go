@@ -192,10 +192,13 @@ func newStatusRow(s lifecycle.SlotStatus, cluster *lifecycle.Cluster, jobs []lif
 	if cluster == nil {
 		return row
 	}
-	names := cluster.SlotNodes(s.Slot.Name)
-	up, total, running, pending := 0, len(names), 0, 0
-	for _, n := range cluster.Nodes {
-		if slices.Contains(names, n.Name) {
+	ours := map[string]bool{}
+	for _, n := range cluster.SlotNodes(s.Slot.Name) {
+		ours[n] = true
+	}
+	up, total, running, pending := 0, len(ours), 0, 0
+	for i := range cluster.Nodes {
+		if n := &cluster.Nodes[i]; ours[n.Name] {
 			row.NodeStates[n.State]++
 			if n.Up {
 				up++
@@ -203,11 +206,11 @@ func newStatusRow(s lifecycle.SlotStatus, cluster *lifecycle.Cluster, jobs []lif
 		}
 	}
 	row.Nodes = fmt.Sprintf("%d/%d", up, total)
-	for _, j := range jobs {
-		switch {
-		case j.State == "RUNNING" && slices.ContainsFunc(j.Nodes, func(n string) bool { return slices.Contains(names, n) }):
+	for i := range jobs {
+		switch j := &jobs[i]; {
+		case j.State == "RUNNING" && slices.ContainsFunc(j.Nodes, func(n string) bool { return ours[n] }):
 			running++
-		case j.State == "PENDING" && slices.Contains(strings.Split(j.Partition, ","), s.Partition.Name):
+		case j.State == "PENDING" && j.In(s.Partition.Name):
 			pending++
 		}
 	}

@@ -83,6 +83,22 @@ func (j Job) Request(snap *capacity.Snapshot) capacity.Request {
 	return req
 }
 
+// asks is what the Request of a job depends on, but for a Begin that is past.
+type asks struct {
+	partition, account, user, qos, comment, constraint string
+	limit, timeMin                                     capacity.Limit
+	begin, deadline                                    time.Time
+	nodes                                              int
+}
+
+func (j *Job) asks(now time.Time) asks {
+	a := asks{j.Partition, j.Account, j.User, j.QOS, j.Comment, j.Constraint, j.Limit, j.TimeMin, j.Begin, j.Deadline, j.MinNodes}
+	if a.begin.Before(now.Add(-time.Hour)) { // more than a clock is off: no job is admitted differently
+		a.begin = time.Time{}
+	}
+	return a
+}
+
 // neverWords begin the AdminComment of a job that no limit helps.
 const neverWords = "pcs-capacity: without a time limit this job can never start, and none could be set"
 

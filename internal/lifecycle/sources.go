@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -267,4 +268,14 @@ type Job struct {
 	// Batch: of sbatch, so that Slurm can requeue it; but for --no-requeue, which is Requeue
 	// false.
 	Batch, Requeue bool
+}
+
+// In reports whether it runs in a partition, or waits there, perhaps in others too.
+func (j *Job) In(partition string) bool {
+	for name := range strings.SplitSeq(j.Partition, ",") {
+		if name == partition {
+			return true
+		}
+	}
+	return false
 }

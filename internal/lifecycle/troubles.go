@@ -82,22 +82,46 @@ func failedLaunches(p capacity.Partition, records []state.Record, now time.Time)
 // therefore never start unless they have a partition that is not ours, with the change that would help where one is known.
 func neverStart(p capacity.Partition, jobs []Job, snap *capacity.Snapshot, now time.Time) []string {
 	var all []string
-	for _, j := range jobs {
-		if j.State != "PENDING" || !slices.Contains(strings.Split(j.Partition, ","), p.Name) {
+	known := map[asks]cannot{} // the tasks of an array ask for the same
+	for i := range jobs {      // for each partition: a copy of each costs more than the question
+		j := &jobs[i]
+		if j.State != "PENDING" || !j.In(p.Name) {
 			continue
 		}
-		req := j.Request(snap)
-		v := capacity.Admit(req, snap, now)
-		elsewhere := slices.ContainsFunc(req.Partitions, func(name string) bool { _, ours := snap.Partition(name); return !ours })
-		if !v.Refused || elsewhere {
+		why, judged := known[j.asks(now)]
+		if !judged {
+			why = j.cannotStart(snap, now)
+			known[j.asks(now)] = why
+		}
+		if why.message == "" {
 			continue
 		}
-		line := fmt.Sprintf("job %s can never start: %s", j.Shown, v.Message)
-		req.TimeLimit, req.TimeMin = capacity.Limit{}, capacity.Limit{}
-		if fits := capacity.Admit(req, snap, now); v.Code == capacity.TooLong && fits.Edits.TimeLimit.Bounded() {
-			line += fmt.Sprintf("; scontrol update jobid=%s timelimit=%s", j.Shown, fits.Edits.TimeLimit)
+		line := fmt.Sprintf("job %s can never start: %s", j.Shown, why.message)
+		if why.limit.Bounded() {
+			line += fmt.Sprintf("; scontrol update jobid=%s timelimit=%s", j.Shown, why.limit)
 		}
 		all = append(all, line)
 	}
 	return all
+}
+
+// cannot is why a job can never start, "" if it can, and the limit with which it could.
+type cannot struct {
+	message string
+	limit   capacity.Limit
+}
+
+func (j *Job) cannotStart(snap *capacity.Snapshot, now time.Time) cannot {
+	req := j.Request(snap)
+	v := capacity.Admit(req, snap, now)
+	elsewhere := slices.ContainsFunc(req.Partitions, func(name string) bool { _, ours := snap.Partition(name); return !ours })
+	if !v.Refused || elsewhere {
+		return cannot{}
+	}
+	why := cannot{message: v.Message}
+	if v.Code == capacity.TooLong {
+		req.TimeLimit, req.TimeMin = capacity.Limit{}, capacity.Limit{}
+		why.limit = capacity.Admit(req, snap, now).Edits.TimeLimit
+	}
+	return why
 }

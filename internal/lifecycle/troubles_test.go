@@ -1,6 +1,8 @@
 package lifecycle
 
 import (
+	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -75,5 +77,34 @@ func TestTroubles(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// What a verdict is remembered by has all that a request is made of.
+func TestAsksIsAllOfARequest(t *testing.T) {
+	snap := &capacity.Snapshot{}
+	request := func(j Job) string { return fmt.Sprintf("%+v", j.Request(snap)) }
+	for i := range reflect.TypeFor[Job]().NumField() {
+		field := reflect.TypeFor[Job]().Field(i)
+		var j Job
+		switch v := reflect.ValueOf(&j).Elem().Field(i); v.Interface().(type) {
+		case string:
+			v.SetString("x")
+		case int:
+			v.SetInt(7)
+		case bool:
+			v.SetBool(true)
+		case []string:
+			v.Set(reflect.ValueOf([]string{"x"}))
+		case time.Time:
+			v.Set(reflect.ValueOf(at("1h")))
+		case capacity.Limit:
+			v.Set(reflect.ValueOf(capacity.Minutes(7)))
+		default:
+			t.Fatalf("a field of another type: %s", field.Name)
+		}
+		if requests, asked := request(j) != request(Job{}), j.asks(at("0s")) != (&Job{}).asks(at("0s")); requests && !asked {
+			t.Errorf("a request has %s, and what its verdict is remembered by has not", field.Name)
+		}
 	}
 }

@@ -131,8 +131,8 @@ func Metrics(snap *capacity.Snapshot, report lifecycle.Report) []metrics.Gauge {
 	if report.Jobs != nil {
 		for _, p := range snap.Partitions {
 			count := map[string]int{}
-			for _, j := range report.Jobs {
-				if slices.Contains(strings.Split(j.Partition, ","), p.Name) {
+			for i := range report.Jobs {
+				if j := &report.Jobs[i]; j.In(p.Name) {
 					count[j.State]++
 				}
 			}
