@@ -388,7 +388,7 @@ func BenchmarkResumeInACrowd(b *testing.B) {
 	measure := func(worlds ...func() *awssim.Sim) ([]time.Duration, []powered) {
 		took := make([][]time.Duration, len(worlds))
 		last := make([]powered, len(worlds))
-		for range size(9, 1) {
+		for range size(25, 1) {
 			for i, world := range worlds {
 				sim := world()
 				last[i] = r.powerUp(r.ours, one, file, sim)
@@ -419,6 +419,7 @@ func BenchmarkResumeInACrowd(b *testing.B) {
 	r.submitSome(few)
 	fewTook, fewLast := measure(alone)
 	r.submitSome(launches{name: crowd.name, nodes: crowd.nodes - few.nodes, alone: true})
+	time.Sleep(time.Duration(size(10, 0)) * time.Second) // slurmctld is not done with their start when it shows them
 	manyTook, manyLast := measure(alone)
 	t.add("jobs on whole nodes", few.nodes, crowd.nodes, fewTook[0], manyTook[0], ratio(manyTook[0], fewTook[0]), fewLast[0].peak, manyLast[0].peak)
 	t.keep(b)

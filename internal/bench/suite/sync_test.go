@@ -53,6 +53,12 @@ func (p *passes) pass(sim *awssim.Sim) (r ran, slurm, calls int) {
 	return r, len(p.slurmCalls()), calls
 }
 
+// status shows them, after a pass.
+func (p *passes) status(sim *awssim.Sim) ran {
+	p.Helper()
+	return run(p.B, append(sim.Env(), p.env()...), p.sync, "status")
+}
+
 // squeue asks for the jobs with nothing else around it.
 func (p *passes) squeue() ran {
 	p.Helper()
@@ -68,9 +74,9 @@ func (p *passes) queue(partition string, jobs int) {
 	p.slurm("scontrol", "update", "jobid="+strings.TrimSpace(out)+"_[1-"+strconv.Itoa(jobs)+"]", "nice=1")
 }
 
-// BenchmarkSync makes passes over clusters of several sizes.
+// BenchmarkSync makes passes over clusters of several sizes, and shows their status.
 func BenchmarkSync(b *testing.B) {
-	t := newTable("sync", "partitions", "nodes", "jobs", "squeue ms", "pass ms", "pass/squeue", "peak MB", "Slurm calls", "AWS calls")
+	t := newTable("sync", "partitions", "nodes", "jobs", "squeue ms", "pass ms", "pass/squeue", "peak MB", "Slurm calls", "AWS calls", "status ms", "status/squeue", "its MB")
 	for _, cluster := range []struct{ partitions, nodes int }{{1, 16}, {50, 1000}} {
 		if small && cluster.nodes > 16 {
 			break
@@ -79,7 +85,7 @@ func BenchmarkSync(b *testing.B) {
 		sim := p.world()
 		defer sim.Close()
 		first, slurm, calls := p.pass(sim)
-		t.add(cluster.partitions, cluster.nodes, "first pass", "", first.wall, "", first.peak, slurm, calls)
+		t.add(cluster.partitions, cluster.nodes, "first pass", "", first.wall, "", first.peak, slurm, calls, "", "", "")
 		queued := 0
 		for _, jobs := range []int{10, 1000, 10000} {
 			if small && jobs > 10 {
@@ -88,14 +94,17 @@ func BenchmarkSync(b *testing.B) {
 			p.queue(p.all[0].name, jobs-queued)
 			queued = jobs
 			p.pass(sim)
-			var took, alone []time.Duration
-			var last ran
+			var took, alone, shown []time.Duration
+			var last, status ran
 			for range size(5, 1) {
 				alone = append(alone, p.squeue().wall)
 				last, slurm, calls = p.pass(sim)
 				took = append(took, last.wall)
+				status = p.status(sim)
+				shown = append(shown, status.wall)
 			}
-			t.add(cluster.partitions, cluster.nodes, jobs, median(alone), median(took), ratio(median(took), median(alone)), last.peak, slurm, calls)
+			t.add(cluster.partitions, cluster.nodes, jobs, median(alone), median(took), ratio(median(took), median(alone)), last.peak, slurm, calls,
+				median(shown), ratio(median(shown), median(alone)), status.peak)
 		}
 	}
 	t.keep(b)
