@@ -203,7 +203,13 @@ func (p *power) wrapper(name string) string {
 	for _, variable := range append(p.sim.Env(), "AWS_EC2_METADATA_DISABLED=true", "GORACE="+os.Getenv("GORACE")) {
 		text += "export '" + variable + "'\n"
 	}
-	if err := os.WriteFile(path, []byte(text+"exec "+program(p.t, name)+" \"$@\"\n"), 0o755); err != nil {
+	text += "exec " + program(p.t, name) + " \"$@\"\n"
+	// A process that another test starts meanwhile would keep the file open for writing until its
+	// exec, and who runs the file then gets "text file busy" (golang/go#22315).
+	syscall.ForkLock.RLock()
+	err := os.WriteFile(path, []byte(text), 0o755)
+	syscall.ForkLock.RUnlock()
+	if err != nil {
 		p.t.Fatal(err)
 	}
 	return path
