@@ -127,7 +127,7 @@ var sources = []source{
 	{"sync", figure{work: "a pass of `sync` with 10,000 jobs, 50 partitions and 1,000 nodes", beside: "`squeue`, of fields that no user can write", bound: 3}, func(t table) ([]float64, string) {
 		return t.of("pass/squeue", "jobs", "10000", "nodes", "1000"), fmt.Sprintf("%.0f MB; a first pass with 50 fences runs Slurm's programs %.0f times", slices.Max(t.of("peak MB")), slices.Max(t.of("Slurm calls", "jobs", "first pass")))
 	}},
-	{"sync", figure{work: "`status` of that", beside: "the same", bound: 3}, func(t table) ([]float64, string) {
+	{"sync", figure{work: "`status` of as many jobs, partitions and nodes", beside: "`squeue` as well", bound: 3}, func(t table) ([]float64, string) {
 		return t.of("status/squeue", "jobs", "10000", "nodes", "1000"), fmt.Sprintf("%.0f MB", slices.Max(t.of("its MB", "jobs", "10000")))
 	}},
 	{"sync-slots", figure{work: "a pass over a slot of 4,000 nodes", beside: "of 1,000", bound: 4.5}, column("4000/1000")},
