@@ -141,10 +141,10 @@ func (c *Client) jobs(ctx context.Context, fields jobFields) ([]Job, error) {
 
 // EachJob takes the jobs of the partitions, or of all if none is given, that have not ended, and
 // those that have ended within MinJobAge (slurm.conf(5): 5 minutes unless set), in one call, by
-// their ids; tasks of an array come one after the other. A job that waits for one of several partitions is among those
-// of each. A requeued job is among those that have ended only when its last run has. After an
-// error, which may be that of take, what was taken is not all. Name, Submit and UserID are not
-// asked for.
+// their ids; tasks of an array come one after the other. A job that waits for one of several
+// partitions is among those of each. A requeued job is among those that have ended only when its
+// last run has. After an error, which may be that of take, what was taken is not all. Name, Submit
+// and UserID are not asked for.
 func (c *Client) EachJob(ctx context.Context, partitions []string, take func(Job) error) error {
 	more := []string{"--states=all"}
 	if len(partitions) > 0 {
