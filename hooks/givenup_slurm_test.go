@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -50,18 +49,13 @@ func (p *power) keepSync(ctx context.Context) {
 // sync gives the node back; one that an administrator sent down stays so.
 func TestR5_SyncGivesBackNodesThatSlurmGaveUp(t *testing.T) {
 	p := startPower(t, func(c *slurmlab.Config) { c.ResumeTimeout, c.ResumeFailProgram = 8*time.Second, "/bin/false" })
-	p.pollOften()
 	p.scontrol("update", "nodename=gpu-4", "state=DOWN", "reason=mine")
 	p.dead.Store(true)
 	id := p.submit("-p", "gpu", "-w", "gpu-1", "-t", "10")
 	p.until("Slurm gives the node up", func() bool { return strings.Contains(p.show("node", "gpu-1"), "ResumeTimeout reached") })
 	p.dead.Store(false)
-	ctx, cancel := context.WithCancel(t.Context())
-	var watch sync.WaitGroup
-	watch.Go(func() { p.keepSync(ctx) })
+	p.watched()
 	p.wait(id, "COMPLETED")
-	cancel()
-	watch.Wait()
 	if len(p.instances()) != 1 {
 		t.Errorf("%d instances", len(p.instances()))
 	}
@@ -89,7 +83,6 @@ func (p *power) pollOften() {
 func TestRequeuedJobCompletesOnNodesThatAreOff(t *testing.T) {
 	var cfg slurmlab.Config
 	p := startPower(t, func(c *slurmlab.Config) { c.SuspendTime = 2 * time.Second; cfg = *c })
-	p.pollOften()
 	id := p.submit("-p", "gpu", "-N2", "-t", "10")
 	p.wait(id, "COMPLETED")
 	off := func() bool {
@@ -101,10 +94,6 @@ func TestRequeuedJobCompletesOnNodesThatAreOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.scontrol("requeue", id)
-	ctx, cancel := context.WithCancel(t.Context())
-	var watch sync.WaitGroup
-	watch.Go(func() { p.keepSync(ctx) })
+	p.watched()
 	p.wait(id, "COMPLETED")
-	cancel()
-	watch.Wait()
 }
