@@ -45,8 +45,8 @@ func (p *pass) endCompleting(ctx context.Context) {
 	for slot, nodes := range p.launched(again.Nodes, stuck) {
 		job := completing[nodes[0]]
 		p.did(Done{Do: "return-nodes", Slot: slot, Job: job,
-			Message: fmt.Sprintf("slot %s: gave %s back to Slurm, off while job %s was still completing there", slot, p.Slurm.Hostlist(nodes), job),
-		}, p.Slurm.PowerDownForce(ctx, nodes, "off while a job was completing: given back by sync"))
+			Message: fmt.Sprintf("slot %s: gave %s back to Slurm, powered down with job %s still completing there", slot, p.Slurm.Hostlist(nodes), job),
+		}, p.Slurm.PowerDownForce(ctx, nodes, "powered down with a job completing: given back by sync"))
 	}
 }
 
