@@ -1,3 +1,9 @@
+-- Written by `pcs-capacity hooks install`; do not edit, it is written anew.
+-- Runs on Lua 5.1 to 5.4, inside slurmctld.
+local parts = {}
+local function part(name) return parts[name] end
+-- @PARTS@
+
 -- @COMMON@
 
 local QUOTED_PLAN = @QUOTED_PLAN@
@@ -16,7 +22,7 @@ local READ_SECONDS, FILTER_SECONDS, REST_SECONDS = 1, 2, 60
 -- The plan stays in memory between submissions, for slurmctld keeps this script's
 -- variables. It is read again when it is so many seconds old: three programs are started.
 local PLAN_SECONDS = 5
-local plan, plan_until, filter_rests_until = nil, 0, 0
+local plan, plan_until, filter_rests_until = "", 0, 0
 
 -- The text of the plan. nil if it is no regular file; then the second value says whether
 -- it hung.
@@ -38,7 +44,7 @@ local function current_plan()
     plan_until = os.time() + REST_SECONDS
     return plan
   end
-  plan, plan_until = parse_plan(text), now + PLAN_SECONDS
+  plan, plan_until = text or "", now + PLAN_SECONDS
   return plan
 end
 
@@ -135,8 +141,8 @@ end
 local function guarded(check, ...)
   local ok, result = pcall(check, ...)
   if ok then return result end
-  pcall(slurm.log_info, "%s", unchecked(result))
-  pcall(slurm.log_user, "%s", unchecked(result))
+  pcall(slurm.log_info, UNCHECKED, tostring(result))
+  pcall(slurm.log_user, UNCHECKED, tostring(result))
   return slurm.SUCCESS
 end
 

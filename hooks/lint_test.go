@@ -12,16 +12,15 @@ import (
 // Slurm tells nobody of a name that a Lua script misspells: it is nil, and the job goes through.
 func TestLuacheck(t *testing.T) {
 	t.Parallel()
-	for name, script := range map[string]string{
+	scripts := map[string]string{
 		"cli_filter": CLIFilter("/state/plan", "/state", "/filter"),
 		"job_submit": JobSubmit("/state/plan", "/state", "/filter"),
-		"quick":      quickLua, // in both as a string
-		"rooms":      roomsLua,
-		"ask":        luaPaths("/state/plan", "/state", "/filter").Replace(askLua),
-		"is_step":    isStepLua, // in cli_filter
-		"managed":    managedLua,
-	} {
-		c := exec.CommandContext(t.Context(), "luacheck", "--no-color", "--codes", "--std", "lua51", "--max-line-length", "140", "-",
+	}
+	for _, part := range cliFilterParts { // comments there
+		scripts[part.name] = render(part.text, "", "/state/plan", "/state", "/filter")
+	}
+	for name, script := range scripts {
+		c := exec.CommandContext(t.Context(), "luacheck", "--no-color", "--codes", "--std", "lua51", "--max-line-length", "140", "--no-max-comment-line-length", "-", "--ignore", `212/%.%.%.`, "431/part",
 			"--read-globals", "slurm", "--globals", "slurm_cli_pre_submit", "slurm_cli_setup_defaults", "slurm_cli_post_submit", "slurm_job_submit", "slurm_job_modify")
 		c.Stdin = strings.NewReader(script)
 		if out, err := c.CombinedOutput(); err != nil {
@@ -77,10 +76,18 @@ end
 local function say(form, ...) said = said .. form:format(...) .. "\n" end
 slurm = { SUCCESS = 0, log_info = say, log_user = say }
 dofile(arg[1])
-assert((slurm_cli_pre_submit or slurm_job_submit)({ type = "srun", partition = "cpu", jobid = "0" }, 0, 0) == 0 and (said == "") == (arg[2] ~= "is_step"), said)
-said = ""
-assert((slurm_cli_pre_submit or slurm_job_submit)({ type = "srun", partition = "gpu" }, 0, 0) == 0, said)
-assert(said:find("^pcs%-capacity: .*let through unchecked; tell an administrator\n"), said)
+local judge = slurm_cli_pre_submit or slurm_job_submit
+local function goes_through(job, unchecked)
+  said = ""
+  assert(judge(job, 0, 0) == 0, said)
+  assert(unchecked == (said:find("^pcs%-capacity: .*let through unchecked; tell an administrator\n") ~= nil), said)
+end
+goes_through({ type = "srun", partition = "cpu", comment = "a comment", jobid = "0" }, arg[2] == "is_step")
+goes_through({ type = "sbatch", partition = "cpu", comment = "x=1" }, arg[2] == "named")
+goes_through({ type = "srun", partition = "gpu", ["gpus-per-node"] = "8", tres_per_node = "8" }, arg[2] ~= "named")
+os.remove(arg[1])
+goes_through({ type = "sbatch", partition = "cpu" }, false)
+goes_through({ type = "sbatch", partition = "gpu", ["gpus-per-node"] = "8", tres_per_node = "8" }, slurm_cli_pre_submit ~= nil or arg[2] ~= "named")
 `
 	script := write("driver.lua", driver, 0o644)
 	cli := write("cli_filter.lua", CLIFilter(plan, dir, filter), 0o644)
@@ -91,16 +98,20 @@ assert(said:find("^pcs%-capacity: .*let through unchecked; tell an administrator
 				t.Errorf("%s %s: %v: %s", lua, filepath.Base(args[1]), err, out)
 			}
 		}
-		for name, text := range map[string]string{"cli_filter": CLIFilter(plan, dir, filter), "job_submit": JobSubmit(plan, dir, filter)} {
-			for _, part := range []string{"quick", "ask", "is_step", "managed"} {
-				bad := strings.Replace(text, part+" = [==[\n", part+" = [==[\n)", 1)
-				if bad == text {
-					continue // job_submit has not all of them
-				}
-				if out, err := exec.CommandContext(t.Context(), lua, write("broken.lua", broken, 0o644), write(name+"_bad.lua", bad, 0o644), part).CombinedOutput(); err != nil {
-					t.Errorf("%s, %s without %s: %v: %s", lua, name, part, err, out)
-				}
+		breaks := func(name, text, part, good, bad string) {
+			broke := strings.Replace(text, good, bad, 1)
+			if broke == text {
+				t.Fatalf("%s has no %q", name, good)
 			}
+			if out, err := exec.CommandContext(t.Context(), lua, write("broken.lua", broken, 0o644), write(name+"_bad.lua", broke, 0o644), part).CombinedOutput(); err != nil {
+				t.Errorf("%s, %s without %s: %v: %s", lua, name, part, err, out)
+			}
+		}
+		for _, part := range []string{"plain", "gpus", "is_step", "named", "managed", "quick", "ask"} {
+			breaks("cli_filter", CLIFilter(plan, dir, filter), part, "\n--"+part+" ", "\n--"+part+" )")
+		}
+		for _, part := range []string{"gpus", "named", "quick", "ask"} {
+			breaks("job_submit", JobSubmit(plan, dir, filter), part, "\nparts."+part+" = ", "\nparts.no = ")
 		}
 	}
 }

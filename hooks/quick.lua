@@ -1,7 +1,13 @@
 -- Part of the Lua shims: what the plan alone decides about a job. Admit of package capacity
 -- says the same; what is in doubt is left to it. Quick and QuickFit of that package have what
 -- is written in the plan.
-local part, text_of = ...
+local part = ...
+
+-- A value as Slurm gives it: a string, a number, or nil when it is not set.
+local function text_of(value)
+  if type(value) == "number" then return string.format("%.0f", value) end
+  return value or ""
+end
 
 -- What the filter is told about a job.
 local FIELDS = {
@@ -33,21 +39,6 @@ local function minutes_of(text)
   if not minutes or #days > 4 or #hours > 4 or #minutes > 6 or #seconds > 4 then return nil end
   local total = tonumber(days) * 1440 + tonumber(hours) * 60 + tonumber(minutes) + math.ceil(tonumber(seconds) / 60)
   if total > 0 and total ~= 65534 then return total end
-end
-
--- The GPUs of each node, 0 if none are asked for; nil for what is left to the filter.
-local function gpus_of(per_node, gres)
-  local most = 0
-  for _, text in ipairs({ per_node, gres }) do
-    if text ~= "" then
-      local kind = text:gsub("^gres[:/]", ""):gsub("^gpu:", "")
-      if text == gres and kind == text then return nil end -- not of GPUs
-      local digits = kind:match("^(%d+)$") or kind:match("^%a[%w_]*:(%d+)$")
-      if not digits or #digits > 5 then return nil end
-      most = math.max(most, tonumber(digits))
-    end
-  end
-  return most
 end
 
 -- Whether a comment has nothing for us but, at most once, the mark of a fitted limit, and
@@ -82,7 +73,7 @@ local function answer_of(fields, plan, now)
     if not UNSET[fields[other]] then return nil end
   end
   local nodes, tasks, per_node = count_of(fields.nodes), count_of(fields.ntasks), count_of(fields["ntasks-per-node"])
-  local gpus = gpus_of(fields["gpus-per-node"], fields.gres)
+  local gpus = part("gpus")(fields["gpus-per-node"], fields.gres)
   local need = minutes_of(fields.time)
   if not (nodes and tasks and per_node and gpus and (need or UNSET[fields.time] and fields.time ~= "0")) then return nil end
   -- With a floor the limit is ours to fit, if the comment says so already; else it must be

@@ -9,20 +9,36 @@ import (
 var (
 	//go:embed common.lua
 	commonLua string
+	//go:embed cli_filter.lua
+	cliFilterLua string
+	//go:embed job_submit.lua
+	jobSubmitLua string
+
+	//go:embed plain.lua
+	plainLua string
+	//go:embed gpus.lua
+	gpusLua string
+	//go:embed is_step.lua
+	isStepLua string
+	//go:embed managed.lua
+	managedLua string
+	//go:embed named.lua
+	namedLua string
 	//go:embed quick.lua
 	quickLua string
 	//go:embed rooms.lua
 	roomsLua string
 	//go:embed ask.lua
 	askLua string
-	//go:embed is_step.lua
-	isStepLua string
-	//go:embed managed.lua
-	managedLua string
-	//go:embed cli_filter.lua
-	cliFilterLua string
-	//go:embed job_submit.lua
-	jobSubmitLua string
+)
+
+// luaPart is a chunk that is given the function part, and returns a function.
+type luaPart struct{ name, text string }
+
+// The parts of the shims; cli_filter.lua reads from its top to the one that it needs.
+var (
+	jobSubmitParts = []luaPart{{"gpus", gpusLua}, {"named", namedLua}, {"quick", quickLua}, {"rooms", roomsLua}, {"ask", askLua}}
+	cliFilterParts = append([]luaPart{{"plain", plainLua}, {"is_step", isStepLua}, {"managed", managedLua}}, jobSubmitParts...)
 )
 
 // CLIFilter is the text of cli_filter.lua for a site: planPath is the plan in
@@ -30,13 +46,19 @@ var (
 // every submission on a host whose cli_filter.lua is missing or wrong, so write it
 // beside its place and rename it.
 func CLIFilter(planPath, stateDir, filterPath string) string {
-	return render(cliFilterLua, planPath, stateDir, filterPath)
+	var lines strings.Builder
+	for _, part := range cliFilterParts {
+		fmt.Fprintf(&lines, "--%s %s\n", part.name, strings.Join(luaCode(part.text), " "))
+	}
+	head, body, _ := strings.Cut(cliFilterLua, "-- @PARTS@\n")
+	body = render(body, "", planPath, stateDir, filterPath)
+	return head + render("-- @PARTS@\n", lines.String(), planPath, stateDir, filterPath) + strings.Join(luaCode(body), "\n") + "\n"
 }
 
 // JobSubmit is the text of job_submit.lua for a site; the paths are as those of
 // [CLIFilter], but of the local_dir, on a disk of slurmctld's own machine.
 func JobSubmit(planPath, stateDir, filterPath string) string {
-	return render(jobSubmitLua, planPath, stateDir, filterPath)
+	return render(jobSubmitLua, luaChunks(jobSubmitParts), planPath, stateDir, filterPath)
 }
 
 // LoadLine is the last line of a site's own cli_filter.lua or job_submit.lua that loads
@@ -45,39 +67,37 @@ func JobSubmit(planPath, stateDir, filterPath string) string {
 func LoadLine(path string) string { return "pcall(dofile, " + luaString(path) + ")" }
 
 // render puts the parts into a shim, then the paths into all of it.
-func render(shim, planPath, stateDir, filterPath string) string {
-	script := strings.Replace(shim, "-- @COMMON@", strings.TrimSuffix(commonLua, "\n"), 1)
-	script = strings.NewReplacer(
-		"@QUICK@", luaLines(quickLua),
-		"@ROOMS@", luaLines(roomsLua),
-		"@ASK@", luaLines(askLua),
-		"@IS_STEP@", luaLines(isStepLua),
-		"@MANAGED@", luaLines(managedLua),
-	).Replace(script)
-	return luaPaths(planPath, stateDir, filterPath).Replace(script)
-}
-
-// luaPaths puts the paths into a script or a part, which none of them can end: see luaString.
-func luaPaths(planPath, stateDir, filterPath string) *strings.Replacer {
+func render(shim, parts, planPath, stateDir, filterPath string) string {
+	shim = strings.NewReplacer("-- @PARTS@\n", parts, "-- @COMMON@\n", commonLua).Replace(shim)
 	return strings.NewReplacer(
 		"@PLAN@", luaString(planPath),
 		"@QUOTED_PLAN@", luaString(shellWord(planPath)),
 		"@STATE_DIR@", luaString(stateDir),
 		"@FILTER@", luaString(filterPath),
 		"@QUOTED_FILTER@", luaString(shellWord(filterPath)),
-	)
+	).Replace(shim)
 }
 
-// luaLines quotes a part of our own scripts for Lua 5.1. Its comments and what it is indented
-// by are left out: sbatch would have to read over them each time.
-func luaLines(text string) string {
+// luaChunks are parts as they are, which set the table parts.
+func luaChunks(parts []luaPart) string {
 	var b strings.Builder
+	for _, part := range parts {
+		fmt.Fprintf(&b, "\nparts.%s = (function(...)\n%send)(part)\n", part.name, part.text)
+	}
+	return b.String()
+}
+
+// luaCode are the lines of a text without its comments and what it is indented by: sbatch would
+// have to read over them each time.
+func luaCode(text string) []string {
+	var code []string
 	for line := range strings.Lines(text) {
-		if line = strings.TrimLeft(line, " "); line != "\n" && !strings.HasPrefix(line, "--") {
-			b.WriteString(line)
+		line, _, _ = strings.Cut(strings.TrimSpace(line), "-- ")
+		if line = strings.TrimSpace(line); line != "" {
+			code = append(code, line)
 		}
 	}
-	return "[==[\n" + b.String() + "]==]"
+	return code
 }
 
 // shellWord quotes text for sh.

@@ -72,8 +72,8 @@ func (s Script) current(text []byte, good State) State {
 	return good
 }
 
-// filterPath are the lines of a script that have the filter's path, and nothing else.
-var filterPath = regexp.MustCompile(`(?m)^local FILTER(, QUOTED_FILTER)? = .*$`)
+// filterPath is what in a script has the filter's path, and nothing else.
+var filterPath = regexp.MustCompile(`\blocal FILTER(, QUOTED_FILTER)? = "[^"]*"(, "[^"]*")?`)
 
 // withoutFilter is a script without where the filter is: whoever looks may be another copy
 // of the program, in another folder.

@@ -81,16 +81,34 @@ func interleave(b *testing.B, turns int, all []*submission) {
 }
 
 var kinds = map[string][]string{
-	"not managed": {"-p", "static", "-t", "60"}, "fits": {"-p", "gpu", "-N2", "-t", "60"}, "limit fitted": {"-p", "gpu", "-N2"}, "refused": {"-p", "gpu", "-N2", "-t", "30-0"},
+	"not managed": {"-p", "static", "-t", "60"}, "fits": {"-p", "gpu", "-N2", "-t", "60"},
+	"fits" + withGPUs: {"-p", "gpu", "-N2", "-t", "60", "--gres=gpu:8", "--ntasks-per-node=8"}, "limit fitted": {"-p", "gpu", "-N2"}, "refused": {"-p", "gpu", "-N2", "-t", "30-0"},
 	"refused by the filter": {"-p", "gpu", "-N2", "-t", "30-0", "-b", "now+1hour"}, // what begins later is left to it
 }
 
-var kindNames = []string{"not managed", "fits", "limit fitted", "refused", "refused by the filter"}
+var kindNames = []string{"not managed", "fits", "fits" + withGPUs, "limit fitted", "refused", "refused by the filter"}
+
+// withGPUs ends the names of what names GPUs, which costs sbatch itself.
+const withGPUs = ", with GPUs"
+
+// empties are the jobs that fit, with an empty script.
+func empties(conf string) []*submission {
+	return []*submission{{name: "empty", conf: conf, args: kinds["fits"]}, {name: "empty" + withGPUs, conf: conf, args: kinds["fits"+withGPUs]}}
+}
+
+// emptyFor is the one of them that a submission is measured beside.
+func emptyFor(all []*submission, s *submission) *submission {
+	name := "empty"
+	if strings.HasSuffix(s.name, withGPUs) {
+		name += withGPUs
+	}
+	return all[slices.IndexFunc(all, func(s *submission) bool { return s.name == name })]
+}
 
 // BenchmarkSubmit times sbatch with the two Lua shims, in units of sbatch with an empty Lua
 // script in the same place.
 func BenchmarkSubmit(b *testing.B) {
-	turns := size(40, 1)
+	turns, rounds := size(120, 1), size(10, 1)
 	filter := build(b, "cmd/pcs-capacity-filter")
 	t := newTable("submit", "where", "job", "reservations", "sbatch ms", "over an empty script", "RPC ms in slurmctld", "RPC over an empty script")
 	lab := func(change func(*slurmlab.Config)) *slurmlab.Cluster {
@@ -135,14 +153,14 @@ func BenchmarkSubmit(b *testing.B) {
 			return filepath.Join(folder, "slurm.conf")
 		}
 		ours := conf(plain, "ours", hooks.CLIFilter(dir.PlanPath(), string(dir), filter))
-		all := []*submission{{name: "no filter", conf: plain.Conf(), args: kinds["not managed"]}, {name: "empty", conf: conf(plain, "empty", emptyFilter), args: kinds["fits"]}}
+		all := []*submission{{name: "no filter", conf: plain.Conf(), args: kinds["not managed"]}}
+		all = append(all, empties(conf(plain, "empty", emptyFilter))...)
 		for _, kind := range kindNames {
 			all = append(all, &submission{name: kind, conf: ours, args: kinds[kind]})
 		}
 		interleave(b, turns, all)
-		empty := median(all[1].took)
 		for _, s := range all {
-			t.add("cli_filter", s.name, reservations+1, float64(median(s.took).Microseconds())/1000, ratio(median(s.took), empty), "", "")
+			t.add("cli_filter", s.name, reservations+1, float64(median(s.took).Microseconds())/1000, ratio(median(s.took), median(emptyFor(all, s).took)), "", "")
 		}
 		if reservations > 9 {
 			continue
@@ -151,25 +169,28 @@ func BenchmarkSubmit(b *testing.B) {
 		// job_submit: a slurmctld for each script.
 		nothing := lab(func(c *slurmlab.Config) { c.JobSubmitLua = emptySubmit })
 		js := lab(func(c *slurmlab.Config) { c.JobSubmitLua = hooks.JobSubmit(dir.PlanPath(), string(dir), filter) })
-		all = []*submission{{name: "empty", conf: nothing.Conf(), args: kinds["fits"]}}
+		all = empties(nothing.Conf())
 		for _, kind := range kindNames {
 			all = append(all, &submission{name: kind, conf: js.Conf(), args: kinds[kind]})
 		}
 		measure := func(where string) {
 			interleave(b, turns, all)
-			var empty float64
-			for i, s := range all {
-				rpc := rpcTime(b, s, turns)
-				if i == 0 {
-					empty = rpc
+			rpc := map[*submission][]float64{}
+			for range rounds {
+				for _, i := range rand.Perm(len(all)) {
+					rpc[all[i]] = append(rpc[all[i]], rpcTime(b, all[i], turns/rounds))
 				}
-				t.add(where, s.name, reservations+1, float64(median(s.took).Microseconds())/1000, ratio(median(s.took), median(all[0].took)), rpc, rpc/empty)
+			}
+			for _, s := range all {
+				empty := emptyFor(all, s)
+				mine, its := median(rpc[s]), median(rpc[empty])
+				t.add(where, s.name, reservations+1, float64(median(s.took).Microseconds())/1000, ratio(median(s.took), median(empty.took)), mine, mine/its)
 			}
 		}
 		measure("job_submit")
 		// Both: what cli_filter.lua has judged passes job_submit.lua.
-		all = []*submission{{name: "empty", conf: conf(nothing, "empty", emptyFilter), args: kinds["fits"]}}
-		for _, kind := range kindNames[:3] { // what is refused does not come so far
+		all = empties(conf(nothing, "empty", emptyFilter))
+		for _, kind := range kindNames[:4] { // what is refused does not come so far
 			all = append(all, &submission{name: kind, conf: conf(js, "ours", hooks.CLIFilter(dir.PlanPath(), string(dir), filter)), args: kinds[kind]})
 		}
 		measure("both")
