@@ -123,3 +123,21 @@ func TestControlOnlyOnThisMachine(t *testing.T) {
 		}
 	}
 }
+
+// What is asked of the simulator and cannot be written is an error, in either form.
+func TestOutputThatCannotBeWritten(t *testing.T) {
+	startAWS(t)
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer full.Close()
+	for _, args := range [][]string{{"sim", "instances"}, {"sim", "instances", "--json"}, {"sim", "clock"}} {
+		var said strings.Builder
+		c := exec.CommandContext(t.Context(), labProgram, args...)
+		c.Stdout, c.Stderr = full, &said
+		if err := c.Run(); err == nil || !strings.Contains(said.String(), "no space left on device") {
+			t.Errorf("%s: %v: %s", args, err, said.String())
+		}
+	}
+}

@@ -6,11 +6,11 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 )
 
 type simInstancesCmd struct {
@@ -25,7 +25,7 @@ func (cmd *simInstancesCmd) Run() error {
 		return err
 	}
 	if cmd.JSON {
-		_, err := io.Copy(os.Stdout, &answer)
+		_, err := io.Copy(terminal.Stdout, &answer)
 		return err
 	}
 	var instances []awssim.Instance
@@ -33,7 +33,7 @@ func (cmd *simInstancesCmd) Run() error {
 		return err
 	}
 	t := table.NewWriter()
-	t.SetOutputMirror(os.Stdout)
+	t.SetOutputMirror(terminal.Stdout)
 	t.SetStyle(table.StyleLight)
 	t.Style().Options = table.OptionsNoBordersAndSeparators
 	t.Style().Box.PaddingLeft, t.Style().Box.PaddingRight = "", "  "

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"os"
 
 	"github.com/alecthomas/kong"
@@ -26,8 +27,9 @@ func main() {
 		kong.Name("capacity-lab"),
 		kong.Description("AWS and Slurm on one machine, to learn, test and rehearse."),
 		kong.UsageOnError())
-	if err := k.Run(); err != nil {
-		terminal.Standard().Say("capacity-lab: error: %s", err)
+	t := terminal.Standard()
+	if err := cmp.Or(k.Run(), t.Lost()); err != nil {
+		t.Say("capacity-lab: error: %s", err)
 		os.Exit(1)
 	}
 }

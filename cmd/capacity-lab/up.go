@@ -14,6 +14,7 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
+	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 )
 
 // upCmd is "capacity-lab up": simulated AWS and a real Slurm, wired together in
@@ -33,12 +34,12 @@ type upCmd struct {
 // Run is called by kong.
 func (cmd *upCmd) Run() error {
 	if cmd.Detach {
-		return cmd.detach(os.Stdout)
+		return cmd.detach(terminal.Stdout)
 	}
 	// SIGHUP: the terminal is gone.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	return cmd.run(ctx, os.Stdout)
+	return cmd.run(ctx, terminal.Stdout)
 }
 
 // run holds the lab up until ctx ends. What it started is stopped on every way

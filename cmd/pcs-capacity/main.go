@@ -6,9 +6,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -103,7 +105,9 @@ type versionFlag bool
 // BeforeReset is called by kong before anything is missed on the command line.
 func (versionFlag) BeforeReset(app *kong.Kong) error {
 	row := newVersionRow()
-	fmt.Fprintln(app.Stdout, row)
+	if _, err := fmt.Fprintln(app.Stdout, row); err != nil {
+		return err
+	}
 	app.Exit(0)
 	return nil
 }
@@ -128,14 +132,18 @@ func run(args []string) int {
 	if completeLine(parser) {
 		return 0
 	}
+	t := terminal.Standard()
 	command, err := parser.Parse(args)
-	if err != nil {
-		terminal.Standard().Say("pcs-capacity: %s; see pcs-capacity --help", err)
+	failed := new(fs.PathError)
+	switch {
+	case errors.As(err, &failed) && failed.Op == "write": // the help or the version
+		return exitStatus(t, failed)
+	case err != nil:
+		t.Say("pcs-capacity: %s; see pcs-capacity --help", err)
 		return 2
 	}
 	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: cli.LogLevel})))
 	err = command.Run()
-	t := terminal.Standard()
 	sayUntold(t, cli.aws)
 	return exitStatus(t, err)
 }
@@ -175,8 +183,13 @@ func usage(format string, args ...any) error { return usageError{fmt.Errorf(form
 // errShown ends a command with status 1 when everything has been said already.
 var errShown = errors.New("shown already")
 
-// exitStatus writes an error, each of several on its own line, and returns the exit status.
+// exitStatus writes an error, each of several on its own line, and that the result could not be
+// written, and returns the exit status.
 func exitStatus(t *terminal.Terminal, err error) int {
+	if lost := t.Lost(); lost != nil && !errors.Is(err, lost) { // else the error says so
+		t.Say("pcs-capacity: writing the result: %s", lost)
+		err = cmp.Or(err, errShown)
+	}
 	if err == nil {
 		return 0
 	}

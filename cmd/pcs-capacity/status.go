@@ -81,7 +81,7 @@ func (c *StatusCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, c
 	}
 	for {
 		err := c.show(ctx, g, t, cfg)
-		if !c.Watch || err != nil && !errors.Is(err, errShown) {
+		if !c.Watch || t.Lost() != nil || err != nil && !errors.Is(err, errShown) {
 			return err
 		}
 		select {

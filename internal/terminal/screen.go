@@ -26,9 +26,9 @@ const widthOffTerminal = 80
 // that is set.
 func ScreenOf(out io.Writer, getenv func(string) string) Screen {
 	s := Screen{Width: widthOffTerminal}
-	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+	if fd, yes := isTerminal(out); yes {
 		s.Colour = getenv("NO_COLOR") == "" && getenv("TERM") != "dumb"
-		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
+		if width, _, err := term.GetSize(fd); err == nil && width > 0 {
 			s.Width = width
 		}
 	}

@@ -54,7 +54,7 @@ type Terminal struct {
 // Standard is the terminal of this process.
 func Standard() *Terminal {
 	draw := term.IsTerminal(int(os.Stderr.Fd()))
-	return &Terminal{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Format: Table,
+	return &Terminal{In: os.Stdin, Out: Stdout, Err: os.Stderr, Format: Table,
 		Width: resultWidth(os.Stdout, os.Getenv), OutWidth: widthOf(os.Stdout, os.Getenv), ErrWidth: widthOf(os.Stderr, os.Getenv),
 		CanDraw: draw, CanAsk: draw && term.IsTerminal(int(os.Stdin.Fd()))}
 }
@@ -131,7 +131,7 @@ func (t *Terminal) Clear() {
 	if t.Format != Table {
 		return
 	}
-	if f, ok := t.Out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+	if _, yes := isTerminal(t.Out); yes {
 		fmt.Fprint(t.Out, "\x1b[H\x1b[2J") // ECMA-48: cursor to the first place, erase all
 		return
 	}
