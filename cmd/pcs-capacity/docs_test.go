@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
 
@@ -171,6 +172,25 @@ func TestQuickStartsAreRun(t *testing.T) {
 		}
 		if len(want) == 0 || !slices.Equal(ran, want) {
 			t.Errorf("%s: the transcript runs\n  %s\nand the page shows\n  %s", name, strings.Join(ran, "\n  "), strings.Join(want, "\n  "))
+		}
+	}
+}
+
+// TestBlocksInDocsFitATerminal: no line of a code block is longer than a terminal of 100 columns:
+// there it would be broken within a word, and on a page it is cut off.
+func TestBlocksInDocsFitATerminal(t *testing.T) {
+	for _, path := range docPages(t) {
+		fenced, before := false, ""
+		indented := false // a block that four blanks make
+		for i, line := range strings.Split(readDoc(t, path), "\n") {
+			if strings.HasPrefix(strings.TrimLeft(line, " "), "```") {
+				fenced = !fenced
+			}
+			indented = strings.HasPrefix(line, "    ") && (indented || before == "")
+			if n := utf8.RuneCountInString(line); (fenced || indented) && n > columns {
+				t.Errorf("%s:%d: %d columns: %s", filepath.Base(path), i+1, n, line)
+			}
+			before = line
 		}
 	}
 }
