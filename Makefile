@@ -114,7 +114,7 @@ dist/share: build # what is the same on every architecture
 test-slurm: deps build ## the tests on Slurm 24.11 (SUITE=trixie) or 26.05 (SUITE=forky), in a chroot
 	@command -v mmdebstrap >/dev/null || $(SUDO) apt-get install -y -qq --no-install-recommends mmdebstrap >/dev/null
 	$(SUDO) env PATH="$$PATH" GOMODCACHE=$$(go env GOMODCACHE) GOCACHE=$$(go env GOCACHE) PACKAGES="$(PACKAGES)" internal/slurmlab/suite.sh $(SUITE) sh -c ' \
-		slurmctld -V && go test -timeout 60m -p 1 -parallel $(AT_ONCE) ./slurm ./internal/slurmlab ./hooks ./cmd/... && \
+		slurmctld -V && go test -count=1 -timeout 60m -p 1 -parallel $(AT_ONCE) ./slurm ./internal/slurmlab ./hooks ./cmd/... && \
 		bin/capacity-lab demo --bin bin >bin/demo-$(SUITE).log'
 
 test-systemd: deps ## the service of the DEB under a real systemd, in a container (as root; a minute)
@@ -129,12 +129,12 @@ bench: ## speed as a ratio to something run beside it, never as a bare time
 faults: ## every command and hook, through every fault at each of its calls (half an hour)
 faults: deps
 	@mkdir -p bin && rm -f bin/faults.txt
-	PCS_CAPACITY_FAULTS=$(CURDIR)/bin/faults.txt go test -timeout 4h -run '^TestR5_Faults$$' ./cmd/pcs-capacity >bin/faults.log || failed=1; \
+	PCS_CAPACITY_FAULTS=$(CURDIR)/bin/faults.txt go test -count=1 -timeout 4h -run '^TestR5_Faults$$' ./cmd/pcs-capacity >bin/faults.log || failed=1; \
 	cat bin/faults.txt; [ -z "$$failed" ] || { echo "what failed is in bin/faults.log" >&2; exit 1; }
 
 load: ## 10,000 submissions while blocks open and close; a day of sync (as root; 10 min)
 load: deps
-	PCS_CAPACITY_LOAD=$(or $(JOBS),10000) go test -v -timeout 3h -run '^(TestLoad|TestSyncOverADay)$$' ./cmd/pcs-capacity
+	PCS_CAPACITY_LOAD=$(or $(JOBS),10000) go test -count=1 -v -timeout 3h -run '^(TestLoad|TestSyncOverADay)$$' ./cmd/pcs-capacity
 
 bench-resume bench-submit bench-sync bench-start: bench-%: deps ## ratios, into internal/bench/results
 	go test ./internal/bench/suite -run '^$$' -bench '(?i)^Benchmark$*' -benchtime 1x -timeout 60m -v
