@@ -144,7 +144,7 @@ bench-readme: ## what they measured, in the README and docs/speed.svg
 
 fuzz: ## each fuzz target for some seconds; what it finds stays in testdata/fuzz
 	@git grep -n '^func Fuzz' -- '*_test.go' | sed 's/^\([^:]*\):.*func \(Fuzz[A-Za-z]*\).*/\1 \2/' | while read -r file target; do \
-		echo "== $$target"; go test "./$$(dirname "$$file")" -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) || exit; \
+		echo "== $$target"; go test "./$$(dirname "$$file")" -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s || exit; \
 	done
 
 mutants: ## change the code in a thousand places; list what no test notices (an hour)
