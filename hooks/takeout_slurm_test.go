@@ -158,11 +158,11 @@ func TestReleaseLoopStarvesNobody(t *testing.T) {
 	if out, err := as("scontrol", "update", "jobid="+mine, "comment=capacity_reservation_id="+blockID); err != nil {
 		t.Fatal(out)
 	}
-	p.until("its owner can release it", func() bool {
-		_, err := as("scontrol", "release", mine)
-		return err == nil
+	// While it is still being taken out, a release has no effect.
+	p.until("its owner has released it", func() bool {
+		_, _ = as("scontrol", "release", mine)
+		return strings.Contains(p.show("job", mine), "JobState=COMPLETED ")
 	})
-	p.wait(mine, "COMPLETED")
 }
 
 // srun runs hostname in a terminal job, and returns when that is in the queue; then comes what
