@@ -108,7 +108,7 @@ func emptyFor(all []*submission, s *submission) *submission {
 // BenchmarkSubmit times sbatch with the two Lua shims, in units of sbatch with an empty Lua
 // script in the same place.
 func BenchmarkSubmit(b *testing.B) {
-	turns, rounds := size(120, 1), size(10, 1)
+	turns, rounds := size(300, 1), size(10, 1)
 	filter := build(b, "cmd/pcs-capacity-filter")
 	t := newTable("submit", "where", "job", "reservations", "sbatch ms", "over an empty script", "RPC ms in slurmctld", "RPC over an empty script")
 	lab := func(change func(*slurmlab.Config)) *slurmlab.Cluster {
