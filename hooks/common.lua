@@ -2,7 +2,7 @@ local PLAN = @PLAN@
 local MAX_PLAN = 256 * 1024
 
 -- The first of the partitions that a job asks for which is ours, as the plan names them; else
--- whether its comment names capacity. A longer comment is refused by Slurm itself.
+-- true if its comment names capacity. A longer comment is refused by Slurm itself.
 local function concerns_us(job, plan)
   local partition, comment = job.partition, job.comment or ""
   if #comment > 1024 or not plan:find("^version 1\n") then return nil end

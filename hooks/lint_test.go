@@ -17,7 +17,7 @@ func TestLuacheck(t *testing.T) {
 		"job_submit": JobSubmit("/state/plan", "/state", "/filter"),
 	}
 	for _, part := range cliFilterParts { // comments there
-		scripts[part.name] = render(part.text, "", "/state/plan", "/state", "/filter")
+		scripts[part.name] = withPaths(part.text, "/state/plan", "/state", "/filter")
 	}
 	for name, script := range scripts {
 		c := exec.CommandContext(t.Context(), "luacheck", "--no-color", "--codes", "--std", "lua51", "--max-line-length", "140", "--no-max-comment-line-length", "-", "--ignore", `212/%.%.%.`, "431/part",
@@ -44,8 +44,8 @@ func TestShimsOnEachLua(t *testing.T) {
 		}
 		return path
 	}
-	plan := write("it's a plan", "version 1\npartition gpu\n", 0o644)
-	filter := write("it's a filter", fmt.Sprintf(`#!/bin/sh
+	plan := write("it's a -- plan", "version 1\npartition gpu\n", 0o644)
+	filter := write("it's a -- filter", fmt.Sprintf(`#!/bin/sh
 case "$*" in *" comment=%x"*) printf 'code too-long\nrefuse %x\nend\n';; *) printf 'set time %x\nwarn %x\nend\n';; esac
 `, "no", "it's too long", "90", "fitted"), 0o755)
 	const driver = `local said = ""

@@ -1,6 +1,6 @@
 -- Part of cli_filter.lua: lets a job go that asks for nodes, GPUs of each and a time limit as most
 -- jobs do, if the plan says that it fits. What it does not see at once is judged by the next part.
--- It is short on purpose: sbatch compiles it each time.
+-- It is short on purpose: sbatch compiles it each time. name is what concerns_us says.
 local part = ...
 
 return function(options, plan, name)

@@ -81,7 +81,7 @@ func newShim(t testing.TB, lua, zone string) *shim {
 	t.Helper()
 	script := filepath.Join(t.TempDir(), "shim.lua")
 	text := "local parts = {}\nlocal function part(name) return parts[name] end\n-- @PARTS@\n-- @COMMON@\n" + driver
-	if err := os.WriteFile(script, []byte(render(text, luaChunks(cliFilterParts), "", "", "")), 0o600); err != nil {
+	if err := os.WriteFile(script, []byte(withPaths(withParts(text, luaChunks(cliFilterParts)), "", "", "")), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(lua, script)

@@ -51,14 +51,14 @@ func CLIFilter(planPath, stateDir, filterPath string) string {
 		fmt.Fprintf(&lines, "--%s %s\n", part.name, strings.Join(luaCode(part.text), " "))
 	}
 	head, body, _ := strings.Cut(cliFilterLua, "-- @PARTS@\n")
-	body = render(body, "", planPath, stateDir, filterPath)
-	return head + render("-- @PARTS@\n", lines.String(), planPath, stateDir, filterPath) + strings.Join(luaCode(body), "\n") + "\n"
+	script := head + lines.String() + strings.Join(luaCode(withParts(body, "")), "\n") + "\n"
+	return withPaths(script, planPath, stateDir, filterPath)
 }
 
 // JobSubmit is the text of job_submit.lua for a site; the paths are as those of
 // [CLIFilter], but of the local_dir, on a disk of slurmctld's own machine.
 func JobSubmit(planPath, stateDir, filterPath string) string {
-	return render(jobSubmitLua, luaChunks(jobSubmitParts), planPath, stateDir, filterPath)
+	return withPaths(withParts(jobSubmitLua, luaChunks(jobSubmitParts)), planPath, stateDir, filterPath)
 }
 
 // LoadLine is the last line of a site's own cli_filter.lua or job_submit.lua that loads
@@ -66,16 +66,20 @@ func JobSubmit(planPath, stateDir, filterPath string) string {
 // refuse is refused. Without the file, the site's script works on alone.
 func LoadLine(path string) string { return "pcall(dofile, " + luaString(path) + ")" }
 
-// render puts the parts into a shim, then the paths into all of it.
-func render(shim, parts, planPath, stateDir, filterPath string) string {
-	shim = strings.NewReplacer("-- @PARTS@\n", parts, "-- @COMMON@\n", commonLua).Replace(shim)
+// withParts puts the parts into a shim.
+func withParts(shim, parts string) string {
+	return strings.NewReplacer("-- @PARTS@\n", parts, "-- @COMMON@\n", commonLua).Replace(shim)
+}
+
+// withPaths puts the paths into a script; nothing may look for Lua in it afterwards.
+func withPaths(script, planPath, stateDir, filterPath string) string {
 	return strings.NewReplacer(
 		"@PLAN@", luaString(planPath),
 		"@QUOTED_PLAN@", luaString(shellWord(planPath)),
 		"@STATE_DIR@", luaString(stateDir),
 		"@FILTER@", luaString(filterPath),
 		"@QUOTED_FILTER@", luaString(shellWord(filterPath)),
-	).Replace(shim)
+	).Replace(script)
 }
 
 // luaChunks are parts as they are, which set the table parts.
