@@ -9,6 +9,7 @@ local function part(name)
     local code = line:match("^%-%-" .. name .. " (.*)")
     if code then return assert((loadstring or load)(code, "=" .. name))(part) end
   end
+  error("this script was replaced by one without " .. name, 0)
 end
 
 -- @COMMON@

@@ -110,6 +110,7 @@ goes_through({ type = "sbatch", partition = "gpu", ["gpus-per-node"] = "8", tres
 		for _, part := range []string{"plain", "gpus", "is_step", "named", "managed", "quick", "ask"} {
 			breaks("cli_filter", CLIFilter(plan, dir, filter), part, "\n--"+part+" ", "\n--"+part+" )")
 		}
+		breaks("cli_filter", CLIFilter(plan, dir, filter), "managed", "\n--managed ", "\n--another ")
 		for _, part := range []string{"gpus", "named", "quick", "ask"} {
 			breaks("job_submit", JobSubmit(plan, dir, filter), part, "\nparts."+part+" = ", "\nparts.no = ")
 		}
