@@ -49,8 +49,8 @@ UNKIND := --lag 5s --purchase-lag 5s --clock-offset 90s
 # Whose Slurm `make test-slurm` takes.
 SUITE := trixie
 
-# A minute in all, with what it takes to build the targets.
-FUZZTIME := 5s
+# How long `make fuzz` tries each target.
+FUZZTIME := 1m
 
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
@@ -142,7 +142,7 @@ bench-resume bench-submit bench-sync bench-start: bench-%: deps ## ratios, into 
 bench-readme: ## what they measured, in the README and docs/speed.svg
 	go run ./internal/bench/readme
 
-fuzz: ## each fuzz target for some seconds; what it finds stays in testdata/fuzz
+fuzz: ## each fuzz target for a minute; what it finds stays in testdata/fuzz
 	@git grep -n '^func Fuzz' -- '*_test.go' | sed 's/^\([^:]*\):.*func \(Fuzz[A-Za-z]*\).*/\1 \2/' | while read -r file target; do \
 		echo "== $$target"; go test "./$$(dirname "$$file")" -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s || exit; \
 	done
