@@ -55,6 +55,10 @@ type deal struct {
 	// account that the credentials belong to; "" when AWS would not say.
 	account string
 	unlock  func()
+	// learned is what this run has found out of intents, by id. It counts before what their
+	// files say, which is less where one could not be written: unrecorded is why.
+	learned    map[string]Intent
+	unrecorded error
 }
 
 // accountTimeout bounds the one question to AWS STS, whose endpoint some networks
@@ -110,6 +114,9 @@ func (d *deal) send(ctx context.Context, i Intent, call func(context.Context) (r
 	if ctx.Err() != nil {
 		return i, fmt.Errorf("interrupted: %w; nothing was bought", ctx.Err())
 	}
+	if err := d.recorded(); err != nil {
+		return i, err
+	}
 	i.Phase, i.At = Sending, d.aws.Now().UTC()
 	i.SettledAt = i.At.Add(d.Timeout + d.Settle)
 	if err := d.intents().Write(i); err != nil {
@@ -150,12 +157,36 @@ func (d *deal) refused(ctx context.Context, i Intent, err error) (Intent, error)
 	return i, notBought(err)
 }
 
-// record writes down what is known by now. When that fails, the intent on disk says
-// less than is known, and the next run asks EC2 once more.
+// record writes down what is known by now. When that fails, the intent on disk says less
+// than is known: this run goes by what it knows, and the next one asks EC2 once more.
 func (d *deal) record(i Intent) {
+	if d.learned == nil {
+		d.learned = map[string]Intent{}
+	}
+	d.learned[i.ID] = i
 	if err := d.intents().Write(i); err != nil {
+		d.unrecorded = err
 		d.Customer.Say("warning: %s; the next purchase asks EC2 about this one again", err)
 	}
+}
+
+// recorded is nil as long as all that was found out is on disk. Where it is not, nothing more is sent.
+func (d *deal) recorded() error {
+	if d.unrecorded == nil {
+		return nil
+	}
+	return fmt.Errorf("what became of an earlier purchase cannot be recorded, so nothing more is bought: %w; make room or mend state_dir (%s), then run this again", d.unrecorded, d.StateDir)
+}
+
+// known are all intents, oldest first: what this run has found out, else what their files say.
+func (d *deal) known() ([]Intent, error) {
+	all, err := d.intents().All()
+	for n, i := range all {
+		if learned, ok := d.learned[i.ID]; ok {
+			all[n] = learned
+		}
+	}
+	return all, err
 }
 
 // end records how a purchase or an extension that EC2 has made came to its end. One

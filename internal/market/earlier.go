@@ -12,14 +12,15 @@ import (
 
 // boughtBefore finds the newest purchase of a kind and an offering that was not undone, by its
 // payment or by EC2: among the intents, and among the tags of EC2's reservations, where those of
-// other machines show. One in phase Bought goes first: its run was cut off. An intent of
-// the same block as known, which may have had another id, counts too.
+// other machines show. What EC2 shows counts before what an intent says. One in phase Bought
+// goes first: its run was cut off. An intent of the same block as known, which may have had
+// another id, counts too. Where there is none, what was found out must be on disk.
 func (d *deal) boughtBefore(ctx context.Context, kind IntentKind, offering string, known capacity.Offering) (Intent, bool, error) {
 	tagged, err := d.aws.List(ctx, ec2.ReservationQuery{Tags: map[string]string{capacity.TagOffering: offering}})
 	if err != nil {
 		return Intent{}, false, fmt.Errorf("looking whether %s was bought before: %w", Intent{Kind: kind, Offering: capacity.Offering{ID: offering}}.what(), err)
 	}
-	intents, err := d.intents().All()
+	intents, err := d.known()
 	if err != nil {
 		return Intent{}, false, err
 	}
@@ -31,6 +32,9 @@ func (d *deal) boughtBefore(ctx context.Context, kind IntentKind, offering strin
 			continue
 		}
 		recorded[i.ID] = true
+		if r, shown := i.shownBy(tagged); shown && (i.Phase == Sending || i.Phase == Failed) {
+			i.Phase, i.Reservation = Bought, r.ID // whatever the file says: EC2 has it
+		}
 		at := slices.IndexFunc(tagged, func(r capacity.Reservation) bool { return r.ID == i.Reservation })
 		gone := at >= 0 && undone(tagged[at])
 		if gone && i.Phase == Done {
@@ -50,13 +54,24 @@ func (d *deal) boughtBefore(ctx context.Context, kind IntentKind, offering strin
 		}
 	}
 	if len(bought) == 0 {
-		return Intent{}, false, nil
+		return Intent{}, false, d.recorded()
 	}
 	slices.SortFunc(bought, func(x, y Intent) int { return y.At.Compare(x.At) })
 	if cutOff := slices.IndexFunc(bought, func(i Intent) bool { return i.Phase == Bought }); cutOff > 0 {
 		return bought[cutOff], true, nil
 	}
 	return bought[0], true, nil
+}
+
+// shownBy finds what an intent has bought among reservations: one of its kind that has its tag.
+func (i Intent) shownBy(tagged []capacity.Reservation) (capacity.Reservation, bool) {
+	at := slices.IndexFunc(tagged, func(r capacity.Reservation) bool {
+		return r.Tags[capacity.TagPurchase] == i.ID && r.Kind == i.odcrOrBlock() && !undone(r)
+	})
+	if at < 0 {
+		return capacity.Reservation{}, false
+	}
+	return tagged[at], true
 }
 
 func capitalized(text string) string { return strings.ToUpper(text[:1]) + text[1:] }

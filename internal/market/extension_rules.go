@@ -51,7 +51,7 @@ func (d *deal) extendable(r capacity.Reservation, history []capacity.Extension, 
 // cutOffExtension is the extension of a block that an earlier run bought without coming to
 // its end. Nobody may know of it, so asking once more is not a wish for another one.
 func (d *deal) cutOffExtension(reservation string) (Intent, bool, error) {
-	intents, err := d.intents().All()
+	intents, err := d.known()
 	i := slices.IndexFunc(intents, func(i Intent) bool {
 		return i.Kind == ExtendBlock && i.Reservation == reservation && i.Phase == Bought
 	})

@@ -1,6 +1,7 @@
 package market
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,16 +25,17 @@ func (f Intents) dir() string { return filepath.Join(string(f.StateDir), "intent
 func (f Intents) Path(id string) string { return filepath.Join(f.dir(), id+".json") }
 
 // Write writes one intent, to disk and not only to the cache, replacing what
-// was known of it.
+// was known of it, and reads it back.
 func (f Intents) Write(i Intent) error {
 	text, err := json.MarshalIndent(i, "", "  ")
 	if err != nil {
 		return fmt.Errorf("recording %s: %w", i.Kind, err)
 	}
+	text = append(text, '\n')
 	if err := errors.Join(f.StateDir.Create(), os.MkdirAll(f.dir(), 0o755)); err != nil {
 		return fmt.Errorf("recording %s: %w", i.Kind, err)
 	}
-	if err := renameio.WriteFile(f.Path(i.ID), append(text, '\n'), 0o644, renameio.WithTempDir(f.dir())); err != nil {
+	if err := renameio.WriteFile(f.Path(i.ID), text, 0o644, renameio.WithTempDir(f.dir())); err != nil {
 		return fmt.Errorf("recording %s: %w", i.Kind, err)
 	}
 	// The file is on disk; so must be its name, which the directory holds.
@@ -42,7 +44,19 @@ func (f Intents) Write(i Intent) error {
 			return fmt.Errorf("recording %s: %w", i.Kind, err)
 		}
 	}
+	if err := readBack(f.Path(i.ID), text); err != nil {
+		return fmt.Errorf("recording %s: %w", i.Kind, err)
+	}
 	return nil
+}
+
+// readBack makes sure that a file has what was written.
+func readBack(path string, text []byte) error {
+	has, err := os.ReadFile(path)
+	if err == nil && !bytes.Equal(has, text) {
+		err = fmt.Errorf("%s does not have what was written", path)
+	}
+	return err
 }
 
 func syncDir(path string) error {

@@ -288,7 +288,8 @@ func TestR3_IntentIsOnDiskBeforeTheCall(t *testing.T) {
 	if err != nil || !strings.Contains(w.said(), "warning: recording purchase: ") || !strings.Contains(w.said(), "the next purchase asks EC2 about this one again") {
 		t.Errorf("%v; said: %s", err, w.said())
 	}
-	if _, err := d.send(t.Context(), d.newIntent(BuyBlock), nil); err == nil || !strings.Contains(err.Error(), "nothing was bought") {
+	next := &deal{Buyer: d.Buyer, aws: d.aws}
+	if _, err := next.send(t.Context(), d.newIntent(BuyBlock), nil); err == nil || !strings.Contains(err.Error(), "nothing was bought") {
 		t.Errorf("without an intent on disk: %v", err)
 	}
 }
