@@ -45,8 +45,8 @@ type Snapshot struct {
 	Walls Walls `json:"walls,omitzero"`
 	// Orphans are instances of ours that belong to no node.
 	Orphans []Orphan `json:"orphans,omitempty"`
-	// Problems are what the pass could not learn, each a sentence for a person.
-	Problems []string `json:"problems,omitempty"`
+	// Said is what the pass could not learn or do, and what people should know.
+	Said
 }
 
 // Submit is how strict the submission path is.

@@ -29,6 +29,16 @@ const (
 // date. A known end of a reservation stays one: see soften.
 func (c Code) ofAWS() bool { return c == NoMatchingCapacity || c == NoReservation || c == TooManyNodes }
 
+// Job reports whether a refusal is for what the job asks or who submitted it, which only its
+// owner can change.
+func (c Code) Job() bool {
+	switch c {
+	case BadComment, AccountNotAllowed, GroupNotAllowed, WrongPartition, UnknownReservation, NoMatchingCapacity, CannotHold, TooManyNodes, TooLong:
+		return true
+	}
+	return false
+}
+
 // Verdict is the answer to a job. Message is one sentence for the user that says
 // what to do; it is there when the job is refused.
 type Verdict struct {

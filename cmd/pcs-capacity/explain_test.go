@@ -172,7 +172,7 @@ func TestExplainScreens(t *testing.T) {
 		{"a node that is not ours", ofNode(explain.Node{Name: "cpu-1", State: "idle", Up: true}, world(), 0), explain.Unmanaged},
 
 		{"a partition is open", explain.OfPartition(world().Partitions[0], 3, nil, world(), now(0)), explain.Open},
-		{"it has trouble", explain.OfPartition(world().Partitions[0], 3, []string{"partition gpu: 3 of 4 hosts of cr-0e2000000000000a1 have failed, 1 are usable; open a case with AWS Support"}, dead, now(0)), explain.Open},
+		{"it has trouble", explain.OfPartition(world().Partitions[0], 3, []capacity.Problem{{Severity: capacity.Admin, Sentence: "partition gpu: 3 of 4 hosts of cr-0e2000000000000a1 have failed, 1 are usable; open a case with AWS Support"}}, dead, now(0)), explain.Open},
 		{"it waits for its block", explain.OfPartition(world().Partitions[0], 3, nil, at(-25*time.Hour), now(-25*time.Hour)), explain.WaitsToOpen},
 		{"between two blocks", explain.OfPartition(world().Partitions[0], 3, nil, at(blockEnd-10*time.Minute), now(blockEnd-10*time.Minute)), explain.Fenced},
 		{"after the last one", explain.OfPartition(only(at(blockEnd)).Partitions[0], 3, nil, only(at(blockEnd)), now(blockEnd)), explain.NoCapacity},

@@ -359,9 +359,9 @@ func (k *kills) seen() any {
 		k.Fatal(err)
 	}
 	out.Snapshot.TakenAt, out.Snapshot.ClockOffset.Duration = time.Time{}, 0
-	for _, p := range out.Snapshot.Problems {
-		out.Problems = append(out.Problems, number.ReplaceAllString(p, "0"))
+	for _, p := range out.Snapshot.All() {
+		out.Problems = append(out.Problems, number.ReplaceAllString(p.Sentence, "0"))
 	}
-	out.Snapshot.Problems = nil
+	out.Snapshot.Said = capacity.Said{}
 	return out
 }

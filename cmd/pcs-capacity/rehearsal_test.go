@@ -342,9 +342,6 @@ func (r *rehearsal) status() map[string]statusRow {
 	return rows
 }
 
-// problems are those of status.
-func (r *rehearsal) problems() []string { return r.document().Problems }
-
 func (r *rehearsal) document() statusDocument {
 	r.Helper()
 	var out, errs strings.Builder

@@ -291,9 +291,9 @@ func firstPass(ctx context.Context, g *Globals, t *terminal.Terminal, aws *ec2.C
 	for _, line := range failed {
 		t.Say("  %s", line)
 	}
-	for _, p := range report.Problems {
-		if !slices.ContainsFunc(failed, func(line string) bool { return strings.HasPrefix(p, line) }) {
-			t.Say("problem: %s", p)
+	for _, p := range report.All() {
+		if !slices.ContainsFunc(failed, func(line string) bool { return strings.HasPrefix(p.Sentence, line) }) {
+			t.Say("%s", p)
 		}
 	}
 	return nil

@@ -25,7 +25,8 @@ type StatusCmd struct {
 // Help is shown below the flags.
 func (StatusCmd) Help() string {
 	return `Asks AWS and Slurm, and changes nothing. What cannot be asked is shown as it was when sync
-last saw it. The exit status is 1 if there are problems.`
+last saw it. The exit status is 1 if there are problems
+that need an administrator; user problems, for the owners of jobs, and notes leave it 0.`
 }
 
 // statusRow is one slot of a partition.
@@ -69,7 +70,7 @@ type statusDocument struct {
 	Region     string      `json:"region"`
 	Cluster    string      `json:"cluster,omitempty"`
 	Partitions []statusRow `json:"partitions"`
-	Problems   []string    `json:"problems"`
+	capacity.Said
 }
 
 // Run asks and shows, once or until it is interrupted.
@@ -101,24 +102,24 @@ func (c *StatusCmd) show(ctx context.Context, g *Globals, t *terminal.Terminal, 
 	if cluster != nil {
 		var jobsErr error
 		if jobs, _, jobsErr = sources.Slurm.Jobs(ctx, cluster.Ours(snap), nil); jobsErr != nil {
-			snap.Problems = append(snap.Problems, jobsErr.Error())
+			snap.Add(capacity.Problemf(capacity.Admin, "%v", jobsErr))
 			err = jobsErr
 		}
 	}
 	now := sources.MachineTime().Add(snap.ClockOffset.Duration)
 	records, recordsErr := sources.State.Records()
 	if recordsErr != nil {
-		snap.Problems = append(snap.Problems, recordsErr.Error())
+		snap.Add(capacity.Problemf(capacity.Admin, "%v", recordsErr))
 	}
 	if c.Partition != "" {
 		snap.Partitions = slices.DeleteFunc(snap.Partitions, func(p capacity.Partition) bool { return p.Name != c.Partition })
 	}
-	doc := statusDocument{TakenAt: snap.TakenAt, Region: snap.Region, Cluster: snap.Cluster, Partitions: []statusRow{},
-		Problems: append(append([]string{}, snap.Problems...), lifecycle.Troubles(snap, jobs, records, now)...)}
+	doc := statusDocument{TakenAt: snap.TakenAt, Region: snap.Region, Cluster: snap.Cluster, Partitions: []statusRow{}, Said: snap.Said.Copy()}
+	doc.Add(lifecycle.Troubles(snap, jobs, records, now)...)
 	if written != nil {
 		doc.SyncedAt = written.TakenAt
 		if written.Stale(now) {
-			doc.Problems = append(doc.Problems, fmt.Sprintf("sync last saw AWS %s ago; keep `pcs-capacity sync --watch` running", capacity.FormatDuration(now.Sub(written.TakenAt))))
+			doc.Add(capacity.Problemf(capacity.Admin, "sync last saw AWS %s ago; keep `pcs-capacity sync --watch` running", capacity.FormatDuration(now.Sub(written.TakenAt))))
 		}
 	}
 	for _, s := range lifecycle.Slots(snap, now) {
@@ -128,15 +129,20 @@ func (c *StatusCmd) show(ctx context.Context, g *Globals, t *terminal.Terminal, 
 		return err
 	}
 	if t.Format != terminal.JSON && t.Format != terminal.YAML {
-		for _, p := range doc.Problems {
-			t.Say("problem: %s", p)
+		for _, p := range doc.All() {
+			t.Say("%s", p)
 		}
 		sayAge(t, snap, written, cluster != nil, now)
 	}
 	if len(cfg.Partitions) == 0 {
 		t.Say("The settings have no partition; `pcs-capacity setup` adds one.")
 	}
-	if err != nil || len(doc.Problems) > 0 {
+	return doc.outcome(err)
+}
+
+// outcome is an error where something could not be asked, or needs an administrator.
+func (d *statusDocument) outcome(err error) error {
+	if err != nil || len(d.Problems) > 0 {
 		return errShown
 	}
 	return nil

@@ -60,8 +60,8 @@ func (c *SyncCmd) Run(ctx context.Context, t *terminal.Terminal, g *Globals, cfg
 		if len(report.Done) == 0 && err == nil {
 			t.Tell("nothing to do")
 		}
-		for _, p := range report.Problems {
-			t.Say("problem: %s", p)
+		for _, p := range report.All() {
+			t.Say("%s", p)
 		}
 	} else if err := t.Show(report, report.Done); err != nil {
 		return err

@@ -68,7 +68,7 @@ func TestSyncFitsJobsWithoutALimit(t *testing.T) {
 			if told := r.shown(never).AdminComment; !strings.HasPrefix(told, "pcs-capacity: without a time limit this job can never start") || !strings.Contains(told, "needs 4-00:00:00") {
 				t.Errorf("its owner is told %q", told)
 			}
-			if shown := r.problems(); !slices.ContainsFunc(shown, func(p string) bool { return strings.HasPrefix(p, "job "+never+" can never start") }) {
+			if shown := r.document().UserProblems; !slices.ContainsFunc(shown, func(p string) bool { return strings.HasPrefix(p, "job "+never+" can never start") }) {
 				t.Errorf("status does not name job %s: %q", never, shown)
 			}
 			if again := set(); len(again) != 0 {

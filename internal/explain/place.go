@@ -77,7 +77,7 @@ func OfNode(n Node, snap *capacity.Snapshot, records []state.Record, expand func
 }
 
 // OfPartition says whether a partition takes jobs. troubles are what somebody should look at.
-func OfPartition(p capacity.Partition, waiting int, troubles []string, snap *capacity.Snapshot, now time.Time) Explanation {
+func OfPartition(p capacity.Partition, waiting int, troubles []capacity.Problem, snap *capacity.Snapshot, now time.Time) Explanation {
 	e := Explanation{Subject: "partition " + p.Name, Code: NoCapacity, Facts: []Fact{}, Advice: "Nothing to do."}
 	order := []string{Open, WaitsToOpen, Fenced, NotKnown, NoCapacity}
 	where := ""
@@ -101,13 +101,18 @@ func OfPartition(p capacity.Partition, waiting int, troubles []string, snap *cap
 		e.Answer = fmt.Sprintf("Partition %s starts no job now: %s.", p.Name, where)
 	}
 	e.fact("jobs that wait", "%d", waiting)
+	trouble := false
 	for _, t := range troubles {
-		e.fact("trouble", "%s", t)
+		name := "note"
+		if t.Severity != capacity.Note {
+			name, trouble = "trouble", true
+		}
+		e.fact(name, "%s", t.Sentence)
 	}
 	switch {
 	case e.Code == NoCapacity:
 		e.Advice = "Give it its next reservation: `pcs-capacity offerings` shows what is for sale, `pcs-capacity setup` adds it."
-	case len(troubles) > 0:
+	case trouble:
 		e.Advice = "Look at what is in trouble."
 	case waiting > 0:
 		e.Advice = "Nothing to do. `pcs-capacity explain JOB` says what a job waits for."

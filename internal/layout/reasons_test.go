@@ -109,7 +109,7 @@ func TestEveryProblemIsInTheRunbook(t *testing.T) {
 }
 
 // sentencesOfProblems are the literals that a file makes problems of: those within a call of
-// append to Problems, of problem or say, and the sentences of troubles.go.
+// append to Problems, of problem, say or Problemf, and the sentences of troubles.go.
 func sentencesOfProblems(p *packages.Package, file *ast.File) map[*ast.BasicLit]bool {
 	found := map[*ast.BasicLit]bool{}
 	path := p.Fset.Position(file.Pos()).Filename
@@ -131,7 +131,7 @@ func sentencesOfProblems(p *packages.Package, file *ast.File) map[*ast.BasicLit]
 		first, _ := call.Args[0].(*ast.SelectorExpr)
 		switch {
 		case name == "problem", name == "say", name == "append" && first != nil && first.Sel.Name == "Problems",
-			name == "Sprintf" && strings.HasSuffix(path, "/troubles.go"):
+			name == "Problemf", name == "Sprintf" && strings.HasSuffix(path, "/troubles.go"):
 		default:
 			return true
 		}

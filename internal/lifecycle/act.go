@@ -59,7 +59,7 @@ func (p *pass) changeJobs(ctx context.Context, slots []slotView, now time.Time, 
 	}
 	if err := p.readJobs(ctx); err != nil {
 		err = fmt.Errorf("reading Slurm's jobs: %w", err)
-		p.snap.Problems = append(p.snap.Problems, err.Error()+"; time limits and holds are as they were")
+		p.say(capacity.Admin, "%v; time limits and holds are as they were", err)
 		p.fail(err)
 		return
 	}

@@ -98,7 +98,7 @@ func (p *pass) closed(ctx context.Context, v slotView, nodes []string) []closedN
 		case state.HealthFailed, state.HealthPowering:
 			all = append(all, closedNode{node: name}) // it is drained besides
 		}
-		p.say(s, name, n)
+		p.sayNode(s, name, n)
 	}
 	p.keepHealth(s)
 	return all
@@ -113,17 +113,17 @@ func (p *pass) keepHealth(s *slotHealth) {
 	}
 }
 
-// say tells people, and the report, what a node is.
-func (p *pass) say(s *slotHealth, name string, n *state.NodeHealth) {
+// sayNode tells people, and the report, what a node is.
+func (p *pass) sayNode(s *slotHealth, name string, n *state.NodeHealth) {
 	if p.unproven == nil {
 		p.unproven = map[string]string{}
 	}
 	up := p.node(name).Up
 	switch {
 	case n.State == state.HealthUnknown && p.now.Sub(n.Since) < recently:
-		p.snap.Problems = append(p.snap.Problems, fmt.Sprintf("node %s gets jobs without having shown that it is healthy: %s", name, n.Why))
+		p.say(capacity.Admin, "node %s gets jobs without having shown that it is healthy: %s", name, n.Why)
 	case n.State == state.HealthBad && !up:
-		p.snap.Problems = append(p.snap.Problems, badNode(p.State, s.Health, name)+"; it is drained: open a case with AWS Support")
+		p.say(capacity.Admin, "%s", badNode(p.State, s.Health, name)+"; it is drained: open a case with AWS Support")
 	}
 	switch {
 	case n.State == state.HealthGood || n.State == state.HealthUnknown || n.State == state.HealthBad && up:

@@ -27,7 +27,7 @@ func Interrupt(ctx context.Context, s Sources, instances []string) (Report, erro
 	if p.snap, err = p.State.ReadSnapshot(); err != nil {
 		return (&pass{snap: &capacity.Snapshot{}, now: p.now}).report(), err
 	}
-	p.snap.Problems = nil // those of the pass that wrote it
+	p.snap.Said = capacity.Said{} // that of the pass that wrote it
 	p.fail(p.interrupt(ctx, instances))
 	return p.report(), errors.Join(p.failed...)
 }

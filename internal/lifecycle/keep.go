@@ -2,7 +2,6 @@ package lifecycle
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -141,7 +140,7 @@ func (p *pass) forget() {
 	for _, former := range p.snap.Former {
 		slot := former.Groups[0].Slots[0]
 		r, _ := p.snap.Reservation(slot.ReservationIDs[0])
-		p.snap.Problems = append(p.snap.Problems, fmt.Sprintf("the settings no longer name reservation %s for slot %s; its fence stays until it ends at %s, or until `scontrol delete ReservationName=%s`",
-			r.ID, slot.Name, capacity.FormatUTC(r.End), fencePrefix+slot.Name))
+		p.say(capacity.Admin, "the settings no longer name reservation %s for slot %s; its fence stays until it ends at %s, or until `scontrol delete ReservationName=%s`",
+			r.ID, slot.Name, capacity.FormatUTC(r.End), fencePrefix+slot.Name)
 	}
 }

@@ -105,5 +105,10 @@ func (p *pass) keepWithinWalls(jobs []Job, marks map[string]state.Mark) {
 	}
 }
 
-// problem notes what a pass can do without.
-func (p *pass) problem(err error) { p.snap.Problems = append(p.snap.Problems, err.Error()) }
+// problem notes what a pass can do without, and an administrator should look at.
+func (p *pass) problem(err error) { p.say(capacity.Admin, "%v", err) }
+
+// say notes what people should know, and who has to act on it.
+func (p *pass) say(severity capacity.Severity, format string, args ...any) {
+	p.snap.Add(capacity.Problemf(severity, format, args...))
+}

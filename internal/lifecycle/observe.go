@@ -28,9 +28,9 @@ type observation struct {
 	old  *capacity.Snapshot // nil if there is none
 	seen capacity.Seen
 	// ids are the reservations that have to be described.
-	ids      []string
-	problems []string
-	failed   []error
+	ids    []string
+	said   capacity.Said
+	failed []error
 	// asked: AWS has been asked. down: no question would be answered.
 	asked, down bool
 }
@@ -58,7 +58,7 @@ func (s Sources) observe(ctx context.Context, old *capacity.Snapshot) (*capacity
 		o.waiting(snap)
 	}
 	snap.Region = s.EC2.Region()
-	snap.Problems = o.problems
+	snap.Said = o.said
 	snap.TakenAt = o.now().UTC().Truncate(time.Second)
 	snap.ClockOffset.Duration = s.EC2.Offset()
 	if len(o.failed) > 0 {
@@ -77,7 +77,7 @@ func (s Sources) observe(ctx context.Context, old *capacity.Snapshot) (*capacity
 func (o *observation) now() time.Time { return o.MachineTime().Add(o.EC2.Offset()) }
 
 func (o *observation) problem(format string, args ...any) {
-	o.problems = append(o.problems, fmt.Sprintf(format, args...))
+	o.said.Add(capacity.Problemf(capacity.Admin, format, args...))
 }
 
 // need notes why a question was not answered without which the pass knows less than before.

@@ -46,7 +46,7 @@ func (p *pass) lookForOrphans(ctx context.Context) {
 	}
 	if err != nil {
 		words, _ := p.EC2.Explain(err)
-		p.snap.Problems = append(p.snap.Problems, fmt.Sprintf("looking for instances that belong to no node: %s", words))
+		p.say(capacity.Admin, "looking for instances that belong to no node: %s", words)
 		return
 	}
 	var ours, others []capacity.Instance
@@ -165,7 +165,7 @@ func (p *pass) tellOrphans() {
 		if k.reservation == "" {
 			holds = "on demand"
 		}
-		p.snap.Problems = append(p.snap.Problems, fmt.Sprintf("%s %s%s: %s; sync ends what it sees so twice", who, holds, in(k.reservation), k.why))
+		p.say(capacity.Note, "%s %s%s: %s; sync ends what it sees so twice", who, holds, in(k.reservation), k.why)
 	}
 }
 
@@ -207,7 +207,7 @@ func (p *pass) tellTwins(others []capacity.Instance) {
 			what = fmt.Sprintf("which does not say whose, so nothing here ends %s; terminate %[1]s, or tag %[1]s %s=%s for this cluster",
 				them, capacity.TagCluster, p.cluster.Mark)
 		}
-		p.snap.Problems = append(p.snap.Problems, fmt.Sprintf("%s %s the mark %s, %s", who, has, k.mark, what))
+		p.say(capacity.Admin, "%s %s the mark %s, %s", who, has, k.mark, what)
 	}
 }
 

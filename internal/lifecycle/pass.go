@@ -18,7 +18,8 @@ func Pass(ctx context.Context, s Sources) (*capacity.Snapshot, Report, error) {
 	p := pass{Sources: s}
 	unlock, err := p.lock(ctx)
 	if err != nil {
-		return &capacity.Snapshot{}, Report{At: s.MachineTime(), Done: []Done{}, Problems: []string{err.Error()}}, err
+		failed := capacity.Said{Problems: []string{err.Error()}}
+		return &capacity.Snapshot{}, Report{At: s.MachineTime(), Done: []Done{}, Said: failed.Copy()}, err
 	}
 	defer unlock()
 	p.look(ctx)
@@ -57,7 +58,7 @@ func Look(ctx context.Context, s Sources) (snap *capacity.Snapshot, cluster *Clu
 	p.look(ctx)
 	for _, r := range p.rolling {
 		if !r.Ready && !r.Over {
-			p.snap.Problems = append(p.snap.Problems, fmt.Sprintf("reservation %s has no compute node group in partition %s yet; sync makes it", r.Block.ID, r.Partition))
+			p.say(capacity.Note, "reservation %s has no compute node group in partition %s yet; sync makes it", r.Block.ID, r.Partition)
 		}
 	}
 	p.tellSetbacks()
@@ -74,13 +75,13 @@ func (p *pass) look(ctx context.Context) {
 	p.snap, p.awsErr = p.observe(ctx, old)
 	both.Wait()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		p.snap.Problems = append(p.snap.Problems, err.Error())
+		p.problem(err)
 	}
 	p.fail(p.awsErr)
 	if p.slurmErr != nil {
 		p.cluster = nil
 		p.slurmErr = fmt.Errorf("asking Slurm: %w", p.slurmErr)
-		p.snap.Problems = append(p.snap.Problems, p.slurmErr.Error()+"; fences and time limits are as they were")
+		p.say(capacity.Admin, "%v; fences and time limits are as they were", p.slurmErr)
 		keepSlurm(p.snap, old)
 		p.fail(p.slurmErr)
 	} else {
@@ -95,13 +96,13 @@ func (p *pass) look(ctx context.Context) {
 	p.lookForRollOver()
 	p.lookForOrphans(ctx)
 	for _, w := range p.snap.Waiting(p.now) {
-		p.snap.Problems = append(p.snap.Problems, w.String())
+		p.say(capacity.Admin, "%s", w)
 	}
 }
 
 func (p *pass) report() Report {
 	return Report{At: p.now.UTC().Truncate(time.Second), Done: append([]Done{}, p.done...),
-		Problems: append([]string{}, p.snap.Problems...), NoAWS: p.awsErr != nil, Cluster: p.cluster, Jobs: p.jobs, AlsoOurs: p.alsoOurs(), Checking: p.checking(), Rolling: p.rolling}
+		Said: p.snap.Said.Copy(), NoAWS: p.awsErr != nil, Cluster: p.cluster, Jobs: p.jobs, AlsoOurs: p.alsoOurs(), Checking: p.checking(), Rolling: p.rolling}
 }
 
 // pass is the state of one pass while it acts.
@@ -179,7 +180,7 @@ func (p *pass) addSlurm() {
 			}
 		}
 		if !found {
-			p.snap.Problems = append(p.snap.Problems, fmt.Sprintf("Slurm has no partition %s; add it, or take it out of the settings", part.Name))
+			p.say(capacity.Admin, "Slurm has no partition %s; add it, or take it out of the settings", part.Name)
 		}
 		p.addSlots(part)
 		for _, g := range part.Groups {
@@ -194,18 +195,15 @@ func (p *pass) addSlurm() {
 
 // lacks says what slurm.conf lacks of a slot that we launch.
 func (p *pass) lacks(g capacity.NodeGroup, slot capacity.Slot) {
-	say := func(format string, args ...any) {
-		p.snap.Problems = append(p.snap.Problems, fmt.Sprintf(format, args...))
-	}
 	named := fmt.Sprintf("%s-1, %[1]s-2, …", slot.Name)
 	if _, settings, _, ok := p.Settings.PlaceOf(slot.Name + "-1"); !ok || settings.Name != g.Name {
 		named = "that its settings list"
 	}
 	switch {
 	case slot.Nodes == "":
-		say("Slurm has no nodes %s for node group %s; add them to slurm.conf", named, g.Name)
+		p.say(capacity.Admin, "Slurm has no nodes %s for node group %s; add them to slurm.conf", named, g.Name)
 	case len(g.Slots) > 1 && slot.Feature == "" && len(p.cluster.shown(p.cluster.SlotNodes(slot.Name))) > 0:
-		say("nodes %s lack Features=%s in slurm.conf, so that jobs cannot be kept in the slot of their reservation; add it", slot.Nodes, slot.Name)
+		p.say(capacity.Admin, "nodes %s lack Features=%s in slurm.conf, so that jobs cannot be kept in the slot of their reservation; add it", slot.Nodes, slot.Name)
 	}
 }
 

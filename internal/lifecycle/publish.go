@@ -8,7 +8,7 @@ func (p *pass) publish() {
 	write := func(what string, err error) {
 		if err != nil {
 			err = fmt.Errorf("%s: %w", what, err)
-			p.snap.Problems = append(p.snap.Problems, err.Error())
+			p.problem(err)
 			p.fail(err)
 		}
 	}

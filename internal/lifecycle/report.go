@@ -14,8 +14,8 @@ type Report struct {
 	At time.Time `json:"at"`
 	// Done is in the order in which it was done; empty when there was nothing to do.
 	Done []Done `json:"done"`
-	// Problems are what the pass could not learn or do, each a sentence.
-	Problems []string `json:"problems"`
+	// Said is what the pass could not learn or do, and what people should know.
+	capacity.Said
 	// NoAWS: some question to AWS was not answered.
 	NoAWS bool `json:"-"`
 	// Cluster is what Slurm said before the changes of the pass, nil if it did not answer; Jobs

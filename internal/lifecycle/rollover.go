@@ -123,7 +123,7 @@ func (p *pass) lookForRollOver() {
 	}
 	setbacks, err := p.State.Setbacks()
 	if err != nil {
-		p.snap.Problems = append(p.snap.Problems, err.Error())
+		p.problem(err)
 	}
 	p.rolling = p.rollings()
 	for i := range p.rolling {
@@ -135,7 +135,7 @@ func (p *pass) lookForRollOver() {
 func (p *pass) tellSetbacks() {
 	for _, r := range p.rolling {
 		if r.Setback.Problem != "" {
-			p.snap.Problems = append(p.snap.Problems, fmt.Sprintf("%s; sync tries it again every %s", r.Setback.Problem, capacity.FormatDuration(rollOverPause)))
+			p.say(capacity.Admin, "%s; sync tries it again every %s", r.Setback.Problem, capacity.FormatDuration(rollOverPause))
 		}
 	}
 }

@@ -13,11 +13,11 @@ import (
 // recently is how long ago a launch may have failed for people to be told of it.
 const recently = time.Hour
 
-// Troubles are what a person should look at in a partition, each a sentence that says what
-// to do: failed hosts, reservations that have ended, launches that failed, and waiting
-// jobs that can never start. records are those of the hooks, oldest first.
-func Troubles(snap *capacity.Snapshot, jobs []Job, records []state.Record, now time.Time) []string {
-	var all []string
+// Troubles are what people should know of their partitions: failed hosts, reservations that
+// have ended, launches that failed, and waiting jobs that can never start, which only their
+// owners can change. records are those of the hooks, oldest first.
+func Troubles(snap *capacity.Snapshot, jobs []Job, records []state.Record, now time.Time) []capacity.Problem {
+	var all []capacity.Problem
 	for _, p := range snap.Partitions {
 		all = append(all, unhealthy(p, snap, now)...)
 		all = append(all, ended(p, snap, now)...)
@@ -32,32 +32,40 @@ func reservationsOf(p capacity.Partition, snap *capacity.Snapshot) []capacity.Re
 	return slices.DeleteFunc(slices.Clone(snap.Reservations), func(r capacity.Reservation) bool { return !p.Has(r.ID) })
 }
 
-func unhealthy(p capacity.Partition, snap *capacity.Snapshot, now time.Time) []string {
-	var all []string
+func unhealthy(p capacity.Partition, snap *capacity.Snapshot, now time.Time) []capacity.Problem {
+	var all []capacity.Problem
 	for _, r := range reservationsOf(p, snap) {
 		if r.LiveAt(now) && r.Unhealthy > 0 {
-			all = append(all, fmt.Sprintf("partition %s: %d of %d hosts of %s have failed, %d are usable; open a case with AWS Support",
+			all = append(all, capacity.Problemf(capacity.Admin, "partition %s: %d of %d hosts of %s have failed, %d are usable; open a case with AWS Support",
 				p.Name, r.Unhealthy, r.Size(), r.ID, r.UsableSize()))
 		}
 	}
 	return all
 }
 
-func ended(p capacity.Partition, snap *capacity.Snapshot, now time.Time) []string {
-	var ids []string
+func ended(p capacity.Partition, snap *capacity.Snapshot, now time.Time) []capacity.Problem {
+	var over, failed []string
 	for _, r := range reservationsOf(p, snap) {
-		if !r.LiveAt(now) {
-			ids = append(ids, fmt.Sprintf("%s (%s)", r.ID, r.State))
+		switch named := fmt.Sprintf("%s (%s)", r.ID, r.State); {
+		case r.LiveAt(now):
+		case r.State.Live() || r.State == capacity.StateExpired || r.State == capacity.StateCancelled:
+			over = append(over, named)
+		default:
+			failed = append(failed, named)
 		}
 	}
-	if len(ids) == 0 {
-		return nil
+	var all []capacity.Problem
+	if len(failed) > 0 {
+		all = append(all, capacity.Problemf(capacity.Admin, "partition %s: these reservations never open; take them out of the settings: %s", p.Name, strings.Join(failed, ", ")))
 	}
-	return []string{fmt.Sprintf("partition %s: these reservations have ended; take them out of the settings: %s", p.Name, strings.Join(ids, ", "))}
+	if len(over) > 0 {
+		all = append(all, capacity.Problemf(capacity.Note, "partition %s: these reservations have ended; the settings need them no more: %s", p.Name, strings.Join(over, ", ")))
+	}
+	return all
 }
 
 // failedLaunches tells of the last launch of each set of nodes, if it failed.
-func failedLaunches(p capacity.Partition, records []state.Record, now time.Time) []string {
+func failedLaunches(p capacity.Partition, records []state.Record, now time.Time) []capacity.Problem {
 	last := map[string]state.Record{}
 	var order []string
 	for _, r := range records {
@@ -69,10 +77,14 @@ func failedLaunches(p capacity.Partition, records []state.Record, now time.Time)
 		}
 		last[r.Nodes] = r
 	}
-	var all []string
+	var all []capacity.Problem
 	for _, nodes := range order {
 		if r := last[nodes]; r.Code != string(capacity.OK) {
-			all = append(all, fmt.Sprintf("partition %s: nodes %s were not launched at %s: %s: %s", p.Name, nodes, capacity.FormatUTC(r.At), r.Code, r.Message))
+			severity := capacity.Admin
+			if capacity.Code(r.Code).Job() {
+				severity = capacity.User
+			}
+			all = append(all, capacity.Problemf(severity, "partition %s: nodes %s were not launched at %s: %s: %s", p.Name, nodes, capacity.FormatUTC(r.At), r.Code, r.Message))
 		}
 	}
 	return all
@@ -80,8 +92,8 @@ func failedLaunches(p capacity.Partition, records []state.Record, now time.Time)
 
 // neverStart finds the waiting jobs of a partition that would be refused today, and can
 // therefore never start unless they have a partition that is not ours, with the change that would help where one is known.
-func neverStart(p capacity.Partition, jobs []Job, snap *capacity.Snapshot, now time.Time) []string {
-	var all []string
+func neverStart(p capacity.Partition, jobs []Job, snap *capacity.Snapshot, now time.Time) []capacity.Problem {
+	var all []capacity.Problem
 	known := map[asks]cannot{} // the tasks of an array ask for the same
 	for i := range jobs {      // for each partition: a copy of each costs more than the question
 		j := &jobs[i]
@@ -100,7 +112,7 @@ func neverStart(p capacity.Partition, jobs []Job, snap *capacity.Snapshot, now t
 		if why.limit.Bounded() {
 			line += fmt.Sprintf("; scontrol update jobid=%s timelimit=%s", j.Shown, why.limit)
 		}
-		all = append(all, line)
+		all = append(all, capacity.Problemf(capacity.User, "%s", line))
 	}
 	return all
 }

@@ -34,19 +34,19 @@ func (w Watch) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var said []string
+	var said []capacity.Problem
 	var unlock func()
 	var last Report
 	for pass := 0; ; pass++ {
-		var problems []string
+		var problems []capacity.Problem
 		if err != nil {
-			problems = append(problems, strings.ReplaceAll(err.Error(), "\n", "; ")+"; the settings of before stay in use")
+			problems = append(problems, capacity.Problemf(capacity.Admin, "%s; the settings of before stay in use", strings.ReplaceAll(err.Error(), "\n", "; ")))
 		}
 		if unlock == nil {
 			if unlock, err = sources.State.LockWatch(); err == nil {
 				defer unlock()
 			} else if errors.Is(err, state.ErrLocked) {
-				problems = append(problems, fmt.Sprintf("another `sync --watch` works with %s as well; stop one of them", sources.State))
+				problems = append(problems, capacity.Problemf(capacity.Admin, "another `sync --watch` works with %s as well; stop one of them", sources.State))
 			} // what else is in the way of the lock is in the way of the pass too
 		}
 		w.alive("")
@@ -60,10 +60,10 @@ func (w Watch) Run(ctx context.Context) error {
 		problems = append(problems, w.done(report)...)
 		for _, p := range problems {
 			if !slices.Contains(said, p) {
-				w.Say("problem: " + p)
+				w.Say(p.String())
 			}
 		}
-		if len(said) > 0 && len(problems) == 0 {
+		if slices.ContainsFunc(said, wrong) && !slices.ContainsFunc(problems, wrong) {
 			w.Say("no problem is left")
 		}
 		said = problems
@@ -97,16 +97,19 @@ func (w Watch) Run(ctx context.Context) error {
 }
 
 // done says what a pass did, and returns what it could not do.
-func (w Watch) done(report Report) (problems []string) {
+func (w Watch) done(report Report) (problems []capacity.Problem) {
 	for _, d := range report.Done {
 		if d.Error != "" {
-			problems = append(problems, d.String())
+			problems = append(problems, capacity.Problemf(capacity.Admin, "%s", d))
 			continue
 		}
 		w.Say(d.String())
 	}
-	return append(problems, report.Problems...)
+	return append(problems, report.All()...)
 }
+
+// wrong reports whether somebody has to act on a problem.
+func wrong(p capacity.Problem) bool { return p.Severity != capacity.Note }
 
 // checkEvery is how often Watch looks while nodes are closed until a health command has run
 // there: they are paid for.
@@ -122,10 +125,16 @@ func (w Watch) alive(passed string) {
 }
 
 // status is how a pass went, in a line.
-func status(report Report, problems []string) string {
+func status(report Report, problems []capacity.Problem) string {
 	text := "last pass at " + capacity.FormatUTC(report.At)
-	if len(problems) > 0 {
-		text += fmt.Sprintf(", problems: %d", len(problems))
+	admin := 0
+	for _, p := range problems {
+		if p.Severity == capacity.Admin {
+			admin++
+		}
+	}
+	if admin > 0 {
+		text += fmt.Sprintf(", problems: %d", admin)
 	}
 	return text
 }

@@ -70,7 +70,7 @@ func Metrics(snap *capacity.Snapshot, report lifecycle.Report) []metrics.Gauge {
 		nodes     = gauge("nodes", "Nodes of the slot by what they do: busy, idle, booting, off, unusable.")
 		waiting   = gauge("jobs_waiting", "Jobs of the partition that wait.")
 		running   = gauge("jobs_running", "Jobs of the partition that run.")
-		problems  = gauge("problems", "Problems that the last pass of sync found.")
+		problems  = gauge("problems", "Problems that need an administrator, as the last pass of sync found them.")
 		pass      = gauge("last_pass_timestamp_seconds", "When sync made its last pass.")
 		aws       = gauge("last_pass_aws_timestamp_seconds", "When AWS answered all questions of a pass for the last time.")
 		slurm     = gauge("last_pass_slurm_answered", "1 if Slurm answered in the last pass.")
