@@ -39,12 +39,21 @@ type programFlags struct {
 	Prolog bool   `help:"With the settings: Prolog and TaskProlog too. The programs have to be on every compute node."`
 }
 
+// forceFlag is for sites whose blocks leave no time between them.
+type forceFlag struct {
+	Force bool `help:"On PCS: change the cluster's settings while a block is open, too. PCS restarts slurmctld; jobs go on."`
+}
+
 // script is what the hook's file in the folder is to be with these settings.
 func (f programFlags) script(cfg *config.Config, hook, dir string) (wiring.Script, error) {
 	filter, err := findFilter(f.Filter)
 	if err != nil {
 		return wiring.Script{}, err
 	}
+	return scriptWith(cfg, hook, dir, filter)
+}
+
+func scriptWith(cfg *config.Config, hook, dir, filter string) (wiring.Script, error) {
 	text, folder := hooks.CLIFilter, cfg.StateDir
 	if hook == wiring.JobSubmit { // runs inside slurmctld, which must not wait for a file server
 		text, folder = hooks.JobSubmit, cfg.LocalDir

@@ -15,8 +15,9 @@ import (
 type HooksInstallCmd struct {
 	Hook string `arg:"" optional:"" enum:"cli_filter,job_submit,settings," default:"" help:"cli_filter: on every host where users submit. job_submit: on slurmctld's, where you run that yourself. settings: of slurm.conf, or of the PCS cluster. Default: all that the cluster needs."`
 	programFlags
-	As     string `help:"Write the script to this file, for one of the site's own to load with its last line." type:"path" placeholder:"FILE" xor:"where" predictor:"file"`
-	DryRun bool   `help:"Show what would be done, and change nothing."`
+	As string `help:"Write the script to this file, for one of the site's own to load with its last line." type:"path" placeholder:"FILE" xor:"where" predictor:"file"`
+	forceFlag
+	DryRun bool `help:"Show what would be done, and change nothing."`
 }
 
 // Help is shown below the flags.
@@ -91,7 +92,7 @@ func (c *HooksInstallCmd) settings(ctx context.Context, g *Globals, cfg *config.
 			return err
 		}
 		before := len(plan.Changes)
-		if err := plan.SwitchOn(cluster.Cluster, c.prologs()); err != nil || len(plan.Changes) == before {
+		if err := plan.SwitchOn(cluster.Cluster, c.prologs()); err != nil || len(plan.Changes) == before || c.Force {
 			return err
 		}
 		return cluster.closed(ctx, cfg)

@@ -2,25 +2,33 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
 	"path/filepath"
+	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 	"github.com/pcs-capacity/pcs-capacity/internal/wiring"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
 // HooksRemoveCmd takes back what install wrote.
 type HooksRemoveCmd struct {
 	Hook string `arg:"" optional:"" enum:"cli_filter,job_submit,settings," default:"" help:"cli_filter, job_submit or settings. Default: all."`
 	programFlags
+	forceFlag
 	DryRun bool `help:"Show what would be done, and change nothing."`
 }
 
 // Help is shown below the flags.
 func (HooksRemoveCmd) Help() string {
 	return `Settings first, scripts after them: Slurm refuses every submission while a setting is on and its
-script is gone. Files that pcs-capacity did not write stay. On PCS, run it with cli_filter on all
-other nodes once the setting is off.`
+script is gone. A script that slurmctld or slurm.conf still names stays, and so does one that a
+script of yours does not run without. Files that pcs-capacity did not write stay; one that it wrote
+and somebody changed is kept as FILE.removed. On PCS, run it with cli_filter on all other nodes once
+the setting is off.`
 }
 
 // Run plans, shows, asks and removes.
@@ -31,7 +39,8 @@ func (c *HooksRemoveCmd) Run(ctx context.Context, g *Globals, t *terminal.Termin
 	}
 	var plan wiring.Plan
 	all := c.Hook == "" || c.Hook == settingsHook
-	job := wiring.Script{Hook: wiring.JobSubmit, Path: filepath.Join(dirs[0], wiring.JobSubmit+".lua")}
+	var removal scriptRemoval
+	job := c.scriptIn(cfg, wiring.JobSubmit, dirs[0])
 	switch {
 	case all && cfg.Cluster != "":
 		cluster, err := readCluster(ctx, g, cfg)
@@ -42,7 +51,8 @@ func (c *HooksRemoveCmd) Run(ctx context.Context, g *Globals, t *terminal.Termin
 		if err := plan.SwitchOff(cluster.Cluster, filepath.Dir(filter)); err != nil {
 			return err
 		}
-		if len(plan.Changes) > 0 {
+		removal = scriptRemoval{askedAWS: true, switches: cluster.On()}
+		if len(plan.Changes) > 0 && !c.Force {
 			if err := cluster.closed(ctx, cfg); err != nil {
 				return err
 			}
@@ -53,23 +63,21 @@ func (c *HooksRemoveCmd) Run(ctx context.Context, g *Globals, t *terminal.Termin
 		if err != nil {
 			return err
 		}
-		if err := plan.RemoveSettings(ctx, slurmSettings(ctx, cfg, conf, false), site, job); err != nil {
-			return err
-		}
-	default:
-		if err := switchedOff(ctx, c.Hook); err != nil {
+		settings := slurmSettings(ctx, cfg, conf, false)
+		settings.Off = removal.off(job)
+		if err := plan.RemoveSettings(ctx, settings, site, job); err != nil {
 			return err
 		}
 	}
 	if c.Hook == wiring.CLIFilter || c.Hook == "" && cfg.Cluster != "" {
 		for _, dir := range dirs {
-			if err := plan.Remove(wiring.Script{Hook: wiring.CLIFilter, Path: filepath.Join(dir, wiring.CLIFilter+".lua")}); err != nil {
+			if err := removal.plan(ctx, &plan, c.scriptIn(cfg, wiring.CLIFilter, dir)); err != nil {
 				return err
 			}
 		}
 	}
 	if c.Hook == wiring.JobSubmit {
-		if err := plan.Remove(job); err != nil {
+		if err := removal.plan(ctx, &plan, job); err != nil {
 			return err
 		}
 	}
@@ -78,4 +86,73 @@ func (c *HooksRemoveCmd) Run(ctx context.Context, g *Globals, t *terminal.Termin
 		err = restarted(ctx, cfg, false)
 	}
 	return err
+}
+
+// scriptIn is what the hook's file is to be, wherever the filter is: that is left out when texts
+// are compared.
+func (c *HooksRemoveCmd) scriptIn(cfg *config.Config, hook, dir string) wiring.Script {
+	s, err := scriptWith(cfg, hook, dir, "/")
+	if err != nil {
+		return wiring.Script{Hook: hook, Path: filepath.Join(dir, hook+".lua")}
+	}
+	return s
+}
+
+// scriptRemoval takes scripts away, each only once nothing has Slurm run it.
+type scriptRemoval struct {
+	// askedAWS: the settings of the PCS cluster are known; switches: the plan switches
+	// cli_filter off there, before the script goes.
+	askedAWS, switches bool
+}
+
+// plan plans the end of a script, unless Slurm runs it and goes on to.
+func (r scriptRemoval) plan(ctx context.Context, plan *wiring.Plan, s wiring.Script) error {
+	if !r.switches {
+		if err := r.refusal(ctx, s); err != nil {
+			return err
+		}
+	}
+	return plan.Remove(s, r.off(s))
+}
+
+// off waits, for the moments that a restart of slurmctld takes, until nothing runs the script.
+func (r scriptRemoval) off(s wiring.Script) func(context.Context) error {
+	return func(ctx context.Context) error {
+		for end := time.Now().Add(restartTime); ; {
+			err := r.refusal(ctx, s)
+			if err == nil || time.Now().After(end) {
+				return err
+			}
+			select {
+			case <-ctx.Done():
+				return err
+			case <-time.After(500 * time.Millisecond):
+			}
+		}
+	}
+}
+
+// refusal is why the script cannot go now: slurmctld runs it, or slurm.conf beside it says so.
+// A slurmctld that is down starts with what slurm.conf says, and on PCS with what AWS has said.
+func (r scriptRemoval) refusal(ctx context.Context, s wiring.Script) error {
+	path := filepath.Join(filepath.Dir(s.Path), "slurm.conf")
+	site, unread := wiring.ReadConf(path)
+	var running *slurm.Config
+	now, unknown := (&slurm.Client{}).Config(ctx)
+	switch {
+	case unknown == nil:
+		running = &now
+	case r.askedAWS, errors.Is(unknown, slurm.ErrUnreachable) && unread == nil:
+		unknown = nil
+	}
+	if unread != nil && !errors.Is(unread, fs.ErrNotExist) {
+		unknown = errors.Join(unknown, unread)
+	}
+	if who := wiring.InUse(s.Hook, running, path, site); who != "" {
+		return wiring.StillOn(who)
+	}
+	if unknown != nil {
+		return fmt.Errorf("whether Slurm runs %s is not known, and without it Slurm would refuse every submission: %w", filepath.Base(s.Path), unknown)
+	}
+	return nil
 }

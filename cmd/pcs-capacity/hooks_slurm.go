@@ -20,32 +20,35 @@ func slurmSettings(ctx context.Context, cfg *config.Config, conf string, install
 	s := wiring.Settings{Conf: conf}
 	running, ours, err := runsOurs(ctx, cfg)
 	if err == nil {
-		s.Restarts = sameFile(running, conf)
+		s.Restarts = sameFile(running.ConfPath, conf)
 		s.Pending = s.Restarts && ours != installed
+		if !installed { // whatever partitions it has, a script that it runs has to stay
+			s.Pending = s.Restarts && slices.Contains(running.JobSubmitPlugins, "lua")
+		}
 	}
 	return s
 }
 
-// runsOurs reports whether slurmctld runs with our settings, and which slurm.conf it has.
-func runsOurs(ctx context.Context, cfg *config.Config) (conf string, ours bool, err error) {
+// runsOurs is what slurmctld runs with, and whether that is our settings.
+func runsOurs(ctx context.Context, cfg *config.Config) (running slurm.Config, ours bool, err error) {
 	client := &slurm.Client{}
-	running, err := client.Config(ctx)
+	running, err = client.Config(ctx)
 	if err != nil {
-		return "", false, err
+		return running, false, err
 	}
 	if filepath.Base(running.ResumeProgram) != "pcs-capacity-resume" || !slices.Contains(running.JobSubmitPlugins, "lua") {
-		return running.ConfPath, false, nil
+		return running, false, nil
 	}
 	partitions, err := client.Partitions(ctx)
 	if err != nil {
-		return "", false, err
+		return running, false, err
 	}
 	for _, p := range cfg.Partitions {
 		if !slices.ContainsFunc(partitions, func(there slurm.Partition) bool { return there.Name == p.Name }) {
-			return running.ConfPath, false, nil
+			return running, false, nil
 		}
 	}
-	return running.ConfPath, true, nil
+	return running, true, nil
 }
 
 func sameFile(a, b string) bool {
@@ -75,22 +78,4 @@ func restarted(ctx context.Context, cfg *config.Config, installed bool) error {
 		case <-time.After(500 * time.Millisecond):
 		}
 	}
-}
-
-// switchedOff refuses to take a script away that Slurm is told to run.
-func switchedOff(ctx context.Context, hook string) error {
-	running, err := (&slurm.Client{}).Config(ctx)
-	if err != nil {
-		return fmt.Errorf("whether Slurm runs the script is not known: %w", err)
-	}
-	key, plugins := "CliFilterPlugins", running.CliFilterPlugins
-	if hook == wiring.JobSubmit {
-		key, plugins = "JobSubmitPlugins", running.JobSubmitPlugins
-	}
-	for _, one := range plugins {
-		if one == "lua" {
-			return fmt.Errorf("%s=lua is set, so that Slurm would refuse every submission without the script; take that out first, with `pcs-capacity hooks remove settings` if install wrote it", key)
-		}
-	}
-	return nil
 }

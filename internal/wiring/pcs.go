@@ -21,7 +21,9 @@ type Cluster struct {
 const pluginKey, pluginValue = "CliFilterPlugins", "cli_filter/lua"
 
 // On reports whether the cluster runs cli_filter.lua.
-func (c Cluster) On() bool { return c.Cluster.SlurmSettings[pluginKey] == pluginValue }
+func (c Cluster) On() bool {
+	return runsLua(strings.Split(c.Cluster.SlurmSettings[pluginKey], ","), "cli_filter/")
+}
 
 // SwitchOn plans the settings of the cluster. programs is the folder of pcs-capacity-prolog,
 // "" to leave Prolog and TaskProlog as they are.

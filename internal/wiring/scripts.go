@@ -1,6 +1,7 @@
 package wiring
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -132,20 +133,52 @@ func (p *Plan) Write(s Script) error {
 	return err
 }
 
-// Remove plans the end of the script. A site's own that loads it works on without it.
-func (p *Plan) Remove(s Script) error {
-	if err := p.remove(s.Path); err != nil {
-		return err
-	}
+// removedSuffix is where a script of ours goes that has other lines than we wrote.
+const removedSuffix = ".removed"
+
+// Remove plans the end of the script. A site's own that loads it works on without it; one that
+// would not keeps it from being removed. off is asked right before the file goes, and its error
+// keeps the file; nil asks nobody. With Text, a file that has other lines is renamed: they may
+// be the site's.
+func (p *Plan) Remove(s Script, off func(context.Context) error) error {
 	text, there, err := read(s.Path)
-	if err != nil || !there || marked(text) {
+	if err != nil {
 		return err
 	}
-	if path := loaded(text); path != "" {
-		p.ByHand = append(p.ByHand, fmt.Sprintf("take the line that loads %s out of %s", path, s.Path))
-		return p.remove(path)
+	path := s.Path
+	if there && !marked(text) {
+		path = s.beside()
+		if to := loaded(text); to != "" {
+			path = to
+		}
+		if demands(text, path) {
+			return fmt.Errorf("%s does not run without %s; take the line that loads it out first", s.Path, path)
+		}
+		if loaded(text) != "" {
+			p.ByHand = append(p.ByHand, fmt.Sprintf("take the line that loads %s out of %s", path, s.Path))
+		}
 	}
-	return p.remove(s.beside())
+	if text, there, err = read(path); err != nil || !there || !marked(text) {
+		return err
+	}
+	take := os.Remove
+	if s.Text != "" && s.current(text, Installed) == Old {
+		kept := path + removedSuffix
+		take = func(path string) error { return os.Rename(path, kept) }
+		p.ByHand = append(p.ByHand, fmt.Sprintf("%s has lines that this version does not write, and is kept as %s; delete it if none of them are yours", path, kept))
+	}
+	p.Changes = append(p.Changes, Change{"remove", path, "", func(ctx context.Context) error {
+		if now, there, err := read(path); err != nil || !there || !marked(now) {
+			return err
+		}
+		if off != nil {
+			if err := off(ctx); err != nil {
+				return err
+			}
+		}
+		return take(path)
+	}})
+	return nil
 }
 
 // pcsRoot has a folder for each version of Slurm that AWS PCS has installed. From 25.11 on

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 )
 
@@ -19,6 +18,8 @@ type Settings struct {
 	Pending bool
 	// Restarts: the slurmctld that reads Conf is the one of this host.
 	Restarts bool
+	// Off refuses while slurmctld still runs the script, right before it goes; nil asks nobody.
+	Off func(context.Context) error
 	// Systemctl runs systemctl; nil for the machine's.
 	Systemctl func(ctx context.Context, args ...string) error
 }
@@ -90,11 +91,16 @@ func (p *Plan) RemoveSettings(ctx context.Context, s Settings, site Conf, script
 	if err := p.remove(s.include()); err != nil {
 		return err
 	}
-	if slices.Contains(site.list("JobSubmitPlugins"), "lua") {
+	if runsLua(site.list("JobSubmitPlugins"), "job_submit/") {
 		p.ByHand = append(p.ByHand, fmt.Sprintf("slurm.conf has JobSubmitPlugins=lua itself, so that %s stays; take it out, restart slurmctld, and run this again", script.Path))
 		return nil
 	}
-	return p.Remove(script)
+	if _, there, err := read(script.Path); err == nil && there && s.Off != nil && !p.Restarts() {
+		if err := s.Off(ctx); err != nil {
+			return err
+		}
+	}
+	return p.Remove(script, s.Off)
 }
 
 const service = "slurmctld"

@@ -61,12 +61,24 @@ func (s *site) conf() Conf {
 
 // settings are those with a systemctl that restarts this slurmctld.
 func (s *site) settings(installed bool) Settings {
-	return Settings{Conf: filepath.Join(s.dir, "slurm.conf"), Pending: s.running != installed, Restarts: true, Systemctl: func(_ context.Context, args ...string) error {
+	return Settings{Conf: filepath.Join(s.dir, "slurm.conf"), Pending: s.running != installed, Restarts: true, Off: s.off, Systemctl: func(_ context.Context, args ...string) error {
 		if args[0] == "restart" {
 			s.running = s.conf().Included
 		}
 		return s.sound()
 	}}
+}
+
+// off is what slurmctld says about the script.
+func (s *site) off(context.Context) error {
+	running := &slurm.Config{}
+	if s.running {
+		running.JobSubmitPlugins = []string{"lua"}
+	}
+	if who := InUse(JobSubmit, running, s.dir+"/slurm.conf", s.conf()); who != "" {
+		return StillOn(who)
+	}
+	return nil
 }
 
 // sound says what would keep slurmctld from starting, or jobs from being submitted.
@@ -258,5 +270,78 @@ func TestPCSFolders(t *testing.T) {
 	os.Mkdir(root+"/slurm", 0o755)
 	if diff := cmp.Diff(append(two, root+"/slurm"), pcsFolders(root)); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// A script goes only when nobody has Slurm run it.
+func TestInUse(t *testing.T) {
+	for _, c := range []struct {
+		hook, conf string
+		running    *slurm.Config
+		want       string
+	}{
+		{CLIFilter, "", nil, ""},
+		{CLIFilter, "", &slurm.Config{JobSubmitPlugins: []string{"lua"}}, ""},
+		{CLIFilter, "", &slurm.Config{CliFilterPlugins: []string{"user_defaults", "lua"}}, "slurmctld has CliFilterPlugins=lua"},
+		{CLIFilter, "CliFilterPlugins=lua\n", nil, "slurm.conf has CliFilterPlugins=lua"},
+		{CLIFilter, "CliFilterPlugins=user_defaults,cli_filter/lua\n", &slurm.Config{}, "slurm.conf has CliFilterPlugins=lua"},
+		{CLIFilter, "CliFilterPlugins=user_defaults\n", nil, ""},
+		{JobSubmit, "", &slurm.Config{JobSubmitPlugins: []string{"lua"}}, "slurmctld has JobSubmitPlugins=lua"},
+		{JobSubmit, "JobSubmitPlugins=lua\n", &slurm.Config{}, ""}, // restarted, it would not start; see RemoveSettings
+		{JobSubmit, "JobSubmitPlugins=job_submit/lua\n", nil, "slurm.conf has JobSubmitPlugins=lua"},
+		{JobSubmit, IncludeLine + "\n", nil, "slurm.conf has Include pcs-capacity.conf, with JobSubmitPlugins=lua"},
+	} {
+		s := newSite(t)
+		s.write("slurm.conf", siteConf+c.conf)
+		if got := InUse(c.hook, c.running, "slurm.conf", s.conf()); got != c.want {
+			t.Errorf("%s %q %+v: %q, want %q", c.hook, c.conf, c.running, got, c.want)
+		}
+	}
+}
+
+// slurmctld still runs the script after its restart, or without one: the script stays.
+func TestScriptThatSlurmctldRunsStays(t *testing.T) {
+	s := newSite(t)
+	if err := s.install().Apply(t.Context(), func(Change) {}); err != nil {
+		t.Fatal(err)
+	}
+	deaf := s.settings(false)
+	deaf.Systemctl = func(context.Context, ...string) error { return nil }
+	var p Plan
+	if err := p.RemoveSettings(t.Context(), deaf, s.conf(), s.script()); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Apply(t.Context(), func(Change) {}); err == nil || !s.has("job_submit.lua") {
+		t.Errorf("after a restart without effect: %v", err)
+	}
+	deaf.Pending = false // as for partitions that are no longer in the settings
+	if err := new(Plan).RemoveSettings(t.Context(), deaf, s.conf(), s.script()); err == nil || !strings.Contains(err.Error(), "slurmctld has JobSubmitPlugins=lua") {
+		t.Errorf("without a restart: %v", err)
+	}
+}
+
+// What a site has of its own survives: a script that needs ours keeps it, lines in ours are kept.
+func TestR9_RemoveLosesNothingOfTheSites(t *testing.T) {
+	s := newSite(t)
+	beside := s.dir + "/pcs-capacity-job_submit.lua"
+	s.write("pcs-capacity-job_submit.lua", s.script().Text)
+	for text, want := range map[string]bool{
+		"-- rules\npcall(dofile, \"" + beside + "\")\n": false,
+		"-- dofile(\"" + beside + "\")\n":               false,
+		"dofile(\"" + beside + "\")\n":                  true,
+		"require(\"pcs-capacity-job_submit\")\n":        true,
+	} {
+		s.write("job_submit.lua", text)
+		if err := new(Plan).Remove(s.script(), nil); (err != nil) != want {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	s.write("job_submit.lua", s.script().Text+"-- the site's\n")
+	var p Plan
+	if err := p.Remove(s.script(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Apply(t.Context(), func(Change) {}); err != nil || s.has("job_submit.lua") || !s.has("job_submit.lua.removed") || len(p.ByHand) != 1 {
+		t.Errorf("%v, %+v", err, p)
 	}
 }
