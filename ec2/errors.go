@@ -1,22 +1,17 @@
-// Every error code of EC2 that decides something is in this file; what a person has to do
-// about one is in remedies.go.
+// Every error code of EC2 that decides something is in this file, or in outcome.go where it is
+// of a call that makes something; what a person has to do about one is in remedies.go.
 
 package ec2
 
 import (
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
 	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/smithy-go"
-
-	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
 )
 
 // ErrNotSent is an error of a purchase that EC2 has not seen.
@@ -46,28 +41,6 @@ func Message(err error) string {
 		return withoutStop(answer.ErrorMessage()) + "; " + advice
 	}
 	return answer.ErrorMessage()
-}
-
-// Refused reports whether EC2 said no for certain, so that nothing was bought or
-// launched: an error answer with a client error's status; a throttled call, which EC2
-// turns away at the door (EC2 Developer Guide, "Request throttling"), though its status
-// is 503; a connection that was never made, or not tried; or ErrNotSent. Any other server error, a
-// cut connection and a timeout say nothing about the effect.
-func Refused(err error) bool {
-	var dial *net.OpError
-	var silent *awsconfig.NoAnswer
-	if errors.As(err, &silent) && silent.NotAsked() {
-		return true
-	}
-	if errors.Is(err, ErrNotSent) || errors.As(err, &dial) && (dial.Op == "dial" || dial.Op == "proxyconnect") {
-		return true
-	}
-	var answer *awshttp.ResponseError
-	if Code(err) == "" || !errors.As(err, &answer) {
-		return false
-	}
-	status := answer.HTTPStatusCode()
-	return status >= http.StatusBadRequest && status < http.StatusInternalServerError || throttled(err)
 }
 
 // tried is the outcome of a call with DryRun, which never succeeds: EC2 says
@@ -166,30 +139,9 @@ const (
 	tokenMismatch   = "IdempotentParameterMismatch"
 )
 
-// tokenUsed reports whether EC2 refused a launch for its ClientToken alone.
-func tokenUsed(err error) bool {
-	code := Code(err)
-	return code == tokenTerminated || code == tokenMismatch
-}
-
 func noReservation(err error) bool { return Code(err) == badReservationID+".NotFound" }
 
 func noInstance(err error) bool { return Code(err) == goneInstanceID }
-
-// noCapacity are codes that EC2 answers with a server error's status, though asking
-// again at once gives the same answer: the caller decides when to try again.
-var noCapacity = []string{"InsufficientInstanceCapacity", "InsufficientReservedInstanceCapacity", "ReservationCapacityExceeded"}
-
-// noRoom reports whether EC2 has no room for a launch where it was sent, so that another
-// reservation or subnet may have.
-func noRoom(err error) bool {
-	code := Code(err)
-	switch code {
-	case "UnfulfillableCapacity", "InsufficientFreeAddressesInSubnet":
-		return true
-	}
-	return slices.Contains(noCapacity, code) || strings.HasPrefix(code, "InvalidCapacityReservationState") || strings.HasPrefix(code, badReservationID)
-}
 
 // notYet reports whether EC2 may say so of a launch only because the reservation is new.
 func notYet(err error) bool {

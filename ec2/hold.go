@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -13,15 +12,9 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// noHold are the codes with which EC2 refuses to hold capacity in one zone, of one type, while
-// another may do: beside those of a launch, what a zone does not offer, and quotas, which are
-// for families of types.
-var noHold = []string{"Unsupported", "VcpuLimitExceeded", "InstanceLimitExceeded"}
-
 // Hold makes an On-Demand Capacity Reservation (ODCR), which is paid from then on. It is
 // targeted and has an end, a ClientToken and tags, always (R4): without any of them the order
-// is an error. Errors to expect: capacity.ErrNoRoom, with codes such as
-// InsufficientInstanceCapacity, and capacity.ErrTokenUsed.
+// is an error. What an error says is capacity.OutcomeOf.
 func (c *Client) Hold(ctx context.Context, o capacity.HoldOrder) (capacity.Reservation, error) {
 	tags := maps.Clone(o.Tags)
 	tags[capacity.TagToken] = o.ClientToken
@@ -33,14 +26,8 @@ func (c *Client) Hold(ctx context.Context, o capacity.HoldOrder) (capacity.Reser
 		AvailabilityZoneId: aws.String(o.AZID),
 		EndDate:            aws.Time(o.End),
 	}, capacity.TagHold, tags)
-	switch {
-	case tokenUsed(err):
-		err = fmt.Errorf("%w: %w", capacity.ErrTokenUsed, err)
-	case noRoom(err) || slices.Contains(noHold, Code(err)):
-		err = fmt.Errorf("%w: %w", capacity.ErrNoRoom, err)
-	}
 	if err != nil {
-		return capacity.Reservation{}, fmt.Errorf("holding %d × %s in %s: %w", o.Count, o.InstanceType, o.AZID, err)
+		return capacity.Reservation{}, fmt.Errorf("holding %d × %s in %s: %w", o.Count, o.InstanceType, o.AZID, withOutcome(err, noHold...))
 	}
 	return r, nil
 }

@@ -13,10 +13,8 @@ import (
 )
 
 // Launch starts instances with one RunInstances call. A template that has network
-// interfaces is launched with those, each in the subnet. Errors to expect:
-// capacity.ErrTokenUsed, and capacity.ErrNoRoom, with codes such as
-// InsufficientInstanceCapacity, ReservationCapacityExceeded,
-// InvalidCapacityReservationState.PendingActivation.
+// interfaces is launched with those, each in the subnet. What an error says is
+// capacity.OutcomeOf.
 func (c *Client) Launch(ctx context.Context, l capacity.Launch) ([]capacity.Instance, error) {
 	in, err := c.launchInput(ctx, l)
 	if err != nil {
@@ -27,14 +25,8 @@ func (c *Client) Launch(ctx context.Context, l capacity.Launch) ([]capacity.Inst
 		out, err = c.api.RunInstances(ctx, in)
 		return err
 	})
-	switch {
-	case tokenUsed(err):
-		err = fmt.Errorf("%w: %w", capacity.ErrTokenUsed, err)
-	case noRoom(err):
-		err = fmt.Errorf("%w: %w", capacity.ErrNoRoom, err)
-	}
 	if err != nil {
-		return nil, fmt.Errorf("launching %d × %s in %s: %w", l.Count, l.InstanceType, c.region, err)
+		return nil, fmt.Errorf("launching %d × %s in %s: %w", l.Count, l.InstanceType, c.region, withOutcome(err))
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -104,10 +104,7 @@ func (u *powerUp) hold(p part, what unit, t target, nodes []string) (*heldFor, e
 	var r capacity.Reservation
 	for attempt := range mostAttempts {
 		order.ClientToken = launchToken(u.Cluster, jobs, u.Slurm.Hostlist(nodes), []string{"hold", t.azID, t.instanceType, platform}, u.facts.now, attempt)
-		if r, err = u.holdOnce(order); err == nil && !r.State.Live() {
-			err = capacity.ErrTokenUsed // the answer of a hold that was given back since
-		}
-		if !errors.Is(err, capacity.ErrTokenUsed) {
+		if r, err = u.holdOnce(order); !errors.Is(err, capacity.ErrTokenUsed) {
 			break
 		}
 	}
@@ -130,11 +127,13 @@ func (u *powerUp) holdOnce(o capacity.HoldOrder) (capacity.Reservation, error) {
 		return capacity.Reservation{}, err
 	}
 	r, err := u.EC2.Hold(u.finish, o)
-	var answer Refused
-	switch {
-	case errors.As(err, &answer): // else it may be there all the same
+	if err == nil && !r.State.Live() {
+		err = capacity.ErrTokenUsed // the answer of a hold that was given back since
+	}
+	switch outcome := capacity.OutcomeOf(err); {
+	case outcome.Nothing(): // else it may be there, and be paid
 		u.unlist(o.ClientToken)
-	case err == nil:
+	case outcome == capacity.Done:
 		entry.ReservationID = r.ID
 		always := func(capacity.Held, []capacity.Held) error { return nil }
 		if err := u.Held.Hold(entry, u.now(), always); err != nil {

@@ -82,12 +82,10 @@ type EC2 interface {
 	KnownSubnets(ctx context.Context, ids []string) (found []capacity.Subnet, missing []capacity.Missing, err error)
 	// PinTemplate is the version, ID:NUMBER, that a launch template of the settings means now.
 	PinTemplate(ctx context.Context, template string) (string, error)
-	// Launch is one RunInstances. An error is a capacity.ErrTokenUsed or capacity.ErrNoRoom
-	// where it is one.
+	// Launch is one RunInstances. What an error says is capacity.OutcomeOf.
 	Launch(ctx context.Context, l capacity.Launch) ([]capacity.Instance, error)
 	// Hold makes an ODCR of our own; Release gives it back, and takes one that is gone already
-	// without an error. An error of Hold is a capacity.ErrTokenUsed or capacity.ErrNoRoom where
-	// it is one.
+	// without an error. What an error of Hold says is capacity.OutcomeOf.
 	Hold(ctx context.Context, o capacity.HoldOrder) (capacity.Reservation, error)
 	Release(ctx context.Context, id string) error
 	// ImagePlatform is what the image of a launch template runs.

@@ -85,6 +85,29 @@ func TestHoldWithoutRoom(t *testing.T) {
 	}
 }
 
+// A refusal comes off the ledger, also the one that EC2 sends with a server error's status;
+// what may have been made stays in it.
+func TestRefusedHoldLeavesTheLedger(t *testing.T) {
+	for name, c := range map[string]struct {
+		fault awssim.Fault
+		left  int
+	}{
+		"no room":          {awssim.Fault{Effect: awssim.FailBefore, Code: "InsufficientInstanceCapacity", Status: 500, Count: 1}, 0},
+		"no answer":        {awssim.Fault{Effect: awssim.CutAfter}, 1},
+		"an unclear error": {awssim.Fault{Effect: awssim.FailAfter}, 1},
+	} {
+		for _, probe := range []bool{false, true} {
+			w := newWorld(t, nil)
+			c.fault.Operation = "CreateCapacityReservation"
+			w.fault(c.fault)
+			answer, err := w.holder().Hold(t.Context(), HoldRequest{InstanceType: "g6.12xlarge", Platform: capacity.LinuxUNIX, Count: 4, Subnets: []string{subnetB}, For: time.Hour, Probe: probe})
+			if len(w.ledger()) != c.left || (err != nil) != (c.left > 0) || answer.Reservation.ID != "" {
+				t.Errorf("%s, probe %t: %v, %+v, ledger %+v", name, probe, err, answer, w.ledger())
+			}
+		}
+	}
+}
+
 // A probe is given back at once; where that fails, it is said when EC2 ends it, and it
 // counts until then.
 func TestProbe(t *testing.T) {

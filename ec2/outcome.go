@@ -1,0 +1,99 @@
+package ec2
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
+)
+
+// What an error of a call that makes something means is decided here, by EC2's code. The HTTP
+// status alone does not tell: InsufficientInstanceCapacity is a refusal and comes with 500.
+
+// noCapacity are refusals of EC2 that may come with a server error's status. Asking again at
+// once gives the same answer: the caller decides when to try again.
+var noCapacity = []string{"InsufficientInstanceCapacity", "InsufficientHostCapacity", "InsufficientReservedInstanceCapacity", "ReservationCapacityExceeded"}
+
+// noHold are the codes with which EC2 refuses to hold capacity in one zone, of one type, while
+// another may do: beside those of a launch, what a zone does not offer, and quotas, which are
+// for families of types.
+var noHold = []string{"Unsupported", "VcpuLimitExceeded", "InstanceLimitExceeded"}
+
+// unclear are codes of EC2 that say nothing about the effect, whatever status they come with.
+var unclear = []string{"InternalError", "InternalFailure", "ServiceUnavailable", "Unavailable", "RequestTimeout"}
+
+// Outcome is what the error of a call that makes something says about it. more are codes that
+// stand for want of room beside those of every call.
+func Outcome(err error, more ...string) capacity.Outcome {
+	if err == nil {
+		return capacity.Done
+	}
+	var dial *net.OpError
+	var silent *awsconfig.NoAnswer
+	var answer *awshttp.ResponseError
+	code := Code(err)
+	switch {
+	case errors.Is(err, ErrNotSent),
+		errors.As(err, &silent) && silent.NotAsked(),
+		errors.As(err, &dial) && (dial.Op == "dial" || dial.Op == "proxyconnect"):
+		return capacity.Refused // EC2 has not seen it
+	case code == "" || slices.Contains(unclear, code):
+		return capacity.Unknown
+	case tokenUsed(err):
+		return capacity.TokenUsed
+	case noRoom(err) || slices.Contains(more, code):
+		return capacity.NoRoom
+	case throttled(err): // EC2 turns it away at the door: EC2 Developer Guide, "Request throttling"
+		return capacity.Refused
+	case errors.As(err, &answer) && answer.HTTPStatusCode() >= http.StatusBadRequest && answer.HTTPStatusCode() < http.StatusInternalServerError:
+		return capacity.Refused
+	}
+	return capacity.Unknown
+}
+
+// Refused reports whether nothing was made for certain: EC2 said no, or has not seen the call.
+// A server error of no such code, a cut connection and a timeout say nothing about the effect.
+func Refused(err error) bool { return Outcome(err).Nothing() }
+
+// withOutcome adds to an error what capacity.OutcomeOf tells from it; more is that of Outcome.
+func withOutcome(err error, more ...string) error {
+	switch Outcome(err, more...) {
+	case capacity.TokenUsed:
+		return fmt.Errorf("%w: %w", capacity.ErrTokenUsed, err)
+	case capacity.NoRoom:
+		return fmt.Errorf("%w: %w", capacity.ErrNoRoom, err)
+	case capacity.Refused:
+		return &refused{err}
+	}
+	return err
+}
+
+// refused is an error of EC2, in its own words, that is a capacity.ErrRefused.
+type refused struct{ error }
+
+func (r *refused) Unwrap() error        { return r.error }
+func (r *refused) Is(target error) bool { return target == capacity.ErrRefused }
+
+// tokenUsed reports whether EC2 refused a launch for its ClientToken alone.
+func tokenUsed(err error) bool {
+	code := Code(err)
+	return code == tokenTerminated || code == tokenMismatch
+}
+
+// noRoom reports whether EC2 has no room for a launch where it was sent, so that another
+// reservation or subnet may have.
+func noRoom(err error) bool {
+	code := Code(err)
+	switch code {
+	case "UnfulfillableCapacity", "InsufficientFreeAddressesInSubnet":
+		return true
+	}
+	return slices.Contains(noCapacity, code) || strings.HasPrefix(code, "InvalidCapacityReservationState") || strings.HasPrefix(code, badReservationID)
+}
