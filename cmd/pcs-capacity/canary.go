@@ -53,7 +53,7 @@ func (c *CanaryCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.C
 		}
 	}
 	dir := state.Dir(cfg.StateDir)
-	unlock, err := dir.LockCanary()
+	unlock, err := dir.Lock(ctx, state.CanaryLock, 0)
 	if err != nil {
 		return err
 	}

@@ -232,7 +232,7 @@ func TestCheckNamesEachFault(t *testing.T) {
 	if status := w.admin("sync"); status != 0 {
 		t.Fatalf("sync: %s", w.said)
 	}
-	unlock, err := state.Dir(filepath.Join(w.dir, "state")).LockWatch()
+	unlock, err := state.Dir(filepath.Join(w.dir, "state")).Lock(t.Context(), state.WatchLock, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

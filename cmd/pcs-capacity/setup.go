@@ -245,7 +245,7 @@ func (c *SetupCmd) finish(ctx context.Context, g *Globals, t *terminal.Terminal,
 
 // watched reports whether a `sync --watch` works with these settings.
 func watched(cfg *config.Config) bool {
-	unlock, err := state.Dir(cfg.StateDir).LockWatch()
+	unlock, err := state.Dir(cfg.StateDir).Lock(context.Background(), state.WatchLock, 0)
 	if err == nil {
 		unlock()
 	}

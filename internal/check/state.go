@@ -1,6 +1,7 @@
 package check
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -44,7 +45,7 @@ func (r *run) state() {
 	default:
 		r.ok("snapshot", "sync last saw AWS %s ago", capacity.FormatDuration(max(0, now.Sub(snap.TakenAt))))
 	}
-	unlock, err := dir.LockWatch()
+	unlock, err := dir.Lock(context.Background(), state.WatchLock, 0)
 	switch {
 	case errors.Is(err, state.ErrLocked):
 		r.ok("service", "`pcs-capacity sync --watch` runs")

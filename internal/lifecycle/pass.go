@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
 // Pass makes one pass. The snapshot is what it saw, also when parts could not be read;
@@ -46,9 +47,7 @@ func Pass(ctx context.Context, s Sources) (*capacity.Snapshot, Report, error) {
 const lockWait = time.Minute
 
 func (p *pass) lock(ctx context.Context) (unlock func(), err error) {
-	ctx, cancel := context.WithTimeout(ctx, lockWait)
-	defer cancel()
-	return p.State.LockPass(ctx)
+	return p.State.Lock(ctx, state.PassLock, lockWait)
 }
 
 // Look reads what a pass reads and changes nothing. cluster is nil if Slurm did not

@@ -43,10 +43,10 @@ func (w Watch) Run(ctx context.Context) error {
 			problems = append(problems, capacity.Problemf(capacity.Admin, "%s; the settings of before stay in use", strings.ReplaceAll(err.Error(), "\n", "; ")))
 		}
 		if unlock == nil {
-			if unlock, err = sources.State.LockWatch(); err == nil {
+			if unlock, err = sources.State.Lock(ctx, state.WatchLock, 0); err == nil {
 				defer unlock()
-			} else if errors.Is(err, state.ErrLocked) {
-				problems = append(problems, capacity.Problemf(capacity.Admin, "another `sync --watch` works with %s as well; stop one of them", sources.State))
+			} else if locked := (*state.LockedError)(nil); errors.As(err, &locked) {
+				problems = append(problems, capacity.Problemf(capacity.Admin, "another `sync --watch` works with %s as well, %s; stop one of them", sources.State, locked.Holder))
 			} // what else is in the way of the lock is in the way of the pass too
 		}
 		w.alive("")

@@ -2,6 +2,7 @@ package market
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"syscall"
 
 	"github.com/google/renameio/v2"
 
@@ -97,16 +97,5 @@ func (f Intents) All() ([]Intent, error) {
 // Lock keeps other programs that buy out until the returned function is
 // called or this program ends. It does not wait: somebody else buying is an error.
 func (f Intents) Lock() (unlock func(), err error) {
-	if err := errors.Join(f.StateDir.Create(), os.MkdirAll(f.dir(), 0o755)); err != nil {
-		return nil, fmt.Errorf("locking purchases: %w", err)
-	}
-	lock, err := os.OpenFile(filepath.Join(f.dir(), "lock"), os.O_CREATE|os.O_RDWR, 0o644)
-	if err != nil {
-		return nil, fmt.Errorf("locking purchases: %w", err)
-	}
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		_ = lock.Close()
-		return nil, fmt.Errorf("another purchase or extension runs with %s: %w; wait until it ends", f.dir(), err)
-	}
-	return func() { _ = lock.Close() }, nil
+	return f.StateDir.Lock(context.Background(), state.PurchaseLock, 0)
 }

@@ -85,9 +85,7 @@ func (s Setup) drain(ctx context.Context, t *remains) error {
 // the two would place the fence again.
 func (s Setup) forget(ctx context.Context, t *remains) error {
 	if t.slurm == nil && t.request.Config != nil {
-		wait, cancel := context.WithTimeout(ctx, lockWait)
-		defer cancel()
-		unlock, err := state.Dir(t.request.Config.StateDir).LockPass(wait)
+		unlock, err := state.Dir(t.request.Config.StateDir).Lock(ctx, state.PassLock, lockWait)
 		if err != nil {
 			return err
 		}

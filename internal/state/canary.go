@@ -15,9 +15,6 @@ func (d Dir) CanaryPath(group string) string {
 	return filepath.Join(string(d), "canary-"+group+".json")
 }
 
-// LockCanary is for the one program that asks. Another one that has the lock is ErrLocked.
-func (d Dir) LockCanary() (unlock func(), err error) { return d.lock("canary.lock") }
-
 // ReadCanary reads into report, which stays as it is if there is no file.
 func (d Dir) ReadCanary(group string, report any) error {
 	text, err := readRegular(d.CanaryPath(group))

@@ -1,14 +1,13 @@
 package state
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/google/renameio/v2"
@@ -60,16 +59,17 @@ func (d Dir) Released(now time.Time, names ...string) error {
 	})
 }
 
+// ledgerWait is how long a program waits for others that change the ledger: a part of what a
+// hook may take.
+var ledgerWait = 10 * time.Second
+
 // changeHeld lets one program at a time change the ledger; that takes it milliseconds.
 func (d Dir) changeHeld(now time.Time, change func([]capacity.Held) ([]capacity.Held, error)) error {
-	lock, err := os.OpenFile(d.heldPath()+".lock", os.O_CREATE|os.O_RDWR, 0o644)
+	unlock, err := d.Lock(context.Background(), LedgerLock, ledgerWait)
 	if err != nil {
 		return fmt.Errorf("noting what is held: %w", err)
 	}
-	defer lock.Close()
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
-		return fmt.Errorf("noting what is held: %s: %w", lock.Name(), err)
-	}
+	defer unlock()
 	held, err := d.Held(now)
 	if err != nil {
 		return err

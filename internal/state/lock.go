@@ -2,55 +2,148 @@ package state
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
+
+// Lock is what one program at a time does with a state_dir.
+type Lock string
+
+// The locks, by the names of their files. A program that takes several takes them in this order.
+const (
+	CanaryLock   Lock = "canary.lock"   // `canary` asks
+	PurchaseLock Lock = "purchase.lock" // something is bought, extended, or recorded as bought
+	SetupLock    Lock = "setup.lock"    // `setup` or `teardown` reads, plans and changes a cluster's set-up
+	WatchLock    Lock = "watch.lock"    // `sync --watch` makes passes again and again
+	PassLock     Lock = "sync.lock"     // a pass of the control loop
+	LedgerLock   Lock = "held.lock"     // the ledger of what is held changes
+	recordsLock  Lock = "hooks.lock"    // the hooks' records are set aside
+)
+
+// does is what whoever has the lock does, in a sentence.
+func (l Lock) does() string {
+	switch l {
+	case CanaryLock:
+		return "another `canary` runs"
+	case PurchaseLock:
+		return "another purchase or extension runs"
+	case SetupLock:
+		return "another `setup` or `teardown` runs"
+	case WatchLock:
+		return "another `sync --watch` runs"
+	case PassLock:
+		return "another pass runs"
+	case LedgerLock:
+		return "another program changes what is held"
+	}
+	return "another program works there"
+}
 
 // ErrLocked is the reason when another program has the lock.
 var ErrLocked = errors.New("another program has the lock")
 
-// LockPass keeps a second pass of the control loop out until the returned function is
-// called or this program ends. It waits until ctx ends for one that runs already.
-func (d Dir) LockPass(ctx context.Context) (unlock func(), err error) {
+// Holder is who has a lock. What is not known is left out.
+type Holder struct {
+	PID   int       `json:"pid"`
+	Host  string    `json:"host"`
+	Since time.Time `json:"since"` // of its machine's clock
+}
+
+func (h Holder) String() string {
+	if h.PID == 0 {
+		return "a program that has not said who it is"
+	}
+	return fmt.Sprintf("process %d on host %s, since %s", h.PID, h.Host, capacity.FormatUTC(h.Since))
+}
+
+// LockedError is the error of a lock that another program has. It wraps ErrLocked.
+type LockedError struct {
+	Lock   Lock
+	Path   string
+	Holder Holder
+	// ended is the context's error, if that ended the wait.
+	ended error
+}
+
+func (e *LockedError) Error() string {
+	return fmt.Sprintf("%s: %s has %s; wait until it ends, or end it", e.Lock.does(), e.Holder, e.Path)
+}
+
+// Unwrap is ErrLocked, and why the wait ended early.
+func (e *LockedError) Unwrap() []error {
+	if e.ended != nil {
+		return []error{ErrLocked, e.ended}
+	}
+	return []error{ErrLocked}
+}
+
+// lockPoll is the time between two looks at a lock that another program has.
+const lockPoll = 50 * time.Millisecond
+
+// Lock takes a lock until the returned function is called or this program ends. It waits that
+// long for another program that has it, and no longer than ctx lasts; 0 is one look. Then the
+// error is a [*LockedError]. No other user can open the file, and so none can lock it.
+func (d Dir) Lock(ctx context.Context, which Lock, wait time.Duration) (unlock func(), err error) {
+	in, err := d.private()
+	if err != nil {
+		return nil, fmt.Errorf("locking %s: %w", d, err)
+	}
+	defer in.close()
+	f, err := in.edit(string(which), os.O_RDWR)
+	if err != nil {
+		return nil, fmt.Errorf("locking %s: %w", d, ask(err))
+	}
+	deadline := time.NewTimer(wait)
+	defer deadline.Stop()
 	for {
-		unlock, err := d.lock("sync.lock")
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if err == nil {
-			return unlock, nil
+			sayHolder(f)
+			return func() {
+				_ = f.Truncate(0)
+				_ = f.Close()
+			}, nil
 		}
-		if !errors.Is(err, ErrLocked) {
-			return nil, fmt.Errorf("locking the pass: %w", err)
+		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
+			_ = f.Close()
+			return nil, fmt.Errorf("locking %s: %w", filepath.Join(in.path, string(which)), err)
 		}
+		locked := &LockedError{Lock: which, Path: filepath.Join(in.path, string(which))}
 		select {
 		case <-ctx.Done():
-			return nil, fmt.Errorf("another pass runs with %s: %w; wait until it ends", filepath.Join(string(d), "sync.lock"), ctx.Err())
-		case <-time.After(50 * time.Millisecond):
+			locked.ended = ctx.Err()
+		case <-deadline.C:
+		case <-time.After(min(lockPoll, max(wait, time.Millisecond))):
+			continue
 		}
+		locked.Holder = readHolder(f)
+		_ = f.Close()
+		return nil, locked
 	}
 }
 
-// LockWatch is for the one program that makes passes again and again. Another one that
-// has the lock is ErrLocked.
-func (d Dir) LockWatch() (unlock func(), err error) { return d.lock("watch.lock") }
+// sayHolder writes who has the lock into its file, for who waits for it. Without room on the
+// disk nobody learns it, and the lock is as good.
+func sayHolder(f *os.File) {
+	host, _ := os.Hostname()
+	text, err := json.Marshal(Holder{PID: os.Getpid(), Host: host, Since: time.Now().UTC().Truncate(time.Second)})
+	if err == nil && f.Truncate(0) == nil {
+		_, _ = f.WriteAt(append(text, '\n'), 0)
+	}
+}
 
-// lock takes a lock that the end of this program gives back.
-func (d Dir) lock(name string) (unlock func(), err error) {
-	if err := d.Create(); err != nil {
-		return nil, err
+func readHolder(f *os.File) (h Holder) {
+	text, err := io.ReadAll(io.NewSectionReader(f, 0, 4096))
+	if err != nil || json.Unmarshal(text, &h) != nil {
+		return Holder{}
 	}
-	f, err := os.OpenFile(filepath.Join(string(d), name), os.O_CREATE|os.O_RDWR, 0o644)
-	if err != nil {
-		return nil, fmt.Errorf("%w; run it as the user that state_dir belongs to", err)
-	}
-	if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		_ = f.Close()
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			err = ErrLocked
-		}
-		return nil, fmt.Errorf("%s: %w", f.Name(), err)
-	}
-	return func() { _ = f.Close() }, nil
+	return h
 }

@@ -3,13 +3,13 @@ package state
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 )
 
@@ -70,12 +70,12 @@ func (d Dir) rotateRecords() {
 	if !large() {
 		return
 	}
-	lock, err := os.OpenFile(d.RecordPath()+".lock", os.O_CREATE|os.O_RDWR, 0o640)
+	unlock, err := d.Lock(context.Background(), recordsLock, 0)
 	if err != nil {
 		return
 	}
-	defer lock.Close()
-	if syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil && large() {
+	defer unlock()
+	if large() {
 		_ = os.Rename(d.RecordPath(), d.RecordPath()+".1")
 	}
 }

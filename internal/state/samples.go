@@ -113,7 +113,7 @@ func (d Dir) LastSample() *Sample {
 
 // AppendSample adds what a pass saw, whole, in the form of what is new since last, and keeps
 // it for the next pass. Runs that are not in it any more are forgotten. Two passes at a time
-// are kept apart by LockPass; a line that was cut off by a crash is made up for by the next.
+// are kept apart by PassLock; a line that was cut off by a crash is made up for by the next.
 // poll is the time between two passes.
 func (d Dir) AppendSample(now Sample, last *Sample, poll time.Duration) error {
 	if err := d.appendSample(now, last, poll); err != nil {

@@ -146,7 +146,7 @@ func TestSamplesRotate(t *testing.T) {
 	}
 }
 
-// Two programs that make passes are kept apart by LockPass: no line is lost, cut or mixed, and
+// Two programs that make passes are kept apart by PassLock: no line is lost, cut or mixed, and
 // each sees what the one before saw.
 func TestSamplesOfTwoWriters(t *testing.T) {
 	dir := Dir(t.TempDir())
@@ -156,7 +156,7 @@ func TestSamplesOfTwoWriters(t *testing.T) {
 	for range 2 {
 		wait.Go(func() {
 			for range each {
-				unlock, err := dir.LockPass(t.Context())
+				unlock, err := dir.Lock(t.Context(), PassLock, time.Minute)
 				if err != nil {
 					t.Error(err)
 					return

@@ -1,0 +1,261 @@
+package state
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// A state_dir may belong to SlurmUser, whose hooks write there, while root works in it as well:
+// `sync` does. So whatever is in it is opened through an os.Root, which follows no symbolic
+// link out of it, and what root makes in it is given to the owner of the folder. Only this
+// file opens, makes and removes.
+
+// privateFolder holds what only the programs of the service and of the hooks read and lock. No
+// other user can open a file in it, and so none can lock one.
+const privateFolder = "private"
+
+// folder is an open folder in a state_dir, or the state_dir itself.
+type folder struct {
+	root *os.Root
+	path string
+	// uid and gid are those of its owner.
+	uid, gid int
+}
+
+// PrivatePath is the path of a file that only our own programs read.
+func (d Dir) PrivatePath(name string) string {
+	return filepath.Join(string(d), privateFolder, name)
+}
+
+// open opens the state_dir, which must be there.
+func (d Dir) open() (*folder, error) {
+	root, err := os.OpenRoot(string(d))
+	if err != nil {
+		return nil, err
+	}
+	return newFolder(root, string(d))
+}
+
+func newFolder(root *os.Root, path string) (*folder, error) {
+	f := &folder{root: root, path: path}
+	info, err := root.Stat(".")
+	if err != nil {
+		root.Close()
+		return nil, err
+	}
+	f.uid, f.gid = ownerOf(info)
+	return f, nil
+}
+
+func ownerOf(info fs.FileInfo) (uid, gid int) {
+	if s, ok := info.Sys().(*syscall.Stat_t); ok {
+		return int(s.Uid), int(s.Gid)
+	}
+	return os.Getuid(), os.Getgid()
+}
+
+func (f *folder) close() { _ = f.root.Close() }
+
+// at is an error with the whole path of what it is about.
+func (f *folder) at(name string, err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return &fs.PathError{Op: p.Op, Path: filepath.Join(f.path, name), Err: p.Err}
+	}
+	var l *os.LinkError
+	if errors.As(err, &l) {
+		return &fs.PathError{Op: l.Op, Path: filepath.Join(f.path, name), Err: l.Err}
+	}
+	return err
+}
+
+// private opens the folder of our own files, and makes it if it is not there.
+func (d Dir) private() (*folder, error) {
+	if err := d.Create(); err != nil {
+		return nil, err
+	}
+	top, err := d.open()
+	if err != nil {
+		return nil, err
+	}
+	defer top.close()
+	if err := top.root.Mkdir(privateFolder, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, ask(top.at(privateFolder, err))
+	}
+	return top.own(privateFolder)
+}
+
+// own opens a folder in this one that is ours alone.
+func (f *folder) own(name string) (*folder, error) {
+	path := filepath.Join(f.path, name)
+	info, err := f.root.Lstat(name)
+	if err != nil {
+		return nil, ask(f.at(name, err))
+	}
+	if !info.IsDir() {
+		return nil, fmt.Errorf("%s is not a folder; remove it", path)
+	}
+	if uid, _ := ownerOf(info); uid != f.uid && uid != os.Geteuid() && uid != 0 {
+		return nil, fmt.Errorf("%s belongs to user %d, not to the owner of %s; remove it", path, uid, f.path)
+	}
+	root, err := f.root.OpenRoot(name)
+	if err != nil {
+		return nil, ask(f.at(name, err))
+	}
+	in, err := newFolder(root, path)
+	if err != nil {
+		return nil, f.at(name, err)
+	}
+	if err := errors.Join(in.shut(info), in.giveTo(f)); err != nil {
+		in.close()
+		return nil, ask(in.at("", err))
+	}
+	return in, nil
+}
+
+// shut shuts other users out of a folder that lets them in.
+func (f *folder) shut(info fs.FileInfo) error {
+	if info.Mode().Perm()&0o077 == 0 {
+		return nil
+	}
+	return f.root.Chmod(".", 0o700)
+}
+
+// giveTo gives a folder of root's to the owner of the folder that it is in: root has just made
+// it, or was ended before it could give it away. Until then nobody else could put anything in it.
+func (f *folder) giveTo(parent *folder) error {
+	if os.Geteuid() != 0 || f.uid == parent.uid || f.uid != 0 {
+		return nil
+	}
+	err := fs.WalkDir(f.root.FS(), ".", func(name string, _ fs.DirEntry, err error) error {
+		if err != nil || name == "." {
+			return err
+		}
+		return f.root.Lchown(name, parent.uid, parent.gid)
+	})
+	if err = errors.Join(err, f.root.Chown(".", parent.uid, parent.gid)); err != nil {
+		return err
+	}
+	f.uid, f.gid = parent.uid, parent.gid
+	return nil
+}
+
+// ask adds what to do where this user has no right.
+func ask(err error) error {
+	if errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("%w; run it as root, or as the user that state_dir belongs to", err)
+	}
+	return err
+}
+
+// temporary makes a file beside the place of name, whose owner is the folder's.
+func (f *folder) temporary(name string, mode fs.FileMode) (file *os.File, called string, err error) {
+	var random [6]byte
+	_, _ = rand.Read(random[:]) // never fails
+	dir, base := filepath.Split(name)
+	called = dir + "." + base + hex.EncodeToString(random[:])
+	file, err = f.root.OpenFile(called, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, "", f.at(name, err)
+	}
+	err = file.Chmod(mode) // whatever the umask is
+	if err == nil && os.Geteuid() == 0 && f.uid != 0 {
+		err = file.Chown(f.uid, f.gid)
+	}
+	if err != nil {
+		_ = file.Close()
+		_ = f.root.Remove(called)
+		return nil, "", f.at(name, err)
+	}
+	return file, called, nil
+}
+
+// write replaces a file as a whole, on disk and not only in the cache.
+func (f *folder) write(name string, text []byte, mode fs.FileMode) error {
+	file, called, err := f.temporary(name, mode)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(text)
+	if err == nil {
+		err = file.Sync()
+	}
+	err = errors.Join(err, file.Close())
+	if err == nil {
+		err = f.root.Rename(called, name)
+	}
+	if err != nil {
+		_ = f.root.Remove(called)
+		return f.at(name, err)
+	}
+	return nil
+}
+
+// edit opens a file to be written in its place, and makes it if it is not there. Two that make
+// it at once get the same one.
+func (f *folder) edit(name string, flag int) (*os.File, error) {
+	for {
+		file, err := f.root.OpenFile(name, flag|syscall.O_NONBLOCK, 0)
+		if err == nil {
+			return f.single(name, file)
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return nil, f.at(name, err)
+		}
+		made, called, err := f.temporary(name, 0o600)
+		if err != nil {
+			return nil, err
+		}
+		_ = made.Close()
+		err = f.root.Link(called, name)
+		_ = f.root.Remove(called)
+		if err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, f.at(name, err)
+		}
+	}
+}
+
+// single refuses a file that is not a regular one, and one of another user that has a second
+// name: that may be elsewhere, where the folder's owner may not write.
+func (f *folder) single(name string, file *os.File) (*os.File, error) {
+	info, err := file.Stat()
+	if err == nil {
+		// While edit makes it, it has two names.
+		s, ok := info.Sys().(*syscall.Stat_t)
+		if !info.Mode().IsRegular() || ok && s.Nlink > 1 && int(s.Uid) != f.uid {
+			err = fmt.Errorf("%s is not a regular file with one name; remove it", filepath.Join(f.path, name))
+		}
+	}
+	if err != nil {
+		_ = file.Close()
+		return nil, err
+	}
+	return file, nil
+}
+
+// read reads a regular file, and does not wait for the other end of a FIFO.
+func (f *folder) read(name string) ([]byte, error) {
+	file, err := f.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, f.at(name, err)
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a regular file; remove it", filepath.Join(f.path, name))
+	}
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	b.Grow(int(info.Size()) + bytes.MinRead) // else a large file is copied again and again
+	_, err = b.ReadFrom(file)
+	return b.Bytes(), err
+}
