@@ -9,12 +9,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
-
-	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
 // DefaultTimeout bounds one call of a Slurm command. A call to a slurmctld
@@ -28,15 +25,15 @@ type Client struct {
 	// Conf is the path of slurm.conf. Empty: the environment's SLURM_CONF,
 	// and without that Slurm's own default.
 	Conf string
-	// Dir is the folder of scontrol, squeue and sinfo. Empty: the first of PATH,
-	// /usr/bin, /usr/local/bin, /opt/slurm/bin and the newest
-	// /opt/aws/pcs/scheduler/slurm-*/bin that has the command. slurmctld
-	// starts its programs without a PATH.
+	// Dir is the folder of scontrol, squeue and sinfo. Empty: as [Place] decides.
 	Dir string
+	// PCS: the cluster is one of AWS PCS, whose programs are those of the cluster's release.
+	PCS bool
 	// Timeout bounds each call. Zero: [DefaultTimeout].
 	Timeout time.Duration
 
 	version atomic.Pointer[Version] // of the commands, once it was asked for
+	folder  atomic.Pointer[string]  // of the PCS cluster's release, once slurmctld has said it
 }
 
 // What a call can fail with, as far as a caller can act on it. The error
@@ -118,23 +115,27 @@ func (c *Client) run(ctx context.Context, program string, args ...string) ([]byt
 
 // runInto is run with some more variables in the environment; its output goes to stdout.
 func (c *Client) runInto(ctx context.Context, stdout io.Writer, variables []string, program string, args ...string) error {
+	path, err := c.find(ctx, program)
+	if err != nil {
+		return &CallError{Command: append([]string{program}, args...), Exit: -1, Err: err}
+	}
+	return c.start(ctx, stdout, variables, path, args...)
+}
+
+// start is runInto for the path of a program.
+func (c *Client) start(ctx context.Context, stdout io.Writer, variables []string, path string, args ...string) error {
 	timeout := c.Timeout
 	if timeout == 0 {
 		timeout = DefaultTimeout
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-
-	path, err := c.find(program)
-	if err != nil {
-		return &CallError{Command: append([]string{program}, args...), Exit: -1, Err: err}
-	}
 	var stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, path, args...) // Stdin nil is /dev/null
 	cmd.Env = append(c.environment(), variables...)
 	cmd.Stdout, cmd.Stderr = stdout, &stderr
 	cmd.WaitDelay = time.Second
-	err = cmd.Run()
+	err := cmd.Run()
 	if err == nil {
 		return nil
 	}
@@ -196,11 +197,15 @@ func (c *Client) environment() []string {
 }
 
 // find returns the absolute path of one of Slurm's programs.
-func (c *Client) find(program string) (string, error) {
+func (c *Client) find(ctx context.Context, program string) (string, error) {
 	folders := []string{c.Dir}
 	if c.Dir == "" {
-		folders = searchPath()
+		folders = c.place(ctx).Folders()
 	}
+	return findIn(folders, program)
+}
+
+func findIn(folders []string, program string) (string, error) {
 	for _, folder := range folders {
 		path := filepath.Join(folder, program)
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
@@ -208,18 +213,4 @@ func (c *Client) find(program string) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("%w: no %s in %s", exec.ErrNotFound, program, strings.Join(folders, ", "))
-}
-
-func searchPath() []string {
-	var folders []string
-	for _, folder := range filepath.SplitList(os.Getenv("PATH")) {
-		if filepath.IsAbs(folder) { // a relative entry would depend on where we run
-			folders = append(folders, folder)
-		}
-	}
-	folders = append(folders, "/usr/bin", "/usr/local/bin", "/opt/slurm/bin")
-	// AWS PCS keeps one folder a version: the newest that is there.
-	pcs, _ := filepath.Glob("/opt/aws/pcs/scheduler/slurm-*/bin") // the pattern is valid
-	slices.SortFunc(pcs, func(a, b string) int { return hostlist.NaturalCompare(b, a) })
-	return append(folders, pcs...)
 }

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"sync"
@@ -18,6 +16,9 @@ type Version struct {
 
 // String prints the version as Slurm does: the minor part has two digits.
 func (v Version) String() string { return fmt.Sprintf("%d.%02d.%d", v.Major, v.Minor, v.Micro) }
+
+// Release is the version as AWS PCS names it, such as 25.05.
+func (v Version) Release() string { return fmt.Sprintf("%d.%02d", v.Major, v.Minor) }
 
 // AtLeast is true when v is other or newer.
 func (v Version) AtLeast(major, minor, micro int) bool {
@@ -80,15 +81,4 @@ func (c *Client) knownVersion(ctx context.Context) (Version, error) {
 		c.version.Store(&v)
 	}
 	return v, err
-}
-
-// PCSFolder is where AWS PCS has installed the programs of a release such as "25.11"; "" if
-// it has not. It installs several side by side, and its profile puts the oldest first into
-// PATH, which may not understand the settings of a newer one.
-func PCSFolder(release string) string {
-	dir := filepath.Join("/opt/aws/pcs/scheduler", "slurm-"+release, "bin")
-	if _, err := os.Stat(filepath.Join(dir, "scontrol")); err != nil {
-		return ""
-	}
-	return dir
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
-	"github.com/pcs-capacity/pcs-capacity/slurm"
+	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 )
 
 // CanaryCmd asks a live cluster what no documentation says.
@@ -62,7 +62,7 @@ func (c *CanaryCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.C
 	if err := dir.ReadCanary(c.NodeGroup, &earlier); err != nil {
 		return err
 	}
-	report, err := canary.Canary{EC2: aws, PCS: newPCS(aws), Slurm: &slurm.Client{}, Cluster: cfg.Cluster, Group: c.NodeGroup,
+	report, err := canary.Canary{EC2: aws, PCS: newPCS(aws), Slurm: wire.NewSlurm(cfg), Cluster: cfg.Cluster, Group: c.NodeGroup,
 		Timing: cfg.Domain().Timing, Change: c.Change, Settle: time.Duration(c.Settle)}.Run(ctx, earlier)
 	if err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/check"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
-	"github.com/pcs-capacity/pcs-capacity/slurm"
+	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 )
 
 // CheckCmd looks for everything that is wrong.
@@ -51,7 +51,7 @@ func (c *CheckCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal) er
 		}
 		return c.show(t, wrong)
 	}
-	sources := check.Sources{Config: cfg, Slurm: &slurm.Client{}}
+	sources := check.Sources{Config: cfg, Slurm: wire.NewSlurm(cfg)}
 	if sources.EC2, sources.EC2Err = ec2.New(ctx, ec2.Options{Region: g.region(cfg), Profile: g.Profile}); sources.EC2Err == nil {
 		sources.PCS = newPCS(sources.EC2)
 	}

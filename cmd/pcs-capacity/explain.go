@@ -61,7 +61,7 @@ func (c *ExplainCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.
 }
 
 func (c *ExplainCmd) explain(ctx context.Context, cfg *config.Config, snap *capacity.Snapshot, records []state.Record, now time.Time) (explain.Explanation, error) {
-	client := &slurm.Client{}
+	client := wire.NewSlurm(cfg)
 	if p, ours := snap.Partition(c.What); ours {
 		jobs, _, err := wire.SyncSlurm{Client: client}.Jobs(ctx, []string{p.Name}, nil)
 		if err != nil {

@@ -15,9 +15,9 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
+	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 	"github.com/pcs-capacity/pcs-capacity/internal/wiring"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
-	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
 // HooksCmd is about what Slurm has to have to run our hooks.
@@ -123,7 +123,12 @@ func (f programFlags) include(ctx context.Context, g *Globals, cfg *config.Confi
 			return fail(fmt.Errorf("no program at %s, which Slurm would have to run; install the package, or name the filter beside it with --filter", path))
 		}
 	}
-	version, err := (&slurm.Client{}).Version(ctx)
+	client := wire.NewSlurm(cfg)
+	version, err := client.Version(ctx)
+	if err != nil {
+		return fail(err)
+	}
+	folder, err := client.Folder(ctx)
 	if err != nil {
 		return fail(err)
 	}
@@ -132,7 +137,7 @@ func (f programFlags) include(ctx context.Context, g *Globals, cfg *config.Confi
 	if err != nil {
 		return fail(err)
 	}
-	text, notes, err = wiring.Include{Settings: settings, Site: site, Version: version, Programs: filepath.Dir(filter), Types: types, Prolog: f.Prolog}.Text()
+	text, notes, err = wiring.Include{Settings: settings, Site: site, Version: version, Programs: filepath.Dir(filter), Slurm: folder, Types: types, Prolog: f.Prolog}.Text()
 	return conf, site, text, notes, err
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
+	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 	"github.com/pcs-capacity/pcs-capacity/internal/wiring"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
@@ -39,7 +40,7 @@ func (c *HooksRemoveCmd) Run(ctx context.Context, g *Globals, t *terminal.Termin
 	}
 	var plan wiring.Plan
 	all := c.Hook == "" || c.Hook == settingsHook
-	var removal scriptRemoval
+	removal := scriptRemoval{cfg: cfg}
 	job := c.scriptIn(cfg, wiring.JobSubmit, dirs[0])
 	switch {
 	case all && cfg.Cluster != "":
@@ -51,7 +52,7 @@ func (c *HooksRemoveCmd) Run(ctx context.Context, g *Globals, t *terminal.Termin
 		if err := plan.SwitchOff(cluster.Cluster, filepath.Dir(filter)); err != nil {
 			return err
 		}
-		removal = scriptRemoval{askedAWS: true, switches: cluster.On()}
+		removal = scriptRemoval{cfg: cfg, askedAWS: true, switches: cluster.On()}
 		if len(plan.Changes) > 0 && !c.Force {
 			if err := cluster.closed(ctx, cfg); err != nil {
 				return err
@@ -100,6 +101,7 @@ func (c *HooksRemoveCmd) scriptIn(cfg *config.Config, hook, dir string) wiring.S
 
 // scriptRemoval takes scripts away, each only once nothing has Slurm run it.
 type scriptRemoval struct {
+	cfg *config.Config
 	// askedAWS: the settings of the PCS cluster are known; switches: the plan switches
 	// cli_filter off there, before the script goes.
 	askedAWS, switches bool
@@ -138,7 +140,7 @@ func (r scriptRemoval) refusal(ctx context.Context, s wiring.Script) error {
 	path := filepath.Join(filepath.Dir(s.Path), "slurm.conf")
 	site, unread := wiring.ReadConf(path)
 	var running *slurm.Config
-	now, unknown := (&slurm.Client{}).Config(ctx)
+	now, unknown := wire.NewSlurm(r.cfg).Config(ctx)
 	switch {
 	case unknown == nil:
 		running = &now

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 	"github.com/pcs-capacity/pcs-capacity/internal/wiring"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
@@ -31,7 +32,7 @@ func slurmSettings(ctx context.Context, cfg *config.Config, conf string, install
 
 // runsOurs is what slurmctld runs with, and whether that is our settings.
 func runsOurs(ctx context.Context, cfg *config.Config) (running slurm.Config, ours bool, err error) {
-	client := &slurm.Client{}
+	client := wire.NewSlurm(cfg)
 	running, err = client.Config(ctx)
 	if err != nil {
 		return running, false, err

@@ -11,7 +11,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 	"github.com/pcs-capacity/pcs-capacity/internal/wire"
-	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
 // idleNodes are the nodes that Slurm has idle, or why it does not say.
@@ -31,7 +30,7 @@ func readIdle(ctx context.Context, cfg *maybeConfig) idleNodes {
 	}
 	ctx, cancel := context.WithTimeout(ctx, slurmWait)
 	defer cancel()
-	names, err := wire.SyncSlurm{Client: &slurm.Client{}}.IdleNodes(ctx)
+	names, err := wire.SyncSlurm{Client: wire.NewSlurm(cfg.Config)}.IdleNodes(ctx)
 	return idleNodes{names, err}
 }
 

@@ -74,7 +74,7 @@ func (c *ReportCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.C
 		in.Zone = time.UTC
 	}
 	doc := reportDocument{TakenAt: now, Warnings: []string{}}
-	in.Accounted, err = wire.AccountedRuns(ctx, &slurm.Client{}, in.Begins(), until, offset)
+	in.Accounted, err = wire.AccountedRuns(ctx, wire.NewSlurm(cfg), in.Begins(), until, offset)
 	switch {
 	case err == nil:
 		doc.Accounting = true

@@ -12,7 +12,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
-	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
 // TeardownCmd removes what setup made.
@@ -66,7 +65,7 @@ func (c *TeardownCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal,
 	case c.Cluster == "" && cfg.Cluster == "":
 		return usage("--cluster: no PCS cluster is named here or in the settings; add --cluster NAME, or --provider ec2 for Slurm that you run yourself")
 	}
-	s := setup.Setup{PCS: pcsClient, EC2: aws, Slurm: wire.TeardownSlurm{SyncSlurm: wire.SyncSlurm{Client: &slurm.Client{}}}}
+	s := setup.Setup{PCS: pcsClient, EC2: aws, Slurm: wire.TeardownSlurm{SyncSlurm: wire.SyncSlurm{Client: wire.NewSlurm(cfg.Config)}}}
 	plan, err := s.PlanTeardown(ctx, request)
 	if err != nil {
 		return err

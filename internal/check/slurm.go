@@ -4,20 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
-// askSlurm asks slurmctld for its settings: on PCS with the programs of the cluster's
-// version, whatever is first in PATH.
+// askSlurm asks slurmctld for its settings, with the programs that every command takes.
 func (r *run) askSlurm(ctx context.Context) {
-	client := slurm.Client{Conf: r.Slurm.Conf, Dir: r.Slurm.Dir, Timeout: r.Slurm.Timeout}
-	if r.cluster != nil {
-		client.Dir = slurm.PCSFolder(r.cluster.SlurmVersion)
-	}
-	cfg, err := client.Config(ctx)
+	cfg, err := r.Slurm.Config(ctx)
 	if err != nil {
 		r.slurmErr = err
 		return
@@ -49,32 +45,50 @@ func (r *run) slurm(ctx context.Context) {
 	}
 	r.partitions(ctx)
 	if r.onEC2() {
+		r.hookPrograms(ctx)
 		r.powerSettings()
 	}
 }
 
-// versions compares Slurm's commands with the cluster: AWS PCS installs several versions
-// side by side, and its profile puts the oldest first into PATH.
+// versions compares the programs that every command takes with the cluster.
 func (r *run) versions(commands slurm.Version) {
-	release := func(v slurm.Version) string { return fmt.Sprintf("%d.%02d", v.Major, v.Minor) }
 	var want string
 	switch {
 	case r.cluster != nil && r.cluster.SlurmVersion != "":
 		want = r.cluster.SlurmVersion
 	case r.slurmConfig != nil:
-		want = release(r.slurmConfig.Version)
+		want = r.slurmConfig.Version.Release()
 	default:
 		return
 	}
-	if release(commands) == want {
+	if commands.Release() == want {
 		r.ok("slurm-version", "Slurm's commands here are %s, as the cluster", commands)
 		return
 	}
-	fix := "install Slurm " + want + " here, or put it first into PATH"
-	if there := slurm.PCSFolder(want); there != "" {
-		fix = "put " + there + " first into PATH"
+	r.fail("slurm-version", "install Slurm "+want+" here, or put it first into PATH", "Slurm's commands here are %s, the cluster has %s", commands, want)
+}
+
+// hookPrograms looks for Slurm's programs as those do that slurmctld starts.
+func (r *run) hookPrograms(ctx context.Context) {
+	const fix = "run `pcs-capacity hooks install settings` here, with that Slurm's folder first in PATH: it writes the folder down"
+	conf := r.slurmConfig.ConfPath
+	if _, err := os.Stat(conf); err != nil {
+		return // slurmctld runs on another host
 	}
-	r.fail("slurm-version", fix, "Slurm's commands here are %s, the cluster has %s", commands, want)
+	folder, err := slurm.HookFolder(conf, slurm.Daemon())
+	if err != nil {
+		r.fail("slurm-hooks", fix, "slurmctld starts its programs without a PATH, and they would not find Slurm's commands: %s", err)
+		return
+	}
+	found, err := (&slurm.Client{Dir: folder}).Version(ctx)
+	switch {
+	case err != nil:
+		r.fail("slurm-hooks", fix, "what slurmctld starts takes Slurm's commands from %s, and they do not run: %s", folder, err)
+	case found.Release() != r.slurmConfig.Version.Release():
+		r.fail("slurm-hooks", fix, "what slurmctld starts takes Slurm's commands from %s, which are %s; slurmctld is %s", folder, found, r.slurmConfig.Version)
+	default:
+		r.ok("slurm-hooks", "what slurmctld starts takes Slurm's commands from %s", folder)
+	}
 }
 
 // noReservation is a Slurm reservation that there is not.

@@ -36,7 +36,7 @@ var (
 // Begin makes the adapters of a hook. It asks nobody but, for the region, the settings and
 // the metadata of the instance. called is told of every call of AWS.
 func Begin(ctx context.Context, cfg *config.Config, called func(ec2.Call)) (*Hook, error) {
-	client := &slurm.Client{Timeout: slurmTimeout}
+	client := newHookSlurm(cfg)
 	h := &Hook{Slurm: HookSlurm{client}, State: state.Dir(cfg.StateDir), pcsCluster: cfg.Cluster, client: client}
 	var err error
 	if h.EC2, err = ec2.New(ctx, ec2.Options{Region: cfg.Region, Called: called}); err != nil {
@@ -44,6 +44,15 @@ func Begin(ctx context.Context, cfg *config.Config, called func(ec2.Call)) (*Hoo
 	}
 	h.StateErr = h.State.Create()
 	return h, nil
+}
+
+// NewSlurm asks the Slurm of the settings' cluster. Every command and hook asks through it.
+func NewSlurm(cfg *config.Config) *slurm.Client { return &slurm.Client{PCS: cfg.Cluster != ""} }
+
+func newHookSlurm(cfg *config.Config) *slurm.Client {
+	client := NewSlurm(cfg)
+	client.Timeout = slurmTimeout
+	return client
 }
 
 // HookSlurm shows Slurm to hooks.

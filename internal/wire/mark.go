@@ -100,7 +100,7 @@ func keptMark(dir state.Dir) (string, error) {
 // teardown need it. Where no hook has made an id yet it is made, or, without create, the
 // mark is none of any cluster: NAME/new.
 func SlurmMark(ctx context.Context, cfg *config.Config, create bool) (string, error) {
-	h := &Hook{State: state.Dir(cfg.StateDir), client: &slurm.Client{Timeout: slurmTimeout}}
+	h := &Hook{State: state.Dir(cfg.StateDir), client: newHookSlurm(cfg)}
 	if mark, ok := h.Known(); ok {
 		return mark, nil
 	}

@@ -38,10 +38,10 @@ func Sources(cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) lifecyc
 		}
 	}
 	s := lifecycle.Sources{Settings: cfg.Domain(), Poll: cfg.Timing.Poll.Duration, State: state.Dir(cfg.StateDir), Local: local, EC2: aws,
-		PCS: PCS{pcs.Provisioner{PCS: pcsClient, EC2: aws}, cfg.Cluster}, Slurm: SyncSlurm{Client: &slurm.Client{}, PCSCluster: cfg.Cluster, State: state.Dir(cfg.StateDir)}, MachineTime: time.Now, After: after(cfg),
+		PCS: PCS{pcs.Provisioner{PCS: pcsClient, EC2: aws}, cfg.Cluster}, Slurm: SyncSlurm{Client: NewSlurm(cfg), PCSCluster: cfg.Cluster, State: state.Dir(cfg.StateDir)}, MachineTime: time.Now, After: after(cfg),
 		Health: lifecycle.HealthCommand{Path: cfg.Health.Open, Timeout: cfg.Health.Timeout.Duration, Tries: cfg.Health.Tries}}
 	if s.Settings.RollsOver("") {
-		s.RollOver = RollOver{setup.Setup{PCS: pcsClient, EC2: aws, Slurm: TeardownSlurm{SyncSlurm{Client: &slurm.Client{}}}}, aws, cfg}
+		s.RollOver = RollOver{setup.Setup{PCS: pcsClient, EC2: aws, Slurm: TeardownSlurm{SyncSlurm{Client: NewSlurm(cfg)}}}, aws, cfg}
 	}
 	return s
 }

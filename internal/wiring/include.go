@@ -18,7 +18,7 @@ import (
 // slurm.conf reads it. A name without a folder goes to the nodes with the rest of the
 // configuration where Slurm hands that out.
 const (
-	IncludeFile = "pcs-capacity.conf"
+	IncludeFile = slurm.IncludeFile
 	IncludeLine = "Include " + IncludeFile
 )
 
@@ -45,6 +45,9 @@ type Include struct {
 	Version  slurm.Version
 	// Programs is the folder of pcs-capacity-resume and the others.
 	Programs string
+	// Slurm is the folder of Slurm's own programs. It is written down where slurmctld's hooks,
+	// which have no PATH, would not look.
+	Slurm string
 	// Types are the instance types of the node groups.
 	Types map[string]ec2.InstanceType
 	// Prolog wires pcs-capacity-prolog, which has to be on every node.
@@ -56,6 +59,9 @@ type Include struct {
 func (in Include) Text() (text string, notes []string, err error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s; do not edit, it is written anew.\n", Mark)
+	if in.Slurm != "" && !slurm.Usual(in.Slurm) {
+		b.WriteString(slurm.Note(in.Slurm))
+	}
 	line := func(key, value string) { fmt.Fprintf(&b, "%s=%s\n", key, value) }
 	for _, p := range []struct{ key, program string }{
 		{"ResumeProgram", "pcs-capacity-resume"}, {"SuspendProgram", "pcs-capacity-suspend"}, {"ResumeFailProgram", "pcs-capacity-suspend"},

@@ -1,0 +1,193 @@
+package slurm
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
+)
+
+// pcsPrograms has a folder slurm-X.Y for each release that AWS PCS has installed. It installs
+// several side by side, and its profile puts the oldest first into PATH, which may not
+// understand the settings of a newer one.
+var pcsPrograms = "/opt/aws/pcs/scheduler"
+
+// IncludeFile is what `hooks install` writes beside slurm.conf for slurm.conf to include.
+const IncludeFile = "pcs-capacity.conf"
+
+// Place is what is known about where Slurm's programs are. Folders decides.
+type Place struct {
+	// Release is the folder of the PCS cluster's release; "" if it is not on PCS, or not known.
+	Release string
+	// Path are the entries of PATH. slurmctld starts its programs without one.
+	Path []string
+	// Parent is the executable of the parent process.
+	Parent string
+	// Noted is the folder that `hooks install` wrote down.
+	Noted string
+	// PCS are the folders of AWS PCS.
+	PCS []string
+}
+
+// usualFolders are where Slurm's programs are on most hosts.
+var usualFolders = []string{"/usr/bin", "/usr/local/bin", "/opt/slurm/bin"}
+
+// Folders are where to look for Slurm's programs, in this order: those of the PCS cluster's
+// release; PATH; those of the slurmctld whose program this is; what was written down; the
+// usual ones; the newest of PCS.
+func (p Place) Folders() []string {
+	var all []string
+	add := func(folders ...string) {
+		for _, folder := range folders {
+			if filepath.IsAbs(folder) && !slices.Contains(all, folder) { // a relative one would depend on where we run
+				all = append(all, folder)
+			}
+		}
+	}
+	add(p.Release)
+	add(p.Path...)
+	if daemon, _ := strings.CutSuffix(p.Parent, " (deleted)"); slices.Contains([]string{"slurmctld", "slurmscriptd"}, filepath.Base(daemon)) {
+		add(filepath.Join(filepath.Dir(daemon), "../bin"))
+	}
+	add(p.Noted)
+	add(usualFolders...)
+	newest := slices.Clone(p.PCS)
+	slices.SortFunc(newest, func(a, b string) int { return hostlist.NaturalCompare(b, a) })
+	add(newest...)
+	return all
+}
+
+// Usual reports whether every program of ours looks in a folder by itself.
+func Usual(folder string) bool { return slices.Contains(usualFolders, folder) }
+
+// noteWord begins the line of IncludeFile that has the folder of Slurm's programs.
+const noteWord = "# Slurm's programs are in "
+
+// Note is the line of IncludeFile that says where Slurm's programs are, for what slurmctld
+// starts without a PATH.
+func Note(folder string) string { return noteWord + folder + "\n" }
+
+// Noted is the folder that IncludeFile beside the slurm.conf names; "" if none.
+func Noted(conf string) string {
+	text, err := os.ReadFile(filepath.Join(filepath.Dir(conf), IncludeFile))
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(text)) {
+		if folder, ok := strings.CutPrefix(line, noteWord); ok {
+			return strings.TrimSpace(folder)
+		}
+	}
+	return ""
+}
+
+// DefaultConf is slurm.conf where SLURM_CONF names none.
+const DefaultConf = "/etc/slurm/slurm.conf"
+
+// place looks at this process and this host.
+func (c *Client) place(ctx context.Context) Place {
+	conf := c.Conf
+	if conf == "" {
+		conf = os.Getenv("SLURM_CONF")
+	}
+	if conf == "" {
+		conf = DefaultConf
+	}
+	p := Place{Path: filepath.SplitList(os.Getenv("PATH")), Noted: Noted(conf), PCS: pcsFolders()}
+	p.Parent, _ = os.Readlink(fmt.Sprintf("/proc/%d/exe", os.Getppid())) // "" without the right to see it
+	if c.PCS {
+		p.Release = c.releaseFolder(ctx, p.PCS)
+	}
+	return p
+}
+
+// pcsFolders are those of all releases that AWS PCS has installed.
+func pcsFolders() []string {
+	found, _ := filepath.Glob(filepath.Join(pcsPrograms, "slurm-*", "bin", "scontrol")) // the pattern is valid
+	for i, path := range found {
+		found[i] = filepath.Dir(path)
+	}
+	return found
+}
+
+// PCSFolder is where AWS PCS has installed the programs of a release such as "25.11"; "" if
+// it has not.
+func PCSFolder(release string) string {
+	dir := filepath.Join(pcsPrograms, "slurm-"+release, "bin")
+	if _, err := os.Stat(filepath.Join(dir, "scontrol")); err != nil {
+		return ""
+	}
+	return dir
+}
+
+// releaseFolder is the folder of the release that the PCS cluster runs. Where there are several,
+// slurmctld is asked which release it is, by the oldest programs first: it understands older
+// ones and refuses newer ones. "" if it does not answer.
+func (c *Client) releaseFolder(ctx context.Context, folders []string) string {
+	if len(folders) < 2 {
+		return strings.Join(folders, "")
+	}
+	if known := c.folder.Load(); known != nil {
+		return *known
+	}
+	slices.SortFunc(folders, hostlist.NaturalCompare)
+	for _, folder := range folders {
+		var out bytes.Buffer
+		err := c.start(ctx, &out, nil, filepath.Join(folder, "scontrol"), "show", "config")
+		if err == nil {
+			running, err := parseConfig(out.Bytes())
+			if err != nil {
+				continue
+			}
+			if of := PCSFolder(running.Version.Release()); of != "" {
+				folder = of
+			}
+			c.folder.Store(&folder)
+			return folder
+		}
+		if ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "Unable to contact") {
+			break // no release would get an answer
+		}
+	}
+	return ""
+}
+
+// Folder is where this client finds Slurm's programs.
+func (c *Client) Folder(ctx context.Context) (string, error) {
+	path, err := c.find(ctx, "scontrol")
+	return filepath.Dir(path), err
+}
+
+// HookFolder is where a program finds scontrol that slurmctld starts, without a PATH. conf is
+// slurmctld's slurm.conf, daemon its executable ("" if it is not known).
+func HookFolder(conf, daemon string) (string, error) {
+	path, err := findIn(Place{Parent: daemon, Noted: Noted(conf), PCS: pcsFolders()}.Folders(), "scontrol")
+	if err != nil {
+		return "", err
+	}
+	return filepath.Dir(path), nil
+}
+
+// Daemon is the executable of the slurmctld that runs on this host; "" if none does, or if
+// those of several are different.
+func Daemon() string {
+	executables, _ := filepath.Glob("/proc/[0-9]*/exe") // the pattern is valid
+	var one string
+	for _, link := range executables {
+		path, err := os.Readlink(link)
+		if err != nil || filepath.Base(path) != "slurmctld" {
+			continue
+		}
+		if one != "" && one != path {
+			return ""
+		}
+		one = path
+	}
+	return one
+}
