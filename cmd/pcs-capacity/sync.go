@@ -29,7 +29,8 @@ stands for. Needs rights of a Slurm operator.`
 
 // Run makes one pass, or one after the other.
 func (c *SyncCmd) Run(ctx context.Context, t *terminal.Terminal, g *Globals, cfg *config.Config) error {
-	settings := wire.Follower{Path: cfg.Path, Region: g.Region, Profile: g.Profile}
+	settings := wire.Follower{Path: cfg.Path, Region: g.Region, Profile: g.Profile, Queues: c.Watch}
+	defer settings.Close()
 	if c.Watch && len(c.Interrupted) > 0 {
 		return usage("give --watch or --interrupted, not both")
 	}

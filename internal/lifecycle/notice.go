@@ -1,10 +1,12 @@
 package lifecycle
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -190,10 +192,37 @@ const jobsAPass = 20
 // keepNotices is for how long it is kept that something was told.
 const keepNotices = 400 * 24 * time.Hour
 
+// ErrUnderWay is the answer of a delivery that goes on beside the passes: Told ends it.
+var ErrUnderWay = errors.New("the delivery is under way")
+
+// keeping is for what reads and writes the file of what has been told.
+var keeping sync.Mutex
+
+// Told keeps that a notice has been delivered.
+func Told(dir state.Dir, n Notice) error {
+	keeping.Lock()
+	defer keeping.Unlock()
+	told, err := dir.Notices()
+	if err != nil {
+		return err
+	}
+	if told == nil {
+		told = map[string]time.Time{}
+	}
+	told[n.key] = n.At
+	return dir.KeepNotices(told)
+}
+
+// Key names what a notice is about: there is one notice of each.
+func (n Notice) Key() string { return n.key }
+
 // Tell tells what there is to tell after a pass, each once. What could not be told is told
 // after the next pass; what was told by a program that was killed before it kept that is told
-// again. The errors are of deliveries, and of the file in state_dir.
+// again. What deliver answers with ErrUnderWay is told once Told says so. The errors are of
+// deliveries, and of the file in state_dir.
 func Tell(dir state.Dir, snap *capacity.Snapshot, report Report, s NoticeSettings, deliver func(Notice) error) []error {
+	keeping.Lock()
+	defer keeping.Unlock()
 	cluster, now := report.Cluster, report.At
 	before, err := dir.Notices()
 	if err != nil {
@@ -220,8 +249,14 @@ func Tell(dir state.Dir, snap *capacity.Snapshot, report Report, s NoticeSetting
 		if _, known := told[n.key]; known {
 			continue
 		}
-		if err := deliver(n); err != nil {
-			errs = append(errs, fmt.Errorf("telling %q: %w", n.Kind, err))
+		switch err := deliver(n); {
+		case errors.Is(err, ErrUnderWay):
+			continue
+		case err != nil:
+			err = fmt.Errorf("telling %q: %w", n.Kind, err)
+			if !slices.ContainsFunc(errs, func(e error) bool { return e.Error() == err.Error() }) {
+				errs = append(errs, err)
+			}
 			continue
 		}
 		told[n.key] = n.At

@@ -7,9 +7,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -30,8 +33,9 @@ const (
 	pause    = time.Second
 )
 
-// Deliver delivers a message to all of the targets. It tries each up to three times; where the
-// other one has taken the message before, it gets it again with the next attempt.
+// Deliver delivers a message to all of the targets. It tries each up to three times, a command
+// that hangs once; where the other one has taken the message before, it gets it again with the
+// next attempt.
 func (t Target) Deliver(ctx context.Context, message any) error {
 	text, err := json.Marshal(message)
 	if err != nil {
@@ -62,22 +66,66 @@ func (t Target) try(ctx context.Context, deliver func(context.Context) error) (e
 		if err == nil {
 			return nil
 		}
+		if errors.Is(err, errHangs) {
+			break // once more would take as long
+		}
 	}
 	return err
 }
 
+// keptOutput is how much of what a command prints is kept; longestDrain is how long what it has
+// left behind, in a process group of its own, may keep its output open.
+const (
+	keptOutput   = 4096
+	longestDrain = time.Second
+)
+
+// run runs the command in a process group of its own, which ends with it.
 func (t Target) run(ctx context.Context, text []byte) error {
+	read, write, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer read.Close()
 	cmd := exec.CommandContext(ctx, t.Command)
-	cmd.Stdin = bytes.NewReader(text)
-	cmd.WaitDelay = time.Second // what it leaves behind keeps no pipe open for us
-	out, err := cmd.CombinedOutput()
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(text), write, write
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	endGroup := func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.Cancel = endGroup
+	cmd.WaitDelay = longestDrain // for its standard input
+	err = cmd.Start()
+	_ = write.Close()
+	if err != nil {
+		return fmt.Errorf("[notify] command %s: %w", t.Command, err)
+	}
+	var out head
+	drained := make(chan struct{})
+	go func() {
+		defer close(drained)
+		_, _ = io.Copy(&out, read)
+	}()
+	err = cmd.Wait()
+	_ = endGroup() // what it has left behind, if anything
+	_ = read.SetReadDeadline(time.Now().Add(longestDrain))
+	<-drained
 	if ctx.Err() != nil {
-		return fmt.Errorf("[notify] command %s did not end within %s", t.Command, t.Timeout)
+		return fmt.Errorf("[notify] command %s %w within %s", t.Command, errHangs, t.Timeout)
 	}
 	if err != nil {
 		return fmt.Errorf("[notify] command %s: %w: %s", t.Command, err, firstLine(out))
 	}
 	return nil
+}
+
+// errHangs is a delivery that took too long.
+var errHangs = errors.New("did not end")
+
+// head keeps the beginning of what is written.
+type head []byte
+
+func (h *head) Write(text []byte) (int, error) {
+	*h = append(*h, text[:min(len(text), keptOutput-len(*h))]...)
+	return len(text), nil
 }
 
 func (t Target) post(ctx context.Context, text []byte) error {

@@ -2,6 +2,8 @@ package wire
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -18,16 +20,21 @@ import (
 // fenceNear is how long before a fence people are told of it.
 const fenceNear = time.Hour
 
-// after is what the settings want to be done after a pass; nil for nothing.
-func after(cfg *config.Config) func(context.Context, *capacity.Snapshot, lifecycle.Report) []error {
+// tellTime bounds all deliveries of a `sync` that makes one pass and ends.
+const tellTime = time.Minute
+
+// after is what the settings want to be done after a pass; nil for nothing. With a queue it waits
+// for no delivery; without one it does, for a minute in all.
+func after(cfg *config.Config, queue *notify.Queue) func(context.Context, *capacity.Snapshot, lifecycle.Report) []error {
 	if cfg.Metrics.File == "" && cfg.Notify.Command == "" && cfg.Notify.Webhook == "" {
 		return nil
 	}
 	return func(ctx context.Context, snap *capacity.Snapshot, report lifecycle.Report) (errs []error) {
 		if cfg.Notify.Command != "" || cfg.Notify.Webhook != "" {
-			to := notify.Target{Command: cfg.Notify.Command, Webhook: cfg.Notify.Webhook, Timeout: cfg.Notify.Timeout.Duration}
 			due := lifecycle.NoticeSettings{FenceNear: fenceNear, IdleAfter: cfg.Notify.IdleAfter.Duration, Successor: cfg.Notify.Successor.Duration, Lost: cfg.Submit.StaleAfter.Duration}
-			errs = lifecycle.Tell(state.Dir(cfg.StateDir), snap, report, due, func(n lifecycle.Notice) error { return to.Deliver(ctx, n) })
+			ctx, cancel := context.WithTimeout(ctx, tellTime)
+			defer cancel()
+			errs = lifecycle.Tell(state.Dir(cfg.StateDir), snap, report, due, deliverer(ctx, cfg, queue))
 		}
 		if cfg.Metrics.File != "" {
 			if err := metrics.Write(cfg.Metrics.File, Metrics(snap, report)); err != nil {
@@ -35,6 +42,24 @@ func after(cfg *config.Config) func(context.Context, *capacity.Snapshot, lifecyc
 			}
 		}
 		return errs
+	}
+}
+
+// deliverer delivers one notice, by the queue if there is one.
+func deliverer(ctx context.Context, cfg *config.Config, queue *notify.Queue) func(lifecycle.Notice) error {
+	to := notify.Target{Command: cfg.Notify.Command, Webhook: cfg.Notify.Webhook, Timeout: cfg.Notify.Timeout.Duration}
+	return func(n lifecycle.Notice) error {
+		switch {
+		case queue != nil:
+			err := queue.Add(to, cfg.StateDir+" "+n.Key(), n, func() error { return lifecycle.Told(state.Dir(cfg.StateDir), n) })
+			if errors.Is(err, notify.ErrUnderWay) {
+				err = lifecycle.ErrUnderWay
+			}
+			return err
+		case ctx.Err() != nil:
+			return fmt.Errorf("not tried: the deliveries before it took %s; the next `sync` tries", capacity.FormatDuration(tellTime))
+		}
+		return to.Deliver(ctx, n)
 	}
 }
 

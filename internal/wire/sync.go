@@ -13,6 +13,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
+	"github.com/pcs-capacity/pcs-capacity/internal/notify"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
@@ -38,7 +39,7 @@ func Sources(cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) lifecyc
 		}
 	}
 	s := lifecycle.Sources{Settings: cfg.Domain(), Poll: cfg.Timing.Poll.Duration, State: state.Dir(cfg.StateDir), Local: local, EC2: aws,
-		PCS: PCS{pcs.Provisioner{PCS: pcsClient, EC2: aws}, cfg.Cluster}, Slurm: SyncSlurm{Client: NewSlurm(cfg), PCSCluster: cfg.Cluster, State: state.Dir(cfg.StateDir)}, MachineTime: time.Now, After: after(cfg),
+		PCS: PCS{pcs.Provisioner{PCS: pcsClient, EC2: aws}, cfg.Cluster}, Slurm: SyncSlurm{Client: NewSlurm(cfg), PCSCluster: cfg.Cluster, State: state.Dir(cfg.StateDir)}, MachineTime: time.Now, After: after(cfg, nil),
 		Health: lifecycle.HealthCommand{Path: cfg.Health.Open, Timeout: cfg.Health.Timeout.Duration, Tries: cfg.Health.Tries}}
 	if s.Settings.RollsOver("") {
 		s.RollOver = RollOver{setup.Setup{PCS: pcsClient, EC2: aws, Slurm: TeardownSlurm{SyncSlurm{Client: NewSlurm(cfg)}}}, aws, cfg}
@@ -53,7 +54,10 @@ type Follower struct {
 	// Region and Profile are those of the command line; "" leaves them to the settings and
 	// to the AWS SDK's own chain.
 	Region, Profile string
+	// Queues has messages delivered beside the passes, until Close.
+	Queues bool
 
+	queue  *notify.Queue
 	region string // that of the clients, as it was asked for
 	aws    *ec2.Client
 	pcs    *pcs.Client
@@ -73,7 +77,22 @@ func (f *Follower) Sources(ctx context.Context, renew bool) (lifecycle.Sources, 
 		}
 		f.region, f.aws, f.pcs = region, aws, pcs.From(aws.Shared())
 	}
-	return Sources(cfg, f.aws, f.pcs), nil
+	s := Sources(cfg, f.aws, f.pcs)
+	if f.Queues {
+		if f.queue == nil {
+			f.queue = notify.NewQueue()
+		}
+		s.After = after(cfg, f.queue)
+	}
+	return s, nil
+}
+
+// Close ends what is being delivered.
+func (f *Follower) Close() {
+	if f.queue != nil {
+		f.queue.Close()
+		f.queue = nil
+	}
 }
 
 // SourcesWithoutAWS are those of a machine that cannot ask AWS at all: every question is

@@ -1,0 +1,184 @@
+package notify
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// wait waits until something holds.
+func wait(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !holds(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not within a minute: %s", what)
+		}
+	}
+}
+
+// processes are those whose ids a file has, one a line, as far as they live.
+func processes(path string) (alive, all int) {
+	text, _ := os.ReadFile(path)
+	for line := range strings.Lines(string(text)) {
+		if pid, err := strconv.Atoi(strings.TrimSpace(line)); err == nil {
+			all++
+			if lives(pid) {
+				alive++
+			}
+		}
+	}
+	return alive, all
+}
+
+// lives reports whether a process runs; one that is dead and not yet waited for does not.
+func lives(pid int) bool {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && !strings.Contains(string(text), ") Z ")
+}
+
+// A command that hangs keeps nobody who adds a message, and all that it has started ends with the
+// queue.
+func TestQueueBesideACommandThatHangs(t *testing.T) {
+	pids := filepath.Join(t.TempDir(), "pids")
+	to := Target{Command: program(t, "sleep 7777 & echo $! >>"+pids+"\necho $$ >>"+pids+"\nexec sleep 7777\n"), Timeout: time.Hour}
+	rounds := 3
+	if text := os.Getenv("PCS_CAPACITY_ATTACK"); text != "" {
+		rounds, _ = strconv.Atoi(text)
+	}
+	for range rounds {
+		_ = os.Remove(pids)
+		q := NewQueue()
+		for key := range mostWaiting + 2 {
+			err := q.Add(to, strconv.Itoa(key), message, func() error { t.Error("delivered"); return nil })
+			if key < mostWaiting && !errors.Is(err, ErrUnderWay) || key == mostWaiting+1 && (err == nil || !strings.Contains(err.Error(), "100 messages wait")) {
+				t.Errorf("message %d: %v", key, err)
+			}
+		}
+		if err := q.Add(to, "1", message, nil); !errors.Is(err, ErrUnderWay) {
+			t.Errorf("the same again: %v", err)
+		}
+		wait(t, "it runs", func() bool { _, all := processes(pids); return all == 2 })
+		q.Close()
+		wait(t, "all that it started has ended", func() bool { alive, _ := processes(pids); return alive == 0 })
+	}
+}
+
+// What failed rests, longer each time, keeps nothing else, and is known by its key until it is
+// delivered.
+func TestQueueTriesAgain(t *testing.T) {
+	dir := t.TempDir()
+	works, broken := Target{Command: program(t, "cat >>"+dir+"/said\n"), Timeout: time.Hour}, Target{Command: filepath.Join(dir, "nosuch"), Timeout: time.Hour}
+	q := NewQueue()
+	defer q.Close()
+	var resting atomic.Int64
+	resting.Store(int64(time.Hour))
+	q.rest = func(int) time.Duration { return time.Duration(resting.Load()) }
+	var delivered atomic.Int32
+	done := func() error { delivered.Add(1); return nil }
+	if err := q.Add(broken, "a", message, done); !errors.Is(err, ErrUnderWay) {
+		t.Error(err)
+	}
+	if err := q.Add(works, "b", message, done); !errors.Is(err, ErrUnderWay) {
+		t.Error(err)
+	}
+	wait(t, "b is delivered", func() bool { return delivered.Load() == 1 })
+	failed := func(key string) bool {
+		err := q.Add(works, key, message, done)
+		return !errors.Is(err, ErrUnderWay) && err != nil
+	}
+	if !failed("a") {
+		t.Error("a failure is not told")
+	}
+	q.mu.Lock()
+	if len(q.waiting) != 0 {
+		t.Error("a does not rest")
+	}
+	q.known["a"].again = time.Now()
+	q.mu.Unlock()
+	if !failed("a") { // it is under way again, and what is known of it is the failure
+		t.Error("the failure is forgotten before it is delivered")
+	}
+	wait(t, "a is delivered", func() bool { return delivered.Load() == 2 })
+
+	// What has been delivered and could not be kept has failed, too.
+	resting.Store(0)
+	once := false
+	keep := func() error {
+		if !once {
+			once = true
+			return errors.New("the disk is full")
+		}
+		return done()
+	}
+	wait(t, "c is kept", func() bool { _ = q.Add(works, "c", message, keep); return delivered.Load() == 3 })
+	for failures, want := range map[int]time.Duration{1: time.Minute, 2: 2 * time.Minute, 4: 8 * time.Minute, 5: 15 * time.Minute, 1000: 15 * time.Minute} {
+		if got := rest(failures); got != want {
+			t.Errorf("after %d failures it rests for %s, want %s", failures, got, want)
+		}
+	}
+}
+
+// What has waited too long is not delivered, and may be added again.
+func TestQueueIsBoundedInTime(t *testing.T) {
+	q := &Queue{wake: make(chan struct{}, 1), done: make(chan struct{}), rest: rest, known: map[string]*progress{}}
+	if err := q.Add(Target{}, "a", message, func() error { t.Error("delivered"); return nil }); !errors.Is(err, ErrUnderWay) {
+		t.Error(err)
+	}
+	q.waiting[0].added = time.Now().Add(-longestWait)
+	ctx := t.Context()
+	go q.run(ctx)
+	wait(t, "it is given up", func() bool {
+		err := q.Add(Target{}, "a", message, nil)
+		return strings.Contains(err.Error(), "behind others")
+	})
+}
+
+// What a command has started in its process group ends with it, also where the command has ended
+// well; that it holds the output open is no failure.
+func TestCommandsGroupEndsWithIt(t *testing.T) {
+	pids := filepath.Join(t.TempDir(), "pids")
+	for range 3 {
+		to := Target{Command: program(t, "sleep 7777 & echo $! >>"+pids+"\ncat >/dev/null\n"), Timeout: time.Minute}
+		if err := to.Deliver(t.Context(), message); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, all := processes(pids); all != 3 {
+		t.Errorf("%d attempts", all)
+	}
+	wait(t, "all have ended", func() bool { alive, _ := processes(pids); return alive == 0 })
+	hangs := Target{Command: program(t, "sleep 7777 & echo $! >>"+pids+"\necho $$ >>"+pids+"\nexec sleep 7777\n"), Timeout: 200 * time.Millisecond}
+	if err := hangs.Deliver(t.Context(), message); err == nil {
+		t.Error("it is delivered")
+	}
+	if _, all := processes(pids); all > 5 {
+		t.Errorf("a command that hangs is tried again: %d", all)
+	}
+	wait(t, "all have ended", func() bool { alive, _ := processes(pids); return alive == 0 })
+	if syscall.Kill(os.Getpid(), 0) != nil {
+		t.Error("so did this one")
+	}
+}
+
+// Of what a command prints, the beginning is kept.
+func TestCommandThatPrints(t *testing.T) {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	to := Target{Command: program(t, "echo no such channel; head -c 50000000 /dev/zero; exit 3\n"), Timeout: time.Minute}
+	err := to.run(t.Context(), []byte("{}"))
+	runtime.ReadMemStats(&after)
+	if err == nil || !strings.Contains(err.Error(), "exit status 3: no such channel") || len(err.Error()) > 500 {
+		t.Error(err)
+	}
+	if more := after.TotalAlloc - before.TotalAlloc; more > 10<<20 {
+		t.Errorf("it took %d bytes of memory", more)
+	}
+}
