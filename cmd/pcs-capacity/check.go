@@ -59,14 +59,23 @@ func (c *CheckCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal) er
 	if err != nil {
 		return err
 	}
-	for _, row := range rows {
-		sources.Hooks = append(sources.Hooks, check.Hook{Name: row.Hook, File: row.File, State: string(row.State)})
-	}
-	sources.Filter = filterPlaces(c.Filter)[0]
-	if path, err := findFilter(c.Filter); err == nil {
-		sources.Filter = path
-	}
+	sources.Hooks, sources.Filter = checkedHooks(rows), likelyFilter(c.Filter)
 	return c.show(t, sources.Run(ctx))
+}
+
+func checkedHooks(rows []hookRow) (hooks []check.Hook) {
+	for _, row := range rows {
+		hooks = append(hooks, check.Hook{Name: row.Hook, File: row.File, State: string(row.State)})
+	}
+	return hooks
+}
+
+// likelyFilter is the filter, or where it should be.
+func likelyFilter(given string) string {
+	if path, err := findFilter(given); err == nil {
+		return path
+	}
+	return filterPlaces(given)[0]
 }
 
 func (c *CheckCmd) show(t *terminal.Terminal, found check.Findings) error {

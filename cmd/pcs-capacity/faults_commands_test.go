@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pcs-capacity/pcs-capacity/hooks"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 )
@@ -154,7 +155,8 @@ func (c *commands) start(t *testing.T, prefix string, count int) {
 	}
 	t.Cleanup(func() { os.RemoveAll(c.dir) })
 	group := strings.TrimSuffix(prefix, "-")
-	c.cluster, err = slurmlab.Start(t.Context(), slurmlab.Config{Dir: filepath.Join(c.dir, "lab"),
+	filter := filepath.Join(filepath.Dir(itself(t)[0]), "pcs-capacity-filter")
+	c.cluster, err = slurmlab.Start(t.Context(), slurmlab.Config{Dir: filepath.Join(c.dir, "lab"), CLIFilterLua: hooks.CLIFilter("/no/plan", "/no/state", filter),
 		CloudGroups: []slurmlab.NodeGroup{{Prefix: prefix, Count: count, CPUs: 1, Features: group, Partition: "gpu", AlwaysOn: true},
 			{Prefix: "long-", Count: 1, CPUs: 1, Features: "long", Partition: "gpu", AlwaysOn: true},
 			{Prefix: "later-", Count: 1, CPUs: 1, Features: "later", Partition: "gpu", AlwaysOn: true}}})

@@ -59,7 +59,7 @@ func TestCapacityTranscripts(t *testing.T) {
 func defaultScenario() (*awssim.Scenario, error) { return awssim.DefaultScenario(), nil }
 
 func runTranscripts(t *testing.T, dir string, newScenario func() (*awssim.Scenario, error)) {
-	commands := map[string]func(*testscript.TestScript, bool, []string){"sim": simCommand, "expand": expand, "scrub": scrub, "cmpnow": cmpNow, "widest": widest}
+	commands := map[string]func(*testscript.TestScript, bool, []string){"sim": simCommand, "expand": expand, "scrub": scrub, "cmpnow": cmpNow, "widest": widest, "slurm": slurmCommand}
 	testscript.Run(t, testscript.Params{
 		Dir:                 dir,
 		RequireExplicitExec: true,

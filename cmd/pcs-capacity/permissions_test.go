@@ -27,8 +27,8 @@ type restricted struct {
 	sim *awssim.Sim
 	env []string
 	dir string
-	// settings is the path of config.toml.
-	settings string
+	// settings is the path of config.toml, slurm the PATH of a Slurm that answers.
+	settings, slurm string
 	// said is all that the programs wrote.
 	said string
 }
@@ -83,6 +83,8 @@ func newRestricted(t *testing.T, clock *awssim.Clock) *restricted {
 	}
 	r.settings = filepath.Join(r.dir, "pcs-capacity", "config.toml")
 	r.write("pcs-capacity/config.toml", "region = \"us-east-2\"\ncluster = \"ml\"\nstate_dir = \"state\"\n[log]\ndir = \"log\"\n")
+	r.slurm = fakeSlurmFor(t, filepath.Join(r.dir, "slurm"), "gpu-a-[1-3]", "gpu-b-[1-3]")
+	r.mustAdmin("hooks", "install", "cli_filter")
 	return r
 }
 
@@ -98,6 +100,9 @@ func (r *restricted) run(name string, args ...string) (status int) {
 	r.Helper()
 	command := exec.CommandContext(r.Context(), name, args...)
 	command.Dir, command.Env = r.dir, r.env
+	if slices.Contains(args, "setup") { // which needs Slurm
+		command.Env = append(slices.Clone(r.env), r.slurm)
+	}
 	out, err := command.CombinedOutput()
 	if exit := (&exec.ExitError{}); err != nil && !errors.As(err, &exit) {
 		r.Fatal(err)

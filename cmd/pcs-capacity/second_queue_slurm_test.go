@@ -4,12 +4,10 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/pcs-capacity/pcs-capacity/hooks"
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
@@ -23,15 +21,10 @@ func TestSecondQueueWhileSyncWatches(t *testing.T) {
 	if !ownProcess(t) {
 		return
 	}
-	filter, err := exec.LookPath("pcs-capacity-filter")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var dir state.Dir
 	d := newTornDown(t, func(c *slurmlab.Config) {
 		dir = state.Dir(filepath.Join(c.Dir, "capacity"))
 		c.CloudGroups = append(c.CloudGroups, slurmlab.NodeGroup{Prefix: "more-a-", Count: 2, CPUs: 1, Features: "more-a", Partition: "more", AlwaysOn: true})
-		c.CLIFilterLua = hooks.CLIFilter(dir.PlanPath(), string(dir), filter)
 	})
 	settings, err := os.OpenFile(d.globals.Config, os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
@@ -43,7 +36,7 @@ func TestSecondQueueWhileSyncWatches(t *testing.T) {
 	settings.Close()
 	const firstBlock, secondBlock = "cr-0e2000000000000a1", "cr-0e2000000000000a2"
 	two := 2
-	if out, err := d.run(&SetupCmd{Reservation: firstBlock, Queue: "gpu", NodeGroup: "gpu", Like: "compute", MaxNodes: &two}); err != nil {
+	if out, err := d.run(&SetupCmd{Reservation: firstBlock, Queue: "gpu", NodeGroup: "gpu", Like: "compute", MaxNodes: &two, Filter: d.filter}); err != nil {
 		t.Fatal(out, err)
 	}
 
@@ -79,7 +72,7 @@ func TestSecondQueueWhileSyncWatches(t *testing.T) {
 		t.Fatalf("before the setup, which must not be filtered: %v", err)
 	}
 
-	if out, err := d.run(&SetupCmd{Reservation: secondBlock, Queue: "more", NodeGroup: "more", Like: "compute", MaxNodes: &two}); err != nil {
+	if out, err := d.run(&SetupCmd{Reservation: secondBlock, Queue: "more", NodeGroup: "more", Like: "compute", MaxNodes: &two, Filter: d.filter}); err != nil {
 		t.Fatal(out, err)
 	}
 	passes(10)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/check"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
@@ -43,7 +44,9 @@ type SetupCmd struct {
 	Static          bool     `xor:"scaling" help:"All paid nodes are up from the first minute. This is the default."`
 	Dynamic         bool     `xor:"scaling" help:"Start nodes for jobs."`
 	DropUnknown     bool     `help:"Update a node group or queue of which PCS says more than this version can express."`
-	DryRun          bool     `help:"Show the plan, and change nothing."`
+	Filter          string   `help:"Path of pcs-capacity-filter, which has to be on this host. Default: as for hooks install." type:"path" placeholder:"FILE" predictor:"file"`
+	Dir             string   `help:"Folder of slurm.conf with the submit filter. Default: as for hooks install." type:"existingdir" predictor:"file"`
+	DryRun          bool     `help:"Show the plan, try what can be tried on this host, and change nothing."`
 	Emit            string   `enum:"cloudformation," default:"" help:"Print the plan as a template for AWS CloudFormation, and change nothing." placeholder:"cloudformation"`
 }
 
@@ -51,7 +54,8 @@ type SetupCmd struct {
 func (SetupCmd) Help() string {
 	return `Shows what it will do and asks before it does it. All problems are reported at
 once, and then nothing is created. It can be run again at any time: what is
-there already is left as it is.`
+there already is left as it is. Run it where sync runs, as root: settings,
+state_dir, Slurm and, on PCS, the submit filter of this host are tried first.`
 }
 
 // AfterApply runs before the settings are read.
@@ -80,7 +84,9 @@ func (c *SetupCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cf
 		return err
 	}
 	if c.Emit == "" {
-		err = showSteps(t, plan, plan.Steps, plan.Warnings)
+		if err = c.tryHost(ctx, cfg, plan); err == nil {
+			err = showSteps(t, plan, plan.Steps, plan.Warnings)
+		}
 	}
 	switch {
 	case err != nil:
@@ -104,6 +110,22 @@ func (c *SetupCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cf
 		}
 	}
 	return c.finish(ctx, g, t, ec2, pcsClient, plan)
+}
+
+// tryHost adds to a plan what keeps it from being carried out on this host.
+func (c *SetupCmd) tryHost(ctx context.Context, cfg *maybeConfig, plan *setup.Plan) error {
+	rows, err := hookRows(programFlags{Filter: c.Filter, Dir: c.Dir}, cfg)
+	if err != nil {
+		return err
+	}
+	host := check.Host{Config: cfg.Config, Slurm: wire.NewSlurm(cfg.Config), Hooks: checkedHooks(rows), Filter: likelyFilter(c.Filter)}
+	if c.Provider == capacity.ProviderPCS && plan.Cluster.ID != "" {
+		host.Cluster = &plan.Cluster
+	}
+	host.NewQueue = slices.ContainsFunc(plan.Steps, func(s setup.Step) bool { return s.What == setup.WhatQueue && s.Action == setup.Create })
+	missing, warnings := host.Missing(ctx)
+	plan.Mismatches, plan.Warnings = append(plan.Mismatches, missing...), append(plan.Warnings, warnings...)
+	return nil
 }
 
 func (c *SetupCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request, error) {

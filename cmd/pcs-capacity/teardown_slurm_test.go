@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,10 +13,12 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/hooks"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
@@ -31,6 +34,7 @@ type tornDown struct {
 	ec2     *ec2.Client
 	pcs     *pcs.Client
 	globals Globals
+	filter  string
 }
 
 // change, if there is one, changes the settings of Slurm.
@@ -44,8 +48,12 @@ func newTornDown(t *testing.T, change ...func(*slurmlab.Config)) *tornDown {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
+	if d.filter, err = exec.LookPath("pcs-capacity-filter"); err != nil {
+		t.Fatal(err)
+	}
 	ready := make(chan struct{})
-	lab := slurmlab.Config{Dir: dir,
+	folder := state.Dir(filepath.Join(dir, "capacity"))
+	lab := slurmlab.Config{Dir: dir, CLIFilterLua: hooks.CLIFilter(folder.PlanPath(), string(folder), d.filter),
 		CloudGroups:   []slurmlab.NodeGroup{{Prefix: "gpu-a-", Count: 2, CPUs: 1, Features: "gpu-a", Partition: "gpu", AlwaysOn: true}},
 		ResumeTimeout: time.Minute,
 		Resume: func(ctx context.Context, nodes []string) {
@@ -164,7 +172,7 @@ func TestRealSlurmTeardown(t *testing.T) {
 	d := newTornDown(t)
 	two := 2
 	const block, fence, foreign = "cr-0e2000000000000a1", "pcs-capacity-fence-gpu-a", "gpu-a-scheduled"
-	if out, err := d.run(&SetupCmd{Reservation: block, Queue: "gpu", NodeGroup: "gpu", Like: "compute", MaxNodes: &two}); err != nil {
+	if out, err := d.run(&SetupCmd{Reservation: block, Queue: "gpu", NodeGroup: "gpu", Like: "compute", MaxNodes: &two, Filter: d.filter}); err != nil {
 		t.Fatal(out, err)
 	}
 	// PCS's own reservation, and one of an administrator under our name.

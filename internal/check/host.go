@@ -1,0 +1,98 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/pcs"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
+)
+
+// Host is what setup needs of the host that it runs on: without it a queue would be left
+// without settings, fence or filter.
+type Host struct {
+	// Config is the settings, or the defaults where there are none yet.
+	Config *config.Config
+	Slurm  *slurm.Client
+	// Cluster is the PCS cluster; nil on self-managed Slurm, and where it is not known.
+	Cluster *pcs.Cluster
+	// Hooks and Filter are as in Sources.
+	Hooks  []Hook
+	Filter string
+	// NewQueue: users get a queue that they have not had.
+	NewQueue bool
+}
+
+// hostTime is how long slurmctld may take to answer.
+const hostTime = 20 * time.Second
+
+// Missing tries what setup is about to do here, and says what cannot be done. It changes
+// nothing. A queue that users have already has been without the filter before: that is a warning.
+func (h Host) Missing(ctx context.Context) (missing []capacity.Mismatch, warnings []string) {
+	r := run{Sources: Sources{Config: h.Config, Slurm: h.Slurm, Hooks: h.Hooks, Filter: h.Filter}, cluster: h.Cluster}
+	const another = "run this as a user who may write there, such as root, "
+	if err := config.TryFolder(filepath.Dir(config.PartitionPath(h.Config.Path, "try"))); err != nil {
+		r.fail("config-folder", another+"or name other settings with --config", "the settings cannot be written: %s", err)
+	}
+	if err := config.TryFolder(h.Config.StateDir); err != nil {
+		r.fail("state-dir", another+"or name another folder as state_dir", "state_dir cannot be written: %s", err)
+	}
+	r.mayFence(ctx)
+	if cfg, err := h.Slurm.Config(ctx); err == nil { // else it has been said
+		r.slurmConfig = &cfg
+	}
+	filter := len(r.Findings)
+	if h.Cluster != nil {
+		r.submitFilter()
+	}
+	for i, f := range r.Findings {
+		switch {
+		case f.Status != Fail:
+		case i >= filter && !h.NewQueue:
+			warnings = append(warnings, f.What+"; "+f.Fix)
+		default:
+			missing = append(missing, capacity.Mismatch{Code: f.Check, Message: f.What, Fix: f.Fix})
+		}
+	}
+	return missing, warnings
+}
+
+// mayFence holds this user to be one who may place fences.
+func (r *run) mayFence(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, hostTime)
+	defer cancel()
+	err := r.Slurm.DeleteReservation(ctx, noReservation)
+	switch {
+	case err == nil || errors.Is(err, slurm.ErrNoReserve):
+	case errors.Is(err, slurm.ErrDenied):
+		r.fail("slurm-rights", "run this as root or SlurmUser, or give this user AdminLevel=Operator with sacctmgr", "this user may place no reservations in Slurm, and so no fences")
+	default:
+		fix := "see `systemctl status slurmctld` and its log on the controller, or run this on a host where `scontrol ping` answers"
+		if r.cluster != nil {
+			fix = "run this on a login node of the cluster, where sackd runs and port 6817 of the cluster is open"
+		}
+		r.fail("slurmctld", fix, "slurmctld does not answer here, so no fence can be placed: %s", err)
+	}
+}
+
+// submitFilter holds the filter to be on this host, and switched on.
+func (r *run) submitFilter() {
+	const hook = "cli_filter"
+	r.runs("filter", r.Filter)
+	there := false
+	on := r.cluster.SlurmSettings["CliFilterPlugins"] == "cli_filter/lua" || r.slurmConfig != nil && slices.Contains(r.slurmConfig.CliFilterPlugins, "lua")
+	for _, h := range r.Hooks {
+		if h.Name == hook {
+			r.script(h, on, true)
+			there = true
+		}
+	}
+	if !there {
+		r.fail(hook, "run this on a login node, or write slurm.conf's path into SLURM_CONF, and run `pcs-capacity hooks install`", "no folder with slurm.conf is here, and so no submit filter")
+	}
+}
