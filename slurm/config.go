@@ -30,6 +30,9 @@ type Config struct {
 	JobSubmitPlugins    []string
 	CliFilterPlugins    []string
 	SlurmctldParameters []string
+	// CliFilterScript is the script that CliFilterParameters names; "" for cli_filter.lua in the
+	// folder of slurm.conf. From 25.11 on.
+	CliFilterScript string
 	// Prolog is a pattern, or several; as TaskProlog "" if there is none.
 	Prolog, TaskProlog string
 	// AccountingEnforce are the words of AccountingStorageEnforce; empty: none.
@@ -97,6 +100,7 @@ func parseConfig(output []byte) (Config, error) {
 		JobSubmitPlugins:    plugins(values["JobSubmitPlugins"], "job_submit/"),
 		CliFilterPlugins:    plugins(values["CliFilterPlugins"], "cli_filter/"),
 		SlurmctldParameters: splitList(values["SlurmctldParameters"]),
+		CliFilterScript:     CLIFilterScript(values["CliFilterParameters"]),
 		// Newer versions number them.
 		Prolog:      firstOf(values["Prolog"], values["Prolog[0]"]),
 		TaskProlog:  firstOf(values["TaskProlog"], values["TaskProlog[0]"]),
@@ -116,6 +120,16 @@ func parseConfig(output []byte) (Config, error) {
 		}
 	}
 	return config, nil
+}
+
+// CLIFilterScript is the path in a value of CliFilterParameters; "" if it has none.
+func CLIFilterScript(parameters string) string {
+	for _, one := range splitList(parameters) {
+		if path, ok := strings.CutPrefix(strings.TrimSpace(one), "cli_filter_lua_path="); ok {
+			return path
+		}
+	}
+	return ""
 }
 
 // configSeconds reads "30 sec". "NONE", "INFINITE" and -1 switch a timer off.

@@ -41,6 +41,10 @@ func (v Version) ReservationComments() bool { return v.AtLeast(24, 11, 0) }
 // the Prolog's environment carry.
 func (v Version) HasExtra() bool { return v.AtLeast(24, 11, 0) }
 
+// NamesCLIFilter is true when CliFilterParameters can name another script than cli_filter.lua
+// beside slurm.conf.
+func (v Version) NamesCLIFilter() bool { return v.AtLeast(25, 11, 0) }
+
 var versionText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(\d+)\.(\d+)\.(\d+)`) })
 
 // ParseVersion finds the version in what a Slurm program prints about itself:

@@ -55,7 +55,7 @@ func (c *CheckCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal) er
 	if sources.EC2, sources.EC2Err = ec2.New(ctx, ec2.Options{Region: g.region(cfg), Profile: g.Profile}); sources.EC2Err == nil {
 		sources.PCS = newPCS(sources.EC2)
 	}
-	rows, err := hookRows(programFlags{Filter: c.Filter, Dir: c.Dir}, &maybeConfig{cfg, true})
+	rows, err := hookRows(ctx, programFlags{Filter: c.Filter, Dir: c.Dir}, &maybeConfig{cfg, true})
 	if err != nil {
 		return err
 	}

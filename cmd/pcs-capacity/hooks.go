@@ -18,6 +18,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 	"github.com/pcs-capacity/pcs-capacity/internal/wiring"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
 // HooksCmd is about what Slurm has to have to run our hooks.
@@ -44,16 +45,28 @@ type forceFlag struct {
 	Force bool `help:"On PCS: change the cluster's settings while a block is open, too. PCS restarts slurmctld; jobs go on."`
 }
 
-// script is what the hook's file in the folder is to be with these settings.
-func (f programFlags) script(cfg *config.Config, hook, dir string) (wiring.Script, error) {
+// script is what the hook's file is to be with these settings.
+func (f programFlags) script(cfg *config.Config, hook, path string) (wiring.Script, error) {
 	filter, err := findFilter(f.Filter)
 	if err != nil {
 		return wiring.Script{}, err
 	}
-	return scriptWith(cfg, hook, dir, filter)
+	return scriptWith(cfg, hook, path, filter)
 }
 
-func scriptWith(cfg *config.Config, hook, dir, filter string) (wiring.Script, error) {
+// scriptPaths are where Slurm reads the hook's script on this host.
+func scriptPaths(ctx context.Context, cfg *config.Config, hook string, dirs []string) []string {
+	var running *slurm.Config
+	client := wire.NewSlurm(cfg)
+	if version, err := client.Version(ctx); hook == wiring.CLIFilter && err == nil && version.NamesCLIFilter() {
+		if now, err := client.Config(ctx); err == nil {
+			running = &now
+		}
+	}
+	return wiring.ScriptPaths(hook, running, dirs)
+}
+
+func scriptWith(cfg *config.Config, hook, path, filter string) (wiring.Script, error) {
 	text, folder := hooks.CLIFilter, cfg.StateDir
 	if hook == wiring.JobSubmit { // runs inside slurmctld, which must not wait for a file server
 		text, folder = hooks.JobSubmit, cfg.LocalDir
@@ -62,7 +75,7 @@ func scriptWith(cfg *config.Config, hook, dir, filter string) (wiring.Script, er
 	if err != nil {
 		return wiring.Script{}, err
 	}
-	return wiring.Script{Hook: hook, Path: filepath.Join(dir, hook+".lua"), Text: text(state.Dir(from).PlanPath(), from, filter)}, nil
+	return wiring.Script{Hook: hook, Path: path, Text: text(state.Dir(from).PlanPath(), from, filter)}, nil
 }
 
 // filterPlaces are where the program can be that the scripts call, the likeliest first.

@@ -47,17 +47,18 @@ func (c *HooksInstallCmd) Run(ctx context.Context, g *Globals, t *terminal.Termi
 	if cfg.Cluster != "" {
 		script = wiring.CLIFilter
 	}
-	for _, dir := range dirs {
-		put := plan.Write // a script that was asked for has its place, or none
-		switch c.Hook {
-		case settingsHook:
-			continue
-		case "":
-			put = plan.Install
-		default:
-			script = c.Hook
-		}
-		s, err := c.script(cfg, script, dir)
+	put := plan.Write // a script that was asked for has its place, or none
+	if c.Hook == "" {
+		put = plan.Install
+	} else {
+		script = c.Hook
+	}
+	var paths []string
+	if c.Hook != settingsHook {
+		paths = scriptPaths(ctx, cfg, script, dirs)
+	}
+	for _, path := range paths {
+		s, err := c.script(cfg, script, path)
 		if err != nil {
 			return err
 		}

@@ -40,8 +40,8 @@ func (c *HooksRemoveCmd) Run(ctx context.Context, g *Globals, t *terminal.Termin
 	}
 	var plan wiring.Plan
 	all := c.Hook == "" || c.Hook == settingsHook
-	removal := scriptRemoval{cfg: cfg}
-	job := c.scriptIn(cfg, wiring.JobSubmit, dirs[0])
+	removal := scriptRemoval{cfg: cfg, dirs: dirs}
+	job := c.scriptAt(cfg, wiring.JobSubmit, filepath.Join(dirs[0], wiring.JobSubmit+".lua"))
 	switch {
 	case all && cfg.Cluster != "":
 		cluster, err := readCluster(ctx, g, cfg)
@@ -52,7 +52,7 @@ func (c *HooksRemoveCmd) Run(ctx context.Context, g *Globals, t *terminal.Termin
 		if err := plan.SwitchOff(cluster.Cluster, filepath.Dir(filter)); err != nil {
 			return err
 		}
-		removal = scriptRemoval{cfg: cfg, askedAWS: true, switches: cluster.On()}
+		removal = scriptRemoval{cfg: cfg, dirs: dirs, askedAWS: true, switches: cluster.On()}
 		if len(plan.Changes) > 0 && !c.Force {
 			if err := cluster.closed(ctx, cfg); err != nil {
 				return err
@@ -71,8 +71,8 @@ func (c *HooksRemoveCmd) Run(ctx context.Context, g *Globals, t *terminal.Termin
 		}
 	}
 	if c.Hook == wiring.CLIFilter || c.Hook == "" && cfg.Cluster != "" {
-		for _, dir := range dirs {
-			if err := removal.plan(ctx, &plan, c.scriptIn(cfg, wiring.CLIFilter, dir)); err != nil {
+		for _, path := range scriptPaths(ctx, cfg, wiring.CLIFilter, dirs) {
+			if err := removal.plan(ctx, &plan, c.scriptAt(cfg, wiring.CLIFilter, path)); err != nil {
 				return err
 			}
 		}
@@ -89,12 +89,12 @@ func (c *HooksRemoveCmd) Run(ctx context.Context, g *Globals, t *terminal.Termin
 	return err
 }
 
-// scriptIn is what the hook's file is to be, wherever the filter is: that is left out when texts
+// scriptAt is what the hook's file is to be, wherever the filter is: that is left out when texts
 // are compared.
-func (c *HooksRemoveCmd) scriptIn(cfg *config.Config, hook, dir string) wiring.Script {
-	s, err := scriptWith(cfg, hook, dir, "/")
+func (c *HooksRemoveCmd) scriptAt(cfg *config.Config, hook, path string) wiring.Script {
+	s, err := scriptWith(cfg, hook, path, "/")
 	if err != nil {
-		return wiring.Script{Hook: hook, Path: filepath.Join(dir, hook+".lua")}
+		return wiring.Script{Hook: hook, Path: path}
 	}
 	return s
 }
@@ -102,6 +102,8 @@ func (c *HooksRemoveCmd) scriptIn(cfg *config.Config, hook, dir string) wiring.S
 // scriptRemoval takes scripts away, each only once nothing has Slurm run it.
 type scriptRemoval struct {
 	cfg *config.Config
+	// dirs are the folders of slurm.conf.
+	dirs []string
 	// askedAWS: the settings of the PCS cluster are known; switches: the plan switches
 	// cli_filter off there, before the script goes.
 	askedAWS, switches bool
@@ -134,26 +136,27 @@ func (r scriptRemoval) off(s wiring.Script) func(context.Context) error {
 	}
 }
 
-// refusal is why the script cannot go now: slurmctld runs it, or slurm.conf beside it says so.
-// A slurmctld that is down starts with what slurm.conf says, and on PCS with what AWS has said.
+// refusal is why the script cannot go now: slurmctld runs it, or slurm.conf says so. A slurmctld
+// that is down starts with what slurm.conf says, and on PCS with what AWS has said.
 func (r scriptRemoval) refusal(ctx context.Context, s wiring.Script) error {
-	path := filepath.Join(filepath.Dir(s.Path), "slurm.conf")
-	site, unread := wiring.ReadConf(path)
 	var running *slurm.Config
 	now, unknown := wire.NewSlurm(r.cfg).Config(ctx)
-	switch {
-	case unknown == nil:
+	if unknown == nil {
 		running = &now
-	case r.askedAWS, errors.Is(unknown, slurm.ErrUnreachable) && unread == nil:
-		unknown = nil
 	}
-	if unread != nil && !errors.Is(unread, fs.ErrNotExist) {
-		unknown = errors.Join(unknown, unread)
+	read := r.askedAWS
+	for _, dir := range r.dirs {
+		path := filepath.Join(dir, "slurm.conf")
+		site, err := wiring.ReadConf(path)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if who := wiring.InUse(s.Hook, running, path, site); who != "" {
+			return wiring.StillOn(who)
+		}
+		read = read || err == nil && errors.Is(unknown, slurm.ErrUnreachable)
 	}
-	if who := wiring.InUse(s.Hook, running, path, site); who != "" {
-		return wiring.StillOn(who)
-	}
-	if unknown != nil {
+	if unknown != nil && !read {
 		return fmt.Errorf("whether Slurm runs %s is not known, and without it Slurm would refuse every submission: %w", filepath.Base(s.Path), unknown)
 	}
 	return nil

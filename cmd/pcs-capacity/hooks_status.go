@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 
@@ -23,13 +24,13 @@ type hookRow struct {
 
 // Run looks at the files. Whether Slurm is told to run them, check says. Settings of ours
 // that cannot be read do not hide what is there.
-func (c *HooksStatusCmd) Run(g *Globals, t *terminal.Terminal) error {
+func (c *HooksStatusCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal) error {
 	cfg, err := readConfigIfAny(g)
 	if err != nil {
 		t.Say("Which scripts are old is not known: %s", err)
 		cfg = &maybeConfig{config.Default(), false}
 	}
-	rows, err := hookRows(programFlags{Dir: c.Dir}, cfg)
+	rows, err := hookRows(ctx, programFlags{Dir: c.Dir}, cfg)
 	if err != nil {
 		return err
 	}
@@ -38,12 +39,20 @@ func (c *HooksStatusCmd) Run(g *Globals, t *terminal.Terminal) error {
 
 // hookRows look at the scripts, and at the settings of self-managed Slurm. Without settings
 // of ours, or without the filter, nobody knows what is old.
-func hookRows(f programFlags, cfg *maybeConfig) ([]hookRow, error) {
+func hookRows(ctx context.Context, f programFlags, cfg *maybeConfig) ([]hookRow, error) {
 	rows := []hookRow{}
-	for _, dir := range wiring.Folders(f.Dir) {
+	dirs := wiring.Folders(f.Dir)
+	paths := map[string][]string{}
+	for _, hook := range []string{wiring.CLIFilter, wiring.JobSubmit} {
+		paths[hook] = scriptPaths(ctx, cfg.Config, hook, dirs)
+	}
+	for i, dir := range dirs {
 		for _, hook := range []string{wiring.CLIFilter, wiring.JobSubmit} {
-			s := wiring.Script{Hook: hook, Path: filepath.Join(dir, hook+".lua")}
-			if full, err := f.script(cfg.Config, hook, dir); err == nil && cfg.Found {
+			if i >= len(paths[hook]) {
+				continue
+			}
+			s := wiring.Script{Hook: hook, Path: paths[hook][i]}
+			if full, err := f.script(cfg.Config, hook, s.Path); err == nil && cfg.Found {
 				s = full
 			}
 			now, err := s.State()

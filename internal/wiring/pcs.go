@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/pcs"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
 // Cluster is a PCS cluster, whose settings PCS keeps.
@@ -29,7 +30,8 @@ func (c Cluster) On() bool {
 // "" to leave Prolog and TaskProlog as they are.
 func (p *Plan) SwitchOn(c Cluster, programs string) error {
 	change := map[string]string{pluginKey: pluginValue}
-	if theirs := c.Cluster.SlurmSettings["CliFilterParameters"]; strings.Contains(theirs, "cli_filter_lua_path=") {
+	theirs := c.Cluster.SlurmSettings["CliFilterParameters"]
+	if path := slurm.CLIFilterScript(theirs); path != "" && !p.puts(path) {
 		p.ByHand = append(p.ByHand, fmt.Sprintf("the cluster has CliFilterParameters=%s: let the script there load ours, see `pcs-capacity hooks install cli_filter --as`", theirs))
 	}
 	for _, key := range []string{"Prolog", "TaskProlog"} {
@@ -44,6 +46,18 @@ func (p *Plan) SwitchOn(c Cluster, programs string) error {
 		change[key] = path
 	}
 	return p.set(c, change)
+}
+
+// puts reports whether ours is at a script's path, or will be once the plan is done.
+func (p *Plan) puts(path string) bool {
+	s := Script{Hook: CLIFilter, Path: path}
+	for _, c := range p.Changes {
+		if c.Do == "write" && (c.What == path || c.What == s.beside()) {
+			return true
+		}
+	}
+	now, err := s.State()
+	return err == nil && (now == Installed || now == Loaded)
 }
 
 // SwitchOff plans the end of what SwitchOn sets.

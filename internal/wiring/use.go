@@ -2,6 +2,7 @@ package wiring
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -40,6 +41,31 @@ func InUse(hook string, running *slurm.Config, conf string, site Conf) string {
 	return ""
 }
 
+// ScriptPaths are where Slurm reads the script of a hook on this host, of which the folders of
+// slurm.conf are given. running is what slurmctld says, nil if it does not answer; then
+// slurm.conf counts.
+func ScriptPaths(hook string, running *slurm.Config, dirs []string) []string {
+	var paths []string
+	for _, dir := range dirs {
+		path := filepath.Join(dir, hook+".lua")
+		if hook == CLIFilter {
+			named := ""
+			if running != nil {
+				named = running.CliFilterScript
+			} else if site, err := ReadConf(filepath.Join(dir, "slurm.conf")); err == nil {
+				named = slurm.CLIFilterScript(site.Value("CliFilterParameters"))
+			}
+			if named != "" {
+				path = named
+			}
+		}
+		if !slices.Contains(paths, path) {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
 // runsLua reports whether lua is among plugins, each of which may have its kind before it.
 func runsLua(plugins []string, kind string) bool {
 	return slices.ContainsFunc(plugins, func(name string) bool { return strings.TrimPrefix(strings.TrimSpace(name), kind) == "lua" })
@@ -55,12 +81,10 @@ func StillOn(who string) error {
 func demands(text []byte, path string) bool {
 	for line := range strings.Lines(string(text)) {
 		code, _, _ := strings.Cut(strings.TrimSpace(line), "--")
-		named := strings.Contains(code, path) || strings.Contains(code, `"`+strings.TrimSuffix(baseName(path), ".lua")+`"`)
+		named := strings.Contains(code, path) || strings.Contains(code, `"`+strings.TrimSuffix(filepath.Base(path), ".lua")+`"`)
 		if named && !strings.HasPrefix(code, "pcall(dofile, ") {
 			return true
 		}
 	}
 	return false
 }
-
-func baseName(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }

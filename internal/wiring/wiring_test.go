@@ -345,3 +345,55 @@ func TestR9_RemoveLosesNothingOfTheSites(t *testing.T) {
 		t.Errorf("%v, %+v", err, p)
 	}
 }
+
+// The script is where Slurm reads it: CliFilterParameters names another one from 25.11 on.
+func TestScriptPaths(t *testing.T) {
+	s := newSite(t)
+	own := s.dir + "/cli_filter.lua"
+	for _, c := range []struct {
+		hook, conf string
+		running    *slurm.Config
+		dirs       []string
+		want       string
+	}{
+		{CLIFilter, "", nil, []string{s.dir, "/other"}, own + " /other/cli_filter.lua"},
+		{CLIFilter, "", &slurm.Config{CliFilterScript: "/site/filter.lua"}, []string{s.dir, "/other"}, "/site/filter.lua"},
+		{CLIFilter, "CliFilterParameters=a=b,cli_filter_lua_path=/site/filter.lua\n", nil, []string{s.dir}, "/site/filter.lua"},
+		{CLIFilter, "CliFilterParameters=cli_filter_lua_path=/site/filter.lua\n", &slurm.Config{}, []string{s.dir}, own},
+		{JobSubmit, "", &slurm.Config{CliFilterScript: "/site/filter.lua"}, []string{s.dir}, s.dir + "/job_submit.lua"},
+	} {
+		s.write("slurm.conf", siteConf+c.conf)
+		if got := strings.Join(ScriptPaths(c.hook, c.running, c.dirs), " "); got != c.want {
+			t.Errorf("%+v: %s", c, got)
+		}
+	}
+}
+
+// The person's part is said only while it is not done.
+func TestSwitchOnWithAnotherScript(t *testing.T) {
+	s := newSite(t)
+	theirs := s.dir + "/filter.lua"
+	cluster := Cluster{Inventory: pcs.Inventory{Cluster: pcs.Cluster{Name: "ml", Status: pcs.Active,
+		SlurmSettings: map[string]string{"CliFilterParameters": "cli_filter_lua_path=" + theirs}}}}
+	said := func(p Plan) int {
+		t.Helper()
+		if err := p.SwitchOn(cluster, ""); err != nil {
+			t.Fatal(err)
+		}
+		return len(p.ByHand)
+	}
+	var writes Plan
+	if err := writes.Install(Script{CLIFilter, theirs, s.script().Text}); err != nil {
+		t.Fatal(err)
+	}
+	if n := said(Plan{}); n != 1 {
+		t.Errorf("missing: %d sentences", n)
+	}
+	if n := said(writes); n != 0 {
+		t.Errorf("about to be written: %d sentences", n)
+	}
+	s.write("filter.lua", s.script().Text)
+	if n := said(Plan{}); n != 0 {
+		t.Errorf("there: %d sentences", n)
+	}
+}
