@@ -62,7 +62,7 @@ func (r *Resume) failed(ctx context.Context, o outcome) error {
 		at := until(failures[j.Shown], now, f.notBefore.Add(-r.EC2.Offset()))
 		begin[j.Shown], again[j.Shown] = at, tried(failures[j.Shown], at, now)
 	}
-	pacer.delay(ctx, begin)
+	pacer.delay(ctx, begin, o.behind)
 	for _, j := range o.jobs {
 		if err := r.Slurm.SetAdminComment(ctx, j.Shown, clip(f.word(record.Nodes)+again[j.Shown], capacity.MaxComment)); err != nil {
 			r.Log.Warn("writing the job's AdminComment", "job", j.Shown, "err", err)
@@ -99,7 +99,7 @@ func explain(err error) failure {
 	}
 	var refused *refusal
 	if errors.As(err, &refused) {
-		return failure{code: refused.code, message: refused.message, notBefore: refused.notBefore}
+		return failure{code: refused.code, ec2Code: refused.ec2Code, message: refused.message, notBefore: refused.notBefore}
 	}
 	return failure{code: "failed", message: err.Error()}
 }

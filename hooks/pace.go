@@ -100,8 +100,9 @@ func tried(failures int, at, now time.Time) string {
 }
 
 // delay sets the begin times of requeued jobs, by their shown names. One that Slurm starts
-// later anyway is left alone: its own delay lets credentials of the last run expire.
-func (p pacer) delay(ctx context.Context, begin map[string]time.Time) {
+// later anyway is left alone: its own delay lets credentials of the last run expire. Those of
+// behind start a pause after that, else Slurm would give them the same nodes as the others again.
+func (p pacer) delay(ctx context.Context, begin map[string]time.Time, behind map[string]bool) {
 	if len(begin) == 0 {
 		return
 	}
@@ -112,6 +113,9 @@ func (p pacer) delay(ctx context.Context, begin map[string]time.Time) {
 	}
 	for _, j := range jobs {
 		at, ours := begin[j.Shown]
+		if after := j.Eligible.Add(firstPause); behind[j.Shown] && after.After(at) {
+			at = after
+		}
 		if !ours || !j.Waiting || !j.Eligible.Before(at) {
 			continue
 		}

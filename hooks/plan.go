@@ -32,6 +32,8 @@ type outcome struct {
 	group
 	launched map[string]launched // by node
 	err      error
+	// behind are those of the jobs, by their shown names, that are tried after the others.
+	behind map[string]bool
 }
 
 // plan decides on everything before the first launch: the largest groups first, which

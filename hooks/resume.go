@@ -140,6 +140,11 @@ type powerUp struct {
 	// everything are all our instances, asked for once: see endLeft.
 	everything func() ([]capacity.Instance, error)
 
+	// deciding is held while it is decided what is launched. known are the jobs as they were
+	// when the run began.
+	deciding sync.Mutex
+	known    []Job
+
 	mu   sync.Mutex
 	held []*heldFor
 	errs []error
@@ -210,6 +215,8 @@ func (r *Resume) launchNodes(ctx context.Context, nodes []string, waits []Waitin
 		u.settle(failed)
 		return errors.Join(u.errs...)
 	}
+	u.known = jobs
+	u.deciding.Lock()
 	refused := u.refusedJobs(nodes, jobs)
 	groups, shared := apart(groups, refused)
 	u.start(groups)
@@ -218,6 +225,7 @@ func (r *Resume) launchNodes(ctx context.Context, nodes []string, waits []Waitin
 		u.running.Go(func() { u.settle(failed) })
 		u.start(groups)
 	}
+	u.deciding.Unlock()
 	u.running.Wait()
 	for _, words := range r.EC2.Untold() {
 		r.Log.Warn("EC2 does not say all", "untold", words)
@@ -226,7 +234,7 @@ func (r *Resume) launchNodes(ctx context.Context, nodes []string, waits []Waitin
 	return errors.Join(u.errs...)
 }
 
-// start launches groups, each for itself.
+// start launches groups, each for itself. Who calls it holds u.deciding.
 func (u *powerUp) start(groups []group) {
 	units, failed := u.plan(groups)
 	u.running.Go(func() { u.settle(failed) })

@@ -13,7 +13,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// settle tells Slurm where launched nodes are, and sends those down that were not.
+// settle tells Slurm where launched nodes are, and sends those down that were not, unless their
+// jobs are tried apart.
 func (u *powerUp) settle(outcomes []outcome) {
 	u.address(outcomes)
 	var failed []outcome
@@ -21,22 +22,14 @@ func (u *powerUp) settle(outcomes []outcome) {
 	for _, o := range outcomes {
 		if o.err == nil {
 			launched = append(launched, u.succeeded(o)...)
-			continue
-		}
-		// What failed for one reason is handled in one go.
-		i := slices.IndexFunc(failed, func(f outcome) bool { return f.err == o.err })
-		if i < 0 {
+		} else {
 			failed = append(failed, o)
-			continue
 		}
-		f := &failed[i]
-		f.nodes, f.jobs = append(slices.Clone(f.nodes), o.nodes...), append(slices.Clone(f.jobs), o.jobs...)
-		maps.Copy(f.launched, o.launched)
 	}
 	if len(launched) > 0 {
 		u.record(launched...)
 	}
-	for _, o := range failed {
+	for _, o := range byReason(u.tryApart(failed)) {
 		// Launches must not have used up the time for this.
 		ctx, cancel := context.WithTimeout(u.last, u.budget/failuresOfBudget)
 		err := u.failed(ctx, o)
@@ -45,6 +38,29 @@ func (u *powerUp) settle(outcomes []outcome) {
 		u.errs = append(u.errs, err)
 		u.mu.Unlock()
 	}
+}
+
+// byReason puts what failed for one reason together: it is handled in one go.
+func byReason(outcomes []outcome) (failed []outcome) {
+	for _, o := range outcomes {
+		i := slices.IndexFunc(failed, func(f outcome) bool { return f.err == o.err })
+		if i < 0 {
+			failed = append(failed, o)
+			continue
+		}
+		f := &failed[i]
+		f.nodes, f.jobs = append(slices.Clone(f.nodes), o.nodes...), append(slices.Clone(f.jobs), o.jobs...)
+		f.launched, f.behind = both(f.launched, o.launched), both(f.behind, o.behind)
+	}
+	return failed
+}
+
+// both is a new map of what a and b have.
+func both[V any](a, b map[string]V) map[string]V {
+	all := map[string]V{}
+	maps.Copy(all, a)
+	maps.Copy(all, b)
+	return all
 }
 
 // address tells Slurm where launched nodes are, in one call. It keeps trying while there

@@ -126,7 +126,7 @@ func (s *Suspend) pace(ctx context.Context, nodes []string) {
 	for _, j := range jobs {
 		begin[j.Shown] = until(failures[j.Shown], s.Called, time.Time{})
 	}
-	pacer.delay(ctx, begin)
+	pacer.delay(ctx, begin, nil)
 	for _, j := range jobs {
 		text := fmt.Sprintf("pcs-capacity: nodes %s did not boot: %s%s", list, record.Message, tried(failures[j.Shown], begin[j.Shown], s.Called))
 		if err := s.Slurm.SetAdminComment(ctx, j.Shown, clip(oneLine(text), capacity.MaxComment)); err != nil {

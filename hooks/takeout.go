@@ -25,6 +25,8 @@ type refusedJob struct {
 	// a time of the controller's clock, instead of being held.
 	later bool
 	begin time.Time
+	// behind: it must not wait for the same time as those that it shared nodes with.
+	behind bool
 }
 
 // name names the job to Slurm, and a het job as a whole.
@@ -75,14 +77,15 @@ func setOf(names []string) map[string]bool {
 	return set
 }
 
-// refusedNow are the jobs that cannot be launched together with the older ones that share
-// nodes with them. Where nobody can, the group is left to fail as one.
+// refusedNow are the jobs that cannot be launched together with the others that share nodes
+// with them, of which those without a wish come first, then the older ones. Where nobody can,
+// the group is left to fail as one.
 func (u *powerUp) refusedNow(groups []group) (refused []refusedJob) {
 	for _, g := range groups {
 		var later []refusedJob
 		among := setOf(g.nodes)
 		kept := map[string][]Job{} // by slot
-		for _, j := range g.jobs {
+		for _, j := range withoutWishFirst(g.jobs) {
 			slots, nodes := map[string]place{}, map[string]int{}
 			for _, n := range j.Nodes {
 				if at, ours := u.placeOf(n); ours && among[n] {
@@ -111,6 +114,19 @@ func (u *powerUp) refusedNow(groups []group) (refused []refusedJob) {
 	return refused
 }
 
+func withoutWishFirst(jobs []Job) []Job {
+	wishes := func(j Job) int {
+		wish, _ := capacity.ParseWish(j.Comment)
+		if wish.Names() || wish.Capacity != "" {
+			return 1
+		}
+		return 0
+	}
+	sorted := slices.Clone(jobs)
+	slices.SortStableFunc(sorted, func(a, b Job) int { return wishes(a) - wishes(b) })
+	return sorted
+}
+
 // wholeHetJobs adds the other components of het jobs.
 func wholeHetJobs(refused []refusedJob, jobs []Job) []refusedJob {
 	for _, r := range refused {
@@ -125,7 +141,7 @@ func wholeHetJobs(refused []refusedJob, jobs []Job) []refusedJob {
 			}
 			if known < 0 {
 				known = len(refused)
-				refused = append(refused, refusedJob{Job: j, partition: r.partition, why: r.why, later: r.later})
+				refused = append(refused, refusedJob{Job: j, partition: r.partition, why: r.why, later: r.later, behind: r.behind})
 			}
 			if leader >= 0 { // Slurm keeps there what sort of job it is
 				refused[known].Batch, refused[known].Requeue = jobs[leader].Batch, jobs[leader].Requeue
@@ -159,6 +175,9 @@ const mostRounds = 5
 func (u *powerUp) takeOut(nodes []string, refused []refusedJob) (groups []group, failed []outcome) {
 	ctx, cancel := context.WithTimeout(u.last, u.budget/failuresOfBudget)
 	defer cancel()
+	if sorted, err := u.Slurm.Expand(u.Slurm.Hostlist(nodes)); err == nil { // they may be of several groups
+		nodes = sorted
+	}
 	var jobs []Job
 	all := func(err error) []outcome {
 		for _, g := range launchGroups(nodes, waiting(jobs), jobs) {
@@ -180,7 +199,11 @@ func (u *powerUp) takeOut(nodes []string, refused []refusedJob) (groups []group,
 	if len(refused) > 0 {
 		return nil, all(&refusal{code: "not-taken-out", message: "there are always new jobs on these nodes that are refused"})
 	}
-	unneeded := outcome{err: &refusal{code: why.why.code, message: fmt.Sprintf("job %s, for which they were powered up, is refused", why.Shown)}}
+	idle := &refusal{code: why.why.code, ec2Code: why.why.ec2Code, message: fmt.Sprintf("job %s, for which they were powered up, is refused", why.Shown)}
+	if why.behind {
+		idle.message = fmt.Sprintf("job %s, for which they were powered up, waits: %s", why.Shown, why.why.message)
+	}
+	unneeded := outcome{err: idle}
 	for _, g := range launchGroups(nodes, waiting(jobs), jobs) {
 		if len(g.jobs) > 0 {
 			groups = append(groups, g)
@@ -301,7 +324,7 @@ func (u *powerUp) tell(ctx context.Context, refused []refusedJob) []string {
 	}
 	for _, text := range order {
 		jobs := same[text]
-		record := state.Record{At: u.now(), Hook: "resume", Partition: jobs[0].partition, Code: jobs[0].why.code, Message: oneLine(jobs[0].why.message)}
+		record := state.Record{At: u.now(), Hook: "resume", Partition: jobs[0].partition, Code: jobs[0].why.code, EC2Code: jobs[0].why.ec2Code, Message: oneLine(jobs[0].why.message)}
 		var nodes, names []string
 		for _, r := range jobs {
 			record.Jobs, nodes = append(record.Jobs, r.Shown), append(nodes, r.Nodes...)
@@ -360,12 +383,12 @@ func (u *powerUp) keepHeld(refused []refusedJob, was map[int]Job) {
 	ctx, cancel := context.WithTimeout(u.last, u.budget/failuresOfBudget)
 	defer cancel()
 	var longer, owners []string
-	begin := map[string]time.Time{}
+	begin, behind := map[string]time.Time{}, map[string]bool{}
 	for _, r := range refused {
 		rest := otherPartitions(was[r.ID].Partition, r.Partition)
 		switch {
 		case r.Batch && r.later:
-			begin[r.Shown] = r.begin
+			begin[r.Shown], behind[r.Shown] = r.begin, r.behind
 		case !r.Batch || slices.Contains(longer, r.name()) || slices.Contains(owners, r.name()):
 		case r.times > 1:
 			longer = append(longer, r.name())
@@ -377,7 +400,7 @@ func (u *powerUp) keepHeld(refused []refusedJob, was map[int]Job) {
 			owners = append(owners, r.name())
 		}
 	}
-	pacer{u.Slurm, u.Records, u.Log}.delay(ctx, begin)
+	pacer{u.Slurm, u.Records, u.Log}.delay(ctx, begin, behind)
 	if len(longer) > 0 {
 		if err := u.Slurm.Hold(ctx, longer...); err != nil {
 			u.Log.Warn("holding jobs that are refused again", "jobs", longer, "err", err)

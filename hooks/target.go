@@ -22,6 +22,7 @@ type target struct {
 // refusal is why we do not launch, with a code of ours.
 type refusal struct {
 	code, message string
+	ec2Code       string // EC2's, where that is the reason
 	// notBefore is AWS's time before which trying again is of no use; zero if nobody knows.
 	notBefore time.Time
 }
@@ -145,7 +146,7 @@ func refusedForGood(j Job, at place, f *facts) *refusal {
 }
 
 func refusalOf(v capacity.Verdict) *refusal {
-	return &refusal{string(v.Code), v.Message, v.NotBefore}
+	return &refusal{code: string(v.Code), message: v.Message, notBefore: v.NotBefore}
 }
 
 // ofOwner reports whether a refusal is for what only the job's owner can change.
