@@ -114,7 +114,7 @@ func (c *SetupCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cf
 
 // tryHost adds to a plan what keeps it from being carried out on this host.
 func (c *SetupCmd) tryHost(ctx context.Context, cfg *maybeConfig, plan *setup.Plan) error {
-	rows, err := hookRows(programFlags{Filter: c.Filter, Dir: c.Dir}, cfg)
+	rows, err := hookRows(ctx, programFlags{Filter: c.Filter, Dir: c.Dir}, cfg)
 	if err != nil {
 		return err
 	}
