@@ -21,6 +21,7 @@ type PurchaseCmd struct {
 	Count        int    `short:"n" help:"As in the offerings question."`
 	Duration     span   `short:"d" help:"As in the offerings question."`
 	Again        bool   `help:"Buy one more where the same offering was bought before."`
+	AnyZone      bool   `help:"Buy also where the cluster has no subnet in the block's zone, or where that cannot be asked."`
 	DryRun       bool   `help:"Show what would be bought, ask EC2 whether the permissions are there, and buy nothing."`
 	Wait         bool   `help:"Follow the payment until the block is scheduled." default:"true" negatable:""`
 	Fee          string `help:"Buy nothing: record what a block that was bought elsewhere has cost." placeholder:"USD"`
@@ -44,7 +45,7 @@ func (c *PurchaseCmd) check() error {
 		if !capacity.IsReservationID(c.Offering) {
 			return usage("--fee records what a reservation has cost, and %q is not the id of one (cr-…); to accept the fee of an offering, use --confirm-fee", c.Offering)
 		}
-		if c.Again || c.DryRun || c.feeFlags != (feeFlags{}) {
+		if c.Again || c.AnyZone || c.DryRun || c.feeFlags != (feeFlags{}) {
 			return usage("--fee records what a reservation has cost and buys nothing; leave out the flags for buying")
 		}
 	case capacity.IsReservationID(c.Offering):
@@ -78,7 +79,7 @@ func (c *PurchaseCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal,
 	if err != nil {
 		return err
 	}
-	show := purchaseView{t, cfg, sync.OnceValue(func() market.Subnets { return readSubnets(ctx, cfg, aws) })}
+	show := purchaseView{t, cfg, c.AnyZone, c.DryRun, sync.OnceValue(func() market.Subnets { return readSubnets(ctx, cfg, aws) })}
 	return buyer.Purchase(ctx, market.PurchaseOrder{OfferingID: c.Offering, InstanceType: c.InstanceType, Count: c.Count,
 		Duration: time.Duration(c.Duration), Region: g.Region, Platform: c.Platform,
 		Terms: terms, Again: c.Again, Wait: c.Wait, Show: show.preview, Tell: show.result})

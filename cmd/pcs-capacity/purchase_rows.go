@@ -77,13 +77,16 @@ func newFeeRow(i market.Intent) feeRow {
 
 // purchaseView shows a purchase at the terminal.
 type purchaseView struct {
-	t       *terminal.Terminal
-	cfg     *maybeConfig
-	subnets func() market.Subnets
+	t   *terminal.Terminal
+	cfg *maybeConfig
+	// anyZone buys also where the cluster has no subnet; dryRun buys nothing.
+	anyZone, dryRun bool
+	subnets         func() market.Subnets
 }
 
-// preview says what would be bought, when it can be used, and by whom.
-func (v purchaseView) preview(p market.PurchasePreview) {
+// preview says what would be bought, when it can be used, and by whom. The error is for what the
+// cluster could not use.
+func (v purchaseView) preview(p market.PurchasePreview) error {
 	t, o := v.t, p.Offering
 	w := v.cfg.Timing.Domain().Window(o.Reservation(""))
 	what := fmt.Sprintf("%d x %s", o.Count, o.InstanceType)
@@ -102,10 +105,13 @@ func (v purchaseView) preview(p market.PurchasePreview) {
 	if p.Was.ID != "" && p.Was.Fee != o.Fee {
 		t.Say("WARNING: the fee was %s when it was searched for.", p.Was.Fee)
 	}
-	v.zone(o)
+	if err := v.zone(o); err != nil {
+		return err
+	}
 	if o.Count > 1 {
 		t.Say("Hosts can fail: for a job that needs all %d nodes, one or two spare ones are worth their fee.", o.Count)
 	}
+	return nil
 }
 
 func sameOrOtherFee(p market.PurchasePreview) string {
@@ -127,22 +133,33 @@ func inAccount(id string) string {
 	return ", account " + id
 }
 
-// zone says whether the cluster can run nodes in the zone of an offering (R10).
-func (v purchaseView) zone(o capacity.Offering) {
+// zone says whether the cluster can run nodes in the zone of an offering (R10). Where it cannot,
+// or that is not known, it is an error without --any-zone.
+func (v purchaseView) zone(o capacity.Offering) error {
 	where := capacity.FormatZone(o.AZID, o.AZ)
 	subnets := v.subnets()
 	use := subnets.In(o.AZID)
+	buys := !v.anyZone && !v.dryRun
 	switch {
+	case subnets.Err != nil && buys:
+		return fmt.Errorf("offering %s: whether the cluster can use %s is not known: %w; nothing was bought. Run this again, or add --any-zone to buy all the same", o.ID, where, subnets.Err)
 	case subnets.Err != nil:
 		v.t.Say("WARNING: whether the cluster can use %s is not known: %s", where, subnets.Err)
 	case len(subnets.Own) == 0:
 		v.t.Say("  cluster  not compared: the settings name no cluster and no subnet")
 	case len(use.Subnets) > 0:
 		v.t.Say("  cluster  has %s in this zone%s", strings.Join(use.Subnets, ", "), usedBy(v.cfg.Config, o.InstanceType, use.Subnets))
+	case buys:
+		return usage("offering %s: the cluster has no subnet in %s, where this block would be; it has %s; nothing was bought. Only a subnet in the block's own zone can run its nodes: %s; or add --any-zone to buy all the same",
+			o.ID, where, zonesOf(subnets.Own), remedy(use))
 	default:
 		v.t.Say("WARNING: THE CLUSTER HAS NO SUBNET IN %s, where this block would be; it has %s.", where, zonesOf(subnets.Own))
 		v.t.Say("WARNING: Only a subnet in the block's own zone can run its nodes: %s.", remedy(use))
 	}
+	if v.dryRun && !v.anyZone && (subnets.Err != nil || len(subnets.Own) > 0 && len(use.Subnets) == 0) {
+		v.t.Say("WARNING: The purchase takes --any-zone.")
+	}
+	return nil
 }
 
 func remedy(use market.ZoneUse) string {

@@ -88,7 +88,7 @@ var sellers = map[IntentKind]struct {
 	BuyBlock: {"PurchaseCapacityBlock", func(w *world, asked func()) (string, bool, error) {
 		var block PurchaseResult
 		o := w.order(w.offering("USD").ID, Terms{Fee: usd(w.T, "960")}, &block)
-		o.Show = func(PurchasePreview) { asked() }
+		o.Show = func(PurchasePreview) error { asked(); return nil }
 		err := w.buyer().Purchase(w.Context(), o)
 		return block.Reservation.ID, block.BoughtNow, err
 	}},

@@ -27,10 +27,10 @@ type PurchaseOrder struct {
 	Again bool
 	// Wait follows the payment until the block is scheduled.
 	Wait bool
-	// Show is called before the fee is confirmed, Tell with the outcome. Until Tell has
-	// returned nil the purchase counts as one that nobody has heard of, and the next run
-	// takes it up.
-	Show func(PurchasePreview)
+	// Show is called before the fee is confirmed, and nothing is bought after an error of it;
+	// Tell is called with the outcome. Until Tell has returned nil the purchase counts as one
+	// that nobody has heard of, and the next run takes it up.
+	Show func(PurchasePreview) error
 	Tell func(PurchaseResult) error
 }
 
@@ -96,7 +96,9 @@ func (b *Buyer) Purchase(ctx context.Context, o PurchaseOrder) error {
 	if remembered && (offering.ID != known.ID || offering.Fee != known.Fee) {
 		preview.Was = known
 	}
-	o.Show(preview)
+	if err := o.Show(preview); err != nil {
+		return err
+	}
 	if err := o.accept(b.Customer, offering, b.DryRun); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package market
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -38,8 +39,14 @@ func TestPurchase(t *testing.T) {
 	var preview PurchasePreview
 	var bought PurchaseResult
 	order := w.order(shown.ID, terms, &bought)
-	order.Show = func(p PurchasePreview) { preview = p }
+	order.Show = func(p PurchasePreview) error { preview = p; return nil }
 
+	// An error of who is shown it buys nothing.
+	refused := order
+	refused.Show = func(PurchasePreview) error { return errDeclined }
+	if err := b.Purchase(t.Context(), refused); !errors.Is(err, errDeclined) || len(w.sim.Ledger()) != 0 {
+		t.Errorf("it was shown and not wanted: %v", err)
+	}
 	// Nobody knows what to ask EC2 for.
 	unknown := order
 	unknown.Count = 0
@@ -165,7 +172,7 @@ func TestWhatTheSearchShowed(t *testing.T) {
 		var preview PurchasePreview
 		var bought PurchaseResult
 		order := PurchaseOrder{OfferingID: was.ID, Terms: Terms{Fee: now.Fee}, Wait: true,
-			Show: func(p PurchasePreview) { preview = p }, Tell: func(r PurchaseResult) error { bought = r; return nil }}
+			Show: func(p PurchasePreview) error { preview = p; return nil }, Tell: func(r PurchaseResult) error { bought = r; return nil }}
 		if err := b.Purchase(t.Context(), order); err != nil || preview.Offering.ID != now.ID || preview.Offering.Fee != now.Fee {
 			t.Errorf("%s: %v, %+v", name, err, preview)
 		}

@@ -131,7 +131,7 @@ func (w *world) offering(currency string) capacity.Offering {
 // order is an order of 4 instances for a day. What was bought goes to bought.
 func (w *world) order(offeringID string, terms Terms, bought *PurchaseResult) PurchaseOrder {
 	return PurchaseOrder{OfferingID: offeringID, InstanceType: "p5.48xlarge", Count: 4, Duration: day, Terms: terms, Wait: true,
-		Show: func(PurchasePreview) {}, Tell: func(r PurchaseResult) error { *bought = r; return nil }}
+		Show: func(PurchasePreview) error { return nil }, Tell: func(r PurchaseResult) error { *bought = r; return nil }}
 }
 
 // extension is an order of one more day. What was bought goes to bought.
