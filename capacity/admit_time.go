@@ -16,7 +16,7 @@ func admitTime(req Request, usable []candidate, p Partition, snap *Snapshot, now
 	start := later(now, req.Begin)
 	best := slices.MaxFunc(usable, func(a, b candidate) int { return cmp.Compare(a.room(req, start, boot), b.room(req, start, boot)) })
 	if !req.TimeLimit.Set {
-		return fitTime(req, usable, p, snap.Walls.Wall(req.User, req.Account, req.QOS, p), boot, start)
+		return fitTime(req, usable, p, snap.Walls, boot, start)
 	}
 	need := req.least()
 	if !need.Bounded() || need.Duration() > best.room(req, start, boot) {
@@ -58,9 +58,12 @@ func (c candidate) room(req Request, start time.Time, boot time.Duration) time.D
 // limit to the fence at the moment when the job starts. Where nodes have to boot, that
 // time is left: Slurm counts a limit from when they have booted.
 //
-// wall is the longest limit that accounting lets the job have: Slurm would hold it back for
-// ever for a longer one that the user never asked for.
-func fitTime(req Request, usable []candidate, p Partition, wall Limit, boot time.Duration, start time.Time) Verdict {
+// It is no longer than accounting lets the job have: Slurm would hold it back for ever for a
+// longer one that the user never asked for. Where accounting counts what jobs use over time,
+// what is left depends on the nodes that the job gets and on when: it gets the floor, and sync
+// raises it when it runs.
+func fitTime(req Request, usable []candidate, p Partition, walls Walls, boot time.Duration, start time.Time) Verdict {
+	wall := walls.Wall(req.User, req.Account, req.QOS, p)
 	longest := slices.MaxFunc(usable, func(a, b candidate) int { return cmp.Compare(a.room(req, start, boot), b.room(req, start, boot)) })
 	minutes := int(longest.room(req, start, boot) / time.Minute)
 	if p.MaxTime.Bounded() {
@@ -78,6 +81,10 @@ func fitTime(req Request, usable []candidate, p Partition, wall Limit, boot time
 		return refuseLong(subject, floor, req, longest, p, boot, start)
 	}
 	v := Verdict{Code: OK, Edits: Edits{TimeLimit: Minutes(minutes), TimeMin: floor}}
+	if floor.Minutes < minutes && walls.Metered(req.User, req.Account, req.QOS, p) {
+		v.Edits.TimeLimit = floor
+		v.Warnings = append(v.Warnings, fmt.Sprintf("Slurm's accounting limits what you may use over time, so the job gets %s; `pcs-capacity sync` gives it more when it runs, as far as accounting leaves it", floor))
+	}
 	markFit(&v, req, FitWord)
 	return v
 }

@@ -7,8 +7,11 @@ import (
 
 // Walls are the longest limits (MaxWall) that QOS and associations of Slurm's accounting
 // let jobs have, as far as any bind: what is not here is not limited. A job with a longer
-// limit is refused, or waits for ever.
+// limit is refused, or waits for ever. What QOS and associations let jobs use over time is in
+// [Budgets]; Walls say for whom there are any.
 type Walls struct {
+	// Unknown: accounting binds jobs, and has never said how.
+	Unknown      bool          `json:"unknown,omitempty"`
 	QOS          []QOSWall     `json:"qos,omitempty"`
 	Associations []Association `json:"associations,omitempty"`
 	// Accounts are the default accounts of users.
@@ -21,6 +24,12 @@ type QOSWall struct {
 	MaxWall Limit  `json:"max_wall"`
 	// OverPartition: it counts before the QOS of the partition (OverPartQOS).
 	OverPartition bool `json:"over_partition,omitempty"`
+	// Metered: it limits what jobs use over time, in TRES-minutes or as GrpWall. Untold: in a
+	// way of which Slurm does not show how much is used (MaxTRESRunMinsPerUser, …PerAccount).
+	Metered bool `json:"metered,omitempty"`
+	Untold  bool `json:"untold,omitempty"`
+	// Factor is by how much more than they use its jobs count (UsageFactor); 0 is 1.
+	Factor float64 `json:"factor,omitempty"`
 }
 
 // Association is what Slurm's accounting says of an account, or of a user in it; limits of
@@ -33,6 +42,8 @@ type Association struct {
 	MaxWall   Limit  `json:"max_wall,omitzero"`
 	// DefaultQOS is that of jobs that name none; "" is NormalQOS.
 	DefaultQOS string `json:"default_qos,omitempty"`
+	// Metered: it, or a parent, limits what jobs use over time.
+	Metered bool `json:"metered,omitempty"`
 }
 
 // NormalQOS is the QOS of jobs for which nothing says another one.
@@ -42,7 +53,7 @@ const NormalQOS = "normal"
 func NewWalls(qos []QOSWall, associations []Association, accounts map[string]string) Walls {
 	var w Walls
 	for _, q := range qos {
-		if q.MaxWall.Bounded() {
+		if q.MaxWall.Bounded() || q.Metered || q.Untold || q.Factor > 1 {
 			w.QOS = append(w.QOS, q)
 		}
 	}
@@ -59,7 +70,7 @@ func NewWalls(qos []QOSWall, associations []Association, accounts map[string]str
 			a.MaxWall = Limit{}
 		}
 		general := w.association(a.User, a.Account, a.Partition)
-		if a.MaxWall != general.MaxWall || a.DefaultQOS != general.DefaultQOS {
+		if a.MaxWall != general.MaxWall || a.DefaultQOS != general.DefaultQOS || a.Metered != general.Metered {
 			w.Associations = append(w.Associations, a)
 		}
 	}
@@ -104,26 +115,45 @@ func (w Walls) association(user, account, partition string) Association {
 // Slurm asks the partition's QOS first, then the job's, then the association; the first of
 // them that has a limit counts: Slurm, "Resource Limits".
 func (w Walls) Wall(user, account, qos string, p Partition) Limit {
-	if account == "" {
-		account = w.Accounts[user]
-	}
-	a := w.association(user, account, p.Name)
-	of := func(name string) QOSWall {
-		if i := slices.IndexFunc(w.QOS, func(q QOSWall) bool { return q.Name == name }); i >= 0 {
-			return w.QOS[i]
-		}
-		return QOSWall{}
-	}
-	own, partitions := of(cmp.Or(qos, a.DefaultQOS, NormalQOS)), of(p.QOS)
-	first, second := partitions, own
-	if own.OverPartition {
-		first, second = own, partitions
-	}
+	first, second, a := w.binding(user, account, qos, p)
 	return cmp.Or(first.MaxWall, second.MaxWall, a.MaxWall)
 }
 
-// shortest is the shortest of all limits; it is not set if there is none.
+// Metered reports whether accounting limits what the jobs use over time, or nobody knows.
+func (w Walls) Metered(user, account, qos string, p Partition) bool {
+	first, second, a := w.binding(user, account, qos, p)
+	return w.Unknown || first.Metered || second.Metered || first.Untold || second.Untold || a.Metered
+}
+
+// binding are the two QOS of a job, the one that counts first before the other, and what
+// counts for its user.
+func (w Walls) binding(user, account, qos string, p Partition) (first, second QOSWall, a Association) {
+	if account == "" {
+		account = w.Accounts[user]
+	}
+	a = w.association(user, account, p.Name)
+	own, partitions := w.qos(cmp.Or(qos, a.DefaultQOS, NormalQOS)), w.qos(p.QOS)
+	if own.OverPartition {
+		return own, partitions, a
+	}
+	return partitions, own, a
+}
+
+// qos is a QOS by its name; one of no name, or that binds nobody, has no limits.
+func (w Walls) qos(name string) QOSWall {
+	if i := slices.IndexFunc(w.QOS, func(q QOSWall) bool { return q.Name == name }); i >= 0 {
+		return w.QOS[i]
+	}
+	return QOSWall{Name: name}
+}
+
+// shortest is the shortest of all limits; it is not set if there is none. It is the least that
+// there can be where some are metered.
 func (w Walls) shortest() Limit {
+	if w.Unknown || slices.ContainsFunc(w.QOS, func(q QOSWall) bool { return q.Metered || q.Untold }) ||
+		slices.ContainsFunc(w.Associations, func(a Association) bool { return a.Metered }) {
+		return Minutes(1)
+	}
 	var least Limit
 	take := func(l Limit) {
 		if l.Bounded() && (!least.Set || l.Minutes < least.Minutes) {

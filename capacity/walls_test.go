@@ -59,7 +59,7 @@ func TestWallsAreReduced(t *testing.T) {
 			return Minutes(1 + rng.IntN(3))
 		}
 		for n := range 2 {
-			all.QOS = append(all.QOS, QOSWall{fmt.Sprint("q", n), limit(), rng.IntN(2) == 0})
+			all.QOS = append(all.QOS, QOSWall{Name: fmt.Sprint("q", n), MaxWall: limit(), OverPartition: rng.IntN(2) == 0, Metered: rng.IntN(4) == 0})
 		}
 		for a := range 2 {
 			for _, user := range []string{"", "u0", "u1"} {
@@ -67,7 +67,8 @@ func TestWallsAreReduced(t *testing.T) {
 					if user == "" && partition != "" {
 						continue
 					}
-					all.Associations = append(all.Associations, Association{fmt.Sprint("a", a), user, partition, limit(), []string{"", "normal", "q0"}[rng.IntN(3)]})
+					all.Associations = append(all.Associations, Association{Account: fmt.Sprint("a", a), User: user, Partition: partition, MaxWall: limit(),
+						DefaultQOS: []string{"", "normal", "q0"}[rng.IntN(3)], Metered: rng.IntN(3) == 0})
 				}
 			}
 		}
@@ -85,6 +86,9 @@ func TestWallsAreReduced(t *testing.T) {
 			}
 			if got, want := few.Wall(user, account, qos, p), all.Wall(user, account, qos, p); got != want {
 				t.Fatalf("%s %s %s %+v: %s, not %s\n%+v\n%+v", user, account, qos, p, got, want, few, all)
+			}
+			if got, want := few.Metered(user, account, qos, p), all.Metered(user, account, qos, p); got != want {
+				t.Fatalf("%s %s %s %+v: metered %t\n%+v\n%+v", user, account, qos, p, got, few, all)
 			}
 		}
 	}

@@ -145,7 +145,7 @@ func randomWorld(r *rand.Rand, now time.Time) *capacity.Snapshot {
 	}
 	if r.IntN(4) == 0 {
 		snap.Walls = capacity.NewWalls([]capacity.QOSWall{{Name: "normal", MaxWall: capacity.Minutes(120)}},
-			[]capacity.Association{{Account: "nlp", MaxWall: capacity.Minutes(2000)}, {Account: "nlp", User: "alice", MaxWall: capacity.Minutes(15)}}, map[string]string{"alice": "nlp"})
+			[]capacity.Association{{Account: "nlp", MaxWall: capacity.Minutes(2000)}, {Account: "nlp", User: "alice", MaxWall: capacity.Minutes(15), Metered: r.IntN(2) == 0}}, map[string]string{"alice": "nlp"})
 		snap.Walls.QOS = snap.Walls.QOS[:r.IntN(2)]
 	}
 	serial := 0

@@ -49,8 +49,9 @@ type Job struct {
 	Batch        bool
 	Nodes        string // hostlist; empty while pending
 	NumNodes     int
-	Features     string // --constraint
-	Reservation  string // the Slurm reservation that it asked for
+	Features     string        // --constraint
+	Reservation  string        // the Slurm reservation that it asked for
+	TRES         capacity.TRES // what it holds; of Held alone
 }
 
 // Pending is true for a job that waits for its start and holds no node. A

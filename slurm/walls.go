@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -19,8 +20,12 @@ func (c *Client) Walls(ctx context.Context, cluster string) (capacity.Walls, err
 		return fail(err)
 	}
 	var qos []capacity.QOSWall
-	err := c.sacctmgr(ctx, []string{"qos"}, []string{"name", "maxwall", "flags"}, func(f []string) (err error) {
-		q := capacity.QOSWall{Name: f[0], OverPartition: slices.Contains(splitList(f[2]), "OverPartQOS")}
+	err := c.sacctmgr(ctx, []string{"qos"}, []string{"name", "maxwall", "flags", "grpwall", "maxtresmins", "grptresmins", "grptresrunmins", "maxtresrunminspa", "maxtresrunminspu", "usagefactor"}, func(f []string) (err error) {
+		q := capacity.QOSWall{Name: f[0], OverPartition: slices.Contains(splitList(f[2]), "OverPartQOS"),
+			Metered: anySet(f[3:7]), Untold: anySet(f[7:9])}
+		if factor, err := strconv.ParseFloat(f[9], 64); err == nil && factor > 1 {
+			q.Factor = factor
+		}
 		q.MaxWall, err = ParseLimit(f[1])
 		qos = append(qos, q)
 		return err
@@ -29,17 +34,29 @@ func (c *Client) Walls(ctx context.Context, cluster string) (capacity.Walls, err
 		return fail(err)
 	}
 	var associations []capacity.Association
-	err = c.sacctmgr(ctx, []string{"associations", "cluster=" + cluster}, []string{"account", "user", "partition", "maxwall", "defaultqos", "qos"}, func(f []string) (err error) {
+	parents, grouped := map[string]string{}, map[string]bool{} // of accounts
+	err = c.sacctmgr(ctx, []string{"associations", "cluster=" + cluster}, []string{"account", "user", "partition", "maxwall", "defaultqos", "qos", "parentname", "grpwall", "grptresmins", "grptresrunmins", "maxtresmins"}, func(f []string) (err error) {
 		a := capacity.Association{Account: f[0], User: f[1], Partition: f[2], DefaultQOS: f[4]}
 		if allowed := splitList(f[5]); a.DefaultQOS == "" && len(allowed) == 1 {
 			a.DefaultQOS = allowed[0]
 		}
 		a.MaxWall, err = ParseLimit(f[3])
+		a.Metered = anySet(f[7:])
+		if a.User == "" {
+			parents[a.Account], grouped[a.Account] = f[6], anySet(f[7:10])
+		}
 		associations = append(associations, a)
 		return err
 	})
 	if err != nil {
 		return fail(err)
+	}
+	for i := range associations { // limits of a group are those of its parents too, which sacctmgr does not show
+		a := &associations[i]
+		for account, n := a.Account, 0; account != "" && !a.Metered && n <= len(parents); n++ {
+			a.Metered = grouped[account]
+			account = parents[account]
+		}
 	}
 	accounts := map[string]string{}
 	err = c.sacctmgr(ctx, []string{"user"}, []string{"user", "defaultaccount"}, func(f []string) error {
@@ -50,6 +67,10 @@ func (c *Client) Walls(ctx context.Context, cluster string) (capacity.Walls, err
 		return fail(err)
 	}
 	return capacity.NewWalls(qos, associations, accounts), nil
+}
+
+func anySet(values []string) bool {
+	return slices.ContainsFunc(values, func(v string) bool { return v != "" })
 }
 
 // sacctmgr shows things of Slurm's accounting and calls row with the fields of each.

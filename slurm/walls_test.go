@@ -25,6 +25,8 @@ func TestWallsOfRealSlurm(t *testing.T) {
 		"add account nlp maxwall=300 qos=normal,short,long,over", "add account vis qos=normal,short defaultqos=short",
 		"add user games account=vis defaultaccount=vis", "add user games account=nlp", "add user games account=nlp partition=special maxwall=20",
 		"add user daemon account=vis qos=normal defaultqos=normal",
+		"add qos used set grptresmins=cpu=100", "add qos each set maxtresrunminspu=cpu=100", "add qos twice set usagefactor=2",
+		"add account top grpwall=100", "add account sub parent=top", "add user nobody account=sub", "modify user games where account=vis set maxtresmins=cpu=100000",
 	} {
 		_, err := cluster.Command(deadline(t), "sacctmgr", append([]string{"--immediate"}, strings.Fields(line)...)...)
 		check(t, err)
@@ -40,6 +42,19 @@ func TestWallsOfRealSlurm(t *testing.T) {
 	}
 	walls, err := client.Walls(deadline(t), config.ClusterName)
 	check(t, err)
+	static := capacity.Partition{Name: "static"}
+	for who, metered := range map[[3]string]bool{{"nobody", "sub", ""}: true, {"", "top", ""}: true, {"games", "vis", ""}: true, {"games", "nlp", ""}: false, {"daemon", "vis", ""}: false,
+		{"daemon", "vis", "used"}: true, {"daemon", "vis", "each"}: true, {"daemon", "vis", "twice"}: false} {
+		if got := walls.Metered(who[0], who[1], who[2], static); got != metered {
+			t.Errorf("%q: metered %t in %+v", who, got, walls)
+		}
+	}
+	budgets, err := client.Budgets(deadline(t))
+	check(t, err)
+	nobody := capacity.Spender{User: "nobody", Account: "sub", QOS: "twice", Partition: static, TRES: capacity.TRES{"cpu": 1}, Limit: 1}
+	if most, by, err := budgets.Most(nobody, walls, 1000); most != 45 || by != "GrpWall of account top" || err != nil {
+		t.Errorf("%d by %q, %v", most, by, err)
+	}
 	partitions, err := client.Partitions(deadline(t))
 	check(t, err)
 	for _, c := range []struct {

@@ -90,24 +90,30 @@ func TestRaiseKeepsToTheLimitsOfAccounting(t *testing.T) {
 		t.Skip("this Slurm starts no job with its --time-min: nothing is raised", err)
 	}
 	r.sync()
-	job := r.running(r.submit("-C", "gpu", "-w", "gpu-1", "-t", "4", "--time-min=1", "--comment=time=fit"))
-	accounting := func(limit string) {
+	job := r.running(r.submit("-C", "long", "-w", "long-1", "-t", "4", "--time-min=1", "--comment=time=fit"))
+	accounting := func(limits ...string) {
 		t.Helper()
-		if out, err := r.cluster.Command(r.ctx, "sacctmgr", "--immediate", "modify", "qos", "normal", "set", "maxwall="+limit); err != nil {
+		if out, err := r.cluster.Command(r.ctx, "sacctmgr", append([]string{"--immediate", "modify", "qos", "normal", "set"}, limits...)...); err != nil {
 			t.Fatal(out, err)
 		}
 	}
-	accounting("2")
-	r.expect("raise-limit gpu " + job.Shown)
+	accounting("maxwall=2")
+	r.expect("raise-limit long " + job.Shown)
 	if now := r.job(job.Shown); now.Limit.Minutes != 2 {
 		t.Errorf("raised to %s, and accounting allows 2 minutes", now.Limit)
+	}
+	// What it has left of a limit on use counts as well.
+	accounting("maxwall=-1", "maxtresmins=node=3")
+	r.expect("raise-limit long " + job.Shown)
+	if now := r.job(job.Shown); now.Limit.Minutes != 3 {
+		t.Errorf("raised to %s, and accounting allows 3 minutes of a node", now.Limit)
 	}
 	// Without slurmdbd, what was known counts.
 	if out, err := r.cluster.Command(r.ctx, "sacctmgr", "shutdown"); err != nil {
 		t.Fatal(out, err)
 	}
 	_, report, err := lifecycle.Pass(r.ctx, wire.Sources(r.cfg, r.aws, nil))
-	if err != nil || len(report.Done) != 0 || len(report.Problems) != 1 || !strings.Contains(report.Problems[0], "reading the limits of accounting: ") {
+	if err != nil || len(report.Done) != 0 || len(report.Notes) != 1 || !strings.Contains(report.Notes[0], "MaxTRESMinsPerJob of node of QOS normal leaves less than the time to the fence (job "+job.Shown+")") || len(report.Problems) != 1 || !strings.Contains(report.Problems[0], "reading the limits of accounting: ") {
 		t.Errorf("without slurmdbd: %v, %+v", err, report)
 	}
 }

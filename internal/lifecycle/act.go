@@ -119,13 +119,16 @@ func (p *pass) fencedNodes(slots []slotView, toSlurm time.Duration) map[string]f
 
 // limits changes time limits. All changes are tried, even if one fails.
 func (p *pass) limits(ctx context.Context, jobs []Job, byNode map[string]fenced, marks map[string]state.Mark, now time.Time, toSlurm time.Duration) {
-	for _, c := range limitChanges(jobs, byNode, marks, now.Add(toSlurm)) {
+	for _, c := range p.withinBudgets(ctx, limitChanges(jobs, byNode, marks, now.Add(toSlurm)), now.Add(toSlurm)) {
 		do, verb := "lower-limit", "lowered"
 		if c.raises() {
 			do, verb = "raise-limit", "raised"
 		}
 		message := fmt.Sprintf("job %s on slot %s: %s the time limit from %s to %s, so that it ends by %s",
 			c.job.Shown, c.slot, verb, c.job.Limit, capacity.FormatMinutes(c.minutes), capacity.FormatUTC(c.fence.Add(-toSlurm)))
+		if c.by != "" {
+			message = fmt.Sprintf("job %s on slot %s: %s the time limit from %s to %s, all that %s leaves it", c.job.Shown, c.slot, verb, c.job.Limit, capacity.FormatMinutes(c.minutes), c.by)
+		}
 		p.did(Done{Do: do, Slot: c.slot, Job: c.job.Shown, Message: message}, p.Slurm.SetTimeLimit(ctx, c.job.Shown, c.minutes))
 	}
 	if p.awsErr == nil {

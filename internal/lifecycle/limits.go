@@ -13,6 +13,8 @@ type limitChange struct {
 	minutes int
 	slot    string
 	fence   time.Time // in Slurm's clock
+	// by is what of accounting keeps the job from more; "" if nothing does.
+	by string
 }
 
 // fenced is a slot whose jobs must end by the fence.
@@ -43,12 +45,7 @@ func limitChanges(jobs []Job, byNode map[string]fenced, marks map[string]state.M
 		if !ok || j.State != "RUNNING" || j.Configuring {
 			continue
 		}
-		// Slurm's end is the truth about boot time and suspension; it is far away for
-		// an unlimited job.
-		elapsed := now.Sub(j.Start)
-		if j.Limit.Bounded() && !j.End.IsZero() {
-			elapsed = now.Sub(j.End.Add(-j.Limit.Duration()))
-		}
+		elapsed := elapsed(j, now)
 		end := now.Add(-elapsed).Add(j.Limit.Duration())
 		crosses := !j.Limit.Bounded() || end.After(f.fence)
 		mark := marks[j.Shown]
@@ -66,6 +63,15 @@ func limitChanges(jobs []Job, byNode map[string]fenced, marks map[string]state.M
 		}
 	}
 	return changes
+}
+
+// elapsed is what a running job has used of its limit. Slurm's end is the truth about boot time
+// and suspension; it is far away for an unlimited job.
+func elapsed(j Job, now time.Time) time.Duration {
+	if j.Limit.Bounded() && !j.End.IsZero() {
+		return now.Sub(j.End.Add(-j.Limit.Duration()))
+	}
+	return now.Sub(j.Start)
 }
 
 // startSlack is what the start of a job in Slurm's clock and that of a block in AWS's may be

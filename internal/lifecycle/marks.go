@@ -94,15 +94,30 @@ func (p *pass) keepMarks(now, before map[string]state.Mark) {
 func (p *pass) keepWithinWalls(jobs []Job, marks map[string]state.Mark) {
 	for _, j := range jobs {
 		m := marks[j.Shown]
-		part, ours := p.snap.Partition(j.Partition)
-		if !m.Fit || !ours {
+		if !m.Fit {
 			continue
 		}
+		part := p.partition(j.Partition)
 		if wall := p.snap.Walls.Wall(j.User, j.Account, j.QOS, part); wall.Bounded() && (m.UpTo == 0 || wall.Minutes < m.UpTo) {
 			m.UpTo = wall.Minutes
 			marks[j.Shown] = m
 		}
 	}
+}
+
+// partition is one of Slurm's, as far as it decides about the limits of a job that runs there:
+// another one may share nodes with ours.
+func (p *pass) partition(name string) capacity.Partition {
+	if part, ours := p.snap.Partition(name); ours || p.cluster == nil {
+		part.Name = name
+		return part
+	}
+	for _, sp := range p.cluster.Partitions {
+		if sp.Name == name {
+			return capacity.Partition{Name: name, MaxTime: sp.MaxTime, QOS: sp.QOS}
+		}
+	}
+	return capacity.Partition{Name: name}
 }
 
 // problem notes what a pass can do without, and an administrator should look at.

@@ -157,6 +157,7 @@ func (p *pass) addSlurm() {
 	p.snap.Walls = p.cluster.Walls
 	if err := p.cluster.WallsErr; err != nil {
 		p.problem(fmt.Errorf("%w; those of before are kept", err))
+		p.snap.Walls = capacity.Walls{Unknown: true}
 		if p.old != nil {
 			p.snap.Walls = p.old.Walls
 		}

@@ -110,6 +110,10 @@ type Slurm interface {
 	// SetTimeLimit changes the limit of a job, which is named as it is Shown, to whole
 	// minutes, and reads it back.
 	SetTimeLimit(ctx context.Context, job string, minutes int) error
+	// Budgets are what accounting lets jobs use over time, Held what the running jobs of
+	// partitions hold, as they are Shown; empty where nobody knows.
+	Budgets(ctx context.Context) (capacity.Budgets, error)
+	Held(ctx context.Context, partitions []string) (map[string]capacity.TRES, error)
 	// Edit gives pending jobs, which are named as they are Shown, what their edits set, and
 	// reads it back. The errors are by job.
 	Edit(ctx context.Context, edits map[string]capacity.Edits) map[string]error
