@@ -52,6 +52,11 @@ func (c Config) ChecksLimits() bool {
 	return slices.Contains(c.AccountingEnforce, "limits") || slices.Contains(c.AccountingEnforce, "safe")
 }
 
+// ShowsPoweredDown reports whether Slurm shows nodes that are powered down.
+func (c Config) ShowsPoweredDown() bool {
+	return c.Version.AtLeast(23, 2, 0) || slices.Contains(c.PrivateData, "cloud")
+}
+
 // Config asks slurmctld for its configuration.
 func (c *Client) Config(ctx context.Context) (Config, error) {
 	out, err := c.run(ctx, "scontrol", "show", "config")

@@ -158,7 +158,7 @@ func (r *run) powerSettings() {
 	if !slices.Contains(c.SlurmctldParameters, "idle_on_node_suspend") {
 		r.warn("slurm.conf", fix, "SlurmctldParameters lacks idle_on_node_suspend, so that nodes that failed stay down")
 	}
-	if !c.Version.AtLeast(23, 2, 0) && !slices.Contains(c.PrivateData, "cloud") {
+	if !c.ShowsPoweredDown() {
 		r.fail("slurm.conf", fix, "PrivateData lacks cloud, without which Slurm %s hides nodes that are powered down", c.Version)
 	}
 	if c.SuspendTime == 0 {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"sync"
 	"time"
 
@@ -185,12 +186,46 @@ func (p *pass) addSlurm() {
 		p.addSlots(part)
 		for _, g := range part.Groups {
 			for _, slot := range g.Slots {
+				p.sayGone(part.Name, slot.Name)
 				if part.Provider == capacity.ProviderEC2 {
 					p.lacks(g, slot)
 				}
 			}
 		}
 	}
+}
+
+// goneWords begin what is said of nodes that are gone.
+const goneWords = "Slurm no longer shows nodes %s of partition %s"
+
+// sayGone names the nodes of a slot that a partition of Slurm's has and Slurm does not show:
+// no job gets them. What one pass saw may be a restart of slurmctld, so that it is a note at first.
+func (p *pass) sayGone(partition, slot string) {
+	gone := p.cluster.gone(p.cluster.SlotNodes(slot))
+	if len(gone) == 0 {
+		return
+	}
+	said := capacity.Problemf(capacity.Note, goneWords+", so that no job gets them; update Slurm to 25.05.7, 25.11.3 or newer (an older one loses nodes that power down while slurmctld restarts), then restart slurmctld",
+		p.Slurm.Hostlist(gone), partition)
+	if p.old != nil && slices.ContainsFunc(p.old.All(), func(before capacity.Problem) bool { return before.Sentence == said.Sentence }) {
+		said.Severity = capacity.Admin
+	}
+	p.snap.Add(said)
+}
+
+// gone are those of the nodes that Slurm does not show, where it would show them.
+func (c *Cluster) gone(names []string) []string {
+	if !c.ShowsPoweredDown {
+		return nil
+	}
+	shown := c.byName()
+	var gone []string
+	for _, name := range names {
+		if _, there := shown[name]; !there {
+			gone = append(gone, name)
+		}
+	}
+	return gone
 }
 
 // lacks says what slurm.conf lacks of a slot that we launch.

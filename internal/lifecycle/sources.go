@@ -170,6 +170,9 @@ type Cluster struct {
 	Name string
 	// TimeMinCollapses: see capacity.Snapshot.
 	TimeMinCollapses bool
+	// ShowsPoweredDown: Slurm shows nodes that are powered down, so that one which it does not
+	// show is not there.
+	ShowsPoweredDown bool
 	// KillWait is how long Slurm waits between TERM and KILL.
 	KillWait time.Duration
 	// ChecksAccounts: users have only the accounts that Slurm's accounting gave them.

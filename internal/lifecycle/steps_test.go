@@ -2,7 +2,9 @@ package lifecycle
 
 import (
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
@@ -71,5 +73,32 @@ func TestNodesOfASlot(t *testing.T) {
 	}
 	if got := c.gpus([]string{"gpu-2", "login"}); got != 0 {
 		t.Errorf("%d GPUs a node", got)
+	}
+}
+
+// Nodes of a partition that Slurm no longer shows are named: a note, and after another pass a
+// problem. Where Slurm hides what is powered down, nothing is known.
+func TestNodesThatAreGone(t *testing.T) {
+	settings := capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{{Name: "gpu", Slots: 1}}}}}
+	look := func(shows bool, old *capacity.Snapshot) []capacity.Problem {
+		cluster := &Cluster{ShowsPoweredDown: shows, Nodes: []Node{{Name: "gpu-1"}},
+			Partitions: []Partition{{Name: "gpu", Nodes: []string{"gpu-1", "gpu-2", "gpu-3"}}, {Name: "cpu", Nodes: []string{"cpu-1"}}}}
+		cluster.assign(settings)
+		p := pass{Sources: Sources{Settings: settings, Slurm: newModel(time.Now(), nil)}, cluster: cluster, old: old, snap: &capacity.Snapshot{}}
+		p.sayGone("gpu", "gpu")
+		return p.snap.All()
+	}
+	if said := look(false, nil); len(said) > 0 {
+		t.Errorf("Slurm hides nodes: %v", said)
+	}
+	first := look(true, nil)
+	if len(first) != 1 || first[0].Severity != capacity.Note || !strings.HasPrefix(first[0].Sentence, "Slurm no longer shows nodes gpu-[2-3] of partition gpu, ") {
+		t.Fatalf("first: %v", first)
+	}
+	old := &capacity.Snapshot{}
+	old.Add(first...)
+	again := look(true, old)
+	if len(again) != 1 || again[0].Severity != capacity.Admin {
+		t.Errorf("again: %v", again)
 	}
 }
