@@ -30,6 +30,7 @@ type Config struct {
 	JobSubmitPlugins    []string
 	CliFilterPlugins    []string
 	SlurmctldParameters []string
+	SchedulerParameters []string
 	// CliFilterScript is the script that CliFilterParameters names; "" for cli_filter.lua in the
 	// folder of slurm.conf. From 25.11 on.
 	CliFilterScript string
@@ -55,6 +56,12 @@ func (c Config) ChecksLimits() bool {
 // ShowsPoweredDown reports whether Slurm shows nodes that are powered down.
 func (c Config) ShowsPoweredDown() bool {
 	return c.Version.AtLeast(23, 2, 0) || slices.Contains(c.PrivateData, "cloud")
+}
+
+// CrossesFences reports whether a job with --time-min starts in front of a reservation that its
+// whole limit does not leave room for, and keeps that limit.
+func (c Config) CrossesFences() bool {
+	return slices.Contains(c.SchedulerParameters, "time_min_as_soft_limit")
 }
 
 // Config asks slurmctld for its configuration.
@@ -105,6 +112,7 @@ func parseConfig(output []byte) (Config, error) {
 		JobSubmitPlugins:    plugins(values["JobSubmitPlugins"], "job_submit/"),
 		CliFilterPlugins:    plugins(values["CliFilterPlugins"], "cli_filter/"),
 		SlurmctldParameters: splitList(values["SlurmctldParameters"]),
+		SchedulerParameters: splitList(values["SchedulerParameters"]),
 		CliFilterScript:     CLIFilterScript(values["CliFilterParameters"]),
 		// Newer versions number them.
 		Prolog:      firstOf(values["Prolog"], values["Prolog[0]"]),

@@ -115,3 +115,14 @@ func TestHookFolder(t *testing.T) {
 		t.Errorf("a hook's client: %q, %v", got, err)
 	}
 }
+
+// The settings that name a script of the site's, and that let jobs start through fences.
+func TestConfigParameters(t *testing.T) {
+	c, err := parseConfig([]byte("CliFilterParameters = cli_filter_lua_path=/site/filter.lua\nSchedulerParameters = bf_continue,time_min_as_soft_limit\nSLURM_VERSION = 25.11.7\n"))
+	if err != nil || c.CliFilterScript != "/site/filter.lua" || !c.CrossesFences() || !c.ShowsPoweredDown() {
+		t.Errorf("%+v, %v", c, err)
+	}
+	if c, err = parseConfig([]byte("SLURM_VERSION = 22.05.8\nPrivateData = none\n")); err != nil || c.CliFilterScript != "" || c.CrossesFences() || c.ShowsPoweredDown() {
+		t.Errorf("%+v, %v", c, err)
+	}
+}

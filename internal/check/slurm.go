@@ -43,10 +43,19 @@ func (r *run) slurm(ctx context.Context) {
 		r.warn("time-min", "keep `pcs-capacity sync --watch` running, or use Slurm 25.05.3 or newer",
 			"Slurm %s cuts jobs to their --time-min while a fence is in the future; sync raises the limits that it chose itself, not those that users state", r.slurmConfig.Version)
 	}
+	r.softLimits()
 	r.partitions(ctx)
 	if r.onEC2() {
 		r.hookPrograms(ctx)
 		r.powerSettings()
+	}
+}
+
+// softLimits looks for what lets jobs start through a fence.
+func (r *run) softLimits() {
+	if r.slurmConfig.CrossesFences() {
+		r.warn("fences", "take time_min_as_soft_limit out of SchedulerParameters, or keep `pcs-capacity sync --watch` running: it lowers limits that cross a fence",
+			"SchedulerParameters has time_min_as_soft_limit: Slurm starts a job with --time-min through a fence, and without sync the job runs into the end of the block")
 	}
 }
 

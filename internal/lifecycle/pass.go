@@ -195,9 +195,6 @@ func (p *pass) addSlurm() {
 	}
 }
 
-// goneWords begin what is said of nodes that are gone.
-const goneWords = "Slurm no longer shows nodes %s of partition %s"
-
 // sayGone names the nodes of a slot that a partition of Slurm's has and Slurm does not show:
 // no job gets them. What one pass saw may be a restart of slurmctld, so that it is a note at first.
 func (p *pass) sayGone(partition, slot string) {
@@ -205,7 +202,7 @@ func (p *pass) sayGone(partition, slot string) {
 	if len(gone) == 0 {
 		return
 	}
-	said := capacity.Problemf(capacity.Note, goneWords+", so that no job gets them; update Slurm to 25.05.7, 25.11.3 or newer (an older one loses nodes that power down while slurmctld restarts), then restart slurmctld",
+	said := capacity.Problemf(capacity.Note, "Slurm no longer shows nodes %s of partition %s, so that no job gets them; update Slurm to 25.05.7, 25.11.3 or newer (an older one loses nodes that power down while slurmctld restarts), then restart slurmctld",
 		p.Slurm.Hostlist(gone), partition)
 	if p.old != nil && slices.ContainsFunc(p.old.All(), func(before capacity.Problem) bool { return before.Sentence == said.Sentence }) {
 		said.Severity = capacity.Admin
