@@ -71,6 +71,8 @@ type world struct {
 	dir state.Dir
 	// patience is how long it waits in all, in AWS's time.
 	patience time.Duration
+	// waiting is called in each wait; nil for nothing.
+	waiting func(context.Context)
 	customer
 }
 
@@ -109,6 +111,9 @@ func (w *world) buyer() *Buyer {
 // pause is a moment for the machine. It ends what waits for too long.
 func (w *world) pause(ctx context.Context, d time.Duration) bool {
 	w.sim.Clock().Advance(d)
+	if w.waiting != nil {
+		w.waiting(ctx)
+	}
 	return ctx.Err() == nil && w.sim.Clock().Now().Before(opening.Add(w.patience))
 }
 
