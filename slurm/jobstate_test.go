@@ -1,0 +1,27 @@
+package slurm
+
+import (
+	"slices"
+	"testing"
+)
+
+// A job is where its state says, or the flag that squeue shows instead.
+func TestSplitState(t *testing.T) {
+	for word, want := range map[string]string{
+		"PENDING": "PENDING", "RUNNING": "RUNNING", "SUSPENDED": "SUSPENDED", "COMPLETED": "COMPLETED", "CANCELLED": "CANCELLED", "FAILED": "FAILED",
+		"TIMEOUT": "TIMEOUT", "NODE_FAIL": "NODE_FAIL", "PREEMPTED": "PREEMPTED", "BOOT_FAIL": "BOOT_FAIL", "DEADLINE": "DEADLINE", "OUT_OF_MEMORY": "OUT_OF_MEMORY",
+	} {
+		if base, flags := splitState(word); base != want || flags != nil {
+			t.Errorf("%s: %s %v", word, base, flags)
+		}
+	}
+	for flag, want := range map[string]string{
+		"CONFIGURING": "RUNNING", "RESIZING": "RUNNING", "SIGNALING": "RUNNING", "STAGE_OUT": "RUNNING", "STOPPED": "RUNNING",
+		"REQUEUED": "PENDING", "REQUEUE_FED": "PENDING", "REQUEUE_HOLD": "PENDING", "RESV_DEL_HOLD": "PENDING", "SPECIAL_EXIT": "PENDING",
+		"COMPLETING": "COMPLETING", "LAUNCHED": "LAUNCHED", // which of the states it is nobody knows
+	} {
+		if base, flags := splitState(flag); base != want || !slices.Equal(flags, []string{flag}) {
+			t.Errorf("%s: %s %v", flag, base, flags)
+		}
+	}
+}
