@@ -283,7 +283,7 @@ func (u *powerUp) requeueHeld(ctx context.Context, refused []refusedJob) ([]Job,
 		j, there := now[r.ID]
 		switch {
 		case !there:
-		case j.Allocated && j.Restarts == r.Restarts:
+		case r.keeps(j):
 			err = errors.Join(err, fmt.Errorf("job %s still has its nodes", r.Shown))
 		case r.Batch && j.Requeue != r.Requeue:
 			u.Log.Warn("a job of --no-requeue can be requeued now", "job", r.Shown)
@@ -296,6 +296,10 @@ func (u *powerUp) requeueHeld(ctx context.Context, refused []refusedJob) ([]Job,
 	}
 	return jobs, err
 }
+
+// keeps reports whether the job, as it is now, was not taken out: it has the nodes of the run
+// that was refused. One that has been started again since has others.
+func (j refusedJob) keeps(now Job) bool { return now.Allocated && now.Restarts == j.Restarts }
 
 // tell records refusals, counts them and writes the reasons into the jobs' AdminComments,
 // in one call for all that have the same one. It returns the texts.
@@ -386,20 +390,24 @@ func (u *powerUp) keepHeld(refused []refusedJob, was map[int]Job) {
 	begin, behind := map[string]time.Time{}, map[string]bool{}
 	for _, r := range refused {
 		rest := otherPartitions(was[r.ID].Partition, r.Partition)
-		switch {
-		case r.Batch && r.later:
+		switch r.fate(rest) {
+		case waits:
 			begin[r.Shown], behind[r.Shown] = r.begin, r.behind
-		case !r.Batch || slices.Contains(longer, r.name()) || slices.Contains(owners, r.name()):
-		case r.times > 1:
-			longer = append(longer, r.name())
-		case rest != "" && r.HetJobID == 0:
+		case goesOn:
 			if err := u.goOn(ctx, r, rest); err != nil {
 				u.Log.Warn("a job that another partition may take stays held", "job", r.Shown, "err", err)
 			}
-		default:
+		case heldByAdmin:
+			longer = append(longer, r.name())
+		case heldByOwner:
 			owners = append(owners, r.name())
 		}
 	}
+	// Each het job once.
+	slices.Sort(longer)
+	slices.Sort(owners)
+	longer = slices.Compact(longer)
+	owners = slices.DeleteFunc(slices.Compact(owners), func(name string) bool { return slices.Contains(longer, name) })
 	pacer{u.Slurm, u.Records, u.Log}.delay(ctx, begin, behind)
 	if len(longer) > 0 {
 		if err := u.Slurm.Hold(ctx, longer...); err != nil {
@@ -411,6 +419,32 @@ func (u *powerUp) keepHeld(refused []refusedJob, was map[int]Job) {
 			u.Log.Warn("holding jobs that are refused", "jobs", owners, "err", err)
 		}
 	}
+}
+
+// fate is what becomes of a refused job that waits.
+type fate int
+
+const (
+	isOver      fate = iota // it was cancelled
+	waits                   // for its begin time
+	goesOn                  // in its other partitions
+	heldByOwner             // until its owner releases it
+	heldByAdmin             // its owner can release it some time later
+)
+
+// fate decides it; rest are the other partitions of the job.
+func (j refusedJob) fate(rest string) fate {
+	switch {
+	case !j.Batch:
+		return isOver
+	case j.later:
+		return waits
+	case j.times > 1:
+		return heldByAdmin
+	case rest != "" && j.HetJobID == 0:
+		return goesOn
+	}
+	return heldByOwner
 }
 
 // goOn lets a job start in the rest of its partitions.
