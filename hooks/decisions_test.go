@@ -424,7 +424,7 @@ func TestFailuresAreCounted(t *testing.T) {
 	}
 	// Without records, which are a folder here, every failure is the first.
 	dir := state.Dir(t.TempDir())
-	if err := os.Mkdir(dir.RecordPath(), 0o755); err != nil {
+	if err := os.MkdirAll(dir.RecordPath(), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	p.Records = dir

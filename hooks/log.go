@@ -5,9 +5,10 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
 // The syslog facilities of RFC 5424 that hooks use.
@@ -36,7 +37,7 @@ func HookLog(dir, name string) *slog.Logger {
 	if err == nil {
 		var file *os.File
 		// Appended in single writes, so lines of hooks that run at once do not mix.
-		file, err = os.OpenFile(filepath.Join(dir, name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o640)
+		file, err = state.AppendTo(dir, name+".log")
 		if err == nil {
 			out.writers = append(out.writers, file)
 		}

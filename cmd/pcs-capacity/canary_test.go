@@ -102,7 +102,7 @@ func (a *asked) canary(args ...string) (status int, found map[string]canary.Answ
 	a.Helper()
 	a.said = ""
 	status = a.admin(append([]string{"canary", "gpu-a"}, args...)...)
-	text, err := os.ReadFile(filepath.Join(a.dir, "state", "canary-gpu-a.json"))
+	text, err := os.ReadFile(filepath.Join(a.dir, "state", "private", "canary-gpu-a.json"))
 	var report canary.Report
 	if err == nil {
 		err = json.Unmarshal(text, &report)
@@ -280,7 +280,7 @@ func TestCanaryKeeps(t *testing.T) {
 	t.Parallel()
 	a := newAsked(t)
 	a.canary("--change")
-	if err := os.Remove(filepath.Join(a.dir, "state", "canary-gpu-a.json")); err != nil { // as if it had been killed before it was written
+	if err := os.Remove(filepath.Join(a.dir, "state", "private", "canary-gpu-a.json")); err != nil { // as if it had been killed before it was written
 		t.Fatal(err)
 	}
 	if _, found := a.canary("--change"); found["foreign-reservation"].Began.IsZero() || strings.Count(a.file("reservations"), "canary") != 1 {
@@ -291,7 +291,7 @@ func TestCanaryKeeps(t *testing.T) {
 		t.Errorf("%d: %s", status, a.said)
 	}
 	a.said = ""
-	a.write("state/canary-gpu-a.json", "{")
+	a.write("state/private/canary-gpu-a.json", "{")
 	if status := a.admin("canary", "gpu-a"); status != 1 || !strings.Contains(a.said, "move it away") {
 		t.Errorf("%d: %s", status, a.said)
 	}

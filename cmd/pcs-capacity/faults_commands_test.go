@@ -297,7 +297,7 @@ func (c *commands) settle(t *testing.T) string {
 	t.Helper()
 	var said string
 	for range 2 {
-		_ = os.Remove(filepath.Join(c.here(), "state", "setbacks.json")) // as if the pause were over
+		_ = os.Remove(filepath.Join(c.here(), "state", "private", "setbacks.json")) // as if the pause were over
 		o := c.command(t, c.args)
 		said += fmt.Sprintf("exit status %d\n%s%s", o.status, o.stdout, o.stderr)
 		if o.status != 0 {

@@ -300,7 +300,7 @@ func (r *restricted) buys(args ...string) int {
 	if bought := len(r.sim.Ledger()); bought != 1-status {
 		r.Errorf("%q: status %d, %d bought\n%s", args, status, bought, r.said)
 	}
-	files, _ := filepath.Glob(filepath.Join(r.dir, "state", "intents", "*.json"))
+	files, _ := filepath.Glob(filepath.Join(r.dir, "state", "private", "intents", "*.json"))
 	for _, path := range files {
 		text, err := os.ReadFile(path)
 		if err != nil {

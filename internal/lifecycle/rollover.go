@@ -2,7 +2,9 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"slices"
 	"time"
@@ -122,7 +124,7 @@ func (p *pass) lookForRollOver() {
 		return
 	}
 	setbacks, err := p.State.Setbacks()
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrPermission) { // who only looks may have no right to them
 		p.problem(err)
 	}
 	p.rolling = p.rollings()

@@ -210,17 +210,17 @@ func TestR3_EC2CountsBeforeTheFile(t *testing.T) {
 
 // A file that does not have what was written is no record.
 func TestReadBack(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "i")
-	if err := os.WriteFile(path, []byte("{}\n"), 0o600); err != nil {
+	f := Intents{state.Dir(t.TempDir())}
+	if err := f.StateDir.WritePrivate(f.name("i"), []byte("{}\n")); err != nil {
 		t.Fatal(err)
 	}
-	if err := readBack(path, []byte("{}\n")); err != nil {
+	if err := f.readBack("i", []byte("{}\n")); err != nil {
 		t.Error(err)
 	}
-	if err := readBack(path, []byte("{ }\n")); err == nil {
+	if err := f.readBack("i", []byte("{ }\n")); err == nil {
 		t.Error("it has something else")
 	}
-	if err := readBack(path+"j", nil); err == nil {
+	if err := f.readBack("ij", nil); err == nil {
 		t.Error("it is not there")
 	}
 }

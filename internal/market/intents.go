@@ -7,11 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
-
-	"github.com/google/renameio/v2"
+	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
@@ -19,10 +17,12 @@ import (
 // Intents is the folder of the intents in a state_dir, one file each.
 type Intents struct{ StateDir state.Dir }
 
-func (f Intents) dir() string { return filepath.Join(string(f.StateDir), "intents") }
+const intentsFolder = "intents"
+
+func (f Intents) name(id string) string { return filepath.Join(intentsFolder, id+".json") }
 
 // Path is the file of the intent of that id.
-func (f Intents) Path(id string) string { return filepath.Join(f.dir(), id+".json") }
+func (f Intents) Path(id string) string { return f.StateDir.PrivatePath(f.name(id)) }
 
 // Write writes one intent, to disk and not only to the cache, replacing what
 // was known of it, and reads it back.
@@ -32,53 +32,40 @@ func (f Intents) Write(i Intent) error {
 		return fmt.Errorf("recording %s: %w", i.Kind, err)
 	}
 	text = append(text, '\n')
-	if err := errors.Join(f.StateDir.Create(), os.MkdirAll(f.dir(), 0o755)); err != nil {
-		return fmt.Errorf("recording %s: %w", i.Kind, err)
+	err = f.StateDir.WritePrivate(f.name(i.ID), text)
+	if err == nil {
+		err = f.readBack(i.ID, text)
 	}
-	if err := renameio.WriteFile(f.Path(i.ID), text, 0o644, renameio.WithTempDir(f.dir())); err != nil {
-		return fmt.Errorf("recording %s: %w", i.Kind, err)
-	}
-	// The file is on disk; so must be its name, which the directory holds.
-	for _, dir := range []string{f.dir(), string(f.StateDir)} {
-		if err := syncDir(dir); err != nil {
-			return fmt.Errorf("recording %s: %w", i.Kind, err)
-		}
-	}
-	if err := readBack(f.Path(i.ID), text); err != nil {
+	if err != nil {
 		return fmt.Errorf("recording %s: %w", i.Kind, err)
 	}
 	return nil
 }
 
 // readBack makes sure that a file has what was written.
-func readBack(path string, text []byte) error {
-	has, err := os.ReadFile(path)
+func (f Intents) readBack(id string, text []byte) error {
+	has, err := f.StateDir.ReadPrivate(f.name(id))
 	if err == nil && !bytes.Equal(has, text) {
-		err = fmt.Errorf("%s does not have what was written", path)
+		err = fmt.Errorf("%s does not have what was written", f.Path(id))
 	}
 	return err
-}
-
-func syncDir(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return f.Sync()
 }
 
 // All reads all intents, oldest first. One that cannot be read is an error: it
 // may stand for money.
 func (f Intents) All() ([]Intent, error) {
-	paths, err := filepath.Glob(filepath.Join(f.dir(), "*.json"))
+	names, err := f.StateDir.ListPrivate(intentsFolder)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("reading what was bought: %w", err)
 	}
 	var all []Intent
-	for _, path := range paths {
+	for _, name := range names {
+		id, is := strings.CutSuffix(name, ".json")
+		if !is || strings.HasPrefix(id, ".") {
+			continue
+		}
 		var i Intent
-		text, err := os.ReadFile(path)
+		text, err := f.StateDir.ReadPrivate(f.name(id))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -86,7 +73,7 @@ func (f Intents) All() ([]Intent, error) {
 			err = json.Unmarshal(text, &i)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("reading %s: %w; look at it before you buy anything", path, err)
+			return nil, fmt.Errorf("reading %s: %w; look at it before you buy anything", f.Path(id), err)
 		}
 		all = append(all, i)
 	}

@@ -1,6 +1,7 @@
 package market
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -46,7 +47,7 @@ func TestIntents(t *testing.T) {
 	if got, err := folder.All(); err != nil || len(got) != 2 {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if err := os.WriteFile(filepath.Join(string(folder.StateDir), "intents", "c.json"), []byte("{"), 0o644); err != nil {
+	if err := os.WriteFile(folder.Path("c"), []byte("{"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := folder.All(); err == nil || !strings.Contains(err.Error(), "before you buy") {
@@ -60,8 +61,9 @@ func TestOnlyOneBuys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := folder.Lock(); err == nil {
-		t.Error("two hold the lock")
+	_, err = folder.Lock()
+	if says := fmt.Sprintf("another purchase or extension runs: process %d on host ", os.Getpid()); err == nil || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "temporarily unavailable") {
+		t.Errorf("the second buyer reads %v, want %q", err, says)
 	}
 	unlock()
 	again, err := folder.Lock()

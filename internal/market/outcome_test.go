@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -283,7 +284,8 @@ func TestR3_IntentIsOnDiskBeforeTheCall(t *testing.T) {
 		if err != nil || len(all) != 1 || all[0].Phase != Sending || !all[0].SettledAt.Equal(all[0].At.Add(d.Timeout+d.Settle)) {
 			t.Errorf("%+v, %v", all, err)
 		}
-		return "cr-1", errors.Join(os.RemoveAll(d.intents().dir()), os.WriteFile(d.intents().dir(), nil, 0o600))
+		folder := filepath.Dir(d.intents().Path("i"))
+		return "cr-1", errors.Join(os.RemoveAll(folder), os.WriteFile(folder, nil, 0o600))
 	})
 	if err != nil || !strings.Contains(w.said(), "warning: recording purchase: ") || !strings.Contains(w.said(), "the next purchase asks EC2 about this one again") {
 		t.Errorf("%v; said: %s", err, w.said())

@@ -5,12 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
-
-	"github.com/google/renameio/v2"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
@@ -54,10 +51,7 @@ func Remember(dir state.Dir, r Remembered) error {
 	if err != nil {
 		return fmt.Errorf("remembering offerings: %w", err)
 	}
-	if err := dir.Create(); err != nil {
-		return fmt.Errorf("remembering offerings: %w", err)
-	}
-	if err := renameio.WriteFile(filepath.Join(string(dir), rememberedFile), append(text, '\n'), 0o644, renameio.WithTempDir(string(dir))); err != nil {
+	if err := dir.WritePublic(rememberedFile, append(text, '\n')); err != nil {
 		return fmt.Errorf("remembering offerings: %w", err)
 	}
 	return nil
@@ -67,7 +61,7 @@ func Remember(dir state.Dir, r Remembered) error {
 func ReadRemembered(dir state.Dir) (Remembered, error) {
 	var r Remembered
 	path := filepath.Join(string(dir), rememberedFile)
-	text, err := os.ReadFile(path)
+	text, err := dir.ReadPublic(rememberedFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return r, nil
 	}

@@ -5,19 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
-
-	"github.com/google/renameio/v2"
 )
+
+func canaryFile(group string) string { return "canary-" + group + ".json" }
 
 // CanaryPath is the file of what `canary` has found out about a node group's block.
 func (d Dir) CanaryPath(group string) string {
-	return filepath.Join(string(d), "canary-"+group+".json")
+	return d.PrivatePath(canaryFile(group))
 }
 
 // ReadCanary reads into report, which stays as it is if there is no file.
 func (d Dir) ReadCanary(group string, report any) error {
-	text, err := readRegular(d.CanaryPath(group))
+	text, err := d.ReadPrivate(canaryFile(group))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -34,7 +33,7 @@ func (d Dir) ReadCanary(group string, report any) error {
 func (d Dir) WriteCanary(group string, report any) error {
 	text, err := json.MarshalIndent(report, "", "  ")
 	if err == nil {
-		err = renameio.WriteFile(d.CanaryPath(group), append(text, '\n'), 0o644, renameio.WithTempDir(filepath.Dir(d.CanaryPath(group))))
+		err = d.writePrivate(canaryFile(group), append(text, '\n'))
 	}
 	if err != nil {
 		return fmt.Errorf("writing what was found out: %w", err)

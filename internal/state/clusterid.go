@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 )
@@ -30,7 +29,7 @@ var ErrNotSlurms = errors.New("slurmctld does not keep its state in this folder"
 // missing.
 func ClusterID(stateSave, clusterName string) (string, error) {
 	// Newer versions write NAME|NUMBER. The number is not in older ones, and of few digits.
-	written, err := readRegular(filepath.Join(stateSave, "clustername"))
+	written, err := Dir(stateSave).ReadPublic("clustername")
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("reading the cluster's id in %s: %w", stateSave, ErrNotSlurms)
 	}
@@ -41,7 +40,7 @@ func ClusterID(stateSave, clusterName string) (string, error) {
 		return "", fmt.Errorf("reading the cluster's id in %s: %w: it is that of cluster %q", stateSave, ErrNotSlurms, name)
 	}
 	path := filepath.Join(stateSave, idFile)
-	text, err := readRegular(path)
+	text, err := Dir(stateSave).ReadPublic(idFile)
 	if err != nil {
 		return "", fmt.Errorf("reading the cluster's id: %w", err)
 	}
@@ -62,26 +61,8 @@ func EnsureClusterID(stateSave, clusterName string) (string, error) {
 	}
 	raw := make([]byte, idBytes)
 	rand.Read(raw) // never fails
-	if err := createOnce(filepath.Join(stateSave, idFile), hex.EncodeToString(raw)+"\n"); err != nil {
+	if err := Dir(stateSave).createOnce(idFile, []byte(hex.EncodeToString(raw)+"\n")); err != nil {
 		return "", fmt.Errorf("making the cluster's id: %w", err)
 	}
 	return ClusterID(stateSave, clusterName)
-}
-
-// createOnce writes a whole file, unless there is one by then.
-func createOnce(path, text string) error {
-	part, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(part.Name())
-	_, err = part.WriteString(text)
-	err = errors.Join(err, part.Chmod(0o644), part.Sync(), part.Close())
-	if err != nil {
-		return err
-	}
-	if err := os.Link(part.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return nil
 }

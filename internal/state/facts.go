@@ -5,13 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
-
-	"github.com/google/renameio/v2"
 )
 
 // Facts are what a job may read of the reservation behind its nodes while it runs. They follow
@@ -32,22 +28,17 @@ type Facts struct {
 	EndUnix     int64     `json:"end_unix,omitempty"`
 }
 
-func (d Dir) factsFolder() string { return filepath.Join(string(d), "facts") }
+const factsFolder = "facts"
+
+func factsFile(slot string) string { return filepath.Join(factsFolder, slot+".json") }
 
 // FactsPath is the file of facts of a slot.
-func (d Dir) FactsPath(slot string) string { return filepath.Join(d.factsFolder(), slot+".json") }
+func (d Dir) FactsPath(slot string) string { return d.path(factsFile(slot)) }
 
 // WriteFacts writes the files of facts of slots, those that have changed, and removes those of
 // all other slots. Each is replaced as a whole: who reads it sees the old one or the new one.
 func (d Dir) WriteFacts(bySlot map[string]Facts) error {
 	fail := func(err error) error { return fmt.Errorf("writing facts for jobs: %w", err) }
-	dir := d.factsFolder()
-	if len(bySlot) > 0 {
-		// Whatever the umask is: jobs read it as their users.
-		if err := errors.Join(d.Create(), os.MkdirAll(dir, 0o755), os.Chmod(dir, 0o755)); err != nil {
-			return fail(err)
-		}
-	}
 	var errs []error
 	for slot, facts := range bySlot {
 		text, err := json.MarshalIndent(facts, "", "  ")
@@ -55,23 +46,23 @@ func (d Dir) WriteFacts(bySlot map[string]Facts) error {
 			return fail(err)
 		}
 		text = append(text, '\n')
-		if was, err := readRegular(d.FactsPath(slot)); err == nil && bytes.Equal(was, text) {
+		if was, err := d.ReadPublic(factsFile(slot)); err == nil && bytes.Equal(was, text) {
 			continue
 		}
-		if err := renameio.WriteFile(d.FactsPath(slot), text, 0o644, renameio.IgnoreUmask(), renameio.WithTempDir(dir)); err != nil {
+		if err := d.WritePublic(factsFile(slot), text); err != nil {
 			errs = append(errs, fail(err))
 		}
 	}
-	entries, err := os.ReadDir(dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	names, err := d.listPublic(factsFolder)
+	if err != nil {
 		errs = append(errs, fail(err))
 	}
-	for _, e := range entries {
-		slot, ours := strings.CutSuffix(e.Name(), ".json")
+	for _, name := range names {
+		slot, ours := strings.CutSuffix(name, ".json")
 		if _, there := bySlot[slot]; !ours || there {
 			continue
 		}
-		if err := os.Remove(d.FactsPath(slot)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := d.removePublic(factsFile(slot)); err != nil {
 			errs = append(errs, fail(err))
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 )
 
@@ -61,6 +62,14 @@ func ownerOf(info fs.FileInfo) (uid, gid int) {
 	return os.Getuid(), os.Getgid()
 }
 
+// linksOf is how many names a file has.
+func linksOf(info fs.FileInfo) int {
+	if s, ok := info.Sys().(*syscall.Stat_t); ok {
+		return int(s.Nlink)
+	}
+	return 1
+}
+
 func (f *folder) close() { _ = f.root.Close() }
 
 // at is an error with the whole path of what it is about.
@@ -89,7 +98,14 @@ func (d Dir) private() (*folder, error) {
 	if err := top.root.Mkdir(privateFolder, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, ask(top.at(privateFolder, err))
 	}
-	return top.own(privateFolder)
+	in, err := top.own(privateFolder)
+	if err == nil {
+		if err = top.moveOld(in); err != nil {
+			in.close()
+			return nil, ask(err)
+		}
+	}
+	return in, err
 }
 
 // own opens a folder in this one that is ours alone.
@@ -200,7 +216,7 @@ func (f *folder) write(name string, text []byte, mode fs.FileMode) error {
 
 // edit opens a file to be written in its place, and makes it if it is not there. Two that make
 // it at once get the same one.
-func (f *folder) edit(name string, flag int) (*os.File, error) {
+func (f *folder) edit(name string, flag int, mode fs.FileMode) (*os.File, error) {
 	for {
 		file, err := f.root.OpenFile(name, flag|syscall.O_NONBLOCK, 0)
 		if err == nil {
@@ -209,7 +225,7 @@ func (f *folder) edit(name string, flag int) (*os.File, error) {
 		if !errors.Is(err, fs.ErrNotExist) {
 			return nil, f.at(name, err)
 		}
-		made, called, err := f.temporary(name, 0o600)
+		made, called, err := f.temporary(name, mode)
 		if err != nil {
 			return nil, err
 		}
@@ -228,8 +244,7 @@ func (f *folder) single(name string, file *os.File) (*os.File, error) {
 	info, err := file.Stat()
 	if err == nil {
 		// While edit makes it, it has two names.
-		s, ok := info.Sys().(*syscall.Stat_t)
-		if !info.Mode().IsRegular() || ok && s.Nlink > 1 && int(s.Uid) != f.uid {
+		if uid, _ := ownerOf(info); !info.Mode().IsRegular() || linksOf(info) > 1 && uid != f.uid {
 			err = fmt.Errorf("%s is not a regular file with one name; remove it", filepath.Join(f.path, name))
 		}
 	}
@@ -240,22 +255,258 @@ func (f *folder) single(name string, file *os.File) (*os.File, error) {
 	return file, nil
 }
 
-// read reads a regular file, and does not wait for the other end of a FIFO.
+// read reads a regular file.
 func (f *folder) read(name string) ([]byte, error) {
-	file, err := f.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	file, info, err := f.regular(name)
 	if err != nil {
-		return nil, f.at(name, err)
+		return nil, err
 	}
 	defer file.Close()
+	var b bytes.Buffer
+	b.Grow(int(info.Size()) + bytes.MinRead) // else a large file is copied again and again
+	_, err = b.ReadFrom(file)
+	return b.Bytes(), err
+}
+
+// regular opens a regular file, and does not wait for the other end of a FIFO.
+func (f *folder) regular(name string) (*os.File, fs.FileInfo, error) {
+	file, err := f.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, f.at(name, err)
+	}
 	info, err := file.Stat()
 	if err == nil && !info.Mode().IsRegular() {
 		err = fmt.Errorf("%s is not a regular file; remove it", filepath.Join(f.path, name))
 	}
 	if err != nil {
+		_ = file.Close()
+		return nil, nil, err
+	}
+	return file, info, nil
+}
+
+// remove removes a file, if it is there.
+func (f *folder) remove(name string) error {
+	if err := f.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return f.at(name, err)
+	}
+	return nil
+}
+
+// list are the names in a folder, sorted; none if it is not there.
+func (f *folder) list(name string) ([]string, error) {
+	dir, err := f.root.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, f.at(name, err)
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	slices.Sort(names)
+	return names, err
+}
+
+// make makes a folder, and those that it is in, if they are not there: for all users, whatever
+// the umask is, in a state_dir, for nobody else in the private folder.
+func (f *folder) make(name string, mode fs.FileMode) error {
+	if name == "." {
+		return nil
+	}
+	if err := f.make(filepath.Dir(name), mode); err != nil {
+		return err
+	}
+	err := f.root.Mkdir(name, mode)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err == nil {
+		err = f.root.Chmod(name, mode)
+	}
+	if err == nil && os.Geteuid() == 0 && f.uid != 0 {
+		err = f.root.Lchown(name, f.uid, f.gid)
+	}
+	return f.at(name, err)
+}
+
+// ReadPublic reads a file of the state_dir.
+func (d Dir) ReadPublic(name string) ([]byte, error) {
+	in, err := d.open()
+	if err != nil {
 		return nil, err
 	}
-	var b bytes.Buffer
-	b.Grow(int(info.Size()) + bytes.MinRead) // else a large file is copied again and again
-	_, err = b.ReadFrom(file)
-	return b.Bytes(), err
+	defer in.close()
+	return in.read(name)
+}
+
+// makePublic makes the state_dir, and a folder in it.
+func (d Dir) makePublic(name string) error {
+	if err := d.Create(); err != nil {
+		return err
+	}
+	in, err := d.open()
+	if err != nil {
+		return err
+	}
+	defer in.close()
+	return in.make(name, 0o755)
+}
+
+// WritePublic replaces a file that all may read.
+func (d Dir) WritePublic(name string, text []byte) error {
+	if err := d.makePublic(filepath.Dir(name)); err != nil {
+		return err
+	}
+	in, err := d.open()
+	if err != nil {
+		return err
+	}
+	defer in.close()
+	return in.write(name, text, 0o644)
+}
+
+func (d Dir) removePublic(name string) error {
+	in, err := d.open()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer in.close()
+	return in.remove(name)
+}
+
+func (d Dir) listPublic(name string) ([]string, error) {
+	in, err := d.open()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer in.close()
+	return in.list(name)
+}
+
+// createOnce writes a whole file that all may read, unless there is one by then.
+func (d Dir) createOnce(name string, text []byte) error {
+	in, err := d.open()
+	if err != nil {
+		return err
+	}
+	defer in.close()
+	file, called, err := in.temporary(name, 0o644)
+	if err != nil {
+		return err
+	}
+	defer in.root.Remove(called)
+	_, err = file.Write(text)
+	err = errors.Join(err, file.Sync(), file.Close())
+	if err == nil {
+		err = in.root.Link(called, name)
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return in.at(name, err)
+	}
+	return nil
+}
+
+// ours opens the folder of our own files to read in it. There may be none: fs.ErrNotExist.
+func (d Dir) ours() (*folder, error) {
+	top, err := d.open()
+	if err != nil {
+		return nil, err
+	}
+	defer top.close()
+	if _, err := top.root.Lstat(privateFolder); errors.Is(err, fs.ErrNotExist) {
+		if old, err := top.old(); err != nil || len(old) == 0 {
+			return nil, errors.Join(err, fs.ErrNotExist)
+		}
+		return d.private()
+	}
+	return top.own(privateFolder)
+}
+
+// ReadPrivate reads a file that only our own programs may read.
+func (d Dir) ReadPrivate(name string) ([]byte, error) {
+	in, err := d.ours()
+	if err != nil {
+		return nil, err
+	}
+	defer in.close()
+	return in.read(name)
+}
+
+func (d Dir) writePrivate(name string, text []byte) error {
+	in, err := d.private()
+	if err != nil {
+		return err
+	}
+	defer in.close()
+	return in.write(name, text, 0o600)
+}
+
+// ListPrivate are the names in a folder that only our own programs may read, sorted; none if
+// it is not there.
+func (d Dir) ListPrivate(name string) ([]string, error) {
+	in, err := d.ours()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer in.close()
+	return in.list(name)
+}
+
+// WritePrivate replaces a file that only our own programs may read. Its text and its name are
+// on disk before it returns.
+func (d Dir) WritePrivate(name string, text []byte) error {
+	in, err := d.private()
+	if err != nil {
+		return err
+	}
+	defer in.close()
+	dir := filepath.Dir(name)
+	if err := in.make(dir, 0o700); err != nil {
+		return err
+	}
+	if err := in.write(name, text, 0o600); err != nil {
+		return err
+	}
+	// The file is on disk; so must be its name, which the folder holds.
+	for _, folder := range []string{dir, "."} {
+		if err := in.sync(folder); err != nil {
+			return err
+		}
+	}
+	top, err := d.open()
+	if err != nil {
+		return err
+	}
+	defer top.close()
+	return top.sync(".")
+}
+
+func (f *folder) sync(name string) error {
+	dir, err := f.root.Open(name)
+	if err != nil {
+		return f.at(name, err)
+	}
+	defer dir.Close()
+	return dir.Sync()
+}
+
+// AppendTo opens a file of a folder to append to it, and makes it if it is not there. The
+// folder may belong to another user: no symbolic link leads out of it.
+func AppendTo(dir, name string) (*os.File, error) {
+	in, err := Dir(dir).open()
+	if err != nil {
+		return nil, err
+	}
+	defer in.close()
+	return in.edit(name, os.O_APPEND|os.O_WRONLY, 0o640)
 }

@@ -5,11 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
 	"time"
-
-	"github.com/google/renameio/v2"
 )
+
+const fullFile = "full.json"
 
 // full is what EC2 said of a reservation: it had no room for so many nodes.
 type full struct {
@@ -17,11 +16,9 @@ type full struct {
 	Until time.Time `json:"until"`
 }
 
-func (d Dir) fullPath() string { return filepath.Join(string(d), "full.json") }
-
 func (d Dir) readFull(now time.Time) (map[string]full, error) {
 	found := map[string]full{}
-	text, err := readRegular(d.fullPath())
+	text, err := d.ReadPrivate(fullFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return found, nil
 	}
@@ -63,7 +60,7 @@ func (d Dir) MarkFull(id string, nodes int, now, until time.Time) error {
 	all[id] = full{nodes, until}
 	text, err := json.Marshal(all)
 	if err == nil {
-		err = renameio.WriteFile(d.fullPath(), append(text, '\n'), 0o644, renameio.IgnoreUmask(), renameio.WithTempDir(string(d)))
+		err = d.writePrivate(fullFile, append(text, '\n'))
 	}
 	if err != nil {
 		return fmt.Errorf("noting that a reservation is full: %w", err)

@@ -5,12 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
-
-	"github.com/google/renameio/v2"
 )
 
 // Health is what is known of the nodes of a slot since its block opened, by the site's own
@@ -73,25 +70,27 @@ type HealthCase struct {
 // HealthOutput is how much of a command's output is kept, in bytes.
 const HealthOutput = 4096
 
-func (d Dir) healthDir() Dir { return Dir(filepath.Join(string(d), "health")) }
+const healthFolder = "health"
 
-func (d Dir) healthPath(slot string) string {
-	return filepath.Join(string(d.healthDir()), slot+".json")
+func healthFile(slot string) string { return filepath.Join(healthFolder, slot+".json") }
+
+func healthOutputFile(node string) string { return filepath.Join(healthFolder, node+".out") }
+
+func healthCaseFile(node, reservation string) string {
+	return filepath.Join(healthFolder, "cases", node+"-"+reservation+".json")
 }
 
 // HealthOutputPath is where the command's job on a node leaves the end of its output.
-func (d Dir) HealthOutputPath(node string) string {
-	return filepath.Join(string(d.healthDir()), node+".out")
-}
+func (d Dir) HealthOutputPath(node string) string { return d.path(healthOutputFile(node)) }
 
 // HealthCasePath is the file of a node that failed in a reservation.
 func (d Dir) HealthCasePath(node, reservation string) string {
-	return filepath.Join(string(d.healthDir()), "cases", node+"-"+reservation+".json")
+	return d.path(healthCaseFile(node, reservation))
 }
 
 // Health is what is known of a slot's nodes, nil if nothing is.
 func (d Dir) Health(slot string) (*Health, error) {
-	text, err := readRegular(d.healthPath(slot))
+	text, err := d.ReadPublic(healthFile(slot))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -100,7 +99,7 @@ func (d Dir) Health(slot string) (*Health, error) {
 		err = json.Unmarshal(text, h)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading the health of nodes, %s: %w; remove it", d.healthPath(slot), err)
+		return nil, fmt.Errorf("reading the health of nodes, %s: %w; remove it", d.path(healthFile(slot)), err)
 	}
 	for name, n := range h.Nodes {
 		if n == nil {
@@ -112,21 +111,18 @@ func (d Dir) Health(slot string) (*Health, error) {
 
 // KeepHealth writes what is known of a slot's nodes, for the next pass.
 func (d Dir) KeepHealth(h *Health) error {
-	return d.writeHealth(d.healthPath(h.Slot), h)
+	return d.writeHealth(healthFile(h.Slot), h)
 }
 
 // KeepHealthCase writes the file of a node that failed.
 func (d Dir) KeepHealthCase(c HealthCase) error {
-	return d.writeHealth(d.HealthCasePath(c.Node, c.ReservationID), c)
+	return d.writeHealth(healthCaseFile(c.Node, c.ReservationID), c)
 }
 
-func (d Dir) writeHealth(path string, what any) error {
+func (d Dir) writeHealth(name string, what any) error {
 	text, err := json.MarshalIndent(what, "", "  ")
 	if err == nil {
-		err = errors.Join(d.healthDir().Create(), Dir(filepath.Dir(path)).Create())
-	}
-	if err == nil {
-		err = renameio.WriteFile(path, append(text, '\n'), 0o644, renameio.IgnoreUmask(), renameio.WithTempDir(filepath.Dir(path)))
+		err = d.WritePublic(name, append(text, '\n'))
 	}
 	if err != nil {
 		return fmt.Errorf("keeping the health of nodes: %w", err)
@@ -137,7 +133,7 @@ func (d Dir) writeHealth(path string, what any) error {
 // HealthSaid is what the command's job on a node left; "" if the node could not write it,
 // because state_dir is not there.
 func (d Dir) HealthSaid(node string) string {
-	text, err := readRegular(d.HealthOutputPath(node))
+	text, err := d.ReadPublic(healthOutputFile(node))
 	if err != nil {
 		return ""
 	}
@@ -146,10 +142,7 @@ func (d Dir) HealthSaid(node string) string {
 
 // ForgetHealthSaid makes room for what the next job on a node leaves.
 func (d Dir) ForgetHealthSaid(node string) error {
-	if err := errors.Join(d.Create(), d.healthDir().Create()); err != nil {
-		return fmt.Errorf("keeping the health of nodes: %w", err)
-	}
-	if err := os.Remove(d.HealthOutputPath(node)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := errors.Join(d.makePublic(healthFolder), d.removePublic(healthOutputFile(node))); err != nil {
 		return fmt.Errorf("keeping the health of nodes: %w", err)
 	}
 	return nil

@@ -6,21 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
 	"slices"
 	"time"
-
-	"github.com/google/renameio/v2"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-func (d Dir) heldPath() string { return filepath.Join(string(d), "held.json") }
+const heldFile = "held.json"
 
 // Held is the ledger of the capacity that is held now, by whatever program of this state
 // folder; none if there is no file. EC2 shows it too, but not at once.
 func (d Dir) Held(now time.Time) ([]capacity.Held, error) {
-	text, err := readRegular(d.heldPath())
+	text, err := d.ReadPrivate(heldFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -79,7 +76,7 @@ func (d Dir) changeHeld(now time.Time, change func([]capacity.Held) ([]capacity.
 	}
 	text, err := json.Marshal(held)
 	if err == nil {
-		err = renameio.WriteFile(d.heldPath(), append(text, '\n'), 0o644, renameio.IgnoreUmask(), renameio.WithTempDir(string(d)))
+		err = d.writePrivate(heldFile, append(text, '\n'))
 	}
 	if err != nil {
 		return fmt.Errorf("noting what is held: %w", err)

@@ -97,7 +97,7 @@ func (d Dir) Lock(ctx context.Context, which Lock, wait time.Duration) (unlock f
 		return nil, fmt.Errorf("locking %s: %w", d, err)
 	}
 	defer in.close()
-	f, err := in.edit(string(which), os.O_RDWR)
+	f, err := in.edit(string(which), os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("locking %s: %w", d, ask(err))
 	}

@@ -7,12 +7,11 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"path/filepath"
-
-	"github.com/google/renameio/v2"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
+
+const marksFile = "marks.json"
 
 // Mark is what a pass remembers of a job: above all what its comment said before it started.
 type Mark struct {
@@ -31,11 +30,9 @@ type Mark struct {
 	Ending bool `json:"ending,omitempty"`
 }
 
-func (d Dir) marksPath() string { return filepath.Join(string(d), "marks.json") }
-
 // Marks are those that the last pass knew, by job; none if there is no file.
 func (d Dir) Marks() (map[string]Mark, error) {
-	text, err := readRegular(d.marksPath())
+	text, err := d.ReadPrivate(marksFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -56,7 +53,7 @@ func (d Dir) KeepMarks(marks, before map[string]Mark) error {
 	}
 	text, err := json.Marshal(marks)
 	if err == nil {
-		err = renameio.WriteFile(d.marksPath(), append(text, '\n'), 0o644, renameio.IgnoreUmask(), renameio.WithTempDir(string(d)))
+		err = d.writePrivate(marksFile, append(text, '\n'))
 	}
 	if err != nil {
 		return fmt.Errorf("keeping the marks of jobs: %w", err)

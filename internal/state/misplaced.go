@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/renameio/v2"
-
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
@@ -24,11 +22,9 @@ type Misplaced struct {
 	Metadata capacity.Metadata `json:"metadata"`
 }
 
-func (d Dir) misplacedDir() Dir { return Dir(filepath.Join(string(d), "misplaced")) }
+const misplacedFolder = "misplaced"
 
-func (d Dir) misplacedPath(node string) string {
-	return filepath.Join(string(d.misplacedDir()), node+".json")
-}
+func misplacedFile(node string) string { return filepath.Join(misplacedFolder, node+".json") }
 
 // KeepMisplaced writes down what a Prolog found, for sync. It makes no state_dir: one that
 // is not there is not shared with this machine.
@@ -38,10 +34,7 @@ func (d Dir) KeepMisplaced(m Misplaced) error {
 	}
 	text, err := json.Marshal(m)
 	if err == nil {
-		err = d.misplacedDir().Create()
-	}
-	if err == nil {
-		err = renameio.WriteFile(d.misplacedPath(m.Node), append(text, '\n'), 0o644, renameio.IgnoreUmask(), renameio.WithTempDir(string(d.misplacedDir())))
+		err = d.WritePublic(misplacedFile(m.Node), append(text, '\n'))
 	}
 	if err != nil {
 		return fmt.Errorf("telling sync of a node: %w", err)
@@ -51,7 +44,7 @@ func (d Dir) KeepMisplaced(m Misplaced) error {
 
 // DropMisplaced forgets what was found of a node, if anything was.
 func (d Dir) DropMisplaced(node string) error {
-	if err := os.Remove(d.misplacedPath(node)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := d.removePublic(misplacedFile(node)); err != nil {
 		return fmt.Errorf("forgetting what a Prolog found: %w", err)
 	}
 	return nil
@@ -60,18 +53,15 @@ func (d Dir) DropMisplaced(node string) error {
 // Misplaced is what the Prologs found, in the order of the names of nodes. The error joins
 // the files that cannot be read.
 func (d Dir) Misplaced() ([]Misplaced, error) {
-	entries, err := os.ReadDir(string(d.misplacedDir()))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
+	names, err := d.listPublic(misplacedFolder)
 	errs := []error{err}
 	var all []Misplaced
-	for _, e := range entries {
-		node, ours := strings.CutSuffix(e.Name(), ".json")
+	for _, name := range names {
+		node, ours := strings.CutSuffix(name, ".json")
 		if !ours || strings.HasPrefix(node, ".") {
 			continue // of a Prolog that was killed while it wrote
 		}
-		text, err := readRegular(d.misplacedPath(node))
+		text, err := d.ReadPublic(misplacedFile(node))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -80,7 +70,7 @@ func (d Dir) Misplaced() ([]Misplaced, error) {
 			err = json.Unmarshal(text, &m)
 		}
 		if err == nil && m.Node != node {
-			err = fmt.Errorf("%s is about node %q; remove it", d.misplacedPath(node), m.Node)
+			err = fmt.Errorf("%s is about node %q; remove it", d.path(misplacedFile(node)), m.Node)
 		}
 		if err != nil {
 			errs = append(errs, err)

@@ -5,17 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
 	"time"
-
-	"github.com/google/renameio/v2"
 )
 
-func (d Dir) noticesPath() string { return filepath.Join(string(d), "notices.json") }
+const noticesFile = "notices.json"
 
 // Notices is what people have been told, with the times when; none if there is no file.
 func (d Dir) Notices() (map[string]time.Time, error) {
-	text, err := readRegular(d.noticesPath())
+	text, err := d.ReadPrivate(noticesFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -33,7 +30,7 @@ func (d Dir) Notices() (map[string]time.Time, error) {
 func (d Dir) KeepNotices(told map[string]time.Time) error {
 	text, err := json.Marshal(told)
 	if err == nil {
-		err = renameio.WriteFile(d.noticesPath(), append(text, '\n'), 0o644, renameio.IgnoreUmask(), renameio.WithTempDir(string(d)))
+		err = d.writePrivate(noticesFile, append(text, '\n'))
 	}
 	if err != nil {
 		return fmt.Errorf("keeping what people were told: %w", err)

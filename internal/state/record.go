@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
 )
 
@@ -35,7 +34,7 @@ const recordFile = "hooks.jsonl"
 const maxRecords = 8 << 20
 
 // RecordPath is where the records are, one JSON object a line, oldest first.
-func (d Dir) RecordPath() string { return filepath.Join(string(d), recordFile) }
+func (d Dir) RecordPath() string { return d.PrivatePath(recordFile) }
 
 // AppendRecords adds records. Several hooks may append at the same time: the records are one
 // write to a file opened for appending.
@@ -47,8 +46,13 @@ func (d Dir) AppendRecords(records ...Record) error {
 			return fmt.Errorf("writing hook records: %w", err)
 		}
 	}
-	d.rotateRecords()
-	f, err := os.OpenFile(d.RecordPath(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o640)
+	in, err := d.private()
+	if err != nil {
+		return fmt.Errorf("writing hook records: %w", err)
+	}
+	defer in.close()
+	d.rotateRecords(in)
+	f, err := in.edit(recordFile, os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fmt.Errorf("writing hook records: %w", err)
 	}
@@ -62,9 +66,9 @@ func (d Dir) AppendRecords(records ...Record) error {
 // rotateRecords sets a large file aside, which replaces the one before it. Only one hook at
 // a time may: the second would put the few records since then in the place of the first's
 // many. A hook that cannot get the lock leaves it to the next one.
-func (d Dir) rotateRecords() {
+func (d Dir) rotateRecords(in *folder) {
 	large := func() bool {
-		info, err := os.Stat(d.RecordPath())
+		info, err := in.root.Stat(recordFile)
 		return err == nil && info.Size() > maxRecords
 	}
 	if !large() {
@@ -76,7 +80,7 @@ func (d Dir) rotateRecords() {
 	}
 	defer unlock()
 	if large() {
-		_ = os.Rename(d.RecordPath(), d.RecordPath()+".1")
+		_ = in.root.Rename(recordFile, recordFile+".1")
 	}
 }
 
@@ -84,8 +88,8 @@ func (d Dir) rotateRecords() {
 // was cut off by a crash is passed over.
 func (d Dir) Records() ([]Record, error) {
 	var all []Record
-	for _, path := range []string{d.RecordPath() + ".1", d.RecordPath()} {
-		text, err := os.ReadFile(path)
+	for _, name := range []string{recordFile + ".1", recordFile} {
+		text, err := d.ReadPrivate(name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}

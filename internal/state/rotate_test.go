@@ -12,6 +12,9 @@ import (
 func TestRotationByManyHooks(t *testing.T) {
 	dir := Dir(t.TempDir())
 	const old = "{\"hook\":\"resume\",\"message\":\"before\"}\n"
+	if _, err := dir.private(); err != nil {
+		t.Fatal(err)
+	}
 	for round := range 20 {
 		if err := os.WriteFile(dir.RecordPath(), bytes.Repeat([]byte(old), maxRecords/len(old)+1), 0o640); err != nil {
 			t.Fatal(err)

@@ -9,13 +9,10 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/google/renameio/v2"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
@@ -90,20 +87,21 @@ const (
 	quiet = 5 * time.Minute
 )
 
-func (d Dir) lastSamplePath() string { return filepath.Join(string(d), "samples.json") }
+const (
+	lastSampleFile = "samples.json"
+	// sampleName is the name of a file of samples, by the time of its first line.
+	sampleName = "samples-20060102T150405Z.jsonl"
+)
 
-// samplePaths are the files of samples, oldest first.
-func (d Dir) samplePaths() []string {
-	paths, err := filepath.Glob(filepath.Join(string(d), "samples-*.jsonl"))
-	if err != nil {
-		return nil // the pattern is valid, but for a strange state_dir
-	}
-	return paths // sorted, and so by time
+// sampleFiles are the names of the files of samples, oldest first.
+func (f *folder) sampleFiles() ([]string, error) {
+	names, err := f.list(".")
+	return slices.DeleteFunc(names, func(name string) bool { return begins(name).IsZero() }), err
 }
 
 // LastSample is what the last pass saw, whole; nil if there was none.
 func (d Dir) LastSample() *Sample {
-	text, err := readRegular(d.lastSamplePath())
+	text, err := d.ReadPrivate(lastSampleFile)
 	var last Sample
 	if err != nil || json.Unmarshal(text, &last) != nil {
 		return nil // the next line is a full one then
@@ -125,27 +123,39 @@ func (d Dir) AppendSample(now Sample, last *Sample, poll time.Duration) error {
 func (d Dir) appendSample(now Sample, last *Sample, poll time.Duration) error {
 	// The pass itself may take a while, if AWS does not answer.
 	now.Holds.Duration = quiet + 2*poll + 2*time.Minute
-	line, path := now, ""
-	if paths := d.samplePaths(); len(paths) > 0 && last != nil {
-		path = paths[len(paths)-1]
-		if info, err := os.Stat(path); err != nil || info.Size() > maxSamples {
-			path = ""
+	in, err := d.private()
+	if err != nil {
+		return err
+	}
+	defer in.close()
+	files, err := in.sampleFiles()
+	if err != nil {
+		return err
+	}
+	line, file := now, ""
+	if len(files) > 0 && last != nil {
+		file = files[len(files)-1]
+		if info, err := in.root.Stat(file); err != nil || info.Size() > maxSamples {
+			file = ""
 		}
 	}
-	if path == "" {
+	if file == "" {
 		line.Full = true
-		path = filepath.Join(string(d), now.At.UTC().Format("samples-20060102T150405Z.jsonl"))
+		file = now.At.UTC().Format(sampleName)
 	} else {
 		line = now.since(*last)
 		if line.Paid == nil && line.Runs == nil && line.Holds == last.Holds && now.At.Sub(last.At) < quiet {
 			return nil
 		}
 	}
-	if err := appendLine(path, line); err != nil {
+	if err := in.appendLine(file, line); err != nil {
 		return err
 	}
-	for _, old := range oldest(d.samplePaths(), keptSamples) {
-		if err := os.Remove(old); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if files, err = in.sampleFiles(); err != nil {
+		return err
+	}
+	for _, old := range oldest(files, keptSamples) {
+		if err := in.remove(old); err != nil {
 			return err
 		}
 	}
@@ -153,7 +163,7 @@ func (d Dir) appendSample(now Sample, last *Sample, poll time.Duration) error {
 	if err != nil {
 		return err
 	}
-	return renameio.WriteFile(d.lastSamplePath(), append(text, '\n'), 0o640, renameio.WithTempDir(string(d)))
+	return in.write(lastSampleFile, append(text, '\n'), 0o600)
 }
 
 // since is what is new in a whole sample.
@@ -188,25 +198,25 @@ func (s *Sample) paid(id string, p *Paid) {
 }
 
 // appendLine writes a line in one piece, on a line of its own whatever was cut off before it.
-func appendLine(path string, line Sample) error {
+func (f *folder) appendLine(name string, line Sample) error {
 	text, err := json.Marshal(line)
 	if err != nil {
 		return err
 	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o640)
+	file, err := f.edit(name, os.O_APPEND|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
 	}
-	if info, err := f.Stat(); err == nil && info.Size() > 0 {
+	if info, err := file.Stat(); err == nil && info.Size() > 0 {
 		end := make([]byte, 1)
-		if _, err := f.ReadAt(end, info.Size()-1); err == nil && end[0] != '\n' {
+		if _, err := file.ReadAt(end, info.Size()-1); err == nil && end[0] != '\n' {
 			text = append([]byte{'\n'}, text...)
 		}
 	}
-	if _, err = f.Write(append(text, '\n')); err == nil {
-		err = f.Sync() // before samples.json says that it is there
+	if _, err = file.Write(append(text, '\n')); err == nil {
+		err = file.Sync() // before samples.json says that it is there
 	}
-	return errors.Join(err, f.Close())
+	return errors.Join(err, file.Close())
 }
 
 func oldest(paths []string, kept int) []string {
@@ -220,12 +230,23 @@ func oldest(paths []string, kept int) []string {
 // things stood then. A line that was cut off is passed over.
 func (d Dir) Samples(since time.Time) ([]Sample, error) {
 	var all []Sample
-	paths := d.samplePaths()
-	for i, path := range paths {
-		if i+1 < len(paths) && !begins(paths[i+1]).After(since) {
+	in, err := d.ours()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading samples: %w", err)
+	}
+	defer in.close()
+	files, err := in.sampleFiles()
+	if err != nil {
+		return nil, fmt.Errorf("reading samples: %w", err)
+	}
+	for i, file := range files {
+		if i+1 < len(files) && !begins(files[i+1]).After(since) {
 			continue // what comes after it begins with all that counts
 		}
-		lines, err := readSamples(path)
+		lines, err := in.readSamples(file)
 		if err != nil {
 			return nil, fmt.Errorf("reading samples: %w", err)
 		}
@@ -237,19 +258,19 @@ func (d Dir) Samples(since time.Time) ([]Sample, error) {
 }
 
 // begins is the time of the first line of a file, from its name; zero if that has none.
-func begins(path string) time.Time {
-	at, _ := time.Parse("samples-20060102T150405Z.jsonl", filepath.Base(path))
+func begins(name string) time.Time {
+	at, _ := time.Parse(sampleName, name)
 	return at
 }
 
-func readSamples(path string) ([]Sample, error) {
-	f, err := os.Open(path)
+func (f *folder) readSamples(name string) ([]Sample, error) {
+	file, _, err := f.regular(name)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	defer file.Close()
 	var lines []Sample
-	in := bufio.NewReader(f)
+	in := bufio.NewReader(file)
 	for {
 		text, err := in.ReadString('\n')
 		var s Sample

@@ -61,7 +61,7 @@ func TestSamplesAreWhatIsNew(t *testing.T) {
 	if lines != 5 || len(got.Paid) != 0 || !got.At.Equal(last.At) { // 0, 1, 6, 11 and 13
 		t.Errorf("%d lines, %+v", lines, got)
 	}
-	text, err := os.ReadFile(dir.samplePaths()[0])
+	text, err := os.ReadFile(samplePaths(dir)[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,19 +75,19 @@ func TestSamplesAreWhatIsNew(t *testing.T) {
 func TestSamplesAfterACrash(t *testing.T) {
 	dir := Dir(t.TempDir())
 	appendTo(t, dir, sampleAt(0, 0))
-	before, err := os.ReadFile(dir.lastSamplePath())
+	before, err := os.ReadFile(dir.PrivatePath(lastSampleFile))
 	if err != nil {
 		t.Fatal(err)
 	}
 	appendTo(t, dir, sampleAt(1, 4, "7"))
-	path := dir.samplePaths()[0]
+	path := samplePaths(dir)[0]
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	first := strings.IndexByte(string(text), '\n') + 1
 	for cut := first; cut < len(text); cut += 7 {
-		for name, text := range map[string][]byte{path: text[:cut], dir.lastSamplePath(): before} {
+		for name, text := range map[string][]byte{path: text[:cut], dir.PrivatePath(lastSampleFile): before} {
 			if err := os.WriteFile(name, text, 0o640); err != nil {
 				t.Fatal(err)
 			}
@@ -108,13 +108,13 @@ func TestSamplesAfterACrash(t *testing.T) {
 func TestSamplesWithoutTheLast(t *testing.T) {
 	dir := Dir(t.TempDir())
 	appendTo(t, dir, sampleAt(0, 4, "7"))
-	if err := os.WriteFile(dir.lastSamplePath(), []byte("{"), 0o640); err != nil {
+	if err := os.WriteFile(dir.PrivatePath(lastSampleFile), []byte("{"), 0o640); err != nil {
 		t.Fatal(err)
 	}
 	appendTo(t, dir, sampleAt(1, 4, "7"))
 	all, err := dir.Samples(opens.Add(time.Minute))
-	if err != nil || len(dir.samplePaths()) != 2 || len(all) != 1 || !all[0].Full || all[0].Paid["cr-1"] == nil || len(all[0].Runs) != 1 {
-		t.Errorf("%v: %v, %+v", err, dir.samplePaths(), all)
+	if err != nil || len(samplePaths(dir)) != 2 || len(all) != 1 || !all[0].Full || all[0].Paid["cr-1"] == nil || len(all[0].Runs) != 1 {
+		t.Errorf("%v: %v, %+v", err, samplePaths(dir), all)
 	}
 }
 
@@ -123,12 +123,12 @@ func TestSamplesRotate(t *testing.T) {
 	dir := Dir(t.TempDir())
 	for m := range keptSamples + 3 {
 		appendTo(t, dir, sampleAt(m, m%4, "7"))
-		paths := dir.samplePaths()
+		paths := samplePaths(dir)
 		if err := os.Truncate(paths[len(paths)-1], maxSamples+1); err != nil { // a sparse tail that is no line
 			t.Fatal(err)
 		}
 	}
-	paths := dir.samplePaths()
+	paths := samplePaths(dir)
 	if len(paths) != keptSamples || filepath.Base(paths[0]) != "samples-20270301T113300Z.jsonl" {
 		t.Fatalf("%d files from %s on", len(paths), filepath.Base(paths[0]))
 	}
@@ -179,4 +179,10 @@ func TestSamplesOfTwoWriters(t *testing.T) {
 			t.Errorf("line %d: %+v", i, s)
 		}
 	}
+}
+
+// samplePaths are the files of samples, oldest first.
+func samplePaths(dir Dir) []string {
+	paths, _ := filepath.Glob(dir.PrivatePath("samples-*.jsonl"))
+	return paths
 }

@@ -5,11 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
 	"time"
-
-	"github.com/google/renameio/v2"
 )
+
+const setbacksFile = "setbacks.json"
 
 // Setback is why sync could not go on with the roll over of a node group. Times are AWS's.
 type Setback struct {
@@ -20,11 +19,9 @@ type Setback struct {
 	Problem string `json:"problem"`
 }
 
-func (d Dir) setbacksPath() string { return filepath.Join(string(d), "setbacks.json") }
-
 // Setbacks are those that are left, by what is to be done; none if there is no file.
 func (d Dir) Setbacks() (map[string]Setback, error) {
-	text, err := readRegular(d.setbacksPath())
+	text, err := d.ReadPrivate(setbacksFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -33,7 +30,7 @@ func (d Dir) Setbacks() (map[string]Setback, error) {
 		err = json.Unmarshal(text, &all)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading why a roll over waits, %s: %w; remove it", d.setbacksPath(), err)
+		return nil, fmt.Errorf("reading why a roll over waits, %s: %w; remove it", d.PrivatePath(setbacksFile), err)
 	}
 	return all, nil
 }
@@ -42,7 +39,7 @@ func (d Dir) Setbacks() (map[string]Setback, error) {
 func (d Dir) KeepSetbacks(all map[string]Setback) error {
 	text, err := json.MarshalIndent(all, "", "  ")
 	if err == nil {
-		err = renameio.WriteFile(d.setbacksPath(), append(text, '\n'), 0o644, renameio.IgnoreUmask(), renameio.WithTempDir(string(d)))
+		err = d.writePrivate(setbacksFile, append(text, '\n'))
 	}
 	if err != nil {
 		return fmt.Errorf("keeping why a roll over waits: %w", err)

@@ -5,11 +5,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
-
-	"github.com/google/renameio/v2"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
@@ -38,7 +35,7 @@ func (d Dir) writeSlices(s *capacity.Snapshot) error {
 	}
 	head.WriteString("\n")
 	head.Write(text.Bytes())
-	return renameio.WriteFile(d.path(slicesFile), head.Bytes(), 0o644, renameio.IgnoreUmask(), renameio.WithTempDir(string(d)))
+	return d.WritePublic(slicesFile, head.Bytes())
 }
 
 // ReadFor reads what of the snapshot decides about a job: the slice of its partition, if that
@@ -56,11 +53,16 @@ func (d Dir) readSlice(req capacity.Request) *capacity.Snapshot {
 	}
 	// The snapshot is written first: what is older than that is of another pass, or of a
 	// release that wrote no slices after it.
-	whole, err := os.Stat(d.SnapshotPath())
+	dir, err := d.open()
 	if err != nil {
 		return nil
 	}
-	file, info, err := openRegular(d.path(slicesFile))
+	defer dir.close()
+	whole, err := dir.root.Stat(snapshotFile)
+	if err != nil {
+		return nil
+	}
+	file, info, err := dir.regular(slicesFile)
 	if err != nil {
 		return nil
 	}

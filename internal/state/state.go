@@ -6,19 +6,14 @@
 package state
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
-
-	"github.com/google/renameio/v2"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
@@ -57,7 +52,7 @@ func (d Dir) PlanPath() string { return d.path(planFile) }
 // fs.ErrNotExist: nothing is known then, and jobs go through. It does not wait for the
 // other end of a FIFO; that its file system answers is not in its hands.
 func (d Dir) ReadSnapshot() (*capacity.Snapshot, error) {
-	text, err := readRegular(d.SnapshotPath())
+	text, err := d.ReadPublic(snapshotFile)
 	if err != nil {
 		return nil, fmt.Errorf("reading snapshot: %w", err)
 	}
@@ -71,35 +66,6 @@ func (d Dir) ReadSnapshot() (*capacity.Snapshot, error) {
 	return &s, nil
 }
 
-// openRegular opens a regular file, and does not wait for the other end of a FIFO.
-func openRegular(path string) (*os.File, fs.FileInfo, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, nil, err
-	}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is not a regular file; remove it", path)
-	}
-	if err != nil {
-		f.Close()
-		return nil, nil, err
-	}
-	return f, info, nil
-}
-
-func readRegular(path string) ([]byte, error) {
-	f, info, err := openRegular(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	var b bytes.Buffer
-	b.Grow(int(info.Size()) + bytes.MinRead) // else a large file is copied again and again
-	_, err = b.ReadFrom(f)
-	return b.Bytes(), err
-}
-
 // WriteSnapshot writes the snapshot, and the slices and the plan that go with it.
 func (d Dir) WriteSnapshot(s *capacity.Snapshot) error {
 	s.Version = capacity.SnapshotVersion
@@ -110,13 +76,13 @@ func (d Dir) WriteSnapshot(s *capacity.Snapshot) error {
 	if err := d.Create(); err != nil {
 		return fmt.Errorf("writing snapshot: %w", err)
 	}
-	if err := renameio.WriteFile(d.SnapshotPath(), append(text, '\n'), 0o644, renameio.IgnoreUmask(), renameio.WithTempDir(string(d))); err != nil {
+	if err := d.WritePublic(snapshotFile, append(text, '\n')); err != nil {
 		return fmt.Errorf("writing snapshot: %w", err)
 	}
 	if err := d.writeSlices(s); err != nil {
 		return fmt.Errorf("writing slices of the snapshot: %w", err)
 	}
-	if err := renameio.WriteFile(d.PlanPath(), []byte(plan(s)), 0o644, renameio.IgnoreUmask(), renameio.WithTempDir(string(d))); err != nil {
+	if err := d.WritePublic(planFile, []byte(plan(s))); err != nil {
 		return fmt.Errorf("writing plan: %w", err)
 	}
 	return nil
@@ -185,10 +151,8 @@ func plan(s *capacity.Snapshot) string {
 // Remove deletes snapshot, slices and plan; the next pass writes them anew.
 func (d Dir) Remove() error {
 	var errs []error
-	for _, path := range []string{d.SnapshotPath(), d.path(slicesFile), d.PlanPath()} {
-		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			errs = append(errs, err)
-		}
+	for _, name := range []string{snapshotFile, slicesFile, planFile} {
+		errs = append(errs, d.removePublic(name))
 	}
 	return errors.Join(errs...)
 }

@@ -1,0 +1,285 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+// aDeed is one of all that writes into a state_dir.
+type aDeed struct {
+	file string // in the state_dir
+	do   func(d Dir) error
+}
+
+func deeds() []aDeed {
+	now := time.Now()
+	sample := Sample{At: now, Paid: map[string]*Paid{"cr-1": {}}}
+	return []aDeed{
+		{snapshotFile, func(d Dir) error { return d.WriteSnapshot(&capacity.Snapshot{}) }},
+		{slicesFile, func(d Dir) error { return d.WriteSnapshot(&capacity.Snapshot{}) }},
+		{planFile, func(d Dir) error { return d.WriteSnapshot(&capacity.Snapshot{}) }},
+		{factsFolder + "/gpu.json", func(d Dir) error { return d.WriteFacts(map[string]Facts{"gpu": {}}) }},
+		{markFile, func(d Dir) error { return d.KeepMark("a") }},
+		{misplacedFolder + "/n.json", func(d Dir) error { return d.KeepMisplaced(Misplaced{Node: "n"}) }},
+		{healthFolder + "/gpu.json", func(d Dir) error { return d.KeepHealth(&Health{Slot: "gpu"}) }},
+		{healthFolder + "/cases/n-cr-1.json", func(d Dir) error { return d.KeepHealthCase(HealthCase{Node: "n", ReservationID: "cr-1"}) }},
+		{healthFolder + "/n.out", func(d Dir) error { return d.ForgetHealthSaid("n") }},
+		{"private/" + heldFile, func(d Dir) error {
+			return d.Hold(capacity.Held{Token: "t", Until: now.Add(time.Hour)}, now, func(capacity.Held, []capacity.Held) error { return nil })
+		}},
+		{"private/" + fullFile, func(d Dir) error { return d.MarkFull("cr-1", 1, now, now.Add(time.Hour)) }},
+		{"private/" + marksFile, func(d Dir) error { return d.KeepMarks(map[string]Mark{"1": {}}, nil) }},
+		{"private/" + noticesFile, func(d Dir) error { return d.KeepNotices(map[string]time.Time{"a": now}) }},
+		{"private/" + setbacksFile, func(d Dir) error { return d.KeepSetbacks(map[string]Setback{"a": {}}) }},
+		{"private/" + recordFile, func(d Dir) error { return d.AppendRecords(Record{Hook: "resume"}) }},
+		{"private/" + lastSampleFile, func(d Dir) error { return d.AppendSample(sample, nil, time.Minute) }},
+		{"private/" + now.UTC().Format(sampleName), func(d Dir) error { return d.AppendSample(sample, nil, time.Minute) }},
+		{"private/" + canaryFile("gpu"), func(d Dir) error { return d.WriteCanary("gpu", "a") }},
+		{"private/intents/buy-1.json", func(d Dir) error { return d.WritePrivate("intents/buy-1.json", nil) }},
+		{"private/" + string(PassLock), func(d Dir) error {
+			unlock, err := d.Lock(context.Background(), PassLock, 0)
+			if err == nil {
+				unlock()
+			}
+			return err
+		}},
+	}
+}
+
+// The owner of state_dir, who may be SlurmUser, places a symbolic link where root writes, in the
+// place of a file or of the folder that it is in: nothing is written, made, removed or opened to
+// all where the link leads.
+func TestNoLinkLeadsOut(t *testing.T) {
+	for _, a := range deeds() {
+		for _, linked := range append(parents(a.file), a.file) {
+			t.Run(strings.ReplaceAll(a.file+" by "+linked, "/", "-"), func(t *testing.T) {
+				dir, elsewhere := Dir(filepath.Join(t.TempDir(), "state")), t.TempDir()
+				for _, name := range []string{filepath.Base(a.file), "gpu.json", "other.json", heldFile} {
+					if err := os.WriteFile(filepath.Join(elsewhere, name), []byte("{}"), 0o600); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := os.Chmod(elsewhere, 0o700); err != nil {
+					t.Fatal(err)
+				}
+				target := elsewhere
+				if linked == a.file {
+					target = filepath.Join(elsewhere, filepath.Base(a.file))
+				}
+				before := describe(t, elsewhere)
+				link := filepath.Join(string(dir), linked)
+				if err := errors.Join(dir.Create(), os.MkdirAll(filepath.Dir(link), 0o700), os.Symlink(target, link)); err != nil {
+					t.Fatal(err)
+				}
+				_ = a.do(dir) // it replaces the link, or fails
+				if after := describe(t, elsewhere); after != before {
+					t.Errorf("where the link leads there was\n%s and now is\n%s", before, after)
+				}
+			})
+		}
+	}
+}
+
+// parents are the folders of a file in a state_dir.
+func parents(file string) (all []string) {
+	for dir := filepath.Dir(file); dir != "."; dir = filepath.Dir(dir) {
+		all = append(all, dir)
+	}
+	return all
+}
+
+func describe(t *testing.T, dir string) string {
+	t.Helper()
+	var b strings.Builder
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		text, _ := os.ReadFile(path)
+		uid, _ := ownerOf(info)
+		b.WriteString(path + " " + info.Mode().String() + " " + string(rune('0'+uid%10)) + " " + string(text) + "\n")
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// A second name of a file elsewhere, which only root may write, is not written.
+func TestNoSecondNameIsWritten(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root writes into another's folder")
+	}
+	dir, elsewhere := Dir(filepath.Join(t.TempDir(), "state")), filepath.Join(t.TempDir(), "passwd")
+	if err := errors.Join(dir.Create(), os.Chown(string(dir), slurmUser, slurmUser), os.Mkdir(dir.PrivatePath(""), 0o700),
+		os.WriteFile(elsewhere, []byte("root"), 0o600), os.Link(elsewhere, dir.PrivatePath(string(PassLock))),
+		os.Link(elsewhere, dir.PrivatePath(recordFile)), os.Chown(dir.PrivatePath(""), slurmUser, slurmUser)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := dir.Lock(t.Context(), PassLock, 0); err == nil || !strings.Contains(err.Error(), "remove it") {
+		t.Errorf("locked: %v", err)
+	}
+	if err := dir.AppendRecords(Record{}); err == nil {
+		t.Error("records are written there")
+	}
+	if text, err := os.ReadFile(elsewhere); err != nil || string(text) != "root" {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+// slurmUser stands for SlurmUser.
+const slurmUser = 64030
+
+// Root's sync and the hooks of SlurmUser, who owns state_dir, work with the same files, whoever
+// of them came first, and after root was ended between making the folder and giving it away.
+func TestRootGivesToTheOwner(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root writes into another's folder")
+	}
+	for name, before := range map[string]func(Dir) error{
+		"new":     func(Dir) error { return nil },
+		"cut off": func(d Dir) error { return os.Mkdir(d.PrivatePath(""), 0o700) },
+		"of root": func(d Dir) error {
+			return errors.Join(os.Mkdir(d.PrivatePath(""), 0o700), os.WriteFile(d.PrivatePath(recordFile), nil, 0o600))
+		},
+		"old layout": func(d Dir) error { return os.WriteFile(d.path(heldFile), []byte("[]"), 0o600) },
+		"open to all": func(d Dir) error {
+			return errors.Join(os.Mkdir(d.PrivatePath(""), 0o700), os.Chmod(d.PrivatePath(""), 0o777), os.Chown(d.PrivatePath(""), slurmUser, slurmUser))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := Dir(filepath.Join(t.TempDir(), "state"))
+			if err := errors.Join(dir.Create(), os.Chown(string(dir), slurmUser, slurmUser), before(dir)); err != nil {
+				t.Fatal(err)
+			}
+			for _, a := range deeds() {
+				if err := a.do(dir); err != nil {
+					t.Fatal(err)
+				}
+			}
+			err := filepath.WalkDir(string(dir), func(path string, e fs.DirEntry, err error) error {
+				if err != nil {
+					return err
+				}
+				info, err := e.Info()
+				if err != nil {
+					return err
+				}
+				uid, gid := ownerOf(info)
+				if uid != slurmUser || gid != slurmUser {
+					t.Errorf("%s belongs to %d:%d", path, uid, gid)
+				}
+				public := !strings.HasPrefix(path, dir.PrivatePath(""))
+				if others := info.Mode().Perm() & 0o077; public != (others != 0) {
+					t.Errorf("%s has mode %04o", path, info.Mode().Perm())
+				}
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	dir := Dir(t.TempDir())
+	if err := errors.Join(os.Mkdir(dir.PrivatePath(""), 0o700), os.Chown(dir.PrivatePath(""), slurmUser, slurmUser)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := dir.Lock(t.Context(), PassLock, 0); err == nil || !strings.Contains(err.Error(), "not to the owner") {
+		t.Errorf("another user's folder is used: %v", err)
+	}
+}
+
+// What an earlier release kept in the state_dir itself is found and moved, above all what was
+// bought, whoever reads or writes first. What is in the private folder already is newer.
+func TestOldLayoutIsMoved(t *testing.T) {
+	now := time.Now().UTC().Truncate(time.Second)
+	held := `[{"token":"t","until":"` + now.Add(time.Hour).Format(time.RFC3339) + `"}]`
+	for name, first := range map[string]func(Dir) error{
+		"an intent": func(d Dir) error {
+			text, err := d.ReadPrivate("intents/buy-1.json")
+			if err == nil && string(text) != "old" {
+				err = errors.New(string(text))
+			}
+			return err
+		},
+		"the ledger": func(d Dir) error {
+			all, err := d.Held(now)
+			if err == nil && len(all) != 1 {
+				err = errors.New("it is not found")
+			}
+			return err
+		},
+		"a lock": func(d Dir) error {
+			unlock, err := d.Lock(context.Background(), PurchaseLock, 0)
+			if err == nil {
+				unlock()
+			}
+			return err
+		},
+		"cut off": func(d Dir) error {
+			return errors.Join(os.MkdirAll(d.PrivatePath("intents"), 0o700), os.WriteFile(d.PrivatePath("intents/buy-2.json"), []byte("new"), 0o600), d.KeepSetbacks(nil))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := Dir(t.TempDir())
+			files := map[string]string{"intents/buy-1.json": "old", "intents/buy-2.json": "old", "intents/lock": "", heldFile: held, marksFile: "{}",
+				recordFile: "", "hooks.jsonl.1": "", "sync.lock": "", "held.json.lock": "", "samples.json": "{}", "samples-20270301T113300Z.jsonl": "", "canary-gpu.json": "{}",
+				planFile: "", "mine.txt": ""}
+			if err := os.Mkdir(dir.path("intents"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			for name, text := range files {
+				if err := os.WriteFile(dir.path(name), []byte(text), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := first(dir); err != nil {
+				t.Fatal(err)
+			}
+			left, err := dir.ListPrivate(".")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range []string{heldFile, marksFile, recordFile, "hooks.jsonl.1", "samples.json", "samples-20270301T113300Z.jsonl", "canary-gpu.json", "intents"} {
+				if !slices.Contains(left, name) {
+					t.Errorf("%s is not moved", name)
+				}
+			}
+			entries, err := os.ReadDir(string(dir))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var names []string
+			for _, e := range entries {
+				names = append(names, e.Name())
+			}
+			want := []string{"mine.txt", planFile, privateFolder}
+			newer := "old"
+			if name == "cut off" {
+				newer, want = "new", append([]string{"intents"}, want...)
+			}
+			if !slices.Equal(names, want) {
+				t.Errorf("left in state_dir are %v, want %v", names, want)
+			}
+			for id, want := range map[string]string{"buy-1": "old", "buy-2": newer} {
+				if text, err := dir.ReadPrivate("intents/" + id + ".json"); err != nil || string(text) != want {
+					t.Errorf("%s: %q, %v", id, text, err)
+				}
+			}
+		})
+	}
+}
