@@ -37,7 +37,7 @@ func (p *pass) withinBudgets(ctx context.Context, changes []limitChange, now tim
 	var kept []limitChange
 	var reasons []string
 	jobs := map[string][]string{}
-	say := func(reason, job string) {
+	because := func(reason, job string) {
 		if jobs[reason] == nil {
 			reasons = append(reasons, reason)
 		}
@@ -54,9 +54,9 @@ func (p *pass) withinBudgets(ctx context.Context, changes []limitChange, now tim
 		minutes, by, unknown := p.budgeted(&budgets, c, held[c.job.Shown], now)
 		switch {
 		case unknown != nil:
-			say(fmt.Sprintf("not raised to the fence, because nobody knows what accounting leaves: %v", unknown), c.job.Shown)
+			because(fmt.Sprintf("not raised to the fence, because nobody knows what accounting leaves: %v", unknown), c.job.Shown)
 		case by != "":
-			say(by+" leaves less than the time to the fence", c.job.Shown)
+			because(by+" leaves less than the time to the fence", c.job.Shown)
 		}
 		if minutes > c.job.Limit.Minutes {
 			c.minutes, c.by = minutes, by
