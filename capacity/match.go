@@ -28,8 +28,9 @@ func Match(r Reservation, g NodeGroup, now time.Time) []Mismatch {
 		found = append(found, Mismatch{Code: code, Message: fmt.Sprintf(message, args...), Fix: fix})
 	}
 
+	usable := true
 	if m := StateMismatch(r, now); m != nil {
-		found = append(found, *m)
+		found, usable = append(found, *m), false
 	}
 	if !g.PurchaseOption.Buys(r.Kind) {
 		add("purchase-option", fmt.Sprintf("set purchase_option = %q", r.Kind),
@@ -47,8 +48,13 @@ func Match(r Reservation, g NodeGroup, now time.Time) []Mismatch {
 		add("az", fmt.Sprintf("use a subnet in %s", FormatZone(r.AZID, r.AZ)),
 			"reservation %s is in %s, but node group %s has %s", r.ID, FormatZone(r.AZID, r.AZ), g.Name, subnetZones(g.Subnets))
 	}
-	if size := r.Size(); g.MaxNodes > size {
-		add("size", fmt.Sprintf("use at most %d nodes", size),
+	// One that has ended, or is not yet there, has no instances; its state says more.
+	if size := r.Size(); g.MaxNodes > size && (size > 0 || usable) {
+		fix := fmt.Sprintf("use at most %d nodes", size)
+		if size == 0 {
+			fix = "run this again once EC2 shows its instances, or use another reservation"
+		}
+		add("size", fix,
 			"reservation %s has %d instances, but node group %s would have up to %d nodes", r.ID, size, g.Name, g.MaxNodes)
 	}
 	if g.Platform != "" && r.Platform != "" && g.Platform != r.Platform {

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"slices"
+	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
@@ -25,7 +27,7 @@ func (r *run) askSlurm(ctx context.Context) {
 func (r *run) slurm(ctx context.Context) {
 	commands, err := r.Slurm.Version(ctx)
 	if err != nil {
-		r.fail("slurm", "put the folder of scontrol into PATH, and libraries where they are found", "Slurm's commands do not run here: %s", err)
+		r.fail("slurm", commandsFix(err), "Slurm's commands do not run here: %s", err)
 		return
 	}
 	r.versions(commands)
@@ -51,6 +53,17 @@ func (r *run) slurm(ctx context.Context) {
 	}
 }
 
+// commandsFix is what to do where scontrol does not run.
+func commandsFix(err error) string {
+	switch text := err.Error(); {
+	case errors.Is(err, exec.ErrNotFound):
+		return "install Slurm's commands here, or put their folder into PATH"
+	case strings.Contains(text, "cannot stat file"), strings.Contains(text, "establish a configuration source"):
+		return "put slurm.conf there, or name it with SLURM_CONF; on a configless host see that sackd or slurmd runs"
+	}
+	return "run `scontrol --version` here and mend what it says, such as a library that is not found"
+}
+
 // softLimits looks for what lets jobs start through a fence.
 func (r *run) softLimits() {
 	if r.slurmConfig.CrossesFences() {
@@ -63,10 +76,10 @@ func (r *run) softLimits() {
 func (r *run) versions(commands slurm.Version) {
 	var want string
 	switch {
-	case r.cluster != nil && r.cluster.SlurmVersion != "":
-		want = r.cluster.SlurmVersion
 	case r.slurmConfig != nil:
 		want = r.slurmConfig.Version.Release()
+	case r.cluster != nil && r.cluster.SlurmVersion != "":
+		want = r.cluster.SlurmVersion
 	default:
 		return
 	}

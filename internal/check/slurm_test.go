@@ -1,10 +1,14 @@
 package check
 
 import (
+	"errors"
+	"fmt"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/pcs-capacity/pcs-capacity/pcs"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
@@ -15,6 +19,46 @@ func TestSoftLimits(t *testing.T) {
 		r.softLimits()
 		if got := slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Check == "fences" && f.Status == Warn }); got != warned {
 			t.Errorf("%q: %+v", parameters, r.Findings)
+		}
+	}
+}
+
+// The fix is for what is wrong: PATH only where there is no scontrol.
+func TestCommandsFix(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{fmt.Errorf("asking: %w", exec.ErrNotFound), "PATH"},
+		{errors.New("scontrol: error: s_p_parse_file: cannot stat file /etc/slurm/slurm.conf: No such file or directory, retrying in 1sec up to 60sec"), "put slurm.conf there"},
+		{errors.New("fatal: Could not establish a configuration source"), "put slurm.conf there"},
+		{errors.New("error while loading shared libraries: libslurmfull.so"), "mend what it says"},
+	} {
+		if got := commandsFix(c.err); !strings.Contains(got, c.want) {
+			t.Errorf("%v: %s", c.err, got)
+		}
+	}
+}
+
+// What slurmctld says of its version counts before what AWS says of the cluster: the lab's AWS
+// runs whatever Slurm this machine has.
+func TestVersionsOfCommands(t *testing.T) {
+	cluster := &pcs.Cluster{SlurmVersion: "25.05"}
+	old, new := slurm.Version{Major: 22, Minor: 5, Micro: 8}, slurm.Version{Major: 25, Minor: 5, Micro: 3}
+	for _, c := range []struct {
+		commands slurm.Version
+		running  *slurm.Config
+		want     Status
+	}{
+		{old, &slurm.Config{Version: old}, OK},
+		{old, &slurm.Config{Version: new}, Fail},
+		{old, nil, Fail},
+		{new, nil, OK},
+	} {
+		r := run{cluster: cluster, slurmConfig: c.running}
+		r.versions(c.commands)
+		if len(r.Findings) != 1 || r.Findings[0].Status != c.want {
+			t.Errorf("%+v: %+v", c, r.Findings)
 		}
 	}
 }
