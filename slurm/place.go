@@ -52,7 +52,7 @@ func (p Place) Folders() []string {
 	}
 	add(p.Release)
 	add(p.Path...)
-	if daemon, _ := strings.CutSuffix(p.Parent, " (deleted)"); slices.Contains([]string{"slurmctld", "slurmscriptd"}, filepath.Base(daemon)) {
+	if daemon, _ := strings.CutSuffix(p.Parent, " (deleted)"); isController(daemon) {
 		add(filepath.Join(filepath.Dir(daemon), "../bin"))
 	}
 	add(p.Noted)
@@ -61,6 +61,12 @@ func (p Place) Folders() []string {
 	slices.SortFunc(newest, func(a, b string) int { return hostlist.NaturalCompare(b, a) })
 	add(newest...)
 	return all
+}
+
+// isController: slurmctld, which Debian installs as slurmctld-wlm, or its process for scripts.
+func isController(executable string) bool {
+	name, _ := strings.CutSuffix(filepath.Base(executable), "-wlm")
+	return name == "slurmctld" || name == "slurmscriptd"
 }
 
 // Usual reports whether every program of ours looks in a folder by itself.
@@ -181,7 +187,7 @@ func Daemon() string {
 	var one string
 	for _, link := range executables {
 		path, err := os.Readlink(link)
-		if err != nil || filepath.Base(path) != "slurmctld" {
+		if err != nil || !isController(path) {
 			continue
 		}
 		if one != "" && one != path {

@@ -41,7 +41,7 @@ func (c *Cluster) writeConfig(cfg Config) error {
 		return err
 	}
 	files := map[string]string{"slurm.conf": text, "gres.conf": gres}
-	if c.version >= 24 { // 22.05 does not know the setting
+	if c.version >= 2400 { // 22.05 does not know the setting
 		files["cgroup.conf"] = "CgroupPlugin=disabled\n"
 	}
 	if cfg.CLIFilterLua != "" {
@@ -178,12 +178,8 @@ func (c *Cluster) settings() ([]setting, error) {
 	if auth := c.authInfo(); auth != "" {
 		info = auth + "," + info
 	}
-	scheduler := "bf_interval=2,sched_interval=2,batch_sched_delay=0"
-	if c.version >= 26 {
-		scheduler += ",requeue_delay=2"
-	}
 	var privateData string
-	if c.version < 23 {
+	if c.version < 2302 {
 		privateData = "cloud" // else 22.05 hides nodes that are powered down
 	}
 	var cliFilter, jobSubmit string
@@ -228,7 +224,7 @@ func (c *Cluster) settings() ([]setting, error) {
 		{"SelectTypeParameters", "CR_CPU_Memory"},
 		{"DefMemPerCPU", "1"}, // else one job takes all memory of a node
 		{"SchedulerType", "sched/backfill"},
-		{"SchedulerParameters", scheduler},
+		{"SchedulerParameters", schedulerParameters(c.version)},
 		{"MpiDefault", "none"},
 		{"ReturnToService", "2"},
 		{"GresTypes", "gpu"},
@@ -349,4 +345,14 @@ func (cfg Config) partitions() []string {
 		lines = append(lines, line)
 	}
 	return lines
+}
+
+// schedulerParameters look for work often. From 25.11 on they also say how long a requeued job
+// waits; before, cred_expire does.
+func schedulerParameters(version int) string {
+	const always = "bf_interval=2,sched_interval=2,batch_sched_delay=0"
+	if version >= 2511 {
+		return always + ",requeue_delay=2"
+	}
+	return always
 }

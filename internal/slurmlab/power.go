@@ -30,7 +30,7 @@ echo "%[2]s $1" 1<>%[1]s/run/power.fifo
 // a constant of slurmctld's), or when a PrologSlurmctld ends. So this one ends
 // as soon as the job's nodes are up. Real clusters have nothing like it.
 const prologScript = `#!/bin/sh
-export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+export PATH=%[3]s
 export SLURM_CONF=%[1]s/etc/slurm.conf
 exec </dev/null >>%[1]s/log/prologctld.log 2>&1
 for i in $(seq %[2]d); do
@@ -47,12 +47,27 @@ sleep 0.3
 exit 0
 `
 
+// prologPath is the PATH of that script: scontrol is the one beside slurmctld.
+func prologPath() string {
+	slurmctld, _ := findProgram("slurmctld")
+	return prologPathFor(slurmctld)
+}
+
+func prologPathFor(slurmctld string) string {
+	const usual = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+	bin := filepath.Join(filepath.Dir(slurmctld), "../bin")
+	if info, err := os.Stat(filepath.Join(bin, "scontrol")); err != nil || !info.Mode().IsRegular() || strings.ContainsAny(bin, "'\n") {
+		return usual
+	}
+	return "'" + bin + "':" + usual
+}
+
 func (c *Cluster) writeScripts() error {
 	polls := int((c.cfg.ResumeTimeout + 5*time.Second) / (250 * time.Millisecond))
 	scripts := map[string]string{
 		"resume":     fmt.Sprintf(powerScript, c.dir, "resume"),
 		"suspend":    fmt.Sprintf(powerScript, c.dir, "suspend"),
-		"prologctld": fmt.Sprintf(prologScript, c.dir, polls),
+		"prologctld": fmt.Sprintf(prologScript, c.dir, polls, prologPath()),
 	}
 	for name, text := range scripts {
 		if err := writeFile(filepath.Join(c.dir, "bin", name), text, 0o755); err != nil {

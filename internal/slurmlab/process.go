@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -102,31 +103,70 @@ func isDaemon(name string) bool {
 }
 
 // owned finds the processes of the cluster whose configuration is conf, or
-// only those of one of its nodes: daemons that were started with it, and what
-// jobs left running on a node. The shell of a user who has set SLURM_CONF is
-// neither, so it is never touched.
+// only those of one of its nodes.
 func owned(all []status, conf, node string) []process {
 	var out []process
 	for _, s := range all {
-		var configured, onNode bool
-		var itsNode string
-		for _, variable := range environment(s.pid) {
-			key, value, _ := strings.Cut(variable, "=")
-			switch key {
-			case "SLURM_CONF":
-				configured = value == conf
-			case "SLURMD_NODENAME": // set by slurmd for the processes of a job
-				onNode = true
-				itsNode = value
-			case nodeVariable:
-				itsNode = value
-			}
-		}
-		if configured && (onNode || isDaemon(program(s.pid))) && (node == "" || node == itsNode) {
+		if look(s.pid).belongs(conf, node) {
 			out = append(out, s.process)
 		}
 	}
 	return out
+}
+
+// looks is what tells whose a process is.
+type looks struct {
+	program     string
+	environment []string
+	folder      string
+	files       []string // that it has open; of a slurmstepd without an environment only
+}
+
+func look(pid int) looks {
+	l := looks{program: program(pid), environment: environment(pid)}
+	if !l.nameless() {
+		return l
+	}
+	l.folder, _ = os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid))
+	links, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid)) // the pattern is valid
+	for _, link := range links {
+		if path, err := os.Readlink(link); err == nil {
+			l.files = append(l.files, path)
+		}
+	}
+	return l
+}
+
+// nameless: a slurmstepd whose environment says nothing. Slurm 25.05 empties it.
+func (l looks) nameless() bool {
+	return strings.HasPrefix(l.program, "slurmstepd") &&
+		!slices.ContainsFunc(l.environment, func(variable string) bool { return strings.HasPrefix(variable, "SLURM_CONF=") })
+}
+
+// belongs reports whether the process is the cluster's, or one of its node's: daemons that
+// were started with it, and what jobs left running on a node. The shell of a user who has set
+// SLURM_CONF is neither, so it is never touched. A slurmstepd without an environment runs in
+// the folder of the cluster's logs, and has its node's log open.
+func (l looks) belongs(conf, node string) bool {
+	if l.nameless() {
+		logs := filepath.Join(filepath.Dir(filepath.Dir(conf)), "log")
+		return l.folder == logs && (node == "" || slices.Contains(l.files, filepath.Join(logs, "slurmd-"+node+".log")))
+	}
+	var configured, onNode bool
+	var itsNode string
+	for _, variable := range l.environment {
+		key, value, _ := strings.Cut(variable, "=")
+		switch key {
+		case "SLURM_CONF":
+			configured = value == conf
+		case "SLURMD_NODENAME": // set by slurmd for the processes of a job
+			onNode = true
+			itsNode = value
+		case nodeVariable:
+			itsNode = value
+		}
+	}
+	return configured && (onNode || isDaemon(l.program)) && (node == "" || node == itsNode)
 }
 
 // withDescendants adds the children of the given processes, and theirs.

@@ -250,7 +250,7 @@ func (c *Cluster) Conf() string { return c.conf }
 // from the connection by which its slurmd registers, instead of keeping the one that
 // was set when it was powered up: seen on 24.11, not on 22.05. On one machine that
 // connection comes from 127.0.0.1.
-func (c *Cluster) RegistersAddress() bool { return c.version > 22 }
+func (c *Cluster) RegistersAddress() bool { return c.version >= 2300 }
 
 // Log is the path of a daemon's log: "slurmctld", "munged", "slurmdbd", "mariadbd" or
 // "slurmd-NODE".
@@ -271,6 +271,7 @@ func searchPath() string {
 
 func (c *Cluster) stoppingFile() string { return filepath.Join(c.dir, "run", "stopping") }
 
+// installedVersion is slurmctld's release, 2511 for 25.11.
 func installedVersion(ctx context.Context) (int, error) {
 	path, err := findProgram("slurmctld")
 	if err != nil {
@@ -283,9 +284,9 @@ func installedVersion(ctx context.Context) (int, error) {
 		return 0, fmt.Errorf("slurmctld -V: %w", err)
 	}
 	var name string
-	var major int
-	if _, err := fmt.Sscanf(string(out), "%s %d.", &name, &major); err != nil {
+	var major, minor int
+	if _, err := fmt.Sscanf(string(out), "%s %d.%d", &name, &major, &minor); err != nil {
 		return 0, fmt.Errorf("slurmctld -V: cannot read a version in %q", out)
 	}
-	return major, nil
+	return major*100 + minor, nil
 }

@@ -1,0 +1,62 @@
+package slurmlab
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Whose a process is: by its environment, and a slurmstepd of Slurm 25.05, which has none, by its
+// folder and its node's log.
+func TestBelongs(t *testing.T) {
+	const conf = "/lab/etc/slurm.conf"
+	env := func(variables ...string) []string { return variables }
+	for name, c := range map[string]struct {
+		looks  looks
+		node   string
+		wanted bool
+	}{
+		"slurmctld":                     {looks{program: "slurmctld", environment: env("SLURM_CONF=" + conf)}, "", true},
+		"another lab's":                 {looks{program: "slurmctld", environment: env("SLURM_CONF=/other/etc/slurm.conf")}, "", false},
+		"a user's shell":                {looks{program: "bash", environment: env("SLURM_CONF=" + conf)}, "", false},
+		"a job":                         {looks{program: "sleep", environment: env("SLURM_CONF="+conf, "SLURMD_NODENAME=gpu-1")}, "gpu-1", true},
+		"a job on another node":         {looks{program: "sleep", environment: env("SLURM_CONF="+conf, "SLURMD_NODENAME=gpu-2")}, "gpu-1", false},
+		"a step":                        {looks{program: "slurmstepd", environment: env("SLURM_CONF="+conf, nodeVariable+"=gpu-1")}, "gpu-1", true},
+		"a bare step":                   {looks{program: "slurmstepd", environment: env(""), folder: "/lab/log"}, "", true},
+		"a bare step elsewhere":         {looks{program: "slurmstepd", folder: "/other/log"}, "", false},
+		"a bare step of the node":       {looks{program: "slurmstepd", folder: "/lab/log", files: []string{"/dev/null", "/lab/log/slurmd-gpu-1.log"}}, "gpu-1", true},
+		"a bare step of another node":   {looks{program: "slurmstepd", folder: "/lab/log", files: []string{"/lab/log/slurmd-gpu-2.log"}}, "gpu-1", false},
+		"a shell in the folder of logs": {looks{program: "bash", folder: "/lab/log"}, "", false},
+	} {
+		if got := c.looks.belongs(conf, c.node); got != c.wanted {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+func TestRequeueDelayByVersion(t *testing.T) {
+	for version, wanted := range map[int]bool{2205: false, 2411: false, 2505: false, 2511: true, 2605: true} {
+		if got := strings.Contains(schedulerParameters(version), "requeue_delay="); got != wanted {
+			t.Errorf("%d: %v", version, got)
+		}
+	}
+}
+
+// The Prolog that lets jobs start at once finds scontrol where slurmctld is.
+func TestPrologPath(t *testing.T) {
+	prefix := t.TempDir()
+	slurmctld := filepath.Join(prefix, "sbin", "slurmctld")
+	if got := prologPathFor(slurmctld); !strings.HasPrefix(got, "/usr/local/sbin:") {
+		t.Errorf("without scontrol: %s", got)
+	}
+	if err := os.MkdirAll(filepath.Join(prefix, "bin"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(prefix, "bin", "scontrol"), nil, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if got := prologPathFor(slurmctld); !strings.HasPrefix(got, "'"+prefix+"/bin':/usr/local/sbin:") {
+		t.Errorf("beside slurmctld: %s", got)
+	}
+}
