@@ -14,7 +14,7 @@ func (s *Snapshot) Slice(partition string) *Snapshot {
 	}
 	out := *s
 	out.Partitions, out.Reservations = []Partition{p}, nil
-	out.Former, out.Orphans, out.Said = nil, nil, Said{}
+	out.Former, out.Missing, out.Orphans, out.Said = nil, nil, nil, Said{}
 	out.Walls.Associations = slices.DeleteFunc(slices.Clone(s.Walls.Associations), func(a Association) bool {
 		return a.Partition != "" && a.Partition != partition
 	})

@@ -41,6 +41,9 @@ type Snapshot struct {
 	// stopped naming it. Their fences stay until it ends, unless somebody takes them away;
 	// no job is admitted to them.
 	Former []Partition `json:"former,omitempty"`
+	// Missing are the ids of reservations that settings or fences name and EC2 does not describe,
+	// each with the time since when.
+	Missing map[string]time.Time `json:"missing,omitempty"`
 	// Walls are limits of Slurm's accounting.
 	Walls Walls `json:"walls,omitzero"`
 	// Orphans are instances of ours that belong to no node.

@@ -81,8 +81,9 @@ type Standing struct {
 	Current []Turn
 	// Next has the slot when a current one has ended; its Reservation is zero if none has.
 	Next Turn
-	// Last is the window of what ended last, when nothing is live.
-	Last Window
+	// Last is the window of what ended last, when nothing is live, and LastID its id.
+	Last   Window
+	LastID string
 	// Unknown: EC2 did not describe a reservation of the slot, and none is live.
 	Unknown bool
 }
@@ -97,7 +98,7 @@ func (s *Snapshot) Standing(slot Slot, now time.Time) Standing {
 		case !t.Reservation.LiveAt(now):
 			// Its own window: what ended is behind nothing.
 			if t.Window.Fence.After(at.Last.Fence) {
-				at.Last = t.Window
+				at.Last, at.LastID = t.Window, t.Reservation.ID
 			}
 		case t.Never:
 		case len(at.Current) == 0, t.Window.Unbounded() && at.Current[0].Window.Unbounded():
@@ -107,7 +108,7 @@ func (s *Snapshot) Standing(slot Slot, now time.Time) Standing {
 		}
 	}
 	if len(at.Current) > 0 {
-		at.Unknown, at.Last = false, Window{}
+		at.Unknown, at.Last, at.LastID = false, Window{}, ""
 	}
 	return at
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
@@ -241,11 +242,18 @@ func (u *user) trespass(ctx context.Context) {
 		{"scontrol", "update", "nodename=gpu-1", "state=DOWN", "reason=mine"},
 		{"scontrol", "update", "nodename=other-[1-2]", "state=POWER_DOWN_FORCE"},
 		{"scontrol", "update", "partitionname=gpu", "allowaccounts=ALL"},
-		{"scontrol", "delete", "reservationname=pcs-capacity-fence-gpu"},
-		{"scontrol", "update", "reservationname=pcs-capacity-fence-other", "starttime=now+1minute"},
 		{"sacctmgr", "--immediate", "add", "user", u.name, "account=root"},
 	}
 	client := slurm.Client{Conf: u.cluster.Conf()}
+	reservations, _ := client.Reservations(ctx) // none while slurmctld is away
+	for _, r := range reservations {
+		switch lifecycle.PlainName(r.Name) {
+		case "pcs-capacity-fence-gpu":
+			tries = append(tries, []string{"scontrol", "delete", "reservationname=" + r.Name})
+		case "pcs-capacity-fence-other":
+			tries = append(tries, []string{"scontrol", "update", "reservationname=" + r.Name, "starttime=now+1minute"})
+		}
+	}
 	jobs, _ := client.Jobs(ctx) // none while slurmctld is away
 	for _, j := range jobs {
 		if id := j.DisplayID(); j.User == u.other.name {

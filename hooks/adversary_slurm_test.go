@@ -274,7 +274,7 @@ func (a *adversary) check() {
 		t.Errorf("%d runs in blocks: the test proves little", len(runs))
 	}
 	for _, name := range []string{"pcs-capacity-fence-gpu", "pcs-capacity-fence-other"} {
-		if !strings.Contains(a.show("reservation", name), "ReservationName="+name) {
+		if a.reservation(name).Name == "" {
 			t.Errorf("no fence %s", name)
 		}
 	}

@@ -81,14 +81,16 @@ func (p *power) pass() lifecycle.Report {
 	return report
 }
 
-// reservation is a Slurm reservation; the zero one if there is none of the name.
+// reservation is the first of Slurm's with a name, which is ours without block and owner; the zero
+// one if there is none.
 func (p *power) reservation(name string) slurm.Reservation {
 	p.t.Helper()
 	all, err := (&slurm.Client{Conf: p.cluster.Conf()}).Reservations(deadline(p.t))
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	i := slices.IndexFunc(all, func(r slurm.Reservation) bool { return r.Name == name })
+	slices.SortStableFunc(all, func(a, b slurm.Reservation) int { return a.Start.Compare(b.Start) })
+	i := slices.IndexFunc(all, func(r slurm.Reservation) bool { return lifecycle.PlainName(r.Name) == name })
 	if i < 0 {
 		return slurm.Reservation{}
 	}

@@ -56,7 +56,7 @@ is active
 pcs-capacity status 2>&1 | grep -q 'sync last saw AWS'
 pcs-capacity check >/check || true
 grep -q '^service  *ok' /check || { cat /check; exit 1; }
-scontrol show reservation | grep -q '^ReservationName=pcs-capacity-fence-gpu '
+scontrol show reservation | grep -q '^ReservationName=pcs-capacity-fence-gpu\.'
 
 say "killed, it is started again"
 pid=$(shows MainPID)
@@ -94,7 +94,7 @@ echo AWS_ENDPOINT_URL=http://127.0.0.1:9 >>$dropin/env
 systemctl restart $unit
 is active
 journalctl -u $unit | grep -q 'AWS cannot be reached'
-scontrol show reservation | grep -q '^ReservationName=pcs-capacity-fence-gpu '
+scontrol show reservation | grep -q '^ReservationName=pcs-capacity-fence-gpu\.'
 
 say "stopped, it ends in good order"
 systemctl stop $unit

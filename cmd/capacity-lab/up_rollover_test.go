@@ -104,7 +104,7 @@ func TestUpPCSRollsOver(t *testing.T) {
 	}
 	nodes("gpu-a-[1-2],gpu-b-[1-2]")
 	p.until(t, "scontrol -o show reservation || true", func(out string) bool {
-		return strings.Contains(out, "ReservationName=gpu-b-scheduled ") && strings.Contains(out, "ReservationName=pcs-capacity-fence-gpu-b ")
+		return strings.Contains(out, "ReservationName=gpu-b-scheduled ") && strings.Contains(out, "ReservationName=pcs-capacity-fence-gpu-b.")
 	})
 	job := p.sh(t, "sbatch --parsable -p gpu -C '[gpu-a|gpu-b]' -N2 -t 60 -o job.out --wrap 'sleep 600'")
 	p.jobState(t, job, "PENDING")

@@ -182,7 +182,7 @@ func TestAReservationThatOneAnswerLeavesOut(t *testing.T) {
 	r := newRehearsal(t)
 	const open, next = "cr-0e2000000000000b2", "cr-0e2000000000000d4"
 	r.cfg.Partitions[0].NodeGroups[1].ReservationIDs = []string{open, next}
-	r.expect("create-fence gpu", "create-fence long", "create-wait later", "create-fence later")
+	r.expect("create-fence gpu", "create-fence long", "create-fence long", "create-wait later", "create-fence later")
 	// A job whose limit would be raised to the fence of the next block, if that counted.
 	job := r.running(r.submit("-C", "long", "-t", "30", "--time-min=30", "--comment=time=fit"))
 	r.sync()

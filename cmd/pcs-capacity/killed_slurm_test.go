@@ -25,6 +25,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
 // TestR5_SyncKilledAtEachCall: `sync --watch` is killed with signal 9 at each of its calls to
@@ -174,9 +175,13 @@ func (nopCloser) Close() error { return nil }
 // prepare takes everything back that passes have done, and starts new jobs.
 func (k *kills) prepare() {
 	k.Helper()
-	for name := range k.reservations() {
-		if slot, ok := strings.CutPrefix(name, "pcs-capacity-"); ok && slot != "fence-mine" {
-			k.scontrol("delete", "reservationname="+name)
+	all, err := (&slurm.Client{}).Reservations(k.ctx)
+	if err != nil {
+		k.Fatal(err)
+	}
+	for _, r := range all {
+		if slot, ok := strings.CutPrefix(r.Name, "pcs-capacity-"); ok && slot != "fence-mine" {
+			k.scontrol("delete", "reservationname="+r.Name)
 		}
 	}
 	for _, id := range k.jobs {

@@ -14,6 +14,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/hooks"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/check"
+	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/internal/permissions"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
@@ -113,11 +114,25 @@ func (r *restrictedSlurm) fences() map[string]time.Time {
 	}
 	ours := map[string]time.Time{}
 	for _, one := range all {
-		if name, found := strings.CutPrefix(one.Name, "pcs-capacity-"); found && strings.HasPrefix(name, "fence-") {
+		if name, found := strings.CutPrefix(lifecycle.PlainName(one.Name), "pcs-capacity-"); found && strings.HasPrefix(name, "fence-") {
 			ours[name] = one.Start
 		}
 	}
 	return ours
+}
+
+// unfence deletes a fence.
+func (r *restrictedSlurm) unfence(name string) {
+	r.Helper()
+	all, err := (&slurm.Client{}).Reservations(r.Context())
+	if err != nil {
+		r.Fatal(err)
+	}
+	for _, one := range all {
+		if lifecycle.PlainName(one.Name) == "pcs-capacity-"+name {
+			r.scontrol("delete", "reservationname="+one.Name)
+		}
+	}
 }
 
 // TestPermissionsWithSlurm is TestPermissions for the programs that work with Slurm. What
@@ -266,7 +281,7 @@ func (r *restrictedSlurm) syncWithoutEach() {
 			continue
 		}
 		// One that is missing is placed again.
-		r.scontrol("delete", "reservationname=pcs-capacity-"+lost)
+		r.unfence(lost)
 		if err := os.WriteFile(snapshot, good, 0o644); err != nil {
 			r.Fatal(err)
 		}

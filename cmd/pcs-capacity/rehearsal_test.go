@@ -293,7 +293,7 @@ func (r *rehearsal) cancel(ids ...string) {
 	}
 }
 
-// reservations are Slurm's, by name.
+// reservations are Slurm's, by name; ours without block and owner, and of several the first.
 func (r *rehearsal) reservations() map[string]slurm.Reservation {
 	r.Helper()
 	all, err := (&slurm.Client{}).Reservations(r.ctx)
@@ -302,7 +302,10 @@ func (r *rehearsal) reservations() map[string]slurm.Reservation {
 	}
 	byName := map[string]slurm.Reservation{}
 	for _, one := range all {
-		byName[one.Name] = one
+		name := lifecycle.PlainName(one.Name)
+		if before, there := byName[name]; !there || one.Start.Before(before.Start) {
+			byName[name] = one
+		}
 	}
 	return byName
 }

@@ -136,7 +136,7 @@ func TestWatchFollowsTheSettings(t *testing.T) {
 	}
 
 	// Somebody takes the fence away: it does not come back.
-	r.scontrol("delete", "reservationname="+fence)
+	r.scontrol("delete", "reservationname="+r.reservations()[fence].Name)
 	r.passes(3)
 	if r.has(fence) || len(r.snapshot().Former) != 1 {
 		t.Errorf("the fence is back: %t; former slots %+v", r.has(fence), r.snapshot().Former)

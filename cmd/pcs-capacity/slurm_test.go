@@ -113,7 +113,7 @@ func TestRealSlurm(t *testing.T) {
 
 	// sync --watch places the fence again when somebody deletes it.
 	stop, _ := r.watch()
-	r.scontrol("delete", "reservationname=pcs-capacity-fence-long")
+	r.scontrol("delete", "reservationname="+r.reservations()["pcs-capacity-fence-long"].Name)
 	r.until("the fence is back", func() bool { return r.has("pcs-capacity-fence-long") })
 	stop()
 

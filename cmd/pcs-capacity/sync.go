@@ -16,6 +16,7 @@ import (
 // SyncCmd is the control loop.
 type SyncCmd struct {
 	Interrupted []string `help:"Instances that EC2 is about to take back: only get their jobs off them." placeholder:"i-…"`
+	TakeOver    bool     `help:"Make the Slurm reservations of other settings these settings' own: those settings then change nothing any more."`
 	Watch       bool     `help:"Stay, and make a pass at each [timing] poll and whenever a block opens, meets its fence or ends."`
 }
 
@@ -24,7 +25,11 @@ func (SyncCmd) Help() string {
 	return `Reads the reservations and Slurm, writes what the submission filter reads, places a Slurm
 reservation (the fence) over the nodes of each block from the moment when jobs must be
 gone, corrects time limits, and ends instances of this cluster that no node
-stands for. Needs rights of a Slurm operator.`
+stands for. Needs rights of a Slurm operator.
+
+A cluster has one owner of settings: a settings file with its state_dir, which several hosts may
+share. With other settings, sync says whose the cluster is and changes nothing; --take-over makes
+the cluster theirs. A fence goes when its block has ended, or with teardown.`
 }
 
 // Run makes one pass, or one after the other.
@@ -33,6 +38,9 @@ func (c *SyncCmd) Run(ctx context.Context, t *terminal.Terminal, g *Globals, cfg
 	defer settings.Close()
 	if c.Watch && len(c.Interrupted) > 0 {
 		return usage("give --watch or --interrupted, not both")
+	}
+	if c.TakeOver && (c.Watch || len(c.Interrupted) > 0) {
+		return usage("give --take-over alone, and --watch after it")
 	}
 	for _, id := range c.Interrupted {
 		if !strings.HasPrefix(id, "i-") {
@@ -46,6 +54,7 @@ func (c *SyncCmd) Run(ctx context.Context, t *terminal.Terminal, g *Globals, cfg
 	if err != nil {
 		return err
 	}
+	sources.TakeOver = c.TakeOver
 	var report lifecycle.Report
 	if len(c.Interrupted) > 0 {
 		report, err = lifecycle.Interrupt(ctx, sources, c.Interrupted)

@@ -16,6 +16,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/hooks"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
@@ -136,7 +137,7 @@ func (d *tornDown) slurmReservations() []string {
 	}
 	var names []string
 	for _, r := range all {
-		names = append(names, r.Name)
+		names = append(names, lifecycle.PlainName(r.Name))
 	}
 	return slices.Sorted(slices.Values(names))
 }

@@ -15,10 +15,11 @@ import (
 func (p *pass) act(ctx context.Context, mayDelete bool) {
 	now, toSlurm := p.now, -p.snap.ClockOffset.Duration
 	var want []Reservation
-	keep := map[string]bool{}
+	keep, known := map[string]bool{}, map[string]bool{}
 	slots := views(p.snap, now)
 	for _, v := range slots {
 		nodes := p.cluster.SlotNodes(v.slot.Name)
+		known[v.slot.Name], v.owner = true, p.Owner
 		if v.current.ID == "" && v.partition.Provider == capacity.ProviderPCS && p.cluster.inNone(nodes) {
 			nodes = nil // it is about to be deleted: nothing can start there
 		}
@@ -32,15 +33,27 @@ func (p *pass) act(ctx context.Context, mayDelete bool) {
 			want = append(want, r.shift(toSlurm))
 		}
 	}
-	todo, foreign := steps(want, p.cluster.Reservations, keep, now.Add(toSlurm))
-	p.snap.Problems = append(p.snap.Problems, foreign...)
+	p.askGuarded(ctx, mayDelete)
+	to := steering{owner: p.Owner, takeOver: p.TakeOver, keep: keep, known: known, mayGo: func(g guard) bool { return p.mayGo(g, slots) }, now: now.Add(toSlurm)}
+	todo, left := to.steps(want, p.cluster.Reservations)
+	p.snap.Problems = append(p.snap.Problems, left...)
+	p.tellKept(todo)
+	if len(todo) > 0 && p.KeepOwner != nil {
+		if err := p.KeepOwner(); err != nil {
+			p.problem(err)
+		}
+	}
+	failed := map[string]bool{} // slots that lack something that closes them
 	for _, s := range todo {
-		if s.do == "delete" && !mayDelete && s.kind() != "health" {
+		if s.do == "delete" && s.kind() != "health" && (!mayDelete || failed[s.slot]) {
 			continue
 		}
-		told := step{s.do, s.r.shift(-toSlurm), s.slot}
+		told := s
+		told.r = s.r.shift(-toSlurm)
 		d := Done{Do: s.code(), Slot: s.slot, Message: told.describe(p.Slurm.Hostlist(s.r.Nodes))}
-		p.did(d, p.take(ctx, s, now.Add(toSlurm)))
+		err := p.take(ctx, s, now.Add(toSlurm))
+		failed[s.slot] = failed[s.slot] || err != nil
+		p.did(d, err)
 	}
 	p.changeJobs(ctx, slots, now, toSlurm)
 	p.giveBack(ctx)
@@ -93,12 +106,17 @@ func (p *pass) take(ctx context.Context, s step, now time.Time) error {
 	case "delete":
 		return p.Slurm.DeleteReservation(ctx, r.Name)
 	}
-	// A stop between the two would leave no fence until the next pass.
+	// A stop between the two would leave both until the next pass.
 	ctx = context.WithoutCancel(ctx)
-	if err := p.Slurm.DeleteReservation(ctx, r.Name); err != nil {
+	if s.occupied {
+		if err := p.Slurm.DeleteReservation(ctx, r.Name); err != nil {
+			return err
+		}
+	}
+	if err := p.Slurm.CreateReservation(ctx, r); err != nil {
 		return err
 	}
-	return p.Slurm.CreateReservation(ctx, r)
+	return p.Slurm.DeleteReservation(ctx, s.old)
 }
 
 // fencedNodes names the fenced slot of each node that has one.
@@ -142,7 +160,7 @@ func (p *pass) limits(ctx context.Context, jobs []Job, byNode map[string]fenced,
 func (p *pass) placedFence(v slotView, toSlurm time.Duration) time.Time {
 	fence := v.window.Fence.Add(toSlurm)
 	for _, r := range p.cluster.Reservations {
-		if r.Name == fencePrefix+v.slot.Name && ours(r) && near(r.Start, fence) {
+		if r.fences(v.slot.Name, v.current.ID) && near(r.Start, fence) {
 			return r.Start
 		}
 	}

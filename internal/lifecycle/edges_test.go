@@ -42,12 +42,12 @@ func TestStepsInOrder(t *testing.T) {
 		r.End = r.Start.Add(365 * 24 * time.Hour)
 		return r
 	}
-	foreign := there(names("pcs-capacity-fence-b"), false)
+	foreign := there(names("pcs-capacity-fence-b.cr-0."+me), false)
 	foreign.Users = []string{"alice"}
-	moved := there(names("pcs-capacity-fence-d"), false)
+	moved := there(names("pcs-capacity-fence-d.cr-0."+me), false)
 	moved.Start = at("2h")
-	have := []Reservation{there(names("pcs-capacity-fence-z"), false), foreign, there(names("pcs-capacity-fence-c"), true), moved}
-	want := []Reservation{names("pcs-capacity-fence-b"), names("pcs-capacity-fence-c"), names("pcs-capacity-fence-d"), names("pcs-capacity-fence-e")}
+	have := []Reservation{there(names("pcs-capacity-fence-z.cr-0."+me), false), foreign, there(names("pcs-capacity-fence-c.cr-0."+me), true), moved}
+	want := []Reservation{names("pcs-capacity-fence-b.cr-0." + me), names("pcs-capacity-fence-c.cr-0." + me), names("pcs-capacity-fence-d.cr-0." + me), names("pcs-capacity-fence-e.cr-0." + me)}
 	todo, others := steps(want, have, nil, noon)
 	var got []string
 	for _, s := range todo {
@@ -60,7 +60,7 @@ func TestStepsInOrder(t *testing.T) {
 	if diff := cmp.Diff([]string{"create e", "update d", "replace c active", "delete z"}, got); diff != "" {
 		t.Error(diff)
 	}
-	if len(others) != 1 || !strings.Contains(others[0], "pcs-capacity-fence-b ") {
+	if len(others) != 1 || !strings.Contains(others[0], "pcs-capacity-fence-b.cr-0."+me+" ") {
 		t.Errorf("foreign: %q", others)
 	}
 }

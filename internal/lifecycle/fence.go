@@ -9,28 +9,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// The names of our Slurm reservations, before the name of the slot.
-const (
-	fencePrefix   = "pcs-capacity-fence-"
-	waitPrefix    = "pcs-capacity-wait-"
-	surplusPrefix = "pcs-capacity-surplus-"
-	healthPrefix  = "pcs-capacity-health-" // and, after the slot, a point and the node
-)
-
-// slotOf is the slot of a Slurm reservation that has one of our names.
-func slotOf(name string) (slot string, ok bool) {
-	for _, prefix := range []string{fencePrefix, waitPrefix, surplusPrefix} {
-		if slot, ok := strings.CutPrefix(name, prefix); ok {
-			return slot, true
-		}
-	}
-	if rest, ok := strings.CutPrefix(name, healthPrefix); ok {
-		slot, _, ok := strings.Cut(rest, ".")
-		return slot, ok
-	}
-	return "", false
-}
-
 // sameTime bounds by how much two times may differ and still be the same: the offset
 // between the clocks is only known to the second (HTTP's Date header).
 const sameTime = 5 * time.Second
@@ -48,20 +26,24 @@ func ours(r Reservation) bool {
 }
 
 func named(r Reservation) bool {
-	_, ok := slotOf(r.Name)
+	_, ok := guardOf(r.Name)
 	return ok
 }
 
 // SlotOf is the slot that a Slurm reservation of ours is for; the second value is false
 // for one that is not ours.
 func SlotOf(r Reservation) (slot string, isOurs bool) {
-	slot, _ = slotOf(r.Name)
-	return slot, ours(r)
+	return r.guard().slot, ours(r)
 }
 
 // reservation makes one of ours: root's, for maintenance, over whatever runs there.
 func reservation(name string, nodes []string, start, end time.Time) Reservation {
 	return Reservation{Name: name, Nodes: nodes, Start: start, End: end, Flags: []string{"MAINT", "IGNORE_JOBS"}, Users: []string{"root"}}
+}
+
+// guard is what a Slurm reservation of the slot is for, on behalf of a reservation of EC2.
+func (v slotView) guard(kind, block string) guard {
+	return guard{kind: kind, slot: v.slot.Name, block: block, owner: v.owner}
 }
 
 // wanted is which Slurm reservations a slot needs now, in AWS's time. The wait comes
@@ -73,21 +55,28 @@ func (v slotView) wanted(nodes []string, now time.Time) []Reservation {
 	if v.current.ID == "" {
 		return v.fenced(nodes, now)
 	}
+	id := v.current.ID
 	var want []Reservation
 	if v.partition.Provider == capacity.ProviderEC2 && v.window.Start.After(now) {
-		want = append(want, reservation(waitPrefix+v.slot.Name, nodes, now, v.window.Start))
+		want = append(want, reservation(v.guard("wait", id).String(), nodes, now, v.window.Start))
 	}
 	if !v.window.Unbounded() {
 		// Until its end, instances of the old block still disappear: the next turn begins then.
-		want = append(want, reservation(fencePrefix+v.slot.Name, nodes, v.window.Fence, v.next.Window.Start))
+		want = append(want, reservation(v.guard("fence", id).String(), nodes, v.window.Fence, v.next.Window.Start))
+	}
+	// What opens next is guarded before it does: nothing of ours may run at that moment.
+	if next := v.next; next.Reservation.ID != "" && !next.Window.Unbounded() {
+		want = append(want, reservation(v.guard("fence", next.Reservation.ID).String(), nodes, next.Window.Fence, time.Time{}))
 	}
 	// Nothing can be launched for the last nodes, nor for those of failed hosts, so that jobs
 	// are kept from them. They stay the same ones while jobs come and go.
 	if surplus := slices.Concat(v.lost, nodes[v.launchable(nodes):]); v.partition.Provider == capacity.ProviderEC2 && len(surplus) > 0 {
-		want = append(want, reservation(surplusPrefix+v.slot.Name, surplus, now, time.Time{}))
+		want = append(want, reservation(v.guard("surplus", id).String(), surplus, now, time.Time{}))
 	}
 	for _, c := range v.closed {
-		want = append(want, reservation(healthName(v.slot.Name, c.node), []string{c.node}, now, c.until))
+		g := v.guard("health", id)
+		g.node = c.node
+		want = append(want, reservation(g.String(), []string{c.node}, now, c.until))
 	}
 	return want
 }
@@ -113,7 +102,7 @@ func (v slotView) fenced(nodes []string, now time.Time) []Reservation {
 	if start.After(now) { // a block that never opened, such as payment-failed
 		start = now
 	}
-	return []Reservation{reservation(fencePrefix+v.slot.Name, nodes, start, time.Time{})}
+	return []Reservation{reservation(v.guard("fence", v.lastID).String(), nodes, start, time.Time{})}
 }
 
 // shift moves a reservation into another clock.
@@ -130,46 +119,140 @@ type step struct {
 	do   string // create, update, replace, delete
 	r    Reservation
 	slot string
+	// old is the name that goes when a replacement is there, occupied that the replacement's
+	// name has to be made free before.
+	old      string
+	occupied bool
+}
+
+// steering is what the steps of a pass depend on beside the reservations.
+type steering struct {
+	owner string
+	// takeOver: those of another owner become ours.
+	takeOver bool
+	// keep are slots that are left as they are: nothing is known about them.
+	keep map[string]bool
+	// known are the slots of the settings, or of those before.
+	known map[string]bool
+	// mayGo reports whether a fence has nothing to guard any more.
+	mayGo func(guard) bool
+	now   time.Time
 }
 
 // steps brings the Slurm reservations that are there to those that are wanted; all
-// times are in Slurm's clock. Slots in keep are left as they are: nothing is known
-// about them. It also names foreign reservations that have one of our names.
-func steps(want, have []Reservation, keep map[string]bool, now time.Time) (todo []step, foreign []string) {
-	mine := map[string]Reservation{}
+// times are in Slurm's clock. It also says what it leaves alone that has one of our names.
+func (s steering) steps(want, have []Reservation) (todo []step, left []string) {
+	mine, theirs := map[guard][]Reservation{}, map[guard][]Reservation{}
 	taken := map[string]bool{}
+	var places []guard // in the order of have
 	for _, r := range have {
+		g := r.guard()
 		switch {
-		case ours(r):
-			mine[r.Name] = r
-		case named(r):
+		case !named(r):
+		case !ours(r):
 			taken[r.Name] = true
-			foreign = append(foreign, fmt.Sprintf("Slurm reservation %s has a name of pcs-capacity's but was not made by it (flags %s, users %s); it is left alone: rename or delete it",
+			left = append(left, fmt.Sprintf("Slurm reservation %s has a name of pcs-capacity's but was not made by it (flags %s, users %s); it is left alone: rename or delete it",
 				r.Name, strings.Join(r.Flags, ","), strings.Join(r.Users, ",")))
+		case g.owner == s.owner:
+			mine[g.place()] = append(mine[g.place()], r)
+			places = append(places, g.place())
+		case g.owner == "" || s.takeOver:
+			theirs[g.place()] = append(theirs[g.place()], r)
+			places = append(places, g.place())
 		}
 	}
-	wantedNames := map[string]bool{}
+	wanted := map[guard]bool{}
+	drop := func(r Reservation) { todo = append(todo, step{do: "delete", r: r, slot: r.guard().slot}) }
 	for _, w := range want {
-		wantedNames[w.Name] = true
-		if taken[w.Name] {
+		place := w.guard().place()
+		wanted[place] = true
+		all := mine[place]
+		if len(all) == 0 {
+			all = theirs[place]
+			if len(all) == 0 {
+				place.block = "" // as older versions named it
+				all = theirs[place]
+			}
+			delete(theirs, place)
+		}
+		delete(mine, w.guard().place())
+		if len(all) == 0 {
+			if !taken[w.Name] {
+				todo = append(todo, step{do: "create", r: w, slot: place.slot})
+			}
 			continue
 		}
-		there, ok := mine[w.Name]
-		if do := difference(w, there, ok, now); do != "" {
-			w.Active = ok && there.Active
-			slot, _ := slotOf(w.Name)
-			todo = append(todo, step{do, w, slot})
+		st, rest := s.change(w, all, taken)
+		if st.do != "" {
+			todo = append(todo, st)
+		}
+		for _, r := range rest {
+			drop(r)
 		}
 	}
-	for _, r := range have {
-		if slot, _ := slotOf(r.Name); ours(r) && !wantedNames[r.Name] && !keep[slot] {
-			todo = append(todo, step{"delete", r, slot})
+	for _, place := range places {
+		if s.keep[place.slot] {
+			continue
 		}
+		for _, r := range mine[place] {
+			if place.kind != "fence" || s.mayGo(place) {
+				drop(r)
+			}
+		}
+		for _, r := range theirs[place] {
+			switch {
+			case place.kind != "fence" || wanted[place] || place.block != "" && s.mayGo(place) || place.block == "" && s.known[place.slot]:
+				drop(r)
+			case place.block == "" && r.guard().owner == "":
+				left = append(left, fmt.Sprintf("Slurm reservation %s is an older version's, and the settings have no slot %s; it is left alone: run sync with the settings that have it, or `scontrol delete ReservationName=%s`",
+					r.Name, place.slot, r.Name))
+			default:
+				copied := r
+				copied.Name, copied.Active = r.guard().of(s.owner).String(), false
+				todo = append(todo, step{do: "replace", r: copied, slot: place.slot, old: r.Name})
+			}
+		}
+		delete(mine, place)
+		delete(theirs, place)
 	}
 	// What closes a slot comes before what opens it.
 	order := []string{"create", "update", "replace", "delete"}
 	slices.SortStableFunc(todo, func(a, b step) int { return slices.Index(order, a.do) - slices.Index(order, b.do) })
-	return todo, foreign
+	return todo, left
+}
+
+// change brings the one of several for one place that needs the least to what is wanted; rest
+// are to go when that is done.
+func (s steering) change(w Reservation, all []Reservation, taken map[string]bool) (st step, rest []Reservation) {
+	best, do := 0, ""
+	for i, r := range all {
+		d := difference(w, r, true, s.now)
+		if r.guard().owner != s.owner {
+			d = "replace"
+		}
+		if easier := []string{"", "update", "replace"}; i == 0 || slices.Index(easier, d) < slices.Index(easier, do) {
+			best, do = i, d
+		}
+	}
+	there := all[best]
+	rest = slices.Delete(slices.Clone(all), best, best+1)
+	st = step{do: do, r: w, slot: w.guard().slot}
+	st.r.Active = there.Active
+	if do != "replace" {
+		st.r.Name = there.Name
+		return st, rest
+	}
+	g := w.guard()
+	g.second = there.Name == w.Name
+	st.r.Name, st.old = g.String(), there.Name
+	if taken[st.r.Name] {
+		return step{}, nil
+	}
+	rest = slices.DeleteFunc(rest, func(r Reservation) bool {
+		st.occupied = st.occupied || r.Name == st.r.Name
+		return r.Name == st.r.Name
+	})
+	return st, rest
 }
 
 // difference says what has to be done to a reservation; "" for nothing. One that has

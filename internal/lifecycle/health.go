@@ -31,11 +31,21 @@ type slotHealth struct {
 	nodes []string // that there are instances for
 }
 
-func healthName(slot, node string) string { return healthPrefix + slot + "." + node }
+// closes reports whether a Slurm reservation, by its name, is the one that closes a node.
+func closes(name, slot, node string) bool {
+	g, _ := guardOf(name)
+	return g.kind == "health" && g.slot == slot && g.node == node
+}
+
+// isCheck reports whether a job runs the health command.
+func isCheck(j Job) bool {
+	g, _ := guardOf(j.Reservation)
+	return g.kind == "health"
+}
 
 // withoutChecks leaves out the jobs that run the health command: users have no part in them.
 func withoutChecks(jobs []Job) []Job {
-	return without(jobs, func(j Job) bool { return strings.HasPrefix(j.Reservation, healthPrefix) })
+	return without(jobs, isCheck)
 }
 
 // without copies the jobs only if one is left out: 10,000 take 4 MB.
@@ -187,7 +197,7 @@ func (p *pass) checkJobs(ctx context.Context) (live, ended map[string]Job, err e
 		}
 		return all
 	}
-	liveJobs, endedJobs, err := p.Slurm.Jobs(ctx, p.cluster.Ours(p.snap), func(j Job) bool { return strings.HasPrefix(j.Reservation, healthPrefix) })
+	liveJobs, endedJobs, err := p.Slurm.Jobs(ctx, p.cluster.Ours(p.snap), isCheck)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -207,7 +217,7 @@ func (p *pass) judge(ctx context.Context, s *slotHealth, name string, n *state.N
 	}
 	if n.Job == "" { // of a pass that was killed after it had submitted it
 		for _, j := range live {
-			if j.Reservation == healthName(s.Slot, name) {
+			if closes(j.Reservation, s.Slot, name) {
 				n.Job = j.Shown
 			}
 		}
@@ -302,10 +312,8 @@ func (p *pass) checkNodes(ctx context.Context) {
 // check submits the job that runs the command on a node.
 func (p *pass) check(ctx context.Context, s *slotHealth, name string, n *state.NodeHealth) {
 	node := p.node(name)
-	closed := slices.ContainsFunc(p.cluster.Reservations, func(r Reservation) bool {
-		return r.Name == healthName(s.Slot, name) && ours(r) && r.Active
-	})
-	if !node.Up || !closed || p.liveChecks == nil {
+	closed := slices.IndexFunc(p.cluster.Reservations, func(r Reservation) bool { return closes(r.Name, s.Slot, name) && ours(r) && r.Active })
+	if !node.Up || closed < 0 || p.liveChecks == nil {
 		return
 	}
 	unknown := func(why string) { n.State, n.Since, n.Why = state.HealthUnknown, p.second(), why }
@@ -324,7 +332,7 @@ func (p *pass) check(ctx context.Context, s *slotHealth, name string, n *state.N
 	if all := s.v.partition.AllowAccounts; len(all) > 0 {
 		account = all[0]
 	}
-	job, err := p.Slurm.SubmitCheck(ctx, NodeCheck{Node: name, Reservation: healthName(s.Slot, name), Partition: s.v.partition.Name,
+	job, err := p.Slurm.SubmitCheck(ctx, NodeCheck{Node: name, Reservation: p.cluster.Reservations[closed].Name, Partition: s.v.partition.Name,
 		Account: account, Constraint: s.v.slot.Feature, Program: p.Health.Path, Timeout: p.Health.Timeout, Output: output, OutputBytes: state.HealthOutput})
 	p.did(Done{Do: "check-node", Slot: s.Slot, Job: job, Message: fmt.Sprintf("slot %s: running %s on %s", s.Slot, p.Health.Path, name)}, err)
 	if n.Job = job; err != nil {

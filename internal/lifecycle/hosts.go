@@ -19,8 +19,8 @@ func (p *pass) lost(v slotView, nodes []string) []string {
 	}
 	var before []string
 	for _, r := range p.cluster.Reservations {
-		if r.Name == surplusPrefix+v.slot.Name && ours(r) {
-			before = r.Nodes
+		if g := r.guard(); g.kind == "surplus" && g.slot == v.slot.Name && ours(r) {
+			before = append(before, r.Nodes...)
 		}
 	}
 	// A node that is down says more than one that is off, and is lost before it.

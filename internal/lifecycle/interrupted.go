@@ -41,6 +41,9 @@ func (p *pass) interrupt(ctx context.Context, ids []string) error {
 	if p.cluster, err = p.Slurm.Look(ctx); err != nil {
 		return fmt.Errorf("asking Slurm: %w", err)
 	}
+	if err := OtherOwner(p.cluster, p.Sources); err != nil {
+		return err
+	}
 	p.cluster.assign(p.Settings)
 	byNode := map[string]fenced{}
 	for _, i := range found {

@@ -74,11 +74,16 @@ func (o *observation) keepInspected() {
 func (o *observation) missing(m capacity.Missing) {
 	words, _ := o.EC2.Explain(m.Err)
 	now := o.now()
+	since := now.UTC().Truncate(time.Second)
 	if o.old != nil {
+		if was, told := o.old.Missing[m.ID]; told {
+			since = was
+		}
 		r, ok := o.old.Reservation(m.ID)
 		if r.MissingSince.IsZero() {
-			r.MissingSince = now.UTC().Truncate(time.Second)
+			r.MissingSince = since
 		}
+		since = r.MissingSince
 		if ok && r.LiveAt(now) && now.Before(r.MissingSince.Add(missingFor)) {
 			o.seen.Reservations = append(o.seen.Reservations, r)
 			o.problem("EC2 has not described reservation %s since %s: %s; what was known of it is kept until %s",
@@ -86,6 +91,10 @@ func (o *observation) missing(m capacity.Missing) {
 			return
 		}
 	}
+	if o.absent == nil {
+		o.absent = map[string]time.Time{}
+	}
+	o.absent[m.ID] = since
 	o.problem("EC2 does not describe reservation %s: %s; check its id and the region", m.ID, words)
 }
 
@@ -133,14 +142,24 @@ func former(before []capacity.Partition, snap *capacity.Snapshot, now time.Time)
 
 // forget drops the former slots whose fence somebody has taken away. It names the others.
 func (p *pass) forget() {
-	p.snap.Former = slices.DeleteFunc(p.snap.Former, func(former capacity.Partition) bool {
-		fence := fencePrefix + former.Groups[0].Slots[0].Name
-		return !slices.ContainsFunc(p.cluster.Reservations, func(r Reservation) bool { return r.Name == fence && ours(r) })
-	})
+	fenceOf := func(former capacity.Partition) string {
+		slot := former.Groups[0].Slots[0]
+		i := slices.IndexFunc(p.cluster.Reservations, func(r Reservation) bool { return r.fences(slot.Name, slot.ReservationIDs[0]) })
+		if i < 0 {
+			return ""
+		}
+		return p.cluster.Reservations[i].Name
+	}
+	p.snap.Former = slices.DeleteFunc(p.snap.Former, func(former capacity.Partition) bool { return fenceOf(former) == "" })
 	for _, former := range p.snap.Former {
 		slot := former.Groups[0].Slots[0]
 		r, _ := p.snap.Reservation(slot.ReservationIDs[0])
-		p.say(capacity.Admin, "the settings no longer name reservation %s for slot %s; its fence stays until it ends at %s, or until `scontrol delete ReservationName=%s`",
-			r.ID, slot.Name, capacity.FormatUTC(r.End), fencePrefix+slot.Name)
+		p.unnamed(r, slot.Name, fenceOf(former))
 	}
+}
+
+// unnamed says that a fence stays although the settings do not name its reservation.
+func (p *pass) unnamed(r capacity.Reservation, slot, fence string) {
+	p.say(capacity.Admin, "the settings no longer name reservation %s for slot %s; its fence stays until it ends at %s, or until `scontrol delete ReservationName=%s`",
+		r.ID, slot, capacity.FormatUTC(r.End), fence)
 }

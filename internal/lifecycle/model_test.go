@@ -375,6 +375,17 @@ func (m *model) put(r Reservation) {
 	m.reservations[r.Name] = r
 }
 
+// guards is the Slurm reservation of a slot that is there for a block, or, with none, for
+// whatever ended last.
+func (m *model) guards(slot, kind, block string) (r Reservation, there bool) {
+	for _, one := range m.reservations {
+		if g := one.guard(); g.slot == slot && g.kind == kind && (g.block == block || block == "") {
+			r, there = one, true
+		}
+	}
+	return r, there
+}
+
 func (m *model) UpdateReservation(_ context.Context, r Reservation) error {
 	defer m.change()()
 	old, there := m.reservations[r.Name]

@@ -31,6 +31,8 @@ type observation struct {
 	ids    []string
 	said   capacity.Said
 	failed []error
+	// absent are the ids that EC2 does not describe, with the time since when.
+	absent map[string]time.Time
 	// asked: AWS has been asked. down: no question would be answered.
 	asked, down bool
 }
@@ -54,6 +56,7 @@ func (s Sources) observe(ctx context.Context, old *capacity.Snapshot) (*capacity
 	}
 	snap := capacity.Build(s.Settings, o.seen)
 	snap.Former = former(before, snap, o.now())
+	snap.Missing = o.absent
 	if pcsKnown {
 		o.waiting(snap)
 	}

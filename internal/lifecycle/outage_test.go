@@ -45,7 +45,14 @@ func opened(t *testing.T) (*world, *capacity.Snapshot, *modelJob) {
 	return w, snap, job
 }
 
-func (w *world) fence() time.Time { return w.slurm.reservations["pcs-capacity-fence-solo"].Start }
+func (w *world) fence() time.Time {
+	for _, r := range w.slurm.reservations {
+		if PlainName(r.Name) == "pcs-capacity-fence-solo" {
+			return r.Start
+		}
+	}
+	return time.Time{}
+}
 
 // TestTwoHoursWithoutAWS: AWS answers 503 for two hours, in which an extension is paid. No fence
 // is dropped and no job is lost; the first pass afterwards catches up.

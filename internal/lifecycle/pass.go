@@ -25,6 +25,9 @@ func Pass(ctx context.Context, s Sources) (*capacity.Snapshot, Report, error) {
 	}
 	defer unlock()
 	p.look(ctx)
+	if p.otherOwner != nil { // not even the files: they may be the other's
+		return p.snap, p.report(), errors.Join(p.failed...)
+	}
 	// Without an older snapshot and without AWS there is nothing to write or to act on.
 	if p.awsErr == nil || p.old != nil {
 		if p.slurmErr == nil {
@@ -86,6 +89,7 @@ func (p *pass) look(ctx context.Context) {
 		p.fail(p.slurmErr)
 	} else {
 		p.cluster.assign(p.Settings)
+		p.lookForOwners()
 		p.addSlurm()
 		p.forget()
 		p.snap.Problems = append(p.snap.Problems, unlocked(p.snap, p.cluster)...)
@@ -129,6 +133,12 @@ type pass struct {
 	rolling []Rolling
 	// instances are this cluster's, as far as EC2 said.
 	instances []capacity.Instance
+	// otherOwner: the Slurm reservations are those of other settings.
+	otherOwner error
+	// guarded are reservations of EC2 that nothing but the names of fences tells of; gone are
+	// those that EC2 has not described for so long that they are over.
+	guarded map[string]capacity.Reservation
+	gone    map[string]bool
 	// begun: marks were written while jobs were requeued.
 	begun bool
 

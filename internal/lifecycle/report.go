@@ -2,7 +2,6 @@ package lifecycle
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -88,16 +87,7 @@ var past = map[string]string{"create": "placed", "update": "moved", "replace": "
 
 // kind is what the Slurm reservation of a step is for: fence, wait, surplus or health.
 func (s step) kind() string {
-	switch s.r.Name {
-	case waitPrefix + s.slot:
-		return "wait"
-	case surplusPrefix + s.slot:
-		return "surplus"
-	}
-	if strings.HasPrefix(s.r.Name, healthPrefix) {
-		return "health"
-	}
-	return "fence"
+	return s.r.guard().kind
 }
 
 // code is Done.Do of a step.

@@ -10,6 +10,8 @@ import (
 
 // slotView is a slot with the reservation that counts in it now: see capacity.Standing.
 type slotView struct {
+	// owner is whose settings they are.
+	owner     string
 	partition capacity.Partition
 	group     capacity.NodeGroup
 	slot      capacity.Slot
@@ -27,7 +29,8 @@ type slotView struct {
 	// closed are nodes that have yet to show that they are healthy.
 	closed []closedNode
 	// last is the window of what ended last, when nothing is live.
-	last capacity.Window
+	last   capacity.Window
+	lastID string // "" where it is not known
 	// unknown: the slot has a reservation that EC2 did not describe and none that is live.
 	unknown bool
 	// former: the settings do not have the slot any more.
@@ -71,7 +74,7 @@ func view(snap *capacity.Snapshot, p capacity.Partition, g capacity.NodeGroup, s
 	}
 	s.ReservationIDs = slices.Concat(s.ReservationIDs, before)
 	at := snap.Standing(s, now)
-	v.next, v.last, v.unknown = at.Next, at.Last, at.Unknown
+	v.next, v.last, v.lastID, v.unknown = at.Next, at.Last, at.LastID, at.Unknown
 	if len(at.Current) > 0 {
 		v.current, v.window = at.Current[0].Reservation, at.Current[0].Window
 	}

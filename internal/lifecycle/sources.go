@@ -31,6 +31,13 @@ type Sources struct {
 	RollOver RollOver
 	// Health is the site's own command for nodes of a block that opens.
 	Health HealthCommand
+	// Owner marks the Slurm reservations of these settings, and OwnerIs says whose they are. With
+	// TakeOver those of another owner become this one's.
+	Owner, OwnerIs string
+	TakeOver       bool
+	// KeepOwner makes it stay the same where settings and state_dir are used from another host;
+	// nil where nothing is kept.
+	KeepOwner func() error
 	// MachineTime is the machine's clock, which stands for the Slurm controller's:
 	// time.Now. AWS's time is MachineTime plus EC2.Offset.
 	MachineTime func() time.Time
@@ -231,6 +238,8 @@ type Reservation struct {
 	Users []string
 	// Active: it has started and not ended.
 	Active bool
+	// Comment is "" in Slurm 22.05, which has none.
+	Comment string
 }
 
 // Job is a job as slurmctld has it.

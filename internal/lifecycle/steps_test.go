@@ -29,7 +29,7 @@ func TestStepsAreDescribed(t *testing.T) {
 		"surplus removed":  {"delete", "surplus", reservation("pcs-capacity-surplus-gpu", nodes, noon, noon.AddDate(1, 0, 0)), "delete-surplus", "slot gpu: removed pcs-capacity-surplus-gpu, there is capacity for gpu-[1-2]"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := step{c.do, c.r, "gpu"}
+			s := step{do: c.do, r: c.r, slot: "gpu"}
 			if got := s.describe("gpu-[1-2]"); got != c.says || s.code() != c.code {
 				t.Errorf("%s: %q, want %s: %q", s.code(), got, c.code, c.says)
 			}

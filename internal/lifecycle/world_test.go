@@ -145,7 +145,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 			Partitions: []capacity.PartitionSettings{
 				{Name: "gpu", Provider: capacity.ProviderEC2, MinTime: d(30 * time.Minute), OnEnd: capacity.RequeueAtEnd, Groups: []capacity.GroupSettings{group("gpu", 2)}},
 				{Name: "solo", Provider: capacity.ProviderEC2, MinTime: d(30 * time.Minute), OnEnd: capacity.StopAtEnd, Groups: []capacity.GroupSettings{group("solo", 1)}}}},
-		Poll: time.Minute, State: state.Dir(quickDir(t)), EC2: clocked{w.client, w}, Slurm: w.slurm, MachineTime: func() time.Time { return w.slurm.now }}
+		Owner: me, Poll: time.Minute, State: state.Dir(quickDir(t)), EC2: clocked{w.client, w}, Slurm: w.slurm, MachineTime: func() time.Time { return w.slurm.now }}
 	return w
 }
 
@@ -342,11 +342,11 @@ func (w *world) holds(snap *capacity.Snapshot) {
 	ours := map[string]bool{}
 	for _, s := range Slots(snap, now) {
 		name := s.Slot.Name
-		fence, there := w.slurm.reservations["pcs-capacity-fence-"+name]
+		fence, there := w.slurm.guards(name, "fence", s.Reservation.ID)
 		ours["pcs-capacity-fence-"+name], ours["pcs-capacity-surplus-"+name] = true, true
 		if s.Reservation.ID != "" && s.Window.Start.After(now) {
 			ours["pcs-capacity-wait-"+name] = true
-			if wait := w.slurm.reservations["pcs-capacity-wait-"+name]; wait.Start.After(w.slurm.now) || wait.End.Sub(s.Window.Start.Add(w.skew)).Abs() > 6*time.Second {
+			if wait, _ := w.slurm.guards(name, "wait", s.Reservation.ID); wait.Start.After(w.slurm.now) || wait.End.Sub(s.Window.Start.Add(w.skew)).Abs() > 6*time.Second {
 				bad("slot %s opens at %s, and its wait is %+v", name, s.Window.Start, wait)
 			}
 		}
@@ -371,7 +371,10 @@ func (w *world) holds(snap *capacity.Snapshot) {
 		}
 	}
 	for name, r := range w.slurm.reservations {
-		if !ours[name] && strings.HasPrefix(name, "pcs-capacity-") {
+		if g := r.guard(); ours[PlainName(name)] && g.kind == "fence" && !w.guarded(g, snap) {
+			bad("%s is left: %+v", name, r)
+		}
+		if !ours[PlainName(name)] && strings.HasPrefix(name, "pcs-capacity-") {
 			bad("%s is left: %+v", name, r)
 		}
 	}
@@ -380,6 +383,19 @@ func (w *world) holds(snap *capacity.Snapshot) {
 			bad("%s was touched: %+v", name, got)
 		}
 	}
+}
+
+// guarded reports whether the block of a fence is live, or the last of its slot.
+func (w *world) guarded(g guard, snap *capacity.Snapshot) bool {
+	if r, known := snap.Reservation(g.block); known && r.LiveAt(w.now()) {
+		return true
+	}
+	for _, s := range Slots(snap, w.now()) {
+		if s.Slot.Name == g.slot {
+			return s.Reservation.ID == ""
+		}
+	}
+	return false
 }
 
 func latest(a, b time.Time) time.Time {

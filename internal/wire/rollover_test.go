@@ -156,6 +156,7 @@ func (r *rolling) sources(path string) lifecycle.Sources {
 		r.Fatal(err)
 	}
 	s := Sources(cfg, r.aws, r.pcs)
+	s.Owner = "0123abcd" // as of hosts that share a state_dir
 	made := s.RollOver.(RollOver)
 	made.Setup.Slurm = following{rolling: r}
 	s.RollOver, s.EC2, s.Slurm, s.MachineTime = made, sameClock{r.aws}, following{rolling: r}, r.sim.Clock().Now
@@ -322,10 +323,20 @@ func (r *rolling) seen() string {
 		lines = append(lines, fmt.Sprintf("%s: %s", q.Name, strings.Join(slices.Sorted(slices.Values(q.NodeGroups)), " ")))
 	}
 	for name := range r.reservations {
-		lines = append(lines, strings.TrimPrefix(name, "pcs-capacity-"))
+		lines = append(lines, strings.TrimPrefix(lifecycle.PlainName(name), "pcs-capacity-"))
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, "\n")
+}
+
+// fence is that of a slot.
+func (r *rolling) fence(slot string) lifecycle.Reservation {
+	for name, one := range r.reservations {
+		if lifecycle.PlainName(name) == "pcs-capacity-fence-"+slot {
+			return one
+		}
+	}
+	return lifecycle.Reservation{}
 }
 
 func (r *rolling) expect(when, want string) {
@@ -513,7 +524,7 @@ func TestRollOverPermissions(t *testing.T) {
 				said = append(said, r.pass()...)
 			}
 			r.expect("with all permissions", others+"fence-gpu-a\nfence-gpu-b\ngpu-a "+blockC+" 4 ACTIVE\ngpu-b "+blockB+" 2 ACTIVE\ngpu: gpu-a gpu-b")
-		} else if fence := r.reservations["pcs-capacity-fence-gpu-a"]; !fence.Start.Equal(time.Date(2027, 5, 1, 7, 20, 0, 0, time.UTC)) {
+		} else if fence := r.fence("gpu-a"); !fence.Start.Equal(time.Date(2027, 5, 1, 7, 20, 0, 0, time.UTC)) {
 			t.Errorf("without %s the fence is %+v", without, fence)
 		}
 		return r.sim.Asked(), strings.Join(append(said, r.did...), "\n")

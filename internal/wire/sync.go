@@ -38,8 +38,9 @@ func Sources(cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) lifecyc
 			}
 		}
 	}
-	s := lifecycle.Sources{Settings: cfg.Domain(), Poll: cfg.Timing.Poll.Duration, State: state.Dir(cfg.StateDir), Local: local, EC2: aws,
-		PCS: PCS{pcs.Provisioner{PCS: pcsClient, EC2: aws}, cfg.Cluster}, Slurm: SyncSlurm{Client: NewSlurm(cfg), PCSCluster: cfg.Cluster, State: state.Dir(cfg.StateDir)}, MachineTime: time.Now, After: after(cfg, nil),
+	owner := state.OwnerOf(state.Dir(cfg.StateDir), cfg.Path)
+	s := lifecycle.Sources{Settings: cfg.Domain(), Owner: owner.ID, OwnerIs: owner.String(), KeepOwner: owner.Keep, Poll: cfg.Timing.Poll.Duration, State: state.Dir(cfg.StateDir), Local: local, EC2: aws,
+		PCS: PCS{pcs.Provisioner{PCS: pcsClient, EC2: aws}, cfg.Cluster}, Slurm: SyncSlurm{Client: NewSlurm(cfg), PCSCluster: cfg.Cluster, State: state.Dir(cfg.StateDir), Keeper: owner.String()}, MachineTime: time.Now, After: after(cfg, nil),
 		Health: lifecycle.HealthCommand{Path: cfg.Health.Open, Timeout: cfg.Health.Timeout.Duration, Tries: cfg.Health.Tries}}
 	if s.Settings.RollsOver("") {
 		s.RollOver = RollOver{setup.Setup{PCS: pcsClient, EC2: aws, Slurm: TeardownSlurm{SyncSlurm{Client: NewSlurm(cfg)}}}, aws, cfg}
@@ -110,6 +111,8 @@ type SyncSlurm struct {
 	PCSCluster string
 	// State is where hooks write down the cluster's mark.
 	State state.Dir
+	// Keeper is who keeps the Slurm reservations, for their comments.
+	Keeper string
 }
 
 var _ lifecycle.Slurm = SyncSlurm{}
@@ -161,7 +164,7 @@ func (s SyncSlurm) Look(ctx context.Context) (*lifecycle.Cluster, error) {
 			return nil, err
 		}
 		c.Reservations = append(c.Reservations, lifecycle.Reservation{Name: r.Name, Nodes: names, Start: r.Start, End: r.End,
-			Flags: r.Flags, Users: r.Users, Active: r.Active})
+			Flags: r.Flags, Users: r.Users, Active: r.Active, Comment: r.Comment})
 	}
 	return c, nil
 }
@@ -257,7 +260,7 @@ func (SyncSlurm) Expand(hostlist string) ([]string, error) { return slurm.Expand
 
 func (s SyncSlurm) reservation(r lifecycle.Reservation) slurm.Reservation {
 	return slurm.Reservation{Name: r.Name, Nodes: s.Hostlist(r.Nodes), Start: r.Start, End: r.End, Flags: r.Flags, Users: r.Users, Active: r.Active,
-		Comment: "pcs-capacity sync keeps this; it is made again when deleted"}
+		Comment: "pcs-capacity sync keeps this; it is made again when deleted; " + s.Keeper}
 }
 
 // powerFlags are the states of a node that say more than its base state, the most

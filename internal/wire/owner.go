@@ -1,0 +1,28 @@
+package wire
+
+import (
+	"context"
+	"errors"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
+)
+
+// OtherOwner is what is in the way of settings on a cluster that belongs to others. A Slurm that
+// does not answer is none of its business.
+func OtherOwner(ctx context.Context, cfg *config.Config) []capacity.Mismatch {
+	s := SourcesWithoutAWS(cfg, cfg.Region, errors.New("AWS is not asked"))
+	reservations, err := NewSlurm(cfg).Reservations(ctx)
+	if err != nil {
+		return nil
+	}
+	c := &lifecycle.Cluster{}
+	for _, r := range reservations {
+		c.Reservations = append(c.Reservations, lifecycle.Reservation{Name: r.Name, Start: r.Start, End: r.End, Flags: r.Flags, Users: r.Users, Comment: r.Comment})
+	}
+	if err := lifecycle.OtherOwner(c, s); err != nil {
+		return []capacity.Mismatch{{Code: "other-owner", Message: err.Error(), Fix: "use the settings and the state_dir of the cluster's owner, or run `pcs-capacity sync --take-over` first"}}
+	}
+	return nil
+}
