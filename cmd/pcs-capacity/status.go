@@ -97,7 +97,7 @@ func (c *StatusCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, c
 func (c *StatusCmd) show(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *config.Config) error {
 	sources := sourcesIfAny(ctx, g, cfg)
 	written, _ := sources.State.ReadSnapshot() // what is wrong with it, Look says
-	snap, cluster, err := lifecycle.Look(ctx, sources)
+	snap, cluster, answers, err := lifecycle.Look(ctx, sources)
 	var jobs []lifecycle.Job
 	if cluster != nil {
 		var jobsErr error
@@ -132,7 +132,7 @@ func (c *StatusCmd) show(ctx context.Context, g *Globals, t *terminal.Terminal, 
 		for _, p := range doc.All() {
 			t.Say("%s", p)
 		}
-		sayAge(t, snap, written, cluster != nil, now)
+		sayAge(t, snap, written, answers, cluster != nil, now)
 	}
 	if len(cfg.Partitions) == 0 {
 		t.Say("The settings have no partition; `pcs-capacity setup` adds one.")
@@ -149,15 +149,18 @@ func (d *statusDocument) outcome(err error) error {
 }
 
 // sayAge says how old what is shown is.
-func sayAge(t *terminal.Terminal, snap, written *capacity.Snapshot, slurmAnswered bool, now time.Time) {
-	aws := "AWS was asked now"
-	switch age := now.Sub(snap.TakenAt); {
+func sayAge(t *terminal.Terminal, snap, written *capacity.Snapshot, answers lifecycle.Answers, slurmAnswered bool, now time.Time) {
+	aws, slurm := "", "Slurm was asked now"
+	switch {
+	case answers.All():
+		aws, slurm = "AWS was asked now", "Slurm too"
+	case answers.Questions == 0:
+		aws = "There was nothing to ask AWS"
 	case snap.TakenAt.IsZero():
 		aws = "AWS has never been asked with success from here, the reservations are those of the settings"
-	case age > time.Minute:
-		aws = fmt.Sprintf("What is shown of AWS is from %s, %s ago", t.Time(snap.TakenAt), capacity.FormatDuration(age))
+	default:
+		aws = fmt.Sprintf("What is shown of AWS is from %s, %s ago", t.Time(snap.TakenAt), capacity.FormatDuration(max(0, now.Sub(snap.TakenAt))))
 	}
-	slurm := "Slurm too"
 	if !slurmAnswered {
 		slurm = "Slurm did not answer"
 	}

@@ -35,11 +35,18 @@ type observation struct {
 	absent map[string]time.Time
 	// asked: AWS has been asked. down: no question would be answered.
 	asked, down bool
+	answers     Answers
 }
+
+// Answers are how many questions there were for AWS in a look, and how many it has answered.
+type Answers struct{ Questions, Answered int }
+
+// All: there were questions, and AWS has answered them.
+func (a Answers) All() bool { return a.Questions > 0 && a.Answered == a.Questions }
 
 // observe reads AWS. The error joins what could not be read; the snapshot then holds
 // older facts, and keeps the older time, so that it goes stale.
-func (s Sources) observe(ctx context.Context, old *capacity.Snapshot) (*capacity.Snapshot, error) {
+func (s Sources) observe(ctx context.Context, old *capacity.Snapshot) (*capacity.Snapshot, Answers, error) {
 	ctx, cancel := context.WithTimeout(ctx, allAnswers)
 	defer cancel()
 	o := observation{Sources: s, old: old}
@@ -73,7 +80,7 @@ func (s Sources) observe(ctx context.Context, old *capacity.Snapshot) (*capacity
 			}
 		}
 	}
-	return snap, errors.Join(o.failed...)
+	return snap, o.answers, errors.Join(o.failed...)
 }
 
 // now is AWS's time, as far as it is known.
@@ -106,6 +113,7 @@ const sideBySide = 8
 // is said once, no more of them are asked.
 func (o *observation) together(ctx context.Context, questions ...func(ctx context.Context) error) []answer {
 	answers := make([]answer, len(questions))
+	o.answers.Questions += len(questions)
 	if o.down {
 		return answers
 	}
@@ -129,6 +137,7 @@ func (o *observation) together(ctx context.Context, questions ...func(ctx contex
 	for i, err := range errs {
 		if err == nil {
 			answers[i].answered = true
+			o.answers.Answered++
 			continue
 		}
 		words, general := o.EC2.Explain(err)

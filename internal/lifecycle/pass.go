@@ -55,8 +55,8 @@ func (p *pass) lock(ctx context.Context) (unlock func(), err error) {
 }
 
 // Look reads what a pass reads and changes nothing. cluster is nil if Slurm did not
-// answer. The error joins what could not be read, as with Pass.
-func Look(ctx context.Context, s Sources) (snap *capacity.Snapshot, cluster *Cluster, err error) {
+// answer. answers are AWS's. The error joins what could not be read, as with Pass.
+func Look(ctx context.Context, s Sources) (snap *capacity.Snapshot, cluster *Cluster, answers Answers, err error) {
 	p := pass{Sources: s}
 	p.look(ctx)
 	for _, r := range p.rolling {
@@ -66,7 +66,7 @@ func Look(ctx context.Context, s Sources) (snap *capacity.Snapshot, cluster *Clu
 	}
 	p.tellSetbacks()
 	p.tellOrphans()
-	return p.snap, p.cluster, errors.Join(p.failed...)
+	return p.snap, p.cluster, p.answers, errors.Join(p.failed...)
 }
 
 // look reads AWS and Slurm, side by side. Each half is read even if the other fails.
@@ -75,7 +75,7 @@ func (p *pass) look(ctx context.Context) {
 	p.old = old
 	var both sync.WaitGroup
 	both.Go(func() { p.cluster, p.slurmErr = p.Slurm.Look(ctx) })
-	p.snap, p.awsErr = p.observe(ctx, old)
+	p.snap, p.answers, p.awsErr = p.observe(ctx, old)
 	both.Wait()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		p.problem(err)
@@ -120,6 +120,7 @@ type pass struct {
 	ended            []Job     // in the last minutes
 	now              time.Time // AWS's
 	awsErr, slurmErr error
+	answers          Answers
 	// mayEnd: the orphans are those of this pass.
 	mayEnd    bool
 	misplaced []misplaced
