@@ -24,10 +24,13 @@ type Fitting struct {
 	Message     string      `json:"message,omitempty"`
 	// Start is the earliest time at which the need could begin.
 	Start time.Time `json:"start,omitzero"`
+	// lack is which part of the need is missing: of its instances or of its time, whichever Code
+	// is about; 1 where it is about something else.
+	lack float64
 }
 
-// Fit holds a need against reservations of its instance type: those that fit first,
-// blocks before ODCRs, the earlier start before the later, the smaller reservation
+// Fit holds a need against reservations of its instance type: those that fit first, then
+// those that lack the least part of it; blocks before ODCRs, the earlier start before the later, the smaller reservation
 // before the larger. Time is judged by Admit, with boot time counted. Where subnets
 // are given, a reservation in none of their Availability Zones does not fit. idle is how
 // many instances of a reservation, by its id, are idle nodes of our own: what they have is
@@ -42,6 +45,7 @@ func Fit(need Need, reservations []Reservation, subnets []Subnet, idle map[strin
 	slices.SortStableFunc(all, func(a, b Fitting) int {
 		return cmp.Or(
 			rank(a.Code != OK)-rank(b.Code != OK),
+			cmp.Compare(a.lack, b.lack),
 			rank(a.Reservation.Kind != CapacityBlock)-rank(b.Reservation.Kind != CapacityBlock),
 			a.Start.Compare(b.Start),
 			a.Reservation.Size()-b.Reservation.Size())
@@ -52,7 +56,12 @@ func Fit(need Need, reservations []Reservation, subnets []Subnet, idle map[strin
 func fitOne(need Need, r Reservation, subnets []Subnet, idle int, timing Timing, now time.Time) Fitting {
 	f := Fitting{Reservation: r, Code: OK, Start: later(now, r.Start)}
 	say := func(code Code, message string, args ...any) Fitting {
-		f.Code, f.Message = code, fmt.Sprintf(message, args...)
+		f.Code, f.Message, f.lack = code, fmt.Sprintf(message, args...), 1
+		return f
+	}
+	late := func(by time.Duration, message string, args ...any) Fitting {
+		f = say(TooLong, message, args...)
+		f.lack = missing(by.Hours(), need.Duration.Hours())
 		return f
 	}
 	if len(subnets) > 0 && r.AZID == "" {
@@ -72,24 +81,38 @@ func fitOne(need Need, r Reservation, subnets []Subnet, idle int, timing Timing,
 	if r.State == StateActive {
 		free = min(free, r.Available+idle)
 	}
+	few := func(has int, message string, args ...any) Fitting {
+		f = say(TooManyNodes, message, append(args, need.Count-has)...)
+		f.lack = missing(float64(need.Count-min(has, free)), float64(need.Count))
+		return f
+	}
 	switch end := f.Start.Add(timing.BootAllowance.Duration + need.Duration); {
 	case v.Code == TooManyNodes:
-		return say(v.Code, "it has %d instances, %d fewer than asked", r.Size(), need.Count-r.Size())
+		return few(r.Size(), "it has %d instances, %d fewer than asked", r.Size())
 	case v.Code == TooLong:
 		w := timing.Window(r)
-		return say(v.Code, "it must be free of jobs by %s, which leaves %s", FormatUTC(w.Fence), FormatDuration(max(0, w.Room(now)-timing.BootAllowance.Duration)))
+		left := max(0, w.Room(now)-timing.BootAllowance.Duration)
+		return late(need.Duration-left, "it must be free of jobs by %s, which leaves %s", FormatUTC(w.Fence), FormatDuration(left))
 	case v.Refused:
 		return say(v.Code, "it is %s", r.State)
 	case need.Count > healthy:
-		return say(TooManyNodes, "%d of its %d instances are healthy, %d fewer than asked", healthy, r.Size(), need.Count-healthy)
+		return few(healthy, "%d of its %d instances are healthy, %d fewer than asked", healthy, r.Size())
 	case need.Count > free && idle > 0:
-		return say(TooManyNodes, "%d of its %d instances are free, idle nodes included, %d fewer than asked", free, r.Size(), need.Count-free)
+		return few(free, "%d of its %d instances are free, idle nodes included, %d fewer than asked", free, r.Size())
 	case need.Count > free:
-		return say(TooManyNodes, "%d of its %d instances are free, %d fewer than asked", free, r.Size(), need.Count-free)
+		return few(free, "%d of its %d instances are free, %d fewer than asked", free, r.Size())
 	case !need.By.IsZero() && end.After(need.By):
-		return say(TooLong, "it could be done by %s at the earliest", FormatUTC(end))
+		return late(end.Sub(need.By), "it could be done by %s at the earliest", FormatUTC(end))
 	}
 	return f
+}
+
+// missing is how much of a whole there is not, between 0 and 1.
+func missing(lacks, whole float64) float64 {
+	if lacks <= 0 || whole <= 0 {
+		return 0
+	}
+	return min(1, lacks/whole)
 }
 
 func rank(b bool) int {
