@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-
-	"github.com/google/renameio/v2"
 )
 
 // Owner is whose a cluster's Slurm reservations are: settings in a file, with a state_dir.
@@ -22,6 +20,9 @@ type Owner struct {
 	host     string
 }
 
+// ownerFile has an owner and the path of its settings, one line.
+const ownerFile = "owner"
+
 var ownerLine = regexp.MustCompile(`^([0-9a-f]{8}) (.+)$`)
 
 // OwnerOf is the owner with the settings at a path and this state_dir: the one that is kept
@@ -32,7 +33,7 @@ func OwnerOf(dir Dir, settings string) Owner {
 	o.host, _ = os.Hostname()
 	sum := sha256.Sum256([]byte(strings.Join([]string{o.host, o.settings, settled(string(dir))}, "\n")))
 	o.ID = hex.EncodeToString(sum[:4])
-	if text, err := readRegular(dir.path("owner")); err == nil {
+	if text, err := dir.ReadPublic(ownerFile); err == nil {
 		if line := ownerLine.FindStringSubmatch(strings.TrimSpace(string(text))); line != nil && line[2] == o.settings {
 			o.ID = line[1]
 		}
@@ -59,10 +60,10 @@ func (o Owner) String() string {
 // Keep writes the owner into state_dir, if another one or none is there.
 func (o Owner) Keep() error {
 	line := o.ID + " " + o.settings + "\n"
-	if text, err := readRegular(o.dir.path("owner")); err == nil && string(text) == line {
+	if text, err := o.dir.ReadPublic(ownerFile); err == nil && string(text) == line {
 		return nil
 	}
-	if err := renameio.WriteFile(o.dir.path("owner"), []byte(line), 0o644, renameio.IgnoreUmask(), renameio.WithTempDir(string(o.dir))); err != nil {
+	if err := o.dir.WritePublic(ownerFile, []byte(line)); err != nil {
 		return fmt.Errorf("keeping the owner of the Slurm reservations: %w", err)
 	}
 	return nil
