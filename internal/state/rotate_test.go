@@ -12,7 +12,7 @@ import (
 func TestRotationByManyHooks(t *testing.T) {
 	dir := Dir(t.TempDir())
 	const old = "{\"hook\":\"resume\",\"message\":\"before\"}\n"
-	if _, err := dir.private(); err != nil {
+	if err := dir.WritePrivate("any", nil); err != nil { // makes the folder
 		t.Fatal(err)
 	}
 	for round := range 20 {

@@ -139,7 +139,8 @@ func (d Dir) appendSample(now Sample, last *Sample, poll time.Duration) error {
 			file = ""
 		}
 	}
-	if file == "" {
+	begun := file == ""
+	if begun {
 		line.Full = true
 		file = now.At.UTC().Format(sampleName)
 	} else {
@@ -148,7 +149,19 @@ func (d Dir) appendSample(now Sample, last *Sample, poll time.Duration) error {
 			return nil
 		}
 	}
-	if err := in.appendLine(file, line); err != nil {
+	text, err := json.Marshal(now)
+	if err != nil {
+		return err
+	}
+	err = in.appendLine(file, line)
+	if err == nil {
+		err = in.write(lastSampleFile, append(text, '\n'), 0o600)
+	}
+	if err != nil && begun { // the next pass begins another one
+		_ = in.remove(file)
+		return in.at("samples-*.jsonl", err)
+	}
+	if err != nil {
 		return err
 	}
 	if files, err = in.sampleFiles(); err != nil {
@@ -159,11 +172,7 @@ func (d Dir) appendSample(now Sample, last *Sample, poll time.Duration) error {
 			return err
 		}
 	}
-	text, err := json.Marshal(now)
-	if err != nil {
-		return err
-	}
-	return in.write(lastSampleFile, append(text, '\n'), 0o600)
+	return nil
 }
 
 // since is what is new in a whole sample.

@@ -1,10 +1,12 @@
 package state
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -115,6 +117,52 @@ func TestSamplesWithoutTheLast(t *testing.T) {
 	all, err := dir.Samples(opens.Add(time.Minute))
 	if err != nil || len(samplePaths(dir)) != 2 || len(all) != 1 || !all[0].Full || all[0].Paid["cr-1"] == nil || len(all[0].Runs) != 1 {
 		t.Errorf("%v: %v, %+v", err, samplePaths(dir), all)
+	}
+}
+
+// A disk that is full leaves one problem, whose sentence is the same after each pass, and no
+// files without a line. When there is room again, samples go on.
+func TestSamplesOnAFullDisk(t *testing.T) {
+	disk := t.TempDir()
+	err := syscall.Mount("small", disk, "tmpfs", 0, "size=64k")
+	if errors.Is(err, syscall.EPERM) {
+		t.Skipf("no file system can be mounted here: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := syscall.Unmount(disk, 0); err != nil {
+			t.Error(err)
+		}
+	}()
+	dir, ballast := Dir(filepath.Join(disk, "state")), filepath.Join(disk, "ballast")
+	private, err := dir.private()
+	if err != nil {
+		t.Fatal(err)
+	}
+	private.close()
+	if err := os.WriteFile(ballast, make([]byte, 1<<20), 0o600); !errors.Is(err, syscall.ENOSPC) {
+		t.Fatal(err)
+	}
+	said := map[string]bool{}
+	for m := range 5 {
+		samples := dir.AppendSample(sampleAt(m, m%4, "7"), dir.LastSample(), time.Minute)
+		snapshot := dir.WriteSnapshot(&capacity.Snapshot{})
+		if samples == nil || snapshot == nil {
+			t.Fatalf("the disk is not full: %v, %v", samples, snapshot)
+		}
+		said[samples.Error()], said[snapshot.Error()] = true, true
+	}
+	if entries, err := os.ReadDir(dir.PrivatePath("")); err != nil || len(entries) != 0 || len(said) != 2 {
+		t.Errorf("%v, %v, said %v", entries, err, said)
+	}
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	appendTo(t, dir, sampleAt(9, 4, "7"))
+	if all, err := dir.Samples(opens); err != nil || len(all) != 1 {
+		t.Errorf("%v, %+v", err, all)
 	}
 }
 
