@@ -24,7 +24,8 @@ local site_pre = slurm_cli_pre_submit
 -- another way: see job_submit.lua.
 local function judge(options)
   if options.type == "srun" and part("is_step")(options) then return slurm.SUCCESS end
-  local file = io.open(PLAN)
+  local file, why, errno = io.open(PLAN)
+  if errno == 13 then error(why, 0) end -- EACCES: there are limits, which this user may not see
   local plan = file and file:read(MAX_PLAN) or ""
   if file then file:close() end
   local name = concerns_us(options, plan)

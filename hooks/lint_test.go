@@ -1,11 +1,13 @@
 package hooks
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -113,6 +115,61 @@ goes_through({ type = "sbatch", partition = "gpu", ["gpus-per-node"] = "8", tres
 		breaks("cli_filter", CLIFilter(plan, dir, filter), "managed", "\n--managed ", "\n--another ")
 		for _, part := range []string{"gpus", "named", "quick", "ask"} {
 			breaks("job_submit", JobSubmit(plan, dir, filter), part, "\nparts."+part+" = ", "\nparts.no = ")
+		}
+	}
+}
+
+// A user who may not read the plan hears that nothing was checked, and the job goes on: whether
+// state_dir or the plan alone is closed. A plan that is not there is no fault of anybody.
+func TestR6_UnreadablePlanIsSaid(t *testing.T) {
+	t.Parallel()
+	top, err := os.MkdirTemp("", "pcs-capacity-") // t.TempDir is closed to other users
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(top)
+	dir := filepath.Join(top, "state")
+	plan := filepath.Join(dir, "plan")
+	script, driver := filepath.Join(top, "cli_filter.lua"), filepath.Join(top, "driver.lua")
+	const says = `slurm = { SUCCESS = 0, ERROR = -1, log_info = function(form, ...) io.write(form:format(...)) end }
+dofile(arg[1])
+assert(slurm_cli_pre_submit({ type = "sbatch", partition = "gpu", nodes = "9", time = "2-00:00:00" }, 0) == 0)
+assert(slurm_cli_pre_submit({ type = "srun", jobid = "7", partition = "gpu" }, 0) == 0) -- a step
+`
+	if err := errors.Join(os.Chmod(top, 0o755), os.Mkdir(dir, 0o755), os.WriteFile(plan, []byte("version 1\npartition gpu\n"), 0o644),
+		os.WriteFile(script, []byte(CLIFilter(plan, dir, filepath.Join(top, "none"))), 0o644), os.WriteFile(driver, []byte(says), 0o644),
+		os.Chmod(script, 0o644), os.Chmod(driver, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	unchecked := "pcs-capacity: " + plan + ": Permission denied; the job is let through unchecked; tell an administrator"
+	for _, lua := range luas {
+		for _, c := range []struct {
+			dir, plan os.FileMode // as their owner's modes; another user has none
+			want      string
+		}{{0o700, 0o644, unchecked}, {0o755, 0o600, unchecked}, {0o755, 0, ""}} {
+			run := exec.CommandContext(t.Context(), lua, driver, script)
+			run.Dir = "/"
+			if os.Geteuid() == 0 {
+				run.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+			} else { // it runs as the owner, who is shut out then
+				c.dir, c.plan = map[os.FileMode]os.FileMode{0o700: 0, 0o755: 0o755}[c.dir], c.plan&^0o600
+			}
+			err := os.Chmod(dir, 0o755)
+			if c.want == "" {
+				err = errors.Join(err, os.Remove(plan))
+			} else {
+				err = errors.Join(err, os.WriteFile(plan, nil, 0o644), os.Chmod(plan, c.plan))
+			}
+			if err = errors.Join(err, os.Chmod(dir, c.dir)); err != nil {
+				t.Fatal(err)
+			}
+			if out, err := run.CombinedOutput(); err != nil || string(out) != c.want {
+				t.Errorf("%s, %04o and %04o: %v: %q, want %q", lua, c.dir, c.plan, err, out, c.want)
+			}
+			if err := os.Chmod(dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			_ = os.Chmod(plan, 0o644)
 		}
 	}
 }
