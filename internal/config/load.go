@@ -12,7 +12,8 @@ import (
 )
 
 // Load reads the file at path and conf.d/*.toml beside it. A missing file is an
-// error that wraps fs.ErrNotExist; bad settings are one error that joins them all.
+// error that wraps fs.ErrNotExist; bad settings are one error that joins them all, and so are
+// files that others can write.
 func Load(path string) (*Config, error) {
 	c := Default()
 	c.Path = path
@@ -27,6 +28,7 @@ func Load(path string) (*Config, error) {
 	if err != nil {
 		errs = append(errs, err)
 	}
+	errs = append(errs, trust(path, more)...)
 	for _, file := range more {
 		var fragment struct {
 			Partitions []Partition `toml:"partition"`
