@@ -1,17 +1,12 @@
 package ec2
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/url"
 	"strings"
-	"syscall"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
-	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
 )
@@ -54,44 +49,12 @@ func (c *Client) trouble(err error) string {
 	if Code(err) != "" {
 		return ""
 	}
-	var name *net.DNSError
-	if errors.As(err, &name) && name.IsNotFound {
-		return fmt.Sprintf("AWS has no host %s; check the region (%s) and this machine's DNS", name.Name, c.region)
-	}
 	var silent *awsconfig.NoAnswer
 	if errors.As(err, &silent) {
 		return "AWS cannot be reached: " + silent.Error()
 	}
-	var unsent *smithyhttp.RequestSendError
-	if errors.As(err, &unsent) || errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Sprintf("AWS cannot be reached %s (%s); check the network, VPC endpoints and AWS_ENDPOINT_URL", c.place(err), cause(err))
+	if gone := awsconfig.Unanswered(err, c.region, aws.ToString(c.shared.Config.BaseEndpoint)); gone != nil {
+		return gone.Error()
 	}
 	return ""
-}
-
-// place is where a call went, as far as that is known.
-func (c *Client) place(err error) string {
-	endpoint := aws.ToString(c.shared.Config.BaseEndpoint)
-	var call *url.Error
-	if errors.As(err, &call) {
-		endpoint = call.URL
-	}
-	if u, parseErr := url.Parse(endpoint); parseErr == nil && u.Host != "" {
-		return "at " + u.Host
-	}
-	return "in " + c.region
-}
-
-// cause is why a connection failed. The error itself names the port of this machine, which
-// is another one each time.
-func cause(err error) string {
-	var number syscall.Errno
-	var timeout net.Error
-	switch {
-	case errors.As(err, &number):
-		return number.Error()
-	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
-		return "no answer in time"
-	}
-	return "the connection broke"
 }

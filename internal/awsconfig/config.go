@@ -6,11 +6,13 @@ package awsconfig
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
+	"github.com/aws/smithy-go/logging"
 )
 
 // Options choose the account and region. The AWS SDK's own environment variables and
@@ -40,13 +42,18 @@ type Shared struct {
 // attempt of each call again.
 const metadataTime = 1500 * time.Millisecond
 
+// quiet has the SDK's own lines in the log of debugging, where nobody takes them for ours.
+var quiet = logging.LoggerFunc(func(class logging.Classification, format string, args ...any) {
+	slog.Debug("AWS SDK", "class", string(class), "line", fmt.Sprintf(format, args...))
+})
+
 // Load reads the configuration. It calls no AWS service, except for instance metadata
 // when nothing else names the region.
 func Load(ctx context.Context, o Options) (*Shared, error) {
 	s := &Shared{limits: newLimits()}
-	cfg, err := config.LoadDefaultConfig(ctx, config.WithRegion(o.Region), config.WithSharedConfigProfile(o.Profile))
+	cfg, err := config.LoadDefaultConfig(ctx, config.WithRegion(o.Region), config.WithSharedConfigProfile(o.Profile), config.WithLogger(quiet))
 	if err != nil {
-		return nil, fmt.Errorf("reading the AWS configuration: %w", err)
+		return nil, unread(err)
 	}
 	if cfg.Region == "" {
 		ctx, cancel := context.WithTimeout(ctx, metadataTime)
@@ -61,7 +68,7 @@ func Load(ctx context.Context, o Options) (*Shared, error) {
 	if o.Called == nil {
 		o.Called = tellDebug
 	}
-	cfg.APIOptions = append(cfg.APIOptions, tellCalls(o.Called), s.clock.middleware, plainBody, s.limits.middleware, nameDenied)
+	cfg.APIOptions = append(cfg.APIOptions, nameTrouble, tellCalls(o.Called), s.clock.middleware, plainBody, s.limits.middleware, nameDenied)
 	s.Config = cfg
 	return s, nil
 }

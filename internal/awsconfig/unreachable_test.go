@@ -1,0 +1,95 @@
+package awsconfig
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log"
+	"log/slog"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/smithy-go/logging"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+)
+
+// What every call would meet is one sentence with what to do, in place of the SDK's chain; what
+// the SDK says besides is for debugging.
+func TestTroubleIsNamed(t *testing.T) {
+	files := t.TempDir()
+	for key, value := range map[string]string{"AWS_ACCESS_KEY_ID": "AKIATEST", "AWS_SECRET_ACCESS_KEY": "x", "AWS_MAX_ATTEMPTS": "1", "AWS_PROFILE": "",
+		"AWS_CONFIG_FILE": filepath.Join(files, "config"), "AWS_SHARED_CREDENTIALS_FILE": filepath.Join(files, "credentials"), "AWS_EC2_METADATA_DISABLED": "true"} {
+		t.Setenv(key, value)
+	}
+	dead := httptest.NewServer(nil)
+	dead.Close()
+	ask := func(ctx context.Context) error {
+		s, err := Load(t.Context(), Options{Region: "us-east-2"})
+		if err != nil {
+			return err
+		}
+		_, err = ec2.NewFromConfig(s.Config, func(o *ec2.Options) { o.BaseEndpoint = &dead.URL }).DescribeRegions(ctx, &ec2.DescribeRegionsInput{})
+		return err
+	}
+	const operation = "operation error EC2: DescribeRegions, "
+	err := ask(t.Context())
+	var unsent *smithyhttp.RequestSendError
+	if want := operation + "AWS cannot be reached at " + strings.TrimPrefix(dead.URL, "http://") + " (connection refused)" + remedy; err == nil || err.Error() != want || !errors.As(err, &unsent) {
+		t.Errorf("%v, want %s", err, want)
+	}
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	if err := ask(stopped); !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "cannot be reached") {
+		t.Errorf("interrupted: %v", err)
+	}
+	t.Setenv("AWS_ACCESS_KEY_ID", "")
+	if err, want := ask(t.Context()), operation+(&NoCredentials{metadata: true}).Error(); err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+	t.Setenv("AWS_PROFILE", "nosuch")
+	if err := ask(t.Context()); err == nil || !strings.Contains(err.Error(), `there is no AWS profile "nosuch"`) || !strings.Contains(err.Error(), "aws configure list-profiles") {
+		t.Error(err)
+	}
+	t.Setenv("AWS_PROFILE", "")
+	if err := os.WriteFile(filepath.Join(files, "config"), []byte("[default\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := ask(t.Context()); err != nil && strings.HasPrefix(err.Error(), "reading") && !strings.Contains(err.Error(), "mend ~/.aws/config") {
+		t.Error(err)
+	}
+}
+
+// The SDK's own lines are not shown unless somebody debugs.
+func TestTheSDKIsQuiet(t *testing.T) {
+	t.Setenv("AWS_CONFIG_FILE", filepath.Join(t.TempDir(), "config"))
+	var shown, leaked bytes.Buffer
+	before := slog.Default()
+	t.Cleanup(func() { slog.SetDefault(before); log.SetOutput(os.Stderr) })
+	var level slog.LevelVar
+	slog.SetDefault(slog.New(slog.NewTextHandler(&shown, &slog.HandlerOptions{Level: &level})))
+	log.SetOutput(&leaked)
+	s, err := Load(t.Context(), Options{Region: "us-east-2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	warn := func(cfg aws.Config) {
+		if cfg.Logger == nil {
+			t.Fatal("the SDK logs to stderr")
+		}
+		cfg.Logger.Logf(logging.Warn, "falling back to %s", "IMDSv1")
+	}
+	warn(s.Config)
+	if shown.Len()+leaked.Len() > 0 {
+		t.Errorf("shown: %s%s", &shown, &leaked)
+	}
+	level.Set(slog.LevelDebug)
+	warn(s.Config)
+	if !strings.Contains(shown.String(), `msg="AWS SDK" class=WARN line="falling back to IMDSv1"`) {
+		t.Errorf("shown: %s", &shown)
+	}
+}
