@@ -35,7 +35,7 @@ var faultedOnPCS = []faulted{
 	{name: "sync deletes an ended slot", workers: 2, sample: []string{"pcs DeleteComputeNodeGroup 1/500 after"}, start: onPCS(commands{settings: rollsOut, change: endedSlot(), before: [][]string{setupOnPCS}, args: []string{"sync"}})},
 	{name: "teardown on PCS", workers: 2, sample: []string{"pcs DeleteComputeNodeGroup 1/500 after", "slurm scontrol show reservation 1/500 after"}, start: onPCS(commands{before: [][]string{setupOnPCS}, args: []string{"teardown", "--queue", "gpu"}})},
 	{name: "hooks install on PCS", workers: 2, sample: []string{"pcs UpdateCluster 1/killed after"}, start: onPCS(commands{settings: laterOnPCS, args: []string{"hooks", "install", "--dir", "SITE", "--filter", "FILTER"}})},
-	{name: "hooks remove on PCS", workers: 2, sample: []string{"pcs UpdateCluster 1/500 after"}, start: onPCS(commands{settings: laterOnPCS, before: [][]string{{"hooks", "install", "--dir", "SITE", "--filter", "FILTER"}},
+	{name: "hooks remove on PCS", workers: 2, sample: []string{"pcs UpdateCluster 1/500 after"}, start: onPCS(commands{settings: laterOnPCS, unfiltered: true, before: [][]string{{"hooks", "install", "--dir", "SITE", "--filter", "FILTER"}},
 		args: []string{"hooks", "remove", "--dir", "SITE", "--filter", "FILTER"}})},
 }
 
@@ -108,6 +108,8 @@ type commands struct {
 	change func(*awssim.Scenario)
 	// jobs run, one of which is not to.
 	jobs bool
+	// unfiltered: slurmctld runs no cli_filter, as after the restart by which PCS switches it off.
+	unfiltered bool
 
 	pcs     bool
 	dir     string
@@ -156,7 +158,11 @@ func (c *commands) start(t *testing.T, prefix string, count int) {
 	t.Cleanup(func() { os.RemoveAll(c.dir) })
 	group := strings.TrimSuffix(prefix, "-")
 	filter := filepath.Join(filepath.Dir(itself(t)[0]), "pcs-capacity-filter")
-	c.cluster, err = slurmlab.Start(t.Context(), slurmlab.Config{Dir: filepath.Join(c.dir, "lab"), CLIFilterLua: hooks.CLIFilter("/no/plan", "/no/state", filter),
+	script := hooks.CLIFilter("/no/plan", "/no/state", filter)
+	if c.unfiltered {
+		script = ""
+	}
+	c.cluster, err = slurmlab.Start(t.Context(), slurmlab.Config{Dir: filepath.Join(c.dir, "lab"), CLIFilterLua: script,
 		CloudGroups: []slurmlab.NodeGroup{{Prefix: prefix, Count: count, CPUs: 1, Features: group, Partition: "gpu", AlwaysOn: true},
 			{Prefix: "long-", Count: 1, CPUs: 1, Features: "long", Partition: "gpu", AlwaysOn: true},
 			{Prefix: "later-", Count: 1, CPUs: 1, Features: "later", Partition: "gpu", AlwaysOn: true}}})
