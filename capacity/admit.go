@@ -28,6 +28,8 @@ type Request struct {
 	// zero if not given.
 	Begin    time.Time
 	Deadline time.Time
+	// Requeue is what the job says of being requeued.
+	Requeue Requeue
 	// Nodes is the least number of nodes, Tasks the number of tasks, TasksPerNode the most
 	// that one node may have; 0 if not given.
 	Nodes        int
@@ -116,6 +118,9 @@ func admit(req Request, snap *Snapshot, now time.Time, in judge) Verdict {
 	}
 	v := soften(combine(verdicts, len(names), wish.ReservationID != ""), snap, now)
 	v.Warnings = append(v.Warnings, nearKeys(req.Comment)...)
+	if text := endsAnyway(req, wish, snap); text != "" && !v.Refused {
+		v.Warnings = append(v.Warnings, text)
+	}
 	return v
 }
 

@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"fmt"
 	"slices"
 	"time"
 )
@@ -18,6 +19,37 @@ const (
 // Known reports whether it is one of the three.
 func (o OnEnd) Known() bool {
 	return slices.Contains([]OnEnd{StopAtEnd, RequeueAtEnd, HoldAtEnd}, o)
+}
+
+// Requeue is what a job says of being requeued, "" if nobody knows.
+type Requeue string
+
+// What it can say.
+const (
+	RequeueUnsaid Requeue = "unsaid" // JobRequeue of slurm.conf decides
+	RequeueYes    Requeue = "yes"    // --requeue
+	RequeueNo     Requeue = "no"     // --no-requeue
+	RequeueNever  Requeue = "never"  // of srun or salloc, which Slurm cannot requeue
+)
+
+// endsAnyway is a sentence for a job that asks for what cannot be done with it at the fence; ""
+// if it can.
+func endsAnyway(req Request, wish Wish, snap *Snapshot) string {
+	if wish.OnEnd != RequeueAtEnd && wish.OnEnd != HoldAtEnd {
+		return ""
+	}
+	why := ""
+	switch {
+	case req.Requeue == RequeueNever:
+		why = "Slurm requeues jobs of sbatch only"
+	case req.Requeue == RequeueNo:
+		why = "the job has --no-requeue; leave that out"
+	case req.Requeue == RequeueUnsaid && snap.NoRequeue:
+		why = "JobRequeue=0 in slurm.conf; add --requeue"
+	default:
+		return ""
+	}
+	return fmt.Sprintf("on_end=%s in --comment does nothing, and the job ends with its time limit: %s", wish.OnEnd, why)
 }
 
 // requeueMargin is kept beside KillWait: a limit is in whole minutes, so the job's own limit

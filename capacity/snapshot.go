@@ -28,6 +28,8 @@ type Snapshot struct {
 	// time=fit jobs need a live sync, which raises them.
 	TimeMinCollapses bool `json:"time_min_collapses,omitempty"`
 
+	// NoRequeue: Slurm requeues no job that does not ask for it (JobRequeue=0).
+	NoRequeue bool `json:"no_requeue,omitempty"`
 	// KillWait is how long Slurm waits between TERM and KILL; see RequeueAt.
 	KillWait Duration `json:"kill_wait,omitzero"`
 

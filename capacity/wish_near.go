@@ -2,6 +2,7 @@ package capacity
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -10,11 +11,14 @@ var wishKeys = []string{"capacity_reservation_id", "instance_type", "subnet_id",
 
 // nearKeys returns a sentence for each word of a comment that was probably meant for
 // us, and is none of ours: Capacity_Reservation_Id=…, capacity_reservation=…,
-// id=cr-…. Such a word changes nothing, so whoever wrote it should hear of it.
+// id=cr-…, or a key alone ("on_end requeue"; not "capacity", which people write). Such a word changes nothing, so whoever wrote it should hear of it.
 func nearKeys(comment string) []string {
 	var warnings []string
 	for _, word := range wishWords(comment) {
 		key, value, ok := strings.Cut(word, "=")
+		if known := strings.ToLower(word); !ok && strings.Contains(word, "_") && slices.Contains(wishKeys, known) {
+			warnings = append(warnings, fmt.Sprintf("%s in --comment has no value and changes nothing; write %s=… as one word, without spaces", word, known))
+		}
 		if !ok || key == "" {
 			continue
 		}

@@ -50,6 +50,17 @@ func TestNearKeys(t *testing.T) {
 			t.Errorf("%s: %q, want %q", word, got, meant)
 		}
 	}
+	for comment, want := range map[string]string{
+		"on_end requeue": "on_end in --comment has no value and changes nothing; write on_end=… as one word, without spaces",
+		"capacity_reservation_id = cr-0123456789abcdef0": "capacity_reservation_id in --comment has no value and changes nothing; write capacity_reservation_id=… as one word, without spaces",
+		"Instance_Type p5.48xlarge":                      "Instance_Type in --comment has no value and changes nothing; write instance_type=… as one word, without spaces",
+		"more capacity, on end":                          "",
+	} {
+		v := Admit(Request{Partitions: []string{"gpu"}, TimeLimit: Minutes(60), Comment: comment}, twoBlocks(), noon)
+		if got := strings.Join(v.Warnings, "; "); v.Refused || got != want {
+			t.Errorf("%q: %q", comment, got)
+		}
+	}
 	v := Admit(Request{Partitions: []string{"gpu"}, TimeLimit: Minutes(60), Comment: "Capacity_Reservation_Id=" + blockA.ID}, twoBlocks(), noon)
 	if v.Refused || len(v.Warnings) != 1 || v.Edits.Constraint != "" {
 		t.Errorf("the word is told and changes nothing: %+v", v)
@@ -67,4 +78,32 @@ func FuzzWish(f *testing.F) {
 		}
 		nearKeys(comment)
 	})
+}
+
+// A job that cannot be requeued is accepted, and told that on_end= does nothing for it.
+func TestOnEndOfWhatIsNeverRequeued(t *testing.T) {
+	for _, c := range []struct {
+		requeue Requeue
+		off     bool // JobRequeue=0
+		comment string
+		why     string
+	}{
+		{RequeueNo, false, "on_end=requeue", "leave that out"},
+		{RequeueNo, false, "on_end=hold", "leave that out"},
+		{RequeueNo, false, "on_end=stop", ""},
+		{RequeueNo, false, "", ""},
+		{RequeueNever, false, "on_end=requeue", "jobs of sbatch only"},
+		{RequeueUnsaid, true, "on_end=requeue", "JobRequeue=0 in slurm.conf; add --requeue"},
+		{RequeueUnsaid, false, "on_end=requeue", ""},
+		{RequeueYes, true, "on_end=requeue", ""},
+		{"", true, "on_end=requeue", ""},
+	} {
+		snap := twoBlocks()
+		snap.NoRequeue = c.off
+		v := Admit(Request{Partitions: []string{"gpu"}, TimeLimit: Minutes(60), Comment: c.comment, Requeue: c.requeue}, snap, noon)
+		told := strings.Join(v.Warnings, "; ")
+		if v.Refused || c.why == "" && told != "" || !strings.HasSuffix(told, c.why) {
+			t.Errorf("%+v: %q", c, told)
+		}
+	}
 }

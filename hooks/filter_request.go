@@ -60,6 +60,16 @@ func request(fields map[string]string, text SlurmText) (capacity.Request, error)
 	if !req.AccountKnown { // the filter runs as who submits
 		req.Outside = func(group string) bool { return outside(os.Getuid(), group) }
 	}
+	switch fields["requeue"] {
+	case "no-requeue", "0":
+		req.Requeue = capacity.RequeueNo
+	case "invalid-context": // of srun and salloc, which have no such option
+		req.Requeue = capacity.RequeueNever
+	case "requeue", "1":
+		req.Requeue = capacity.RequeueYes
+	case "unset", "65534":
+		req.Requeue = capacity.RequeueUnsaid
+	}
 	var err error
 	if req.TimeLimit, err = text.Limit(fields["time"]); err != nil {
 		return req, err

@@ -70,6 +70,10 @@ func TestAnswer(t *testing.T) {
 		"default partition":         {nil, "end\n"},
 		"another's reservation":     {[]string{"partition", "gpu", "time", "60", "comment", "capacity_reservation_id=" + otherID}, "code wrong-partition\nrefuse reservation " + otherID + " belongs to partition other"},
 		"limit that we cannot read": {[]string{"partition", "gpu", "time", "tomorrow"}, "the job is let through unchecked; tell an administrator\nend\n"},
+		"no requeue, and on_end":    {[]string{"partition", "gpu", "time", "60", "comment", "on_end=requeue", "requeue", "no-requeue"}, "warn on_end=requeue in --comment does nothing, and the job ends with its time limit: the job has --no-requeue; leave that out\n"},
+		"the same in slurmctld":     {[]string{"partition", "gpu", "time", "60", "comment", "on_end=hold", "requeue", "0"}, "warn on_end=hold in --comment does nothing, and the job ends with its time limit: the job has --no-requeue; leave that out\n"},
+		"srun, and on_end":          {[]string{"partition", "gpu", "time", "60", "comment", "on_end=requeue", "requeue", "invalid-context"}, "warn on_end=requeue in --comment does nothing, and the job ends with its time limit: Slurm requeues jobs of sbatch only\n"},
+		"can be requeued":           {[]string{"partition", "gpu", "time", "60", "comment", "on_end=requeue", "requeue", "unset"}, "end\n"},
 		"message is one line":       {[]string{"partition", "static,\x1b[2J\n", "comment", "capacity_reservation_id=" + blockID}, "not to static, [2J ;"},
 	} {
 		t.Run(name, func(t *testing.T) {

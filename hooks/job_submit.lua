@@ -106,6 +106,7 @@ local function judge(job)
     ["gpus-per-node"] = job.tres_per_node,
     ["gpus-per-task"] = job.tres_per_task,
     constraint = job.features,
+    requeue = job.requeue,
   })
   if not answer then return slurm.SUCCESS end
   local status = tell(answer)

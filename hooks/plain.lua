@@ -11,7 +11,7 @@ return function(options, plan, name)
     said = said .. (unset and "0" or value) .. "\n"
   end
   local nodes, tasks, per_node, days, hours, minutes = said:gsub("\n(%d%d:%d%d:00\n)$", "\n0-%1"):match(
-    "^[^=\n]*\n0\n0\n0\n0\n0\n(%d%d?%d?%d?)\n(%d%d?%d?%d?)\n(%d%d?%d?%d?)\n(%d%d?%d?%d?)%-(%d%d):(%d%d):00\n$")
+    "^[^=_\n]*\n0\n0\n0\n0\n0\n(%d%d?%d?%d?)\n(%d%d?%d?%d?)\n(%d%d?%d?%d?)\n(%d%d?%d?%d?)%-(%d%d):(%d%d):00\n$")
   local gpus, of_node, gres = 0, options["gpus-per-node"], options.gres
   if of_node or gres then gpus = part("gpus")(of_node or "", gres or "") end
   if nodes and gpus and (options.partition or name) == name then

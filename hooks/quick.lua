@@ -12,7 +12,7 @@ end
 -- What the filter is told about a job.
 local FIELDS = {
   "from", "partition", "account", "comment", "was", "started", "user", "qos", "time", "time-min", "begin", "deadline", "nodes", "ntasks",
-  "ntasks-per-node", "gpus", "gpus-per-node", "gpus-per-task", "gres", "constraint",
+  "ntasks-per-node", "gpus", "gpus-per-node", "gpus-per-task", "gres", "constraint", "requeue",
 }
 
 -- What stands for a value that is not set: in slurmctld, and as a time in sbatch of
@@ -41,14 +41,19 @@ local function minutes_of(text)
   if total > 0 and total ~= 65534 then return total end
 end
 
+-- The keys that say, even alone, that a comment was meant for us.
+local KEYS = { capacity_reservation_id = true, instance_type = true, subnet_id = true, on_end = true }
+
 -- Whether a comment has nothing for us but, at most once, the mark of a fitted limit, and
--- whether it has that: every word for us has a "=".
+-- whether it has that: every word for us has a "=", or should have one.
 local function silent(comment)
   local fitted = false
   for word in comment:gmatch("[^ ,\t\n\r]+") do
     if word:find("=", 1, true) then
       if fitted or word ~= "time=fit" then return false end
       fitted = true
+    elseif KEYS[word:lower()] then
+      return false
     end
   end
   return true, fitted

@@ -233,7 +233,8 @@ func randomJob(r *rand.Rand) map[string]string {
 	}
 	set("partition", 9, "p0", "p0", "p0", "p1", "p2", "p0,p1", "cpu", "p0\nfits", "p0,", "p0\npartition p1", "p0 ")
 	set("account", 4, "nlp", "vision", "Vision", "physics", "nlp,Vision", "-", "")
-	set("comment", 3, "", "night run 7", "x=1", "time=fit", "a time=fit", "time=fit:60", "time=fit,x", "capacity=any", "instance_type=p5.48xlarge", "capacity_reservation_id=cr-0", "Subnet_ID=x", "on_end=hold",
+	set("requeue", 3, "unset", "requeue", "no-requeue", "invalid-context")
+	set("comment", 3, "", "night run 7", "my_run", "on_end requeue", "run ON_END", "x=1", "time=fit", "a time=fit", "time=fit:60", "time=fit,x", "capacity=any", "instance_type=p5.48xlarge", "capacity_reservation_id=cr-0", "Subnet_ID=x", "on_end=hold",
 		"capacity_reservation_id=cr-00000000000000001", "\x00\xff\n=", "time=fit time=fit")
 	set("time", 9, "60", "1", "1-00:00:00", "02:30:00", "2-12", "90:30", "47:59:59", "1000000", "0", "65534", "4294967294", "4294967295", "2982616-04:14:00", "13-23:50:00", "1439", "1380", "1370", "00:00:00", "123:00:00", "12345-00:00:00", "45-12:14:00", "UNLIMITED", "300", "23:29:30")
 	set("time-min", 2, "30", "0", "4294967294", "2982616-04:14:00", "1-00:00:00", "60", "65534")

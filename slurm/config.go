@@ -36,6 +36,8 @@ type Config struct {
 	CliFilterScript string
 	// Prolog is a pattern, or several; as TaskProlog "" if there is none.
 	Prolog, TaskProlog string
+	// NoRequeue: a job is requeued only if it asks for it (JobRequeue=0).
+	NoRequeue bool
 	// AccountingEnforce are the words of AccountingStorageEnforce; empty: none.
 	AccountingEnforce []string
 	// Accounts: what ran is kept in a database, which sacct reads.
@@ -118,6 +120,8 @@ func parseConfig(output []byte) (Config, error) {
 		Prolog:      firstOf(values["Prolog"], values["Prolog[0]"]),
 		TaskProlog:  firstOf(values["TaskProlog"], values["TaskProlog[0]"]),
 		PrivateData: splitList(values["PrivateData"]),
+
+		NoRequeue: values["JobRequeue"] == "0",
 
 		AccountingEnforce: splitList(values["AccountingStorageEnforce"]),
 		Accounts:          values["AccountingStorageType"] == "accounting_storage/slurmdbd",

@@ -164,7 +164,7 @@ func (p *pass) did(d Done, err error) {
 
 // addSlurm writes what Slurm said into the snapshot.
 func (p *pass) addSlurm() {
-	p.snap.TimeMinCollapses = p.cluster.TimeMinCollapses
+	p.snap.TimeMinCollapses, p.snap.NoRequeue = p.cluster.TimeMinCollapses, p.cluster.NoRequeue
 	p.snap.KillWait.Duration = p.cluster.KillWait
 	p.snap.Walls = p.cluster.Walls
 	if err := p.cluster.WallsErr; err != nil {
@@ -268,7 +268,7 @@ func keepSlurm(snap, old *capacity.Snapshot) {
 	if old == nil {
 		return
 	}
-	snap.DefaultPartition, snap.TimeMinCollapses, snap.Walls, snap.KillWait = old.DefaultPartition, old.TimeMinCollapses, old.Walls, old.KillWait
+	snap.DefaultPartition, snap.TimeMinCollapses, snap.Walls, snap.KillWait, snap.NoRequeue = old.DefaultPartition, old.TimeMinCollapses, old.Walls, old.KillWait, old.NoRequeue
 	slots, gpus := map[string]capacity.Slot{}, map[string]int{}
 	for _, p := range old.Partitions {
 		for _, g := range p.Groups {

@@ -182,6 +182,8 @@ type Cluster struct {
 	ShowsPoweredDown bool
 	// KillWait is how long Slurm waits between TERM and KILL.
 	KillWait time.Duration
+	// NoRequeue: see capacity.Snapshot.
+	NoRequeue bool
 	// ChecksAccounts: users have only the accounts that Slurm's accounting gave them.
 	ChecksAccounts bool
 	// Walls are limits of Slurm's accounting; those of before count if WallsErr is not nil.
