@@ -143,15 +143,14 @@ func (s SyncSlurm) Look(ctx context.Context) (*lifecycle.Cluster, error) {
 		c.Name = cfg.ClusterName
 	}
 	for _, n := range nodes {
-		c.Nodes = append(c.Nodes, lifecycle.Node{Name: n.Name, Features: n.Features, State: nodeState(n), Up: nodeUp(n), GPUs: n.GPUs, GivenUp: timedOut(n),
-			PoweredDown: n.PoweredDown() && !n.Has("POWERING_DOWN") && !n.Has("POWER_DOWN"), Address: n.Address})
+		c.Nodes = append(c.Nodes, lifecycleNode(n))
 	}
 	for _, p := range partitions {
-		names, err := slurm.Expand(p.Nodes)
+		partition, err := lifecyclePartition(p)
 		if err != nil {
 			return nil, err
 		}
-		c.Partitions = append(c.Partitions, lifecycle.Partition{Name: p.Name, Default: p.Default, MaxTime: p.MaxTime, DefaultTime: cmp.Or(p.DefaultTime, p.MaxTime), QOS: p.QOS, Nodes: names, AllowAccounts: p.AllowAccounts, AllowGroups: p.AllowGroups})
+		c.Partitions = append(c.Partitions, partition)
 	}
 	if cfg.ChecksLimits() {
 		ctx, cancel := context.WithTimeout(ctx, wallsTimeout)
@@ -167,6 +166,20 @@ func (s SyncSlurm) Look(ctx context.Context) (*lifecycle.Cluster, error) {
 			Flags: r.Flags, Users: r.Users, Active: r.Active, Comment: r.Comment})
 	}
 	return c, nil
+}
+
+// lifecycleNode is a node as the control loop has it.
+func lifecycleNode(n slurm.Node) lifecycle.Node {
+	return lifecycle.Node{Name: n.Name, Features: n.Features, State: nodeState(n), Up: nodeUp(n), GPUs: n.GPUs, GivenUp: timedOut(n),
+		PoweredDown: n.PoweredDown() && !n.PoweringDown(), Address: n.Address}
+}
+
+// lifecyclePartition is a partition as the control loop has it. Without a DefaultTime, MaxTime is
+// what Slurm gives a job that states no limit.
+func lifecyclePartition(p slurm.Partition) (lifecycle.Partition, error) {
+	names, err := slurm.Expand(p.Nodes)
+	return lifecycle.Partition{Name: p.Name, Default: p.Default, MaxTime: p.MaxTime, DefaultTime: cmp.Or(p.DefaultTime, p.MaxTime), QOS: p.QOS, Nodes: names,
+		AllowAccounts: p.AllowAccounts, AllowGroups: p.AllowGroups}, err
 }
 
 // IdleNodes are the names of the nodes that are up and have no job.
