@@ -414,8 +414,9 @@ func TestParseConfig(t *testing.T) {
 	for version, want := range map[string]Config{
 		"22.05": {Version: Version{22, 5, 8}, PrivateData: []string{"cloud"}},
 		"24.11": {Version: Version{24, 11, 5}},
-		"26.05": {Version: Version{26, 5, 5}},
+		"26.05": {Version: Version{26, 5, 5}, SchedulerParameters: []string{"requeue_delay=2"}},
 	} {
+		want.SchedulerParameters = append([]string{"bf_interval=2", "sched_interval=2", "batch_sched_delay=0"}, want.SchedulerParameters...)
 		want.ClusterName, want.ConfPath, want.ResumeProgram = "lab", "/lab/etc/slurm.conf", "/lab/bin/resume"
 		want.SuspendProgram, want.ResumeFailProgram = "/lab/bin/suspend", "/lab/bin/resumefail"
 		want.SlurmctldParameters = []string{"idle_on_node_suspend", "cloud_dns", "power_save_interval=1", "power_save_min_interval=0"}
