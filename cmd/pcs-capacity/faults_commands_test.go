@@ -162,10 +162,13 @@ func (c *commands) start(t *testing.T, prefix string, count int) {
 	if c.unfiltered {
 		script = ""
 	}
+	groups := []slurmlab.NodeGroup{{Prefix: prefix, Count: count, CPUs: 1, Features: group, Partition: "gpu", AlwaysOn: true}}
+	if c.pcs && c.change == nil { // of the next block, whose node group PCS makes meanwhile
+		groups = append(groups, slurmlab.NodeGroup{Prefix: "gpu-b-", Count: count, CPUs: 1, Features: "gpu-b", Partition: "gpu", AlwaysOn: true})
+	}
 	c.cluster, err = slurmlab.Start(t.Context(), slurmlab.Config{Dir: filepath.Join(c.dir, "lab"), CLIFilterLua: script,
-		CloudGroups: []slurmlab.NodeGroup{{Prefix: prefix, Count: count, CPUs: 1, Features: group, Partition: "gpu", AlwaysOn: true},
-			{Prefix: "long-", Count: 1, CPUs: 1, Features: "long", Partition: "gpu", AlwaysOn: true},
-			{Prefix: "later-", Count: 1, CPUs: 1, Features: "later", Partition: "gpu", AlwaysOn: true}}})
+		CloudGroups: append(groups, slurmlab.NodeGroup{Prefix: "long-", Count: 1, CPUs: 1, Features: "long", Partition: "gpu", AlwaysOn: true},
+			slurmlab.NodeGroup{Prefix: "later-", Count: 1, CPUs: 1, Features: "later", Partition: "gpu", AlwaysOn: true})})
 	if err != nil {
 		t.Fatal(err)
 	}

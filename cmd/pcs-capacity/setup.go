@@ -13,6 +13,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/check"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
@@ -78,7 +79,8 @@ func (c *SetupCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cf
 	if err != nil {
 		return err
 	}
-	s := setup.Setup{PCS: pcsClient, EC2: ec2}
+	s := setup.Setup{PCS: pcsClient, EC2: ec2, Slurm: wire.TeardownSlurm{SyncSlurm: wire.SyncSlurm{Client: wire.NewSlurm(cfg.Config)}},
+		Fence: func(ctx context.Context) error { return placeFences(ctx, g, ec2, pcsClient) }}
 	plan, err := s.Plan(ctx, request)
 	if err != nil {
 		return err
@@ -242,6 +244,18 @@ func apply(ctx context.Context, t *terminal.Terminal, s setup.Setup, plan *setup
 		return fmt.Errorf("%w; run the same command again to go on from here", err)
 	}
 	return nil
+}
+
+// placeFences makes a pass with the settings as they are now. Its node groups are ours to set up.
+func placeFences(ctx context.Context, g *Globals, aws *ec2.Client, pcsClient *pcs.Client) error {
+	cfg, err := readConfig(g)
+	if err != nil {
+		return fmt.Errorf("reading the new settings: %w", err)
+	}
+	sources := wire.Sources(cfg, aws, pcsClient)
+	sources.RollOver = nil
+	_, _, err = lifecycle.Pass(ctx, sources)
+	return err
 }
 
 // finish makes the first pass with the new settings and says what users can do now.

@@ -169,11 +169,13 @@ func (w *account) plan(r setup.Request) *setup.Plan {
 	return p
 }
 
-// run plans and applies, which must both go well.
+// run plans and applies, which must both go well. Slurm is not waited for.
 func (w *account) run(r setup.Request) *setup.Plan {
 	w.Helper()
 	p := w.plan(r)
-	if err := w.setup.Apply(w.Context(), p); err != nil {
+	s := w.setup
+	s.Slurm = nil
+	if err := s.Apply(w.Context(), p); err != nil {
 		w.Fatal(err)
 	}
 	return p

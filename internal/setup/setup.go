@@ -56,11 +56,17 @@ type EC2 interface {
 type Setup struct {
 	PCS *pcs.Client
 	EC2 EC2
-	// Slurm is asked by teardown only.
+	// Slurm is asked by teardown, and by setup on PCS: without it no fence is waited for.
 	Slurm Slurm
+	// Fence places the fences that the settings call for, as a pass of sync does; nil where
+	// passes are made anyway.
+	Fence func(ctx context.Context) error
 	// Poll is the time between two looks at something that PCS is at work on; 0 for
 	// the default of 5 s.
 	Poll time.Duration
+	// Patience is how long the nodes of a new node group may take to appear in Slurm; 0 for the
+	// default of 5 minutes.
+	Patience time.Duration
 	// Unattended is for sync, which has a pass to end: PCS is not waited for (pcs.ErrAtWork), the
 	// files of settings, Slurm's reservations and launch templates stay as they are when things
 	// go, and so does a node group that has instances. Network interfaces are of the kind that

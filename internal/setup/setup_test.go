@@ -153,8 +153,8 @@ func TestSetupWaits(t *testing.T) {
 		}
 	}
 	w.run(w.request(openBlock))
-	want := []string{"launch template done", "compute node group create", "compute node group wait", "compute node group done",
-		"queue create", "queue wait", "queue done", "file create", "file create", "file done"}
+	want := []string{"file create", "file create", "file done", "launch template done", "compute node group create", "compute node group wait", "compute node group done",
+		"queue create", "queue wait", "queue done"}
 	if diff := cmp.Diff(want, told); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)
 	}
@@ -188,7 +188,7 @@ func TestSetupRepairsWhatPCSCouldNotCreate(t *testing.T) {
 		t.Fatalf("node group %+v", g)
 	}
 	p := w.run(w.request(openBlock))
-	if actions(p) != "nothing replace create create create" || detail(p, "could not be created") != "InternalError: the block is gone" {
+	if actions(p) != "nothing replace create nothing nothing" || detail(p, "could not be created") != "InternalError: the block is gone" {
 		t.Errorf("%s: %+v", actions(p), p.Steps)
 	}
 	if g := w.group("gpu-a"); g.Status != pcs.Active || len(w.inventory().Groups) != 2 {
@@ -209,7 +209,7 @@ func TestSetupRepairsWhatPCSCouldNotUpdate(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	p := w.run(r)
-	if actions(p) != "nothing update nothing nothing update" || detail(p, "status") != "UPDATE_FAILED (InternalError: no luck) → ACTIVE" {
+	if actions(p) != "nothing update nothing nothing nothing" || detail(p, "status") != "UPDATE_FAILED (InternalError: no luck) → ACTIVE" {
 		t.Errorf("%s: %+v", actions(p), p.Steps)
 	}
 	if g := w.group("gpu-a"); g.Status != pcs.Active || g.Max != 6 {

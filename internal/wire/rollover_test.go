@@ -169,6 +169,7 @@ func (r *rolling) setUp(block string) {
 	made := r.syncs[0].RollOver.(RollOver)
 	s := made.Setup
 	s.Unattended = true // the clock goes on below
+	s.Slurm = nil       // and no pass is made, which would place a fence
 	for range 4 {
 		plan, err := s.Plan(r.Context(), setup.Request{Queue: "gpu", NodeGroup: "gpu", Reservation: block, Like: "compute", Config: made.Config, ConfigPath: made.Config.Path})
 		if err != nil {
@@ -247,7 +248,13 @@ func (f following) Slots(ctx context.Context, _ string, names []string) (map[str
 	cluster, err := f.Look(ctx)
 	slots := map[string]setup.SlurmSlot{}
 	for _, name := range names {
-		slots[name] = setup.SlurmSlot{Nodes: nodesOfSlot(cluster, name)}
+		slot := setup.SlurmSlot{Nodes: nodesOfSlot(cluster, name)}
+		for _, r := range cluster.Reservations {
+			if of, ours := lifecycle.SlotOf(r); ours && of == name {
+				slot.Reservations = append(slot.Reservations, r.Name)
+			}
+		}
+		slots[name] = slot
 	}
 	return slots, 0, err
 }
