@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -30,7 +31,7 @@ var nextOnPCS = []string{"setup", "--reservation", "cr-0e2000000000000a2", "--qu
 var faultedOnPCS = []faulted{
 	{name: "setup on PCS", workers: 2, sample: []string{"pcs CreateComputeNodeGroup 1/killed after", "ec2 CreateLaunchTemplate 1/cut after", "slurm scontrol create reservation 1/killed after"}, start: onPCS(commands{args: setupOnPCS})},
 	{name: "setup of the next block", workers: 2, sample: []string{"pcs UpdateQueue 1/killed after"}, start: onPCS(commands{before: [][]string{setupOnPCS}, args: nextOnPCS})},
-	{name: "sync sets up the next block", workers: 2, sample: []string{"pcs CreateComputeNodeGroup 1/killed after", "pcs UpdateQueue 1/500 before", "ec2 CreateLaunchTemplate 1/killed after"}, start: onPCS(commands{settings: rollsOver, before: [][]string{setupOnPCS}, args: []string{"sync"}})},
+	{name: "sync sets up the next block", workers: 2, sample: []string{"pcs CreateComputeNodeGroup 1/killed after", "pcs UpdateQueue 1/500 before", "ec2 CreateLaunchTemplate 1/killed after"}, start: onPCS(commands{settings: rollsOver, before: [][]string{setupOnPCS}, args: []string{"sync"}, runs: 2})},
 	{name: "sync releases an ended slot", workers: 2, sample: []string{"pcs UpdateQueue 1/killed after"}, start: onPCS(commands{settings: rollsOut, change: endedSlot("gpu-b"), before: [][]string{setupOnPCS}, args: []string{"sync"}})},
 	{name: "sync deletes an ended slot", workers: 2, sample: []string{"pcs DeleteComputeNodeGroup 1/500 after"}, start: onPCS(commands{settings: rollsOut, change: endedSlot(), before: [][]string{setupOnPCS}, args: []string{"sync"}})},
 	{name: "teardown on PCS", workers: 2, sample: []string{"pcs DeleteComputeNodeGroup 1/500 after", "slurm scontrol show reservation 1/500 after"}, start: onPCS(commands{before: [][]string{setupOnPCS}, args: []string{"teardown", "--queue", "gpu"}})},
@@ -110,6 +111,8 @@ type commands struct {
 	jobs bool
 	// unfiltered: slurmctld runs no cli_filter, as after the restart by which PCS switches it off.
 	unfiltered bool
+	// runs is how often the command is run, 0 for once: sync goes on in the next pass.
+	runs int
 
 	pcs     bool
 	dir     string
@@ -164,6 +167,7 @@ func (c *commands) start(t *testing.T, prefix string, count int) {
 	}
 	groups := []slurmlab.NodeGroup{{Prefix: prefix, Count: count, CPUs: 1, Features: group, Partition: "gpu", AlwaysOn: true}}
 	if c.pcs && c.change == nil { // of the next block, whose node group PCS makes meanwhile
+		c.g.hide(t)
 		groups = append(groups, slurmlab.NodeGroup{Prefix: "gpu-b-", Count: count, CPUs: 1, Features: "gpu-b", Partition: "gpu", AlwaysOn: true})
 	}
 	c.cluster, err = slurmlab.Start(t.Context(), slurmlab.Config{Dir: filepath.Join(c.dir, "lab"), CLIFilterLua: script,
@@ -295,10 +299,37 @@ func (c *commands) command(t *testing.T, args []string) outcome {
 	return c.g.run(t, time.Minute, c.g.env("SLURM_CONF="+c.cluster.Conf()), words)
 }
 
-func (c *commands) run(t *testing.T) string {
+func (c *commands) run(t *testing.T) (said string) {
 	t.Helper()
-	o := c.command(t, c.args)
-	return fmt.Sprintf("exit status %d\n%s%s", o.status, o.stdout, o.stderr)
+	for range max(1, c.runs) {
+		o := c.command(t, c.args)
+		said += fmt.Sprintf("exit status %d\n%s%s", o.status, o.stdout, o.stderr)
+	}
+	c.safe(t, said)
+	return said
+}
+
+// safe holds a queue of ours to be in the settings and behind a fence, wherever a run ended.
+func (c *commands) safe(t *testing.T, said string) {
+	t.Helper()
+	if c.args[0] != "setup" || !c.pcs {
+		return
+	}
+	for _, cluster := range c.g.sim.PCSClusters() {
+		for _, q := range cluster.Queues {
+			if q.Name != "gpu" {
+				continue
+			}
+			if _, err := os.Stat(filepath.Join(c.here(), "etc", "conf.d", "gpu.toml")); err != nil {
+				t.Errorf("a queue without settings: %v\n%s", err, said)
+			}
+			for _, group := range q.NodeGroups {
+				if !slices.ContainsFunc(c.reservations(t), func(name string) bool { return strings.HasPrefix(name, "pcs-capacity-fence-"+group+".") }) {
+					t.Errorf("node group %s is in the queue without a fence\n%s", group, said)
+				}
+			}
+		}
+	}
 }
 
 // settle runs the command again until it has nothing to do; the second time at the latest.
@@ -350,6 +381,9 @@ func slurmFields(line string) map[string]string {
 	return fields
 }
 
+// ownerID is what the name of a fence ends with: each run has settings of its own.
+var ownerID = regexp.MustCompile(`^(pcs-capacity-.*)\.[0-9a-f]{8}$`)
+
 // seen is the account, Slurm's reservations, nodes and jobs, and the files of the settings.
 func (c *commands) seen(t *testing.T) []string {
 	t.Helper()
@@ -368,7 +402,7 @@ func (c *commands) seen(t *testing.T) []string {
 		if start.Before(time.Now()) {
 			after = "now"
 		}
-		all = append(all, fmt.Sprintf("reservation %s of %s, %s, %s %s", f["ReservationName"], f["Nodes"], f["Flags"], f["Users"], after))
+		all = append(all, fmt.Sprintf("reservation %s of %s, %s, %s %s", ownerID.ReplaceAllString(f["ReservationName"], "$1"), f["Nodes"], f["Flags"], f["Users"], after))
 	}
 	all = append(all, c.nodes(t)...)
 	jobs, err := c.cluster.Command(c.limit(t), "squeue", "--noheader", "-o", "job %j %T %l %r")

@@ -144,6 +144,44 @@ func (g *gate) stand(t *testing.T, program, real string) {
 	}
 }
 
+// hide keeps the nodes of gpu-b from being shown until PCS has a node group of that name, and a
+// queue with it, as Slurm on PCS does.
+func (g *gate) hide(t *testing.T) {
+	t.Helper()
+	real, err := exec.LookPath("scontrol")
+	if err != nil {
+		t.Fatal(err)
+	}
+	show := filepath.Join(g.dir, "show")
+	text := fmt.Sprintf(`#!/bin/sh
+case "$*" in
+*'show node'*) [ -e %[1]s/group ] || { %[2]s "$@" | sed '/NodeName=gpu-b-/d'; exit; } ;;
+*'show partition'*) [ -e %[1]s/queue ] || { %[2]s "$@" | sed 's/gpu-b-\[1-2\],*//'; exit; } ;;
+esac
+exec %[2]s "$@"
+`, g.dir, real)
+	if err := os.WriteFile(show, []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	g.stand(t, "scontrol", show)
+}
+
+// shown says whether PCS has that node group, and a queue with it.
+func (g *gate) shown() {
+	var group, queue bool
+	for _, cluster := range g.sim.PCSClusters() {
+		group = group || slices.ContainsFunc(cluster.NodeGroups, func(one awssim.PCSNodeGroup) bool { return one.Name == "gpu-b" })
+		queue = queue || slices.ContainsFunc(cluster.Queues, func(one awssim.PCSQueue) bool { return slices.Contains(one.NodeGroups, "gpu-b") })
+	}
+	for name, there := range map[string]bool{"group": group, "queue": queue} {
+		if path := filepath.Join(g.dir, name); there {
+			_ = os.WriteFile(path, nil, 0o644)
+		} else {
+			_ = os.Remove(path)
+		}
+	}
+}
+
 // serve puts another AWS behind the gate.
 func (g *gate) serve(sim *awssim.Sim) {
 	g.mu.Lock()
@@ -152,6 +190,7 @@ func (g *gate) serve(sim *awssim.Sim) {
 		_ = g.sim.Close()
 	}
 	g.sim = sim
+	g.shown()
 }
 
 // arm forgets all calls, and does the fault to the call of that name; nil is no fault.
@@ -241,6 +280,11 @@ func (g *gate) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	if f == nil || !f.before {
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		sim.Handler().ServeHTTP(answer, r)
+		if strings.HasSuffix(name, "ComputeNodeGroup") || strings.HasSuffix(name, "Queue") {
+			g.mu.Lock()
+			g.shown()
+			g.mu.Unlock()
+		}
 	}
 	switch {
 	case f == nil:

@@ -75,43 +75,59 @@ type stepRow struct {
 
 // Run plans, shows, asks and applies.
 func (c *SetupCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *maybeConfig, ec2 *ec2.Client, pcsClient *pcs.Client) error {
-	request, err := c.request(ctx, cfg)
-	if err != nil {
-		return err
-	}
 	s := setup.Setup{PCS: pcsClient, EC2: ec2, Slurm: wire.TeardownSlurm{SyncSlurm: wire.SyncSlurm{Client: wire.NewSlurm(cfg.Config)}},
 		Fence: func(ctx context.Context) error { return placeFences(ctx, g, ec2, pcsClient) }}
-	plan, err := s.Plan(ctx, request)
-	if err != nil {
-		return err
+	look := func(ctx context.Context, cfg *maybeConfig) (*setup.Plan, error) {
+		request, err := c.request(ctx, cfg)
+		if err != nil {
+			return nil, err
+		}
+		plan, err := s.Plan(ctx, request)
+		if err == nil && c.Emit == "" {
+			err = c.tryHost(ctx, cfg, plan)
+		}
+		return plan, err
 	}
-	if c.Emit == "" {
-		if err = c.tryHost(ctx, cfg, plan); err == nil {
+	var made *setup.Plan
+	show := func(plan *setup.Plan) (todo bool, err error) {
+		if c.Emit == "" {
 			err = showSteps(t, plan, plan.Steps, plan.Warnings)
 		}
+		switch {
+		case err != nil:
+			return false, err
+		case len(plan.Mismatches) > 0:
+			showMismatches(t, plan.Mismatches, "nothing was created")
+			return false, errShown
+		case c.Emit != "":
+			return false, emit(ctx, t, s, plan)
+		case c.DryRun:
+			t.Say("Dry run: nothing was changed.")
+			return false, nil
+		case plan.Done():
+			t.Say("Everything is there already; nothing to do.")
+			made = plan
+			return false, nil
+		}
+		return true, nil
 	}
-	switch {
-	case err != nil:
+	if c.DryRun || c.Emit != "" {
+		plan, err := look(ctx, cfg)
+		if err == nil {
+			_, err = show(plan)
+		}
 		return err
-	case len(plan.Mismatches) > 0:
-		showMismatches(t, plan.Mismatches, "nothing was created")
-		return errShown
-	case c.Emit != "":
-		return emit(ctx, t, s, plan)
-	case c.DryRun:
-		t.Say("Dry run: nothing was changed.")
-		return nil
-	case plan.Done():
-		t.Say("Everything is there already; nothing to do.")
-	default:
-		if err := t.Confirm("Apply this plan?"); err != nil {
-			return err
-		}
-		if err := apply(ctx, t, s, plan); err != nil {
-			return err
-		}
 	}
-	return c.finish(ctx, g, t, ec2, pcsClient, plan)
+	change := clusterChange[*setup.Plan]{question: "Apply this plan?", plan: look, show: show,
+		parts: func(p *setup.Plan) ([]setup.Step, []capacity.Mismatch) { return p.Steps, p.Mismatches },
+		do: func(ctx context.Context, p *setup.Plan) error {
+			made = p
+			return apply(ctx, t, s, p)
+		}}
+	if err := change.run(ctx, g, t, cfg); err != nil {
+		return err
+	}
+	return c.finish(ctx, g, t, ec2, pcsClient, made)
 }
 
 // tryHost adds to a plan what keeps it from being carried out on this host.
@@ -260,8 +276,12 @@ func placeFences(ctx context.Context, g *Globals, aws *ec2.Client, pcsClient *pc
 
 // finish makes the first pass with the new settings and says what users can do now.
 func (c *SetupCmd) finish(ctx context.Context, g *Globals, t *terminal.Terminal, aws *ec2.Client, pcsClient *pcs.Client, plan *setup.Plan) error {
-	if err := firstPass(ctx, g, t, aws, pcsClient); err != nil {
+	complete, err := firstPass(ctx, g, t, aws, pcsClient)
+	if err != nil {
 		return err
+	}
+	if !complete {
+		return errShown
 	}
 	cfg, err := readConfig(g)
 	if err != nil {
@@ -309,11 +329,12 @@ func watchCommand(g *Globals, cfg *config.Config) string {
 	return command + " sync --watch"
 }
 
-// firstPass makes a pass with the settings as they are now. What it could not do is said.
-func firstPass(ctx context.Context, g *Globals, t *terminal.Terminal, aws *ec2.Client, pcsClient *pcs.Client) error {
+// firstPass makes a pass with the settings as they are now. What it could not do is said; complete
+// is false then.
+func firstPass(ctx context.Context, g *Globals, t *terminal.Terminal, aws *ec2.Client, pcsClient *pcs.Client) (complete bool, err error) {
 	cfg, err := readConfig(g)
 	if err != nil {
-		return fmt.Errorf("reading the new settings: %w", err)
+		return false, fmt.Errorf("reading the new settings: %w", err)
 	}
 	sayUntold(t, aws) // a pass has its own
 	report, err := onePass(ctx, cfg, aws, pcsClient)
@@ -333,7 +354,7 @@ func firstPass(ctx context.Context, g *Globals, t *terminal.Terminal, aws *ec2.C
 			t.Say("%s", p)
 		}
 	}
-	return nil
+	return err == nil, nil
 }
 
 func nodesOf(cfg *config.Config, queue, group string) int {

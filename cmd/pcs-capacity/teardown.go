@@ -37,6 +37,69 @@ It can be killed and run again at any time.`
 
 // Run plans, shows, asks and applies.
 func (c *TeardownCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *maybeConfig, aws *ec2.Client, pcsClient *pcs.Client) error {
+	s := setup.Setup{PCS: pcsClient, EC2: aws, Slurm: wire.TeardownSlurm{SyncSlurm: wire.SyncSlurm{Client: wire.NewSlurm(cfg.Config)}}}
+	var plan *setup.TeardownPlan
+	look := func(ctx context.Context, cfg *maybeConfig) (*setup.TeardownPlan, error) {
+		request, err := c.request(ctx, cfg)
+		if err != nil {
+			return nil, err
+		}
+		return s.PlanTeardown(ctx, request)
+	}
+	show := func(p *setup.TeardownPlan) (todo bool, err error) {
+		plan = p
+		if err := showSteps(t, p, p.Steps, p.Warnings); err != nil {
+			return false, err
+		}
+		switch {
+		case len(p.Mismatches) > 0:
+			showMismatches(t, p.Mismatches, "nothing was removed")
+			return false, errShown
+		case c.DryRun:
+			t.Say("Dry run: nothing was changed.")
+			return false, nil
+		case p.Done():
+			t.Say("Nothing of ours is left; nothing to do.")
+			return false, nil
+		}
+		return true, nil
+	}
+	torn := false
+	change := clusterChange[*setup.TeardownPlan]{question: "Tear this down?", plan: look, show: show,
+		parts: func(p *setup.TeardownPlan) ([]setup.Step, []capacity.Mismatch) { return p.Steps, p.Mismatches },
+		do: func(ctx context.Context, p *setup.TeardownPlan) error {
+			plan, torn = p, true
+			progress := t.Start("tearing down")
+			s.Progress = func(what, name, status string) { progress.Now(fmt.Sprintf("%s %s: %s", what, name, status)) }
+			err := s.Teardown(ctx, p)
+			progress.Done("")
+			if err != nil {
+				return fmt.Errorf("%w; run the same command again to go on from here", err)
+			}
+			return nil
+		}}
+	var err error
+	if c.DryRun {
+		if plan, err = look(ctx, cfg); err == nil {
+			_, err = show(plan)
+		}
+	} else {
+		err = change.run(ctx, g, t, cfg)
+	}
+	if err == nil && torn && cfg.Found {
+		_, err = firstPass(ctx, g, t, aws, pcsClient)
+	}
+	if err != nil {
+		return err
+	}
+	for _, work := range plan.ByHand {
+		t.Say("Left to do: %s", work)
+	}
+	return nil
+}
+
+// request is what is asked for, from the settings.
+func (c *TeardownCmd) request(ctx context.Context, cfg *maybeConfig) (setup.TeardownRequest, error) {
 	request := setup.TeardownRequest{Provider: c.Provider, Cluster: c.Cluster, Queue: c.Queue, NodeGroup: c.NodeGroup, Force: c.Force, DropUnknown: c.DropUnknown}
 	if cfg.Found {
 		request.Config = cfg.Config
@@ -55,52 +118,15 @@ func (c *TeardownCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal,
 	onEC2 := request.Provider == capacity.ProviderEC2
 	switch {
 	case onEC2 && (c.Cluster != "" || cfg.Cluster != ""):
-		return usage("with provider ec2 there is no PCS cluster, and %q is one; leave it out, or name other settings with --config", cmp.Or(c.Cluster, cfg.Cluster))
+		return request, usage("with provider ec2 there is no PCS cluster, and %q is one; leave it out, or name other settings with --config", cmp.Or(c.Cluster, cfg.Cluster))
 	case onEC2:
 		mark, err := wire.SlurmMark(ctx, cfg.Config, false)
 		if err != nil {
-			return err
+			return request, err
 		}
 		request.Mark = mark
 	case c.Cluster == "" && cfg.Cluster == "":
-		return usage("--cluster: no PCS cluster is named here or in the settings; add --cluster NAME, or --provider ec2 for Slurm that you run yourself")
+		return request, usage("--cluster: no PCS cluster is named here or in the settings; add --cluster NAME, or --provider ec2 for Slurm that you run yourself")
 	}
-	s := setup.Setup{PCS: pcsClient, EC2: aws, Slurm: wire.TeardownSlurm{SyncSlurm: wire.SyncSlurm{Client: wire.NewSlurm(cfg.Config)}}}
-	plan, err := s.PlanTeardown(ctx, request)
-	if err != nil {
-		return err
-	}
-	if err := showSteps(t, plan, plan.Steps, plan.Warnings); err != nil {
-		return err
-	}
-	if len(plan.Mismatches) > 0 {
-		showMismatches(t, plan.Mismatches, "nothing was removed")
-		return errShown
-	}
-	switch {
-	case c.DryRun:
-		t.Say("Dry run: nothing was changed.")
-	case plan.Done():
-		t.Say("Nothing of ours is left; nothing to do.")
-	default:
-		if err := t.Confirm("Tear this down?"); err != nil {
-			return err
-		}
-		progress := t.Start("tearing down")
-		s.Progress = func(what, name, status string) { progress.Now(fmt.Sprintf("%s %s: %s", what, name, status)) }
-		err := s.Teardown(ctx, plan)
-		progress.Done("")
-		if err != nil {
-			return fmt.Errorf("%w; run the same command again to go on from here", err)
-		}
-		if cfg.Found {
-			if err := firstPass(ctx, g, t, aws, pcsClient); err != nil {
-				return err
-			}
-		}
-	}
-	for _, work := range plan.ByHand {
-		t.Say("Left to do: %s", work)
-	}
-	return nil
+	return request, nil
 }

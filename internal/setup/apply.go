@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -78,7 +80,7 @@ func (s Setup) fence(ctx context.Context, want *wanted) error {
 		switch in := slots[slot]; {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case err == nil && len(in.Reservations) > 0:
+		case err == nil && slices.ContainsFunc(in.Reservations, func(name string) bool { return strings.Contains(name, want.reservation.ID) }):
 			s.tell(WhatFence, slot, "done")
 			return nil
 		case s.Unattended:

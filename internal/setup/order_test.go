@@ -34,7 +34,7 @@ func (f *fencing) Slots(_ context.Context, _ string, names []string) (map[string
 			slot.Nodes = []string{name + "-1"}
 		}
 		if f.fenced {
-			slot.Reservations = []string{"fence of " + name}
+			slot.Reservations = []string{"fence " + map[string]string{"gpu-a": openBlock, "gpu-b": laterBlock}[name]}
 		}
 		slots[name] = slot
 	}

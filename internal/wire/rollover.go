@@ -12,6 +12,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
@@ -29,6 +30,11 @@ var _ lifecycle.RollOver = RollOver{}
 
 // SetUp goes on to set up a block in the free slot of a node group, within its settings.
 func (r RollOver) SetUp(ctx context.Context, partition string, group capacity.NodeGroup, block capacity.Reservation, anew bool) (did []string, err error) {
+	r, unlock, err := r.alone(ctx, partition)
+	if err != nil || unlock == nil {
+		return nil, err
+	}
+	defer unlock()
 	s := r.unattended(&did)
 	nodes := block.Size()
 	if group.MaxNodes < nodes {
@@ -76,6 +82,11 @@ func (r RollOver) SetUp(ctx context.Context, partition string, group capacity.No
 
 // Remove goes on to remove a slot. While instances or jobs are there it does nothing.
 func (r RollOver) Remove(ctx context.Context, partition, slot string) (did []string, err error) {
+	r, unlock, err := r.alone(ctx, partition)
+	if err != nil || unlock == nil {
+		return nil, err
+	}
+	defer unlock()
 	s := r.unattended(&did)
 	plan, err := s.PlanTeardown(ctx, setup.TeardownRequest{Provider: capacity.ProviderPCS, Queue: partition, NodeGroup: slot, Config: r.Config})
 	if err != nil {
@@ -97,6 +108,28 @@ func (r RollOver) Remove(ctx context.Context, partition, slot string) (did []str
 		return did, err
 	}
 	return did, nil
+}
+
+// alone keeps setup and teardown out, and reads the settings again: they may have changed since
+// the pass began. unlock is nil while one of the two is at work, and where the settings have no
+// such partition any more; the next pass goes on.
+func (r RollOver) alone(ctx context.Context, partition string) (now RollOver, unlock func(), err error) {
+	unlock, err = state.Dir(r.Config.StateDir).Lock(ctx, state.SetupLock, 0)
+	if errors.Is(err, state.ErrLocked) {
+		return r, nil, nil
+	}
+	if err != nil {
+		return r, nil, err
+	}
+	cfg, err := config.Load(r.Config.Path)
+	if err == nil {
+		if p, found := cfg.Partition(partition); found && p.RollOver {
+			r.Config = cfg
+			return r, unlock, nil
+		}
+	}
+	unlock()
+	return r, nil, err
 }
 
 // unattended is setup as sync may use it, which notes what it begins.
