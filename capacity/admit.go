@@ -40,6 +40,8 @@ type Request struct {
 	GPUsPerNode int
 	GPUsPerTask int
 	Constraint  string
+	// NodeList are nodes that the job must have, Exclude those that it must not, as hostlists.
+	NodeList, Exclude string
 	// Was is the comment before a change, Started that the job runs already.
 	Was     string
 	Started bool
@@ -260,6 +262,9 @@ func admitPartition(req Request, wish Wish, p Partition, snap *Snapshot, now tim
 	largeEnough := slices.DeleteFunc(slices.Clone(known), func(c candidate) bool { return !c.holds(req) })
 	if len(largeEnough) == 0 {
 		return refuseSize(req, slices.MaxFunc(known, func(a, b candidate) int { return a.size() - b.size() }), p)
+	}
+	if v := refuseNodes(req, known, all, p); v != nil {
+		return *v
 	}
 	v := admitTime(req, largeEnough, p, snap, now)
 	if v.Refused {

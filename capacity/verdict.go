@@ -21,19 +21,22 @@ const (
 	NotOpen             Code = "not-open"              // the reservation is not active (yet, or any more), or another one has its slot
 	NoPlace             Code = "no-place"              // the reservation is too small for the job, which another one is not
 	TooManyNodes        Code = "too-many-nodes"        // more nodes than the largest reservation
+	NodesNotUsable      Code = "nodes-not-usable"      // it names nodes that never get an instance, or excludes too many
 	TooLong             Code = "too-long"              // the time limit crosses the fence
 	Mismatched          Code = "mismatch"              // the reservation does not fit the node group (AZ, type)
 )
 
 // ofAWS reports whether a refusal depends on what AWS said, so that it may be out of
 // date. A known end of a reservation stays one: see soften.
-func (c Code) ofAWS() bool { return c == NoMatchingCapacity || c == NoReservation || c == TooManyNodes }
+func (c Code) ofAWS() bool {
+	return c == NoMatchingCapacity || c == NoReservation || c == TooManyNodes || c == NodesNotUsable
+}
 
 // Job reports whether a refusal is for what the job asks or who submitted it, which only its
 // owner can change.
 func (c Code) Job() bool {
 	switch c {
-	case BadComment, AccountNotAllowed, GroupNotAllowed, WrongPartition, UnknownReservation, NoMatchingCapacity, CannotHold, TooManyNodes, TooLong:
+	case BadComment, AccountNotAllowed, GroupNotAllowed, WrongPartition, UnknownReservation, NoMatchingCapacity, CannotHold, TooManyNodes, NodesNotUsable, TooLong:
 		return true
 	}
 	return false

@@ -52,6 +52,8 @@ func request(fields map[string]string, text SlurmText) (capacity.Request, error)
 		GPUsPerNode:  max(gpus(fields["gpus-per-node"], text), gpus(fields["gres"], text)),
 		GPUsPerTask:  gpus(fields["gpus-per-task"], text),
 		Constraint:   fields["constraint"],
+		NodeList:     fields["nodelist"],
+		Exclude:      fields["exclude"],
 		User:         fields["user"],
 		QOS:          fields["qos"],
 		Was:          fields["was"],

@@ -107,6 +107,8 @@ local function judge(job)
     ["gpus-per-task"] = job.tres_per_task,
     constraint = job.features,
     requeue = job.requeue,
+    nodelist = job.req_nodes,
+    exclude = job.exc_nodes,
   })
   if not answer then return slurm.SUCCESS end
   local status = tell(answer)

@@ -108,7 +108,7 @@ func snapshot(now time.Time) *capacity.Snapshot {
 			MinTime: capacity.Duration{Duration: 30 * time.Minute},
 			Groups: []capacity.NodeGroup{{Name: name, InstanceType: "p5.48xlarge", PurchaseOption: capacity.CapacityBlock, MaxNodes: 4, GPUs: 8,
 				Subnets: []capacity.Subnet{{ID: "subnet-0a1", AZID: "use2-az1", AZ: "us-east-2a"}},
-				Slots:   []capacity.Slot{{Name: name, ReservationIDs: []string{id}}}}}}
+				Slots:   []capacity.Slot{{Name: name, ReservationIDs: []string{id}, Nodes: name + "-[1-8]"}}}}}
 	}
 	minutes := func(n int) capacity.Duration { return capacity.Duration{Duration: time.Duration(n) * time.Minute} }
 	return &capacity.Snapshot{TakenAt: now, Region: "us-east-2", DefaultPartition: "static",

@@ -14,7 +14,8 @@ return function(options, plan, name)
     "^[^=_\n]*\n0\n0\n0\n0\n0\n(%d%d?%d?%d?)\n(%d%d?%d?%d?)\n(%d%d?%d?%d?)\n(%d%d?%d?%d?)%-(%d%d):(%d%d):00\n$")
   local gpus, of_node, gres = 0, options["gpus-per-node"], options.gres
   if of_node or gres then gpus = part("gpus")(of_node or "", gres or "") end
-  if nodes and gpus and (options.partition or name) == name then
+  local named = (options.nodelist or "") .. (options.exclude or "") ~= ""
+  if nodes and gpus and not named and (options.partition or name) == name then
     local need, now = days * 1440 + hours * 60 + minutes, os.time() + 1 -- the filter would start within this second
     local prefix = "\nfits " .. name .. " "
     local _, at = plan:find(prefix, 1, true)

@@ -12,7 +12,7 @@ end
 -- What the filter is told about a job.
 local FIELDS = {
   "from", "partition", "account", "comment", "was", "started", "user", "qos", "time", "time-min", "begin", "deadline", "nodes", "ntasks",
-  "ntasks-per-node", "gpus", "gpus-per-node", "gpus-per-task", "gres", "constraint", "requeue",
+  "ntasks-per-node", "gpus", "gpus-per-node", "gpus-per-task", "gres", "constraint", "requeue", "nodelist", "exclude",
 }
 
 -- What stands for a value that is not set: in slurmctld, and as a time in sbatch of
@@ -74,7 +74,7 @@ end
 local function answer_of(fields, plan, now)
   local name = fields.partition ~= "" and fields.partition or plan:match("\ndefault (%S+)\n")
   if fields.from == "job_modify" or not name or name:find("[%s,]") then return nil end
-  for _, other in ipairs({ "begin", "deadline", "gpus", "gpus-per-task" }) do
+  for _, other in ipairs({ "begin", "deadline", "gpus", "gpus-per-task", "nodelist", "exclude" }) do
     if not UNSET[fields[other]] then return nil end
   end
   local nodes, tasks, per_node = count_of(fields.nodes), count_of(fields.ntasks), count_of(fields["ntasks-per-node"])

@@ -167,6 +167,9 @@ func randomWorld(r *rand.Rand, now time.Time) *capacity.Snapshot {
 				group.PurchaseOption = capacity.OnDemand
 			}
 			slot := capacity.Slot{Name: group.Name}
+			if r.IntN(4) > 0 {
+				slot.Nodes = group.Name + "-[1-9]"
+			}
 			if r.IntN(5) == 0 {
 				slot.Feature = group.Name
 			}
@@ -219,6 +222,10 @@ func randomJob(r *rand.Rand) map[string]string {
 		set("time", 5, "0", "1", "60", "02:30:00", "1-00:00:00", "300", "2-00:00:00", "14-00:00:00")
 		set("nodes", 5, "1", "2", "4")
 		set("gpus-per-node", 5, "8", "h100:8", "9")
+		if r.IntN(10) == 0 {
+			set("nodelist", 3, "p0-g0-1", "p0-g0-9", "p1-g0-9", "")
+			set("exclude", 3, "p0-g0-[1-9]", "p0-g0-[1-2]", "p1-g0-[1-8]", "")
+		}
 		if fields["from"] == "cli_filter" { // as sbatch shows what is not set
 			set("ntasks", 10, "1")
 			set("ntasks-per-node", 10, "-2", "8")
@@ -250,6 +257,8 @@ func randomJob(r *rand.Rand) map[string]string {
 	set("constraint", 1, "a", "p0-g0")
 	set("qos", 1, "normal")
 	set("user", 8, "alice")
+	set("nodelist", 1, "p0-g0-1", "p0-g0-9", "p1-g0-[8-9]", "cpu-1")
+	set("exclude", 1, "p0-g0-1", "p0-g0-[1-9]", "p1-g0-[1-8]", "cpu-1")
 	return fields
 }
 

@@ -159,7 +159,7 @@ func TestSubmission(t *testing.T) {
 				}
 				for options, atOnce := range map[string]bool{
 					"--time=60": true, "--time=60 --nodes=2": true, "--time=5:00:00 --nodes=2 --ntasks-per-node=8 --gpus-per-node=8 --comment=mine": true,
-					"--time=60 --gres=gpu:h100:8": true, "--time=60 --nodes=1-2": false, "--time=60 --nodes=5": false, "--time=60 --begin=now+1hour": false, "": false,
+					"--time=60 --gres=gpu:h100:8": true, "--time=60 --nodes=1-2": false, "--time=60 --nodelist=gpu-1": false, "--time=60 --exclude=gpu-1": false, "--time=60 --nodes=5": false, "--time=60 --begin=now+1hour": false, "": false,
 				} {
 					out, _, err := s.submit(t, append(strings.Fields(options), "--partition=gpu")...)
 					if err != nil || strings.Contains(out, "unchecked") == atOnce {
@@ -183,6 +183,8 @@ func TestSubmission(t *testing.T) {
 			"GPUs per node":                  {[]string{"--partition=gpu", "--time=60", "-N1", "--gpus-per-node=16"}, "asks for 16 GPUs on one node"},
 			"GPUs per task":                  {[]string{"--partition=gpu", "--time=60", "-n5", "--gpus-per-task=8"}, "the job needs 5 nodes (--gpus-per-task=8, --ntasks=5, 8 GPUs a node)"},
 			"gres":                           {[]string{"--partition=gpu", "--time=60", "-N1", "--gres=gpu:h100:16"}, "asks for 16 GPUs on one node"},
+			"a node behind the block's":      {[]string{"--partition=gpu", "--time=60", "-w", "gpu-5"}, "no instance is ever launched for gpu-5 that this job can use; it can use gpu-[1-4] of partition gpu: change --nodelist"},
+			"without the block's nodes":      {[]string{"--partition=gpu", "--time=60", "-x", "gpu-[1-4]"}, "the job needs 1 node of gpu-[1-4] of partition gpu, and --exclude leaves 0"},
 			"another's reservation":          {[]string{"--partition=gpu", "--time=60", "--comment=capacity_reservation_id=" + otherID}, "submit with --partition=other"},
 			"the same, of two partitions":    {[]string{"--partition=static,gpu", "--time=60", "--comment=capacity_reservation_id=" + otherID}, "without capacity_reservation_id"},
 			"our key, unmanaged partition":   {[]string{"--comment=capacity_reservation_id=" + blockID}, "submit with --partition=gpu"},
@@ -420,7 +422,7 @@ func TestR7_HostileInput(t *testing.T) {
 		}
 		// The options whose text the shims hand on; numbers are Slurm's own to parse.
 		options := []string{"comment", "partition", "account", "constraint", "time", "time-min", "begin", "deadline", "nodes", "ntasks", "ntasks-per-node",
-			"gpus", "gpus-per-node", "gpus-per-task", "gres", "job-name", "reservation"}
+			"gpus", "gpus-per-node", "gpus-per-task", "gres", "nodelist", "exclude", "job-name", "reservation"}
 		for name, value := range values {
 			t.Run(name, func(t *testing.T) {
 				for _, option := range options {

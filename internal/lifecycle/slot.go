@@ -1,7 +1,6 @@
 package lifecycle
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -121,9 +120,7 @@ func (c *Cluster) assign(settings capacity.Settings) {
 		}
 	}
 	for _, names := range c.slots {
-		slices.SortFunc(names, func(a, b string) int {
-			return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
-		})
+		slices.SortFunc(names, capacity.ByNumber)
 	}
 }
 
