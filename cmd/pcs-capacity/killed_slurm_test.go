@@ -14,7 +14,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -38,7 +37,7 @@ func TestR5_SyncKilledAtEachCall(t *testing.T) {
 	}
 	k := newKills(t)
 	want, calls := k.undisturbed()
-	t.Logf("a pass makes %d calls to AWS and %d to Slurm", calls["aws"], calls["slurm"])
+	t.Logf("a pass makes %d calls to AWS, and %d to Slurm that change something", calls["aws"], calls["change"])
 	check := func(what string) {
 		t.Helper()
 		passes := k.passes()
@@ -52,19 +51,15 @@ func TestR5_SyncKilledAtEachCall(t *testing.T) {
 		k.killedAt("aws", n, "before")
 		k.killedAt("aws", n, "after")
 	}
-	first := 1
-	for ; !k.changes(first); first++ {
-		k.killedAt("slurm", first, "before")
+	for n := 1; n <= k.readsBeforeChanges(); n++ {
+		k.killedAt("read", n, "before")
 	}
 	check("before anything was changed")
 	// A kill before a call leaves what one after the call before it leaves.
-	for n := first; n <= calls["slurm"]; n++ {
-		if !k.changes(n) {
-			continue
-		}
+	for n := 1; n <= calls["change"]; n++ {
 		k.prepare()
-		k.killedAt("slurm", n, "after")
-		check(fmt.Sprintf("after call %d to Slurm, %s", n, k.first["slurm"][n-1]))
+		k.killedAt("change", n, "after")
+		check(fmt.Sprintf("after change %d of Slurm, %s", n, k.killed()))
 	}
 	// In the end the hold is its owner's, who can release it.
 	id := k.jobs["held"]
@@ -113,21 +108,7 @@ func newKills(t *testing.T) *kills {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text := fmt.Sprintf(`#!/bin/sh
-exec 9>%[1]s/lock; flock 9
-n=$(($(cat %[1]s/n) + 1)); echo $n >%[1]s/n
-echo "%[2]s $*" | tr '\n' ' ' >>%[1]s/calls; echo >>%[1]s/calls
-flock -u 9; exec 9>&-
-if [ $n = "$(cat %[1]s/at)" ]; then
-	[ "$(cat %[1]s/when)" = after ] && %[3]s "$@"
-	kill -9 $PPID
-	exit 1
-fi
-exec %[3]s "$@"
-`, k.dir, program, real)
-		if err := os.WriteFile(filepath.Join(k.dir, program), []byte(text), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		writeKiller(t, k.dir, program, real)
 	}
 	sim, err := url.Parse(os.Getenv("AWS_ENDPOINT_URL"))
 	if err != nil {
@@ -139,12 +120,14 @@ exec %[3]s "$@"
 		action := regexp.MustCompile(`Action=\w+`).FindString(body)
 		k.mu.Lock()
 		k.aws = append(k.aws, action)
-		due, after, victim := len(k.aws) == k.killAWS, k.afterAWS, k.victim
+		after, victim := k.afterAWS, k.victim
+		// What an earlier victim still had under way counts too, so that the number may be passed.
+		due := k.killAWS > 0 && len(k.aws) >= k.killAWS && victim != nil
 		k.mu.Unlock()
 		if due && after {
 			forward.ServeHTTP(httptest.NewRecorder(), r)
 		}
-		if due && victim != nil {
+		if due {
 			_ = victim.Kill()
 			panic(http.ErrAbortHandler)
 		}
@@ -156,6 +139,60 @@ exec %[3]s "$@"
 		k.scontrol("create", "reservation", "ReservationName="+r[0], "Nodes=static-1", "StartTime=now+20hour", "Duration=10", "Flags="+r[1], "Users=root")
 	}
 	return k
+}
+
+// writeKiller writes a program that stands for one of Slurm's. It kills who calls it at the call
+// that the files say. Reads, many of which run side by side, and changes are counted apart,
+// and the calls of each caller for themselves: some of a caller that was killed are still
+// under way when the next one begins.
+func writeKiller(t *testing.T, dir, program, real string) {
+	t.Helper()
+	text := fmt.Sprintf(`#!/bin/sh
+kind=change
+case "%[2]s $*" in squeue*|sinfo*|sacctmgr*|"scontrol show"*|"scontrol -- show"*|"scontrol --oneliner show"*|"scontrol --oneliner -- show"*|"scontrol --all --oneliner show"*|"scontrol --version"*) kind=read ;; esac
+exec 9>%[1]s/lock; flock 9
+echo "$kind %[2]s $*" | tr '\n' ' ' >>%[1]s/calls; echo >>%[1]s/calls
+n=$(($(cat %[1]s/$kind.$PPID 2>/dev/null || echo 0) + 1)); echo $n >%[1]s/$kind.$PPID
+due=$(cat %[1]s/at)
+if [ "$kind" = "${due%% *}" ] && [ $n -ge "${due#* }" ]; then
+	echo "%[2]s $*" >%[1]s/killed
+	flock -u 9; exec 9>&-
+	[ "$(cat %[1]s/when)" = after ] && %[3]s "$@"
+	kill -9 $PPID
+	exit 1
+fi
+flock -u 9; exec 9>&-
+exec %[3]s "$@"
+`, dir, program, real)
+	if err := os.WriteFile(filepath.Join(dir, program), []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestKillersCountByCaller: a call that another caller still had under way takes no number away.
+func TestKillersCountByCaller(t *testing.T) {
+	dir := t.TempDir()
+	writeKiller(t, dir, "scontrol", "true")
+	for name, text := range map[string]string{"at": "read 2", "when": "before"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	call := func(calls string) string {
+		cmd := exec.Command("/bin/sh", "-c", strings.ReplaceAll(calls, "scontrol", dir+"/scontrol")+"\nexit 7")
+		return fmt.Sprint(cmd.Run())
+	}
+	for _, c := range []struct{ calls, want string }{
+		{"scontrol show node", "exit status 7"},
+		{"scontrol --oneliner show node", "exit status 7"}, // the second in all, of another caller
+		{"scontrol update a=1\nscontrol --version\nscontrol update a=2", "exit status 7"},
+		{"scontrol show node & scontrol show job & wait", "signal: killed"},
+		{"scontrol show node\nscontrol show job", "signal: killed"},
+	} {
+		if got := call(c.calls); got != c.want {
+			t.Errorf("%q: %s, want %s", c.calls, got, c.want)
+		}
+	}
 }
 
 func readAll(r *http.Request) (string, error) {
@@ -208,19 +245,20 @@ func (k *kills) prepare() {
 	submit("never", "--begin=now+2hour", "-t", "5", "--comment=capacity_reservation_id=cr-0123456789abcdef0")
 }
 
-// set tells the programs that stand for Slurm's at which call they kill their caller.
+// set tells the proxy, or the programs that stand for Slurm's, at which call they kill their caller.
+// The kind is aws, read or change.
 func (k *kills) set(kind string, n int, when string) {
 	k.Helper()
-	at := 0
+	at := "none 0"
 	k.mu.Lock()
 	k.aws, k.killAWS, k.afterAWS, k.victim = nil, 0, when == "after", nil
 	if kind == "aws" {
 		k.killAWS = n
-	} else {
-		at = n
+	} else if kind != "" {
+		at = fmt.Sprint(kind, " ", n)
 	}
 	k.mu.Unlock()
-	for name, text := range map[string]string{"n": "0", "at": strconv.Itoa(at), "when": when, "calls": ""} {
+	for name, text := range map[string]string{"at": at, "when": when, "calls": ""} {
 		if err := os.WriteFile(filepath.Join(k.dir, name), []byte(text), 0o644); err != nil {
 			k.Fatal(err)
 		}
@@ -254,13 +292,28 @@ func (k *kills) undisturbed() (any, map[string]int) {
 	}
 	k.first["slurm"], k.first["aws"] = strings.Split(strings.TrimSpace(string(text)), "\n"), slices.Clone(k.aws)
 	k.passes()
-	return k.seen(), map[string]int{"slurm": len(k.first["slurm"]), "aws": len(k.first["aws"])}
+	changes := 0
+	for _, call := range k.first["slurm"] {
+		if strings.HasPrefix(call, "change ") {
+			changes++
+		}
+	}
+	return k.seen(), map[string]int{"change": changes, "aws": len(k.first["aws"])}
 }
 
-// changes reports whether a call to Slurm changes something.
-func (k *kills) changes(n int) bool {
-	return !regexp.MustCompile(`^(squeue|sinfo|sacctmgr|scontrol (-\S+ )*show|scontrol --version)`).MatchString(k.first["slurm"][n-1])
+// readsBeforeChanges is how many calls the first pass made to Slurm before it changed anything.
+func (k *kills) readsBeforeChanges() int {
+	return slices.IndexFunc(k.first["slurm"], func(call string) bool { return strings.HasPrefix(call, "change ") })
 }
+
+// killed is the call at which the last victim was killed.
+func (k *kills) killed() string {
+	text, _ := os.ReadFile(filepath.Join(k.dir, "killed"))
+	return strings.TrimSpace(string(text))
+}
+
+// killedWithin is how long a `sync --watch` may take to come to the call at which it is killed.
+const killedWithin = 2 * time.Minute
 
 // killedAt runs `sync --watch` until it is killed.
 func (k *kills) killedAt(kind string, n int, when string) {
@@ -269,6 +322,7 @@ func (k *kills) killedAt(kind string, n int, when string) {
 	cmd := k.program("sync", "--watch")
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // not the kill that is waited for
 	k.mu.Lock()
 	err := cmd.Start()
 	k.victim = cmd.Process
@@ -276,6 +330,8 @@ func (k *kills) killedAt(kind string, n int, when string) {
 	if err != nil {
 		k.Fatal(err)
 	}
+	late := time.AfterFunc(killedWithin, func() { _ = cmd.Process.Signal(os.Interrupt) })
+	defer late.Stop()
 	if err := cmd.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
 		k.Fatalf("%s call %d to %s: %v: %s", when, n, kind, err, said.String())
 	}
