@@ -38,7 +38,18 @@ const readyTime = 2 * time.Minute
 
 // detach starts the lab in the background, as this program without --detach, and prints what
 // the shell is to evaluate when it is ready.
+//
+// The shell that evaluates it does not see this program's exit status: without a lab it gets a
+// command that fails.
 func (cmd *upCmd) detach(out io.Writer) error {
+	err := cmd.startDetached(out)
+	if err != nil {
+		fmt.Fprintln(out, "false # no lab")
+	}
+	return err
+}
+
+func (cmd *upCmd) startDetached(out io.Writer) error {
 	dir, err := filepath.Abs(cmd.Dir)
 	if err != nil {
 		return err
