@@ -35,7 +35,7 @@ type Bar struct {
 // usageColours are those of the classes, in their order. They keep a contrast of 3 to the
 // page, as WCAG 2 asks for shapes; the hatched ones can be told without colour.
 var usageColours = []colour{
-	{"use0", "#1a7f37", "#3fb950"}, // useful
+	{"use0", "#0f766e", "#2dd4bf"}, // useful; "open for jobs", above the bars, is another green
 	{"use1", "#8250df", "#bc8cff"}, // lost to a requeue
 	{"use2", "#bf3989", "#f778ba"}, // to a time limit
 	{"use3", "#cf222e", "#ff7b72"}, // to a failure
@@ -144,7 +144,7 @@ func (u Usage) bars(p *picture, top, bottom int) {
 	for hours := 0.0; hours <= most+step/2; hours += step {
 		p.line("grid", chartLeft, at(hours), chartLeft+chartWidth, at(hours))
 		p.open("text", "class", "soft small", "x", strconv.Itoa(chartLeft-10), "y", strconv.Itoa(at(hours)+4), "text-anchor", "end")
-		p.text(strconv.FormatFloat(hours, 'f', -1, 64))
+		p.text(hoursLabel(hours))
 		p.close()
 	}
 	for _, b := range u.Bars {
@@ -220,6 +220,11 @@ func (u Usage) description() string {
 		says = append(says, strings.ReplaceAll(u.says(b, u.Zone), "\n", ", ")+".")
 	}
 	return strings.Join(says, " ")
+}
+
+// hoursLabel writes a multiple of a step: three steps of 0.2 are not 0.6 to a computer.
+func hoursLabel(hours float64) string {
+	return strconv.FormatFloat(math.Round(hours*100)/100, 'f', -1, 64)
 }
 
 // roundStep is the smallest of 1, 2, 5, 10, 20, … (and 0.1, 0.2, 0.5) that is not below a number.
