@@ -211,20 +211,36 @@ func wrapLines(cell string, width int) string {
 	return strings.Join(lines, "\n")
 }
 
-// cellWords are the words of a line. One that is too wide, as a path can be, is in pieces: up
-// to each slash, or where there is none that fits, of the width.
+// joints are where a word may be broken that is too wide, as a path or an ARN can be, the best
+// first.
+var joints = []string{"/", ":", "=", ",", "-", "_"}
+
+// cellWords are the words of a line. One that is too wide is in pieces: up to each joint, or
+// where there is none that fits, of the width.
 func cellWords(line string, width int) []string {
 	var words []string
 	for _, word := range strings.SplitAfter(line, " ") {
-		if text.StringWidthWithoutEscSequences(word) <= width {
-			words = append(words, word)
-			continue
-		}
-		for _, piece := range strings.SplitAfter(word, "/") {
-			words = append(words, strings.Split(text.WrapHard(piece, width), "\n")...)
-		}
+		words = append(words, pieces(word, joints, width)...)
 	}
 	return words
+}
+
+func pieces(word string, joints []string, width int) []string {
+	switch {
+	case text.StringWidthWithoutEscSequences(word) <= width:
+		return []string{word}
+	case len(joints) == 0:
+		return strings.Split(text.WrapHard(word, width), "\n")
+	}
+	var all []string
+	for _, piece := range strings.SplitAfter(word, joints[0]) {
+		if last := len(all) - 1; joints[0] != "/" && last >= 0 && text.StringWidthWithoutEscSequences(all[last]+piece) <= width {
+			all[last] += piece // as much of it together as there is room for
+		} else if piece != "" {
+			all = append(all, pieces(piece, joints[1:], width)...)
+		}
+	}
+	return all
 }
 
 // oneYear is a stretch of time in which month and day tell a time.

@@ -278,3 +278,34 @@ func TestTableFitsTheTerminal(t *testing.T) {
 		}
 	}
 }
+
+// A page shows times in the zone of tables.
+func TestPageShowsTimesInTheZoneOfTables(t *testing.T) {
+	here := time.Local
+	t.Cleanup(func() { time.Local = here })
+	time.Local = time.FixedZone("CET", 3600)
+	for utc, want := range map[bool]string{false: "opens at 2026-11-24 00:30 CET, in 2h", true: "opens at 2026-11-23 23:30 UTC, in 2h"} {
+		var out strings.Builder
+		(&terminal.Terminal{Out: &out, UTC: utc}).Page("cr-1 opens at 2026-11-23 23:30 UTC, in 2h.", [][2]string{{"next", "cr-1 opens at 2026-11-23 23:30 UTC, in 2h"}}, "Wait; it opens at 2026-11-23 23:30 UTC, in 2h.")
+		if got := out.String(); strings.Count(got, want) != 3 {
+			t.Errorf("UTC %v: %s", utc, got)
+		}
+	}
+}
+
+type wideRow struct {
+	What string `json:"what" col:"WHAT" wrap:"yes"`
+}
+
+// A word that is too wide is broken at a joint, not in its middle.
+func TestWideWordsBreakAtJoints(t *testing.T) {
+	var out strings.Builder
+	term := terminal.Terminal{Out: &out, Format: terminal.Table, Width: 30}
+	if err := term.Rows([]wideRow{{"arn:aws:iam::111122223333:instance-profile/training-nodes_of-research,a-name-that-is-wider-than-its-column"}}); err != nil {
+		t.Fatal(err)
+	}
+	want := "WHAT\narn:aws:iam::111122223333:\ninstance-profile/\ntraining-nodes_of-research,\na-name-that-is-wider-than-its-\ncolumn\n"
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Error(diff)
+	}
+}
