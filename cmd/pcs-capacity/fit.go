@@ -71,6 +71,9 @@ type fitRow struct {
 
 // Run asks for reservations, then for what is for sale, and shows the answer.
 func (c *FitCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *maybeConfig, aws *ec2.Client) error {
+	if err := wholeType(c.InstanceType); err != nil {
+		return err
+	}
 	if c.Count < 1 {
 		return usage("--count=%d: use at least 1", c.Count)
 	}

@@ -42,6 +42,9 @@ func (c *OfferingsCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal
 	if c.Count < 1 {
 		return usage("--count=%d: use at least 1", c.Count)
 	}
+	if err := wholeType(c.InstanceType); err != nil {
+		return err
+	}
 	most, err := dollars("--max-price", c.MaxPrice)
 	if err != nil {
 		return err
@@ -81,6 +84,9 @@ func (c *OfferingsCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal
 			return err
 		}
 	}
+	if says := shorter(found.Offers, length); says != "" && t.Format == terminal.Table && t.Width > 0 && !t.Wide {
+		t.Say("%s", says) // a narrow table has no room for the column
+	}
 	if none {
 		for _, why := range found.WhyNone(t.Time) {
 			t.Say("%s", why)
@@ -93,6 +99,28 @@ func (c *OfferingsCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal
 		return errShown
 	}
 	return nil
+}
+
+// shorter names the offers that last less than somebody asked for; "" if there are none.
+func shorter(offers []market.Offer, asked time.Duration) string {
+	var some []string
+	for _, o := range offers {
+		if less := asked - o.Duration(); less > 0 {
+			some = append(some, fmt.Sprintf("%s by %s", o.ID, capacity.FormatDuration(less)))
+		}
+	}
+	if some == nil {
+		return ""
+	}
+	return "Shorter than asked: " + strings.Join(some, ", ") + "."
+}
+
+// wholeType refuses the name of a family, such as p5: EC2 sells nothing of that name.
+func wholeType(name string) error {
+	if strings.Contains(name, ".") || strings.HasPrefix(name, "u-") {
+		return nil
+	}
+	return usage("--instance-type %s: EC2 has no type of that name; give the size too, as in p5.48xlarge", name)
 }
 
 // cacheUnless is the cache of the user who runs this, unless they want none.
@@ -155,20 +183,20 @@ type offeringsDocument struct {
 // offeringRow is one line of the list.
 type offeringRow struct {
 	ID           string    `json:"id" col:"ID"`
-	InstanceType string    `json:"instance_type" col:"TYPE" drop:"7"`
+	InstanceType string    `json:"instance_type" col:"TYPE" drop:"6"`
 	Count        int       `json:"count" col:"COUNT"`
 	AZID         string    `json:"az_id" col:"AZ ID"`
 	AZ           string    `json:"az" col:"AZ" drop:"3"`
 	Region       string    `json:"region"`
 	Start        time.Time `json:"start" col:"START"`
 	End          time.Time `json:"end" col:"END"`
-	Length       string    `json:"-" col:"LASTS" drop:"5"`
+	Length       string    `json:"-" col:"LASTS" drop:"4"`
 	Seconds      int       `json:"duration_seconds"`
 	FeeShown     string    `json:"-" col:"FEE" align:"right"`
 	Fee          string    `json:"fee"`
 	Currency     string    `json:"currency"`
 	PerHour      string    `json:"fee_per_instance_hour" col:"INSTANCE-HOUR" align:"right" drop:"2"`
-	PerGPUHour   string    `json:"fee_per_gpu_hour,omitempty" col:"GPU-HOUR" align:"right" drop:"6"`
+	PerGPUHour   string    `json:"fee_per_gpu_hour,omitempty" col:"GPU-HOUR" align:"right" drop:"5"`
 	// GPUs of one instance; 0 when the type has none or EC2 did not say.
 	GPUs             int      `json:"gpus_per_instance,omitempty"`
 	UltraServerType  string   `json:"ultraserver_type,omitempty"`
@@ -177,7 +205,7 @@ type offeringRow struct {
 	SubnetShown      string   `json:"-" col:"SUBNET ID" drop:"1"`
 	Subnets          []string `json:"subnets"`
 	Neighbours       []string `json:"neighbour_subnets"`
-	Marks            string   `json:"-" col:"MARKS" drop:"4"`
+	Marks            string   `json:"-" col:"MARKS" drop:"7"`
 }
 
 // newOfferingRows shows offers to somebody who asked for a length.
