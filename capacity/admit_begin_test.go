@@ -31,7 +31,7 @@ func TestAdmitBeginAndDeadline(t *testing.T) {
 		{name: "begins after the fence", req: Request{TimeLimit: hour, Begin: fenceA.Add(time.Hour)}, code: TooLong, refused: true,
 			message: "no time is left before that; use an earlier --begin, or wait for the next block"},
 		{name: "a begin that has passed changes nothing", req: Request{TimeLimit: hour, Begin: noon.Add(-time.Hour)}, code: OK},
-		{name: "begins after the fence, no limit", req: Request{Begin: fenceA.Add(time.Hour)}, code: TooLong, refused: true, message: "a job without --time needs 00:30:00, but it begins at"},
+		{name: "begins after the fence, no limit", req: Request{Begin: fenceA.Add(time.Hour)}, code: TooLong, refused: true, message: "a job without --time (min_time of partition gpu) needs 00:30:00, but it begins at"},
 		{name: "no limit: fitted from the begin on", req: Request{Begin: fenceA.Add(-2 * time.Hour)}, code: OK,
 			edits: Edits{TimeLimit: Minutes(120), TimeMin: Minutes(30), Comment: "time=fit"}},
 		{name: "ends by its deadline", req: Request{TimeLimit: hour, Deadline: noon.Add(time.Hour)}, code: OK},

@@ -152,7 +152,7 @@ func TestAdmit(t *testing.T) {
 		{name: "stale: a known end still refuses", req: Request{Partitions: gpu, TimeLimit: NoLimit}, change: []func(*Snapshot){stale}, code: TooLong, refused: true, message: "UNLIMITED"},
 		{name: "two partitions, one not ours: not edited", req: Request{Partitions: []string{"gpu", "cpu"}}, code: OK},
 		{name: "no limit, less time than the floor is left", req: Request{Partitions: gpu}, code: TooLong, refused: true,
-			message: "a job without --time needs 00:30:00",
+			message: "a job without --time (min_time of partition gpu) needs 00:30:00",
 			change:  []func(*Snapshot){onlyA, func(s *Snapshot) { s.Reservations[0].End = noon.Add(60 * time.Minute) }}},
 		{name: "two partitions of ours: the longer limit serves both", req: Request{Partitions: []string{"short", "gpu", "mid"}}, code: OK,
 			change: []func(*Snapshot){onlyA, func(s *Snapshot) {

@@ -73,7 +73,7 @@ func fitTime(req Request, usable []candidate, p Partition, walls Walls, boot tim
 	if wall.Bounded() {
 		minutes, floor.Minutes = min(minutes, wall.Minutes), min(floor.Minutes, wall.Minutes)
 	}
-	subject := "a job without --time"
+	subject := fmt.Sprintf("a job without --time (min_time of partition %s)", p.Name)
 	if req.TimeMin.Bounded() {
 		floor, subject = req.TimeMin, "the job"
 	}

@@ -5,6 +5,7 @@
 package config
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"time"
@@ -54,6 +55,8 @@ type Timing struct {
 	BootAllowance          capacity.Duration `toml:"boot_allowance"`
 	ReclaimLead            capacity.Duration `toml:"reclaim_lead"`
 	ReclaimLeadUltraServer capacity.Duration `toml:"reclaim_lead_ultraserver"`
+	// MinTime is min_time of partitions that have none.
+	MinTime capacity.Duration `toml:"min_time"`
 }
 
 // Purchase is how long the outcome of a purchase or an extension may stay unknown.
@@ -186,6 +189,7 @@ func Default() *Config {
 			// those of an UltraServer block 60 minutes before: EC2 User Guide, "Capacity Blocks".
 			ReclaimLead:            d(30 * time.Minute),
 			ReclaimLeadUltraServer: d(60 * time.Minute),
+			MinTime:                d(30 * time.Minute),
 		},
 		Purchase: Purchase{
 			Timeout: d(60 * time.Second),
@@ -203,9 +207,9 @@ func Default() *Config {
 }
 
 // The defaults of a partition and a node group, for what is left out.
-func (p *Partition) applyDefaults() {
+func (p *Partition) applyDefaults(timing Timing) {
 	if p.MinTime.Duration == 0 {
-		p.MinTime.Duration = 30 * time.Minute
+		p.MinTime.Duration = cmp.Or(timing.MinTime.Duration, 30*time.Minute)
 	}
 	if p.OnEnd == "" {
 		p.OnEnd = capacity.StopAtEnd

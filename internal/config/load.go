@@ -40,7 +40,7 @@ func Load(path string) (*Config, error) {
 		}
 	}
 	for i := range c.Partitions {
-		c.Partitions[i].applyDefaults()
+		c.Partitions[i].applyDefaults(c.Timing)
 	}
 	if len(errs) == 0 {
 		errs = c.validate()

@@ -173,3 +173,26 @@ func TestDocumentedExampleLoads(t *testing.T) {
 		t.Errorf("the example shows other values than the defaults:\n%s", diff)
 	}
 }
+
+// min_time of [timing] counts for partitions that have none.
+func TestMinTimeOfAll(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config.toml")
+	write := func(text string) *Config {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		c, err := Load(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	c := write("[timing]\nmin_time = \"1m\"\n" + goodPartition)
+	if got := c.Partitions[0].MinTime.Duration; got != time.Minute {
+		t.Errorf("a partition that has none: %s", got)
+	}
+	if got := write(goodPartition).Partitions[0].MinTime.Duration; got != 30*time.Minute {
+		t.Errorf("the default: %s", got)
+	}
+}

@@ -42,6 +42,7 @@ func (c *Config) validate() []error {
 		{"timing.boot_allowance", c.Timing.BootAllowance.Duration, 0},
 		{"timing.reclaim_lead", c.Timing.ReclaimLead.Duration, 0},
 		{"timing.reclaim_lead_ultraserver", c.Timing.ReclaimLeadUltraServer.Duration, 0},
+		{"timing.min_time", c.Timing.MinTime.Duration, time.Minute},
 		{"reserve.for", c.Reserve.For.Duration, leastReserve},
 		{"purchase.timeout", c.Purchase.Timeout.Duration, time.Second},
 		{"purchase.settle", c.Purchase.Settle.Duration, 0},

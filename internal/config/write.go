@@ -41,7 +41,7 @@ func Ours(file string) (bool, error) {
 // that is left out.
 func NewPartition(name string, provider capacity.Provider, g NodeGroup) Partition {
 	p := Partition{Name: name, Provider: provider, NodeGroups: []NodeGroup{g}}
-	p.applyDefaults()
+	p.applyDefaults(Default().Timing)
 	return p
 }
 

@@ -52,7 +52,7 @@ func TestUnfits(t *testing.T) {
 		"a --time-min that fits":  {job: Job{Limit: capacity.NoLimit, TimeMin: capacity.Minutes(90)}},
 		"begins in Slurm's clock": {job: Job{Limit: capacity.NoLimit, Begin: now.Add(time.Hour)}, edits: fromLater},
 		"a --time-min too long":   {job: Job{Limit: capacity.NoLimit, TimeMin: capacity.Minutes(601)}, never: "needs 10:01:00"},
-		"too little is left":      {job: Job{Limit: capacity.NoLimit}, change: short, never: "a job without --time needs 00:30:00"},
+		"too little is left":      {job: Job{Limit: capacity.NoLimit}, change: short, never: "a job without --time (min_time of partition gpu) needs 00:30:00"},
 		"of a foreign reservation": {job: Job{Limit: capacity.NoLimit, Comment: "capacity_reservation_id=cr-0123456789abcdef0"},
 			never: "has no reservation cr-0123456789abcdef0"},
 		"not strict":        {job: Job{Limit: capacity.NoLimit}, change: lenient, edits: fit},

@@ -118,6 +118,9 @@ func partition(c *config.Config, want *wanted) (*config.Partition, config.Partit
 		}
 	}
 	created := config.NewPartition(want.queue, want.provider, want.partition)
+	if c != nil { // there are settings already
+		created.MinTime = c.Timing.MinTime
+	}
 	created.AllowAccounts = want.allowAccounts
 	return nil, created
 }
