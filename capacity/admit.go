@@ -226,7 +226,12 @@ func entitled(req Request, wish Wish, p Partition, snap *Snapshot) ([]candidate,
 			strings.Join(p.AllowGroups, ", "), p.Name))
 		return nil, &v
 	}
-	return selectWanted(candidates(p, snap), wish, p, snap)
+	return selectWanted(named(candidates(p, snap)), wish, p, snap)
+}
+
+// named leaves out what the settings do not name any more.
+func named(all []candidate) []candidate {
+	return slices.DeleteFunc(slices.Clone(all), func(c candidate) bool { return c.slot.Unnamed && c.reservation.ID == c.slot.Holds })
 }
 
 func refuseAccount(account string, p Partition) Verdict {
@@ -252,7 +257,7 @@ func admitPartition(req Request, wish Wish, p Partition, snap *Snapshot, now tim
 	// One id that EC2 does not know hides nothing of the others (R8).
 	known = slices.DeleteFunc(known, func(c candidate) bool { return c.never || c.ended(now) })
 	if len(known) == 0 {
-		return refuseEnded(wanted, all, wish, p, now)
+		return refuseEnded(wanted, named(all), wish, p, now)
 	}
 	if matching := slices.DeleteFunc(slices.Clone(known), func(c candidate) bool { return len(c.mismatches()) > 0 }); len(matching) > 0 {
 		known = matching

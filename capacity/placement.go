@@ -86,6 +86,7 @@ func fillSlots(p Provider, names, ids []string, where placement, snap *Snapshot,
 			continue
 		}
 		slots[i].Holds, slots[i].ReservationIDs = held, []string{held}
+		slots[i].Unnamed = !slices.Contains(ids, held) && known && r.State.Live()
 		rest = slices.DeleteFunc(rest, func(id string) bool { return id == held })
 	}
 	slices.SortStableFunc(rest, func(a, b string) int {

@@ -129,6 +129,9 @@ type Slot struct {
 	// Holds is the reservation that has the slot until it ends, whatever is added to the
 	// settings: nodes may run in it. "" if none does.
 	Holds string `json:"holds,omitempty"`
+	// Unnamed: the settings do not name what a PCS compute node group holds, and which is live. No
+	// more jobs are admitted to it.
+	Unnamed bool `json:"unnamed,omitempty"`
 	// Nodes is a Slurm hostlist; "" before the nodes exist.
 	Nodes string `json:"nodes,omitempty"`
 }

@@ -158,6 +158,16 @@ func (p *pass) forget() {
 	}
 }
 
+// tellUnnamed names what PCS compute node groups hold and the settings do not name.
+func (p *pass) tellUnnamed() {
+	for _, v := range views(p.snap, p.now) {
+		i := slices.IndexFunc(p.cluster.Reservations, func(r Reservation) bool { return r.fences(v.slot.Name, v.slot.Holds) })
+		if r, known := p.snap.Reservation(v.slot.Holds); known && v.slot.Unnamed && i >= 0 && r.LiveAt(p.now) {
+			p.unnamed(r, v.slot.Name, p.cluster.Reservations[i].Name)
+		}
+	}
+}
+
 // unnamed says that a fence stays although the settings do not name its reservation.
 func (p *pass) unnamed(r capacity.Reservation, slot, fence string) {
 	p.say(capacity.Admin, "the settings no longer name reservation %s for slot %s; its fence stays until it ends at %s, or until `scontrol delete ReservationName=%s`",

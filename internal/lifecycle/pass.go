@@ -96,6 +96,9 @@ func (p *pass) look(ctx context.Context) {
 	}
 	p.now = p.MachineTime().Add(p.snap.ClockOffset.Duration)
 	p.snap.Problems = append(p.snap.Problems, mismatches(p.snap, p.now)...)
+	if p.cluster != nil {
+		p.tellUnnamed()
+	}
 	p.lookForMisplaced()
 	p.lookForRollOver()
 	p.lookForOrphans(ctx)
