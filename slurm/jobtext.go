@@ -281,6 +281,7 @@ func (j *Job) readDisplayID(text string) error {
 var impliedState = map[string]string{
 	"CONFIGURING": "RUNNING", "RESIZING": "RUNNING", "SIGNALING": "RUNNING", "STAGE_OUT": "RUNNING", "STOPPED": "RUNNING",
 	"REQUEUED": "PENDING", "REQUEUE_FED": "PENDING", "REQUEUE_HOLD": "PENDING", "RESV_DEL_HOLD": "PENDING", "SPECIAL_EXIT": "PENDING",
+	"EXPEDITING": "PENDING",
 }
 
 var baseStates = []string{
