@@ -1,6 +1,9 @@
 package capacity
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Severity says who has to act on a problem.
 type Severity string
@@ -45,11 +48,13 @@ type Said struct {
 	Notes []string `json:"notes,omitzero"`
 }
 
-// Add appends problems.
+// Add appends problems that are not there yet.
 func (s *Said) Add(problems ...Problem) {
 	for _, p := range problems {
 		list := s.list(p.Severity)
-		*list = append(*list, p.Sentence)
+		if !slices.Contains(*list, p.Sentence) {
+			*list = append(*list, p.Sentence)
+		}
 	}
 }
 

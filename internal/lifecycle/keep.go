@@ -80,6 +80,10 @@ func (o *observation) missing(m capacity.Missing) {
 			since = was
 		}
 		r, ok := o.old.Reservation(m.ID)
+		if ok && !r.LiveAt(now) { // EC2 forgets what ended long ago
+			o.seen.Reservations = append(o.seen.Reservations, r)
+			return
+		}
 		if r.MissingSince.IsZero() {
 			r.MissingSince = since
 		}

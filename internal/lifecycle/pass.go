@@ -99,6 +99,9 @@ func (p *pass) look(ctx context.Context) {
 	if p.cluster != nil {
 		p.tellUnnamed()
 	}
+	for _, part := range p.snap.Partitions {
+		p.snap.Add(neverOpen(part, p.snap, p.now)...)
+	}
 	p.lookForMisplaced()
 	p.lookForRollOver()
 	p.lookForOrphans(ctx)

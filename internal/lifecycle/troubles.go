@@ -43,6 +43,11 @@ func unhealthy(p capacity.Partition, snap *capacity.Snapshot, now time.Time) []c
 	return all
 }
 
+// neverOpen tells of reservations that were not paid, or that EC2 could not make.
+func neverOpen(p capacity.Partition, snap *capacity.Snapshot, now time.Time) []capacity.Problem {
+	return slices.DeleteFunc(ended(p, snap, now), func(p capacity.Problem) bool { return p.Severity != capacity.Admin })
+}
+
 func ended(p capacity.Partition, snap *capacity.Snapshot, now time.Time) []capacity.Problem {
 	var over, failed []string
 	for _, r := range reservationsOf(p, snap) {

@@ -1,0 +1,58 @@
+package lifecycle
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+)
+
+// A pass says which reservations of the settings never open, once.
+func TestAPassSaysWhatNeverOpens(t *testing.T) {
+	w := newWorld(t, 1)
+	w.sim.FailPayments(true)
+	w.buy("solo", 2, 24*time.Hour)
+	w.goTo(w.now().Add(13 * time.Hour))
+	snap, err := w.pass(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const sentence = "partition solo: these reservations never open; take them out of the settings: "
+	if said := strings.Join(snap.Problems, "\n"); strings.Count(said, sentence) != 1 || !strings.Contains(said, "(payment-failed)") {
+		t.Errorf("said: %q", said)
+	}
+	said := snap.Said.Copy()
+	if said.Add(Troubles(snap, nil, nil, w.now())...); strings.Count(strings.Join(said.Problems, "\n"), sentence) != 1 {
+		t.Errorf("status says: %q", said.Problems)
+	}
+}
+
+// What sync saw end is no problem when EC2 has forgotten it; an id that it never saw is one.
+func TestEC2ForgetsWhatHasEnded(t *testing.T) {
+	w := newWorld(t, 1)
+	old := oneSlot("ec2", []string{"cr-0"}, block("cr-0", "-48h", "-1h", capacity.StateExpired))
+	w.sources.State = state.Dir(quickDir(t))
+	for id, said := range map[string]bool{"cr-0": false, "cr-1": true} {
+		o := observation{Sources: w.sources, old: old}
+		o.MachineTime = func() time.Time { return noon }
+		o.missing(capacity.Missing{ID: id, Err: errors.New("InvalidCapacityReservationId.NotFound")})
+		if _, known := capacity.Build(capacity.Settings{}, o.seen).Reservation(id); known == said || len(o.said.Problems) > 0 != said {
+			t.Errorf("%s: known %t, said %q", id, known, o.said.Problems)
+		}
+	}
+}
+
+// No slot is set up for a block that is open still but past its fence.
+func TestNothingIsSetUpPastItsFence(t *testing.T) {
+	for end, want := range map[string]int{"39m": 0, "41m": 1} {
+		snap := oneSlot("pcs", []string{"cr-0"}, block("cr-0", "-24h", end, capacity.StateActive))
+		p := &pass{snap: snap, now: noon, cluster: &Cluster{}}
+		part := snap.Partitions[0]
+		if got := p.rollingsOf(part, part.Groups[0]); len(got) != want {
+			t.Errorf("with an end in %s: %+v", end, got)
+		}
+	}
+}
