@@ -18,7 +18,7 @@ func TestSplitState(t *testing.T) {
 	for flag, want := range map[string]string{
 		"CONFIGURING": "RUNNING", "RESIZING": "RUNNING", "SIGNALING": "RUNNING", "STAGE_OUT": "RUNNING", "STOPPED": "RUNNING",
 		"REQUEUED": "PENDING", "REQUEUE_FED": "PENDING", "REQUEUE_HOLD": "PENDING", "RESV_DEL_HOLD": "PENDING", "SPECIAL_EXIT": "PENDING",
-		"EXPEDITING": "PENDING", // from 25.11, after a requeue with --requeue=expedite
+		"EXPEDITING": "PENDING",                            // from 25.11, after a requeue with --requeue=expedite
 		"COMPLETING": "COMPLETING", "LAUNCHED": "LAUNCHED", // which of the states it is nobody knows
 	} {
 		if base, flags := splitState(flag); base != want || !slices.Equal(flags, []string{flag}) {
