@@ -15,8 +15,8 @@ import (
 // warnings are how many minutes before the fence jobs that cannot be requeued are told of it.
 var warnings = []int{5, 15, 60}
 
-// mostEnds is how often a job is requeued at the end of a block before it is held: one that
-// saves nothing would use up every block that comes. Its owner knows, and can release it.
+// mostEnds is at how many fences a job is requeued before it is held: one that saves
+// nothing would use up every block that comes. Its owner knows, and can release it.
 const mostEnds = 5
 
 // ending is what happens to a job because its fence is near.
@@ -52,7 +52,7 @@ func endings(jobs []Job, byNode map[string]fenced, marks map[string]state.Mark, 
 			}
 			seen[whole] = true
 			do := "requeue"
-			if onEnd == capacity.HoldAtEnd || mark.Ends >= mostEnds {
+			if onEnd == capacity.HoldAtEnd || mark.Ends >= mostEnds && !mark.EndedBy(f.fence) {
 				do = "hold"
 			}
 			all = append(all, ending{job: j, at: f, do: do})
@@ -103,13 +103,20 @@ func (p *pass) endJobs(ctx context.Context, jobs []Job, byNode map[string]fenced
 		}
 		mark := marks[e.job.Shown]
 		mark.Ending = false
-		verb, ends := "requeued", mark.Ends+1
+		verb := "requeued"
 		if e.do == "hold" {
-			verb, ends = "requeued and held", 0
+			verb = "requeued and held"
+		} else if err == nil && j >= 0 && after[j].Begin.Before(e.at.fence) {
+			// Slurm would start it again in front of the fence.
+			if err := p.Slurm.Begin(ctx, e.job.Shown, e.at.fence); err != nil {
+				p.problem(err)
+			}
 		}
 		if err == nil {
 			off[e.job.Shown] = true
-			mark.Ends = ends
+			if e.do == "hold" {
+				mark.Ends = 0
+			}
 		}
 		marks[e.job.Shown] = mark
 		p.did(Done{Do: e.do + "-job", Slot: e.at.slot, Job: e.job.Shown, Message: fmt.Sprintf("job %s on slot %s: %s, %s must be free of jobs by %s",
@@ -192,6 +199,9 @@ func (p *pass) begin(all []ending, marks map[string]state.Mark) {
 		if e.do != "tell" {
 			mark := marks[e.job.Shown]
 			mark.Restarts, mark.Ending = e.job.Restarts, true
+			if e.do == "requeue" {
+				mark.EndAt(e.at.fence)
+			}
 			marks[e.job.Shown] = mark
 			begun = true
 		}
@@ -216,7 +226,7 @@ func (p *pass) goOnEnding(ctx context.Context, jobs []Job, marks map[string]stat
 			}
 		}
 		mark.Ending = false
-		if mark.Ends++; j.AdminHeld {
+		if j.AdminHeld {
 			mark.Ends = 0
 		}
 		marks[j.Shown] = mark

@@ -34,6 +34,7 @@ func TestEndings(t *testing.T) {
 		"the job asks to be stopped":          {job, "requeue", state.Mark{OnEnd: "stop"}, "2h58m30s", ""},
 		"requeued four times":                 {job, "requeue", state.Mark{Ends: 4}, "2h59m", "requeue 0"},
 		"requeued five times":                 {job, "requeue", state.Mark{Ends: 5}, "2h59m", "hold 0"},
+		"started again before that fence":     {job, "requeue", state.Mark{Ends: 5, EndedAt: at("3h").Unix()}, "2h59m", "requeue 0"},
 		"its nodes still boot":                {with(func(j *Job) { j.Configuring = true }), "requeue", state.Mark{}, "2h59m", "requeue 0"},
 		"suspended":                           {with(func(j *Job) { j.State = "SUSPENDED" }), "requeue", state.Mark{}, "2h59m", "requeue 0"},
 		"pending":                             {with(func(j *Job) { j.State = "PENDING" }), "requeue", state.Mark{}, "2h59m", ""},
@@ -84,11 +85,41 @@ func TestR7OnEndCountsFromBeforeTheStart(t *testing.T) {
 		t.Errorf("changed while the job runs: %q counts", got)
 	}
 	// What the pass remembers of the job itself stays, the warnings of a run with it.
-	runs["7"] = state.Mark{Restarts: 1, Told: 15, Ends: 2}
-	if got := trustedMarks(job("RUNNING", "", 1), runs)["7"]; got.Told != 15 || got.Ends != 2 {
+	runs["7"] = state.Mark{Restarts: 1, Told: 15, Ends: 2, EndedAt: 9}
+	if got := trustedMarks(job("RUNNING", "", 1), runs)["7"]; got.Told != 15 || got.Ends != 2 || got.EndedAt != 9 {
 		t.Errorf("forgotten: %+v", got)
 	}
-	if got := trustedMarks(job("PENDING", "", 2), runs)["7"]; got.Told != 0 || got.Ends != 2 {
+	if got := trustedMarks(job("PENDING", "", 2), runs)["7"]; got.Told != 0 || got.Ends != 2 || got.EndedAt != 9 {
 		t.Errorf("after a requeue: %+v", got)
+	}
+}
+
+// A job that has been requeued in front of a fence does not start before it, however short Slurm
+// keeps it out of the queue; one that does so all the same has been ended by that fence once.
+func TestAFenceEndsAJobOnce(t *testing.T) {
+	w, snap, job := opened(t)
+	w.slurm.requeueDelay = time.Second
+	fence := w.fence()
+	ends := func() int {
+		t.Helper()
+		marks, err := w.sources.State.Marks()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return marks[job.Shown].Ends
+	}
+	w.goTo(capacity.RequeueAt(fence, snap.KillWait.Duration))
+	for round := range 3 {
+		if _, err := w.pass(false); err != nil {
+			t.Fatal(err)
+		}
+		if job.State != "PENDING" || job.Restarts != round+1 || job.Begin.Before(fence) || ends() != 1 {
+			t.Errorf("requeued %d times, %s, may start %s before the fence, ended %d times", job.Restarts, job.State, fence.Sub(job.Begin), ends())
+		}
+		job.Limit, job.TimeMin, job.Begin = capacity.Minutes(1), capacity.Limit{}, w.slurm.now // its owner wants to see
+		w.goTo(w.now().Add(5 * time.Second))
+		if job.State != "RUNNING" {
+			t.Fatalf("it is %s\n%s", job.State, w.state())
+		}
 	}
 }

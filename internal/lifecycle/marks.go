@@ -26,7 +26,7 @@ func trustedMarks(jobs []Job, before map[string]state.Mark) map[string]state.Mar
 	for _, j := range jobs {
 		wish, _ := capacity.ParseWish(j.Comment)
 		said := state.Mark{Restarts: j.Restarts, Fit: wish.Fit, UpTo: wish.FitLimit.Minutes, OnEnd: wish.OnEnd,
-			Ends: before[j.Shown].Ends, Ending: before[j.Shown].Ending}
+			Ends: before[j.Shown].Ends, EndedAt: before[j.Shown].EndedAt, Ending: before[j.Shown].Ending}
 		switch j.State {
 		case "PENDING":
 			marks[markKey(j.Shown)] = said

@@ -21,6 +21,7 @@ type model struct {
 	now          time.Time
 	collapses    bool
 	boot         time.Duration
+	requeueDelay time.Duration
 	nodes        []*modelNode
 	reservations map[string]Reservation
 	jobs         []*modelJob
@@ -78,7 +79,7 @@ func (m *model) change() (after func()) {
 }
 
 func newModel(now time.Time, slots map[string]int) *model {
-	m := &model{now: now, boot: 5 * time.Minute, reservations: map[string]Reservation{}}
+	m := &model{now: now, boot: 5 * time.Minute, requeueDelay: 2 * time.Minute, reservations: map[string]Reservation{}}
 	for _, slot := range []string{"gpu-a", "gpu-b", "solo"} {
 		for i := range slots[slot] {
 			m.nodes = append(m.nodes, &modelNode{Node: Node{Name: fmt.Sprintf("%s-%d", slot, i+1), Features: []string{slot}, GPUs: 8, PoweredDown: true, State: "powered-down"}})
@@ -457,9 +458,18 @@ func (m *model) requeue(job string) error {
 	}
 	m.free(j, "REQUEUED")
 	j.work -= max(0, m.now.Sub(j.Start)) // it goes on from where it was
-	j.State, j.Nodes, j.Configuring, j.Begin = "PENDING", nil, false, m.now.Add(2*time.Minute)
+	j.State, j.Nodes, j.Configuring, j.Begin = "PENDING", nil, false, m.now.Add(m.requeueDelay)
 	j.Restarts++
 	return nil
+}
+
+func (m *model) Begin(_ context.Context, job string, at time.Time) error {
+	defer m.change()()
+	j, err := m.find(job)
+	if err == nil {
+		j.Begin = at
+	}
+	return err
 }
 
 func (m *model) RequeueHold(ctx context.Context, jobs ...string) error {

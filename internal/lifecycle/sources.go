@@ -128,6 +128,8 @@ type Slurm interface {
 	// there until it is released. Jobs shows what came of it.
 	Requeue(ctx context.Context, jobs ...string) error
 	RequeueHold(ctx context.Context, jobs ...string) error
+	// Begin keeps a pending job from starting before a time.
+	Begin(ctx context.Context, job string, at time.Time) error
 	// Notify writes to the standard error of a job that runs, or to the terminal of its srun.
 	Notify(ctx context.Context, job, text string) error
 	// UserHold keeps pending jobs from starting until their owners release them.

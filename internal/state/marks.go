@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
@@ -24,10 +25,25 @@ type Mark struct {
 	OnEnd capacity.OnEnd `json:"on_end,omitempty"`
 	// Told is how many minutes before the fence the job was last told of it; 0 if not yet.
 	Told int `json:"told,omitempty"`
-	// Ends counts how often the job has been requeued at a fence since its owner released it.
-	Ends int `json:"ends,omitempty"`
+	// Ends counts the fences at which the job has been requeued since its owner released it,
+	// EndedAt is the last of them, in Unix seconds of Slurm's clock.
+	Ends    int   `json:"ends,omitempty"`
+	EndedAt int64 `json:"ended_at,omitempty"`
 	// Ending: it is being requeued at a fence; what belongs to that is not all done.
 	Ending bool `json:"ending,omitempty"`
+}
+
+// EndAt counts a fence at which the job is requeued, once. A job that starts again in front of
+// the same fence, within a minute of it, is not counted again.
+func (m *Mark) EndAt(fence time.Time) {
+	if !m.EndedBy(fence) {
+		m.Ends, m.EndedAt = m.Ends+1, fence.Unix()
+	}
+}
+
+// EndedBy reports whether the fence is the one that was counted last.
+func (m Mark) EndedBy(fence time.Time) bool {
+	return time.Unix(m.EndedAt, 0).Sub(fence).Abs() < time.Minute
 }
 
 // Marks are those that the last pass knew, by job; none if there is no file.
