@@ -96,11 +96,17 @@ func newWorld(t *testing.T, change func(*awssim.Scenario)) *world {
 	if err := sim.Serve(t.Setenv, "AWS_CONFIG_FILE="+files+"/config", "AWS_SHARED_CREDENTIALS_FILE="+files+"/credentials"); err != nil {
 		t.Fatal(err)
 	}
-	aws, err := ec2.New(t.Context(), ec2.Options{Region: "us-east-2"})
+	return (&world{T: t, sim: sim, dir: state.Dir(files + "/state"), patience: day}).somebodyElse()
+}
+
+// somebodyElse buys in the same world, with a client of their own.
+func (w *world) somebodyElse() *world {
+	w.Helper()
+	aws, err := ec2.New(w.Context(), ec2.Options{Region: "us-east-2"})
 	if err != nil {
-		t.Fatal(err)
+		w.Fatal(err)
 	}
-	return &world{T: t, sim: sim, aws: aws, dir: state.Dir(files + "/state"), patience: day}
+	return &world{T: w.T, sim: w.sim, aws: aws, dir: w.dir, patience: w.patience, waiting: w.waiting}
 }
 
 // buyer gives up soon: 2 s for the call, and 40 s until EC2 shows what was bought.
