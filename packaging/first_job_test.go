@@ -74,8 +74,7 @@ func (i *installation) firstJob() {
 		i.Errorf("the job on two nodes said %s", out)
 	}
 
-	// The Slurm of this machine is older than the one that the simulated cluster has.
-	if found := i.checks(env); strings.Join(found, " ") != "slurm-version" {
+	if found := i.checks(env); len(found) > 0 {
 		i.Errorf("check finds wrong: %q", found)
 	}
 	settings := filepath.Join(lab, "etc", "pcs-capacity", "conf.d", "gpu.toml")
@@ -95,7 +94,7 @@ func (i *installation) firstJob() {
 		}
 		i.sh(env, dir, fault.mends)
 	}
-	if found := i.checks(env); strings.Join(found, " ") != "slurm-version" {
+	if found := i.checks(env); len(found) > 0 {
 		i.Errorf("all is mended, and check finds wrong: %q", found)
 	}
 	if i.keptAside == ".dpkg-dist" { // once is enough

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -135,6 +136,7 @@ func TestPackages(t *testing.T) {
 			i.makeRoot(filepath.Join(dir, f.name))
 			lab := filepath.Join(dist, strings.Replace(filepath.Base(first), "pcs-capacity", "pcs-capacity-lab", 1))
 			i.life(first, lab, i.build(dist))
+			i.forgetFences()
 		})
 	}
 }
@@ -276,6 +278,20 @@ func (i *installation) life(first, lab, second string) {
 		})
 		if err != nil {
 			i.Error(err)
+		}
+	}
+}
+
+// forgetFences deletes the fences of this installation: the next one has settings of its own on
+// the same cluster, and would leave them and all else alone.
+func (i *installation) forgetFences() {
+	out, err := i.cluster.Command(deadline(i.T), "scontrol", "-o", "show", "reservation")
+	if err != nil {
+		i.Fatal(out, err)
+	}
+	for _, name := range regexp.MustCompile(`ReservationName=(pcs-capacity-\S+)`).FindAllStringSubmatch(out, -1) {
+		if out, err := i.cluster.Command(deadline(i.T), "scontrol", "delete", "reservationname="+name[1]); err != nil {
+			i.Error(out, err)
 		}
 	}
 }

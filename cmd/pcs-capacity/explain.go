@@ -92,6 +92,11 @@ func (c *ExplainCmd) explain(ctx context.Context, cfg *config.Config, snap *capa
 		if found == nil {
 			return explain.Explanation{}, fmt.Errorf("job %s is not in the queue, or is not shown to you; `sacct -j %s` shows jobs that are over", c.What, c.What)
 		}
+		if found.State == "PENDING" {
+			if found.Request.NodeList, found.Request.Exclude, err = client.NamedNodes(ctx, found.Shown); err != nil {
+				return explain.Explanation{}, err
+			}
+		}
 		return explain.OfJob(*found, snap, records, now), nil
 	}
 	node, found, err := wire.ExplainNode(ctx, client, cfg.Domain(), c.What)

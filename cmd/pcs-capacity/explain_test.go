@@ -132,6 +132,7 @@ func TestExplainScreens(t *testing.T) {
 		{"its account is not allowed", ofJob(job(func(j *explain.Job) { j.Request.Account = "vision" }), world(), 0), string(capacity.AccountNotAllowed)},
 		{"it names a reservation that is not the partition's", ofJob(job(func(j *explain.Job) { j.Request.Comment = "capacity_reservation_id=cr-0e2000000000000ff" }), world(), 0), string(capacity.UnknownReservation)},
 		{"it asks for more nodes than there are", ofJob(job(func(j *explain.Job) { j.Request.Nodes = 8 }), world(), 0), string(capacity.TooManyNodes)},
+		{"it excludes the nodes that have instances", ofJob(job(func(j *explain.Job) { j.Request.Exclude = "gpu-[1-3]" }), world(), 0), string(capacity.NodesNotUsable)},
 		{"refused at launch and held", ofJob(job(held, told("pcs-capacity: "+refused)), world(), 0), explain.Held},
 		{"held longer", ofJob(job(held, told(capacity.HoldNote(now(90*time.Second), "refused 3 times; "+refused))), world(), 0), explain.HeldLonger},
 		{"held by somebody else", ofJob(job(held), world(), 0), explain.Held},
