@@ -22,6 +22,8 @@ const (
 	CreateFailed Status = "CREATE_FAILED"
 	UpdateFailed Status = "UPDATE_FAILED"
 	DeleteFailed Status = "DELETE_FAILED"
+	Suspending   Status = "SUSPENDING"
+	Suspended    Status = "SUSPENDED"
 )
 
 // Changing reports whether PCS is at work on the thing and will stop by itself.
@@ -61,6 +63,27 @@ type Cluster struct {
 	Failures         Failures `json:"failures"`
 	// SlurmSettings are custom settings, such as CliFilterPlugins and Prolog.
 	SlurmSettings map[string]string `json:"slurm_settings,omitempty"`
+}
+
+// NotActive says what keeps the cluster from being used, in a sentence, and what to do about
+// it. Both are "" for a cluster that is ACTIVE.
+func (c Cluster) NotActive() (what, fix string) {
+	what = fmt.Sprintf("cluster %s is %s", c.Name, c.Status)
+	if len(c.Failures) > 0 {
+		what += " (" + c.Failures.String() + ")"
+	}
+	switch c.Status {
+	case Active:
+		return "", ""
+	case Suspending, Suspended:
+		return what + fmt.Sprintf(": AWS PCS suspends a cluster whose Slurm, here %s, is past its end of life", c.SlurmVersion),
+			`move it to a newer Slurm ("Updating the scheduler version of a cluster" in the AWS PCS User Guide), or name another cluster`
+	case UpdateFailed:
+		return what, "mend what the update failed on, update the cluster, and run this again once it is ACTIVE"
+	case CreateFailed, Deleting, Deleted, DeleteFailed:
+		return what, "name another cluster"
+	}
+	return what, "run this again once it is ACTIVE"
 }
 
 // NodeGroup is a PCS compute node group.

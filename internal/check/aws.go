@@ -9,7 +9,6 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
-	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
 // mostOffset is how far the machine's clock may be from AWS's. Fences and limits are
@@ -74,14 +73,14 @@ func (r *run) pcsCluster(ctx context.Context) {
 		return
 	}
 	cluster, err := r.PCS.Cluster(ctx, r.Config.Cluster)
-	switch {
-	case err != nil:
+	if err != nil {
 		r.unread("cluster", "PCS cluster "+r.Config.Cluster, err)
-	case cluster.Status != pcs.Active:
-		r.cluster = &cluster
-		r.fail("cluster", "run this again once it is ACTIVE", "PCS cluster %s is %s", cluster.Name, cluster.Status)
-	default:
-		r.cluster = &cluster
+		return
+	}
+	r.cluster = &cluster
+	if what, fix := cluster.NotActive(); what != "" {
+		r.fail("cluster", fix, "PCS %s", what)
+	} else {
 		r.ok("cluster", "PCS cluster %s is ACTIVE, with Slurm %s", cluster.Name, cluster.SlurmVersion)
 	}
 }

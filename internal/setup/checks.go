@@ -45,20 +45,13 @@ func (in *inspection) checkNames() {
 
 func (in *inspection) checkCluster() {
 	c := in.inv.Cluster
-	if c.Status != pcs.Active {
-		in.problem("cluster-status", "run this again once it is ACTIVE", "cluster %s is %s%s", c.Name, c.Status, because(c.Failures))
+	if what, fix := c.NotActive(); what != "" {
+		in.problem("cluster-status", fix, "%s", what)
 	}
 	// Both have two digits twice, so that they compare as text.
 	if in.reservation.Kind == capacity.CapacityBlock && c.SlurmVersion < "24.05" {
 		in.problem("slurm-version", "use a cluster with a newer Slurm", "cluster %s has Slurm %s, but PCS needs 24.05 for Capacity Blocks", c.Name, c.SlurmVersion)
 	}
-}
-
-func because(f pcs.Failures) string {
-	if len(f) == 0 {
-		return ""
-	}
-	return " (" + f.String() + ")"
 }
 
 // checkMatch holds the reservation against the node group that is to launch into it.

@@ -56,8 +56,11 @@ func TestMismatches(t *testing.T) {
 		"not assessed yet": {account: func(s *awssim.Scenario) { s.Regions[0].Reservations[6].State = "assessing" },
 			request: func(r *setup.Request) { r.Reservation = gpuODCR }, codes: "size state", says: "EC2 does not say yet how many instances"},
 		"cluster is updating": {account: func(s *awssim.Scenario) { ml(s).Status = "UPDATING" }, codes: "cluster-status", says: "UPDATING"},
-		"old Slurm":           {account: func(s *awssim.Scenario) { ml(s).SlurmVersion = "23.11" }, codes: "slurm-version", says: "24.05"},
-		"cluster too small":   {account: func(s *awssim.Scenario) { ml(s).NodeGroups[0].Max = 30 }, codes: "cluster-size", says: "give --max-nodes 2 or less"},
+		"cluster is suspended": {account: func(s *awssim.Scenario) { ml(s).Status, ml(s).SlurmVersion = "SUSPENDED", "24.11" }, codes: "cluster-status",
+			says: "cluster ml is SUSPENDED: AWS PCS suspends a cluster whose Slurm, here 24.11, is past its end of life; move it"},
+		"cluster could not be made": {account: func(s *awssim.Scenario) { ml(s).Status = "CREATE_FAILED" }, codes: "cluster-status", says: "CREATE_FAILED; name another cluster"},
+		"old Slurm":                 {account: func(s *awssim.Scenario) { ml(s).SlurmVersion = "23.11" }, codes: "slurm-version", says: "24.05"},
+		"cluster too small":         {account: func(s *awssim.Scenario) { ml(s).NodeGroups[0].Max = 30 }, codes: "cluster-size", says: "give --max-nodes 2 or less"},
 		"too many groups": {account: func(s *awssim.Scenario) {
 			for i := range 9 {
 				g := ml(s).NodeGroups[0]
