@@ -51,7 +51,7 @@ func (c *CheckCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal) er
 		}
 		return c.show(t, wrong)
 	}
-	sources := check.Sources{Config: cfg, Slurm: wire.NewSlurm(cfg)}
+	sources := check.Sources{Config: cfg, Slurm: wire.NewSlurm(cfg), Watch: strings.Join(watchCommand(g, cfg), " && ")}
 	if sources.EC2, sources.EC2Err = ec2.New(ctx, ec2.Options{Region: g.region(cfg), Profile: g.Profile}); sources.EC2Err == nil {
 		sources.PCS = newPCS(sources.EC2)
 	}

@@ -295,7 +295,7 @@ func (c *SetupCmd) finish(ctx context.Context, g *Globals, t *terminal.Terminal,
 	}
 	t.Say("Users can submit:\n  sbatch --partition=%s --nodes=%d train.sh", c.Queue, nodesOf(cfg, c.Queue, c.NodeGroup))
 	if !watched(cfg) {
-		t.Say("Let sync watch from now on, on one host with Slurm's administrator rights, or fences stay behind:\n  %s", watchCommand(g, cfg))
+		t.Say("Let sync watch from now on, on one host with Slurm's administrator rights, or fences stay behind:\n  %s", strings.Join(watchCommand(g, cfg), "\n  "))
 	}
 	return nil
 }
@@ -307,26 +307,6 @@ func watched(cfg *config.Config) bool {
 		unlock()
 	}
 	return errors.Is(err, state.ErrLocked)
-}
-
-// serviceUnit is there where a package is installed.
-const serviceUnit = "/usr/lib/systemd/system/pcs-capacity-sync.service"
-
-// watchCommand keeps `sync --watch` running: by the package's service, or, where there is
-// none or it has other settings, until the next boot.
-func watchCommand(g *Globals, cfg *config.Config) string {
-	if _, err := os.Stat(serviceUnit); err == nil && cfg.Path == config.SystemPath {
-		return "systemctl enable --now pcs-capacity-sync"
-	}
-	command := "systemd-run --unit=pcs-capacity-watch -p Restart=always pcs-capacity"
-	if g.Config != "" {
-		path, err := filepath.Abs(g.Config)
-		if err != nil {
-			path = g.Config
-		}
-		command += " --config " + path
-	}
-	return command + " sync --watch"
 }
 
 // firstPass makes a pass with the settings as they are now. What it could not do is said; complete

@@ -88,6 +88,8 @@ type Sources struct {
 	Hooks []Hook
 	// Filter is the path of pcs-capacity-filter; "" if it is not known.
 	Filter string
+	// Watch is the shell command that keeps `sync --watch` running on this host.
+	Watch string
 }
 
 // Run makes all checks, in the order in which one would mend what they find.

@@ -14,7 +14,7 @@ import (
 
 // state looks at what sync has written, and whether it runs.
 func (r *run) state() {
-	const start = "start it: systemctl enable --now pcs-capacity-sync"
+	start := "start it: " + r.Watch
 	dir := state.Dir(r.Config.StateDir)
 	info, err := os.Stat(r.Config.StateDir)
 	switch {
@@ -41,7 +41,7 @@ func (r *run) state() {
 	case err != nil:
 		r.failWords("snapshot", err.Error(), "run `pcs-capacity sync` to write it anew")
 	case !fresh:
-		r.fail("snapshot", "see `journalctl -u pcs-capacity-sync`", "sync last saw AWS %s ago, more than stale_after (%s)", capacity.FormatDuration(now.Sub(snap.TakenAt)), capacity.FormatDuration(snap.Submit.StaleAfter.Duration))
+		r.fail("snapshot", "see `journalctl -u 'pcs-capacity-*'`", "sync last saw AWS %s ago, more than stale_after (%s)", capacity.FormatDuration(now.Sub(snap.TakenAt)), capacity.FormatDuration(snap.Submit.StaleAfter.Duration))
 	default:
 		r.ok("snapshot", "sync last saw AWS %s ago", capacity.FormatDuration(max(0, now.Sub(snap.TakenAt))))
 	}
