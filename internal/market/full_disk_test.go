@@ -39,7 +39,7 @@ type disk struct {
 func newDisk(t *testing.T) disk {
 	t.Helper()
 	d := disk{t, t.TempDir()}
-	err := syscall.Mount("small", d.dir, "tmpfs", 0, "size=128k")
+	err := syscall.Mount("full-disk-test", d.dir, "tmpfs", 0, "size=128k")
 	if errors.Is(err, syscall.EPERM) {
 		t.Skipf("no file system can be mounted here: %v", err)
 	}

@@ -124,7 +124,7 @@ func TestSamplesWithoutTheLast(t *testing.T) {
 // files without a line. When there is room again, samples go on.
 func TestSamplesOnAFullDisk(t *testing.T) {
 	disk := t.TempDir()
-	err := syscall.Mount("small", disk, "tmpfs", 0, "size=64k")
+	err := syscall.Mount("full-disk-test", disk, "tmpfs", 0, "size=64k")
 	if errors.Is(err, syscall.EPERM) {
 		t.Skipf("no file system can be mounted here: %v", err)
 	}
