@@ -338,7 +338,7 @@ func (p *powered) seen(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(reservations) {
-		all = append(all, "reservation "+slurmFields(line)["ReservationName"])
+		all = append(all, "reservation "+ownerID.ReplaceAllString(slurmFields(line)["ReservationName"], "$1"))
 	}
 	return all
 }
