@@ -207,9 +207,9 @@ func (s steering) steps(want, have []Reservation) (todo []step, left []string) {
 				left = append(left, fmt.Sprintf("Slurm reservation %s is an older version's, and the settings have no slot %s; it is left alone: run sync with the settings that have it, or `scontrol delete ReservationName=%s`",
 					r.Name, place.slot, r.Name))
 			default:
-				copied := r
-				copied.Name, copied.Active = r.guard().of(s.owner).String(), false
-				todo = append(todo, step{do: "replace", r: copied, slot: place.slot, old: r.Name})
+				// Made anew: Slurm shows flags that it takes from nobody.
+				anew := reservation(r.guard().of(s.owner).String(), r.Nodes, r.Start, r.End)
+				todo = append(todo, step{do: "replace", r: anew, slot: place.slot, old: r.Name})
 			}
 		}
 		delete(mine, place)

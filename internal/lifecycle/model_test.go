@@ -335,6 +335,7 @@ func (m *model) Look(context.Context) (*Cluster, error) {
 	c.Partitions = []Partition{*parts["gpu"], *parts["solo"]}
 	for _, r := range m.reservations {
 		r.Active = !r.Start.After(m.now)
+		r.Flags = append(slices.Clone(r.Flags), specNodes)
 		c.Reservations = append(c.Reservations, r)
 	}
 	slices.SortFunc(c.Reservations, func(a, b Reservation) int { return cmp.Compare(a.Name, b.Name) })
@@ -365,9 +366,15 @@ func (m *model) CreateReservation(_ context.Context, r Reservation) error {
 	if _, there := m.reservations[r.Name]; there || r.Start.Before(m.now.Add(-time.Second)) {
 		return fmt.Errorf("cannot create %s", r.Name)
 	}
+	if slices.Contains(r.Flags, specNodes) {
+		return fmt.Errorf("error parsing flags %s", r.Flags)
+	}
 	m.put(r)
 	return nil
 }
+
+// specNodes is a flag that Slurm shows of each reservation of named nodes, and takes from nobody.
+const specNodes = "SPEC_NODES"
 
 func (m *model) put(r Reservation) {
 	if r.End.IsZero() {
