@@ -15,8 +15,8 @@ import (
 
 // A state_dir may belong to SlurmUser, whose hooks write there, while root works in it as well:
 // `sync` does. So whatever is in it is opened through an os.Root, which follows no symbolic
-// link out of it, and what root makes in it is given to the owner of the folder. Only this
-// file opens, makes and removes.
+// link out of it, and what root makes in it is given to the owner of the folder. Only
+// folder's methods open, make and remove.
 
 // privateFolder holds what only the programs of the service and of the hooks read and lock. No
 // other user can open a file in it, and so none can lock one.
@@ -214,6 +214,24 @@ func (f *folder) write(name string, text []byte, mode fs.FileMode) error {
 	return nil
 }
 
+// writeOnce writes a whole file, unless there is one by then.
+func (f *folder) writeOnce(name string, text []byte, mode fs.FileMode) error {
+	file, called, err := f.temporary(name, mode)
+	if err != nil {
+		return err
+	}
+	defer f.root.Remove(called)
+	_, err = file.Write(text)
+	err = errors.Join(err, file.Sync(), file.Close())
+	if err == nil {
+		err = f.root.Link(called, name)
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return f.at(name, err)
+	}
+	return nil
+}
+
 // edit opens a file to be written in its place, and makes it if it is not there. Two that make
 // it at once get the same one.
 func (f *folder) edit(name string, flag int, mode fs.FileMode) (*os.File, error) {
@@ -330,167 +348,7 @@ func (f *folder) make(name string, mode fs.FileMode) error {
 	return f.at(name, err)
 }
 
-// ReadPublic reads a file of the state_dir.
-func (d Dir) ReadPublic(name string) ([]byte, error) {
-	in, err := d.open()
-	if err != nil {
-		return nil, err
-	}
-	defer in.close()
-	return in.read(name)
-}
-
-// makePublic makes the state_dir, and a folder in it.
-func (d Dir) makePublic(name string) error {
-	if err := d.Create(); err != nil {
-		return err
-	}
-	in, err := d.open()
-	if err != nil {
-		return err
-	}
-	defer in.close()
-	return in.make(name, 0o755)
-}
-
-// WritePublic replaces a file that all may read.
-func (d Dir) WritePublic(name string, text []byte) error {
-	if err := d.makePublic(filepath.Dir(name)); err != nil {
-		return err
-	}
-	in, err := d.open()
-	if err != nil {
-		return err
-	}
-	defer in.close()
-	return in.write(name, text, 0o644)
-}
-
-func (d Dir) removePublic(name string) error {
-	in, err := d.open()
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer in.close()
-	return in.remove(name)
-}
-
-func (d Dir) listPublic(name string) ([]string, error) {
-	in, err := d.open()
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer in.close()
-	return in.list(name)
-}
-
-// createOnce writes a whole file that all may read, unless there is one by then.
-func (d Dir) createOnce(name string, text []byte) error {
-	in, err := d.open()
-	if err != nil {
-		return err
-	}
-	defer in.close()
-	file, called, err := in.temporary(name, 0o644)
-	if err != nil {
-		return err
-	}
-	defer in.root.Remove(called)
-	_, err = file.Write(text)
-	err = errors.Join(err, file.Sync(), file.Close())
-	if err == nil {
-		err = in.root.Link(called, name)
-	}
-	if err != nil && !errors.Is(err, fs.ErrExist) {
-		return in.at(name, err)
-	}
-	return nil
-}
-
-// ours opens the folder of our own files to read in it. There may be none: fs.ErrNotExist.
-func (d Dir) ours() (*folder, error) {
-	top, err := d.open()
-	if err != nil {
-		return nil, err
-	}
-	defer top.close()
-	if _, err := top.root.Lstat(privateFolder); errors.Is(err, fs.ErrNotExist) {
-		if old, err := top.old(); err != nil || len(old) == 0 {
-			return nil, errors.Join(err, fs.ErrNotExist)
-		}
-		return d.private()
-	}
-	return top.own(privateFolder)
-}
-
-// ReadPrivate reads a file that only our own programs may read.
-func (d Dir) ReadPrivate(name string) ([]byte, error) {
-	in, err := d.ours()
-	if err != nil {
-		return nil, err
-	}
-	defer in.close()
-	return in.read(name)
-}
-
-func (d Dir) writePrivate(name string, text []byte) error {
-	in, err := d.private()
-	if err != nil {
-		return err
-	}
-	defer in.close()
-	return in.write(name, text, 0o600)
-}
-
-// ListPrivate are the names in a folder that only our own programs may read, sorted; none if
-// it is not there.
-func (d Dir) ListPrivate(name string) ([]string, error) {
-	in, err := d.ours()
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer in.close()
-	return in.list(name)
-}
-
-// WritePrivate replaces a file that only our own programs may read. Its text and its name are
-// on disk before it returns.
-func (d Dir) WritePrivate(name string, text []byte) error {
-	in, err := d.private()
-	if err != nil {
-		return err
-	}
-	defer in.close()
-	dir := filepath.Dir(name)
-	if err := in.make(dir, 0o700); err != nil {
-		return err
-	}
-	if err := in.write(name, text, 0o600); err != nil {
-		return err
-	}
-	// The file is on disk; so must be its name, which the folder holds.
-	for _, folder := range []string{dir, "."} {
-		if err := in.sync(folder); err != nil {
-			return err
-		}
-	}
-	top, err := d.open()
-	if err != nil {
-		return err
-	}
-	defer top.close()
-	return top.sync(".")
-}
-
+// sync puts the names that a folder holds on disk.
 func (f *folder) sync(name string) error {
 	dir, err := f.root.Open(name)
 	if err != nil {
@@ -498,15 +356,4 @@ func (f *folder) sync(name string) error {
 	}
 	defer dir.Close()
 	return dir.Sync()
-}
-
-// AppendTo opens a file of a folder to append to it, and makes it if it is not there. The
-// folder may belong to another user: no symbolic link leads out of it.
-func AppendTo(dir, name string) (*os.File, error) {
-	in, err := Dir(dir).open()
-	if err != nil {
-		return nil, err
-	}
-	defer in.close()
-	return in.edit(name, os.O_APPEND|os.O_WRONLY, 0o640)
 }
