@@ -80,7 +80,8 @@ func (p Provisioner) wantedBy(ctx context.Context, r ConfigureRequest, cluster C
 	if err != nil || now.Digest == digest {
 		return want, err
 	}
-	if err := errors.Join(p.keeps(WhatNodeGroup, g.Name, g.Unknown), p.checkUnused(ctx, g, true)); err != nil {
+	want.TemplateVersion = "" // still to be made
+	if err := errors.Join(p.keeps(WhatNodeGroup, g.Name, g.LostBy(want)), p.checkUnused(ctx, g, true)); err != nil {
 		return NodeGroup{}, err
 	}
 	template, err := p.EC2.EnsureLaunchTemplate(ctx, spec)

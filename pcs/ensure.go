@@ -37,7 +37,7 @@ type Provisioner struct {
 	Progress func(what, name, status string)
 	// NoWait returns ErrAtWork where it would wait for PCS.
 	NoWait bool
-	// DropUnknown allows updates of things of which PCS says more than this program can
+	// DropUnknown allows changes that could lose what PCS says and this program cannot
 	// express; without it they are ErrUnknown.
 	DropUnknown bool
 }
@@ -116,7 +116,7 @@ func (p Provisioner) EnsureNodeGroup(ctx context.Context, want NodeGroup, mayCre
 			if !compared.Changed() {
 				return true, nil
 			}
-			if err := errors.Join(p.keeps(WhatNodeGroup, g.Name, g.Unknown), p.checkUnused(ctx, g, compared.Disruptive())); err != nil {
+			if err := errors.Join(p.keeps(WhatNodeGroup, g.Name, g.LostBy(want)), p.checkUnused(ctx, g, compared.Disruptive())); err != nil {
 				return false, err
 			}
 			p.tell(WhatNodeGroup, g.Name, "update")
@@ -168,7 +168,7 @@ func (p Provisioner) EnsureQueue(ctx context.Context, want Queue) error {
 		case len(groups) == len(q.GroupIDs) && settings == nil && q.Status == Active:
 			return true, nil
 		default:
-			if err := p.keeps(WhatQueue, q.Name, q.Unknown); err != nil {
+			if err := p.keeps(WhatQueue, q.Name, q.LostBy(want)); err != nil {
 				return false, err
 			}
 			p.tell(WhatQueue, want.Name, "update")

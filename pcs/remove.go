@@ -30,7 +30,7 @@ func (p Provisioner) ReleaseQueue(ctx context.Context, cluster Cluster, name str
 		case len(rest) == len(q.GroupIDs):
 			return true, nil
 		default:
-			if err := p.keeps(WhatQueue, name, q.Unknown); err != nil {
+			if err := p.keeps(WhatQueue, name, q.LostBy(Queue{})); err != nil {
 				return false, err
 			}
 			p.tell(WhatQueue, name, "update")

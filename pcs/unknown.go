@@ -72,7 +72,7 @@ func unknownIn(t reflect.Type, value json.RawMessage, path string) []string {
 		if name == "" || slices.Contains([]string{"null", "{}", "[]"}, string(value)) {
 			continue
 		}
-		if field, found := t.FieldByName(strings.ToUpper(name[:1]) + name[1:]); !found {
+		if field, found := t.FieldByName(fieldName(name)); !found {
 			names = append(names, path+name)
 		} else {
 			names = append(names, unknownIn(field.Type, value, path+name+".")...)
@@ -81,15 +81,45 @@ func unknownIn(t reflect.Type, value json.RawMessage, path string) []string {
 	return names
 }
 
-// ErrUnknown is the reason why something is not updated of which PCS says more than this
-// program can express: the update might lose that.
+// LostBy are the unknown settings that an update of the group to what is wanted could lose.
+// A wanted group without TemplateVersion is to have one that is still to be made.
+func (g NodeGroup) LostBy(want NodeGroup) []string {
+	in, _ := updateGroupInput(want, g)
+	return lostBy(g.Unknown, in)
+}
+
+// LostBy are the unknown settings that an update of the queue with the wanted Slurm settings
+// could lose; each update sends the list of its node groups.
+func (q Queue) LostBy(want Queue) []string {
+	return lostBy(q.Unknown, updateQueueInput(q, q.GroupIDs, q.withSettings(want.SlurmSettings)))
+}
+
+// lostBy are the unknown settings that lie in a member that an update, a pointer to one of
+// the SDK's inputs, sends. PCS replaces each member that it gets, and keeps all others.
+func lostBy(unknown []string, update any) []string {
+	in := reflect.ValueOf(update).Elem()
+	var lost []string
+	for _, name := range unknown {
+		member, _, _ := strings.Cut(name, ".")
+		if sent := in.FieldByName(fieldName(member)); sent.IsValid() && !sent.IsZero() {
+			lost = append(lost, name)
+		}
+	}
+	return lost
+}
+
+// fieldName is what the SDK calls a member of the wire.
+func fieldName(member string) string { return strings.ToUpper(member[:1]) + member[1:] }
+
+// ErrUnknown is the reason why something is not changed: the change could lose what PCS says
+// of it and this program cannot express.
 var ErrUnknown = errors.New("it has settings that this version of pcs-capacity does not know, and this change could lose them")
 
-// keeps refuses an update that could lose something.
-func (p Provisioner) keeps(what, name string, unknown []string) error {
-	if len(unknown) == 0 || p.DropUnknown {
+// keeps refuses a change that could lose something.
+func (p Provisioner) keeps(what, name string, lost []string) error {
+	if len(lost) == 0 || p.DropUnknown {
 		return nil
 	}
 	return fmt.Errorf("%s %s is not updated: %w: %s; change it in PCS, or give --drop-unknown to setup or teardown if these may be lost",
-		what, name, ErrUnknown, strings.Join(unknown, ", "))
+		what, name, ErrUnknown, strings.Join(lost, ", "))
 }

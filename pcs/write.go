@@ -48,17 +48,28 @@ func scaling(g NodeGroup) *types.ScalingConfigurationRequest {
 	return &types.ScalingConfigurationRequest{MinInstanceCount: int32(g.Min), MaxInstanceCount: int32(g.Max)}
 }
 
-// updateGroup sends what differs and nothing else, since PCS replaces instances only
-// for what concerns them; what is not sent stays. The tag comes first: a run that is cut off after it finds
-// the slot again by the tag and goes on.
+// updateGroup sends what differs and nothing else. The tag comes first: a run that is cut
+// off after it finds the slot again by the tag and goes on.
 func (c *Client) updateGroup(ctx context.Context, want, now NodeGroup) error {
 	if now.Tags[capacity.TagReservation] != want.Tags[capacity.TagReservation] {
 		if err := c.Tag(ctx, now.ARN, want.Tags); err != nil {
 			return err
 		}
 	}
-	in := &pcs.UpdateComputeNodeGroupInput{ClusterIdentifier: aws.String(now.ClusterID), ComputeNodeGroupIdentifier: aws.String(now.ID)}
-	changed := now.Status == UpdateFailed
+	in, changed := updateGroupInput(want, now)
+	if !changed {
+		return nil
+	}
+	if _, err := c.api.UpdateComputeNodeGroup(ctx, in); err != nil {
+		return fmt.Errorf("updating compute node group %s: %w", now.Name, err)
+	}
+	return nil
+}
+
+// updateGroupInput has the members that differ, since PCS replaces instances only for what
+// concerns them; a member that is not sent stays. After a failed update the scaling goes along.
+func updateGroupInput(want, now NodeGroup) (in *pcs.UpdateComputeNodeGroupInput, changed bool) {
+	in = &pcs.UpdateComputeNodeGroupInput{ClusterIdentifier: aws.String(now.ClusterID), ComputeNodeGroupIdentifier: aws.String(now.ID)}
 	if now.TemplateID != want.TemplateID || now.TemplateVersion != want.TemplateVersion {
 		in.CustomLaunchTemplate = &types.CustomLaunchTemplate{Id: aws.String(want.TemplateID), Version: aws.String(want.TemplateVersion)}
 	}
@@ -74,17 +85,10 @@ func (c *Client) updateGroup(ctx context.Context, want, now NodeGroup) error {
 	if sorted(now.SubnetIDs) != sorted(want.SubnetIDs) {
 		in.SubnetIds = want.SubnetIDs
 	}
-	if now.Min != want.Min || now.Max != want.Max || changed {
+	if now.Min != want.Min || now.Max != want.Max || now.Status == UpdateFailed {
 		in.ScalingConfiguration = scaling(want)
 	}
-	changed = changed || in.CustomLaunchTemplate != nil || in.AmiId != nil || in.IamInstanceProfileArn != nil || in.PurchaseOption != "" || in.SubnetIds != nil || in.ScalingConfiguration != nil
-	if !changed {
-		return nil
-	}
-	if _, err := c.api.UpdateComputeNodeGroup(ctx, in); err != nil {
-		return fmt.Errorf("updating compute node group %s: %w", now.Name, err)
-	}
-	return nil
+	return in, in.CustomLaunchTemplate != nil || in.AmiId != nil || in.IamInstanceProfileArn != nil || in.PurchaseOption != "" || in.SubnetIds != nil || in.ScalingConfiguration != nil
 }
 
 // Tag writes tags on a node group or queue; its other tags stay.
@@ -118,6 +122,13 @@ func createQueueInput(q Queue) *pcs.CreateQueueInput {
 // updateQueue replaces the whole list of node groups, which is what PCS offers, and the
 // whole list of Slurm settings; nil settings stay as they are.
 func (c *Client) updateQueue(ctx context.Context, q Queue, groups []string, settings map[string]string) error {
+	if _, err := c.api.UpdateQueue(ctx, updateQueueInput(q, groups, settings)); err != nil {
+		return fmt.Errorf("updating queue %s: %w", q.Name, err)
+	}
+	return nil
+}
+
+func updateQueueInput(q Queue, groups []string, settings map[string]string) *pcs.UpdateQueueInput {
 	in := &pcs.UpdateQueueInput{
 		ClusterIdentifier:              aws.String(q.ClusterID),
 		QueueIdentifier:                aws.String(q.ID),
@@ -126,10 +137,7 @@ func (c *Client) updateQueue(ctx context.Context, q Queue, groups []string, sett
 	if settings != nil {
 		in.SlurmConfiguration = &types.UpdateQueueSlurmConfigurationRequest{SlurmCustomSettings: settingsList(settings)}
 	}
-	if _, err := c.api.UpdateQueue(ctx, in); err != nil {
-		return fmt.Errorf("updating queue %s: %w", q.Name, err)
-	}
-	return nil
+	return in
 }
 
 func groupConfigurations(ids []string) []types.ComputeNodeGroupConfiguration {

@@ -129,6 +129,21 @@ func (w *account) ServeHTTP(to http.ResponseWriter, r *http.Request) {
 	_, _ = to.Write(answer)
 }
 
+// post asks PCS for what its API has and the SDK has not.
+func (w *account) post(operation, body string) string {
+	w.Helper()
+	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
+	r.Header.Set("X-Amz-Target", "AWSParallelComputingService."+operation)
+	r.Header.Set("Content-Type", "application/x-amz-json-1.0")
+	r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=AKIA/20261120/"+region+"/pcs/aws4_request")
+	recorded := httptest.NewRecorder()
+	w.sim.Handler().ServeHTTP(recorded, r)
+	if recorded.Code != http.StatusOK {
+		w.Fatalf("%s: HTTP %d: %s", operation, recorded.Code, recorded.Body)
+	}
+	return recorded.Body.String()
+}
+
 // written lists the writing calls since the last time it was asked.
 func (w *account) written() []string {
 	w.mu.Lock()

@@ -6,14 +6,17 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
-// checkUnknown keeps updates from losing what cannot be expressed, and says what is not
+// checkUnknown keeps changes from losing what cannot be expressed, and says what is not
 // copied. Slurm settings of a node group that is there are not touched at all.
-func (in *inspection) checkUnknown(slot slotState, group, queue Step) {
-	if group.Action == Update || group.Action == Replace {
+func (in *inspection) checkUnknown(want *wanted, slot slotState, template, group, queue Step) {
+	switch group.Action {
+	case Update:
+		in.mayLose("node group", slot.name, slot.group.LostBy(wantedGroup(want, slot, template)))
+	case Replace:
 		in.mayLose("node group", slot.name, slot.group.Unknown)
 	}
 	if q, found := in.inv.Queue(queue.Name); found && queue.Action == Update {
-		in.mayLose("queue", q.Name, q.Unknown)
+		in.mayLose("queue", q.Name, q.LostBy(want.queueWith(q, nil)))
 	}
 	if slot.group != nil && !slot.failed() || in.like.ID == "" {
 		return
@@ -30,9 +33,9 @@ func (in *inspection) checkUnknown(slot slotState, group, queue Step) {
 	}
 }
 
-func (in *inspection) mayLose(what, name string, unknown []string) {
-	if len(unknown) > 0 && !in.request.DropUnknown {
+func (in *inspection) mayLose(what, name string, lost []string) {
+	if len(lost) > 0 && !in.request.DropUnknown {
 		in.problem("unknown-settings", "change it in PCS, or give --drop-unknown if these may be lost",
-			"%s %s has settings that this version of pcs-capacity does not know, and this change could lose them: %s", what, name, strings.Join(unknown, ", "))
+			"%s %s has settings that this version of pcs-capacity does not know, and this change could lose them: %s", what, name, strings.Join(lost, ", "))
 	}
 }

@@ -120,64 +120,92 @@ func TestLikeDropsWhatBelongsToItsType(t *testing.T) {
 	}
 }
 
-// PCS says something that the SDK has no field for.
+// PCS says something of a node group that the SDK has no field for. An update sends changed
+// members only, so it loses what lies in one of those, and nothing else.
 func TestUpdateLosesNothingUnknown(t *testing.T) {
 	w := newAccount(t, nil)
 	w.run(w.request(openBlock))
-	w.rewrite = func(operation string, answer []byte) []byte {
-		if operation != "GetComputeNodeGroup" {
-			return answer
-		}
-		return bytes.Replace(answer, []byte(`"status":`), []byte(`"nodeLifecycleActions":{"nodeReady":[]},"empty":null,"status":`), 1)
+	actions := `"nodeLifecycleActions":{"stages":{"nodeReady":[{"name":"mount","scriptSource":{"scriptLocation":"s3://bucket/mount.sh"}}]}}`
+	for _, group := range []string{"compute", "gpu-a"} {
+		w.post("UpdateComputeNodeGroup", `{"clusterIdentifier":"ml","computeNodeGroupIdentifier":"`+group+`",`+actions+`}`)
 	}
 	if p := w.plan(w.request(openBlock)); !p.Done() {
 		t.Errorf("nothing to change: %v", p.Mismatches)
 	}
 	r := w.request(openBlock)
 	r.MaxNodes = 6
-	p := w.plan(r)
-	if !slices.Equal(codes(p), []string{"unknown-settings"}) || !strings.HasSuffix(p.Mismatches[0].Message, "could lose them: nodeLifecycleActions") {
-		t.Errorf("update: %v", p.Mismatches)
-	}
-	r.DropUnknown = true
 	w.run(r)
-	if g := w.group("gpu-a"); g.Max != 6 {
+	if g := w.group("gpu-a"); g.Max != 6 || !slices.Equal(g.Unknown, []string{"nodeLifecycleActions"}) {
 		t.Errorf("node group %+v", g)
+	}
+	if answer := w.post("GetComputeNodeGroup", `{"clusterIdentifier":"ml","computeNodeGroupIdentifier":"gpu-a"}`); !strings.Contains(answer, actions) {
+		t.Errorf("the update lost the actions: %s", answer)
 	}
 	if p := w.plan(w.request(laterBlock)); len(p.Mismatches) > 0 || len(p.Warnings) != 1 || !strings.HasSuffix(p.Warnings[0], "they are not copied: nodeLifecycleActions") {
 		t.Errorf("--like: %v, %v", p.Warnings, p.Mismatches)
 	}
+
+	// PCS takes a structure as a whole: what this program cannot express in it is lost with an update that sends it.
+	answers := func(more string, to ...string) {
+		w.rewrite = func(operation string, answer []byte) []byte {
+			if operation != "GetComputeNodeGroup" {
+				return answer
+			}
+			for _, structure := range to {
+				answer = bytes.Replace(answer, []byte(structure), []byte(structure+more), 1)
+			}
+			return answer
+		}
+	}
+	r.MaxNodes = 5
+	answers(`"mode":"MERGE",`, `"customLaunchTemplate":{`)
+	if p := w.plan(r); len(p.Mismatches) > 0 {
+		t.Errorf("the launch template stays: %v", p.Mismatches)
+	}
+	answers(`"spare":1,`, `"scalingConfiguration":{`)
+	p := w.plan(r)
+	if !slices.Equal(codes(p), []string{"unknown-settings"}) || !strings.HasSuffix(p.Mismatches[0].Message, "this change could lose them: scalingConfiguration.spare") {
+		t.Errorf("scaling: %v", p.Mismatches)
+	}
+	want := w.group("gpu-a")
+	want.Max, want.Min = 5, 5
+	if _, _, err := w.provisioner().EnsureNodeGroup(t.Context(), want, false); !errors.Is(err, pcs.ErrUnknown) || !strings.Contains(err.Error(), "lose them: scalingConfiguration.spare;") {
+		t.Errorf("scaling: %v", err)
+	}
+	r.DropUnknown = true
+	w.run(r)
+	if g := w.group("gpu-a"); g.Max != 5 {
+		t.Errorf("node group %+v", g)
+	}
 }
 
-// A queue of which PCS says more, at the top or in its list of node groups, which an update
-// replaces as a whole.
+// A queue of which PCS says more, in its list of node groups, which each update replaces as a
+// whole, or at the top, where an update does not reach.
 func TestQueueLosesNothingUnknown(t *testing.T) {
 	w := newAccount(t, nil)
 	w.run(w.request(openBlock))
-	for name, more := range map[string][2]string{
-		"drainPolicy":                           {`"status":`, `"drainPolicy":"soft","status":`},
-		"computeNodeGroupConfigurations.weight": {`{"computeNodeGroupId":`, `{"weight":3,"computeNodeGroupId":`},
-	} {
+	answers := func(before, more string) {
 		w.rewrite = func(operation string, answer []byte) []byte {
 			if operation != "GetQueue" {
 				return answer
 			}
-			return bytes.ReplaceAll(answer, []byte(more[0]), []byte(more[1]))
+			return bytes.ReplaceAll(answer, []byte(before), []byte(more+before))
 		}
-		r := w.request(laterBlock)
-		p := w.plan(r)
-		if !slices.Equal(codes(p), []string{"unknown-settings"}) || !strings.HasSuffix(p.Mismatches[0].Message, "queue gpu has settings that this version of pcs-capacity does not know, and this change could lose them: "+name) {
-			t.Errorf("%s: %v", name, p.Mismatches)
-		}
-		// Whoever changes it, and whenever PCS began to say it.
-		cluster := w.inventory().Cluster
-		for what, err := range map[string]error{
-			"adding":  w.provisioner().EnsureQueue(t.Context(), pcs.Queue{Name: "gpu", ClusterID: cluster.ID, GroupIDs: []string{w.group("compute").ID}, Tags: w.group("gpu-a").Tags}),
-			"removal": w.provisioner().ReleaseQueue(t.Context(), cluster, "gpu", []string{w.group("gpu-a").ID}, false),
-		} {
-			if !errors.Is(err, pcs.ErrUnknown) || !strings.Contains(err.Error(), name) {
-				t.Errorf("%s, %s: %v", name, what, err)
-			}
+	}
+	const name = "computeNodeGroupConfigurations.weight"
+	answers(`"computeNodeGroupId":`, `"weight":3,`)
+	p := w.plan(w.request(laterBlock))
+	if !slices.Equal(codes(p), []string{"unknown-settings"}) || !strings.HasSuffix(p.Mismatches[0].Message, "queue gpu has settings that this version of pcs-capacity does not know, and this change could lose them: "+name) {
+		t.Errorf("%v", p.Mismatches)
+	}
+	// Whoever changes it, and whenever PCS began to say it.
+	cluster := w.inventory().Cluster
+	for what, err := range map[string]error{
+		"adding":  w.provisioner().EnsureQueue(t.Context(), pcs.Queue{Name: "gpu", ClusterID: cluster.ID, GroupIDs: []string{w.group("compute").ID}, Tags: w.group("gpu-a").Tags}),
+		"removal": w.provisioner().ReleaseQueue(t.Context(), cluster, "gpu", []string{w.group("gpu-a").ID}, false),
+	} {
+		if !errors.Is(err, pcs.ErrUnknown) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", what, err)
 		}
 	}
 	r := w.request(laterBlock)
@@ -187,9 +215,9 @@ func TestQueueLosesNothingUnknown(t *testing.T) {
 	if err := w.setup.Teardown(t.Context(), w.planTeardown(tear)); !errors.Is(err, pcs.ErrUnknown) {
 		t.Errorf("teardown: %v", err)
 	}
-	tear.DropUnknown = true
+	answers(`"status":`, `"drainPolicy":"soft",`)
 	w.tear(tear)
-	if q, _ := w.inventory().Queue("gpu"); len(q.GroupIDs) != 1 {
+	if q, _ := w.inventory().Queue("gpu"); len(q.GroupIDs) != 1 || !slices.Equal(q.Unknown, []string{"drainPolicy"}) {
 		t.Errorf("queue %+v", q)
 	}
 }

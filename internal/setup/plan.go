@@ -79,7 +79,7 @@ func (in *inspection) plan() *Plan {
 	group, compared := groupStep(want, slot, template)
 	in.checkUnused(slot, compared)
 	queue := in.queueStep(want, slot)
-	in.checkUnknown(slot, group, queue)
+	in.checkUnknown(want, slot, template, group, queue)
 	p.Steps = append(p.Steps, template, group, queue)
 	in.checkFamiliar()
 	return in.planned(p, want)

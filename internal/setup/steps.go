@@ -108,9 +108,18 @@ func marketWord(k capacity.Kind) string {
 	return ""
 }
 
+// wantedGroup is the wanted node group with its launch template; where that is still to be
+// changed, its version is not known yet.
+func wantedGroup(want *wanted, slot slotState, template Step) pcs.NodeGroup {
+	g := want.group
+	if template.Action == Nothing {
+		g.TemplateID, g.TemplateVersion = slot.template.ID, slot.template.Version
+	}
+	return g
+}
+
 // groupStep says what to do to the node group, and compares it with the wanted one if
-// it is there. Where the launch template is still to be changed, its version is not
-// known yet.
+// it is there.
 func groupStep(want *wanted, slot slotState, template Step) (Step, pcs.Comparison) {
 	g := want.group
 	step := Step{What: WhatNodeGroup, Name: g.Name, Action: Create}
@@ -129,10 +138,7 @@ func groupStep(want *wanted, slot slotState, template Step) (Step, pcs.Compariso
 		step.add("Slurm settings", pcs.SettingsText(g.SlurmSettings))
 		return step, nil
 	}
-	if template.Action == Nothing {
-		g.TemplateID, g.TemplateVersion = slot.template.ID, slot.template.Version
-	}
-	compared := slot.group.Compare(g)
+	compared := slot.group.Compare(wantedGroup(want, slot, template))
 	step.Action = Nothing
 	for _, s := range compared {
 		value := s.Want
