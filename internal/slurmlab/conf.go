@@ -204,7 +204,7 @@ func (c *Cluster) settings() ([]setting, error) {
 		{"SlurmctldHost", "localhost"},
 		{"SlurmctldPort", fmt.Sprint(c.ports.first + controllerPort)},
 		{"SlurmdPort", fmt.Sprint(c.ports.first + defaultPort)},
-		{"SlurmUser", me.Username},
+		{"SlurmUser", orDefault(cfg.SlurmUser, me.Username)},
 		{"SlurmdUser", me.Username},
 		{"AuthType", auth},
 		{"CredType", cred},

@@ -52,6 +52,10 @@ type Config struct {
 	CLIFilterLua string
 	JobSubmitLua string
 
+	// SlurmUser is whom slurmctld and its programs run as; default: who runs the lab. Another
+	// one needs root.
+	SlurmUser string
+
 	// Rounded up to seconds. Defaults: 60 s, 5 s, 300 s.
 	ResumeTimeout  time.Duration // a node that has not registered by then is down
 	SuspendTimeout time.Duration // from SuspendProgram until a node may be used again

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -136,7 +138,32 @@ func (c *Cluster) startMunged(ctx context.Context) error {
 
 func (c *Cluster) mungeSocket() string { return filepath.Join(c.dir, "run", "munge.socket") }
 
+// giveToSlurmUser gives slurmctld's files to the user that it changes to.
+func (c *Cluster) giveToSlurmUser() error {
+	if c.cfg.SlurmUser == "" {
+		return nil
+	}
+	who, err := user.Lookup(c.cfg.SlurmUser)
+	if err != nil {
+		return err
+	}
+	uid, _ := strconv.Atoi(who.Uid)
+	gid, _ := strconv.Atoi(who.Gid)
+	err = errors.Join(os.Chown(filepath.Join(c.dir, "state"), uid, gid), os.Chown(filepath.Join(c.dir, "run", "power.fifo"), uid, gid))
+	for _, name := range []string{"slurmctld", "prologctld", "power"} {
+		log, openErr := os.OpenFile(c.Log(name), os.O_CREATE|os.O_WRONLY, 0o644)
+		if openErr != nil {
+			return openErr
+		}
+		err = errors.Join(err, log.Chown(uid, gid), log.Close())
+	}
+	return err
+}
+
 func (c *Cluster) startController(ctx context.Context) error {
+	if err := c.giveToSlurmUser(); err != nil {
+		return err
+	}
 	d, err := c.startDaemon("slurmctld", "slurmctld", nil, "-D", "-f", c.conf)
 	if err != nil {
 		return err
