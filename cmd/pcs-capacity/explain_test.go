@@ -136,6 +136,7 @@ func TestExplainScreens(t *testing.T) {
 		{"refused at launch and held", ofJob(job(held, told("pcs-capacity: "+refused)), world(), 0), explain.Held},
 		{"held longer", ofJob(job(held, told(capacity.HoldNote(now(90*time.Second), "refused 3 times; "+refused))), world(), 0), explain.HeldLonger},
 		{"held by somebody else", ofJob(job(held), world(), 0), explain.Held},
+		{"held by an administrator", ofJob(job(held, func(j *explain.Job) { j.Reason = "JobHeldAdmin" }), world(), 0), explain.Held},
 		{"held at the end of a block", ofJob(job(held, told("pcs-capacity: requeued at 2026-11-20 17:18 UTC: reservation cr-0e2000000000000a1 must be free of jobs by 2026-11-20 17:20 UTC; release it to go on")), at(blockEnd), blockEnd), explain.Held},
 		{"its launch failed", ofJob(job(told(notLaunched), func(j *explain.Job) { j.Reason, j.Request.Begin = "BeginTime", now(40*time.Second) }), world(), 0, failed), explain.LaunchFailed},
 		{"its launch failed, and the records are not for everyone", ofJob(job(told(notLaunched)), world(), 0), explain.LaunchFailed},

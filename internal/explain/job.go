@@ -138,6 +138,9 @@ func (e *Explanation) waits(j Job, prospects []capacity.Prospect, snap *capacity
 	notLaunched := strings.HasPrefix(j.AdminComment, ourWord) && strings.Contains(j.AdminComment, " were not launched: ")
 	few, short := capacity.ShortOfHosts(j.Request, snap, now)
 	release := fmt.Sprintf("`scontrol release %s`", j.Shown)
+	if j.Held && ourHold { // which no hold on it shows
+		e.fact("keep held", "administrators: `scontrol update jobid=%s admincomment=`, then `scontrol hold %s`", j.Shown, j.Shown)
+	}
 	switch {
 	case j.Held && ourHold && until.After(now):
 		e.Code, e.Answer = HeldLonger, fmt.Sprintf("Job %s was refused and is held; you can release it in %s, from %s on.", j.Shown, capacity.FormatUntil(until.Sub(now)), capacity.FormatUTC(until))
@@ -148,6 +151,9 @@ func (e *Explanation) waits(j Job, prospects []capacity.Prospect, snap *capacity
 		}
 		e.Code, e.Answer = Held, fmt.Sprintf("Job %s is held: %s.", j.Shown, sentence(strings.TrimPrefix(why, ourWord)))
 		e.Advice = "To let it go on: " + release + "."
+	case j.Held && j.Reason == "JobHeldAdmin":
+		e.Code, e.Answer = Held, fmt.Sprintf("Job %s is held, and only an administrator can release it.", j.Shown)
+		e.Advice = "Administrators: " + release + "."
 	case j.Held:
 		e.Code, e.Answer = Held, fmt.Sprintf("Job %s is held, by its owner or by an administrator.", j.Shown)
 		e.Advice = "Release it: " + release + "."

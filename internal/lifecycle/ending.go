@@ -52,7 +52,9 @@ func endings(jobs []Job, byNode map[string]fenced, marks map[string]state.Mark, 
 			}
 			seen[whole] = true
 			do := "requeue"
-			if onEnd == capacity.HoldAtEnd || mark.Ends >= mostEnds && !mark.EndedBy(f.fence) {
+			// What an administrator holds while it runs stays held in the queue; a hold of ours
+			// would be its owner's to release.
+			if !j.AdminHeld && (onEnd == capacity.HoldAtEnd || mark.Ends >= mostEnds && !mark.EndedBy(f.fence)) {
 				do = "hold"
 			}
 			all = append(all, ending{job: j, at: f, do: do})
@@ -149,6 +151,8 @@ func (p *pass) requeue(ctx context.Context, e ending, fence, now time.Time, mark
 	next := capacity.Admit(req, p.snap, fence)
 	why := fmt.Sprintf("requeued at %s: reservation %s must be free of jobs by %s", capacity.FormatUTC(now), e.at.reservation, capacity.FormatUTC(fence))
 	switch {
+	case e.job.AdminHeld:
+		why += "; an administrator holds it"
 	case next.Refused:
 		why += "; it cannot start again as it is: " + next.Message
 	case e.do == "hold" && mark.Ends >= mostEnds:

@@ -34,6 +34,8 @@ func TestEndings(t *testing.T) {
 		"the job asks to be stopped":          {job, "requeue", state.Mark{OnEnd: "stop"}, "2h58m30s", ""},
 		"requeued four times":                 {job, "requeue", state.Mark{Ends: 4}, "2h59m", "requeue 0"},
 		"requeued five times":                 {job, "requeue", state.Mark{Ends: 5}, "2h59m", "hold 0"},
+		"an administrator holds it as it is":  {with(func(j *Job) { j.Held, j.AdminHeld = true, true }), "hold", state.Mark{Ends: 5}, "2h59m", "requeue 0"},
+		"its owner holds it as it is":         {with(func(j *Job) { j.Held = true }), "hold", state.Mark{}, "2h59m", "hold 0"},
 		"started again before that fence":     {job, "requeue", state.Mark{Ends: 5, EndedAt: at("3h").Unix()}, "2h59m", "requeue 0"},
 		"its nodes still boot":                {with(func(j *Job) { j.Configuring = true }), "requeue", state.Mark{}, "2h59m", "requeue 0"},
 		"suspended":                           {with(func(j *Job) { j.State = "SUSPENDED" }), "requeue", state.Mark{}, "2h59m", "requeue 0"},

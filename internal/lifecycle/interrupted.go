@@ -102,6 +102,9 @@ func (p *pass) interruptJobs(ctx context.Context, jobs []Job, byNode map[string]
 		if mark := marks[j.Shown]; mark.OnEnd != "" {
 			onEnd = mark.OnEnd
 		}
+		if j.AdminHeld && onEnd == capacity.HoldAtEnd {
+			onEnd = capacity.RequeueAtEnd // it stays held, and not for its owner to release
+		}
 		nodes := slices.DeleteFunc(slices.Clone(j.Nodes), func(n string) bool { _, ok := byNode[n]; return !ok })
 		why := fmt.Sprintf("EC2 takes %s of reservation %s back within %s", p.Slurm.Hostlist(nodes), f.reservation, interruptionNotice)
 		verb := ""
