@@ -27,7 +27,7 @@ type Call = awsconfig.Call
 type Client struct {
 	shared *shared
 	region string
-	api    *ec2.Client
+	api    *api
 	scarce scarce
 	// blocksExpected: see ExpectBlocks.
 	blocksExpected atomic.Bool
@@ -99,10 +99,10 @@ func (s *shared) in(region string) *Client {
 	c := &Client{
 		shared: s,
 		region: region,
-		api: ec2.NewFromConfig(s.Config, noRetryAfter(noCapacity...), func(o *ec2.Options) {
+		api: newAPI(ec2.NewFromConfig(s.Config, noRetryAfter(noCapacity...), func(o *ec2.Options) {
 			o.Region = region
 			o.APIOptions = append(o.APIOptions, awsconfig.Advise(Remedies))
-		}),
+		})),
 		scarce: newScarce(s.refill),
 
 		launchables: map[string]launchable{}, platforms: map[string]string{}, launched: map[string]time.Time{},

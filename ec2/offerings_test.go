@@ -234,7 +234,7 @@ func TestPurchaseWithoutAConnectionIsRefused(t *testing.T) {
 	}
 	address := nobody.Addr().String()
 	_ = nobody.Close()
-	c.api = ec2.NewFromConfig(c.shared.Config, func(o *ec2.Options) { o.BaseEndpoint = aws.String("http://" + address) })
+	c.api = newAPI(ec2.NewFromConfig(c.shared.Config, func(o *ec2.Options) { o.BaseEndpoint = aws.String("http://" + address) }))
 	if _, err := c.Purchase(t.Context(), "cb-0", "Linux/UNIX", nil); err == nil || !Refused(err) {
 		t.Errorf("error %v", err)
 	}

@@ -17,9 +17,10 @@ import (
 
 // Simulation asks IAM what the caller's policies allow, for calls that have no dry run.
 type Simulation struct {
-	iam    *iam.Client
-	caller arn.ARN // of a user or role
-	region string
+	// A function, not *iam.Client: see api.
+	simulate func(context.Context, *iam.SimulatePrincipalPolicyInput, ...func(*iam.Options)) (*iam.SimulatePrincipalPolicyOutput, error)
+	caller   arn.ARN // of a user or role
+	region   string
 }
 
 // Simulation finds out whose policies are the caller's, by one call of AWS STS. Those of the
@@ -33,7 +34,7 @@ func (c *Client) Simulation(ctx context.Context) (*Simulation, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Simulation{iam.NewFromConfig(c.shared.Config), caller, c.region}, nil
+	return &Simulation{iam.NewFromConfig(c.shared.Config).SimulatePrincipalPolicy, caller, c.region}, nil
 }
 
 // principal is the user, or the role that is assumed. What AWS STS says of a role lacks its
@@ -75,7 +76,7 @@ func (s *Simulation) Allows(ctx context.Context, action, resource string, tags m
 	for _, tag := range slices.Sorted(maps.Keys(tags)) {
 		in.ContextEntries = append(in.ContextEntries, key("aws:ResourceTag/"+tag, tags[tag]), key("ec2:ResourceTag/"+tag, tags[tag]))
 	}
-	out, err := s.iam.SimulatePrincipalPolicy(ctx, in)
+	out, err := s.simulate(ctx, in)
 	if err != nil {
 		return false, fmt.Errorf("simulating the policies of %s: %w", s.caller, err)
 	}

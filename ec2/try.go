@@ -13,32 +13,32 @@ import (
 )
 
 // dry calls the reads of EC2 with DryRun, by the action that IAM asks for.
-var dry = map[string]func(*ec2.Client, context.Context) error{
-	"ec2:DescribeCapacityBlockStatus": func(api *ec2.Client, ctx context.Context) error {
+var dry = map[string]func(*api, context.Context) error{
+	"ec2:DescribeCapacityBlockStatus": func(api *api, ctx context.Context) error {
 		_, err := api.DescribeCapacityBlockStatus(ctx, &ec2.DescribeCapacityBlockStatusInput{DryRun: aws.Bool(true)})
 		return err
 	},
-	"ec2:DescribeCapacityBlocks": func(api *ec2.Client, ctx context.Context) error {
+	"ec2:DescribeCapacityBlocks": func(api *api, ctx context.Context) error {
 		_, err := api.DescribeCapacityBlocks(ctx, &ec2.DescribeCapacityBlocksInput{DryRun: aws.Bool(true)})
 		return err
 	},
-	"ec2:DescribeCapacityReservations": func(api *ec2.Client, ctx context.Context) error {
+	"ec2:DescribeCapacityReservations": func(api *api, ctx context.Context) error {
 		_, err := api.DescribeCapacityReservations(ctx, &ec2.DescribeCapacityReservationsInput{DryRun: aws.Bool(true)})
 		return err
 	},
-	"ec2:DescribeImages": func(api *ec2.Client, ctx context.Context) error {
+	"ec2:DescribeImages": func(api *api, ctx context.Context) error {
 		_, err := api.DescribeImages(ctx, &ec2.DescribeImagesInput{DryRun: aws.Bool(true), Owners: []string{"self"}})
 		return err
 	},
-	"ec2:DescribeInstances": func(api *ec2.Client, ctx context.Context) error {
+	"ec2:DescribeInstances": func(api *api, ctx context.Context) error {
 		_, err := api.DescribeInstances(ctx, &ec2.DescribeInstancesInput{DryRun: aws.Bool(true)})
 		return err
 	},
-	"ec2:DescribeLaunchTemplateVersions": func(api *ec2.Client, ctx context.Context) error {
+	"ec2:DescribeLaunchTemplateVersions": func(api *api, ctx context.Context) error {
 		_, err := api.DescribeLaunchTemplateVersions(ctx, &ec2.DescribeLaunchTemplateVersionsInput{DryRun: aws.Bool(true), Versions: []string{newest}})
 		return err
 	},
-	"ec2:DescribeSubnets": func(api *ec2.Client, ctx context.Context) error {
+	"ec2:DescribeSubnets": func(api *api, ctx context.Context) error {
 		_, err := api.DescribeSubnets(ctx, &ec2.DescribeSubnetsInput{DryRun: aws.Bool(true)})
 		return err
 	},

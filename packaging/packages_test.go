@@ -473,7 +473,7 @@ func (i *installation) hasFiles(name string) {
 	}
 }
 
-// isStatic holds the programs to what runs with any C library, or none.
+// isStatic holds the programs to what runs with any C library, or none, and to their size.
 func (i *installation) isStatic() {
 	i.Helper()
 	for _, path := range files {
@@ -489,6 +489,10 @@ func (i *installation) isStatic() {
 			i.Errorf("%s is not static: it wants %q, %v", path, libraries, err)
 		}
 		program.Close()
+		// 25 MB; 75 where the linker keeps every operation of EC2 (see api in package ec2).
+		if info, err := os.Stat(i.at(path)); err != nil || info.Size() > 30<<20 {
+			i.Errorf("%s has more than 30 MiB: %v, %v", path, info.Size(), err)
+		}
 	}
 }
 

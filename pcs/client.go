@@ -24,9 +24,11 @@ type Options = awsconfig.Options
 
 // Client talks to PCS in one region.
 type Client struct {
-	api    *pcs.Client
-	iam    *iam.Client
-	region string
+	api *pcs.Client
+	// A function, not *iam.Client: the linker keeps each method of a type that is reached
+	// through an interface.
+	getInstanceProfile func(context.Context, *iam.GetInstanceProfileInput, ...func(*iam.Options)) (*iam.GetInstanceProfileOutput, error)
+	region             string
 }
 
 // New makes a client. It calls no AWS service, except for instance metadata when
@@ -42,7 +44,7 @@ func New(ctx context.Context, o Options) (*Client, error) {
 // From makes a client that shares credentials and deadlines with those of other services.
 func From(shared *awsconfig.Shared) *Client {
 	api := pcs.NewFromConfig(shared.Config, func(o *pcs.Options) { o.APIOptions = append(o.APIOptions, awsconfig.Advise(Remedies)) })
-	return &Client{api: api, iam: iam.NewFromConfig(shared.Config), region: shared.Config.Region}
+	return &Client{api: api, getInstanceProfile: iam.NewFromConfig(shared.Config).GetInstanceProfile, region: shared.Config.Region}
 }
 
 // Region is the region that the client works in.

@@ -22,7 +22,7 @@ func (r Role) Taken() bool {
 // profile that has none. One that does not exist is an error with Code NoSuchEntity.
 func (c *Client) RoleOf(ctx context.Context, profileARN string) (Role, error) {
 	name := profileARN[strings.LastIndex(profileARN, "/")+1:]
-	out, err := c.iam.GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: aws.String(name)})
+	out, err := c.getInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: aws.String(name)})
 	if err != nil {
 		return Role{}, fmt.Errorf("reading instance profile %s: %w", name, err)
 	}
