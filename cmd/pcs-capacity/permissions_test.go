@@ -424,7 +424,13 @@ var scenes = []scene{
 	{program: permissions.Teardown, before: func(r *restricted) {
 		ownSlurm(r)
 		r.mustAdmin(setupEC2()...)
-	}, run: command("teardown", "--queue", "gpu")},
+		aws, _ := r.clients()
+		if _, err := aws.Launch(r.Context(), capacity.Launch{ClientToken: "t", LaunchTemplate: "lt-0e2000000000000a4", InstanceType: "p5.48xlarge", SubnetID: "subnet-0e200000000000a01",
+			ReservationID: openBlock, Kind: capacity.CapacityBlock, Count: 1,
+			Tags: map[string]string{capacity.TagCluster: "ml/0123456789abcdef", capacity.TagPartition: "gpu", capacity.TagNodes: "gpu-1"}}); err != nil {
+			r.Fatal(err)
+		}
+	}, run: command("teardown", "--queue", "gpu", "--force")},
 	// What an older version, or somebody by hand, has given other tags.
 	{program: permissions.Teardown, before: func(r *restricted) {
 		r.mustAdmin(setupArgs(openBlock, "--max-nodes", "3")...)

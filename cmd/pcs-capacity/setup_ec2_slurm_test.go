@@ -4,8 +4,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
@@ -21,7 +23,8 @@ func TestSetupAndTeardownOnEC2(t *testing.T) {
 		return
 	}
 	settings, _, _ := strings.Cut(rehearsalConfig, "[[partition]]")
-	r := newRehearsalIn(t, rehearsalWorld, settings, func(*slurmlab.Config) {})
+	clock := awssim.NewClock(time.Now(), 1)
+	r := newRehearsalIn(t, rehearsalWorld, settings, func(*slurmlab.Config) {}, clock)
 	mark := func(create bool) string {
 		t.Helper()
 		mark, err := wire.SlurmMark(r.ctx, r.cfg, create)
@@ -57,6 +60,26 @@ func TestSetupAndTeardownOnEC2(t *testing.T) {
 	r.expect("create-fence gpu")
 	const fence = "pcs-capacity-fence-gpu"
 	job := r.running(r.submit("-C", "gpu", "-w", "gpu-1", "-t", "1"))
+	launch := func(token, template, node string) string {
+		t.Helper()
+		all, err := r.aws.Launch(r.ctx, capacity.Launch{ClientToken: token, LaunchTemplate: template, InstanceType: "p5.48xlarge", SubnetID: "subnet-0e200000000000a01",
+			ReservationID: "cr-0e2000000000000b2", Kind: capacity.CapacityBlock, Count: 1,
+			Tags: map[string]string{capacity.TagCluster: made, capacity.TagPartition: "gpu", capacity.TagNodes: node}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all[0].ID
+	}
+	ended := func(id string) bool {
+		t.Helper()
+		for _, i := range r.sim.Instances("us-east-2") {
+			if i.ID == id {
+				return i.State != "running" && i.State != "pending"
+			}
+		}
+		return true
+	}
+	first := launch("a", "pcs-capacity-"+made+"-gpu", "gpu-1")
 
 	tear := func(force bool) *setup.TeardownPlan {
 		t.Helper()
@@ -75,6 +98,9 @@ func TestSetupAndTeardownOnEC2(t *testing.T) {
 		t.Fatal(err)
 	}
 	load()
+	if !ended(first) {
+		t.Error("the instance of gpu-1 is left")
+	}
 	if _, found, err := r.aws.LaunchTemplate(r.ctx, "pcs-capacity-"+made+"-gpu", ""); found || err != nil || len(r.cfg.Partitions) > 0 || r.has(fence) {
 		t.Errorf("left: template %v (%v), partitions %v, fence %v", found, err, r.cfg.Partitions, r.has(fence))
 	}
@@ -91,5 +117,18 @@ func TestSetupAndTeardownOnEC2(t *testing.T) {
 	slices.Sort(drained)
 	if strings.Join(drained, " ") != "gpu-1 gpu-2 gpu-3 gpu-4" {
 		t.Errorf("drained: %v", drained)
+	}
+
+	// No partition is left. What a ResumeProgram launched meanwhile is named, and ended.
+	late := launch("b", "lt-0e200000000000a01", "gpu-9")
+	clock.Advance(6 * time.Minute)
+	r.expect()
+	if notes := r.document().Notes; !slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, late+" (gpu-9)") }) {
+		t.Errorf("status: %q", notes)
+	}
+	clock.Advance(time.Minute)
+	r.expect("end-instance")
+	if !ended(late) {
+		t.Error("the instance of gpu-9 is left")
 	}
 }

@@ -29,8 +29,8 @@ type TeardownCmd struct {
 func (TeardownCmd) Help() string {
 	return `The reverse of setup: drains the nodes, removes the settings and the fences, takes the
 node groups out of the queue and deletes them with their instances, then the queue and the
-launch templates. With provider ec2: the settings, the fences and the launch template; what
-slurm.conf says of the nodes goes with hooks install. Shows what it will do and asks before it does it. What does not carry
+launch templates. With provider ec2: the settings, the fences, the instances and the launch
+template; what slurm.conf says of the nodes goes with hooks install. Shows what it will do and asks before it does it. What does not carry
 pcs-capacity's tag is left alone. The reservation itself stays: a Capacity Block is paid.
 It can be killed and run again at any time.`
 }

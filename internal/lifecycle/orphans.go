@@ -26,7 +26,10 @@ const orphanTime = 30 * time.Second
 // lookForOrphans finds the instances of ours that belong to no node. What cannot be asked
 // stays as the last pass saw it, and is not acted on.
 func (p *pass) lookForOrphans(ctx context.Context) {
-	if !slices.ContainsFunc(p.Settings.Partitions, func(s capacity.PartitionSettings) bool { return s.Provider == capacity.ProviderEC2 }) {
+	launches := slices.ContainsFunc(p.Settings.Partitions, func(s capacity.PartitionSettings) bool { return s.Provider == capacity.ProviderEC2 })
+	// A cluster that has our mark may have instances of partitions that it has no more.
+	launched := p.cluster != nil && p.cluster.Name != "" && p.cluster.Mark != ""
+	if !launches && !launched {
 		return
 	}
 	if p.old != nil {
@@ -49,6 +52,9 @@ func (p *pass) lookForOrphans(ctx context.Context) {
 		p.say(capacity.Admin, "looking for instances that belong to no node: %s", words)
 		return
 	}
+	// Without partitions this is the only answer of AWS's, which tells its time.
+	p.snap.ClockOffset.Duration = p.EC2.Offset()
+	p.now = p.MachineTime().Add(p.snap.ClockOffset.Duration)
 	var ours, others []capacity.Instance
 	for _, i := range capacity.WithNodes(all, p.Slurm.Expand) {
 		if mark := i.Tags[capacity.TagCluster]; mark == p.cluster.Mark {

@@ -107,7 +107,7 @@ var Actions = []Action{
 	{Name: "ec2:RunInstances", Why: "launching nodes; " + forPCS, lessens: programs{Canary, RollingOver}, stops: programs{Setup, Resume, Holding, ResumePCS, Check},
 		grants: []grant{{asksPCS, anywhere}, {programs{Resume, Holding, Check}, newInstances}, {programs{Resume, Holding, Check}, launchedFrom},
 			{programs{Resume, Holding, Check}, listed}, {programs{Resume, Holding, Check}, selected}, {programs{Holding}, ourHolds}}},
-	{Name: "ec2:TerminateInstances", Why: "ending the instances of nodes that are powered down", stops: programs{Suspend, Check}, lessens: programs{Sync},
+	{Name: "ec2:TerminateInstances", Why: "ending the instances of nodes that are powered down, or go", stops: programs{Teardown, Suspend, Check}, lessens: programs{Sync},
 		grants: []grant{{nil, ourInstances}}},
 
 	{Name: "iam:GetInstanceProfile", Why: "whether PCS takes the role of the instance profile; " + forPCS, lessens: programs{Canary, RollingOver}, stops: makesGroups,

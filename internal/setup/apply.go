@@ -76,7 +76,7 @@ func (s Setup) fence(ctx context.Context, want *wanted) error {
 		if s.Fence != nil {
 			passed = s.Fence(ctx)
 		}
-		slots, _, err := s.Slurm.Slots(ctx, want.queue, []string{slot})
+		slots, _, err := s.Slurm.Slots(ctx, want.queue, map[string][]string{slot: nil})
 		switch in := slots[slot]; {
 		case ctx.Err() != nil:
 			return ctx.Err()

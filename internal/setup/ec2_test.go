@@ -382,3 +382,78 @@ func TestTeardownOnEC2(t *testing.T) {
 		t.Errorf("again: %v", stepsOf(p))
 	}
 }
+
+// launch starts an instance as ResumeProgram does.
+func (w *account) launch(cluster, partition, node string) string {
+	w.Helper()
+	all, err := w.ec2.Launch(w.Context(), capacity.Launch{ClientToken: cluster + partition + node, LaunchTemplate: templateName, InstanceType: "p5.48xlarge", SubnetID: subnetA,
+		Kind: capacity.OnDemand, Count: 1, Tags: map[string]string{capacity.TagCluster: cluster, capacity.TagPartition: partition, capacity.TagNodes: node}})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return all[0].ID
+}
+
+// Teardown ends the instances of what it removes, and no others (R9).
+func TestR9_TeardownOnEC2EndsItsInstances(t *testing.T) {
+	w := newAccount(t, nil)
+	w.run(w.requestOnEC2(openBlock))
+	if err := w.sim.SetCapacity(region, "us-east-2a", "p5.48xlarge", 6); err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]string{}
+	for _, i := range []struct{ cluster, partition, node string }{
+		{mark, "gpu", "gpu-1"}, {mark, "gpu", "gpu-2"}, {mark, "gpu", "old-7"},
+		{mark, "other", "other-1"}, {"linux/fedcba9876543210", "gpu", "gpu-3"},
+	} {
+		names[w.launch(i.cluster, i.partition, i.node)] = i.node
+	}
+	left := func() []string {
+		var nodes []string
+		for _, i := range w.sim.Instances(region) {
+			if i.State == "running" || i.State == "pending" {
+				nodes = append(nodes, names[i.ID])
+			}
+		}
+		slices.Sort(nodes)
+		return nodes
+	}
+	var drained []string
+	slurm := slurmOf{slots: map[string]setup.SlurmSlot{"gpu": {Jobs: []string{"12"}}}, drained: &drained}
+	request := func(group string, force bool) setup.TeardownRequest {
+		r := w.teardownOnEC2()
+		w.setup.Slurm, r.NodeGroup, r.Force = slurm, group, force
+		return r
+	}
+	if p := w.planTeardown(request("", false)); len(p.Mismatches) != 1 || p.Mismatches[0].Code != "jobs-run" {
+		t.Errorf("with a job: %v", p.Mismatches)
+	}
+	// A node group alone, by force; one of its instances comes after the plan.
+	p := w.planTeardown(request("gpu", true))
+	want := []string{"drain Slurm nodes gpu", "terminate instances gpu", "delete file gpu.toml", "delete launch template " + filepath.Base(templateName)}
+	slices.Sort(want)
+	if got := slices.Sorted(slices.Values(stepsOf(p))); !slices.Equal(got, want) || len(p.Warnings) != 1 || p.Warnings[0] != "jobs run on these nodes: 12; they end with their nodes" {
+		t.Errorf("steps %q, warnings %q", got, p.Warnings)
+	}
+	names[w.launch(mark, "gpu", "gpu-4")] = "gpu-4"
+	w.fault(awssim.Fault{Effect: awssim.FailBefore, Operation: "TerminateInstances", Count: 1, Code: "UnauthorizedOperation"})
+	if err := w.setup.Teardown(t.Context(), p); err == nil {
+		t.Error("the failure is not told")
+	}
+	w.sim.ClearFaults()
+	slurm.slots = nil
+	w.tear(request("gpu", false))
+	if got := left(); !slices.Equal(got, []string{"gpu-3", "old-7", "other-1"}) {
+		t.Errorf("after node group gpu, left: %v", got)
+	}
+	// Of all the queue nothing is left but the instance of a node group that the settings
+	// lost long ago.
+	drained = nil
+	p = w.tear(request("", false))
+	if got := left(); !slices.Equal(got, []string{"gpu-3", "other-1"}) || !slices.Equal(drained, []string{"old-7"}) {
+		t.Errorf("after the queue, left: %v; drained %v; %v", got, drained, stepsOf(p))
+	}
+	if p := w.planTeardown(request("", false)); !p.Done() {
+		t.Errorf("again: %v", stepsOf(p))
+	}
+}

@@ -26,9 +26,9 @@ type fencing struct {
 	fenced  bool
 }
 
-func (f *fencing) Slots(_ context.Context, _ string, names []string) (map[string]setup.SlurmSlot, int, error) {
+func (f *fencing) Slots(_ context.Context, _ string, nodes map[string][]string) (map[string]setup.SlurmSlot, int, error) {
 	slots := map[string]setup.SlurmSlot{}
-	for _, name := range names {
+	for name := range nodes {
 		slot := setup.SlurmSlot{}
 		if _, there := f.w.inventory().Group(name); there && f.hidden <= 0 {
 			slot.Nodes = []string{name + "-1"}

@@ -36,6 +36,11 @@ type EC2 interface {
 	InstanceTypes(ctx context.Context, names []string) (map[string]ec2.InstanceType, error)
 	// InstancesInReservation are all that take a place of it, whoever launched them.
 	InstancesInReservation(ctx context.Context, id string) ([]capacity.Instance, error)
+	// InstancesByTag are those, other than terminated ones, that have for each key one of its
+	// values.
+	InstancesByTag(ctx context.Context, tags map[string][]string) ([]capacity.Instance, error)
+	// Terminate takes ids that are gone already without an error.
+	Terminate(ctx context.Context, ids []string) error
 	// SecurityGroups maps those of the ids that exist to their VPC.
 	SecurityGroups(ctx context.Context, ids []string) (map[string]string, error)
 	HasKeyPair(ctx context.Context, name string) (bool, error)

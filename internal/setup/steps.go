@@ -20,6 +20,8 @@ const (
 	Delete  Action = "delete"
 	Drain   Action = "drain"
 	Nothing Action = "nothing"
+	// Terminate is EC2's word for instances.
+	Terminate Action = "terminate"
 )
 
 // What a step is about.
@@ -29,6 +31,7 @@ const (
 	WhatQueue     = pcs.WhatQueue
 	WhatFile      = "file"
 	WhatNodes     = "Slurm nodes"
+	WhatInstances = "instances"
 	WhatFence     = "Slurm reservation"
 )
 

@@ -12,8 +12,9 @@ import (
 
 // Slurm is what teardown asks and tells slurmctld.
 type Slurm interface {
-	// Slots says what Slurm has of slots, by name, and how many jobs wait in a partition.
-	Slots(ctx context.Context, partition string, names []string) (slots map[string]SlurmSlot, waiting int, err error)
+	// Slots says what Slurm has of slots, by name, and how many jobs wait in a partition. nodes
+	// are those of a slot whose names do not tell.
+	Slots(ctx context.Context, partition string, nodes map[string][]string) (slots map[string]SlurmSlot, waiting int, err error)
 	// Drain keeps new jobs off the nodes; those that run go on.
 	Drain(ctx context.Context, nodes []string, reason string) error
 	// DeleteReservation succeeds as well when there is none of this name.
@@ -117,6 +118,13 @@ func (t *remains) plan() *TeardownPlan {
 	for _, slot := range t.slots {
 		for _, name := range slot.slurm.Reservations {
 			p.Steps = append(p.Steps, Step{What: WhatFence, Name: name, Action: Delete})
+		}
+	}
+	for _, slot := range t.slots {
+		if slot.group == nil && slot.instances > 0 {
+			step := Step{What: WhatInstances, Name: slot.name, Action: Terminate}
+			step.add("instances", strconv.Itoa(slot.instances))
+			p.Steps = append(p.Steps, step)
 		}
 	}
 	if step, ok := t.queueStep(); ok {

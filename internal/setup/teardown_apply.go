@@ -3,6 +3,8 @@ package setup
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,7 +25,7 @@ func (s Setup) Teardown(ctx context.Context, p *TeardownPlan) error {
 	if len(p.Mismatches) > 0 {
 		return &Refusal{Mismatches: p.Mismatches}
 	}
-	for _, step := range []func(context.Context, *remains) error{s.mark, s.drain, s.forget, s.release, s.remove, s.sweep} {
+	for _, step := range []func(context.Context, *remains) error{s.mark, s.drain, s.forget, s.release, s.terminate, s.remove, s.sweep} {
 		if err := step(ctx, t); err != nil {
 			return err
 		}
@@ -54,9 +56,7 @@ func (s Setup) drain(ctx context.Context, t *remains) error {
 	if t.slurm != nil {
 		return nil
 	}
-	var names []string
 	for _, slot := range t.slots {
-		names = append(names, slot.name)
 		if len(slot.slurm.Nodes) == 0 {
 			continue
 		}
@@ -65,14 +65,15 @@ func (s Setup) drain(ctx context.Context, t *remains) error {
 			return err
 		}
 	}
-	if len(names) == 0 || t.request.Force {
+	if len(t.slots) == 0 || t.request.Force {
 		return nil
 	}
-	now, _, err := s.Slurm.Slots(ctx, t.request.Queue, names)
+	now, _, err := s.Slurm.Slots(ctx, t.request.Queue, t.slotNodes())
 	if err != nil {
 		return err
 	}
-	for _, name := range names {
+	for _, slot := range t.slots {
+		name := slot.name
 		if jobs := now[name].Jobs; len(jobs) > 0 {
 			return fmt.Errorf("%w: %s started on %s meanwhile; run this again when they have ended, or give the nodes back with `scontrol update nodename=%s state=resume`",
 				ErrJobsRun, strings.Join(jobs, ", "), name, strings.Join(now[name].Nodes, ","))
@@ -128,6 +129,29 @@ func (s Setup) release(ctx context.Context, t *remains) error {
 	return nil
 }
 
+// terminate ends the instances that we launched, as they are now: one may have come since
+// the plan.
+func (s Setup) terminate(ctx context.Context, t *remains) error {
+	if t.request.Provider != capacity.ProviderEC2 {
+		return nil
+	}
+	instances, err := s.instancesOnEC2(ctx, t)
+	if err != nil {
+		return err
+	}
+	for _, slot := range slices.Sorted(maps.Keys(instances)) {
+		var ids []string
+		for _, i := range instances[slot] {
+			ids = append(ids, i.ID)
+		}
+		if err := s.EC2.Terminate(ctx, ids); err != nil {
+			return err
+		}
+		s.tell(WhatInstances, slot, "done")
+	}
+	return nil
+}
+
 // remove deletes the node groups, and then what they were made from.
 func (s Setup) remove(ctx context.Context, t *remains) error {
 	for _, slot := range t.slots {
@@ -158,11 +182,7 @@ func (s Setup) sweep(ctx context.Context, t *remains) error {
 	if err != nil || change == nil || change.ours || t.slurm != nil {
 		return err
 	}
-	var names []string
-	for _, slot := range t.slots {
-		names = append(names, slot.name)
-	}
-	now, _, err := s.Slurm.Slots(ctx, t.request.Queue, names)
+	now, _, err := s.Slurm.Slots(ctx, t.request.Queue, t.slotNodes())
 	if err != nil {
 		return err
 	}

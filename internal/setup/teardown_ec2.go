@@ -3,11 +3,13 @@ package setup
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
 // findOnEC2 finds what there is of a partition of self-managed Slurm: by the settings, and by
@@ -24,26 +26,81 @@ func (s Setup) findOnEC2(ctx context.Context, t *remains) error {
 	}
 	for _, base := range t.basesOnEC2(templates) {
 		for _, name := range t.slotsOnEC2(base) {
-			t.slots = append(t.slots, remainingSlot{name: name, base: base})
+			t.slots = append(t.slots, remainingSlot{name: name, base: base, nodes: t.listedNodes(base)})
 		}
 		at := slices.IndexFunc(templates, func(lt capacity.LaunchTemplate) bool { return lt.Name == pcs.TemplateName(t.request.Mark, base) })
 		if at >= 0 {
 			t.slots[len(t.slots)-1].template = templates[at]
 		}
 	}
+	instances, err := s.instancesOnEC2(ctx, t)
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(instances)) {
+		at := slices.IndexFunc(t.slots, func(slot remainingSlot) bool { return slot.name == name })
+		if at < 0 {
+			at = len(t.slots)
+			t.slots = append(t.slots, remainingSlot{name: name, base: name})
+		}
+		t.slots[at].instances = len(instances[name])
+		for _, i := range instances[name] {
+			t.slots[at].nodes = union(t.slots[at].nodes, []string{i.Tags[capacity.TagNode]})
+		}
+	}
 	if len(t.slots) == 0 {
 		return nil
 	}
-	ids, err := s.EC2.InstanceIDsByTag(ctx, map[string][]string{capacity.TagCluster: {t.request.Mark}, capacity.TagPartition: {t.request.Queue}})
-	if err != nil {
-		return fmt.Errorf("looking for instances of partition %s: %w", t.request.Queue, err)
-	}
-	t.slots[0].instances = len(ids)
 	t.byHand = append(t.byHand, "take the nodes out of slurm.conf on Slurm's controller, and restart slurmctld, with\n  pcs-capacity hooks install")
-	if len(ids) > 0 {
-		t.byHand = append(t.byHand, fmt.Sprintf("instances run (%d); `sync` ends them once their nodes are out of Slurm", len(ids)))
-	}
 	return s.askSlurm(ctx, t)
+}
+
+// instancesOnEC2 are the instances that we launched for what is to go, by slot.
+func (s Setup) instancesOnEC2(ctx context.Context, t *remains) (map[string][]capacity.Instance, error) {
+	ours, err := s.EC2.InstancesByTag(ctx, map[string][]string{capacity.TagCluster: {t.request.Mark}, capacity.TagPartition: {t.request.Queue}})
+	if err != nil {
+		return nil, fmt.Errorf("looking for instances of partition %s: %w", t.request.Queue, err)
+	}
+	found := map[string][]capacity.Instance{}
+	for _, i := range capacity.WithNodes(ours, slurm.Expand) {
+		if node := i.Tags[capacity.TagNode]; node != "" && !i.Ended() {
+			if slot, goes := t.slotOf(node); goes {
+				found[slot] = append(found[slot], i)
+			}
+		}
+	}
+	return found, nil
+}
+
+// slotOf is the slot of a node, and whether it is to go.
+func (t *remains) slotOf(node string) (slot string, goes bool) {
+	has := func(name string) bool {
+		return slices.ContainsFunc(t.slots, func(slot remainingSlot) bool { return slot.name == name })
+	}
+	for _, s := range t.slots {
+		if slices.Contains(s.nodes, node) {
+			return s.name, true
+		}
+	}
+	slot, named := capacity.SlotOf(node)
+	if !named {
+		slot = node
+	}
+	return slot, has(slot) || t.request.NodeGroup == "" && !t.elsewhere(slot)
+}
+
+// listedNodes are the nodes that settings list for a node group.
+func (t *remains) listedNodes(base string) []string {
+	if t.request.Config != nil {
+		for _, p := range t.request.Config.Domain().Partitions {
+			for _, g := range p.Groups {
+				if p.Name == t.request.Queue && g.Name == base {
+					return slices.Clone(g.Nodes)
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // basesOnEC2 are the node groups that are to go.

@@ -32,8 +32,10 @@ type remains struct {
 type remainingSlot struct {
 	name string
 	// base is the name of the node group in the settings.
-	base      string
-	group     *pcs.NodeGroup // nil if there is none
+	base  string
+	group *pcs.NodeGroup // nil if there is none
+	// nodes are those that settings list, and those of instances.
+	nodes     []string
 	instances int
 	template  capacity.LaunchTemplate // zero if there is none
 	slurm     SlurmSlot
@@ -209,11 +211,7 @@ func (s Setup) askSlurm(ctx context.Context, t *remains) error {
 	if len(t.slots) == 0 {
 		return nil
 	}
-	var names []string
-	for _, slot := range t.slots {
-		names = append(names, slot.name)
-	}
-	found, waiting, err := s.Slurm.Slots(ctx, t.request.Queue, names)
+	found, waiting, err := s.Slurm.Slots(ctx, t.request.Queue, t.slotNodes())
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -222,6 +220,15 @@ func (s Setup) askSlurm(ctx context.Context, t *remains) error {
 		t.slots[i].slurm = found[t.slots[i].name]
 	}
 	return nil
+}
+
+// slotNodes are the slots, each with the nodes that settings and instances tell.
+func (t *remains) slotNodes() map[string][]string {
+	nodes := map[string][]string{}
+	for _, slot := range t.slots {
+		nodes[slot.name] = slot.nodes
+	}
+	return nodes
 }
 
 // checkJobs keeps nodes that jobs run on, unless that is forced.

@@ -24,11 +24,33 @@ type slurmAway struct{}
 
 var errAway = errors.New("no scontrol here")
 
-func (slurmAway) Slots(context.Context, string, []string) (map[string]setup.SlurmSlot, int, error) {
+func (slurmAway) Slots(context.Context, string, map[string][]string) (map[string]setup.SlurmSlot, int, error) {
 	return nil, 0, errAway
 }
 func (slurmAway) Drain(context.Context, []string, string) error   { return errAway }
 func (slurmAway) DeleteReservation(context.Context, string) error { return errAway }
+
+// slurmOf is a Slurm whose slots have nodes and jobs.
+type slurmOf struct {
+	slurmAway
+	slots   map[string]setup.SlurmSlot
+	drained *[]string
+}
+
+func (s slurmOf) Slots(_ context.Context, _ string, nodes map[string][]string) (map[string]setup.SlurmSlot, int, error) {
+	slots := map[string]setup.SlurmSlot{}
+	for name, more := range nodes {
+		slot := s.slots[name]
+		slot.Nodes = append(slices.Clone(slot.Nodes), more...)
+		slots[name] = slot
+	}
+	return slots, 0, nil
+}
+
+func (s slurmOf) Drain(_ context.Context, nodes []string, _ string) error {
+	*s.drained = append(*s.drained, nodes...)
+	return nil
+}
 
 func (w *account) teardown(group string) setup.TeardownRequest {
 	w.setup.Slurm = slurmAway{}

@@ -244,11 +244,11 @@ func (f following) Hostlist(names []string) string                    { return s
 func (f following) Expand(hostlist string) ([]string, error)          { return slurm.Expand(hostlist) }
 
 // Slots is for the teardown of a slot.
-func (f following) Slots(ctx context.Context, _ string, names []string) (map[string]setup.SlurmSlot, int, error) {
+func (f following) Slots(ctx context.Context, _ string, nodes map[string][]string) (map[string]setup.SlurmSlot, int, error) {
 	cluster, err := f.Look(ctx)
 	slots := map[string]setup.SlurmSlot{}
-	for _, name := range names {
-		slot := setup.SlurmSlot{Nodes: nodesOfSlot(cluster, name)}
+	for name, more := range nodes {
+		slot := setup.SlurmSlot{Nodes: nodesOfSlot(cluster, name, more)}
 		for _, r := range cluster.Reservations {
 			if of, ours := lifecycle.SlotOf(r); ours && of == name {
 				slot.Reservations = append(slot.Reservations, r.Name)

@@ -16,7 +16,7 @@ type TeardownSlurm struct{ SyncSlurm }
 var _ setup.Slurm = TeardownSlurm{}
 
 // Slots says what Slurm has of slots, and how many jobs wait in a partition.
-func (s TeardownSlurm) Slots(ctx context.Context, partition string, names []string) (map[string]setup.SlurmSlot, int, error) {
+func (s TeardownSlurm) Slots(ctx context.Context, partition string, nodes map[string][]string) (map[string]setup.SlurmSlot, int, error) {
 	cluster, err := s.Look(ctx)
 	if err != nil {
 		return nil, 0, err
@@ -26,8 +26,8 @@ func (s TeardownSlurm) Slots(ctx context.Context, partition string, names []stri
 		return nil, 0, err
 	}
 	slots := map[string]setup.SlurmSlot{}
-	for _, name := range names {
-		slot := setup.SlurmSlot{Nodes: nodesOfSlot(cluster, name)}
+	for name, more := range nodes {
+		slot := setup.SlurmSlot{Nodes: nodesOfSlot(cluster, name, more)}
 		for _, r := range cluster.Reservations {
 			if of, ours := lifecycle.SlotOf(r); ours && of == name {
 				slot.Reservations = append(slot.Reservations, r.Name)
@@ -57,13 +57,14 @@ func (s TeardownSlurm) Slots(ctx context.Context, partition string, names []stri
 	return slots, waiting, nil
 }
 
-// nodesOfSlot are the nodes of a PCS compute node group, whose names say so: the settings
-// may not have it any more. Partitions count as well as nodes, of which Slurm may hide
-// those that are powered down.
-func nodesOfSlot(c *lifecycle.Cluster, slot string) []string {
+// nodesOfSlot are the nodes that Slurm has of a slot: those whose names say so, since the
+// settings may not have it any more, and those of more. Partitions count as well as nodes,
+// of which Slurm may hide those that are powered down.
+func nodesOfSlot(c *lifecycle.Cluster, slot string, more []string) []string {
 	var names []string
 	add := func(name string) {
-		if of, ok := capacity.SlotOf(name); ok && of == slot && !slices.Contains(names, name) {
+		of, named := capacity.SlotOf(name)
+		if (named && of == slot || slices.Contains(more, name)) && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
