@@ -44,6 +44,8 @@ var ErrNoRoom = errors.New("there is no room for the launch")
 // Instance is an EC2 instance.
 type Instance struct {
 	ID, PrivateIP string
+	// Type and SubnetID say where it runs.
+	Type, SubnetID string
 	// ReservationID is the reservation that it runs in; "" if none.
 	ReservationID string
 	// State is EC2's, verbatim.

@@ -40,7 +40,7 @@ func (u *powerUp) asks(g group) []ask {
 			}
 		}
 		for slot, at := range slots {
-			targets, err := chooseTargets(one.jobs, at, counts[slot], u.facts)
+			targets, _, err := u.targets(one.jobs, at, counts[slot], among)
 			if err != nil {
 				clear(one.where)
 				break
@@ -134,7 +134,7 @@ func (u *powerUp) tryApart(outcomes []outcome) (rest []outcome) {
 			continue
 		}
 		f := explain(o.err)
-		why := &refusal{code: f.code, ec2Code: f.ec2Code, message: f.message, notBefore: f.notBefore}
+		why := &refusal{code: f.code, ec2Code: f.ec2Code, message: f.message, notBefore: f.notBefore, letGo: besideOf(o.err)}
 		at, _ := u.placeOf(o.nodes[0])
 		for _, j := range blame {
 			out = append(out, refusedJob{Job: j, partition: at.partition.Name, why: why, later: true, behind: true})

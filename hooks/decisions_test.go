@@ -188,7 +188,8 @@ func TestTargetsBesideOtherNodes(t *testing.T) {
 		u := newPowerUp(twoReservations())
 		u.facts.live[c.runs] = []capacity.Instance{{ID: "i-1", ReservationID: one}}
 		job := nlp(1, "gpu-1", "gpu-2", "gpu-3")
-		targets, err := u.chooseTargets([]Job{job}, part{place: u.place(t, "gpu-1"), nodes: []string{"gpu-1", "gpu-2"}})
+		nodes := []string{"gpu-1", "gpu-2"}
+		targets, _, err := u.chooseTargets([]Job{job}, part{place: u.place(t, "gpu-1"), nodes: nodes}, setOf(nodes))
 		if err != nil || len(targets) != 2 || targets[0].reservationID != c.first {
 			t.Errorf("%s: %v, %+v", name, err, targets)
 		}

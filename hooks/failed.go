@@ -52,6 +52,8 @@ func (r *Resume) failed(ctx context.Context, o outcome) error {
 	if err != nil {
 		err = fmt.Errorf("nodes %s are left to ResumeTimeout: %w", record.Nodes, err)
 		r.Log.Error("sending nodes down", "err", err)
+	} else {
+		r.letGo(ctx, besideOf(o.err), o.jobs)
 	}
 	begin, again := map[string]time.Time{}, map[string]string{}
 	for _, j := range o.jobs {

@@ -230,19 +230,25 @@ type notHeld struct {
 	answer Refused
 	nodes  int
 	tried  []string
+	// letGo are nodes that are up, beside which it should have been; beside says so.
+	letGo  []string
+	beside string
 }
 
 func (n *notHeld) Unwrap() error     { return n.error }
 func (n *notHeld) ErrorCode() string { return n.answer.ErrorCode() }
 func (n *notHeld) ErrorMessage() string {
-	return fmt.Sprintf(holdFailedFor, n.nodes, strings.Join(n.tried, ", "), n.answer.ErrorMessage())
+	return fmt.Sprintf(holdFailedFor, n.nodes, strings.Join(n.tried, ", ")+n.beside, n.answer.ErrorMessage())
 }
 
 // nowhere says where a launch was tried, beside EC2's first answer.
-func nowhere(first error, p part, nodes int) error {
-	n := &notHeld{error: first, nodes: nodes}
+func (u *powerUp) nowhere(first error, p part, nodes int) error {
+	n := &notHeld{error: first, nodes: nodes, letGo: nodesOf(p.near)}
 	if !p.holds() || !errors.As(first, &n.answer) {
 		return first
+	}
+	if len(n.letGo) > 0 {
+		n.beside = fmt.Sprintf(", beside %s, which is up there", u.Slurm.Hostlist(n.letGo))
 	}
 	for _, t := range p.targets {
 		at := t.instanceType + " in " + t.azID

@@ -21,6 +21,8 @@ type Slurm interface {
 	// PowerDownForce takes nodes away from their jobs, which Slurm requeues, and powers
 	// them down; the reason stays on the nodes.
 	PowerDownForce(ctx context.Context, nodes []string, reason string) error
+	// PowerDown powers nodes down when their jobs have ended; they get no others.
+	PowerDown(ctx context.Context, nodes []string, reason string) error
 	// GivenUp are those of the nodes that did not boot within ResumeTimeout. Slurm uses
 	// them no more until they are powered down once again.
 	GivenUp(ctx context.Context, nodes []string) ([]string, error)

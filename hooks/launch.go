@@ -21,13 +21,7 @@ type launched struct {
 // launch launches a unit and settles what came of it. If one part of a group fails the
 // whole group fails, and powering its nodes down terminates what was launched.
 func (u *powerUp) launch(what unit) {
-	got := map[string]launched{}
-	var err error
-	for _, p := range what.parts {
-		if err = u.fill(p, what, got); err != nil {
-			break
-		}
-	}
+	got, err := u.fillAll(what)
 	outcomes := make([]outcome, len(what.groups))
 	for i, g := range what.groups {
 		outcomes[i] = outcome{group: g, launched: map[string]launched{}}
@@ -42,6 +36,45 @@ func (u *powerUp) launch(what unit) {
 	u.settle(outcomes)
 }
 
+// fillAll launches the parts of a unit, in one zone if they have to be.
+func (u *powerUp) fillAll(what unit) (got map[string]launched, err error) {
+	got = map[string]launched{}
+	for _, zone := range what.zones() {
+		if err != nil { // the zone before has no room for all
+			if ended := u.endLaunched(got); ended != nil {
+				return got, ended
+			}
+			clear(got)
+		}
+		var failed error
+		for _, p := range what.parts {
+			if failed = u.fill(p.in(zone), what, got); failed != nil {
+				break
+			}
+		}
+		if failed == nil {
+			return got, nil
+		}
+		if err = cmp.Or(err, failed); !errors.Is(failed, capacity.ErrNoRoom) {
+			return got, failed
+		}
+	}
+	return got, err
+}
+
+// endLaunched ends what was launched.
+func (u *powerUp) endLaunched(got map[string]launched) error {
+	var ids []string
+	for _, l := range got {
+		ids = append(ids, l.instance.ID)
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	u.Log.Info("ended, since the rest of the job has no room in the zone", "instances", ids)
+	return u.EC2.Terminate(u.finish, ids)
+}
+
 // fill launches the nodes of a part, or adopts what an earlier run of this hook launched
 // for them and could not finish. It moves on to the next target when EC2 says that there
 // is no room; the error is EC2's first one, for the nodes that are not in got then.
@@ -51,6 +84,11 @@ func (u *powerUp) fill(p part, what unit, got map[string]launched) error {
 		return err
 	}
 	var first error
+	if len(missing) > 0 {
+		if p.targets, err = u.besideLaunched(p, got); err != nil {
+			return err
+		}
+	}
 	for _, t := range p.targets {
 		for len(missing) > 0 {
 			// EC2 counts calls, not instances.
@@ -77,7 +115,7 @@ func (u *powerUp) fill(p part, what unit, got map[string]launched) error {
 	}
 	if len(missing) > 0 {
 		u.endLeft(missing)
-		return nowhere(first, p, len(p.nodes))
+		return u.nowhere(first, p, len(p.nodes))
 	}
 	return nil
 }

@@ -20,11 +20,33 @@ type part struct {
 	nodes []string
 	// targets in the order in which they are tried.
 	targets []target
+	// together: all nodes of the jobs must be in one zone, those of near among them.
+	together bool
+	near     []neighbor
 }
 
 // holds reports whether capacity may be held for the part.
-func (p part) holds() bool {
-	return slices.ContainsFunc(p.targets, func(t target) bool { return t.hold })
+func (p part) holds() bool { return holds(p.targets) }
+
+// zones are the ids of the zones in which the parts of a unit that has to be in one are tried
+// one after the other; "" stands for all of them together.
+func (what unit) zones() (ids []string) {
+	if len(what.parts) == 1 || !what.parts[0].together {
+		return []string{""}
+	}
+	for _, t := range what.parts[0].targets {
+		everywhere := !slices.ContainsFunc(what.parts, func(p part) bool { return len(p.in(t.azID).targets) == 0 })
+		if everywhere && !slices.Contains(ids, t.azID) {
+			ids = append(ids, t.azID)
+		}
+	}
+	return ids
+}
+
+// in is the part with its targets in a zone; all of them for "".
+func (p part) in(azID string) part {
+	p.targets = slices.DeleteFunc(slices.Clone(p.targets), func(t target) bool { return azID != "" && t.azID != azID })
+	return p
 }
 
 // outcome is what became of a group.
@@ -81,11 +103,19 @@ func (u *powerUp) parts(g group) ([]part, error) {
 		}
 		parts[i].nodes = append(parts[i].nodes, n)
 	}
+	together := false
 	for i := range parts {
 		var err error
-		if parts[i].targets, err = u.chooseTargets(g.jobs, parts[i]); err != nil {
+		if parts[i].targets, parts[i].near, err = u.chooseTargets(g.jobs, parts[i], setOf(g.nodes)); err != nil {
 			return nil, err
 		}
+		together = together || parts[i].holds()
+	}
+	for i := range parts {
+		parts[i].together = together
+	}
+	if len((unit{parts: parts}).zones()) == 0 {
+		return nil, &refusal{code: noPlaceBeside, message: "the node groups of the job have no zone in common, where it could be launched as a whole"}
 	}
 	for _, p := range parts {
 		u.facts.taken[p.targets[0].reservationID] += len(p.nodes)
@@ -95,10 +125,10 @@ func (u *powerUp) parts(g group) ([]part, error) {
 
 // chooseTargets is where nodes of jobs can be launched, in the order to try: first where
 // other nodes of the jobs run already, then by room.
-func (u *powerUp) chooseTargets(jobs []Job, p part) ([]target, error) {
-	targets, err := chooseTargets(jobs, p.place, len(p.nodes), u.facts)
+func (u *powerUp) chooseTargets(jobs []Job, p part, among map[string]bool) ([]target, []neighbor, error) {
+	targets, near, err := u.targets(jobs, p.place, len(p.nodes), among)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	beside := map[string]bool{}
 	for _, j := range jobs {
@@ -115,7 +145,7 @@ func (u *powerUp) chooseTargets(jobs []Job, p part) ([]target, error) {
 		return 1
 	}
 	slices.SortStableFunc(targets, func(a, b target) int { return apart(a) - apart(b) })
-	return targets, nil
+	return targets, near, nil
 }
 
 // nodesTags are the tags that tell a launch's instances which nodes they are: hostlists

@@ -95,7 +95,7 @@ func (u *powerUp) refusedNow(groups []group) (refused []refusedJob) {
 			}
 			var why *refusal
 			for slot, at := range slots {
-				_, err := chooseTargets(append(slices.Clone(kept[slot]), j), at, nodes[slot], u.facts)
+				_, _, err := u.targets(append(slices.Clone(kept[slot]), j), at, nodes[slot], among)
 				if errors.As(err, &why) {
 					later = append(later, refusedJob{Job: j, partition: at.partition.Name, why: why, later: true})
 					break
@@ -293,6 +293,9 @@ func (u *powerUp) requeueHeld(ctx context.Context, refused []refusedJob) ([]Job,
 	}
 	if err == nil {
 		u.running.Go(func() { u.keepHeld(refused, now) })
+		for _, r := range refused {
+			u.letGo(ctx, r.why.letGo, []Job{r.Job})
+		}
 	}
 	return jobs, err
 }

@@ -25,6 +25,8 @@ type refusal struct {
 	ec2Code       string // EC2's, where that is the reason
 	// notBefore is AWS's time before which trying again is of no use; zero if nobody knows.
 	notBefore time.Time
+	// letGo are nodes that are up and keep a job from its launch: see besideNeighbors.
+	letGo []string
 }
 
 func (r *refusal) Error() string { return r.code + ": " + r.message }
