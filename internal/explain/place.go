@@ -19,7 +19,7 @@ type Node struct {
 	Up bool
 	// Partition and Slot are where the settings put it; "" if they do not have it.
 	Partition, Slot string
-	// Surplus: there are more nodes in its slot than instances.
+	// Surplus: there are more nodes in its slot than instances, or than max_nodes.
 	Surplus bool
 	// Unproven: it has yet to pass the site's health command.
 	Unproven bool
@@ -58,7 +58,7 @@ func OfNode(n Node, snap *capacity.Snapshot, records []state.Record, expand func
 	case code != Open:
 		e.Code, e.Answer = code, fmt.Sprintf("Node %s takes no jobs: %s.", n.Name, where)
 	case n.Surplus:
-		e.Code, e.Answer = Surplus, fmt.Sprintf("Node %s takes no jobs: its slot has more nodes than instances.", n.Name)
+		e.Code, e.Answer = Surplus, fmt.Sprintf("Node %s takes no jobs: its slot has more nodes than instances, or than `max_nodes`.", n.Name)
 	case n.Unproven:
 		e.Code, e.Answer = Unproven, fmt.Sprintf("Node %s takes no jobs yet: the site's health command has to find it healthy.", n.Name)
 	case down && failed:

@@ -29,6 +29,10 @@ func (p *pass) act(ctx context.Context, mayDelete bool) {
 		}
 		v.lost = p.lost(v, nodes[:v.launchable(nodes)])
 		v.closed = p.closed(ctx, v, nodes[:v.launchable(nodes)])
+		if closed := v.surplus(nodes); v.partition.Provider == capacity.ProviderPCS && v.current.ID != "" && len(closed) > 0 {
+			p.say(capacity.Note, "slot %s has %d nodes, of which max_nodes lets jobs use %d: none starts on %s; set max_nodes = %d in the settings to use them",
+				v.slot.Name, len(nodes), len(nodes)-len(closed), p.Slurm.Hostlist(closed), len(nodes))
+		}
 		for _, r := range v.wanted(nodes, now) {
 			want = append(want, r.shift(toSlurm))
 		}

@@ -68,9 +68,7 @@ func (v slotView) wanted(nodes []string, now time.Time) []Reservation {
 	if next := v.next; next.Reservation.ID != "" && !next.Window.Unbounded() {
 		want = append(want, reservation(v.guard("fence", next.Reservation.ID).String(), nodes, next.Window.Fence, time.Time{}))
 	}
-	// Nothing can be launched for the last nodes, nor for those of failed hosts, so that jobs
-	// are kept from them. They stay the same ones while jobs come and go.
-	if surplus := slices.Concat(v.lost, nodes[v.launchable(nodes):]); v.partition.Provider == capacity.ProviderEC2 && len(surplus) > 0 {
+	if surplus := v.surplus(nodes); len(surplus) > 0 {
 		want = append(want, reservation(v.guard("surplus", id).String(), surplus, now, time.Time{}))
 	}
 	for _, c := range v.closed {
@@ -79,6 +77,19 @@ func (v slotView) wanted(nodes []string, now time.Time) []Reservation {
 		want = append(want, reservation(g.String(), []string{c.node}, now, c.until))
 	}
 	return want
+}
+
+// surplus are the nodes that jobs are kept from: the last ones, and where we launch those of
+// failed hosts. They stay the same ones while jobs come and go. Which nodes of a PCS compute
+// node group have the instances, PCS alone says: there only what is beyond max_nodes is closed.
+func (v slotView) surplus(nodes []string) []string {
+	if v.partition.Provider == capacity.ProviderEC2 {
+		return slices.Concat(v.lost, nodes[v.launchable(nodes):])
+	}
+	if v.group.MaxNodes == 0 || v.places < v.group.MaxNodes {
+		return nil
+	}
+	return nodes[v.launchable(nodes):]
 }
 
 // launchable is how many of a slot's nodes, the first ones, there are instances for.

@@ -64,9 +64,9 @@ func (s step) describe(hostlist string) string {
 		return fmt.Sprintf("slot %s: %s the wait %s, no job starts on %s before %s", s.slot, past[s.do], s.r.Name, hostlist, capacity.FormatUTC(s.r.End))
 	case "surplus":
 		if removed {
-			return fmt.Sprintf("slot %s: removed %s, there is capacity for %s", s.slot, s.r.Name, hostlist)
+			return fmt.Sprintf("slot %s: removed %s, jobs get %s again", s.slot, s.r.Name, hostlist)
 		}
-		return fmt.Sprintf("slot %s: %s %s, no job starts on %s, for which there is no capacity", s.slot, past[s.do], s.r.Name, hostlist)
+		return fmt.Sprintf("slot %s: %s %s, no job starts on %s: there are no instances for more nodes, or max_nodes allows no more", s.slot, past[s.do], s.r.Name, hostlist)
 	case "health":
 		if removed {
 			return fmt.Sprintf("slot %s: removed %s, jobs get %s", s.slot, s.r.Name, hostlist)

@@ -25,8 +25,8 @@ func TestStepsAreDescribed(t *testing.T) {
 		"a fence removed":  {"delete", "fence", reservation("pcs-capacity-fence-gpu", nodes, open, next), "delete-fence", "slot gpu: removed the fence pcs-capacity-fence-gpu, no reservation needs it"},
 		"a wait":           {"create", "wait", reservation("pcs-capacity-wait-gpu", nodes, noon, next), "create-wait", "slot gpu: placed the wait pcs-capacity-wait-gpu, no job starts on gpu-[1-2] before 2026-11-21 18:00 UTC"},
 		"a wait removed":   {"delete", "wait", reservation("pcs-capacity-wait-gpu", nodes, noon, next), "delete-wait", "slot gpu: removed the wait pcs-capacity-wait-gpu, nothing holds jobs back from gpu-[1-2] any more"},
-		"surplus nodes":    {"create", "surplus", reservation("pcs-capacity-surplus-gpu", nodes, noon, noon.AddDate(1, 0, 0)), "create-surplus", "slot gpu: placed pcs-capacity-surplus-gpu, no job starts on gpu-[1-2], for which there is no capacity"},
-		"surplus removed":  {"delete", "surplus", reservation("pcs-capacity-surplus-gpu", nodes, noon, noon.AddDate(1, 0, 0)), "delete-surplus", "slot gpu: removed pcs-capacity-surplus-gpu, there is capacity for gpu-[1-2]"},
+		"surplus nodes":    {"create", "surplus", reservation("pcs-capacity-surplus-gpu", nodes, noon, noon.AddDate(1, 0, 0)), "create-surplus", "slot gpu: placed pcs-capacity-surplus-gpu, no job starts on gpu-[1-2]: there are no instances for more nodes, or max_nodes allows no more"},
+		"surplus removed":  {"delete", "surplus", reservation("pcs-capacity-surplus-gpu", nodes, noon, noon.AddDate(1, 0, 0)), "delete-surplus", "slot gpu: removed pcs-capacity-surplus-gpu, jobs get gpu-[1-2] again"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := step{do: c.do, r: c.r, slot: "gpu"}
