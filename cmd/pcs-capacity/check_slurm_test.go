@@ -127,7 +127,7 @@ func newWired(t *testing.T) *wired {
 
 	w.sim.OnInstance(func(e awssim.InstanceEvent) {
 		node := capacity.LaunchedNodes(e.Instance.Tags)
-		if e.Kind != awssim.Launched || node == "" {
+		if e.Kind != awssim.Launched || node != "gpu-1" {
 			return
 		}
 		go func() {

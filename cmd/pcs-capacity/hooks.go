@@ -40,9 +40,9 @@ type programFlags struct {
 	Prolog bool   `help:"With the settings: Prolog and TaskProlog too. The programs have to be on every compute node."`
 }
 
-// forceFlag is for sites whose blocks leave no time between them.
+// forceFlag is for sites whose blocks leave no time between them, and for nodes that go.
 type forceFlag struct {
-	Force bool `help:"On PCS: change the cluster's settings while a block is open, too. PCS restarts slurmctld; jobs go on."`
+	Force bool `help:"Go on while jobs run on nodes that go, or wait in partitions that go; they end with them. On PCS: change the cluster's settings while a block is open, too. PCS restarts slurmctld; jobs go on."`
 }
 
 // script is what the hook's file is to be with these settings.
@@ -260,13 +260,16 @@ func (programFlags) apply(ctx context.Context, t *terminal.Terminal, plan wiring
 	default:
 		if plan.Restarts() {
 			question = "Write this, and restart slurmctld? Jobs go on."
+			if len(plan.Ends) > 0 {
+				question = fmt.Sprintf("Write this, and restart slurmctld? Jobs %s end; all others go on.", strings.Join(plan.Ends, ", "))
+			}
 		}
 		if ask {
 			if err := t.Confirm(question); err != nil {
 				return err
 			}
 		}
-		done := map[string]string{"write": "Wrote", "remove": "Removed", "set": "Changed", "restart": "Restarted"}
+		done := map[string]string{"write": "Wrote", "remove": "Removed", "set": "Changed", "restart": "Restarted", "drain": "Drained"}
 		err := plan.Apply(ctx, func(c wiring.Change) { t.Say("%s %s.", done[c.Do], c.What) })
 		if err != nil {
 			return fmt.Errorf("%w; run this again to go on from here", err)

@@ -103,7 +103,7 @@ func (c *HooksInstallCmd) settings(ctx context.Context, g *Globals, cfg *config.
 		return err
 	}
 	plan.ByHand = append(plan.ByHand, notes...)
-	return plan.InstallSettings(ctx, slurmSettings(ctx, cfg, conf, true), site, text)
+	return plan.InstallSettings(ctx, slurmSettings(ctx, cfg, conf, true, c.Force), site, text)
 }
 
 func (c *HooksInstallCmd) installAs(ctx context.Context, t *terminal.Terminal, cfg *config.Config) error {

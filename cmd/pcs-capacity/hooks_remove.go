@@ -64,7 +64,7 @@ func (c *HooksRemoveCmd) Run(ctx context.Context, g *Globals, t *terminal.Termin
 		if err != nil {
 			return err
 		}
-		settings := slurmSettings(ctx, cfg, conf, false)
+		settings := slurmSettings(ctx, cfg, conf, false, c.Force)
 		settings.Off = removal.off(job)
 		if err := plan.RemoveSettings(ctx, settings, site, job); err != nil {
 			return err

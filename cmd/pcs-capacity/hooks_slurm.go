@@ -17,10 +17,11 @@ import (
 
 // slurmSettings are those of slurm.conf, beside what slurmctld runs with: it may not have been
 // restarted since they were written, when a run of ours was cut off.
-func slurmSettings(ctx context.Context, cfg *config.Config, conf string, installed bool) wiring.Settings {
-	s := wiring.Settings{Conf: conf}
+func slurmSettings(ctx context.Context, cfg *config.Config, conf string, installed, force bool) wiring.Settings {
+	s := wiring.Settings{Conf: conf, Force: force}
 	running, ours, err := runsOurs(ctx, cfg)
 	if err == nil {
+		s.Slurm = wire.NewSlurm(cfg)
 		s.Restarts = sameFile(running.ConfPath, conf)
 		s.Pending = s.Restarts && ours != installed
 		if !installed { // whatever partitions it has, a script that it runs has to stay

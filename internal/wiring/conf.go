@@ -24,13 +24,17 @@ type Conf struct {
 // ReadConf reads slurm.conf at path, and what it includes. It fails on names of nodes that
 // cannot be told apart, since a node with two lines keeps slurmctld from starting.
 func ReadConf(path string) (Conf, error) {
-	c := Conf{values: map[string]string{}, Nodes: map[string]bool{}, Partitions: map[string]bool{}}
+	c := newConf()
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return c, err
 	}
 	c.text = string(text)
 	return c, c.read(filepath.Dir(path), string(text), 0)
+}
+
+func newConf() Conf {
+	return Conf{values: map[string]string{}, Nodes: map[string]bool{}, Partitions: map[string]bool{}}
 }
 
 // deepest is how many files may include each other.

@@ -19,7 +19,7 @@ import (
 
 // Change is one step of a plan.
 type Change struct {
-	// Do is write, remove, set or restart.
+	// Do is write, remove, set, drain or restart.
 	Do string `json:"do"`
 	// What is a path, a PCS cluster or a service.
 	What string `json:"what"`
@@ -34,6 +34,8 @@ type Plan struct {
 	Changes []Change `json:"changes"`
 	// ByHand is what is left to a person, a sentence each.
 	ByHand []string `json:"by_hand,omitempty"`
+	// Ends are the jobs that end with nodes and partitions that go.
+	Ends []string `json:"ends,omitempty"`
 }
 
 // Apply makes the changes. The first that fails ends it; all before it stay.

@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
 // Settings is slurm.conf of Slurm that the site runs itself, and the file of ours that it
@@ -18,6 +20,10 @@ type Settings struct {
 	Pending bool
 	// Restarts: the slurmctld that reads Conf is the one of this host.
 	Restarts bool
+	// Slurm is asked for the jobs of nodes that go; nil where it does not answer.
+	Slurm *slurm.Client
+	// Force takes nodes away from jobs.
+	Force bool
 	// Off refuses while slurmctld still runs the script, right before it goes; nil asks nobody.
 	Off func(context.Context) error
 	// Systemctl runs systemctl; nil for the machine's.
@@ -51,6 +57,9 @@ func (s Settings) State(text string) (State, error) {
 // restart: nodes are added, for which `scontrol reconfigure` does not do, and kills slurmctld
 // 22.05.
 func (p *Plan) InstallSettings(ctx context.Context, s Settings, site Conf, text string) error {
+	if err := p.ending(ctx, s, site, text); err != nil {
+		return err
+	}
 	before := len(p.Changes)
 	if err := p.write(s.include(), text); err != nil {
 		return err
@@ -67,6 +76,16 @@ func (p *Plan) InstallSettings(ctx context.Context, s Settings, site Conf, text 
 // RemoveSettings plans the same backwards: the line, the restart, the include, and only then
 // the script that the settings named.
 func (p *Plan) RemoveSettings(ctx context.Context, s Settings, site Conf, script Script) error {
+	_, left, err := read(s.include()) // a run that was cut off before the restart leaves it
+	if err != nil {
+		return err
+	}
+	restarts := site.Included || s.Pending && left
+	if restarts {
+		if err := p.ending(ctx, s, site, ""); err != nil {
+			return err
+		}
+	}
 	if site.Included {
 		var kept []string
 		for line := range strings.Lines(site.text) {
@@ -77,11 +96,7 @@ func (p *Plan) RemoveSettings(ctx context.Context, s Settings, site Conf, script
 		}
 		p.edit(s.Conf, site.text, strings.Join(kept, ""))
 	}
-	_, left, err := read(s.include()) // a run that was cut off before the restart leaves it
-	if err != nil {
-		return err
-	}
-	if site.Included || s.Pending && left {
+	if restarts {
 		p.restart(ctx, s)
 		if !p.Restarts() {
 			p.ByHand = append(p.ByHand, "then run this again: the files of ours that slurmctld still reads stay until it is restarted")
