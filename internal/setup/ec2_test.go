@@ -125,7 +125,7 @@ func TestNodesFindTheirNames(t *testing.T) {
 	}
 	run := func(id string) (string, error) {
 		command := exec.CommandContext(t.Context(), script)
-		command.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "SLURM_CONF=/nowhere", "AWS_EC2_METADATA_SERVICE_ENDPOINT="+server.URL+"/_sim/metadata/"+id)
+		command.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "SLURM_CONF=/nowhere", "PCS_CAPACITY_PAUSE=0", "AWS_EC2_METADATA_SERVICE_ENDPOINT="+server.URL+"/_sim/metadata/"+id)
 		out, err := command.CombinedOutput()
 		return string(out), err
 	}
@@ -133,6 +133,14 @@ func TestNodesFindTheirNames(t *testing.T) {
 		if out, err := run(instance.ID); err != nil || out != "-N "+names[i]+" --conf-server head\n" {
 			t.Errorf("instance %d is %q, not %s: %v", i, out, names[i], err)
 		}
+	}
+	// The controller answers only the third time, as one that is being restarted.
+	late := "#!/bin/sh\necho x >>" + bin + "/tries\n[ $(wc -l <" + bin + "/tries) -gt 2 ] && echo \"$@\"\n"
+	if err := os.WriteFile(filepath.Join(bin, "slurmd"), []byte(late), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := run(launched[0].ID); err != nil || out != "-N "+names[0]+" --conf-server head\n" {
+		t.Errorf("with a controller that answers late: %q, %v", out, err)
 	}
 	if out, err := run("i-0000000000000000f"); err == nil || !strings.Contains(out, "does not say which node this is") {
 		t.Errorf("an instance without metadata: %q, %v", out, err)
@@ -173,7 +181,7 @@ func TestUserDataOnEC2(t *testing.T) {
 			}
 			w.run(r)
 			template, _ := w.named(templateName)
-			if got := strings.Count(string(template.UserData), "exec slurmd"); got != test.want || strings.Contains(string(template.UserData), "old") {
+			if got := strings.Count(string(template.UserData), "until slurmd"); got != test.want || strings.Contains(string(template.UserData), "old") {
 				t.Errorf("user data:\n%s", template.UserData)
 			}
 			r.UserData, r.ConfServer = nil, ""

@@ -107,10 +107,11 @@ func readNodeUserData(_ context.Context, in *inspection) error {
 	return nil
 }
 
-// isNodeScript reports whether user data is the nodeScript and nothing else.
+// isNodeScript reports whether user data is the nodeScript, of this version or another, and
+// nothing else.
 func isNodeScript(data []byte) bool {
-	begin, _, _ := strings.Cut(nodeScript, " CONF_SERVER")
-	return bytes.HasPrefix(data, []byte(begin))
+	begin, _, _ := strings.Cut(nodeScript, nodeScriptMark)
+	return bytes.HasPrefix(data, []byte(begin+nodeScriptMark))
 }
 
 // subnetsOnEC2 are those asked for, else those that the settings have for the node group or

@@ -31,4 +31,14 @@ if [ -z "$INDEX" ] || [ -z "$NODE" ]; then
   echo "pcs-capacity: the instance metadata does not say which node this is (launch index '$INDEX', nodes '$NODES')" >&2
   exit 1
 fi
-exec slurmd -N "$NODE" CONF_SERVER
+# The controller may be restarting, or not be reached yet. Slurm gives the node up at ResumeTimeout.
+TRIES=180
+until slurmd -N "$NODE" CONF_SERVER
+do
+  TRIES=$((TRIES - 1))
+  if [ "$TRIES" = 0 ]; then
+    echo "pcs-capacity: slurmd does not start; what it says is above" >&2
+    exit 1
+  fi
+  sleep "${PCS_CAPACITY_PAUSE:-5}"
+done
