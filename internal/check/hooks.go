@@ -1,10 +1,15 @@
 package check
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
 // Hook is a script of Slurm's on this host, or the settings that slurm.conf includes.
@@ -41,6 +46,25 @@ func (r *run) hooks() {
 	}
 	if r.onEC2() && r.slurmConfig != nil {
 		r.powerPrograms()
+	}
+	if r.onEC2() {
+		r.hookAccess()
+	}
+}
+
+// hookAccess is what the last hook had of AWS, which is not what whoever runs check has: Slurm
+// hands no environment on.
+func (r *run) hookAccess() {
+	last, err := state.Dir(r.Config.StateDir).LastHook()
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // none has run
+	case err != nil:
+		r.failWords("hook-credentials", err.Error(), "delete it; the next power-up writes it anew")
+	case last.Without != "":
+		r.fail("hook-credentials", "give the controller an instance profile, or write AWS_PROFILE or other variables into "+config.EnvironmentPath(r.Config.Path),
+			"the last hook that slurmctld started had no AWS credentials, so that nothing is launched or terminated: %s", last.Without)
+	default:
+		r.ok("hook-credentials", "the last hook that slurmctld started had AWS credentials")
 	}
 }
 

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/ec2"
@@ -44,6 +45,21 @@ func Begin(ctx context.Context, cfg *config.Config, called func(ec2.Call)) (*Hoo
 	}
 	h.StateErr = h.State.Create()
 	return h, nil
+}
+
+// KeepAccess writes down, for `check`, whether this hook had credentials of AWS. They have been
+// looked for by now, and nobody is asked again.
+func (h *Hook) KeepAccess(ctx context.Context, log *slog.Logger) {
+	if h.StateErr != nil {
+		return
+	}
+	var a state.HookAccess
+	if _, err := h.EC2.Shared().Config.Credentials.Retrieve(context.WithoutCancel(ctx)); err != nil {
+		a.Without = err.Error()
+	}
+	if err := h.State.KeepHook(a); err != nil {
+		log.Warn("check cannot tell what this hook had of AWS", "err", err)
+	}
 }
 
 // NewSlurm asks the Slurm of the settings' cluster. Every command and hook asks through it.

@@ -54,8 +54,8 @@ type Include struct {
 	Prolog bool
 }
 
-// Text is the include, and what a person has to do beside it. It fails if the site has a
-// program where ours has to be.
+// Text is the include, and what a person has to do beside it. Where the site has a program of
+// its own, ours takes its place and calls it for nodes that are not ours.
 func (in Include) Text() (text string, notes []string, err error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s; do not edit, it is written anew.\n", Mark)
@@ -67,15 +67,17 @@ func (in Include) Text() (text string, notes []string, err error) {
 		{"ResumeProgram", "pcs-capacity-resume"}, {"SuspendProgram", "pcs-capacity-suspend"}, {"ResumeFailProgram", "pcs-capacity-suspend"},
 	} {
 		path := filepath.Join(in.Programs, p.program)
-		if theirs := in.Site.Value(p.key); theirs != "" && theirs != path {
-			return "", nil, fmt.Errorf("slurm.conf has %s=%s, and Slurm runs only one; take it out, or let it call %s for the nodes of pcs-capacity and write the settings by hand",
-				p.key, theirs, path)
-		}
 		line(p.key, path)
+		if theirs := in.Site.Value(p.key); theirs != "" && filepath.Base(theirs) != p.program {
+			b.WriteString(slurm.SiteProgramLine(p.key, theirs))
+			if p.key == "ResumeFailProgram" && theirs != in.Site.Value("SuspendProgram") {
+				notes = append(notes, fmt.Sprintf("%s is your own, %s, and is not called any more: nodes of yours that do not boot go to your SuspendProgram", p.key, theirs))
+			}
+		}
 	}
 	in.timeouts(line)
 	in.lists(line)
-	notes = in.prologs(line)
+	notes = append(notes, in.prologs(line)...)
 	return b.String() + in.nodes(), notes, nil
 }
 

@@ -233,6 +233,27 @@ PartitionName=gpu Nodes=gpu-[1-3],n[01-02],two-a-[1-2],two-b-[1-2] State=UP
 	}
 }
 
+// A site that launches nodes of its own keeps the program for them: ours calls it.
+func TestIncludeBesideAProgramOfTheSite(t *testing.T) {
+	s := newSite(t)
+	s.write("slurm.conf", "ResumeProgram=/aws/resume.py\nSuspendProgram=/aws/suspend.py\nResumeFailProgram=/aws/failed.py\n")
+	text, notes, err := Include{Site: s.conf(), Programs: "/p"}.Text()
+	if err != nil || len(notes) != 1 || !strings.HasPrefix(notes[0], "ResumeFailProgram is your own, /aws/failed.py, and is not called any more") {
+		t.Errorf("%q, %v", notes, err)
+	}
+	s.write(IncludeFile, text)
+	for key, want := range map[string]string{"ResumeProgram": "/aws/resume.py", "SuspendProgram": "/aws/suspend.py"} {
+		if got := slurm.SiteProgram(filepath.Join(s.dir, "slurm.conf"), key); got != want || !strings.Contains(text, "\n"+key+"=/p/pcs-capacity-") {
+			t.Errorf("%s: %q, want %q, in\n%s", key, got, want, text)
+		}
+	}
+	// One of ours in another folder is no site's.
+	s.write("slurm.conf", "ResumeProgram=/old/pcs-capacity-resume\n")
+	if text, _, err := (Include{Site: s.conf(), Programs: "/p"}).Text(); err != nil || strings.Contains(text, "/old") {
+		t.Errorf("%v\n%s", err, text)
+	}
+}
+
 // PCS changes a cluster only while everything in it is ACTIVE.
 func TestSwitchOn(t *testing.T) {
 	cluster := Cluster{Inventory: pcs.Inventory{Cluster: pcs.Cluster{Name: "ml", Status: pcs.Active, SlurmSettings: map[string]string{"Prolog": "/site/prolog", "MinJobAge": "60"}}}}

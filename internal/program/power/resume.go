@@ -2,6 +2,7 @@ package power
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"runtime/debug"
@@ -25,16 +26,29 @@ func Resume(args []string) int {
 	if !ok {
 		return 2
 	}
-	cfg, err := config.Load(config.Find(""))
+	site := newSite("ResumeProgram")
+	settings := config.Find("")
+	unset := config.LoadEnvironment(config.EnvironmentPath(settings))
+	cfg, err := config.Load(settings)
 	if err != nil {
-		hooks.HookLog(config.Default().Log.Dir, "resume").Error("nothing is launched without settings", "err", err)
+		site.log = hooks.HookLog(config.Default().Log.Dir, "resume")
+		site.log.Error("nothing is launched without settings", "err", err)
+		site.all(nodes)
 		return 1
 	}
 	log := hooks.HookLog(cfg.Log.Dir, "resume")
+	if unset != nil {
+		log.Warn("going on without its environment", "err", unset)
+	}
 	ctx, stop := untilTerminated()
 	defer stop()
+	site.log = log
+	nodes, err = site.start(cfg.Domain(), nodes)
+	if nodes == "" {
+		return site.end(err)
+	}
 	c := begin(log, "power up", nodes, "resume_file", os.Getenv("SLURM_RESUME_FILE"))
-	return c.end(resume(ctx, cfg, c), "")
+	return c.end(site.wait(errors.Join(err, resume(ctx, cfg, c))), "")
 }
 
 func resume(ctx context.Context, cfg *config.Config, c *call) error {
@@ -48,6 +62,7 @@ func resume(ctx context.Context, cfg *config.Config, c *call) error {
 		log.Warn("there is no state folder; records are lost", "err", h.StateErr)
 	}
 	c.records = h.State
+	defer h.KeepAccess(ctx, log)
 	r := hooks.Resume{Settings: cfg.Domain(), Slurm: h.Slurm, EC2: h.EC2, Records: c, Held: h.State, Log: log, MachineTime: time.Now,
 		Began: c.began, ByHand: os.Getenv("SLURM_RESUME_FILE") == ""}
 	r.Cluster, _ = h.Known()

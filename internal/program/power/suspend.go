@@ -2,6 +2,7 @@ package power
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/hooks"
@@ -16,18 +17,31 @@ func Suspend(args []string) int {
 	if !ok {
 		return 2
 	}
-	cfg, err := config.Load(config.Find(""))
+	site := newSite("SuspendProgram")
+	settings := config.Find("")
+	unset := config.LoadEnvironment(config.EnvironmentPath(settings))
+	cfg, err := config.Load(settings)
 	if err != nil {
-		hooks.HookLog(config.Default().Log.Dir, "suspend").Error("nothing is terminated without settings", "err", err)
+		site.log = hooks.HookLog(config.Default().Log.Dir, "suspend")
+		site.log.Error("nothing is terminated without settings", "err", err)
+		site.all(nodes)
 		return 1
 	}
 	log := hooks.HookLog(cfg.Log.Dir, "suspend")
+	if unset != nil {
+		log.Warn("going on without its environment", "err", unset)
+	}
 	ctx, stop := untilTerminated()
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, hooks.SuspendBudget)
 	defer cancel()
+	site.log = log
+	nodes, err = site.start(cfg.Domain(), nodes)
+	if nodes == "" {
+		return site.end(err)
+	}
 	c := begin(log, "power down", nodes)
-	return c.end(suspend(ctx, cfg, c, called), "; sync, or the next launch of these nodes, terminates what is left")
+	return c.end(site.wait(errors.Join(err, suspend(ctx, cfg, c, called))), "; sync, or the next launch of these nodes, terminates what is left")
 }
 
 func suspend(ctx context.Context, cfg *config.Config, c *call, called time.Time) error {
@@ -40,6 +54,7 @@ func suspend(ctx context.Context, cfg *config.Config, c *call, called time.Time)
 		log.Warn("there is no state folder; records are lost", "err", h.StateErr)
 	}
 	c.records = h.State
+	defer h.KeepAccess(ctx, log)
 	mark, err := h.Mark(ctx, log)
 	if err != nil {
 		return err

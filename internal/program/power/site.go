@@ -1,0 +1,89 @@
+package power
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
+)
+
+// site is the program that a site had for its own nodes before ours took its place.
+type site struct {
+	program     string
+	environment []string
+	log         *slog.Logger
+	running     *exec.Cmd
+}
+
+// newSite is called before anything changes the environment, which the site's program gets as
+// Slurm made it.
+func newSite(setting string) *site {
+	return &site{program: slurm.SiteProgram(os.Getenv("SLURM_CONF"), setting), environment: os.Environ()}
+}
+
+// start starts the site's program for those of the nodes that are not ours, and returns ours.
+// Without such a program all are.
+func (s *site) start(settings capacity.Settings, hostlist string) (ours string, err error) {
+	if s.program == "" {
+		return hostlist, nil
+	}
+	names, err := slurm.Expand(hostlist)
+	if err != nil {
+		return "", fmt.Errorf("reading the nodes: %w", err)
+	}
+	own, theirs := apart(settings, names)
+	if len(theirs) == 0 {
+		return hostlist, nil
+	}
+	list := slurm.Compress(theirs)
+	s.log.Info("the site's program is called for its own nodes", "program", s.program, "nodes", list)
+	s.running = exec.Command(s.program, list)
+	s.running.Env = s.environment
+	if err := s.running.Start(); err != nil {
+		s.running = nil
+		return slurm.Compress(own), fmt.Errorf("the site's program for its own nodes: %w", err)
+	}
+	return slurm.Compress(own), nil
+}
+
+// wait ends with the site's program, so that Slurm waits for it as before; err is kept.
+func (s *site) wait(err error) error {
+	if s.running == nil {
+		return err
+	}
+	if ended := s.running.Wait(); ended != nil {
+		return errors.Join(err, fmt.Errorf("%s, the site's program for its own nodes: %w", s.program, ended))
+	}
+	return err
+}
+
+// end is the exit status where all nodes are the site's.
+func (s *site) end(err error) int {
+	if err := s.wait(err); err != nil {
+		s.log.Error("nodes of the site's own", "err", err)
+		return 1
+	}
+	return 0
+}
+
+// all has the site's program look at all nodes: without settings nobody knows whose they are.
+func (s *site) all(nodes string) {
+	_, err := s.start(capacity.Settings{}, nodes)
+	s.end(err)
+}
+
+// apart are the nodes that a node group of the settings has, and the others.
+func apart(settings capacity.Settings, names []string) (ours, theirs []string) {
+	for _, name := range names {
+		if _, _, _, ok := settings.PlaceOf(name); ok {
+			ours = append(ours, name)
+		} else {
+			theirs = append(theirs, name)
+		}
+	}
+	return ours, theirs
+}

@@ -1,0 +1,43 @@
+package state
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// hookFile has what the last power hook got of AWS.
+const hookFile = "hook.json"
+
+// HookAccess is whether a power hook had credentials of AWS, as Slurm started it.
+type HookAccess struct {
+	// Without is why it had none; "" if it had.
+	Without string `json:"without,omitempty"`
+}
+
+// LastHook is what the last one got; the error wraps fs.ErrNotExist if none has run.
+func (d Dir) LastHook() (HookAccess, error) {
+	var a HookAccess
+	text, err := d.ReadPublic(hookFile)
+	if err == nil {
+		err = json.Unmarshal(text, &a)
+	}
+	if err != nil {
+		return a, fmt.Errorf("reading what the last hook got of AWS: %w", err)
+	}
+	return a, nil
+}
+
+// KeepHook writes it down, if it is new.
+func (d Dir) KeepHook(a HookAccess) error {
+	if was, err := d.LastHook(); err == nil && was == a {
+		return nil
+	}
+	text, err := json.Marshal(a)
+	if err == nil {
+		err = d.WritePublic(hookFile, append(text, '\n'))
+	}
+	if err != nil {
+		return fmt.Errorf("keeping what this hook got of AWS: %w", err)
+	}
+	return nil
+}
