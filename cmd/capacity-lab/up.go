@@ -27,6 +27,7 @@ type upCmd struct {
 	BootDelay  time.Duration `default:"2s" help:"From the launch of an instance to the start of its slurmd."`
 	Accounting bool          `help:"Run slurmdbd too, with an empty database: a job then needs an account that sacctmgr gave its user."`
 	Block      bool          `help:"The account has a Capacity Block that is open: cr-01ab00000000000b1, two p5.48xlarge for two hours."`
+	Plain      bool          `help:"With mode ec2: Slurm as a distribution installs it, on machines of its own, not set up for the product. on-head COMMAND runs one on its controller. Takes root."`
 	Detach     bool          `help:"Run in the background, and print what the shell is to evaluate; kill $CAPACITY_LAB_PID stops it."`
 	quirks     `embed:""`
 }
@@ -64,6 +65,7 @@ func (cmd *upCmd) run(ctx context.Context, out io.Writer) (err error) {
 // lab is AWS and Slurm on this machine.
 type lab struct {
 	mode       string
+	isPlain    bool
 	dir        string // absolute
 	bin        string // folder of the product's programs
 	bootDelay  time.Duration
@@ -76,10 +78,17 @@ type lab struct {
 	cluster  *slurmlab.Cluster
 	machines *machines
 	pcs      *pcsPlayer // mode pcs only
+	plain    *plainSite // with --plain only
 }
 
 func (cmd *upCmd) newLab() (*lab, error) {
+	if cmd.Plain && (cmd.Mode != "ec2" || cmd.Accounting || cmd.Block) {
+		return nil, errors.New("--plain goes with --mode ec2, and without --accounting and --block: its account has an open block")
+	}
 	scenario := awssim.LabScenario()
+	if cmd.Plain {
+		scenario = awssim.PlainScenario()
+	}
 	if cmd.Scenario != "" {
 		var err error
 		if scenario, err = awssim.LoadScenario(cmd.Scenario); err != nil {
@@ -126,7 +135,7 @@ func (cmd *upCmd) newLab() (*lab, error) {
 		return nil, fmt.Errorf("a lab is running in %s already; stop it, or choose another --dir", dir)
 	}
 	return &lab{
-		mode: cmd.Mode, dir: dir, bin: bin, bootDelay: cmd.BootDelay, accounting: cmd.Accounting, scenario: scenario,
+		mode: cmd.Mode, isPlain: cmd.Plain, dir: dir, bin: bin, bootDelay: cmd.BootDelay, accounting: cmd.Accounting, scenario: scenario,
 		log: slog.New(slog.NewTextHandler(logTo, nil)), logTo: logTo,
 	}, nil
 }
@@ -139,10 +148,12 @@ func (l *lab) start(ctx context.Context) error {
 	if _, err := l.sim.Listen("127.0.0.1:0"); err != nil {
 		return err
 	}
-	switch l.mode {
-	case "ec2":
+	switch {
+	case l.isPlain:
+		err = l.startPlain(ctx)
+	case l.mode == "ec2":
 		err = l.startEC2(ctx)
-	case "pcs":
+	default:
 		err = l.startPCS(ctx)
 	}
 	if err != nil {
@@ -160,6 +171,9 @@ func (l *lab) stop() error {
 	}
 	if l.pcs != nil {
 		l.pcs.stop()
+	}
+	if l.plain != nil {
+		errs = append(errs, l.plain.stop())
 	}
 	if l.cluster != nil {
 		errs = append(errs, l.cluster.Stop())

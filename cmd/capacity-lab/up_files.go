@@ -15,9 +15,11 @@ import (
 
 // environment is what the product needs to find the lab instead of AWS.
 func (l *lab) environment() []string {
-	return append(l.sim.Env(),
-		"AWS_EC2_METADATA_DISABLED=true", // the machine may be a real instance
-		"SLURM_CONF="+l.path("etc", "slurm.conf"))
+	env := append(l.sim.Env(), "AWS_EC2_METADATA_DISABLED=true") // the machine may be a real instance
+	if l.isPlain {
+		return env // Slurm is elsewhere
+	}
+	return append(env, "SLURM_CONF="+l.path("etc", "slurm.conf"))
 }
 
 // writeEnv writes DIR/env, to be sourced by a shell.
@@ -30,7 +32,7 @@ func (l *lab) writeEnv() error {
 		key, value, _ := strings.Cut(variable, "=")
 		fmt.Fprintf(&b, "export %s=%s\n", key, shellQuote(value))
 	}
-	fmt.Fprintf(&b, "export PATH=%s:\"$PATH\"\n", shellQuote(l.bin))
+	fmt.Fprintf(&b, "export PATH=%s:%s:\"$PATH\"\n", shellQuote(l.path("bin")), shellQuote(l.bin))
 	return os.WriteFile(l.envFile(), []byte(b.String()), 0o644)
 }
 

@@ -18,6 +18,9 @@ var defaultTOML []byte
 //go:embed scenarios/lab.toml
 var labTOML []byte
 
+//go:embed scenarios/plain.toml
+var plainTOML []byte
+
 // Scenario is the world at the start of a simulation, written as TOML.
 type Scenario struct {
 	Account string `toml:"account"` // twelve digits; the account of the caller
@@ -259,6 +262,9 @@ func DefaultScenario() *Scenario { return mustParse("scenarios/default.toml", de
 // LabScenario is a world for a Slurm on the same machine: subnets inside 127/8 and short blocks near
 // now. It is the embedded scenarios/lab.toml.
 func LabScenario() *Scenario { return mustParse("scenarios/lab.toml", labTOML) }
+
+// PlainScenario is the account of the quick start on Slurm. It is the embedded scenarios/plain.toml.
+func PlainScenario() *Scenario { return mustParse("scenarios/plain.toml", plainTOML) }
 
 // LoadScenario reads a scenario file.
 func LoadScenario(path string) (*Scenario, error) {

@@ -1,0 +1,4 @@
+# shellcheck shell=sh
+# The folders that the package makes.
+mkdir -p /etc/pcs-capacity/conf.d /var/lib/pcs-capacity /var/cache/pcs-capacity /var/log/pcs-capacity
+chown slurm: /var/lib/pcs-capacity /var/log/pcs-capacity

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/installed"
+	"github.com/pcs-capacity/pcs-capacity/internal/machine"
+)
+
+// plain is a lab with --plain. With a folder of packages it has none of the product's programs
+// yet; else those of this checkout.
+type plain struct {
+	*testing.T
+	*upProcess
+	ctx      context.Context
+	packaged bool
+}
+
+func startPlain(t *testing.T, args ...string) *plain {
+	t.Helper()
+	if err := machine.Possible(); err != nil {
+		t.Skip(err)
+	}
+	bin, dist := t.TempDir(), os.Getenv(installed.FolderVariable)
+	if dist == "" {
+		if out, err := exec.Command("go", "build", "-o", bin, "../...").CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	t.Cleanup(cancel)
+	p := &plain{t, startUp(t, "", nil, append([]string{"--mode", "ec2", "--plain", "--bin", bin}, args...)...), ctx, dist != ""}
+	p.waitReady(t)
+	if p.packaged {
+		deb, err := installed.Package(dist, installed.DEB)
+		if err == nil {
+			err = exec.Command("cp", deb, filepath.Join(p.dir, "home")).Run()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return p
+}
+
+// on runs a command line on the controller, as an administrator at a terminal who types yes.
+func (p *plain) on(line string) (string, error) {
+	cmd := exec.CommandContext(p.ctx, filepath.Join(p.dir, "bin", onHead), "script", "-qec", line, "/dev/null")
+	cmd.Stdin = strings.NewReader("yes\n")
+	cmd.WaitDelay = time.Second
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+func (p *plain) do(line string) string {
+	p.Helper()
+	out, err := p.on(line)
+	if err != nil {
+		p.Fatalf("%s: %v: %s\n%s", line, err, out, p.consoles())
+	}
+	return out
+}
+
+// consoles are what all machines have printed.
+func (p *plain) consoles() string {
+	var all strings.Builder
+	logs, _ := filepath.Glob(filepath.Join(p.dir, "machines", "*", "console.log"))
+	for _, path := range logs {
+		text, _ := os.ReadFile(path)
+		all.WriteString(path + ":\n" + string(text))
+	}
+	return all.String()
+}
+
+// until waits until a command prints what is wanted.
+func (p *plain) until(line, want string) string {
+	p.Helper()
+	for {
+		out, err := p.on(line)
+		if err == nil && strings.Contains(out, want) {
+			return out
+		}
+		select {
+		case <-p.ctx.Done():
+			p.Fatalf("%s says %s, not %s\n%s", line, out, want, p.consoles())
+		case <-time.After(500 * time.Millisecond):
+		}
+	}
+}
+
+// quickStart is the settings that a page of the docs has written, and its commands.
+func quickStart(t *testing.T, page string) (settings string, commands []string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("../../docs", page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, block := range regexp.MustCompile("(?s)```(toml|sh)\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
+		if block[1] == "toml" {
+			settings += block[2]
+			continue
+		}
+		for line := range strings.Lines(strings.ReplaceAll(block[2], "\\\n", " ")) {
+			commands = append(commands, strings.TrimSpace(line))
+		}
+	}
+	return settings, commands
+}
+
+// mostCommands is how many an administrator types from the package to the first job.
+const mostCommands = 5
+
+// TestQuickStartOnAPlainSlurm runs docs/quick-start-slurm.md word for word on a Slurm that nobody
+// prepared, up to a job on nodes that boot by the user data of their launch template: with one
+// restart of slurmctld, and jobs of the site's own node go on.
+func TestQuickStartOnAPlainSlurm(t *testing.T) {
+	p := startPlain(t)
+	settings, commands := quickStart(t, "quick-start-slurm.md")
+	if err := os.WriteFile(filepath.Join(p.dir, "home", "train.sh"), []byte("#!/bin/sh\nsrun sh -c 'echo $SLURMD_NODENAME on $(hostname) with $CUDA_VISIBLE_DEVICES' >train.out\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if len(commands) > mostCommands || !strings.HasPrefix(commands[0], "apt install ") {
+		t.Fatalf("the page has %d commands: %q", len(commands), commands)
+	}
+	began := time.Now()
+	if p.packaged {
+		p.do(commands[0])
+	}
+	p.do("printf '" + strings.ReplaceAll(settings, "\n", `\n`) + "' >>/etc/pcs-capacity/config.toml")
+	// Its controller hands out its configuration already, and knows the GPUs of its nodes.
+	p.do(`echo SlurmctldParameters=enable_configless >>/etc/slurm/slurm.conf`)
+	p.do(`echo 'NodeName=gpu-[1-4] Name=gpu File=/dev/nvidia[0-7]' >/etc/slurm/gres.conf`)
+	for _, line := range commands[1:] {
+		t.Logf("$ %s\n%s", line, p.do(line))
+	}
+	p.until("squeue --noheader --states=all --format=%T", "COMPLETED")
+	t.Logf("%d commands, %s", len(commands), time.Since(began).Round(time.Second))
+	out, err := os.ReadFile(filepath.Join(p.dir, "home", "train.out"))
+	for _, node := range []string{"gpu-1 on ip-10-0-1-", "gpu-2 on ", "gpu-3 on ", "gpu-4 on "} {
+		if !strings.Contains(string(out), node) {
+			t.Errorf("%v: the job says %s, without %s", err, out, node)
+		}
+	}
+	if starts := p.do("grep -c 'slurmctld version .* started' /var/log/slurm/slurmctld.log"); !strings.HasSuffix(strings.TrimSpace(starts), "2") {
+		t.Errorf("slurmctld was started %s times, not once and once more", starts)
+	}
+	if out := p.do("srun -p debug hostname"); !strings.Contains(out, "cpu-1") {
+		t.Errorf("the site's own node says %s", out)
+	}
+}

@@ -1,0 +1,318 @@
+package main
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/machine"
+)
+
+// plainFiles are what a site has that nobody prepared for the product.
+//
+//go:embed plain
+var plainFiles embed.FS
+
+func plainFile(name string) string {
+	text, err := plainFiles.ReadFile(path.Join("plain", name))
+	if err != nil {
+		panic(err) // it is compiled in
+	}
+	return string(text)
+}
+
+// The network of a plain site: the subnets of the account are in it.
+const (
+	headAddress   = "10.0.0.10"
+	staticAddress = "10.0.0.11"
+	awsAddress    = "10.0.0.2"
+	prefixLength  = "/16"
+	// metadataAddress is where every instance finds its metadata.
+	metadataAddress = "169.254.169.254"
+)
+
+// plainSite is a Slurm that nobody prepared: a controller, head, and a static node, cpu-1.
+// Instances are machines of their own, which boot by their user data.
+type plainSite struct {
+	lab    *lab
+	head   *machine.Machine
+	static *machine.Machine
+	aws    *http.Server
+
+	ctx    context.Context
+	cancel context.CancelFunc
+	boots  sync.WaitGroup
+
+	mu        sync.Mutex
+	instances map[string]*plainInstance
+	byAddress map[string]string // to instance id
+}
+
+// plainInstance is one that boots or has booted; machine is nil before.
+type plainInstance struct {
+	cancel  context.CancelFunc
+	machine *machine.Machine
+}
+
+func (l *lab) startPlain(ctx context.Context) error {
+	if err := machine.Possible(); err != nil {
+		return err
+	}
+	p := &plainSite{lab: l, instances: map[string]*plainInstance{}, byAddress: map[string]string{}}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	l.plain = p
+	if err := os.MkdirAll(l.path("home"), 0o755); err != nil {
+		return err
+	}
+	if err := p.startHead(ctx); err != nil {
+		return err
+	}
+	if err := p.serveAWS(ctx); err != nil {
+		return err
+	}
+	l.sim.OnInstance(p.observe)
+	if err := p.startStatic(ctx); err != nil {
+		return err
+	}
+	return p.writeEntrance()
+}
+
+// hidden is what this machine may have of Slurm and of the product that is not the site's.
+var hidden = []string{"/etc/slurm", "/etc/pcs-capacity", "/var/lib/pcs-capacity", "/var/cache/pcs-capacity", "/var/log/pcs-capacity", "/var/lib/slurm", "/var/log/slurm"}
+
+// home is a folder that all machines share.
+func (p *plainSite) home() map[string]string {
+	return map[string]string{"/home": p.lab.path("home")}
+}
+
+// image is what all machines have, with more files.
+func image(more map[string]string) map[string]string {
+	files := map[string]string{
+		"/etc/hosts":           headAddress + " head\n" + staticAddress + " cpu-1\n",
+		"/etc/munge/munge.key": strings.Repeat("a key that all machines of the lab have. ", 4),
+	}
+	for name, text := range more {
+		files[name] = text
+	}
+	return files
+}
+
+func (p *plainSite) startHead(ctx context.Context) error {
+	files := image(map[string]string{
+		"/etc/slurm/slurm.conf":         plainFile("slurm.conf"),
+		"/usr/bin/systemctl":            plainFile("systemctl"),
+		"/run/systemd/system/.keep":     "",
+		"/etc/pcs-capacity/environment": "# Stands for the role of a real controller's instance.\n" + strings.Join(p.environment(), "\n") + "\n",
+	})
+	binds := p.home()
+	before := p.program(binds, files)
+	var err error
+	p.head, err = machine.Start(ctx, machine.Config{Name: "head", Address: headAddress + prefixLength, Folder: p.lab.path("machines", "head"), Files: files, Binds: binds,
+		Hidden: hidden, Init: plainFile("image.sh") + before + "systemctl start slurmctld\n"})
+	return err
+}
+
+// program puts the product where its package has it, unless it is there, or there is none. setUp
+// makes the folders that the package makes.
+func (p *plainSite) program(binds, files map[string]string) (setUp string) {
+	program := filepath.Join(p.lab.bin, "pcs-capacity")
+	if _, err := os.Stat(program); err != nil {
+		return ""
+	}
+	if p.lab.bin == "/usr/bin" { // machines see it there
+		return plainFile("installed.sh")
+	}
+	const packaged = "/usr/libexec/pcs-capacity"
+	binds["/usr/bin/pcs-capacity"] = program
+	binds[packaged] = filepath.Dir(p.lab.program("pcs-capacity-filter"))
+	files["/etc/systemd/system/pcs-capacity-sync.service"] = "[Service]\nExecStart=/usr/bin/pcs-capacity sync --watch\nEnvironmentFile=-/etc/pcs-capacity/environment\n"
+	return plainFile("installed.sh")
+}
+
+func (p *plainSite) startStatic(ctx context.Context) error {
+	var err error
+	p.static, err = machine.Start(ctx, machine.Config{Name: "cpu-1", Address: staticAddress + prefixLength, Switch: p.head, Folder: p.lab.path("machines", "cpu-1"),
+		Files:  image(map[string]string{"/etc/slurm/slurm.conf": plainFile("slurm.conf")}),
+		Hidden: hidden, Init: plainFile("image.sh") + "exec slurmd\n"})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	for {
+		out, err := p.head.Run(ctx, "sinfo --noheader --format=%T --Node")
+		if err == nil && strings.TrimSpace(out) == "idle" {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("Slurm does not start: %s: %w; see %s", out, errors.Join(err, ctx.Err()), p.head.Log())
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// environment is what the SDK needs to take simulated AWS for AWS.
+func (p *plainSite) environment() []string {
+	var all []string
+	for _, variable := range p.lab.sim.Env() {
+		if strings.HasPrefix(variable, "AWS_ENDPOINT_URL=") {
+			variable = "AWS_ENDPOINT_URL=http://" + awsAddress
+		}
+		all = append(all, variable)
+	}
+	return append(all, "AWS_EC2_METADATA_DISABLED=true")
+}
+
+// serveAWS is AWS, and the metadata service, in the network of the machines.
+func (p *plainSite) serveAWS(ctx context.Context) error {
+	for _, address := range []string{awsAddress, metadataAddress} {
+		if out, err := p.head.Run(ctx, "ip address add "+address+"/32 dev switch"); err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+	}
+	listener, err := p.head.Listen(":80")
+	if err != nil {
+		return err
+	}
+	aws := p.lab.sim.Handler()
+	p.aws = &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Host == metadataAddress {
+			address, _, _ := strings.Cut(r.RemoteAddr, ":")
+			p.mu.Lock()
+			id := p.byAddress[address]
+			p.mu.Unlock()
+			r.URL.Path = "/_sim/metadata/" + id + r.URL.Path
+		}
+		aws.ServeHTTP(w, r)
+	})}
+	go func() { _ = p.aws.Serve(listener) }() // ends by Close
+	return nil
+}
+
+// observe is told of every instance, in order.
+func (p *plainSite) observe(ev awssim.InstanceEvent) {
+	p.lab.log.Info("instance "+string(ev.Kind), "id", ev.Instance.ID, "type", ev.Instance.Type, "reservation", ev.Instance.ReservationID, "reason", ev.Reason)
+	switch ev.Kind {
+	case awssim.Launched:
+		p.launch(ev.Instance)
+	case awssim.Terminated, awssim.HostFailed:
+		p.end(ev.Instance.ID)
+	}
+}
+
+func (p *plainSite) launch(i awssim.Instance) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ctx.Err() != nil {
+		return // the lab is about to end
+	}
+	ctx, cancel := context.WithCancel(p.ctx)
+	started := &plainInstance{cancel: cancel}
+	p.instances[i.ID], p.byAddress[i.PrivateIP] = started, i.ID
+	p.boots.Go(func() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(p.lab.bootDelay):
+		}
+		m, err := p.boot(ctx, i)
+		if err != nil {
+			p.lab.log.Error("the instance does not boot", "id", i.ID, "error", err)
+			return
+		}
+		p.mu.Lock()
+		ended := ctx.Err() != nil
+		started.machine = m
+		p.mu.Unlock()
+		p.lab.log.Info("the instance runs", "id", i.ID, "address", i.PrivateIP, "log", m.Log())
+		if ended {
+			_ = m.Stop()
+		}
+	})
+}
+
+// boot starts the machine of an instance, which runs its user data as cloud-init would.
+func (p *plainSite) boot(ctx context.Context, i awssim.Instance) (*machine.Machine, error) {
+	scripts, err := bootScripts(i.UserData)
+	if err != nil {
+		return nil, err
+	}
+	files := image(nil)
+	init := plainFile("image.sh") + plainFile("gpus.sh")
+	for n, script := range scripts {
+		name := fmt.Sprintf("/var/lib/cloud/instance/scripts/part-%03d", n+1)
+		files[name] = script
+		init += name + "\n"
+	}
+	return machine.Start(ctx, machine.Config{Name: "ip-" + strings.ReplaceAll(i.PrivateIP, ".", "-"), Address: i.PrivateIP + prefixLength, Switch: p.head,
+		Folder: p.lab.path("machines", i.ID), Hidden: hidden, Files: files, Binds: p.home(), Init: init})
+}
+
+func (p *plainSite) end(id string) {
+	p.mu.Lock()
+	i := p.instances[id]
+	delete(p.instances, id)
+	if i == nil {
+		p.mu.Unlock()
+		return
+	}
+	i.cancel()
+	m := i.machine
+	p.mu.Unlock()
+	if m != nil {
+		if err := m.Stop(); err != nil {
+			p.lab.log.Error("the machine of an instance does not end", "id", id, "error", err)
+		}
+	}
+}
+
+// onHead is the program that runs a command on the controller.
+const onHead = "on-head"
+
+// writeEntrance writes it.
+func (p *plainSite) writeEntrance() error {
+	var b strings.Builder
+	b.WriteString("#!/bin/sh\n# Runs a command on the controller, as root, in the folder that all machines share.\nexec")
+	for _, word := range p.head.Enter(p.environment()...) {
+		b.WriteString(" " + shellQuote(word))
+	}
+	b.WriteString(" sh -c 'cd /home && exec \"$@\"' sh \"$@\"\n")
+	if err := os.MkdirAll(p.lab.path("bin"), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(p.lab.path("bin", onHead), []byte(b.String()), 0o755)
+}
+
+func (p *plainSite) stop() error {
+	p.mu.Lock()
+	p.cancel()
+	p.mu.Unlock()
+	p.boots.Wait()
+	var errs []error
+	p.mu.Lock()
+	for _, i := range p.instances {
+		if i.machine != nil {
+			errs = append(errs, i.machine.Stop())
+		}
+	}
+	p.mu.Unlock()
+	if p.aws != nil {
+		_ = p.aws.Close()
+	}
+	for _, m := range []*machine.Machine{p.static, p.head} {
+		if m != nil {
+			errs = append(errs, m.Stop())
+		}
+	}
+	return errors.Join(errs...)
+}
