@@ -2,9 +2,12 @@ package hooks_test
 
 import (
 	"os"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 )
 
@@ -55,6 +58,49 @@ func TestWhoSpoilsALaunchIsChargedAlone(t *testing.T) {
 	}
 	if node := p.show("node", "gpu-5"); !strings.Contains(node, "Reason=InsufficientInstanceCapacity: ") {
 		t.Errorf("gpu-5: %s", node)
+	}
+}
+
+// Where nobody knows whether a common launch had an effect, nobody is charged at once: who spoils it
+// waits longer than the other, so that they do not meet again, and the other runs at its next try.
+func TestWhoMaySpoilALaunchComesLater(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can submit as other users")
+	}
+	settings := strings.NewReplacer(`  reserve = "per-job"`+"\n", "", "max_nodes = 4", "max_nodes = 6").Replace(holdConfig)
+	p := startPowerWith(t, settings, room(4, 0), func(c *slurmlab.Config) {
+		sixNodes(c)
+		c.CloudGroups[0].CPUs = 16
+	})
+	if err := os.Chmod(p.dir, 0o755); err != nil { // users read slurm.conf
+		t.Fatal(err)
+	}
+	p.fault(awssim.Fault{Operation: "RunInstances", Effect: awssim.CutBefore})
+	var large, small string
+	p.together(func() { // no zone has five
+		large = p.submitAs("games", "-w", "gpu-[1-5]", "-N5", "-n5")
+		small = p.submitAs("daemon", "-w", "gpu-1", "-n1")
+	})
+	eligible := func(id string) time.Time {
+		found := regexp.MustCompile(`EligibleTime=(\S+)`).FindStringSubmatch(p.show("job", id))
+		at, err := time.ParseInLocation("2006-01-02T15:04:05", found[1], time.Local)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return at
+	}
+	for _, id := range []string{small, large} {
+		p.until("job "+id+" is told", func() bool {
+			return strings.Contains(p.show("job", id), "AdminComment=pcs-capacity: nodes gpu-[1-5] were not launched: ")
+		})
+	}
+	p.sim.ClearFaults()
+	if apart := eligible(large).Sub(eligible(small)); apart < 20*time.Second {
+		t.Errorf("the large job may start %s after the small one: they meet again", apart)
+	}
+	p.wait(small, "COMPLETED")
+	if n := p.restarts(small); n != 1 {
+		t.Errorf("the small job ran after %d restarts, not at its next try", n)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 
 // Load reads the file at path and conf.d/*.toml beside it. A missing file is an
 // error that wraps fs.ErrNotExist; bad settings are one error that joins them all, and so are
-// files that others can write.
+// files that others own or could replace.
 func Load(path string) (*Config, error) {
 	c := Default()
 	c.Path = path

@@ -6,27 +6,113 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 )
 
 // The settings name commands that root's service runs. So, as sshd does with its files, we read
-// none that others can write, nor any from a folder in which others could put one in its place.
+// none that others own or can write, nor any where others could put one in its place: in its
+// folder, or in one that leads there.
 
-// trusted reports whether others can write a file of settings, or a folder of them. A missing
-// one is no error here. The file's folder is only looked at where the file is there.
-func trusted(path string) error {
-	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
+// trust looks at the file of settings, at the files in conf.d, and at all that leads to them.
+func trust(path string, more []string) (errs []error) {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
+	owners := owners()
+	var folders []fs.FileInfo // that can get new settings
+	confD := filepath.Join(filepath.Dir(path), "conf.d")
+	for _, dir := range []string{filepath.Dir(path), confD} {
+		if info, err := os.Stat(dir); err == nil {
+			folders = append(folders, info)
+		}
+	}
+	seen := map[string]bool{}
+	for _, file := range append([]string{path, confD}, more...) {
+		for _, p := range way(file) {
+			if seen[p] {
+				continue
+			}
+			seen[p] = true
+			info, err := os.Lstat(p)
+			if err == nil {
+				holds := slices.ContainsFunc(folders, func(f fs.FileInfo) bool { return os.SameFile(f, info) })
+				err = trusted(p, info, holds, owners)
+			}
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				errs = append(errs, err)
+			}
+		}
+	}
+	return errs
+}
+
+// owners are the users whose settings count: root, we ourselves, and the owner of the slurm.conf
+// that SLURM_CONF names, which names programs that root's slurmd runs.
+func owners() []int {
+	all := []int{0, os.Geteuid()}
+	if info, err := os.Stat(os.Getenv("SLURM_CONF")); err == nil {
+		if s, ok := info.Sys().(*syscall.Stat_t); ok {
+			all = append(all, int(s.Uid))
+		}
+	}
+	return all
+}
+
+// mostLinks is how many symbolic links Linux follows in a path.
+const mostLinks = 40
+
+// way is all that leads to a path, and itself: folders, and symbolic links with where they lead.
+func way(path string) []string {
+	abs, err := filepath.Abs(path)
 	if err != nil {
-		return err
+		return []string{path}
 	}
-	if !info.IsDir() && !info.Mode().IsRegular() { // /dev/null has no settings
+	at, rest := "/", strings.Split(abs, "/")
+	all := []string{at}
+	for links := 0; len(rest) > 0 && links <= mostLinks; {
+		p := filepath.Join(at, rest[0])
+		rest = rest[1:]
+		all = append(all, p)
+		target, err := os.Readlink(p)
+		if err != nil { // it is none
+			at = p
+			continue
+		}
+		links++
+		if filepath.IsAbs(target) {
+			at = "/"
+		}
+		rest = append(strings.Split(target, "/"), rest...)
+	}
+	return all
+}
+
+// trusted is an error where others own a file, a folder or a symbolic link on the way to settings,
+// or can write it. In a sticky folder only owners can replace what is there; holds says that
+// settings may be added to a folder.
+func trusted(path string, info fs.FileInfo, holds bool, owners []int) error {
+	link := info.Mode()&fs.ModeSymlink != 0
+	if !info.IsDir() && !link && !info.Mode().IsRegular() { // /dev/null has no settings
 		return nil
 	}
+	can := "write it"
+	switch {
+	case holds:
+		can = "put settings into it"
+	case info.IsDir() || link:
+		can = "replace what is in it"
+	}
+	can += ", and name the commands that sync runs"
+	if s, ok := info.Sys().(*syscall.Stat_t); ok && !slices.Contains(owners, int(s.Uid)) {
+		return fmt.Errorf("%s belongs to user %d, who can %s; chown -h root %s", path, s.Uid, can, path)
+	}
+	mode := info.Mode().Perm()
 	who, may := "everyone", "o-w"
-	switch mode := info.Mode().Perm(); {
+	switch {
+	case link || info.Mode()&fs.ModeSticky != 0 && !holds:
+		return nil
 	case mode&0o002 != 0:
 		if mode&0o020 != 0 {
 			may = "go-w"
@@ -36,11 +122,7 @@ func trusted(path string) error {
 	default:
 		return nil
 	}
-	can := "write it, and name the commands that sync runs"
-	if info.IsDir() {
-		can = "put settings into it, and name the commands that sync runs"
-	}
-	return fmt.Errorf("%s has mode %04o: %s can %s; chmod %s %s", path, info.Mode().Perm(), who, can, may, path)
+	return fmt.Errorf("%s has mode %04o: %s can %s; chmod %s %s", path, mode, who, can, may, path)
 }
 
 // ownGroup reports whether a file's group is root's, or that of its owner alone, which has the
@@ -48,18 +130,4 @@ func trusted(path string) error {
 func ownGroup(info fs.FileInfo) bool {
 	s, ok := info.Sys().(*syscall.Stat_t)
 	return ok && (s.Gid == 0 || s.Gid == s.Uid)
-}
-
-// trust looks at the file of settings, the files in conf.d, and the folders that they are in.
-func trust(path string, more []string) (errs []error) {
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	dir := filepath.Dir(path)
-	for _, p := range append([]string{path, dir, filepath.Join(dir, "conf.d")}, more...) {
-		if err := trusted(p); err != nil {
-			errs = append(errs, err)
-		}
-	}
-	return errs
 }
