@@ -25,6 +25,19 @@ type ending struct {
 	at   fenced
 	do   string // requeue, hold, tell
 	warn int    // tell: minutes before the fence
+	// again: Slurm could start it again in front of its fence. It is held while it gets a later
+	// begin time.
+	again bool
+}
+
+// startsBefore reports whether Slurm could start the job anew so that it ends before the fence:
+// with a --requeue=expedite it does so at once.
+func startsBefore(j Job, fence, now time.Time) bool {
+	least := j.TimeMin
+	if !least.Bounded() {
+		least = j.Limit
+	}
+	return !j.Held && least.Bounded() && !now.Add(least.Duration()).After(fence)
 }
 
 // endings finds the jobs whose fence is so near that something has to happen to them. Times
@@ -57,7 +70,7 @@ func endings(jobs []Job, byNode map[string]fenced, marks map[string]state.Mark, 
 			if !j.AdminHeld && (onEnd == capacity.HoldAtEnd || mark.Ends >= mostEnds && !mark.EndedBy(f.fence)) {
 				do = "hold"
 			}
-			all = append(all, ending{job: j, at: f, do: do})
+			all = append(all, ending{job: j, at: f, do: do, again: do == "requeue" && startsBefore(j, f.fence, now)})
 		case j.State != "RUNNING" || j.Configuring || !now.Before(f.fence) || j.Limit.Bounded() && j.End.Before(requeueAt):
 			// It cannot be told, or its own limit ends it before.
 		default:
@@ -104,16 +117,13 @@ func (p *pass) endJobs(ctx context.Context, jobs []Job, byNode map[string]fenced
 			err = nil // as one of several jobs that a call is for
 		}
 		mark := marks[e.job.Shown]
-		mark.Ending = false
 		verb := "requeued"
 		if e.do == "hold" {
 			verb = "requeued and held"
-		} else if err == nil && j >= 0 && after[j].Begin.Before(e.at.fence) {
-			// Slurm would start it again in front of the fence.
-			if err := p.Slurm.Begin(ctx, e.job.Shown, e.at.fence); err != nil {
-				p.problem(err)
-			}
+		} else if err == nil && j >= 0 {
+			mark.Release = p.startsAfter(ctx, after[j], e.at.fence, mark.Release)
 		}
+		mark.Ending = mark.Release // for the next pass
 		if err == nil {
 			off[e.job.Shown] = true
 			if e.do == "hold" {
@@ -125,6 +135,24 @@ func (p *pass) endJobs(ctx context.Context, jobs []Job, byNode map[string]fenced
 			e.job.Shown, e.at.slot, verb, e.at.reservation, capacity.FormatUTC(e.at.fence.Add(-toSlurm)))}, err)
 	}
 	return off
+}
+
+// startsAfter keeps a requeued job from starting again in front of its fence, and then ends the hold
+// of one that is held for that. It reports whether that is still to be done.
+func (p *pass) startsAfter(ctx context.Context, j Job, fence time.Time, held bool) (stillHeld bool) {
+	if j.Begin.Before(fence) && fence.After(p.MachineTime()) {
+		if err := p.Slurm.Begin(ctx, j.Shown, fence); err != nil {
+			p.problem(err)
+		}
+	}
+	if !held {
+		return false
+	}
+	err := p.Slurm.Release(ctx, j.Shown)
+	if err != nil {
+		p.problem(err)
+	}
+	return err != nil
 }
 
 // goesOn names the reservation in which a job can start next after its fence.
@@ -167,14 +195,15 @@ func (p *pass) requeue(ctx context.Context, e ending, fence, now time.Time, mark
 			p.problem(err)
 		}
 	}
-	var err error
-	if e.do == "hold" {
-		can(p.Slurm.SetAdminComment(ctx, e.job.Shown, capacity.HoldNote(p.MachineTime(), why)))
-		err = p.Slurm.RequeueHold(ctx, e.job.Shown)
-	} else {
-		can(p.Slurm.SetAdminComment(ctx, e.job.Shown, "pcs-capacity: "+why))
-		err = p.Slurm.Requeue(ctx, e.job.Shown)
+	note, requeue := "pcs-capacity: "+why, p.Slurm.Requeue
+	switch {
+	case e.do == "hold":
+		note, requeue = capacity.HoldNote(p.MachineTime(), why), p.Slurm.RequeueHold
+	case e.again:
+		requeue = p.Slurm.RequeueHold
 	}
+	can(p.Slurm.SetAdminComment(ctx, e.job.Shown, note))
+	err := requeue(ctx, e.job.Shown)
 	// Only now: a job that still ran with this limit would cross the fence.
 	if err == nil && mark.Fit {
 		can(p.setWhole(ctx, e.job, next, mark))
@@ -202,7 +231,7 @@ func (p *pass) begin(all []ending, marks map[string]state.Mark) {
 	for _, e := range all {
 		if e.do != "tell" {
 			mark := marks[e.job.Shown]
-			mark.Restarts, mark.Ending = e.job.Restarts, true
+			mark.Restarts, mark.Ending, mark.Release = e.job.Restarts, true, e.again
 			if e.do == "requeue" {
 				mark.EndAt(e.at.fence)
 			}
@@ -229,10 +258,12 @@ func (p *pass) goOnEnding(ctx context.Context, jobs []Job, marks map[string]stat
 				p.problem(err)
 			}
 		}
-		mark.Ending = false
-		if j.AdminHeld {
+		if mark.Release {
+			mark.Release = p.startsAfter(ctx, j, time.Unix(mark.EndedAt, 0), j.Held)
+		} else if j.AdminHeld {
 			mark.Ends = 0
 		}
+		mark.Ending = mark.Release
 		marks[j.Shown] = mark
 		p.begun = true
 	}

@@ -96,6 +96,45 @@ func TestR7OnEndCountsFromBeforeTheStart(t *testing.T) {
 	}
 }
 
+// A job that Slurm would start again at once, with a --time-min or a limit that fits in front of
+// the fence, does not, wherever the pass is killed that requeues it; and the next pass lets it go.
+func TestNothingStartsAgainInFrontOfItsFence(t *testing.T) {
+	for dieAt := range 8 {
+		w, snap, job := opened(t)
+		fence := w.fence()
+		w.slurm.requeueDelay = 0
+		w.goTo(capacity.RequeueAt(fence, snap.KillWait.Duration))
+		if job.TimeMin = capacity.Minutes(1); dieAt%2 == 0 {
+			job.Limit, job.TimeMin = capacity.Minutes(1), capacity.Limit{}
+		}
+		func() {
+			defer func() {
+				if r := recover(); r != nil {
+					if _, ok := r.(killed); !ok {
+						panic(r)
+					}
+				}
+				w.slurm.dieAt = 0
+			}()
+			w.slurm.calls, w.slurm.dieAt = 0, dieAt
+			_, _ = w.pass(false)
+		}()
+		for range 2 {
+			w.goTo(w.now().Add(5 * time.Second))
+			if _, err := w.pass(false); err != nil {
+				t.Fatal(err)
+			}
+		}
+		marks, err := w.sources.State.Marks()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m := marks[job.Shown]; job.State != "PENDING" || job.Restarts != 1 || job.held || job.Begin.Before(fence) || m.Ends != 1 || m.Ending || m.Release {
+			t.Errorf("killed at call %d: %s, requeued %d times, held %t, may start %s before the fence, %+v", dieAt, job.State, job.Restarts, job.held, fence.Sub(job.Begin), m)
+		}
+	}
+}
+
 // A job that has been requeued in front of a fence does not start before it, however short Slurm
 // keeps it out of the queue; one that does so all the same has been ended by that fence once.
 func TestAFenceEndsAJobOnce(t *testing.T) {

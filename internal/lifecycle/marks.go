@@ -29,6 +29,7 @@ func trustedMarks(jobs []Job, before map[string]state.Mark) map[string]state.Mar
 			Ends: before[j.Shown].Ends, EndedAt: before[j.Shown].EndedAt, Ending: before[j.Shown].Ending}
 		switch j.State {
 		case "PENDING":
+			said.Release = before[j.Shown].Release
 			marks[markKey(j.Shown)] = said
 		case "RUNNING", "SUSPENDED":
 			seen, ok := before[j.Shown]

@@ -467,6 +467,9 @@ func (m *model) requeue(job string) error {
 	j.work -= max(0, m.now.Sub(j.Start)) // it goes on from where it was
 	j.State, j.Nodes, j.Configuring, j.Begin = "PENDING", nil, false, m.now.Add(m.requeueDelay)
 	j.Restarts++
+	if m.requeueDelay == 0 && !j.held {
+		m.start(j) // as with --requeue=expedite
+	}
 	return nil
 }
 
@@ -479,15 +482,30 @@ func (m *model) Begin(_ context.Context, job string, at time.Time) error {
 	return err
 }
 
-func (m *model) RequeueHold(ctx context.Context, jobs ...string) error {
+func (m *model) RequeueHold(_ context.Context, jobs ...string) error {
+	defer m.change()()
 	for _, name := range jobs {
-		if err := m.Requeue(ctx, name); err != nil {
+		j, err := m.find(name)
+		if err != nil {
 			return err
 		}
-		j, _ := m.find(name)
-		j.held, j.AdminHeld, j.Settled = true, true, true
+		j.held = true
+		if err := m.requeue(name); err != nil {
+			j.held = false
+			return err
+		}
+		j.Held, j.AdminHeld, j.Settled = true, true, true
 	}
 	return nil
+}
+
+func (m *model) Release(_ context.Context, job string) error {
+	defer m.change()()
+	j, err := m.find(job)
+	if err == nil {
+		j.held, j.Held, j.AdminHeld = false, false, false
+	}
+	return err
 }
 
 func (m *model) UserHold(_ context.Context, jobs ...string) error {

@@ -134,6 +134,8 @@ type Slurm interface {
 	Notify(ctx context.Context, job, text string) error
 	// UserHold keeps pending jobs from starting until their owners release them.
 	UserHold(ctx context.Context, jobs ...string) error
+	// Release ends a hold.
+	Release(ctx context.Context, job string) error
 	// SetAdminComment tells the owner of a job, who cannot change it.
 	SetAdminComment(ctx context.Context, job, text string) error
 	// PowerDownForce powers nodes down, from which Slurm uses them again.

@@ -31,6 +31,8 @@ type Mark struct {
 	EndedAt int64 `json:"ended_at,omitempty"`
 	// Ending: it is being requeued at a fence; what belongs to that is not all done.
 	Ending bool `json:"ending,omitempty"`
+	// Release: it is held only while that is done.
+	Release bool `json:"release,omitempty"`
 }
 
 // EndAt counts a fence at which the job is requeued, once. A job that starts again in front of
