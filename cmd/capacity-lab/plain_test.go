@@ -117,41 +117,59 @@ func quickStart(t *testing.T, page string) (settings string, commands []string) 
 // mostCommands is how many an administrator types from the package to the first job.
 const mostCommands = 5
 
-// TestQuickStartOnAPlainSlurm runs docs/quick-start-slurm.md word for word on a Slurm that nobody
-// prepared, up to a job on nodes that boot by the user data of their launch template: with one
-// restart of slurmctld, and jobs of the site's own node go on.
-func TestQuickStartOnAPlainSlurm(t *testing.T) {
-	p := startPlain(t)
-	settings, commands := quickStart(t, "quick-start-slurm.md")
-	if err := os.WriteFile(filepath.Join(p.dir, "home", "train.sh"), []byte("#!/bin/sh\nsrun sh -c 'echo $SLURMD_NODENAME on $(hostname) with $CUDA_VISIBLE_DEVICES' >train.out\n"), 0o755); err != nil {
-		t.Fatal(err)
+// quickStart runs docs/quick-start-slurm.md word for word, up to a job on nodes that boot by the
+// user data of their launch template: with one restart of slurmctld, and jobs of the site's own
+// node go on.
+func (p *plain) quickStart() {
+	p.Helper()
+	settings, commands := quickStart(p.T, "quick-start-slurm.md")
+	if err := os.WriteFile(filepath.Join(p.dir, "home", "train.sh"), []byte("#!/bin/sh\nsrun sh -c 'echo $SLURMD_NODENAME on $(hostname)' >train.out\n"), 0o755); err != nil {
+		p.Fatal(err)
 	}
 	if len(commands) > mostCommands || !strings.HasPrefix(commands[0], "apt install ") {
-		t.Fatalf("the page has %d commands: %q", len(commands), commands)
+		p.Fatalf("the page has %d commands: %q", len(commands), commands)
 	}
+	// Its controller hands out its configuration already, and knows the GPUs of its nodes.
+	p.do(`echo SlurmctldParameters=enable_configless >>/etc/slurm/slurm.conf`)
+	p.do(`echo 'NodeName=gpu-[1-4] Name=gpu File=/dev/nvidia[0-7]' >>/etc/slurm/gres.conf`)
 	began := time.Now()
 	if p.packaged {
 		p.do(commands[0])
 	}
 	p.do("printf '" + strings.ReplaceAll(settings, "\n", `\n`) + "' >>/etc/pcs-capacity/config.toml")
-	// Its controller hands out its configuration already, and knows the GPUs of its nodes.
-	p.do(`echo SlurmctldParameters=enable_configless >>/etc/slurm/slurm.conf`)
-	p.do(`echo 'NodeName=gpu-[1-4] Name=gpu File=/dev/nvidia[0-7]' >/etc/slurm/gres.conf`)
 	for _, line := range commands[1:] {
-		t.Logf("$ %s\n%s", line, p.do(line))
+		p.Logf("$ %s\n%s", line, p.do(line))
 	}
 	p.until("squeue --noheader --states=all --format=%T", "COMPLETED")
-	t.Logf("%d commands, %s", len(commands), time.Since(began).Round(time.Second))
+	p.Logf("%d commands, %s", len(commands), time.Since(began).Round(time.Second))
 	out, err := os.ReadFile(filepath.Join(p.dir, "home", "train.out"))
 	for _, node := range []string{"gpu-1 on ip-10-0-1-", "gpu-2 on ", "gpu-3 on ", "gpu-4 on "} {
 		if !strings.Contains(string(out), node) {
-			t.Errorf("%v: the job says %s, without %s", err, out, node)
+			p.Errorf("%v: the job says %s, without %s", err, out, node)
 		}
 	}
 	if starts := p.do("grep -c 'slurmctld version .* started' /var/log/slurm/slurmctld.log"); !strings.HasSuffix(strings.TrimSpace(starts), "2") {
-		t.Errorf("slurmctld was started %s times, not once and once more", starts)
+		p.Errorf("slurmctld was started %s times, not once and once more", starts)
 	}
 	if out := p.do("srun -p debug hostname"); !strings.Contains(out, "cpu-1") {
-		t.Errorf("the site's own node says %s", out)
+		p.Errorf("the site's own node says %s", out)
+	}
+	if out := p.do("pcs-capacity check --output csv || :"); !strings.Contains(out, "hook-credentials,ok") {
+		p.Errorf("check says\n%s", out)
+	}
+}
+
+// TestQuickStartOnAPlainSlurm: on a Slurm that nobody prepared.
+func TestQuickStartOnAPlainSlurm(t *testing.T) { startPlain(t).quickStart() }
+
+// TestQuickStartBesideAWSPlugin: on one that launches nodes of its own, which go on to be its
+// own program's.
+func TestQuickStartBesideAWSPlugin(t *testing.T) {
+	p := startPlain(t, "--aws-plugin")
+	p.quickStart()
+	p.do("sbatch -p aws -w aws-node-2 --wrap true")
+	p.until("cat /var/log/slurm/aws-plugin.log", "resume aws-node-2")
+	if out := p.do("cat /var/log/pcs-capacity/resume.log"); strings.Contains(out, `"msg":"launched","pid"`) && strings.Contains(out, `"nodes":"aws-node-2","jobs"`) {
+		t.Errorf("our ResumeProgram launched a node of the site's:\n%s", out)
 	}
 }

@@ -28,6 +28,7 @@ type upCmd struct {
 	Accounting bool          `help:"Run slurmdbd too, with an empty database: a job then needs an account that sacctmgr gave its user."`
 	Block      bool          `help:"The account has a Capacity Block that is open: cr-01ab00000000000b1, two p5.48xlarge for two hours."`
 	Plain      bool          `help:"With mode ec2: Slurm as a distribution installs it, on machines of its own, not set up for the product. on-head COMMAND runs one on its controller. Takes root."`
+	AWSPlugin  bool          `name:"aws-plugin" help:"With --plain: the site launches nodes of its own by aws-plugin-for-slurm, whose programs are played: they log their nodes."`
 	Detach     bool          `help:"Run in the background, and print what the shell is to evaluate; kill $CAPACITY_LAB_PID stops it."`
 	quirks     `embed:""`
 }
@@ -66,6 +67,7 @@ func (cmd *upCmd) run(ctx context.Context, out io.Writer) (err error) {
 type lab struct {
 	mode       string
 	isPlain    bool
+	awsPlugin  bool
 	dir        string // absolute
 	bin        string // folder of the product's programs
 	bootDelay  time.Duration
@@ -84,6 +86,9 @@ type lab struct {
 func (cmd *upCmd) newLab() (*lab, error) {
 	if cmd.Plain && (cmd.Mode != "ec2" || cmd.Accounting || cmd.Block) {
 		return nil, errors.New("--plain goes with --mode ec2, and without --accounting and --block: its account has an open block")
+	}
+	if cmd.AWSPlugin && !cmd.Plain {
+		return nil, errors.New("--aws-plugin goes with --plain")
 	}
 	scenario := awssim.LabScenario()
 	if cmd.Plain {
@@ -135,7 +140,7 @@ func (cmd *upCmd) newLab() (*lab, error) {
 		return nil, fmt.Errorf("a lab is running in %s already; stop it, or choose another --dir", dir)
 	}
 	return &lab{
-		mode: cmd.Mode, isPlain: cmd.Plain, dir: dir, bin: bin, bootDelay: cmd.BootDelay, accounting: cmd.Accounting, scenario: scenario,
+		mode: cmd.Mode, isPlain: cmd.Plain, awsPlugin: cmd.AWSPlugin, dir: dir, bin: bin, bootDelay: cmd.BootDelay, accounting: cmd.Accounting, scenario: scenario,
 		log: slog.New(slog.NewTextHandler(logTo, nil)), logTo: logTo,
 	}, nil
 }

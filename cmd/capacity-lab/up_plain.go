@@ -108,17 +108,32 @@ func image(more map[string]string) map[string]string {
 
 func (p *plainSite) startHead(ctx context.Context) error {
 	files := image(map[string]string{
-		"/etc/slurm/slurm.conf":         plainFile("slurm.conf"),
+		"/etc/slurm/slurm.conf":         p.slurmConf(),
 		"/usr/bin/systemctl":            plainFile("systemctl"),
 		"/run/systemd/system/.keep":     "",
 		"/etc/pcs-capacity/environment": "# Stands for the role of a real controller's instance.\n" + strings.Join(p.environment(), "\n") + "\n",
 	})
 	binds := p.home()
+	if p.lab.awsPlugin {
+		files["/etc/slurm/gres.conf"] = "NodeName=aws-node-[0-3] Name=gpu  File=/dev/nvidia[0]\n"
+		for _, verb := range []string{"resume", "suspend"} {
+			files["/etc/aws/"+verb+".py"] = "#!/bin/sh\necho " + verb + " \"$1\" >>/var/log/slurm/aws-plugin.log\n"
+		}
+	}
 	before := p.program(binds, files)
 	var err error
 	p.head, err = machine.Start(ctx, machine.Config{Name: "head", Address: headAddress + prefixLength, Folder: p.lab.path("machines", "head"), Files: files, Binds: binds,
 		Hidden: hidden, Init: plainFile("image.sh") + before + "systemctl start slurmctld\n"})
 	return err
+}
+
+// slurmConf is what the site has written.
+func (p *plainSite) slurmConf() string {
+	text := plainFile("slurm.conf")
+	if p.lab.awsPlugin {
+		text += plainFile("plugin.conf")
+	}
+	return text
 }
 
 // program puts the product where its package has it, unless it is there, or there is none. setUp
@@ -141,7 +156,7 @@ func (p *plainSite) program(binds, files map[string]string) (setUp string) {
 func (p *plainSite) startStatic(ctx context.Context) error {
 	var err error
 	p.static, err = machine.Start(ctx, machine.Config{Name: "cpu-1", Address: staticAddress + prefixLength, Switch: p.head, Folder: p.lab.path("machines", "cpu-1"),
-		Files:  image(map[string]string{"/etc/slurm/slurm.conf": plainFile("slurm.conf")}),
+		Files:  image(map[string]string{"/etc/slurm/slurm.conf": p.slurmConf()}),
 		Hidden: hidden, Init: plainFile("image.sh") + "exec slurmd\n"})
 	if err != nil {
 		return err
@@ -149,8 +164,8 @@ func (p *plainSite) startStatic(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	for {
-		out, err := p.head.Run(ctx, "sinfo --noheader --format=%T --Node")
-		if err == nil && strings.TrimSpace(out) == "idle" {
+		out, err := p.head.Run(ctx, "sinfo --noheader --format=%T --nodes cpu-1")
+		if err == nil && strings.HasPrefix(out, "idle\n") {
 			return nil
 		}
 		select {

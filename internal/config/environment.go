@@ -3,13 +3,11 @@ package config
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 )
 
 // EnvironmentPath is the file beside the settings that has the environment of hooks: Slurm hands
@@ -22,27 +20,17 @@ func EnvironmentPath(settings string) string {
 var variable = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]*)=(.*)$`)
 
 // LoadEnvironment sets the variables that the file at path has and this process has not. No file
-// is no error. One that others than root and this user can write is not read.
+// is no error. As with settings, one that others can write is not read.
 func LoadEnvironment(path string) error {
-	file, err := os.Open(path)
+	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return err
-	}
-	owner, ok := info.Sys().(*syscall.Stat_t)
-	if !ok || owner.Uid != 0 && int(owner.Uid) != os.Geteuid() || info.Mode().Perm()&0o022 != 0 || !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is not read, because others than root can write it; chown root %[1]s and chmod go-w %[1]s", path)
-	}
-	text, err := io.ReadAll(io.LimitReader(file, mostEnvironment))
-	if err != nil {
-		return err
+	if errs := trust(path, nil); len(errs) > 0 {
+		return fmt.Errorf("%s is not read: %w", path, errors.Join(errs...))
 	}
 	number := 0
 	for line := range strings.Lines(string(text)) {
@@ -64,8 +52,6 @@ func LoadEnvironment(path string) error {
 	}
 	return nil
 }
-
-const mostEnvironment = 64 << 10
 
 // unquoted is a value without the quotes around it.
 func unquoted(value string) string {

@@ -1,0 +1,34 @@
+package check
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+)
+
+// What the shell of whoever runs check has of AWS tells nothing about hooks.
+func TestHookAccess(t *testing.T) {
+	cfg := config.Default()
+	cfg.Path, cfg.StateDir = "/etc/pcs-capacity/config.toml", t.TempDir()
+	for _, c := range []struct {
+		last *state.HookAccess
+		want Status
+	}{{nil, ""}, {&state.HookAccess{Without: "there are no AWS credentials"}, Fail}, {&state.HookAccess{}, OK}} {
+		if c.last != nil {
+			if err := state.Dir(cfg.StateDir).KeepHook(*c.last); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r := run{Sources: Sources{Config: cfg}}
+		r.hookAccess()
+		switch {
+		case c.want == "" && len(r.Findings) == 0:
+		case len(r.Findings) != 1 || r.Findings[0].Status != c.want:
+			t.Errorf("%+v: %+v", c.last, r.Findings)
+		case c.want == Fail && !strings.Contains(r.Findings[0].Fix, "/etc/pcs-capacity/environment"):
+			t.Errorf("the fix is %s", r.Findings[0].Fix)
+		}
+	}
+}
