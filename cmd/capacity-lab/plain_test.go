@@ -30,7 +30,9 @@ func startPlain(t *testing.T, args ...string) *plain {
 	}
 	bin, dist := t.TempDir(), os.Getenv(installed.FolderVariable)
 	if dist == "" {
-		if out, err := exec.Command("go", "build", "-o", bin, "../...").CombinedOutput(); err != nil {
+		build := exec.Command("go", "build", "-o", bin, "../...")
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
 	}
