@@ -50,6 +50,8 @@ type Snapshot struct {
 	Walls Walls `json:"walls,omitzero"`
 	// Orphans are instances of ours that belong to no node.
 	Orphans []Orphan `json:"orphans,omitempty"`
+	// Leftovers are things of ours that no settings name, as they were last listed.
+	Leftovers []Leftover `json:"leftovers,omitempty"`
 	// Said is what the pass could not learn or do, and what people should know.
 	Said
 }

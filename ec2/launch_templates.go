@@ -279,6 +279,35 @@ func (c *Client) LaunchTemplatesByTag(ctx context.Context, tags map[string]strin
 	return all, nil
 }
 
+// MadeTemplates are the launch templates with our tag for a cluster, by its mark. The name of
+// one that setup made is prefix and slot.
+func (c *Client) MadeTemplates(ctx context.Context, mark, prefix string) ([]capacity.Made, error) {
+	in := &ec2.DescribeLaunchTemplatesInput{Filters: []types.Filter{tagFilter(capacity.TagCluster, mark)}}
+	var made []capacity.Made
+	for pages := ec2.NewDescribeLaunchTemplatesPaginator(c.api, in); pages.HasMorePages(); {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("describing launch templates in %s: %w", c.region, err)
+		}
+		for _, a := range page.LaunchTemplates {
+			t := capacity.Made{What: capacity.MadeTemplate, Name: aws.ToString(a.LaunchTemplateName), ID: aws.ToString(a.LaunchTemplateId)}
+			if slot, named := strings.CutPrefix(t.Name, prefix); named {
+				t.Slot = slot
+			}
+			for _, tag := range a.Tags {
+				switch aws.ToString(tag.Key) {
+				case capacity.TagPartition:
+					t.Queue = aws.ToString(tag.Value)
+				case capacity.TagReservation:
+					t.Reservation = aws.ToString(tag.Value)
+				}
+			}
+			made = append(made, t)
+		}
+	}
+	return made, nil
+}
+
 // readTemplate reads a template's tags and one version's data.
 func (c *Client) readTemplate(ctx context.Context, idOrName, version string) (types.LaunchTemplate, types.LaunchTemplateVersion, bool, error) {
 	in := &ec2.DescribeLaunchTemplatesInput{}

@@ -38,6 +38,10 @@ var dry = map[string]func(*api, context.Context) error{
 		_, err := api.DescribeLaunchTemplateVersions(ctx, &ec2.DescribeLaunchTemplateVersionsInput{DryRun: aws.Bool(true), Versions: []string{newest}})
 		return err
 	},
+	"ec2:DescribeLaunchTemplates": func(api *api, ctx context.Context) error {
+		_, err := api.DescribeLaunchTemplates(ctx, &ec2.DescribeLaunchTemplatesInput{DryRun: aws.Bool(true)})
+		return err
+	},
 	"ec2:DescribeSubnets": func(api *api, ctx context.Context) error {
 		_, err := api.DescribeSubnets(ctx, &ec2.DescribeSubnetsInput{DryRun: aws.Bool(true)})
 		return err

@@ -64,3 +64,54 @@ func (c *Client) Slots(ctx context.Context, cluster string, names []string) ([]S
 	}
 	return slots, nil
 }
+
+// Made are the cluster's compute node groups and queues with our tag, but for those that PCS is
+// deleting: one list of each, and one reading of tags for each thing that is shown.
+func (c *Client) Made(ctx context.Context, cluster Cluster) ([]capacity.Made, error) {
+	var all []capacity.Made
+	add := func(what, name, id, arn string, status Status) error {
+		if status == Deleting || status == Deleted {
+			return nil
+		}
+		tags, err := c.tags(ctx, arn)
+		switch {
+		case NotFound(err): // deleted since
+			return nil
+		case err != nil:
+			return fmt.Errorf("reading the tags of %s %s: %w", what, name, err)
+		case !cluster.Ours(tags):
+			return nil
+		}
+		m := capacity.Made{What: what, Name: name, ID: id, Queue: name}
+		if what == capacity.MadeNodeGroup {
+			m.Slot, m.Queue, m.Reservation = name, tags[capacity.TagPartition], tags[capacity.TagReservation]
+		}
+		all = append(all, m)
+		return nil
+	}
+	groups := pcs.NewListComputeNodeGroupsPaginator(c.api, &pcs.ListComputeNodeGroupsInput{ClusterIdentifier: aws.String(cluster.ID)})
+	for groups.HasMorePages() {
+		page, err := groups.NextPage(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("listing the compute node groups of %s: %w", cluster.Name, err)
+		}
+		for _, g := range page.ComputeNodeGroups {
+			if err := add(capacity.MadeNodeGroup, str(g.Name), str(g.Id), str(g.Arn), Status(g.Status)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	queues := pcs.NewListQueuesPaginator(c.api, &pcs.ListQueuesInput{ClusterIdentifier: aws.String(cluster.ID)})
+	for queues.HasMorePages() {
+		page, err := queues.NextPage(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("listing the queues of %s: %w", cluster.Name, err)
+		}
+		for _, q := range page.Queues {
+			if err := add(capacity.MadeQueue, str(q.Name), str(q.Id), str(q.Arn), Status(q.Status)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return all, nil
+}

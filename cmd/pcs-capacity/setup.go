@@ -269,7 +269,7 @@ func placeFences(ctx context.Context, g *Globals, aws *ec2.Client, pcsClient *pc
 		return fmt.Errorf("reading the new settings: %w", err)
 	}
 	sources := wire.Sources(cfg, aws, pcsClient)
-	sources.RollOver = nil
+	sources.RollOver, sources.OldLeftovers = nil, true
 	_, _, err = lifecycle.Pass(ctx, sources)
 	return err
 }

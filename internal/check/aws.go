@@ -45,7 +45,7 @@ func (r *run) aws(ctx context.Context) {
 	r.permissions(ctx)
 	r.reservations(ctx)
 	r.templates(ctx)
-	r.unnamed(ctx)
+	r.leftovers(ctx)
 }
 
 func behind(offset time.Duration) string {

@@ -128,6 +128,9 @@ type run struct {
 	// listed are the members of resource groups, nil until they are asked for; see members.
 	listed    capacity.Members
 	listedErr error
+	// made is what carries our tag in the PCS cluster.
+	made    []capacity.Made
+	madeErr error
 	// slurmConfig is that of slurmctld; nil if it does not answer, for slurmErr.
 	slurmConfig *slurm.Config
 	slurmErr    error

@@ -41,9 +41,10 @@ func (r *run) actions() []string {
 	})
 }
 
-// The action that lists a group, and those that one call asks for besides its own.
+// The actions that list a group, and queues, and those that one call asks for besides its own.
 var (
 	asksGroup  = "resource-groups:ListGroupResources"
+	asksQueues = "pcs:ListQueues"
 	asksSlots  = []string{"pcs:GetCluster", "pcs:ListComputeNodeGroups", "pcs:ListTagsForResource"}
 	asksLaunch = []string{"ec2:RunInstances", "ec2:CreateTags", "iam:PassRole", "ssm:GetParameters"}
 )
@@ -92,6 +93,10 @@ func (r *run) permissions(ctx context.Context) {
 	if r.onPCS() {
 		_, err := r.PCS.Slots(ctx, r.Config.Cluster, r.slots())
 		note(err, asksSlots...)
+		if err == nil && r.cluster != nil {
+			r.made, r.madeErr = r.PCS.Made(ctx, *r.cluster)
+			note(r.madeErr, asksQueues)
+		}
 	}
 	if len(groups) > 0 {
 		if _, err := r.members(ctx); err == nil || ec2.DeniedAction(err) != "" { // else it is a finding of its own

@@ -36,12 +36,14 @@ func Pass(ctx context.Context, s Sources) (*capacity.Snapshot, Report, error) {
 			p.cleanHeld(ctx)
 			p.drainMisplaced(ctx)
 			p.sample(ctx)
+			p.lookForLeftovers(ctx)
 			if p.awsErr == nil {
 				p.rollOver(ctx)
 			}
 		}
 		p.tellSetbacks()
 		p.tellOrphans()
+		p.tellLeftovers()
 		p.publish()
 	}
 	return p.snap, p.report(), errors.Join(p.failed...)
@@ -66,6 +68,7 @@ func Look(ctx context.Context, s Sources) (snap *capacity.Snapshot, cluster *Clu
 	}
 	p.tellSetbacks()
 	p.tellOrphans()
+	p.tellLeftovers()
 	return p.snap, p.cluster, p.answers, errors.Join(p.failed...)
 }
 
@@ -102,6 +105,7 @@ func (p *pass) look(ctx context.Context) {
 	for _, part := range p.snap.Partitions {
 		p.snap.Add(neverOpen(part, p.snap, p.now)...)
 	}
+	p.keepLeftovers()
 	p.lookForMisplaced()
 	p.lookForRollOver()
 	p.lookForOrphans(ctx)

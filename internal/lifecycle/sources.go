@@ -29,6 +29,10 @@ type Sources struct {
 	AlsoOurs []string
 	// RollOver is nil where no partition rolls over by itself, and for who only looks.
 	RollOver RollOver
+	// Made is what carries our tag for a cluster, by its mark, and the id of the cluster if it is
+	// one of PCS; nil where nobody looks. With OldLeftovers it is not asked in this pass.
+	Made         func(ctx context.Context, mark string) (made []capacity.Made, cluster string, err error)
+	OldLeftovers bool
 	// Health is the site's own command for nodes of a block that opens.
 	Health HealthCommand
 	// Owner marks the Slurm reservations of these settings, and OwnerIs says whose they are. With

@@ -51,6 +51,7 @@ func (w Watch) Run(ctx context.Context) error {
 		}
 		w.alive("")
 		sources.OursOnly, sources.AlsoOurs = pass%everywhere != 0 && last.Jobs != nil, last.AlsoOurs
+		sources.OldLeftovers = pass%listMade != 0
 		snap, report, _ := Pass(ctx, sources)
 		last = report
 		if ctx.Err() != nil {
@@ -114,6 +115,9 @@ func wrong(p capacity.Problem) bool { return p.Severity != capacity.Note }
 // checkEvery is how often Watch looks while nodes are closed until a health command has run
 // there: they are paid for.
 const checkEvery = 10 * time.Second
+
+// listMade is every how many passes Watch lists what carries our tag: up to 30 questions.
+const listMade = 15
 
 // aliveEvery is how often Watch says that it lives while it waits.
 const aliveEvery = time.Minute

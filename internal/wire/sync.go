@@ -42,10 +42,29 @@ func Sources(cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) lifecyc
 	s := lifecycle.Sources{Settings: cfg.Domain(), Owner: owner.ID, OwnerIs: owner.String(), KeepOwner: owner.Keep, Poll: cfg.Timing.Poll.Duration, State: state.Dir(cfg.StateDir), Local: local, EC2: aws,
 		PCS: PCS{pcs.Provisioner{PCS: pcsClient, EC2: aws}, cfg.Cluster}, Slurm: SyncSlurm{Client: NewSlurm(cfg), PCSCluster: cfg.Cluster, State: state.Dir(cfg.StateDir), Keeper: owner.String()}, MachineTime: time.Now, After: after(cfg, nil),
 		Health: lifecycle.HealthCommand{Path: cfg.Health.Open, Timeout: cfg.Health.Timeout.Duration, Tries: cfg.Health.Tries}}
+	s.Made = func(ctx context.Context, mark string) ([]capacity.Made, string, error) {
+		return made(ctx, cfg, aws, pcsClient, mark)
+	}
 	if s.Settings.RollsOver("") {
 		s.RollOver = RollOver{setup.Setup{PCS: pcsClient, EC2: aws, Slurm: TeardownSlurm{SyncSlurm{Client: NewSlurm(cfg)}}}, aws, cfg}
 	}
 	return s
+}
+
+// made is what carries our tag for the cluster of the settings, with the id of one of PCS.
+func made(ctx context.Context, cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client, mark string) (all []capacity.Made, id string, err error) {
+	if cfg.Cluster != "" {
+		cluster, err := pcsClient.Cluster(ctx, cfg.Cluster)
+		if err != nil {
+			return nil, "", err
+		}
+		mark, id = cluster.Name, cluster.ID // the settings may have the id
+		if all, err = pcsClient.Made(ctx, cluster); err != nil {
+			return nil, "", err
+		}
+	}
+	templates, err := aws.MadeTemplates(ctx, mark, pcs.TemplateName(mark, ""))
+	return append(all, templates...), id, err
 }
 
 // Follower gives the sources of one pass after the other, from settings that may change.
@@ -100,7 +119,7 @@ func (f *Follower) Close() {
 // answered with the reason.
 func SourcesWithoutAWS(cfg *config.Config, region string, reason error) lifecycle.Sources {
 	s := Sources(cfg, nil, nil)
-	s.EC2, s.PCS, s.RollOver = noAWS{region, reason}, noAWS{region, reason}, nil
+	s.EC2, s.PCS, s.RollOver, s.Made = noAWS{region, reason}, noAWS{region, reason}, nil, nil
 	return s
 }
 

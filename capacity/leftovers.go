@@ -1,0 +1,127 @@
+package capacity
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// What setup makes in AWS.
+const (
+	MadeNodeGroup = "compute node group"
+	MadeQueue     = "queue"
+	MadeTemplate  = "launch template"
+)
+
+// Made is a thing in AWS that carries our tag for a cluster.
+type Made struct {
+	What string `json:"what"`
+	Name string `json:"name"`
+	ID   string `json:"id"`
+	// Slot is that of a node group or launch template; "" for one that setup does not name so.
+	Slot string `json:"slot,omitempty"`
+	// Queue is the Slurm partition that it was made for, Reservation what it launches into, by
+	// its tags; "" where they do not say.
+	Queue       string `json:"queue,omitempty"`
+	Reservation string `json:"reservation,omitempty"`
+}
+
+// Leftover is a thing with our tag that no settings name: sync does not manage it, while a
+// queue may send it jobs.
+type Leftover struct {
+	Made
+	// Remove is the command that removes it.
+	Remove string `json:"remove"`
+}
+
+// Leftovers are those of what was made that the settings do not name. cluster is the id of the
+// PCS cluster, "" for Slurm that one runs oneself.
+func Leftovers(made []Made, settings Settings, cluster string) []Leftover {
+	keeps := map[string]bool{} // queues that a thing with a name in the settings was made for
+	for _, m := range made {
+		if m.What != MadeQueue && settings.Names(m) {
+			keeps[m.Queue] = true
+		}
+	}
+	var left []Leftover
+	for _, m := range made {
+		if !settings.Names(m) {
+			left = append(left, Leftover{m, settings.removal(m, cluster, keeps[m.Queue])})
+		}
+	}
+	return left
+}
+
+// Names reports whether the settings name a thing.
+func (s Settings) Names(m Made) bool {
+	return slices.ContainsFunc(s.Partitions, func(p PartitionSettings) bool {
+		if m.What == MadeQueue {
+			return p.Provider == ProviderPCS && p.Name == m.Name
+		}
+		return slices.ContainsFunc(p.Groups, func(g GroupSettings) bool {
+			if p.Provider == ProviderPCS {
+				return slices.Contains(g.SlotNames(p.Provider), m.Slot)
+			}
+			template, _, _ := strings.Cut(g.LaunchTemplate, ":")
+			return m.What == MadeTemplate && (template == m.Name || template == m.ID)
+		})
+	})
+}
+
+// removal is teardown where that finds the thing and takes nothing with it that the settings
+// name, else the command of AWS. keeps: something else that was made for its queue stays.
+func (s Settings) removal(m Made, cluster string, keeps bool) string {
+	provider, base := ProviderEC2, m.Slot
+	if cluster != "" {
+		provider = ProviderPCS
+		base = strings.TrimSuffix(strings.TrimSuffix(m.Slot, "-a"), "-b")
+	}
+	at := slices.IndexFunc(s.Partitions, func(p PartitionSettings) bool { return p.Name == m.Queue })
+	named := slices.ContainsFunc(s.Partitions, func(p PartitionSettings) bool {
+		return slices.ContainsFunc(p.Groups, func(g GroupSettings) bool { return g.Name == base || slices.Contains(g.SlotNames(p.Provider), base) })
+	})
+	isSlot := m.Slot != "" && (cluster == "" || base != m.Slot)
+	switch {
+	case m.Queue != "" && at < 0 && !keeps:
+		return "pcs-capacity teardown --queue " + m.Queue
+	case m.Queue != "" && isSlot && !named && (at < 0 || s.Partitions[at].Provider == provider):
+		return fmt.Sprintf("pcs-capacity teardown --queue %s --node-group %s", m.Queue, base)
+	case m.What == MadeTemplate:
+		return "aws ec2 delete-launch-template --launch-template-id " + m.ID
+	case m.What == MadeQueue:
+		return fmt.Sprintf("aws pcs delete-queue --cluster-identifier %s --queue-identifier %s", cluster, m.ID)
+	}
+	return fmt.Sprintf("aws pcs delete-compute-node-group --cluster-identifier %s --compute-node-group-identifier %s", cluster, m.ID)
+}
+
+// OfLeftovers tells of leftovers, those that one command removes together.
+func OfLeftovers(left []Leftover) []Mismatch {
+	var all []Mismatch
+	for i, l := range left {
+		if slices.ContainsFunc(left[:i], func(before Leftover) bool { return before.Remove == l.Remove }) {
+			continue
+		}
+		var names []string
+		for _, other := range left[i:] {
+			if other.Remove == l.Remove {
+				names = append(names, other.String())
+			}
+		}
+		has, them := "carries", "it"
+		if len(names) > 1 {
+			has, them = "carry", "them"
+		}
+		all = append(all, Mismatch{Code: "leftover",
+			Message: fmt.Sprintf("%s %s the tag of pcs-capacity, and the settings do not name %s, so sync does not manage %[3]s", strings.Join(names, " and "), has, them),
+			Fix:     fmt.Sprintf("add %s to the settings again, or remove %[1]s with `%s`", them, l.Remove)})
+	}
+	return all
+}
+
+// String names a thing: "compute node group gpu-a (cr-…)".
+func (m Made) String() string {
+	if m.Reservation == "" {
+		return m.What + " " + m.Name
+	}
+	return fmt.Sprintf("%s %s (%s)", m.What, m.Name, m.Reservation)
+}

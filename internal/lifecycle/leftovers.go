@@ -1,0 +1,46 @@
+package lifecycle
+
+import (
+	"context"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+// leftoversTime is what a pass gives the lists of what was made.
+const leftoversTime = 30 * time.Second
+
+// keepLeftovers takes over those of the last pass, but for what the settings name again.
+func (p *pass) keepLeftovers() {
+	if p.old == nil {
+		return
+	}
+	for _, l := range p.old.Leftovers {
+		if !p.Settings.Names(l.Made) {
+			p.snap.Leftovers = append(p.snap.Leftovers, l)
+		}
+	}
+}
+
+// lookForLeftovers lists what carries our tag. What cannot be asked is no failure: no job
+// depends on it.
+func (p *pass) lookForLeftovers(ctx context.Context) {
+	if p.Made == nil || p.OldLeftovers || p.awsErr != nil || p.cluster.Mark == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, leftoversTime)
+	defer cancel()
+	made, cluster, err := p.Made(ctx, p.cluster.Mark)
+	if err != nil {
+		words, _ := p.EC2.Explain(err)
+		p.say(capacity.Note, "looking for what the settings do not name: %s", words)
+		return
+	}
+	p.snap.Leftovers = capacity.Leftovers(made, p.Settings, cluster)
+}
+
+func (p *pass) tellLeftovers() {
+	for _, m := range capacity.OfLeftovers(p.snap.Leftovers) {
+		p.say(capacity.Admin, "%s", m)
+	}
+}
