@@ -13,12 +13,11 @@ import (
 const (
 	stackTemplate = "LaunchTemplate"
 	stackGroup    = "ComputeNodeGroup"
-	stackQueue    = "Queue"
 )
 
 // CloudFormation is what the plan would create in AWS, as a template for AWS CloudFormation:
-// from the same requests that Apply sends. The settings are no part of it. It changes
-// nothing. A plan with mismatches is refused (*Refusal).
+// from the same requests that Apply sends. The settings are no part of it, and neither is the
+// queue: it is to have a fence before jobs can come. It changes nothing. A plan with mismatches is refused (*Refusal).
 func (s Setup) CloudFormation(ctx context.Context, p *Plan) (map[string]any, error) {
 	if len(p.Mismatches) > 0 {
 		return nil, &Refusal{Mismatches: p.Mismatches}
@@ -26,7 +25,7 @@ func (s Setup) CloudFormation(ctx context.Context, p *Plan) (map[string]any, err
 	resources := map[string]any{}
 	stack := map[string]any{
 		"AWSTemplateFormatVersion": "2010-09-09",
-		"Description":              fmt.Sprintf("pcs-capacity: reservation %s in queue %s", p.Reservation.ID, p.want.queue),
+		"Description":              fmt.Sprintf("pcs-capacity: reservation %s for queue %s; pcs-capacity setup, run afterwards, writes the settings, places the fence and makes the queue", p.Reservation.ID, p.want.queue),
 		"Resources":                resources,
 	}
 	template, err := s.EC2.LaunchTemplateProperties(ctx, p.want.template)
@@ -43,16 +42,6 @@ func (s Setup) CloudFormation(ctx context.Context, p *Plan) (map[string]any, err
 	}
 	group["CustomLaunchTemplate"] = map[string]any{"TemplateId": map[string]any{"Ref": stackTemplate}, "Version": attribute(stackTemplate, "LatestVersionNumber")}
 	resources[stackGroup] = resource("AWS::PCS::ComputeNodeGroup", group)
-
-	now := p.want.queueNow
-	others := slices.DeleteFunc(slices.Clone(now.GroupIDs), func(id string) bool { return id == p.want.groupID })
-	queue, err := pcs.QueueProperties(p.want.queueWith(now, others), now)
-	if err != nil {
-		return nil, err
-	}
-	groups, _ := queue["ComputeNodeGroupConfigurations"].([]any)
-	queue["ComputeNodeGroupConfigurations"] = append(groups, map[string]any{"ComputeNodeGroupId": attribute(stackGroup, "Id")})
-	resources[stackQueue] = resource("AWS::PCS::Queue", queue)
 	return stack, nil
 }
 
@@ -68,6 +57,6 @@ func attribute(of, name string) map[string]any {
 // under their names, but can import them into a stack.
 func (p *Plan) There() []Step {
 	return slices.DeleteFunc(slices.Clone(p.Steps), func(s Step) bool {
-		return s.What == WhatFile || s.Action == Create || s.Action == Replace
+		return s.What == WhatFile || s.What == WhatQueue || s.Action == Create || s.Action == Replace
 	})
 }

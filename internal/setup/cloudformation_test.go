@@ -22,7 +22,6 @@ var inSpec = map[string]string{
 	"AWS::EC2::LaunchTemplate":                    "LaunchTemplateData LaunchTemplateName TagSpecifications VersionDescription",
 	"AWS::EC2::LaunchTemplate LaunchTemplateData": "BlockDeviceMappings CapacityReservationSpecification IamInstanceProfile ImageId InstanceMarketOptions InstanceType KeyName MetadataOptions NetworkInterfaces Placement SecurityGroupIds TagSpecifications UserData",
 	"AWS::PCS::ComputeNodeGroup":                  "AmiId ClusterId CustomLaunchTemplate IamInstanceProfileArn InstanceConfigs Name PurchaseOption ScalingConfiguration SlurmConfiguration SubnetIds Tags",
-	"AWS::PCS::Queue":                             "ClusterId ComputeNodeGroupConfigurations Name SlurmConfiguration Tags",
 }
 
 // wireNames are those of EC2's query protocol, where they differ from CloudFormation's.
@@ -123,7 +122,6 @@ func (w *account) created(resources map[string]map[string]any) {
 		names map[string]string
 	}{
 		"CreateComputeNodeGroup": {"AWS::PCS::ComputeNodeGroup", map[string]string{"clusterIdentifier": "ClusterId", "computeNodeGroupName": "Name"}},
-		"CreateQueue":            {"AWS::PCS::Queue", map[string]string{"clusterIdentifier": "ClusterId", "queueName": "Name"}},
 	} {
 		var sent map[string]any
 		if body, was := w.bodies[operation]; was {
@@ -136,9 +134,6 @@ func (w *account) created(resources map[string]map[string]any) {
 		if template, ok := sent["customLaunchTemplate"].(map[string]any); ok && template["version"] == "1" {
 			sent["customLaunchTemplate"] = map[string]any{"templateId": map[string]any{"Ref": "LaunchTemplate"},
 				"version": map[string]any{"Fn::GetAtt": []any{"LaunchTemplate", "LatestVersionNumber"}}}
-		}
-		if groups, ok := sent["computeNodeGroupConfigurations"].([]any); ok && len(groups) == 1 {
-			sent["computeNodeGroupConfigurations"] = []any{map[string]any{"computeNodeGroupId": map[string]any{"Fn::GetAtt": []any{"ComputeNodeGroup", "Id"}}}}
 		}
 		want := capitals(sent, r.names)
 		if diff := cmp.Diff(want, any(resources[r.kind])); diff != "" && (sent != nil || resources[r.kind] != nil) {
@@ -174,7 +169,8 @@ func capitals(tree any, names map[string]string) any {
 	return tree
 }
 
-// The template of CloudFormation and setup make the same, each property of it.
+// The template of CloudFormation and setup make the same, each property of it, but for the
+// queue, which nothing makes before its fence stands.
 func TestCloudFormationIsWhatSetupCreates(t *testing.T) {
 	for name, change := range map[string]func(*setup.Request){
 		"a block":      func(*setup.Request) {},
@@ -193,7 +189,7 @@ func TestCloudFormationIsWhatSetupCreates(t *testing.T) {
 			change(&r)
 			template := w.emitted(r)
 			kinds := slices.Sorted(maps.Keys(template))
-			want := []string{"AWS::EC2::LaunchTemplate", "AWS::PCS::ComputeNodeGroup", "AWS::PCS::Queue"}
+			want := []string{"AWS::EC2::LaunchTemplate", "AWS::PCS::ComputeNodeGroup"}
 			if name == "self-managed" {
 				want = want[:1]
 			}
@@ -213,29 +209,16 @@ func everyOption(r *setup.Request) {
 	r.InstanceProfile = "arn:aws:iam::111122223333:instance-profile/AWSPCS-nodes"
 }
 
-// A queue that is there keeps its node groups and settings, and it is said that
-// CloudFormation does not take it over by itself.
-func TestCloudFormationOfTheNextBlock(t *testing.T) {
+// What is there is said, since CloudFormation does not take it over by itself. What is in the
+// way leaves nothing to print.
+func TestCloudFormationOfWhatIsThere(t *testing.T) {
 	w := newAccount(t, nil)
-	first := w.request(openBlock)
-	first.AllowAccounts = []string{"nlp"}
-	w.run(first)
-	r := w.request(laterBlock)
-	p := w.plan(r)
-	stack, err := w.setup.CloudFormation(t.Context(), p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, _ := json.Marshal(stack["Resources"].(map[string]any)["Queue"])
-	for _, want := range []string{`"ComputeNodeGroupId":"` + w.group("gpu-a").ID + `"`, `{"ComputeNodeGroupId":{"Fn::GetAtt":["ComputeNodeGroup","Id"]}}`, `{"ParameterName":"AllowAccounts","ParameterValue":"nlp"}`} {
-		if !strings.Contains(string(text), want) {
-			t.Errorf("no %s in %s", want, text)
-		}
-	}
-	if there := p.There(); len(there) != 1 || there[0].What != setup.WhatQueue {
+	r := w.request(openBlock)
+	w.run(r)
+	if there := w.plan(r).There(); len(there) != 2 || there[0].What != setup.WhatTemplate || there[1].What != setup.WhatNodeGroup {
 		t.Errorf("there: %+v", there)
 	}
-	r.Like, r.AMI = "", "ami-0000000000000beef"
+	r.Like, r.AMI, r.Reservation = "", "ami-0000000000000beef", laterBlock
 	if p := w.plan(r); len(p.Mismatches) == 0 {
 		t.Fatal("an image that is not there is taken")
 	} else if _, err := w.setup.CloudFormation(t.Context(), p); err == nil {

@@ -19,9 +19,6 @@ type wanted struct {
 	template capacity.LaunchTemplateSpec
 	group    pcs.NodeGroup // without ID, status and template
 	queue    string
-	// queueNow is the queue and groupID the node group as they are; zero for one that is not there.
-	queueNow pcs.Queue
-	groupID  string
 	// allowAccounts are those that Slurm shall let into the queue; empty for all.
 	allowAccounts []string
 	// dropUnknown allows updates that may lose what this program cannot express.
@@ -151,18 +148,12 @@ func (in *inspection) want(slot slotState) *wanted {
 	if in.onEC2() {
 		launchTemplate = pcs.TemplateName(in.request.Mark, slot.name) + ":$Latest"
 	}
-	queueNow, _ := in.inv.Queue(in.request.Queue)
-	groupID := ""
-	if slot.group != nil {
-		groupID = slot.group.ID
-	}
 	return &wanted{
 		provider: in.provider(),
 		cluster:  in.inv.Cluster,
 		region:   in.region,
 		template: in.templateSpec(slot.name),
 		queue:    in.request.Queue,
-		queueNow: queueNow, groupID: groupID,
 
 		allowAccounts: in.allowAccounts(),
 		dropUnknown:   in.request.DropUnknown,
