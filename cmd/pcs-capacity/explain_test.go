@@ -130,6 +130,9 @@ func TestExplainScreens(t *testing.T) {
 		{"it never fits", ofJob(job(maint, limit(9000)), world(), 0), string(capacity.TooLong)},
 		{"it has no limit, and nobody set one", ofJob(job(maint, func(j *explain.Job) { j.Request.TimeLimit = capacity.NoLimit }), world(), 0), string(capacity.TooLong)},
 		{"its account is not allowed", ofJob(job(func(j *explain.Job) { j.Request.Account = "vision" }), world(), 0), string(capacity.AccountNotAllowed)},
+		{"Slurm knows no account of it", ofJob(job(func(j *explain.Job) {
+			j.Reason = "Job's account not known, so it can't use this partition (gpu allows nlp)"
+		}), world(), 0), string(capacity.AccountNotAllowed)},
 		{"it names a reservation that is not the partition's", ofJob(job(func(j *explain.Job) { j.Request.Comment = "capacity_reservation_id=cr-0e2000000000000ff" }), world(), 0), string(capacity.UnknownReservation)},
 		{"it asks for more nodes than there are", ofJob(job(func(j *explain.Job) { j.Request.Nodes = 8 }), world(), 0), string(capacity.TooManyNodes)},
 		{"it excludes the nodes that have instances", ofJob(job(func(j *explain.Job) { j.Request.Exclude = "gpu-[1-3]" }), world(), 0), string(capacity.NodesNotUsable)},

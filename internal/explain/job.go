@@ -128,6 +128,10 @@ func (e *Explanation) runs(j Job, snap *capacity.Snapshot, now time.Time) {
 	}
 }
 
+// accountNotKnown begins Slurm's words for a job of no association, in a partition with
+// AllowAccounts: part_policy_valid_acct of 22.05 to 26.05.
+const accountNotKnown = "Job's account not known"
+
 // waits explains a job that waits in a partition of ours: first what keeps it from being
 // started at all, then what it waits for.
 func (e *Explanation) waits(j Job, prospects []capacity.Prospect, snap *capacity.Snapshot, records []state.Record, now time.Time) {
@@ -157,6 +161,9 @@ func (e *Explanation) waits(j Job, prospects []capacity.Prospect, snap *capacity
 	case j.Held:
 		e.Code, e.Answer = Held, fmt.Sprintf("Job %s is held, by its owner or by an administrator.", j.Shown)
 		e.Advice = "Release it: " + release + "."
+	case strings.HasPrefix(j.Reason, accountNotKnown):
+		e.Code, e.Answer = string(capacity.AccountNotAllowed), fmt.Sprintf("Job %s can never start as it is: Slurm knows no account of it, and its partition is for certain accounts only.", j.Shown)
+		e.Advice = "Administrators: give its user an account (`sacctmgr add user`); a Slurm without accounting knows none: there take allow_accounts out of the settings, and AllowAccounts off the partition."
 	case verdict.Refused:
 		e.never(j, verdict, snap, now)
 	case short:
