@@ -9,6 +9,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/market"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 )
 
@@ -187,6 +188,15 @@ func usedBy(cfg *config.Config, instanceType string, subnets []string) string {
 	return fmt.Sprintf(", used by node group %s of partition %s", g.Name, p.Name)
 }
 
+// seen are the reservations that sync saw last; none if it has seen nothing.
+func (v purchaseView) seen() []capacity.Reservation {
+	snap, err := state.Dir(v.cfg.StateDir).ReadSnapshot()
+	if err != nil {
+		return nil
+	}
+	return snap.Reservations
+}
+
 // result shows what was bought and says what comes next.
 func (v purchaseView) result(p market.PurchaseResult) error {
 	if !p.DryRun || v.t.Format != terminal.Table {
@@ -201,9 +211,9 @@ func (v purchaseView) result(p market.PurchaseResult) error {
 	switch {
 	case p.DryRun:
 		r.ID = "cr-…"
-		v.t.Say("Dry run: EC2 would take this purchase; nothing was bought. After the purchase, go on with:\n%s", market.NextStep(v.cfg.Config, v.subnets(), r))
+		v.t.Say("Dry run: EC2 would take this purchase; nothing was bought. After the purchase, go on with:\n%s", market.NextStep(v.cfg.Config, v.subnets(), r, v.seen()))
 	case r.State != capacity.StateExpired:
-		v.t.Say("Next:\n%s", market.NextStep(v.cfg.Config, v.subnets(), r))
+		v.t.Say("Next:\n%s", market.NextStep(v.cfg.Config, v.subnets(), r, v.seen()))
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package market
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
@@ -22,10 +23,38 @@ func GroupFor(cfg *config.Config, instanceType string, subnets []string) (config
 	return config.Partition{}, config.NodeGroup{}, false
 }
 
+// overlapping are the reservations of a node group that are open while r is. Those without an end
+// leave no time for it either.
+func overlapping(g config.NodeGroup, r capacity.Reservation, others []capacity.Reservation) (ids []string) {
+	for _, o := range others {
+		has := slices.Contains(g.ReservationIDs, o.ID) || g.Select != nil && g.Select.Matches(o, nil)
+		if has && o.ID != r.ID && o.State.Live() && (r.End.IsZero() || o.Start.Before(r.End)) && (o.End.IsZero() || r.Start.Before(o.End)) {
+			ids = append(ids, o.ID)
+		}
+	}
+	return ids
+}
+
+// slotTaken says what to do about a reservation for which a node group has no slot.
+func slotTaken(p config.Partition, g config.NodeGroup, r capacity.Reservation, taken []string) string {
+	text := fmt.Sprintf("  %s would wait: node_group %q of partition %q (%s) has %s at that time. ", r.ID, g.Name, p.Name, p.File, strings.Join(taken, ", "))
+	if g.Slots < 2 {
+		text += "Set slots = 2 there and add it to capacity_reservation_ids, or add it"
+	} else {
+		text += "Add it"
+	}
+	return text + " to another node_group; then run\n  pcs-capacity hooks install\n  pcs-capacity sync"
+}
+
 // NextStep is what makes a block usable, in lines to read or to run, with the names of
-// the settings where they have a node group for it.
-func NextStep(cfg *config.Config, subnets Subnets, r capacity.Reservation) string {
+// the settings where they have a node group for it. others are the reservations that sync saw.
+func NextStep(cfg *config.Config, subnets Subnets, r capacity.Reservation, others []capacity.Reservation) string {
 	p, g, found := GroupFor(cfg, r.InstanceType, subnets.In(r.AZID).Subnets)
+	if found && p.Provider == capacity.ProviderEC2 {
+		if taken := overlapping(g, r, others); len(taken) >= max(g.Slots, 1) {
+			return slotTaken(p, g, r, taken)
+		}
+	}
 	switch {
 	case found && p.Provider == capacity.ProviderEC2 && g.Select != nil && g.Select.Group != "":
 		return fmt.Sprintf("  add %s to resource group %s, which node_group %q of partition %q selects (%s), then run\n  pcs-capacity sync", r.ID, g.Select.Group, g.Name, p.Name, p.File)
