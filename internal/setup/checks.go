@@ -73,6 +73,10 @@ func (in *inspection) checkMatch(want *wanted, slot slotState) {
 				m.Fix = quoted("give --subnet-ids", there)
 			}
 		}
+		if m.Code == "size" && in.joins() {
+			in.warn("reservation %s has %d instances, and node group %s has up to %d nodes: sync keeps jobs off the last ones", in.reservation.ID, in.reservation.Size(), g.Name, g.MaxNodes)
+			continue
+		}
 		if m.Code == "size" {
 			m.Fix = fmt.Sprintf("give --max-nodes %d or less", in.reservation.Size())
 		}
@@ -85,6 +89,14 @@ func (in *inspection) checkMatch(want *wanted, slot slotState) {
 			in.problem("size", "run this again once EC2 shows its size", "EC2 does not say yet how many instances reservation %s has", r.ID)
 		}
 	}
+}
+
+// joins reports whether the reservation joins others of a node group of ours that has as many
+// nodes as are asked for already: they stay, and sync keeps jobs off those without an instance.
+func (in *inspection) joins() bool {
+	g := in.entry()
+	return in.onEC2() && in.reservation.Size() > 0 && g.MaxNodes >= in.request.MaxNodes &&
+		slices.ContainsFunc(g.ReservationIDs, func(id string) bool { return id != in.reservation.ID })
 }
 
 // checkPurchaseOption holds the kind of the reservation against what the entry of the settings

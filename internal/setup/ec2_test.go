@@ -465,3 +465,37 @@ func TestR9_TeardownOnEC2EndsItsInstances(t *testing.T) {
 		t.Errorf("again: %v", stepsOf(p))
 	}
 }
+
+// A block that is smaller than the one before joins its node group: sync keeps jobs off the nodes
+// that it has no instances for.
+func TestSmallerBlockJoinsOnEC2(t *testing.T) {
+	for name, slots := range map[string]string{"one slot": "", "two slots": "slots = 2\n"} {
+		w := newAccount(t, func(s *awssim.Scenario) {
+			for i := range s.Regions[0].Reservations {
+				if one := &s.Regions[0].Reservations[i]; one.ID == laterBlock {
+					one.Count = 2
+				}
+			}
+		})
+		w.run(w.requestOnEC2(openBlock))
+		path := filepath.Join(filepath.Dir(w.configPath()), "conf.d", "gpu.toml")
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(string(text)+slots), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		for _, most := range []int{0, 4} {
+			r := w.requestOnEC2(laterBlock)
+			r.MaxNodes = most
+			p := w.plan(r)
+			if len(p.Mismatches) > 0 {
+				t.Errorf("%s, --max-nodes %d: %v", name, most, p.Mismatches)
+			}
+			if most > 0 && !slices.ContainsFunc(p.Warnings, func(s string) bool { return strings.Contains(s, "has 2 instances") }) {
+				t.Errorf("%s: warnings %q", name, p.Warnings)
+			}
+		}
+	}
+}
