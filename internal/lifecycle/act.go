@@ -53,7 +53,7 @@ func (p *pass) act(ctx context.Context, mayDelete bool) {
 			continue
 		}
 		told := s
-		told.r = s.r.shift(-toSlurm)
+		told.r, told.drained = s.r.shift(-toSlurm), p.drained(s.r.Nodes)
 		d := Done{Do: s.code(), Slot: s.slot, Message: told.describe(p.Slurm.Hostlist(s.r.Nodes))}
 		err := p.take(ctx, s, now.Add(toSlurm))
 		failed[s.slot] = failed[s.slot] || err != nil
@@ -65,6 +65,15 @@ func (p *pass) act(ctx context.Context, mayDelete bool) {
 	p.powerDown(ctx, slots)
 	p.powerUp(ctx, slots)
 	p.checkNodes(ctx)
+}
+
+// drained reports whether any of the nodes is drained, by this pass too.
+func (p *pass) drained(nodes []string) bool {
+	return slices.ContainsFunc(nodes, func(name string) bool {
+		return p.node(name).State == "drain" || slices.ContainsFunc(p.health, func(s *slotHealth) bool {
+			return s.Nodes[name] != nil && s.Nodes[name].State == state.HealthBad
+		})
+	})
 }
 
 // changeJobs does what a pass has to do with jobs, which it reads once.

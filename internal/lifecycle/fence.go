@@ -134,6 +134,8 @@ type step struct {
 	// name has to be made free before.
 	old      string
 	occupied bool
+	// drained: the nodes are, so that no job gets them, whatever is removed.
+	drained bool
 }
 
 // steering is what the steps of a pass depend on beside the reservations.

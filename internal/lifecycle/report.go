@@ -68,6 +68,9 @@ func (s step) describe(hostlist string) string {
 		}
 		return fmt.Sprintf("slot %s: %s %s, no job starts on %s: there are no instances for more nodes, or max_nodes allows no more", s.slot, past[s.do], s.r.Name, hostlist)
 	case "health":
+		if removed && s.drained {
+			return fmt.Sprintf("slot %s: removed %s, %s is drained and gets no jobs", s.slot, s.r.Name, hostlist)
+		}
 		if removed {
 			return fmt.Sprintf("slot %s: removed %s, jobs get %s", s.slot, s.r.Name, hostlist)
 		}

@@ -27,9 +27,12 @@ func TestStepsAreDescribed(t *testing.T) {
 		"a wait removed":   {"delete", "wait", reservation("pcs-capacity-wait-gpu", nodes, noon, next), "delete-wait", "slot gpu: removed the wait pcs-capacity-wait-gpu, nothing holds jobs back from gpu-[1-2] any more"},
 		"surplus nodes":    {"create", "surplus", reservation("pcs-capacity-surplus-gpu", nodes, noon, noon.AddDate(1, 0, 0)), "create-surplus", "slot gpu: placed pcs-capacity-surplus-gpu, no job starts on gpu-[1-2]: there are no instances for more nodes, or max_nodes allows no more"},
 		"surplus removed":  {"delete", "surplus", reservation("pcs-capacity-surplus-gpu", nodes, noon, noon.AddDate(1, 0, 0)), "delete-surplus", "slot gpu: removed pcs-capacity-surplus-gpu, jobs get gpu-[1-2] again"},
+		"a closed node":    {"create", "health", reservation("pcs-capacity-health-gpu.gpu-1", nodes, noon, next), "create-health", "slot gpu: placed pcs-capacity-health-gpu.gpu-1, no job starts on gpu-[1-2] before it has shown that it is healthy"},
+		"opened":           {"delete", "health", reservation("pcs-capacity-health-gpu.gpu-1", nodes, noon, next), "delete-health", "slot gpu: removed pcs-capacity-health-gpu.gpu-1, jobs get gpu-[1-2]"},
+		"opened, drained":  {"delete", "health", reservation("pcs-capacity-health-gpu.gpu-1", nodes, noon, next), "delete-health", "slot gpu: removed pcs-capacity-health-gpu.gpu-1, gpu-[1-2] is drained and gets no jobs"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := step{do: c.do, r: c.r, slot: "gpu"}
+			s := step{do: c.do, r: c.r, slot: "gpu", drained: strings.Contains(name, "drained")}
 			if got := s.describe("gpu-[1-2]"); got != c.says || s.code() != c.code {
 				t.Errorf("%s: %q, want %s: %q", s.code(), got, c.code, c.says)
 			}
