@@ -101,6 +101,9 @@ func TestInterruptedJobsAreRequeuedInTime(t *testing.T) {
 	p.until("the third is told", func() bool {
 		return strings.Contains(said(stays), "this job ends then and cannot be requeued: save your work")
 	})
+	p.until("and so is who asks for it", func() bool {
+		return strings.HasPrefix(adminComment(p.show("job", stays)), "pcs-capacity: interrupted at ")
+	})
 	for range 2 {
 		select {
 		case reason := <-taken:

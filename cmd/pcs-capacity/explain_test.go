@@ -102,6 +102,23 @@ func TestExplainScreens(t *testing.T) {
 	unseen := world()
 	unseen.Reservations = nil
 
+	onDemand := func() *capacity.Snapshot {
+		snap := world()
+		snap.Reservations, snap.Partitions[0].OnEnd = nil, capacity.RequeueAtEnd
+		g := &snap.Partitions[0].Groups[0]
+		g.PurchaseOption, g.Slots[0].ReservationIDs = capacity.OnDemand, nil
+		return snap
+	}
+	requeued := func(why string) func(j *explain.Job) {
+		return func(j *explain.Job) {
+			j.Restarts, j.Reason, j.AdminComment = 1, "BeginTime", "pcs-capacity: requeued at 2026-11-20 17:18 UTC: "+why
+		}
+	}
+	begins := func(d time.Duration) func(j *explain.Job) {
+		return func(j *explain.Job) { j.Request.Begin = now(d) }
+	}
+	const atFence = "reservation cr-0e2000000000000a1 must be free of jobs by 2026-11-20 17:20 UTC; it goes on in cr-0e2000000000000a2, which opens at 2026-11-20 22:00 UTC"
+	const interrupted = "EC2 takes gpu-1 of reservation cr-0e2000000000000a1 back within 2 minutes"
 	node := func(state, reason string) explain.Node {
 		return explain.Node{Name: "gpu-1", State: state, Reason: reason, Partition: "gpu", Slot: "gpu", Up: state == "idle" || state == "mixed"}
 	}
@@ -144,6 +161,10 @@ func TestExplainScreens(t *testing.T) {
 		{"its launch failed", ofJob(job(told(notLaunched), func(j *explain.Job) { j.Reason, j.Request.Begin = "BeginTime", now(40*time.Second) }), world(), 0, failed), explain.LaunchFailed},
 		{"its launch failed, and the records are not for everyone", ofJob(job(told(notLaunched)), world(), 0), explain.LaunchFailed},
 		{"--begin", ofJob(job(func(j *explain.Job) { j.Reason, j.Request.Begin = "BeginTime", now(2*time.Hour) }), world(), 0), explain.WaitsToBegin},
+		{"Slurm pauses after a requeue", ofJob(job(begins(2*time.Minute), func(j *explain.Job) { j.Restarts, j.Reason = 1, "BeginTime" }), world(), 0), explain.WaitsToBegin},
+		{"requeued in front of the fence", ofJob(job(limit(400), requeued(atFence), begins(blockEnd-40*time.Minute)), at(blockEnd-41*time.Minute), blockEnd-41*time.Minute), explain.NextBlock},
+		{"requeued, and the pause after that goes on", ofJob(job(requeued(interrupted), begins(time.Minute)), world(), 0), explain.WaitsToBegin},
+		{"requeued, as EC2 took its nodes back", ofJob(job(requeued(interrupted)), world(), 0), explain.WaitsInQueue},
 		{"the block has ended, the next one comes", ofJob(job(maint, told("pcs-capacity: requeued at 2026-11-20 17:18 UTC: reservation cr-0e2000000000000a1 must be free of jobs by 2026-11-20 17:20 UTC; it goes on in cr-0e2000000000000a2, which opens at 2026-11-20 22:00 UTC")), at(blockEnd), blockEnd), explain.NextBlock},
 		{"the fence has passed, the next one comes", ofJob(job(maint), at(blockEnd-10*time.Minute), blockEnd-10*time.Minute), explain.NextBlock},
 		{"the last block has ended", ofJob(job(maint), only(at(blockEnd)), blockEnd), string(capacity.NoReservation)},
@@ -161,6 +182,8 @@ func TestExplainScreens(t *testing.T) {
 		{"its nodes boot", ofJob(job(runs, func(j *explain.Job) { j.Configuring = true }), world(), 0), explain.Boots},
 		{"it runs", ofJob(job(runs), world(), 0), explain.Runs},
 		{"it runs, and is requeued at the end", ofJob(job(runs, func(j *explain.Job) { j.Request.Comment = "on_end=requeue" }), world(), 0), explain.Runs},
+		{"it runs on demand, where no fence is", ofJob(job(runs), onDemand(), 0), explain.Runs},
+		{"it runs, and EC2 takes its nodes back", ofJob(job(runs, told("pcs-capacity: interrupted at 2026-11-20 11:59 UTC: "+interrupted+"; this job ends then: save your work")), world(), 0), explain.Interrupted},
 		{"it is over", ofJob(job(func(j *explain.Job) { j.State = "TIMEOUT" }), world(), 0), explain.Ended},
 		{"sync does not run", ofJob(job(), world(), 2*time.Hour), explain.WaitsInQueue},
 
@@ -169,6 +192,9 @@ func TestExplainScreens(t *testing.T) {
 		{"it is behind the fence", ofNode(node("idle", ""), at(blockEnd-10*time.Minute), blockEnd-10*time.Minute), explain.Fenced},
 		{"its last block has ended", ofNode(node("powered-down", ""), only(at(blockEnd)), blockEnd), explain.NoCapacity},
 		{"its launch has failed", ofNode(node("powering-down", "InsufficientInstanceCapacity: There is no capacity"), world(), 0, failed), explain.LaunchFailed},
+		{"EC2 takes its instance back", ofNode(node("powering-down", "EC2 takes the instance back"), world(), 0), explain.Interrupted},
+		{"it is launched on demand", ofNode(node("powered-down", ""), onDemand(), 0), explain.PoweredDown},
+		{"it is up on demand", ofNode(node("idle", ""), onDemand(), 0), explain.Runs},
 		{"it boots", ofNode(node("powering-up", ""), world(), 0), explain.Boots},
 		{"it is drained", ofNode(node("drain", "its instance is not what the reservation is"), world(), 0), explain.Broken},
 		{"it is up", ofNode(node("mixed", ""), world(), 0), explain.Runs},

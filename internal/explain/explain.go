@@ -54,6 +54,7 @@ const (
 	Unproven     = "unproven"
 	PoweredDown  = "powered-down"
 	Broken       = "not-usable"
+	Interrupted  = "interrupted" // EC2 takes its instance back
 )
 
 func (e *Explanation) fact(name, format string, args ...any) {

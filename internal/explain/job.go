@@ -23,6 +23,8 @@ type Job struct {
 	Start, End time.Time
 	// Nodes is a hostlist.
 	Nodes string
+	// Restarts is how often Slurm has requeued it.
+	Restarts int
 	// Requeues: Slurm can requeue it.
 	Requeues     bool
 	AdminComment string
@@ -107,7 +109,15 @@ func (e *Explanation) runs(j Job, snap *capacity.Snapshot, now time.Time) {
 		e.Answer = fmt.Sprintf("Job %s runs on %s until %s at the latest.", j.Shown, j.Nodes, at(j.End, now))
 	}
 	e.Advice = "Nothing to do."
+	if why, ours := toldThat(j.AdminComment, "interrupted"); ours {
+		e.Code, e.Answer = Interrupted, fmt.Sprintf("Job %s runs on %s until EC2 takes its nodes back: %s.", j.Shown, j.Nodes, why)
+		e.Advice = "Save your work now, and submit it again."
+		return
+	}
 	for _, name := range j.Request.Partitions {
+		if snap.FenceOf(name, j.Nodes, now).IsZero() {
+			continue
+		}
 		if p, ours := snap.Partition(name); ours {
 			onEnd := p.OnEnd
 			if wish, _ := capacity.ParseWish(j.Request.Comment); wish.OnEnd != "" {
@@ -141,6 +151,7 @@ func (e *Explanation) waits(j Job, prospects []capacity.Prospect, snap *capacity
 	failed, hasFailed := lastFailure(j.Shown, records)
 	notLaunched := strings.HasPrefix(j.AdminComment, ourWord) && strings.Contains(j.AdminComment, " were not launched: ")
 	few, short := capacity.ShortOfHosts(j.Request, snap, now)
+	whyRequeued, requeued := toldThat(j.AdminComment, "requeued")
 	release := fmt.Sprintf("`scontrol release %s`", j.Shown)
 	if j.Held && ourHold { // which no hold on it shows
 		e.fact("keep held", "administrators: `scontrol update jobid=%s admincomment=`, then `scontrol hold %s`", j.Shown, j.Shown)
@@ -185,11 +196,44 @@ func (e *Explanation) waits(j Job, prospects []capacity.Prospect, snap *capacity
 		}
 		e.Answer = fmt.Sprintf("Job %s waits because its nodes could not be launched (%s); it is tried again %s.", j.Shown, code, again)
 		e.Advice = "Nothing to do yet. If it fails again and again, show an administrator this screen."
+	case j.Request.Begin.After(now) && requeued:
+		e.again(j, whyRequeued, prospects, now)
 	case j.Request.Begin.After(now):
-		e.Code, e.Answer = WaitsToBegin, fmt.Sprintf("Job %s may not start before %s (--begin, or Slurm's pause after a requeue).", j.Shown, at(j.Request.Begin, now))
+		why := "--begin"
+		if j.Restarts > 0 {
+			why = "Slurm's pause after a requeue, or --begin"
+		}
+		e.Code, e.Answer = WaitsToBegin, fmt.Sprintf("Job %s may not start before %s (%s).", j.Shown, at(j.Request.Begin, now), why)
 		e.Advice = fmt.Sprintf("Nothing to do, or `scontrol update jobid=%s starttime=now`.", j.Shown)
 	default:
 		e.forCapacity(j, prospects, verdict, snap, now)
+		if requeued && strings.HasPrefix(whyRequeued, "EC2 ") {
+			e.Answer = fmt.Sprintf("Job %s was requeued: %s. %s", j.Shown, whyRequeued, e.Answer)
+		}
+	}
+}
+
+// toldThat reads what sync wrote into a job's AdminComment when it took it off its nodes, or told
+// it that they go: the reason after "requeued at TIME: ", without what comes next.
+func toldThat(adminComment, verb string) (why string, ours bool) {
+	rest, ours := strings.CutPrefix(adminComment, ourWord+verb+" at ")
+	_, why, found := strings.Cut(rest, " UTC: ")
+	why, _, _ = strings.Cut(why, "; ")
+	return why, ours && found
+}
+
+// again explains a job that sync has requeued and that may not start yet.
+func (e *Explanation) again(j Job, why string, prospects []capacity.Prospect, now time.Time) {
+	e.Code, e.Answer = WaitsToBegin, fmt.Sprintf("Job %s was requeued: %s. It may start again at %s.", j.Shown, why, at(j.Request.Begin, now))
+	e.Advice = "Nothing to do: Slurm starts it then."
+	for _, p := range prospects {
+		if p.Fits && p.Window.Start.After(j.Request.Begin) {
+			e.Code = NextBlock
+			e.Answer = fmt.Sprintf("Job %s was requeued: %s. It waits for the next block, %s, which opens at %s.", j.Shown, why, p.Reservation.ID, at(p.Window.Start, now))
+		}
+		if p.Fits {
+			return
+		}
 	}
 }
 

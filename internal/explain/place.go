@@ -29,7 +29,7 @@ type Node struct {
 func OfNode(n Node, snap *capacity.Snapshot, records []state.Record, expand func(string) ([]string, error), now time.Time) Explanation {
 	e := Explanation{Subject: "node " + n.Name, Facts: []Fact{}, Advice: "Nothing to do."}
 	e.fact("state", "%s", n.State)
-	slot, ours := slotNamed(snap, n.Partition, n.Slot)
+	group, slot, ours := slotNamed(snap, n.Partition, n.Slot)
 	if !ours {
 		e.Code, e.Answer = Unmanaged, fmt.Sprintf("Node %s belongs to no partition that pcs-capacity manages.", n.Name)
 		e.Advice = fmt.Sprintf("Ask Slurm: `scontrol show node %s`.", n.Name)
@@ -48,10 +48,13 @@ func OfNode(n Node, snap *capacity.Snapshot, records []state.Record, expand func
 		}
 	}
 	down := slices.Contains([]string{"powered-down", "powering-down", "power-down"}, n.State)
-	code, where := slotWords(standing, now)
+	code, where := slotWords(group, standing, now)
 	switch {
 	case strings.HasPrefix(n.State, "power") && !down:
 		e.Code, e.Answer = Boots, fmt.Sprintf("Node %s is booting.", n.Name)
+	case strings.HasPrefix(n.State, "power") && n.State != "powered-down" && n.Reason == capacity.TakenBack:
+		e.Code, e.Answer = Interrupted, fmt.Sprintf("Node %s takes no jobs: EC2 takes its instance back.", n.Name)
+		e.Advice = "Nothing to do: it is launched again when a job needs it and there is room."
 	case !n.Up && !down:
 		e.Code, e.Answer = Broken, fmt.Sprintf("Node %s takes no jobs: its state is %s.", n.Name, n.State)
 		e.Advice = fmt.Sprintf("When what the reason names is mended: `scontrol update nodename=%s state=resume`.", n.Name)
@@ -84,10 +87,7 @@ func OfPartition(p capacity.Partition, waiting int, troubles []capacity.Problem,
 	for _, g := range p.Groups {
 		for _, s := range g.Slots {
 			standing := snap.Standing(s, now)
-			code, words := slotWords(standing, now)
-			if g.PurchaseOption == capacity.OnDemand {
-				code, words = Open, "nodes are launched on demand"
-			}
+			code, words := slotWords(g, standing, now)
 			if where == "" || slices.Index(order, code) < slices.Index(order, e.Code) {
 				e.Code, where = code, words
 			}
@@ -121,9 +121,11 @@ func OfPartition(p capacity.Partition, waiting int, troubles []capacity.Problem,
 	return e
 }
 
-// slotWords says how a slot stands.
-func slotWords(at capacity.Standing, now time.Time) (code, words string) {
+// slotWords says how a slot of a node group stands.
+func slotWords(g capacity.NodeGroup, at capacity.Standing, now time.Time) (code, words string) {
 	switch {
+	case g.PurchaseOption == capacity.OnDemand:
+		return Open, "nodes are launched on demand"
 	case len(at.Current) == 0 && at.Unknown:
 		return NotKnown, "EC2 did not describe its reservation when it was last asked"
 	case len(at.Current) == 0 && at.Last.Unbounded():
@@ -155,14 +157,14 @@ func (e *Explanation) standing(s capacity.Standing, now time.Time) {
 	}
 }
 
-func slotNamed(snap *capacity.Snapshot, partition, name string) (capacity.Slot, bool) {
+func slotNamed(snap *capacity.Snapshot, partition, name string) (capacity.NodeGroup, capacity.Slot, bool) {
 	p, _ := snap.Partition(partition)
 	for _, g := range p.Groups {
 		for _, s := range g.Slots {
 			if s.Name == name {
-				return s, true
+				return g, s, true
 			}
 		}
 	}
-	return capacity.Slot{}, false
+	return capacity.NodeGroup{}, capacity.Slot{}, false
 }

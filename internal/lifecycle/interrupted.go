@@ -67,7 +67,7 @@ func (p *pass) interrupt(ctx context.Context, ids []string) error {
 		}
 	}
 	for slot, nodes := range bySlot {
-		err := p.Slurm.PowerDown(ctx, nodes, "EC2 takes the instance back")
+		err := p.Slurm.PowerDown(ctx, nodes, capacity.TakenBack)
 		p.did(Done{Do: "power-down", Slot: slot, Message: fmt.Sprintf("slot %s: powering %s down, EC2 takes the instances back", slot, p.Slurm.Hostlist(nodes))}, err)
 	}
 	return nil
@@ -110,14 +110,14 @@ func (p *pass) interruptJobs(ctx context.Context, jobs []Job, byNode map[string]
 		verb := ""
 		switch {
 		case !j.Batch || !j.Requeue:
-			p.tellInterrupted(ctx, j, f.slot, why+"; this job ends then and cannot be requeued: save your work")
+			p.tellEnd(ctx, j, f.slot, why+"; this job ends then and cannot be requeued: save your work")
 			continue
 		case onEnd == capacity.RequeueAtEnd:
 			verb = "requeued"
 		case onEnd == capacity.HoldAtEnd:
 			verb = "requeued and held"
 		default:
-			p.tellInterrupted(ctx, j, f.slot, why+"; this job ends then: save your work")
+			p.tellEnd(ctx, j, f.slot, why+"; this job ends then: save your work")
 			continue
 		}
 		p.tellInterrupted(ctx, j, f.slot, why+"; this job is "+verb+" now")
@@ -153,6 +153,14 @@ func (p *pass) interruptJobs(ctx context.Context, jobs []Job, byNode map[string]
 			why = errors.New("Slurm took the change, and the job still runs")
 		}
 		p.did(Done{Do: "interrupt-job", Slot: t.slot, Job: t.Shown, Message: fmt.Sprintf("job %s on slot %s: %s, EC2 takes its nodes back", t.Shown, t.slot, t.verb)}, why)
+	}
+}
+
+// tellEnd tells a job that ends with its nodes, in its AdminComment as well, where explain reads it.
+func (p *pass) tellEnd(ctx context.Context, j Job, slot, text string) {
+	p.tellInterrupted(ctx, j, slot, text)
+	if err := p.Slurm.SetAdminComment(ctx, j.Shown, fmt.Sprintf("pcs-capacity: interrupted at %s: %s", capacity.FormatUTC(p.now), text)); err != nil {
+		p.problem(err)
 	}
 }
 

@@ -32,7 +32,7 @@ func ExplainJobs(ctx context.Context, client *slurm.Client, snap *capacity.Snaps
 			return t.Add(snap.ClockOffset.Duration)
 		}
 		all = append(all, explain.Job{Shown: job.Shown, Request: job.Request(snap), State: j.State, Reason: j.Reason, Configuring: job.Configuring,
-			Held: j.Held, Start: aws(j.Start), End: aws(j.End), Nodes: j.Nodes, Requeues: j.Batch && j.Requeue, AdminComment: j.AdminComment})
+			Held: j.Held, Start: aws(j.Start), End: aws(j.End), Nodes: j.Nodes, Restarts: j.Restarts, Requeues: j.Batch && j.Requeue, AdminComment: j.AdminComment})
 	}
 	return all, nil
 }
