@@ -138,7 +138,11 @@ func (p *plain) quickStart() {
 	if p.packaged {
 		p.do(commands[0])
 	}
-	p.do("printf '" + strings.ReplaceAll(settings, "\n", `\n`) + "' >>/etc/pcs-capacity/config.toml")
+	if err := os.WriteFile(filepath.Join(p.dir, "home", "settings.toml"), []byte(settings), 0o644); err != nil {
+		p.Fatal(err)
+	}
+	// In front of the sections that the package's file has.
+	p.do("cd /etc/pcs-capacity && touch config.toml && cat /home/settings.toml config.toml >new && mv new config.toml")
 	for _, line := range commands[1:] {
 		p.Logf("$ %s\n%s", line, p.do(line))
 	}
