@@ -46,8 +46,9 @@ type GroupSettings struct {
 	// ReservationIDs in order; the next takes over when one ends.
 	ReservationIDs []string
 	// Select names reservations by their tags instead; nil if it does not.
-	Select         *Select
-	MaxNodes       int
+	Select   *Select
+	MaxNodes int
+	// Dynamic nodes of a Capacity Block start for jobs.
 	Dynamic        bool
 	LaunchTemplate string
 	// Slots is 2 for a node group of provider ec2 that has two; else it counts for nothing.
@@ -56,6 +57,10 @@ type GroupSettings struct {
 	// they are the names of its slots, a hyphen and a number.
 	Nodes []string
 }
+
+// StaysUp reports whether Slurm has to leave idle nodes up, which is for Capacity Blocks alone:
+// nodes of other kinds are launched for jobs.
+func (g GroupSettings) StaysUp() bool { return g.PurchaseOption == CapacityBlock && !g.Dynamic }
 
 // Types are all that the node group may launch, in the order to try.
 func (g GroupSettings) Types() []string { return append([]string{g.InstanceType}, g.OtherTypes...) }

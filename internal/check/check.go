@@ -99,6 +99,7 @@ func (s Sources) Run(ctx context.Context) Findings {
 	if len(s.Config.Partitions) == 0 {
 		r.warn("settings", "run `pcs-capacity setup`, or add a [[partition]]", "the settings have no partition")
 	}
+	r.dynamic()
 	if !r.onPCS() {
 		r.askSlurm(ctx)
 	}

@@ -167,6 +167,17 @@ func (r *run) partitions(ctx context.Context) {
 	}
 }
 
+// dynamic names node groups whose setting has no effect.
+func (r *run) dynamic() {
+	for _, p := range r.settings.Partitions {
+		for _, g := range p.Groups {
+			if p.Provider == capacity.ProviderEC2 && g.Dynamic && !g.PurchaseOption.Buys(capacity.CapacityBlock) {
+				r.warn("settings", "leave it out", "dynamic = true of node group %s has no effect: nodes of purchase_option %q always start for jobs", g.Name, g.PurchaseOption)
+			}
+		}
+	}
+}
+
 // powerSettings are those of slurm.conf that self-managed Slurm needs.
 func (r *run) powerSettings() {
 	c := r.slurmConfig

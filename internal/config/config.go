@@ -163,7 +163,7 @@ type NodeGroup struct {
 	// Select names reservations by their resource group, or by their tags, instead of by id.
 	Select   *capacity.Select `toml:"select,omitempty"`
 	MaxNodes int              `toml:"max_nodes"`
-	// Dynamic starts nodes for jobs, instead of keeping all of a paid block up.
+	// Dynamic starts nodes of a Capacity Block for jobs, instead of keeping all of them up.
 	Dynamic bool `toml:"dynamic,omitempty"`
 	// LaunchTemplate is what provider ec2 launches from: lt-… or a name.
 	LaunchTemplate string `toml:"launch_template,omitempty"`

@@ -19,7 +19,7 @@ func (v slotView) opened(old, snap *capacity.Snapshot) bool {
 }
 
 // powerUp powers the nodes of blocks up that have just opened, unless their node group is
-// dynamic. It does so once: a node that goes down later is needed by no job, and comes back
+// dynamic, a choice that only blocks have. It does so once: a node that goes down later is needed by no job, and comes back
 // for the next one. PCS keeps up what is static itself.
 func (p *pass) powerUp(ctx context.Context, slots []slotView) {
 	down := map[string]bool{}

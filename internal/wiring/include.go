@@ -121,7 +121,7 @@ func (in Include) lists(line func(key, value string)) {
 	}
 	var up []string
 	for _, g := range in.groups() {
-		if !g.Dynamic {
+		if g.StaysUp() {
 			up = append(up, slurm.Compress(in.names(g)))
 		}
 	}

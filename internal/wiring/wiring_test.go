@@ -201,7 +201,7 @@ func TestInclude(t *testing.T) {
 	settings := capacity.Settings{Partitions: []capacity.PartitionSettings{
 		{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{
 			{Name: "gpu", InstanceType: "p5.48xlarge", MaxNodes: 3, Slots: 1, Dynamic: true},
-			{Name: "two", InstanceType: "p5.48xlarge", MaxNodes: 2, Slots: 2},
+			{Name: "two", InstanceType: "p5.48xlarge", PurchaseOption: capacity.CapacityBlock, MaxNodes: 2, Slots: 2},
 			{Name: "old", InstanceType: "c7i.4xlarge", Nodes: []string{"n01", "n02"}, Dynamic: true}}},
 		{Name: "cpu", Provider: capacity.ProviderEC2},
 		{Name: "managed", Provider: capacity.ProviderPCS, Groups: []capacity.GroupSettings{{Name: "pcs", MaxNodes: 9}}},
@@ -438,6 +438,25 @@ func TestGone(t *testing.T) {
 		ids, jobsErr := g.jobs(jobs)
 		if err := errors.Join(err, jobsErr); err != nil || g.String() != want.gone || strings.Join(ids, " ") != want.jobs {
 			t.Errorf("after %q: %s goes, and jobs %v; want %+v (%v)", after, g, ids, want, err)
+		}
+	}
+}
+
+// Only nodes of Capacity Blocks are kept from being powered down.
+func TestStaysUp(t *testing.T) {
+	for _, test := range []struct {
+		option  capacity.Kind
+		dynamic bool
+		want    bool
+	}{
+		{capacity.CapacityBlock, false, true}, {capacity.CapacityBlock, true, false}, {capacity.ODCR, false, false},
+		{capacity.InterruptibleODCR, false, false}, {capacity.Mixed, false, false}, {capacity.OnDemand, false, false},
+	} {
+		settings := capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{
+			{Name: "gpu", InstanceType: "p5.48xlarge", PurchaseOption: test.option, MaxNodes: 2, Slots: 1, Dynamic: test.dynamic}}}}}
+		text, _, err := Include{Settings: settings, Site: newSite(t).conf(), Programs: "/p", Types: map[string]ec2.InstanceType{"p5.48xlarge": {VCPUs: 192}}}.Text()
+		if got := strings.Contains(text, "SuspendExcNodes="); err != nil || got != test.want {
+			t.Errorf("%s, dynamic %t: excluded %t (%v)\n%s", test.option, test.dynamic, got, err, text)
 		}
 	}
 }
