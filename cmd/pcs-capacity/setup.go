@@ -43,7 +43,7 @@ type SetupCmd struct {
 	EFA             string   `name:"efa" enum:"efa,efa-only,none" default:"efa" help:"Network interfaces of a type with EFA: efa has an address on each, as PCS documents it; efa-only on the first, as EC2 recommends; none is without EFA." placeholder:"MODE"`
 	MaxNodes        *int     `help:"Number of nodes. Default: all of the reservation." placeholder:"N"`
 	AllowAccounts   []string `help:"Slurm accounts that may use the queue, for one whose settings do not say yet." placeholder:"ACCOUNT"`
-	Static          bool     `xor:"scaling" help:"All paid nodes are up from the first minute. This is the default."`
+	Static          bool     `xor:"scaling" help:"All nodes of a paid block are up from the first minute. Default: what the settings say of the node group, else this."`
 	Dynamic         bool     `xor:"scaling" help:"Start nodes for jobs."`
 	DropUnknown     bool     `help:"Update a node group or queue of which PCS says more than this version can express."`
 	Filter          string   `help:"Path of pcs-capacity-filter, which has to be on this host. Default: as for hooks install." type:"path" placeholder:"FILE" predictor:"file"`
@@ -148,6 +148,13 @@ func (c *SetupCmd) tryHost(ctx context.Context, cfg *maybeConfig, plan *setup.Pl
 	return nil
 }
 
+// isDynamic reports whether the settings have a node group that is.
+func isDynamic(cfg *config.Config, queue, group string) bool {
+	p, _ := cfg.Partition(queue)
+	at := slices.IndexFunc(p.NodeGroups, func(g config.NodeGroup) bool { return g.Name == group })
+	return at >= 0 && p.NodeGroups[at].Dynamic
+}
+
 func (c *SetupCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request, error) {
 	r := setup.Request{Provider: c.Provider, ConfServer: c.ConfServer, RootVolume: capacity.RootVolume{GiB: c.RootVolumeSize, Type: c.RootVolumeType}, Cluster: c.Cluster, Queue: c.Queue, NodeGroup: c.NodeGroup, Reservation: c.Reservation,
 		Like: c.Like, AMI: c.AMI, InstallFrom: c.InstallFrom, InstanceProfile: c.InstanceProfile, SecurityGroups: c.SecurityGroups,
@@ -159,6 +166,9 @@ func (c *SetupCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request
 	}
 	if cfg.Found {
 		r.Config = cfg.Config
+		if !c.Static && !c.Dynamic { // what is not said stays as it is
+			r.Dynamic = isDynamic(cfg.Config, c.Queue, c.NodeGroup)
+		}
 	}
 	onEC2 := c.Provider == capacity.ProviderEC2
 	switch {

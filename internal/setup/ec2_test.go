@@ -76,7 +76,7 @@ func TestSetupOnEC2(t *testing.T) {
 	// The next block joins; the one that has ended leaves.
 	next := w.requestOnEC2(laterBlock)
 	next.MaxNodes, next.InstanceProfile, next.Dynamic = 6, "nodes", true
-	if p := w.run(next); actions(p) != "nothing nothing update" {
+	if p := w.run(next); actions(p) != "nothing nothing update" || !strings.Contains(fmt.Sprint(p.Steps), "{dynamic false → true}") {
 		t.Errorf("next: %s %+v", actions(p), p.Steps)
 	}
 	if part, _ := w.config().Partition("gpu"); !slices.Equal(part.NodeGroups[0].ReservationIDs, []string{openBlock, laterBlock}) || part.NodeGroups[0].MaxNodes != 6 || !part.NodeGroups[0].Dynamic {

@@ -68,6 +68,11 @@ func planFiles(c *config.Config, want *wanted) (steps []Step, snippet string, pr
 	file.add("node_group", want.partition.Name)
 	file.add("capacity_reservation_ids", strings.Join(groupOf(wanted, want.partition.Name).ReservationIDs, ", "))
 	file.add("launch_template", groupOf(wanted, want.partition.Name).LaunchTemplate)
+	if old != nil {
+		if was, is := groupOf(*old, want.partition.Name), groupOf(wanted, want.partition.Name); was.Name != "" && was.Dynamic != is.Dynamic {
+			file.add("dynamic", fmt.Sprintf("%t → %t", was.Dynamic, is.Dynamic))
+		}
+	}
 	file.add("allow_accounts", strings.Join(wanted.AllowAccounts, ", "))
 	file.add("ended, removed", strings.Join(ended, ", "))
 	return []Step{main, file}, snippet, problems
