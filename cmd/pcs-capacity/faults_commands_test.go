@@ -419,7 +419,8 @@ func (c *commands) seen(t *testing.T) []string {
 			return err
 		}
 		text, err := os.ReadFile(path)
-		all = append(all, "file "+strings.ReplaceAll(path, c.here(), "")+":\n"+plain(strings.ReplaceAll(string(text), c.here(), "")))
+		folders := strings.NewReplacer(c.here(), "", c.g.dir, "/slurm") // each worker has its own
+		all = append(all, "file "+folders.Replace(path)+":\n"+plain(folders.Replace(string(text))))
 		return err
 	})
 	if err != nil {
