@@ -4,10 +4,11 @@ import (
 	"testing"
 
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
-// Without accounting Slurm knows no job's account: AllowAccounts keeps every job from its
-// partition, and explain says why.
+// Without accounting Slurm before 24.11 knows no job's account: AllowAccounts keeps every job from
+// its partition, and explain says why.
 func TestNoAccountIsKnownWithoutAccounting(t *testing.T) {
 	if !ownProcess(t) {
 		return
@@ -15,6 +16,9 @@ func TestNoAccountIsKnownWithoutAccounting(t *testing.T) {
 	r := newRehearsalOn(t, func(c *slurmlab.Config) {
 		c.Partitions = append(c.Partitions, slurmlab.Partition{Name: "gpu", Options: "AllowAccounts=nlp"})
 	})
+	if version, err := (&slurm.Client{}).Version(r.ctx); err != nil || version.AtLeast(24, 11, 0) {
+		t.Skipf("%s, %v: AllowAccounts has no effect without accounting", version, err)
+	}
 	r.sync()
 	id := r.submit("-A", "nlp", "-C", "gpu", "-t", "1")
 	r.until("Slurm says why it waits", func() bool {

@@ -139,7 +139,8 @@ func (e *Explanation) runs(j Job, snap *capacity.Snapshot, now time.Time) {
 }
 
 // accountNotKnown begins Slurm's words for a job of no association, in a partition with
-// AllowAccounts: part_policy_valid_acct of 22.05 to 26.05.
+// AllowAccounts: part_policy_valid_acct of 22.05. From 24.11 on such a job is let in, unless
+// associations are enforced, in which case it is never submitted.
 const accountNotKnown = "Job's account not known"
 
 // waits explains a job that waits in a partition of ours: first what keeps it from being
