@@ -95,8 +95,15 @@ func (s Setup) forget(ctx context.Context, t *remains) error {
 	if err := t.changeSettings(s.tell); err != nil {
 		return err
 	}
+	if t.slurm != nil || s.Unattended || len(t.slots) == 0 {
+		return nil
+	}
+	now, _, err := s.Slurm.Slots(ctx, t.request.Queue, t.slotNodes()) // a pass may have placed more since the plan
+	if err != nil {
+		return err
+	}
 	for _, slot := range t.slots {
-		if err := s.unfence(ctx, slot.slurm); err != nil {
+		if err := s.unfence(ctx, now[slot.name]); err != nil {
 			return err
 		}
 	}
