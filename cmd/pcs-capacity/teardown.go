@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
@@ -55,6 +57,8 @@ func (c *TeardownCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal,
 		case len(p.Mismatches) > 0:
 			showMismatches(t, p.Mismatches, "nothing was removed")
 			return false, errShown
+		case p.Done() && !p.Known() && !c.tornDown(cfg):
+			return false, c.unknown(p)
 		case c.DryRun:
 			t.Say("Dry run: nothing was changed.")
 			return false, nil
@@ -69,6 +73,9 @@ func (c *TeardownCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal,
 		parts: func(p *setup.TeardownPlan) ([]setup.Step, []capacity.Mismatch) { return p.Steps, p.Mismatches },
 		do: func(ctx context.Context, p *setup.TeardownPlan) error {
 			plan, torn = p, true
+			if err := state.Dir(cfg.StateDir).KeepTornDown(c.name()); err != nil {
+				t.Say("warning: %s", err) // a repeat will not know the name
+			}
 			progress := t.Start("tearing down")
 			s.Progress = func(what, name, status string) { progress.Now(fmt.Sprintf("%s %s: %s", what, name, status)) }
 			err := s.Teardown(ctx, p)
@@ -96,6 +103,31 @@ func (c *TeardownCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal,
 		t.Say("Left to do: %s", work)
 	}
 	return nil
+}
+
+// name is what is to go, as state_dir has it.
+func (c *TeardownCmd) name() string {
+	if c.NodeGroup != "" {
+		return c.Queue + "/" + c.NodeGroup
+	}
+	return c.Queue
+}
+
+// tornDown reports whether a teardown of it, or of its queue, has been begun here.
+func (c *TeardownCmd) tornDown(cfg *maybeConfig) bool {
+	names, err := state.Dir(cfg.StateDir).TornDown()
+	return err == nil && (slices.Contains(names, c.name()) || slices.Contains(names, c.Queue))
+}
+
+func (c *TeardownCmd) unknown(p *setup.TeardownPlan) error {
+	what, there := "queue "+c.Queue, "none"
+	if c.NodeGroup != "" {
+		what = "node group " + c.NodeGroup + " of " + what
+	}
+	if names := p.There(); len(names) > 0 {
+		there = strings.Join(names, ", ")
+	}
+	return fmt.Errorf("nothing is known of %s, and no teardown here has removed it; queues of pcs-capacity: %s", what, there)
 }
 
 // request is what is asked for, from the settings.

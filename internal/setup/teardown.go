@@ -3,6 +3,7 @@ package setup
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -72,6 +73,32 @@ type TeardownPlan struct {
 
 // Done reports whether nothing of ours is left.
 func (p *TeardownPlan) Done() bool { return len(p.Steps)+len(p.Mismatches) == 0 }
+
+// Known reports whether the settings have what was asked for.
+func (p *TeardownPlan) Known() bool {
+	part, found := p.tear.partition()
+	asked := p.tear.request.NodeGroup
+	return found && (asked == "" || slices.ContainsFunc(part.NodeGroups, func(g config.NodeGroup) bool {
+		return g.Name == asked || slices.Contains(capacity.SlotNames(capacity.ProviderPCS, g.Name), asked)
+	}))
+}
+
+// There are the queues that settings and AWS have of ours.
+func (p *TeardownPlan) There() []string {
+	var names []string
+	if c := p.tear.request.Config; c != nil {
+		for _, part := range c.Partitions {
+			names = append(names, part.Name)
+		}
+	}
+	for _, q := range p.tear.inv.Queues {
+		if p.tear.inv.Cluster.Ours(q.Tags) {
+			names = union(names, []string{q.Name})
+		}
+	}
+	slices.Sort(names)
+	return names
+}
 
 // ErrJobsRun is returned when jobs run on nodes that are to go.
 var ErrJobsRun = errors.New("jobs run there")

@@ -39,6 +39,7 @@ func deeds() []aDeed {
 		{"private/" + fullFile, func(d Dir) error { return d.MarkFull("cr-1", 1, now, now.Add(time.Hour)) }},
 		{"private/" + marksFile, func(d Dir) error { return d.KeepMarks(map[string]Mark{"1": {}}, nil) }},
 		{"private/" + noticesFile, func(d Dir) error { return d.KeepNotices(map[string]time.Time{"a": now}) }},
+		{"private/" + tornFile, func(d Dir) error { return d.KeepTornDown("gpu") }},
 		{"private/" + setbacksFile, func(d Dir) error { return d.KeepSetbacks(map[string]Setback{"a": {}}) }},
 		{"private/" + recordFile, func(d Dir) error { return d.AppendRecords(Record{Hook: "resume"}) }},
 		{"private/" + lastSampleFile, func(d Dir) error { return d.AppendSample(sample, nil, time.Minute) }},
