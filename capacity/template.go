@@ -1,5 +1,7 @@
 package capacity
 
+import "bytes"
+
 // LaunchTemplate is what one version of an EC2 launch template says, as far as a
 // decision depends on it.
 type LaunchTemplate struct {
@@ -31,6 +33,11 @@ type LaunchTemplate struct {
 	// Digest is that of the LaunchTemplateSpec that we wrote the version from; "" if
 	// somebody else wrote it.
 	Digest string `json:"digest,omitempty"`
+}
+
+// AsksConfServer reports whether nodes get slurm.conf from slurmctld, by their user data.
+func (t LaunchTemplate) AsksConfServer() bool {
+	return bytes.Contains(t.UserData, []byte("--conf-server"))
 }
 
 // EFAMode is which network interfaces instances have for EFA (Elastic Fabric Adapter).

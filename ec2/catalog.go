@@ -17,6 +17,9 @@ type InstanceType struct {
 	// GPUs counts GPUs, and the Neuron devices of Trainium and Inferentia.
 	GPUs    int
 	GPUName string
+	// GPUFiles is what their device files are called on Linux, before the number; "" if that
+	// is not known.
+	GPUFiles string
 	// EFAInterfaces is the most that the type takes; 0 if it has none.
 	EFAInterfaces int
 	// Cards are its network cards.
@@ -73,12 +76,15 @@ func instanceType(a types.InstanceTypeInfo) InstanceType {
 		for _, gpu := range a.GpuInfo.Gpus {
 			t.GPUs += int(aws.ToInt32(gpu.Count))
 			t.GPUName = aws.ToString(gpu.Name)
+			if aws.ToString(gpu.Manufacturer) == "NVIDIA" {
+				t.GPUFiles = "/dev/nvidia"
+			}
 		}
 	}
 	if a.NeuronInfo != nil {
 		for _, device := range a.NeuronInfo.NeuronDevices {
 			t.GPUs += int(aws.ToInt32(device.Count))
-			t.GPUName = aws.ToString(device.Name)
+			t.GPUName, t.GPUFiles = aws.ToString(device.Name), "/dev/neuron"
 		}
 	}
 	if n := a.NetworkInfo; n != nil {

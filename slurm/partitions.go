@@ -3,6 +3,7 @@ package slurm
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
@@ -18,6 +19,8 @@ type Partition struct {
 	AllowAccounts []string       // empty: every account
 	AllowGroups   []string       // empty: every Unix group
 	QOS           string         // whose limits hold for all its jobs; empty: none
+	ResumeTimeout time.Duration  // 0: that of slurm.conf
+	SuspendTime   time.Duration  // 0: that of slurm.conf; Never: idle nodes stay up
 }
 
 // Partitions returns all partitions, hidden ones too.
@@ -55,7 +58,23 @@ func parsePartitions(output []byte) ([]Partition, error) {
 		if partition.DefaultTime, err = ParseLimit(pairs["DefaultTime"]); err != nil {
 			return nil, fmt.Errorf("partition %s: DefaultTime: %w", partition.Name, err)
 		}
+		for key, into := range map[string]*time.Duration{"ResumeTimeout": &partition.ResumeTimeout, "SuspendTime": &partition.SuspendTime} {
+			if *into, err = partitionSeconds(pairs[key]); err != nil {
+				return nil, fmt.Errorf("partition %s: %s: %w", partition.Name, key, err)
+			}
+		}
 		partitions = append(partitions, partition)
 	}
 	return partitions, nil
+}
+
+// partitionSeconds reads "30". GLOBAL leaves it to slurm.conf.
+func partitionSeconds(text string) (time.Duration, error) {
+	switch text {
+	case "", "GLOBAL":
+		return 0, nil
+	case "INFINITE":
+		return Never, nil
+	}
+	return configSeconds(text)
 }

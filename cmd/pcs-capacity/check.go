@@ -65,7 +65,7 @@ func (c *CheckCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal) er
 
 func checkedHooks(rows []hookRow) (hooks []check.Hook) {
 	for _, row := range rows {
-		hooks = append(hooks, check.Hook{Name: row.Hook, File: row.File, State: string(row.State)})
+		hooks = append(hooks, check.Hook{Name: row.Hook, File: row.File, State: string(row.State), Wrong: row.Wrong})
 	}
 	return hooks
 }

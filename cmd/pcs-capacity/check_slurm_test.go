@@ -50,6 +50,8 @@ type wired struct {
 	cluster *slurmlab.Cluster
 	bin     string
 	etc     string
+	// restartSlurm restarts slurmctld, as systemctl does.
+	restartSlurm func() error
 	// uid is who runs the next check; 0 for the user of the test.
 	uid uint32
 }
@@ -78,6 +80,15 @@ func installPackage(t *testing.T, dir string) {
 
 // newWired starts it. `systemctl restart slurmctld` restarts the lab's.
 func newWired(t *testing.T) *wired {
+	t.Helper()
+	return newWiredOn(t, func(c *slurmlab.Config) {
+		c.Extra = []string{"SuspendExcNodes=static-1,gpu-1"}
+		c.GresConf = "NodeName=gpu-[1-4] AutoDetect=off\n" // they have no GPUs here
+	})
+}
+
+// newWiredOn starts one that is otherwise.
+func newWiredOn(t *testing.T, change func(*slurmlab.Config)) *wired {
 	t.Helper()
 	w := &wired{restricted: newRestricted(t, awssim.MachineClock())}
 	dir, err := os.MkdirTemp("", "pcs") // Slurm's sockets need a short path
@@ -109,6 +120,7 @@ func newWired(t *testing.T) *wired {
 	// The first node has its line already, so that it can be started here.
 	first := slurmlab.NodeGroup{Prefix: "gpu-", CPUs: 1, Features: "gpu", AlwaysOn: true}
 	cfg := slurmlab.Config{Dir: dir, CloudGroups: []slurmlab.NodeGroup{first}, ResumeProgram: filepath.Join(w.bin, "pcs-capacity-resume"), SuspendProgram: filepath.Join(w.bin, "pcs-capacity-suspend")}
+	change(&cfg)
 	if w.cluster, err = slurmlab.Start(t.Context(), cfg); err != nil {
 		t.Fatal(err)
 	}
@@ -142,6 +154,23 @@ func newWired(t *testing.T) *wired {
 			}
 		}()
 	})
+	w.restartSlurm = func() error {
+		// The lab writes slurm.conf anew, so it has to be told of the line in it.
+		cfg := cfg
+		cfg.Extra = slices.Clone(cfg.Extra)
+		if _, err := os.Stat(filepath.Join(w.etc, "cli_filter.lua")); err == nil {
+			cfg.Extra = append(cfg.Extra, "CliFilterPlugins=lua") // the site's doing
+		}
+		if text, err := os.ReadFile(filepath.Join(w.etc, "gres.conf")); err == nil {
+			cfg.GresConf = string(text)
+		}
+		if text, err := os.ReadFile(w.cluster.Conf()); err == nil && strings.Contains(string(text), wiring.IncludeLine) {
+			cfg.Extra = append(cfg.Extra, wiring.IncludeLine)
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+		defer cancel()
+		return w.cluster.Reload(ctx, cfg)
+	}
 	asked := filepath.Join(w.dir, "restart")
 	w.program("systemctl", `[ "$1" = restart ] || exit 0; touch `+asked+"; while [ -e "+asked+" ]; do sleep 0.1; done")
 	go func() {
@@ -150,17 +179,9 @@ func newWired(t *testing.T) *wired {
 			if _, err := os.Stat(asked); err != nil {
 				continue
 			}
-			// The lab writes slurm.conf anew, so it has to be told of the line in it.
-			cfg := cfg
-			cfg.Extra = []string{"CliFilterPlugins=lua"} // the site's doing
-			if text, err := os.ReadFile(w.cluster.Conf()); err == nil && strings.Contains(string(text), wiring.IncludeLine) {
-				cfg.Extra = append(cfg.Extra, wiring.IncludeLine)
-			}
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
-			if err := w.cluster.Reload(ctx, cfg); err != nil {
+			if err := w.restartSlurm(); err != nil {
 				t.Errorf("restarting slurmctld: %v", err)
 			}
-			cancel()
 			os.Remove(asked)
 		}
 	}()
@@ -258,9 +279,14 @@ func TestCheckNamesEachFault(t *testing.T) {
 	if status != 0 || len(found) < 15 {
 		t.Fatalf("status %d, %d findings", status, len(found))
 	}
-	// What is written is what Slurm has: the settings after those of slurm.conf count.
-	if running, err := (&slurm.Client{}).Config(t.Context()); err != nil || running.ResumeTimeout != 900*time.Second || !slices.Contains(running.JobSubmitPlugins, "lua") {
+	// What is written is what Slurm has: the settings after those of slurm.conf count, and its
+	// ResumeTimeout stays for all but our partitions.
+	running, err := (&slurm.Client{}).Config(t.Context())
+	if err != nil || running.ResumeTimeout != time.Minute || !slices.Contains(running.JobSubmitPlugins, "lua") {
 		t.Errorf("%+v, %v", running, err)
+	}
+	if there, err := (&slurm.Client{}).Partitions(t.Context()); err != nil || running.ShortestResumeTimeout(there, []string{"gpu"}) != 900*time.Second {
+		t.Errorf("%+v, %v", there, err)
 	}
 	if out, err := w.cluster.Command(t.Context(), "sbatch", "-p", "gpu", "-N", "1", "-t", "30-00:00:00", "--wrap", "true"); err == nil || !strings.Contains(out, "pcs-capacity: ") {
 		t.Errorf("a job that is too long: %v: %s", err, out)
@@ -366,6 +392,9 @@ function slurm_cli_post_submit(offset, job, step) return slurm.SUCCESS end
 		}
 	}
 	w.configure(func(text string) string { return text })
+	if out, err := w.cluster.Command(w.Context(), "scancel", "--partition=gpu"); err != nil { // hooks remove would not end it
+		w.Errorf("%v: %s", err, out)
+	}
 }
 
 // breakage is one thing that is broken, and the finding that names it.

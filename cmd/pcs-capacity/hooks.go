@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/hooks"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
@@ -116,46 +116,67 @@ func (f programFlags) folders() ([]string, error) {
 	return dirs, nil
 }
 
-// include is the settings for slurm.conf, and what it says itself.
-func (f programFlags) include(ctx context.Context, g *Globals, cfg *config.Config) (conf string, site wiring.Conf, text string, notes []string, err error) {
-	fail := func(err error) (string, wiring.Conf, string, []string, error) { return "", site, "", nil, err }
+// included are the settings for Slurm that the site runs itself.
+type included struct {
+	// conf is the path of slurm.conf, and site what it says itself.
+	conf string
+	site wiring.Conf
+	// text is for slurm.conf, gres for gres.conf; notes are left to a person.
+	text, gres string
+	notes      []string
+}
+
+func (f programFlags) include(ctx context.Context, g *Globals, cfg *config.Config) (in included, err error) {
 	dirs, err := f.folders()
 	if err != nil {
-		return fail(err)
+		return in, err
 	}
-	conf = filepath.Join(dirs[0], "slurm.conf")
-	if site, err = wiring.ReadConf(conf); err != nil {
-		return fail(err)
+	in.conf = filepath.Join(dirs[0], "slurm.conf")
+	if in.site, err = wiring.ReadConf(in.conf); err != nil {
+		return in, err
+	}
+	gres, err := wiring.ReadGres(filepath.Join(dirs[0], "gres.conf"))
+	if err != nil {
+		return in, err
 	}
 	filter, err := findFilter(f.Filter)
 	if err != nil {
-		return fail(err)
+		return in, err
 	}
 	for _, program := range []string{"pcs-capacity-resume", "pcs-capacity-suspend"} {
 		if path := filepath.Join(filepath.Dir(filter), program); !runs(path) {
-			return fail(fmt.Errorf("no program at %s, which Slurm would have to run; install the package, or name the filter beside it with --filter", path))
+			return in, fmt.Errorf("no program at %s, which Slurm would have to run; install the package, or name the filter beside it with --filter", path)
 		}
 	}
 	client := wire.NewSlurm(cfg)
 	version, err := client.Version(ctx)
 	if err != nil {
-		return fail(err)
+		return in, err
 	}
 	folder, err := client.Folder(ctx)
 	if err != nil {
-		return fail(err)
+		return in, err
 	}
-	settings := cfg.Domain()
-	types, err := instanceTypes(ctx, g, cfg, settings)
+	include := wiring.Include{Settings: cfg.Domain(), Site: in.site, Version: version, Programs: filepath.Dir(filter), Slurm: folder, Prolog: f.Prolog}
+	unread, err := launched(ctx, g, cfg, &include)
 	if err != nil {
-		return fail(err)
+		return in, err
 	}
-	text, notes, err = wiring.Include{Settings: settings, Site: site, Version: version, Programs: filepath.Dir(filter), Slurm: folder, Types: types, Prolog: f.Prolog}.Text()
-	return conf, site, text, notes, err
+	text, notes, err := include.Text()
+	if err != nil {
+		return in, err
+	}
+	in.text = text
+	var more []string
+	in.gres, more = include.Gres(gres)
+	in.notes = slices.Concat(notes, more, unread)
+	return in, nil
 }
 
-// instanceTypes are those of the node groups that we launch.
-func instanceTypes(ctx context.Context, g *Globals, cfg *config.Config, settings capacity.Settings) (map[string]ec2.InstanceType, error) {
+// launched fills in the instance types and launch templates of the node groups that we launch.
+// notes name templates that cannot be read.
+func launched(ctx context.Context, g *Globals, cfg *config.Config, in *wiring.Include) (notes []string, err error) {
+	settings := in.Settings
 	var names []string
 	for _, p := range settings.Partitions {
 		for _, group := range p.Groups {
@@ -171,16 +192,25 @@ func instanceTypes(ctx context.Context, g *Globals, cfg *config.Config, settings
 	if err != nil {
 		return nil, err
 	}
-	types, err := aws.InstanceTypes(ctx, names)
-	if err != nil {
+	if in.Types, err = aws.InstanceTypes(ctx, names); err != nil {
 		return nil, err
 	}
 	for _, name := range names {
-		if types[name].VCPUs == 0 {
+		if in.Types[name].VCPUs == 0 {
 			return nil, fmt.Errorf("EC2 has no instance type %s in %s; check instance_type and the region", name, aws.Region())
 		}
 	}
-	return types, nil
+	in.Templates = map[string]capacity.LaunchTemplate{}
+	for _, reference := range settings.LaunchTemplates() {
+		t, found, err := aws.TemplateVersion(ctx, reference)
+		switch {
+		case err != nil:
+			notes = append(notes, fmt.Sprintf("whether nodes get slurm.conf from slurmctld is not known: %s. If they do, SlurmctldParameters needs enable_configless", err))
+		case found:
+			in.Templates[reference] = t
+		}
+	}
+	return notes, nil
 }
 
 // HooksPrintCmd prints a script.
@@ -218,10 +248,11 @@ func (c *HooksPrintCmd) Run(ctx context.Context, g *Globals, t *terminal.Termina
 			text += strings.TrimPrefix(line, "+")
 		}
 	default:
-		var err error
-		if _, _, text, _, err = c.include(ctx, g, cfg); err != nil {
+		in, err := c.include(ctx, g, cfg)
+		if err != nil {
 			return err
 		}
+		text = in.text
 	}
 	_, err := fmt.Fprint(t.Out, text)
 	return err

@@ -98,12 +98,14 @@ func (c *HooksInstallCmd) settings(ctx context.Context, g *Globals, cfg *config.
 		}
 		return cluster.closed(ctx, cfg)
 	}
-	conf, site, text, notes, err := c.include(ctx, g, cfg)
+	in, err := c.include(ctx, g, cfg)
 	if err != nil {
 		return err
 	}
-	plan.ByHand = append(plan.ByHand, notes...)
-	return plan.InstallSettings(ctx, slurmSettings(ctx, cfg, conf, true, c.Force), site, text)
+	plan.ByHand = append(plan.ByHand, in.notes...)
+	settings := slurmSettings(ctx, cfg, in.conf, true, c.Force)
+	settings.Gres = in.gres
+	return plan.InstallSettings(ctx, settings, in.site, in.text)
 }
 
 func (c *HooksInstallCmd) installAs(ctx context.Context, t *terminal.Terminal, cfg *config.Config) error {

@@ -7,7 +7,9 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
+	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 	"github.com/pcs-capacity/pcs-capacity/internal/wiring"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
 // HooksStatusCmd shows what is installed.
@@ -20,6 +22,8 @@ type hookRow struct {
 	File string `json:"file" col:"FILE"`
 	// State is installed, loaded (by the site's own script), old, missing or foreign.
 	State wiring.State `json:"state" col:"STATE"`
+	// Wrong is what keeps Slurm from having the settings, a sentence with its remedy each.
+	Wrong []string `json:"-"`
 }
 
 // Run looks at the files. Whether Slurm is told to run them, check says. Settings of ours
@@ -33,6 +37,11 @@ func (c *HooksStatusCmd) Run(ctx context.Context, g *Globals, t *terminal.Termin
 	rows, err := hookRows(ctx, programFlags{Dir: c.Dir}, cfg)
 	if err != nil {
 		return err
+	}
+	for _, row := range rows {
+		for _, sentence := range row.Wrong {
+			t.Say("%s", sentence)
+		}
 	}
 	return t.Rows(rows)
 }
@@ -62,15 +71,19 @@ func hookRows(ctx context.Context, f programFlags, cfg *maybeConfig) ([]hookRow,
 			if hook == wiring.JobSubmit && cfg.Cluster != "" && now == wiring.Missing {
 				continue // PCS runs slurmctld, and lets nobody have a script there
 			}
-			rows = append(rows, hookRow{hook, s.Path, now})
+			rows = append(rows, hookRow{Hook: hook, File: s.Path, State: now})
 		}
 		conf := filepath.Join(dir, "slurm.conf")
 		if _, err := os.Stat(conf); err == nil && cfg.Cluster == "" {
-			now, err := wiring.Settings{Conf: conf}.State("")
+			var running *slurm.Config
+			if now, err := wire.NewSlurm(cfg.Config).Config(ctx); err == nil && sameFile(now.ConfPath, conf) {
+				running = &now
+			}
+			now, wrong, err := wiring.Settings{Conf: conf}.State(running)
 			if err != nil {
 				return nil, err
 			}
-			rows = append(rows, hookRow{settingsHook, filepath.Join(dir, wiring.IncludeFile), now})
+			rows = append(rows, hookRow{settingsHook, filepath.Join(dir, wiring.IncludeFile), now, wrong})
 		}
 	}
 	return rows, nil

@@ -18,6 +18,8 @@ type Hook struct {
 	Name, File string
 	// State is installed, loaded, old, missing or foreign.
 	State string
+	// Wrong is what keeps Slurm from having the settings, a sentence with its remedy each.
+	Wrong []string
 }
 
 // hooks holds the files against what Slurm is told to run.
@@ -39,6 +41,9 @@ func (r *run) hooks() {
 		r.runs("filter", r.Filter)
 	}
 	for _, h := range r.Hooks {
+		for _, words := range h.Wrong {
+			r.failWords("slurm.conf", words, "")
+		}
 		on := slices.Contains(plugins[h.Name], "lua")
 		if h.Name != "settings" && (needed[h.Name] || on) {
 			r.script(h, on, needed[h.Name])

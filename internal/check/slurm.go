@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -49,7 +50,6 @@ func (r *run) slurm(ctx context.Context) {
 	r.partitions(ctx)
 	if r.onEC2() {
 		r.hookPrograms(ctx)
-		r.powerSettings()
 	}
 }
 
@@ -136,6 +136,10 @@ func (r *run) partitions(ctx context.Context) {
 		r.fail("partition", "run this again", "Slurm does not list its partitions: %s", err)
 		return
 	}
+	if r.onEC2() {
+		r.staticNodes(ctx, there)
+		r.powerSettings(there)
+	}
 	unchecked := false
 	for _, p := range capacity.Build(r.settings, capacity.Seen{}).Partitions {
 		at := slices.IndexFunc(there, func(one slurm.Partition) bool { return one.Name == p.Name })
@@ -178,15 +182,50 @@ func (r *run) dynamic() {
 	}
 }
 
+// staticNodes looks for nodes that are not ours and that Slurm powers down with our program,
+// which cannot power them up again.
+func (r *run) staticNodes(ctx context.Context, partitions []slurm.Partition) {
+	if filepath.Base(r.slurmConfig.SuspendProgram) != "pcs-capacity-suspend" || slurm.SiteProgram(r.slurmConfig.ConfPath, "SuspendProgram") != "" {
+		return // it calls the site's for them
+	}
+	nodes, err := r.Slurm.Nodes(ctx)
+	if err != nil {
+		r.warn("static-nodes", "run this again", "Slurm does not list its nodes: %s", err)
+		return
+	}
+	var lost []string
+	for _, n := range nodes {
+		if _, _, _, ours := r.settings.PlaceOf(n.Name); !ours && !n.Has("CLOUD") && r.slurmConfig.PowersDown(n, partitions) {
+			lost = append(lost, n.Name)
+		}
+	}
+	if len(lost) == 0 {
+		r.ok("static-nodes", "no node of yours is powered down by Slurm")
+		return
+	}
+	list := slurm.Compress(lost)
+	r.fail("static-nodes", fmt.Sprintf("run `pcs-capacity hooks install`, which sets SuspendTime for our partitions alone; if slurm.conf sets it itself, add SuspendExcNodes=%s there", list),
+		"Slurm powers %s down after SuspendTime, and only nodes of the settings are launched again", list)
+}
+
 // powerSettings are those of slurm.conf that self-managed Slurm needs.
-func (r *run) powerSettings() {
+func (r *run) powerSettings(partitions []slurm.Partition) {
 	c := r.slurmConfig
 	const fix = "`pcs-capacity hooks install settings` writes it"
-	if boot := r.settings.Timing.BootAllowance.Duration; c.ResumeTimeout < boot {
-		r.fail("resume-timeout", fmt.Sprintf("set ResumeTimeout=%d or more in slurm.conf, or a smaller boot_allowance", int(max(boot.Seconds(), 900))),
-			"Slurm gives a node up after ResumeTimeout, %s, but it may take %s to boot", c.ResumeTimeout, boot)
+	var names []string
+	sleeps := c.SuspendTime > 0
+	for _, p := range r.settings.Partitions {
+		names = append(names, p.Name)
+	}
+	for _, p := range partitions {
+		sleeps = sleeps || slices.Contains(names, p.Name) && p.SuspendTime > 0 && p.SuspendTime != slurm.Never
+	}
+	boot, has := r.settings.Timing.BootAllowance.Duration, c.ShortestResumeTimeout(partitions, names)
+	if has < boot {
+		r.fail("resume-timeout", fmt.Sprintf("run `pcs-capacity hooks install`, which sets ResumeTimeout=%d for our partitions, or set a smaller boot_allowance", int(max(boot.Seconds(), 900))),
+			"Slurm gives a node up after ResumeTimeout, %s, but it may take %s to boot", has, boot)
 	} else {
-		r.ok("resume-timeout", "%s, at least boot_allowance", c.ResumeTimeout)
+		r.ok("resume-timeout", "%s, at least boot_allowance", has)
 	}
 	if !slices.Contains(c.SlurmctldParameters, "idle_on_node_suspend") {
 		r.warn("slurm.conf", fix, "SlurmctldParameters lacks idle_on_node_suspend, so that nodes that failed stay down")
@@ -194,7 +233,7 @@ func (r *run) powerSettings() {
 	if !c.ShowsPoweredDown() {
 		r.fail("slurm.conf", fix, "PrivateData lacks cloud, without which Slurm %s hides nodes that are powered down", c.Version)
 	}
-	if c.SuspendTime == 0 {
-		r.warn("slurm.conf", "set SuspendTime to seconds, and SuspendExcNodes for nodes that are to stay up", "SuspendTime is not set, without which Slurm powers no node up or down")
+	if !sleeps {
+		r.fail("slurm.conf", fix, "neither slurm.conf nor a partition of ours sets SuspendTime, without which Slurm powers no node up or down")
 	}
 }

@@ -21,6 +21,7 @@ func (r *run) templates(ctx context.Context) {
 				seen[g.LaunchTemplate] = true
 				t, ok := r.template(ctx, g.LaunchTemplate, func(t capacity.LaunchTemplate) []capacity.Mismatch { return launchedBySlurm(t, g) })
 				if ok {
+					r.configless(t)
 					r.firstNode(t, g.Name, func() ([]capacity.Instance, error) { return r.launched(ctx, p.Name, g) })
 				}
 			}
@@ -49,6 +50,14 @@ func (r *run) templates(ctx context.Context) {
 				return r.EC2.InstancesByTag(ctx, map[string][]string{pcs.TagNodeGroupID: {g.ID}})
 			})
 		}
+	}
+}
+
+// configless holds slurmctld to what nodes ask of it.
+func (r *run) configless(t capacity.LaunchTemplate) {
+	if c := r.slurmConfig; c != nil && t.AsksConfServer() && !slices.Contains(c.SlurmctldParameters, "enable_configless") {
+		r.fail("configless", "run `pcs-capacity hooks install` on the controller, which adds it",
+			"nodes of launch template %s get slurm.conf from slurmctld (--conf-server), which refuses without enable_configless in SlurmctldParameters", t.Name)
 	}
 }
 

@@ -254,7 +254,7 @@ func (p *pass) lacks(g capacity.NodeGroup, slot capacity.Slot) {
 	}
 	switch {
 	case slot.Nodes == "":
-		p.say(capacity.Admin, "Slurm has no nodes %s for node group %s; add them to slurm.conf", named, g.Name)
+		p.say(capacity.Admin, "Slurm has no nodes %s for node group %s; run `pcs-capacity hooks install` on its controller", named, g.Name)
 	case len(g.Slots) > 1 && slot.Feature == "" && len(p.cluster.shown(p.cluster.SlotNodes(slot.Name))) > 0:
 		p.say(capacity.Admin, "nodes %s lack Features=%s in slurm.conf, so that jobs cannot be kept in the slot of their reservation; add it", slot.Nodes, slot.Name)
 	}

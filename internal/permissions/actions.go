@@ -95,7 +95,7 @@ var Actions = []Action{
 	{Name: "ec2:DescribeInstanceTypes", Why: "GPUs, network cards, and which types have blocks", lessens: programs{Offerings, Fit, Canary, RollingOver}, stops: append(slices.Clone(makesGroups), Wire)},
 	{Name: "ec2:DescribeInstances", Why: "which instances a node, node group or reservation has", stops: programs{Setup, Teardown, Resume, Holding, Suspend, ResumePCS, Check, HostFile}, lessens: programs{Status, Sync, Canary, RollingOver}},
 	{Name: "ec2:DescribeKeyPairs", Why: "whether the template's key pair exists", stops: programs{Setup}, lessens: programs{RollingOver}},
-	{Name: "ec2:DescribeLaunchTemplateVersions", Why: "the template to copy or to launch from", stops: programs{Setup, Teardown, ResumePCS, Check}, lessens: programs{Status, Sync, Resume, Holding, Canary, RollingOver}},
+	{Name: "ec2:DescribeLaunchTemplateVersions", Why: "the template to copy or to launch from", stops: programs{Setup, Teardown, ResumePCS, Check}, lessens: programs{Status, Sync, Resume, Holding, Wire, Canary, RollingOver}},
 	{Name: "ec2:DescribeLaunchTemplates", Why: "the templates of the slots, and those that no settings name", lessens: programs{Check, Canary, Sync, RollingOver}, stops: programs{Setup, Teardown, ResumePCS}},
 	{Name: "ec2:DescribePlacementGroups", Why: "whether the placement group of an ODCR exists", stops: programs{Setup}},
 	{Name: "ec2:DescribeRegions", Why: "the regions of --regions all", stops: programs{List, Offerings, Fit}},

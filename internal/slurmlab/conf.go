@@ -36,6 +36,9 @@ func (c *Cluster) writeConfig(cfg Config) error {
 	if err != nil {
 		return err
 	}
+	if cfg.GresConf != "" {
+		gres = cfg.GresConf
+	}
 	text, err := c.slurmConf()
 	if err != nil {
 		return err
@@ -146,7 +149,9 @@ func (c *Cluster) slurmConf() (string, error) {
 		}
 	}
 	for _, line := range cfg.Extra {
-		fmt.Fprintln(&b, line)
+		if !strings.HasSuffix(line, "=") {
+			fmt.Fprintln(&b, line)
+		}
 	}
 	for _, group := range cfg.groups() {
 		c.writeNodes(&b, group)

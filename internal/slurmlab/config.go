@@ -48,6 +48,9 @@ type Config struct {
 	Resume  func(ctx context.Context, nodes []string)
 	Suspend func(ctx context.Context, nodes []string)
 
+	// Text of gres.conf; empty: a line for each group with GPUs.
+	GresConf string
+
 	// Text of cli_filter.lua and job_submit.lua; empty: no such plugin.
 	CLIFilterLua string
 	JobSubmitLua string
@@ -62,7 +65,7 @@ type Config struct {
 	SuspendTime    time.Duration // idle time before a cloud node is powered down
 
 	// Extra lines of slurm.conf, such as "KillWait=5". They replace the
-	// lab's own line of the same key.
+	// lab's own line of the same key, and "KEY=" leaves it out.
 	Extra []string
 }
 

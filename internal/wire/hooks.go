@@ -23,6 +23,7 @@ type Hook struct {
 	State state.Dir
 
 	pcsCluster string
+	partitions []string
 	client     *slurm.Client
 	// StateErr is why there is no state folder: records are lost, and nothing else.
 	StateErr error
@@ -39,6 +40,9 @@ var (
 func Begin(ctx context.Context, cfg *config.Config, called func(ec2.Call)) (*Hook, error) {
 	client := newHookSlurm(cfg)
 	h := &Hook{Slurm: HookSlurm{client}, State: state.Dir(cfg.StateDir), pcsCluster: cfg.Cluster, client: client}
+	for _, p := range cfg.Partitions {
+		h.partitions = append(h.partitions, p.Name)
+	}
 	var err error
 	if h.EC2, err = ec2.New(ctx, ec2.Options{Region: cfg.Region, Called: called}); err != nil {
 		return nil, err

@@ -18,7 +18,7 @@ import (
 type Asked struct {
 	// Mark is the value of our mark: the PCS cluster, else a ClusterMark.
 	Mark string
-	// ResumeTimeout is Slurm's; 0 if Slurm could not be asked.
+	// ResumeTimeout is the shortest of our partitions; 0 if Slurm could not be asked.
 	ResumeTimeout time.Duration
 }
 
@@ -36,6 +36,11 @@ func (h *Hook) Ask(ctx context.Context, log *slog.Logger) (Asked, error) {
 	a := Asked{Mark: h.pcsCluster, ResumeTimeout: controller.ResumeTimeout}
 	if a.Mark != "" {
 		return a, nil
+	}
+	if there, err := h.client.Partitions(ctx); err == nil {
+		a.ResumeTimeout = controller.ShortestResumeTimeout(there, h.partitions)
+	} else {
+		log.Warn("asking Slurm for its partitions; taking the ResumeTimeout of slurm.conf", "err", err)
 	}
 	id, err := state.EnsureClusterID(controller.StateSaveLocation, controller.ClusterName)
 	if err != nil {

@@ -3,6 +3,7 @@ package wiring
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,11 +15,16 @@ import (
 type Conf struct {
 	// values are by key in lower case, as Slurm compares them; of several the last counts.
 	values map[string]string
-	// Nodes and Partitions are those that have a line.
-	Nodes, Partitions map[string]bool
+	// Nodes are those that have a line.
+	Nodes map[string]bool
+	// Partitions are those that have a line, with its options by key in lower case. What
+	// PartitionName=DEFAULT says is in all that follow it, and under its own name.
+	Partitions map[string]map[string]string
 	// Included: slurm.conf includes ours.
 	Included bool
-	text     string
+	// later are the keys that have a line after ours is included, so that ours does not count.
+	later map[string]bool
+	text  string
 }
 
 // ReadConf reads slurm.conf at path, and what it includes. It fails on names of nodes that
@@ -34,7 +40,7 @@ func ReadConf(path string) (Conf, error) {
 }
 
 func newConf() Conf {
-	return Conf{values: map[string]string{}, Nodes: map[string]bool{}, Partitions: map[string]bool{}}
+	return Conf{values: map[string]string{}, Nodes: map[string]bool{}, Partitions: map[string]map[string]string{}, later: map[string]bool{}}
 }
 
 // deepest is how many files may include each other.
@@ -68,12 +74,24 @@ func (c *Conf) read(dir, text string, depth int) error {
 				return err
 			}
 			for _, name := range names {
-				c.Nodes[name] = true
+				if name != defaults {
+					c.Nodes[name] = true
+				}
 			}
 		case "partitionname":
-			c.Partitions[first] = true
+			options := maps.Clone(c.Partitions[defaults])
+			if options == nil {
+				options = map[string]string{}
+			}
+			_, rest, _ := strings.Cut(value, " ")
+			for _, word := range strings.Fields(rest) {
+				key, value, _ := strings.Cut(word, "=")
+				options[strings.ToLower(key)] = value
+			}
+			c.Partitions[first] = options
 		default:
 			c.values[key] = strings.Trim(value, `"`)
+			c.later[key] = c.Included
 		}
 	}
 	return nil
@@ -92,6 +110,9 @@ func (c *Conf) include(dir, name string, depth int) error {
 	}
 	return c.read(dir, string(text), depth+1)
 }
+
+// defaults is the name on lines of NodeName and PartitionName that hold for those after them.
+const defaults = "DEFAULT"
 
 // Value is that of a key; "" if there is none.
 func (c Conf) Value(key string) string { return c.values[strings.ToLower(key)] }

@@ -1,6 +1,7 @@
 package wiring
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -26,12 +27,16 @@ const (
 // lacks it is never changed or removed.
 const Mark = "Written by `pcs-capacity hooks install`"
 
+// configless has slurmctld hand out slurm.conf to nodes that ask for it: slurm.conf(5).
+const configless = "enable_configless"
+
 const (
 	// leastResumeTimeout is what a p5 takes to boot, and half as much again.
 	leastResumeTimeout = 900 * time.Second
 	// suspendTimeout is more than SuspendProgram tries to end an instance.
 	suspendTimeout = 120 * time.Second
-	// suspendTime is after how long an idle node is powered down, where the site does not say.
+	// suspendTime is after how long an idle node of ours is powered down, where the site does
+	// not say.
 	suspendTime = 600 * time.Second
 	// usableMemory is the share of an instance's memory that its system leaves to jobs. A
 	// node that has less than its line says is drained.
@@ -50,6 +55,9 @@ type Include struct {
 	Slurm string
 	// Types are the instance types of the node groups.
 	Types map[string]ec2.InstanceType
+	// Templates are the launch templates of the node groups, by how the settings name them;
+	// one that cannot be read is left out.
+	Templates map[string]capacity.LaunchTemplate
 	// Prolog wires pcs-capacity-prolog, which has to be on every node.
 	Prolog bool
 }
@@ -75,26 +83,52 @@ func (in Include) Text() (text string, notes []string, err error) {
 			}
 		}
 	}
-	in.timeouts(line)
-	in.lists(line)
-	notes = append(notes, in.prologs(line)...)
-	return b.String() + in.nodes(), notes, nil
-}
-
-func (in Include) timeouts(line func(key, value string)) {
-	seconds := func(key string, least time.Duration) {
-		if has, err := strconv.Atoi(in.Site.Value(key)); err != nil || time.Duration(has)*time.Second < least {
-			line(key, strconv.Itoa(int(least.Seconds())))
-		}
-	}
-	seconds("ResumeTimeout", max(leastResumeTimeout, in.Settings.Timing.BootAllowance.Duration))
-	seconds("SuspendTimeout", suspendTimeout)
-	if has, err := strconv.Atoi(in.Site.Value("SuspendTime")); err != nil || has <= 0 {
-		line("SuspendTime", strconv.Itoa(int(suspendTime.Seconds())))
-	}
 	if in.Site.Value("TreeWidth") == "" {
 		line("TreeWidth", "65533") // no slurmd knows the addresses of the others: slurm.conf(5)
 	}
+	in.lists(line)
+	notes = slices.Concat(notes, in.prologs(line), in.byHand())
+	return b.String() + in.nodes(), notes, nil
+}
+
+// power are the options for power saving that a partition of ours lacks. They are those of a
+// partition, since those of slurm.conf would hold for nodes of the site's as well.
+func (in Include) power(options map[string]string) (missing []string) {
+	for _, one := range []struct {
+		key         string
+		least, want time.Duration
+	}{
+		{"ResumeTimeout", in.resumeTimeout(), in.resumeTimeout()},
+		{"SuspendTimeout", suspendTimeout, suspendTimeout},
+		{"SuspendTime", 1, suspendTime},
+	} {
+		has, err := strconv.Atoi(cmp.Or(options[strings.ToLower(one.key)], in.Site.Value(one.key)))
+		if err != nil || time.Duration(has)*time.Second < one.least {
+			missing = append(missing, fmt.Sprintf("%s=%d", one.key, int(one.want.Seconds())))
+		}
+	}
+	return missing
+}
+
+func (in Include) resumeTimeout() time.Duration {
+	return max(leastResumeTimeout, in.Settings.Timing.BootAllowance.Duration)
+}
+
+// byHand is what slurm.conf says itself and has to say otherwise.
+func (in Include) byHand() (notes []string) {
+	for _, p := range in.Settings.Partitions {
+		options, theirs := in.Site.Partitions[p.Name]
+		if missing := in.power(options); p.Provider == capacity.ProviderEC2 && theirs && len(missing) > 0 {
+			notes = append(notes, fmt.Sprintf("slurm.conf has PartitionName=%s itself: add %s to that line", p.Name, strings.Join(missing, " ")))
+		}
+	}
+	for _, g := range in.groups() {
+		if t, known := in.Templates[g.LaunchTemplate]; known && !t.AsksConfServer() {
+			notes = append(notes, fmt.Sprintf("user data of launch template %s has no --conf-server: copy slurm.conf, %s, gres.conf and %s into the image of node group %s, each time that they change",
+				t.Name, IncludeFile, GresFile, g.Name))
+		}
+	}
+	return notes
 }
 
 // lists are settings with several values, of which the site's stay.
@@ -112,7 +146,11 @@ func (in Include) lists(line func(key, value string)) {
 		}
 	}
 	add("JobSubmitPlugins", "lua")
-	add("SlurmctldParameters", "idle_on_node_suspend")
+	parameters := []string{"idle_on_node_suspend"}
+	if slices.ContainsFunc(in.groups(), func(g capacity.GroupSettings) bool { return in.Templates[g.LaunchTemplate].AsksConfServer() }) {
+		parameters = append(parameters, configless)
+	}
+	add("SlurmctldParameters", parameters...)
 	if !in.Version.AtLeast(23, 2, 0) {
 		add("PrivateData", "cloud")
 	}
@@ -125,7 +163,24 @@ func (in Include) lists(line func(key, value string)) {
 			up = append(up, slurm.Compress(in.names(g)))
 		}
 	}
+	if has, err := strconv.Atoi(in.Site.Value("SuspendTime")); err == nil && has > 0 && in.Site.Value("SuspendProgram") == "" {
+		// It did nothing without a program, and would power the site's nodes down now.
+		if theirs := in.theirs(); len(theirs) > 0 {
+			up = append(up, slurm.Compress(theirs))
+		}
+	}
 	add("SuspendExcNodes", up...)
+}
+
+// theirs are the site's nodes that we do not launch.
+func (in Include) theirs() []string {
+	ours := map[string]bool{}
+	for _, g := range in.groups() {
+		for _, name := range in.names(g) {
+			ours[name] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(in.Site.Nodes)), func(name string) bool { return ours[name] })
 }
 
 func (in Include) prologs(line func(key, value string)) (notes []string) {
@@ -197,7 +252,7 @@ func (in Include) nodes() string {
 		}
 	}
 	for _, p := range in.Settings.Partitions {
-		if p.Provider != capacity.ProviderEC2 || in.Site.Partitions[p.Name] {
+		if _, theirs := in.Site.Partitions[p.Name]; theirs || p.Provider != capacity.ProviderEC2 {
 			continue
 		}
 		var names []string
@@ -210,6 +265,9 @@ func (in Include) nodes() string {
 		}
 		if len(p.AllowGroups) > 0 {
 			fmt.Fprintf(&b, " AllowGroups=%s", strings.Join(p.AllowGroups, ","))
+		}
+		for _, option := range in.power(in.Site.Partitions[defaults]) {
+			b.WriteString(" " + option)
 		}
 		b.WriteString(" State=UP\n")
 	}

@@ -2,9 +2,12 @@ package wiring
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/slurm"
@@ -18,6 +21,8 @@ type Settings struct {
 	// Pending: slurmctld runs with other settings than slurm.conf has, as after a run of ours
 	// that was killed before the restart.
 	Pending bool
+	// Gres is the text of GresFile; "" for none.
+	Gres string
 	// Restarts: the slurmctld that reads Conf is the one of this host.
 	Restarts bool
 	// Slurm is asked for the jobs of nodes that go; nil where it does not answer.
@@ -30,27 +35,38 @@ type Settings struct {
 	Systemctl func(ctx context.Context, args ...string) error
 }
 
-func (s Settings) include() string { return filepath.Join(filepath.Dir(s.Conf), IncludeFile) }
+func (s Settings) include() string { return s.beside(IncludeFile) }
 
-// State is whether slurm.conf includes our settings, and whether these are what text says;
-// "" leaves that out.
-func (s Settings) State(text string) (State, error) {
+func (s Settings) beside(name string) string { return filepath.Join(filepath.Dir(s.Conf), name) }
+
+// State is whether slurm.conf includes our settings, and what keeps Slurm from having them.
+// running is what slurmctld says, nil if it does not answer or reads another slurm.conf.
+func (s Settings) State(running *slurm.Config) (state State, wrong []string, err error) {
 	site, err := ReadConf(s.Conf)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	ours, there, err := read(s.include())
 	switch {
 	case err != nil:
-		return "", err
+		return "", nil, err
 	case !site.Included || !there:
-		return Missing, nil
+		return Missing, nil, nil
 	case !marked(ours):
-		return Foreign, nil
-	case text != "" && string(ours) != text:
-		return Old, nil
+		return Foreign, nil, nil
 	}
-	return Installed, nil
+	for _, word := range Lost(site, string(ours)) {
+		wrong = append(wrong, word.String()+"; run `pcs-capacity hooks install`, which merges the two")
+	}
+	if len(wrong) > 0 {
+		return Old, wrong, nil
+	}
+	if running != nil {
+		for _, sentence := range Unread(site, string(ours), *running) {
+			wrong = append(wrong, sentence+"; restart slurmctld")
+		}
+	}
+	return Installed, wrong, nil
 }
 
 // InstallSettings plans the include, then the line of slurm.conf that reads it, then the
@@ -61,15 +77,62 @@ func (p *Plan) InstallSettings(ctx context.Context, s Settings, site Conf, text 
 		return err
 	}
 	before := len(p.Changes)
+	if s.Gres != "" {
+		gres, err := ReadGres(s.beside("gres.conf"))
+		if err != nil {
+			return err
+		}
+		if err := p.write(s.beside(GresFile), s.Gres); err != nil {
+			return err
+		}
+		if !gres.Included {
+			p.edit(s.beside("gres.conf"), gres.text, withLine(gres.text, gresLine))
+		}
+	}
 	if err := p.write(s.include(), text); err != nil {
 		return err
 	}
-	if !site.Included {
-		p.edit(s.Conf, site.text, strings.TrimSuffix(site.text, "\n")+"\n"+IncludeLine+"\n")
+	overridden := slices.ContainsFunc(Lost(site, text), func(w Word) bool { return w.Ours })
+	if without := withoutLine(site.text, IncludeFile); !site.Included || overridden && without != site.text {
+		p.edit(s.Conf, site.text, withLine(without, IncludeLine))
+	}
+	if s.Gres == "" {
+		if err := p.removeGresLine(s); err != nil {
+			return err
+		}
 	}
 	if len(p.Changes) > before || s.Pending {
 		p.restart(ctx, s)
 	}
+	if s.Gres == "" {
+		return p.remove(s.beside(GresFile))
+	}
+	return nil
+}
+
+// removeGresLine plans the end of our line in gres.conf, and of gres.conf if nothing else is in
+// it. Slurm reads our file until slurmctld is restarted.
+func (p *Plan) removeGresLine(s Settings) error {
+	path := s.beside("gres.conf")
+	gres, err := ReadGres(path)
+	if err != nil || !gres.Included {
+		return err
+	}
+	text := withoutLine(gres.text, GresFile)
+	if text != "" {
+		p.edit(path, gres.text, text)
+		return nil
+	}
+	p.Changes = append(p.Changes, Change{"remove", path, "", func(context.Context) error {
+		now, there, err := read(path)
+		if err != nil || !there {
+			return err
+		}
+		if string(now) != gres.text {
+			return errors.New("it has changed since it was shown; run this again")
+		}
+		return os.Remove(path)
+	}})
 	return nil
 }
 
@@ -87,24 +150,23 @@ func (p *Plan) RemoveSettings(ctx context.Context, s Settings, site Conf, script
 		}
 	}
 	if site.Included {
-		var kept []string
-		for line := range strings.Lines(site.text) {
-			words := strings.Fields(line)
-			if len(words) < 2 || !strings.EqualFold(words[0], "include") || words[1] != IncludeFile {
-				kept = append(kept, line)
-			}
-		}
-		p.edit(s.Conf, site.text, strings.Join(kept, ""))
+		p.edit(s.Conf, site.text, withoutLine(site.text, IncludeFile))
 	}
-	if restarts {
+	before := len(p.Changes)
+	if err := p.removeGresLine(s); err != nil {
+		return err
+	}
+	if restarts || len(p.Changes) > before {
 		p.restart(ctx, s)
 		if !p.Restarts() {
 			p.ByHand = append(p.ByHand, "then run this again: the files of ours that slurmctld still reads stay until it is restarted")
 			return nil
 		}
 	}
-	if err := p.remove(s.include()); err != nil {
-		return err
+	for _, file := range []string{s.include(), s.beside(GresFile)} {
+		if err := p.remove(file); err != nil {
+			return err
+		}
 	}
 	if runsLua(site.list("JobSubmitPlugins"), "job_submit/") {
 		p.ByHand = append(p.ByHand, fmt.Sprintf("slurm.conf has JobSubmitPlugins=lua itself, so that %s stays; take it out, restart slurmctld, and run this again", script.Path))

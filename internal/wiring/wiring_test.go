@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -61,7 +62,7 @@ func (s *site) conf() Conf {
 
 // settings are those with a systemctl that restarts this slurmctld.
 func (s *site) settings(installed bool) Settings {
-	return Settings{Conf: filepath.Join(s.dir, "slurm.conf"), Pending: s.running != installed, Restarts: true, Off: s.off, Systemctl: func(_ context.Context, args ...string) error {
+	return Settings{Conf: filepath.Join(s.dir, "slurm.conf"), Gres: "# " + Mark + "\n", Pending: s.running != installed, Restarts: true, Off: s.off, Systemctl: func(_ context.Context, args ...string) error {
 		if args[0] == "restart" {
 			s.running = s.conf().Included
 		}
@@ -81,9 +82,20 @@ func (s *site) off(context.Context) error {
 	return nil
 }
 
+func (s *site) gres() Gres {
+	s.Helper()
+	gres, err := ReadGres(filepath.Join(s.dir, "gres.conf"))
+	if err != nil {
+		s.Fatal(err)
+	}
+	return gres
+}
+
 // sound says what would keep slurmctld from starting, or jobs from being submitted.
 func (s *site) sound() error {
 	switch {
+	case s.gres().Included && !s.has(GresFile):
+		return errors.New("gres.conf includes what is not there")
 	case s.conf().Included && !s.has(IncludeFile):
 		return errors.New("slurm.conf includes what is not there")
 	case (s.conf().Included || s.running) && !s.has("job_submit.lua"):
@@ -116,7 +128,7 @@ func (s *site) remove() (p Plan) {
 // would slurmctld not start, or refuse jobs.
 func TestR5_InstallAndRemoveAreCutOff(t *testing.T) {
 	all := len(newSite(t).install().Changes)
-	if all != 4 {
+	if all != 6 {
 		t.Fatalf("%d steps", all)
 	}
 	for stop := range all + 1 {
@@ -146,7 +158,7 @@ func TestR5_InstallAndRemoveAreCutOff(t *testing.T) {
 				}
 				apply(s.remove(), stop)
 				apply(s.remove(), all)
-				if s.running || s.has("job_submit.lua") || s.has(IncludeFile) || len(s.remove().Changes) > 0 {
+				if s.running || s.has("job_submit.lua") || s.has(IncludeFile) || s.has(GresFile) || s.has("gres.conf") || len(s.remove().Changes) > 0 {
 					t.Errorf("not removed: %+v", s.remove())
 				}
 				if text, _ := os.ReadFile(filepath.Join(s.dir, "slurm.conf")); string(text) != siteConf {
@@ -197,39 +209,62 @@ func TestR9_SitesOwnScripts(t *testing.T) {
 
 func TestInclude(t *testing.T) {
 	s := newSite(t)
-	s.write("slurm.conf", siteConf+"ResumeTimeout=1800\nSuspendTime=300\nGresTypes=gpu\nProlog=/site/prolog\n")
+	s.write("slurm.conf", strings.ReplaceAll(siteConf, "enable_configless", "reboot_from_controller")+"PartitionName=DEFAULT SuspendTimeout=60\nResumeTimeout=1800\nSuspendTime=300\nGresTypes=gpu\nProlog=/site/prolog\n")
 	settings := capacity.Settings{Partitions: []capacity.PartitionSettings{
 		{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{
 			{Name: "gpu", InstanceType: "p5.48xlarge", MaxNodes: 3, Slots: 1, Dynamic: true},
-			{Name: "two", InstanceType: "p5.48xlarge", PurchaseOption: capacity.CapacityBlock, MaxNodes: 2, Slots: 2},
+			{Name: "two", InstanceType: "p5.48xlarge", PurchaseOption: capacity.CapacityBlock, MaxNodes: 2, Slots: 2, LaunchTemplate: "served"},
 			{Name: "old", InstanceType: "c7i.4xlarge", Nodes: []string{"n01", "n02"}, Dynamic: true}}},
 		{Name: "cpu", Provider: capacity.ProviderEC2},
 		{Name: "managed", Provider: capacity.ProviderPCS, Groups: []capacity.GroupSettings{{Name: "pcs", MaxNodes: 9}}},
 	}}
 	text, notes, err := Include{Settings: settings, Site: s.conf(), Version: slurm.Version{Major: 24, Minor: 11}, Programs: "/p", Prolog: true,
-		Types: map[string]ec2.InstanceType{"p5.48xlarge": {VCPUs: 192, MemoryMiB: 1000, GPUs: 8}, "c7i.4xlarge": {VCPUs: 16, MemoryMiB: 100}}}.Text()
+		Templates: map[string]capacity.LaunchTemplate{"served": {UserData: []byte("slurmd --conf-server head\n")}},
+		Types:     map[string]ec2.InstanceType{"p5.48xlarge": {VCPUs: 192, MemoryMiB: 1000, GPUs: 8}, "c7i.4xlarge": {VCPUs: 16, MemoryMiB: 100}}}.Text()
 	want := `# Written by ` + "`pcs-capacity hooks install`" + `; do not edit, it is written anew.
 ResumeProgram=/p/pcs-capacity-resume
 SuspendProgram=/p/pcs-capacity-suspend
 ResumeFailProgram=/p/pcs-capacity-suspend
-SuspendTimeout=120
 TreeWidth=65533
 JobSubmitPlugins=lua
-SlurmctldParameters=enable_configless,idle_on_node_suspend
-SuspendExcNodes=two-a-[1-2],two-b-[1-2]
+SlurmctldParameters=reboot_from_controller,idle_on_node_suspend,enable_configless
+SuspendExcNodes=two-a-[1-2],two-b-[1-2],cpu-1
 TaskProlog=/p/pcs-capacity-prolog
 PrologFlags=Alloc
 NodeName=gpu-3 CPUs=192 RealMemory=950 Gres=gpu:8 Features=gpu State=CLOUD
 NodeName=two-a-[1-2] CPUs=192 RealMemory=950 Gres=gpu:8 Features=two-a State=CLOUD
 NodeName=two-b-[1-2] CPUs=192 RealMemory=950 Gres=gpu:8 Features=two-b State=CLOUD
 NodeName=n[01-02] CPUs=16 RealMemory=95 Features=old State=CLOUD
-PartitionName=gpu Nodes=gpu-[1-3],n[01-02],two-a-[1-2],two-b-[1-2] State=UP
+PartitionName=gpu Nodes=gpu-[1-3],n[01-02],two-a-[1-2],two-b-[1-2] SuspendTimeout=120 State=UP
 `
 	if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(text, "\n")); err != nil || diff != "" {
 		t.Errorf("%v\n%s", err, diff)
 	}
-	if len(notes) != 1 || notes[0] != "Prolog is your own, /site/prolog: let it call /p/pcs-capacity-prolog" {
-		t.Errorf("%q", notes)
+	if diff := cmp.Diff([]string{"Prolog is your own, /site/prolog: let it call /p/pcs-capacity-prolog",
+		"slurm.conf has PartitionName=cpu itself: add SuspendTimeout=120 to that line"}, notes); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Whatever a plain slurm.conf says of power saving, only partitions of ours change.
+func TestR9_PowerSavingOfTheSites(t *testing.T) {
+	settings := capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{
+		{Name: "gpu", InstanceType: "c7i.4xlarge", MaxNodes: 2, Slots: 1, Dynamic: true}}}}}
+	settings.Timing.BootAllowance.Duration = 20 * time.Minute
+	for conf, want := range map[string]string{
+		"": "ResumeTimeout=1200 SuspendTimeout=120 SuspendTime=600",
+		"SuspendTime=INFINITE\nResumeTimeout=300\nSuspendTimeout=30\n":        "ResumeTimeout=1200 SuspendTimeout=120 SuspendTime=600",
+		"SuspendTime=-1\nResumeTimeout=3600\nSuspendTimeout=300\n":            "SuspendTime=600",
+		"SuspendTime=300\nSuspendProgram=/p/pcs-capacity-suspend\n":           "ResumeTimeout=1200 SuspendTimeout=120",
+		"PartitionName=DEFAULT SuspendTime=60 ResumeTimeout=1300 MaxTime=1\n": "SuspendTimeout=120",
+	} {
+		s := newSite(t)
+		s.write("slurm.conf", siteConf+conf)
+		text, _, err := Include{Settings: settings, Site: s.conf(), Programs: "/p", Types: map[string]ec2.InstanceType{"c7i.4xlarge": {VCPUs: 16, MemoryMiB: 100}}}.Text()
+		if err != nil || !strings.HasSuffix(text, "\nPartitionName=gpu Nodes=gpu-[1-2] "+want+" State=UP\n") ||
+			strings.Contains(text, "\nResumeTimeout") || strings.Contains(text, "\nSuspendTime") || strings.Contains(text, "\nSuspendExcNodes") {
+			t.Errorf("%q: %v\n%s", conf, err, text)
+		}
 	}
 }
 
@@ -458,5 +493,109 @@ func TestStaysUp(t *testing.T) {
 		if got := strings.Contains(text, "SuspendExcNodes="); err != nil || got != test.want {
 			t.Errorf("%s, dynamic %t: excluded %t (%v)\n%s", test.option, test.dynamic, got, err, text)
 		}
+	}
+}
+
+// Our nodes with GPUs have their files in gres.conf, and the site's lines stay.
+func TestGres(t *testing.T) {
+	types := map[string]ec2.InstanceType{"p5.48xlarge": {GPUs: 8, GPUFiles: "/dev/nvidia"}, "trn1.32xlarge": {GPUs: 16, GPUFiles: "/dev/neuron"}, "g4ad.xlarge": {GPUs: 1}, "c7i.4xlarge": {}}
+	const ours = "NodeName=gpu-[1-2] AutoDetect=off Name=gpu File=/dev/nvidia[0-7]\n"
+	for _, c := range []struct{ instance, gres, want, note string }{
+		{"p5.48xlarge", "", ours, ""},
+		{"p5.48xlarge", "AutoDetect=nvml\nNodeName=cpu-1 Name=gpu File=/dev/nvidia0\n", ours, ""},
+		{"p5.48xlarge", "NodeName=gpu-1 Name=gpu \\\n File=/dev/nvidia[0-7] # ours, by hand\n", strings.ReplaceAll(ours, "gpu-[1-2]", "gpu-2"), ""},
+		{"p5.48xlarge", "Include nodes-gres.conf\n", "", ""},
+		{"p5.48xlarge", "Name=gpu File=/dev/nvidia0\n", "", "gres.conf has a line with Name=gpu and no NodeName"},
+		{"trn1.32xlarge", "", "NodeName=gpu-[1-2] AutoDetect=off Name=gpu File=/dev/neuron[0-15]\n", ""},
+		{"g4ad.xlarge", "", "", "write a line for the 1 GPUs of gpu-[1-2] (g4ad.xlarge) into gres.conf"},
+		{"c7i.4xlarge", "", "", ""},
+	} {
+		s := newSite(t)
+		s.write("gres.conf", c.gres)
+		s.write("nodes-gres.conf", "NodeName=gpu-[1-4] Name=gpu File=/dev/nvidia[0-7]\n")
+		in := Include{Types: types, Settings: capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{
+			{Name: "gpu", InstanceType: c.instance, MaxNodes: 2, Slots: 1}}}}}}
+		text, notes := in.Gres(s.gres())
+		if _, lines, _ := strings.Cut(text, "\n"); lines != c.want || !strings.Contains(strings.Join(notes, "; "), c.note) || (c.note == "") != (len(notes) == 0) {
+			t.Errorf("%s %q: %s%q", c.instance, c.gres, text, notes)
+		}
+	}
+}
+
+// gres.conf keeps what the site has in it, and our line goes with the GPUs.
+func TestR9_SitesGresConf(t *testing.T) {
+	s := newSite(t)
+	const own = "NodeName=cpu-1 Name=gpu File=/dev/nvidia0"
+	s.write("gres.conf", own)
+	for _, gres := range []string{"# " + Mark + "\n", ""} {
+		var p Plan
+		settings := s.settings(true)
+		settings.Gres = gres
+		err := p.InstallSettings(t.Context(), settings, s.conf(), "# "+Mark+"\nJobSubmitPlugins=lua\n")
+		s.write("job_submit.lua", s.script().Text)
+		if err == nil {
+			err = p.Apply(t.Context(), func(Change) {})
+		}
+		text, _ := os.ReadFile(filepath.Join(s.dir, "gres.conf"))
+		want := own + "\n"
+		if gres != "" {
+			want += gresLine + "\n"
+		}
+		if err != nil || string(text) != want || s.has(GresFile) != (gres != "") || !p.Restarts() {
+			t.Errorf("%q: %v, gres.conf is %s, %+v", gres, err, text, p)
+		}
+	}
+}
+
+// What the site adds to a list after install is named, and merged by the next install, wherever
+// its line is.
+func TestR9_LaterEditsAreMerged(t *testing.T) {
+	const ours = "# " + Mark + "\nSlurmctldParameters=enable_configless,idle_on_node_suspend\nJobSubmitPlugins=lua\n"
+	for edit, want := range map[string]string{
+		"SlurmctldParameters=enable_configless,reboot_from_controller\n" + IncludeLine + "\n": "slurm.conf has SlurmctldParameters=reboot_from_controller, and pcs-capacity.conf overrides it",
+		IncludeLine + "\nSlurmctldParameters=enable_configless\n":                             "pcs-capacity.conf has SlurmctldParameters=idle_on_node_suspend, and a later line of slurm.conf overrides it",
+		IncludeLine + "\nJobSubmitPlugins=lua,throttle\n":                                     "",
+		IncludeLine + "\n": "",
+		"SlurmctldParameters=reboot_from_controller\n": "",
+	} {
+		s := newSite(t)
+		s.write("slurm.conf", "ClusterName=ml\n"+edit)
+		s.write(IncludeFile, ours)
+		var said []string
+		for _, word := range Lost(s.conf(), ours) {
+			said = append(said, word.String())
+		}
+		if got := strings.Join(said, "; "); got != want {
+			t.Errorf("%q: %s", edit, got)
+		}
+		if want == "" {
+			continue
+		}
+		if state, wrong, err := s.settings(true).State(nil); state != Old || len(wrong) != 1 || err != nil {
+			t.Errorf("%q: %s, %q, %v", edit, state, wrong, err)
+		}
+		text, _, err := Include{Site: s.conf(), Version: slurm.Version{Major: 24, Minor: 11}, Programs: "/p"}.Text()
+		var p Plan
+		err = errors.Join(err, p.Install(s.script()), p.InstallSettings(t.Context(), s.settings(true), s.conf(), text))
+		if err == nil {
+			err = p.Apply(t.Context(), func(Change) {})
+		}
+		if lost := Lost(s.conf(), text); err != nil || len(lost) > 0 || strings.Count(s.conf().text, IncludeLine) != 1 {
+			t.Errorf("%q: %v, %v", edit, err, lost)
+		}
+	}
+}
+
+// slurmctld has not read what slurm.conf says now.
+func TestUnread(t *testing.T) {
+	s := newSite(t)
+	const ours = "JobSubmitPlugins=lua\n"
+	s.write("slurm.conf", "SlurmctldParameters=enable_configless\n"+IncludeLine+"\n")
+	want := []string{"slurmctld runs without SlurmctldParameters=enable_configless"}
+	if diff := cmp.Diff(want, Unread(s.conf(), ours, slurm.Config{JobSubmitPlugins: []string{"lua"}})); diff != "" {
+		t.Error(diff)
+	}
+	if unread := Unread(s.conf(), ours, slurm.Config{JobSubmitPlugins: []string{"lua"}, SlurmctldParameters: []string{"enable_configless"}}); len(unread) > 0 {
+		t.Errorf("%q", unread)
 	}
 }
