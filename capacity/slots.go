@@ -50,3 +50,22 @@ func (s Settings) PlaceOf(node string) (p PartitionSettings, g GroupSettings, sl
 	}
 	return p, g, "", false
 }
+
+// Astray returns those of a partition's nodes that the settings have in other partitions only:
+// its jobs would run on their reservations, past every check.
+func (s Settings) Astray(partition string, nodes []string) []string {
+	var own Settings
+	for _, p := range s.Partitions {
+		if p.Name == partition {
+			own.Partitions = append(own.Partitions, p)
+		}
+	}
+	var astray []string
+	for _, node := range nodes {
+		_, _, _, ours := s.PlaceOf(node)
+		if _, _, _, its := own.PlaceOf(node); ours && !its {
+			astray = append(astray, node)
+		}
+	}
+	return astray
+}

@@ -283,6 +283,9 @@ func (programFlags) apply(ctx context.Context, t *terminal.Terminal, plan wiring
 			}
 		}
 	}
+	for _, sentence := range plan.Warnings {
+		t.Say("Warning: %s", sentence)
+	}
 	switch {
 	case len(plan.Changes) == 0:
 		t.Say("%s; nothing to do.", nothing)

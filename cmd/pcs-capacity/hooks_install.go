@@ -103,6 +103,9 @@ func (c *HooksInstallCmd) settings(ctx context.Context, g *Globals, cfg *config.
 		return err
 	}
 	plan.ByHand = append(plan.ByHand, in.notes...)
+	if plan.Warnings, err = (wiring.Include{Settings: cfg.Domain(), Site: in.site}).Warnings(); err != nil {
+		return err
+	}
 	settings := slurmSettings(ctx, cfg, in.conf, true, c.Force)
 	settings.Gres = in.gres
 	return plan.InstallSettings(ctx, settings, in.site, in.text)

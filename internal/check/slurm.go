@@ -140,6 +140,7 @@ func (r *run) partitions(ctx context.Context) {
 		r.staticNodes(ctx, there)
 		r.powerSettings(there)
 	}
+	r.astray(there)
 	unchecked := false
 	for _, p := range capacity.Build(r.settings, capacity.Seen{}).Partitions {
 		at := slices.IndexFunc(there, func(one slurm.Partition) bool { return one.Name == p.Name })
@@ -168,6 +169,35 @@ func (r *run) partitions(ctx context.Context) {
 		} else if good {
 			r.ok("partition", "%s has nodes %s", p.Name, there[at].Nodes)
 		}
+	}
+}
+
+// astray looks for partitions that hold nodes of ours and are not theirs, as Nodes=ALL makes them.
+func (r *run) astray(there []slurm.Partition) {
+	for _, p := range there {
+		nodes, err := slurm.Expand(p.Nodes)
+		if err != nil {
+			r.fail("partition", "run `sinfo` and see", "the nodes of partition %s are not understood: %s", p.Name, err)
+			continue
+		}
+		astray := r.settings.Astray(p.Name, nodes)
+		if len(astray) == 0 {
+			continue
+		}
+		left := slices.DeleteFunc(nodes, func(node string) bool { return slices.Contains(astray, node) })
+		fix := fmt.Sprintf("take PartitionName=%s out of slurm.conf, and restart slurmctld", p.Name)
+		switch {
+		case r.onPCS():
+			fix = fmt.Sprintf("take their node groups out of queue %s", p.Name)
+		case len(left) > 0:
+			fix = fmt.Sprintf("write PartitionName=%s Nodes=%s in slurm.conf, with its other settings, and restart slurmctld", p.Name, slurm.Compress(left))
+		}
+		what := "partition %s holds %s, which the settings have elsewhere: its jobs run on reserved capacity, and nothing here checks them"
+		if p.Default {
+			r.fail("partition", fix, what+"; it is the default, for jobs without -p", p.Name, slurm.Compress(astray))
+			continue
+		}
+		r.warn("partition", fix, what, p.Name, slurm.Compress(astray))
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
@@ -36,6 +38,42 @@ func TestCommandsFix(t *testing.T) {
 	} {
 		if got := commandsFix(c.err); !strings.Contains(got, c.want) {
 			t.Errorf("%v: %s", c.err, got)
+		}
+	}
+}
+
+// A partition of the site with Nodes=ALL takes our nodes in, and its jobs with them.
+func TestPartitionsWithOurNodes(t *testing.T) {
+	settings := capacity.Settings{Partitions: []capacity.PartitionSettings{
+		{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{{Name: "gpu", MaxNodes: 4, Slots: 1}}},
+		{Name: "big", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{{Name: "big", Nodes: []string{"b1", "b2"}}}},
+	}}
+	for _, c := range []struct {
+		name, nodes, cluster string
+		jobsWithout          bool // -p
+		want                 Status
+		says, fix            string
+	}{
+		{name: "gpu", nodes: "gpu-[1-4]"},
+		{name: "gpu", nodes: "cpu-1,gpu-[1-4]", jobsWithout: true},
+		{name: "debug", nodes: "cpu-[1-2]", jobsWithout: true},
+		{name: "debug", nodes: ""},
+		{name: "debug", nodes: "b[1-2],cpu-[1-2],gpu-[1-4]", jobsWithout: true, want: Fail, says: "partition debug holds b[1-2],gpu-[1-4], which", fix: "write PartitionName=debug Nodes=cpu-[1-2] in slurm.conf"},
+		{name: "debug", nodes: "cpu-1,gpu-2", want: Warn, says: "holds gpu-2, which", fix: "Nodes=cpu-1 in slurm.conf"},
+		{name: "debug", nodes: "gpu-[1-4]", want: Warn, says: "holds gpu-[1-4], which", fix: "take PartitionName=debug out of slurm.conf"},
+		{name: "gpu", nodes: "b1,gpu-1", want: Warn, says: "partition gpu holds b1, which", fix: "Nodes=gpu-1 in slurm.conf"},
+		{name: "cpu", nodes: "cpu-1,gpu-1", cluster: "ml", want: Warn, says: "holds gpu-1, which", fix: "take their node groups out of queue cpu"},
+	} {
+		r := run{Sources: Sources{Config: &config.Config{Cluster: c.cluster}}, settings: settings}
+		r.astray([]slurm.Partition{{Name: c.name, Nodes: c.nodes, Default: c.jobsWithout}})
+		if c.want == "" {
+			if len(r.Findings) > 0 {
+				t.Errorf("%+v: %+v", c, r.Findings)
+			}
+			continue
+		}
+		if len(r.Findings) != 1 || r.Findings[0].Status != c.want || !strings.Contains(r.Findings[0].What, c.says) || !strings.Contains(r.Findings[0].Fix, c.fix) {
+			t.Errorf("%+v: %+v", c, r.Findings)
 		}
 	}
 }

@@ -233,6 +233,37 @@ func slotNodes(slot string, n int) []string {
 	return all
 }
 
+// Warnings name partitions of the site that take our nodes in, as Nodes=ALL does: no check of
+// ours sees their jobs.
+func (in Include) Warnings() (warnings []string, err error) {
+	var ours []string
+	for _, g := range in.groups() {
+		ours = append(ours, in.names(g)...)
+	}
+	sites := slices.DeleteFunc(slices.Collect(maps.Keys(in.Site.Nodes)), func(name string) bool { return slices.Contains(ours, name) })
+	for _, name := range slices.Sorted(maps.Keys(in.Site.Partitions)) {
+		list := strings.Trim(in.Site.Partitions[name]["nodes"], `"`)
+		nodes := slices.Concat(sites, ours)
+		if !strings.EqualFold(list, "ALL") {
+			if nodes, err = slurm.Expand(list); err != nil {
+				return nil, fmt.Errorf("partition %s: %w", name, err)
+			}
+		}
+		astray := in.Settings.Astray(name, nodes)
+		if len(astray) == 0 || name == defaults {
+			continue
+		}
+		left := slices.DeleteFunc(nodes, func(node string) bool { return slices.Contains(astray, node) })
+		fix := "take it out of slurm.conf"
+		if len(left) > 0 {
+			fix = fmt.Sprintf("write Nodes=%s into its line of slurm.conf", slurm.Compress(left))
+		}
+		warnings = append(warnings, fmt.Sprintf("partition %s with Nodes=%s takes %s in: its jobs run on reserved capacity, and nothing here checks them; %s",
+			name, list, slurm.Compress(astray), fix))
+	}
+	return warnings, nil
+}
+
 // nodes are the lines of nodes and partitions that the site does not have itself.
 func (in Include) nodes() string {
 	var b strings.Builder

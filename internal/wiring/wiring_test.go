@@ -268,6 +268,28 @@ func TestR9_PowerSavingOfTheSites(t *testing.T) {
 	}
 }
 
+// A partition of the site that takes our nodes in is named, with the line that keeps them out.
+func TestWarnings(t *testing.T) {
+	settings := capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{{Name: "gpu", MaxNodes: 4, Slots: 1}}}}}
+	const takes = " takes gpu-[1-4] in: its jobs run on reserved capacity, and nothing here checks them; "
+	for conf, want := range map[string]string{
+		"NodeName=cpu-[1-2]\nPartitionName=cpu Nodes=cpu-[1-2] Default=YES\n":                                           "",
+		"NodeName=cpu-[1-2]\nPartitionName=debug Nodes=ALL Default=YES State=UP\n":                                      "partition debug with Nodes=ALL" + takes + "write Nodes=cpu-[1-2] into its line of slurm.conf",
+		"NodeName=DEFAULT CPUs=4\nNodeName=cpu-1\nPartitionName=debug \\\n Default=YES nodes=all # those of ours too\n": "partition debug with Nodes=all" + takes + "write Nodes=cpu-1 into its line of slurm.conf",
+		"NodeName=cpu-1\nPartitionName=DEFAULT Nodes=ALL\nPartitionName=debug Default=YES\n":                            "partition debug with Nodes=ALL" + takes + "write Nodes=cpu-1 into its line of slurm.conf",
+		"NodeName=gpu-[1-4],cpu-1\nPartitionName=old Nodes=gpu-[1-4],cpu-1\nPartitionName=gpu Nodes=gpu-[1-4]\n":        "partition old with Nodes=gpu-[1-4],cpu-1" + takes + "write Nodes=cpu-1 into its line of slurm.conf",
+		"PartitionName=debug Nodes=ALL Default=YES\n":                                                                   "partition debug with Nodes=ALL" + takes + "take it out of slurm.conf",
+		"NodeName=cpu-1\nPartitionName=gpu Nodes=ALL\n":                                                                 "",
+	} {
+		s := newSite(t)
+		s.write("slurm.conf", conf)
+		got, err := Include{Settings: settings, Site: s.conf()}.Warnings()
+		if err != nil || strings.Join(got, "\n") != want {
+			t.Errorf("%s: %v\n%s\nwant %s", conf, err, strings.Join(got, "\n"), want)
+		}
+	}
+}
+
 // A site that launches nodes of its own keeps the program for them: ours calls it.
 func TestIncludeBesideAProgramOfTheSite(t *testing.T) {
 	s := newSite(t)
