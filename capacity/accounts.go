@@ -6,16 +6,34 @@ import (
 	"strings"
 )
 
+// Accounting says what Slurm knows of accounts.
+type Accounting int
+
+// NoAccounting: Slurm keeps none. AccountsWritten: a user may write any account.
+// AccountsChecked: a user has only the accounts that Slurm's accounting gives.
+const (
+	NoAccounting Accounting = iota
+	AccountsWritten
+	AccountsChecked
+)
+
+// AccountsUnchecked is the code of a mismatch of the cluster, whichever partition shows it.
+const AccountsUnchecked = "accounts-unchecked"
+
 // Unlocked says what Slurm lacks to hold to the allow_accounts of a partition. allow is
-// Slurm's AllowAccounts, empty for every account; checked: users have only the accounts
-// that Slurm's accounting gave them.
+// Slurm's AllowAccounts, empty for every account.
 //
 // The submit filter sees no default account on a login node, and a node that is up already
 // never passes ResumeProgram: the lock is Slurm's own AllowAccounts, and what is checked is
 // that it is there.
-func Unlocked(p Partition, allow []string, checked bool) []Mismatch {
+func Unlocked(p Partition, allow []string, accounting Accounting) []Mismatch {
 	if len(p.AllowAccounts) == 0 {
 		return nil
+	}
+	if accounting == NoAccounting {
+		// part_policy_valid_acct of 22.05 knows no account then; that of 24.11 lets every job in.
+		return []Mismatch{{AccountsUnchecked, "allow_accounts has no use, because Slurm keeps no accounting: with AllowAccounts an older Slurm starts no job at all, a newer one starts every job",
+			"remove allow_accounts and AllowAccounts, or set AccountingStorageType=accounting_storage/slurmdbd and AccountingStorageEnforce=associations"}}
 	}
 	var found []Mismatch
 	want := strings.Join(p.AllowAccounts, ",")
@@ -31,8 +49,8 @@ func Unlocked(p Partition, allow []string, checked bool) []Mismatch {
 		found = append(found, Mismatch{"allow-accounts", fmt.Sprintf("partition %s: allow_accounts is %s, but Slurm's AllowAccounts is %s", p.Name, want, shown),
 			fmt.Sprintf("add AllowAccounts=%s %s", want, where)})
 	}
-	if !checked {
-		found = append(found, Mismatch{"accounts-unchecked", "allow_accounts has no effect, because Slurm takes any account that a user writes",
+	if accounting == AccountsWritten {
+		found = append(found, Mismatch{AccountsUnchecked, "allow_accounts has no effect, because Slurm takes any account that a user writes",
 			"set AccountingStorageEnforce=associations"})
 	}
 	return found

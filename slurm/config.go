@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
 // Config is what slurmctld runs with, as far as this project asks.
@@ -44,10 +46,16 @@ type Config struct {
 	Accounts bool
 }
 
-// ChecksAccounts reports whether Slurm refuses an account that its user does not have.
-// Words beyond associations bring it with them: slurm.conf(5).
-func (c Config) ChecksAccounts() bool {
-	return slices.ContainsFunc(c.AccountingEnforce, func(word string) bool { return !strings.HasPrefix(word, "no") })
+// Accounting says what Slurm knows of accounts. Each word of AccountingStorageEnforce but "no…"
+// brings associations with it: slurm.conf(5).
+func (c Config) Accounting() capacity.Accounting {
+	switch {
+	case slices.ContainsFunc(c.AccountingEnforce, func(word string) bool { return !strings.HasPrefix(word, "no") }):
+		return capacity.AccountsChecked
+	case c.Accounts:
+		return capacity.AccountsWritten
+	}
+	return capacity.NoAccounting
 }
 
 // ChecksLimits reports whether Slurm holds jobs to the limits of QOS and associations.

@@ -368,7 +368,7 @@ func TestPartitionsAndConfigOfRealSlurm(t *testing.T) {
 	if config.Version != version || version.Major < 22 || config.ConfPath != cluster.Conf() || config.KillWait <= 0 || config.SuspendExcNodes != "static-1" || config.ResumeTimeout != time.Minute {
 		t.Errorf("config %+v, version %v", config, version)
 	}
-	if config.ChecksAccounts() {
+	if config.Accounting() != capacity.NoAccounting {
 		t.Error("a Slurm without accounting is said to check accounts")
 	}
 }
@@ -379,7 +379,7 @@ func TestChecksAccountsOfRealSlurm(t *testing.T) {
 	t.Cleanup(func() { check(t, cluster.Stop()) })
 	config, err := (&slurm.Client{Conf: cluster.Conf()}).Config(deadline(t))
 	check(t, err)
-	if !config.ChecksAccounts() {
+	if config.Accounting() != capacity.AccountsChecked {
 		t.Errorf("%+v", config)
 	}
 }

@@ -157,11 +157,11 @@ func (r *run) partitions(ctx context.Context) {
 			good = false
 			r.fail("groups", m.Fix, "%s", m.Message)
 		}
-		for _, m := range capacity.Unlocked(p, there[at].AllowAccounts, r.slurmConfig.ChecksAccounts()) {
-			if good = false; m.Code == "accounts-unchecked" && unchecked {
+		for _, m := range capacity.Unlocked(p, there[at].AllowAccounts, r.slurmConfig.Accounting()) {
+			if good = false; m.Code == capacity.AccountsUnchecked && unchecked {
 				continue // of the cluster, so said once
 			}
-			unchecked = unchecked || m.Code == "accounts-unchecked"
+			unchecked = unchecked || m.Code == capacity.AccountsUnchecked
 			r.fail("accounts", m.Fix, "%s", m.Message)
 		}
 		if there[at].Nodes == "" {

@@ -17,8 +17,8 @@ func unlocked(snap *capacity.Snapshot, c *Cluster) []string {
 		for _, m := range capacity.UnlockedGroups(p, c.Partitions[i].AllowGroups) {
 			problems = append(problems, m.String())
 		}
-		for _, m := range capacity.Unlocked(p, c.Partitions[i].AllowAccounts, c.ChecksAccounts) {
-			if m.Code == "accounts-unchecked" { // of the cluster, so said once
+		for _, m := range capacity.Unlocked(p, c.Partitions[i].AllowAccounts, c.Accounting) {
+			if m.Code == capacity.AccountsUnchecked { // of the cluster, so said once
 				last = []string{m.String()}
 				continue
 			}

@@ -29,26 +29,29 @@ func TestUnlockedGroups(t *testing.T) {
 
 func TestUnlocked(t *testing.T) {
 	const free = "allow_accounts has no effect, because Slurm takes any account that a user writes; set AccountingStorageEnforce=associations"
+	const useless = "allow_accounts has no use, because Slurm keeps no accounting: with AllowAccounts an older Slurm starts no job at all, a newer one starts every job; remove allow_accounts and AllowAccounts, or set AccountingStorageType=accounting_storage/slurmdbd and AccountingStorageEnforce=associations"
 	for name, c := range map[string]struct {
 		ours, slurms string
 		provider     capacity.Provider
-		checks       bool
+		accounting   capacity.Accounting
 		want         []string
 	}{
 		"for everyone":                  {},
-		"the same":                      {"nlp,vision", "vision,NLP", capacity.ProviderEC2, true, nil},
-		"no lock":                       {"nlp", "", capacity.ProviderEC2, true, []string{"partition gpu: allow_accounts is nlp, but Slurm's AllowAccounts is ALL; add AllowAccounts=nlp to its line in slurm.conf"}},
-		"no lock, on PCS":               {"nlp", "", capacity.ProviderPCS, true, []string{"partition gpu: allow_accounts is nlp, but Slurm's AllowAccounts is ALL; add AllowAccounts=nlp to the Slurm settings of the PCS queue"}},
-		"others too":                    {"nlp", "nlp,law", capacity.ProviderEC2, true, []string{"partition gpu: allow_accounts is nlp, but Slurm's AllowAccounts is nlp,law; add AllowAccounts=nlp to its line in slurm.conf"}},
-		"fewer":                         {"nlp,law", "nlp", capacity.ProviderEC2, true, []string{"partition gpu: allow_accounts is nlp,law, but Slurm's AllowAccounts is nlp; add AllowAccounts=nlp,law to its line in slurm.conf"}},
-		"a lock that takes any account": {"nlp", "nlp", capacity.ProviderEC2, false, []string{free}},
-		"Slurm's own, and none of ours": {"", "nlp", capacity.ProviderEC2, false, nil},
+		"the same":                      {"nlp,vision", "vision,NLP", capacity.ProviderEC2, capacity.AccountsChecked, nil},
+		"no lock":                       {"nlp", "", capacity.ProviderEC2, capacity.AccountsChecked, []string{"partition gpu: allow_accounts is nlp, but Slurm's AllowAccounts is ALL; add AllowAccounts=nlp to its line in slurm.conf"}},
+		"no lock, on PCS":               {"nlp", "", capacity.ProviderPCS, capacity.AccountsChecked, []string{"partition gpu: allow_accounts is nlp, but Slurm's AllowAccounts is ALL; add AllowAccounts=nlp to the Slurm settings of the PCS queue"}},
+		"others too":                    {"nlp", "nlp,law", capacity.ProviderEC2, capacity.AccountsChecked, []string{"partition gpu: allow_accounts is nlp, but Slurm's AllowAccounts is nlp,law; add AllowAccounts=nlp to its line in slurm.conf"}},
+		"fewer":                         {"nlp,law", "nlp", capacity.ProviderEC2, capacity.AccountsChecked, []string{"partition gpu: allow_accounts is nlp,law, but Slurm's AllowAccounts is nlp; add AllowAccounts=nlp,law to its line in slurm.conf"}},
+		"a lock that takes any account": {"nlp", "nlp", capacity.ProviderEC2, capacity.AccountsWritten, []string{free}},
+		"no accounting is kept":         {"nlp", "nlp", capacity.ProviderEC2, capacity.NoAccounting, []string{useless}},
+		"nor a lock":                    {"nlp", "", capacity.ProviderEC2, capacity.NoAccounting, []string{useless}},
+		"Slurm's own, and none of ours": {"", "nlp", capacity.ProviderEC2, capacity.NoAccounting, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			list := func(text string) []string { return strings.FieldsFunc(text, func(r rune) bool { return r == ',' }) }
 			snap := &capacity.Snapshot{Partitions: []capacity.Partition{
 				{Name: "gpu", Provider: c.provider, AllowAccounts: list(c.ours)}, {Name: "not-in-slurm", AllowAccounts: []string{"nlp"}}}}
-			got := unlocked(snap, &Cluster{ChecksAccounts: c.checks, Partitions: []Partition{{Name: "gpu", AllowAccounts: list(c.slurms)}, {Name: "cpu"}}})
+			got := unlocked(snap, &Cluster{Accounting: c.accounting, Partitions: []Partition{{Name: "gpu", AllowAccounts: list(c.slurms)}, {Name: "cpu"}}})
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Error(diff)
 			}

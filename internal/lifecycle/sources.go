@@ -191,9 +191,8 @@ type Cluster struct {
 	// KillWait is how long Slurm waits between TERM and KILL.
 	KillWait time.Duration
 	// NoRequeue: see capacity.Snapshot.
-	NoRequeue bool
-	// ChecksAccounts: users have only the accounts that Slurm's accounting gave them.
-	ChecksAccounts bool
+	NoRequeue  bool
+	Accounting capacity.Accounting
 	// Walls are limits of Slurm's accounting; those of before count if WallsErr is not nil.
 	Walls        capacity.Walls
 	WallsErr     error

@@ -157,7 +157,7 @@ func (s SyncSlurm) Look(ctx context.Context) (*lifecycle.Cluster, error) {
 		return nil, err
 	}
 	c := &lifecycle.Cluster{Version: cfg.Version.String(), TimeMinCollapses: cfg.Version.TimeMinCollapses(), KillWait: cfg.KillWait, NoRequeue: cfg.NoRequeue,
-		ChecksAccounts: cfg.ChecksAccounts(), ShowsPoweredDown: cfg.ShowsPoweredDown()}
+		Accounting: cfg.Accounting(), ShowsPoweredDown: cfg.ShowsPoweredDown()}
 	if c.Mark, c.MarkErr = s.mark(cfg); s.PCSCluster == "" {
 		c.Name = cfg.ClusterName
 	}

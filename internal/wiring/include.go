@@ -291,7 +291,7 @@ func (in Include) nodes() string {
 			names = append(names, in.names(g)...)
 		}
 		fmt.Fprintf(&b, "PartitionName=%s Nodes=%s", p.Name, slurm.Compress(names))
-		if len(p.AllowAccounts) > 0 {
+		if len(p.AllowAccounts) > 0 && in.accounting() {
 			fmt.Fprintf(&b, " AllowAccounts=%s", strings.Join(p.AllowAccounts, ","))
 		}
 		if len(p.AllowGroups) > 0 {
@@ -303,6 +303,12 @@ func (in Include) nodes() string {
 		b.WriteString(" State=UP\n")
 	}
 	return b.String()
+}
+
+// accounting reports whether the site's Slurm keeps accounts. Without them AllowAccounts keeps
+// every job from starting, or none: it is left out, and sync and check say so.
+func (in Include) accounting() bool {
+	return strings.HasSuffix(in.Site.Value("AccountingStorageType"), "slurmdbd")
 }
 
 func hardware(t ec2.InstanceType) string {
