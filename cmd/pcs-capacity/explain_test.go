@@ -117,6 +117,12 @@ func TestExplainScreens(t *testing.T) {
 	begins := func(d time.Duration) func(j *explain.Job) {
 		return func(j *explain.Job) { j.Request.Begin = now(d) }
 	}
+	fits := func(comment string) func(j *explain.Job) {
+		return func(j *explain.Job) { j.Request.Comment, j.Request.TimeMin = comment, capacity.Minutes(60) }
+	}
+	ends := func(d time.Duration) func(j *explain.Job) {
+		return func(j *explain.Job) { j.Request.TimeLimit, j.End = capacity.Minutes(380), now(d) }
+	}
 	const atFence = "reservation cr-0e2000000000000a1 must be free of jobs by 2026-11-20 17:20 UTC; it goes on in cr-0e2000000000000a2, which opens at 2026-11-20 22:00 UTC"
 	const interrupted = "EC2 takes gpu-1 of reservation cr-0e2000000000000a1 back within 2 minutes"
 	node := func(state, reason string) explain.Node {
@@ -184,6 +190,10 @@ func TestExplainScreens(t *testing.T) {
 		{"it runs, and is requeued at the end", ofJob(job(runs, func(j *explain.Job) { j.Request.Comment = "on_end=requeue" }), world(), 0), explain.Runs},
 		{"it runs on demand, where no fence is", ofJob(job(runs), onDemand(), 0), explain.Runs},
 		{"it runs, and EC2 takes its nodes back", ofJob(job(runs, told("pcs-capacity: interrupted at 2026-11-20 11:59 UTC: "+interrupted+"; this job ends then: save your work")), world(), 0), explain.Interrupted},
+		{"it runs, fitted to the fence", ofJob(job(runs, fits("time=fit:2880"), ends(blockEnd-40*time.Minute-30*time.Second)), world(), 0), explain.Runs},
+		{"it runs, and may be raised", ofJob(job(runs, fits("time=fit")), world(), 0), explain.Runs},
+		{"it runs, and its limit was lowered", ofJob(job(runs, ends(blockEnd-40*time.Minute)), world(), 0), explain.Runs},
+		{"it waits with a limit that is fitted", ofJob(job(fits("time=fit:2880")), world(), 0), explain.WaitsInQueue},
 		{"it is over", ofJob(job(func(j *explain.Job) { j.State = "TIMEOUT" }), world(), 0), explain.Ended},
 		{"sync does not run", ofJob(job(), world(), 2*time.Hour), explain.WaitsInQueue},
 

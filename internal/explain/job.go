@@ -53,8 +53,12 @@ func OfJob(j Job, snap *capacity.Snapshot, records []state.Record, now time.Time
 		limit += ", at least " + req.TimeMin.String()
 	}
 	e.fact("time limit", "%s", limit)
-	e.fact("constraint", "%s", req.Constraint)
 	managed := slices.ContainsFunc(req.Partitions, func(name string) bool { _, ours := snap.Partition(name); return ours })
+	if managed {
+		e.fact("limit", "%s", limitOf(j, snap, now))
+		e.fact("begin time", "%s", beginOf(j))
+	}
+	e.fact("constraint", "%s", req.Constraint)
 	switch {
 	case j.State == "RUNNING" && j.Configuring:
 		e.boots(j)
@@ -96,6 +100,52 @@ func OfJob(j Job, snap *capacity.Snapshot, records []state.Record, now time.Time
 	}
 	e.age(snap, now)
 	return e
+}
+
+// limitOf says what sync did, or may yet do, to a job's time limit; "" if nothing.
+func limitOf(j Job, snap *capacity.Snapshot, now time.Time) string {
+	wish, _ := capacity.ParseWish(j.Request.Comment)
+	upTo := ""
+	if wish.FitLimit.Bounded() {
+		upTo = ", up to the stated " + wish.FitLimit.String()
+	}
+	if j.State == "PENDING" && wish.Fit {
+		return "fitted to what a block leaves, and by sync to the fence once the job runs" + upTo
+	}
+	if j.State != "RUNNING" || j.Configuring || !j.Request.TimeLimit.Bounded() || j.End.IsZero() {
+		return ""
+	}
+	var fence time.Time
+	for _, name := range j.Request.Partitions {
+		if t := snap.FenceOf(name, j.Nodes, now); !t.IsZero() && (fence.IsZero() || t.Before(fence)) {
+			fence = t
+		}
+	}
+	left := fence.Sub(j.End)
+	switch {
+	case fence.IsZero():
+		return ""
+	case left.Abs() <= atFence && wish.Fit:
+		return "fitted by sync to the fence, " + capacity.FormatUTC(fence) + upTo
+	case left.Abs() <= atFence:
+		return "ends at the fence, " + capacity.FormatUTC(fence) + ": sync lowers one that crosses it"
+	case left > 0 && wish.Fit && j.Request.TimeMin.Bounded():
+		return "sync may raise it to the fence, " + capacity.FormatUTC(fence) + upTo
+	}
+	return ""
+}
+
+// atFence is how far from its fence a job ends whose limit was fitted to it in whole minutes.
+const atFence = time.Minute
+
+// beginOf names the begin time of a job that sync gave one when it was requeued at a fence.
+func beginOf(j Job) string {
+	why, requeued := toldThat(j.AdminComment, "requeued")
+	begin := capacity.FormatUTC(j.Request.Begin)
+	if j.State != "PENDING" || !requeued || !strings.HasSuffix(why, "must be free of jobs by "+begin) {
+		return ""
+	}
+	return begin + ", set by sync: the fence"
 }
 
 func (e *Explanation) boots(j Job) {
