@@ -22,6 +22,8 @@ type plain struct {
 	*upProcess
 	ctx      context.Context
 	packaged bool
+	// copied: nodes copy slurm.conf of the controller.
+	copied bool
 }
 
 func startPlain(t *testing.T, args ...string) *plain {
@@ -39,7 +41,7 @@ func startPlain(t *testing.T, args ...string) *plain {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	t.Cleanup(cancel)
-	p := &plain{t, startUp(t, "", nil, append([]string{"--mode", "ec2", "--plain", "--bin", bin}, args...)...), ctx, dist != ""}
+	p := &plain{T: t, upProcess: startUp(t, "", nil, append([]string{"--mode", "ec2", "--plain", "--bin", bin}, args...)...), ctx: ctx, packaged: dist != "", copied: slices.Contains(args, "--copied-conf")}
 	p.waitReady(t)
 	if p.packaged {
 		deb, err := installed.Package(dist, installed.DEB)
@@ -142,6 +144,9 @@ func (p *plain) quickStart() {
 	// In front of the sections that the package's file has.
 	p.do("cd /etc/pcs-capacity && touch config.toml && cat /home/settings.toml config.toml >new && mv new config.toml")
 	for _, line := range commands[1:] {
+		if p.copied { // as the page says
+			line = strings.Replace(line, " --conf-server head", "", 1)
+		}
 		p.Logf("$ %s\n%s", line, p.do(line))
 	}
 	p.until("squeue --noheader --states=all --format=%T", "COMPLETED")
@@ -175,5 +180,14 @@ func TestQuickStartBesideAWSPlugin(t *testing.T) {
 	p.until("cat /var/log/slurm/aws-plugin.log", "resume aws-node-2")
 	if out := p.do("cat /var/log/pcs-capacity/resume.log"); strings.Contains(out, `"msg":"launched","pid"`) && strings.Contains(out, `"nodes":"aws-node-2","jobs"`) {
 		t.Errorf("our ResumeProgram launched a node of the site's:\n%s", out)
+	}
+}
+
+// TestQuickStartWithoutConfigless: on one whose nodes have a copy of slurm.conf.
+func TestQuickStartWithoutConfigless(t *testing.T) {
+	p := startPlain(t, "--copied-conf")
+	p.quickStart()
+	if out := p.do("scontrol show config"); strings.Contains(out, "enable_configless") {
+		t.Errorf("slurmctld hands out its configuration:\n%s", out)
 	}
 }

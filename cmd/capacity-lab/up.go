@@ -29,6 +29,7 @@ type upCmd struct {
 	Block      bool          `help:"The account has a Capacity Block that is open: cr-01ab00000000000b1, two p5.48xlarge for two hours."`
 	Plain      bool          `help:"With mode ec2: Slurm as a distribution installs it, on machines of its own, not set up for the product. on-head COMMAND runs one on its controller. Takes root."`
 	AWSPlugin  bool          `name:"aws-plugin" help:"With --plain: the site launches nodes of its own by aws-plugin-for-slurm, whose programs are played: they log their nodes."`
+	CopiedConf bool          `help:"With --plain: nodes copy /etc/slurm of the controller when they boot, by user data of the launch template; it is /home/slurm."`
 	Detach     bool          `help:"Run in the background, and print what the shell is to evaluate; kill $CAPACITY_LAB_PID stops it."`
 	quirks     `embed:""`
 }
@@ -68,6 +69,7 @@ type lab struct {
 	mode       string
 	isPlain    bool
 	awsPlugin  bool
+	copiedConf bool
 	dir        string // absolute
 	bin        string // folder of the product's programs
 	bootDelay  time.Duration
@@ -87,8 +89,8 @@ func (cmd *upCmd) newLab() (*lab, error) {
 	if cmd.Plain && (cmd.Mode != "ec2" || cmd.Accounting || cmd.Block) {
 		return nil, errors.New("--plain goes with --mode ec2, and without --accounting and --block: its account has an open block")
 	}
-	if cmd.AWSPlugin && !cmd.Plain {
-		return nil, errors.New("--aws-plugin goes with --plain")
+	if (cmd.AWSPlugin || cmd.CopiedConf) && !cmd.Plain {
+		return nil, errors.New("--aws-plugin and --copied-conf go with --plain")
 	}
 	scenario := awssim.LabScenario()
 	if cmd.Plain {
@@ -99,6 +101,9 @@ func (cmd *upCmd) newLab() (*lab, error) {
 		if scenario, err = awssim.LoadScenario(cmd.Scenario); err != nil {
 			return nil, err
 		}
+	}
+	if cmd.CopiedConf {
+		copyConf(scenario)
 	}
 	if cmd.Block {
 		if err := addBlock(scenario); err != nil {
@@ -140,7 +145,7 @@ func (cmd *upCmd) newLab() (*lab, error) {
 		return nil, fmt.Errorf("a lab is running in %s already; stop it, or choose another --dir", dir)
 	}
 	return &lab{
-		mode: cmd.Mode, isPlain: cmd.Plain, awsPlugin: cmd.AWSPlugin, dir: dir, bin: bin, bootDelay: cmd.BootDelay, accounting: cmd.Accounting, scenario: scenario,
+		mode: cmd.Mode, isPlain: cmd.Plain, awsPlugin: cmd.AWSPlugin, copiedConf: cmd.CopiedConf, dir: dir, bin: bin, bootDelay: cmd.BootDelay, accounting: cmd.Accounting, scenario: scenario,
 		log: slog.New(slog.NewTextHandler(logTo, nil)), logTo: logTo,
 	}, nil
 }

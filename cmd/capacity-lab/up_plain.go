@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -120,11 +121,28 @@ func (p *plainSite) startHead(ctx context.Context) error {
 			files["/etc/aws/"+verb+".py"] = "#!/bin/sh\necho " + verb + " \"$1\" >>/var/log/slurm/aws-plugin.log\n"
 		}
 	}
+	without := hidden
+	if p.lab.copiedConf {
+		if err := os.MkdirAll(p.lab.path("home", "slurm"), 0o755); err != nil {
+			return err
+		}
+		binds["/etc/slurm"] = p.lab.path("home", "slurm")
+		without = slices.DeleteFunc(slices.Clone(hidden), func(path string) bool { return path == "/etc/slurm" })
+	}
 	before := p.program(binds, files)
 	var err error
 	p.head, err = machine.Start(ctx, machine.Config{Name: "head", Address: headAddress + prefixLength, Folder: p.lab.path("machines", "head"), Files: files, Binds: binds,
-		Hidden: hidden, Init: plainFile("image.sh") + before + "systemctl start slurmctld\n"})
+		Hidden: without, Init: plainFile("image.sh") + before + "systemctl start slurmctld\n"})
 	return err
+}
+
+// copyConf lets the nodes of the account copy slurm.conf, and what is beside it, when they boot.
+func copyConf(s *awssim.Scenario) {
+	for _, region := range s.Regions {
+		for i := range region.LaunchTemplates {
+			region.LaunchTemplates[i].UserData = plainFile("copy.sh")
+		}
+	}
 }
 
 // slurmConf is what the site has written.
