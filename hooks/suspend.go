@@ -117,7 +117,7 @@ func (s *Suspend) pace(ctx context.Context, nodes []string) {
 	}
 	at, list := s.Called.Add(s.EC2.Offset()), s.Slurm.Hostlist(nodes)
 	record := state.Record{At: at, Hook: "resume", Nodes: list, Jobs: shown, Code: NotBooted,
-		Message: "the instance did not register with Slurm within ResumeTimeout; its image or its network may be broken"}
+		Message: "the instance did not register with Slurm within ResumeTimeout; its image, its slurm.conf or its network may be broken"}
 	if err := s.Records.AppendRecords(record); err != nil {
 		s.Log.Error("keeping a record", "err", err)
 	}

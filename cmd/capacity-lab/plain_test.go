@@ -190,4 +190,9 @@ func TestQuickStartWithoutConfigless(t *testing.T) {
 	if out := p.do("scontrol show config"); strings.Contains(out, "enable_configless") {
 		t.Errorf("slurmctld hands out its configuration:\n%s", out)
 	}
+	// An older copy does not know our nodes.
+	p.do("grep -v pcs-capacity /etc/slurm/slurm.conf >/tmp/slurm.conf")
+	if out, err := p.on("timeout 10 slurmd -D -N gpu-1 -f /tmp/slurm.conf"); err == nil || !strings.Contains(out, `lookup failure for node "gpu-1"`) {
+		t.Errorf("slurmd with an older slurm.conf: %v: %s", err, out)
+	}
 }
