@@ -147,7 +147,11 @@ func (p *plain) quickStart() {
 		if p.copied { // as the page says
 			line = strings.Replace(line, " --conf-server head", "", 1)
 		}
-		p.Logf("$ %s\n%s", line, p.do(line))
+		out := p.do(line)
+		p.Logf("$ %s\n%s", line, out)
+		if line == "pcs-capacity hooks install" && strings.Contains(strings.Join(strings.Fields(out), " "), "a copy of slurm.conf") != p.copied {
+			p.Errorf("hooks install does not say who needs a copy of slurm.conf:\n%s", out)
+		}
 	}
 	p.until("squeue --noheader --states=all --format=%T", "COMPLETED")
 	p.Logf("%d commands, %s", len(commands), time.Since(began).Round(time.Second))

@@ -124,8 +124,8 @@ func (in Include) byHand() (notes []string) {
 	}
 	for _, g := range in.groups() {
 		if t, known := in.Templates[g.LaunchTemplate]; known && !t.AsksConfServer() {
-			notes = append(notes, fmt.Sprintf("user data of launch template %s has no --conf-server: copy slurm.conf, %s, gres.conf and %s into the image of node group %s, each time that they change",
-				t.Name, IncludeFile, GresFile, g.Name))
+			notes = append(notes, fmt.Sprintf("user data of launch template %s has no --conf-server: give the nodes of node group %s a copy of slurm.conf, %s, gres.conf and %s, each time that they change: in the image, by user data, or on a shared file system",
+				t.Name, g.Name, IncludeFile, GresFile))
 		}
 	}
 	return notes
