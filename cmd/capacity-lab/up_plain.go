@@ -188,7 +188,7 @@ func (p *plainSite) startStatic(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("Slurm does not start: %s: %w; see %s", out, errors.Join(err, ctx.Err()), p.head.Log())
+			return fmt.Errorf("slurmctld or slurmd of cpu-1 does not start: %s: %w; see %s", out, errors.Join(err, ctx.Err()), p.head.Log())
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
