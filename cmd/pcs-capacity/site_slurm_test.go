@@ -10,6 +10,7 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/internal/check"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
 // plainSlurm is what slurm.conf says before anybody thought of power saving. It has no
@@ -19,7 +20,7 @@ func plainSlurm(c *slurmlab.Config) {
 	c.ResumeProgram, c.SuspendProgram = "", ""
 	c.CloudGroups[0].AlwaysOn, c.CloudGroups[0].GPUs = false, 8
 	c.GresConf = siteGres
-	c.Extra = []string{"ResumeProgram=", "SuspendProgram=", "SuspendTime=", "ResumeTimeout=", "SuspendTimeout=", "SuspendExcNodes=", "PrologSlurmctld="}
+	c.Extra = []string{"ResumeProgram=", "SuspendProgram=", "SuspendTime=", "ResumeTimeout=1", "SuspendTimeout=1", "SuspendExcNodes=", "PrologSlurmctld="}
 }
 
 const siteGres = "NodeName=static-1 AutoDetect=off # the site's\n"
@@ -123,6 +124,10 @@ func TestSitesOwnNodesStay(t *testing.T) {
 	time.Sleep(2 * time.Second)
 	jobs.end(3)
 
+	if running, err := (&slurm.Client{}).Config(t.Context()); err != nil || running.ResumeTimeout != time.Second || running.SuspendTimeout != time.Second || running.SuspendTime != 0 {
+		t.Errorf("power saving of the site's nodes has changed: %+v, %v", running, err)
+	}
+	// The node boots for longer than the site's ResumeTimeout.
 	w.onThisMachine()
 	id, err := w.cluster.Submit(t.Context(), "true", "-p", "gpu", "-w", "gpu-1", "-t", "5", "--gres=gpu:8")
 	if err == nil {
