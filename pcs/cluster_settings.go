@@ -11,25 +11,49 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/pcs/types"
 )
 
-// NotSettled says what keeps PCS from updating the cluster: it takes an update only while
-// the cluster and all its node groups and queues are ACTIVE (AWS PCS User Guide, "Updating a
-// cluster"). "" if nothing does.
-func (i Inventory) NotSettled() string {
-	var parts []string
-	if c := i.Cluster; c.Status != Active && c.Status != UpdateFailed {
-		parts = append(parts, fmt.Sprintf("cluster %s is %s", c.Name, c.Status))
+// NotSettled says what keeps PCS from updating the cluster, and what to do about it: PCS takes an
+// update only while the cluster and all its node groups and queues are ACTIVE (AWS PCS User
+// Guide, "Updating a cluster"). Both are "" if nothing does.
+func (i Inventory) NotSettled() (what, fix string) {
+	var parts, fixes []string
+	switch not, fix := i.Cluster.NotActive(); i.Cluster.Status {
+	case Active, UpdateFailed:
+	case CreateFailed, Deleting, Deleted, DeleteFailed:
+		return not, fix
+	case Suspending, Suspended:
+		parts, fixes = append(parts, not), append(fixes, fix)
+	default:
+		parts = append(parts, not)
+	}
+	note := func(thing string, s Status, why Failures) {
+		if s == Active {
+			return
+		}
+		part := fmt.Sprintf("%s is %s", thing, s)
+		if len(why) > 0 {
+			part += " (" + why.String() + ")"
+		}
+		parts = append(parts, part)
+		switch s {
+		case UpdateFailed:
+			fixes = append(fixes, fmt.Sprintf("mend what the update of %s failed on and update it, or delete it", thing))
+		case CreateFailed, DeleteFailed:
+			fixes = append(fixes, fmt.Sprintf("delete %s", thing))
+		}
 	}
 	for _, g := range i.Groups {
-		if g.Status != Active {
-			parts = append(parts, fmt.Sprintf("node group %s is %s", g.Name, g.Status))
-		}
+		note("node group "+g.Name, g.Status, g.Failures)
 	}
 	for _, q := range i.Queues {
-		if q.Status != Active {
-			parts = append(parts, fmt.Sprintf("queue %s is %s", q.Name, q.Status))
-		}
+		note("queue "+q.Name, q.Status, q.Failures)
 	}
-	return strings.Join(parts, ", ")
+	switch {
+	case len(parts) == 0:
+		return "", ""
+	case len(fixes) == 0:
+		return strings.Join(parts, ", "), "run this again then"
+	}
+	return strings.Join(parts, ", "), strings.Join(fixes, "; ") + "; then run this again"
 }
 
 // ChangeClusterSettings sets custom settings of the cluster, and takes out those whose value

@@ -2,7 +2,6 @@ package wiring
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -79,8 +78,8 @@ func (p *Plan) set(c Cluster, change map[string]string) error {
 	if before == after && c.Cluster.Status == pcs.Active {
 		return nil
 	}
-	if why := c.NotSettled(); why != "" {
-		return errors.New(why + ", and PCS changes the settings of a cluster only while everything in it is ACTIVE; run this again then")
+	if why, fix := c.NotSettled(); why != "" {
+		return fmt.Errorf("%s, and PCS changes the settings of a cluster only while everything in it is ACTIVE; %s", why, fix)
 	}
 	p.Changes = append(p.Changes, Change{"set", "PCS cluster " + c.Cluster.Name, diff(before, after), func(ctx context.Context) error { return c.Change(ctx, change) }})
 	return nil

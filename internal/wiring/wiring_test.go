@@ -325,6 +325,40 @@ func TestSwitchOn(t *testing.T) {
 	}
 }
 
+// What PCS will not make ACTIVE by itself takes more than running this again.
+func TestSwitchOnWhereAWaitDoesNotHelp(t *testing.T) {
+	for _, c := range []struct {
+		cluster, group, queue pcs.Status
+		want, not             string
+	}{
+		{cluster: pcs.Updating, want: "ACTIVE; run this again then"},
+		{group: pcs.Creating, queue: pcs.Updating, want: "ACTIVE; run this again then"},
+		{group: pcs.Deleting, want: "ACTIVE; run this again then"},
+		{cluster: "RESUMING", want: "ACTIVE; run this again then"},
+		{cluster: pcs.Suspended, want: "ACTIVE; move it to a newer Slurm"},
+		{cluster: pcs.CreateFailed, want: "ACTIVE; name another cluster", not: "run this again"},
+		{cluster: pcs.Deleting, want: "ACTIVE; name another cluster", not: "run this again"},
+		{group: pcs.UpdateFailed, want: "node group g is UPDATE_FAILED (InternalError: no luck), and PCS changes the settings of a cluster only while everything in it is ACTIVE; mend what the update of node group g failed on and update it, or delete it; then run this again"},
+		{group: pcs.CreateFailed, queue: pcs.Updating, want: "ACTIVE; delete node group g; then run this again"},
+		{queue: pcs.CreateFailed, want: "ACTIVE; delete queue q; then run this again"},
+		{queue: pcs.DeleteFailed, want: "ACTIVE; delete queue q; then run this again"},
+	} {
+		or := func(s, other pcs.Status) pcs.Status {
+			if s == "" {
+				return other
+			}
+			return s
+		}
+		cluster := Cluster{Inventory: pcs.Inventory{Cluster: pcs.Cluster{Name: "ml", Status: or(c.cluster, pcs.Active)},
+			Groups: []pcs.NodeGroup{{Name: "g", Status: or(c.group, pcs.Active), Failures: pcs.Failures{{Code: "InternalError", Message: "no luck"}}}},
+			Queues: []pcs.Queue{{Name: "q", Status: or(c.queue, pcs.Active)}}}}
+		err := new(Plan).SwitchOn(cluster, "")
+		if err == nil || !strings.Contains(err.Error(), c.want) || c.not != "" && strings.Contains(err.Error(), c.not) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
 // Each version that AWS PCS has installed reads its own folder, and newer ones the one
 // without a version, which may be a link.
 func TestPCSFolders(t *testing.T) {
