@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -136,6 +137,27 @@ type Slot struct {
 	Unnamed bool `json:"unnamed,omitempty"`
 	// Nodes is a Slurm hostlist; "" before the nodes exist.
 	Nodes string `json:"nodes,omitempty"`
+	// Count is how many these are.
+	Count int `json:"count,omitempty"`
+	// Out are those of them that Slurm gives no job until somebody says so.
+	Out []NodesOut `json:"out,omitempty"`
+}
+
+// NodesOut are nodes that are drained, down or failed, for one reason.
+type NodesOut struct {
+	Nodes  string `json:"nodes"` // a hostlist
+	Count  int    `json:"count"`
+	State  string `json:"state"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// String names them.
+func (o NodesOut) String() string {
+	text := fmt.Sprintf("%s %s", o.Nodes, o.State)
+	if o.Reason != "" {
+		text += " (" + o.Reason + ")"
+	}
+	return text
 }
 
 // Subnet is a subnet with its Availability Zone.

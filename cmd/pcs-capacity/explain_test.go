@@ -99,6 +99,9 @@ func TestExplainScreens(t *testing.T) {
 	images := world() // of RHEL, and the first block is not for that
 	images.Reservations[1].Platform = "Red Hat Enterprise Linux"
 	images.Partitions[0].Groups[0].Platform = "Red Hat Enterprise Linux"
+	drained := world()
+	drained.Partitions[0].Groups[0].Slots[0].Count = 4
+	drained.Partitions[0].Groups[0].Slots[0].Out = []capacity.NodesOut{{Nodes: "gpu-[1-4]", Count: 4, State: "drained", Reason: "bad cable"}}
 	unseen := world()
 	unseen.Reservations = nil
 
@@ -145,6 +148,7 @@ func TestExplainScreens(t *testing.T) {
 	}{
 		{"a job waits for the block to open", ofJob(job(maint), at(-25*time.Hour), -25*time.Hour), explain.WaitsToOpen},
 		{"it waits for free nodes", ofJob(job(), world(), 0), explain.WaitsInQueue},
+		{"its nodes are drained", ofJob(job(), drained, 0), explain.NodesOut},
 		{"it waits for another job", ofJob(job(func(j *explain.Job) { j.Reason = "Dependency" }), world(), 0), explain.WaitsByRule},
 		{"the open block is too small, the next one is not", ofJob(job(), small, 0), explain.WaitsToOpen},
 		{"its constraint keeps it from the open block", ofJob(job(maint, func(j *explain.Job) { j.Request.Constraint = "gpu" }), inTwo, blockEnd-10*time.Minute), explain.Constrained},

@@ -45,6 +45,7 @@ const (
 	Constrained  = "constrained"      // its constraint keeps it from the reservation that would take it
 	WaitsForHost = "hosts-failed"     // fewer hosts are usable than it asks for
 	WaitsInQueue = "waits-in-queue"   // there is a block for it; Slurm decides when its turn is
+	NodesOut     = "nodes-out"        // too few nodes are left of those that are drained, down or failed
 	WaitsByRule  = "waits-by-rule"    // there is a block for it; a dependency or a limit of Slurm's keeps it back
 	NotKnown     = "reservation-not-known"
 	Open         = "open"

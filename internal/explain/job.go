@@ -340,6 +340,11 @@ func (e *Explanation) forCapacity(j Job, prospects []capacity.Prospect, v capaci
 			e.Advice = fmt.Sprintf("See what Slurm has of it: `scontrol show job %s`.", j.Shown)
 			return
 		}
+		if out, few := nodesOut(fits[0], snap); few {
+			e.Code, e.Answer = NodesOut, fmt.Sprintf("Job %s fits into %s, which is open, but too few of its nodes get jobs: %s.", j.Shown, where, strings.Join(out, ", "))
+			e.Advice = "Ask an administrator, who gives them back: `scontrol update nodename=NODES state=resume`."
+			return
+		}
 		e.Code, e.Answer = WaitsInQueue, fmt.Sprintf("Job %s fits into %s, which is open; it waits for free nodes, or for its turn in the queue.", j.Shown, where)
 		e.Advice = fmt.Sprintf("Nothing to do. `squeue -p %s` shows what is before it.", fits[0].Partition)
 	case len(here) > 0:
@@ -364,6 +369,16 @@ var rules = []string{"Assoc", "Dependency", "Invalid", "JobArrayTaskLimit", "Lic
 
 func rule(reason string) bool {
 	return slices.ContainsFunc(rules, func(word string) bool { return strings.HasPrefix(reason, word) })
+}
+
+// nodesOut are the nodes of a reservation's slot that get no job, and whether too few are left.
+func nodesOut(p capacity.Prospect, snap *capacity.Snapshot) (out []string, few bool) {
+	_, slot, _ := slotNamed(snap, p.Partition, p.Slot)
+	left := p.Usable
+	for _, o := range slot.Out {
+		out, left = append(out, o.String()), left-o.Count
+	}
+	return out, p.Reservation.ID != "" && len(out) > 0 && left < p.Needs
 }
 
 // lastOver is the reservation before a prospect whose time for jobs is over; "" if none was.

@@ -82,12 +82,18 @@ func OfNode(n Node, snap *capacity.Snapshot, records []state.Record, expand func
 // OfPartition says whether a partition takes jobs. troubles are what somebody should look at.
 func OfPartition(p capacity.Partition, waiting int, troubles []capacity.Problem, snap *capacity.Snapshot, now time.Time) Explanation {
 	e := Explanation{Subject: "partition " + p.Name, Code: NoCapacity, Facts: []Fact{}, Advice: "Nothing to do."}
-	order := []string{Open, WaitsToOpen, Fenced, NotKnown, NoCapacity}
+	order := []string{Open, WaitsToOpen, Fenced, NodesOut, NotKnown, NoCapacity}
 	where := ""
 	for _, g := range p.Groups {
 		for _, s := range g.Slots {
 			standing := snap.Standing(s, now)
 			code, words := slotWords(g, standing, now)
+			if code == Open && allOut(s) {
+				code, words = NodesOut, words+", and none of its nodes gets jobs"
+			}
+			for _, o := range s.Out {
+				e.fact("nodes", "%s", o)
+			}
 			if where == "" || slices.Index(order, code) < slices.Index(order, e.Code) {
 				e.Code, where = code, words
 			}
@@ -110,6 +116,8 @@ func OfPartition(p capacity.Partition, waiting int, troubles []capacity.Problem,
 		e.fact(name, "%s", t.Sentence)
 	}
 	switch {
+	case e.Code == NodesOut:
+		e.Advice = "When what the reasons name is mended: `scontrol update nodename=NODES state=resume`."
 	case e.Code == NoCapacity:
 		e.Advice = "Give it its next reservation: `pcs-capacity offerings` shows what is for sale, `pcs-capacity setup` adds it."
 	case trouble:
@@ -119,6 +127,15 @@ func OfPartition(p capacity.Partition, waiting int, troubles []capacity.Problem,
 	}
 	e.age(snap, now)
 	return e
+}
+
+// allOut reports whether no node of a slot gets a job.
+func allOut(slot capacity.Slot) bool {
+	out := 0
+	for _, o := range slot.Out {
+		out += o.Count
+	}
+	return out > 0 && out >= slot.Count
 }
 
 // slotWords says how a slot of a node group stands.

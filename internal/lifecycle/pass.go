@@ -106,6 +106,7 @@ func (p *pass) look(ctx context.Context) {
 		p.snap.Add(neverOpen(part, p.snap, p.now)...)
 	}
 	p.keepLeftovers()
+	p.tellOut()
 	p.lookForMisplaced()
 	p.lookForRollOver()
 	p.lookForOrphans(ctx)
@@ -268,6 +269,8 @@ func (p *pass) addSlots(part *capacity.Partition) {
 			nodes := p.cluster.SlotNodes(slot.Name)
 			slot.Nodes = p.Slurm.Hostlist(nodes)
 			slot.Feature = p.cluster.feature(slot.Name, nodes)
+			slot.Count = len(nodes)
+			slot.Out = p.cluster.out(nodes, p.Slurm.Hostlist)
 			part.Groups[g].GPUs = max(part.Groups[g].GPUs, p.cluster.gpus(nodes))
 		}
 	}
@@ -297,7 +300,8 @@ func keepSlurm(snap, old *capacity.Snapshot) {
 			p.Groups[g].GPUs = gpus[p.Groups[g].Name]
 			for s := range p.Groups[g].Slots {
 				slot := &p.Groups[g].Slots[s]
-				slot.Nodes, slot.Feature = slots[slot.Name].Nodes, slots[slot.Name].Feature
+				before := slots[slot.Name]
+				slot.Nodes, slot.Count, slot.Feature, slot.Out = before.Nodes, before.Count, before.Feature, before.Out
 			}
 		}
 	}

@@ -211,6 +211,9 @@ type Node struct {
 	Up bool
 	// PoweredDown: the node is off, and neither on its way there nor back.
 	PoweredDown bool
+	// Out is drained, down or failed for a node that Slurm gives no job until somebody says so,
+	// for Reason; "" for the others.
+	Out, Reason string
 	// GivenUp: the node did not boot within ResumeTimeout, and Slurm uses it no more.
 	GivenUp bool
 	// State is one word for what the node is doing.

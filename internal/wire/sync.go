@@ -189,7 +189,7 @@ func (s SyncSlurm) Look(ctx context.Context) (*lifecycle.Cluster, error) {
 
 // lifecycleNode is a node as the control loop has it.
 func lifecycleNode(n slurm.Node) lifecycle.Node {
-	return lifecycle.Node{Name: n.Name, Features: n.Features, State: nodeState(n), Up: nodeUp(n), GPUs: n.GPUs, GivenUp: timedOut(n),
+	return lifecycle.Node{Name: n.Name, Features: n.Features, State: nodeState(n), Up: nodeUp(n), GPUs: n.GPUs, GivenUp: timedOut(n), Out: nodeOut(n), Reason: n.Reason,
 		PoweredDown: n.PoweredDown() && !n.PoweringDown(), Address: n.Address}
 }
 
@@ -320,6 +320,21 @@ func nodeUp(n slurm.Node) bool {
 		return true
 	}
 	return false
+}
+
+// nodeOut is what keeps jobs from a node until somebody says so: drained, down or failed.
+func nodeOut(n slurm.Node) string {
+	switch {
+	case n.GivenUp():
+		return "" // the next ResumeProgram takes it
+	case n.Has("DRAIN"):
+		return "drained"
+	case n.State == "DOWN":
+		return "down"
+	case n.State == "FAIL" || n.Has("FAIL"):
+		return "failed"
+	}
+	return ""
 }
 
 // timedOut reports whether Slurm itself gave a node up. An administrator may have sent one

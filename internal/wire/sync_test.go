@@ -24,8 +24,10 @@ func TestNodesOfTheControlLoop(t *testing.T) {
 		"powering down yet": {slurm.Node{State: "IDLE", StateFlags: []string{"CLOUD", "POWERED_DOWN", "POWERING_DOWN"}}, lifecycle.Node{State: "powering-down"}},
 		"told to go down":   {slurm.Node{State: "IDLE", StateFlags: []string{"CLOUD", "POWERED_DOWN", "POWER_DOWN"}}, lifecycle.Node{State: "power-down"}},
 		"powering up":       {slurm.Node{State: "ALLOCATED", StateFlags: []string{"CLOUD", "POWERING_UP"}}, lifecycle.Node{State: "powering-up"}},
-		"drained":           {slurm.Node{State: "IDLE", StateFlags: []string{"DRAIN"}}, lifecycle.Node{State: "drain"}},
-		"dead":              {slurm.Node{State: "DOWN"}, lifecycle.Node{State: "down"}},
+		"drained":           {slurm.Node{State: "IDLE", StateFlags: []string{"DRAIN"}, Reason: "bad cable"}, lifecycle.Node{State: "drain", Out: "drained", Reason: "bad cable"}},
+		"failing":           {slurm.Node{State: "IDLE", StateFlags: []string{"FAIL"}}, lifecycle.Node{State: "idle", Up: true, Out: "failed"}},
+		"given up":          {slurm.Node{State: "DOWN", StateFlags: []string{"CLOUD", "POWERED_DOWN"}}, lifecycle.Node{State: "powered-down", PoweredDown: true}},
+		"dead":              {slurm.Node{State: "DOWN"}, lifecycle.Node{State: "down", Out: "down"}},
 	} {
 		if diff := cmp.Diff(c.want, lifecycleNode(c.node)); diff != "" {
 			t.Errorf("%s: %s", name, diff)

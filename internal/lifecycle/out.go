@@ -1,0 +1,51 @@
+package lifecycle
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+// out are those of the nodes that Slurm gives no job, by state and reason.
+func (c *Cluster) out(names []string, hostlist func([]string) string) []capacity.NodesOut {
+	type kind struct{ state, reason string }
+	var kinds []kind
+	nodes := map[kind][]string{}
+	byName := c.byName()
+	for _, name := range names {
+		n := byName[name]
+		if n.Out == "" {
+			continue
+		}
+		k := kind{n.Out, n.Reason}
+		if nodes[k] == nil {
+			kinds = append(kinds, k)
+		}
+		nodes[k] = append(nodes[k], name)
+	}
+	var all []capacity.NodesOut
+	for _, k := range kinds {
+		all = append(all, capacity.NodesOut{Nodes: hostlist(nodes[k]), Count: len(nodes[k]), State: k.state, Reason: k.reason})
+	}
+	return all
+}
+
+// ourReason begins the reasons of nodes that sync drains, of which it tells by itself.
+const ourReason = "pcs-capacity: "
+
+// tellOut names the nodes of open reservations that are paid and get no job.
+func (p *pass) tellOut() {
+	if p.cluster == nil {
+		return
+	}
+	for _, v := range views(p.snap, p.now) {
+		open := v.current.State == capacity.StateActive && !v.window.Start.After(p.now) && (v.window.Unbounded() || v.window.Fence.After(p.now))
+		if !open || v.former {
+			continue
+		}
+		for _, o := range slices.DeleteFunc(slices.Clone(v.slot.Out), func(o capacity.NodesOut) bool { return strings.HasPrefix(o.Reason, ourReason) }) {
+			p.say(capacity.Admin, "%s is open and paid, and no job gets nodes %s; when that is mended: `scontrol update nodename=%s state=resume`", v.current.ID, o, o.Nodes)
+		}
+	}
+}
