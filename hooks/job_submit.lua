@@ -24,12 +24,22 @@ local READ_SECONDS, FILTER_SECONDS, REST_SECONDS = 1, 2, 60
 local PLAN_SECONDS = 5
 local plan, plan_until, filter_rests_until = "", 0, 0
 
+-- Whether SlurmUser may not read the plan, and until when slurmctld's log has said so.
+local denied, denied_until = false, 0
+
+-- What the shell writes in place of a plan that it may not read, or whose folder it may not
+-- search. One that is not there is no fault of anybody.
+local DENIED = "Permission denied\n"
+local READ = [[ sh -c 'test -f "$0" && test -r "$0" && exec cat "$0"
+at=$0; until test -e "$at" || test -z "$at"; do at=${at%/*}; done
+if test -f "$at" || { test -d "$at" && ! test -x "$at"; }; then echo "Permission denied"; fi' ]]
+
 -- The text of the plan. nil if it is no regular file; then the second value says whether
 -- it hung.
 local function read_plan()
   local begin = os.time()
   local pipe = assert(io.popen("exec timeout -s KILL " .. READ_SECONDS ..
-    [[ sh -c 'test -f "$0" && exec cat "$0"' ]] .. QUOTED_PLAN .. " </dev/null 2>/dev/null", "r"))
+    READ .. QUOTED_PLAN .. " </dev/null 2>/dev/null", "r"))
   local text = pipe:read(MAX_PLAN)
   pipe:close()
   return text, not text and os.time() - begin >= READ_SECONDS
@@ -44,14 +54,22 @@ local function current_plan()
     plan_until = os.time() + REST_SECONDS
     return plan
   end
-  plan, plan_until = text or "", now + PLAN_SECONDS
+  denied, plan_until = text == DENIED, now + PLAN_SECONDS
+  if not denied then
+    plan = text or ""
+  elseif now >= denied_until or now < denied_until - REST_SECONDS then
+    denied_until = now + REST_SECONDS
+    slurm.log_error("pcs-capacity: %s: Permission denied; jobs are let through unchecked: let SlurmUser read it", PLAN)
+  end
   return plan
 end
 
 local function answer_in_time(job)
   local begin = os.time()
   local known = current_plan()
-  if not concerns_us(job, known) then return nil end
+  local ours = concerns_us(job, known)
+  if denied and (ours or known == "") then error(PLAN .. ": Permission denied", 0) end
+  if not ours then return nil end
   local quick, fields = part("quick")(job, known, begin)
   if not fields then return quick end
   if begin < filter_rests_until and begin >= filter_rests_until - REST_SECONDS then

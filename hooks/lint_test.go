@@ -173,3 +173,60 @@ assert(slurm_cli_pre_submit({ type = "srun", jobid = "7", partition = "gpu" }, 0
 		}
 	}
 }
+
+// slurmctld whose SlurmUser may not read the plan says so in its log, once a minute, and to each
+// user; what it read before still tells which jobs that concerns.
+func TestR6_UnreadablePlanIsSaidBySlurmctld(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("root gives up its rights here")
+	}
+	top, err := os.MkdirTemp("", "pcs-capacity-") // t.TempDir is closed to other users
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(top)
+	dir := filepath.Join(top, "it's local")
+	plan, script, driver := filepath.Join(dir, "plan"), filepath.Join(top, "job_submit.lua"), filepath.Join(top, "driver.lua")
+	const says = `local function say(who) return function(form, ...) io.write(who, form:format(...), "\n") end end
+slurm = { SUCCESS = 0, ERROR = -1, log_info = function() end, log_error = say("log: "), log_user = say("user: ") }
+local now = 1000000
+os.time = function() return now end
+dofile(arg[1])
+for _, after in ipairs({ 0, 1, 30, 40 }) do
+  now = now + after
+  assert(slurm_job_submit({ partition = "gpu" }, 0, 0) == 0)
+end
+`
+	if err := errors.Join(os.Chmod(top, 0o755), os.Mkdir(dir, 0o755), os.WriteFile(plan, []byte("version 1\npartition cpu\n"), 0o600),
+		os.WriteFile(script, []byte(JobSubmit(plan, dir, filepath.Join(top, "none"))), 0o644), os.WriteFile(driver, []byte(says), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	log := "log: pcs-capacity: " + plan + ": Permission denied; jobs are let through unchecked: let SlurmUser read it\n"
+	user := "user: pcs-capacity: " + plan + ": Permission denied; the job is let through unchecked; tell an administrator\n"
+	said := log + user + user + user + log + user
+	for _, lua := range luas {
+		for _, c := range []struct {
+			dir, plan os.FileMode
+			there     bool
+			want      string
+		}{{0o700, 0o644, true, said}, {0o755, 0o600, true, said}, {0o755, 0o644, true, ""}, {0o755, 0, false, ""}} {
+			err := errors.Join(os.Chmod(dir, c.dir), os.Chmod(plan, c.plan))
+			if !c.there {
+				err = errors.Join(err, os.Rename(plan, plan+".not"))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			run := exec.CommandContext(t.Context(), lua, driver, script)
+			run.Dir = "/"
+			run.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+			if out, err := run.CombinedOutput(); err != nil || string(out) != c.want {
+				t.Errorf("%s, %04o and %04o: %v: %s, want %s", lua, c.dir, c.plan, err, out, c.want)
+			}
+			if !c.there {
+				_ = os.Rename(plan+".not", plan)
+			}
+		}
+	}
+}
