@@ -1,9 +1,13 @@
 package lifecycle
 
 import (
+	"context"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
 // An instance is the node that it was launched for, or, where PCS launched it, the one at its
@@ -35,4 +39,54 @@ func TestNodeOfInstance(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
+}
+
+// What sync does with a job whose nodes EC2 takes back. What an administrator holds is not held
+// by us as well: our hold would become its owner's to release.
+func TestInterruptedJobs(t *testing.T) {
+	held := func(j *Job) { j.Held = true }
+	admin := func(j *Job) { j.Held, j.AdminHeld = true, true }
+	for name, c := range map[string]struct {
+		onEnd  capacity.OnEnd
+		change func(*Job)
+		holds  int    // how often it is requeued and held
+		state  string // afterwards
+		note   string // how its AdminComment begins
+	}{
+		"requeued":                       {capacity.RequeueAtEnd, nil, 0, "PENDING", "pcs-capacity: requeued at "},
+		"held":                           {capacity.HoldAtEnd, nil, 1, "PENDING", "pcs-capacity: its owner can release it from "},
+		"its owner holds it":             {capacity.HoldAtEnd, held, 1, "PENDING", "pcs-capacity: its owner can release it from "},
+		"an administrator holds it":      {capacity.HoldAtEnd, admin, 0, "PENDING", "pcs-capacity: requeued at "},
+		"an administrator holds another": {capacity.StopAtEnd, admin, 0, "RUNNING", "pcs-capacity: interrupted at "},
+		"not to be requeued":             {capacity.HoldAtEnd, func(j *Job) { admin(j); j.Requeue = false }, 0, "RUNNING", "pcs-capacity: interrupted at "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &countsHolds{model: newModel(noon, map[string]int{"solo": 1})}
+			j := s.submit(modelJob{Job: Job{Partition: "solo", Batch: true, Requeue: true}})
+			j.State, j.Nodes = "RUNNING", []string{"solo-1"}
+			s.node("solo-1").job = j
+			if c.change != nil {
+				c.change(&j.Job)
+			}
+			p := pass{snap: &capacity.Snapshot{}, now: noon, Sources: Sources{Slurm: s, State: state.Dir(t.TempDir()), MachineTime: func() time.Time { return noon }}}
+			p.interruptJobs(t.Context(), []Job{j.Job}, map[string]fenced{"solo-1": {slot: "solo", reservation: "cr-1", onEnd: c.onEnd, fence: noon}})
+			if j.State != c.state || s.holds != c.holds || !strings.HasPrefix(j.AdminComment, c.note) {
+				t.Errorf("%s, held %d times, %q; want %s, %d, %q", j.State, s.holds, j.AdminComment, c.state, c.holds, c.note)
+			}
+			if len(p.failed) > 0 || len(p.snap.Problems) > 0 {
+				t.Errorf("failed: %v, %v", p.failed, p.snap.Problems)
+			}
+		})
+	}
+}
+
+// countsHolds is the model, and counts its requeues into a hold.
+type countsHolds struct {
+	*model
+	holds int
+}
+
+func (s *countsHolds) RequeueHold(ctx context.Context, jobs ...string) error {
+	s.holds += len(jobs)
+	return s.model.RequeueHold(ctx, jobs...)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
 // What a pass says about a step.
@@ -103,5 +104,33 @@ func TestNodesThatAreGone(t *testing.T) {
 	again := look(true, old)
 	if len(again) != 1 || again[0].Severity != capacity.Admin {
 		t.Errorf("again: %v", again)
+	}
+}
+
+// A pass that drains a node opens the Slurm reservation that closed it, and does not say that
+// jobs get the node.
+func TestDrainedNodeIsNotPromised(t *testing.T) {
+	for node, c := range map[string]struct{ slurm, health, says string }{
+		"idle":                 {"idle", state.HealthGood, "jobs get gpu-1"},
+		"drained by somebody":  {"drain", state.HealthGood, "gpu-1 is drained and gets no jobs"},
+		"drained by this pass": {"idle", state.HealthBad, "gpu-1 is drained and gets no jobs"},
+	} {
+		t.Run(node, func(t *testing.T) {
+			s := newModel(noon, nil)
+			r := reservation("pcs-capacity-health-gpu.gpu-1.cr-0."+me, []string{"gpu-1"}, noon.Add(-time.Hour), noon.AddDate(1, 0, 0))
+			s.put(r)
+			cluster, err := s.Look(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			cluster.Nodes = []Node{{Name: "gpu-1", Up: true, State: c.slurm}}
+			p := &pass{snap: &capacity.Snapshot{}, now: noon, cluster: cluster, Sources: Sources{Owner: me, Slurm: s, State: state.Dir(t.TempDir()), MachineTime: func() time.Time { return noon }}}
+			p.health = []*slotHealth{{Health: &state.Health{Slot: "gpu", Nodes: map[string]*state.NodeHealth{"gpu-1": {State: c.health}}}}}
+			p.act(t.Context(), true)
+			want := "slot gpu: removed " + r.Name + ", " + c.says
+			if !slices.ContainsFunc(p.done, func(d Done) bool { return d.Do == "delete-health" && d.Message == want }) {
+				t.Errorf("%+v\nwant %s", p.done, want)
+			}
+		})
 	}
 }

@@ -157,7 +157,10 @@ func TestRootGivesToTheOwner(t *testing.T) {
 		"of root": func(d Dir) error {
 			return errors.Join(os.Mkdir(d.PrivatePath(""), 0o700), os.WriteFile(d.PrivatePath(recordFile), nil, 0o600))
 		},
-		"old layout": func(d Dir) error { return os.WriteFile(d.path(heldFile), []byte("[]"), 0o600) },
+		"old layout": func(d Dir) error { // of which buy-0.json is never written again
+			return errors.Join(os.WriteFile(d.path(heldFile), []byte("[]"), 0o600), os.Mkdir(d.path(intentsFolder), 0o700),
+				os.WriteFile(d.path(intentsFolder+"/buy-0.json"), []byte("{}"), 0o600))
+		},
 		"open to all": func(d Dir) error {
 			return errors.Join(os.Mkdir(d.PrivatePath(""), 0o700), os.Chmod(d.PrivatePath(""), 0o777), os.Chown(d.PrivatePath(""), slurmUser, slurmUser))
 		},

@@ -630,7 +630,11 @@ func TestR9_LaterEditsAreMerged(t *testing.T) {
 		if state, wrong, err := s.settings(true).State(nil); state != Old || len(wrong) != 1 || err != nil {
 			t.Errorf("%q: %s, %q, %v", edit, state, wrong, err)
 		}
-		text, _, err := Include{Site: s.conf(), Version: slurm.Version{Major: 24, Minor: 11}, Programs: "/p"}.Text()
+		site := s.conf()
+		text, _, err := Include{Site: site, Version: slurm.Version{Major: 24, Minor: 11}, Programs: "/p"}.Text()
+		if both := "SlurmctldParameters=" + strings.Join(append(site.list("SlurmctldParameters"), "idle_on_node_suspend"), ",") + "\n"; !strings.Contains(text, both) {
+			t.Errorf("%q: not %s in\n%s", edit, both, text)
+		}
 		var p Plan
 		err = errors.Join(err, p.Install(s.script()), p.InstallSettings(t.Context(), s.settings(true), s.conf(), text))
 		if err == nil {
