@@ -39,9 +39,9 @@ type SetupCmd struct {
 	ConfServer      string   `help:"With ec2: host of slurmctld that slurmd gets slurm.conf from. Default: nodes have the file." placeholder:"HOST[:PORT]"`
 	RootVolumeSize  int      `help:"Size of the root volume in GiB. Default: that of --like, else of the AMI." placeholder:"GIB"`
 	RootVolumeType  string   `enum:"gp3,gp2,io2,io1,st1,sc1,standard," default:"" help:"Type of the root volume, such as gp3. Default: that of --like, else of the AMI." placeholder:"TYPE"`
-	SubnetIDs       []string `name:"subnet-ids" help:"Subnets. Default: those of --like and of the cluster that are in the reservation's zone; with ec2, those of the settings." placeholder:"SUBNET"`
-	EFA             string   `name:"efa" enum:"efa,efa-only,none" default:"efa" help:"Network interfaces of a type with EFA: efa has an address on each, as PCS documents it; efa-only on the first, as EC2 recommends; none is without EFA." placeholder:"MODE"`
-	MaxNodes        *int     `help:"Number of nodes. Default: all of the reservation." placeholder:"N"`
+	SubnetIDs       []string `name:"subnet-ids" help:"Subnets. Default: those of the node group, else those of --like and of the cluster that are in the reservation's zone; with ec2, those of the settings." placeholder:"SUBNET"`
+	EFA             string   `name:"efa" enum:"efa,efa-only,none," default:"" help:"Network interfaces of a type with EFA: efa has an address on each, as PCS documents it; efa-only on the first, as EC2 recommends; none is without EFA. Default: that of the node group, else efa." placeholder:"MODE"`
+	MaxNodes        *int     `help:"Number of nodes. Default: as many as the node group has in the reservation, else all of it." placeholder:"N"`
 	AllowAccounts   []string `help:"Slurm accounts that may use the queue, for one whose settings do not say yet." placeholder:"ACCOUNT"`
 	Static          bool     `xor:"scaling" help:"All nodes of a paid block are up from the first minute. Default: what the settings say of the node group, else this."`
 	Dynamic         bool     `xor:"scaling" help:"Start nodes for jobs."`
@@ -161,7 +161,7 @@ func (c *SetupCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request
 		SubnetIDs: c.SubnetIDs, EFA: capacity.EFAMode(c.EFA), DropUnknown: c.DropUnknown, AllowAccounts: c.AllowAccounts, Dynamic: c.Dynamic, ConfigPath: cfg.Path}
 	if c.MaxNodes != nil {
 		if r.MaxNodes = *c.MaxNodes; r.MaxNodes < 1 {
-			return r, usage("--max-nodes=%d: use at least 1; without it, all of the reservation is used", r.MaxNodes)
+			return r, usage("--max-nodes=%d: use at least 1; without it, as many as the node group has in the reservation, else all of it", r.MaxNodes)
 		}
 	}
 	if cfg.Found {

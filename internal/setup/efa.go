@@ -12,12 +12,14 @@ func (in *inspection) efa() capacity.EFAMode {
 	switch {
 	case in.names.instanceType.EFAInterfaces == 0:
 		return ""
+	case in.request.EFA != "":
+		return in.request.EFA
+	case in.keptTemplate().ID != "":
+		return efaOf(in.keptTemplate())
 	case in.unattended:
 		return efaOf(in.source)
-	case in.request.EFA == "":
-		return capacity.EFA // as AWS PCS documents it
 	}
-	return in.request.EFA
+	return capacity.EFA // as AWS PCS documents it
 }
 
 // efaOf is the mode of a launch template that is there.
@@ -51,11 +53,12 @@ func (in *inspection) interfaceSubnet() string {
 	return ""
 }
 
-// efaWord says in the plan which interfaces there will be.
-func (in *inspection) efaWord() string {
+// efaWord says in the plan which interfaces a mode stands for.
+func (in *inspection) efaWord(mode capacity.EFAMode) string {
 	t := in.names.instanceType
-	switch mode := in.efa(); {
-	case in.writesInterfaces():
+	switch {
+	case t.EFAInterfaces == 0:
+	case mode == capacity.EFA || mode == capacity.EFAOnly:
 		return fmt.Sprintf("%d × %s, no public address", t.EFAInterfaces, mode)
 	case mode == capacity.NoEFA:
 		return "without EFA"

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -67,15 +68,33 @@ func planFiles(c *config.Config, want *wanted) (steps []Step, snippet string, pr
 	file.add("partition", want.queue)
 	file.add("node_group", want.partition.Name)
 	file.add("capacity_reservation_ids", strings.Join(groupOf(wanted, want.partition.Name).ReservationIDs, ", "))
-	file.add("launch_template", groupOf(wanted, want.partition.Name).LaunchTemplate)
+	var was config.NodeGroup
 	if old != nil {
-		if was, is := groupOf(*old, want.partition.Name), groupOf(wanted, want.partition.Name); was.Name != "" && was.Dynamic != is.Dynamic {
-			file.add("dynamic", fmt.Sprintf("%t → %t", was.Dynamic, is.Dynamic))
-		}
+		was = groupOf(*old, want.partition.Name)
 	}
+	file.addGroup(was, groupOf(wanted, want.partition.Name))
 	file.add("allow_accounts", strings.Join(wanted.AllowAccounts, ", "))
 	file.add("ended, removed", strings.Join(ended, ", "))
 	return []Step{main, file}, snippet, problems
+}
+
+// addGroup says what becomes of a node group's entry, beside its reservations; was has no name
+// for a new one.
+func (s *Step) addGroup(was, is config.NodeGroup) {
+	s.change("launch_template", was.LaunchTemplate, is.LaunchTemplate)
+	if was.Name == "" {
+		return
+	}
+	for _, one := range []struct{ key, was, is string }{
+		{"purchase_option", string(was.PurchaseOption), string(is.PurchaseOption)},
+		{"subnet_ids", strings.Join(was.SubnetIDs, ", "), strings.Join(is.SubnetIDs, ", ")},
+		{"max_nodes", strconv.Itoa(was.MaxNodes), strconv.Itoa(is.MaxNodes)},
+		{"dynamic", strconv.FormatBool(was.Dynamic), strconv.FormatBool(is.Dynamic)},
+	} {
+		if one.was != one.is {
+			s.change(one.key, one.was, one.is)
+		}
+	}
 }
 
 // pcsCluster is what the settings call the cluster; nothing for self-managed Slurm.

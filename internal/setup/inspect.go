@@ -64,8 +64,9 @@ type slotState struct {
 	until time.Time
 	// instances counts those of the node group.
 	instances int
-	// template is the launch template of the slot's name, zero if there is none.
-	template capacity.LaunchTemplate
+	// template is the launch template of the slot's name, zero if there is none; uses is what a
+	// node group of ours launches with.
+	template, uses capacity.LaunchTemplate
 }
 
 func (in *inspection) problem(code, fix, message string, args ...any) {
@@ -196,6 +197,9 @@ func (s Setup) readGroup(ctx context.Context, in *inspection, g pcs.NodeGroup, s
 	state.group, state.ours = &g, in.ours(g.Tags)
 	if state.ours {
 		state.reservationID = g.Tags[capacity.TagReservation]
+		if state.uses, _, err = s.EC2.LaunchTemplate(ctx, g.TemplateID, g.TemplateVersion); err != nil {
+			return err
+		}
 	}
 	if state.live, state.until, err = s.isLive(ctx, state.reservationID, in.now); err != nil {
 		return err

@@ -24,7 +24,11 @@ func (in *inspection) onEC2() bool { return in.provider() == capacity.ProviderEC
 // readTemplate reads the launch template of the node group, which stands for its slots.
 func (s Setup) readTemplate(ctx context.Context, in *inspection) error {
 	t, _, err := s.EC2.LaunchTemplate(ctx, pcs.TemplateName(in.request.Mark, in.request.NodeGroup), "")
-	in.slots = []slotState{{name: in.request.NodeGroup, template: t}}
+	slot := slotState{name: in.request.NodeGroup, template: t}
+	if in.ours(t.Tags) {
+		slot.uses = t
+	}
+	in.slots = []slotState{slot}
 	return err
 }
 
@@ -55,6 +59,9 @@ const nodeScriptMark = "# pcs-capacity: "
 
 var hostAndPort = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]+)?(,[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]+)?)*$`)
 
+// confServerOption is how nodeScript says where slurm.conf is.
+var confServerOption = regexp.MustCompile(`(?m) --conf-server (\S+)$`)
+
 // NodeScript is the user data of nodes of provider ec2. confServer is "" for nodes that have
 // slurm.conf.
 func NodeScript(confServer string) string {
@@ -72,14 +79,17 @@ func readNodeUserData(_ context.Context, in *inspection) error {
 		in.problem("conf-server", "write it as HOST or HOST:PORT", "--conf-server %q is no host", server)
 		return nil
 	}
+	whose, site := "the user data", in.request.UserData
+	if len(site) == 0 {
+		whose, site = "the user data of "+in.copied(), in.source.UserData
+	}
+	if found := confServerOption.FindSubmatch(in.keptTemplate().UserData); server == "" && found != nil && !bytes.Contains(site, []byte(nodeScriptMark)) {
+		server = string(found[1])
+	}
 	script := []byte(NodeScript(server))
 	in.nodeScript = "starts slurmd"
 	if server != "" {
 		in.nodeScript += " with slurm.conf of " + server
-	}
-	whose, site := "the user data", in.request.UserData
-	if len(site) == 0 {
-		whose, site = "the user data of "+in.copied(), in.source.UserData
 	}
 	switch {
 	case len(site) == 0 || isNodeScript(site):

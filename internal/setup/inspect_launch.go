@@ -86,7 +86,10 @@ func (s Setup) readNetwork(ctx context.Context, in *inspection) (err error) {
 		if ids = in.subnetsOnEC2(); len(ids) > 0 {
 			home, err = s.oneOf(ctx, ids)
 		}
-	case len(ids) == 0:
+	case len(ids) > 0:
+	case len(in.keptSubnets()) > 0:
+		ids = in.keptSubnets()
+	default:
 		ids = slices.Concat(in.like.SubnetIDs, in.inv.Cluster.SubnetIDs)
 	}
 	if err != nil {

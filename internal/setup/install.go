@@ -20,7 +20,7 @@ const installMark = "# pcs-capacity-install: "
 var (
 	// packageURL takes nothing that ends a quoted string of the shell.
 	packageURL = regexp.MustCompile(`^(https://|s3://|/)[A-Za-z0-9._~/%+=:@,-]+\.(deb|rpm)(\?[A-Za-z0-9._~/%+=:@,&-]*)?$`)
-	fromLine   = regexp.MustCompile(`(?m)^FROM=\$\{1:-'[^']*'\}`)
+	fromLine   = regexp.MustCompile(`(?m)^FROM=\$\{1:-'([^']*)'\}`)
 )
 
 // InstallScript is the script with which a node installs the package, from its first argument
@@ -43,6 +43,9 @@ func withSource(script []byte, from string) []byte {
 // addInstall puts the installation of the package into the user data: behind what the site
 // has, where its file system may be mounted, and before slurmd starts.
 func (in *inspection) addInstall() {
+	if found := fromLine.FindSubmatch(in.keptTemplate().UserData); in.request.InstallFrom == "" && found != nil {
+		in.request.InstallFrom = string(found[1])
+	}
 	from := in.request.InstallFrom
 	if from == "" {
 		return

@@ -60,6 +60,7 @@ func (in *inspection) plan() *Plan {
 	}
 	in.checkMatch(want, slot)
 	in.checkPurchaseOption(slot)
+	in.checkSelect()
 	in.checkAddresses(want, slot)
 	in.checkUsers(want)
 	in.checkQuotas(want, slot)
@@ -146,7 +147,7 @@ func (in *inspection) want(slot slotState) *wanted {
 	settings, _ := in.like.SettingsFor(r.InstanceType)
 	launchTemplate := ""
 	if in.onEC2() {
-		launchTemplate = pcs.TemplateName(in.request.Mark, slot.name) + ":$Latest"
+		launchTemplate = in.keptEntryTemplate(slot)
 	}
 	return &wanted{
 		provider: in.provider(),
@@ -173,15 +174,17 @@ func (in *inspection) want(slot slotState) *wanted {
 	}
 }
 
-// wantedSubnets are those asked for; or, of those to choose from, the ones in the
+// wantedSubnets are those asked for or kept; or, of those to choose from, the ones in the
 // reservation's zone, so that no launch can go anywhere else.
 func (in *inspection) wantedSubnets() []string {
 	var ids []string
-	if only := in.interfaceSubnet(); !in.onEC2() && only != "" && len(in.request.SubnetIDs) == 0 {
+	said := len(in.request.SubnetIDs) > 0
+	stays := !said && len(in.keptSubnets()) > 0
+	if only := in.interfaceSubnet(); !in.onEC2() && only != "" && !said && (!stays || in.efa() != efaOf(in.keptTemplate())) {
 		return []string{only}
 	}
 	for _, s := range in.network.chosen {
-		if (len(in.request.SubnetIDs) > 0 || s.AZID == in.reservation.AZID) && !slices.Contains(ids, s.ID) {
+		if (said || stays || s.AZID == in.reservation.AZID) && !slices.Contains(ids, s.ID) {
 			ids = append(ids, s.ID)
 		}
 	}

@@ -114,11 +114,11 @@ type Request struct {
 	// RootVolume is the size and type of what nodes boot from, in GiB and in EC2's words;
 	// Device is not looked at.
 	RootVolume capacity.RootVolume
-	// EFA is which network interfaces a type with EFA gets, whatever Like has; "" stands
-	// for capacity.EFA.
+	// EFA is which network interfaces a type with EFA gets, whatever Like has; "" for those that
+	// the node group has, else capacity.EFA.
 	EFA capacity.EFAMode
-	// SubnetIDs; when empty, those of Like and of the cluster that are in the
-	// reservation's Availability Zone.
+	// SubnetIDs; when empty, those that the node group has in the reservation, else those of Like
+	// and of the cluster that are in its Availability Zone.
 	SubnetIDs []string
 
 	// DropUnknown allows an update of a node group or queue of which PCS says more than
@@ -129,7 +129,8 @@ type Request struct {
 	// settings do not say; empty leaves it to them.
 	AllowAccounts []string
 
-	// MaxNodes is at most the size of the reservation; 0 means all of it.
+	// MaxNodes is at most the size of the reservation; 0 for as many as the node group has in it,
+	// else what others leave of it.
 	MaxNodes int
 	// Dynamic starts nodes for jobs. By default all nodes are up from the first minute.
 	Dynamic bool

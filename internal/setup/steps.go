@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -60,24 +61,37 @@ func (in *inspection) templateStep(want *wanted, slot slotState) Step {
 	default:
 		step.Action = Update
 	}
-	step.add("reservation", want.template.ReservationID)
+	now := slot.template
+	if step.Action != Update {
+		now = capacity.LaunchTemplate{}
+	}
+	step.change("reservation", now.ReservationID, want.template.ReservationID)
 	step.add("market type", marketWord(want.template.Kind))
-	step.add("instance type", want.template.InstanceType)
-	step.add("image", want.template.ImageID)
+	step.change("instance type", now.InstanceType, want.template.InstanceType)
+	step.change("image", now.ImageID, want.template.ImageID)
 	step.add("placement group", want.template.PlacementGroup)
-	step.add("network interfaces", in.efaWord())
+	efaNow := ""
+	if now.ID != "" {
+		efaNow = in.efaWord(efaOf(now))
+	}
+	step.change("network interfaces", efaNow, in.efaWord(in.efa()))
 	step.add("package", in.installWord())
-	step.add("security groups", strings.Join(in.securityGroups(), ", "))
+	step.change("security groups", strings.Join(now.SecurityGroupIDs, ", "), strings.Join(in.securityGroups(), ", "))
 	step.add("root volume", rootWord(want.template.RootVolume))
+	script := ""
 	switch {
 	case in.onEC2():
-		step.add("instance profile", want.template.InstanceProfile)
-		step.add("user data", in.nodeScript)
+		step.change("instance profile", now.InstanceProfile, want.template.InstanceProfile)
+		script = in.nodeScript
 	case len(in.request.UserData) > 0:
-		step.add("user data", fmt.Sprintf("%d bytes as MIME multi-part", len(in.userData)))
+		script = fmt.Sprintf("%d bytes as MIME multi-part", len(in.userData))
 	case len(in.userData) > 0:
-		step.add("user data", "of "+in.like.Name)
+		script = "of " + in.like.Name
 	}
+	if now.ID != "" && !bytes.Equal(now.UserData, in.userData) {
+		script = strings.TrimPrefix(script+", changed", ", ")
+	}
+	step.add("user data", script)
 	switch {
 	case in.source.ID == "" || in.onEC2() && in.source.ID == slot.template.ID:
 	case in.onEC2():
@@ -179,6 +193,14 @@ func (in *inspection) queueStep(want *wanted, slot slotState) Step {
 	step.add("node groups", slot.name)
 	step.addLock(pcs.Queue{}, want)
 	return step
+}
+
+// change appends a detail with what there is now, where that is something else.
+func (s *Step) change(key, now, want string) {
+	if now != "" && now != want {
+		want = now + " → " + orNone(want)
+	}
+	s.add(key, want)
 }
 
 // add appends a detail; one without a value is left out.
