@@ -102,6 +102,9 @@ func TestExplainScreens(t *testing.T) {
 	drained := world()
 	drained.Partitions[0].Groups[0].Slots[0].Count = 4
 	drained.Partitions[0].Groups[0].Slots[0].Out = []capacity.NodesOut{{Nodes: "gpu-[1-4]", Count: 4, State: "drained", Reason: "bad cable"}}
+	oneDrained := world()
+	oneDrained.Partitions[0].Groups[0].Slots[0].Count = 4
+	oneDrained.Partitions[0].Groups[0].Slots[0].Out = []capacity.NodesOut{{Nodes: "gpu-2", Count: 1, State: "down", Reason: "Not responding"}}
 	unseen := world()
 	unseen.Reservations = nil
 
@@ -218,6 +221,8 @@ func TestExplainScreens(t *testing.T) {
 
 		{"a partition is open", explain.OfPartition(world().Partitions[0], 3, nil, world(), now(0)), explain.Open},
 		{"it has trouble", explain.OfPartition(world().Partitions[0], 3, []capacity.Problem{{Severity: capacity.Admin, Sentence: "partition gpu: 3 of 4 hosts of cr-0e2000000000000a1 have failed, 1 are usable; open a case with AWS Support"}}, dead, now(0)), explain.Open},
+		{"all of its nodes are drained", explain.OfPartition(drained.Partitions[0], 3, nil, drained, now(0)), explain.NodesOut},
+		{"one of its nodes is down", explain.OfPartition(oneDrained.Partitions[0], 3, nil, oneDrained, now(0)), explain.Open},
 		{"it waits for its block", explain.OfPartition(world().Partitions[0], 3, nil, at(-25*time.Hour), now(-25*time.Hour)), explain.WaitsToOpen},
 		{"between two blocks", explain.OfPartition(world().Partitions[0], 3, nil, at(blockEnd-10*time.Minute), now(blockEnd-10*time.Minute)), explain.Fenced},
 		{"after the last one", explain.OfPartition(only(at(blockEnd)).Partitions[0], 3, nil, only(at(blockEnd)), now(blockEnd)), explain.NoCapacity},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,6 +15,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
 // TestSetupsSideBySide runs two setups at once: for two blocks of one node group each gets a slot
@@ -39,7 +41,9 @@ func TestSetupsSideBySide(t *testing.T) {
 						}
 					})
 				}
-				both.Wait()
+				if both.Wait(); t.Failed() {
+					return
+				}
 				for _, q := range sim.PCSClusters()[0].Queues {
 					if got := slices.Sorted(slices.Values(q.NodeGroups)); q.Name == "gpu" && !slices.Equal(got, c.want) {
 						t.Errorf("the queue has %v, want %v", got, c.want)
@@ -55,6 +59,55 @@ func TestSetupsSideBySide(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestSetupWaitsForAnother: while another setup has the lock, one changes nothing in AWS. What the
+// other writes into conf.d meanwhile is there afterwards.
+func TestSetupWaitsForAnother(t *testing.T) {
+	sim, settings, run := queueWorld(t, "gpu-a-[1-2]", "more-a-[1-2]")
+	setup := func(block, group string) error {
+		return run("setup", "--reservation", block, "--queue", "gpu", "--node-group", group, "--like", "compute", "--max-nodes", "2")
+	}
+	if err := setup("cr-0e2000000000000a1", "gpu"); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := config.Load(settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock, err := state.Dir(cfg.StateDir).Lock(t.Context(), state.SetupLock, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sim.ResetCalls()
+	ended := make(chan error, 1)
+	go func() { ended <- setup("cr-0e2000000000000a2", "more") }()
+	select {
+	case err := <-ended:
+		t.Fatalf("it has not waited: %v", err)
+	case <-time.After(2 * time.Second):
+	}
+	for call := range sim.Calls() {
+		if strings.HasPrefix(call.Operation, "Create") || strings.HasPrefix(call.Operation, "Update") {
+			t.Errorf("%s while another setup has the lock", call.Operation)
+		}
+	}
+	p, _ := cfg.Partition("gpu")
+	p.AllowAccounts = []string{"nlp"}
+	if err := config.WritePartition(config.PartitionPath(settings, "gpu"), p); err != nil {
+		t.Fatal(err)
+	}
+	unlock()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if cfg, err = config.Load(settings); err != nil {
+		t.Fatal(err)
+	}
+	p, _ = cfg.Partition("gpu")
+	if len(p.NodeGroups) != 2 || !slices.Equal(p.AllowAccounts, []string{"nlp"}) {
+		t.Errorf("the settings have %+v, for %v", p.NodeGroups, p.AllowAccounts)
 	}
 }
 
@@ -89,7 +142,9 @@ func queueWorld(t *testing.T, nodes ...string) (sim *awssim.Sim, settings string
 	env := append(append(os.Environ(), sim.Env()...), "AWS_EC2_METADATA_DISABLED=true", "TZ=UTC", "XDG_CACHE_HOME="+dir,
 		fakeSlurmFor(t, filepath.Join(dir, "slurm"), nodes...), "SLURM_CONF="+filepath.Join(dir, "slurm.conf"))
 	run = func(args ...string) error {
-		command := exec.Command("pcs-capacity", append([]string{"--config", settings, "--yes"}, args...)...)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // one whose slot another took waits for long
+		defer cancel()
+		command := exec.CommandContext(ctx, "pcs-capacity", append([]string{"--config", settings, "--yes"}, args...)...)
 		command.Env = env
 		if out, err := command.CombinedOutput(); err != nil {
 			return fmt.Errorf("%v: %w\n%s", args, err, out)
