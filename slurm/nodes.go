@@ -76,8 +76,14 @@ func (c *Client) Nodes(ctx context.Context, names ...string) ([]Node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listing nodes: %w", err)
 	}
+	if text := strings.TrimSpace(string(out)); len(records(out, "NodeName")) == 0 && text != "" && text != noNodes {
+		return nil, fmt.Errorf("listing nodes: scontrol answers with no node: %.80q", text)
+	}
 	return parseNodes(out), nil
 }
+
+// noNodes is what scontrol says where there are none.
+const noNodes = "No nodes in the system"
 
 // NodeFlags returns the StateFlags of the named nodes, and leaves out what Nodes leaves out. It
 // is for who cannot wait for Nodes: of a thousand nodes in one state sinfo prints one line, and

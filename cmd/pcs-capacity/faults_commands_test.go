@@ -91,7 +91,7 @@ var faultedOnEC2 = []faulted{
 	{name: "teardown on EC2", workers: 2, sample: []string{"ec2 DeleteLaunchTemplate 1/killed before", "slurm scontrol update nodename 1/killed after"}, start: onEC2(commands{before: [][]string{setupOnEC2}, args: []string{"teardown", "--queue", "gpu"}})},
 	{name: "sync, one pass", workers: 2, sample: []string{"slurm scontrol create reservation 1/cut after", "slurm squeue 1/garbage", "ec2 DescribeCapacityReservations 1/garbage"}, start: onEC2(commands{settings: partitionsOf(rehearsalConfig), jobs: true, args: []string{"sync"}})},
 	{name: "hooks install on EC2", workers: 2, sample: []string{"ec2 DescribeInstanceTypes 1/garbage"}, start: onEC2(commands{settings: partitionsOf(rehearsalConfig), args: []string{"hooks", "install", "--dir", "SITE", "--filter", "FILTER"}})},
-	{name: "hooks remove on EC2", workers: 2, sample: []string{"slurm scontrol show config 1/garbage"}, start: onEC2(commands{settings: partitionsOf(rehearsalConfig),
+	{name: "hooks remove on EC2", workers: 2, sample: []string{"slurm scontrol show config 1/garbage", "show node 1/garbage"}, start: onEC2(commands{settings: partitionsOf(rehearsalConfig),
 		before: [][]string{{"hooks", "install", "--dir", "SITE", "--filter", "FILTER"}}, args: []string{"hooks", "remove", "--dir", "SITE", "--filter", "FILTER"}, drains: true})},
 }
 

@@ -78,8 +78,9 @@ func (g gone) jobs(all []slurm.Job) (ids []string, err error) {
 }
 
 // ending plans to keep new jobs off the nodes that go, and refuses while jobs would end with
-// them, unless that is forced.
-func (p *Plan) ending(ctx context.Context, s Settings, site Conf, after string) error {
+// them, unless that is forced. Where it is not known which of them slurmctld has, it leaves that,
+// and the restart, to a person.
+func (p *Plan) ending(ctx context.Context, s *Settings, site Conf, after string) error {
 	before, _, err := read(s.include())
 	if err != nil {
 		return err
@@ -108,9 +109,20 @@ func (p *Plan) ending(ctx context.Context, s Settings, site Conf, after string) 
 		return fmt.Errorf("jobs have %s, which go: %s%s", g, strings.Join(ids, ", "), busy)
 	}
 	p.Ends = ids
+	if len(g.nodes) == 0 {
+		return nil
+	}
 	known, err := s.Slurm.Nodes(ctx, g.nodes...) // before its restart it has nothing of what we wrote
-	if err != nil || len(g.nodes) == 0 || len(known) == 0 {
+	switch {
+	case ctx.Err() != nil:
 		return err
+	case err != nil:
+		s.Restarts = false
+		p.ByHand = append(p.ByHand, fmt.Sprintf("whether slurmctld has nodes %[1]s, which go, is not known (%[3]s): drain those that it has with `scontrol update nodename=%[1]s state=drain reason=%[2]q`",
+			slurm.Compress(g.nodes), drainReason, err))
+		return nil
+	case len(known) == 0:
+		return nil
 	}
 	var nodes []string
 	for _, n := range known {

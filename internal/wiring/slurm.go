@@ -73,7 +73,7 @@ func (s Settings) State(running *slurm.Config) (state State, wrong []string, err
 // restart: nodes are added, for which `scontrol reconfigure` does not do, and kills slurmctld
 // 22.05.
 func (p *Plan) InstallSettings(ctx context.Context, s Settings, site Conf, text string) error {
-	if err := p.ending(ctx, s, site, text); err != nil {
+	if err := p.ending(ctx, &s, site, text); err != nil {
 		return err
 	}
 	before := len(p.Changes)
@@ -145,7 +145,7 @@ func (p *Plan) RemoveSettings(ctx context.Context, s Settings, site Conf, script
 	}
 	restarts := site.Included || s.Pending && left
 	if restarts {
-		if err := p.ending(ctx, s, site, ""); err != nil {
+		if err := p.ending(ctx, &s, site, ""); err != nil {
 			return err
 		}
 	}

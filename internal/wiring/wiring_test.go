@@ -533,6 +533,46 @@ func TestGone(t *testing.T) {
 	}
 }
 
+// Nodes that go are drained where slurmctld has them. Where it does not say which it has, that
+// is left to a person, and so is the restart.
+func TestNodesThatGoAreDrained(t *testing.T) {
+	for name, test := range map[string]struct {
+		answer           string
+		drains, restarts bool
+		byHand           string
+	}{
+		"there":         {"echo NodeName=gpu-3 NodeAddr=gpu-3 State=IDLE", true, true, ""},
+		"powered down":  {":", false, true, ""},
+		"none":          {"echo No nodes in the system", false, true, ""},
+		"never heard":   {"echo slurm_load_node error: Invalid node name specified >&2; exit 1", false, true, ""},
+		"garbage":       {"printf '\\0<html>502\\n=,|%s\\n{'", false, false, "reason="},
+		"does not work": {"echo slurm_load_node error: Zero Bytes were transmitted or received >&2; exit 1", false, false, "reason="},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t)
+			s.install()
+			s.write(IncludeFile, "# "+Mark+"\nNodeName=gpu-[3-4] CPUs=4\n")
+			s.write("slurm.conf", siteConf+IncludeLine+"\n")
+			bin := t.TempDir()
+			for program, script := range map[string]string{"squeue": "exit 0", "scontrol": `case "$*" in *"show node gpu"*) ` + test.answer + `;; esac`} {
+				if err := os.WriteFile(filepath.Join(bin, program), []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			with := s.settings(false)
+			with.Slurm = &slurm.Client{Dir: bin}
+			s.write("job_submit.lua", s.script().Text)
+			var p Plan
+			if err := p.RemoveSettings(t.Context(), with, s.conf(), s.script()); err != nil {
+				t.Fatal(err)
+			}
+			if said := strings.Join(p.ByHand, "\n"); p.has("drain") != test.drains || p.Restarts() != test.restarts || !strings.Contains(said, test.byHand) || (said == "") != (test.byHand == "") {
+				t.Errorf("%+v", p)
+			}
+		})
+	}
+}
+
 // Only nodes of Capacity Blocks are kept from being powered down.
 func TestStaysUp(t *testing.T) {
 	for _, test := range []struct {
