@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
@@ -21,8 +22,8 @@ func TestHookAccess(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		r := run{Sources: Sources{Config: cfg}}
-		r.hookAccess()
+		r := run{Sources: Sources{Config: cfg}, settings: capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2}}}}
+		r.hooks()
 		switch {
 		case c.want == "" && len(r.Findings) == 0:
 		case len(r.Findings) != 1 || r.Findings[0].Status != c.want:
