@@ -21,6 +21,9 @@ const (
 	TagNodes = "pcs-capacity:nodes"
 	// TagNode is the Slurm node name of an instance that was launched alone.
 	TagNode = "pcs-capacity:node"
+	// TagChange is on the launch template by which one host at a time changes the set-up of a PCS
+	// cluster: owner, process and host.
+	TagChange = "pcs-capacity:change"
 	// TagJob is the id of the job that something was made for, or of several as a hostlist has
 	// them: "7,8_[1-3]".
 	TagJob = "pcs-capacity:job"

@@ -3,19 +3,26 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
 	"reflect"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
+	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
 // clusterChange is a command that changes a cluster's set-up. One runs at a time: from reading
-// to the end it has a lock, but not while a person is asked.
+// to the end it has a lock of state_dir, but not while a person is asked. On PCS it keeps other
+// hosts out besides, from when there is something to do.
 type clusterChange[P any] struct {
 	question string
+	aws      *ec2.Client
+	// of is the PCS cluster; without an id there is none.
+	of func(P) pcs.Cluster
 	// plan reads everything, from the settings as they are now.
 	plan func(ctx context.Context, cfg *maybeConfig) (P, error)
 	// show shows it, and reports whether there is anything to do.
@@ -58,10 +65,32 @@ func (c clusterChange[P]) run(ctx context.Context, g *Globals, t *terminal.Termi
 		}
 		todo, err := c.show(p)
 		switch {
-		case err != nil || !todo:
+		case err != nil:
 			return err
-		case lockErr != nil: // what is wrong with state_dir is in the plan, where it can be told
+		case lockErr != nil && todo: // what is wrong with state_dir is in the plan, where it can be told
 			return lockErr
+		case !todo:
+			if lockErr == nil {
+				c.endDead(ctx, t, cfg, p)
+			}
+			return nil
+		}
+		end, err := c.begin(ctx, t, cfg, p)
+		if err != nil {
+			return err
+		}
+		defer end()
+		if c.of(p).ID != "" { // else nobody could change anything since
+			same, err := c.again(ctx, cfg, &p)
+			if err != nil {
+				return err
+			}
+			if !same {
+				t.Say(changedMeanwhile)
+				if todo, err := c.show(p); err != nil || !todo {
+					return err
+				}
+			}
 		}
 		return c.do(ctx, p)
 	}
@@ -70,7 +99,14 @@ func (c clusterChange[P]) run(ctx context.Context, g *Globals, t *terminal.Termi
 		return err
 	}
 	for {
-		if todo, err := c.show(p); err != nil || !todo {
+		todo, err := c.show(p)
+		if err == nil && !todo {
+			if unlock, err := state.Dir(cfg.StateDir).Lock(ctx, state.SetupLock, 0); err == nil {
+				defer unlock()
+				c.endDead(ctx, t, cfg, p)
+			}
+		}
+		if err != nil || !todo {
 			return err
 		}
 		if err := t.Confirm(c.question); err != nil {
@@ -80,7 +116,7 @@ func (c clusterChange[P]) run(ctx context.Context, g *Globals, t *terminal.Termi
 		if err != nil || same {
 			return err
 		}
-		t.Say("Something has changed meanwhile. What is to be done now:")
+		t.Say(changedMeanwhile)
 	}
 }
 
@@ -94,15 +130,66 @@ func (c clusterChange[P]) locked(ctx context.Context, g *Globals, t *terminal.Te
 	if cfg, err = readConfigIfAny(g); err != nil {
 		return false, err
 	}
+	end, err := c.begin(ctx, t, cfg, *agreed)
+	if err != nil {
+		return false, err
+	}
+	defer end()
+	if same, err = c.again(ctx, cfg, agreed); err != nil || !same {
+		return false, err
+	}
+	return true, c.do(ctx, *agreed)
+}
+
+const changedMeanwhile = "Something has changed meanwhile. What is to be done now:"
+
+// again plans again, and reports whether that is the same plan.
+func (c clusterChange[P]) again(ctx context.Context, cfg *maybeConfig, p *P) (same bool, err error) {
 	now, err := c.plan(ctx, cfg)
 	if err != nil {
 		return false, err
 	}
-	steps, mismatches := c.parts(*agreed)
+	steps, mismatches := c.parts(*p)
 	nowSteps, nowMismatches := c.parts(now)
-	*agreed = now
-	if !reflect.DeepEqual(steps, nowSteps) || !reflect.DeepEqual(mismatches, nowMismatches) {
-		return false, nil
+	*p = now
+	return reflect.DeepEqual(steps, nowSteps) && reflect.DeepEqual(mismatches, nowMismatches), nil
+}
+
+// change is this run, as other hosts see it.
+func (c clusterChange[P]) change(cfg *maybeConfig, cluster pcs.Cluster) ec2.Change {
+	host, _ := os.Hostname()
+	return ec2.Change{Cluster: cluster.ID, Mark: cluster.Name, Owner: state.OwnerOf(state.Dir(cfg.StateDir), cfg.Path).ID, Host: host, PID: os.Getpid()}
+}
+
+// endTime is how long the end of a change may take, after an interrupt too.
+const endTime = 10 * time.Second
+
+// begin keeps other hosts out, until end.
+func (c clusterChange[P]) begin(ctx context.Context, t *terminal.Terminal, cfg *maybeConfig, p P) (end func(), err error) {
+	cluster := c.of(p)
+	if cluster.ID == "" {
+		return func() {}, nil
 	}
-	return true, c.do(ctx, now)
+	endAWS, err := c.aws.BeginChange(ctx, c.change(cfg, cluster))
+	if err != nil {
+		return nil, err
+	}
+	return func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
+		defer cancel()
+		if err := endAWS(ctx); err != nil {
+			t.Say("warning: %s; other hosts are kept out until this command is run again here", err)
+		}
+	}, nil
+}
+
+// endDead lets other hosts in again after a run that was killed at its end.
+func (c clusterChange[P]) endDead(ctx context.Context, t *terminal.Terminal, cfg *maybeConfig, p P) {
+	cluster := c.of(p)
+	if cluster.ID == "" {
+		return
+	}
+	if err := c.aws.EndDeadChange(ctx, c.change(cfg, cluster)); err != nil {
+		t.Say("warning: %s", err)
+	}
 }

@@ -29,12 +29,12 @@ var setupOnPCS = []string{"setup", "--reservation", faultedBlock, "--queue", "gp
 var nextOnPCS = []string{"setup", "--reservation", "cr-0e2000000000000a2", "--queue", "gpu", "--node-group", "gpu", "--max-nodes", "2"}
 
 var faultedOnPCS = []faulted{
-	{name: "setup on PCS", workers: 2, sample: []string{"pcs CreateComputeNodeGroup 1/killed after", "ec2 CreateLaunchTemplate 1/cut after", "slurm scontrol create reservation 1/killed after"}, start: onPCS(commands{args: setupOnPCS})},
+	{name: "setup on PCS", workers: 2, sample: []string{"pcs CreateComputeNodeGroup 1/killed after", "ec2 CreateLaunchTemplate 1/cut after", "ec2 CreateLaunchTemplate 2/cut after", "ec2 DeleteLaunchTemplate 1/killed before", "slurm scontrol create reservation 1/killed after"}, start: onPCS(commands{args: setupOnPCS})},
 	{name: "setup of the next block", workers: 2, sample: []string{"pcs UpdateQueue 1/killed after"}, start: onPCS(commands{before: [][]string{setupOnPCS}, args: nextOnPCS})},
 	{name: "sync sets up the next block", workers: 2, sample: []string{"pcs CreateComputeNodeGroup 1/killed after", "pcs UpdateQueue 1/500 before", "ec2 CreateLaunchTemplate 1/killed after"}, start: onPCS(commands{settings: rollsOver, before: [][]string{setupOnPCS}, args: []string{"sync"}, runs: 2})},
 	{name: "sync releases an ended slot", workers: 2, sample: []string{"pcs UpdateQueue 1/killed after"}, start: onPCS(commands{settings: rollsOut, change: endedSlot("gpu-b"), before: [][]string{setupOnPCS}, args: []string{"sync"}})},
 	{name: "sync deletes an ended slot", workers: 2, sample: []string{"pcs DeleteComputeNodeGroup 1/500 after"}, start: onPCS(commands{settings: rollsOut, change: endedSlot(), before: [][]string{setupOnPCS}, args: []string{"sync"}})},
-	{name: "teardown on PCS", workers: 2, sample: []string{"pcs DeleteComputeNodeGroup 1/500 after", "slurm scontrol show reservation 1/500 after"}, start: onPCS(commands{before: [][]string{setupOnPCS}, args: []string{"teardown", "--queue", "gpu"}})},
+	{name: "teardown on PCS", workers: 2, sample: []string{"ec2 CreateLaunchTemplate 1/killed after", "ec2 DeleteLaunchTemplate 1/killed after", "pcs DeleteComputeNodeGroup 1/500 after", "slurm scontrol show reservation 1/500 after"}, start: onPCS(commands{before: [][]string{setupOnPCS}, args: []string{"teardown", "--queue", "gpu"}})},
 	{name: "hooks install on PCS", workers: 2, sample: []string{"pcs UpdateCluster 1/killed after"}, start: onPCS(commands{settings: laterOnPCS, args: []string{"hooks", "install", "--dir", "SITE", "--filter", "FILTER"}})},
 	{name: "hooks remove on PCS", workers: 2, sample: []string{"pcs UpdateCluster 1/500 after"}, start: onPCS(commands{settings: laterOnPCS, unfiltered: true, before: [][]string{{"hooks", "install", "--dir", "SITE", "--filter", "FILTER"}},
 		args: []string{"hooks", "remove", "--dir", "SITE", "--filter", "FILTER"}})},

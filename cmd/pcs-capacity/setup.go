@@ -119,7 +119,7 @@ func (c *SetupCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cf
 		}
 		return err
 	}
-	change := clusterChange[*setup.Plan]{question: "Apply this plan?", plan: look, show: show,
+	change := clusterChange[*setup.Plan]{question: "Apply this plan?", aws: ec2, of: func(p *setup.Plan) pcs.Cluster { return p.Cluster }, plan: look, show: show,
 		parts: func(p *setup.Plan) ([]setup.Step, []capacity.Mismatch) { return p.Steps, p.Mismatches },
 		do: func(ctx context.Context, p *setup.Plan) error {
 			made = p

@@ -134,6 +134,13 @@ func queueWorld(t *testing.T, nodes ...string) (sim *awssim.Sim, settings string
 	if _, err := sim.Listen("127.0.0.1:0"); err != nil {
 		t.Fatal(err)
 	}
+	settings, run = queueHost(t, sim, nodes...)
+	return sim, settings, run
+}
+
+// queueHost is a host of that world, with settings, a state_dir and a Slurm of its own.
+func queueHost(t *testing.T, sim *awssim.Sim, nodes ...string) (settings string, run func(args ...string) error) {
+	t.Helper()
 	dir := t.TempDir()
 	settings = filepath.Join(dir, "config.toml")
 	if err := os.WriteFile(settings, fmt.Appendf(nil, "region = \"us-east-2\"\ncluster = \"ml\"\nstate_dir = %q\n", dir+"/state"), 0o644); err != nil {
@@ -154,7 +161,7 @@ func queueWorld(t *testing.T, nodes ...string) (sim *awssim.Sim, settings string
 	if err := run("hooks", "install", "cli_filter"); err != nil {
 		t.Fatal(err)
 	}
-	return sim, settings, run
+	return settings, run
 }
 
 // TestTeardownBesideRollOver tears a queue down while sync makes node group and fence of its next

@@ -69,7 +69,7 @@ func (c *TeardownCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal,
 		return true, nil
 	}
 	torn := false
-	change := clusterChange[*setup.TeardownPlan]{question: "Tear this down?", plan: look, show: show,
+	change := clusterChange[*setup.TeardownPlan]{question: "Tear this down?", aws: aws, of: func(p *setup.TeardownPlan) pcs.Cluster { return p.Cluster }, plan: look, show: show,
 		parts: func(p *setup.TeardownPlan) ([]setup.Step, []capacity.Mismatch) { return p.Steps, p.Mismatches },
 		do: func(ctx context.Context, p *setup.TeardownPlan) error {
 			plan, torn = p, true

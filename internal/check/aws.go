@@ -46,6 +46,7 @@ func (r *run) aws(ctx context.Context) {
 	r.reservations(ctx)
 	r.templates(ctx)
 	r.leftovers(ctx)
+	r.change(ctx)
 }
 
 func behind(offset time.Duration) string {

@@ -32,6 +32,8 @@ var (
 	ourTemplates = scope{"OurTemplates", []string{"ec2:*:*:launch-template/*"}, has}
 	newTemplates = scope{"NewTemplates", []string{"ec2:*:*:launch-template/*"}, gives}
 
+	tagsOfTemplates = scope{"TagsOfTemplates", []string{"ec2:*:*:launch-template/*"}, like("ec2:CreateAction", "CreateLaunchTemplate")}
+
 	ourInstances = scope{"OurInstances", []string{"ec2:*:*:instance/*"}, has}
 	newInstances = scope{"NewInstances", []string{"ec2:*:*:instance/*"}, gives}
 	ourHolds     = scope{"OurHolds", []string{"ec2:*:*:capacity-reservation/*"}, has}
@@ -69,14 +71,14 @@ var Actions = []Action{
 	{Name: "ec2:CreateCapacityReservation", Why: "holding capacity", stops: programs{Holding, Reserve},
 		grants: []grant{{nil, newHolds}}},
 	{Name: "ec2:CreateFleet", Why: forPCS, lessens: programs{Canary, RollingOver}, stops: makesGroups},
-	{Name: "ec2:CreateLaunchTemplate", Why: "the launch template of a node group", stops: programs{Setup}, lessens: programs{RollingOver},
+	{Name: "ec2:CreateLaunchTemplate", Why: "the launch template of a node group, and the one that keeps other hosts out", stops: programs{Setup, Teardown}, lessens: programs{RollingOver},
 		grants: []grant{{nil, newTemplates}}},
 	{Name: "ec2:CreateLaunchTemplateVersion", Why: "a change of the launch template", stops: programs{Setup, ResumePCS}, lessens: programs{RollingOver},
 		grants: []grant{{nil, ourTemplates}}},
 	{Name: "ec2:CreateTags", Why: "our mark on what is made, with the nodes' names on instances; " + forPCS, lessens: programs{Canary, RollingOver},
 		stops:  programs{Purchase, Reserve, Setup, Teardown, Resume, Holding, ResumePCS, Check},
-		grants: []grant{{asksPCS, anywhere}, {programs{Teardown}, ourTemplates}, {programs{Resume, Holding, Check}, tagsOfLaunches}, {programs{Purchase}, tagsOfBlocks}, {programs{Holding, Reserve}, tagsOfHolds}}},
-	{Name: "ec2:DeleteLaunchTemplate", Why: "removing the launch template", stops: programs{Teardown},
+		grants: []grant{{asksPCS, anywhere}, {programs{Teardown}, ourTemplates}, {programs{Teardown}, tagsOfTemplates}, {programs{Resume, Holding, Check}, tagsOfLaunches}, {programs{Purchase}, tagsOfBlocks}, {programs{Holding, Reserve}, tagsOfHolds}}},
+	{Name: "ec2:DeleteLaunchTemplate", Why: "removing the launch template, and the one that keeps other hosts out", stops: programs{Setup, Teardown},
 		grants: []grant{{nil, ourTemplates}}},
 	{Name: "ec2:DescribeAvailabilityZones", Why: "the zones of offerings", stops: programs{Offerings, Purchase}, lessens: programs{Fit}},
 	{Name: "ec2:DescribeCapacityBlockExtensionHistory", Why: "extensions, and whether one was bought", stops: programs{Timeline, Extend}},
