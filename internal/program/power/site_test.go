@@ -1,6 +1,7 @@
 package power
 
 import (
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -55,5 +56,36 @@ func TestSitesProgramGetsItsNodes(t *testing.T) {
 	}
 	if s := newSite("SuspendProgram"); s.program != "" {
 		t.Errorf("SuspendProgram is %s", s.program)
+	}
+}
+
+// The programs read the environment of hooks for themselves, and the site's do not get it.
+func TestProgramsReadTheirEnvironment(t *testing.T) {
+	for setting, program := range map[string]func([]string) int{"ResumeProgram": Resume, "SuspendProgram": Suspend} {
+		dir := t.TempDir()
+		said, theirs := filepath.Join(dir, "said"), filepath.Join(dir, "theirs")
+		t.Setenv("SLURM_CONF", filepath.Join(dir, "slurm.conf"))
+		t.Setenv("PCS_TEST_HOOKS", "")
+		os.Unsetenv("PCS_TEST_HOOKS")
+		if err := os.Mkdir(filepath.Join(dir, "pcs-capacity"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for path, text := range map[string]string{
+			theirs:                                "#!/bin/sh\necho \"$1 $PCS_TEST_HOOKS\" >" + said + "\n",
+			filepath.Join(dir, slurm.IncludeFile): "# ours\n" + slurm.SiteProgramLine(setting, theirs),
+			filepath.Join(dir, "pcs-capacity", "config.toml"): fmt.Sprintf("region = \"us-east-2\"\nstate_dir = %q\n[log]\ndir = %q\n", dir+"/state", dir+"/log"),
+			filepath.Join(dir, "pcs-capacity", "environment"): "PCS_TEST_HOOKS=ours\n",
+		} {
+			if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		status := program([]string{"aws-1"})
+		if text, err := os.ReadFile(said); status != 0 || err != nil || string(text) != "aws-1 \n" {
+			t.Errorf("%s: status %d, the site's got %q, %v", setting, status, text, err)
+		}
+		if got := os.Getenv("PCS_TEST_HOOKS"); got != "ours" {
+			t.Errorf("%s: PCS_TEST_HOOKS is %q", setting, got)
+		}
 	}
 }
