@@ -25,9 +25,10 @@ type Reservation struct {
 // infiniteDuration is what Slurm makes of Duration=infinite.
 const infiniteDuration = 365 * 24 * time.Hour
 
-// Infinite is true when the reservation has no end of its own.
+// Infinite is true when the reservation has no end of its own. Slurm moves a start that has
+// passed by then, after it has set the end: a second later was seen.
 func (r Reservation) Infinite() bool {
-	return r.End.IsZero() || r.End.Sub(r.Start) >= infiniteDuration
+	return r.End.IsZero() || r.End.Sub(r.Start) >= infiniteDuration-time.Minute
 }
 
 // Reservations returns all Slurm reservations. One that has ended can stay in

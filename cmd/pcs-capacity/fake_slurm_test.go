@@ -17,7 +17,7 @@ import (
 // file "denied" one that lets nobody place reservations.
 const fakeScontrol = `#!/bin/sh
 dir=${0%/*}
-verb= name= nodes= start= end= flags= users=
+verb= name= nodes= start= end= flags= users= comment= duration=
 for word in "$@"; do
   case $word in
   --version) echo 'slurm 25.11.0'; exit;;
@@ -28,7 +28,8 @@ for word in "$@"; do
   flags=*) flags=${word#*=};;
   users=*) users=${word#*=};;
   comment=*) comment=${word#*=};;
-  duration=* | nodename=* | state=* | reason=*) ;;
+  duration=*) duration=${word#*=};;
+  nodename=* | state=* | reason=*) ;;
   -*) ;;
   *) verb="$verb $word";;
   esac
@@ -56,6 +57,20 @@ PrivateData = cloud";;
   if [ "$verb" = ' delete' ]; then
     rm "$dir/reservation-$name" 2>/dev/null || { echo 'Error: Requested reservation is invalid' >&2; exit 1; }
   elif [ "$name" ]; then
+    if [ "$verb" = ' update' ]; then # what is not said stays
+      read -r old <"$dir/reservation-$name" || { echo 'Error: Requested reservation is invalid' >&2; exit 1; }
+      was=${old##* Comment=}
+      for word in ${old% Comment=*}; do
+        case $word in
+        StartTime=*) start=${start:-${word#*=}};;
+        EndTime=*) [ "$duration" ] || end=${end:-${word#*=}};;
+        Nodes=*) nodes=${nodes:-${word#*=}};;
+        Flags=*) flags=${flags:-${word#*=}};;
+        Users=*) users=${users:-${word#*=}};;
+        esac
+      done
+      comment=${comment:-$was}
+    fi
     echo "ReservationName=$name StartTime=$start EndTime=${end:-$((start + 31536000))} Nodes=$nodes Flags=$flags Users=$users State=INACTIVE Comment=$comment" >"$dir/reservation-$name"
   fi;;
 *) echo "fake scontrol: $*" >&2; exit 1;;
