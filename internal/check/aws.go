@@ -31,6 +31,7 @@ func (r *run) aws(ctx context.Context) {
 		}
 	}
 	if account, err := r.EC2.Account(ctx); err == nil {
+		r.account = account
 		r.ok("credentials", "AWS answers in %s as account %s", r.EC2.Region(), account)
 	} else {
 		r.ok("credentials", "AWS answers in %s", r.EC2.Region())

@@ -122,6 +122,8 @@ type run struct {
 	cluster *pcs.Cluster
 	// offset is AWS's time minus the machine's; 0 if AWS did not answer.
 	offset time.Duration
+	// account is that of the credentials of this command; "" if it is not known.
+	account string
 	// denied are actions that are not allowed; simulation has IAM say more of them, nil if it
 	// cannot.
 	denied     []string

@@ -68,9 +68,23 @@ func (r *run) hookAccess() {
 	case last.Without != "":
 		r.fail("hook-credentials", "give the controller an instance profile, or write AWS_PROFILE or other variables into "+config.EnvironmentPath(r.Config.Path),
 			"the last hook that slurmctld started had no AWS credentials, so that nothing is launched or terminated: %s", last.Without)
+	case last.Account != "" && r.account != "" && last.Account != r.account:
+		r.warn("hook-credentials", "run check with the hooks' credentials, or write AWS_PROFILE or other variables into "+config.EnvironmentPath(r.Config.Path),
+			"the last hook that slurmctld started had AWS credentials%s, and this command those of account %s: what is said here of AWS is not what hooks find", whose(last), r.account)
 	default:
-		r.ok("hook-credentials", "the last hook that slurmctld started had AWS credentials")
+		r.ok("hook-credentials", "the last hook that slurmctld started had AWS credentials%s", whose(last))
 	}
+}
+
+// whose credentials a hook had, as far as it is known.
+func whose(a state.HookAccess) (words string) {
+	if a.Account != "" {
+		words = " of account " + a.Account
+	}
+	if a.Source != "" {
+		words += " (" + a.Source + ")"
+	}
+	return words
 }
 
 func (r *run) script(h Hook, on, needed bool) {

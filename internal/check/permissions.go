@@ -116,7 +116,7 @@ func (r *run) permissions(ctx context.Context) {
 	if missing+len(r.denied) > 0 {
 		return
 	}
-	text := fmt.Sprintf("allowed for %s, as far as AWS tells without effect: %d actions", strings.Join(r.roles(), " and "), all-len(unasked))
+	text := fmt.Sprintf("allowed for %s with the credentials of this command, as far as AWS tells without effect: %d actions", strings.Join(r.roles(), " and "), all-len(unasked))
 	if whyNot != "" && r.onEC2() {
 		unasked = append(unasked, "launches into reservations")
 	}

@@ -12,6 +12,10 @@ const hookFile = "hook.json"
 type HookAccess struct {
 	// Without is why it had none; "" if it had.
 	Without string `json:"without,omitempty"`
+	// Account is theirs, if they say it without a call of AWS. Source is where they were found, in
+	// the AWS SDK's words, such as EC2RoleProvider.
+	Account string `json:"account,omitempty"`
+	Source  string `json:"source,omitempty"`
 }
 
 // LastHook is what the last one got; the error wraps fs.ErrNotExist if none has run.

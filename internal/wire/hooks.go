@@ -51,15 +51,18 @@ func Begin(ctx context.Context, cfg *config.Config, called func(ec2.Call)) (*Hoo
 	return h, nil
 }
 
-// KeepAccess writes down, for `check`, whether this hook had credentials of AWS. They have been
+// KeepAccess writes down, for `check`, whether this hook had credentials of AWS, and whose. They have been
 // looked for by now, and nobody is asked again.
 func (h *Hook) KeepAccess(ctx context.Context, log *slog.Logger) {
 	if h.StateErr != nil {
 		return
 	}
 	var a state.HookAccess
-	if _, err := h.EC2.Shared().Config.Credentials.Retrieve(context.WithoutCancel(ctx)); err != nil {
+	credentials, err := h.EC2.Shared().Config.Credentials.Retrieve(context.WithoutCancel(ctx))
+	if err != nil {
 		a.Without = err.Error()
+	} else {
+		a.Account, a.Source = credentials.AccountID, credentials.Source
 	}
 	if err := h.State.KeepHook(a); err != nil {
 		log.Warn("check cannot tell what this hook had of AWS", "err", err)
