@@ -107,7 +107,7 @@ dpkg -r pcs-capacity-lab pcs-capacity >/dev/null
 is inactive
 [ "$(shows LoadState)" = not-found ]
 [ "$(shows MainPID)" = 0 ]
-sbatch --hold -p gpu -t 1-0 --output=/dev/null --wrap=true 2>/dev/null | grep -q 'Submitted batch job'
+sbatch --hold -p gpu -t 5 --output=/dev/null --wrap=true 2>/dev/null | grep -q 'Submitted batch job'
 
 say "purged, nothing of it is left"
 dpkg -P pcs-capacity >/dev/null
