@@ -36,7 +36,7 @@ func ReadConf(path string) (Conf, error) {
 		return c, err
 	}
 	c.text = string(text)
-	return c, c.read(filepath.Dir(path), string(text), 0)
+	return c, c.read(filepath.Dir(path), string(text))
 }
 
 func newConf() Conf {
@@ -46,24 +46,45 @@ func newConf() Conf {
 // deepest is how many files may include each other.
 const deepest = 8
 
-func (c *Conf) read(dir, text string, depth int) error {
+// eachLine hands do the words of each line of a text of Slurm's configuration, and of the files
+// that it includes, but for ours: included tells of that.
+func eachLine(dir, text, ours string, included *bool, depth int, do func(words []string) error) error {
 	text = strings.ReplaceAll(text, "\\\n", " ")
 	for line := range strings.Lines(text) {
 		line, _, _ = strings.Cut(line, "#")
 		words := strings.Fields(line)
-		if len(words) == 0 {
+		switch {
+		case len(words) == 0:
 			continue
-		}
-		if len(words) > 1 && strings.EqualFold(words[0], "include") {
-			if filepath.Base(words[1]) == IncludeFile {
-				c.Included = true
-				continue
-			}
-			if err := c.include(dir, words[1], depth); err != nil {
+		case len(words) == 1 || !strings.EqualFold(words[0], "include"):
+			if err := do(words); err != nil {
 				return err
 			}
 			continue
+		case filepath.Base(words[1]) == ours:
+			*included = true
+			continue
 		}
+		name := words[1]
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(dir, name)
+		}
+		text, err := os.ReadFile(name)
+		if errors.Is(err, fs.ErrNotExist) || depth == deepest {
+			continue // Slurm says so
+		}
+		if err == nil {
+			err = eachLine(dir, string(text), ours, included, depth+1, do)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Conf) read(dir, text string) error {
+	return eachLine(dir, text, IncludeFile, &c.Included, 0, func(words []string) error {
 		key, value, _ := strings.Cut(strings.Join(words, " "), "=")
 		key, value = strings.ToLower(strings.TrimSpace(key)), strings.TrimSpace(value)
 		first, _, _ := strings.Cut(value, " ")
@@ -93,22 +114,8 @@ func (c *Conf) read(dir, text string, depth int) error {
 			c.values[key] = strings.Trim(value, `"`)
 			c.later[key] = c.Included
 		}
-	}
-	return nil
-}
-
-func (c *Conf) include(dir, name string, depth int) error {
-	if !filepath.IsAbs(name) {
-		name = filepath.Join(dir, name)
-	}
-	text, err := os.ReadFile(name)
-	if errors.Is(err, fs.ErrNotExist) || depth == deepest {
-		return nil // Slurm says so
-	}
-	if err != nil {
-		return err
-	}
-	return c.read(dir, string(text), depth+1)
+		return nil
+	})
 }
 
 // defaults is the name on lines of NodeName and PartitionName that hold for those after them.

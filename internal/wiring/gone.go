@@ -44,7 +44,7 @@ func goneWith(site Conf, before, after string) (gone, error) {
 // parse reads a text of our include.
 func parse(text string) (Conf, error) {
 	c := newConf()
-	return c, c.read("", text, 0)
+	return c, c.read("", text)
 }
 
 // String names them.

@@ -1,10 +1,7 @@
 package wiring
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -38,38 +35,11 @@ func ReadGres(path string) (Gres, error) {
 		return g, err
 	}
 	g.text = string(text)
-	return g, g.read(filepath.Dir(path), g.text, 0)
+	return g, g.read(filepath.Dir(path), g.text)
 }
 
-func (g *Gres) read(dir, text string, depth int) error {
-	text = strings.ReplaceAll(text, "\\\n", " ")
-	for line := range strings.Lines(text) {
-		line, _, _ = strings.Cut(line, "#")
-		words := strings.Fields(line)
-		if len(words) == 0 {
-			continue
-		}
-		if len(words) > 1 && strings.EqualFold(words[0], "include") {
-			if filepath.Base(words[1]) == GresFile {
-				g.Included = true
-				continue
-			}
-			name := words[1]
-			if !filepath.IsAbs(name) {
-				name = filepath.Join(dir, name)
-			}
-			text, err := os.ReadFile(name)
-			if errors.Is(err, fs.ErrNotExist) || depth == deepest {
-				continue // Slurm says so
-			}
-			if err == nil {
-				err = g.read(dir, string(text), depth+1)
-			}
-			if err != nil {
-				return err
-			}
-			continue
-		}
+func (g *Gres) read(dir, text string) error {
+	return eachLine(dir, text, GresFile, &g.Included, 0, func(words []string) error {
 		options := map[string]string{}
 		for _, word := range words {
 			key, value, _ := strings.Cut(word, "=")
@@ -88,8 +58,8 @@ func (g *Gres) read(dir, text string, depth int) error {
 		case !some && options["name"] == "gpu":
 			g.all = true
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // Gres is the text of GresFile, "" if none of our nodes needs it, and what a person has to do

@@ -31,7 +31,7 @@ func Lost(site Conf, ours string) (lost []Word) {
 	if !site.Included {
 		return nil
 	}
-	include := parseConf(ours)
+	include, _ := parse(ours) // our own text includes nothing, and names its nodes as Slurm does
 	for _, key := range listKeys {
 		theirs, ours := site.list(key), include.list(key)
 		if len(theirs) == 0 || len(ours) == 0 {
@@ -55,7 +55,7 @@ func Unread(site Conf, ours string, running slurm.Config) (unread []string) {
 	if !site.Included {
 		return nil
 	}
-	include := parseConf(ours)
+	include, _ := parse(ours) // our own text includes nothing, and names its nodes as Slurm does
 	for key, has := range map[string][]string{"JobSubmitPlugins": running.JobSubmitPlugins, "SlurmctldParameters": running.SlurmctldParameters, "PrivateData": running.PrivateData} {
 		words := include.list(key)
 		if len(words) == 0 || site.later[strings.ToLower(key)] {
@@ -69,10 +69,4 @@ func Unread(site Conf, ours string, running slurm.Config) (unread []string) {
 	}
 	slices.Sort(unread)
 	return unread
-}
-
-func parseConf(text string) Conf {
-	c := newConf()
-	_ = c.read("", text, 0) // our own text includes nothing, and names its nodes as Slurm does
-	return c
 }
