@@ -1,0 +1,39 @@
+package capacity
+
+// Effect is one change that a decision asks for: a small value that carries all that is needed to
+// make the change. Each use case declares its own effects, and one executor carries them out.
+// What `--dry-run` shows, what the log, the records and `-o json` say all come from it.
+type Effect interface {
+	// Code is stable, for scripts: "create-fence".
+	Code() string
+	// About is what the effect changes.
+	About() Subject
+	// Sentence tells a person what will be done, or what was done.
+	Sentence(t Tense) string
+}
+
+// Tense is that of an effect's sentence.
+type Tense bool
+
+// The tenses.
+const (
+	Will Tense = false // the effect is planned
+	Did  Tense = true  // the effect was carried out, or tried
+)
+
+// Verb chooses the form of a verb: Verb("place", "placed").
+func (t Tense) Verb(will, did string) string {
+	if t == Did {
+		return did
+	}
+	return will
+}
+
+// Subject is what an effect or a problem is about; "" for what it is not about.
+type Subject struct {
+	Partition   string `json:"partition,omitzero"`
+	Slot        string `json:"slot,omitzero"`
+	Node        string `json:"node,omitzero"` // a node, or a hostlist
+	Job         string `json:"job,omitzero"`  // as squeue shows it: 12_3
+	Reservation string `json:"reservation,omitzero"`
+}
