@@ -11,11 +11,11 @@ TESTS = bin/gotestsum --format pkgname --rerun-fails=1 --rerun-fails-max-failure
 
 # Mutation testing: the packages whose tests need nothing but themselves.
 GREMLINS := github.com/go-gremlins/gremlins/cmd/gremlins@v0.6.0
-MUTATED := capacity internal/lifecycle internal/market hooks
+MUTATED := capacity internal/lifecycle internal/market hooks/submit hooks/prolog hooks/power
 # What asks and tells slurmctld, AWS or syslog in these packages: its tests are with a real
 # Slurm, too slow to be repeated for each change.
 UNMUTATED_internal/lifecycle := act givenup holds misplaced observe pass publish watch
-UNMUTATED_hooks := configure facts failed hold launch log lookup resume settle suspend takeout
+UNMUTATED_hooks/power := configure facts failed hold launch lookup resume settle suspend takeout
 
 # Packages, and the manual pages in them.
 NFPM := github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.43.4
@@ -114,7 +114,7 @@ dist/share: build # what is the same on every architecture
 test-slurm: deps build ## the tests on Slurm 24.11 (SUITE=trixie) or 26.05 (SUITE=forky), in a chroot
 	@command -v mmdebstrap >/dev/null || $(SUDO) apt-get install -y -qq --no-install-recommends mmdebstrap >/dev/null
 	$(SUDO) env PATH="$$PATH" GOMODCACHE=$$(go env GOMODCACHE) GOCACHE=$$(go env GOCACHE) PACKAGES="$(PACKAGES)" internal/slurmlab/suite.sh $(SUITE) sh -c ' \
-		slurmctld -V && go test -count=1 -timeout 60m -p 1 -parallel $(AT_ONCE) ./slurm ./internal/slurmlab ./hooks ./cmd/... && \
+		slurmctld -V && go test -count=1 -timeout 60m -p 1 -parallel $(AT_ONCE) ./slurm ./internal/slurmlab ./hooks/... ./cmd/... && \
 		bin/capacity-lab demo --bin bin >bin/demo-$(SUITE).log'
 
 test-systemd: deps ## the service of the DEB under a real systemd, in a container (as root; a minute)

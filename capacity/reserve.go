@@ -199,7 +199,7 @@ func (r Reservation) HeldFor() (runs []JobRun, ok bool) {
 // is left over.
 const (
 	probeTime = time.Minute
-	// LaunchTime is more than a hook ever takes: see hooks.ResumeBudget.
+	// LaunchTime is more than a hook ever takes: see hooks/power.ResumeBudget.
 	LaunchTime = 5 * time.Minute
 )
 

@@ -9,7 +9,7 @@ import (
 	"text/template"
 	"time"
 
-	"github.com/pcs-capacity/pcs-capacity/hooks"
+	"github.com/pcs-capacity/pcs-capacity/hooks/submit"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
@@ -159,5 +159,5 @@ func (l *lab) luaHooks() (cliFilter, jobSubmit string) {
 		return emptyCLIFilter, ""
 	}
 	shared, local := l.path("state-pcs-capacity"), l.path("local-pcs-capacity")
-	return hooks.CLIFilter(state.Dir(shared).PlanPath(), shared, filter), hooks.JobSubmit(state.Dir(local).PlanPath(), local, filter)
+	return submit.CLIFilter(state.Dir(shared).PlanPath(), shared, filter), submit.JobSubmit(state.Dir(local).PlanPath(), local, filter)
 }

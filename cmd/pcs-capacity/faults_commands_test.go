@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pcs-capacity/pcs-capacity/hooks"
+	"github.com/pcs-capacity/pcs-capacity/hooks/submit"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 )
@@ -163,7 +163,7 @@ func (c *commands) start(t *testing.T, prefix string, count int) {
 	t.Cleanup(func() { os.RemoveAll(c.dir) })
 	group := strings.TrimSuffix(prefix, "-")
 	filter := filepath.Join(filepath.Dir(itself(t)[0]), "pcs-capacity-filter")
-	script := hooks.CLIFilter("/no/plan", "/no/state", filter)
+	script := submit.CLIFilter("/no/plan", "/no/state", filter)
 	if c.unfiltered {
 		script = ""
 	}

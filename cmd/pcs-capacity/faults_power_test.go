@@ -108,7 +108,7 @@ func (p *powered) settings() string {
 // account is a new AWS behind both gates, in which others have an instance too.
 func (p *powered) account(t *testing.T) {
 	t.Helper()
-	scenario, err := awssim.LoadScenario("../../hooks/testdata/power.toml")
+	scenario, err := awssim.LoadScenario("../../hooks/power/testdata/power.toml")
 	if err != nil {
 		t.Fatal(err)
 	}

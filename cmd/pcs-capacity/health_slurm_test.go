@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pcs-capacity/pcs-capacity/hooks"
+	"github.com/pcs-capacity/pcs-capacity/hooks/submit"
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
@@ -42,8 +42,8 @@ func TestTheHealthOfABlock(t *testing.T) {
 			begins(other)+`4, start = "+2h"`, begins(other)+`1, start = "+25s"`).Replace(rehearsalWorld),
 		strings.Replace(rehearsalConfig, "[[partition]]", fmt.Sprintf("[health]\nopen = %q\ntimeout = \"1m\"\ntries = 2\n[[partition]]", command), 1), func(c *slurmlab.Config) {
 			dir, local := filepath.Join(c.Dir, "capacity"), state.Dir(filepath.Join(c.Dir, "local"))
-			c.CLIFilterLua = hooks.CLIFilter(state.Dir(dir).PlanPath(), dir, filter)
-			c.JobSubmitLua = hooks.JobSubmit(local.PlanPath(), string(local), filter)
+			c.CLIFilterLua = submit.CLIFilter(state.Dir(dir).PlanPath(), dir, filter)
+			c.JobSubmitLua = submit.JobSubmit(local.PlanPath(), string(local), filter)
 		})
 	dir := state.Dir(r.cfg.StateDir)
 

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/hooks"
+	"github.com/pcs-capacity/pcs-capacity/hooks/submit"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
@@ -67,9 +67,9 @@ func scriptPaths(ctx context.Context, cfg *config.Config, hook string, dirs []st
 }
 
 func scriptWith(cfg *config.Config, hook, path, filter string) (wiring.Script, error) {
-	text, folder := hooks.CLIFilter, cfg.StateDir
+	text, folder := submit.CLIFilter, cfg.StateDir
 	if hook == wiring.JobSubmit { // runs inside slurmctld, which must not wait for a file server
-		text, folder = hooks.JobSubmit, cfg.LocalDir
+		text, folder = submit.JobSubmit, cfg.LocalDir
 	}
 	from, err := filepath.Abs(folder)
 	if err != nil {

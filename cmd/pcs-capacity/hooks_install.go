@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/pcs-capacity/pcs-capacity/hooks"
+	"github.com/pcs-capacity/pcs-capacity/hooks/submit"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 	"github.com/pcs-capacity/pcs-capacity/internal/wiring"
@@ -124,6 +124,6 @@ func (c *HooksInstallCmd) installAs(ctx context.Context, t *terminal.Terminal, c
 	if err := plan.Write(s); err != nil {
 		return fmt.Errorf("%w; name another file", err)
 	}
-	plan.ByHand = []string{fmt.Sprintf("Make this the last line of your own %s.lua, or the last one before a final return:\n  %s", c.Hook, hooks.LoadLine(c.As))}
+	plan.ByHand = []string{fmt.Sprintf("Make this the last line of your own %s.lua, or the last one before a final return:\n  %s", c.Hook, submit.LoadLine(c.As))}
 	return c.apply(ctx, t, plan, there, false, "", c.DryRun)
 }

@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pcs-capacity/pcs-capacity/hooks"
+	"github.com/pcs-capacity/pcs-capacity/hooks/submit"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
@@ -146,7 +146,7 @@ func TestLoad(t *testing.T) {
 	var dir string
 	r := newRehearsalIn(t, world, strings.Replace(settings, `poll = "1s"`, `poll = "10s"`, 1), func(c *slurmlab.Config) {
 		dir = filepath.Join(c.Dir, "capacity")
-		c.CLIFilterLua = hooks.CLIFilter(state.Dir(dir).PlanPath(), dir, filter)
+		c.CLIFilterLua = submit.CLIFilter(state.Dir(dir).PlanPath(), dir, filter)
 		c.Extra = []string{"MaxJobCount=50000", "MinJobAge=60"}
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Hour)

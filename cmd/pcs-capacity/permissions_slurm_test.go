@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/hooks"
+	"github.com/pcs-capacity/pcs-capacity/hooks/submit"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/check"
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
@@ -75,7 +75,7 @@ func newRestrictedSlurm(t *testing.T, clock *awssim.Clock) *restrictedSlurm {
 	}
 	r.cluster, err = slurmlab.Start(t.Context(), slurmlab.Config{Dir: dir, ResumeTimeout: 5 * time.Minute,
 		CloudGroups:   []slurmlab.NodeGroup{group("own", "own", 16), group("ultra", "own", 1), group("held", "own", 20), group("gpu-a", "gpu", 3), group("gpu-b", "gpu", 3)},
-		ResumeProgram: "/bin/true", SuspendProgram: "/bin/true", CLIFilterLua: hooks.CLIFilter("/no/plan", "/no/state", "/bin/false")})
+		ResumeProgram: "/bin/true", SuspendProgram: "/bin/true", CLIFilterLua: submit.CLIFilter("/no/plan", "/no/state", "/bin/false")})
 	if err != nil {
 		t.Fatal(err)
 	}

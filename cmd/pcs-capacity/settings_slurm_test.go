@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/hooks"
+	"github.com/pcs-capacity/pcs-capacity/hooks/submit"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
@@ -57,7 +57,7 @@ func TestWatchFollowsTheSettings(t *testing.T) {
 	}
 	r := newRehearsalOn(t, func(c *slurmlab.Config) {
 		dir := state.Dir(filepath.Join(c.Dir, "capacity"))
-		c.CLIFilterLua = hooks.CLIFilter(dir.PlanPath(), string(dir), filter)
+		c.CLIFilterLua = submit.CLIFilter(dir.PlanPath(), string(dir), filter)
 	})
 	r.scontrol("create", "partitionname=more", "nodes=long-1")
 	const fence, block = "pcs-capacity-fence-long", "cr-0e2000000000000b2"

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/ec2"
-	"github.com/pcs-capacity/pcs-capacity/hooks"
+	"github.com/pcs-capacity/pcs-capacity/hooks/submit"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
@@ -54,7 +54,7 @@ func newTornDown(t *testing.T, change ...func(*slurmlab.Config)) *tornDown {
 	}
 	ready := make(chan struct{})
 	folder := state.Dir(filepath.Join(dir, "capacity"))
-	lab := slurmlab.Config{Dir: dir, CLIFilterLua: hooks.CLIFilter(folder.PlanPath(), string(folder), d.filter),
+	lab := slurmlab.Config{Dir: dir, CLIFilterLua: submit.CLIFilter(folder.PlanPath(), string(folder), d.filter),
 		CloudGroups:   []slurmlab.NodeGroup{{Prefix: "gpu-a-", Count: 2, CPUs: 1, Features: "gpu-a", Partition: "gpu", AlwaysOn: true}},
 		ResumeTimeout: time.Minute,
 		Resume: func(ctx context.Context, nodes []string) {

@@ -17,7 +17,7 @@ import (
 )
 
 // TestEveryReasonIsDocumented compares the tables of docs/reasons.md with the codes of
-// verdicts and those that the hooks give a launch that failed.
+// verdicts and those that the power hooks give a launch that failed.
 func TestEveryReasonIsDocumented(t *testing.T) {
 	all := load(t)
 	var want []string
@@ -27,11 +27,11 @@ func TestEveryReasonIsDocumented(t *testing.T) {
 			want = append(want, constant.StringVal(c.Val()))
 		}
 	}
-	hooks := find(t, all, "/hooks")
-	if c, ok := hooks.Types.Scope().Lookup("NotBooted").(*types.Const); ok {
+	power := find(t, all, "/hooks/power")
+	if c, ok := power.Types.Scope().Lookup("NotBooted").(*types.Const); ok {
 		want = append(want, constant.StringVal(c.Val()))
 	}
-	for _, file := range hooks.Syntax {
+	for _, file := range power.Syntax {
 		ast.Inspect(file, func(n ast.Node) bool {
 			if pair, ok := n.(*ast.KeyValueExpr); ok {
 				key, isName := pair.Key.(*ast.Ident)

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/ec2"
-	"github.com/pcs-capacity/pcs-capacity/hooks"
+	"github.com/pcs-capacity/pcs-capacity/hooks/power"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
@@ -18,7 +18,7 @@ const slurmTimeout = 8 * time.Second
 
 // Hook is what a power hook works with.
 type Hook struct {
-	Slurm hooks.Slurm
+	Slurm power.Slurm
 	EC2   *ec2.Client
 	State state.Dir
 
@@ -30,9 +30,9 @@ type Hook struct {
 }
 
 var (
-	_ hooks.Slurm = HookSlurm{}
-	_ hooks.EC2   = (*ec2.Client)(nil)
-	_ hooks.PCS   = PCS{}
+	_ power.Slurm = HookSlurm{}
+	_ power.EC2   = (*ec2.Client)(nil)
+	_ power.PCS   = PCS{}
 )
 
 // Begin makes the adapters of a hook. It asks nobody but, for the region, the settings and
@@ -82,18 +82,18 @@ func newHookSlurm(cfg *config.Config) *slurm.Client {
 type HookSlurm struct{ *slurm.Client }
 
 // Jobs are all jobs that slurmctld knows.
-func (s HookSlurm) Jobs(ctx context.Context) ([]hooks.Job, error) {
+func (s HookSlurm) Jobs(ctx context.Context) ([]power.Job, error) {
 	jobs, err := s.BriefJobs(ctx)
 	if err != nil {
 		return nil, err
 	}
-	all := make([]hooks.Job, len(jobs))
+	all := make([]power.Job, len(jobs))
 	for i, j := range jobs {
 		nodes, err := slurm.Expand(j.Nodes)
 		if err != nil {
 			return nil, err
 		}
-		all[i] = hooks.Job{ID: j.ID, Shown: j.DisplayID(), Account: j.Account, Comment: j.Comment, Nodes: nodes, Restarts: j.Restarts, TimeLimit: j.TimeLimit,
+		all[i] = power.Job{ID: j.ID, Shown: j.DisplayID(), Account: j.Account, Comment: j.Comment, Nodes: nodes, Restarts: j.Restarts, TimeLimit: j.TimeLimit,
 			Allocated: j.State == "RUNNING" || j.State == "SUSPENDED", Batch: j.Batch, Requeue: j.Requeue,
 			Waiting: j.State == "PENDING", Eligible: j.Eligible, Partition: j.Partition, HetJobID: j.HetJobID, AdminComment: j.AdminComment}
 	}
@@ -101,23 +101,23 @@ func (s HookSlurm) Jobs(ctx context.Context) ([]hooks.Job, error) {
 }
 
 // Power is what each of the nodes that Slurm shows does.
-func (s HookSlurm) Power(ctx context.Context, nodes []string) (map[string]hooks.Power, error) {
+func (s HookSlurm) Power(ctx context.Context, nodes []string) (map[string]power.Power, error) {
 	all, err := s.NodeFlags(ctx, nodes...)
 	if err != nil {
 		return nil, err
 	}
-	power := map[string]hooks.Power{}
+	does := map[string]power.Power{}
 	for name, flags := range all {
 		switch n := (slurm.Node{StateFlags: flags}); {
 		case n.PoweringUp():
-			power[name] = hooks.PoweringUp
+			does[name] = power.PoweringUp
 		case n.PoweredDown() || n.PoweringDown():
-			power[name] = hooks.PoweredDown
+			does[name] = power.PoweredDown
 		default:
-			power[name] = hooks.PoweredUp
+			does[name] = power.PoweredUp
 		}
 	}
-	return power, nil
+	return does, nil
 }
 
 // GivenUp are those of the nodes that did not boot within ResumeTimeout.

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pcs-capacity/pcs-capacity/hooks"
+	"github.com/pcs-capacity/pcs-capacity/hooks/submit"
 )
 
 // Scripts of Slurm's Lua plugins.
@@ -34,7 +34,7 @@ func (s Script) beside() string {
 }
 
 // LoadLine is what the site's own script then has near its end.
-func (s Script) LoadLine() string { return hooks.LoadLine(s.beside()) }
+func (s Script) LoadLine() string { return submit.LoadLine(s.beside()) }
 
 // State is what there is at the place of a script or of settings.
 type State string

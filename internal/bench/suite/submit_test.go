@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/hooks"
+	"github.com/pcs-capacity/pcs-capacity/hooks/submit"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
@@ -152,7 +152,7 @@ func BenchmarkSubmit(b *testing.B) {
 			}
 			return filepath.Join(folder, "slurm.conf")
 		}
-		ours := conf(plain, "ours", hooks.CLIFilter(dir.PlanPath(), string(dir), filter))
+		ours := conf(plain, "ours", submit.CLIFilter(dir.PlanPath(), string(dir), filter))
 		all := []*submission{{name: "no filter", conf: plain.Conf(), args: kinds["not managed"]}}
 		all = append(all, empties(conf(plain, "empty", emptyFilter))...)
 		for _, kind := range kindNames {
@@ -168,7 +168,7 @@ func BenchmarkSubmit(b *testing.B) {
 
 		// job_submit: a slurmctld for each script.
 		nothing := lab(func(c *slurmlab.Config) { c.JobSubmitLua = emptySubmit })
-		js := lab(func(c *slurmlab.Config) { c.JobSubmitLua = hooks.JobSubmit(dir.PlanPath(), string(dir), filter) })
+		js := lab(func(c *slurmlab.Config) { c.JobSubmitLua = submit.JobSubmit(dir.PlanPath(), string(dir), filter) })
 		all = empties(nothing.Conf())
 		for _, kind := range kindNames {
 			all = append(all, &submission{name: kind, conf: js.Conf(), args: kinds[kind]})
@@ -191,7 +191,7 @@ func BenchmarkSubmit(b *testing.B) {
 		// Both: what cli_filter.lua has judged passes job_submit.lua.
 		all = empties(conf(nothing, "empty", emptyFilter))
 		for _, kind := range kindNames[:4] { // what is refused does not come so far
-			all = append(all, &submission{name: kind, conf: conf(js, "ours", hooks.CLIFilter(dir.PlanPath(), string(dir), filter)), args: kinds[kind]})
+			all = append(all, &submission{name: kind, conf: conf(js, "ours", submit.CLIFilter(dir.PlanPath(), string(dir), filter)), args: kinds[kind]})
 		}
 		measure("both")
 		clients(b, t, nothing.Conf(), js.Conf())

@@ -1,5 +1,5 @@
 // Package filter is pcs-capacity-filter: it judges a job while it is being submitted.
-// Only the Lua shims call it; see package hooks. It links no AWS SDK and cannot reach
+// Only the Lua shims call it; see package hooks/submit. It links no AWS SDK and cannot reach
 // the network.
 package filter
 
@@ -7,15 +7,16 @@ import (
 	"os"
 	"time"
 
-	"github.com/pcs-capacity/pcs-capacity/hooks"
+	"github.com/pcs-capacity/pcs-capacity/hooks/submit"
+	"github.com/pcs-capacity/pcs-capacity/internal/hook"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
 // Main is the whole program. It returns the exit status: 1 when the answer cannot be
-// written. After [hooks.FilterDeadline] it ends the process without an answer.
+// written. After [submit.FilterDeadline] it ends the process without an answer.
 func Main(args []string) int {
-	time.AfterFunc(hooks.FilterDeadline, func() { os.Exit(1) })
-	answer := hooks.Answer(args, hooks.SlurmText{Limit: slurm.ParseLimit, GPUs: slurm.GPUs}, time.Now(), hooks.FilterLog())
+	time.AfterFunc(submit.FilterDeadline, func() { os.Exit(1) })
+	answer := submit.Answer(args, submit.SlurmText{Limit: slurm.ParseLimit, GPUs: slurm.GPUs}, time.Now(), hook.FilterLog())
 	if _, err := os.Stdout.WriteString(answer); err != nil {
 		return 1
 	}

@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/ec2"
-	"github.com/pcs-capacity/pcs-capacity/hooks"
+	"github.com/pcs-capacity/pcs-capacity/hooks/power"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
 // call is one call of a hook by Slurm. Its log has a line for each call of AWS, and a last
 // one that says what all came to. It keeps the records of the hook, which say the same.
 type call struct {
-	records hooks.Records
+	records power.Records
 	log     *slog.Logger
 	what    string // such as "power up"
 	nodes   string // a hostlist

@@ -1,5 +1,5 @@
 // Package power is pcs-capacity-resume and pcs-capacity-suspend: Slurm's ResumeProgram,
-// and its SuspendProgram and ResumeFailProgram. What they do is in package hooks.
+// and its SuspendProgram and ResumeFailProgram. What they do is in package hooks/power.
 //
 // slurmctld calls them with a hostlist and an environment of SLURM_CONF and, for the
 // former, SLURM_RESUME_FILE only, and discards what they print: they log to resume.log

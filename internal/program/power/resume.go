@@ -10,8 +10,9 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/hooks"
+	"github.com/pcs-capacity/pcs-capacity/hooks/power"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/hook"
 	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
@@ -31,12 +32,12 @@ func Resume(args []string) int {
 	unset := config.LoadEnvironment(config.EnvironmentPath(settings))
 	cfg, err := config.Load(settings)
 	if err != nil {
-		site.log = hooks.HookLog(config.Default().Log.Dir, "resume")
+		site.log = hook.Log(config.Default().Log.Dir, "resume")
 		site.log.Error("nothing is launched without settings", "err", err)
 		site.all(nodes)
 		return 1
 	}
-	log := hooks.HookLog(cfg.Log.Dir, "resume")
+	log := hook.Log(cfg.Log.Dir, "resume")
 	if unset != nil {
 		log.Warn("going on without its environment", "err", unset)
 	}
@@ -63,7 +64,7 @@ func resume(ctx context.Context, cfg *config.Config, c *call) error {
 	}
 	c.records = h.State
 	defer h.KeepAccess(ctx, log)
-	r := hooks.Resume{Settings: cfg.Domain(), Slurm: h.Slurm, EC2: h.EC2, Records: c, Held: h.State, Log: log, MachineTime: time.Now,
+	r := power.Resume{Settings: cfg.Domain(), Slurm: h.Slurm, EC2: h.EC2, Records: c, Held: h.State, Log: log, MachineTime: time.Now,
 		Began: c.began, ByHand: os.Getenv("SLURM_RESUME_FILE") == ""}
 	r.Cluster, _ = h.Known()
 	r.Ask = func(ctx context.Context) (string, time.Duration, error) {
@@ -81,7 +82,7 @@ func resume(ctx context.Context, cfg *config.Config, c *call) error {
 
 // waiting reads SLURM_RESUME_FILE. Without it, as in a run by hand, the jobs are those
 // that squeue shows on the nodes.
-func waiting(log *slog.Logger) []hooks.Waiting {
+func waiting(log *slog.Logger) []power.Waiting {
 	path := os.Getenv("SLURM_RESUME_FILE")
 	if path == "" {
 		return nil
@@ -91,14 +92,14 @@ func waiting(log *slog.Logger) []hooks.Waiting {
 		log.Warn("going on with what squeue says", "err", err)
 		return nil
 	}
-	var waits []hooks.Waiting
+	var waits []power.Waiting
 	for _, job := range file.Jobs {
 		nodes, err := slurm.Expand(job.ResumeNodes)
 		if err != nil {
 			log.Warn("going on with what squeue says", "job", job.ID, "err", err)
 			continue
 		}
-		waits = append(waits, hooks.Waiting{Job: job.ID, Nodes: nodes})
+		waits = append(waits, power.Waiting{Job: job.ID, Nodes: nodes})
 	}
 	return waits
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/ec2"
-	"github.com/pcs-capacity/pcs-capacity/hooks"
+	"github.com/pcs-capacity/pcs-capacity/hooks/power"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
@@ -60,7 +60,7 @@ func TestResumeConfiguresNodeGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	records := state.Dir(t.TempDir())
-	hook := hooks.Resume{Settings: cfg.Domain(), Cluster: "ml", Slurm: wire.HookSlurm{Client: &slurm.Client{}}, EC2: client,
+	hook := power.Resume{Settings: cfg.Domain(), Cluster: "ml", Slurm: wire.HookSlurm{Client: &slurm.Client{}}, EC2: client,
 		PCS: wire.PCS{Provisioner: provisioner, Cluster: "ml"}, Records: records, Log: slog.New(slog.DiscardHandler), MachineTime: time.Now}
 
 	// Somebody has let the group shrink to nothing.

@@ -5,8 +5,9 @@ import (
 	"errors"
 	"time"
 
-	"github.com/pcs-capacity/pcs-capacity/hooks"
+	"github.com/pcs-capacity/pcs-capacity/hooks/power"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/hook"
 	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 )
 
@@ -22,18 +23,18 @@ func Suspend(args []string) int {
 	unset := config.LoadEnvironment(config.EnvironmentPath(settings))
 	cfg, err := config.Load(settings)
 	if err != nil {
-		site.log = hooks.HookLog(config.Default().Log.Dir, "suspend")
+		site.log = hook.Log(config.Default().Log.Dir, "suspend")
 		site.log.Error("nothing is terminated without settings", "err", err)
 		site.all(nodes)
 		return 1
 	}
-	log := hooks.HookLog(cfg.Log.Dir, "suspend")
+	log := hook.Log(cfg.Log.Dir, "suspend")
 	if unset != nil {
 		log.Warn("going on without its environment", "err", unset)
 	}
 	ctx, stop := untilTerminated()
 	defer stop()
-	ctx, cancel := context.WithTimeout(ctx, hooks.SuspendBudget)
+	ctx, cancel := context.WithTimeout(ctx, power.SuspendBudget)
 	defer cancel()
 	site.log = log
 	nodes, err = site.start(cfg.Domain(), nodes)
@@ -59,6 +60,6 @@ func suspend(ctx context.Context, cfg *config.Config, c *call, called time.Time)
 	if err != nil {
 		return err
 	}
-	s := hooks.Suspend{Cluster: mark, Slurm: h.Slurm, EC2: h.EC2, Records: c, Log: log, Called: called}
+	s := power.Suspend{Cluster: mark, Slurm: h.Slurm, EC2: h.EC2, Records: c, Log: log, Called: called}
 	return s.Run(ctx, c.nodes)
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
-	"github.com/pcs-capacity/pcs-capacity/hooks"
+	"github.com/pcs-capacity/pcs-capacity/hooks/power"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/internal/wire"
@@ -19,7 +19,7 @@ import (
 
 // Which instances a power-down of gpu-1 terminates, and which not.
 func TestSuspendTerminates(t *testing.T) {
-	scenario, err := awssim.LoadScenario("../../../hooks/testdata/power.toml")
+	scenario, err := awssim.LoadScenario("../../../hooks/power/testdata/power.toml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestSuspendTerminates(t *testing.T) {
 			run := func() error {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
-				s := hooks.Suspend{Cluster: "lab", Slurm: wire.HookSlurm{Client: &slurm.Client{Conf: conf}}, EC2: client,
+				s := power.Suspend{Cluster: "lab", Slurm: wire.HookSlurm{Client: &slurm.Client{Conf: conf}}, EC2: client,
 					Records: records, Log: slog.New(endsWith{slog.DiscardHandler, cancel}), Called: called}
 				return s.Run(ctx, "gpu-1")
 			}

@@ -16,7 +16,7 @@ import (
 
 // What an instance that ResumeProgram launched says of itself.
 func TestMetadataOfAnInstance(t *testing.T) {
-	scenario, err := awssim.LoadScenario("../../../hooks/testdata/power.toml")
+	scenario, err := awssim.LoadScenario("../../../hooks/power/testdata/power.toml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,6 @@
 // Package prolog is pcs-capacity-prolog: slurmd runs it as the Prolog of a job, slurmstepd as
 // the TaskProlog of each task. It links no AWS SDK, and nothing that goes wrong in it keeps a
-// job from starting. What it does is in package hooks.
+// job from starting. What it does is in package hooks/prolog.
 package prolog
 
 import (
@@ -11,24 +11,25 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/hooks"
+	"github.com/pcs-capacity/pcs-capacity/hooks/prolog"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/hook"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
 // Main is the whole program. It returns the exit status, which is 0 whenever Slurm calls it.
-// After [hooks.PrologDeadline] or [hooks.TaskPrologDeadline] it ends the process.
+// After [prolog.PrologDeadline] or [prolog.TaskPrologDeadline] it ends the process.
 func Main([]string) int {
 	switch os.Getenv("SLURM_SCRIPT_CONTEXT") {
 	case "prolog_slurmd":
-		time.AfterFunc(hooks.PrologDeadline, func() { os.Exit(0) })
-		prolog(os.Getenv("SLURMD_NODENAME"))
+		time.AfterFunc(prolog.PrologDeadline, func() { os.Exit(0) })
+		runProlog(os.Getenv("SLURMD_NODENAME"))
 	case "prolog_task":
 		// Once, whole or not at all.
 		var once sync.Once
 		answer := func(text string) { once.Do(func() { _, _ = os.Stdout.WriteString(text) }) }
-		time.AfterFunc(hooks.TaskPrologDeadline, func() {
-			answer(hooks.JobEnvironment("", nil, "", time.Time{}))
+		time.AfterFunc(prolog.TaskPrologDeadline, func() {
+			answer(prolog.JobEnvironment("", nil, "", time.Time{}))
 			os.Exit(0)
 		})
 		answer(taskProlog(os.Getenv("SLURMD_NODENAME")))
@@ -46,8 +47,8 @@ on a node, slurmstepd before each task. As Prolog it logs to prolog.log in the f
 	return 0
 }
 
-// prolog does what a Prolog does on a node of ours; on others nothing.
-func prolog(node string) {
+// runProlog does what a Prolog does on a node of ours; on others nothing.
+func runProlog(node string) {
 	cfg, err := config.Load(config.Find(""))
 	if err != nil {
 		return // a node without settings runs jobs as before
@@ -56,7 +57,7 @@ func prolog(node string) {
 	if !ours {
 		return
 	}
-	p := hooks.Prolog{State: state.Dir(cfg.StateDir), Metadata: metadata, MachineTime: time.Now, Log: hooks.HookLog(cfg.Log.Dir, "prolog")}
+	p := prolog.Prolog{State: state.Dir(cfg.StateDir), Metadata: metadata, MachineTime: time.Now, Log: hook.Log(cfg.Log.Dir, "prolog")}
 	p.Run(context.Background(), node, slot, os.Getenv("SLURM_JOB_ID"))
 }
 
@@ -77,5 +78,5 @@ func taskProlog(node string) string {
 	if snap != nil {
 		now = now.Add(snap.ClockOffset.Duration)
 	}
-	return hooks.JobEnvironment(dir, snap, slot, now)
+	return prolog.JobEnvironment(dir, snap, slot, now)
 }

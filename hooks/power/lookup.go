@@ -1,0 +1,110 @@
+package power
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+// place is where a node belongs, found by the node's name alone.
+type place struct {
+	partition capacity.PartitionSettings
+	group     capacity.GroupSettings
+	slot      string
+}
+
+func (r *Resume) placeOf(node string) (at place, ok bool) {
+	at.partition, at.group, at.slot, ok = r.Settings.PlaceOf(node)
+	return at, ok
+}
+
+// freshSnapshot is a snapshot of what EC2 says now about the named partitions. The others
+// are in it with the ids of the settings only. seen is what is known already of where
+// reservations are.
+func (r *Resume) freshSnapshot(ctx context.Context, names map[string]bool, seen capacity.Seen) (*capacity.Snapshot, error) {
+	fresh, err := r.freshFacts(ctx, names)
+	if err != nil {
+		return nil, err
+	}
+	seen.Subnets, seen.Members, seen.Reservations = fresh.Subnets, fresh.Members, append(seen.Reservations, fresh.Reservations...)
+	snap := capacity.Build(r.Settings, seen)
+	snap.TakenAt = r.now()
+	return snap, nil
+}
+
+// freshFacts asks EC2 about the reservations and subnets of the named partitions: a launch
+// is decided on what is true now, never on the snapshot file.
+func (r *Resume) freshFacts(ctx context.Context, names map[string]bool) (capacity.Seen, error) {
+	var subnets, ids []string
+	var selects []capacity.GroupSettings
+	for _, p := range r.Settings.Partitions {
+		if !names[p.Name] {
+			continue
+		}
+		for _, g := range p.Groups {
+			subnets = append(subnets, g.SubnetIDs...)
+			ids = append(ids, g.ReservationIDs...)
+			if g.PurchaseOption.Buys(capacity.CapacityBlock) {
+				r.EC2.ExpectBlocks()
+			}
+			if g.Select != nil && g.Select.Group == "" {
+				selects = append(selects, g)
+			}
+		}
+	}
+	seen := capacity.Seen{Members: capacity.Members{}}
+	var found []capacity.Reservation
+	selected := make([][]capacity.Reservation, len(selects))
+	reads, ctx := errgroup.WithContext(ctx)
+	for i, g := range selects {
+		reads.Go(func() (err error) {
+			if selected[i], err = r.EC2.ReservationsByTag(ctx, g.Select.Tags); err != nil {
+				return fmt.Errorf("finding the reservations of node group %s: %w", g.Name, err)
+			}
+			return nil
+		})
+	}
+	reads.Go(func() error {
+		known, missing, err := r.EC2.KnownSubnets(ctx, subnets)
+		for _, m := range missing {
+			r.Log.Warn("EC2 does not describe a subnet of the settings; nothing is launched into it", "subnet", m.ID, "err", m.Err)
+		}
+		seen.Subnets = known
+		return err
+	})
+	reads.Go(func() error {
+		for _, group := range r.Settings.SelectedGroups(slices.Collect(maps.Keys(names))...) {
+			members, err := r.EC2.GroupMembers(ctx, group)
+			if err != nil {
+				return err
+			}
+			seen.Members[group] = members
+			ids = append(ids, members...)
+		}
+		some, unknown, err := r.EC2.Reservations(ctx, ids)
+		if err != nil {
+			return err
+		}
+		for _, m := range unknown {
+			// What is left out of one answer still has its slot: another must not be taken for it.
+			if r.Last == nil {
+				break
+			}
+			if before, ok := r.Last.Reservation(m.ID); ok && before.LiveAt(r.now()) {
+				some = append(some, before)
+			}
+		}
+		found = some
+		return nil
+	})
+	if err := reads.Wait(); err != nil {
+		return capacity.Seen{}, err
+	}
+	seen.Reservations = append(slices.Concat(selected...), found...)
+	return seen, nil
+}

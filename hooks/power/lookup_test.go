@@ -1,0 +1,94 @@
+package power
+
+import (
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+)
+
+const taggedReservations = `
+account = "111122223333"
+[[instance_type]]
+name = "p5.48xlarge"
+vcpus = 192
+memory_mib = 2097152
+usage_classes = ["capacity-block"]
+[[region]]
+name = "us-east-2"
+zone = [{ name = "us-east-2a", id = "use2-az1" }]
+vpc = [{ id = "vpc-0e2000000000000a1", cidr = "10.2.0.0/16" }]
+subnet = [{ id = "subnet-0e200000000000a01", vpc = "vpc-0e2000000000000a1", zone = "us-east-2a", cidr = "10.2.1.0/24" }]
+capacity = [{ zone = "us-east-2a", type = "p5.48xlarge", count = 64 }]
+reservation = [
+  { id = "cr-0e2000000000000a1", kind = "capacity-block", type = "p5.48xlarge", zone = "us-east-2a", count = 1, start = "-1h", end = "+30h", tags = { team = "nlp1" } },
+  { id = "cr-0e2000000000000b2", kind = "capacity-block", type = "p5.48xlarge", zone = "us-east-2a", count = 1, start = "-1h", end = "+30h", tags = { team = "nlp*" } },
+  { id = "cr-0e2000000000000c3", kind = "capacity-block", type = "p5.48xlarge", zone = "us-east-2a", count = 1, start = "-1h", end = "+30h", tags = { team = 'nlp\*' } },
+]
+`
+
+// TestSelectIsLiteral: the resume hook finds by EC2's filters what Build finds among all
+// reservations, wildcards or not.
+func TestSelectIsLiteral(t *testing.T) {
+	aws := simulatedEC2(t)
+	all, err := aws.AllReservations(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for team, want := range map[string][]string{
+		"nlp*": {"cr-0e2000000000000b2"}, "nlp?": nil, "*": nil, "nlp1": {"cr-0e2000000000000a1"}, `nlp\*`: {"cr-0e2000000000000c3"},
+	} {
+		group := capacity.GroupSettings{Name: "gpu", SubnetIDs: []string{"subnet-0e200000000000a01"}, Select: &capacity.Select{Tags: map[string]string{"team": team}}}
+		r := Resume{EC2: aws, MachineTime: time.Now, Settings: capacity.Settings{
+			Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{group}}}}}
+		fresh, err := r.freshSnapshot(t.Context(), map[string]bool{"gpu": true}, capacity.Seen{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids := func(s *capacity.Snapshot) []string { return s.Partitions[0].Groups[0].Slots[0].ReservationIDs }
+		if got, same := ids(fresh), ids(capacity.Build(r.Settings, capacity.Seen{Reservations: all})); !slices.Equal(got, want) || !slices.Equal(got, same) {
+			t.Errorf("team=%s: the hook finds %v, Build among all reservations %v, want %v", team, got, same, want)
+		}
+	}
+}
+
+// simulatedEC2 has three blocks, which differ in their tags.
+func simulatedEC2(t *testing.T) *ec2.Client {
+	t.Helper()
+	scenario, err := awssim.ParseScenario("tags", []byte(taggedReservations))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sim, err := awssim.New(scenario, awssim.MachineClock())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { sim.Close() })
+	if err := sim.Serve(t.Setenv); err != nil {
+		t.Fatal(err)
+	}
+	aws, err := ec2.New(t.Context(), ec2.Options{Region: "us-east-2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return aws
+}
+
+// R8: one bad subnet id does not keep the nodes out of the others.
+func TestR8_OneBadSubnetDoesNotHideTheOthers(t *testing.T) {
+	const good, bad = "subnet-0e200000000000a01", "subnet-0ffffffffffffffff"
+	group := capacity.GroupSettings{Name: "gpu", SubnetIDs: []string{bad, good}}
+	r := Resume{EC2: simulatedEC2(t), MachineTime: time.Now, Log: slog.New(slog.DiscardHandler), Settings: capacity.Settings{
+		Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{group}}}}}
+	fresh, err := r.freshSnapshot(t.Context(), map[string]bool{"gpu": true}, capacity.Seen{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if subnets := fresh.Partitions[0].Groups[0].Subnets; len(subnets) != 1 || subnets[0].ID != good || subnets[0].AZID != "use2-az1" {
+		t.Errorf("subnets %v", subnets)
+	}
+}

@@ -1,0 +1,58 @@
+package power_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
+	"github.com/pcs-capacity/pcs-capacity/internal/program/filter"
+	powerprogram "github.com/pcs-capacity/pcs-capacity/internal/program/power"
+	"github.com/pcs-capacity/pcs-capacity/internal/program/prolog"
+	"github.com/pcs-capacity/pcs-capacity/internal/wire"
+)
+
+// TestMain makes the test program the hook programs as well: called by one of these names
+// it is that program. So the tests run what they are compiled with, and a change in it is
+// a change of the test, which `go test` would not see in programs that are built apart.
+func TestMain(m *testing.M) {
+	os.Setenv("GORACE", "atexit_sleep_ms=0") // a program built with -race sleeps for a second when it ends
+	testscript.Main(m, map[string]func(){
+		"pcs-capacity-filter":  func() { os.Exit(filter.Main(os.Args[1:])) },
+		"pcs-capacity-prolog":  func() { os.Exit(prolog.Main(os.Args[1:])) },
+		"pcs-capacity-resume":  func() { os.Exit(powerprogram.Resume(os.Args[1:])) },
+		"pcs-capacity-suspend": func() { os.Exit(powerprogram.Suspend(os.Args[1:])) },
+		"sync-pass":            syncPass,
+		"one-pass":             func() { os.Exit(onePass()) },
+		"sync-watch":           func() { os.Exit(syncWatch(os.Args[1])) },
+	})
+}
+
+// syncPass is one pass of sync, or what sync does for instances that it is called with, which EC2
+// takes back; it prints the report.
+func syncPass() {
+	fail := func(err error) {
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
+	cfg, err := config.Load(config.Find(""))
+	fail(err)
+	aws, err := ec2.New(context.Background(), ec2.Options{Region: cfg.Region})
+	fail(err)
+	var report lifecycle.Report
+	if len(os.Args) > 1 {
+		report, err = lifecycle.Interrupt(context.Background(), wire.Sources(cfg, aws, nil), os.Args[1:])
+	} else {
+		_, report, err = lifecycle.Pass(context.Background(), wire.Sources(cfg, aws, nil))
+	}
+	fail(err)
+	fail(json.NewEncoder(os.Stdout).Encode(report))
+}

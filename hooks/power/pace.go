@@ -1,0 +1,158 @@
+package power
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+)
+
+// pacer holds jobs back that could not be launched, longer after each failure. Slurm tries
+// again within seconds or minutes, for ever; that keeps other jobs from the nodes, and uses
+// up EC2's request limits.
+type pacer struct {
+	Slurm   Slurm
+	Records Records
+	Log     *slog.Logger
+}
+
+// A job waits firstPause after its second failure in a row, twice as long after each
+// further one, up to longestWait. After the first one Slurm's own delay is enough: most
+// failures are not repeated.
+const (
+	firstPause  = 30 * time.Second
+	longestWait = 15 * time.Minute
+)
+
+// failureMemory is how long a failure counts.
+const failureMemory = 2 * time.Hour
+
+// pause is how long a job waits after so many failures.
+func pause(failures int) time.Duration {
+	if failures < 2 {
+		return 0
+	}
+	p := firstPause
+	for i := 2; i < failures && p < longestWait; i++ {
+		p *= 2
+	}
+	return min(p, longestWait)
+}
+
+// failures counts those of each job, by its shown name, that the records have since a
+// while before now, which is AWS's time. A job that is failing now has one at least.
+func (p pacer) failures(jobs []Job, now time.Time) map[string]int {
+	count := p.count(now, func(r state.Record) bool { return !ofOwner(capacity.Code(r.Code)) })
+	for _, j := range jobs {
+		count[j.Shown] = max(count[j.Shown], 1)
+	}
+	return count
+}
+
+// refusals counts in the same way how often a partition has refused each job for good.
+func (p pacer) refusals(partition string, now time.Time) map[string]int {
+	return p.count(now, func(r state.Record) bool {
+		return ofOwner(capacity.Code(r.Code)) && r.Partition == partition
+	})
+}
+
+// count counts the records of power-ups that failed, for each of their jobs.
+func (p pacer) count(now time.Time, counts func(state.Record) bool) map[string]int {
+	records, err := p.Records.Records()
+	if err != nil {
+		p.Log.Warn("counting failures without records", "err", err)
+	}
+	count := map[string]int{}
+	for _, r := range records {
+		if r.Hook != "resume" || r.Code == string(capacity.OK) || r.At.Before(now.Add(-failureMemory)) || !counts(r) {
+			continue
+		}
+		for _, shown := range r.Jobs {
+			count[shown]++
+		}
+	}
+	return count
+}
+
+// until is when a job may start again that has failed so often, at a time of the
+// controller's clock; notBefore is a time before which it is of no use. tried puts it into
+// words for the job's owner.
+func until(failures int, now, notBefore time.Time) time.Time {
+	at := now.Add(pause(failures))
+	if notBefore.After(at) {
+		at = notBefore
+	}
+	return at
+}
+
+func tried(failures int, at, now time.Time) string {
+	switch {
+	case !at.After(now):
+		return ""
+	case failures < 2:
+		return fmt.Sprintf("; Slurm tries again at %s", capacity.FormatUTC(at))
+	}
+	return fmt.Sprintf("; tried %d times, Slurm tries again at %s", failures, capacity.FormatUTC(at))
+}
+
+// delay sets the begin times of requeued jobs, by their shown names. One that Slurm starts
+// later anyway is left alone: its own delay lets credentials of the last run expire. Those of
+// behind start a pause after that, else Slurm would give them the same nodes as the others again.
+func (p pacer) delay(ctx context.Context, begin map[string]time.Time, behind map[string]bool) {
+	if len(begin) == 0 {
+		return
+	}
+	jobs, err := p.Slurm.Jobs(ctx)
+	if err != nil {
+		p.Log.Warn("jobs that were not launched are tried again at once", "err", err)
+		return
+	}
+	for _, j := range jobs {
+		at, ours := begin[j.Shown]
+		if after := j.Eligible.Add(firstPause); behind[j.Shown] && after.After(at) {
+			at = after
+		}
+		if !ours || !j.Waiting || !j.Eligible.Before(at) {
+			continue
+		}
+		if err := p.Slurm.Begin(ctx, j.Shown, at); err != nil {
+			p.Log.Warn("the job is tried again at once", "job", j.Shown, "err", err)
+		}
+	}
+}
+
+// launchedFor are the jobs that the records name for the last launch of nodes.
+func (p pacer) launchedFor(nodes []string) []string {
+	records, err := p.Records.Records()
+	if err != nil {
+		p.Log.Warn("nobody knows for which jobs the nodes were launched", "err", err)
+	}
+	last := map[string][]string{}
+	for _, r := range records {
+		if r.Hook != "resume" || r.Code != string(capacity.OK) {
+			continue
+		}
+		of, err := p.Slurm.Expand(r.Nodes)
+		if err != nil {
+			continue
+		}
+		for _, n := range of {
+			if slices.Contains(nodes, n) {
+				last[n] = r.Jobs
+			}
+		}
+	}
+	var jobs []string
+	for _, n := range nodes {
+		for _, j := range last[n] {
+			if !slices.Contains(jobs, j) {
+				jobs = append(jobs, j)
+			}
+		}
+	}
+	return jobs
+}

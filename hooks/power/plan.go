@@ -1,0 +1,184 @@
+package power
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/hook"
+)
+
+// unit is what is launched together: one group, whole or not at all; or groups of one node
+// each, which share a call, and of which those are launched for which there is room.
+type unit struct {
+	groups []group
+	parts  []part // one a slot; one only if there are several groups
+}
+
+// part is the nodes of a unit that are in one slot, sorted.
+type part struct {
+	place place
+	nodes []string
+	// targets in the order in which they are tried.
+	targets []target
+	// together: all nodes of the jobs must be in one zone, those of near among them.
+	together bool
+	near     []neighbor
+}
+
+// holds reports whether capacity may be held for the part.
+func (p part) holds() bool { return holds(p.targets) }
+
+// zones are the ids of the zones in which the parts of a unit that has to be in one are tried
+// one after the other; "" stands for all of them together.
+func (what unit) zones() (ids []string) {
+	if len(what.parts) == 1 || !what.parts[0].together {
+		return []string{""}
+	}
+	for _, t := range what.parts[0].targets {
+		everywhere := !slices.ContainsFunc(what.parts, func(p part) bool { return len(p.in(t.azID).targets) == 0 })
+		if everywhere && !slices.Contains(ids, t.azID) {
+			ids = append(ids, t.azID)
+		}
+	}
+	return ids
+}
+
+// in is the part with its targets in a zone; all of them for "".
+func (p part) in(azID string) part {
+	p.targets = slices.DeleteFunc(slices.Clone(p.targets), func(t target) bool { return azID != "" && t.azID != azID })
+	return p
+}
+
+// outcome is what became of a group.
+type outcome struct {
+	group
+	launched map[string]launched // by node
+	err      error
+	// behind are those of the jobs, by their shown names, that are tried after the others.
+	behind map[string]bool
+}
+
+// plan decides on everything before the first launch: the largest groups first, which
+// find room in fewest places. It returns the groups that nothing is launched for apart.
+func (u *powerUp) plan(groups []group) (units []unit, refused []outcome) {
+	largest := slices.Clone(groups)
+	slices.SortStableFunc(largest, func(a, b group) int { return len(b.nodes) - len(a.nodes) })
+	shared := map[string]int{} // index of the unit of one-node groups with the same targets
+	for _, g := range largest {
+		parts, err := u.parts(g)
+		if err != nil {
+			refused = append(refused, outcome{group: g, err: err})
+			continue
+		}
+		if len(g.nodes) > 1 || parts[0].holds() {
+			units = append(units, unit{[]group{g}, parts})
+			continue
+		}
+		key := fmt.Sprintf("%q %+v", parts[0].place.slot, parts[0].targets)
+		i, there := shared[key]
+		if !there {
+			i = len(units)
+			shared[key] = i
+			units = append(units, unit{parts: parts})
+		} else {
+			units[i].parts[0].nodes = append(units[i].parts[0].nodes, g.nodes...)
+		}
+		units[i].groups = append(units[i].groups, g)
+	}
+	return units, refused
+}
+
+// parts are the slots of a group with where each can be launched.
+func (u *powerUp) parts(g group) ([]part, error) {
+	if g.abandoned() {
+		return nil, &refusal{code: "job-gone", message: fmt.Sprintf("job %d ended before its nodes were launched", g.lost[0])}
+	}
+	var parts []part
+	for _, n := range g.nodes {
+		at, _ := u.placeOf(n)
+		i := slices.IndexFunc(parts, func(p part) bool { return p.place.slot == at.slot })
+		if i < 0 {
+			i = len(parts)
+			parts = append(parts, part{place: at})
+		}
+		parts[i].nodes = append(parts[i].nodes, n)
+	}
+	together := false
+	for i := range parts {
+		var err error
+		if parts[i].targets, parts[i].near, err = u.chooseTargets(g.jobs, parts[i], setOf(g.nodes)); err != nil {
+			return nil, err
+		}
+		together = together || parts[i].holds()
+	}
+	for i := range parts {
+		parts[i].together = together
+	}
+	if len((unit{parts: parts}).zones()) == 0 {
+		return nil, &refusal{code: noPlaceBeside, message: "the node groups of the job have no zone in common, where it could be launched as a whole"}
+	}
+	for _, p := range parts {
+		u.facts.taken[p.targets[0].reservationID] += len(p.nodes)
+	}
+	return parts, nil
+}
+
+// chooseTargets is where nodes of jobs can be launched, in the order to try: first where
+// other nodes of the jobs run already, then by room.
+func (u *powerUp) chooseTargets(jobs []Job, p part, among map[string]bool) ([]target, []neighbor, error) {
+	targets, near, err := u.targets(jobs, p.place, len(p.nodes), among)
+	if err != nil {
+		return nil, nil, err
+	}
+	beside := map[string]bool{}
+	for _, j := range jobs {
+		for _, n := range j.Nodes {
+			for _, i := range u.facts.live[n] {
+				beside[i.ReservationID] = beside[i.ReservationID] || !slices.Contains(p.nodes, n)
+			}
+		}
+	}
+	apart := func(t target) int {
+		if beside[t.reservationID] {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(targets, func(a, b target) int { return apart(a) - apart(b) })
+	return targets, near, nil
+}
+
+// nodesTags are the tags that tell a launch's instances which nodes they are: hostlists
+// that are short enough for a tag, whose nodes follow each other.
+func (r *Resume) nodesTags(nodes []string) map[string]string {
+	var split func(nodes []string) []string
+	split = func(nodes []string) []string {
+		list := r.Slurm.Hostlist(nodes)
+		if len(list) <= capacity.MaxTagValue || len(nodes) == 1 {
+			return []string{list}
+		}
+		half := len(nodes) / 2
+		return append(split(nodes[:half]), split(nodes[half:])...)
+	}
+	return capacity.NodesTags(split(nodes))
+}
+
+func (r *Resume) tags(jobs []string, partition string, nodes []string, t target) map[string]string {
+	tags := r.nodesTags(nodes)
+	tags[capacity.TagCluster], tags[capacity.TagPartition] = r.Cluster, partition
+	// A call tags all its instances alike. Which of several nodes one is, its place in the
+	// launch says, which people see beside the name.
+	tags[capacity.TagName] = hook.Clip(r.Slurm.Hostlist(nodes), capacity.MaxTagValue)
+	if len(nodes) == 1 {
+		tags[capacity.TagNode] = nodes[0]
+	}
+	if t.reservationID != "" && !t.hold { // what is held is gone soon, and stands behind nothing
+		tags[capacity.TagReservation] = t.reservationID
+	}
+	if len(jobs) > 0 {
+		// As short as can be: EC2 answers with it for each instance.
+		tags[capacity.TagJob] = hook.Clip(r.Slurm.Hostlist(jobs), capacity.MaxTagValue)
+	}
+	return tags
+}

@@ -1,0 +1,224 @@
+package power
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+// target is where and what is launched; reservationID is "" for on-demand capacity.
+type target struct {
+	reservationID, subnetID, instanceType string
+	kind                                  capacity.Kind
+	placementGroup                        string
+	// hold: capacity is held first, in the zone of the subnet, azID.
+	hold bool
+	azID string
+}
+
+// refusal is why we do not launch, with a code of ours.
+type refusal struct {
+	code, message string
+	ec2Code       string // EC2's, where that is the reason
+	// notBefore is AWS's time before which trying again is of no use; zero if nobody knows.
+	notBefore time.Time
+	// letGo are nodes that are up and keep a job from its launch: see besideNeighbors.
+	letGo []string
+}
+
+func (r *refusal) Error() string { return r.code + ": " + r.message }
+
+// chooseTargets finds the reservations of a slot that every one of the jobs is admitted to,
+// those with room for so many nodes first, each with the one subnet of the node group in
+// its zone. Nodes without a job may have any that has the slot.
+func chooseTargets(jobs []Job, at place, nodes int, f *facts) ([]target, error) {
+	p, g, slot := f.settings(at)
+	var common []capacity.Reservation
+	if len(jobs) == 0 {
+		p.AllowAccounts = nil // nobody's account is to be asked about
+		var v capacity.Verdict
+		if common, v = capacity.AdmitLaunch(capacity.Request{}, p, g, slot, f.snap, f.now); v.Refused {
+			return nil, refusalOf(v)
+		}
+	}
+	var requests []capacity.Request
+	for i, j := range jobs {
+		requests = append(requests, launchRequest(j, p))
+		admitted, v := f.admit(j, at)
+		if v.Refused {
+			return nil, refusalOf(v)
+		}
+		if i == 0 {
+			common = admitted
+		}
+		common = slices.DeleteFunc(slices.Clone(common), func(r capacity.Reservation) bool {
+			return !slices.ContainsFunc(admitted, func(a capacity.Reservation) bool { return a.ID == r.ID })
+		})
+	}
+	if len(common) == 0 {
+		return nil, &refusal{code: "different-reservations", message: "the jobs that share these nodes ask for different reservations"}
+	}
+	var targets []target
+	var none error
+	for _, r := range capacity.LaunchOrder(common, nodes, f.taken) {
+		some, err := targetsIn(g, r, requests)
+		if err != nil {
+			none = err
+			continue
+		}
+		if r.ID == "" {
+			slices.SortStableFunc(some, func(a, b target) int { return f.reserve.CompareTypes(a.instanceType, b.instanceType) })
+			some = holdTargets(some, g, jobs, f.snap, !f.reserve.Strict)
+		}
+		targets = append(targets, some...)
+	}
+	if len(targets) == 0 {
+		return nil, none
+	}
+	return f.passOver(targets, nodes), nil
+}
+
+// fullTime is how long a reservation that EC2 found full is passed over: about as long as
+// the places of instances that have ended take to be clean.
+const fullTime = 30 * time.Second
+
+// passOver puts reservations that were full a short while ago behind everything else.
+func (f *facts) passOver(targets []target, nodes int) []target {
+	rank := func(t target) int {
+		if least, marked := f.full[t.reservationID]; marked && nodes >= least {
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(targets, func(a, b target) int { return rank(a) - rank(b) })
+	return targets
+}
+
+// settings are what the snapshot has about a place.
+func (f *facts) settings(at place) (capacity.Partition, capacity.NodeGroup, capacity.Slot) {
+	p, _ := f.snap.Partition(at.partition.Name)
+	g := p.Groups[slices.IndexFunc(p.Groups, func(g capacity.NodeGroup) bool { return g.Name == at.group.Name })]
+	return p, g, g.Slots[slices.IndexFunc(g.Slots, func(s capacity.Slot) bool { return s.Name == at.slot })]
+}
+
+// asked is what AdmitLaunch looks at that one job of a run has and another has not.
+type asked struct {
+	slot, account, comment string
+	limit                  capacity.Limit
+	nodes                  int
+}
+
+// admitted is what AdmitLaunch says.
+type admitted struct {
+	reservations []capacity.Reservation
+	verdict      capacity.Verdict
+}
+
+// admit is AdmitLaunch for a job, once for all jobs that are alike, such as the tasks of an
+// array.
+func (f *facts) admit(j Job, at place) ([]capacity.Reservation, capacity.Verdict) {
+	key := asked{at.slot, j.Account, j.Comment, j.TimeLimit, len(j.Nodes)}
+	a, known := f.admitted[key]
+	if !known {
+		p, g, slot := f.settings(at)
+		a.reservations, a.verdict = capacity.AdmitLaunch(launchRequest(j, p), p, g, slot, f.snap, f.now)
+		if f.admitted == nil {
+			f.admitted = map[asked]admitted{}
+		}
+		f.admitted[key] = a
+	}
+	return a.reservations, a.verdict
+}
+
+func launchRequest(j Job, p capacity.Partition) capacity.Request {
+	return capacity.Request{Partitions: []string{p.Name}, Account: j.Account, Comment: j.Comment, TimeLimit: j.TimeLimit, Nodes: len(j.Nodes)}
+}
+
+// refusedForGood is why a job may not have nodes of a place, if that is something which
+// time does not change; nil if it is not.
+func refusedForGood(j Job, at place, f *facts) *refusal {
+	_, v := f.admit(j, at)
+	if !v.Refused || !ofOwner(v.Code) {
+		return nil
+	}
+	return refusalOf(v)
+}
+
+func refusalOf(v capacity.Verdict) *refusal {
+	return &refusal{code: string(v.Code), message: v.Message, notBefore: v.NotBefore}
+}
+
+// ofOwner reports whether a refusal is for what only the job's owner can change.
+func ofOwner(c capacity.Code) bool {
+	switch c {
+	case capacity.AccountNotAllowed, capacity.BadComment, capacity.WrongPartition, capacity.UnknownReservation, capacity.NoMatchingCapacity, capacity.TooManyNodes:
+		return true
+	}
+	return false
+}
+
+// targetsIn are what can be launched into a reservation, in the order to try: one target, in
+// the group's subnet in its zone, compared by zone id, or in the one that a job names. For
+// capacity on demand it is every type of the group in every subnet of it, where no job names
+// others.
+func targetsIn(g capacity.NodeGroup, r capacity.Reservation, requests []capacity.Request) ([]target, error) {
+	subnets, types := map[string]bool{}, map[string]bool{}
+	for _, req := range requests {
+		wish, _ := capacity.ParseWish(req.Comment)
+		if wish.SubnetID != "" {
+			subnets[wish.SubnetID] = true
+		}
+		if wish.InstanceType != "" {
+			types[wish.InstanceType] = true
+		}
+	}
+	allowed := func(wanted map[string]bool, one string) bool {
+		return len(wanted) == 0 || len(wanted) == 1 && wanted[one]
+	}
+	var targets []target
+	for _, instanceType := range g.Types() {
+		for _, s := range g.Subnets {
+			switch {
+			case !allowed(types, instanceType) || !allowed(subnets, s.ID):
+			case r.ID == "":
+				targets = append(targets, target{subnetID: s.ID, azID: s.AZID, instanceType: instanceType, kind: capacity.OnDemand})
+			case s.AZID == r.AZID && instanceType == r.InstanceType:
+				return []target{{reservationID: r.ID, subnetID: s.ID, azID: s.AZID, instanceType: instanceType, kind: r.Kind, placementGroup: r.PlacementGroup}}, nil
+			}
+		}
+	}
+	if len(targets) > 0 {
+		return targets, nil
+	}
+	if r.ID == "" {
+		return nil, &refusal{code: string(capacity.Mismatched), message: fmt.Sprintf("node group %s has none of what the jobs ask for together: types %v, subnets %v",
+			g.Name, slices.Sorted(maps.Keys(types)), slices.Sorted(maps.Keys(subnets)))}
+	}
+	return nil, &refusal{code: string(capacity.Mismatched), message: fmt.Sprintf("node group %s has no subnet in zone %s that the jobs %v ask for",
+		g.Name, r.AZID, slices.Sorted(maps.Keys(subnets)))}
+}
+
+// holdTargets are the targets with capacity held first, if it is for any of the jobs; then,
+// with orPlain, those without.
+func holdTargets(targets []target, g capacity.NodeGroup, jobs []Job, snap *capacity.Snapshot, orPlain bool) []target {
+	var wishes []capacity.Wish
+	for _, j := range jobs {
+		wish, _ := capacity.ParseWish(j.Comment)
+		wishes = append(wishes, wish)
+	}
+	if !g.Holds(wishes, snap) {
+		return targets
+	}
+	var all []target
+	for _, t := range targets {
+		t.hold = true
+		all = append(all, t)
+	}
+	if orPlain {
+		all = append(all, targets...)
+	}
+	return all
+}

@@ -1,0 +1,141 @@
+package submit
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/hookstest"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
+)
+
+// What `make mutants` found that no other test decides.
+
+func TestCount(t *testing.T) {
+	for text, want := range map[string]int{
+		"": 0, "4": 4, "4-8": 4, "4-0": 0, "1-0": 0, "1k": 1024, "2K": 2048, "1m": 1 << 20, "3M": 3 << 20, "x": 0, "4x": 4,
+		"65533": 65533, "65534": 0, "65535": 65535, "4294967293": 4294967293, "4294967294": 0, "4294967295": 0, "99999999999999999999": 0,
+	} {
+		if got := count(text); got != want {
+			t.Errorf("%q is %d, want %d", text, got, want)
+		}
+	}
+}
+
+func TestMoment(t *testing.T) {
+	local := time.Date(2026, 11, 20, 12, 30, 0, 0, time.Local)
+	for text, want := range map[string]time.Time{
+		"": {}, "Unknown": {}, "0": {}, "-5": {}, "1": time.Unix(1, 0), "1795177800": time.Unix(1795177800, 0),
+		"4294967293": time.Unix(4294967293, 0), "4294967294": {}, "2026-11-20T12:30:00": local, "20 Nov 12:30": {},
+	} {
+		if got := moment(text); !got.Equal(want) || got.IsZero() != want.IsZero() {
+			t.Errorf("%q is %s, want %s", text, got, want)
+		}
+	}
+}
+
+func TestRequest(t *testing.T) {
+	text := SlurmText{Limit: slurm.ParseLimit, GPUs: slurm.GPUs}
+	for name, c := range map[string]struct {
+		fields map[string]string
+		want   capacity.Request
+	}{
+		"everything": {map[string]string{"partition": "gpu,,big", "account": "nlp", "from": "cli_filter", "comment": "x", "begin": "100", "deadline": "200", "nodes": "2", "ntasks": "8",
+			"ntasks-per-node": "4", "gpus": "16", "gpus-per-node": "h100:8", "gpus-per-task": "2", "constraint": "a", "time": "60", "time-min": "30", "was": "cpu", "started": "1", "nodelist": "gpu-[1-2]", "exclude": "gpu-3"},
+			capacity.Request{Partitions: []string{"gpu", "big"}, Account: "nlp", Comment: "x", Begin: time.Unix(100, 0), Deadline: time.Unix(200, 0), Nodes: 2, Tasks: 8, TasksPerNode: 4,
+				GPUs: 16, GPUsPerNode: 8, GPUsPerTask: 2, Constraint: "a", TimeLimit: capacity.Minutes(60), TimeMin: capacity.Minutes(30), Was: "cpu", Started: true, NodeList: "gpu-[1-2]", Exclude: "gpu-3"}},
+		"in slurmctld the account is known":        {map[string]string{"from": fromJobSubmit}, capacity.Request{AccountKnown: true}},
+		"and in a change":                          {map[string]string{"from": fromJobModify}, capacity.Request{AccountKnown: true}},
+		"GPUs of two kinds":                        {map[string]string{"gpus": "h100:4,a100:2"}, capacity.Request{GPUs: 6}},
+		"GPUs as slurmctld has them":               {map[string]string{"gpus": "gres:gpu:8", "gpus-per-task": "gres/gpu:3"}, capacity.Request{GPUs: 8, GPUsPerTask: 3}},
+		"GPUs a node, as --gres":                   {map[string]string{"gres": "gpu:4"}, capacity.Request{GPUsPerNode: 4}},
+		"the larger of --gres and --gpus-per-node": {map[string]string{"gres": "gres:gpu:4", "gpus-per-node": "2"}, capacity.Request{GPUsPerNode: 4}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := request(c.fields, text)
+			if len(got.Partitions) == 0 {
+				got.Partitions = nil
+			}
+			got.Outside = nil // TestOutside
+			if err != nil {
+				t.Error(err)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	for _, field := range []string{"time", "time-min"} {
+		if _, err := request(map[string]string{field: "tomorrow"}, text); err == nil {
+			t.Errorf("%s=tomorrow is taken", field)
+		}
+	}
+}
+
+// Lua reads what luaString writes as the same bytes, whatever they are.
+func TestLuaString(t *testing.T) {
+	lua, err := exec.LookPath("lua5.1")
+	if err != nil {
+		t.Fatal("lua5.1 is not installed; `make test` installs what the tests need")
+	}
+	var every strings.Builder
+	for c := range 256 {
+		every.WriteByte(byte(c))
+		every.WriteByte('7') // a digit behind each escape
+	}
+	for _, text := range []string{"", "/var/lib/pcs-capacity", "it's \"state\"", "]] os.exit() --[[", "\\", every.String()} {
+		path := filepath.Join(t.TempDir(), "chunk.lua")
+		if err := os.WriteFile(path, []byte("io.write("+luaString(text)+")"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.Command(lua, path).Output()
+		if err != nil || string(out) != text {
+			t.Errorf("%q is read as %q, %v", text, out, err)
+		}
+	}
+	if got := luaString("azAZ09/._- +,:@="); got != `"azAZ09/._- +,:@="` {
+		t.Errorf("a plain path is written %s", got)
+	}
+}
+
+// A submission's times are in this machine's clock, and the snapshot in AWS's.
+func TestVerdictInTheMachinesClock(t *testing.T) {
+	noon := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	snap := hookstest.Snapshot(noon)
+	snap.ClockOffset, snap.Timing = capacity.Duration{Duration: time.Hour}, capacity.Timing{}
+	snap.Submit = capacity.Submit{Strict: true, StaleAfter: capacity.Duration{Duration: time.Minute}}
+	for i := range snap.Reservations {
+		snap.Reservations[i].End = noon.Add(10 * time.Hour)
+	}
+	req := capacity.Request{Partitions: []string{"gpu"}, Account: "nlp", AccountKnown: true, TimeLimit: capacity.Minutes(60)}
+	for name, c := range map[string]struct {
+		begin, deadline time.Duration // of the machine's clock; 0 is none
+		from            string
+		refused         bool
+	}{
+		"now":                {},
+		"in time":            {begin: 8 * time.Hour},
+		"half an hour late":  {begin: 9*time.Hour + 30*time.Minute, refused: true}, // only with the offset
+		"deadline in time":   {deadline: 2 * time.Hour},
+		"deadline too early": {deadline: 30 * time.Minute, refused: true},
+		"a change":           {begin: 9*time.Hour + 30*time.Minute, from: fromJobModify}, // time is not its business
+	} {
+		r := req
+		machine := noon.Add(-time.Hour)
+		if c.begin != 0 {
+			r.Begin = machine.Add(c.begin)
+		}
+		if c.deadline != 0 {
+			r.Deadline = machine.Add(c.deadline)
+		}
+		if v := verdict(r, c.from, snap, machine); v.Refused != c.refused || len(v.Warnings) > 0 {
+			t.Errorf("%s: %+v", name, v)
+		}
+	}
+}

@@ -1,0 +1,113 @@
+package submit
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/hook"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+)
+
+// FilterDeadline is how long the filter may take in all; then it ends without an
+// answer and the job goes on. Lua cannot put a deadline on a program that it runs,
+// and a state_dir on a shared file system can hang. It normally takes milliseconds.
+// job_submit.lua kills it after the same time, and leaves it alone for a while then.
+const FilterDeadline = 2 * time.Second
+
+// SlurmText reads what Slurm writes.
+type SlurmText struct {
+	// Limit reads a time limit; what stands for "not set" in any version of Slurm is the
+	// zero Limit.
+	Limit func(text string) (capacity.Limit, error)
+	// GPUs counts the GPUs in a list of generic resources.
+	GPUs func(text string) int
+}
+
+// Answer judges a job that is being submitted. args are the fields from a Lua shim,
+// each as key=hex; machineNow is this machine's clock, which is corrected by AWS's
+// as the snapshot knows it.
+//
+// The answer is for the shim: lines "set FIELD HEX", "warn HEX", "code CODE" and
+// "refuse HEX", then "end". Limits are whole minutes; a time in a sentence is this machine's
+// local one, as in squeue, with UTC behind it. Whatever goes wrong on our side is logged
+// and told, and the job is accepted as it is.
+func Answer(args []string, text SlurmText, machineNow time.Time, log *slog.Logger) string {
+	began := time.Now()
+	says, err := judge(args, text, machineNow)
+	took := slog.Int64("ms", time.Since(began).Milliseconds())
+	switch {
+	case err != nil:
+		log.Warn("the job is let through unchecked", "err", err, took)
+		says = capacity.Verdict{Warnings: []string{fmt.Sprintf("%s; the job is let through unchecked; tell an administrator", err)}}
+	case says.Refused:
+		log.Info("the job is refused", "code", says.Code, "says", says.Message, took)
+	default:
+		log.Info("the job is let through", took)
+	}
+	return answerText(says)
+}
+
+func judge(args []string, text SlurmText, machineNow time.Time) (capacity.Verdict, error) {
+	fields, err := decodeFields(args)
+	if err != nil {
+		return capacity.Verdict{}, err
+	}
+	req, err := request(fields, text)
+	if err != nil {
+		return capacity.Verdict{}, err
+	}
+	snap, err := state.Dir(fields["state-dir"]).ReadFor(req)
+	if errors.Is(err, fs.ErrNotExist) {
+		return capacity.Verdict{}, fmt.Errorf("%w; `pcs-capacity sync` writes it", err)
+	}
+	if err != nil {
+		return capacity.Verdict{}, err
+	}
+	return verdict(req, fields["from"], snap, machineNow), nil
+}
+
+// verdict decides about a job with times in the machine's clock; from is who asks.
+func verdict(req capacity.Request, from string, snap *capacity.Snapshot, machineNow time.Time) capacity.Verdict {
+	offset := snap.ClockOffset.Duration
+	for _, t := range []*time.Time{&req.Begin, &req.Deadline} {
+		if !t.IsZero() {
+			*t = t.Add(offset)
+		}
+	}
+	if from == fromJobModify {
+		return capacity.AdmitChange(req, snap, machineNow.Add(offset))
+	}
+	return capacity.Admit(req, snap, machineNow.Add(offset))
+}
+
+func answerText(v capacity.Verdict) string {
+	var b strings.Builder
+	says := func(text string) string { return hook.OneLine(localTimes(text, time.Local)) }
+	for _, warning := range v.Warnings {
+		fmt.Fprintf(&b, "warn %x\n", says(warning))
+	}
+	if v.Refused {
+		fmt.Fprintf(&b, "code %s\nrefuse %x\n", v.Code, says(v.Message))
+	}
+	set := func(field, value string) { fmt.Fprintf(&b, "set %s %x\n", field, value) }
+	if v.Edits.TimeLimit.Bounded() {
+		set("time", strconv.Itoa(v.Edits.TimeLimit.Minutes))
+	}
+	if v.Edits.TimeMin.Bounded() {
+		set("time-min", strconv.Itoa(v.Edits.TimeMin.Minutes))
+	}
+	if v.Edits.Comment != "" {
+		set("comment", v.Edits.Comment)
+	}
+	if v.Edits.Constraint != "" {
+		set("constraint", v.Edits.Constraint)
+	}
+	b.WriteString("end\n")
+	return b.String()
+}

@@ -1,0 +1,132 @@
+package submit
+
+import (
+	"encoding/hex"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/hook"
+)
+
+// Who asks, as the shims say it in the field "from": cli_filter, job_submit, or
+// job_modify for a change of a job that is in the queue.
+const (
+	fromJobSubmit = "job_submit"
+	fromJobModify = "job_modify"
+)
+
+// decodeFields reads key=hex arguments.
+func decodeFields(args []string) (map[string]string, error) {
+	fields := map[string]string{}
+	for _, arg := range args {
+		key, value, found := strings.Cut(arg, "=")
+		if !found {
+			return nil, fmt.Errorf("argument %q is not key=hex; only the Lua shims call this program", hook.Clip(arg, 40))
+		}
+		text, err := hex.DecodeString(value)
+		if err != nil {
+			return nil, fmt.Errorf("argument %s: %w", hook.Clip(key, 40), err)
+		}
+		fields[key] = string(text)
+	}
+	return fields, nil
+}
+
+// request turns the fields of a shim into a job. Times are in the machine's clock.
+func request(fields map[string]string, text SlurmText) (capacity.Request, error) {
+	partitions := strings.FieldsFunc(fields["partition"], func(r rune) bool { return r == ',' })
+	req := capacity.Request{
+		Partitions:   partitions,
+		Account:      fields["account"],
+		AccountKnown: fields["from"] == fromJobSubmit || fields["from"] == fromJobModify,
+		Comment:      fields["comment"],
+		Begin:        moment(fields["begin"]),
+		Deadline:     moment(fields["deadline"]),
+		Nodes:        count(fields["nodes"]),
+		Tasks:        count(fields["ntasks"]),
+		TasksPerNode: count(fields["ntasks-per-node"]),
+		GPUs:         gpus(fields["gpus"], text),
+		GPUsPerNode:  max(gpus(fields["gpus-per-node"], text), gpus(fields["gres"], text)),
+		GPUsPerTask:  gpus(fields["gpus-per-task"], text),
+		Constraint:   fields["constraint"],
+		NodeList:     fields["nodelist"],
+		Exclude:      fields["exclude"],
+		User:         fields["user"],
+		QOS:          fields["qos"],
+		Was:          fields["was"],
+		Started:      fields["started"] != "",
+	}
+	if !req.AccountKnown { // the filter runs as who submits
+		req.Outside = func(group string) bool { return outside(os.Getuid(), group) }
+	}
+	switch fields["requeue"] {
+	case "no-requeue", "0":
+		req.Requeue = capacity.RequeueNo
+	case "invalid-context": // of srun and salloc, which have no such option
+		req.Requeue = capacity.RequeueNever
+	case "requeue", "1":
+		req.Requeue = capacity.RequeueYes
+	case "unset", "65534":
+		req.Requeue = capacity.RequeueUnsaid
+	}
+	var err error
+	if req.TimeLimit, err = text.Limit(fields["time"]); err != nil {
+		return req, err
+	}
+	req.TimeMin, err = text.Limit(fields["time-min"])
+	return req, err
+}
+
+// moment reads a time: seconds since 1970 in slurmctld, local time without a zone in
+// sbatch. It is zero if none is given ("Unknown", 0), and where SLURM_TIME_FORMAT makes
+// sbatch write something else: then the job is judged as if it began at once, and Slurm
+// itself holds it back.
+func moment(text string) time.Time {
+	if seconds, err := strconv.ParseInt(text, 10, 64); err == nil && seconds > 0 && seconds < noVal {
+		return time.Unix(seconds, 0)
+	}
+	t, err := time.ParseInLocation("2006-01-02T15:04:05", text, time.Local)
+	if err != nil {
+		return time.Time{}
+	}
+	return t
+}
+
+// gpus counts GPUs: "8", "h100:8", "h100:4,a100:4" as --gpus takes them, or a list of
+// generic resources, "gres:gpu:8", as slurmctld has them.
+func gpus(field string, text SlurmText) int {
+	if field == "" || strings.HasPrefix(field, "gres") {
+		return text.GPUs(field)
+	}
+	return text.GPUs("gpu:" + strings.ReplaceAll(field, ",", ",gpu:"))
+}
+
+// noVal is what slurmctld has in the place of a number that was not given.
+const noVal = 0xfffffffe
+
+// count reads the least number of nodes or tasks: "4", "4-8", "1k" (1024). It is 0 if
+// none is given, which sbatch shows as "1-0" and slurmctld as 0xfffe or 0xfffffffe.
+func count(text string) int {
+	if strings.HasSuffix(text, "-0") {
+		return 0
+	}
+	digits := text[:len(text)-len(strings.TrimLeft(text, "0123456789"))]
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || n >= noVal {
+		return 0
+	}
+	switch suffix := text[len(digits):]; {
+	case strings.HasPrefix(suffix, "k"), strings.HasPrefix(suffix, "K"):
+		n *= 1024
+	case strings.HasPrefix(suffix, "m"), strings.HasPrefix(suffix, "M"):
+		n *= 1024 * 1024
+	}
+	if n == 0xfffe {
+		return 0
+	}
+	return int(n)
+}

@@ -1,0 +1,232 @@
+package submit
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// Slurm tells nobody of a name that a Lua script misspells: it is nil, and the job goes through.
+func TestLuacheck(t *testing.T) {
+	t.Parallel()
+	scripts := map[string]string{
+		"cli_filter": CLIFilter("/state/plan", "/state", "/filter"),
+		"job_submit": JobSubmit("/state/plan", "/state", "/filter"),
+	}
+	for _, part := range cliFilterParts { // comments there
+		scripts[part.name] = withPaths(part.text, "/state/plan", "/state", "/filter")
+	}
+	for name, script := range scripts {
+		c := exec.CommandContext(t.Context(), "luacheck", "--no-color", "--codes", "--std", "lua51", "--max-line-length", "140", "--no-max-comment-line-length", "-", "--ignore", `212/%.%.%.`, "431/part",
+			"--read-globals", "slurm", "--globals", "slurm_cli_pre_submit", "slurm_cli_setup_defaults", "slurm_cli_post_submit", "slurm_job_submit", "slurm_job_modify")
+		c.Stdin = strings.NewReader(script)
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", name, err, out)
+		}
+	}
+}
+
+// luas are the oldest and the newest Lua that Slurm is built with. Debian's is built with 5.1;
+// whose is built on another distribution has what that calls Lua.
+var luas = []string{"lua5.1", "lua5.4"}
+
+// The scripts as sbatch and slurmctld call them, with a filter that refuses or edits, on each Lua.
+func TestShimsOnEachLua(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write := func(name, text string, mode os.FileMode) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	plan := write("it's a -- plan", "version 1\npartition gpu\n", 0o644)
+	filter := write("it's a -- filter", fmt.Sprintf(`#!/bin/sh
+case "$*" in *" comment=%x"*) printf 'code too-long\nrefuse %x\nend\n';; *) printf 'set time %x\nwarn %x\nend\n';; esac
+`, "no", "it's too long", "90", "fitted"), 0o755)
+	const driver = `local said = ""
+local function say(form, ...) said = said .. form:format(...) .. "\n" end
+slurm = { SUCCESS = 0, ERROR = -1, ESLURM_INVALID_TIME_LIMIT = 2051, log_info = say, log_error = say, log_user = say }
+function slurm_cli_setup_defaults() return 7 end -- the site's
+dofile(arg[1])
+assert(slurm_cli_setup_defaults() == 7 and (arg[2] ~= "cli" or slurm_cli_post_submit() == 0))
+local judge = arg[2] == "cli" and slurm_cli_pre_submit or slurm_job_submit
+local job = { partition = "gpu", comment = "x=no" }
+assert(judge(job, 0, 0) == 0 and job[arg[3]] == (arg[2] == "cli" and "90" or 90), said)
+assert(said == "pcs-capacity: fitted\n", said)
+said = ""
+assert(judge({ partition = "gpu", comment = "no" }, 0, 0) == (arg[2] == "cli" and -1 or 2051), said)
+assert(said == "pcs-capacity: it's too long\n", said)
+said = ""
+assert(judge({ partition = "cpu" }, 0, 0) == 0 and said == "", said)
+local long = ("x"):rep(60 * 1024) -- too long for the filter's command line
+assert(judge({ partition = "gpu", comment = "no", constraint = long, features = long }, 0, 0) == 0 and said == "", said)
+if arg[2] == "cli" then
+  assert(judge({ type = "srun", jobid = "0", partition = "gpu", comment = "no" }, 0, 0) == -1, said)
+  said, io.open = "", nil -- a step reads no plan
+  assert(judge({ type = "srun", jobid = "7", partition = "gpu", comment = "no" }, 0, 0) == 0 and said == "", said)
+end
+`
+	// Whatever is wrong with a part, the job is let through.
+	const broken = `local said = ""
+local function say(form, ...) said = said .. form:format(...) .. "\n" end
+slurm = { SUCCESS = 0, log_info = say, log_user = say }
+dofile(arg[1])
+local judge = slurm_cli_pre_submit or slurm_job_submit
+local function goes_through(job, unchecked)
+  said = ""
+  assert(judge(job, 0, 0) == 0, said)
+  assert(unchecked == (said:find("^pcs%-capacity: .*let through unchecked; tell an administrator\n") ~= nil), said)
+end
+goes_through({ type = "srun", partition = "cpu", comment = "a comment", jobid = "0" }, arg[2] == "is_step")
+goes_through({ type = "sbatch", partition = "cpu", comment = "x=1" }, arg[2] == "named")
+goes_through({ type = "srun", partition = "gpu", ["gpus-per-node"] = "8", tres_per_node = "8" }, arg[2] ~= "named")
+os.remove(arg[1])
+goes_through({ type = "sbatch", partition = "cpu" }, false)
+goes_through({ type = "sbatch", partition = "gpu", ["gpus-per-node"] = "8", tres_per_node = "8" }, slurm_cli_pre_submit ~= nil or arg[2] ~= "named")
+`
+	script := write("driver.lua", driver, 0o644)
+	cli := write("cli_filter.lua", CLIFilter(plan, dir, filter), 0o644)
+	submit := write("job_submit.lua", JobSubmit(plan, dir, filter), 0o644)
+	for _, lua := range luas {
+		for _, args := range [][]string{{script, cli, "cli", "time"}, {script, submit, "job", "time_limit"}} {
+			if out, err := exec.CommandContext(t.Context(), lua, args...).CombinedOutput(); err != nil {
+				t.Errorf("%s %s: %v: %s", lua, filepath.Base(args[1]), err, out)
+			}
+		}
+		breaks := func(name, text, part, good, bad string) {
+			broke := strings.Replace(text, good, bad, 1)
+			if broke == text {
+				t.Fatalf("%s has no %q", name, good)
+			}
+			if out, err := exec.CommandContext(t.Context(), lua, write("broken.lua", broken, 0o644), write(name+"_bad.lua", broke, 0o644), part).CombinedOutput(); err != nil {
+				t.Errorf("%s, %s without %s: %v: %s", lua, name, part, err, out)
+			}
+		}
+		for _, part := range []string{"plain", "gpus", "is_step", "named", "managed", "quick", "ask"} {
+			breaks("cli_filter", CLIFilter(plan, dir, filter), part, "\n--"+part+" ", "\n--"+part+" )")
+		}
+		breaks("cli_filter", CLIFilter(plan, dir, filter), "managed", "\n--managed ", "\n--another ")
+		for _, part := range []string{"gpus", "named", "quick", "ask"} {
+			breaks("job_submit", JobSubmit(plan, dir, filter), part, "\nparts."+part+" = ", "\nparts.no = ")
+		}
+	}
+}
+
+// A user who may not read the plan hears that nothing was checked, and the job goes on: whether
+// state_dir or the plan alone is closed. A plan that is not there is no fault of anybody.
+func TestR6_UnreadablePlanIsSaid(t *testing.T) {
+	t.Parallel()
+	top, err := os.MkdirTemp("", "pcs-capacity-") // t.TempDir is closed to other users
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(top)
+	dir := filepath.Join(top, "state")
+	plan := filepath.Join(dir, "plan")
+	script, driver := filepath.Join(top, "cli_filter.lua"), filepath.Join(top, "driver.lua")
+	const says = `slurm = { SUCCESS = 0, ERROR = -1, log_info = function(form, ...) io.write(form:format(...)) end }
+dofile(arg[1])
+assert(slurm_cli_pre_submit({ type = "sbatch", partition = "gpu", nodes = "9", time = "2-00:00:00" }, 0) == 0)
+assert(slurm_cli_pre_submit({ type = "srun", jobid = "7", partition = "gpu" }, 0) == 0) -- a step
+`
+	if err := errors.Join(os.Chmod(top, 0o755), os.Mkdir(dir, 0o755), os.WriteFile(plan, []byte("version 1\npartition gpu\n"), 0o644),
+		os.WriteFile(script, []byte(CLIFilter(plan, dir, filepath.Join(top, "none"))), 0o644), os.WriteFile(driver, []byte(says), 0o644),
+		os.Chmod(script, 0o644), os.Chmod(driver, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	unchecked := "pcs-capacity: " + plan + ": Permission denied; the job is let through unchecked; tell an administrator"
+	for _, lua := range luas {
+		for _, c := range []struct {
+			dir, plan os.FileMode // as their owner's modes; another user has none
+			want      string
+		}{{0o700, 0o644, unchecked}, {0o755, 0o600, unchecked}, {0o755, 0, ""}} {
+			run := exec.CommandContext(t.Context(), lua, driver, script)
+			run.Dir = "/"
+			if os.Geteuid() == 0 {
+				run.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+			} else { // it runs as the owner, who is shut out then
+				c.dir, c.plan = map[os.FileMode]os.FileMode{0o700: 0, 0o755: 0o755}[c.dir], c.plan&^0o600
+			}
+			err := os.Chmod(dir, 0o755)
+			if c.want == "" {
+				err = errors.Join(err, os.Remove(plan))
+			} else {
+				err = errors.Join(err, os.WriteFile(plan, nil, 0o644), os.Chmod(plan, c.plan))
+			}
+			if err = errors.Join(err, os.Chmod(dir, c.dir)); err != nil {
+				t.Fatal(err)
+			}
+			if out, err := run.CombinedOutput(); err != nil || string(out) != c.want {
+				t.Errorf("%s, %04o and %04o: %v: %q, want %q", lua, c.dir, c.plan, err, out, c.want)
+			}
+			if err := os.Chmod(dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			_ = os.Chmod(plan, 0o644)
+		}
+	}
+}
+
+// slurmctld whose SlurmUser may not read the plan says so in its log, once a minute, and to each
+// user; what it read before still tells which jobs that concerns.
+func TestR6_UnreadablePlanIsSaidBySlurmctld(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("root gives up its rights here")
+	}
+	top, err := os.MkdirTemp("", "pcs-capacity-") // t.TempDir is closed to other users
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(top)
+	dir := filepath.Join(top, "it's local")
+	plan, script, driver := filepath.Join(dir, "plan"), filepath.Join(top, "job_submit.lua"), filepath.Join(top, "driver.lua")
+	const says = `local function say(who) return function(form, ...) io.write(who, form:format(...), "\n") end end
+slurm = { SUCCESS = 0, ERROR = -1, log_info = function() end, log_error = say("log: "), log_user = say("user: ") }
+local now = 1000000
+os.time = function() return now end
+dofile(arg[1])
+for _, after in ipairs({ 0, 1, 30, 40 }) do
+  now = now + after
+  assert(slurm_job_submit({ partition = "gpu" }, 0, 0) == 0)
+end
+`
+	if err := errors.Join(os.Chmod(top, 0o755), os.Mkdir(dir, 0o755), os.WriteFile(plan, []byte("version 1\npartition cpu\n"), 0o600),
+		os.WriteFile(script, []byte(JobSubmit(plan, dir, filepath.Join(top, "none"))), 0o644), os.WriteFile(driver, []byte(says), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	log := "log: pcs-capacity: " + plan + ": Permission denied; jobs are let through unchecked: let SlurmUser read it\n"
+	user := "user: pcs-capacity: " + plan + ": Permission denied; the job is let through unchecked; tell an administrator\n"
+	said := log + user + user + user + log + user
+	for _, lua := range luas {
+		for _, c := range []struct {
+			dir, plan os.FileMode
+			there     bool
+			want      string
+		}{{0o700, 0o644, true, said}, {0o755, 0o600, true, said}, {0o755, 0o644, true, ""}, {0o755, 0, false, ""}} {
+			err := errors.Join(os.Chmod(dir, c.dir), os.Chmod(plan, c.plan))
+			if !c.there {
+				err = errors.Join(err, os.Rename(plan, plan+".not"))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			run := exec.CommandContext(t.Context(), lua, driver, script)
+			run.Dir = "/"
+			run.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+			if out, err := run.CombinedOutput(); err != nil || string(out) != c.want {
+				t.Errorf("%s, %04o and %04o: %v: %s, want %s", lua, c.dir, c.plan, err, out, c.want)
+			}
+			if !c.there {
+				_ = os.Rename(plan+".not", plan)
+			}
+		}
+	}
+}

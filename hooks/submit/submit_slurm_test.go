@@ -1,0 +1,463 @@
+package submit_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/hooks/submit"
+	"github.com/pcs-capacity/pcs-capacity/internal/hookstest"
+	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+)
+
+// site is a real Slurm cluster with one of our shims in it.
+type site struct {
+	cluster *slurmlab.Cluster
+	state   state.Dir
+	filter  string // where the shim looks for the filter
+	shim    string // cli_filter or job_submit
+	forgets *int   // how often forget was called
+}
+
+// forEachShim runs a test twice: jobs pass cli_filter.lua, then job_submit.lua.
+func forEachShim(t *testing.T, test func(t *testing.T, s site)) {
+	t.Parallel() // each has a cluster of its own
+	for _, shim := range []string{"cli_filter", "job_submit"} {
+		t.Run(shim, func(t *testing.T) { test(t, startSite(t, shim, nil)) })
+	}
+}
+
+// startSite starts a cluster with one shim; change, if not nil, changes its settings.
+func startSite(t *testing.T, shim string, change func(*slurmlab.Config)) site {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("starts a Slurm cluster")
+	}
+	dir := hookstest.ShortDir(t)
+	s := site{state: state.Dir(filepath.Join(dir, "it's \"state\"")), filter: filepath.Join(dir, "it's a filter", "pcs-capacity-filter"), shim: shim, forgets: new(int)}
+	cfg := slurmlab.Config{
+		Dir: filepath.Join(dir, "lab"),
+		CloudGroups: []slurmlab.NodeGroup{
+			{Prefix: "gpu-", Count: 4, Partition: "gpu"},
+			{Prefix: "other-", Count: 4, Partition: "other"},
+		},
+	}
+	if shim == "cli_filter" {
+		cfg.CLIFilterLua = submit.CLIFilter(s.state.PlanPath(), string(s.state), s.filter)
+	} else {
+		cfg.JobSubmitLua = submit.JobSubmit(s.state.PlanPath(), string(s.state), s.filter)
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	var err error
+	if s.cluster, err = slurmlab.Start(hookstest.Deadline(t), cfg); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.cluster.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := os.Mkdir(filepath.Dir(s.filter), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s.restore(t)
+	return s
+}
+
+// restore makes the site whole again after a test broke a part of it.
+func (s site) restore(t *testing.T) {
+	t.Helper()
+	if err := os.RemoveAll(string(s.state)); err != nil {
+		t.Fatal(err)
+	}
+	hookstest.WriteSnapshot(t, s.state)
+	os.Remove(s.filter)
+	text := fmt.Sprintf("#!/bin/sh\nGORACE='%s' exec %s \"$@\"\n", os.Getenv("GORACE"), hookstest.Program(t, "pcs-capacity-filter"))
+	if err := os.WriteFile(s.filter, []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s.forget(t)
+}
+
+// forget makes slurmctld load its script anew, with nothing in memory of what it read
+// before: it does so when the script is newer.
+func (s site) forget(t *testing.T) {
+	t.Helper()
+	if s.shim != "job_submit" {
+		return
+	}
+	*s.forgets++
+	later := time.Now().Add(time.Duration(*s.forgets) * time.Hour)
+	if err := os.Chtimes(filepath.Join(s.cluster.Dir(), "etc", "job_submit.lua"), later, later); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// submit submits a job that stays held; it returns what sbatch printed and the job's id.
+func (s site) submit(t *testing.T, args ...string) (out, id string, err error) {
+	t.Helper()
+	out, err = s.cluster.Command(hookstest.Deadline(t), "sbatch", append([]string{"--hold", "--output=/dev/null", "--wrap=true"}, args...)...)
+	if _, after, found := strings.Cut(out, "Submitted batch job "); found {
+		id = strings.TrimSpace(after)
+	}
+	return out, id, err
+}
+
+func (s site) job(t *testing.T, id string) map[string]string {
+	t.Helper()
+	job, err := s.cluster.Job(hookstest.Deadline(t), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return job
+}
+
+func TestSubmission(t *testing.T) {
+	forEachShim(t, func(t *testing.T, s site) {
+		t.Run("a limit is fitted", func(t *testing.T) {
+			out, id, err := s.submit(t, "--partition=gpu", "--comment=mine")
+			if err != nil {
+				t.Fatal(err)
+			}
+			job := s.job(t, id)
+			// A minute of the ten hours may have begun since the snapshot was written.
+			if limit := job["TimeLimit"]; limit != "09:59:00" && limit != "10:00:00" || job["TimeMin"] != "00:30:00" {
+				t.Errorf("limit %s, least %s; sbatch said %s", limit, job["TimeMin"], out)
+			}
+			text, err := s.cluster.Command(hookstest.Deadline(t), "scontrol", "show", "job", id)
+			if err != nil || !strings.Contains(text, "Comment=mine time=fit") {
+				t.Errorf("comment: %v %s", err, text)
+			}
+		})
+		t.Run("a job that fits is left alone", func(t *testing.T) {
+			out, id, err := s.submit(t, "--partition=gpu", "--time=60", "--nodes=2", "--comment=capacity_reservation_id="+hookstest.BlockID)
+			if err != nil || strings.Contains(out, "pcs-capacity") {
+				t.Fatalf("%v: %s", err, out)
+			}
+			if job := s.job(t, id); job["TimeLimit"] != "01:00:00" || strings.Contains(job["Comment"], "fit") {
+				t.Errorf("changed: %v", job)
+			}
+		})
+		if s.shim == "cli_filter" { // one part judges all jobs in job_submit
+			t.Run("what most jobs ask for is seen at a glance", func(t *testing.T) {
+				path := filepath.Join(s.cluster.Dir(), "etc", "cli_filter.lua")
+				whole, err := os.ReadFile(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer os.WriteFile(path, whole, 0o644)
+				if err := os.WriteFile(path, []byte(strings.Replace(string(whole), "\n--managed ", "\n--managed )", 1)), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				for options, atOnce := range map[string]bool{
+					"--time=60": true, "--time=60 --nodes=2": true, "--time=5:00:00 --nodes=2 --ntasks-per-node=8 --gpus-per-node=8 --comment=mine": true,
+					"--time=60 --gres=gpu:h100:8": true, "--time=60 --nodes=1-2": false, "--time=60 --nodelist=gpu-1": false, "--time=60 --exclude=gpu-1": false, "--time=60 --nodes=5": false, "--time=60 --begin=now+1hour": false, "": false,
+				} {
+					out, _, err := s.submit(t, append(strings.Fields(options), "--partition=gpu")...)
+					if err != nil || strings.Contains(out, "unchecked") == atOnce {
+						t.Errorf("%s: %v: %s", options, err, out)
+					}
+				}
+			})
+		}
+		for name, test := range map[string]struct {
+			args []string
+			want string
+		}{
+			"a limit past the fence":         {[]string{"--partition=gpu", "--time=1-00:00:00"}, "use --time="},
+			"too many nodes":                 {[]string{"--partition=gpu", "--time=60", "--nodes=5"}, "the job asks for 5 nodes"},
+			"begins after the fence":         {[]string{"--partition=gpu", "--time=60", "--begin=now+11hours"}, "use an earlier --begin"},
+			"begins, and too little is left": {[]string{"--partition=gpu", "--time=60", "--begin=now+570minutes"}, "(--begin), and reservation " + hookstest.BlockID},
+			"no limit, begins too late":      {[]string{"--partition=gpu", "--begin=now+571minutes"}, "a job without --time (min_time of partition gpu) needs 00:30:00, but it begins at"},
+			"tasks per node":                 {[]string{"--partition=gpu", "--time=60", "-n5", "--ntasks-per-node=1"}, "the job needs 5 nodes (--ntasks=5, --ntasks-per-node=1)"},
+			"GPUs":                           {[]string{"--partition=gpu", "--time=60", "--gpus=33"}, "the job needs 5 nodes (--gpus=33, 8 GPUs a node)"},
+			"GPUs of a type":                 {[]string{"--partition=gpu", "--time=60", "--gpus=h100:33"}, "the job needs 5 nodes (--gpus=33, 8 GPUs a node)"},
+			"GPUs per node":                  {[]string{"--partition=gpu", "--time=60", "-N1", "--gpus-per-node=16"}, "asks for 16 GPUs on one node"},
+			"GPUs per task":                  {[]string{"--partition=gpu", "--time=60", "-n5", "--gpus-per-task=8"}, "the job needs 5 nodes (--gpus-per-task=8, --ntasks=5, 8 GPUs a node)"},
+			"gres":                           {[]string{"--partition=gpu", "--time=60", "-N1", "--gres=gpu:h100:16"}, "asks for 16 GPUs on one node"},
+			"a node behind the block's":      {[]string{"--partition=gpu", "--time=60", "-w", "gpu-5"}, "no instance is ever launched for gpu-5 that this job can use; it can use gpu-[1-4] of partition gpu: change --nodelist"},
+			"without the block's nodes":      {[]string{"--partition=gpu", "--time=60", "-x", "gpu-[1-4]"}, "the job needs 1 node of gpu-[1-4] of partition gpu, and --exclude leaves 0"},
+			"another's reservation":          {[]string{"--partition=gpu", "--time=60", "--comment=capacity_reservation_id=" + hookstest.OtherID}, "submit with --partition=other"},
+			"the same, of two partitions":    {[]string{"--partition=static,gpu", "--time=60", "--comment=capacity_reservation_id=" + hookstest.OtherID}, "without capacity_reservation_id"},
+			"our key, unmanaged partition":   {[]string{"--comment=capacity_reservation_id=" + hookstest.BlockID}, "submit with --partition=gpu"},
+			"our key, value cannot be right": {[]string{"--partition=gpu", "--comment=capacity_reservation_id=block"}, "write it like"},
+		} {
+			t.Run(name, func(t *testing.T) {
+				out, _, err := s.submit(t, test.args...)
+				if err == nil || !strings.Contains(out, "pcs-capacity: ") || !strings.Contains(out, test.want) {
+					t.Errorf("%v: %s", err, out)
+				}
+			})
+		}
+		t.Run("as large and as late as fits", func(t *testing.T) {
+			out, id, err := s.submit(t, "--partition=gpu", "--time=60", "-n4", "--ntasks-per-node=1", "--begin=now+8hours")
+			if err != nil || strings.Contains(out, "pcs-capacity") {
+				t.Fatalf("%v: %s", err, out)
+			}
+			if job := s.job(t, id); job["TimeLimit"] != "01:00:00" || strings.Contains(job["Comment"], "fit") {
+				t.Errorf("changed: %v", job)
+			}
+		})
+		t.Run("no limit and a begin: fitted from then on", func(t *testing.T) {
+			_, id, err := s.submit(t, "--partition=gpu", "--begin=now+8hours")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if limit := s.job(t, id)["TimeLimit"]; limit != "01:59:00" && limit != "02:00:00" {
+				t.Errorf("limit %s", limit)
+			}
+		})
+		t.Run("a deadline", func(t *testing.T) {
+			out, _, err := s.submit(t, "--partition=gpu", "--time=60", "--begin=now+1hour", "--deadline=now+90minutes")
+			// job_submit.lua is not shown the deadline; Slurm drops such a job itself.
+			if s.shim == "cli_filter" && (err == nil || !strings.Contains(out, "--deadline is ")) {
+				t.Errorf("%v: %s", err, out)
+			}
+			if out, _, err := s.submit(t, "--partition=gpu", "--time=60", "--deadline=now+90minutes"); err != nil || strings.Contains(out, "pcs-capacity") {
+				t.Errorf("one that can be met: %v: %s", err, out)
+			}
+		})
+		t.Run("the user's own limit is noted beside a --time-min", func(t *testing.T) {
+			_, id, err := s.submit(t, "--partition=gpu", "--time=2-0", "--time-min=30", "--comment=mine")
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := s.cluster.Command(hookstest.Deadline(t), "scontrol", "show", "job", id)
+			if err != nil || !strings.Contains(text, "Comment=mine time=fit:2880") || !strings.Contains(text, "TimeLimit=2-00:00:00") {
+				t.Errorf("%v %s", err, text)
+			}
+		})
+		t.Run("a word that was meant for us", func(t *testing.T) {
+			out, _, err := s.submit(t, "--partition=gpu", "--time=60", "--comment=Capacity_Reservation_Id="+hookstest.BlockID)
+			if err != nil || !strings.Contains(out, "pcs-capacity: Capacity_Reservation_Id= in --comment is no key of pcs-capacity and changes nothing; did you mean capacity_reservation_id=?") {
+				t.Errorf("%v: %s", err, out)
+			}
+			if out, id, err := s.submit(t, "--time=60", "--comment=Capacity_Reservation_Id="+hookstest.BlockID); err != nil || out != "Submitted batch job "+id {
+				t.Errorf("in a partition that is not ours: %v: %s", err, out)
+			}
+		})
+		for _, command := range []string{"srun", "salloc"} {
+			t.Run(command, func(t *testing.T) {
+				out, err := s.cluster.Command(hookstest.Deadline(t), command, "--partition=gpu", "--time=1-00:00:00", "true")
+				if err == nil || !strings.Contains(out, "pcs-capacity: ") || !strings.Contains(out, "use --time=") {
+					t.Errorf("%v: %s", err, out)
+				}
+			})
+		}
+		t.Run("each component of a heterogeneous job", func(t *testing.T) {
+			out, _, err := s.submit(t, "--partition=static", "--time=60", ":", "--partition=gpu", "--time=1-00:00:00")
+			if err == nil || !strings.Contains(out, "use --time=") {
+				t.Errorf("%v: %s", err, out)
+			}
+		})
+		t.Run("srun runs in its allocation, and a job submits another", func(t *testing.T) {
+			script := `srun --time=5-00:00:00 true && sbatch --hold --output=/dev/null --partition=gpu --time=5-00:00:00 --wrap=true`
+			id, err := s.cluster.Submit(hookstest.Deadline(t), script, "--time=60")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.cluster.WaitJob(hookstest.Deadline(t), id, "FAILED"); err != nil {
+				t.Fatal(err)
+			}
+			out, _ := os.ReadFile(filepath.Join(s.cluster.Dir(), "jobs", id+".out"))
+			if strings.Count(string(out), "use --time=") != 1 {
+				t.Errorf("the step must run and the job be refused: %s", out)
+			}
+		})
+	})
+}
+
+// Whatever of ours is missing or broken, jobs are submitted as if we were not there, but for what
+// the plan alone says of them.
+func TestR6_SubmissionWithoutUs(t *testing.T) {
+	write := func(t *testing.T, path, text string, mode os.FileMode) {
+		t.Helper()
+		os.Remove(path)
+		if err := os.WriteFile(path, []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	breakages := map[string]func(t *testing.T, s site){
+		"plan missing":        func(t *testing.T, s site) { os.Remove(s.state.PlanPath()) },
+		"plan empty":          func(t *testing.T, s site) { write(t, s.state.PlanPath(), "", 0o644) },
+		"plan is binary":      func(t *testing.T, s site) { write(t, s.state.PlanPath(), "\x00\xff\n\n", 0o644) },
+		"plan of tomorrow":    func(t *testing.T, s site) { write(t, s.state.PlanPath(), "version 2\npartition gpu\n", 0o644) },
+		"plan is a directory": func(t *testing.T, s site) { os.Remove(s.state.PlanPath()); os.Mkdir(s.state.PlanPath(), 0o755) },
+		"state_dir missing":   func(t *testing.T, s site) { os.RemoveAll(string(s.state)) },
+		"snapshot missing":    func(t *testing.T, s site) { os.Remove(s.state.SnapshotPath()) },
+		"snapshot corrupt":    func(t *testing.T, s site) { write(t, s.state.SnapshotPath(), `{"version":1`, 0o644) },
+		"snapshot hangs": func(t *testing.T, s site) {
+			os.Remove(s.state.SnapshotPath())
+			syscall.Mkfifo(s.state.SnapshotPath(), 0o644)
+		},
+		"plan is a FIFO": func(t *testing.T, s site) {
+			if s.shim == "cli_filter" {
+				t.Skip("hangs sbatch alone, as the file server of its working folder would")
+			}
+			os.Remove(s.state.PlanPath())
+			syscall.Mkfifo(s.state.PlanPath(), 0o644)
+		},
+		"filter missing":      func(t *testing.T, s site) { os.Remove(s.filter) },
+		"filter not runnable": func(t *testing.T, s site) { write(t, s.filter, "#!/bin/sh\necho end\n", 0o644) },
+		"filter crashes":      func(t *testing.T, s site) { write(t, s.filter, "#!/bin/sh\nkill -SEGV $$\n", 0o755) },
+		"filter is cut off":   func(t *testing.T, s site) { write(t, s.filter, "#!/bin/sh\necho refuse 6e6f\nkill -9 $$\n", 0o755) },
+		"filter says nonsense": func(t *testing.T, s site) {
+			write(t, s.filter, "#!/bin/sh\necho set time zz; echo set; echo warn; echo end\n", 0o755)
+		},
+	}
+	// With a job that we would refuse, one that we would edit, and those that Lua judges by the plan.
+	jobs := map[string][]string{
+		"fitted":    {"--partition=gpu"},
+		"as edited": {"--partition=gpu", "--time=300", "--time-min=30", "--comment=time=fit"}, // by cli_filter.lua
+		"unmanaged": {"--time=60"},
+		"too long":  {"--partition=gpu", "--time=5-00:00:00"},
+		"refused":   {"--partition=gpu", "--time=5-00:00:00", "--begin=now+8hours"}, // which Lua leaves to the filter
+		"edited":    {"--partition=gpu", "--begin=now+8hours"},
+	}
+	forEachShim(t, func(t *testing.T, s site) {
+		for name, damage := range breakages {
+			t.Run(name, func(t *testing.T) {
+				s.restore(t)
+				damage(t, s)
+				s.forget(t)
+				for kind, args := range jobs {
+					begin := time.Now()
+					out, id, err := s.submit(t, args...)
+					if took := time.Since(begin); took > time.Second {
+						t.Errorf("%s: sbatch took %s", kind, took)
+					}
+					// Without a plan nobody knows which partitions are ours.
+					planless := strings.HasPrefix(name, "plan ") || name == "state_dir missing"
+					if kind == "too long" && !planless {
+						if err == nil || !strings.Contains(out, "pcs-capacity: the job needs 5-00:00:00, but reservation "+hookstest.BlockID) {
+							t.Errorf("not refused: %v: %s", err, out)
+						}
+						continue
+					}
+					if err != nil {
+						t.Errorf("%s: %s", kind, out)
+						continue
+					}
+					job := s.job(t, id)
+					if kind == "edited" && (job["TimeLimit"] != "UNLIMITED" || job["TimeMin"] != "N/A" || job["Comment"] != "") {
+						t.Errorf("edited without us: %v", job)
+					}
+					if kind == "unmanaged" && out != "Submitted batch job "+id {
+						t.Errorf("an unmanaged job hears of us: %s", out)
+					}
+					if kind == "fitted" || kind == "as edited" {
+						if fitted := job["TimeMin"] == "00:30:00"; kind == "fitted" && fitted == planless || out != "Submitted batch job "+id {
+							t.Errorf("fitted %t: %s: %v", fitted, out, job)
+						}
+						continue
+					}
+					warned := strings.Contains(out, "pcs-capacity: ") && strings.Contains(out, "; the job is let through unchecked; tell an administrator")
+					if kind != "unmanaged" && warned == planless {
+						t.Errorf("%s: warned %v: %s", kind, warned, out)
+					}
+				}
+			})
+		}
+		s.restore(t)
+		// A sentence that is no template is left to the filter.
+		plan, err := os.ReadFile(s.state.PlanPath())
+		damaged := regexp.MustCompile(`(?m)^(long \d+) .*$`).ReplaceAllString(string(plan), "$1 %d")
+		if err != nil || damaged == string(plan) {
+			t.Fatalf("%v: %s", err, plan)
+		}
+		write(t, s.state.PlanPath(), damaged, 0o644)
+		if out, _, err := s.submit(t, jobs["too long"]...); err == nil || !strings.Contains(out, "pcs-capacity: the job needs 5-00:00:00, but") {
+			t.Errorf("not refused: %v: %s", err, out)
+		}
+		s.restore(t)
+		if out, _, err := s.submit(t, jobs["refused"]...); err == nil {
+			t.Errorf("the restored site must refuse: %s", out)
+		}
+	})
+}
+
+// Nothing that a user types reaches a shell, and every submission has an answer.
+func TestR7_HostileInput(t *testing.T) {
+	forEachShim(t, func(t *testing.T, s site) {
+		canaries := filepath.Join(s.cluster.Dir(), "canaries")
+		if err := os.Mkdir(canaries, 0o777); err != nil {
+			t.Fatal(err)
+		}
+		touch := func(n int) string { return fmt.Sprintf("touch %s/%d", canaries, n) }
+		values := map[string]string{
+			"substitution":     "$(" + touch(1) + ")",
+			"backticks":        "`" + touch(2) + "`",
+			"single quote":     "'; " + touch(3) + "; '",
+			"double quote":     "\"; " + touch(4) + "; \"",
+			"newline":          "x\n" + touch(5) + "\n",
+			"carriage return":  "x\r" + touch(6) + "\r",
+			"pipe":             "| " + touch(7) + " ;& " + touch(7) + " && " + touch(7),
+			"redirect":         "> " + canaries + "/8",
+			"lua":              `"..os.execute("` + touch(9) + `").."`,
+			"lua escapes":      `\"]] os.execute([[` + touch(10) + `]]) --`,
+			"forged field":     "x state-dir=2f746d70 partition=73746174696300 comment=",
+			"forged answer":    "x\nset time ff\nend\n",
+			"our key, hostile": "capacity_reservation_id=$(" + touch(11) + ")",
+			"our key, twice":   "capacity_reservation_id=" + hookstest.BlockID + " capacity_reservation_id=" + hookstest.BlockID,
+			"binary":           "\x01\x02\x7f\x80\xfe\xff\xc3\x28",
+			"terminal codes":   "\x1b]0;x\x07\x1b[2J",
+			"format":           "%s%s%s%n%n%100000000d",
+			"lua pattern":      "%1%z(.-)*[",
+			"unicode":          "\u202e\u2028\U0001f4a5",
+			"option":           "--partition=other -p other",
+			"spaces":           "   \t  ",
+			"empty":            "",
+			"limit":            strings.Repeat("a", 1024),
+			"past the limit":   strings.Repeat("b", 1025),
+			"long":             strings.Repeat("$("+touch(12)+")", 1000),
+			"over 100 KB":      strings.Repeat("'", 120_000),
+		}
+		// The options whose text the shims hand on; numbers are Slurm's own to parse.
+		options := []string{"comment", "partition", "account", "constraint", "time", "time-min", "begin", "deadline", "nodes", "ntasks", "ntasks-per-node",
+			"gpus", "gpus-per-node", "gpus-per-task", "gres", "nodelist", "exclude", "job-name", "reservation"}
+		for name, value := range values {
+			t.Run(name, func(t *testing.T) {
+				for _, option := range options {
+					args := []string{"--partition=gpu", "--" + option + "=" + value}
+					if option != "comment" { // makes the shim call the filter, whatever the partition
+						args = append(args, "--comment=capacity_reservation_id="+hookstest.BlockID)
+					}
+					out, id, err := s.submit(t, args...)
+					accepted := err == nil && id != ""
+					refused := err != nil && strings.Contains(out, "error: ")
+					if !accepted && !refused {
+						t.Errorf("--%s: %v: %.200q", option, err, out)
+					}
+					for _, ours := range []string{"gave no answer", "let through unchecked", ".lua:"} {
+						if strings.Contains(out, ours) {
+							t.Errorf("--%s breaks the shim: %.200q", option, out)
+						}
+					}
+					if accepted && option == "comment" && len(value) > 1024 {
+						t.Errorf("a comment of %d bytes was accepted", len(value))
+					}
+				}
+			})
+		}
+		found, err := os.ReadDir(canaries)
+		if err != nil || len(found) > 0 {
+			t.Errorf("commands ran: %v %v", found, err)
+		}
+		// The table proves nothing unless a command that does run leaves its mark.
+		if err := exec.Command("sh", "-c", touch(99)).Run(); err != nil {
+			t.Fatal(err)
+		}
+		if found, _ := os.ReadDir(canaries); len(found) != 1 {
+			t.Errorf("the canary does not sing: %v", found)
+		}
+	})
+}
