@@ -62,8 +62,8 @@ func (p *pass) act(ctx context.Context, mayDelete bool) {
 	p.changeJobs(ctx, slots, now, toSlurm)
 	p.giveBack(ctx)
 	p.endCompleting(ctx)
-	p.powerDown(ctx, slots)
-	p.powerUp(ctx, slots)
+	p.carryOut(ctx, endedBlocks(p.seen()))
+	p.carryOut(ctx, openings(p.seen()))
 	p.checkNodes(ctx)
 }
 

@@ -279,26 +279,3 @@ func (p *pass) tell(ctx context.Context, e ending, fence, now time.Time, marks m
 	p.did(Done{Do: "tell-job", Slot: e.at.slot, Job: e.job.Shown, Message: fmt.Sprintf("job %s on slot %s: told that it ends by %s",
 		e.job.Shown, e.at.slot, capacity.FormatUTC(fence))}, err)
 }
-
-// powerDown powers nodes of ours down that are up under their fence, when their jobs have
-// ended. PCS does so itself.
-func (p *pass) powerDown(ctx context.Context, slots []slotView) {
-	up := map[string]bool{}
-	for _, n := range p.cluster.Nodes {
-		up[n.Name] = n.Up
-	}
-	for _, v := range slots {
-		fence := v.window.Fence
-		if v.current.ID == "" {
-			fence = v.last.Fence
-		}
-		if v.partition.Provider != capacity.ProviderEC2 || fence.IsZero() || fence.After(p.now) {
-			continue
-		}
-		nodes := slices.DeleteFunc(slices.Clone(p.cluster.SlotNodes(v.slot.Name)), func(name string) bool { return !up[name] })
-		if len(nodes) > 0 {
-			p.did(Done{Do: "power-down", Slot: v.slot.Name, Message: fmt.Sprintf("slot %s: powering %s down, its fence was at %s", v.slot.Name, p.Slurm.Hostlist(nodes), capacity.FormatUTC(fence))},
-				p.Slurm.PowerDown(ctx, nodes, "the reservation ends: powered down under the fence"))
-		}
-	}
-}

@@ -124,9 +124,9 @@ func idleNodes(v slotView, cluster *Cluster) (n int) {
 	return n
 }
 
-// aboutNodes are the nodes of open blocks that have failed the health command each time. A file
+// aboutHosts are the nodes of open blocks that have failed the health command each time. A file
 // that cannot be read has been told of by the pass.
-func aboutNodes(dir state.Dir, snap *capacity.Snapshot, now time.Time) []Notice {
+func aboutHosts(dir state.Dir, snap *capacity.Snapshot, now time.Time) []Notice {
 	var all []Notice
 	for _, v := range views(snap, now) {
 		h, err := dir.Health(v.slot.Name)
@@ -244,7 +244,7 @@ func Tell(dir state.Dir, snap *capacity.Snapshot, report Report, s NoticeSetting
 	}
 	maps.DeleteFunc(told, func(_ string, at time.Time) bool { return now.Sub(at) > keepNotices })
 	var errs []error
-	due := slices.Concat(notices(snap, cluster, now, s, told), aboutNodes(dir, snap, now), aboutRollOver(report), aboutJobs(report, told))
+	due := slices.Concat(notices(snap, cluster, now, s, told), aboutHosts(dir, snap, now), aboutRollOver(report), aboutJobs(report, told))
 	for _, n := range due {
 		if _, known := told[n.key]; known {
 			continue

@@ -1,9 +1,7 @@
 package lifecycle
 
 import (
-	"context"
 	"fmt"
-	"slices"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
@@ -18,24 +16,49 @@ func (v slotView) opened(old, snap *capacity.Snapshot) bool {
 	return known && before.State != capacity.StateActive || old.TakenAt.Before(v.window.Start)
 }
 
-// powerUp powers the nodes of blocks up that have just opened, unless their node group is
-// dynamic, a choice that only blocks have. It does so once: a node that goes down later is needed by no job, and comes back
-// for the next one. PCS keeps up what is static itself.
-func (p *pass) powerUp(ctx context.Context, slots []slotView) {
-	down := map[string]bool{}
-	for _, n := range p.cluster.Nodes {
-		down[n.Name] = n.PoweredDown
-	}
-	for _, v := range slots {
-		if v.former || v.partition.Provider != capacity.ProviderEC2 || v.group.Dynamic || v.current.Kind != capacity.CapacityBlock || !v.opened(p.old, p.snap) {
+// openings powers the nodes of blocks up that have just opened, unless their node group is
+// dynamic, a choice that only blocks have. It does so once: a node that goes down later is needed
+// by no job, and comes back for the next one. PCS keeps up what is static itself.
+func openings(s Seen) (effects []capacity.Effect) {
+	for _, v := range s.slots() {
+		if v.former || v.partition.Provider != capacity.ProviderEC2 || v.group.Dynamic || v.current.Kind != capacity.CapacityBlock || !v.opened(s.Old, s.Snap) {
 			continue
 		}
-		nodes := p.cluster.SlotNodes(v.slot.Name)
-		nodes = nodes[:v.launchable(nodes)]
-		nodes = slices.DeleteFunc(slices.Clone(nodes), func(name string) bool { return !down[name] })
+		nodes := s.Cluster.SlotNodes(v.slot.Name)
+		nodes = s.Cluster.those(nodes[:v.launchable(nodes)], func(n Node) bool { return n.PoweredDown })
 		if len(nodes) > 0 {
-			p.did(Done{Do: "power-up", Slot: v.slot.Name, Message: fmt.Sprintf("slot %s: powering %s up, %s is open since %s",
-				v.slot.Name, p.Slurm.Hostlist(nodes), v.current.ID, capacity.FormatUTC(v.window.Start))}, p.Slurm.PowerUp(ctx, nodes))
+			effects = append(effects, PowerUp{v.slot.Name, nodes, fmt.Sprintf("%s is open since %s", v.current.ID, capacity.FormatUTC(v.window.Start))})
 		}
 	}
+	return effects
+}
+
+// endedBlocks powers nodes of ours down that are up under their fence, when their jobs have
+// ended. PCS does so itself.
+func endedBlocks(s Seen) (effects []capacity.Effect) {
+	for _, v := range s.slots() {
+		fence := v.window.Fence
+		if v.current.ID == "" {
+			fence = v.last.Fence
+		}
+		if v.partition.Provider != capacity.ProviderEC2 || fence.IsZero() || fence.After(s.Now) {
+			continue
+		}
+		if nodes := s.Cluster.those(s.Cluster.SlotNodes(v.slot.Name), func(n Node) bool { return n.Up }); len(nodes) > 0 {
+			effects = append(effects, PowerDown{v.slot.Name, nodes, "the reservation ends: powered down under the fence",
+				fmt.Sprintf("its fence was at %s", capacity.FormatUTC(fence))})
+		}
+	}
+	return effects
+}
+
+// those are the nodes, of those that Slurm shows, for which something holds.
+func (c *Cluster) those(names []string, of func(Node) bool) (found []string) {
+	nodes := c.byName()
+	for _, name := range names {
+		if n, shown := nodes[name]; shown && of(n) {
+			found = append(found, name)
+		}
+	}
+	return found
 }

@@ -3,34 +3,106 @@ package lifecycle
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// A block opens once: when EC2 first says so, at its start or a little later.
-func TestOpened(t *testing.T) {
-	seen := func(now string, state capacity.State) *capacity.Snapshot {
-		snap := oneSlot("ec2", []string{"cr-0"}, block("cr-0", "1h", "24h", state))
-		snap.TakenAt = at(now)
-		return snap
+// blockSeen is what a pass sees of a slot with one block from 1h to 24h and three nodes, of which
+// gpu-1 is up; before is when the last pass was.
+func blockSeen(before, now string, was, is capacity.State) Seen {
+	snap := func(taken string, state capacity.State) *capacity.Snapshot {
+		s := oneSlot(capacity.ProviderEC2, []string{"cr-0"}, block("cr-0", "1h", "24h", state))
+		s.TakenAt = at(taken)
+		return s
 	}
+	c := &Cluster{slots: map[string][]string{"gpu": {"gpu-1", "gpu-2", "gpu-3"}},
+		Nodes: []Node{{Name: "gpu-1", Up: true}, {Name: "gpu-2", PoweredDown: true}, {Name: "gpu-3", PoweredDown: true}, {Name: "login", PoweredDown: true, Up: true}}}
+	return Seen{Old: snap(before, was), Snap: snap(now, is), Cluster: c, Now: at(now)}
+}
+
+// sentences are what a pass will do, each with its code.
+func sentences(effects []capacity.Effect) (all []string) {
+	for _, e := range effects {
+		all = append(all, e.Code()+": "+e.Sentence(capacity.Will))
+	}
+	return all
+}
+
+// A block opens once: when EC2 first says so, at its start or a little later.
+func TestOpenings(t *testing.T) {
+	const scheduled, active = capacity.StateScheduled, capacity.StateActive
+	opens := []string{"power-up: slot gpu: power gpu-[2-3] up, cr-0 is open since 2026-11-20 13:00 UTC"}
 	for name, c := range map[string]struct {
-		old, now *capacity.Snapshot
-		want     bool
+		before, now string
+		was, is     capacity.State
+		but         func(s *Seen)
+		want        []string
 	}{
-		"at its start":                      {seen("59m", capacity.StateScheduled), seen("1h", capacity.StateActive), true},
-		"before it":                         {seen("58m", capacity.StateScheduled), seen("59m", capacity.StateScheduled), false},
-		"EC2 is late":                       {seen("59m", capacity.StateScheduled), seen("1h", capacity.StateScheduled), false},
-		"EC2 was late":                      {seen("1h", capacity.StateScheduled), seen("1h1m", capacity.StateActive), true},
-		"EC2 is early":                      {seen("59m", capacity.StateActive), seen("1h", capacity.StateActive), true},
-		"it is open already":                {seen("1h", capacity.StateActive), seen("1h1m", capacity.StateActive), false},
-		"nobody has looked for hours":       {seen("10m", capacity.StateScheduled), seen("5h", capacity.StateActive), true},
-		"nothing is known of what was":      {nil, seen("1h", capacity.StateActive), false},
-		"it is new, and has long been open": {&capacity.Snapshot{TakenAt: at("2h")}, seen("2h1m", capacity.StateActive), false},
+		"at its start":                      {"59m", "1h", scheduled, active, nil, opens},
+		"before it":                         {"58m", "59m", scheduled, scheduled, nil, nil},
+		"EC2 is late":                       {"59m", "1h", scheduled, scheduled, nil, nil},
+		"EC2 was late":                      {"1h", "1h1m", scheduled, active, nil, opens},
+		"EC2 is early":                      {"59m", "1h", active, active, nil, opens},
+		"it is open already":                {"1h", "1h1m", active, active, nil, nil},
+		"nobody has looked for hours":       {"10m", "5h", scheduled, active, nil, opens},
+		"nothing is known of what was":      {"59m", "1h", scheduled, active, func(s *Seen) { s.Old = nil }, nil},
+		"it is new, and has long been open": {"2h", "2h1m", scheduled, active, func(s *Seen) { s.Old = &capacity.Snapshot{TakenAt: at("2h")} }, nil},
+		"PCS keeps up its nodes":            {"59m", "1h", scheduled, active, func(s *Seen) { s.Snap.Partitions[0].Provider = capacity.ProviderPCS }, nil},
+		"a dynamic node group":              {"59m", "1h", scheduled, active, func(s *Seen) { s.Snap.Partitions[0].Groups[0].Dynamic = true }, nil},
+		"an ODCR":                           {"59m", "1h", scheduled, active, func(s *Seen) { s.Snap.Reservations[0].Kind = capacity.ODCR }, nil},
+		"all nodes are up":                  {"59m", "1h", scheduled, active, func(s *Seen) { s.Cluster.Nodes = s.Cluster.Nodes[:1] }, nil},
+		"instances for two nodes": {"59m", "1h", scheduled, active, func(s *Seen) { s.Snap.Reservations[0].Total = 2 },
+			[]string{"power-up: slot gpu: power gpu-2 up, cr-0 is open since 2026-11-20 13:00 UTC"}},
+		"the settings have it no more": {"59m", "1h", scheduled, active, func(s *Seen) {
+			s.Snap.Former, s.Snap.Partitions = s.Snap.Partitions, nil
+		}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := views(c.now, c.now.TakenAt)[0].opened(c.old, c.now); got != c.want {
-				t.Errorf("%t, want %t", got, c.want)
+			s := blockSeen(c.before, c.now, c.was, c.is)
+			if c.but != nil {
+				c.but(&s)
+			}
+			if diff := cmp.Diff(c.want, sentences(openings(s))); diff != "" {
+				t.Error(diff)
 			}
 		})
+	}
+}
+
+// Nodes that are up under their fence are powered down, of a block that has ended as well.
+func TestEndedBlocks(t *testing.T) {
+	down := []string{"power-down: slot gpu: power gpu-1 down, its fence was at 2026-11-21 11:20 UTC"}
+	for name, c := range map[string]struct {
+		now  string
+		is   capacity.State
+		but  func(s *Seen)
+		want []string
+	}{
+		"before the fence":    {"23h19m59s", capacity.StateActive, nil, nil},
+		"at the fence":        {"23h20m", capacity.StateActive, nil, down},
+		"the block has ended": {"25h", capacity.StateExpired, nil, down},
+		"PCS does so itself":  {"25h", capacity.StateExpired, func(s *Seen) { s.Snap.Partitions[0].Provider = capacity.ProviderPCS }, nil},
+		"no node is up":       {"25h", capacity.StateExpired, func(s *Seen) { s.Cluster.Nodes = s.Cluster.Nodes[1:] }, nil},
+		"a slot that never ends": {"25h", capacity.StateActive, func(s *Seen) {
+			s.Snap.Reservations[0].End = at("1000h").AddDate(100, 0, 0)
+			s.Snap.Reservations[0].Kind = capacity.ODCR
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := blockSeen("1h", c.now, capacity.StateActive, c.is)
+			if c.but != nil {
+				c.but(&s)
+			}
+			if diff := cmp.Diff(c.want, sentences(endedBlocks(s))); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	if got := (PowerDown{"gpu", []string{"gpu-1", "gpu-2"}, "", "its fence was at noon"}).Sentence(capacity.Did); got != "slot gpu: powering gpu-[1-2] down, its fence was at noon" {
+		t.Error(got)
+	}
+	if got := (PowerUp{"gpu", []string{"gpu-1"}, "cr-0 is open"}).Sentence(capacity.Did); got != "slot gpu: powering gpu-1 up, cr-0 is open" {
+		t.Error(got)
 	}
 }

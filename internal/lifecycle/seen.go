@@ -1,0 +1,39 @@
+package lifecycle
+
+import (
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+// Seen is what a pass saw, and what the pass did so far: plain data, which no decision changes.
+// What could not be read is nil, and has been noted as a problem.
+type Seen struct {
+	Settings capacity.Settings
+	// Owner marks the Slurm reservations of these settings. TakeOver: those of another owner
+	// become this one's.
+	Owner    string
+	TakeOver bool
+	// Old is the snapshot of the last pass, nil if there is none; Snap is this one's.
+	Old, Snap *capacity.Snapshot
+	// Cluster is nil if Slurm did not answer; NoAWS: some question to AWS was not answered.
+	Cluster *Cluster
+	NoAWS   bool
+	// Jobs are those of our partitions and nodes; nil if they were not read.
+	Jobs []Job
+	// Now is AWS's time. ToSlurm turns it into Slurm's.
+	Now     time.Time
+	ToSlurm time.Duration
+}
+
+// SlurmNow is the time by Slurm's clock.
+func (s Seen) SlurmNow() time.Time { return s.Now.Add(s.ToSlurm) }
+
+// slots are the slots of the snapshot with what counts in them now.
+func (s Seen) slots() []slotView { return views(s.Snap, s.Now) }
+
+// seen is what the decisions of a pass get.
+func (p *pass) seen() Seen {
+	return Seen{Settings: p.Settings, Owner: p.Owner, TakeOver: p.TakeOver, Old: p.old, Snap: p.snap, Cluster: p.cluster, NoAWS: p.awsErr != nil,
+		Jobs: p.jobs, Now: p.now, ToSlurm: -p.snap.ClockOffset.Duration}
+}
