@@ -460,7 +460,7 @@ func (m *model) Requeue(_ context.Context, jobs ...string) error {
 
 func (m *model) requeue(job string) error {
 	j, err := m.find(job)
-	if err != nil || j.State != "RUNNING" {
+	if err != nil || j.State != "RUNNING" && j.State != "SUSPENDED" {
 		return errors.New("not running")
 	}
 	m.free(j, "REQUEUED")

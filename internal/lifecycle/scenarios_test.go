@@ -1,0 +1,498 @@
+package lifecycle
+
+import (
+	"errors"
+	"flag"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+)
+
+var update = flag.Bool("update", false, "write the golden files of this package")
+
+const scenariosFile = "testdata/scenarios.txt"
+
+// TestScenarios compares what passes change, say and refuse in some scenarios, call by call, with
+// the session in testdata. After a change on purpose: go test -run TestScenarios -update.
+func TestScenarios(t *testing.T) {
+	var got strings.Builder
+	for _, s := range scenarios {
+		t.Run(s.name, func(t *testing.T) {
+			st := newStage(t)
+			got.WriteString("== " + s.name + "\n")
+			s.play(st)
+			got.WriteString(st.tape.String() + "\n")
+		})
+	}
+	if *update {
+		if err := os.WriteFile(scenariosFile, []byte(got.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(scenariosFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Count(string(want), "\n== ") != strings.Count(got.String(), "\n== ") {
+		t.Skip("only some of the scenarios were played")
+	}
+	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got.String(), "\n")); diff != "" {
+		t.Errorf("(-%s +this)\n%s", scenariosFile, diff)
+	}
+}
+
+// One block of most scenarios is of 24 hours: its fence is at 23h20m, and jobs are requeued
+// 90 s before, at 23h18m30s.
+const (
+	day       = 24 * time.Hour
+	fenceAt   = day - 40*time.Minute
+	requeueAt = fenceAt - 90*time.Second
+)
+
+// opening has a block of four nodes open in partition solo.
+func (st *stage) opening() {
+	st.block("cr-1", "solo", 0, day, 4)
+	st.pass(-time.Minute)
+	st.pass(time.Hour)
+}
+
+// openBlock is where most scenarios begin: nothing of the opening is on the tape.
+func (st *stage) openBlock() {
+	st.opening()
+	st.tape.Reset()
+	st.note("since an hour cr-1 is open on solo-[1-4], until 02 11:30")
+}
+
+// requeues is a stage on which a pass after another requeues job 1 at its fence.
+func (st *stage) requeues(comment string, change func(*modelJob)) *modelJob {
+	st.openBlock()
+	j := st.job(22*60+20, comment, "solo-1", "solo-2")
+	j.TimeMin = capacity.Minutes(30)
+	if change != nil {
+		change(j)
+	}
+	st.pass(requeueAt - time.Minute)
+	st.pass(requeueAt)
+	st.pass(requeueAt + 30*time.Second)
+	return j
+}
+
+var scenarios = []struct {
+	name string
+	play func(*stage)
+}{
+	{"a block is scheduled, opens, and its fence comes", func(st *stage) {
+		st.block("cr-1", "solo", 0, day, 4)
+		st.pass(-30 * time.Minute)
+		st.pass(-29 * time.Minute)
+		st.pass(0)
+		st.pass(time.Minute)
+		st.slurm.node("solo-1").Up, st.slurm.node("solo-1").PoweredDown = true, false
+		st.pass(fenceAt)
+		st.pass(day + time.Minute)
+	}},
+	{"an extension moves a fence that has not begun", func(st *stage) {
+		st.openBlock()
+		st.aws.reservations[0].End = opens.Add(2 * day)
+		st.passes(2*time.Hour, 2)
+	}},
+	{"an extension moves a fence that is active", func(st *stage) {
+		st.openBlock()
+		st.pass(fenceAt + time.Minute)
+		st.aws.reservations[0].End = opens.Add(2 * day)
+		st.passes(fenceAt+2*time.Minute, 2)
+	}},
+	{"another block has the slot after this one", func(st *stage) {
+		st.openBlock()
+		st.block("cr-2", "solo", day+time.Hour, day, 3)
+		st.passes(2*time.Hour, 2)
+		st.pass(fenceAt + time.Minute)
+		st.pass(day + time.Minute)
+		st.pass(day + time.Hour)
+		st.pass(day + time.Hour + time.Minute)
+	}},
+	{"two slots have two blocks that overlap, a third waits", func(st *stage) {
+		gpu := st.sources.Settings.Partitions[0]
+		gpu.Name, gpu.Groups = "gpu", []capacity.GroupSettings{gpu.Groups[0]}
+		gpu.Groups[0].Name, gpu.Groups[0].Slots, gpu.Groups[0].Select = "gpu", 2, &capacity.Select{Tags: map[string]string{"team": "gpu"}}
+		st.sources.Settings.Partitions = append(st.sources.Settings.Partitions, gpu)
+		st.block("cr-1", "gpu", 0, day, 2)
+		st.block("cr-2", "gpu", time.Hour, day, 2)
+		st.block("cr-3", "gpu", 2*time.Hour, day, 2)
+		st.pass(-time.Minute)
+		st.pass(0)
+	}},
+	{"the clocks of AWS and Slurm are apart", func(st *stage) {
+		st.skew = 3 * time.Minute
+		st.opening()
+		st.skew = -20 * time.Second
+		st.pass(2 * time.Hour)
+	}},
+	{"a reservation without an end has no fence", func(st *stage) {
+		st.block("cr-1", "solo", -day, day, 4)
+		st.aws.reservations[0].End, st.aws.reservations[0].Kind = time.Time{}, capacity.ODCR
+		st.solo().Groups[0].PurchaseOption = capacity.ODCR
+		st.pass(0)
+	}},
+	{"max_nodes is smaller than the slot, a host fails", func(st *stage) {
+		st.solo().Groups[0].MaxNodes = 3
+		st.opening()
+		st.solo().Groups[0].MaxNodes = 4
+		st.pass(2 * time.Hour)
+		st.aws.reservations[0].Unhealthy = 1
+		st.passes(3*time.Hour, 2)
+	}},
+	{"a fence cannot be made: the wait stays", func(st *stage) {
+		st.block("cr-1", "solo", 0, day, 4)
+		st.pass(-time.Minute)
+		delete(st.slurm.reservations, "pcs-capacity-fence-solo.cr-1."+me)
+		st.slurm.fails["create reservation"] = errors.New("slurmctld is busy")
+		st.pass(0)
+		st.slurm.fails = nil
+		st.pass(time.Minute)
+	}},
+	{"the settings lose a slot with a live block", func(st *stage) {
+		st.openBlock()
+		parts := st.sources.Settings.Partitions
+		st.sources.Settings.Partitions = nil
+		st.pass(2 * time.Hour)
+		st.sources.Settings.Partitions = parts
+		st.pass(3 * time.Hour)
+	}},
+	{"EC2 leaves a live block out for a while", func(st *stage) {
+		st.openBlock()
+		all := st.aws.reservations
+		st.aws.reservations = nil
+		st.pass(2 * time.Hour)
+		st.pass(2*time.Hour + 61*time.Minute)
+		st.aws.reservations = all
+		st.pass(4 * time.Hour)
+	}},
+	{"AWS is down over the fence and the end", func(st *stage) {
+		st.openBlock()
+		st.job(22*60+20, "on_end=requeue", "solo-1")
+		st.aws.down = errors.New("503 Service Unavailable")
+		st.pass(requeueAt)
+		st.pass(day + time.Hour)
+		st.aws.down = nil
+		st.pass(day + 2*time.Hour)
+	}},
+	{"Slurm is down", func(st *stage) {
+		st.openBlock()
+		st.slurm.answers["Look"] = errors.New("Unable to contact slurm controller")
+		st.pass(2 * time.Hour)
+		st.slurm.answers["Look"], st.slurm.answers["Jobs"] = nil, errors.New("squeue: Socket timed out")
+		st.job(24*60, "", "solo-1")
+		st.pass(3 * time.Hour)
+		st.slurm.answers["Jobs"] = nil
+		st.pass(4 * time.Hour)
+	}},
+	{"the cluster is another owner's, and is taken over", func(st *stage) {
+		st.openBlock()
+		st.sources.Owner, st.sources.OwnerIs = other, "settings /home/bob"
+		st.pass(2 * time.Hour)
+		st.sources.TakeOver = true
+		st.passes(3*time.Hour, 2)
+	}},
+	{"fences of an older version", func(st *stage) {
+		st.slurm.put(reservation("pcs-capacity-fence-solo", []string{"solo-1", "solo-2", "solo-3", "solo-4"}, opens.Add(fenceAt), time.Time{}))
+		st.slurm.put(reservation("pcs-capacity-fence-old", []string{"gpu-a-1"}, opens.Add(fenceAt), time.Time{}))
+		st.opening()
+	}},
+	{"requeue at the fence, with the limit of the next block", func(st *stage) {
+		st.block("cr-2", "solo", day+time.Hour, 2*day, 4)
+		st.requeues("time=fit on_end=requeue", nil)
+		st.pass(fenceAt + time.Minute)
+	}},
+	{"requeue at the fence, with a limit of its own and no next block", func(st *stage) {
+		st.requeues("", func(j *modelJob) { j.TimeMin = capacity.Limit{} })
+	}},
+	{"requeue where Slurm would start the job again at once", func(st *stage) {
+		st.slurm.requeueDelay = 0
+		st.requeues("time=fit", func(j *modelJob) { j.TimeMin = capacity.Minutes(1) })
+	}},
+	{"requeue of a job that its administrator holds", func(st *stage) {
+		st.requeues("on_end=hold", func(j *modelJob) { j.AdminHeld, j.Held = true, true })
+	}},
+	{"the sixth requeue holds the job", func(st *stage) {
+		st.block("cr-2", "solo", day+time.Hour, 2*day, 4)
+		st.requeues("time=fit", func(j *modelJob) {
+			if err := st.sources.State.KeepMarks(map[string]state.Mark{"1": {Fit: true, Ends: 5, EndedAt: 7}}, nil); err != nil {
+				st.Fatal(err)
+			}
+		})
+	}},
+	{"hold at the fence, and its owner gets the hold", func(st *stage) {
+		st.requeues("on_end=hold", nil)
+		st.passes(requeueAt+time.Minute, 3)
+	}},
+	{"stop at the fence is left to the limit", func(st *stage) {
+		st.requeues("on_end=stop", nil)
+	}},
+	{"on_end written while the job runs does not count", func(st *stage) {
+		st.openBlock()
+		j := st.job(22*60+20, "", "solo-1")
+		st.pass(2 * time.Hour)
+		j.Comment = "on_end=stop time=fit"
+		st.pass(requeueAt)
+	}},
+	{"a suspended job, and one that boots, are requeued", func(st *stage) {
+		st.openBlock()
+		st.job(22*60+20, "", "solo-1").State = "SUSPENDED"
+		st.boots(st.job(22*60+20, "", "solo-2"))
+		st.pass(requeueAt)
+	}},
+	{"a job of two components is requeued once", func(st *stage) {
+		st.openBlock()
+		st.job(22*60+20, "", "solo-1").Shown = "7+0"
+		st.job(22*60+20, "", "solo-2").Shown = "7+1"
+		st.pass(requeueAt)
+	}},
+	{"a requeue that Slurm refuses, and one that it forgets", func(st *stage) {
+		st.slurm.fails["requeue"] = errors.New("slurm_requeue: Job is pending execution")
+		st.requeues("", func(j *modelJob) { j.TimeMin = capacity.Limit{} })
+		st.slurm.fails["requeue"], st.slurm.still = nil, true
+		st.pass(requeueAt + time.Minute)
+	}},
+	{"what comes after a requeue fails", func(st *stage) {
+		for _, verb := range []string{"admin comment", "begin", "release", "set time limit"} {
+			st.slurm.fails[verb] = errors.New("slurmctld is busy")
+		}
+		st.block("cr-2", "solo", day+time.Hour, 2*day, 4)
+		st.slurm.requeueDelay = 0
+		st.requeues("time=fit", func(j *modelJob) { j.TimeMin = capacity.Minutes(1) })
+		clear(st.slurm.fails)
+		st.pass(requeueAt + time.Minute)
+	}},
+	{"killed before each change of a requeue", func(st *stage) {
+		for change := 1; change <= 5; change++ {
+			one := newStage(st.T)
+			one.slurm.requeueDelay = 0
+			one.block("cr-2", "solo", day+time.Hour, 2*day, 4)
+			one.openBlock()
+			one.job(22*60+20, "time=fit", "solo-1").TimeMin = capacity.Minutes(1)
+			one.pass(2 * time.Hour)
+			one.tape.Reset()
+			one.note("killed before change %d", change)
+			one.dieAt = change
+			one.pass(requeueAt)
+			one.passes(requeueAt+10*time.Second, 2)
+			st.tape.WriteString(one.tape.String())
+		}
+	}},
+	{"jobs that cannot be requeued are told three times", func(st *stage) {
+		st.openBlock()
+		st.job(22*60+20, "", "solo-1").Requeue = false
+		st.job(22*60+20, "", "solo-2").Batch = false
+		st.boots(st.job(22*60+20, "", "solo-3")).Requeue = false
+		for _, minutes := range []time.Duration{61, 60, 59, 15, 14, 5, 1} {
+			st.pass(fenceAt - minutes*time.Minute)
+		}
+	}},
+	{"boot time pushes a limit past the fence, and it is lowered", func(st *stage) {
+		st.openBlock()
+		st.job(24*60, "", "solo-1")
+		st.job(0, "", "solo-2").Limit = capacity.NoLimit
+		boots := st.boots(st.job(24*60, "", "solo-3"))
+		st.passes(2*time.Hour, 2)
+		st.slurm.node("solo-3").Up = true
+		st.goTo(opens.Add(3 * time.Hour))
+		st.note("the nodes of job %s are up", boots.Shown)
+		st.slurm.fails["set time limit"] = errors.New("slurmctld is busy")
+		st.pass(3 * time.Hour)
+	}},
+	{"limits that Slurm cut are raised, up to what each may have", func(st *stage) {
+		st.slurm.older = true
+		st.solo().OnEnd = capacity.StopAtEnd
+		st.openBlock()
+		for _, comment := range []string{"time=fit", "time=fit:600", "", "time=fit"} {
+			st.job(300, comment, "solo-1").TimeMin = capacity.Minutes(30)
+		}
+		st.slurm.jobs[3].TimeMin = capacity.Limit{}
+		st.passes(time.Hour+time.Minute, 2)
+		st.note("an extension")
+		st.aws.reservations[0].End = opens.Add(2 * day)
+		st.pass(2 * time.Hour)
+	}},
+	{"what accounting lets jobs have bounds a raise", func(st *stage) {
+		st.slurm.walls = capacity.Walls{QOS: []capacity.QOSWall{{Name: "short", MaxWall: capacity.Minutes(500)}, {Name: "metered", Metered: true}, {Name: "normal"}}}
+		st.solo().OnEnd = capacity.StopAtEnd
+		st.openBlock()
+		for i, qos := range []string{"short", "metered", "normal"} {
+			j := st.job(300, "time=fit", "solo-"+string(rune('1'+i)))
+			j.QOS, j.TimeMin = qos, capacity.Minutes(30)
+		}
+		st.pass(time.Hour + time.Minute)
+		st.slurm.budgets = capacity.Budgets{QOS: []capacity.Budget{{QOS: "metered", Total: map[string]capacity.Meter{"cpu": {Limit: 2000, Taken: 520}}}},
+			Associations: []capacity.Budget{{Account: "nlp"}, {Account: "nlp", User: "alice"}}}
+		st.pass(time.Hour + 2*time.Minute)
+		st.slurm.answers["Budgets"] = errors.New("sacctmgr: Problem talking to the database")
+		st.pass(time.Hour + 3*time.Minute)
+	}},
+	{"a job of the block before is not raised", func(st *stage) {
+		st.solo().OnEnd = capacity.StopAtEnd
+		st.openBlock()
+		st.job(22*60+30, "time=fit", "solo-1").TimeMin = capacity.Minutes(30)
+		st.block("cr-2", "solo", day, day, 4)
+		st.pass(2 * time.Hour)
+		st.slurm.jobs[0].Limit, st.slurm.jobs[0].End = capacity.Minutes(24*60), opens.Add(day+time.Hour)
+		st.pass(day + time.Minute)
+	}},
+	{"waiting jobs without a limit get one, or are told why not", func(st *stage) {
+		st.openBlock()
+		st.job(0, "", nothing...).Limit = capacity.NoLimit
+		st.job(0, "", nothing...).Limit = capacity.NoLimit
+		st.slurm.jobs[1].MinNodes = 9
+		st.passes(2*time.Hour, 2)
+		st.slurm.jobs[1].MinNodes = 2
+		st.job(0, "", nothing...).Limit = capacity.NoLimit
+		st.slurm.fails["edit"] = errors.New("slurmctld is busy")
+		st.pass(3 * time.Hour)
+		clear(st.slurm.fails)
+		st.passes(4*time.Hour, 2)
+	}},
+	{"owners are told why a job never starts, and when that is over", func(st *stage) {
+		st.openBlock()
+		j := st.job(60, "", nothing...)
+		j.MinNodes = 5
+		st.job(60, "", nothing...).AdminComment = "see ticket 12"
+		st.slurm.jobs[1].MinNodes = 5
+		st.passes(2*time.Hour, 2)
+		j.MinNodes = 4
+		st.aws.reservations[0].Unhealthy = 1
+		st.passes(3*time.Hour, 2)
+		st.aws.reservations[0].Unhealthy = 0
+		st.passes(4*time.Hour, 2)
+	}},
+	{"a hold of ours is left to the job's owner", func(st *stage) {
+		st.openBlock()
+		for range 2 {
+			j := st.job(60, "", nothing...)
+			j.held, j.Held, j.AdminHeld = true, true, true
+			j.Begin = opens
+		}
+		st.slurm.jobs[0].AdminComment = capacity.HoldNote(opens.Add(-time.Hour), "cr-1 is not this partition's")
+		st.slurm.jobs[1].AdminComment = "wait for bob"
+		st.slurm.fails["user hold"] = errors.New("slurmctld is busy")
+		st.pass(2 * time.Hour)
+		clear(st.slurm.fails)
+		st.passes(3*time.Hour, 2)
+	}},
+	{"the health command runs on nodes before jobs get them", func(st *stage) {
+		st.sources.Health = HealthCommand{Path: "/opt/site/health", Timeout: 5 * time.Minute, Tries: 2}
+		st.slurm.exits["solo-2"] = 3
+		st.block("cr-1", "solo", 0, day, 4)
+		st.pass(-time.Minute)
+		st.passes(0, 6)
+		st.pass(time.Hour)
+	}},
+	{"the health command cannot run", func(st *stage) {
+		st.sources.Health = HealthCommand{Path: "/opt/site/health", Timeout: 5 * time.Minute, Tries: 2}
+		st.slurm.fails["submit"] = errors.New("Invalid account")
+		st.block("cr-1", "solo", 0, day, 2)
+		st.pass(-time.Minute)
+		st.passes(0, 3)
+	}},
+	{"instances that belong to no node are seen twice and ended", func(st *stage) {
+		st.openBlock()
+		for _, i := range [][2]string{{"i-1", "solo-1"}, {"i-2", "gone-7"}} {
+			st.aws.instances = append(st.aws.instances, capacity.Instance{ID: i[0], PrivateIP: "10.0.0.1", State: "running", ReservationID: "cr-1", Launched: opens,
+				Tags: map[string]string{capacity.TagCluster: "lab/1", capacity.TagNode: i[1]}})
+		}
+		st.slurm.node("solo-1").Up, st.slurm.node("solo-1").PoweredDown = false, true
+		st.slurm.fails["terminate"] = errors.New("UnauthorizedOperation")
+		st.passes(2*time.Hour, 2)
+		clear(st.slurm.fails)
+		st.passes(3*time.Hour, 2)
+	}},
+	{"EC2 takes instances back", func(st *stage) {
+		st.openBlock()
+		for i, comment := range []string{"on_end=requeue", "on_end=hold", "on_end=stop", "on_end=requeue"} {
+			node := "solo-" + string(rune('1'+i))
+			st.job(600, comment, node)
+			st.aws.instances = append(st.aws.instances, capacity.Instance{ID: "i-" + string(rune('1'+i)), State: "running", ReservationID: "cr-1", Launched: opens,
+				Tags: map[string]string{capacity.TagCluster: "lab/1", capacity.TagNode: node}})
+		}
+		st.slurm.jobs[3].Requeue = false
+		st.interrupt(2*time.Hour, "i-1", "i-2", "i-3", "i-4", "i-9")
+	}},
+	{"EC2 takes instances back, and Slurm refuses", func(st *stage) {
+		st.openBlock()
+		st.job(600, "on_end=requeue", "solo-1")
+		st.aws.instances = []capacity.Instance{{ID: "i-1", State: "running", ReservationID: "cr-1", Tags: map[string]string{capacity.TagCluster: "lab/1", capacity.TagNode: "solo-1"}}}
+		for _, verb := range []string{"notify", "requeue", "admin comment", "power down"} {
+			st.slurm.fails[verb] = errors.New("slurmctld is busy")
+		}
+		st.interrupt(2*time.Hour, "i-1")
+		clear(st.slurm.fails)
+		st.slurm.still = true
+		st.interrupt(2*time.Hour+time.Second, "i-1")
+	}},
+	{"ODCRs that are held for nothing are given back", func(st *stage) {
+		st.sources.Settings.Reserve.Enabled = true
+		st.openBlock()
+		held := func(id, hold string, since time.Duration) {
+			st.aws.held = append(st.aws.held, capacity.Reservation{ID: id, Kind: capacity.ODCR, InstanceType: "p5.48xlarge", AZID: "use2-az1", State: capacity.StateActive,
+				Total: 2, Available: 2, Created: opens.Add(since), End: opens.Add(day),
+				Tags: map[string]string{capacity.TagCluster: "lab/1", capacity.TagHold: hold}})
+		}
+		held("cr-probe", capacity.HoldProbe, -time.Hour)
+		held("cr-hand", capacity.HoldByHand, -time.Hour)
+		st.slurm.fails["cancel reservation"] = errors.New("UnauthorizedOperation")
+		st.pass(2 * time.Hour)
+		clear(st.slurm.fails)
+		st.passes(3*time.Hour, 2)
+	}},
+	{"a node on the wrong instance is drained", func(st *stage) {
+		st.sources.Settings.OnMismatch = capacity.DrainMismatch
+		st.openBlock()
+		for _, node := range []string{"solo-1", "solo-2"} {
+			st.slurm.node(node).Up, st.slurm.node(node).PoweredDown = true, false
+			if err := st.sources.State.KeepMisplaced(state.Misplaced{Node: node, At: opens.Add(2 * time.Hour), Metadata: capacity.Metadata{InstanceID: "i-7", InstanceType: "p4d.24xlarge", AZID: "use2-az1"}}); err != nil {
+				st.Fatal(err)
+			}
+		}
+		st.slurm.fails["drain"] = errors.New("slurmctld is busy")
+		st.pass(2*time.Hour + time.Minute)
+		clear(st.slurm.fails)
+		st.passes(2*time.Hour+2*time.Minute, 3)
+	}},
+	{"nodes that did not boot, and one with a job completing, are given back", func(st *stage) {
+		st.openBlock()
+		st.slurm.node("solo-1").GivenUp, st.slurm.node("solo-1").State = true, "down"
+		j := st.job(60, "", "solo-3")
+		st.slurm.node("solo-3").Up, st.slurm.node("solo-3").PoweredDown = false, true
+		j.State = "COMPLETING"
+		st.pass(2 * time.Hour)
+	}},
+	{"PCS: the next block is set up, the last one goes", func(st *stage) {
+		part := st.solo()
+		part.Name, part.Provider, part.RollOver = "gpu", capacity.ProviderPCS, true
+		part.Groups[0].Name, part.Groups[0].MaxNodes, part.Groups[0].LaunchTemplate, part.Groups[0].Slots = "gpu", 2, "", 2
+		part.Groups[0].Select.Tags = map[string]string{"team": "gpu"}
+		st.sources.PCS, st.sources.RollOver = st.aws, st.aws
+		st.block("cr-1", "gpu", 0, day, 2)
+		st.block("cr-2", "gpu", day, day, 2)
+		nodes := st.slurm.nodes
+		st.slurm.nodes = nodes[:2]
+		st.aws.slots = map[string]string{"gpu-a": "cr-1"}
+		st.aws.rolls = errors.New("ServiceQuotaExceededException")
+		st.passes(0, 2)
+		st.aws.rolls = nil
+		st.passes(6*time.Minute, 2)
+		st.slurm.nodes = nodes[:4]
+		st.aws.slots["gpu-b"] = "cr-2"
+		st.pass(time.Hour)
+		st.pass(fenceAt + time.Minute)
+		st.pass(day + time.Minute)
+	}},
+}
+
+// nothing are the nodes of a job that waits.
+var nothing []string
