@@ -17,9 +17,6 @@ const (
 	AccountsChecked
 )
 
-// AccountsUnchecked is the code of a mismatch of the cluster, whichever partition shows it.
-const AccountsUnchecked = "accounts-unchecked"
-
 // Unlocked says what Slurm lacks to hold to the allow_accounts of a partition. allow is
 // Slurm's AllowAccounts, empty for every account.
 //
@@ -32,7 +29,7 @@ func Unlocked(p Partition, allow []string, accounting Accounting) []Mismatch {
 	}
 	if accounting == NoAccounting {
 		// part_policy_valid_acct of 22.05 knows no account then; that of 24.11 lets every job in.
-		return []Mismatch{{AccountsUnchecked, "allow_accounts has no use, because Slurm keeps no accounting: with AllowAccounts an older Slurm starts no job at all, a newer one starts every job",
+		return []Mismatch{{string(AccountsUnchecked), "allow_accounts has no use, because Slurm keeps no accounting: with AllowAccounts an older Slurm starts no job at all, a newer one starts every job",
 			"remove allow_accounts and AllowAccounts, or set AccountingStorageType=accounting_storage/slurmdbd and AccountingStorageEnforce=associations"}}
 	}
 	var found []Mismatch
@@ -50,7 +47,7 @@ func Unlocked(p Partition, allow []string, accounting Accounting) []Mismatch {
 			fmt.Sprintf("add AllowAccounts=%s %s", want, where)})
 	}
 	if accounting == AccountsWritten {
-		found = append(found, Mismatch{AccountsUnchecked, "allow_accounts has no effect, because Slurm takes any account that a user writes",
+		found = append(found, Mismatch{string(AccountsUnchecked), "allow_accounts has no effect, because Slurm takes any account that a user writes",
 			"set AccountingStorageEnforce=associations"})
 	}
 	return found

@@ -18,6 +18,11 @@ type Mismatch struct {
 
 func (m Mismatch) String() string { return m.Message + "; " + m.Fix }
 
+// Problem is the mismatch as a problem about something.
+func (m Mismatch) Problem(about Subject) Problem {
+	return Problemf(Code(m.Code), about, m.Fix, "%s", m.Message)
+}
+
 // Match compares a reservation with the node group that is to launch into it and
 // returns every mismatch; none means that launches will be accepted, from the
 // reservation's start on. Availability Zones are compared by id: the same name can

@@ -15,30 +15,43 @@ const (
 	Note  Severity = "note"  // nobody, but it is worth knowing
 )
 
-// Problem is what people should know, and who has to act on it.
+// Problem is what people should know, and who has to act on it. Problems can be compared: two
+// that are equal are one.
 type Problem struct {
+	// Code is stable, for scripts; Codes has what it means.
+	Code     Code     `json:"code,omitzero"`
 	Severity Severity `json:"severity"`
-	// Sentence says what is wrong, where, and what to do.
-	Sentence string `json:"sentence"`
+	About    Subject  `json:"about,omitzero"`
+	// Sentence says what is wrong and where, Fix what to do; "" where there is nothing to add.
+	Sentence string `json:"message"`
+	Fix      string `json:"fix,omitzero"`
 }
 
-// Problemf makes a problem of a sentence.
-func Problemf(severity Severity, format string, args ...any) Problem {
-	return Problem{severity, fmt.Sprintf(format, args...)}
+// Problemf makes a problem of a sentence; its code says who has to act on it.
+func Problemf(code Code, about Subject, fix, format string, args ...any) Problem {
+	return Problem{Code: code, Severity: code.Severity(), About: about, Sentence: fmt.Sprintf(format, args...), Fix: fix}
+}
+
+// Text is the sentence with the fix.
+func (p Problem) Text() string {
+	if p.Fix == "" {
+		return p.Sentence
+	}
+	return p.Sentence + "; " + p.Fix
 }
 
 // String is a line for people: "problem: …", "user problem: …" or "note: …".
 func (p Problem) String() string {
 	switch p.Severity {
 	case User:
-		return "user problem: " + p.Sentence
+		return "user problem: " + p.Text()
 	case Note:
-		return "note: " + p.Sentence
+		return "note: " + p.Text()
 	}
-	return "problem: " + p.Sentence
+	return "problem: " + p.Text()
 }
 
-// Said are problems by who has to act on them, each a sentence for a person.
+// Said are problems by who has to act on them, each a sentence for a person, and as values.
 type Said struct {
 	// Problems need an administrator.
 	Problems []string `json:"problems,omitzero"`
@@ -46,24 +59,39 @@ type Said struct {
 	UserProblems []string `json:"user_problems,omitzero"`
 	// Notes need nobody.
 	Notes []string `json:"notes,omitzero"`
+	// Details are the problems above with their codes. Older versions did not write them.
+	Details []Problem `json:"problem_details,omitzero"`
 }
 
 // Add appends problems that are not there yet.
 func (s *Said) Add(problems ...Problem) {
 	for _, p := range problems {
 		list := s.list(p.Severity)
-		if !slices.Contains(*list, p.Sentence) {
-			*list = append(*list, p.Sentence)
+		if text := p.Text(); !slices.Contains(*list, text) {
+			*list = append(*list, text)
+			s.Details = append(s.Details, p)
 		}
 	}
 }
 
 // All are the problems, those for administrators first.
 func (s *Said) All() []Problem {
+	type key struct {
+		severity Severity
+		text     string
+	}
+	details := map[key]Problem{}
+	for _, p := range s.Details {
+		details[key{p.Severity, p.Text()}] = p
+	}
 	var all []Problem
 	for _, severity := range []Severity{Admin, User, Note} {
-		for _, sentence := range *s.list(severity) {
-			all = append(all, Problem{severity, sentence})
+		for _, text := range *s.list(severity) {
+			p, ok := details[key{severity, text}]
+			if !ok {
+				p = Problem{Severity: severity, Sentence: text}
+			}
+			all = append(all, p)
 		}
 	}
 	return all
@@ -71,7 +99,7 @@ func (s *Said) All() []Problem {
 
 // Copy is a copy in which no list is nil, so that JSON has them all.
 func (s *Said) Copy() Said {
-	out := Said{Problems: []string{}, UserProblems: []string{}, Notes: []string{}}
+	out := Said{Problems: []string{}, UserProblems: []string{}, Notes: []string{}, Details: []Problem{}}
 	out.Add(s.All()...)
 	return out
 }

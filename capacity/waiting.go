@@ -28,11 +28,15 @@ func (w Waiting) Until() string {
 	return "until " + FormatUTC(w.Window.Start)
 }
 
-// String is a sentence that says how to use both at once.
-func (w Waiting) String() string {
+// String is the text of Problem.
+func (w Waiting) String() string { return w.Problem().Text() }
+
+// Problem says how to use both at once.
+func (w Waiting) Problem() Problem {
 	way := "give it a node group of its own to use both at once"
 	if w.Provider == ProviderEC2 && w.Slots == 1 {
 		way = fmt.Sprintf("set slots = 2 for node group %s, or %s", w.Group, way)
 	}
-	return fmt.Sprintf("reservation %s waits for %s, which has slot %s (%s); %s", w.Reservation.ID, w.Behind, w.Slot, w.Until(), way)
+	return Problemf(SlotTaken, Subject{Partition: w.Partition, Slot: w.Slot, Reservation: w.Reservation.ID}, way,
+		"reservation %s waits for %s, which has slot %s (%s)", w.Reservation.ID, w.Behind, w.Slot, w.Until())
 }

@@ -421,7 +421,7 @@ func (k *kills) seen() any {
 	}
 	out.Snapshot.TakenAt, out.Snapshot.ClockOffset.Duration = time.Time{}, 0
 	for _, p := range out.Snapshot.All() {
-		out.Problems = append(out.Problems, number.ReplaceAllString(p.Sentence, "0"))
+		out.Problems = append(out.Problems, number.ReplaceAllString(p.Text(), "0"))
 	}
 	out.Snapshot.Said = capacity.Said{}
 	return out

@@ -102,14 +102,14 @@ func (c *StatusCmd) show(ctx context.Context, g *Globals, t *terminal.Terminal, 
 	if cluster != nil {
 		var jobsErr error
 		if jobs, _, jobsErr = sources.Slurm.Jobs(ctx, cluster.Ours(snap), nil); jobsErr != nil {
-			snap.Add(capacity.Problemf(capacity.Admin, "%v", jobsErr))
+			snap.Add(capacity.Problemf(capacity.SlurmUnanswered, capacity.Subject{}, "", "%v", jobsErr))
 			err = jobsErr
 		}
 	}
 	now := sources.MachineTime().Add(snap.ClockOffset.Duration)
 	records, recordsErr := sources.State.Records()
 	if recordsErr != nil {
-		snap.Add(capacity.Problemf(capacity.Admin, "%v", recordsErr))
+		snap.Add(capacity.Problemf(capacity.StateFile, capacity.Subject{}, "", "%v", recordsErr))
 	}
 	if c.Partition != "" {
 		snap.Partitions = slices.DeleteFunc(snap.Partitions, func(p capacity.Partition) bool { return p.Name != c.Partition })
@@ -119,7 +119,7 @@ func (c *StatusCmd) show(ctx context.Context, g *Globals, t *terminal.Terminal, 
 	if written != nil {
 		doc.SyncedAt = written.TakenAt
 		if written.Stale(now) {
-			doc.Add(capacity.Problemf(capacity.Admin, "sync last saw AWS %s ago; keep `pcs-capacity sync --watch` running", capacity.FormatDuration(now.Sub(written.TakenAt))))
+			doc.Add(capacity.Problemf(capacity.HeartbeatLost, capacity.Subject{}, "keep `pcs-capacity sync --watch` running", "sync last saw AWS %s ago", capacity.FormatDuration(now.Sub(written.TakenAt))))
 		}
 	}
 	for _, s := range lifecycle.Slots(snap, now) {

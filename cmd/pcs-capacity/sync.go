@@ -61,7 +61,7 @@ func (c *SyncCmd) Run(ctx context.Context, t *terminal.Terminal, g *Globals, cfg
 	} else {
 		var snap *capacity.Snapshot
 		snap, report, err = lifecycle.Pass(ctx, sources)
-		report.Problems = append(report.Problems, lifecycle.After(ctx, sources, snap, report)...)
+		report.Add(lifecycle.After(ctx, sources, snap, report)...)
 	}
 	if t.Format == terminal.Table {
 		for _, d := range report.Done {

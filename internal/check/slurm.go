@@ -158,10 +158,10 @@ func (r *run) partitions(ctx context.Context) {
 			r.fail("groups", m.Fix, "%s", m.Message)
 		}
 		for _, m := range capacity.Unlocked(p, there[at].AllowAccounts, r.slurmConfig.Accounting()) {
-			if good = false; m.Code == capacity.AccountsUnchecked && unchecked {
+			if good = false; m.Code == string(capacity.AccountsUnchecked) && unchecked {
 				continue // of the cluster, so said once
 			}
-			unchecked = unchecked || m.Code == capacity.AccountsUnchecked
+			unchecked = unchecked || m.Code == string(capacity.AccountsUnchecked)
 			r.fail("accounts", m.Fix, "%s", m.Message)
 		}
 		if there[at].Nodes == "" {

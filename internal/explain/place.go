@@ -113,7 +113,7 @@ func OfPartition(p capacity.Partition, waiting int, troubles []capacity.Problem,
 		if t.Severity != capacity.Note {
 			name, trouble = "trouble", true
 		}
-		e.fact(name, "%s", t.Sentence)
+		e.fact(name, "%s", t.Text())
 	}
 	switch {
 	case e.Code == NodesOut:

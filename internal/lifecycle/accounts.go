@@ -7,22 +7,23 @@ import (
 )
 
 // unlocked names the partitions whose allow_accounts or allow_groups Slurm does not hold to.
-func unlocked(snap *capacity.Snapshot, c *Cluster) []string {
-	var problems, last []string
+func unlocked(snap *capacity.Snapshot, c *Cluster) []capacity.Problem {
+	var problems, last []capacity.Problem
 	for _, p := range snap.Partitions {
 		i := slices.IndexFunc(c.Partitions, func(sp Partition) bool { return sp.Name == p.Name })
 		if i < 0 {
 			continue
 		}
+		about := capacity.Subject{Partition: p.Name}
 		for _, m := range capacity.UnlockedGroups(p, c.Partitions[i].AllowGroups) {
-			problems = append(problems, m.String())
+			problems = append(problems, m.Problem(about))
 		}
 		for _, m := range capacity.Unlocked(p, c.Partitions[i].AllowAccounts, c.Accounting) {
-			if m.Code == capacity.AccountsUnchecked { // of the cluster, so said once
-				last = []string{m.String()}
+			if m.Code == string(capacity.AccountsUnchecked) { // of the cluster, so said once
+				last = []capacity.Problem{m.Problem(capacity.Subject{})}
 				continue
 			}
-			problems = append(problems, m.String())
+			problems = append(problems, m.Problem(about))
 		}
 	}
 	return append(problems, last...)

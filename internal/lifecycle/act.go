@@ -30,8 +30,9 @@ func (p *pass) act(ctx context.Context, mayDelete bool) {
 		v.lost = p.lost(v, nodes[:v.launchable(nodes)])
 		v.closed = p.closed(ctx, v, nodes[:v.launchable(nodes)])
 		if closed := v.surplus(nodes); v.partition.Provider == capacity.ProviderPCS && v.current.ID != "" && len(closed) > 0 {
-			p.say(capacity.Note, "slot %s has %d nodes, of which max_nodes lets jobs use %d: none starts on %s; set max_nodes = %d in the settings to use them",
-				v.slot.Name, len(nodes), len(nodes)-len(closed), p.Slurm.Hostlist(closed), len(nodes))
+			p.say(capacity.NodesUnused, capacity.Subject{Partition: v.partition.Name, Slot: v.slot.Name, Node: p.Slurm.Hostlist(closed)},
+				fmt.Sprintf("set max_nodes = %d in the settings to use them", len(nodes)),
+				"slot %s has %d nodes, of which max_nodes lets jobs use %d: none starts on %s", v.slot.Name, len(nodes), len(nodes)-len(closed), p.Slurm.Hostlist(closed))
 		}
 		for _, r := range v.wanted(nodes, now) {
 			want = append(want, r.shift(toSlurm))
@@ -40,11 +41,11 @@ func (p *pass) act(ctx context.Context, mayDelete bool) {
 	p.askGuarded(ctx, mayDelete)
 	to := steering{owner: p.Owner, takeOver: p.TakeOver, keep: keep, known: known, mayGo: func(g guard) bool { return p.mayGo(g, slots) }, now: now.Add(toSlurm)}
 	todo, left := to.steps(want, p.cluster.Reservations)
-	p.snap.Problems = append(p.snap.Problems, left...)
+	p.snap.Add(left...)
 	p.tellKept(todo)
 	if len(todo) > 0 && p.KeepOwner != nil {
 		if err := p.KeepOwner(); err != nil {
-			p.problem(err)
+			p.problem(capacity.StateFile, err)
 		}
 	}
 	failed := map[string]bool{} // slots that lack something that closes them
@@ -85,7 +86,7 @@ func (p *pass) changeJobs(ctx context.Context, slots []slotView, now time.Time, 
 	}
 	if err := p.readJobs(ctx); err != nil {
 		err = fmt.Errorf("reading Slurm's jobs: %w", err)
-		p.say(capacity.Admin, "%v; time limits and holds are as they were", err)
+		p.say(capacity.SlurmUnanswered, capacity.Subject{}, "", "%v; time limits and holds are as they were", err)
 		p.fail(err)
 		return
 	}

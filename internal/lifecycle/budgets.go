@@ -32,7 +32,7 @@ func (p *pass) withinBudgets(ctx context.Context, changes []limitChange, now tim
 		held, err = p.Slurm.Held(ctx, partitions)
 	}
 	if err != nil {
-		p.problem(fmt.Errorf("%w; no time limit is raised where accounting limits what jobs use", err))
+		p.problem(capacity.AccountingUnanswered, fmt.Errorf("%w; no time limit is raised where accounting limits what jobs use", err))
 	}
 	var kept []limitChange
 	var reasons []string
@@ -64,7 +64,7 @@ func (p *pass) withinBudgets(ctx context.Context, changes []limitChange, now tim
 		}
 	}
 	for _, reason := range reasons {
-		p.say(capacity.Note, "time limits of running jobs: %s (%s)", reason, some(jobs[reason]))
+		p.say(capacity.LimitKept, capacity.Subject{}, "", "time limits of running jobs: %s (%s)", reason, some(jobs[reason]))
 	}
 	return kept
 }

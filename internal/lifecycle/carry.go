@@ -53,6 +53,6 @@ func (p *pass) note(r Result) {
 		about := r.Effect.About()
 		p.did(Done{Do: r.Effect.Code(), Slot: about.Slot, Job: about.Job, Message: sentence}, r.Err)
 	} else if r.Err != nil {
-		p.problem(r.Err)
+		p.say(capacity.ChangeFailed, r.Effect.About(), "", "%v", r.Err)
 	}
 }

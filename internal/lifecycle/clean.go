@@ -158,7 +158,7 @@ func (p *pass) cleanHeld(ctx context.Context) {
 	found, err := p.clean(ctx, p.cluster.Mark, false)
 	if err != nil {
 		words, _ := p.EC2.Explain(err)
-		p.say(capacity.Admin, "looking for what is held for nothing: %s", words)
+		p.say(capacity.HeldNotKnown, capacity.Subject{}, "", "looking for what is held for nothing: %s", words)
 	}
 	for _, n := range found {
 		p.did(Done{Do: "release", Message: "gave back " + n.String()}, n.Err)

@@ -18,7 +18,7 @@ func TestUnlockedLooksAtEveryPartition(t *testing.T) {
 	nlp := []string{"nlp"}
 	snap := &capacity.Snapshot{Partitions: []capacity.Partition{{Name: "all"}, {Name: "locked", AllowAccounts: nlp}, {Name: "open", AllowAccounts: nlp}}}
 	got := unlocked(snap, &Cluster{Accounting: capacity.AccountsChecked, Partitions: []Partition{{Name: "all"}, {Name: "locked", AllowAccounts: nlp}, {Name: "open"}}})
-	if len(got) != 1 || !strings.HasPrefix(got[0], "partition open: ") {
+	if len(got) != 1 || !strings.HasPrefix(got[0].Text(), "partition open: ") {
 		t.Errorf("%q", got)
 	}
 }
@@ -28,7 +28,7 @@ func TestUnlockedSaysOnceThatAccountsAreFree(t *testing.T) {
 	nlp := []string{"nlp"}
 	snap := &capacity.Snapshot{Partitions: []capacity.Partition{{Name: "not-in-slurm", AllowAccounts: nlp}, {Name: "locked", AllowAccounts: nlp}, {Name: "open", AllowAccounts: nlp}}}
 	got := unlocked(snap, &Cluster{Accounting: capacity.AccountsWritten, Partitions: []Partition{{Name: "locked", AllowAccounts: nlp}, {Name: "open"}}})
-	if len(got) != 2 || !strings.HasPrefix(got[0], "partition open: ") || !strings.HasPrefix(got[1], "allow_accounts has no effect") {
+	if len(got) != 2 || !strings.HasPrefix(got[0].Text(), "partition open: ") || !strings.HasPrefix(got[1].Text(), "allow_accounts has no effect") {
 		t.Errorf("%q", got)
 	}
 }

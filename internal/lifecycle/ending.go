@@ -142,7 +142,7 @@ func (p *pass) endJobs(ctx context.Context, jobs []Job, byNode map[string]fenced
 func (p *pass) startsAfter(ctx context.Context, j Job, fence time.Time, held bool) (stillHeld bool) {
 	if j.Begin.Before(fence) && fence.After(p.MachineTime()) {
 		if err := p.Slurm.Begin(ctx, j.Shown, fence); err != nil {
-			p.problem(err)
+			p.problem(capacity.ChangeFailed, err)
 		}
 	}
 	if !held {
@@ -150,7 +150,7 @@ func (p *pass) startsAfter(ctx context.Context, j Job, fence time.Time, held boo
 	}
 	err := p.Slurm.Release(ctx, j.Shown)
 	if err != nil {
-		p.problem(err)
+		p.problem(capacity.ChangeFailed, err)
 	}
 	return err != nil
 }
@@ -192,7 +192,7 @@ func (p *pass) requeue(ctx context.Context, e ending, fence, now time.Time, mark
 	}
 	can := func(err error) { // be done without
 		if err != nil {
-			p.problem(err)
+			p.problem(capacity.ChangeFailed, err)
 		}
 	}
 	note, requeue := "pcs-capacity: "+why, p.Slurm.Requeue
@@ -255,7 +255,7 @@ func (p *pass) goOnEnding(ctx context.Context, jobs []Job, marks map[string]stat
 		if req := j.Request(p.snap); mark.Fit {
 			req.TimeLimit = capacity.Limit{}
 			if err := p.setWhole(ctx, j, capacity.Admit(req, p.snap, now), mark); err != nil {
-				p.problem(err)
+				p.problem(capacity.ChangeFailed, err)
 			}
 		}
 		if mark.Release {

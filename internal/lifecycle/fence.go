@@ -1,7 +1,6 @@
 package lifecycle
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -154,7 +153,7 @@ type steering struct {
 
 // steps brings the Slurm reservations that are there to those that are wanted; all
 // times are in Slurm's clock. It also says what it leaves alone that has one of our names.
-func (s steering) steps(want, have []Reservation) (todo []step, left []string) {
+func (s steering) steps(want, have []Reservation) (todo []step, left []capacity.Problem) {
 	mine, theirs := map[guard][]Reservation{}, map[guard][]Reservation{}
 	taken := map[string]bool{}
 	var places []guard // in the order of have
@@ -164,7 +163,8 @@ func (s steering) steps(want, have []Reservation) (todo []step, left []string) {
 		case !named(r):
 		case !ours(r):
 			taken[r.Name] = true
-			left = append(left, fmt.Sprintf("Slurm reservation %s has a name of pcs-capacity's but was not made by it (flags %s, users %s); it is left alone: rename or delete it",
+			left = append(left, capacity.Problemf(capacity.NameTaken, capacity.Subject{}, "",
+				"Slurm reservation %s has a name of pcs-capacity's but was not made by it (flags %s, users %s); it is left alone: rename or delete it",
 				r.Name, strings.Join(r.Flags, ","), strings.Join(r.Users, ",")))
 		case g.owner == s.owner:
 			mine[g.place()] = append(mine[g.place()], r)
@@ -217,7 +217,8 @@ func (s steering) steps(want, have []Reservation) (todo []step, left []string) {
 			case place.kind != "fence" || wanted[place] || place.block != "" && s.mayGo(place) || place.block == "" && s.known[place.slot]:
 				drop(r)
 			case place.block == "" && r.guard().owner == "":
-				left = append(left, fmt.Sprintf("Slurm reservation %s is an older version's, and the settings have no slot %s; it is left alone: run sync with the settings that have it, or `scontrol delete ReservationName=%s`",
+				left = append(left, capacity.Problemf(capacity.OlderVersion, capacity.Subject{Slot: place.slot}, "",
+					"Slurm reservation %s is an older version's, and the settings have no slot %s; it is left alone: run sync with the settings that have it, or `scontrol delete ReservationName=%s`",
 					r.Name, place.slot, r.Name))
 			default:
 				// Made anew: Slurm shows flags that it takes from nobody.

@@ -40,7 +40,16 @@ const me, other = "0123abcd", "fedc4321"
 
 // steps are those of me; every fence may go.
 func steps(want, have []Reservation, keep map[string]bool, now time.Time) (todo []step, left []string) {
-	return steering{owner: me, keep: keep, mayGo: func(guard) bool { return true }, now: now}.steps(want, have)
+	todo, said := steering{owner: me, keep: keep, mayGo: func(guard) bool { return true }, now: now}.steps(want, have)
+	return todo, texts(said)
+}
+
+// texts are the sentences of problems, as people read them.
+func texts(problems []capacity.Problem) (all []string) {
+	for _, p := range problems {
+		all = append(all, p.Text())
+	}
+	return all
 }
 
 func TestWanted(t *testing.T) {

@@ -52,7 +52,7 @@ func (p *pass) askGuarded(ctx context.Context, known bool) {
 	found, missing, err := p.EC2.Reservations(ctx, all)
 	if err != nil {
 		words, _ := p.EC2.Explain(err)
-		p.say(capacity.Admin, "describing %s, which fences are named after: %s; the fences stay", strings.Join(all, ", "), words)
+		p.say(capacity.FenceNotKnown, capacity.Subject{}, "", "describing %s, which fences are named after: %s; the fences stay", strings.Join(all, ", "), words)
 		return
 	}
 	for _, r := range found {
@@ -118,7 +118,7 @@ func (p *pass) tellKept(todo []step) {
 		if block, live := p.guarded[g.block]; live && block.LiveAt(p.now) {
 			p.unnamed(block, g.slot, r.Name)
 		} else if since, missing := p.snap.Missing[g.block]; missing {
-			p.say(capacity.Admin, "EC2 has not described reservation %s since %s; its fence %s stays until %s",
+			p.say(capacity.ReservationMissing, capacity.Subject{Slot: g.slot, Reservation: g.block}, "", "EC2 has not described reservation %s since %s; its fence %s stays until %s",
 				g.block, capacity.FormatUTC(since), r.Name, capacity.FormatUTC(since.Add(missingFor)))
 		}
 	}

@@ -72,7 +72,7 @@ func (p *pass) closed(ctx context.Context, v slotView, nodes []string) []closedN
 	}
 	h, err := p.State.Health(v.slot.Name)
 	if err != nil {
-		p.problem(err)
+		p.problem(capacity.StateFile, err)
 	}
 	if h == nil || h.ReservationID != v.current.ID {
 		late := v.window.Start.Add(p.checkTime())
@@ -118,7 +118,7 @@ func (p *pass) second() time.Time { return p.now.UTC().Truncate(time.Second) }
 
 func (p *pass) keepHealth(s *slotHealth) {
 	if err := p.State.KeepHealth(s.Health); err != nil {
-		p.problem(err)
+		p.problem(capacity.StateFile, err)
 		p.fail(err)
 	}
 }
@@ -131,9 +131,9 @@ func (p *pass) sayNode(s *slotHealth, name string, n *state.NodeHealth) {
 	up := p.node(name).Up
 	switch {
 	case n.State == state.HealthUnknown && p.now.Sub(n.Since) < recently:
-		p.say(capacity.Admin, "node %s gets jobs without having shown that it is healthy: %s", name, n.Why)
+		p.say(capacity.HealthUnknown, capacity.Subject{Node: name}, "", "node %s gets jobs without having shown that it is healthy: %s", name, n.Why)
 	case n.State == state.HealthBad && !up:
-		p.say(capacity.Admin, "%s", badNode(p.State, s.Health, name)+"; it is drained: open a case with AWS Support")
+		p.say(capacity.HealthFailed, capacity.Subject{Node: name}, "", "%s", badNode(p.State, s.Health, name)+"; it is drained: open a case with AWS Support")
 	}
 	switch {
 	case n.State == state.HealthGood || n.State == state.HealthUnknown || n.State == state.HealthBad && up:
@@ -209,7 +209,7 @@ func (p *pass) checkJobs(ctx context.Context) (live, ended map[string]Job, err e
 func (p *pass) judge(ctx context.Context, s *slotHealth, name string, n *state.NodeHealth) {
 	live, ended, err := p.checkJobs(ctx)
 	if err != nil {
-		p.problem(fmt.Errorf("asking what the health command found: %w", err))
+		p.problem(capacity.HealthUnanswered, fmt.Errorf("asking what the health command found: %w", err))
 		return
 	}
 	unknown := func(format string, args ...any) {
@@ -232,7 +232,7 @@ func (p *pass) judge(ctx context.Context, s *slotHealth, name string, n *state.N
 	case n.Job == "" || !over && there && !late:
 	case !over && there:
 		if err := p.Slurm.Cancel(ctx, n.Job); err != nil {
-			p.problem(err)
+			p.problem(capacity.HealthUnanswered, err)
 		}
 		unknown("job %s, which runs the health command, has not ended", n.Job)
 	case !over: // Slurm has forgotten it
@@ -245,7 +245,7 @@ func (p *pass) judge(ctx context.Context, s *slotHealth, name string, n *state.N
 		status, signal, err := p.Slurm.ExitStatus(ctx, n.Job)
 		switch {
 		case err != nil && !late:
-			p.problem(err)
+			p.problem(capacity.HealthUnanswered, err)
 		case err != nil:
 			unknown("%s", err)
 		case signal != 0 || status == 0:
@@ -280,7 +280,7 @@ func (p *pass) failedNode(ctx context.Context, s *slotHealth, name string, n *st
 	}
 	if err := p.State.KeepHealthCase(state.HealthCase{Node: name, Slot: s.Slot, Partition: s.v.partition.Name, Region: p.snap.Region,
 		ReservationID: r.ID, Failures: n.Failures}); err != nil {
-		p.problem(err)
+		p.problem(capacity.StateFile, err)
 		p.fail(err)
 	}
 }
@@ -326,7 +326,7 @@ func (p *pass) check(ctx context.Context, s *slotHealth, name string, n *state.N
 		output = abs
 	}
 	if err := p.State.ForgetHealthSaid(name); err != nil {
-		p.problem(err)
+		p.problem(capacity.StateFile, err)
 	}
 	account := ""
 	if all := s.v.partition.AllowAccounts; len(all) > 0 {

@@ -136,7 +136,7 @@ func (p *pass) interruptJobs(ctx context.Context, jobs []Job, byNode map[string]
 			err = p.Slurm.Requeue(ctx, j.Shown)
 		}
 		if said := p.Slurm.SetAdminComment(ctx, j.Shown, note); said != nil {
-			p.problem(said)
+			p.problem(capacity.ChangeFailed, said)
 		}
 		taken = append(taken, change{j, f.slot, verb, err})
 	}
@@ -160,7 +160,7 @@ func (p *pass) interruptJobs(ctx context.Context, jobs []Job, byNode map[string]
 func (p *pass) tellEnd(ctx context.Context, j Job, slot, text string) {
 	p.tellInterrupted(ctx, j, slot, text)
 	if err := p.Slurm.SetAdminComment(ctx, j.Shown, fmt.Sprintf("pcs-capacity: interrupted at %s: %s", capacity.FormatUTC(p.now), text)); err != nil {
-		p.problem(err)
+		p.problem(capacity.ChangeFailed, err)
 	}
 }
 

@@ -45,7 +45,7 @@ func (o *observation) reservations(ctx context.Context) {
 		o.missing(m)
 	}
 	for _, words := range o.EC2.Untold() {
-		o.problem("%s; what was known before is kept", words)
+		o.problem(capacity.AWSUnanswered, capacity.Subject{}, "", "%s; what was known before is kept", words)
 	}
 	o.keepInspected()
 }
@@ -90,7 +90,7 @@ func (o *observation) missing(m capacity.Missing) {
 		since = r.MissingSince
 		if ok && r.LiveAt(now) && now.Before(r.MissingSince.Add(missingFor)) {
 			o.seen.Reservations = append(o.seen.Reservations, r)
-			o.problem("EC2 has not described reservation %s since %s: %s; what was known of it is kept until %s",
+			o.problem(capacity.ReservationMissing, capacity.Subject{Reservation: r.ID}, "", "EC2 has not described reservation %s since %s: %s; what was known of it is kept until %s",
 				r.ID, capacity.FormatUTC(r.MissingSince), words, capacity.FormatUTC(r.MissingSince.Add(missingFor)))
 			return
 		}
@@ -99,7 +99,7 @@ func (o *observation) missing(m capacity.Missing) {
 		o.absent = map[string]time.Time{}
 	}
 	o.absent[m.ID] = since
-	o.problem("EC2 does not describe reservation %s: %s; check its id and the region", m.ID, words)
+	o.problem(capacity.ReservationNotKnown, capacity.Subject{Reservation: m.ID}, "check its id and the region", "EC2 does not describe reservation %s: %s", m.ID, words)
 }
 
 // liveSlots are the slots of the last snapshot that have nodes and a live reservation,
@@ -174,6 +174,7 @@ func (p *pass) tellUnnamed() {
 
 // unnamed says that a fence stays although the settings do not name its reservation.
 func (p *pass) unnamed(r capacity.Reservation, slot, fence string) {
-	p.say(capacity.Admin, "the settings no longer name reservation %s for slot %s; its fence stays until it ends at %s, or until `scontrol delete ReservationName=%s`",
+	p.say(capacity.ReservationUnnamed, capacity.Subject{Slot: slot, Reservation: r.ID}, "",
+		"the settings no longer name reservation %s for slot %s; its fence stays until it ends at %s, or until `scontrol delete ReservationName=%s`",
 		r.ID, slot, capacity.FormatUTC(r.End), fence)
 }

@@ -33,7 +33,7 @@ func (p *pass) lookForLeftovers(ctx context.Context) {
 	made, cluster, err := p.Made(ctx, p.cluster.Mark)
 	if err != nil {
 		words, _ := p.EC2.Explain(err)
-		p.say(capacity.Note, "looking for what the settings do not name: %s", words)
+		p.say(capacity.LeftoversNotKnown, capacity.Subject{}, "", "looking for what the settings do not name: %s", words)
 		return
 	}
 	p.snap.Leftovers = capacity.Leftovers(made, p.Settings, cluster)
@@ -41,6 +41,6 @@ func (p *pass) lookForLeftovers(ctx context.Context) {
 
 func (p *pass) tellLeftovers() {
 	for _, m := range capacity.OfLeftovers(p.snap.Leftovers) {
-		p.say(capacity.Admin, "%s", m)
+		p.snap.Add(m.Problem(capacity.Subject{}))
 	}
 }

@@ -66,7 +66,7 @@ func markKey(shown string) string {
 func (p *pass) marks(jobs []Job, byNode map[string]fenced) (now, before map[string]state.Mark) {
 	before, err := p.State.Marks()
 	if err != nil {
-		p.problem(err)
+		p.problem(capacity.StateFile, err)
 	}
 	jobs = without(jobs, func(j Job) bool {
 		_, onOurs := earliestFence(j, byNode)
@@ -86,7 +86,7 @@ func (p *pass) marks(jobs []Job, byNode map[string]fenced) (now, before map[stri
 // keepMarks keeps what counts now for the next pass.
 func (p *pass) keepMarks(now, before map[string]state.Mark) {
 	if err := p.State.KeepMarks(now, before); err != nil {
-		p.problem(err)
+		p.problem(capacity.StateFile, err)
 	}
 }
 
@@ -122,9 +122,11 @@ func (p *pass) partition(name string) capacity.Partition {
 }
 
 // problem notes what a pass can do without, and an administrator should look at.
-func (p *pass) problem(err error) { p.say(capacity.Admin, "%v", err) }
+func (p *pass) problem(code capacity.Code, err error) {
+	p.say(code, capacity.Subject{}, "", "%v", err)
+}
 
 // say notes what people should know, and who has to act on it.
-func (p *pass) say(severity capacity.Severity, format string, args ...any) {
-	p.snap.Add(capacity.Problemf(severity, format, args...))
+func (p *pass) say(code capacity.Code, about capacity.Subject, fix, format string, args ...any) {
+	p.snap.Add(capacity.Problemf(code, about, fix, format, args...))
 }

@@ -23,7 +23,7 @@ func (p *pass) lookForMisplaced() {
 	}
 	found, err := p.State.Misplaced()
 	if err != nil {
-		p.problem(err)
+		p.problem(capacity.StateFile, err)
 	}
 	for _, f := range found {
 		m := misplaced{Misplaced: f}
@@ -37,7 +37,7 @@ func (p *pass) lookForMisplaced() {
 		}
 		p.misplaced = append(p.misplaced, m)
 		if m.differs != "" {
-			p.say(capacity.Admin, "node %s: %s; find out what launched it, and power the node down", f.Node, m.differs)
+			p.say(capacity.WrongInstance, capacity.Subject{Slot: m.slot, Node: f.Node}, "find out what launched it, and power the node down", "node %s: %s", f.Node, m.differs)
 		}
 	}
 }

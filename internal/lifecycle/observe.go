@@ -86,8 +86,8 @@ func (s Sources) observe(ctx context.Context, old *capacity.Snapshot) (*capacity
 // now is AWS's time, as far as it is known.
 func (o *observation) now() time.Time { return o.MachineTime().Add(o.EC2.Offset()) }
 
-func (o *observation) problem(format string, args ...any) {
-	o.said.Add(capacity.Problemf(capacity.Admin, format, args...))
+func (o *observation) problem(code capacity.Code, about capacity.Subject, fix, format string, args ...any) {
+	o.said.Add(capacity.Problemf(code, about, fix, format, args...))
 }
 
 // need notes why a question was not answered without which the pass knows less than before.
@@ -154,7 +154,7 @@ func (o *observation) together(ctx context.Context, questions ...func(ctx contex
 // fail notes a question that was not answered at all.
 func (o *observation) fail(words string) {
 	o.failed = append(o.failed, errors.New(words))
-	o.problem("%s; what was known before is kept", words)
+	o.problem(capacity.AWSUnanswered, capacity.Subject{}, "", "%s; what was known before is kept", words)
 }
 
 // places asks what does not hang on another answer: the zones of the subnets, the
@@ -310,7 +310,9 @@ func (o *observation) waiting(snap *capacity.Snapshot) {
 				}
 			}
 			if p.Provider == capacity.ProviderPCS && free && next != "" && !o.Settings.RollsOver(p.Name) {
-				o.problem("reservation %s has no compute node group yet; run `pcs-capacity setup --reservation %s --queue %s --node-group %s`", next, next, p.Name, g.Name)
+				o.problem(capacity.NoNodeGroup, capacity.Subject{Partition: p.Name, Reservation: next},
+					fmt.Sprintf("run `pcs-capacity setup --reservation %s --queue %s --node-group %s`", next, p.Name, g.Name),
+					"reservation %s has no compute node group yet", next)
 			}
 		}
 	}
@@ -319,11 +321,11 @@ func (o *observation) waiting(snap *capacity.Snapshot) {
 // subnets takes what EC2 has said of the zones of subnets. What is not known now is as it was.
 func (o *observation) subnets(ids []string, missing []capacity.Missing, a answer) {
 	if a.words != "" {
-		o.problem("%s; the zones of %s are as they were", a.words, strings.Join(ids, ", "))
+		o.problem(capacity.AWSUnanswered, capacity.Subject{}, "", "%s; the zones of %s are as they were", a.words, strings.Join(ids, ", "))
 	}
 	for _, m := range missing {
 		words, _ := o.EC2.Explain(m.Err)
-		o.problem("EC2 does not describe subnet %s: %s; check its id and the region", m.ID, words)
+		o.problem(capacity.SubnetNotKnown, capacity.Subject{}, "check its id and the region", "EC2 does not describe subnet %s: %s", m.ID, words)
 	}
 	if o.old != nil {
 		for _, p := range o.old.Partitions {
@@ -344,7 +346,7 @@ func (o *observation) platforms(templates []string, images []capacity.ImagePlatf
 		}
 		o.seen.Platforms[t] = images[i]
 		if answers[i].words != "" {
-			o.problem("%s; what was known before is kept", answers[i].words)
+			o.problem(capacity.AWSUnanswered, capacity.Subject{}, "", "%s; what was known before is kept", answers[i].words)
 		}
 	}
 }
@@ -365,19 +367,19 @@ func (o *observation) instances(ctx context.Context) {
 		return err
 	})[0]
 	if a.words != "" {
-		o.problem("asking EC2 which slots the reservations have: %s; they may be taken for others than before", a.words)
+		o.problem(capacity.SlotsNotKnown, capacity.Subject{}, "", "asking EC2 which slots the reservations have: %s; they may be taken for others than before", a.words)
 	}
 }
 
 // mismatches names what keeps a slot's current reservation from being launched into.
-func mismatches(snap *capacity.Snapshot, now time.Time) []string {
-	var problems []string
+func mismatches(snap *capacity.Snapshot, now time.Time) []capacity.Problem {
+	var problems []capacity.Problem
 	for _, v := range views(snap, now) {
 		if v.current.ID == "" || v.former {
 			continue
 		}
 		for _, m := range capacity.Lasting(capacity.Match(v.current, v.group, now)) {
-			problems = append(problems, m.String())
+			problems = append(problems, m.Problem(capacity.Subject{Partition: v.partition.Name, Slot: v.slot.Name, Reservation: v.current.ID}))
 		}
 	}
 	return problems

@@ -49,7 +49,7 @@ func (p *pass) lookForOrphans(ctx context.Context) {
 	}
 	if err != nil {
 		words, _ := p.EC2.Explain(err)
-		p.say(capacity.Admin, "looking for instances that belong to no node: %s", words)
+		p.say(capacity.InstancesNotKnown, capacity.Subject{}, "", "looking for instances that belong to no node: %s", words)
 		return
 	}
 	// Without partitions this is the only answer of AWS's, which tells its time.
@@ -171,7 +171,7 @@ func (p *pass) tellOrphans() {
 		if k.reservation == "" {
 			holds = "on demand"
 		}
-		p.say(capacity.Note, "%s %s%s: %s; sync ends what it sees so twice", who, holds, in(k.reservation), k.why)
+		p.say(capacity.OrphanFound, capacity.Subject{Reservation: k.reservation}, "", "%s %s%s: %s; sync ends what it sees so twice", who, holds, in(k.reservation), k.why)
 	}
 }
 
@@ -213,7 +213,7 @@ func (p *pass) tellTwins(others []capacity.Instance) {
 			what = fmt.Sprintf("which does not say whose, so nothing here ends %s; terminate %[1]s, or tag %[1]s %s=%s for this cluster",
 				them, capacity.TagCluster, p.cluster.Mark)
 		}
-		p.say(capacity.Admin, "%s %s the mark %s, %s", who, has, k.mark, what)
+		p.say(capacity.ForeignMark, capacity.Subject{}, "", "%s %s the mark %s, %s", who, has, k.mark, what)
 	}
 }
 

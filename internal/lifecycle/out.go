@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -45,7 +46,9 @@ func (p *pass) tellOut() {
 			continue
 		}
 		for _, o := range slices.DeleteFunc(slices.Clone(v.slot.Out), func(o capacity.NodesOut) bool { return strings.HasPrefix(o.Reason, ourReason) }) {
-			p.say(capacity.Admin, "%s is open and paid, and no job gets nodes %s; when that is mended: `scontrol update nodename=%s state=resume`", v.current.ID, o, o.Nodes)
+			p.say(capacity.OutOfService, capacity.Subject{Partition: v.partition.Name, Slot: v.slot.Name, Node: o.Nodes, Reservation: v.current.ID},
+				fmt.Sprintf("when that is mended: `scontrol update nodename=%s state=resume`", o.Nodes),
+				"%s is open and paid, and no job gets nodes %s", v.current.ID, o)
 		}
 	}
 }

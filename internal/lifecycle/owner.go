@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
 // A cluster's Slurm reservations have one owner: the settings of one path with one state_dir.
@@ -50,7 +52,7 @@ func OtherOwner(c *Cluster, s Sources) error {
 // lookForOwners says whose the cluster is, where it is another's.
 func (p *pass) lookForOwners() {
 	if p.otherOwner = OtherOwner(p.cluster, p.Sources); p.otherOwner != nil {
-		p.problem(p.otherOwner)
+		p.problem(capacity.OtherOwner, p.otherOwner)
 		p.fail(p.otherOwner)
 	}
 }

@@ -20,7 +20,8 @@ func Pass(ctx context.Context, s Sources) (*capacity.Snapshot, Report, error) {
 	p := pass{Sources: s}
 	unlock, err := p.lock(ctx)
 	if err != nil {
-		failed := capacity.Said{Problems: []string{err.Error()}}
+		var failed capacity.Said
+		failed.Add(capacity.Problemf(lockCode(err), capacity.Subject{}, "", "%v", err))
 		return &capacity.Snapshot{}, Report{At: s.MachineTime(), Done: []Done{}, Said: failed.Copy()}, err
 	}
 	defer unlock()
@@ -63,7 +64,7 @@ func Look(ctx context.Context, s Sources) (snap *capacity.Snapshot, cluster *Clu
 	p.look(ctx)
 	for _, r := range p.rolling {
 		if !r.Ready && !r.Over {
-			p.say(capacity.Note, "reservation %s has no compute node group in partition %s yet; sync makes it", r.Block.ID, r.Partition)
+			p.say(capacity.RollOverDue, capacity.Subject{Partition: r.Partition, Reservation: r.Block.ID}, "", "reservation %s has no compute node group in partition %s yet; sync makes it", r.Block.ID, r.Partition)
 		}
 	}
 	p.tellSetbacks()
@@ -81,13 +82,13 @@ func (p *pass) look(ctx context.Context) {
 	p.snap, p.answers, p.awsErr = p.observe(ctx, old)
 	both.Wait()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		p.problem(err)
+		p.problem(capacity.StateFile, err)
 	}
 	p.fail(p.awsErr)
 	if p.slurmErr != nil {
 		p.cluster = nil
 		p.slurmErr = fmt.Errorf("asking Slurm: %w", p.slurmErr)
-		p.say(capacity.Admin, "%v; fences and time limits are as they were", p.slurmErr)
+		p.say(capacity.SlurmUnanswered, capacity.Subject{}, "", "%v; fences and time limits are as they were", p.slurmErr)
 		keepSlurm(p.snap, old)
 		p.fail(p.slurmErr)
 	} else {
@@ -95,10 +96,10 @@ func (p *pass) look(ctx context.Context) {
 		p.lookForOwners()
 		p.addSlurm()
 		p.forget()
-		p.snap.Problems = append(p.snap.Problems, unlocked(p.snap, p.cluster)...)
+		p.snap.Add(unlocked(p.snap, p.cluster)...)
 	}
 	p.now = p.MachineTime().Add(p.snap.ClockOffset.Duration)
-	p.snap.Problems = append(p.snap.Problems, mismatches(p.snap, p.now)...)
+	p.snap.Add(mismatches(p.snap, p.now)...)
 	if p.cluster != nil {
 		p.tellUnnamed()
 	}
@@ -111,7 +112,7 @@ func (p *pass) look(ctx context.Context) {
 	p.lookForRollOver()
 	p.lookForOrphans(ctx)
 	for _, w := range p.snap.Waiting(p.now) {
-		p.say(capacity.Admin, "%s", w)
+		p.snap.Add(w.Problem())
 	}
 }
 
@@ -179,7 +180,7 @@ func (p *pass) addSlurm() {
 	p.snap.KillWait.Duration = p.cluster.KillWait
 	p.snap.Walls = p.cluster.Walls
 	if err := p.cluster.WallsErr; err != nil {
-		p.problem(fmt.Errorf("%w; those of before are kept", err))
+		p.problem(capacity.AccountingUnanswered, fmt.Errorf("%w; those of before are kept", err))
 		p.snap.Walls = capacity.Walls{Unknown: true}
 		if p.old != nil {
 			p.snap.Walls = p.old.Walls
@@ -203,7 +204,7 @@ func (p *pass) addSlurm() {
 			}
 		}
 		if !found {
-			p.say(capacity.Admin, "Slurm has no partition %s; add it, or take it out of the settings", part.Name)
+			p.say(capacity.NoPartition, capacity.Subject{Partition: part.Name}, "add it, or take it out of the settings", "Slurm has no partition %s", part.Name)
 		}
 		p.addSlots(part)
 		for _, g := range part.Groups {
@@ -224,9 +225,12 @@ func (p *pass) sayGone(partition, slot string) {
 	if len(gone) == 0 {
 		return
 	}
-	said := capacity.Problemf(capacity.Note, "Slurm no longer shows nodes %s of partition %s, so that no job gets them; update Slurm to 25.05.7, 25.11.3 or newer (an older one loses nodes that power down while slurmctld restarts), then restart slurmctld",
-		p.Slurm.Hostlist(gone), partition)
-	if p.old != nil && slices.ContainsFunc(p.old.All(), func(before capacity.Problem) bool { return before.Sentence == said.Sentence }) {
+	nodes := p.Slurm.Hostlist(gone)
+	said := capacity.Problemf(capacity.NodesLost, capacity.Subject{Partition: partition, Slot: slot, Node: nodes},
+		"update Slurm to 25.05.7, 25.11.3 or newer (an older one loses nodes that power down while slurmctld restarts), then restart slurmctld",
+		"Slurm no longer shows nodes %s of partition %s, so that no job gets them", nodes, partition)
+	said.Severity = capacity.Note
+	if p.old != nil && slices.ContainsFunc(p.old.All(), func(before capacity.Problem) bool { return before.Text() == said.Text() }) {
 		said.Severity = capacity.Admin
 	}
 	p.snap.Add(said)
@@ -255,9 +259,10 @@ func (p *pass) lacks(g capacity.NodeGroup, slot capacity.Slot) {
 	}
 	switch {
 	case slot.Nodes == "":
-		p.say(capacity.Admin, "Slurm has no nodes %s for node group %s; run `pcs-capacity hooks install` on its controller", named, g.Name)
+		p.say(capacity.NoNodes, capacity.Subject{Slot: slot.Name}, "run `pcs-capacity hooks install` on its controller", "Slurm has no nodes %s for node group %s", named, g.Name)
 	case len(g.Slots) > 1 && slot.Feature == "" && len(p.cluster.shown(p.cluster.SlotNodes(slot.Name))) > 0:
-		p.say(capacity.Admin, "nodes %s lack Features=%s in slurm.conf, so that jobs cannot be kept in the slot of their reservation; add it", slot.Nodes, slot.Name)
+		p.say(capacity.FeatureMissing, capacity.Subject{Slot: slot.Name, Node: slot.Nodes}, "add it",
+			"nodes %s lack Features=%s in slurm.conf, so that jobs cannot be kept in the slot of their reservation", slot.Nodes, slot.Name)
 	}
 }
 
@@ -305,4 +310,12 @@ func keepSlurm(snap, old *capacity.Snapshot) {
 			}
 		}
 	}
+}
+
+// lockCode is the code of why there is no lock.
+func lockCode(err error) capacity.Code {
+	if errors.As(err, new(*state.LockedError)) {
+		return capacity.AnotherRuns
+	}
+	return capacity.StateFile
 }

@@ -155,7 +155,7 @@ func (p *pass) fitPending(ctx context.Context, jobs []Job) (lacking map[string]b
 		}
 		told++
 		if err := p.Slurm.SetAdminComment(ctx, u.job.Shown, text); err != nil {
-			p.problem(err)
+			p.problem(capacity.ChangeFailed, err)
 		}
 	}
 	return lacking

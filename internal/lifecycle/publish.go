@@ -1,6 +1,10 @@
 package lifecycle
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
 
 // publish writes the snapshot and the plan for those who read them: slurmctld's own
 // copy first, because state_dir may be on a file server that hangs.
@@ -8,7 +12,7 @@ func (p *pass) publish() {
 	write := func(what string, err error) {
 		if err != nil {
 			err = fmt.Errorf("%s: %w", what, err)
-			p.problem(err)
+			p.problem(capacity.StateFile, err)
 			p.fail(err)
 		}
 	}

@@ -125,7 +125,7 @@ func (p *pass) lookForRollOver() {
 	}
 	setbacks, err := p.State.Setbacks()
 	if err != nil && !errors.Is(err, fs.ErrPermission) { // who only looks may have no right to them
-		p.problem(err)
+		p.problem(capacity.StateFile, err)
 	}
 	p.rolling = p.rollings()
 	for i := range p.rolling {
@@ -137,7 +137,7 @@ func (p *pass) lookForRollOver() {
 func (p *pass) tellSetbacks() {
 	for _, r := range p.rolling {
 		if r.Setback.Problem != "" {
-			p.say(capacity.Admin, "%s; sync tries it again every %s", r.Setback.Problem, capacity.FormatDuration(rollOverPause))
+			p.say(capacity.RollOverFailed, capacity.Subject{Partition: r.Partition, Slot: r.Slot, Reservation: r.Block.ID}, "", "%s; sync tries it again every %s", r.Setback.Problem, capacity.FormatDuration(rollOverPause))
 		}
 	}
 }
@@ -201,7 +201,7 @@ func (p *pass) keepSetbacks() {
 		return
 	}
 	if err := p.State.KeepSetbacks(left); err != nil {
-		p.problem(err)
+		p.problem(capacity.StateFile, err)
 	}
 }
 

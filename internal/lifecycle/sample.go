@@ -21,7 +21,7 @@ func (p *pass) sample(ctx context.Context) {
 	}
 	if p.jobs == nil {
 		if err := p.readJobs(ctx); err != nil {
-			p.problem(err) // the report says that nothing is known of this time
+			p.problem(capacity.SlurmUnanswered, err) // the report says that nothing is known of this time
 			return
 		}
 	}
@@ -31,7 +31,7 @@ func (p *pass) sample(ctx context.Context) {
 	}
 	now.Runs = p.runs(last, now.At)
 	if err := p.State.AppendSample(now, last, p.Poll); err != nil {
-		p.problem(err)
+		p.problem(capacity.StateFile, err)
 		p.fail(err)
 	}
 }

@@ -142,7 +142,7 @@ func (st *stage) tell(report Report, err error) {
 	}
 	said := map[string]bool{}
 	for _, p := range report.All() {
-		line := fmt.Sprintf("  ! %s: %s", p.Severity, p.Sentence)
+		line := fmt.Sprintf("  ! %s: %s", p.Severity, p.Text())
 		if said[line] = true; !st.said[line] {
 			st.write("%s", line)
 		}

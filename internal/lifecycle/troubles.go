@@ -36,7 +36,8 @@ func unhealthy(p capacity.Partition, snap *capacity.Snapshot, now time.Time) []c
 	var all []capacity.Problem
 	for _, r := range reservationsOf(p, snap) {
 		if r.LiveAt(now) && r.Unhealthy > 0 {
-			all = append(all, capacity.Problemf(capacity.Admin, "partition %s: %d of %d hosts of %s have failed, %d are usable; open a case with AWS Support",
+			all = append(all, capacity.Problemf(capacity.HostFailed, capacity.Subject{Partition: p.Name, Reservation: r.ID}, "open a case with AWS Support",
+				"partition %s: %d of %d hosts of %s have failed, %d are usable",
 				p.Name, r.Unhealthy, r.Size(), r.ID, r.UsableSize()))
 		}
 	}
@@ -61,10 +62,10 @@ func ended(p capacity.Partition, snap *capacity.Snapshot, now time.Time) []capac
 	}
 	var all []capacity.Problem
 	if len(failed) > 0 {
-		all = append(all, capacity.Problemf(capacity.Admin, "partition %s: these reservations never open; take them out of the settings: %s", p.Name, strings.Join(failed, ", ")))
+		all = append(all, capacity.Problemf(capacity.NeverOpens, capacity.Subject{Partition: p.Name}, "", "partition %s: these reservations never open; take them out of the settings: %s", p.Name, strings.Join(failed, ", ")))
 	}
 	if len(over) > 0 {
-		all = append(all, capacity.Problemf(capacity.Note, "partition %s: these reservations have ended; the settings need them no more: %s", p.Name, strings.Join(over, ", ")))
+		all = append(all, capacity.Problemf(capacity.ReservationEnded, capacity.Subject{Partition: p.Name}, "", "partition %s: these reservations have ended; the settings need them no more: %s", p.Name, strings.Join(over, ", ")))
 	}
 	return all
 }
@@ -85,11 +86,12 @@ func failedLaunches(p capacity.Partition, records []state.Record, now time.Time)
 	var all []capacity.Problem
 	for _, nodes := range order {
 		if r := last[nodes]; r.Code != string(capacity.OK) {
-			severity := capacity.Admin
+			failed := capacity.Problemf(capacity.LaunchFailed, capacity.Subject{Partition: p.Name, Node: nodes}, "",
+				"partition %s: nodes %s were not launched at %s: %s: %s", p.Name, nodes, capacity.FormatUTC(r.At), r.Code, r.Message)
 			if capacity.Code(r.Code).Job() {
-				severity = capacity.User
+				failed.Severity = capacity.User
 			}
-			all = append(all, capacity.Problemf(severity, "partition %s: nodes %s were not launched at %s: %s: %s", p.Name, nodes, capacity.FormatUTC(r.At), r.Code, r.Message))
+			all = append(all, failed)
 		}
 	}
 	return all
@@ -113,11 +115,11 @@ func neverStart(p capacity.Partition, jobs []Job, snap *capacity.Snapshot, now t
 		if why.message == "" {
 			continue
 		}
-		line := fmt.Sprintf("job %s can never start: %s", j.Shown, why.message)
+		fix := ""
 		if why.limit.Bounded() {
-			line += fmt.Sprintf("; scontrol update jobid=%s timelimit=%s", j.Shown, why.limit)
+			fix = fmt.Sprintf("scontrol update jobid=%s timelimit=%s", j.Shown, why.limit)
 		}
-		all = append(all, capacity.Problemf(capacity.User, "%s", line))
+		all = append(all, capacity.Problemf(capacity.NeverStarts, capacity.Subject{Partition: p.Name, Job: j.Shown}, fix, "job %s can never start: %s", j.Shown, why.message))
 	}
 	return all
 }

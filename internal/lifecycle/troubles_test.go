@@ -35,6 +35,9 @@ func TestTroubles(t *testing.T) {
 		change(&r)
 		return r
 	}
+	launchFailed := func(severity capacity.Severity, nodes, sentence string) capacity.Problem {
+		return capacity.Problem{Code: capacity.LaunchFailed, Severity: severity, About: capacity.Subject{Partition: "gpu", Node: nodes}, Sentence: sentence}
+	}
 	const launch = "partition gpu: nodes gpu-[1-2] were not launched at 2026-11-20 11:00 UTC: ReservationCapacityExceeded: no place"
 	tooMany := "the job asks for 5 nodes, but the largest reservation of partition gpu that it may use has 4; use --nodes=4"
 	for name, c := range map[string]struct {
@@ -44,30 +47,30 @@ func TestTroubles(t *testing.T) {
 		want    []capacity.Problem
 	}{
 		"none":               {rs: []capacity.Reservation{now, elsewhere}},
-		"a host has failed":  {rs: []capacity.Reservation{hurt}, want: []capacity.Problem{{Severity: capacity.Admin, Sentence: "partition gpu: 1 of 4 hosts of cr-0 have failed, 3 are usable; open a case with AWS Support"}}},
-		"one of two is over": {rs: []capacity.Reservation{now, over}, want: []capacity.Problem{{Severity: capacity.Note, Sentence: "partition gpu: these reservations have ended; the settings need them no more: cr-9 (expired)"}}},
+		"a host has failed":  {rs: []capacity.Reservation{hurt}, want: []capacity.Problem{{Code: capacity.HostFailed, Severity: capacity.Admin, About: capacity.Subject{Partition: "gpu", Reservation: "cr-0"}, Sentence: "partition gpu: 1 of 4 hosts of cr-0 have failed, 3 are usable", Fix: "open a case with AWS Support"}}},
+		"one of two is over": {rs: []capacity.Reservation{now, over}, want: []capacity.Problem{{Code: capacity.ReservationEnded, Severity: capacity.Note, About: capacity.Subject{Partition: "gpu"}, Sentence: "partition gpu: these reservations have ended; the settings need them no more: cr-9 (expired)"}}},
 		"a payment failed": {rs: []capacity.Reservation{now, unpaid}, want: []capacity.Problem{
-			{Severity: capacity.Admin, Sentence: "partition gpu: these reservations never open; take them out of the settings: cr-9 (payment-failed)"}}},
-		"a launch failed": {rs: []capacity.Reservation{now}, records: []state.Record{failed}, want: []capacity.Problem{{Severity: capacity.Admin, Sentence: launch}}},
-		"one of several, once each": {rs: []capacity.Reservation{now}, want: []capacity.Problem{{Severity: capacity.Admin, Sentence: launch}, {Severity: capacity.Admin, Sentence: strings.Replace(launch, "gpu-[1-2]", "gpu-3", 1)}},
+			{Code: capacity.NeverOpens, Severity: capacity.Admin, About: capacity.Subject{Partition: "gpu"}, Sentence: "partition gpu: these reservations never open; take them out of the settings: cr-9 (payment-failed)"}}},
+		"a launch failed": {rs: []capacity.Reservation{now}, records: []state.Record{failed}, want: []capacity.Problem{launchFailed(capacity.Admin, "gpu-[1-2]", launch)}},
+		"one of several, once each": {rs: []capacity.Reservation{now}, want: []capacity.Problem{launchFailed(capacity.Admin, "gpu-[1-2]", launch), launchFailed(capacity.Admin, "gpu-3", strings.Replace(launch, "gpu-[1-2]", "gpu-3", 1))},
 			records: []state.Record{failed, with(func(r *state.Record) { r.Nodes = "gpu-3" }), failed}},
 		"a launch was refused for what the job asks": {rs: []capacity.Reservation{now}, records: []state.Record{with(func(r *state.Record) { r.Code = "too-long" })},
-			want: []capacity.Problem{{Severity: capacity.User, Sentence: strings.Replace(launch, "ReservationCapacityExceeded", "too-long", 1)}}},
+			want: []capacity.Problem{launchFailed(capacity.User, "gpu-[1-2]", strings.Replace(launch, "ReservationCapacityExceeded", "too-long", 1))}},
 		"a launch failed long ago":              {rs: []capacity.Reservation{now}, records: []state.Record{with(func(r *state.Record) { r.At = at("-1h1s") })}},
 		"another partition's":                   {rs: []capacity.Reservation{now}, records: []state.Record{with(func(r *state.Record) { r.Partition = "other" })}},
 		"another hook's":                        {rs: []capacity.Reservation{now}, records: []state.Record{with(func(r *state.Record) { r.Hook = "suspend" })}},
 		"the next launch of the nodes was fine": {rs: []capacity.Reservation{now}, records: []state.Record{failed, with(func(r *state.Record) { r.Code = "ok" })}},
 		"a job that can never start": {rs: []capacity.Reservation{now}, jobs: []Job{gpu(Job{MinNodes: 5, Limit: capacity.Minutes(60)})},
-			want: []capacity.Problem{{Severity: capacity.User, Sentence: "job 7 can never start: " + tooMany}}},
+			want: []capacity.Problem{{Code: capacity.NeverStarts, Severity: capacity.User, About: capacity.Subject{Partition: "gpu", Job: "7"}, Sentence: "job 7 can never start: " + tooMany}}},
 		"one that could with a shorter limit": {rs: []capacity.Reservation{now}, jobs: []Job{gpu(Job{MinNodes: 1, Limit: capacity.Minutes(3000)})},
-			want: []capacity.Problem{{Severity: capacity.User, Sentence: "job 7 can never start: the job needs 2-02:00:00, but reservation cr-0 of partition gpu must be free of jobs by 2026-11-21 11:20 UTC; " +
-				"the longest time that fits is 23:20:00: use --time=23:20:00 or less; scontrol update jobid=7 timelimit=23:20:00"}}},
-		"one behind others": {rs: []capacity.Reservation{now}, want: []capacity.Problem{{Severity: capacity.Admin, Sentence: launch}, {Severity: capacity.User, Sentence: "job 9 can never start: " + tooMany}},
+			want: []capacity.Problem{{Code: capacity.NeverStarts, Severity: capacity.User, About: capacity.Subject{Partition: "gpu", Job: "7"}, Sentence: "job 7 can never start: the job needs 2-02:00:00, but reservation cr-0 of partition gpu must be free of jobs by 2026-11-21 11:20 UTC; " +
+				"the longest time that fits is 23:20:00: use --time=23:20:00 or less", Fix: "scontrol update jobid=7 timelimit=23:20:00"}}},
+		"one behind others": {rs: []capacity.Reservation{now}, want: []capacity.Problem{launchFailed(capacity.Admin, "gpu-[1-2]", launch), {Code: capacity.NeverStarts, Severity: capacity.User, About: capacity.Subject{Partition: "gpu", Job: "9"}, Sentence: "job 9 can never start: " + tooMany}},
 			jobs: []Job{{Partition: "gpu", State: "RUNNING", MinNodes: 5}, gpu(Job{MinNodes: 4, Limit: capacity.Minutes(60)}),
 				{Partition: "gpu", State: "PENDING", Shown: "9", MinNodes: 5, Limit: capacity.Minutes(60)}},
 			records: []state.Record{with(func(r *state.Record) { r.Hook = "suspend" }), failed}},
 		"one for which no limit fits": {rs: []capacity.Reservation{short}, jobs: []Job{gpu(Job{MinNodes: 1, Limit: capacity.Minutes(60)})},
-			want: []capacity.Problem{{Severity: capacity.User, Sentence: "job 7 can never start: the job needs 01:00:00, but reservation cr-0 of partition gpu must be free of jobs by 2026-11-20 12:00 UTC and no time is left before that; wait for the next block"}}},
+			want: []capacity.Problem{{Code: capacity.NeverStarts, Severity: capacity.User, About: capacity.Subject{Partition: "gpu", Job: "7"}, Sentence: "job 7 can never start: the job needs 01:00:00, but reservation cr-0 of partition gpu must be free of jobs by 2026-11-20 12:00 UTC and no time is left before that; wait for the next block"}}},
 		"one that fits":                   {rs: []capacity.Reservation{now}, jobs: []Job{gpu(Job{MinNodes: 4, Limit: capacity.Minutes(60)})}},
 		"one that runs":                   {rs: []capacity.Reservation{now}, jobs: []Job{{Partition: "gpu", State: "RUNNING", MinNodes: 5}}},
 		"one elsewhere":                   {rs: []capacity.Reservation{now}, jobs: []Job{{Partition: "cpu", State: "PENDING", MinNodes: 5}}},

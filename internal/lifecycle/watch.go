@@ -40,13 +40,13 @@ func (w Watch) Run(ctx context.Context) error {
 	for pass := 0; ; pass++ {
 		var problems []capacity.Problem
 		if err != nil {
-			problems = append(problems, capacity.Problemf(capacity.Admin, "%s; the settings of before stay in use", strings.ReplaceAll(err.Error(), "\n", "; ")))
+			problems = append(problems, capacity.Problemf(capacity.SettingsBroken, capacity.Subject{}, "", "%s; the settings of before stay in use", strings.ReplaceAll(err.Error(), "\n", "; ")))
 		}
 		if unlock == nil {
 			if unlock, err = sources.State.Lock(ctx, state.WatchLock, 0); err == nil {
 				defer unlock()
 			} else if locked := (*state.LockedError)(nil); errors.As(err, &locked) {
-				problems = append(problems, capacity.Problemf(capacity.Admin, "another `sync --watch` works with %s as well, %s; stop one of them", sources.State, locked.Holder))
+				problems = append(problems, capacity.Problemf(capacity.AnotherWatches, capacity.Subject{}, "stop one of them", "another `sync --watch` works with %s as well, %s", sources.State, locked.Holder))
 			} // what else is in the way of the lock is in the way of the pass too
 		}
 		w.alive("")
@@ -57,7 +57,7 @@ func (w Watch) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		report.Problems = append(report.Problems, After(ctx, sources, snap, report)...)
+		report.Add(After(ctx, sources, snap, report)...)
 		problems = append(problems, w.done(report)...)
 		for _, p := range problems {
 			if !slices.Contains(said, p) {
@@ -101,7 +101,7 @@ func (w Watch) Run(ctx context.Context) error {
 func (w Watch) done(report Report) (problems []capacity.Problem) {
 	for _, d := range report.Done {
 		if d.Error != "" {
-			problems = append(problems, capacity.Problemf(capacity.Admin, "%s", d))
+			problems = append(problems, capacity.Problemf(capacity.ChangeFailed, capacity.Subject{Slot: d.Slot, Job: d.Job}, "", "%s", d))
 			continue
 		}
 		w.Say(d.String())
@@ -144,12 +144,12 @@ func status(report Report, problems []capacity.Problem) string {
 }
 
 // After does what a site wants to be done after a pass, and returns what went wrong.
-func After(ctx context.Context, s Sources, snap *capacity.Snapshot, report Report) (problems []string) {
+func After(ctx context.Context, s Sources, snap *capacity.Snapshot, report Report) (problems []capacity.Problem) {
 	if s.After == nil {
 		return nil
 	}
 	for _, err := range s.After(ctx, snap, report) {
-		problems = append(problems, err.Error())
+		problems = append(problems, capacity.Problemf(capacity.DeliveryFailed, capacity.Subject{}, "", "%v", err))
 	}
 	return problems
 }
