@@ -148,14 +148,13 @@ var scenarios = []struct {
 		st.aws.reservations[0].Unhealthy = 1
 		st.passes(3*time.Hour, 2)
 	}},
-	{"a fence cannot be made: the wait stays", func(st *stage) {
+	{"a fence cannot be made: the one before stays", func(st *stage) {
+		st.pass(-2 * time.Minute)
 		st.block("cr-1", "solo", 0, day, 4)
-		st.pass(-time.Minute)
-		delete(st.slurm.reservations, "pcs-capacity-fence-solo.cr-1."+me)
 		st.slurm.fails["create reservation"] = errors.New("slurmctld is busy")
+		st.pass(-time.Minute)
+		clear(st.slurm.fails)
 		st.pass(0)
-		st.slurm.fails = nil
-		st.pass(time.Minute)
 	}},
 	{"the settings lose a slot with a live block", func(st *stage) {
 		st.openBlock()
@@ -372,13 +371,13 @@ var scenarios = []struct {
 	}},
 	{"a hold of ours is left to the job's owner", func(st *stage) {
 		st.openBlock()
-		for range 2 {
+		for _, admin := range []bool{true, true, false, true} {
 			j := st.job(60, "", nothing...)
-			j.held, j.Held, j.AdminHeld = true, true, true
-			j.Begin = opens
+			j.held, j.Held, j.AdminHeld, j.Begin = true, true, admin, opens
+			j.AdminComment = capacity.HoldNote(opens.Add(-time.Hour), "cr-1 is not this partition's")
 		}
-		st.slurm.jobs[0].AdminComment = capacity.HoldNote(opens.Add(-time.Hour), "cr-1 is not this partition's")
 		st.slurm.jobs[1].AdminComment = "wait for bob"
+		st.slurm.jobs[3].HoldUntold, st.slurm.jobs[3].Begin = true, opens.Add(2*time.Hour-5*time.Second)
 		st.slurm.fails["user hold"] = errors.New("slurmctld is busy")
 		st.pass(2 * time.Hour)
 		clear(st.slurm.fails)
