@@ -12,15 +12,14 @@ const TakenBack = "EC2 takes the instance back"
 
 // FenceOf is by when jobs on nodes, a hostlist, must be gone: the earliest fence of the slots of a
 // partition that have any of them. It is zero if none has a reservation with an end.
-func (s *Snapshot) FenceOf(partition, nodes string, now time.Time) time.Time {
+func (s *Snapshot) FenceOf(partition string, nodes []string, now time.Time) time.Time {
 	var earliest time.Time
-	names, err := hostlist.Expand(nodes)
 	p, _ := s.Partition(partition)
 	for _, g := range p.Groups {
 		for _, slot := range g.Slots {
-			has, slotErr := hostlist.Expand(slot.Nodes)
-			known := err == nil && slotErr == nil && len(has) > 0
-			if known && !slices.ContainsFunc(names, func(n string) bool { return slices.Contains(has, n) }) {
+			has, err := hostlist.Expand(slot.Nodes)
+			known := err == nil && len(has) > 0
+			if known && !slices.ContainsFunc(nodes, func(n string) bool { return slices.Contains(has, n) }) {
 				continue
 			}
 			for _, t := range s.Standing(slot, now).Current {

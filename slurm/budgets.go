@@ -172,16 +172,16 @@ func ParseTRES(text string) (capacity.TRES, error) {
 
 // tresFields are what Held asks for.
 var tresFields = jobFields{plain: []plainField{
-	{"JobID", intField(func(j *Job) *int { return &j.ID })},
-	{"JobArrayID", func(j *Job, text string) error { return j.readDisplayID(text) }},
-	{"tres-alloc", func(j *Job, text string) error { j.TRES, _ = ParseTRES(text); return nil }},
+	{"JobID", intField(func(j *capacity.Job) *int { return &j.ID })},
+	{"JobArrayID", func(j *capacity.Job, text string) error { return readShown(j, text) }},
+	{"tres-alloc", func(j *capacity.Job, text string) error { j.TRES, _ = ParseTRES(text); return nil }},
 }}
 
-// Held is what the running jobs of the partitions hold, by their DisplayID; empty where Slurm
+// Held is what the running jobs of the partitions hold, as they are Shown; empty where Slurm
 // does not say it.
 func (c *Client) Held(ctx context.Context, partitions []string) (map[string]capacity.TRES, error) {
 	held := map[string]capacity.TRES{}
-	err := c.eachJob(ctx, tresFields, func(j Job) error { held[j.DisplayID()] = j.TRES; return nil },
+	err := c.eachJob(ctx, tresFields, func(j capacity.Job) error { held[j.Shown] = j.TRES; return nil },
 		"--states=RUNNING", "--partition="+strings.Join(partitions, ","))
 	return held, err
 }

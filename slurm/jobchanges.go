@@ -13,7 +13,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// Everything here changes jobs, which are named as squeue shows them ([Job.DisplayID]):
+// Everything here changes jobs, which are named as squeue shows them ([capacity.Job.Shown]):
 // "12", a task "12_3", the pending tasks "12_[4-9%2]", a component "12+1". What an id
 // alone would change besides, see jobName.
 //
@@ -69,7 +69,7 @@ func (c *Client) Edit(ctx context.Context, edits map[string]capacity.Edits) map[
 			continue
 		}
 		for _, now := range jobs {
-			if now.DisplayID() == job && now.Pending() && !now.has(e) {
+			if now.Shown == job && now.Pending() && !has(now, e) {
 				failed[job] = fmt.Errorf("setting the time limit, job %s: %w (%s, at least %s)", job, ErrNoEffect, now.TimeLimit, now.TimeMin)
 			}
 		}
@@ -78,9 +78,9 @@ func (c *Client) Edit(ctx context.Context, edits map[string]capacity.Edits) map[
 }
 
 // has reports whether a job has what edits set.
-func (j Job) has(e capacity.Edits) bool {
+func has(j capacity.Job, e capacity.Edits) bool {
 	return (!e.TimeLimit.Bounded() || j.TimeLimit == e.TimeLimit) && (!e.TimeMin.Bounded() || j.TimeMin == e.TimeMin) &&
-		(e.Comment == "" || j.Comment == e.Comment) && (e.Constraint == "" || j.Features == e.Constraint)
+		(e.Comment == "" || j.Comment == e.Comment) && (e.Constraint == "" || j.Constraint == e.Constraint)
 }
 
 // SetAdminComments is [Client.SetAdminComment] for several jobs, and reads nothing back.

@@ -22,12 +22,12 @@ func TestChangesOfOneJob(t *testing.T) {
 	array := submit(t, cluster, "sleep 1000", "-n1", "-t", "60", "-a", "0-2%2")
 	held := submit(t, cluster, "sleep 1000", "-H", "-t", "60", "-a", "0-8:2,11,12%3")
 	het := submit(t, cluster, "sleep 1000", "-p", "gpu", "-n1", "-t", "60", ":", "-p", "gpu", "-n1", "-t", "60")
-	all := func() map[string]slurm.Job {
+	all := func() map[string]capacity.Job {
 		jobs, err := client.Jobs(ctx)
 		check(t, err)
-		byName := map[string]slurm.Job{}
+		byName := map[string]capacity.Job{}
 		for _, j := range jobs {
-			byName[j.DisplayID()] = j
+			byName[j.Shown] = j
 		}
 		return byName
 	}
@@ -35,7 +35,7 @@ func TestChangesOfOneJob(t *testing.T) {
 	component := func(n int) string { return fmt.Sprintf("%d+%d", het, n) }
 	running := func(names ...string) {
 		t.Helper()
-		poll(t, fmt.Sprint(names), func() (map[string]slurm.Job, bool) {
+		poll(t, fmt.Sprint(names), func() (map[string]capacity.Job, bool) {
 			jobs := all()
 			for _, name := range names {
 				if j := jobs[name]; !j.Running() {
@@ -77,7 +77,7 @@ func TestChangesOfOneJob(t *testing.T) {
 	check(t, client.Notify(ctx, component(1), "x"))
 	check(t, client.RequeueHold(ctx, task(2)))
 	check(t, client.Requeue(ctx, component(1))) // Slurm knows no other way than both
-	poll(t, "requeued jobs", func() (map[string]slurm.Job, bool) {
+	poll(t, "requeued jobs", func() (map[string]capacity.Job, bool) {
 		jobs := all()
 		a, b, c := jobs[task(2)], jobs[component(0)], jobs[component(1)]
 		return jobs, a.Pending() && a.Held && b.Restarts == 1 && c.Restarts == 1
@@ -110,7 +110,7 @@ func TestChangesOfOneJob(t *testing.T) {
 	}
 	check(t, client.SetAdminComments(ctx, "of both", task(2), pending))
 	check(t, client.Cancel(ctx, task(1), component(1)))
-	poll(t, "cancelled jobs", func() (map[string]slurm.Job, bool) {
+	poll(t, "cancelled jobs", func() (map[string]capacity.Job, bool) {
 		jobs = all()
 		return jobs, !jobs[task(1)].Active() && !jobs[component(0)].Active()
 	})
@@ -171,9 +171,9 @@ func TestEdit(t *testing.T) {
 	check(t, err)
 	seen := 0
 	for _, j := range jobs {
-		if id := j.DisplayID(); id == one || id == tasks {
+		if id := j.Shown; id == one || id == tasks {
 			seen++
-			if got := (capacity.Edits{TimeLimit: j.TimeLimit, TimeMin: j.TimeMin, Comment: j.Comment, Constraint: j.Features}); got != edit {
+			if got := (capacity.Edits{TimeLimit: j.TimeLimit, TimeMin: j.TimeMin, Comment: j.Comment, Constraint: j.Constraint}); got != edit {
 				t.Errorf("job %s has %+v", id, got)
 			}
 		}

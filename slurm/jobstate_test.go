@@ -1,9 +1,6 @@
 package slurm
 
-import (
-	"slices"
-	"testing"
-)
+import "testing"
 
 // A job is where its state says, or the flag that squeue shows instead.
 func TestSplitState(t *testing.T) {
@@ -11,8 +8,8 @@ func TestSplitState(t *testing.T) {
 		"PENDING": "PENDING", "RUNNING": "RUNNING", "SUSPENDED": "SUSPENDED", "COMPLETED": "COMPLETED", "CANCELLED": "CANCELLED", "FAILED": "FAILED",
 		"TIMEOUT": "TIMEOUT", "NODE_FAIL": "NODE_FAIL", "PREEMPTED": "PREEMPTED", "BOOT_FAIL": "BOOT_FAIL", "DEADLINE": "DEADLINE", "OUT_OF_MEMORY": "OUT_OF_MEMORY",
 	} {
-		if base, flags := splitState(word); base != want || flags != nil {
-			t.Errorf("%s: %s %v", word, base, flags)
+		if base, flag := splitState(word); base != want || flag != "" {
+			t.Errorf("%s: %s %v", word, base, flag)
 		}
 	}
 	for flag, want := range map[string]string{
@@ -21,8 +18,8 @@ func TestSplitState(t *testing.T) {
 		"EXPEDITING": "PENDING",                            // from 25.11, after a requeue with --requeue=expedite
 		"COMPLETING": "COMPLETING", "LAUNCHED": "LAUNCHED", // which of the states it is nobody knows
 	} {
-		if base, flags := splitState(flag); base != want || !slices.Equal(flags, []string{flag}) {
-			t.Errorf("%s: %s %v", flag, base, flags)
+		if base, got := splitState(flag); base != want || got != flag {
+			t.Errorf("%s: %s %v", flag, base, got)
 		}
 	}
 }

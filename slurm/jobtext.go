@@ -26,47 +26,47 @@ import (
 type plainField struct {
 	name string // as squeue --Format has it, from 22.05 to 26.05
 	// read keeps copies of what it keeps of the text: else the whole record stays in memory.
-	read func(j *Job, text string) error
+	read func(j *capacity.Job, text string) error
 }
 
 // plainFields are ended by plainEnd.
 var plainFields = []plainField{
-	{"JobID", intField(func(j *Job) *int { return &j.ID })},
-	{"JobArrayID", func(j *Job, text string) error { return j.readDisplayID(text) }},
-	{"State", func(j *Job, text string) error { j.State, j.StateFlags = splitState(text); return nil }},
-	{"TimeLimit", func(j *Job, text string) error {
+	{"JobID", intField(func(j *capacity.Job) *int { return &j.ID })},
+	{"JobArrayID", func(j *capacity.Job, text string) error { return readShown(j, text) }},
+	{"State", func(j *capacity.Job, text string) error { j.State, j.StateFlag = splitState(text); return nil }},
+	{"TimeLimit", func(j *capacity.Job, text string) error {
 		j.TimeLimit = capacity.NoLimit // also when it is more than Slurm can count
 		if limit, err := ParseLimit(text); err == nil {
 			j.TimeLimit = limit
 		}
 		return nil
 	}},
-	{"MinTime", func(j *Job, text string) error {
+	{"MinTime", func(j *capacity.Job, text string) error {
 		if limit, err := ParseLimit(text); err == nil && limit.Bounded() { // zero is one that was not stated
 			j.TimeMin = limit
 		}
 		return nil
 	}},
-	{"SubmitTime", timeField(func(j *Job) *time.Time { return &j.Submit })},
-	{"EligibleTime", timeField(func(j *Job) *time.Time { return &j.Eligible })},
-	{"StartTime", timeField(func(j *Job) *time.Time { return &j.Start })},
-	{"EndTime", func(j *Job, text string) error {
+	{"SubmitTime", timeField(func(j *capacity.Job) *time.Time { return &j.Submit })},
+	{"EligibleTime", timeField(func(j *capacity.Job) *time.Time { return &j.Eligible })},
+	{"StartTime", timeField(func(j *capacity.Job) *time.Time { return &j.Start })},
+	{"EndTime", func(j *capacity.Job, text string) error {
 		if text == "NONE" { // it has no limit: Slurm counts a year
 			if !j.Start.IsZero() {
 				j.End = j.Start.Add(infiniteDuration)
 			}
 			return nil
 		}
-		return timeField(func(j *Job) *time.Time { return &j.End })(j, text)
+		return timeField(func(j *capacity.Job) *time.Time { return &j.End })(j, text)
 	}},
-	{"Deadline", timeField(func(j *Job) *time.Time { return &j.Deadline })},
-	{"RestartCnt", intField(func(j *Job) *int { return &j.Restarts })},
-	{"PriorityLong", func(j *Job, text string) error { j.Held = isHeld(text); return nil }},
-	{"Requeue", func(j *Job, text string) error { j.Requeue = text != "0"; return nil }},
-	{"BatchFlag", func(j *Job, text string) error { j.Batch = text != "0"; return nil }},
-	{"UserID", intField(func(j *Job) *int { return &j.UserID })},
-	{"NumNodes", intField(func(j *Job) *int { return &j.NumNodes })},
-	{"NodeList", func(j *Job, text string) error { j.Nodes = strings.Clone(text); return nil }},
+	{"Deadline", timeField(func(j *capacity.Job) *time.Time { return &j.Deadline })},
+	{"RestartCnt", intField(func(j *capacity.Job) *int { return &j.Restarts })},
+	{"PriorityLong", func(j *capacity.Job, text string) error { j.Held = isHeld(text); return nil }},
+	{"Requeue", func(j *capacity.Job, text string) error { j.Requeue = text != "0"; return nil }},
+	{"BatchFlag", func(j *capacity.Job, text string) error { j.Batch = text != "0"; return nil }},
+	{"UserID", intField(func(j *capacity.Job) *int { return &j.UserID })},
+	{"NumNodes", intField(func(j *capacity.Job) *int { return &j.NumNodes })},
+	{"NodeList", func(j *capacity.Job, text string) (err error) { j.Nodes, err = Expand(strings.Clone(text)); return err }},
 }
 
 const plainEnd = "|"
@@ -74,21 +74,21 @@ const plainEnd = "|"
 // markedField is a field that a user can write, or that may hold plainEnd.
 type markedField struct {
 	name string
-	of   func(j *Job) *string
+	of   func(j *capacity.Job) *string
 }
 
 // markedFields are ended by the mark.
 var markedFields = []markedField{
-	{"Partition", func(j *Job) *string { return &j.Partition }},
-	{"Account", func(j *Job) *string { return &j.Account }},
-	{"QOS", func(j *Job) *string { return &j.QOS }},
-	{"UserName", func(j *Job) *string { return &j.User }},
-	{"Reason", func(j *Job) *string { return &j.Reason }},
-	{"Feature", func(j *Job) *string { return &j.Features }},
-	{"Reservation", func(j *Job) *string { return &j.Reservation }},
-	{"Name", func(j *Job) *string { return &j.Name }},
-	{"Comment", func(j *Job) *string { return &j.Comment }},
-	{"admin_comment", func(j *Job) *string { return &j.AdminComment }},
+	{"Partition", func(j *capacity.Job) *string { return &j.Partition }},
+	{"Account", func(j *capacity.Job) *string { return &j.Account }},
+	{"QOS", func(j *capacity.Job) *string { return &j.QOS }},
+	{"UserName", func(j *capacity.Job) *string { return &j.User }},
+	{"Reason", func(j *capacity.Job) *string { return &j.Reason }},
+	{"Feature", func(j *capacity.Job) *string { return &j.Constraint }},
+	{"Reservation", func(j *capacity.Job) *string { return &j.Reservation }},
+	{"Name", func(j *capacity.Job) *string { return &j.Name }},
+	{"Comment", func(j *capacity.Job) *string { return &j.Comment }},
+	{"admin_comment", func(j *capacity.Job) *string { return &j.AdminComment }},
 }
 
 // jobFields are fields that squeue is asked for, in their order; the last of plain is ended
@@ -141,11 +141,11 @@ func (f jobFields) format(mark string) string {
 type jobReader struct {
 	fields jobFields
 	mark   []byte
-	take   func(Job) error
-	unread []byte   // the beginning of a record
-	texts  [][]byte // of the record that is read
-	job    Job      // that is read
-	last   Job      // texts that it has too are in memory once
+	take   func(capacity.Job) error
+	unread []byte       // the beginning of a record
+	texts  [][]byte     // of the record that is read
+	job    capacity.Job // that is read
+	last   capacity.Job // texts that it has too are in memory once
 	err    error
 }
 
@@ -197,7 +197,7 @@ func (r *jobReader) cut(text []byte) (rest []byte, whole bool) {
 
 // read reads the fields.
 func (r *jobReader) read() error {
-	r.last, r.job = r.job, Job{ArrayTaskID: -1}
+	r.last, r.job = r.job, capacity.Job{}
 	plain := string(r.texts[0])
 	if n := strings.Count(plain, plainEnd) + 1; n != len(r.fields.plain) {
 		return fmt.Errorf("the answer of squeue has %d fields, not %d: %s", n, len(r.fields.plain), quote(plain))
@@ -222,8 +222,8 @@ func (r *jobReader) read() error {
 	return r.take(r.job)
 }
 
-func intField(of func(j *Job) *int) func(j *Job, text string) error {
-	return func(j *Job, text string) error {
+func intField(of func(j *capacity.Job) *int) func(j *capacity.Job, text string) error {
+	return func(j *capacity.Job, text string) error {
 		n, err := strconv.ParseUint(text, 10, 32)
 		if err != nil {
 			return fmt.Errorf("%s is not a number", quote(text))
@@ -234,8 +234,8 @@ func intField(of func(j *Job) *int) func(j *Job, text string) error {
 }
 
 // timeField reads seconds since 1970, or one of the words for no time.
-func timeField(of func(j *Job) *time.Time) func(j *Job, text string) error {
-	return func(j *Job, text string) error {
+func timeField(of func(j *capacity.Job) *time.Time) func(j *capacity.Job, text string) error {
+	return func(j *capacity.Job, text string) error {
 		switch text {
 		case "N/A", "NONE", "Unknown", "0":
 			return nil
@@ -249,30 +249,25 @@ func timeField(of func(j *Job) *time.Time) func(j *Job, text string) error {
 	}
 }
 
-// readDisplayID reads "12", "12_3", "12+1" or "12_[1-4%2]".
-func (j *Job) readDisplayID(text string) error {
+// readShown reads "12", "12_3", "12+1" or "12_[1-4%2]".
+func readShown(j *capacity.Job, text string) error {
 	base, task, array := strings.Cut(text, "_")
 	base, component, het := strings.Cut(base, "+")
 	id, err := strconv.ParseUint(base, 10, 32)
 	if err != nil || array && het {
 		return fmt.Errorf("%s is not how squeue shows a job", quote(text))
 	}
-	var number uint64
 	switch {
 	case het:
 		j.HetJobID = int(id)
-		number, err = strconv.ParseUint(component, 10, 31)
-		j.HetOffset = int(number)
-	case array && strings.HasPrefix(task, "[") && strings.HasSuffix(task, "]"):
-		j.ArrayJobID, j.ArrayTasks = int(id), strings.Clone(task[1:len(task)-1])
-	case array:
-		j.ArrayJobID = int(id)
-		number, err = strconv.ParseUint(task, 10, 31)
-		j.ArrayTaskID = int(number)
+		_, err = strconv.ParseUint(component, 10, 31)
+	case array && !(strings.HasPrefix(task, "[") && strings.HasSuffix(task, "]")):
+		_, err = strconv.ParseUint(task, 10, 31)
 	}
 	if err != nil {
 		return fmt.Errorf("%s is not how squeue shows a job: %w", quote(text), errors.Unwrap(err))
 	}
+	j.Shown = strings.Clone(text)
 	return nil
 }
 
@@ -291,10 +286,10 @@ var baseStates = []string{
 
 // splitState tells a job's state from the one word that squeue shows, which is a flag if the
 // job has one.
-func splitState(word string) (base string, flags []string) {
+func splitState(word string) (base, flag string) {
 	if i := slices.Index(baseStates, word); i >= 0 {
-		return baseStates[i], nil
+		return baseStates[i], ""
 	}
 	word = strings.Clone(word)
-	return firstOf(impliedState[word], word), []string{word}
+	return firstOf(impliedState[word], word), word
 }

@@ -80,16 +80,16 @@ func submit(t *testing.T, cluster *slurmlab.Cluster, shell string, args ...strin
 }
 
 // waitJob polls Jobs until the job satisfies the condition.
-func waitJob(t *testing.T, client *slurm.Client, id int, condition func(slurm.Job) bool) slurm.Job {
+func waitJob(t *testing.T, client *slurm.Client, id int, condition func(capacity.Job) bool) capacity.Job {
 	t.Helper()
-	return poll(t, fmt.Sprintf("job %d", id), func() (slurm.Job, bool) {
+	return poll(t, fmt.Sprintf("job %d", id), func() (capacity.Job, bool) {
 		jobs, err := client.Jobs(deadline(t))
 		if err != nil {
 			t.Fatal(err)
 		}
-		at := slices.IndexFunc(jobs, func(j slurm.Job) bool { return j.ID == id })
+		at := slices.IndexFunc(jobs, func(j capacity.Job) bool { return j.ID == id })
 		if at < 0 {
-			return slurm.Job{}, false
+			return capacity.Job{}, false
 		}
 		return jobs[at], condition(jobs[at])
 	})
@@ -185,16 +185,16 @@ func TestJobsOfRealSlurm(t *testing.T) {
 
 	hostile, array, boot := strconv.Itoa(hostileID), fmt.Sprintf("%d_[1-4%%2]", arrayID), strconv.Itoa(bootID)
 
-	job := waitJob(t, client, hostileID, slurm.Job.Running)
+	job := waitJob(t, client, hostileID, capacity.Job.Running)
 	if !strings.HasPrefix(job.Comment, "capacity=any\nJobId=999 JobState=RUNNING\n") || job.Partition != "static" || job.UserID != os.Getuid() ||
-		job.TimeLimit != capacity.Minutes(10) || job.Nodes != "static-1" || !job.Batch || !job.Requeue || job.Start.IsZero() {
+		job.TimeLimit != capacity.Minutes(10) || !slices.Equal(job.Nodes, []string{"static-1"}) || !job.Batch || !job.Requeue || job.Start.IsZero() {
 		t.Errorf("%+v", job)
 	}
 	if len(job.Comment) < slurm.MaxComment { // replaced bytes count three
 		t.Errorf("the comment is cut: %d bytes", len(job.Comment))
 	}
-	job = waitJob(t, client, arrayID, slurm.Job.Pending)
-	if job.ArrayTasks != "1-4%2" || job.Features != "gpu&h100" || !job.Held || !job.TimeLimit.Unlimited || job.TimeMin.Minutes != 30 {
+	job = waitJob(t, client, arrayID, capacity.Job.Pending)
+	if !strings.HasSuffix(job.Shown, "_[1-4%2]") || job.Constraint != "gpu&h100" || !job.Held || !job.TimeLimit.Unlimited || job.TimeMin.Minutes != 30 {
 		t.Errorf("%+v", job)
 	}
 	for id, want := range map[string]string{array: "gpu-2 gpu-1", boot: " ", "99999": " "} {
@@ -203,8 +203,8 @@ func TestJobsOfRealSlurm(t *testing.T) {
 			t.Errorf("job %s must have and must not have %q, want %q (%v)", id, got, want, err)
 		}
 	}
-	job = waitJob(t, client, bootID, func(j slurm.Job) bool { return j.Configuring() || j.Running() })
-	if job.Nodes != "gpu-[1-2]" || job.NumNodes != 2 || job.Requeue || job.TimeLimit.Minutes != 2880 {
+	job = waitJob(t, client, bootID, func(j capacity.Job) bool { return j.Configuring() || j.Running() })
+	if !slices.Equal(job.Nodes, []string{"gpu-1", "gpu-2"}) || job.NumNodes != 2 || job.Requeue || job.TimeLimit.Minutes != 2880 {
 		t.Errorf("%+v", job)
 	}
 
@@ -226,18 +226,18 @@ func TestJobsOfRealSlurm(t *testing.T) {
 	waitOutput("--the block ends at 18:00")
 
 	check(t, client.Requeue(ctx, hostile))
-	job = waitJob(t, client, hostileID, func(j slurm.Job) bool { return j.Pending() && j.Restarts == 1 })
-	if job.TimeLimit.Minutes != 25 || job.Nodes != "" {
+	job = waitJob(t, client, hostileID, func(j capacity.Job) bool { return j.Pending() && j.Restarts == 1 })
+	if job.TimeLimit.Minutes != 25 || len(job.Nodes) > 0 {
 		t.Errorf("requeued: %+v", job)
 	}
 	check(t, client.Hold(ctx, hostile))
-	waitJob(t, client, hostileID, func(j slurm.Job) bool { return j.Held })
+	waitJob(t, client, hostileID, func(j capacity.Job) bool { return j.Held })
 	check(t, client.Release(ctx, hostile))
-	waitJob(t, client, hostileID, func(j slurm.Job) bool { return j.Running() })
+	waitJob(t, client, hostileID, func(j capacity.Job) bool { return j.Running() })
 	check(t, client.RequeueHold(ctx, hostile))
-	waitJob(t, client, hostileID, func(j slurm.Job) bool { return j.Pending() && j.Held })
+	waitJob(t, client, hostileID, func(j capacity.Job) bool { return j.Pending() && j.Held })
 
-	waitJob(t, client, bootID, slurm.Job.Running)
+	waitJob(t, client, bootID, capacity.Job.Running)
 	wantError(t, client.Requeue(ctx, boot), slurm.ErrRefused)
 	wantError(t, client.Requeue(ctx, array), slurm.ErrJobPending)
 	wantError(t, client.Notify(ctx, array, "x"), slurm.ErrRefused)
@@ -264,18 +264,18 @@ func TestRequeueOfInteractiveJob(t *testing.T) {
 	defer cmd.Wait()
 	defer io.Closer(stdin).Close()
 
-	job := poll(t, "the salloc job", func() (slurm.Job, bool) {
+	job := poll(t, "the salloc job", func() (capacity.Job, bool) {
 		jobs, err := client.Jobs(deadline(t))
 		check(t, err)
 		if len(jobs) == 0 {
-			return slurm.Job{}, false
+			return capacity.Job{}, false
 		}
 		return jobs[0], jobs[0].Running()
 	})
 	if job.Batch {
 		t.Errorf("a salloc job is a batch job: %+v", job)
 	}
-	wantError(t, client.Requeue(deadline(t), job.DisplayID()), slurm.ErrNotBatch)
+	wantError(t, client.Requeue(deadline(t), job.Shown), slurm.ErrNotBatch)
 }
 
 func TestNodesOfRealSlurm(t *testing.T) {
@@ -314,9 +314,9 @@ func TestNodesOfRealSlurm(t *testing.T) {
 	}
 
 	id := submit(t, cluster, "sleep 1000", "-p", "gpu", "-w", "gpu-4")
-	waitJob(t, client, id, slurm.Job.Running)
+	waitJob(t, client, id, capacity.Job.Running)
 	check(t, client.PowerDownForce(ctx, []string{"gpu-4", "gpu-4"}, "InsufficientInstanceCapacity: State=DOWN\nComment=x"))
-	waitJob(t, client, id, func(j slurm.Job) bool { return j.Pending() && j.Restarts == 1 })
+	waitJob(t, client, id, func(j capacity.Job) bool { return j.Pending() && j.Restarts == 1 })
 	check(t, client.Hold(ctx, strconv.Itoa(id)))
 	node = waitNode(t, client, "gpu-4", slurm.Node.PoweredDown)
 	// 26.05 adds that the node does not answer.
@@ -407,7 +407,7 @@ func TestJobsOfPartitions(t *testing.T) {
 		{[]string{"there-is-none"}, nil},
 	} {
 		var got, want []int
-		if err := client.EachJob(ctx, test.partitions, func(j slurm.Job) error { got = append(got, j.ID); return nil }); err != nil {
+		if err := client.EachJob(ctx, test.partitions, func(j capacity.Job) error { got = append(got, j.ID); return nil }); err != nil {
 			t.Fatal(test.partitions, err)
 		}
 		for _, name := range test.want {

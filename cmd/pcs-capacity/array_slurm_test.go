@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
@@ -49,17 +49,17 @@ func TestLimitOfOneTask(t *testing.T) {
 		t.Fatalf("job %+v has not the id of its array: the test proves nothing", last)
 	}
 	r.expect("raise-limit gpu " + last.Shown)
-	if now := r.shown(last.Shown); now.Limit.Minutes >= second.Limit.Minutes || now.Limit.Minutes <= last.Limit.Minutes {
-		t.Errorf("the limit of the last task went from %s to %s; the second has %s", last.Limit, now.Limit, second.Limit)
+	if now := r.shown(last.Shown); now.TimeLimit.Minutes >= second.TimeLimit.Minutes || now.TimeLimit.Minutes <= last.TimeLimit.Minutes {
+		t.Errorf("the limit of the last task went from %s to %s; the second has %s", last.TimeLimit, now.TimeLimit, second.TimeLimit)
 	}
-	if now := r.shown(second.Shown); now.Limit != second.Limit {
-		t.Errorf("the limit of the second task went from %s to %s", second.Limit, now.Limit)
+	if now := r.shown(second.Shown); now.TimeLimit != second.TimeLimit {
+		t.Errorf("the limit of the second task went from %s to %s", second.TimeLimit, now.TimeLimit)
 	}
 	r.expect()
 	r.cancel(array)
 }
 
-func (r *rehearsal) jobs() []lifecycle.Job {
+func (r *rehearsal) jobs() []capacity.Job {
 	r.Helper()
 	jobs, _, err := wire.SyncSlurm{Client: &slurm.Client{}}.Jobs(r.ctx, nil, nil)
 	if err != nil {
@@ -69,27 +69,27 @@ func (r *rehearsal) jobs() []lifecycle.Job {
 }
 
 // shown finds a job as squeue shows it.
-func (r *rehearsal) shown(id string) lifecycle.Job {
+func (r *rehearsal) shown(id string) capacity.Job {
 	r.Helper()
 	for _, j := range r.jobs() {
 		if j.Shown == id {
 			return j
 		}
 	}
-	return lifecycle.Job{}
+	return capacity.Job{}
 }
 
 // runs waits until a job that squeue shows under an id runs.
-func (r *rehearsal) runs(id string) lifecycle.Job {
+func (r *rehearsal) runs(id string) capacity.Job {
 	r.Helper()
 	for r.ctx.Err() == nil {
-		if j := r.shown(id); j.State == "RUNNING" && !j.Configuring {
+		if j := r.shown(id); j.State == "RUNNING" && !j.Configuring() {
 			return j
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
 	r.Fatalf("job %s does not run: %+v", id, r.shown(id))
-	return lifecycle.Job{}
+	return capacity.Job{}
 }
 
 // waits waits until a job waits for its start and holds no node.

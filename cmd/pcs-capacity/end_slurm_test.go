@@ -64,8 +64,8 @@ func TestTheEndOfABlock(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if job := r.job(requeued); job.Limit.Minutes < 29*60 || !strings.Contains(job.AdminComment, first) || !strings.Contains(job.AdminComment, "it goes on in "+second+", which opens at ") {
-		t.Errorf("the requeued job has limit %s, and %q", job.Limit, job.AdminComment)
+	if job := r.job(requeued); job.TimeLimit.Minutes < 29*60 || !strings.Contains(job.AdminComment, first) || !strings.Contains(job.AdminComment, "it goes on in "+second+", which opens at ") {
+		t.Errorf("the requeued job has limit %s, and %q", job.TimeLimit, job.AdminComment)
 	}
 	r.until("its owner can release the held job", func() bool {
 		j := r.job(held)

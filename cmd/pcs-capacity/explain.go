@@ -78,12 +78,12 @@ func (c *ExplainCmd) explain(ctx context.Context, cfg *config.Config, snap *capa
 		return explain.OfPartition(p, waiting, lifecycle.Troubles(&alone, jobs, records, now), snap, now), nil
 	}
 	if jobNames.MatchString(c.What) {
-		jobs, err := wire.ExplainJobs(ctx, client, snap)
+		jobs, err := client.Jobs(ctx)
 		if err != nil {
 			return explain.Explanation{}, err
 		}
 		// Of an array, a task that waits says more than one that runs.
-		var found *explain.Job
+		var found *capacity.Job
 		for i, j := range jobs {
 			if j.Is(c.What) && (found == nil || j.Shown == c.What || found.Shown != c.What && found.State != "PENDING" && j.State == "PENDING") {
 				found = &jobs[i]
@@ -93,7 +93,7 @@ func (c *ExplainCmd) explain(ctx context.Context, cfg *config.Config, snap *capa
 			return explain.Explanation{}, fmt.Errorf("job %s is not in the queue, or is not shown to you; `sacct -j %s` shows jobs that are over", c.What, c.What)
 		}
 		if found.State == "PENDING" {
-			if found.Request.NodeList, found.Request.Exclude, err = client.NamedNodes(ctx, found.Shown); err != nil {
+			if found.NodeList, found.Exclude, err = client.NamedNodes(ctx, found.Shown); err != nil {
 				return explain.Explanation{}, err
 			}
 		}

@@ -43,24 +43,24 @@ func explainWorld(t *testing.T) *capacity.Snapshot {
 func TestExplainScreens(t *testing.T) {
 	const blockEnd = 6 * time.Hour
 	now := func(d time.Duration) time.Time { return simStart.Add(d) }
-	job := func(changes ...func(j *explain.Job)) explain.Job {
-		j := explain.Job{Shown: "7", State: "PENDING", Reason: "Resources", Requeues: true,
-			Request: capacity.Request{Partitions: []string{"gpu"}, Account: "nlp", AccountKnown: true, Nodes: 2, TimeLimit: capacity.Minutes(120)}}
+	job := func(changes ...func(j *capacity.Job)) capacity.Job {
+		j := capacity.Job{Shown: "7", State: "PENDING", Reason: "Resources", Batch: true, Requeue: true, Partition: "gpu", Account: "nlp", NumNodes: 2,
+			TimeLimit: capacity.Minutes(120)}
 		for _, change := range changes {
 			change(&j)
 		}
 		return j
 	}
-	maint := func(j *explain.Job) {
+	maint := func(j *capacity.Job) {
 		j.Reason, j.Start = "ReqNodeNotAvail, Reserved for maintenance", simStart.AddDate(1, 0, 0)
 	}
-	limit := func(minutes int) func(j *explain.Job) {
-		return func(j *explain.Job) { j.Request.TimeLimit = capacity.Minutes(minutes) }
+	limit := func(minutes int) func(j *capacity.Job) {
+		return func(j *capacity.Job) { j.TimeLimit = capacity.Minutes(minutes) }
 	}
-	told := func(text string) func(j *explain.Job) { return func(j *explain.Job) { j.AdminComment = text } }
-	held := func(j *explain.Job) { j.Held, j.Reason = true, "JobHeldUser" }
-	runs := func(j *explain.Job) {
-		j.State, j.Reason, j.Nodes, j.Start, j.End = "RUNNING", "None", "gpu-[1-2]", now(-time.Hour), now(time.Hour)
+	told := func(text string) func(j *capacity.Job) { return func(j *capacity.Job) { j.AdminComment = text } }
+	held := func(j *capacity.Job) { j.Held, j.Reason = true, "JobHeldUser" }
+	runs := func(j *capacity.Job) {
+		j.State, j.Reason, j.Nodes, j.Start, j.End = "RUNNING", "None", []string{"gpu-1", "gpu-2"}, now(-time.Hour), now(time.Hour)
 	}
 	refused := "partition gpu refuses this job: account-not-allowed: account \"vision\" may not use the reservations of partition gpu; allowed: nlp; change it before you release it"
 	notLaunched := "pcs-capacity: nodes gpu-[1-2] were not launched: InsufficientInstanceCapacity: There is no Spot capacity available that matches your request; attempt 3, again in 1m"
@@ -89,8 +89,6 @@ func TestExplainScreens(t *testing.T) {
 	dead := world()
 	dead.Reservations[0].Unhealthy = 3
 
-	grouped := world()
-	grouped.Partitions[0].AllowGroups = []string{"lab"}
 	twoPartitions := world()
 	twoPartitions.Partitions = append(twoPartitions.Partitions, capacity.Partition{Name: "big", Provider: capacity.ProviderEC2,
 		Groups: []capacity.NodeGroup{{Name: "big", Slots: []capacity.Slot{{Name: "big", ReservationIDs: []string{"cr-0e2000000000000d4"}}}}}})
@@ -115,19 +113,19 @@ func TestExplainScreens(t *testing.T) {
 		g.PurchaseOption, g.Slots[0].ReservationIDs = capacity.OnDemand, nil
 		return snap
 	}
-	requeued := func(why string) func(j *explain.Job) {
-		return func(j *explain.Job) {
+	requeued := func(why string) func(j *capacity.Job) {
+		return func(j *capacity.Job) {
 			j.Restarts, j.Reason, j.AdminComment = 1, "BeginTime", "pcs-capacity: requeued at 2026-11-20 17:18 UTC: "+why
 		}
 	}
-	begins := func(d time.Duration) func(j *explain.Job) {
-		return func(j *explain.Job) { j.Request.Begin = now(d) }
+	begins := func(d time.Duration) func(j *capacity.Job) {
+		return func(j *capacity.Job) { j.Eligible = now(d) }
 	}
-	fits := func(comment string) func(j *explain.Job) {
-		return func(j *explain.Job) { j.Request.Comment, j.Request.TimeMin = comment, capacity.Minutes(60) }
+	fits := func(comment string) func(j *capacity.Job) {
+		return func(j *capacity.Job) { j.Comment, j.TimeMin = comment, capacity.Minutes(60) }
 	}
-	ends := func(d time.Duration) func(j *explain.Job) {
-		return func(j *explain.Job) { j.Request.TimeLimit, j.End = capacity.Minutes(380), now(d) }
+	ends := func(d time.Duration) func(j *capacity.Job) {
+		return func(j *capacity.Job) { j.TimeLimit, j.End = capacity.Minutes(380), now(d) }
 	}
 	const atFence = "reservation cr-0e2000000000000a1 must be free of jobs by 2026-11-20 17:20 UTC; it goes on in cr-0e2000000000000a2, which opens at 2026-11-20 22:00 UTC"
 	const interrupted = "EC2 takes gpu-1 of reservation cr-0e2000000000000a1 back within 2 minutes"
@@ -138,7 +136,7 @@ func TestExplainScreens(t *testing.T) {
 	surplus.Surplus = true
 	unproven := node("idle", "")
 	unproven.Unproven = true
-	ofJob := func(j explain.Job, snap *capacity.Snapshot, d time.Duration, records ...state.Record) explain.Explanation {
+	ofJob := func(j capacity.Job, snap *capacity.Snapshot, d time.Duration, records ...state.Record) explain.Explanation {
 		return explain.OfJob(j, snap, records, now(d))
 	}
 	ofNode := func(n explain.Node, snap *capacity.Snapshot, d time.Duration, records ...state.Record) explain.Explanation {
@@ -152,56 +150,55 @@ func TestExplainScreens(t *testing.T) {
 		{"a job waits for the block to open", ofJob(job(maint), at(-25*time.Hour), -25*time.Hour), explain.WaitsToOpen},
 		{"it waits for free nodes", ofJob(job(), world(), 0), explain.WaitsInQueue},
 		{"its nodes are drained", ofJob(job(), drained, 0), explain.NodesOut},
-		{"it waits for another job", ofJob(job(func(j *explain.Job) { j.Reason = "Dependency" }), world(), 0), explain.WaitsByRule},
+		{"it waits for another job", ofJob(job(func(j *capacity.Job) { j.Reason = "Dependency" }), world(), 0), explain.WaitsByRule},
 		{"the open block is too small, the next one is not", ofJob(job(), small, 0), explain.WaitsToOpen},
-		{"its constraint keeps it from the open block", ofJob(job(maint, func(j *explain.Job) { j.Request.Constraint = "gpu" }), inTwo, blockEnd-10*time.Minute), explain.Constrained},
-		{"it has nothing to do with slots", ofJob(job(func(j *explain.Job) { j.Request.Constraint = "gpu&fast" }), world(), 0), explain.WaitsInQueue},
+		{"its constraint keeps it from the open block", ofJob(job(maint, func(j *capacity.Job) { j.Constraint = "gpu" }), inTwo, blockEnd-10*time.Minute), explain.Constrained},
+		{"it has nothing to do with slots", ofJob(job(func(j *capacity.Job) { j.Constraint = "gpu&fast" }), world(), 0), explain.WaitsInQueue},
 		{"behind the fence, the next block takes it", ofJob(job(maint, limit(400)), world(), 0), explain.BehindFence},
 		{"it never fits", ofJob(job(maint, limit(9000)), world(), 0), string(capacity.TooLong)},
-		{"it has no limit, and nobody set one", ofJob(job(maint, func(j *explain.Job) { j.Request.TimeLimit = capacity.NoLimit }), world(), 0), string(capacity.TooLong)},
-		{"its account is not allowed", ofJob(job(func(j *explain.Job) { j.Request.Account = "vision" }), world(), 0), string(capacity.AccountNotAllowed)},
-		{"Slurm knows no account of it", ofJob(job(func(j *explain.Job) {
+		{"it has no limit, and nobody set one", ofJob(job(maint, func(j *capacity.Job) { j.TimeLimit = capacity.NoLimit }), world(), 0), string(capacity.TooLong)},
+		{"its account is not allowed", ofJob(job(func(j *capacity.Job) { j.Account = "vision" }), world(), 0), string(capacity.AccountNotAllowed)},
+		{"Slurm knows no account of it", ofJob(job(func(j *capacity.Job) {
 			j.Reason = "Job's account not known, so it can't use this partition (gpu allows nlp)"
 		}), world(), 0), string(capacity.AccountNotAllowed)},
-		{"it names a reservation that is not the partition's", ofJob(job(func(j *explain.Job) { j.Request.Comment = "capacity_reservation_id=cr-0e2000000000000ff" }), world(), 0), string(capacity.UnknownReservation)},
-		{"it asks for more nodes than there are", ofJob(job(func(j *explain.Job) { j.Request.Nodes = 8 }), world(), 0), string(capacity.TooManyNodes)},
-		{"it excludes the nodes that have instances", ofJob(job(func(j *explain.Job) { j.Request.Exclude = "gpu-[1-3]" }), world(), 0), string(capacity.NodesNotUsable)},
+		{"it names a reservation that is not the partition's", ofJob(job(func(j *capacity.Job) { j.Comment = "capacity_reservation_id=cr-0e2000000000000ff" }), world(), 0), string(capacity.UnknownReservation)},
+		{"it asks for more nodes than there are", ofJob(job(func(j *capacity.Job) { j.NumNodes = 8 }), world(), 0), string(capacity.TooManyNodes)},
+		{"it excludes the nodes that have instances", ofJob(job(func(j *capacity.Job) { j.Exclude = "gpu-[1-3]" }), world(), 0), string(capacity.NodesNotUsable)},
 		{"refused at launch and held", ofJob(job(held, told("pcs-capacity: "+refused)), world(), 0), explain.Held},
 		{"held longer", ofJob(job(held, told(capacity.HoldNote(now(90*time.Second), "refused 3 times; "+refused))), world(), 0), explain.HeldLonger},
 		{"held by somebody else", ofJob(job(held), world(), 0), explain.Held},
-		{"held by an administrator", ofJob(job(held, func(j *explain.Job) { j.Reason = "JobHeldAdmin" }), world(), 0), explain.Held},
+		{"held by an administrator", ofJob(job(held, func(j *capacity.Job) { j.Reason = "JobHeldAdmin" }), world(), 0), explain.Held},
 		{"held at the end of a block", ofJob(job(held, told("pcs-capacity: requeued at 2026-11-20 17:18 UTC: reservation cr-0e2000000000000a1 must be free of jobs by 2026-11-20 17:20 UTC; release it to go on")), at(blockEnd), blockEnd), explain.Held},
-		{"its launch failed", ofJob(job(told(notLaunched), func(j *explain.Job) { j.Reason, j.Request.Begin = "BeginTime", now(40*time.Second) }), world(), 0, failed), explain.LaunchFailed},
+		{"its launch failed", ofJob(job(told(notLaunched), func(j *capacity.Job) { j.Reason, j.Eligible = "BeginTime", now(40*time.Second) }), world(), 0, failed), explain.LaunchFailed},
 		{"its launch failed, and the records are not for everyone", ofJob(job(told(notLaunched)), world(), 0), explain.LaunchFailed},
-		{"--begin", ofJob(job(func(j *explain.Job) { j.Reason, j.Request.Begin = "BeginTime", now(2*time.Hour) }), world(), 0), explain.WaitsToBegin},
-		{"Slurm pauses after a requeue", ofJob(job(begins(2*time.Minute), func(j *explain.Job) { j.Restarts, j.Reason = 1, "BeginTime" }), world(), 0), explain.WaitsToBegin},
+		{"--begin", ofJob(job(func(j *capacity.Job) { j.Reason, j.Eligible = "BeginTime", now(2*time.Hour) }), world(), 0), explain.WaitsToBegin},
+		{"Slurm pauses after a requeue", ofJob(job(begins(2*time.Minute), func(j *capacity.Job) { j.Restarts, j.Reason = 1, "BeginTime" }), world(), 0), explain.WaitsToBegin},
 		{"requeued in front of the fence", ofJob(job(limit(400), requeued(atFence), begins(blockEnd-40*time.Minute)), at(blockEnd-41*time.Minute), blockEnd-41*time.Minute), explain.NextBlock},
 		{"requeued, and the pause after that goes on", ofJob(job(requeued(interrupted), begins(time.Minute)), world(), 0), explain.WaitsToBegin},
 		{"requeued, as EC2 took its nodes back", ofJob(job(requeued(interrupted)), world(), 0), explain.WaitsInQueue},
 		{"the block has ended, the next one comes", ofJob(job(maint, told("pcs-capacity: requeued at 2026-11-20 17:18 UTC: reservation cr-0e2000000000000a1 must be free of jobs by 2026-11-20 17:20 UTC; it goes on in cr-0e2000000000000a2, which opens at 2026-11-20 22:00 UTC")), at(blockEnd), blockEnd), explain.NextBlock},
 		{"the fence has passed, the next one comes", ofJob(job(maint), at(blockEnd-10*time.Minute), blockEnd-10*time.Minute), explain.NextBlock},
 		{"the last block has ended", ofJob(job(maint), only(at(blockEnd)), blockEnd), string(capacity.NoReservation)},
-		{"its comment has a value that cannot be", ofJob(job(func(j *explain.Job) { j.Request.Comment = "on_end=never" }), world(), 0), string(capacity.BadComment)},
-		{"nothing matches its comment", ofJob(job(func(j *explain.Job) { j.Request.Comment = "instance_type=p4d.24xlarge" }), world(), 0), string(capacity.NoMatchingCapacity)},
-		{"its user is in none of the groups", ofJob(job(func(j *explain.Job) { j.Request.Outside = func(string) bool { return true } }), grouped, 0), string(capacity.GroupNotAllowed)},
-		{"it names a reservation of another partition", ofJob(job(func(j *explain.Job) { j.Request.Comment = "capacity_reservation_id=cr-0e2000000000000d4" }), twoPartitions, 0), string(capacity.WrongPartition)},
-		{"it asks to hold capacity where that is not done", ofJob(job(func(j *explain.Job) { j.Request.Comment = "capacity=reserve" }), world(), 0), string(capacity.CannotHold)},
+		{"its comment has a value that cannot be", ofJob(job(func(j *capacity.Job) { j.Comment = "on_end=never" }), world(), 0), string(capacity.BadComment)},
+		{"nothing matches its comment", ofJob(job(func(j *capacity.Job) { j.Comment = "instance_type=p4d.24xlarge" }), world(), 0), string(capacity.NoMatchingCapacity)},
+		{"it names a reservation of another partition", ofJob(job(func(j *capacity.Job) { j.Comment = "capacity_reservation_id=cr-0e2000000000000d4" }), twoPartitions, 0), string(capacity.WrongPartition)},
+		{"it asks to hold capacity where that is not done", ofJob(job(func(j *capacity.Job) { j.Comment = "capacity=reserve" }), world(), 0), string(capacity.CannotHold)},
 		{"the reservation is in another zone", ofJob(job(), apart, 0), string(capacity.Mismatched)},
 		{"the open block is for another platform than the image", ofJob(job(maint), images, 0), explain.WaitsToOpen},
-		{"it names that block", ofJob(job(func(j *explain.Job) { j.Request.Comment = "capacity_reservation_id=cr-0e2000000000000a1" }), images, 0), string(capacity.Mismatched)},
+		{"it names that block", ofJob(job(func(j *capacity.Job) { j.Comment = "capacity_reservation_id=cr-0e2000000000000a1" }), images, 0), string(capacity.Mismatched)},
 		{"EC2 did not describe the reservation", ofJob(job(), unseen, 0), string(capacity.ReservationNotKnown)},
 		{"hosts have failed", ofJob(job(), dead, 0), explain.WaitsForHost},
-		{"a partition that is not ours", ofJob(job(func(j *explain.Job) { j.Request.Partitions = []string{"cpu"} }), world(), 0), explain.Unmanaged},
-		{"its nodes boot", ofJob(job(runs, func(j *explain.Job) { j.Configuring = true }), world(), 0), explain.Boots},
+		{"a partition that is not ours", ofJob(job(func(j *capacity.Job) { j.Partition = "cpu" }), world(), 0), explain.Unmanaged},
+		{"its nodes boot", ofJob(job(runs, func(j *capacity.Job) { j.StateFlag = "CONFIGURING" }), world(), 0), explain.Boots},
 		{"it runs", ofJob(job(runs), world(), 0), explain.Runs},
-		{"it runs, and is requeued at the end", ofJob(job(runs, func(j *explain.Job) { j.Request.Comment = "on_end=requeue" }), world(), 0), explain.Runs},
+		{"it runs, and is requeued at the end", ofJob(job(runs, func(j *capacity.Job) { j.Comment = "on_end=requeue" }), world(), 0), explain.Runs},
 		{"it runs on demand, where no fence is", ofJob(job(runs), onDemand(), 0), explain.Runs},
 		{"it runs, and EC2 takes its nodes back", ofJob(job(runs, told("pcs-capacity: interrupted at 2026-11-20 11:59 UTC: "+interrupted+"; this job ends then: save your work")), world(), 0), explain.Interrupted},
 		{"it runs, fitted to the fence", ofJob(job(runs, fits("time=fit:2880"), ends(blockEnd-40*time.Minute-30*time.Second)), world(), 0), explain.Runs},
 		{"it runs, and may be raised", ofJob(job(runs, fits("time=fit")), world(), 0), explain.Runs},
 		{"it runs, and its limit was lowered", ofJob(job(runs, ends(blockEnd-40*time.Minute)), world(), 0), explain.Runs},
 		{"it waits with a limit that is fitted", ofJob(job(fits("time=fit:2880")), world(), 0), explain.WaitsInQueue},
-		{"it is over", ofJob(job(func(j *explain.Job) { j.State = "TIMEOUT" }), world(), 0), explain.Ended},
+		{"it is over", ofJob(job(func(j *capacity.Job) { j.State = "TIMEOUT" }), world(), 0), explain.Ended},
 		{"sync does not run", ofJob(job(), world(), 2*time.Hour), explain.WaitsInQueue},
 
 		{"a node is powered down", ofNode(node("powered-down", ""), world(), 0), explain.PoweredDown},
@@ -232,6 +229,8 @@ func TestExplainScreens(t *testing.T) {
 		string(capacity.OK):      true, // WaitsInQueue
 		string(capacity.NotOpen): true, // WaitsToOpen, NextBlock
 		string(capacity.NoPlace): true, // WaitsToOpen: it waits for the larger reservation
+		// The filter alone knows the groups of a user.
+		string(capacity.GroupNotAllowed): true,
 	}
 	for _, s := range screens {
 		shown[s.code] = true

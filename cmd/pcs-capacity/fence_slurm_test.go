@@ -186,7 +186,7 @@ func TestAReservationThatOneAnswerLeavesOut(t *testing.T) {
 	// A job whose limit would be raised to the fence of the next block, if that counted.
 	job := r.running(r.submit("-C", "long", "-t", "30", "--time-min=30", "--comment=time=fit"))
 	r.sync()
-	fence, limit := r.reservations()["pcs-capacity-fence-long"], r.job(job.Shown).Limit
+	fence, limit := r.reservations()["pcs-capacity-fence-long"], r.job(job.Shown).TimeLimit
 	if limit.Minutes < 60 {
 		t.Fatalf("the limit is %s: the test proves nothing", limit)
 	}
@@ -210,7 +210,7 @@ func TestAReservationThatOneAnswerLeavesOut(t *testing.T) {
 	if now := r.reservations()["pcs-capacity-fence-long"]; !now.Start.Equal(fence.Start) || !now.End.Equal(fence.End) {
 		t.Errorf("the fence moved from %+v to %+v", fence, now)
 	}
-	if now := r.job(job.Shown).Limit; now != limit {
+	if now := r.job(job.Shown).TimeLimit; now != limit {
 		t.Errorf("the limit went from %s to %s", limit, now)
 	}
 	if row := r.status()["long"]; row.Reservation != open || row.State != "active" {

@@ -53,7 +53,7 @@ func TestHoldsOfAdministratorsStay(t *testing.T) {
 	r.scontrol("hold", told)
 	running := r.running(r.submit("-C", "gpu", "-t", "1")).Shown
 	r.scontrol("hold", running)
-	if j := r.job(running); !j.Held || !j.AdminHeld || j.State != "RUNNING" {
+	if j := r.job(running); !j.Held || !j.AdminHeld() || j.State != "RUNNING" {
 		t.Errorf("an administrator holds it for later: %+v", j)
 	}
 
@@ -79,7 +79,7 @@ func TestHoldsOfAdministratorsStay(t *testing.T) {
 	if err := client.Requeue(r.ctx, running); err != nil {
 		t.Fatal(err)
 	}
-	r.until("the job waits", func() bool { return r.job(running).Settled })
+	r.until("the job waits", func() bool { return r.job(running).Settled() })
 	r.sync()
 	if got := by(running); got != "JobHeldAdmin" {
 		t.Errorf("held while it ran: %s", got)

@@ -66,17 +66,13 @@ func nodesOfJob(ctx context.Context, client *slurm.Client, id string) ([]slurm.N
 		return nil, err
 	}
 	for _, job := range jobs {
-		if job.DisplayID() != id && fmt.Sprint(job.ID) != id {
+		if job.Shown != id && fmt.Sprint(job.ID) != id {
 			continue
 		}
-		if job.Nodes == "" {
+		if len(job.Nodes) == 0 {
 			return nil, fmt.Errorf("job %s has no nodes: it is %s", id, job.State)
 		}
-		names, err := slurm.Expand(job.Nodes)
-		if err != nil {
-			return nil, err
-		}
-		return client.Nodes(ctx, slurm.SortHosts(names)...)
+		return client.Nodes(ctx, slurm.SortHosts(job.Nodes)...)
 	}
 	return nil, fmt.Errorf("no job %s waits or runs", id)
 }

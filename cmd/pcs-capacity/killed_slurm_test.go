@@ -68,7 +68,7 @@ func TestR5_SyncKilledAtEachCall(t *testing.T) {
 		_, _, ours := capacity.ReadHoldNote(k.job(id).AdminComment)
 		return !ours
 	})
-	if j := k.job(id); !j.Held || j.AdminHeld && !j.HoldUntold {
+	if j := k.job(id); !j.Held || j.AdminHeld() && !j.HoldUntold() {
 		t.Errorf("the hold of job %s is not its owner's: %+v", id, j)
 	}
 }
@@ -345,7 +345,7 @@ func (k *kills) passes() int {
 	k.did = nil
 	for n := range 5 {
 		for _, what := range []string{"requeued", "held"} {
-			k.until("job "+k.jobs[what]+" runs or waits", func() bool { j := k.job(k.jobs[what]); return j.State == "RUNNING" || j.Settled })
+			k.until("job "+k.jobs[what]+" runs or waits", func() bool { j := k.job(k.jobs[what]); return j.State == "RUNNING" || j.Settled() })
 		}
 		out, err := k.program("-o", "json", "sync").Output()
 		var report struct {
@@ -400,10 +400,10 @@ func (k *kills) seen() any {
 		if ours {
 			says = rest
 		}
-		seen := job{State: j.State, Limit: j.Limit.String(), AdminComment: number.ReplaceAllString(says, "0"), Comment: j.Comment,
-			Restarts: j.Restarts, OwnersHold: j.Held && (ours || !j.AdminHeld || j.HoldUntold), Mark: marked}
-		if j.Limit.Bounded() { // roughly: fences are at fixed times, and jobs start at others
-			seen.Limit = fmt.Sprint("about ", (j.Limit.Minutes+120)/240*4, "h")
+		seen := job{State: j.State, Limit: j.TimeLimit.String(), AdminComment: number.ReplaceAllString(says, "0"), Comment: j.Comment,
+			Restarts: j.Restarts, OwnersHold: j.Held && (ours || !j.AdminHeld() || j.HoldUntold()), Mark: marked}
+		if j.TimeLimit.Bounded() { // roughly: fences are at fixed times, and jobs start at others
+			seen.Limit = fmt.Sprint("about ", (j.TimeLimit.Minutes+120)/240*4, "h")
 		}
 		out.Jobs[what] = seen
 	}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 	"github.com/pcs-capacity/pcs-capacity/internal/wire"
@@ -19,7 +20,7 @@ func TestR7_CommentOfARunningJob(t *testing.T) {
 	if version, err := (&slurm.Client{}).Version(r.ctx); err != nil || !version.TimeMinCollapses() {
 		t.Skip("this Slurm starts no job with its --time-min: nothing is raised", err)
 	}
-	comment := func(j lifecycle.Job, text string) {
+	comment := func(j capacity.Job, text string) {
 		t.Helper()
 		if out, err := r.cluster.Command(r.ctx, "scontrol", "update", "jobid="+j.Shown, "comment="+text); err != nil {
 			t.Fatal(out, err)
@@ -39,7 +40,7 @@ func TestR7_CommentOfARunningJob(t *testing.T) {
 			t.Fatal(out, err)
 		}
 	}
-	for _, j := range []lifecycle.Job{r.running(waited), ran} {
+	for _, j := range []capacity.Job{r.running(waited), ran} {
 		comment(j, "time=fit")
 	}
 	comment(r.running(marked), "time=fit:99")
@@ -49,8 +50,8 @@ func TestR7_CommentOfARunningJob(t *testing.T) {
 	if got, want := strings.Join(did, "; "), "raise-limit gpu "+marked; got != want {
 		t.Errorf("the pass did %q, want %q", got, want)
 	}
-	if now := r.job(marked); now.Limit.Minutes != 2 {
-		t.Errorf("the limit of a job that was marked up to 2 minutes is %s", now.Limit)
+	if now := r.job(marked); now.TimeLimit.Minutes != 2 {
+		t.Errorf("the limit of a job that was marked up to 2 minutes is %s", now.TimeLimit)
 	}
 	// What is taken back stays so.
 	comment(last, "time=fit")
@@ -99,14 +100,14 @@ func TestRaiseKeepsToTheLimitsOfAccounting(t *testing.T) {
 	}
 	accounting("maxwall=2")
 	r.expect("raise-limit long " + job.Shown)
-	if now := r.job(job.Shown); now.Limit.Minutes != 2 {
-		t.Errorf("raised to %s, and accounting allows 2 minutes", now.Limit)
+	if now := r.job(job.Shown); now.TimeLimit.Minutes != 2 {
+		t.Errorf("raised to %s, and accounting allows 2 minutes", now.TimeLimit)
 	}
 	// What it has left of a limit on use counts as well.
 	accounting("maxwall=-1", "maxtresmins=node=3")
 	r.expect("raise-limit long " + job.Shown)
-	if now := r.job(job.Shown); now.Limit.Minutes != 3 {
-		t.Errorf("raised to %s, and accounting allows 3 minutes of a node", now.Limit)
+	if now := r.job(job.Shown); now.TimeLimit.Minutes != 3 {
+		t.Errorf("raised to %s, and accounting allows 3 minutes of a node", now.TimeLimit)
 	}
 	// Without slurmdbd, what was known counts.
 	if out, err := r.cluster.Command(r.ctx, "sacctmgr", "shutdown"); err != nil {

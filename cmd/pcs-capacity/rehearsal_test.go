@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
@@ -263,7 +264,7 @@ func (r *rehearsal) submit(args ...string) string {
 	return id
 }
 
-func (r *rehearsal) running(id string) lifecycle.Job {
+func (r *rehearsal) running(id string) capacity.Job {
 	r.Helper()
 	if _, err := r.cluster.WaitJob(r.ctx, id, "RUNNING"); err != nil {
 		r.Fatal(err)
@@ -271,7 +272,7 @@ func (r *rehearsal) running(id string) lifecycle.Job {
 	return r.job(id)
 }
 
-func (r *rehearsal) job(id string) lifecycle.Job {
+func (r *rehearsal) job(id string) capacity.Job {
 	r.Helper()
 	jobs, _, err := wire.SyncSlurm{Client: &slurm.Client{}}.Jobs(r.ctx, nil, nil)
 	if err != nil {
@@ -283,7 +284,7 @@ func (r *rehearsal) job(id string) lifecycle.Job {
 		}
 	}
 	r.Fatalf("no job %s", id)
-	return lifecycle.Job{}
+	return capacity.Job{}
 }
 
 func (r *rehearsal) cancel(ids ...string) {

@@ -71,7 +71,7 @@ func TestRealSlurm(t *testing.T) {
 	ends := func(t *testing.T, id string) {
 		job := r.job(id)
 		if gap := fence.Sub(job.End); gap < -time.Second || gap > time.Minute+time.Second {
-			t.Errorf("job %s with limit %s ends %s before the fence", id, job.Limit, gap)
+			t.Errorf("job %s with limit %s ends %s before the fence", id, job.TimeLimit, gap)
 		}
 	}
 	t.Run("a slow boot", func(t *testing.T) {
@@ -82,13 +82,13 @@ func TestRealSlurm(t *testing.T) {
 	})
 	t.Run("a limit computed at submission", func(t *testing.T) {
 		if collapses && !cut {
-			t.Fatalf("job %s was not cut to its floor, but has limit %s: the test proves nothing", auto.Shown, auto.Limit)
+			t.Fatalf("job %s was not cut to its floor, but has limit %s: the test proves nothing", auto.Shown, auto.TimeLimit)
 		}
 		if cut && !strings.Contains(did, "raise-limit gpu "+auto.Shown) {
-			t.Fatalf("job %s started with limit %s and stays there: the pass did %q", auto.Shown, auto.Limit, did)
+			t.Fatalf("job %s started with limit %s and stays there: the pass did %q", auto.Shown, auto.TimeLimit, did)
 		}
-		if shortened := own.Limit.Minutes < 2; shortened && !strings.Contains(did, "raise-limit gpu "+own.Shown) || r.job(own.Shown).Limit.Minutes != 2 {
-			t.Errorf("job %s started with limit %s and now has %s, want 2 minutes: the pass did %q", own.Shown, own.Limit, r.job(own.Shown).Limit, did)
+		if shortened := own.TimeLimit.Minutes < 2; shortened && !strings.Contains(did, "raise-limit gpu "+own.Shown) || r.job(own.Shown).TimeLimit.Minutes != 2 {
+			t.Errorf("job %s started with limit %s and now has %s, want 2 minutes: the pass did %q", own.Shown, own.TimeLimit, r.job(own.Shown).TimeLimit, did)
 		}
 		ends(t, auto.Shown)
 	})

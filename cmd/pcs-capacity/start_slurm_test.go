@@ -47,7 +47,7 @@ func TestTheStartOfABlock(t *testing.T) {
 	r.explains(id, "Job "+id+" waits for "+block+", which opens at ")
 	r.explains("gpu-1", "Node gpu-1 takes no jobs: "+block+" opens at ")
 	r.explains("gpu", "Partition gpu takes jobs: cr-0e2000000000000b2 is open") // another slot of it
-	r.within(time.Minute, "the job runs", func() bool { j := r.job(id); return j.State == "RUNNING" && !j.Configuring })
+	r.within(time.Minute, "the job runs", func() bool { j := r.job(id); return j.State == "RUNNING" && !j.Configuring() })
 	after := time.Since(opens.Start)
 	if job := r.job(id); job.Start.Before(opens.Start.Add(-time.Second)) || after > 10*time.Second {
 		t.Errorf("the job started at %s and ran %s after the start of the block, %s", job.Start, after, opens.Start)

@@ -98,7 +98,7 @@ func (c *StatusCmd) show(ctx context.Context, g *Globals, t *terminal.Terminal, 
 	sources := sourcesIfAny(ctx, g, cfg)
 	written, _ := sources.State.ReadSnapshot() // what is wrong with it, Look says
 	snap, cluster, answers, err := lifecycle.Look(ctx, sources)
-	var jobs []lifecycle.Job
+	var jobs []capacity.Job
 	if cluster != nil {
 		var jobsErr error
 		if jobs, _, jobsErr = sources.Slurm.Jobs(ctx, cluster.Ours(snap), nil); jobsErr != nil {
@@ -182,7 +182,7 @@ func partitionNames(cfg *config.Config) string {
 	return strings.Join(names, ", ")
 }
 
-func newStatusRow(s lifecycle.SlotStatus, cluster *lifecycle.Cluster, jobs []lifecycle.Job, now time.Time) statusRow {
+func newStatusRow(s lifecycle.SlotStatus, cluster *lifecycle.Cluster, jobs []capacity.Job, now time.Time) statusRow {
 	row := statusRow{Partition: s.Partition.Name, Slot: s.Slot.Name, Reservation: s.Reservation.ID, State: string(s.Reservation.State),
 		Start: s.Window.Start, Fence: s.Window.Fence, End: s.Window.End, NodeStates: counts{},
 		Next: s.Next.What, NextAt: s.Next.At, NextShown: "-"}

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
@@ -35,7 +34,7 @@ func TestSyncFitsJobsWithoutALimit(t *testing.T) {
 			mixed := r.submit("-H", "-p", "gpu,static")
 			never := r.submit("-H", "--time-min=4-0")
 			r.runs(half + "_1")
-			before := map[string]lifecycle.Job{own: r.shown(own), mixed: r.shown(mixed), never: r.shown(never)}
+			before := map[string]capacity.Job{own: r.shown(own), mixed: r.shown(mixed), never: r.shown(never)}
 
 			set := func() []string {
 				t.Helper()
@@ -53,15 +52,15 @@ func TestSyncFitsJobsWithoutALimit(t *testing.T) {
 			for id, comment := range map[string]string{plain: "time=fit", said: "run 7 time=fit", array + "_[1-4%2]": "time=fit", half + "_[2-3]": "time=fit", moved: "time=fit",
 				het + "+0": "time=fit", het + "+1": "time=fit"} {
 				j := r.shown(id)
-				if left := fence.Sub(r.sim.Clock().Now()) - j.Limit.Duration(); !j.Limit.Bounded() || left < 0 || left > 2*60e9 || j.TimeMin != capacity.Minutes(1) || j.Comment != comment {
-					t.Errorf("job %s: %s at least %s, %q; %s short of the fence", id, j.Limit, j.TimeMin, j.Comment, left)
+				if left := fence.Sub(r.sim.Clock().Now()) - j.TimeLimit.Duration(); !j.TimeLimit.Bounded() || left < 0 || left > 2*60e9 || j.TimeMin != capacity.Minutes(1) || j.Comment != comment {
+					t.Errorf("job %s: %s at least %s, %q; %s short of the fence", id, j.TimeLimit, j.TimeMin, j.Comment, left)
 				}
 			}
-			if j := r.shown(wide); j.Limit.Minutes > 3 || j.Constraint != "gpu" {
-				t.Errorf("job %s of two nodes: %s, constraint %q", wide, j.Limit, j.Constraint)
+			if j := r.shown(wide); j.TimeLimit.Minutes > 3 || j.Constraint != "gpu" {
+				t.Errorf("job %s of two nodes: %s, constraint %q", wide, j.TimeLimit, j.Constraint)
 			}
 			for id, was := range before {
-				if j := r.shown(id); j.Limit != was.Limit || j.TimeMin != was.TimeMin || j.Comment != was.Comment {
+				if j := r.shown(id); j.TimeLimit != was.TimeLimit || j.TimeMin != was.TimeMin || j.Comment != was.Comment {
 					t.Errorf("job %s is changed: %+v, was %+v", id, j, was)
 				}
 			}

@@ -257,7 +257,7 @@ func (u *user) trespass(ctx context.Context) {
 	}
 	jobs, _ := client.Jobs(ctx) // none while slurmctld is away
 	for _, j := range jobs {
-		if id := j.DisplayID(); j.User == u.other.name {
+		if id := j.Shown; j.User == u.other.name {
 			tries = append(tries, []string{"scontrol", "requeue", id}, []string{"scontrol", "hold", id}, []string{"scontrol", "update", "jobid=" + id, "comment=mine"})
 		}
 	}
@@ -275,9 +275,9 @@ func (u *user) releaseAllowed() {
 		switch {
 		case j.User != u.name || !j.Held || !j.Pending() || !allowed(j):
 		case j.Reason == "JobHeldAdmin" && !strings.Contains(j.AdminComment, "release it"): // as each hold of ours says
-			u.scontrol("release", j.DisplayID())
+			u.scontrol("release", j.Shown)
 		default:
-			_, _ = u.run(u.ctx, "scontrol", "release", j.DisplayID())
+			_, _ = u.run(u.ctx, "scontrol", "release", j.Shown)
 		}
 	}
 }

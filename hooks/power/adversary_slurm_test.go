@@ -196,8 +196,8 @@ func (a *adversary) startAgain() {
 	for _, j := range a.jobs() {
 		lost := j.State == "TIMEOUT" || j.State == "FAILED" && j.Reason == "JobLaunchFailure" || j.State == "RUNNING" && !j.Configuring() && time.Since(j.Start) > 20*time.Second
 		if lost && allowed(j) {
-			out, err := a.cluster.Command(hookstest.Deadline(a.t), "scontrol", "requeue", j.DisplayID())
-			a.t.Logf("job %s was %s since %s, and is requeued: %v %s", j.DisplayID(), j.State, j.Start.Format(time.TimeOnly), err, out)
+			out, err := a.cluster.Command(hookstest.Deadline(a.t), "scontrol", "requeue", j.Shown)
+			a.t.Logf("job %s was %s since %s, and is requeued: %v %s", j.Shown, j.State, j.Start.Format(time.TimeOnly), err, out)
 		}
 	}
 }
@@ -206,7 +206,7 @@ func (a *adversary) startAgain() {
 func (a *adversary) unrest() (left []string) {
 	for _, j := range a.jobs() {
 		if allowed(j) && (j.Pending() || j.Completing() || !done(j)) {
-			left = append(left, fmt.Sprintf("job %s of account %s in partition %s is %s (%s), restarts %d, limit %s, least %s, %q", j.DisplayID(), j.Account, j.Partition, j.State, j.Reason, j.Restarts, j.TimeLimit, j.TimeMin, j.AdminComment))
+			left = append(left, fmt.Sprintf("job %s of account %s in partition %s is %s (%s), restarts %d, limit %s, least %s, %q", j.Shown, j.Account, j.Partition, j.State, j.Reason, j.Restarts, j.TimeLimit, j.TimeMin, j.AdminComment))
 		}
 	}
 	client := slurm.Client{Conf: a.cluster.Conf()}
@@ -232,11 +232,11 @@ func (a *adversary) unrest() (left []string) {
 func (a *adversary) check() {
 	t := a.t
 	t.Helper()
-	jobs := map[string]slurm.Job{}
+	jobs := map[string]capacity.Job{}
 	finished := 0
 	for _, j := range a.jobs() {
 		jobs[strconv.Itoa(j.ID)] = j
-		id := j.DisplayID()
+		id := j.Shown
 		switch {
 		case !allowed(j):
 		case j.State == "COMPLETED":
@@ -311,20 +311,20 @@ func (a *adversary) runsInBlocks() (runs []string) {
 }
 
 // jobs are all jobs that slurmctld knows, which are all that there ever were.
-func (a *adversary) jobs() []slurm.Job {
+func (a *adversary) jobs() []capacity.Job {
 	client := slurm.Client{Conf: a.cluster.Conf()}
-	var jobs []slurm.Job
+	var jobs []capacity.Job
 	a.until("slurmctld shows its jobs", func() (ok bool) {
 		jobs = nil
-		return client.EachJob(a.ctx, nil, func(j slurm.Job) error { jobs = append(jobs, j); return nil }) == nil
+		return client.EachJob(a.ctx, nil, func(j capacity.Job) error { jobs = append(jobs, j); return nil }) == nil
 	})
 	return jobs
 }
 
-func done(j slurm.Job) bool { return j.State == "COMPLETED" || j.State == "CANCELLED" }
+func done(j capacity.Job) bool { return j.State == "COMPLETED" || j.State == "CANCELLED" }
 
 // allowed reports whether a job, as it is, may run where it wants to, and fits there.
-func allowed(j slurm.Job) bool {
+func allowed(j capacity.Job) bool {
 	wish, problems := capacity.ParseWish(j.Comment)
 	// Moved here without a limit, it waits behind the fence; nobody edits what is moved. So it
 	// does with one of two days that the filter let through unchecked.

@@ -20,7 +20,7 @@ type spot struct {
 
 // ask is what a job of a group asks for by itself; the components of a het job are one.
 type ask struct {
-	jobs  []Job
+	jobs  []capacity.Job
 	nodes map[string]bool // of the group
 	where map[spot]bool
 }
@@ -30,7 +30,7 @@ func (u *powerUp) asks(g group) []ask {
 	among := setOf(g.nodes)
 	var all []ask
 	for _, j := range g.jobs {
-		one := ask{jobs: []Job{j}, nodes: map[string]bool{}, where: map[spot]bool{}}
+		one := ask{jobs: []capacity.Job{j}, nodes: map[string]bool{}, where: map[spot]bool{}}
 		slots, counts := map[string]place{}, map[string]int{}
 		for _, n := range j.Nodes {
 			if at, ours := u.placeOf(n); ours && among[n] {
@@ -68,7 +68,7 @@ func (u *powerUp) asks(g group) []ask {
 // charged are the jobs to be tried without the others of their group. Those that can go to
 // most places come first, of these the ones with fewest nodes, then the oldest. Who comes after
 // them must not enlarge their launch, by a node more, nor narrow it, by a place less.
-func charged(asks []ask) (apart []Job) {
+func charged(asks []ask) (apart []capacity.Job) {
 	order := slices.Clone(asks)
 	slices.SortStableFunc(order, func(a, b ask) int {
 		return cmp.Or(len(b.where)-len(a.where), len(a.nodes)-len(b.nodes), a.jobs[0].ID-b.jobs[0].ID)
@@ -117,7 +117,7 @@ func (u *powerUp) tryApart(outcomes []outcome) (rest []outcome) {
 	u.deciding.Lock()
 	defer u.deciding.Unlock()
 	for _, o := range outcomes {
-		var blame []Job
+		var blame []capacity.Job
 		if o.err != nil && len(o.jobs) > 1 {
 			blame = charged(u.asks(o.group))
 		}

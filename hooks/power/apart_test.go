@@ -26,32 +26,32 @@ func onDemand() *capacity.Snapshot {
 
 // Of jobs whose common launch failed, those are charged that enlarge or narrow it.
 func TestCharged(t *testing.T) {
-	job := func(id int, comment string, nodes ...string) Job {
+	job := func(id int, comment string, nodes ...string) capacity.Job {
 		j := nlp(id, nodes...)
 		j.Comment = comment
 		return j
 	}
-	component := func(j Job, of int) Job { j.HetJobID = of; return j }
+	component := func(j capacity.Job, of int) capacity.Job { j.HetJobID = of; return j }
 	const here, there = "subnet_id=" + subnet1, "subnet_id=" + subnet2
 	for name, c := range map[string]struct {
-		jobs []Job
+		jobs []capacity.Job
 		want []int
 		in   *capacity.Snapshot // onDemand, if nil
 	}{
-		"one job":                          {jobs: []Job{job(1, here, "gpu-1", "gpu-2")}},
-		"alike":                            {jobs: []Job{job(1, "", "gpu-1"), job(2, "", "gpu-1"), job(3, "", "gpu-1")}},
-		"other words":                      {jobs: []Job{job(1, "night run", "gpu-1"), job(2, "on_end=requeue", "gpu-1")}},
-		"the large one":                    {jobs: []Job{job(1, "", "gpu-1", "gpu-2", "gpu-3"), job(2, "", "gpu-1")}, want: []int{1}},
-		"the large one, between two":       {jobs: []Job{job(1, "", "gpu-1", "gpu-2", "gpu-3"), job(2, "", "gpu-1"), job(3, "", "gpu-3")}, want: []int{1}},
-		"a chain: the younger":             {jobs: []Job{job(2, "", "gpu-2", "gpu-3"), job(1, "", "gpu-1", "gpu-2"), job(3, "", "gpu-3", "gpu-4")}, want: []int{2}},
-		"the one with a subnet":            {jobs: []Job{job(1, there, "gpu-1"), job(2, "", "gpu-1")}, want: []int{1}},
-		"many with a subnet":               {jobs: []Job{job(1, there, "gpu-1"), job(2, "", "gpu-1", "gpu-2"), job(3, here, "gpu-2")}, want: []int{1, 3}},
-		"all with the same subnet":         {jobs: []Job{job(1, there, "gpu-1"), job(2, there, "gpu-1")}},
-		"a subnet, beside others' nodes":   {jobs: []Job{job(1, "", "gpu-1"), job(2, there, "gpu-2"), job(3, "", "gpu-1", "gpu-2", "gpu-3")}, want: []int{3}},
-		"components of a het job are one":  {jobs: []Job{component(job(1, "", "gpu-1"), 1), component(job(2, "", "gpu-1", "gpu-2"), 1)}},
-		"a het job is as large as all":     {jobs: []Job{component(job(1, "", "gpu-1"), 1), component(job(2, "", "gpu-2"), 1), job(3, "", "gpu-1")}, want: []int{1, 2}},
-		"a reservation":                    {jobs: []Job{job(1, "capacity_reservation_id="+one, "gpu-1"), job(2, "", "gpu-1")}, want: []int{1}, in: twoReservations()},
-		"what can be launched nowhere now": {jobs: []Job{job(1, "subnet_id=subnet-0fffffffffffffff0", "gpu-1"), job(2, "", "gpu-1")}, want: []int{1}},
+		"one job":                          {jobs: []capacity.Job{job(1, here, "gpu-1", "gpu-2")}},
+		"alike":                            {jobs: []capacity.Job{job(1, "", "gpu-1"), job(2, "", "gpu-1"), job(3, "", "gpu-1")}},
+		"other words":                      {jobs: []capacity.Job{job(1, "night run", "gpu-1"), job(2, "on_end=requeue", "gpu-1")}},
+		"the large one":                    {jobs: []capacity.Job{job(1, "", "gpu-1", "gpu-2", "gpu-3"), job(2, "", "gpu-1")}, want: []int{1}},
+		"the large one, between two":       {jobs: []capacity.Job{job(1, "", "gpu-1", "gpu-2", "gpu-3"), job(2, "", "gpu-1"), job(3, "", "gpu-3")}, want: []int{1}},
+		"a chain: the younger":             {jobs: []capacity.Job{job(2, "", "gpu-2", "gpu-3"), job(1, "", "gpu-1", "gpu-2"), job(3, "", "gpu-3", "gpu-4")}, want: []int{2}},
+		"the one with a subnet":            {jobs: []capacity.Job{job(1, there, "gpu-1"), job(2, "", "gpu-1")}, want: []int{1}},
+		"many with a subnet":               {jobs: []capacity.Job{job(1, there, "gpu-1"), job(2, "", "gpu-1", "gpu-2"), job(3, here, "gpu-2")}, want: []int{1, 3}},
+		"all with the same subnet":         {jobs: []capacity.Job{job(1, there, "gpu-1"), job(2, there, "gpu-1")}},
+		"a subnet, beside others' nodes":   {jobs: []capacity.Job{job(1, "", "gpu-1"), job(2, there, "gpu-2"), job(3, "", "gpu-1", "gpu-2", "gpu-3")}, want: []int{3}},
+		"components of a het job are one":  {jobs: []capacity.Job{component(job(1, "", "gpu-1"), 1), component(job(2, "", "gpu-1", "gpu-2"), 1)}},
+		"a het job is as large as all":     {jobs: []capacity.Job{component(job(1, "", "gpu-1"), 1), component(job(2, "", "gpu-2"), 1), job(3, "", "gpu-1")}, want: []int{1, 2}},
+		"a reservation":                    {jobs: []capacity.Job{job(1, "capacity_reservation_id="+one, "gpu-1"), job(2, "", "gpu-1")}, want: []int{1}, in: twoReservations()},
+		"what can be launched nowhere now": {jobs: []capacity.Job{job(1, "subnet_id=subnet-0fffffffffffffff0", "gpu-1"), job(2, "", "gpu-1")}, want: []int{1}},
 	} {
 		if c.in == nil {
 			c.in = onDemand()
@@ -81,7 +81,7 @@ func TestCharged(t *testing.T) {
 // Nobody is launched again, though some are tried later than others, where it is not certain
 // that nothing is there.
 func TestApartOnlyAfterACertainRefusal(t *testing.T) {
-	g := group{nodes: []string{"gpu-1", "gpu-2"}, jobs: []Job{nlp(1, "gpu-1", "gpu-2"), nlp(2, "gpu-1")}}
+	g := group{nodes: []string{"gpu-1", "gpu-2"}, jobs: []capacity.Job{nlp(1, "gpu-1", "gpu-2"), nlp(2, "gpu-1")}}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	full := fmt.Errorf("%w: full", capacity.ErrNoRoom)
@@ -107,9 +107,9 @@ func TestApartOnlyAfterACertainRefusal(t *testing.T) {
 // Before a launch, those without a wish have their nodes, and then the older ones.
 func TestWithoutWishFirst(t *testing.T) {
 	comments := []string{"subnet_id=" + subnet1, "capacity=reserve", "", "night run", "instance_type=" + wanted, "on_end=hold"}
-	var jobs []Job
+	var jobs []capacity.Job
 	for i, c := range comments {
-		jobs = append(jobs, Job{ID: i, Comment: c})
+		jobs = append(jobs, capacity.Job{ID: i, Comment: c})
 	}
 	var got []int
 	for _, j := range withoutWishFirst(jobs) {
@@ -123,11 +123,11 @@ func TestWithoutWishFirst(t *testing.T) {
 // queue is a Slurm with jobs that wait.
 type queue struct {
 	hostlists
-	jobs  []Job
+	jobs  []capacity.Job
 	begun map[string]time.Time
 }
 
-func (q *queue) Jobs(context.Context) ([]Job, error) { return q.jobs, nil }
+func (q *queue) Jobs(context.Context) ([]capacity.Job, error) { return q.jobs, nil }
 func (q *queue) Begin(_ context.Context, job string, at time.Time) error {
 	q.begun[job] = at
 	return nil
@@ -136,10 +136,10 @@ func (q *queue) Begin(_ context.Context, job string, at time.Time) error {
 // Who is tried after the others starts after them, however long Slurm's own delay is.
 func TestDelayBehind(t *testing.T) {
 	slow := noon.Add(2 * time.Minute)
-	waiting := func(shown string, eligible time.Time) Job {
-		return Job{Shown: shown, Waiting: true, Eligible: eligible}
+	waiting := func(shown string, eligible time.Time) capacity.Job {
+		return capacity.Job{Shown: shown, State: "PENDING", Eligible: eligible}
 	}
-	q := &queue{jobs: []Job{waiting("1", slow), waiting("2", slow), waiting("3", noon), waiting("4", noon), {Shown: "5", Eligible: noon}, waiting("6", slow)}, begun: map[string]time.Time{}}
+	q := &queue{jobs: []capacity.Job{waiting("1", slow), waiting("2", slow), waiting("3", noon), waiting("4", noon), {Shown: "5", Eligible: noon}, waiting("6", slow)}, begun: map[string]time.Time{}}
 	at := noon.Add(time.Minute)
 	pacer{Slurm: q, Log: slog.New(slog.DiscardHandler)}.delay(t.Context(),
 		map[string]time.Time{"1": at, "2": at, "3": at, "4": at, "5": at, "6": noon}, map[string]bool{"2": true, "4": true, "5": true, "6": true})
@@ -152,7 +152,7 @@ func TestDelayBehind(t *testing.T) {
 func TestFailuresOfOneReasonAreMerged(t *testing.T) {
 	why, other := errors.New("full"), errors.New("full")
 	failed := func(n int, err error, behind ...string) outcome {
-		o := outcome{group: group{nodes: []string{fmt.Sprint("gpu-", n)}, jobs: []Job{{ID: n, Shown: fmt.Sprint(n)}}}, err: err,
+		o := outcome{group: group{nodes: []string{fmt.Sprint("gpu-", n)}, jobs: []capacity.Job{{ID: n, Shown: fmt.Sprint(n)}}}, err: err,
 			launched: map[string]launched{fmt.Sprint("gpu-", n): {instance: capacity.Instance{ID: fmt.Sprint("i-", n)}}}}
 		for _, b := range behind {
 			o.behind = map[string]bool{b: true}

@@ -88,7 +88,7 @@ func nodesOf(near []neighbor) (nodes []string) {
 
 // targets are chooseTargets for nodes of a group, beside the nodes that its jobs have already
 // if capacity is held for them.
-func (u *powerUp) targets(jobs []Job, at place, nodes int, among map[string]bool) ([]target, []neighbor, error) {
+func (u *powerUp) targets(jobs []capacity.Job, at place, nodes int, among map[string]bool) ([]target, []neighbor, error) {
 	targets, err := chooseTargets(jobs, at, nodes, u.facts)
 	if err != nil || !holds(targets) {
 		return targets, nil, err
@@ -103,7 +103,7 @@ func holds(targets []target) bool {
 }
 
 // neighbors are the nodes of jobs that are ours and not among those that are launched.
-func (u *powerUp) neighbors(jobs []Job, among map[string]bool) (near []neighbor) {
+func (u *powerUp) neighbors(jobs []capacity.Job, among map[string]bool) (near []neighbor) {
 	seen := map[string]bool{}
 	for _, j := range jobs {
 		for _, n := range j.Nodes {
@@ -154,14 +154,14 @@ func (u *powerUp) besideLaunched(p part, got map[string]launched) ([]target, err
 }
 
 // letGo powers down those of the nodes that no job but the given ones has, when they are idle.
-func (r *Resume) letGo(ctx context.Context, nodes []string, but []Job) {
+func (r *Resume) letGo(ctx context.Context, nodes []string, but []capacity.Job) {
 	if len(nodes) == 0 {
 		return
 	}
 	jobs, err := r.Slurm.Jobs(ctx)
 	used := map[string]bool{}
 	for _, j := range jobs {
-		if j.Allocated && !slices.ContainsFunc(but, func(b Job) bool { return b.ID == j.ID }) {
+		if j.Allocated() && !slices.ContainsFunc(but, func(b capacity.Job) bool { return b.ID == j.ID }) {
 			for _, n := range j.Nodes {
 				used[n] = true
 			}

@@ -70,7 +70,7 @@ func holdingSnapshot() *capacity.Snapshot {
 // they are; jobs for which nothing is held may be anywhere.
 func TestPartsBesideNeighbors(t *testing.T) {
 	job := nlp(1, "gpu-1", "gpu-2", "gpu-3")
-	g := group{nodes: []string{"gpu-2", "gpu-3"}, jobs: []Job{job}}
+	g := group{nodes: []string{"gpu-2", "gpu-3"}, jobs: []capacity.Job{job}}
 	for name, c := range map[string]struct {
 		snap *capacity.Snapshot
 		live capacity.Instance
@@ -106,11 +106,11 @@ func TestPartsBesideNeighbors(t *testing.T) {
 // recorder is a Slurm that keeps what it is told.
 type recorder struct {
 	hostlists
-	jobs []Job
+	jobs []capacity.Job
 	down []string
 }
 
-func (r *recorder) Jobs(context.Context) ([]Job, error) { return r.jobs, nil }
+func (r *recorder) Jobs(context.Context) ([]capacity.Job, error) { return r.jobs, nil }
 func (r *recorder) PowerDown(_ context.Context, nodes []string, _ string) error {
 	r.down = append(r.down, nodes...)
 	return nil
@@ -121,11 +121,11 @@ func (r *recorder) SetAddresses(context.Context, map[string]netip.Addr) error { 
 func TestLetGo(t *testing.T) {
 	waits := nlp(1, "gpu-1", "gpu-2")
 	over := nlp(3, "gpu-1")
-	over.Allocated = false
-	slurm := &recorder{jobs: []Job{waits, nlp(2, "gpu-2"), over}}
+	over.State = "COMPLETED"
+	slurm := &recorder{jobs: []capacity.Job{waits, nlp(2, "gpu-2"), over}}
 	u := newPowerUp(onDemand())
 	u.Slurm = slurm
-	u.letGo(t.Context(), []string{"gpu-1", "gpu-2"}, []Job{waits})
+	u.letGo(t.Context(), []string{"gpu-1", "gpu-2"}, []capacity.Job{waits})
 	if !slices.Equal(slurm.down, []string{"gpu-1"}) {
 		t.Error(slurm.down)
 	}
@@ -179,7 +179,7 @@ func TestPartsInOneZone(t *testing.T) {
 		u.facts.snap, u.facts.reserve.Strict, u.facts.all = snap, true, true
 		u.Settings.Partitions[0].Groups = append(u.Settings.Partitions[0].Groups, capacity.GroupSettings{Name: "big", MaxNodes: 8})
 		nodes := []string{"big-1", "gpu-1", "gpu-2"}
-		g := group{nodes: []string{"gpu-1", "gpu-2", "big-1"}, jobs: []Job{nlp(1, nodes...)}}
+		g := group{nodes: []string{"gpu-1", "gpu-2", "big-1"}, jobs: []capacity.Job{nlp(1, nodes...)}}
 		parts, err := u.parts(g)
 		if err != nil {
 			t.Fatal(err)

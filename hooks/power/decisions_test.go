@@ -56,8 +56,8 @@ func newPowerUp(snap *capacity.Snapshot) *powerUp {
 		facts: &facts{snap: snap, now: noon, taken: map[string]int{}, live: map[string][]capacity.Instance{}}}
 }
 
-func nlp(id int, nodes ...string) Job {
-	return Job{ID: id, Shown: fmt.Sprint(id), Account: "nlp", Nodes: nodes, Allocated: true}
+func nlp(id int, nodes ...string) capacity.Job {
+	return capacity.Job{ID: id, Shown: fmt.Sprint(id), Account: "nlp", Nodes: nodes, State: "RUNNING"}
 }
 
 // Large groups are planned first, and take the room; groups of one node that can go to the
@@ -66,10 +66,10 @@ func TestPlan(t *testing.T) {
 	stranger := nlp(9, "gpu-8")
 	stranger.Account = "vision"
 	groups := []group{
-		{nodes: []string{"gpu-1"}, jobs: []Job{nlp(1, "gpu-1")}},
-		{nodes: []string{"gpu-8"}, jobs: []Job{stranger}},
-		{nodes: []string{"gpu-2"}, jobs: []Job{nlp(2, "gpu-2")}},
-		{nodes: []string{"gpu-3", "gpu-4"}, jobs: []Job{nlp(3, "gpu-3", "gpu-4")}},
+		{nodes: []string{"gpu-1"}, jobs: []capacity.Job{nlp(1, "gpu-1")}},
+		{nodes: []string{"gpu-8"}, jobs: []capacity.Job{stranger}},
+		{nodes: []string{"gpu-2"}, jobs: []capacity.Job{nlp(2, "gpu-2")}},
+		{nodes: []string{"gpu-3", "gpu-4"}, jobs: []capacity.Job{nlp(3, "gpu-3", "gpu-4")}},
 		{nodes: []string{"gpu-5"}, lost: []int{7}},
 		{nodes: []string{"gpu-6"}},
 	}
@@ -111,7 +111,7 @@ func TestPlanOfHeldNodes(t *testing.T) {
 	snap := twoReservations()
 	g := &snap.Partitions[0].Groups[0]
 	g.PurchaseOption, g.Slots[0].ReservationIDs, g.Reserve = capacity.OnDemand, nil, capacity.ReservePerJob
-	groups := []group{{nodes: []string{"gpu-1"}, jobs: []Job{nlp(1, "gpu-1")}}, {nodes: []string{"gpu-2"}, jobs: []Job{nlp(2, "gpu-2")}}, {nodes: []string{"gpu-3"}}, {nodes: []string{"gpu-4"}}}
+	groups := []group{{nodes: []string{"gpu-1"}, jobs: []capacity.Job{nlp(1, "gpu-1")}}, {nodes: []string{"gpu-2"}, jobs: []capacity.Job{nlp(2, "gpu-2")}}, {nodes: []string{"gpu-3"}}, {nodes: []string{"gpu-4"}}}
 	units, refused := newPowerUp(snap).plan(groups)
 	var sizes []int
 	for _, unit := range units {
@@ -130,13 +130,13 @@ func TestPartsOfTwoSlots(t *testing.T) {
 	u := newPowerUp(snap)
 	u.Settings.Partitions[0].Groups[0].Slots = 2
 	nodes := []string{"gpu-a-1", "gpu-a-2", "gpu-b-1"}
-	parts, err := u.parts(group{nodes: nodes, jobs: []Job{nlp(1, nodes...)}})
+	parts, err := u.parts(group{nodes: nodes, jobs: []capacity.Job{nlp(1, nodes...)}})
 	if err != nil || len(parts) != 2 || len(parts[0].nodes) != 2 || parts[0].targets[0].reservationID != one || len(parts[1].nodes) != 1 || parts[1].targets[0].reservationID != two {
 		t.Errorf("%v, %+v", err, parts)
 	}
 	snap.Reservations[1].State = capacity.StateCancelled
 	u.facts = newPowerUp(snap).facts
-	if parts, err := u.parts(group{nodes: nodes, jobs: []Job{nlp(1, nodes...)}}); err == nil || len(u.facts.taken) != 0 {
+	if parts, err := u.parts(group{nodes: nodes, jobs: []capacity.Job{nlp(1, nodes...)}}); err == nil || len(u.facts.taken) != 0 {
 		t.Errorf("without one of them: %+v, taken %v", parts, u.facts.taken)
 	}
 }
@@ -150,22 +150,22 @@ func TestAdmitKeepsJobsApart(t *testing.T) {
 	u := newPowerUp(snap)
 	u.Settings.Partitions[0].Groups[0].Slots = 2
 	alike := nlp(1, "gpu-b-1")
-	job := func(change func(*Job)) Job {
+	job := func(change func(*capacity.Job)) capacity.Job {
 		j := alike
 		change(&j)
 		return j
 	}
 	for name, c := range map[string]struct {
-		job  Job
+		job  capacity.Job
 		node string
 		want capacity.Code
 	}{
 		"as it is":  {alike, "gpu-b-1", capacity.OK},
 		"a slot":    {alike, "gpu-a-1", capacity.TooLong},
-		"a limit":   {job(func(j *Job) { j.TimeLimit = capacity.Minutes(10) }), "gpu-a-1", capacity.OK},
-		"an owner":  {job(func(j *Job) { j.Account = "vision" }), "gpu-b-1", capacity.AccountNotAllowed},
-		"a comment": {job(func(j *Job) { j.Comment = "capacity_reservation_id=cr-0aaaaaaaaaaaaaaa9" }), "gpu-b-1", capacity.UnknownReservation},
-		"a size":    {job(func(j *Job) { j.Nodes = slices.Repeat(j.Nodes, 5) }), "gpu-b-1", capacity.TooManyNodes},
+		"a limit":   {job(func(j *capacity.Job) { j.TimeLimit = capacity.Minutes(10) }), "gpu-a-1", capacity.OK},
+		"an owner":  {job(func(j *capacity.Job) { j.Account = "vision" }), "gpu-b-1", capacity.AccountNotAllowed},
+		"a comment": {job(func(j *capacity.Job) { j.Comment = "capacity_reservation_id=cr-0aaaaaaaaaaaaaaa9" }), "gpu-b-1", capacity.UnknownReservation},
+		"a size":    {job(func(j *capacity.Job) { j.Nodes = slices.Repeat(j.Nodes, 5) }), "gpu-b-1", capacity.TooManyNodes},
 	} {
 		for range 2 {
 			if _, v := u.facts.admit(c.job, u.place(t, c.node)); v.Code != c.want {
@@ -189,7 +189,7 @@ func TestTargetsBesideOtherNodes(t *testing.T) {
 		u.facts.live[c.runs] = []capacity.Instance{{ID: "i-1", ReservationID: one}}
 		job := nlp(1, "gpu-1", "gpu-2", "gpu-3")
 		nodes := []string{"gpu-1", "gpu-2"}
-		targets, _, err := u.chooseTargets([]Job{job}, part{place: u.place(t, "gpu-1"), nodes: nodes}, setOf(nodes))
+		targets, _, err := u.chooseTargets([]capacity.Job{job}, part{place: u.place(t, "gpu-1"), nodes: nodes}, setOf(nodes))
 		if err != nil || len(targets) != 2 || targets[0].reservationID != c.first {
 			t.Errorf("%s: %v, %+v", name, err, targets)
 		}
@@ -284,19 +284,19 @@ func TestTargetsOnDemand(t *testing.T) {
 	snap := twoReservations()
 	g := &snap.Partitions[0].Groups[0]
 	g.PurchaseOption, g.Slots[0].ReservationIDs, g.OtherTypes = capacity.OnDemand, nil, []string{second}
-	named := func(comment string) Job { j := nlp(1, "gpu-1"); j.Comment = comment; return j }
+	named := func(comment string) capacity.Job { j := nlp(1, "gpu-1"); j.Comment = comment; return j }
 	at := newPowerUp(snap).place(t, "gpu-1")
 	for name, c := range map[string]struct {
-		jobs []Job
+		jobs []capacity.Job
 		want string
 	}{
-		"anywhere":          {[]Job{nlp(1, "gpu-1")}, "p5 1, p5 2, p5 3, p5e 1, p5e 2, p5e 3"},
-		"a subnet":          {[]Job{named("subnet_id=" + subnet2)}, "p5 2, p5e 2"},
-		"one of two does":   {[]Job{nlp(1, "gpu-1"), named("subnet_id=" + subnet2)}, "p5 2, p5e 2"},
-		"a type":            {[]Job{named("instance_type=" + second)}, "p5e 1, p5e 2, p5e 3"},
-		"both":              {[]Job{named("instance_type=" + second + " subnet_id=" + subnetToo)}, "p5e 3"},
-		"different subnets": {[]Job{named("subnet_id=" + subnet1), named("subnet_id=" + subnet2)}, "mismatch"},
-		"different types":   {[]Job{named("instance_type=" + wanted), named("instance_type=" + second)}, "mismatch"},
+		"anywhere":          {[]capacity.Job{nlp(1, "gpu-1")}, "p5 1, p5 2, p5 3, p5e 1, p5e 2, p5e 3"},
+		"a subnet":          {[]capacity.Job{named("subnet_id=" + subnet2)}, "p5 2, p5e 2"},
+		"one of two does":   {[]capacity.Job{nlp(1, "gpu-1"), named("subnet_id=" + subnet2)}, "p5 2, p5e 2"},
+		"a type":            {[]capacity.Job{named("instance_type=" + second)}, "p5e 1, p5e 2, p5e 3"},
+		"both":              {[]capacity.Job{named("instance_type=" + second + " subnet_id=" + subnetToo)}, "p5e 3"},
+		"different subnets": {[]capacity.Job{named("subnet_id=" + subnet1), named("subnet_id=" + subnet2)}, "mismatch"},
+		"different types":   {[]capacity.Job{named("instance_type=" + wanted), named("instance_type=" + second)}, "mismatch"},
 	} {
 		got, err := chooseTargets(c.jobs, at, 1, &facts{snap: snap, now: noon})
 		var words []string
@@ -317,14 +317,14 @@ func TestTargetsOnDemand(t *testing.T) {
 			t.Errorf("%s: %q (%v), want %q", name, text, err, c.want)
 		}
 	}
-	held := holdTargets([]target{{subnetID: subnet1}, {subnetID: subnet2}}, *g, []Job{named("capacity=reserve")}, snap, true)
+	held := holdTargets([]target{{subnetID: subnet1}, {subnetID: subnet2}}, *g, []capacity.Job{named("capacity=reserve")}, snap, true)
 	if len(held) != 4 || !held[0].hold || !held[1].hold || held[2].hold || held[3].subnetID != subnet2 {
 		t.Errorf("held first, then without: %+v", held)
 	}
-	if held := holdTargets(held[2:], *g, []Job{named("capacity=reserve")}, snap, false); len(held) != 2 || !held[1].hold {
+	if held := holdTargets(held[2:], *g, []capacity.Job{named("capacity=reserve")}, snap, false); len(held) != 2 || !held[1].hold {
 		t.Errorf("strict: %+v", held)
 	}
-	if held := holdTargets(held[2:], *g, []Job{nlp(1)}, snap, true); len(held) != 2 || held[0].hold {
+	if held := holdTargets(held[2:], *g, []capacity.Job{nlp(1)}, snap, true); len(held) != 2 || held[0].hold {
 		t.Errorf("nobody asks for it: %+v", held)
 	}
 }
@@ -352,7 +352,7 @@ func TestTargetsInAReservation(t *testing.T) {
 	named := nlp(1, "gpu-1")
 	named.Comment = "subnet_id=" + subnet1
 	u := newPowerUp(snap)
-	if got, err := chooseTargets([]Job{named}, u.place(t, "gpu-1"), 1, u.facts); err != nil || len(got) != 1 || got[0].reservationID != one {
+	if got, err := chooseTargets([]capacity.Job{named}, u.place(t, "gpu-1"), 1, u.facts); err != nil || len(got) != 1 || got[0].reservationID != one {
 		t.Errorf("%v, %+v", err, got)
 	}
 	named.Account = "vision"
@@ -414,7 +414,7 @@ func TestFailuresAreCounted(t *testing.T) {
 	var log strings.Builder
 	p := recorded(t, &log, failed(failureMemory+time.Second, "not-open", "1"), failed(failureMemory, "not-open", "1"), failed(time.Hour, "not-open", "1", "2"),
 		failed(0, string(capacity.OK), "1"), suspend, failed(0, string(capacity.BadComment), "2"), elsewhere, elsewhere)
-	if diff := cmp.Diff(map[string]int{"1": 2, "2": 1, "3": 1}, p.failures([]Job{{Shown: "1"}, {Shown: "3"}}, noon)); diff != "" {
+	if diff := cmp.Diff(map[string]int{"1": 2, "2": 1, "3": 1}, p.failures([]capacity.Job{{Shown: "1"}, {Shown: "3"}}, noon)); diff != "" {
 		t.Errorf("failures (-want +got)\n%s", diff)
 	}
 	if diff := cmp.Diff(map[string]int{"2": 1}, p.refusals("gpu", noon)); diff != "" {
@@ -429,7 +429,7 @@ func TestFailuresAreCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.Records = dir
-	if diff := cmp.Diff(map[string]int{"1": 1}, p.failures([]Job{{Shown: "1"}}, noon)); diff != "" {
+	if diff := cmp.Diff(map[string]int{"1": 1}, p.failures([]capacity.Job{{Shown: "1"}}, noon)); diff != "" {
 		t.Errorf("without records (-want +got)\n%s", diff)
 	}
 	if jobs := p.launchedFor([]string{"gpu-1"}); jobs != nil {

@@ -20,8 +20,8 @@ func TestNoteOfRefusedJob(t *testing.T) {
 		until time.Time
 		rest  string
 	}{
-		"first":           {refusedJob{Job: Job{Batch: true}, partition: "gpu", why: why, times: 1}, now, "pcs-capacity: partition gpu refuses this job: wrong-partition: cr-1 is of other; change it before you release it"},
-		"released":        {refusedJob{Job: Job{Batch: true}, partition: "gpu", why: why, times: 3}, now.Add(time.Minute), "pcs-capacity: refused 3 times; partition gpu refuses this job: wrong-partition: cr-1 is of other; change it before you release it"},
+		"first":           {refusedJob{Job: capacity.Job{Batch: true}, partition: "gpu", why: why, times: 1}, now, "pcs-capacity: partition gpu refuses this job: wrong-partition: cr-1 is of other; change it before you release it"},
+		"released":        {refusedJob{Job: capacity.Job{Batch: true}, partition: "gpu", why: why, times: 3}, now.Add(time.Minute), "pcs-capacity: refused 3 times; partition gpu refuses this job: wrong-partition: cr-1 is of other; change it before you release it"},
 		"it has ended":    {refusedJob{partition: "gpu", why: why, times: 3}, time.Time{}, ""},
 		"nothing is held": {refusedJob{partition: "gpu", why: why, times: 1}, time.Time{}, ""},
 	} {
@@ -34,7 +34,7 @@ func TestNoteOfRefusedJob(t *testing.T) {
 
 // A job's nodes that are not being launched hide none of the others.
 func TestLaunchGroupsOfSomeNodes(t *testing.T) {
-	groups := launchGroups([]string{"a", "b", "c"}, []Waiting{{1, []string{"x", "a", "y", "c"}}}, []Job{{ID: 1, Allocated: true}})
+	groups := launchGroups([]string{"a", "b", "c"}, []Waiting{{1, []string{"x", "a", "y", "c"}}}, []capacity.Job{{ID: 1, State: "RUNNING"}})
 	if len(groups) != 2 {
 		t.Fatalf("%+v", groups)
 	}

@@ -135,7 +135,7 @@ func (r *Resume) liveOf(ctx context.Context, nodes []string, all bool) ([]capaci
 // up: it is launched into the reservation where they are.
 func (u *powerUp) lookBeside(groups []group) error {
 	if u.facts.all || !slices.ContainsFunc(groups, func(g group) bool {
-		return slices.ContainsFunc(g.jobs, func(j Job) bool {
+		return slices.ContainsFunc(g.jobs, func(j capacity.Job) bool {
 			return slices.ContainsFunc(j.Nodes, func(n string) bool { return !slices.Contains(g.nodes, n) })
 		})
 	}) {

@@ -1,6 +1,10 @@
 package power
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
 
 // group is a set of nodes that is launched whole or not at all: the nodes of one job,
 // and those of every job that shares a node with it.
@@ -9,7 +13,7 @@ type group struct {
 	nodes []string
 	// jobs that wait for a node of the group and still hold it, by id; none for nodes
 	// that sync or an administrator powered up.
-	jobs []Job
+	jobs []capacity.Job
 	// lost are jobs that ended between the power-up and this hook.
 	lost []int
 }
@@ -22,7 +26,7 @@ type Waiting struct {
 
 // launchGroups puts nodes into groups, in the order of their first nodes. nodes are
 // sorted; nodes of jobs that are not among them are passed over.
-func launchGroups(nodes []string, waits []Waiting, known []Job) []group {
+func launchGroups(nodes []string, waits []Waiting, known []capacity.Job) []group {
 	leader := map[string]string{}
 	for _, n := range nodes {
 		leader[n] = n
@@ -46,9 +50,9 @@ func launchGroups(nodes []string, waits []Waiting, known []Job) []group {
 			}
 		}
 	}
-	holds := map[int]Job{} // of those that have their nodes
+	holds := map[int]capacity.Job{} // of those that have their nodes
 	for _, j := range known {
-		if j.Allocated {
+		if j.Allocated() {
 			holds[j.ID] = j
 		}
 	}
@@ -73,12 +77,12 @@ func launchGroups(nodes []string, waits []Waiting, known []Job) []group {
 		switch {
 		case !there:
 			g.lost = append(g.lost, w.Job)
-		case !slices.ContainsFunc(g.jobs, func(j Job) bool { return j.ID == w.Job }):
+		case !slices.ContainsFunc(g.jobs, func(j capacity.Job) bool { return j.ID == w.Job }):
 			g.jobs = append(g.jobs, job)
 		}
 	}
 	for _, g := range groups {
-		slices.SortFunc(g.jobs, func(a, b Job) int { return a.ID - b.ID })
+		slices.SortFunc(g.jobs, func(a, b capacity.Job) int { return a.ID - b.ID })
 	}
 	return groups
 }

@@ -11,10 +11,10 @@ import (
 )
 
 func TestLaunchGroups(t *testing.T) {
-	holds := func(ids ...int) []Job {
-		var jobs []Job
+	holds := func(ids ...int) []capacity.Job {
+		var jobs []capacity.Job
 		for _, id := range ids {
-			jobs = append(jobs, Job{ID: id, Allocated: true})
+			jobs = append(jobs, capacity.Job{ID: id, State: "RUNNING"})
 		}
 		return jobs
 	}
@@ -26,7 +26,7 @@ func TestLaunchGroups(t *testing.T) {
 	for name, test := range map[string]struct {
 		nodes []string
 		waits []Waiting
-		known []Job
+		known []capacity.Job
 		want  []want
 	}{
 		"no job: each node for itself": {nodes: []string{"a", "b"}, want: []want{{Nodes: []string{"a"}}, {Nodes: []string{"b"}}}},
@@ -41,7 +41,7 @@ func TestLaunchGroups(t *testing.T) {
 			want: []want{{Nodes: []string{"a"}, Jobs: []int{1}}}},
 		"a job that ended": {nodes: []string{"a"}, waits: []Waiting{{1, []string{"a"}}},
 			want: []want{{Nodes: []string{"a"}, Lost: []int{1}}}},
-		"a job that was requeued meanwhile": {nodes: []string{"a"}, waits: []Waiting{{1, []string{"a"}}}, known: []Job{{ID: 1}},
+		"a job that was requeued meanwhile": {nodes: []string{"a"}, waits: []Waiting{{1, []string{"a"}}}, known: []capacity.Job{{ID: 1}},
 			want: []want{{Nodes: []string{"a"}, Lost: []int{1}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -64,7 +64,7 @@ func TestLaunchGroups(t *testing.T) {
 }
 
 func TestLaunchToken(t *testing.T) {
-	job, what := []Job{{ID: 7, Restarts: 1}}, []string{"cr-1", "subnet-1", "p5.48xlarge", "lt-1:1"}
+	job, what := []capacity.Job{{ID: 7, Restarts: 1}}, []string{"cr-1", "subnet-1", "p5.48xlarge", "lt-1:1"}
 	base := launchToken("lab", job, "gpu-[1-2]", what, noon, 0)
 	if len(base) > 64 {
 		t.Errorf("EC2 takes 64 characters, not %d", len(base))
@@ -77,9 +77,9 @@ func TestLaunchToken(t *testing.T) {
 		t.Error("nodes without a job: a repetition at once must be the same launch")
 	}
 	for name, other := range map[string]string{
-		"requeued":      launchToken("lab", []Job{{ID: 7, Restarts: 2}}, "gpu-[1-2]", what, noon, 0),
-		"another job":   launchToken("lab", []Job{{ID: 71}}, "gpu-[1-2]", what, noon, 0),
-		"two jobs":      launchToken("lab", []Job{{ID: 7, Restarts: 1}, {ID: 8}}, "gpu-[1-2]", what, noon, 0),
+		"requeued":      launchToken("lab", []capacity.Job{{ID: 7, Restarts: 2}}, "gpu-[1-2]", what, noon, 0),
+		"another job":   launchToken("lab", []capacity.Job{{ID: 71}}, "gpu-[1-2]", what, noon, 0),
+		"two jobs":      launchToken("lab", []capacity.Job{{ID: 7, Restarts: 1}, {ID: 8}}, "gpu-[1-2]", what, noon, 0),
 		"other nodes":   launchToken("lab", job, "gpu-[1-3]", what, noon, 0),
 		"other cluster": launchToken("lab2", job, "gpu-[1-2]", what, noon, 0),
 		"next attempt":  launchToken("lab", job, "gpu-[1-2]", what, noon, 1),
@@ -97,25 +97,27 @@ func TestLaunchToken(t *testing.T) {
 func TestChooseTargets(t *testing.T) {
 	snap := twoReservations()
 	at := place{partition: capacity.PartitionSettings{Name: "gpu"}, group: capacity.GroupSettings{Name: "gpu"}, slot: "gpu"}
-	job := func(account, comment string) Job { return Job{ID: 7, Account: account, Comment: comment} }
+	job := func(account, comment string) capacity.Job {
+		return capacity.Job{ID: 7, Account: account, Comment: comment}
+	}
 	const inOne, inTwo = one + " " + subnet1, two + " " + subnet2
 	for name, test := range map[string]struct {
-		jobs  []Job
+		jobs  []capacity.Job
 		nodes int
 		taken map[string]int
 		want  string // RESERVATION SUBNET, in the order to try; or the code of a refusal
 	}{
 		"no job":                  {nil, 1, nil, inTwo + " " + inOne},
-		"first of the settings":   {[]Job{job("nlp", "")}, 2, nil, inTwo + " " + inOne},
-		"first with room":         {[]Job{job("nlp", "")}, 2, map[string]int{two: 1}, inOne + " " + inTwo},
-		"named":                   {[]Job{job("nlp", "capacity_reservation_id="+one)}, 1, nil, inOne},
-		"one names, one does not": {[]Job{job("nlp", "capacity_reservation_id="+one), job("nlp", "")}, 1, nil, inOne},
-		"named subnet":            {[]Job{job("nlp", "subnet_id=subnet-00000000000000003")}, 1, nil, two + " subnet-00000000000000003"},
-		"two names":               {[]Job{job("nlp", "capacity_reservation_id="+one), job("nlp", "capacity_reservation_id="+two)}, 1, nil, "different-reservations"},
-		"account":                 {[]Job{job("nlp", ""), job("vision", "")}, 1, nil, "account-not-allowed"},
-		"of another partition":    {[]Job{job("nlp", "capacity_reservation_id=cr-0ffffffffffffffff")}, 1, nil, "unknown-reservation"},
-		"bad comment":             {[]Job{job("nlp", "capacity_reservation_id=x")}, 1, nil, "bad-comment"},
-		"too large for all":       {[]Job{{ID: 7, Account: "nlp", Nodes: make([]string, 5)}}, 5, nil, "too-many-nodes"},
+		"first of the settings":   {[]capacity.Job{job("nlp", "")}, 2, nil, inTwo + " " + inOne},
+		"first with room":         {[]capacity.Job{job("nlp", "")}, 2, map[string]int{two: 1}, inOne + " " + inTwo},
+		"named":                   {[]capacity.Job{job("nlp", "capacity_reservation_id="+one)}, 1, nil, inOne},
+		"one names, one does not": {[]capacity.Job{job("nlp", "capacity_reservation_id="+one), job("nlp", "")}, 1, nil, inOne},
+		"named subnet":            {[]capacity.Job{job("nlp", "subnet_id=subnet-00000000000000003")}, 1, nil, two + " subnet-00000000000000003"},
+		"two names":               {[]capacity.Job{job("nlp", "capacity_reservation_id="+one), job("nlp", "capacity_reservation_id="+two)}, 1, nil, "different-reservations"},
+		"account":                 {[]capacity.Job{job("nlp", ""), job("vision", "")}, 1, nil, "account-not-allowed"},
+		"of another partition":    {[]capacity.Job{job("nlp", "capacity_reservation_id=cr-0ffffffffffffffff")}, 1, nil, "unknown-reservation"},
+		"bad comment":             {[]capacity.Job{job("nlp", "capacity_reservation_id=x")}, 1, nil, "bad-comment"},
+		"too large for all":       {[]capacity.Job{{ID: 7, Account: "nlp", Nodes: make([]string, 5)}}, 5, nil, "too-many-nodes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := chooseTargets(test.jobs, at, test.nodes, &facts{snap: snap, now: noon, taken: test.taken})
@@ -170,9 +172,9 @@ func TestChooseTargetsOnDemand(t *testing.T) {
 		"held, the cheapest": {[]string{"capacity=reserve"}, false, "held-p5e/az1 held-p5e/az2 held-p5/az1 held-p5/az2 p5e/az1 p5e/az2 p5/az1 p5/az2", capacity.CheapestFirst},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var jobs []Job
+			var jobs []capacity.Job
 			for n, comment := range test.comments {
-				jobs = append(jobs, Job{ID: n + 1, Comment: comment})
+				jobs = append(jobs, capacity.Job{ID: n + 1, Comment: comment})
 			}
 			targets, err := chooseTargets(jobs, at, 2, &facts{snap: snap, reserve: capacity.Reserve{Strict: test.strict, Order: test.order, Prices: prices}})
 			var words []string

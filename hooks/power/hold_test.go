@@ -60,7 +60,7 @@ func heldPart(u *powerUp, t *testing.T) (part, unit, target) {
 	job := nlp(1, "gpu-1")
 	in := target{subnetID: subnet1, azID: "az1", instanceType: wanted, kind: capacity.OnDemand, hold: true}
 	p := part{place: u.place(t, "gpu-1"), nodes: []string{"gpu-1"}, targets: []target{in}}
-	return p, unit{groups: []group{{nodes: p.nodes, jobs: []Job{job}}}, parts: []part{p}}, in
+	return p, unit{groups: []group{{nodes: p.nodes, jobs: []capacity.Job{job}}}, parts: []part{p}}, in
 }
 
 // awsError is an answer of AWS.

@@ -12,7 +12,7 @@ import (
 // Slurm is what the power hooks ask and tell slurmctld.
 type Slurm interface {
 	// Jobs are all jobs that slurmctld knows, in one call.
-	Jobs(ctx context.Context) ([]Job, error)
+	Jobs(ctx context.Context) ([]capacity.Job, error)
 	// Power is what each of the nodes does; those that Slurm does not have, or does not show,
 	// are missing.
 	Power(ctx context.Context, nodes []string) (map[string]Power, error)

@@ -189,7 +189,7 @@ func (u *powerUp) runInstances(p part, what unit, t target, nodes []string) (map
 }
 
 // jobsOf are the jobs of groups that have any of the nodes, and their ids as squeue shows them.
-func (what unit) jobsOf(nodes []string) (jobs []Job, shown []string) {
+func (what unit) jobsOf(nodes []string) (jobs []capacity.Job, shown []string) {
 	among := setOf(nodes)
 	for _, g := range what.groups {
 		if slices.ContainsFunc(g.nodes, func(n string) bool { return among[n] }) {
@@ -205,7 +205,7 @@ func (what unit) jobsOf(nodes []string) (jobs []Job, shown []string) {
 // failed. Nodes that no job waits for have nothing that tells two power-ups apart but
 // time, so theirs is good for ten seconds of AWS's clock. attempt counts launches under the
 // same circumstances that have ended since: EC2 launches nothing under their token.
-func launchToken(cluster string, jobs []Job, hostlist string, what []string, now time.Time, attempt int) string {
+func launchToken(cluster string, jobs []capacity.Job, hostlist string, what []string, now time.Time, attempt int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%q %q %q %d", cluster, hostlist, what, attempt)
 	for _, j := range jobs {

@@ -45,7 +45,7 @@ func pause(failures int) time.Duration {
 
 // failures counts those of each job, by its shown name, that the records have since a
 // while before now, which is AWS's time. A job that is failing now has one at least.
-func (p pacer) failures(jobs []Job, now time.Time) map[string]int {
+func (p pacer) failures(jobs []capacity.Job, now time.Time) map[string]int {
 	count := p.count(now, func(r state.Record) bool { return !ofOwner(capacity.Code(r.Code)) })
 	for _, j := range jobs {
 		count[j.Shown] = max(count[j.Shown], 1)
@@ -116,7 +116,7 @@ func (p pacer) delay(ctx context.Context, begin map[string]time.Time, behind map
 		if after := j.Eligible.Add(firstPause); behind[j.Shown] && after.After(at) {
 			at = after
 		}
-		if !ours || !j.Waiting || !j.Eligible.Before(at) {
+		if !ours || !j.Pending() || !j.Eligible.Before(at) {
 			continue
 		}
 		if err := p.Slurm.Begin(ctx, j.Shown, at); err != nil {

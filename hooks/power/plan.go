@@ -126,7 +126,7 @@ func (u *powerUp) parts(g group) ([]part, error) {
 
 // chooseTargets is where nodes of jobs can be launched, in the order to try: first where
 // other nodes of the jobs run already, then by room.
-func (u *powerUp) chooseTargets(jobs []Job, p part, among map[string]bool) ([]target, []neighbor, error) {
+func (u *powerUp) chooseTargets(jobs []capacity.Job, p part, among map[string]bool) ([]target, []neighbor, error) {
 	targets, near, err := u.targets(jobs, p.place, len(p.nodes), among)
 	if err != nil {
 		return nil, nil, err

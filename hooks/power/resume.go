@@ -143,7 +143,7 @@ type powerUp struct {
 	// deciding is held while it is decided what is launched. known are the jobs as they were
 	// when the run began.
 	deciding sync.Mutex
-	known    []Job
+	known    []capacity.Job
 
 	mu   sync.Mutex
 	held []*heldFor
@@ -162,7 +162,7 @@ func (r *Resume) launchNodes(ctx context.Context, nodes []string, waits []Waitin
 	var cluster string
 	var resumeTimeout time.Duration
 	var power map[string]Power
-	var jobs []Job
+	var jobs []capacity.Job
 	var askErr, powerErr, jobsErr, factsErr error
 	var reads sync.WaitGroup
 	reads.Go(func() { jobs, jobsErr = r.Slurm.Jobs(reading) }) // of many jobs it takes longest

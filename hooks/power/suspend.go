@@ -111,7 +111,7 @@ func (s *Suspend) pace(ctx context.Context, nodes []string) {
 		s.Log.Warn("jobs whose nodes did not boot are tried again at once", "jobs", shown, "err", err)
 		return
 	}
-	jobs := slices.DeleteFunc(all, func(j Job) bool { return !j.Waiting || !slices.Contains(shown, j.Shown) })
+	jobs := slices.DeleteFunc(all, func(j capacity.Job) bool { return !j.Pending() || !slices.Contains(shown, j.Shown) })
 	shown = shown[:0]
 	for _, j := range jobs {
 		shown = append(shown, j.Shown)

@@ -16,7 +16,7 @@ import (
 
 // refusedJob is a job that has nodes which it may not have: never as it is, or not now.
 type refusedJob struct {
-	Job
+	capacity.Job
 	// partition of the settings that refuses it.
 	partition string
 	why       *refusal
@@ -41,17 +41,17 @@ func (j refusedJob) name() string {
 // refusedJobs are those of the jobs that must not keep others from their nodes: who is
 // refused for good, and of those who share nodes whoever cannot be launched with the others.
 // Of a het job all components are refused if one is: Slurm starts them together or not at all.
-func (u *powerUp) refusedJobs(nodes []string, jobs []Job) []refusedJob {
+func (u *powerUp) refusedJobs(nodes []string, jobs []capacity.Job) []refusedJob {
 	refused := wholeHetJobs(u.refusedForGood(nodes, jobs), jobs)
 	groups, _ := apart(launchGroups(nodes, waiting(jobs), jobs), refused)
 	return append(refused, wholeHetJobs(u.refusedNow(groups), jobs)...)
 }
 
 // refusedForGood are the jobs that are refused for good, each looked at alone.
-func (u *powerUp) refusedForGood(nodes []string, jobs []Job) (refused []refusedJob) {
+func (u *powerUp) refusedForGood(nodes []string, jobs []capacity.Job) (refused []refusedJob) {
 	among := setOf(nodes)
 	for _, j := range jobs {
-		if !j.Allocated {
+		if !j.Allocated() {
 			continue
 		}
 		asked := map[string]bool{}
@@ -85,7 +85,7 @@ func (u *powerUp) refusedNow(groups []group) (refused []refusedJob) {
 	for _, g := range groups {
 		var later []refusedJob
 		among := setOf(g.nodes)
-		kept := map[string][]Job{} // by slot
+		kept := map[string][]capacity.Job{} // by slot
 		for _, j := range withoutWishFirst(g.jobs) {
 			slots, nodes := map[string]place{}, map[string]int{}
 			for _, n := range j.Nodes {
@@ -115,8 +115,8 @@ func (u *powerUp) refusedNow(groups []group) (refused []refusedJob) {
 	return refused
 }
 
-func withoutWishFirst(jobs []Job) []Job {
-	wishes := func(j Job) int {
+func withoutWishFirst(jobs []capacity.Job) []capacity.Job {
+	wishes := func(j capacity.Job) int {
 		wish, _ := capacity.ParseWish(j.Comment)
 		if wish.Names() || wish.Capacity != "" {
 			return 1
@@ -124,20 +124,20 @@ func withoutWishFirst(jobs []Job) []Job {
 		return 0
 	}
 	sorted := slices.Clone(jobs)
-	slices.SortStableFunc(sorted, func(a, b Job) int { return wishes(a) - wishes(b) })
+	slices.SortStableFunc(sorted, func(a, b capacity.Job) int { return wishes(a) - wishes(b) })
 	return sorted
 }
 
 // wholeHetJobs adds the other components of het jobs.
-func wholeHetJobs(refused []refusedJob, jobs []Job) []refusedJob {
+func wholeHetJobs(refused []refusedJob, jobs []capacity.Job) []refusedJob {
 	for _, r := range refused {
 		if r.HetJobID == 0 {
 			continue
 		}
-		leader := slices.IndexFunc(jobs, func(j Job) bool { return j.ID == r.HetJobID })
+		leader := slices.IndexFunc(jobs, func(j capacity.Job) bool { return j.ID == r.HetJobID })
 		for _, j := range jobs {
 			known := slices.IndexFunc(refused, func(o refusedJob) bool { return o.ID == j.ID })
-			if j.HetJobID != r.HetJobID || !j.Allocated {
+			if j.HetJobID != r.HetJobID || !j.Allocated() {
 				continue
 			}
 			if known < 0 {
@@ -156,7 +156,7 @@ func wholeHetJobs(refused []refusedJob, jobs []Job) []refusedJob {
 // that have one.
 func apart(groups []group, refused []refusedJob) (without []group, nodes []string) {
 	for _, g := range groups {
-		if slices.ContainsFunc(g.jobs, func(j Job) bool {
+		if slices.ContainsFunc(g.jobs, func(j capacity.Job) bool {
 			return slices.ContainsFunc(refused, func(r refusedJob) bool { return r.ID == j.ID })
 		}) {
 			nodes = append(nodes, g.nodes...)
@@ -179,7 +179,7 @@ func (u *powerUp) takeOut(nodes []string, refused []refusedJob) (groups []group,
 	if sorted, err := u.Slurm.Expand(u.Slurm.Hostlist(nodes)); err == nil { // they may be of several groups
 		nodes = sorted
 	}
-	var jobs []Job
+	var jobs []capacity.Job
 	all := func(err error) []outcome {
 		for _, g := range launchGroups(nodes, waiting(jobs), jobs) {
 			failed = append(failed, outcome{group: g, err: err})
@@ -219,10 +219,10 @@ func (u *powerUp) takeOut(nodes []string, refused []refusedJob) (groups []group,
 }
 
 // waiting are the nodes that jobs have.
-func waiting(jobs []Job) []Waiting {
+func waiting(jobs []capacity.Job) []Waiting {
 	var waits []Waiting
 	for _, j := range jobs {
-		if j.Allocated {
+		if j.Allocated() {
 			waits = append(waits, Waiting{j.ID, j.Nodes})
 		}
 	}
@@ -233,7 +233,7 @@ func waiting(jobs []Job) []Waiting {
 // ends those that Slurm cannot requeue. It returns all jobs as they are then. The owners are
 // told first: whatever happens to this hook, a job that is held has the reason. One that is
 // not held has Slurm's own delay of ten seconds and more to get its begin time.
-func (u *powerUp) requeueHeld(ctx context.Context, refused []refusedJob) ([]Job, error) {
+func (u *powerUp) requeueHeld(ctx context.Context, refused []refusedJob) ([]capacity.Job, error) {
 	texts := u.tell(ctx, refused)
 	var held, later, once, others []string
 	for _, r := range refused {
@@ -276,7 +276,7 @@ func (u *powerUp) requeueHeld(ctx context.Context, refused []refusedJob) ([]Job,
 	if err != nil {
 		return nil, err
 	}
-	now := map[int]Job{}
+	now := map[int]capacity.Job{}
 	for _, j := range jobs {
 		now[j.ID] = j
 	}
@@ -295,7 +295,7 @@ func (u *powerUp) requeueHeld(ctx context.Context, refused []refusedJob) ([]Job,
 	if err == nil {
 		u.running.Go(func() { u.keepHeld(refused, now) })
 		for _, r := range refused {
-			u.letGo(ctx, r.why.letGo, []Job{r.Job})
+			u.letGo(ctx, r.why.letGo, []capacity.Job{r.Job})
 		}
 	}
 	return jobs, err
@@ -303,7 +303,9 @@ func (u *powerUp) requeueHeld(ctx context.Context, refused []refusedJob) ([]Job,
 
 // keeps reports whether the job, as it is now, was not taken out: it has the nodes of the run
 // that was refused. One that has been started again since has others.
-func (j refusedJob) keeps(now Job) bool { return now.Allocated && now.Restarts == j.Restarts }
+func (j refusedJob) keeps(now capacity.Job) bool {
+	return now.Allocated() && now.Restarts == j.Restarts
+}
 
 // tell records refusals, counts them and writes the reasons into the jobs' AdminComments,
 // in one call for all that have the same one. It returns the texts.
@@ -387,7 +389,7 @@ func (j refusedJob) note(now time.Time) string {
 // them, and from the second time on until sync lets their owners do that. A job that other
 // partitions have not refused goes on in these. One that is refused now alone gets its begin
 // time. was are the jobs as they wait now.
-func (u *powerUp) keepHeld(refused []refusedJob, was map[int]Job) {
+func (u *powerUp) keepHeld(refused []refusedJob, was map[int]capacity.Job) {
 	ctx, cancel := context.WithTimeout(u.last, u.budget/failuresOfBudget)
 	defer cancel()
 	var longer, owners []string

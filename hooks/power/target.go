@@ -34,7 +34,7 @@ func (r *refusal) Error() string { return r.code + ": " + r.message }
 // chooseTargets finds the reservations of a slot that every one of the jobs is admitted to,
 // those with room for so many nodes first, each with the one subnet of the node group in
 // its zone. Nodes without a job may have any that has the slot.
-func chooseTargets(jobs []Job, at place, nodes int, f *facts) ([]target, error) {
+func chooseTargets(jobs []capacity.Job, at place, nodes int, f *facts) ([]target, error) {
 	p, g, slot := f.settings(at)
 	var common []capacity.Reservation
 	if len(jobs) == 0 {
@@ -119,7 +119,7 @@ type admitted struct {
 
 // admit is AdmitLaunch for a job, once for all jobs that are alike, such as the tasks of an
 // array.
-func (f *facts) admit(j Job, at place) ([]capacity.Reservation, capacity.Verdict) {
+func (f *facts) admit(j capacity.Job, at place) ([]capacity.Reservation, capacity.Verdict) {
 	key := asked{at.slot, j.Account, j.Comment, j.TimeLimit, len(j.Nodes)}
 	a, known := f.admitted[key]
 	if !known {
@@ -133,13 +133,13 @@ func (f *facts) admit(j Job, at place) ([]capacity.Reservation, capacity.Verdict
 	return a.reservations, a.verdict
 }
 
-func launchRequest(j Job, p capacity.Partition) capacity.Request {
+func launchRequest(j capacity.Job, p capacity.Partition) capacity.Request {
 	return capacity.Request{Partitions: []string{p.Name}, Account: j.Account, Comment: j.Comment, TimeLimit: j.TimeLimit, Nodes: len(j.Nodes)}
 }
 
 // refusedForGood is why a job may not have nodes of a place, if that is something which
 // time does not change; nil if it is not.
-func refusedForGood(j Job, at place, f *facts) *refusal {
+func refusedForGood(j capacity.Job, at place, f *facts) *refusal {
 	_, v := f.admit(j, at)
 	if !v.Refused || !ofOwner(v.Code) {
 		return nil
@@ -203,7 +203,7 @@ func targetsIn(g capacity.NodeGroup, r capacity.Reservation, requests []capacity
 
 // holdTargets are the targets with capacity held first, if it is for any of the jobs; then,
 // with orPlain, those without.
-func holdTargets(targets []target, g capacity.NodeGroup, jobs []Job, snap *capacity.Snapshot, orPlain bool) []target {
+func holdTargets(targets []target, g capacity.NodeGroup, jobs []capacity.Job, snap *capacity.Snapshot, orPlain bool) []target {
 	var wishes []capacity.Wish
 	for _, j := range jobs {
 		wish, _ := capacity.ParseWish(j.Comment)

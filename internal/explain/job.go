@@ -10,42 +10,17 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// Job is a job as Slurm shows it; times are AWS's.
-type Job struct {
-	// Shown is what squeue shows, 12_3.
-	Shown   string
-	Request capacity.Request
-	// State is Slurm's base state: RUNNING, PENDING, …; Reason why it waits, in Slurm's words.
-	State, Reason string
-	Configuring   bool
-	Held          bool
-	// Start of a job that waits is Slurm's estimate; zero if it has none.
-	Start, End time.Time
-	// Nodes is a hostlist.
-	Nodes string
-	// Restarts is how often Slurm has requeued it.
-	Restarts int
-	// Requeues: Slurm can requeue it.
-	Requeues     bool
-	AdminComment string
-}
-
-// Is reports whether the job is the one that somebody names: 7, 7_3, or 7 of an array or a
-// het job.
-func (j Job) Is(name string) bool {
-	return j.Shown == name || strings.HasPrefix(j.Shown, name+"_") || strings.HasPrefix(j.Shown, name+"+")
-}
-
 // ourWord begins an AdminComment that a program of ours wrote.
 const ourWord = "pcs-capacity: "
 
 // aYear is from when on Slurm's estimate of a start is that of the end of an infinite fence.
 const aYear = 300 * 24 * time.Hour
 
-// OfJob says why a job does not start, or what becomes of it.
-func OfJob(j Job, snap *capacity.Snapshot, records []state.Record, now time.Time) Explanation {
+// OfJob says why a job does not start, or what becomes of it. now is AWS's.
+func OfJob(j capacity.Job, snap *capacity.Snapshot, records []state.Record, now time.Time) Explanation {
 	e := Explanation{Subject: "job " + j.Shown, Facts: []Fact{}}
-	req := j.Request
+	req := snap.Request(j)
+	j = j.ByClock(snap.ClockOffset.Duration)
 	prospects := capacity.Prospects(req, snap.Within(req.Constraint), now)
 	e.fact("partition", "%s", strings.Join(req.Partitions, ", "))
 	limit := req.TimeLimit.String()
@@ -60,7 +35,7 @@ func OfJob(j Job, snap *capacity.Snapshot, records []state.Record, now time.Time
 	}
 	e.fact("constraint", "%s", req.Constraint)
 	switch {
-	case j.State == "RUNNING" && j.Configuring:
+	case j.State == "RUNNING" && j.Configuring():
 		e.boots(j)
 	case j.State == "RUNNING" || j.State == "SUSPENDED":
 		e.runs(j, snap, now)
@@ -71,7 +46,7 @@ func OfJob(j Job, snap *capacity.Snapshot, records []state.Record, now time.Time
 		e.Code, e.Answer = Unmanaged, fmt.Sprintf("Job %s waits in a partition that pcs-capacity does not manage.", j.Shown)
 		e.Advice = fmt.Sprintf("Ask Slurm: `scontrol show job %s`.", j.Shown)
 	default:
-		e.waits(j, prospects, snap, records, now)
+		e.waits(j, req, prospects, snap, records, now)
 	}
 	for _, p := range prospects {
 		if p.Reservation.ID != "" && j.State == "PENDING" {
@@ -103,8 +78,8 @@ func OfJob(j Job, snap *capacity.Snapshot, records []state.Record, now time.Time
 }
 
 // limitOf says what sync did, or may yet do, to a job's time limit; "" if nothing.
-func limitOf(j Job, snap *capacity.Snapshot, now time.Time) string {
-	wish, _ := capacity.ParseWish(j.Request.Comment)
+func limitOf(j capacity.Job, snap *capacity.Snapshot, now time.Time) string {
+	wish, _ := capacity.ParseWish(j.Comment)
 	upTo := ""
 	if wish.FitLimit.Bounded() {
 		upTo = ", up to the stated " + wish.FitLimit.String()
@@ -112,11 +87,11 @@ func limitOf(j Job, snap *capacity.Snapshot, now time.Time) string {
 	if j.State == "PENDING" && wish.Fit {
 		return "fitted to what a block leaves, and by sync to the fence once the job runs" + upTo
 	}
-	if j.State != "RUNNING" || j.Configuring || !j.Request.TimeLimit.Bounded() || j.End.IsZero() {
+	if j.State != "RUNNING" || j.Configuring() || !j.TimeLimit.Bounded() || j.End.IsZero() {
 		return ""
 	}
 	var fence time.Time
-	for _, name := range j.Request.Partitions {
+	for _, name := range j.Partitions() {
 		if t := snap.FenceOf(name, j.Nodes, now); !t.IsZero() && (fence.IsZero() || t.Before(fence)) {
 			fence = t
 		}
@@ -129,7 +104,7 @@ func limitOf(j Job, snap *capacity.Snapshot, now time.Time) string {
 		return "fitted by sync to the fence, " + capacity.FormatUTC(fence) + upTo
 	case left.Abs() <= atFence:
 		return "ends at the fence, " + capacity.FormatUTC(fence) + ": sync lowers one that crosses it"
-	case left > 0 && wish.Fit && j.Request.TimeMin.Bounded():
+	case left > 0 && wish.Fit && j.TimeMin.Bounded():
 		return "sync may raise it to the fence, " + capacity.FormatUTC(fence) + upTo
 	}
 	return ""
@@ -139,42 +114,43 @@ func limitOf(j Job, snap *capacity.Snapshot, now time.Time) string {
 const atFence = time.Minute
 
 // beginOf names the begin time of a job that sync gave one when it was requeued at a fence.
-func beginOf(j Job) string {
+func beginOf(j capacity.Job) string {
 	why, requeued := toldThat(j.AdminComment, "requeued")
-	begin := capacity.FormatUTC(j.Request.Begin)
+	begin := capacity.FormatUTC(j.Eligible)
 	if j.State != "PENDING" || !requeued || !strings.HasSuffix(why, "must be free of jobs by "+begin) {
 		return ""
 	}
 	return begin + ", set by sync: the fence"
 }
 
-func (e *Explanation) boots(j Job) {
-	e.Code, e.Answer = Boots, fmt.Sprintf("Job %s has its nodes, %s, and waits until they have booted.", j.Shown, j.Nodes)
+func (e *Explanation) boots(j capacity.Job) {
+	e.Code, e.Answer = Boots, fmt.Sprintf("Job %s has its nodes, %s, and waits until they have booted.", j.Shown, j.Hostlist())
 	e.Advice = "Nothing to do."
 }
 
-func (e *Explanation) runs(j Job, snap *capacity.Snapshot, now time.Time) {
-	e.Code, e.Answer = Runs, fmt.Sprintf("Job %s runs on %s.", j.Shown, j.Nodes)
-	if !j.End.IsZero() && j.Request.TimeLimit.Bounded() {
-		e.Answer = fmt.Sprintf("Job %s runs on %s until %s at the latest.", j.Shown, j.Nodes, at(j.End, now))
+func (e *Explanation) runs(j capacity.Job, snap *capacity.Snapshot, now time.Time) {
+	on := j.Hostlist()
+	e.Code, e.Answer = Runs, fmt.Sprintf("Job %s runs on %s.", j.Shown, on)
+	if !j.End.IsZero() && j.TimeLimit.Bounded() {
+		e.Answer = fmt.Sprintf("Job %s runs on %s until %s at the latest.", j.Shown, on, at(j.End, now))
 	}
 	e.Advice = "Nothing to do."
 	if why, ours := toldThat(j.AdminComment, "interrupted"); ours {
-		e.Code, e.Answer = Interrupted, fmt.Sprintf("Job %s runs on %s until EC2 takes its nodes back: %s.", j.Shown, j.Nodes, why)
+		e.Code, e.Answer = Interrupted, fmt.Sprintf("Job %s runs on %s until EC2 takes its nodes back: %s.", j.Shown, on, why)
 		e.Advice = "Save your work now, and submit it again."
 		return
 	}
-	for _, name := range j.Request.Partitions {
+	for _, name := range j.Partitions() {
 		if snap.FenceOf(name, j.Nodes, now).IsZero() {
 			continue
 		}
 		if p, ours := snap.Partition(name); ours {
 			onEnd := p.OnEnd
-			if wish, _ := capacity.ParseWish(j.Request.Comment); wish.OnEnd != "" {
+			if wish, _ := capacity.ParseWish(j.Comment); wish.OnEnd != "" {
 				onEnd = wish.OnEnd
 			}
 			switch {
-			case !j.Requeues:
+			case !j.Requeues():
 				e.fact("at the fence", "its time limit ends it; it cannot be requeued")
 			case onEnd == capacity.RequeueAtEnd:
 				e.fact("at the fence", "it is requeued, and goes on in the next block")
@@ -195,13 +171,13 @@ const accountNotKnown = "Job's account not known"
 
 // waits explains a job that waits in a partition of ours: first what keeps it from being
 // started at all, then what it waits for.
-func (e *Explanation) waits(j Job, prospects []capacity.Prospect, snap *capacity.Snapshot, records []state.Record, now time.Time) {
+func (e *Explanation) waits(j capacity.Job, req capacity.Request, prospects []capacity.Prospect, snap *capacity.Snapshot, records []state.Record, now time.Time) {
 	until, why, ourHold := capacity.ReadHoldNote(j.AdminComment)
 	until = until.Add(snap.ClockOffset.Duration)
-	verdict := capacity.Admit(j.Request, snap, now)
+	verdict := capacity.Admit(req, snap, now)
 	failed, hasFailed := lastFailure(j.Shown, records)
 	notLaunched := strings.HasPrefix(j.AdminComment, ourWord) && strings.Contains(j.AdminComment, " were not launched: ")
-	few, short := capacity.ShortOfHosts(j.Request, snap, now)
+	few, short := capacity.ShortOfHosts(req, snap, now)
 	whyRequeued, requeued := toldThat(j.AdminComment, "requeued")
 	release := fmt.Sprintf("`scontrol release %s`", j.Shown)
 	if j.Held && ourHold { // which no hold on it shows
@@ -227,7 +203,7 @@ func (e *Explanation) waits(j Job, prospects []capacity.Prospect, snap *capacity
 		e.Code, e.Answer = string(capacity.AccountNotAllowed), fmt.Sprintf("Job %s can never start as it is: Slurm knows no account of it, and its partition is for certain accounts only.", j.Shown)
 		e.Advice = "Administrators: give its user an account (`sacctmgr add user`); a Slurm without accounting knows none: there take allow_accounts out of the settings, and AllowAccounts off the partition."
 	case verdict.Refused:
-		e.never(j, verdict, snap, now)
+		e.never(j, req, verdict, snap, now)
 	case short:
 		r := few.Reservation
 		e.Code, e.Answer = WaitsForHost, fmt.Sprintf("Job %s asks for %d nodes, but only %d of the %d hosts of %s are usable.", j.Shown, few.Needs, few.Usable, r.Size(), r.ID)
@@ -242,22 +218,22 @@ func (e *Explanation) waits(j Job, prospects []capacity.Prospect, snap *capacity
 			code, _, _ = strings.Cut(rest, ":")
 		}
 		again := "when Slurm next finds nodes for it"
-		if j.Request.Begin.After(now) {
-			again = "at " + at(j.Request.Begin, now)
+		if j.Eligible.After(now) {
+			again = "at " + at(j.Eligible, now)
 		}
 		e.Answer = fmt.Sprintf("Job %s waits because its nodes could not be launched (%s); it is tried again %s.", j.Shown, code, again)
 		e.Advice = "Nothing to do yet. If it fails again and again, show an administrator this screen."
-	case j.Request.Begin.After(now) && requeued:
+	case j.Eligible.After(now) && requeued:
 		e.again(j, whyRequeued, prospects, now)
-	case j.Request.Begin.After(now):
+	case j.Eligible.After(now):
 		why := "--begin"
 		if j.Restarts > 0 {
 			why = "Slurm's pause after a requeue, or --begin"
 		}
-		e.Code, e.Answer = WaitsToBegin, fmt.Sprintf("Job %s may not start before %s (%s).", j.Shown, at(j.Request.Begin, now), why)
+		e.Code, e.Answer = WaitsToBegin, fmt.Sprintf("Job %s may not start before %s (%s).", j.Shown, at(j.Eligible, now), why)
 		e.Advice = fmt.Sprintf("Nothing to do, or `scontrol update jobid=%s starttime=now`.", j.Shown)
 	default:
-		e.forCapacity(j, prospects, verdict, snap, now)
+		e.forCapacity(j, req, prospects, verdict, snap, now)
 		if requeued && strings.HasPrefix(whyRequeued, "EC2 ") {
 			e.Answer = fmt.Sprintf("Job %s was requeued: %s. %s", j.Shown, whyRequeued, e.Answer)
 		}
@@ -274,11 +250,11 @@ func toldThat(adminComment, verb string) (why string, ours bool) {
 }
 
 // again explains a job that sync has requeued and that may not start yet.
-func (e *Explanation) again(j Job, why string, prospects []capacity.Prospect, now time.Time) {
-	e.Code, e.Answer = WaitsToBegin, fmt.Sprintf("Job %s was requeued: %s. It may start again at %s.", j.Shown, why, at(j.Request.Begin, now))
+func (e *Explanation) again(j capacity.Job, why string, prospects []capacity.Prospect, now time.Time) {
+	e.Code, e.Answer = WaitsToBegin, fmt.Sprintf("Job %s was requeued: %s. It may start again at %s.", j.Shown, why, at(j.Eligible, now))
 	e.Advice = "Nothing to do: Slurm starts it then."
 	for _, p := range prospects {
-		if p.Fits && p.Window.Start.After(j.Request.Begin) {
+		if p.Fits && p.Window.Start.After(j.Eligible) {
 			e.Code = NextBlock
 			e.Answer = fmt.Sprintf("Job %s was requeued: %s. It waits for the next block, %s, which opens at %s.", j.Shown, why, p.Reservation.ID, at(p.Window.Start, now))
 		}
@@ -289,10 +265,9 @@ func (e *Explanation) again(j Job, why string, prospects []capacity.Prospect, no
 }
 
 // never explains a job that would be refused today.
-func (e *Explanation) never(j Job, v capacity.Verdict, snap *capacity.Snapshot, now time.Time) {
+func (e *Explanation) never(j capacity.Job, req capacity.Request, v capacity.Verdict, snap *capacity.Snapshot, now time.Time) {
 	e.Code, e.Answer = string(v.Code), fmt.Sprintf("Job %s can never start as it is: %s.", j.Shown, sentence(v.Message))
 	e.Advice = fmt.Sprintf("Cancel it, `scancel %s`, and submit it as the first line says.", j.Shown)
-	req := j.Request
 	req.TimeLimit, req.TimeMin = capacity.Limit{}, capacity.Limit{}
 	switch fits := capacity.Admit(req, snap, now); {
 	case v.Code == capacity.TooLong && fits.Edits.TimeLimit.Bounded():
@@ -307,7 +282,7 @@ func (e *Explanation) never(j Job, v capacity.Verdict, snap *capacity.Snapshot, 
 }
 
 // forCapacity explains a job that is admitted and waits.
-func (e *Explanation) forCapacity(j Job, prospects []capacity.Prospect, v capacity.Verdict, snap *capacity.Snapshot, now time.Time) {
+func (e *Explanation) forCapacity(j capacity.Job, req capacity.Request, prospects []capacity.Prospect, v capacity.Verdict, snap *capacity.Snapshot, now time.Time) {
 	open := func(p capacity.Prospect) bool { return !p.Window.Start.After(now) }
 	var here, fits []capacity.Prospect
 	for _, p := range prospects {
@@ -319,10 +294,10 @@ func (e *Explanation) forCapacity(j Job, prospects []capacity.Prospect, v capaci
 		}
 	}
 	e.Advice = "Nothing to do: Slurm starts it then."
-	elsewhere := slices.DeleteFunc(capacity.Prospects(j.Request, snap, now), func(p capacity.Prospect) bool { return !p.Fits || p.Reservation.ID == "" })
+	elsewhere := slices.DeleteFunc(capacity.Prospects(req, snap, now), func(p capacity.Prospect) bool { return !p.Fits || p.Reservation.ID == "" })
 	switch {
 	case len(fits) == 0 && len(elsewhere) > 0:
-		e.Code, e.Answer = Constrained, fmt.Sprintf("Job %s has the constraint %s, and no reservation of those nodes takes it now; %s would.", j.Shown, j.Request.Constraint, elsewhere[0].Reservation.ID)
+		e.Code, e.Answer = Constrained, fmt.Sprintf("Job %s has the constraint %s, and no reservation of those nodes takes it now; %s would.", j.Shown, j.Constraint, elsewhere[0].Reservation.ID)
 		e.Advice = fmt.Sprintf("Leave it until those nodes have their next block, or let it run elsewhere: `scontrol update jobid=%s features=`.", j.Shown)
 	case len(fits) == 0:
 		e.Code, e.Answer = NotKnown, fmt.Sprintf("Job %s waits, and nothing is known of a reservation for it.", j.Shown)

@@ -100,7 +100,7 @@ func (p *pass) changeJobs(ctx context.Context, slots []slotView, now time.Time, 
 	if len(p.elsewhere) > 0 {
 		jobs = slices.Concat(jobs, p.elsewhere)
 	}
-	jobs = without(jobs, func(j Job) bool { return requeued[j.Shown] })
+	jobs = without(jobs, func(j capacity.Job) bool { return requeued[j.Shown] })
 	p.keepWithinWalls(jobs, marks)
 	p.limits(ctx, jobs, byNode, marks, now, toSlurm)
 	p.leaveToOwners(ctx, jobs)
@@ -150,16 +150,16 @@ func (p *pass) fencedNodes(slots []slotView, toSlurm time.Duration) map[string]f
 }
 
 // limits changes time limits. All changes are tried, even if one fails.
-func (p *pass) limits(ctx context.Context, jobs []Job, byNode map[string]fenced, marks map[string]state.Mark, now time.Time, toSlurm time.Duration) {
+func (p *pass) limits(ctx context.Context, jobs []capacity.Job, byNode map[string]fenced, marks map[string]state.Mark, now time.Time, toSlurm time.Duration) {
 	for _, c := range p.withinBudgets(ctx, limitChanges(jobs, byNode, marks, now.Add(toSlurm)), now.Add(toSlurm)) {
 		do, verb := "lower-limit", "lowered"
 		if c.raises() {
 			do, verb = "raise-limit", "raised"
 		}
 		message := fmt.Sprintf("job %s on slot %s: %s the time limit from %s to %s, so that it ends by %s",
-			c.job.Shown, c.slot, verb, c.job.Limit, capacity.FormatMinutes(c.minutes), capacity.FormatUTC(c.fence.Add(-toSlurm)))
+			c.job.Shown, c.slot, verb, c.job.TimeLimit, capacity.FormatMinutes(c.minutes), capacity.FormatUTC(c.fence.Add(-toSlurm)))
 		if c.by != "" {
-			message = fmt.Sprintf("job %s on slot %s: %s the time limit from %s to %s, all that %s leaves it", c.job.Shown, c.slot, verb, c.job.Limit, capacity.FormatMinutes(c.minutes), c.by)
+			message = fmt.Sprintf("job %s on slot %s: %s the time limit from %s to %s, all that %s leaves it", c.job.Shown, c.slot, verb, c.job.TimeLimit, capacity.FormatMinutes(c.minutes), c.by)
 		}
 		p.did(Done{Do: do, Slot: c.slot, Job: c.job.Shown, Message: message}, p.Slurm.SetTimeLimit(ctx, c.job.Shown, c.minutes))
 	}

@@ -58,7 +58,7 @@ func (p *pass) withinBudgets(ctx context.Context, changes []limitChange, now tim
 		case by != "":
 			because(by+" leaves less than the time to the fence", c.job.Shown)
 		}
-		if minutes > c.job.Limit.Minutes {
+		if minutes > c.job.TimeLimit.Minutes {
 			c.minutes, c.by = minutes, by
 			kept = append(kept, c)
 		}
@@ -75,7 +75,7 @@ func (p *pass) budgeted(budgets *capacity.Budgets, c limitChange, held capacity.
 	if len(held) == 0 {
 		return 0, "", errors.New("Slurm does not say what the job holds")
 	}
-	s := capacity.Spender{User: c.job.User, Account: c.job.Account, QOS: c.job.QOS, Partition: p.partition(c.job.Partition), TRES: held, Limit: c.job.Limit.Minutes,
+	s := capacity.Spender{User: c.job.User, Account: c.job.Account, QOS: c.job.QOS, Partition: p.partition(c.job.Partition), TRES: held, Limit: c.job.TimeLimit.Minutes,
 		Elapsed: int(elapsed(c.job, now) / time.Minute)}
 	if minutes, by, err = budgets.Most(s, p.snap.Walls, c.minutes); err == nil && minutes > s.Limit {
 		budgets.Raise(s, p.snap.Walls, minutes)

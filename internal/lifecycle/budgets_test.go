@@ -34,7 +34,7 @@ func (s *spent) Held(context.Context, []string) (map[string]capacity.TRES, error
 func TestRaisesStayWithinBudgets(t *testing.T) {
 	const job, note = 30, "time limits of running jobs: "
 	raise := func(n int, to int) limitChange {
-		return limitChange{job: Job{Shown: fmt.Sprint(n), Partition: "gpu", Account: "nlp", User: "ann", QOS: "normal", Start: at("-10m"), End: at("20m"), Limit: capacity.Minutes(job)},
+		return limitChange{job: capacity.Job{Shown: fmt.Sprint(n), Partition: "gpu", Account: "nlp", User: "ann", QOS: "normal", Start: at("-10m"), End: at("20m"), TimeLimit: capacity.Minutes(job)},
 			minutes: to, slot: "gpu", fence: at("3h")}
 	}
 	budgets := func(account capacity.Budget) capacity.Budgets {

@@ -139,7 +139,7 @@ func (s Sources) goneOf(ctx context.Context, ledger []capacity.Held, held []capa
 
 // booting are the runs of jobs that have their nodes and wait for them to boot.
 func (s Sources) booting(ctx context.Context) (map[capacity.JobRun]bool, error) {
-	jobs, _, err := s.Slurm.Jobs(ctx, nil, func(j Job) bool { return j.Configuring })
+	jobs, _, err := s.Slurm.Jobs(ctx, nil, func(j capacity.Job) bool { return j.Configuring() })
 	if err != nil {
 		return nil, err
 	}

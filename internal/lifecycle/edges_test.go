@@ -89,27 +89,27 @@ func TestDifferenceAtTheEdges(t *testing.T) {
 
 func TestLimitChangesOfSeveralJobs(t *testing.T) {
 	byNode := map[string]fenced{"gpu-1": {slot: "gpu", fence: at("3h")}}
-	job := func(id int, start string, limit capacity.Limit) Job {
-		j := Job{ID: id, Shown: string(rune('0' + id)), State: "RUNNING", Nodes: []string{"gpu-1"}, Start: at(start), Limit: limit}
+	job := func(id int, start string, limit capacity.Limit) capacity.Job {
+		j := capacity.Job{ID: id, Shown: string(rune('0' + id)), State: "RUNNING", Nodes: []string{"gpu-1"}, Start: at(start), TimeLimit: limit}
 		if limit.Bounded() {
 			j.End = j.Start.Add(limit.Duration())
 		}
 		return j
 	}
-	with := func(j Job, change func(*Job)) Job {
+	with := func(j capacity.Job, change func(*capacity.Job)) capacity.Job {
 		change(&j)
 		return j
 	}
-	fit := func(j *Job) { j.Comment, j.TimeMin = "time=fit", capacity.Minutes(30) }
-	jobs := []Job{
-		with(job(1, "0s", capacity.Minutes(999)), func(j *Job) { j.State = "PENDING" }),
+	fit := func(j *capacity.Job) { j.Comment, j.TimeMin = "time=fit", capacity.Minutes(30) }
+	jobs := []capacity.Job{
+		with(job(1, "0s", capacity.Minutes(999)), func(j *capacity.Job) { j.State = "PENDING" }),
 		job(2, "0s", capacity.Minutes(999)),
-		with(job(3, "-1h", capacity.NoLimit), func(j *Job) { j.End = at("8760h") }),                 // Slurm's end of an unlimited job
-		with(job(4, "-1h", capacity.Minutes(600)), func(j *Job) { j.End = time.Time{} }),            // no end is known
-		with(job(5, "0s", capacity.Minutes(30)), func(j *Job) { j.TimeMin = capacity.Minutes(30) }), // not marked
-		with(job(6, "-1m", capacity.Minutes(180)), fit),                                             // a minute before the fence
-		with(job(7, "-61s", capacity.Minutes(180)), fit),                                            // a second more
-		job(8, "2h59m30s", capacity.Minutes(1)),                                                     // crosses, and has the least limit
+		with(job(3, "-1h", capacity.NoLimit), func(j *capacity.Job) { j.End = at("8760h") }),                 // Slurm's end of an unlimited job
+		with(job(4, "-1h", capacity.Minutes(600)), func(j *capacity.Job) { j.End = time.Time{} }),            // no end is known
+		with(job(5, "0s", capacity.Minutes(30)), func(j *capacity.Job) { j.TimeMin = capacity.Minutes(30) }), // not marked
+		with(job(6, "-1m", capacity.Minutes(180)), fit),                                                      // a minute before the fence
+		with(job(7, "-61s", capacity.Minutes(180)), fit),                                                     // a second more
+		job(8, "2h59m30s", capacity.Minutes(1)),                                                              // crosses, and has the least limit
 	}
 	got := map[string]int{}
 	for _, c := range limitChanges(jobs, byNode, trustedMarks(jobs, nil), noon) {
@@ -130,13 +130,13 @@ func TestLimitChangesOfSeveralJobs(t *testing.T) {
 
 // R7: of a job that has started, its comment counts only as the last pass saw it.
 func TestR7_MarksCountFromBeforeTheStart(t *testing.T) {
-	job := func(shown, jobState, comment string, restarts int) Job {
-		return Job{Shown: shown, State: jobState, Comment: comment, Restarts: restarts, TimeMin: capacity.Minutes(30)}
+	job := func(shown, jobState, comment string, restarts int) capacity.Job {
+		return capacity.Job{Shown: shown, State: jobState, Comment: comment, Restarts: restarts, TimeMin: capacity.Minutes(30)}
 	}
 	marked, plain := state.Mark{Fit: true}, state.Mark{}
 	again := func(m state.Mark) state.Mark { m.Restarts = 1; return m }
 	before := map[string]state.Mark{"3": plain, "4": marked, "5": plain, "12_": plain, "13_2": again(plain), "13_": marked}
-	jobs := []Job{
+	jobs := []capacity.Job{
 		job("2", "PENDING", "time=fit", 0), job("3", "RUNNING", "time=fit", 0), job("4", "SUSPENDED", "time=fit", 0),
 		job("5", "RUNNING", "time=fit", 1),    // requeued since: another start
 		job("6", "RUNNING", "time=fit", 0),    // first seen running

@@ -21,7 +21,7 @@ const mostEnds = 5
 
 // ending is what happens to a job because its fence is near.
 type ending struct {
-	job  Job
+	job  capacity.Job
 	at   fenced
 	do   string // requeue, hold, tell
 	warn int    // tell: minutes before the fence
@@ -32,17 +32,17 @@ type ending struct {
 
 // startsBefore reports whether Slurm could start the job anew so that it ends before the fence:
 // with a --requeue=expedite it does so at once.
-func startsBefore(j Job, fence, now time.Time) bool {
+func startsBefore(j capacity.Job, fence, now time.Time) bool {
 	least := j.TimeMin
 	if !least.Bounded() {
-		least = j.Limit
+		least = j.TimeLimit
 	}
 	return !j.Held && least.Bounded() && !now.Add(least.Duration()).After(fence)
 }
 
 // endings finds the jobs whose fence is so near that something has to happen to them. Times
 // are in Slurm's clock; marks are those that count.
-func endings(jobs []Job, byNode map[string]fenced, marks map[string]state.Mark, killWait time.Duration, now time.Time) []ending {
+func endings(jobs []capacity.Job, byNode map[string]fenced, marks map[string]state.Mark, killWait time.Duration, now time.Time) []ending {
 	var all []ending
 	seen := map[string]bool{}
 	for _, j := range jobs {
@@ -67,11 +67,11 @@ func endings(jobs []Job, byNode map[string]fenced, marks map[string]state.Mark, 
 			do := "requeue"
 			// What an administrator holds while it runs stays held in the queue; a hold of ours
 			// would be its owner's to release.
-			if !j.AdminHeld && (onEnd == capacity.HoldAtEnd || mark.Ends >= mostEnds && !mark.EndedBy(f.fence)) {
+			if !j.AdminHeld() && (onEnd == capacity.HoldAtEnd || mark.Ends >= mostEnds && !mark.EndedBy(f.fence)) {
 				do = "hold"
 			}
 			all = append(all, ending{job: j, at: f, do: do, again: do == "requeue" && startsBefore(j, f.fence, now)})
-		case j.State != "RUNNING" || j.Configuring || !now.Before(f.fence) || j.Limit.Bounded() && j.End.Before(requeueAt):
+		case j.State != "RUNNING" || j.Configuring() || !now.Before(f.fence) || j.TimeLimit.Bounded() && j.End.Before(requeueAt):
 			// It cannot be told, or its own limit ends it before.
 		default:
 			left := f.fence.Sub(now)
@@ -86,7 +86,7 @@ func endings(jobs []Job, byNode map[string]fenced, marks map[string]state.Mark, 
 
 // endJobs requeues, holds and tells the jobs in front of their fence, and notes it in their
 // marks. It returns the jobs that it has taken off their nodes.
-func (p *pass) endJobs(ctx context.Context, jobs []Job, byNode map[string]fenced, marks map[string]state.Mark, now time.Time, toSlurm time.Duration) map[string]bool {
+func (p *pass) endJobs(ctx context.Context, jobs []capacity.Job, byNode map[string]fenced, marks map[string]state.Mark, now time.Time, toSlurm time.Duration) map[string]bool {
 	off := map[string]bool{}
 	p.goOnEnding(ctx, jobs, marks, now)
 	var taken []ending
@@ -105,12 +105,12 @@ func (p *pass) endJobs(ctx context.Context, jobs []Job, byNode map[string]fenced
 		return off
 	}
 	// An exit status says little: what counts is what the jobs do then.
-	after, _, err := p.Slurm.Jobs(ctx, nil, func(j Job) bool {
+	after, _, err := p.Slurm.Jobs(ctx, nil, func(j capacity.Job) bool {
 		return slices.ContainsFunc(taken, func(e ending) bool { return e.job.Shown == j.Shown })
 	})
 	for i, e := range taken {
 		err := errors.Join(errs[i], err)
-		j := slices.IndexFunc(after, func(j Job) bool { return j.Shown == e.job.Shown })
+		j := slices.IndexFunc(after, func(j capacity.Job) bool { return j.Shown == e.job.Shown })
 		if err == nil && j >= 0 && after[j].State == e.job.State && after[j].Restarts == e.job.Restarts {
 			err = errors.New("Slurm took the change, and the job still runs")
 		} else if j >= 0 && after[j].State == "PENDING" {
@@ -139,8 +139,8 @@ func (p *pass) endJobs(ctx context.Context, jobs []Job, byNode map[string]fenced
 
 // startsAfter keeps a requeued job from starting again in front of its fence, and then ends the hold
 // of one that is held for that. It reports whether that is still to be done.
-func (p *pass) startsAfter(ctx context.Context, j Job, fence time.Time, held bool) (stillHeld bool) {
-	if j.Begin.Before(fence) && fence.After(p.MachineTime()) {
+func (p *pass) startsAfter(ctx context.Context, j capacity.Job, fence time.Time, held bool) (stillHeld bool) {
+	if j.Eligible.Before(fence) && fence.After(p.MachineTime()) {
 		if err := p.Slurm.Begin(ctx, j.Shown, fence); err != nil {
 			p.problem(capacity.ChangeFailed, err)
 		}
@@ -172,14 +172,14 @@ func goesOn(req capacity.Request, snap *capacity.Snapshot, fence time.Time) stri
 // requeue puts a job back into the queue, with the limit of the next block if its limit is
 // ours. Its owner is told first: whatever ends this pass, a job that waits has the reason.
 func (p *pass) requeue(ctx context.Context, e ending, fence, now time.Time, mark state.Mark) error {
-	req := e.job.Request(p.snap)
+	req := p.snap.Request(e.job)
 	if mark.Fit {
 		req.TimeLimit = capacity.Limit{}
 	}
 	next := capacity.Admit(req, p.snap, fence)
 	why := fmt.Sprintf("requeued at %s: reservation %s must be free of jobs by %s", capacity.FormatUTC(now), e.at.reservation, capacity.FormatUTC(fence))
 	switch {
-	case e.job.AdminHeld:
+	case e.job.AdminHeld():
 		why += "; an administrator holds it"
 	case next.Refused:
 		why += "; it cannot start again as it is: " + next.Message
@@ -213,7 +213,7 @@ func (p *pass) requeue(ctx context.Context, e ending, fence, now time.Time, mark
 
 // setWhole gives a job that waits the limit of the whole window that it waits for, if its
 // limit is ours. If it is not set, the limit is raised when the job runs again.
-func (p *pass) setWhole(ctx context.Context, j Job, next capacity.Verdict, mark state.Mark) error {
+func (p *pass) setWhole(ctx context.Context, j capacity.Job, next capacity.Verdict, mark state.Mark) error {
 	minutes := next.Edits.TimeLimit.Minutes
 	if mark.UpTo > 0 {
 		minutes = min(minutes, mark.UpTo)
@@ -246,13 +246,13 @@ func (p *pass) begin(all []ending, marks map[string]state.Mark) {
 }
 
 // goOnEnding does what a pass that was killed has left undone for jobs that it requeued.
-func (p *pass) goOnEnding(ctx context.Context, jobs []Job, marks map[string]state.Mark, now time.Time) {
+func (p *pass) goOnEnding(ctx context.Context, jobs []capacity.Job, marks map[string]state.Mark, now time.Time) {
 	for _, j := range jobs {
 		mark := marks[j.Shown]
 		if !mark.Ending || j.State != "PENDING" {
 			continue
 		}
-		if req := j.Request(p.snap); mark.Fit {
+		if req := p.snap.Request(j); mark.Fit {
 			req.TimeLimit = capacity.Limit{}
 			if err := p.setWhole(ctx, j, capacity.Admit(req, p.snap, now), mark); err != nil {
 				p.problem(capacity.ChangeFailed, err)
@@ -260,7 +260,7 @@ func (p *pass) goOnEnding(ctx context.Context, jobs []Job, marks map[string]stat
 		}
 		if mark.Release {
 			mark.Release = p.startsAfter(ctx, j, time.Unix(mark.EndedAt, 0), j.Held)
-		} else if j.AdminHeld {
+		} else if j.AdminHeld() {
 			mark.Ends = 0
 		}
 		mark.Ending = mark.Release

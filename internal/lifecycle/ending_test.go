@@ -15,11 +15,11 @@ func TestEndings(t *testing.T) {
 	byNode := func(onEnd capacity.OnEnd) map[string]fenced {
 		return map[string]fenced{"gpu-1": {slot: "gpu", fence: at("3h"), onEnd: onEnd}}
 	}
-	job := Job{ID: 7, Shown: "7", State: "RUNNING", Nodes: []string{"gpu-1"}, Start: noon, End: at("3h"), Limit: capacity.Minutes(180), Batch: true, Requeue: true}
-	with := func(change func(j *Job)) Job { j := job; change(&j); return j }
-	once := with(func(j *Job) { j.Requeue = false })
+	job := capacity.Job{ID: 7, Shown: "7", State: "RUNNING", Nodes: []string{"gpu-1"}, Start: noon, End: at("3h"), TimeLimit: capacity.Minutes(180), Batch: true, Requeue: true}
+	with := func(change func(j *capacity.Job)) capacity.Job { j := job; change(&j); return j }
+	once := with(func(j *capacity.Job) { j.Requeue = false })
 	for name, c := range map[string]struct {
-		job   Job
+		job   capacity.Job
 		onEnd capacity.OnEnd
 		mark  state.Mark
 		now   string
@@ -34,13 +34,13 @@ func TestEndings(t *testing.T) {
 		"the job asks to be stopped":          {job, "requeue", state.Mark{OnEnd: "stop"}, "2h58m30s", ""},
 		"requeued four times":                 {job, "requeue", state.Mark{Ends: 4}, "2h59m", "requeue 0"},
 		"requeued five times":                 {job, "requeue", state.Mark{Ends: 5}, "2h59m", "hold 0"},
-		"an administrator holds it as it is":  {with(func(j *Job) { j.Held, j.AdminHeld = true, true }), "hold", state.Mark{Ends: 5}, "2h59m", "requeue 0"},
-		"its owner holds it as it is":         {with(func(j *Job) { j.Held = true }), "hold", state.Mark{}, "2h59m", "hold 0"},
+		"an administrator holds it as it is":  {with(func(j *capacity.Job) { j.Held, j.Reason = true, "JobHeldAdmin" }), "hold", state.Mark{Ends: 5}, "2h59m", "requeue 0"},
+		"its owner holds it as it is":         {with(func(j *capacity.Job) { j.Held, j.Reason = true, "JobHeldUser" }), "hold", state.Mark{}, "2h59m", "hold 0"},
 		"started again before that fence":     {job, "requeue", state.Mark{Ends: 5, EndedAt: at("3h").Unix()}, "2h59m", "requeue 0"},
-		"its nodes still boot":                {with(func(j *Job) { j.Configuring = true }), "requeue", state.Mark{}, "2h59m", "requeue 0"},
-		"suspended":                           {with(func(j *Job) { j.State = "SUSPENDED" }), "requeue", state.Mark{}, "2h59m", "requeue 0"},
-		"pending":                             {with(func(j *Job) { j.State = "PENDING" }), "requeue", state.Mark{}, "2h59m", ""},
-		"on other nodes":                      {with(func(j *Job) { j.Nodes = []string{"cpu-1"} }), "requeue", state.Mark{}, "2h59m", ""},
+		"its nodes still boot":                {with(func(j *capacity.Job) { j.StateFlag = "CONFIGURING" }), "requeue", state.Mark{}, "2h59m", "requeue 0"},
+		"suspended":                           {with(func(j *capacity.Job) { j.State = "SUSPENDED" }), "requeue", state.Mark{}, "2h59m", "requeue 0"},
+		"pending":                             {with(func(j *capacity.Job) { j.State = "PENDING" }), "requeue", state.Mark{}, "2h59m", ""},
+		"on other nodes":                      {with(func(j *capacity.Job) { j.Nodes = []string{"cpu-1"} }), "requeue", state.Mark{}, "2h59m", ""},
 		"--no-requeue is told":                {once, "requeue", state.Mark{}, "2h", "tell 60"},
 		"not yet":                             {once, "requeue", state.Mark{}, "1h59m59s", ""},
 		"has been told":                       {once, "requeue", state.Mark{Told: 60}, "2h44m", ""},
@@ -49,14 +49,14 @@ func TestEndings(t *testing.T) {
 		"only once each":                      {once, "stop", state.Mark{Told: 5}, "2h59m", ""},
 		"late":                                {once, "stop", state.Mark{}, "2h56m", "tell 5"},
 		"too late":                            {once, "stop", state.Mark{}, "3h", ""},
-		"of srun":                             {with(func(j *Job) { j.Batch = false }), "requeue", state.Mark{}, "2h", "tell 60"},
-		"it boots, so nobody would hear":      {with(func(j *Job) { j.Requeue, j.Configuring = false, true }), "stop", state.Mark{}, "2h", ""},
-		"its own limit ends it before":        {with(func(j *Job) { j.Requeue, j.End = false, at("2h50m") }), "stop", state.Mark{}, "2h", ""},
-		"it has no limit":                     {with(func(j *Job) { j.Requeue, j.Limit, j.End = false, capacity.NoLimit, time.Time{} }), "stop", state.Mark{}, "2h", "tell 60"},
+		"of srun":                             {with(func(j *capacity.Job) { j.Batch = false }), "requeue", state.Mark{}, "2h", "tell 60"},
+		"it boots, so nobody would hear":      {with(func(j *capacity.Job) { j.Requeue, j.StateFlag = false, "CONFIGURING" }), "stop", state.Mark{}, "2h", ""},
+		"its own limit ends it before":        {with(func(j *capacity.Job) { j.Requeue, j.End = false, at("2h50m") }), "stop", state.Mark{}, "2h", ""},
+		"it has no limit":                     {with(func(j *capacity.Job) { j.Requeue, j.TimeLimit, j.End = false, capacity.NoLimit, time.Time{} }), "stop", state.Mark{}, "2h", "tell 60"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""
-			for _, e := range endings([]Job{c.job}, byNode(c.onEnd), map[string]state.Mark{"7": c.mark}, 30*time.Second, at(c.now)) {
+			for _, e := range endings([]capacity.Job{c.job}, byNode(c.onEnd), map[string]state.Mark{"7": c.mark}, 30*time.Second, at(c.now)) {
 				got += fmt.Sprintf("%s %d", e.do, e.warn)
 			}
 			if got != c.want {
@@ -65,7 +65,7 @@ func TestEndings(t *testing.T) {
 		})
 	}
 	// Both components of a het job are requeued by one call.
-	het := []Job{with(func(j *Job) { j.Shown = "7+0" }), with(func(j *Job) { j.Shown = "7+1" })}
+	het := []capacity.Job{with(func(j *capacity.Job) { j.Shown = "7+0" }), with(func(j *capacity.Job) { j.Shown = "7+1" })}
 	if got := endings(het, byNode("requeue"), nil, 30*time.Second, at("2h59m")); len(got) != 1 || got[0].job.Shown != "7+0" {
 		t.Errorf("a het job: %+v", got)
 	}
@@ -73,8 +73,8 @@ func TestEndings(t *testing.T) {
 
 // R7: on_end= in a comment counts from before the start of the job only.
 func TestR7OnEndCountsFromBeforeTheStart(t *testing.T) {
-	job := func(jobState, comment string, restarts int) []Job {
-		return []Job{{Shown: "7", State: jobState, Comment: comment, Restarts: restarts}}
+	job := func(jobState, comment string, restarts int) []capacity.Job {
+		return []capacity.Job{{Shown: "7", State: jobState, Comment: comment, Restarts: restarts}}
 	}
 	waits := trustedMarks(job("PENDING", "run 3", 0), nil)
 	runs := trustedMarks(job("RUNNING", "run 3 on_end=requeue", 0), waits)
@@ -105,7 +105,7 @@ func TestNothingStartsAgainInFrontOfItsFence(t *testing.T) {
 		w.slurm.requeueDelay = 0
 		w.goTo(capacity.RequeueAt(fence, snap.KillWait.Duration))
 		if job.TimeMin = capacity.Minutes(1); dieAt%2 == 0 {
-			job.Limit, job.TimeMin = capacity.Minutes(1), capacity.Limit{}
+			job.TimeLimit, job.TimeMin = capacity.Minutes(1), capacity.Limit{}
 		}
 		func() {
 			defer func() {
@@ -129,8 +129,8 @@ func TestNothingStartsAgainInFrontOfItsFence(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if m := marks[job.Shown]; job.State != "PENDING" || job.Restarts != 1 || job.held || job.Begin.Before(fence) || m.Ends != 1 || m.Ending || m.Release {
-			t.Errorf("killed at call %d: %s, requeued %d times, held %t, may start %s before the fence, %+v", dieAt, job.State, job.Restarts, job.held, fence.Sub(job.Begin), m)
+		if m := marks[job.Shown]; job.State != "PENDING" || job.Restarts != 1 || job.held || job.Eligible.Before(fence) || m.Ends != 1 || m.Ending || m.Release {
+			t.Errorf("killed at call %d: %s, requeued %d times, held %t, may start %s before the fence, %+v", dieAt, job.State, job.Restarts, job.held, fence.Sub(job.Eligible), m)
 		}
 	}
 }
@@ -154,10 +154,10 @@ func TestAFenceEndsAJobOnce(t *testing.T) {
 		if _, err := w.pass(false); err != nil {
 			t.Fatal(err)
 		}
-		if job.State != "PENDING" || job.Restarts != round+1 || job.Begin.Before(fence) || ends() != 1 {
-			t.Errorf("requeued %d times, %s, may start %s before the fence, ended %d times", job.Restarts, job.State, fence.Sub(job.Begin), ends())
+		if job.State != "PENDING" || job.Restarts != round+1 || job.Eligible.Before(fence) || ends() != 1 {
+			t.Errorf("requeued %d times, %s, may start %s before the fence, ended %d times", job.Restarts, job.State, fence.Sub(job.Eligible), ends())
 		}
-		job.Limit, job.TimeMin, job.Begin = capacity.Minutes(1), capacity.Limit{}, w.slurm.now // its owner wants to see
+		job.TimeLimit, job.TimeMin, job.Eligible = capacity.Minutes(1), capacity.Limit{}, w.slurm.now // its owner wants to see
 		w.goTo(w.now().Add(5 * time.Second))
 		if job.State != "RUNNING" {
 			t.Fatalf("it is %s\n%s", job.State, w.state())

@@ -46,7 +46,7 @@ func TestJobsThatCompleteOnNodesThatAreOff(t *testing.T) {
 		cluster.assign(capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: test.provider, Groups: []capacity.GroupSettings{{Name: "gpu-a", MaxNodes: 2}}}}})
 		p := pass{Sources: Sources{Slurm: l}, cluster: cluster, snap: &capacity.Snapshot{Partitions: []capacity.Partition{
 			{Name: "gpu", Provider: test.provider, Groups: []capacity.NodeGroup{{Name: "gpu-a", Slots: []capacity.Slot{{Name: "gpu-a"}}}}}}},
-			jobs: []Job{{Shown: "7", State: test.state, Nodes: []string{"gpu-a-1", "gpu-a-2"}}}}
+			jobs: []capacity.Job{{Shown: "7", State: test.state, Nodes: []string{"gpu-a-1", "gpu-a-2"}}}}
 		p.endCompleting(t.Context())
 		if got := strings.Join(l.forced, " "); got != test.want {
 			t.Errorf("%s: gave back %q, not %q", name, got, test.want)

@@ -38,18 +38,18 @@ func closes(name, slot, node string) bool {
 }
 
 // isCheck reports whether a job runs the health command.
-func isCheck(j Job) bool {
+func isCheck(j capacity.Job) bool {
 	g, _ := guardOf(j.Reservation)
 	return g.kind == "health"
 }
 
 // withoutChecks leaves out the jobs that run the health command: users have no part in them.
-func withoutChecks(jobs []Job) []Job {
+func withoutChecks(jobs []capacity.Job) []capacity.Job {
 	return without(jobs, isCheck)
 }
 
 // without copies the jobs only if one is left out: 10,000 take 4 MB.
-func without(jobs []Job, leaveOut func(Job) bool) []Job {
+func without(jobs []capacity.Job, leaveOut func(capacity.Job) bool) []capacity.Job {
 	if !slices.ContainsFunc(jobs, leaveOut) {
 		return jobs
 	}
@@ -186,12 +186,12 @@ func (p *pass) node(name string) Node {
 }
 
 // checkJobs are the jobs that run the command, those that have ended by what came of them.
-func (p *pass) checkJobs(ctx context.Context) (live, ended map[string]Job, err error) {
+func (p *pass) checkJobs(ctx context.Context) (live, ended map[string]capacity.Job, err error) {
 	if p.liveChecks != nil {
 		return p.liveChecks, p.endedChecks, nil
 	}
-	by := func(jobs []Job) map[string]Job {
-		all := map[string]Job{}
+	by := func(jobs []capacity.Job) map[string]capacity.Job {
+		all := map[string]capacity.Job{}
 		for _, j := range jobs {
 			all[j.Shown] = j
 		}
@@ -259,7 +259,7 @@ func (p *pass) judge(ctx context.Context, s *slotHealth, name string, n *state.N
 }
 
 // failedNode drains a node whose command has failed, and writes the facts down.
-func (p *pass) failedNode(ctx context.Context, s *slotHealth, name string, n *state.NodeHealth, job Job, status int) {
+func (p *pass) failedNode(ctx context.Context, s *slotHealth, name string, n *state.NodeHealth, job capacity.Job, status int) {
 	r := s.v.current
 	f := state.HealthFailure{Zone: r.AZID, InstanceType: r.InstanceType, Command: p.Health.Path, ExitStatus: status,
 		Output: p.State.HealthSaid(name), Began: p.atAWS(job.Start), Ended: p.atAWS(job.End)}
@@ -341,8 +341,8 @@ func (p *pass) check(ctx context.Context, s *slotHealth, name string, n *state.N
 }
 
 // busyJobs are the jobs that have a node, as far as this pass has read them.
-func (p *pass) busyJobs(node string) []Job {
-	return slices.DeleteFunc(slices.Clone(p.jobs), func(j Job) bool { return !slices.Contains(j.Nodes, node) })
+func (p *pass) busyJobs(node string) []capacity.Job {
+	return slices.DeleteFunc(slices.Clone(p.jobs), func(j capacity.Job) bool { return !slices.Contains(j.Nodes, node) })
 }
 
 // recycle powers a node down that has failed. It reports whether it did.

@@ -16,13 +16,13 @@ import (
 // checkSlurm is the model with one job that runs the health command.
 type checkSlurm struct {
 	*model
-	live, ended           []Job
+	live, ended           []capacity.Job
 	status, signal        int
 	jobsErr, exit, drains error
 	cancelled, drained    []string
 }
 
-func (s *checkSlurm) Jobs(context.Context, []string, func(Job) bool) (live, ended []Job, err error) {
+func (s *checkSlurm) Jobs(context.Context, []string, func(capacity.Job) bool) (live, ended []capacity.Job, err error) {
 	return s.live, s.ended, s.jobsErr
 }
 func (s *checkSlurm) ExitStatus(context.Context, string) (status, signal int, err error) {
@@ -41,8 +41,8 @@ func (s *checkSlurm) Drain(_ context.Context, _ []string, reason string) error {
 func TestR6_OnlyTheCommandCondemnsANode(t *testing.T) {
 	now := time.Date(2027, 1, 1, 8, 0, 0, 0, time.UTC)
 	broken := errors.New("slurmctld does not answer")
-	job := func(what string) []Job {
-		return []Job{{Shown: "7", State: what, Reservation: "pcs-capacity-health-gpu.gpu-1", Start: now.Add(-time.Minute), End: now}}
+	job := func(what string) []capacity.Job {
+		return []capacity.Job{{Shown: "7", State: what, Reservation: "pcs-capacity-health-gpu.gpu-1", Start: now.Add(-time.Minute), End: now}}
 	}
 	for name, c := range map[string]struct {
 		slurm checkSlurm

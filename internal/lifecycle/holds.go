@@ -24,27 +24,27 @@ const relabels = 10 * time.Second
 // for a moment, in which Slurm may make it an administrator's again. What an administrator
 // holds later stays so. A hold on one that administrators alone can release changes nothing that
 // Slurm shows (22.05 to 25.11): who places one clears our note as well.
-func (p *pass) leaveToOwners(ctx context.Context, jobs []Job) {
+func (p *pass) leaveToOwners(ctx context.Context, jobs []capacity.Job) {
 	now := p.MachineTime()
 	for _, j := range jobs {
 		until, rest, ours := capacity.ReadHoldNote(j.AdminComment)
-		if !ours || !j.Settled || until.After(now) && !p.admitted(j) {
+		if !ours || !j.Settled() || until.After(now) && !p.admitted(j) {
 			continue
 		}
 		early := until.After(now) // changed before its time
 		var since time.Time       // of the requeue or of a hold, from which Slurm has Begin
-		for _, t := range []time.Time{until, j.Begin} {
+		for _, t := range []time.Time{until, j.Eligible} {
 			if !t.After(now) && t.After(since) {
 				since = t
 			}
 		}
 		over := !since.Add(relabels).After(now)
 		var err error
-		if j.AdminHeld && (over || !j.HoldUntold) {
+		if j.AdminHeld() && (over || !j.HoldUntold()) {
 			err = p.Slurm.UserHold(ctx, j.Shown)
 			p.did(Done{Do: "end-hold", Job: j.Shown, Message: fmt.Sprintf("job %s, which was held: its owner can release it now", j.Shown)}, err)
 		}
-		if err == nil && over && !(early && j.AdminHeld) { // else a later pass does
+		if err == nil && over && !(early && j.AdminHeld()) { // else a later pass does
 			p.fail(p.Slurm.SetAdminComment(ctx, j.Shown, rest))
 		}
 	}
@@ -52,7 +52,7 @@ func (p *pass) leaveToOwners(ctx context.Context, jobs []Job) {
 
 // admitted reports whether a job would be let through as it is, and not only because the
 // settings or an old snapshot make warnings of refusals.
-func (p *pass) admitted(j Job) bool {
-	v := capacity.Admit(j.Request(p.snap), p.snap, p.now)
+func (p *pass) admitted(j capacity.Job) bool {
+	v := capacity.Admit(p.snap.Request(j), p.snap, p.now)
 	return v.Code == capacity.OK || v.Code == capacity.NotManaged
 }

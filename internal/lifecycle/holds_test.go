@@ -12,39 +12,38 @@ import (
 func TestHoldsAreLeftToTheirOwners(t *testing.T) {
 	w := newWorld(t, 1)
 	held := w.now()
-	j := w.slurm.submit(modelJob{Job: Job{Partition: "elsewhere", AdminComment: capacity.HoldNote(held, "partition gpu refuses this job")}})
-	j.Held, j.Settled = true, true
+	j := w.slurm.submit(modelJob{Job: capacity.Job{Partition: "elsewhere", AdminComment: capacity.HoldNote(held, "partition gpu refuses this job")}})
+	j.Held = true
 	p := pass{Sources: w.sources, snap: &capacity.Snapshot{}}
 	for _, step := range []struct {
 		after     time.Duration
-		admin     bool // what Slurm has made of the hold
-		ours, own bool // after the pass
-		untold    bool
+		reason    string // what Slurm has made of the hold
+		ours, own bool   // after the pass
 	}{
-		{after: 0, admin: true, untold: true, ours: true, own: false},
-		{after: 0, admin: false, ours: true, own: true},
-		{after: time.Second, admin: true, ours: true, own: true},
-		{after: 3 * time.Second, admin: true, ours: true, own: true},
-		{after: relabels - time.Second, admin: false, ours: true, own: true},
-		{after: relabels, admin: true, untold: true, ours: false, own: true},
-		{after: time.Minute, admin: true, ours: false, own: false}, // an administrator's word
+		{after: 0, reason: "job requeued in held state", ours: true, own: false},
+		{after: 0, reason: "JobHeldUser", ours: true, own: true},
+		{after: time.Second, reason: "JobHeldAdmin", ours: true, own: true},
+		{after: 3 * time.Second, reason: "JobHeldAdmin", ours: true, own: true},
+		{after: relabels - time.Second, reason: "JobHeldUser", ours: true, own: true},
+		{after: relabels, reason: "job requeued in held state", ours: false, own: true},
+		{after: time.Minute, reason: "JobHeldAdmin", ours: false, own: false}, // an administrator's word
 	} {
 		w.slurm.now = held.Add(step.after)
 		p.now = w.slurm.now
-		j.AdminHeld, j.HoldUntold = step.admin, step.untold
-		p.leaveToOwners(t.Context(), []Job{j.Job})
-		if _, _, ours := capacity.ReadHoldNote(j.AdminComment); ours != step.ours || j.AdminHeld == step.own {
-			t.Errorf("after %s: our note: %v, an administrator's: %v", step.after, ours, j.AdminHeld)
+		j.Reason = step.reason
+		p.leaveToOwners(t.Context(), []capacity.Job{j.Job})
+		if _, _, ours := capacity.ReadHoldNote(j.AdminComment); ours != step.ours || j.AdminHeld() == step.own {
+			t.Errorf("after %s: our note: %v, an administrator's: %v", step.after, ours, j.AdminHeld())
 		}
 	}
 	if p.failed != nil {
 		t.Error(p.failed)
 	}
 	// Of an older refusal, changed before its time is over: Begin is when Slurm held the job.
-	early := w.slurm.submit(modelJob{Job: Job{Partition: "elsewhere", AdminComment: capacity.HoldNote(w.slurm.now.Add(time.Hour), "refused 3 times")}})
-	early.Held, early.Settled, early.Begin = true, true, w.slurm.now.Add(-time.Second)
+	early := w.slurm.submit(modelJob{Job: capacity.Job{Partition: "elsewhere", AdminComment: capacity.HoldNote(w.slurm.now.Add(time.Hour), "refused 3 times")}})
+	early.Held, early.Reason, early.Eligible = true, "JobHeldUser", w.slurm.now.Add(-time.Second)
 	for i, want := range []bool{true, false} {
-		p.leaveToOwners(t.Context(), []Job{early.Job})
+		p.leaveToOwners(t.Context(), []capacity.Job{early.Job})
 		if _, _, ours := capacity.ReadHoldNote(early.AdminComment); ours != want {
 			t.Errorf("changed, pass %d: our note: %v", i+1, ours)
 		}

@@ -84,10 +84,10 @@ func (p *pass) nodeOf(i capacity.Instance) string {
 	return ""
 }
 
-func (p *pass) interruptJobs(ctx context.Context, jobs []Job, byNode map[string]fenced) {
+func (p *pass) interruptJobs(ctx context.Context, jobs []capacity.Job, byNode map[string]fenced) {
 	marks, _ := p.marks(jobs, byNode)
 	type change struct {
-		Job
+		capacity.Job
 		slot, verb string
 		err        error
 	}
@@ -102,7 +102,7 @@ func (p *pass) interruptJobs(ctx context.Context, jobs []Job, byNode map[string]
 		if mark := marks[j.Shown]; mark.OnEnd != "" {
 			onEnd = mark.OnEnd
 		}
-		if j.AdminHeld && onEnd == capacity.HoldAtEnd {
+		if j.AdminHeld() && onEnd == capacity.HoldAtEnd {
 			onEnd = capacity.RequeueAtEnd // it stays held, and not for its owner to release
 		}
 		nodes := slices.DeleteFunc(slices.Clone(j.Nodes), func(n string) bool { _, ok := byNode[n]; return !ok })
@@ -146,7 +146,7 @@ func (p *pass) interruptJobs(ctx context.Context, jobs []Job, byNode map[string]
 	after, _, err := p.Slurm.Jobs(ctx, nil, nil) // an exit status says little
 	for _, t := range taken {
 		why := errors.Join(t.err, err)
-		i := slices.IndexFunc(after, func(j Job) bool { return j.Shown == t.Shown })
+		i := slices.IndexFunc(after, func(j capacity.Job) bool { return j.Shown == t.Shown })
 		if i >= 0 && after[i].State == "PENDING" {
 			why = nil
 		} else if why == nil && i >= 0 && after[i].State == t.State && after[i].Restarts == t.Restarts {
@@ -157,16 +157,16 @@ func (p *pass) interruptJobs(ctx context.Context, jobs []Job, byNode map[string]
 }
 
 // tellEnd tells a job that ends with its nodes, in its AdminComment as well, where explain reads it.
-func (p *pass) tellEnd(ctx context.Context, j Job, slot, text string) {
+func (p *pass) tellEnd(ctx context.Context, j capacity.Job, slot, text string) {
 	p.tellInterrupted(ctx, j, slot, text)
 	if err := p.Slurm.SetAdminComment(ctx, j.Shown, fmt.Sprintf("pcs-capacity: interrupted at %s: %s", capacity.FormatUTC(p.now), text)); err != nil {
 		p.problem(capacity.ChangeFailed, err)
 	}
 }
 
-func (p *pass) tellInterrupted(ctx context.Context, j Job, slot, text string) {
+func (p *pass) tellInterrupted(ctx context.Context, j capacity.Job, slot, text string) {
 	err := p.Slurm.Notify(ctx, j.Shown, "pcs-capacity: "+text)
-	if j.Configuring || j.State != "RUNNING" {
+	if j.Configuring() || j.State != "RUNNING" {
 		err = nil // it has nobody to tell
 	}
 	p.did(Done{Do: "tell-job", Slot: slot, Job: j.Shown, Message: fmt.Sprintf("job %s on slot %s: told that EC2 takes its nodes back", j.Shown, slot)}, err)

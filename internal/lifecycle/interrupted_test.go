@@ -44,11 +44,11 @@ func TestNodeOfInstance(t *testing.T) {
 // What sync does with a job whose nodes EC2 takes back. What an administrator holds is not held
 // by us as well: our hold would become its owner's to release.
 func TestInterruptedJobs(t *testing.T) {
-	held := func(j *Job) { j.Held = true }
-	admin := func(j *Job) { j.Held, j.AdminHeld = true, true }
+	held := func(j *capacity.Job) { j.Held, j.Reason = true, "JobHeldUser" }
+	admin := func(j *capacity.Job) { j.Held, j.Reason = true, "JobHeldAdmin" }
 	for name, c := range map[string]struct {
 		onEnd  capacity.OnEnd
-		change func(*Job)
+		change func(*capacity.Job)
 		holds  int    // how often it is requeued and held
 		state  string // afterwards
 		note   string // how its AdminComment begins
@@ -58,18 +58,18 @@ func TestInterruptedJobs(t *testing.T) {
 		"its owner holds it":             {capacity.HoldAtEnd, held, 1, "PENDING", "pcs-capacity: its owner can release it from "},
 		"an administrator holds it":      {capacity.HoldAtEnd, admin, 0, "PENDING", "pcs-capacity: requeued at "},
 		"an administrator holds another": {capacity.StopAtEnd, admin, 0, "RUNNING", "pcs-capacity: interrupted at "},
-		"not to be requeued":             {capacity.HoldAtEnd, func(j *Job) { admin(j); j.Requeue = false }, 0, "RUNNING", "pcs-capacity: interrupted at "},
+		"not to be requeued":             {capacity.HoldAtEnd, func(j *capacity.Job) { admin(j); j.Requeue = false }, 0, "RUNNING", "pcs-capacity: interrupted at "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &countsHolds{model: newModel(noon, map[string]int{"solo": 1})}
-			j := s.submit(modelJob{Job: Job{Partition: "solo", Batch: true, Requeue: true}})
+			j := s.submit(modelJob{Job: capacity.Job{Partition: "solo", Batch: true, Requeue: true}})
 			j.State, j.Nodes = "RUNNING", []string{"solo-1"}
 			s.node("solo-1").job = j
 			if c.change != nil {
 				c.change(&j.Job)
 			}
 			p := pass{snap: &capacity.Snapshot{}, now: noon, Sources: Sources{Slurm: s, State: state.Dir(t.TempDir()), MachineTime: func() time.Time { return noon }}}
-			p.interruptJobs(t.Context(), []Job{j.Job}, map[string]fenced{"solo-1": {slot: "solo", reservation: "cr-1", onEnd: c.onEnd, fence: noon}})
+			p.interruptJobs(t.Context(), []capacity.Job{j.Job}, map[string]fenced{"solo-1": {slot: "solo", reservation: "cr-1", onEnd: c.onEnd, fence: noon}})
 			if j.State != c.state || s.holds != c.holds || !strings.HasPrefix(j.AdminComment, c.note) {
 				t.Errorf("%s, held %d times, %q; want %s, %d, %q", j.State, s.holds, j.AdminComment, c.state, c.holds, c.note)
 			}

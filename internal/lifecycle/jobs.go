@@ -41,7 +41,7 @@ func (c *Cluster) Ours(snap *capacity.Snapshot) []string {
 // of interest.
 func (p *pass) readJobs(ctx context.Context) error {
 	ours := p.cluster.Ours(p.snap)
-	in := func(j Job) bool {
+	in := func(j capacity.Job) bool {
 		for name := range strings.SplitSeq(j.Partition, ",") {
 			if slices.Contains(ours, name) {
 				return true
@@ -49,10 +49,10 @@ func (p *pass) readJobs(ctx context.Context) error {
 		}
 		return false
 	}
-	jobs, ended := []Job{}, []Job{}
+	jobs, ended := []capacity.Job{}, []capacity.Job{}
 	var err error
 	if asked := append(slices.Clone(ours), p.AlsoOurs...); !p.OursOnly {
-		jobs, ended, err = p.Slurm.Jobs(ctx, nil, func(j Job) bool { return in(j) || p.onOurs(j) || concerns(j) })
+		jobs, ended, err = p.Slurm.Jobs(ctx, nil, func(j capacity.Job) bool { return in(j) || p.onOurs(j) || concerns(j) })
 	} else if len(asked) > 0 {
 		jobs, ended, err = p.Slurm.Jobs(ctx, asked, nil)
 	}
@@ -60,7 +60,7 @@ func (p *pass) readJobs(ctx context.Context) error {
 		return err
 	}
 	p.ended = withoutChecks(ended)
-	p.jobs = slices.DeleteFunc(withoutChecks(jobs), func(j Job) bool { // in place: they may be many
+	p.jobs = slices.DeleteFunc(withoutChecks(jobs), func(j capacity.Job) bool { // in place: they may be many
 		ours := in(j) || p.onOurs(j)
 		if !ours {
 			p.elsewhere = append(p.elsewhere, j)
@@ -68,14 +68,14 @@ func (p *pass) readJobs(ctx context.Context) error {
 		return !ours
 	})
 	if p.jobs == nil { // which says that they were not read
-		p.jobs = []Job{}
+		p.jobs = []capacity.Job{}
 	}
 	return nil
 }
 
 // onOurs reports whether a job has nodes of ours. Its partition may have had them until a moment
 // ago.
-func (p *pass) onOurs(j Job) bool {
+func (p *pass) onOurs(j capacity.Job) bool {
 	return slices.ContainsFunc(j.Nodes, func(n string) bool { _, _, _, ours := p.Settings.PlaceOf(n); return ours })
 }
 
@@ -92,7 +92,7 @@ func (p *pass) alsoOurs() []string {
 
 // concerns reports whether a job that can have no node of ours bears a word of ours, or one
 // for us.
-func concerns(j Job) bool {
+func concerns(j capacity.Job) bool {
 	wish, wrong := capacity.ParseWish(j.Comment)
 	return strings.HasPrefix(j.AdminComment, "pcs-capacity: ") || wish.Names() || len(wrong) > 0
 }

@@ -21,7 +21,7 @@ func TestJobsThatAPassIsAbout(t *testing.T) {
 		t.Errorf("partitions of ours: %s", got)
 	}
 	held := capacity.HoldNote(time.Now(), "what it was held for")
-	for _, j := range []Job{
+	for _, j := range []capacity.Job{
 		{Shown: "1", Partition: "gpu"},
 		{Shown: "2", Partition: "all"},
 		{Shown: "3", Partition: "cpu,gpu"},
@@ -34,7 +34,7 @@ func TestJobsThatAPassIsAbout(t *testing.T) {
 	} {
 		m.jobs = append(m.jobs, &modelJob{Job: j})
 	}
-	shown := func(jobs []Job) string {
+	shown := func(jobs []capacity.Job) string {
 		var all []string
 		for _, j := range jobs {
 			all = append(all, j.Shown)
@@ -73,7 +73,7 @@ type asked struct {
 	of [][]string
 }
 
-func (a *asked) Jobs(ctx context.Context, partitions []string, wanted func(Job) bool) (live, ended []Job, err error) {
+func (a *asked) Jobs(ctx context.Context, partitions []string, wanted func(capacity.Job) bool) (live, ended []capacity.Job, err error) {
 	a.of = append(a.of, partitions)
 	return a.model.Jobs(ctx, partitions, wanted)
 }

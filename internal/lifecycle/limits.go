@@ -9,7 +9,7 @@ import (
 
 // limitChange is a new time limit for a running job.
 type limitChange struct {
-	job     Job
+	job     capacity.Job
 	minutes int
 	slot    string
 	fence   time.Time // in Slurm's clock
@@ -38,26 +38,26 @@ type fenced struct {
 // Nothing else is touched. marks are those that count. A job that runs since before the
 // slot's turn is never raised: it is on instances of the block before, whose fence is its
 // end, and slurmctld ends what is over its limit up to 30 s late (PERIODIC_TIMEOUT).
-func limitChanges(jobs []Job, byNode map[string]fenced, marks map[string]state.Mark, now time.Time) []limitChange {
+func limitChanges(jobs []capacity.Job, byNode map[string]fenced, marks map[string]state.Mark, now time.Time) []limitChange {
 	var changes []limitChange
 	for _, j := range jobs {
 		f, ok := earliestFence(j, byNode)
-		if !ok || j.State != "RUNNING" || j.Configuring {
+		if !ok || j.State != "RUNNING" || j.Configuring() {
 			continue
 		}
 		elapsed := elapsed(j, now)
-		end := now.Add(-elapsed).Add(j.Limit.Duration())
-		crosses := !j.Limit.Bounded() || end.After(f.fence)
+		end := now.Add(-elapsed).Add(j.TimeLimit.Duration())
+		crosses := !j.TimeLimit.Bounded() || end.After(f.fence)
 		mark := marks[j.Shown]
 		short := mark.Fit && j.TimeMin.Bounded() && f.fence.Sub(end) > time.Minute
 		// A limit of 0 would mean none; 1 minute ends the job at once if it has run longer.
 		minutes := max(1, capacity.FitLimit(now, f.fence, elapsed, f.maxTime))
-		lower := crosses && (!j.Limit.Bounded() || minutes < j.Limit.Minutes)
+		lower := crosses && (!j.TimeLimit.Bounded() || minutes < j.TimeLimit.Minutes)
 		if !crosses && mark.UpTo > 0 {
 			minutes = min(minutes, mark.UpTo)
 		}
 		former := j.Start.Before(f.start.Add(-startSlack))
-		raise := !crosses && !former && short && minutes > j.Limit.Minutes
+		raise := !crosses && !former && short && minutes > j.TimeLimit.Minutes
 		if lower || raise {
 			changes = append(changes, limitChange{job: j, minutes: minutes, slot: f.slot, fence: f.fence})
 		}
@@ -67,9 +67,9 @@ func limitChanges(jobs []Job, byNode map[string]fenced, marks map[string]state.M
 
 // elapsed is what a running job has used of its limit. Slurm's end is the truth about boot time
 // and suspension; it is far away for an unlimited job.
-func elapsed(j Job, now time.Time) time.Duration {
-	if j.Limit.Bounded() && !j.End.IsZero() {
-		return now.Sub(j.End.Add(-j.Limit.Duration()))
+func elapsed(j capacity.Job, now time.Time) time.Duration {
+	if j.TimeLimit.Bounded() && !j.End.IsZero() {
+		return now.Sub(j.End.Add(-j.TimeLimit.Duration()))
 	}
 	return now.Sub(j.Start)
 }
@@ -78,9 +78,11 @@ func elapsed(j Job, now time.Time) time.Duration {
 // apart. The block before was closed for jobs longer than that: by reclaim, minutes earlier.
 const startSlack = time.Minute
 
-func (c limitChange) raises() bool { return c.job.Limit.Bounded() && c.minutes > c.job.Limit.Minutes }
+func (c limitChange) raises() bool {
+	return c.job.TimeLimit.Bounded() && c.minutes > c.job.TimeLimit.Minutes
+}
 
-func earliestFence(j Job, byNode map[string]fenced) (fenced, bool) {
+func earliestFence(j capacity.Job, byNode map[string]fenced) (fenced, bool) {
 	var first fenced
 	found := false
 	for _, name := range j.Nodes {

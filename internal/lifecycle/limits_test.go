@@ -17,24 +17,24 @@ func TestLimitChanges(t *testing.T) {
 		"new-1": {slot: "new", start: at("-1m"), fence: at("9h")},
 	}
 	// job runs since the start with the limit; its nodes had booted by then.
-	job := func(start string, limit capacity.Limit, nodes ...string) Job {
-		j := Job{ID: 7, State: "RUNNING", Nodes: nodes, Start: at(start), Limit: limit}
+	job := func(start string, limit capacity.Limit, nodes ...string) capacity.Job {
+		j := capacity.Job{ID: 7, State: "RUNNING", Nodes: nodes, Start: at(start), TimeLimit: limit}
 		if limit.Bounded() {
 			j.End = j.Start.Add(limit.Duration())
 		}
 		return j
 	}
-	fit := func(j Job) Job {
+	fit := func(j capacity.Job) capacity.Job {
 		j.Comment, j.TimeMin = "run=3 time=fit", capacity.Minutes(30)
 		return j
 	}
-	upTo := func(minutes string, j Job) Job {
+	upTo := func(minutes string, j capacity.Job) capacity.Job {
 		j = fit(j)
 		j.Comment += ":" + minutes
 		return j
 	}
 	for name, c := range map[string]struct {
-		job  Job
+		job  capacity.Job
 		want int // 0: no change
 	}{
 		"ends before the fence":                       {job("-1h", capacity.Minutes(120), "gpu-1"), 0},
@@ -46,7 +46,7 @@ func TestLimitChanges(t *testing.T) {
 		"collapsed to its floor, marked time=fit":     {fit(job("0h", capacity.Minutes(30), "gpu-1")), 180},
 		"the same without the mark":                   {job("0h", capacity.Minutes(30), "gpu-1"), 0},
 		"marked, within a minute of the fence":        {fit(job("-59s", capacity.Minutes(180), "gpu-1")), 0},
-		"marked, but with no --time-min":              {Job{ID: 7, State: "RUNNING", Nodes: []string{"gpu-1"}, Start: noon, End: at("30m"), Limit: capacity.Minutes(30), Comment: "time=fit"}, 0},
+		"marked, but with no --time-min":              {capacity.Job{ID: 7, State: "RUNNING", Nodes: []string{"gpu-1"}, Start: noon, End: at("30m"), TimeLimit: capacity.Minutes(30), Comment: "time=fit"}, 0},
 		"marked, crosses":                             {fit(job("0h", capacity.Minutes(300), "gpu-1")), 180},
 		"raised to what its owner stated":             {upTo("120", job("0h", capacity.Minutes(30), "gpu-1")), 120},
 		"its owner stated more than fits":             {upTo("2880", job("0h", capacity.Minutes(30), "gpu-1")), 180},
@@ -58,13 +58,13 @@ func TestLimitChanges(t *testing.T) {
 		"from before the slot's turn, over its limit": {fit(job("-1h", capacity.Minutes(60), "new-1")), 0},
 		"started on the second":                       {fit(job("-61s", capacity.Minutes(30), "new-1")), 541},
 		"not on our nodes":                            {job("0h", capacity.Minutes(6000), "cpu-1"), 0},
-		"nodes still boot: the end is not final yet":  {Job{ID: 7, State: "RUNNING", Configuring: true, Nodes: []string{"gpu-1"}, Start: noon, End: at("9h"), Limit: capacity.Minutes(540)}, 0},
-		"pending": {Job{ID: 7, State: "PENDING", Limit: capacity.Minutes(6000)}, 0},
+		"nodes still boot: the end is not final yet":  {capacity.Job{ID: 7, State: "RUNNING", StateFlag: "CONFIGURING", Nodes: []string{"gpu-1"}, Start: noon, End: at("9h"), TimeLimit: capacity.Minutes(540)}, 0},
+		"pending": {capacity.Job{ID: 7, State: "PENDING", TimeLimit: capacity.Minutes(6000)}, 0},
 		// Slurm ends a job at boot done + limit; its StartTime may be from before the boot.
-		"the end counts, not the start": {Job{ID: 7, State: "RUNNING", Nodes: []string{"gpu-1"}, Start: at("-15m"), End: at("3h10m"), Limit: capacity.Minutes(180)}, 170},
+		"the end counts, not the start": {capacity.Job{ID: 7, State: "RUNNING", Nodes: []string{"gpu-1"}, Start: at("-15m"), End: at("3h10m"), TimeLimit: capacity.Minutes(180)}, 170},
 	} {
 		t.Run(name, func(t *testing.T) {
-			changes := limitChanges([]Job{c.job}, byNode, trustedMarks([]Job{c.job}, nil), noon)
+			changes := limitChanges([]capacity.Job{c.job}, byNode, trustedMarks([]capacity.Job{c.job}, nil), noon)
 			got := 0
 			if len(changes) > 0 {
 				got = changes[0].minutes
@@ -82,24 +82,24 @@ func TestR2AfterOnePass(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 5000 {
 		fence := noon.Add(time.Duration(rng.IntN(3*24*3600)) * time.Second)
-		j := Job{ID: 7, State: "RUNNING", Nodes: []string{"gpu-1"}, Start: noon.Add(-time.Duration(rng.IntN(24*3600)) * time.Second)}
-		j.Limit = capacity.Minutes(1 + rng.IntN(5*24*60))
+		j := capacity.Job{ID: 7, State: "RUNNING", Nodes: []string{"gpu-1"}, Start: noon.Add(-time.Duration(rng.IntN(24*3600)) * time.Second)}
+		j.TimeLimit = capacity.Minutes(1 + rng.IntN(5*24*60))
 		boot := time.Duration(rng.IntN(900)) * time.Second
-		j.End = j.Start.Add(boot).Add(j.Limit.Duration())
+		j.End = j.Start.Add(boot).Add(j.TimeLimit.Duration())
 		if rng.IntN(2) == 0 {
 			j.Comment, j.TimeMin = "time=fit", capacity.Minutes(1)
 		}
 		byNode := map[string]fenced{"gpu-1": {slot: "gpu", fence: fence}}
 		before := fmt.Sprintf("%+v", j)
-		for _, c := range limitChanges([]Job{j}, byNode, trustedMarks([]Job{j}, nil), noon) {
-			j.Limit = capacity.Minutes(c.minutes)
-			j.End = j.Start.Add(boot).Add(j.Limit.Duration())
+		for _, c := range limitChanges([]capacity.Job{j}, byNode, trustedMarks([]capacity.Job{j}, nil), noon) {
+			j.TimeLimit = capacity.Minutes(c.minutes)
+			j.End = j.Start.Add(boot).Add(j.TimeLimit.Duration())
 		}
 		began := j.Start.Add(boot)
 		if j.End.After(fence) && fence.Sub(began) >= time.Minute {
 			t.Fatalf("%s ends at %s, the fence is at %s", before, j.End, fence)
 		}
-		if again := limitChanges([]Job{j}, byNode, trustedMarks([]Job{j}, nil), noon); len(again) > 0 {
+		if again := limitChanges([]capacity.Job{j}, byNode, trustedMarks([]capacity.Job{j}, nil), noon); len(again) > 0 {
 			t.Fatalf("%s: a second pass changes the limit again, to %d", before, again[0].minutes)
 		}
 	}

@@ -21,7 +21,7 @@ import (
 
 // trustedMarks are the marks that count, by jobs as they are Shown; before are those of
 // the last pass.
-func trustedMarks(jobs []Job, before map[string]state.Mark) map[string]state.Mark {
+func trustedMarks(jobs []capacity.Job, before map[string]state.Mark) map[string]state.Mark {
 	marks := make(map[string]state.Mark, len(jobs))
 	for _, j := range jobs {
 		wish, _ := capacity.ParseWish(j.Comment)
@@ -63,12 +63,12 @@ func markKey(shown string) string {
 
 // marks reads what the last pass knew, and finds what counts now, of jobs that it may change:
 // those in partitions of ours, and those on nodes that we fence.
-func (p *pass) marks(jobs []Job, byNode map[string]fenced) (now, before map[string]state.Mark) {
+func (p *pass) marks(jobs []capacity.Job, byNode map[string]fenced) (now, before map[string]state.Mark) {
 	before, err := p.State.Marks()
 	if err != nil {
 		p.problem(capacity.StateFile, err)
 	}
-	jobs = without(jobs, func(j Job) bool {
+	jobs = without(jobs, func(j capacity.Job) bool {
 		_, onOurs := earliestFence(j, byNode)
 		if onOurs {
 			return false
@@ -92,7 +92,7 @@ func (p *pass) keepMarks(now, before map[string]state.Mark) {
 
 // keepWithinWalls changes marks so that by them no limit is raised past what accounting would
 // have let the job have.
-func (p *pass) keepWithinWalls(jobs []Job, marks map[string]state.Mark) {
+func (p *pass) keepWithinWalls(jobs []capacity.Job, marks map[string]state.Mark) {
 	for _, j := range jobs {
 		m := marks[j.Shown]
 		if !m.Fit {

@@ -14,12 +14,12 @@ import (
 func TestMarksStayWithinAccounting(t *testing.T) {
 	p := &pass{Sources: Sources{State: state.Dir(t.TempDir())}, snap: oneSlot("ec2", nil)}
 	p.snap.Walls = capacity.NewWalls([]capacity.QOSWall{{Name: "short", MaxWall: capacity.Minutes(60)}}, nil, nil)
-	job := func(id, partition, qos, comment string) Job {
-		return Job{Shown: id, State: "PENDING", Partition: partition, QOS: qos, Comment: comment, TimeMin: capacity.Minutes(10)}
+	job := func(id, partition, qos, comment string) capacity.Job {
+		return capacity.Job{Shown: id, State: "PENDING", Partition: partition, QOS: qos, Comment: comment, TimeMin: capacity.Minutes(10)}
 	}
 	unbounded := job("6", "gpu", "short", "time=fit")
 	unbounded.TimeMin = capacity.Limit{}
-	jobs := []Job{
+	jobs := []capacity.Job{
 		job("1", "gpu", "short", "time=fit"), job("2", "gpu", "short", "time=fit:90"), job("3", "gpu", "short", "time=fit:30"),
 		job("4", "gpu", "long", "time=fit"), job("5", "cpu", "short", "time=fit"), unbounded, job("7", "gpu", "short", "time=fit:60"),
 	}
@@ -44,7 +44,7 @@ func TestMarksWithoutAState(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := &pass{Sources: Sources{State: state.Dir(dir + "/state")}, snap: oneSlot("ec2", nil)}
-	got, before := p.marks([]Job{{Shown: "1", State: "PENDING", Partition: "gpu", Comment: "time=fit", TimeMin: capacity.Minutes(10)}}, nil)
+	got, before := p.marks([]capacity.Job{{Shown: "1", State: "PENDING", Partition: "gpu", Comment: "time=fit", TimeMin: capacity.Minutes(10)}}, nil)
 	p.keepMarks(got, before)
 	if !got["1"].Fit || len(p.snap.Problems) != 2 {
 		t.Errorf("%+v, problems %q", got, p.snap.Problems)

@@ -51,7 +51,7 @@ type modelNode struct {
 }
 
 type modelJob struct {
-	Job
+	capacity.Job
 	slot string // where it may run; "" is anywhere
 	work time.Duration
 	// fails is how it ends when its work is done, if that is not COMPLETED.
@@ -126,7 +126,7 @@ func (m *model) next(to time.Time) time.Time {
 		if j.over != "" {
 			continue
 		}
-		consider(j.Begin)
+		consider(j.Eligible)
 		if j.State == "RUNNING" {
 			consider(j.End)
 			consider(j.Start.Add(j.work))
@@ -156,21 +156,21 @@ func (m *model) happen() {
 		if j.State != "RUNNING" {
 			continue
 		}
-		if ready := !slices.ContainsFunc(j.Nodes, func(n string) bool { return !m.node(n).Up }); j.Configuring && ready {
+		if ready := !slices.ContainsFunc(j.Nodes, func(n string) bool { return !m.node(n).Up }); j.Configuring() && ready {
 			// The limit counts from when all nodes are up, and no reservation is looked at again.
-			j.Configuring, j.Start = false, m.now
-			j.End = m.now.Add(j.Limit.Duration())
+			j.StateFlag, j.Start = "", m.now
+			j.End = m.now.Add(j.TimeLimit.Duration())
 		}
 		switch {
-		case j.Configuring:
+		case j.Configuring():
 		case !j.Start.Add(j.work).After(m.now):
 			m.end(j, cmp.Or(j.fails, "COMPLETED"))
-		case j.Limit.Bounded() && !j.End.After(m.now):
+		case j.TimeLimit.Bounded() && !j.End.After(m.now):
 			m.end(j, "TIMEOUT")
 		}
 	}
 	for _, j := range m.jobs {
-		if j.State == "PENDING" && !j.held && !j.Begin.After(m.now) {
+		if j.State == "PENDING" && !j.held && !j.Eligible.After(m.now) {
 			m.start(j)
 		}
 	}
@@ -209,25 +209,25 @@ func (m *model) start(j *modelJob) {
 			if names = append(names, n.Name); room.Minutes == 0 || limit.Minutes < room.Minutes {
 				room = limit
 			}
-			if len(names) == j.MinNodes {
+			if len(names) == j.NumNodes {
 				break
 			}
 		}
-		if len(names) < j.MinNodes {
+		if len(names) < j.NumNodes {
 			continue
 		}
 		if m.boots(names) > m.places(slot) {
-			j.Begin = m.now.Add(15 * time.Minute) // EC2 refuses, and the job goes back into the queue
+			j.Eligible = m.now.Add(15 * time.Minute) // EC2 refuses, and the job goes back into the queue
 			return
 		}
-		j.State, j.Nodes, j.Limit, j.Start = "RUNNING", names, room, m.now
+		j.State, j.Nodes, j.TimeLimit, j.Start = "RUNNING", names, room, m.now
 		j.End = m.now.Add(room.Duration())
 		for _, name := range names {
 			n := m.node(name)
 			n.job = j
 			if n.PoweredDown {
 				m.powerUp(n)
-				j.Configuring = true
+				j.StateFlag = "CONFIGURING"
 			}
 		}
 		return
@@ -277,14 +277,14 @@ func (m *model) off(n *modelNode) {
 
 // limit is that with which a job may start on a node.
 func (m *model) limit(j *modelJob, node string) (capacity.Limit, bool) {
-	if !j.Limit.Bounded() && len(m.reservations) > 0 && !j.TimeMin.Bounded() {
+	if !j.TimeLimit.Bounded() && len(m.reservations) > 0 && !j.TimeMin.Bounded() {
 		for _, r := range m.reservations {
 			if slices.Contains(r.Nodes, node) {
 				return capacity.Limit{}, false
 			}
 		}
 	}
-	want := j.Limit.Minutes
+	want := j.TimeLimit.Minutes
 	least := want
 	if j.TimeMin.Bounded() {
 		least = j.TimeMin.Minutes
@@ -307,7 +307,7 @@ func (m *model) limit(j *modelJob, node string) (capacity.Limit, bool) {
 func (m *model) submit(j modelJob) *modelJob {
 	m.ids++
 	j.ID, j.submitted = m.ids, m.now
-	j.Shown, j.State, j.Begin = fmt.Sprint(j.ID), "PENDING", m.now
+	j.Shown, j.State, j.Eligible = fmt.Sprint(j.ID), "PENDING", m.now
 	m.jobs = append(m.jobs, &j)
 	return &j
 }
@@ -342,7 +342,7 @@ func (m *model) Look(context.Context) (*Cluster, error) {
 	return c, nil
 }
 
-func (m *model) Jobs(_ context.Context, partitions []string, wanted func(Job) bool) (live, ended []Job, err error) {
+func (m *model) Jobs(_ context.Context, partitions []string, wanted func(capacity.Job) bool) (live, ended []capacity.Job, err error) {
 	for _, j := range m.jobs {
 		asked := len(partitions) == 0
 		for name := range strings.SplitSeq(j.Partition, ",") {
@@ -428,8 +428,8 @@ func (m *model) SetTimeLimit(_ context.Context, job string, minutes int) error {
 	defer m.change()()
 	j, err := m.find(job)
 	if err == nil {
-		j.Limit = capacity.Minutes(minutes)
-		j.End = j.Start.Add(j.Limit.Duration())
+		j.TimeLimit = capacity.Minutes(minutes)
+		j.End = j.Start.Add(j.TimeLimit.Duration())
 	}
 	return err
 }
@@ -442,7 +442,7 @@ func (m *model) Edit(_ context.Context, edits map[string]capacity.Edits) map[str
 		if errs[name] = err; err != nil {
 			continue
 		}
-		j.Limit, j.TimeMin = e.TimeLimit, e.TimeMin
+		j.TimeLimit, j.TimeMin = e.TimeLimit, e.TimeMin
 		j.Comment = cmp.Or(e.Comment, j.Comment)
 		delete(errs, name)
 	}
@@ -465,7 +465,7 @@ func (m *model) requeue(job string) error {
 	}
 	m.free(j, "REQUEUED")
 	j.work -= max(0, m.now.Sub(j.Start)) // it goes on from where it was
-	j.State, j.Nodes, j.Configuring, j.Begin = "PENDING", nil, false, m.now.Add(m.requeueDelay)
+	j.State, j.Nodes, j.StateFlag, j.Eligible = "PENDING", nil, "", m.now.Add(m.requeueDelay)
 	j.Restarts++
 	if m.requeueDelay == 0 && !j.held {
 		m.start(j) // as with --requeue=expedite
@@ -477,7 +477,7 @@ func (m *model) Begin(_ context.Context, job string, at time.Time) error {
 	defer m.change()()
 	j, err := m.find(job)
 	if err == nil {
-		j.Begin = at
+		j.Eligible = at
 	}
 	return err
 }
@@ -494,7 +494,7 @@ func (m *model) RequeueHold(_ context.Context, jobs ...string) error {
 			j.held = false
 			return err
 		}
-		j.Held, j.AdminHeld, j.Settled = true, true, true
+		j.Held, j.Reason, j.Start = true, "JobHeldAdmin", time.Time{}
 	}
 	return nil
 }
@@ -503,7 +503,7 @@ func (m *model) Release(_ context.Context, job string) error {
 	defer m.change()()
 	j, err := m.find(job)
 	if err == nil {
-		j.held, j.Held, j.AdminHeld = false, false, false
+		j.held, j.Held, j.Reason = false, false, ""
 	}
 	return err
 }
@@ -512,7 +512,7 @@ func (m *model) UserHold(_ context.Context, jobs ...string) error {
 	defer m.change()()
 	for _, name := range jobs {
 		if j, err := m.find(name); err == nil {
-			j.AdminHeld = false
+			j.Reason = "JobHeldUser"
 		}
 	}
 	return nil

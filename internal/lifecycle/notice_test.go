@@ -95,11 +95,11 @@ func TestTell(t *testing.T) {
 // job that gets the same id later, again. What could not be told is told later.
 func TestTellOfJobs(t *testing.T) {
 	dir := state.Dir(t.TempDir())
-	never := Job{Shown: "7", User: "alice", Partition: "gpu", State: "PENDING", AdminComment: neverStarts + "no block is that long"}
-	unlimited := Job{Shown: "8_1", User: "bob", Partition: "gpu", State: "PENDING", AdminComment: neverWords + ": it needs 4 days"}
-	others := []Job{{Shown: "9", State: "PENDING", AdminComment: fewHosts + "3 are usable"}, {Shown: "10", State: "PENDING"}, {Shown: "11", State: "RUNNING", AdminComment: neverStarts + "as it was"}}
+	never := capacity.Job{Shown: "7", User: "alice", Partition: "gpu", State: "PENDING", AdminComment: neverStarts + "no block is that long"}
+	unlimited := capacity.Job{Shown: "8_1", User: "bob", Partition: "gpu", State: "PENDING", AdminComment: neverWords + ": it needs 4 days"}
+	others := []capacity.Job{{Shown: "9", State: "PENDING", AdminComment: fewHosts + "3 are usable"}, {Shown: "10", State: "PENDING"}, {Shown: "11", State: "RUNNING", AdminComment: neverStarts + "as it was"}}
 	for i, step := range []struct {
-		jobs   []Job
+		jobs   []capacity.Job
 		broken bool
 		want   string
 	}{

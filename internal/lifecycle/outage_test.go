@@ -37,7 +37,7 @@ func opened(t *testing.T) (*world, *capacity.Snapshot, *modelJob) {
 	if !v.Edits.TimeLimit.Bounded() {
 		t.Fatalf("the job is not admitted: %+v", v)
 	}
-	job := w.slurm.submit(modelJob{Job: Job{Partition: "solo", Batch: true, Requeue: true, MinNodes: 2, Limit: v.Edits.TimeLimit, TimeMin: v.Edits.TimeMin, Comment: v.Edits.Comment}, work: 1000 * time.Hour})
+	job := w.slurm.submit(modelJob{Job: capacity.Job{Partition: "solo", Batch: true, Requeue: true, NumNodes: 2, TimeLimit: v.Edits.TimeLimit, TimeMin: v.Edits.TimeMin, Comment: v.Edits.Comment}, work: 1000 * time.Hour})
 	w.goTo(w.now().Add(20 * time.Minute))
 	if snap, err = w.pass(false); err != nil || job.State != "RUNNING" {
 		t.Fatalf("%v, the job is %s\n%s", err, job.State, w.state())
@@ -62,7 +62,7 @@ func TestTwoHoursWithoutAWS(t *testing.T) {
 	if _, err := w.pass(false); err != nil {
 		t.Fatal(err)
 	}
-	fence, limit := w.fence(), job.Limit
+	fence, limit := w.fence(), job.TimeLimit
 	if !w.extend(snap.Reservations[0].ID) {
 		t.Fatal("no extension")
 	}
@@ -74,16 +74,16 @@ func TestTwoHoursWithoutAWS(t *testing.T) {
 		if _, err := w.pass(false); err == nil {
 			t.Fatal("AWS answered")
 		}
-		if w.fence() != fence || job.State != "RUNNING" || job.Limit != limit || job.Restarts > 0 {
-			t.Errorf("without AWS the fence is at %s, the job %s with limit %s", w.fence(), job.State, job.Limit)
+		if w.fence() != fence || job.State != "RUNNING" || job.TimeLimit != limit || job.Restarts > 0 {
+			t.Errorf("without AWS the fence is at %s, the job %s with limit %s", w.fence(), job.State, job.TimeLimit)
 		}
 	}
 	w.sim.ClearFaults()
 	if _, err := w.pass(false); err != nil {
 		t.Fatal(err)
 	}
-	if moved := w.fence().Sub(fence); moved != 24*time.Hour || job.Limit.Duration()-limit.Duration() < 23*time.Hour {
-		t.Errorf("after it the fence has moved by %s, and the limit from %s to %s", moved, limit, job.Limit)
+	if moved := w.fence().Sub(fence); moved != 24*time.Hour || job.TimeLimit.Duration()-limit.Duration() < 23*time.Hour {
+		t.Errorf("after it the fence has moved by %s, and the limit from %s to %s", moved, limit, job.TimeLimit)
 	}
 }
 

@@ -126,11 +126,11 @@ type pass struct {
 	Sources
 	old              *capacity.Snapshot // nil if there is none
 	snap             *capacity.Snapshot
-	cluster          *Cluster  // nil if Slurm did not answer
-	jobs             []Job     // of ours; nil if they were not read
-	elsewhere        []Job     // see readJobs
-	ended            []Job     // in the last minutes
-	now              time.Time // AWS's
+	cluster          *Cluster       // nil if Slurm did not answer
+	jobs             []capacity.Job // of ours; nil if they were not read
+	elsewhere        []capacity.Job // see readJobs
+	ended            []capacity.Job // in the last minutes
+	now              time.Time      // AWS's
 	awsErr, slurmErr error
 	answers          Answers
 	// mayEnd: the orphans are those of this pass.
@@ -141,7 +141,7 @@ type pass struct {
 	health   []*slotHealth
 	unproven map[string]string
 	// liveChecks and endedChecks are the jobs that run the command, nil if they were not read.
-	liveChecks, endedChecks map[string]Job
+	liveChecks, endedChecks map[string]capacity.Job
 	// rolling are the node groups of partitions that roll over by themselves.
 	rolling []Rolling
 	// instances are this cluster's, as far as EC2 said.

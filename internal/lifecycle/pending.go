@@ -23,7 +23,7 @@ const fitsAPass = 1000
 
 // unfit is a pending job that can never start as it is.
 type unfit struct {
-	job Job
+	job capacity.Job
 	// edits are those of the submit filter for a job without --time; without a limit, why says
 	// why there is none.
 	edits capacity.Edits
@@ -33,15 +33,15 @@ type unfit struct {
 // unfits finds the pending jobs that are too long because nobody gave them a limit:
 // defaults are those of partitions. A job is left alone if it has a limit of its own, or
 // if it can start.
-func unfits(jobs []Job, snap *capacity.Snapshot, defaults map[string]capacity.Limit, now time.Time) []unfit {
+func unfits(jobs []capacity.Job, snap *capacity.Snapshot, defaults map[string]capacity.Limit, now time.Time) []unfit {
 	var all []unfit
 	for _, j := range jobs {
 		if j.State != "PENDING" {
 			continue
 		}
-		req := j.Request(snap)
-		isDefault := func(partition string) bool { return j.Limit == defaults[partition] }
-		if j.Limit.Bounded() && !slices.ContainsFunc(req.Partitions, isDefault) {
+		req := snap.Request(j)
+		isDefault := func(partition string) bool { return j.TimeLimit == defaults[partition] }
+		if j.TimeLimit.Bounded() && !slices.ContainsFunc(req.Partitions, isDefault) {
 			continue
 		}
 		if !req.TimeLimit.Set {
@@ -71,28 +71,16 @@ func writable(comment string) bool {
 	return !strings.ContainsFunc(comment, func(r rune) bool { return r == utf8.RuneError || unicode.IsControl(r) })
 }
 
-// Request is a pending job as Admit takes it.
-func (j Job) Request(snap *capacity.Snapshot) capacity.Request {
-	req := capacity.Request{Partitions: strings.Split(j.Partition, ","), Account: j.Account, AccountKnown: true, User: j.User, QOS: j.QOS,
-		Comment: j.Comment, TimeLimit: j.Limit, TimeMin: j.TimeMin, Begin: j.Begin, Deadline: j.Deadline, Nodes: j.MinNodes, Constraint: j.Constraint}
-	for _, t := range []*time.Time{&req.Begin, &req.Deadline} {
-		if !t.IsZero() {
-			*t = t.Add(snap.ClockOffset.Duration)
-		}
-	}
-	return req
-}
-
 // asks is what the Request of a job depends on, but for a Begin that is past.
 type asks struct {
-	partition, account, user, qos, comment, constraint string
-	limit, timeMin                                     capacity.Limit
-	begin, deadline                                    time.Time
-	nodes                                              int
+	partition, account, user, qos, comment, constraint, nodeList, exclude string
+	limit, timeMin                                                        capacity.Limit
+	begin, deadline                                                       time.Time
+	nodes                                                                 int
 }
 
-func (j *Job) asks(now time.Time) asks {
-	a := asks{j.Partition, j.Account, j.User, j.QOS, j.Comment, j.Constraint, j.Limit, j.TimeMin, j.Begin, j.Deadline, j.MinNodes}
+func asksOf(j *capacity.Job, now time.Time) asks {
+	a := asks{j.Partition, j.Account, j.User, j.QOS, j.Comment, j.Constraint, j.NodeList, j.Exclude, j.TimeLimit, j.TimeMin, j.Eligible, j.Deadline, j.NumNodes}
 	if a.begin.Before(now.Add(-time.Hour)) { // more than a clock is off: no job is admitted differently
 		a.begin = time.Time{}
 	}
@@ -116,7 +104,7 @@ func fitNote(says, why string) string {
 
 // fitPending sets the limits that are missing, and tells the owners where none can be set. It
 // returns the jobs that lack one.
-func (p *pass) fitPending(ctx context.Context, jobs []Job) (lacking map[string]bool) {
+func (p *pass) fitPending(ctx context.Context, jobs []capacity.Job) (lacking map[string]bool) {
 	lacking = map[string]bool{}
 	defaults := map[string]capacity.Limit{}
 	for _, part := range p.cluster.Partitions {

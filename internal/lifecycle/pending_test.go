@@ -32,32 +32,32 @@ func TestUnfits(t *testing.T) {
 	noComment.Comment, marked.Comment = "", "run 7 time=fit"
 	fromLater.TimeLimit = capacity.Minutes(480)
 	for name, test := range map[string]struct {
-		job    Job
+		job    capacity.Job
 		change func(*capacity.Snapshot)
 		edits  capacity.Edits // none: left alone, or never
 		never  string
 	}{
-		"unlimited":               {job: Job{Limit: capacity.NoLimit}, edits: fit},
-		"not set":                 {job: Job{}, edits: fit},
-		"the partition's limit":   {job: Job{Limit: capacity.Minutes(5 * 1440)}, edits: fit},
-		"a limit of its own":      {job: Job{Limit: capacity.Minutes(5*1440 + 1)}},
-		"the same, and it fits":   {job: Job{Limit: capacity.Minutes(600)}},
-		"it runs":                 {job: Job{State: "RUNNING", Limit: capacity.NoLimit}},
-		"another partition too":   {job: Job{Partition: "gpu,cpu", Limit: capacity.NoLimit}},
-		"another partition":       {job: Job{Partition: "cpu", Limit: capacity.NoLimit}},
-		"with a comment":          {job: Job{Limit: capacity.NoLimit, Comment: "run 7"}, edits: marked},
-		"with a binary comment":   {job: Job{Limit: capacity.NoLimit, Comment: "run \uFFFD"}, edits: noComment},
-		"with two lines":          {job: Job{Limit: capacity.NoLimit, Comment: "run\n7"}, edits: noComment},
-		"marked already":          {job: Job{Limit: capacity.NoLimit, Comment: "time=fit"}, edits: noComment},
-		"a --time-min that fits":  {job: Job{Limit: capacity.NoLimit, TimeMin: capacity.Minutes(90)}},
-		"begins in Slurm's clock": {job: Job{Limit: capacity.NoLimit, Begin: now.Add(time.Hour)}, edits: fromLater},
-		"a --time-min too long":   {job: Job{Limit: capacity.NoLimit, TimeMin: capacity.Minutes(601)}, never: "needs 10:01:00"},
-		"too little is left":      {job: Job{Limit: capacity.NoLimit}, change: short, never: "a job without --time (min_time of partition gpu) needs 00:30:00"},
-		"of a foreign reservation": {job: Job{Limit: capacity.NoLimit, Comment: "capacity_reservation_id=cr-0123456789abcdef0"},
+		"unlimited":               {job: capacity.Job{TimeLimit: capacity.NoLimit}, edits: fit},
+		"not set":                 {job: capacity.Job{}, edits: fit},
+		"the partition's limit":   {job: capacity.Job{TimeLimit: capacity.Minutes(5 * 1440)}, edits: fit},
+		"a limit of its own":      {job: capacity.Job{TimeLimit: capacity.Minutes(5*1440 + 1)}},
+		"the same, and it fits":   {job: capacity.Job{TimeLimit: capacity.Minutes(600)}},
+		"it runs":                 {job: capacity.Job{State: "RUNNING", TimeLimit: capacity.NoLimit}},
+		"another partition too":   {job: capacity.Job{Partition: "gpu,cpu", TimeLimit: capacity.NoLimit}},
+		"another partition":       {job: capacity.Job{Partition: "cpu", TimeLimit: capacity.NoLimit}},
+		"with a comment":          {job: capacity.Job{TimeLimit: capacity.NoLimit, Comment: "run 7"}, edits: marked},
+		"with a binary comment":   {job: capacity.Job{TimeLimit: capacity.NoLimit, Comment: "run \uFFFD"}, edits: noComment},
+		"with two lines":          {job: capacity.Job{TimeLimit: capacity.NoLimit, Comment: "run\n7"}, edits: noComment},
+		"marked already":          {job: capacity.Job{TimeLimit: capacity.NoLimit, Comment: "time=fit"}, edits: noComment},
+		"a --time-min that fits":  {job: capacity.Job{TimeLimit: capacity.NoLimit, TimeMin: capacity.Minutes(90)}},
+		"begins in Slurm's clock": {job: capacity.Job{TimeLimit: capacity.NoLimit, Eligible: now.Add(time.Hour)}, edits: fromLater},
+		"a --time-min too long":   {job: capacity.Job{TimeLimit: capacity.NoLimit, TimeMin: capacity.Minutes(601)}, never: "needs 10:01:00"},
+		"too little is left":      {job: capacity.Job{TimeLimit: capacity.NoLimit}, change: short, never: "a job without --time (min_time of partition gpu) needs 00:30:00"},
+		"of a foreign reservation": {job: capacity.Job{TimeLimit: capacity.NoLimit, Comment: "capacity_reservation_id=cr-0123456789abcdef0"},
 			never: "has no reservation cr-0123456789abcdef0"},
-		"not strict":        {job: Job{Limit: capacity.NoLimit}, change: lenient, edits: fit},
-		"not strict, never": {job: Job{Limit: capacity.NoLimit, TimeMin: capacity.Minutes(601)}, change: lenient, never: "needs 10:01:00"},
-		"without an end":    {job: Job{Limit: capacity.NoLimit}, change: open},
+		"not strict":        {job: capacity.Job{TimeLimit: capacity.NoLimit}, change: lenient, edits: fit},
+		"not strict, never": {job: capacity.Job{TimeLimit: capacity.NoLimit, TimeMin: capacity.Minutes(601)}, change: lenient, never: "needs 10:01:00"},
+		"without an end":    {job: capacity.Job{TimeLimit: capacity.NoLimit}, change: open},
 	} {
 		t.Run(name, func(t *testing.T) {
 			j, s := test.job, snap()
@@ -70,7 +70,7 @@ func TestUnfits(t *testing.T) {
 			if j.Partition == "" {
 				j.Partition = "gpu"
 			}
-			got := unfits([]Job{j}, s, map[string]capacity.Limit{"gpu": capacity.Minutes(5 * 1440), "cpu": capacity.NoLimit}, now)
+			got := unfits([]capacity.Job{j}, s, map[string]capacity.Limit{"gpu": capacity.Minutes(5 * 1440), "cpu": capacity.NoLimit}, now)
 			switch want := test.edits != (capacity.Edits{}) || test.never != ""; {
 			case len(got) == 0 && !want:
 			case len(got) != 1 || !want || got[0].edits != test.edits || !strings.Contains(got[0].why, test.never) || (got[0].why == "") != (test.never == ""):
@@ -85,10 +85,10 @@ func TestUnfitsLooksAtEveryJob(t *testing.T) {
 	snap := oneSlot("ec2", []string{"cr-0"}, block("cr-0", "-1h", "24h", capacity.StateActive))
 	snap.TakenAt, snap.Submit = noon, capacity.Submit{Strict: true, StaleAfter: capacity.Duration{Duration: time.Hour}}
 	snap.Reservations[0].Total, snap.Partitions[0].Groups[0].PurchaseOption = 4, capacity.CapacityBlock
-	job := func(shown, state string, limit capacity.Limit) Job {
-		return Job{Shown: shown, State: state, Partition: "gpu", Limit: limit}
+	job := func(shown, state string, limit capacity.Limit) capacity.Job {
+		return capacity.Job{Shown: shown, State: state, Partition: "gpu", TimeLimit: limit}
 	}
-	got := unfits([]Job{job("1", "RUNNING", capacity.NoLimit), job("2", "PENDING", capacity.Minutes(10)), job("3", "PENDING", capacity.NoLimit), job("4", "PENDING", capacity.NoLimit)},
+	got := unfits([]capacity.Job{job("1", "RUNNING", capacity.NoLimit), job("2", "PENDING", capacity.Minutes(10)), job("3", "PENDING", capacity.NoLimit), job("4", "PENDING", capacity.NoLimit)},
 		snap, map[string]capacity.Limit{"gpu": capacity.Minutes(10)}, noon)
 	if len(got) != 2 || got[0].job.Shown != "3" || got[1].job.Shown != "4" {
 		t.Errorf("%+v", got)

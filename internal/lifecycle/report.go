@@ -19,8 +19,8 @@ type Report struct {
 	NoAWS bool `json:"-"`
 	// Cluster is what Slurm said before the changes of the pass, nil if it did not answer; Jobs
 	// are its jobs, nil if they were not asked for.
-	Cluster *Cluster `json:"-"`
-	Jobs    []Job    `json:"-"`
+	Cluster *Cluster       `json:"-"`
+	Jobs    []capacity.Job `json:"-"`
 	// AlsoOurs is that of Sources, for the next pass.
 	AlsoOurs []string `json:"-"`
 	// Rolling are the node groups of partitions that roll over by themselves, as the pass left

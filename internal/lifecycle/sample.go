@@ -122,7 +122,7 @@ func sampled(n Node) string {
 func (p *pass) waited() map[string]bool {
 	now, waited := p.MachineTime(), map[string]bool{}
 	for _, j := range p.jobs {
-		if j.State == "PENDING" && !j.Held && !j.Begin.After(now) {
+		if j.State == "PENDING" && !j.Held && !j.Eligible.After(now) {
 			for name := range strings.SplitSeq(j.Partition, ",") {
 				waited[name] = true
 			}
@@ -165,7 +165,7 @@ func (p *pass) runs(last *state.Sample, now time.Time) map[string]state.Run {
 			runs[id] = was // how it ends, squeue does not say yet
 		}
 	}
-	over := map[string]Job{}
+	over := map[string]capacity.Job{}
 	for _, j := range p.ended {
 		over[runID(j)] = j
 	}
@@ -194,9 +194,9 @@ func (p *pass) runs(last *state.Sample, now time.Time) map[string]state.Run {
 	return runs
 }
 
-func runID(j Job) string { return j.Shown + "." + strconv.Itoa(j.Restarts) }
+func runID(j capacity.Job) string { return j.Shown + "." + strconv.Itoa(j.Restarts) }
 
-func (p *pass) run(j Job) state.Run {
+func (p *pass) run(j capacity.Job) state.Run {
 	return state.Run{Job: j.Shown, User: j.User, Account: j.Account, Partition: j.Partition, Nodes: p.Slurm.Hostlist(j.Nodes), Start: p.atAWS(j.Start)}
 }
 

@@ -217,7 +217,7 @@ var scenarios = []struct {
 		st.requeues("time=fit", func(j *modelJob) { j.TimeMin = capacity.Minutes(1) })
 	}},
 	{"requeue of a job that its administrator holds", func(st *stage) {
-		st.requeues("on_end=hold", func(j *modelJob) { j.AdminHeld, j.Held = true, true })
+		st.requeues("on_end=hold", func(j *modelJob) { j.Held, j.Reason = true, "JobHeldAdmin" })
 	}},
 	{"the sixth requeue holds the job", func(st *stage) {
 		st.block("cr-2", "solo", day+time.Hour, 2*day, 4)
@@ -297,7 +297,7 @@ var scenarios = []struct {
 	{"boot time pushes a limit past the fence, and it is lowered", func(st *stage) {
 		st.openBlock()
 		st.job(24*60, "", "solo-1")
-		st.job(0, "", "solo-2").Limit = capacity.NoLimit
+		st.job(0, "", "solo-2").TimeLimit = capacity.NoLimit
 		boots := st.boots(st.job(24*60, "", "solo-3"))
 		st.passes(2*time.Hour, 2)
 		st.slurm.node("solo-3").Up = true
@@ -340,17 +340,17 @@ var scenarios = []struct {
 		st.job(22*60+30, "time=fit", "solo-1").TimeMin = capacity.Minutes(30)
 		st.block("cr-2", "solo", day, day, 4)
 		st.pass(2 * time.Hour)
-		st.slurm.jobs[0].Limit, st.slurm.jobs[0].End = capacity.Minutes(24*60), opens.Add(day+time.Hour)
+		st.slurm.jobs[0].TimeLimit, st.slurm.jobs[0].End = capacity.Minutes(24*60), opens.Add(day+time.Hour)
 		st.pass(day + time.Minute)
 	}},
 	{"waiting jobs without a limit get one, or are told why not", func(st *stage) {
 		st.openBlock()
-		st.job(0, "", nothing...).Limit = capacity.NoLimit
-		st.job(0, "", nothing...).Limit = capacity.NoLimit
-		st.slurm.jobs[1].MinNodes = 9
+		st.job(0, "", nothing...).TimeLimit = capacity.NoLimit
+		st.job(0, "", nothing...).TimeLimit = capacity.NoLimit
+		st.slurm.jobs[1].NumNodes = 9
 		st.passes(2*time.Hour, 2)
-		st.slurm.jobs[1].MinNodes = 2
-		st.job(0, "", nothing...).Limit = capacity.NoLimit
+		st.slurm.jobs[1].NumNodes = 2
+		st.job(0, "", nothing...).TimeLimit = capacity.NoLimit
 		st.slurm.fails["edit"] = errors.New("slurmctld is busy")
 		st.pass(3 * time.Hour)
 		clear(st.slurm.fails)
@@ -359,11 +359,11 @@ var scenarios = []struct {
 	{"owners are told why a job never starts, and when that is over", func(st *stage) {
 		st.openBlock()
 		j := st.job(60, "", nothing...)
-		j.MinNodes = 5
+		j.NumNodes = 5
 		st.job(60, "", nothing...).AdminComment = "see ticket 12"
-		st.slurm.jobs[1].MinNodes = 5
+		st.slurm.jobs[1].NumNodes = 5
 		st.passes(2*time.Hour, 2)
-		j.MinNodes = 4
+		j.NumNodes = 4
 		st.aws.reservations[0].Unhealthy = 1
 		st.passes(3*time.Hour, 2)
 		st.aws.reservations[0].Unhealthy = 0
@@ -371,13 +371,13 @@ var scenarios = []struct {
 	}},
 	{"a hold of ours is left to the job's owner", func(st *stage) {
 		st.openBlock()
-		for _, admin := range []bool{true, true, false, true} {
+		for _, reason := range []string{"JobHeldAdmin", "JobHeldAdmin", "JobHeldUser", "job requeued in held state"} {
 			j := st.job(60, "", nothing...)
-			j.held, j.Held, j.AdminHeld, j.Begin = true, true, admin, opens
+			j.held, j.Held, j.Reason, j.Eligible = true, true, reason, opens
 			j.AdminComment = capacity.HoldNote(opens.Add(-time.Hour), "cr-1 is not this partition's")
 		}
 		st.slurm.jobs[1].AdminComment = "wait for bob"
-		st.slurm.jobs[3].HoldUntold, st.slurm.jobs[3].Begin = true, opens.Add(2*time.Hour-5*time.Second)
+		st.slurm.jobs[3].Eligible = opens.Add(2*time.Hour - 5*time.Second)
 		st.slurm.fails["user hold"] = errors.New("slurmctld is busy")
 		st.pass(2 * time.Hour)
 		clear(st.slurm.fails)

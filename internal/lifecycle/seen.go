@@ -20,7 +20,7 @@ type Seen struct {
 	Cluster *Cluster
 	NoAWS   bool
 	// Jobs are those of our partitions and nodes; nil if they were not read.
-	Jobs []Job
+	Jobs []capacity.Job
 	// Now is AWS's time. ToSlurm turns it into Slurm's.
 	Now     time.Time
 	ToSlurm time.Duration

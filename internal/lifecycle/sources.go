@@ -2,7 +2,6 @@ package lifecycle
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -111,7 +110,7 @@ type Slurm interface {
 	// Jobs are those that have not ended, and those that ended in the last minutes with how
 	// they did: of the partitions, or of all if none is given, and of them those that wanted
 	// keeps; nil keeps all.
-	Jobs(ctx context.Context, partitions []string, wanted func(Job) bool) (live, ended []Job, err error)
+	Jobs(ctx context.Context, partitions []string, wanted func(capacity.Job) bool) (live, ended []capacity.Job, err error)
 	CreateReservation(ctx context.Context, r Reservation) error
 	// UpdateReservation changes times and nodes of a reservation, but not the start of
 	// an Active one.
@@ -252,58 +251,4 @@ type Reservation struct {
 	Active bool
 	// Comment is "" in Slurm 22.05, which has none.
 	Comment string
-}
-
-// Job is a job as slurmctld has it.
-type Job struct {
-	// ID is unique, but the last task of an array has that of the whole array. Shown is
-	// what squeue shows, 12_3, and names the job in a change.
-	ID        int
-	Shown     string
-	Partition string
-	Account   string
-	// MinNodes is how many nodes the job asks for, as Slurm counts them.
-	MinNodes int
-	// State is Slurm's base state: RUNNING, PENDING, ….
-	State string
-	// Configuring: the job has its nodes, but they still boot. End is not final then.
-	Configuring bool
-	Nodes       []string
-	Start       time.Time
-	End         time.Time
-	Limit       capacity.Limit
-	TimeMin     capacity.Limit
-	Comment     string
-	// AdminComment is what administrators and programs such as ours wrote to the job's owner.
-	AdminComment string
-	// Begin is when the job may start at the earliest, Deadline when it must have ended; zero
-	// if there is no such time.
-	Begin      time.Time
-	Deadline   time.Time
-	Constraint string
-	// Reservation is the Slurm reservation that it asked for; "" for none.
-	Reservation string
-	Restarts    int
-	User        string
-	QOS         string
-	// AdminHeld: it is held, and Slurm does not say that its owner can release it. Settled: it
-	// waits, and nothing of its last run is left to be cleaned up.
-	AdminHeld, Settled bool
-	// HoldUntold: it was requeued held, and Slurm does not say yet, or never, whose hold that is.
-	HoldUntold bool
-	// Held: somebody has to release it.
-	Held bool
-	// Batch: of sbatch, so that Slurm can requeue it; but for --no-requeue, which is Requeue
-	// false.
-	Batch, Requeue bool
-}
-
-// In reports whether it runs in a partition, or waits there, perhaps in others too.
-func (j *Job) In(partition string) bool {
-	for name := range strings.SplitSeq(j.Partition, ",") {
-		if name == partition {
-			return true
-		}
-	}
-	return false
 }

@@ -171,10 +171,10 @@ func (st *stage) blockOf(slot string, at time.Time) (id string, instances int) {
 
 // job has a job of user alice run on nodes, for as long as Slurm thinks it may, or wait if it has none.
 func (st *stage) job(limit int, comment string, nodes ...string) *modelJob {
-	j := st.slurm.submit(modelJob{Job: Job{Partition: "solo", User: "alice", Account: "nlp", Batch: true, Requeue: true, MinNodes: max(1, len(nodes)),
-		Limit: capacity.Minutes(limit), Comment: comment, Settled: true}, work: 1000 * time.Hour})
+	j := st.slurm.submit(modelJob{Job: capacity.Job{Partition: "solo", User: "alice", Account: "nlp", Batch: true, Requeue: true, NumNodes: max(1, len(nodes)),
+		TimeLimit: capacity.Minutes(limit), Comment: comment}, work: 1000 * time.Hour})
 	if len(nodes) > 0 {
-		j.State, j.Nodes, j.Start, j.End = "RUNNING", nodes, st.slurm.now, st.slurm.now.Add(j.Limit.Duration())
+		j.State, j.Nodes, j.Start, j.End = "RUNNING", nodes, st.slurm.now, st.slurm.now.Add(j.TimeLimit.Duration())
 		for _, name := range nodes {
 			n := st.slurm.node(name)
 			n.job, n.Up, n.PoweredDown, n.State = j, true, false, "allocated"
@@ -186,7 +186,7 @@ func (st *stage) job(limit int, comment string, nodes ...string) *modelJob {
 
 // boots makes the nodes of a job boot still.
 func (st *stage) boots(j *modelJob) *modelJob {
-	j.Configuring = true
+	j.StateFlag = "CONFIGURING"
 	for _, name := range j.Nodes {
 		st.slurm.node(name).Up = false
 	}
@@ -233,7 +233,7 @@ func (s *taped) Look(ctx context.Context) (*Cluster, error) {
 	return c, err
 }
 
-func (s *taped) Jobs(ctx context.Context, partitions []string, wanted func(Job) bool) (live, ended []Job, err error) {
+func (s *taped) Jobs(ctx context.Context, partitions []string, wanted func(capacity.Job) bool) (live, ended []capacity.Job, err error) {
 	if err := s.answers["Jobs"]; err != nil {
 		return nil, nil, err
 	}
@@ -346,7 +346,7 @@ func (s *taped) SubmitCheck(_ context.Context, c NodeCheck) (string, error) {
 	if err := s.stage.changes("submit", "%s on %s in %s, partition %s, for %s", c.Program, c.Node, c.Reservation, c.Partition, c.Timeout); err != nil {
 		return "", err
 	}
-	j := s.submit(modelJob{Job: Job{Partition: c.Partition, Reservation: c.Reservation, Batch: true}})
+	j := s.submit(modelJob{Job: capacity.Job{Partition: c.Partition, Reservation: c.Reservation, Batch: true}})
 	j.State, j.over, j.Start, j.End = "COMPLETED", "COMPLETED", s.model.now, s.model.now.Add(time.Second)
 	if s.exits[c.Node] != 0 {
 		j.State, j.over = "FAILED", "FAILED"

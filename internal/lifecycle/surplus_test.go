@@ -62,7 +62,7 @@ func TestMaxNodesOnPCS(t *testing.T) {
 		})
 	}
 	submit := func() *modelJob {
-		return w.slurm.submit(modelJob{Job: Job{Partition: "gpu", Batch: true, MinNodes: 1, Limit: capacity.Minutes(60)}, work: time.Hour})
+		return w.slurm.submit(modelJob{Job: capacity.Job{Partition: "gpu", Batch: true, NumNodes: 1, TimeLimit: capacity.Minutes(60)}, work: time.Hour})
 	}
 
 	pass(4)

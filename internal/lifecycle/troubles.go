@@ -16,7 +16,7 @@ const recently = time.Hour
 // Troubles are what people should know of their partitions: failed hosts, reservations that
 // have ended, launches that failed, and waiting jobs that can never start, which only their
 // owners can change. records are those of the hooks, oldest first.
-func Troubles(snap *capacity.Snapshot, jobs []Job, records []state.Record, now time.Time) []capacity.Problem {
+func Troubles(snap *capacity.Snapshot, jobs []capacity.Job, records []state.Record, now time.Time) []capacity.Problem {
 	var all []capacity.Problem
 	for _, p := range snap.Partitions {
 		all = append(all, unhealthy(p, snap, now)...)
@@ -99,7 +99,7 @@ func failedLaunches(p capacity.Partition, records []state.Record, now time.Time)
 
 // neverStart finds the waiting jobs of a partition that would be refused today, and can
 // therefore never start unless they have a partition that is not ours, with the change that would help where one is known.
-func neverStart(p capacity.Partition, jobs []Job, snap *capacity.Snapshot, now time.Time) []capacity.Problem {
+func neverStart(p capacity.Partition, jobs []capacity.Job, snap *capacity.Snapshot, now time.Time) []capacity.Problem {
 	var all []capacity.Problem
 	known := map[asks]cannot{} // the tasks of an array ask for the same
 	for i := range jobs {      // for each partition: a copy of each costs more than the question
@@ -107,10 +107,10 @@ func neverStart(p capacity.Partition, jobs []Job, snap *capacity.Snapshot, now t
 		if j.State != "PENDING" || !j.In(p.Name) {
 			continue
 		}
-		why, judged := known[j.asks(now)]
+		why, judged := known[asksOf(j, now)]
 		if !judged {
-			why = j.cannotStart(snap, now)
-			known[j.asks(now)] = why
+			why = cannotStart(j, snap, now)
+			known[asksOf(j, now)] = why
 		}
 		if why.message == "" {
 			continue
@@ -130,8 +130,8 @@ type cannot struct {
 	limit   capacity.Limit
 }
 
-func (j *Job) cannotStart(snap *capacity.Snapshot, now time.Time) cannot {
-	req := j.Request(snap)
+func cannotStart(j *capacity.Job, snap *capacity.Snapshot, now time.Time) cannot {
+	req := snap.Request(*j)
 	v := capacity.Admit(req, snap, now)
 	elsewhere := slices.ContainsFunc(req.Partitions, func(name string) bool { _, ours := snap.Partition(name); return !ours })
 	if !v.Refused || elsewhere {

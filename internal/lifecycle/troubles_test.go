@@ -25,7 +25,7 @@ func TestTroubles(t *testing.T) {
 	over.Unhealthy = 1
 	unpaid := block("cr-9", "-1h", "24h", capacity.StatePaymentFailed)
 	elsewhere := block("cr-x", "-48h", "-1h", capacity.StateExpired) // of no partition
-	gpu := func(j Job) Job {
+	gpu := func(j capacity.Job) capacity.Job {
 		j.Partition, j.State, j.Shown = "gpu", "PENDING", "7"
 		return j
 	}
@@ -42,7 +42,7 @@ func TestTroubles(t *testing.T) {
 	tooMany := "the job asks for 5 nodes, but the largest reservation of partition gpu that it may use has 4; use --nodes=4"
 	for name, c := range map[string]struct {
 		rs      []capacity.Reservation
-		jobs    []Job
+		jobs    []capacity.Job
 		records []state.Record
 		want    []capacity.Problem
 	}{
@@ -60,21 +60,21 @@ func TestTroubles(t *testing.T) {
 		"another partition's":                   {rs: []capacity.Reservation{now}, records: []state.Record{with(func(r *state.Record) { r.Partition = "other" })}},
 		"another hook's":                        {rs: []capacity.Reservation{now}, records: []state.Record{with(func(r *state.Record) { r.Hook = "suspend" })}},
 		"the next launch of the nodes was fine": {rs: []capacity.Reservation{now}, records: []state.Record{failed, with(func(r *state.Record) { r.Code = "ok" })}},
-		"a job that can never start": {rs: []capacity.Reservation{now}, jobs: []Job{gpu(Job{MinNodes: 5, Limit: capacity.Minutes(60)})},
+		"a job that can never start": {rs: []capacity.Reservation{now}, jobs: []capacity.Job{gpu(capacity.Job{NumNodes: 5, TimeLimit: capacity.Minutes(60)})},
 			want: []capacity.Problem{{Code: capacity.NeverStarts, Severity: capacity.User, About: capacity.Subject{Partition: "gpu", Job: "7"}, Sentence: "job 7 can never start: " + tooMany}}},
-		"one that could with a shorter limit": {rs: []capacity.Reservation{now}, jobs: []Job{gpu(Job{MinNodes: 1, Limit: capacity.Minutes(3000)})},
+		"one that could with a shorter limit": {rs: []capacity.Reservation{now}, jobs: []capacity.Job{gpu(capacity.Job{NumNodes: 1, TimeLimit: capacity.Minutes(3000)})},
 			want: []capacity.Problem{{Code: capacity.NeverStarts, Severity: capacity.User, About: capacity.Subject{Partition: "gpu", Job: "7"}, Sentence: "job 7 can never start: the job needs 2-02:00:00, but reservation cr-0 of partition gpu must be free of jobs by 2026-11-21 11:20 UTC; " +
 				"the longest time that fits is 23:20:00: use --time=23:20:00 or less", Fix: "scontrol update jobid=7 timelimit=23:20:00"}}},
 		"one behind others": {rs: []capacity.Reservation{now}, want: []capacity.Problem{launchFailed(capacity.Admin, "gpu-[1-2]", launch), {Code: capacity.NeverStarts, Severity: capacity.User, About: capacity.Subject{Partition: "gpu", Job: "9"}, Sentence: "job 9 can never start: " + tooMany}},
-			jobs: []Job{{Partition: "gpu", State: "RUNNING", MinNodes: 5}, gpu(Job{MinNodes: 4, Limit: capacity.Minutes(60)}),
-				{Partition: "gpu", State: "PENDING", Shown: "9", MinNodes: 5, Limit: capacity.Minutes(60)}},
+			jobs: []capacity.Job{{Partition: "gpu", State: "RUNNING", NumNodes: 5}, gpu(capacity.Job{NumNodes: 4, TimeLimit: capacity.Minutes(60)}),
+				{Partition: "gpu", State: "PENDING", Shown: "9", NumNodes: 5, TimeLimit: capacity.Minutes(60)}},
 			records: []state.Record{with(func(r *state.Record) { r.Hook = "suspend" }), failed}},
-		"one for which no limit fits": {rs: []capacity.Reservation{short}, jobs: []Job{gpu(Job{MinNodes: 1, Limit: capacity.Minutes(60)})},
+		"one for which no limit fits": {rs: []capacity.Reservation{short}, jobs: []capacity.Job{gpu(capacity.Job{NumNodes: 1, TimeLimit: capacity.Minutes(60)})},
 			want: []capacity.Problem{{Code: capacity.NeverStarts, Severity: capacity.User, About: capacity.Subject{Partition: "gpu", Job: "7"}, Sentence: "job 7 can never start: the job needs 01:00:00, but reservation cr-0 of partition gpu must be free of jobs by 2026-11-20 12:00 UTC and no time is left before that; wait for the next block"}}},
-		"one that fits":                   {rs: []capacity.Reservation{now}, jobs: []Job{gpu(Job{MinNodes: 4, Limit: capacity.Minutes(60)})}},
-		"one that runs":                   {rs: []capacity.Reservation{now}, jobs: []Job{{Partition: "gpu", State: "RUNNING", MinNodes: 5}}},
-		"one elsewhere":                   {rs: []capacity.Reservation{now}, jobs: []Job{{Partition: "cpu", State: "PENDING", MinNodes: 5}}},
-		"or in a partition that takes it": {rs: []capacity.Reservation{now}, jobs: []Job{{Partition: "cpu,gpu", State: "PENDING", MinNodes: 5}}},
+		"one that fits":                   {rs: []capacity.Reservation{now}, jobs: []capacity.Job{gpu(capacity.Job{NumNodes: 4, TimeLimit: capacity.Minutes(60)})}},
+		"one that runs":                   {rs: []capacity.Reservation{now}, jobs: []capacity.Job{{Partition: "gpu", State: "RUNNING", NumNodes: 5}}},
+		"one elsewhere":                   {rs: []capacity.Reservation{now}, jobs: []capacity.Job{{Partition: "cpu", State: "PENDING", NumNodes: 5}}},
+		"or in a partition that takes it": {rs: []capacity.Reservation{now}, jobs: []capacity.Job{{Partition: "cpu,gpu", State: "PENDING", NumNodes: 5}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			snap := oneSlot("ec2", []string{"cr-0", "cr-9"}, c.rs...)
@@ -91,10 +91,10 @@ func TestTroubles(t *testing.T) {
 // What a verdict is remembered by has all that a request is made of.
 func TestAsksIsAllOfARequest(t *testing.T) {
 	snap := &capacity.Snapshot{}
-	request := func(j Job) string { return fmt.Sprintf("%+v", j.Request(snap)) }
-	for i := range reflect.TypeFor[Job]().NumField() {
-		field := reflect.TypeFor[Job]().Field(i)
-		var j Job
+	request := func(j capacity.Job) string { return fmt.Sprintf("%+v", snap.Request(j)) }
+	for i := range reflect.TypeFor[capacity.Job]().NumField() {
+		field := reflect.TypeFor[capacity.Job]().Field(i)
+		var j capacity.Job
 		switch v := reflect.ValueOf(&j).Elem().Field(i); v.Interface().(type) {
 		case string:
 			v.SetString("x")
@@ -106,12 +106,14 @@ func TestAsksIsAllOfARequest(t *testing.T) {
 			v.Set(reflect.ValueOf([]string{"x"}))
 		case time.Time:
 			v.Set(reflect.ValueOf(at("1h")))
+		case capacity.TRES:
+			v.Set(reflect.ValueOf(capacity.TRES{"cpu": 7}))
 		case capacity.Limit:
 			v.Set(reflect.ValueOf(capacity.Minutes(7)))
 		default:
 			t.Fatalf("a field of another type: %s", field.Name)
 		}
-		if requests, asked := request(j) != request(Job{}), j.asks(at("0s")) != (&Job{}).asks(at("0s")); requests && !asked {
+		if requests, asked := request(j) != request(capacity.Job{}), asksOf(&j, at("0s")) != asksOf(&capacity.Job{}, at("0s")); requests && !asked {
 			t.Errorf("a request has %s, and what its verdict is remembered by has not", field.Name)
 		}
 	}

@@ -41,9 +41,9 @@ type alike struct {
 }
 
 // judge says why a job of ours waits for ever; "" if it does not.
-func (w *waiter) judge(j Job) string {
-	key := alike{j.Partition, j.Account, j.User, j.QOS, j.Comment, j.Constraint, j.Limit, j.TimeMin, j.Begin, j.Deadline, j.MinNodes}
-	if j.Begin.Before(w.now.Add(-w.snap.ClockOffset.Duration)) {
+func (w *waiter) judge(j capacity.Job) string {
+	key := alike{j.Partition, j.Account, j.User, j.QOS, j.Comment, j.Constraint, j.TimeLimit, j.TimeMin, j.Eligible, j.Deadline, j.NumNodes}
+	if j.Eligible.Before(w.now.Add(-w.snap.ClockOffset.Duration)) {
 		key.begin = time.Time{} // when it was submitted
 	}
 	text, known := w.said[key]
@@ -54,8 +54,8 @@ func (w *waiter) judge(j Job) string {
 	return text
 }
 
-func (w *waiter) why(j Job) string {
-	req := j.Request(w.snap)
+func (w *waiter) why(j capacity.Job) string {
+	req := w.snap.Request(j)
 	ours := 0
 	for _, name := range req.Partitions {
 		if _, managed := w.snap.Partition(name); managed {
@@ -75,10 +75,10 @@ func (w *waiter) why(j Job) string {
 }
 
 // note is what the AdminComment of a waiting job has to say; "" if it may stay as it is.
-func (w *waiter) note(j Job) string {
+func (w *waiter) note(j capacity.Job) string {
 	says := j.AdminComment
 	told := strings.HasPrefix(says, neverStarts) || strings.HasPrefix(says, fewHosts)
-	if j.State != "PENDING" || j.AdminHeld || says != "" && !told && !strings.HasPrefix(says, again) && !strings.Contains(says, notLaunched) {
+	if j.State != "PENDING" || j.AdminHeld() || says != "" && !told && !strings.HasPrefix(says, again) && !strings.Contains(says, notLaunched) {
 		return "" // it has another reason to wait, and its owner knows
 	}
 	want := w.judge(j)
@@ -101,7 +101,7 @@ func (w *waiter) note(j Job) string {
 
 // tellWaiting tells the owners of waiting jobs, each once, but for those that fitPending has
 // just seen to.
-func (p *pass) tellWaiting(ctx context.Context, jobs []Job, seenTo map[string]bool) {
+func (p *pass) tellWaiting(ctx context.Context, jobs []capacity.Job, seenTo map[string]bool) {
 	w := waiter{p.snap, p.now, map[alike]string{}}
 	told := 0
 	for _, j := range jobs {

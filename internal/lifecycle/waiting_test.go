@@ -15,17 +15,17 @@ func TestWaitingNote(t *testing.T) {
 	snap.Partitions[0].Groups[0].PurchaseOption = capacity.CapacityBlock
 	snap.Submit.Strict, snap.TakenAt = true, noon
 	snap.Submit.StaleAfter.Duration = 600e9
-	job := func(nodes int, change func(*Job)) Job {
-		j := Job{Shown: "7", Partition: "gpu", State: "PENDING", MinNodes: nodes, Limit: capacity.Minutes(60)}
+	job := func(nodes int, change func(*capacity.Job)) capacity.Job {
+		j := capacity.Job{Shown: "7", Partition: "gpu", State: "PENDING", NumNodes: nodes, TimeLimit: capacity.Minutes(60)}
 		if change != nil {
 			change(&j)
 		}
 		return j
 	}
-	says := func(text string) func(*Job) { return func(j *Job) { j.AdminComment = text } }
+	says := func(text string) func(*capacity.Job) { return func(j *capacity.Job) { j.AdminComment = text } }
 	short := fewHosts + "the job needs 4 nodes, and 3 of the 4 hosts of " + block.ID + " are usable; to start now ask for fewer: scontrol update numnodes=3 jobid=7"
 	for name, c := range map[string]struct {
-		job  Job
+		job  capacity.Job
 		want string // "": nothing; else how it begins
 	}{
 		"as many nodes as are usable":     {job(3, nil), ""},
@@ -37,14 +37,14 @@ func TestWaitingNote(t *testing.T) {
 		"never":                           {job(5, nil), neverStarts + "the job asks for 5 nodes"},
 		"never, told in other words":      {job(5, says(neverStarts+"something else")), ""},
 		"never any more":                  {job(5, says(short)), neverStarts},
-		"never, but elsewhere":            {job(5, func(j *Job) { j.Partition = "gpu,cpu" }), ""},
+		"never, but elsewhere":            {job(5, func(j *capacity.Job) { j.Partition = "gpu,cpu" }), ""},
 		"a launch failed before":          {job(4, says("pcs-capacity: nodes gpu-1 were not launched: X: y")), short},
 		"somebody else's words":           {job(4, says("ask bob")), ""},
 		"another reason of ours":          {job(4, says("pcs-capacity: requeued at noon")), ""},
-		"held":                            {job(4, func(j *Job) { j.AdminHeld = true }), ""},
-		"it runs":                         {job(4, func(j *Job) { j.State = "RUNNING" }), ""},
-		"too long for what is left":       {job(4, func(j *Job) { j.Limit = capacity.Minutes(9999) }), neverStarts + "the job needs"},
-		"of a partition that is not ours": {job(4, func(j *Job) { j.Partition = "cpu" }), ""},
+		"held":                            {job(4, func(j *capacity.Job) { j.Held, j.Reason = true, "JobHeldAdmin" }), ""},
+		"it runs":                         {job(4, func(j *capacity.Job) { j.State = "RUNNING" }), ""},
+		"too long for what is left":       {job(4, func(j *capacity.Job) { j.TimeLimit = capacity.Minutes(9999) }), neverStarts + "the job needs"},
+		"of a partition that is not ours": {job(4, func(j *capacity.Job) { j.Partition = "cpu" }), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := (&waiter{snap, noon, map[alike]string{}}).note(c.job)

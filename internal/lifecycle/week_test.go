@@ -122,7 +122,7 @@ func TestReportOfAWeek(t *testing.T) {
 			if len(happens) == 0 || w.now().Before(begins.Add(happens[0].after)) {
 				break
 			}
-			if j.Partition == "solo" && j.State == "RUNNING" && !j.Configuring && j.Requeue {
+			if j.Partition == "solo" && j.State == "RUNNING" && !j.Configuring() && j.Requeue {
 				happens[0].to(j)
 				happens = happens[1:]
 			}
@@ -133,7 +133,7 @@ func TestReportOfAWeek(t *testing.T) {
 	}
 	for _, j := range w.slurm.jobs {
 		if j.State == "PENDING" {
-			w.waits = append(w.waits, waitLine{j.Partition, latest(j.submitted, j.Begin), w.slurm.now})
+			w.waits = append(w.waits, waitLine{j.Partition, latest(j.submitted, j.Eligible), w.slurm.now})
 		}
 	}
 
@@ -191,7 +191,7 @@ func (w *week) submitOne(snap *capacity.Snapshot) {
 		j.fails = "FAILED"
 	}
 	if w.chance(3) && j.Partition == "solo" {
-		j.MinNodes = 3
+		j.NumNodes = 3
 	}
 }
 
@@ -228,10 +228,10 @@ func (w *week) failHost(node string) {
 // ran is Slurm's accounting.
 func (w *week) ran(j *modelJob, how string) {
 	w.changes++
-	if !j.Configuring {
+	if !j.Configuring() {
 		w.accounted = append(w.accounted, state.Run{Job: j.Shown, User: j.User, Account: j.Account, Partition: j.Partition, Nodes: w.slurm.Hostlist(j.Nodes), Start: j.Start, End: w.slurm.now, State: how})
 	}
-	w.waits = append(w.waits, waitLine{j.Partition, latest(j.submitted, j.Begin), j.Start})
+	w.waits = append(w.waits, waitLine{j.Partition, latest(j.submitted, j.Eligible), j.Start})
 }
 
 // sums walks through the blocks in steps and looks what each place of theirs was used for.

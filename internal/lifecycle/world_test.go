@@ -242,22 +242,22 @@ func (w *world) extend(id string) bool {
 // submit submits a job as the submit filter lets it through.
 func (w *world) submit(snap *capacity.Snapshot) {
 	part := []string{"gpu", "solo"}[w.rng.IntN(2)]
-	j := modelJob{Job: Job{Partition: part, Batch: true, Requeue: !w.chance(5), MinNodes: 1 + w.rng.IntN(3)}, work: time.Duration(10+w.rng.IntN(3000)) * time.Minute}
+	j := modelJob{Job: capacity.Job{Partition: part, Batch: true, Requeue: !w.chance(5), NumNodes: 1 + w.rng.IntN(3)}, work: time.Duration(10+w.rng.IntN(3000)) * time.Minute}
 	j.Comment = []string{"", "", "on_end=requeue", "on_end=hold", "on_end=stop"}[w.rng.IntN(5)]
 	if w.chance(2) {
-		j.Limit = capacity.Minutes(5 + w.rng.IntN(2000))
+		j.TimeLimit = capacity.Minutes(5 + w.rng.IntN(2000))
 	}
 	if w.chance(10) { // by the REST API, past the filter
 		w.slurm.submit(j)
 		return
 	}
-	req := j.Request(snap)
+	req := snap.Request(j.Job)
 	v := capacity.Admit(req, snap, w.now())
 	if v.Refused {
 		return
 	}
 	if v.Edits.TimeLimit.Set {
-		j.Limit, j.TimeMin = v.Edits.TimeLimit, v.Edits.TimeMin
+		j.TimeLimit, j.TimeMin = v.Edits.TimeLimit, v.Edits.TimeMin
 	}
 	if v.Edits.Comment != "" {
 		j.Comment = v.Edits.Comment
@@ -360,13 +360,13 @@ func (w *world) holds(snap *capacity.Snapshot) {
 			bad("slot %s of %s has its fence at %s, want %s", name, s.Reservation.ID, fence.Start, want)
 		}
 		for _, j := range w.slurm.jobs {
-			if j.State != "RUNNING" || j.Configuring || w.slurm.slotOf(j.Nodes[0]) != name {
+			if j.State != "RUNNING" || j.Configuring() || w.slurm.slotOf(j.Nodes[0]) != name {
 				continue
 			}
 			// R2. What is over by now ends within the minute, the least limit; it counts from
 			// the start, which is to come where Slurm's clock was set back.
-			if last := latest(want, latest(w.slurm.now, j.Start)); j.End.After(last.Add(time.Minute)) || !j.Limit.Bounded() {
-				bad("job %s on slot %s ends at %s (%s), the fence is at %s\n%s", j.Shown, name, j.End, j.Limit, want, w.state())
+			if last := latest(want, latest(w.slurm.now, j.Start)); j.End.After(last.Add(time.Minute)) || !j.TimeLimit.Bounded() {
+				bad("job %s on slot %s ends at %s (%s), the fence is at %s\n%s", j.Shown, name, j.End, j.TimeLimit, want, w.state())
 			}
 		}
 	}
@@ -490,7 +490,7 @@ func (w *world) state() string {
 	}
 	for _, j := range w.slurm.jobs {
 		if j.State == "RUNNING" {
-			fmt.Fprintf(&b, "job %s on %v from %s to %s, limit %s, configuring %t, %q\n", j.Shown, j.Nodes, j.Start, j.End, j.Limit, j.Configuring, j.Comment)
+			fmt.Fprintf(&b, "job %s on %v from %s to %s, limit %s, configuring %t, %q\n", j.Shown, j.Nodes, j.Start, j.End, j.TimeLimit, j.Configuring(), j.Comment)
 		}
 	}
 	if snap, err := w.sources.State.ReadSnapshot(); err == nil {

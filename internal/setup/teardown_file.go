@@ -1,7 +1,9 @@
 package setup
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -16,10 +18,10 @@ type settingsChange struct {
 }
 
 // settingsChange says what becomes of the partition's settings; nil for nothing.
-func (t *remains) settingsChange() *settingsChange {
+func (t *remains) settingsChange() (*settingsChange, error) {
 	before, found := t.partition()
 	if !found {
-		return nil
+		return nil, nil
 	}
 	c := &settingsChange{before: before, after: before}
 	c.after.NodeGroups = nil
@@ -32,10 +34,11 @@ func (t *remains) settingsChange() *settingsChange {
 		return a.Name == b.Name && slices.Equal(a.ReservationIDs, b.ReservationIDs)
 	})
 	if same {
-		return nil
+		return nil, nil
 	}
-	c.ours = t.file.ours && before.File == t.file.path
-	return c
+	ours, err := config.Ours(before.File)
+	c.ours = ours && before.File == config.PartitionPath(t.request.Config.Path, before.Name)
+	return c, err
 }
 
 // entryLeft is an entry of the settings without what goes. Where one of its slots goes,
@@ -54,6 +57,16 @@ func (t *remains) entryLeft(g config.NodeGroup) (left config.NodeGroup, stays bo
 	return left, true
 }
 
+// step is the line of a plan; the second value is false for a file that is not ours.
+func (c *settingsChange) step() (Step, bool) {
+	step := Step{What: WhatFile, Name: c.before.File, Action: Delete}
+	for _, g := range c.after.NodeGroups {
+		step.Action = Update
+		step.add("node_group", g.Name)
+	}
+	return step, c.ours
+}
+
 // byHand is what the administrator is to change in a file of his own.
 func (c *settingsChange) byHand() []string {
 	const notOurs = ", which is not ours to change"
@@ -70,4 +83,30 @@ func (c *settingsChange) byHand() []string {
 		}
 	}
 	return work
+}
+
+// changeSettings changes the partition's file, from what the settings say now.
+func (t *remains) changeSettings(tell func(what, name, status string)) error {
+	if t.request.Config == nil {
+		return nil
+	}
+	now, err := config.Load(t.request.Config.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	fresh := *t
+	fresh.request.Config = now
+	change, err := fresh.settingsChange()
+	if err != nil || change == nil || !change.ours {
+		return err
+	}
+	step, _ := change.step()
+	tell(WhatFile, step.Name, string(step.Action))
+	if step.Action == Delete {
+		return config.RemovePartition(step.Name)
+	}
+	return config.WritePartition(step.Name, change.after)
 }

@@ -32,7 +32,7 @@ func seen() (*capacity.Snapshot, lifecycle.Report) {
 		Reservations: []capacity.Reservation{{ID: "cr-1", Kind: capacity.CapacityBlock, State: capacity.StateActive, Total: 4, Unhealthy: 1, Start: now.Add(-time.Hour), End: now.Add(24 * time.Hour)}}}
 	report := lifecycle.Report{At: now, Said: capacity.Said{Problems: []string{"one"}, UserProblems: []string{"two"}}, Cluster: lifecycle.ClusterOf(map[string][]string{"gpu": {"gpu-1", "gpu-2", "gpu-3", "gpu-4"}},
 		[]lifecycle.Node{{Name: "gpu-1", Up: true, State: "mixed"}, {Name: "gpu-2", Up: true, State: "idle"}, {Name: "gpu-3", State: "powering-up"}}),
-		Jobs: []lifecycle.Job{{Partition: "gpu", State: "PENDING"}, {Partition: "cpu,gpu", State: "PENDING"}, {Partition: "gpu", State: "RUNNING"}, {Partition: "cpu", State: "PENDING"}}}
+		Jobs: []capacity.Job{{Partition: "gpu", State: "PENDING"}, {Partition: "cpu,gpu", State: "PENDING"}, {Partition: "gpu", State: "RUNNING"}, {Partition: "cpu", State: "PENDING"}}}
 	return snap, report
 }
 

@@ -4,38 +4,12 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/explain"
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
-
-// ExplainJobs are the jobs that Slurm shows, as they are explained; times are AWS's, by what
-// the snapshot knows of the clocks.
-func ExplainJobs(ctx context.Context, client *slurm.Client, snap *capacity.Snapshot) ([]explain.Job, error) {
-	jobs, err := client.Jobs(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var all []explain.Job
-	for _, j := range jobs {
-		job, err := lifecycleJob(j)
-		if err != nil {
-			return nil, err
-		}
-		aws := func(t time.Time) time.Time {
-			if t.IsZero() {
-				return t
-			}
-			return t.Add(snap.ClockOffset.Duration)
-		}
-		all = append(all, explain.Job{Shown: job.Shown, Request: job.Request(snap), State: j.State, Reason: j.Reason, Configuring: job.Configuring,
-			Held: j.Held, Start: aws(j.Start), End: aws(j.End), Nodes: j.Nodes, Restarts: j.Restarts, Requeues: j.Batch && j.Requeue, AdminComment: j.AdminComment})
-	}
-	return all, nil
-}
 
 // ExplainNode is a node as it is explained; found is false if Slurm does not show it.
 func ExplainNode(ctx context.Context, client *slurm.Client, settings capacity.Settings, name string) (node explain.Node, found bool, err error) {

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/hooks/power"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
@@ -81,24 +82,8 @@ func newHookSlurm(cfg *config.Config) *slurm.Client {
 // HookSlurm shows Slurm to hooks.
 type HookSlurm struct{ *slurm.Client }
 
-// Jobs are all jobs that slurmctld knows.
-func (s HookSlurm) Jobs(ctx context.Context) ([]power.Job, error) {
-	jobs, err := s.BriefJobs(ctx)
-	if err != nil {
-		return nil, err
-	}
-	all := make([]power.Job, len(jobs))
-	for i, j := range jobs {
-		nodes, err := slurm.Expand(j.Nodes)
-		if err != nil {
-			return nil, err
-		}
-		all[i] = power.Job{ID: j.ID, Shown: j.DisplayID(), Account: j.Account, Comment: j.Comment, Nodes: nodes, Restarts: j.Restarts, TimeLimit: j.TimeLimit,
-			Allocated: j.State == "RUNNING" || j.State == "SUSPENDED", Batch: j.Batch, Requeue: j.Requeue,
-			Waiting: j.State == "PENDING", Eligible: j.Eligible, Partition: j.Partition, HetJobID: j.HetJobID, AdminComment: j.AdminComment}
-	}
-	return all, nil
-}
+// Jobs are all jobs that slurmctld knows, without what a hook does not ask for.
+func (s HookSlurm) Jobs(ctx context.Context) ([]capacity.Job, error) { return s.BriefJobs(ctx) }
 
 // Power is what each of the nodes that Slurm shows does.
 func (s HookSlurm) Power(ctx context.Context, nodes []string) (map[string]power.Power, error) {

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
@@ -216,8 +217,8 @@ func (f following) Look(context.Context) (*lifecycle.Cluster, error) {
 	return c, nil
 }
 
-func (f following) Jobs(context.Context, []string, func(lifecycle.Job) bool) (live, ended []lifecycle.Job, err error) {
-	return []lifecycle.Job{}, nil, nil
+func (f following) Jobs(context.Context, []string, func(capacity.Job) bool) (live, ended []capacity.Job, err error) {
+	return []capacity.Job{}, nil, nil
 }
 
 func (f following) CreateReservation(_ context.Context, r lifecycle.Reservation) error {

@@ -218,36 +218,27 @@ func (s SyncSlurm) IdleNodes(ctx context.Context) ([]string, error) {
 
 // Jobs are those that have not ended, and those that ended in the last minutes, in the order
 // of EachJob.
-func (s SyncSlurm) Jobs(ctx context.Context, partitions []string, wanted func(lifecycle.Job) bool) (live, ended []lifecycle.Job, err error) {
-	live, ended = make([]lifecycle.Job, 0, 16), []lifecycle.Job{}
-	var full [][]lifecycle.Job // live ones: append alone would copy many jobs five times
-	err = s.EachJob(ctx, partitions, func(j slurm.Job) error {
-		job, err := lifecycleJob(j)
+func (s SyncSlurm) Jobs(ctx context.Context, partitions []string, wanted func(capacity.Job) bool) (live, ended []capacity.Job, err error) {
+	live, ended = make([]capacity.Job, 0, 16), []capacity.Job{}
+	var full [][]capacity.Job // live ones: append alone would copy many jobs five times
+	err = s.EachJob(ctx, partitions, func(job capacity.Job) error {
 		switch {
-		case err != nil || wanted != nil && !wanted(job):
-		case j.Ended():
+		case wanted != nil && !wanted(job):
+		case job.Ended():
 			ended = append(ended, job)
 		default:
 			if len(live) == cap(live) {
 				full = append(full, live)
-				live = make([]lifecycle.Job, 0, 256)
+				live = make([]capacity.Job, 0, 256)
 			}
 			live = append(live, job)
 		}
-		return err
+		return nil
 	})
 	if err != nil {
 		return nil, nil, err
 	}
 	return slices.Concat(append(full, live)...), ended, nil
-}
-
-func lifecycleJob(j slurm.Job) (lifecycle.Job, error) {
-	names, err := slurm.Expand(j.Nodes)
-	return lifecycle.Job{ID: j.ID, Shown: j.DisplayID(), Partition: j.Partition, Account: j.Account, MinNodes: j.NumNodes, State: j.State, Configuring: j.Configuring(),
-		Nodes: names, Start: j.Start, End: j.End, Limit: j.TimeLimit, TimeMin: j.TimeMin, Comment: j.Comment, Restarts: j.Restarts,
-		User: j.User, QOS: j.QOS, Reservation: j.Reservation, AdminComment: j.AdminComment, Begin: j.Eligible, Deadline: j.Deadline, Constraint: j.Features,
-		AdminHeld: j.Held && j.Reason != "JobHeldUser", Held: j.Held, HoldUntold: j.HoldUntold(), Settled: j.Settled(), Batch: j.Batch, Requeue: j.Requeue}, err
 }
 
 // CreateReservation creates a Slurm reservation.

@@ -7,7 +7,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
-	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
 // TeardownSlurm shows the slots in Slurm to teardown.
@@ -43,13 +42,9 @@ func (s TeardownSlurm) Slots(ctx context.Context, partition string, nodes map[st
 			}
 			continue
 		}
-		on, err := slurm.Expand(j.Nodes)
-		if err != nil {
-			return nil, 0, err
-		}
 		for name, slot := range slots {
-			if j.Active() && slices.ContainsFunc(on, func(node string) bool { return slices.Contains(slot.Nodes, node) }) {
-				slot.Jobs = append(slot.Jobs, j.DisplayID())
+			if j.Active() && slices.ContainsFunc(j.Nodes, func(node string) bool { return slices.Contains(slot.Nodes, node) }) {
+				slot.Jobs = append(slot.Jobs, j.Shown)
 				slots[name] = slot
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
@@ -60,21 +61,17 @@ func (g gone) String() string {
 }
 
 // jobs are those that end: they have nodes that go, or wait for nothing but partitions that go.
-func (g gone) jobs(all []slurm.Job) (ids []string, err error) {
+func (g gone) jobs(all []capacity.Job) (ids []string) {
 	for _, j := range all {
-		on, err := slurm.Expand(j.Nodes)
-		if err != nil {
-			return nil, err
-		}
 		among := func(some []string) func(string) bool {
 			return func(name string) bool { return slices.Contains(some, name) }
 		}
-		left := slices.DeleteFunc(strings.Split(j.Partition, ","), among(g.partitions))
-		if (j.Active() || j.Pending()) && (len(left) == 0 || slices.ContainsFunc(on, among(g.nodes))) {
-			ids = append(ids, j.DisplayID())
+		left := slices.DeleteFunc(j.Partitions(), among(g.partitions))
+		if j.Active() && (len(left) == 0 || slices.ContainsFunc(j.Nodes, among(g.nodes))) {
+			ids = append(ids, j.Shown)
 		}
 	}
-	return ids, nil
+	return ids
 }
 
 // ending plans to keep new jobs off the nodes that go, and refuses while jobs would end with
@@ -98,7 +95,7 @@ func (p *Plan) ending(ctx context.Context, s *Settings, site Conf, after string)
 		if err != nil {
 			return nil, err
 		}
-		return g.jobs(all)
+		return g.jobs(all), nil
 	}
 	ids, err := look(ctx)
 	if err != nil {

@@ -514,10 +514,14 @@ func TestSwitchOnWithAnotherScript(t *testing.T) {
 func TestGone(t *testing.T) {
 	site := newSite(t).conf() // has cpu-1, gpu-1, gpu-2, and partition cpu
 	const before = "NodeName=gpu-[1-4] CPUs=4\nNodeName=big-[1-2] CPUs=4\nPartitionName=gpu Nodes=gpu-[1-4]\nPartitionName=big Nodes=big-[1-2] State=UP\nPartitionName=cpu Nodes=cpu-1\n"
-	job := func(id int, state, partition, nodes string) slurm.Job {
-		return slurm.Job{ID: id, State: state, Partition: partition, Nodes: nodes, NumNodes: 1}
+	job := func(id int, state, partition, nodes string) capacity.Job {
+		on, err := slurm.Expand(nodes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return capacity.Job{ID: id, Shown: fmt.Sprint(id), State: state, Partition: partition, Nodes: on, NumNodes: 1}
 	}
-	jobs := []slurm.Job{job(1, "RUNNING", "gpu", "gpu-1"), job(2, "RUNNING", "gpu", "gpu-[3-4]"), job(3, "PENDING", "gpu", ""), job(4, "PENDING", "gpu,cpu", ""),
+	jobs := []capacity.Job{job(1, "RUNNING", "gpu", "gpu-1"), job(2, "RUNNING", "gpu", "gpu-[3-4]"), job(3, "PENDING", "gpu", ""), job(4, "PENDING", "gpu,cpu", ""),
 		job(5, "RUNNING", "big", "big-1"), job(6, "COMPLETED", "big", "big-1"), job(7, "RUNNING", "cpu", "cpu-1")}
 	for after, want := range map[string]struct{ gone, jobs string }{
 		before: {"", ""},
@@ -526,8 +530,8 @@ func TestGone(t *testing.T) {
 		"": {"nodes big-[1-2],gpu-[3-4] and partition big, gpu", "1 2 3 5"},
 	} {
 		g, err := goneWith(site, before, after)
-		ids, jobsErr := g.jobs(jobs)
-		if err := errors.Join(err, jobsErr); err != nil || g.String() != want.gone || strings.Join(ids, " ") != want.jobs {
+		ids := g.jobs(jobs)
+		if err != nil || g.String() != want.gone || strings.Join(ids, " ") != want.jobs {
 			t.Errorf("after %q: %s goes, and jobs %v; want %+v (%v)", after, g, ids, want, err)
 		}
 	}

@@ -1,0 +1,141 @@
+package capacity
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
+)
+
+// Job is one record of squeue: a job, a task of an array, the tasks of an array that are still
+// pending together, or one component of a heterogeneous job.
+//
+// Name and Comment hold what a user typed, and a user can change the comment, a pending job's
+// limit and its partition at any time. They may hold newlines; bytes that are not UTF-8 are
+// U+FFFD.
+type Job struct {
+	// ID is unique, except that the last task of an array has the id of the whole array. Shown is
+	// the id as squeue shows it, "12", "12_3", "12+1" or, for tasks that are pending together,
+	// "12_[1-4%2]": the name of the job in every change.
+	ID           int
+	Shown        string
+	HetJobID     int    // of the whole heterogeneous job; 0: not heterogeneous
+	Partition    string // several with commas, as long as the job is pending
+	Account      string
+	QOS          string
+	UserID       int
+	User         string // as the machine that runs squeue knows it
+	Name         string
+	Comment      string
+	AdminComment string // what administrators, and programs such as ours, wrote to the job's owner
+	State        string // base state: PENDING, RUNNING, COMPLETED, …; unknown ones as they are
+	StateFlag    string // the one flag that squeue shows: CONFIGURING, COMPLETING, REQUEUED, …
+	Reason       string // why it is pending: Slurm's code or, if it has one, its sentence; they differ by version
+	TimeLimit    Limit
+	TimeMin      Limit // --time-min
+	Submit       time.Time
+	Eligible     time.Time // the earliest start, such as --begin
+	Start        time.Time // of a pending job: Slurm's estimate, zero if it has none
+	End          time.Time // Start + TimeLimit until the job has ended; not final while it is Configuring
+	Deadline     time.Time // --deadline; zero if none
+	Restarts     int
+	Held         bool // priority 0: somebody has to release it
+	Requeue      bool // false: --no-requeue
+	Batch        bool // of sbatch: it has no terminal, and Slurm can requeue it
+	Nodes        []string
+	NumNodes     int    // the nodes that it asks for, as Slurm counts them
+	Constraint   string // --constraint
+	NodeList     string // --nodelist, a hostlist; asked for apart
+	Exclude      string // --exclude, likewise
+	Reservation  string // the Slurm reservation that it asked for
+	TRES         TRES   // what it holds; asked for apart
+}
+
+// Pending is true for a job that waits for its start and holds no node. A requeued job is not
+// pending until its last run has cleaned up.
+func (j Job) Pending() bool { return j.State == "PENDING" }
+
+// Completing is true for a job whose run is over and whose nodes still clean up. State is
+// COMPLETING then too: squeue does not say how the job ended.
+func (j Job) Completing() bool { return j.StateFlag == "COMPLETING" }
+
+// Settled is true for a pending job of whose last run nothing is left: one that was requeued
+// keeps the start of that run, or "Cleaning" as its reason, until its PrologSlurmctld has ended
+// and its nodes are free (seen on 22.05). Until then Slurm may change a hold.
+func (j Job) Settled() bool {
+	return j.Pending() && j.Reason != "Cleaning" && (!j.Held || j.Start.IsZero())
+}
+
+// AdminHeld is true for a held job that, as far as Slurm says, its owner cannot release.
+func (j Job) AdminHeld() bool { return j.Held && j.Reason != "JobHeldUser" }
+
+// HoldUntold is true for a job that was requeued held, as long as Slurm says no more than that:
+// up to 24.11 until its last run is cleaned up, on 22.05 also for ever. Only slurmctld knows
+// then whose hold it is.
+func (j Job) HoldUntold() bool {
+	return j.Held && strings.ReplaceAll(j.Reason, "_", " ") == "job requeued in held state"
+}
+
+// Configuring is true for a job that has its nodes, some of which still boot.
+func (j Job) Configuring() bool { return j.StateFlag == "CONFIGURING" }
+
+// Running is true for a job whose program runs: it has booted its nodes and Start is when that
+// was. Suspended jobs are not running.
+func (j Job) Running() bool { return j.State == "RUNNING" && !j.Configuring() }
+
+// Allocated is true for a job that holds nodes, booted or not.
+func (j Job) Allocated() bool { return j.State == "RUNNING" || j.State == "SUSPENDED" }
+
+// Active is true for a job that holds nodes, or will: it has not ended, or is still completing.
+func (j Job) Active() bool { return j.Pending() || j.Allocated() || j.Completing() }
+
+// endedStates are the base states of jobs that have ended: JOB STATE CODES of squeue(1).
+var endedStates = []string{"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "TIMEOUT"}
+
+// Ended is true for a job that is over and whose nodes are clean.
+func (j Job) Ended() bool { return slices.Contains(endedStates, j.State) && !j.Completing() }
+
+// Requeues reports whether Slurm can requeue the job.
+func (j Job) Requeues() bool { return j.Batch && j.Requeue }
+
+// In reports whether the job runs in a partition, or waits there, perhaps in others too. It takes
+// a pointer since it is asked for each of many jobs: a copy costs more than the answer.
+func (j *Job) In(partition string) bool {
+	for name := range strings.SplitSeq(j.Partition, ",") {
+		if name == partition {
+			return true
+		}
+	}
+	return false
+}
+
+// Is reports whether the job is the one that somebody names: 7, 7_3, or 7 of an array or a
+// het job.
+func (j Job) Is(name string) bool {
+	return j.Shown == name || strings.HasPrefix(j.Shown, name+"_") || strings.HasPrefix(j.Shown, name+"+")
+}
+
+// Partitions are those that the job runs in or may start in.
+func (j Job) Partitions() []string { return strings.Split(j.Partition, ",") }
+
+// Hostlist is the job's nodes in one word, gpu-[1-4].
+func (j Job) Hostlist() string { return hostlist.Compress(j.Nodes) }
+
+// Request is a job as Admit takes it: in AWS's clock.
+func (s *Snapshot) Request(j Job) Request {
+	j = j.ByClock(s.ClockOffset.Duration)
+	return Request{Partitions: j.Partitions(), Account: j.Account, AccountKnown: true, User: j.User, QOS: j.QOS, Comment: j.Comment,
+		TimeLimit: j.TimeLimit, TimeMin: j.TimeMin, Begin: j.Eligible, Deadline: j.Deadline, Nodes: j.NumNodes, Constraint: j.Constraint,
+		NodeList: j.NodeList, Exclude: j.Exclude}
+}
+
+// ByClock is the job with its times in another clock, which is offset ahead: AWS's in place of Slurm's.
+func (j Job) ByClock(offset time.Duration) Job {
+	for _, t := range []*time.Time{&j.Submit, &j.Eligible, &j.Start, &j.End, &j.Deadline} {
+		if !t.IsZero() {
+			*t = t.Add(offset)
+		}
+	}
+	return j
+}
