@@ -178,3 +178,19 @@ func (p Provisioner) EnsureQueue(ctx context.Context, want Queue) error {
 		return false, err
 	})
 }
+
+// AwaitNodeGroup waits until PCS is not at work on the node group of the wanted name any more,
+// which it leaves as it is.
+func (p Provisioner) AwaitNodeGroup(ctx context.Context, want NodeGroup) (NodeGroup, error) {
+	g, found, err := p.settledGroup(ctx, want.ClusterID, want.Name)
+	switch {
+	case err != nil:
+	case !found:
+		err = fmt.Errorf("the cluster has no compute node group %s any more", want.Name)
+	case g.Tags[capacity.TagCluster] != want.Tags[capacity.TagCluster]:
+		err = fmt.Errorf("compute node group %s: %w", g.Name, ErrNotOurs)
+	case g.Status == CreateFailed || g.Status == UpdateFailed:
+		err = fmt.Errorf("compute node group %s is %s: %s", g.Name, g.Status, g.Failures)
+	}
+	return g, err
+}

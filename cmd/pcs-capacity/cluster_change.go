@@ -28,7 +28,7 @@ type clusterChange[P any] struct {
 	// show shows it, and reports whether there is anything to do.
 	show func(P) (todo bool, err error)
 	// parts are what is compared of two plans.
-	parts func(P) ([]setup.Step, []capacity.Mismatch)
+	parts func(P) (setup.Effects, []capacity.Mismatch)
 	do    func(context.Context, P) error
 }
 
@@ -149,10 +149,10 @@ func (c clusterChange[P]) again(ctx context.Context, cfg *maybeConfig, p *P) (sa
 	if err != nil {
 		return false, err
 	}
-	steps, mismatches := c.parts(*p)
-	nowSteps, nowMismatches := c.parts(now)
+	effects, mismatches := c.parts(*p)
+	nowEffects, nowMismatches := c.parts(now)
 	*p = now
-	return reflect.DeepEqual(steps, nowSteps) && reflect.DeepEqual(mismatches, nowMismatches), nil
+	return reflect.DeepEqual(effects, nowEffects) && reflect.DeepEqual(mismatches, nowMismatches), nil
 }
 
 // change is this run, as other hosts see it.

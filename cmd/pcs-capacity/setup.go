@@ -92,7 +92,7 @@ func (c *SetupCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cf
 	var made *setup.Plan
 	show := func(plan *setup.Plan) (todo bool, err error) {
 		if c.Emit == "" {
-			err = showSteps(t, plan, plan.Steps, plan.Warnings)
+			err = showSteps(t, plan, filesLast(plan.Steps()), plan.Warnings)
 		}
 		switch {
 		case err != nil:
@@ -120,7 +120,7 @@ func (c *SetupCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cf
 		return err
 	}
 	change := clusterChange[*setup.Plan]{question: "Apply this plan?", aws: ec2, of: func(p *setup.Plan) pcs.Cluster { return p.Cluster }, plan: look, show: show,
-		parts: func(p *setup.Plan) ([]setup.Step, []capacity.Mismatch) { return p.Steps, p.Mismatches },
+		parts: func(p *setup.Plan) (setup.Effects, []capacity.Mismatch) { return p.Effects, p.Mismatches },
 		do: func(ctx context.Context, p *setup.Plan) error {
 			made = p
 			return apply(ctx, t, s, p)
@@ -141,7 +141,7 @@ func (c *SetupCmd) tryHost(ctx context.Context, cfg *maybeConfig, plan *setup.Pl
 	if c.Provider == capacity.ProviderPCS && plan.Cluster.ID != "" {
 		host.Cluster = &plan.Cluster
 	}
-	host.NewQueue = slices.ContainsFunc(plan.Steps, func(s setup.Step) bool { return s.What == setup.WhatQueue && s.Action == setup.Create })
+	host.NewQueue = slices.ContainsFunc(plan.Steps(), func(s setup.Step) bool { return s.What == setup.WhatQueue && s.Action == setup.Create })
 	missing, warnings := host.Missing(ctx)
 	missing = append(missing, wire.OtherOwner(ctx, cfg.Config)...)
 	plan.Mismatches, plan.Warnings = append(plan.Mismatches, missing...), append(plan.Warnings, warnings...)
@@ -217,6 +217,13 @@ func emit(ctx context.Context, t *terminal.Terminal, s setup.Setup, plan *setup.
 		t.Format = terminal.YAML
 	}
 	return t.Show(stack, []struct{}{})
+}
+
+// filesLast puts what is made in AWS and Slurm before the settings, which are written in between.
+func filesLast(steps []setup.Step) []setup.Step {
+	isFile := func(s setup.Step) bool { return s.What == setup.WhatFile }
+	files := slices.DeleteFunc(slices.Clone(steps), func(s setup.Step) bool { return !isFile(s) })
+	return append(slices.DeleteFunc(steps, isFile), files...)
 }
 
 // showSteps shows a plan as the result of the command.

@@ -50,7 +50,7 @@ func (c *TeardownCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal,
 	}
 	show := func(p *setup.TeardownPlan) (todo bool, err error) {
 		plan = p
-		if err := showSteps(t, p, p.Steps, p.Warnings); err != nil {
+		if err := showSteps(t, p, p.Steps(), p.Warnings); err != nil {
 			return false, err
 		}
 		switch {
@@ -70,7 +70,7 @@ func (c *TeardownCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal,
 	}
 	torn := false
 	change := clusterChange[*setup.TeardownPlan]{question: "Tear this down?", aws: aws, of: func(p *setup.TeardownPlan) pcs.Cluster { return p.Cluster }, plan: look, show: show,
-		parts: func(p *setup.TeardownPlan) ([]setup.Step, []capacity.Mismatch) { return p.Steps, p.Mismatches },
+		parts: func(p *setup.TeardownPlan) (setup.Effects, []capacity.Mismatch) { return p.Effects, p.Mismatches },
 		do: func(ctx context.Context, p *setup.TeardownPlan) error {
 			plan, torn = p, true
 			if err := state.Dir(cfg.StateDir).KeepTornDown(c.name()); err != nil {

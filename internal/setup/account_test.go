@@ -187,9 +187,13 @@ func (w *account) plan(r setup.Request) *setup.Plan {
 // run plans and applies, which must both go well. Slurm is not waited for.
 func (w *account) run(r setup.Request) *setup.Plan {
 	w.Helper()
-	p := w.plan(r)
 	s := w.setup
 	s.Slurm = nil
+	r.Config = w.config()
+	p, err := s.Plan(w.Context(), r)
+	if err != nil {
+		w.Fatal(err)
+	}
 	if err := s.Apply(w.Context(), p); err != nil {
 		w.Fatal(err)
 	}
@@ -258,10 +262,15 @@ func codes(p *setup.Plan) []string {
 	return slices.Sorted(slices.Values(all))
 }
 
+// actions are those of a plan in the order of its table, files last.
 func actions(p *setup.Plan) string {
 	var all []string
-	for _, s := range p.Steps {
-		all = append(all, string(s.Action))
+	for _, file := range []bool{false, true} {
+		for _, s := range p.Steps() {
+			if file == (s.What == setup.WhatFile) {
+				all = append(all, string(s.Action))
+			}
+		}
 	}
 	return strings.Join(all, " ")
 }

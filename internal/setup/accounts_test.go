@@ -25,7 +25,7 @@ func TestAccountsAreLockedInTheQueue(t *testing.T) {
 	r.AllowAccounts = []string{"nlp", "vision"}
 	p := w.run(r)
 	if detail(p, "AllowAccounts") != "nlp,vision" || !maps.Equal(settings(), map[string]string{"AllowAccounts": "nlp,vision"}) {
-		t.Errorf("queue %v, steps %+v", settings(), p.Steps)
+		t.Errorf("queue %v, steps %+v", settings(), p.Steps())
 	}
 	if part, _ := w.config().Partition("gpu"); !slices.Equal(part.AllowAccounts, r.AllowAccounts) {
 		t.Errorf("settings %+v", part)

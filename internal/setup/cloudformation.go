@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
@@ -23,26 +22,30 @@ func (s Setup) CloudFormation(ctx context.Context, p *Plan) (map[string]any, err
 		return nil, &Refusal{Mismatches: p.Mismatches}
 	}
 	resources := map[string]any{}
-	stack := map[string]any{
+	queue := ""
+	for _, e := range p.Effects {
+		queue = e.About().Partition
+		switch e := e.(type) {
+		case WriteTemplate:
+			template, err := s.EC2.LaunchTemplateProperties(ctx, e.Spec)
+			if err != nil {
+				return nil, err
+			}
+			resources[stackTemplate] = resource("AWS::EC2::LaunchTemplate", template)
+		case WriteGroup:
+			group, err := pcs.NodeGroupProperties(e.Group)
+			if err != nil {
+				return nil, err
+			}
+			group["CustomLaunchTemplate"] = map[string]any{"TemplateId": map[string]any{"Ref": stackTemplate}, "Version": attribute(stackTemplate, "LatestVersionNumber")}
+			resources[stackGroup] = resource("AWS::PCS::ComputeNodeGroup", group)
+		}
+	}
+	return map[string]any{
 		"AWSTemplateFormatVersion": "2010-09-09",
-		"Description":              fmt.Sprintf("pcs-capacity: reservation %s for queue %s; pcs-capacity setup, run afterwards, writes the settings, places the fence and makes the queue", p.Reservation.ID, p.want.queue),
+		"Description":              fmt.Sprintf("pcs-capacity: reservation %s for queue %s; pcs-capacity setup, run afterwards, writes the settings, places the fence and makes the queue", p.Reservation.ID, queue),
 		"Resources":                resources,
-	}
-	template, err := s.EC2.LaunchTemplateProperties(ctx, p.want.template)
-	if err != nil {
-		return nil, err
-	}
-	resources[stackTemplate] = resource("AWS::EC2::LaunchTemplate", template)
-	if p.want.provider == capacity.ProviderEC2 {
-		return stack, nil
-	}
-	group, err := pcs.NodeGroupProperties(p.want.group)
-	if err != nil {
-		return nil, err
-	}
-	group["CustomLaunchTemplate"] = map[string]any{"TemplateId": map[string]any{"Ref": stackTemplate}, "Version": attribute(stackTemplate, "LatestVersionNumber")}
-	resources[stackGroup] = resource("AWS::PCS::ComputeNodeGroup", group)
-	return stack, nil
+	}, nil
 }
 
 func resource(kind string, properties map[string]any) map[string]any {
@@ -56,7 +59,7 @@ func attribute(of, name string) map[string]any {
 // There are the steps about things in AWS that exist already: CloudFormation creates nothing
 // under their names, but can import them into a stack.
 func (p *Plan) There() []Step {
-	return slices.DeleteFunc(slices.Clone(p.Steps), func(s Step) bool {
-		return s.What == WhatFile || s.What == WhatQueue || s.Action == Create || s.Action == Replace
+	return slices.DeleteFunc(p.Steps(), func(s Step) bool {
+		return s.What != WhatTemplate && s.What != WhatNodeGroup || s.Action == Create || s.Action == Replace
 	})
 }

@@ -45,8 +45,8 @@ func TestSetupOnEC2(t *testing.T) {
 	r := w.requestOnEC2(openBlock)
 	r.ConfServer, r.InstanceProfile, r.AllowAccounts = "head:6817", "nodes", []string{"nlp"}
 	p := w.plan(r)
-	if writes := w.written(); len(writes) > 0 || len(p.Mismatches) > 0 || len(p.Steps) != 3 {
-		t.Fatalf("plan %+v, %v, it sends %v", p.Steps, p.Mismatches, writes)
+	if writes := w.written(); len(writes) > 0 || len(p.Mismatches) > 0 || len(p.Steps()) != 3 {
+		t.Fatalf("plan %+v, %v, it sends %v", p.Steps(), p.Mismatches, writes)
 	}
 	w.run(r)
 	if writes := w.written(); !slices.Equal(writes, []string{"CreateLaunchTemplate"}) {
@@ -70,14 +70,14 @@ func TestSetupOnEC2(t *testing.T) {
 	// The same again, and with what the settings and the template know by now.
 	for _, again := range []setup.Request{r, {Provider: capacity.ProviderEC2, Mark: mark, Queue: "gpu", NodeGroup: "gpu", Reservation: openBlock, MaxNodes: 4, ConfigPath: w.configPath()}} {
 		if p := w.run(again); !p.Done() || len(w.written()) > 0 {
-			t.Errorf("again: %s %+v", actions(p), p.Steps)
+			t.Errorf("again: %s %+v", actions(p), p.Steps())
 		}
 	}
 	// The next block joins; the one that has ended leaves.
 	next := w.requestOnEC2(laterBlock)
 	next.MaxNodes, next.InstanceProfile, next.Dynamic = 6, "nodes", true
-	if p := w.run(next); actions(p) != "nothing nothing update" || !strings.Contains(fmt.Sprint(p.Steps), "{dynamic false → true}") {
-		t.Errorf("next: %s %+v", actions(p), p.Steps)
+	if p := w.run(next); actions(p) != "nothing nothing update" || !strings.Contains(fmt.Sprint(p.Steps()), "{dynamic false → true}") {
+		t.Errorf("next: %s %+v", actions(p), p.Steps())
 	}
 	if part, _ := w.config().Partition("gpu"); !slices.Equal(part.NodeGroups[0].ReservationIDs, []string{openBlock, laterBlock}) || part.NodeGroups[0].MaxNodes != 6 || !part.NodeGroups[0].Dynamic {
 		t.Errorf("settings %+v", part)
@@ -186,7 +186,7 @@ func TestUserDataOnEC2(t *testing.T) {
 			}
 			r.UserData, r.ConfServer = nil, ""
 			if p := w.run(r); !p.Done() {
-				t.Errorf("again: %+v", p.Steps)
+				t.Errorf("again: %+v", p.Steps())
 			}
 		})
 	}
@@ -301,7 +301,7 @@ func TestSetupAgainWhileNodesRunOnEC2(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p := w.plan(r); !p.Done() || len(p.Warnings) > 0 {
-		t.Errorf("%+v, %v, %q", p.Steps, p.Mismatches, p.Warnings)
+		t.Errorf("%+v, %v, %q", p.Steps(), p.Mismatches, p.Warnings)
 	}
 	r.Mark, r.ConfigPath = "linux/fedcba9876543210", filepath.Join(w.dir, "twin", "config.toml")
 	p, err := w.setup.Plan(t.Context(), r)
@@ -333,7 +333,7 @@ func TestOwnFileOnEC2(t *testing.T) {
 	}
 	w.write(own + p.Snippet)
 	if p := w.run(w.requestOnEC2(openBlock)); actions(p) != "create nothing nothing" {
-		t.Errorf("%s %+v", actions(p), p.Steps)
+		t.Errorf("%s %+v", actions(p), p.Steps())
 	}
 }
 

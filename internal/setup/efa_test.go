@@ -54,7 +54,7 @@ func TestSetupWritesTheInterfacesOfEFA(t *testing.T) {
 			r.EFA = test.mode
 			p := w.run(r)
 			if len(p.Warnings) > 0 || !strings.HasSuffix(detail(p, "network interfaces"), ", no public address") {
-				t.Errorf("warnings %v, step %+v", p.Warnings, p.Steps[0])
+				t.Errorf("warnings %v, step %+v", p.Warnings, p.Steps()[0])
 			}
 			g := w.group("gpu-a")
 			data := w.templateData(g)
@@ -91,7 +91,7 @@ func TestNodesWithoutEFAAreSaid(t *testing.T) {
 	r.EFA = capacity.NoEFA
 	p := w.run(r)
 	if len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], "come up without EFA (--efa none)") || detail(p, "network interfaces") == "" {
-		t.Errorf("--efa none: %v, %+v", p.Warnings, p.Steps[0])
+		t.Errorf("--efa none: %v, %+v", p.Warnings, p.Steps()[0])
 	}
 	if data := w.templateData(w.group("gpu-a")); len(data.NetworkInterfaces) > 0 || len(data.SecurityGroupIds) != 1 {
 		t.Errorf("--efa none: %+v", data)

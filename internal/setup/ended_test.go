@@ -74,7 +74,7 @@ func TestEndedReservationsStayInAnOwnFile(t *testing.T) {
 
 // detail is the value of a detail of any step.
 func detail(p *setup.Plan, key string) string {
-	for _, s := range p.Steps {
+	for _, s := range p.Steps() {
 		for _, d := range s.Details {
 			if d.Key == key {
 				return d.Value

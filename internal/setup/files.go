@@ -1,10 +1,7 @@
 package setup
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,11 +13,11 @@ import (
 // planFiles says which files of the configuration are to be written so that the
 // partition is in it. c is nil when there is no config.toml. The snippet is what the
 // administrator is to add where a file is not ours.
-func planFiles(c *config.Config, want *wanted) (steps []Step, snippet string, problems []capacity.Mismatch) {
+func planFiles(c *config.Config, want *wanted, there partitionFile) (effects Effects, snippet string, problems []capacity.Mismatch) {
 	problem := func(code, fix, message string, args ...any) {
 		problems = append(problems, capacity.Mismatch{Code: code, Message: fmt.Sprintf(message, args...), Fix: fix})
 	}
-	main := Step{What: WhatFile, Name: want.configPath, Action: Nothing}
+	main := Step{What: WhatFile, Name: want.configPath, Action: Nothing, about: want.about()}
 	switch {
 	case c == nil:
 		main.Action = Create
@@ -40,25 +37,24 @@ func planFiles(c *config.Config, want *wanted) (steps []Step, snippet string, pr
 	case c.Region != "" && c.Region != want.region:
 		problem("config-region", fmt.Sprintf("set region = %q in %s", want.region, want.configPath), "%s is for region %s, but the cluster is in %s", want.configPath, c.Region, want.region)
 	}
-	file := Step{What: WhatFile, Name: config.PartitionPath(want.configPath, want.queue), Action: Create}
+	file := Step{What: WhatFile, Name: there.path, Action: Create, about: want.about()}
 	old, wanted := partition(c, want)
 	if p, other := groupElsewhere(c, want); other {
 		problem("node-group-name", "choose another --node-group", "node_group %q is already in partition %q of %s", want.partition.Name, p.Name, p.File)
 	}
-	ours, err := config.Ours(file.Name)
 	var ended []string
-	if old != nil && old.File == file.Name && ours {
+	if old != nil && old.File == file.Name && there.ours {
 		ended = endedIn(*old, want)
 	}
 	switch {
-	case err != nil:
-		problem("config-file", "make the file readable", "%s", err)
-	case old == nil && !ours:
+	case there.err != nil:
+		problem("config-file", "make the file readable", "%s", there.err)
+	case old == nil && !there.ours:
 		problem("config-file", "choose another --queue, or move that file away", "%s is there, but is not ours and has no partition %q", file.Name, want.queue)
 	case old == nil:
 	case len(ended) == 0 && satisfied(*old, want):
 		file.Name, file.Action = old.File, Nothing
-	case old.File != file.Name || !ours:
+	case old.File != file.Name || !there.ours:
 		snippet = nodeGroupText(wanted, want.partition.Name)
 		problem("partition-file", "add this there, or bring it up to date, and run this again:\n"+snippet,
 			"partition %q is written in %s, which is not ours to change", want.queue, old.File)
@@ -75,7 +71,24 @@ func planFiles(c *config.Config, want *wanted) (steps []Step, snippet string, pr
 	file.addGroup(was, groupOf(wanted, want.partition.Name))
 	file.add("allow_accounts", strings.Join(wanted.AllowAccounts, ", "))
 	file.add("ended, removed", strings.Join(ended, ", "))
-	return []Step{main, file}, snippet, problems
+	return Effects{
+		WriteSettings{Step: main, Path: want.configPath, Region: want.region, Cluster: want.pcsCluster()},
+		WritePartition{Step: file, Config: want.configPath, Was: old, Partition: wanted},
+	}, snippet, problems
+}
+
+// partitionFile is the file in conf.d for the partition.
+type partitionFile struct {
+	path string
+	// ours: setup wrote it, or may; err is why that is not known.
+	ours bool
+	err  error
+}
+
+func readFile(settings, partition string) partitionFile {
+	f := partitionFile{path: config.PartitionPath(settings, partition)}
+	f.ours, f.err = config.Ours(f.path)
+	return f
 }
 
 // addGroup says what becomes of a node group's entry, beside its reservations; was has no name
@@ -222,45 +235,4 @@ func nodeGroupText(p config.Partition, name string) string {
 		return err.Error()
 	}
 	return text
-}
-
-// writeFiles brings the configuration up to date, from what its files say now.
-func writeFiles(want *wanted, tell func(what, name, status string)) error {
-	c, err := config.Load(want.configPath)
-	if errors.Is(err, fs.ErrNotExist) {
-		c, err = nil, nil
-	}
-	if err != nil {
-		return err
-	}
-	steps, _, problems := planFiles(c, want)
-	if len(problems) > 0 {
-		return &Refusal{Mismatches: problems}
-	}
-	if c == nil {
-		tell(WhatFile, want.configPath, "create")
-		// One that another run has written meanwhile is read below like any other.
-		if err := config.WriteNew(want.configPath, want.region, want.pcsCluster()); err != nil && !errors.Is(err, fs.ErrExist) {
-			return err
-		}
-		if c, err = config.Load(want.configPath); err != nil {
-			return err
-		}
-		if steps, _, problems = planFiles(c, want); len(problems) > 0 {
-			return &Refusal{Mismatches: problems}
-		}
-	}
-	file := steps[1]
-	if file.Action != Nothing {
-		tell(WhatFile, file.Name, string(file.Action))
-		_, p := partition(c, want)
-		if err := config.WritePartition(file.Name, p); err != nil {
-			return err
-		}
-	}
-	if _, err := config.Load(want.configPath); err != nil {
-		return fmt.Errorf("what was written cannot be read back: %w", err)
-	}
-	tell(WhatFile, filepath.Base(file.Name), "done")
-	return nil
 }

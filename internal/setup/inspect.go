@@ -3,6 +3,7 @@ package setup
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,6 +39,11 @@ type inspection struct {
 	members capacity.Members
 	// users are who else has instances in the reservation.
 	users []user
+	// slurm: fences are waited for; fence is what Slurm has of the reservation's slot.
+	slurm bool
+	fence SlurmSlot
+	// file is that of the partition in conf.d.
+	file partitionFile
 	// userData is what the nodes run, as PCS wants it; nil if there is none.
 	userData []byte
 	// nodeScript says in the plan what nodes of provider ec2 start slurmd with.
@@ -79,7 +85,7 @@ func (in *inspection) warn(message string, args ...any) {
 
 // inspect fills an inspection. It sends reading calls only.
 func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
-	in := &inspection{request: r, unattended: s.Unattended, region: s.PCS.Region()}
+	in := &inspection{request: r, unattended: s.Unattended, region: s.PCS.Region(), slurm: s.Slurm != nil, file: readFile(r.ConfigPath, r.Queue)}
 	if r.Config != nil && in.request.Cluster == "" {
 		in.request.Cluster = r.Config.Cluster
 	}
@@ -99,7 +105,7 @@ func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
 		slots, like, userData = s.readTemplate, s.readLikeTemplate, readNodeUserData
 	}
 	install := func(context.Context, *inspection) error { in.addInstall(); return nil }
-	for _, read := range []func(context.Context, *inspection) error{slots, like, userData, install, s.readNetwork, s.readLaunchNames, s.readProfile, s.readUsers, s.readEnded, s.readDigest} {
+	for _, read := range []func(context.Context, *inspection) error{slots, like, userData, install, s.readNetwork, s.readLaunchNames, s.readProfile, s.readUsers, s.readEnded, s.readDigest, s.readFence} {
 		if err := read(ctx, in); err != nil {
 			return nil, err
 		}
@@ -220,6 +226,20 @@ func (s slotState) holds(reservationID string) bool {
 // failed reports whether PCS could not create the node group in an earlier run of ours:
 // then it is made anew.
 func (s slotState) failed() bool { return s.ours && s.group.Status == pcs.CreateFailed }
+
+// readFence looks for the reservation's fence. Where Slurm does not answer, none is known.
+func (s Setup) readFence(ctx context.Context, in *inspection) error {
+	at := slices.IndexFunc(in.slots, func(slot slotState) bool { return slot.holds(in.reservation.ID) })
+	if in.onEC2() || !in.slurm || in.reservation.End.IsZero() || at < 0 {
+		return nil
+	}
+	name := in.slots[at].name
+	slots, _, err := s.Slurm.Slots(ctx, in.request.Queue, map[string][]string{name: nil})
+	if err == nil {
+		in.fence = slots[name]
+	}
+	return ctx.Err()
+}
 
 // readEnded finds the reservations in the partition's settings that are over. One that
 // EC2 does not describe is not among them: it may only be missing from this answer.

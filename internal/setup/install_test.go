@@ -101,7 +101,7 @@ func TestInstallFromInUserData(t *testing.T) {
 				again.Like = ""
 			}
 			if p := w.plan(again); !p.Done() {
-				t.Errorf("again: %s %+v", actions(p), p.Steps)
+				t.Errorf("again: %s %+v", actions(p), p.Steps())
 			}
 			again.InstallFrom = "/shared/pcs-capacity.rpm"
 			w.run(again)

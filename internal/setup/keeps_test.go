@@ -52,7 +52,7 @@ func TestLikeKeepsSlurmSettings(t *testing.T) {
 	like("Features=site", "Weight=10", "RealMemory=1000")
 	p := w.run(w.request(openBlock))
 	if len(p.Warnings) != 1 || p.Warnings[0] != "Slurm settings of compute describe c7i.4xlarge and are not copied: RealMemory" || detail(p, "Slurm settings") != "Features=site, Weight=10" {
-		t.Errorf("%v, %+v", p.Warnings, p.Steps[1])
+		t.Errorf("%v, %+v", p.Warnings, p.Steps()[1])
 	}
 	got := w.group("gpu-a").SlurmSettings
 	if len(got) != 2 || got["Features"] != "site" || got["Weight"] != "10" {
@@ -84,7 +84,7 @@ func TestGresIsLeftToPCS(t *testing.T) {
 	p := w.run(w.request(openBlock))
 	want := "Gres=gpu:8 of compute is not copied: it needs records of gres.conf, which this version cannot write; PCS describes the GPUs of p5.48xlarge itself"
 	if !slices.Contains(p.Warnings, want) || detail(p, "Slurm settings") != "RealMemory=2000000" {
-		t.Errorf("%q, %+v", p.Warnings, p.Steps[1])
+		t.Errorf("%q, %+v", p.Warnings, p.Steps()[1])
 	}
 	w.rewrite = nil
 	if got := w.group("gpu-a").SlurmSettings; len(got) != 1 {
@@ -216,7 +216,7 @@ func TestQueueLosesNothingUnknown(t *testing.T) {
 		t.Errorf("teardown: %v", err)
 	}
 	answers(`"status":`, `"drainPolicy":"soft",`)
-	w.tear(tear)
+	w.tear(w.teardown("gpu-a"))
 	if q, _ := w.inventory().Queue("gpu"); len(q.GroupIDs) != 1 || !slices.Equal(q.Unknown, []string{"drainPolicy"}) {
 		t.Errorf("queue %+v", q)
 	}

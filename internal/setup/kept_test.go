@@ -69,7 +69,7 @@ func TestSetupKeeps(t *testing.T) {
 					bare.SubnetIDs = nil
 					p := w.plan(bare)
 					if !p.Done() || len(p.Mismatches)+len(p.Warnings) > 0 && !strings.Contains(name, "--efa none") && !slices.Contains(first.SubnetIDs, subnetB) {
-						t.Errorf("--like %q: %s %v %v\n%+v", bare.Like, actions(p), p.Mismatches, p.Warnings, p.Steps)
+						t.Errorf("--like %q: %s %v %v\n%+v", bare.Like, actions(p), p.Mismatches, p.Warnings, p.Steps())
 					}
 				}
 			})
@@ -90,7 +90,7 @@ func TestSetupSaysChanges(t *testing.T) {
 		}
 		w.run(r)
 		r.AMI, r.EFA, r.MaxNodes, r.Dynamic, r.UserData = "ami-0e200000000000d04", capacity.NoEFA, 2, true, []byte("#!/bin/sh\n")
-		said := fmt.Sprint(w.plan(r).Steps)
+		said := fmt.Sprint(w.plan(r).Steps())
 		for _, want := range []string{image + " → ami-0e200000000000d04", "32 × efa, no public address → without EFA", "{max_nodes 4 → 2}", "{dynamic false → true}", ", changed}"} {
 			if !strings.Contains(said, want) {
 				t.Errorf("%s: no %q in %s", provider, want, said)
@@ -153,7 +153,7 @@ func TestSetupKeepsSelect(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p := w.plan(w.request(laterBlock)); !slices.Contains(codes(p), "select") {
-		t.Errorf("%v %+v", p.Mismatches, p.Steps)
+		t.Errorf("%v %+v", p.Mismatches, p.Steps())
 	}
 }
 

@@ -33,8 +33,10 @@ type wanted struct {
 	members     capacity.Members
 }
 
-// plan decides, from what was read, what to do and what is in the way.
-func (in *inspection) plan() *Plan {
+// decide says, from what was read, what to do and what is in the way.
+func decide(read inspection) *Plan {
+	in := &read
+	in.problems, in.warnings = slices.Clip(in.problems), slices.Clip(in.warnings)
 	p := &Plan{Cluster: in.inv.Cluster, Reservation: in.reservation}
 	in.checkNames()
 	if !in.found {
@@ -66,38 +68,54 @@ func (in *inspection) plan() *Plan {
 	in.checkQuotas(want, slot)
 
 	p.Slot = slot.name
-	p.want = want
-	template := in.templateStep(want, slot)
+	template := WriteTemplate{Step: in.templateStep(want, slot), Spec: want.template}
 	in.checkAccounts()
 	if in.onEC2() {
 		in.checkEntry(want)
-		p.Steps = append(p.Steps, template)
-		return in.planned(p, want)
 	}
-	group, compared := groupStep(want, slot, template)
-	in.checkUnused(slot, compared)
-	queue := in.queueStep(want, slot)
-	in.checkUnknown(want, slot, template, group, queue)
-	p.Steps = append(p.Steps, template, group, queue)
-	in.checkFamiliar()
-	return in.planned(p, want)
+	var files Effects
+	var misplaced []capacity.Mismatch
+	if !in.unattended {
+		files, p.Snippet, misplaced = in.fileEffects(want)
+	}
+	if in.onEC2() { // the settings name the template, and slurm.conf has no node before them
+		p.Effects = append(Effects{template}, files...)
+	} else { // wherever it stops, there is no queue without settings, which the filter and sync go by, and without a fence
+		p.Effects = append(files, in.onPCS(want, slot, template)...)
+	}
+	p.Mismatches, p.Warnings = append(in.problems, misplaced...), in.warnings
+	return p
 }
 
-// planned adds the files, and everything that is in the way.
-func (in *inspection) planned(p *Plan, want *wanted) *Plan {
-	p.Mismatches, p.Warnings = in.problems, in.warnings
-	if in.unattended {
-		return p
+// onPCS are the effects in PCS, and the fence between them.
+func (in *inspection) onPCS(want *wanted, slot slotState, template WriteTemplate) Effects {
+	step, compared := groupStep(want, slot, template.Step)
+	group := WriteGroup{Step: step, Group: wantedGroup(want, slot, template.Step), DropUnknown: want.dropUnknown}
+	in.checkUnused(slot, compared)
+	now, _ := in.inv.Queue(want.queue)
+	queue := WriteQueue{Step: in.queueStep(want, slot), Queue: want.queueWith(now, nil), DropUnknown: want.dropUnknown}
+	if slot.group != nil && !slot.failed() {
+		queue.Queue.GroupIDs = []string{slot.group.ID}
 	}
-	files, snippet, problems := planFiles(in.request.Config, want)
+	in.checkUnknown(want, slot, template.Step, group.Step, queue.Step)
+	in.checkFamiliar()
+	effects := Effects{template, group}
+	if in.slurm && !in.reservation.End.IsZero() {
+		effects = append(effects, PlaceFence{Step: in.fenceStep(want, slot, group.Action), Slot: slot.name, Queue: want.queue, Reservation: in.reservation.ID})
+	}
+	return append(effects, queue)
+}
+
+// fileEffects write the settings. problems say what is in the way; the snippet is for a file of
+// the administrator's.
+func (in *inspection) fileEffects(want *wanted) (effects Effects, snippet string, problems []capacity.Mismatch) {
+	effects, snippet, problems = planFiles(in.request.Config, want, in.file)
 	if slices.ContainsFunc(in.problems, func(m capacity.Mismatch) bool { return m.Code == "purchase-option" }) {
 		// What to write depends on what is chosen there.
 		problems = slices.DeleteFunc(problems, func(m capacity.Mismatch) bool { return m.Code == "partition-file" })
 		snippet = ""
 	}
-	p.Steps, p.Snippet = append(p.Steps, files...), snippet
-	p.Mismatches = append(p.Mismatches, problems...)
-	return p
+	return effects, snippet, problems
 }
 
 // chooseSlot takes the slot that has the reservation already, else one without a node
@@ -172,6 +190,17 @@ func (in *inspection) want(slot slotState) *wanted {
 			ReservationIDs: []string{r.ID}, MaxNodes: most, Dynamic: in.request.Dynamic, LaunchTemplate: launchTemplate,
 		},
 	}
+}
+
+// about is what all effects of the plan are about.
+func (w *wanted) about() capacity.Subject {
+	return capacity.Subject{Partition: w.queue, Slot: w.group.Name, Reservation: w.reservation.ID}
+}
+
+// queueWith is the wanted queue with these node groups; now is the queue as it is.
+func (w *wanted) queueWith(now pcs.Queue, groups []string) pcs.Queue {
+	return pcs.Queue{Name: w.queue, ClusterID: w.cluster.ID, GroupIDs: groups, SlurmSettings: w.queueSettings(now.SlurmSettings),
+		Tags: map[string]string{capacity.TagCluster: w.cluster.Name}}
 }
 
 // wantedSubnets are those asked for or kept; or, of those to choose from, the ones in the

@@ -148,7 +148,7 @@ type Plan struct {
 	// Slot is the node group that the reservation goes to.
 	Slot        string               `json:"slot,omitempty"`
 	Reservation capacity.Reservation `json:"reservation"`
-	Steps       []Step               `json:"steps"`
+	Effects     Effects              `json:"steps"`
 	// Mismatches are everything that is in the way. With any, nothing is applied.
 	Mismatches []capacity.Mismatch `json:"mismatches"`
 	// Warnings keep nothing from being done.
@@ -156,13 +156,14 @@ type Plan struct {
 	// Snippet is the [[partition.node_group]] to add by hand, when the partition is
 	// written in a file that is not ours.
 	Snippet string `json:"snippet,omitempty"`
-
-	want *wanted
 }
+
+// Steps are the lines of the plan.
+func (p *Plan) Steps() []Step { return p.Effects.Steps() }
 
 // Done reports whether there is nothing left to do.
 func (p *Plan) Done() bool {
-	for _, s := range p.Steps {
+	for _, s := range p.Steps() {
 		if s.Action != Nothing {
 			return false
 		}
@@ -177,8 +178,8 @@ func (s Setup) Plan(ctx context.Context, r Request) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := in.plan()
-	p.Cluster, p.Steps = listedCluster(p.Cluster), listedSteps(p.Steps)
+	p := decide(*in)
+	p.Cluster = listedCluster(p.Cluster)
 	p.Mismatches, p.Warnings = listed(p.Mismatches), listed(p.Warnings)
 	return p, nil
 }
@@ -190,13 +191,6 @@ func listed[T any](list []T) []T {
 		return []T{}
 	}
 	return list
-}
-
-func listedSteps(steps []Step) []Step {
-	for i := range steps {
-		steps[i].Details = listed(steps[i].Details)
-	}
-	return listed(steps)
 }
 
 func listedCluster(c pcs.Cluster) pcs.Cluster {

@@ -62,7 +62,7 @@ func TestSetupAgainHasNothingToDo(t *testing.T) {
 		r.Like = like
 		p := w.run(r)
 		if !p.Done() || len(w.written()) > 0 {
-			t.Errorf("--like %q: %s, steps %+v", like, actions(p), p.Steps)
+			t.Errorf("--like %q: %s, steps %+v", like, actions(p), p.Steps())
 		}
 	}
 }
@@ -189,7 +189,7 @@ func TestSetupRepairsWhatPCSCouldNotCreate(t *testing.T) {
 	}
 	p := w.run(w.request(openBlock))
 	if actions(p) != "nothing replace create nothing nothing" || detail(p, "could not be created") != "InternalError: the block is gone" {
-		t.Errorf("%s: %+v", actions(p), p.Steps)
+		t.Errorf("%s: %+v", actions(p), p.Steps())
 	}
 	if g := w.group("gpu-a"); g.Status != pcs.Active || len(w.inventory().Groups) != 2 {
 		t.Errorf("node group %+v", g)
@@ -210,7 +210,7 @@ func TestSetupRepairsWhatPCSCouldNotUpdate(t *testing.T) {
 	}
 	p := w.run(r)
 	if actions(p) != "nothing update nothing nothing nothing" || detail(p, "status") != "UPDATE_FAILED (InternalError: no luck) → ACTIVE" {
-		t.Errorf("%s: %+v", actions(p), p.Steps)
+		t.Errorf("%s: %+v", actions(p), p.Steps())
 	}
 	if g := w.group("gpu-a"); g.Status != pcs.Active || g.Max != 6 {
 		t.Errorf("node group %+v", g)

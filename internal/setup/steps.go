@@ -7,51 +7,12 @@ import (
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
-// Action is what a step does.
-type Action string
-
-// The actions.
-const (
-	Create  Action = "create"
-	Update  Action = "update"
-	Replace Action = "replace" // delete what could not be created, and create it
-	Delete  Action = "delete"
-	Drain   Action = "drain"
-	Nothing Action = "nothing"
-	// Terminate is EC2's word for instances.
-	Terminate Action = "terminate"
-)
-
-// What a step is about.
-const (
-	WhatTemplate  = "launch template"
-	WhatNodeGroup = pcs.WhatNodeGroup
-	WhatQueue     = pcs.WhatQueue
-	WhatFile      = "file"
-	WhatNodes     = "Slurm nodes"
-	WhatInstances = "instances"
-	WhatFence     = "Slurm reservation"
-)
-
-// Step is one thing to do.
-type Step struct {
-	What    string   `json:"what"`
-	Name    string   `json:"name"`
-	Action  Action   `json:"action"`
-	Details []Detail `json:"details"`
-}
-
-// Detail is one line of a step, for a table.
-type Detail struct {
-	Key   string `json:"key"`
-	Value string `json:"value"`
-}
-
 func (in *inspection) templateStep(want *wanted, slot slotState) Step {
-	step := Step{What: WhatTemplate, Name: want.template.Name, Action: Create}
+	step := Step{What: WhatTemplate, Name: want.template.Name, Action: Create, about: want.about()}
 	switch {
 	case slot.template.ID == "":
 	case !in.ours(slot.template.Tags):
@@ -139,7 +100,7 @@ func wantedGroup(want *wanted, slot slotState, template Step) pcs.NodeGroup {
 // it is there.
 func groupStep(want *wanted, slot slotState, template Step) (Step, pcs.Comparison) {
 	g := want.group
-	step := Step{What: WhatNodeGroup, Name: g.Name, Action: Create}
+	step := Step{What: WhatNodeGroup, Name: g.Name, Action: Create, about: want.about()}
 	if slot.failed() {
 		step.Action = Replace
 		step.add("could not be created", slot.group.Failures.String())
@@ -169,7 +130,7 @@ func groupStep(want *wanted, slot slotState, template Step) (Step, pcs.Compariso
 }
 
 func (in *inspection) queueStep(want *wanted, slot slotState) Step {
-	step := Step{What: WhatQueue, Name: want.queue, Action: Create}
+	step := Step{What: WhatQueue, Name: want.queue, Action: Create, about: want.about()}
 	if q, found := in.inv.Queue(want.queue); found {
 		if !in.ours(q.Tags) {
 			in.notOurs("queue", q.Name, q.ARN)
@@ -195,17 +156,20 @@ func (in *inspection) queueStep(want *wanted, slot slotState) Step {
 	return step
 }
 
-// change appends a detail with what there is now, where that is something else.
-func (s *Step) change(key, now, want string) {
-	if now != "" && now != want {
-		want = now + " → " + orNone(want)
+// fenceStep says what becomes of the fence of the slot. One that stands is made to cover the nodes
+// of a node group that changes.
+func (in *inspection) fenceStep(want *wanted, slot slotState, group Action) Step {
+	step := Step{What: WhatFence, Name: slot.name, Action: Create, about: want.about()}
+	switch {
+	case in.fence.fenced(in.reservation.ID) && group == Nothing:
+		step.Action = Nothing
+	case in.fence.fenced(in.reservation.ID):
+		step.Action = Update
 	}
-	s.add(key, want)
-}
-
-// add appends a detail; one without a value is left out.
-func (s *Step) add(key, value string) {
-	if value != "" {
-		s.Details = append(s.Details, Detail{key, value})
+	timing := config.Default().Timing
+	if in.request.Config != nil {
+		timing = in.request.Config.Timing
 	}
+	step.add("fence", capacity.FormatUTC(timing.Domain().Window(in.reservation).Fence))
+	return step
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
@@ -29,6 +30,11 @@ type SlurmSlot struct {
 	Jobs []string
 	// Reservations are the names of our Slurm reservations for the slot.
 	Reservations []string
+}
+
+// fenced reports whether the fence of an EC2 reservation stands on the slot.
+func (s SlurmSlot) fenced(reservationID string) bool {
+	return slices.ContainsFunc(s.Reservations, func(name string) bool { return strings.Contains(name, reservationID) })
 }
 
 // TeardownRequest is what teardown is asked for.
@@ -60,7 +66,7 @@ type TeardownRequest struct {
 type TeardownPlan struct {
 	Cluster pcs.Cluster `json:"cluster"`
 	Queue   string      `json:"queue"`
-	Steps   []Step      `json:"steps"`
+	Effects Effects     `json:"steps"`
 	// Mismatches are everything that is in the way. With any, nothing is applied.
 	Mismatches []capacity.Mismatch `json:"mismatches"`
 	// Warnings keep nothing from being done.
@@ -68,16 +74,19 @@ type TeardownPlan struct {
 	// ByHand is what is left to do for the administrator, a sentence each.
 	ByHand []string `json:"by_hand"`
 
-	tear *remains
+	seen *remains
 }
 
+// Steps are the lines of the plan.
+func (p *TeardownPlan) Steps() []Step { return p.Effects.Steps() }
+
 // Done reports whether nothing of ours is left.
-func (p *TeardownPlan) Done() bool { return len(p.Steps)+len(p.Mismatches) == 0 }
+func (p *TeardownPlan) Done() bool { return len(p.Effects)+len(p.Mismatches) == 0 }
 
 // Known reports whether the settings have what was asked for.
 func (p *TeardownPlan) Known() bool {
-	part, found := p.tear.partition()
-	asked := p.tear.request.NodeGroup
+	part, found := p.seen.partition()
+	asked := p.seen.request.NodeGroup
 	return found && (asked == "" || slices.ContainsFunc(part.NodeGroups, func(g config.NodeGroup) bool {
 		return g.Name == asked || slices.Contains(capacity.SlotNames(capacity.ProviderPCS, g.Name), asked)
 	}))
@@ -86,13 +95,13 @@ func (p *TeardownPlan) Known() bool {
 // There are the queues that settings and AWS have of ours.
 func (p *TeardownPlan) There() []string {
 	var names []string
-	if c := p.tear.request.Config; c != nil {
+	if c := p.seen.request.Config; c != nil {
 		for _, part := range c.Partitions {
 			names = append(names, part.Name)
 		}
 	}
-	for _, q := range p.tear.inv.Queues {
-		if p.tear.inv.Cluster.Ours(q.Tags) {
+	for _, q := range p.seen.inv.Queues {
+		if p.seen.inv.Cluster.Ours(q.Tags) {
 			names = union(names, []string{q.Name})
 		}
 	}
@@ -111,67 +120,143 @@ func (s Setup) PlanTeardown(ctx context.Context, r TeardownRequest) (*TeardownPl
 	if err != nil {
 		return nil, err
 	}
-	p := t.plan()
-	p.Cluster, p.Steps = listedCluster(p.Cluster), listedSteps(p.Steps)
+	p := decideTeardown(*t)
+	p.Cluster = listedCluster(p.Cluster)
 	p.Mismatches, p.Warnings, p.ByHand = listed(p.Mismatches), listed(p.Warnings), listed(p.ByHand)
 	return p, nil
 }
 
-// drainReason is what Slurm shows on the nodes.
-const drainReason = "pcs-capacity teardown"
-
-// plan lists what is there in the order in which it goes.
-func (t *remains) plan() *TeardownPlan {
-	p := &TeardownPlan{Cluster: t.inv.Cluster, Queue: t.request.Queue, tear: t}
+// decideTeardown says, from what was read, what goes, in its order, and what is in the way. Slurm's
+// part comes before PCS's, which restarts slurmctld when nodes go.
+func decideTeardown(read remains) *TeardownPlan {
+	t := &read
+	t.problems, t.warnings, t.byHand = slices.Clip(t.problems), slices.Clip(t.warnings), slices.Clip(t.byHand)
+	p := &TeardownPlan{Cluster: t.inv.Cluster, Queue: t.request.Queue, seen: &read}
 	t.checkJobs()
-	settings, err := t.settingsChange()
-	if err != nil {
-		t.problem("config-file", "make the file readable", "%s", err)
+	settings := t.settingsChange()
+	if settings != nil && t.file.err != nil {
+		t.problem("config-file", "make the file readable", "%s", t.file.err)
 	}
-	for _, slot := range t.slots {
-		if len(slot.slurm.Nodes) > 0 {
-			step := Step{What: WhatNodes, Name: slot.name, Action: Drain}
-			step.add("nodes", strconv.Itoa(len(slot.slurm.Nodes)))
-			p.Steps = append(p.Steps, step)
-		}
+	own := settings != nil && !settings.ours // the administrator's
+	if own {
+		t.byHand = append(t.byHand, settings.byHand()...)
 	}
-	if settings != nil {
-		if step, ours := settings.step(); ours {
-			p.Steps = append(p.Steps, step)
-		} else {
-			t.byHand = append(t.byHand, settings.byHand()...)
-		}
-	}
-	for _, slot := range t.slots {
-		for _, name := range slot.slurm.Reservations {
-			p.Steps = append(p.Steps, Step{What: WhatFence, Name: name, Action: Delete})
-		}
-	}
-	for _, slot := range t.slots {
-		if slot.group == nil && slot.instances > 0 {
-			step := Step{What: WhatInstances, Name: slot.name, Action: Terminate}
-			step.add("instances", strconv.Itoa(slot.instances))
-			p.Steps = append(p.Steps, step)
-		}
-	}
-	if step, ok := t.queueStep(); ok {
-		p.Steps = append(p.Steps, step)
-	}
-	for _, slot := range t.slots {
-		if slot.group != nil {
-			step := Step{What: WhatNodeGroup, Name: slot.name, Action: Delete}
-			step.add("reservation", slot.group.Tags[capacity.TagReservation])
-			if slot.instances > 0 {
-				step.add("instances", strconv.Itoa(slot.instances))
-			}
-			p.Steps = append(p.Steps, step)
-		}
-	}
-	for _, slot := range t.slots {
-		if slot.template.ID != "" {
-			p.Steps = append(p.Steps, Step{What: WhatTemplate, Name: slot.template.Name, Action: Delete})
+	p.Effects = slices.Concat(t.drains(), t.forgets(settings), t.terminates(), t.releases(), t.deletes())
+	if len(p.Effects.Steps()) == 0 {
+		p.Effects = nil // no instance is there to be ended
+	} else {
+		p.Effects = append(t.tags(), p.Effects...)
+		if own && t.slurm == nil { // while that file has the partition, a pass places fences again
+			p.Effects = append(p.Effects, Forget{Queue: t.request.Queue, Slots: t.slotNodes()})
 		}
 	}
 	p.Mismatches, p.Warnings, p.ByHand = t.problems, t.warnings, t.byHand
 	return p
+}
+
+func (t *remains) step(what, name string, action Action, slot string) Step {
+	return Step{What: what, Name: name, Action: action, about: capacity.Subject{Partition: t.request.Queue, Slot: slot}}
+}
+
+// tags mark what is to go and lacks the queue's name: it is found by that when queue and settings
+// are gone.
+func (t *remains) tags() (effects Effects) {
+	queue := map[string]string{capacity.TagPartition: t.request.Queue}
+	add := func(slot, what, name, of string, has map[string]string) {
+		if has[capacity.TagPartition] != t.request.Queue {
+			step := t.step(what, name, Update, slot)
+			step.add("tag", capacity.TagPartition+"="+t.request.Queue)
+			effects = append(effects, WriteTag{Step: step, Of: of, Tags: queue})
+		}
+	}
+	for _, slot := range t.slots {
+		if g := slot.group; g != nil {
+			add(slot.name, WhatNodeGroup, g.Name, g.ARN, g.Tags)
+		}
+		if lt := slot.template; lt.ID != "" {
+			add(slot.name, WhatTemplate, lt.Name, lt.ID, lt.Tags)
+		}
+	}
+	return effects
+}
+
+func (t *remains) drains() Effects {
+	drain := DrainNodes{Queue: t.request.Queue, Force: t.request.Force}
+	for _, slot := range t.slots {
+		if len(slot.slurm.Nodes) > 0 {
+			step := t.step(WhatNodes, slot.name, Drain, slot.name)
+			step.add("nodes", strconv.Itoa(len(slot.slurm.Nodes)))
+			drain.steps = append(drain.steps, step)
+			drain.Slots = append(drain.Slots, SlotNodes{slot.name, slot.slurm.Nodes})
+		}
+	}
+	if drain.steps == nil {
+		return nil
+	}
+	return Effects{drain}
+}
+
+// forgets removes the settings, if their file is ours, and the fences.
+func (t *remains) forgets(settings *settingsChange) Effects {
+	forget := Forget{Queue: t.request.Queue}
+	if settings != nil && settings.ours {
+		step := t.step(WhatFile, settings.before.File, Delete, "")
+		for _, g := range settings.after.NodeGroups {
+			step.Action = Update
+			step.add("node_group", g.Name)
+		}
+		forget.steps = append(forget.steps, step)
+		forget.Config, forget.Was, forget.Left = t.request.Config.Path, settings.before, settings.after
+	}
+	for _, slot := range t.slots {
+		for _, name := range slot.slurm.Reservations {
+			forget.steps = append(forget.steps, t.step(WhatFence, name, Delete, slot.name))
+		}
+	}
+	if forget.steps == nil {
+		return nil
+	}
+	if t.slurm == nil {
+		forget.Slots = t.slotNodes()
+		if t.request.Config != nil {
+			forget.StateDir = t.request.Config.StateDir
+		}
+	}
+	return Effects{forget}
+}
+
+// terminates ends instances on EC2, where there are no node groups that end them.
+func (t *remains) terminates() Effects {
+	if t.request.Provider != capacity.ProviderEC2 {
+		return nil
+	}
+	end := TerminateInstances{Mark: t.request.Mark, Queue: t.request.Queue, Going: t.going()}
+	for _, slot := range t.slots {
+		if slot.instances > 0 {
+			step := t.step(WhatInstances, slot.name, Terminate, slot.name)
+			step.add("instances", strconv.Itoa(slot.instances))
+			end.steps = append(end.steps, step)
+		}
+	}
+	return Effects{end}
+}
+
+// deletes removes the node groups, and then what they were made from.
+func (t *remains) deletes() (effects Effects) {
+	for _, slot := range t.slots {
+		if slot.group != nil {
+			step := t.step(WhatNodeGroup, slot.name, Delete, slot.name)
+			step.add("reservation", slot.group.Tags[capacity.TagReservation])
+			if slot.instances > 0 {
+				step.add("instances", strconv.Itoa(slot.instances))
+			}
+			effects = append(effects, DeleteGroup{Step: step, Cluster: t.inv.Cluster})
+		}
+	}
+	for _, slot := range t.slots {
+		if slot.template.ID != "" {
+			effects = append(effects, DeleteTemplate{Step: t.step(WhatTemplate, slot.template.Name, Delete, slot.name), ID: slot.template.ID, Mark: t.inv.Cluster.Name})
+		}
+	}
+	return effects
 }

@@ -33,7 +33,7 @@ func (s Setup) findOnEC2(ctx context.Context, t *remains) error {
 			t.slots[len(t.slots)-1].template = templates[at]
 		}
 	}
-	instances, err := s.instancesOnEC2(ctx, t)
+	instances, err := s.instancesOnEC2(ctx, t.request.Mark, t.request.Queue, t.going())
 	if err != nil {
 		return err
 	}
@@ -56,15 +56,15 @@ func (s Setup) findOnEC2(ctx context.Context, t *remains) error {
 }
 
 // instancesOnEC2 are the instances that we launched for what is to go, by slot.
-func (s Setup) instancesOnEC2(ctx context.Context, t *remains) (map[string][]capacity.Instance, error) {
-	ours, err := s.EC2.InstancesByTag(ctx, map[string][]string{capacity.TagCluster: {t.request.Mark}, capacity.TagPartition: {t.request.Queue}})
+func (s Setup) instancesOnEC2(ctx context.Context, mark, queue string, what going) (map[string][]capacity.Instance, error) {
+	ours, err := s.EC2.InstancesByTag(ctx, map[string][]string{capacity.TagCluster: {mark}, capacity.TagPartition: {queue}})
 	if err != nil {
-		return nil, fmt.Errorf("looking for instances of partition %s: %w", t.request.Queue, err)
+		return nil, fmt.Errorf("looking for instances of partition %s: %w", queue, err)
 	}
 	found := map[string][]capacity.Instance{}
 	for _, i := range capacity.WithNodes(ours, slurm.Expand) {
 		if node := i.Tags[capacity.TagNode]; node != "" && !i.Ended() {
-			if slot, goes := t.slotOf(node); goes {
+			if slot, goes := what.slotOf(node); goes {
 				found[slot] = append(found[slot], i)
 			}
 		}
@@ -72,21 +72,39 @@ func (s Setup) instancesOnEC2(ctx context.Context, t *remains) (map[string][]cap
 	return found, nil
 }
 
-// slotOf is the slot of a node, and whether it is to go.
-func (t *remains) slotOf(node string) (slot string, goes bool) {
-	has := func(name string) bool {
-		return slices.ContainsFunc(t.slots, func(slot remainingSlot) bool { return slot.name == name })
+// going says which nodes of a partition go.
+type going struct {
+	Slots []SlotNodes
+	// All: so do nodes of slots that nothing is known of, but for the slots that Stay.
+	All  bool
+	Stay []string
+}
+
+func (t *remains) going() going {
+	what := going{Slots: t.slotNodes(), All: t.request.NodeGroup == ""}
+	if t.request.Config != nil {
+		for _, p := range t.request.Config.Domain().Partitions {
+			for _, g := range p.Groups {
+				what.Stay = append(what.Stay, g.SlotNames(p.Provider)...)
+			}
+		}
 	}
-	for _, s := range t.slots {
-		if slices.Contains(s.nodes, node) {
-			return s.name, true
+	return what
+}
+
+// slotOf is the slot of a node, and whether it is to go.
+func (g going) slotOf(node string) (slot string, goes bool) {
+	for _, s := range g.Slots {
+		if slices.Contains(s.Nodes, node) {
+			return s.Name, true
 		}
 	}
 	slot, named := capacity.SlotOf(node)
 	if !named {
 		slot = node
 	}
-	return slot, has(slot) || t.request.NodeGroup == "" && !t.elsewhere(slot)
+	has := slices.ContainsFunc(g.Slots, func(s SlotNodes) bool { return s.Name == slot })
+	return slot, has || g.All && !slices.Contains(g.Stay, slot)
 }
 
 // listedNodes are the nodes that settings list for a node group.
@@ -142,17 +160,5 @@ func (t *remains) slotsOnEC2(base string) []string {
 	return slices.DeleteFunc([]string{base + "-a", base + "-b", base}, func(slot string) bool { return slot != base && t.elsewhere(slot) })
 }
 
-// elsewhere reports whether a slot is one of a node group that stays.
-func (t *remains) elsewhere(slot string) bool {
-	if t.request.Config == nil {
-		return false
-	}
-	for _, p := range t.request.Config.Domain().Partitions {
-		for _, g := range p.Groups {
-			if slices.Contains(g.SlotNames(p.Provider), slot) {
-				return true
-			}
-		}
-	}
-	return false
-}
+// elsewhere reports whether a slot is one of a node group of the settings.
+func (t *remains) elsewhere(slot string) bool { return slices.Contains(t.going().Stay, slot) }

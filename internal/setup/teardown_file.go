@@ -1,9 +1,7 @@
 package setup
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -18,10 +16,10 @@ type settingsChange struct {
 }
 
 // settingsChange says what becomes of the partition's settings; nil for nothing.
-func (t *remains) settingsChange() (*settingsChange, error) {
+func (t *remains) settingsChange() *settingsChange {
 	before, found := t.partition()
 	if !found {
-		return nil, nil
+		return nil
 	}
 	c := &settingsChange{before: before, after: before}
 	c.after.NodeGroups = nil
@@ -34,11 +32,10 @@ func (t *remains) settingsChange() (*settingsChange, error) {
 		return a.Name == b.Name && slices.Equal(a.ReservationIDs, b.ReservationIDs)
 	})
 	if same {
-		return nil, nil
+		return nil
 	}
-	ours, err := config.Ours(before.File)
-	c.ours = ours && before.File == config.PartitionPath(t.request.Config.Path, before.Name)
-	return c, err
+	c.ours = t.file.ours && before.File == t.file.path
+	return c
 }
 
 // entryLeft is an entry of the settings without what goes. Where one of its slots goes,
@@ -57,16 +54,6 @@ func (t *remains) entryLeft(g config.NodeGroup) (left config.NodeGroup, stays bo
 	return left, true
 }
 
-// step is the line of a plan; the second value is false for a file that is not ours.
-func (c *settingsChange) step() (Step, bool) {
-	step := Step{What: WhatFile, Name: c.before.File, Action: Delete}
-	for _, g := range c.after.NodeGroups {
-		step.Action = Update
-		step.add("node_group", g.Name)
-	}
-	return step, c.ours
-}
-
 // byHand is what the administrator is to change in a file of his own.
 func (c *settingsChange) byHand() []string {
 	const notOurs = ", which is not ours to change"
@@ -83,30 +70,4 @@ func (c *settingsChange) byHand() []string {
 		}
 	}
 	return work
-}
-
-// changeSettings changes the partition's file, from what the settings say now.
-func (t *remains) changeSettings(tell func(what, name, status string)) error {
-	if t.request.Config == nil {
-		return nil
-	}
-	now, err := config.Load(t.request.Config.Path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	fresh := *t
-	fresh.request.Config = now
-	change, err := fresh.settingsChange()
-	if err != nil || change == nil || !change.ours {
-		return err
-	}
-	step, _ := change.step()
-	tell(WhatFile, step.Name, string(step.Action))
-	if step.Action == Delete {
-		return config.RemovePartition(step.Name)
-	}
-	return config.WritePartition(step.Name, change.after)
 }

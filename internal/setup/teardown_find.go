@@ -18,7 +18,9 @@ type remains struct {
 	request    TeardownRequest
 	unattended bool
 	inv        pcs.Inventory
-	slots      []remainingSlot
+	// file is that of the partition in conf.d.
+	file  partitionFile
+	slots []remainingSlot
 	// slurm is why Slurm does not answer; nil if it does.
 	slurm   error
 	waiting int // jobs in the partition
@@ -47,6 +49,9 @@ func (t *remains) problem(code, fix, message string, args ...any) {
 
 func (s Setup) findRemains(ctx context.Context, r TeardownRequest) (*remains, error) {
 	t := &remains{request: r, unattended: s.Unattended}
+	if r.Config != nil {
+		t.file = readFile(r.Config.Path, r.Queue)
+	}
 	if r.Provider == capacity.ProviderEC2 {
 		return t, s.findOnEC2(ctx, t)
 	}
@@ -211,7 +216,7 @@ func (s Setup) askSlurm(ctx context.Context, t *remains) error {
 	if len(t.slots) == 0 {
 		return nil
 	}
-	found, waiting, err := s.Slurm.Slots(ctx, t.request.Queue, t.slotNodes())
+	found, waiting, err := s.Slurm.Slots(ctx, t.request.Queue, byName(t.slotNodes()))
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -223,12 +228,11 @@ func (s Setup) askSlurm(ctx context.Context, t *remains) error {
 }
 
 // slotNodes are the slots, each with the nodes that settings and instances tell.
-func (t *remains) slotNodes() map[string][]string {
-	nodes := map[string][]string{}
+func (t *remains) slotNodes() (slots []SlotNodes) {
 	for _, slot := range t.slots {
-		nodes[slot.name] = slot.nodes
+		slots = append(slots, SlotNodes{slot.name, slot.nodes})
 	}
-	return nodes
+	return slots
 }
 
 // checkJobs keeps nodes that jobs run on, unless that is forced.
@@ -293,24 +297,25 @@ func (t *remains) groupIDs() []string {
 	return ids
 }
 
-func (t *remains) queueStep() (Step, bool) {
+// releases takes the node groups out of the queue, or deletes the queue.
+func (t *remains) releases() Effects {
 	q, found := t.inv.Queue(t.request.Queue)
-	if !found || !t.inv.Cluster.Ours(q.Tags) {
-		return Step{}, false
-	}
-	if t.deletesQueue() {
-		return Step{What: WhatQueue, Name: q.Name, Action: Delete}, true
-	}
 	stays := t.stays(q)
-	if len(stays) == len(q.GroupIDs) {
-		return Step{}, false
+	step := t.step(WhatQueue, q.Name, Update, "")
+	switch {
+	case !found || !t.inv.Cluster.Ours(q.Tags):
+		return nil
+	case t.deletesQueue():
+		step.Action = Delete
+	case len(stays) == len(q.GroupIDs):
+		return nil
+	default:
+		var names []string
+		for _, id := range stays {
+			g, _ := t.inv.Group(id)
+			names = append(names, g.Name)
+		}
+		step.add("node groups", orNone(strings.Join(names, ", ")))
 	}
-	var names []string
-	for _, id := range stays {
-		g, _ := t.inv.Group(id)
-		names = append(names, g.Name)
-	}
-	step := Step{What: WhatQueue, Name: q.Name, Action: Update}
-	step.add("node groups", orNone(strings.Join(names, ", ")))
-	return step, true
+	return Effects{ReleaseQueue{Step: step, Cluster: t.inv.Cluster, Groups: t.groupIDs(), DropUnknown: t.request.DropUnknown}}
 }

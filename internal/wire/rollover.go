@@ -54,7 +54,13 @@ func (r RollOver) SetUp(ctx context.Context, partition string, group capacity.No
 		}
 		return nil, fmt.Errorf("%s; %s", strings.Join(words, "; "), byHand)
 	}
-	for _, step := range plan.Steps {
+	template := ""
+	for _, e := range plan.Effects {
+		if e, ok := e.(setup.WriteTemplate); ok {
+			template = string(e.Action)
+		}
+	}
+	for _, step := range plan.Steps() {
 		if step.Action == setup.Replace && !anew {
 			return nil, fmt.Errorf("PCS could not create compute node group %s: %s", step.Name, step.Details[0].Value)
 		}
@@ -70,7 +76,7 @@ func (r RollOver) SetUp(ctx context.Context, partition string, group capacity.No
 	tell := s.Progress
 	s.Progress = func(what, name, status string) {
 		if what == setup.WhatTemplate { // which is told of when it is done
-			status = string(plan.Steps[0].Action)
+			status = template
 		}
 		tell(what, name, status)
 	}
