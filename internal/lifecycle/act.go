@@ -10,71 +10,17 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// act changes Slurm where it has to. Without AWS nothing is deleted: what is not
-// known is not gone.
-func (p *pass) act(ctx context.Context, mayDelete bool) {
-	now, toSlurm := p.now, -p.snap.ClockOffset.Duration
-	var want []Reservation
-	keep, known := map[string]bool{}, map[string]bool{}
-	slots := views(p.snap, now)
-	for _, v := range slots {
-		nodes := p.cluster.SlotNodes(v.slot.Name)
-		known[v.slot.Name], v.owner = true, p.Owner
-		if v.current.ID == "" && v.partition.Provider == capacity.ProviderPCS && p.cluster.inNone(nodes) {
-			nodes = nil // it is about to be deleted: nothing can start there
-		}
-		if v.unknown || len(nodes) == 0 && v.current.ID != "" {
-			keep[v.slot.Name] = true
-			continue
-		}
-		v.lost = p.lost(v, nodes[:v.launchable(nodes)])
-		v.closed = p.closed(ctx, v, nodes[:v.launchable(nodes)])
-		if closed := v.surplus(nodes); v.partition.Provider == capacity.ProviderPCS && v.current.ID != "" && len(closed) > 0 {
-			p.say(capacity.NodesUnused, capacity.Subject{Partition: v.partition.Name, Slot: v.slot.Name, Node: p.Slurm.Hostlist(closed)},
-				fmt.Sprintf("set max_nodes = %d in the settings to use them", len(nodes)),
-				"slot %s has %d nodes, of which max_nodes lets jobs use %d: none starts on %s", v.slot.Name, len(nodes), len(nodes)-len(closed), p.Slurm.Hostlist(closed))
-		}
-		for _, r := range v.wanted(nodes, now) {
-			want = append(want, r.shift(toSlurm))
-		}
-	}
-	p.askGuarded(ctx, mayDelete)
-	to := steering{owner: p.Owner, takeOver: p.TakeOver, keep: keep, known: known, mayGo: func(g guard) bool { return p.mayGo(g, slots) }, now: now.Add(toSlurm)}
-	todo, left := to.steps(want, p.cluster.Reservations)
-	p.snap.Add(left...)
-	p.tellKept(todo)
-	if len(todo) > 0 && p.KeepOwner != nil {
-		if err := p.KeepOwner(); err != nil {
-			p.problem(capacity.StateFile, err)
-		}
-	}
-	failed := map[string]bool{} // slots that lack something that closes them
-	for _, s := range todo {
-		if s.do == "delete" && s.kind() != "health" && (!mayDelete || failed[s.slot]) {
-			continue
-		}
-		told := s
-		told.r, told.drained = s.r.shift(-toSlurm), p.drained(s.r.Nodes)
-		d := Done{Do: s.code(), Slot: s.slot, Message: told.describe(p.Slurm.Hostlist(s.r.Nodes))}
-		err := p.take(ctx, s, now.Add(toSlurm))
-		failed[s.slot] = failed[s.slot] || err != nil
-		p.did(d, err)
-	}
-	p.changeJobs(ctx, slots, now, toSlurm)
+// act changes Slurm where it has to.
+func (p *pass) act(ctx context.Context) {
+	p.seeHealth(ctx)
+	p.judgeHealth(ctx)
+	p.decide(ctx, fences)
+	p.changeJobs(ctx, p.seen().slots(), p.now, p.seen().ToSlurm)
 	p.giveBack(ctx)
 	p.endCompleting(ctx)
 	p.carryOut(ctx, endedBlocks(p.seen()))
 	p.carryOut(ctx, openings(p.seen()))
 	p.checkNodes(ctx)
-}
-
-// drained reports whether any of the nodes is drained, by this pass too.
-func (p *pass) drained(nodes []string) bool {
-	return slices.ContainsFunc(nodes, func(name string) bool {
-		return p.node(name).State == "drain" || slices.ContainsFunc(p.health, func(s *slotHealth) bool {
-			return s.Nodes[name] != nil && s.Nodes[name].State == state.HealthBad
-		})
-	})
 }
 
 // changeJobs does what a pass has to do with jobs, which it reads once.
@@ -104,33 +50,6 @@ func (p *pass) changeJobs(ctx context.Context, slots []slotView, now time.Time, 
 	p.keepWithinWalls(jobs, marks)
 	p.limits(ctx, jobs, byNode, marks, now, toSlurm)
 	p.leaveToOwners(ctx, jobs)
-}
-
-// take makes one change to a Slurm reservation.
-func (p *pass) take(ctx context.Context, s step, now time.Time) error {
-	r := s.r
-	if r.Start.Before(now) { // Slurm refuses a start in the past
-		r.Start = now
-	}
-	switch s.do {
-	case "create":
-		return p.Slurm.CreateReservation(ctx, r)
-	case "update":
-		return p.Slurm.UpdateReservation(ctx, r)
-	case "delete":
-		return p.Slurm.DeleteReservation(ctx, r.Name)
-	}
-	// A stop between the two would leave both until the next pass.
-	ctx = context.WithoutCancel(ctx)
-	if s.occupied {
-		if err := p.Slurm.DeleteReservation(ctx, r.Name); err != nil {
-			return err
-		}
-	}
-	if err := p.Slurm.CreateReservation(ctx, r); err != nil {
-		return err
-	}
-	return p.Slurm.DeleteReservation(ctx, s.old)
 }
 
 // fencedNodes names the fenced slot of each node that has one.

@@ -1,8 +1,11 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"path/filepath"
+	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
@@ -11,6 +14,12 @@ import (
 type Answer struct {
 	// Err is why it was not carried out.
 	Err error
+	// NotTried: what the effect depends on has failed before it. It is not reported.
+	NotTried bool
+	// Problem is a file of ours that could not be written, which kept nobody from the effect.
+	Problem error
+	// Job is one that the effect submitted.
+	Job string
 }
 
 // Result is an effect with its answer, from which the pass learns.
@@ -19,13 +28,52 @@ type Result struct {
 	Answer
 }
 
-// executor carries out effects: the one place where a pass changes anything.
-type executor struct{ Sources }
+// executor carries out the effects of one pass: the one place where a pass changes anything.
+type executor struct {
+	Sources
+	// failed are the slots that may lack what closes them: nothing is taken away from those.
+	failed map[string]bool
+}
 
 // Do carries out one effect. Deadlines, retries and the order of calls that must not be
 // separated are decided here, by the type of the effect.
-func (x executor) Do(ctx context.Context, e capacity.Effect) Answer {
+func (x *executor) Do(ctx context.Context, e capacity.Effect) Answer {
 	switch e := e.(type) {
+	case KeepOwner:
+		if x.KeepOwner == nil {
+			return Answer{}
+		}
+		return Answer{Err: x.KeepOwner()}
+	case ChangeGuard:
+		if e.Do == "delete" && e.kind() != "health" && x.failed[e.Slot] {
+			return Answer{NotTried: true}
+		}
+		err := x.changeGuard(ctx, e)
+		x.failed[e.Slot] = x.failed[e.Slot] || err != nil
+		return Answer{Err: err}
+	case DrainFailed:
+		err := x.Slurm.Drain(ctx, []string{e.Node}, "pcs-capacity: "+e.why())
+		if err != nil {
+			return Answer{Err: err}
+		}
+		return Answer{Problem: x.State.KeepHealthCase(e.HealthCase)}
+	case CheckNode:
+		e.Output = x.State.HealthOutputPath(e.Node)
+		if abs, err := filepath.Abs(e.Output); err == nil {
+			e.Output = abs
+		}
+		forgot := x.State.ForgetHealthSaid(e.Node)
+		job, err := x.Slurm.SubmitCheck(ctx, e.NodeCheck)
+		return Answer{Err: err, Job: job, Problem: forgot}
+	case CancelCheck:
+		return Answer{Err: x.Slurm.Cancel(ctx, e.Job)}
+	case Relaunch:
+		if err := x.Slurm.Resume(ctx, []string{e.Node}); err != nil {
+			return Answer{Err: err}
+		}
+		return Answer{Err: x.Slurm.PowerUp(ctx, []string{e.Node})}
+	case KeepHealth:
+		return Answer{Err: x.State.KeepHealth(e.Health)}
 	case PowerUp:
 		return Answer{Err: x.Slurm.PowerUp(ctx, e.Nodes)}
 	case PowerDown:
@@ -34,10 +82,43 @@ func (x executor) Do(ctx context.Context, e capacity.Effect) Answer {
 	return Answer{Err: fmt.Errorf("pcs-capacity: nobody carries out %T", e)}
 }
 
+func (x *executor) changeGuard(ctx context.Context, e ChangeGuard) error {
+	r := e.R
+	if now := x.MachineTime(); r.Start.Before(now) { // Slurm refuses a start in the past
+		r.Start = now
+	}
+	switch e.Do {
+	case "create":
+		return x.Slurm.CreateReservation(ctx, r)
+	case "update":
+		return x.Slurm.UpdateReservation(ctx, r)
+	case "delete":
+		return x.Slurm.DeleteReservation(ctx, r.Name)
+	}
+	// A stop between the two would leave both until the next pass.
+	ctx = context.WithoutCancel(ctx)
+	if e.Occupied {
+		if err := x.Slurm.DeleteReservation(ctx, r.Name); err != nil {
+			return err
+		}
+	}
+	if err := x.Slurm.CreateReservation(ctx, r); err != nil {
+		return err
+	}
+	return x.Slurm.DeleteReservation(ctx, e.Old)
+}
+
+// decide has a decision made, and carries it out.
+func (p *pass) decide(ctx context.Context, decision func(Seen) ([]capacity.Effect, []capacity.Problem)) []Result {
+	effects, problems := decision(p.seen())
+	p.snap.Add(problems...)
+	return p.carryOut(ctx, effects)
+}
+
 // carryOut carries out effects in their order, all of them even if one fails, and notes each in
 // the report.
 func (p *pass) carryOut(ctx context.Context, effects []capacity.Effect) []Result {
-	x := executor{p.Sources}
+	x := executor{p.Sources, map[string]bool{}}
 	results := make([]Result, len(effects))
 	for i, e := range effects {
 		results[i] = Result{e, x.Do(ctx, e)}
@@ -46,13 +127,21 @@ func (p *pass) carryOut(ctx context.Context, effects []capacity.Effect) []Result
 	return results
 }
 
-// note writes a result into the report. An effect without a sentence is noted only if it failed.
+// note writes a result into the report. An effect without a sentence is noted only if it failed,
+// and what could not be kept in state_dir is a failure of the pass.
 func (p *pass) note(r Result) {
-	sentence := r.Effect.Sentence(capacity.Did)
-	if sentence != "" {
-		about := r.Effect.About()
-		p.did(Done{Do: r.Effect.Code(), Slot: about.Slot, Job: about.Job, Message: sentence}, r.Err)
-	} else if r.Err != nil {
-		p.say(capacity.ChangeFailed, r.Effect.About(), "", "%v", r.Err)
+	if r.Problem != nil {
+		p.problem(capacity.StateFile, r.Problem)
+	}
+	sentence, about := r.Effect.Sentence(capacity.Did), r.Effect.About()
+	switch {
+	case r.NotTried:
+	case sentence != "":
+		p.did(Done{Do: r.Effect.Code(), Slot: about.Slot, Job: cmp.Or(about.Job, r.Job), Message: sentence}, r.Err)
+	case r.Err != nil && strings.HasPrefix(r.Effect.Code(), "keep-"):
+		p.problem(capacity.StateFile, r.Err)
+		p.fail(r.Err)
+	case r.Err != nil:
+		p.say(capacity.ChangeFailed, about, "", "%v", r.Err)
 	}
 }

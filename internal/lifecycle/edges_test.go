@@ -51,8 +51,8 @@ func TestStepsInOrder(t *testing.T) {
 	todo, others := steps(want, have, nil, noon)
 	var got []string
 	for _, s := range todo {
-		word := s.do + " " + s.slot
-		if s.r.Active {
+		word := s.Do + " " + s.Slot
+		if s.R.Active {
 			word += " active"
 		}
 		got = append(got, word)

@@ -124,19 +124,6 @@ func (r Reservation) shift(d time.Duration) Reservation {
 	return r
 }
 
-// step is one change to a Slurm reservation.
-type step struct {
-	do   string // create, update, replace, delete
-	r    Reservation
-	slot string
-	// old is the name that goes when a replacement is there, occupied that the replacement's
-	// name has to be made free before.
-	old      string
-	occupied bool
-	// drained: the nodes are, so that no job gets them, whatever is removed.
-	drained bool
-}
-
 // steering is what the steps of a pass depend on beside the reservations.
 type steering struct {
 	owner string
@@ -153,7 +140,7 @@ type steering struct {
 
 // steps brings the Slurm reservations that are there to those that are wanted; all
 // times are in Slurm's clock. It also says what it leaves alone that has one of our names.
-func (s steering) steps(want, have []Reservation) (todo []step, left []capacity.Problem) {
+func (s steering) steps(want, have []Reservation) (todo []ChangeGuard, left []capacity.Problem) {
 	mine, theirs := map[guard][]Reservation{}, map[guard][]Reservation{}
 	taken := map[string]bool{}
 	var places []guard // in the order of have
@@ -175,7 +162,7 @@ func (s steering) steps(want, have []Reservation) (todo []step, left []capacity.
 		}
 	}
 	wanted := map[guard]bool{}
-	drop := func(r Reservation) { todo = append(todo, step{do: "delete", r: r, slot: r.guard().slot}) }
+	drop := func(r Reservation) { todo = append(todo, ChangeGuard{Do: "delete", R: r, Slot: r.guard().slot}) }
 	for _, w := range want {
 		place := w.guard().place()
 		wanted[place] = true
@@ -191,12 +178,12 @@ func (s steering) steps(want, have []Reservation) (todo []step, left []capacity.
 		delete(mine, w.guard().place())
 		if len(all) == 0 {
 			if !taken[w.Name] {
-				todo = append(todo, step{do: "create", r: w, slot: place.slot})
+				todo = append(todo, ChangeGuard{Do: "create", R: w, Slot: place.slot})
 			}
 			continue
 		}
 		st, rest := s.change(w, all, taken)
-		if st.do != "" {
+		if st.Do != "" {
 			todo = append(todo, st)
 		}
 		for _, r := range rest {
@@ -223,7 +210,7 @@ func (s steering) steps(want, have []Reservation) (todo []step, left []capacity.
 			default:
 				// Made anew: Slurm shows flags that it takes from nobody.
 				anew := reservation(r.guard().of(s.owner).String(), r.Nodes, r.Start, r.End)
-				todo = append(todo, step{do: "replace", r: anew, slot: place.slot, old: r.Name})
+				todo = append(todo, ChangeGuard{Do: "replace", R: anew, Slot: place.slot, Old: r.Name})
 			}
 		}
 		delete(mine, place)
@@ -231,13 +218,13 @@ func (s steering) steps(want, have []Reservation) (todo []step, left []capacity.
 	}
 	// What closes a slot comes before what opens it.
 	order := []string{"create", "update", "replace", "delete"}
-	slices.SortStableFunc(todo, func(a, b step) int { return slices.Index(order, a.do) - slices.Index(order, b.do) })
+	slices.SortStableFunc(todo, func(a, b ChangeGuard) int { return slices.Index(order, a.Do) - slices.Index(order, b.Do) })
 	return todo, left
 }
 
 // change brings the one of several for one place that needs the least to what is wanted; rest
 // are to go when that is done.
-func (s steering) change(w Reservation, all []Reservation, taken map[string]bool) (st step, rest []Reservation) {
+func (s steering) change(w Reservation, all []Reservation, taken map[string]bool) (st ChangeGuard, rest []Reservation) {
 	best, do := 0, ""
 	for i, r := range all {
 		d := difference(w, r, true, s.now)
@@ -250,21 +237,21 @@ func (s steering) change(w Reservation, all []Reservation, taken map[string]bool
 	}
 	there := all[best]
 	rest = slices.Delete(slices.Clone(all), best, best+1)
-	st = step{do: do, r: w, slot: w.guard().slot}
-	st.r.Active = there.Active
+	st = ChangeGuard{Do: do, R: w, Slot: w.guard().slot}
+	st.R.Active = there.Active
 	if do != "replace" {
-		st.r.Name = there.Name
+		st.R.Name = there.Name
 		return st, rest
 	}
 	g := w.guard()
 	g.second = there.Name == w.Name
-	st.r.Name, st.old = g.String(), there.Name
-	if taken[st.r.Name] {
-		return step{}, nil
+	st.R.Name, st.Old = g.String(), there.Name
+	if taken[st.R.Name] {
+		return ChangeGuard{}, nil
 	}
 	rest = slices.DeleteFunc(rest, func(r Reservation) bool {
-		st.occupied = st.occupied || r.Name == st.r.Name
-		return r.Name == st.r.Name
+		st.Occupied = st.Occupied || r.Name == st.R.Name
+		return r.Name == st.R.Name
 	})
 	return st, rest
 }

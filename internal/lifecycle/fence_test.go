@@ -39,7 +39,7 @@ func oneSlot(provider capacity.Provider, ids []string, rs ...capacity.Reservatio
 const me, other = "0123abcd", "fedc4321"
 
 // steps are those of me; every fence may go.
-func steps(want, have []Reservation, keep map[string]bool, now time.Time) (todo []step, left []string) {
+func steps(want, have []Reservation, keep map[string]bool, now time.Time) (todo []ChangeGuard, left []string) {
 	todo, said := steering{owner: me, keep: keep, mayGo: func(guard) bool { return true }, now: now}.steps(want, have)
 	return todo, texts(said)
 }
@@ -164,10 +164,10 @@ func TestSteps(t *testing.T) {
 			todo, foreign := steps(c.want, c.have, map[string]bool{c.keep: true}, noon)
 			var got []string
 			for _, s := range todo {
-				got = append(got, s.do+" "+s.r.Name)
+				got = append(got, s.Do+" "+s.R.Name)
 			}
 			if !slices.Equal(got, c.todo) || foreign != nil {
-				t.Errorf("got %q, foreign %q; want %q", got, foreign, c.todo)
+				t.Errorf("got %q, foreign %v; want %q", got, foreign, c.todo)
 			}
 		})
 	}
@@ -196,10 +196,10 @@ func TestR9OnlyOurReservations(t *testing.T) {
 	taken := Reservation{Name: "pcs-capacity-fence-gpu.cr-0." + me, Flags: maint, Users: []string{"alice"}}
 	todo, foreign := steps([]Reservation{reservation("pcs-capacity-fence-gpu.cr-0."+me, []string{"gpu-1"}, noon, time.Time{})}, []Reservation{taken}, nil, noon)
 	if len(todo) > 0 || len(foreign) != 1 {
-		t.Errorf("todo %+v, foreign %q", todo, foreign)
+		t.Errorf("todo %+v, foreign %v", todo, foreign)
 	}
 	ours := Reservation{Name: "pcs-capacity-fence-old.cr-0." + me, Flags: maint, Users: root}
-	if todo, _ := steps(nil, []Reservation{ours}, nil, noon); len(todo) != 1 || todo[0].do != "delete" {
+	if todo, _ := steps(nil, []Reservation{ours}, nil, noon); len(todo) != 1 || todo[0].Do != "delete" {
 		t.Errorf("our own is not removed: %+v", todo)
 	}
 }

@@ -1,14 +1,14 @@
 package lifecycle
 
 import (
-	"context"
 	"fmt"
-	"path/filepath"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
@@ -18,17 +18,40 @@ import (
 // is a Slurm job in that reservation: no pass waits for it, and a pass that is killed leaves
 // nothing that the next one does not find.
 
+// Checks are what a pass saw of the health command.
+type Checks struct {
+	HealthCommand
+	// Time is how long a node may take to boot and to show that it is healthy; the rest is
+	// until a pass sees both.
+	Time time.Duration
+	// Files are what the last pass kept, by slot.
+	Files map[string]*state.Health
+	// Live and Ended are the jobs that run the command, as they are Shown; nil if they were not
+	// read. Exits are how those ended that failed, Said what they left on their nodes.
+	Live, Ended map[string]capacity.Job
+	Exits       map[string]Exit
+	Said        map[string]string
+}
+
+// Exit is how a job ended: the exit status of its script, and the signal that ended it, or for
+// which it could not be started.
+type Exit struct {
+	Status, Signal int
+	Err            error
+}
+
+// The exit statuses of timeout(1): of a command that did not end, and of those that did not
+// start.
+const (
+	noAnswer   = 124
+	notStarted = 125
+	mostStatus = 127
+)
+
 // closedNode is a node that no job gets, until a time of AWS's; zero for no end.
 type closedNode struct {
 	node  string
 	until time.Time
-}
-
-// slotHealth is what is known of the nodes of a slot.
-type slotHealth struct {
-	*state.Health
-	v     slotView
-	nodes []string // that there are instances for
 }
 
 // closes reports whether a Slurm reservation, by its name, is the one that closes a node.
@@ -56,102 +79,134 @@ func without(jobs []capacity.Job, leaveOut func(capacity.Job) bool) []capacity.J
 	return slices.DeleteFunc(slices.Clone(jobs), leaveOut)
 }
 
-// checkTime is how long a node may take to boot and to show that it is healthy; the rest is
-// until a pass sees the one and the other.
-func (p *pass) checkTime() time.Duration {
-	return p.Settings.Timing.BootAllowance.Duration + p.Slurm.CheckTime(p.Health.Timeout) + 2*p.Poll
+// checked are the slots whose nodes have to show that they are healthy.
+func (s Seen) checked() []slotView {
+	return slices.DeleteFunc(s.slots(), func(v slotView) bool { return !s.checks(v) })
 }
 
-// closed are the nodes of a slot that have yet to show that they are healthy, after what came of
-// the commands that ran. nodes are those that there are instances for. What is not new since its
-// block has opened is never closed.
-func (p *pass) closed(ctx context.Context, v slotView, nodes []string) []closedNode {
-	if p.Health.Path == "" || v.former || v.partition.Provider != capacity.ProviderEC2 || v.group.Dynamic ||
-		v.current.Kind != capacity.CapacityBlock || !v.window.Fence.After(p.now) {
+func (s Seen) checks(v slotView) bool {
+	return s.Checks.Path != "" && !v.former && v.partition.Provider == capacity.ProviderEC2 && !v.group.Dynamic &&
+		v.current.Kind == capacity.CapacityBlock && v.window.Fence.After(s.Now) && len(s.Cluster.SlotNodes(v.slot.Name)) > 0
+}
+
+// launched are those of a slot's nodes that there are instances for.
+func (s Seen) launched(v slotView) []string {
+	nodes := s.Cluster.SlotNodes(v.slot.Name)
+	return nodes[:v.launchable(nodes)]
+}
+
+// known is what the passes before have found out about a slot's nodes; of a block that has just
+// opened, that all have it to show. Nil for one that has yet to open, or was open before there
+// was a command.
+func (s Seen) known(v slotView) *state.Health {
+	h := s.Checks.Files[v.slot.Name]
+	if h != nil && h.ReservationID == v.current.ID {
+		return cloneHealth(h)
+	}
+	if late := v.window.Start.Add(s.Checks.Time); !late.After(s.Now) || v.window.Start.After(s.Now) || v.current.State != capacity.StateActive {
 		return nil
 	}
-	h, err := p.State.Health(v.slot.Name)
-	if err != nil {
-		p.problem(capacity.StateFile, err)
+	h = &state.Health{Slot: v.slot.Name, ReservationID: v.current.ID, Nodes: map[string]*state.NodeHealth{}}
+	for _, name := range s.launched(v) {
+		h.Nodes[name] = &state.NodeHealth{State: state.HealthOpen, Since: s.second()}
 	}
-	if h == nil || h.ReservationID != v.current.ID {
-		late := v.window.Start.Add(p.checkTime())
-		switch {
-		case !late.After(p.now):
-			return nil
-		case v.window.Start.After(p.now) || v.current.State != capacity.StateActive:
-			var all []closedNode
-			for _, name := range nodes {
-				all = append(all, closedNode{name, late})
+	return h
+}
+
+func cloneHealth(h *state.Health) *state.Health {
+	h = &state.Health{Slot: h.Slot, ReservationID: h.ReservationID, Nodes: maps.Clone(h.Nodes)}
+	for name, n := range h.Nodes {
+		one := *n
+		one.Failures = slices.Clone(one.Failures)
+		h.Nodes[name] = &one
+	}
+	return h
+}
+
+// health judges what came of the command on each node that has yet to show that it is healthy.
+// verdicts are what is known then, but for what the effects answer: see learnHealth.
+func health(s Seen) (verdicts map[string]*state.Health, effects []capacity.Effect, problems []capacity.Problem) {
+	verdicts = map[string]*state.Health{}
+	for _, v := range s.checked() {
+		h := s.known(v)
+		if h == nil {
+			continue
+		}
+		verdicts[v.slot.Name] = h
+		for _, name := range s.launched(v) {
+			if n := h.Nodes[name]; n != nil && n.State == state.HealthOpen { // else it came later
+				todo, err := s.judge(v, name, n)
+				effects = append(effects, todo...)
+				if err != nil {
+					problems = append(problems, capacity.Problemf(capacity.HealthUnanswered, capacity.Subject{Slot: v.slot.Name, Node: name}, "", "%v", err))
+				}
 			}
-			return all
-		}
-		h = &state.Health{Slot: v.slot.Name, ReservationID: v.current.ID, Nodes: map[string]*state.NodeHealth{}}
-		for _, name := range nodes {
-			h.Nodes[name] = &state.NodeHealth{State: state.HealthOpen, Since: p.second()}
 		}
 	}
-	s := &slotHealth{h, v, nodes}
-	p.health = append(p.health, s)
-	var all []closedNode
-	for _, name := range nodes {
-		n := h.Nodes[name]
-		if n == nil {
-			continue // it came later
-		}
-		if n.State == state.HealthOpen {
-			p.judge(ctx, s, name, n)
-		}
-		switch n.State {
-		case state.HealthOpen:
-			all = append(all, closedNode{name, n.Since.Add(p.checkTime())})
-		case state.HealthFailed, state.HealthPowering:
-			all = append(all, closedNode{node: name}) // it is drained besides
-		}
-		p.sayNode(s, name, n)
-	}
-	p.keepHealth(s)
-	return all
+	return verdicts, effects, problems
 }
 
-func (p *pass) second() time.Time { return p.now.UTC().Truncate(time.Second) }
-
-func (p *pass) keepHealth(s *slotHealth) {
-	if err := p.State.KeepHealth(s.Health); err != nil {
-		p.problem(capacity.StateFile, err)
-		p.fail(err)
+// judge sees what came of the command on a node.
+func (s Seen) judge(v slotView, name string, n *state.NodeHealth) (effects []capacity.Effect, err error) {
+	if s.Checks.Live == nil {
+		return nil, nil
 	}
-}
-
-// sayNode tells people, and the report, what a node is.
-func (p *pass) sayNode(s *slotHealth, name string, n *state.NodeHealth) {
-	if p.unproven == nil {
-		p.unproven = map[string]string{}
+	unknown := func(format string, args ...any) {
+		n.State, n.Since, n.Why = state.HealthUnknown, s.second(), fmt.Sprintf(format, args...)
 	}
-	up := p.node(name).Up
+	if n.Job == "" { // of a pass that was killed after it had submitted it
+		for _, j := range s.Checks.Live {
+			if closes(j.Reservation, v.slot.Name, name) {
+				n.Job = j.Shown
+			}
+		}
+	}
+	late := s.Now.Sub(n.Since) > s.Checks.Time
+	job, over := s.Checks.Ended[n.Job]
+	over = over && job.State != "COMPLETING"
+	_, there := s.Checks.Live[n.Job]
 	switch {
-	case n.State == state.HealthUnknown && p.now.Sub(n.Since) < recently:
-		p.say(capacity.HealthUnknown, capacity.Subject{Node: name}, "", "node %s gets jobs without having shown that it is healthy: %s", name, n.Why)
-	case n.State == state.HealthBad && !up:
-		p.say(capacity.HealthFailed, capacity.Subject{Node: name}, "", "%s", badNode(p.State, s.Health, name)+"; it is drained: open a case with AWS Support")
+	case n.Job == "" && late:
+		unknown("it was not up within %s", capacity.FormatDuration(s.Checks.Time))
+	case n.Job == "" || !over && there && !late:
+	case !over && there:
+		effects = append(effects, CancelCheck{n.Job})
+		unknown("job %s, which runs the health command, has not ended", n.Job)
+	case !over: // Slurm has forgotten it
+		n.Job = ""
+	case job.State == "COMPLETED":
+		n.State, n.Since = state.HealthGood, s.second()
+	case job.State != "FAILED":
+		unknown("job %s, which ran the health command, ended as %s", n.Job, job.State)
+	default:
+		switch exit := s.Checks.Exits[n.Job]; {
+		case exit.Err != nil && !late:
+			err = exit.Err
+		case exit.Err != nil:
+			unknown("%s", exit.Err)
+		case exit.Signal != 0 || exit.Status == 0:
+			unknown("job %s, which runs the health command, could not run (exit code %d:%d)", n.Job, exit.Status, exit.Signal)
+		case exit.Status >= notStarted && exit.Status <= mostStatus:
+			unknown("%s did not start (exit status %d): %s", s.Checks.Path, exit.Status, strings.TrimSpace(s.Checks.Said[name]))
+		default:
+			effects = append(effects, s.drainFailed(v, name, n, job, exit.Status))
+		}
 	}
-	switch {
-	case n.State == state.HealthGood || n.State == state.HealthUnknown || n.State == state.HealthBad && up:
-	case len(n.Failures) > 0:
-		p.unproven[name] = state.NodeDown
-	case up:
-		p.unproven[name] = state.NodeBoots
-	}
+	return effects, err
 }
 
-// badNode says what there is against a node.
-func badNode(dir state.Dir, h *state.Health, name string) string {
-	all := h.Nodes[name].Failures
-	if len(all) == 0 { // the file was changed
-		return fmt.Sprintf("node %s of %s has failed the health command", name, h.ReservationID)
+// drainFailed drains a node whose command has failed, and writes the facts down.
+func (s Seen) drainFailed(v slotView, name string, n *state.NodeHealth, job capacity.Job, status int) DrainFailed {
+	r := v.current
+	f := state.HealthFailure{Zone: r.AZID, InstanceType: r.InstanceType, Command: s.Checks.Path, ExitStatus: status,
+		Output: s.Checks.Said[name], Began: s.atAWS(job.Start), Ended: s.atAWS(job.End)}
+	for _, i := range s.Instances {
+		if i.Node(hostlist.Expand) == name && i.PrivateIP == s.Cluster.node(name).Address {
+			f.InstanceID, f.PrivateIP, f.Launched = i.ID, i.PrivateIP, i.Launched
+		}
 	}
-	return fmt.Sprintf("node %s of %s has failed the health command %d times, the last time with %s; the facts are in %s",
-		name, h.ReservationID, len(all), failure(all[len(all)-1]), dir.HealthCasePath(name, h.ReservationID))
+	return DrainFailed{state.HealthCase{Node: name, Slot: v.slot.Name, Partition: v.partition.Name, Region: s.Snap.Region,
+		ReservationID: r.ID, Failures: append(slices.Clone(n.Failures), f)}}
 }
 
 // failure is a failure in a few words, those of the last line of the command.
@@ -167,228 +222,191 @@ func failure(f state.HealthFailure) string {
 	return text
 }
 
-// noAnswer is the exit status of a command that did not end, notStarted the least of those of
-// one that did not start, to 127: timeout(1).
-const (
-	noAnswer   = 124
-	notStarted = 125
-	mostStatus = 127
-)
-
-// node is a node as Slurm shows it. Slurm 22.05 does not show some that are powered down.
-func (p *pass) node(name string) Node {
-	for _, n := range p.cluster.Nodes {
-		if n.Name == name {
-			return n
+// closed are the nodes of a slot that have yet to show that they are healthy. nodes are those
+// that there are instances for. What is not new since its block has opened is never closed.
+func (s Seen) closed(v slotView, nodes []string) (closed []closedNode) {
+	h := s.Health[v.slot.Name]
+	late := v.window.Start.Add(s.Checks.Time)
+	switch {
+	case !s.checks(v) || h == nil && !late.After(s.Now):
+		return nil
+	case h == nil: // it has yet to open
+		for _, name := range nodes {
+			closed = append(closed, closedNode{name, late})
+		}
+		return closed
+	}
+	for _, name := range nodes {
+		switch n := h.Nodes[name]; {
+		case n == nil:
+		case n.State == state.HealthOpen:
+			closed = append(closed, closedNode{name, n.Since.Add(s.Checks.Time)})
+		case n.State == state.HealthFailed || n.State == state.HealthPowering:
+			closed = append(closed, closedNode{node: name}) // it is drained besides
 		}
 	}
-	return Node{Name: name, PoweredDown: true}
+	return closed
 }
 
-// checkJobs are the jobs that run the command, those that have ended by what came of them.
-func (p *pass) checkJobs(ctx context.Context) (live, ended map[string]capacity.Job, err error) {
-	if p.liveChecks != nil {
-		return p.liveChecks, p.endedChecks, nil
-	}
-	by := func(jobs []capacity.Job) map[string]capacity.Job {
-		all := map[string]capacity.Job{}
-		for _, j := range jobs {
-			all[j.Shown] = j
-		}
-		return all
-	}
-	liveJobs, endedJobs, err := p.Slurm.Jobs(ctx, p.cluster.Ours(p.snap), isCheck)
-	if err != nil {
-		return nil, nil, err
-	}
-	p.liveChecks, p.endedChecks = by(liveJobs), by(endedJobs)
-	return p.liveChecks, p.endedChecks, nil
-}
-
-// judge sees what came of the command on a node.
-func (p *pass) judge(ctx context.Context, s *slotHealth, name string, n *state.NodeHealth) {
-	live, ended, err := p.checkJobs(ctx)
-	if err != nil {
-		p.problem(capacity.HealthUnanswered, fmt.Errorf("asking what the health command found: %w", err))
-		return
-	}
-	unknown := func(format string, args ...any) {
-		n.State, n.Since, n.Why = state.HealthUnknown, p.second(), fmt.Sprintf(format, args...)
-	}
-	if n.Job == "" { // of a pass that was killed after it had submitted it
-		for _, j := range live {
-			if closes(j.Reservation, s.Slot, name) {
-				n.Job = j.Shown
+// healthProblems tell people what nodes are.
+func healthProblems(s Seen) (effects []capacity.Effect, problems []capacity.Problem) {
+	for _, v := range s.checked() {
+		h := s.Health[v.slot.Name]
+		for _, name := range s.launched(v) {
+			switch n := nodeHealth(h, name); {
+			case n.State == state.HealthUnknown && s.Now.Sub(n.Since) < recently:
+				problems = append(problems, capacity.Problemf(capacity.HealthUnknown, capacity.Subject{Node: name}, "", "node %s gets jobs without having shown that it is healthy: %s", name, n.Why))
+			case n.State == state.HealthBad && !s.Cluster.node(name).Up:
+				problems = append(problems, capacity.Problemf(capacity.HealthFailed, capacity.Subject{Node: name}, "", "%s", badNode(s.dir, h, name)+"; it is drained: open a case with AWS Support"))
 			}
 		}
 	}
-	late := p.now.Sub(n.Since) > p.checkTime()
-	job, over := ended[n.Job]
-	over = over && job.State != "COMPLETING"
-	_, there := live[n.Job]
-	switch {
-	case n.Job == "" && late:
-		unknown("it was not up within %s", capacity.FormatDuration(p.checkTime()))
-	case n.Job == "" || !over && there && !late:
-	case !over && there:
-		if err := p.Slurm.Cancel(ctx, n.Job); err != nil {
-			p.problem(capacity.HealthUnanswered, err)
-		}
-		unknown("job %s, which runs the health command, has not ended", n.Job)
-	case !over: // Slurm has forgotten it
-		n.Job = ""
-	case job.State == "COMPLETED":
-		n.State, n.Since = state.HealthGood, p.second()
-	case job.State != "FAILED":
-		unknown("job %s, which ran the health command, ended as %s", n.Job, job.State)
-	default:
-		status, signal, err := p.Slurm.ExitStatus(ctx, n.Job)
-		switch {
-		case err != nil && !late:
-			p.problem(capacity.HealthUnanswered, err)
-		case err != nil:
-			unknown("%s", err)
-		case signal != 0 || status == 0:
-			unknown("job %s, which runs the health command, could not run (exit code %d:%d)", n.Job, status, signal)
-		case status >= notStarted && status <= mostStatus:
-			unknown("%s did not start (exit status %d): %s", p.Health.Path, status, strings.TrimSpace(p.State.HealthSaid(name)))
-		default:
-			p.failedNode(ctx, s, name, n, job, status)
-		}
-	}
+	return nil, problems
 }
 
-// failedNode drains a node whose command has failed, and writes the facts down.
-func (p *pass) failedNode(ctx context.Context, s *slotHealth, name string, n *state.NodeHealth, job capacity.Job, status int) {
-	r := s.v.current
-	f := state.HealthFailure{Zone: r.AZID, InstanceType: r.InstanceType, Command: p.Health.Path, ExitStatus: status,
-		Output: p.State.HealthSaid(name), Began: p.atAWS(job.Start), Ended: p.atAWS(job.End)}
-	for _, i := range p.instances {
-		if i.Node(p.Slurm.Expand) == name && i.PrivateIP == p.node(name).Address {
-			f.InstanceID, f.PrivateIP, f.Launched = i.ID, i.PrivateIP, i.Launched
+// unproven is what nodes are for the report that no job gets yet.
+func (s Seen) unproven() map[string]string {
+	unproven := map[string]string{}
+	for _, v := range s.checked() {
+		for _, name := range s.launched(v) {
+			n, up := nodeHealth(s.Health[v.slot.Name], name), s.Cluster.node(name).Up
+			switch {
+			case n.State == "" || n.State == state.HealthGood || n.State == state.HealthUnknown || n.State == state.HealthBad && up:
+			case len(n.Failures) > 0:
+				unproven[name] = state.NodeDown
+			case up:
+				unproven[name] = state.NodeBoots
+			}
 		}
 	}
-	err := p.Slurm.Drain(ctx, []string{name}, "pcs-capacity: health command: "+failure(f))
-	p.did(Done{Do: "drain-node", Slot: s.Slot, Message: fmt.Sprintf("slot %s: drained %s, health command: %s", s.Slot, name, failure(f))}, err)
-	if err != nil {
-		return // the next pass tries again
-	}
-	n.Failures = append(n.Failures, f)
-	n.State, n.Since, n.Job = state.HealthFailed, p.second(), ""
-	if len(n.Failures) >= p.Health.Tries {
-		n.State = state.HealthBad
-	}
-	if err := p.State.KeepHealthCase(state.HealthCase{Node: name, Slot: s.Slot, Partition: s.v.partition.Name, Region: p.snap.Region,
-		ReservationID: r.ID, Failures: n.Failures}); err != nil {
-		p.problem(capacity.StateFile, err)
-		p.fail(err)
-	}
+	return unproven
 }
 
-// checkNodes has the command run on the nodes that are up and closed, and one node of each slot
-// that has failed launched anew.
-func (p *pass) checkNodes(ctx context.Context) {
-	for _, s := range p.health {
+// nodeHealth is what is known of a node; zero if nothing is.
+func nodeHealth(h *state.Health, name string) state.NodeHealth {
+	if h == nil || h.Nodes[name] == nil {
+		return state.NodeHealth{}
+	}
+	return *h.Nodes[name]
+}
+
+// badNode says what there is against a node.
+func badNode(dir state.Dir, h *state.Health, name string) string {
+	all := h.Nodes[name].Failures
+	if len(all) == 0 { // the file was changed
+		return fmt.Sprintf("node %s of %s has failed the health command", name, h.ReservationID)
+	}
+	return fmt.Sprintf("node %s of %s has failed the health command %d times, the last time with %s; the facts are in %s",
+		name, h.ReservationID, len(all), failure(all[len(all)-1]), dir.HealthCasePath(name, h.ReservationID))
+}
+
+// healthChecks has the command run on the nodes that are up and closed, and one node of each slot
+// that has failed launched anew. verdicts are as those of health.
+func healthChecks(s Seen) (verdicts map[string]*state.Health, effects []capacity.Effect) {
+	verdicts = map[string]*state.Health{}
+	for _, v := range s.checked() {
+		if s.Health[v.slot.Name] == nil {
+			continue
+		}
+		h := cloneHealth(s.Health[v.slot.Name])
+		verdicts[v.slot.Name] = h
 		busy := false
-		for _, n := range s.Nodes {
+		for _, n := range h.Nodes {
 			busy = busy || n.State == state.HealthPowering || n.State == state.HealthOpen && len(n.Failures) > 0
 		}
-		for _, name := range s.nodes {
-			n := s.Nodes[name]
-			switch {
+		for _, name := range s.launched(v) {
+			switch n := h.Nodes[name]; {
 			case n == nil:
 			case n.State == state.HealthOpen && n.Job == "":
-				p.check(ctx, s, name, n)
+				effects = append(effects, s.check(v, name, n)...)
 			case n.State == state.HealthFailed && !busy:
-				busy = p.recycle(ctx, s, name, n)
+				busy = true
+				effects = append(effects, s.recycle(v, name, n)...)
 			case n.State == state.HealthPowering:
-				p.relaunch(ctx, s, name, n)
+				effects = append(effects, s.relaunch(v, name, n)...)
 			}
 		}
-		p.keepHealth(s)
 	}
+	return verdicts, effects
 }
 
 // check submits the job that runs the command on a node.
-func (p *pass) check(ctx context.Context, s *slotHealth, name string, n *state.NodeHealth) {
-	node := p.node(name)
-	closed := slices.IndexFunc(p.cluster.Reservations, func(r Reservation) bool { return closes(r.Name, s.Slot, name) && ours(r) && r.Active })
-	if !node.Up || closed < 0 || p.liveChecks == nil {
-		return
+func (s Seen) check(v slotView, name string, n *state.NodeHealth) []capacity.Effect {
+	closed := slices.IndexFunc(s.Cluster.Reservations, func(r Reservation) bool { return closes(r.Name, v.slot.Name, name) && ours(r) && r.Active })
+	if !s.Cluster.node(name).Up || closed < 0 || s.Checks.Live == nil {
+		return nil
 	}
-	unknown := func(why string) { n.State, n.Since, n.Why = state.HealthUnknown, p.second(), why }
-	if len(p.busyJobs(name)) > 0 {
-		unknown("a job runs there already")
-		return
-	}
-	output := p.State.HealthOutputPath(name)
-	if abs, err := filepath.Abs(output); err == nil {
-		output = abs
-	}
-	if err := p.State.ForgetHealthSaid(name); err != nil {
-		p.problem(capacity.StateFile, err)
+	if slices.ContainsFunc(s.Jobs, func(j capacity.Job) bool { return slices.Contains(j.Nodes, name) }) {
+		n.State, n.Since, n.Why = state.HealthUnknown, s.second(), "a job runs there already"
+		return nil
 	}
 	account := ""
-	if all := s.v.partition.AllowAccounts; len(all) > 0 {
+	if all := v.partition.AllowAccounts; len(all) > 0 {
 		account = all[0]
 	}
-	job, err := p.Slurm.SubmitCheck(ctx, NodeCheck{Node: name, Reservation: p.cluster.Reservations[closed].Name, Partition: s.v.partition.Name,
-		Account: account, Constraint: s.v.slot.Feature, Program: p.Health.Path, Timeout: p.Health.Timeout, Output: output, OutputBytes: state.HealthOutput})
-	p.did(Done{Do: "check-node", Slot: s.Slot, Job: job, Message: fmt.Sprintf("slot %s: running %s on %s", s.Slot, p.Health.Path, name)}, err)
-	if n.Job = job; err != nil {
-		unknown(err.Error())
-	}
+	return []capacity.Effect{CheckNode{v.slot.Name, NodeCheck{Node: name, Reservation: s.Cluster.Reservations[closed].Name, Partition: v.partition.Name,
+		Account: account, Constraint: v.slot.Feature, Program: s.Checks.Path, Timeout: s.Checks.Timeout, OutputBytes: state.HealthOutput}}}
 }
 
-// busyJobs are the jobs that have a node, as far as this pass has read them.
-func (p *pass) busyJobs(node string) []capacity.Job {
-	return slices.DeleteFunc(slices.Clone(p.jobs), func(j capacity.Job) bool { return !slices.Contains(j.Nodes, node) })
-}
-
-// recycle powers a node down that has failed. It reports whether it did.
-func (p *pass) recycle(ctx context.Context, s *slotHealth, name string, n *state.NodeHealth) bool {
-	if state := p.node(name).State; !p.node(name).PoweredDown && !strings.HasSuffix(state, "-down") {
-		why := "pcs-capacity: health command"
-		if len(n.Failures) > 0 {
-			why += ": " + failure(n.Failures[len(n.Failures)-1])
-		}
-		err := p.Slurm.PowerDown(ctx, []string{name}, why)
-		p.did(Done{Do: "power-down", Slot: s.Slot, Message: fmt.Sprintf("slot %s: powering %s down, to launch it anew", s.Slot, name)}, err)
-		if err != nil {
-			return false
-		}
+// recycle powers a node down that has failed.
+func (s Seen) recycle(v slotView, name string, n *state.NodeHealth) []capacity.Effect {
+	if node := s.Cluster.node(name); node.PoweredDown || strings.HasSuffix(node.State, "-down") {
+		n.State, n.Since = state.HealthPowering, s.second()
+		return nil
 	}
-	n.State, n.Since = state.HealthPowering, p.second()
-	return true
+	why := "pcs-capacity: health command"
+	if len(n.Failures) > 0 {
+		why += ": " + failure(n.Failures[len(n.Failures)-1])
+	}
+	return []capacity.Effect{PowerDown{v.slot.Name, []string{name}, why, "to launch it anew"}}
 }
 
 // relaunch powers a node up that is powered down for it.
-func (p *pass) relaunch(ctx context.Context, s *slotHealth, name string, n *state.NodeHealth) {
-	node := p.node(name)
-	switch {
+func (s Seen) relaunch(v slotView, name string, n *state.NodeHealth) []capacity.Effect {
+	switch node := s.Cluster.node(name); {
 	case node.Up || strings.HasSuffix(node.State, "-up"): // of a pass that was killed
-	case !node.PoweredDown:
-		if p.now.Sub(n.Since) > p.checkTime() {
-			n.State = state.HealthBad
-		}
-		return
-	default:
-		err := p.Slurm.Resume(ctx, []string{name})
-		if err == nil {
-			err = p.Slurm.PowerUp(ctx, []string{name})
-		}
-		p.did(Done{Do: "power-up", Slot: s.Slot, Message: fmt.Sprintf("slot %s: powering %s up, to look at it again", s.Slot, name)}, err)
-		if err != nil {
-			return
+		n.State, n.Since, n.Job = state.HealthOpen, s.second(), ""
+	case node.PoweredDown:
+		return []capacity.Effect{Relaunch{v.slot.Name, name}}
+	case s.Now.Sub(n.Since) > s.Checks.Time:
+		n.State = state.HealthBad
+	}
+	return nil
+}
+
+// learnHealth is what is known of nodes after the effects that were decided with the verdicts.
+func (s Seen) learnHealth(verdicts map[string]*state.Health, results []Result) {
+	for _, r := range results {
+		switch e := r.Effect.(type) {
+		case DrainFailed:
+			if n := verdicts[e.Slot].Nodes[e.Node]; r.Err == nil { // else the next pass tries again
+				n.Failures = e.Failures
+				n.State, n.Since, n.Job = state.HealthFailed, s.second(), ""
+				if len(n.Failures) >= s.Checks.Tries {
+					n.State = state.HealthBad
+				}
+			}
+		case CheckNode:
+			n := verdicts[e.Slot].Nodes[e.Node]
+			if n.Job = r.Job; r.Err != nil {
+				n.State, n.Since, n.Why = state.HealthUnknown, s.second(), r.Err.Error()
+			}
+		case PowerDown:
+			if n := verdicts[e.Slot].Nodes[e.Nodes[0]]; r.Err == nil {
+				n.State, n.Since = state.HealthPowering, s.second()
+			}
+		case Relaunch:
+			if n := verdicts[e.Slot].Nodes[e.Node]; r.Err == nil {
+				n.State, n.Since, n.Job = state.HealthOpen, s.second(), ""
+			}
 		}
 	}
-	n.State, n.Since, n.Job = state.HealthOpen, p.second(), ""
 }
 
 // checking reports whether nodes wait for their health command, of which Slurm knows more soon.
-func (p *pass) checking() bool {
-	for _, s := range p.health {
-		for _, n := range s.Nodes {
+func checking(verdicts map[string]*state.Health) bool {
+	for _, h := range verdicts {
+		for _, n := range h.Nodes {
 			if n.State == state.HealthOpen || n.State == state.HealthFailed || n.State == state.HealthPowering {
 				return true
 			}

@@ -86,10 +86,16 @@ func TestR6_OnlyTheCommandCondemnsANode(t *testing.T) {
 			if err := errors.Join(p.State.ForgetHealthSaid("gpu-1"), os.WriteFile(p.State.HealthOutputPath("gpu-1"), []byte("looking\nGPU 3 \xff is gone\n\n"), 0o644)); err != nil {
 				t.Fatal(err)
 			}
-			n := &state.NodeHealth{State: state.HealthOpen, Since: now.Add(-c.age), Job: c.job}
-			s := &slotHealth{&state.Health{Slot: "gpu", ReservationID: "cr-1", Nodes: map[string]*state.NodeHealth{"gpu-1": n}},
-				slotView{current: capacity.Reservation{ID: "cr-1", AZID: "use2-az1"}}, []string{"gpu-1"}}
-			p.judge(t.Context(), s, "gpu-1", n)
+			open := capacity.Reservation{ID: "cr-1", Kind: capacity.CapacityBlock, State: capacity.StateActive, AZID: "use2-az1", Start: now.Add(-2 * time.Hour), End: now.Add(30 * time.Hour)}
+			p.snap = oneSlot("ec2", []string{"cr-1"}, open)
+			p.cluster.slots = map[string][]string{"gpu": {"gpu-1"}}
+			file := &state.Health{Slot: "gpu", ReservationID: "cr-1", Nodes: map[string]*state.NodeHealth{"gpu-1": {State: state.HealthOpen, Since: now.Add(-c.age), Job: c.job}}}
+			if err := p.State.KeepHealth(file); err != nil {
+				t.Fatal(err)
+			}
+			p.seeHealth(t.Context())
+			p.judgeHealth(t.Context())
+			n := p.health["gpu"].Nodes["gpu-1"]
 			if n.State != c.want || n.Job != c.left {
 				t.Errorf("it is %s with job %q, want %s with %q: %s", n.State, n.Job, c.want, c.left, n.Why)
 			}
@@ -118,23 +124,22 @@ func TestR6_OnlyTheCommandCondemnsANode(t *testing.T) {
 // TestWhatIsClosed: nodes are closed for a block that opens, and only for so long.
 func TestWhatIsClosed(t *testing.T) {
 	now := time.Date(2027, 1, 1, 8, 0, 0, 0, time.UTC)
-	at := func(start time.Duration) slotView {
+	at := func(start time.Duration) *capacity.Snapshot {
 		r := capacity.Reservation{ID: "cr-1", Kind: capacity.CapacityBlock, State: capacity.StateScheduled, Start: now.Add(start), End: now.Add(30 * time.Hour)}
 		if start <= 0 {
 			r.State = capacity.StateActive
 		}
-		return slotView{partition: capacity.Partition{Name: "gpu", Provider: capacity.ProviderEC2}, slot: capacity.Slot{Name: "gpu"}, current: r,
-			window: capacity.Window{Start: r.Start, Fence: r.End.Add(-time.Hour), End: r.End}}
+		return oneSlot("ec2", []string{"cr-1"}, r)
 	}
-	change := func(v slotView, f func(*slotView)) slotView { f(&v); return v }
+	change := func(snap *capacity.Snapshot, f func(*capacity.Snapshot)) *capacity.Snapshot { f(snap); return snap }
 	for name, c := range map[string]struct {
-		v     slotView
+		snap  *capacity.Snapshot
 		file  string
 		until time.Time // zero: it is not closed
 	}{
 		"before the start":     {at(time.Hour), "", now.Add(time.Hour + 17*time.Minute)},
 		"open":                 {at(-time.Minute), "", now.Add(17 * time.Minute)},
-		"not delivered yet":    {change(at(-time.Minute), func(v *slotView) { v.current.State = capacity.StateScheduled }), "", now.Add(16 * time.Minute)},
+		"not delivered yet":    {change(at(-time.Minute), func(s *capacity.Snapshot) { s.Reservations[0].State = capacity.StateScheduled }), "", now.Add(16 * time.Minute)},
 		"open for long":        {at(-time.Hour), "", time.Time{}},
 		"a broken file":        {at(-time.Minute), "{", now.Add(17 * time.Minute)},
 		"a broken file, later": {at(-time.Hour), "{", time.Time{}},
@@ -142,13 +147,13 @@ func TestWhatIsClosed(t *testing.T) {
 		"bad, without facts":   {at(-time.Minute), `{"reservation_id":"cr-1","nodes":{"gpu-1":{"state":"bad"}}}`, time.Time{}},
 		"healthy":              {at(-time.Minute), `{"reservation_id":"cr-1","nodes":{"gpu-1":{"state":"good"}}}`, time.Time{}},
 		"of the block before":  {at(-time.Minute), `{"reservation_id":"cr-0","nodes":{"gpu-1":{"state":"good"}}}`, now.Add(17 * time.Minute)},
-		"dynamic":              {change(at(-time.Minute), func(v *slotView) { v.group.Dynamic = true }), "", time.Time{}},
-		"PCS":                  {change(at(-time.Minute), func(v *slotView) { v.partition.Provider = capacity.ProviderPCS }), "", time.Time{}},
-		"an ODCR":              {change(at(-time.Minute), func(v *slotView) { v.current.Kind = capacity.ODCR }), "", time.Time{}},
-		"under the fence":      {change(at(-time.Minute), func(v *slotView) { v.window.Fence = now }), "", time.Time{}},
+		"dynamic":              {change(at(-time.Minute), func(s *capacity.Snapshot) { s.Partitions[0].Groups[0].Dynamic = true }), "", time.Time{}},
+		"PCS":                  {change(at(-time.Minute), func(s *capacity.Snapshot) { s.Partitions[0].Provider = capacity.ProviderPCS }), "", time.Time{}},
+		"an ODCR":              {change(at(-time.Minute), func(s *capacity.Snapshot) { s.Reservations[0].Kind = capacity.ODCR }), "", time.Time{}},
+		"under the fence":      {change(at(-time.Minute), func(s *capacity.Snapshot) { s.Reservations[0].End = now.Add(40 * time.Minute) }), "", time.Time{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := pass{snap: &capacity.Snapshot{}, now: now, cluster: &Cluster{}, Sources: Sources{State: state.Dir(t.TempDir()), Slurm: &checkSlurm{model: newModel(now, map[string]int{"gpu": 1})},
+			p := pass{snap: c.snap, now: now, cluster: &Cluster{slots: map[string][]string{"gpu": {"gpu-1"}}}, Sources: Sources{State: state.Dir(t.TempDir()), Slurm: &checkSlurm{model: newModel(now, map[string]int{"gpu": 1})},
 				Poll: time.Minute, Health: HealthCommand{Path: "/opt/site/health", Timeout: 5 * time.Minute, Tries: 3}}}
 			p.Settings.Timing.BootAllowance.Duration = 10 * time.Minute
 			if c.file != "" {
@@ -157,7 +162,9 @@ func TestWhatIsClosed(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			got := p.closed(t.Context(), c.v, []string{"gpu-1"})
+			p.seeHealth(t.Context())
+			p.judgeHealth(t.Context())
+			got := p.seen().closed(p.seen().slots()[0], []string{"gpu-1"})
 			if closed := len(got) == 1; closed != !c.until.IsZero() || closed && !got[0].until.Equal(c.until) {
 				t.Errorf("closed: %v, want until %v", got, c.until)
 			}

@@ -8,17 +8,14 @@ import (
 // those that take no jobs. A job of the whole block then waits in the queue instead of being
 // launched in vain. nodes are those that there are instances for. The same ones stay lost
 // while they stay down.
-func (p *pass) lost(v slotView, nodes []string) []string {
+func (c *Cluster) lost(v slotView, nodes []string) []string {
 	missing := min(v.places-v.usable, len(nodes))
 	if v.places == 0 || missing <= 0 {
 		return nil
 	}
-	byName := map[string]Node{}
-	for _, n := range p.cluster.Nodes {
-		byName[n.Name] = n
-	}
+	byName := c.byName()
 	var before []string
-	for _, r := range p.cluster.Reservations {
+	for _, r := range c.Reservations {
 		if g := r.guard(); g.kind == "surplus" && g.slot == v.slot.Name && ours(r) {
 			before = append(before, r.Nodes...)
 		}

@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -158,7 +159,7 @@ func (p *pass) forget() {
 	for _, former := range p.snap.Former {
 		slot := former.Groups[0].Slots[0]
 		r, _ := p.snap.Reservation(slot.ReservationIDs[0])
-		p.unnamed(r, slot.Name, fenceOf(former))
+		p.snap.Add(unnamed(r, slot.Name, fenceOf(former)))
 	}
 }
 
@@ -167,14 +168,70 @@ func (p *pass) tellUnnamed() {
 	for _, v := range views(p.snap, p.now) {
 		i := slices.IndexFunc(p.cluster.Reservations, func(r Reservation) bool { return r.fences(v.slot.Name, v.slot.Holds) })
 		if r, known := p.snap.Reservation(v.slot.Holds); known && v.slot.Unnamed && i >= 0 && r.LiveAt(p.now) {
-			p.unnamed(r, v.slot.Name, p.cluster.Reservations[i].Name)
+			p.snap.Add(unnamed(r, v.slot.Name, p.cluster.Reservations[i].Name))
 		}
 	}
 }
 
 // unnamed says that a fence stays although the settings do not name its reservation.
-func (p *pass) unnamed(r capacity.Reservation, slot, fence string) {
-	p.say(capacity.ReservationUnnamed, capacity.Subject{Slot: slot, Reservation: r.ID}, "",
+func unnamed(r capacity.Reservation, slot, fence string) capacity.Problem {
+	return capacity.Problemf(capacity.ReservationUnnamed, capacity.Subject{Slot: slot, Reservation: r.ID}, "",
 		"the settings no longer name reservation %s for slot %s; its fence stays until it ends at %s, or until `scontrol delete ReservationName=%s`",
 		r.ID, slot, capacity.FormatUTC(r.End), fence)
+}
+
+// askGuarded asks EC2 about the reservations that nothing but fences of ours tells of, if EC2
+// has answered the questions before.
+func (p *pass) askGuarded(ctx context.Context) {
+	p.guarded, p.gone = map[string]capacity.Reservation{}, map[string]bool{}
+	before := map[string]time.Time{}
+	if p.old != nil {
+		before = p.old.Missing
+	}
+	ids := map[string]bool{}
+	for _, r := range p.cluster.Reservations {
+		g := r.guard()
+		if _, told := p.snap.Reservation(g.block); ours(r) && g.kind == "fence" && g.block != "" && !told {
+			ids[g.block] = true
+		}
+	}
+	for id := range ids {
+		if since, told := p.snap.Missing[id]; told { // it was asked about in this pass
+			p.gone[id] = p.now.Sub(since) >= missingFor
+			delete(ids, id)
+		}
+	}
+	if len(ids) == 0 {
+		return
+	}
+	if p.snap.Missing == nil {
+		p.snap.Missing = map[string]time.Time{}
+	}
+	for id := range ids {
+		if since, was := before[id]; was {
+			p.snap.Missing[id] = since
+		}
+	}
+	if p.awsErr != nil {
+		return
+	}
+	all := slices.Sorted(maps.Keys(ids))
+	found, missing, err := p.EC2.Reservations(ctx, all)
+	if err != nil {
+		words, _ := p.EC2.Explain(err)
+		p.say(capacity.FenceNotKnown, capacity.Subject{}, "", "describing %s, which fences are named after: %s; the fences stay", strings.Join(all, ", "), words)
+		return
+	}
+	for _, r := range found {
+		p.guarded[r.ID] = r
+		delete(p.snap.Missing, r.ID)
+	}
+	for _, m := range missing {
+		since, was := p.snap.Missing[m.ID]
+		if !was {
+			since = p.seen().second()
+			p.snap.Missing[m.ID] = since
+		}
+		p.gone[m.ID] = p.now.Sub(since) >= missingFor
+	}
 }

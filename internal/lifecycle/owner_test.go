@@ -84,14 +84,14 @@ func TestStepsForWhatNobodyWants(t *testing.T) {
 			todo, left := steering{owner: me, takeOver: c.takeOver, known: map[string]bool{"gpu": true}, mayGo: over, now: noon}.steps(want, have)
 			var got []string
 			for _, s := range todo {
-				line := s.do + " " + s.r.Name
-				if s.old != "" {
-					line += " for " + s.old
+				line := s.Do + " " + s.R.Name
+				if s.Old != "" {
+					line += " for " + s.Old
 				}
 				got = append(got, strings.ReplaceAll(line, "pcs-capacity-", ""))
 			}
 			if diff := cmp.Diff(c.todo, got); diff != "" || c.left != (len(left) == 1) {
-				t.Errorf("%s, left alone %q", diff, left)
+				t.Errorf("%s, left alone %v", diff, left)
 			}
 		})
 	}
@@ -246,17 +246,16 @@ func TestAnOpenBlockIsAddedBeforeAFutureOne(t *testing.T) {
 	have := want()
 	snap.Partitions[0].Groups[0].Slots[0].ReservationIDs = []string{"cr-1", "cr-0"}
 	snap.Reservations = append(snap.Reservations, now)
-	p := &pass{snap: snap, now: noon, cluster: &Cluster{Reservations: have}}
-	todo, left := steering{owner: me, mayGo: func(g guard) bool { return p.mayGo(g, views(snap, noon)) }, now: noon}.steps(want(), have)
+	seen := Seen{Owner: me, Snap: snap, Now: noon, Cluster: &Cluster{Reservations: have}}
+	todo, left := steering{owner: me, mayGo: seen.mayGo, now: noon}.steps(want(), have)
 	var got []string
 	for _, s := range todo {
-		got = append(got, s.do+" "+PlainName(s.r.Name)+" "+s.r.guard().block)
+		got = append(got, s.Do+" "+PlainName(s.R.Name)+" "+s.R.guard().block)
 	}
 	if diff := cmp.Diff([]string{"create pcs-capacity-fence-gpu cr-0", "delete pcs-capacity-wait-gpu cr-1"}, got); diff != "" || left != nil {
-		t.Errorf("%s%q", diff, left)
+		t.Errorf("%s%v", diff, left)
 	}
-	p.askGuarded(t.Context(), true)
-	if p.tellKept(todo); len(snap.Problems) > 0 {
-		t.Errorf("told: %q", snap.Problems)
+	if told := seen.keptFences(todo); len(told) > 0 {
+		t.Errorf("told: %v", told)
 	}
 }

@@ -32,7 +32,8 @@ func Pass(ctx context.Context, s Sources) (*capacity.Snapshot, Report, error) {
 	// Without an older snapshot and without AWS there is nothing to write or to act on.
 	if p.awsErr == nil || p.old != nil {
 		if p.slurmErr == nil {
-			p.act(ctx, p.awsErr == nil)
+			p.askGuarded(ctx)
+			p.act(ctx)
 			p.endOrphans(ctx)
 			p.cleanHeld(ctx)
 			p.drainMisplaced(ctx)
@@ -118,7 +119,7 @@ func (p *pass) look(ctx context.Context) {
 
 func (p *pass) report() Report {
 	return Report{At: p.now.UTC().Truncate(time.Second), Done: append([]Done{}, p.done...),
-		Said: p.snap.Said.Copy(), NoAWS: p.awsErr != nil, Cluster: p.cluster, Jobs: p.jobs, AlsoOurs: p.alsoOurs(), Checking: p.checking(), Rolling: p.rolling}
+		Said: p.snap.Said.Copy(), NoAWS: p.awsErr != nil, Cluster: p.cluster, Jobs: p.jobs, AlsoOurs: p.alsoOurs(), Checking: checking(p.health), Rolling: p.rolling}
 }
 
 // pass is the state of one pass while it acts.
@@ -136,12 +137,9 @@ type pass struct {
 	// mayEnd: the orphans are those of this pass.
 	mayEnd    bool
 	misplaced []misplaced
-	// health is what is known of the nodes of slots whose blocks opened with a health command,
-	// unproven what nodes are for the report that no job gets yet: see sampled.
-	health   []*slotHealth
-	unproven map[string]string
-	// liveChecks and endedChecks are the jobs that run the command, nil if they were not read.
-	liveChecks, endedChecks map[string]capacity.Job
+	// checks are what was seen of the health command, health what is known of nodes by it.
+	checks Checks
+	health map[string]*state.Health
 	// rolling are the node groups of partitions that roll over by themselves.
 	rolling []Rolling
 	// instances are this cluster's, as far as EC2 said.

@@ -1,7 +1,6 @@
 package lifecycle
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -52,46 +51,3 @@ func (d Done) String() string {
 	}
 	return d.Message
 }
-
-// describe says what a step on a Slurm reservation means; times in AWS's clock.
-func (s step) describe(hostlist string) string {
-	removed := s.do == "delete"
-	switch s.kind() {
-	case "wait":
-		if removed {
-			return fmt.Sprintf("slot %s: removed the wait %s, nothing holds jobs back from %s any more", s.slot, s.r.Name, hostlist)
-		}
-		return fmt.Sprintf("slot %s: %s the wait %s, no job starts on %s before %s", s.slot, past[s.do], s.r.Name, hostlist, capacity.FormatUTC(s.r.End))
-	case "surplus":
-		if removed {
-			return fmt.Sprintf("slot %s: removed %s, jobs get %s again", s.slot, s.r.Name, hostlist)
-		}
-		return fmt.Sprintf("slot %s: %s %s, no job starts on %s: there are no instances for more nodes, or max_nodes allows no more", s.slot, past[s.do], s.r.Name, hostlist)
-	case "health":
-		if removed && s.drained {
-			return fmt.Sprintf("slot %s: removed %s, %s is drained and gets no jobs", s.slot, s.r.Name, hostlist)
-		}
-		if removed {
-			return fmt.Sprintf("slot %s: removed %s, jobs get %s", s.slot, s.r.Name, hostlist)
-		}
-		return fmt.Sprintf("slot %s: %s %s, no job starts on %s before it has shown that it is healthy", s.slot, past[s.do], s.r.Name, hostlist)
-	}
-	if removed {
-		return fmt.Sprintf("slot %s: removed the fence %s, no reservation needs it", s.slot, s.r.Name)
-	}
-	until := ""
-	if !s.r.endless() {
-		until = fmt.Sprintf(" until %s, when the next block opens", capacity.FormatUTC(s.r.End))
-	}
-	return fmt.Sprintf("slot %s: %s the fence %s, no job runs on %s after %s%s", s.slot, past[s.do], s.r.Name, hostlist, capacity.FormatUTC(s.r.Start), until)
-}
-
-var past = map[string]string{"create": "placed", "update": "moved", "replace": "moved"}
-
-// kind is what the Slurm reservation of a step is for: fence, wait, surplus or health.
-func (s step) kind() string {
-	return s.r.guard().kind
-}
-
-// code is Done.Do of a step.
-func (s step) code() string { return s.do + "-" + s.kind() }

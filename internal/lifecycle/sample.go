@@ -97,7 +97,7 @@ func (p *pass) byState(nodes []Node) map[string]string {
 // sampled is sampled, but for nodes that have yet to show that they are healthy: those boot
 // still, and those that failed are lost to their hardware, also while they are off.
 func (p *pass) sampled(n Node) string {
-	if what, unproven := p.unproven[n.Name]; unproven {
+	if what, unproven := p.seen().unproven()[n.Name]; unproven {
 		return what
 	}
 	return sampled(n)
@@ -175,7 +175,7 @@ func (p *pass) runs(last *state.Sample, now time.Time) map[string]state.Run {
 		}
 		run.End = now
 		if j, seen := over[id]; seen {
-			run.End, run.State = p.atAWS(j.End), j.State
+			run.End, run.State = p.seen().atAWS(j.End), j.State
 		} else if n, _ := strconv.Atoi(id[strings.LastIndexByte(id, '.')+1:]); restarts[run.Job] > n {
 			run.State = "REQUEUED"
 		}
@@ -184,11 +184,11 @@ func (p *pass) runs(last *state.Sample, now time.Time) map[string]state.Run {
 	for id, j := range over {
 		_, known := before[id]
 		_, there := runs[id]
-		if known || there || j.Start.IsZero() || last == nil || p.atAWS(j.End).Before(last.At) || !slices.ContainsFunc(j.Nodes, func(n string) bool { return ours[n] }) {
+		if known || there || j.Start.IsZero() || last == nil || p.seen().atAWS(j.End).Before(last.At) || !slices.ContainsFunc(j.Nodes, func(n string) bool { return ours[n] }) {
 			continue
 		}
 		run := p.run(j)
-		run.End, run.State = p.atAWS(j.End), j.State
+		run.End, run.State = p.seen().atAWS(j.End), j.State
 		runs[id] = run
 	}
 	return runs
@@ -197,12 +197,7 @@ func (p *pass) runs(last *state.Sample, now time.Time) map[string]state.Run {
 func runID(j capacity.Job) string { return j.Shown + "." + strconv.Itoa(j.Restarts) }
 
 func (p *pass) run(j capacity.Job) state.Run {
-	return state.Run{Job: j.Shown, User: j.User, Account: j.Account, Partition: j.Partition, Nodes: p.Slurm.Hostlist(j.Nodes), Start: p.atAWS(j.Start)}
-}
-
-// atAWS is a time of Slurm's by AWS's clock.
-func (p *pass) atAWS(t time.Time) time.Time {
-	return t.Add(p.snap.ClockOffset.Duration).UTC().Truncate(time.Second)
+	return state.Run{Job: j.Shown, User: j.User, Account: j.Account, Partition: j.Partition, Nodes: p.Slurm.Hostlist(j.Nodes), Start: p.seen().atAWS(j.Start)}
 }
 
 // clockSlack is how far the same time may be off after it was moved by a clock offset that

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
 // Seen is what a pass saw, and what the pass did so far: plain data, which no decision changes.
@@ -21,13 +22,31 @@ type Seen struct {
 	NoAWS   bool
 	// Jobs are those of our partitions and nodes; nil if they were not read.
 	Jobs []capacity.Job
+	// Instances are this cluster's, as far as EC2 said.
+	Instances []capacity.Instance
+	// Guarded are reservations of EC2 that nothing but the names of fences tells of; Gone are
+	// those that EC2 has not described for so long that they are over.
+	Guarded map[string]capacity.Reservation
+	Gone    map[string]bool
+	// Checks are what was seen of the health command, Health what is known of nodes by it, by
+	// slot.
+	Checks Checks
+	Health map[string]*state.Health
 	// Now is AWS's time. ToSlurm turns it into Slurm's.
 	Now     time.Time
 	ToSlurm time.Duration
+
+	dir state.Dir // for the names of files
 }
 
 // SlurmNow is the time by Slurm's clock.
 func (s Seen) SlurmNow() time.Time { return s.Now.Add(s.ToSlurm) }
+
+// second is AWS's time as it is written down.
+func (s Seen) second() time.Time { return s.Now.UTC().Truncate(time.Second) }
+
+// atAWS is a time of Slurm's by AWS's clock.
+func (s Seen) atAWS(t time.Time) time.Time { return t.Add(-s.ToSlurm).UTC().Truncate(time.Second) }
 
 // slots are the slots of the snapshot with what counts in them now.
 func (s Seen) slots() []slotView { return views(s.Snap, s.Now) }
@@ -35,5 +54,6 @@ func (s Seen) slots() []slotView { return views(s.Snap, s.Now) }
 // seen is what the decisions of a pass get.
 func (p *pass) seen() Seen {
 	return Seen{Settings: p.Settings, Owner: p.Owner, TakeOver: p.TakeOver, Old: p.old, Snap: p.snap, Cluster: p.cluster, NoAWS: p.awsErr != nil,
-		Jobs: p.jobs, Now: p.now, ToSlurm: -p.snap.ClockOffset.Duration}
+		Jobs: p.jobs, Instances: p.instances, Guarded: p.guarded, Gone: p.gone, Checks: p.checks, Health: p.health,
+		Now: p.now, ToSlurm: -p.snap.ClockOffset.Duration, dir: p.State}
 }

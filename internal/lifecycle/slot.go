@@ -165,3 +165,13 @@ func (c *Cluster) shown(names []string) []Node {
 func ClusterOf(slots map[string][]string, nodes []Node) *Cluster {
 	return &Cluster{slots: slots, Nodes: nodes}
 }
+
+// node is a node as Slurm shows it. Slurm 22.05 does not show some that are powered down.
+func (c *Cluster) node(name string) Node {
+	for _, n := range c.Nodes {
+		if n.Name == name {
+			return n
+		}
+	}
+	return Node{Name: name, PoweredDown: true}
+}

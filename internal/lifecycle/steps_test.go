@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
@@ -33,9 +35,9 @@ func TestStepsAreDescribed(t *testing.T) {
 		"opened, drained":  {"delete", "health", reservation("pcs-capacity-health-gpu.gpu-1", nodes, noon, next), "delete-health", "slot gpu: removed pcs-capacity-health-gpu.gpu-1, gpu-[1-2] is drained and gets no jobs"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := step{do: c.do, r: c.r, slot: "gpu", drained: strings.Contains(name, "drained")}
-			if got := s.describe("gpu-[1-2]"); got != c.says || s.code() != c.code {
-				t.Errorf("%s: %q, want %s: %q", s.code(), got, c.code, c.says)
+			e := ChangeGuard{Do: c.do, R: c.r.shift(-time.Hour), Slot: "gpu", Drained: strings.Contains(name, "drained"), ToAWS: time.Hour}
+			if got := e.Sentence(capacity.Did); got != c.says || e.Code() != c.code {
+				t.Errorf("%s: %q, want %s: %q", e.Code(), got, c.code, c.says)
 			}
 		})
 	}
@@ -116,20 +118,12 @@ func TestDrainedNodeIsNotPromised(t *testing.T) {
 		"drained by this pass": {"idle", state.HealthBad, "gpu-1 is drained and gets no jobs"},
 	} {
 		t.Run(node, func(t *testing.T) {
-			s := newModel(noon, nil)
 			r := reservation("pcs-capacity-health-gpu.gpu-1.cr-0."+me, []string{"gpu-1"}, noon.Add(-time.Hour), noon.AddDate(1, 0, 0))
-			s.put(r)
-			cluster, err := s.Look(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			cluster.Nodes = []Node{{Name: "gpu-1", Up: true, State: c.slurm}}
-			p := &pass{snap: &capacity.Snapshot{}, now: noon, cluster: cluster, Sources: Sources{Owner: me, Slurm: s, State: state.Dir(t.TempDir()), MachineTime: func() time.Time { return noon }}}
-			p.health = []*slotHealth{{Health: &state.Health{Slot: "gpu", Nodes: map[string]*state.NodeHealth{"gpu-1": {State: c.health}}}}}
-			p.act(t.Context(), true)
-			want := "slot gpu: removed " + r.Name + ", " + c.says
-			if !slices.ContainsFunc(p.done, func(d Done) bool { return d.Do == "delete-health" && d.Message == want }) {
-				t.Errorf("%+v\nwant %s", p.done, want)
+			effects, _ := fences(Seen{Owner: me, Snap: &capacity.Snapshot{}, Now: noon, Cluster: &Cluster{Reservations: []Reservation{r}, Nodes: []Node{{Name: "gpu-1", Up: true, State: c.slurm}}},
+				Health: map[string]*state.Health{"gpu": {Slot: "gpu", Nodes: map[string]*state.NodeHealth{"gpu-1": {State: c.health}}}}})
+			want := []string{"keep-owner: ", "delete-health: slot gpu: remove " + r.Name + ", " + c.says}
+			if diff := cmp.Diff(want, sentences(effects)); diff != "" {
+				t.Error(diff)
 			}
 		})
 	}

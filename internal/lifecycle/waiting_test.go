@@ -86,8 +86,7 @@ func TestLostNodes(t *testing.T) {
 			if c.before != "" {
 				cluster.Reservations = []Reservation{reservation("pcs-capacity-surplus-gpu", []string{c.before}, noon, noon)}
 			}
-			p := &pass{cluster: cluster}
-			if got := strings.Join(p.lost(v, nodes), ","); got != c.want {
+			if got := strings.Join(cluster.lost(v, nodes), ","); got != c.want {
 				t.Errorf("%q, want %q", got, c.want)
 			}
 		})

@@ -1,0 +1,83 @@
+package lifecycle
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
+)
+
+// ChangeGuard changes a Slurm reservation of ours: a fence, a wait, and what keeps jobs from
+// surplus nodes and from those that have yet to show that they are healthy.
+type ChangeGuard struct {
+	Do   string // create, update, replace, delete
+	R    Reservation
+	Slot string
+	// Old is the name that goes when a replacement is there, Occupied that the replacement's
+	// name has to be made free before.
+	Old      string
+	Occupied bool
+	// Drained: the nodes are, so that no job gets them, whatever is removed.
+	Drained bool
+	// ToAWS turns the times of R, which are in Slurm's clock, into AWS's.
+	ToAWS time.Duration
+}
+
+// Code is create-fence, delete-wait, ….
+func (e ChangeGuard) Code() string { return e.Do + "-" + e.kind() }
+
+// About is the slot.
+func (e ChangeGuard) About() capacity.Subject { return aboutNodes(e.Slot, e.R.Nodes) }
+
+// kind is what the Slurm reservation is for: fence, wait, surplus or health.
+func (e ChangeGuard) kind() string { return e.R.guard().kind }
+
+// Sentence is for people; its times are AWS's.
+func (e ChangeGuard) Sentence(t capacity.Tense) string {
+	nodes, r := hostlist.Compress(e.R.Nodes), e.R.shift(e.ToAWS)
+	verb := t.Verb("move", "moved")
+	switch e.Do {
+	case "create":
+		verb = t.Verb("place", "placed")
+	case "delete":
+		verb = t.Verb("remove", "removed")
+	}
+	what, why := r.Name, ""
+	switch kind, removed := e.kind(), e.Do == "delete"; {
+	case kind == "wait" && removed:
+		what, why = "the wait "+r.Name, fmt.Sprintf("nothing holds jobs back from %s any more", nodes)
+	case kind == "wait":
+		what, why = "the wait "+r.Name, fmt.Sprintf("no job starts on %s before %s", nodes, capacity.FormatUTC(r.End))
+	case kind == "surplus" && removed:
+		why = fmt.Sprintf("jobs get %s again", nodes)
+	case kind == "surplus":
+		why = fmt.Sprintf("no job starts on %s: there are no instances for more nodes, or max_nodes allows no more", nodes)
+	case kind == "health" && removed && e.Drained:
+		why = fmt.Sprintf("%s is drained and gets no jobs", nodes)
+	case kind == "health" && removed:
+		why = fmt.Sprintf("jobs get %s", nodes)
+	case kind == "health":
+		why = fmt.Sprintf("no job starts on %s before it has shown that it is healthy", nodes)
+	case removed:
+		what, why = "the fence "+r.Name, "no reservation needs it"
+	default:
+		what, why = "the fence "+r.Name, fmt.Sprintf("no job runs on %s after %s", nodes, capacity.FormatUTC(r.Start))
+		if !r.endless() {
+			why += fmt.Sprintf(" until %s, when the next block opens", capacity.FormatUTC(r.End))
+		}
+	}
+	return fmt.Sprintf("slot %s: %s %s, %s", e.Slot, verb, what, why)
+}
+
+// KeepOwner notes whose the Slurm reservations are, before the first of them is made.
+type KeepOwner struct{}
+
+// Code is stable.
+func (KeepOwner) Code() string { return "keep-owner" }
+
+// About is nothing of Slurm's.
+func (KeepOwner) About() capacity.Subject { return capacity.Subject{} }
+
+// Sentence is empty: the note is ours alone.
+func (KeepOwner) Sentence(capacity.Tense) string { return "" }

@@ -1,0 +1,69 @@
+package lifecycle
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+)
+
+// fences brings our Slurm reservations to what the slots need now. Without AWS nothing is
+// deleted but what closes a node: what is not known is not gone.
+func fences(s Seen) (effects []capacity.Effect, problems []capacity.Problem) {
+	var want []Reservation
+	to := steering{owner: s.Owner, takeOver: s.TakeOver, keep: map[string]bool{}, known: map[string]bool{}, mayGo: s.mayGo, now: s.SlurmNow()}
+	for _, v := range s.slots() {
+		nodes := s.Cluster.SlotNodes(v.slot.Name)
+		to.known[v.slot.Name], v.owner = true, s.Owner
+		if v.current.ID == "" && v.partition.Provider == capacity.ProviderPCS && s.Cluster.inNone(nodes) {
+			nodes = nil // it is about to be deleted: nothing can start there
+		}
+		if v.unknown || len(nodes) == 0 && v.current.ID != "" {
+			to.keep[v.slot.Name] = true
+			continue
+		}
+		v.lost = s.Cluster.lost(v, nodes[:v.launchable(nodes)])
+		v.closed = s.closed(v, nodes[:v.launchable(nodes)])
+		if closed := v.surplus(nodes); v.partition.Provider == capacity.ProviderPCS && v.current.ID != "" && len(closed) > 0 {
+			problems = append(problems, capacity.Problemf(capacity.NodesUnused,
+				capacity.Subject{Partition: v.partition.Name, Slot: v.slot.Name, Node: hostlist.Compress(closed)},
+				fmt.Sprintf("set max_nodes = %d in the settings to use them", len(nodes)),
+				"slot %s has %d nodes, of which max_nodes lets jobs use %d: none starts on %s",
+				v.slot.Name, len(nodes), len(nodes)-len(closed), hostlist.Compress(closed)))
+		}
+		for _, r := range v.wanted(nodes, s.Now) {
+			want = append(want, r.shift(s.ToSlurm))
+		}
+	}
+	todo, left := to.steps(want, s.Cluster.Reservations)
+	problems = append(append(problems, left...), s.keptFences(todo)...)
+	for _, g := range todo {
+		if g.Do == "delete" && g.kind() != "health" && s.NoAWS {
+			continue
+		}
+		g.Drained, g.ToAWS = s.drained(g.R.Nodes), -s.ToSlurm
+		effects = append(effects, g)
+	}
+	if len(todo) > 0 {
+		effects = slices.Insert(effects, 0, capacity.Effect(KeepOwner{}))
+	}
+	return effects, problems
+}
+
+// drained reports whether any of the nodes is drained, by this pass too.
+func (s Seen) drained(nodes []string) bool {
+	return slices.ContainsFunc(nodes, func(name string) bool {
+		return s.Cluster.node(name).State == "drain" || s.bad(name)
+	})
+}
+
+func (s Seen) bad(node string) bool {
+	for _, h := range s.Health {
+		if nodeHealth(h, node).State == state.HealthBad {
+			return true
+		}
+	}
+	return false
+}

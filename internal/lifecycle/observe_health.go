@@ -1,0 +1,87 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+)
+
+// seeHealth reads what is known of the health of nodes.
+func (p *pass) seeHealth(ctx context.Context) {
+	if p.Health.Path == "" {
+		return
+	}
+	p.checks = Checks{HealthCommand: p.Health, Files: map[string]*state.Health{}, Exits: map[string]Exit{}, Said: map[string]string{},
+		Time: p.Settings.Timing.BootAllowance.Duration + p.Slurm.CheckTime(p.Health.Timeout) + 2*p.Poll}
+	s := p.seen()
+	var open []string // jobs of nodes that have yet to show that they are healthy
+	any := false
+	for _, v := range s.checked() {
+		h, err := p.State.Health(v.slot.Name)
+		if err != nil {
+			p.problem(capacity.StateFile, err)
+		}
+		p.checks.Files[v.slot.Name] = h
+		if h = s.known(v); h == nil {
+			continue
+		}
+		for _, name := range s.launched(v) {
+			if n := h.Nodes[name]; n != nil && n.State == state.HealthOpen {
+				any = true
+				open = append(open, n.Job)
+				p.checks.Said[name] = p.State.HealthSaid(name)
+			}
+		}
+	}
+	if !any {
+		return
+	}
+	live, ended, err := p.Slurm.Jobs(ctx, p.cluster.Ours(p.snap), isCheck)
+	if err != nil {
+		p.problem(capacity.HealthUnanswered, fmt.Errorf("asking what the health command found: %w", err))
+		return
+	}
+	by := func(jobs []capacity.Job) map[string]capacity.Job {
+		all := map[string]capacity.Job{}
+		for _, j := range jobs {
+			all[j.Shown] = j
+		}
+		return all
+	}
+	p.checks.Live, p.checks.Ended = by(live), by(ended)
+	for _, job := range open {
+		if p.checks.Ended[job].State == "FAILED" {
+			status, signal, err := p.Slurm.ExitStatus(ctx, job)
+			p.checks.Exits[job] = Exit{status, signal, err}
+		}
+	}
+}
+
+// judgeHealth drains what the health command has failed on, and keeps what is known then.
+func (p *pass) judgeHealth(ctx context.Context) {
+	verdicts, effects, problems := health(p.seen())
+	p.snap.Add(problems...)
+	p.learnHealth(ctx, p.checks.Files, verdicts, effects)
+	p.decide(ctx, healthProblems)
+}
+
+// checkNodes has the health command run.
+func (p *pass) checkNodes(ctx context.Context) {
+	verdicts, effects := healthChecks(p.seen())
+	p.learnHealth(ctx, p.health, verdicts, effects)
+}
+
+func (p *pass) learnHealth(ctx context.Context, before, verdicts map[string]*state.Health, effects []capacity.Effect) {
+	p.seen().learnHealth(verdicts, p.carryOut(ctx, effects))
+	p.health = verdicts
+	for _, slot := range slices.Sorted(maps.Keys(verdicts)) {
+		if !reflect.DeepEqual(before[slot], verdicts[slot]) {
+			p.carryOut(ctx, []capacity.Effect{KeepHealth{verdicts[slot]}})
+		}
+	}
+}
