@@ -13,7 +13,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// Change is a command that changes the set-up of a PCS cluster. A launch template tells other hosts
+// Change is a command, or a roll over, that changes the set-up of a PCS cluster. A launch template tells other hosts
 // of it: of two with one name, EC2 makes one. It has no image, so nothing launches from it.
 type Change struct {
 	// Cluster is the id, Mark the value of our tag.
@@ -63,7 +63,7 @@ func (c *Client) BeginChange(ctx context.Context, change Change) (end func(conte
 		case !found || there.Owner == "":
 			return errNotShown
 		case !there.by(change):
-			return fmt.Errorf("%w: `setup` or `teardown` of owner %s runs in %s as %s; wait until it ends, or, if it is dead, delete what it has left:\n  %s",
+			return fmt.Errorf("%w: `setup`, `teardown` or a roll over of owner %s runs in %s as %s; wait until it ends, or, if it is dead, delete what it has left:\n  %s",
 				ErrChanged, there.Owner, there.Mark, there, there.EndCommand(c.region))
 		}
 		if err := c.deleteTemplate(ctx, there.templateID); err != nil {

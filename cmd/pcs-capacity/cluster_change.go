@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"os"
 	"reflect"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
+	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
@@ -155,29 +155,18 @@ func (c clusterChange[P]) again(ctx context.Context, cfg *maybeConfig, p *P) (sa
 	return reflect.DeepEqual(effects, nowEffects) && reflect.DeepEqual(mismatches, nowMismatches), nil
 }
 
-// change is this run, as other hosts see it.
-func (c clusterChange[P]) change(cfg *maybeConfig, cluster pcs.Cluster) ec2.Change {
-	host, _ := os.Hostname()
-	return ec2.Change{Cluster: cluster.ID, Mark: cluster.Name, Owner: state.OwnerOf(state.Dir(cfg.StateDir), cfg.Path).ID, Host: host, PID: os.Getpid()}
-}
-
-// endTime is how long the end of a change may take, after an interrupt too.
-const endTime = 10 * time.Second
-
 // begin keeps other hosts out, until end.
 func (c clusterChange[P]) begin(ctx context.Context, t *terminal.Terminal, cfg *maybeConfig, p P) (end func(), err error) {
 	cluster := c.of(p)
 	if cluster.ID == "" {
 		return func() {}, nil
 	}
-	endAWS, err := c.aws.BeginChange(ctx, c.change(cfg, cluster))
+	endChange, err := wire.BeginChange(ctx, c.aws, wire.Change(cfg.StateDir, cfg.Path, cluster))
 	if err != nil {
 		return nil, err
 	}
 	return func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
-		defer cancel()
-		if err := endAWS(ctx); err != nil {
+		if err := endChange(); err != nil {
 			t.Say("warning: %s; other hosts are kept out until this command is run again here", err)
 		}
 	}, nil
@@ -189,7 +178,7 @@ func (c clusterChange[P]) endDead(ctx context.Context, t *terminal.Terminal, cfg
 	if cluster.ID == "" {
 		return
 	}
-	if err := c.aws.EndDeadChange(ctx, c.change(cfg, cluster)); err != nil {
+	if err := c.aws.EndDeadChange(ctx, wire.Change(cfg.StateDir, cfg.Path, cluster)); err != nil {
 		t.Say("warning: %s", err)
 	}
 }

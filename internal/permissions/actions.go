@@ -78,7 +78,7 @@ var Actions = []Action{
 	{Name: "ec2:CreateTags", Why: "our mark on what is made, with the nodes' names on instances; " + forPCS, lessens: programs{Canary, RollingOver},
 		stops:  programs{Purchase, Reserve, Setup, Teardown, Resume, Holding, ResumePCS, Check},
 		grants: []grant{{asksPCS, anywhere}, {programs{Teardown}, ourTemplates}, {programs{Teardown}, tagsOfTemplates}, {programs{Resume, Holding, Check}, tagsOfLaunches}, {programs{Purchase}, tagsOfBlocks}, {programs{Holding, Reserve}, tagsOfHolds}}},
-	{Name: "ec2:DeleteLaunchTemplate", Why: "removing the launch template, and the one that keeps other hosts out", stops: programs{Setup, Teardown},
+	{Name: "ec2:DeleteLaunchTemplate", Why: "removing the launch template, and the one that keeps other hosts out", stops: programs{Setup, Teardown}, lessens: programs{RollingOver},
 		grants: []grant{{nil, ourTemplates}}},
 	{Name: "ec2:DescribeAvailabilityZones", Why: "the zones of offerings", stops: programs{Offerings, Purchase}, lessens: programs{Fit}},
 	{Name: "ec2:DescribeCapacityBlockExtensionHistory", Why: "extensions, and whether one was bought", stops: programs{Timeline, Extend}},

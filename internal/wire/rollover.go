@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
@@ -30,11 +32,11 @@ var _ lifecycle.RollOver = RollOver{}
 
 // SetUp goes on to set up a block in the free slot of a node group, within its settings.
 func (r RollOver) SetUp(ctx context.Context, partition string, group capacity.NodeGroup, block capacity.Reservation, anew bool) (did []string, err error) {
-	r, unlock, err := r.alone(ctx, partition)
-	if err != nil || unlock == nil {
+	r, end, err := r.alone(ctx, partition)
+	if err != nil || end == nil {
 		return nil, err
 	}
-	defer unlock()
+	defer func() { err = errors.Join(err, end()) }()
 	s := r.unattended(&did)
 	nodes := block.Size()
 	if group.MaxNodes < nodes {
@@ -88,11 +90,11 @@ func (r RollOver) SetUp(ctx context.Context, partition string, group capacity.No
 
 // Remove goes on to remove a slot. While instances or jobs are there it does nothing.
 func (r RollOver) Remove(ctx context.Context, partition, slot string) (did []string, err error) {
-	r, unlock, err := r.alone(ctx, partition)
-	if err != nil || unlock == nil {
+	r, end, err := r.alone(ctx, partition)
+	if err != nil || end == nil {
 		return nil, err
 	}
-	defer unlock()
+	defer func() { err = errors.Join(err, end()) }()
 	s := r.unattended(&did)
 	plan, err := s.PlanTeardown(ctx, setup.TeardownRequest{Provider: capacity.ProviderPCS, Queue: partition, NodeGroup: slot, Config: r.Config})
 	if err != nil {
@@ -116,26 +118,71 @@ func (r RollOver) Remove(ctx context.Context, partition, slot string) (did []str
 	return did, nil
 }
 
-// alone keeps setup and teardown out, and reads the settings again: they may have changed since
-// the pass began. unlock is nil while one of the two is at work, and where the settings have no
-// such partition any more; the next pass goes on.
-func (r RollOver) alone(ctx context.Context, partition string) (now RollOver, unlock func(), err error) {
-	unlock, err = state.Dir(r.Config.StateDir).Lock(ctx, state.SetupLock, 0)
+// patience is how long another change of the cluster may take before a roll over says that it is
+// kept out.
+const patience = time.Hour
+
+// alone keeps out setup and teardown, here by a lock and on other hosts by a launch template, and
+// reads the settings again: they may have changed since the pass began. end is nil while another
+// one is at work, and where the settings have no such partition any more; the next pass goes on.
+func (r RollOver) alone(ctx context.Context, partition string) (now RollOver, end func() error, err error) {
+	unlock, err := state.Dir(r.Config.StateDir).Lock(ctx, state.SetupLock, 0)
 	if errors.Is(err, state.ErrLocked) {
 		return r, nil, nil
 	}
 	if err != nil {
 		return r, nil, err
 	}
-	cfg, err := config.Load(r.Config.Path)
-	if err == nil {
-		if p, found := cfg.Partition(partition); found && p.RollOver {
-			r.Config = cfg
-			return r, unlock, nil
+	defer func() {
+		if end == nil {
+			unlock()
+		}
+	}()
+	if r.Config, err = config.Load(r.Config.Path); err != nil {
+		return r, nil, err
+	}
+	if p, found := r.Config.Partition(partition); !found || !p.RollOver {
+		return r, nil, nil
+	}
+	cluster, err := r.Setup.PCS.Cluster(ctx, r.Config.Cluster)
+	if err != nil {
+		return r, nil, err
+	}
+	endChange, err := BeginChange(ctx, r.EC2, Change(r.Config.StateDir, r.Config.Path, cluster))
+	if errors.Is(err, ec2.ErrChanged) {
+		if other, found, askErr := r.EC2.ChangeOf(ctx, cluster.ID); askErr == nil && (!found || r.EC2.Now().Sub(other.Since) < patience) {
+			err = nil
 		}
 	}
-	unlock()
-	return r, nil, err
+	if err != nil || endChange == nil {
+		return r, nil, err
+	}
+	return r, func() error {
+		defer unlock()
+		return endChange()
+	}, nil
+}
+
+// endTime is how long the end of a change may take, after an interrupt too.
+const endTime = 10 * time.Second
+
+// BeginChange keeps other hosts out, until end.
+func BeginChange(ctx context.Context, aws *ec2.Client, change ec2.Change) (end func() error, err error) {
+	endAWS, err := aws.BeginChange(ctx, change)
+	if err != nil {
+		return nil, err
+	}
+	return func() error {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
+		defer cancel()
+		return endAWS(ctx)
+	}, nil
+}
+
+// Change is a change of a PCS cluster by this process, as other hosts see it.
+func Change(stateDir, settings string, cluster pcs.Cluster) ec2.Change {
+	host, _ := os.Hostname()
+	return ec2.Change{Cluster: cluster.ID, Mark: cluster.Name, Owner: state.OwnerOf(state.Dir(stateDir), settings).ID, Host: host, PID: os.Getpid()}
 }
 
 // unattended is setup as sync may use it, which notes what it begins.

@@ -557,3 +557,45 @@ func TestRollOverPermissions(t *testing.T) {
 		}
 	}
 }
+
+// TestRollOverBesideASetupElsewhere: while another host changes the cluster's set-up, sync changes
+// nothing of node groups and queues, and goes on afterwards. After an hour it tells of it. What a
+// sync that was killed has left keeps nobody out on its host.
+func TestRollOverBesideASetupElsewhere(t *testing.T) {
+	r := newRolling(t, strings.Replace(rollWorld, `pcs_delay = "3m"`, `pcs_delay = "0s"`, 1), rollConfig, 1)
+	r.setUp(blockA)
+	cluster, err := r.pcs.Cluster(t.Context(), "ml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := ec2.Change{Cluster: cluster.ID, Mark: "ml", Owner: "0a1b2c3d", Host: "elsewhere", PID: 1}
+	end, err := r.aws.BeginChange(t.Context(), other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	alone := others + "fence-gpu-a\ngpu-a " + blockA + " 4 ACTIVE\ngpu: gpu-a"
+	r.passes(3)
+	r.expect("while another host works", alone)
+	if all, err := r.syncs[0].State.Setbacks(); len(all) > 0 || err != nil {
+		t.Errorf("it tells of the other host at once: %v, %v", all, err)
+	}
+	r.sim.Clock().Advance(time.Hour)
+	r.passes(1)
+	if all, _ := r.syncs[0].State.Setbacks(); !strings.Contains(all["set up "+blockB].Problem, "process 1 on host elsewhere") {
+		t.Errorf("after an hour it tells %v", all)
+	}
+	r.expect("after an hour", alone)
+	if err := end(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c := r.syncs[0].RollOver.(RollOver).Config
+	if _, err := r.aws.BeginChange(t.Context(), Change(c.StateDir, c.Path, cluster)); err != nil { // and is killed
+		t.Fatal(err)
+	}
+	r.sim.Clock().Advance(10 * time.Minute)
+	r.passes(4)
+	r.expect("when nobody else works", others+"fence-gpu-a\nfence-gpu-b\ngpu-a "+blockA+" 4 ACTIVE\ngpu-b "+blockB+" 2 ACTIVE\ngpu: gpu-a gpu-b")
+	if left, found, err := r.aws.ChangeOf(t.Context(), cluster.ID); found || err != nil {
+		t.Errorf("left is %s, %v", left, err)
+	}
+}
