@@ -1,6 +1,45 @@
 package capacity
 
-// The codes of problems, beyond those of verdicts.
+// Code is stable, for scripts, records and tests: what came of a job, a launch, a pass or a
+// setup. Codes has the meaning of each.
+type Code string
+
+// Verdicts about a job.
+const (
+	OK                  Code = "ok"
+	NotManaged          Code = "not-managed"
+	BadComment          Code = "bad-comment"
+	AccountNotAllowed   Code = "account-not-allowed"
+	GroupNotAllowed     Code = "group-not-allowed"
+	WrongPartition      Code = "wrong-partition"
+	UnknownReservation  Code = "unknown-reservation"
+	NoMatchingCapacity  Code = "no-matching-capacity"
+	CannotHold          Code = "cannot-hold"
+	NoReservation       Code = "no-reservation"
+	ReservationNotKnown Code = "reservation-not-known"
+	NotOpen             Code = "not-open"
+	NoPlace             Code = "no-place"
+	TooManyNodes        Code = "too-many-nodes"
+	NodesNotUsable      Code = "nodes-not-usable"
+	TooLong             Code = "too-long"
+	Mismatched          Code = "mismatch"
+)
+
+// Launches that failed.
+const (
+	DifferentReservations Code = "different-reservations"
+	JobGone               Code = "job-gone"
+	NoTime                Code = "interrupted"
+	NotTakenOut           Code = "not-taken-out"
+	SeveralPlaces         Code = "several-places"
+	NoPlaceBeside         Code = "no-place-beside"
+	PlaceUnknown          Code = "place-unknown"
+	NotBooted             Code = "not-booted"
+	ReserveLimit          Code = "reserve-limit"
+	FailedOtherwise       Code = "failed"
+)
+
+// Problems that a pass of sync, or status, finds.
 const (
 	AWSUnanswered        Code = "aws-unanswered"
 	SlurmUnanswered      Code = "slurm-unanswered"
@@ -30,13 +69,8 @@ const (
 	NodesUnused          Code = "nodes-unused"
 	FeatureMissing       Code = "feature-missing"
 	AllowAccounts        Code = "allow-accounts"
-	AllowGroups          Code = "allow-groups"
 	AccountsUnchecked    Code = "accounts-unchecked"
-	WrongZone            Code = "az"
-	WrongType            Code = "instance-type"
-	WrongPlatform        Code = "platform"
-	WrongPurchase        Code = "purchase-option"
-	WrongTenancy         Code = "tenancy"
+	AllowGroups          Code = "allow-groups"
 	OrphanFound          Code = "orphan"
 	ForeignMark          Code = "foreign-mark"
 	WrongInstance        Code = "wrong-instance"
@@ -56,76 +90,705 @@ const (
 	DeliveryFailed       Code = "delivery-failed"
 )
 
-// Meaning is a code with who has to act on it and a line that says what it means.
+// Events that notices tell of.
+const (
+	HasOpened     Code = "opened"
+	HasClosed     Code = "closed"
+	FenceNear     Code = "fence-near"
+	PaymentFailed Code = "payment-failed"
+	NodesIdle     Code = "idle"
+	NoSuccessor   Code = "no-successor"
+	IsSetUp       Code = "set-up"
+)
+
+// What keeps a reservation from a node group, or setup and teardown from going on.
+const (
+	WrongZone          Code = "az"
+	ZoneNotKnown       Code = "az-unknown"
+	WrongType          Code = "instance-type"
+	WrongPlatform      Code = "platform"
+	WrongPurchase      Code = "purchase-option"
+	WrongTenancy       Code = "tenancy"
+	WrongSize          Code = "size"
+	HasEnded           Code = "expired"
+	PaymentPending     Code = "payment-pending"
+	WrongState         Code = "state"
+	ReservationUnknown Code = "reservation-unknown"
+	ReservationInUse   Code = "reservation-in-use"
+	NoCluster          Code = "cluster"
+	ClusterStatus      Code = "cluster-status"
+	SlurmTooOld        Code = "slurm-version"
+	BadName            Code = "name"
+	NotOurs            Code = "not-ours"
+	OtherQueue         Code = "other-queue"
+	SlotsTaken         Code = "slots-taken"
+	NodesInUse         Code = "in-use"
+	QuotaNodeGroups    Code = "quota-node-groups"
+	QuotaQueues        Code = "quota-queues"
+	ClusterSize        Code = "cluster-size"
+	UnknownSettings    Code = "unknown-settings"
+	LikeUnknown        Code = "like"
+	BadUserData        Code = "user-data"
+	BadImage           Code = "image"
+	WrongArchitecture  Code = "architecture"
+	RootVolumeTooSmall Code = "root-volume"
+	InstanceProfile    Code = "instance-profile"
+	KeyPair            Code = "key-pair"
+	PlacementGroup     Code = "placement-group"
+	SecurityGroups     Code = "security-groups"
+	NoSubnets          Code = "subnets"
+	SubnetUnknown      Code = "subnet-unknown"
+	SubnetVPC          Code = "subnet-vpc"
+	Addresses          Code = "addresses"
+	TypeWithoutEFA     Code = "efa"
+	ConfServer         Code = "conf-server"
+	InstallFrom        Code = "install-from"
+	WrongProvider      Code = "provider"
+	NotSelected        Code = "select"
+	BadSettings        Code = "settings"
+	ConfigFile         Code = "config-file"
+	ConfigCluster      Code = "config-cluster"
+	ConfigRegion       Code = "config-region"
+	PartitionFile      Code = "partition-file"
+	NodeGroupName      Code = "node-group-name"
+	ConfigFolder       Code = "config-folder"
+	StateDir           Code = "state-dir"
+	SlurmRights        Code = "slurm-rights"
+	SlurmctldSilent    Code = "slurmctld"
+	FilterMissing      Code = "filter"
+	SlurmSilent        Code = "slurm"
+	NodesHaveInstances Code = "instances"
+	JobsRun            Code = "jobs-run"
+)
+
+// Where is where people meet a code.
+type Where int
+
+// The places.
+const (
+	AtSubmission Where = 1 << iota // the filter lets a job through or refuses it
+	AtLaunch                       // nodes are not launched
+	AtPass                         // sync and status show it
+	AtSetup                        // setup, teardown or check does
+	AsNotice                       // [notify] delivers it
+)
+
+// Meaning is the page of a code.
 type Meaning struct {
-	Code     Code
+	Code  Code
+	Where Where
+	// Severity says who has to act.
 	Severity Severity
-	Text     string
+	// Text says what the code means, Do what to do. Example is a sentence with this code; "" for
+	// one that has none.
+	Text, Do, Example string
+	// More is a section of docs/; "" for none.
+	More string
+	// Slurm is the constant of Slurm's with which job_submit.lua refuses a job.
+	Slurm string
 }
 
-// Codes are the codes of problems.
+// Codes are all codes. docs/ has their tables, and `pcs-capacity explain CODE` their pages.
 var Codes = []Meaning{
-	{AWSUnanswered, Admin, "AWS did not answer a question, or refused it; what was known before is kept."},
-	{SlurmUnanswered, Admin, "Slurm did not answer; fences, time limits and holds are as they were."},
-	{AccountingUnanswered, Admin, "Slurm did not say what accounting limits; what was known before is kept, and no limit is raised past it."},
-	{ReservationMissing, Admin, "EC2 leaves out a reservation that was live; it is kept for an hour."},
-	{ReservationNotKnown, Admin, "EC2 does not describe a reservation of the settings."},
-	{ReservationUnnamed, Admin, "The settings no longer name a live reservation; its fence stays."},
-	{ReservationEnded, Note, "Reservations of the settings have ended."},
-	{NeverOpens, Admin, "Reservations of the settings were not paid, or EC2 could not make them."},
-	{SubnetNotKnown, Admin, "EC2 does not describe a subnet of the settings."},
-	{SlotsNotKnown, Admin, "AWS did not say which slot has which reservation."},
-	{FenceNotKnown, Admin, "EC2 did not describe a reservation that only a fence names; the fence stays."},
-	{InstancesNotKnown, Admin, "AWS did not list the instances of the cluster, so none is ended."},
-	{HeldNotKnown, Admin, "EC2 did not list the ODCRs that are held for jobs, so none is given back."},
-	{LeftoversNotKnown, Note, "AWS did not list what setup has made."},
-	{LeftoverMade, Admin, "A thing of setup in AWS is in no settings."},
-	{NoNodeGroup, Admin, "The next block is in the settings, but has no compute node group."},
-	{RollOverDue, Note, "The next block has no compute node group yet; the next pass makes it."},
-	{RollOverFailed, Admin, "sync could not set up the next block, or remove the slot of an ended one."},
-	{SlotTaken, Admin, "A reservation waits because another one has its slot."},
-	{OtherOwner, Admin, "The cluster belongs to other settings, so nothing is changed."},
-	{OlderVersion, Admin, "A Slurm reservation of an older version guards a slot that the settings do not have."},
-	{NameTaken, Admin, "A Slurm reservation that is not ours has one of our names."},
-	{NoPartition, Admin, "Slurm has no such partition."},
-	{NoNodes, Admin, "Slurm has no nodes for a node group."},
-	{NodesLost, Admin, "Slurm no longer shows nodes of a partition."},
-	{OutOfService, Admin, "Slurm gives no job to nodes of an open reservation."},
-	{NodesUnused, Note, "max_nodes keeps jobs off nodes of a compute node group."},
-	{FeatureMissing, Admin, "Nodes of two slots lack the feature of their slot."},
-	{AllowAccounts, Admin, "Slurm's AllowAccounts is not the allow_accounts of the partition."},
-	{AllowGroups, Admin, "Slurm's AllowGroups is not the allow_groups of the partition."},
-	{AccountsUnchecked, Admin, "Slurm does not check the accounts that users write, so allow_accounts has no effect."},
-	{WrongZone, Admin, "A node group has no subnet in the Availability Zone of its reservation."},
-	{WrongType, Admin, "A node group launches other instance types than its reservation has."},
-	{WrongPlatform, Admin, "The image of a node group has another platform than its reservation."},
-	{WrongPurchase, Admin, "A node group does not buy the kind of its reservation."},
-	{WrongTenancy, Admin, "A reservation has another tenancy than nodes are launched with."},
-	{OrphanFound, Note, "Instances that no node stands for hold places; sync ends them."},
-	{ForeignMark, Admin, "Instances carry another cluster's mark, or an old one of this cluster."},
-	{WrongInstance, Admin, "The instance of a node differs from the reservation of its slot."},
-	{HostFailed, Admin, "Hosts of a reservation have failed."},
-	{HealthUnknown, Admin, "A node gets jobs, and the health command has not said that it is healthy."},
-	{HealthFailed, Admin, "A node has failed the health command and is drained."},
-	{HealthUnanswered, Admin, "Slurm did not say what the health command found."},
-	{LaunchFailed, Admin, "The last launch of nodes failed."},
-	{NeverStarts, User, "A waiting job can never start as it is."},
-	{LimitKept, Note, "Accounting keeps time limits of running jobs below the time to the fence."},
-	{ChangeFailed, Admin, "A change failed; the next pass tries it again."},
-	{StateFile, Admin, "A file in state_dir cannot be read or written."},
-	{AnotherRuns, Admin, "Another program has a lock in state_dir."},
-	{AnotherWatches, Admin, "Two services work with one state_dir."},
-	{SettingsBroken, Admin, "The settings have an error; those of before stay in use."},
-	{HeartbeatLost, Admin, "sync has not asked AWS with success for a while."},
-	{DeliveryFailed, Admin, "Metrics or notices were not delivered."},
+	{Code: OK, Where: AtSubmission | AtLaunch, Severity: Note,
+		Text: "The job fits, perhaps with a limit or a constraint that the filter chose.",
+		Do:   "Nothing."},
+	{Code: NotManaged, Where: AtSubmission, Severity: Note,
+		Text: "No partition of the job is in the settings; the job goes through unchanged.",
+		Do:   "Nothing. To have the partition managed, add it to the settings."},
+	{Code: BadComment, Where: AtSubmission | AtLaunch, Severity: User,
+		Text:    "A key in `--comment` has a value that cannot be right, or was written while the job runs.",
+		Do:      "Write the key as the sentence says.",
+		Example: `capacity="often" in --comment cannot be right; write capacity=reserve, capacity=reuse or capacity=any`,
+		More:    "submitting-jobs.md#keys-in---comment", Slurm: "ERROR"},
+	{Code: AccountNotAllowed, Where: AtSubmission | AtLaunch, Severity: User,
+		Text:    "The account is not in `allow_accounts` of the partition.",
+		Do:      "Submit with an `--account` that is. An administrator adds others to `allow_accounts` and to Slurm's AllowAccounts. Where `explain` says that Slurm knows no account of the job: `sacctmgr add user`, or no AllowAccounts where Slurm has no accounting.",
+		Example: `account "vision" may not use the reservations of partition gpu; allowed: nlp`,
+		Slurm:   "ESLURM_INVALID_ACCOUNT"},
+	{Code: GroupNotAllowed, Where: AtSubmission, Severity: User,
+		Text:    "The user is in none of the Unix groups in `allow_groups` of the partition.",
+		Do:      "Ask an administrator for membership, or use another partition.",
+		Example: "only members of group nlp may use partition gpu, and you are in none of them; ask an administrator, or use another partition",
+		Slurm:   "ERROR"},
+	{Code: WrongPartition, Where: AtSubmission | AtLaunch, Severity: User,
+		Text:    "The reservation that the job names belongs to another partition.",
+		Do:      "Submit to the partition that the sentence names.",
+		Example: "reservation cr-0 belongs to partition train, not to gpu; submit with --partition=train",
+		Slurm:   "ERROR"},
+	{Code: UnknownReservation, Where: AtSubmission | AtLaunch, Severity: User,
+		Text:    "The partition has no such reservation.",
+		Do:      "Name one that the sentence lists, or none.",
+		Example: "partition gpu has no reservation cr-9; it has cr-0",
+		Slurm:   "ERROR"},
+	{Code: NoMatchingCapacity, Where: AtSubmission | AtLaunch, Severity: User,
+		Text:    "Nothing in the partition has the instance type or the subnet that `--comment` names.",
+		Do:      "Take that key out, or name a value that the sentence lists.",
+		Example: "partition gpu has nothing that matches instance_type=p4d.24xlarge in --comment; it has cr-0 p5.48xlarge use2-az1",
+		Slurm:   "ERROR"},
+	{Code: CannotHold, Where: AtSubmission | AtLaunch, Severity: User,
+		Text:    "The job has `capacity=reserve`, and nothing is held for jobs of its partition.",
+		Do:      "Take that key out. An administrator can allow it.",
+		Example: "partition gpu holds no capacity for jobs: [reserve] is off in the settings; leave capacity=reserve out",
+		More:    "holding.md", Slurm: "ERROR"},
+	{Code: NoReservation, Where: AtSubmission | AtLaunch, Severity: Admin,
+		Text:    "All reservations of the partition have ended or failed.",
+		Do:      "Buy or add the next reservation, and run `setup`.",
+		Example: "no reservation of partition gpu is open or scheduled: cr-0 had to be free of jobs by 2026-11-21 11:20 UTC; ask an administrator for the next block",
+		Slurm:   "ERROR"},
+	{Code: ReservationNotKnown, Where: AtSubmission | AtLaunch | AtPass, Severity: Admin,
+		Text:    "EC2 does not describe a reservation of the settings: the id or the region is wrong, or it is not shared with this account.",
+		Do:      "Check its id and the region, and whether its owner still shares it; correct `capacity_reservation_ids`.",
+		Example: "EC2 does not describe reservation cr-0: InvalidCapacityReservationId.NotFound; check its id and the region",
+		Slurm:   "ERROR"},
+	{Code: NotOpen, Where: AtLaunch, Severity: Note,
+		Text:    "The reservation is not active: not yet, no longer, or another one has its slot.",
+		Do:      "Wait: the job starts when the reservation opens or gets its turn. If it has ended, see `no-reservation`.",
+		Example: "reservation cr-0 is scheduled and opens at 2026-11-21 11:30 UTC"},
+	{Code: NoPlace, Where: AtLaunch, Severity: Note,
+		Text:    "The reservation is too small for the job; another one of the slot is large enough.",
+		Do:      "Wait for the larger one, or ask for fewer nodes.",
+		Example: "reservation cr-0 has 2 places, and the job needs 4"},
+	{Code: TooManyNodes, Where: AtSubmission | AtLaunch, Severity: User,
+		Text:    "The job needs more nodes, or more GPUs on a node, than the largest reservation has.",
+		Do:      "Ask for as many as the sentence says.",
+		Example: "the job asks for 5 nodes, but the largest reservation of partition gpu that it may use has 4; use --nodes=4",
+		Slurm:   "ESLURM_INVALID_NODE_COUNT"},
+	{Code: NodesNotUsable, Where: AtSubmission, Severity: User,
+		Text:    "The job names nodes (`--nodelist`) for which its reservation has no instance, or leaves too few (`--exclude`). Of more nodes than instances, only the first ones are launched.",
+		Do:      "Name or exclude other nodes, as the sentence says.",
+		Example: "the job needs 4 nodes of the 4 of partition gpu, and --exclude leaves 3; leave out fewer",
+		Slurm:   "ERROR"},
+	{Code: TooLong, Where: AtSubmission | AtLaunch, Severity: User,
+		Text:    "The time limit crosses the fence.",
+		Do:      "Use the limit that the sentence gives, or leave `--time` out.",
+		Example: "the job needs 2-02:00:00, but reservation cr-0 of partition gpu must be free of jobs by 2026-11-21 11:20 UTC; the longest time that fits is 23:20:00: use --time=23:20:00 or less",
+		Slurm:   "ESLURM_INVALID_TIME_LIMIT"},
+	{Code: Mismatched, Where: AtSubmission | AtLaunch, Severity: Admin,
+		Text:    "Reservation and node group do not fit together: Availability Zone, instance type, platform, tenancy or purchase option.",
+		Do:      "Run `pcs-capacity check`: it names the difference and its fix.",
+		Example: "reservation cr-0 is in use2-az1, but node group gpu has only subnet-0a in use2-az2; use a subnet in use2-az1",
+		Slurm:   "ERROR"},
+	{Code: DifferentReservations, Where: AtLaunch, Severity: Note,
+		Text:    "Jobs that share the nodes ask for different reservations.",
+		Do:      "Nothing: jobs that name none come first, then the older ones; the others go back into the queue. If it comes again, ask for whole nodes (`--exclusive`).",
+		Example: "the jobs that share these nodes ask for different reservations"},
+	{Code: JobGone, Where: AtLaunch, Severity: Note,
+		Text:    "The job ended before its nodes were launched.",
+		Do:      "Nothing.",
+		Example: "job 7 ended before its nodes were launched"},
+	{Code: NoTime, Where: AtLaunch, Severity: Note,
+		Text:    "The hook was ended, or ran out of time, before it could launch.",
+		Do:      "Nothing: Slurm tries again. If it comes again, see in `resume.log` where the time goes.",
+		Example: "there was no time left to launch"},
+	{Code: NotTakenOut, Where: AtLaunch, Severity: Note,
+		Text:    "A job on the same nodes was refused, and Slurm did not take it off them.",
+		Do:      "See the other job's `AdminComment`; cancel it or change it.",
+		Example: "another job on these nodes is refused, and Slurm did not take them away from it"},
+	{Code: SeveralPlaces, Where: AtLaunch, Severity: Note,
+		Text:    "Neighbor nodes of the job are up in several zones or as several types.",
+		Do:      "Nothing: nodes that no other job uses are powered down, and the job is launched anew in one place.",
+		Example: "nodes of the job are up: gpu-1 as p5.48xlarge in use2-az1, gpu-2 as p5.48xlarge in use2-az2; nodes that no other job uses are powered down, and the job is launched anew in one place"},
+	{Code: NoPlaceBeside, Where: AtLaunch, Severity: Note,
+		Text:    "The rest of the job cannot be launched beside nodes that are up.",
+		Do:      "Nothing: nodes that no other job uses are powered down, and the job is launched anew in one place.",
+		Example: "nodes of the job are up: gpu-1 as p5.48xlarge in use2-az1, and the rest cannot be launched there; nodes that no other job uses are powered down, and the job is launched anew in one place"},
+	{Code: PlaceUnknown, Where: AtLaunch, Severity: Note,
+		Text:    "EC2 does not show where neighbor nodes of the job are.",
+		Do:      "Nothing: nodes that no other job uses are powered down, and the job is launched anew in one place.",
+		Example: "gpu-1 is up, or about to be, and nobody knows in which zone; nodes that no other job uses are powered down, and the job is launched anew in one place"},
+	{Code: NotBooted, Where: AtLaunch, Severity: Admin,
+		Text:    "The instance was launched, and the node did not come up within ResumeTimeout.",
+		Do:      "See the console output of the instance: its user data, its way to slurmctld, munge. If the node only needs more time, raise ResumeTimeout.",
+		Example: "the instance did not register with Slurm within ResumeTimeout; its image, its slurm.conf or its network may be broken"},
+	{Code: ReserveLimit, Where: AtLaunch, Severity: Admin,
+		Text:    "The settings allow no more to be held at once.",
+		Do:      "Nothing: the job is tried again. To hold more, raise `max_instances` or `max_usd_per_hour` of `[reserve]`.",
+		Example: "9 instances with these 4, and max_instances of [reserve] is 8"},
+	{Code: FailedOtherwise, Where: AtLaunch, Severity: Admin,
+		Text:    "The launch failed for another reason, which the message has.",
+		Do:      "See `resume.log` and `suspend.log`.",
+		Example: "RunInstances: request canceled, context deadline exceeded"},
+	{Code: AWSUnanswered, Where: AtPass, Severity: Admin,
+		Text:    "AWS did not answer a question, or refused it. What was known before is kept: nothing is deleted or moved.",
+		Do:      "Look up AWS's code; without one, see whether this host reaches AWS.",
+		Example: "finding the reservations of node group gpu by tag: 503 Service Unavailable; what was known before is kept",
+		More:    "errors.md"},
+	{Code: SlurmUnanswered, Where: AtPass, Severity: Admin,
+		Text:    "Slurm did not answer; fences, time limits and holds are as they were.",
+		Do:      "See whether slurmctld runs; the next pass goes on.",
+		Example: "asking Slurm: Unable to contact slurm controller; fences and time limits are as they were"},
+	{Code: AccountingUnanswered, Where: AtPass, Severity: Admin,
+		Text:    "`sacctmgr` or slurmctld did not show what QOS and associations allow and have used; no limit is raised past what was known.",
+		Do:      "See whether slurmdbd runs; the next pass asks again.",
+		Example: "sacctmgr: Problem talking to the database; no time limit is raised where accounting limits what jobs use"},
+	{Code: ReservationMissing, Where: AtPass, Severity: Admin,
+		Text:    "EC2 leaves out a reservation that was live; it is kept for an hour.",
+		Do:      "Check its id and region, and whether its owner still shares it.",
+		Example: "EC2 has not described reservation cr-1 since 2027-01-01 13:30 UTC: InvalidCapacityReservationId.NotFound; what was known of it is kept until 2027-01-01 14:30 UTC"},
+	{Code: ReservationUnnamed, Where: AtPass, Severity: Admin,
+		Text:    "A live reservation was taken out of the settings; its fence stays.",
+		Do:      "Put it back, or delete the fence as the sentence says.",
+		Example: "the settings no longer name reservation cr-1 for slot gpu; its fence stays until it ends at 2027-01-02 11:30 UTC, or until `scontrol delete ReservationName=pcs-capacity-fence-gpu.cr-1.0123abcd`"},
+	{Code: ReservationEnded, Where: AtPass, Severity: Note,
+		Text:    "Reservations of the settings have ended.",
+		Do:      "Nothing. They can leave the settings; `setup` for the next one takes them out of its own file.",
+		Example: "partition gpu: these reservations have ended; the settings need them no more: cr-9 (expired)"},
+	{Code: NeverOpens, Where: AtPass, Severity: Admin,
+		Text:    "The payment of reservations failed, or EC2 could not make them: the sentence has the state.",
+		Do:      "Take them out of the settings; see `pcs-capacity list`.",
+		Example: "partition gpu: these reservations never open; take them out of the settings: cr-9 (payment-failed)"},
+	{Code: SubnetNotKnown, Where: AtPass, Severity: Admin,
+		Text:    "EC2 does not describe a subnet of the settings: the id or the region is wrong.",
+		Do:      "Correct `subnet_ids`.",
+		Example: "EC2 does not describe subnet subnet-0a: InvalidSubnetID.NotFound; check its id and the region"},
+	{Code: SlotsNotKnown, Where: AtPass, Severity: Admin,
+		Text:    "PCS or EC2 did not show which slot has which reservation.",
+		Do:      "Wait for the next pass.",
+		Example: "asking EC2 which slots the reservations have: 503 Service Unavailable; they may be taken for others than before"},
+	{Code: FenceNotKnown, Where: AtPass, Severity: Admin,
+		Text:    "EC2 did not describe a reservation that only a fence names. The fence stays.",
+		Do:      "Wait: the next pass asks again.",
+		Example: "describing cr-1, which fences are named after: 503 Service Unavailable; the fences stay"},
+	{Code: InstancesNotKnown, Where: AtPass, Severity: Admin,
+		Text:    "EC2 did not list the instances of this cluster, so no instance is ended.",
+		Do:      "Wait for the next pass.",
+		Example: "looking for instances that belong to no node: 503 Service Unavailable"},
+	{Code: HeldNotKnown, Where: AtPass, Severity: Admin,
+		Text:    "EC2 did not list the ODCRs that are held for jobs, so none is given back. Each ends by itself, within an hour of its end.",
+		Do:      "Wait for the next pass.",
+		Example: "looking for what is held for nothing: 503 Service Unavailable"},
+	{Code: LeftoversNotKnown, Where: AtPass, Severity: Note,
+		Text:    "AWS did not list the things that `setup` made, or the policy lacks an action, which the sentence names. The result of the last look stays.",
+		Do:      "Wait for the next pass, or add the action to the policy.",
+		Example: "looking for what the settings do not name: pcs:ListQueues is not allowed"},
+	{Code: LeftoverMade, Where: AtPass, Severity: Admin,
+		Text:    "Compute node groups, queues or launch templates of `setup` are in no settings: a queue may send jobs there that nothing fences. `sync` looks every 15 passes.",
+		Do:      "Put the file in `conf.d` back, or run the command of the sentence.",
+		Example: "queue gpu carries the tag of pcs-capacity, and the settings do not name it, so sync does not manage it; add it to the settings again, or remove it with `pcs-capacity teardown --queue gpu`"},
+	{Code: NoNodeGroup, Where: AtPass, Severity: Admin,
+		Text:    "The next block is in the settings, but PCS has no compute node group for it.",
+		Do:      "Run the `setup` of the sentence.",
+		Example: "reservation cr-2 has no compute node group yet; run `pcs-capacity setup --reservation cr-2 --queue gpu --node-group gpu`"},
+	{Code: RollOverDue, Where: AtPass, Severity: Note,
+		Text:    "The next block has no compute node group yet; with `roll_over`, the next pass of `sync` makes it.",
+		Do:      "Nothing. If it stays, see whether the service runs.",
+		Example: "reservation cr-2 has no compute node group in partition gpu yet; sync makes it"},
+	{Code: RollOverFailed, Where: AtPass | AsNotice, Severity: Admin,
+		Text:    "`sync` could not set up the next block, or remove the slot of an ended one. All else goes on.",
+		Do:      "Remove the cause, which the sentence has; `sync` tries again.",
+		Example: "setting up cr-2 in partition gpu: ServiceQuotaExceededException; sync tries it again every 5m",
+		More:    "operations.md#roll-over-on-pcs"},
+	{Code: SlotTaken, Where: AtPass, Severity: Admin,
+		Text:    "Two blocks overlap, and the slot takes one at a time.",
+		Do:      "Nothing if the later one can wait; else do as the sentence says, before it opens.",
+		Example: "reservation cr-3 waits for cr-1, which has slot gpu-a (until 2027-01-02 11:30 UTC); give it a node group of its own to use both at once"},
+	{Code: OtherOwner, Where: AtPass | AtSetup, Severity: Admin,
+		Text:    "Slurm's reservations were made with another settings file or `state_dir`, or on a host that does not share them; nothing is changed.",
+		Do:      "Use those settings. To move the cluster to these, stop the other `sync` and run `pcs-capacity sync --take-over` once.",
+		Example: "this cluster belongs to other settings, of owner 0123abcd, whose Slurm reservations are there (pcs-capacity-fence-gpu.cr-1.0123abcd)"},
+	{Code: OlderVersion, Where: AtPass, Severity: Admin,
+		Text:    "A Slurm reservation of an older version guards nodes that the settings do not have.",
+		Do:      "Run `sync` with the settings that have them, or delete it as the sentence says.",
+		Example: "Slurm reservation pcs-capacity-fence-old is an older version's, and the settings have no slot old; it is left alone: run sync with the settings that have it, or `scontrol delete ReservationName=pcs-capacity-fence-old`"},
+	{Code: NameTaken, Where: AtPass, Severity: Admin,
+		Text:    "A Slurm reservation that pcs-capacity did not make has one of its names.",
+		Do:      "Rename or delete it.",
+		Example: "Slurm reservation pcs-capacity-fence-gpu has a name of pcs-capacity's but was not made by it (flags SPEC_NODES, users root); it is left alone: rename or delete it"},
+	{Code: NoPartition, Where: AtPass, Severity: Admin,
+		Text:    "Slurm has no partition of this name.",
+		Do:      "Add it to Slurm (`hooks install`, or `setup` on PCS), or take it out of the settings.",
+		Example: "Slurm has no partition gpu; add it, or take it out of the settings"},
+	{Code: NoNodes, Where: AtPass, Severity: Admin,
+		Text:    "Slurm has no nodes for a node group of the settings.",
+		Do:      "Run `pcs-capacity hooks install` on the controller, or list the nodes in slurm.conf.",
+		Example: "Slurm has no nodes gpu-1, gpu-2, … for node group gpu; run `pcs-capacity hooks install` on its controller"},
+	{Code: NodesLost, Where: AtPass, Severity: Admin,
+		Text:    "Slurm no longer shows nodes of a partition: before 25.05.7 and 25.11.3 it loses nodes that power down while slurmctld restarts. A note at first, in case slurmctld was restarting.",
+		Do:      "Update Slurm, then restart slurmctld.",
+		Example: "Slurm no longer shows nodes gpu-[2-3] of partition gpu, so that no job gets them; update Slurm to 25.05.7, 25.11.3 or newer (an older one loses nodes that power down while slurmctld restarts), then restart slurmctld"},
+	{Code: OutOfService, Where: AtPass, Severity: Admin,
+		Text:    "Nodes of an open reservation are drained, down or failed, for the reason that Slurm shows.",
+		Do:      "Remove the cause, then give the nodes back as the sentence says.",
+		Example: "cr-1 is open and paid, and no job gets nodes gpu-2 (drain: NVLink); when that is mended: `scontrol update nodename=gpu-2 state=resume`"},
+	{Code: NodesUnused, Where: AtPass, Severity: Note,
+		Text:    "A PCS compute node group is larger than `max_nodes`, which was lowered since `setup`. Jobs are kept off the nodes beyond it, which are paid for.",
+		Do:      "Raise `max_nodes` to use them.",
+		Example: "slot gpu-a has 4 nodes, of which max_nodes lets jobs use 2: none starts on gpu-a-[3-4]; set max_nodes = 4 in the settings to use them"},
+	{Code: FeatureMissing, Where: AtPass, Severity: Admin,
+		Text:    "The node group has two slots, and its nodes lack the feature of their slot.",
+		Do:      "Run `pcs-capacity hooks install`, or add the feature in slurm.conf.",
+		Example: "nodes gpu-a-[1-4] lack Features=gpu-a in slurm.conf, so that jobs cannot be kept in the slot of their reservation; add it"},
+	{Code: AllowAccounts, Where: AtPass | AtSetup, Severity: Admin,
+		Text:    "Slurm's AllowAccounts is not the `allow_accounts` of the partition.",
+		Do:      "Add AllowAccounts as the sentence says.",
+		Example: "partition gpu: allow_accounts is nlp, but Slurm's AllowAccounts is ALL; add AllowAccounts=nlp to its line in slurm.conf",
+		More:    "security.md#who-may-use-a-partition"},
+	{Code: AccountsUnchecked, Where: AtPass, Severity: Admin,
+		Text:    "Slurm does not check the account that a user writes, so `allow_accounts` has no effect.",
+		Do:      "Set AccountingStorageEnforce=associations.",
+		Example: "allow_accounts has no effect, because Slurm takes any account that a user writes; set AccountingStorageEnforce=associations",
+		More:    "security.md#who-may-use-a-partition"},
+	{Code: AllowGroups, Where: AtPass, Severity: Admin,
+		Text:    "Slurm's AllowGroups is not the `allow_groups` of the partition.",
+		Do:      "Run `pcs-capacity hooks install`, or write AllowGroups into the partition's line.",
+		Example: "partition gpu: allow_groups is nlp, but Slurm's AllowGroups is ALL; add AllowGroups=nlp to its line in slurm.conf"},
+	{Code: OrphanFound, Where: AtPass, Severity: Note,
+		Text:    "Instances that no node stands for hold places.",
+		Do:      "Nothing: `sync` ends them. If it comes again, see `suspend.log`.",
+		Example: "instance i-2 (gone-7) holds a place in cr-1: Slurm has no such node; sync ends what it sees so twice"},
+	{Code: ForeignMark, Where: AtPass, Severity: Admin,
+		Text:    "Instances carry another cluster's mark, or an old one of this cluster. Nothing ends them.",
+		Do:      "End them yourself if nobody needs them.",
+		Example: "instance i-3 (gpu-1) has the mark ml-0123abcd, this cluster's is ml-fedc4321; nothing here ends it"},
+	{Code: WrongInstance, Where: AtPass, Severity: Admin,
+		Text:    "The Prolog found an instance that differs from the reservation of its slot.",
+		Do:      "Power the node down: `scontrol update nodename=NODE state=power_down`.",
+		Example: "node gpu-1: its instance i-7 is a p4d.24xlarge, but reservation cr-1 is for p5.48xlarge; find out what launched it, and power the node down"},
+	{Code: HostFailed, Where: AtPass | AsNotice, Severity: Admin,
+		Text:    "One more host of a block has failed, or a node has failed the health command each time.",
+		Do:      "Open a case with AWS Support.",
+		Example: "partition gpu: 1 of 4 hosts of cr-0 have failed, 3 are usable; open a case with AWS Support",
+		More:    "operations.md#when-something-fails"},
+	{Code: HealthUnknown, Where: AtPass, Severity: Admin,
+		Text:    "A node gets jobs, and the health command has not shown that it is healthy: the sentence has the reason. The problem goes away after an hour.",
+		Do:      "Remove the reason, before the next node boots.",
+		Example: "node gpu-1 gets jobs without having shown that it is healthy: Invalid account",
+		More:    "operations.md#looking-at-nodes-before-jobs-do"},
+	{Code: HealthFailed, Where: AtPass, Severity: Admin,
+		Text:    "A node has failed the health command and is drained.",
+		Do:      "Open a case with AWS Support, with the file that the sentence names.",
+		Example: "node gpu-1 of cr-1 has failed the health command 2 times, the last time with exit status 1; the facts are in /var/lib/pcs-capacity/health/gpu-1-cr-1.json; it is drained: open a case with AWS Support",
+		More:    "operations.md#looking-at-nodes-before-jobs-do"},
+	{Code: HealthUnanswered, Where: AtPass, Severity: Admin,
+		Text:    "`squeue`, `sacct` or `scontrol` failed, so the result of the health command is not known yet.",
+		Do:      "Wait: the next pass asks again; the nodes get jobs when their time is over.",
+		Example: "asking what the health command found: squeue: Socket timed out"},
+	{Code: LaunchFailed, Where: AtPass, Severity: Admin,
+		Text:    "The last launch of these nodes failed within the hour. A user problem where the job asks for something that it cannot have.",
+		Do:      "Look up the code of the launch, which the sentence has: `pcs-capacity explain CODE`, or AWS's.",
+		Example: "partition gpu: nodes gpu-[1-2] were not launched at 2026-11-20 11:00 UTC: InsufficientInstanceCapacity: no place",
+		More:    "reasons.md#of-launches"},
+	{Code: NeverStarts, Where: AtPass | AsNotice, Severity: User,
+		Text:    "A waiting job can never start as it is. Its `AdminComment` says so as well.",
+		Do:      "Its owner changes it as the sentence says, or cancels it.",
+		Example: "job 7 can never start: the job asks for 5 nodes, but the largest reservation of partition gpu that it may use has 4; use --nodes=4"},
+	{Code: LimitKept, Where: AtPass, Severity: Note,
+		Text:    "Accounting leaves these jobs less than the time to the fence, or nobody knows how much: the sentence has the limit or the reason.",
+		Do:      "Nothing. If the jobs should go on, give them more with `sacctmgr`.",
+		Example: "time limits of running jobs: GrpTRESMins of cpu of QOS metered leaves less than the time to the fence (job 2)"},
+	{Code: ChangeFailed, Where: AtPass, Severity: Admin,
+		Text:    "Slurm or AWS refused a change that `sync` made; the sentence has its words.",
+		Do:      "Wait: the next pass tries it again. If it stays, do as the words say.",
+		Example: "slot gpu: placed the fence pcs-capacity-fence-gpu.cr-1.0123abcd: scontrol: Access/permission denied"},
+	{Code: StateFile, Where: AtPass, Severity: Admin,
+		Text:    "A file in `state_dir` cannot be read or written.",
+		Do:      "See its owner and the disk. The file that the sentence names can be deleted.",
+		Example: "reading the cluster's id: permission denied"},
+	{Code: AnotherRuns, Where: AtPass, Severity: Admin,
+		Text:    "Another program has a lock in `state_dir/private`; the sentence names its process and host.",
+		Do:      "Wait until it ends. One that is stopped (`kill -STOP`) keeps its lock until it is continued or ended.",
+		Example: "another pass runs: process 4711 on ctl has /var/lib/pcs-capacity/private/pass.lock; wait until it ends, or end it"},
+	{Code: AnotherWatches, Where: AtPass, Severity: Admin,
+		Text:    "Two services work with one `state_dir`; the sentence names the other's process and host.",
+		Do:      "Let one host run it.",
+		Example: "another `sync --watch` works with /var/lib/pcs-capacity as well, process 4711 on ctl; stop one of them"},
+	{Code: SettingsBroken, Where: AtPass, Severity: Admin,
+		Text:    "The settings have an error, which the sentence names; those of before stay in use.",
+		Do:      "Correct the file; the next pass reads it.",
+		Example: `/etc/pcs-capacity/config.toml:1: unknown key "regoin"; did you mean "region"?; the settings of before stay in use`},
+	{Code: HeartbeatLost, Where: AtPass | AsNotice, Severity: Admin,
+		Text:    "AWS has not answered `sync` for longer than `stale_after`, or the service does not run.",
+		Do:      "See `journalctl -u pcs-capacity-sync`, and AWS's code there; without one, whether this host reaches AWS.",
+		Example: "sync last saw AWS 25m ago; keep `pcs-capacity sync --watch` running",
+		More:    "errors.md"},
+	{Code: DeliveryFailed, Where: AtPass, Severity: Admin,
+		Text:    "The metrics file cannot be written, or `[notify]` did not deliver: the sentence has the cause.",
+		Do:      "Remove the cause; the next pass tries again.",
+		Example: "[notify] webhook at hooks.example.com answers 500 Internal Server Error"},
+	{Code: HasOpened, Where: AsNotice, Severity: Note,
+		Text:    "A reservation has opened.",
+		Do:      "Nothing: waiting jobs start. If none does, `pcs-capacity explain PARTITION`.",
+		Example: "cr-1 is open: 4 x p5.48xlarge for slot gpu, free of jobs by 2026-11-21 11:20 UTC"},
+	{Code: HasClosed, Where: AsNotice, Severity: Note,
+		Text:    "A reservation that had opened is over.",
+		Do:      "Take it out of the settings.",
+		Example: "cr-1 of slot gpu is over (expired)",
+		More:    "operations.md#in-the-life-of-a-block"},
+	{Code: FenceNear, Where: AsNotice, Severity: Note,
+		Text:    "An hour is left before a fence; again after an extension.",
+		Do:      "Let jobs save their work. If they need longer, extend the block soon: EC2 takes that until 1 hour before its end.",
+		Example: "cr-1 must be free of jobs by 2026-11-21 11:20 UTC, in 1h",
+		More:    "buying.md"},
+	{Code: PaymentFailed, Where: AsNotice, Severity: Admin,
+		Text:    "A block will not open, because it was not paid.",
+		Do:      "Settle it with AWS Billing, then buy another one; take this one out of the settings.",
+		Example: "the payment of cr-1 for slot gpu has failed: it will not open"},
+	{Code: NodesIdle, Where: AsNotice, Severity: Note,
+		Text:    "Nodes of an open block have had no job for `idle_after`.",
+		Do:      "See with `pcs-capacity explain PARTITION` which jobs wait, and why; tell users that there is room.",
+		Example: "2 nodes of slot gpu, which are paid for in cr-1, have had no job since 2026-11-20 11:00 UTC"},
+	{Code: NoSuccessor, Where: AsNotice, Severity: Admin,
+		Text:    "A slot has no next block, and its last fence is less than `successor` away.",
+		Do:      "Buy the next one, or extend this one.",
+		Example: "slot gpu has no block after cr-1, whose last job must be gone by 2026-11-21 11:20 UTC",
+		More:    "buying.md"},
+	{Code: IsSetUp, Where: AsNotice, Severity: Note,
+		Text:    "With `roll_over`: the next block has its slot, and its nodes are in the queue.",
+		Do:      "Nothing.",
+		Example: "cr-2 is set up: slot gpu-b has it from 2026-11-21 11:30 UTC"},
+	{Code: WrongZone, Where: AtPass | AtSetup, Severity: Admin,
+		Text:    "A node group has no subnet in the Availability Zone of its reservation.",
+		Do:      "Use a subnet in that zone.",
+		Example: "reservation cr-0 is in use2-az1, but node group gpu has only subnet-0a in use2-az2; use a subnet in use2-az1"},
+	{Code: ZoneNotKnown, Where: AtSetup, Severity: Admin,
+		Text:    "EC2 does not show yet in which Availability Zone the reservation is.",
+		Do:      "Run the command again once EC2 shows a zone.",
+		Example: "EC2 does not say yet in which Availability Zone reservation cr-0 is, so no subnet can be checked; run this again once EC2 shows a zone for it"},
+	{Code: WrongType, Where: AtPass | AtSetup, Severity: Admin,
+		Text:    "A node group launches other instance types than its reservation has.",
+		Do:      "Use the instance type of the reservation, or another reservation.",
+		Example: "reservation cr-0 is for p5.48xlarge, but node group gpu launches p4d.24xlarge; use instance type p5.48xlarge, or another reservation"},
+	{Code: WrongPlatform, Where: AtPass | AtSetup, Severity: Admin,
+		Text:    "The image of a node group has another platform than its reservation.",
+		Do:      "Use an image for that platform, or another reservation.",
+		Example: "reservation cr-0 is for platform Linux/UNIX, but the image of node group gpu is for Red Hat Enterprise Linux; use an image for Linux/UNIX, or another reservation"},
+	{Code: WrongPurchase, Where: AtPass | AtSetup, Severity: Admin,
+		Text:    "A node group does not buy the kind of its reservation.",
+		Do:      "Set `purchase_option` as the fix says.",
+		Example: `reservation cr-0 is of kind capacity-block, but node group gpu buys odcr; set purchase_option = "capacity-block"`},
+	{Code: WrongTenancy, Where: AtPass | AtSetup, Severity: Admin,
+		Text:    "A reservation has another tenancy than nodes are launched with.",
+		Do:      "Use a reservation of default tenancy.",
+		Example: "reservation cr-0 has tenancy dedicated, but node groups launch with default tenancy; use a reservation of default tenancy"},
+	{Code: WrongSize, Where: AtSetup, Severity: Admin,
+		Text:    "A node group would have more nodes than its reservation has instances.",
+		Do:      "Use fewer nodes, or another reservation.",
+		Example: "reservation cr-0 has 4 instances, but node group gpu would have up to 8 nodes; use at most 4 nodes"},
+	{Code: HasEnded, Where: AtSetup, Severity: Admin,
+		Text:    "The reservation has ended.",
+		Do:      "Choose one that has not ended.",
+		Example: "reservation cr-0 is cancelled; choose a reservation that is scheduled or active"},
+	{Code: PaymentPending, Where: AtSetup, Severity: Admin,
+		Text:    "The payment of the reservation is still pending.",
+		Do:      "Run the command again once its state is scheduled; EC2 bills within 5 minutes to 12 hours.",
+		Example: "the payment of reservation cr-0 is still pending; run this again once its state is scheduled; EC2 bills within 5 minutes to 12 hours"},
+	{Code: WrongState, Where: AtSetup, Severity: Admin,
+		Text:    "The reservation cannot be used in its state.",
+		Do:      "Choose one that is scheduled or active, or wait.",
+		Example: "reservation cr-0 is in state assessing; run this again once its state is scheduled or active"},
+	{Code: ReservationUnknown, Where: AtSetup, Severity: Admin,
+		Text:    "EC2 has no such reservation in this region.",
+		Do:      "Check its id and `--region`.",
+		Example: `EC2 has no reservation "cr-9" in us-east-2 (InvalidCapacityReservationId.NotFound)`},
+	{Code: ReservationInUse, Where: AtSetup, Severity: Admin,
+		Text:    "Instances of the reservation are used already.",
+		Do:      "End them, or choose another reservation.",
+		Example: "2 of the 4 instances of reservation cr-0 are used already: node group cpu; give --max-nodes 2 or less"},
+	{Code: NoCluster, Where: AtSetup, Severity: Admin,
+		Text:    "No PCS cluster is given, or none has that name.",
+		Do:      "Give `--cluster` with a name that the fix lists.",
+		Example: "no cluster is given; use one of ml"},
+	{Code: ClusterStatus, Where: AtSetup, Severity: Admin,
+		Text:    "The PCS cluster cannot be changed in its state.",
+		Do:      "Wait until it is ACTIVE.",
+		Example: "cluster ml is UPDATING; run this again once it is ACTIVE"},
+	{Code: SlurmTooOld, Where: AtSetup, Severity: Admin,
+		Text:    "PCS needs Slurm 24.05 for Capacity Blocks.",
+		Do:      "Use a cluster with a newer Slurm.",
+		Example: "cluster ml has Slurm 23.11, but PCS needs 24.05 for Capacity Blocks; use a cluster with a newer Slurm"},
+	{Code: BadName, Where: AtSetup, Severity: Admin,
+		Text:    "A queue, node group or slot cannot have this name.",
+		Do:      "Choose another one.",
+		Example: `"gpu!" cannot name a PCS queue: it has 3 to 25 letters, digits and hyphens, and starts with a letter; choose another --queue`},
+	{Code: NotOurs, Where: AtSetup, Severity: Admin,
+		Text:    "A thing in AWS has the name, but not our tag, so it is not changed.",
+		Do:      "Choose another name, or tag it.",
+		Example: "queue gpu exists, but does not carry our tag, so it is not changed"},
+	{Code: OtherQueue, Where: AtSetup, Severity: Admin,
+		Text:    "A compute node group belongs to another queue, or is in one as well.",
+		Do:      "Give `--queue` with that one, or take the node group out of it first.",
+		Example: "compute node group gpu-a was made for queue train; give --queue train"},
+	{Code: SlotsTaken, Where: AtSetup, Severity: Admin,
+		Text:    "Both slots of the node group are taken.",
+		Do:      "Run the command again after a reservation has ended, or choose another `--node-group`.",
+		Example: "both slots of node group gpu are taken: gpu-a has cr-0 until 2026-11-25 11:30 UTC, gpu-b has cr-1 until 2026-12-02 11:30 UTC"},
+	{Code: NodesInUse, Where: AtSetup, Severity: Admin,
+		Text:    "The change would replace instances under their jobs.",
+		Do:      "Wait until the reservation has ended, or until the nodes are down.",
+		Example: "node group gpu-a has 4 instances, which this change would replace under their jobs: image"},
+	{Code: QuotaNodeGroups, Where: AtSetup, Severity: Admin,
+		Text:    "PCS allows no more compute node groups in the cluster.",
+		Do:      "Delete one whose block has ended.",
+		Example: "cluster ml has 10 compute node groups, and PCS allows no more than 10"},
+	{Code: QuotaQueues, Where: AtSetup, Severity: Admin,
+		Text:    "PCS allows no more queues in the cluster.",
+		Do:      "Use one of them, or delete one.",
+		Example: "cluster ml has 10 queues, and PCS allows no more than 10"},
+	{Code: ClusterSize, Where: AtSetup, Severity: Admin,
+		Text:    "The nodes of all node groups together are more than the size of the cluster allows.",
+		Do:      "Give a smaller `--max-nodes`, lower the maximum of another node group, or use a larger cluster.",
+		Example: "cluster ml is SMALL and may have 32 nodes; with 8 in gpu-a the maxima of its node groups add up to 40; give --max-nodes 0 or less, lower the maximum of another node group, or use a larger cluster"},
+	{Code: UnknownSettings, Where: AtSetup, Severity: Admin,
+		Text:    "PCS has settings that this version does not know; the change could lose them.",
+		Do:      "Change the thing in PCS, or give `--drop-unknown` if they may be lost.",
+		Example: "queue gpu has settings that this version of pcs-capacity does not know, and this change could lose them: x"},
+	{Code: LikeUnknown, Where: AtSetup, Severity: Admin,
+		Text:    "There is nothing to copy from under the name of `--like`.",
+		Do:      "Give `--like` with a name that the fix lists, or the values themselves.",
+		Example: `cluster ml has no compute node group "cpu" to copy from (--like); use one of login`},
+	{Code: BadUserData, Where: AtSetup, Severity: Admin,
+		Text:    "The user data cannot be used.",
+		Do:      "Give other user data with `--user-data-file`.",
+		Example: "the user data has 20000 bytes as a MIME multi-part archive; EC2 takes 16384; let it fetch the rest from Amazon S3"},
+	{Code: BadImage, Where: AtSetup, Severity: Admin,
+		Text:    "No image is given, or EC2 does not have it.",
+		Do:      "Give `--ami`.",
+		Example: "no image is given for the nodes; give --ami, or --like with a node group that has one"},
+	{Code: WrongArchitecture, Where: AtSetup, Severity: Admin,
+		Text:    "The image has another architecture than the instance type.",
+		Do:      "Give an image for it with `--ami`.",
+		Example: "image ami-0 is for arm64, but p5.48xlarge runs x86_64; give an image for x86_64 with --ami"},
+	{Code: RootVolumeTooSmall, Where: AtSetup, Severity: Admin,
+		Text:    "The root volume is too small for the image.",
+		Do:      "Give a larger `--root-volume-size`.",
+		Example: "a root volume of 10 GiB is too small for image ami-0, which has 30; give --root-volume-size 30 or more"},
+	{Code: InstanceProfile, Where: AtSetup, Severity: Admin,
+		Text:    "No instance profile is given, or nodes cannot run with it.",
+		Do:      "Give `--instance-profile`.",
+		Example: "IAM has no instance profile nodes; name one that exists with --instance-profile",
+		More:    "permissions.md"},
+	{Code: KeyPair, Where: AtSetup, Severity: Admin,
+		Text:    "The key pair does not exist.",
+		Do:      "Make it, or copy from a node group that names another or none.",
+		Example: `the launch template of cpu names key pair "old", which EC2 does not have; make that key pair, or give --like with a node group that names another or none`},
+	{Code: PlacementGroup, Where: AtSetup, Severity: Admin,
+		Text:    "The reservation takes launches in a placement group only, which this account does not have.",
+		Do:      "Use another reservation.",
+		Example: "reservation cr-0 takes launches in placement group pg only, which this account does not have; use another reservation"},
+	{Code: SecurityGroups, Where: AtSetup, Severity: Admin,
+		Text:    "No security group is given, or one cannot be used in this VPC.",
+		Do:      "Give `--security-groups`.",
+		Example: "EC2 has no security group sg-0 in us-east-2; name existing ones with --security-groups"},
+	{Code: NoSubnets, Where: AtSetup, Severity: Admin,
+		Text:    "No subnet is given for the nodes.",
+		Do:      "Give `--subnet-ids`.",
+		Example: "no subnet is given for the nodes; name subnets of one VPC in use2-az1 with --subnet-ids"},
+	{Code: SubnetUnknown, Where: AtSetup, Severity: Admin,
+		Text:    "EC2 has no such subnet in this region.",
+		Do:      "Give others with `--subnet-ids`.",
+		Example: "EC2 has no subnet subnet-9 in us-east-2"},
+	{Code: SubnetVPC, Where: AtSetup, Severity: Admin,
+		Text:    "A subnet is in another VPC.",
+		Do:      "Give others with `--subnet-ids`.",
+		Example: "subnet subnet-9 is outside the VPC vpc-0 of the cluster; name subnets of the cluster's VPC with --subnet-ids"},
+	{Code: Addresses, Where: AtSetup, Severity: Admin,
+		Text:    "The subnet has too few free addresses for the nodes.",
+		Do:      "Use a larger subnet, free some addresses, or give a smaller `--max-nodes`.",
+		Example: "subnet subnet-0a has free addresses for 3 nodes, but there are to be 4"},
+	{Code: TypeWithoutEFA, Where: AtSetup, Severity: Admin,
+		Text:    "The instance type has no EFA.",
+		Do:      "Leave out `--efa`.",
+		Example: "g6.2xlarge has no EFA, so there is none to set up with --efa all; leave out --efa"},
+	{Code: ConfServer, Where: AtSetup, Severity: Admin,
+		Text:    "`--conf-server` names no host.",
+		Do:      "Write it as HOST or HOST:PORT.",
+		Example: `--conf-server "a b" is no host; write it as HOST or HOST:PORT`},
+	{Code: InstallFrom, Where: AtSetup, Severity: Admin,
+		Text:    "`--install-from` names no package that nodes could fetch.",
+		Do:      "Name a package, such as s3://BUCKET/pcs-capacity.deb.",
+		Example: "--install-from ftp://x cannot be used: its scheme is ftp"},
+	{Code: WrongProvider, Where: AtSetup, Severity: Admin,
+		Text:    "The partition of the settings has another provider.",
+		Do:      "Give `--provider` with that one, or choose another `--queue`.",
+		Example: `partition "gpu" of /etc/pcs-capacity/conf.d/gpu.toml has provider "ec2"`},
+	{Code: NotSelected, Where: AtSetup, Severity: Admin,
+		Text:    "`select` of the node group does not find the reservation.",
+		Do:      "Tag it or put it into the resource group, as `select` says, or choose another `--node-group`.",
+		Example: `node_group "gpu" of the settings selects its reservations, and cr-0 is none of them`},
+	{Code: BadSettings, Where: AtSetup, Severity: Admin,
+		Text:    "The settings would not be valid with this node group.",
+		Do:      "Choose another `--node-group`, or correct the settings.",
+		Example: `node_group "gpu": slots = 3, it is 1 or 2`},
+	{Code: ConfigFile, Where: AtSetup, Severity: Admin,
+		Text:    "A file of the settings cannot be read, or somebody else wrote it.",
+		Do:      "Make it readable, choose another `--queue`, or move the file away.",
+		Example: `/etc/pcs-capacity/conf.d/gpu.toml is there, but is not ours and has no partition "gpu"`},
+	{Code: ConfigCluster, Where: AtSetup, Severity: Admin,
+		Text:    "The settings are for another cluster.",
+		Do:      "Set `cluster` as the fix says, or name other settings with `--config`.",
+		Example: `/etc/pcs-capacity/config.toml is for cluster "ml", not for train`},
+	{Code: ConfigRegion, Where: AtSetup, Severity: Admin,
+		Text:    "The settings are for another region.",
+		Do:      "Set `region` as the fix says.",
+		Example: "/etc/pcs-capacity/config.toml is for region us-east-1, but the cluster is in us-east-2"},
+	{Code: PartitionFile, Where: AtSetup, Severity: Admin,
+		Text:    "The partition is in a file that `setup` does not write.",
+		Do:      "Add the lines of the fix to that file.",
+		Example: `partition "gpu" is written in /etc/pcs-capacity/config.toml, which is not ours to change`},
+	{Code: NodeGroupName, Where: AtSetup, Severity: Admin,
+		Text:    "Another partition of the settings has a node group of this name.",
+		Do:      "Choose another `--node-group`.",
+		Example: `node_group "gpu" is already in partition "train" of /etc/pcs-capacity/config.toml`},
+	{Code: ConfigFolder, Where: AtSetup, Severity: Admin,
+		Text:    "The settings cannot be written here.",
+		Do:      "Run the command as a user who may write there, such as root, or name other settings with `--config`.",
+		Example: "the settings cannot be written: open /etc/pcs-capacity/conf.d: permission denied"},
+	{Code: StateDir, Where: AtSetup, Severity: Admin,
+		Text:    "`state_dir` cannot be written here.",
+		Do:      "Run the command as a user who may write there, such as root, or name another folder as `state_dir`.",
+		Example: "state_dir cannot be written: open /var/lib/pcs-capacity: permission denied"},
+	{Code: SlurmRights, Where: AtSetup, Severity: Admin,
+		Text:    "This user may place no reservations in Slurm, and so no fences.",
+		Do:      "Run the command as root or SlurmUser, or give this user AdminLevel=Operator with `sacctmgr`.",
+		Example: "this user may place no reservations in Slurm, and so no fences"},
+	{Code: SlurmctldSilent, Where: AtSetup, Severity: Admin,
+		Text:    "slurmctld does not answer here, so no fence can be placed.",
+		Do:      "See `systemctl status slurmctld` on the controller, or run the command where `scontrol ping` answers.",
+		Example: "slurmctld does not answer here, so no fence can be placed: Unable to contact slurm controller"},
+	{Code: FilterMissing, Where: AtSetup, Severity: Admin,
+		Text:    "The program of the submit filter is not on this host, or cannot be run.",
+		Do:      "Install the package.",
+		Example: "/usr/bin/pcs-capacity-filter cannot be run by everybody: its mode is 0750; chmod 755 /usr/bin/pcs-capacity-filter"},
+	{Code: SlurmSilent, Where: AtSetup, Severity: Admin,
+		Text:    "Slurm does not answer, so it is not known whether jobs run on the nodes.",
+		Do:      "Run the command where Slurm answers, or add `--force`.",
+		Example: "Slurm does not answer: Unable to contact slurm controller"},
+	{Code: NodesHaveInstances, Where: AtSetup, Severity: Admin,
+		Text:    "The nodes have instances.",
+		Do:      "Wait until these have ended.",
+		Example: "these nodes have instances: 4"},
+	{Code: JobsRun, Where: AtSetup, Severity: Admin,
+		Text:    "Jobs run on the nodes.",
+		Do:      "Wait until they have ended, or add `--force`.",
+		Example: "jobs run on these nodes: 7, 8"},
 }
 
-// Severity says who has to act on a problem with this code; of an unknown one, an administrator.
-func (c Code) Severity() Severity {
+// Who says who has to act.
+func (m Meaning) Who() string {
+	switch m.Severity {
+	case User:
+		return "the owner of the job"
+	case Note:
+		return "nobody"
+	}
+	return "an administrator"
+}
+
+// Page finds the page of a code.
+func (c Code) Page() (Meaning, bool) {
 	for _, m := range Codes {
 		if m.Code == c {
-			return m.Severity
+			return m, true
 		}
+	}
+	return Meaning{}, false
+}
+
+// Severity says who has to act on a problem with this code; for one of AWS's, an administrator.
+func (c Code) Severity() Severity {
+	if m, ok := c.Page(); ok {
+		return m.Severity
 	}
 	return Admin
 }

@@ -31,12 +31,13 @@ func completeLine(parser *kong.Kong) bool {
 			}
 			return ids
 		})),
-		kongcompletion.WithPredictor("partition", seen(func(s *capacity.Snapshot) (names []string) {
-			for _, p := range s.Partitions {
-				names = append(names, p.Name)
+		kongcompletion.WithPredictor("partition", seen(seenPartitions)),
+		kongcompletion.WithPredictor("explained", complete.PredictOr(seen(seenPartitions), complete.PredictFunc(func(complete.Args) (codes []string) {
+			for _, m := range capacity.Codes {
+				codes = append(codes, string(m.Code))
 			}
-			return names
-		})),
+			return codes
+		}))),
 		kongcompletion.WithPredictor("node-group", seen(func(s *capacity.Snapshot) (names []string) {
 			for _, p := range s.Partitions {
 				for _, g := range p.Groups {
@@ -53,6 +54,13 @@ func completeLine(parser *kong.Kong) bool {
 	global, _ := command.Args.(*kongcompletion.PositionalPredictor)
 	passGlobal(command.Sub, global)
 	return complete.New(parser.Model.Name, command).Complete()
+}
+
+func seenPartitions(s *capacity.Snapshot) (names []string) {
+	for _, p := range s.Partitions {
+		names = append(names, p.Name)
+	}
+	return names
 }
 
 // passGlobal tells commands of the global flags, so that they count arguments right: the

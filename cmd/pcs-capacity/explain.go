@@ -20,13 +20,16 @@ import (
 
 // ExplainCmd says why something does not start.
 type ExplainCmd struct {
-	What string `arg:"" predictor:"partition" placeholder:"JOB|NODE|PARTITION" help:"A job as squeue shows it, a node, or a partition."`
+	What string `arg:"" predictor:"explained" placeholder:"JOB|NODE|PARTITION|CODE" help:"A job as squeue shows it, a node, a partition, or a code of a message."`
 }
 
 // Help is shown below the flags.
 func (ExplainCmd) Help() string {
 	return `The first line is the answer, the last one what to do. It reads what sync last saw of AWS, asks
-Slurm, and needs no AWS credentials. Who may read the hooks' records sees the last launch too.`
+Slurm, and needs no AWS credentials. Who may read the hooks' records sees the last launch too.
+
+Of a code, such as too-long or nodes-out, it prints the page: what the code means, who has to act, what
+to do, and an example. It asks nothing for that.`
 }
 
 // factRow is one fact.
@@ -40,6 +43,11 @@ var jobNames = regexp.MustCompile(`^[0-9]+([_+].*)?$`)
 
 // Run finds out what is asked for, and explains it.
 func (c *ExplainCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.Config) error {
+	if page, known := capacity.Code(c.What).Page(); known {
+		if _, ours := cfg.Partition(c.What); !ours {
+			return showExplanation(t, explain.OfCode(page))
+		}
+	}
 	dir := state.Dir(cfg.StateDir)
 	snap, err := dir.ReadSnapshot()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -104,7 +112,7 @@ func (c *ExplainCmd) explain(ctx context.Context, cfg *config.Config, snap *capa
 		return explain.Explanation{}, err
 	}
 	if !found {
-		return explain.Explanation{}, usage("%q is no job, no node that Slurm shows, and no partition of the settings; they have %s", c.What, partitionNames(cfg))
+		return explain.Explanation{}, usage("%q is no job, no node that Slurm shows, no code, and no partition of the settings; they have %s", c.What, partitionNames(cfg))
 	}
 	return explain.OfNode(node, snap, records, slurm.Expand, now), nil
 }

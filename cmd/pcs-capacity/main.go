@@ -54,7 +54,7 @@ type CLI struct {
 	Teardown  TeardownCmd   `cmd:"" group:"use" help:"Remove what setup made for a queue, or for a node group in it."`
 	Hooks     HooksCmd      `cmd:"" group:"use" help:"Install, show or remove the scripts and settings with which Slurm runs our hooks."`
 	Status    StatusCmd     `cmd:"" group:"run" help:"Show each partition: reservation, window, nodes, jobs, next event."`
-	Explain   ExplainCmd    `cmd:"" group:"run" help:"Say why a job, a node or a partition does not start, and what to do."`
+	Explain   ExplainCmd    `cmd:"" group:"run" help:"Say why a job, a node or a partition does not start, or what a code means, and what to do."`
 	Sync      SyncCmd       `cmd:"" group:"run" help:"Reconcile Slurm with the reservations: one pass, or --watch."`
 	Check     CheckCmd      `cmd:"" group:"run" help:"Look for everything that is wrong, and say how to mend it."`
 	Canary    CanaryCmd     `cmd:"" group:"run" help:"Ask a live PCS cluster, with a small block, what no documentation says."`

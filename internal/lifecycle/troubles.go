@@ -88,7 +88,7 @@ func failedLaunches(p capacity.Partition, records []state.Record, now time.Time)
 		if r := last[nodes]; r.Code != string(capacity.OK) {
 			failed := capacity.Problemf(capacity.LaunchFailed, capacity.Subject{Partition: p.Name, Node: nodes}, "",
 				"partition %s: nodes %s were not launched at %s: %s: %s", p.Name, nodes, capacity.FormatUTC(r.At), r.Code, r.Message)
-			if capacity.Code(r.Code).Job() {
+			if capacity.Code(r.Code).Severity() == capacity.User {
 				failed.Severity = capacity.User
 			}
 			all = append(all, failed)
