@@ -70,7 +70,7 @@ func (*SetupCmd) AfterApply(g *Globals) error {
 type stepRow struct {
 	Action  setup.Action `json:"action" col:"DO"`
 	What    string       `json:"what" col:"WHAT"`
-	Name    string       `json:"name" col:"NAME"`
+	Name    string       `json:"name" col:"NAME" wrap:"yes"`
 	Details string       `json:"details" col:"DETAILS" wrap:"yes"`
 }
 
@@ -294,7 +294,7 @@ func placeFences(ctx context.Context, g *Globals, aws *ec2.Client, pcsClient *pc
 
 // finish makes the first pass with the new settings and says what users can do now.
 func (c *SetupCmd) finish(ctx context.Context, g *Globals, t *terminal.Terminal, aws *ec2.Client, pcsClient *pcs.Client, plan *setup.Plan) error {
-	complete, err := firstPass(ctx, g, t, aws, pcsClient)
+	report, complete, err := firstPass(ctx, g, t, aws, pcsClient)
 	if err != nil {
 		return err
 	}
@@ -305,25 +305,46 @@ func (c *SetupCmd) finish(ctx context.Context, g *Globals, t *terminal.Terminal,
 	if err != nil {
 		return err
 	}
+	nodes := nodesOf(cfg, c.Queue, c.NodeGroup)
+	known := c.Provider == capacity.ProviderPCS || report.Cluster != nil && nodesIn(report.Cluster, c.Queue) >= nodes
 	if plan.Reservation.State != capacity.StateActive && !plan.Reservation.Start.IsZero() {
-		t.Say("The block opens at %s; jobs can be submitted now and wait for it.", t.Time(plan.Reservation.Start))
+		can := "jobs can be submitted now and wait for it"
+		if !known {
+			can = "jobs that are submitted before wait for it"
+		}
+		t.Say("The block opens at %s; %s.", t.Time(plan.Reservation.Start), can)
 	}
 	if c.Provider == capacity.ProviderEC2 {
 		t.Say("Let Slurm know the nodes, on its controller. This shows the lines for slurm.conf and restarts slurmctld:\n  pcs-capacity hooks install")
 	}
-	t.Say("%s", whatUsersCan(plan.Reservation, cfg.Domain().Timing, c.Queue, nodesOf(cfg, c.Queue, c.NodeGroup), aws.Now()))
+	t.Say("%s", whatUsersCan(plan.Reservation, cfg.Domain().Timing, c.Queue, nodes, known, aws.Now()))
 	if !watched(cfg) {
 		t.Say("Let sync watch from now on, on one host with Slurm's administrator rights, or fences stay behind:\n  %s", strings.Join(watchCommand(g, cfg), "\n  "))
 	}
 	return nil
 }
 
-// whatUsersCan is what users can do with a reservation that has been set up.
-func whatUsersCan(r capacity.Reservation, timing capacity.Timing, queue string, nodes int, now time.Time) string {
+// nodesIn is how many nodes Slurm has in a partition.
+func nodesIn(c *lifecycle.Cluster, partition string) int {
+	for _, p := range c.Partitions {
+		if p.Name == partition {
+			return len(p.Nodes)
+		}
+	}
+	return 0
+}
+
+// whatUsersCan is what users can do with a reservation that has been set up; known: Slurm has its
+// nodes.
+func whatUsersCan(r capacity.Reservation, timing capacity.Timing, queue string, nodes int, known bool, now time.Time) string {
 	if w := timing.Window(r); !w.Unbounded() && !w.Fence.After(now) {
 		return fmt.Sprintf("No job starts in %s any more: jobs had to be gone by %s. Users of %s wait for its next reservation.", r.ID, capacity.FormatUTC(w.Fence), queue)
 	}
-	return fmt.Sprintf("Users can submit:\n  sbatch --partition=%s --nodes=%d train.sh", queue, nodes)
+	when := "Users can submit"
+	if !known {
+		when = "Then users can submit"
+	}
+	return fmt.Sprintf(when+":\n  sbatch --partition=%s --nodes=%d train.sh", queue, nodes)
 }
 
 // watched reports whether a `sync --watch` works with these settings.
@@ -337,13 +358,13 @@ func watched(cfg *config.Config) bool {
 
 // firstPass makes a pass with the settings as they are now. What it could not do is said; complete
 // is false then.
-func firstPass(ctx context.Context, g *Globals, t *terminal.Terminal, aws *ec2.Client, pcsClient *pcs.Client) (complete bool, err error) {
+func firstPass(ctx context.Context, g *Globals, t *terminal.Terminal, aws *ec2.Client, pcsClient *pcs.Client) (report lifecycle.Report, complete bool, err error) {
 	cfg, err := readConfig(g)
 	if err != nil {
-		return false, fmt.Errorf("reading the new settings: %w", err)
+		return report, false, fmt.Errorf("reading the new settings: %w", err)
 	}
 	sayUntold(t, aws) // a pass has its own
-	report, err := onePass(ctx, cfg, aws, pcsClient)
+	report, err = onePass(ctx, cfg, aws, pcsClient)
 	for _, d := range report.Done {
 		t.Say("%s", d)
 	}
@@ -360,7 +381,7 @@ func firstPass(ctx context.Context, g *Globals, t *terminal.Terminal, aws *ec2.C
 			t.Say("%s", p)
 		}
 	}
-	return err == nil, nil
+	return report, err == nil, nil
 }
 
 func nodesOf(cfg *config.Config, queue, group string) int {

@@ -94,7 +94,7 @@ func (c *TeardownCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal,
 		err = change.run(ctx, g, t, cfg)
 	}
 	if err == nil && torn && cfg.Found {
-		_, err = firstPass(ctx, g, t, aws, pcsClient)
+		_, _, err = firstPass(ctx, g, t, aws, pcsClient)
 	}
 	if err != nil {
 		return err

@@ -130,7 +130,9 @@ func (g *grid) fit(width int) (wrapped int) {
 			out[i] = total(leastWrapped) > width
 		}
 	}
-	wrapped = leastWrapped + max(0, width-total(leastWrapped))
+	for wrapped = leastWrapped; wrapped < width && total(wrapped+1) <= width; wrapped++ {
+		// broken cells of several columns become equally wide
+	}
 	g.leaveOut(out)
 	return wrapped
 }
