@@ -20,6 +20,12 @@ type Answer struct {
 	Problem error
 	// Job is one that the effect submitted.
 	Job string
+	// Messages tell what was done, where the effect's own sentence does not: what setup began,
+	// nodes of which only some are left. Nil for the sentence.
+	Messages []string
+	// Setback is what keeps setup from going on, in AWS's words: a problem until it is over, and
+	// no failure of the pass, which has done all that jobs depend on now.
+	Setback string
 }
 
 // Result is an effect with its answer, from which the pass learns.
@@ -76,10 +82,64 @@ func (x *executor) Do(ctx context.Context, e capacity.Effect) Answer {
 		return Answer{Err: x.State.KeepHealth(e.Health)}
 	case PowerUp:
 		return Answer{Err: x.Slurm.PowerUp(ctx, e.Nodes)}
+	case ReturnNodes:
+		return x.returnNodes(ctx, e)
+	case EndInstance:
+		return Answer{Err: x.EC2.Terminate(ctx, []string{e.Instance})}
+	case DrainMisplaced:
+		if err := x.Slurm.Drain(ctx, []string{e.Node}, "pcs-capacity: "+e.Differs); err != nil {
+			return Answer{Err: err}
+		}
+		return Answer{Problem: x.State.DropMisplaced(e.Node)}
+	case KeepNotMisplaced:
+		return Answer{Err: x.State.DropMisplaced(e.Node)}
+	case Release:
+		if e.Err = x.EC2.Release(ctx, e.ID); e.Err != nil {
+			return Answer{Err: e.Err, Messages: []string{e.Sentence(capacity.Did)}}
+		}
+		return Answer{}
+	case KeepReleased:
+		return Answer{Err: x.State.Released(e.At, e.Names...)}
+	case SetUpSlot:
+		did, err := x.RollOver.SetUp(ctx, e.Partition, e.group, e.Block, e.Setback.Problem != "")
+		return x.rolled(e.Rolling, did, err)
+	case RemoveSlot:
+		did, err := x.RollOver.Remove(ctx, e.Partition, e.Slot)
+		return x.rolled(e.Rolling, did, err)
+	case KeepSetbacks:
+		return Answer{Err: x.State.KeepSetbacks(e.Setbacks)}
 	case PowerDown:
 		return Answer{Err: x.Slurm.PowerDown(ctx, e.Nodes, e.Reason)}
 	}
 	return Answer{Err: fmt.Errorf("pcs-capacity: nobody carries out %T", e)}
+}
+
+func (x *executor) returnNodes(ctx context.Context, e ReturnNodes) Answer {
+	answer := Answer{}
+	if e.StillOff {
+		again, err := x.Slurm.Look(ctx)
+		if err != nil {
+			return Answer{Err: err}
+		}
+		if e.Nodes = again.those(e.Nodes, func(n Node) bool { return n.PoweredDown }); len(e.Nodes) == 0 {
+			return Answer{NotTried: true}
+		}
+		answer.Messages = []string{e.Sentence(capacity.Did)}
+	}
+	answer.Err = x.Slurm.PowerDownForce(ctx, e.Nodes, e.Reason)
+	return answer
+}
+
+// rolled is what setup answers: what it began, and what is in the way.
+func (x *executor) rolled(r Rolling, did []string, err error) Answer {
+	answer := Answer{Messages: []string{}}
+	for _, sentence := range did {
+		answer.Messages = append(answer.Messages, r.doing()+": "+sentence)
+	}
+	if err != nil {
+		answer.Setback, _ = x.EC2.Explain(err)
+	}
+	return answer
 }
 
 func (x *executor) changeGuard(ctx context.Context, e ChangeGuard) error {
@@ -133,11 +193,16 @@ func (p *pass) note(r Result) {
 	if r.Problem != nil {
 		p.problem(capacity.StateFile, r.Problem)
 	}
-	sentence, about := r.Effect.Sentence(capacity.Did), r.Effect.About()
+	about, messages := r.Effect.About(), r.Messages
+	if sentence := r.Effect.Sentence(capacity.Did); messages == nil && sentence != "" {
+		messages = []string{sentence}
+	}
 	switch {
 	case r.NotTried:
-	case sentence != "":
-		p.did(Done{Do: r.Effect.Code(), Slot: about.Slot, Job: cmp.Or(about.Job, r.Job), Message: sentence}, r.Err)
+	case messages != nil:
+		for _, m := range messages {
+			p.did(Done{Do: r.Effect.Code(), Slot: about.Slot, Job: cmp.Or(about.Job, r.Job), Message: m}, r.Err)
+		}
 	case r.Err != nil && strings.HasPrefix(r.Effect.Code(), "keep-"):
 		p.problem(capacity.StateFile, r.Err)
 		p.fail(r.Err)

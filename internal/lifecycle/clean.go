@@ -56,85 +56,118 @@ func Clean(ctx context.Context, s Sources, dryRun bool) ([]Needless, error) {
 			return nil, fmt.Errorf("asking Slurm: %w", err)
 		}
 	}
-	return s.clean(ctx, mark, dryRun)
-}
-
-func (s Sources) clean(ctx context.Context, mark string, dryRun bool) ([]Needless, error) {
-	// Before EC2: what is ordered from now on is nobody's yet.
-	ledger, ledgerErr := s.State.Held(time.Time{})
-	unheard := map[string]bool{}
-	for _, h := range ledger {
-		unheard[h.Token] = h.ReservationID == ""
-	}
-	held, err := s.EC2.Holds(ctx, mark)
+	held, err := s.seeHeld(ctx, mark)
 	if err != nil {
 		return nil, err
 	}
-	now := s.MachineTime().Add(s.EC2.Offset()) // which EC2's answer tells
-	// After EC2: a job has had its nodes since before anything was held for it, so that one
-	// which is not booting now waits for nothing of this any more.
-	var booting map[capacity.JobRun]bool
-	if slices.ContainsFunc(held, func(r capacity.Reservation) bool { _, forJobs := r.HeldFor(); return forJobs }) {
-		if booting, err = s.booting(ctx); err != nil {
-			booting = nil
-		}
-	}
-	var found []Needless
-	var gone []string
-	for _, r := range held {
-		why := r.Needless(mark, booting, unheard, now)
-		if why == "" {
-			continue
-		}
-		n := Needless{Reservation: r, Why: why}
-		cost, known := s.Settings.Reserve.Cost(r.InstanceType, r.Available, time.Hour)
-		n.PerHour, n.PriceUnknown = cost, !known
+	found := []Needless{}
+	x := executor{Sources: s}
+	var results []Result
+	for _, e := range heldForNothing(held, s.Settings) {
+		r := Result{Effect: e}
 		if !dryRun {
-			if n.Err = s.EC2.Release(ctx, r.ID); n.Err == nil {
-				gone = append(gone, r.ID, r.Tags[capacity.TagToken])
-			}
+			r.Answer = x.Do(ctx, e)
 		}
-		found = append(found, n)
+		n := e.(Release).Needless
+		n.Err = r.Err
+		found, results = append(found, n), append(results, r)
 	}
-	if dryRun {
-		return found, ledgerErr
+	if names := held.released(results); !dryRun && len(names) > 0 && held.Err == nil {
+		held.Err = x.Do(ctx, KeepReleased{held.Now, names}).Err
 	}
-	gone = append(gone, s.goneOf(ctx, ledger, held, now)...)
-	if len(gone) > 0 && ledgerErr == nil {
-		ledgerErr = s.State.Released(now, gone...)
-	}
-	return found, ledgerErr
+	return found, held.Err
 }
 
-// goneOf are the tokens or ids of entries of the ledger for which nothing is held any more, or
-// never was.
-func (s Sources) goneOf(ctx context.Context, ledger []capacity.Held, held []capacity.Reservation, now time.Time) (names []string) {
+// Held is what was seen of what we hold for a cluster.
+type Held struct {
+	Mark string
+	// Ledger is what hooks and commands have written down, as far as it could be read.
+	Ledger []capacity.Held
+	Err    error
+	// ODCRs are those that EC2 shows. Gone are ids of the ledger that it shows as ended.
+	ODCRs []capacity.Reservation
+	Gone  []string
+	// Booting are the runs of jobs that have their nodes and wait for them to boot; nil if that
+	// is not known.
+	Booting map[capacity.JobRun]bool
+	Now     time.Time
+}
+
+// seeHeld reads what is held, in the order that proves that nobody needs it. The error is for
+// what could not be asked.
+func (s Sources) seeHeld(ctx context.Context, mark string) (h Held, err error) {
+	h.Mark = mark
+	// Before EC2: what is ordered from now on is nobody's yet.
+	h.Ledger, h.Err = s.State.Held(time.Time{})
+	if h.ODCRs, err = s.EC2.Holds(ctx, mark); err != nil {
+		return h, err
+	}
+	h.Now = s.MachineTime().Add(s.EC2.Offset()) // which EC2's answer tells
+	// After EC2: a job has had its nodes since before anything was held for it. One that
+	// is not booting now waits for nothing of this any more.
+	if slices.ContainsFunc(h.ODCRs, func(r capacity.Reservation) bool { _, forJobs := r.HeldFor(); return forJobs }) {
+		if h.Booting, err = s.booting(ctx); err != nil {
+			h.Booting = nil
+		}
+	}
 	var ids []string
-	for _, h := range ledger {
-		there := slices.ContainsFunc(held, func(r capacity.Reservation) bool {
-			return r.ID == h.ReservationID || r.Tags[capacity.TagToken] == h.Token
-		})
-		switch {
-		case there || !h.Since.Before(now.Add(-capacity.LaunchTime)): // EC2 may not show it yet
-		case h.ReservationID == "":
-			names = append(names, h.Token)
-		default:
-			ids = append(ids, h.ReservationID)
+	for _, e := range h.unheld() {
+		if e.ReservationID != "" {
+			ids = append(ids, e.ReservationID)
 		}
 	}
 	if len(ids) == 0 {
-		return names
+		return h, nil
 	}
 	known, _, err := s.EC2.Reservations(ctx, ids)
 	if err != nil {
-		return names // the entries count until their ends
+		return h, nil // the entries count until their ends
 	}
 	for _, r := range known {
 		if !r.State.Live() {
-			names = append(names, r.ID)
+			h.Gone = append(h.Gone, r.ID)
 		}
 	}
-	return names
+	return h, nil
+}
+
+// heldForNothing cancels the ODCRs that serve nothing any more.
+func heldForNothing(h Held, settings capacity.Settings) (effects []capacity.Effect) {
+	unheard := map[string]bool{}
+	for _, e := range h.Ledger {
+		unheard[e.Token] = e.ReservationID == ""
+	}
+	for _, r := range h.ODCRs {
+		if why := r.Needless(h.Mark, h.Booting, unheard, h.Now); why != "" {
+			cost, known := settings.Reserve.Cost(r.InstanceType, r.Available, time.Hour)
+			effects = append(effects, Release{Needless{Reservation: r, Why: why, PerHour: cost, PriceUnknown: !known}})
+		}
+	}
+	return effects
+}
+
+// unheld are the entries of the ledger for which EC2 shows nothing, though it should by now.
+func (h Held) unheld() []capacity.Held {
+	return slices.DeleteFunc(slices.Clone(h.Ledger), func(e capacity.Held) bool {
+		return !e.Since.Before(h.Now.Add(-capacity.LaunchTime)) || slices.ContainsFunc(h.ODCRs, func(r capacity.Reservation) bool {
+			return r.ID == e.ReservationID || r.Tags[capacity.TagToken] == e.Token
+		})
+	})
+}
+
+// released are the tokens and ids in the ledger for which nothing is held any more, or never was.
+func (h Held) released(results []Result) (names []string) {
+	for _, r := range results {
+		if e, ok := r.Effect.(Release); ok && r.Err == nil {
+			names = append(names, e.ID, e.Tags[capacity.TagToken])
+		}
+	}
+	for _, e := range h.unheld() {
+		if e.ReservationID == "" {
+			names = append(names, e.Token)
+		}
+	}
+	return append(names, h.Gone...)
 }
 
 // booting are the runs of jobs that have their nodes and wait for them to boot.
@@ -150,17 +183,20 @@ func (s Sources) booting(ctx context.Context) (map[capacity.JobRun]bool, error) 
 	return found, nil
 }
 
-// cleanHeld is Clean in a pass.
-func (p *pass) cleanHeld(ctx context.Context) {
+// releaseHeld is Clean in a pass.
+func (p *pass) releaseHeld(ctx context.Context) {
 	if !p.Settings.Reserve.Enabled || p.awsErr != nil || p.cluster == nil || p.cluster.MarkErr != nil {
 		return // the latter have been said
 	}
-	found, err := p.clean(ctx, p.cluster.Mark, false)
+	held, err := p.seeHeld(ctx, p.cluster.Mark)
+	if err == nil {
+		names := held.released(p.carryOut(ctx, heldForNothing(held, p.Settings)))
+		if err = held.Err; err == nil && len(names) > 0 {
+			p.carryOut(ctx, []capacity.Effect{KeepReleased{held.Now, names}})
+		}
+	}
 	if err != nil {
 		words, _ := p.EC2.Explain(err)
 		p.say(capacity.HeldNotKnown, capacity.Subject{}, "", "looking for what is held for nothing: %s", words)
-	}
-	for _, n := range found {
-		p.did(Done{Do: "release", Message: "gave back " + n.String()}, n.Err)
 	}
 }

@@ -2,9 +2,11 @@ package lifecycle
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
 // The effects of a pass: each is one change, with all that is needed to make it. The codes are
@@ -46,6 +48,149 @@ func (e PowerDown) About() capacity.Subject { return aboutNodes(e.Slot, e.Nodes)
 func (e PowerDown) Sentence(t capacity.Tense) string {
 	return fmt.Sprintf("slot %s: %s %s down, %s", e.Slot, t.Verb("power", "powering"), hostlist.Compress(e.Nodes), e.Why)
 }
+
+// ReturnNodes gives nodes back to Slurm, which powers them down and uses them again; that ends
+// what was launched for them.
+type ReturnNodes struct {
+	Slot   string
+	Nodes  []string
+	Job    string // that still completes there; "" if none does
+	Reason string // of the nodes, in Slurm
+	Why    string // ends the sentence
+	// StillOff: only nodes that are powered down yet are returned. They were read before the
+	// jobs, and may be on their way up since, for another job.
+	StillOff bool
+}
+
+// Code is stable.
+func (ReturnNodes) Code() string { return "return-nodes" }
+
+// About is the nodes, and the job.
+func (e ReturnNodes) About() capacity.Subject {
+	about := aboutNodes(e.Slot, e.Nodes)
+	about.Job = e.Job
+	return about
+}
+
+// Sentence is for people.
+func (e ReturnNodes) Sentence(t capacity.Tense) string {
+	return fmt.Sprintf("slot %s: %s %s back to Slurm, %s", e.Slot, t.Verb("give", "gave"), hostlist.Compress(e.Nodes), e.Why)
+}
+
+// EndInstance terminates an instance that belongs to no node.
+type EndInstance struct {
+	Slot string // of the node's name; "" if the settings have none
+	capacity.Orphan
+}
+
+// Code is stable.
+func (EndInstance) Code() string { return "end-instance" }
+
+// About is the node that the instance was launched for.
+func (e EndInstance) About() capacity.Subject {
+	return capacity.Subject{Slot: e.Slot, Node: e.Node, Reservation: e.Reservation}
+}
+
+// Sentence is for people.
+func (e EndInstance) Sentence(t capacity.Tense) string {
+	return fmt.Sprintf("%s instance %s of node %s%s: %s", t.Verb("end", "ended"), e.Instance, e.Node, in(e.Reservation), e.Why)
+}
+
+// DrainMisplaced drains a node whose instance is not what its slot's reservation is. What its
+// Prolog found is forgotten then: a node that somebody resumes is judged anew.
+type DrainMisplaced struct{ Slot, Node, Differs string }
+
+// Code is stable.
+func (DrainMisplaced) Code() string { return "drain-node" }
+
+// About is the node.
+func (e DrainMisplaced) About() capacity.Subject {
+	return capacity.Subject{Slot: e.Slot, Node: e.Node}
+}
+
+// Sentence is for people.
+func (e DrainMisplaced) Sentence(t capacity.Tense) string {
+	return fmt.Sprintf("slot %s: %s %s: %s", e.Slot, t.Verb("drain", "drained"), e.Node, e.Differs)
+}
+
+// KeepNotMisplaced forgets what the Prolog of a node found.
+type KeepNotMisplaced struct{ Node string }
+
+// Code is stable.
+func (KeepNotMisplaced) Code() string { return "keep-not-misplaced" }
+
+// About is the node.
+func (e KeepNotMisplaced) About() capacity.Subject { return capacity.Subject{Node: e.Node} }
+
+// Sentence is empty: the file is ours alone.
+func (KeepNotMisplaced) Sentence(capacity.Tense) string { return "" }
+
+// Release cancels an ODCR that we hold for nothing.
+type Release struct{ Needless }
+
+// Code is stable.
+func (Release) Code() string { return "release" }
+
+// About is the ODCR.
+func (e Release) About() capacity.Subject { return capacity.Subject{Reservation: e.ID} }
+
+// Sentence is for people.
+func (e Release) Sentence(t capacity.Tense) string {
+	return t.Verb("give", "gave") + " back " + e.Needless.String()
+}
+
+// KeepReleased takes ODCRs out of the ledger, by id or token.
+type KeepReleased struct {
+	At    time.Time
+	Names []string
+}
+
+// Code is stable.
+func (KeepReleased) Code() string { return "keep-released" }
+
+// About is nothing of Slurm's.
+func (KeepReleased) About() capacity.Subject { return capacity.Subject{} }
+
+// Sentence is empty: the ledger is ours alone.
+func (KeepReleased) Sentence(capacity.Tense) string { return "" }
+
+// SetUpSlot does what can be done now to give a block its compute node group on PCS. Setup
+// carries it out, and says what it began.
+type SetUpSlot struct{ Rolling }
+
+// Code is stable.
+func (SetUpSlot) Code() string { return "set-up-slot" }
+
+// About is the block.
+func (e SetUpSlot) About() capacity.Subject { return e.about() }
+
+// Sentence is for people.
+func (e SetUpSlot) Sentence(capacity.Tense) string { return e.doing() }
+
+// RemoveSlot does what can be done now to take away the compute node group of a block that has
+// ended. Setup carries it out, and says what it began.
+type RemoveSlot struct{ Rolling }
+
+// Code is stable.
+func (RemoveSlot) Code() string { return "remove-slot" }
+
+// About is the block.
+func (e RemoveSlot) About() capacity.Subject { return e.about() }
+
+// Sentence is for people.
+func (e RemoveSlot) Sentence(capacity.Tense) string { return e.doing() }
+
+// KeepSetbacks writes down what keeps roll overs from going on.
+type KeepSetbacks struct{ Setbacks map[string]state.Setback }
+
+// Code is stable.
+func (KeepSetbacks) Code() string { return "keep-setbacks" }
+
+// About is nothing of Slurm's.
+func (KeepSetbacks) About() capacity.Subject { return capacity.Subject{} }
+
+// Sentence is empty: the file is ours alone.
+func (KeepSetbacks) Sentence(capacity.Tense) string { return "" }
 
 func aboutNodes(slot string, nodes []string) capacity.Subject {
 	return capacity.Subject{Slot: slot, Node: hostlist.Compress(nodes)}

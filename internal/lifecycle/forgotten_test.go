@@ -49,9 +49,9 @@ func TestEC2ForgetsWhatHasEnded(t *testing.T) {
 func TestNothingIsSetUpPastItsFence(t *testing.T) {
 	for end, want := range map[string]int{"39m": 0, "41m": 1} {
 		snap := oneSlot("pcs", []string{"cr-0"}, block("cr-0", "-24h", end, capacity.StateActive))
-		p := &pass{snap: snap, now: noon, cluster: &Cluster{}}
+		s := Seen{Snap: snap, Now: noon, Cluster: &Cluster{}}
 		part := snap.Partitions[0]
-		if got := p.rollingsOf(part, part.Groups[0]); len(got) != want {
+		if got := s.rollingsOf(part, part.Groups[0]); len(got) != want {
 			t.Errorf("with an end in %s: %+v", end, got)
 		}
 	}

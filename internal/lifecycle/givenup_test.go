@@ -47,7 +47,7 @@ func TestJobsThatCompleteOnNodesThatAreOff(t *testing.T) {
 		p := pass{Sources: Sources{Slurm: l}, cluster: cluster, snap: &capacity.Snapshot{Partitions: []capacity.Partition{
 			{Name: "gpu", Provider: test.provider, Groups: []capacity.NodeGroup{{Name: "gpu-a", Slots: []capacity.Slot{{Name: "gpu-a"}}}}}}},
 			jobs: []capacity.Job{{Shown: "7", State: test.state, Nodes: []string{"gpu-a-1", "gpu-a-2"}}}}
-		p.endCompleting(t.Context())
+		p.carryOut(t.Context(), completing(p.seen()))
 		if got := strings.Join(l.forced, " "); got != test.want {
 			t.Errorf("%s: gave back %q, not %q", name, got, test.want)
 		}

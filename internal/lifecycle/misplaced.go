@@ -1,8 +1,6 @@
 package lifecycle
 
 import (
-	"context"
-	"fmt"
 	"slices"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -43,19 +41,20 @@ func (p *pass) lookForMisplaced() {
 }
 
 // drainMisplaced drains the first of such nodes where the settings say so, if its Prolog
-// looked recently. What is known of it is forgotten then, so that a node that somebody
-// resumes is judged anew.
-func (p *pass) drainMisplaced(ctx context.Context) {
-	drained := p.Settings.OnMismatch != capacity.DrainMismatch || p.awsErr != nil
-	for _, m := range p.misplaced {
-		drop := m.differs == "" && p.awsErr == nil
-		if m.differs != "" && m.up && !drained && p.now.Sub(m.At) < recently {
-			err := p.Slurm.Drain(ctx, []string{m.Node}, "pcs-capacity: "+m.differs)
-			p.did(Done{Do: "drain-node", Slot: m.slot, Message: fmt.Sprintf("slot %s: drained %s: %s", m.slot, m.Node, m.differs)}, err)
-			drained, drop = true, err == nil
-		}
-		if drop {
-			p.fail(p.State.DropMisplaced(m.Node))
+// looked recently, and forgets what turned out right.
+func drainMisplaced(s Seen) (effects []capacity.Effect) {
+	if s.NoAWS {
+		return nil
+	}
+	drained := s.Settings.OnMismatch != capacity.DrainMismatch
+	for _, m := range s.Misplaced {
+		switch {
+		case m.differs == "":
+			effects = append(effects, KeepNotMisplaced{m.Node})
+		case m.up && !drained && s.Now.Sub(m.At) < recently:
+			effects = append(effects, DrainMisplaced{m.slot, m.Node, m.differs})
+			drained = true
 		}
 	}
+	return effects
 }

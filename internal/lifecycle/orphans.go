@@ -75,7 +75,7 @@ func (p *pass) lookForOrphans(ctx context.Context) {
 			p.snap.Orphans[i].Since = p.old.Orphans[before].Since
 		}
 	}
-	p.mayEnd = true
+	p.orphansSeen = true
 }
 
 // orphans are those of our cluster's instances that no node stands for.
@@ -131,24 +131,24 @@ func (c *Cluster) byName() map[string]Node {
 }
 
 // endOrphans terminates the orphans that this pass and an earlier one have seen.
-func (p *pass) endOrphans(ctx context.Context) {
-	if !p.mayEnd {
-		return
+func endOrphans(s Seen) (effects []capacity.Effect) {
+	if !s.OrphansSeen {
+		return nil
 	}
-	var left []capacity.Orphan
-	for _, o := range p.snap.Orphans {
-		if p.now.Sub(o.Since) < orphanTime {
-			left = append(left, o)
-			continue
-		}
-		_, _, slot, _ := p.Settings.PlaceOf(o.Node)
-		err := p.EC2.Terminate(ctx, []string{o.Instance})
-		p.did(Done{Do: "end-instance", Slot: slot, Message: fmt.Sprintf("ended instance %s of node %s%s: %s", o.Instance, o.Node, in(o.Reservation), o.Why)}, err)
-		if err != nil {
-			left = append(left, o)
+	for _, o := range s.Snap.Orphans {
+		if s.Now.Sub(o.Since) >= orphanTime {
+			_, _, slot, _ := s.Settings.PlaceOf(o.Node)
+			effects = append(effects, EndInstance{slot, o})
 		}
 	}
-	p.snap.Orphans = left
+	return effects
+}
+
+// withoutEnded are the orphans that are left.
+func withoutEnded(orphans []capacity.Orphan, results []Result) []capacity.Orphan {
+	return slices.DeleteFunc(slices.Clone(orphans), func(o capacity.Orphan) bool {
+		return slices.ContainsFunc(results, func(r Result) bool { return r.Err == nil && r.Effect.(EndInstance).Orphan == o })
+	})
 }
 
 // tellOrphans names the orphans that are there, those of one reservation together.

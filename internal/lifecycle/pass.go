@@ -34,14 +34,12 @@ func Pass(ctx context.Context, s Sources) (*capacity.Snapshot, Report, error) {
 		if p.slurmErr == nil {
 			p.askGuarded(ctx)
 			p.act(ctx)
-			p.endOrphans(ctx)
-			p.cleanHeld(ctx)
-			p.drainMisplaced(ctx)
+			p.snap.Orphans = withoutEnded(p.snap.Orphans, p.carryOut(ctx, endOrphans(p.seen())))
+			p.releaseHeld(ctx)
+			p.carryOut(ctx, drainMisplaced(p.seen()))
 			p.sample(ctx)
 			p.lookForLeftovers(ctx)
-			if p.awsErr == nil {
-				p.rollOver(ctx)
-			}
+			p.rollOver(ctx)
 		}
 		p.tellSetbacks()
 		p.tellOrphans()
@@ -134,14 +132,15 @@ type pass struct {
 	now              time.Time      // AWS's
 	awsErr, slurmErr error
 	answers          Answers
-	// mayEnd: the orphans are those of this pass.
-	mayEnd    bool
-	misplaced []misplaced
+	// orphansSeen: the orphans are those of this pass.
+	orphansSeen bool
+	misplaced   []misplaced
 	// checks are what was seen of the health command, health what is known of nodes by it.
 	checks Checks
 	health map[string]*state.Health
 	// rolling are the node groups of partitions that roll over by themselves.
-	rolling []Rolling
+	rolling  []Rolling
+	setbacks map[string]state.Setback
 	// instances are this cluster's, as far as EC2 said.
 	instances []capacity.Instance
 	// otherOwner: the Slurm reservations are those of other settings.

@@ -56,46 +56,50 @@ func (r Rolling) key() string {
 	return "set up " + r.Block.ID
 }
 
+func (r Rolling) about() capacity.Subject {
+	return capacity.Subject{Partition: r.Partition, Slot: r.Slot, Reservation: r.Block.ID}
+}
+
 // rollings are the node groups of partitions that roll over by themselves, as far as there is
 // something to do or to tell.
-func (p *pass) rollings() []Rolling {
+func rollings(s Seen) []Rolling {
 	var all []Rolling
-	for _, settings := range p.Settings.Partitions {
-		part, _ := p.snap.Partition(settings.Name)
+	for _, settings := range s.Settings.Partitions {
+		part, _ := s.Snap.Partition(settings.Name)
 		if !settings.RollOver {
 			continue
 		}
 		for _, g := range part.Groups {
 			if g.PurchaseOption.Buys(capacity.CapacityBlock) {
-				all = append(all, p.rollingsOf(part, g)...)
+				all = append(all, s.rollingsOf(part, g)...)
 			}
 		}
 	}
 	return all
 }
 
-func (p *pass) rollingsOf(part capacity.Partition, g capacity.NodeGroup) (all []Rolling) {
+func (s Seen) rollingsOf(part capacity.Partition, g capacity.NodeGroup) (all []Rolling) {
 	holds := map[string]string{}
 	var ready []string // blocks that are open or will be
 	free := false
-	for _, s := range g.Slots {
-		nodes := p.cluster.SlotNodes(s.Name)
-		free = free || s.Holds == "" && len(nodes) == 0
-		if s.Holds == "" {
+	for _, slot := range g.Slots {
+		nodes := s.Cluster.SlotNodes(slot.Name)
+		free = free || slot.Holds == "" && len(nodes) == 0
+		if slot.Holds == "" {
 			continue
 		}
-		holds[s.Holds] = s.Name
-		if r, known := p.snap.Reservation(s.Holds); known && r.LiveAt(p.now) && p.cluster.inPartition(part.Name, nodes) {
+		holds[slot.Holds] = slot.Name
+		if r, known := s.Snap.Reservation(slot.Holds); known && r.LiveAt(s.Now) && s.Cluster.inPartition(part.Name, nodes) {
 			ready = append(ready, r.ID)
-			all = append(all, Rolling{Partition: part.Name, Slot: s.Name, Block: r, Ready: true})
+			all = append(all, Rolling{Partition: part.Name, Slot: slot.Name, Block: r, Ready: true})
 		}
 	}
 	var next capacity.Reservation
-	for _, s := range g.Slots {
-		for _, id := range s.ReservationIDs {
-			r, known := p.snap.Reservation(id)
+	for _, slot := range g.Slots {
+		for _, id := range slot.ReservationIDs {
+			r, known := s.Snap.Reservation(id)
 			payable := r.State == capacity.StateScheduled || r.State == capacity.StateActive // PCS takes no other
-			if !known || r.Kind != capacity.CapacityBlock || !payable || !p.snap.Timing.Window(r).Fence.After(p.now) || slices.Contains(ready, id) || holds[id] == "" && !free {
+			if !known || r.Kind != capacity.CapacityBlock || !payable || !s.Snap.Timing.Window(r).Fence.After(s.Now) || slices.Contains(ready, id) || holds[id] == "" && !free {
 				continue
 			}
 			if next.ID == "" || r.Start.Before(next.Start) {
@@ -109,10 +113,10 @@ func (p *pass) rollingsOf(part capacity.Partition, g capacity.NodeGroup) (all []
 	if len(ready) == 0 {
 		return all // the last one stays: its fence tells why jobs wait, and the next is made after it
 	}
-	for _, s := range g.Slots {
+	for _, slot := range g.Slots {
 		up := func(n Node) bool { return n.Up }
-		if r, known := p.snap.Reservation(s.Holds); known && !r.LiveAt(p.now) && !slices.ContainsFunc(p.cluster.shown(p.cluster.SlotNodes(s.Name)), up) {
-			all = append(all, Rolling{Partition: part.Name, Slot: s.Name, Block: r, Over: true})
+		if r, known := s.Snap.Reservation(slot.Holds); known && !r.LiveAt(s.Now) && !slices.ContainsFunc(s.Cluster.shown(s.Cluster.SlotNodes(slot.Name)), up) {
+			all = append(all, Rolling{Partition: part.Name, Slot: slot.Name, Block: r, Over: true})
 		}
 	}
 	return all
@@ -127,7 +131,7 @@ func (p *pass) lookForRollOver() {
 	if err != nil && !errors.Is(err, fs.ErrPermission) { // who only looks may have no right to them
 		p.problem(capacity.StateFile, err)
 	}
-	p.rolling = p.rollings()
+	p.rolling, p.setbacks = rollings(p.seen()), setbacks
 	for i := range p.rolling {
 		p.rolling[i].Setback = setbacks[p.rolling[i].key()]
 	}
@@ -142,45 +146,66 @@ func (p *pass) tellSetbacks() {
 	}
 }
 
-// rollOver sets up next blocks and takes away what is left of ended ones. What goes wrong is a
-// problem and no failure: the pass has done all that jobs depend on now.
+// rollOver sets up next blocks and takes away what is left of ended ones.
+func rollOver(s Seen) (effects []capacity.Effect) {
+	for _, r := range s.Rolling {
+		switch {
+		case r.Ready || s.Now.Before(r.Setback.Tried.Add(rollOverPause)):
+		case r.Over:
+			effects = append(effects, RemoveSlot{r})
+		default:
+			effects = append(effects, SetUpSlot{r})
+		}
+	}
+	return effects
+}
+
+// learnRolling is what is in the way of the roll overs after those were carried out.
+func learnRolling(rolling []Rolling, results []Result, now time.Time) []Rolling {
+	rolling = slices.Clone(rolling)
+	for _, result := range results {
+		var tried Rolling
+		switch e := result.Effect.(type) {
+		case SetUpSlot:
+			tried = e.Rolling
+		case RemoveSlot:
+			tried = e.Rolling
+		}
+		for i := range rolling {
+			r := &rolling[i]
+			if r.Partition != tried.Partition || r.key() != tried.key() {
+				continue
+			}
+			before := r.Setback
+			if r.Setback = (state.Setback{}); result.Setback == "" {
+				continue
+			}
+			r.Setback = state.Setback{Since: now, Tried: now, Problem: r.doing() + ": " + result.Setback}
+			if before.Problem == r.Setback.Problem {
+				r.Setback.Since = before.Since
+			}
+		}
+	}
+	return rolling
+}
+
+// rollOver has setup do its part, and keeps what is in its way.
 func (p *pass) rollOver(ctx context.Context) {
-	if p.RollOver == nil {
+	if p.RollOver == nil || p.awsErr != nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, rollOverTime)
 	defer cancel()
-	for i := range p.rolling {
-		r := &p.rolling[i]
-		before := r.Setback
-		if r.Ready || p.now.Before(before.Tried.Add(rollOverPause)) {
-			continue
-		}
-		did, doing, err := p.roll(ctx, *r)
-		for _, sentence := range did {
-			p.did(Done{Do: doing, Slot: r.Slot, Message: r.doing() + ": " + sentence}, nil)
-		}
-		r.Setback = state.Setback{}
-		if err == nil {
-			continue
-		}
-		words, _ := p.EC2.Explain(err)
-		now := p.now.UTC().Truncate(time.Second)
-		r.Setback = state.Setback{Since: now, Tried: now, Problem: r.doing() + ": " + words}
-		if before.Problem == r.Setback.Problem {
-			r.Setback.Since = before.Since
+	p.rolling = learnRolling(p.rolling, p.carryOut(ctx, rollOver(p.seen())), p.seen().second())
+	left := map[string]state.Setback{}
+	for _, r := range p.rolling {
+		if r.Setback.Problem != "" {
+			left[r.key()] = r.Setback
 		}
 	}
-	p.keepSetbacks()
-}
-
-func (p *pass) roll(ctx context.Context, r Rolling) (did []string, do string, err error) {
-	if r.Over {
-		did, err = p.RollOver.Remove(ctx, r.Partition, r.Slot)
-		return did, "remove-slot", err
+	if !maps.Equal(left, p.setbacks) {
+		p.carryOut(ctx, []capacity.Effect{KeepSetbacks{left}})
 	}
-	did, err = p.RollOver.SetUp(ctx, r.Partition, r.group, r.Block, r.Setback.Problem != "")
-	return did, "set-up-slot", err
 }
 
 func (r Rolling) doing() string {
@@ -188,21 +213,6 @@ func (r Rolling) doing() string {
 		return fmt.Sprintf("removing compute node group %s of %s, which has ended", r.Slot, r.Block.ID)
 	}
 	return fmt.Sprintf("setting up %s in partition %s", r.Block.ID, r.Partition)
-}
-
-func (p *pass) keepSetbacks() {
-	left := map[string]state.Setback{}
-	for _, r := range p.rolling {
-		if r.Setback.Problem != "" {
-			left[r.key()] = r.Setback
-		}
-	}
-	if before, err := p.State.Setbacks(); err == nil && maps.Equal(left, before) {
-		return
-	}
-	if err := p.State.KeepSetbacks(left); err != nil {
-		p.problem(capacity.StateFile, err)
-	}
 }
 
 // inPartition reports whether any of the nodes is in a partition.

@@ -22,6 +22,12 @@ type Seen struct {
 	NoAWS   bool
 	// Jobs are those of our partitions and nodes; nil if they were not read.
 	Jobs []capacity.Job
+	// OrphansSeen: the orphans of the snapshot are those of this pass.
+	OrphansSeen bool
+	// Misplaced are the nodes whose Prologs found another instance than they should be.
+	Misplaced []misplaced
+	// Rolling are the node groups of partitions that roll over by themselves.
+	Rolling []Rolling
 	// Instances are this cluster's, as far as EC2 said.
 	Instances []capacity.Instance
 	// Guarded are reservations of EC2 that nothing but the names of fences tells of; Gone are
@@ -54,6 +60,7 @@ func (s Seen) slots() []slotView { return views(s.Snap, s.Now) }
 // seen is what the decisions of a pass get.
 func (p *pass) seen() Seen {
 	return Seen{Settings: p.Settings, Owner: p.Owner, TakeOver: p.TakeOver, Old: p.old, Snap: p.snap, Cluster: p.cluster, NoAWS: p.awsErr != nil,
-		Jobs: p.jobs, Instances: p.instances, Guarded: p.guarded, Gone: p.gone, Checks: p.checks, Health: p.health,
+		Jobs: p.jobs, OrphansSeen: p.orphansSeen, Misplaced: p.misplaced, Rolling: p.rolling, Instances: p.instances,
+		Guarded: p.guarded, Gone: p.gone, Checks: p.checks, Health: p.health,
 		Now: p.now, ToSlurm: -p.snap.ClockOffset.Duration, dir: p.State}
 }
