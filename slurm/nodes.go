@@ -229,9 +229,10 @@ func (c *Client) PowerDownForce(ctx context.Context, nodes []string, reason stri
 // broadcast address (ENETUNREACH of connect(2)).
 const nowhere = "255.255.255.255"
 
-// PowerDown powers the nodes down when their jobs have ended.
+// PowerDown powers the nodes down when their jobs have ended, also those that they boot for. Until
+// then they get no others, which plain POWER_DOWN would give nodes that are shared (22.05).
 func (c *Client) PowerDown(ctx context.Context, nodes []string, reason string) error {
-	return c.onNodes(ctx, nodes, "POWER_DOWN", reason)
+	return c.onNodes(ctx, nodes, "POWER_DOWN_ASAP", reason)
 }
 
 // PowerUp resumes nodes for which no job waits.

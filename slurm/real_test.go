@@ -337,8 +337,10 @@ func TestNodesOfRealSlurm(t *testing.T) {
 	}
 	check(t, client.Resume(ctx, []string{"gpu-3"}))
 	waitNode(t, client, "gpu-3", func(n slurm.Node) bool { return !n.Has("DRAIN") })
-	check(t, client.PowerDown(ctx, []string{"gpu-2", "gpu-3"}, ""))
-	waitNode(t, client, "gpu-3", slurm.Node.PoweredDown)
+	check(t, client.PowerDown(ctx, []string{"gpu-2", "gpu-3"}, "enough"))
+	if node := waitNode(t, client, "gpu-3", slurm.Node.PoweredDown); node.Has("DRAIN") || node.Reason != "enough" {
+		t.Errorf("powered down: %+v", node)
+	}
 
 	wantError(t, client.Resume(ctx, []string{"gpu-3"}), slurm.ErrNodeState)
 	wantError(t, client.PowerDown(ctx, []string{"nosuch"}, ""), slurm.ErrNoNode)

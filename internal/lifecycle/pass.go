@@ -35,6 +35,7 @@ func Pass(ctx context.Context, s Sources) (*capacity.Snapshot, Report, error) {
 			p.askGuarded(ctx)
 			p.act(ctx)
 			p.snap.Orphans = withoutEnded(p.snap.Orphans, p.carryOut(ctx, endOrphans(p.seen())))
+			p.carryOut(ctx, elsewhere(p.seen()))
 			p.releaseHeld(ctx)
 			p.carryOut(ctx, drainMisplaced(p.seen()))
 			p.sample(ctx)

@@ -316,7 +316,7 @@ func nodeUp(n slurm.Node) bool {
 // nodeOut is what keeps jobs from a node until somebody says so: drained, down or failed.
 func nodeOut(n slurm.Node) string {
 	switch {
-	case n.GivenUp():
+	case n.GivenUp(), n.PoweringDown():
 		return "" // the next ResumeProgram takes it
 	case n.Has("DRAIN"):
 		return "drained"

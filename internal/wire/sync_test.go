@@ -23,6 +23,7 @@ func TestNodesOfTheControlLoop(t *testing.T) {
 		"powering down":     {slurm.Node{State: "IDLE", StateFlags: []string{"CLOUD", "POWERING_DOWN"}}, lifecycle.Node{State: "powering-down"}},
 		"powering down yet": {slurm.Node{State: "IDLE", StateFlags: []string{"CLOUD", "POWERED_DOWN", "POWERING_DOWN"}}, lifecycle.Node{State: "powering-down"}},
 		"told to go down":   {slurm.Node{State: "IDLE", StateFlags: []string{"CLOUD", "POWERED_DOWN", "POWER_DOWN"}}, lifecycle.Node{State: "power-down"}},
+		"let go":            {slurm.Node{State: "MIXED", StateFlags: []string{"CLOUD", "DRAIN", "POWER_DOWN", "POWERING_UP"}}, lifecycle.Node{State: "power-down"}},
 		"powering up":       {slurm.Node{State: "ALLOCATED", StateFlags: []string{"CLOUD", "POWERING_UP"}}, lifecycle.Node{State: "powering-up"}},
 		"drained":           {slurm.Node{State: "IDLE", StateFlags: []string{"DRAIN"}, Reason: "bad cable"}, lifecycle.Node{State: "drain", Out: "drained", Reason: "bad cable"}},
 		"failing":           {slurm.Node{State: "IDLE", StateFlags: []string{"FAIL"}}, lifecycle.Node{State: "idle", Up: true, Out: "failed"}},
