@@ -106,6 +106,18 @@ func (x *executor) Do(ctx context.Context, e capacity.Effect) Answer {
 	case RemoveSlot:
 		did, err := x.RollOver.Remove(ctx, e.Partition, e.Slot)
 		return x.rolled(e.Rolling, did, err)
+	case KeepSample:
+		return Answer{Err: x.State.AppendSample(e.Sample, e.Last, e.Poll)}
+	case KeepSnapshot:
+		if err := e.Dir.WriteSnapshot(e.Snap); err != nil {
+			return Answer{Err: fmt.Errorf("%s: %w", e.Setting, err)}
+		}
+		return Answer{}
+	case KeepFacts:
+		if err := x.State.WriteFacts(e.Facts); err != nil {
+			return Answer{Err: fmt.Errorf("state_dir: %w", err)}
+		}
+		return Answer{}
 	case KeepSetbacks:
 		return Answer{Err: x.State.KeepSetbacks(e.Setbacks)}
 	case PowerDown:

@@ -192,6 +192,50 @@ func (KeepSetbacks) About() capacity.Subject { return capacity.Subject{} }
 // Sentence is empty: the file is ours alone.
 func (KeepSetbacks) Sentence(capacity.Tense) string { return "" }
 
+// KeepSample adds to what the report knows.
+type KeepSample struct {
+	state.Sample
+	Last *state.Sample
+	Poll time.Duration
+}
+
+// Code is stable.
+func (KeepSample) Code() string { return "keep-sample" }
+
+// About is nothing of Slurm's.
+func (KeepSample) About() capacity.Subject { return capacity.Subject{} }
+
+// Sentence is empty: the file is ours alone.
+func (KeepSample) Sentence(capacity.Tense) string { return "" }
+
+// KeepSnapshot writes the snapshot and the plan for those who read them.
+type KeepSnapshot struct {
+	Setting string // that names the folder
+	Dir     state.Dir
+	Snap    *capacity.Snapshot
+}
+
+// Code is stable.
+func (KeepSnapshot) Code() string { return "keep-snapshot" }
+
+// About is nothing of Slurm's.
+func (KeepSnapshot) About() capacity.Subject { return capacity.Subject{} }
+
+// Sentence is empty: every pass does it.
+func (KeepSnapshot) Sentence(capacity.Tense) string { return "" }
+
+// KeepFacts writes what running jobs may read of the reservations behind their nodes.
+type KeepFacts struct{ Facts map[string]state.Facts }
+
+// Code is stable.
+func (KeepFacts) Code() string { return "keep-facts" }
+
+// About is nothing of Slurm's.
+func (KeepFacts) About() capacity.Subject { return capacity.Subject{} }
+
+// Sentence is empty: every pass does it.
+func (KeepFacts) Sentence(capacity.Tense) string { return "" }
+
 func aboutNodes(slot string, nodes []string) capacity.Subject {
 	return capacity.Subject{Slot: slot, Node: hostlist.Compress(nodes)}
 }

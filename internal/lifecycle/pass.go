@@ -45,7 +45,7 @@ func Pass(ctx context.Context, s Sources) (*capacity.Snapshot, Report, error) {
 		p.tellSetbacks()
 		p.tellOrphans()
 		p.tellLeftovers()
-		p.publish()
+		p.carryOut(ctx, published(p.seen(), p.Local))
 	}
 	return p.snap, p.report(), errors.Join(p.failed...)
 }
@@ -136,6 +136,7 @@ type pass struct {
 	// orphansSeen: the orphans are those of this pass.
 	orphansSeen bool
 	misplaced   []misplaced
+	lastSample  *state.Sample
 	// checks are what was seen of the health command, health what is known of nodes by it.
 	checks Checks
 	health map[string]*state.Health

@@ -1,24 +1,34 @@
 package lifecycle
 
 import (
-	"fmt"
-
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// publish writes the snapshot and the plan for those who read them: slurmctld's own
-// copy first, because state_dir may be on a file server that hangs.
-func (p *pass) publish() {
-	write := func(what string, err error) {
-		if err != nil {
-			err = fmt.Errorf("%s: %w", what, err)
-			p.problem(capacity.StateFile, err)
-			p.fail(err)
+// published are the snapshot and the plan for those who read them, slurmctld's own copy first,
+// because state_dir may be on a file server that hangs, and the facts for running jobs.
+func published(s Seen, local state.Dir) (effects []capacity.Effect) {
+	if local != "" && local != s.dir {
+		effects = append(effects, KeepSnapshot{"local_dir", local, s.Snap})
+	}
+	return append(effects, KeepSnapshot{"state_dir", s.dir, s.Snap}, KeepFacts{facts(s)})
+}
+
+// facts are what running jobs may read of the reservations behind their nodes. Where several
+// share a slot nobody but EC2 knows whose a node is, and there are none.
+func facts(s Seen) map[string]state.Facts {
+	all := map[string]state.Facts{}
+	for _, v := range s.slots() {
+		if v.current.ID == "" || len(s.Snap.Standing(v.slot, s.Now).Current) > 1 {
+			continue
 		}
+		w := v.window
+		f := state.Facts{ReservationID: v.current.ID, InstanceType: v.current.InstanceType, Partition: v.partition.Name, Slot: v.slot.Name}
+		if !w.Unbounded() {
+			f.Fence, f.Reclaim, f.End = w.Fence.UTC(), w.Reclaim.UTC(), w.End.UTC()
+			f.FenceUnix, f.ReclaimUnix, f.EndUnix = w.Fence.Unix(), w.Reclaim.Unix(), w.End.Unix()
+		}
+		all[v.slot.Name] = f
 	}
-	if p.Local != "" && p.Local != p.State {
-		write("local_dir", p.Local.WriteSnapshot(p.snap))
-	}
-	write("state_dir", p.State.WriteSnapshot(p.snap))
-	write("state_dir", p.State.WriteFacts(p.facts()))
+	return all
 }

@@ -8,41 +8,48 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
 // sample keeps for the report what the pass saw of the reservations that are open: what stands
 // behind their nodes, and who has them.
-func (p *pass) sample(ctx context.Context) {
-	last := p.State.LastSample()
-	now := state.Sample{At: p.now.UTC().Truncate(time.Second), Paid: p.paid()}
-	if len(now.Paid) == 0 && (last == nil || len(last.Paid) == 0) {
-		return // nothing is paid for
+func sample(s Seen) []capacity.Effect {
+	now := state.Sample{At: s.second(), Paid: s.paid()}
+	if s.Jobs == nil || !s.pays(now.Paid) {
+		return nil // without jobs the report says that nothing is known of this time
 	}
-	if p.jobs == nil {
-		if err := p.readJobs(ctx); err != nil {
-			p.problem(capacity.SlurmUnanswered, err) // the report says that nothing is known of this time
-			return
-		}
-	}
-	waited := p.waited()
+	waited := s.waited()
 	for _, paid := range now.Paid {
 		paid.Waits = waited[paid.Partition]
 	}
-	now.Runs = p.runs(last, now.At)
-	if err := p.State.AppendSample(now, last, p.Poll); err != nil {
-		p.problem(capacity.StateFile, err)
-		p.fail(err)
+	now.Runs = s.runs(now.At)
+	return []capacity.Effect{KeepSample{now, s.LastSample, s.Poll}}
+}
+
+// pays reports whether something is paid for, or was until now.
+func (s Seen) pays(paid map[string]*state.Paid) bool {
+	return len(paid) > 0 || s.LastSample != nil && len(s.LastSample.Paid) > 0
+}
+
+// sample reads what the report needs to know, and keeps it.
+func (p *pass) sample(ctx context.Context) {
+	p.lastSample = p.State.LastSample()
+	if s := p.seen(); p.jobs == nil && s.pays(s.paid()) {
+		if err := p.readJobs(ctx); err != nil {
+			p.problem(capacity.SlurmUnanswered, err)
+		}
 	}
+	p.carryOut(ctx, sample(p.seen()))
 }
 
 // paid are the open reservations of all slots with what their nodes are.
-func (p *pass) paid() map[string]*state.Paid {
+func (s Seen) paid() map[string]*state.Paid {
 	all := map[string]*state.Paid{}
-	for _, v := range views(p.snap, p.now) {
-		nodes := p.shown(v.slot.Name)
-		for _, r := range p.openIn(v) {
-			w := p.snap.Timing.Window(r)
+	for _, v := range s.slots() {
+		nodes := s.shown(v.slot.Name)
+		for _, r := range s.openIn(v) {
+			w := s.Snap.Timing.Window(r)
 			paid := &state.Paid{Partition: v.partition.Name, Slot: v.slot.Name, Kind: r.Kind, InstanceType: r.InstanceType, GPUs: v.group.GPUs,
 				Size: r.Size(), Unhealthy: r.Unhealthy, Start: w.Start, Fence: w.Fence, End: w.End}
 			// One that waits for its turn has no nodes. Of those that share a slot nobody but
@@ -50,7 +57,7 @@ func (p *pass) paid() map[string]*state.Paid {
 			if r.ID == v.current.ID || v.window.Unbounded() && v.current.ID != "" && w.Unbounded() {
 				mine := nodes[:min(len(nodes), max(r.Size(), 0))]
 				nodes = nodes[len(mine):]
-				paid.Nodes = p.byState(mine)
+				paid.Nodes = s.byState(mine)
 			}
 			if all[r.ID] == nil || paid.Nodes != nil {
 				all[r.ID] = paid
@@ -61,11 +68,11 @@ func (p *pass) paid() map[string]*state.Paid {
 }
 
 // openIn are the reservations of a slot that are open, the current one first.
-func (p *pass) openIn(v slotView) []capacity.Reservation {
+func (s Seen) openIn(v slotView) []capacity.Reservation {
 	var open []capacity.Reservation
 	for _, id := range append([]string{v.current.ID}, v.slot.ReservationIDs...) {
-		r, known := p.snap.Reservation(id)
-		if known && r.State == capacity.StateActive && r.LiveAt(p.now) && !r.Start.After(p.now) &&
+		r, known := s.Snap.Reservation(id)
+		if known && r.State == capacity.StateActive && r.LiveAt(s.Now) && !r.Start.After(s.Now) &&
 			!slices.ContainsFunc(open, func(o capacity.Reservation) bool { return o.ID == id }) {
 			open = append(open, r)
 		}
@@ -74,30 +81,30 @@ func (p *pass) openIn(v slotView) []capacity.Reservation {
 }
 
 // shown are the nodes of a slot that are not powered down, those that can run jobs first.
-func (p *pass) shown(slot string) []Node {
-	nodes := slices.DeleteFunc(p.cluster.shown(p.cluster.SlotNodes(slot)), func(n Node) bool { return p.sampled(n) == "" })
-	slices.SortStableFunc(nodes, func(a, b Node) int { return strings.Compare(order[p.sampled(a)], order[p.sampled(b)]) })
+func (s Seen) shown(slot string) []Node {
+	nodes := slices.DeleteFunc(s.Cluster.shown(s.Cluster.SlotNodes(slot)), func(n Node) bool { return s.sampled(n) == "" })
+	slices.SortStableFunc(nodes, func(a, b Node) int { return strings.Compare(order[s.sampled(a)], order[s.sampled(b)]) })
 	return nodes
 }
 
 var order = map[string]string{state.NodeUp: "0", state.NodeBoots: "1", state.NodeDrain: "2", state.NodeDown: "3"}
 
-func (p *pass) byState(nodes []Node) map[string]string {
+func (s Seen) byState(nodes []Node) map[string]string {
 	names := map[string][]string{}
 	for _, n := range nodes {
-		names[p.sampled(n)] = append(names[p.sampled(n)], n.Name)
+		names[s.sampled(n)] = append(names[s.sampled(n)], n.Name)
 	}
 	lists := map[string]string{}
-	for s, of := range names {
-		lists[s] = p.Slurm.Hostlist(of)
+	for what, of := range names {
+		lists[what] = hostlist.Compress(of)
 	}
 	return lists
 }
 
 // sampled is sampled, but for nodes that have yet to show that they are healthy: those boot
 // still, and those that failed are lost to their hardware, also while they are off.
-func (p *pass) sampled(n Node) string {
-	if what, unproven := p.seen().unproven()[n.Name]; unproven {
+func (s Seen) sampled(n Node) string {
+	if what, unproven := s.unproven()[n.Name]; unproven {
 		return what
 	}
 	return sampled(n)
@@ -119,9 +126,9 @@ func sampled(n Node) string {
 }
 
 // waited are the partitions for whose nodes a job waits, and for nothing of its owner's.
-func (p *pass) waited() map[string]bool {
-	now, waited := p.MachineTime(), map[string]bool{}
-	for _, j := range p.jobs {
+func (s Seen) waited() map[string]bool {
+	now, waited := s.SlurmNow(), map[string]bool{}
+	for _, j := range s.Jobs {
 		if j.State == "PENDING" && !j.Held && !j.Eligible.After(now) {
 			for name := range strings.SplitSeq(j.Partition, ",") {
 				waited[name] = true
@@ -133,10 +140,11 @@ func (p *pass) waited() map[string]bool {
 
 // runs are those of the jobs that hold nodes, and of those that ended since the sample before,
 // with how they ended: also what began and ended between the two.
-func (p *pass) runs(last *state.Sample, now time.Time) map[string]state.Run {
+func (s Seen) runs(now time.Time) map[string]state.Run {
+	last := s.LastSample
 	ours := map[string]bool{}
-	for _, v := range views(p.snap, p.now) {
-		for _, name := range p.cluster.SlotNodes(v.slot.Name) {
+	for _, v := range s.slots() {
+		for _, name := range s.Cluster.SlotNodes(v.slot.Name) {
 			ours[name] = true
 		}
 	}
@@ -146,7 +154,7 @@ func (p *pass) runs(last *state.Sample, now time.Time) map[string]state.Run {
 	}
 	runs := map[string]state.Run{}
 	restarts := map[string]int{}
-	for _, j := range p.jobs {
+	for _, j := range s.Jobs {
 		if j.Restarts > 0 {
 			restarts[j.Shown] = j.Restarts
 		}
@@ -157,7 +165,7 @@ func (p *pass) runs(last *state.Sample, now time.Time) map[string]state.Run {
 		was, known := before[id]
 		switch {
 		case j.State == "RUNNING" || j.State == "SUSPENDED":
-			runs[id] = p.run(j)
+			runs[id] = s.run(j)
 			if same := was.Start.Sub(runs[id].Start).Abs() <= clockSlack; known && same {
 				runs[id] = was // the offset is known to the second only
 			}
@@ -166,7 +174,7 @@ func (p *pass) runs(last *state.Sample, now time.Time) map[string]state.Run {
 		}
 	}
 	over := map[string]capacity.Job{}
-	for _, j := range p.ended {
+	for _, j := range s.Ended {
 		over[runID(j)] = j
 	}
 	for id, run := range before {
@@ -175,7 +183,7 @@ func (p *pass) runs(last *state.Sample, now time.Time) map[string]state.Run {
 		}
 		run.End = now
 		if j, seen := over[id]; seen {
-			run.End, run.State = p.seen().atAWS(j.End), j.State
+			run.End, run.State = s.atAWS(j.End), j.State
 		} else if n, _ := strconv.Atoi(id[strings.LastIndexByte(id, '.')+1:]); restarts[run.Job] > n {
 			run.State = "REQUEUED"
 		}
@@ -184,11 +192,11 @@ func (p *pass) runs(last *state.Sample, now time.Time) map[string]state.Run {
 	for id, j := range over {
 		_, known := before[id]
 		_, there := runs[id]
-		if known || there || j.Start.IsZero() || last == nil || p.seen().atAWS(j.End).Before(last.At) || !slices.ContainsFunc(j.Nodes, func(n string) bool { return ours[n] }) {
+		if known || there || j.Start.IsZero() || last == nil || s.atAWS(j.End).Before(last.At) || !slices.ContainsFunc(j.Nodes, func(n string) bool { return ours[n] }) {
 			continue
 		}
-		run := p.run(j)
-		run.End, run.State = p.seen().atAWS(j.End), j.State
+		run := s.run(j)
+		run.End, run.State = s.atAWS(j.End), j.State
 		runs[id] = run
 	}
 	return runs
@@ -196,8 +204,8 @@ func (p *pass) runs(last *state.Sample, now time.Time) map[string]state.Run {
 
 func runID(j capacity.Job) string { return j.Shown + "." + strconv.Itoa(j.Restarts) }
 
-func (p *pass) run(j capacity.Job) state.Run {
-	return state.Run{Job: j.Shown, User: j.User, Account: j.Account, Partition: j.Partition, Nodes: p.Slurm.Hostlist(j.Nodes), Start: p.seen().atAWS(j.Start)}
+func (s Seen) run(j capacity.Job) state.Run {
+	return state.Run{Job: j.Shown, User: j.User, Account: j.Account, Partition: j.Partition, Nodes: hostlist.Compress(j.Nodes), Start: s.atAWS(j.Start)}
 }
 
 // clockSlack is how far the same time may be off after it was moved by a clock offset that

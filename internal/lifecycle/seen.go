@@ -21,13 +21,18 @@ type Seen struct {
 	Cluster *Cluster
 	NoAWS   bool
 	// Jobs are those of our partitions and nodes; nil if they were not read.
-	Jobs []capacity.Job
+	// Ended are those that ended in the last minutes.
+	Jobs, Ended []capacity.Job
 	// OrphansSeen: the orphans of the snapshot are those of this pass.
 	OrphansSeen bool
 	// Misplaced are the nodes whose Prologs found another instance than they should be.
 	Misplaced []misplaced
 	// Rolling are the node groups of partitions that roll over by themselves.
 	Rolling []Rolling
+	// LastSample is what the report knows of the last pass, nil if there is none. Poll is the most
+	// time between two passes.
+	LastSample *state.Sample
+	Poll       time.Duration
 	// Instances are this cluster's, as far as EC2 said.
 	Instances []capacity.Instance
 	// Guarded are reservations of EC2 that nothing but the names of fences tells of; Gone are
@@ -60,7 +65,7 @@ func (s Seen) slots() []slotView { return views(s.Snap, s.Now) }
 // seen is what the decisions of a pass get.
 func (p *pass) seen() Seen {
 	return Seen{Settings: p.Settings, Owner: p.Owner, TakeOver: p.TakeOver, Old: p.old, Snap: p.snap, Cluster: p.cluster, NoAWS: p.awsErr != nil,
-		Jobs: p.jobs, OrphansSeen: p.orphansSeen, Misplaced: p.misplaced, Rolling: p.rolling, Instances: p.instances,
+		Jobs: p.jobs, Ended: p.ended, LastSample: p.lastSample, Poll: p.Poll, OrphansSeen: p.orphansSeen, Misplaced: p.misplaced, Rolling: p.rolling, Instances: p.instances,
 		Guarded: p.guarded, Gone: p.gone, Checks: p.checks, Health: p.health,
 		Now: p.now, ToSlurm: -p.snap.ClockOffset.Duration, dir: p.State}
 }
