@@ -172,17 +172,23 @@ func combine(verdicts []Verdict, total int, named bool) Verdict {
 	return merged
 }
 
+// What a job hears where the snapshot is old, as [Sentences] has it too.
+const (
+	knownFor    = "what pcs-capacity knows is %s old (is `pcs-capacity sync --watch` running?)"
+	raisedLater = "%s: the job may start with only %s and is raised once sync runs"
+)
+
 // soften turns a refusal into a warning where the settings or the age of the
 // snapshot ask for it: a stale snapshot refuses what crosses a known end, and what
 // does not depend on AWS, such as an account.
 func soften(v Verdict, snap *Snapshot, now time.Time) Verdict {
 	stale := snap.Stale(now)
-	age := fmt.Sprintf("what pcs-capacity knows is %s old (is `pcs-capacity sync --watch` running?)", FormatDuration(now.Sub(snap.TakenAt)))
+	age := fmt.Sprintf(knownFor, FormatDuration(now.Sub(snap.TakenAt)))
 	switch {
 	case v.Refused && (!snap.Submit.Strict || stale && v.Code.ofAWS()):
 		v = Verdict{Code: v.Code, Warnings: append(v.Warnings, v.Message)}
 	case stale && v.Edits.TimeMin.Set && snap.TimeMinCollapses:
-		v.Warnings = append(v.Warnings, fmt.Sprintf("%s: the job may start with only %s and is raised once sync runs", age, v.Edits.TimeMin))
+		v.Warnings = append(v.Warnings, fmt.Sprintf(raisedLater, age, v.Edits.TimeMin))
 		return v
 	}
 	if stale && v.Code != OK && v.Code != NotManaged {

@@ -33,6 +33,12 @@ func (c candidate) holds(r Request) bool {
 	return fits && n <= c.size()
 }
 
+// What a job hears that asks for too many nodes, as [Sentences] has it too.
+const (
+	tooManyNodes = "the job asks for %d nodes, %s; use --nodes=%d"
+	largestHas   = "but the largest reservation of partition %s that it may use has %d"
+)
+
 // refuseSize says why not even the largest candidate is large enough.
 func refuseSize(r Request, largest candidate, p Partition) Verdict {
 	g := largest.group
@@ -41,10 +47,10 @@ func refuseSize(r Request, largest candidate, p Partition) Verdict {
 		return refuse(TooManyNodes, fmt.Sprintf("the job asks for %d GPUs on one node, but those of partition %s (%s) have %d; ask for %d or less",
 			max(r.GPUsPerNode, r.GPUsPerTask), p.Name, g.InstanceType, g.GPUs, g.GPUs))
 	}
-	has := fmt.Sprintf("but the largest reservation of partition %s that it may use has %d", p.Name, largest.size())
+	has := fmt.Sprintf(largestHas, p.Name, largest.size())
 	r.Nodes = 0 // sbatch may have filled it in from the others
 	if other, _ := r.leastNodes(g); other < n {
-		return refuse(TooManyNodes, fmt.Sprintf("the job asks for %d nodes, %s; use --nodes=%d", n, has, largest.size()))
+		return refuse(TooManyNodes, fmt.Sprintf(tooManyNodes, n, has, largest.size()))
 	}
 	return refuse(TooManyNodes, fmt.Sprintf("the job needs %d nodes (%s), %s; ask for less", n, r.whyNodes(g), has))
 }

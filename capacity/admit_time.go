@@ -119,15 +119,17 @@ func waitsFor(req Request, need Limit, usable []candidate, best candidate, boot 
 		if start.After(now) {
 			when = "when it begins"
 		}
-		v.Warnings = append(v.Warnings, fmt.Sprintf("the job no longer fits into what is open %s; it waits for %s, which opens at %s", when, best.reservation.ID, FormatUTC(best.window.Start)))
+		v.Warnings = append(v.Warnings, fmt.Sprintf(waitsForNext, when, best.reservation.ID, FormatUTC(best.window.Start)))
 	}
 	return v
 }
 
-// What a job hears for which no room is long enough: the parts that [QuickTooLong] has too.
+// What a job hears for which no room is long enough, now or at all, as [Sentences] has it too.
 const (
-	mustBeFree = "reservation %s of partition %s must be free of jobs by %s"
-	longestFit = "%s needs %s, but %s; the longest time that fits is %s: use --time=%s or less"
+	waitsForNext = "the job no longer fits into what is open %s; it waits for %s, which opens at %s"
+	beginsAt     = "it begins at %s (--begin), and "
+	mustBeFree   = "reservation %s of partition %s must be free of jobs by %s"
+	longestFit   = "%s needs %s, but %s; the longest time that fits is %s: use --time=%s or less"
 )
 
 // refuseLong says what the subject needs, and what there is.
@@ -145,7 +147,7 @@ func refuseLong(subject string, need Limit, req Request, best candidate, p Parti
 		wait = "use a later --deadline"
 	}
 	if start.Equal(req.Begin) && req.Begin.After(best.window.Start) {
-		where = fmt.Sprintf("it begins at %s (--begin), and %s", FormatUTC(start), where)
+		where = fmt.Sprintf(beginsAt, FormatUTC(start)) + where
 		wait = "use an earlier --begin, or " + wait
 	}
 	minutes := int(best.room(req, start, boot) / time.Minute)

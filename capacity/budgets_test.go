@@ -108,7 +108,7 @@ func TestFitsTheFloorWhereUseIsLimited(t *testing.T) {
 		if v.Refused || (v.Edits.TimeLimit == v.Edits.TimeMin) != c.floor || told != c.floor || v.Edits.TimeMin.Minutes != 30 {
 			t.Errorf("%s: %+v", name, v)
 		}
-		for _, fit := range QuickFits(snap) {
+		for _, fit := range Quicks(snap) {
 			if fit.Wall != 1 && c.floor {
 				t.Errorf("%s: the shims fit up to %d minutes themselves", name, fit.Wall)
 			}

@@ -3,55 +3,62 @@ package capacity
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
-// Quick describes jobs that [Admit] accepts as they are, without edits and warnings, in
-// terms simple enough for the Lua shims: of one partition, with a time limit, without a
-// word for us in the comment, and small enough for what is open now. A job that it does not
-// describe is judged by Admit; so it may leave out whatever is not simple.
+// Quick is a partition in terms simple enough for the Lua scripts, which judge a job by it as
+// [Admit] does: one of this partition alone, whose comment asks for nothing but a reservation.
 type Quick struct {
 	Partition string
 	// Accounts that the job may run under; empty means every one.
 	Accounts []string
-	// From is when the reservation opens. The job must end by Last if it starts at once, its
-	// boot not counted; zero if there is no such time.
-	From, Last time.Time
-	// Nodes is the most that the job may need, GPUs the most of each; 0 if any number will do.
-	Nodes, GPUs int
+	// Floor is the --time-min of a job that states no limit, Most the partition's MaxTime, 0 if
+	// it has none, both in minutes. Wall is the shortest limit of accounting, 0 if there is none:
+	// whether it is one for the job is left to Admit.
+	Floor, Most, Wall int
+	Rooms             []QuickRoom
 }
 
-// Quicks are those of a snapshot, for as long as it is the last one.
+// QuickRoom is a reservation that has not ended, open now or later.
+type QuickRoom struct {
+	// ID is "" for nodes on demand.
+	ID string
+	// From is when the reservation opens, Last when a job must have ended, its boot not counted,
+	// Fence when the reservation must be free of jobs; the two are zero if it has no end.
+	From, Last, Fence time.Time
+	// Nodes is the most that one job may have, Usable how many of them have not failed, 0 before
+	// the reservation is active. GPUs is how many a node has, 0 if nobody knows.
+	Nodes, Usable, GPUs int
+}
+
+// Quicks are those of a snapshot. A partition is left out if more than sizes, accounts and times
+// decides about jobs there: if they need a constraint, or their users' groups are looked up.
 func Quicks(snap *Snapshot) []Quick {
 	var all []Quick
 	for _, p := range snap.Partitions {
-		in, simple := quickCandidates(p, snap)
-		if !simple {
+		in := candidates(p, snap)
+		if len(features(in)) > 1 || len(p.AllowGroups) > 0 || p.MaxTime.Bounded() && p.MaxTime.Minutes < 1 {
 			continue
 		}
-		for _, c := range in {
-			open := c.reservation.ID == "" || c.reservation.State == StateActive
-			nodes := min(c.size(), c.healthy())
-			if !open || nodes < 1 {
+		q := Quick{Partition: p.Name, Accounts: slices.Clone(p.AllowAccounts), Floor: LimitOf(p.MinTime.Duration).Minutes,
+			Most: p.MaxTime.Minutes, Wall: snap.Walls.shortest().Minutes}
+		for _, c := range named(in) {
+			live := c.onDemand() || c.reservation.State.Live()
+			if c.unknown || c.never || !live || len(c.mismatches()) > 0 {
 				continue
 			}
-			all = append(all, Quick{Partition: p.Name, Accounts: slices.Clone(p.AllowAccounts), From: c.window.Start, Last: c.last(snap), Nodes: nodes, GPUs: c.group.GPUs})
+			room := QuickRoom{ID: c.reservation.ID, From: c.window.Start, Last: c.last(snap), Fence: c.window.Fence, Nodes: c.size(), GPUs: c.group.GPUs}
+			if c.onDemand() || c.reservation.State == StateActive {
+				room.Usable = c.healthy()
+			}
+			q.Rooms = append(q.Rooms, room)
+		}
+		if len(q.Rooms) > 0 {
+			all = append(all, q)
 		}
 	}
 	return all
-}
-
-// quickCandidates are those of a partition that a job without a wish may use until they end;
-// simple is false if more than its size and its account decides about a job there.
-func quickCandidates(p Partition, snap *Snapshot) (in []candidate, simple bool) {
-	in = candidates(p, snap)
-	if len(features(in)) > 1 || len(p.AllowGroups) > 0 {
-		return nil, false // the job needs a constraint, or its user's groups are looked up
-	}
-	return slices.DeleteFunc(in, func(c candidate) bool {
-		live := c.onDemand() || c.reservation.State.Live()
-		return c.unknown || c.never || !live || len(c.mismatches()) > 0
-	}), true
 }
 
 // last is when a job that starts in the candidate must have ended, its boot not counted; zero
@@ -63,65 +70,32 @@ func (c candidate) last(snap *Snapshot) time.Time {
 	return c.window.Fence
 }
 
-// QuickFit is how [Admit] fits the limit of a job that states none, in terms simple enough
-// for the Lua shims: a job that a [Quick] describes for Floor minutes gets as many as the
-// longest of the Rooms that are large enough for it has, at most Most.
-type QuickFit struct {
-	Partition string
-	// Floor is the --time-min in minutes.
-	Floor int
-	// Most is the partition's MaxTime in minutes, 0 if it has none. Wall is the shortest limit
-	// of accounting, 0 if there is none: whether it is one for the job is left to Admit.
-	Most, Wall int
-	// Until is when Admit begins to warn of an old snapshot; zero if it does not.
-	Until time.Time
-	Rooms []QuickRoom
+// Sentence is what a job hears from the Lua scripts, as from [Admit]: a template for
+// string.format of Lua.
+type Sentence struct {
+	// Name is the code of a refusal; others have names of their own.
+	Name string
+	// Refuses: it refuses the job, RefusesLater: with an old snapshot as well. Else it warns.
+	Refuses, RefusesLater bool
+	Text                  string
 }
 
-// QuickRoom is a reservation, open now or later, from From to Last as in [Quick]. Minutes are
-// those in between, 0 if it has no end; Nodes and GPUs as in Quick, but with failed hosts.
-// Fence is when the reservation ID must be free of jobs, zero if it has no end.
-type QuickRoom struct {
-	ID                   string
-	Fence                time.Time
-	From, Last           time.Time
-	Minutes, Nodes, GPUs int
-}
-
-// QuickFits are those of a snapshot, for as long as it is the last one.
-func QuickFits(snap *Snapshot) []QuickFit {
-	var all []QuickFit
-	for _, p := range snap.Partitions {
-		in, simple := quickCandidates(p, snap)
-		if !simple || p.MaxTime.Bounded() && p.MaxTime.Minutes < 1 {
-			continue
-		}
-		f := QuickFit{Partition: p.Name, Floor: LimitOf(p.MinTime.Duration).Minutes, Most: p.MaxTime.Minutes, Wall: snap.Walls.shortest().Minutes}
-		if snap.TimeMinCollapses {
-			f.Until = snap.TakenAt.Add(snap.Submit.StaleAfter.Duration)
-		}
-		for _, c := range in {
-			room := QuickRoom{ID: c.reservation.ID, Fence: c.window.Fence, From: c.window.Start, Last: c.last(snap), Nodes: c.size(), GPUs: c.group.GPUs}
-			if !room.Last.IsZero() {
-				room.Minutes = max(0, int(room.Last.Sub(room.From)/time.Minute))
-			}
-			f.Rooms = append(f.Rooms, room)
-		}
-		if len(f.Rooms) > 0 {
-			all = append(all, f)
-		}
+// Sentences are those of a snapshot.
+func Sentences(snap *Snapshot) []Sentence {
+	later := snap.TakenAt.Add(snap.Submit.StaleAfter.Duration + 1)
+	refusal := func(code Code, text string) Sentence {
+		v := refuse(code, text)
+		return Sentence{Name: string(code), Refuses: soften(v, snap, snap.TakenAt).Refused, RefusesLater: soften(v, snap, later).Refused, Text: text}
+	}
+	all := []Sentence{
+		refusal(TooLong, fmt.Sprintf(longestFit, "the job", "%s", "%s"+mustBeFree, "%s", "%s")),
+		refusal(TooManyNodes, strings.Replace(tooManyNodes, "%s", largestHas, 1)),
+		{Name: "begins", Text: beginsAt},
+		{Name: "waits", Text: waitsForNext},
+		{Name: "age", Text: knownFor},
+	}
+	if snap.TimeMinCollapses {
+		all = append(all, Sentence{Name: "raised", Text: raisedLater})
 	}
 	return all
-}
-
-// QuickTooLong is what [Admit] says of a job that a [Quick] describes but for its limit, and
-// whose limit is longer than the longest room, at least a minute, of the [QuickRoom]s that are
-// large enough for it. Its %s stand for the limit, for the room's ID, the partition and the
-// Fence, and for the room's length, twice. It is "" where jobs are not refused; from until on
-// Admit says more.
-func QuickTooLong(snap *Snapshot) (says string, until time.Time) {
-	if !snap.Submit.Strict {
-		return "", time.Time{}
-	}
-	return fmt.Sprintf(longestFit, "the job", "%s", mustBeFree, "%s", "%s"), snap.TakenAt.Add(snap.Submit.StaleAfter.Duration)
 }

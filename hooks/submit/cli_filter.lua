@@ -1,47 +1,54 @@
 -- Written by `pcs-capacity hooks install`; do not edit, it is written anew.
--- Runs on Lua 5.1 to 5.4, inside sbatch, srun and salloc, which compile it each time; that takes
--- longer than all else that it does. So each of the next lines is a part of it, of which only
--- those are read and compiled that a job needs.
--- @PARTS@
+-- sbatch, srun and salloc run this, on Lua 5.1 to 5.4, before they submit a job.
 
-local function part(name)
-  for line in io.lines(debug.getinfo(1, "S").source:sub(2)) do
-    local code = line:match("^%-%-" .. name .. " (.*)")
-    if code then return assert((loadstring or load)(code, "=" .. name))(part) end
-  end
-  error("this script was replaced by one without " .. name, 0)
+-- @JUDGE@
+
+-- srun starts a step in an allocation that was judged when it was submitted; sbatch and salloc inside
+-- a job ask for a new one.
+local function is_step(options)
+  if options.type ~= "srun" then return false end
+  local id = tonumber(options.jobid or "") or 0
+  return os.getenv("SLURM_JOB_ID") or os.getenv("SLURM_JOBID") or id > 0 and id < 4294967294 -- NO_VAL
 end
 
--- @COMMON@
-
--- What a site's own script defined before it loaded this one; nothing in a
--- cli_filter.lua that is ours alone.
-local site_pre = slurm_cli_pre_submit
-
--- Steps are many: they do not even read the plan. A plan that hangs (its file server does)
--- hangs this command alone, as the folder that a job starts in would; to ask in another process
--- first would cost every submission a quarter of its time. slurmctld reads its own copy, in
--- another way: see job_submit.lua.
-local function judge(options)
-  if options.type == "srun" and part("is_step")(options) then return slurm.SUCCESS end
+-- A plan that hangs, because its file server does, hangs this command alone.
+local function read_plan()
   local file, why, errno = io.open(PLAN)
-  if errno == 13 then error(why, 0) end -- EACCES: there are limits, which this user may not see
+  if errno == 13 then error(why, 0) end -- EACCES: there are limits, which this user cannot see
   local plan = file and file:read(MAX_PLAN) or ""
   if file then file:close() end
-  local name = concerns_us(options, plan)
-  return name and part("plain")(options, plan, name) or slurm.SUCCESS
+  return plan
 end
 
--- Slurm refuses every submission when one of these three functions is missing.
+local function check(options)
+  if is_step(options) then return slurm.SUCCESS end
+  local plan = read_plan()
+  if not concerns_us(options, plan) then return slurm.SUCCESS end
+  local job = { from = "cli_filter", user = os.getenv("USER") }
+  setmetatable(job, { __index = function(_, name) return options[name] end })
+  local answer, fields = judge(job, plan, os.time())
+  answer = answer or ask(fields, "exec")
+  if not answer then return slurm.SUCCESS end
+  for _, warning in ipairs(answer.warnings) do slurm.log_info("pcs-capacity: %s", warning) end
+  if answer.refusal then
+    slurm.log_error("pcs-capacity: %s", answer.refusal)
+    return slurm.ERROR
+  end
+  for name, value in pairs(answer.set) do options[name] = value end
+  return slurm.SUCCESS
+end
+
+-- Slurm refuses every submission if one of the three functions is missing. A site's own script that
+-- loads this one may have defined them: its pre_submit runs first, and what it refuses is refused.
 local function success() return slurm.SUCCESS end
 slurm_cli_setup_defaults = slurm_cli_setup_defaults or success
 slurm_cli_post_submit = slurm_cli_post_submit or success
+local site_pre_submit = slurm_cli_pre_submit or success
 
--- The site's own word comes first; what it refuses is refused.
 function slurm_cli_pre_submit(options, offset)
-  local result = site_pre and site_pre(options, offset)
+  local result = site_pre_submit(options, offset)
   if type(result) == "number" and result ~= slurm.SUCCESS then return result end
-  local ok, said = pcall(judge, options)
+  local ok, said = pcall(check, options)
   if ok then return said end
   pcall(slurm.log_info, UNCHECKED, tostring(said))
   return slurm.SUCCESS

@@ -147,28 +147,25 @@ func TestSubmission(t *testing.T) {
 				t.Errorf("changed: %v", job)
 			}
 		})
-		if s.shim == "cli_filter" { // one part judges all jobs in job_submit
-			t.Run("what most jobs ask for is seen at a glance", func(t *testing.T) {
-				path := filepath.Join(s.cluster.Dir(), "etc", "cli_filter.lua")
-				whole, err := os.ReadFile(path)
-				if err != nil {
-					t.Fatal(err)
+		t.Run("the filter is asked rarely", func(t *testing.T) {
+			defer s.restore(t)
+			if err := os.Remove(s.filter); err != nil {
+				t.Fatal(err)
+			}
+			id := "capacity_reservation_id=" + hookstest.BlockID
+			for options, says := range map[string]string{
+				"": "", "--time=60": "", "--time=60 --nodes=1-2": "", "--time=5:00:00 --nodes=2 --ntasks-per-node=8 --gpus-per-node=8 --comment=mine": "",
+				"--time=60 --gres=gpu:h100:8": "", "--time=60 --gpus=16": "", "--time=60 --begin=now+1hour": "", "--begin=now+8hours --comment=on_end=requeue": "",
+				"--time=60 --comment=" + id: "", "--time=60 --nodes=5": "use --nodes=4", "--time=60 --gpus=40 --nodes=5": "unchecked",
+				"--time=60 --begin=now+570minutes": "(--begin), and reservation", "--time=1-0": "use --time=",
+				"--time=60 --nodelist=gpu-1": "unchecked", "--time=60 --exclude=gpu-1": "unchecked", "--partition=gpu,static": "unchecked", "--time=60 --comment=capacity=any": "unchecked",
+			} {
+				out, _, err := s.submit(t, append([]string{"--partition=gpu"}, strings.Fields(options)...)...)
+				if refused := says != "" && says != "unchecked"; (err != nil) != refused || !strings.Contains(out, says) || strings.Contains(out, "pcs-capacity") != (says != "") {
+					t.Errorf("%s: %v: %s", options, err, out)
 				}
-				defer os.WriteFile(path, whole, 0o644)
-				if err := os.WriteFile(path, []byte(strings.Replace(string(whole), "\n--managed ", "\n--managed )", 1)), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				for options, atOnce := range map[string]bool{
-					"--time=60": true, "--time=60 --nodes=2": true, "--time=5:00:00 --nodes=2 --ntasks-per-node=8 --gpus-per-node=8 --comment=mine": true,
-					"--time=60 --gres=gpu:h100:8": true, "--time=60 --nodes=1-2": false, "--time=60 --nodelist=gpu-1": false, "--time=60 --exclude=gpu-1": false, "--time=60 --nodes=5": false, "--time=60 --begin=now+1hour": false, "": false,
-				} {
-					out, _, err := s.submit(t, append(strings.Fields(options), "--partition=gpu")...)
-					if err != nil || strings.Contains(out, "unchecked") == atOnce {
-						t.Errorf("%s: %v: %s", options, err, out)
-					}
-				}
-			})
-		}
+			}
+		})
 		for name, test := range map[string]struct {
 			args []string
 			want string
@@ -320,8 +317,8 @@ func TestR6_SubmissionWithoutUs(t *testing.T) {
 		"as edited": {"--partition=gpu", "--time=300", "--time-min=30", "--comment=time=fit"}, // by cli_filter.lua
 		"unmanaged": {"--time=60"},
 		"too long":  {"--partition=gpu", "--time=5-00:00:00"},
-		"refused":   {"--partition=gpu", "--time=5-00:00:00", "--begin=now+8hours"}, // which Lua leaves to the filter
-		"edited":    {"--partition=gpu", "--begin=now+8hours"},
+		"refused":   {"--partition=gpu", "--time=5-00:00:00", "--comment=capacity=any"}, // which Lua leaves to the filter
+		"edited":    {"--partition=gpu", "--comment=capacity=any"},
 	}
 	forEachShim(t, func(t *testing.T, s site) {
 		for name, damage := range breakages {
@@ -348,7 +345,7 @@ func TestR6_SubmissionWithoutUs(t *testing.T) {
 						continue
 					}
 					job := s.job(t, id)
-					if kind == "edited" && (job["TimeLimit"] != "UNLIMITED" || job["TimeMin"] != "N/A" || job["Comment"] != "") {
+					if kind == "edited" && (job["TimeLimit"] != "UNLIMITED" || job["TimeMin"] != "N/A" || job["Comment"] != "capacity=any") {
 						t.Errorf("edited without us: %v", job)
 					}
 					if kind == "unmanaged" && out != "Submitted batch job "+id {
@@ -370,7 +367,7 @@ func TestR6_SubmissionWithoutUs(t *testing.T) {
 		s.restore(t)
 		// A sentence that is no template is left to the filter.
 		plan, err := os.ReadFile(s.state.PlanPath())
-		damaged := regexp.MustCompile(`(?m)^(long \d+) .*$`).ReplaceAllString(string(plan), "$1 %d")
+		damaged := regexp.MustCompile(`(?m)^(says too-long \w+ \w+) .*$`).ReplaceAllString(string(plan), "$1 %d")
 		if err != nil || damaged == string(plan) {
 			t.Fatalf("%v: %s", err, plan)
 		}

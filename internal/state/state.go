@@ -88,23 +88,23 @@ func (d Dir) WriteSnapshot(s *capacity.Snapshot) error {
 	return nil
 }
 
-// plan is what the Lua shims read on every submission: one word and its value a line, and
-// then the jobs that they let through by themselves, as
+// plan is what the Lua scripts read at every submission, a word and its values a line:
 //
-//	fits PARTITION ACCOUNTS FROM LAST NODES GPUS
+//	version 1
+//	default PARTITION
+//	partition NAME
+//	requeues
+//	clock OFFSET TAKEN STALE
+//	says NAME FRESH LATER SENTENCE
+//	quick PARTITION ACCOUNTS FLOOR MOST WALL ROOMS
+//	room ID FROM LAST FENCE NODES USABLE GPUS
 //
-// and the limits that they fit by themselves, as
-//
-//	fit PARTITION FLOOR MOST WALL UNTIL ROOMS
-//	room PARTITION FROM LAST MINUTES NODES GPUS ID FENCE
-//
-// and, before these lines, what they say of a longer limit, for as long as UNTIL, as
-//
-//	long UNTIL SENTENCE
-//
-// "-" stands for every account and for no reservation, 0 for no bound. Times are seconds of
-// the machine's clock, but FENCE is of AWS's, since it is shown; lengths are minutes. ROOMS is
-// the number of lines that follow.
+// "requeues" is there if Slurm requeues a job that does not say so. Below each line "quick" are as many rooms as it says; see [capacity.Quick]. OFFSET is what AWS's
+// clock is ahead of the machine's, TAKEN when the snapshot was taken, STALE the age from which it is
+// old, all in milliseconds. FRESH and LATER are "refuse" or "warn": what the sentence does, and what
+// it does when the snapshot is old. "-" stands for every account and for no reservation, 0 for no
+// bound. Lengths are minutes, times seconds of the machine's clock, but FENCE is of AWS's, since it
+// is shown.
 func plan(s *capacity.Snapshot) string {
 	var b strings.Builder
 	b.WriteString("version 1\n")
@@ -114,35 +114,29 @@ func plan(s *capacity.Snapshot) string {
 	for _, p := range s.Partitions {
 		fmt.Fprintf(&b, "partition %s\n", p.Name)
 	}
-	from := func(t time.Time) int64 { // rounded up
+	if !s.NoRequeue {
+		b.WriteString("requeues\n")
+	}
+	here := func(t time.Time) time.Time { return t.Add(-s.ClockOffset.Duration) }
+	seconds := func(t time.Time) int64 {
 		if t.IsZero() {
 			return 0
 		}
-		return t.Add(-s.ClockOffset.Duration).Add(time.Second - 1).Unix()
+		return max(0, here(t).Unix())
 	}
-	until := func(t time.Time) int64 {
-		if t.IsZero() {
-			return 0
-		}
-		return t.Add(-s.ClockOffset.Duration).Unix()
-	}
-	if says, stale := capacity.QuickTooLong(s); says != "" {
-		fmt.Fprintf(&b, "long %d %s\n", until(stale), says)
+	fmt.Fprintf(&b, "clock %d %d %d\n", s.ClockOffset.Milliseconds(), max(0, here(s.TakenAt).UnixMilli()), s.Submit.StaleAfter.Milliseconds())
+	does := map[bool]string{true: "refuse", false: "warn"}
+	for _, says := range capacity.Sentences(s) {
+		fmt.Fprintf(&b, "says %s %s %s %s\n", says.Name, does[says.Refuses], does[says.RefusesLater], says.Text)
 	}
 	for _, q := range capacity.Quicks(s) {
-		accounts := "-"
-		if len(q.Accounts) > 0 {
-			accounts = strings.Join(q.Accounts, ",")
-		}
+		accounts := cmp.Or(strings.Join(q.Accounts, ","), "-")
 		if strings.ContainsAny(q.Partition+accounts, " \t\r\n") {
 			continue
 		}
-		fmt.Fprintf(&b, "fits %s %s %d %d %d %d\n", q.Partition, accounts, from(q.From), until(q.Last), q.Nodes, q.GPUs)
-	}
-	for _, f := range capacity.QuickFits(s) {
-		fmt.Fprintf(&b, "fit %s %d %d %d %d %d\n", f.Partition, f.Floor, f.Most, f.Wall, until(f.Until), len(f.Rooms))
-		for _, r := range f.Rooms {
-			fmt.Fprintf(&b, "room %s %d %d %d %d %d %s %d\n", f.Partition, from(r.From), until(r.Last), r.Minutes, r.Nodes, r.GPUs, cmp.Or(r.ID, "-"), max(0, r.Fence.Unix()))
+		fmt.Fprintf(&b, "quick %s %s %d %d %d %d\n", q.Partition, accounts, q.Floor, q.Most, q.Wall, len(q.Rooms))
+		for _, r := range q.Rooms {
+			fmt.Fprintf(&b, "room %s %d %d %d %d %d %d\n", cmp.Or(r.ID, "-"), seconds(r.From), seconds(r.Last), max(0, r.Fence.Unix()), r.Nodes, r.Usable, r.GPUs)
 		}
 	}
 	return b.String()
