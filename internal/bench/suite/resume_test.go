@@ -205,7 +205,7 @@ func worldAt(b *testing.B, at time.Time, throttle bool, all ...launches) *awssim
 // scenarioOf has a block behind each partition.
 func scenarioOf(b *testing.B, all ...launches) *awssim.Scenario {
 	b.Helper()
-	scenario, err := awssim.LoadScenario("../../../hooks/testdata/power.toml")
+	scenario, err := awssim.LoadScenario("../../../hooks/power/testdata/power.toml")
 	if err != nil {
 		b.Fatal(err)
 	}
