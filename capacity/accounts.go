@@ -23,16 +23,17 @@ const (
 // The submit filter sees no default account on a login node, and a node that is up already
 // never passes ResumeProgram: the lock is Slurm's own AllowAccounts, and what is checked is
 // that it is there.
-func Unlocked(p Partition, allow []string, accounting Accounting) []Mismatch {
+func Unlocked(p Partition, allow []string, accounting Accounting) []Problem {
 	if len(p.AllowAccounts) == 0 {
 		return nil
 	}
 	if accounting == NoAccounting {
 		// part_policy_valid_acct of 22.05 knows no account then; that of 24.11 lets every job in.
-		return []Mismatch{{string(AccountsUnchecked), "allow_accounts has no use, because Slurm keeps no accounting: with AllowAccounts an older Slurm starts no job at all, a newer one starts every job",
-			"remove allow_accounts and AllowAccounts, or set AccountingStorageType=accounting_storage/slurmdbd and AccountingStorageEnforce=associations"}}
+		return []Problem{Problemf(AccountsUnchecked, Subject{},
+			"remove allow_accounts and AllowAccounts, or set AccountingStorageType=accounting_storage/slurmdbd and AccountingStorageEnforce=associations",
+			"allow_accounts has no use, because Slurm keeps no accounting: with AllowAccounts an older Slurm starts no job at all, a newer one starts every job")}
 	}
-	var found []Mismatch
+	var found []Problem
 	want := strings.Join(p.AllowAccounts, ",")
 	if !slices.Equal(accounts(p.AllowAccounts), accounts(allow)) {
 		shown := "ALL"
@@ -43,19 +44,19 @@ func Unlocked(p Partition, allow []string, accounting Accounting) []Mismatch {
 		if p.Provider == ProviderPCS {
 			where = "to the Slurm settings of the PCS queue"
 		}
-		found = append(found, Mismatch{"allow-accounts", fmt.Sprintf("partition %s: allow_accounts is %s, but Slurm's AllowAccounts is %s", p.Name, want, shown),
-			fmt.Sprintf("add AllowAccounts=%s %s", want, where)})
+		found = append(found, Problemf(AllowAccounts, Subject{Partition: p.Name}, fmt.Sprintf("add AllowAccounts=%s %s", want, where),
+			"partition %s: allow_accounts is %s, but Slurm's AllowAccounts is %s", p.Name, want, shown))
 	}
 	if accounting == AccountsWritten {
-		found = append(found, Mismatch{string(AccountsUnchecked), "allow_accounts has no effect, because Slurm takes any account that a user writes",
-			"set AccountingStorageEnforce=associations"})
+		found = append(found, Problemf(AccountsUnchecked, Subject{}, "set AccountingStorageEnforce=associations",
+			"allow_accounts has no effect, because Slurm takes any account that a user writes"))
 	}
 	return found
 }
 
 // UnlockedGroups says where Slurm does not hold to the allow_groups of a partition. allow is
 // Slurm's AllowGroups, empty for every group.
-func UnlockedGroups(p Partition, allow []string) []Mismatch {
+func UnlockedGroups(p Partition, allow []string) []Problem {
 	sorted := func(names []string) []string { return slices.Compact(slices.Sorted(slices.Values(names))) }
 	if len(p.AllowGroups) == 0 || slices.Equal(sorted(p.AllowGroups), sorted(allow)) {
 		return nil
@@ -64,8 +65,8 @@ func UnlockedGroups(p Partition, allow []string) []Mismatch {
 	if len(allow) > 0 {
 		shown = strings.Join(allow, ",")
 	}
-	return []Mismatch{{"allow-groups", fmt.Sprintf("partition %s: allow_groups is %s, but Slurm's AllowGroups is %s", p.Name, want, shown),
-		fmt.Sprintf("add AllowGroups=%s to its line in slurm.conf", want)}}
+	return []Problem{Problemf(AllowGroups, Subject{Partition: p.Name}, fmt.Sprintf("add AllowGroups=%s to its line in slurm.conf", want),
+		"partition %s: allow_groups is %s, but Slurm's AllowGroups is %s", p.Name, want, shown)}
 }
 
 // accounts are names in one order; Slurm does not tell capital letters apart.

@@ -268,7 +268,7 @@ func admitPartition(req Request, wish Wish, p Partition, snap *Snapshot, now tim
 	if matching := slices.DeleteFunc(slices.Clone(known), func(c candidate) bool { return len(c.mismatches()) > 0 }); len(matching) > 0 {
 		known = matching
 	} else {
-		return refuse(Mismatched, known[0].mismatches()[0].Message+"; nothing can be launched for the job: ask an administrator to "+known[0].mismatches()[0].Fix)
+		return refuse(Mismatched, known[0].mismatches()[0].Sentence+"; nothing can be launched for the job: ask an administrator to "+known[0].mismatches()[0].Fix)
 	}
 	largeEnough := slices.DeleteFunc(slices.Clone(known), func(c candidate) bool { return !c.holds(req) })
 	if len(largeEnough) == 0 {
@@ -357,12 +357,12 @@ func (c candidate) ended(now time.Time) bool {
 }
 
 // mismatches are why no launch into the candidate would ever be accepted.
-func (c candidate) mismatches() []Mismatch {
+func (c candidate) mismatches() []Problem {
 	if c.onDemand() {
 		return nil
 	}
-	return slices.DeleteFunc(Lasting(Match(c.reservation, c.group, c.window.Start)), func(m Mismatch) bool {
-		return m.Code == "az" && len(c.group.Subnets) == 0 // nobody knows where they are
+	return slices.DeleteFunc(Lasting(Match(c.reservation, c.group, c.window.Start)), func(m Problem) bool {
+		return m.Code == WrongZone && len(c.group.Subnets) == 0 // nobody knows where they are
 	})
 }
 

@@ -100,7 +100,7 @@ func (c candidate) admitLaunch(req Request, p Partition, snap *Snapshot, now tim
 		return notOpen(fmt.Sprintf("reservation %s waits for %s, which has slot %s until %s", r.ID, c.behind, c.slot.Name, FormatUTC(c.window.Start)), c.window.Start)
 	}
 	if ms := launchMismatches(r, c.group, now); len(ms) > 0 {
-		return refuse(Mismatched, ms[0].String())
+		return refuse(Mismatched, ms[0].Text())
 	}
 	if !c.holds(req) {
 		return refuse(NoPlace, fmt.Sprintf("reservation %s has %d places, and the job needs %d", r.ID, c.size(), req.Nodes))
@@ -128,8 +128,8 @@ func notOpen(message string, until time.Time) Verdict {
 
 // launchMismatches are those of Match that EC2 would refuse a launch for; a node
 // group larger than its reservation can still launch a part of its nodes.
-func launchMismatches(r Reservation, g NodeGroup, now time.Time) []Mismatch {
-	return slices.DeleteFunc(Match(r, g, now), func(m Mismatch) bool { return m.Code == "size" })
+func launchMismatches(r Reservation, g NodeGroup, now time.Time) []Problem {
+	return slices.DeleteFunc(Match(r, g, now), func(m Problem) bool { return m.Code == WrongSize })
 }
 
 func opens(w Window, now time.Time) string {

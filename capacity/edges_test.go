@@ -98,7 +98,7 @@ func TestMatchAtTheEdges(t *testing.T) {
 		r, got := blockA, ""
 		r.State = state
 		if m := StateMismatch(r, noon); m != nil {
-			got = m.String()
+			got = m.Text()
 		}
 		if got != want {
 			t.Errorf("%s: %q, want %q", state, got, want)
@@ -106,11 +106,11 @@ func TestMatchAtTheEdges(t *testing.T) {
 	}
 	r := blockA
 	r.AZID, r.AZ = "use2-az3", "us-east-2c"
-	if got := Match(r, g, noon); len(got) != 1 || !strings.Contains(got[0].Message, "has only subnet-aaaaaaaa in us-east-2a (use2-az1)") {
+	if got := Match(r, g, noon); len(got) != 1 || !strings.Contains(got[0].Sentence, "has only subnet-aaaaaaaa in us-east-2a (use2-az1)") {
 		t.Errorf("another zone: %v", got)
 	}
 	g.Subnets = nil
-	if got := Match(r, g, noon); len(got) != 1 || !strings.HasSuffix(got[0].Message, "has no subnet") {
+	if got := Match(r, g, noon); len(got) != 1 || !strings.HasSuffix(got[0].Sentence, "has no subnet") {
 		t.Errorf("no subnet: %v", got)
 	}
 }

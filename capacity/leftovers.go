@@ -95,8 +95,8 @@ func (s Settings) removal(m Made, cluster string, keeps bool) string {
 }
 
 // OfLeftovers tells of leftovers, those that one command removes together.
-func OfLeftovers(left []Leftover) []Mismatch {
-	var all []Mismatch
+func OfLeftovers(left []Leftover) []Problem {
+	var all []Problem
 	for i, l := range left {
 		if slices.ContainsFunc(left[:i], func(before Leftover) bool { return before.Remove == l.Remove }) {
 			continue
@@ -111,9 +111,8 @@ func OfLeftovers(left []Leftover) []Mismatch {
 		if len(names) > 1 {
 			has, them = "carry", "them"
 		}
-		all = append(all, Mismatch{Code: "leftover",
-			Message: fmt.Sprintf("%s %s the tag of pcs-capacity, and the settings do not name %s, so sync does not manage %[3]s", strings.Join(names, " and "), has, them),
-			Fix:     fmt.Sprintf("add %s to the settings again, or remove %[1]s with `%s`", them, l.Remove)})
+		all = append(all, Problemf(LeftoverMade, Subject{}, fmt.Sprintf("add %s to the settings again, or remove %[1]s with `%s`", them, l.Remove),
+			"%s %s the tag of pcs-capacity, and the settings do not name %s, so sync does not manage %[3]s", strings.Join(names, " and "), has, them))
 	}
 	return all
 }

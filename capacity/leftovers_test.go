@@ -67,7 +67,7 @@ func TestLeftovers(t *testing.T) {
 	}
 	told := OfLeftovers(Leftovers([]Made{group("big-a", "big"), queue("big")}, gpu, "pcs_1"))
 	if want := "compute node group big-a (cr-1) and queue big carry the tag of pcs-capacity, and the settings do not name them, so sync does not manage them; " +
-		"add them to the settings again, or remove them with `pcs-capacity teardown --queue big`"; len(told) != 1 || told[0].String() != want {
+		"add them to the settings again, or remove them with `pcs-capacity teardown --queue big`"; len(told) != 1 || told[0].Text() != want {
 		t.Errorf("told %v, want %s", told, want)
 	}
 }

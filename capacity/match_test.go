@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-func codes(ms []Mismatch) []string {
+func codes(ms []Problem) []string {
 	var cs []string
 	for _, m := range ms {
-		cs = append(cs, m.Code)
+		cs = append(cs, string(m.Code))
 	}
 	return cs
 }

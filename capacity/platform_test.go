@@ -51,7 +51,7 @@ func TestPlatformOfTheImage(t *testing.T) {
 				t.Errorf("%s, %s: into %q, %+v, %+v", name, option, into, v, submitted)
 			}
 			req := Request{Partitions: []string{"gpu"}, Nodes: 1}
-			if passed := PassedOver(req, snap, noon); len(passed) != 1 || passed[0].Code != "platform" || !strings.Contains(passed[0].Message, other) {
+			if passed := PassedOver(req, snap, noon); len(passed) != 1 || passed[0].Code != "platform" || !strings.Contains(passed[0].Sentence, other) {
 				t.Errorf("%s, %s: passed over %v", name, option, passed)
 			}
 			if got := snap.PlatformOf("lt-1:7"); got != LinuxUNIX || snap.PlatformOf("lt-1:8") != "" {

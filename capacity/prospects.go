@@ -61,9 +61,9 @@ func Prospects(req Request, snap *Snapshot, now time.Time) []Prospect {
 
 // PassedOver are why a job gets no nodes in reservations that it may use and that have not ended:
 // one reason for each, which somebody has to mend.
-func PassedOver(req Request, snap *Snapshot, now time.Time) []Mismatch {
+func PassedOver(req Request, snap *Snapshot, now time.Time) []Problem {
 	wish, _ := ParseWish(req.Comment)
-	var all []Mismatch
+	var all []Problem
 	for _, name := range req.Partitions {
 		p, ours := snap.Partition(name)
 		if !ours {

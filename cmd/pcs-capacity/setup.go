@@ -120,7 +120,7 @@ func (c *SetupCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cf
 		return err
 	}
 	change := clusterChange[*setup.Plan]{question: "Apply this plan?", aws: ec2, of: func(p *setup.Plan) pcs.Cluster { return p.Cluster }, plan: look, show: show,
-		parts: func(p *setup.Plan) (setup.Effects, []capacity.Mismatch) { return p.Effects, p.Mismatches },
+		parts: func(p *setup.Plan) (setup.Effects, []capacity.Problem) { return p.Effects, p.Mismatches },
 		do: func(ctx context.Context, p *setup.Plan) error {
 			made = p
 			return apply(ctx, t, s, p)
@@ -258,9 +258,9 @@ func showSteps(t *terminal.Terminal, plan any, steps []setup.Step, warnings []st
 }
 
 // showMismatches shows everything that is in the way, each with its fix.
-func showMismatches(t *terminal.Terminal, mismatches []capacity.Mismatch, outcome string) {
+func showMismatches(t *terminal.Terminal, mismatches []capacity.Problem, outcome string) {
 	for _, m := range mismatches {
-		t.Say("pcs-capacity: %s\n  fix: %s", m.Message, m.Fix)
+		t.Say("pcs-capacity: %s\n  fix: %s", m.Sentence, m.Fix)
 	}
 	problems := "problems"
 	if len(mismatches) == 1 {

@@ -89,7 +89,7 @@ func TestSetupAndTeardownOnEC2(t *testing.T) {
 		}
 		return plan
 	}
-	if p := tear(false); len(p.Mismatches) != 1 || p.Mismatches[0].Code != "jobs-run" || !strings.Contains(p.Mismatches[0].Message, job.Shown) {
+	if p := tear(false); len(p.Mismatches) != 1 || p.Mismatches[0].Code != "jobs-run" || !strings.Contains(p.Mismatches[0].Sentence, job.Shown) {
 		t.Errorf("with a job: %v", p.Mismatches)
 	}
 	r.cancel(job.Shown)

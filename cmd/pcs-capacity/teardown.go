@@ -70,7 +70,7 @@ func (c *TeardownCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal,
 	}
 	torn := false
 	change := clusterChange[*setup.TeardownPlan]{question: "Tear this down?", aws: aws, of: func(p *setup.TeardownPlan) pcs.Cluster { return p.Cluster }, plan: look, show: show,
-		parts: func(p *setup.TeardownPlan) (setup.Effects, []capacity.Mismatch) { return p.Effects, p.Mismatches },
+		parts: func(p *setup.TeardownPlan) (setup.Effects, []capacity.Problem) { return p.Effects, p.Mismatches },
 		do: func(ctx context.Context, p *setup.TeardownPlan) error {
 			plan, torn = p, true
 			if err := state.Dir(cfg.StateDir).KeepTornDown(c.name()); err != nil {

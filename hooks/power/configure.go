@@ -56,8 +56,8 @@ func (r *Resume) configureSlot(ctx context.Context, at place, id string, snap *c
 		return id, "", &refusal{code: string(capacity.ReservationNotKnown), message: fmt.Sprintf("reservation %s of compute node group %s is not in the settings of partition %s, or EC2 does not describe it", id, at.slot, p.Name)}
 	}
 	for _, m := range capacity.Match(res, g, r.now()) {
-		if m.Code != "size" { // a group may be smaller or larger than its block
-			return id, "", &refusal{code: string(capacity.Mismatched), message: m.String()}
+		if m.Code != capacity.WrongSize { // a group may be smaller or larger than its block
+			return id, "", &refusal{code: string(capacity.Mismatched), message: m.Text()}
 		}
 	}
 	g.Subnets = slices.DeleteFunc(slices.Clone(g.Subnets), func(s capacity.Subnet) bool { return s.AZID != res.AZID })

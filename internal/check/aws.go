@@ -216,12 +216,12 @@ func (r *run) group(snap *capacity.Snapshot, g capacity.NodeGroup, byGroup bool)
 		for _, m := range mismatches {
 			switch {
 			case slices.Contains(lasting, m):
-				r.fail("reservation", m.Fix, "%s", m.Message)
+				r.fail("reservation", m.Fix, "%s", m.Sentence)
 			case g.PurchaseOption == capacity.OnDemand: // there is other capacity
-			case m.Code == "expired":
-				r.warn("reservation", "take it out of the settings", "%s", m.Message)
+			case m.Code == capacity.HasEnded:
+				r.warn("reservation", "take it out of the settings", "%s", m.Sentence)
 			default: // mends itself, or costs only the nodes that are too many
-				r.warn("reservation", m.Fix, "%s", m.Message)
+				r.warn("reservation", m.Fix, "%s", m.Sentence)
 			}
 		}
 	}

@@ -33,7 +33,7 @@ const hostTime = 20 * time.Second
 
 // Missing tries what setup is about to do here, and says what cannot be done. It changes
 // nothing. A queue that users have already has been without the filter before: that is a warning.
-func (h Host) Missing(ctx context.Context) (missing []capacity.Mismatch, warnings []string) {
+func (h Host) Missing(ctx context.Context) (missing []capacity.Problem, warnings []string) {
 	r := run{Sources: Sources{Config: h.Config, Slurm: h.Slurm, Hooks: h.Hooks, Filter: h.Filter}, cluster: h.Cluster}
 	const another = "run this as a user who may write there, such as root, "
 	if err := config.TryFolder(filepath.Dir(config.PartitionPath(h.Config.Path, "try"))); err != nil {
@@ -56,7 +56,7 @@ func (h Host) Missing(ctx context.Context) (missing []capacity.Mismatch, warning
 		case i >= filter && !h.NewQueue:
 			warnings = append(warnings, f.What+"; "+f.Fix)
 		default:
-			missing = append(missing, capacity.Mismatch{Code: f.Check, Message: f.What, Fix: f.Fix})
+			missing = append(missing, capacity.Problemf(capacity.Code(f.Check), capacity.Subject{}, f.Fix, "%s", f.What))
 		}
 	}
 	return missing, warnings

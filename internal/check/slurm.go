@@ -155,14 +155,14 @@ func (r *run) partitions(ctx context.Context) {
 		good := true
 		for _, m := range capacity.UnlockedGroups(p, there[at].AllowGroups) {
 			good = false
-			r.fail("groups", m.Fix, "%s", m.Message)
+			r.fail("groups", m.Fix, "%s", m.Sentence)
 		}
 		for _, m := range capacity.Unlocked(p, there[at].AllowAccounts, r.slurmConfig.Accounting()) {
-			if good = false; m.Code == string(capacity.AccountsUnchecked) && unchecked {
+			if good = false; m.Code == capacity.AccountsUnchecked && unchecked {
 				continue // of the cluster, so said once
 			}
-			unchecked = unchecked || m.Code == string(capacity.AccountsUnchecked)
-			r.fail("accounts", m.Fix, "%s", m.Message)
+			unchecked = unchecked || m.Code == capacity.AccountsUnchecked
+			r.fail("accounts", m.Fix, "%s", m.Sentence)
 		}
 		if there[at].Nodes == "" {
 			r.warn("partition", "see `sinfo`, and PrivateData=cloud before Slurm 23.02", "partition %s has no nodes", p.Name)

@@ -19,7 +19,7 @@ func (r *run) templates(ctx context.Context) {
 		for _, g := range p.Groups {
 			if p.Provider == capacity.ProviderEC2 && !seen[g.LaunchTemplate] {
 				seen[g.LaunchTemplate] = true
-				t, ok := r.template(ctx, g.LaunchTemplate, func(t capacity.LaunchTemplate) []capacity.Mismatch { return launchedBySlurm(t, g) })
+				t, ok := r.template(ctx, g.LaunchTemplate, func(t capacity.LaunchTemplate) []lack { return launchedBySlurm(t, g) })
 				if ok {
 					r.configless(t)
 					r.firstNode(t, g.Name, func() ([]capacity.Instance, error) { return r.launched(ctx, p.Name, g) })
@@ -44,7 +44,7 @@ func (r *run) templates(ctx context.Context) {
 		if g.Status != pcs.Active && !g.Status.Changing() {
 			r.fail("node-group", "run `pcs-capacity setup` for it again", "PCS node group %s is %s: %s", name, g.Status, g.Failures)
 		}
-		t, ok := r.template(ctx, g.TemplateID+":"+g.TemplateVersion, func(t capacity.LaunchTemplate) []capacity.Mismatch { return launchedByPCS(t, g) })
+		t, ok := r.template(ctx, g.TemplateID+":"+g.TemplateVersion, func(t capacity.LaunchTemplate) []lack { return launchedByPCS(t, g) })
 		if ok {
 			r.firstNode(t, name, func() ([]capacity.Instance, error) {
 				return r.EC2.InstancesByTag(ctx, map[string][]string{pcs.TagNodeGroupID: {g.ID}})
@@ -61,9 +61,12 @@ func (r *run) configless(t capacity.LaunchTemplate) {
 	}
 }
 
+// lack is one thing that is wrong with a launch template, as the end of a sentence, and its fix.
+type lack struct{ what, fix string }
+
 // template reads a launch template and says what is wrong with it; ok is false if it cannot
 // be read.
-func (r *run) template(ctx context.Context, reference string, wrong func(capacity.LaunchTemplate) []capacity.Mismatch) (t capacity.LaunchTemplate, ok bool) {
+func (r *run) template(ctx context.Context, reference string, wrong func(capacity.LaunchTemplate) []lack) (t capacity.LaunchTemplate, ok bool) {
 	t, found, err := r.EC2.TemplateVersion(ctx, reference)
 	switch {
 	case err != nil:
@@ -73,11 +76,11 @@ func (r *run) template(ctx context.Context, reference string, wrong func(capacit
 		r.fail("launch-template", "name one that exists in the settings, or create it", "EC2 has no launch template %s in %s", reference, r.EC2.Region())
 		return t, false
 	}
-	mismatches := wrong(t)
-	for _, m := range mismatches {
-		r.fail("launch-template", m.Fix, "launch template %s (version %s) %s", t.Name, t.Version, m.Message)
+	lacks := wrong(t)
+	for _, l := range lacks {
+		r.fail("launch-template", l.fix, "launch template %s (version %s) %s", t.Name, t.Version, l.what)
 	}
-	if len(mismatches) == 0 {
+	if len(lacks) == 0 {
 		r.ok("launch-template", "%s (version %s)", t.Name, t.Version)
 	}
 	return t, true
@@ -121,16 +124,16 @@ func (r *run) launched(ctx context.Context, partition string, g capacity.GroupSe
 
 // launchedBySlurm says what is wrong with a template for a node group with provider ec2.
 // The launch itself says type, subnet and reservation.
-func launchedBySlurm(t capacity.LaunchTemplate, g capacity.GroupSettings) []capacity.Mismatch {
-	var found []capacity.Mismatch
+func launchedBySlurm(t capacity.LaunchTemplate, g capacity.GroupSettings) []lack {
+	var found []lack
 	if t.ImageID == "" {
-		found = append(found, capacity.Mismatch{Code: "image", Message: "has no image", Fix: "add one with Slurm and your user data"})
+		found = append(found, lack{"has no image", "add one with Slurm and your user data"})
 	}
 	if t.Market != "" && g.PurchaseOption.Buys(capacity.ODCR) {
-		found = append(found, capacity.Mismatch{Code: "market", Message: fmt.Sprintf("buys %s, but node group %s is %s", t.Market, g.Name, g.PurchaseOption), Fix: "take InstanceMarketOptions out of it"})
+		found = append(found, lack{fmt.Sprintf("buys %s, but node group %s is %s", t.Market, g.Name, g.PurchaseOption), "take InstanceMarketOptions out of it"})
 	}
 	if !t.MetadataTags {
-		found = append(found, capacity.Mismatch{Code: "metadata-tags", Message: "has no tags in the instance metadata, from which a node learns its name", Fix: "set MetadataOptions.InstanceMetadataTags to enabled"})
+		found = append(found, lack{"has no tags in the instance metadata, from which a node learns its name", "set MetadataOptions.InstanceMetadataTags to enabled"})
 	}
 	return found
 }
@@ -140,24 +143,24 @@ func launchedBySlurm(t capacity.LaunchTemplate, g capacity.GroupSettings) []capa
 var markets = map[capacity.Kind]string{capacity.CapacityBlock: "capacity-block", capacity.InterruptibleODCR: "interruptible-capacity-reservation"}
 
 // launchedByPCS says what is wrong with the template of a compute node group of ours.
-func launchedByPCS(t capacity.LaunchTemplate, g pcs.NodeGroup) []capacity.Mismatch {
+func launchedByPCS(t capacity.LaunchTemplate, g pcs.NodeGroup) []lack {
 	id := g.Tags[capacity.TagReservation]
-	var found []capacity.Mismatch
-	add := func(code, message string, args ...any) {
-		found = append(found, capacity.Mismatch{Code: code, Message: fmt.Sprintf(message, args...),
-			Fix: fmt.Sprintf("run `pcs-capacity setup --reservation %s` for node group %s again", id, strings.TrimSuffix(strings.TrimSuffix(g.Name, "-a"), "-b"))})
+	var found []lack
+	add := func(what string, args ...any) {
+		found = append(found, lack{fmt.Sprintf(what, args...),
+			fmt.Sprintf("run `pcs-capacity setup --reservation %s` for node group %s again", id, strings.TrimSuffix(strings.TrimSuffix(g.Name, "-a"), "-b"))})
 	}
 	switch {
 	case t.NoTarget:
-		add("target", "has a CapacityReservationSpecification without a CapacityReservationTarget, so that nothing is launched into %s", id)
+		add("has a CapacityReservationSpecification without a CapacityReservationTarget, so that nothing is launched into %s", id)
 	case t.ReservationID != id:
-		add("target", "launches into %q instead of %s", t.ReservationID, id)
+		add("launches into %q instead of %s", t.ReservationID, id)
 	}
 	if want := markets[g.PurchaseOption]; t.Market != want {
-		add("market", "has MarketType %q; PCS wants %q for %s", t.Market, want, g.PurchaseOption)
+		add("has MarketType %q; PCS wants %q for %s", t.Market, want, g.PurchaseOption)
 	}
 	if want := markets[g.PurchaseOption] != ""; (want || t.InstanceType != "") && !slices.Contains(g.InstanceTypes, t.InstanceType) {
-		add("instance-type", "has InstanceType %q, the node group %s", t.InstanceType, strings.Join(g.InstanceTypes, ", "))
+		add("has InstanceType %q, the node group %s", t.InstanceType, strings.Join(g.InstanceTypes, ", "))
 	}
 	return found
 }

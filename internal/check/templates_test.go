@@ -18,27 +18,27 @@ func TestLaunchedByPCS(t *testing.T) {
 		want   string // the codes
 	}{
 		"good":                        {func(*capacity.LaunchTemplate, *pcs.NodeGroup) {}, ""},
-		"the id beside its structure": {func(t *capacity.LaunchTemplate, _ *pcs.NodeGroup) { t.ReservationID, t.NoTarget = "", true }, "target"},
-		"another block":               {func(t *capacity.LaunchTemplate, _ *pcs.NodeGroup) { t.ReservationID = "cr-1" }, "target"},
-		"no market type":              {func(t *capacity.LaunchTemplate, _ *pcs.NodeGroup) { t.Market = "" }, "market"},
-		"no type":                     {func(t *capacity.LaunchTemplate, _ *pcs.NodeGroup) { t.InstanceType = "" }, "instance-type"},
-		"all at once":                 {func(t *capacity.LaunchTemplate, _ *pcs.NodeGroup) { *t = capacity.LaunchTemplate{} }, "target market instance-type"},
+		"the id beside its structure": {func(t *capacity.LaunchTemplate, _ *pcs.NodeGroup) { t.ReservationID, t.NoTarget = "", true }, "has a"},
+		"another block":               {func(t *capacity.LaunchTemplate, _ *pcs.NodeGroup) { t.ReservationID = "cr-1" }, "launches into"},
+		"no market type":              {func(t *capacity.LaunchTemplate, _ *pcs.NodeGroup) { t.Market = "" }, "has MarketType"},
+		"no type":                     {func(t *capacity.LaunchTemplate, _ *pcs.NodeGroup) { t.InstanceType = "" }, "has InstanceType"},
+		"all at once":                 {func(t *capacity.LaunchTemplate, _ *pcs.NodeGroup) { *t = capacity.LaunchTemplate{} }, "launches into; has MarketType; has InstanceType"},
 		"an ODCR": {func(t *capacity.LaunchTemplate, g *pcs.NodeGroup) {
 			t.Market, t.InstanceType, g.PurchaseOption = "", "", capacity.ODCR
 		}, ""},
-		"an ODCR, bought as a block": {func(_ *capacity.LaunchTemplate, g *pcs.NodeGroup) { g.PurchaseOption = capacity.ODCR }, "market"},
+		"an ODCR, bought as a block": {func(_ *capacity.LaunchTemplate, g *pcs.NodeGroup) { g.PurchaseOption = capacity.ODCR }, "has MarketType"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			template, g := good, group
 			c.change(&template, &g)
-			var codes []string
-			for _, m := range launchedByPCS(template, g) {
-				codes = append(codes, m.Code)
-				if !strings.Contains(m.Fix, "--reservation "+id) || !strings.Contains(m.Fix, "node group gpu ") {
-					t.Errorf("the fix is %q", m.Fix)
+			var lacks []string
+			for _, l := range launchedByPCS(template, g) {
+				lacks = append(lacks, strings.Join(strings.Fields(l.what)[:2], " "))
+				if !strings.Contains(l.fix, "--reservation "+id) || !strings.Contains(l.fix, "node group gpu ") {
+					t.Errorf("the fix is %q", l.fix)
 				}
 			}
-			if got := strings.Join(codes, " "); got != c.want {
+			if got := strings.Join(lacks, "; "); got != c.want {
 				t.Errorf("%q, want %q", got, c.want)
 			}
 		})
@@ -54,7 +54,7 @@ func TestLaunchedBySlurm(t *testing.T) {
 		t.Errorf("%v", found)
 	}
 	group.PurchaseOption = capacity.Mixed // each launch says it itself, and that of an ODCR says nothing
-	if found := launchedBySlurm(capacity.LaunchTemplate{ImageID: "ami-1", MetadataTags: true, Market: "capacity-block"}, group); len(found) != 1 || found[0].Code != "market" {
+	if found := launchedBySlurm(capacity.LaunchTemplate{ImageID: "ami-1", MetadataTags: true, Market: "capacity-block"}, group); len(found) != 1 || !strings.HasPrefix(found[0].what, "buys capacity-block") {
 		t.Errorf("mixed: %v", found)
 	}
 }

@@ -55,7 +55,7 @@ func OfJob(j capacity.Job, snap *capacity.Snapshot, records []state.Record, now 
 	}
 	if j.State == "PENDING" && e.Code != string(capacity.Mismatched) {
 		for _, m := range capacity.PassedOver(req, snap, now) {
-			e.fact("passed over", "%s", m)
+			e.fact("passed over", "%s", m.Text())
 		}
 	}
 	if _, rest, ours := capacity.ReadHoldNote(j.AdminComment); ours {

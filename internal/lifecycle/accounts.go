@@ -14,16 +14,15 @@ func unlocked(snap *capacity.Snapshot, c *Cluster) []capacity.Problem {
 		if i < 0 {
 			continue
 		}
-		about := capacity.Subject{Partition: p.Name}
 		for _, m := range capacity.UnlockedGroups(p, c.Partitions[i].AllowGroups) {
-			problems = append(problems, m.Problem(about))
+			problems = append(problems, m)
 		}
 		for _, m := range capacity.Unlocked(p, c.Partitions[i].AllowAccounts, c.Accounting) {
-			if m.Code == string(capacity.AccountsUnchecked) { // of the cluster, so said once
-				last = []capacity.Problem{m.Problem(capacity.Subject{})}
+			if m.Code == capacity.AccountsUnchecked { // of the cluster, so said once
+				last = []capacity.Problem{m}
 				continue
 			}
-			problems = append(problems, m.Problem(about))
+			problems = append(problems, m)
 		}
 	}
 	return append(problems, last...)

@@ -40,7 +40,5 @@ func (p *pass) lookForLeftovers(ctx context.Context) {
 }
 
 func (p *pass) tellLeftovers() {
-	for _, m := range capacity.OfLeftovers(p.snap.Leftovers) {
-		p.snap.Add(m.Problem(capacity.Subject{}))
-	}
+	p.snap.Add(capacity.OfLeftovers(p.snap.Leftovers)...)
 }

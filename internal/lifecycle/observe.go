@@ -379,7 +379,8 @@ func mismatches(snap *capacity.Snapshot, now time.Time) []capacity.Problem {
 			continue
 		}
 		for _, m := range capacity.Lasting(capacity.Match(v.current, v.group, now)) {
-			problems = append(problems, m.Problem(capacity.Subject{Partition: v.partition.Name, Slot: v.slot.Name, Reservation: v.current.ID}))
+			m.About.Partition, m.About.Slot = v.partition.Name, v.slot.Name
+			problems = append(problems, m)
 		}
 	}
 	return problems

@@ -257,7 +257,7 @@ func (w *account) buyNextWeek() string {
 func codes(p *setup.Plan) []string {
 	var all []string
 	for _, m := range p.Mismatches {
-		all = append(all, m.Code)
+		all = append(all, string(m.Code))
 	}
 	return slices.Sorted(slices.Values(all))
 }

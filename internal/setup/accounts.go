@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
@@ -27,7 +28,7 @@ func (in *inspection) checkAccounts() {
 	asked, has := in.request.AllowAccounts, in.allowAccounts()
 	if len(asked) > 0 && !sameSet(asked, has) {
 		p, _ := in.request.Config.Partition(in.request.Queue)
-		in.problem("allow-accounts", "change allow_accounts in "+p.File+", and leave out --allow-accounts",
+		in.problem(capacity.AllowAccounts, "change allow_accounts in "+p.File+", and leave out --allow-accounts",
 			"partition %q lets accounts %s in, not %s", in.request.Queue, strings.Join(has, ","), strings.Join(asked, ","))
 	}
 }

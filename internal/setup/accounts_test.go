@@ -53,7 +53,7 @@ func TestAccountsAreLockedInTheQueue(t *testing.T) {
 	// The settings say who may use it, not a flag of a later run.
 	r = w.request(openBlock)
 	r.AllowAccounts = []string{"others"}
-	if p := w.plan(r); !slices.Equal(codes(p), []string{"allow-accounts"}) || !strings.Contains(p.Mismatches[0].Message, `partition "gpu" lets accounts nlp,vision in, not others`) {
+	if p := w.plan(r); !slices.Equal(codes(p), []string{"allow-accounts"}) || !strings.Contains(p.Mismatches[0].Sentence, `partition "gpu" lets accounts nlp,vision in, not others`) {
 		t.Errorf("others: %v", p.Mismatches)
 	}
 	// What is written into the settings by hand is locked by the next run.

@@ -30,27 +30,27 @@ func (in *inspection) checkNames() {
 	if in.onEC2() {
 		for _, n := range []struct{ flag, name string }{{"--queue", in.request.Queue}, {"--node-group", in.request.NodeGroup}} {
 			if !config.SlurmName(n.name) {
-				in.problem("name", "choose another "+n.flag, "%q cannot be a name in Slurm: it starts with a letter and has letters, digits, '-', '_' and '.' only", n.name)
+				in.problem(capacity.BadName, "choose another "+n.flag, "%q cannot be a name in Slurm: it starts with a letter and has letters, digits, '-', '_' and '.' only", n.name)
 			}
 		}
 		return
 	}
 	if problem := config.PCSBaseName(in.request.NodeGroup); problem != "" {
-		in.problem("name", "choose another --node-group", "%s", problem)
+		in.problem(capacity.BadName, "choose another --node-group", "%s", problem)
 	}
 	if !queueName.MatchString(in.request.Queue) {
-		in.problem("name", "choose another --queue", "%q cannot name a PCS queue: it has 3 to 25 letters, digits and hyphens, and starts with a letter", in.request.Queue)
+		in.problem(capacity.BadName, "choose another --queue", "%q cannot name a PCS queue: it has 3 to 25 letters, digits and hyphens, and starts with a letter", in.request.Queue)
 	}
 }
 
 func (in *inspection) checkCluster() {
 	c := in.inv.Cluster
 	if what, fix := c.NotActive(); what != "" {
-		in.problem("cluster-status", fix, "%s", what)
+		in.problem(capacity.ClusterStatus, fix, "%s", what)
 	}
 	// Both have two digits twice, so that they compare as text.
 	if in.reservation.Kind == capacity.CapacityBlock && c.SlurmVersion < "24.05" {
-		in.problem("slurm-version", "use a cluster with a newer Slurm", "cluster %s has Slurm %s, but PCS needs 24.05 for Capacity Blocks", c.Name, c.SlurmVersion)
+		in.problem(capacity.SlurmTooOld, "use a cluster with a newer Slurm", "cluster %s has Slurm %s, but PCS needs 24.05 for Capacity Blocks", c.Name, c.SlurmVersion)
 	}
 }
 
@@ -61,10 +61,10 @@ func (in *inspection) checkMatch(want *wanted, slot slotState) {
 		MaxNodes: want.partition.MaxNodes, Platform: in.names.image.Platform, Subnets: subnets(in.network.chosen),
 	}
 	for _, m := range capacity.Match(in.reservation, g, in.now) {
-		if m.Code == "size" && in.reservation.Size() == 0 || m.Code == "az-unknown" && !open(in.reservation, in.now) {
+		if m.Code == capacity.WrongSize && in.reservation.Size() == 0 || m.Code == capacity.ZoneNotKnown && !open(in.reservation, in.now) {
 			continue // below; and what has ended will not show a zone
 		}
-		if m.Code == "az" {
+		if m.Code == capacity.WrongZone {
 			if len(in.network.chosen) == 0 {
 				continue // checkSubnets says why there is none
 			}
@@ -73,20 +73,20 @@ func (in *inspection) checkMatch(want *wanted, slot slotState) {
 				m.Fix = quoted("give --subnet-ids", there)
 			}
 		}
-		if m.Code == "size" && in.joins() {
+		if m.Code == capacity.WrongSize && in.joins() {
 			in.warn("reservation %s has %d instances, and node group %s has up to %d nodes: sync keeps jobs off the last ones", in.reservation.ID, in.reservation.Size(), g.Name, g.MaxNodes)
 			continue
 		}
-		if m.Code == "size" {
+		if m.Code == capacity.WrongSize {
 			m.Fix = fmt.Sprintf("give --max-nodes %d or less", in.reservation.Size())
 		}
 		in.problems = append(in.problems, m)
 	}
 	if r := in.reservation; r.Size() == 0 && open(r, in.now) {
 		if r.State == capacity.StateActive {
-			in.problem("size", "choose another reservation", "reservation %s has no instances", r.ID)
+			in.problem(capacity.WrongSize, "choose another reservation", "reservation %s has no instances", r.ID)
 		} else {
-			in.problem("size", "run this again once EC2 shows its size", "EC2 does not say yet how many instances reservation %s has", r.ID)
+			in.problem(capacity.WrongSize, "run this again once EC2 shows its size", "EC2 does not say yet how many instances reservation %s has", r.ID)
 		}
 	}
 }
@@ -120,13 +120,13 @@ func (in *inspection) checkPurchaseOption(slot slotState) {
 	}
 	selected := g.Select.Matches(r, in.members)
 	if g.Name != "" && !g.PurchaseOption.Buys(r.Kind) && (len(has) > 0 || selected || g.PurchaseOption == capacity.OnDemand) {
-		in.problem("purchase-option", fmt.Sprintf("set purchase_option = %q there, or choose another --node-group", right),
+		in.problem(capacity.WrongPurchase, fmt.Sprintf("set purchase_option = %q there, or choose another --node-group", right),
 			"reservation %s is of kind %s, but node_group %q of the settings buys %s%s", r.ID, r.Kind, g.Name, g.PurchaseOption, forWhat(has))
 		return
 	}
 	for _, other := range in.slots {
 		if other.ours && other.live && other.name != slot.name && pcs.PurchaseOption(other.group.PurchaseOption) != pcs.PurchaseOption(r.Kind) {
-			in.problem("purchase-option", fmt.Sprintf("set purchase_option = %q for node_group %q in the settings, or choose another --node-group", capacity.Mixed, in.request.NodeGroup),
+			in.problem(capacity.WrongPurchase, fmt.Sprintf("set purchase_option = %q for node_group %q in the settings, or choose another --node-group", capacity.Mixed, in.request.NodeGroup),
 				"reservation %s is of kind %s, but %s holds %s of kind %s", r.ID, r.Kind, other.name, other.reservationID, other.group.PurchaseOption)
 		}
 	}
@@ -180,13 +180,13 @@ func (in *inspection) checkQuotas(want *wanted, slot slotState) {
 		}
 	}
 	if slot.group == nil && groups+1 > maxGroups {
-		in.problem("quota-node-groups", "delete one whose block has ended", "cluster %s has %d compute node groups, and PCS allows no more than %d: %s", in.inv.Cluster.Name, groups, maxGroups, groupNames(in.inv.Groups))
+		in.problem(capacity.QuotaNodeGroups, "delete one whose block has ended", "cluster %s has %d compute node groups, and PCS allows no more than %d: %s", in.inv.Cluster.Name, groups, maxGroups, groupNames(in.inv.Groups))
 	}
 	if _, found := in.inv.Queue(want.queue); !found && len(in.inv.Queues)+1 > maxQueues {
-		in.problem("quota-queues", "use one of them, or delete one", "cluster %s has %d queues, and PCS allows no more than %d", in.inv.Cluster.Name, len(in.inv.Queues), maxQueues)
+		in.problem(capacity.QuotaQueues, "use one of them, or delete one", "cluster %s has %d queues, and PCS allows no more than %d", in.inv.Cluster.Name, len(in.inv.Queues), maxQueues)
 	}
 	if limit, known := sizeLimits[in.inv.Cluster.Size]; known && nodes > limit {
-		in.problem("cluster-size", fmt.Sprintf("give --max-nodes %d or less, lower the maximum of another node group, or use a larger cluster", max(0, want.group.Max-(nodes-limit))),
+		in.problem(capacity.ClusterSize, fmt.Sprintf("give --max-nodes %d or less, lower the maximum of another node group, or use a larger cluster", max(0, want.group.Max-(nodes-limit))),
 			"cluster %s is %s and may have %d nodes; with %d in %s the maxima of its node groups add up to %d", in.inv.Cluster.Name, in.inv.Cluster.Size, limit, want.group.Max, want.group.Name, nodes)
 	}
 }
@@ -202,7 +202,7 @@ func (in *inspection) checkUnused(slot slotState, compared pcs.Comparison) {
 			changed = append(changed, s.Name)
 		}
 	}
-	in.problem("in-use", fmt.Sprintf("wait until the reservation of %s has ended, or until its nodes are down", slot.name),
+	in.problem(capacity.NodesInUse, fmt.Sprintf("wait until the reservation of %s has ended, or until its nodes are down", slot.name),
 		"node group %s has %d instances, which this change would replace under their jobs: %s", slot.name, slot.instances, strings.Join(changed, ", "))
 }
 

@@ -33,7 +33,7 @@ func (s Setup) Teardown(ctx context.Context, p *TeardownPlan) error {
 }
 
 // carryOut is the executor: one effect after the other, until one fails.
-func (s Setup) carryOut(ctx context.Context, effects Effects, mismatches []capacity.Mismatch) error {
+func (s Setup) carryOut(ctx context.Context, effects Effects, mismatches []capacity.Problem) error {
 	if len(mismatches) > 0 {
 		return &Refusal{Mismatches: mismatches}
 	}

@@ -255,7 +255,7 @@ func TestMismatchesOnEC2(t *testing.T) {
 				t.Errorf("%s: %v", got, p.Mismatches)
 			}
 			for _, m := range p.Mismatches {
-				if strings.Contains(m.String(), "cluster  ") || strings.Contains(m.String(), "PCS") && name != "used on PCS" && name != "settings of PCS" {
+				if strings.Contains(m.Text(), "cluster  ") || strings.Contains(m.Text(), "PCS") && name != "used on PCS" && name != "settings of PCS" {
 					t.Errorf("said is %s", m)
 				}
 			}

@@ -129,7 +129,7 @@ func TestAddressesOfEFA(t *testing.T) {
 	})
 	r := w.request(openBlock)
 	r.SubnetIDs = []string{small}
-	if p := w.plan(r); !slices.Equal(codes(p), []string{"addresses"}) || !strings.Contains(p.Mismatches[0].Message, "for 3 nodes") {
+	if p := w.plan(r); !slices.Equal(codes(p), []string{"addresses"}) || !strings.Contains(p.Mismatches[0].Sentence, "for 3 nodes") {
 		t.Errorf("efa: %v", p.Mismatches)
 	}
 	r.EFA = capacity.EFAOnly

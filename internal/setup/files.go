@@ -13,9 +13,9 @@ import (
 // planFiles says which files of the configuration are to be written so that the
 // partition is in it. c is nil when there is no config.toml. The snippet is what the
 // administrator is to add where a file is not ours.
-func planFiles(c *config.Config, want *wanted, there partitionFile) (effects Effects, snippet string, problems []capacity.Mismatch) {
-	problem := func(code, fix, message string, args ...any) {
-		problems = append(problems, capacity.Mismatch{Code: code, Message: fmt.Sprintf(message, args...), Fix: fix})
+func planFiles(c *config.Config, want *wanted, there partitionFile) (effects Effects, snippet string, problems []capacity.Problem) {
+	problem := func(code capacity.Code, fix, message string, args ...any) {
+		problems = append(problems, capacity.Problemf(code, capacity.Subject{}, fix, message, args...))
 	}
 	main := Step{What: WhatFile, Name: want.configPath, Action: Nothing, about: want.about()}
 	switch {
@@ -24,23 +24,23 @@ func planFiles(c *config.Config, want *wanted, there partitionFile) (effects Eff
 		main.add("region", want.region)
 		main.add("cluster", want.pcsCluster())
 	case want.provider == capacity.ProviderEC2 && c.Cluster != "":
-		problem("config-cluster", "leave out --provider ec2, or name other settings with --config", "%s is for PCS cluster %q, not for Slurm that you run yourself", want.configPath, c.Cluster)
+		problem(capacity.ConfigCluster, "leave out --provider ec2, or name other settings with --config", "%s is for PCS cluster %q, not for Slurm that you run yourself", want.configPath, c.Cluster)
 	case want.provider == capacity.ProviderEC2:
 		if c.Region != "" && c.Region != want.region {
-			problem("config-region", fmt.Sprintf("set region = %q in %s", want.region, want.configPath), "%s is for region %s, but the reservation is in %s", want.configPath, c.Region, want.region)
+			problem(capacity.ConfigRegion, fmt.Sprintf("set region = %q in %s", want.region, want.configPath), "%s is for region %s, but the reservation is in %s", want.configPath, c.Region, want.region)
 		}
 	case c.Cluster == "" && len(c.Partitions) == 0: // as the packages bring it
-		problem("config-cluster", fmt.Sprintf("write these two lines at its top:\nregion = %q\ncluster = %q", want.region, want.cluster.Name),
+		problem(capacity.ConfigCluster, fmt.Sprintf("write these two lines at its top:\nregion = %q\ncluster = %q", want.region, want.cluster.Name),
 			"%s does not say yet which PCS cluster it is for", want.configPath)
 	case c.Cluster != want.cluster.Name && c.Cluster != want.cluster.ID:
-		problem("config-cluster", fmt.Sprintf("set cluster = %q in %s", want.cluster.Name, want.configPath), "%s is for cluster %q, not for %s", want.configPath, c.Cluster, want.cluster.Name)
+		problem(capacity.ConfigCluster, fmt.Sprintf("set cluster = %q in %s", want.cluster.Name, want.configPath), "%s is for cluster %q, not for %s", want.configPath, c.Cluster, want.cluster.Name)
 	case c.Region != "" && c.Region != want.region:
-		problem("config-region", fmt.Sprintf("set region = %q in %s", want.region, want.configPath), "%s is for region %s, but the cluster is in %s", want.configPath, c.Region, want.region)
+		problem(capacity.ConfigRegion, fmt.Sprintf("set region = %q in %s", want.region, want.configPath), "%s is for region %s, but the cluster is in %s", want.configPath, c.Region, want.region)
 	}
 	file := Step{What: WhatFile, Name: there.path, Action: Create, about: want.about()}
 	old, wanted := partition(c, want)
 	if p, other := groupElsewhere(c, want); other {
-		problem("node-group-name", "choose another --node-group", "node_group %q is already in partition %q of %s", want.partition.Name, p.Name, p.File)
+		problem(capacity.NodeGroupName, "choose another --node-group", "node_group %q is already in partition %q of %s", want.partition.Name, p.Name, p.File)
 	}
 	var ended []string
 	if old != nil && old.File == file.Name && there.ours {
@@ -48,15 +48,15 @@ func planFiles(c *config.Config, want *wanted, there partitionFile) (effects Eff
 	}
 	switch {
 	case there.err != nil:
-		problem("config-file", "make the file readable", "%s", there.err)
+		problem(capacity.ConfigFile, "make the file readable", "%s", there.err)
 	case old == nil && !there.ours:
-		problem("config-file", "choose another --queue, or move that file away", "%s is there, but is not ours and has no partition %q", file.Name, want.queue)
+		problem(capacity.ConfigFile, "choose another --queue, or move that file away", "%s is there, but is not ours and has no partition %q", file.Name, want.queue)
 	case old == nil:
 	case len(ended) == 0 && satisfied(*old, want):
 		file.Name, file.Action = old.File, Nothing
 	case old.File != file.Name || !there.ours:
 		snippet = nodeGroupText(wanted, want.partition.Name)
-		problem("partition-file", "add this there, or bring it up to date, and run this again:\n"+snippet,
+		problem(capacity.PartitionFile, "add this there, or bring it up to date, and run this again:\n"+snippet,
 			"partition %q is written in %s, which is not ours to change", want.queue, old.File)
 	default:
 		file.Action = Update

@@ -51,7 +51,7 @@ type inspection struct {
 	// digest is that of the wanted launch template.
 	digest string
 
-	problems []capacity.Mismatch
+	problems []capacity.Problem
 	warnings []string
 }
 
@@ -75,8 +75,8 @@ type slotState struct {
 	template, uses capacity.LaunchTemplate
 }
 
-func (in *inspection) problem(code, fix, message string, args ...any) {
-	in.problems = append(in.problems, capacity.Mismatch{Code: code, Message: fmt.Sprintf(message, args...), Fix: fix})
+func (in *inspection) problem(code capacity.Code, fix, message string, args ...any) {
+	in.problems = append(in.problems, capacity.Problemf(code, capacity.Subject{}, fix, message, args...))
 }
 
 func (in *inspection) warn(message string, args ...any) {
@@ -127,7 +127,7 @@ func (s Setup) readCluster(ctx context.Context, in *inspection) (found bool, err
 }
 
 // inventory reads a cluster by name or id, or says what is wrong with that.
-func (s Setup) inventory(ctx context.Context, cluster string) (inv pcs.Inventory, missing *capacity.Mismatch, err error) {
+func (s Setup) inventory(ctx context.Context, cluster string) (inv pcs.Inventory, missing *capacity.Problem, err error) {
 	if cluster != "" {
 		if inv, err = s.PCS.Inventory(ctx, cluster); err == nil || !pcs.NotFound(err) {
 			return inv, nil, err
@@ -138,9 +138,9 @@ func (s Setup) inventory(ctx context.Context, cluster string) (inv pcs.Inventory
 	if err != nil && !denied(err) {
 		return inv, nil, err
 	}
-	missing = &capacity.Mismatch{Code: "cluster", Message: "no cluster is given", Fix: "use one of " + strings.Join(names, ", ")}
+	missing = &capacity.Problem{Code: capacity.NoCluster, Severity: capacity.Admin, Sentence: "no cluster is given", Fix: "use one of " + strings.Join(names, ", ")}
 	if cluster != "" {
-		missing.Message = fmt.Sprintf("there is no PCS cluster %q in %s (%s)", cluster, s.PCS.Region(), code)
+		missing.Sentence = fmt.Sprintf("there is no PCS cluster %q in %s (%s)", cluster, s.PCS.Region(), code)
 	}
 	switch {
 	case err != nil:
@@ -156,7 +156,7 @@ func (s Setup) readReservation(ctx context.Context, in *inspection) (err error) 
 	in.now = s.EC2.Now() // not before EC2's answer, which tells the time
 	if absent(err) {
 		in.reservation = capacity.Reservation{}
-		in.problem("reservation-unknown", ec2.Advice(err), "EC2 has no reservation %q in %s (%s)", in.request.Reservation, in.region, ec2.Code(err))
+		in.problem(capacity.ReservationUnknown, ec2.Advice(err), "EC2 has no reservation %q in %s (%s)", in.request.Reservation, in.region, ec2.Code(err))
 		return nil
 	}
 	return err

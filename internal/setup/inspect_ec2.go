@@ -42,7 +42,7 @@ func (s Setup) readLikeTemplate(ctx context.Context, in *inspection) error {
 	}
 	source, found, err := s.EC2.LaunchTemplate(ctx, name, version)
 	if err == nil && !found {
-		in.problem("like", "name another one, or give --ami and --security-groups instead", "EC2 has no launch template %s in %s to copy from (--like)", in.request.Like, in.region)
+		in.problem(capacity.LikeUnknown, "name another one, or give --ami and --security-groups instead", "EC2 has no launch template %s in %s to copy from (--like)", in.request.Like, in.region)
 	}
 	in.source = source
 	return err
@@ -76,7 +76,7 @@ func NodeScript(confServer string) string {
 func readNodeUserData(_ context.Context, in *inspection) error {
 	server := in.request.ConfServer
 	if server != "" && !hostAndPort.MatchString(server) {
-		in.problem("conf-server", "write it as HOST or HOST:PORT", "--conf-server %q is no host", server)
+		in.problem(capacity.ConfServer, "write it as HOST or HOST:PORT", "--conf-server %q is no host", server)
 		return nil
 	}
 	whose, site := "the user data", in.request.UserData
@@ -101,7 +101,7 @@ func readNodeUserData(_ context.Context, in *inspection) error {
 	case bytes.Contains(site, []byte(nodeScriptMark)):
 		in.userData, in.nodeScript = site, "as it is"
 		if server != "" && !bytes.Contains(site, []byte("--conf-server "+server+"\n")) {
-			in.problem("user-data", "give what nodes have to run before it with --user-data-file", "%s starts slurmd already, without --conf-server %s", whose, server)
+			in.problem(capacity.BadUserData, "give what nodes have to run before it with --user-data-file", "%s starts slurmd already, without --conf-server %s", whose, server)
 		}
 		return nil
 	}
@@ -111,7 +111,7 @@ func readNodeUserData(_ context.Context, in *inspection) error {
 	}
 	data, err := pcs.Archive(site, script)
 	if err != nil {
-		in.problem("user-data", "give other user data with --user-data-file", "%s cannot be used: %s", whose, err)
+		in.problem(capacity.BadUserData, "give other user data with --user-data-file", "%s cannot be used: %s", whose, err)
 	}
 	in.userData = data
 	return nil
@@ -160,7 +160,7 @@ func (in *inspection) checkEntry(want *wanted) {
 	p, _ := in.request.Config.Partition(in.request.Queue)
 	if _, wanted := partition(in.request.Config, want); len(in.problems) == 0 {
 		for _, err := range in.request.Config.With(wanted) { // such as a slot that is another's too
-			in.problem("settings", "choose another --node-group, or mend the settings", "%s", err)
+			in.problem(capacity.BadSettings, "choose another --node-group, or mend the settings", "%s", err)
 		}
 	}
 	g := groupOf(p, in.request.NodeGroup)
@@ -173,7 +173,7 @@ func (in *inspection) checkEntry(want *wanted) {
 		}
 	}
 	if p.Name != "" && p.Provider != capacity.ProviderEC2 {
-		in.problem("provider", "choose another --queue", "partition %q of %s has provider %q", p.Name, p.File, p.Provider)
+		in.problem(capacity.WrongProvider, "choose another --queue", "partition %q of %s has provider %q", p.Name, p.File, p.Provider)
 	}
 }
 

@@ -39,7 +39,7 @@ func (s Setup) readLike(ctx context.Context, in *inspection) error {
 	if name := in.request.Like; name != "" {
 		g, found := in.inv.Group(name)
 		if !found {
-			in.problem("like", "use one of "+orNone(groupNames(in.inv.Groups)), "cluster %s has no compute node group %q to copy from (--like)", in.inv.Cluster.Name, name)
+			in.problem(capacity.LikeUnknown, "use one of "+orNone(groupNames(in.inv.Groups)), "cluster %s has no compute node group %q to copy from (--like)", in.inv.Cluster.Name, name)
 			return nil
 		}
 		in.like = g
@@ -58,7 +58,7 @@ func (s Setup) readLike(ctx context.Context, in *inspection) error {
 		return err
 	}
 	if !found {
-		in.problem("like", "give --ami, --instance-profile and --security-groups instead", "node group %s names launch template %s version %s, which EC2 does not have", in.like.Name, in.like.TemplateID, in.like.TemplateVersion)
+		in.problem(capacity.LikeUnknown, "give --ami, --instance-profile and --security-groups instead", "node group %s names launch template %s version %s, which EC2 does not have", in.like.Name, in.like.TemplateID, in.like.TemplateVersion)
 		return nil
 	}
 	in.source = source
@@ -73,7 +73,7 @@ func readUserData(_ context.Context, in *inspection) error {
 	}
 	data, err := pcs.UserData(plain)
 	if err != nil {
-		in.problem("user-data", fix, "%s cannot be used: %s", whose, err)
+		in.problem(capacity.BadUserData, fix, "%s cannot be used: %s", whose, err)
 	}
 	in.userData = data
 	return nil
@@ -120,7 +120,7 @@ func (s Setup) readLaunchNames(ctx context.Context, in *inspection) (err error) 
 	n := &in.names
 	if image := in.ami(); image != "" {
 		if n.image, err = s.EC2.Image(ctx, image); absent(err) {
-			in.problem("image", "give an image of this region with --ami", "EC2 has no image %s in %s (%s)", image, in.region, ec2.Code(err))
+			in.problem(capacity.BadImage, "give an image of this region with --ami", "EC2 has no image %s in %s (%s)", image, in.region, ec2.Code(err))
 		} else if err != nil {
 			return err
 		}
@@ -158,16 +158,16 @@ func (s Setup) readProfile(ctx context.Context, in *inspection) error {
 	const fix = "give an instance profile whose role has a name that begins with AWSPCS, or the path /aws-pcs/, with --instance-profile"
 	switch {
 	case pcs.Code(err) == "NoSuchEntity":
-		in.problem("instance-profile", "name one that exists with --instance-profile", "IAM has no instance profile %s", profile)
+		in.problem(capacity.InstanceProfile, "name one that exists with --instance-profile", "IAM has no instance profile %s", profile)
 	case err != nil && ctx.Err() != nil:
 		return err
 	case err != nil:
 		in.warn("the role of instance profile %s was not checked: %s", profile, ec2.Message(err))
 	case in.onEC2():
 	case role == pcs.Role{}:
-		in.problem("instance-profile", fix, "instance profile %s has no role", profile)
+		in.problem(capacity.InstanceProfile, fix, "instance profile %s has no role", profile)
 	case !role.Taken():
-		in.problem("instance-profile", fix, "PCS does not take role %s%s of instance profile %s for nodes", role.Path, role.Name, profile)
+		in.problem(capacity.InstanceProfile, fix, "PCS does not take role %s%s of instance profile %s for nodes", role.Path, role.Name, profile)
 	}
 	return nil
 }

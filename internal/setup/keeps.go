@@ -3,6 +3,7 @@ package setup
 import (
 	"strings"
 
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
@@ -35,7 +36,7 @@ func (in *inspection) checkUnknown(want *wanted, slot slotState, template, group
 
 func (in *inspection) mayLose(what, name string, lost []string) {
 	if len(lost) > 0 && !in.request.DropUnknown {
-		in.problem("unknown-settings", "change it in PCS, or give --drop-unknown if these may be lost",
+		in.problem(capacity.UnknownSettings, "change it in PCS, or give --drop-unknown if these may be lost",
 			"%s %s has settings that this version of pcs-capacity does not know, and this change could lose them: %s", what, name, strings.Join(lost, ", "))
 	}
 }

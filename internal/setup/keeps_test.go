@@ -164,7 +164,7 @@ func TestUpdateLosesNothingUnknown(t *testing.T) {
 	}
 	answers(`"spare":1,`, `"scalingConfiguration":{`)
 	p := w.plan(r)
-	if !slices.Equal(codes(p), []string{"unknown-settings"}) || !strings.HasSuffix(p.Mismatches[0].Message, "this change could lose them: scalingConfiguration.spare") {
+	if !slices.Equal(codes(p), []string{"unknown-settings"}) || !strings.HasSuffix(p.Mismatches[0].Sentence, "this change could lose them: scalingConfiguration.spare") {
 		t.Errorf("scaling: %v", p.Mismatches)
 	}
 	want := w.group("gpu-a")
@@ -195,7 +195,7 @@ func TestQueueLosesNothingUnknown(t *testing.T) {
 	const name = "computeNodeGroupConfigurations.weight"
 	answers(`"computeNodeGroupId":`, `"weight":3,`)
 	p := w.plan(w.request(laterBlock))
-	if !slices.Equal(codes(p), []string{"unknown-settings"}) || !strings.HasSuffix(p.Mismatches[0].Message, "queue gpu has settings that this version of pcs-capacity does not know, and this change could lose them: "+name) {
+	if !slices.Equal(codes(p), []string{"unknown-settings"}) || !strings.HasSuffix(p.Mismatches[0].Sentence, "queue gpu has settings that this version of pcs-capacity does not know, and this change could lose them: "+name) {
 		t.Errorf("%v", p.Mismatches)
 	}
 	// Whoever changes it, and whenever PCS began to say it.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
 // maxUserData is EC2's limit in bytes, before it is encoded.
@@ -13,29 +15,29 @@ const maxUserData = 16 << 10
 // launch for: most of it looks well in a launch template and fails later, for ever.
 func (in *inspection) checkLaunch() {
 	if in.ami() == "" {
-		in.problem("image", "give --ami, or --like with "+in.likeWhat()+" that has one", "no image is given for the nodes")
+		in.problem(capacity.BadImage, "give --ami, or --like with "+in.likeWhat()+" that has one", "no image is given for the nodes")
 	}
 	switch profile := in.profile(); {
 	case in.onEC2():
 	case profile == "":
-		in.problem("instance-profile", "give --instance-profile, or --like with a node group that has one", "no instance profile is given for the nodes")
+		in.problem(capacity.InstanceProfile, "give --instance-profile, or --like with a node group that has one", "no instance profile is given for the nodes")
 	case !strings.HasPrefix(profile, "arn:"):
-		in.problem("instance-profile", "give its ARN: arn:aws:iam::ACCOUNT:instance-profile/NAME", "PCS takes an instance profile by ARN, not %q", profile)
+		in.problem(capacity.InstanceProfile, "give its ARN: arn:aws:iam::ACCOUNT:instance-profile/NAME", "PCS takes an instance profile by ARN, not %q", profile)
 	}
 	if n := len(in.userData); n > maxUserData {
-		in.problem("user-data", "let it fetch the rest from Amazon S3", "the user data has %d bytes as a MIME multi-part archive; EC2 takes %d", n, maxUserData)
+		in.problem(capacity.BadUserData, "let it fetch the rest from Amazon S3", "the user data has %d bytes as a MIME multi-part archive; EC2 takes %d", n, maxUserData)
 	}
 	if size, least := in.request.RootVolume.GiB, in.names.image.RootGiB; size > 0 && size < least {
-		in.problem("root-volume", fmt.Sprintf("give --root-volume-size %d or more", least), "a root volume of %d GiB is too small for image %s, which has %d", size, in.ami(), least)
+		in.problem(capacity.RootVolumeTooSmall, fmt.Sprintf("give --root-volume-size %d or more", least), "a root volume of %d GiB is too small for image %s, which has %d", size, in.ami(), least)
 	}
 	in.checkArchitecture()
 	in.checkSecurityGroups()
 	if in.names.noKeyPair {
-		in.problem("key-pair", "make that key pair, or give --like with "+in.likeWhat()+" that names another or none",
+		in.problem(capacity.KeyPair, "make that key pair, or give --like with "+in.likeWhat()+" that names another or none",
 			"the launch template of %s names key pair %q, which EC2 does not have", in.copied(), in.source.KeyName)
 	}
 	if in.names.noPlacementGroup {
-		in.problem("placement-group", "use another reservation", "reservation %s takes launches in placement group %q only, which this account does not have",
+		in.problem(capacity.PlacementGroup, "use another reservation", "reservation %s takes launches in placement group %q only, which this account does not have",
 			in.reservation.ID, in.reservation.PlacementGroup)
 	}
 }
@@ -43,7 +45,7 @@ func (in *inspection) checkLaunch() {
 func (in *inspection) checkArchitecture() {
 	architecture, runs := in.names.image.Architecture, in.names.instanceType.Architectures
 	if architecture != "" && len(runs) > 0 && !slices.Contains(runs, architecture) {
-		in.problem("architecture", "give an image for "+strings.Join(runs, " or ")+" with --ami", "image %s is for %s, but %s runs %s",
+		in.problem(capacity.WrongArchitecture, "give an image for "+strings.Join(runs, " or ")+" with --ami", "image %s is for %s, but %s runs %s",
 			in.ami(), architecture, in.reservation.InstanceType, strings.Join(runs, " and "))
 	}
 }
@@ -51,15 +53,15 @@ func (in *inspection) checkArchitecture() {
 func (in *inspection) checkSecurityGroups() {
 	groups := in.securityGroups()
 	if len(groups) == 0 {
-		in.problem("security-groups", "give --security-groups, or --like with "+in.likeWhat()+" that has some", "no security group is given for the nodes")
+		in.problem(capacity.SecurityGroups, "give --security-groups, or --like with "+in.likeWhat()+" that has some", "no security group is given for the nodes")
 	}
 	for _, id := range groups {
 		vpc, found := in.names.groupVPCs[id]
 		switch home := in.homeVPC(); {
 		case !found:
-			in.problem("security-groups", "name existing ones with --security-groups", "EC2 has no security group %s in %s", id, in.region)
+			in.problem(capacity.SecurityGroups, "name existing ones with --security-groups", "EC2 has no security group %s in %s", id, in.region)
 		case vpc != home && home != "":
-			in.problem("security-groups", "name some of "+home+" with --security-groups", "security group %s is in %s, but %s in %s", id, vpc, in.whoseVPC(), home)
+			in.problem(capacity.SecurityGroups, "name some of "+home+" with --security-groups", "security group %s is in %s, but %s in %s", id, vpc, in.whoseVPC(), home)
 		}
 	}
 }
@@ -78,17 +80,17 @@ func (in *inspection) checkSubnets() {
 	if in.onEC2() {
 		fix = fmt.Sprintf("name subnets of one VPC in %s with --subnet-ids", in.reservation.AZID)
 		if len(in.subnetsOnEC2()) == 0 {
-			in.problem("subnets", fix, "no subnet is given for the nodes")
+			in.problem(capacity.NoSubnets, fix, "no subnet is given for the nodes")
 		}
 	}
 	if there := in.subnetsThere(); len(there) > 0 {
 		fix = quoted("give --subnet-ids", there)
 	}
 	if ids := in.network.unknown; len(ids) > 0 {
-		in.problem("subnet-unknown", fix, "EC2 has no subnet %s in %s", strings.Join(ids, ", "), in.region)
+		in.problem(capacity.SubnetUnknown, fix, "EC2 has no subnet %s in %s", strings.Join(ids, ", "), in.region)
 	}
 	if ids := in.network.elsewhere; len(ids) > 0 {
-		in.problem("subnet-vpc", fix, "subnet %s is outside the VPC %s", strings.Join(ids, ", "), in.vpcWord())
+		in.problem(capacity.SubnetVPC, fix, "subnet %s is outside the VPC %s", strings.Join(ids, ", "), in.vpcWord())
 	}
 }
 
@@ -105,7 +107,7 @@ func (in *inspection) checkAddresses(want *wanted, slot slotState) {
 		if n := in.addressesPerNode(); n > 1 {
 			fix += fmt.Sprintf("; a node takes %d addresses, and one with --efa efa-only", n)
 		}
-		in.problem("addresses", fix,
+		in.problem(capacity.Addresses, fix,
 			"subnet %s has free addresses for %d nodes, but there are to be %d", strings.Join(there, ", "), max(free, 0), want.partition.MaxNodes)
 	}
 }

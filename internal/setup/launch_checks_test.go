@@ -63,7 +63,7 @@ func TestWhatALaunchIsRefusedFor(t *testing.T) {
 				test.request(&r)
 			}
 			p := w.plan(r)
-			if got := strings.Join(codes(p), " "); got != test.check || len(p.Mismatches) != 1 || !strings.Contains(p.Mismatches[0].String(), test.says) {
+			if got := strings.Join(codes(p), " "); got != test.check || len(p.Mismatches) != 1 || !strings.Contains(p.Mismatches[0].Text(), test.says) {
 				t.Errorf("%s: %v", got, p.Mismatches)
 			}
 			p.Mismatches = nil
@@ -162,7 +162,7 @@ func TestRoleOfTheInstanceProfile(t *testing.T) {
 			switch {
 			case c.message == "" && len(p.Mismatches)+len(p.Warnings) > 0:
 				t.Errorf("%v, %v", p.Mismatches, p.Warnings)
-			case c.message != "" && (len(p.Mismatches) != 1 || p.Mismatches[0].Message != c.message || p.Mismatches[0].Fix != c.fix || p.Mismatches[0].Code != "instance-profile"):
+			case c.message != "" && (len(p.Mismatches) != 1 || p.Mismatches[0].Sentence != c.message || p.Mismatches[0].Fix != c.fix || p.Mismatches[0].Code != "instance-profile"):
 				t.Errorf("%v", p.Mismatches)
 			}
 		})

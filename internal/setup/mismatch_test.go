@@ -139,7 +139,7 @@ func TestR10_ZonesAreComparedByID(t *testing.T) {
 	r := w.request(sharedODCR)
 	r.MaxNodes, r.SubnetIDs = 2, []string{"subnet-0e200000000000c03"} // in us-east-2c of this account
 	p := w.plan(r)
-	if !slices.Equal(codes(p), []string{"az"}) || !strings.Contains(p.Mismatches[0].Message, "use2-az1") || !strings.Contains(p.Mismatches[0].Fix, "--subnet-ids "+subnetA) {
+	if !slices.Equal(codes(p), []string{"az"}) || !strings.Contains(p.Mismatches[0].Sentence, "use2-az1") || !strings.Contains(p.Mismatches[0].Fix, "--subnet-ids "+subnetA) {
 		t.Errorf("mismatches %v", p.Mismatches)
 	}
 	r.SubnetIDs = nil
@@ -218,12 +218,12 @@ func TestRunningNodesAreNotReplaced(t *testing.T) {
 	}
 	r := w.request(openBlock)
 	r.MaxNodes = 3
-	if p := w.plan(r); !slices.Equal(codes(p), []string{"in-use"}) || !strings.Contains(p.Mismatches[0].Message, "nodes") {
+	if p := w.plan(r); !slices.Equal(codes(p), []string{"in-use"}) || !strings.Contains(p.Mismatches[0].Sentence, "nodes") {
 		t.Errorf("fewer nodes: %v", p.Mismatches)
 	}
 	r = w.request(openBlock)
 	r.AMI = "ami-0e200000000000d04"
-	if p := w.plan(r); !slices.Equal(codes(p), []string{"in-use"}) || !strings.Contains(p.Mismatches[0].Message, "image") {
+	if p := w.plan(r); !slices.Equal(codes(p), []string{"in-use"}) || !strings.Contains(p.Mismatches[0].Sentence, "image") {
 		t.Errorf("another image: %v", p.Mismatches)
 	}
 	r = w.request(openBlock)

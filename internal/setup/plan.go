@@ -74,7 +74,7 @@ func decide(read inspection) *Plan {
 		in.checkEntry(want)
 	}
 	var files Effects
-	var misplaced []capacity.Mismatch
+	var misplaced []capacity.Problem
 	if !in.unattended {
 		files, p.Snippet, misplaced = in.fileEffects(want)
 	}
@@ -108,11 +108,11 @@ func (in *inspection) onPCS(want *wanted, slot slotState, template WriteTemplate
 
 // fileEffects write the settings. problems say what is in the way; the snippet is for a file of
 // the administrator's.
-func (in *inspection) fileEffects(want *wanted) (effects Effects, snippet string, problems []capacity.Mismatch) {
+func (in *inspection) fileEffects(want *wanted) (effects Effects, snippet string, problems []capacity.Problem) {
 	effects, snippet, problems = planFiles(in.request.Config, want, in.file)
-	if slices.ContainsFunc(in.problems, func(m capacity.Mismatch) bool { return m.Code == "purchase-option" }) {
+	if slices.ContainsFunc(in.problems, func(m capacity.Problem) bool { return m.Code == capacity.WrongPurchase }) {
 		// What to write depends on what is chosen there.
-		problems = slices.DeleteFunc(problems, func(m capacity.Mismatch) bool { return m.Code == "partition-file" })
+		problems = slices.DeleteFunc(problems, func(m capacity.Problem) bool { return m.Code == capacity.PartitionFile })
 		snippet = ""
 	}
 	return effects, snippet, problems
@@ -143,14 +143,14 @@ func (in *inspection) chooseSlot() slotState {
 		}
 	}
 	if len(held) > 0 {
-		in.problem("slots-taken", "run this again after one of them has ended, or choose another --node-group", "both slots of node group %s are taken: %s", in.request.NodeGroup, strings.Join(held, ", "))
+		in.problem(capacity.SlotsTaken, "run this again after one of them has ended, or choose another --node-group", "both slots of node group %s are taken: %s", in.request.NodeGroup, strings.Join(held, ", "))
 	}
 	return in.slots[0]
 }
 
 func (in *inspection) notOurs(what, name, id string) {
 	fix := fmt.Sprintf("choose another name, or hand it over by tagging %s with %s=%s", id, capacity.TagCluster, in.inv.Cluster.Name)
-	in.problem("not-ours", fix, "%s %s exists, but does not carry our tag, so it is not changed", what, name)
+	in.problem(capacity.NotOurs, fix, "%s %s exists, but does not carry our tag, so it is not changed", what, name)
 }
 
 // want is the state that the plan leads to.

@@ -99,8 +99,8 @@ func TestWrongPurchaseOption(t *testing.T) {
 				r = w.requestOnEC2(openBlock)
 			}
 			p := w.plan(r)
-			i := slices.IndexFunc(p.Mismatches, func(m capacity.Mismatch) bool { return m.Code == "purchase-option" })
-			if i < 0 || !strings.Contains(p.Mismatches[i].Message, test.message) || !strings.HasPrefix(p.Mismatches[i].Fix, test.fix) {
+			i := slices.IndexFunc(p.Mismatches, func(m capacity.Problem) bool { return m.Code == "purchase-option" })
+			if i < 0 || !strings.Contains(p.Mismatches[i].Sentence, test.message) || !strings.HasPrefix(p.Mismatches[i].Fix, test.fix) {
 				t.Errorf("mismatches %v", p.Mismatches)
 			}
 		})

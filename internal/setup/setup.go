@@ -150,7 +150,7 @@ type Plan struct {
 	Reservation capacity.Reservation `json:"reservation"`
 	Effects     Effects              `json:"steps"`
 	// Mismatches are everything that is in the way. With any, nothing is applied.
-	Mismatches []capacity.Mismatch `json:"mismatches"`
+	Mismatches []capacity.Problem `json:"mismatches"`
 	// Warnings keep nothing from being done.
 	Warnings []string `json:"warnings"`
 	// Snippet is the [[partition.node_group]] to add by hand, when the partition is
@@ -199,12 +199,12 @@ func listedCluster(c pcs.Cluster) pcs.Cluster {
 }
 
 // Refusal is the error of Apply for a plan that something is in the way of.
-type Refusal struct{ Mismatches []capacity.Mismatch }
+type Refusal struct{ Mismatches []capacity.Problem }
 
 func (r *Refusal) Error() string {
 	var parts []string
 	for _, m := range r.Mismatches {
-		parts = append(parts, m.String())
+		parts = append(parts, m.Text())
 	}
 	return strings.Join(parts, "\n")
 }

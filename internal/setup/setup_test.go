@@ -90,7 +90,7 @@ func TestSetupOfTheNextBlocks(t *testing.T) {
 	bought := w.buyNextWeek()
 	third := w.request(bought)
 	third.MaxNodes = 2
-	if p := w.plan(third); !slices.Equal(codes(p), []string{"slots-taken"}) || !strings.Contains(p.Mismatches[0].Message, "gpu-a has "+openBlock+" until 2026-11-25 11:30 UTC") {
+	if p := w.plan(third); !slices.Equal(codes(p), []string{"slots-taken"}) || !strings.Contains(p.Mismatches[0].Sentence, "gpu-a has "+openBlock+" until 2026-11-25 11:30 UTC") {
 		t.Errorf("third: %v", p.Mismatches)
 	}
 	w.sim.Clock().Advance(6 * 24 * time.Hour)

@@ -68,7 +68,7 @@ type TeardownPlan struct {
 	Queue   string      `json:"queue"`
 	Effects Effects     `json:"steps"`
 	// Mismatches are everything that is in the way. With any, nothing is applied.
-	Mismatches []capacity.Mismatch `json:"mismatches"`
+	Mismatches []capacity.Problem `json:"mismatches"`
 	// Warnings keep nothing from being done.
 	Warnings []string `json:"warnings"`
 	// ByHand is what is left to do for the administrator, a sentence each.
@@ -135,7 +135,7 @@ func decideTeardown(read remains) *TeardownPlan {
 	t.checkJobs()
 	settings := t.settingsChange()
 	if settings != nil && t.file.err != nil {
-		t.problem("config-file", "make the file readable", "%s", t.file.err)
+		t.problem(capacity.ConfigFile, "make the file readable", "%s", t.file.err)
 	}
 	own := settings != nil && !settings.ours // the administrator's
 	if own {

@@ -17,7 +17,7 @@ import (
 func (s Setup) findOnEC2(ctx context.Context, t *remains) error {
 	t.inv.Cluster.Name = t.request.Mark
 	if p, found := t.partition(); found && p.Provider != capacity.ProviderEC2 {
-		t.problem("provider", "give --provider "+string(p.Provider), "partition %q of %s has provider %q", p.Name, p.File, p.Provider)
+		t.problem(capacity.WrongProvider, "give --provider "+string(p.Provider), "partition %q of %s has provider %q", p.Name, p.File, p.Provider)
 		return nil
 	}
 	templates, err := s.EC2.LaunchTemplatesByTag(ctx, map[string]string{capacity.TagCluster: t.request.Mark, capacity.TagPartition: t.request.Queue})

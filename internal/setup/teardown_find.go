@@ -25,7 +25,7 @@ type remains struct {
 	slurm   error
 	waiting int // jobs in the partition
 
-	problems []capacity.Mismatch
+	problems []capacity.Problem
 	warnings []string
 	byHand   []string
 }
@@ -43,8 +43,8 @@ type remainingSlot struct {
 	slurm     SlurmSlot
 }
 
-func (t *remains) problem(code, fix, message string, args ...any) {
-	t.problems = append(t.problems, capacity.Mismatch{Code: code, Message: fmt.Sprintf(message, args...), Fix: fix})
+func (t *remains) problem(code capacity.Code, fix, message string, args ...any) {
+	t.problems = append(t.problems, capacity.Problemf(code, capacity.Subject{}, fix, message, args...))
 }
 
 func (s Setup) findRemains(ctx context.Context, r TeardownRequest) (*remains, error) {
@@ -186,9 +186,9 @@ func (t *remains) checkQueue() {
 			}
 			switch {
 			case q.Name != t.request.Queue:
-				t.problem("other-queue", fmt.Sprintf("take it out of queue %s first", q.Name), "compute node group %s is in queue %s as well, and goes with none but %s", slot.name, q.Name, t.request.Queue)
+				t.problem(capacity.OtherQueue, fmt.Sprintf("take it out of queue %s first", q.Name), "compute node group %s is in queue %s as well, and goes with none but %s", slot.name, q.Name, t.request.Queue)
 			case !t.inv.Cluster.Ours(q.Tags):
-				t.problem("not-ours", fmt.Sprintf("take %s out of it by hand, or hand the queue over by tagging %s with %s=%s", slot.name, q.ARN, capacity.TagCluster, t.inv.Cluster.Name),
+				t.problem(capacity.NotOurs, fmt.Sprintf("take %s out of it by hand, or hand the queue over by tagging %s with %s=%s", slot.name, q.ARN, capacity.TagCluster, t.inv.Cluster.Name),
 					"queue %s does not carry our tag, so it is not changed", q.Name)
 			}
 		}
@@ -199,14 +199,14 @@ func (t *remains) checkQueue() {
 			continue
 		}
 		if of := slot.group.Tags[capacity.TagPartition]; of != "" && of != t.request.Queue {
-			t.problem("other-queue", "give --queue "+of, "compute node group %s was made for queue %s", slot.name, of)
+			t.problem(capacity.OtherQueue, "give --queue "+of, "compute node group %s was made for queue %s", slot.name, of)
 		}
 	}
 	if found && t.request.NodeGroup == "" && !t.inv.Cluster.Ours(q.Tags) && len(t.problems) == 0 {
-		t.problem("not-ours", "choose a queue that `pcs-capacity setup` made", "queue %s does not carry our tag, so it is not changed", q.Name)
+		t.problem(capacity.NotOurs, "choose a queue that `pcs-capacity setup` made", "queue %s does not carry our tag, so it is not changed", q.Name)
 	}
 	if p, ok := t.partition(); ok && p.Provider != capacity.ProviderPCS {
-		t.problem("provider", "remove it from the settings by hand", "partition %s of %s is not on PCS; there is nothing to tear down in AWS", p.Name, p.File)
+		t.problem(capacity.WrongProvider, "remove it from the settings by hand", "partition %s of %s is not on PCS; there is nothing to tear down in AWS", p.Name, p.File)
 	}
 }
 
@@ -245,13 +245,13 @@ func (t *remains) checkJobs() {
 	gone := "they end with their nodes"
 	switch {
 	case t.unattended && t.slurm != nil:
-		t.problem("slurm", "run this where Slurm answers", "Slurm does not answer: %s", t.slurm)
+		t.problem(capacity.SlurmSilent, "run this where Slurm answers", "Slurm does not answer: %s", t.slurm)
 	case t.unattended && instances > 0:
-		t.problem("instances", "wait until they have ended", "these nodes have instances: %d", instances)
+		t.problem(capacity.NodesHaveInstances, "wait until they have ended", "these nodes have instances: %d", instances)
 	case t.slurm != nil && instances > 0 && !t.request.Force:
-		t.problem("slurm", "run this where Slurm answers, or add --force", "Slurm does not answer (%s), so it is not known whether jobs run on these nodes (instances: %d)", t.slurm, instances)
+		t.problem(capacity.SlurmSilent, "run this where Slurm answers, or add --force", "Slurm does not answer (%s), so it is not known whether jobs run on these nodes (instances: %d)", t.slurm, instances)
 	case len(jobs) > 0 && !t.request.Force:
-		t.problem("jobs-run", "wait until they have ended, or add --force: "+gone, "jobs run on these nodes: %s", strings.Join(jobs, ", "))
+		t.problem(capacity.JobsRun, "wait until they have ended, or add --force: "+gone, "jobs run on these nodes: %s", strings.Join(jobs, ", "))
 	case len(jobs) > 0:
 		t.warnings = append(t.warnings, fmt.Sprintf("jobs run on these nodes: %s; %s", strings.Join(jobs, ", "), gone))
 	}

@@ -253,7 +253,7 @@ func TestTeardownIsRefused(t *testing.T) {
 			}
 			w.written()
 			p := w.planTeardown(r)
-			if len(p.Mismatches) == 0 || p.Mismatches[0].Code != test.code || !strings.Contains(p.Mismatches[0].String(), test.says) {
+			if len(p.Mismatches) == 0 || string(p.Mismatches[0].Code) != test.code || !strings.Contains(p.Mismatches[0].Text(), test.says) {
 				t.Errorf("%v", p.Mismatches)
 			}
 			var refusal *setup.Refusal

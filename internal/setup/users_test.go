@@ -25,7 +25,7 @@ func otherQueue(w *account, reservation string) setup.Request {
 func (w *account) refusedBecauseUsed(r setup.Request, message, fix string) {
 	w.Helper()
 	p := w.plan(r)
-	if !slices.Equal(codes(p), []string{"reservation-in-use"}) || p.Mismatches[0].Message != message || p.Mismatches[0].Fix != fix {
+	if !slices.Equal(codes(p), []string{"reservation-in-use"}) || p.Mismatches[0].Sentence != message || p.Mismatches[0].Fix != fix {
 		w.Errorf("%v", p.Mismatches)
 	}
 }

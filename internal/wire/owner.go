@@ -11,7 +11,7 @@ import (
 
 // OtherOwner is what is in the way of settings on a cluster that belongs to others. A Slurm that
 // does not answer is none of its business.
-func OtherOwner(ctx context.Context, cfg *config.Config) []capacity.Mismatch {
+func OtherOwner(ctx context.Context, cfg *config.Config) []capacity.Problem {
 	s := SourcesWithoutAWS(cfg, cfg.Region, errors.New("AWS is not asked"))
 	reservations, err := NewSlurm(cfg).Reservations(ctx)
 	if err != nil {
@@ -22,7 +22,8 @@ func OtherOwner(ctx context.Context, cfg *config.Config) []capacity.Mismatch {
 		c.Reservations = append(c.Reservations, lifecycle.Reservation{Name: r.Name, Start: r.Start, End: r.End, Flags: r.Flags, Users: r.Users, Comment: r.Comment})
 	}
 	if err := lifecycle.OtherOwner(c, s); err != nil {
-		return []capacity.Mismatch{{Code: "other-owner", Message: err.Error(), Fix: "use the settings and the state_dir of the cluster's owner, or run `pcs-capacity sync --take-over` first"}}
+		return []capacity.Problem{capacity.Problemf(capacity.OtherOwner, capacity.Subject{},
+			"use the settings and the state_dir of the cluster's owner, or run `pcs-capacity sync --take-over` first", "%v", err)}
 	}
 	return nil
 }

@@ -52,7 +52,7 @@ func (r RollOver) SetUp(ctx context.Context, partition string, group capacity.No
 	if len(plan.Mismatches) > 0 {
 		var words []string
 		for _, m := range plan.Mismatches {
-			words = append(words, m.Message)
+			words = append(words, m.Sentence)
 		}
 		return nil, fmt.Errorf("%s; %s", strings.Join(words, "; "), byHand)
 	}
@@ -102,8 +102,8 @@ func (r RollOver) Remove(ctx context.Context, partition, slot string) (did []str
 	}
 	var words []string
 	for _, m := range plan.Mismatches {
-		if m.Code != "jobs-run" && m.Code != "instances" {
-			words = append(words, m.Message+"; "+m.Fix)
+		if m.Code != capacity.JobsRun && m.Code != capacity.NodesHaveInstances {
+			words = append(words, m.Sentence+"; "+m.Fix)
 		}
 	}
 	if len(plan.Mismatches) > 0 {
