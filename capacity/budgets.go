@@ -48,6 +48,18 @@ func (b *Budget) name() string {
 // Budgets are those of a cluster, as far as Slurm shows them.
 type Budgets struct{ QOS, Associations []Budget }
 
+// Clone is a copy that shares nothing which Raise changes.
+func (b Budgets) Clone() Budgets {
+	own := func(all []Budget) []Budget {
+		all = slices.Clone(all)
+		for i := range all {
+			all[i].Total, all[i].Running = maps.Clone(all[i].Total), maps.Clone(all[i].Running)
+		}
+		return all
+	}
+	return Budgets{QOS: own(b.QOS), Associations: own(b.Associations)}
+}
+
 // Spender is a running job, with what it holds.
 type Spender struct {
 	User, Account, QOS string

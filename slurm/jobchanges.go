@@ -145,6 +145,38 @@ func (c *Client) RequeueHold(ctx context.Context, jobs ...string) error {
 	return err
 }
 
+// RequeueJob puts a job that has its nodes back into the queue, with hold so that it waits there
+// until it is released, and reads it back: an exit status says little. before is the job as it was
+// seen. after is what became of it, without an id if Slurm has forgotten it.
+func (c *Client) RequeueJob(ctx context.Context, before capacity.Job, hold bool) (after capacity.Job, err error) {
+	requeue := c.Requeue
+	if hold {
+		requeue = c.RequeueHold
+	}
+	err = requeue(ctx, before.Shown)
+	name, unknown := parseJobName(before.Shown)
+	if unknown != nil {
+		return after, err
+	}
+	read := c.eachJob(ctx, eachFields, func(j capacity.Job) error {
+		if j.Shown == before.Shown {
+			after = j
+		}
+		return nil
+	}, "--states=all", "--jobs="+name.base)
+	switch {
+	case errors.Is(read, ErrNoJob):
+		return after, err
+	case read != nil:
+		return after, errors.Join(err, fmt.Errorf("requeueing job %s: reading it back: %w", before.Shown, read))
+	case after.Pending():
+		return after, nil // also if another one of the call was refused
+	case err == nil && after.Shown != "" && after.State == before.State && after.Restarts == before.Restarts:
+		return after, errors.New("Slurm took the change, and the job still runs")
+	}
+	return after, err
+}
+
 // AllowRequeue changes what --requeue and --no-requeue said. Nothing is read back here.
 func (c *Client) AllowRequeue(ctx context.Context, allow bool, jobs ...string) error {
 	value := "requeue=0"

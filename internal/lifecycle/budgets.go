@@ -11,30 +11,47 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// withinBudgets shortens raises to what accounting leaves the jobs over time, and drops those
-// for which it leaves nothing, or of which that cannot be known. now is in Slurm's clock.
-func (p *pass) withinBudgets(ctx context.Context, changes []limitChange, now time.Time) []limitChange {
-	var partitions []string
-	metered := func(c limitChange) bool {
-		return c.raises() && p.snap.Walls.Metered(c.job.User, c.job.Account, c.job.QOS, p.partition(c.job.Partition))
-	}
+// budgets are what accounting leaves jobs over time, with what each job holds, by its name; Err
+// is why that is not known.
+type budgets struct {
+	capacity.Budgets
+	held map[string]capacity.TRES
+	err  error
+}
+
+// meteredPartitions are those of jobs whose limits would be raised and are limited in what they use
+// over time.
+func meteredPartitions(seen Seen, changes []limitChange) (partitions []string) {
 	for _, c := range changes {
-		if metered(c) && !slices.Contains(partitions, c.job.Partition) {
+		if seen.metered(c) && !slices.Contains(partitions, c.job.Partition) {
 			partitions = append(partitions, c.job.Partition)
 		}
 	}
+	return partitions
+}
+
+func (s Seen) metered(c limitChange) bool {
+	return c.raises() && s.Snap.Walls.Metered(c.job.User, c.job.Account, c.job.QOS, s.partition(c.job.Partition))
+}
+
+// readBudgets reads what jobs of partitions are left.
+func (p *pass) readBudgets(ctx context.Context, partitions []string) (b budgets) {
 	if len(partitions) == 0 {
-		return changes
+		return b
 	}
-	budgets, err := p.Slurm.Budgets(ctx)
-	var held map[string]capacity.TRES
-	if err == nil {
-		held, err = p.Slurm.Held(ctx, partitions)
+	if b.Budgets, b.err = p.Slurm.Budgets(ctx); b.err == nil {
+		b.held, b.err = p.Slurm.Held(ctx, partitions)
 	}
-	if err != nil {
-		p.problem(capacity.AccountingUnanswered, fmt.Errorf("%w; no time limit is raised where accounting limits what jobs use", err))
+	if b.err != nil {
+		p.problem(capacity.AccountingUnanswered, fmt.Errorf("%w; no time limit is raised where accounting limits what jobs use", b.err))
 	}
-	var kept []limitChange
+	return b
+}
+
+// withinBudgets shortens raises to what accounting leaves the jobs over time, and drops those
+// for which it leaves nothing, or of which that cannot be known. What one raise takes is gone for
+// the next.
+func withinBudgets(seen Seen, changes []limitChange, left budgets) (within []limitChange, problems []capacity.Problem) {
 	var reasons []string
 	jobs := map[string][]string{}
 	because := func(reason, job string) {
@@ -43,15 +60,16 @@ func (p *pass) withinBudgets(ctx context.Context, changes []limitChange, now tim
 		}
 		jobs[reason] = append(jobs[reason], job)
 	}
+	spent := left.Clone()
 	for _, c := range changes {
-		if !metered(c) {
-			kept = append(kept, c)
+		if !seen.metered(c) {
+			within = append(within, c)
 			continue
 		}
-		if err != nil {
+		if left.err != nil {
 			continue
 		}
-		minutes, by, unknown := p.budgeted(&budgets, c, held[c.job.Shown], now)
+		minutes, by, unknown := budgeted(seen, &spent, c, left.held[c.job.Shown])
 		switch {
 		case unknown != nil:
 			because(fmt.Sprintf("not raised to the fence, because nobody knows what accounting leaves: %v", unknown), c.job.Shown)
@@ -60,25 +78,25 @@ func (p *pass) withinBudgets(ctx context.Context, changes []limitChange, now tim
 		}
 		if minutes > c.job.TimeLimit.Minutes {
 			c.minutes, c.by = minutes, by
-			kept = append(kept, c)
+			within = append(within, c)
 		}
 	}
 	for _, reason := range reasons {
-		p.say(capacity.LimitKept, capacity.Subject{}, "", "time limits of running jobs: %s (%s)", reason, some(jobs[reason]))
+		problems = append(problems, capacity.Problemf(capacity.LimitKept, capacity.Subject{}, "", "time limits of running jobs: %s (%s)", reason, some(jobs[reason])))
 	}
-	return kept
+	return within, problems
 }
 
 // budgeted is the limit that a raise may give a job, and what of accounting keeps it from more.
-// What the raise takes of the budgets is gone for the next one.
-func (p *pass) budgeted(budgets *capacity.Budgets, c limitChange, held capacity.TRES, now time.Time) (minutes int, by string, err error) {
+// What the raise takes is spent then.
+func budgeted(seen Seen, spent *capacity.Budgets, c limitChange, held capacity.TRES) (minutes int, by string, err error) {
 	if len(held) == 0 {
 		return 0, "", errors.New("Slurm does not say what the job holds")
 	}
-	s := capacity.Spender{User: c.job.User, Account: c.job.Account, QOS: c.job.QOS, Partition: p.partition(c.job.Partition), TRES: held, Limit: c.job.TimeLimit.Minutes,
-		Elapsed: int(elapsed(c.job, now) / time.Minute)}
-	if minutes, by, err = budgets.Most(s, p.snap.Walls, c.minutes); err == nil && minutes > s.Limit {
-		budgets.Raise(s, p.snap.Walls, minutes)
+	s := capacity.Spender{User: c.job.User, Account: c.job.Account, QOS: c.job.QOS, Partition: seen.partition(c.job.Partition), TRES: held, Limit: c.job.TimeLimit.Minutes,
+		Elapsed: int(elapsed(c.job, seen.SlurmNow()) / time.Minute)}
+	if minutes, by, err = spent.Most(s, seen.Snap.Walls, c.minutes); err == nil && minutes > s.Limit {
+		spent.Raise(s, seen.Snap.Walls, minutes)
 	}
 	return minutes, by, err
 }

@@ -70,10 +70,13 @@ func TestRaisesStayWithinBudgets(t *testing.T) {
 			notes: []string{note + "not raised to the fence, because nobody knows what accounting leaves: accounting has not said what binds jobs (job 1)"}, asked: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := &pass{Sources: Sources{Slurm: &c.slurm}, snap: oneSlot("ec2", nil)}
+			p := &pass{Sources: Sources{Slurm: &c.slurm}, snap: oneSlot("ec2", nil), now: noon}
 			p.snap.Walls = c.walls
 			var got []int
-			for _, change := range p.withinBudgets(t.Context(), c.changes, noon) {
+			left := p.readBudgets(t.Context(), meteredPartitions(p.seen(), c.changes))
+			within, problems := withinBudgets(p.seen(), c.changes, left)
+			p.snap.Add(problems...)
+			for _, change := range within {
 				got = append(got, change.minutes)
 			}
 			if diff := cmp.Diff(c.want, got) + cmp.Diff(c.notes, p.snap.Notes); diff != "" || len(p.snap.Problems) != c.problems || c.slurm.asked != c.asked {

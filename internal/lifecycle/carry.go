@@ -18,6 +18,8 @@ type Answer struct {
 	NotTried bool
 	// Problem is a file of ours that could not be written, which kept nobody from the effect.
 	Problem error
+	// Also is what failed besides, and can be done without.
+	Also []error
 	// Job is one that the effect submitted.
 	Job string
 	// Messages tell what was done, where the effect's own sentence does not: what setup began,
@@ -26,6 +28,14 @@ type Answer struct {
 	// Setback is what keeps setup from going on, in AWS's words: a problem until it is over, and
 	// no failure of the pass, which has done all that jobs depend on now.
 	Setback string
+	// Held: the job is held still, only until what belongs to its requeue is done.
+	Held bool
+}
+
+func (a *Answer) also(err error) {
+	if err != nil {
+		a.Also = append(a.Also, err)
+	}
 }
 
 // Result is an effect with its answer, from which the pass learns.
@@ -123,7 +133,7 @@ func (x *executor) Do(ctx context.Context, e capacity.Effect) Answer {
 	case PowerDown:
 		return Answer{Err: x.Slurm.PowerDown(ctx, e.Nodes, e.Reason)}
 	}
-	return Answer{Err: fmt.Errorf("pcs-capacity: nobody carries out %T", e)}
+	return x.doJob(ctx, e)
 }
 
 func (x *executor) returnNodes(ctx context.Context, e ReturnNodes) Answer {
@@ -191,12 +201,28 @@ func (p *pass) decide(ctx context.Context, decision func(Seen) ([]capacity.Effec
 // the report.
 func (p *pass) carryOut(ctx context.Context, effects []capacity.Effect) []Result {
 	x := executor{p.Sources, map[string]bool{}}
-	results := make([]Result, len(effects))
-	for i, e := range effects {
-		results[i] = Result{e, x.Do(ctx, e)}
-		p.note(results[i])
+	results := make([]Result, 0, len(effects))
+	for len(effects) > 0 {
+		answers := x.first(ctx, effects)
+		for i, a := range answers {
+			results = append(results, Result{effects[i], a})
+			p.note(Result{effects[i], a})
+		}
+		effects = effects[len(answers):]
 	}
 	return results
+}
+
+// first carries out the first of effects, with those that follow it and share its call.
+func (x *executor) first(ctx context.Context, effects []capacity.Effect) []Answer {
+	n := 0
+	for n < len(effects) && effects[n].Code() == (FitJob{}).Code() {
+		n++
+	}
+	if n == 0 {
+		return []Answer{x.Do(ctx, effects[0])}
+	}
+	return x.fitJobs(ctx, effects[:n])
 }
 
 // note writes a result into the report. An effect without a sentence is noted only if it failed,
@@ -220,5 +246,8 @@ func (p *pass) note(r Result) {
 		p.fail(r.Err)
 	case r.Err != nil:
 		p.say(capacity.ChangeFailed, about, "", "%v", r.Err)
+	}
+	for _, err := range r.Also {
+		p.say(capacity.ChangeFailed, about, "", "%v", err)
 	}
 }

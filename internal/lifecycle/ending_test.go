@@ -9,6 +9,11 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
+// atFence is what a pass sees of jobs at a time, where KillWait is 30 s.
+func atFence(now string, jobs ...capacity.Job) Seen {
+	return Seen{Snap: oneSlot("ec2", nil), Cluster: &Cluster{KillWait: 30 * time.Second}, Jobs: jobs, Now: at(now)}
+}
+
 // What happens to a job whose fence is at 3h; KillWait is 30 s, so that jobs are requeued
 // at 2h58m30s.
 func TestEndings(t *testing.T) {
@@ -26,19 +31,19 @@ func TestEndings(t *testing.T) {
 		want  string
 	}{
 		"the partition stops jobs":            {job, "stop", state.Mark{}, "2h59m", ""},
-		"the partition requeues jobs":         {job, "requeue", state.Mark{}, "2h58m30s", "requeue 0"},
+		"the partition requeues jobs":         {job, "requeue", state.Mark{}, "2h58m30s", "requeue-job"},
 		"a second before":                     {job, "requeue", state.Mark{}, "2h58m29s", ""},
-		"the fence has passed, it still runs": {job, "requeue", state.Mark{}, "3h1m", "requeue 0"},
-		"the partition holds jobs":            {job, "hold", state.Mark{}, "2h58m30s", "hold 0"},
-		"the job asks for a requeue":          {job, "stop", state.Mark{OnEnd: "requeue"}, "2h58m30s", "requeue 0"},
+		"the fence has passed, it still runs": {job, "requeue", state.Mark{}, "3h1m", "requeue-job"},
+		"the partition holds jobs":            {job, "hold", state.Mark{}, "2h58m30s", "hold-job"},
+		"the job asks for a requeue":          {job, "stop", state.Mark{OnEnd: "requeue"}, "2h58m30s", "requeue-job"},
 		"the job asks to be stopped":          {job, "requeue", state.Mark{OnEnd: "stop"}, "2h58m30s", ""},
-		"requeued four times":                 {job, "requeue", state.Mark{Ends: 4}, "2h59m", "requeue 0"},
-		"requeued five times":                 {job, "requeue", state.Mark{Ends: 5}, "2h59m", "hold 0"},
-		"an administrator holds it as it is":  {with(func(j *capacity.Job) { j.Held, j.Reason = true, "JobHeldAdmin" }), "hold", state.Mark{Ends: 5}, "2h59m", "requeue 0"},
-		"its owner holds it as it is":         {with(func(j *capacity.Job) { j.Held, j.Reason = true, "JobHeldUser" }), "hold", state.Mark{}, "2h59m", "hold 0"},
-		"started again before that fence":     {job, "requeue", state.Mark{Ends: 5, EndedAt: at("3h").Unix()}, "2h59m", "requeue 0"},
-		"its nodes still boot":                {with(func(j *capacity.Job) { j.StateFlag = "CONFIGURING" }), "requeue", state.Mark{}, "2h59m", "requeue 0"},
-		"suspended":                           {with(func(j *capacity.Job) { j.State = "SUSPENDED" }), "requeue", state.Mark{}, "2h59m", "requeue 0"},
+		"requeued four times":                 {job, "requeue", state.Mark{Ends: 4}, "2h59m", "requeue-job"},
+		"requeued five times":                 {job, "requeue", state.Mark{Ends: 5}, "2h59m", "hold-job"},
+		"an administrator holds it as it is":  {with(func(j *capacity.Job) { j.Held, j.Reason = true, "JobHeldAdmin" }), "hold", state.Mark{Ends: 5}, "2h59m", "requeue-job"},
+		"its owner holds it as it is":         {with(func(j *capacity.Job) { j.Held, j.Reason = true, "JobHeldUser" }), "hold", state.Mark{}, "2h59m", "hold-job"},
+		"started again before that fence":     {job, "requeue", state.Mark{Ends: 5, EndedAt: at("3h").Unix()}, "2h59m", "requeue-job"},
+		"its nodes still boot":                {with(func(j *capacity.Job) { j.StateFlag = "CONFIGURING" }), "requeue", state.Mark{}, "2h59m", "requeue-job"},
+		"suspended":                           {with(func(j *capacity.Job) { j.State = "SUSPENDED" }), "requeue", state.Mark{}, "2h59m", "requeue-job"},
 		"pending":                             {with(func(j *capacity.Job) { j.State = "PENDING" }), "requeue", state.Mark{}, "2h59m", ""},
 		"on other nodes":                      {with(func(j *capacity.Job) { j.Nodes = []string{"cpu-1"} }), "requeue", state.Mark{}, "2h59m", ""},
 		"--no-requeue is told":                {once, "requeue", state.Mark{}, "2h", "tell 60"},
@@ -56,8 +61,13 @@ func TestEndings(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""
-			for _, e := range endings([]capacity.Job{c.job}, byNode(c.onEnd), map[string]state.Mark{"7": c.mark}, 30*time.Second, at(c.now)) {
-				got += fmt.Sprintf("%s %d", e.do, e.warn)
+			for _, e := range endings(atFence(c.now, c.job), byNode(c.onEnd), map[string]state.Mark{"7": c.mark}, nil) {
+				switch e := e.(type) {
+				case RequeueJob:
+					got += e.Code()
+				case TellJob:
+					got += fmt.Sprintf("tell %d", e.Minutes)
+				}
 			}
 			if got != c.want {
 				t.Errorf("%q, want %q", got, c.want)
@@ -66,7 +76,7 @@ func TestEndings(t *testing.T) {
 	}
 	// Both components of a het job are requeued by one call.
 	het := []capacity.Job{with(func(j *capacity.Job) { j.Shown = "7+0" }), with(func(j *capacity.Job) { j.Shown = "7+1" })}
-	if got := endings(het, byNode("requeue"), nil, 30*time.Second, at("2h59m")); len(got) != 1 || got[0].job.Shown != "7+0" {
+	if got := endings(atFence("2h59m", het...), byNode("requeue"), map[string]state.Mark{}, nil); len(got) != 2 || got[1].About().Job != "7+0" {
 		t.Errorf("a het job: %+v", got)
 	}
 }

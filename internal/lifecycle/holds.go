@@ -1,8 +1,6 @@
 package lifecycle
 
 import (
-	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -19,16 +17,17 @@ func (p *pass) launches() bool {
 // on 24.11: up to 5 s on a busy machine).
 const relabels = 10 * time.Second
 
-// leaveToOwners ends our holds of jobs whose time is over, or which were refused and changed so
+// endedHolds ends our holds of jobs whose time is over, or which were refused and changed so
 // that they are admitted: their owners can release them then. The note that it is our hold stays
 // for a moment, in which Slurm may make it an administrator's again. What an administrator
 // holds later stays so. A hold on one that administrators alone can release changes nothing that
 // Slurm shows (22.05 to 25.11): who places one clears our note as well.
-func (p *pass) leaveToOwners(ctx context.Context, jobs []capacity.Job) {
-	now := p.MachineTime()
+func endedHolds(seen Seen, jobs []capacity.Job) []capacity.Effect {
+	now := seen.SlurmNow()
+	var effects []capacity.Effect
 	for _, j := range jobs {
 		until, rest, ours := capacity.ReadHoldNote(j.AdminComment)
-		if !ours || !j.Settled() || until.After(now) && !p.admitted(j) {
+		if !ours || !j.Settled() || until.After(now) && !admitted(seen, j) {
 			continue
 		}
 		early := until.After(now) // changed before its time
@@ -39,20 +38,17 @@ func (p *pass) leaveToOwners(ctx context.Context, jobs []capacity.Job) {
 			}
 		}
 		over := !since.Add(relabels).After(now)
-		var err error
-		if j.AdminHeld() && (over || !j.HoldUntold()) {
-			err = p.Slurm.UserHold(ctx, j.Shown)
-			p.did(Done{Do: "end-hold", Job: j.Shown, Message: fmt.Sprintf("job %s, which was held: its owner can release it now", j.Shown)}, err)
-		}
-		if err == nil && over && !(early && j.AdminHeld()) { // else a later pass does
-			p.fail(p.Slurm.SetAdminComment(ctx, j.Shown, rest))
+		e := EndHold{Job: j.Shown, Admin: j.AdminHeld() && (over || !j.HoldUntold()), Over: over && !(early && j.AdminHeld()), Note: rest}
+		if e.Admin || e.Over { // else a later pass does
+			effects = append(effects, e)
 		}
 	}
+	return effects
 }
 
 // admitted reports whether a job would be let through as it is, and not only because the
 // settings or an old snapshot make warnings of refusals.
-func (p *pass) admitted(j capacity.Job) bool {
-	v := capacity.Admit(p.snap.Request(j), p.snap, p.now)
+func admitted(seen Seen, j capacity.Job) bool {
+	v := capacity.Admit(seen.Snap.Request(j), seen.Snap, seen.Now)
 	return v.Code == capacity.OK || v.Code == capacity.NotManaged
 }

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
 // interruptionNotice is how long an instance of an interruptible reservation goes on after EC2
@@ -55,21 +58,12 @@ func (p *pass) interrupt(ctx context.Context, ids []string) error {
 	if len(byNode) == 0 {
 		return nil
 	}
-	jobs, _, err := p.Slurm.Jobs(ctx, nil, nil)
-	if err != nil {
+	seen := p.seen()
+	if seen.Jobs, _, err = p.Slurm.Jobs(ctx, nil, nil); err != nil {
 		return fmt.Errorf("reading Slurm's jobs: %w", err)
 	}
-	p.interruptJobs(ctx, jobs, byNode)
-	bySlot := map[string][]string{}
-	for _, n := range p.cluster.Nodes {
-		if f, ok := byNode[n.Name]; ok && n.Up {
-			bySlot[f.slot] = append(bySlot[f.slot], n.Name)
-		}
-	}
-	for slot, nodes := range bySlot {
-		err := p.Slurm.PowerDown(ctx, nodes, capacity.TakenBack)
-		p.did(Done{Do: "power-down", Slot: slot, Message: fmt.Sprintf("slot %s: powering %s down, EC2 takes the instances back", slot, p.Slurm.Hostlist(nodes))}, err)
-	}
+	file := p.readMarks()
+	p.carryOut(ctx, interruptions(seen, byNode, seen.trusted(byNode, file)))
 	return nil
 }
 
@@ -84,90 +78,52 @@ func (p *pass) nodeOf(i capacity.Instance) string {
 	return ""
 }
 
-func (p *pass) interruptJobs(ctx context.Context, jobs []capacity.Job, byNode map[string]fenced) {
-	marks, _ := p.marks(jobs, byNode)
-	type change struct {
-		capacity.Job
-		slot, verb string
-		err        error
-	}
-	var taken []change
-	seen := map[string]bool{}
-	for _, j := range jobs {
+// interruptions get jobs off the nodes that EC2 takes back, which are the keys of byNode, and power
+// those down. All of its jobs are told: what ends with its nodes in the AdminComment as well, where
+// explain reads it.
+func interruptions(seen Seen, byNode map[string]fenced, marks map[string]state.Mark) []capacity.Effect {
+	var effects []capacity.Effect
+	requeued := map[string]bool{}
+	for _, j := range seen.Jobs {
 		f, on := earliestFence(j, byNode)
-		if !on || j.State != "RUNNING" && j.State != "SUSPENDED" {
+		if !on || !j.Allocated() {
 			continue
-		}
-		onEnd := f.onEnd
-		if mark := marks[j.Shown]; mark.OnEnd != "" {
-			onEnd = mark.OnEnd
-		}
-		if j.AdminHeld() && onEnd == capacity.HoldAtEnd {
-			onEnd = capacity.RequeueAtEnd // it stays held, and not for its owner to release
 		}
 		nodes := slices.DeleteFunc(slices.Clone(j.Nodes), func(n string) bool { _, ok := byNode[n]; return !ok })
-		why := fmt.Sprintf("EC2 takes %s of reservation %s back within %s", p.Slurm.Hostlist(nodes), f.reservation, interruptionNotice)
-		verb := ""
-		switch {
-		case !j.Batch || !j.Requeue:
-			p.tellEnd(ctx, j, f.slot, why+"; this job ends then and cannot be requeued: save your work")
-			continue
-		case onEnd == capacity.RequeueAtEnd:
-			verb = "requeued"
-		case onEnd == capacity.HoldAtEnd:
-			verb = "requeued and held"
-		default:
-			p.tellEnd(ctx, j, f.slot, why+"; this job ends then: save your work")
-			continue
-		}
-		p.tellInterrupted(ctx, j, f.slot, why+"; this job is "+verb+" now")
-		whole, _, _ := strings.Cut(j.Shown, "+") // of a het job all components are requeued together
-		if seen[whole] {
+		why := fmt.Sprintf("EC2 takes %s of reservation %s back within %s", hostlist.Compress(nodes), f.reservation, interruptionNotice)
+		tell := TellJob{Slot: f.slot, Job: j.Shown, That: "EC2 takes its nodes back", Deaf: !j.Running()}
+		onEnd := f.atEnd(j, marks[j.Shown])
+		if !j.Requeues() || onEnd == capacity.StopAtEnd {
+			ends := "; this job ends then: save your work"
+			if !j.Requeues() {
+				ends = "; this job ends then and cannot be requeued: save your work"
+			}
+			tell.Text = "pcs-capacity: " + why + ends
+			note := fmt.Sprintf("pcs-capacity: interrupted at %s: %s", capacity.FormatUTC(seen.Now), why+ends)
+			effects = append(effects, tell, TellOwner{Job: j.Shown, Text: note, Quiet: true})
 			continue
 		}
-		seen[whole] = true
-		note := fmt.Sprintf("%s at %s: %s", verb, capacity.FormatUTC(p.now), why)
-		var err error
-		if onEnd == capacity.HoldAtEnd {
-			note = capacity.HoldNote(p.MachineTime(), note+"; release it to go on")
-			err = p.Slurm.RequeueHold(ctx, j.Shown)
-		} else {
-			note = "pcs-capacity: " + note
-			err = p.Slurm.Requeue(ctx, j.Shown)
+		e := InterruptJob{Slot: f.slot, Job: j, Hold: onEnd == capacity.HoldAtEnd}
+		verb := requeueVerb(e.Hold, capacity.Did)
+		e.Note = fmt.Sprintf("%s at %s: %s", verb, capacity.FormatUTC(seen.Now), why)
+		if e.Hold {
+			e.Note += "; release it to go on"
 		}
-		if said := p.Slurm.SetAdminComment(ctx, j.Shown, note); said != nil {
-			p.problem(capacity.ChangeFailed, said)
+		tell.Text = "pcs-capacity: " + why + "; this job is " + verb + " now"
+		effects = append(effects, tell)
+		if whole, _, _ := strings.Cut(j.Shown, "+"); !requeued[whole] { // a het job's components go together
+			requeued[whole] = true
+			effects = append(effects, e)
 		}
-		taken = append(taken, change{j, f.slot, verb, err})
 	}
-	if len(taken) == 0 {
-		return
-	}
-	after, _, err := p.Slurm.Jobs(ctx, nil, nil) // an exit status says little
-	for _, t := range taken {
-		why := errors.Join(t.err, err)
-		i := slices.IndexFunc(after, func(j capacity.Job) bool { return j.Shown == t.Shown })
-		if i >= 0 && after[i].State == "PENDING" {
-			why = nil
-		} else if why == nil && i >= 0 && after[i].State == t.State && after[i].Restarts == t.Restarts {
-			why = errors.New("Slurm took the change, and the job still runs")
+	bySlot := map[string][]string{}
+	for _, n := range seen.Cluster.Nodes {
+		if f, ok := byNode[n.Name]; ok && n.Up {
+			bySlot[f.slot] = append(bySlot[f.slot], n.Name)
 		}
-		p.did(Done{Do: "interrupt-job", Slot: t.slot, Job: t.Shown, Message: fmt.Sprintf("job %s on slot %s: %s, EC2 takes its nodes back", t.Shown, t.slot, t.verb)}, why)
 	}
-}
-
-// tellEnd tells a job that ends with its nodes, in its AdminComment as well, where explain reads it.
-func (p *pass) tellEnd(ctx context.Context, j capacity.Job, slot, text string) {
-	p.tellInterrupted(ctx, j, slot, text)
-	if err := p.Slurm.SetAdminComment(ctx, j.Shown, fmt.Sprintf("pcs-capacity: interrupted at %s: %s", capacity.FormatUTC(p.now), text)); err != nil {
-		p.problem(capacity.ChangeFailed, err)
+	for _, slot := range slices.Sorted(maps.Keys(bySlot)) {
+		effects = append(effects, PowerDown{Slot: slot, Nodes: bySlot[slot], Reason: capacity.TakenBack, Why: "EC2 takes the instances back"})
 	}
-}
-
-func (p *pass) tellInterrupted(ctx context.Context, j capacity.Job, slot, text string) {
-	err := p.Slurm.Notify(ctx, j.Shown, "pcs-capacity: "+text)
-	if j.Configuring() || j.State != "RUNNING" {
-		err = nil // it has nobody to tell
-	}
-	p.did(Done{Do: "tell-job", Slot: slot, Job: j.Shown, Message: fmt.Sprintf("job %s on slot %s: told that EC2 takes its nodes back", j.Shown, slot)}, err)
+	return effects
 }

@@ -1,7 +1,6 @@
 package lifecycle
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
@@ -61,32 +60,29 @@ func TestInterruptedJobs(t *testing.T) {
 		"not to be requeued":             {capacity.HoldAtEnd, func(j *capacity.Job) { admin(j); j.Requeue = false }, 0, "RUNNING", "pcs-capacity: interrupted at "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &countsHolds{model: newModel(noon, map[string]int{"solo": 1})}
+			s := newModel(noon, map[string]int{"solo": 1})
 			j := s.submit(modelJob{Job: capacity.Job{Partition: "solo", Batch: true, Requeue: true}})
 			j.State, j.Nodes = "RUNNING", []string{"solo-1"}
 			s.node("solo-1").job = j
 			if c.change != nil {
 				c.change(&j.Job)
 			}
-			p := pass{snap: &capacity.Snapshot{}, now: noon, Sources: Sources{Slurm: s, State: state.Dir(t.TempDir()), MachineTime: func() time.Time { return noon }}}
-			p.interruptJobs(t.Context(), []capacity.Job{j.Job}, map[string]fenced{"solo-1": {slot: "solo", reservation: "cr-1", onEnd: c.onEnd, fence: noon}})
-			if j.State != c.state || s.holds != c.holds || !strings.HasPrefix(j.AdminComment, c.note) {
-				t.Errorf("%s, held %d times, %q; want %s, %d, %q", j.State, s.holds, j.AdminComment, c.state, c.holds, c.note)
+			p := pass{snap: &capacity.Snapshot{}, now: noon, jobs: []capacity.Job{j.Job}, cluster: &Cluster{},
+				Sources: Sources{Slurm: s, State: state.Dir(t.TempDir()), MachineTime: func() time.Time { return noon }}}
+			effects := interruptions(p.seen(), map[string]fenced{"solo-1": {slot: "solo", reservation: "cr-1", onEnd: c.onEnd, fence: noon}}, nil)
+			holds := 0
+			for _, e := range effects {
+				if e, requeued := e.(InterruptJob); requeued && e.Hold {
+					holds++
+				}
+			}
+			p.carryOut(t.Context(), effects)
+			if j.State != c.state || holds != c.holds || !strings.HasPrefix(j.AdminComment, c.note) {
+				t.Errorf("%s, held %d times, %q; want %s, %d, %q", j.State, holds, j.AdminComment, c.state, c.holds, c.note)
 			}
 			if len(p.failed) > 0 || len(p.snap.Problems) > 0 {
 				t.Errorf("failed: %v, %v", p.failed, p.snap.Problems)
 			}
 		})
 	}
-}
-
-// countsHolds is the model, and counts its requeues into a hold.
-type countsHolds struct {
-	*model
-	holds int
-}
-
-func (s *countsHolds) RequeueHold(ctx context.Context, jobs ...string) error {
-	s.holds += len(jobs)
-	return s.model.RequeueHold(ctx, jobs...)
 }

@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -10,6 +11,46 @@ import (
 
 // This file reads Slurm's jobs: those that can have nodes of ours, in every pass, and of all
 // others, which may be a hundred times as many, what bears a word of ours, now and then.
+
+// changeJobs does what a pass has to do with jobs, which it reads once: what a pass before left
+// undone, endings at the fence, time limits, and what owners have to know.
+func (p *pass) changeJobs(ctx context.Context) {
+	seen := p.seen()
+	byNode := fencedNodes(seen)
+	ends := func(r capacity.Reservation) bool { return !r.End.IsZero() }
+	if len(byNode) == 0 && !p.launches() && !slices.ContainsFunc(p.snap.Reservations, ends) {
+		return // no job can be too long, and none is held by us
+	}
+	if err := p.readJobs(ctx); err != nil {
+		err = fmt.Errorf("reading Slurm's jobs: %w", err)
+		p.say(capacity.SlurmUnanswered, capacity.Subject{}, "", "%v; time limits and holds are as they were", err)
+		p.fail(err)
+		return
+	}
+	file := p.readMarks()
+	seen = p.seen()
+	marks := seen.trusted(byNode, file)
+	marks = learn(marks, p.carryOut(ctx, unfinished(seen, marks)))
+	ended := p.carryOut(ctx, endings(seen, byNode, marks, file))
+	marks = learn(marks, ended)
+	p.carryOut(ctx, []capacity.Effect{KeepMarks{marks, kept(file, ended)}})
+
+	off := offNodes(ended)
+	jobs := p.jobs
+	if len(p.elsewhere) > 0 { // they may be many
+		jobs = slices.Concat(jobs, p.elsewhere)
+	}
+	jobs = without(jobs, func(j capacity.Job) bool { return off[j.Shown] })
+	changes := limitChanges(jobs, byNode, withinWalls(seen, jobs, marks), seen.SlurmNow())
+	limits, problems := limits(seen, changes, p.readBudgets(ctx, meteredPartitions(seen, changes)))
+	p.snap.Add(problems...)
+	p.carryOut(ctx, limits)
+	if !seen.NoAWS {
+		lacking := unfits(seen, jobs)
+		p.carryOut(ctx, slices.Concat(missingLimits(lacking), waiting(seen, jobs, lacking)))
+	}
+	p.carryOut(ctx, endedHolds(seen, jobs))
+}
 
 // everywhere is every how many passes Watch looks at the jobs of all partitions.
 const everywhere = 10

@@ -28,6 +28,35 @@ type fenced struct {
 	onEnd       capacity.OnEnd
 }
 
+// fencedNodes names the fenced slot of each node that has one.
+func fencedNodes(seen Seen) map[string]fenced {
+	byNode := map[string]fenced{}
+	for _, v := range seen.slots() {
+		if v.current.ID == "" || v.window.Unbounded() {
+			continue
+		}
+		f := fenced{slot: v.slot.Name, start: v.window.Start.Add(seen.ToSlurm), fence: placedFence(seen, v), maxTime: v.partition.MaxTime,
+			reservation: v.current.ID, onEnd: v.partition.OnEnd}
+		for _, name := range seen.Cluster.SlotNodes(v.slot.Name) {
+			byNode[name] = f
+		}
+	}
+	return byNode
+}
+
+// placedFence is when a slot's fence begins, in Slurm's clock: as Slurm has it where
+// that is the same time, so that a clock offset that is only known to the second does
+// not move limits back and forth.
+func placedFence(seen Seen, v slotView) time.Time {
+	fence := v.window.Fence.Add(seen.ToSlurm)
+	for _, r := range seen.Cluster.Reservations {
+		if r.fences(v.slot.Name, v.current.ID) && near(r.Start, fence) {
+			return r.Start
+		}
+	}
+	return fence
+}
+
 // limitChanges finds the running jobs whose time limit does not end where it should;
 // byNode names the fenced slot of each node. All times are in Slurm's clock.
 //
@@ -91,4 +120,14 @@ func earliestFence(j capacity.Job, byNode map[string]fenced) (fenced, bool) {
 		}
 	}
 	return first, found
+}
+
+// limits are the changes as effects, within what accounting leaves.
+func limits(seen Seen, changes []limitChange, left budgets) ([]capacity.Effect, []capacity.Problem) {
+	within, problems := withinBudgets(seen, changes, left)
+	var effects []capacity.Effect
+	for _, c := range within {
+		effects = append(effects, SetLimit{Slot: c.slot, Job: c.job.Shown, From: c.job.TimeLimit, Minutes: c.minutes, By: c.by, Fence: c.fence.Add(-seen.ToSlurm)})
+	}
+	return effects, problems
 }

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"maps"
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -61,59 +62,109 @@ func markKey(shown string) string {
 	return shown
 }
 
-// marks reads what the last pass knew, and finds what counts now, of jobs that it may change:
-// those in partitions of ours, and those on nodes that we fence.
-func (p *pass) marks(jobs []capacity.Job, byNode map[string]fenced) (now, before map[string]state.Mark) {
-	before, err := p.State.Marks()
+// readMarks reads what the last pass knew.
+func (p *pass) readMarks() map[string]state.Mark {
+	file, err := p.State.Marks()
 	if err != nil {
 		p.problem(capacity.StateFile, err)
 	}
-	jobs = without(jobs, func(j capacity.Job) bool {
-		_, onOurs := earliestFence(j, byNode)
-		if onOurs {
+	return file
+}
+
+// trusted are the marks that count now, of jobs that a pass may change: those in partitions of
+// ours, and those on nodes that we fence. before are those of the last pass.
+func (s Seen) trusted(byNode map[string]fenced, before map[string]state.Mark) map[string]state.Mark {
+	return trustedMarks(without(s.Jobs, func(j capacity.Job) bool {
+		if _, onOurs := earliestFence(j, byNode); onOurs {
 			return false
 		}
 		for name := range strings.SplitSeq(j.Partition, ",") {
-			if _, ours := p.snap.Partition(name); ours {
+			if _, ours := s.Snap.Partition(name); ours {
 				return false
 			}
 		}
 		return true
-	})
-	return trustedMarks(jobs, before), before
+	}), before)
 }
 
-// keepMarks keeps what counts now for the next pass.
-func (p *pass) keepMarks(now, before map[string]state.Mark) {
-	if err := p.State.KeepMarks(now, before); err != nil {
-		p.problem(capacity.StateFile, err)
+// learn is what is known of jobs after changes to them.
+func learn(marks map[string]state.Mark, results []Result) map[string]state.Mark {
+	marks = maps.Clone(marks)
+	for _, r := range results {
+		switch e := r.Effect.(type) {
+		case KeepMarks:
+			marks = maps.Clone(e.Marks)
+		case RequeueJob:
+			mark := marks[e.Job.Shown]
+			mark.Ending, mark.Release = r.Held, r.Held
+			if e.Hold && r.Err == nil {
+				mark.Ends = 0 // its owner releases it
+			}
+			marks[e.Job.Shown] = mark
+		case FinishRequeue:
+			mark := marks[e.Job.Shown]
+			mark.Ending, mark.Release = r.Held, r.Held
+			if e.Fence.IsZero() && e.Job.AdminHeld() {
+				mark.Ends = 0
+			}
+			marks[e.Job.Shown] = mark
+		case TellJob:
+			mark := marks[e.Job]
+			mark.Told = e.Minutes
+			marks[e.Job] = mark
+		}
 	}
+	return marks
 }
 
-// keepWithinWalls changes marks so that by them no limit is raised past what accounting would
-// have let the job have.
-func (p *pass) keepWithinWalls(jobs []capacity.Job, marks map[string]state.Mark) {
+// kept is what the file of marks has after changes; nil if that is not known.
+func kept(file map[string]state.Mark, results []Result) map[string]state.Mark {
+	for _, r := range results {
+		if e, marks := r.Effect.(KeepMarks); marks && r.Err == nil {
+			file = e.Marks
+		} else if marks {
+			file = nil
+		}
+	}
+	return file
+}
+
+// offNodes are the jobs that were taken off their nodes.
+func offNodes(results []Result) map[string]bool {
+	off := map[string]bool{}
+	for _, r := range results {
+		if e, requeued := r.Effect.(RequeueJob); requeued && r.Err == nil {
+			off[e.Job.Shown] = true
+		}
+	}
+	return off
+}
+
+// withinWalls are marks by which no limit is raised past what accounting would have let the job
+// have.
+func withinWalls(seen Seen, jobs []capacity.Job, marks map[string]state.Mark) map[string]state.Mark {
+	marks = maps.Clone(marks)
 	for _, j := range jobs {
 		m := marks[j.Shown]
 		if !m.Fit {
 			continue
 		}
-		part := p.partition(j.Partition)
-		if wall := p.snap.Walls.Wall(j.User, j.Account, j.QOS, part); wall.Bounded() && (m.UpTo == 0 || wall.Minutes < m.UpTo) {
+		if wall := seen.Snap.Walls.Wall(j.User, j.Account, j.QOS, seen.partition(j.Partition)); wall.Bounded() && (m.UpTo == 0 || wall.Minutes < m.UpTo) {
 			m.UpTo = wall.Minutes
 			marks[j.Shown] = m
 		}
 	}
+	return marks
 }
 
 // partition is one of Slurm's, as far as it decides about the limits of a job that runs there:
 // another one may share nodes with ours.
-func (p *pass) partition(name string) capacity.Partition {
-	if part, ours := p.snap.Partition(name); ours || p.cluster == nil {
+func (s Seen) partition(name string) capacity.Partition {
+	if part, ours := s.Snap.Partition(name); ours || s.Cluster == nil {
 		part.Name = name
 		return part
 	}
-	for _, sp := range p.cluster.Partitions {
+	for _, sp := range s.Cluster.Partitions {
 		if sp.Name == name {
 			return capacity.Partition{Name: name, MaxTime: sp.MaxTime, QOS: sp.QOS}
 		}

@@ -449,13 +449,20 @@ func (m *model) Edit(_ context.Context, edits map[string]capacity.Edits) map[str
 	return errs
 }
 
-func (m *model) Requeue(_ context.Context, jobs ...string) error {
+func (m *model) RequeueJob(_ context.Context, before capacity.Job, hold bool) (after capacity.Job, err error) {
 	defer m.change()()
-	var errs []error
-	for _, job := range jobs {
-		errs = append(errs, m.requeue(job))
+	j, err := m.find(before.Shown)
+	if err != nil {
+		return capacity.Job{}, err
 	}
-	return errors.Join(errs...)
+	was := j.held
+	j.held = was || hold
+	if err = m.requeue(before.Shown); err != nil {
+		j.held = was
+	} else if hold {
+		j.Held, j.Reason, j.Start = true, "JobHeldAdmin", time.Time{}
+	}
+	return j.Job, err
 }
 
 func (m *model) requeue(job string) error {
@@ -480,23 +487,6 @@ func (m *model) Begin(_ context.Context, job string, at time.Time) error {
 		j.Eligible = at
 	}
 	return err
-}
-
-func (m *model) RequeueHold(_ context.Context, jobs ...string) error {
-	defer m.change()()
-	for _, name := range jobs {
-		j, err := m.find(name)
-		if err != nil {
-			return err
-		}
-		j.held = true
-		if err := m.requeue(name); err != nil {
-			j.held = false
-			return err
-		}
-		j.Held, j.Reason, j.Start = true, "JobHeldAdmin", time.Time{}
-	}
-	return nil
 }
 
 func (m *model) Release(_ context.Context, job string) error {

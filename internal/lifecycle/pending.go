@@ -2,8 +2,6 @@ package lifecycle
 
 import (
 	"cmp"
-	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -30,10 +28,15 @@ type unfit struct {
 	why   string
 }
 
-// unfits finds the pending jobs that are too long because nobody gave them a limit:
-// defaults are those of partitions. A job is left alone if it has a limit of its own, or
+// unfits finds the pending jobs that are too long because nobody gave them a limit of their own,
+// the default of a partition being none. A job is left alone if it has a limit of its own, or
 // if it can start.
-func unfits(jobs []capacity.Job, snap *capacity.Snapshot, defaults map[string]capacity.Limit, now time.Time) []unfit {
+func unfits(seen Seen, jobs []capacity.Job) []unfit {
+	snap, now := seen.Snap, seen.Now
+	defaults := map[string]capacity.Limit{}
+	for _, part := range seen.Cluster.Partitions {
+		defaults[part.Name] = part.DefaultTime
+	}
 	var all []unfit
 	for _, j := range jobs {
 		if j.State != "PENDING" {
@@ -102,49 +105,16 @@ func fitNote(says, why string) string {
 	return ""
 }
 
-// fitPending sets the limits that are missing, and tells the owners where none can be set. It
-// returns the jobs that lack one.
-func (p *pass) fitPending(ctx context.Context, jobs []capacity.Job) (lacking map[string]bool) {
-	lacking = map[string]bool{}
-	defaults := map[string]capacity.Limit{}
-	for _, part := range p.cluster.Partitions {
-		defaults[part.Name] = part.DefaultTime
-	}
-	all := unfits(jobs, p.snap, defaults, p.now)
-	edits := map[string]capacity.Edits{}
+// missingLimits gives the jobs that lack a limit one, and tells the owners of those that can have
+// none. What is more than one pass sees to, a later one does.
+func missingLimits(all []unfit) []capacity.Effect {
+	var fits, tells []capacity.Effect
 	for _, u := range all {
-		lacking[u.job.Shown] = true
-		if u.why == "" && len(edits) < fitsAPass {
-			edits[u.job.Shown] = u.edits
+		if u.why == "" {
+			fits = append(fits, FitJob{Job: u.job.Shown, Edits: u.edits, Says: u.job.AdminComment})
+		} else if text := fitNote(u.job.AdminComment, u.why); text != "" {
+			tells = append(tells, TellOwner{Job: u.job.Shown, Text: text, Quiet: true})
 		}
 	}
-	var failed map[string]error
-	if len(edits) > 0 {
-		failed = p.Slurm.Edit(ctx, edits)
-	}
-	told := 0
-	for _, u := range all {
-		why := u.why
-		e, edited := edits[u.job.Shown]
-		if edited {
-			err := failed[u.job.Shown]
-			p.did(Done{Do: "set-limit", Job: u.job.Shown, Message: fmt.Sprintf("job %s had no time limit of its own: set %s, --time-min=%s",
-				u.job.Shown, e.TimeLimit, e.TimeMin)}, err)
-			if err != nil {
-				why = err.Error()
-			}
-		}
-		if !edited && why == "" { // a later pass does
-			continue
-		}
-		text := fitNote(u.job.AdminComment, why)
-		if text == "" || told == fitsAPass {
-			continue
-		}
-		told++
-		if err := p.Slurm.SetAdminComment(ctx, u.job.Shown, text); err != nil {
-			p.problem(capacity.ChangeFailed, err)
-		}
-	}
-	return lacking
+	return slices.Concat(fits[:min(len(fits), fitsAPass)], tells[:min(len(tells), fitsAPass)])
 }

@@ -127,10 +127,10 @@ type Slurm interface {
 	// Edit gives pending jobs, which are named as they are Shown, what their edits set, and
 	// reads it back. The errors are by job.
 	Edit(ctx context.Context, edits map[string]capacity.Edits) map[string]error
-	// Requeue puts a job that has its nodes back into the queue, RequeueHold so that it waits
-	// there until it is released. Jobs shows what came of it.
-	Requeue(ctx context.Context, jobs ...string) error
-	RequeueHold(ctx context.Context, jobs ...string) error
+	// RequeueJob puts a job that has its nodes back into the queue, with hold so that it waits
+	// there until it is released, and reads it back: after has no id if Slurm has forgotten it.
+	// That it still runs as before is an error.
+	RequeueJob(ctx context.Context, before capacity.Job, hold bool) (after capacity.Job, err error)
 	// Begin keeps a pending job from starting before a time.
 	Begin(ctx context.Context, job string, at time.Time) error
 	// Notify writes to the standard error of a job that runs, or to the terminal of its srun.

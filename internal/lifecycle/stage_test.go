@@ -288,17 +288,19 @@ func (s *taped) Edit(ctx context.Context, edits map[string]capacity.Edits) map[s
 	return s.model.Edit(ctx, edits)
 }
 
-func (s *taped) Requeue(ctx context.Context, jobs ...string) error {
-	return orElse(s.stage.changes("requeue", "job %s", strings.Join(jobs, ",")), func() error {
+func (s *taped) RequeueJob(ctx context.Context, before capacity.Job, hold bool) (after capacity.Job, err error) {
+	verb := "requeue"
+	if hold {
+		verb = "requeue and hold"
+	}
+	err = orElse(s.stage.changes(verb, "job %s", before.Shown), func() error {
 		if s.still {
-			return nil
+			return errors.New("Slurm took the change, and the job still runs")
 		}
-		return s.model.Requeue(ctx, jobs...)
+		after, err = s.model.RequeueJob(ctx, before, hold)
+		return err
 	})
-}
-
-func (s *taped) RequeueHold(ctx context.Context, jobs ...string) error {
-	return orElse(s.stage.changes("requeue and hold", "job %s", strings.Join(jobs, ",")), func() error { return s.model.RequeueHold(ctx, jobs...) })
+	return after, err
 }
 
 func (s *taped) Begin(ctx context.Context, job string, at time.Time) error {

@@ -1,7 +1,6 @@
 package lifecycle
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -99,23 +98,28 @@ func (w *waiter) note(j capacity.Job) string {
 	return want
 }
 
-// tellWaiting tells the owners of waiting jobs, each once, but for those that fitPending has
-// just seen to.
-func (p *pass) tellWaiting(ctx context.Context, jobs []capacity.Job, seenTo map[string]bool) {
-	w := waiter{p.snap, p.now, map[alike]string{}}
-	told := 0
+// waiting tells the owners of waiting jobs, each once, but for those that lack a limit.
+func waiting(seen Seen, jobs []capacity.Job, lacking []unfit) []capacity.Effect {
+	lacks := map[string]bool{}
+	for _, u := range lacking {
+		lacks[u.job.Shown] = true
+	}
+	w := waiter{seen.Snap, seen.Now, map[alike]string{}}
+	var effects []capacity.Effect
 	for _, j := range jobs {
-		if seenTo[j.Shown] {
-			continue
+		text := ""
+		if !lacks[j.Shown] {
+			text = w.note(j)
 		}
-		text := w.note(j)
 		if text == "" {
 			continue
 		}
-		if told++; told > tellsAPass {
-			return // the next pass goes on
+		if effects = append(effects, TellOwner{Job: j.Shown, Text: text}); len(effects) == tellsAPass {
+			break // the next pass goes on
 		}
-		p.did(Done{Do: "tell-owner", Job: j.Shown, Message: fmt.Sprintf("job %s: told its owner: %s", j.Shown, strings.TrimPrefix(text, "pcs-capacity: "))},
-			p.Slurm.SetAdminComment(ctx, j.Shown, text))
 	}
+	return effects
 }
+
+// plainNote is what an AdminComment of ours says.
+func plainNote(text string) string { return strings.TrimPrefix(text, "pcs-capacity: ") }

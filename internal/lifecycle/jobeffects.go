@@ -1,0 +1,231 @@
+package lifecycle
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+)
+
+// The effects on jobs. A job is named as Slurm shows it. Times are in Slurm's clock, but for those
+// that only a sentence has.
+
+// KeepMarks writes down what the next pass has to know of jobs, above all of one that is about to
+// be requeued. Before is what the file has.
+type KeepMarks struct{ Marks, Before map[string]state.Mark }
+
+// Code is stable.
+func (KeepMarks) Code() string { return "keep-marks" }
+
+// About is nothing that users have.
+func (KeepMarks) About() capacity.Subject { return capacity.Subject{} }
+
+// Sentence is empty: the file is ours alone.
+func (KeepMarks) Sentence(capacity.Tense) string { return "" }
+
+// Requeued is what belongs to a requeue at a fence and comes after it.
+type Requeued struct {
+	// Limit is that of the next block's whole window in minutes; 0 leaves it as it is.
+	Limit int
+	// Fence is what the job is not to start again in front of; zero if that is no question.
+	Fence time.Time
+	// Held: the job is held until all of that is done, and released then.
+	Held bool
+}
+
+// RequeueJob takes a job off its nodes at their fence, and tells its owner why. Whatever ends the
+// pass, a job that waits has the reason: it is written first.
+type RequeueJob struct {
+	Slot string
+	Job  capacity.Job // as it was seen
+	// Hold leaves the job held, for its owner to release.
+	Hold bool
+	Note string
+	Requeued
+	// Reservation must be free of jobs by By.
+	Reservation string
+	By          time.Time // AWS's
+}
+
+// Code is stable.
+func (e RequeueJob) Code() string {
+	if e.Hold {
+		return "hold-job"
+	}
+	return "requeue-job"
+}
+
+// About is the job.
+func (e RequeueJob) About() capacity.Subject {
+	return capacity.Subject{Slot: e.Slot, Job: e.Job.Shown, Reservation: e.Reservation}
+}
+
+// Sentence is for people.
+func (e RequeueJob) Sentence(t capacity.Tense) string {
+	return fmt.Sprintf("job %s on slot %s: %s, %s must be free of jobs by %s", e.Job.Shown, e.Slot, requeueVerb(e.Hold, t), e.Reservation, capacity.FormatUTC(e.By))
+}
+
+func requeueVerb(hold bool, t capacity.Tense) string {
+	if hold {
+		return t.Verb("requeue and hold", "requeued and held")
+	}
+	return t.Verb("requeue", "requeued")
+}
+
+// FinishRequeue does what a pass that was killed has left undone for a job that it requeued.
+type FinishRequeue struct {
+	Job capacity.Job
+	Requeued
+}
+
+// Code is stable.
+func (FinishRequeue) Code() string { return "finish-requeue" }
+
+// About is the job.
+func (e FinishRequeue) About() capacity.Subject { return capacity.Subject{Job: e.Job.Shown} }
+
+// Sentence is empty: the requeue has been reported.
+func (FinishRequeue) Sentence(capacity.Tense) string { return "" }
+
+// InterruptJob takes a job off nodes that EC2 takes back, at once: its owner is told afterwards.
+type InterruptJob struct {
+	Slot string
+	Job  capacity.Job // as it was seen
+	Hold bool
+	Note string
+}
+
+// Code is stable.
+func (InterruptJob) Code() string { return "interrupt-job" }
+
+// About is the job.
+func (e InterruptJob) About() capacity.Subject {
+	return capacity.Subject{Slot: e.Slot, Job: e.Job.Shown}
+}
+
+// Sentence is for people.
+func (e InterruptJob) Sentence(t capacity.Tense) string {
+	return fmt.Sprintf("job %s on slot %s: %s, EC2 takes its nodes back", e.Job.Shown, e.Slot, requeueVerb(e.Hold, t))
+}
+
+// TellJob writes to the standard error of a job, or to the terminal of its srun.
+type TellJob struct {
+	Slot, Job, Text string
+	// That ends the sentence: what the job is told.
+	That string
+	// Deaf: it may have nobody to tell, which is no failure.
+	Deaf bool
+	// Minutes before the fence, of which it is told once; 0 for another reason.
+	Minutes int
+}
+
+// Code is stable.
+func (TellJob) Code() string { return "tell-job" }
+
+// About is the job.
+func (e TellJob) About() capacity.Subject { return capacity.Subject{Slot: e.Slot, Job: e.Job} }
+
+// Sentence is for people.
+func (e TellJob) Sentence(t capacity.Tense) string {
+	return fmt.Sprintf("job %s on slot %s: %s that %s", e.Job, e.Slot, t.Verb("tell it", "told"), e.That)
+}
+
+// SetLimit changes the time limit of a job that runs.
+type SetLimit struct {
+	Slot, Job string
+	From      capacity.Limit
+	Minutes   int
+	// By is what of accounting leaves the job no more; "" where the fence does, at Fence.
+	By    string
+	Fence time.Time // AWS's
+}
+
+func (e SetLimit) raises() bool { return e.From.Bounded() && e.Minutes > e.From.Minutes }
+
+// Code is stable.
+func (e SetLimit) Code() string {
+	if e.raises() {
+		return "raise-limit"
+	}
+	return "lower-limit"
+}
+
+// About is the job.
+func (e SetLimit) About() capacity.Subject { return capacity.Subject{Slot: e.Slot, Job: e.Job} }
+
+// Sentence is for people.
+func (e SetLimit) Sentence(t capacity.Tense) string {
+	verb, why := t.Verb("lower", "lowered"), ", so that it ends by "+capacity.FormatUTC(e.Fence)
+	if e.raises() {
+		verb = t.Verb("raise", "raised")
+	}
+	if e.By != "" {
+		why = ", all that " + e.By + " leaves it"
+	}
+	return fmt.Sprintf("job %s on slot %s: %s the time limit from %s to %s%s", e.Job, e.Slot, verb, e.From, capacity.FormatMinutes(e.Minutes), why)
+}
+
+// FitJob gives a job that waits the time limit that it lacks. If Slurm refuses it, the job's owner
+// is told.
+type FitJob struct {
+	Job   string
+	Edits capacity.Edits
+	// Says is the job's AdminComment.
+	Says string
+}
+
+// Code is stable.
+func (FitJob) Code() string { return "set-limit" }
+
+// About is the job.
+func (e FitJob) About() capacity.Subject { return capacity.Subject{Job: e.Job} }
+
+// Sentence is for people.
+func (e FitJob) Sentence(t capacity.Tense) string {
+	return fmt.Sprintf("job %s %s no time limit of its own: set %s, --time-min=%s", e.Job, t.Verb("has", "had"), e.Edits.TimeLimit, e.Edits.TimeMin)
+}
+
+// TellOwner writes into a job's AdminComment. A quiet one goes with something that is reported.
+type TellOwner struct {
+	Job, Text string
+	Quiet     bool
+}
+
+// Code is stable.
+func (TellOwner) Code() string { return "tell-owner" }
+
+// About is the job.
+func (e TellOwner) About() capacity.Subject { return capacity.Subject{Job: e.Job} }
+
+// Sentence is for people.
+func (e TellOwner) Sentence(t capacity.Tense) string {
+	if e.Quiet {
+		return ""
+	}
+	return fmt.Sprintf("job %s: %s its owner: %s", e.Job, t.Verb("tell", "told"), plainNote(e.Text))
+}
+
+// EndHold leaves a hold of ours to the owner of the job, who can release it then.
+type EndHold struct {
+	Job string
+	// Admin: the hold is an administrator's still. Else the note alone goes.
+	Admin bool
+	// Over: nothing makes it an administrator's again, so that Note replaces our note.
+	Over bool
+	Note string
+}
+
+// Code is stable.
+func (EndHold) Code() string { return "end-hold" }
+
+// About is the job.
+func (e EndHold) About() capacity.Subject { return capacity.Subject{Job: e.Job} }
+
+// Sentence is for people; empty where only our note goes.
+func (e EndHold) Sentence(t capacity.Tense) string {
+	if !e.Admin {
+		return ""
+	}
+	return fmt.Sprintf("job %s, which %s", e.Job, t.Verb("is held: let its owner release it", "was held: its owner can release it now"))
+}
