@@ -136,7 +136,7 @@ func (in *inspection) queueStep(want *wanted, slot slotState) Step {
 			in.notOurs("queue", q.Name, q.ARN)
 		}
 		step.Action = Update
-		if slot.group != nil && slices.Contains(q.GroupIDs, slot.group.ID) {
+		if slot.group != nil && !slot.failed() && slices.Contains(q.GroupIDs, slot.group.ID) {
 			step.Action = Nothing
 		}
 		if step.addLock(q, want) {

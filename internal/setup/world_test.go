@@ -1,0 +1,399 @@
+package setup
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/pcs"
+)
+
+// world is a model of AWS, Slurm and the settings: what setup and teardown read of it is a value,
+// and their effects change it. It has no clock, no wire and no files.
+type world struct {
+	config       *config.Config
+	file         partitionFile
+	reservations map[string]capacity.Reservation
+	groups       []pcs.NodeGroup
+	queues       []pcs.Queue
+	templates    map[string]capacity.LaunchTemplate // by name
+	fences       map[string]string                  // by slot, the reservation that it is for
+	drained      map[string]bool
+	instances    map[string]string // of provider ec2: the slot, by id
+	made         int
+}
+
+const (
+	now1, next1 = "cr-0e2000000000000a1", "cr-0e2000000000000a2" // the block that is open, and the one after it
+	etc         = "/etc/pcs-capacity/config.toml"
+	ourMark     = "ml"
+	subnet      = "subnet-0e200000000000a01"
+)
+
+var today = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+func blockOf(id string, start, end int) capacity.Reservation {
+	day := 24 * time.Hour
+	r := capacity.Reservation{ID: id, Kind: capacity.CapacityBlock, State: capacity.StateScheduled, InstanceType: "p5.48xlarge", AZID: "use2-az1", AZ: "us-east-2a",
+		Total: 4, Available: 4, Platform: "Linux/UNIX", Tenancy: "default", Start: today.Add(time.Duration(start) * day), End: today.Add(time.Duration(end) * day)}
+	if start <= 0 {
+		r.State = capacity.StateActive
+	}
+	return r
+}
+
+func newWorld() *world {
+	w := &world{file: partitionFile{path: config.PartitionPath(etc, "gpu"), ours: true}, templates: map[string]capacity.LaunchTemplate{}, fences: map[string]string{}, drained: map[string]bool{},
+		instances: map[string]string{}, reservations: map[string]capacity.Reservation{now1: blockOf(now1, -2, 5), next1: blockOf(next1, 5, 12)}}
+	w.groups = []pcs.NodeGroup{{ID: "pcs_0", Name: "compute", Status: pcs.Active, PurchaseOption: capacity.OnDemand, InstanceTypes: []string{"c7i.4xlarge"}, SubnetIDs: []string{subnet},
+		AMI: "ami-1", InstanceProfile: "arn:aws:iam::111122223333:instance-profile/AWSPCS-nodes", TemplateID: "lt-0", TemplateVersion: "1", Max: 4}}
+	w.queues = []pcs.Queue{{ID: "pcs_q", Name: "cpu", Status: pcs.Active, GroupIDs: []string{"pcs_0"}}}
+	return w
+}
+
+// clone is the world as a killed run leaves it to the next one.
+func (w *world) clone() *world {
+	c := *w
+	c.groups, c.queues = slices.Clone(w.groups), slices.Clone(w.queues)
+	c.templates, c.fences, c.drained, c.instances = maps.Clone(w.templates), maps.Clone(w.fences), maps.Clone(w.drained), maps.Clone(w.instances)
+	return &c
+}
+
+func (w *world) id(prefix string) string {
+	w.made++
+	return prefix + strconv.Itoa(w.made+100)
+}
+
+func (w *world) inventory() pcs.Inventory {
+	return pcs.Inventory{Cluster: pcs.Cluster{ID: "pcs_ml", Name: ourMark, Status: pcs.Active, Size: "SMALL", SlurmVersion: "25.05", SubnetIDs: []string{subnet}}, Groups: w.groups, Queues: w.queues}
+}
+
+func (w *world) group(name string) *pcs.NodeGroup {
+	if at := slices.IndexFunc(w.groups, func(g pcs.NodeGroup) bool { return g.Name == name }); at >= 0 {
+		return &w.groups[at]
+	}
+	return nil
+}
+
+func (w *world) queue(name string) *pcs.Queue {
+	if at := slices.IndexFunc(w.queues, func(q pcs.Queue) bool { return q.Name == name }); at >= 0 {
+		return &w.queues[at]
+	}
+	return nil
+}
+
+// digestOf stands for EC2's; the name is no part of it.
+func digestOf(spec capacity.LaunchTemplateSpec) string {
+	spec.Name = ""
+	return fmt.Sprintf("%+v", spec)
+}
+
+// templateOf is a launch template in EC2 as the spec has it.
+func templateOf(spec capacity.LaunchTemplateSpec) capacity.LaunchTemplate {
+	return capacity.LaunchTemplate{Name: spec.Name, Tags: spec.Tags, ImageID: spec.ImageID, InstanceType: spec.InstanceType, InstanceProfile: spec.InstanceProfile,
+		SecurityGroupIDs: []string{"sg-1"}, UserData: spec.UserData, ReservationID: spec.ReservationID, Digest: digestOf(spec)}
+}
+
+// templateByID is a launch template of ours.
+func (w *world) templateByID(id string) capacity.LaunchTemplate {
+	for _, t := range w.templates {
+		if t.ID == id {
+			return t
+		}
+	}
+	return capacity.LaunchTemplate{ID: "lt-0", Name: "ml-compute", Version: "1", ImageID: "ami-1", SecurityGroupIDs: []string{"sg-1"}}
+}
+
+func askFor(reservation string) Request {
+	return Request{Cluster: ourMark, Queue: "gpu", NodeGroup: "gpu", Reservation: reservation, Like: "compute", ConfigPath: etc}
+}
+
+func askForOnEC2(reservation string) Request {
+	return Request{Provider: capacity.ProviderEC2, Mark: ourMark, Queue: "gpu", NodeGroup: "gpu", Reservation: reservation, AMI: "ami-1", SecurityGroups: []string{"sg-1"}, SubnetIDs: []string{subnet}, ConfigPath: etc}
+}
+
+// see is what setup reads of the world.
+func (w *world) see(r Request) inspection {
+	r.Config = w.config
+	in := inspection{request: r, now: today, region: "us-east-2", found: true, inv: w.inventory(), reservation: w.reservations[r.Reservation], slurm: true, file: w.file}
+	in.network.vpc = []ec2.Subnet{{Subnet: capacity.Subnet{ID: subnet, AZID: "use2-az1"}, VPC: "vpc-1", Free: 100}}
+	in.network.chosen = in.network.vpc
+	in.names = launchNames{image: ec2.Image{Platform: "Linux/UNIX", Architecture: "x86_64"}, instanceType: ec2.InstanceType{Name: "p5.48xlarge", Architectures: []string{"x86_64"}}, groupVPCs: map[string]string{"sg-1": "vpc-1"}}
+	if in.onEC2() {
+		in.inv = pcs.Inventory{Cluster: pcs.Cluster{Name: r.Mark}}
+		t := w.templates[pcs.TemplateName(r.Mark, r.NodeGroup)]
+		in.slots = []slotState{{name: r.NodeGroup, template: t, uses: t}}
+	} else {
+		in.like, in.source = w.groups[0], w.templateByID("lt-0")
+		for _, name := range capacity.SlotNames(capacity.ProviderPCS, r.NodeGroup) {
+			slot := slotState{name: name, group: w.group(name), template: w.templates[pcs.TemplateName(ourMark, name)]}
+			if slot.group != nil {
+				g := *slot.group
+				slot.group, slot.ours, slot.reservationID = &g, in.ours(g.Tags), g.Tags[capacity.TagReservation]
+				slot.uses = w.templateByID(g.TemplateID)
+				one := w.reservations[slot.reservationID]
+				slot.live, slot.until = open(one, in.now), one.End
+				if slot.holds(r.Reservation) && w.fences[name] != "" {
+					in.fence.Reservations = []string{"fence " + w.fences[name]}
+				}
+			}
+			in.slots = append(in.slots, slot)
+		}
+	}
+	if w.config != nil {
+		p, _ := w.config.Partition(r.Queue)
+		for _, g := range p.NodeGroups {
+			for _, id := range g.ReservationIDs {
+				if one := w.reservations[id]; open(one, in.now) {
+					in.others = append(in.others, one)
+				} else {
+					in.ended = append(in.ended, id)
+				}
+			}
+		}
+	}
+	in.digest = digestOf(in.templateSpec(""))
+	return in
+}
+
+// seeRemains is what teardown reads of the world.
+func (w *world) seeRemains(r TeardownRequest) remains {
+	r.Config = w.config
+	t := remains{request: r, file: w.file}
+	if r.Provider == capacity.ProviderEC2 {
+		t.inv.Cluster.Name = r.Mark
+		t.slots = []remainingSlot{{name: "gpu", base: "gpu", template: w.templates[pcs.TemplateName(r.Mark, "gpu")], instances: len(w.instances)}}
+	} else {
+		t.inv = w.inventory()
+		for _, name := range t.slotNames(slices.Collect(maps.Values(w.templates))) {
+			t.slots = append(t.slots, remainingSlot{name: name, base: strings.TrimRight(name, "-ab"), group: w.group(name), template: w.templates[pcs.TemplateName(ourMark, name)]})
+		}
+		t.checkQueue()
+	}
+	for i, slot := range t.slots {
+		if slot.group != nil || len(w.instances) > 0 {
+			t.slots[i].slurm.Nodes = []string{slot.name + "-1"}
+		}
+		if of := w.fences[slot.name]; of != "" {
+			t.slots[i].slurm.Reservations = []string{"fence " + of}
+		}
+	}
+	return t
+}
+
+// do is the model's executor.
+func (w *world) do(e Effect) (now made, err error) {
+	switch e := e.(type) {
+	case WriteSettings:
+		if e.Action != Nothing {
+			w.config = config.Default()
+			w.config.Path, w.config.Region, w.config.Cluster = e.Path, e.Region, e.Cluster
+		}
+	case WritePartition:
+		if e.Action != Nothing {
+			if err := unchanged(w.config, e.Partition.Name, e.Was); err != nil {
+				return now, err
+			}
+			w.setPartition(e.Name, e.Partition)
+		}
+	case WriteTemplate:
+		if e.Action != Nothing {
+			t := templateOf(e.Spec)
+			t.ID, t.Version = w.templates[t.Name].ID, w.templates[t.Name].Version
+			if t.ID == "" {
+				t.ID = w.id("lt-")
+			}
+			version, _ := strconv.Atoi(t.Version)
+			t.Version = strconv.Itoa(version + 1)
+			w.templates[t.Name] = t
+			now.template = t
+		}
+	case WriteGroup:
+		now.group, err = w.writeGroup(e)
+	case PlaceFence:
+		p, _ := w.partition()
+		if g := w.group(e.Slot); g == nil || !slices.Contains(groupOf(p, "gpu").ReservationIDs, e.Reservation) {
+			return now, errors.New("no fence stands: there are no nodes, or no settings")
+		}
+		w.fences[e.Slot] = e.Reservation
+	case WriteQueue:
+		if e.Action != Nothing {
+			q := w.queue(e.Queue.Name)
+			if q == nil {
+				one := e.Queue
+				one.ID, one.Status, one.GroupIDs = w.id("pcs_q"), pcs.Active, nil
+				w.queues = append(w.queues, one)
+				q = w.queue(one.Name)
+			}
+			q.GroupIDs = union(q.GroupIDs, e.Queue.GroupIDs)
+			q.SlurmSettings = e.Queue.SlurmSettings
+		}
+	case WriteTag:
+		for i := range w.groups {
+			if w.groups[i].ARN == e.Of && e.What == WhatNodeGroup {
+				w.groups[i].Tags = e.with(w.groups[i].Tags)
+			}
+		}
+		for name, t := range w.templates {
+			if t.ID == e.Of {
+				t.Tags = e.with(t.Tags)
+				w.templates[name] = t
+			}
+		}
+	case DrainNodes:
+		for _, slot := range e.Slots {
+			w.drained[slot.Name] = true
+		}
+	case Forget:
+		if e.Config != "" {
+			if err := unchanged(w.config, e.Was.Name, &e.Was); err != nil {
+				return now, err
+			}
+			w.setPartition(e.Was.File, e.Left)
+		}
+		for _, slot := range e.Slots {
+			delete(w.fences, slot.Name)
+		}
+	case ReleaseQueue:
+		q := w.queue(e.Name)
+		q.GroupIDs = slices.DeleteFunc(slices.Clone(q.GroupIDs), func(id string) bool { return slices.Contains(e.Groups, id) })
+		if e.Action == Delete && len(q.GroupIDs) == 0 {
+			w.queues = slices.DeleteFunc(w.queues, func(q pcs.Queue) bool { return q.Name == e.Name })
+		}
+	case TerminateInstances:
+		clear(w.instances)
+	case DeleteGroup:
+		g := w.group(e.Name)
+		for _, q := range w.queues {
+			if slices.Contains(q.GroupIDs, g.ID) {
+				return now, fmt.Errorf("%s is in queue %s", e.Name, q.Name)
+			}
+		}
+		w.groups = slices.DeleteFunc(w.groups, func(g pcs.NodeGroup) bool { return g.Name == e.Name })
+	case DeleteTemplate:
+		for _, g := range w.groups {
+			if g.TemplateID == e.ID {
+				return now, fmt.Errorf("%s is made from it", g.Name)
+			}
+		}
+		delete(w.templates, e.Name)
+	default:
+		err = fmt.Errorf("the model cannot do %T", e)
+	}
+	return now, err
+}
+
+func (e WriteTag) with(tags map[string]string) map[string]string {
+	tags = maps.Clone(tags)
+	maps.Copy(tags, e.Tags)
+	return tags
+}
+
+func (w *world) writeGroup(e WriteGroup) (now pcs.NodeGroup, err error) {
+	g := w.group(e.Group.Name)
+	if e.Action == Replace {
+		w.groups = slices.DeleteFunc(w.groups, func(g pcs.NodeGroup) bool { return g.Name == e.Group.Name })
+		g = nil
+	}
+	switch {
+	case w.templateByID(e.Group.TemplateID).ID != e.Group.TemplateID || e.Group.TemplateVersion == "":
+		return now, fmt.Errorf("there is no launch template %q version %q", e.Group.TemplateID, e.Group.TemplateVersion)
+	case g == nil && (e.Action == Nothing || e.Action == Update):
+		return now, fmt.Errorf("there is no %s to %s", e.Name, e.Action)
+	case g == nil:
+		now = e.Group
+		now.ID, now.Status = w.id("pcs_"), pcs.Active
+		now.ARN = "arn:" + now.ID
+		w.groups = append(w.groups, now)
+		return now, nil
+	case e.Action == Update:
+		id, arn := g.ID, g.ARN
+		*g = e.Group
+		g.ID, g.ARN, g.Status = id, arn, pcs.Active
+	}
+	return *g, nil
+}
+
+func (w *world) partition() (config.Partition, bool) {
+	if w.config == nil {
+		return config.Partition{}, false
+	}
+	return w.config.Partition("gpu")
+}
+
+func (w *world) setPartition(file string, p config.Partition) {
+	c := *w.config
+	c.Partitions = slices.DeleteFunc(slices.Clone(c.Partitions), func(one config.Partition) bool { return one.Name == p.Name })
+	if len(p.NodeGroups) > 0 {
+		p.File = file
+		c.Partitions = append(c.Partitions, p)
+	}
+	w.config = &c
+}
+
+// carryOut does what a plan says, as the executor does, up to a number of effects.
+func (w *world) carryOut(effects Effects, most int, after func(Effect)) error {
+	var all made
+	for i, e := range effects {
+		if i == most {
+			return errKilled
+		}
+		now, err := w.do(all.complete(e))
+		if err != nil {
+			return fmt.Errorf("%s: %w", e.Sentence(capacity.Will), err)
+		}
+		all = all.with(now)
+		after(e)
+	}
+	return nil
+}
+
+var errKilled = errors.New("killed")
+
+// setUp carries out setup to its end.
+func (w *world) setUp(t *testing.T, r Request) {
+	t.Helper()
+	p := decide(w.see(r))
+	if len(p.Mismatches) > 0 {
+		t.Fatal(p.Mismatches)
+	}
+	if err := w.carryOut(p.Effects, -1, func(Effect) {}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// unsafe says what must never be: a node group in the queue without its fence or without settings,
+// nodes without a launch template, settings whose fence was taken away.
+func (w *world) unsafe() string {
+	p, _ := w.partition()
+	ids := groupOf(p, "gpu").ReservationIDs
+	for _, q := range w.queues {
+		for _, id := range q.GroupIDs {
+			g, found := w.inventory().Group(id)
+			block := g.Tags[capacity.TagReservation]
+			switch {
+			case !found:
+				return "queue " + q.Name + " has a node group that is gone"
+			case g.Name == "compute":
+			case w.fences[g.Name] != block:
+				return g.Name + " is in the queue without the fence of " + block
+			case !slices.Contains(ids, block):
+				return g.Name + " is in the queue without settings of " + block
+			}
+		}
+	}
+	for _, g := range w.groups {
+		if w.templateByID(g.TemplateID).ID != g.TemplateID {
+			return g.Name + " has no launch template"
+		}
+	}
+	return ""
+}
