@@ -289,7 +289,7 @@ func TestDecisionsArePure(t *testing.T) {
 	w := newWorld()
 	w.setUp(t, askFor(now1))
 	in := w.see(askFor(next1))
-	in.problems, in.warnings = append(make([]capacity.Mismatch, 0, 8), capacity.Mismatch{Code: "x"}), append(make([]string, 0, 8), "x")
+	in.problems, in.warnings = append(make([]capacity.Problem, 0, 8), capacity.Problem{Code: "x"}), append(make([]string, 0, 8), "x")
 	in.reservation.State, in.request.Queue = capacity.StateExpired, "7"
 	before := fmt.Sprintf("%+v", in)
 	if one, two := decide(in), decide(in); !reflect.DeepEqual(one, two) || len(one.Mismatches) < 3 {
@@ -301,7 +301,7 @@ func TestDecisionsArePure(t *testing.T) {
 	for _, ask := range []TeardownRequest{{Queue: "gpu"}, {Queue: "gpu", NodeGroup: "gpu-a"}} {
 		seen := w.seeRemains(ask)
 		seen.slots[0].slurm.Jobs = []string{"12"}
-		seen.problems = append(make([]capacity.Mismatch, 0, 8), capacity.Mismatch{Code: "x"})
+		seen.problems = append(make([]capacity.Problem, 0, 8), capacity.Problem{Code: "x"})
 		before := fmt.Sprintf("%+v", seen)
 		if one, two := decideTeardown(seen), decideTeardown(seen); !reflect.DeepEqual(one.Effects, two.Effects) || !reflect.DeepEqual(one.Mismatches, two.Mismatches) || len(one.Mismatches) != 2 {
 			t.Errorf("teardown: %+v\n%+v", one, two)

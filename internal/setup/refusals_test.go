@@ -1,0 +1,251 @@
+package setup
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/pcs"
+)
+
+// codesOf are those of mismatches, sorted.
+func codesOf(all []capacity.Problem) string {
+	var codes []string
+	for _, m := range all {
+		codes = append(codes, string(m.Code))
+	}
+	slices.Sort(codes)
+	return strings.Join(codes, " ")
+}
+
+// TestRefusalsOfSetup has each thing that is in the way of setup, from what was read. says is part of
+// a message or of what to do.
+func TestRefusalsOfSetup(t *testing.T) {
+	foreign := map[string]string{capacity.TagCluster: "other"}
+	was := func(t *testing.T, w *world) { w.setUp(t, askFor(now1)) }
+	both := func(t *testing.T, w *world) { was(t, w); w.setUp(t, askFor(next1)) }
+	wasOnEC2 := func(t *testing.T, w *world) { w.setUp(t, askForOnEC2(now1)) }
+	onEC2 := func(r *Request) { *r = askForOnEC2(now1) }
+	next := func(r *Request) { r.Reservation = next1 }
+	own := func(p config.Partition) func(t *testing.T, w *world) {
+		return func(t *testing.T, w *world) {
+			w.config = config.Default()
+			w.config.Path, w.config.Region, w.config.Cluster = etc, "us-east-2", ourMark
+			if p.Provider == capacity.ProviderEC2 {
+				w.config.Cluster = ""
+			}
+			p.File = "/etc/pcs-capacity/conf.d/" + p.Name + ".toml"
+			w.config.Partitions = []config.Partition{p}
+		}
+	}
+	entry := config.NodeGroup{Name: "gpu", InstanceType: "p5.48xlarge", SubnetIDs: []string{subnet}, PurchaseOption: capacity.CapacityBlock, ReservationIDs: []string{next1}, MaxNodes: 4}
+	for name, c := range map[string]struct {
+		world func(t *testing.T, w *world)
+		ask   func(r *Request)
+		seen  func(in *inspection)
+		codes string
+		says  string
+	}{
+		"nothing":                             {},
+		"nothing, self-managed":               {ask: onEC2},
+		"a cluster at work":                   {seen: func(in *inspection) { in.inv.Cluster.Status = pcs.Updating }, codes: "cluster-status", says: "run this again once it is ACTIVE"},
+		"an old Slurm":                        {seen: func(in *inspection) { in.inv.Cluster.SlurmVersion = "23.11" }, codes: "slurm-version", says: "PCS needs 24.05"},
+		"an old Slurm and an ODCR":            {seen: func(in *inspection) { in.inv.Cluster.SlurmVersion, in.reservation.Kind = "23.11", capacity.ODCR }},
+		"no cluster, a reservation that ends": {seen: func(in *inspection) { in.found, in.reservation.State = false, capacity.StateCancelled }, codes: "expired"},
+		"a short queue":                       {ask: func(r *Request) { r.Queue = "gp" }, codes: "name", says: "choose another --queue"},
+		"a long node group":                   {ask: func(r *Request) { r.NodeGroup = strings.Repeat("g", 24) }, codes: "name", says: "choose another --node-group"},
+		"names in Slurm":                      {ask: func(r *Request) { onEC2(r); r.Queue, r.NodeGroup = "7", "a b" }, codes: "name name", says: "cannot be a name in Slurm"},
+		"no image":                            {seen: func(in *inspection) { in.like.AMI, in.source.ImageID = "", "" }, codes: "image", says: "no image is given"},
+		"no profile":                          {seen: func(in *inspection) { in.like.InstanceProfile = "" }, codes: "instance-profile", says: "no instance profile is given"},
+		"a profile by name":                   {ask: func(r *Request) { r.InstanceProfile = "nodes" }, codes: "instance-profile", says: "give its ARN"},
+		"a profile by name, self-managed":     {ask: func(r *Request) { onEC2(r); r.InstanceProfile = "nodes" }},
+		"user data at the limit":              {seen: func(in *inspection) { in.userData = make([]byte, 16384) }},
+		"long user data":                      {seen: func(in *inspection) { in.userData = make([]byte, 16385) }, codes: "user-data", says: "EC2 takes 16384"},
+		"a small root volume": {ask: func(r *Request) { r.RootVolume.GiB = 7 }, seen: func(in *inspection) { in.names.image.RootGiB = 8 }, codes: "root-volume",
+			says: "--root-volume-size 8 or more"},
+		"a root volume that fits": {ask: func(r *Request) { r.RootVolume.GiB = 8 }, seen: func(in *inspection) { in.names.image.RootGiB = 8 }},
+		"another architecture":    {seen: func(in *inspection) { in.names.image.Architecture = "arm64" }, codes: "architecture", says: "p5.48xlarge runs x86_64"},
+		"no security group":       {seen: func(in *inspection) { in.source.SecurityGroupIDs = nil }, codes: "security-groups", says: "no security group is given"},
+		"an unknown group":        {seen: func(in *inspection) { in.names.groupVPCs = nil }, codes: "security-groups", says: "EC2 has no security group sg-1"},
+		"a group elsewhere":       {seen: func(in *inspection) { in.names.groupVPCs = map[string]string{"sg-1": "vpc-2"} }, codes: "security-groups", says: "sg-1 is in vpc-2, but the cluster is in vpc-1"},
+		"no key pair":             {seen: func(in *inspection) { in.names.noKeyPair, in.source.KeyName = true, "ops" }, codes: "key-pair", says: `"ops"`},
+		"no placement group":      {seen: func(in *inspection) { in.names.noPlacementGroup = true }, codes: "placement-group"},
+		"an unknown subnet":       {seen: func(in *inspection) { in.network.unknown = []string{"subnet-9"} }, codes: "subnet-unknown", says: "EC2 has no subnet subnet-9 in us-east-2"},
+		"a subnet elsewhere":      {seen: func(in *inspection) { in.network.elsewhere = []string{"subnet-9"} }, codes: "subnet-vpc", says: "outside the VPC of cluster ml"},
+		"no subnet, self-managed": {ask: func(r *Request) { onEC2(r); r.SubnetIDs = nil }, seen: func(in *inspection) { in.network = network{} }, codes: "subnets", says: "no subnet is given"},
+		"another zone":            {seen: func(in *inspection) { in.reservation.AZID = "use2-az2" }, codes: "az", says: "the VPC has none there, so create one"},
+		"too many nodes":          {ask: func(r *Request) { r.MaxNodes = 5 }, codes: "size", says: "give --max-nodes 4 or less"},
+		"all nodes":               {ask: func(r *Request) { r.MaxNodes = 4 }},
+		"no instances":            {seen: func(in *inspection) { in.reservation.Total = 0 }, codes: "size", says: "has no instances"},
+		"no size yet":             {seen: func(in *inspection) { in.reservation.Total, in.reservation.State = 0, capacity.StateScheduled }, codes: "size", says: "EC2 does not say yet how many"},
+		"ended":                   {seen: func(in *inspection) { in.now = in.reservation.End.Add(time.Second) }, codes: "expired"},
+		"another OS":              {seen: func(in *inspection) { in.names.image.Platform = "Windows" }, codes: "platform"},
+		"too few addresses": {seen: func(in *inspection) {
+			in.network.chosen = []ec2.Subnet{in.network.vpc[0]}
+			in.network.chosen[0].Free = 3
+		}, codes: "addresses",
+			says: "free addresses for 3 nodes, but there are to be 4"},
+		"just enough addresses": {seen: func(in *inspection) {
+			in.network.chosen = []ec2.Subnet{in.network.vpc[0]}
+			in.network.chosen[0].Free = 4
+		}},
+		"EFA where there is none": {ask: func(r *Request) { r.EFA = capacity.EFAOnly }, codes: "efa", says: "leave out --efa"},
+		"ten node groups":         {seen: func(in *inspection) { in.inv.Groups = slices.Repeat(in.inv.Groups, 10) }, codes: "cluster-size quota-node-groups", says: "no more than 10"},
+		"nine node groups": {seen: func(in *inspection) {
+			in.inv.Groups = slices.Repeat(in.inv.Groups, 9)
+			in.inv.Cluster.Size = "MEDIUM"
+		}},
+		"ten queues":                  {seen: func(in *inspection) { in.inv.Queues = slices.Repeat(in.inv.Queues, 10) }, codes: "quota-queues", says: "no more than 10"},
+		"nine queues":                 {seen: func(in *inspection) { in.inv.Queues = slices.Repeat(in.inv.Queues, 9) }},
+		"ten queues, and one of them": {world: was, seen: func(in *inspection) { in.inv.Queues = append(slices.Repeat(in.inv.Queues[:1], 9), in.inv.Queues[1]) }},
+		"a cluster that is too small": {seen: func(in *inspection) { in.inv.Groups = slices.Clone(in.inv.Groups); in.inv.Groups[0].Max = 29 }, codes: "cluster-size", says: "give --max-nodes 3 or less"},
+		"a cluster that just does":    {seen: func(in *inspection) { in.inv.Groups = slices.Clone(in.inv.Groups); in.inv.Groups[0].Max = 28 }},
+		"nodes that run": {world: was, ask: func(r *Request) { r.MaxNodes = 3 }, seen: func(in *inspection) { in.slots[0].instances = 1 }, codes: "in-use",
+			says: "1 instances, which this change would replace under their jobs: nodes"},
+		"more nodes beside those that run": {world: func(t *testing.T, w *world) { r := askFor(now1); r.MaxNodes = 2; w.setUp(t, r) }, ask: func(r *Request) { r.MaxNodes = 3 },
+			seen: func(in *inspection) { in.slots[0].instances = 1 }},
+		"a launch template of others": {seen: func(in *inspection) {
+			in.slots[0].template = capacity.LaunchTemplate{ID: "lt-9", Name: "pcs-capacity-ml-gpu-a", Tags: foreign}
+		}, codes: "not-ours", says: capacity.TagCluster + "=ml"},
+		"a node group of others":    {seen: func(in *inspection) { in.slots[0].group = &pcs.NodeGroup{Name: "gpu-a", ARN: "arn:1"} }, codes: "not-ours", says: "compute node group gpu-a"},
+		"a queue of others":         {ask: func(r *Request) { r.Queue = "cpu" }, codes: "not-ours", says: "queue cpu"},
+		"both slots are taken":      {world: both, ask: func(r *Request) { r.Reservation = "cr-0e2000000000000a3" }, seen: func(in *inspection) { in.reservation = blockOf("cr-0e2000000000000a3", 12, 19) }, codes: "slots-taken", says: "gpu-a has " + now1 + " until 2026-11-25 12:00 UTC"},
+		"another kind in the entry": {world: was, ask: next, seen: func(in *inspection) { in.reservation.Kind = capacity.ODCR }, codes: "purchase-option", says: `set purchase_option = "mixed" there`},
+		"another kind for demand": {world: own(config.NewPartition("gpu", capacity.ProviderPCS, func() config.NodeGroup {
+			g := entry
+			g.PurchaseOption, g.ReservationIDs = capacity.OnDemand, nil
+			return g
+		}())), codes: "purchase-option"},
+		"none that is selected": {world: own(config.NewPartition("gpu", capacity.ProviderPCS, func() config.NodeGroup {
+			g := entry
+			g.Select, g.ReservationIDs = &capacity.Select{Tags: map[string]string{"team": "nlp"}}, nil
+			return g
+		}())), codes: "select", says: "selects its reservations"},
+		"other accounts": {world: func(t *testing.T, w *world) { r := askFor(now1); r.AllowAccounts = []string{"nlp"}; w.setUp(t, r) }, ask: func(r *Request) { r.AllowAccounts = []string{"others"} },
+			codes: "allow-accounts", says: `partition "gpu" lets accounts nlp in, not others`},
+		"the same accounts": {world: func(t *testing.T, w *world) { r := askFor(now1); r.AllowAccounts = []string{"nlp", "a"}; w.setUp(t, r) }, ask: func(r *Request) { r.AllowAccounts = []string{"a", "nlp"} }},
+		"used by others": {ask: func(r *Request) { r.MaxNodes = 3 }, seen: func(in *inspection) { in.users = []user{{who: "x", most: 2, running: 1}} }, codes: "reservation-in-use",
+			says: "give --max-nodes 2 or less"},
+		"used up by others":     {seen: func(in *inspection) { in.users = []user{{who: "x", most: 1, running: 4}} }, codes: "reservation-in-use", says: "choose another reservation"},
+		"some left by others":   {ask: func(r *Request) { r.MaxNodes = 2 }, seen: func(in *inspection) { in.users = []user{{who: "x", most: 2}} }},
+		"settings that are new": {world: own(config.NewPartition("other", capacity.ProviderPCS, func() config.NodeGroup { g := entry; g.Name = "other"; return g }()))},
+		"settings of another cluster": {world: was, seen: func(in *inspection) { c := *in.request.Config; c.Cluster = "other"; in.request.Config = &c }, codes: "config-cluster",
+			says: `is for cluster "other", not for ml`},
+		"settings as the package has them":        {seen: func(in *inspection) { in.request.Config = config.Default() }, codes: "config-cluster", says: "write these two lines at its top"},
+		"settings of PCS":                         {world: was, ask: onEC2, codes: "config-cluster provider", says: "leave out --provider ec2"},
+		"settings of another region":              {world: was, seen: func(in *inspection) { c := *in.request.Config; c.Region = "us-west-2"; in.request.Config = &c }, codes: "config-region"},
+		"another region, self-managed":            {world: wasOnEC2, ask: onEC2, seen: func(in *inspection) { c := *in.request.Config; c.Region = "us-west-2"; in.request.Config = &c }, codes: "config-region"},
+		"a file that cannot be read":              {seen: func(in *inspection) { in.file.err = errNoFence }, codes: "config-file", says: "make the file readable"},
+		"a file of others":                        {seen: func(in *inspection) { in.file.ours = false }, codes: "config-file", says: "is not ours and has no partition"},
+		"a file of the administrator's":           {world: was, ask: next, seen: func(in *inspection) { in.file.ours = false }, codes: "partition-file", says: "capacity_reservation_ids = [\"" + now1 + "\", \"" + next1 + "\"]"},
+		"a file of the administrator's that does": {world: was, seen: func(in *inspection) { in.file.ours = false }},
+		"a node group of another partition":       {world: own(config.NewPartition("other", capacity.ProviderPCS, entry)), codes: "node-group-name"},
+		"another type in the settings":            {world: own(config.NewPartition("gpu", capacity.ProviderPCS, func() config.NodeGroup { g := entry; g.InstanceType = "p4d.24xlarge"; return g }())), codes: "instance-type"},
+		"another provider":                        {world: own(config.NewPartition("gpu", capacity.ProviderPCS, entry)), ask: onEC2, codes: "config-cluster provider"},
+		"what is not known of the group": {world: was, ask: func(r *Request) { r.MaxNodes = 3 }, seen: func(in *inspection) { in.slots[0].group.Unknown = []string{"scalingConfiguration.spare"} }, codes: "unknown-settings",
+			says: "this change could lose them: scalingConfiguration.spare"},
+		"what may be lost": {world: was, ask: func(r *Request) { r.MaxNodes, r.DropUnknown = 3, true }, seen: func(in *inspection) { in.slots[0].group.Unknown = []string{"scalingConfiguration.spare"} }},
+		"what is not known of the queue": {world: was, ask: next, seen: func(in *inspection) {
+			in.inv.Queues = slices.Clone(in.inv.Queues)
+			in.inv.Queues[1].Unknown = []string{"computeNodeGroupConfigurations.weight"}
+		}, codes: "unknown-settings"},
+		"no reservation, and all that needs none": {seen: func(in *inspection) {
+			in.reservation = capacity.Reservation{}
+			in.request.MaxNodes, in.like.AMI, in.source.ImageID = 40, "", ""
+		}, codes: "cluster-size image"},
+		"several at once": {ask: func(r *Request) { r.Queue, r.MaxNodes = "1", 5 }, seen: func(in *inspection) { in.names.noKeyPair = true }, codes: "key-pair name size"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, ask := newWorld(), askFor(now1)
+			if c.world != nil {
+				c.world(t, w)
+			}
+			if c.ask != nil {
+				c.ask(&ask)
+			}
+			in := w.see(ask)
+			if c.seen != nil {
+				c.seen(&in)
+			}
+			p := decide(in)
+			var text []string
+			for _, m := range p.Mismatches {
+				text = append(text, m.String())
+			}
+			if got := codesOf(p.Mismatches); got != c.codes || !strings.Contains(strings.Join(text, "\n"), c.says) {
+				t.Errorf("%q, want %q with %q:\n%s", got, c.codes, c.says, strings.Join(text, "\n"))
+			}
+			if p.Done() && c.codes != "" {
+				t.Error("it is done")
+			}
+		})
+	}
+}
+
+// TestRefusalsOfTeardown has each thing that is in the way of teardown, and what it warns of.
+func TestRefusalsOfTeardown(t *testing.T) {
+	foreign := map[string]string{capacity.TagCluster: "other"}
+	jobs := func(t *remains) { t.slots[0].slurm.Jobs, t.slots[0].instances = []string{"12", "13_1"}, 1 }
+	away := func(t *remains) { t.slurm, t.slots[0].instances = errNoFence, 1 }
+	queueIn := func(name string, change func(*pcs.Queue)) func(*world) {
+		return func(w *world) {
+			w.queues = slices.Clone(w.queues)
+			change(w.queue(name))
+		}
+	}
+	for name, c := range map[string]struct {
+		ask      TeardownRequest
+		world    func(w *world)
+		seen     func(t *remains)
+		codes    string
+		says     string
+		warnings string
+	}{
+		"nothing":              {},
+		"jobs":                 {seen: jobs, codes: "jobs-run", says: "jobs run on these nodes: 12, 13_1"},
+		"jobs, by force":       {ask: TeardownRequest{Force: true}, seen: jobs, warnings: "jobs run on these nodes: 12, 13_1; they end with their nodes"},
+		"no Slurm":             {seen: away, codes: "slurm", says: "add --force"},
+		"no Slurm, by force":   {ask: TeardownRequest{Force: true}, seen: away},
+		"no Slurm, no nodes":   {seen: func(t *remains) { t.slurm = errNoFence }},
+		"sync without Slurm":   {seen: func(t *remains) { t.unattended, t.slurm = true, errNoFence }, codes: "slurm"},
+		"sync with instances":  {seen: func(t *remains) { t.unattended, t.slots[0].instances = true, 1 }, codes: "instances"},
+		"jobs that wait":       {seen: func(t *remains) { t.waiting = 2 }, warnings: "partition gpu goes, and jobs wait in it (2)"},
+		"jobs in what stays":   {ask: TeardownRequest{NodeGroup: "gpu-a"}, seen: func(t *remains) { t.waiting = 2 }},
+		"in another queue":     {world: queueIn("cpu", func(q *pcs.Queue) { q.GroupIDs = append(slices.Clone(q.GroupIDs), "pcs_102") }), codes: "other-queue", says: "is in queue cpu as well"},
+		"a queue of others":    {world: queueIn("gpu", func(q *pcs.Queue) { q.Tags = foreign }), codes: "not-ours not-ours", says: "take gpu-a out of it by hand"},
+		"the queue of others":  {ask: TeardownRequest{Queue: "cpu"}, codes: "not-ours", says: "choose a queue that"},
+		"an unreadable file":   {seen: func(t *remains) { t.file = partitionFile{path: t.file.path, err: errNoFence} }, codes: "config-file"},
+		"made for another one": {ask: TeardownRequest{Queue: "other", NodeGroup: "gpu"}, codes: "other-queue other-queue other-queue other-queue", says: "give --queue gpu"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			w.setUp(t, askFor(now1))
+			w.setUp(t, askFor(next1))
+			if c.world != nil {
+				c.world(w)
+			}
+			if c.ask.Queue == "" {
+				c.ask.Queue = "gpu"
+			}
+			in := w.seeRemains(c.ask)
+			if c.seen != nil {
+				c.seen(&in)
+			}
+			p := decideTeardown(in)
+			var text []string
+			for _, m := range p.Mismatches {
+				text = append(text, m.String())
+			}
+			if got := codesOf(p.Mismatches); got != c.codes || !strings.Contains(strings.Join(text, "\n"), c.says) {
+				t.Errorf("%q, want %q with %q:\n%s", got, c.codes, c.says, strings.Join(text, "\n"))
+			}
+			if got := strings.Join(p.Warnings, "\n"); !strings.HasPrefix(got, c.warnings) || (got == "") != (c.warnings == "") {
+				t.Errorf("warnings %q", got)
+			}
+		})
+	}
+}
