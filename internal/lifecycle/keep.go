@@ -163,14 +163,15 @@ func (p *pass) forget() {
 	}
 }
 
-// tellUnnamed names what PCS compute node groups hold and the settings do not name.
-func (p *pass) tellUnnamed() {
-	for _, v := range views(p.snap, p.now) {
-		i := slices.IndexFunc(p.cluster.Reservations, func(r Reservation) bool { return r.fences(v.slot.Name, v.slot.Holds) })
-		if r, known := p.snap.Reservation(v.slot.Holds); known && v.slot.Unnamed && i >= 0 && r.LiveAt(p.now) {
-			p.snap.Add(unnamed(r, v.slot.Name, p.cluster.Reservations[i].Name))
+// unnamedBlocks names what PCS compute node groups hold and the settings do not name.
+func unnamedBlocks(s Seen) (problems []capacity.Problem) {
+	for _, v := range s.slots() {
+		i := slices.IndexFunc(s.Cluster.Reservations, func(r Reservation) bool { return r.fences(v.slot.Name, v.slot.Holds) })
+		if r, known := s.Snap.Reservation(v.slot.Holds); known && v.slot.Unnamed && i >= 0 && r.LiveAt(s.Now) {
+			problems = append(problems, unnamed(r, v.slot.Name, s.Cluster.Reservations[i].Name))
 		}
 	}
+	return problems
 }
 
 // unnamed says that a fence stays although the settings do not name its reservation.

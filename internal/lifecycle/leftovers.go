@@ -39,6 +39,5 @@ func (p *pass) lookForLeftovers(ctx context.Context) {
 	p.snap.Leftovers = capacity.Leftovers(made, p.Settings, cluster)
 }
 
-func (p *pass) tellLeftovers() {
-	p.snap.Add(capacity.OfLeftovers(p.snap.Leftovers)...)
-}
+// leftoverProblems names what carries our tag and the settings do not name.
+func leftoverProblems(s Seen) []capacity.Problem { return capacity.OfLeftovers(s.Snap.Leftovers) }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
 // This file ends instances that nothing else would end: SuspendProgram was killed, or EC2
@@ -64,7 +65,7 @@ func (p *pass) lookForOrphans(ctx context.Context) {
 		}
 	}
 	p.instances = ours
-	p.tellTwins(others)
+	p.snap.Add(p.seen().twins(others)...)
 	p.snap.Orphans = orphans(ours, p.cluster, p.Slurm.Expand, p.now)
 	for i, o := range p.snap.Orphans {
 		if p.old == nil {
@@ -151,12 +152,12 @@ func withoutEnded(orphans []capacity.Orphan, results []Result) []capacity.Orphan
 	})
 }
 
-// tellOrphans names the orphans that are there, those of one reservation together.
-func (p *pass) tellOrphans() {
+// orphanProblems names the orphans that are there, those of one reservation together.
+func orphanProblems(s Seen) (problems []capacity.Problem) {
 	type kind struct{ reservation, why string }
 	var kinds []kind
 	ids, nodes := map[kind][]string{}, map[kind][]string{}
-	for _, o := range p.snap.Orphans {
+	for _, o := range s.Snap.Orphans {
 		k := kind{o.Reservation, o.Why}
 		if ids[k] == nil {
 			kinds = append(kinds, k)
@@ -166,18 +167,19 @@ func (p *pass) tellOrphans() {
 	for _, k := range kinds {
 		who, holds := fmt.Sprintf("instance %s (%s)", ids[k][0], nodes[k][0]), "holds a place"
 		if n := len(ids[k]); n > 1 {
-			who, holds = fmt.Sprintf("instances %s (%s)", strings.Join(ids[k], ", "), p.Slurm.Hostlist(nodes[k])), fmt.Sprintf("hold %d places", n)
+			who, holds = fmt.Sprintf("instances %s (%s)", strings.Join(ids[k], ", "), hostlist.Compress(nodes[k])), fmt.Sprintf("hold %d places", n)
 		}
 		if k.reservation == "" {
 			holds = "on demand"
 		}
-		p.say(capacity.OrphanFound, capacity.Subject{Reservation: k.reservation}, "", "%s %s%s: %s; sync ends what it sees so twice", who, holds, in(k.reservation), k.why)
+		problems = append(problems, capacity.Problemf(capacity.OrphanFound, capacity.Subject{Reservation: k.reservation}, "", "%s %s%s: %s; sync ends what it sees so twice", who, holds, in(k.reservation), k.why))
 	}
+	return problems
 }
 
-// tellTwins names the instances with another mark than ours that are for nodes of ours, or
+// twins names the instances with another mark than ours that are for nodes of ours, or
 // where these are. Nothing ends them: they may be another cluster's of the same name.
-func (p *pass) tellTwins(others []capacity.Instance) {
+func (s Seen) twins(others []capacity.Instance) (problems []capacity.Problem) {
 	type kind struct {
 		mark  string
 		there bool // where nodes of ours are
@@ -185,9 +187,9 @@ func (p *pass) tellTwins(others []capacity.Instance) {
 	var kinds []kind
 	ids, nodes := map[kind][]string{}, map[kind][]string{}
 	for _, i := range others {
-		node := i.Node(p.Slurm.Expand)
-		there := slices.ContainsFunc(p.cluster.Nodes, func(n Node) bool { return n.Address == i.PrivateIP })
-		if i.Ended() || !there && !p.cluster.has(node) {
+		node := i.Node(hostlist.Expand)
+		there := slices.ContainsFunc(s.Cluster.Nodes, func(n Node) bool { return n.Address == i.PrivateIP })
+		if i.Ended() || !there && !s.Cluster.has(node) {
 			continue
 		}
 		k := kind{i.Tags[capacity.TagCluster], there}
@@ -199,22 +201,23 @@ func (p *pass) tellTwins(others []capacity.Instance) {
 	for _, k := range kinds {
 		who, has, them := fmt.Sprintf("instance %s (%s)", ids[k][0], nodes[k][0]), "has", "it"
 		if len(ids[k]) > 1 {
-			who, has, them = fmt.Sprintf("instances %s (%s)", strings.Join(ids[k], ", "), p.Slurm.Hostlist(nodes[k])), "have", "them"
+			who, has, them = fmt.Sprintf("instances %s (%s)", strings.Join(ids[k], ", "), hostlist.Compress(nodes[k])), "have", "them"
 		}
 		if k.there {
 			who += ", at an address of this cluster's nodes,"
 		}
-		what := fmt.Sprintf("this cluster's is %s; nothing here ends %s", p.cluster.Mark, them)
+		what := fmt.Sprintf("this cluster's is %s; nothing here ends %s", s.Cluster.Mark, them)
 		_, id := capacity.CutClusterMark(k.mark)
 		switch {
-		case p.cluster.MarkErr != nil:
-			what = fmt.Sprintf("this cluster's is not known, so nothing here ends %s: %v", them, p.cluster.MarkErr)
+		case s.Cluster.MarkErr != nil:
+			what = fmt.Sprintf("this cluster's is not known, so nothing here ends %s: %v", them, s.Cluster.MarkErr)
 		case id == "":
 			what = fmt.Sprintf("which does not say whose, so nothing here ends %s; terminate %[1]s, or tag %[1]s %s=%s for this cluster",
-				them, capacity.TagCluster, p.cluster.Mark)
+				them, capacity.TagCluster, s.Cluster.Mark)
 		}
-		p.say(capacity.ForeignMark, capacity.Subject{}, "", "%s %s the mark %s, %s", who, has, k.mark, what)
+		problems = append(problems, capacity.Problemf(capacity.ForeignMark, capacity.Subject{}, "", "%s %s the mark %s, %s", who, has, k.mark, what))
 	}
+	return problems
 }
 
 // has reports whether Slurm has a node of this name, shown or hidden.

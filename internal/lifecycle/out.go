@@ -35,20 +35,18 @@ func (c *Cluster) out(names []string, hostlist func([]string) string) []capacity
 // ourReason begins the reasons of nodes that sync drains, of which it tells by itself.
 const ourReason = "pcs-capacity: "
 
-// tellOut names the nodes of open reservations that are paid and get no job.
-func (p *pass) tellOut() {
-	if p.cluster == nil {
-		return
-	}
-	for _, v := range views(p.snap, p.now) {
-		open := v.current.State == capacity.StateActive && !v.window.Start.After(p.now) && (v.window.Unbounded() || v.window.Fence.After(p.now))
+// outOfService names the nodes of open reservations that are paid and get no job.
+func outOfService(s Seen) (problems []capacity.Problem) {
+	for _, v := range s.slots() {
+		open := v.current.State == capacity.StateActive && !v.window.Start.After(s.Now) && (v.window.Unbounded() || v.window.Fence.After(s.Now))
 		if !open || v.former {
 			continue
 		}
 		for _, o := range slices.DeleteFunc(slices.Clone(v.slot.Out), func(o capacity.NodesOut) bool { return strings.HasPrefix(o.Reason, ourReason) }) {
-			p.say(capacity.OutOfService, capacity.Subject{Partition: v.partition.Name, Slot: v.slot.Name, Node: o.Nodes, Reservation: v.current.ID},
+			problems = append(problems, capacity.Problemf(capacity.OutOfService, capacity.Subject{Partition: v.partition.Name, Slot: v.slot.Name, Node: o.Nodes, Reservation: v.current.ID},
 				fmt.Sprintf("when that is mended: `scontrol update nodename=%s state=resume`", o.Nodes),
-				"%s is open and paid, and no job gets nodes %s", v.current.ID, o)
+				"%s is open and paid, and no job gets nodes %s", v.current.ID, o))
 		}
 	}
+	return problems
 }

@@ -42,9 +42,7 @@ func Pass(ctx context.Context, s Sources) (*capacity.Snapshot, Report, error) {
 			p.lookForLeftovers(ctx)
 			p.rollOver(ctx)
 		}
-		p.tellSetbacks()
-		p.tellOrphans()
-		p.tellLeftovers()
+		p.sayAll(setbackProblems, orphanProblems, leftoverProblems)
 		p.carryOut(ctx, published(p.seen(), p.Local))
 	}
 	return p.snap, p.report(), errors.Join(p.failed...)
@@ -67,9 +65,7 @@ func Look(ctx context.Context, s Sources) (snap *capacity.Snapshot, cluster *Clu
 			p.say(capacity.RollOverDue, capacity.Subject{Partition: r.Partition, Reservation: r.Block.ID}, "", "reservation %s has no compute node group in partition %s yet; sync makes it", r.Block.ID, r.Partition)
 		}
 	}
-	p.tellSetbacks()
-	p.tellOrphans()
-	p.tellLeftovers()
+	p.sayAll(setbackProblems, orphanProblems, leftoverProblems)
 	return p.snap, p.cluster, p.answers, errors.Join(p.failed...)
 }
 
@@ -101,18 +97,25 @@ func (p *pass) look(ctx context.Context) {
 	p.now = p.MachineTime().Add(p.snap.ClockOffset.Duration)
 	p.snap.Add(mismatches(p.snap, p.now)...)
 	if p.cluster != nil {
-		p.tellUnnamed()
+		p.sayAll(unnamedBlocks)
 	}
-	for _, part := range p.snap.Partitions {
-		p.snap.Add(neverOpen(part, p.snap, p.now)...)
-	}
+	p.sayAll(neverOpens)
 	p.keepLeftovers()
-	p.tellOut()
+	if p.cluster != nil {
+		p.sayAll(outOfService)
+	}
 	p.lookForMisplaced()
 	p.lookForRollOver()
 	p.lookForOrphans(ctx)
 	for _, w := range p.snap.Waiting(p.now) {
 		p.snap.Add(w.Problem())
+	}
+}
+
+// sayAll adds what people should know of what was seen.
+func (p *pass) sayAll(problems ...func(Seen) []capacity.Problem) {
+	for _, of := range problems {
+		p.snap.Add(of(p.seen())...)
 	}
 }
 

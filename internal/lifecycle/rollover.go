@@ -137,13 +137,14 @@ func (p *pass) lookForRollOver() {
 	}
 }
 
-// tellSetbacks is also for who only looks.
-func (p *pass) tellSetbacks() {
-	for _, r := range p.rolling {
+// setbackProblems is also for who only looks.
+func setbackProblems(s Seen) (problems []capacity.Problem) {
+	for _, r := range s.Rolling {
 		if r.Setback.Problem != "" {
-			p.say(capacity.RollOverFailed, capacity.Subject{Partition: r.Partition, Slot: r.Slot, Reservation: r.Block.ID}, "", "%s; sync tries it again every %s", r.Setback.Problem, capacity.FormatDuration(rollOverPause))
+			problems = append(problems, capacity.Problemf(capacity.RollOverFailed, capacity.Subject{Partition: r.Partition, Slot: r.Slot, Reservation: r.Block.ID}, "", "%s; sync tries it again every %s", r.Setback.Problem, capacity.FormatDuration(rollOverPause)))
 		}
 	}
+	return problems
 }
 
 // rollOver sets up next blocks and takes away what is left of ended ones.

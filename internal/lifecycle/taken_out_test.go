@@ -43,7 +43,7 @@ func TestAnOpenBlockIsTakenOutOfTheSettings(t *testing.T) {
 				t.Fatalf("wanted: %+v", fences)
 			}
 			p := &pass{snap: snap, now: noon, cluster: &Cluster{Reservations: fences}}
-			p.tellUnnamed()
+			snap.Add(unnamedBlocks(p.seen())...)
 			if said := strings.Join(snap.Problems, "\n"); strings.Contains(said, "the settings no longer name reservation cr-0 for slot gpu-a; its fence stays") != c.problem {
 				t.Errorf("said: %q", said)
 			}

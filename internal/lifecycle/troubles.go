@@ -44,6 +44,14 @@ func unhealthy(p capacity.Partition, snap *capacity.Snapshot, now time.Time) []c
 	return all
 }
 
+// neverOpens tells of the reservations of all partitions that never open.
+func neverOpens(s Seen) (problems []capacity.Problem) {
+	for _, part := range s.Snap.Partitions {
+		problems = append(problems, neverOpen(part, s.Snap, s.Now)...)
+	}
+	return problems
+}
+
 // neverOpen tells of reservations that were not paid, or that EC2 could not make.
 func neverOpen(p capacity.Partition, snap *capacity.Snapshot, now time.Time) []capacity.Problem {
 	return slices.DeleteFunc(ended(p, snap, now), func(p capacity.Problem) bool { return p.Severity != capacity.Admin })
