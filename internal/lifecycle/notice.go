@@ -15,12 +15,11 @@ import (
 
 // Notice is something that people want to hear of, once.
 type Notice struct {
-	// Kind is stable, for programs: opened, fence-near, closed, payment-failed, idle,
-	// heartbeat-lost, host-failed, no-successor, never-starts, set-up, roll-over-failed.
-	Kind        string `json:"kind"`
-	Partition   string `json:"partition,omitempty"`
-	Slot        string `json:"slot,omitempty"`
-	Reservation string `json:"reservation,omitempty"`
+	// Kind is one of the codes with capacity.AsNotice: opened, fence-near, host-failed, …
+	Kind        capacity.Code `json:"kind"`
+	Partition   string        `json:"partition,omitempty"`
+	Slot        string        `json:"slot,omitempty"`
+	Reservation string        `json:"reservation,omitempty"`
 	// Job and User are a job and its owner, where it is about one.
 	Job  string `json:"job,omitempty"`
 	User string `json:"user,omitempty"`
@@ -46,12 +45,12 @@ type NoticeSettings struct {
 // by keys, with the times since when. cluster and jobs are nil if Slurm did not say.
 func notices(snap *capacity.Snapshot, cluster *Cluster, now time.Time, s NoticeSettings, told map[string]time.Time) []Notice {
 	var all []Notice
-	add := func(kind string, v slotView, id, key, format string, args ...any) {
+	add := func(kind capacity.Code, v slotView, id, key, format string, args ...any) {
 		all = append(all, Notice{Kind: kind, Partition: v.partition.Name, Slot: v.slot.Name, Reservation: id, At: now.UTC().Truncate(time.Second),
-			Message: fmt.Sprintf(format, args...), key: kind + " " + key})
+			Message: fmt.Sprintf(format, args...), key: string(kind) + " " + key})
 	}
 	if lost := now.Sub(snap.TakenAt); lost > s.Lost {
-		add("heartbeat-lost", slotView{}, "", snap.TakenAt.UTC().Format(time.RFC3339),
+		add(capacity.HeartbeatLost, slotView{}, "", snap.TakenAt.UTC().Format(time.RFC3339),
 			"AWS was last asked with success %s ago, at %s; fences stand, but no change of a reservation is seen", capacity.FormatDuration(lost), capacity.FormatUTC(snap.TakenAt))
 	}
 	slots := views(snap, now)
@@ -61,9 +60,9 @@ func notices(snap *capacity.Snapshot, cluster *Cluster, now time.Time, s NoticeS
 			switch {
 			case !known:
 			case r.State == capacity.StatePaymentFailed:
-				add("payment-failed", v, id, id, "the payment of %s for slot %s has failed: it will not open", id, v.slot.Name)
+				add(capacity.PaymentFailed, v, id, id, "the payment of %s for slot %s has failed: it will not open", id, v.slot.Name)
 			case !r.LiveAt(now) && !told["opened "+id].IsZero():
-				add("closed", v, id, id, "%s of slot %s is over (%s)", id, v.slot.Name, r.State)
+				add(capacity.HasClosed, v, id, id, "%s of slot %s is over (%s)", id, v.slot.Name, r.State)
 			}
 		}
 		r, w := v.current, v.window
@@ -71,10 +70,10 @@ func notices(snap *capacity.Snapshot, cluster *Cluster, now time.Time, s NoticeS
 			continue
 		}
 		if r.State == capacity.StateActive {
-			add("opened", v, r.ID, r.ID, "%s is open: %d x %s for slot %s%s", r.ID, r.Size(), r.InstanceType, v.slot.Name, until(w))
+			add(capacity.HasOpened, v, r.ID, r.ID, "%s is open: %d x %s for slot %s%s", r.ID, r.Size(), r.InstanceType, v.slot.Name, until(w))
 		}
 		if r.Unhealthy > 0 {
-			add("host-failed", v, r.ID, fmt.Sprintf("%s %d", r.ID, r.Unhealthy), "%d of the %d hosts of %s have failed, %d are usable; open a case with AWS Support", r.Unhealthy, r.Size(), r.ID, r.UsableSize())
+			add(capacity.HostFailed, v, r.ID, fmt.Sprintf("%s %d", r.ID, r.Unhealthy), "%d of the %d hosts of %s have failed, %d are usable; open a case with AWS Support", r.Unhealthy, r.Size(), r.ID, r.UsableSize())
 		}
 		if w.Unbounded() {
 			continue
@@ -82,15 +81,15 @@ func notices(snap *capacity.Snapshot, cluster *Cluster, now time.Time, s NoticeS
 		left := w.Fence.Sub(now)
 		ends := w.Fence.UTC().Format(time.RFC3339) // an extension begins anew
 		if left > 0 && left <= s.FenceNear {
-			add("fence-near", v, r.ID, r.ID+" "+ends, "%s must be free of jobs by %s, in %s", r.ID, capacity.FormatUTC(w.Fence), capacity.FormatUntil(left))
+			add(capacity.FenceNear, v, r.ID, r.ID+" "+ends, "%s must be free of jobs by %s, in %s", r.ID, capacity.FormatUTC(w.Fence), capacity.FormatUntil(left))
 		}
 		if left > 0 && left <= s.Successor && v.next.Reservation.ID == "" && !succeeded(v, slots) {
-			add("no-successor", v, r.ID, r.ID+" "+ends, "slot %s has no block after %s, whose last job must be gone by %s", v.slot.Name, r.ID, capacity.FormatUTC(w.Fence))
+			add(capacity.NoSuccessor, v, r.ID, r.ID+" "+ends, "slot %s has no block after %s, whose last job must be gone by %s", v.slot.Name, r.ID, capacity.FormatUTC(w.Fence))
 		}
 		if idle := idleNodes(v, cluster); cluster != nil && left > 0 {
 			since := told["idling "+v.slot.Name]
 			if idle > 0 && !since.IsZero() && now.Sub(since) >= s.IdleAfter {
-				add("idle", v, r.ID, v.slot.Name+" "+since.UTC().Format(time.RFC3339), "%d nodes of slot %s, which are paid for in %s, have had no job since %s", idle, v.slot.Name, r.ID, capacity.FormatUTC(since))
+				add(capacity.NodesIdle, v, r.ID, v.slot.Name+" "+since.UTC().Format(time.RFC3339), "%d nodes of slot %s, which are paid for in %s, have had no job since %s", idle, v.slot.Name, r.ID, capacity.FormatUTC(since))
 			}
 		}
 	}
@@ -135,7 +134,7 @@ func aboutHosts(dir state.Dir, snap *capacity.Snapshot, now time.Time) []Notice 
 		}
 		for _, name := range slices.Sorted(maps.Keys(h.Nodes)) {
 			if h.Nodes[name].State == state.HealthBad {
-				all = append(all, Notice{Kind: "host-failed", Partition: v.partition.Name, Slot: v.slot.Name, Reservation: v.current.ID, At: now.UTC().Truncate(time.Second),
+				all = append(all, Notice{Kind: capacity.HostFailed, Partition: v.partition.Name, Slot: v.slot.Name, Reservation: v.current.ID, At: now.UTC().Truncate(time.Second),
 					Message: badNode(dir, h, name) + "; open a case with AWS Support", key: "host-failed " + v.current.ID + " " + name})
 			}
 		}
@@ -150,9 +149,9 @@ func aboutRollOver(report Report) []Notice {
 		var n Notice
 		switch {
 		case r.Setback.Problem != "":
-			n = Notice{Kind: "roll-over-failed", Message: r.Setback.Problem, key: fmt.Sprintf("roll-over-failed %s %s", r.key(), r.Setback.Since.Format(time.RFC3339))}
+			n = Notice{Kind: capacity.RollOverFailed, Message: r.Setback.Problem, key: fmt.Sprintf("roll-over-failed %s %s", r.key(), r.Setback.Since.Format(time.RFC3339))}
 		case r.Ready && r.Block.Start.After(report.At):
-			n = Notice{Kind: "set-up", Message: fmt.Sprintf("%s is set up: slot %s has it from %s", r.Block.ID, r.Slot, capacity.FormatUTC(r.Block.Start)), key: "set-up " + r.Block.ID}
+			n = Notice{Kind: capacity.IsSetUp, Message: fmt.Sprintf("%s is set up: slot %s has it from %s", r.Block.ID, r.Slot, capacity.FormatUTC(r.Block.Start)), key: "set-up " + r.Block.ID}
 		default:
 			continue
 		}
@@ -175,7 +174,7 @@ func aboutJobs(report Report, told map[string]time.Time) []Notice {
 		if j.State != "PENDING" || !never {
 			continue
 		}
-		n := Notice{Kind: "never-starts", Partition: j.Partition, Job: j.Shown, User: j.User, At: report.At.UTC().Truncate(time.Second),
+		n := Notice{Kind: capacity.NeverStarts, Partition: j.Partition, Job: j.Shown, User: j.User, At: report.At.UTC().Truncate(time.Second),
 			Message: fmt.Sprintf("job %s of %s: %s", j.Shown, j.User, strings.TrimPrefix(j.AdminComment, "pcs-capacity: ")), key: "never-starts " + j.Shown}
 		still[n.key] = true
 		if _, known := told[n.key]; !known && len(all) < jobsAPass {

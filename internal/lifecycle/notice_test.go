@@ -36,7 +36,7 @@ func TestTell(t *testing.T) {
 			if n.Message == "" || !n.At.Equal(at(now)) {
 				t.Errorf("%+v", n)
 			}
-			kinds = append(kinds, n.Kind)
+			kinds = append(kinds, string(n.Kind))
 			return nil
 		})
 		if (len(errs) > 0) != broken {
@@ -140,7 +140,7 @@ func TestSuccessorInTheOtherSlot(t *testing.T) {
 		Groups: []capacity.NodeGroup{{Name: "gpu", Slots: []capacity.Slot{{Name: "gpu-a", Holds: "cr-1", ReservationIDs: []string{"cr-1"}}, {Name: "gpu-b", Holds: "cr-2", ReservationIDs: []string{"cr-2"}}}}}}}}
 	told := func() (kinds []string) {
 		for _, n := range notices(snap, nil, now, NoticeSettings{Successor: 48 * time.Hour, Lost: time.Hour}, nil) {
-			kinds = append(kinds, n.Kind)
+			kinds = append(kinds, string(n.Kind))
 		}
 		return kinds
 	}
@@ -171,7 +171,7 @@ func TestNoticesOfRollOver(t *testing.T) {
 	} {
 		r.Partition = "gpu"
 		for _, err := range Tell(dir, &capacity.Snapshot{TakenAt: now}, Report{At: now, Rolling: []Rolling{r}}, NoticeSettings{Lost: time.Hour}, func(n Notice) error {
-			told = append(told, n.Kind+" "+n.Reservation+": "+n.Message)
+			told = append(told, string(n.Kind)+" "+n.Reservation+": "+n.Message)
 			return nil
 		}) {
 			t.Error(err)

@@ -96,6 +96,7 @@ func Metrics(snap *capacity.Snapshot, report lifecycle.Report) []metrics.Gauge {
 		waiting   = gauge("jobs_waiting", "Jobs of the partition that wait.")
 		running   = gauge("jobs_running", "Jobs of the partition that run.")
 		problems  = gauge("problems", "Problems that need an administrator, as the last pass of sync found them.")
+		byCode    = gauge("problems_by_code", "Problems and notes of the last pass of sync, by code and who has to act: admin, user, note.")
 		pass      = gauge("last_pass_timestamp_seconds", "When sync made its last pass.")
 		aws       = gauge("last_pass_aws_timestamp_seconds", "When AWS answered all questions of a pass for the last time.")
 		slurm     = gauge("last_pass_slurm_answered", "1 if Slurm answered in the last pass.")
@@ -103,6 +104,21 @@ func Metrics(snap *capacity.Snapshot, report lifecycle.Report) []metrics.Gauge {
 		offset    = gauge("clock_offset_seconds", "AWS's clock minus this machine's.")
 	)
 	problems.Add(float64(len(report.Problems)))
+	type kind struct {
+		code     capacity.Code
+		severity capacity.Severity
+	}
+	counts := map[kind]float64{}
+	var kinds []kind // in the order of the report
+	for _, p := range report.All() {
+		k := kind{p.Code, p.Severity}
+		if counts[k]++; counts[k] == 1 {
+			kinds = append(kinds, k)
+		}
+	}
+	for _, k := range kinds {
+		byCode.Add(counts[k], "code", string(k.code), "severity", string(k.severity))
+	}
 	pass.Add(unix(report.At))
 	aws.Add(unix(snap.TakenAt))
 	slurm.Add(0)
@@ -165,5 +181,5 @@ func Metrics(snap *capacity.Snapshot, report lifecycle.Report) []metrics.Gauge {
 			running.Add(float64(count["RUNNING"]), "partition", p.Name)
 		}
 	}
-	return []metrics.Gauge{start, fence, end, instances, usable, open, nodes, waiting, running, problems, pass, aws, slurm, failed, offset}
+	return []metrics.Gauge{start, fence, end, instances, usable, open, nodes, waiting, running, problems, byCode, pass, aws, slurm, failed, offset}
 }

@@ -30,9 +30,11 @@ func seen() (*capacity.Snapshot, lifecycle.Report) {
 		Partitions: []capacity.Partition{{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.NodeGroup{{Name: "gpu", MaxNodes: 4,
 			Slots: []capacity.Slot{{Name: "gpu", ReservationIDs: []string{"cr-1"}}}}}}},
 		Reservations: []capacity.Reservation{{ID: "cr-1", Kind: capacity.CapacityBlock, State: capacity.StateActive, Total: 4, Unhealthy: 1, Start: now.Add(-time.Hour), End: now.Add(24 * time.Hour)}}}
-	report := lifecycle.Report{At: now, Said: capacity.Said{Problems: []string{"one"}, UserProblems: []string{"two"}}, Cluster: lifecycle.ClusterOf(map[string][]string{"gpu": {"gpu-1", "gpu-2", "gpu-3", "gpu-4"}},
+	report := lifecycle.Report{At: now, Cluster: lifecycle.ClusterOf(map[string][]string{"gpu": {"gpu-1", "gpu-2", "gpu-3", "gpu-4"}},
 		[]lifecycle.Node{{Name: "gpu-1", Up: true, State: "mixed"}, {Name: "gpu-2", Up: true, State: "idle"}, {Name: "gpu-3", State: "powering-up"}}),
 		Jobs: []capacity.Job{{Partition: "gpu", State: "PENDING"}, {Partition: "cpu,gpu", State: "PENDING"}, {Partition: "gpu", State: "RUNNING"}, {Partition: "cpu", State: "PENDING"}}}
+	report.Add(capacity.Problemf(capacity.HostFailed, capacity.Subject{}, "", "one"), capacity.Problemf(capacity.NeverStarts, capacity.Subject{}, "", "two"),
+		capacity.Problemf(capacity.NeverStarts, capacity.Subject{}, "", "three"))
 	return snap, report
 }
 
@@ -51,6 +53,8 @@ func TestMetrics(t *testing.T) {
 		`pcs_capacity_jobs_waiting{partition="gpu"} 2`,
 		`pcs_capacity_jobs_running{partition="gpu"} 1`,
 		`pcs_capacity_problems 1`,
+		`pcs_capacity_problems_by_code{code="host-failed",severity="admin"} 1`,
+		`pcs_capacity_problems_by_code{code="never-starts",severity="user"} 2`,
 		`pcs_capacity_last_pass_slurm_answered 1`,
 		`pcs_capacity_clock_offset_seconds 1.5`,
 	} {
