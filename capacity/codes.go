@@ -156,6 +156,7 @@ const (
 	SlurmRights        Code = "slurm-rights"
 	SlurmctldSilent    Code = "slurmctld"
 	FilterMissing      Code = "filter"
+	ScriptMissing      Code = "cli_filter"
 	SlurmSilent        Code = "slurm"
 	NodesHaveInstances Code = "instances"
 	JobsRun            Code = "jobs-run"
@@ -750,6 +751,10 @@ var Codes = []Meaning{
 		Text:    "The program of the submit filter is not on this host, or cannot be run.",
 		Do:      "Install the package.",
 		Example: "/usr/bin/pcs-capacity-filter cannot be run by everybody: its mode is 0750; chmod 755 /usr/bin/pcs-capacity-filter"},
+	{Code: ScriptMissing, Where: AtSetup, Severity: Admin,
+		Text:    "cli_filter.lua is not on this host, is another version's, or Slurm is not set to run it.",
+		Do:      "Run `pcs-capacity hooks install` as the fix says.",
+		Example: "no folder with slurm.conf is here, and so no submit filter; run this on a login node, or write slurm.conf's path into SLURM_CONF, and run `pcs-capacity hooks install`"},
 	{Code: SlurmSilent, Where: AtSetup, Severity: Admin,
 		Text:    "Slurm does not answer, so it is not known whether jobs run on the nodes.",
 		Do:      "Run the command where Slurm answers, or add `--force`.",

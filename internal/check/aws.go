@@ -216,12 +216,13 @@ func (r *run) group(snap *capacity.Snapshot, g capacity.NodeGroup, byGroup bool)
 		for _, m := range mismatches {
 			switch {
 			case slices.Contains(lasting, m):
-				r.fail("reservation", m.Fix, "%s", m.Sentence)
+				r.problem("reservation", Fail, m)
 			case g.PurchaseOption == capacity.OnDemand: // there is other capacity
 			case m.Code == capacity.HasEnded:
-				r.warn("reservation", "take it out of the settings", "%s", m.Sentence)
+				m.Fix = "take it out of the settings"
+				r.problem("reservation", Warn, m)
 			default: // mends itself, or costs only the nodes that are too many
-				r.warn("reservation", m.Fix, "%s", m.Sentence)
+				r.problem("reservation", Warn, m)
 			}
 		}
 	}

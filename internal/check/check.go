@@ -32,6 +32,8 @@ type Finding struct {
 	// Check is stable, for scripts: credentials, permission, reservation, slurmctld, ….
 	Check  string `json:"check"`
 	Status Status `json:"status"`
+	// Code is that of capacity.Codes, where the finding is a problem that others find as well.
+	Code capacity.Code `json:"code,omitzero"`
 	// What is a sentence, Fix what to do about it; "" if nothing.
 	What string `json:"what"`
 	Fix  string `json:"fix,omitempty"`
@@ -45,11 +47,21 @@ func (f *Findings) ok(check, what string, args ...any) {
 }
 
 func (f *Findings) warn(check, fix, what string, args ...any) {
-	*f = append(*f, Finding{check, Warn, fmt.Sprintf(what, args...), fix})
+	*f = append(*f, Finding{Check: check, Status: Warn, What: fmt.Sprintf(what, args...), Fix: fix})
 }
 
 func (f *Findings) fail(check, fix, what string, args ...any) {
-	*f = append(*f, Finding{check, Fail, fmt.Sprintf(what, args...), fix})
+	*f = append(*f, Finding{Check: check, Status: Fail, What: fmt.Sprintf(what, args...), Fix: fix})
+}
+
+// problem is what a check found, with the problem's code.
+func (f *Findings) problem(check string, status Status, p capacity.Problem) {
+	*f = append(*f, Finding{Check: check, Status: status, Code: p.Code, What: p.Sentence, Fix: p.Fix})
+}
+
+// lacks is a failure of what setup needs of this host; its code names the check.
+func (f *Findings) lacks(code capacity.Code, fix, what string, args ...any) {
+	f.problem(string(code), Fail, capacity.Problemf(code, capacity.Subject{}, fix, what, args...))
 }
 
 // failWords is FromWords as the next finding.
@@ -63,7 +75,7 @@ func FromWords(check, words, fix string) Finding {
 	if at := strings.LastIndex(words, "; "); at >= 0 {
 		words, fix = words[:at], words[at+2:]
 	}
-	return Finding{check, Fail, words, fix}
+	return Finding{Check: check, Status: Fail, What: words, Fix: fix}
 }
 
 // Failed reports whether anything keeps something from working.

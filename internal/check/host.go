@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"path/filepath"
@@ -37,10 +38,10 @@ func (h Host) Missing(ctx context.Context) (missing []capacity.Problem, warnings
 	r := run{Sources: Sources{Config: h.Config, Slurm: h.Slurm, Hooks: h.Hooks, Filter: h.Filter}, cluster: h.Cluster}
 	const another = "run this as a user who may write there, such as root, "
 	if err := config.TryFolder(filepath.Dir(config.PartitionPath(h.Config.Path, "try"))); err != nil {
-		r.fail("config-folder", another+"or name other settings with --config", "the settings cannot be written: %s", err)
+		r.lacks(capacity.ConfigFolder, another+"or name other settings with --config", "the settings cannot be written: %s", err)
 	}
 	if err := config.TryFolder(h.Config.StateDir); err != nil {
-		r.fail("state-dir", another+"or name another folder as state_dir", "state_dir cannot be written: %s", err)
+		r.lacks(capacity.StateDir, another+"or name another folder as state_dir", "state_dir cannot be written: %s", err)
 	}
 	r.mayFence(ctx)
 	if cfg, err := h.Slurm.Config(ctx); err == nil { // else it has been said
@@ -56,7 +57,7 @@ func (h Host) Missing(ctx context.Context) (missing []capacity.Problem, warnings
 		case i >= filter && !h.NewQueue:
 			warnings = append(warnings, f.What+"; "+f.Fix)
 		default:
-			missing = append(missing, capacity.Problemf(capacity.Code(f.Check), capacity.Subject{}, f.Fix, "%s", f.What))
+			missing = append(missing, capacity.Problemf(cmp.Or(f.Code, capacity.Code(f.Check)), capacity.Subject{}, f.Fix, "%s", f.What))
 		}
 	}
 	return missing, warnings
@@ -70,29 +71,28 @@ func (r *run) mayFence(ctx context.Context) {
 	switch {
 	case err == nil || errors.Is(err, slurm.ErrNoReserve):
 	case errors.Is(err, slurm.ErrDenied):
-		r.fail("slurm-rights", "run this as root or SlurmUser, or give this user AdminLevel=Operator with sacctmgr", "this user may place no reservations in Slurm, and so no fences")
+		r.lacks(capacity.SlurmRights, "run this as root or SlurmUser, or give this user AdminLevel=Operator with sacctmgr", "this user may place no reservations in Slurm, and so no fences")
 	default:
 		fix := "see `systemctl status slurmctld` and its log on the controller, or run this on a host where `scontrol ping` answers"
 		if r.cluster != nil {
 			fix = "run this on a login node of the cluster, where sackd runs and port 6817 of the cluster is open"
 		}
-		r.fail("slurmctld", fix, "slurmctld does not answer here, so no fence can be placed: %s", err)
+		r.lacks(capacity.SlurmctldSilent, fix, "slurmctld does not answer here, so no fence can be placed: %s", err)
 	}
 }
 
 // submitFilter holds the filter to be on this host, and switched on.
 func (r *run) submitFilter() {
-	const hook = "cli_filter"
-	r.runs("filter", r.Filter)
+	r.runs(string(capacity.FilterMissing), r.Filter)
 	there := false
 	on := r.cluster.SlurmSettings["CliFilterPlugins"] == "cli_filter/lua" || r.slurmConfig != nil && slices.Contains(r.slurmConfig.CliFilterPlugins, "lua")
 	for _, h := range r.Hooks {
-		if h.Name == hook {
+		if h.Name == string(capacity.ScriptMissing) {
 			r.script(h, on, true)
 			there = true
 		}
 	}
 	if !there {
-		r.fail(hook, "run this on a login node, or write slurm.conf's path into SLURM_CONF, and run `pcs-capacity hooks install`", "no folder with slurm.conf is here, and so no submit filter")
+		r.lacks(capacity.ScriptMissing, "run this on a login node, or write slurm.conf's path into SLURM_CONF, and run `pcs-capacity hooks install`", "no folder with slurm.conf is here, and so no submit filter")
 	}
 }

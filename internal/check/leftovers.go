@@ -43,6 +43,6 @@ func (r *run) leftovers(ctx context.Context) {
 		r.unread("leftover", "what the settings do not name", err)
 	}
 	for _, m := range capacity.OfLeftovers(capacity.Leftovers(made, r.settings, cluster)) {
-		r.fail("leftover", m.Fix, "%s", m.Sentence)
+		r.problem("leftover", Fail, m)
 	}
 }

@@ -149,20 +149,20 @@ func (r *run) partitions(ctx context.Context) {
 			if p.Provider == capacity.ProviderPCS {
 				fix = "run `pcs-capacity setup` for it, or take it out of the settings"
 			}
-			r.fail("partition", fix, "Slurm has no partition %s", p.Name)
+			r.problem("partition", Fail, capacity.Problemf(capacity.NoPartition, capacity.Subject{Partition: p.Name}, fix, "Slurm has no partition %s", p.Name))
 			continue
 		}
 		good := true
 		for _, m := range capacity.UnlockedGroups(p, there[at].AllowGroups) {
 			good = false
-			r.fail("groups", m.Fix, "%s", m.Sentence)
+			r.problem("groups", Fail, m)
 		}
 		for _, m := range capacity.Unlocked(p, there[at].AllowAccounts, r.slurmConfig.Accounting()) {
 			if good = false; m.Code == capacity.AccountsUnchecked && unchecked {
 				continue // of the cluster, so said once
 			}
 			unchecked = unchecked || m.Code == capacity.AccountsUnchecked
-			r.fail("accounts", m.Fix, "%s", m.Sentence)
+			r.problem("accounts", Fail, m)
 		}
 		if there[at].Nodes == "" {
 			r.warn("partition", "see `sinfo`, and PrivateData=cloud before Slurm 23.02", "partition %s has no nodes", p.Name)
