@@ -104,7 +104,7 @@ end
 
 -- Refuses a change that would get a job where it could not be submitted to: a node that is up never
 -- passes ResumeProgram. Nothing is edited, and root may change everything.
-local function check_change(change, record, uid)
+local function check_change(change, record, _, uid)
   if uid == 0 or not (change.partition or change.account or change.comment) then return slurm.SUCCESS end
   return tell(answer_in_time({
     from = "job_modify", partition = change.partition or record.partition,
@@ -114,19 +114,25 @@ local function check_change(change, record, uid)
   }))
 end
 
--- An error that leaves these functions accepts the job up to Slurm 25.11 and refuses it in 26.05. The
--- functions of a site's own script that loads this one run first, and what they refuse is refused.
-local function guarded(ours, site)
-  return function(job, ...)
-    local result = site and site(job, ...)
-    if type(result) == "number" and result ~= slurm.SUCCESS then return result end
-    local ok, status = pcall(ours, job, ...)
-    if ok then return status end
-    pcall(slurm.log_info, UNCHECKED, tostring(status))
-    pcall(slurm.log_user, UNCHECKED, tostring(status))
-    return slurm.SUCCESS
-  end
+-- An error that leaves the functions below accepts the job up to Slurm 25.11 and refuses it in 26.05. A
+-- site's own script that loads this one may have defined them: its functions run first, and what they
+-- refuse is refused.
+local site_submit, site_modify = slurm_job_submit, slurm_job_modify
+
+local function guarded(site, ours, ...)
+  local result = site and site(...)
+  if type(result) == "number" and result ~= slurm.SUCCESS then return result end
+  local ok, status = pcall(ours, ...)
+  if ok then return status end
+  pcall(slurm.log_info, UNCHECKED, tostring(status))
+  pcall(slurm.log_user, UNCHECKED, tostring(status))
+  return slurm.SUCCESS
 end
 
-slurm_job_submit = guarded(function(job) return check(job) end, slurm_job_submit)
-slurm_job_modify = guarded(function(change, record, _, uid) return check_change(change, record, uid) end, slurm_job_modify)
+function slurm_job_submit(job, partitions, uid)
+  return guarded(site_submit, check, job, partitions, uid)
+end
+
+function slurm_job_modify(change, record, partitions, uid)
+  return guarded(site_modify, check_change, change, record, partitions, uid)
+end

@@ -3,7 +3,8 @@
 -- about most jobs, in the words of pcs-capacity-filter. The filter is asked about all others: to start
 -- it takes far longer than to read this script.
 
-local PLAN, STATE_DIR = @PLAN@, @STATE_DIR@
+local PLAN = @PLAN@
+local STATE_DIR = @STATE_DIR@
 local FILTER, QUOTED_FILTER = @FILTER@, @QUOTED_FILTER@
 local MAX_PLAN, MAX_COMMENT = 256 * 1024, 1024
 local MAX_COMMAND = 100 * 1024 -- of io.popen; Linux takes 128 KB
