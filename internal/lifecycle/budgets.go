@@ -11,7 +11,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// budgets are what accounting leaves jobs over time, with what each job holds, by its name; Err
+// budgets are what accounting leaves jobs over time, with what each job holds, by its name; err
 // is why that is not known.
 type budgets struct {
 	capacity.Budgets
@@ -21,8 +21,8 @@ type budgets struct {
 
 // meteredPartitions are those of jobs whose limits would be raised and are limited in what they use
 // over time.
-func meteredPartitions(seen Seen, changes []limitChange) (partitions []string) {
-	for _, c := range changes {
+func meteredPartitions(seen Seen) (partitions []string) {
+	for _, c := range seen.limitChanges() {
 		if seen.metered(c) && !slices.Contains(partitions, c.job.Partition) {
 			partitions = append(partitions, c.job.Partition)
 		}
@@ -34,10 +34,11 @@ func (s Seen) metered(c limitChange) bool {
 	return c.raises() && s.Snap.Walls.Metered(c.job.User, c.job.Account, c.job.QOS, s.partition(c.job.Partition))
 }
 
-// readBudgets reads what jobs of partitions are left.
-func (p *pass) readBudgets(ctx context.Context, partitions []string) (b budgets) {
+// readBudgets reads what accounting leaves the jobs of partitions.
+func (p *pass) readBudgets(ctx context.Context, partitions []string) {
+	b := &p.budgets
 	if len(partitions) == 0 {
-		return b
+		return
 	}
 	if b.Budgets, b.err = p.Slurm.Budgets(ctx); b.err == nil {
 		b.held, b.err = p.Slurm.Held(ctx, partitions)
@@ -45,13 +46,12 @@ func (p *pass) readBudgets(ctx context.Context, partitions []string) (b budgets)
 	if b.err != nil {
 		p.problem(capacity.AccountingUnanswered, fmt.Errorf("%w; no time limit is raised where accounting limits what jobs use", b.err))
 	}
-	return b
 }
 
 // withinBudgets shortens raises to what accounting leaves the jobs over time, and drops those
 // for which it leaves nothing, or of which that cannot be known. What one raise takes is gone for
 // the next.
-func withinBudgets(seen Seen, changes []limitChange, left budgets) (within []limitChange, problems []capacity.Problem) {
+func withinBudgets(seen Seen, changes []limitChange) (within []limitChange, problems []capacity.Problem) {
 	var reasons []string
 	jobs := map[string][]string{}
 	because := func(reason, job string) {
@@ -60,6 +60,7 @@ func withinBudgets(seen Seen, changes []limitChange, left budgets) (within []lim
 		}
 		jobs[reason] = append(jobs[reason], job)
 	}
+	left := seen.Budgets
 	spent := left.Clone()
 	for _, c := range changes {
 		if !seen.metered(c) {

@@ -22,16 +22,17 @@ const mostEnds = 5
 // endings are what has to happen to the jobs whose fence is near: each is requeued, held or told.
 // The marks of those that are requeued are kept before, so that a pass after one that was killed
 // knows what is left to do.
-func endings(seen Seen, byNode map[string]fenced, marks, file map[string]state.Mark) []capacity.Effect {
+func endings(seen Seen) []capacity.Effect {
 	var effects []capacity.Effect
-	keep := KeepMarks{maps.Clone(marks), file}
+	byNode := seen.endingNodes()
+	keep := KeepMarks{maps.Clone(seen.Marks), seen.MarksFile}
 	requeued := map[string]bool{}
 	for _, j := range seen.Jobs {
 		f, fenced := earliestFence(j, byNode)
 		if !fenced || !j.Allocated() {
 			continue
 		}
-		mark := marks[j.Shown]
+		mark := seen.Marks[j.Shown]
 		if !j.Requeues() {
 			effects = append(effects, warning(seen, j, f, mark)...)
 			continue
@@ -159,10 +160,10 @@ func wholeLimit(next capacity.Verdict, mark state.Mark) int {
 }
 
 // unfinished is what a pass that was killed has left undone for jobs that it requeued.
-func unfinished(seen Seen, marks map[string]state.Mark) []capacity.Effect {
+func unfinished(seen Seen) []capacity.Effect {
 	var effects []capacity.Effect
 	for _, j := range seen.Jobs {
-		mark := marks[j.Shown]
+		mark := seen.Marks[j.Shown]
 		if !mark.Ending || j.State != "PENDING" {
 			continue
 		}

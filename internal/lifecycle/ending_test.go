@@ -9,17 +9,16 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// atFence is what a pass sees of jobs at a time, where KillWait is 30 s.
-func atFence(now string, jobs ...capacity.Job) Seen {
-	return Seen{Snap: oneSlot("ec2", nil), Cluster: &Cluster{KillWait: 30 * time.Second}, Jobs: jobs, Now: at(now)}
+// atFence is what a pass sees of jobs at a time: their block's fence is at 3h, KillWait is 30 s.
+func atFence(now string, onEnd capacity.OnEnd, jobs ...capacity.Job) Seen {
+	snap := oneSlot("ec2", []string{"cr-0"}, block("cr-0", "-1h", "3h40m", capacity.StateActive))
+	snap.Partitions[0].OnEnd = onEnd
+	return Seen{Snap: snap, Cluster: &Cluster{KillWait: 30 * time.Second, slots: map[string][]string{"gpu": {"gpu-1", "gpu-2"}}}, Jobs: jobs, Marks: map[string]state.Mark{}, Now: at(now)}
 }
 
 // What happens to a job whose fence is at 3h; KillWait is 30 s, so that jobs are requeued
 // at 2h58m30s.
 func TestEndings(t *testing.T) {
-	byNode := func(onEnd capacity.OnEnd) map[string]fenced {
-		return map[string]fenced{"gpu-1": {slot: "gpu", fence: at("3h"), onEnd: onEnd}}
-	}
 	job := capacity.Job{ID: 7, Shown: "7", State: "RUNNING", Nodes: []string{"gpu-1"}, Start: noon, End: at("3h"), TimeLimit: capacity.Minutes(180), Batch: true, Requeue: true}
 	with := func(change func(j *capacity.Job)) capacity.Job { j := job; change(&j); return j }
 	once := with(func(j *capacity.Job) { j.Requeue = false })
@@ -61,7 +60,9 @@ func TestEndings(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""
-			for _, e := range endings(atFence(c.now, c.job), byNode(c.onEnd), map[string]state.Mark{"7": c.mark}, nil) {
+			seen := atFence(c.now, c.onEnd, c.job)
+			seen.Marks["7"] = c.mark
+			for _, e := range endings(seen) {
 				switch e := e.(type) {
 				case RequeueJob:
 					got += e.Code()
@@ -76,7 +77,7 @@ func TestEndings(t *testing.T) {
 	}
 	// Both components of a het job are requeued by one call.
 	het := []capacity.Job{with(func(j *capacity.Job) { j.Shown = "7+0" }), with(func(j *capacity.Job) { j.Shown = "7+1" })}
-	if got := endings(atFence("2h59m", het...), byNode("requeue"), map[string]state.Mark{}, nil); len(got) != 2 || got[1].About().Job != "7+0" {
+	if got := endings(atFence("2h59m", "requeue", het...)); len(got) != 2 || got[1].About().Job != "7+0" {
 		t.Errorf("a het job: %+v", got)
 	}
 }

@@ -8,8 +8,8 @@ import (
 )
 
 // launches reports whether nodes are launched by us, so that jobs can be refused and held.
-func (p *pass) launches() bool {
-	return slices.ContainsFunc(p.snap.Partitions, func(part capacity.Partition) bool { return part.Provider == capacity.ProviderEC2 })
+func (s Seen) launches() bool {
+	return slices.ContainsFunc(s.Snap.Partitions, func(part capacity.Partition) bool { return part.Provider == capacity.ProviderEC2 })
 }
 
 // relabels is for how long after a requeue Slurm may make any hold an administrator's: when
@@ -22,10 +22,10 @@ const relabels = 10 * time.Second
 // for a moment, in which Slurm may make it an administrator's again. What an administrator
 // holds later stays so. A hold on one that administrators alone can release changes nothing that
 // Slurm shows (22.05 to 25.11): who places one clears our note as well.
-func endedHolds(seen Seen, jobs []capacity.Job) []capacity.Effect {
+func endedHolds(seen Seen) []capacity.Effect {
 	now := seen.SlurmNow()
 	var effects []capacity.Effect
-	for _, j := range jobs {
+	for _, j := range seen.left() {
 		until, rest, ours := capacity.ReadHoldNote(j.AdminComment)
 		if !ours || !j.Settled() || until.After(now) && !admitted(seen, j) {
 			continue

@@ -31,7 +31,8 @@ func TestHoldsAreLeftToTheirOwners(t *testing.T) {
 		w.slurm.now = held.Add(step.after)
 		p.now = w.slurm.now
 		j.Reason = step.reason
-		p.carryOut(t.Context(), endedHolds(p.seen(), []capacity.Job{j.Job}))
+		p.jobs = []capacity.Job{j.Job}
+		p.carryOut(t.Context(), endedHolds(p.seen()))
 		if _, _, ours := capacity.ReadHoldNote(j.AdminComment); ours != step.ours || j.AdminHeld() == step.own {
 			t.Errorf("after %s: our note: %v, an administrator's: %v", step.after, ours, j.AdminHeld())
 		}
@@ -43,7 +44,8 @@ func TestHoldsAreLeftToTheirOwners(t *testing.T) {
 	early := w.slurm.submit(modelJob{Job: capacity.Job{Partition: "elsewhere", AdminComment: capacity.HoldNote(w.slurm.now.Add(time.Hour), "refused 3 times")}})
 	early.Held, early.Reason, early.Eligible = true, "JobHeldUser", w.slurm.now.Add(-time.Second)
 	for i, want := range []bool{true, false} {
-		p.carryOut(t.Context(), endedHolds(p.seen(), []capacity.Job{early.Job}))
+		p.jobs = []capacity.Job{early.Job}
+		p.carryOut(t.Context(), endedHolds(p.seen()))
 		if _, _, ours := capacity.ReadHoldNote(early.AdminComment); ours != want {
 			t.Errorf("changed, pass %d: our note: %v", i+1, ours)
 		}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
-	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
 // interruptionNotice is how long an instance of an interruptible reservation goes on after EC2
@@ -48,22 +47,22 @@ func (p *pass) interrupt(ctx context.Context, ids []string) error {
 		return err
 	}
 	p.cluster.assign(p.Settings)
-	byNode := map[string]fenced{}
+	p.takenBack = map[string]fenced{}
 	for _, i := range found {
 		if name := p.nodeOf(i); name != "" {
 			part, _, slot, _ := p.Settings.PlaceOf(name)
-			byNode[name] = fenced{slot: slot, reservation: i.ReservationID, onEnd: part.OnEnd, fence: p.now}
+			p.takenBack[name] = fenced{slot: slot, reservation: i.ReservationID, onEnd: part.OnEnd, fence: p.now}
 		}
 	}
-	if len(byNode) == 0 {
+	if len(p.takenBack) == 0 {
 		return nil
 	}
-	seen := p.seen()
-	if seen.Jobs, _, err = p.Slurm.Jobs(ctx, nil, nil); err != nil {
+	if p.jobs, _, err = p.Slurm.Jobs(ctx, nil, nil); err != nil {
 		return fmt.Errorf("reading Slurm's jobs: %w", err)
 	}
-	file := p.readMarks()
-	p.carryOut(ctx, interruptions(seen, byNode, seen.trusted(byNode, file)))
+	p.readMarks()
+	p.marks = trusted(p.seen())
+	p.carryOut(ctx, interruptions(p.seen()))
 	return nil
 }
 
@@ -78,10 +77,10 @@ func (p *pass) nodeOf(i capacity.Instance) string {
 	return ""
 }
 
-// interruptions get jobs off the nodes that EC2 takes back, which are the keys of byNode, and power
-// those down. All of its jobs are told: what ends with its nodes in the AdminComment as well, where
+// interruptions get jobs off the nodes that EC2 takes back, and power those down. All of its jobs are told: what ends with its nodes in the AdminComment as well, where
 // explain reads it.
-func interruptions(seen Seen, byNode map[string]fenced, marks map[string]state.Mark) []capacity.Effect {
+func interruptions(seen Seen) []capacity.Effect {
+	byNode := seen.TakenBack
 	var effects []capacity.Effect
 	requeued := map[string]bool{}
 	for _, j := range seen.Jobs {
@@ -92,7 +91,7 @@ func interruptions(seen Seen, byNode map[string]fenced, marks map[string]state.M
 		nodes := slices.DeleteFunc(slices.Clone(j.Nodes), func(n string) bool { _, ok := byNode[n]; return !ok })
 		why := fmt.Sprintf("EC2 takes %s of reservation %s back within %s", hostlist.Compress(nodes), f.reservation, interruptionNotice)
 		tell := TellJob{Slot: f.slot, Job: j.Shown, That: "EC2 takes its nodes back", Deaf: !j.Running()}
-		onEnd := f.atEnd(j, marks[j.Shown])
+		onEnd := f.atEnd(j, seen.Marks[j.Shown])
 		if !j.Requeues() || onEnd == capacity.StopAtEnd {
 			ends := "; this job ends then: save your work"
 			if !j.Requeues() {

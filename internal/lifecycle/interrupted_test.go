@@ -68,8 +68,9 @@ func TestInterruptedJobs(t *testing.T) {
 				c.change(&j.Job)
 			}
 			p := pass{snap: &capacity.Snapshot{}, now: noon, jobs: []capacity.Job{j.Job}, cluster: &Cluster{},
-				Sources: Sources{Slurm: s, State: state.Dir(t.TempDir()), MachineTime: func() time.Time { return noon }}}
-			effects := interruptions(p.seen(), map[string]fenced{"solo-1": {slot: "solo", reservation: "cr-1", onEnd: c.onEnd, fence: noon}}, nil)
+				takenBack: map[string]fenced{"solo-1": {slot: "solo", reservation: "cr-1", onEnd: c.onEnd, fence: noon}},
+				Sources:   Sources{Slurm: s, State: state.Dir(t.TempDir()), MachineTime: func() time.Time { return noon }}}
+			effects := interruptions(p.seen())
 			holds := 0
 			for _, e := range effects {
 				if e, requeued := e.(InterruptJob); requeued && e.Hold {

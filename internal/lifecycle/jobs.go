@@ -15,11 +15,8 @@ import (
 // changeJobs does what a pass has to do with jobs, which it reads once: what a pass before left
 // undone, endings at the fence, time limits, and what owners have to know.
 func (p *pass) changeJobs(ctx context.Context) {
-	seen := p.seen()
-	byNode := fencedNodes(seen)
-	ends := func(r capacity.Reservation) bool { return !r.End.IsZero() }
-	if len(byNode) == 0 && !p.launches() && !slices.ContainsFunc(p.snap.Reservations, ends) {
-		return // no job can be too long, and none is held by us
+	if !mayChangeJobs(p.seen()) {
+		return
 	}
 	if err := p.readJobs(ctx); err != nil {
 		err = fmt.Errorf("reading Slurm's jobs: %w", err)
@@ -27,29 +24,30 @@ func (p *pass) changeJobs(ctx context.Context) {
 		p.fail(err)
 		return
 	}
-	file := p.readMarks()
-	seen = p.seen()
-	marks := seen.trusted(byNode, file)
-	marks = learn(marks, p.carryOut(ctx, unfinished(seen, marks)))
-	ended := p.carryOut(ctx, endings(seen, byNode, marks, file))
-	marks = learn(marks, ended)
-	p.carryOut(ctx, []capacity.Effect{KeepMarks{marks, kept(file, ended)}})
+	p.readMarks()
+	p.marks = trusted(p.seen())
+	p.learnJobs(p.carryOut(ctx, unfinished(p.seen())))
+	p.learnJobs(p.carryOut(ctx, endings(p.seen())))
+	p.learnJobs(p.carryOut(ctx, keepMarks(p.seen())))
+	p.readBudgets(ctx, meteredPartitions(p.seen()))
+	p.decide(ctx, limits)
+	p.carryOut(ctx, waiting(p.seen()))
+	p.carryOut(ctx, endedHolds(p.seen()))
+}
 
-	off := offNodes(ended)
-	jobs := p.jobs
-	if len(p.elsewhere) > 0 { // they may be many
-		jobs = slices.Concat(jobs, p.elsewhere)
+// mayChangeJobs reports whether a job can be too long, or held by us.
+func mayChangeJobs(seen Seen) bool {
+	return len(fencedNodes(seen)) > 0 || seen.launches() ||
+		slices.ContainsFunc(seen.Snap.Reservations, func(r capacity.Reservation) bool { return !r.End.IsZero() })
+}
+
+// left are all jobs that this pass has not taken off their nodes.
+func (s Seen) left() []capacity.Job {
+	jobs := s.Jobs
+	if len(s.Elsewhere) > 0 { // they may be many
+		jobs = slices.Concat(jobs, s.Elsewhere)
 	}
-	jobs = without(jobs, func(j capacity.Job) bool { return off[j.Shown] })
-	changes := limitChanges(jobs, byNode, withinWalls(seen, jobs, marks), seen.SlurmNow())
-	limits, problems := limits(seen, changes, p.readBudgets(ctx, meteredPartitions(seen, changes)))
-	p.snap.Add(problems...)
-	p.carryOut(ctx, limits)
-	if !seen.NoAWS {
-		lacking := unfits(seen, jobs)
-		p.carryOut(ctx, slices.Concat(missingLimits(lacking), waiting(seen, jobs, lacking)))
-	}
-	p.carryOut(ctx, endedHolds(seen, jobs))
+	return without(jobs, func(j capacity.Job) bool { return s.Off[j.Shown] })
 }
 
 // everywhere is every how many passes Watch looks at the jobs of all partitions.

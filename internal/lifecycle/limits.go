@@ -28,6 +28,15 @@ type fenced struct {
 	onEnd       capacity.OnEnd
 }
 
+// endingNodes are the nodes that jobs lose at a time: those that EC2 takes back now, or else those
+// of slots with a fence.
+func (s Seen) endingNodes() map[string]fenced {
+	if s.TakenBack != nil {
+		return s.TakenBack
+	}
+	return fencedNodes(s)
+}
+
 // fencedNodes names the fenced slot of each node that has one.
 func fencedNodes(seen Seen) map[string]fenced {
 	byNode := map[string]fenced{}
@@ -122,12 +131,18 @@ func earliestFence(j capacity.Job, byNode map[string]fenced) (fenced, bool) {
 	return first, found
 }
 
-// limits are the changes as effects, within what accounting leaves.
-func limits(seen Seen, changes []limitChange, left budgets) ([]capacity.Effect, []capacity.Problem) {
-	within, problems := withinBudgets(seen, changes, left)
+// limits are the time limits that running jobs get.
+func limits(seen Seen) ([]capacity.Effect, []capacity.Problem) {
+	changes, problems := withinBudgets(seen, seen.limitChanges())
 	var effects []capacity.Effect
-	for _, c := range within {
+	for _, c := range changes {
 		effects = append(effects, SetLimit{Slot: c.slot, Job: c.job.Shown, From: c.job.TimeLimit, Minutes: c.minutes, By: c.by, Fence: c.fence.Add(-seen.ToSlurm)})
 	}
 	return effects, problems
+}
+
+// limitChanges are the limits before accounting is asked what it leaves over time.
+func (s Seen) limitChanges() []limitChange {
+	jobs := s.left()
+	return limitChanges(jobs, s.endingNodes(), withinWalls(s, jobs), s.SlurmNow())
 }

@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -63,28 +64,31 @@ func markKey(shown string) string {
 }
 
 // readMarks reads what the last pass knew.
-func (p *pass) readMarks() map[string]state.Mark {
-	file, err := p.State.Marks()
-	if err != nil {
+func (p *pass) readMarks() {
+	var err error
+	if p.marksFile, err = p.State.Marks(); err != nil {
 		p.problem(capacity.StateFile, err)
 	}
-	return file
 }
 
 // trusted are the marks that count now, of jobs that a pass may change: those in partitions of
-// ours, and those on nodes that we fence. before are those of the last pass.
-func (s Seen) trusted(byNode map[string]fenced, before map[string]state.Mark) map[string]state.Mark {
-	return trustedMarks(without(s.Jobs, func(j capacity.Job) bool {
-		if _, onOurs := earliestFence(j, byNode); onOurs {
-			return false
-		}
-		for name := range strings.SplitSeq(j.Partition, ",") {
-			if _, ours := s.Snap.Partition(name); ours {
-				return false
-			}
-		}
-		return true
-	}), before)
+// ours, and those on nodes that lose theirs.
+func trusted(seen Seen) map[string]state.Mark {
+	byNode := seen.endingNodes()
+	return trustedMarks(without(seen.Jobs, func(j capacity.Job) bool {
+		_, ends := earliestFence(j, byNode)
+		return !ends && !slices.ContainsFunc(j.Partitions(), func(name string) bool { _, ours := seen.Snap.Partition(name); return ours })
+	}), seen.MarksFile)
+}
+
+// keepMarks keeps what counts now for the next pass.
+func keepMarks(seen Seen) []capacity.Effect {
+	return []capacity.Effect{KeepMarks{seen.Marks, seen.MarksFile}}
+}
+
+// learnJobs takes over what came of changes to jobs.
+func (p *pass) learnJobs(results []Result) {
+	p.marks, p.marksFile, p.off = learn(p.marks, results), kept(p.marksFile, results), offNodes(p.off, results)
 }
 
 // learn is what is known of jobs after changes to them.
@@ -130,10 +134,13 @@ func kept(file map[string]state.Mark, results []Result) map[string]state.Mark {
 }
 
 // offNodes are the jobs that were taken off their nodes.
-func offNodes(results []Result) map[string]bool {
-	off := map[string]bool{}
+func offNodes(before map[string]bool, results []Result) map[string]bool {
+	off := maps.Clone(before)
 	for _, r := range results {
 		if e, requeued := r.Effect.(RequeueJob); requeued && r.Err == nil {
+			if off == nil {
+				off = map[string]bool{}
+			}
 			off[e.Job.Shown] = true
 		}
 	}
@@ -142,8 +149,8 @@ func offNodes(results []Result) map[string]bool {
 
 // withinWalls are marks by which no limit is raised past what accounting would have let the job
 // have.
-func withinWalls(seen Seen, jobs []capacity.Job, marks map[string]state.Mark) map[string]state.Mark {
-	marks = maps.Clone(marks)
+func withinWalls(seen Seen, jobs []capacity.Job) map[string]state.Mark {
+	marks := maps.Clone(seen.Marks)
 	for _, j := range jobs {
 		m := marks[j.Shown]
 		if !m.Fit {

@@ -24,10 +24,9 @@ func TestMarksStayWithinAccounting(t *testing.T) {
 		job("4", "gpu", "long", "time=fit"), job("5", "cpu", "short", "time=fit"), unbounded, job("7", "gpu", "short", "time=fit:60"),
 	}
 	p.jobs = jobs
-	seen := p.seen()
-	now := seen.trusted(nil, nil)
-	p.carryOut(t.Context(), []capacity.Effect{KeepMarks{now, nil}})
-	now = withinWalls(seen, jobs, now)
+	p.marks = trusted(p.seen())
+	p.carryOut(t.Context(), keepMarks(p.seen()))
+	now := withinWalls(p.seen(), jobs)
 	want := map[string]state.Mark{"1": {Fit: true, UpTo: 60}, "2": {Fit: true, UpTo: 60}, "3": {Fit: true, UpTo: 30}, "4": {Fit: true}, "6": {Fit: true, UpTo: 60}, "7": {Fit: true, UpTo: 60}}
 	if diff := cmp.Diff(want, now); diff != "" || len(p.snap.Problems) > 0 {
 		t.Errorf("%s\nproblems: %q", diff, p.snap.Problems)
@@ -47,10 +46,10 @@ func TestMarksWithoutAState(t *testing.T) {
 	}
 	p := &pass{Sources: Sources{State: state.Dir(dir + "/state")}, snap: oneSlot("ec2", nil)}
 	p.jobs = []capacity.Job{{Shown: "1", State: "PENDING", Partition: "gpu", Comment: "time=fit", TimeMin: capacity.Minutes(10)}}
-	file := p.readMarks()
-	got := p.seen().trusted(nil, file)
-	p.carryOut(t.Context(), []capacity.Effect{KeepMarks{got, file}})
-	if !got["1"].Fit || len(p.snap.Problems) != 2 {
-		t.Errorf("%+v, problems %q", got, p.snap.Problems)
+	p.readMarks()
+	p.marks = trusted(p.seen())
+	p.carryOut(t.Context(), keepMarks(p.seen()))
+	if !p.marks["1"].Fit || len(p.snap.Problems) != 2 {
+		t.Errorf("%+v, problems %q", p.marks, p.snap.Problems)
 	}
 }

@@ -154,8 +154,12 @@ type pass struct {
 	// those that EC2 has not described for so long that they are over.
 	guarded map[string]capacity.Reservation
 	gone    map[string]bool
-	// begun: marks were written while jobs were requeued.
-	begun bool
+	// marks are what counts of jobs, marksFile what the next pass would read; off are the jobs that
+	// this pass has taken off their nodes.
+	marks, marksFile map[string]state.Mark
+	off              map[string]bool
+	takenBack        map[string]fenced // see Seen
+	budgets          budgets
 
 	done   []Done
 	failed []error

@@ -31,14 +31,14 @@ type unfit struct {
 // unfits finds the pending jobs that are too long because nobody gave them a limit of their own,
 // the default of a partition being none. A job is left alone if it has a limit of its own, or
 // if it can start.
-func unfits(seen Seen, jobs []capacity.Job) []unfit {
+func unfits(seen Seen) []unfit {
 	snap, now := seen.Snap, seen.Now
 	defaults := map[string]capacity.Limit{}
 	for _, part := range seen.Cluster.Partitions {
 		defaults[part.Name] = part.DefaultTime
 	}
 	var all []unfit
-	for _, j := range jobs {
+	for _, j := range seen.left() {
 		if j.State != "PENDING" {
 			continue
 		}
@@ -107,9 +107,9 @@ func fitNote(says, why string) string {
 
 // missingLimits gives the jobs that lack a limit one, and tells the owners of those that can have
 // none. What is more than one pass sees to, a later one does.
-func missingLimits(all []unfit) []capacity.Effect {
+func missingLimits(lacking []unfit) []capacity.Effect {
 	var fits, tells []capacity.Effect
-	for _, u := range all {
+	for _, u := range lacking {
 		if u.why == "" {
 			fits = append(fits, FitJob{Job: u.job.Shown, Edits: u.edits, Says: u.job.AdminComment})
 		} else if text := fitNote(u.job.AdminComment, u.why); text != "" {

@@ -71,7 +71,7 @@ func TestUnfits(t *testing.T) {
 				j.Partition = "gpu"
 			}
 			cluster := &Cluster{Partitions: []Partition{{Name: "gpu", DefaultTime: capacity.Minutes(5 * 1440)}, {Name: "cpu", DefaultTime: capacity.NoLimit}}}
-			got := unfits(Seen{Snap: s, Cluster: cluster, Now: now}, []capacity.Job{j})
+			got := unfits(Seen{Snap: s, Cluster: cluster, Now: now, Jobs: []capacity.Job{j}})
 			switch want := test.edits != (capacity.Edits{}) || test.never != ""; {
 			case len(got) == 0 && !want:
 			case len(got) != 1 || !want || got[0].edits != test.edits || !strings.Contains(got[0].why, test.never) || (got[0].why == "") != (test.never == ""):
@@ -90,7 +90,8 @@ func TestUnfitsLooksAtEveryJob(t *testing.T) {
 		return capacity.Job{Shown: shown, State: state, Partition: "gpu", TimeLimit: limit}
 	}
 	seen := Seen{Snap: snap, Cluster: &Cluster{Partitions: []Partition{{Name: "gpu", DefaultTime: capacity.Minutes(10)}}}, Now: noon}
-	got := unfits(seen, []capacity.Job{job("1", "RUNNING", capacity.NoLimit), job("2", "PENDING", capacity.Minutes(10)), job("3", "PENDING", capacity.NoLimit), job("4", "PENDING", capacity.NoLimit)})
+	seen.Jobs = []capacity.Job{job("1", "RUNNING", capacity.NoLimit), job("2", "PENDING", capacity.Minutes(10)), job("3", "PENDING", capacity.NoLimit), job("4", "PENDING", capacity.NoLimit)}
+	got := unfits(seen)
 	if len(got) != 2 || got[0].job.Shown != "3" || got[1].job.Shown != "4" {
 		t.Errorf("%+v", got)
 	}

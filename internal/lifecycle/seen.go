@@ -20,9 +20,17 @@ type Seen struct {
 	// Cluster is nil if Slurm did not answer; NoAWS: some question to AWS was not answered.
 	Cluster *Cluster
 	NoAWS   bool
-	// Jobs are those of our partitions and nodes; nil if they were not read.
-	// Ended are those that ended in the last minutes.
-	Jobs, Ended []capacity.Job
+	// Jobs are those of our partitions and nodes; nil if they were not read. Elsewhere are those of
+	// other partitions that bear a word of ours, Ended those that ended in the last minutes.
+	Jobs, Elsewhere, Ended []capacity.Job
+	// Marks are what counts of jobs, MarksFile what the next pass would read: see marks.go. Off are
+	// the jobs that this pass has taken off their nodes.
+	Marks, MarksFile map[string]state.Mark
+	Off              map[string]bool
+	// TakenBack are the nodes whose instances EC2 takes back now; nil in a pass.
+	TakenBack map[string]fenced
+	// Budgets are what accounting leaves jobs whose limits could be raised.
+	Budgets budgets
 	// OrphansSeen: the orphans of the snapshot are those of this pass.
 	OrphansSeen bool
 	// Misplaced are the nodes whose Prologs found another instance than they should be.
@@ -65,7 +73,8 @@ func (s Seen) slots() []slotView { return views(s.Snap, s.Now) }
 // seen is what the decisions of a pass get.
 func (p *pass) seen() Seen {
 	return Seen{Settings: p.Settings, Owner: p.Owner, TakeOver: p.TakeOver, Old: p.old, Snap: p.snap, Cluster: p.cluster, NoAWS: p.awsErr != nil,
-		Jobs: p.jobs, Ended: p.ended, LastSample: p.lastSample, Poll: p.Poll, OrphansSeen: p.orphansSeen, Misplaced: p.misplaced, Rolling: p.rolling, Instances: p.instances,
+		Jobs: p.jobs, Elsewhere: p.elsewhere, Off: p.off, Marks: p.marks, MarksFile: p.marksFile, TakenBack: p.takenBack, Budgets: p.budgets,
+		Ended: p.ended, LastSample: p.lastSample, Poll: p.Poll, OrphansSeen: p.orphansSeen, Misplaced: p.misplaced, Rolling: p.rolling, Instances: p.instances,
 		Guarded: p.guarded, Gone: p.gone, Checks: p.checks, Health: p.health,
 		Now: p.now, ToSlurm: -p.snap.ClockOffset.Duration, dir: p.State}
 }

@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -98,15 +99,25 @@ func (w *waiter) note(j capacity.Job) string {
 	return want
 }
 
-// waiting tells the owners of waiting jobs, each once, but for those that lack a limit.
-func waiting(seen Seen, jobs []capacity.Job, lacking []unfit) []capacity.Effect {
+// waiting sees to jobs that wait and could not start as they are: what lacks a limit gets one, and
+// owners are told of the rest. Without AWS nobody knows what could start.
+func waiting(seen Seen) []capacity.Effect {
+	if seen.NoAWS {
+		return nil
+	}
+	lacking := unfits(seen)
+	return slices.Concat(missingLimits(lacking), tellWaiting(seen, lacking))
+}
+
+// tellWaiting tells the owners of waiting jobs, each once, but for those that lack a limit.
+func tellWaiting(seen Seen, lacking []unfit) []capacity.Effect {
 	lacks := map[string]bool{}
 	for _, u := range lacking {
 		lacks[u.job.Shown] = true
 	}
 	w := waiter{seen.Snap, seen.Now, map[alike]string{}}
 	var effects []capacity.Effect
-	for _, j := range jobs {
+	for _, j := range seen.left() {
 		text := ""
 		if !lacks[j.Shown] {
 			text = w.note(j)
