@@ -185,7 +185,8 @@ type Meaning struct {
 	Text, Do, Example string
 	// More is a section of docs/; "" for none.
 	More string
-	// Slurm is the constant of Slurm's with which job_submit.lua refuses a job.
+	// Slurm is the constant of Slurm's with which job_submit.lua refuses a job; "" where the filter
+	// refuses none.
 	Slurm string
 }
 
@@ -240,8 +241,7 @@ var Codes = []Meaning{
 	{Code: ReservationNotKnown, Where: AtSubmission | AtLaunch | AtPass, Severity: Admin,
 		Text:    "EC2 does not describe a reservation of the settings: the id or the region is wrong, or it is not shared with this account.",
 		Do:      "Check its id and the region, and whether its owner still shares it; correct `capacity_reservation_ids`.",
-		Example: "EC2 does not describe reservation cr-0: InvalidCapacityReservationId.NotFound; check its id and the region",
-		Slurm:   "ERROR"},
+		Example: "EC2 does not describe reservation cr-0: InvalidCapacityReservationId.NotFound; check its id and the region"},
 	{Code: NotOpen, Where: AtLaunch, Severity: Note,
 		Text:    "The reservation is not active: not yet, no longer, or another one has its slot.",
 		Do:      "Wait: the job starts when the reservation opens or gets its turn. If it has ended, see `no-reservation`.",
