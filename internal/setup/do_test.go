@@ -1,0 +1,140 @@
+package setup
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+)
+
+// slotsNow is a Slurm with one slot, and a list of what it was told.
+type slotsNow struct {
+	slot SlurmSlot
+	told []string
+}
+
+func (s *slotsNow) Slots(_ context.Context, _ string, nodes map[string][]string) (map[string]SlurmSlot, int, error) {
+	found := map[string]SlurmSlot{}
+	for name := range nodes {
+		found[name] = s.slot
+	}
+	return found, 0, nil
+}
+
+func (s *slotsNow) Drain(_ context.Context, nodes []string, reason string) error {
+	s.told = append(s.told, "drain "+strings.Join(nodes, ",")+": "+reason)
+	return nil
+}
+
+func (s *slotsNow) DeleteReservation(_ context.Context, name string) error {
+	s.told = append(s.told, "delete "+name)
+	return nil
+}
+
+// TestEffectsOnFiles carries out the effects on settings, and those on Slurm that go with them: what
+// has changed since the plan was made is left as it is.
+func TestEffectsOnFiles(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "etc", "config.toml")
+	file := config.PartitionPath(path, "gpu")
+	group := config.NodeGroup{Name: "gpu", InstanceType: "p5.48xlarge", SubnetIDs: []string{subnet}, PurchaseOption: capacity.CapacityBlock, ReservationIDs: []string{now1}, MaxNodes: 4}
+	part := config.NewPartition("gpu", capacity.ProviderPCS, group)
+	slurm := &slotsNow{slot: SlurmSlot{Nodes: []string{"gpu-a-1"}}}
+	s := Setup{Slurm: slurm}
+	do := func(e Effect) error {
+		t.Helper()
+		_, err := s.do(t.Context(), e)
+		return err
+	}
+	settings := func() *config.Config {
+		t.Helper()
+		c, err := config.Load(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	has := func() config.Partition {
+		t.Helper()
+		p, _ := settings().Partition("gpu")
+		return p
+	}
+	write := WriteSettings{Step: Step{Action: Create}, Path: path, Region: "us-east-2", Cluster: ourMark}
+	for range 2 { // the second finds the file of the first
+		if err := do(write); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other := write
+	other.Cluster = "other"
+	if err := do(other); !errors.Is(err, errChanged) || settings().Cluster != ourMark {
+		t.Errorf("settings of another cluster: %v", err)
+	}
+
+	create := WritePartition{Step: Step{Name: file, Action: Create}, Config: path, Partition: part}
+	if err := do(create); err != nil || !slices.Equal(has().NodeGroups[0].ReservationIDs, []string{now1}) {
+		t.Fatal(err)
+	}
+	if err := do(create); !errors.Is(err, errChanged) {
+		t.Errorf("a partition that has come meanwhile: %v", err)
+	}
+	was := has()
+	bigger := WritePartition{Step: Step{Name: file, Action: Update}, Config: path, Was: &was, Partition: was}
+	bigger.Partition.NodeGroups = []config.NodeGroup{group}
+	bigger.Partition.NodeGroups[0].MaxNodes = 8
+	if err := do(bigger); err != nil || has().NodeGroups[0].MaxNodes != 8 {
+		t.Errorf("an update: %v", err)
+	}
+	if err := do(bigger); !errors.Is(err, errChanged) {
+		t.Errorf("an update of what has changed meanwhile: %v", err)
+	}
+
+	// Of the fences, those go that are there now.
+	slurm.slot.Reservations = []string{"fence-1", "fence-2"}
+	dir := filepath.Join(t.TempDir(), "state")
+	if err := state.Dir(dir).Create(); err != nil {
+		t.Fatal(err)
+	}
+	stale := Forget{StateDir: dir, Config: path, Was: was, Queue: "gpu", Slots: []SlotNodes{{Name: "gpu-a"}}}
+	if err := do(stale); !errors.Is(err, errChanged) || len(slurm.told) > 0 || len(has().NodeGroups) != 1 {
+		t.Errorf("settings that have changed meanwhile: %v, told %v", err, slurm.told)
+	}
+	fresh := stale
+	fresh.Was = has()
+	unlock, err := state.Dir(dir).Lock(t.Context(), state.PassLock, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.do(ctx, fresh); err == nil || len(has().NodeGroups) != 1 || len(slurm.told) > 0 {
+		t.Errorf("beside a pass of sync: %v, told %v", err, slurm.told)
+	}
+	unlock()
+	for range 2 { // the second finds nothing but fences
+		if err := do(fresh); err != nil || !slices.Equal(slurm.told, []string{"delete fence-1", "delete fence-2"}) {
+			t.Errorf("%v, told %v", err, slurm.told)
+		}
+		if _, err := os.Stat(file); !os.IsNotExist(err) {
+			t.Errorf("the file stays: %v", err)
+		}
+		slurm.told = nil
+	}
+
+	// Jobs that start before the nodes are drained keep all that follows from being done.
+	drain := DrainNodes{Queue: "gpu", Slots: []SlotNodes{{"gpu-a", []string{"gpu-a-1"}}}}
+	slurm.slot.Jobs = []string{"12"}
+	if err := do(drain); !errors.Is(err, ErrJobsRun) || !strings.Contains(err.Error(), "12 started on gpu-a meanwhile") || !slices.Equal(slurm.told, []string{"drain gpu-a-1: pcs-capacity teardown"}) {
+		t.Errorf("%v, told %v", err, slurm.told)
+	}
+	drain.Force = true
+	if err := do(drain); err != nil {
+		t.Errorf("by force: %v", err)
+	}
+}
