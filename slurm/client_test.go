@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
@@ -49,7 +50,7 @@ func TestUserEnvironment(t *testing.T) {
 		t.Errorf("Jobs: %+v, %v", jobs, err)
 	}
 	now := time.Now().Truncate(time.Second)
-	check(t, client.CreateReservation(deadline(t), slurm.Reservation{Name: "r", Nodes: "gpu-1", Start: now.Add(time.Hour), End: now.Add(2 * time.Hour), Users: []string{"root"}}))
+	check(t, client.CreateReservation(deadline(t), capacity.SlurmReservation{Name: "r", Nodes: []string{"gpu-1"}, Start: now.Add(time.Hour), End: now.Add(2 * time.Hour), Users: []string{"root"}}))
 	if have := reservation(t, client, "r"); !have.Start.Equal(now.Add(time.Hour)) || !have.End.Equal(now.Add(2*time.Hour)) {
 		t.Errorf("%+v", have)
 	}

@@ -74,10 +74,10 @@ func FuzzScontrol(f *testing.F) {
 			}
 		}
 		_, _ = parseReservations([]byte(text))
-		flags, err := parseNodeFlags([]byte(text))
-		for name := range flags {
-			if err != nil || checkName("node", name) != nil {
-				t.Errorf("%q, %v", name, err)
+		states, err := parseNodeStates([]byte(text))
+		for _, n := range states {
+			if err != nil || checkName("node", n.Name) != nil {
+				t.Errorf("%q, %v", n.Name, err)
 			}
 		}
 	})

@@ -53,7 +53,7 @@ var plainFields = []plainField{
 	{"EndTime", func(j *capacity.Job, text string) error {
 		if text == "NONE" { // it has no limit: Slurm counts a year
 			if !j.Start.IsZero() {
-				j.End = j.Start.Add(infiniteDuration)
+				j.End = j.Start.Add(capacity.SlurmInfinite)
 			}
 			return nil
 		}

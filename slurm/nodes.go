@@ -11,55 +11,15 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
-
-// Node is a node as slurmctld knows it.
-type Node struct {
-	Name       string
-	State      string   // base state: IDLE, MIXED, ALLOCATED, DOWN, …
-	StateFlags []string // CLOUD, POWERED_DOWN, POWERING_UP, DRAIN, MAINTENANCE, …
-	Address    string   // NodeAddr: where slurmctld finds its slurmd
-	HostName   string   // NodeHostName
-	Features   []string // available, not only active
-	Partitions []string
-	Reason     string // without the "[who@when]" that Slurm adds
-	InstanceID string // of the cloud; "" where nobody told Slurm
-	CPUs       int
-	Memory     int // RealMemory, in MB
-	GPUs       int // of any type
-}
-
-// Has is true when the node's state has this flag, such as POWERED_DOWN.
-func (n Node) Has(flag string) bool { return slices.Contains(n.StateFlags, flag) }
-
-// PoweredDown is true for a cloud node that has no instance and none on its
-// way: it is off, and not yet being resumed.
-func (n Node) PoweredDown() bool {
-	return n.Has("POWERED_DOWN") && !n.PoweringUp()
-}
-
-// PoweringUp is true for a cloud node that is being resumed and has not registered yet.
-func (n Node) PoweringUp() bool { return n.Has("POWERING_UP") || n.Has("POWER_UP") }
-
-// PoweringDown is true for a cloud node on its way to being powered down.
-func (n Node) PoweringDown() bool { return n.Has("POWERING_DOWN") || n.Has("POWER_DOWN") }
-
-// GivenUp is true for a node that did not boot within ResumeTimeout: slurmctld has called
-// ResumeFailProgram for it and uses it no more until someone changes its state.
-func (n Node) GivenUp() bool {
-	return n.State == "DOWN" && n.PoweredDown() && !n.PoweringDown()
-}
-
-// Busy is true for a node that runs a job, or is still cleaning up after one.
-func (n Node) Busy() bool {
-	return n.State == "ALLOCATED" || n.State == "MIXED" || n.Has("COMPLETING")
-}
 
 // Nodes returns the named nodes, or without names all nodes of the cluster, also those that
 // sinfo hides. Names that Slurm does not know are left out. It asks
 // scontrol: sinfo 22.05 can show a base state that is minutes old. Slurm 22.05
 // leaves powered-down cloud nodes out unless slurm.conf has PrivateData=cloud.
-func (c *Client) Nodes(ctx context.Context, names ...string) ([]Node, error) {
+func (c *Client) Nodes(ctx context.Context, names ...string) ([]capacity.Node, error) {
 	args := []string{"--all", "--oneliner", "show", "node"}
 	if len(names) > 0 {
 		list, err := nodeArgument(names)
@@ -71,7 +31,7 @@ func (c *Client) Nodes(ctx context.Context, names ...string) ([]Node, error) {
 	out, err := c.run(ctx, "scontrol", args...)
 	if errors.Is(err, ErrNoNode) && len(names) > 0 { // it may show nothing of the others then
 		all, err := c.Nodes(ctx)
-		return slices.DeleteFunc(all, func(n Node) bool { return !slices.Contains(names, n.Name) }), err
+		return slices.DeleteFunc(all, func(n capacity.Node) bool { return !slices.Contains(names, n.Name) }), err
 	}
 	if err != nil {
 		return nil, fmt.Errorf("listing nodes: %w", err)
@@ -85,49 +45,50 @@ func (c *Client) Nodes(ctx context.Context, names ...string) ([]Node, error) {
 // noNodes is what scontrol says where there are none.
 const noNodes = "No nodes in the system"
 
-// NodeFlags returns the StateFlags of the named nodes, and leaves out what Nodes leaves out. It
-// is for who cannot wait for Nodes: of a thousand nodes in one state sinfo prints one line, and
-// scontrol 600 KB. Only those that sinfo does not have, being in no partition, are asked of
-// scontrol.
-func (c *Client) NodeFlags(ctx context.Context, names ...string) (map[string][]string, error) {
+// NodeStates returns the named nodes with nothing but Name and State, and leaves out what Nodes
+// leaves out. It is for who cannot wait for Nodes: of a thousand nodes in one state sinfo prints
+// one line, and scontrol 600 KB. Only those that sinfo does not have, being in no partition, are
+// asked of scontrol.
+func (c *Client) NodeStates(ctx context.Context, names ...string) ([]capacity.Node, error) {
 	list, err := nodeArgument(names)
 	if err != nil {
 		return nil, fmt.Errorf("asking for the states of nodes: %w", err)
 	}
-	out, err := c.run(ctx, "sinfo", "--all", "--noheader", "--nodes="+list, "--Format="+nodeFlagsFormat)
+	out, err := c.run(ctx, "sinfo", "--all", "--noheader", "--nodes="+list, "--Format="+nodeStatesFormat)
 	if errors.Is(err, ErrNoNode) { // it is the only one
 		out, err = nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("asking for the states of nodes: %w", err)
 	}
-	flags, err := parseNodeFlags(out)
+	nodes, err := parseNodeStates(out)
 	if err != nil {
 		return nil, fmt.Errorf("asking for the states of nodes: %w", err)
 	}
-	var others []string
-	for _, name := range names {
-		if _, found := flags[name]; !found {
-			others = append(others, name)
-		}
-	}
-	if len(others) == 0 {
-		return flags, nil
-	}
-	nodes, err := c.Nodes(ctx, others...)
+	found := map[string]bool{}
 	for _, n := range nodes {
-		flags[n.Name] = n.StateFlags
+		found[n.Name] = true
 	}
-	return flags, err
+	others := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return found[name] })
+	if len(others) == 0 {
+		return nodes, nil
+	}
+	more, err := c.Nodes(ctx, others...)
+	for _, n := range more {
+		nodes = append(nodes, capacity.Node{Name: n.Name, State: n.State})
+	}
+	return nodes, err
 }
 
-// nodeFlagsFormat has what no user can write. A colon without a width means the whole text.
-const nodeFlagsFormat = "StateComplete:|,NodeList:|"
+// nodeStatesFormat has what no user can write. A colon without a width means the whole text.
+const nodeStatesFormat = "StateComplete:|,NodeList:|"
 
-// parseNodeFlags reads lines such as "idle+cloud+powering_up|gpu-[1-4]|". Anything else is an
-// error: nodes that are left out would be taken for powered down.
-func parseNodeFlags(output []byte) (map[string][]string, error) {
-	all := map[string][]string{}
+// parseNodeStates reads lines such as "idle+cloud+powering_up|gpu-[1-4]|". Anything else is an
+// error: nodes that are left out would be taken for powered down. A node in two partitions is
+// there once.
+func parseNodeStates(output []byte) ([]capacity.Node, error) {
+	var nodes []capacity.Node
+	seen := map[string]bool{}
 	for line := range strings.Lines(string(output)) {
 		parts := strings.Split(strings.TrimSuffix(line, "\n"), "|")
 		if len(parts) != 3 || parts[0] == "" || parts[1] == "" || parts[2] != "" {
@@ -137,12 +98,14 @@ func parseNodeFlags(output []byte) (map[string][]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		_, flags := splitNodeState(strings.ToUpper(parts[0]))
 		for _, name := range names {
-			all[name] = flags
+			if !seen[name] {
+				seen[name] = true
+				nodes = append(nodes, capacity.Node{Name: name, State: strings.ToUpper(parts[0])})
+			}
 		}
 	}
-	return all, nil
+	return nodes, nil
 }
 
 // nodeReason cuts the reason out of the end of a node's line. Slurm puts
@@ -152,8 +115,8 @@ var nodeReason = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompil
 // parseNodes reads one-line records. Reason, Comment and Extra may hold
 // anything, newlines too, but come after all that is read here; a line that is
 // no full record, or repeats a node, is part of such a text.
-func parseNodes(output []byte) []Node {
-	var nodes []Node
+func parseNodes(output []byte) []capacity.Node {
+	var nodes []capacity.Node
 	seen := make(map[string]bool)
 	for _, line := range records(output, "NodeName") {
 		pairs := fields(line, "Reason", "Comment", "Extra")
@@ -162,15 +125,15 @@ func parseNodes(output []byte) []Node {
 			continue
 		}
 		seen[name] = true
-		node := Node{
+		node := capacity.Node{
 			Name:       name,
+			State:      state,
 			Address:    pairs["NodeAddr"],
 			HostName:   pairs["NodeHostName"],
 			InstanceID: pairs["InstanceId"],
 			Features:   splitList(pairs["AvailableFeatures"]),
 			Partitions: splitList(pairs["Partitions"]),
 		}
-		node.State, node.StateFlags = splitNodeState(state)
 		node.CPUs, _ = strconv.Atoi(pairs["CPUTot"]) // 0 if Slurm stops printing it
 		node.Memory, _ = strconv.Atoi(pairs["RealMemory"])
 		node.GPUs = GPUs(pairs["Gres"])
@@ -180,11 +143,6 @@ func parseNodes(output []byte) []Node {
 		nodes = append(nodes, node)
 	}
 	return nodes
-}
-
-func splitNodeState(text string) (base string, flags []string) {
-	parts := strings.Split(text, "+")
-	return parts[0], parts[1:]
 }
 
 // SetAddresses tells slurmctld where the nodes' slurmds are, all in one call:

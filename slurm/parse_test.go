@@ -235,7 +235,7 @@ func TestParseJobsOddities(t *testing.T) {
 	if job := one("TimeLimit", "INVALID", "MinTime", "2982616-04:14:00"); job.TimeLimit.Set || job.TimeMin.Set {
 		t.Errorf("unset limits: %+v", job)
 	}
-	if job := one("TimeLimit", "UNLIMITED", "State", "RUNNING", "StartTime", "1795302306", "EndTime", "NONE"); job.End.Sub(job.Start) != infiniteDuration {
+	if job := one("TimeLimit", "UNLIMITED", "State", "RUNNING", "StartTime", "1795302306", "EndTime", "NONE"); job.End.Sub(job.Start) != capacity.SlurmInfinite {
 		t.Errorf("a job without a limit ends at %v", job.End)
 	}
 	if job := one("Comment", "", "Account", "N/A"); job.Comment != "" || job.Account != "" {
@@ -302,12 +302,12 @@ func TestR7_ForgedRecords(t *testing.T) {
 func TestParseNodes(t *testing.T) {
 	for _, version := range versions {
 		nodes := parseNodes(recorded(t, "node-"+version+".txt"))
-		want := []Node{
-			{Name: "cloud1", State: "ALLOCATED", StateFlags: []string{"CLOUD"}},
-			{Name: "cloud2", State: "ALLOCATED", StateFlags: []string{"CLOUD"}},
-			{Name: "cloud3", State: "IDLE", StateFlags: []string{"CLOUD", "MAINTENANCE", "POWERED_DOWN", "RESERVED"}},
+		want := []capacity.Node{
+			{Name: "cloud1", State: "ALLOCATED+CLOUD"},
+			{Name: "cloud2", State: "ALLOCATED+CLOUD"},
+			{Name: "cloud3", State: "IDLE+CLOUD+MAINTENANCE+POWERED_DOWN+RESERVED"},
 			// The newline in the comment and "State=" in reason and comment change nothing.
-			{Name: "cloud4", State: "IDLE", StateFlags: []string{"CLOUD", "DRAIN", "MAINTENANCE", "POWERED_DOWN", "RESERVED"}, Reason: "my reason"},
+			{Name: "cloud4", State: "IDLE+CLOUD+DRAIN+MAINTENANCE+POWERED_DOWN+RESERVED", Reason: "my reason"},
 			{Name: "static1", State: "ALLOCATED", Partitions: []string{"static"}, CPUs: 1, Memory: 1000},
 		}
 		for i := range want[:4] {
@@ -317,7 +317,7 @@ func TestParseNodes(t *testing.T) {
 		for i := range want {
 			want[i].Address = "127.0.0.1"
 		}
-		if diff := cmp.Diff(want, nodes, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(Node{}, "HostName")); diff != "" {
+		if diff := cmp.Diff(want, nodes, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(capacity.Node{}, "HostName")); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", version, diff)
 			continue
 		}
@@ -334,26 +334,27 @@ func TestParseNodesForged(t *testing.T) {
 		"NodeName=a1 NodeAddr=evil NodeHostName=evil State=DOWN\n" +
 		"NodeName=$(x) NodeAddr=evil NodeHostName=evil State=DOWN\n"
 	got := parseNodes([]byte(text))
-	want := []Node{
+	want := []capacity.Node{
 		{Name: "a1", State: "IDLE", Address: "a1", HostName: "a1", Partitions: []string{"p"}, CPUs: 2},
-		{Name: "a2", State: "IDLE", StateFlags: []string{"DRAIN"}, Address: "a2", HostName: "a2", CPUs: 2, Reason: "bad disk: State=DOWN"},
+		{Name: "a2", State: "IDLE+DRAIN", Address: "a2", HostName: "a2", CPUs: 2, Reason: "bad disk: State=DOWN"},
 	}
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
-func TestParseNodeFlags(t *testing.T) {
-	got, err := parseNodeFlags([]byte("idle|static-1|\nallocated+cloud+powering_up|gpu-[1-2],x|\nDOWN+CLOUD+POWERED_DOWN|gpu-7|\n"))
-	want := map[string][]string{"static-1": nil, "gpu-1": {"CLOUD", "POWERING_UP"}, "gpu-2": {"CLOUD", "POWERING_UP"}, "x": {"CLOUD", "POWERING_UP"}, "gpu-7": {"CLOUD", "POWERED_DOWN"}}
+func TestParseNodeStates(t *testing.T) {
+	got, err := parseNodeStates([]byte("idle|static-1|\nallocated+cloud+powering_up|gpu-[1-2],x|\nallocated+cloud+powering_up|gpu-2|\nDOWN+CLOUD+POWERED_DOWN|gpu-7|\n"))
+	const boots = "ALLOCATED+CLOUD+POWERING_UP"
+	want := []capacity.Node{{Name: "static-1", State: "IDLE"}, {Name: "gpu-1", State: boots}, {Name: "gpu-2", State: boots}, {Name: "x", State: boots}, {Name: "gpu-7", State: "DOWN+CLOUD+POWERED_DOWN"}}
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
-	if got, err := parseNodeFlags(nil); err != nil || len(got) != 0 {
+	if got, err := parseNodeStates(nil); err != nil || len(got) != 0 {
 		t.Errorf("no nodes: %v, %v", got, err)
 	}
 	for _, bad := range []string{"\n", "idle|gpu-1", "idle gpu-1", "|gpu-1|", "idle||", "idle|gpu-1|x", "idle|gpu-[1|\n", "idle|gpu-1|\nsinfo: error: x\n"} {
-		if got, err := parseNodeFlags([]byte(bad)); err == nil {
+		if got, err := parseNodeStates([]byte(bad)); err == nil {
 			t.Errorf("%q is %v, want an error", bad, got)
 		}
 	}
@@ -365,16 +366,25 @@ func TestParsePartitions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := []Partition{
-			{Name: "static", Default: true, State: "UP", Nodes: "static1", MaxTime: capacity.NoLimit},
-			{Name: "cloud", State: "UP", Nodes: "cloud[1-4]", MaxTime: capacity.Minutes(2880), DefaultTime: capacity.Minutes(45), AllowAccounts: []string{"nlp", "vis"}},
+		want := []capacity.SlurmPartition{
+			{Name: "static", Default: true, State: "UP", Nodes: []string{"static1"}, MaxTime: capacity.NoLimit, DefaultTime: capacity.NoLimit},
+			{Name: "cloud", State: "UP", Nodes: []string{"cloud1", "cloud2", "cloud3", "cloud4"}, MaxTime: capacity.Minutes(2880), DefaultTime: capacity.Minutes(45), AllowAccounts: []string{"nlp", "vis"}},
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", version, diff)
 		}
 	}
-	if _, err := parsePartitions([]byte("PartitionName=p MaxTime=soon\n")); err == nil {
-		t.Error("an unreadable MaxTime is not an error")
+	// A job that states no limit has the DefaultTime, or without one the MaxTime.
+	for text, want := range map[string]capacity.Limit{"MaxTime=60 DefaultTime=10": capacity.Minutes(10), "MaxTime=60 DefaultTime=NONE": capacity.Minutes(60),
+		"MaxTime=UNLIMITED DefaultTime=NONE": capacity.NoLimit, "MaxTime=UNLIMITED DefaultTime=10": capacity.Minutes(10)} {
+		if got, err := parsePartitions([]byte("PartitionName=p " + text + "\n")); err != nil || got[0].DefaultTime != want {
+			t.Errorf("%s: %+v, %v", text, got, err)
+		}
+	}
+	for _, bad := range []string{"MaxTime=soon", "Nodes=gpu-[1"} {
+		if _, err := parsePartitions([]byte("PartitionName=p " + bad + "\n")); err == nil {
+			t.Errorf("%s is not an error", bad)
+		}
 	}
 }
 
@@ -385,15 +395,15 @@ func TestParseReservations(t *testing.T) {
 			t.Fatal(err)
 		}
 		flags := []string{"MAINT", "IGNORE_JOBS", "SPEC_NODES"}
-		want := []Reservation{
-			{Name: "cb1", Nodes: "cloud[1-2]", Flags: flags, Users: []string{"root"}, Comment: "second"},
-			{Name: "cb2", Nodes: "cloud[1-2]", Flags: flags, Users: []string{"root"}},
-			{Name: "cb3", Nodes: "cloud[3-4]", Flags: flags, Users: []string{"root"}, Active: true},
+		want := []capacity.SlurmReservation{
+			{Name: "cb1", Nodes: []string{"cloud1", "cloud2"}, Flags: flags, Users: []string{"root"}, Comment: "second"},
+			{Name: "cb2", Nodes: []string{"cloud1", "cloud2"}, Flags: flags, Users: []string{"root"}},
+			{Name: "cb3", Nodes: []string{"cloud3", "cloud4"}, Flags: flags, Users: []string{"root"}, Active: true},
 		}
 		if version == "22.05" { // refused cb1, which has a comment
 			want = want[1:]
 		}
-		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(Reservation{}, "Start", "End")); diff != "" {
+		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(capacity.SlurmReservation{}, "Start", "End")); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", version, diff)
 		}
 		for _, r := range got {

@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -8,23 +9,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// Partition is a Slurm partition; PCS calls it a queue.
-type Partition struct {
-	Name          string
-	Default       bool           // jobs without -p go there
-	State         string         // UP, DOWN, DRAIN, INACTIVE
-	Nodes         string         // hostlist; empty: none
-	MaxTime       capacity.Limit // not set only when Slurm does not print it
-	DefaultTime   capacity.Limit // not set: MaxTime applies
-	AllowAccounts []string       // empty: every account
-	AllowGroups   []string       // empty: every Unix group
-	QOS           string         // whose limits hold for all its jobs; empty: none
-	ResumeTimeout time.Duration  // 0: that of slurm.conf
-	SuspendTime   time.Duration  // 0: that of slurm.conf; Never: idle nodes stay up
-}
-
 // Partitions returns all partitions, hidden ones too.
-func (c *Client) Partitions(ctx context.Context) ([]Partition, error) {
+func (c *Client) Partitions(ctx context.Context) ([]capacity.SlurmPartition, error) {
 	out, err := c.run(ctx, "scontrol", "--all", "--oneliner", "show", "partition")
 	if err != nil {
 		return nil, fmt.Errorf("listing partitions: %w", err)
@@ -32,15 +18,14 @@ func (c *Client) Partitions(ctx context.Context) ([]Partition, error) {
 	return parsePartitions(out)
 }
 
-func parsePartitions(output []byte) ([]Partition, error) {
-	var partitions []Partition
+func parsePartitions(output []byte) ([]capacity.SlurmPartition, error) {
+	var partitions []capacity.SlurmPartition
 	for _, line := range records(output, "PartitionName") {
 		pairs := fields(line)
-		partition := Partition{
+		partition := capacity.SlurmPartition{
 			Name:    pairs["PartitionName"],
 			Default: pairs["Default"] == "YES",
 			State:   pairs["State"],
-			Nodes:   pairs["Nodes"],
 		}
 		if qos := pairs["QoS"]; qos != "N/A" {
 			partition.QOS = qos
@@ -52,12 +37,16 @@ func parsePartitions(output []byte) ([]Partition, error) {
 			partition.AllowGroups = splitList(groups)
 		}
 		var err error
+		if partition.Nodes, err = Expand(pairs["Nodes"]); err != nil {
+			return nil, fmt.Errorf("partition %s: %w", partition.Name, err)
+		}
 		if partition.MaxTime, err = ParseLimit(pairs["MaxTime"]); err != nil {
 			return nil, fmt.Errorf("partition %s: MaxTime: %w", partition.Name, err)
 		}
 		if partition.DefaultTime, err = ParseLimit(pairs["DefaultTime"]); err != nil {
 			return nil, fmt.Errorf("partition %s: DefaultTime: %w", partition.Name, err)
 		}
+		partition.DefaultTime = cmp.Or(partition.DefaultTime, partition.MaxTime) // as Slurm does
 		for key, into := range map[string]*time.Duration{"ResumeTimeout": &partition.ResumeTimeout, "SuspendTime": &partition.SuspendTime} {
 			if *into, err = partitionSeconds(pairs[key]); err != nil {
 				return nil, fmt.Errorf("partition %s: %s: %w", partition.Name, key, err)

@@ -6,13 +6,15 @@ import (
 	"regexp"
 	"slices"
 	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
 // Never is a time that does not come.
 const Never = time.Duration(math.MaxInt64)
 
 // ShortestResumeTimeout is how long a node of the named partitions may take to boot at least.
-func (c Config) ShortestResumeTimeout(partitions []Partition, names []string) time.Duration {
+func (c Config) ShortestResumeTimeout(partitions []capacity.SlurmPartition, names []string) time.Duration {
 	shortest := Never
 	for _, p := range partitions {
 		if slices.Contains(names, p.Name) {
@@ -27,7 +29,7 @@ func (c Config) ShortestResumeTimeout(partitions []Partition, names []string) ti
 
 // PowersDown reports whether Slurm powers a node down that is idle for long enough. The
 // longest SuspendTime of its partitions counts, else that of slurm.conf.
-func (c Config) PowersDown(n Node, partitions []Partition) bool {
+func (c Config) PowersDown(n capacity.Node, partitions []capacity.SlurmPartition) bool {
 	var after time.Duration
 	for _, p := range partitions {
 		if slices.Contains(n.Partitions, p.Name) {

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
@@ -95,14 +94,14 @@ func waitJob(t *testing.T, client *slurm.Client, id int, condition func(capacity
 	})
 }
 
-func waitNode(t *testing.T, client *slurm.Client, name string, condition func(slurm.Node) bool) slurm.Node {
+func waitNode(t *testing.T, client *slurm.Client, name string, condition func(capacity.Node) bool) capacity.Node {
 	t.Helper()
-	return poll(t, "node "+name, func() (slurm.Node, bool) {
+	return poll(t, "node "+name, func() (capacity.Node, bool) {
 		nodes, err := client.Nodes(deadline(t))
 		if err != nil {
 			t.Fatal(err)
 		}
-		at := slices.IndexFunc(nodes, func(n slurm.Node) bool { return n.Name == name })
+		at := slices.IndexFunc(nodes, func(n capacity.Node) bool { return n.Name == name })
 		if at < 0 {
 			t.Fatalf("no node %s in %+v", name, nodes)
 		}
@@ -111,26 +110,29 @@ func waitNode(t *testing.T, client *slurm.Client, name string, condition func(sl
 	})
 }
 
-// wantSameFlags: NodeFlags has of gpu-1 to gpu-4, and of no other node, what Nodes has, at once.
+// wantSameFlags: NodeStates has the flags of gpu-1 to gpu-4, and of no other node, that Nodes has, at once.
 func wantSameFlags(t *testing.T, client *slurm.Client) {
 	t.Helper()
 	names := []string{"gpu-1", "gpu-2", "gpu-3", "gpu-4"}
 	for {
 		before, err := client.Nodes(deadline(t), names...)
 		check(t, err)
-		flags, err := client.NodeFlags(deadline(t), append(names, "nosuch")...)
+		states, err := client.NodeStates(deadline(t), append(names, "nosuch")...)
 		check(t, err)
 		after, err := client.Nodes(deadline(t), names...)
 		check(t, err)
 		if !cmp.Equal(before, after) { // they change just now
 			continue
 		}
-		want := map[string][]string{}
-		for _, n := range after {
-			want[n.Name] = n.StateFlags
+		flags := func(nodes []capacity.Node) map[string]string {
+			all := map[string]string{}
+			for _, n := range nodes {
+				_, all[n.Name], _ = strings.Cut(n.State, "+")
+			}
+			return all
 		}
-		if diff := cmp.Diff(want, flags, cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("(-Nodes +NodeFlags)\n%s", diff)
+		if diff := cmp.Diff(flags(after), flags(states)); diff != "" {
+			t.Errorf("(-Nodes +NodeStates)\n%s", diff)
 		}
 		return
 	}
@@ -281,14 +283,14 @@ func TestRequeueOfInteractiveJob(t *testing.T) {
 func TestNodesOfRealSlurm(t *testing.T) {
 	cluster, client := start(t)
 	ctx := deadline(t)
-	node := waitNode(t, client, "gpu-1", slurm.Node.PoweredDown)
-	if node.State != "IDLE" || !node.Has("CLOUD") || !slices.Equal(node.Partitions, []string{"gpu"}) || !slices.Equal(node.Features, []string{"gpu", "h100"}) || node.CPUs != 4 {
+	node := waitNode(t, client, "gpu-1", capacity.Node.PoweredDown)
+	if node.Base() != "IDLE" || !node.Has("CLOUD") || !slices.Equal(node.Partitions, []string{"gpu"}) || !slices.Equal(node.Features, []string{"gpu", "h100"}) || node.CPUs != 4 {
 		t.Errorf("%+v", node)
 	}
 
 	for _, name := range []string{"gpu-1", "nosuch"} {
-		if flags, err := client.NodeFlags(ctx, name); err != nil || (len(flags) == 1 && len(flags["gpu-1"]) > 0) != (name == "gpu-1") {
-			t.Errorf("%s alone: %v, %v", name, flags, err)
+		if nodes, err := client.NodeStates(ctx, name); err != nil || (len(nodes) == 1 && nodes[0].Has("CLOUD")) != (name == "gpu-1") {
+			t.Errorf("%s alone: %v, %v", name, nodes, err)
 		}
 	}
 
@@ -318,17 +320,17 @@ func TestNodesOfRealSlurm(t *testing.T) {
 	check(t, client.PowerDownForce(ctx, []string{"gpu-4", "gpu-4"}, "InsufficientInstanceCapacity: State=DOWN\nComment=x"))
 	waitJob(t, client, id, func(j capacity.Job) bool { return j.Pending() && j.Restarts == 1 })
 	check(t, client.Hold(ctx, strconv.Itoa(id)))
-	node = waitNode(t, client, "gpu-4", slurm.Node.PoweredDown)
+	node = waitNode(t, client, "gpu-4", capacity.Node.PoweredDown)
 	// 26.05 adds that the node does not answer.
-	if strings.TrimSuffix(node.Reason, " : Not responding") != "InsufficientInstanceCapacity: State=DOWN Comment=x" || node.State != "IDLE" {
+	if strings.TrimSuffix(node.Reason, " : Not responding") != "InsufficientInstanceCapacity: State=DOWN Comment=x" || node.Base() != "IDLE" {
 		t.Errorf("after a failed power-up: %+v", node)
 	}
 
 	check(t, client.PowerUp(ctx, []string{"gpu-2", "gpu-3"}))
-	waitNode(t, client, "gpu-3", func(n slurm.Node) bool { return n.State == "IDLE" && slices.Equal(n.StateFlags, []string{"CLOUD"}) })
+	waitNode(t, client, "gpu-3", func(n capacity.Node) bool { return n.State == "IDLE+CLOUD" })
 	_, err := cluster.Command(ctx, "scontrol", "update", "nodename=gpu-3", "state=DRAIN", "reason=bad\nNodeName=gpu-1 State=DOWN")
 	check(t, err)
-	if node := waitNode(t, client, "gpu-3", func(n slurm.Node) bool { return n.Has("DRAIN") }); node.Reason != "bad" {
+	if node := waitNode(t, client, "gpu-3", func(n capacity.Node) bool { return n.Has("DRAIN") }); node.Reason != "bad" {
 		t.Errorf("%+v", node)
 	}
 	check(t, client.SetReason(ctx, []string{"gpu-3"}, "looked at"))
@@ -336,9 +338,9 @@ func TestNodesOfRealSlurm(t *testing.T) {
 		t.Errorf("%+v", node)
 	}
 	check(t, client.Resume(ctx, []string{"gpu-3"}))
-	waitNode(t, client, "gpu-3", func(n slurm.Node) bool { return !n.Has("DRAIN") })
+	waitNode(t, client, "gpu-3", func(n capacity.Node) bool { return !n.Has("DRAIN") })
 	check(t, client.PowerDown(ctx, []string{"gpu-2", "gpu-3"}, "enough"))
-	if node := waitNode(t, client, "gpu-3", slurm.Node.PoweredDown); node.Has("DRAIN") || node.Reason != "enough" {
+	if node := waitNode(t, client, "gpu-3", capacity.Node.PoweredDown); node.Has("DRAIN") || node.Reason != "enough" {
 		t.Errorf("powered down: %+v", node)
 	}
 
@@ -358,8 +360,8 @@ func TestPartitionsAndConfigOfRealSlurm(t *testing.T) {
 	check(t, err)
 	partitions, err := client.Partitions(ctx)
 	check(t, err)
-	at := slices.IndexFunc(partitions, func(p slurm.Partition) bool { return p.Name == "gpu" })
-	if at < 0 || partitions[at].Nodes != "gpu-[1-4]" || partitions[at].MaxTime.Minutes != 2880 || partitions[at].DefaultTime.Minutes != 45 ||
+	at := slices.IndexFunc(partitions, func(p capacity.SlurmPartition) bool { return p.Name == "gpu" })
+	if at < 0 || slurm.Compress(partitions[at].Nodes) != "gpu-[1-4]" || partitions[at].MaxTime.Minutes != 2880 || partitions[at].DefaultTime.Minutes != 45 ||
 		!slices.Equal(partitions[at].AllowAccounts, []string{"nlp", "vis"}) || partitions[at].Default || partitions[at].State != "UP" {
 		t.Errorf("%+v", partitions)
 	}

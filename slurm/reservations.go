@@ -8,32 +8,13 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
-
-// Reservation is a Slurm reservation (scontrol), not one of EC2.
-type Reservation struct {
-	Name    string
-	Nodes   string // hostlist
-	Start   time.Time
-	End     time.Time // zero when asked for: infinite, which Slurm turns into Start + 365 days
-	Flags   []string  // such as MAINT, IGNORE_JOBS; Slurm adds SPEC_NODES and others
-	Users   []string
-	Comment string // 22.05 has none: see [Version.ReservationComments]
-	Active  bool   // it has started and not ended
-}
-
-// infiniteDuration is what Slurm makes of Duration=infinite.
-const infiniteDuration = 365 * 24 * time.Hour
-
-// Infinite is true when the reservation has no end of its own. Slurm moves a start that has
-// passed by then, after it has set the end: a second later was seen.
-func (r Reservation) Infinite() bool {
-	return r.End.IsZero() || r.End.Sub(r.Start) >= infiniteDuration-time.Minute
-}
 
 // Reservations returns all Slurm reservations. One that has ended can stay in
 // the list for a while.
-func (c *Client) Reservations(ctx context.Context) ([]Reservation, error) {
+func (c *Client) Reservations(ctx context.Context) ([]capacity.SlurmReservation, error) {
 	out, err := c.run(ctx, "scontrol", "--all", "--oneliner", "show", "reservation")
 	if err != nil {
 		return nil, fmt.Errorf("listing Slurm reservations: %w", err)
@@ -47,16 +28,19 @@ func (c *Client) Reservations(ctx context.Context) ([]Reservation, error) {
 
 // parseReservations reads one-line records with times in seconds since 1970.
 // Operators alone write them; the comment comes last and may hold anything.
-func parseReservations(output []byte) ([]Reservation, error) {
-	var reservations []Reservation
+func parseReservations(output []byte) ([]capacity.SlurmReservation, error) {
+	var reservations []capacity.SlurmReservation
 	for _, line := range records(output, "ReservationName") {
 		pairs := fields(line, "Comment")
-		reservation := Reservation{
+		reservation := capacity.SlurmReservation{
 			Name:   pairs["ReservationName"],
-			Nodes:  pairs["Nodes"],
 			Flags:  splitList(pairs["Flags"]),
 			Users:  splitList(pairs["Users"]),
 			Active: pairs["State"] == "ACTIVE",
+		}
+		var err error
+		if reservation.Nodes, err = Expand(pairs["Nodes"]); err != nil {
+			return nil, fmt.Errorf("reservation %s: %w", reservation.Name, err)
 		}
 		_, comment, _ := strings.Cut(line, " Comment=")
 		reservation.Comment = strings.TrimSpace(comment)
@@ -76,8 +60,8 @@ func parseReservations(output []byte) ([]Reservation, error) {
 // [ErrReserved]. Without the flag IGNORE_JOBS it fails while jobs run there.
 // The comment is left out where Slurm has none, so that a mark in the name is
 // the only one that works everywhere.
-func (c *Client) CreateReservation(ctx context.Context, r Reservation) error {
-	args, err := r.arguments()
+func (c *Client) CreateReservation(ctx context.Context, r capacity.SlurmReservation) error {
+	args, err := reservationArguments(r)
 	if err != nil {
 		return fmt.Errorf("creating Slurm reservation %q: %w", r.Name, err)
 	}
@@ -103,8 +87,8 @@ func (c *Client) CreateReservation(ctx context.Context, r Reservation) error {
 
 // UpdateReservation moves a reservation: its nodes, start and end. The start
 // of an active one cannot move: delete it and create it again.
-func (c *Client) UpdateReservation(ctx context.Context, r Reservation) error {
-	args, err := r.arguments()
+func (c *Client) UpdateReservation(ctx context.Context, r capacity.SlurmReservation) error {
+	args, err := reservationArguments(r)
 	if err != nil {
 		return fmt.Errorf("updating Slurm reservation %q: %w", r.Name, err)
 	}
@@ -129,18 +113,15 @@ func (c *Client) DeleteReservation(ctx context.Context, name string) error {
 	return nil
 }
 
-// arguments checks everything that becomes part of a command line, and writes
+// reservationArguments checks everything that becomes part of a command line, and writes
 // name, nodes and times. "uts" times are seconds since 1970: no time zone.
-func (r Reservation) arguments() ([]string, error) {
+func reservationArguments(r capacity.SlurmReservation) ([]string, error) {
 	if err := checkName("Slurm reservation", r.Name); err != nil {
 		return nil, err
 	}
-	nodes, err := Expand(r.Nodes)
+	nodes, err := nodeArgument(r.Nodes)
 	if err != nil {
 		return nil, err
-	}
-	if len(nodes) == 0 {
-		return nil, errors.New("it has no nodes")
 	}
 	if len(r.Users) == 0 {
 		return nil, errors.New("it has no users")
@@ -152,7 +133,7 @@ func (r Reservation) arguments() ([]string, error) {
 	}
 	args := []string{
 		"reservationname=" + r.Name,
-		"nodes=" + Compress(nodes),
+		"nodes=" + nodes,
 		fmt.Sprintf("starttime=uts%d", r.Start.Unix()),
 	}
 	switch {

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
@@ -12,7 +13,7 @@ import (
 func TestAnActiveReservationIsUpdated(t *testing.T) {
 	_, client := start(t)
 	ctx := deadline(t)
-	only := func() slurm.Reservation {
+	only := func() capacity.SlurmReservation {
 		t.Helper()
 		all, err := client.Reservations(ctx)
 		if err != nil || len(all) != 1 {
@@ -21,15 +22,15 @@ func TestAnActiveReservationIsUpdated(t *testing.T) {
 		return all[0]
 	}
 	now := time.Now().Truncate(time.Second)
-	check(t, client.CreateReservation(ctx, slurm.Reservation{Name: "pcs-capacity-fence-gpu.cr-0e2000000000000a1.0123abcd", Nodes: "gpu-[1-2]", Start: now,
+	check(t, client.CreateReservation(ctx, capacity.SlurmReservation{Name: "pcs-capacity-fence-gpu.cr-0e2000000000000a1.0123abcd", Nodes: []string{"gpu-1", "gpu-2"}, Start: now,
 		Flags: []string{"MAINT", "IGNORE_JOBS"}, Users: []string{"root"}}))
 	active := only()
 	if !active.Active || !active.Infinite() {
 		t.Fatalf("not active, or not without end: the test proves nothing: %+v", active)
 	}
-	active.Nodes, active.End = "gpu-[2-3]", now.Add(time.Hour)
+	active.Nodes, active.End = []string{"gpu-2", "gpu-3"}, now.Add(time.Hour)
 	check(t, client.UpdateReservation(ctx, active))
-	if got := only(); got.Nodes != "gpu-[2-3]" || !got.End.Equal(active.End) || !got.Active {
+	if got := only(); slurm.Compress(got.Nodes) != "gpu-[2-3]" || !got.End.Equal(active.End) || !got.Active {
 		t.Errorf("after the update: %+v, want %+v", got, active)
 	}
 }

@@ -6,14 +6,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
-func reservation(t *testing.T, client *slurm.Client, name string) slurm.Reservation {
+func reservation(t *testing.T, client *slurm.Client, name string) capacity.SlurmReservation {
 	t.Helper()
 	all, err := client.Reservations(deadline(t))
 	check(t, err)
-	at := slices.IndexFunc(all, func(r slurm.Reservation) bool { return r.Name == name })
+	at := slices.IndexFunc(all, func(r capacity.SlurmReservation) bool { return r.Name == name })
 	if at < 0 {
 		t.Fatalf("no reservation %s in %+v", name, all)
 	}
@@ -21,16 +22,16 @@ func reservation(t *testing.T, client *slurm.Client, name string) slurm.Reservat
 }
 
 func TestReservationArguments(t *testing.T) {
-	good := slurm.Reservation{Name: "a", Nodes: "gpu-1", Start: time.Now(), Users: []string{"root"}}
-	for name, change := range map[string]func(r *slurm.Reservation){
-		"no name":          func(r *slurm.Reservation) { r.Name = "" },
-		"name with space":  func(r *slurm.Reservation) { r.Name = "a nodes=ALL" },
-		"no nodes":         func(r *slurm.Reservation) { r.Nodes = "" },
-		"bad nodes":        func(r *slurm.Reservation) { r.Nodes = "gpu-[1" },
-		"no users":         func(r *slurm.Reservation) { r.Users = nil },
-		"user with comma":  func(r *slurm.Reservation) { r.Users = []string{"root,nobody"} },
-		"flag with equals": func(r *slurm.Reservation) { r.Flags = []string{"MAINT=x"} },
-		"end before start": func(r *slurm.Reservation) { r.End = r.Start.Add(-time.Second) },
+	good := capacity.SlurmReservation{Name: "a", Nodes: []string{"gpu-1"}, Start: time.Now(), Users: []string{"root"}}
+	for name, change := range map[string]func(r *capacity.SlurmReservation){
+		"no name":          func(r *capacity.SlurmReservation) { r.Name = "" },
+		"name with space":  func(r *capacity.SlurmReservation) { r.Name = "a nodes=ALL" },
+		"no nodes":         func(r *capacity.SlurmReservation) { r.Nodes = nil },
+		"bad nodes":        func(r *capacity.SlurmReservation) { r.Nodes = []string{"gpu-[1"} },
+		"no users":         func(r *capacity.SlurmReservation) { r.Users = nil },
+		"user with comma":  func(r *capacity.SlurmReservation) { r.Users = []string{"root,nobody"} },
+		"flag with equals": func(r *capacity.SlurmReservation) { r.Flags = []string{"MAINT=x"} },
+		"end before start": func(r *capacity.SlurmReservation) { r.End = r.Start.Add(-time.Second) },
 	} {
 		r := good
 		change(&r)

@@ -107,14 +107,14 @@ func (c *ExplainCmd) explain(ctx context.Context, cfg *config.Config, snap *capa
 		}
 		return explain.OfJob(*found, snap, records, now), nil
 	}
-	node, found, err := wire.ExplainNode(ctx, client, cfg.Domain(), c.What)
+	node, guards, found, err := wire.GuardedNode(ctx, client, c.What)
 	if err != nil {
 		return explain.Explanation{}, err
 	}
 	if !found {
 		return explain.Explanation{}, usage("%q is no job, no node that Slurm shows, no code, and no partition of the settings; they have %s", c.What, partitionNames(cfg))
 	}
-	return explain.OfNode(node, snap, records, slurm.Expand, now), nil
+	return explain.OfNode(node, cfg.Domain(), guards, snap, records, slurm.Expand, now), nil
 }
 
 func showExplanation(t *terminal.Terminal, e explain.Explanation) error {

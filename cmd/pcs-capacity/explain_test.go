@@ -129,18 +129,19 @@ func TestExplainScreens(t *testing.T) {
 	}
 	const atFence = "reservation cr-0e2000000000000a1 must be free of jobs by 2026-11-20 17:20 UTC; it goes on in cr-0e2000000000000a2, which opens at 2026-11-20 22:00 UTC"
 	const interrupted = "EC2 takes gpu-1 of reservation cr-0e2000000000000a1 back within 2 minutes"
-	node := func(state, reason string) explain.Node {
-		return explain.Node{Name: "gpu-1", State: state, Reason: reason, Partition: "gpu", Slot: "gpu", Up: state == "idle" || state == "mixed"}
+	node := func(state, reason string) capacity.Node {
+		return capacity.Node{Name: "gpu-1", State: state, Reason: reason}
 	}
-	surplus := node("powered-down", "")
-	surplus.Surplus = true
-	unproven := node("idle", "")
-	unproven.Unproven = true
+	const off = "IDLE+CLOUD+POWERED_DOWN"
 	ofJob := func(j capacity.Job, snap *capacity.Snapshot, d time.Duration, records ...state.Record) explain.Explanation {
 		return explain.OfJob(j, snap, records, now(d))
 	}
-	ofNode := func(n explain.Node, snap *capacity.Snapshot, d time.Duration, records ...state.Record) explain.Explanation {
-		return explain.OfNode(n, snap, records, slurm.Expand, now(d))
+	settings := capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{{Name: "gpu"}}}}}
+	ofNode := func(n capacity.Node, snap *capacity.Snapshot, d time.Duration, records ...state.Record) explain.Explanation {
+		return explain.OfNode(n, settings, nil, snap, records, slurm.Expand, now(d))
+	}
+	guarded := func(n capacity.Node, kind capacity.GuardKind) explain.Explanation {
+		return explain.OfNode(n, settings, []capacity.Guard{{Kind: kind}}, world(), nil, slurm.Expand, now(0))
 	}
 	screens := []struct {
 		name string
@@ -201,20 +202,20 @@ func TestExplainScreens(t *testing.T) {
 		{"it is over", ofJob(job(func(j *capacity.Job) { j.State = "TIMEOUT" }), world(), 0), explain.Ended},
 		{"sync does not run", ofJob(job(), world(), 2*time.Hour), explain.WaitsInQueue},
 
-		{"a node is powered down", ofNode(node("powered-down", ""), world(), 0), explain.PoweredDown},
-		{"it waits for the block to open", ofNode(node("powered-down", ""), at(-25*time.Hour), -25*time.Hour), explain.WaitsToOpen},
-		{"it is behind the fence", ofNode(node("idle", ""), at(blockEnd-10*time.Minute), blockEnd-10*time.Minute), explain.Fenced},
-		{"its last block has ended", ofNode(node("powered-down", ""), only(at(blockEnd)), blockEnd), explain.NoCapacity},
-		{"its launch has failed", ofNode(node("powering-down", "InsufficientInstanceCapacity: There is no capacity"), world(), 0, failed), explain.LaunchFailed},
-		{"EC2 takes its instance back", ofNode(node("powering-down", "EC2 takes the instance back"), world(), 0), explain.Interrupted},
-		{"it is launched on demand", ofNode(node("powered-down", ""), onDemand(), 0), explain.PoweredDown},
-		{"it is up on demand", ofNode(node("idle", ""), onDemand(), 0), explain.Runs},
-		{"it boots", ofNode(node("powering-up", ""), world(), 0), explain.Boots},
-		{"it is drained", ofNode(node("drain", "its instance is not what the reservation is"), world(), 0), explain.Broken},
-		{"it is up", ofNode(node("mixed", ""), world(), 0), explain.Runs},
-		{"there is no instance for it", ofNode(surplus, world(), 0), explain.Surplus},
-		{"it has yet to show that it is healthy", ofNode(unproven, world(), 0), explain.Unproven},
-		{"a node that is not ours", ofNode(explain.Node{Name: "cpu-1", State: "idle", Up: true}, world(), 0), explain.Unmanaged},
+		{"a node is powered down", ofNode(node(off, ""), world(), 0), explain.PoweredDown},
+		{"it waits for the block to open", ofNode(node(off, ""), at(-25*time.Hour), -25*time.Hour), explain.WaitsToOpen},
+		{"it is behind the fence", ofNode(node("IDLE", ""), at(blockEnd-10*time.Minute), blockEnd-10*time.Minute), explain.Fenced},
+		{"its last block has ended", ofNode(node(off, ""), only(at(blockEnd)), blockEnd), explain.NoCapacity},
+		{"its launch has failed", ofNode(node("IDLE+CLOUD+POWERING_DOWN", "InsufficientInstanceCapacity: There is no capacity"), world(), 0, failed), explain.LaunchFailed},
+		{"EC2 takes its instance back", ofNode(node("IDLE+CLOUD+POWERING_DOWN", "EC2 takes the instance back"), world(), 0), explain.Interrupted},
+		{"it is launched on demand", ofNode(node(off, ""), onDemand(), 0), explain.PoweredDown},
+		{"it is up on demand", ofNode(node("IDLE", ""), onDemand(), 0), explain.Runs},
+		{"it boots", ofNode(node("IDLE+CLOUD+POWERING_UP", ""), world(), 0), explain.Boots},
+		{"it is drained", ofNode(node("IDLE+DRAIN", "its instance is not what the reservation is"), world(), 0), explain.Broken},
+		{"it is up", ofNode(node("MIXED", ""), world(), 0), explain.Runs},
+		{"there is no instance for it", guarded(node(off, ""), capacity.GuardSurplus), explain.Surplus},
+		{"it has yet to show that it is healthy", guarded(node("IDLE", ""), capacity.GuardHealth), explain.Unproven},
+		{"a node that is not ours", ofNode(capacity.Node{Name: "cpu-1", State: "IDLE"}, world(), 0), explain.Unmanaged},
 
 		{"a partition is open", explain.OfPartition(world().Partitions[0], 3, nil, world(), now(0)), explain.Open},
 		{"it has trouble", explain.OfPartition(world().Partitions[0], 3, []capacity.Problem{{Severity: capacity.Admin, Sentence: "partition gpu: 3 of 4 hosts of cr-0e2000000000000a1 have failed, 1 are usable; open a case with AWS Support"}}, dead, now(0)), explain.Open},

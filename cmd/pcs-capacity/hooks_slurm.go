@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 	"github.com/pcs-capacity/pcs-capacity/internal/wiring"
@@ -46,7 +47,7 @@ func runsOurs(ctx context.Context, cfg *config.Config) (running slurm.Config, ou
 		return running, false, err
 	}
 	for _, p := range cfg.Partitions {
-		if !slices.ContainsFunc(partitions, func(there slurm.Partition) bool { return there.Name == p.Name }) {
+		if !slices.ContainsFunc(partitions, func(there capacity.SlurmPartition) bool { return there.Name == p.Name }) {
 			return running, false, nil
 		}
 	}

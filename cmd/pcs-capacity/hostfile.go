@@ -60,7 +60,7 @@ func (c *TopologyCmd) hostFile(ctx context.Context, t *terminal.Terminal, cfg *c
 }
 
 // nodesOfJob are the nodes of a job that runs, in the order of their names.
-func nodesOfJob(ctx context.Context, client *slurm.Client, id string) ([]slurm.Node, error) {
+func nodesOfJob(ctx context.Context, client *slurm.Client, id string) ([]capacity.Node, error) {
 	jobs, err := client.Jobs(ctx)
 	if err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func nodesOfJob(ctx context.Context, client *slurm.Client, id string) ([]slurm.N
 
 // instancesOf are the ids of the instances behind nodes, by node. PCS tells them Slurm; else the
 // cluster's instances tell their addresses.
-func instancesOf(ctx context.Context, client *slurm.Client, cfg *config.Config, aws *ec2.Client, nodes []slurm.Node) (map[string]string, error) {
+func instancesOf(ctx context.Context, client *slurm.Client, cfg *config.Config, aws *ec2.Client, nodes []capacity.Node) (map[string]string, error) {
 	ids, byAddress := map[string]string{}, map[string]string{}
 	missing := false
 	for _, n := range nodes {

@@ -408,7 +408,7 @@ func (k *kills) seen() any {
 		out.Jobs[what] = seen
 	}
 	for name, r := range k.reservations() {
-		seen := reservation{Nodes: r.Nodes, Endless: r.Infinite()}
+		seen := reservation{Nodes: slurm.Compress(r.Nodes), Endless: r.Infinite()}
 		if round := func(t time.Time) string { return t.Round(10 * time.Minute).UTC().Format(time.DateTime) }; !seen.Endless {
 			seen.End = round(r.End)
 		} else if !r.Active {

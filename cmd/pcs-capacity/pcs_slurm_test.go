@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
-	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
 const (
@@ -88,7 +88,7 @@ func TestTheNextBlockOnPCS(t *testing.T) {
 		all := map[string]string{}
 		for name, one := range r.reservations() {
 			if name == "gpu-b-scheduled" || name == "pcluster-1" || name == "pcs-capacity-fence-mine" {
-				all[name] = fmt.Sprint(slurm.Reservation{Name: one.Name, Nodes: one.Nodes, Start: one.Start, End: one.End, Flags: one.Flags, Users: one.Users})
+				all[name] = fmt.Sprint(capacity.SlurmReservation{Name: one.Name, Nodes: one.Nodes, Start: one.Start, End: one.End, Flags: one.Flags, Users: one.Users})
 			}
 		}
 		return all

@@ -14,7 +14,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/hooks/submit"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/check"
-	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/internal/permissions"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
@@ -114,7 +113,7 @@ func (r *restrictedSlurm) fences() map[string]time.Time {
 	}
 	ours := map[string]time.Time{}
 	for _, one := range all {
-		if name, found := strings.CutPrefix(lifecycle.PlainName(one.Name), "pcs-capacity-"); found && strings.HasPrefix(name, "fence-") {
+		if name, found := strings.CutPrefix(capacity.PlainName(one.Name), "pcs-capacity-"); found && strings.HasPrefix(name, "fence-") {
 			ours[name] = one.Start
 		}
 	}
@@ -129,7 +128,7 @@ func (r *restrictedSlurm) unfence(name string) {
 		r.Fatal(err)
 	}
 	for _, one := range all {
-		if lifecycle.PlainName(one.Name) == "pcs-capacity-"+name {
+		if capacity.PlainName(one.Name) == "pcs-capacity-"+name {
 			r.scontrol("delete", "reservationname="+one.Name)
 		}
 	}

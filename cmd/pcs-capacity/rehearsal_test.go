@@ -295,15 +295,15 @@ func (r *rehearsal) cancel(ids ...string) {
 }
 
 // reservations are Slurm's, by name; ours without block and owner, and of several the first.
-func (r *rehearsal) reservations() map[string]slurm.Reservation {
+func (r *rehearsal) reservations() map[string]capacity.SlurmReservation {
 	r.Helper()
 	all, err := (&slurm.Client{}).Reservations(r.ctx)
 	if err != nil {
 		r.Fatal(err)
 	}
-	byName := map[string]slurm.Reservation{}
+	byName := map[string]capacity.SlurmReservation{}
 	for _, one := range all {
-		name := lifecycle.PlainName(one.Name)
+		name := capacity.PlainName(one.Name)
 		if before, there := byName[name]; !there || one.Start.Before(before.Start) {
 			byName[name] = one
 		}

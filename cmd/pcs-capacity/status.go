@@ -208,8 +208,8 @@ func newStatusRow(s lifecycle.SlotStatus, cluster *lifecycle.Cluster, jobs []cap
 	up, total, running, pending := 0, len(ours), 0, 0
 	for i := range cluster.Nodes {
 		if n := &cluster.Nodes[i]; ours[n.Name] {
-			row.NodeStates[n.State]++
-			if n.Up {
+			row.NodeStates[n.Word()]++
+			if n.Up() {
 				up++
 			}
 		}

@@ -12,11 +12,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/hooks/submit"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
-	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
@@ -116,13 +116,13 @@ func (d *tornDown) run(c interface {
 	return out.String(), err
 }
 
-func (d *tornDown) node(name string) slurm.Node {
+func (d *tornDown) node(name string) capacity.Node {
 	d.Helper()
 	nodes, err := (&slurm.Client{}).Nodes(d.ctx)
 	if err != nil {
 		d.Fatal(err)
 	}
-	i := slices.IndexFunc(nodes, func(n slurm.Node) bool { return n.Name == name })
+	i := slices.IndexFunc(nodes, func(n capacity.Node) bool { return n.Name == name })
 	if i < 0 {
 		d.Fatalf("Slurm has no node %s", name)
 	}
@@ -137,7 +137,7 @@ func (d *tornDown) slurmReservations() []string {
 	}
 	var names []string
 	for _, r := range all {
-		names = append(names, lifecycle.PlainName(r.Name))
+		names = append(names, capacity.PlainName(r.Name))
 	}
 	return slices.Sorted(slices.Values(names))
 }

@@ -12,9 +12,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/hookstest"
-	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
@@ -248,7 +248,7 @@ func (u *user) trespass(ctx context.Context) {
 	client := slurm.Client{Conf: u.cluster.Conf()}
 	reservations, _ := client.Reservations(ctx) // none while slurmctld is away
 	for _, r := range reservations {
-		switch lifecycle.PlainName(r.Name) {
+		switch capacity.PlainName(r.Name) {
 		case "pcs-capacity-fence-gpu":
 			tries = append(tries, []string{"scontrol", "delete", "reservationname=" + r.Name})
 		case "pcs-capacity-fence-other":

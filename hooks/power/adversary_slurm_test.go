@@ -215,8 +215,7 @@ func (a *adversary) unrest() (left []string) {
 		return append(left, err.Error())
 	}
 	for _, n := range nodes {
-		flags := slices.DeleteFunc(slices.Clone(n.StateFlags), func(f string) bool { return f == "PLANNED" }) // for a job that may not run
-		shown := strings.Join(append([]string{n.State}, flags...), "+")
+		shown := strings.ReplaceAll(n.State, "+PLANNED", "") // for a job that may not run
 		if shown != "IDLE+CLOUD+POWERED_DOWN" && !(n.Name == "static-1" && shown == "IDLE") {
 			left = append(left, fmt.Sprintf("node %s is %s, %q", n.Name, shown, n.Reason))
 		}

@@ -145,14 +145,14 @@ type run struct {
 	phase   Phase
 	now     time.Time
 	// nodes are those of the group in Slurm; nil for slurmErr.
-	nodes    []slurm.Node
-	held     []slurm.Reservation
+	nodes    []capacity.Node
+	held     []capacity.SlurmReservation
 	config   slurm.Config
 	slurmErr error
 }
 
 // askSlurm reads what the items look at.
-func (r *run) askSlurm(ctx context.Context) (nodes []slurm.Node, err error) {
+func (r *run) askSlurm(ctx context.Context) (nodes []capacity.Node, err error) {
 	if r.config, err = r.Slurm.Config(ctx); err != nil {
 		return nil, err
 	}

@@ -135,10 +135,10 @@ func launchError(_ context.Context, r *run, a *Answer) {
 }
 
 // scheduled is the reservation that PCS keeps before a block opens.
-func (r *run) scheduled() (slurm.Reservation, bool) {
-	at := slices.IndexFunc(r.held, func(one slurm.Reservation) bool { return one.Name == r.group.Name+"-scheduled" })
+func (r *run) scheduled() (capacity.SlurmReservation, bool) {
+	at := slices.IndexFunc(r.held, func(one capacity.SlurmReservation) bool { return one.Name == r.group.Name+"-scheduled" })
 	if at < 0 {
-		return slurm.Reservation{}, false
+		return capacity.SlurmReservation{}, false
 	}
 	return r.held[at], true
 }
@@ -146,7 +146,7 @@ func (r *run) scheduled() (slurm.Reservation, bool) {
 func (r *run) states() string {
 	var parts []string
 	for _, n := range r.nodes {
-		parts = append(parts, n.Name+" "+strings.Join(append([]string{n.State}, n.StateFlags...), "+"))
+		parts = append(parts, n.Name+" "+n.State)
 	}
 	return strings.Join(parts, ", ")
 }
@@ -157,9 +157,8 @@ func scheduledBefore(_ context.Context, r *run, a *Answer) {
 		a.refute("Slurm has no reservation %s-scheduled; %s", r.group.Name, r.states())
 		return
 	}
-	names, _ := slurm.Expand(held.Nodes)
-	a.decide(slices.Contains(held.Flags, "MAINT") && held.Active && len(names) == r.group.Max, "%s on %s, %s, from %s to %s; %s",
-		held.Name, held.Nodes, strings.Join(held.Flags, ","), held.Start.Format(time.RFC3339), held.End.Format(time.RFC3339), r.states())
+	a.decide(slices.Contains(held.Flags, "MAINT") && held.Active && len(held.Nodes) == r.group.Max, "%s on %s, %s, from %s to %s; %s",
+		held.Name, slurm.Compress(held.Nodes), strings.Join(held.Flags, ","), held.Start.Format(time.RFC3339), held.End.Format(time.RFC3339), r.states())
 }
 
 // opened is how long after the start PCS may still have the reservation.
@@ -180,7 +179,7 @@ func scheduledAfter(_ context.Context, r *run, a *Answer) {
 }
 
 func nodesAfter(_ context.Context, r *run, a *Answer) {
-	up := slices.ContainsFunc(r.nodes, func(n slurm.Node) bool { return n.State != "DOWN" && !n.PoweredDown() && !n.PoweringDown() })
+	up := slices.ContainsFunc(r.nodes, func(n capacity.Node) bool { return n.Base() != "DOWN" && !n.PoweredDown() && !n.PoweringDown() })
 	a.decide(!up, "%s after the end: %s", r.now.Sub(r.window.End).Round(time.Second), r.states())
 }
 
@@ -217,12 +216,12 @@ func (r *run) settled(a *Answer) bool {
 }
 
 func foreignReservation(ctx context.Context, r *run, a *Answer) {
-	there := slices.ContainsFunc(r.held, func(one slurm.Reservation) bool { return one.Name == foreign })
+	there := slices.ContainsFunc(r.held, func(one capacity.SlurmReservation) bool { return one.Name == foreign })
 	switch {
 	case a.Began.IsZero() && !there:
 		a.Began = r.now // recorded even if the answer is lost: the next run finds out
 		at := r.now.Add(foreignAhead)
-		err := r.Slurm.CreateReservation(ctx, slurm.Reservation{Name: foreign, Nodes: r.nodeList(), Start: at, End: at.Add(time.Hour), Flags: []string{"MAINT", "IGNORE_JOBS"}, Users: []string{"root"}})
+		err := r.Slurm.CreateReservation(ctx, capacity.SlurmReservation{Name: foreign, Nodes: r.nodeNames(), Start: at, End: at.Add(time.Hour), Flags: []string{"MAINT", "IGNORE_JOBS"}, Users: []string{"root"}})
 		if err != nil {
 			a.Began = time.Time{}
 			a.unknown("%s", err)
@@ -245,12 +244,11 @@ func foreignReservation(ctx context.Context, r *run, a *Answer) {
 	}
 }
 
-func (r *run) nodeList() string {
-	var names []string
+func (r *run) nodeNames() (names []string) {
 	for _, n := range r.nodes {
 		names = append(names, n.Name)
 	}
-	return slurm.Compress(names)
+	return names
 }
 
 // drained is the Reason of the node that is drained here.
@@ -285,7 +283,7 @@ func drainedNode(ctx context.Context, r *run, a *Answer) {
 }
 
 // resume takes the drain back.
-func (r *run) resume(ctx context.Context, a *Answer, node slurm.Node) {
+func (r *run) resume(ctx context.Context, a *Answer, node capacity.Node) {
 	if node.Has("DRAIN") && node.Reason == drained {
 		if err := r.Slurm.Resume(ctx, []string{node.Name}); err != nil {
 			a.Evidence += fmt.Sprintf("; resume %s by hand: %s", node.Name, err)

@@ -143,7 +143,7 @@ func (r *run) partitions(ctx context.Context) {
 	r.astray(there)
 	unchecked := false
 	for _, p := range capacity.Build(r.settings, capacity.Seen{}).Partitions {
-		at := slices.IndexFunc(there, func(one slurm.Partition) bool { return one.Name == p.Name })
+		at := slices.IndexFunc(there, func(one capacity.SlurmPartition) bool { return one.Name == p.Name })
 		if at < 0 {
 			fix := "add it with `pcs-capacity hooks install`, or take it out of the settings"
 			if p.Provider == capacity.ProviderPCS {
@@ -164,27 +164,22 @@ func (r *run) partitions(ctx context.Context) {
 			unchecked = unchecked || m.Code == capacity.AccountsUnchecked
 			r.problem("accounts", Fail, m)
 		}
-		if there[at].Nodes == "" {
+		if len(there[at].Nodes) == 0 {
 			r.warn("partition", "see `sinfo`, and PrivateData=cloud before Slurm 23.02", "partition %s has no nodes", p.Name)
 		} else if good {
-			r.ok("partition", "%s has nodes %s", p.Name, there[at].Nodes)
+			r.ok("partition", "%s has nodes %s", p.Name, slurm.Compress(there[at].Nodes))
 		}
 	}
 }
 
 // astray looks for partitions that hold nodes of ours and are not theirs, as Nodes=ALL makes them.
-func (r *run) astray(there []slurm.Partition) {
+func (r *run) astray(there []capacity.SlurmPartition) {
 	for _, p := range there {
-		nodes, err := slurm.Expand(p.Nodes)
-		if err != nil {
-			r.fail("partition", "run `sinfo` and see", "the nodes of partition %s are not understood: %s", p.Name, err)
-			continue
-		}
-		astray := r.settings.Astray(p.Name, nodes)
+		astray := r.settings.Astray(p.Name, p.Nodes)
 		if len(astray) == 0 {
 			continue
 		}
-		left := slices.DeleteFunc(nodes, func(node string) bool { return slices.Contains(astray, node) })
+		left := slices.DeleteFunc(slices.Clone(p.Nodes), func(node string) bool { return slices.Contains(astray, node) })
 		fix := fmt.Sprintf("take PartitionName=%s out of slurm.conf, and restart slurmctld", p.Name)
 		switch {
 		case r.onPCS():
@@ -214,7 +209,7 @@ func (r *run) dynamic() {
 
 // staticNodes looks for nodes that are not ours and that Slurm powers down with our program,
 // which cannot power them up again.
-func (r *run) staticNodes(ctx context.Context, partitions []slurm.Partition) {
+func (r *run) staticNodes(ctx context.Context, partitions []capacity.SlurmPartition) {
 	if filepath.Base(r.slurmConfig.SuspendProgram) != "pcs-capacity-suspend" || slurm.SiteProgram(r.slurmConfig.ConfPath, "SuspendProgram") != "" {
 		return // it calls the site's for them
 	}
@@ -239,7 +234,7 @@ func (r *run) staticNodes(ctx context.Context, partitions []slurm.Partition) {
 }
 
 // powerSettings are those of slurm.conf that self-managed Slurm needs.
-func (r *run) powerSettings(partitions []slurm.Partition) {
+func (r *run) powerSettings(partitions []capacity.SlurmPartition) {
 	c := r.slurmConfig
 	const fix = "`pcs-capacity hooks install settings` writes it"
 	var names []string

@@ -65,7 +65,11 @@ func TestPartitionsWithOurNodes(t *testing.T) {
 		{name: "cpu", nodes: "cpu-1,gpu-1", cluster: "ml", want: Warn, says: "holds gpu-1, which", fix: "take their node groups out of queue cpu"},
 	} {
 		r := run{Sources: Sources{Config: &config.Config{Cluster: c.cluster}}, settings: settings}
-		r.astray([]slurm.Partition{{Name: c.name, Nodes: c.nodes, Default: c.jobsWithout}})
+		nodes, err := slurm.Expand(c.nodes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.astray([]capacity.SlurmPartition{{Name: c.name, Nodes: nodes, Default: c.jobsWithout}})
 		if c.want == "" {
 			if len(r.Findings) > 0 {
 				t.Errorf("%+v: %+v", c, r.Findings)

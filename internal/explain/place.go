@@ -10,32 +10,23 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// Node is a node as Slurm shows it.
-type Node struct {
-	Name string
-	// State is one word for what it does; Reason why, if somebody said so.
-	State, Reason string
-	// Up: its slurmd answers, and nothing keeps jobs away.
-	Up bool
-	// Partition and Slot are where the settings put it; "" if they do not have it.
-	Partition, Slot string
-	// Surplus: there are more nodes in its slot than instances, or than max_nodes.
-	Surplus bool
-	// Unproven: it has yet to pass the site's health command.
-	Unproven bool
-}
-
-// OfNode says what a node waits for. expand gives the names of a hostlist.
-func OfNode(n Node, snap *capacity.Snapshot, records []state.Record, expand func(string) ([]string, error), now time.Time) Explanation {
+// OfNode says what a node waits for. guards are the Slurm reservations of ours that are active over
+// it, and expand gives the names of a hostlist.
+func OfNode(n capacity.Node, settings capacity.Settings, guards []capacity.Guard, snap *capacity.Snapshot, records []state.Record, expand func(string) ([]string, error), now time.Time) Explanation {
 	e := Explanation{Subject: "node " + n.Name, Facts: []Fact{}, Advice: "Nothing to do."}
-	e.fact("state", "%s", n.State)
-	group, slot, ours := slotNamed(snap, n.Partition, n.Slot)
+	state := n.Word()
+	e.fact("state", "%s", state)
+	part, _, named, _ := settings.PlaceOf(n.Name)
+	group, slot, ours := slotNamed(snap, part.Name, named)
+	guarded := func(kind capacity.GuardKind) bool {
+		return slices.ContainsFunc(guards, func(g capacity.Guard) bool { return g.Kind == kind })
+	}
 	if !ours {
 		e.Code, e.Answer = Unmanaged, fmt.Sprintf("Node %s belongs to no partition that pcs-capacity manages.", n.Name)
 		e.Advice = fmt.Sprintf("Ask Slurm: `scontrol show node %s`.", n.Name)
 		return e
 	}
-	e.fact("partition", "%s, slot %s", n.Partition, n.Slot)
+	e.fact("partition", "%s, slot %s", part.Name, named)
 	standing := snap.Standing(slot, now)
 	e.standing(standing, now)
 	e.fact("reason", "%s", n.Reason)
@@ -47,22 +38,22 @@ func OfNode(n Node, snap *capacity.Snapshot, records []state.Record, expand func
 			break
 		}
 	}
-	down := slices.Contains([]string{"powered-down", "powering-down", "power-down"}, n.State)
+	down := slices.Contains([]string{"powered-down", "powering-down", "power-down"}, state)
 	code, where := slotWords(group, standing, now)
 	switch {
-	case strings.HasPrefix(n.State, "power") && !down:
+	case strings.HasPrefix(state, "power") && !down:
 		e.Code, e.Answer = Boots, fmt.Sprintf("Node %s is booting.", n.Name)
-	case strings.HasPrefix(n.State, "power") && n.State != "powered-down" && n.Reason == capacity.TakenBack:
+	case strings.HasPrefix(state, "power") && state != "powered-down" && n.Reason == capacity.TakenBack:
 		e.Code, e.Answer = Interrupted, fmt.Sprintf("Node %s takes no jobs: EC2 takes its instance back.", n.Name)
 		e.Advice = "Nothing to do: it is launched again when a job needs it and there is room."
-	case !n.Up && !down:
-		e.Code, e.Answer = Broken, fmt.Sprintf("Node %s takes no jobs: its state is %s.", n.Name, n.State)
+	case !n.Up() && !down:
+		e.Code, e.Answer = Broken, fmt.Sprintf("Node %s takes no jobs: its state is %s.", n.Name, state)
 		e.Advice = fmt.Sprintf("When what the reason names is mended: `scontrol update nodename=%s state=resume`.", n.Name)
 	case code != Open:
 		e.Code, e.Answer = code, fmt.Sprintf("Node %s takes no jobs: %s.", n.Name, where)
-	case n.Surplus:
+	case guarded(capacity.GuardSurplus):
 		e.Code, e.Answer = Surplus, fmt.Sprintf("Node %s takes no jobs: its slot has more nodes than instances, or than `max_nodes`.", n.Name)
-	case n.Unproven:
+	case guarded(capacity.GuardHealth):
 		e.Code, e.Answer = Unproven, fmt.Sprintf("Node %s takes no jobs yet: the site's health command has to find it healthy.", n.Name)
 	case down && failed:
 		e.Code, e.Answer = LaunchFailed, fmt.Sprintf("Node %s is powered down: its last launch failed. It is launched again when a job needs it.", n.Name)

@@ -10,7 +10,7 @@ import (
 func unlocked(snap *capacity.Snapshot, c *Cluster) []capacity.Problem {
 	var problems, last []capacity.Problem
 	for _, p := range snap.Partitions {
-		i := slices.IndexFunc(c.Partitions, func(sp Partition) bool { return sp.Name == p.Name })
+		i := slices.IndexFunc(c.Partitions, func(sp capacity.SlurmPartition) bool { return sp.Name == p.Name })
 		if i < 0 {
 			continue
 		}

@@ -21,7 +21,7 @@ func TestUnlockedGroups(t *testing.T) {
 		"in another case": {[]string{"nlp"}, []string{"NLP"}, []string{"partition gpu: allow_groups is nlp, but Slurm's AllowGroups is NLP; add AllowGroups=nlp to its line in slurm.conf"}},
 	} {
 		snap := &capacity.Snapshot{Partitions: []capacity.Partition{{Name: "gpu", Provider: capacity.ProviderEC2, AllowGroups: c.ours}}}
-		if diff := cmp.Diff(c.want, texts(unlocked(snap, &Cluster{Partitions: []Partition{{Name: "gpu", AllowGroups: c.slurms}}}))); diff != "" {
+		if diff := cmp.Diff(c.want, texts(unlocked(snap, &Cluster{Partitions: []capacity.SlurmPartition{{Name: "gpu", AllowGroups: c.slurms}}}))); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
@@ -51,7 +51,7 @@ func TestUnlocked(t *testing.T) {
 			list := func(text string) []string { return strings.FieldsFunc(text, func(r rune) bool { return r == ',' }) }
 			snap := &capacity.Snapshot{Partitions: []capacity.Partition{
 				{Name: "gpu", Provider: c.provider, AllowAccounts: list(c.ours)}, {Name: "not-in-slurm", AllowAccounts: []string{"nlp"}}}}
-			got := texts(unlocked(snap, &Cluster{Accounting: c.accounting, Partitions: []Partition{{Name: "gpu", AllowAccounts: list(c.slurms)}, {Name: "cpu"}}}))
+			got := texts(unlocked(snap, &Cluster{Accounting: c.accounting, Partitions: []capacity.SlurmPartition{{Name: "gpu", AllowAccounts: list(c.slurms)}, {Name: "cpu"}}}))
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Error(diff)
 			}

@@ -143,7 +143,7 @@ func (x *executor) returnNodes(ctx context.Context, e ReturnNodes) Answer {
 		if err != nil {
 			return Answer{Err: err}
 		}
-		if e.Nodes = again.those(e.Nodes, func(n Node) bool { return n.PoweredDown }); len(e.Nodes) == 0 {
+		if e.Nodes = again.those(e.Nodes, func(n capacity.Node) bool { return n.PoweredDown() }); len(e.Nodes) == 0 {
 			return Answer{NotTried: true}
 		}
 		answer.Messages = []string{e.Sentence(capacity.Did)}

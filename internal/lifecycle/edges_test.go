@@ -17,7 +17,7 @@ import (
 func TestUnlockedLooksAtEveryPartition(t *testing.T) {
 	nlp := []string{"nlp"}
 	snap := &capacity.Snapshot{Partitions: []capacity.Partition{{Name: "all"}, {Name: "locked", AllowAccounts: nlp}, {Name: "open", AllowAccounts: nlp}}}
-	got := unlocked(snap, &Cluster{Accounting: capacity.AccountsChecked, Partitions: []Partition{{Name: "all"}, {Name: "locked", AllowAccounts: nlp}, {Name: "open"}}})
+	got := unlocked(snap, &Cluster{Accounting: capacity.AccountsChecked, Partitions: []capacity.SlurmPartition{{Name: "all"}, {Name: "locked", AllowAccounts: nlp}, {Name: "open"}}})
 	if len(got) != 1 || !strings.HasPrefix(got[0].Text(), "partition open: ") {
 		t.Errorf("%q", got)
 	}
@@ -27,15 +27,17 @@ func TestUnlockedLooksAtEveryPartition(t *testing.T) {
 func TestUnlockedSaysOnceThatAccountsAreFree(t *testing.T) {
 	nlp := []string{"nlp"}
 	snap := &capacity.Snapshot{Partitions: []capacity.Partition{{Name: "not-in-slurm", AllowAccounts: nlp}, {Name: "locked", AllowAccounts: nlp}, {Name: "open", AllowAccounts: nlp}}}
-	got := unlocked(snap, &Cluster{Accounting: capacity.AccountsWritten, Partitions: []Partition{{Name: "locked", AllowAccounts: nlp}, {Name: "open"}}})
+	got := unlocked(snap, &Cluster{Accounting: capacity.AccountsWritten, Partitions: []capacity.SlurmPartition{{Name: "locked", AllowAccounts: nlp}, {Name: "open"}}})
 	if len(got) != 2 || !strings.HasPrefix(got[0].Text(), "partition open: ") || !strings.HasPrefix(got[1].Text(), "allow_accounts has no effect") {
 		t.Errorf("%q", got)
 	}
 }
 
 func TestStepsInOrder(t *testing.T) {
-	names := func(name string) Reservation { return reservation(name, []string{"gpu-1"}, at("1h"), time.Time{}) }
-	there := func(r Reservation, active bool) Reservation {
+	names := func(name string) capacity.SlurmReservation {
+		return reservation(name, []string{"gpu-1"}, at("1h"), time.Time{})
+	}
+	there := func(r capacity.SlurmReservation, active bool) capacity.SlurmReservation {
 		if r.Active = active; active {
 			r.Start = at("-1h")
 		}
@@ -46,8 +48,8 @@ func TestStepsInOrder(t *testing.T) {
 	foreign.Users = []string{"alice"}
 	moved := there(names("pcs-capacity-fence-d.cr-0."+me), false)
 	moved.Start = at("2h")
-	have := []Reservation{there(names("pcs-capacity-fence-z.cr-0."+me), false), foreign, there(names("pcs-capacity-fence-c.cr-0."+me), true), moved}
-	want := []Reservation{names("pcs-capacity-fence-b.cr-0." + me), names("pcs-capacity-fence-c.cr-0." + me), names("pcs-capacity-fence-d.cr-0." + me), names("pcs-capacity-fence-e.cr-0." + me)}
+	have := []capacity.SlurmReservation{there(names("pcs-capacity-fence-z.cr-0."+me), false), foreign, there(names("pcs-capacity-fence-c.cr-0."+me), true), moved}
+	want := []capacity.SlurmReservation{names("pcs-capacity-fence-b.cr-0." + me), names("pcs-capacity-fence-c.cr-0." + me), names("pcs-capacity-fence-d.cr-0." + me), names("pcs-capacity-fence-e.cr-0." + me)}
 	todo, others := steps(want, have, nil, noon)
 	var got []string
 	for _, s := range todo {
@@ -66,10 +68,12 @@ func TestStepsInOrder(t *testing.T) {
 }
 
 func TestDifferenceAtTheEdges(t *testing.T) {
-	fence := func(start, end time.Time) Reservation { return reservation("pcs-capacity-fence-gpu", nil, start, end) }
+	fence := func(start, end time.Time) capacity.SlurmReservation {
+		return reservation("pcs-capacity-fence-gpu", nil, start, end)
+	}
 	day := 24 * time.Hour
 	for name, c := range map[string]struct {
-		want, have Reservation
+		want, have capacity.SlurmReservation
 		do         string
 	}{
 		"another end":               {fence(at("1h"), at("30h")), fence(at("1h"), at("31h")), "update"},
@@ -173,7 +177,7 @@ func TestViewsAtTheEdges(t *testing.T) {
 	if all := views(snap, noon); len(all) != 2 || all[0].former || !all[1].former || all[1].slot.Name != "gpu" {
 		t.Errorf("a slot that is not there any more: %+v", all)
 	}
-	c := &Cluster{Nodes: []Node{{Name: "gpu-1", GPUs: 8}, {Name: "gpu-2", GPUs: 4}}}
+	c := &Cluster{Nodes: []capacity.Node{{Name: "gpu-1", GPUs: 8}, {Name: "gpu-2", GPUs: 4}}}
 	if got := c.gpus([]string{"gpu-1", "gpu-2"}); got != 8 {
 		t.Errorf("%d GPUs", got)
 	}

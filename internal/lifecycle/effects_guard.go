@@ -12,7 +12,7 @@ import (
 // surplus nodes and from those that have yet to show that they are healthy.
 type ChangeGuard struct {
 	Do   string // create, update, replace, delete
-	R    Reservation
+	R    capacity.SlurmReservation
 	Slot string
 	// Old is the name that goes when a replacement is there, Occupied that the replacement's
 	// name has to be made free before.
@@ -25,17 +25,17 @@ type ChangeGuard struct {
 }
 
 // Code is create-fence, delete-wait, ….
-func (e ChangeGuard) Code() string { return e.Do + "-" + e.kind() }
+func (e ChangeGuard) Code() string { return e.Do + "-" + string(e.kind()) }
 
 // About is the slot.
 func (e ChangeGuard) About() capacity.Subject { return aboutNodes(e.Slot, e.R.Nodes) }
 
 // kind is what the Slurm reservation is for: fence, wait, surplus or health.
-func (e ChangeGuard) kind() string { return e.R.guard().kind }
+func (e ChangeGuard) kind() capacity.GuardKind { return e.R.Guard().Kind }
 
 // Sentence is for people; its times are AWS's.
 func (e ChangeGuard) Sentence(t capacity.Tense) string {
-	nodes, r := hostlist.Compress(e.R.Nodes), e.R.shift(e.ToAWS)
+	nodes, r := hostlist.Compress(e.R.Nodes), e.R.ByClock(e.ToAWS)
 	verb := t.Verb("move", "moved")
 	switch e.Do {
 	case "create":
@@ -63,7 +63,7 @@ func (e ChangeGuard) Sentence(t capacity.Tense) string {
 		what, why = "the fence "+r.Name, "no reservation needs it"
 	default:
 		what, why = "the fence "+r.Name, fmt.Sprintf("no job runs on %s after %s", nodes, capacity.FormatUTC(r.Start))
-		if !r.endless() {
+		if !r.Infinite() {
 			why += fmt.Sprintf(" until %s, when the next block opens", capacity.FormatUTC(r.End))
 		}
 	}

@@ -12,42 +12,25 @@ import (
 // between the clocks is only known to the second (HTTP's Date header).
 const sameTime = 5 * time.Second
 
-// endless is from which length on a Slurm reservation counts as one without an end:
-// Slurm turns Duration=infinite into 365 days.
-const endless = 300 * 24 * time.Hour
-
-// ours reports whether a Slurm reservation carries our mark (R9). PCS's own
-// (<node-group>-scheduled) and ParallelCluster's (pcluster-*) are never ours.
-func ours(r Reservation) bool {
-	return named(r) && !strings.HasSuffix(r.Name, "-scheduled") &&
-		slices.Contains(r.Flags, "MAINT") && slices.Contains(r.Flags, "IGNORE_JOBS") &&
-		len(r.Users) == 1 && r.Users[0] == "root"
-}
-
-func named(r Reservation) bool {
-	_, ok := guardOf(r.Name)
-	return ok
-}
-
 // SlotOf is the slot that a Slurm reservation of ours is for; the second value is false
 // for one that is not ours.
-func SlotOf(r Reservation) (slot string, isOurs bool) {
-	return r.guard().slot, ours(r)
+func SlotOf(r capacity.SlurmReservation) (slot string, isOurs bool) {
+	return r.Guard().Slot, r.Ours()
 }
 
 // reservation makes one of ours: root's, for maintenance, over whatever runs there.
-func reservation(name string, nodes []string, start, end time.Time) Reservation {
-	return Reservation{Name: name, Nodes: nodes, Start: start, End: end, Flags: []string{"MAINT", "IGNORE_JOBS"}, Users: []string{"root"}}
+func reservation(name string, nodes []string, start, end time.Time) capacity.SlurmReservation {
+	return capacity.SlurmReservation{Name: name, Nodes: nodes, Start: start, End: end, Flags: []string{"MAINT", "IGNORE_JOBS"}, Users: []string{"root"}}
 }
 
 // guard is what a Slurm reservation of the slot is for, on behalf of a reservation of EC2.
-func (v slotView) guard(kind, block string) guard {
-	return guard{kind: kind, slot: v.slot.Name, block: block, owner: v.owner}
+func (v slotView) guard(kind capacity.GuardKind, block string) capacity.Guard {
+	return capacity.Guard{Kind: kind, Slot: v.slot.Name, Block: block, Owner: v.owner}
 }
 
 // wanted is which Slurm reservations a slot needs now, in AWS's time. The wait comes
 // before the fence, so that no moment is left open when one follows the other.
-func (v slotView) wanted(nodes []string, now time.Time) []Reservation {
+func (v slotView) wanted(nodes []string, now time.Time) []capacity.SlurmReservation {
 	if len(nodes) == 0 {
 		return nil
 	}
@@ -55,7 +38,7 @@ func (v slotView) wanted(nodes []string, now time.Time) []Reservation {
 		return v.fenced(nodes, now)
 	}
 	id := v.current.ID
-	var want []Reservation
+	var want []capacity.SlurmReservation
 	if v.partition.Provider == capacity.ProviderEC2 && v.window.Start.After(now) {
 		want = append(want, reservation(v.guard("wait", id).String(), nodes, now, v.window.Start))
 	}
@@ -72,7 +55,7 @@ func (v slotView) wanted(nodes []string, now time.Time) []Reservation {
 	}
 	for _, c := range v.closed {
 		g := v.guard("health", id)
-		g.node = c.node
+		g.Node = c.node
 		want = append(want, reservation(g.String(), []string{c.node}, now, c.until))
 	}
 	return want
@@ -101,7 +84,7 @@ func (v slotView) launchable(nodes []string) int {
 
 // fenced keeps the queue from being let loose on nodes that cannot be launched: those of
 // a slot where everything has ended, or which never had a reservation.
-func (v slotView) fenced(nodes []string, now time.Time) []Reservation {
+func (v slotView) fenced(nodes []string, now time.Time) []capacity.SlurmReservation {
 	start := v.last.Fence
 	if v.last.Unbounded() {
 		if v.partition.Provider != capacity.ProviderEC2 || v.group.PurchaseOption == capacity.OnDemand {
@@ -112,16 +95,7 @@ func (v slotView) fenced(nodes []string, now time.Time) []Reservation {
 	if start.After(now) { // a block that never opened, such as payment-failed
 		start = now
 	}
-	return []Reservation{reservation(v.guard("fence", v.lastID).String(), nodes, start, time.Time{})}
-}
-
-// shift moves a reservation into another clock.
-func (r Reservation) shift(d time.Duration) Reservation {
-	r.Start = r.Start.Add(d)
-	if !r.End.IsZero() {
-		r.End = r.End.Add(d)
-	}
-	return r
+	return []capacity.SlurmReservation{reservation(v.guard("fence", v.lastID).String(), nodes, start, time.Time{})}
 }
 
 // steering is what the steps of a pass depend on beside the reservations.
@@ -134,51 +108,53 @@ type steering struct {
 	// known are the slots of the settings, or of those before.
 	known map[string]bool
 	// mayGo reports whether a fence has nothing to guard any more.
-	mayGo func(guard) bool
+	mayGo func(capacity.Guard) bool
 	now   time.Time
 }
 
 // steps brings the Slurm reservations that are there to those that are wanted; all
 // times are in Slurm's clock. It also says what it leaves alone that has one of our names.
-func (s steering) steps(want, have []Reservation) (todo []ChangeGuard, left []capacity.Problem) {
-	mine, theirs := map[guard][]Reservation{}, map[guard][]Reservation{}
+func (s steering) steps(want, have []capacity.SlurmReservation) (todo []ChangeGuard, left []capacity.Problem) {
+	mine, theirs := map[capacity.Guard][]capacity.SlurmReservation{}, map[capacity.Guard][]capacity.SlurmReservation{}
 	taken := map[string]bool{}
-	var places []guard // in the order of have
+	var places []capacity.Guard // in the order of have
 	for _, r := range have {
-		g := r.guard()
+		g, named := capacity.ParseGuard(r.Name)
 		switch {
-		case !named(r):
-		case !ours(r):
+		case !named:
+		case !r.Ours():
 			taken[r.Name] = true
 			left = append(left, capacity.Problemf(capacity.NameTaken, capacity.Subject{}, "",
 				"Slurm reservation %s has a name of pcs-capacity's but was not made by it (flags %s, users %s); it is left alone: rename or delete it",
 				r.Name, strings.Join(r.Flags, ","), strings.Join(r.Users, ",")))
-		case g.owner == s.owner:
-			mine[g.place()] = append(mine[g.place()], r)
-			places = append(places, g.place())
-		case g.owner == "" || s.takeOver:
-			theirs[g.place()] = append(theirs[g.place()], r)
-			places = append(places, g.place())
+		case g.Owner == s.owner:
+			mine[g.Place()] = append(mine[g.Place()], r)
+			places = append(places, g.Place())
+		case g.Owner == "" || s.takeOver:
+			theirs[g.Place()] = append(theirs[g.Place()], r)
+			places = append(places, g.Place())
 		}
 	}
-	wanted := map[guard]bool{}
-	drop := func(r Reservation) { todo = append(todo, ChangeGuard{Do: "delete", R: r, Slot: r.guard().slot}) }
+	wanted := map[capacity.Guard]bool{}
+	drop := func(r capacity.SlurmReservation) {
+		todo = append(todo, ChangeGuard{Do: "delete", R: r, Slot: r.Guard().Slot})
+	}
 	for _, w := range want {
-		place := w.guard().place()
+		place := w.Guard().Place()
 		wanted[place] = true
 		all := mine[place]
 		if len(all) == 0 {
 			all = theirs[place]
 			if len(all) == 0 {
-				place.block = "" // as older versions named it
+				place.Block = "" // as older versions named it
 				all = theirs[place]
 			}
 			delete(theirs, place)
 		}
-		delete(mine, w.guard().place())
+		delete(mine, w.Guard().Place())
 		if len(all) == 0 {
 			if !taken[w.Name] {
-				todo = append(todo, ChangeGuard{Do: "create", R: w, Slot: place.slot})
+				todo = append(todo, ChangeGuard{Do: "create", R: w, Slot: place.Slot})
 			}
 			continue
 		}
@@ -191,26 +167,26 @@ func (s steering) steps(want, have []Reservation) (todo []ChangeGuard, left []ca
 		}
 	}
 	for _, place := range places {
-		if s.keep[place.slot] {
+		if s.keep[place.Slot] {
 			continue
 		}
 		for _, r := range mine[place] {
-			if place.kind != "fence" || s.mayGo(place) {
+			if place.Kind != "fence" || s.mayGo(place) {
 				drop(r)
 			}
 		}
 		for _, r := range theirs[place] {
 			switch {
-			case place.kind != "fence" || wanted[place] || place.block != "" && s.mayGo(place) || place.block == "" && s.known[place.slot]:
+			case place.Kind != "fence" || wanted[place] || place.Block != "" && s.mayGo(place) || place.Block == "" && s.known[place.Slot]:
 				drop(r)
-			case place.block == "" && r.guard().owner == "":
-				left = append(left, capacity.Problemf(capacity.OlderVersion, capacity.Subject{Slot: place.slot}, "",
+			case place.Block == "" && r.Guard().Owner == "":
+				left = append(left, capacity.Problemf(capacity.OlderVersion, capacity.Subject{Slot: place.Slot}, "",
 					"Slurm reservation %s is an older version's, and the settings have no slot %s; it is left alone: run sync with the settings that have it, or `scontrol delete ReservationName=%s`",
-					r.Name, place.slot, r.Name))
+					r.Name, place.Slot, r.Name))
 			default:
 				// Made anew: Slurm shows flags that it takes from nobody.
-				anew := reservation(r.guard().of(s.owner).String(), r.Nodes, r.Start, r.End)
-				todo = append(todo, ChangeGuard{Do: "replace", R: anew, Slot: place.slot, Old: r.Name})
+				anew := reservation(r.Guard().Of(s.owner).String(), r.Nodes, r.Start, r.End)
+				todo = append(todo, ChangeGuard{Do: "replace", R: anew, Slot: place.Slot, Old: r.Name})
 			}
 		}
 		delete(mine, place)
@@ -224,11 +200,11 @@ func (s steering) steps(want, have []Reservation) (todo []ChangeGuard, left []ca
 
 // change brings the one of several for one place that needs the least to what is wanted; rest
 // are to go when that is done.
-func (s steering) change(w Reservation, all []Reservation, taken map[string]bool) (st ChangeGuard, rest []Reservation) {
+func (s steering) change(w capacity.SlurmReservation, all []capacity.SlurmReservation, taken map[string]bool) (st ChangeGuard, rest []capacity.SlurmReservation) {
 	best, do := 0, ""
 	for i, r := range all {
 		d := difference(w, r, true, s.now)
-		if r.guard().owner != s.owner {
+		if r.Guard().Owner != s.owner {
 			d = "replace"
 		}
 		if easier := []string{"", "update", "replace"}; i == 0 || slices.Index(easier, d) < slices.Index(easier, do) {
@@ -237,19 +213,19 @@ func (s steering) change(w Reservation, all []Reservation, taken map[string]bool
 	}
 	there := all[best]
 	rest = slices.Delete(slices.Clone(all), best, best+1)
-	st = ChangeGuard{Do: do, R: w, Slot: w.guard().slot}
+	st = ChangeGuard{Do: do, R: w, Slot: w.Guard().Slot}
 	st.R.Active = there.Active
 	if do != "replace" {
 		st.R.Name = there.Name
 		return st, rest
 	}
-	g := w.guard()
-	g.second = there.Name == w.Name
+	g := w.Guard()
+	g.Second = there.Name == w.Name
 	st.R.Name, st.Old = g.String(), there.Name
 	if taken[st.R.Name] {
 		return ChangeGuard{}, nil
 	}
-	rest = slices.DeleteFunc(rest, func(r Reservation) bool {
+	rest = slices.DeleteFunc(rest, func(r capacity.SlurmReservation) bool {
 		st.Occupied = st.Occupied || r.Name == st.R.Name
 		return r.Name == st.R.Name
 	})
@@ -259,7 +235,7 @@ func (s steering) change(w Reservation, all []Reservation, taken map[string]bool
 // difference says what has to be done to a reservation; "" for nothing. One that has
 // started cannot get another start ("Reservation already started"), nor other nodes
 // with certainty: it is deleted and created again.
-func difference(want, have Reservation, exists bool, now time.Time) string {
+func difference(want, have capacity.SlurmReservation, exists bool, now time.Time) string {
 	if !exists {
 		return "create"
 	}
@@ -269,7 +245,7 @@ func difference(want, have Reservation, exists bool, now time.Time) string {
 	started := have.Active || !have.Start.After(now)
 	sameStart := near(want.Start, have.Start) || started && !want.Start.After(now)
 	sameNodes := slices.Equal(sorted(want.Nodes), sorted(have.Nodes))
-	sameEnd := have.endless() == want.endless() && (have.endless() || near(want.End, have.End))
+	sameEnd := have.Infinite() == want.Infinite() && (have.Infinite() || near(want.End, have.End))
 	switch {
 	case sameStart && sameNodes && sameEnd:
 		return ""
@@ -278,8 +254,6 @@ func difference(want, have Reservation, exists bool, now time.Time) string {
 	}
 	return "update"
 }
-
-func (r Reservation) endless() bool { return r.End.IsZero() || r.End.Sub(r.Start) >= endless }
 
 func near(a, b time.Time) bool { return a.Sub(b).Abs() <= sameTime }
 

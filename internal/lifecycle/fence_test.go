@@ -39,8 +39,8 @@ func oneSlot(provider capacity.Provider, ids []string, rs ...capacity.Reservatio
 const me, other = "0123abcd", "fedc4321"
 
 // steps are those of me; every fence may go.
-func steps(want, have []Reservation, keep map[string]bool, now time.Time) (todo []ChangeGuard, left []string) {
-	todo, said := steering{owner: me, keep: keep, mayGo: func(guard) bool { return true }, now: now}.steps(want, have)
+func steps(want, have []capacity.SlurmReservation, keep map[string]bool, now time.Time) (todo []ChangeGuard, left []string) {
+	todo, said := steering{owner: me, keep: keep, mayGo: func(capacity.Guard) bool { return true }, now: now}.steps(want, have)
 	return todo, texts(said)
 }
 
@@ -54,14 +54,14 @@ func texts(problems []capacity.Problem) (all []string) {
 
 func TestWanted(t *testing.T) {
 	nodes := []string{"gpu-1", "gpu-2"}
-	fence := func(id string, start, end time.Time) Reservation {
+	fence := func(id string, start, end time.Time) capacity.SlurmReservation {
 		return reservation("pcs-capacity-fence-gpu."+id+"."+me, nodes, start, end)
 	}
-	surplus := func(node string) Reservation {
+	surplus := func(node string) capacity.SlurmReservation {
 		return reservation("pcs-capacity-surplus-gpu.cr-0."+me, []string{node}, noon, time.Time{})
 	}
 	sized := func(r capacity.Reservation, total int) capacity.Reservation { r.Total = total; return r }
-	wait := func(end time.Time) Reservation {
+	wait := func(end time.Time) capacity.SlurmReservation {
 		return reservation("pcs-capacity-wait-gpu.cr-1."+me, nodes, noon, end)
 	}
 	never := time.Time{}
@@ -71,41 +71,41 @@ func TestWanted(t *testing.T) {
 		provider capacity.Provider
 		ids      []string
 		rs       []capacity.Reservation
-		want     []Reservation
+		want     []capacity.SlurmReservation
 	}{
-		"open block": {"ec2", []string{"cr-0"}, []capacity.Reservation{now}, []Reservation{fence("cr-0", at("23h20m"), never)}},
+		"open block": {"ec2", []string{"cr-0"}, []capacity.Reservation{now}, []capacity.SlurmReservation{fence("cr-0", at("23h20m"), never)}},
 		"scheduled block on ec2 waits as well": {"ec2", []string{"cr-1"}, []capacity.Reservation{later},
-			[]Reservation{wait(at("24h")), fence("cr-1", at("47h20m"), never)}},
+			[]capacity.SlurmReservation{wait(at("24h")), fence("cr-1", at("47h20m"), never)}},
 		"scheduled block on PCS: PCS holds the nodes": {"pcs", []string{"cr-1"}, []capacity.Reservation{later},
-			[]Reservation{fence("cr-1", at("47h20m"), never)}},
+			[]capacity.SlurmReservation{fence("cr-1", at("47h20m"), never)}},
 		"the fence ends when the next block opens": {"ec2", []string{"cr-1", "cr-0"}, []capacity.Reservation{now, later},
-			[]Reservation{fence("cr-0", at("23h20m"), at("24h")), fence("cr-1", at("47h20m"), never)}},
+			[]capacity.SlurmReservation{fence("cr-0", at("23h20m"), at("24h")), fence("cr-1", at("47h20m"), never)}},
 		"not before the old block has ended": {"ec2", []string{"cr-0", "cr-2"},
 			[]capacity.Reservation{now, block("cr-2", "20h", "48h", capacity.StateScheduled)},
-			[]Reservation{fence("cr-0", at("23h20m"), at("24h")), fence("cr-2", at("47h20m"), never)}},
+			[]capacity.SlurmReservation{fence("cr-0", at("23h20m"), at("24h")), fence("cr-2", at("47h20m"), never)}},
 		"a PCS group holds one block": {"pcs", []string{"cr-0", "cr-1"}, []capacity.Reservation{now, later},
-			[]Reservation{fence("cr-0", at("23h20m"), never)}},
+			[]capacity.SlurmReservation{fence("cr-0", at("23h20m"), never)}},
 		"all ended: stays closed": {"ec2", []string{"cr-9"}, []capacity.Reservation{block("cr-9", "-48h", "-1h", capacity.StateExpired)},
-			[]Reservation{fence("cr-9", at("-1h40m"), never)}},
+			[]capacity.SlurmReservation{fence("cr-9", at("-1h40m"), never)}},
 		"over by the clock, though EC2 still says active": {"ec2", []string{"cr-9"}, []capacity.Reservation{block("cr-9", "-48h", "0s", capacity.StateActive)},
-			[]Reservation{fence("cr-9", at("-40m"), never)}},
+			[]capacity.SlurmReservation{fence("cr-9", at("-40m"), never)}},
 		"never paid: closed from now": {"ec2", []string{"cr-9"}, []capacity.Reservation{block("cr-9", "24h", "48h", capacity.StatePaymentFailed)},
-			[]Reservation{fence("cr-9", noon, never)}},
+			[]capacity.SlurmReservation{fence("cr-9", noon, never)}},
 		"an ended one before an open one": {"ec2", []string{"cr-9", "cr-0"},
-			[]capacity.Reservation{block("cr-9", "-48h", "-1h", capacity.StateExpired), now}, []Reservation{fence("cr-0", at("23h20m"), never)}},
+			[]capacity.Reservation{block("cr-9", "-48h", "-1h", capacity.StateExpired), now}, []capacity.SlurmReservation{fence("cr-0", at("23h20m"), never)}},
 		"an ODCR without end": {"ec2", []string{"cr-3"}, []capacity.Reservation{{ID: "cr-3", Kind: capacity.ODCR, State: capacity.StateActive}}, nil},
 		"a cancelled ODCR: closed from now": {"ec2", []string{"cr-3"}, []capacity.Reservation{{ID: "cr-3", Kind: capacity.ODCR, State: capacity.StateCancelled}},
-			[]Reservation{fence("none", noon, never)}},
+			[]capacity.SlurmReservation{fence("none", noon, never)}},
 		"an ODCR with an end has no reclaim lead": {"ec2", []string{"cr-3"},
-			[]capacity.Reservation{{ID: "cr-3", Kind: capacity.ODCR, State: capacity.StateActive, End: at("2h")}}, []Reservation{fence("cr-3", at("1h50m"), never)}},
-		"no reservation: closed from now":        {"ec2", nil, nil, []Reservation{fence("none", noon, never)}},
+			[]capacity.Reservation{{ID: "cr-3", Kind: capacity.ODCR, State: capacity.StateActive, End: at("2h")}}, []capacity.SlurmReservation{fence("cr-3", at("1h50m"), never)}},
+		"no reservation: closed from now":        {"ec2", nil, nil, []capacity.SlurmReservation{fence("none", noon, never)}},
 		"no reservation on PCS: no nodes either": {"pcs", nil, nil, nil},
 		"overlapping, both open: the fence of the one that has the slot": {"ec2", []string{"cr-0", "cr-2"},
-			[]capacity.Reservation{now, block("cr-2", "-1h", "48h", capacity.StateActive)}, []Reservation{fence("cr-0", at("23h20m"), at("24h")), fence("cr-2", at("47h20m"), never)}},
+			[]capacity.Reservation{now, block("cr-2", "-1h", "48h", capacity.StateActive)}, []capacity.SlurmReservation{fence("cr-0", at("23h20m"), at("24h")), fence("cr-2", at("47h20m"), never)}},
 		"more nodes than places": {"ec2", []string{"cr-0"}, []capacity.Reservation{sized(now, 1)},
-			[]Reservation{fence("cr-0", at("23h20m"), never), surplus("gpu-2")}},
-		"as many nodes as places":        {"ec2", []string{"cr-0"}, []capacity.Reservation{sized(now, 2)}, []Reservation{fence("cr-0", at("23h20m"), never)}},
-		"more nodes than places, on PCS": {"pcs", []string{"cr-0"}, []capacity.Reservation{sized(now, 1)}, []Reservation{fence("cr-0", at("23h20m"), never)}},
+			[]capacity.SlurmReservation{fence("cr-0", at("23h20m"), never), surplus("gpu-2")}},
+		"as many nodes as places":        {"ec2", []string{"cr-0"}, []capacity.Reservation{sized(now, 2)}, []capacity.SlurmReservation{fence("cr-0", at("23h20m"), never)}},
+		"more nodes than places, on PCS": {"pcs", []string{"cr-0"}, []capacity.Reservation{sized(now, 1)}, []capacity.SlurmReservation{fence("cr-0", at("23h20m"), never)}},
 		"the sum of those without an end": {"ec2", []string{"cr-3", "cr-4"}, []capacity.Reservation{
 			{ID: "cr-3", Kind: capacity.ODCR, State: capacity.StateActive, Total: 1}, {ID: "cr-4", Kind: capacity.ODCR, State: capacity.StateActive, Total: 1}}, nil},
 	} {
@@ -135,29 +135,29 @@ func TestUnknownReservationLeavesTheSlotAlone(t *testing.T) { // R8
 func TestSteps(t *testing.T) {
 	nodes := []string{"gpu-1", "gpu-2"}
 	year := 365 * 24 * time.Hour
-	fence := func(start, end time.Time) Reservation {
+	fence := func(start, end time.Time) capacity.SlurmReservation {
 		return reservation("pcs-capacity-fence-gpu.cr-0."+me, nodes, start, end)
 	}
 	future := fence(at("1h"), time.Time{})
 	for name, c := range map[string]struct {
-		want, have []Reservation
+		want, have []capacity.SlurmReservation
 		keep       string
 		todo       []string
 	}{
-		"placed": {want: []Reservation{future}, todo: []string{"create pcs-capacity-fence-gpu.cr-0." + me}},
-		"there":  {want: []Reservation{future}, have: []Reservation{fence(at("1h2s"), at("1h2s").Add(year))}},
-		"R11: the end moved, the fence not yet active": {want: []Reservation{future}, have: []Reservation{fence(at("2h"), at("2h").Add(year))}, todo: []string{"update pcs-capacity-fence-gpu.cr-0." + me}},
-		"R11: an extension while the fence is active":  {want: []Reservation{future}, have: []Reservation{fence(at("-1m"), at("-1m").Add(year))}, todo: []string{"replace pcs-capacity-fence-gpu.cr-0." + me + ".2"}},
-		"active, start in the past either way":         {want: []Reservation{fence(at("-9m"), time.Time{})}, have: []Reservation{fence(at("-1m"), at("-1m").Add(year))}},
-		"active, the next block became known":          {want: []Reservation{fence(at("-9m"), at("1h"))}, have: []Reservation{fence(at("-9m"), at("-9m").Add(year))}, todo: []string{"update pcs-capacity-fence-gpu.cr-0." + me}},
-		"nodes were added":                             {want: []Reservation{future}, have: []Reservation{reservation("pcs-capacity-fence-gpu.cr-0."+me, nodes[:1], at("1h"), at("1h").Add(year))}, todo: []string{"update pcs-capacity-fence-gpu.cr-0." + me}},
-		"nodes in another order":                       {want: []Reservation{future}, have: []Reservation{reservation("pcs-capacity-fence-gpu.cr-0."+me, []string{"gpu-2", "gpu-1"}, at("1h"), at("1h").Add(year))}},
-		"not needed any more":                          {have: []Reservation{future}, todo: []string{"delete pcs-capacity-fence-gpu.cr-0." + me}},
-		"R8: nothing is known":                         {have: []Reservation{future}, keep: "gpu"},
-		"one that has ended and is still listed":       {want: []Reservation{future}, have: []Reservation{fence(at("-2h"), at("-1h"))}, todo: []string{"replace pcs-capacity-fence-gpu.cr-0." + me + ".2"}},
+		"placed": {want: []capacity.SlurmReservation{future}, todo: []string{"create pcs-capacity-fence-gpu.cr-0." + me}},
+		"there":  {want: []capacity.SlurmReservation{future}, have: []capacity.SlurmReservation{fence(at("1h2s"), at("1h2s").Add(year))}},
+		"R11: the end moved, the fence not yet active": {want: []capacity.SlurmReservation{future}, have: []capacity.SlurmReservation{fence(at("2h"), at("2h").Add(year))}, todo: []string{"update pcs-capacity-fence-gpu.cr-0." + me}},
+		"R11: an extension while the fence is active":  {want: []capacity.SlurmReservation{future}, have: []capacity.SlurmReservation{fence(at("-1m"), at("-1m").Add(year))}, todo: []string{"replace pcs-capacity-fence-gpu.cr-0." + me + ".2"}},
+		"active, start in the past either way":         {want: []capacity.SlurmReservation{fence(at("-9m"), time.Time{})}, have: []capacity.SlurmReservation{fence(at("-1m"), at("-1m").Add(year))}},
+		"active, the next block became known":          {want: []capacity.SlurmReservation{fence(at("-9m"), at("1h"))}, have: []capacity.SlurmReservation{fence(at("-9m"), at("-9m").Add(year))}, todo: []string{"update pcs-capacity-fence-gpu.cr-0." + me}},
+		"nodes were added":                             {want: []capacity.SlurmReservation{future}, have: []capacity.SlurmReservation{reservation("pcs-capacity-fence-gpu.cr-0."+me, nodes[:1], at("1h"), at("1h").Add(year))}, todo: []string{"update pcs-capacity-fence-gpu.cr-0." + me}},
+		"nodes in another order":                       {want: []capacity.SlurmReservation{future}, have: []capacity.SlurmReservation{reservation("pcs-capacity-fence-gpu.cr-0."+me, []string{"gpu-2", "gpu-1"}, at("1h"), at("1h").Add(year))}},
+		"not needed any more":                          {have: []capacity.SlurmReservation{future}, todo: []string{"delete pcs-capacity-fence-gpu.cr-0." + me}},
+		"R8: nothing is known":                         {have: []capacity.SlurmReservation{future}, keep: "gpu"},
+		"one that has ended and is still listed":       {want: []capacity.SlurmReservation{future}, have: []capacity.SlurmReservation{fence(at("-2h"), at("-1h"))}, todo: []string{"replace pcs-capacity-fence-gpu.cr-0." + me + ".2"}},
 		"roll over: the wait is there before the fence goes": {
-			want: []Reservation{reservation("pcs-capacity-wait-gpu.cr-0."+me, nodes, noon, at("3h")), fence(at("9h"), time.Time{})},
-			have: []Reservation{fence(at("-1h"), at("3h"))},
+			want: []capacity.SlurmReservation{reservation("pcs-capacity-wait-gpu.cr-0."+me, nodes, noon, at("3h")), fence(at("9h"), time.Time{})},
+			have: []capacity.SlurmReservation{fence(at("-1h"), at("3h"))},
 			todo: []string{"create pcs-capacity-wait-gpu.cr-0." + me, "replace pcs-capacity-fence-gpu.cr-0." + me + ".2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -176,7 +176,7 @@ func TestSteps(t *testing.T) {
 func TestR9OnlyOurReservations(t *testing.T) {
 	maint := []string{"MAINT", "IGNORE_JOBS", "SPEC_NODES"}
 	root := []string{"root"}
-	untouched := []Reservation{
+	untouched := []capacity.SlurmReservation{
 		{Name: "gpu-a-scheduled", Flags: maint, Users: root},
 		{Name: "pcluster-cr-0123456789abcdef0", Flags: maint, Users: root},
 		{Name: "pcs-capacity-fence-gpu-scheduled", Flags: maint, Users: root},
@@ -188,18 +188,18 @@ func TestR9OnlyOurReservations(t *testing.T) {
 		{Name: "maintenance-friday", Flags: maint, Users: root},
 	}
 	for _, r := range untouched {
-		if todo, _ := steps(nil, []Reservation{r}, nil, noon); len(todo) > 0 {
+		if todo, _ := steps(nil, []capacity.SlurmReservation{r}, nil, noon); len(todo) > 0 {
 			t.Errorf("%+v would be changed: %+v", r, todo)
 		}
 	}
 	// A foreign reservation that has the name that we need is neither taken nor replaced.
-	taken := Reservation{Name: "pcs-capacity-fence-gpu.cr-0." + me, Flags: maint, Users: []string{"alice"}}
-	todo, foreign := steps([]Reservation{reservation("pcs-capacity-fence-gpu.cr-0."+me, []string{"gpu-1"}, noon, time.Time{})}, []Reservation{taken}, nil, noon)
+	taken := capacity.SlurmReservation{Name: "pcs-capacity-fence-gpu.cr-0." + me, Flags: maint, Users: []string{"alice"}}
+	todo, foreign := steps([]capacity.SlurmReservation{reservation("pcs-capacity-fence-gpu.cr-0."+me, []string{"gpu-1"}, noon, time.Time{})}, []capacity.SlurmReservation{taken}, nil, noon)
 	if len(todo) > 0 || len(foreign) != 1 {
 		t.Errorf("todo %+v, foreign %v", todo, foreign)
 	}
-	ours := Reservation{Name: "pcs-capacity-fence-old.cr-0." + me, Flags: maint, Users: root}
-	if todo, _ := steps(nil, []Reservation{ours}, nil, noon); len(todo) != 1 || todo[0].Do != "delete" {
+	ours := capacity.SlurmReservation{Name: "pcs-capacity-fence-old.cr-0." + me, Flags: maint, Users: root}
+	if todo, _ := steps(nil, []capacity.SlurmReservation{ours}, nil, noon); len(todo) != 1 || todo[0].Do != "delete" {
 		t.Errorf("our own is not removed: %+v", todo)
 	}
 }

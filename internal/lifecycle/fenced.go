@@ -11,31 +11,31 @@ import (
 
 // mayGo reports whether a fence has nothing to guard: its block has ended, or never gets the
 // slot that it is over, because another reservation has it.
-func (s Seen) mayGo(g guard) bool {
-	if g.block == "" {
+func (s Seen) mayGo(g capacity.Guard) bool {
+	if g.Block == "" {
 		return true
 	}
-	r, known := s.Snap.Reservation(g.block)
+	r, known := s.Snap.Reservation(g.Block)
 	if !known {
-		r, known = s.Guarded[g.block]
+		r, known = s.Guarded[g.Block]
 	}
 	if !known {
-		return s.Gone[g.block]
+		return s.Gone[g.Block]
 	}
 	if !r.LiveAt(s.Now) {
 		return true
 	}
 	for _, v := range s.slots() {
-		if v.slot.Name == g.slot {
+		if v.slot.Name == g.Slot {
 			for _, t := range s.Snap.Turns(v.slot) {
-				if t.Reservation.ID == g.block && t.Never {
+				if t.Reservation.ID == g.Block && t.Never {
 					return true
 				}
 			}
 			continue
 		}
 		// The settings have it in another slot.
-		if !v.former && slices.Contains(v.slot.ReservationIDs, g.block) && (v.current.ID == g.block || v.next.Reservation.ID == g.block) {
+		if !v.former && slices.Contains(v.slot.ReservationIDs, g.Block) && (v.current.ID == g.Block || v.next.Reservation.ID == g.Block) {
 			return true
 		}
 	}
@@ -51,16 +51,16 @@ func (s Seen) keptFences(todo []ChangeGuard) (problems []capacity.Problem) {
 		goes[e.R.Name] = goes[e.R.Name] || e.Do == "delete"
 	}
 	for _, r := range s.Cluster.Reservations {
-		g := r.guard()
-		if !ours(r) || g.kind != "fence" || g.owner != s.Owner || goes[r.Name] {
+		g := r.Guard()
+		if !r.Ours() || g.Kind != "fence" || g.Owner != s.Owner || goes[r.Name] {
 			continue
 		}
-		if block, live := s.Guarded[g.block]; live && block.LiveAt(s.Now) {
-			problems = append(problems, unnamed(block, g.slot, r.Name))
-		} else if since, missing := s.Snap.Missing[g.block]; missing {
-			problems = append(problems, capacity.Problemf(capacity.ReservationMissing, capacity.Subject{Slot: g.slot, Reservation: g.block}, "",
+		if block, live := s.Guarded[g.Block]; live && block.LiveAt(s.Now) {
+			problems = append(problems, unnamed(block, g.Slot, r.Name))
+		} else if since, missing := s.Snap.Missing[g.Block]; missing {
+			problems = append(problems, capacity.Problemf(capacity.ReservationMissing, capacity.Subject{Slot: g.Slot, Reservation: g.Block}, "",
 				"EC2 has not described reservation %s since %s; its fence %s stays until %s",
-				g.block, capacity.FormatUTC(since), r.Name, capacity.FormatUTC(since.Add(missingFor))))
+				g.Block, capacity.FormatUTC(since), r.Name, capacity.FormatUTC(since.Add(missingFor))))
 		}
 	}
 	return problems

@@ -12,7 +12,7 @@ import (
 // fences brings our Slurm reservations to what the slots need now. Without AWS nothing is
 // deleted but what closes a node: what is not known is not gone.
 func fences(s Seen) (effects []capacity.Effect, problems []capacity.Problem) {
-	var want []Reservation
+	var want []capacity.SlurmReservation
 	to := steering{owner: s.Owner, takeOver: s.TakeOver, keep: map[string]bool{}, known: map[string]bool{}, mayGo: s.mayGo, now: s.SlurmNow()}
 	for _, v := range s.slots() {
 		nodes := s.Cluster.SlotNodes(v.slot.Name)
@@ -34,7 +34,7 @@ func fences(s Seen) (effects []capacity.Effect, problems []capacity.Problem) {
 				v.slot.Name, len(nodes), len(nodes)-len(closed), hostlist.Compress(closed)))
 		}
 		for _, r := range v.wanted(nodes, s.Now) {
-			want = append(want, r.shift(s.ToSlurm))
+			want = append(want, r.ByClock(s.ToSlurm))
 		}
 	}
 	todo, left := to.steps(want, s.Cluster.Reservations)
@@ -55,7 +55,7 @@ func fences(s Seen) (effects []capacity.Effect, problems []capacity.Problem) {
 // drained reports whether any of the nodes is drained, by this pass too.
 func (s Seen) drained(nodes []string) bool {
 	return slices.ContainsFunc(nodes, func(name string) bool {
-		return s.Cluster.node(name).State == "drain" || s.bad(name)
+		return s.Cluster.node(name).Has("DRAIN") || s.bad(name)
 	})
 }
 

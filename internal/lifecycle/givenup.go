@@ -10,7 +10,7 @@ import (
 // ResumeFailProgram does that at once, but Slurm calls it only once, and it may have been
 // killed.
 func givenUp(s Seen) (effects []capacity.Effect) {
-	for slot, nodes := range s.ofSlots(func(n Node) bool { return n.GivenUp }) {
+	for slot, nodes := range s.ofSlots(func(n capacity.Node) bool { return n.TimedOut() }) {
 		effects = append(effects, ReturnNodes{Slot: slot, Nodes: nodes, Reason: "ResumeTimeout reached: given back by sync",
 			Why: "DOWN since ResumeTimeout; ResumeFailProgram did not"})
 	}
@@ -29,7 +29,7 @@ func completing(s Seen) (effects []capacity.Effect) {
 			}
 		}
 	}
-	for slot, nodes := range s.ofSlots(func(n Node) bool { return n.PoweredDown && jobs[n.Name] != "" }) {
+	for slot, nodes := range s.ofSlots(func(n capacity.Node) bool { return n.PoweredDown() && jobs[n.Name] != "" }) {
 		job := jobs[nodes[0]]
 		effects = append(effects, ReturnNodes{Slot: slot, Nodes: nodes, Job: job, Reason: "powered down with a job completing: given back by sync",
 			Why: "powered down with job " + job + " still completing there", StillOff: true})
@@ -38,7 +38,7 @@ func completing(s Seen) (effects []capacity.Effect) {
 }
 
 // ofSlots are the names of those nodes that Slurm powers up with our programs, by slot.
-func (s Seen) ofSlots(of func(Node) bool) iter.Seq2[string, []string] {
+func (s Seen) ofSlots(of func(capacity.Node) bool) iter.Seq2[string, []string] {
 	return func(yield func(slot string, names []string) bool) {
 		done := map[string]bool{} // a slot may be in two partitions
 		for _, part := range s.Snap.Partitions {

@@ -12,7 +12,7 @@ import (
 // lookAgain answers a second look at the cluster, and keeps what was powered down.
 type lookAgain struct {
 	*model
-	nodes  []Node
+	nodes  []capacity.Node
 	forced []string
 }
 
@@ -24,14 +24,14 @@ func (l *lookAgain) PowerDownForce(_ context.Context, nodes []string, _ string) 
 }
 
 func TestJobsThatCompleteOnNodesThatAreOff(t *testing.T) {
-	const off, up, on = "off", "on its way up", "on"
-	nodes := func(first, second string) []Node {
-		return []Node{{Name: "gpu-a-1", PoweredDown: first == off}, {Name: "gpu-a-2", PoweredDown: second == off}}
+	const off, up, on = nodeOff, nodeBoots, nodeIdle
+	nodes := func(first, second string) []capacity.Node {
+		return []capacity.Node{{Name: "gpu-a-1", State: first}, {Name: "gpu-a-2", State: second}}
 	}
 	for name, test := range map[string]struct {
 		state       string
 		provider    capacity.Provider
-		read, again []Node
+		read, again []capacity.Node
 		want        string
 	}{
 		"both off":                      {"COMPLETING", capacity.ProviderEC2, nodes(off, off), nodes(off, off), "gpu-a-1 gpu-a-2"},

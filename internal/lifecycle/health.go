@@ -56,14 +56,14 @@ type closedNode struct {
 
 // closes reports whether a Slurm reservation, by its name, is the one that closes a node.
 func closes(name, slot, node string) bool {
-	g, _ := guardOf(name)
-	return g.kind == "health" && g.slot == slot && g.node == node
+	g, _ := capacity.ParseGuard(name)
+	return g.Kind == "health" && g.Slot == slot && g.Node == node
 }
 
 // isCheck reports whether a job runs the health command.
 func isCheck(j capacity.Job) bool {
-	g, _ := guardOf(j.Reservation)
-	return g.kind == "health"
+	g, _ := capacity.ParseGuard(j.Reservation)
+	return g.Kind == "health"
 }
 
 // withoutChecks leaves out the jobs that run the health command: users have no part in them.
@@ -256,7 +256,7 @@ func healthProblems(s Seen) (effects []capacity.Effect, problems []capacity.Prob
 			switch n := nodeHealth(h, name); {
 			case n.State == state.HealthUnknown && s.Now.Sub(n.Since) < recently:
 				problems = append(problems, capacity.Problemf(capacity.HealthUnknown, capacity.Subject{Node: name}, "", "node %s gets jobs without having shown that it is healthy: %s", name, n.Why))
-			case n.State == state.HealthBad && !s.Cluster.node(name).Up:
+			case n.State == state.HealthBad && !s.Cluster.node(name).Up():
 				problems = append(problems, capacity.Problemf(capacity.HealthFailed, capacity.Subject{Node: name}, "", "%s", badNode(s.dir, h, name)+"; it is drained: open a case with AWS Support"))
 			}
 		}
@@ -269,7 +269,7 @@ func (s Seen) unproven() map[string]string {
 	unproven := map[string]string{}
 	for _, v := range s.checked() {
 		for _, name := range s.launched(v) {
-			n, up := nodeHealth(s.Health[v.slot.Name], name), s.Cluster.node(name).Up
+			n, up := nodeHealth(s.Health[v.slot.Name], name), s.Cluster.node(name).Up()
 			switch {
 			case n.State == "" || n.State == state.HealthGood || n.State == state.HealthUnknown || n.State == state.HealthBad && up:
 			case len(n.Failures) > 0:
@@ -332,8 +332,10 @@ func healthChecks(s Seen) (verdicts map[string]*state.Health, effects []capacity
 
 // check submits the job that runs the command on a node.
 func (s Seen) check(v slotView, name string, n *state.NodeHealth) []capacity.Effect {
-	closed := slices.IndexFunc(s.Cluster.Reservations, func(r Reservation) bool { return closes(r.Name, v.slot.Name, name) && ours(r) && r.Active })
-	if !s.Cluster.node(name).Up || closed < 0 || s.Checks.Live == nil {
+	closed := slices.IndexFunc(s.Cluster.Reservations, func(r capacity.SlurmReservation) bool {
+		return closes(r.Name, v.slot.Name, name) && r.Ours() && r.Active
+	})
+	if !s.Cluster.node(name).Up() || closed < 0 || s.Checks.Live == nil {
 		return nil
 	}
 	if slices.ContainsFunc(s.Jobs, func(j capacity.Job) bool { return slices.Contains(j.Nodes, name) }) {
@@ -350,7 +352,7 @@ func (s Seen) check(v slotView, name string, n *state.NodeHealth) []capacity.Eff
 
 // recycle powers a node down that has failed.
 func (s Seen) recycle(v slotView, name string, n *state.NodeHealth) []capacity.Effect {
-	if node := s.Cluster.node(name); node.PoweredDown || strings.HasSuffix(node.State, "-down") {
+	if node := s.Cluster.node(name); node.PoweredDown() || strings.HasSuffix(node.Word(), "-down") {
 		n.State, n.Since = state.HealthPowering, s.second()
 		return nil
 	}
@@ -364,9 +366,9 @@ func (s Seen) recycle(v slotView, name string, n *state.NodeHealth) []capacity.E
 // relaunch powers a node up that is powered down for it.
 func (s Seen) relaunch(v slotView, name string, n *state.NodeHealth) []capacity.Effect {
 	switch node := s.Cluster.node(name); {
-	case node.Up || strings.HasSuffix(node.State, "-up"): // of a pass that was killed
+	case node.Up() || strings.HasSuffix(node.Word(), "-up"): // of a pass that was killed
 		n.State, n.Since, n.Job = state.HealthOpen, s.second(), ""
-	case node.PoweredDown:
+	case node.PoweredDown():
 		return []capacity.Effect{Relaunch{v.slot.Name, name}}
 	case s.Now.Sub(n.Since) > s.Checks.Time:
 		n.State = state.HealthBad

@@ -77,7 +77,7 @@ func TestR6_OnlyTheCommandCondemnsANode(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.slurm.model = newModel(now, map[string]int{"gpu": 1})
-			p := pass{snap: &capacity.Snapshot{Region: "us-east-2"}, now: now, cluster: &Cluster{Nodes: []Node{{Name: "gpu-1", Up: true, State: "idle", Address: "127.0.0.2"}}},
+			p := pass{snap: &capacity.Snapshot{Region: "us-east-2"}, now: now, cluster: &Cluster{Nodes: []capacity.Node{{Name: "gpu-1", State: "IDLE", Address: "127.0.0.2"}}},
 				Sources: Sources{State: state.Dir(t.TempDir()), Slurm: &c.slurm, Poll: time.Minute, Health: HealthCommand{Path: "/opt/site/health", Timeout: 5 * time.Minute, Tries: c.tries}}}
 			on := func(id, address string) capacity.Instance {
 				return capacity.Instance{ID: id, PrivateIP: address, Tags: map[string]string{capacity.TagNode: "gpu-1"}}

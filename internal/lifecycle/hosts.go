@@ -16,7 +16,7 @@ func (c *Cluster) lost(v slotView, nodes []string) []string {
 	byName := c.byName()
 	var before []string
 	for _, r := range c.Reservations {
-		if g := r.guard(); g.kind == "surplus" && g.slot == v.slot.Name && ours(r) {
+		if g := r.Guard(); g.Kind == "surplus" && g.Slot == v.slot.Name && r.Ours() {
 			before = append(before, r.Nodes...)
 		}
 	}
@@ -25,7 +25,7 @@ func (c *Cluster) lost(v slotView, nodes []string) []string {
 		switch n := byName[name]; {
 		case slices.Contains(before, name):
 			return 0
-		case !n.PoweredDown:
+		case !n.PoweredDown():
 			return 1
 		}
 		return 2
@@ -33,7 +33,7 @@ func (c *Cluster) lost(v slotView, nodes []string) []string {
 	var out []string
 	for _, name := range slices.Backward(nodes) {
 		n, shown := byName[name]
-		if idle := !shown || n.PoweredDown || !n.Up && n.State != "powering-up" && n.State != "power-up"; idle {
+		if idle := !shown || n.PoweredDown() || !n.Up() && !n.Boots(); idle {
 			out = append(out, name)
 		}
 	}

@@ -70,7 +70,7 @@ func (p *pass) interrupt(ctx context.Context, ids []string) error {
 func (p *pass) nodeOf(i capacity.Instance) string {
 	for _, n := range p.cluster.Nodes {
 		launched := i.Tags[capacity.TagCluster] == p.cluster.Mark && i.Node(p.Slurm.Expand) == n.Name
-		if _, _, _, ours := p.Settings.PlaceOf(n.Name); ours && !n.PoweredDown && (launched || n.Address != "" && n.Address == i.PrivateIP) {
+		if _, _, _, ours := p.Settings.PlaceOf(n.Name); ours && !n.PoweredDown() && (launched || n.Address != "" && n.Address == i.PrivateIP) {
 			return n.Name
 		}
 	}
@@ -117,7 +117,7 @@ func interruptions(seen Seen) []capacity.Effect {
 	}
 	bySlot := map[string][]string{}
 	for _, n := range seen.Cluster.Nodes {
-		if f, ok := byNode[n.Name]; ok && n.Up {
+		if f, ok := byNode[n.Name]; ok && n.Up() {
 			bySlot[f.slot] = append(bySlot[f.slot], n.Name)
 		}
 	}

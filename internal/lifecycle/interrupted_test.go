@@ -16,9 +16,9 @@ func TestNodeOfInstance(t *testing.T) {
 	settings := capacity.Settings{Partitions: []capacity.PartitionSettings{
 		{Name: "pcs", Provider: capacity.ProviderPCS, Groups: []capacity.GroupSettings{{Name: "gpu"}}},
 		{Name: "own", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{{Name: "own"}}}}}
-	p := pass{Sources: Sources{Settings: settings, Slurm: w.slurm}, cluster: &Cluster{Mark: "ml", Nodes: []Node{
-		{Name: "gpu-a-1", Address: "10.0.0.1", Up: true}, {Name: "gpu-a-2", Address: "gpu-a-2", PoweredDown: true},
-		{Name: "own-1", Address: "own-1", Up: true}, {Name: "other-1", Address: "10.0.0.9", Up: true}}}}
+	p := pass{Sources: Sources{Settings: settings, Slurm: w.slurm}, cluster: &Cluster{Mark: "ml", Nodes: []capacity.Node{
+		{Name: "gpu-a-1", State: "IDLE", Address: "10.0.0.1"}, {Name: "gpu-a-2", State: "IDLE+CLOUD+POWERED_DOWN", Address: "gpu-a-2"},
+		{Name: "own-1", State: "IDLE", Address: "own-1"}, {Name: "other-1", State: "IDLE", Address: "10.0.0.9"}}}}
 	launched := func(mark, node string) capacity.Instance {
 		return capacity.Instance{PrivateIP: "10.0.0.7", Tags: map[string]string{capacity.TagCluster: mark, capacity.TagNode: node}}
 	}

@@ -15,7 +15,7 @@ func TestJobsThatAPassIsAbout(t *testing.T) {
 	m := newModel(time.Now(), map[string]int{"gpu-a": 2})
 	settings := capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{{Name: "gpu-a", MaxNodes: 2}}}}}
 	snap := &capacity.Snapshot{Partitions: []capacity.Partition{{Name: "gpu", Groups: []capacity.NodeGroup{{Name: "gpu-a", Slots: []capacity.Slot{{Name: "gpu-a"}}}}}}}
-	cluster := &Cluster{Partitions: []Partition{{Name: "gpu"}, {Name: "all", Nodes: []string{"cpu-1", "gpu-a-1", "gpu-a-2"}}, {Name: "cpu", Nodes: []string{"cpu-1"}}}}
+	cluster := &Cluster{Partitions: []capacity.SlurmPartition{{Name: "gpu"}, {Name: "all", Nodes: []string{"cpu-1", "gpu-a-1", "gpu-a-2"}}, {Name: "cpu", Nodes: []string{"cpu-1"}}}}
 	cluster.assign(settings)
 	if got := strings.Join(cluster.Ours(snap), " "); got != "gpu all" {
 		t.Errorf("partitions of ours: %s", got)

@@ -149,7 +149,7 @@ func former(before []capacity.Partition, snap *capacity.Snapshot, now time.Time)
 func (p *pass) forget() {
 	fenceOf := func(former capacity.Partition) string {
 		slot := former.Groups[0].Slots[0]
-		i := slices.IndexFunc(p.cluster.Reservations, func(r Reservation) bool { return r.fences(slot.Name, slot.ReservationIDs[0]) })
+		i := slices.IndexFunc(p.cluster.Reservations, func(r capacity.SlurmReservation) bool { return r.Fences(slot.Name, slot.ReservationIDs[0]) })
 		if i < 0 {
 			return ""
 		}
@@ -166,7 +166,7 @@ func (p *pass) forget() {
 // unnamedBlocks names what PCS compute node groups hold and the settings do not name.
 func unnamedBlocks(s Seen) (problems []capacity.Problem) {
 	for _, v := range s.slots() {
-		i := slices.IndexFunc(s.Cluster.Reservations, func(r Reservation) bool { return r.fences(v.slot.Name, v.slot.Holds) })
+		i := slices.IndexFunc(s.Cluster.Reservations, func(r capacity.SlurmReservation) bool { return r.Fences(v.slot.Name, v.slot.Holds) })
 		if r, known := s.Snap.Reservation(v.slot.Holds); known && v.slot.Unnamed && i >= 0 && r.LiveAt(s.Now) {
 			problems = append(problems, unnamed(r, v.slot.Name, s.Cluster.Reservations[i].Name))
 		}
@@ -191,9 +191,9 @@ func (p *pass) askGuarded(ctx context.Context) {
 	}
 	ids := map[string]bool{}
 	for _, r := range p.cluster.Reservations {
-		g := r.guard()
-		if _, told := p.snap.Reservation(g.block); ours(r) && g.kind == "fence" && g.block != "" && !told {
-			ids[g.block] = true
+		g := r.Guard()
+		if _, told := p.snap.Reservation(g.Block); r.Ours() && g.Kind == "fence" && g.Block != "" && !told {
+			ids[g.Block] = true
 		}
 	}
 	for id := range ids {

@@ -56,11 +56,11 @@ func TestForgetsAFormerSlotWithoutItsFence(t *testing.T) {
 	foreign := fence
 	foreign.Users = []string{"alice"}
 	for name, c := range map[string]struct {
-		have []Reservation
+		have []capacity.SlurmReservation
 		kept bool
 	}{
-		"there": {[]Reservation{fence}, true}, "taken away": {nil, false}, "somebody else's": {[]Reservation{foreign}, false},
-		"another slot's": {[]Reservation{reservation("pcs-capacity-fence-gpu2", nil, noon, noon)}, false},
+		"there": {[]capacity.SlurmReservation{fence}, true}, "taken away": {nil, false}, "somebody else's": {[]capacity.SlurmReservation{foreign}, false},
+		"another slot's": {[]capacity.SlurmReservation{reservation("pcs-capacity-fence-gpu2", nil, noon, noon)}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			former := oneSlot("ec2", []string{"cr-0"}, live).Partitions

@@ -59,7 +59,7 @@ func fencedNodes(seen Seen) map[string]fenced {
 func placedFence(seen Seen, v slotView) time.Time {
 	fence := v.window.Fence.Add(seen.ToSlurm)
 	for _, r := range seen.Cluster.Reservations {
-		if r.fences(v.slot.Name, v.current.ID) && near(r.Start, fence) {
+		if r.Fences(v.slot.Name, v.current.ID) && near(r.Start, fence) {
 			return r.Start
 		}
 	}

@@ -25,9 +25,9 @@ func (p *pass) lookForMisplaced() {
 	}
 	for _, f := range found {
 		m := misplaced{Misplaced: f}
-		i := slices.IndexFunc(p.cluster.Nodes, func(n Node) bool { return n.Name == f.Node })
-		if i >= 0 && !p.cluster.Nodes[i].PoweredDown { // else that instance is gone
-			m.up = p.cluster.Nodes[i].Up
+		i := slices.IndexFunc(p.cluster.Nodes, func(n capacity.Node) bool { return n.Name == f.Node })
+		if i >= 0 && !p.cluster.Nodes[i].PoweredDown() { // else that instance is gone
+			m.up = p.cluster.Nodes[i].Up()
 			_, _, m.slot, _ = p.Settings.PlaceOf(f.Node)
 			if slot, ok := p.snap.Slot(m.slot); ok {
 				m.differs = p.snap.Misplaced(slot, f.Metadata, p.now)

@@ -23,7 +23,7 @@ type model struct {
 	boot         time.Duration
 	requeueDelay time.Duration
 	nodes        []*modelNode
-	reservations map[string]Reservation
+	reservations map[string]capacity.SlurmReservation
 	jobs         []*modelJob
 	ids          int
 
@@ -42,8 +42,15 @@ type model struct {
 	dieAfter     bool
 }
 
+// The states of nodes.
+const (
+	nodeIdle  = "IDLE+CLOUD"
+	nodeOff   = "IDLE+CLOUD+POWERED_DOWN"
+	nodeBoots = "ALLOCATED+CLOUD+POWERING_UP"
+)
+
 type modelNode struct {
-	Node
+	capacity.Node
 	job    *modelJob
 	dead   bool      // its host has failed: it does not boot
 	booted time.Time // when it is up
@@ -79,10 +86,10 @@ func (m *model) change() (after func()) {
 }
 
 func newModel(now time.Time, slots map[string]int) *model {
-	m := &model{now: now, boot: 5 * time.Minute, requeueDelay: 2 * time.Minute, reservations: map[string]Reservation{}}
+	m := &model{now: now, boot: 5 * time.Minute, requeueDelay: 2 * time.Minute, reservations: map[string]capacity.SlurmReservation{}}
 	for _, slot := range []string{"gpu-a", "gpu-b", "solo"} {
 		for i := range slots[slot] {
-			m.nodes = append(m.nodes, &modelNode{Node: Node{Name: fmt.Sprintf("%s-%d", slot, i+1), Features: []string{slot}, GPUs: 8, PoweredDown: true, State: "powered-down"}})
+			m.nodes = append(m.nodes, &modelNode{Node: capacity.Node{Name: fmt.Sprintf("%s-%d", slot, i+1), State: nodeOff, Features: []string{slot}, GPUs: 8}})
 		}
 	}
 	return m
@@ -145,18 +152,18 @@ func (m *model) happen() {
 		if n.job == nil && n.block != "" && m.reclaimed(n.block, m.now) {
 			m.off(n)
 		}
-		if n.State == "powering-up" && !n.booted.After(m.now) {
+		if n.State == nodeBoots && !n.booted.After(m.now) {
 			if n.dead {
 				continue // until somebody powers it down
 			}
-			n.State, n.Up = "idle", true
+			n.State = nodeIdle
 		}
 	}
 	for _, j := range m.jobs {
 		if j.State != "RUNNING" {
 			continue
 		}
-		if ready := !slices.ContainsFunc(j.Nodes, func(n string) bool { return !m.node(n).Up }); j.Configuring() && ready {
+		if ready := !slices.ContainsFunc(j.Nodes, func(n string) bool { return !m.node(n).Up() }); j.Configuring() && ready {
 			// The limit counts from when all nodes are up, and no reservation is looked at again.
 			j.StateFlag, j.Start = "", m.now
 			j.End = m.now.Add(j.TimeLimit.Duration())
@@ -201,7 +208,7 @@ func (m *model) start(j *modelJob) {
 		var names []string
 		room := capacity.Limit{}
 		for _, n := range m.nodes {
-			free := n.job == nil && m.slotOf(n.Name) == slot && (n.Up || n.PoweredDown)
+			free := n.job == nil && m.slotOf(n.Name) == slot && (n.Up() || n.PoweredDown())
 			limit, fits := m.limit(j, n.Name)
 			if !free || !fits {
 				continue
@@ -225,7 +232,7 @@ func (m *model) start(j *modelJob) {
 		for _, name := range names {
 			n := m.node(name)
 			n.job = j
-			if n.PoweredDown {
+			if n.PoweredDown() {
 				m.powerUp(n)
 				j.StateFlag = "CONFIGURING"
 			}
@@ -237,7 +244,7 @@ func (m *model) start(j *modelJob) {
 // boots counts the nodes that have to boot.
 func (m *model) boots(names []string) (n int) {
 	for _, name := range names {
-		if m.node(name).PoweredDown {
+		if m.node(name).PoweredDown() {
 			n++
 		}
 	}
@@ -261,7 +268,7 @@ func (m *model) of(block string) (n int) {
 }
 
 func (m *model) powerUp(n *modelNode) {
-	n.PoweredDown, n.State, n.booted = false, "powering-up", m.now.Add(m.boot)
+	n.State, n.booted = nodeBoots, m.now.Add(m.boot)
 	n.block, _ = m.block(m.slotOf(n.Name), m.now)
 	if m.powered != nil {
 		m.powered(n.Name, true)
@@ -269,7 +276,7 @@ func (m *model) powerUp(n *modelNode) {
 }
 
 func (m *model) off(n *modelNode) {
-	n.Up, n.PoweredDown, n.State, n.block = false, true, "powered-down", ""
+	n.State, n.block = nodeOff, ""
 	if m.powered != nil {
 		m.powered(n.Name, false)
 	}
@@ -323,7 +330,7 @@ func (m *model) find(shown string) (*modelJob, error) {
 
 func (m *model) Look(context.Context) (*Cluster, error) {
 	c := &Cluster{Version: "model", Mark: "lab/1", Name: "lab", TimeMinCollapses: m.collapses, KillWait: 30 * time.Second}
-	parts := map[string]*Partition{"gpu": {Name: "gpu"}, "solo": {Name: "solo"}}
+	parts := map[string]*capacity.SlurmPartition{"gpu": {Name: "gpu"}, "solo": {Name: "solo"}}
 	for _, n := range m.nodes {
 		c.Nodes = append(c.Nodes, n.Node)
 		name := "gpu"
@@ -332,13 +339,13 @@ func (m *model) Look(context.Context) (*Cluster, error) {
 		}
 		parts[name].Nodes = append(parts[name].Nodes, n.Name)
 	}
-	c.Partitions = []Partition{*parts["gpu"], *parts["solo"]}
+	c.Partitions = []capacity.SlurmPartition{*parts["gpu"], *parts["solo"]}
 	for _, r := range m.reservations {
 		r.Active = !r.Start.After(m.now)
 		r.Flags = append(slices.Clone(r.Flags), specNodes)
 		c.Reservations = append(c.Reservations, r)
 	}
-	slices.SortFunc(c.Reservations, func(a, b Reservation) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(c.Reservations, func(a, b capacity.SlurmReservation) int { return cmp.Compare(a.Name, b.Name) })
 	return c, nil
 }
 
@@ -361,7 +368,7 @@ func (m *model) Jobs(_ context.Context, partitions []string, wanted func(capacit
 	return live, ended, nil
 }
 
-func (m *model) CreateReservation(_ context.Context, r Reservation) error {
+func (m *model) CreateReservation(_ context.Context, r capacity.SlurmReservation) error {
 	defer m.change()()
 	if _, there := m.reservations[r.Name]; there || r.Start.Before(m.now.Add(-time.Second)) {
 		return fmt.Errorf("cannot create %s", r.Name)
@@ -376,7 +383,7 @@ func (m *model) CreateReservation(_ context.Context, r Reservation) error {
 // specNodes is a flag that Slurm shows of each reservation of named nodes, and takes from nobody.
 const specNodes = "SPEC_NODES"
 
-func (m *model) put(r Reservation) {
+func (m *model) put(r capacity.SlurmReservation) {
 	if r.End.IsZero() {
 		r.End = r.Start.Add(365 * 24 * time.Hour)
 	}
@@ -385,16 +392,16 @@ func (m *model) put(r Reservation) {
 
 // guards is the Slurm reservation of a slot that is there for a block, or, with none, for
 // whatever ended last.
-func (m *model) guards(slot, kind, block string) (r Reservation, there bool) {
+func (m *model) guards(slot string, kind capacity.GuardKind, block string) (r capacity.SlurmReservation, there bool) {
 	for _, one := range m.reservations {
-		if g := one.guard(); g.slot == slot && g.kind == kind && (g.block == block || block == "") {
+		if g := one.Guard(); g.Slot == slot && g.Kind == kind && (g.Block == block || block == "") {
 			r, there = one, true
 		}
 	}
 	return r, there
 }
 
-func (m *model) UpdateReservation(_ context.Context, r Reservation) error {
+func (m *model) UpdateReservation(_ context.Context, r capacity.SlurmReservation) error {
 	defer m.change()()
 	old, there := m.reservations[r.Name]
 	active := there && !old.Start.After(m.now)
@@ -522,7 +529,7 @@ func (m *model) SetAdminComment(_ context.Context, job, text string) error {
 func (m *model) PowerUp(_ context.Context, nodes []string) error {
 	defer m.change()()
 	for _, name := range nodes {
-		if n := m.node(name); n.PoweredDown && m.places(m.slotOf(name)) > 0 {
+		if n := m.node(name); n.PoweredDown() && m.places(m.slotOf(name)) > 0 {
 			m.powerUp(n)
 		}
 	}

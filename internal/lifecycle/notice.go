@@ -116,7 +116,7 @@ func idleNodes(v slotView, cluster *Cluster) (n int) {
 		return 0
 	}
 	for _, node := range cluster.shown(cluster.SlotNodes(v.slot.Name)) {
-		if node.Up && node.State == "idle" {
+		if node.Up() && node.Base() == "IDLE" {
 			n++
 		}
 	}

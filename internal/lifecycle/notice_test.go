@@ -17,8 +17,8 @@ func TestTell(t *testing.T) {
 	dir := state.Dir(t.TempDir())
 	first, failed := block("cr-1", "0s", "48h", capacity.StateScheduled), block("cr-9", "20h", "40h", capacity.StatePaymentFailed)
 	first.Total = 4
-	idle := &Cluster{slots: map[string][]string{"gpu": {"gpu-1", "gpu-2"}}, Nodes: []Node{{Name: "gpu-1", Up: true, State: "idle"}, {Name: "gpu-2", Up: true, State: "allocated"}}}
-	busy := &Cluster{slots: idle.slots, Nodes: []Node{{Name: "gpu-1", Up: true, State: "mixed"}}}
+	idle := &Cluster{slots: map[string][]string{"gpu": {"gpu-1", "gpu-2"}}, Nodes: []capacity.Node{{Name: "gpu-1", State: "IDLE"}, {Name: "gpu-2", State: "ALLOCATED"}}}
+	busy := &Cluster{slots: idle.slots, Nodes: []capacity.Node{{Name: "gpu-1", State: "MIXED"}}}
 	settings := NoticeSettings{FenceNear: time.Hour, IdleAfter: 30 * time.Minute, Successor: 24 * time.Hour, Lost: 10 * time.Minute}
 	broken := false
 	tell := func(now string, cluster *Cluster, taken string, rs ...capacity.Reservation) string {

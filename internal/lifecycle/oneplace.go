@@ -85,7 +85,7 @@ func (s Seen) standing(part capacity.Partition) (nodes []standing) {
 			for _, n := range s.Cluster.shown(s.Cluster.SlotNodes(slot.Name)) {
 				i := running[n.Name]
 				subnet := slices.IndexFunc(g.Subnets, func(sub capacity.Subnet) bool { return sub.ID == i.SubnetID })
-				if n.takesJobs() && subnet >= 0 && i.PrivateIP == n.Address {
+				if takesJobs(n) && subnet >= 0 && i.PrivateIP == n.Address {
 					nodes = append(nodes, standing{n.Name, g.Name, slot.Name, place{g.Subnets[subnet].AZID, i.Type}})
 				}
 			}
@@ -116,6 +116,6 @@ func most(names []string, nodes []standing, of func(standing) string) (first str
 }
 
 // takesJobs reports whether Slurm gives the node jobs while its instance runs or boots.
-func (n Node) takesJobs() bool {
-	return n.Out == "" && (n.Up || n.State == "powering-up" || n.State == "power-up")
+func takesJobs(n capacity.Node) bool {
+	return n.Out() == "" && (n.Up() || n.Boots())
 }

@@ -20,7 +20,7 @@ func TestElsewhere(t *testing.T) {
 	for name, c := range map[string]struct {
 		nodes, want string
 		change      func(*capacity.Snapshot)
-		node        Node // what gpu-1 is otherwise
+		node        capacity.Node // what gpu-1 is otherwise
 	}{
 		"none":                      {},
 		"one place":                 {nodes: "gpu-1@b:p5 gpu-2@b2:p5"},
@@ -28,10 +28,10 @@ func TestElsewhere(t *testing.T) {
 		"as many":                   {nodes: "gpu-1@b:p5 gpu-2@a:p5", want: "gpu-1"},
 		"the smaller type":          {nodes: "gpu-1@a:p5 gpu-2@a:p5e gpu-3@a:p5e", want: "gpu-1"},
 		"types of the zone":         {nodes: "gpu-1@a:p5 gpu-2@a:p5 gpu-3@a:p5e gpu-4@b:p5e gpu-5@b:p5e", want: "gpu-3 gpu-[4-5]"},
-		"one that boots":            {nodes: "gpu-1@a:p5 gpu-2@b:p5 gpu-3@b:p5", node: Node{State: "powering-up"}, want: "gpu-1"},
-		"one that goes":             {nodes: "gpu-1@a:p5 gpu-2@b:p5 gpu-3@b:p5", node: Node{State: "power-down"}},
-		"one that is drained":       {nodes: "gpu-1@a:p5 gpu-2@b:p5 gpu-3@b:p5", node: Node{Up: true, Out: "drained"}},
-		"another instance":          {nodes: "gpu-1@a:p5 gpu-2@b:p5 gpu-3@b:p5", node: Node{Up: true, Address: "192.0.2.1"}},
+		"one that boots":            {nodes: "gpu-1@a:p5 gpu-2@b:p5 gpu-3@b:p5", node: capacity.Node{State: nodeBoots}, want: "gpu-1"},
+		"one that goes":             {nodes: "gpu-1@a:p5 gpu-2@b:p5 gpu-3@b:p5", node: capacity.Node{State: "MIXED+CLOUD+POWER_DOWN"}},
+		"one that is drained":       {nodes: "gpu-1@a:p5 gpu-2@b:p5 gpu-3@b:p5", node: capacity.Node{State: "IDLE+CLOUD+DRAIN"}},
+		"another instance":          {nodes: "gpu-1@a:p5 gpu-2@b:p5 gpu-3@b:p5", node: capacity.Node{State: nodeIdle, Address: "192.0.2.1"}},
 		"a subnet of nobody's":      {nodes: "gpu-1@z:p5 gpu-2@b:p5"},
 		"groups share a zone":       {nodes: "gpu-1@a:p5 cpu-1@b:p5e cpu-2@b:p5e", want: "gpu-1"},
 		"each group its type":       {nodes: "gpu-1@b:p5 cpu-1@b:p5e cpu-2@b:p5e"},
@@ -47,8 +47,8 @@ func TestElsewhere(t *testing.T) {
 			for i, word := range strings.Fields(c.nodes) {
 				node, where, _ := strings.Cut(word, "@")
 				subnet, kind, _ := strings.Cut(where, ":")
-				n := Node{Up: true}
-				if i == 0 && c.node.Name+c.node.State+c.node.Out+c.node.Address != "" {
+				n := capacity.Node{State: nodeIdle}
+				if i == 0 && c.node.State != "" {
 					n = c.node
 				}
 				ip := fmt.Sprintf("10.0.0.%d", i)

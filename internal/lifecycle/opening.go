@@ -25,7 +25,7 @@ func openings(s Seen) (effects []capacity.Effect) {
 			continue
 		}
 		nodes := s.Cluster.SlotNodes(v.slot.Name)
-		nodes = s.Cluster.those(nodes[:v.launchable(nodes)], func(n Node) bool { return n.PoweredDown })
+		nodes = s.Cluster.those(nodes[:v.launchable(nodes)], func(n capacity.Node) bool { return n.PoweredDown() })
 		if len(nodes) > 0 {
 			effects = append(effects, PowerUp{v.slot.Name, nodes, fmt.Sprintf("%s is open since %s", v.current.ID, capacity.FormatUTC(v.window.Start))})
 		}
@@ -44,7 +44,7 @@ func endedBlocks(s Seen) (effects []capacity.Effect) {
 		if v.partition.Provider != capacity.ProviderEC2 || fence.IsZero() || fence.After(s.Now) {
 			continue
 		}
-		if nodes := s.Cluster.those(s.Cluster.SlotNodes(v.slot.Name), func(n Node) bool { return n.Up }); len(nodes) > 0 {
+		if nodes := s.Cluster.those(s.Cluster.SlotNodes(v.slot.Name), func(n capacity.Node) bool { return n.Up() }); len(nodes) > 0 {
 			effects = append(effects, PowerDown{v.slot.Name, nodes, "the reservation ends: powered down under the fence",
 				fmt.Sprintf("its fence was at %s", capacity.FormatUTC(fence))})
 		}
@@ -53,7 +53,7 @@ func endedBlocks(s Seen) (effects []capacity.Effect) {
 }
 
 // those are the nodes, of those that Slurm shows, for which something holds.
-func (c *Cluster) those(names []string, of func(Node) bool) (found []string) {
+func (c *Cluster) those(names []string, of func(capacity.Node) bool) (found []string) {
 	nodes := c.byName()
 	for _, name := range names {
 		if n, shown := nodes[name]; shown && of(n) {

@@ -17,7 +17,7 @@ func blockSeen(before, now string, was, is capacity.State) Seen {
 		return s
 	}
 	c := &Cluster{slots: map[string][]string{"gpu": {"gpu-1", "gpu-2", "gpu-3"}},
-		Nodes: []Node{{Name: "gpu-1", Up: true}, {Name: "gpu-2", PoweredDown: true}, {Name: "gpu-3", PoweredDown: true}, {Name: "login", PoweredDown: true, Up: true}}}
+		Nodes: []capacity.Node{{Name: "gpu-1", State: "IDLE"}, {Name: "gpu-2", State: "IDLE+CLOUD+POWERED_DOWN"}, {Name: "gpu-3", State: "IDLE+CLOUD+POWERED_DOWN"}, {Name: "login", State: "IDLE+CLOUD+POWERED_DOWN"}, {Name: "admin", State: "IDLE"}}}
 	return Seen{Old: snap(before, was), Snap: snap(now, is), Cluster: c, Now: at(now)}
 }
 

@@ -104,10 +104,10 @@ func orphans(instances []capacity.Instance, cluster *Cluster, expand func(string
 
 // without says why an instance at an address does not belong to its node; "" if it does,
 // or if that is not certain. addresses are those of all instances for the node.
-func (c *Cluster) without(byName map[string]Node, node, address string, addresses []string) string {
+func (c *Cluster) without(byName map[string]capacity.Node, node, address string, addresses []string) string {
 	n, there := byName[node]
 	switch {
-	case there && n.PoweredDown:
+	case there && n.PoweredDown():
 		return "Slurm has powered the node down"
 	case there:
 		at := n.Address
@@ -115,7 +115,7 @@ func (c *Cluster) without(byName map[string]Node, node, address string, addresse
 			return "the node is up as another instance"
 		}
 		return ""
-	case slices.ContainsFunc(c.Partitions, func(p Partition) bool { return slices.Contains(p.Nodes, node) }):
+	case slices.ContainsFunc(c.Partitions, func(p capacity.SlurmPartition) bool { return slices.Contains(p.Nodes, node) }):
 		// Slurm 22.05 hides nodes that are powered down unless PrivateData has cloud.
 		return "Slurm has powered the node down"
 	}
@@ -123,8 +123,8 @@ func (c *Cluster) without(byName map[string]Node, node, address string, addresse
 }
 
 // byName are the nodes that Slurm shows, by their names.
-func (c *Cluster) byName() map[string]Node {
-	nodes := make(map[string]Node, len(c.Nodes))
+func (c *Cluster) byName() map[string]capacity.Node {
+	nodes := make(map[string]capacity.Node, len(c.Nodes))
 	for _, n := range c.Nodes {
 		nodes[n.Name] = n
 	}
@@ -188,7 +188,7 @@ func (s Seen) twins(others []capacity.Instance) (problems []capacity.Problem) {
 	ids, nodes := map[kind][]string{}, map[kind][]string{}
 	for _, i := range others {
 		node := i.Node(hostlist.Expand)
-		there := slices.ContainsFunc(s.Cluster.Nodes, func(n Node) bool { return n.Address == i.PrivateIP })
+		there := slices.ContainsFunc(s.Cluster.Nodes, func(n capacity.Node) bool { return n.Address == i.PrivateIP })
 		if i.Ended() || !there && !s.Cluster.has(node) {
 			continue
 		}
@@ -222,8 +222,8 @@ func (s Seen) twins(others []capacity.Instance) (problems []capacity.Problem) {
 
 // has reports whether Slurm has a node of this name, shown or hidden.
 func (c *Cluster) has(node string) bool {
-	return slices.ContainsFunc(c.Nodes, func(n Node) bool { return n.Name == node }) ||
-		slices.ContainsFunc(c.Partitions, func(p Partition) bool { return slices.Contains(p.Nodes, node) })
+	return slices.ContainsFunc(c.Nodes, func(n capacity.Node) bool { return n.Name == node }) ||
+		slices.ContainsFunc(c.Partitions, func(p capacity.SlurmPartition) bool { return slices.Contains(p.Nodes, node) })
 }
 
 // in says where an orphan is.

@@ -15,12 +15,12 @@ import (
 // Which instances belong to no node; they are sorted by their ids.
 func TestOrphans(t *testing.T) {
 	cluster := &Cluster{
-		Nodes: []Node{
-			{Name: "gpu-1", PoweredDown: true, Address: "gpu-1"},
-			{Name: "gpu-2", Up: true, Address: "10.0.0.2"},
+		Nodes: []capacity.Node{
+			{Name: "gpu-1", State: "IDLE+CLOUD+POWERED_DOWN", Address: "gpu-1"},
+			{Name: "gpu-2", State: "IDLE", Address: "10.0.0.2"},
 			{Name: "gpu-3", Address: "gpu-3"}, // on its way up: no address yet
 		},
-		Partitions: []Partition{{Name: "gpu", Nodes: []string{"gpu-1", "gpu-2", "gpu-3", "gpu-4"}}},
+		Partitions: []capacity.SlurmPartition{{Name: "gpu", Nodes: []string{"gpu-1", "gpu-2", "gpu-3", "gpu-4"}}},
 	}
 	instance := func(id, node, address string, change ...func(*capacity.Instance)) capacity.Instance {
 		i := capacity.Instance{ID: id, State: "running", PrivateIP: address, ReservationID: "cr-0", Launched: at("-1h"), Tags: map[string]string{capacity.TagNode: node}}

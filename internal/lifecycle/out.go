@@ -16,10 +16,10 @@ func (c *Cluster) out(names []string, hostlist func([]string) string) []capacity
 	byName := c.byName()
 	for _, name := range names {
 		n := byName[name]
-		if n.Out == "" {
+		if n.Out() == "" {
 			continue
 		}
-		k := kind{n.Out, n.Reason}
+		k := kind{n.Out(), n.Reason}
 		if nodes[k] == nil {
 			kinds = append(kinds, k)
 		}

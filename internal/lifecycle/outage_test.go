@@ -47,7 +47,7 @@ func opened(t *testing.T) (*world, *capacity.Snapshot, *modelJob) {
 
 func (w *world) fence() time.Time {
 	for _, r := range w.slurm.reservations {
-		if PlainName(r.Name) == "pcs-capacity-fence-solo" {
+		if capacity.PlainName(r.Name) == "pcs-capacity-fence-solo" {
 			return r.Start
 		}
 	}

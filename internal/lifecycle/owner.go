@@ -14,9 +14,9 @@ import (
 // does not know, so that it changes nothing.
 
 // otherOwners are the Slurm reservations of other owners of settings.
-func (c *Cluster) otherOwners(owner string, now time.Time) (others []Reservation) {
+func (c *Cluster) otherOwners(owner string, now time.Time) (others []capacity.SlurmReservation) {
 	for _, r := range c.Reservations {
-		if g := r.guard(); ours(r) && g.owner != "" && g.owner != owner && (r.End.IsZero() || r.End.After(now)) {
+		if g := r.Guard(); r.Ours() && g.Owner != "" && g.Owner != owner && (r.End.IsZero() || r.End.After(now)) {
 			others = append(others, r)
 		}
 	}
@@ -31,7 +31,7 @@ func OtherOwner(c *Cluster, s Sources) error {
 	}
 	var owners, names []string
 	for _, r := range others {
-		who := r.guard().owner
+		who := r.Guard().Owner
 		if r.Comment != "" {
 			who += fmt.Sprintf(" (%s)", r.Comment)
 		}

@@ -15,41 +15,13 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-func TestNamesOfGuards(t *testing.T) {
-	for name, want := range map[string]guard{
-		"pcs-capacity-fence-gpu-a.cr-0e2000000000000a1.0123abcd":           {kind: "fence", slot: "gpu-a", block: "cr-0e2000000000000a1", owner: me},
-		"pcs-capacity-fence-gpu-a.cr-0e2000000000000a1.0123abcd.2":         {kind: "fence", slot: "gpu-a", block: "cr-0e2000000000000a1", owner: me, second: true},
-		"pcs-capacity-wait-gpu.none.0123abcd":                              {kind: "wait", slot: "gpu", owner: me},
-		"pcs-capacity-surplus-a.b.cr-0.0123abcd":                           {kind: "surplus", slot: "a.b", block: "cr-0", owner: me},
-		"pcs-capacity-health-gpu.gpu-1.cr-0e2000000000000a1.0123abcd":      {kind: "health", slot: "gpu", node: "gpu-1", block: "cr-0e2000000000000a1", owner: me},
-		"pcs-capacity-health-gpu.n1.example.cr-0e2000000000000a1.0123abcd": {kind: "health", slot: "gpu", node: "n1.example", block: "cr-0e2000000000000a1", owner: me},
-		// of older versions
-		"pcs-capacity-fence-gpu-a":      {kind: "fence", slot: "gpu-a"},
-		"pcs-capacity-health-gpu.gpu-1": {kind: "health", slot: "gpu", node: "gpu-1"},
-	} {
-		if got, ok := guardOf(name); !ok || got != want || got.String() != name {
-			t.Errorf("%s: %+v (%t), which is written %s", name, got, ok, got)
-		}
-	}
-	for _, name := range []string{"", "pcs-capacity-", "pcs-capacity-fence", "pcs-capacity-fence-", "pcs-capacity-other-gpu", "gpu-a-scheduled", "pcs-capacity-health-gpu"} {
-		if g, ok := guardOf(name); ok {
-			t.Errorf("%q is taken for %+v", name, g)
-		}
-	}
-	for name, plain := range map[string]string{"pcs-capacity-fence-gpu.cr-0.0123abcd.2": "pcs-capacity-fence-gpu", "gpu-a-scheduled": "gpu-a-scheduled"} {
-		if got := PlainName(name); got != plain {
-			t.Errorf("%s: %s", name, got)
-		}
-	}
-}
-
 // What a pass makes of reservations that the settings do not want, by their names.
 func TestStepsForWhatNobodyWants(t *testing.T) {
-	there := func(name string) Reservation {
+	there := func(name string) capacity.SlurmReservation {
 		return reservation(name, []string{"gpu-1"}, at("1h"), at("1h").Add(365*24*time.Hour))
 	}
 	fence := reservation("pcs-capacity-fence-gpu.cr-0."+me, []string{"gpu-1"}, at("1h"), time.Time{})
-	over := func(g guard) bool { return g.block == "cr-9" }
+	over := func(g capacity.Guard) bool { return g.Block == "cr-9" }
 	for name, c := range map[string]struct {
 		want, have []string
 		takeOver   bool
@@ -74,7 +46,7 @@ func TestStepsForWhatNobodyWants(t *testing.T) {
 		"an older version's wait, not wanted here": {have: []string{"wait-old"}, todo: []string{"delete wait-old"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var want, have []Reservation
+			var want, have []capacity.SlurmReservation
 			if c.want != nil {
 				want = append(want, fence)
 			}
@@ -98,7 +70,7 @@ func TestStepsForWhatNobodyWants(t *testing.T) {
 }
 
 // openBlock has a block open in slot solo, and its fence placed. It returns the fence.
-func (w *world) openBlock() Reservation {
+func (w *world) openBlock() capacity.SlurmReservation {
 	w.Helper()
 	w.buy("solo", 2, 24*time.Hour)
 	w.seeBlocks()
@@ -109,7 +81,7 @@ func (w *world) openBlock() Reservation {
 		w.Fatal(err)
 	}
 	fence, there := w.slurm.guards("solo", "fence", "")
-	if !there || fence.guard().block == "" {
+	if !there || fence.Guard().Block == "" {
 		w.Fatalf("no fence: %s", w.state())
 	}
 	return fence
@@ -143,7 +115,7 @@ func TestOtherSettingsChangeNothing(t *testing.T) {
 		t.Errorf("%+v, %v", report, err)
 	}
 	fence, there := w.slurm.guards("solo", "fence", "")
-	if !there || fence.guard().owner != other {
+	if !there || fence.Guard().Owner != other {
 		t.Errorf("taken over: %q", w.names())
 	}
 	if _, report, err := Pass(t.Context(), mine); err == nil || len(report.Done) > 0 {
@@ -159,7 +131,7 @@ func TestAFenceGoesWithItsBlockOnly(t *testing.T) {
 	w.sources.Settings.Partitions = nil
 	w.sources.State = state.Dir(quickDir(t))
 	snap, err := w.pass(false)
-	if _, there := w.slurm.reservations[fence.Name]; err != nil || !there || !strings.Contains(strings.Join(snap.Problems, "\n"), "no longer name reservation "+fence.guard().block) {
+	if _, there := w.slurm.reservations[fence.Name]; err != nil || !there || !strings.Contains(strings.Join(snap.Problems, "\n"), "no longer name reservation "+fence.Guard().Block) {
 		t.Fatalf("%v, there: %t, problems %q", err, there, snap.Problems)
 	}
 	w.goTo(fence.Start.Add(41 * time.Minute)) // the margin, what EC2 takes, and a minute
@@ -195,7 +167,7 @@ func TestAFenceOfAnUnknownReservation(t *testing.T) {
 			t.Errorf("%s: there: %t", what, there)
 		}
 	}
-	missing := answering{good, []capacity.Missing{{ID: fence.guard().block, Err: errors.New("InvalidCapacityReservationId.NotFound")}}, nil}
+	missing := answering{good, []capacity.Missing{{ID: fence.Guard().Block, Err: errors.New("InvalidCapacityReservationId.NotFound")}}, nil}
 	after("an error", answering{good, nil, errDown}, 0, true)
 	after("an error for two hours", answering{good, nil, errDown}, 2*time.Hour, true)
 	after("left out of one answer", missing, 0, true)
@@ -226,7 +198,7 @@ func TestNothingIsDeletedBeforeItsReplacementIsThere(t *testing.T) {
 // noCreate is a Slurm that makes no reservations.
 type noCreate struct{ *model }
 
-func (noCreate) CreateReservation(context.Context, Reservation) error {
+func (noCreate) CreateReservation(context.Context, capacity.SlurmReservation) error {
 	return errors.New("Invalid node name specified")
 }
 
@@ -236,7 +208,7 @@ func TestAnOpenBlockIsAddedBeforeAFutureOne(t *testing.T) {
 	nodes := []string{"gpu-1", "gpu-2"}
 	later, now := block("cr-1", "48h", "72h", capacity.StateScheduled), block("cr-0", "-1h", "24h", capacity.StateActive)
 	snap := oneSlot("ec2", []string{"cr-1"}, later)
-	want := func() (all []Reservation) {
+	want := func() (all []capacity.SlurmReservation) {
 		for _, v := range views(snap, noon) {
 			v.owner = me
 			all = append(all, v.wanted(nodes, noon)...)
@@ -250,7 +222,7 @@ func TestAnOpenBlockIsAddedBeforeAFutureOne(t *testing.T) {
 	todo, left := steering{owner: me, mayGo: seen.mayGo, now: noon}.steps(want(), have)
 	var got []string
 	for _, s := range todo {
-		got = append(got, s.Do+" "+PlainName(s.R.Name)+" "+s.R.guard().block)
+		got = append(got, s.Do+" "+capacity.PlainName(s.R.Name)+" "+s.R.Guard().Block)
 	}
 	if diff := cmp.Diff([]string{"create pcs-capacity-fence-gpu cr-0", "delete pcs-capacity-wait-gpu cr-1"}, got); diff != "" || left != nil {
 		t.Errorf("%s%v", diff, left)

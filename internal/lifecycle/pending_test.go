@@ -70,7 +70,7 @@ func TestUnfits(t *testing.T) {
 			if j.Partition == "" {
 				j.Partition = "gpu"
 			}
-			cluster := &Cluster{Partitions: []Partition{{Name: "gpu", DefaultTime: capacity.Minutes(5 * 1440)}, {Name: "cpu", DefaultTime: capacity.NoLimit}}}
+			cluster := &Cluster{Partitions: []capacity.SlurmPartition{{Name: "gpu", DefaultTime: capacity.Minutes(5 * 1440)}, {Name: "cpu", DefaultTime: capacity.NoLimit}}}
 			got := unfits(Seen{Snap: s, Cluster: cluster, Now: now, Jobs: []capacity.Job{j}})
 			switch want := test.edits != (capacity.Edits{}) || test.never != ""; {
 			case len(got) == 0 && !want:
@@ -89,7 +89,7 @@ func TestUnfitsLooksAtEveryJob(t *testing.T) {
 	job := func(shown, state string, limit capacity.Limit) capacity.Job {
 		return capacity.Job{Shown: shown, State: state, Partition: "gpu", TimeLimit: limit}
 	}
-	seen := Seen{Snap: snap, Cluster: &Cluster{Partitions: []Partition{{Name: "gpu", DefaultTime: capacity.Minutes(10)}}}, Now: noon}
+	seen := Seen{Snap: snap, Cluster: &Cluster{Partitions: []capacity.SlurmPartition{{Name: "gpu", DefaultTime: capacity.Minutes(10)}}}, Now: noon}
 	seen.Jobs = []capacity.Job{job("1", "RUNNING", capacity.NoLimit), job("2", "PENDING", capacity.Minutes(10)), job("3", "PENDING", capacity.NoLimit), job("4", "PENDING", capacity.NoLimit)}
 	got := unfits(seen)
 	if len(got) != 2 || got[0].job.Shown != "3" || got[1].job.Shown != "4" {

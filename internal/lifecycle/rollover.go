@@ -114,7 +114,7 @@ func (s Seen) rollingsOf(part capacity.Partition, g capacity.NodeGroup) (all []R
 		return all // the last one stays: its fence tells why jobs wait, and the next is made after it
 	}
 	for _, slot := range g.Slots {
-		up := func(n Node) bool { return n.Up }
+		up := func(n capacity.Node) bool { return n.Up() }
 		if r, known := s.Snap.Reservation(slot.Holds); known && !r.LiveAt(s.Now) && !slices.ContainsFunc(s.Cluster.shown(s.Cluster.SlotNodes(slot.Name)), up) {
 			all = append(all, Rolling{Partition: part.Name, Slot: slot.Name, Block: r, Over: true})
 		}
@@ -228,5 +228,5 @@ func (c *Cluster) inPartition(name string, nodes []string) bool {
 
 // inNone reports whether no partition has any of the nodes.
 func (c *Cluster) inNone(nodes []string) bool {
-	return !slices.ContainsFunc(c.Partitions, func(part Partition) bool { return c.inPartition(part.Name, nodes) })
+	return !slices.ContainsFunc(c.Partitions, func(part capacity.SlurmPartition) bool { return c.inPartition(part.Name, nodes) })
 }

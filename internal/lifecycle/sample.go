@@ -81,15 +81,15 @@ func (s Seen) openIn(v slotView) []capacity.Reservation {
 }
 
 // shown are the nodes of a slot that are not powered down, those that can run jobs first.
-func (s Seen) shown(slot string) []Node {
-	nodes := slices.DeleteFunc(s.Cluster.shown(s.Cluster.SlotNodes(slot)), func(n Node) bool { return s.sampled(n) == "" })
-	slices.SortStableFunc(nodes, func(a, b Node) int { return strings.Compare(order[s.sampled(a)], order[s.sampled(b)]) })
+func (s Seen) shown(slot string) []capacity.Node {
+	nodes := slices.DeleteFunc(s.Cluster.shown(s.Cluster.SlotNodes(slot)), func(n capacity.Node) bool { return s.sampled(n) == "" })
+	slices.SortStableFunc(nodes, func(a, b capacity.Node) int { return strings.Compare(order[s.sampled(a)], order[s.sampled(b)]) })
 	return nodes
 }
 
 var order = map[string]string{state.NodeUp: "0", state.NodeBoots: "1", state.NodeDrain: "2", state.NodeDown: "3"}
 
-func (s Seen) byState(nodes []Node) map[string]string {
+func (s Seen) byState(nodes []capacity.Node) map[string]string {
 	names := map[string][]string{}
 	for _, n := range nodes {
 		names[s.sampled(n)] = append(names[s.sampled(n)], n.Name)
@@ -103,7 +103,7 @@ func (s Seen) byState(nodes []Node) map[string]string {
 
 // sampled is sampled, but for nodes that have yet to show that they are healthy: those boot
 // still, and those that failed are lost to their hardware, also while they are off.
-func (s Seen) sampled(n Node) string {
+func (s Seen) sampled(n capacity.Node) string {
 	if what, unproven := s.unproven()[n.Name]; unproven {
 		return what
 	}
@@ -111,15 +111,15 @@ func (s Seen) sampled(n Node) string {
 }
 
 // sampled is the state of a node for Paid.Nodes; "" for one that is powered down.
-func sampled(n Node) string {
+func sampled(n capacity.Node) string {
 	switch {
-	case n.Up:
+	case n.Up():
 		return state.NodeUp
-	case n.PoweredDown, n.GivenUp, strings.HasPrefix(n.State, "powering-down"), strings.HasPrefix(n.State, "power-down"), strings.HasPrefix(n.State, "powered-down"):
+	case n.PoweredDown(), n.PoweringDown():
 		return ""
-	case strings.HasPrefix(n.State, "power"):
+	case n.PoweringUp():
 		return state.NodeBoots
-	case n.State == "drain":
+	case n.Has("DRAIN"):
 		return state.NodeDrain
 	}
 	return state.NodeDown

@@ -93,7 +93,7 @@ var scenarios = []struct {
 		st.pass(-29 * time.Minute)
 		st.pass(0)
 		st.pass(time.Minute)
-		st.slurm.node("solo-1").Up, st.slurm.node("solo-1").PoweredDown = true, false
+		st.slurm.node("solo-1").State = nodeIdle
 		st.pass(fenceAt)
 		st.pass(day + time.Minute)
 	}},
@@ -300,7 +300,7 @@ var scenarios = []struct {
 		st.job(0, "", "solo-2").TimeLimit = capacity.NoLimit
 		boots := st.boots(st.job(24*60, "", "solo-3"))
 		st.passes(2*time.Hour, 2)
-		st.slurm.node("solo-3").Up = true
+		st.slurm.node("solo-3").State = nodeIdle
 		st.goTo(opens.Add(3 * time.Hour))
 		st.note("the nodes of job %s are up", boots.Shown)
 		st.slurm.fails["set time limit"] = errors.New("slurmctld is busy")
@@ -404,7 +404,7 @@ var scenarios = []struct {
 			st.aws.instances = append(st.aws.instances, capacity.Instance{ID: i[0], PrivateIP: "10.0.0.1", State: "running", ReservationID: "cr-1", Launched: opens,
 				Tags: map[string]string{capacity.TagCluster: "lab/1", capacity.TagNode: i[1]}})
 		}
-		st.slurm.node("solo-1").Up, st.slurm.node("solo-1").PoweredDown = false, true
+		st.slurm.node("solo-1").State = nodeOff
 		st.slurm.fails["terminate"] = errors.New("UnauthorizedOperation")
 		st.passes(2*time.Hour, 2)
 		clear(st.slurm.fails)
@@ -452,7 +452,7 @@ var scenarios = []struct {
 		st.sources.Settings.OnMismatch = capacity.DrainMismatch
 		st.openBlock()
 		for _, node := range []string{"solo-1", "solo-2"} {
-			st.slurm.node(node).Up, st.slurm.node(node).PoweredDown = true, false
+			st.slurm.node(node).State = nodeIdle
 			if err := st.sources.State.KeepMisplaced(state.Misplaced{Node: node, At: opens.Add(2 * time.Hour), Metadata: capacity.Metadata{InstanceID: "i-7", InstanceType: "p4d.24xlarge", AZID: "use2-az1"}}); err != nil {
 				st.Fatal(err)
 			}
@@ -464,9 +464,9 @@ var scenarios = []struct {
 	}},
 	{"nodes that did not boot, and one with a job completing, are given back", func(st *stage) {
 		st.openBlock()
-		st.slurm.node("solo-1").GivenUp, st.slurm.node("solo-1").State = true, "down"
+		st.slurm.node("solo-1").State, st.slurm.node("solo-1").Reason = "DOWN+CLOUD+POWERED_DOWN", "ResumeTimeout reached"
 		j := st.job(60, "", "solo-3")
-		st.slurm.node("solo-3").Up, st.slurm.node("solo-3").PoweredDown = false, true
+		st.slurm.node("solo-3").State = nodeOff
 		j.State = "COMPLETING"
 		st.pass(2 * time.Hour)
 	}},

@@ -131,7 +131,7 @@ func (c *Cluster) SlotNodes(slot string) []string { return c.slots[slot] }
 // feature, else "": a constraint that no node has would make Slurm refuse the job.
 func (c *Cluster) feature(slot string, nodes []string) string {
 	shown := c.shown(nodes)
-	if len(shown) == 0 || slices.ContainsFunc(shown, func(n Node) bool { return !slices.Contains(n.Features, slot) }) {
+	if len(shown) == 0 || slices.ContainsFunc(shown, func(n capacity.Node) bool { return !slices.Contains(n.Features, slot) }) {
 		return ""
 	}
 	return slot
@@ -147,12 +147,12 @@ func (c *Cluster) gpus(nodes []string) int {
 }
 
 // shown are those of the nodes that Slurm shows.
-func (c *Cluster) shown(names []string) []Node {
+func (c *Cluster) shown(names []string) []capacity.Node {
 	of := map[string]bool{}
 	for _, name := range names {
 		of[name] = true
 	}
-	var shown []Node
+	var shown []capacity.Node
 	for _, n := range c.Nodes {
 		if of[n.Name] {
 			shown = append(shown, n)
@@ -162,16 +162,16 @@ func (c *Cluster) shown(names []string) []Node {
 }
 
 // ClusterOf is a Slurm with nodes, of which slots have those that are named.
-func ClusterOf(slots map[string][]string, nodes []Node) *Cluster {
+func ClusterOf(slots map[string][]string, nodes []capacity.Node) *Cluster {
 	return &Cluster{slots: slots, Nodes: nodes}
 }
 
 // node is a node as Slurm shows it. Slurm 22.05 does not show some that are powered down.
-func (c *Cluster) node(name string) Node {
+func (c *Cluster) node(name string) capacity.Node {
 	for _, n := range c.Nodes {
 		if n.Name == name {
 			return n
 		}
 	}
-	return Node{Name: name, PoweredDown: true}
+	return capacity.Node{Name: name, State: "IDLE+CLOUD+POWERED_DOWN"}
 }

@@ -111,10 +111,10 @@ type Slurm interface {
 	// they did: of the partitions, or of all if none is given, and of them those that wanted
 	// keeps; nil keeps all.
 	Jobs(ctx context.Context, partitions []string, wanted func(capacity.Job) bool) (live, ended []capacity.Job, err error)
-	CreateReservation(ctx context.Context, r Reservation) error
+	CreateReservation(ctx context.Context, r capacity.SlurmReservation) error
 	// UpdateReservation changes times and nodes of a reservation, but not the start of
 	// an Active one.
-	UpdateReservation(ctx context.Context, r Reservation) error
+	UpdateReservation(ctx context.Context, r capacity.SlurmReservation) error
 	// DeleteReservation succeeds as well when there is none of this name.
 	DeleteReservation(ctx context.Context, name string) error
 	// SetTimeLimit changes the limit of a job, which is named as it is Shown, to whole
@@ -195,60 +195,9 @@ type Cluster struct {
 	// Walls are limits of Slurm's accounting; those of before count if WallsErr is not nil.
 	Walls        capacity.Walls
 	WallsErr     error
-	Nodes        []Node
-	Partitions   []Partition
-	Reservations []Reservation
+	Nodes        []capacity.Node
+	Partitions   []capacity.SlurmPartition
+	Reservations []capacity.SlurmReservation
 
 	slots map[string][]string // their nodes: see assign
-}
-
-// Node is a Slurm node.
-type Node struct {
-	Name     string
-	Features []string
-	// Up: slurmd answers and the node is not on its way down.
-	Up bool
-	// PoweredDown: the node is off, and neither on its way there nor back.
-	PoweredDown bool
-	// Out is drained, down or failed for a node that Slurm gives no job until somebody says so,
-	// for Reason; "" for the others.
-	Out, Reason string
-	// GivenUp: the node did not boot within ResumeTimeout, and Slurm uses it no more.
-	GivenUp bool
-	// State is one word for what the node is doing.
-	State string
-	GPUs  int
-	// Address is where Slurm looks for its slurmd.
-	Address string
-}
-
-// Partition is a Slurm partition.
-type Partition struct {
-	Name    string
-	Default bool
-	MaxTime capacity.Limit
-	// DefaultTime is the limit of a job that states none, which Slurm shows as the job's own.
-	DefaultTime capacity.Limit
-	// QOS is the partition's, whose limits hold for all its jobs; "" if it has none.
-	QOS   string
-	Nodes []string
-	// AllowAccounts is empty for every account.
-	AllowAccounts []string
-	// AllowGroups is empty for every group.
-	AllowGroups []string
-}
-
-// Reservation is a Slurm reservation.
-type Reservation struct {
-	Name  string
-	Nodes []string
-	Start time.Time
-	// End is zero for one without an end, which Slurm shows as one year.
-	End   time.Time
-	Flags []string
-	Users []string
-	// Active: it has started and not ended.
-	Active bool
-	// Comment is "" in Slurm 22.05, which has none.
-	Comment string
 }

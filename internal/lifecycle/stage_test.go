@@ -177,7 +177,7 @@ func (st *stage) job(limit int, comment string, nodes ...string) *modelJob {
 		j.State, j.Nodes, j.Start, j.End = "RUNNING", nodes, st.slurm.now, st.slurm.now.Add(j.TimeLimit.Duration())
 		for _, name := range nodes {
 			n := st.slurm.node(name)
-			n.job, n.Up, n.PoweredDown, n.State = j, true, false, "allocated"
+			n.job, n.State = j, "ALLOCATED+CLOUD"
 		}
 	}
 	j.held = len(nodes) == 0 // Slurm does not start it
@@ -188,7 +188,8 @@ func (st *stage) job(limit int, comment string, nodes ...string) *modelJob {
 func (st *stage) boots(j *modelJob) *modelJob {
 	j.StateFlag = "CONFIGURING"
 	for _, name := range j.Nodes {
-		st.slurm.node(name).Up = false
+		n := st.slurm.node(name)
+		n.State, n.booted = nodeBoots, n.booted.AddDate(9999, 0, 0) // until the scenario says so
 	}
 	return j
 }
@@ -244,7 +245,7 @@ func (s *taped) Budgets(context.Context) (capacity.Budgets, error) {
 	return s.budgets, s.answers["Budgets"]
 }
 
-func (s *taped) span(r Reservation) string {
+func (s *taped) span(r capacity.SlurmReservation) string {
 	text := fmt.Sprintf("%s from %s to %s", s.Hostlist(r.Nodes), clock(r.Start), clock(r.End))
 	if len(r.Flags) > 0 {
 		text += " flags=" + strings.Join(r.Flags, ",")
@@ -258,11 +259,11 @@ func (s *taped) span(r Reservation) string {
 	return text
 }
 
-func (s *taped) CreateReservation(ctx context.Context, r Reservation) error {
+func (s *taped) CreateReservation(ctx context.Context, r capacity.SlurmReservation) error {
 	return orElse(s.stage.changes("create reservation", "%s %s", r.Name, s.span(r)), func() error { return s.model.CreateReservation(ctx, r) })
 }
 
-func (s *taped) UpdateReservation(ctx context.Context, r Reservation) error {
+func (s *taped) UpdateReservation(ctx context.Context, r capacity.SlurmReservation) error {
 	return orElse(s.stage.changes("update reservation", "%s %s", r.Name, s.span(r)), func() error { return s.model.UpdateReservation(ctx, r) })
 }
 

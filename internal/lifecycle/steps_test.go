@@ -18,7 +18,7 @@ func TestStepsAreDescribed(t *testing.T) {
 	open, next := at("23h20m"), at("30h")
 	for name, c := range map[string]struct {
 		do, kind string
-		r        Reservation
+		r        capacity.SlurmReservation
 		code     string
 		says     string
 	}{
@@ -35,7 +35,7 @@ func TestStepsAreDescribed(t *testing.T) {
 		"opened, drained":  {"delete", "health", reservation("pcs-capacity-health-gpu.gpu-1", nodes, noon, next), "delete-health", "slot gpu: removed pcs-capacity-health-gpu.gpu-1, gpu-[1-2] is drained and gets no jobs"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := ChangeGuard{Do: c.do, R: c.r.shift(-time.Hour), Slot: "gpu", Drained: strings.Contains(name, "drained"), ToAWS: time.Hour}
+			e := ChangeGuard{Do: c.do, R: c.r.ByClock(-time.Hour), Slot: "gpu", Drained: strings.Contains(name, "drained"), ToAWS: time.Hour}
 			if got := e.Sentence(capacity.Did); got != c.says || e.Code() != c.code {
 				t.Errorf("%s: %q, want %s: %q", e.Code(), got, c.code, c.says)
 			}
@@ -54,8 +54,8 @@ func TestStepsAreDescribed(t *testing.T) {
 func TestNodesOfASlot(t *testing.T) {
 	settings := capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{{Name: "gpu"}}}}}
 	c := &Cluster{
-		Nodes:      []Node{{Name: "gpu-10", Features: []string{"gpu"}, GPUs: 4}, {Name: "gpu-9", Features: []string{"x", "gpu"}, GPUs: 8}, {Name: "login"}, {Name: "old-1"}},
-		Partitions: []Partition{{Name: "gpu", Nodes: []string{"gpu-9", "gpu-2"}}},
+		Nodes:      []capacity.Node{{Name: "gpu-10", Features: []string{"gpu"}, GPUs: 4}, {Name: "gpu-9", Features: []string{"x", "gpu"}, GPUs: 8}, {Name: "login"}, {Name: "old-1"}},
+		Partitions: []capacity.SlurmPartition{{Name: "gpu", Nodes: []string{"gpu-9", "gpu-2"}}},
 	}
 	c.assign(settings)
 	if got := c.SlotNodes("gpu"); !slices.Equal(got, []string{"gpu-2", "gpu-9", "gpu-10"}) {
@@ -87,8 +87,8 @@ func TestNodesOfASlot(t *testing.T) {
 func TestNodesThatAreGone(t *testing.T) {
 	settings := capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{{Name: "gpu", Slots: 1}}}}}
 	look := func(shows bool, old *capacity.Snapshot) []capacity.Problem {
-		cluster := &Cluster{ShowsPoweredDown: shows, Nodes: []Node{{Name: "gpu-1"}},
-			Partitions: []Partition{{Name: "gpu", Nodes: []string{"gpu-1", "gpu-2", "gpu-3"}}, {Name: "cpu", Nodes: []string{"cpu-1"}}}}
+		cluster := &Cluster{ShowsPoweredDown: shows, Nodes: []capacity.Node{{Name: "gpu-1"}},
+			Partitions: []capacity.SlurmPartition{{Name: "gpu", Nodes: []string{"gpu-1", "gpu-2", "gpu-3"}}, {Name: "cpu", Nodes: []string{"cpu-1"}}}}
 		cluster.assign(settings)
 		p := pass{Sources: Sources{Settings: settings, Slurm: newModel(time.Now(), nil)}, cluster: cluster, old: old, snap: &capacity.Snapshot{}}
 		p.sayGone("gpu", "gpu")
@@ -113,13 +113,13 @@ func TestNodesThatAreGone(t *testing.T) {
 // jobs get the node.
 func TestDrainedNodeIsNotPromised(t *testing.T) {
 	for node, c := range map[string]struct{ slurm, health, says string }{
-		"idle":                 {"idle", state.HealthGood, "jobs get gpu-1"},
-		"drained by somebody":  {"drain", state.HealthGood, "gpu-1 is drained and gets no jobs"},
-		"drained by this pass": {"idle", state.HealthBad, "gpu-1 is drained and gets no jobs"},
+		"idle":                 {"IDLE", state.HealthGood, "jobs get gpu-1"},
+		"drained by somebody":  {"IDLE+DRAIN", state.HealthGood, "gpu-1 is drained and gets no jobs"},
+		"drained by this pass": {"IDLE", state.HealthBad, "gpu-1 is drained and gets no jobs"},
 	} {
 		t.Run(node, func(t *testing.T) {
 			r := reservation("pcs-capacity-health-gpu.gpu-1.cr-0."+me, []string{"gpu-1"}, noon.Add(-time.Hour), noon.AddDate(1, 0, 0))
-			effects, _ := fences(Seen{Owner: me, Snap: &capacity.Snapshot{}, Now: noon, Cluster: &Cluster{Reservations: []Reservation{r}, Nodes: []Node{{Name: "gpu-1", Up: true, State: c.slurm}}},
+			effects, _ := fences(Seen{Owner: me, Snap: &capacity.Snapshot{}, Now: noon, Cluster: &Cluster{Reservations: []capacity.SlurmReservation{r}, Nodes: []capacity.Node{{Name: "gpu-1", State: c.slurm}}},
 				Health: map[string]*state.Health{"gpu": {Slot: "gpu", Nodes: map[string]*state.NodeHealth{"gpu-1": {State: c.health}}}}})
 			want := []string{"keep-owner: ", "delete-health: slot gpu: remove " + r.Name + ", " + c.says}
 			if diff := cmp.Diff(want, sentences(effects)); diff != "" {

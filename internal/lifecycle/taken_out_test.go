@@ -39,7 +39,7 @@ func TestAnOpenBlockIsTakenOutOfTheSettings(t *testing.T) {
 			slot := views(snap, noon)[0]
 			slot.owner = me
 			fences := slot.wanted(nodes, noon)
-			if len(fences) == 0 || !fences[0].fences("gpu-a", open) {
+			if len(fences) == 0 || !fences[0].Fences("gpu-a", open) {
 				t.Fatalf("wanted: %+v", fences)
 			}
 			p := &pass{snap: snap, now: noon, cluster: &Cluster{Reservations: fences}}

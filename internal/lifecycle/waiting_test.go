@@ -61,21 +61,21 @@ func TestLostNodes(t *testing.T) {
 	block.Total, block.Unhealthy = 4, 1
 	v := views(oneSlot("ec2", []string{"cr-0"}, block), noon)[0]
 	nodes := []string{"gpu-1", "gpu-2", "gpu-3", "gpu-4"}
-	up, off, broken := Node{Up: true}, Node{PoweredDown: true, State: "powered-down"}, Node{State: "not-responding"}
-	boots := Node{State: "powering-up"}
+	up, off, broken := capacity.Node{State: "IDLE"}, capacity.Node{State: "IDLE+CLOUD+POWERED_DOWN"}, capacity.Node{State: "IDLE+CLOUD+NOT_RESPONDING"}
+	boots := capacity.Node{State: nodeBoots}
 	for name, c := range map[string]struct {
-		nodes  []Node
+		nodes  []capacity.Node
 		before string
 		want   string
 	}{
-		"all are up":                      {[]Node{up, up, up, up}, "", ""},
-		"one does not answer":             {[]Node{up, broken, up, up}, "", "gpu-2"},
-		"all are off":                     {[]Node{off, off, off, off}, "", "gpu-4"},
-		"one is off, one is broken":       {[]Node{up, broken, up, off}, "", "gpu-2"},
-		"one boots":                       {[]Node{up, up, off, boots}, "", "gpu-3"},
-		"it was another one":              {[]Node{off, off, off, off}, "gpu-2", "gpu-2"},
-		"that one is up":                  {[]Node{off, up, off, off}, "gpu-2", "gpu-4"},
-		"the broken one is off meanwhile": {[]Node{off, off, up, broken}, "gpu-2", "gpu-2"},
+		"all are up":                      {[]capacity.Node{up, up, up, up}, "", ""},
+		"one does not answer":             {[]capacity.Node{up, broken, up, up}, "", "gpu-2"},
+		"all are off":                     {[]capacity.Node{off, off, off, off}, "", "gpu-4"},
+		"one is off, one is broken":       {[]capacity.Node{up, broken, up, off}, "", "gpu-2"},
+		"one boots":                       {[]capacity.Node{up, up, off, boots}, "", "gpu-3"},
+		"it was another one":              {[]capacity.Node{off, off, off, off}, "gpu-2", "gpu-2"},
+		"that one is up":                  {[]capacity.Node{off, up, off, off}, "gpu-2", "gpu-4"},
+		"the broken one is off meanwhile": {[]capacity.Node{off, off, up, broken}, "gpu-2", "gpu-2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster := &Cluster{}
@@ -84,7 +84,7 @@ func TestLostNodes(t *testing.T) {
 				cluster.Nodes = append(cluster.Nodes, n)
 			}
 			if c.before != "" {
-				cluster.Reservations = []Reservation{reservation("pcs-capacity-surplus-gpu", []string{c.before}, noon, noon)}
+				cluster.Reservations = []capacity.SlurmReservation{reservation("pcs-capacity-surplus-gpu", []string{c.before}, noon, noon)}
 			}
 			if got := strings.Join(cluster.lost(v, nodes), ","); got != c.want {
 				t.Errorf("%q, want %q", got, c.want)

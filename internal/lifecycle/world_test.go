@@ -55,7 +55,7 @@ type world struct {
 	slurm   *model
 	sources Sources
 	skew    time.Duration // Slurm's clock minus AWS's
-	foreign map[string]Reservation
+	foreign map[string]capacity.SlurmReservation
 	// down is until when AWS answers nothing.
 	down   time.Time
 	counts map[string]int
@@ -110,7 +110,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{T: t, rng: rand.New(rand.NewPCG(seed, 7)), counts: map[string]int{}, lost: map[string]int{}, foreign: map[string]Reservation{}}
+	w := &world{T: t, rng: rand.New(rand.NewPCG(seed, 7)), counts: map[string]int{}, lost: map[string]int{}, foreign: map[string]capacity.SlurmReservation{}}
 	if w.sim, err = awssim.New(scenario, awssim.NewClock(yearBegins, 0)); err != nil {
 		t.Fatal(err)
 	}
@@ -371,10 +371,10 @@ func (w *world) holds(snap *capacity.Snapshot) {
 		}
 	}
 	for name, r := range w.slurm.reservations {
-		if g := r.guard(); ours[PlainName(name)] && g.kind == "fence" && !w.guarded(g, snap) {
+		if g := r.Guard(); ours[capacity.PlainName(name)] && g.Kind == "fence" && !w.guarded(g, snap) {
 			bad("%s is left: %+v", name, r)
 		}
-		if !ours[PlainName(name)] && strings.HasPrefix(name, "pcs-capacity-") {
+		if !ours[capacity.PlainName(name)] && strings.HasPrefix(name, "pcs-capacity-") {
 			bad("%s is left: %+v", name, r)
 		}
 	}
@@ -386,12 +386,12 @@ func (w *world) holds(snap *capacity.Snapshot) {
 }
 
 // guarded reports whether the block of a fence is live, or the last of its slot.
-func (w *world) guarded(g guard, snap *capacity.Snapshot) bool {
-	if r, known := snap.Reservation(g.block); known && r.LiveAt(w.now()) {
+func (w *world) guarded(g capacity.Guard, snap *capacity.Snapshot) bool {
+	if r, known := snap.Reservation(g.Block); known && r.LiveAt(w.now()) {
 		return true
 	}
 	for _, s := range Slots(snap, w.now()) {
-		if s.Slot.Name == g.slot {
+		if s.Slot.Name == g.Slot {
 			return s.Reservation.ID == ""
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -66,15 +65,15 @@ func deliverer(ctx context.Context, cfg *config.Config, queue *notify.Queue) fun
 // nodeStates are the values of the label state, so that there are as many for every cluster.
 var nodeStates = []string{"busy", "idle", "booting", "off", "unusable"}
 
-func nodeClass(n lifecycle.Node) string {
+func nodeClass(n capacity.Node) string {
 	switch {
-	case n.PoweredDown || strings.HasSuffix(n.State, "-down"):
+	case n.PoweredDown() || n.PoweringDown():
 		return "off"
-	case strings.HasSuffix(n.State, "-up"):
+	case n.PoweringUp():
 		return "booting"
-	case !n.Up:
+	case !n.Up():
 		return "unusable"
-	case n.State == "idle":
+	case n.Base() == "IDLE":
 		return "idle"
 	}
 	return "busy"

@@ -31,7 +31,7 @@ func seen() (*capacity.Snapshot, lifecycle.Report) {
 			Slots: []capacity.Slot{{Name: "gpu", ReservationIDs: []string{"cr-1"}}}}}}},
 		Reservations: []capacity.Reservation{{ID: "cr-1", Kind: capacity.CapacityBlock, State: capacity.StateActive, Total: 4, Unhealthy: 1, Start: now.Add(-time.Hour), End: now.Add(24 * time.Hour)}}}
 	report := lifecycle.Report{At: now, Cluster: lifecycle.ClusterOf(map[string][]string{"gpu": {"gpu-1", "gpu-2", "gpu-3", "gpu-4"}},
-		[]lifecycle.Node{{Name: "gpu-1", Up: true, State: "mixed"}, {Name: "gpu-2", Up: true, State: "idle"}, {Name: "gpu-3", State: "powering-up"}}),
+		[]capacity.Node{{Name: "gpu-1", State: "MIXED"}, {Name: "gpu-2", State: "IDLE"}, {Name: "gpu-3", State: "IDLE+CLOUD+POWERING_UP"}}),
 		Jobs: []capacity.Job{{Partition: "gpu", State: "PENDING"}, {Partition: "cpu,gpu", State: "PENDING"}, {Partition: "gpu", State: "RUNNING"}, {Partition: "cpu", State: "PENDING"}}}
 	report.Add(capacity.Problemf(capacity.HostFailed, capacity.Subject{}, "", "one"), capacity.Problemf(capacity.NeverStarts, capacity.Subject{}, "", "two"),
 		capacity.Problemf(capacity.NeverStarts, capacity.Subject{}, "", "three"))

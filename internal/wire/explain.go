@@ -3,44 +3,24 @@ package wire
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/explain"
-	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
-// ExplainNode is a node as it is explained; found is false if Slurm does not show it.
-func ExplainNode(ctx context.Context, client *slurm.Client, settings capacity.Settings, name string) (node explain.Node, found bool, err error) {
+// GuardedNode is a node, and what the Slurm reservations of ours are for that are active over it;
+// found is false if Slurm does not show it.
+func GuardedNode(ctx context.Context, client *slurm.Client, name string) (node capacity.Node, guards []capacity.Guard, found bool, err error) {
 	nodes, err := client.Nodes(ctx)
-	if err != nil {
-		return explain.Node{}, false, err
+	i := slices.IndexFunc(nodes, func(n capacity.Node) bool { return n.Name == name })
+	if err != nil || i < 0 {
+		return node, nil, false, err
 	}
-	for _, n := range nodes {
-		if n.Name != name {
-			continue
+	reservations, err := client.Reservations(ctx)
+	for _, r := range reservations {
+		if r.Ours() && r.Active && slices.Contains(r.Nodes, name) {
+			guards = append(guards, r.Guard())
 		}
-		node = explain.Node{Name: name, State: nodeState(n), Reason: n.Reason, Up: nodeUp(n)}
-		if p, _, slot, ours := settings.PlaceOf(name); ours {
-			node.Partition, node.Slot = p.Name, slot
-		}
-		reservations, err := client.Reservations(ctx)
-		if err != nil {
-			return node, true, err
-		}
-		for _, r := range reservations {
-			names, err := slurm.Expand(r.Nodes)
-			if err != nil {
-				return node, true, err
-			}
-			ours := lifecycle.Reservation{Name: r.Name, Flags: r.Flags, Users: r.Users}
-			if _, marked := lifecycle.SlotOf(ours); marked && r.Active && slices.Contains(names, name) {
-				node.Surplus = node.Surplus || strings.HasPrefix(r.Name, "pcs-capacity-surplus-")
-				node.Unproven = node.Unproven || strings.HasPrefix(r.Name, "pcs-capacity-health-")
-			}
-		}
-		return node, true, nil
 	}
-	return explain.Node{}, false, nil
+	return nodes[i], guards, true, err
 }

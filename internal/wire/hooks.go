@@ -87,19 +87,19 @@ func (s HookSlurm) Jobs(ctx context.Context) ([]capacity.Job, error) { return s.
 
 // Power is what each of the nodes that Slurm shows does.
 func (s HookSlurm) Power(ctx context.Context, nodes []string) (map[string]power.Power, error) {
-	all, err := s.NodeFlags(ctx, nodes...)
+	all, err := s.NodeStates(ctx, nodes...)
 	if err != nil {
 		return nil, err
 	}
 	does := map[string]power.Power{}
-	for name, flags := range all {
-		switch n := (slurm.Node{StateFlags: flags}); {
+	for _, n := range all {
+		switch {
 		case n.PoweringUp():
-			does[name] = power.PoweringUp
+			does[n.Name] = power.PoweringUp
 		case n.PoweredDown() || n.PoweringDown():
-			does[name] = power.PoweredDown
+			does[n.Name] = power.PoweredDown
 		default:
-			does[name] = power.PoweredUp
+			does[n.Name] = power.PoweredUp
 		}
 	}
 	return does, nil

@@ -17,10 +17,7 @@ func OtherOwner(ctx context.Context, cfg *config.Config) []capacity.Problem {
 	if err != nil {
 		return nil
 	}
-	c := &lifecycle.Cluster{}
-	for _, r := range reservations {
-		c.Reservations = append(c.Reservations, lifecycle.Reservation{Name: r.Name, Start: r.Start, End: r.End, Flags: r.Flags, Users: r.Users, Comment: r.Comment})
-	}
+	c := &lifecycle.Cluster{Reservations: reservations}
 	if err := lifecycle.OtherOwner(c, s); err != nil {
 		return []capacity.Problem{capacity.Problemf(capacity.OtherOwner, capacity.Subject{},
 			"use the settings and the state_dir of the cluster's owner, or run `pcs-capacity sync --take-over` first", "%v", err)}

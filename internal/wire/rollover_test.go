@@ -101,7 +101,7 @@ type rolling struct {
 	syncs []lifecycle.Sources
 
 	mu           sync.Mutex
-	reservations map[string]lifecycle.Reservation
+	reservations map[string]capacity.SlurmReservation
 	did          []string
 }
 
@@ -122,7 +122,7 @@ func newRolling(t *testing.T, world, settings string, syncs int) *rolling {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rolling{T: t, reservations: map[string]lifecycle.Reservation{}}
+	r := &rolling{T: t, reservations: map[string]capacity.SlurmReservation{}}
 	if r.sim, err = awssim.New(scenario, awssim.NewClock(time.Date(2027, 1, 1, 8, 0, 0, 0, time.UTC), 0)); err != nil {
 		t.Fatal(err)
 	}
@@ -200,11 +200,11 @@ func (f following) Look(context.Context) (*lifecycle.Cluster, error) {
 			name := fmt.Sprintf("%s-%d", g.Name, n+1)
 			_, up := g.Instances[name]
 			nodes[g.Name] = append(nodes[g.Name], name)
-			c.Nodes = append(c.Nodes, lifecycle.Node{Name: name, Features: []string{g.Name}, Up: up, PoweredDown: !up, State: map[bool]string{true: "idle", false: "powered-down"}[up]})
+			c.Nodes = append(c.Nodes, capacity.Node{Name: name, Features: []string{g.Name}, State: map[bool]string{true: "IDLE+CLOUD", false: "IDLE+CLOUD+POWERED_DOWN"}[up]})
 		}
 	}
 	for _, q := range cluster.Queues {
-		one := lifecycle.Partition{Name: q.Name}
+		one := capacity.SlurmPartition{Name: q.Name}
 		for _, name := range q.NodeGroups {
 			one.Nodes = append(one.Nodes, nodes[name]...)
 		}
@@ -221,14 +221,14 @@ func (f following) Jobs(context.Context, []string, func(capacity.Job) bool) (liv
 	return []capacity.Job{}, nil, nil
 }
 
-func (f following) CreateReservation(_ context.Context, r lifecycle.Reservation) error {
+func (f following) CreateReservation(_ context.Context, r capacity.SlurmReservation) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.reservations[r.Name] = r
 	return nil
 }
 
-func (f following) UpdateReservation(ctx context.Context, r lifecycle.Reservation) error {
+func (f following) UpdateReservation(ctx context.Context, r capacity.SlurmReservation) error {
 	return f.CreateReservation(ctx, r)
 }
 
@@ -274,7 +274,7 @@ func (r *rolling) pass() (problems []string) {
 	cluster, _ := following{rolling: r}.Look(r.Context())
 	for _, one := range cluster.Reservations { // slurmctld drops those, at a restart
 		for _, node := range one.Nodes {
-			if !slices.ContainsFunc(cluster.Nodes, func(n lifecycle.Node) bool { return n.Name == node }) {
+			if !slices.ContainsFunc(cluster.Nodes, func(n capacity.Node) bool { return n.Name == node }) {
 				r.Errorf("%s: %s is over node %s, which is gone", r.sim.Clock().Now().Format("01-02 15:04"), one.Name, node)
 			}
 		}
@@ -331,20 +331,20 @@ func (r *rolling) seen() string {
 		lines = append(lines, fmt.Sprintf("%s: %s", q.Name, strings.Join(slices.Sorted(slices.Values(q.NodeGroups)), " ")))
 	}
 	for name := range r.reservations {
-		lines = append(lines, strings.TrimPrefix(lifecycle.PlainName(name), "pcs-capacity-"))
+		lines = append(lines, strings.TrimPrefix(capacity.PlainName(name), "pcs-capacity-"))
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, "\n")
 }
 
 // fence is that of a slot.
-func (r *rolling) fence(slot string) lifecycle.Reservation {
+func (r *rolling) fence(slot string) capacity.SlurmReservation {
 	for name, one := range r.reservations {
-		if lifecycle.PlainName(name) == "pcs-capacity-fence-"+slot {
+		if capacity.PlainName(name) == "pcs-capacity-fence-"+slot {
 			return one
 		}
 	}
-	return lifecycle.Reservation{}
+	return capacity.SlurmReservation{}
 }
 
 func (r *rolling) expect(when, want string) {

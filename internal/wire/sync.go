@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -143,9 +142,9 @@ const wallsTimeout = 5 * time.Second
 func (s SyncSlurm) Look(ctx context.Context) (*lifecycle.Cluster, error) {
 	// Side by side: each is a process, which takes longer to start than slurmctld to answer.
 	var cfg slurm.Config
-	var nodes []slurm.Node
-	var partitions []slurm.Partition
-	var reservations []slurm.Reservation
+	var nodes []capacity.Node
+	var partitions []capacity.SlurmPartition
+	var reservations []capacity.SlurmReservation
 	var errs [4]error
 	var reads sync.WaitGroup
 	reads.Go(func() { cfg, errs[0] = s.Config(ctx) })
@@ -157,48 +156,17 @@ func (s SyncSlurm) Look(ctx context.Context) (*lifecycle.Cluster, error) {
 		return nil, err
 	}
 	c := &lifecycle.Cluster{Version: cfg.Version.String(), TimeMinCollapses: cfg.Version.TimeMinCollapses(), KillWait: cfg.KillWait, NoRequeue: cfg.NoRequeue,
-		Accounting: cfg.Accounting(), ShowsPoweredDown: cfg.ShowsPoweredDown()}
+		Accounting: cfg.Accounting(), ShowsPoweredDown: cfg.ShowsPoweredDown(),
+		Nodes: nodes, Partitions: partitions, Reservations: reservations}
 	if c.Mark, c.MarkErr = s.mark(cfg); s.PCSCluster == "" {
 		c.Name = cfg.ClusterName
-	}
-	for _, n := range nodes {
-		c.Nodes = append(c.Nodes, lifecycleNode(n))
-	}
-	for _, p := range partitions {
-		partition, err := lifecyclePartition(p)
-		if err != nil {
-			return nil, err
-		}
-		c.Partitions = append(c.Partitions, partition)
 	}
 	if cfg.ChecksLimits() {
 		ctx, cancel := context.WithTimeout(ctx, wallsTimeout)
 		defer cancel()
 		c.Walls, c.WallsErr = s.Client.Walls(ctx, cfg.ClusterName)
 	}
-	for _, r := range reservations {
-		names, err := slurm.Expand(r.Nodes)
-		if err != nil {
-			return nil, err
-		}
-		c.Reservations = append(c.Reservations, lifecycle.Reservation{Name: r.Name, Nodes: names, Start: r.Start, End: r.End,
-			Flags: r.Flags, Users: r.Users, Active: r.Active, Comment: r.Comment})
-	}
 	return c, nil
-}
-
-// lifecycleNode is a node as the control loop has it.
-func lifecycleNode(n slurm.Node) lifecycle.Node {
-	return lifecycle.Node{Name: n.Name, Features: n.Features, State: nodeState(n), Up: nodeUp(n), GPUs: n.GPUs, GivenUp: timedOut(n), Out: nodeOut(n), Reason: n.Reason,
-		PoweredDown: n.PoweredDown() && !n.PoweringDown(), Address: n.Address}
-}
-
-// lifecyclePartition is a partition as the control loop has it. Without a DefaultTime, MaxTime is
-// what Slurm gives a job that states no limit.
-func lifecyclePartition(p slurm.Partition) (lifecycle.Partition, error) {
-	names, err := slurm.Expand(p.Nodes)
-	return lifecycle.Partition{Name: p.Name, Default: p.Default, MaxTime: p.MaxTime, DefaultTime: cmp.Or(p.DefaultTime, p.MaxTime), QOS: p.QOS, Nodes: names,
-		AllowAccounts: p.AllowAccounts, AllowGroups: p.AllowGroups}, err
 }
 
 // IdleNodes are the names of the nodes that are up and have no job.
@@ -209,7 +177,7 @@ func (s SyncSlurm) IdleNodes(ctx context.Context) ([]string, error) {
 	}
 	var idle []string
 	for _, n := range nodes {
-		if nodeUp(n) && n.State == "IDLE" {
+		if n.Up() && n.Base() == "IDLE" {
 			idle = append(idle, n.Name)
 		}
 	}
@@ -242,13 +210,13 @@ func (s SyncSlurm) Jobs(ctx context.Context, partitions []string, wanted func(ca
 }
 
 // CreateReservation creates a Slurm reservation.
-func (s SyncSlurm) CreateReservation(ctx context.Context, r lifecycle.Reservation) error {
-	return s.Client.CreateReservation(ctx, s.reservation(r))
+func (s SyncSlurm) CreateReservation(ctx context.Context, r capacity.SlurmReservation) error {
+	return s.Client.CreateReservation(ctx, s.kept(r))
 }
 
 // UpdateReservation changes a Slurm reservation.
-func (s SyncSlurm) UpdateReservation(ctx context.Context, r lifecycle.Reservation) error {
-	return s.Client.UpdateReservation(ctx, s.reservation(r))
+func (s SyncSlurm) UpdateReservation(ctx context.Context, r capacity.SlurmReservation) error {
+	return s.Client.UpdateReservation(ctx, s.kept(r))
 }
 
 // DeleteReservation deletes a Slurm reservation, if it is there.
@@ -281,57 +249,9 @@ func (SyncSlurm) Hostlist(names []string) string { return slurm.Compress(names) 
 // Expand gives the names of a hostlist.
 func (SyncSlurm) Expand(hostlist string) ([]string, error) { return slurm.Expand(hostlist) }
 
-func (s SyncSlurm) reservation(r lifecycle.Reservation) slurm.Reservation {
-	return slurm.Reservation{Name: r.Name, Nodes: s.Hostlist(r.Nodes), Start: r.Start, End: r.End, Flags: r.Flags, Users: r.Users, Active: r.Active,
-		Comment: "pcs-capacity sync keeps this; it is made again when deleted; " + s.Keeper}
-}
-
-// powerFlags are the states of a node that say more than its base state, the most
-// telling first.
-var powerFlags = []string{"POWERING_DOWN", "POWER_DOWN", "POWERING_UP", "POWER_UP", "POWERED_DOWN", "DRAIN", "NOT_RESPONDING"}
-
-// nodeState is one word for what a node is doing.
-func nodeState(n slurm.Node) string {
-	for _, flag := range powerFlags {
-		if n.Has(flag) {
-			return strings.ToLower(strings.ReplaceAll(flag, "_", "-"))
-		}
-	}
-	return strings.ToLower(n.State)
-}
-
-// nodeUp reports whether a node can run jobs: its slurmd answers and nothing keeps
-// jobs away, busy or not.
-func nodeUp(n slurm.Node) bool {
-	if slices.ContainsFunc(powerFlags, n.Has) {
-		return false
-	}
-	switch n.State {
-	case "IDLE", "MIXED", "ALLOCATED":
-		return true
-	}
-	return false
-}
-
-// nodeOut is what keeps jobs from a node until somebody says so: drained, down or failed.
-func nodeOut(n slurm.Node) string {
-	switch {
-	case n.GivenUp(), n.PoweringDown():
-		return "" // the next ResumeProgram takes it
-	case n.Has("DRAIN"):
-		return "drained"
-	case n.State == "DOWN":
-		return "down"
-	case n.State == "FAIL" || n.Has("FAIL"):
-		return "failed"
-	}
-	return ""
-}
-
-// timedOut reports whether Slurm itself gave a node up. An administrator may have sent one
-// down that is powered down; that one stays so.
-func timedOut(n slurm.Node) bool {
-	return n.GivenUp() && strings.HasPrefix(n.Reason, "ResumeTimeout reached")
+func (s SyncSlurm) kept(r capacity.SlurmReservation) capacity.SlurmReservation {
+	r.Comment = "pcs-capacity sync keeps this; it is made again when deleted; " + s.Keeper
+	return r
 }
 
 // noAWS answers every question with the reason why AWS cannot be asked.

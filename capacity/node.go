@@ -1,0 +1,101 @@
+package capacity
+
+import (
+	"slices"
+	"strings"
+)
+
+// Node is a node as Slurm shows it.
+type Node struct {
+	Name       string
+	State      string   // as scontrol shows it: IDLE+CLOUD+POWERED_DOWN
+	Address    string   // NodeAddr: where slurmctld finds its slurmd
+	HostName   string   // NodeHostName
+	Features   []string // available, not only active
+	Partitions []string
+	Reason     string // without the "[who@when]" that Slurm adds
+	InstanceID string // of the cloud; "" where nobody told Slurm
+	CPUs       int
+	Memory     int // RealMemory, in MB
+	GPUs       int // of any type
+}
+
+// Base is the base state: IDLE, MIXED, ALLOCATED, DOWN, …
+func (n Node) Base() string {
+	base, _, _ := strings.Cut(n.State, "+")
+	return base
+}
+
+// Has is true when the node's state has this flag, such as POWERED_DOWN.
+func (n Node) Has(flag string) bool {
+	_, flags, _ := strings.Cut(n.State, "+")
+	for f := range strings.SplitSeq(flags, "+") {
+		if f == flag {
+			return true
+		}
+	}
+	return false
+}
+
+// PoweredDown is true for a cloud node that is off, and neither on its way there nor back.
+func (n Node) PoweredDown() bool {
+	return n.Has("POWERED_DOWN") && !n.PoweringUp() && !n.PoweringDown()
+}
+
+// PoweringUp is true for a cloud node that is being resumed and has not registered yet.
+func (n Node) PoweringUp() bool { return n.Has("POWERING_UP") || n.Has("POWER_UP") }
+
+// PoweringDown is true for a cloud node on its way to being powered down. Its instance may still run.
+func (n Node) PoweringDown() bool { return n.Has("POWERING_DOWN") || n.Has("POWER_DOWN") }
+
+// Boots is true for a cloud node that is being resumed, and that nobody has sent down meanwhile.
+func (n Node) Boots() bool { return n.PoweringUp() && !n.PoweringDown() }
+
+// GivenUp is true for a node that did not boot within ResumeTimeout, or that somebody sent down
+// while it was off: slurmctld uses it no more until someone changes its state.
+func (n Node) GivenUp() bool { return n.Base() == "DOWN" && n.PoweredDown() }
+
+// TimedOut is true for a node that Slurm itself gave up, by its reason. One that an administrator
+// has sent down stays so.
+func (n Node) TimedOut() bool {
+	return n.GivenUp() && strings.HasPrefix(n.Reason, "ResumeTimeout reached")
+}
+
+// Busy is true for a node that runs a job, or is still cleaning up after one.
+func (n Node) Busy() bool {
+	return n.Base() == "ALLOCATED" || n.Base() == "MIXED" || n.Has("COMPLETING")
+}
+
+// powerFlags are the flags that say more than the base state, the most telling first.
+var powerFlags = []string{"POWERING_DOWN", "POWER_DOWN", "POWERING_UP", "POWER_UP", "POWERED_DOWN", "DRAIN", "NOT_RESPONDING"}
+
+// Up is true for a node that can run jobs, busy or not: its slurmd answers and nothing keeps jobs
+// away.
+func (n Node) Up() bool {
+	return !slices.ContainsFunc(powerFlags, n.Has) && slices.Contains([]string{"IDLE", "MIXED", "ALLOCATED"}, n.Base())
+}
+
+// Word is one word for what the node does: idle, powering-up, drain, …
+func (n Node) Word() string {
+	word := n.Base()
+	if i := slices.IndexFunc(powerFlags, n.Has); i >= 0 {
+		word = powerFlags[i]
+	}
+	return strings.ToLower(strings.ReplaceAll(word, "_", "-"))
+}
+
+// Out is what keeps jobs from a node until somebody acts: drained, down or failed; "" if nothing
+// does. The next ResumeProgram takes a node that was given up, or that is on its way down.
+func (n Node) Out() string {
+	switch {
+	case n.GivenUp(), n.PoweringDown():
+		return ""
+	case n.Has("DRAIN"):
+		return "drained"
+	case n.Base() == "DOWN":
+		return "down"
+	case n.Base() == "FAIL" || n.Has("FAIL"):
+		return "failed"
+	}
+	return ""
+}
