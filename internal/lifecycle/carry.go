@@ -198,19 +198,22 @@ func (p *pass) decide(ctx context.Context, decision func(Seen) ([]capacity.Effec
 }
 
 // carryOut carries out effects in their order, all of them even if one fails, and notes each in
-// the report.
+// the report. In a dry run it does nothing, and all goes well.
 func (p *pass) carryOut(ctx context.Context, effects []capacity.Effect) []Result {
 	x := executor{p.Sources, map[string]bool{}}
-	results := make([]Result, 0, len(effects))
+	before := len(p.results)
 	for len(effects) > 0 {
-		answers := x.first(ctx, effects)
+		answers := []Answer{{}}
+		if !p.DryRun {
+			answers = x.first(ctx, effects)
+		}
 		for i, a := range answers {
-			results = append(results, Result{effects[i], a})
+			p.results = append(p.results, Result{effects[i], a})
 			p.note(Result{effects[i], a})
 		}
 		effects = effects[len(answers):]
 	}
-	return results
+	return p.results[before:]
 }
 
 // first carries out the first of effects, with those that follow it and share its call.
@@ -231,8 +234,12 @@ func (p *pass) note(r Result) {
 	if r.Problem != nil {
 		p.problem(capacity.StateFile, r.Problem)
 	}
+	tense := capacity.Did
+	if p.DryRun {
+		tense = capacity.Will
+	}
 	about, messages := r.Effect.About(), r.Messages
-	if sentence := r.Effect.Sentence(capacity.Did); messages == nil && sentence != "" {
+	if sentence := r.Effect.Sentence(tense); messages == nil && sentence != "" {
 		messages = []string{sentence}
 	}
 	switch {

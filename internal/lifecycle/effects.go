@@ -165,7 +165,9 @@ func (SetUpSlot) Code() string { return "set-up-slot" }
 func (e SetUpSlot) About() capacity.Subject { return e.about() }
 
 // Sentence is for people.
-func (e SetUpSlot) Sentence(capacity.Tense) string { return e.doing() }
+func (e SetUpSlot) Sentence(t capacity.Tense) string {
+	return fmt.Sprintf("%s %s in partition %s", t.Verb("set up", "setting up"), e.Block.ID, e.Partition)
+}
 
 // RemoveSlot does what can be done now to take away the compute node group of a block that has
 // ended. Setup carries it out, and says what it began.
@@ -178,7 +180,9 @@ func (RemoveSlot) Code() string { return "remove-slot" }
 func (e RemoveSlot) About() capacity.Subject { return e.about() }
 
 // Sentence is for people.
-func (e RemoveSlot) Sentence(capacity.Tense) string { return e.doing() }
+func (e RemoveSlot) Sentence(t capacity.Tense) string {
+	return fmt.Sprintf("%s compute node group %s of %s, which has ended", t.Verb("remove", "removing"), e.Slot, e.Block.ID)
+}
 
 // KeepSetbacks writes down what keeps roll overs from going on.
 type KeepSetbacks struct{ Setbacks map[string]state.Setback }

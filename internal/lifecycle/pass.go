@@ -18,34 +18,41 @@ import (
 // keeps the pass from nothing else that it can still do.
 func Pass(ctx context.Context, s Sources) (*capacity.Snapshot, Report, error) {
 	p := pass{Sources: s}
-	unlock, err := p.lock(ctx)
-	if err != nil {
-		var failed capacity.Said
-		failed.Add(capacity.Problemf(lockCode(err), capacity.Subject{}, "", "%v", err))
-		return &capacity.Snapshot{}, Report{At: s.MachineTime(), Done: []Done{}, Said: failed.Copy()}, err
+	if !s.DryRun { // which waits for nobody, and leaves no file
+		unlock, err := p.lock(ctx)
+		if err != nil {
+			var failed capacity.Said
+			failed.Add(capacity.Problemf(lockCode(err), capacity.Subject{}, "", "%v", err))
+			return &capacity.Snapshot{}, Report{At: s.MachineTime(), Done: []Done{}, Said: failed.Copy()}, err
+		}
+		defer unlock()
 	}
-	defer unlock()
+	p.run(ctx)
+	return p.snap, p.report(), errors.Join(p.failed...)
+}
+
+func (p *pass) run(ctx context.Context) {
 	p.look(ctx)
 	if p.otherOwner != nil { // not even the files: they may be the other's
-		return p.snap, p.report(), errors.Join(p.failed...)
+		return
 	}
 	// Without an older snapshot and without AWS there is nothing to write or to act on.
-	if p.awsErr == nil || p.old != nil {
-		if p.slurmErr == nil {
-			p.askGuarded(ctx)
-			p.act(ctx)
-			p.snap.Orphans = withoutEnded(p.snap.Orphans, p.carryOut(ctx, endOrphans(p.seen())))
-			p.carryOut(ctx, elsewhere(p.seen()))
-			p.releaseHeld(ctx)
-			p.carryOut(ctx, drainMisplaced(p.seen()))
-			p.sample(ctx)
-			p.lookForLeftovers(ctx)
-			p.rollOver(ctx)
-		}
-		p.sayAll(setbackProblems, orphanProblems, leftoverProblems)
-		p.carryOut(ctx, published(p.seen(), p.Local))
+	if p.awsErr != nil && p.old == nil {
+		return
 	}
-	return p.snap, p.report(), errors.Join(p.failed...)
+	if p.slurmErr == nil {
+		p.askGuarded(ctx)
+		p.act(ctx)
+		p.snap.Orphans = withoutEnded(p.snap.Orphans, p.carryOut(ctx, endOrphans(p.seen())))
+		p.carryOut(ctx, elsewhere(p.seen()))
+		p.releaseHeld(ctx)
+		p.carryOut(ctx, drainMisplaced(p.seen()))
+		p.sample(ctx)
+		p.lookForLeftovers(ctx)
+		p.rollOver(ctx)
+	}
+	p.sayAll(setbackProblems, orphanProblems, leftoverProblems)
+	p.carryOut(ctx, published(p.seen(), p.Local))
 }
 
 // lockWait is how long a pass waits for one that another program makes.
@@ -120,7 +127,7 @@ func (p *pass) sayAll(problems ...func(Seen) []capacity.Problem) {
 }
 
 func (p *pass) report() Report {
-	return Report{At: p.now.UTC().Truncate(time.Second), Done: append([]Done{}, p.done...),
+	return Report{At: p.now.UTC().Truncate(time.Second), DryRun: p.DryRun, Done: append([]Done{}, p.done...),
 		Said: p.snap.Said.Copy(), NoAWS: p.awsErr != nil, Cluster: p.cluster, Jobs: p.jobs, AlsoOurs: p.alsoOurs(), Checking: checking(p.health), Rolling: p.rolling}
 }
 
@@ -161,8 +168,9 @@ type pass struct {
 	takenBack        map[string]fenced // see Seen
 	budgets          budgets
 
-	done   []Done
-	failed []error
+	results []Result // in their order
+	done    []Done
+	failed  []error
 }
 
 func (p *pass) fail(err error) {

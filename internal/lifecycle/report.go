@@ -10,7 +10,9 @@ import (
 type Report struct {
 	// At is AWS's time of the pass.
 	At time.Time `json:"at"`
-	// Done is in the order in which it was done; empty when there was nothing to do.
+	// DryRun: nothing was changed.
+	DryRun bool `json:"dry_run,omitzero"`
+	// Done is in the order in which it was done, or would be; empty when there was nothing to do.
 	Done []Done `json:"done"`
 	// Said is what the pass could not learn or do, and what people should know.
 	capacity.Said

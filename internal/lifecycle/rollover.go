@@ -3,7 +3,6 @@ package lifecycle
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"maps"
 	"slices"
@@ -150,12 +149,8 @@ func setbackProblems(s Seen) (problems []capacity.Problem) {
 // rollOver sets up next blocks and takes away what is left of ended ones.
 func rollOver(s Seen) (effects []capacity.Effect) {
 	for _, r := range s.Rolling {
-		switch {
-		case r.Ready || s.Now.Before(r.Setback.Tried.Add(rollOverPause)):
-		case r.Over:
-			effects = append(effects, RemoveSlot{r})
-		default:
-			effects = append(effects, SetUpSlot{r})
+		if !r.Ready && !s.Now.Before(r.Setback.Tried.Add(rollOverPause)) {
+			effects = append(effects, r.effect())
 		}
 	}
 	return effects
@@ -209,11 +204,14 @@ func (p *pass) rollOver(ctx context.Context) {
 	}
 }
 
-func (r Rolling) doing() string {
+// doing is what roll over does.
+func (r Rolling) doing() string { return r.effect().Sentence(capacity.Did) }
+
+func (r Rolling) effect() capacity.Effect {
 	if r.Over {
-		return fmt.Sprintf("removing compute node group %s of %s, which has ended", r.Slot, r.Block.ID)
+		return RemoveSlot{r}
 	}
-	return fmt.Sprintf("setting up %s in partition %s", r.Block.ID, r.Partition)
+	return SetUpSlot{r}
 }
 
 // inPartition reports whether any of the nodes is in a partition.

@@ -38,6 +38,8 @@ type Sources struct {
 	// TakeOver those of another owner become this one's.
 	Owner, OwnerIs string
 	TakeOver       bool
+	// DryRun: the pass reports what it would do, and changes and writes nothing.
+	DryRun bool
 	// KeepOwner makes it stay the same where settings and state_dir are used from another host;
 	// nil where nothing is kept.
 	KeepOwner func() error

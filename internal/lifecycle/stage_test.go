@@ -89,8 +89,13 @@ func (st *stage) pass(at time.Duration) Report {
 	st.write("pass at %s", clock(st.now()))
 	var report Report
 	var err error
+	planned := st.dryRun()
+	killed := st.dieAt > 0
 	if st.alive(func() { _, report, err = Pass(st.Context(), st.sources) }) {
 		st.tell(report, err)
+	}
+	if !killed {
+		st.isAsPlanned(planned, report)
 	}
 	return report
 }

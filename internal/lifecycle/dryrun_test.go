@@ -1,0 +1,106 @@
+package lifecycle
+
+import (
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+// dryRun is what a pass would do, as that pass will say it. It changes and writes nothing.
+func (st *stage) dryRun() (planned []string) {
+	st.Helper()
+	tape, files, lines, die := st.tape.String(), st.files(), st.lines, st.dieAt
+	st.dieAt = 0
+	dry := st.sources
+	dry.DryRun, dry.KeepOwner = true, func() error { st.Error("the dry run takes the cluster"); return nil }
+	p := pass{Sources: dry}
+	p.run(st.Context())
+	if got := st.tape.String(); got != tape {
+		st.Errorf("the dry run changed something:%s", got[len(tape):])
+	}
+	if diff := cmp.Diff(files, st.files()); diff != "" {
+		st.Errorf("the dry run wrote: %s", diff)
+	}
+	st.lines, st.dieAt = lines, die
+	for _, r := range p.results {
+		if sentence := r.Effect.Sentence(capacity.Did); sentence != "" {
+			about := r.Effect.About()
+			planned = append(planned, fmt.Sprint(r.Effect.Code(), " ", about.Slot, " ", about.Job, ": ", sentence))
+		}
+	}
+	if len(planned) != len(p.done) {
+		st.Errorf("it shows %d changes of %d", len(p.done), len(planned))
+	}
+	for _, d := range p.done {
+		if d.Error != "" || d.Message == "" {
+			st.Errorf("it shows %+v", d)
+		}
+	}
+	return planned
+}
+
+// isAsPlanned compares a pass with the dry run before it. What a failure keeps from being done,
+// and what changed on the way, no dry run knows.
+func (st *stage) isAsPlanned(planned []string, report Report) {
+	st.Helper()
+	var did []string
+	for _, d := range report.Done {
+		if d.Error != "" {
+			return
+		}
+		job := d.Job
+		if d.Do == "check-node" { // which nobody knows before
+			job = ""
+		}
+		if d.Do == "set-up-slot" || d.Do == "remove-slot" { // setup says what it begins
+			d.Message, _, _ = strings.Cut(d.Message, ": ")
+		}
+		did = append(did, fmt.Sprint(d.Do, " ", d.Slot, " ", job, ": ", d.Message))
+	}
+	for _, r := range report.Rolling {
+		if r.Setback.Tried.Equal(report.At) { // it could begin nothing
+			planned = slices.DeleteFunc(planned, func(p string) bool { return strings.HasSuffix(p, ": "+r.doing()) })
+		}
+	}
+	if diff := cmp.Diff(planned, did); diff != "" {
+		st.Errorf("pass at %s (-dry run, +pass): %s", clock(st.now()), diff)
+	}
+	if len(did) > 0 {
+		asPlanned++
+	}
+}
+
+// asPlanned counts the passes that did something, just what the dry run before had shown.
+var asPlanned int
+
+// files are those of state_dir with what is in them.
+func (st *stage) files() map[string]string {
+	all := map[string]string{}
+	_ = filepath.WalkDir(string(st.sources.State), func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			text, _ := os.ReadFile(path)
+			all[path] = string(text)
+		}
+		return nil
+	})
+	return maps.Clone(all)
+}
+
+// Each pass of TestScenarios does what a dry run at the same moment shows.
+func TestDryRunShowsThePass(t *testing.T) {
+	asPlanned = 0
+	TestScenarios(t)
+	if asPlanned < 10 {
+		t.Errorf("only %d passes changed something", asPlanned)
+	}
+	t.Logf("%d passes did what the dry run had shown", asPlanned)
+}
