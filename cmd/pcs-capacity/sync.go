@@ -15,6 +15,7 @@ import (
 
 // SyncCmd is the control loop.
 type SyncCmd struct {
+	DryRun      bool     `help:"Show what a pass would change, and why; change nothing, and write nothing."`
 	Interrupted []string `help:"Instances that EC2 is about to take back: only get their jobs off them." placeholder:"i-…"`
 	TakeOver    bool     `help:"Make the Slurm reservations of other settings these settings' own: those settings then change nothing any more."`
 	Watch       bool     `help:"Stay, and make a pass at each [timing] poll and whenever a block opens, meets its fence or ends."`
@@ -29,7 +30,9 @@ stands for. Needs rights of a Slurm operator.
 
 A cluster has one owner of settings: a settings file with its state_dir, which several hosts may
 share. With other settings, sync says whose the cluster is and changes nothing; --take-over makes
-the cluster theirs. A fence goes when its block has ended, or with teardown.`
+the cluster theirs. A fence goes when its block has ended, or with teardown.
+
+--dry-run reads what a pass reads and shows what the pass would do; with --take-over too.`
 }
 
 // Run makes one pass, or one after the other.
@@ -41,6 +44,9 @@ func (c *SyncCmd) Run(ctx context.Context, t *terminal.Terminal, g *Globals, cfg
 	}
 	if c.TakeOver && (c.Watch || len(c.Interrupted) > 0) {
 		return usage("give --take-over alone, and --watch after it")
+	}
+	if c.DryRun && (c.Watch || len(c.Interrupted) > 0) {
+		return usage("give --dry-run alone, or with --take-over")
 	}
 	for _, id := range c.Interrupted {
 		if !strings.HasPrefix(id, "i-") {
@@ -54,14 +60,16 @@ func (c *SyncCmd) Run(ctx context.Context, t *terminal.Terminal, g *Globals, cfg
 	if err != nil {
 		return err
 	}
-	sources.TakeOver = c.TakeOver
+	sources.TakeOver, sources.DryRun = c.TakeOver, c.DryRun
 	var report lifecycle.Report
 	if len(c.Interrupted) > 0 {
 		report, err = lifecycle.Interrupt(ctx, sources, c.Interrupted)
 	} else {
 		var snap *capacity.Snapshot
 		snap, report, err = lifecycle.Pass(ctx, sources)
-		report.Add(lifecycle.After(ctx, sources, snap, report)...)
+		if !c.DryRun {
+			report.Add(lifecycle.After(ctx, sources, snap, report)...)
+		}
 	}
 	if t.Format == terminal.Table {
 		for _, d := range report.Done {
@@ -72,6 +80,9 @@ func (c *SyncCmd) Run(ctx context.Context, t *terminal.Terminal, g *Globals, cfg
 		}
 		for _, p := range report.All() {
 			t.Say("%s", p)
+		}
+		if c.DryRun {
+			t.Say("Dry run: nothing was changed.")
 		}
 	} else if err := t.Show(report, report.Done); err != nil {
 		return err
