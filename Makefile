@@ -15,7 +15,7 @@ MUTATED := capacity internal/lifecycle internal/market hooks/submit hooks/prolog
 # What asks and tells slurmctld, AWS or syslog in these packages: its tests are with a real
 # Slurm, too slow to be repeated for each change.
 UNMUTATED_internal/lifecycle := act givenup holds misplaced observe pass publish watch
-UNMUTATED_hooks/power := configure facts failed hold launch lookup resume settle suspend takeout
+UNMUTATED_hooks/power := configure executor facts lookup resume suspend
 
 # Packages, and the manual pages in them.
 NFPM := github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.43.4

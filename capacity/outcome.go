@@ -13,10 +13,12 @@ const (
 	NoRoom
 	// TokenUsed: EC2 refused it for its ClientToken alone; another token may do.
 	TokenUsed
-	// Refused: EC2 refused it, or was never asked.
+	// Refused: EC2 refused it, or has not seen the call.
 	Refused
 	// Unknown: it may be there.
 	Unknown
+	// NotTried: EC2 was not asked, for want of time or by a decision of our own.
+	NotTried
 )
 
 // ErrRefused is a call that EC2 refused for certain, or has never seen, for another reason than
@@ -39,4 +41,6 @@ func OutcomeOf(err error) Outcome {
 }
 
 // Nothing reports whether nothing came of the call, for certain.
-func (o Outcome) Nothing() bool { return o == NoRoom || o == TokenUsed || o == Refused }
+func (o Outcome) Nothing() bool {
+	return o == NoRoom || o == TokenUsed || o == Refused || o == NotTried
+}

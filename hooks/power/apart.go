@@ -26,22 +26,22 @@ type ask struct {
 }
 
 // asks are those of the jobs of a group.
-func (u *powerUp) asks(g group) []ask {
+func (f *facts) asks(g group) []ask {
 	among := setOf(g.nodes)
 	var all []ask
 	for _, j := range g.jobs {
 		one := ask{jobs: []capacity.Job{j}, nodes: map[string]bool{}, where: map[spot]bool{}}
 		slots, counts := map[string]place{}, map[string]int{}
 		for _, n := range j.Nodes {
-			if at, ours := u.placeOf(n); ours && among[n] {
+			if at, ours := f.placeOf(n); ours && among[n] {
 				one.nodes[n] = true
 				slots[at.slot] = at
 				counts[at.slot]++
 			}
 		}
 		for slot, at := range slots {
-			targets, _, err := u.targets(one.jobs, at, counts[slot], among)
-			if err != nil {
+			targets, _, refused := f.targets(one.jobs, at, counts[slot], among)
+			if refused != nil {
 				clear(one.where)
 				break
 			}
@@ -105,46 +105,34 @@ func within[K comparable](a, b map[K]bool) bool {
 	return true
 }
 
-// tryApart launches what failed once more, without the jobs that are charged with it. It returns
-// what it leaves as it is: where nobody is charged, where the error does not say that nothing is
-// there, or where part of a group is there.
-func (u *powerUp) tryApart(outcomes []outcome) (rest []outcome) {
-	if len(outcomes) == 0 || u.facts == nil {
-		return outcomes
-	}
-	var nodes []string
-	var out []refusedJob
-	u.deciding.Lock()
-	defer u.deciding.Unlock()
+// blame divides what failed into the jobs that are charged, on nodes whose other jobs are launched
+// once more without them, and the rest: where nobody is charged, where EC2 did not say that nothing
+// is there, where part of a group is there, or where there is no time left. known are the jobs as
+// they were when the run began.
+func (f *facts) blame(outcomes []outcome, known []capacity.Job, noTime bool) (rest []outcome, nodes []string, out []refusedJob) {
+	f = f.deciding()
 	for _, o := range outcomes {
-		var blame []capacity.Job
-		if o.err != nil && len(o.jobs) > 1 {
-			blame = charged(u.asks(o.group))
+		var charge []capacity.Job
+		if len(o.jobs) > 1 {
+			charge = charged(f.asks(o.group))
 		}
-		if len(blame) == 0 {
+		if len(charge) == 0 {
 			rest = append(rest, o)
 			continue
 		}
-		if !capacity.OutcomeOf(o.err).Nothing() || len(o.launched) > 0 || u.work.Err() != nil {
+		if !o.failure.Outcome.Nothing() || o.failure.is(capacity.NotTried) || len(o.launched) > 0 || noTime {
 			o.behind = map[string]bool{}
-			for _, j := range blame {
+			for _, j := range charge {
 				o.behind[j.Shown] = true
 			}
 			rest = append(rest, o)
 			continue
 		}
-		f := explain(o.err)
-		why := &refusal{code: f.code, ec2Code: f.ec2Code, message: f.message, notBefore: f.notBefore, letGo: besideOf(o.err)}
-		at, _ := u.placeOf(o.nodes[0])
-		for _, j := range blame {
-			out = append(out, refusedJob{Job: j, partition: at.partition.Name, why: why, later: true, behind: true})
+		at, _ := f.placeOf(o.nodes[0])
+		for _, j := range charge {
+			out = append(out, refusedJob{Job: j, partition: at.partition.Name, why: o.failure, later: true, behind: true})
 		}
 		nodes = append(nodes, o.nodes...)
 	}
-	if len(out) == 0 {
-		return rest
-	}
-	groups, failed := u.takeOut(nodes, wholeHetJobs(out, u.known))
-	u.start(groups)
-	return append(rest, failed...)
+	return rest, nodes, wholeHetJobs(out, known)
 }

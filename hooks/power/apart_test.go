@@ -1,10 +1,7 @@
 package power
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -56,7 +53,7 @@ func TestCharged(t *testing.T) {
 		if c.in == nil {
 			c.in = onDemand()
 		}
-		u := newPowerUp(c.in)
+		u := newFacts(c.in)
 		nodes := map[string]bool{}
 		for _, j := range c.jobs {
 			for _, n := range j.Nodes {
@@ -82,25 +79,26 @@ func TestCharged(t *testing.T) {
 // that nothing is there.
 func TestApartOnlyAfterACertainRefusal(t *testing.T) {
 	g := group{nodes: []string{"gpu-1", "gpu-2"}, jobs: []capacity.Job{nlp(1, "gpu-1", "gpu-2"), nlp(2, "gpu-1")}}
-	gone, cancel := context.WithCancel(t.Context())
-	cancel()
-	full := fmt.Errorf("%w: full", capacity.ErrNoRoom)
+	full := &Failure{Outcome: capacity.NoRoom, Code: "InsufficientInstanceCapacity"}
 	for name, c := range map[string]struct {
 		outcome outcome
-		work    context.Context
+		noTime  bool
 		behind  map[string]bool
 	}{
-		"an unclear answer":      {outcome{group: g, err: errors.New("connection reset by peer")}, t.Context(), map[string]bool{"1": true}},
-		"part of it is there":    {outcome{group: g, err: full, launched: map[string]launched{"gpu-1": {}}}, t.Context(), map[string]bool{"1": true}},
-		"there is no time left":  {outcome{group: g, err: full}, gone, map[string]bool{"1": true}},
-		"nobody shares anything": {outcome{group: group{nodes: []string{"gpu-1"}, jobs: g.jobs[1:]}, err: full}, t.Context(), nil},
+		"an unclear answer":      {outcome{group: g, failure: failed("connection reset by peer")}, false, map[string]bool{"1": true}},
+		"a refusal of our own":   {outcome{group: g, failure: refusal("no-place", "nowhere")}, false, map[string]bool{"1": true}},
+		"part of it is there":    {outcome{group: g, failure: full, launched: map[string]launched{"gpu-1": {}}}, false, map[string]bool{"1": true}},
+		"there is no time left":  {outcome{group: g, failure: full}, true, map[string]bool{"1": true}},
+		"nobody shares anything": {outcome{group: group{nodes: []string{"gpu-1"}, jobs: g.jobs[1:]}, failure: full}, false, nil},
 	} {
-		u := newPowerUp(onDemand())
-		u.work = c.work
-		rest := u.tryApart([]outcome{c.outcome})
-		if len(rest) != 1 || !cmp.Equal(rest[0].behind, c.behind) || len(rest[0].jobs) != len(c.outcome.jobs) {
-			t.Errorf("%s: %+v", name, rest)
+		rest, nodes, out := newFacts(onDemand()).blame([]outcome{c.outcome}, g.jobs, c.noTime)
+		if len(rest) != 1 || !cmp.Equal(rest[0].behind, c.behind) || len(rest[0].jobs) != len(c.outcome.jobs) || len(nodes)+len(out) > 0 {
+			t.Errorf("%s: %+v, out %+v", name, rest, out)
 		}
+	}
+	rest, nodes, out := newFacts(onDemand()).blame([]outcome{{group: g, failure: full}}, g.jobs, false)
+	if len(rest) != 0 || !slices.Equal(nodes, g.nodes) || len(out) != 1 || out[0].ID != 1 || !out[0].later || !out[0].behind || out[0].why != full || out[0].partition != "gpu" {
+		t.Errorf("EC2 refuses: %+v, nodes %v, out %+v", rest, nodes, out)
 	}
 }
 
@@ -120,39 +118,29 @@ func TestWithoutWishFirst(t *testing.T) {
 	}
 }
 
-// queue is a Slurm with jobs that wait.
-type queue struct {
-	hostlists
-	jobs  []capacity.Job
-	begun map[string]time.Time
-}
-
-func (q *queue) Jobs(context.Context) ([]capacity.Job, error) { return q.jobs, nil }
-func (q *queue) Begin(_ context.Context, job string, at time.Time) error {
-	q.begun[job] = at
-	return nil
-}
-
 // Who is tried after the others starts after them, however long Slurm's own delay is.
 func TestDelayBehind(t *testing.T) {
 	slow := noon.Add(2 * time.Minute)
 	waiting := func(shown string, eligible time.Time) capacity.Job {
 		return capacity.Job{Shown: shown, State: "PENDING", Eligible: eligible}
 	}
-	q := &queue{jobs: []capacity.Job{waiting("1", slow), waiting("2", slow), waiting("3", noon), waiting("4", noon), {Shown: "5", Eligible: noon}, waiting("6", slow)}, begun: map[string]time.Time{}}
+	jobs := []capacity.Job{waiting("1", slow), waiting("2", slow), waiting("3", noon), waiting("4", noon), {Shown: "5", Eligible: noon}, waiting("6", slow)}
 	at := noon.Add(time.Minute)
-	pacer{Slurm: q, Log: slog.New(slog.DiscardHandler)}.delay(t.Context(),
-		map[string]time.Time{"1": at, "2": at, "3": at, "4": at, "5": at, "6": noon}, map[string]bool{"2": true, "4": true, "5": true, "6": true})
-	if diff := cmp.Diff(map[string]time.Time{"2": slow.Add(firstPause), "3": at, "4": at, "6": slow.Add(firstPause)}, q.begun); diff != "" {
+	begun := map[string]time.Time{}
+	for _, e := range delay(jobs,
+		map[string]time.Time{"1": at, "2": at, "3": at, "4": at, "5": at, "6": noon}, map[string]bool{"2": true, "4": true, "5": true, "6": true}) {
+		begun[e.(Begin).Job] = e.(Begin).At
+	}
+	if diff := cmp.Diff(map[string]time.Time{"2": slow.Add(firstPause), "3": at, "4": at, "6": slow.Add(firstPause)}, begun); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
 
 // What failed for one reason is handled at once, and no instance, job or node is lost by that.
 func TestFailuresOfOneReasonAreMerged(t *testing.T) {
-	why, other := errors.New("full"), errors.New("full")
-	failed := func(n int, err error, behind ...string) outcome {
-		o := outcome{group: group{nodes: []string{fmt.Sprint("gpu-", n)}, jobs: []capacity.Job{{ID: n, Shown: fmt.Sprint(n)}}}, err: err,
+	why, other := failed("full"), failed("full")
+	failed := func(n int, why *Failure, behind ...string) outcome {
+		o := outcome{group: group{nodes: []string{fmt.Sprint("gpu-", n)}, jobs: []capacity.Job{{ID: n, Shown: fmt.Sprint(n)}}}, failure: why,
 			launched: map[string]launched{fmt.Sprint("gpu-", n): {instance: capacity.Instance{ID: fmt.Sprint("i-", n)}}}}
 		for _, b := range behind {
 			o.behind = map[string]bool{b: true}
@@ -173,44 +161,5 @@ func TestFailuresOfOneReasonAreMerged(t *testing.T) {
 	}
 	if len(given[0].launched) != 1 || len(given[0].nodes) != 1 || len(given[2].behind) != 1 {
 		t.Errorf("what was given has changed: %+v", given)
-	}
-}
-
-// ender is an EC2 that ends instances.
-type ender struct {
-	EC2
-	ended []string
-}
-
-func (*ender) Offset() time.Duration { return 0 }
-func (e *ender) Terminate(_ context.Context, ids []string) error {
-	e.ended = append(e.ended, ids...)
-	return nil
-}
-
-// A node has what an earlier run launched for it if that is one instance, of this power-up, in a
-// reservation that it may have. Of two nobody knows which one Slurm waits for: both end.
-func TestAdopt(t *testing.T) {
-	instance := func(id string, after time.Duration, reservation string) capacity.Instance {
-		return capacity.Instance{ID: id, Launched: noon.Add(after), Tags: map[string]string{capacity.TagReservation: reservation}}
-	}
-	u := newPowerUp(twoReservations())
-	ec2 := &ender{}
-	u.EC2, u.Began, u.finish = ec2, noon, t.Context()
-	u.facts.live = map[string][]capacity.Instance{
-		"gpu-1": {instance("i-1", time.Second, one)},
-		"gpu-2": {instance("i-2", time.Second, one), instance("i-2b", time.Second, one)},
-		"gpu-3": {instance("i-3", -time.Minute, one)},
-		"gpu-4": {instance("i-4", time.Second, two)},
-		"gpu-5": {instance("i-5", -clockSlack, one)},
-	}
-	p := part{nodes: []string{"gpu-1", "gpu-2", "gpu-3", "gpu-4", "gpu-5", "gpu-6"}, targets: []target{{reservationID: one}}}
-	got := map[string]launched{}
-	missing, err := u.adopt(p, got)
-	if err != nil || !slices.Equal(missing, []string{"gpu-2", "gpu-3", "gpu-4", "gpu-6"}) || len(got) != 2 || got["gpu-1"].instance.ID != "i-1" || got["gpu-5"].reservation != one {
-		t.Errorf("%v, missing %v, adopted %+v", err, missing, got)
-	}
-	if !slices.Equal(ec2.ended, []string{"i-2", "i-2b", "i-3", "i-4"}) {
-		t.Errorf("ended %v", ec2.ended)
 	}
 }

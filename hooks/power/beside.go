@@ -1,13 +1,12 @@
 package power
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
 // This file keeps a job for which capacity is held in one zone, and its nodes of one node group
@@ -24,21 +23,15 @@ type neighbor struct {
 
 func (n neighbor) String() string { return fmt.Sprintf("%s in %s", n.instanceType, n.azID) }
 
-// Codes of launches that neighbors keep from everywhere.
-const (
-	severalPlaces = "several-places"
-	noPlaceBeside = "no-place-beside"
-	placeUnknown  = "place-unknown"
-)
-
 // besideNeighbors are those of the targets of a node group that are where the neighbors are.
-// hostlist is Slurm's list of names.
-func besideNeighbors(targets []target, group string, near []neighbor, hostlist func([]string) string) ([]target, error) {
+func besideNeighbors(targets []target, group string, near []neighbor) ([]target, *Failure) {
 	if len(near) == 0 {
 		return targets, nil
 	}
-	refused := func(code, message string) error {
-		return &refusal{code: code, message: message + "; nodes that no other job uses are powered down, and the job is launched anew in one place", letGo: nodesOf(near)}
+	refused := func(code capacity.Code, message string) *Failure {
+		f := refusal(code, "%s; nodes that no other job uses are powered down, and the job is launched anew in one place", message)
+		f.LetGo = nodesOf(near)
+		return f
 	}
 	where := map[string][]string{} // nodes by place
 	var places []string
@@ -46,7 +39,7 @@ func besideNeighbors(targets []target, group string, near []neighbor, hostlist f
 	several := false
 	for _, n := range near {
 		if n.azID == "" {
-			return nil, refused(placeUnknown, fmt.Sprintf("%s is up, or about to be, and nobody knows in which zone", n.node))
+			return nil, refused(capacity.PlaceUnknown, fmt.Sprintf("%s is up, or about to be, and nobody knows in which zone", n.node))
 		}
 		if where[n.String()] == nil {
 			places = append(places, n.String())
@@ -61,11 +54,11 @@ func besideNeighbors(targets []target, group string, near []neighbor, hostlist f
 	}
 	var said []string
 	for _, p := range places {
-		said = append(said, fmt.Sprintf("%s as %s", hostlist(where[p]), p))
+		said = append(said, fmt.Sprintf("%s as %s", hostlist.Compress(where[p]), p))
 	}
 	up := "nodes of the job are up: " + strings.Join(said, ", ")
 	if several {
-		return nil, refused(severalPlaces, up)
+		return nil, refused(capacity.SeveralPlaces, up)
 	}
 	var there []target
 	for _, t := range targets {
@@ -74,7 +67,7 @@ func besideNeighbors(targets []target, group string, near []neighbor, hostlist f
 		}
 	}
 	if len(there) == 0 {
-		return nil, refused(noPlaceBeside, up+", and the rest cannot be launched there")
+		return nil, refused(capacity.NoPlaceBeside, up+", and the rest cannot be launched there")
 	}
 	return there, nil
 }
@@ -88,14 +81,14 @@ func nodesOf(near []neighbor) (nodes []string) {
 
 // targets are chooseTargets for nodes of a group, beside the nodes that its jobs have already
 // if capacity is held for them.
-func (u *powerUp) targets(jobs []capacity.Job, at place, nodes int, among map[string]bool) ([]target, []neighbor, error) {
-	targets, err := chooseTargets(jobs, at, nodes, u.facts)
-	if err != nil || !holds(targets) {
-		return targets, nil, err
+func (f *facts) targets(jobs []capacity.Job, at place, nodes int, among map[string]bool) ([]target, []neighbor, *Failure) {
+	targets, refused := f.chooseTargets(jobs, at, nodes)
+	if refused != nil || !holds(targets) {
+		return targets, nil, refused
 	}
-	near := u.neighbors(jobs, among)
-	targets, err = besideNeighbors(targets, at.group.Name, near, u.Slurm.Hostlist)
-	return targets, near, err
+	near := f.neighbors(jobs, among)
+	targets, refused = besideNeighbors(targets, at.group.Name, near)
+	return targets, near, refused
 }
 
 func holds(targets []target) bool {
@@ -103,18 +96,18 @@ func holds(targets []target) bool {
 }
 
 // neighbors are the nodes of jobs that are ours and not among those that are launched.
-func (u *powerUp) neighbors(jobs []capacity.Job, among map[string]bool) (near []neighbor) {
+func (f *facts) neighbors(jobs []capacity.Job, among map[string]bool) (near []neighbor) {
 	seen := map[string]bool{}
 	for _, j := range jobs {
 		for _, n := range j.Nodes {
-			at, ours := u.placeOf(n)
+			at, ours := f.placeOf(n)
 			if !ours || at.partition.Provider != capacity.ProviderEC2 || among[n] || seen[n] {
 				continue
 			}
 			seen[n] = true
 			one := neighbor{node: n, group: at.group.Name}
-			if live := u.facts.live[n]; len(live) == 1 {
-				one = u.neighbor(n, at, live[0])
+			if live := f.live[n]; len(live) == 1 {
+				one = f.neighbor(n, at, live[0])
 			}
 			near = append(near, one)
 		}
@@ -122,8 +115,8 @@ func (u *powerUp) neighbors(jobs []capacity.Job, among map[string]bool) (near []
 	return near
 }
 
-func (u *powerUp) neighbor(node string, at place, i capacity.Instance) neighbor {
-	return neighbor{node, at.group.Name, u.facts.zoneOf(i.SubnetID), i.Type}
+func (f *facts) neighbor(node string, at place, i capacity.Instance) neighbor {
+	return neighbor{node, at.group.Name, f.zoneOf(i.SubnetID), i.Type}
 }
 
 // zoneOf is the id of the zone of a subnet of the settings; "" of another one.
@@ -141,51 +134,14 @@ func (f *facts) zoneOf(subnetID string) string {
 }
 
 // besideLaunched are the targets of a part, as they are when others of its job are launched.
-func (u *powerUp) besideLaunched(p part, got map[string]launched) ([]target, error) {
+func (f *facts) besideLaunched(p part, got map[string]launched) ([]target, *Failure) {
 	if !p.together {
 		return p.targets, nil
 	}
 	near := slices.Clone(p.near)
 	for n, l := range got {
-		at, _ := u.placeOf(n)
-		near = append(near, u.neighbor(n, at, l.instance))
+		at, _ := f.placeOf(n)
+		near = append(near, f.neighbor(n, at, l.instance))
 	}
-	return besideNeighbors(p.targets, p.place.group.Name, near, u.Slurm.Hostlist)
-}
-
-// letGo powers down those of the nodes that no job but the given ones has, when they are idle.
-func (r *Resume) letGo(ctx context.Context, nodes []string, but []capacity.Job) {
-	if len(nodes) == 0 {
-		return
-	}
-	jobs, err := r.Slurm.Jobs(ctx)
-	used := map[string]bool{}
-	for _, j := range jobs {
-		if j.Allocated() && !slices.ContainsFunc(but, func(b capacity.Job) bool { return b.ID == j.ID }) {
-			for _, n := range j.Nodes {
-				used[n] = true
-			}
-		}
-	}
-	nodes = slices.DeleteFunc(slices.Clone(nodes), func(n string) bool { return used[n] })
-	if err == nil && len(nodes) > 0 {
-		r.Log.Info("powered down, since a job has no room beside them", "nodes", r.Slurm.Hostlist(nodes))
-		err = r.Slurm.PowerDown(ctx, nodes, "powered down: the rest of a job found no room beside it")
-	}
-	if err != nil {
-		r.Log.Warn("nodes that a job found no room beside stay up", "nodes", r.Slurm.Hostlist(nodes), "err", err)
-	}
-}
-
-// besideOf are the nodes to let go after a launch failed.
-func besideOf(err error) []string {
-	var refused *refusal
-	if errors.As(err, &refused) {
-		return refused.letGo
-	}
-	var none *notHeld
-	if errors.As(err, &none) {
-		return none.letGo
-	}
-	return nil
+	return besideNeighbors(p.targets, p.place.group.Name, near)
 }

@@ -6,11 +6,21 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/hook"
-	"github.com/pcs-capacity/pcs-capacity/internal/state"
+	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
+
+// configureBudget is the time for changes of compute node groups: PCS replaces a launch
+// template in minutes, and Slurm's ResumeTimeout does not wait for it.
+const configureBudget = 15 * time.Minute
+
+// PCS is a cluster of PCS, by name or id.
+type PCS struct {
+	pcs.Provisioner
+	Cluster string
+}
 
 // configure makes the compute node groups of slots right for the reservations that
 // they were set up for. PCS launches their nodes itself; nothing is sent down here.
@@ -22,7 +32,7 @@ func (r *Resume) configure(ctx context.Context, slots map[string]place) error {
 		partitions[at.partition.Name] = true
 	}
 	names := slices.Sorted(maps.Keys(slots))
-	held, err := r.PCS.Held(ctx, names)
+	held, err := r.PCS.held(ctx, names)
 	if err != nil {
 		return err
 	}
@@ -30,43 +40,46 @@ func (r *Resume) configure(ctx context.Context, slots map[string]place) error {
 	if err != nil {
 		return err
 	}
+	x := r.executor(ctx, ctx, configureBudget)
 	var errs []error
 	for _, slot := range names {
-		at := slots[slot]
-		record := state.Record{At: r.now(), Hook: "resume", Partition: at.partition.Name, Code: string(capacity.OK)}
-		record.Reservation, record.Message, err = r.configureSlot(ctx, at, held[slot], snap)
-		if err != nil {
-			f := explain(err)
-			record.Code, record.EC2Code, record.Message = f.code, f.ec2Code, hook.OneLine(f.message)
-			errs = append(errs, err)
+		s := walk(configuring{at: slots[slot], reservation: held[slot], snap: snap, now: r.now()}, Answer{}, func(e capacity.Effect) Answer { return x.Do(ctx, e) })
+		if s.failure != nil {
+			errs = append(errs, s.failure)
 		}
-		r.record(record)
 	}
 	return errors.Join(errs...)
 }
 
-func (r *Resume) configureSlot(ctx context.Context, at place, id string, snap *capacity.Snapshot) (reservation, done string, err error) {
-	if id == "" {
-		return "", "", fmt.Errorf("compute node group %s was set up for no reservation; run `pcs-capacity setup`", at.slot)
+// held are those of the compute node groups that exist, each with the reservation that
+// our tag names; "" for one that does not carry the tag of this cluster.
+func (p *PCS) held(ctx context.Context, groups []string) (map[string]string, error) {
+	if p.Cluster == "" {
+		return nil, errors.New("the settings name no PCS cluster; add cluster = \"NAME\"")
 	}
-	p, _ := snap.Partition(at.partition.Name)
-	g := p.Groups[slices.IndexFunc(p.Groups, func(g capacity.NodeGroup) bool { return g.Name == at.group.Name })]
-	res, known := snap.Reservation(id)
-	if !known {
-		return id, "", &refusal{code: string(capacity.ReservationNotKnown), message: fmt.Sprintf("reservation %s of compute node group %s is not in the settings of partition %s, or EC2 does not describe it", id, at.slot, p.Name)}
+	slots, err := p.PCS.Slots(ctx, p.Cluster, groups)
+	if err != nil {
+		return nil, err
 	}
-	for _, m := range capacity.Match(res, g, r.now()) {
-		if m.Code != capacity.WrongSize { // a group may be smaller or larger than its block
-			return id, "", &refusal{code: string(capacity.Mismatched), message: m.Text()}
-		}
+	held := map[string]string{}
+	for _, slot := range slots {
+		held[slot.Name] = slot.ReservationID
 	}
-	g.Subnets = slices.DeleteFunc(slices.Clone(g.Subnets), func(s capacity.Subnet) bool { return s.AZID != res.AZID })
-	changed, err := r.PCS.Configure(ctx, at.slot, res, g)
-	switch {
-	case err != nil:
-		return id, "", fmt.Errorf("configuring compute node group %s: %w", at.slot, err)
-	case changed:
-		return id, "configured compute node group " + at.slot, nil
+	return held, nil
+}
+
+// configure makes a compute node group right for a reservation.
+func (p *PCS) configure(ctx context.Context, e Configure) (bool, error) {
+	request := pcs.ConfigureRequest{Cluster: p.Cluster, Group: e.Slot, Reservation: e.Reservation, MaxNodes: e.Group.MaxNodes, Dynamic: e.Group.Dynamic}
+	for _, s := range e.Group.Subnets { // those in the reservation's zone
+		request.SubnetIDs = append(request.SubnetIDs, s.ID)
 	}
-	return id, "compute node group " + at.slot + " is as it should be", nil
+	if len(request.SubnetIDs) == 1 {
+		request.SubnetID = request.SubnetIDs[0]
+	}
+	changed, err := p.Configure(ctx, request)
+	if err != nil {
+		err = fmt.Errorf("configuring compute node group %s: %w", e.Slot, err)
+	}
+	return changed, err
 }

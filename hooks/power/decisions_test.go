@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"log/slog"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -20,12 +19,6 @@ import (
 // What the power hooks decide before they ask anybody.
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-
-// hostlists are what Slurm knows without slurmctld.
-type hostlists struct{ Slurm }
-
-func (hostlists) Expand(list string) ([]string, error) { return slurm.Expand(list) }
-func (hostlists) Hostlist(names []string) string       { return slurm.Compress(names) }
 
 const (
 	one, two, ended              = "cr-0aaaaaaaaaaaaaaa1", "cr-0aaaaaaaaaaaaaaa2", "cr-0aaaaaaaaaaaaaaa0"
@@ -49,11 +42,11 @@ func twoReservations() *capacity.Snapshot {
 	}
 }
 
-// newPowerUp is one for the nodes gpu-1 to gpu-8 of the slot.
-func newPowerUp(snap *capacity.Snapshot) *powerUp {
+// newFacts are those for the nodes gpu-1 to gpu-8 of the slot.
+func newFacts(snap *capacity.Snapshot) *facts {
 	settings := capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{{Name: "gpu", MaxNodes: 8}}}}}
-	return &powerUp{Resume: &Resume{Settings: settings, Slurm: hostlists{}, Cluster: "ml", Log: slog.New(slog.DiscardHandler)},
-		facts: &facts{snap: snap, now: noon, taken: map[string]int{}, live: map[string][]capacity.Instance{}}}
+	return &facts{settings: settings, cluster: "ml", snap: snap, now: noon, began: noon.Add(-time.Minute), taken: map[string]int{}, live: map[string][]capacity.Instance{},
+		templates: map[string]template{"": {version: "lt-1:1"}}, all: true}
 }
 
 func nlp(id int, nodes ...string) capacity.Job {
@@ -73,8 +66,8 @@ func TestPlan(t *testing.T) {
 		{nodes: []string{"gpu-5"}, lost: []int{7}},
 		{nodes: []string{"gpu-6"}},
 	}
-	u := newPowerUp(twoReservations())
-	units, refused := u.plan(groups)
+	u := newFacts(twoReservations())
+	units, refused, taken := u.plan(groups)
 	var got []string
 	for _, unit := range units {
 		text := fmt.Sprintf("%d of ", len(unit.groups))
@@ -96,13 +89,13 @@ func TestPlan(t *testing.T) {
 	}
 	var codes []string
 	for _, r := range refused {
-		codes = append(codes, r.nodes[0]+" "+explain(r.err).code)
+		codes = append(codes, r.nodes[0]+" "+r.failure.Code)
 	}
 	if diff := cmp.Diff([]string{"gpu-8 account-not-allowed", "gpu-5 job-gone"}, codes); diff != "" {
 		t.Errorf("refused (-want +got)\n%s", diff)
 	}
-	if u.facts.taken[two] != 3 || u.facts.taken[one] != 2 {
-		t.Errorf("taken: %v", u.facts.taken)
+	if taken[two] != 3 || taken[one] != 2 || len(u.taken) != 0 {
+		t.Errorf("taken: %v, before %v", taken, u.taken)
 	}
 }
 
@@ -112,7 +105,7 @@ func TestPlanOfHeldNodes(t *testing.T) {
 	g := &snap.Partitions[0].Groups[0]
 	g.PurchaseOption, g.Slots[0].ReservationIDs, g.Reserve = capacity.OnDemand, nil, capacity.ReservePerJob
 	groups := []group{{nodes: []string{"gpu-1"}, jobs: []capacity.Job{nlp(1, "gpu-1")}}, {nodes: []string{"gpu-2"}, jobs: []capacity.Job{nlp(2, "gpu-2")}}, {nodes: []string{"gpu-3"}}, {nodes: []string{"gpu-4"}}}
-	units, refused := newPowerUp(snap).plan(groups)
+	units, refused, _ := newFacts(snap).plan(groups)
 	var sizes []int
 	for _, unit := range units {
 		sizes = append(sizes, len(unit.groups))
@@ -127,17 +120,18 @@ func TestPartsOfTwoSlots(t *testing.T) {
 	snap := twoReservations()
 	g := &snap.Partitions[0].Groups[0]
 	g.Slots = []capacity.Slot{{Name: "gpu-a", ReservationIDs: []string{one}}, {Name: "gpu-b", ReservationIDs: []string{two}}}
-	u := newPowerUp(snap)
-	u.Settings.Partitions[0].Groups[0].Slots = 2
+	u := newFacts(snap)
+	u.settings.Partitions[0].Groups[0].Slots = 2
 	nodes := []string{"gpu-a-1", "gpu-a-2", "gpu-b-1"}
 	parts, err := u.parts(group{nodes: nodes, jobs: []capacity.Job{nlp(1, nodes...)}})
 	if err != nil || len(parts) != 2 || len(parts[0].nodes) != 2 || parts[0].targets[0].reservationID != one || len(parts[1].nodes) != 1 || parts[1].targets[0].reservationID != two {
 		t.Errorf("%v, %+v", err, parts)
 	}
 	snap.Reservations[1].State = capacity.StateCancelled
-	u.facts = newPowerUp(snap).facts
-	if parts, err := u.parts(group{nodes: nodes, jobs: []capacity.Job{nlp(1, nodes...)}}); err == nil || len(u.facts.taken) != 0 {
-		t.Errorf("without one of them: %+v, taken %v", parts, u.facts.taken)
+	u = newFacts(snap)
+	u.settings.Partitions[0].Groups[0].Slots = 2
+	if parts, err := u.parts(group{nodes: nodes, jobs: []capacity.Job{nlp(1, nodes...)}}); err == nil || len(u.taken) != 0 {
+		t.Errorf("without one of them: %+v, taken %v", parts, u.taken)
 	}
 }
 
@@ -147,14 +141,15 @@ func TestAdmitKeepsJobsApart(t *testing.T) {
 	snap.Reservations[0].End = noon.Add(time.Hour)
 	snap.Partitions[0].MinTime = capacity.Duration{Duration: 2 * time.Hour}
 	snap.Partitions[0].Groups[0].Slots = []capacity.Slot{{Name: "gpu-a", ReservationIDs: []string{one}}, {Name: "gpu-b", ReservationIDs: []string{two}}}
-	u := newPowerUp(snap)
-	u.Settings.Partitions[0].Groups[0].Slots = 2
+	u := newFacts(snap)
+	u.settings.Partitions[0].Groups[0].Slots = 2
 	alike := nlp(1, "gpu-b-1")
 	job := func(change func(*capacity.Job)) capacity.Job {
 		j := alike
 		change(&j)
 		return j
 	}
+	u = u.deciding()
 	for name, c := range map[string]struct {
 		job  capacity.Job
 		node string
@@ -168,13 +163,13 @@ func TestAdmitKeepsJobsApart(t *testing.T) {
 		"a size":    {job(func(j *capacity.Job) { j.Nodes = slices.Repeat(j.Nodes, 5) }), "gpu-b-1", capacity.TooManyNodes},
 	} {
 		for range 2 {
-			if _, v := u.facts.admit(c.job, u.place(t, c.node)); v.Code != c.want {
+			if _, v := u.admit(c.job, u.place(t, c.node)); v.Code != c.want {
 				t.Errorf("%s: %+v", name, v)
 			}
 		}
 	}
-	if len(u.facts.admitted) != 6 {
-		t.Errorf("%d answers", len(u.facts.admitted))
+	if len(u.admitted) != 6 {
+		t.Errorf("%d answers", len(u.admitted))
 	}
 }
 
@@ -185,18 +180,18 @@ func TestTargetsBesideOtherNodes(t *testing.T) {
 		runs  string // a node of the job, in reservation one
 		first string
 	}{"no other node": {"", two}, "another node": {"gpu-3", one}, "the same node": {"gpu-1", two}, "a node of another job": {"gpu-5", two}} {
-		u := newPowerUp(twoReservations())
-		u.facts.live[c.runs] = []capacity.Instance{{ID: "i-1", ReservationID: one}}
+		u := newFacts(twoReservations())
+		u.live[c.runs] = []capacity.Instance{{ID: "i-1", ReservationID: one}}
 		job := nlp(1, "gpu-1", "gpu-2", "gpu-3")
 		nodes := []string{"gpu-1", "gpu-2"}
-		targets, _, err := u.chooseTargets([]capacity.Job{job}, part{place: u.place(t, "gpu-1"), nodes: nodes}, setOf(nodes))
+		targets, _, err := u.inOrder([]capacity.Job{job}, part{place: u.place(t, "gpu-1"), nodes: nodes}, setOf(nodes))
 		if err != nil || len(targets) != 2 || targets[0].reservationID != c.first {
 			t.Errorf("%s: %v, %+v", name, err, targets)
 		}
 	}
 }
 
-func (u *powerUp) place(t *testing.T, node string) place {
+func (u *facts) place(t *testing.T, node string) place {
 	t.Helper()
 	at, ok := u.placeOf(node)
 	if !ok {
@@ -209,13 +204,15 @@ func (u *powerUp) place(t *testing.T, node string) place {
 func TestRecordsShareALine(t *testing.T) {
 	var log bytes.Buffer
 	dir := state.Dir(t.TempDir())
-	r := &Resume{Slurm: hostlists{}, Records: dir, Log: slog.New(slog.NewJSONHandler(&log, nil))}
+	r := &Site{State: dir, Kept: func([]state.Record) {}, Log: slog.New(slog.NewJSONHandler(&log, nil))}
 	var records []state.Record
 	for i := range 3 {
 		records = append(records, state.Record{Message: "launched", Reservation: one, Nodes: fmt.Sprintf("gpu-%d", i+1), Jobs: []string{fmt.Sprint(i)}, Instances: []string{fmt.Sprintf("i-%d", i)}})
 	}
 	records[1].Reservation = two
-	r.record(records...)
+	if err := r.record(records...); err != nil {
+		t.Fatal(err)
+	}
 	var said []string
 	for line := range strings.Lines(log.String()) {
 		_, what, _ := strings.Cut(line, `"msg":`)
@@ -234,7 +231,7 @@ func TestRecordsShareALine(t *testing.T) {
 
 // The tags of a launch say whose it is, what for, and which nodes.
 func TestTagsOfALaunch(t *testing.T) {
-	r := newPowerUp(nil).Resume
+	r := newFacts(nil)
 	in := target{reservationID: one}
 	if diff := cmp.Diff(map[string]string{capacity.TagCluster: "ml", capacity.TagPartition: "gpu", capacity.TagName: "gpu-1", capacity.TagNode: "gpu-1",
 		capacity.TagNodes: "gpu-1", capacity.TagReservation: one, capacity.TagJob: "7,8_[1-3]"}, r.tags([]string{"8_1", "8_2", "7", "8_3"}, "gpu", []string{"gpu-1"}, in)); diff != "" {
@@ -265,16 +262,16 @@ func TestTagsOfALaunch(t *testing.T) {
 	}
 	// As many as there is room for: the text of 8 numbers is 46 bytes long.
 	name := strings.Repeat("n", capacity.MaxTagValue-1)
-	if got := r.nodesTags([]string{name + "1"}); len(got) != 1 {
+	if got := nodesTags([]string{name + "1"}); len(got) != 1 {
 		t.Errorf("a name as long as a tag may be: %v", got)
 	}
-	if got := r.nodesTags([]string{"a", "b"}); len(got) != 1 {
+	if got := nodesTags([]string{"a", "b"}); len(got) != 1 {
 		t.Errorf("two short names: %v", got)
 	}
-	if got := r.nodesTags([]string{name[:127] + "a", name[:127] + "b"}); len(got) != 2 {
+	if got := nodesTags([]string{name[:127] + "a", name[:127] + "b"}); len(got) != 2 {
 		t.Errorf("two names of 128, with a comma: %v", got)
 	}
-	if got := r.nodesTags([]string{name[:127] + "a", name[:126] + "b"}); len(got) != 1 {
+	if got := nodesTags([]string{name[:127] + "a", name[:126] + "b"}); len(got) != 1 {
 		t.Errorf("256 bytes in all: %v", got)
 	}
 }
@@ -285,7 +282,7 @@ func TestTargetsOnDemand(t *testing.T) {
 	g := &snap.Partitions[0].Groups[0]
 	g.PurchaseOption, g.Slots[0].ReservationIDs, g.OtherTypes = capacity.OnDemand, nil, []string{second}
 	named := func(comment string) capacity.Job { j := nlp(1, "gpu-1"); j.Comment = comment; return j }
-	at := newPowerUp(snap).place(t, "gpu-1")
+	at := newFacts(snap).place(t, "gpu-1")
 	for name, c := range map[string]struct {
 		jobs []capacity.Job
 		want string
@@ -298,7 +295,7 @@ func TestTargetsOnDemand(t *testing.T) {
 		"different subnets": {[]capacity.Job{named("subnet_id=" + subnet1), named("subnet_id=" + subnet2)}, "mismatch"},
 		"different types":   {[]capacity.Job{named("instance_type=" + wanted), named("instance_type=" + second)}, "mismatch"},
 	} {
-		got, err := chooseTargets(c.jobs, at, 1, &facts{snap: snap, now: noon})
+		got, err := (&facts{snap: snap, now: noon}).chooseTargets(c.jobs, at, 1)
 		var words []string
 		for _, g := range got {
 			words = append(words, strings.TrimSuffix(g.instanceType, ".48xlarge")+" "+g.subnetID[len(g.subnetID)-1:])
@@ -308,7 +305,7 @@ func TestTargetsOnDemand(t *testing.T) {
 		}
 		text := strings.Join(words, ", ")
 		if err != nil {
-			text = explain(err).code
+			text = err.Code
 			if !strings.Contains(err.Error(), "has none of what the jobs ask for together") {
 				t.Errorf("%s: %v", name, err)
 			}
@@ -345,29 +342,29 @@ func TestTargetsInAReservation(t *testing.T) {
 		t.Errorf("its type is the second: %v, %+v", err, got)
 	}
 	r.AZID = "az3"
-	if got, err := targetsIn(g, r, []capacity.Request{{Comment: "subnet_id=" + subnet1}}); err == nil || len(got) != 0 || explain(err).code != string(capacity.Mismatched) || !strings.Contains(err.Error(), "zone az3 that the jobs ["+subnet1+"] ask for") {
+	if got, err := targetsIn(g, r, []capacity.Request{{Comment: "subnet_id=" + subnet1}}); err == nil || len(got) != 0 || err.Code != string(capacity.Mismatched) || !strings.Contains(err.Error(), "zone az3 that the jobs ["+subnet1+"] ask for") {
 		t.Errorf("%v, %+v", err, got)
 	}
 	// Another reservation, in whose zone the named subnet is, stays.
 	named := nlp(1, "gpu-1")
 	named.Comment = "subnet_id=" + subnet1
-	u := newPowerUp(snap)
-	if got, err := chooseTargets([]capacity.Job{named}, u.place(t, "gpu-1"), 1, u.facts); err != nil || len(got) != 1 || got[0].reservationID != one {
+	u := newFacts(snap)
+	if got, err := u.chooseTargets([]capacity.Job{named}, u.place(t, "gpu-1"), 1); err != nil || len(got) != 1 || got[0].reservationID != one {
 		t.Errorf("%v, %+v", err, got)
 	}
 	named.Account = "vision"
-	if why := refusedForGood(named, u.place(t, "gpu-1"), u.facts); why == nil || why.code != string(capacity.AccountNotAllowed) || why.Error() != why.code+": "+why.message {
+	if why := u.refusedForGood(named, u.place(t, "gpu-1")); why == nil || why.Code != string(capacity.AccountNotAllowed) || why.Error() != why.Code+": "+why.Message {
 		t.Errorf("%+v", why)
 	}
 	named.Account = "nlp"
-	if why := refusedForGood(named, u.place(t, "gpu-1"), u.facts); why != nil {
+	if why := u.refusedForGood(named, u.place(t, "gpu-1")); why != nil {
 		t.Errorf("a job that is admitted: %+v", why)
 	}
 	for i := range snap.Reservations {
 		snap.Reservations[i].State = capacity.StatePending
 	}
-	u = newPowerUp(snap)
-	if why := refusedForGood(named, u.place(t, "gpu-1"), u.facts); why != nil {
+	u = newFacts(snap)
+	if why := u.refusedForGood(named, u.place(t, "gpu-1")); why != nil {
 		t.Errorf("for what time changes: %+v", why)
 	}
 }
@@ -391,18 +388,6 @@ func TestOfOwner(t *testing.T) {
 	}
 }
 
-// recorded is a state folder with records of hooks.
-func recorded(t *testing.T, log *strings.Builder, records ...state.Record) pacer {
-	t.Helper()
-	dir := state.Dir(t.TempDir())
-	for _, r := range records {
-		if err := dir.AppendRecords(r); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return pacer{hostlists{}, dir, slog.New(slog.NewTextHandler(log, nil))}
-}
-
 // What counts as a failure of a job is a power-up that failed within two hours, for what its
 // owner cannot change; the rest counts as a refusal, by the partition that refuses.
 func TestFailuresAreCounted(t *testing.T) {
@@ -411,32 +396,16 @@ func TestFailuresAreCounted(t *testing.T) {
 	}
 	suspend, elsewhere := failed(time.Hour, "not-open", "1"), failed(time.Hour, string(capacity.BadComment), "2")
 	suspend.Hook, elsewhere.Partition = "suspend", "big"
-	var log strings.Builder
-	p := recorded(t, &log, failed(failureMemory+time.Second, "not-open", "1"), failed(failureMemory, "not-open", "1"), failed(time.Hour, "not-open", "1", "2"),
-		failed(0, string(capacity.OK), "1"), suspend, failed(0, string(capacity.BadComment), "2"), elsewhere, elsewhere)
-	if diff := cmp.Diff(map[string]int{"1": 2, "2": 1, "3": 1}, p.failures([]capacity.Job{{Shown: "1"}, {Shown: "3"}}, noon)); diff != "" {
+	records := []state.Record{failed(failureMemory+time.Second, "not-open", "1"), failed(failureMemory, "not-open", "1"), failed(time.Hour, "not-open", "1", "2"),
+		failed(0, string(capacity.OK), "1"), suspend, failed(0, string(capacity.BadComment), "2"), elsewhere, elsewhere}
+	if diff := cmp.Diff(map[string]int{"1": 2, "2": 1, "3": 1}, failuresOf(records, []capacity.Job{{Shown: "1"}, {Shown: "3"}}, noon)); diff != "" {
 		t.Errorf("failures (-want +got)\n%s", diff)
 	}
-	if diff := cmp.Diff(map[string]int{"2": 1}, p.refusals("gpu", noon)); diff != "" {
+	if diff := cmp.Diff(map[string]int{"2": 1}, refusalsOf(records, "gpu", noon)); diff != "" {
 		t.Errorf("refusals (-want +got)\n%s", diff)
 	}
-	if log.Len() > 0 {
-		t.Errorf("logged %s", log.String())
-	}
-	// Without records, which are a folder here, every failure is the first.
-	dir := state.Dir(t.TempDir())
-	if err := os.MkdirAll(dir.RecordPath(), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	p.Records = dir
-	if diff := cmp.Diff(map[string]int{"1": 1}, p.failures([]capacity.Job{{Shown: "1"}}, noon)); diff != "" {
+	if diff := cmp.Diff(map[string]int{"1": 1}, failuresOf(nil, []capacity.Job{{Shown: "1"}}, noon)); diff != "" {
 		t.Errorf("without records (-want +got)\n%s", diff)
-	}
-	if jobs := p.launchedFor([]string{"gpu-1"}); jobs != nil {
-		t.Errorf("without records: %v", jobs)
-	}
-	if strings.Count(log.String(), "\n") != 2 {
-		t.Errorf("logged %s", log.String())
 	}
 }
 
@@ -460,18 +429,14 @@ func TestLaunchedFor(t *testing.T) {
 	ok := string(capacity.OK)
 	suspend := launch("gpu-2", ok, "6")
 	suspend.Hook = "suspend"
-	var log strings.Builder
-	p := recorded(t, &log, launch("gpu-[1-2]", ok, "1", "2"), launch("gpu-1", "not-open", "3"), launch("gpu-[", ok, "4"), launch("gpu-[2-4]", ok, "2", "5"), suspend)
+	records := []state.Record{launch("gpu-[1-2]", ok, "1", "2"), launch("gpu-1", "not-open", "3"), launch("gpu-[", ok, "4"), launch("gpu-[2-4]", ok, "2", "5"), suspend}
 	for nodes, want := range map[string]string{"gpu-1": "1 2", "gpu-2": "2 5", "gpu-[1,3]": "1 2 5", "gpu-9": ""} {
 		names, err := slurm.Expand(nodes)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Join(p.launchedFor(names), " "); got != want {
+		if got := strings.Join(launchedFor(names, records), " "); got != want {
 			t.Errorf("%s: %q, want %q", nodes, got, want)
 		}
-	}
-	if log.Len() > 0 {
-		t.Errorf("logged %s", log.String())
 	}
 }

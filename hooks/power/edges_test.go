@@ -14,7 +14,7 @@ import (
 // The owner of a refused job is told why, from when on it can be released, and what to do.
 func TestNoteOfRefusedJob(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	why := &refusal{code: "wrong-partition", message: "cr-1 is of other"}
+	why := refusal("wrong-partition", "cr-1 is of other")
 	for name, c := range map[string]struct {
 		job   refusedJob
 		until time.Time

@@ -9,25 +9,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
-
-// facts is what all launches of a run are decided on.
-type facts struct {
-	snap *capacity.Snapshot
-	now  time.Time
-	// live are our instances by the node that they were launched for: see liveOf.
-	live map[string][]capacity.Instance
-	// all: live has those of every node.
-	all bool
-	// taken are places in reservations that launches of this run are meant for.
-	taken map[string]int
-	// full are reservations that were full a short while ago: see passOver.
-	full map[string]int
-	// admitted are AdmitLaunch's answers: see admit.
-	admitted map[asked]admitted
-	// reserve is what may be held, and in which order types are tried.
-	reserve capacity.Reserve
-}
 
 // mostAsked is for how many nodes EC2 is asked by name: the values of one filter. For more,
 // the list of all our instances is the smaller question.
@@ -37,43 +20,56 @@ const mostAsked = 200
 func (r *Resume) readFacts(ctx context.Context, nodes []string) (*facts, error) {
 	partitions, templates := map[string]bool{}, map[string]bool{}
 	for _, n := range nodes {
-		at, _ := r.placeOf(n)
+		at, _ := placeOf(r.Settings, n)
 		partitions[at.partition.Name], templates[at.group.LaunchTemplate] = true, true
 	}
 	var ours []capacity.Instance
 	var seen capacity.Seen
-	f := &facts{live: map[string][]capacity.Instance{}, taken: map[string]int{}, reserve: r.Settings.Reserve, all: r.Last == nil || r.ByHand || len(nodes) > mostAsked}
+	f := &facts{settings: r.Settings, cluster: r.Cluster, live: map[string][]capacity.Instance{}, templates: map[string]template{}, all: r.Last == nil || r.ByHand || len(nodes) > mostAsked}
 	reads, readCtx := errgroup.WithContext(ctx)
 	reads.Go(func() (err error) {
-		ours, err = r.liveOf(readCtx, nodes, f.all)
+		ours, err = r.liveOf(readCtx, r.since(), nodes, f.all)
 		return err
 	})
 	reads.Go(func() (err error) {
 		seen, err = r.freshFacts(readCtx, partitions)
 		return err
 	})
-	images := make([]capacity.ImagePlatform, len(templates))
 	names := slices.Sorted(maps.Keys(templates))
-	for i, t := range names {
-		reads.Go(func() error { images[i] = r.imagePlatform(readCtx, t); return nil })
+	pinned := make([]template, len(names))
+	for i, name := range names {
+		reads.Go(func() error { pinned[i] = r.pin(readCtx, name); return nil })
 	}
 	if err := reads.Wait(); err != nil {
 		return nil, err
 	}
 	f.now = r.now()
 	seen.Platforms = map[string]capacity.ImagePlatform{}
-	for i, t := range names {
-		seen.Platforms[t] = images[i]
+	for i, name := range names {
+		f.templates[name], seen.Platforms[name] = pinned[i], r.imagePlatform(pinned[i])
 	}
 	seen.Before, seen.Instances, seen.Now = r.Last, ours, f.now
 	f.snap = capacity.Build(r.Settings, seen)
 	f.snap.TakenAt = f.now
 	f.see(ours)
 	var err error
-	if f.full, err = r.Held.Full(f.now); err != nil {
+	if f.full, err = r.State.Full(f.now); err != nil {
 		r.Log.Warn("reservations that were full are tried again", "err", err)
 	}
 	return f, nil
+}
+
+// pin asks for the version of a launch template, a second time if it was in vain: without it nothing
+// is launched.
+func (r *Resume) pin(ctx context.Context, name string) template {
+	version, err := r.EC2.PinTemplate(ctx, name)
+	if err != nil {
+		version, err = r.EC2.PinTemplate(ctx, name)
+	}
+	if err != nil {
+		return template{failure: failureOf(err)}
+	}
+	return template{version: version}
 }
 
 // imagePlatform is what the image of a launch template runs, as far as the last pass of sync
@@ -82,13 +78,11 @@ func (r *Resume) readFacts(ctx context.Context, nodes []string) (*facts, error) 
 // by then. EC2 is not asked: it would cost each such power-up a call behind another. What is
 // not known keeps nothing from being launched, and EC2 itself takes no launch of another
 // platform into a reservation.
-func (r *Resume) imagePlatform(ctx context.Context, template string) capacity.ImagePlatform {
-	// The launch asks for the version again, if this was in vain, and says what is wrong.
-	version, err := r.EC2.PinTemplate(ctx, template)
-	if err != nil || r.Last == nil || r.Last.Stale(r.now()) {
+func (r *Resume) imagePlatform(t template) capacity.ImagePlatform {
+	if t.failure != nil || r.Last == nil || r.Last.Stale(r.now()) {
 		return capacity.ImagePlatform{}
 	}
-	return capacity.ImagePlatform{Template: version, Platform: r.Last.PlatformOf(version)}
+	return capacity.ImagePlatform{Template: t.version, Platform: r.Last.PlatformOf(t.version)}
 }
 
 // see keeps instances by their nodes.
@@ -101,23 +95,22 @@ func (f *facts) see(ours []capacity.Instance) {
 }
 
 // liveOf are our instances, of the nodes if not all: those that were launched alone for one
-// of them, and whatever was launched since this power-up began. What is left of an older
-// launch of several nodes is not among them; see endLeft.
-func (r *Resume) liveOf(ctx context.Context, nodes []string, all bool) ([]capacity.Instance, error) {
-	mark := []string{r.Cluster}
+// of them, and whatever was launched since a time. What is left of an older
+// launch of several nodes is not among them; see AskLeft.
+func (s *Site) liveOf(ctx context.Context, since time.Time, nodes []string, all bool) ([]capacity.Instance, error) {
+	mark := []string{s.Cluster}
 	if all {
-		found, err := r.EC2.InstancesByTag(ctx, map[string][]string{capacity.TagCluster: mark})
-		return capacity.WithNodes(found, r.Slurm.Expand), err
+		found, err := s.EC2.InstancesByTag(ctx, map[string][]string{capacity.TagCluster: mark})
+		return capacity.WithNodes(found, hostlist.Expand), err
 	}
 	var named, recent []capacity.Instance
 	reads, ctx := errgroup.WithContext(ctx)
 	reads.Go(func() (err error) {
-		named, err = r.EC2.InstancesByTag(ctx, map[string][]string{capacity.TagCluster: mark, capacity.TagNode: nodes})
+		named, err = s.EC2.InstancesByTag(ctx, map[string][]string{capacity.TagCluster: mark, capacity.TagNode: nodes})
 		return err
 	})
 	reads.Go(func() (err error) {
-		// AWS has not answered yet, so its clock is the one that the last pass saw.
-		recent, err = r.EC2.InstancesSince(ctx, map[string][]string{capacity.TagCluster: mark}, r.Began.Add(r.Last.ClockOffset.Duration).Add(-clockSlack))
+		recent, err = s.EC2.InstancesSince(ctx, map[string][]string{capacity.TagCluster: mark}, since)
 		return err
 	})
 	if err := reads.Wait(); err != nil {
@@ -128,52 +121,34 @@ func (r *Resume) liveOf(ctx context.Context, nodes []string, all bool) ([]capaci
 			named = append(named, i)
 		}
 	}
-	return capacity.WithNodes(named, r.Slurm.Expand), nil
+	return capacity.WithNodes(named, hostlist.Expand), nil
 }
 
 // lookBeside asks about all our instances if a job has nodes beside those that are powered
 // up: it is launched into the reservation where they are.
-func (u *powerUp) lookBeside(groups []group) error {
-	if u.facts.all || !slices.ContainsFunc(groups, func(g group) bool {
+func (r *Resume) lookBeside(ctx context.Context, f *facts, groups []group) error {
+	if f.all || !slices.ContainsFunc(groups, func(g group) bool {
 		return slices.ContainsFunc(g.jobs, func(j capacity.Job) bool {
 			return slices.ContainsFunc(j.Nodes, func(n string) bool { return !slices.Contains(g.nodes, n) })
 		})
 	}) {
 		return nil
 	}
-	ours, err := u.liveOf(u.work, nil, true)
+	ours, err := r.liveOf(ctx, time.Time{}, nil, true)
 	if err != nil {
 		return err
 	}
-	clear(u.facts.live)
-	u.facts.all = true
-	u.facts.see(ours)
+	clear(f.live)
+	f.all = true
+	f.see(ours)
 	return nil
 }
 
-// endLeft ends what older launches of several nodes have left of nodes for which there is no
-// room: it may be what keeps them out.
-func (u *powerUp) endLeft(nodes []string) {
-	if u.facts.all {
-		return // adopt has ended it
+// since is the time from which on instances are of this power-up. AWS has not answered yet, so its
+// clock is the one that the last pass saw.
+func (r *Resume) since() time.Time {
+	if r.Last == nil {
+		return time.Time{}
 	}
-	ours, err := u.everything()
-	if err != nil {
-		u.Log.Warn("looking for instances of older launches", "err", err)
-		return
-	}
-	began := u.Began.Add(u.EC2.Offset()).Add(-clockSlack)
-	var stale []string
-	for _, i := range ours {
-		if slices.Contains(nodes, i.Tags[capacity.TagNode]) && !i.Ended() && i.Launched.Before(began) {
-			stale = append(stale, i.ID)
-		}
-	}
-	if len(stale) == 0 {
-		return
-	}
-	u.Log.Warn("terminating instances of older launches", "nodes", u.Slurm.Hostlist(nodes), "instances", stale)
-	if err := u.EC2.Terminate(u.finish, stale); err != nil {
-		u.Log.Error("terminating instances of older launches", "err", err)
-	}
+	return r.Began.Add(r.Last.ClockOffset.Duration).Add(-clockSlack)
 }

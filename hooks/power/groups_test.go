@@ -120,15 +120,14 @@ func TestChooseTargets(t *testing.T) {
 		"too large for all":       {[]capacity.Job{{ID: 7, Account: "nlp", Nodes: make([]string, 5)}}, 5, nil, "too-many-nodes"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := chooseTargets(test.jobs, at, test.nodes, &facts{snap: snap, now: noon, taken: test.taken})
+			got, err := (&facts{snap: snap, now: noon, taken: test.taken}).chooseTargets(test.jobs, at, test.nodes)
 			var words []string
 			for _, g := range got {
 				words = append(words, g.reservationID, g.subnetID)
 			}
 			text := strings.Join(words, " ")
 			if err != nil {
-				refused := err.(*refusal)
-				text = refused.code
+				text = err.Code
 			}
 			if text != test.want {
 				t.Errorf("got %q (%v), want %q", text, err, test.want)
@@ -176,7 +175,7 @@ func TestChooseTargetsOnDemand(t *testing.T) {
 			for n, comment := range test.comments {
 				jobs = append(jobs, capacity.Job{ID: n + 1, Comment: comment})
 			}
-			targets, err := chooseTargets(jobs, at, 2, &facts{snap: snap, reserve: capacity.Reserve{Strict: test.strict, Order: test.order, Prices: prices}})
+			targets, err := (&facts{snap: snap, settings: capacity.Settings{Reserve: capacity.Reserve{Strict: test.strict, Order: test.order, Prices: prices}}}).chooseTargets(jobs, at, 2)
 			var words []string
 			for _, g := range targets {
 				word := strings.TrimSuffix(g.instanceType, ".48xlarge") + "/" + g.azID
@@ -187,7 +186,7 @@ func TestChooseTargetsOnDemand(t *testing.T) {
 			}
 			got := strings.Join(words, " ")
 			if err != nil {
-				got = err.(*refusal).code
+				got = err.Code
 			}
 			if got != test.want {
 				t.Errorf("%s, %v, want %s", got, err, test.want)
@@ -208,7 +207,7 @@ func TestPause(t *testing.T) {
 }
 
 func TestReasonIsShort(t *testing.T) {
-	long := failure{code: "UnauthorizedOperation", message: "You are not authorized.\nEncoded: " + string(make([]byte, 2000))}
+	long := Failure{Code: "UnauthorizedOperation", Message: "You are not authorized.\nEncoded: " + string(make([]byte, 2000))}
 	if got := long.reason(); len(got) > maxReason || got[:46] != "UnauthorizedOperation: You are not authorized." {
 		t.Errorf("%d bytes: %q", len(got), got)
 	}

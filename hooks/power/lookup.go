@@ -11,18 +11,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// place is where a node belongs, found by the node's name alone.
-type place struct {
-	partition capacity.PartitionSettings
-	group     capacity.GroupSettings
-	slot      string
-}
-
-func (r *Resume) placeOf(node string) (at place, ok bool) {
-	at.partition, at.group, at.slot, ok = r.Settings.PlaceOf(node)
-	return at, ok
-}
-
 // freshSnapshot is a snapshot of what EC2 says now about the named partitions. The others
 // are in it with the ids of the settings only. seen is what is known already of where
 // reservations are.

@@ -43,8 +43,8 @@ func TestSelectIsLiteral(t *testing.T) {
 		"nlp*": {"cr-0e2000000000000b2"}, "nlp?": nil, "*": nil, "nlp1": {"cr-0e2000000000000a1"}, `nlp\*`: {"cr-0e2000000000000c3"},
 	} {
 		group := capacity.GroupSettings{Name: "gpu", SubnetIDs: []string{"subnet-0e200000000000a01"}, Select: &capacity.Select{Tags: map[string]string{"team": team}}}
-		r := Resume{EC2: aws, MachineTime: time.Now, Settings: capacity.Settings{
-			Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{group}}}}}
+		r := Resume{Site: &Site{EC2: aws, MachineTime: time.Now, Settings: capacity.Settings{
+			Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{group}}}}}}
 		fresh, err := r.freshSnapshot(t.Context(), map[string]bool{"gpu": true}, capacity.Seen{})
 		if err != nil {
 			t.Fatal(err)
@@ -82,8 +82,8 @@ func simulatedEC2(t *testing.T) *ec2.Client {
 func TestR8_OneBadSubnetDoesNotHideTheOthers(t *testing.T) {
 	const good, bad = "subnet-0e200000000000a01", "subnet-0ffffffffffffffff"
 	group := capacity.GroupSettings{Name: "gpu", SubnetIDs: []string{bad, good}}
-	r := Resume{EC2: simulatedEC2(t), MachineTime: time.Now, Log: slog.New(slog.DiscardHandler), Settings: capacity.Settings{
-		Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{group}}}}}
+	r := Resume{Site: &Site{EC2: simulatedEC2(t), MachineTime: time.Now, Log: slog.New(slog.DiscardHandler), Settings: capacity.Settings{
+		Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{group}}}}}}
 	fresh, err := r.freshSnapshot(t.Context(), map[string]bool{"gpu": true}, capacity.Seen{})
 	if err != nil {
 		t.Fatal(err)

@@ -1,24 +1,18 @@
 package power
 
 import (
-	"context"
 	"fmt"
-	"log/slog"
 	"slices"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// pacer holds jobs back that could not be launched, longer after each failure. Slurm tries
+// This file holds jobs back that could not be launched, longer after each failure. Slurm tries
 // again within seconds or minutes, for ever; that keeps other jobs from the nodes, and uses
 // up EC2's request limits.
-type pacer struct {
-	Slurm   Slurm
-	Records Records
-	Log     *slog.Logger
-}
 
 // A job waits firstPause after its second failure in a row, twice as long after each
 // further one, up to longestWait. After the first one Slurm's own delay is enough: most
@@ -43,39 +37,35 @@ func pause(failures int) time.Duration {
 	return min(p, longestWait)
 }
 
-// failures counts those of each job, by its shown name, that the records have since a
+// failuresOf counts those of each job, by its shown name, that the records have since a
 // while before now, which is AWS's time. A job that is failing now has one at least.
-func (p pacer) failures(jobs []capacity.Job, now time.Time) map[string]int {
-	count := p.count(now, func(r state.Record) bool { return !ofOwner(capacity.Code(r.Code)) })
+func failuresOf(records []state.Record, jobs []capacity.Job, now time.Time) map[string]int {
+	failures := count(records, now, func(r state.Record) bool { return !ofOwner(capacity.Code(r.Code)) })
 	for _, j := range jobs {
-		count[j.Shown] = max(count[j.Shown], 1)
+		failures[j.Shown] = max(failures[j.Shown], 1)
 	}
-	return count
+	return failures
 }
 
-// refusals counts in the same way how often a partition has refused each job for good.
-func (p pacer) refusals(partition string, now time.Time) map[string]int {
-	return p.count(now, func(r state.Record) bool {
+// refusalsOf counts in the same way how often a partition has refused each job for good.
+func refusalsOf(records []state.Record, partition string, now time.Time) map[string]int {
+	return count(records, now, func(r state.Record) bool {
 		return ofOwner(capacity.Code(r.Code)) && r.Partition == partition
 	})
 }
 
 // count counts the records of power-ups that failed, for each of their jobs.
-func (p pacer) count(now time.Time, counts func(state.Record) bool) map[string]int {
-	records, err := p.Records.Records()
-	if err != nil {
-		p.Log.Warn("counting failures without records", "err", err)
-	}
-	count := map[string]int{}
+func count(records []state.Record, now time.Time, counts func(state.Record) bool) map[string]int {
+	times := map[string]int{}
 	for _, r := range records {
 		if r.Hook != "resume" || r.Code == string(capacity.OK) || r.At.Before(now.Add(-failureMemory)) || !counts(r) {
 			continue
 		}
 		for _, shown := range r.Jobs {
-			count[shown]++
+			times[shown]++
 		}
 	}
-	return count
+	return times
 }
 
 // until is when a job may start again that has failed so often, at a time of the
@@ -99,44 +89,31 @@ func tried(failures int, at, now time.Time) string {
 	return fmt.Sprintf("; tried %d times, Slurm tries again at %s", failures, capacity.FormatUTC(at))
 }
 
-// delay sets the begin times of requeued jobs, by their shown names. One that Slurm starts
-// later anyway is left alone: its own delay lets credentials of the last run expire. Those of
-// behind start a pause after that, else Slurm would give them the same nodes as the others again.
-func (p pacer) delay(ctx context.Context, begin map[string]time.Time, behind map[string]bool) {
-	if len(begin) == 0 {
-		return
-	}
-	jobs, err := p.Slurm.Jobs(ctx)
-	if err != nil {
-		p.Log.Warn("jobs that were not launched are tried again at once", "err", err)
-		return
-	}
+// delay sets the begin times of requeued jobs, by their shown names; jobs are all jobs as they are
+// now. One that Slurm starts later anyway is left alone: its own delay lets credentials of the last
+// run expire. Those of behind start a pause after that, else Slurm would give them the same nodes as
+// the others again.
+func delay(jobs []capacity.Job, begin map[string]time.Time, behind map[string]bool) (effects []capacity.Effect) {
 	for _, j := range jobs {
 		at, ours := begin[j.Shown]
 		if after := j.Eligible.Add(firstPause); behind[j.Shown] && after.After(at) {
 			at = after
 		}
-		if !ours || !j.Pending() || !j.Eligible.Before(at) {
-			continue
-		}
-		if err := p.Slurm.Begin(ctx, j.Shown, at); err != nil {
-			p.Log.Warn("the job is tried again at once", "job", j.Shown, "err", err)
+		if ours && j.Pending() && j.Eligible.Before(at) {
+			effects = append(effects, Begin{j.Shown, at})
 		}
 	}
+	return effects
 }
 
 // launchedFor are the jobs that the records name for the last launch of nodes.
-func (p pacer) launchedFor(nodes []string) []string {
-	records, err := p.Records.Records()
-	if err != nil {
-		p.Log.Warn("nobody knows for which jobs the nodes were launched", "err", err)
-	}
+func launchedFor(nodes []string, records []state.Record) (jobs []string) {
 	last := map[string][]string{}
 	for _, r := range records {
 		if r.Hook != "resume" || r.Code != string(capacity.OK) {
 			continue
 		}
-		of, err := p.Slurm.Expand(r.Nodes)
+		of, err := hostlist.Expand(r.Nodes)
 		if err != nil {
 			continue
 		}
@@ -146,7 +123,6 @@ func (p pacer) launchedFor(nodes []string) []string {
 			}
 		}
 	}
-	var jobs []string
 	for _, n := range nodes {
 		for _, j := range last[n] {
 			if !slices.Contains(jobs, j) {

@@ -2,11 +2,67 @@ package power
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/hook"
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
+
+// facts is what all launches of a run are decided on. It is read once and never changed: what a
+// decision changes is a copy's.
+type facts struct {
+	settings capacity.Settings
+	cluster  string // the value of our mark
+	snap     *capacity.Snapshot
+	now      time.Time
+	// began is AWS's time before which this power-up cannot have launched anything.
+	began time.Time
+	// live are our instances by the node that they were launched for: see liveOf.
+	live map[string][]capacity.Instance
+	// all: live has those of every node.
+	all bool
+	// taken are places in reservations that launches of this run are meant for.
+	taken map[string]int
+	// full are reservations that were full a short while ago: see passOver.
+	full map[string]int
+	// templates are the versions that the launch templates of the settings mean now.
+	templates map[string]template
+	// admitted are AdmitLaunch's answers, of one decision: see admit.
+	admitted map[asked]admitted
+}
+
+// template is the version of a launch template, or why it is not known.
+type template struct {
+	version string
+	failure *Failure
+}
+
+// deciding is a copy for one decision.
+func (f *facts) deciding() *facts {
+	own := *f
+	own.taken, own.admitted = maps.Clone(f.taken), map[asked]admitted{}
+	if own.taken == nil {
+		own.taken = map[string]int{}
+	}
+	return &own
+}
+
+// place is where a node belongs, found by the node's name alone.
+type place struct {
+	partition capacity.PartitionSettings
+	group     capacity.GroupSettings
+	slot      string
+}
+
+func placeOf(s capacity.Settings, node string) (at place, ok bool) {
+	at.partition, at.group, at.slot, ok = s.PlaceOf(node)
+	return at, ok
+}
+
+func (f *facts) placeOf(node string) (at place, ok bool) { return placeOf(f.settings, node) }
 
 // unit is what is launched together: one group, whole or not at all; or groups of one node
 // each, which share a call, and of which those are launched for which there is room.
@@ -54,21 +110,23 @@ func (p part) in(azID string) part {
 type outcome struct {
 	group
 	launched map[string]launched // by node
-	err      error
+	failure  *Failure
 	// behind are those of the jobs, by their shown names, that are tried after the others.
 	behind map[string]bool
 }
 
 // plan decides on everything before the first launch: the largest groups first, which
-// find room in fewest places. It returns the groups that nothing is launched for apart.
-func (u *powerUp) plan(groups []group) (units []unit, refused []outcome) {
+// find room in fewest places. It returns the groups that nothing is launched for apart, and the
+// places that are taken then.
+func (f *facts) plan(groups []group) (units []unit, refused []outcome, taken map[string]int) {
+	f = f.deciding()
 	largest := slices.Clone(groups)
 	slices.SortStableFunc(largest, func(a, b group) int { return len(b.nodes) - len(a.nodes) })
 	shared := map[string]int{} // index of the unit of one-node groups with the same targets
 	for _, g := range largest {
-		parts, err := u.parts(g)
-		if err != nil {
-			refused = append(refused, outcome{group: g, err: err})
+		parts, why := f.parts(g)
+		if why != nil {
+			refused = append(refused, outcome{group: g, failure: why})
 			continue
 		}
 		if len(g.nodes) > 1 || parts[0].holds() {
@@ -86,17 +144,17 @@ func (u *powerUp) plan(groups []group) (units []unit, refused []outcome) {
 		}
 		units[i].groups = append(units[i].groups, g)
 	}
-	return units, refused
+	return units, refused, f.taken
 }
 
 // parts are the slots of a group with where each can be launched.
-func (u *powerUp) parts(g group) ([]part, error) {
+func (f *facts) parts(g group) ([]part, *Failure) {
 	if g.abandoned() {
-		return nil, &refusal{code: "job-gone", message: fmt.Sprintf("job %d ended before its nodes were launched", g.lost[0])}
+		return nil, refusal(capacity.JobGone, "job %d ended before its nodes were launched", g.lost[0])
 	}
 	var parts []part
 	for _, n := range g.nodes {
-		at, _ := u.placeOf(n)
+		at, _ := f.placeOf(n)
 		i := slices.IndexFunc(parts, func(p part) bool { return p.place.slot == at.slot })
 		if i < 0 {
 			i = len(parts)
@@ -106,9 +164,9 @@ func (u *powerUp) parts(g group) ([]part, error) {
 	}
 	together := false
 	for i := range parts {
-		var err error
-		if parts[i].targets, parts[i].near, err = u.chooseTargets(g.jobs, parts[i], setOf(g.nodes)); err != nil {
-			return nil, err
+		var refused *Failure
+		if parts[i].targets, parts[i].near, refused = f.inOrder(g.jobs, parts[i], setOf(g.nodes)); refused != nil {
+			return nil, refused
 		}
 		together = together || parts[i].holds()
 	}
@@ -116,25 +174,25 @@ func (u *powerUp) parts(g group) ([]part, error) {
 		parts[i].together = together
 	}
 	if len((unit{parts: parts}).zones()) == 0 {
-		return nil, &refusal{code: noPlaceBeside, message: "the node groups of the job have no zone in common, where it could be launched as a whole"}
+		return nil, refusal(capacity.NoPlaceBeside, "the node groups of the job have no zone in common, where it could be launched as a whole")
 	}
 	for _, p := range parts {
-		u.facts.taken[p.targets[0].reservationID] += len(p.nodes)
+		f.taken[p.targets[0].reservationID] += len(p.nodes)
 	}
 	return parts, nil
 }
 
-// chooseTargets is where nodes of jobs can be launched, in the order to try: first where
+// inOrder is where nodes of jobs can be launched, in the order to try: first where
 // other nodes of the jobs run already, then by room.
-func (u *powerUp) chooseTargets(jobs []capacity.Job, p part, among map[string]bool) ([]target, []neighbor, error) {
-	targets, near, err := u.targets(jobs, p.place, len(p.nodes), among)
-	if err != nil {
-		return nil, nil, err
+func (f *facts) inOrder(jobs []capacity.Job, p part, among map[string]bool) ([]target, []neighbor, *Failure) {
+	targets, near, refused := f.targets(jobs, p.place, len(p.nodes), among)
+	if refused != nil {
+		return nil, nil, refused
 	}
 	beside := map[string]bool{}
 	for _, j := range jobs {
 		for _, n := range j.Nodes {
-			for _, i := range u.facts.live[n] {
+			for _, i := range f.live[n] {
 				beside[i.ReservationID] = beside[i.ReservationID] || !slices.Contains(p.nodes, n)
 			}
 		}
@@ -151,10 +209,10 @@ func (u *powerUp) chooseTargets(jobs []capacity.Job, p part, among map[string]bo
 
 // nodesTags are the tags that tell a launch's instances which nodes they are: hostlists
 // that are short enough for a tag, whose nodes follow each other.
-func (r *Resume) nodesTags(nodes []string) map[string]string {
+func nodesTags(nodes []string) map[string]string {
 	var split func(nodes []string) []string
 	split = func(nodes []string) []string {
-		list := r.Slurm.Hostlist(nodes)
+		list := hostlist.Compress(nodes)
 		if len(list) <= capacity.MaxTagValue || len(nodes) == 1 {
 			return []string{list}
 		}
@@ -164,12 +222,12 @@ func (r *Resume) nodesTags(nodes []string) map[string]string {
 	return capacity.NodesTags(split(nodes))
 }
 
-func (r *Resume) tags(jobs []string, partition string, nodes []string, t target) map[string]string {
-	tags := r.nodesTags(nodes)
-	tags[capacity.TagCluster], tags[capacity.TagPartition] = r.Cluster, partition
+func (f *facts) tags(jobs []string, partition string, nodes []string, t target) map[string]string {
+	tags := nodesTags(nodes)
+	tags[capacity.TagCluster], tags[capacity.TagPartition] = f.cluster, partition
 	// A call tags all its instances alike. Which of several nodes one is, its place in the
 	// launch says, which people see beside the name.
-	tags[capacity.TagName] = hook.Clip(r.Slurm.Hostlist(nodes), capacity.MaxTagValue)
+	tags[capacity.TagName] = hook.Clip(hostlist.Compress(nodes), capacity.MaxTagValue)
 	if len(nodes) == 1 {
 		tags[capacity.TagNode] = nodes[0]
 	}
@@ -178,7 +236,7 @@ func (r *Resume) tags(jobs []string, partition string, nodes []string, t target)
 	}
 	if len(jobs) > 0 {
 		// As short as can be: EC2 answers with it for each instance.
-		tags[capacity.TagJob] = hook.Clip(r.Slurm.Hostlist(jobs), capacity.MaxTagValue)
+		tags[capacity.TagJob] = hook.Clip(hostlist.Compress(jobs), capacity.MaxTagValue)
 	}
 	return tags
 }

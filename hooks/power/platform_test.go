@@ -41,8 +41,8 @@ func TestPlatformIsWhatSyncFound(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := Resume{EC2: aws, MachineTime: time.Now, Last: c.last}
-		if got := r.imagePlatform(t.Context(), c.template); got.Platform != c.want {
+		r := Resume{Site: &Site{EC2: aws, MachineTime: time.Now}, Last: c.last}
+		if got := r.imagePlatform(r.pin(t.Context(), c.template)); got.Platform != c.want {
 			t.Errorf("%s: %+v, want %q", name, got, c.want)
 		}
 	}

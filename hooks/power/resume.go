@@ -5,37 +5,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"strings"
+	"slices"
 	"sync"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/state"
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
 // Resume is ResumeProgram. With provider ec2 it launches the nodes; with provider pcs,
 // where PCS launches them, it makes sure that their compute node groups are right.
+//
+// It reads what it has to know, plans, and walks the machines that launch: one for each unit. Those
+// that fail are taken apart or sent down by machines of their own.
 type Resume struct {
-	Settings capacity.Settings
-	// Cluster is the value of our mark on everything that is launched: what an earlier hook
-	// learned, or "", until Ask says what it is.
-	Cluster string
-	// Ask asks slurmctld for Cluster and for its ResumeTimeout, 0 if it does not say. An
-	// error is that Cluster is not known: nothing is launched.
-	Ask   func(ctx context.Context) (cluster string, resumeTimeout time.Duration, err error)
-	Slurm Slurm
-	EC2   EC2
-	// PCS is nil when no partition has provider pcs.
-	PCS     PCS
-	Records Records
-	// Held is the ledger of what is held.
-	Held Ledger
-	Log  *slog.Logger
-	// MachineTime is time.Now.
-	MachineTime func() time.Time
+	// Site has as Cluster what an earlier hook learned, or "", until Ask says which it is.
+	*Site
+	// Ask asks slurmctld for the cluster and for its ResumeTimeout, 0 if it does not say. An
+	// error is that the cluster is not known: nothing is launched.
+	Ask func(ctx context.Context) (cluster string, resumeTimeout time.Duration, err error)
 	// Began is the machine's time before which the power-up cannot have begun: an instance
 	// that was launched earlier is of an older one. ByHand says that it may be earlier by
 	// as long as Slurm waits for nodes.
@@ -56,18 +44,6 @@ const mostBudget = 2 * time.Minute
 // defaultResumeTimeout is Slurm's: slurm.conf(5).
 const defaultResumeTimeout = 60 * time.Second
 
-// configureBudget is the time for changes of compute node groups: PCS replaces a launch
-// template in minutes, and Slurm's ResumeTimeout does not wait for it.
-const configureBudget = 15 * time.Minute
-
-// EC2 takes 5 RunInstances calls at once and then 2 a second: EC2 API Reference, "Request
-// throttling". Calls beyond that are turned away, and cost more time than waiting does; one
-// is left for what others in the account launch.
-const (
-	launchBurst     = 4
-	launchesASecond = 2
-)
-
 // failuresOfBudget is which part of the budget the handling of failures may take, counted
 // from each launch: a third.
 const failuresOfBudget = 3
@@ -85,18 +61,18 @@ const headStart = 4 * time.Millisecond
 // with which nothing could be done: Slurm leaves them to ResumeTimeout, or does not wait for
 // them. Running again with the same nodes is harmless: launches carry a ClientToken, and
 // what an earlier run launched is adopted.
-func (r *Resume) Run(ctx context.Context, hostlist string, waits []Waiting) error {
-	names, err := r.Slurm.Expand(hostlist)
-	if err != nil {
-		return fmt.Errorf("reading the nodes to power up: %w", err)
+func (r *Resume) Run(ctx context.Context, list string, waits []Waiting) error {
+	names, err := hostlist.Expand(list)
+	if err == nil {
+		names, err = hostlist.Expand(hostlist.Compress(names)) // sorted, once each
 	}
-	if names, err = r.Slurm.Expand(r.Slurm.Hostlist(names)); err != nil { // sorted, once each
+	if err != nil {
 		return fmt.Errorf("reading the nodes to power up: %w", err)
 	}
 	var launch, foreign []string
 	slots := map[string]place{}
 	for _, n := range names {
-		at, ours := r.placeOf(n)
+		at, ours := placeOf(r.Settings, n)
 		switch {
 		case !ours:
 			foreign = append(foreign, n)
@@ -107,7 +83,7 @@ func (r *Resume) Run(ctx context.Context, hostlist string, waits []Waiting) erro
 		}
 	}
 	if len(foreign) > 0 {
-		r.Log.Warn("no node_group of the settings has these nodes; they are left alone", "nodes", r.Slurm.Hostlist(foreign))
+		r.Log.Warn("no node_group of the settings has these nodes; they are left alone", "nodes", hostlist.Compress(foreign))
 	}
 	// Side by side: PCS takes minutes over a compute node group.
 	var configured, launched error
@@ -122,181 +98,223 @@ func (r *Resume) Run(ctx context.Context, hostlist string, waits []Waiting) erro
 	return errors.Join(configured, launched)
 }
 
-func (r *Resume) now() time.Time { return r.MachineTime().Add(r.EC2.Offset()) }
-
-// powerUp is one run for nodes that we launch.
-type powerUp struct {
-	*Resume
-	// budget is the time that launches take at most. After two thirds of it nothing new is
-	// launched; what failed is handled in a third more.
+// read is what a power-up asks for, all side by side: it waits for the slowest answer, not for each.
+type read struct {
+	facts  *facts
 	budget time.Duration
-	// work ends when nothing new is launched any more, finish when no launch goes on. last
-	// has no end: what must still be done then has a time of its own.
-	work, finish, last context.Context
-	facts              *facts
-	calls, holdCalls   *rate.Limiter // of RunInstances, of CreateCapacityReservation
-	running            sync.WaitGroup
-
-	// everything are all our instances, asked for once: see endLeft.
-	everything func() ([]capacity.Instance, error)
-
-	// deciding is held while it is decided what is launched. known are the jobs as they were
-	// when the run began.
-	deciding sync.Mutex
-	known    []capacity.Job
-
-	mu   sync.Mutex
-	held []*heldFor
-	errs []error
+	shown  []capacity.Node // those that Slurm shows
+	jobs   []capacity.Job
+	// Why they are not known.
+	factsErr, shownErr, jobsErr error
 }
 
-func (r *Resume) launchNodes(ctx context.Context, nodes []string, waits []Waiting) error {
-	began := time.Now()
-	u := powerUp{Resume: r, last: context.WithoutCancel(ctx), calls: rate.NewLimiter(launchesASecond, launchBurst), holdCalls: rate.NewLimiter(holdsASecond, holdBurst)}
-	u.everything = sync.OnceValues(func() ([]capacity.Instance, error) { return r.liveOf(u.finish, nil, true) })
-
-	// All side by side: a power-up waits for the slowest answer, not for each.
-	reading, stop := context.WithTimeout(ctx, mostBudget*2/3)
-	defer stop()
-	guess := r.Cluster
+func (r *Resume) read(ctx context.Context, nodes []string) (read, error) {
+	var got read
 	var cluster string
 	var resumeTimeout time.Duration
-	var power map[string]Power
-	var jobs []capacity.Job
-	var askErr, powerErr, jobsErr, factsErr error
+	var askErr error
+	began, guess := time.Now(), r.Cluster
+	ctx, stop := context.WithTimeout(ctx, mostBudget*2/3)
+	defer stop()
 	var reads sync.WaitGroup
-	reads.Go(func() { jobs, jobsErr = r.Slurm.Jobs(reading) }) // of many jobs it takes longest
+	reads.Go(func() { got.jobs, got.jobsErr = r.Slurm.BriefJobs(ctx) }) // of many jobs it takes longest
 	if guess != "" {
-		reads.Go(func() { u.facts, factsErr = r.readFacts(reading, nodes) })
+		reads.Go(func() { got.facts, got.factsErr = r.readFacts(ctx, nodes) })
 		time.Sleep(headStart)
 	}
 	reads.Go(func() {
-		cluster, resumeTimeout, askErr = r.Ask(reading)
+		cluster, resumeTimeout, askErr = r.Ask(ctx)
 		resumeTimeout = cmp.Or(resumeTimeout, defaultResumeTimeout)
-		u.budget = resumeBudget(resumeTimeout)
-		time.AfterFunc(u.budget*2/3-time.Since(began), stop)
+		got.budget = resumeBudget(resumeTimeout)
+		time.AfterFunc(got.budget*2/3-time.Since(began), stop)
 	})
-	reads.Go(func() { power, powerErr = r.Slurm.Power(reading, nodes) })
+	reads.Go(func() { got.shown, got.shownErr = r.Slurm.NodeStates(ctx, nodes...) })
 	reads.Wait()
 	if askErr != nil {
-		return askErr
+		return got, askErr
 	}
 	if r.ByHand {
 		r.Began = r.Began.Add(-resumeTimeout)
 	}
 	if r.Cluster = cluster; cluster != guess { // what was read is of another cluster's instances
-		u.facts, factsErr = r.readFacts(reading, nodes)
+		got.facts, got.factsErr = r.readFacts(ctx, nodes)
 	}
-	var cancel context.CancelFunc
-	u.work, cancel = context.WithDeadline(ctx, began.Add(u.budget*2/3))
-	defer cancel()
-	u.finish, cancel = context.WithDeadline(u.last, began.Add(u.budget))
-	defer cancel()
+	if got.facts != nil {
+		got.facts.began = r.Began.Add(r.EC2.Offset()).Add(-clockSlack)
+	}
+	return got, nil
+}
 
-	nodes, err := r.poweringUp(nodes, power, powerErr)
+func (r *Resume) launchNodes(ctx context.Context, nodes []string, waits []Waiting) error {
+	began := time.Now()
+	got, err := r.read(ctx, nodes)
+	if err != nil {
+		return err
+	}
+	// After two thirds of the budget nothing new is launched; what failed is handled in a third more.
+	work, cancel := context.WithDeadline(ctx, began.Add(got.budget*2/3))
+	defer cancel()
+	finish, cancel := context.WithDeadline(context.WithoutCancel(ctx), began.Add(got.budget))
+	defer cancel()
+	u := powerUp{executor: r.executor(work, finish, got.budget), facts: got.facts, jobs: got.jobs}
+	defer u.running.Wait()
+
+	nodes, err = r.poweringUp(nodes, got.shown, got.shownErr)
+	u.errs = []error{err}
 	if len(nodes) == 0 {
 		return err
 	}
-	u.errs = append(u.errs, err)
-	if jobsErr != nil {
+	groups := launchGroups(nodes, append(waits, waiting(got.jobs)...), got.jobs) // a run by hand has no SLURM_RESUME_FILE
+	if got.jobsErr != nil {
 		// Without slurmctld's word on accounts nothing may be launched.
-		u.settle([]outcome{{group: group{nodes: nodes}, err: fmt.Errorf("asking Slurm for its jobs: %w", jobsErr)}})
+		u.fail([]outcome{{group: group{nodes: nodes}, failure: failed("asking Slurm for its jobs: %v", got.jobsErr)}})
 		return errors.Join(u.errs...)
 	}
-	groups := launchGroups(nodes, append(waits, waiting(jobs)...), jobs) // a run by hand has no SLURM_RESUME_FILE
-	if factsErr == nil {
-		factsErr = u.lookBeside(groups)
+	if got.factsErr == nil {
+		got.factsErr = r.lookBeside(work, got.facts, groups)
 	}
-	if factsErr != nil {
-		failed := make([]outcome, len(groups))
+	if got.factsErr != nil {
+		why := failureOf(got.factsErr)
+		lost := make([]outcome, len(groups))
 		for i, g := range groups {
-			failed[i] = outcome{group: g, err: factsErr}
+			lost[i] = outcome{group: g, failure: why}
 		}
-		u.settle(failed)
+		u.fail(lost)
 		return errors.Join(u.errs...)
 	}
-	u.known = jobs
 	u.deciding.Lock()
-	refused := u.refusedJobs(nodes, jobs)
+	refused := u.facts.refusedJobs(nodes, got.jobs)
 	groups, shared := apart(groups, refused)
 	u.start(groups)
 	if len(refused) > 0 { // their nodes boot only when they do not have them any more
-		groups, failed := u.takeOut(shared, refused)
-		u.running.Go(func() { u.settle(failed) })
-		u.start(groups)
+		u.takeOut(shared, refused)
 	}
 	u.deciding.Unlock()
 	u.running.Wait()
 	for _, words := range r.EC2.Untold() {
 		r.Log.Warn("EC2 does not say all", "untold", words)
 	}
-	u.release() // last: it waits for the instances
+	// Last: it waits for the instances.
+	walk(releasing{settings: r.Settings, waiting: u.held}, u.time(), u.until(u.last))
 	return errors.Join(u.errs...)
+}
+
+// powerUp is one run for nodes that we launch: its machines run side by side.
+type powerUp struct {
+	*executor
+	running sync.WaitGroup
+
+	// deciding is held while it is decided what is launched. facts has the places that are taken;
+	// jobs are as they were when the run began.
+	deciding sync.Mutex
+	facts    *facts
+	jobs     []capacity.Job
+
+	mu   sync.Mutex
+	held []held
+	errs []error
+}
+
+// time is what a machine's first answer says.
+func (u *powerUp) time() Answer { return Answer{At: u.MachineTime(), Offset: u.EC2.Offset()} }
+
+// until carries effects out while there is time.
+func (u *powerUp) until(ctx context.Context) func(capacity.Effect) Answer {
+	return func(e capacity.Effect) Answer { return u.Do(ctx, e) }
 }
 
 // start launches groups, each for itself. Who calls it holds u.deciding.
 func (u *powerUp) start(groups []group) {
-	units, failed := u.plan(groups)
-	u.running.Go(func() { u.settle(failed) })
-	for _, unit := range units {
-		u.running.Go(func() { u.launch(unit) })
+	units, refused, taken := u.facts.plan(groups)
+	now := *u.facts
+	now.taken = taken
+	u.facts = &now
+	u.running.Go(func() { u.settle(refused) })
+	for _, what := range units {
+		u.running.Go(func() {
+			s := walk(launching{facts: &now, what: what}, u.time(), u.until(u.finish))
+			u.mu.Lock()
+			u.held = append(u.held, s.holds...)
+			u.mu.Unlock()
+			u.settle(slices.DeleteFunc(s.outcomes, func(o outcome) bool { return o.failure == nil }))
+		})
+	}
+}
+
+// settle launches once more what can be without the jobs that are charged; the rest has failed.
+func (u *powerUp) settle(outcomes []outcome) {
+	if len(outcomes) == 0 {
+		return
+	}
+	u.deciding.Lock()
+	rest, nodes, out := u.facts.blame(outcomes, u.jobs, u.work.Err() != nil)
+	if len(out) > 0 {
+		u.takeOut(nodes, out)
+	}
+	u.deciding.Unlock()
+	u.fail(rest)
+}
+
+// takeOut takes jobs out of nodes and launches the others that have these. Who calls it holds
+// u.deciding.
+func (u *powerUp) takeOut(nodes []string, refused []refusedJob) {
+	ctx, cancel := context.WithTimeout(u.last, u.budget/failuresOfBudget)
+	defer cancel()
+	s := walk(takingOut{facts: u.facts, nodes: nodes, refused: refused}, u.time(), u.until(ctx))
+	for _, out := range s.out {
+		u.running.Go(func() {
+			ctx, cancel := context.WithTimeout(u.last, u.budget/failuresOfBudget)
+			defer cancel()
+			walk(out, u.time(), u.until(ctx))
+		})
+	}
+	u.running.Go(func() { u.settle(s.failed) })
+	u.start(s.groups)
+}
+
+// fail handles failures, for which launches must not have used up the time.
+func (u *powerUp) fail(outcomes []outcome) {
+	for _, o := range byReason(outcomes) {
+		ctx, cancel := context.WithTimeout(u.last, u.budget/failuresOfBudget)
+		s := walk(failing{settings: u.Settings, outcome: o}, u.time(), u.until(ctx))
+		cancel()
+		if s.sent != nil {
+			u.mu.Lock()
+			u.errs = append(u.errs, fmt.Errorf("nodes %s are left to ResumeTimeout: %w", hostlist.Compress(o.nodes), s.sent))
+			u.mu.Unlock()
+		}
 	}
 }
 
 // poweringUp are those of the nodes that Slurm waits for. What is up belongs to jobs, and
 // for what Slurm does not wait for an instance would be paid and not used; the error names
 // the latter.
-func (r *Resume) poweringUp(nodes []string, power map[string]Power, err error) ([]string, error) {
+func (r *Resume) poweringUp(nodes []string, shown []capacity.Node, err error) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("asking Slurm for the nodes' states, without which nothing is launched: %w", err)
 	}
+	known := map[string]capacity.Node{}
+	for _, n := range shown {
+		known[n.Name] = n
+	}
 	var launch, up, down []string
-	for _, n := range nodes {
-		switch power[n] {
-		case PoweringUp:
-			launch = append(launch, n)
-		case PoweredUp:
-			up = append(up, n)
+	for _, name := range nodes {
+		switch n, is := known[name]; {
+		case is && n.PoweringUp():
+			launch = append(launch, name)
+		case is && !n.PoweredDown() && !n.PoweringDown():
+			up = append(up, name)
 		default:
-			down = append(down, n)
+			down = append(down, name)
 		}
 	}
 	if len(up) > 0 {
-		r.Log.Info("up already, so left alone", "nodes", r.Slurm.Hostlist(up))
+		r.Log.Info("up already, so left alone", "nodes", hostlist.Compress(up))
 	}
 	if len(down) > 0 {
-		list := r.Slurm.Hostlist(down)
+		list := hostlist.Compress(down)
 		err = fmt.Errorf("Slurm does not power up %s, or does not have it: nothing is launched for it; `scontrol update nodename=%s state=POWER_UP` makes Slurm do so", list, list)
 		r.Log.Error("not launched", "err", err)
 	}
 	return launch, err
-}
-
-// record keeps records. Those that differ only in nodes, jobs and instances share a line of the
-// log: a thousand jobs of one node each are launched in one call.
-func (r *Resume) record(records ...state.Record) {
-	type said struct{ message, reservation, code, ec2Code string }
-	type of struct{ nodes, jobs, instances []string }
-	lines := map[said]*of{}
-	var order []said
-	for _, record := range records {
-		key := said{record.Message, record.Reservation, record.Code, record.EC2Code}
-		if lines[key] == nil {
-			lines[key], order = &of{}, append(order, key)
-		}
-		line := lines[key]
-		line.nodes, line.jobs, line.instances = append(line.nodes, record.Nodes), append(line.jobs, record.Jobs...), append(line.instances, record.Instances...)
-	}
-	for _, what := range order {
-		line := lines[what]
-		nodes := strings.Join(line.nodes, ",")
-		if names, err := r.Slurm.Expand(nodes); err == nil {
-			nodes = r.Slurm.Hostlist(names)
-		}
-		r.Log.Info(what.message, "nodes", nodes, "jobs", line.jobs, "reservation", what.reservation,
-			"code", what.code, "aws_code", what.ec2Code, "instances", line.instances)
-	}
-	if err := r.Records.AppendRecords(records...); err != nil {
-		r.Log.Error("keeping records", "err", err)
-	}
 }

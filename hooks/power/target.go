@@ -1,10 +1,8 @@
 package power
 
 import (
-	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
@@ -19,23 +17,11 @@ type target struct {
 	azID string
 }
 
-// refusal is why we do not launch, with a code of ours.
-type refusal struct {
-	code, message string
-	ec2Code       string // EC2's, where that is the reason
-	// notBefore is AWS's time before which trying again is of no use; zero if nobody knows.
-	notBefore time.Time
-	// letGo are nodes that are up and keep a job from its launch: see besideNeighbors.
-	letGo []string
-}
-
-func (r *refusal) Error() string { return r.code + ": " + r.message }
-
 // chooseTargets finds the reservations of a slot that every one of the jobs is admitted to,
 // those with room for so many nodes first, each with the one subnet of the node group in
 // its zone. Nodes without a job may have any that has the slot.
-func chooseTargets(jobs []capacity.Job, at place, nodes int, f *facts) ([]target, error) {
-	p, g, slot := f.settings(at)
+func (f *facts) chooseTargets(jobs []capacity.Job, at place, nodes int) ([]target, *Failure) {
+	p, g, slot := f.seen(at)
 	var common []capacity.Reservation
 	if len(jobs) == 0 {
 		p.AllowAccounts = nil // nobody's account is to be asked about
@@ -59,19 +45,19 @@ func chooseTargets(jobs []capacity.Job, at place, nodes int, f *facts) ([]target
 		})
 	}
 	if len(common) == 0 {
-		return nil, &refusal{code: "different-reservations", message: "the jobs that share these nodes ask for different reservations"}
+		return nil, refusal(capacity.DifferentReservations, "the jobs that share these nodes ask for different reservations")
 	}
 	var targets []target
-	var none error
+	var none *Failure
 	for _, r := range capacity.LaunchOrder(common, nodes, f.taken) {
-		some, err := targetsIn(g, r, requests)
-		if err != nil {
-			none = err
+		some, refused := targetsIn(g, r, requests)
+		if refused != nil {
+			none = refused
 			continue
 		}
 		if r.ID == "" {
-			slices.SortStableFunc(some, func(a, b target) int { return f.reserve.CompareTypes(a.instanceType, b.instanceType) })
-			some = holdTargets(some, g, jobs, f.snap, !f.reserve.Strict)
+			slices.SortStableFunc(some, func(a, b target) int { return f.settings.Reserve.CompareTypes(a.instanceType, b.instanceType) })
+			some = holdTargets(some, g, jobs, f.snap, !f.settings.Reserve.Strict)
 		}
 		targets = append(targets, some...)
 	}
@@ -80,10 +66,6 @@ func chooseTargets(jobs []capacity.Job, at place, nodes int, f *facts) ([]target
 	}
 	return f.passOver(targets, nodes), nil
 }
-
-// fullTime is how long a reservation that EC2 found full is passed over: about as long as
-// the places of instances that have ended take to be clean.
-const fullTime = 30 * time.Second
 
 // passOver puts reservations that were full a short while ago behind everything else.
 func (f *facts) passOver(targets []target, nodes int) []target {
@@ -98,7 +80,7 @@ func (f *facts) passOver(targets []target, nodes int) []target {
 }
 
 // settings are what the snapshot has about a place.
-func (f *facts) settings(at place) (capacity.Partition, capacity.NodeGroup, capacity.Slot) {
+func (f *facts) seen(at place) (capacity.Partition, capacity.NodeGroup, capacity.Slot) {
 	p, _ := f.snap.Partition(at.partition.Name)
 	g := p.Groups[slices.IndexFunc(p.Groups, func(g capacity.NodeGroup) bool { return g.Name == at.group.Name })]
 	return p, g, g.Slots[slices.IndexFunc(g.Slots, func(s capacity.Slot) bool { return s.Name == at.slot })]
@@ -123,12 +105,11 @@ func (f *facts) admit(j capacity.Job, at place) ([]capacity.Reservation, capacit
 	key := asked{at.slot, j.Account, j.Comment, j.TimeLimit, len(j.Nodes)}
 	a, known := f.admitted[key]
 	if !known {
-		p, g, slot := f.settings(at)
+		p, g, slot := f.seen(at)
 		a.reservations, a.verdict = capacity.AdmitLaunch(launchRequest(j, p), p, g, slot, f.snap, f.now)
-		if f.admitted == nil {
-			f.admitted = map[asked]admitted{}
+		if f.admitted != nil {
+			f.admitted[key] = a
 		}
-		f.admitted[key] = a
 	}
 	return a.reservations, a.verdict
 }
@@ -139,16 +120,12 @@ func launchRequest(j capacity.Job, p capacity.Partition) capacity.Request {
 
 // refusedForGood is why a job may not have nodes of a place, if that is something which
 // time does not change; nil if it is not.
-func refusedForGood(j capacity.Job, at place, f *facts) *refusal {
+func (f *facts) refusedForGood(j capacity.Job, at place) *Failure {
 	_, v := f.admit(j, at)
 	if !v.Refused || !ofOwner(v.Code) {
 		return nil
 	}
 	return refusalOf(v)
-}
-
-func refusalOf(v capacity.Verdict) *refusal {
-	return &refusal{code: string(v.Code), message: v.Message, notBefore: v.NotBefore}
 }
 
 // ofOwner reports whether a refusal is for what only the job's owner can change.
@@ -164,7 +141,7 @@ func ofOwner(c capacity.Code) bool {
 // the group's subnet in its zone, compared by zone id, or in the one that a job names. For
 // capacity on demand it is every type of the group in every subnet of it, where no job names
 // others.
-func targetsIn(g capacity.NodeGroup, r capacity.Reservation, requests []capacity.Request) ([]target, error) {
+func targetsIn(g capacity.NodeGroup, r capacity.Reservation, requests []capacity.Request) ([]target, *Failure) {
 	subnets, types := map[string]bool{}, map[string]bool{}
 	for _, req := range requests {
 		wish, _ := capacity.ParseWish(req.Comment)
@@ -194,11 +171,11 @@ func targetsIn(g capacity.NodeGroup, r capacity.Reservation, requests []capacity
 		return targets, nil
 	}
 	if r.ID == "" {
-		return nil, &refusal{code: string(capacity.Mismatched), message: fmt.Sprintf("node group %s has none of what the jobs ask for together: types %v, subnets %v",
-			g.Name, slices.Sorted(maps.Keys(types)), slices.Sorted(maps.Keys(subnets)))}
+		return nil, refusal(capacity.Mismatched, "node group %s has none of what the jobs ask for together: types %v, subnets %v",
+			g.Name, slices.Sorted(maps.Keys(types)), slices.Sorted(maps.Keys(subnets)))
 	}
-	return nil, &refusal{code: string(capacity.Mismatched), message: fmt.Sprintf("node group %s has no subnet in zone %s that the jobs %v ask for",
-		g.Name, r.AZID, slices.Sorted(maps.Keys(subnets)))}
+	return nil, refusal(capacity.Mismatched, "node group %s has no subnet in zone %s that the jobs %v ask for",
+		g.Name, r.AZID, slices.Sorted(maps.Keys(subnets)))
 }
 
 // holdTargets are the targets with capacity held first, if it is for any of the jobs; then,

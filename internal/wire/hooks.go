@@ -5,9 +5,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
-	"github.com/pcs-capacity/pcs-capacity/hooks/power"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
@@ -19,28 +17,20 @@ const slurmTimeout = 8 * time.Second
 
 // Hook is what a power hook works with.
 type Hook struct {
-	Slurm power.Slurm
+	Slurm *slurm.Client
 	EC2   *ec2.Client
 	State state.Dir
 
 	pcsCluster string
 	partitions []string
-	client     *slurm.Client
 	// StateErr is why there is no state folder: records are lost, and nothing else.
 	StateErr error
 }
 
-var (
-	_ power.Slurm = HookSlurm{}
-	_ power.EC2   = (*ec2.Client)(nil)
-	_ power.PCS   = PCS{}
-)
-
 // Begin makes the adapters of a hook. It asks nobody but, for the region, the settings and
 // the metadata of the instance. called is told of every call of AWS.
 func Begin(ctx context.Context, cfg *config.Config, called func(ec2.Call)) (*Hook, error) {
-	client := newHookSlurm(cfg)
-	h := &Hook{Slurm: HookSlurm{client}, State: state.Dir(cfg.StateDir), pcsCluster: cfg.Cluster, client: client}
+	h := &Hook{Slurm: newHookSlurm(cfg), State: state.Dir(cfg.StateDir), pcsCluster: cfg.Cluster}
 	for _, p := range cfg.Partitions {
 		h.partitions = append(h.partitions, p.Name)
 	}
@@ -78,50 +68,3 @@ func newHookSlurm(cfg *config.Config) *slurm.Client {
 	client.Timeout = slurmTimeout
 	return client
 }
-
-// HookSlurm shows Slurm to hooks.
-type HookSlurm struct{ *slurm.Client }
-
-// Jobs are all jobs that slurmctld knows, without what a hook does not ask for.
-func (s HookSlurm) Jobs(ctx context.Context) ([]capacity.Job, error) { return s.BriefJobs(ctx) }
-
-// Power is what each of the nodes that Slurm shows does.
-func (s HookSlurm) Power(ctx context.Context, nodes []string) (map[string]power.Power, error) {
-	all, err := s.NodeStates(ctx, nodes...)
-	if err != nil {
-		return nil, err
-	}
-	does := map[string]power.Power{}
-	for _, n := range all {
-		switch {
-		case n.PoweringUp():
-			does[n.Name] = power.PoweringUp
-		case n.PoweredDown() || n.PoweringDown():
-			does[n.Name] = power.PoweredDown
-		default:
-			does[n.Name] = power.PoweredUp
-		}
-	}
-	return does, nil
-}
-
-// GivenUp are those of the nodes that did not boot within ResumeTimeout.
-func (s HookSlurm) GivenUp(ctx context.Context, nodes []string) ([]string, error) {
-	all, err := s.Nodes(ctx, nodes...)
-	if err != nil {
-		return nil, err
-	}
-	var givenUp []string
-	for _, n := range all {
-		if n.GivenUp() {
-			givenUp = append(givenUp, n.Name)
-		}
-	}
-	return givenUp, nil
-}
-
-// Expand gives the names of a hostlist.
-func (HookSlurm) Expand(hostlist string) ([]string, error) { return slurm.Expand(hostlist) }
-
-// Hostlist is the sorted hostlist of names.
-func (HookSlurm) Hostlist(names []string) string { return slurm.Compress(names) }

@@ -25,7 +25,7 @@ type Asked struct {
 // Ask asks slurmctld what a hook needs to know, and keeps the mark for one that finds no
 // slurmctld. With a mark that is known without it, it is no error if nobody answers.
 func (h *Hook) Ask(ctx context.Context, log *slog.Logger) (Asked, error) {
-	controller, err := h.client.Config(ctx)
+	controller, err := h.Slurm.Config(ctx)
 	if err != nil {
 		mark, ok := h.Known()
 		if !ok {
@@ -37,7 +37,7 @@ func (h *Hook) Ask(ctx context.Context, log *slog.Logger) (Asked, error) {
 	if a.Mark != "" {
 		return a, nil
 	}
-	if there, err := h.client.Partitions(ctx); err == nil {
+	if there, err := h.Slurm.Partitions(ctx); err == nil {
 		a.ResumeTimeout = controller.ShortestResumeTimeout(there, h.partitions)
 	} else {
 		log.Warn("asking Slurm for its partitions; taking the ResumeTimeout of slurm.conf", "err", err)
@@ -105,7 +105,7 @@ func keptMark(dir state.Dir) (string, error) {
 // teardown need it. Where no hook has made an id yet it is made, or, without create, the
 // mark is none of any cluster: NAME/new.
 func SlurmMark(ctx context.Context, cfg *config.Config, create bool) (string, error) {
-	h := &Hook{State: state.Dir(cfg.StateDir), client: newHookSlurm(cfg)}
+	h := &Hook{State: state.Dir(cfg.StateDir), Slurm: newHookSlurm(cfg)}
 	if mark, ok := h.Known(); ok {
 		return mark, nil
 	}
@@ -116,7 +116,7 @@ func SlurmMark(ctx context.Context, cfg *config.Config, create bool) (string, er
 		a, err := h.Ask(ctx, slog.Default())
 		return a.Mark, err
 	}
-	running, err := h.client.Config(ctx)
+	running, err := h.Slurm.Config(ctx)
 	if err != nil {
 		return "", fmt.Errorf("asking Slurm for the name of its cluster: %w", err)
 	}

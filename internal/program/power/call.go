@@ -8,18 +8,16 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/ec2"
-	"github.com/pcs-capacity/pcs-capacity/hooks/power"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
 // call is one call of a hook by Slurm. Its log has a line for each call of AWS, and a last
-// one that says what all came to. It keeps the records of the hook, which say the same.
+// one that says what all came to, by the records of the hook.
 type call struct {
-	records power.Records
-	log     *slog.Logger
-	what    string // such as "power up"
-	nodes   string // a hostlist
-	began   time.Time
+	log   *slog.Logger
+	what  string // such as "power up"
+	nodes string // a hostlist
+	began time.Time
 
 	mu       sync.Mutex
 	kept     []state.Record
@@ -46,16 +44,12 @@ func (c *call) aws(a ec2.Call) {
 	}
 }
 
-// AppendRecords keeps records.
-func (c *call) AppendRecords(records ...state.Record) error {
+// keep hears of records.
+func (c *call) keep(records []state.Record) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.kept = append(c.kept, records...)
-	c.mu.Unlock()
-	return c.records.AppendRecords(records...)
 }
-
-// Records are those of all calls.
-func (c *call) Records() ([]state.Record, error) { return c.records.Records() }
 
 // end logs what all came to, and returns the exit status. advice is for when err is not nil.
 func (c *call) end(err error, advice string) int {

@@ -62,10 +62,9 @@ func resume(ctx context.Context, cfg *config.Config, c *call) error {
 	if h.StateErr != nil {
 		log.Warn("there is no state folder; records are lost", "err", h.StateErr)
 	}
-	c.records = h.State
 	defer h.KeepAccess(ctx, log)
-	r := power.Resume{Settings: cfg.Domain(), Slurm: h.Slurm, EC2: h.EC2, Records: c, Held: h.State, Log: log, MachineTime: time.Now,
-		Began: c.began, ByHand: os.Getenv("SLURM_RESUME_FILE") == ""}
+	site := &power.Site{Settings: cfg.Domain(), Slurm: h.Slurm, EC2: h.EC2, State: h.State, Log: log, MachineTime: time.Now, Kept: c.keep}
+	r := power.Resume{Site: site, Began: c.began, ByHand: os.Getenv("SLURM_RESUME_FILE") == ""}
 	r.Cluster, _ = h.Known()
 	r.Ask = func(ctx context.Context) (string, time.Duration, error) {
 		a, err := h.Ask(ctx, log)
@@ -75,7 +74,7 @@ func resume(ctx context.Context, cfg *config.Config, c *call) error {
 		log.Info("going on without the last snapshot", "err", err)
 	}
 	if slices.ContainsFunc(cfg.Partitions, func(p config.Partition) bool { return p.Provider == capacity.ProviderPCS }) {
-		r.PCS = wire.PCS{Provisioner: pcs.Provisioner{PCS: pcs.From(h.EC2.Shared()), EC2: h.EC2}, Cluster: cfg.Cluster}
+		r.PCS = &power.PCS{Provisioner: pcs.Provisioner{PCS: pcs.From(h.EC2.Shared()), EC2: h.EC2}, Cluster: cfg.Cluster}
 	}
 	return r.Run(ctx, c.nodes, waits)
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
-	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
@@ -60,8 +59,8 @@ func TestResumeConfiguresNodeGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	records := state.Dir(t.TempDir())
-	hook := power.Resume{Settings: cfg.Domain(), Cluster: "ml", Slurm: wire.HookSlurm{Client: &slurm.Client{}}, EC2: client,
-		PCS: wire.PCS{Provisioner: provisioner, Cluster: "ml"}, Records: records, Log: slog.New(slog.DiscardHandler), MachineTime: time.Now}
+	hook := power.Resume{Site: &power.Site{Settings: cfg.Domain(), Cluster: "ml", Slurm: &slurm.Client{}, EC2: client, PCS: &power.PCS{Provisioner: provisioner, Cluster: "ml"},
+		State: records, Kept: func([]state.Record) {}, Log: slog.New(slog.DiscardHandler), MachineTime: time.Now}}
 
 	// Somebody has let the group shrink to nothing.
 	if changed, err := provisioner.Configure(t.Context(), pcs.ConfigureRequest{Cluster: "ml", Group: "gpu-a", Reservation: r, SubnetIDs: []string{subnet}, MaxNodes: 4, Dynamic: true}); err != nil || !changed {

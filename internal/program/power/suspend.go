@@ -54,12 +54,11 @@ func suspend(ctx context.Context, cfg *config.Config, c *call, called time.Time)
 	if h.StateErr != nil {
 		log.Warn("there is no state folder; records are lost", "err", h.StateErr)
 	}
-	c.records = h.State
 	defer h.KeepAccess(ctx, log)
 	mark, err := h.Mark(ctx, log)
 	if err != nil {
 		return err
 	}
-	s := power.Suspend{Cluster: mark, Slurm: h.Slurm, EC2: h.EC2, Records: c, Log: log, Called: called}
+	s := power.Suspend{Site: &power.Site{Cluster: mark, Slurm: h.Slurm, EC2: h.EC2, State: h.State, Log: log, MachineTime: time.Now, Kept: c.keep}, Called: called}
 	return s.Run(ctx, c.nodes)
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/hooks/power"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
-	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
@@ -71,8 +70,8 @@ func TestSuspendTerminates(t *testing.T) {
 			run := func() error {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
-				s := power.Suspend{Cluster: "lab", Slurm: wire.HookSlurm{Client: &slurm.Client{Conf: conf}}, EC2: client,
-					Records: records, Log: slog.New(endsWith{slog.DiscardHandler, cancel}), Called: called}
+				s := power.Suspend{Site: &power.Site{Cluster: "lab", Slurm: &slurm.Client{Conf: conf}, EC2: client, State: records,
+					Kept: func([]state.Record) {}, Log: slog.New(endsWith{slog.DiscardHandler, cancel}), MachineTime: time.Now}, Called: called}
 				return s.Run(ctx, "gpu-1")
 			}
 			if err := run(); err != nil {
