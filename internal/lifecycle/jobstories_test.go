@@ -1,0 +1,395 @@
+package lifecycle
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+)
+
+// jobStory is what a pass sees of jobs, which a story changes, and what each decision makes of it.
+type jobStory struct {
+	*testing.T
+	seen Seen
+	text strings.Builder
+}
+
+const jobStoriesFile = "testdata/jobs.txt"
+
+// TestJobStories compares the decisions about jobs, step by step, with the session in testdata. A
+// decision that is asked twice says the same, and leaves what was seen as it was. After a change on
+// purpose: go test -run TestJobStories -update.
+func TestJobStories(t *testing.T) {
+	var got strings.Builder
+	for _, s := range jobStories {
+		one := &jobStory{T: t, seen: Seen{Cluster: &Cluster{KillWait: 30 * time.Second, slots: map[string][]string{"gpu": {"gpu-1", "gpu-2", "gpu-3", "gpu-4"}}},
+			Marks: map[string]state.Mark{}, Now: noon}}
+		one.seen.Snap = oneSlot("ec2", []string{"cr-0"}, block("cr-0", "-1h", "3h40m", capacity.StateActive))
+		one.seen.Snap.TakenAt, one.seen.Snap.Submit = noon, capacity.Submit{Strict: true, StaleAfter: capacity.Duration{Duration: 100 * time.Hour}}
+		one.seen.Snap.Reservations[0].Total = 4
+		part := &one.seen.Snap.Partitions[0]
+		part.OnEnd, part.MinTime, part.Groups[0].PurchaseOption = capacity.RequeueAtEnd, capacity.Duration{Duration: 30 * time.Minute}, capacity.CapacityBlock
+		one.say("== %s", s.name)
+		s.play(one)
+		got.WriteString(one.text.String() + "\n")
+	}
+	if *update {
+		if err := os.WriteFile(jobStoriesFile, []byte(got.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(jobStoriesFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := gocmp.Diff(strings.Split(string(want), "\n"), strings.Split(got.String(), "\n")); diff != "" {
+		t.Errorf("(-%s +this)\n%s", jobStoriesFile, diff)
+	}
+}
+
+func (s *jobStory) say(format string, args ...any) { fmt.Fprintf(&s.text, format+"\n", args...) }
+
+// since is a time of a story: 2h58m30s after noon.
+func since(t time.Time) string { return t.Sub(noon).String() }
+
+// at makes it a time after noon.
+func (s *jobStory) at(offset string) { s.seen.Now = at(offset) }
+
+// nextBlock is one that opens at 5h.
+func (s *jobStory) nextBlock() {
+	next := block("cr-1", "5h", "29h", capacity.StateScheduled)
+	next.Total = 4
+	s.seen.Snap.Reservations = append(s.seen.Snap.Reservations, next)
+	slot := &s.seen.Snap.Partitions[0].Groups[0].Slots[0]
+	slot.ReservationIDs = append(slot.ReservationIDs, "cr-1")
+}
+
+// runs is a job that runs on nodes since noon; of no limit without minutes.
+func (s *jobStory) runs(shown string, minutes int, nodes ...string) *capacity.Job {
+	j := capacity.Job{Shown: shown, Partition: "gpu", User: "alice", Account: "nlp", State: "RUNNING", Batch: true, Requeue: true, NumNodes: len(nodes), Nodes: nodes,
+		Start: noon, TimeLimit: capacity.NoLimit}
+	if minutes > 0 {
+		j.TimeLimit, j.End = capacity.Minutes(minutes), noon.Add(time.Duration(minutes)*time.Minute)
+	}
+	s.seen.Jobs = append(s.seen.Jobs, j)
+	return &s.seen.Jobs[len(s.seen.Jobs)-1]
+}
+
+// waits is a job that waits for one node.
+func (s *jobStory) waits(shown string, limit capacity.Limit) *capacity.Job {
+	j := s.runs(shown, 0, "gpu-1")
+	j.State, j.Nodes, j.TimeLimit, j.Start = "PENDING", nil, limit, time.Time{}
+	return j
+}
+
+// decide has a decision made, and writes it down.
+func (s *jobStory) decide(name string, decision func(Seen) []capacity.Effect) []capacity.Effect {
+	s.Helper()
+	before := fmt.Sprintf("%+v %+v", s.seen, *s.seen.Snap)
+	effects := decision(s.seen)
+	if diff := gocmp.Diff(fmt.Sprintf("%+v", effects), fmt.Sprintf("%+v", decision(s.seen))); diff != "" {
+		s.Errorf("%s says otherwise when it is asked again: %s", name, diff)
+	}
+	if diff := gocmp.Diff(before, fmt.Sprintf("%+v %+v", s.seen, *s.seen.Snap)); diff != "" {
+		s.Errorf("%s changes what was seen: %s", name, diff)
+	}
+	nothing := ""
+	if len(effects) == 0 {
+		nothing = " nothing"
+	}
+	s.say("%s %s:%s", since(s.seen.Now), name, nothing)
+	for _, e := range effects {
+		s.say("  %s", strings.ReplaceAll(shownEffect(e), "\n", "\n    "))
+	}
+	return effects
+}
+
+// comes is what comes of effects: all is done, but for what fails or is answered otherwise.
+func (s *jobStory) comes(effects []capacity.Effect, answers map[string]Answer) {
+	var results []Result
+	for _, e := range effects {
+		a := answers[e.Code()]
+		if a.Err != nil {
+			s.say("  %s fails: %v", e.Code(), a.Err)
+		}
+		if a.Held {
+			s.say("  %s leaves job %s held", e.Code(), e.About().Job)
+		}
+		results = append(results, Result{e, a})
+	}
+	s.seen.Marks, s.seen.MarksFile, s.seen.Off = learn(s.seen.Marks, results), kept(s.seen.MarksFile, results), offNodes(s.seen.Off, results)
+	s.say("  known: %s; taken off: %s", shownMarks(s.seen.Marks), cmp.Or(strings.Join(slices.Sorted(maps.Keys(s.seen.Off)), ","), "none"))
+}
+
+func shownMarks(marks map[string]state.Mark) string {
+	var all []string
+	for _, job := range slices.Sorted(maps.Keys(marks)) {
+		m := marks[job]
+		words := []string{}
+		add := func(is bool, format string, args ...any) {
+			if is {
+				words = append(words, fmt.Sprintf(format, args...))
+			}
+		}
+		add(m.Restarts > 0, "restarts=%d", m.Restarts)
+		add(m.Fit, "fit")
+		add(m.UpTo > 0, "up to %d", m.UpTo)
+		add(m.OnEnd != "", "on_end=%s", m.OnEnd)
+		add(m.Told > 0, "told=%d", m.Told)
+		add(m.Ends > 0, "ends=%d", m.Ends)
+		add(m.EndedAt > 0, "ended at %s", since(time.Unix(m.EndedAt, 0)))
+		add(m.Ending, "ending")
+		add(m.Release, "release")
+		all = append(all, fmt.Sprintf("%s(%s)", job, strings.Join(words, " ")))
+	}
+	return strings.Join(all, " ")
+}
+
+// shownEffect is an effect with all that it carries.
+func shownEffect(e capacity.Effect) string {
+	then := func(r Requeued) string {
+		text := ""
+		if r.Limit > 0 {
+			text += fmt.Sprintf("\nthen: a limit of %d minutes", r.Limit)
+		}
+		if !r.Fence.IsZero() {
+			text += "\nthen: not before " + since(r.Fence)
+		}
+		if r.Held {
+			text += "\nthen: release"
+		}
+		return text
+	}
+	text := e.Code()
+	if sentence := e.Sentence(capacity.Will); sentence != "" {
+		text += ": " + sentence
+	} else if job := e.About().Job; job != "" {
+		text += " " + job
+	}
+	switch e := e.(type) {
+	case KeepMarks:
+		text += ": " + shownMarks(e.Marks)
+	case RequeueJob:
+		text += "\nnote: " + e.Note + then(e.Requeued)
+	case FinishRequeue:
+		text += then(e.Requeued)
+	case InterruptJob:
+		text += "\nnote: " + e.Note
+	case TellJob:
+		text += "\ntext: " + e.Text
+		if e.Deaf {
+			text += "\nit may not hear"
+		}
+	case FitJob:
+		text += fmt.Sprintf("\ncomment %q, says %q", e.Edits.Comment, e.Says)
+	case TellOwner:
+		if e.Quiet {
+			text += "\ntext: " + e.Text
+		}
+	case EndHold:
+		text += fmt.Sprintf("\nadmin %t, over %t: %s", e.Admin, e.Over, e.Note)
+	}
+	return text
+}
+
+func said(decision func(Seen) ([]capacity.Effect, []capacity.Problem)) func(Seen) []capacity.Effect {
+	return func(s Seen) []capacity.Effect { effects, _ := decision(s); return effects }
+}
+
+var jobStories = []struct {
+	name string
+	play func(*jobStory)
+}{
+	{"a job is requeued at its fence, with the limit of the next block", func(s *jobStory) {
+		s.nextBlock()
+		j := s.runs("7", 180, "gpu-1")
+		s.seen.Marks["7"] = state.Mark{Fit: true}
+		j.TimeMin = capacity.Minutes(30)
+		s.at("2h58m29s")
+		s.decide("endings", endings)
+		s.at("2h58m30s")
+		s.comes(s.decide("endings", endings), nil)
+		s.say("it waits, and nothing is left to do")
+		j.State, j.Nodes, j.Restarts = "PENDING", nil, 1
+		s.decide("unfinished", unfinished)
+		s.say("it starts again in front of the same fence, which is counted once")
+		j.State, j.Nodes, j.Start = "RUNNING", []string{"gpu-1"}, at("2h58m40s")
+		s.at("2h59m")
+		s.comes(s.decide("endings", endings), nil)
+	}},
+	{"clocks apart: the fence is Slurm's, sentences are AWS's", func(s *jobStory) {
+		s.seen.ToSlurm = 10 * time.Minute
+		s.runs("7", 185, "gpu-1")
+		s.runs("8", 185, "gpu-2").Requeue = false
+		s.at("2h58m29s")
+		s.decide("endings", endings)
+		s.at("2h58m30s")
+		s.decide("endings", endings)
+	}},
+	{"a job that Slurm would start again at once is held meanwhile", func(s *jobStory) {
+		j := s.runs("7", 180, "gpu-1")
+		j.TimeMin = capacity.Minutes(1)
+		s.at("2h58m30s")
+		held := s.decide("endings", endings)
+		s.comes(held, map[string]Answer{"requeue-job": {Held: true}})
+		s.say("the next pass goes on, until it is released")
+		j.State, j.Nodes, j.Held, j.Reason = "PENDING", nil, true, "JobHeldAdmin"
+		s.comes(s.decide("unfinished", unfinished), map[string]Answer{"finish-requeue": {Held: true}})
+		s.comes(s.decide("unfinished", unfinished), nil)
+		s.decide("unfinished", unfinished)
+	}},
+	{"killed after the requeue: what is left is done by the next pass", func(s *jobStory) {
+		s.nextBlock()
+		s.at("2h59m")
+		for shown, mark := range map[string]state.Mark{"1": {Ending: true, Fit: true}, "2": {Ending: true, Fit: true, UpTo: 90}, "3": {Ending: true, Release: true, EndedAt: at("3h").Unix()}, "4": {Ending: true, Ends: 5}, "5": {Fit: true}} {
+			s.seen.Marks[shown] = mark
+		}
+		for _, shown := range []string{"1", "2", "3", "4", "5"} {
+			s.waits(shown, capacity.Minutes(60))
+		}
+		s.seen.Jobs[2].Held = true
+		s.seen.Jobs[3].Held, s.seen.Jobs[3].Reason = true, "JobHeldAdmin"
+		s.comes(s.decide("unfinished", unfinished), nil)
+	}},
+	{"the sixth fence holds a job; when that fails, it counts still", func(s *jobStory) {
+		s.runs("7", 180, "gpu-1")
+		s.seen.Marks["7"] = state.Mark{Ends: 5, EndedAt: at("-9h").Unix()}
+		s.at("2h59m")
+		hold := s.decide("endings", endings)
+		s.comes(hold, map[string]Answer{"hold-job": {Err: errors.New("Slurm took the change, and the job still runs")}})
+		s.comes(s.decide("endings", endings), nil)
+	}},
+	{"a requeue that fails is tried again, and counted once", func(s *jobStory) {
+		s.runs("7", 180, "gpu-1")
+		s.at("2h59m")
+		s.comes(s.decide("endings", endings), map[string]Answer{"requeue-job": {Err: errors.New("slurmctld is busy")}})
+		s.comes(s.decide("endings", endings), nil)
+	}},
+	{"what on_end says, for the partition and for jobs of their own mind", func(s *jobStory) {
+		for _, shown := range []string{"1", "2", "3", "4"} {
+			s.runs(shown, 180, "gpu-"+shown)
+		}
+		s.seen.Marks["2"], s.seen.Marks["3"] = state.Mark{OnEnd: capacity.HoldAtEnd}, state.Mark{OnEnd: capacity.StopAtEnd}
+		s.seen.Marks["4"] = state.Mark{OnEnd: capacity.HoldAtEnd}
+		s.seen.Jobs[3].Held, s.seen.Jobs[3].Reason = true, "JobHeldAdmin"
+		s.at("2h59m")
+		s.decide("endings", endings)
+	}},
+	{"a het job is requeued once, a job on two slots by the earlier fence", func(s *jobStory) {
+		s.runs("7+0", 180, "gpu-1")
+		s.runs("7+1", 180, "gpu-2")
+		s.runs("8", 180, "gpu-3", "big-1")
+		s.seen.Cluster.slots["big"] = []string{"big-1"}
+		s.seen.Snap.Partitions[0].Groups[0].Slots = append(s.seen.Snap.Partitions[0].Groups[0].Slots, capacity.Slot{Name: "big", ReservationIDs: []string{"cr-2"}})
+		s.seen.Snap.Reservations = append(s.seen.Snap.Reservations, block("cr-2", "-1h", "2h", capacity.StateActive))
+		s.at("1h19m")
+		s.decide("endings", endings)
+		s.at("2h59m")
+		s.decide("endings", endings)
+	}},
+	{"a job that cannot be requeued is told at 60, 15 and 5 minutes, once each", func(s *jobStory) {
+		s.runs("7", 180, "gpu-1").Requeue = false
+		for _, now := range []string{"1h59m", "2h", "2h1m", "2h45m", "2h46m", "2h55m", "2h59m", "3h"} {
+			s.at(now)
+			if told := s.decide("endings", endings); len(told) > 0 {
+				s.comes(told, map[string]Answer{"tell-job": {Err: errors.New("the step has ended")}})
+			}
+		}
+	}},
+	{"limits: lowered to the fence, raised up to what a job may have", func(s *jobStory) {
+		s.runs("1", 300, "gpu-1")
+		s.runs("2", 0, "gpu-1")
+		for shown, mark := range map[string]state.Mark{"3": {Fit: true}, "4": {Fit: true, UpTo: 90}, "5": {}, "6": {Fit: true}} {
+			s.seen.Marks[shown] = mark
+		}
+		for _, shown := range []string{"3", "4", "5", "6"} {
+			s.runs(shown, 30, "gpu-2").TimeMin = capacity.Minutes(10)
+		}
+		s.runs("7", 300, "gpu-1").StateFlag = "CONFIGURING"
+		s.runs("8", 300, "gpu-1").State = "SUSPENDED"
+		s.seen.Off = map[string]bool{"6": true}
+		s.at("10m")
+		s.decide("limits", said(limits))
+		s.say("the slot's turn is a new one: a job of the block before is not raised")
+		s.seen.Snap.Reservations[0].Start = at("5m")
+		s.decide("limits", said(limits))
+	}},
+	{"limits: accounting leaves one job less, and is not known for another", func(s *jobStory) {
+		s.seen.Snap.Walls = capacity.NewWalls([]capacity.QOSWall{{Name: "short", MaxWall: capacity.Minutes(60)}, {Name: "metered", Metered: true}}, nil, nil)
+		s.seen.Budgets = budgets{Budgets: capacity.Budgets{QOS: []capacity.Budget{{QOS: "metered", Total: map[string]capacity.Meter{"cpu": {Limit: 1000, Taken: 520}}}},
+			Associations: []capacity.Budget{{Account: "nlp"}, {Account: "nlp", User: "alice"}}}, held: map[string]capacity.TRES{"2": {"cpu": 8}, "3": {"cpu": 8}}}
+		for i, qos := range []string{"short", "metered", "metered", "metered"} {
+			j := s.runs(fmt.Sprint(i+1), 30, "gpu-1")
+			j.QOS, j.TimeMin = qos, capacity.Minutes(10)
+			s.seen.Marks[j.Shown] = state.Mark{Fit: true}
+		}
+		s.at("10m")
+		s.say("asks about partitions %q", meteredPartitions(s.seen))
+		s.decide("limits", said(limits))
+		_, problems := limits(s.seen)
+		for _, p := range problems {
+			s.say("  ! %s: %s", p.Code, p.Text())
+		}
+		s.seen.Budgets = budgets{err: errors.New("slurmdbd is down")}
+		s.decide("limits", said(limits))
+	}},
+	{"waiting jobs: one gets a limit, one can have none, one never starts", func(s *jobStory) {
+		s.waits("1", capacity.NoLimit)
+		s.waits("2", capacity.NoLimit).NumNodes = 9
+		s.waits("3", capacity.Minutes(60)).NumNodes = 9
+		s.waits("4", capacity.Minutes(60))
+		s.waits("5", capacity.NoLimit)
+		s.waits("6", capacity.NoLimit).AdminComment = neverWords + ": too long"
+		s.seen.Off = map[string]bool{"5": true}
+		s.decide("waiting", waiting)
+		s.say("without AWS")
+		s.seen.NoAWS = true
+		s.decide("waiting", waiting)
+	}},
+	{"holds of ours end, and an administrator's stay", func(s *jobStory) {
+		hold := func(shown, until, begin, reason string) {
+			j := s.waits(shown, capacity.Minutes(60))
+			j.Held, j.Reason, j.Eligible = true, reason, at(begin)
+			j.AdminComment = capacity.HoldNote(at(until), "its block has ended")
+		}
+		hold("1", "-1h", "-1h", "JobHeldAdmin")
+		hold("2", "-1h", "-5s", "JobHeldAdmin")
+		hold("3", "-1h", "-5s", "job_requeued_in_held_state")
+		hold("4", "-1h", "-1h", "JobHeldUser")
+		hold("5", "1h", "-1h", "JobHeldAdmin") // changed, so that it is admitted
+		hold("6", "1h", "-1h", "JobHeldAdmin")
+		s.seen.Jobs[5].NumNodes = 9
+		hold("7", "-1h", "-1h", "JobHeldAdmin")
+		s.seen.Jobs[6].AdminComment = "ask bob"
+		hold("8", "-1h", "-1h", "JobHeldAdmin")
+		s.seen.Jobs[7].Start = at("-2h") // its last run is not cleaned up
+		s.decide("endedHolds", endedHolds)
+	}},
+	{"EC2 takes instances back", func(s *jobStory) {
+		s.seen.Cluster.Nodes = []Node{{Name: "gpu-1", Up: true}, {Name: "gpu-2", Up: true}, {Name: "gpu-3"}, {Name: "gpu-4", Up: true}}
+		s.seen.TakenBack = map[string]fenced{}
+		for _, n := range []string{"gpu-1", "gpu-2", "gpu-3"} {
+			s.seen.TakenBack[n] = fenced{slot: "gpu", reservation: "cr-0", onEnd: capacity.RequeueAtEnd, fence: noon}
+		}
+		s.runs("1", 180, "gpu-1", "gpu-4")
+		s.runs("2", 180, "gpu-2")
+		s.runs("3", 180, "gpu-2").Batch = false
+		s.runs("4", 180, "gpu-3").StateFlag = "CONFIGURING"
+		s.runs("5", 180, "gpu-4")
+		s.runs("6", 180, "gpu-1")
+		s.runs("7+0", 180, "gpu-1")
+		s.runs("7+1", 180, "gpu-2")
+		s.seen.Marks["2"], s.seen.Marks["6"] = state.Mark{OnEnd: capacity.HoldAtEnd}, state.Mark{OnEnd: capacity.StopAtEnd}
+		s.decide("interruptions", interruptions)
+	}},
+}
