@@ -376,7 +376,7 @@ var jobStories = []struct {
 		s.decide("endedHolds", endedHolds)
 	}},
 	{"EC2 takes instances back", func(s *jobStory) {
-		s.seen.Cluster.Nodes = []Node{{Name: "gpu-1", Up: true}, {Name: "gpu-2", Up: true}, {Name: "gpu-3"}, {Name: "gpu-4", Up: true}}
+		s.seen.Cluster.Nodes = []capacity.Node{{Name: "gpu-1", State: nodeIdle}, {Name: "gpu-2", State: nodeIdle}, {Name: "gpu-3", State: nodeBoots}, {Name: "gpu-4", State: nodeIdle}}
 		s.seen.TakenBack = map[string]fenced{}
 		for _, n := range []string{"gpu-1", "gpu-2", "gpu-3"} {
 			s.seen.TakenBack[n] = fenced{slot: "gpu", reservation: "cr-0", onEnd: capacity.RequeueAtEnd, fence: noon}
