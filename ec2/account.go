@@ -10,9 +10,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 )
 
-// Account is the id of the account that the credentials belong to, twelve digits. Many
-// credentials carry it; for the others it is one call of AWS STS, which needs no
-// permission but a way to its endpoint.
+// Account is the id, twelve digits, of the account that the credentials belong to. Many credentials
+// carry it; for others it takes one call of AWS STS, which needs no permission, only a way to its
+// endpoint.
 func (c *Client) Account(ctx context.Context) (string, error) {
 	credentials, err := c.shared.Config.Credentials.Retrieve(ctx)
 	if err != nil {
@@ -28,8 +28,8 @@ func (c *Client) Account(ctx context.Context) (string, error) {
 	return aws.ToString(out.Account), nil
 }
 
-// Scope names, without secrets, whose answers this client gets: other credentials and
-// other endpoints have another scope. It serves to keep kept answers apart.
+// Scope names, without secrets, the credentials and endpoints behind this client's answers. Caches
+// of answers are kept apart by it.
 func (c *Client) Scope(ctx context.Context) (string, error) {
 	credentials, err := c.shared.Config.Credentials.Retrieve(ctx)
 	if err != nil {

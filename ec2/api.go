@@ -33,7 +33,7 @@ type api struct {
 	RunInstances                        call[ec2.RunInstancesInput, ec2.RunInstancesOutput]
 	TerminateInstances                  call[ec2.TerminateInstancesInput, ec2.TerminateInstancesOutput]
 
-	// Those of paginators, which ask for a method.
+	// Paginators call these through methods.
 	describeCapacityBlockExtensionHistory   call[ec2.DescribeCapacityBlockExtensionHistoryInput, ec2.DescribeCapacityBlockExtensionHistoryOutput]
 	describeCapacityBlockExtensionOfferings call[ec2.DescribeCapacityBlockExtensionOfferingsInput, ec2.DescribeCapacityBlockExtensionOfferingsOutput]
 	describeCapacityBlockOfferings          call[ec2.DescribeCapacityBlockOfferingsInput, ec2.DescribeCapacityBlockOfferingsOutput]

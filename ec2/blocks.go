@@ -13,12 +13,11 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// ExpectBlocks tells the client that the region has Capacity Blocks: what EC2 says of them
-// is asked for beside the reservations, not after they are known.
+// ExpectBlocks tells the client that the region has Capacity Blocks. It then asks about blocks and
+// reservations at the same time.
 func (c *Client) ExpectBlocks() { c.blocksExpected.Store(true) }
 
-// blocks is what EC2 says of all Capacity Blocks of a region: there is no filter by
-// reservation.
+// blocks is EC2's answer about all Capacity Blocks of a region: there is no filter by reservation.
 type blocks struct {
 	all               []types.CapacityBlock
 	statuses          []types.CapacityBlockStatus
@@ -52,15 +51,14 @@ func (c *Client) askBlocks(ctx context.Context) (answer func() blocks) {
 	return func() blocks { asked.Wait(); return b }
 }
 
-// InspectBlocks adds to the live blocks among rs, which are of this region, whether they
-// are UltraServers and how many of their hosts have failed. It asks only when there is
-// such a block. A caller without the permission for these two calls, or a region without
-// them, goes on without the answers: see Untold.
+// InspectBlocks marks the live blocks among rs, all of this region, that are UltraServers, and
+// counts their failed hosts. It asks only when rs has a live block. Without permission for these
+// two calls, or in a region without them, the answers are missing: see Untold.
 func (c *Client) InspectBlocks(ctx context.Context, rs []capacity.Reservation) error {
 	return c.inspectBlocks(rs, func() blocks { return c.askBlocks(ctx)() })
 }
 
-// inspected are the reservations that list finds, with what EC2 says of the blocks among them.
+// inspected returns the reservations that list finds, with EC2's facts about the blocks among them.
 func (c *Client) inspected(ctx context.Context, list func() ([]capacity.Reservation, error)) ([]capacity.Reservation, error) {
 	answer := func() blocks { return c.askBlocks(ctx)() }
 	if c.blocksExpected.Load() {
@@ -135,8 +133,8 @@ func (b blocks) addUltraServers(live map[string]*capacity.Reservation) {
 	}
 }
 
-// addHealth counts the instances that EC2 says cannot be used. A reservation of
-// several blocks is the sum of them.
+// addHealth counts the instances that EC2 reports as unusable. A reservation of several blocks has
+// their sum.
 func (b blocks) addHealth(live map[string]*capacity.Reservation) {
 	for _, block := range b.statuses {
 		for _, status := range block.CapacityReservationStatuses {

@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 )
 
-// InstanceType is what EC2 says about an instance type.
+// InstanceType holds EC2's facts about an instance type.
 type InstanceType struct {
 	Name      string
 	VCPUs     int
@@ -17,8 +17,7 @@ type InstanceType struct {
 	// GPUs counts GPUs, and the Neuron devices of Trainium and Inferentia.
 	GPUs    int
 	GPUName string
-	// GPUFiles is what their device files are called on Linux, before the number; "" if that
-	// is not known.
+	// GPUFiles is the name of their device files on Linux, before the number; "" if unknown.
 	GPUFiles string
 	// EFAInterfaces is the most that the type takes; 0 if it has none.
 	EFAInterfaces int
@@ -26,12 +25,11 @@ type InstanceType struct {
 	Cards []NetworkCard
 	// UsageClasses are EC2's words: on-demand, spot, capacity-block.
 	UsageClasses []string
-	// Architectures are those of the images that it runs: x86_64, arm64.
+	// Architectures lists the image architectures that it runs: x86_64, arm64.
 	Architectures []string
 }
 
-// InstanceTypes describes types by name. A name that EC2 does not have in this region
-// is left out.
+// InstanceTypes describes types by name. Names unknown to EC2 in this region are left out.
 func (c *Client) InstanceTypes(ctx context.Context, names []string) (map[string]InstanceType, error) {
 	if len(unique(names)) == 0 {
 		return nil, nil

@@ -13,13 +13,14 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// Change is a command, or a roll over, that changes the set-up of a PCS cluster. A launch template tells other hosts
-// of it: of two with one name, EC2 makes one. It has no image, so nothing launches from it.
+// Change is a command, or a roll over, that changes the set-up of a PCS cluster. A launch template
+// announces it to other hosts: EC2 makes only one of a name. The template has no image, so nothing
+// launches from it.
 type Change struct {
 	// Cluster is the id, Mark the value of our tag.
 	Cluster, Mark string
-	// Owner is whose the settings are. One with the same owner and host runs at a time, so another
-	// one of these is dead.
+	// Owner is the owner of the settings. Only one change with the same owner and host runs at a
+	// time, so an earlier one is dead.
 	Owner, Host string
 	PID         int
 	// Since is when EC2 made the template.
@@ -35,7 +36,7 @@ func (h Change) String() string {
 	return fmt.Sprintf("process %d on host %s, since %s", h.PID, h.Host, capacity.FormatUTC(h.Since))
 }
 
-// EndCommand ends it by hand.
+// EndCommand is the command that ends it by hand.
 func (h Change) EndCommand(region string) string {
 	return fmt.Sprintf("aws ec2 delete-launch-template --region %s --launch-template-name %s", region, h.Template())
 }
@@ -48,8 +49,9 @@ func (h Change) by(other Change) bool { return h.Owner == other.Owner && h.Host 
 // ErrChanged is the reason when another host changes the cluster's set-up.
 var ErrChanged = errors.New("another host changes the cluster's set-up")
 
-// BeginChange makes the launch template of a change, until end is called. What a dead one of the
-// same owner has left is deleted first; any other keeps this one from beginning: ErrChanged.
+// BeginChange makes the launch template of a change; end deletes it. A template that a dead change
+// of the same owner left is deleted first. Any other change keeps this one from beginning:
+// ErrChanged.
 func (c *Client) BeginChange(ctx context.Context, change Change) (end func(context.Context) error, err error) {
 	var id string
 	err = c.againWhile(ctx, notShown, func() (err error) {
@@ -80,7 +82,7 @@ func (c *Client) BeginChange(ctx context.Context, change Change) (end func(conte
 	return func(ctx context.Context) error { return c.deleteTemplate(ctx, id) }, nil
 }
 
-// EndDeadChange deletes what a dead one of the same owner and host has left, if there is any.
+// EndDeadChange deletes the template that a dead change of the same owner and host left, if any.
 func (c *Client) EndDeadChange(ctx context.Context, change Change) error {
 	there, found, err := c.ChangeOf(ctx, change.Cluster)
 	if err != nil || !found || !there.by(change) {
@@ -89,8 +91,8 @@ func (c *Client) EndDeadChange(ctx context.Context, change Change) error {
 	return c.deleteTemplate(ctx, there.templateID)
 }
 
-// ChangeOf is what changes the set-up of a PCS cluster, by its id. The second value is false if
-// nothing does.
+// ChangeOf returns the change under way on a PCS cluster, by the cluster's id. The second value is
+// false if there is none.
 func (c *Client) ChangeOf(ctx context.Context, cluster string) (Change, bool, error) {
 	change := Change{Cluster: cluster}
 	out, err := c.api.DescribeLaunchTemplates(ctx, &ec2.DescribeLaunchTemplatesInput{LaunchTemplateNames: []string{change.Template()}})
@@ -110,7 +112,7 @@ func (c *Client) ChangeOf(ctx context.Context, cluster string) (Change, bool, er
 func (c *Client) createChange(ctx context.Context, change Change) (id string, err error) {
 	out, err := c.api.CreateLaunchTemplate(ctx, &ec2.CreateLaunchTemplateInput{
 		LaunchTemplateName: aws.String(change.Template()),
-		LaunchTemplateData: &types.RequestLaunchTemplateData{InstanceType: types.InstanceTypeT3Micro}, // EC2 wants something
+		LaunchTemplateData: &types.RequestLaunchTemplateData{InstanceType: types.InstanceTypeT3Micro}, // EC2 demands some content
 		TagSpecifications:  tagged(map[string]string{capacity.TagCluster: change.Mark, capacity.TagChange: change.tag()}, types.ResourceTypeLaunchTemplate),
 	})
 	if err == nil && out.LaunchTemplate == nil {

@@ -1,6 +1,5 @@
-// Package ec2 talks to Amazon EC2: capacity reservations and blocks, what is for
-// sale, launch templates and launches. It speaks the words of package capacity; no
-// type of the AWS SDK leaves it.
+// Package ec2 talks to Amazon EC2: capacity reservations and blocks, offerings, launch templates
+// and launches. Its API uses the types of package capacity; no type of the AWS SDK leaves it.
 //
 // Reads are retried by the SDK's standard retryer. A purchase is sent once (R3).
 package ec2
@@ -23,7 +22,7 @@ type Options = awsconfig.Options
 // Call is one call of AWS, as it is logged.
 type Call = awsconfig.Call
 
-// Client talks to EC2 in one region. It is safe for use by several goroutines.
+// Client talks to EC2 in one region. Goroutines may share it.
 type Client struct {
 	shared *shared
 	region string
@@ -35,16 +34,16 @@ type Client struct {
 	mu sync.Mutex
 	// zoneIDs maps the names of this account's Availability Zones to their ids.
 	zoneIDs map[string]string
-	// launchables are the launch templates that were read, by what names them.
+	// launchables are the launch templates read so far, by reference.
 	launchables map[string]launchable
-	// platforms are what AMIs run, by id.
+	// platforms are the platforms of AMIs, by id.
 	platforms map[string]string
-	// launched is when an instance was launched, by AWS's clock, as far as this client
-	// launched it or was told.
+	// launched holds the launch times, by AWS's clock, of instances that this client launched or
+	// that Remember named.
 	launched map[string]time.Time
 }
 
-// shared is what the clients of all regions have together.
+// shared is the state that the clients of all regions share.
 type shared struct {
 	*awsconfig.Shared
 	// refill is the time after which EC2 allows one more scarce call.
@@ -68,15 +67,15 @@ func New(ctx context.Context, o Options) (*Client, error) {
 	return From(aws), nil
 }
 
-// From makes a client that shares credentials, clock and deadlines with those of other
+// From makes a client that shares credentials, clock and deadlines with the clients of other
 // services.
 func From(aws *awsconfig.Shared) *Client {
 	s := &shared{Shared: aws, regions: map[string]*Client{}, refill: scarceRefill, settle: settleTime}
 	return s.in(aws.Config.Region)
 }
 
-// Shared is what a client of another service takes, to find the same credentials without
-// looking for them again.
+// Shared lets a client of another service use the same credentials without a second search for
+// them.
 func (c *Client) Shared() *awsconfig.Shared { return c.shared.Shared }
 
 // Region is the region that the client works in.
@@ -119,8 +118,8 @@ func (c *Client) Now() time.Time { return time.Now().Add(c.Offset()) }
 // regions share it.
 func (c *Client) Offset() time.Duration { return c.shared.Shared.Offset() }
 
-// Untold is what EC2 has not told since Untold was last asked, because the caller may not
-// ask: a sentence each, which names the action and what is not known. All regions share it.
+// Untold returns what EC2 withheld for lack of permission since the last call of Untold: sentences,
+// each with the denied action and its cost. All regions share the list.
 func (c *Client) Untold() []string {
 	c.shared.mu.Lock()
 	defer c.shared.mu.Unlock()
@@ -129,7 +128,7 @@ func (c *Client) Untold() []string {
 	return untold
 }
 
-// without notes that a question was not answered, and what that costs.
+// without notes a question that was not answered, and the cost.
 func (c *Client) without(err error, unknown string) {
 	words := unknown + ": " + steady(err)
 	c.shared.mu.Lock()

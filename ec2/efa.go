@@ -30,19 +30,18 @@ const (
 // networkInterfaces are the interfaces of a launch template that use every EFA of an
 // instance type; none for a type without EFA, and in mode capacity.NoEFA.
 //
-// In mode capacity.EFA each card has one interface that is both EFA and ENA: at device
-// index 0 on the first card, at 1 on the others (AWS PCS User Guide, "Create or update an
-// EC2 launch template"), or at 0 where a card takes one interface only. In mode
-// capacity.EFAOnly the first interface is a plain one, and each card has an EFA without an
-// address of its own: beside the plain one at device index 1, on the other cards at 0 (EC2
-// User Guide, "efa-acc-inst-types"). Where the first card takes no EFA, as that of
-// p6-b300.48xlarge, the EFAs of the others are at device index 0 (aws/aws-parallelcluster,
-// issue 7143). EC2 says so by the types of a card; where it names none, a type with one
-// card more than EFAs is taken for such a one.
+// In mode capacity.EFA each card has one interface that is both EFA and ENA: at device index 0 on
+// the first card, at 1 on the others (AWS PCS User Guide, "Create or update an EC2 launch
+// template"), or at 0 where a card takes one interface only. In mode capacity.EFAOnly the first
+// interface is a plain one, and each card has an EFA without an address of its own: at device index
+// 1 on the first card, with the plain one, and at 0 on the others (EC2 User Guide,
+// "efa-acc-inst-types"). Where the first card takes no EFA, as that of p6-b300.48xlarge, the EFAs
+// of the others are at device index 0 (aws/aws-parallelcluster, issue 7143). EC2 shows that in the
+// types of a card; where it names none, a type with one card more than EFAs is taken for one.
 //
-// The security groups, which must let each other in, and the subnet are in every
-// interface: EC2 takes neither beside interfaces. None has a public address, which EC2
-// gives to an instance with one interface only.
+// The security groups, which must let each other in, and the subnet are in every interface: EC2
+// takes neither together with interfaces. None has a public address, which EC2 gives to an instance
+// with one interface only.
 func networkInterfaces(t InstanceType, mode capacity.EFAMode, subnetID string, groups []string) ([]types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest, error) {
 	if t.EFAInterfaces == 0 || mode == capacity.NoEFA {
 		return nil, nil
@@ -55,7 +54,7 @@ func networkInterfaces(t InstanceType, mode capacity.EFAMode, subnetID string, g
 	without := len(cards) - t.EFAInterfaces
 	takes := func(c NetworkCard) bool {
 		if said {
-			return slices.Contains(c.Types, string(mode)) // the modes are called as the types
+			return slices.Contains(c.Types, string(mode)) // modes have the names of the types
 		}
 		return c.Index >= without
 	}

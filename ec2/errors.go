@@ -1,5 +1,5 @@
-// Every error code of EC2 that decides something is in this file, or in outcome.go where it is
-// of a call that makes something; what a person has to do about one is in remedies.go.
+// Every error code of EC2 that decides something is in this file, or in outcome.go for calls that
+// make something. remedies.go has the remedies for people.
 
 package ec2
 
@@ -17,8 +17,7 @@ import (
 // ErrNotSent is an error of a purchase that EC2 has not seen.
 var ErrNotSent = errors.New("not sent")
 
-// ErrNotDescribed is the reason for an id that EC2 left out of its answer without an
-// error of its own.
+// ErrNotDescribed stands for an id that EC2 silently left out of its answer.
 var ErrNotDescribed = errors.New("EC2 left it out of its answer")
 
 // Code is EC2's error code, verbatim; "" if err holds no answer of AWS.
@@ -30,8 +29,8 @@ func Code(err error) string {
 	return ""
 }
 
-// Message is what EC2 said with its error code, without the SDK's words around it, or which
-// action is not allowed, and what to do about it; the error's own text if err holds no answer of AWS.
+// Message is EC2's message without the SDK's words around it; for a denied call, the denied action
+// and its remedy; the error's own text if err holds no answer of AWS.
 func Message(err error) string {
 	var answer smithy.APIError
 	if !errors.As(err, &answer) {
@@ -55,7 +54,7 @@ func tried(err error, what string) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// notAllowed reports whether EC2 refused the caller, or does not have the operation.
+// notAllowed reports whether EC2 denied the call, or lacks the operation.
 func notAllowed(err error) bool {
 	switch Code(err) {
 	case unauthorized, accessDenied, "UnsupportedOperation", "InvalidAction":
@@ -81,8 +80,8 @@ func throttled(err error) bool { return Code(err) == requestLimitExceeded }
 
 const requestLimitExceeded = "RequestLimitExceeded"
 
-// Why EC2 answers no search for Capacity Blocks. Each comes with EC2's own error, so that
-// Code still tells that. Other regions may answer all the same.
+// Reasons why EC2 answers no search for Capacity Blocks. Each wraps EC2's own error, for Code.
+// Other regions may still answer.
 var (
 	// ErrNoBlockQuota: the account may have no block in the region.
 	ErrNoBlockQuota = errors.New("the account's quota for Capacity Blocks is 0")
@@ -92,15 +91,14 @@ var (
 	ErrNotApproved = errors.New("the account is not approved for UltraServers")
 )
 
-// limitExceeded has two causes, which only EC2's message tells apart: a quota of 0, and
-// searches that follow each other too fast (seen in 2026-08). The SDK knows it for
-// neither.
+// limitExceeded has two causes, told apart only by EC2's message: a quota of 0, and searches in too
+// quick succession (seen in 2026-08). The SDK treats it as neither.
 const limitExceeded = "CapacityBlockDescribeLimitExceeded"
 
 func says(err error, text string) bool { return strings.Contains(Message(err), text) }
 
-// searchError adds to EC2's error for a search why that is, if it is one of the reasons
-// above. live accounts were seen to answer these texts.
+// searchError adds one of the reasons above to EC2's error for a search, where it applies. The
+// texts were seen from live accounts.
 func searchError(err error) error {
 	why := error(nil)
 	switch Code(err) {
@@ -123,7 +121,7 @@ func searchError(err error) error {
 	return fmt.Errorf("%w: %w", why, err)
 }
 
-// tooFast reports whether EC2 refused a search because of the ones before it.
+// tooFast reports whether EC2 refused a search because earlier ones were too recent.
 func tooFast(err error) bool {
 	switch Code(err) {
 	case requestLimitExceeded:
@@ -143,14 +141,14 @@ func noReservation(err error) bool { return Code(err) == badReservationID+".NotF
 
 func noInstance(err error) bool { return Code(err) == goneInstanceID }
 
-// notYet reports whether EC2 may say so of a launch only because the reservation is new.
+// notYet reports whether EC2 may refuse a launch so only because the reservation is new.
 func notYet(err error) bool {
 	code := Code(err)
 	return noReservation(err) || code == "ReservationCapacityExceeded" || strings.HasPrefix(code, "InvalidCapacityReservationState")
 }
 
-// retryerExcept is the SDK's retryer, as the environment configures it, which gives up
-// at once after some codes.
+// retryerExcept is the SDK's retryer, as configured by the environment, but it gives up at once on
+// some codes.
 type retryerExcept struct {
 	aws.RetryerV2
 	codes []string
@@ -169,17 +167,16 @@ func noRetryAfter(codes ...string) func(*ec2.Options) {
 	}
 }
 
-// The beginnings of the codes that EC2 gives when it dislikes an id.
+// Prefixes of EC2's codes for a bad id.
 const (
 	badReservationID = "InvalidCapacityReservationId" // .NotFound, .Malformed, .Unavailable
 	goneInstanceID   = "InvalidInstanceID.NotFound"
 )
 
-// withoutBad calls EC2 with ids, each of which is sent once. EC2 refuses a whole call
-// for one bad id, with a code that begins with codePrefix: then the bad one is set
-// aside and the rest is sent again. Where EC2's message does not name it, they are
-// sent one by one. It returns EC2's error for each bad id; an error of any other code
-// ends it.
+// withoutBad calls EC2 with ids, each sent once. EC2 refuses a whole call for one bad id, with a
+// code that begins with codePrefix. withoutBad then drops the bad id and sends the rest again; if
+// EC2's message does not name it, it sends the ids one by one. It returns EC2's error for each bad
+// id, and stops at any other error.
 func withoutBad(ids []string, codePrefix string, call func(ids []string) error) (bad map[string]error, err error) {
 	bad = map[string]error{}
 	rest := unique(ids)
@@ -219,8 +216,8 @@ func oneByOne(ids []string, codePrefix string, call func(ids []string) error, ba
 	return nil
 }
 
-// namedIn is the id that a message names; the longest, since one id can be the
-// beginning of another. This only saves calls: a wrong guess would be asked again.
+// namedIn is the id that a message names; the longest, since one id can be a prefix of another. It
+// only saves calls: a wrong guess would be asked again.
 func namedIn(message string, ids []string) string {
 	longest := ""
 	for _, id := range ids {

@@ -12,9 +12,9 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// ExtensionOfferings asks what is for sale to extend a block by about d, rounded up
-// to a length that EC2 sells. Start and End of an offering are those of the extension
-// alone: Start is the block's present end.
+// ExtensionOfferings lists the offers to extend a block by about d, rounded up to a length that EC2
+// sells. Start and End of an offering are those of the extension alone: Start is the block's
+// present end.
 func (c *Client) ExtensionOfferings(ctx context.Context, reservationID string, d time.Duration) ([]capacity.Offering, error) {
 	length, err := Length(d)
 	if err != nil {
@@ -87,8 +87,7 @@ func (c *Client) TryPurchaseExtension(ctx context.Context, offeringID, reservati
 	return tried(err, fmt.Sprintf("trying to purchase extension %s of %s in %s", offeringID, reservationID, c.region))
 }
 
-// Extensions lists the extensions of a block that were bought, whatever became of
-// their payment.
+// Extensions lists the extensions bought for a block, paid or not.
 func (c *Client) Extensions(ctx context.Context, reservationID string) ([]capacity.Extension, error) {
 	var all []capacity.Extension
 	in := &ec2.DescribeCapacityBlockExtensionHistoryInput{CapacityReservationIds: []string{reservationID}}

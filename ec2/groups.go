@@ -12,9 +12,9 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
 )
 
-// GroupMembers are the ids of the reservations in a Capacity Reservation group of AWS Resource
-// Groups, by the group's name or ARN. One that is still being added is not there yet. EC2 itself
-// says only in which groups one reservation is, which would be a call for each.
+// GroupMembers returns the ids of the reservations in a Capacity Reservation group of AWS Resource
+// Groups, by the group's name or ARN. Reservations that are still being added are left out. EC2
+// itself only lists the groups of one reservation, which would take one call for each.
 func (c *Client) GroupMembers(ctx context.Context, group string) ([]string, error) {
 	api := resourcegroups.NewFromConfig(c.shared.Config, func(o *resourcegroups.Options) {
 		o.Region = c.region

@@ -12,9 +12,9 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// Hold makes an On-Demand Capacity Reservation (ODCR), which is paid from then on. It is
-// targeted and has an end, a ClientToken and tags, always (R4): without any of them the order
-// is an error. What an error says is capacity.OutcomeOf.
+// Hold makes an On-Demand Capacity Reservation (ODCR), which costs money from then on. It is always
+// targeted and has an end, a ClientToken and tags (R4); an order that lacks one is an error.
+// capacity.OutcomeOf reads the outcome from an error.
 func (c *Client) Hold(ctx context.Context, o capacity.HoldOrder) (capacity.Reservation, error) {
 	tags := maps.Clone(o.Tags)
 	tags[capacity.TagToken] = o.ClientToken
@@ -53,8 +53,8 @@ func (c *Client) Commit(ctx context.Context, o capacity.CommitOrder) (capacity.R
 	return r, nil
 }
 
-// createODCR makes an ODCR that only launches which name it can use. Without a ClientToken, an
-// end, or our tags, of which mark says what it is for, nothing is sent.
+// createODCR makes an ODCR for launches that name it. Nothing is sent without a ClientToken, an
+// end, and our tags, of which mark holds the purpose.
 func (c *Client) createODCR(ctx context.Context, in *ec2.CreateCapacityReservationInput, mark string, tags map[string]string, options ...func(*ec2.Options)) (capacity.Reservation, error) {
 	if aws.ToString(in.ClientToken) == "" || aws.ToTime(in.EndDate).IsZero() || tags[capacity.TagCluster] == "" || tags[mark] == "" {
 		return capacity.Reservation{}, fmt.Errorf("%w: the order has no token, end or mark of ours", ErrNotSent)
@@ -73,8 +73,8 @@ func (c *Client) createODCR(ctx context.Context, in *ec2.CreateCapacityReservati
 	return c.reservation(*out.CapacityReservation), nil
 }
 
-// Release cancels an ODCR, whose instances go on. One that has ended already is no error, and
-// one that EC2 does not know is asked for again for a while: it may be new.
+// Release cancels an ODCR; its instances go on. An ODCR that has ended is no error. For one that
+// EC2 does not know, Release asks again for a while: it may be new.
 func (c *Client) Release(ctx context.Context, id string) error {
 	err := c.againWhile(ctx, noReservation, func() error {
 		_, err := c.api.CancelCapacityReservation(ctx, &ec2.CancelCapacityReservationInput{CapacityReservationId: aws.String(id)})
@@ -86,8 +86,7 @@ func (c *Client) Release(ctx context.Context, id string) error {
 	return nil
 }
 
-// Holds are the ODCRs that we have made for a cluster, by its mark, and that may still be paid;
-// all pages of them.
+// Holds lists the ODCRs that we made for a cluster, by its mark, and that may still cost money.
 func (c *Client) Holds(ctx context.Context, cluster string) ([]capacity.Reservation, error) {
 	held, err := c.describeReservations(ctx, &ec2.DescribeCapacityReservationsInput{MaxResults: aws.Int32(pageSize), Filters: []types.Filter{
 		tagFilter(capacity.TagCluster, cluster), filter("tag-key", capacity.TagHold),
@@ -99,8 +98,8 @@ func (c *Client) Holds(ctx context.Context, cluster string) ([]capacity.Reservat
 	return held, nil
 }
 
-// InstanceStates are EC2's states of those of the instances that it shows and that are not
-// terminated, by id.
+// InstanceStates are EC2's states of the instances, by id, without terminated ones and ones that
+// EC2 does not show.
 func (c *Client) InstanceStates(ctx context.Context, ids []string) (map[string]string, error) {
 	states := map[string]string{}
 	found, err := c.InstancesByID(ctx, ids)

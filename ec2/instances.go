@@ -40,7 +40,7 @@ func instance(a types.Instance) capacity.Instance {
 	return i
 }
 
-// networkInterface is one in our words; EC2 leaves out a type that is "interface".
+// networkInterface translates an interface; EC2 leaves out the type "interface".
 func networkInterface(card, device *int32, kind *string) capacity.Interface {
 	return capacity.Interface{Card: int(aws.ToInt32(card)), Device: int(aws.ToInt32(device)), Type: cmp.Or(aws.ToString(kind), "interface")}
 }
@@ -48,9 +48,8 @@ func networkInterface(card, device *int32, kind *string) capacity.Interface {
 // maxFilterValues is how many values EC2 takes in one filter.
 const maxFilterValues = 200
 
-// InstancesByTag describes the instances that have, for each key, one of its values,
-// whatever their state, except those that are terminated. At least one tag must be
-// given.
+// InstancesByTag describes the instances that have one of the values for each key, in any state but
+// terminated. At least one tag must be given.
 func (c *Client) InstancesByTag(ctx context.Context, tags map[string][]string) ([]capacity.Instance, error) {
 	if len(tags) == 0 {
 		return nil, errors.New("describing instances by tag: no tag is given, which would choose every instance")
@@ -74,8 +73,7 @@ func (c *Client) InstancesByTag(ctx context.Context, tags map[string][]string) (
 // signed at a time more than 5 minutes off, S3 those of more than 15.
 const clockError = 15 * time.Minute
 
-// InstancesSince are those of InstancesByTag that were launched at a time or later, to the
-// minute.
+// InstancesSince is InstancesByTag for instances launched since a time, to the minute.
 func (c *Client) InstancesSince(ctx context.Context, tags map[string][]string, since time.Time) ([]capacity.Instance, error) {
 	last := c.Now()
 	if last.Before(since) { // nothing has answered yet, and the machine's clock is behind AWS's
@@ -95,16 +93,14 @@ func (c *Client) InstancesSince(ctx context.Context, tags map[string][]string, s
 	return c.instances(ctx, filters...)
 }
 
-// InstancesByClusterName describes the instances, except those that are terminated, of
-// every self-managed cluster that has a ClusterName, and those that older versions have
-// marked with the name alone.
+// InstancesByClusterName describes the instances of every self-managed cluster with a ClusterName,
+// and instances that older versions marked with the name alone; terminated ones are left out.
 func (c *Client) InstancesByClusterName(ctx context.Context, clusterName string) ([]capacity.Instance, error) {
 	name := filterEscapes.Replace(clusterName)
 	return c.instances(ctx, filter("tag:"+capacity.TagCluster, name, capacity.ClusterMark(name, "*")))
 }
 
-// InstancesByID describes instances, except those that are terminated. One that there is not is
-// left out.
+// InstancesByID describes instances. Terminated and unknown ones are left out.
 func (c *Client) InstancesByID(ctx context.Context, ids []string) ([]capacity.Instance, error) {
 	var all []capacity.Instance
 	for some := range slices.Chunk(unique(ids), maxFilterValues) {
@@ -117,8 +113,8 @@ func (c *Client) InstancesByID(ctx context.Context, ids []string) ([]capacity.In
 	return all, nil
 }
 
-// InstancesInReservation describes the instances that take a place of a capacity
-// reservation, whoever launched them, except those that are terminated.
+// InstancesInReservation describes the instances that take a place of a capacity reservation, no
+// matter who launched them; terminated ones are left out.
 func (c *Client) InstancesInReservation(ctx context.Context, id string) ([]capacity.Instance, error) {
 	return c.instances(ctx, filter("capacity-reservation-id", id))
 }
@@ -168,9 +164,9 @@ func (c *Client) InstanceIDsByTag(ctx context.Context, tags map[string][]string)
 	return ids, err
 }
 
-// Terminate terminates instances. One that is gone already is no error. EC2 says of a new
-// one too that there is no such instance: that is not believed at once, and of one that
-// this client has launched, or was told of, within youngTime never.
+// Terminate terminates instances. An instance that is gone is no error. EC2 may also deny that a
+// new instance exists: Terminate does not believe that at once, and never within youngTime of a
+// launch that this client made or that Remember named.
 func (c *Client) Terminate(ctx context.Context, ids []string) error {
 	// EC2 takes 1000 instances in one call.
 	for some := range slices.Chunk(unique(ids), pageSize) {
@@ -199,7 +195,7 @@ func (c *Client) Terminate(ctx context.Context, ids []string) error {
 // youngTime is how long an instance of which EC2 knows nothing may still show.
 const youngTime = 5 * time.Minute
 
-// Remember tells the client when an instance was launched that another program launched.
+// Remember tells the client the launch time of an instance that another program launched.
 func (c *Client) Remember(id string, launched time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -12,9 +12,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// Launch starts instances with one RunInstances call. A template that has network
-// interfaces is launched with those, each in the subnet. What an error says is
-// capacity.OutcomeOf.
+// Launch starts instances with one RunInstances call. The network interfaces of a template, if it
+// has any, are sent along, each in the subnet. capacity.OutcomeOf reads the outcome from an error.
 func (c *Client) Launch(ctx context.Context, l capacity.Launch) ([]capacity.Instance, error) {
 	in, err := c.launchInput(ctx, l)
 	if err != nil {
@@ -78,8 +77,8 @@ func target(kind capacity.Kind, reservationID string) *types.CapacityReservation
 	}
 }
 
-// marketType is the purchasing option that EC2 demands beside the target; none for an
-// ODCR, for which EC2 refuses one.
+// marketType is the purchasing option that EC2 demands with the target; none for an ODCR, for which
+// EC2 refuses one.
 func marketType(kind capacity.Kind) types.MarketType {
 	switch kind {
 	case capacity.CapacityBlock:

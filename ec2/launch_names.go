@@ -10,9 +10,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 )
 
-// What a launch template names, and EC2 looks up only when something is launched.
+// Things that a launch template names, and that EC2 looks up only at a launch.
 
-// Image is what a launch depends on of an AMI.
+// Image holds the facts about an AMI that a launch depends on.
 type Image struct {
 	// Platform is in the words of a reservation ("Linux/UNIX"); "" if these have none for it.
 	Platform string
@@ -47,7 +47,7 @@ func (c *Client) Image(ctx context.Context, id string) (Image, error) {
 	return found, nil
 }
 
-// SecurityGroups maps those of the ids that exist to the VPC of each.
+// SecurityGroups maps the existing ones among ids to their VPCs.
 func (c *Client) SecurityGroups(ctx context.Context, ids []string) (map[string]string, error) {
 	vpcs := map[string]string{}
 	if len(unique(ids)) == 0 {

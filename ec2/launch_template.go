@@ -22,8 +22,8 @@ type launchable struct {
 	read    time.Time
 }
 
-// pinTime is how long an answer to what $Default or $Latest means is good for: all
-// launches of one power-up share it.
+// pinTime is how long the meaning of $Default or $Latest is kept: all launches of one power-up
+// share it.
 const pinTime = time.Minute
 
 // PinTemplate is the version, as ID:NUMBER, that ID[:VERSION] or NAME[:VERSION] means
@@ -81,9 +81,8 @@ func templateReference(s string) *types.LaunchTemplateSpecification {
 	return spec
 }
 
-// interfacesIn are the interfaces of a template as a launch sends them, in a subnet:
-// EC2 refuses a subnet beside interfaces (InvalidParameterCombination), whether they
-// come with the call or from the template.
+// interfacesIn are the interfaces of a template as a launch sends them, in a subnet: EC2 refuses a
+// subnet together with interfaces (InvalidParameterCombination), from the call or the template.
 func interfacesIn(subnetID string, template []types.LaunchTemplateInstanceNetworkInterfaceSpecification) ([]types.InstanceNetworkInterfaceSpecification, error) {
 	var out []types.InstanceNetworkInterfaceSpecification
 	if err := copyByName(template, &out); err != nil {

@@ -42,10 +42,10 @@ func (c *Client) LaunchTemplate(ctx context.Context, idOrName, version string) (
 	return describe(t, data), true, nil
 }
 
-// TemplateVersion reads what ID[:VERSION] or NAME[:VERSION] names; without a version it is
-// the default one, as for a launch. It asks for less than LaunchTemplate: the answer has no
-// tags, and names the image as the template does. The second value is false when there is
-// no such template or version.
+// TemplateVersion reads the version that ID[:VERSION] or NAME[:VERSION] names; by default the
+// default one, as for a launch. It asks for less than LaunchTemplate: the answer has no tags, and
+// names the image as the template does. The second value is false when there is no such template or
+// version.
 func (c *Client) TemplateVersion(ctx context.Context, reference string) (capacity.LaunchTemplate, bool, error) {
 	spec := templateReference(reference)
 	out, err := c.api.DescribeLaunchTemplateVersions(ctx, &ec2.DescribeLaunchTemplateVersionsInput{
@@ -95,11 +95,10 @@ func (c *Client) LaunchTemplateDigest(ctx context.Context, spec capacity.LaunchT
 	return digest(data)
 }
 
-// EnsureLaunchTemplate makes the newest version of the template with the spec's name
-// say what the spec says: it creates the template, adds a version, or finds that
-// nothing is to do. A version never changes once it is there, so the digest in its
-// description tells whether it is the wanted one. A template of that name without
-// the cluster tag of the spec is left alone: ErrNotOurs.
+// EnsureLaunchTemplate makes the newest version of the template with the spec's name match the
+// spec: it creates the template, adds a version, or does nothing. Versions never change, so the
+// digest in a description identifies the wanted one. A template of that name without the cluster
+// tag of the spec is left alone: ErrNotOurs.
 func (c *Client) EnsureLaunchTemplate(ctx context.Context, spec capacity.LaunchTemplateSpec) (capacity.LaunchTemplate, error) {
 	data, err := c.templateData(ctx, spec)
 	if err != nil {
@@ -180,8 +179,8 @@ func writtenVersion(data *types.RequestLaunchTemplateData, description string) (
 	return v, copyByName(data, v.LaunchTemplateData)
 }
 
-// settled returns a template as it was written, once EC2 shows that version to readers
-// such as PCS, or settleTime is over. What was written does not depend on it.
+// settled returns a template as written, once EC2 shows that version to readers such as PCS, or
+// after settleTime.
 func (c *Client) settled(ctx context.Context, t capacity.LaunchTemplate) (capacity.LaunchTemplate, error) {
 	if _, err := c.shownTemplate(ctx, t.ID, t.Version); err != nil && !notShown(err) {
 		return capacity.LaunchTemplate{}, err

@@ -16,8 +16,8 @@ const (
 	scarceRefill = 20 * time.Second / 3 // 0.15 a second
 )
 
-// mostThrottled is how often a search is throttled before it gives up. Somebody else
-// then uses the account's calls faster than they come.
+// mostThrottled is how often a search is throttled before it gives up: somebody else then uses up
+// the account's calls.
 const mostThrottled = 10
 
 // scarce holds the calls of one region to what EC2 allows.
@@ -30,7 +30,7 @@ func newScarce(refill time.Duration) scarce {
 	return scarce{bucket(), bucket(), bucket(), bucket()}
 }
 
-// Wait tells that a call waits for EC2's request limits.
+// Wait describes a call that waits for EC2's request limits.
 type Wait struct {
 	Region string
 	For    time.Duration
@@ -38,12 +38,12 @@ type Wait struct {
 	Throttled string
 }
 
-// OnWait has tell called, by any goroutine, before a call of any region waits for
-// EC2's request limits. Set it before the first call.
+// OnWait sets the function that is called, from any goroutine, before a call in any region waits
+// for EC2's request limits. Set it before the first call.
 func (c *Client) OnWait(tell func(Wait)) { c.shared.tellWait = tell }
 
-// SearchTime is how long n more calls of Offerings take to be allowed, if nobody else
-// uses the account's calls.
+// SearchTime is how long EC2's limits delay n more calls of Offerings, if nobody else uses the
+// account's calls.
 func (c *Client) SearchTime(n int) time.Duration {
 	missing := float64(n) - c.scarce.offerings.Tokens()
 	return max(0, time.Duration(missing*float64(c.shared.refill)))
@@ -73,8 +73,8 @@ func (c *Client) sleep(ctx context.Context, w Wait) error {
 	}
 }
 
-// search makes a scarce call that changes nothing. When EC2 throttles it all the same,
-// it waits for the next one that EC2 allows and asks again.
+// search makes a scarce call that changes nothing. If EC2 still throttles it, search waits for the
+// next allowed call and asks again.
 func (c *Client) search(ctx context.Context, l *rate.Limiter, call func(option func(*ec2.Options)) error) error {
 	// The SDK would retry within a second or so, when the next call is allowed after 6.7 s.
 	option := noRetryAfter(requestLimitExceeded)

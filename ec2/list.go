@@ -18,16 +18,15 @@ type ReservationQuery struct {
 	InstanceTypes []string
 	// Tags must all be there, with these values exactly, as [capacity.Select] has it.
 	Tags map[string]string
-	// ActiveOnly leaves out what is not open.
+	// ActiveOnly leaves out reservations that are not open.
 	ActiveOnly bool
 }
 
 // pageSize is the most that EC2's Describe operations put on a page.
 const pageSize = 1000
 
-// List describes the reservations of the region that this account owns or that others
-// share with it. It makes the calls that the pages need and no other, so it does not
-// know which hosts of a block have failed: InspectBlocks asks that.
+// List describes the reservations of the region that this account owns or that others share with
+// it. It only reads the pages; for the failed hosts of blocks, call InspectBlocks.
 func (c *Client) List(ctx context.Context, q ReservationQuery) ([]capacity.Reservation, error) {
 	in := &ec2.DescribeCapacityReservationsInput{MaxResults: aws.Int32(pageSize)}
 	if len(q.InstanceTypes) > 0 {

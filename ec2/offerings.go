@@ -14,7 +14,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// OfferingQuery is what to look for among the blocks for sale.
+// OfferingQuery selects among the blocks for sale.
 type OfferingQuery struct {
 	// InstanceType is one such as p5.48xlarge, or an UltraServer type such as
 	// u-p6e-gb200x72.
@@ -63,9 +63,9 @@ func Length(d time.Duration) (time.Duration, error) {
 	return all[i], nil
 }
 
-// Offerings asks what is for sale. It waits when more searches are made than EC2
-// allows (10, then one in 6.7 s), and when EC2 throttles it. EC2's answers are near the asked duration, shorter
-// or longer, since all blocks end at the same time of the day: compare Start and End.
+// Offerings lists the blocks for sale. It waits when searches exceed EC2's limits (10, then one in
+// 6.7 s), and when EC2 throttles it. Answers may be shorter or longer than the asked duration,
+// since all blocks end at the same time of day: compare Start and End.
 func (c *Client) Offerings(ctx context.Context, q OfferingQuery) ([]capacity.Offering, error) {
 	length, err := Length(q.Duration)
 	if err != nil {
@@ -110,8 +110,8 @@ func (c *Client) Offerings(ctx context.Context, q OfferingQuery) ([]capacity.Off
 	return all, nil
 }
 
-// bound sets the window of a search. EC2 refuses an earliest start that is over, which
-// bounds nothing. It is asked for last, when AWS's time is known.
+// bound sets the window of a search. EC2 refuses an earliest start in the past, so one that is over
+// is left out. bound comes last, once AWS's time is known.
 func (c *Client) bound(in *ec2.DescribeCapacityBlockOfferingsInput, q OfferingQuery) error {
 	now := c.Now()
 	switch {

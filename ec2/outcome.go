@@ -14,23 +14,23 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
 )
 
-// What an error of a call that makes something means is decided here, by EC2's code. The HTTP
-// status alone does not tell: InsufficientInstanceCapacity is a refusal and comes with 500.
+// This file decides, by EC2's code, what an error means for a call that makes something. The HTTP
+// status is not enough: InsufficientInstanceCapacity is a refusal and comes with 500.
 
 // noCapacity are refusals of EC2 that may come with a server error's status. Asking again at
 // once gives the same answer: the caller decides when to try again.
 var noCapacity = []string{"InsufficientInstanceCapacity", "InsufficientHostCapacity", "InsufficientReservedInstanceCapacity", "ReservationCapacityExceeded"}
 
-// noHold are the codes with which EC2 refuses to hold capacity in one zone, of one type, while
-// another may do: beside those of a launch, what a zone does not offer, and quotas, which are
-// for families of types.
+// noHold are the codes with which EC2 refuses to hold capacity of one type in one zone where
+// another type or zone may work: the codes of a launch, types that a zone does not offer, and
+// quotas, which are for families of types.
 var noHold = []string{"Unsupported", "VcpuLimitExceeded", "InstanceLimitExceeded"}
 
 // unclear are codes of EC2 that say nothing about the effect, whatever status they come with.
 var unclear = []string{"InternalError", "InternalFailure", "ServiceUnavailable", "Unavailable", "RequestTimeout"}
 
-// Outcome is what the error of a call that makes something says about it. more are codes that
-// stand for want of room beside those of every call.
+// Outcome reads the outcome of a call that makes something from its error. more are further codes
+// for want of room.
 func Outcome(err error, more ...string) capacity.Outcome {
 	if err == nil {
 		return capacity.Done
@@ -58,11 +58,11 @@ func Outcome(err error, more ...string) capacity.Outcome {
 	return capacity.Unknown
 }
 
-// Refused reports whether nothing was made for certain: EC2 said no, or has not seen the call.
-// A server error of no such code, a cut connection and a timeout say nothing about the effect.
+// Refused reports whether certainly nothing was made: EC2 refused, or never saw the call. Other
+// server errors, a cut connection and a timeout leave the effect unknown.
 func Refused(err error) bool { return Outcome(err).Nothing() }
 
-// withOutcome adds to an error what capacity.OutcomeOf tells from it; more is that of Outcome.
+// withOutcome adds the outcome to an error, for capacity.OutcomeOf; more is as in Outcome.
 func withOutcome(err error, more ...string) error {
 	switch Outcome(err, more...) {
 	case capacity.TokenUsed:
@@ -87,8 +87,8 @@ func tokenUsed(err error) bool {
 	return code == tokenTerminated || code == tokenMismatch
 }
 
-// noRoom reports whether EC2 has no room for a launch where it was sent, so that another
-// reservation or subnet may have.
+// noRoom reports whether EC2 has no room for a launch in its reservation or subnet; another may
+// have.
 func noRoom(err error) bool {
 	code := Code(err)
 	switch code {

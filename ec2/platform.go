@@ -11,9 +11,9 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// reservationPlatforms are the words of a reservation for what an AMI runs, by those of an
-// AMI, where the two differ: EC2 User Guide, "AMI billing information fields"; EC2 API
-// Reference, CreateCapacityReservation. EC2 has none for "Windows BYOL".
+// reservationPlatforms maps the platform of an AMI to the platform of a reservation where EC2's
+// names differ: EC2 User Guide, "AMI billing information fields"; EC2 API Reference,
+// CreateCapacityReservation. EC2 has none for "Windows BYOL".
 var reservationPlatforms = map[string]string{
 	"Red Hat BYOL Linux":               "Linux/UNIX", // the licence is not EC2's
 	"Red Hat Enterprise Linux with HA": "RHEL with HA",
@@ -29,9 +29,9 @@ var reservationPlatforms = map[string]string{
 	"SQL Server Web":        "Linux with SQL Server Web",
 }
 
-// reservationPlatform is what an AMI runs, in the words of a reservation: most are the
-// same. It is "" for words that no reservation has, as far as this version of the SDK knows:
-// nothing tells which reservations would take such an image.
+// reservationPlatform is the platform of an AMI under EC2's name for reservations, mostly the same.
+// It is "" for names that no reservation has in this version of the SDK: nobody knows which
+// reservations would take such an image.
 func reservationPlatform(details string) string {
 	if name, ok := reservationPlatforms[details]; ok {
 		return name
@@ -42,10 +42,10 @@ func reservationPlatform(details string) string {
 	return details
 }
 
-// ImagePlatform is what the image of a launch template, ID[:VERSION] or NAME[:VERSION], runs,
-// and the version that this means now. Where the caller may not ask, or the template has no
-// image, the platform is unknown and there is no error. An image that does not exist is an
-// error with EC2's code InvalidAMIID.NotFound; the version is there all the same.
+// ImagePlatform returns the platform of the image of a launch template, ID[:VERSION] or
+// NAME[:VERSION], and the version that this means now. Without permission, or without an image in
+// the template, the platform is unknown and there is no error. A missing image is an error with
+// EC2's code InvalidAMIID.NotFound; the version is returned even then.
 func (c *Client) ImagePlatform(ctx context.Context, template string) (capacity.ImagePlatform, error) {
 	t, err := c.launchable(ctx, template)
 	if err != nil {
@@ -74,7 +74,7 @@ func (c *Client) ImagePlatform(ctx context.Context, template string) (capacity.I
 	return found, nil
 }
 
-// platform is that of an AMI, which never changes.
+// platform is the platform of an AMI, which never changes.
 func (c *Client) platform(ctx context.Context, image string) (string, error) {
 	c.mu.Lock()
 	known, ok := c.platforms[image]

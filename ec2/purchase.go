@@ -11,9 +11,9 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// once makes a call that is sent a single time. The purchase operations take no
-// ClientToken, and the SDK's standard retryer would send them again after a server
-// error or a cut connection: two blocks, paid in advance (R3).
+// once sends a call a single time. The purchase operations take no ClientToken, and the SDK's
+// standard retryer would repeat them after a server error or a cut connection: two blocks, paid in
+// advance (R3).
 func once(o *ec2.Options) {
 	o.Retryer = aws.NopRetryer{}
 	o.RetryMaxAttempts = 1

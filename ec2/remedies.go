@@ -6,8 +6,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
 )
 
-// Advice is what to do about an error of EC2's, in one sentence without a full stop; ""
-// where EC2's message says it all.
+// Advice is the remedy for an error of EC2, in one sentence without a full stop; "" where EC2's
+// message suffices.
 func Advice(err error) string { return awsconfig.Advice(err) }
 
 // The calls for which a code has a meaning of its own.
@@ -20,8 +20,8 @@ var (
 	holding    = []string{"CreateCapacityReservation"}
 )
 
-// Remedies are the codes of EC2 that our calls can meet and that a person has to do
-// something about; docs/errors.md shows them. Of those that fit, the first counts.
+// Remedies are EC2's codes that our calls can meet and that need a person; docs/errors.md shows
+// them. The first match counts.
 //
 // The codes are those of EC2's page of error codes and those that live accounts were seen to
 // answer; the texts in Says are those of live accounts.

@@ -14,9 +14,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// Reservations describes reservations by id, in the order of ids. A bad id is
-// returned in missing and never hides the others (R8); err means that EC2 could not
-// be asked, and then nothing is known.
+// Reservations describes reservations by id, in the order of ids. Bad ids are returned in missing
+// and never hide the others (R8); err means that EC2 could not be asked, and nothing is known.
 func (c *Client) Reservations(ctx context.Context, ids []string) (found []capacity.Reservation, missing []capacity.Missing, err error) {
 	if len(unique(ids)) == 0 {
 		return nil, nil, nil
@@ -24,7 +23,7 @@ func (c *Client) Reservations(ctx context.Context, ids []string) (found []capaci
 	var bad map[string]error
 	all, err := c.inspected(ctx, func() (all []capacity.Reservation, err error) {
 		bad, err = withoutBad(ids, badReservationID, func(ids []string) error {
-			// EC2 takes no MaxResults beside ids.
+			// EC2 takes no MaxResults together with ids.
 			some, err := c.describeReservations(ctx, &ec2.DescribeCapacityReservationsInput{CapacityReservationIds: ids})
 			if err == nil {
 				all = append(all, some...)
@@ -121,7 +120,7 @@ func (c *Client) reservation(a types.CapacityReservation) capacity.Reservation {
 	return r
 }
 
-// kind tells the reservations apart. EC2 may leave the type of an ODCR empty.
+// kind is the kind of a reservation. EC2 may leave the type of an ODCR empty.
 func kind(a types.CapacityReservation) capacity.Kind {
 	switch {
 	case a.ReservationType == types.CapacityReservationTypeCapacityBlock:

@@ -15,7 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 )
 
-// Simulation asks IAM what the caller's policies allow, for calls that have no dry run.
+// Simulation asks IAM whether the caller's policies allow calls that have no dry run.
 type Simulation struct {
 	// A function, not *iam.Client: see api.
 	simulate func(context.Context, *iam.SimulatePrincipalPolicyInput, ...func(*iam.Options)) (*iam.SimulatePrincipalPolicyOutput, error)
@@ -23,8 +23,8 @@ type Simulation struct {
 	region   string
 }
 
-// Simulation finds out whose policies are the caller's, by one call of AWS STS. Those of the
-// account's root user and of federated users cannot be simulated, which is an error.
+// Simulation finds the caller's principal by one call of AWS STS. The policies of the account's
+// root user and of federated users cannot be simulated: an error.
 func (c *Client) Simulation(ctx context.Context) (*Simulation, error) {
 	out, err := sts.NewFromConfig(c.shared.Config).GetCallerIdentity(ctx, nil)
 	if err != nil {
@@ -37,8 +37,8 @@ func (c *Client) Simulation(ctx context.Context) (*Simulation, error) {
 	return &Simulation{iam.NewFromConfig(c.shared.Config).SimulatePrincipalPolicy, caller, c.region}, nil
 }
 
-// principal is the user, or the role that is assumed. What AWS STS says of a role lacks its
-// path: IAM then does not find one that has a path.
+// principal is the user, or the assumed role. STS leaves out a role's path, so IAM does not find a
+// role with a path.
 func principal(caller string) (arn.ARN, error) {
 	a, err := arn.Parse(caller)
 	if err != nil {
@@ -56,16 +56,16 @@ func principal(caller string) (arn.ARN, error) {
 	return a, fmt.Errorf("IAM simulates no policies of %s", caller)
 }
 
-// absent are keys that a simulated call lacks just as the real one does: what is given on
+// absent are condition keys that the simulated call lacks like the real one: parameters of a
 // creation, and tags that the resource does not have.
 var absent = []string{"aws:requesttag/", "aws:resourcetag/", "ec2:resourcetag/", "aws:tagkeys", "ec2:createaction", "iam:passedtoservice"}
 
 // Account is the caller's.
 func (s *Simulation) Account() string { return s.caller.AccountID }
 
-// Allows reports whether the policies, with organization and boundary, allow an action of
-// EC2 on a thing of the account such as capacity-reservation/cr-…, which has these tags. It
-// is an error if they depend on what is not known here.
+// Allows reports whether the policies, with organization and boundary, allow an action of EC2 on a
+// resource of the account, such as capacity-reservation/cr-…, with these tags. It is an error if
+// they depend on context that is not known here.
 func (s *Simulation) Allows(ctx context.Context, action, resource string, tags map[string]string) (bool, error) {
 	target := arn.ARN{Partition: s.caller.Partition, Service: "ec2", Region: s.region, AccountID: s.caller.AccountID, Resource: resource}
 	key := func(name, value string) types.ContextEntry {

@@ -26,8 +26,8 @@ func (c *Client) Subnets(ctx context.Context, ids []string) ([]capacity.Subnet, 
 	return subnets(answers), nil
 }
 
-// KnownSubnets describes subnets by id. A bad id is returned in missing and never hides
-// the others (R8); err means that EC2 could not be asked.
+// KnownSubnets describes subnets by id. Bad ids are returned in missing and never hide the others
+// (R8); err means that EC2 could not be asked.
 func (c *Client) KnownSubnets(ctx context.Context, ids []string) (found []capacity.Subnet, missing []capacity.Missing, err error) {
 	bad, err := withoutBad(ids, "InvalidSubnetI", func(ids []string) error {
 		some, err := c.Subnets(ctx, ids)
@@ -45,7 +45,7 @@ func (c *Client) KnownSubnets(ctx context.Context, ids []string) (found []capaci
 	return found, missing, nil
 }
 
-// Subnet is a subnet with what a launch into it depends on.
+// Subnet is a subnet with the facts that a launch depends on.
 type Subnet struct {
 	capacity.Subnet
 	VPC string
@@ -64,7 +64,7 @@ func (c *Client) NeighbourSubnets(ctx context.Context, ids []string) ([]capacity
 	return neighbours, err
 }
 
-// VPCSubnets is NeighbourSubnets with all that a launch depends on.
+// VPCSubnets is NeighbourSubnets with the facts that a launch depends on.
 func (c *Client) VPCSubnets(ctx context.Context, ids []string) ([]Subnet, error) {
 	given, err := c.describeSubnets(ctx, ids)
 	if err != nil || len(given) == 0 {

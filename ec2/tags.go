@@ -30,8 +30,8 @@ func tagList(m map[string]string) []types.Tag {
 	return tags
 }
 
-// tagged says which tags to write on which kinds of things; nil without tags, since
-// EC2 refuses an empty list.
+// tagged lists the tags for each kind of resource; nil without tags, since EC2 refuses an empty
+// list.
 func tagged(m map[string]string, kinds ...types.ResourceType) []types.TagSpecification {
 	if len(m) == 0 {
 		return nil
@@ -43,11 +43,11 @@ func tagged(m map[string]string, kinds ...types.ResourceType) []types.TagSpecifi
 	return specs
 }
 
-// filterEscapes takes their meaning from what are wildcards in the value of a filter: EC2
-// User Guide, "List and filter your resources".
+// filterEscapes escapes the wildcards in the value of a filter: EC2 User Guide, "List and filter
+// your resources".
 var filterEscapes = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`)
 
-// tagFilter asks for what has one of these values for a tag, exactly.
+// tagFilter matches resources with exactly one of these values for a tag.
 func tagFilter(key string, values ...string) types.Filter {
 	var exact []string
 	for _, v := range values {

@@ -17,7 +17,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
 )
 
-// templateData is what a spec says, in EC2's words.
+// templateData translates a spec for EC2.
 func (c *Client) templateData(ctx context.Context, spec capacity.LaunchTemplateSpec) (*types.RequestLaunchTemplateData, error) {
 	data := &types.RequestLaunchTemplateData{}
 	if spec.From != "" {
@@ -40,9 +40,9 @@ func (c *Client) templateData(ctx context.Context, spec capacity.LaunchTemplateS
 	return data, c.overlayNetwork(ctx, data, spec, sameType)
 }
 
-// copyByName turns what EC2 answered into what it is asked for, or the other way round.
-// The SDK's structures for both name their fields alike at all levels, so a copy by name
-// loses nothing that the other one has, and takes up what a later SDK adds.
+// copyByName turns an answer of EC2 into a request, or the other way round. The SDK's structures
+// for both name their fields alike at all levels, so a copy by name loses no shared field, and
+// covers fields of later SDKs.
 func copyByName(from, to any) error {
 	text, err := json.Marshal(from)
 	if err != nil {
@@ -60,12 +60,12 @@ func overlay(data *types.RequestLaunchTemplateData, spec capacity.LaunchTemplate
 	if len(spec.UserData) > 0 {
 		data.UserData = aws.String(base64.StdEncoding.EncodeToString(spec.UserData))
 	}
-	// The operator is who owned the other template.
+	// The operator belongs to the other template.
 	data.IamInstanceProfile, data.Operator = profile(spec.InstanceProfile), nil
 	overlayMetadata(data, spec)
 	overlayRoot(data, spec.RootVolume)
-	// A block has a placement of its own and one Availability Zone; what the template
-	// of another group says about them could only be wrong.
+	// A block has its own placement and one Availability Zone; the template of another group could
+	// only be wrong there.
 	data.Placement = nil
 	if spec.PlacementGroup != "" {
 		data.Placement = &types.LaunchTemplatePlacementRequest{GroupName: aws.String(spec.PlacementGroup)}
@@ -93,8 +93,8 @@ func profile(arnOrName string) *types.LaunchTemplateIamInstanceProfileSpecificat
 	return &types.LaunchTemplateIamInstanceProfileSpecificationRequest{Name: aws.String(arnOrName)}
 }
 
-// overlayMetadata lets nobody read the metadata without a token (IMDSv2). What else the copy
-// says stays, but that the service is off: nodes would not learn who they are.
+// overlayMetadata demands a token for reading the metadata (IMDSv2). The copy's other settings
+// stay, except a disabled service: nodes would not learn their names.
 func overlayMetadata(data *types.RequestLaunchTemplateData, spec capacity.LaunchTemplateSpec) {
 	if data.MetadataOptions == nil {
 		data.MetadataOptions = &types.LaunchTemplateInstanceMetadataOptionsRequest{}
@@ -106,8 +106,8 @@ func overlayMetadata(data *types.RequestLaunchTemplateData, spec capacity.Launch
 	}
 }
 
-// overlayRoot lays the root volume over that of the copy. Of another type it has none of
-// what goes with the old one.
+// overlayRoot lays the root volume over the copy's. If its type changes, the settings of the old
+// type go.
 func overlayRoot(data *types.RequestLaunchTemplateData, root capacity.RootVolume) {
 	if root.GiB == 0 && root.Type == "" {
 		return
@@ -131,9 +131,10 @@ func overlayRoot(data *types.RequestLaunchTemplateData, root capacity.RootVolume
 	}
 }
 
-// overlayNetwork writes the interfaces for EFA, or keeps those of a template for the same
-// instance type, and of any other only the security groups: the number of network cards
-// goes with the type. EC2 refuses security groups beside interfaces, so they go into those.
+// overlayNetwork writes the interfaces for EFA. Otherwise it keeps a template's interfaces for the
+// same instance type, and only its security groups for another type: the number of network cards
+// goes with the type. EC2 refuses security groups together with interfaces, so they go into the
+// interfaces.
 func (c *Client) overlayNetwork(ctx context.Context, data *types.RequestLaunchTemplateData, spec capacity.LaunchTemplateSpec, sameType bool) (err error) {
 	groups := data.SecurityGroupIds
 	for _, n := range data.NetworkInterfaces {
@@ -160,7 +161,7 @@ func (c *Client) overlayNetwork(ctx context.Context, data *types.RequestLaunchTe
 	data.SecurityGroupIds, data.SecurityGroups = nil, nil
 	for i := range data.NetworkInterfaces {
 		n := &data.NetworkInterfaces[i]
-		if n.SubnetId != nil { // in a copy it may be another group's
+		if n.SubnetId != nil { // in a copy, perhaps another group's
 			if n.SubnetId = nil; spec.SubnetID != "" {
 				n.SubnetId = aws.String(spec.SubnetID)
 			}
@@ -172,8 +173,7 @@ func (c *Client) overlayNetwork(ctx context.Context, data *types.RequestLaunchTe
 	return nil
 }
 
-// digest is the SHA-256 of what the data says, without the fields that are empty, so
-// that a field which a later SDK adds changes nothing.
+// digest is the SHA-256 of the data without empty fields: fields of later SDKs change nothing.
 func digest(data *types.RequestLaunchTemplateData) (string, error) {
 	said, err := awsconfig.Properties(data)
 	if err != nil {

@@ -12,10 +12,9 @@ import (
 // maxInstanceTopologies is how many instances one DescribeInstanceTopology takes.
 const maxInstanceTopologies = 100
 
-// InstanceTopology is where instances are in the network: the ids of network nodes, from the
-// top down, and below them the UltraServer. Those that EC2 does not tell of are missing: of
-// other types than those of which EC2 knows, and instances that do not run. A bad id never
-// hides the others (R8).
+// InstanceTopology locates instances in the network: the ids of network nodes, from the top down,
+// and below them the UltraServer. EC2 leaves out instances that do not run, and types without
+// topology. A bad id never hides the others (R8).
 func (c *Client) InstanceTopology(ctx context.Context, ids []string) (map[string][]string, error) {
 	found := map[string][]string{}
 	for some := range slices.Chunk(unique(ids), maxInstanceTopologies) {
@@ -45,10 +44,9 @@ func (c *Client) InstanceTopology(ctx context.Context, ids []string) (map[string
 // maxTopologies is how many reservations one DescribeCapacityReservationTopology takes.
 const maxTopologies = 10
 
-// ReservationTopology is where reservations are in the network: the ids of network nodes, from
-// the top down. Those that EC2 does not tell of are missing: of other types than those of
-// which EC2 knows, and reservations that are neither active nor pending. A bad id never hides
-// the others (R8).
+// ReservationTopology locates reservations in the network: the ids of network nodes, from the top
+// down. EC2 leaves out reservations that are neither active nor pending, and types without
+// topology. A bad id never hides the others (R8).
 func (c *Client) ReservationTopology(ctx context.Context, ids []string) (map[string][]string, error) {
 	found := map[string][]string{}
 	for some := range slices.Chunk(unique(ids), maxTopologies) {

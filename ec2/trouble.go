@@ -11,9 +11,9 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
 )
 
-// Explain puts an error of EC2, or of another service of AWS, into words that stay the
-// same when it comes again: without the id of the request. What every call would meet,
-// whatever it asks, is general; its words are one sentence with the remedy.
+// Explain puts an error of EC2, or of another AWS service, into words that stay the same when it
+// repeats: without the request's id. An error that every call would meet is general; its words are
+// one sentence with the remedy.
 func (c *Client) Explain(err error) (words string, general bool) {
 	if words := c.trouble(err); words != "" {
 		return words, true
@@ -21,7 +21,7 @@ func (c *Client) Explain(err error) (words string, general bool) {
 	return steady(err), false
 }
 
-// steady is the text of an error without what is different each time.
+// steady is the text of an error without the parts that differ each time.
 func steady(err error) string {
 	text := err.Error()
 	var answer *awshttp.ResponseError
@@ -37,7 +37,7 @@ func steady(err error) string {
 
 func withoutStop(sentence string) string { return strings.TrimSuffix(sentence, ".") }
 
-// trouble is the sentence for an error that every call would meet; "" for any other.
+// trouble is the sentence for an error that every call would meet, else "".
 func (c *Client) trouble(err error) string {
 	var none *awsconfig.NoCredentials
 	if errors.As(err, &none) {

@@ -48,8 +48,8 @@ var dry = map[string]func(*api, context.Context) error{
 	},
 }
 
-// TryRead asks EC2 whether the caller may call a read, and reads nothing: nil means yes.
-// known is false for an action that cannot be asked about so.
+// TryRead asks EC2 whether the caller may call a read, and reads nothing: nil means yes. known is
+// false for an action without a dry run.
 func (c *Client) TryRead(ctx context.Context, action string) (known bool, err error) {
 	call, known := dry[action]
 	if !known {
@@ -76,8 +76,8 @@ func (c *Client) TryTerminate(ctx context.Context, id string) error {
 	return tried(err, "asking to terminate "+id)
 }
 
-// DeniedAction is the action that the caller of EC2 or PCS lacks the permission for; "" if
-// err is something else.
+// DeniedAction is the action of EC2 or PCS that the caller has no permission for; "" if err is
+// something else.
 func DeniedAction(err error) string {
 	var d *awsconfig.Denied
 	if errors.As(err, &d) {
