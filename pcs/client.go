@@ -1,10 +1,10 @@
-// Package pcs talks to AWS Parallel Computing Service: clusters, compute node groups
-// and queues. It speaks the words of package capacity; no type of the AWS SDK leaves
-// it. What is to be made, and from what, is decided by its callers.
+// Package pcs talks to AWS Parallel Computing Service: clusters, compute node groups and queues.
+// Its API uses the types of package capacity; no type of the AWS SDK leaves it. Callers decide what
+// to make, and from what.
 //
-// A base name such as gpu stands for two compute node groups, the slots gpu-a and
-// gpu-b: a node group holds one reservation at a time and an update replaces its
-// instances, so the next block gets the slot that is free.
+// A base name such as gpu stands for two compute node groups, the slots gpu-a and gpu-b: a node
+// group has one reservation at a time, and an update replaces its instances, so the next block gets
+// the free slot.
 //
 // Client reads, Provisioner changes. Only what carries our tag is changed (R9).
 package pcs
@@ -41,7 +41,7 @@ func New(ctx context.Context, o Options) (*Client, error) {
 	return From(shared), nil
 }
 
-// From makes a client that shares credentials and deadlines with those of other services.
+// From makes a client that shares credentials and deadlines with the clients of other services.
 func From(shared *awsconfig.Shared) *Client {
 	api := pcs.NewFromConfig(shared.Config, func(o *pcs.Options) { o.APIOptions = append(o.APIOptions, awsconfig.Advise(Remedies)) })
 	return &Client{api: api, getInstanceProfile: iam.NewFromConfig(shared.Config).GetInstanceProfile, region: shared.Config.Region}

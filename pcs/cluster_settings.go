@@ -11,9 +11,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/pcs/types"
 )
 
-// NotSettled says what keeps PCS from updating the cluster, and what to do about it: PCS takes an
-// update only while the cluster and all its node groups and queues are ACTIVE (AWS PCS User
-// Guide, "Updating a cluster"). Both are "" if nothing does.
+// NotSettled returns the reason why PCS cannot update the cluster now, and its fix: PCS takes an
+// update only while the cluster and all its node groups and queues are ACTIVE (AWS PCS User Guide,
+// "Updating a cluster"). Both are "" if it can.
 func (i Inventory) NotSettled() (what, fix string) {
 	var parts, fixes []string
 	switch not, fix := i.Cluster.NotActive(); i.Cluster.Status {
@@ -56,9 +56,9 @@ func (i Inventory) NotSettled() (what, fix string) {
 	return strings.Join(parts, ", "), strings.Join(fixes, "; ") + "; then run this again"
 }
 
-// ChangeClusterSettings sets custom settings of the cluster, and takes out those whose value
-// is "". PCS takes the whole list only, so that it is read first: all others stay as they
-// are. It returns when the cluster is ACTIVE again.
+// ChangeClusterSettings sets custom settings of the cluster, and removes settings whose value is
+// "". PCS only takes the whole list, so ChangeClusterSettings reads it first and keeps all others.
+// It returns when the cluster is ACTIVE again.
 func (p Provisioner) ChangeClusterSettings(ctx context.Context, cluster string, change map[string]string) error {
 	sent := false
 	return p.until(ctx, WhatCluster, cluster, func() (done bool, err error) {
@@ -84,7 +84,7 @@ func (p Provisioner) ChangeClusterSettings(ctx context.Context, cluster string, 
 	})
 }
 
-// ChangedSettings are settings with a change: "" takes one out.
+// ChangedSettings are settings with a change: "" removes one.
 func ChangedSettings(settings, change map[string]string) map[string]string {
 	merged := map[string]string{}
 	maps.Copy(merged, settings)
@@ -93,10 +93,10 @@ func ChangedSettings(settings, change map[string]string) map[string]string {
 	return merged
 }
 
-// WhatCluster is what Progress is told for a cluster.
+// WhatCluster is the kind that Progress gets for a cluster.
 const WhatCluster = "PCS cluster"
 
-// settledCluster reads a cluster once PCS is not at work on it.
+// settledCluster waits until PCS has finished with a cluster, and reads it.
 func (p Provisioner) settledCluster(ctx context.Context, cluster string) (Cluster, error) {
 	for {
 		c, err := p.PCS.Cluster(ctx, cluster)

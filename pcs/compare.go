@@ -9,35 +9,34 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// Setting is one setting of a node group as it is and as it is wanted, in words for
-// people.
+// Setting is one setting of a node group, as found and as wanted, in words for people.
 type Setting struct {
 	Name      string
 	Now, Want string
-	// Mild: bringing it about replaces no instance and takes no node away.
+	// Mild: the change replaces no instance and removes no node.
 	Mild bool
 }
 
-// Changed reports whether the setting is to be changed.
+// Changed reports whether the setting changes.
 func (s Setting) Changed() bool { return s.Now != s.Want }
 
-// Comparison is a node group held against what it should be.
+// Comparison is a node group compared with the wanted one.
 type Comparison []Setting
 
-// Changed reports whether anything is to be changed.
+// Changed reports whether any setting changes.
 func (c Comparison) Changed() bool { return slices.ContainsFunc(c, Setting.Changed) }
 
-// Disruptive reports whether PCS would replace instances, or take nodes away: by
-// everything but more nodes and more subnets.
+// Disruptive reports whether PCS would replace instances or remove nodes: every change does but
+// more nodes and more subnets.
 func (c Comparison) Disruptive() bool {
 	return slices.ContainsFunc(c, func(s Setting) bool { return s.Changed() && !s.Mild })
 }
 
-// newestVersion stands for a version of a launch template that is still to be made.
+// newestVersion stands for a version of a launch template that does not exist yet.
 const newestVersion = "the newest"
 
-// Compare holds a node group against what it should be. A wanted group without
-// TemplateVersion is to have a version that is still to be made.
+// Compare compares a node group with the wanted one. A wanted group without TemplateVersion gets a
+// version that does not exist yet.
 func (g NodeGroup) Compare(want NodeGroup) Comparison {
 	c := Comparison{
 		{"purchase option", PurchaseOption(g.PurchaseOption), PurchaseOption(want.PurchaseOption), false},

@@ -8,7 +8,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// ConfigureRequest says how one node group must be.
+// ConfigureRequest is the wanted state of one node group.
 type ConfigureRequest struct {
 	// Cluster is a name or id.
 	Cluster string
@@ -16,19 +16,18 @@ type ConfigureRequest struct {
 	Group       string
 	Reservation capacity.Reservation
 	SubnetIDs   []string
-	// SubnetID is the one of them in the reservation's zone; "" if there are several.
+	// SubnetID is the only one in the reservation's zone; "" if there are several.
 	SubnetID string
 	// MaxNodes is at most the size of the reservation; 0 means all of it.
 	MaxNodes int
 	Dynamic  bool
 }
 
-// Configure makes an existing node group of ours right for a reservation: purchase
-// option, launch template, subnets and scaling; image and instance profile stay. It
-// reports whether it changed anything, and waits until PCS is done. A group that has
-// instances is left as it is (ErrInUse) if the change would replace them, and one
-// without our tag always (ErrNotOurs). It does not ask whether the reservation and
-// the group go together; capacity.Match does.
+// Configure fits an existing node group of ours to a reservation: purchase option, launch template,
+// subnets and scaling; image and instance profile stay. It reports whether it changed anything, and
+// waits until PCS is done. It leaves alone a group whose instances the change would replace
+// (ErrInUse), and any group without our tag (ErrNotOurs). It does not check that reservation and
+// group go together; capacity.Match does.
 func (p Provisioner) Configure(ctx context.Context, r ConfigureRequest) (changed bool, err error) {
 	cluster, err := p.PCS.Cluster(ctx, r.Cluster)
 	if err != nil {
@@ -53,8 +52,8 @@ func (p Provisioner) Configure(ctx context.Context, r ConfigureRequest) (changed
 	return changed, err
 }
 
-// wantedBy is the node group as it is, with what the request changes. A launch
-// template is written only when the group may be changed at all.
+// wantedBy is the node group with the changes of the request. A launch template is written only
+// when the group may be changed at all.
 func (p Provisioner) wantedBy(ctx context.Context, r ConfigureRequest, cluster Cluster, g NodeGroup) (NodeGroup, error) {
 	most := r.Reservation.Size()
 	if r.MaxNodes > 0 {
@@ -80,7 +79,7 @@ func (p Provisioner) wantedBy(ctx context.Context, r ConfigureRequest, cluster C
 	if err != nil || now.Digest == digest {
 		return want, err
 	}
-	want.TemplateVersion = "" // still to be made
+	want.TemplateVersion = "" // not made yet
 	if err := errors.Join(p.keeps(WhatNodeGroup, g.Name, g.LostBy(want)), p.checkUnused(ctx, g, true)); err != nil {
 		return NodeGroup{}, err
 	}

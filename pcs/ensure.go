@@ -10,7 +10,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// EC2 is what this package needs of EC2; *ec2.Client has it.
+// EC2 is the part of *ec2.Client that this package needs.
 type EC2 interface {
 	// LaunchTemplate reads one version; an empty version is the newest. The second
 	// value is false when there is no such template.
@@ -22,27 +22,25 @@ type EC2 interface {
 	InstanceIDsByTag(ctx context.Context, tags map[string][]string) ([]string, error)
 }
 
-// Provisioner makes node groups and queues be as they are wanted, and waits until PCS
-// is done. It looks at each thing before it changes it: what is there and carries no
-// mark of the cluster is left alone (ErrNotOurs), and a run that was cut off can be
-// made again.
+// Provisioner brings node groups and queues to their wanted state, and waits until PCS is done. It
+// looks at each thing before a change: it leaves alone things without the cluster's mark
+// (ErrNotOurs), and a run that was cut off can be repeated.
 type Provisioner struct {
 	PCS *Client
 	EC2 EC2
-	// Poll is the time between two looks at something that PCS is at work on; 0 for
-	// the default of 5 s.
+	// Poll is the time between two looks at a thing that PCS is changing; 0 for the default of 5 s.
 	Poll time.Duration
-	// Progress is told what happens to a thing of a kind (WhatNodeGroup, WhatQueue):
-	// create, update, delete, wait. nil if nobody listens.
+	// Progress, if set, is called for each step on a thing of a kind (WhatNodeGroup, WhatQueue):
+	// create, update, delete, wait.
 	Progress func(what, name, status string)
-	// NoWait returns ErrAtWork where it would wait for PCS.
+	// NoWait: return ErrAtWork instead of waiting for PCS.
 	NoWait bool
-	// DropUnknown allows changes that could lose what PCS says and this program cannot
-	// express; without it they are ErrUnknown.
+	// DropUnknown allows changes that could lose settings of PCS unknown to this program; without
+	// it they are ErrUnknown.
 	DropUnknown bool
 }
 
-// The kinds of things that Progress is told of.
+// The kinds of things for Progress.
 const (
 	WhatNodeGroup = "compute node group"
 	WhatQueue     = "queue"
@@ -54,12 +52,12 @@ func (p Provisioner) tell(what, name, status string) {
 	}
 }
 
-// rounds is how often a thing is changed before it is given up, patience how often it is
-// waited for when PCS answers that it, or its cluster, is being changed: 5 minutes.
+// rounds is how often a change of a thing is tried, patience how often it is waited for while PCS
+// is changing the thing or its cluster: 5 minutes.
 const rounds, patience = 5, 60
 
-// until looks at a thing and changes it, again and again, until step says that it is done.
-// PCS takes no change of what is being changed, or of its cluster: that is waited for.
+// until looks at a thing and changes it until step reports that it is done. PCS takes no change
+// while it is changing the thing or its cluster: until waits for that.
 func (p Provisioner) until(ctx context.Context, what, name string, step func() (done bool, err error)) error {
 	var conflict error
 	for changes, conflicts := 0, 0; changes < rounds && conflicts < patience; {
@@ -81,12 +79,11 @@ func (p Provisioner) until(ctx context.Context, what, name string, step func() (
 	return fmt.Errorf("%s %s is still not as it should be; somebody else changes it too", what, name)
 }
 
-// EnsureNodeGroup creates or updates the node group of the wanted name, and waits
-// until PCS is done. One of ours that could not be created in an earlier run is made
-// anew. wanted has the cluster's id, and in Tags our mark and the
-// reservation. It reports whether it changed anything. A group that is not there is
-// an error if it may not be created. One that has instances is left as it is
-// (ErrInUse) if the change would replace them.
+// EnsureNodeGroup creates or updates the node group of the wanted name, and waits until PCS is
+// done. It makes a group of ours anew that an earlier run could not create. wanted has the
+// cluster's id, and in Tags our mark and the reservation. It reports whether it changed anything. A
+// missing group is an error if it may not be created. A group whose instances the change would
+// replace is left alone (ErrInUse).
 func (p Provisioner) EnsureNodeGroup(ctx context.Context, want NodeGroup, mayCreate bool) (g NodeGroup, changed bool, err error) {
 	err = p.until(ctx, WhatNodeGroup, want.Name, func() (done bool, err error) {
 		var found bool
@@ -142,8 +139,8 @@ func (p Provisioner) checkUnused(ctx context.Context, g NodeGroup, disruptive bo
 	return nil
 }
 
-// EnsureQueue creates the queue of the wanted name, or adds the wanted node groups and
-// Slurm settings to the ones that it has, and waits until PCS is done.
+// EnsureQueue creates the queue of the wanted name, or adds the wanted node groups and Slurm
+// settings to it, and waits until PCS is done.
 func (p Provisioner) EnsureQueue(ctx context.Context, want Queue) error {
 	changed := false
 	return p.until(ctx, WhatQueue, want.Name, func() (done bool, err error) {
@@ -179,8 +176,8 @@ func (p Provisioner) EnsureQueue(ctx context.Context, want Queue) error {
 	})
 }
 
-// AwaitNodeGroup waits until PCS is not at work on the node group of the wanted name any more,
-// which it leaves as it is.
+// AwaitNodeGroup waits until PCS has finished with the node group of the wanted name. It changes
+// nothing.
 func (p Provisioner) AwaitNodeGroup(ctx context.Context, want NodeGroup) (NodeGroup, error) {
 	g, found, err := p.settledGroup(ctx, want.ClusterID, want.Name)
 	switch {

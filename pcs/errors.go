@@ -7,19 +7,18 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// ErrNotDescribed is an answer that does not have what was asked for, as one that does not
-// come from PCS may be.
+// ErrNotDescribed is an answer without the thing asked for; perhaps it does not come from PCS.
 var ErrNotDescribed = errors.New("PCS left it out of its answer")
 
 // ErrInUse is returned when a node group has instances: an update would replace
 // them, and the jobs on them would lose minutes of a paid block.
 var ErrInUse = errors.New("the node group has instances")
 
-// ErrAtWork is returned, where it is not waited for, while PCS is at work on a thing or on its
-// cluster. What was begun goes on, and the same call made later goes on from there.
+// ErrAtWork is returned, with NoWait, while PCS is changing a thing or its cluster. The change goes
+// on, and the same call made later continues from there.
 var ErrAtWork = errors.New("PCS is at work on it")
 
-// ErrNotOurs is returned for what lacks our tag.
+// ErrNotOurs is returned for things without our tag.
 var ErrNotOurs = errors.New("it does not carry our tag")
 
 // Code is the name of AWS's exception, verbatim ("ConflictException"); "" if err
@@ -32,13 +31,13 @@ func Code(err error) string {
 	return ""
 }
 
-// NotFound reports whether PCS says that there is no such thing.
+// NotFound reports whether PCS does not know the thing.
 func NotFound(err error) bool {
 	var absent *types.ResourceNotFoundException
 	return errors.As(err, &absent)
 }
 
-// inConflict reports whether PCS is at work on the thing, or has one of that name.
+// inConflict reports whether PCS is changing the thing, or has one of that name.
 func inConflict(err error) bool {
 	var conflict *types.ConflictException
 	return errors.As(err, &conflict)

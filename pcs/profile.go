@@ -12,14 +12,14 @@ import (
 // Role is a role of IAM.
 type Role struct{ Path, Name string }
 
-// Taken reports whether PCS takes the role for nodes: AWS PCS User Guide, "IAM instance
+// Taken reports whether PCS accepts the role for nodes: AWS PCS User Guide, "IAM instance
 // profiles".
 func (r Role) Taken() bool {
 	return strings.HasPrefix(r.Name, "AWSPCS") || strings.HasPrefix(r.Path, "/aws-pcs/")
 }
 
-// RoleOf is the role that an instance profile, by its ARN, stands for; it is zero for a
-// profile that has none. One that does not exist is an error with Code NoSuchEntity.
+// RoleOf is the role of an instance profile, by its ARN; zero for a profile without one. An unknown
+// profile is an error with Code NoSuchEntity.
 func (c *Client) RoleOf(ctx context.Context, profileARN string) (Role, error) {
 	name := profileARN[strings.LastIndex(profileARN, "/")+1:]
 	out, err := c.getInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: aws.String(name)})

@@ -6,8 +6,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
 )
 
-// NodeGroupProperties are those with which CloudFormation makes the node group that
-// EnsureNodeGroup would (AWS::PCS::ComputeNodeGroup), without the launch template.
+// NodeGroupProperties are the CloudFormation properties (AWS::PCS::ComputeNodeGroup) of the node
+// group that EnsureNodeGroup would make, without the launch template.
 func NodeGroupProperties(g NodeGroup) (map[string]any, error) {
 	p, err := awsconfig.Properties(createGroupInput(g))
 	if err != nil {

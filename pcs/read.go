@@ -24,8 +24,8 @@ func (c *Client) Clusters(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// Cluster reads a cluster by name or id. One that does not exist is an error with
-// Code ResourceNotFoundException.
+// Cluster reads a cluster by name or id. An unknown cluster is an error with Code
+// ResourceNotFoundException.
 func (c *Client) Cluster(ctx context.Context, nameOrID string) (Cluster, error) {
 	out, err := c.api.GetCluster(ctx, &pcs.GetClusterInput{ClusterIdentifier: aws.String(nameOrID)})
 	if err == nil && out.Cluster == nil {

@@ -4,12 +4,12 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
 )
 
-// What can be refused because of a quota, or of what is asked for.
+// Calls that PCS can refuse because of a quota or of their parameters.
 var changing = []string{"CreateComputeNodeGroup", "UpdateComputeNodeGroup", "CreateQueue", "UpdateQueue", "UpdateCluster"}
 
-// Remedies are the exceptions of PCS that our calls can meet and that a person has to do
-// something about; docs/errors.md shows them. Why PCS could not create or update something
-// after it had taken the call is no exception but the errorInfo of the thing.
+// Remedies are PCS's exceptions that our calls can meet and that need a person; docs/errors.md
+// shows them. If PCS fails after it has accepted a call, the reason is in the thing's errorInfo
+// instead.
 var Remedies = []awsconfig.Remedy{
 	{Code: "ValidationException", Calls: changing, Means: "PCS does not take the request", Do: "change what the message names"},
 	{Code: "ServiceQuotaExceededException", Calls: changing, Means: "the cluster is full: 10 node groups, 10 queues, and as many nodes as its size allows",

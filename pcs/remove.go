@@ -9,9 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/pcs"
 )
 
-// ReleaseQueue takes node groups, by id, out of a queue of ours, and waits until PCS is
-// done. A queue that would be left without any is deleted if deleteEmpty is set. One
-// that is not there is no error.
+// ReleaseQueue removes node groups, by id, from a queue of ours, and waits until PCS is done. With
+// deleteEmpty, it deletes a queue that would have none left. A missing queue is no error.
 func (p Provisioner) ReleaseQueue(ctx context.Context, cluster Cluster, name string, groups []string, deleteEmpty bool) error {
 	changed := false
 	return p.until(ctx, WhatQueue, name, func() (done bool, err error) {
@@ -41,8 +40,8 @@ func (p Provisioner) ReleaseQueue(ctx context.Context, cluster Cluster, name str
 	})
 }
 
-// DeleteNodeGroup deletes a node group of ours, which is in no queue any more, with its
-// instances, and waits until it is gone. One that is not there is no error.
+// DeleteNodeGroup deletes a node group of ours that is in no queue, with its instances, and waits
+// until it is gone. A missing group is no error.
 func (p Provisioner) DeleteNodeGroup(ctx context.Context, cluster Cluster, name string) error {
 	deleted := false
 	return p.until(ctx, WhatNodeGroup, name, func() (done bool, err error) {
@@ -62,7 +61,7 @@ func (p Provisioner) DeleteNodeGroup(ctx context.Context, cluster Cluster, name 
 	})
 }
 
-// unlessGone takes it for success that the thing is not there any more.
+// unlessGone turns the error that the thing is gone into success.
 func unlessGone(err error) error {
 	if NotFound(err) {
 		return nil

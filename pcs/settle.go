@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// settledGroup reads a node group once PCS is not at work on it.
+// settledGroup waits until PCS has finished with a node group, and reads it.
 func (p Provisioner) settledGroup(ctx context.Context, cluster, name string) (NodeGroup, bool, error) {
 	for {
 		g, found, err := p.PCS.NodeGroup(ctx, cluster, name)
@@ -19,7 +19,7 @@ func (p Provisioner) settledGroup(ctx context.Context, cluster, name string) (No
 	}
 }
 
-// settledQueue reads a queue once PCS is not at work on it.
+// settledQueue waits until PCS has finished with a queue, and reads it.
 func (p Provisioner) settledQueue(ctx context.Context, cluster, name string) (Queue, bool, error) {
 	for {
 		q, found, err := p.PCS.Queue(ctx, cluster, name)
@@ -32,7 +32,7 @@ func (p Provisioner) settledQueue(ctx context.Context, cluster, name string) (Qu
 	}
 }
 
-// wait passes the time until the next look.
+// wait sleeps until the next look.
 func (p Provisioner) wait(ctx context.Context, what, name string, status Status) error {
 	if p.NoWait {
 		return fmt.Errorf("%s %s is %s: %w", what, name, status, ErrAtWork)

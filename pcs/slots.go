@@ -21,17 +21,17 @@ const (
 	TagNodeGroupID = "aws:pcs:compute-node-group-id"
 )
 
-// Slot is a compute node group, as far as a pass of the control loop depends on it.
+// Slot holds the facts about a compute node group that a pass of the control loop needs.
 type Slot struct {
 	Name string
-	// ReservationID is what the group was set up for, from our tag; "" if there is none,
-	// as for a group that is not ours.
+	// ReservationID is the reservation that the group was set up for, from our tag; "" without the
+	// tag, as for a group that is not ours.
 	ReservationID string
 }
 
-// Slots reads, of the cluster's compute node groups that have one of the names, what
-// they were set up for. A name without a node group is left out. It is one list of the
-// cluster, and one reading of tags for each group that is shown.
+// Slots reads the reservations that the cluster's compute node groups of these names were set up
+// for. Names without a node group are left out. It lists the cluster once, and reads the tags of
+// each group found.
 func (c *Client) Slots(ctx context.Context, cluster string, names []string) ([]Slot, error) {
 	owner, err := c.Cluster(ctx, cluster) // our mark has its name; cluster may be its id
 	if err != nil {
@@ -65,8 +65,8 @@ func (c *Client) Slots(ctx context.Context, cluster string, names []string) ([]S
 	return slots, nil
 }
 
-// Made are the cluster's compute node groups and queues with our tag, but for those that PCS is
-// deleting: one list of each, and one reading of tags for each thing that is shown.
+// Made lists the cluster's compute node groups and queues with our tag, without the ones that PCS
+// is deleting. It lists each kind once, and reads the tags of each thing found.
 func (c *Client) Made(ctx context.Context, cluster Cluster) ([]capacity.Made, error) {
 	var all []capacity.Made
 	add := func(what, name, id, arn string, status Status) error {

@@ -12,13 +12,13 @@ import (
 // typeSettings describe the hardware of a node, so they go with its instance type.
 var typeSettings = []string{"CpuSpecList", "MemSpecLimit", "Parameters", "RealMemory", "Sockets"}
 
-// Gres is a setting that PCS takes only beside records of gres.conf (gresCustomSettings),
-// which the SDK does not have. Without both, PCS describes the GPUs of a type itself: AWS PCS
-// User Guide, "Configuring custom GRES settings".
+// Gres is a setting that PCS takes only together with records of gres.conf (gresCustomSettings),
+// which the SDK does not have. Without both, PCS describes the GPUs of a type itself: AWS PCS User
+// Guide, "Configuring custom GRES settings".
 const Gres = "Gres"
 
-// SettingsFor are the Slurm settings of the group that suit nodes of an instance type, Gres
-// never; dropped names those that describe the hardware of another one.
+// SettingsFor are the group's Slurm settings that suit nodes of an instance type, never Gres;
+// dropped names the settings that describe the hardware of another type.
 func (g NodeGroup) SettingsFor(instanceType string) (kept map[string]string, dropped []string) {
 	kept = maps.Clone(g.SlurmSettings)
 	delete(kept, Gres)
@@ -71,8 +71,8 @@ func settingsList(settings map[string]string) []types.SlurmCustomSetting {
 	return list
 }
 
-// withSettings are all Slurm settings of a queue with the wanted ones among them; nil if
-// it has those already. PCS takes the whole list only.
+// withSettings are all Slurm settings of a queue, the wanted ones included; nil if it has them
+// already. PCS only takes the whole list.
 func (q Queue) withSettings(want map[string]string) map[string]string {
 	merged := maps.Clone(q.SlurmSettings)
 	if merged == nil {

@@ -26,7 +26,7 @@ const (
 	Suspended    Status = "SUSPENDED"
 )
 
-// Changing reports whether PCS is at work on the thing and will stop by itself.
+// Changing reports whether PCS is changing the thing and will stop by itself.
 func (s Status) Changing() bool { return s == Creating || s == Updating || s == Deleting }
 
 // Failure is one ErrorInfo of PCS, verbatim.
@@ -65,8 +65,8 @@ type Cluster struct {
 	SlurmSettings map[string]string `json:"slurm_settings,omitempty"`
 }
 
-// NotActive says what keeps the cluster from being used, in a sentence, and what to do about
-// it. Both are "" for a cluster that is ACTIVE.
+// NotActive returns a sentence about why the cluster cannot be used, and its fix. Both are "" for a
+// cluster that is ACTIVE.
 func (c Cluster) NotActive() (what, fix string) {
 	what = fmt.Sprintf("cluster %s is %s", c.Name, c.Status)
 	if len(c.Failures) > 0 {
@@ -99,7 +99,7 @@ type NodeGroup struct {
 	PurchaseOption capacity.Kind `json:"purchase_option"`
 	InstanceTypes  []string      `json:"instance_types"`
 	SubnetIDs      []string      `json:"subnet_ids"`
-	// AMI is "" when the launch template says it.
+	// AMI is "" when the launch template has it.
 	AMI             string `json:"ami,omitempty"`
 	InstanceProfile string `json:"instance_profile"`
 	// TemplateID and TemplateVersion pin the launch template.
@@ -110,9 +110,9 @@ type NodeGroup struct {
 
 	// SlurmSettings are custom settings, such as Features and Weight.
 	SlurmSettings map[string]string `json:"slurm_settings,omitempty"`
-	// IdleSeconds is after how long an idle node is ended; nil for the cluster's value.
+	// IdleSeconds is how long a node may be idle before it is ended; nil for the cluster's value.
 	IdleSeconds *int `json:"idle_seconds,omitempty"`
-	// Unknown names what PCS says about the group and this program cannot express.
+	// Unknown names settings of the group that this program does not know.
 	Unknown []string `json:"unknown,omitempty"`
 
 	Failures Failures          `json:"failures,omitempty"`
@@ -130,7 +130,7 @@ type Queue struct {
 	GroupIDs  []string  `json:"group_ids"`
 	// SlurmSettings are custom settings, such as AllowAccounts and DefaultTime.
 	SlurmSettings map[string]string `json:"slurm_settings,omitempty"`
-	// Unknown names what PCS says about the queue and this program cannot express.
+	// Unknown names settings of the queue that this program does not know.
 	Unknown  []string          `json:"unknown,omitempty"`
 	Failures Failures          `json:"failures,omitempty"`
 	Tags     map[string]string `json:"tags,omitempty"`

@@ -16,9 +16,9 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// collectUnknown makes a read put into names the settings of its answer that this version
-// of the SDK has no field for, such as nodeLifecycleActions: the SDK drops them without a
-// word. The thing is the named member of the answer, and T what the SDK makes of it.
+// collectUnknown makes a read add to names the settings in its answer that this version of the SDK
+// has no field for, such as nodeLifecycleActions: the SDK drops them silently. The thing is the
+// named member of the answer, and T its type in the SDK.
 func collectUnknown[T any](member string, names *[]string) func(*pcs.Options) {
 	collect := func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {
 		out, metadata, err := next.HandleDeserialize(ctx, in)
@@ -46,9 +46,9 @@ func collectUnknown[T any](member string, names *[]string) func(*pcs.Options) {
 	}
 }
 
-// unknownIn names the members of a JSON value that have a value and that an SDK type has no
-// field for. Its fields are called as on the wire but for the first letter; what it has as a
-// list or a map of structures is looked into as well.
+// unknownIn names the members of a JSON value that are set and that an SDK type has no field for.
+// Its fields have the names on the wire but for the first letter. Lists and maps of structures are
+// searched as well.
 func unknownIn(t reflect.Type, value json.RawMessage, path string) []string {
 	var names []string
 	switch t.Kind() {
@@ -56,7 +56,7 @@ func unknownIn(t reflect.Type, value json.RawMessage, path string) []string {
 		return unknownIn(t.Elem(), value, path)
 	case reflect.Slice:
 		var items []json.RawMessage
-		_ = json.Unmarshal(value, &items) // no list holds nothing unknown
+		_ = json.Unmarshal(value, &items) // a value that is no list has nothing unknown
 		for _, item := range items {
 			names = append(names, unknownIn(t.Elem(), item, path)...)
 		}
@@ -81,8 +81,8 @@ func unknownIn(t reflect.Type, value json.RawMessage, path string) []string {
 	return names
 }
 
-// LostBy are the unknown settings that an update of the group to what is wanted could lose.
-// A wanted group without TemplateVersion is to have one that is still to be made.
+// LostBy are the unknown settings that an update of the group to the wanted one could lose. A
+// wanted group without TemplateVersion gets a version that does not exist yet.
 func (g NodeGroup) LostBy(want NodeGroup) []string {
 	in, _ := updateGroupInput(want, g)
 	return lostBy(g.Unknown, in)
@@ -108,14 +108,13 @@ func lostBy(unknown []string, update any) []string {
 	return lost
 }
 
-// fieldName is what the SDK calls a member of the wire.
+// fieldName is the SDK's name for a member on the wire.
 func fieldName(member string) string { return strings.ToUpper(member[:1]) + member[1:] }
 
-// ErrUnknown is the reason why something is not changed: the change could lose what PCS says
-// of it and this program cannot express.
+// ErrUnknown is the refusal of a change that could lose settings of PCS unknown to this program.
 var ErrUnknown = errors.New("it has settings that this version of pcs-capacity does not know, and this change could lose them")
 
-// keeps refuses a change that could lose something.
+// keeps refuses a change that could lose settings.
 func (p Provisioner) keeps(what, name string, lost []string) error {
 	if len(lost) == 0 || p.DropUnknown {
 		return nil

@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// boundary separates the parts of user data. It is fixed, so that the same user data
-// makes the same launch template.
+// boundary separates the parts of user data. It is fixed: the same user data makes the same launch
+// template.
 const boundary = "==pcs-capacity=="
 
-// userDataTypes are the MIME types of what user data can begin with, as cloud-init tells
-// them apart (cloud-init documentation, "User data formats").
+// userDataTypes maps the beginnings of user data to MIME types, as cloud-init does (cloud-init
+// documentation, "User data formats").
 var userDataTypes = []struct{ begins, mimeType string }{
 	{"#!", "text/x-shellscript"},
 	{"#cloud-config", "text/cloud-config"},
@@ -22,10 +22,9 @@ var userDataTypes = []struct{ begins, mimeType string }{
 	{"## template: jinja", "text/jinja2"},
 }
 
-// UserData is user data as PCS wants it, a MIME multi-part archive (AWS PCS User Guide,
-// "Working with Amazon EC2 user data"): what is one already is left as it is, and
-// anything else becomes the only part of one. User data that cloud-init would ignore, or
-// that is compressed, is an error.
+// UserData is user data as PCS wants it, a MIME multi-part archive (AWS PCS User Guide, "Working
+// with Amazon EC2 user data"). An archive stays as it is, and anything else becomes the only part
+// of one. User data that cloud-init would ignore, or that is compressed, is an error.
 func UserData(plain []byte) ([]byte, error) {
 	if len(plain) == 0 || isMultipart(plain) {
 		return plain, nil
@@ -54,7 +53,7 @@ func archivePart(plain []byte) ([]byte, error) {
 		if bytes.Contains(plain, []byte(boundary)) {
 			return nil, fmt.Errorf("it is an archive that pcs-capacity has made, and goes into no other")
 		}
-		return fmt.Appendf(nil, "--%s\n%s\n", boundary, plain), nil // its header is that of the part
+		return fmt.Appendf(nil, "--%s\n%s\n", boundary, plain), nil // its header becomes the part's
 	}
 	kind := mimeType(plain)
 	if kind == "" {
@@ -87,7 +86,8 @@ func AddPart(data, part, mark []byte) ([]byte, error) {
 	return bytes.Join([][]byte{data[:at], added, data[at:]}, nil), nil
 }
 
-// mimeType is that of user data by its beginning; "" for what cloud-init would ignore.
+// mimeType is the MIME type of user data, by its beginning; "" for user data that cloud-init would
+// ignore.
 func mimeType(plain []byte) string {
 	for _, t := range userDataTypes {
 		if bytes.HasPrefix(plain, []byte(t.begins)) {

@@ -12,9 +12,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// createGroup leaves the client token to the SDK: the unique name already keeps a
-// second group out, while a token made from the request would, after a failed group
-// was deleted, give back the failed one.
+// createGroup leaves the client token to the SDK. The unique name already prevents a second group,
+// and a token made from the request would return the failed group after its deletion.
 func (c *Client) createGroup(ctx context.Context, g NodeGroup) error {
 	if _, err := c.api.CreateComputeNodeGroup(ctx, createGroupInput(g)); err != nil {
 		return fmt.Errorf("creating compute node group %s: %w", g.Name, err)
@@ -48,8 +47,8 @@ func scaling(g NodeGroup) *types.ScalingConfigurationRequest {
 	return &types.ScalingConfigurationRequest{MinInstanceCount: int32(g.Min), MaxInstanceCount: int32(g.Max)}
 }
 
-// updateGroup sends what differs and nothing else. The tag comes first: a run that is cut
-// off after it finds the slot again by the tag and goes on.
+// updateGroup sends only the differences. The tag comes first: if the run is cut off, the next one
+// finds the slot by its tag and goes on.
 func (c *Client) updateGroup(ctx context.Context, want, now NodeGroup) error {
 	if now.Tags[capacity.TagReservation] != want.Tags[capacity.TagReservation] {
 		if err := c.Tag(ctx, now.ARN, want.Tags); err != nil {
@@ -66,8 +65,8 @@ func (c *Client) updateGroup(ctx context.Context, want, now NodeGroup) error {
 	return nil
 }
 
-// updateGroupInput has the members that differ, since PCS replaces instances only for what
-// concerns them; a member that is not sent stays. After a failed update the scaling goes along.
+// updateGroupInput has only the members that differ: PCS keeps the others, and replaces instances
+// only for members that concern them. After a failed update the scaling is sent again.
 func updateGroupInput(want, now NodeGroup) (in *pcs.UpdateComputeNodeGroupInput, changed bool) {
 	in = &pcs.UpdateComputeNodeGroupInput{ClusterIdentifier: aws.String(now.ClusterID), ComputeNodeGroupIdentifier: aws.String(now.ID)}
 	if now.TemplateID != want.TemplateID || now.TemplateVersion != want.TemplateVersion {
@@ -119,8 +118,8 @@ func createQueueInput(q Queue) *pcs.CreateQueueInput {
 	return in
 }
 
-// updateQueue replaces the whole list of node groups, which is what PCS offers, and the
-// whole list of Slurm settings; nil settings stay as they are.
+// updateQueue replaces the whole list of node groups, as PCS demands, and the whole list of Slurm
+// settings; nil settings stay as they are.
 func (c *Client) updateQueue(ctx context.Context, q Queue, groups []string, settings map[string]string) error {
 	if _, err := c.api.UpdateQueue(ctx, updateQueueInput(q, groups, settings)); err != nil {
 		return fmt.Errorf("updating queue %s: %w", q.Name, err)
