@@ -168,7 +168,7 @@ func configSeconds(text string) (time.Duration, error) {
 	if err != nil {
 		return 0, fmt.Errorf("%q is not a number of seconds", text)
 	}
-	if seconds < 0 || seconds >= noVal {
+	if seconds < 0 || seconds >= 0xfffffffe { // NO_VAL and INFINITE of slurm.h
 		return 0, nil
 	}
 	return time.Duration(seconds) * time.Second, nil

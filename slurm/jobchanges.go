@@ -25,11 +25,11 @@ import (
 // or the partition. While a job is configuring, the minutes count from the end
 // of its boot.
 func (c *Client) SetTimeLimit(ctx context.Context, job string, minutes int) error {
-	if minutes < 1 || minutes > maxMinutes {
-		return fmt.Errorf("setting the time limit of job %s: %d minutes are out of range (1 to %d)", job, minutes, maxMinutes)
+	if minutes < 1 || minutes > capacity.MaxMinutes {
+		return fmt.Errorf("setting the time limit of job %s: %d minutes are out of range (1 to %d)", job, minutes, capacity.MaxMinutes)
 	}
 	return c.change(ctx, job, "setting the time limit", "%l", func(text string) bool {
-		limit, err := ParseLimit(text)
+		limit, err := capacity.ParseLimit(text)
 		return err == nil && limit == capacity.Minutes(minutes)
 	}, "update", "jobid", "timelimit="+strconv.Itoa(minutes))
 }

@@ -36,13 +36,13 @@ var plainFields = []plainField{
 	{"State", func(j *capacity.Job, text string) error { j.State, j.StateFlag = splitState(text); return nil }},
 	{"TimeLimit", func(j *capacity.Job, text string) error {
 		j.TimeLimit = capacity.NoLimit // also when it is more than Slurm can count
-		if limit, err := ParseLimit(text); err == nil {
+		if limit, err := capacity.ParseLimit(text); err == nil {
 			j.TimeLimit = limit
 		}
 		return nil
 	}},
 	{"MinTime", func(j *capacity.Job, text string) error {
-		if limit, err := ParseLimit(text); err == nil && limit.Bounded() { // zero is one that was not stated
+		if limit, err := capacity.ParseLimit(text); err == nil && limit.Bounded() { // zero is one that was not stated
 			j.TimeMin = limit
 		}
 		return nil

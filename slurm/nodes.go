@@ -136,7 +136,7 @@ func parseNodes(output []byte) []capacity.Node {
 		}
 		node.CPUs, _ = strconv.Atoi(pairs["CPUTot"]) // 0 if Slurm stops printing it
 		node.Memory, _ = strconv.Atoi(pairs["RealMemory"])
-		node.GPUs = GPUs(pairs["Gres"])
+		node.GPUs = capacity.GPUs(pairs["Gres"])
 		if reason := nodeReason().FindStringSubmatch(line); reason != nil {
 			node.Reason = reason[1]
 		}

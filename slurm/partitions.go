@@ -40,10 +40,10 @@ func parsePartitions(output []byte) ([]capacity.SlurmPartition, error) {
 		if partition.Nodes, err = Expand(pairs["Nodes"]); err != nil {
 			return nil, fmt.Errorf("partition %s: %w", partition.Name, err)
 		}
-		if partition.MaxTime, err = ParseLimit(pairs["MaxTime"]); err != nil {
+		if partition.MaxTime, err = capacity.ParseLimit(pairs["MaxTime"]); err != nil {
 			return nil, fmt.Errorf("partition %s: MaxTime: %w", partition.Name, err)
 		}
-		if partition.DefaultTime, err = ParseLimit(pairs["DefaultTime"]); err != nil {
+		if partition.DefaultTime, err = capacity.ParseLimit(pairs["DefaultTime"]); err != nil {
 			return nil, fmt.Errorf("partition %s: DefaultTime: %w", partition.Name, err)
 		}
 		partition.DefaultTime = cmp.Or(partition.DefaultTime, partition.MaxTime) // as Slurm does

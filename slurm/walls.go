@@ -26,7 +26,7 @@ func (c *Client) Walls(ctx context.Context, cluster string) (capacity.Walls, err
 		if factor, err := strconv.ParseFloat(f[9], 64); err == nil && factor > 1 {
 			q.Factor = factor
 		}
-		q.MaxWall, err = ParseLimit(f[1])
+		q.MaxWall, err = capacity.ParseLimit(f[1])
 		qos = append(qos, q)
 		return err
 	})
@@ -40,7 +40,7 @@ func (c *Client) Walls(ctx context.Context, cluster string) (capacity.Walls, err
 		if allowed := splitList(f[5]); a.DefaultQOS == "" && len(allowed) == 1 {
 			a.DefaultQOS = allowed[0]
 		}
-		a.MaxWall, err = ParseLimit(f[3])
+		a.MaxWall, err = capacity.ParseLimit(f[3])
 		a.Metered = anySet(f[7:])
 		if a.User == "" {
 			parents[a.Account], grouped[a.Account] = f[6], anySet(f[7:10])

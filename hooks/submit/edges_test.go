@@ -12,7 +12,6 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/hookstest"
-	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
 // What `make mutants` found that no other test decides.
@@ -41,7 +40,6 @@ func TestMoment(t *testing.T) {
 }
 
 func TestRequest(t *testing.T) {
-	text := SlurmText{Limit: slurm.ParseLimit, GPUs: slurm.GPUs}
 	for name, c := range map[string]struct {
 		fields map[string]string
 		want   capacity.Request
@@ -58,7 +56,7 @@ func TestRequest(t *testing.T) {
 		"the larger of --gres and --gpus-per-node": {map[string]string{"gres": "gres:gpu:4", "gpus-per-node": "2"}, capacity.Request{GPUsPerNode: 4}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := request(c.fields, text)
+			got, err := request(c.fields)
 			if len(got.Partitions) == 0 {
 				got.Partitions = nil
 			}
@@ -72,7 +70,7 @@ func TestRequest(t *testing.T) {
 		})
 	}
 	for _, field := range []string{"time", "time-min"} {
-		if _, err := request(map[string]string{field: "tomorrow"}, text); err == nil {
+		if _, err := request(map[string]string{field: "tomorrow"}); err == nil {
 			t.Errorf("%s=tomorrow is taken", field)
 		}
 	}

@@ -20,15 +20,6 @@ import (
 // job_submit.lua kills it after the same time, and leaves it alone for a while then.
 const FilterDeadline = 2 * time.Second
 
-// SlurmText reads what Slurm writes.
-type SlurmText struct {
-	// Limit reads a time limit; what stands for "not set" in any version of Slurm is the
-	// zero Limit.
-	Limit func(text string) (capacity.Limit, error)
-	// GPUs counts the GPUs in a list of generic resources.
-	GPUs func(text string) int
-}
-
 // Answer judges a job that is being submitted. args are the fields from a Lua shim,
 // each as key=hex; machineNow is this machine's clock, which is corrected by AWS's
 // as the snapshot knows it.
@@ -37,9 +28,9 @@ type SlurmText struct {
 // "refuse HEX", then "end". Limits are whole minutes; a time in a sentence is this machine's
 // local one, as in squeue, with UTC behind it. Whatever goes wrong on our side is logged
 // and told, and the job is accepted as it is.
-func Answer(args []string, text SlurmText, machineNow time.Time, log *slog.Logger) string {
+func Answer(args []string, machineNow time.Time, log *slog.Logger) string {
 	began := time.Now()
-	says, err := judge(args, text, machineNow)
+	says, err := judge(args, machineNow)
 	took := slog.Int64("ms", time.Since(began).Milliseconds())
 	switch {
 	case err != nil:
@@ -53,12 +44,12 @@ func Answer(args []string, text SlurmText, machineNow time.Time, log *slog.Logge
 	return answerText(says)
 }
 
-func judge(args []string, text SlurmText, machineNow time.Time) (capacity.Verdict, error) {
+func judge(args []string, machineNow time.Time) (capacity.Verdict, error) {
 	fields, err := decodeFields(args)
 	if err != nil {
 		return capacity.Verdict{}, err
 	}
-	req, err := request(fields, text)
+	req, err := request(fields)
 	if err != nil {
 		return capacity.Verdict{}, err
 	}

@@ -39,7 +39,7 @@ func TestFilterAcrossTheEndOfSummer(t *testing.T) {
 				t.Fatal(err)
 			}
 			answer := func(pairs ...string) string {
-				return readable(t, submit.Answer(shimArgs(dir, append([]string{"partition", "gpu"}, pairs...)...), slurmText, test.now, slog.New(slog.DiscardHandler)))
+				return readable(t, submit.Answer(shimArgs(dir, append([]string{"partition", "gpu"}, pairs...)...), test.now, slog.New(slog.DiscardHandler)))
 			}
 			if got := answer(); !strings.Contains(got, "set time 600\n") {
 				t.Errorf("without a limit: %q", got)

@@ -37,7 +37,7 @@ func decodeFields(args []string) (map[string]string, error) {
 }
 
 // request turns the fields of a shim into a job. Times are in the machine's clock.
-func request(fields map[string]string, text SlurmText) (capacity.Request, error) {
+func request(fields map[string]string) (capacity.Request, error) {
 	partitions := strings.FieldsFunc(fields["partition"], func(r rune) bool { return r == ',' })
 	req := capacity.Request{
 		Partitions:   partitions,
@@ -49,9 +49,9 @@ func request(fields map[string]string, text SlurmText) (capacity.Request, error)
 		Nodes:        count(fields["nodes"]),
 		Tasks:        count(fields["ntasks"]),
 		TasksPerNode: count(fields["ntasks-per-node"]),
-		GPUs:         gpus(fields["gpus"], text),
-		GPUsPerNode:  max(gpus(fields["gpus-per-node"], text), gpus(fields["gres"], text)),
-		GPUsPerTask:  gpus(fields["gpus-per-task"], text),
+		GPUs:         gpus(fields["gpus"]),
+		GPUsPerNode:  max(gpus(fields["gpus-per-node"]), gpus(fields["gres"])),
+		GPUsPerTask:  gpus(fields["gpus-per-task"]),
 		Constraint:   fields["constraint"],
 		NodeList:     fields["nodelist"],
 		Exclude:      fields["exclude"],
@@ -74,10 +74,10 @@ func request(fields map[string]string, text SlurmText) (capacity.Request, error)
 		req.Requeue = capacity.RequeueUnsaid
 	}
 	var err error
-	if req.TimeLimit, err = text.Limit(fields["time"]); err != nil {
+	if req.TimeLimit, err = capacity.ParseLimit(fields["time"]); err != nil {
 		return req, err
 	}
-	req.TimeMin, err = text.Limit(fields["time-min"])
+	req.TimeMin, err = capacity.ParseLimit(fields["time-min"])
 	return req, err
 }
 
@@ -98,11 +98,11 @@ func moment(text string) time.Time {
 
 // gpus counts GPUs: "8", "h100:8", "h100:4,a100:4" as --gpus takes them, or a list of
 // generic resources, "gres:gpu:8", as slurmctld has them.
-func gpus(field string, text SlurmText) int {
+func gpus(field string) int {
 	if field == "" || strings.HasPrefix(field, "gres") {
-		return text.GPUs(field)
+		return capacity.GPUs(field)
 	}
-	return text.GPUs("gpu:" + strings.ReplaceAll(field, ",", ",gpu:"))
+	return capacity.GPUs("gpu:" + strings.ReplaceAll(field, ",", ",gpu:"))
 }
 
 // noVal is what slurmctld has in the place of a number that was not given.

@@ -15,7 +15,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/hooks/submit"
 	"github.com/pcs-capacity/pcs-capacity/internal/hookstest"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
-	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
 // shimArgs are the arguments that a Lua shim would give the filter.
@@ -78,7 +77,7 @@ func TestAnswer(t *testing.T) {
 		"message is one line":       {[]string{"partition", "static,\x1b[2J\n", "comment", "capacity_reservation_id=" + hookstest.BlockID}, "not to static, [2J ;"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := readable(t, submit.Answer(shimArgs(dir, test.fields...), slurmText, machineNow, slog.New(slog.DiscardHandler)))
+			got := readable(t, submit.Answer(shimArgs(dir, test.fields...), machineNow, slog.New(slog.DiscardHandler)))
 			if !strings.Contains(got, test.want) || !strings.HasSuffix(got, "end\n") {
 				t.Errorf("got %q, want it to hold %q", got, test.want)
 			}
@@ -109,7 +108,7 @@ func TestR6_AnswerWithoutSnapshot(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var logged strings.Builder
-			got := submit.Answer(args, slurmText, time.Now(), slog.New(slog.NewTextHandler(&logged, nil)))
+			got := submit.Answer(args, time.Now(), slog.New(slog.NewTextHandler(&logged, nil)))
 			if got = readable(t, got); !strings.HasPrefix(got, "warn ") || !strings.HasSuffix(got, "; the job is let through unchecked; tell an administrator\nend\n") || strings.Count(got, "\n") != 2 {
 				t.Errorf("got %q", got)
 			}
@@ -195,5 +194,3 @@ func BenchmarkFilter(b *testing.B) {
 	b.ReportMetric(float64(filter.Microseconds())/float64(b.N), "µs/filter")
 	b.ReportMetric(float64(filter)/float64(nothing), "x/true")
 }
-
-var slurmText = submit.SlurmText{Limit: slurm.ParseLimit, GPUs: slurm.GPUs}

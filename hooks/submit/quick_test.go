@@ -17,7 +17,6 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
-	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
 // shim runs the shims' own code in a Lua of its own, without Slurm.
@@ -315,7 +314,6 @@ func TestLuaSaysWhatAdmitSays(t *testing.T) {
 	defer func() { time.Local = here }()
 	var s *shim
 	dir := state.Dir(t.TempDir())
-	text := SlurmText{Limit: slurm.ParseLimit, GPUs: slurm.GPUs}
 	var snap *capacity.Snapshot
 	const asIs = "end\n"
 	kind := func(answer string) string {
@@ -361,7 +359,7 @@ func TestLuaSaysWhatAdmitSays(t *testing.T) {
 			continue // the shims let it through, or not, by another rule
 		}
 		admits := func(at time.Time) string {
-			req, err := request(fields, text)
+			req, err := request(fields)
 			if err != nil {
 				return "unchecked"
 			}

@@ -114,6 +114,32 @@ func TestImportsPointOneWay(t *testing.T) {
 	}
 }
 
+// What runs at each submission and before each job is small: no SDK of AWS (R1), and nothing that
+// starts programs.
+func TestSubmissionAndPrologLinkLittle(t *testing.T) {
+	heavy := []string{"github.com/aws", "os/exec"}
+	imports, _ := readImports(t, heavy)
+	for _, from := range []string{"cmd/pcs-capacity-filter", "cmd/pcs-capacity-prolog", "hooks/submit", "hooks/prolog"} {
+		if len(imports[from]) == 0 {
+			t.Errorf("%s is not found", from)
+		}
+		via := map[string]string{from: from} // each package, with the way to it
+		for next := []string{from}; len(next) > 0; next = next[1:] {
+			for _, to := range imports[next[0]] {
+				if slices.Contains(heavy, to) {
+					t.Errorf("%s links %s", via[next[0]], to)
+				} else if via[to] == "" {
+					via[to] = via[next[0]] + " > " + to
+					next = append(next, to)
+				}
+			}
+		}
+	}
+	if !slices.Contains(imports["slurm"], "os/exec") || !slices.Contains(imports["ec2"], "github.com/aws") {
+		t.Error("the imports of slurm and ec2 are not found")
+	}
+}
+
 // readImports are the imports of each package and of its tests: those of our packages,
 // and the reserved ones. It reads the files itself, since `go test` repeats a test when a
 // file or folder that the test has opened changes, and knows nothing of what `go list`

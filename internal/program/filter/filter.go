@@ -9,14 +9,13 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/hooks/submit"
 	"github.com/pcs-capacity/pcs-capacity/internal/hook"
-	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
 // Main is the whole program. It returns the exit status: 1 when the answer cannot be
 // written. After [submit.FilterDeadline] it ends the process without an answer.
 func Main(args []string) int {
 	time.AfterFunc(submit.FilterDeadline, func() { os.Exit(1) })
-	answer := submit.Answer(args, submit.SlurmText{Limit: slurm.ParseLimit, GPUs: slurm.GPUs}, time.Now(), hook.FilterLog())
+	answer := submit.Answer(args, time.Now(), hook.FilterLog())
 	if _, err := os.Stdout.WriteString(answer); err != nil {
 		return 1
 	}

@@ -1,10 +1,6 @@
-package slurm_test
+package capacity
 
-import (
-	"testing"
-
-	"github.com/pcs-capacity/pcs-capacity/slurm"
-)
+import "testing"
 
 func TestGPUs(t *testing.T) {
 	for text, want := range map[string]int{
@@ -12,7 +8,7 @@ func TestGPUs(t *testing.T) {
 		"gpu:a100:1(IDX:0,2),craynetwork:4": 1, "gres:gpu:24": 24, "gres/gpu:24": 24, "gres/gpu=4": 4, "gres/gpu:h100=4,gres/shard=2": 4,
 		"gpu": 1, "gpu:h100": 1, "gres:gpu:gpu:4": 4, "gres:none": 0, "gpu:0": 0, ",,gpu:2,": 2,
 	} {
-		if got := slurm.GPUs(text); got != want {
+		if got := GPUs(text); got != want {
 			t.Errorf("%q: %d, want %d", text, got, want)
 		}
 	}

@@ -1,17 +1,15 @@
-package slurm
+package capacity
 
 import (
 	"testing"
-
-	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
 // TestParseLimit: every row was compared with sbatch -t on Slurm 22.05.8.
 func TestParseLimit(t *testing.T) {
-	minutes, unlimited := capacity.Minutes, capacity.NoLimit
+	minutes, unlimited := Minutes, NoLimit
 	for _, test := range []struct {
 		text string
-		want capacity.Limit
+		want Limit
 	}{
 		{"1", minutes(1)},
 		{"60", minutes(60)},
@@ -36,12 +34,12 @@ func TestParseLimit(t *testing.T) {
 		{"infinite", unlimited},
 		{"UNLIMITED", unlimited},
 		{"4294967295", unlimited},
-		{"", capacity.Limit{}},
-		{"Partition_Limit", capacity.Limit{}},
-		{"NONE", capacity.Limit{}},
-		{"2982616-04:14:00", capacity.Limit{}},
-		{"4294967294", capacity.Limit{}},
-		{"65534", capacity.Limit{}},
+		{"", Limit{}},
+		{"Partition_Limit", Limit{}},
+		{"NONE", Limit{}},
+		{"2982616-04:14:00", Limit{}},
+		{"4294967294", Limit{}},
+		{"65534", Limit{}},
 	} {
 		got, err := ParseLimit(test.text)
 		if err != nil || got != test.want {
@@ -56,13 +54,13 @@ func TestParseLimit(t *testing.T) {
 }
 
 func TestLimitPrints(t *testing.T) {
-	for want, limit := range map[string]capacity.Limit{
+	for want, limit := range map[string]Limit{
 		"none":       {},
-		"UNLIMITED":  capacity.NoLimit,
-		"00:01:00":   capacity.Minutes(1),
-		"01:30:00":   capacity.Minutes(90),
-		"23:59:00":   capacity.Minutes(1439),
-		"2-01:30:00": capacity.Minutes(2970),
+		"UNLIMITED":  NoLimit,
+		"00:01:00":   Minutes(1),
+		"01:30:00":   Minutes(90),
+		"23:59:00":   Minutes(1439),
+		"2-01:30:00": Minutes(2970),
 	} {
 		if got := limit.String(); got != want {
 			t.Errorf("%#v prints %s, want %s", limit, got, want)
@@ -82,7 +80,7 @@ func FuzzParseLimit(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if limit.Bounded() && (limit.Minutes < 1 || limit.Minutes > maxMinutes) {
+		if limit.Bounded() && (limit.Minutes < 1 || limit.Minutes > MaxMinutes) {
 			t.Fatalf("ParseLimit(%q) = %d minutes", text, limit.Minutes)
 		}
 		if back, err := ParseLimit(limit.String()); err != nil || back != limit {

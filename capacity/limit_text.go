@@ -1,22 +1,21 @@
-package slurm
+package capacity
 
 import (
 	"fmt"
 	"math"
 	"strconv"
 	"strings"
-
-	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// Slurm's 32-bit markers in a field of minutes (slurm/slurm.h), and the
-// largest number of minutes that it can keep as seconds in a signed int.
-// Older versions print the markers as if they were limits.
+// MaxMinutes is the longest limit that Slurm can keep, as seconds in a signed int.
+const MaxMinutes = math.MaxInt32 / 60
+
+// Slurm's 32-bit markers in a field of minutes (slurm/slurm.h). Older versions print them as if
+// they were limits.
 const (
 	noVal16    = 0xfffe
 	noVal      = 0xfffffffe
 	infinite32 = 0xffffffff
-	maxMinutes = math.MaxInt32 / 60
 )
 
 // ParseLimit reads a time limit as sbatch --time and scontrol read and print
@@ -28,35 +27,35 @@ const (
 // "UNLIMITED", "INFINITE", "-1" and any form of zero mean no limit, as with
 // sbatch. "", "Partition_Limit", "NONE", "N/A" and what 22.05 prints for an
 // unset value ("2982616-04:14:00", "4294967294", "65534") mean not set.
-func ParseLimit(text string) (capacity.Limit, error) {
+func ParseLimit(text string) (Limit, error) {
 	switch strings.ToUpper(text) {
 	case "", "PARTITION_LIMIT", "NONE", "N/A", "INVALID":
-		return capacity.Limit{}, nil
+		return Limit{}, nil
 	case "UNLIMITED", "INFINITE", "-1":
-		return capacity.NoLimit, nil
+		return NoLimit, nil
 	}
 	seconds, err := parseTimeSpec(text)
 	if err != nil {
-		return capacity.Limit{}, fmt.Errorf("time limit %q: %w", text, err)
+		return Limit{}, fmt.Errorf("time limit %q: %w", text, err)
 	}
 	limit, err := limitOfMinutes((seconds + 59) / 60)
 	if err != nil {
-		return capacity.Limit{}, fmt.Errorf("time limit %q: %w", text, err)
+		return Limit{}, fmt.Errorf("time limit %q: %w", text, err)
 	}
 	return limit, nil
 }
 
 // limitOfMinutes reads a number of minutes as Slurm stores it, markers included.
-func limitOfMinutes(minutes int64) (capacity.Limit, error) {
+func limitOfMinutes(minutes int64) (Limit, error) {
 	switch {
 	case minutes == noVal || minutes == noVal16:
-		return capacity.Limit{}, nil
+		return Limit{}, nil
 	case minutes == infinite32 || minutes == 0:
-		return capacity.NoLimit, nil
-	case minutes < 0 || minutes > maxMinutes:
-		return capacity.Limit{}, fmt.Errorf("%d minutes are out of range (1 to %d)", minutes, maxMinutes)
+		return NoLimit, nil
+	case minutes < 0 || minutes > MaxMinutes:
+		return Limit{}, fmt.Errorf("%d minutes are out of range (1 to %d)", minutes, MaxMinutes)
 	}
-	return capacity.Minutes(int(minutes)), nil
+	return Minutes(int(minutes)), nil
 }
 
 // parseTimeSpec returns seconds.
