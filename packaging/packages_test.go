@@ -386,34 +386,11 @@ func (i *installation) bootstraps(script, archive string) {
 // build makes the package of a later release, with other default settings.
 func (i *installation) build(dist string) string {
 	i.Helper()
-	dir := i.TempDir()
-	settings, err := os.ReadFile(filepath.Join(dist, "config.toml"))
+	built, err := installed.Later(deadline(i.T), "..", dist, i.TempDir(), i.name, newer)
 	if err != nil {
 		i.Fatal(err)
 	}
-	changed := filepath.Join(dir, "config.toml")
-	if err := os.WriteFile(changed, append(settings, "# new in "+newer+"\n"...), 0o644); err != nil {
-		i.Fatal(err)
-	}
-	recipe, err := os.ReadFile("../nfpm.yaml")
-	if err != nil {
-		i.Fatal(err)
-	}
-	text := strings.NewReplacer("dist/config.toml", changed, "compression: xz", "compression: gzip").Replace(string(recipe))
-	if err := os.WriteFile(filepath.Join(dir, "nfpm.yaml"), []byte(text), 0o644); err != nil {
-		i.Fatal(err)
-	}
-	cmd := exec.Command(filepath.Join(dist, "tools", "nfpm"), "package", "-f", filepath.Join(dir, "nfpm.yaml"), "-p", i.name, "-t", dir)
-	cmd.Dir = ".."
-	cmd.Env = append(os.Environ(), "ARCH="+runtime.GOARCH, "VERSION="+newer)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		i.Fatalf("nfpm: %s", out)
-	}
-	found, err := filepath.Glob(filepath.Join(dir, i.pattern))
-	if err != nil || len(found) != 1 {
-		i.Fatalf("nfpm made %q, %v", found, err)
-	}
-	return found[0]
+	return built
 }
 
 // hasFiles compares what is there with what is to be there: paths, modes, owner.

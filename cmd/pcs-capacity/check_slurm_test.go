@@ -50,6 +50,8 @@ type wired struct {
 	cluster *slurmlab.Cluster
 	bin     string
 	etc     string
+	// root is where the package is installed; "" where there is none.
+	root installed.Root
 	// restartSlurm restarts slurmctld, as systemctl does.
 	restartSlurm func() error
 	// uid is who runs the next check; 0 for the user of the test.
@@ -57,18 +59,18 @@ type wired struct {
 }
 
 // installPackage puts the programs of the DEB, installed in a root of its own, before those
-// that the test is compiled with, if there are packages.
-func installPackage(t *testing.T, dir string) {
+// that the test is compiled with, if there are packages; else the root is "".
+func installPackage(t *testing.T, dir string) (root installed.Root) {
 	t.Helper()
 	packages := os.Getenv(installed.FolderVariable)
 	if packages == "" {
-		return
+		return ""
 	}
 	deb, err := installed.Package(packages, installed.DEB)
 	if err != nil {
 		t.Fatal(err)
 	}
-	root, err := installed.New(filepath.Join(dir, "root"), "root:x:0:0::/root:/bin/sh\n")
+	root, err = installed.New(filepath.Join(dir, "root"), "root:x:0:0::/root:/bin/sh\n")
 	if err == nil {
 		_, err = root.Manage(t.Context(), installed.InstallDEB, deb)
 	}
@@ -76,6 +78,7 @@ func installPackage(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", strings.Join([]string{root.At("usr/bin"), root.At("usr/libexec/pcs-capacity"), os.Getenv("PATH")}, ":"))
+	return root
 }
 
 // newWired starts it. `systemctl restart slurmctld` restarts the lab's.
@@ -96,7 +99,7 @@ func newWiredOn(t *testing.T, change func(*slurmlab.Config)) *wired {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	installPackage(t, dir)
+	w.root = installPackage(t, dir)
 	program, err := exec.LookPath("pcs-capacity")
 	if err != nil {
 		t.Fatal(err)
@@ -135,11 +138,12 @@ func newWiredOn(t *testing.T, change func(*slurmlab.Config)) *wired {
 	w.settings = filepath.Join(w.etc, "pcs-capacity", "config.toml")
 	w.configure(func(text string) string { return text })
 	t.Setenv("SLURM_CONF", w.cluster.Conf())
+	w.slurm = "SLURM_CONF=" + w.cluster.Conf()
 	w.env = append(w.env, "SLURM_CONF="+w.cluster.Conf(), "PATH="+w.bin+":"+os.Getenv("PATH"))
 
 	w.sim.OnInstance(func(e awssim.InstanceEvent) {
 		node := capacity.LaunchedNodes(e.Instance.Tags)
-		if e.Kind != awssim.Launched || node != "gpu-1" {
+		if e.Kind != awssim.Launched || node != "gpu-1" && node != "od-1" {
 			return
 		}
 		go func() {

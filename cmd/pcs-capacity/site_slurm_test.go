@@ -1,14 +1,18 @@
 package main
 
 import (
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/internal/check"
+	"github.com/pcs-capacity/pcs-capacity/internal/installed"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
@@ -147,9 +151,11 @@ func TestSitesOwnNodesStay(t *testing.T) {
 		return strings.Replace(text, "max_nodes = 4", "max_nodes = 5", 1) + "dynamic = true\n"
 	})
 	w.hooks("install")
+	w.upgrade()
 	time.Sleep(6 * time.Second)
 	w.replace("gres.conf", "AutoDetect=nvml\n", "") // gpu-1 stays: slurm.conf has its line
 	w.hooks("remove")
+	w.manage([]string{"dpkg", "--root=ROOT", "--remove"}, "pcs-capacity")
 	time.Sleep(3 * time.Second)
 	jobs.end(8)
 	if text, err := os.ReadFile(filepath.Join(w.etc, "gres.conf")); err != nil || string(text) != siteGres {
@@ -157,6 +163,64 @@ func TestSitesOwnNodesStay(t *testing.T) {
 	}
 	if state := w.node("static-1"); state != "IDLE" {
 		t.Errorf("the site's idle node is %s", state)
+	}
+}
+
+// upgrade installs the package of a later release while the service runs, which is started again
+// where the package's script asks systemd for it.
+func (w *wired) upgrade() {
+	w.Helper()
+	if w.root == "" {
+		w.Log("nothing is upgraded: there are no packages")
+		return
+	}
+	later, err := installed.Later(w.Context(), "../..", os.Getenv(installed.FolderVariable), w.TempDir(), "deb", "99.0.0")
+	if err != nil {
+		w.Fatal(err)
+	}
+	stop := w.service()
+	w.manage(installed.InstallDEB, later)
+	told, err := os.ReadFile(w.root.At("systemctl.log"))
+	if err != nil || !strings.Contains(string(told), "try-restart pcs-capacity-sync.service") {
+		w.Errorf("systemctl was told %s (%v)", told, err)
+	}
+	stop()
+	stop = w.service()
+	if out, err := exec.Command("dpkg-query", "--admindir="+w.root.At("var/lib/dpkg"), "--show", "--showformat=${Version}", "pcs-capacity").Output(); err != nil || !strings.HasPrefix(string(out), "99.0.0") {
+		w.Errorf("installed is %s, %v", out, err)
+	}
+	stop()
+}
+
+// service runs `sync --watch` of the package, until the test stops it, and waits for its first pass.
+func (w *wired) service() (stop func()) {
+	w.Helper()
+	began := time.Now()
+	command := exec.CommandContext(w.Context(), w.root.At("usr/bin/pcs-capacity"), "--config", w.settings, "sync", "--watch")
+	command.Dir, command.Env = w.dir, w.env
+	if err := command.Start(); err != nil {
+		w.Fatal(err)
+	}
+	w.wait("a pass of the service", func() bool {
+		snap, err := os.Stat(filepath.Join(w.dir, "state", "snapshot.json"))
+		return err == nil && snap.ModTime().After(began)
+	})
+	return func() {
+		w.Helper()
+		if err := errors.Join(command.Process.Signal(syscall.SIGTERM), command.Wait()); err != nil {
+			w.Errorf("the service ended with %v", err)
+		}
+	}
+}
+
+// manage runs a package manager, where there are packages.
+func (w *wired) manage(command []string, what string) {
+	w.Helper()
+	if w.root == "" {
+		return
+	}
+	if said, err := w.root.Manage(w.Context(), command, what); err != nil {
+		w.Fatalf("%v: %s", err, said)
 	}
 }
 

@@ -35,6 +35,32 @@ func Package(folder, pattern string) (string, error) {
 	return found[0], err
 }
 
+// Later builds the package of a later release into a folder: the same programs and another
+// config.toml, from what `make packages` left in dist. top is the folder of the repository.
+func Later(ctx context.Context, top, dist, dir, form, version string) (string, error) {
+	settings, err := os.ReadFile(filepath.Join(dist, "config.toml"))
+	if err != nil {
+		return "", err
+	}
+	recipe, err := os.ReadFile(filepath.Join(top, "nfpm.yaml"))
+	if err != nil {
+		return "", err
+	}
+	changed, path := filepath.Join(dir, "config.toml"), filepath.Join(dir, "nfpm.yaml")
+	text := strings.NewReplacer("dist/config.toml", changed, "compression: xz", "compression: gzip").Replace(string(recipe))
+	if err := errors.Join(os.WriteFile(changed, append(settings, "# new in "+version+"\n"...), 0o644), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+		return "", err
+	}
+	built := filepath.Join(dir, "later."+form)
+	cmd := exec.CommandContext(ctx, filepath.Join(dist, "tools", "nfpm"), "package", "-f", path, "-p", form, "-t", built)
+	cmd.Dir = top
+	cmd.Env = append(os.Environ(), "ARCH="+runtime.GOARCH, "VERSION="+version)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("nfpm: %w: %s", err, out)
+	}
+	return built, nil
+}
+
 // Root is the folder of a root file system.
 type Root string
 
