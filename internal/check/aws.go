@@ -11,9 +11,9 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 )
 
-// mostOffset is how far the machine's clock may be from AWS's. Fences and limits are
-// corrected by the difference, while signatures of requests fail at 5 minutes and munge's
-// credentials at as much between two nodes.
+// mostOffset is how far the machine's clock may be from AWS's. Fences and limits are corrected by
+// the difference, but signatures of requests fail at 5 minutes, and munge's credentials at 5
+// minutes between two nodes.
 const mostOffset = 5 * time.Second
 
 // aws makes the checks that ask AWS.
@@ -57,8 +57,7 @@ func behind(offset time.Duration) string {
 	return "ahead of"
 }
 
-// unread says that something could not be read. A permission that the programs need has a
-// finding of its own.
+// unread reports a failed read. A missing permission has a finding of its own.
 func (r *run) unread(check, what string, err error) {
 	words, _ := r.EC2.Explain(err)
 	if action := ec2.DeniedAction(err); action != "" {
@@ -87,7 +86,7 @@ func (r *run) pcsCluster(ctx context.Context) {
 	}
 }
 
-// reservations holds every reservation against every node group that is to use it.
+// reservations compares every reservation with every node group that uses it.
 func (r *run) reservations(ctx context.Context) {
 	var seen capacity.Seen
 	var ids, subnetIDs []string
@@ -155,13 +154,13 @@ func (r *run) reservations(ctx context.Context) {
 	}
 }
 
-// platforms are what the images of launch templates run.
+// platforms are the platforms of the launch templates' images.
 func (r *run) platforms(ctx context.Context) map[string]capacity.ImagePlatform {
 	all := map[string]capacity.ImagePlatform{}
 	for _, t := range r.settings.LaunchTemplates() {
 		image, err := r.EC2.ImagePlatform(ctx, t)
 		switch all[t] = image; {
-		case err != nil && image.Template != "": // of one that cannot be read templates tells
+		case err != nil && image.Template != "": // templates reports an unreadable one
 			words, _ := r.EC2.Explain(err)
 			r.failWords("platform", words, "name an AMI of this region in it that this account may use")
 		case err == nil && image.Platform == "":
@@ -171,8 +170,8 @@ func (r *run) platforms(ctx context.Context) map[string]capacity.ImagePlatform {
 	return all
 }
 
-// members lists the resource groups that the settings select, once. Those that were listed
-// before an error are there.
+// members lists the resource groups that the settings select, once. After an error it returns the
+// ones listed before.
 func (r *run) members(ctx context.Context) (capacity.Members, error) {
 	if r.listed != nil {
 		return r.listed, r.listedErr
@@ -194,8 +193,8 @@ func (r *run) members(ctx context.Context) (capacity.Members, error) {
 // groupsTime is how long Resource Groups, a host of its own, may take: the other checks go on.
 const groupsTime = 10 * time.Second
 
-// group holds the reservations of a node group against it. byGroup: a resource group has
-// them, of which all has been said that there is to say if it is empty.
+// group compares the reservations of a node group with it. byGroup: they come from a resource
+// group, and an empty one has been reported.
 func (r *run) group(snap *capacity.Snapshot, g capacity.NodeGroup, byGroup bool) {
 	ids := g.ReservationIDs()
 	slices.Sort(ids)
@@ -206,7 +205,7 @@ func (r *run) group(snap *capacity.Snapshot, g capacity.NodeGroup, byGroup bool)
 	for _, id := range ids {
 		res, described := snap.Reservation(id)
 		if !described {
-			continue // said already
+			continue // reported already
 		}
 		mismatches := capacity.Match(res, g, r.EC2.Now())
 		if len(mismatches) == 0 {
@@ -221,7 +220,7 @@ func (r *run) group(snap *capacity.Snapshot, g capacity.NodeGroup, byGroup bool)
 			case m.Code == capacity.HasEnded:
 				m.Fix = "take it out of the settings"
 				r.problem("reservation", Warn, m)
-			default: // mends itself, or costs only the nodes that are too many
+			default: // goes away by itself, or only costs the surplus nodes
 				r.problem("reservation", Warn, m)
 			}
 		}

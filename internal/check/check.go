@@ -1,6 +1,6 @@
-// Package check looks for everything that would keep reserved capacity from being used:
-// in the settings, in AWS, in Slurm and in the files between them. It changes nothing, and
-// one thing that is wrong hides no other, unless that one cannot be seen without it.
+// Package check looks for everything that would keep reserved capacity from being used: in the
+// settings, in AWS, in Slurm and in the files between them. It changes nothing. One failure hides
+// no other that can be seen without it.
 package check
 
 import (
@@ -19,8 +19,7 @@ import (
 // Status is the outcome of a check.
 type Status string
 
-// The outcomes. Fail is what keeps something from working; Warn is what may be meant so,
-// or could not be checked.
+// The outcomes. Fail keeps something from working; Warn may be intended, or could not be checked.
 const (
 	OK   Status = "ok"
 	Warn Status = "warn"
@@ -34,7 +33,7 @@ type Finding struct {
 	Status Status `json:"status"`
 	// Code is that of capacity.Codes, where the finding is a problem that others find as well.
 	Code capacity.Code `json:"code,omitzero"`
-	// What is a sentence, Fix what to do about it; "" if nothing.
+	// What is a sentence, Fix its remedy; "" if there is none.
 	What string `json:"what"`
 	Fix  string `json:"fix,omitempty"`
 }
@@ -54,12 +53,12 @@ func (f *Findings) fail(check, fix, what string, args ...any) {
 	*f = append(*f, Finding{Check: check, Status: Fail, What: fmt.Sprintf(what, args...), Fix: fix})
 }
 
-// problem is what a check found, with the problem's code.
+// problem adds a problem, with its code, as the finding of a check.
 func (f *Findings) problem(check string, status Status, p capacity.Problem) {
 	*f = append(*f, Finding{Check: check, Status: status, Code: p.Code, What: p.Sentence, Fix: p.Fix})
 }
 
-// lacks is a failure of what setup needs of this host; its code names the check.
+// lacks adds the failure of something that setup needs of this host; its code names the check.
 func (f *Findings) lacks(code capacity.Code, fix, what string, args ...any) {
 	f.problem(string(code), Fail, capacity.Problemf(code, capacity.Subject{}, fix, what, args...))
 }
@@ -69,8 +68,8 @@ func (f *Findings) failWords(check, words, fix string) {
 	*f = append(*f, FromWords(check, words, fix))
 }
 
-// FromWords is a failure in words that end with their remedy, "what; fix"; fix is for
-// those that do not.
+// FromWords is a failure in words that end with their remedy, "what; fix". fix is the remedy for
+// words without one.
 func FromWords(check, words, fix string) Finding {
 	if at := strings.LastIndex(words, "; "); at >= 0 {
 		words, fix = words[:at], words[at+2:]
@@ -78,7 +77,7 @@ func FromWords(check, words, fix string) Finding {
 	return Finding{Check: check, Status: Fail, What: words, Fix: fix}
 }
 
-// Failed reports whether anything keeps something from working.
+// Failed reports whether a check failed.
 func (f Findings) Failed() bool {
 	for _, one := range f {
 		if one.Status == Fail {
@@ -88,7 +87,7 @@ func (f Findings) Failed() bool {
 	return false
 }
 
-// Sources are what is looked at.
+// Sources are the things that the checks look at.
 type Sources struct {
 	Config *config.Config
 	// EC2 is nil if there is no client, for EC2Err.
@@ -104,7 +103,7 @@ type Sources struct {
 	Watch string
 }
 
-// Run makes all checks, in the order in which one would mend what they find.
+// Run makes all checks, in the order in which a person would fix their findings.
 func (s Sources) Run(ctx context.Context) Findings {
 	r := run{Sources: s, settings: s.Config.Domain()}
 	r.ok("settings", "%s: %s", s.Config.Path, count(len(s.Config.Partitions), "partition"))
@@ -136,14 +135,14 @@ type run struct {
 	offset time.Duration
 	// account is that of the credentials of this command; "" if it is not known.
 	account string
-	// denied are actions that are not allowed; simulation has IAM say more of them, nil if it
-	// cannot.
+	// denied are actions that are not allowed. simulation lets IAM judge actions without a dry run;
+	// nil if it cannot.
 	denied     []string
 	simulation *ec2.Simulation
 	// listed are the members of resource groups, nil until they are asked for; see members.
 	listed    capacity.Members
 	listedErr error
-	// made is what carries our tag in the PCS cluster.
+	// made are the things with our tag in the PCS cluster.
 	made    []capacity.Made
 	madeErr error
 	// slurmConfig is that of slurmctld; nil if it does not answer, for slurmErr.

@@ -18,11 +18,11 @@ type Hook struct {
 	Name, File string
 	// State is installed, loaded, old, missing or foreign.
 	State string
-	// Wrong is what keeps Slurm from having the settings, a sentence with its remedy each.
+	// Wrong lists why Slurm lacks the settings, each a sentence with its remedy.
 	Wrong []string
 }
 
-// hooks holds the files against what Slurm is told to run.
+// hooks compares the files with the plugins and programs in Slurm's settings.
 func (r *run) hooks() {
 	plugins := map[string][]string{}
 	needed := map[string]bool{"cli_filter": r.onPCS(), "job_submit": r.onEC2()}
@@ -57,8 +57,8 @@ func (r *run) hooks() {
 	}
 }
 
-// hookAccess is what the last hook had of AWS, which is not what whoever runs check has: Slurm
-// hands no environment on.
+// hookAccess checks the last hook's access to AWS. It differs from the access of the user who runs
+// check: Slurm hands no environment on.
 func (r *run) hookAccess() {
 	last, err := state.Dir(r.Config.StateDir).LastHook()
 	switch {
@@ -76,7 +76,7 @@ func (r *run) hookAccess() {
 	}
 }
 
-// whose credentials a hook had, as far as it is known.
+// whose names the account of a hook's credentials, as far as known.
 func whose(a state.HookAccess) (words string) {
 	if a.Account != "" {
 		words = " of account " + a.Account
@@ -108,7 +108,7 @@ func (r *run) script(h Hook, on, needed bool) {
 	}
 }
 
-// powerPrograms are those that slurmctld runs.
+// powerPrograms checks the programs that slurmctld runs.
 func (r *run) powerPrograms() {
 	for _, p := range []struct{ key, has, program string }{
 		{"ResumeProgram", r.slurmConfig.ResumeProgram, "pcs-capacity-resume"},
@@ -127,7 +127,7 @@ func (r *run) powerPrograms() {
 	}
 }
 
-// runs holds a program to be there and to be one that everybody may run.
+// runs checks that a program exists and that everybody may run it.
 func (r *run) runs(check, path string) {
 	info, err := os.Stat(path)
 	switch {

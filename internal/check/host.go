@@ -14,8 +14,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
-// Host is what setup needs of the host that it runs on: without it a queue would be left
-// without settings, fence or filter.
+// Host checks the host that setup runs on: a queue must not be left without settings, fence or
+// filter.
 type Host struct {
 	// Config is the settings, or the defaults where there are none yet.
 	Config *config.Config
@@ -25,15 +25,15 @@ type Host struct {
 	// Hooks and Filter are as in Sources.
 	Hooks  []Hook
 	Filter string
-	// NewQueue: users get a queue that they have not had.
+	// NewQueue: the queue is new to users.
 	NewQueue bool
 }
 
 // hostTime is how long slurmctld may take to answer.
 const hostTime = 20 * time.Second
 
-// Missing tries what setup is about to do here, and says what cannot be done. It changes
-// nothing. A queue that users have already has been without the filter before: that is a warning.
+// Missing tries the steps that setup will take on this host, and returns the ones that fail. It
+// changes nothing. For a queue that users already have, a missing filter is only a warning.
 func (h Host) Missing(ctx context.Context) (missing []capacity.Problem, warnings []string) {
 	r := run{Sources: Sources{Config: h.Config, Slurm: h.Slurm, Hooks: h.Hooks, Filter: h.Filter}, cluster: h.Cluster}
 	const another = "run this as a user who may write there, such as root, "
@@ -44,7 +44,7 @@ func (h Host) Missing(ctx context.Context) (missing []capacity.Problem, warnings
 		r.lacks(capacity.StateDir, another+"or name another folder as state_dir", "state_dir cannot be written: %s", err)
 	}
 	r.mayFence(ctx)
-	if cfg, err := h.Slurm.Config(ctx); err == nil { // else it has been said
+	if cfg, err := h.Slurm.Config(ctx); err == nil { // else mayFence has reported it
 		r.slurmConfig = &cfg
 	}
 	filter := len(r.Findings)
@@ -63,7 +63,7 @@ func (h Host) Missing(ctx context.Context) (missing []capacity.Problem, warnings
 	return missing, warnings
 }
 
-// mayFence holds this user to be one who may place fences.
+// mayFence checks that this user may place fences.
 func (r *run) mayFence(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, hostTime)
 	defer cancel()
@@ -81,7 +81,7 @@ func (r *run) mayFence(ctx context.Context) {
 	}
 }
 
-// submitFilter holds the filter to be on this host, and switched on.
+// submitFilter checks that the filter is on this host, and switched on.
 func (r *run) submitFilter() {
 	r.runs(string(capacity.FilterMissing), r.Filter)
 	there := false

@@ -9,7 +9,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
-// changeTime is how long a setup or teardown may take before check tells of it.
+// changeTime is how long a setup or teardown may take before check reports it.
 const changeTime = time.Hour
 
 // change looks for a setup or teardown that keeps others out, and is dead or takes long.
@@ -18,13 +18,13 @@ func (r *run) change(ctx context.Context) {
 		return
 	}
 	change, found, err := r.EC2.ChangeOf(ctx, r.cluster.ID)
-	if err == nil && found && r.EC2.Now().Sub(change.Since) > changeTime { // leftovers tells of an error
+	if err == nil && found && r.EC2.Now().Sub(change.Since) > changeTime { // leftovers reports an error
 		r.warn("change", "end that process, or, if it is dead, delete what it has left: "+change.EndCommand(r.EC2.Region()),
 			"a `setup` or `teardown` keeps others from changing the cluster: %s", change)
 	}
 }
 
-// leftovers looks for what setup made and the settings have lost.
+// leftovers looks for things that setup made and that the settings do not name.
 func (r *run) leftovers(ctx context.Context) {
 	made, err, cluster := r.made, r.madeErr, ""
 	mark, _ := state.Dir(r.Config.StateDir).Mark() // without one, setup has made nothing

@@ -13,7 +13,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/permissions"
 )
 
-// programs are those that run for this cluster by themselves.
+// programs are the programs that run for this cluster unattended.
 func (r *run) programs() []permissions.Program {
 	all := r.loop().Programs()
 	if r.onEC2() {
@@ -30,10 +30,10 @@ func (r *run) loop() permissions.Role {
 	return permissions.Loop
 }
 
-// asksImages are for what nodes run that we launch.
+// asksImages are the actions that read the images of nodes that we launch.
 var asksImages = []string{"ec2:DescribeImages", "ec2:DescribeLaunchTemplateVersions", "ssm:GetParameters"}
 
-// actions are those that the programs ask for with these settings.
+// actions are the actions that the programs need with these settings.
 func (r *run) actions() []string {
 	return slices.DeleteFunc(permissions.Of(r.programs()...), func(action string) bool {
 		rollsOver := r.settings.RollsOver("") && slices.Contains(permissions.Of(permissions.RollingOver), action)
@@ -41,7 +41,7 @@ func (r *run) actions() []string {
 	})
 }
 
-// The actions that list a group, and queues, and those that one call asks for besides its own.
+// The actions that list a group and queues, and further actions that one call needs.
 var (
 	asksGroup  = "resource-groups:ListGroupResources"
 	asksQueues = "pcs:ListQueues"
@@ -49,20 +49,19 @@ var (
 	asksLaunch = []string{"ec2:RunInstances", "ec2:CreateTags", "iam:PassRole", "ssm:GetParameters"}
 )
 
-// simulateTime is how long IAM may take: a site may have no way to it, and the other checks
-// go on.
+// simulateTime is how long IAM may take: a site may be unable to reach it, and the other checks go
+// on.
 const simulateTime = 10 * time.Second
 
-// simulated are things, that need not exist, on which IAM simulates what has no dry run, or
-// one for an instance that is there only.
+// simulated are resources, real or not, on which IAM simulates actions that have no dry run, or a
+// dry run for existing instances only.
 var simulated = map[string]string{
 	"ec2:CancelCapacityReservation": "capacity-reservation/cr-00000000000000000",
 	"ec2:TerminateInstances":        "instance/i-00000000000000000",
 }
 
-// permissions asks for each action of these programs, without effect where EC2 lets one.
-// What PCS has is read, since it knows no dry run. IAM simulates what is left; what it
-// cannot simulate is named.
+// permissions tries each action of these programs: by a dry run where EC2 has one, by a read of
+// PCS, which has none. IAM simulates the rest; actions that it cannot simulate are named.
 func (r *run) permissions(ctx context.Context) {
 	missing := 0
 	groups := r.settings.SelectedGroups()
@@ -99,12 +98,12 @@ func (r *run) permissions(ctx context.Context) {
 		}
 	}
 	if len(groups) > 0 {
-		if _, err := r.members(ctx); err == nil || ec2.DeniedAction(err) != "" { // else it is a finding of its own
+		if _, err := r.members(ctx); err == nil || ec2.DeniedAction(err) != "" { // else members has a finding of its own
 			note(err, asksGroup)
 		}
 	}
 	if name := r.clusterName(); r.onEC2() && name != "" {
-		// Only an instance of ours tells, since others are none of its caller's business.
+		// Only an instance of ours decides: the policy covers no others.
 		if ours, err := r.EC2.InstancesByClusterName(ctx, name); err == nil && len(ours) > 0 {
 			note(r.EC2.TryTerminate(ctx, ours[0].ID), "ec2:TerminateInstances")
 		}
@@ -131,8 +130,8 @@ func (r *run) notAllowed(action string) {
 	r.fail("permission", "allow it; `pcs-capacity iam-policy "+r.role(action)+"` prints the policy", "%s is not allowed: %s", action, why(action))
 }
 
-// simulate takes from unasked what IAM has simulated. Where it could not, whyNot says so, in
-// brackets.
+// simulate removes from unasked the actions that IAM has simulated. If IAM could not, whyNot has
+// the reason, in brackets.
 func (r *run) simulate(ctx context.Context, unasked *[]string) (whyNot string) {
 	mark := r.mark()
 	if mark == "" {
@@ -160,7 +159,7 @@ func (r *run) simulate(ctx context.Context, unasked *[]string) (whyNot string) {
 	return ""
 }
 
-// unsimulated is why, and asks IAM no more.
+// unsimulated returns the reason, and gives up on IAM.
 func (r *run) unsimulated(err error) string {
 	r.simulation = nil
 	words, _ := r.EC2.Explain(err)
@@ -170,9 +169,9 @@ func (r *run) unsimulated(err error) string {
 	return " (" + words + ")"
 }
 
-// launchInto has IAM simulate a launch into a reservation that is ours to launch into: the
-// policy may list those of yesterday. Of another account's, IAM would ask for policies there,
-// which EC2 does not.
+// launchInto has IAM simulate a launch into each reservation of ours: the policy may list
+// yesterday's. For another account's reservation, IAM would ask for policies there, which EC2 does
+// not.
 func (r *run) launchInto(ctx context.Context, res capacity.Reservation) {
 	if r.simulation == nil || slices.Contains(r.denied, launches) || res.OwnerID != "" && res.OwnerID != r.simulation.Account() {
 		return
@@ -206,7 +205,7 @@ func (r *run) roles() []string {
 	return []string{string(r.loop())}
 }
 
-// role is whose policy has the action.
+// role is the role whose policy has the action.
 func (r *run) role(action string) string {
 	for _, role := range []permissions.Role{permissions.Loop, r.loop(), permissions.Hooks} {
 		for _, name := range permissions.Of(role.Programs()...) {
@@ -231,7 +230,7 @@ func (r *run) slots() []string {
 	return names
 }
 
-// clusterName is how the marks of this cluster begin; "" if Slurm does not say.
+// clusterName is the beginning of this cluster's marks; "" if Slurm does not show it.
 func (r *run) clusterName() string {
 	switch {
 	case r.onPCS():
@@ -244,7 +243,7 @@ func (r *run) clusterName() string {
 
 const anyMark = "0000000000000000"
 
-// mark is one that this cluster could have; "" if Slurm does not say its name.
+// mark is a possible mark of this cluster; "" if Slurm does not show its name.
 func (r *run) mark() string {
 	if name := r.clusterName(); r.onPCS() || name == "" {
 		return name
@@ -252,8 +251,8 @@ func (r *run) mark() string {
 	return capacity.ClusterMark(r.clusterName(), anyMark)
 }
 
-// launches is one of one node for each node group that we launch, with the tags that
-// policies ask for. It goes to no reservation: that would be refused before its time.
+// launches are launches of one node, one for each node group that we launch, with the tags that
+// policies demand. They name no reservation: EC2 refuses one that is not open yet.
 func (r *run) launches() []capacity.Launch {
 	var all []capacity.Launch
 	mark := cmp.Or(r.mark(), capacity.ClusterMark("check", anyMark))

@@ -53,7 +53,7 @@ func (r *run) slurm(ctx context.Context) {
 	}
 }
 
-// commandsFix is what to do where scontrol does not run.
+// commandsFix is the remedy where scontrol does not run.
 func commandsFix(err error) string {
 	switch text := err.Error(); {
 	case errors.Is(err, exec.ErrNotFound):
@@ -64,7 +64,7 @@ func commandsFix(err error) string {
 	return "run `scontrol --version` here and mend what it says, such as a library that is not found"
 }
 
-// softLimits looks for what lets jobs start through a fence.
+// softLimits looks for settings that let jobs start through a fence.
 func (r *run) softLimits() {
 	if r.slurmConfig.CrossesFences() {
 		r.warn("fences", "take time_min_as_soft_limit out of SchedulerParameters, or keep `pcs-capacity sync --watch` running: it lowers limits that cross a fence",
@@ -90,7 +90,7 @@ func (r *run) versions(commands slurm.Version) {
 	r.fail("slurm-version", "install Slurm "+want+" here, or put it first into PATH", "Slurm's commands here are %s, the cluster has %s", commands, want)
 }
 
-// hookPrograms looks for Slurm's programs as those do that slurmctld starts.
+// hookPrograms looks for Slurm's programs in the way of slurmctld's hooks.
 func (r *run) hookPrograms(ctx context.Context) {
 	const fix = "run `pcs-capacity hooks install settings` here, with that Slurm's folder first in PATH: it writes the folder down"
 	conf := r.slurmConfig.ConfPath
@@ -113,10 +113,11 @@ func (r *run) hookPrograms(ctx context.Context) {
 	}
 }
 
-// noReservation is a Slurm reservation that there is not.
+// noReservation is the name of a Slurm reservation that does not exist.
 const noReservation = "pcs-capacity-check"
 
-// rights asks slurmctld to delete a reservation that there is not: who may, is told so.
+// rights asks slurmctld to delete a reservation that does not exist: slurmctld tells that only to
+// users who may delete one.
 func (r *run) rights(ctx context.Context) {
 	err := r.Slurm.DeleteReservation(ctx, noReservation)
 	switch {
@@ -129,7 +130,8 @@ func (r *run) rights(ctx context.Context) {
 	}
 }
 
-// partitions looks for what is managed, and for the locks of allow_accounts and allow_groups.
+// partitions looks for the managed partitions, and for the locks of allow_accounts and
+// allow_groups.
 func (r *run) partitions(ctx context.Context) {
 	there, err := r.Slurm.Partitions(ctx)
 	if err != nil {
@@ -159,7 +161,7 @@ func (r *run) partitions(ctx context.Context) {
 		}
 		for _, m := range capacity.Unlocked(p, there[at].AllowAccounts, r.slurmConfig.Accounting()) {
 			if good = false; m.Code == capacity.AccountsUnchecked && unchecked {
-				continue // of the cluster, so said once
+				continue // of the cluster, so reported once
 			}
 			unchecked = unchecked || m.Code == capacity.AccountsUnchecked
 			r.problem("accounts", Fail, m)
@@ -172,7 +174,7 @@ func (r *run) partitions(ctx context.Context) {
 	}
 }
 
-// astray looks for partitions that hold nodes of ours and are not theirs, as Nodes=ALL makes them.
+// astray looks for other partitions that contain nodes of ours, such as one with Nodes=ALL.
 func (r *run) astray(there []capacity.SlurmPartition) {
 	for _, p := range there {
 		astray := r.settings.Astray(p.Name, p.Nodes)
@@ -207,11 +209,11 @@ func (r *run) dynamic() {
 	}
 }
 
-// staticNodes looks for nodes that are not ours and that Slurm powers down with our program,
-// which cannot power them up again.
+// staticNodes looks for foreign nodes that Slurm powers down with our program, which cannot power
+// them up again.
 func (r *run) staticNodes(ctx context.Context, partitions []capacity.SlurmPartition) {
 	if filepath.Base(r.slurmConfig.SuspendProgram) != "pcs-capacity-suspend" || slurm.SiteProgram(r.slurmConfig.ConfPath, "SuspendProgram") != "" {
-		return // it calls the site's for them
+		return // it calls the site's program for them
 	}
 	nodes, err := r.Slurm.Nodes(ctx)
 	if err != nil {

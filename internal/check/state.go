@@ -12,7 +12,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// state looks at what sync has written, and whether it runs.
+// state looks at the files that sync has written, and whether sync runs.
 func (r *run) state() {
 	start := "start it: " + r.Watch
 	dir := state.Dir(r.Config.StateDir)

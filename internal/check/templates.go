@@ -11,8 +11,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
-// templates looks for launch templates from which EC2 or PCS would launch no node, or not
-// into its reservation.
+// templates looks for launch templates from which EC2 or PCS would launch no node, or launch one
+// outside its reservation.
 func (r *run) templates(ctx context.Context) {
 	seen := map[string]bool{}
 	for _, p := range r.settings.Partitions {
@@ -35,7 +35,7 @@ func (r *run) templates(ctx context.Context) {
 		if err != nil {
 			r.unread("launch-template", "that of node group "+name, err)
 			if ec2.DeniedAction(err) != "" {
-				return // so would be the others
+				return // the others would be denied too
 			}
 		}
 		if !found || !r.cluster.Ours(g.Tags) {
@@ -53,7 +53,7 @@ func (r *run) templates(ctx context.Context) {
 	}
 }
 
-// configless holds slurmctld to what nodes ask of it.
+// configless checks that slurmctld serves slurm.conf to nodes that ask for it.
 func (r *run) configless(t capacity.LaunchTemplate) {
 	if c := r.slurmConfig; c != nil && t.AsksConfServer() && !slices.Contains(c.SlurmctldParameters, "enable_configless") {
 		r.fail("configless", "run `pcs-capacity hooks install` on the controller, which adds it",
@@ -64,8 +64,7 @@ func (r *run) configless(t capacity.LaunchTemplate) {
 // lack is one thing that is wrong with a launch template, as the end of a sentence, and its fix.
 type lack struct{ what, fix string }
 
-// template reads a launch template and says what is wrong with it; ok is false if it cannot
-// be read.
+// template reads a launch template and reports its faults; ok is false if it cannot be read.
 func (r *run) template(ctx context.Context, reference string, wrong func(capacity.LaunchTemplate) []lack) (t capacity.LaunchTemplate, ok bool) {
 	t, found, err := r.EC2.TemplateVersion(ctx, reference)
 	switch {
@@ -86,9 +85,8 @@ func (r *run) template(ctx context.Context, reference string, wrong func(capacit
 	return t, true
 }
 
-// firstNode compares the network interfaces of the instance of a node group that has run for
-// longest with those of its launch template: without EFA, jobs on several nodes are slow, and
-// nothing fails.
+// firstNode compares the network interfaces of a node group's oldest running instance with its
+// launch template: without EFA, jobs on several nodes are slow, and nothing fails.
 func (r *run) firstNode(t capacity.LaunchTemplate, group string, instances func() ([]capacity.Instance, error)) {
 	all, err := instances()
 	if err != nil {
@@ -108,8 +106,7 @@ func (r *run) firstNode(t capacity.LaunchTemplate, group string, instances func(
 	r.ok("interfaces", "node group %s: instance %s has those of %s", group, first.ID, t.Name)
 }
 
-// launched are the instances in the reservations of a node group with provider ec2 that were
-// launched for its partition.
+// launched are the instances of a partition in the reservations of a node group with provider ec2.
 func (r *run) launched(ctx context.Context, partition string, g capacity.GroupSettings) ([]capacity.Instance, error) {
 	var all []capacity.Instance
 	for _, id := range g.ReservationIDs {
@@ -122,8 +119,8 @@ func (r *run) launched(ctx context.Context, partition string, g capacity.GroupSe
 	return slices.DeleteFunc(all, func(i capacity.Instance) bool { return i.Tags[capacity.TagPartition] != partition }), nil
 }
 
-// launchedBySlurm says what is wrong with a template for a node group with provider ec2.
-// The launch itself says type, subnet and reservation.
+// launchedBySlurm returns the faults of a template for a node group with provider ec2. The launch
+// itself sets type, subnet and reservation.
 func launchedBySlurm(t capacity.LaunchTemplate, g capacity.GroupSettings) []lack {
 	var found []lack
 	if t.ImageID == "" {
@@ -138,11 +135,11 @@ func launchedBySlurm(t capacity.LaunchTemplate, g capacity.GroupSettings) []lack
 	return found
 }
 
-// markets are the market types that PCS wants beside a purchase option: AWS PCS User
-// Guide, "Capacity Blocks" and "I-ODCRs".
+// markets are the market types that PCS wants with a purchase option: AWS PCS User Guide, "Capacity
+// Blocks" and "I-ODCRs".
 var markets = map[capacity.Kind]string{capacity.CapacityBlock: "capacity-block", capacity.InterruptibleODCR: "interruptible-capacity-reservation"}
 
-// launchedByPCS says what is wrong with the template of a compute node group of ours.
+// launchedByPCS returns the faults of the template of a compute node group of ours.
 func launchedByPCS(t capacity.LaunchTemplate, g pcs.NodeGroup) []lack {
 	id := g.Tags[capacity.TagReservation]
 	var found []lack
