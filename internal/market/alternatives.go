@@ -10,9 +10,9 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 )
 
-// Alternative is a question that has an answer where the asked one has none.
+// Alternative is a similar question that has an answer, where the asked one has none.
 type Alternative struct {
-	// Differs says in what: OtherCount, OtherDuration or OtherStart.
+	// Differs names the difference: OtherCount, OtherDuration or OtherStart.
 	Differs string `json:"differs"`
 	Region  string `json:"region"`
 	Count   int    `json:"count"`
@@ -24,7 +24,7 @@ type Alternative struct {
 	End      time.Time `json:"end"`
 }
 
-// What an alternative can differ in.
+// The differences of alternatives.
 const (
 	OtherCount    = "count"
 	OtherDuration = "duration"
@@ -34,8 +34,8 @@ const (
 // Duration is the length to ask for.
 func (a Alternative) Duration() time.Duration { return time.Duration(a.Seconds) * time.Second }
 
-// Alternatives asks the regions that sell the type what they have instead: the best of
-// each sort over all regions. With an error, those that were found before it.
+// Alternatives asks the regions that sell the type for alternatives, and returns the best of each
+// sort over all regions. After an error it returns the ones found before.
 func (f *Found) Alternatives(ctx context.Context) ([]Alternative, error) {
 	var regions []string
 	for _, a := range f.answers {
@@ -50,10 +50,10 @@ func (f *Found) Alternatives(ctx context.Context) ([]Alternative, error) {
 	return bestOfEach(slices.Concat(found...), f.search.Query.Duration), err
 }
 
-// alternativesIn looks for what is for sale in the client's region instead: the largest
-// count, the nearest length and, where the question bounds it, the earliest start. Binary
-// searches keep the calls few; they are right as long as a smaller or shorter block is for
-// sale wherever a larger or longer one is.
+// alternativesIn looks for alternatives in the client's region: the largest count, the nearest
+// length and, where the question bounds it, the earliest start. Binary searches keep the calls few;
+// they are right as long as a smaller or shorter block is for sale wherever a larger or longer one
+// is.
 func (f *Found) alternativesIn(ctx context.Context, aws *ec2.Client) ([]Alternative, error) {
 	t := trial{ctx: ctx, aws: aws, found: f}
 	q := f.search.Query
@@ -125,8 +125,8 @@ func (t *trial) ask(differs string, q ec2.OfferingQuery) (Alternative, bool) {
 	return Alternative{differs, t.aws.Region(), q.Count, int(q.Duration.Seconds()), first.ID, first.Start, first.End}, true
 }
 
-// largest is the answer for the largest number from 1 to most that has one, if smaller
-// numbers than that have one too.
+// largest is the answer for the largest number from 1 to most that has one, assuming that all
+// smaller numbers have one.
 func largest(most int, try func(int) (Alternative, bool)) (best Alternative, ok bool) {
 	for low, high := 0, most; low < high; {
 		n := (low + high + 1) / 2

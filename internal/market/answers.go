@@ -11,8 +11,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 )
 
-// keepAnswers is how long the answer to a search is good for another run: what is for
-// sale changes, but EC2 allows one search in 6.7 s only.
+// keepAnswers is how long another run may use the answer to a search: offers change, but EC2 allows
+// only one search in 6.7 s.
 const keepAnswers = time.Minute
 
 // offeringAnswers asks EC2 for offerings. Its answers are kept for a minute.
@@ -24,7 +24,7 @@ type offeringAnswers struct {
 	kept  atomic.Bool // an answer came from the cache
 }
 
-// newOfferingAnswers keeps nothing where the cache is "".
+// newOfferingAnswers keeps nothing if the cache is "".
 func newOfferingAnswers(ctx context.Context, progress Progress, aws *ec2.Client, cache Cache) *offeringAnswers {
 	a := &offeringAnswers{progress: progress}
 	aws.OnWait(a.tellWait)
@@ -38,8 +38,8 @@ func newOfferingAnswers(ctx context.Context, progress Progress, aws *ec2.Client,
 	return a
 }
 
-// tellWait says that EC2 refused a search for now. Waits that this program makes of
-// itself are announced as a whole.
+// tellWait reports a wait after EC2 has refused a search. announce reports this program's own
+// waits, as a sum.
 func (a *offeringAnswers) tellWait(w ec2.Wait) {
 	after := capacity.FormatDuration(w.For)
 	if w.Throttled != "" {
@@ -49,14 +49,14 @@ func (a *offeringAnswers) tellWait(w ec2.Wait) {
 	}
 }
 
-// announce says how long n more searches take, if that is long.
+// announce reports how long n more searches take, if that is long.
 func (a *offeringAnswers) announce(aws *ec2.Client, n int) {
 	if d := aws.SearchTime(n); d > time.Second {
 		a.progress.Say("Searching on in %s can take %s: EC2 allows 10 searches, then one in 7 seconds.", aws.Region(), capacity.FormatDuration(d))
 	}
 }
 
-// cachedQuestion is what an answer is kept under.
+// cachedQuestion is the key of a kept answer.
 type cachedQuestion struct {
 	Scope, Region string
 	Query         ec2.OfferingQuery

@@ -20,14 +20,13 @@ type Buyer struct {
 	Customer Customer
 	// StateDir has the intents. Programs that share it buy one after the other.
 	StateDir state.Dir
-	// Cluster is written on what is bought; "" writes nothing.
+	// Cluster is a tag of the purchase; "" for none.
 	Cluster string
-	// Timeout bounds the call that buys. Settle is how long after it EC2 may take to show
-	// what was bought.
+	// Timeout bounds the call that buys. Settle is how long EC2 may then take to show the purchase.
 	Timeout, Settle time.Duration
 	// DryRun buys nothing and writes nothing.
 	DryRun bool
-	// pause is a test's sleep, in which AWS's time goes on and the machine's does not.
+	// pause is a sleep for tests, in which AWS's time goes on and the machine's does not.
 	pause func(context.Context, time.Duration) bool
 }
 
@@ -50,13 +49,13 @@ func (b *Buyer) sleep(ctx context.Context, d time.Duration) bool {
 // buying until close.
 type deal struct {
 	*Buyer
-	// aws is EC2 in the region of what is bought.
+	// aws is EC2 in the region of the purchase.
 	aws *ec2.Client
-	// account that the credentials belong to; "" when AWS would not say.
+	// account that the credentials belong to; "" when AWS did not tell.
 	account string
 	unlock  func()
-	// learned is what this run has found out of intents, by id. It counts before what their
-	// files say, which is less where one could not be written: unrecorded is why.
+	// learned are the intents, by id, as this run knows them. They take precedence over their
+	// files, which lag behind if a write failed: unrecorded is that error.
 	learned    map[string]Intent
 	unrecorded error
 }
@@ -94,7 +93,7 @@ func (d *deal) close() {
 	d.unlock = func() {}
 }
 
-// ours reports whether an intent is about the account of the credentials.
+// ours reports whether an intent belongs to the account of the credentials.
 func (d *deal) ours(i Intent) bool {
 	return i.Account == "" || d.account == "" || i.Account == d.account
 }
@@ -143,7 +142,7 @@ func (d *deal) send(ctx context.Context, i Intent, call func(context.Context) (r
 	return i, fmt.Errorf("%w; %s was not bought, run this again to buy it", err, i.what())
 }
 
-// refused records that EC2 said no, after one look whether that is so.
+// refused records a refusal by EC2, after one look that confirms it.
 func (d *deal) refused(ctx context.Context, i Intent, err error) (Intent, error) {
 	i.Code, i.Message = ec2.Code(err), firstLine(err)
 	if found, lookErr := d.look(ctx, &i); lookErr == nil && found {
@@ -157,8 +156,8 @@ func (d *deal) refused(ctx context.Context, i Intent, err error) (Intent, error)
 	return i, notBought(err)
 }
 
-// record writes down what is known by now. When that fails, the intent on disk says less
-// than is known: this run goes by what it knows, and the next one asks EC2 once more.
+// record writes an intent as it is known by now. If that fails, the file lags behind: this run goes
+// by its own knowledge, and the next one asks EC2 again.
 func (d *deal) record(i Intent) {
 	if d.learned == nil {
 		d.learned = map[string]Intent{}
@@ -170,7 +169,7 @@ func (d *deal) record(i Intent) {
 	}
 }
 
-// recorded is nil as long as all that was found out is on disk. Where it is not, nothing more is sent.
+// recorded is nil as long as everything learned is on disk. Otherwise nothing more is sent.
 func (d *deal) recorded() error {
 	if d.unrecorded == nil {
 		return nil
@@ -178,7 +177,7 @@ func (d *deal) recorded() error {
 	return fmt.Errorf("what became of an earlier purchase cannot be recorded, so nothing more is bought: %w; make room or mend state_dir (%s), then run this again", d.unrecorded, d.StateDir)
 }
 
-// known are all intents, oldest first: what this run has found out, else what their files say.
+// known are all intents, oldest first: as this run knows them, else as in their files.
 func (d *deal) known() ([]Intent, error) {
 	all, err := d.intents().All()
 	for n, i := range all {
@@ -189,8 +188,8 @@ func (d *deal) known() ([]Intent, error) {
 	return all, err
 }
 
-// end records how a purchase or an extension that EC2 has made came to its end. One
-// that another machine made has no intent here.
+// end records the end of a purchase or an extension that EC2 has made. One made by another machine
+// has no intent here.
 func (d *deal) end(i Intent, phase Phase, code string, err error) {
 	if i.ID == "" {
 		return

@@ -11,9 +11,8 @@ import (
 	"github.com/google/renameio/v2"
 )
 
-// Cache is a folder that keeps answers for a while, for one user: ~/.cache/pcs-capacity.
-// "" keeps nothing. It may be deleted at any time, and what goes wrong with it only
-// means that AWS is asked.
+// Cache is a folder that keeps answers for a while, for one user: ~/.cache/pcs-capacity. "" keeps
+// nothing. It may be deleted at any time; after any error in it, AWS is asked.
 type Cache string
 
 // UserCache is the cache of the user who runs this; "" if there is no place for it.
@@ -49,7 +48,7 @@ func (c Cache) Get(question any, oldest, now time.Time, answer any) (at time.Tim
 	return e.At, true
 }
 
-// Put keeps the answer to a question, and deletes what was kept before oldest.
+// Put keeps the answer to a question, and deletes answers from before oldest.
 func (c Cache) Put(question, answer any, oldest, now time.Time) error {
 	if c == "" {
 		return nil

@@ -22,37 +22,38 @@ type CommitOrder struct {
 	Again bool
 	// Limits are those of the settings.
 	Limits capacity.Reserve
-	// Accept has somebody confirm what is committed to; nil means that they did.
+	// Accept asks somebody to confirm the commitment; nil means that they did.
 	Accept func(CommitPreview) error
 	// Tell is called with the outcome, as that of a purchase.
 	Tell func(CommitResult) error
 }
 
-// InstanceHours is what is committed to.
+// InstanceHours is the size of the commitment.
 func (o CommitOrder) InstanceHours() int { return o.Count * int(o.For/time.Hour) }
 
-// CommitPreview is what would be committed to.
+// CommitPreview is the commitment before it is made.
 type CommitPreview struct {
 	Order CommitOrder
 	AZID  string
-	// Account that commits; "" when AWS would not say.
+	// Account that commits; "" when AWS did not tell.
 	Account string
 	// Now is AWS's time.
 	Now time.Time
 }
 
-// CommitResult is what was ordered.
+// CommitResult is the order made.
 type CommitResult struct {
 	Order  CommitOrder
 	AZID   string
 	Intent Intent
 	// Reservation has only an id as long as EC2 does not show it.
 	Reservation capacity.Reservation
-	// BoughtNow is false for what an earlier run or another machine ordered.
+	// BoughtNow is false for an order of an earlier run or another machine.
 	BoughtNow bool
 }
 
-// Commit orders an ODCR for later, once (R3). What was ordered before is taken up instead.
+// Commit orders an ODCR for later, once (R3). It takes up an earlier order instead, if there is
+// one.
 func (b *Buyer) Commit(ctx context.Context, o CommitOrder) error {
 	if !o.Limits.Enabled {
 		return ErrHoldingOff
@@ -71,7 +72,7 @@ func (b *Buyer) Commit(ctx context.Context, o CommitOrder) error {
 	}
 	offering := capacity.Offering{InstanceType: o.InstanceType, Count: o.Count, Region: d.aws.Region(),
 		AZ: subnets[0].AZ, AZID: subnets[0].AZID, Start: o.Start.UTC(), End: o.Start.Add(o.For).UTC()}
-	// A tag has this, so it has no other signs than tags may have.
+	// This goes into a tag, so it has only characters that tags may have.
 	offering.ID = fmt.Sprintf("%d x %s in %s from %s for %s", o.Count, o.InstanceType, offering.AZID, offering.Start.Format(time.RFC3339), capacity.FormatExact(o.For))
 	earlier, bought, err := d.boughtBefore(ctx, CommitLater, offering.ID, offering)
 	switch {
@@ -80,7 +81,7 @@ func (b *Buyer) Commit(ctx context.Context, o CommitOrder) error {
 	case bought && (earlier.Phase == Bought || !o.Again):
 		return d.takeUpCommitment(ctx, o, offering.AZID, earlier)
 	}
-	// Not earlier: what was ordered is found whatever the time is now.
+	// Not earlier: an order is found whatever the time is now.
 	if err := o.check(d.aws.Now()); err != nil {
 		return err
 	}
@@ -106,7 +107,7 @@ func (b *Buyer) Commit(ctx context.Context, o CommitOrder) error {
 	return d.tellCommitment(o, CommitResult{Order: o, AZID: offering.AZID, Intent: intent, Reservation: r, BoughtNow: true})
 }
 
-// check finds what EC2 would refuse, and what the settings do not allow.
+// check returns an order's faults: EC2 would refuse it, or the settings do not allow it.
 func (o CommitOrder) check(now time.Time) error {
 	earliest, latest := now.Add(capacity.CommitEarliest), now.Add(capacity.CommitLatest)
 	switch {

@@ -9,11 +9,10 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 )
 
-// contradicts is a Mistake where the order says of the offering that its id names what is
-// not so. What is not known of the offering, as of one that another machine bought, is not
-// compared. Its length can be said as it is or as it was asked for, since EC2 answers with
-// blocks that are a little shorter or longer. Platform is what it was bought for; "" while
-// that is open.
+// contradicts is a Mistake if the order contradicts the offering that its id names. Unknown facts,
+// as of an offering that another machine bought, are not compared. The order may name the actual or
+// the requested length, since EC2 answers with blocks that are a little shorter or longer. Platform
+// is the one it was bought for; "" while that is open.
 func (o PurchaseOrder) contradicts(is capacity.Offering, asked time.Duration, platform string) error {
 	var wrong []error
 	differs := func(flag string, said any, is string) {

@@ -10,11 +10,11 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 )
 
-// boughtBefore finds the newest purchase of a kind and an offering that was not undone, by its
-// payment or by EC2: among the intents, and among the tags of EC2's reservations, where those of
-// other machines show. What EC2 shows counts before what an intent says. One in phase Bought
-// goes first: its run was cut off. An intent of the same block as known, which may have had
-// another id, counts too. Where there is none, what was found out must be on disk.
+// boughtBefore finds the newest purchase of a kind and an offering that neither its payment nor EC2
+// has undone: among the intents, and among the tags of EC2's reservations, which show purchases of
+// other machines. EC2's answer takes precedence over an intent. A purchase in phase Bought goes
+// first: its run was cut off. An intent of the same block as known, perhaps under another id,
+// counts too. If there is none, everything learned must be on disk.
 func (d *deal) boughtBefore(ctx context.Context, kind IntentKind, offering string, known capacity.Offering) (Intent, bool, error) {
 	tagged, err := d.aws.List(ctx, ec2.ReservationQuery{Tags: map[string]string{capacity.TagOffering: offering}})
 	if err != nil {
@@ -33,7 +33,7 @@ func (d *deal) boughtBefore(ctx context.Context, kind IntentKind, offering strin
 		}
 		recorded[i.ID] = true
 		if r, shown := i.shownBy(tagged); shown && (i.Phase == Sending || i.Phase == Failed) {
-			i.Phase, i.Reservation = Bought, r.ID // whatever the file says: EC2 has it
+			i.Phase, i.Reservation = Bought, r.ID // even if the file differs: EC2 has it
 		}
 		at := slices.IndexFunc(tagged, func(r capacity.Reservation) bool { return r.ID == i.Reservation })
 		gone := at >= 0 && undone(tagged[at])
@@ -63,7 +63,7 @@ func (d *deal) boughtBefore(ctx context.Context, kind IntentKind, offering strin
 	return bought[0], true, nil
 }
 
-// shownBy finds what an intent has bought among reservations: one of its kind that has its tag.
+// shownBy finds the purchase of an intent among reservations: one of its kind with its tag.
 func (i Intent) shownBy(tagged []capacity.Reservation) (capacity.Reservation, bool) {
 	at := slices.IndexFunc(tagged, func(r capacity.Reservation) bool {
 		return r.Tags[capacity.TagPurchase] == i.ID && r.Kind == i.odcrOrBlock() && !undone(r)
@@ -76,7 +76,7 @@ func (i Intent) shownBy(tagged []capacity.Reservation) (capacity.Reservation, bo
 
 func capitalized(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
-// undone reports whether what was bought never came to be, or was given back.
+// undone reports whether a purchase never came to be, or was given back.
 func undone(r capacity.Reservation) bool {
 	switch r.State {
 	case capacity.StatePaymentFailed, capacity.StateUnsupported, capacity.StateFailed, capacity.StateCancelled:
@@ -85,15 +85,15 @@ func undone(r capacity.Reservation) bool {
 	return false
 }
 
-// purchaseOfTags is what the tags of a reservation say about a purchase that another
-// machine made. It has no id, since it is not ours to record; and the offering has neither
-// times, which an extension may have moved, nor a number of UltraServers.
+// purchaseOfTags reads a purchase of another machine from the tags of a reservation. It has no id,
+// since it is not ours to record; and the offering has neither times, which an extension may have
+// moved, nor a number of UltraServers.
 func purchaseOfTags(kind IntentKind, r capacity.Reservation) Intent {
 	i := Intent{Kind: kind, Phase: Done, At: r.Created, Region: r.Region, Reservation: r.ID, Platform: r.Platform}
 	i.Offering = capacity.Offering{ID: r.Tags[capacity.TagOffering], Region: r.Region}
 	if !r.UltraServer {
 		i.Offering.InstanceType, i.Offering.Count = r.InstanceType, r.Size()
 	}
-	_ = i.Fee.UnmarshalText([]byte(r.Tags[capacity.TagFee])) // a tag that somebody has changed tells no fee
+	_ = i.Fee.UnmarshalText([]byte(r.Tags[capacity.TagFee])) // a tag that somebody has changed has no fee
 	return i
 }

@@ -19,7 +19,7 @@ type ExtensionOrder struct {
 	Length time.Duration
 
 	Terms
-	// Again extends by the same length once more, though that was bought a short while ago.
+	// Again extends by the same length once more, even shortly after the last time.
 	Again bool
 	// Wait follows the payment until the end has moved.
 	Wait bool
@@ -27,29 +27,29 @@ type ExtensionOrder struct {
 	Tell func(ExtensionResult) error
 }
 
-// ExtensionPreview is what would be bought.
+// ExtensionPreview is the extension before it is bought.
 type ExtensionPreview struct {
 	Reservation capacity.Reservation
-	// History are the extensions that it has.
+	// History are the block's extensions.
 	History  []capacity.Extension
 	Offering capacity.Offering
-	// Account that buys; "" when AWS would not say.
+	// Account that buys; "" when AWS did not tell.
 	Account string
 }
 
-// ExtensionResult is what was bought.
+// ExtensionResult is the extension bought.
 type ExtensionResult struct {
 	Intent      Intent
 	Extension   capacity.Extension
 	Reservation capacity.Reservation
-	// BoughtNow is false for what an earlier run or somebody else bought.
+	// BoughtNow is false if an earlier run or somebody else bought it.
 	BoughtNow bool
 	// DryRun: EC2 would take the extension, and nothing was bought.
 	DryRun bool
 }
 
-// Extend finds the extension, makes sure of the fee, and buys. What was bought before is
-// taken up instead.
+// Extend finds the extension, makes sure of the fee, and buys. It takes up an earlier purchase
+// instead, if there is one.
 func (b *Buyer) Extend(ctx context.Context, o ExtensionOrder) error {
 	d, err := b.open(ctx, "")
 	if err != nil {
@@ -106,8 +106,8 @@ func (b *Buyer) Extend(ctx context.Context, o ExtensionOrder) error {
 	return d.finishExtension(ctx, o, ExtensionResult{Intent: intent, Reservation: r, BoughtNow: true})
 }
 
-// findExtension is the offering whose length is nearest to the one asked for, and of
-// those the cheapest.
+// findExtension is the offering with the length nearest to the requested one; of several, the
+// cheapest.
 func findExtension(ctx context.Context, aws *ec2.Client, r capacity.Reservation, length time.Duration) (capacity.Offering, error) {
 	found, err := aws.ExtensionOfferings(ctx, r.ID, length)
 	if err != nil {
@@ -119,7 +119,7 @@ func findExtension(ctx context.Context, aws *ec2.Client, r capacity.Reservation,
 	return pickExtension(found, length), nil
 }
 
-// pickExtension is what findExtension takes of those that EC2 has.
+// pickExtension is findExtension's choice among the offerings.
 func pickExtension(found []capacity.Offering, length time.Duration) capacity.Offering {
 	return slices.MinFunc(found, func(x, y capacity.Offering) int {
 		return cmp.Or(cmp.Compare((x.Duration()-length).Abs(), (y.Duration()-length).Abs()), compareFees(x.Fee, y.Fee))

@@ -8,7 +8,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// What EC2 sells: EC2 User Guide, "Extend Capacity Blocks".
+// Extensions that EC2 sells: EC2 User Guide, "Extend Capacity Blocks".
 const (
 	earliestExtension = 56 * 24 * time.Hour
 	latestExtension   = time.Hour
@@ -20,8 +20,7 @@ const (
 // again; and the shortest one is a day long.
 const recentTime = 24 * time.Hour
 
-// extendable says why EC2 will not extend a block by a length; nil if nothing is known
-// against it.
+// extendable returns why EC2 will not extend a block by a length; nil if no obstacle is known.
 func (d *deal) extendable(r capacity.Reservation, history []capacity.Extension, length time.Duration) error {
 	at := d.Customer.Time
 	left := r.End.Sub(d.aws.Now())

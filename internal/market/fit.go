@@ -25,7 +25,7 @@ type FitQuestion struct {
 	Progress Progress
 }
 
-// FitAnswer is what there is.
+// FitAnswer is the capacity found.
 type FitAnswer struct {
 	// Fits: the first of the candidates does.
 	Fits bool
@@ -34,17 +34,17 @@ type FitAnswer struct {
 	Subnets    Subnets
 	// Offers would fill the need; only where no candidate does.
 	Offers []Offer
-	// Sale is all that was found for sale, asked only where no candidate fits. SaleErr is
-	// why it is not known.
+	// Sale is everything for sale, asked for only if no candidate fits. SaleErr is set if it is not
+	// known.
 	Sale    *Found
 	SaleErr error
-	// Length is the length of the blocks that were looked for.
+	// Length is the length of the blocks searched for.
 	Length time.Duration
 	// Failed are the regions that did not answer.
 	Failed []RegionFailure
 }
 
-// Ask asks. It is an error when no region answers.
+// Ask asks the regions. It is an error when none answers.
 func (q FitQuestion) Ask(ctx context.Context) (FitAnswer, error) {
 	reservations, failed, err := AskRegions(ctx, q.Progress, q.EC2, q.Regions, q.reservations)
 	if err != nil {
@@ -65,7 +65,7 @@ func (q FitQuestion) Ask(ctx context.Context) (FitAnswer, error) {
 	return a, nil
 }
 
-// reservations asks one region for those of the type, with the hosts that have failed.
+// reservations asks one region for the reservations of the type, with their failed hosts.
 func (q FitQuestion) reservations(ctx context.Context, aws *ec2.Client) ([]capacity.Reservation, error) {
 	found, err := aws.List(ctx, ec2.ReservationQuery{InstanceTypes: []string{q.Need.InstanceType}})
 	if err != nil {
@@ -95,7 +95,7 @@ func (q FitQuestion) searchSale(ctx context.Context, a *FitAnswer, now time.Time
 	SortOffers(a.Offers, ByStart, a.Subnets)
 }
 
-// overhead is what of a block no job can use: boot at its start, and the time from the
+// overhead is the time of a block that no job can use: boot at its start, and the time from the
 // fence to its end.
 func overhead(t capacity.Timing) time.Duration {
 	return t.BootAllowance.Duration + t.DrainMargin.Duration + t.ReclaimLead.Duration

@@ -29,14 +29,14 @@ type Holder struct {
 	Cluster string
 }
 
-// HoldRequest is what to hold. Subnets are tried in their order, one for each zone.
+// HoldRequest is the capacity to hold. Subnets are tried in their order, one for each zone.
 type HoldRequest struct {
 	InstanceType, Platform string
 	Count                  int
 	Subnets                []string
 	// For is how long it is held at most.
 	For time.Duration
-	// Probe gives it back at once: it only tells where there is room.
+	// Probe gives it back at once: it only shows where there is room.
 	Probe bool
 }
 
@@ -46,7 +46,7 @@ type HoldTry struct {
 	Err    error
 }
 
-// HoldAnswer is what came of it. Reservation is the zero value if there was no room anywhere.
+// HoldAnswer is the outcome. Reservation is the zero value if there was no room anywhere.
 type HoldAnswer struct {
 	Tries       []HoldTry
 	Reservation capacity.Reservation
@@ -54,12 +54,11 @@ type HoldAnswer struct {
 	Held time.Duration
 }
 
-// ErrHoldingOff is the reason where the settings hold nothing.
+// ErrHoldingOff is the error if the settings hold nothing.
 var ErrHoldingOff = errors.New("[reserve] enabled is false in the settings, so nothing is held; set it to true")
 
-// Hold holds capacity in the first of the subnets that has room for all of it, targeted and
-// with an end. The error is for what could not be asked or given back; that there is no room
-// is an answer.
+// Hold holds capacity in the first of the subnets that has room for all of it, targeted and with an
+// end. It is an error if EC2 could not be asked, or a probe not given back; no room is an answer.
 func (h Holder) Hold(ctx context.Context, req HoldRequest) (HoldAnswer, error) {
 	var answer HoldAnswer
 	if !h.Limits.Enabled {
@@ -76,7 +75,7 @@ func (h Holder) Hold(ctx context.Context, req HoldRequest) (HoldAnswer, error) {
 	var zones []string
 	for _, subnet := range subnets {
 		if slices.Contains(zones, subnet.AZID) {
-			continue // what is held is in a zone, not in a subnet
+			continue // an ODCR is in a zone, not in a subnet
 		}
 		zones = append(zones, subnet.AZID)
 		order := capacity.HoldOrder{ClientToken: rand.Text(), InstanceType: req.InstanceType, AZID: subnet.AZID, Platform: req.Platform, Count: req.Count,
@@ -91,7 +90,7 @@ func (h Holder) Hold(ctx context.Context, req HoldRequest) (HoldAnswer, error) {
 		if err != nil {
 			continue
 		}
-		r.Total = req.Count // EC2 may say so later
+		r.Total = req.Count // EC2 may show it later
 		answer.Reservation = r
 		if req.Probe {
 			err = h.release(ctx, r, order.ClientToken)
@@ -102,7 +101,7 @@ func (h Holder) Hold(ctx context.Context, req HoldRequest) (HoldAnswer, error) {
 	return answer, nil
 }
 
-// order enters what is held into the ledger before EC2 is asked.
+// order enters the ODCR into the ledger before EC2 is asked.
 func (h Holder) order(ctx context.Context, o capacity.HoldOrder) (capacity.Reservation, error) {
 	entry := capacity.Held{Token: o.ClientToken, InstanceType: o.InstanceType, Count: o.Count, Since: h.EC2.Now(), Until: o.End}
 	if err := h.State.Create(); err != nil {
@@ -132,7 +131,7 @@ func (h Holder) release(ctx context.Context, r capacity.Reservation, names ...st
 	return h.State.Released(h.EC2.Now(), append(names, r.ID)...)
 }
 
-// Release gives back what we hold for the cluster, by id. What is not ours is left alone.
+// Release gives back ODCRs that we hold for the cluster, by id. Others are left alone.
 func (h Holder) Release(ctx context.Context, id string) (capacity.Reservation, error) {
 	all, err := h.EC2.Holds(ctx, h.Cluster)
 	if err != nil {

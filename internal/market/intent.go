@@ -8,11 +8,11 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// IntentKind is what an intent is about.
+// IntentKind is the kind of an intent.
 type IntentKind string
 
-// The kinds of intent. RecordedFee is no intent to buy: it holds what a reservation that
-// was bought elsewhere has cost.
+// The kinds of intent. RecordedFee is no intent to buy: it holds the fee of a reservation that was
+// bought elsewhere.
 const (
 	BuyBlock    IntentKind = "purchase"
 	ExtendBlock IntentKind = "extension"
@@ -31,9 +31,9 @@ const (
 	// Bought: EC2 has made it, but the command that bought it has not come to its end;
 	// nobody may have been told. The next run takes it up.
 	Bought Phase = "bought"
-	// Done: bought, and told.
+	// Done: bought, and reported.
 	Done Phase = "done"
-	// Failed: refused by EC2, never made, or not paid for. Code and Message say why.
+	// Failed: refused by EC2, never made, or not paid for. Code and Message have the reason.
 	Failed Phase = "failed"
 )
 
@@ -47,29 +47,28 @@ type Intent struct {
 	Phase Phase      `json:"phase"`
 	// At is AWS's time of the decision, taken just before the call.
 	At time.Time `json:"at"`
-	// SettledAt is AWS's time from which on something that EC2 does not show was not
-	// made.
+	// SettledAt is AWS's time after which a purchase that EC2 does not show was not made.
 	SettledAt time.Time `json:"settled_at,omitzero"`
-	// Account is the id of the AWS account; "" when it could not be asked for.
+	// Account is the id of the AWS account; "" if unknown.
 	Account string `json:"account,omitempty"`
 	Region  string `json:"region"`
-	// Offering is what is bought; that of a commitment is none of EC2's: its ID is the order
-	// in words.
+	// Offering is the offering bought; a commitment has none of EC2's: its ID is the order in
+	// words.
 	Offering capacity.Offering `json:"offering,omitzero"`
 	// OrderedAs is the id that was asked for where EC2 had the same block under another
 	// one, that of Offering; "" else.
 	OrderedAs string `json:"ordered_as,omitempty"`
-	// Platform is that of the image that will run; "" for an extension.
+	// Platform is the platform of the image that will run; "" for an extension.
 	Platform string         `json:"platform,omitempty"`
 	Fee      capacity.Money `json:"fee"`
-	// Reservation is what was bought; for an extension, what is extended.
+	// Reservation is the reservation bought or extended.
 	Reservation string `json:"reservation,omitempty"`
 	// Asked is the length that was asked for, which EC2 does not always sell.
 	Asked capacity.Duration `json:"asked,omitzero"`
 	// OldEnd and NewEnd are an extension's: the block's end without and with it.
 	OldEnd time.Time `json:"old_end,omitzero"`
 	NewEnd time.Time `json:"new_end,omitzero"`
-	// Code is EC2's error code when the call failed; Message says what is known.
+	// Code is EC2's error code when the call failed; Message has the details.
 	Code    string `json:"code,omitempty"`
 	Message string `json:"message,omitempty"`
 }
@@ -82,7 +81,7 @@ func (i Intent) String() string {
 	return fmt.Sprintf("%s %s of %s", i.Kind, i.ID, i.what())
 }
 
-// what is what is bought.
+// what names the thing bought.
 func (i Intent) what() string {
 	if i.Kind == CommitLater {
 		return i.Offering.ID
@@ -101,7 +100,7 @@ func (i Intent) odcrOrBlock() capacity.Kind {
 // ordered is the id of the offering under which the purchase was ordered.
 func (i Intent) ordered() string { return cmp.Or(i.OrderedAs, i.Offering.ID) }
 
-// alias says, behind the offering's id, that somebody named the same block by another one.
+// alias names, after the offering's id, the other id under which somebody ordered the same block.
 func (i Intent) alias(id string) string {
 	if id == i.Offering.ID {
 		return ""
@@ -109,7 +108,7 @@ func (i Intent) alias(id string) string {
 	return fmt.Sprintf(" (the same block as %s)", id)
 }
 
-// boughtAs says what was bought by it.
+// boughtAs names the purchase made under it.
 func (i Intent) boughtAs() string {
 	if i.Kind == ExtendBlock {
 		return "and extends " + i.Reservation

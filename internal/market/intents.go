@@ -24,8 +24,8 @@ func (f Intents) name(id string) string { return filepath.Join(intentsFolder, id
 // Path is the file of the intent of that id.
 func (f Intents) Path(id string) string { return f.StateDir.PrivatePath(f.name(id)) }
 
-// Write writes one intent, to disk and not only to the cache, replacing what
-// was known of it, and reads it back.
+// Write writes one intent, to disk and not only to the cache, replacing its file, and reads it
+// back.
 func (f Intents) Write(i Intent) error {
 	text, err := json.MarshalIndent(i, "", "  ")
 	if err != nil {
@@ -42,7 +42,7 @@ func (f Intents) Write(i Intent) error {
 	return nil
 }
 
-// readBack makes sure that a file has what was written.
+// readBack makes sure that a file has the text written.
 func (f Intents) readBack(id string, text []byte) error {
 	has, err := f.StateDir.ReadPrivate(f.name(id))
 	if err == nil && !bytes.Equal(has, text) {

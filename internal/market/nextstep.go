@@ -35,7 +35,7 @@ func overlapping(g config.NodeGroup, r capacity.Reservation, others []capacity.R
 	return ids
 }
 
-// slotTaken says what to do about a reservation for which a node group has no slot.
+// slotTaken is the remedy for a reservation that finds no slot in a node group.
 func slotTaken(p config.Partition, g config.NodeGroup, r capacity.Reservation, taken []string) string {
 	text := fmt.Sprintf("  %s would wait: node_group %q of partition %q (%s) has %s at that time. ", r.ID, g.Name, p.Name, p.File, strings.Join(taken, ", "))
 	if g.Slots < 2 {
@@ -46,7 +46,7 @@ func slotTaken(p config.Partition, g config.NodeGroup, r capacity.Reservation, t
 	return text + " to another node_group; then run\n  pcs-capacity hooks install\n  pcs-capacity sync"
 }
 
-// NextStep is what makes a block usable, in lines to read or to run, with the names of
+// NextStep lists the steps that make a block usable, in lines to read or to run, with the names of
 // the settings where they have a node group for it. others are the reservations that sync saw.
 func NextStep(cfg *config.Config, subnets Subnets, r capacity.Reservation, others []capacity.Reservation) string {
 	p, g, found := GroupFor(cfg, r.InstanceType, subnets.In(r.AZID).Subnets)

@@ -12,9 +12,8 @@ import (
 // PurchaseOrder is a block to buy. Show and Tell must be set.
 type PurchaseOrder struct {
 	OfferingID string
-	// What is known of the offering, to find it again and to be sure that it is the one
-	// that is meant; zero values where nothing was said. Region is where it is for sale,
-	// by default where it was found, else the buyer's own.
+	// Facts about the offering, to find it again and to identify it; zero values are unknown.
+	// Region is where it is for sale, by default where it was found, else the buyer's own.
 	InstanceType string
 	Count        int
 	Duration     time.Duration
@@ -27,38 +26,38 @@ type PurchaseOrder struct {
 	Again bool
 	// Wait follows the payment until the block is scheduled.
 	Wait bool
-	// Show is called before the fee is confirmed, and nothing is bought after an error of it;
-	// Tell is called with the outcome. Until Tell has returned nil the purchase counts as one
-	// that nobody has heard of, and the next run takes it up.
+	// Show is called before the fee is confirmed, and nothing is bought after an error of it; Tell
+	// is called with the outcome. Until Tell has returned nil, the purchase counts as unreported,
+	// and the next run takes it up.
 	Show func(PurchasePreview) error
 	Tell func(PurchaseResult) error
 }
 
-// PurchasePreview is what would be bought.
+// PurchasePreview is the block before it is bought.
 type PurchasePreview struct {
 	Offering capacity.Offering
 	// Was is the offering as the search showed it, where its id or its fee was another;
 	// its zero value else.
 	Was capacity.Offering
-	// Account that buys; "" when AWS would not say.
+	// Account that buys; "" when AWS did not tell.
 	Account string
 	// Now is AWS's time.
 	Now time.Time
 }
 
-// PurchaseResult is what was bought.
+// PurchaseResult is the block bought.
 type PurchaseResult struct {
 	Intent Intent
 	// Reservation has only an id as long as EC2 does not show it.
 	Reservation capacity.Reservation
-	// BoughtNow is false for what an earlier run or another machine bought.
+	// BoughtNow is false if an earlier run or another machine bought it.
 	BoughtNow bool
 	// DryRun: EC2 would take the purchase, and nothing was bought.
 	DryRun bool
 }
 
-// Purchase finds the offering again, makes sure of the fee, and buys. What was bought
-// before is taken up instead.
+// Purchase finds the offering again, makes sure of the fee, and buys. It takes up an earlier
+// purchase instead, if there is one.
 func (b *Buyer) Purchase(ctx context.Context, o PurchaseOrder) error {
 	last, lastErr := ReadRemembered(b.StateDir)
 	known, remembered := last.offering(o.OfferingID)
@@ -133,7 +132,7 @@ func (b *Buyer) Purchase(ctx context.Context, o PurchaseOrder) error {
 	return d.finishPurchase(ctx, o, PurchaseResult{Intent: intent, Reservation: r, BoughtNow: true})
 }
 
-// tags let any machine find the block again, and see what it has cost.
+// tags let any machine find the block again, and see its fee.
 func (d *deal) tags(i Intent) map[string]string {
 	tags := map[string]string{capacity.TagPurchase: i.ID, capacity.TagOffering: i.ordered()}
 	if i.Fee != (capacity.Money{}) {
@@ -145,7 +144,8 @@ func (d *deal) tags(i Intent) map[string]string {
 	return tags
 }
 
-// question is the one that the order makes; its zero value when the order says too little.
+// question is the search that the order implies; its zero value when the order has too little for
+// one.
 func (o PurchaseOrder) question() ec2.OfferingQuery {
 	if o.InstanceType == "" || o.Count < 1 || o.Duration <= 0 {
 		return ec2.OfferingQuery{}
@@ -176,7 +176,7 @@ func (d *deal) takeUpPurchase(ctx context.Context, o PurchaseOrder, i Intent) er
 	return d.finishPurchase(ctx, o, result)
 }
 
-// shown is a reservation that was bought; it has only its id as long as EC2 does not show it.
+// shown is the reservation bought; it has only its id as long as EC2 does not show it.
 func (d *deal) shown(ctx context.Context, id string) (capacity.Reservation, error) {
 	r, err := d.aws.Reservation(ctx, id)
 	if ec2.Code(err) == reservationNotFound || errors.Is(err, ec2.ErrNotDescribed) {

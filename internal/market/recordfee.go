@@ -8,8 +8,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// RecordFee writes down what a block that was bought elsewhere has cost, in place of what
-// was recorded before. EC2 tells it at the purchase only.
+// RecordFee records the fee of a block that was bought elsewhere, in place of an earlier record.
+// EC2 shows a fee only at the purchase.
 func (b *Buyer) RecordFee(ctx context.Context, reservation string, fee capacity.Money) (Intent, error) {
 	unlock, err := b.intents().Lock()
 	if err != nil {

@@ -46,9 +46,8 @@ func ChooseRegions(ctx context.Context, aws *ec2.Client, given []string) ([]stri
 // in memory while the machine decodes them.
 const atOnce = 8
 
-// AskRegions asks regions at the same time and returns what they answer, in the order of
-// the regions. A region that fails leaves the zero value, and why it failed; only when
-// all of them fail there is an error.
+// AskRegions asks regions at the same time and returns their answers, in the order of the regions.
+// A region that fails leaves the zero value and a RegionFailure; it is an error only when all fail.
 func AskRegions[T any](ctx context.Context, progress Progress, aws *ec2.Client, regions []string,
 	ask func(context.Context, *ec2.Client) (T, error)) ([]T, []RegionFailure, error) {
 	answers, errs := make([]T, len(regions)), make([]error, len(regions))
@@ -86,7 +85,7 @@ func AskRegions[T any](ctx context.Context, progress Progress, aws *ec2.Client, 
 	return answers, failed, nil
 }
 
-// newRegionFailure has what EC2 said, with what to do about it, or, without an answer of EC2, what went wrong instead.
+// newRegionFailure has EC2's message with its remedy or, without an answer of EC2, the other error.
 func newRegionFailure(region string, err error) RegionFailure {
 	f := RegionFailure{region, ec2.Code(err), firstLine(err)}
 	if f.Code != "" {

@@ -31,7 +31,7 @@ type Remembered struct {
 	Found []capacity.Offering `json:"found"`
 }
 
-// question is what the offerings were an answer to.
+// question is the search that found the offerings.
 func (r Remembered) question() ec2.OfferingQuery {
 	return ec2.OfferingQuery{InstanceType: r.InstanceType, Count: r.Count, Duration: r.Duration.Duration, StartAfter: r.StartAfter, EndBy: r.EndBy}
 }

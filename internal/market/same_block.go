@@ -17,9 +17,8 @@ func sameBlock(a, b capacity.Offering) bool {
 		!a.Start.IsZero() && a.Start.Equal(b.Start) && a.End.Equal(b.End)
 }
 
-// findOffering asks EC2 anew, so that the fee is today's. Where EC2 does not have the id
-// any more, an offering of the same block as known stands for it, of several one with the
-// same fee, else the cheapest.
+// findOffering asks EC2 anew, for today's fee. If EC2 no longer has the id, another offering of the
+// same block stands for it: of several, one with the same fee, else the cheapest.
 func findOffering(ctx context.Context, aws *ec2.Client, q ec2.OfferingQuery, id string, known capacity.Offering) (capacity.Offering, error) {
 	found, err := aws.Offerings(ctx, q)
 	if err != nil {
@@ -32,7 +31,7 @@ func findOffering(ctx context.Context, aws *ec2.Client, q ec2.OfferingQuery, id 
 	return o, nil
 }
 
-// pickOffering is what findOffering takes of those that EC2 has.
+// pickOffering is findOffering's choice among the offerings.
 func pickOffering(found []capacity.Offering, id string, known capacity.Offering) (capacity.Offering, bool) {
 	if i := slices.IndexFunc(found, func(o capacity.Offering) bool { return o.ID == id }); i >= 0 {
 		return found[i], true
@@ -47,8 +46,8 @@ func pickOffering(found []capacity.Offering, id string, known capacity.Offering)
 	return slices.MinFunc(same, func(x, y capacity.Offering) int { return compareFees(x.Fee, y.Fee) }), true
 }
 
-// afterTyping finds an offering once more when somebody has taken the time to type its
-// fee, in which its id can have expired. What was typed stands for that very fee.
+// afterTyping finds an offering once more after somebody has typed its fee: its id may have expired
+// meanwhile. The typed fee accepts that very fee.
 func (d *deal) afterTyping(ctx context.Context, q ec2.OfferingQuery, typed capacity.Offering) (capacity.Offering, error) {
 	now, err := findOffering(ctx, d.aws, q, typed.ID, typed)
 	switch {

@@ -35,7 +35,7 @@ type Offer struct {
 	GPUs int
 }
 
-// Found is what a search has found.
+// Found is the result of a search.
 type Found struct {
 	// Offers are within the price.
 	Offers []Offer
@@ -52,11 +52,11 @@ type regionAnswer struct {
 	region string
 	found  []capacity.Offering
 	types  map[string]ec2.InstanceType
-	// unsold says why the type cannot be bought in this region at all; "" if it can.
+	// unsold is the reason why the type cannot be bought in this region at all; "" if it can.
 	unsold string
 }
 
-// Run asks. It is an error when no region answers; what is found then has only Failed.
+// Run asks the regions. It is an error when none answers; the result then has only Failed.
 func (s Search) Run(ctx context.Context) (*Found, error) {
 	f := &Found{search: s, asked: newOfferingAnswers(ctx, s.Progress, s.EC2, s.Cache)}
 	var err error
@@ -71,7 +71,7 @@ func (s Search) Run(ctx context.Context) (*Found, error) {
 	return f, nil
 }
 
-// ask asks one region: first whether it sells the type at all, as that is no scarce call.
+// ask asks one region: first whether it sells the type at all, since that call is not scarce.
 func (f *Found) ask(ctx context.Context, aws *ec2.Client) (regionAnswer, error) {
 	q := f.search.Query
 	answer := regionAnswer{region: aws.Region()}
@@ -91,7 +91,7 @@ func (f *Found) ask(ctx context.Context, aws *ec2.Client) (regionAnswer, error) 
 		answer.unsold = ec2.Code(err) + ": " + ec2.Message(err)
 		return answer, nil
 	case err != nil:
-		return regionAnswer{}, err // nobody knows that it has nothing
+		return regionAnswer{}, err // this does not mean that it has nothing
 	}
 	if ec2.IsUltraServer(q.InstanceType) && len(answer.found) > 0 {
 		answer.types, typesErr = aws.InstanceTypes(ctx, []string{answer.found[0].InstanceType})
@@ -102,7 +102,7 @@ func (f *Found) ask(ctx context.Context, aws *ec2.Client) (regionAnswer, error) 
 	return answer, nil
 }
 
-// unsold says why EC2 sells no block of a type in a region; "" if it does.
+// unsold is the reason why EC2 sells no block of a type in a region; "" if it does.
 func unsold(ctx context.Context, aws *ec2.Client, instanceType string, types map[string]ec2.InstanceType) string {
 	about, known := types[instanceType]
 	if known && slices.Contains(about.UsageClasses, ec2.BlockUsage) {
@@ -141,14 +141,14 @@ func (s Search) affordable(found []capacity.Offering) []capacity.Offering {
 	return kept
 }
 
-// Query is what was asked.
+// Query is the question.
 func (f *Found) Query() ec2.OfferingQuery { return f.search.Query }
 
 // FromCache reports whether an answer was an earlier run's.
 func (f *Found) FromCache() bool { return f.asked.kept.Load() }
 
-// Remember keeps the question for a purchase, which must ask it again, with some of the
-// offerings. What goes wrong is no error: the purchase then needs the question.
+// Remember keeps the question, with some of the offerings, for a purchase, which must ask it again.
+// A failure is no error: the purchase then needs the question from its caller.
 func (f *Found) Remember(dir state.Dir, offers []Offer) {
 	q := f.search.Query
 	r := Remembered{InstanceType: q.InstanceType, Count: q.Count, Duration: capacity.Duration{Duration: q.Duration},
@@ -161,7 +161,7 @@ func (f *Found) Remember(dir state.Dir, offers []Offer) {
 	}
 }
 
-// WhyNone says, a sentence each, why there is no offer; at writes a time.
+// WhyNone lists, a sentence each, why there is no offer; at writes a time.
 func (f *Found) WhyNone(at func(time.Time) string) []string {
 	var why, asked []string
 	var dear []capacity.Offering
@@ -192,8 +192,8 @@ func (f *Found) WhyNone(at func(time.Time) string) []string {
 		capacity.FormatDuration(q.Duration), strings.Join(asked, ", "), window))
 }
 
-// tooDear is about offerings of which none is affordable: the cheapest one of those that
-// can be compared or, where none can, of all.
+// tooDear names the cheapest offering where none is affordable: of the comparable ones or, without
+// any, of all.
 func (s Search) tooDear(found []capacity.Offering) string {
 	least := slices.MinFunc(found, func(a, b capacity.Offering) int {
 		return cmp.Or(s.comparable(a)-s.comparable(b), compareFees(a.Fee, b.Fee))

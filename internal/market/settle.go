@@ -10,8 +10,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 )
 
-// settleEarlier finds out what became of every earlier purchase and extension whose
-// outcome is unknown, and says it.
+// settleEarlier finds out the outcome of every earlier purchase and extension where it is unknown,
+// and reports it.
 func (d *deal) settleEarlier(ctx context.Context) error {
 	intents, err := d.intents().All()
 	if err != nil {
@@ -37,9 +37,8 @@ func (d *deal) settleEarlier(ctx context.Context) error {
 	return nil
 }
 
-// settle asks EC2 what became of an intent until it shows, or until it would show if
-// it had been made. The intent's phase is then Bought or Failed; after an error it is
-// still unknown.
+// settle asks EC2 until it shows the purchase of an intent, or until it would show one. The
+// intent's phase is then Bought or Failed; after an error it is still unknown.
 func (d *deal) settle(ctx context.Context, i Intent) (Intent, error) {
 	if i.SettledAt.IsZero() {
 		i.SettledAt = i.At.Add(d.Timeout + d.Settle)
@@ -49,7 +48,7 @@ func (d *deal) settle(ctx context.Context, i Intent) (Intent, error) {
 	for wait := firstWait; ; wait = min(2*wait, settleWait) {
 		began := time.Now()
 		found, err := d.look(ctx, &i)
-		// AWS's time when EC2 was asked; its answer has just told the time.
+		// AWS's time when EC2 was asked: its answer has just carried it.
 		asked := d.aws.Now().Add(-time.Since(began))
 		wouldShow := !asked.Before(i.SettledAt)
 		switch {
@@ -79,8 +78,7 @@ func (d *deal) unknown(i Intent, err error) error {
 		i, err, d.intents().Path(i.ID))
 }
 
-// look asks EC2 once whether it shows what an intent is about, and fills in the
-// reservation.
+// look asks EC2 once whether it shows the purchase of an intent, and fills in the reservation.
 func (d *deal) look(ctx context.Context, i *Intent) (found bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, d.Timeout)
 	defer cancel()
@@ -122,7 +120,7 @@ func (i Intent) extension(history []capacity.Extension) (newest capacity.Extensi
 	return newest, found
 }
 
-// Waits between two questions to EC2 begin short and double: for something that is not
-// shown yet up to 5 s, which stays far below EC2's request limits; for a payment, which
-// takes minutes to hours, up to half a minute.
+// Waits between two questions to EC2 begin short and double: up to 5 s for a thing that is not
+// shown yet, far below EC2's request limits; up to half a minute for a payment, which takes minutes
+// to hours.
 const firstWait, settleWait, paymentWait = 100 * time.Millisecond, 5 * time.Second, 30 * time.Second

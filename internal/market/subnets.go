@@ -14,12 +14,12 @@ type Subnets struct {
 	// byZone and nearByZone are ids by Availability Zone id (R10): own ones, and others of
 	// the same VPCs, which the cluster could use.
 	byZone, nearByZone map[string][]string
-	// Err is why they are not known.
+	// Err is set if they are not known.
 	Err error
 }
 
-// ReadSubnets describes the subnets of a cluster, which are in the client's region, and,
-// where neighbours are asked for, the others of their VPCs. An error is in the answer.
+// ReadSubnets describes the subnets of a cluster in the client's region and, on request, the other
+// subnets of their VPCs. An error is in the answer.
 func ReadSubnets(ctx context.Context, aws *ec2.Client, ids []string, neighbours bool) Subnets {
 	var s Subnets
 	if s.Own, s.Err = aws.Subnets(ctx, ids); s.Err != nil {
@@ -44,15 +44,15 @@ func ReadSubnets(ctx context.Context, aws *ec2.Client, ids []string, neighbours 
 	return s
 }
 
-// ZoneUse is what a cluster has in one zone: its lists are nil when that is not known.
+// ZoneUse has a cluster's subnets in one zone: its lists are nil if they are not known.
 type ZoneUse struct {
 	Subnets []string
 	// Neighbours are subnets of the cluster's VPC that the cluster does not use yet.
 	Neighbours []string
 }
 
-// In is what the cluster has in a zone. That is not known while EC2 shows no zone, as it
-// may until a block opens.
+// In returns the cluster's subnets in a zone. They are not known while EC2 shows no zone, which can
+// last until a block opens.
 func (s Subnets) In(azID string) ZoneUse {
 	if s.Err != nil || azID == "" {
 		return ZoneUse{}

@@ -8,18 +8,18 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// Teller is told what happens, in sentences.
+// Teller shows progress to a person, in sentences.
 type Teller interface {
 	Say(format string, args ...any)
 	// Time writes a time as the reader wants it.
 	Time(at time.Time) string
-	// Start begins to tell about something that can take long.
+	// Start begins the report on something that can take long.
 	Start(what string) Progress
 }
 
-// Progress is how far something is. Several goroutines may tell it.
+// Progress reports how far something is. Goroutines may share it.
 type Progress interface {
-	// Now says what is going on; Say adds a sentence that stays.
+	// Now shows the current step; Say adds a sentence that stays.
 	Now(what string)
 	Say(format string, args ...any)
 	// Done ends it.
@@ -33,8 +33,7 @@ type Customer interface {
 	ConfirmFee(o capacity.Offering) error
 }
 
-// Mistake is an error in what was asked for: nothing was sent, and the same will fail
-// again.
+// Mistake is an error in the request: nothing was sent, and the same request will fail again.
 type Mistake struct{ error }
 
 func (m Mistake) Unwrap() error { return m.error }

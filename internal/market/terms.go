@@ -6,9 +6,9 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// Terms are what somebody accepts to pay. Zero values are terms that were not given.
+// Terms are the fees that somebody accepts. Zero values are terms that were not given.
 type Terms struct {
-	// Fee is the one that is accepted, and no other. Without it the customer is asked.
+	// Fee is the only accepted fee. Without it the customer is asked.
 	Fee capacity.Money
 	// MaxPrice refuses a higher fee. It accepts none.
 	MaxPrice capacity.Money
