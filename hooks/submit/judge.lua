@@ -138,22 +138,24 @@ local function least_nodes(job, nodes, gpus)
   return per_node > 0 and math.max(nodes, math.ceil(job.ntasks / per_node)) or nodes
 end
 
--- Looks at the rooms that a job may use: best is the one in which it can run longest. nil in the second
--- in which one of them opens.
+-- Looks at the rooms that a job may use: best is the one in which it can run longest. Returns nil in the
+-- second in which one of them opens, ends or gets too short.
 local function look(job, plan, at, rooms)
   local best, largest, seen = { left = -math.huge }, { nodes = -1 }, {}
   for _ = 1, rooms do
     local id, from, last, fence, nodes, usable, gpus, rest =
       plan:match("^room (%S+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)\n()", at)
     at, from, last, fence, nodes, usable, gpus = rest, from + 0, last + 0, fence + 0, nodes + 0, usable + 0, gpus + 0
-    if (not job.id or id == job.id) and (fence == 0 or fence - job.offset > job.now) then
+    local ends = fence == 0 and math.huge or fence - job.offset
+    if math.abs(ends - job.now) < 2 then return nil end
+    if (not job.id or id == job.id) and ends > job.now then
       local room = { id = id, from = from, fence = fence, nodes = nodes, needs = least_nodes(job, job.nodes, gpus), gpus = gpus }
       room.left = last == 0 and math.huge or last - math.max(job.start, from)
       if nodes > largest.nodes then largest = room end
       if room.needs <= nodes then
-        if from == job.now or from == job.start then return nil end
-        if room.left > best.left then best = room end
         local fits = job.seconds <= room.left
+        if math.abs(from - job.now) < 2 or from == job.start or not fits and job.seconds <= room.left + 2 then return nil end
+        if room.left > best.left then best = room end
         seen.open = seen.open or from < job.start
         seen.fits = seen.fits or fits and from < job.start
         seen.runs = seen.runs or fits and from < job.now and room.needs <= usable
@@ -207,7 +209,7 @@ local function decide(fields, plan, now)
   end
   local minutes = math.floor(math.min(best.left, 1e9) / 60)
   if need > 0 and job.seconds > best.left then
-    if minutes < 1 or job.seconds <= best.left + 2 then return nil end
+    if minutes < 1 then return nil end
     local begins = job.start == job.begin and job.begin > best.from
     begins = begins and sentence(plan, "begins", clock(math.floor(job.begin + job.offset))) or ""
     return refusal("too-long", limit(need), begins, best.id, name, clock(best.fence), limit(minutes), limit(minutes))
@@ -215,10 +217,10 @@ local function decide(fields, plan, now)
   if seen.short and not seen.runs then return nil end
   if best.left == math.huge then return { set = {}, warnings = {} } end
   if need > 0 then
-    local waits = seen.open and not seen.fits and best.from > job.start
+    if not seen.open or seen.fits then return { set = {}, warnings = {} } end
     local when = job.start > job.now and "when it begins" or "now"
-    local later = waits and sentence(plan, "waits", when, best.id, clock(math.ceil(best.from + job.offset))) or nil
-    return { set = {}, warnings = { later } }
+    local waits = sentence(plan, "waits", when, best.id, clock(math.ceil(best.from + job.offset)))
+    return { set = {}, warnings = { waits } }
   end
   if most > 0 then minutes = math.min(minutes, most) end
   local comment = wish.fitted and fields.comment or fields.comment == "" and "time=fit" or fields.comment .. " time=fit"

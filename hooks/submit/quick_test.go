@@ -125,8 +125,9 @@ func (s *shim) answer(fields map[string]string, now time.Time) string {
 // randomWorld is a snapshot with partitions of all kinds.
 func randomWorld(r *rand.Rand, now time.Time) *capacity.Snapshot {
 	one := func(of ...time.Duration) time.Duration { return of[r.IntN(len(of))] }
-	snap := &capacity.Snapshot{TakenAt: now.Add(-one(time.Second, time.Minute, time.Hour)), ClockOffset: capacity.Duration{Duration: one(0, -3500*time.Millisecond, 90*time.Second)},
-		Submit: capacity.Submit{Strict: r.IntN(4) > 0, StaleAfter: capacity.Duration{Duration: 10 * time.Minute}}, TimeMinCollapses: r.IntN(2) == 0, NoRequeue: r.IntN(2) == 0,
+	snap := &capacity.Snapshot{TakenAt: now.Add(-one(time.Second, time.Second, time.Minute, time.Hour, 10*time.Minute, 10*time.Minute-time.Second)),
+		ClockOffset: capacity.Duration{Duration: one(0, -3500*time.Millisecond, 90*time.Second, -60500*time.Millisecond)},
+		Submit:      capacity.Submit{Strict: r.IntN(4) > 0, StaleAfter: capacity.Duration{Duration: 10 * time.Minute}}, TimeMinCollapses: r.IntN(2) == 0, NoRequeue: r.IntN(2) == 0,
 		Timing: capacity.Timing{DrainMargin: capacity.Duration{Duration: 10 * time.Minute}, BootAllowance: capacity.Duration{Duration: one(0, 10*time.Minute)},
 			ReclaimLead: capacity.Duration{Duration: 30 * time.Minute}, ReclaimLeadUltraServer: capacity.Duration{Duration: time.Hour}}}
 	if r.IntN(2) == 0 {
@@ -169,7 +170,7 @@ func randomWorld(r *rand.Rand, now time.Time) *capacity.Snapshot {
 				serial++
 				res := capacity.Reservation{ID: fmt.Sprintf("cr-%017x", serial), Kind: capacity.CapacityBlock, InstanceType: "p5.48xlarge", Region: "us-east-2", AZID: "use2-az1", AZ: "us-east-2a",
 					State: []capacity.State{capacity.StateActive, capacity.StateActive, capacity.StateActive, capacity.StateScheduled, "expired"}[r.IntN(5)],
-					Total: 1 + r.IntN(8), Platform: "Linux/UNIX", Tenancy: "default", Start: now.Add(one(-48*time.Hour, -time.Minute, time.Minute, 24*time.Hour))}
+					Total: 1 + r.IntN(8), Platform: "Linux/UNIX", Tenancy: "default", Start: now.Add(one(-48*time.Hour, -time.Minute, -time.Minute, time.Minute, 24*time.Hour, 39*time.Minute-24*time.Hour, 41*time.Minute-24*time.Hour))}
 				res.Available = res.Total
 				if r.IntN(4) == 0 {
 					res.InstanceType = "p4d.24xlarge"
@@ -211,19 +212,23 @@ func randomJob(r *rand.Rand, now time.Time) map[string]string {
 	if !odd { // as most jobs are
 		set("partition", 9, "p0", "p0", "p1", "p0,p1")
 		set("account", 5, "nlp", "vision")
-		set("comment", 3, "night run 7", "time=fit", "on_end=stop", "on_end=requeue", "capacity=reserve", "instance_type=p4de.24xlarge", "on_end=hold,time=fit", fmt.Sprintf("capacity_reservation_id=cr-%017x", 1+r.IntN(3)), fmt.Sprintf("time=fit capacity_reservation_id=cr-%017x", 1+r.IntN(3)))
+		set("comment", 3, "night run 7", strings.Repeat("x", 1016), "time=fit", "on_end=stop", "on_end=requeue", "capacity=reserve", "instance_type=p4de.24xlarge", "on_end=hold,time=fit", fmt.Sprintf("capacity_reservation_id=cr-%017x", 1+r.IntN(3)), fmt.Sprintf("time=fit capacity_reservation_id=cr-%017x", 1+r.IntN(3)))
 		set("time", 5, "0", "1", "60", "02:30:00", "1-00:00:00", "300", "2-00:00:00", "14-00:00:00")
 		set("nodes", 5, "1", "2", "4", "12")
 		set("requeue", 5, "unset", "requeue", "1", "65534", "0", "invalid-context")
 		set("gpus", 1, "8", "20", "h100:64")
-		set("gpus-per-task", 1, "1", "3", "16")
+		if set("gpus-per-task", 1, "1", "3", "16"); fields["gpus-per-task"] != "" {
+			set("ntasks", 8, "4", "16", "30")
+		}
 		set("gpus-per-node", 5, "8", "h100:8", "9")
 		if r.IntN(5) == 0 {
 			set("nodelist", 3, "p0-g0-1", "p0-g0-9", "p1-g0-9", "")
 			set("exclude", 3, "p0-g0-[1-9]", "p0-g0-[1-2]", "p1-g0-[1-8]", "")
 		}
 		if fields["from"] == "cli_filter" { // as sbatch shows what is not set
-			set("ntasks", 10, "1")
+			if fields["ntasks"] == "" {
+				fields["ntasks"] = "1"
+			}
 			set("ntasks-per-node", 10, "-2", "8")
 			set("time-min", 10, "2982616-04:14:00", "")
 			set("begin", 10, "Unknown")
@@ -290,6 +295,9 @@ func justFits(r *rand.Rand, fields map[string]string, snap *capacity.Snapshot, n
 		fields["partition"], fields["time"] = fit.Partition, strconv.Itoa(minutes)
 		if fields["from"] == "cli_filter" {
 			fields["time"] = asShown(minutes)
+		}
+		if r.IntN(4) == 0 { // the filter has fitted it before
+			fields["comment"], fields["time-min"], fields["time"] = "time=fit", "30", "14-00:00:00"
 		}
 	}
 }
@@ -386,7 +394,8 @@ func TestLuaSaysWhatAdmitSays(t *testing.T) {
 		lua[kind(says)]++
 		early := now.Add(time.Duration(r.Int64N(int64(time.Second))))
 		if says != late || kind(says) != "set" && kind(admits(early)) != kind(says) {
-			t.Fatalf("the shims say of %q\n%s; the filter\n%s and a moment before\n%s", fields, says, late, admits(early))
+			written, _ := os.ReadFile(dir.PlanPath())
+			t.Fatalf("the shims say of %q\n%s; the filter\n%s and a moment before\n%s, at %d by the plan\n%s", fields, says, late, admits(early), now.Unix(), written)
 		}
 		if kind(says) != "set" {
 			continue

@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -27,10 +28,14 @@ const (
 
 // submitWorld is a snapshot with partition gpu and its open block, and others with so many
 // blocks.
-func submitWorld(others int) *capacity.Snapshot {
+func submitWorld(others int, old bool) *capacity.Snapshot {
 	now := time.Now()
 	minutes := func(n int) capacity.Duration { return capacity.Duration{Duration: time.Duration(n) * time.Minute} }
-	snap := &capacity.Snapshot{TakenAt: now, Region: "us-east-2", DefaultPartition: "static", Submit: capacity.Submit{Strict: true, StaleAfter: minutes(6000)},
+	taken := now
+	if old {
+		taken = now.Add(-200 * time.Hour)
+	}
+	snap := &capacity.Snapshot{TakenAt: taken, TimeMinCollapses: true, Region: "us-east-2", DefaultPartition: "static", Submit: capacity.Submit{Strict: true, StaleAfter: minutes(6000)},
 		Timing: capacity.Timing{DrainMargin: minutes(10), BootAllowance: minutes(10), ReclaimLead: minutes(30), ReclaimLeadUltraServer: minutes(60)}}
 	for i := range others + 1 {
 		id, name := fmt.Sprintf("cr-%017x", i+1), "gpu"
@@ -53,9 +58,18 @@ func submitWorld(others int) *capacity.Snapshot {
 // submission is a kind of sbatch that is measured.
 type submission struct {
 	name string
+	old  bool   // the snapshot is
 	conf string // SLURM_CONF
 	args []string
 	took []time.Duration
+}
+
+// age is how the table says that the snapshot is old.
+func (s *submission) age() string {
+	if s.old {
+		return ", old snapshot"
+	}
+	return ""
 }
 
 func (s *submission) run(b *testing.B, refused bool) {
@@ -65,7 +79,7 @@ func (s *submission) run(b *testing.B, refused bool) {
 	began := time.Now()
 	out, err := cmd.CombinedOutput()
 	s.took = append(s.took, time.Since(began))
-	if (err != nil) != refused || !refused && !strings.HasPrefix(string(out), "Submitted batch job ") {
+	if (err != nil) != refused || !refused && !strings.Contains(string(out), "Submitted batch job ") {
 		b.Fatalf("%s: %v: %s", s.name, err, out)
 	}
 }
@@ -81,12 +95,24 @@ func interleave(b *testing.B, turns int, all []*submission) {
 }
 
 var kinds = map[string][]string{
-	"not managed": {"-p", "static", "-t", "60"}, "fits": {"-p", "gpu", "-N2", "-t", "60"},
-	"fits" + withGPUs: {"-p", "gpu", "-N2", "-t", "60", "--gres=gpu:8", "--ntasks-per-node=8"}, "limit fitted": {"-p", "gpu", "-N2"}, "refused": {"-p", "gpu", "-N2", "-t", "30-0"},
-	"refused by the filter": {"-p", "gpu", "-N2", "-t", "30-0", "-b", "now+1hour"}, // what begins later is left to it
+	"not managed":           {"-p", "static", "-t", "60"},
+	"fits":                  {"-p", "gpu", "-N2", "-t", "60"},
+	"fits" + withGPUs:       {"-p", "gpu", "-N2", "-t", "60", "--gres=gpu:8", "--ntasks-per-node=8"},
+	"limit fitted":          {"-p", "gpu", "-N2"},
+	"refused":               {"-p", "gpu", "-N2", "-t", "30-0"},
+	"fits, --begin":         {"-p", "gpu", "-N2", "-t", "60", "-b", "now+1hour"},
+	"fits, --gpus":          {"-p", "gpu", "-t", "60", "--gpus=16"},
+	"refused, --begin":      {"-p", "gpu", "-N2", "-t", "30-0", "-b", "now+1hour"},
+	"refused, 9 nodes":      {"-p", "gpu", "-N9", "-t", "60"},
+	"judged by the filter":  {"-p", "gpu", "-N2", "-t", "60", "--comment=capacity=any"},
+	"refused by the filter": {"-p", "gpu", "-N2", "-t", "30-0", "--comment=capacity=any"},
 }
 
-var kindNames = []string{"not managed", "fits", "fits" + withGPUs, "limit fitted", "refused", "refused by the filter"}
+// Those of kindNames that are measured with an old snapshot, and then all.
+var (
+	oldNames  = []string{"not managed", "fits", "fits" + withGPUs, "limit fitted", "refused"}
+	kindNames = append(oldNames[:len(oldNames):len(oldNames)], "fits, --begin", "fits, --gpus", "refused, --begin", "refused, 9 nodes", "judged by the filter", "refused by the filter")
+)
 
 // withGPUs ends the names of what names GPUs, which costs sbatch itself.
 const withGPUs = ", with GPUs"
@@ -130,8 +156,8 @@ func BenchmarkSubmit(b *testing.B) {
 		if small && reservations > 9 {
 			break
 		}
-		dir := state.Dir(shortDir(b))
-		if err := dir.WriteSnapshot(submitWorld(reservations)); err != nil {
+		dir, oldDir := state.Dir(shortDir(b)), state.Dir(shortDir(b))
+		if err := errors.Join(dir.WriteSnapshot(submitWorld(reservations, false)), oldDir.WriteSnapshot(submitWorld(reservations, true))); err != nil {
 			b.Fatal(err)
 		}
 		// The filter of sbatch is that of the slurm.conf that it reads: one slurmctld serves all.
@@ -158,9 +184,13 @@ func BenchmarkSubmit(b *testing.B) {
 		for _, kind := range kindNames {
 			all = append(all, &submission{name: kind, conf: ours, args: kinds[kind]})
 		}
+		old := conf(plain, "old", submit.CLIFilter(oldDir.PlanPath(), string(oldDir), filter))
+		for _, kind := range oldNames {
+			all = append(all, &submission{name: kind, old: true, conf: old, args: kinds[kind]})
+		}
 		interleave(b, turns, all)
 		for _, s := range all {
-			t.add("cli_filter", s.name, reservations+1, float64(median(s.took).Microseconds())/1000, ratio(median(s.took), median(emptyFor(all, s).took)), "", "")
+			t.add("cli_filter"+s.age(), s.name, reservations+1, float64(median(s.took).Microseconds())/1000, ratio(median(s.took), median(emptyFor(all, s).took)), "", "")
 		}
 		if reservations > 9 {
 			continue
@@ -173,6 +203,10 @@ func BenchmarkSubmit(b *testing.B) {
 		for _, kind := range kindNames {
 			all = append(all, &submission{name: kind, conf: js.Conf(), args: kinds[kind]})
 		}
+		jsOld := lab(func(c *slurmlab.Config) { c.JobSubmitLua = submit.JobSubmit(oldDir.PlanPath(), string(oldDir), filter) })
+		for _, kind := range oldNames {
+			all = append(all, &submission{name: kind, old: true, conf: jsOld.Conf(), args: kinds[kind]})
+		}
 		measure := func(where string) {
 			interleave(b, turns, all)
 			rpc := map[*submission][]float64{}
@@ -184,7 +218,7 @@ func BenchmarkSubmit(b *testing.B) {
 			for _, s := range all {
 				empty := emptyFor(all, s)
 				mine, its := median(rpc[s]), median(rpc[empty])
-				t.add(where, s.name, reservations+1, float64(median(s.took).Microseconds())/1000, ratio(median(s.took), median(empty.took)), mine, mine/its)
+				t.add(where+s.age(), s.name, reservations+1, float64(median(s.took).Microseconds())/1000, ratio(median(s.took), median(empty.took)), mine, mine/its)
 			}
 		}
 		measure("job_submit")
