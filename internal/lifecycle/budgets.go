@@ -36,7 +36,7 @@ func (s Seen) metered(c limitChange) bool {
 
 // readBudgets reads what accounting leaves the jobs of partitions.
 func (p *pass) readBudgets(ctx context.Context, partitions []string) {
-	b := &p.budgets
+	b := &p.seen.Budgets
 	if len(partitions) == 0 {
 		return
 	}

@@ -71,19 +71,19 @@ func TestRaisesStayWithinBudgets(t *testing.T) {
 			notes: []string{note + "not raised to the fence, because nobody knows what accounting leaves: accounting has not said what binds jobs (job 1)"}, asked: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := &pass{Sources: Sources{Slurm: &c.slurm}, snap: oneSlot("ec2", nil), now: noon}
-			p.snap.Walls = c.walls
+			p := passOf(Sources{Slurm: &c.slurm}, Seen{Snap: oneSlot("ec2", nil), Now: noon})
+			p.seen.Snap.Walls = c.walls
 			var got []int
-			if slices.ContainsFunc(c.changes, p.seen().metered) {
+			if slices.ContainsFunc(c.changes, p.seen.metered) {
 				p.readBudgets(t.Context(), []string{"gpu"})
 			}
-			within, problems := withinBudgets(p.seen(), c.changes)
-			p.snap.Add(problems...)
+			within, problems := withinBudgets(p.seen, c.changes)
+			p.seen.Snap.Add(problems...)
 			for _, change := range within {
 				got = append(got, change.minutes)
 			}
-			if diff := cmp.Diff(c.want, got) + cmp.Diff(c.notes, p.snap.Notes); diff != "" || len(p.snap.Problems) != c.problems || c.slurm.asked != c.asked {
-				t.Errorf("%s\nproblems %q, asked %d times", diff, p.snap.Problems, c.slurm.asked)
+			if diff := cmp.Diff(c.want, got) + cmp.Diff(c.notes, p.seen.Snap.Notes); diff != "" || len(p.seen.Snap.Problems) != c.problems || c.slurm.asked != c.asked {
+				t.Errorf("%s\nproblems %q, asked %d times", diff, p.seen.Snap.Problems, c.slurm.asked)
 			}
 		})
 	}

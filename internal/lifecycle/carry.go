@@ -192,8 +192,8 @@ func (x *executor) changeGuard(ctx context.Context, e ChangeGuard) error {
 
 // decide has a decision made, and carries it out.
 func (p *pass) decide(ctx context.Context, decision func(Seen) ([]capacity.Effect, []capacity.Problem)) []Result {
-	effects, problems := decision(p.seen())
-	p.snap.Add(problems...)
+	effects, problems := decision(p.seen)
+	p.seen.Snap.Add(problems...)
 	return p.carryOut(ctx, effects)
 }
 

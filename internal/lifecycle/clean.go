@@ -185,10 +185,10 @@ func (s Sources) booting(ctx context.Context) (map[capacity.JobRun]bool, error) 
 
 // releaseHeld is Clean in a pass.
 func (p *pass) releaseHeld(ctx context.Context) {
-	if !p.Settings.Reserve.Enabled || p.awsErr != nil || p.cluster == nil || p.cluster.MarkErr != nil {
+	if !p.Settings.Reserve.Enabled || p.seen.NoAWS || p.seen.Cluster == nil || p.seen.Cluster.MarkErr != nil {
 		return // the latter have been said
 	}
-	held, err := p.seeHeld(ctx, p.cluster.Mark)
+	held, err := p.seeHeld(ctx, p.seen.Cluster.Mark)
 	if err == nil {
 		names := held.released(p.carryOut(ctx, heldForNothing(held, p.Settings)))
 		if err = held.Err; err == nil && len(names) > 0 {

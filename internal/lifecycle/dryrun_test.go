@@ -22,7 +22,7 @@ func (st *stage) dryRun() (planned []string) {
 	st.dieAt = 0
 	dry := st.sources
 	dry.DryRun, dry.KeepOwner = true, func() error { st.Error("the dry run takes the cluster"); return nil }
-	p := pass{Sources: dry}
+	p := passOf(dry, Seen{})
 	p.run(st.Context())
 	if got := st.tape.String(); got != tape {
 		st.Errorf("the dry run changed something:%s", got[len(tape):])

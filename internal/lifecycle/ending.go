@@ -86,7 +86,7 @@ func warning(seen Seen, j capacity.Job, f fenced, mark state.Mark) []capacity.Ef
 	if i < 0 || mark.Told != 0 && warnings[i] >= mark.Told {
 		return nil
 	}
-	by := capacity.FormatUTC(f.fence.Add(-seen.ToSlurm))
+	by := capacity.FormatUTC(f.fence.Add(-seen.toSlurm()))
 	return []capacity.Effect{TellJob{Slot: f.slot, Job: j.Shown, Minutes: warnings[i], That: "it ends by " + by,
 		Text: fmt.Sprintf("pcs-capacity: reservation %s must be free of jobs by %s, in %s; this job ends by then and cannot be requeued: save your work",
 			f.reservation, by, capacity.FormatDuration(left))}}
@@ -95,7 +95,7 @@ func warning(seen Seen, j capacity.Job, f fenced, mark state.Mark) []capacity.Ef
 // requeue takes a job off its nodes at the fence, with the limit of the next block if its limit is
 // ours. The owner is told where it goes on.
 func requeue(seen Seen, j capacity.Job, f fenced, mark state.Mark, hold bool) RequeueJob {
-	fence := f.fence.Add(-seen.ToSlurm)
+	fence := f.fence.Add(-seen.toSlurm())
 	req := seen.Snap.Request(j)
 	if mark.Fit {
 		req.TimeLimit = capacity.Limit{}

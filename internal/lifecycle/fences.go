@@ -34,7 +34,7 @@ func fences(s Seen) (effects []capacity.Effect, problems []capacity.Problem) {
 				v.slot.Name, len(nodes), len(nodes)-len(closed), hostlist.Compress(closed)))
 		}
 		for _, r := range v.wanted(nodes, s.Now) {
-			want = append(want, r.ByClock(s.ToSlurm))
+			want = append(want, r.ByClock(s.toSlurm()))
 		}
 	}
 	todo, left := to.steps(want, s.Cluster.Reservations)
@@ -43,7 +43,7 @@ func fences(s Seen) (effects []capacity.Effect, problems []capacity.Problem) {
 		if g.Do == "delete" && g.kind() != "health" && s.NoAWS {
 			continue
 		}
-		g.Drained, g.ToAWS = s.drained(g.R.Nodes), -s.ToSlurm
+		g.Drained, g.ToAWS = s.drained(g.R.Nodes), -s.toSlurm()
 		effects = append(effects, g)
 	}
 	if len(todo) > 0 {

@@ -77,25 +77,24 @@ func TestR6_OnlyTheCommandCondemnsANode(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.slurm.model = newModel(now, map[string]int{"gpu": 1})
-			p := pass{snap: &capacity.Snapshot{Region: "us-east-2"}, now: now, cluster: &Cluster{Nodes: []capacity.Node{{Name: "gpu-1", State: "IDLE", Address: "127.0.0.2"}}},
-				Sources: Sources{State: state.Dir(t.TempDir()), Slurm: &c.slurm, Poll: time.Minute, Health: HealthCommand{Path: "/opt/site/health", Timeout: 5 * time.Minute, Tries: c.tries}}}
+			p := passOf(Sources{State: state.Dir(t.TempDir()), Slurm: &c.slurm, Poll: time.Minute, Health: HealthCommand{Path: "/opt/site/health", Timeout: 5 * time.Minute, Tries: c.tries}}, Seen{Snap: &capacity.Snapshot{Region: "us-east-2"}, Now: now, Cluster: &Cluster{Nodes: []capacity.Node{{Name: "gpu-1", State: "IDLE", Address: "127.0.0.2"}}}})
 			on := func(id, address string) capacity.Instance {
 				return capacity.Instance{ID: id, PrivateIP: address, Tags: map[string]string{capacity.TagNode: "gpu-1"}}
 			}
-			p.instances = []capacity.Instance{on("i-now", "127.0.0.2"), on("i-before", "127.0.0.1")}
+			p.seen.Instances = []capacity.Instance{on("i-now", "127.0.0.2"), on("i-before", "127.0.0.1")}
 			if err := errors.Join(p.State.ForgetHealthSaid("gpu-1"), os.WriteFile(p.State.HealthOutputPath("gpu-1"), []byte("looking\nGPU 3 \xff is gone\n\n"), 0o644)); err != nil {
 				t.Fatal(err)
 			}
 			open := capacity.Reservation{ID: "cr-1", Kind: capacity.CapacityBlock, State: capacity.StateActive, AZID: "use2-az1", Start: now.Add(-2 * time.Hour), End: now.Add(30 * time.Hour)}
-			p.snap = oneSlot("ec2", []string{"cr-1"}, open)
-			p.cluster.slots = map[string][]string{"gpu": {"gpu-1"}}
+			p.seen.Snap = oneSlot("ec2", []string{"cr-1"}, open)
+			p.seen.Cluster.slots = map[string][]string{"gpu": {"gpu-1"}}
 			file := &state.Health{Slot: "gpu", ReservationID: "cr-1", Nodes: map[string]*state.NodeHealth{"gpu-1": {State: state.HealthOpen, Since: now.Add(-c.age), Job: c.job}}}
 			if err := p.State.KeepHealth(file); err != nil {
 				t.Fatal(err)
 			}
 			p.seeHealth(t.Context())
 			p.judgeHealth(t.Context())
-			n := p.health["gpu"].Nodes["gpu-1"]
+			n := p.seen.Health["gpu"].Nodes["gpu-1"]
 			if n.State != c.want || n.Job != c.left {
 				t.Errorf("it is %s with job %q, want %s with %q: %s", n.State, n.Job, c.want, c.left, n.Why)
 			}
@@ -153,8 +152,8 @@ func TestWhatIsClosed(t *testing.T) {
 		"under the fence":      {change(at(-time.Minute), func(s *capacity.Snapshot) { s.Reservations[0].End = now.Add(40 * time.Minute) }), "", time.Time{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := pass{snap: c.snap, now: now, cluster: &Cluster{slots: map[string][]string{"gpu": {"gpu-1"}}}, Sources: Sources{State: state.Dir(t.TempDir()), Slurm: &checkSlurm{model: newModel(now, map[string]int{"gpu": 1})},
-				Poll: time.Minute, Health: HealthCommand{Path: "/opt/site/health", Timeout: 5 * time.Minute, Tries: 3}}}
+			p := passOf(Sources{State: state.Dir(t.TempDir()), Slurm: &checkSlurm{model: newModel(now, map[string]int{"gpu": 1})},
+				Poll: time.Minute, Health: HealthCommand{Path: "/opt/site/health", Timeout: 5 * time.Minute, Tries: 3}}, Seen{Snap: c.snap, Now: now, Cluster: &Cluster{slots: map[string][]string{"gpu": {"gpu-1"}}}})
 			p.Settings.Timing.BootAllowance.Duration = 10 * time.Minute
 			if c.file != "" {
 				path := strings.TrimSuffix(p.State.HealthOutputPath("gpu"), ".out") + ".json"
@@ -164,7 +163,7 @@ func TestWhatIsClosed(t *testing.T) {
 			}
 			p.seeHealth(t.Context())
 			p.judgeHealth(t.Context())
-			got := p.seen().closed(p.seen().slots()[0], []string{"gpu-1"})
+			got := p.seen.closed(p.seen.slots()[0], []string{"gpu-1"})
 			if closed := len(got) == 1; closed != !c.until.IsZero() || closed && !got[0].until.Equal(c.until) {
 				t.Errorf("closed: %v, want until %v", got, c.until)
 			}

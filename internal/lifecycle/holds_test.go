@@ -14,7 +14,7 @@ func TestHoldsAreLeftToTheirOwners(t *testing.T) {
 	held := w.now()
 	j := w.slurm.submit(modelJob{Job: capacity.Job{Partition: "elsewhere", AdminComment: capacity.HoldNote(held, "partition gpu refuses this job")}})
 	j.Held = true
-	p := pass{Sources: w.sources, snap: &capacity.Snapshot{}}
+	p := passOf(w.sources, Seen{Snap: &capacity.Snapshot{}})
 	for _, step := range []struct {
 		after     time.Duration
 		reason    string // what Slurm has made of the hold
@@ -29,10 +29,10 @@ func TestHoldsAreLeftToTheirOwners(t *testing.T) {
 		{after: time.Minute, reason: "JobHeldAdmin", ours: false, own: false}, // an administrator's word
 	} {
 		w.slurm.now = held.Add(step.after)
-		p.now = w.slurm.now
+		p.seen.Now = w.slurm.now
 		j.Reason = step.reason
-		p.jobs = []capacity.Job{j.Job}
-		p.carryOut(t.Context(), endedHolds(p.seen()))
+		p.seen.Jobs = []capacity.Job{j.Job}
+		p.carryOut(t.Context(), endedHolds(p.seen))
 		if _, _, ours := capacity.ReadHoldNote(j.AdminComment); ours != step.ours || j.AdminHeld() == step.own {
 			t.Errorf("after %s: our note: %v, an administrator's: %v", step.after, ours, j.AdminHeld())
 		}
@@ -44,12 +44,12 @@ func TestHoldsAreLeftToTheirOwners(t *testing.T) {
 	early := w.slurm.submit(modelJob{Job: capacity.Job{Partition: "elsewhere", AdminComment: capacity.HoldNote(w.slurm.now.Add(time.Hour), "refused 3 times")}})
 	early.Held, early.Reason, early.Eligible = true, "JobHeldUser", w.slurm.now.Add(-time.Second)
 	for i, want := range []bool{true, false} {
-		p.jobs = []capacity.Job{early.Job}
-		p.carryOut(t.Context(), endedHolds(p.seen()))
+		p.seen.Jobs = []capacity.Job{early.Job}
+		p.carryOut(t.Context(), endedHolds(p.seen))
 		if _, _, ours := capacity.ReadHoldNote(early.AdminComment); ours != want {
 			t.Errorf("changed, pass %d: our note: %v", i+1, ours)
 		}
 		w.slurm.now = w.slurm.now.Add(relabels)
-		p.now = w.slurm.now
+		p.seen.Now = w.slurm.now
 	}
 }

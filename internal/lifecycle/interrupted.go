@@ -20,16 +20,19 @@ const interruptionNotice = "2 minutes"
 // requeued or held as on_end says; then Slurm powers the nodes down. It may be told of the same
 // instance twice, and of instances of others, which it leaves alone. The error joins what failed.
 func Interrupt(ctx context.Context, s Sources, instances []string) (Report, error) {
-	p := pass{Sources: s, snap: &capacity.Snapshot{}, now: s.MachineTime()}
+	p := newPass(s)
+	p.seen.Now = s.MachineTime()
 	unlock, err := p.lock(ctx)
 	if err != nil {
 		return p.report(), err
 	}
 	defer unlock()
-	if p.snap, err = p.State.ReadSnapshot(); err != nil {
-		return (&pass{snap: &capacity.Snapshot{}, now: p.now}).report(), err
+	old, err := p.State.ReadSnapshot()
+	if err != nil {
+		return p.report(), err
 	}
-	p.snap.Said = capacity.Said{} // that of the pass that wrote it
+	p.seen.Snap = old
+	p.seen.Snap.Said = capacity.Said{} // that of the pass that wrote it
 	p.fail(p.interrupt(ctx, instances))
 	return p.report(), errors.Join(p.failed...)
 }
@@ -39,37 +42,37 @@ func (p *pass) interrupt(ctx context.Context, ids []string) error {
 	if err != nil {
 		return err
 	}
-	p.now = p.MachineTime().Add(p.EC2.Offset())
-	if p.cluster, err = p.Slurm.Look(ctx); err != nil {
+	p.seen.Now = p.MachineTime().Add(p.EC2.Offset())
+	if p.seen.Cluster, err = p.Slurm.Look(ctx); err != nil {
 		return fmt.Errorf("asking Slurm: %w", err)
 	}
-	if err := OtherOwner(p.cluster, p.Sources); err != nil {
+	if err := OtherOwner(p.seen.Cluster, p.Sources); err != nil {
 		return err
 	}
-	p.cluster.assign(p.Settings)
-	p.takenBack = map[string]fenced{}
+	p.seen.Cluster.assign(p.Settings)
+	p.seen.TakenBack = map[string]fenced{}
 	for _, i := range found {
 		if name := p.nodeOf(i); name != "" {
 			part, _, slot, _ := p.Settings.PlaceOf(name)
-			p.takenBack[name] = fenced{slot: slot, reservation: i.ReservationID, onEnd: part.OnEnd, fence: p.now}
+			p.seen.TakenBack[name] = fenced{slot: slot, reservation: i.ReservationID, onEnd: part.OnEnd, fence: p.seen.Now}
 		}
 	}
-	if len(p.takenBack) == 0 {
+	if len(p.seen.TakenBack) == 0 {
 		return nil
 	}
-	if p.jobs, _, err = p.Slurm.Jobs(ctx, nil, nil); err != nil {
+	if p.seen.Jobs, _, err = p.Slurm.Jobs(ctx, nil, nil); err != nil {
 		return fmt.Errorf("reading Slurm's jobs: %w", err)
 	}
 	p.readMarks()
-	p.marks = trusted(p.seen())
-	p.carryOut(ctx, interruptions(p.seen()))
+	p.seen.Marks = trusted(p.seen)
+	p.carryOut(ctx, interruptions(p.seen))
 	return nil
 }
 
 // nodeOf is the node of a slot of ours that an instance is now; "" if it is none.
 func (p *pass) nodeOf(i capacity.Instance) string {
-	for _, n := range p.cluster.Nodes {
-		launched := i.Tags[capacity.TagCluster] == p.cluster.Mark && i.Node(p.Slurm.Expand) == n.Name
+	for _, n := range p.seen.Cluster.Nodes {
+		launched := i.Tags[capacity.TagCluster] == p.seen.Cluster.Mark && i.Node(p.Slurm.Expand) == n.Name
 		if _, _, _, ours := p.Settings.PlaceOf(n.Name); ours && !n.PoweredDown() && (launched || n.Address != "" && n.Address == i.PrivateIP) {
 			return n.Name
 		}

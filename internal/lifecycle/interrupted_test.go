@@ -16,9 +16,9 @@ func TestNodeOfInstance(t *testing.T) {
 	settings := capacity.Settings{Partitions: []capacity.PartitionSettings{
 		{Name: "pcs", Provider: capacity.ProviderPCS, Groups: []capacity.GroupSettings{{Name: "gpu"}}},
 		{Name: "own", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{{Name: "own"}}}}}
-	p := pass{Sources: Sources{Settings: settings, Slurm: w.slurm}, cluster: &Cluster{Mark: "ml", Nodes: []capacity.Node{
+	p := passOf(Sources{Settings: settings, Slurm: w.slurm}, Seen{Cluster: &Cluster{Mark: "ml", Nodes: []capacity.Node{
 		{Name: "gpu-a-1", State: "IDLE", Address: "10.0.0.1"}, {Name: "gpu-a-2", State: "IDLE+CLOUD+POWERED_DOWN", Address: "gpu-a-2"},
-		{Name: "own-1", State: "IDLE", Address: "own-1"}, {Name: "other-1", State: "IDLE", Address: "10.0.0.9"}}}}
+		{Name: "own-1", State: "IDLE", Address: "own-1"}, {Name: "other-1", State: "IDLE", Address: "10.0.0.9"}}}})
 	launched := func(mark, node string) capacity.Instance {
 		return capacity.Instance{PrivateIP: "10.0.0.7", Tags: map[string]string{capacity.TagCluster: mark, capacity.TagNode: node}}
 	}
@@ -67,10 +67,8 @@ func TestInterruptedJobs(t *testing.T) {
 			if c.change != nil {
 				c.change(&j.Job)
 			}
-			p := pass{snap: &capacity.Snapshot{}, now: noon, jobs: []capacity.Job{j.Job}, cluster: &Cluster{},
-				takenBack: map[string]fenced{"solo-1": {slot: "solo", reservation: "cr-1", onEnd: c.onEnd, fence: noon}},
-				Sources:   Sources{Slurm: s, State: state.Dir(t.TempDir()), MachineTime: func() time.Time { return noon }}}
-			effects := interruptions(p.seen())
+			p := passOf(Sources{Slurm: s, State: state.Dir(t.TempDir()), MachineTime: func() time.Time { return noon }}, Seen{Snap: &capacity.Snapshot{}, Now: noon, Jobs: []capacity.Job{j.Job}, Cluster: &Cluster{}, TakenBack: map[string]fenced{"solo-1": {slot: "solo", reservation: "cr-1", onEnd: c.onEnd, fence: noon}}})
+			effects := interruptions(p.seen)
 			holds := 0
 			for _, e := range effects {
 				if e, requeued := e.(InterruptJob); requeued && e.Hold {
@@ -81,8 +79,8 @@ func TestInterruptedJobs(t *testing.T) {
 			if j.State != c.state || holds != c.holds || !strings.HasPrefix(j.AdminComment, c.note) {
 				t.Errorf("%s, held %d times, %q; want %s, %d, %q", j.State, holds, j.AdminComment, c.state, c.holds, c.note)
 			}
-			if len(p.failed) > 0 || len(p.snap.Problems) > 0 {
-				t.Errorf("failed: %v, %v", p.failed, p.snap.Problems)
+			if len(p.failed) > 0 || len(p.seen.Snap.Problems) > 0 {
+				t.Errorf("failed: %v, %v", p.failed, p.seen.Snap.Problems)
 			}
 		})
 	}

@@ -15,7 +15,7 @@ import (
 // changeJobs does what a pass has to do with jobs, which it reads once: what a pass before left
 // undone, endings at the fence, time limits, and what owners have to know.
 func (p *pass) changeJobs(ctx context.Context) {
-	if !mayChangeJobs(p.seen()) {
+	if !mayChangeJobs(p.seen) {
 		return
 	}
 	if err := p.readJobs(ctx); err != nil {
@@ -25,14 +25,14 @@ func (p *pass) changeJobs(ctx context.Context) {
 		return
 	}
 	p.readMarks()
-	p.marks = trusted(p.seen())
-	p.learnJobs(p.carryOut(ctx, unfinished(p.seen())))
-	p.learnJobs(p.carryOut(ctx, endings(p.seen())))
-	p.learnJobs(p.carryOut(ctx, keepMarks(p.seen())))
-	p.readBudgets(ctx, meteredPartitions(p.seen()))
+	p.seen.Marks = trusted(p.seen)
+	p.learnJobs(p.carryOut(ctx, unfinished(p.seen)))
+	p.learnJobs(p.carryOut(ctx, endings(p.seen)))
+	p.learnJobs(p.carryOut(ctx, keepMarks(p.seen)))
+	p.readBudgets(ctx, meteredPartitions(p.seen))
 	p.decide(ctx, limits)
-	p.carryOut(ctx, waiting(p.seen()))
-	p.carryOut(ctx, endedHolds(p.seen()))
+	p.carryOut(ctx, waiting(p.seen))
+	p.carryOut(ctx, endedHolds(p.seen))
 }
 
 // mayChangeJobs reports whether a job can be too long, or held by us.
@@ -75,11 +75,11 @@ func (c *Cluster) Ours(snap *capacity.Snapshot) []string {
 	return names
 }
 
-// readJobs reads the jobs that this pass is about. p.elsewhere are those in partitions that are
+// readJobs reads the jobs that this pass is about. p.seen.Elsewhere are those in partitions that are
 // none of ours: only what was done to a job before it was moved there, or what it asks of us, is
 // of interest.
 func (p *pass) readJobs(ctx context.Context) error {
-	ours := p.cluster.Ours(p.snap)
+	ours := p.seen.Cluster.Ours(p.seen.Snap)
 	in := func(j capacity.Job) bool {
 		for name := range strings.SplitSeq(j.Partition, ",") {
 			if slices.Contains(ours, name) {
@@ -98,16 +98,16 @@ func (p *pass) readJobs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.ended = withoutChecks(ended)
-	p.jobs = slices.DeleteFunc(withoutChecks(jobs), func(j capacity.Job) bool { // in place: they may be many
+	p.seen.Ended = withoutChecks(ended)
+	p.seen.Jobs = slices.DeleteFunc(withoutChecks(jobs), func(j capacity.Job) bool { // in place: they may be many
 		ours := in(j) || p.onOurs(j)
 		if !ours {
-			p.elsewhere = append(p.elsewhere, j)
+			p.seen.Elsewhere = append(p.seen.Elsewhere, j)
 		}
 		return !ours
 	})
-	if p.jobs == nil { // which says that they were not read
-		p.jobs = []capacity.Job{}
+	if p.seen.Jobs == nil { // which says that they were not read
+		p.seen.Jobs = []capacity.Job{}
 	}
 	return nil
 }
@@ -121,7 +121,7 @@ func (p *pass) onOurs(j capacity.Job) bool {
 // alsoOurs are the partitions of jobs that have nodes of ours.
 func (p *pass) alsoOurs() []string {
 	var names []string
-	for _, j := range p.jobs {
+	for _, j := range p.seen.Jobs {
 		if !slices.Contains(names, j.Partition) && p.onOurs(j) {
 			names = append(names, j.Partition)
 		}

@@ -45,14 +45,14 @@ func TestJobsThatAPassIsAbout(t *testing.T) {
 		oursOnly              bool
 		also, jobs, elsewhere string
 	}{{false, "", "1 2 3 8", "5 6"}, {true, "", "1 2 3", ""}, {true, "cpu", "1 2 3 8", "4 5 6 7"}} {
-		p := pass{Sources: Sources{Settings: settings, Slurm: m, OursOnly: test.oursOnly, AlsoOurs: strings.Fields(test.also)}, snap: snap, cluster: cluster}
+		p := passOf(Sources{Settings: settings, Slurm: m, OursOnly: test.oursOnly, AlsoOurs: strings.Fields(test.also)}, Seen{Snap: snap, Cluster: cluster})
 		if err := p.readJobs(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if got := shown(p.jobs); got != test.jobs {
+		if got := shown(p.seen.Jobs); got != test.jobs {
 			t.Errorf("of ours only: %v, also of %q: jobs %s, not %s", test.oursOnly, test.also, got, test.jobs)
 		}
-		if got := shown(p.elsewhere); got != test.elsewhere {
+		if got := shown(p.seen.Elsewhere); got != test.elsewhere {
 			t.Errorf("of ours only: %v, also of %q: elsewhere %s, not %s", test.oursOnly, test.also, got, test.elsewhere)
 		}
 		// Where job 8 was seen, the next pass looks too.
@@ -61,9 +61,9 @@ func TestJobsThatAPassIsAbout(t *testing.T) {
 		}
 	}
 	// Slurm has no partition of ours yet.
-	p := pass{Sources: Sources{Slurm: m, OursOnly: true}, snap: snap, cluster: &Cluster{}}
-	if err := p.readJobs(t.Context()); err != nil || p.jobs == nil || len(p.jobs) > 0 {
-		t.Errorf("without a partition: %v %v", p.jobs, err)
+	p := passOf(Sources{Slurm: m, OursOnly: true}, Seen{Snap: snap, Cluster: &Cluster{}})
+	if err := p.readJobs(t.Context()); err != nil || p.seen.Jobs == nil || len(p.seen.Jobs) > 0 {
+		t.Errorf("without a partition: %v %v", p.seen.Jobs, err)
 	}
 }
 

@@ -228,7 +228,7 @@ var jobStories = []struct {
 		s.comes(s.decide("endings", endings), nil)
 	}},
 	{"clocks apart: the fence is Slurm's, sentences are AWS's", func(s *jobStory) {
-		s.seen.ToSlurm = 10 * time.Minute
+		s.seen.Snap.ClockOffset.Duration = -10 * time.Minute
 		s.runs("7", 185, "gpu-1")
 		s.runs("8", 185, "gpu-2").Requeue = false
 		s.at("2h58m29s")

@@ -149,17 +149,17 @@ func former(before []capacity.Partition, snap *capacity.Snapshot, now time.Time)
 func (p *pass) forget() {
 	fenceOf := func(former capacity.Partition) string {
 		slot := former.Groups[0].Slots[0]
-		i := slices.IndexFunc(p.cluster.Reservations, func(r capacity.SlurmReservation) bool { return r.Fences(slot.Name, slot.ReservationIDs[0]) })
+		i := slices.IndexFunc(p.seen.Cluster.Reservations, func(r capacity.SlurmReservation) bool { return r.Fences(slot.Name, slot.ReservationIDs[0]) })
 		if i < 0 {
 			return ""
 		}
-		return p.cluster.Reservations[i].Name
+		return p.seen.Cluster.Reservations[i].Name
 	}
-	p.snap.Former = slices.DeleteFunc(p.snap.Former, func(former capacity.Partition) bool { return fenceOf(former) == "" })
-	for _, former := range p.snap.Former {
+	p.seen.Snap.Former = slices.DeleteFunc(p.seen.Snap.Former, func(former capacity.Partition) bool { return fenceOf(former) == "" })
+	for _, former := range p.seen.Snap.Former {
 		slot := former.Groups[0].Slots[0]
-		r, _ := p.snap.Reservation(slot.ReservationIDs[0])
-		p.snap.Add(unnamed(r, slot.Name, fenceOf(former)))
+		r, _ := p.seen.Snap.Reservation(slot.ReservationIDs[0])
+		p.seen.Snap.Add(unnamed(r, slot.Name, fenceOf(former)))
 	}
 }
 
@@ -184,36 +184,36 @@ func unnamed(r capacity.Reservation, slot, fence string) capacity.Problem {
 // askGuarded asks EC2 about the reservations that nothing but fences of ours tells of, if EC2
 // has answered the questions before.
 func (p *pass) askGuarded(ctx context.Context) {
-	p.guarded, p.gone = map[string]capacity.Reservation{}, map[string]bool{}
+	p.seen.Guarded, p.seen.Gone = map[string]capacity.Reservation{}, map[string]bool{}
 	before := map[string]time.Time{}
-	if p.old != nil {
-		before = p.old.Missing
+	if p.seen.Old != nil {
+		before = p.seen.Old.Missing
 	}
 	ids := map[string]bool{}
-	for _, r := range p.cluster.Reservations {
+	for _, r := range p.seen.Cluster.Reservations {
 		g := r.Guard()
-		if _, told := p.snap.Reservation(g.Block); r.Ours() && g.Kind == "fence" && g.Block != "" && !told {
+		if _, told := p.seen.Snap.Reservation(g.Block); r.Ours() && g.Kind == "fence" && g.Block != "" && !told {
 			ids[g.Block] = true
 		}
 	}
 	for id := range ids {
-		if since, told := p.snap.Missing[id]; told { // it was asked about in this pass
-			p.gone[id] = p.now.Sub(since) >= missingFor
+		if since, told := p.seen.Snap.Missing[id]; told { // it was asked about in this pass
+			p.seen.Gone[id] = p.seen.Now.Sub(since) >= missingFor
 			delete(ids, id)
 		}
 	}
 	if len(ids) == 0 {
 		return
 	}
-	if p.snap.Missing == nil {
-		p.snap.Missing = map[string]time.Time{}
+	if p.seen.Snap.Missing == nil {
+		p.seen.Snap.Missing = map[string]time.Time{}
 	}
 	for id := range ids {
 		if since, was := before[id]; was {
-			p.snap.Missing[id] = since
+			p.seen.Snap.Missing[id] = since
 		}
 	}
-	if p.awsErr != nil {
+	if p.seen.NoAWS {
 		return
 	}
 	all := slices.Sorted(maps.Keys(ids))
@@ -224,15 +224,15 @@ func (p *pass) askGuarded(ctx context.Context) {
 		return
 	}
 	for _, r := range found {
-		p.guarded[r.ID] = r
-		delete(p.snap.Missing, r.ID)
+		p.seen.Guarded[r.ID] = r
+		delete(p.seen.Snap.Missing, r.ID)
 	}
 	for _, m := range missing {
-		since, was := p.snap.Missing[m.ID]
+		since, was := p.seen.Snap.Missing[m.ID]
 		if !was {
-			since = p.seen().second()
-			p.snap.Missing[m.ID] = since
+			since = p.seen.second()
+			p.seen.Snap.Missing[m.ID] = since
 		}
-		p.gone[m.ID] = p.now.Sub(since) >= missingFor
+		p.seen.Gone[m.ID] = p.seen.Now.Sub(since) >= missingFor
 	}
 }

@@ -64,16 +64,16 @@ func TestForgetsAFormerSlotWithoutItsFence(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			former := oneSlot("ec2", []string{"cr-0"}, live).Partitions
-			p := &pass{snap: &capacity.Snapshot{Former: former, Reservations: []capacity.Reservation{live}}, cluster: &Cluster{Reservations: c.have}}
+			p := passOf(Sources{}, Seen{Snap: &capacity.Snapshot{Former: former, Reservations: []capacity.Reservation{live}}, Cluster: &Cluster{Reservations: c.have}})
 			p.forget()
-			if len(p.snap.Former) == 1 != c.kept {
-				t.Errorf("former slots: %+v", p.snap.Former)
+			if len(p.seen.Snap.Former) == 1 != c.kept {
+				t.Errorf("former slots: %+v", p.seen.Snap.Former)
 			}
 			want := []string(nil)
 			if c.kept {
 				want = []string{"the settings no longer name reservation cr-0 for slot gpu; its fence stays until it ends at 2026-11-21 12:00 UTC, or until `scontrol delete ReservationName=pcs-capacity-fence-gpu`"}
 			}
-			if diff := cmp.Diff(want, p.snap.Problems); diff != "" {
+			if diff := cmp.Diff(want, p.seen.Snap.Problems); diff != "" {
 				t.Error(diff)
 			}
 		})

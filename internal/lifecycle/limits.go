@@ -44,7 +44,7 @@ func fencedNodes(seen Seen) map[string]fenced {
 		if v.current.ID == "" || v.window.Unbounded() {
 			continue
 		}
-		f := fenced{slot: v.slot.Name, start: v.window.Start.Add(seen.ToSlurm), fence: placedFence(seen, v), maxTime: v.partition.MaxTime,
+		f := fenced{slot: v.slot.Name, start: v.window.Start.Add(seen.toSlurm()), fence: placedFence(seen, v), maxTime: v.partition.MaxTime,
 			reservation: v.current.ID, onEnd: v.partition.OnEnd}
 		for _, name := range seen.Cluster.SlotNodes(v.slot.Name) {
 			byNode[name] = f
@@ -57,7 +57,7 @@ func fencedNodes(seen Seen) map[string]fenced {
 // that is the same time, so that a clock offset that is only known to the second does
 // not move limits back and forth.
 func placedFence(seen Seen, v slotView) time.Time {
-	fence := v.window.Fence.Add(seen.ToSlurm)
+	fence := v.window.Fence.Add(seen.toSlurm())
 	for _, r := range seen.Cluster.Reservations {
 		if r.Fences(v.slot.Name, v.current.ID) && near(r.Start, fence) {
 			return r.Start
@@ -136,7 +136,7 @@ func limits(seen Seen) ([]capacity.Effect, []capacity.Problem) {
 	changes, problems := withinBudgets(seen, seen.limitChanges())
 	var effects []capacity.Effect
 	for _, c := range changes {
-		effects = append(effects, SetLimit{Slot: c.slot, Job: c.job.Shown, From: c.job.TimeLimit, Minutes: c.minutes, By: c.by, Fence: c.fence.Add(-seen.ToSlurm)})
+		effects = append(effects, SetLimit{Slot: c.slot, Job: c.job.Shown, From: c.job.TimeLimit, Minutes: c.minutes, By: c.by, Fence: c.fence.Add(-seen.toSlurm())})
 	}
 	return effects, problems
 }

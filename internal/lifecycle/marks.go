@@ -66,7 +66,7 @@ func markKey(shown string) string {
 // readMarks reads what the last pass knew.
 func (p *pass) readMarks() {
 	var err error
-	if p.marksFile, err = p.State.Marks(); err != nil {
+	if p.seen.MarksFile, err = p.State.Marks(); err != nil {
 		p.problem(capacity.StateFile, err)
 	}
 }
@@ -88,7 +88,7 @@ func keepMarks(seen Seen) []capacity.Effect {
 
 // learnJobs takes over what came of changes to jobs.
 func (p *pass) learnJobs(results []Result) {
-	p.marks, p.marksFile, p.off = learn(p.marks, results), kept(p.marksFile, results), offNodes(p.off, results)
+	p.seen.Marks, p.seen.MarksFile, p.seen.Off = learn(p.seen.Marks, results), kept(p.seen.MarksFile, results), offNodes(p.seen.Off, results)
 }
 
 // learn is what is known of jobs after changes to them.
@@ -186,5 +186,5 @@ func (p *pass) problem(code capacity.Code, err error) {
 
 // say notes what people should know, and who has to act on it.
 func (p *pass) say(code capacity.Code, about capacity.Subject, fix, format string, args ...any) {
-	p.snap.Add(capacity.Problemf(code, about, fix, format, args...))
+	p.seen.Snap.Add(capacity.Problemf(code, about, fix, format, args...))
 }

@@ -12,8 +12,8 @@ import (
 
 // No limit is raised past what accounting lets a job of a managed partition have.
 func TestMarksStayWithinAccounting(t *testing.T) {
-	p := &pass{Sources: Sources{State: state.Dir(t.TempDir())}, snap: oneSlot("ec2", nil)}
-	p.snap.Walls = capacity.NewWalls([]capacity.QOSWall{{Name: "short", MaxWall: capacity.Minutes(60)}}, nil, nil)
+	p := passOf(Sources{State: state.Dir(t.TempDir())}, Seen{Snap: oneSlot("ec2", nil)})
+	p.seen.Snap.Walls = capacity.NewWalls([]capacity.QOSWall{{Name: "short", MaxWall: capacity.Minutes(60)}}, nil, nil)
 	job := func(id, partition, qos, comment string) capacity.Job {
 		return capacity.Job{Shown: id, State: "PENDING", Partition: partition, QOS: qos, Comment: comment, TimeMin: capacity.Minutes(10)}
 	}
@@ -23,13 +23,13 @@ func TestMarksStayWithinAccounting(t *testing.T) {
 		job("1", "gpu", "short", "time=fit"), job("2", "gpu", "short", "time=fit:90"), job("3", "gpu", "short", "time=fit:30"),
 		job("4", "gpu", "long", "time=fit"), job("5", "cpu", "short", "time=fit"), unbounded, job("7", "gpu", "short", "time=fit:60"),
 	}
-	p.jobs = jobs
-	p.marks = trusted(p.seen())
-	p.carryOut(t.Context(), keepMarks(p.seen()))
-	now := withinWalls(p.seen(), jobs)
+	p.seen.Jobs = jobs
+	p.seen.Marks = trusted(p.seen)
+	p.carryOut(t.Context(), keepMarks(p.seen))
+	now := withinWalls(p.seen, jobs)
 	want := map[string]state.Mark{"1": {Fit: true, UpTo: 60}, "2": {Fit: true, UpTo: 60}, "3": {Fit: true, UpTo: 30}, "4": {Fit: true}, "6": {Fit: true, UpTo: 60}, "7": {Fit: true, UpTo: 60}}
-	if diff := cmp.Diff(want, now); diff != "" || len(p.snap.Problems) > 0 {
-		t.Errorf("%s\nproblems: %q", diff, p.snap.Problems)
+	if diff := cmp.Diff(want, now); diff != "" || len(p.seen.Snap.Problems) > 0 {
+		t.Errorf("%s\nproblems: %q", diff, p.seen.Snap.Problems)
 	}
 	// What is kept for the next pass is what the users wrote.
 	kept, err := p.State.Marks()
@@ -44,12 +44,12 @@ func TestMarksWithoutAState(t *testing.T) {
 	if err := os.WriteFile(dir+"/state", nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	p := &pass{Sources: Sources{State: state.Dir(dir + "/state")}, snap: oneSlot("ec2", nil)}
-	p.jobs = []capacity.Job{{Shown: "1", State: "PENDING", Partition: "gpu", Comment: "time=fit", TimeMin: capacity.Minutes(10)}}
+	p := passOf(Sources{State: state.Dir(dir + "/state")}, Seen{Snap: oneSlot("ec2", nil)})
+	p.seen.Jobs = []capacity.Job{{Shown: "1", State: "PENDING", Partition: "gpu", Comment: "time=fit", TimeMin: capacity.Minutes(10)}}
 	p.readMarks()
-	p.marks = trusted(p.seen())
-	p.carryOut(t.Context(), keepMarks(p.seen()))
-	if !p.marks["1"].Fit || len(p.snap.Problems) != 2 {
-		t.Errorf("%+v, problems %q", p.marks, p.snap.Problems)
+	p.seen.Marks = trusted(p.seen)
+	p.carryOut(t.Context(), keepMarks(p.seen))
+	if !p.seen.Marks["1"].Fit || len(p.seen.Snap.Problems) != 2 {
+		t.Errorf("%+v, problems %q", p.seen.Marks, p.seen.Snap.Problems)
 	}
 }

@@ -16,7 +16,7 @@ type misplaced struct {
 
 // lookForMisplaced judges what the Prologs of nodes found by what AWS and Slurm say now.
 func (p *pass) lookForMisplaced() {
-	if p.cluster == nil {
+	if p.seen.Cluster == nil {
 		return
 	}
 	found, err := p.State.Misplaced()
@@ -25,15 +25,15 @@ func (p *pass) lookForMisplaced() {
 	}
 	for _, f := range found {
 		m := misplaced{Misplaced: f}
-		i := slices.IndexFunc(p.cluster.Nodes, func(n capacity.Node) bool { return n.Name == f.Node })
-		if i >= 0 && !p.cluster.Nodes[i].PoweredDown() { // else that instance is gone
-			m.up = p.cluster.Nodes[i].Up()
+		i := slices.IndexFunc(p.seen.Cluster.Nodes, func(n capacity.Node) bool { return n.Name == f.Node })
+		if i >= 0 && !p.seen.Cluster.Nodes[i].PoweredDown() { // else that instance is gone
+			m.up = p.seen.Cluster.Nodes[i].Up()
 			_, _, m.slot, _ = p.Settings.PlaceOf(f.Node)
-			if slot, ok := p.snap.Slot(m.slot); ok {
-				m.differs = p.snap.Misplaced(slot, f.Metadata, p.now)
+			if slot, ok := p.seen.Snap.Slot(m.slot); ok {
+				m.differs = p.seen.Snap.Misplaced(slot, f.Metadata, p.seen.Now)
 			}
 		}
-		p.misplaced = append(p.misplaced, m)
+		p.seen.Misplaced = append(p.seen.Misplaced, m)
 		if m.differs != "" {
 			p.say(capacity.WrongInstance, capacity.Subject{Slot: m.slot, Node: f.Node}, "find out what launched it, and power the node down", "node %s: %s", f.Node, m.differs)
 		}

@@ -16,9 +16,9 @@ func (p *pass) seeHealth(ctx context.Context) {
 	if p.Health.Path == "" {
 		return
 	}
-	p.checks = Checks{HealthCommand: p.Health, Files: map[string]*state.Health{}, Exits: map[string]Exit{}, Said: map[string]string{},
+	p.seen.Checks = Checks{HealthCommand: p.Health, Files: map[string]*state.Health{}, Exits: map[string]Exit{}, Said: map[string]string{},
 		Time: p.Settings.Timing.BootAllowance.Duration + p.Slurm.CheckTime(p.Health.Timeout) + 2*p.Poll}
-	s := p.seen()
+	s := p.seen
 	var open []string // jobs of nodes that have yet to show that they are healthy
 	any := false
 	for _, v := range s.checked() {
@@ -26,7 +26,7 @@ func (p *pass) seeHealth(ctx context.Context) {
 		if err != nil {
 			p.problem(capacity.StateFile, err)
 		}
-		p.checks.Files[v.slot.Name] = h
+		p.seen.Checks.Files[v.slot.Name] = h
 		if h = s.known(v); h == nil {
 			continue
 		}
@@ -34,14 +34,14 @@ func (p *pass) seeHealth(ctx context.Context) {
 			if n := h.Nodes[name]; n != nil && n.State == state.HealthOpen {
 				any = true
 				open = append(open, n.Job)
-				p.checks.Said[name] = p.State.HealthSaid(name)
+				p.seen.Checks.Said[name] = p.State.HealthSaid(name)
 			}
 		}
 	}
 	if !any {
 		return
 	}
-	live, ended, err := p.Slurm.Jobs(ctx, p.cluster.Ours(p.snap), isCheck)
+	live, ended, err := p.Slurm.Jobs(ctx, p.seen.Cluster.Ours(p.seen.Snap), isCheck)
 	if err != nil {
 		p.problem(capacity.HealthUnanswered, fmt.Errorf("asking what the health command found: %w", err))
 		return
@@ -53,32 +53,32 @@ func (p *pass) seeHealth(ctx context.Context) {
 		}
 		return all
 	}
-	p.checks.Live, p.checks.Ended = by(live), by(ended)
+	p.seen.Checks.Live, p.seen.Checks.Ended = by(live), by(ended)
 	for _, job := range open {
-		if p.checks.Ended[job].State == "FAILED" {
+		if p.seen.Checks.Ended[job].State == "FAILED" {
 			status, signal, err := p.Slurm.ExitStatus(ctx, job)
-			p.checks.Exits[job] = Exit{status, signal, err}
+			p.seen.Checks.Exits[job] = Exit{status, signal, err}
 		}
 	}
 }
 
 // judgeHealth drains what the health command has failed on, and keeps what is known then.
 func (p *pass) judgeHealth(ctx context.Context) {
-	verdicts, effects, problems := health(p.seen())
-	p.snap.Add(problems...)
-	p.learnHealth(ctx, p.checks.Files, verdicts, effects)
+	verdicts, effects, problems := health(p.seen)
+	p.seen.Snap.Add(problems...)
+	p.learnHealth(ctx, p.seen.Checks.Files, verdicts, effects)
 	p.decide(ctx, healthProblems)
 }
 
 // checkNodes has the health command run.
 func (p *pass) checkNodes(ctx context.Context) {
-	verdicts, effects := healthChecks(p.seen())
-	p.learnHealth(ctx, p.health, verdicts, effects)
+	verdicts, effects := healthChecks(p.seen)
+	p.learnHealth(ctx, p.seen.Health, verdicts, effects)
 }
 
 func (p *pass) learnHealth(ctx context.Context, before, verdicts map[string]*state.Health, effects []capacity.Effect) {
-	p.seen().learnHealth(verdicts, p.carryOut(ctx, effects))
-	p.health = verdicts
+	p.seen.learnHealth(verdicts, p.carryOut(ctx, effects))
+	p.seen.Health = verdicts
 	for _, slot := range slices.Sorted(maps.Keys(verdicts)) {
 		if !reflect.DeepEqual(before[slot], verdicts[slot]) {
 			p.carryOut(ctx, []capacity.Effect{KeepHealth{verdicts[slot]}})

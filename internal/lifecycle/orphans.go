@@ -29,24 +29,24 @@ const orphanTime = 30 * time.Second
 func (p *pass) lookForOrphans(ctx context.Context) {
 	launches := slices.ContainsFunc(p.Settings.Partitions, func(s capacity.PartitionSettings) bool { return s.Provider == capacity.ProviderEC2 })
 	// A cluster that has our mark may have instances of partitions that it has no more.
-	launched := p.cluster != nil && p.cluster.Name != "" && p.cluster.Mark != ""
+	launched := p.seen.Cluster != nil && p.seen.Cluster.Name != "" && p.seen.Cluster.Mark != ""
 	if !launches && !launched {
 		return
 	}
-	if p.old != nil {
-		p.snap.Orphans = p.old.Orphans
+	if p.seen.Old != nil {
+		p.seen.Snap.Orphans = p.seen.Old.Orphans
 	}
-	if p.awsErr != nil || p.cluster == nil {
+	if p.seen.NoAWS || p.seen.Cluster == nil {
 		return // that has been said
 	}
 	ctx, cancel := context.WithTimeout(ctx, allAnswers)
 	defer cancel()
 	var all []capacity.Instance
 	var err error
-	if p.cluster.Name == "" {
-		all, err = p.EC2.InstancesByTag(ctx, map[string][]string{capacity.TagCluster: {p.cluster.Mark}})
+	if p.seen.Cluster.Name == "" {
+		all, err = p.EC2.InstancesByTag(ctx, map[string][]string{capacity.TagCluster: {p.seen.Cluster.Mark}})
 	} else {
-		all, err = p.EC2.InstancesByClusterName(ctx, p.cluster.Name)
+		all, err = p.EC2.InstancesByClusterName(ctx, p.seen.Cluster.Name)
 	}
 	if err != nil {
 		words, _ := p.EC2.Explain(err)
@@ -54,29 +54,29 @@ func (p *pass) lookForOrphans(ctx context.Context) {
 		return
 	}
 	// Without partitions this is the only answer of AWS's, which tells its time.
-	p.snap.ClockOffset.Duration = p.EC2.Offset()
-	p.now = p.MachineTime().Add(p.snap.ClockOffset.Duration)
+	p.seen.Snap.ClockOffset.Duration = p.EC2.Offset()
+	p.seen.Now = p.MachineTime().Add(p.seen.Snap.ClockOffset.Duration)
 	var ours, others []capacity.Instance
 	for _, i := range capacity.WithNodes(all, p.Slurm.Expand) {
-		if mark := i.Tags[capacity.TagCluster]; mark == p.cluster.Mark {
+		if mark := i.Tags[capacity.TagCluster]; mark == p.seen.Cluster.Mark {
 			ours = append(ours, i)
 		} else {
 			others = append(others, i)
 		}
 	}
-	p.instances = ours
-	p.snap.Add(p.seen().twins(others)...)
-	p.snap.Orphans = orphans(ours, p.cluster, p.Slurm.Expand, p.now)
-	for i, o := range p.snap.Orphans {
-		if p.old == nil {
+	p.seen.Instances = ours
+	p.seen.Snap.Add(p.seen.twins(others)...)
+	p.seen.Snap.Orphans = orphans(ours, p.seen.Cluster, p.Slurm.Expand, p.seen.Now)
+	for i, o := range p.seen.Snap.Orphans {
+		if p.seen.Old == nil {
 			break
 		}
-		before := slices.IndexFunc(p.old.Orphans, func(b capacity.Orphan) bool { return b.Instance == o.Instance && b.Node == o.Node })
+		before := slices.IndexFunc(p.seen.Old.Orphans, func(b capacity.Orphan) bool { return b.Instance == o.Instance && b.Node == o.Node })
 		if before >= 0 {
-			p.snap.Orphans[i].Since = p.old.Orphans[before].Since
+			p.seen.Snap.Orphans[i].Since = p.seen.Old.Orphans[before].Since
 		}
 	}
-	p.orphansSeen = true
+	p.seen.OrphansSeen = true
 }
 
 // orphans are those of our cluster's instances that no node stands for.

@@ -51,7 +51,7 @@ func OtherOwner(c *Cluster, s Sources) error {
 
 // lookForOwners says whose the cluster is, where it is another's.
 func (p *pass) lookForOwners() {
-	if p.otherOwner = OtherOwner(p.cluster, p.Sources); p.otherOwner != nil {
+	if p.otherOwner = OtherOwner(p.seen.Cluster, p.Sources); p.otherOwner != nil {
 		p.problem(capacity.OtherOwner, p.otherOwner)
 		p.fail(p.otherOwner)
 	}

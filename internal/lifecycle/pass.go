@@ -17,7 +17,7 @@ import (
 // the report says what it did. The error joins everything that failed: one failure
 // keeps the pass from nothing else that it can still do.
 func Pass(ctx context.Context, s Sources) (*capacity.Snapshot, Report, error) {
-	p := pass{Sources: s}
+	p := newPass(s)
 	if !s.DryRun { // which waits for nobody, and leaves no file
 		unlock, err := p.lock(ctx)
 		if err != nil {
@@ -28,31 +28,41 @@ func Pass(ctx context.Context, s Sources) (*capacity.Snapshot, Report, error) {
 		defer unlock()
 	}
 	p.run(ctx)
-	return p.snap, p.report(), errors.Join(p.failed...)
+	return p.seen.Snap, p.report(), errors.Join(p.failed...)
 }
 
+// run is a pass: what it reads, and what it decides by that, in their order.
 func (p *pass) run(ctx context.Context) {
 	p.look(ctx)
 	if p.otherOwner != nil { // not even the files: they may be the other's
 		return
 	}
 	// Without an older snapshot and without AWS there is nothing to write or to act on.
-	if p.awsErr != nil && p.old == nil {
+	if p.seen.NoAWS && p.seen.Old == nil {
 		return
 	}
-	if p.slurmErr == nil {
+	if p.seen.Cluster != nil {
 		p.askGuarded(ctx)
-		p.act(ctx)
-		p.snap.Orphans = withoutEnded(p.snap.Orphans, p.carryOut(ctx, endOrphans(p.seen())))
-		p.carryOut(ctx, elsewhere(p.seen()))
+		p.seeHealth(ctx)
+		p.judgeHealth(ctx)
+		p.decide(ctx, fences)
+		p.changeJobs(ctx)
+		p.carryOut(ctx, givenUp(p.seen))
+		p.carryOut(ctx, completing(p.seen))
+		p.carryOut(ctx, endedBlocks(p.seen))
+		p.carryOut(ctx, openings(p.seen))
+		p.checkNodes(ctx)
+		p.seen.Snap.Orphans = withoutEnded(p.seen.Snap.Orphans, p.carryOut(ctx, endOrphans(p.seen)))
+		p.carryOut(ctx, elsewhere(p.seen))
 		p.releaseHeld(ctx)
-		p.carryOut(ctx, drainMisplaced(p.seen()))
-		p.sample(ctx)
+		p.carryOut(ctx, drainMisplaced(p.seen))
+		p.seeSample(ctx)
+		p.carryOut(ctx, sample(p.seen))
 		p.lookForLeftovers(ctx)
 		p.rollOver(ctx)
 	}
 	p.sayAll(setbackProblems, orphanProblems, leftoverProblems)
-	p.carryOut(ctx, published(p.seen(), p.Local))
+	p.carryOut(ctx, published(p.seen, p.Local))
 }
 
 // lockWait is how long a pass waits for one that another program makes.
@@ -65,112 +75,89 @@ func (p *pass) lock(ctx context.Context) (unlock func(), err error) {
 // Look reads what a pass reads and changes nothing. cluster is nil if Slurm did not
 // answer. answers are AWS's. The error joins what could not be read, as with Pass.
 func Look(ctx context.Context, s Sources) (snap *capacity.Snapshot, cluster *Cluster, answers Answers, err error) {
-	p := pass{Sources: s}
+	p := newPass(s)
 	p.look(ctx)
-	for _, r := range p.rolling {
+	for _, r := range p.seen.Rolling {
 		if !r.Ready && !r.Over {
 			p.say(capacity.RollOverDue, capacity.Subject{Partition: r.Partition, Reservation: r.Block.ID}, "", "reservation %s has no compute node group in partition %s yet; sync makes it", r.Block.ID, r.Partition)
 		}
 	}
 	p.sayAll(setbackProblems, orphanProblems, leftoverProblems)
-	return p.snap, p.cluster, p.answers, errors.Join(p.failed...)
+	return p.seen.Snap, p.seen.Cluster, p.answers, errors.Join(p.failed...)
 }
 
 // look reads AWS and Slurm, side by side. Each half is read even if the other fails.
 func (p *pass) look(ctx context.Context) {
 	old, err := p.State.ReadSnapshot()
-	p.old = old
+	p.seen.Old = old
+	var slurmErr error
 	var both sync.WaitGroup
-	both.Go(func() { p.cluster, p.slurmErr = p.Slurm.Look(ctx) })
-	p.snap, p.answers, p.awsErr = p.observe(ctx, old)
+	both.Go(func() { p.seen.Cluster, slurmErr = p.Slurm.Look(ctx) })
+	snap, answers, awsErr := p.observe(ctx, old)
 	both.Wait()
+	p.seen.Snap, p.seen.NoAWS, p.answers = snap, awsErr != nil, answers
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		p.problem(capacity.StateFile, err)
 	}
-	p.fail(p.awsErr)
-	if p.slurmErr != nil {
-		p.cluster = nil
-		p.slurmErr = fmt.Errorf("asking Slurm: %w", p.slurmErr)
-		p.say(capacity.SlurmUnanswered, capacity.Subject{}, "", "%v; fences and time limits are as they were", p.slurmErr)
-		keepSlurm(p.snap, old)
-		p.fail(p.slurmErr)
+	p.fail(awsErr)
+	if slurmErr != nil {
+		p.seen.Cluster = nil
+		slurmErr = fmt.Errorf("asking Slurm: %w", slurmErr)
+		p.say(capacity.SlurmUnanswered, capacity.Subject{}, "", "%v; fences and time limits are as they were", slurmErr)
+		keepSlurm(p.seen.Snap, old)
+		p.fail(slurmErr)
 	} else {
-		p.cluster.assign(p.Settings)
+		p.seen.Cluster.assign(p.Settings)
 		p.lookForOwners()
 		p.addSlurm()
 		p.forget()
-		p.snap.Add(unlocked(p.snap, p.cluster)...)
+		p.seen.Snap.Add(unlocked(p.seen.Snap, p.seen.Cluster)...)
 	}
-	p.now = p.MachineTime().Add(p.snap.ClockOffset.Duration)
-	p.snap.Add(mismatches(p.snap, p.now)...)
-	if p.cluster != nil {
+	p.seen.Now = p.MachineTime().Add(p.seen.Snap.ClockOffset.Duration)
+	p.seen.Snap.Add(mismatches(p.seen.Snap, p.seen.Now)...)
+	if p.seen.Cluster != nil {
 		p.sayAll(unnamedBlocks)
 	}
 	p.sayAll(neverOpens)
 	p.keepLeftovers()
-	if p.cluster != nil {
+	if p.seen.Cluster != nil {
 		p.sayAll(outOfService)
 	}
 	p.lookForMisplaced()
 	p.lookForRollOver()
 	p.lookForOrphans(ctx)
-	for _, w := range p.snap.Waiting(p.now) {
-		p.snap.Add(w.Problem())
+	for _, w := range p.seen.Snap.Waiting(p.seen.Now) {
+		p.seen.Snap.Add(w.Problem())
 	}
 }
 
 // sayAll adds what people should know of what was seen.
 func (p *pass) sayAll(problems ...func(Seen) []capacity.Problem) {
 	for _, of := range problems {
-		p.snap.Add(of(p.seen())...)
+		p.seen.Snap.Add(of(p.seen)...)
 	}
 }
 
 func (p *pass) report() Report {
-	return Report{At: p.now.UTC().Truncate(time.Second), DryRun: p.DryRun, Done: append([]Done{}, p.done...),
-		Said: p.snap.Said.Copy(), NoAWS: p.awsErr != nil, Cluster: p.cluster, Jobs: p.jobs, AlsoOurs: p.alsoOurs(), Checking: checking(p.health), Rolling: p.rolling}
+	return Report{At: p.seen.Now.UTC().Truncate(time.Second), DryRun: p.DryRun, Done: append([]Done{}, p.done...),
+		Said: p.seen.Snap.Said.Copy(), NoAWS: p.seen.NoAWS, Cluster: p.seen.Cluster, Jobs: p.seen.Jobs, AlsoOurs: p.alsoOurs(), Checking: checking(p.seen.Health), Rolling: p.seen.Rolling}
 }
 
-// pass is the state of one pass while it acts.
+// pass is one pass while it is made: what it saw, and what came of what it decided.
 type pass struct {
 	Sources
-	old              *capacity.Snapshot // nil if there is none
-	snap             *capacity.Snapshot
-	cluster          *Cluster       // nil if Slurm did not answer
-	jobs             []capacity.Job // of ours; nil if they were not read
-	elsewhere        []capacity.Job // see readJobs
-	ended            []capacity.Job // in the last minutes
-	now              time.Time      // AWS's
-	awsErr, slurmErr error
-	answers          Answers
-	// orphansSeen: the orphans are those of this pass.
-	orphansSeen bool
-	misplaced   []misplaced
-	lastSample  *state.Sample
-	// checks are what was seen of the health command, health what is known of nodes by it.
-	checks Checks
-	health map[string]*state.Health
-	// rolling are the node groups of partitions that roll over by themselves.
-	rolling  []Rolling
-	setbacks map[string]state.Setback
-	// instances are this cluster's, as far as EC2 said.
-	instances []capacity.Instance
+	seen    Seen
+	answers Answers
 	// otherOwner: the Slurm reservations are those of other settings.
 	otherOwner error
-	// guarded are reservations of EC2 that nothing but the names of fences tells of; gone are
-	// those that EC2 has not described for so long that they are over.
-	guarded map[string]capacity.Reservation
-	gone    map[string]bool
-	// marks are what counts of jobs, marksFile what the next pass would read; off are the jobs that
-	// this pass has taken off their nodes.
-	marks, marksFile map[string]state.Mark
-	off              map[string]bool
-	takenBack        map[string]fenced // see Seen
-	budgets          budgets
 
 	results []Result // in their order
 	done    []Done
 	failed  []error
+}
+
+func newPass(s Sources) *pass {
+	return &pass{Sources: s, seen: Seen{Settings: s.Settings, Owner: s.Owner, TakeOver: s.TakeOver, Poll: s.Poll, dir: s.State, Snap: &capacity.Snapshot{}}}
 }
 
 func (p *pass) fail(err error) {
@@ -190,28 +177,28 @@ func (p *pass) did(d Done, err error) {
 
 // addSlurm writes what Slurm said into the snapshot.
 func (p *pass) addSlurm() {
-	p.snap.TimeMinCollapses, p.snap.NoRequeue = p.cluster.TimeMinCollapses, p.cluster.NoRequeue
-	p.snap.KillWait.Duration = p.cluster.KillWait
-	p.snap.Walls = p.cluster.Walls
-	if err := p.cluster.WallsErr; err != nil {
+	p.seen.Snap.TimeMinCollapses, p.seen.Snap.NoRequeue = p.seen.Cluster.TimeMinCollapses, p.seen.Cluster.NoRequeue
+	p.seen.Snap.KillWait.Duration = p.seen.Cluster.KillWait
+	p.seen.Snap.Walls = p.seen.Cluster.Walls
+	if err := p.seen.Cluster.WallsErr; err != nil {
 		p.problem(capacity.AccountingUnanswered, fmt.Errorf("%w; those of before are kept", err))
-		p.snap.Walls = capacity.Walls{Unknown: true}
-		if p.old != nil {
-			p.snap.Walls = p.old.Walls
+		p.seen.Snap.Walls = capacity.Walls{Unknown: true}
+		if p.seen.Old != nil {
+			p.seen.Snap.Walls = p.seen.Old.Walls
 		}
 	}
-	for _, sp := range p.cluster.Partitions {
+	for _, sp := range p.seen.Cluster.Partitions {
 		if sp.Default {
-			p.snap.DefaultPartition = sp.Name
+			p.seen.Snap.DefaultPartition = sp.Name
 		}
 	}
-	for i := range p.snap.Former {
-		p.addSlots(&p.snap.Former[i])
+	for i := range p.seen.Snap.Former {
+		p.addSlots(&p.seen.Snap.Former[i])
 	}
-	for i := range p.snap.Partitions {
-		part := &p.snap.Partitions[i]
+	for i := range p.seen.Snap.Partitions {
+		part := &p.seen.Snap.Partitions[i]
 		found := false
-		for _, sp := range p.cluster.Partitions {
+		for _, sp := range p.seen.Cluster.Partitions {
 			if sp.Name == part.Name {
 				part.MaxTime, part.QOS = sp.MaxTime, sp.QOS
 				found = true
@@ -235,7 +222,7 @@ func (p *pass) addSlurm() {
 // sayGone names the nodes of a slot that a partition of Slurm's has and Slurm does not show:
 // no job gets them. What one pass saw may be a restart of slurmctld, so that it is a note at first.
 func (p *pass) sayGone(partition, slot string) {
-	gone := p.cluster.gone(p.cluster.SlotNodes(slot))
+	gone := p.seen.Cluster.gone(p.seen.Cluster.SlotNodes(slot))
 	if len(gone) == 0 {
 		return
 	}
@@ -244,10 +231,10 @@ func (p *pass) sayGone(partition, slot string) {
 		"update Slurm to 25.05.7, 25.11.3 or newer (an older one loses nodes that power down while slurmctld restarts), then restart slurmctld",
 		"Slurm no longer shows nodes %s of partition %s, so that no job gets them", nodes, partition)
 	said.Severity = capacity.Note
-	if p.old != nil && slices.ContainsFunc(p.old.All(), func(before capacity.Problem) bool { return before.Text() == said.Text() }) {
+	if p.seen.Old != nil && slices.ContainsFunc(p.seen.Old.All(), func(before capacity.Problem) bool { return before.Text() == said.Text() }) {
 		said.Severity = capacity.Admin
 	}
-	p.snap.Add(said)
+	p.seen.Snap.Add(said)
 }
 
 // gone are those of the nodes that Slurm does not show, where it would show them.
@@ -274,7 +261,7 @@ func (p *pass) lacks(g capacity.NodeGroup, slot capacity.Slot) {
 	switch {
 	case slot.Nodes == "":
 		p.say(capacity.NoNodes, capacity.Subject{Slot: slot.Name}, "run `pcs-capacity hooks install` on its controller", "Slurm has no nodes %s for node group %s", named, g.Name)
-	case len(g.Slots) > 1 && slot.Feature == "" && len(p.cluster.shown(p.cluster.SlotNodes(slot.Name))) > 0:
+	case len(g.Slots) > 1 && slot.Feature == "" && len(p.seen.Cluster.shown(p.seen.Cluster.SlotNodes(slot.Name))) > 0:
 		p.say(capacity.FeatureMissing, capacity.Subject{Slot: slot.Name, Node: slot.Nodes}, "add it",
 			"nodes %s lack Features=%s in slurm.conf, so that jobs cannot be kept in the slot of their reservation", slot.Nodes, slot.Name)
 	}
@@ -285,12 +272,12 @@ func (p *pass) addSlots(part *capacity.Partition) {
 	for g := range part.Groups {
 		for s := range part.Groups[g].Slots {
 			slot := &part.Groups[g].Slots[s]
-			nodes := p.cluster.SlotNodes(slot.Name)
+			nodes := p.seen.Cluster.SlotNodes(slot.Name)
 			slot.Nodes = p.Slurm.Hostlist(nodes)
-			slot.Feature = p.cluster.feature(slot.Name, nodes)
+			slot.Feature = p.seen.Cluster.feature(slot.Name, nodes)
 			slot.Count = len(nodes)
-			slot.Out = p.cluster.out(nodes, p.Slurm.Hostlist)
-			part.Groups[g].GPUs = max(part.Groups[g].GPUs, p.cluster.gpus(nodes))
+			slot.Out = p.seen.Cluster.out(nodes, p.Slurm.Hostlist)
+			part.Groups[g].GPUs = max(part.Groups[g].GPUs, p.seen.Cluster.gpus(nodes))
 		}
 	}
 }

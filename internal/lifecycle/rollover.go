@@ -123,16 +123,16 @@ func (s Seen) rollingsOf(part capacity.Partition, g capacity.NodeGroup) (all []R
 
 // lookForRollOver finds what there is to do, and what was in the way of it before.
 func (p *pass) lookForRollOver() {
-	if p.cluster == nil {
+	if p.seen.Cluster == nil {
 		return
 	}
 	setbacks, err := p.State.Setbacks()
 	if err != nil && !errors.Is(err, fs.ErrPermission) { // who only looks may have no right to them
 		p.problem(capacity.StateFile, err)
 	}
-	p.rolling, p.setbacks = rollings(p.seen()), setbacks
-	for i := range p.rolling {
-		p.rolling[i].Setback = setbacks[p.rolling[i].key()]
+	p.seen.Rolling, p.seen.Setbacks = rollings(p.seen), setbacks
+	for i := range p.seen.Rolling {
+		p.seen.Rolling[i].Setback = setbacks[p.seen.Rolling[i].key()]
 	}
 }
 
@@ -187,19 +187,19 @@ func learnRolling(rolling []Rolling, results []Result, now time.Time) []Rolling 
 
 // rollOver has setup do its part, and keeps what is in its way.
 func (p *pass) rollOver(ctx context.Context) {
-	if p.RollOver == nil || p.awsErr != nil {
+	if p.RollOver == nil || p.seen.NoAWS {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, rollOverTime)
 	defer cancel()
-	p.rolling = learnRolling(p.rolling, p.carryOut(ctx, rollOver(p.seen())), p.seen().second())
+	p.seen.Rolling = learnRolling(p.seen.Rolling, p.carryOut(ctx, rollOver(p.seen)), p.seen.second())
 	left := map[string]state.Setback{}
-	for _, r := range p.rolling {
+	for _, r := range p.seen.Rolling {
 		if r.Setback.Problem != "" {
 			left[r.key()] = r.Setback
 		}
 	}
-	if !maps.Equal(left, p.setbacks) {
+	if !maps.Equal(left, p.seen.Setbacks) {
 		p.carryOut(ctx, []capacity.Effect{KeepSetbacks{left}})
 	}
 }

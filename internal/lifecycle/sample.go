@@ -32,15 +32,14 @@ func (s Seen) pays(paid map[string]*state.Paid) bool {
 	return len(paid) > 0 || s.LastSample != nil && len(s.LastSample.Paid) > 0
 }
 
-// sample reads what the report needs to know, and keeps it.
-func (p *pass) sample(ctx context.Context) {
-	p.lastSample = p.State.LastSample()
-	if s := p.seen(); p.jobs == nil && s.pays(s.paid()) {
+// seeSample reads what the report needs to know.
+func (p *pass) seeSample(ctx context.Context) {
+	p.seen.LastSample = p.State.LastSample()
+	if s := p.seen; p.seen.Jobs == nil && s.pays(s.paid()) {
 		if err := p.readJobs(ctx); err != nil {
 			p.problem(capacity.SlurmUnanswered, err)
 		}
 	}
-	p.carryOut(ctx, sample(p.seen()))
 }
 
 // paid are the open reservations of all slots with what their nodes are.

@@ -36,7 +36,8 @@ type Seen struct {
 	// Misplaced are the nodes whose Prologs found another instance than they should be.
 	Misplaced []misplaced
 	// Rolling are the node groups of partitions that roll over by themselves.
-	Rolling []Rolling
+	Rolling  []Rolling
+	Setbacks map[string]state.Setback
 	// LastSample is what the report knows of the last pass, nil if there is none. Poll is the most
 	// time between two passes.
 	LastSample *state.Sample
@@ -51,30 +52,23 @@ type Seen struct {
 	// slot.
 	Checks Checks
 	Health map[string]*state.Health
-	// Now is AWS's time. ToSlurm turns it into Slurm's.
-	Now     time.Time
-	ToSlurm time.Duration
+	// Now is AWS's time.
+	Now time.Time
 
 	dir state.Dir // for the names of files
 }
 
+// toSlurm turns AWS's time into Slurm's.
+func (s Seen) toSlurm() time.Duration { return -s.Snap.ClockOffset.Duration }
+
 // SlurmNow is the time by Slurm's clock.
-func (s Seen) SlurmNow() time.Time { return s.Now.Add(s.ToSlurm) }
+func (s Seen) SlurmNow() time.Time { return s.Now.Add(s.toSlurm()) }
 
 // second is AWS's time as it is written down.
 func (s Seen) second() time.Time { return s.Now.UTC().Truncate(time.Second) }
 
 // atAWS is a time of Slurm's by AWS's clock.
-func (s Seen) atAWS(t time.Time) time.Time { return t.Add(-s.ToSlurm).UTC().Truncate(time.Second) }
+func (s Seen) atAWS(t time.Time) time.Time { return t.Add(-s.toSlurm()).UTC().Truncate(time.Second) }
 
 // slots are the slots of the snapshot with what counts in them now.
 func (s Seen) slots() []slotView { return views(s.Snap, s.Now) }
-
-// seen is what the decisions of a pass get.
-func (p *pass) seen() Seen {
-	return Seen{Settings: p.Settings, Owner: p.Owner, TakeOver: p.TakeOver, Old: p.old, Snap: p.snap, Cluster: p.cluster, NoAWS: p.awsErr != nil,
-		Jobs: p.jobs, Elsewhere: p.elsewhere, Off: p.off, Marks: p.marks, MarksFile: p.marksFile, TakenBack: p.takenBack, Budgets: p.budgets,
-		Ended: p.ended, LastSample: p.lastSample, Poll: p.Poll, OrphansSeen: p.orphansSeen, Misplaced: p.misplaced, Rolling: p.rolling, Instances: p.instances,
-		Guarded: p.guarded, Gone: p.gone, Checks: p.checks, Health: p.health,
-		Now: p.now, ToSlurm: -p.snap.ClockOffset.Duration, dir: p.State}
-}

@@ -90,9 +90,9 @@ func TestNodesThatAreGone(t *testing.T) {
 		cluster := &Cluster{ShowsPoweredDown: shows, Nodes: []capacity.Node{{Name: "gpu-1"}},
 			Partitions: []capacity.SlurmPartition{{Name: "gpu", Nodes: []string{"gpu-1", "gpu-2", "gpu-3"}}, {Name: "cpu", Nodes: []string{"cpu-1"}}}}
 		cluster.assign(settings)
-		p := pass{Sources: Sources{Settings: settings, Slurm: newModel(time.Now(), nil)}, cluster: cluster, old: old, snap: &capacity.Snapshot{}}
+		p := passOf(Sources{Settings: settings, Slurm: newModel(time.Now(), nil)}, Seen{Cluster: cluster, Old: old, Snap: &capacity.Snapshot{}})
 		p.sayGone("gpu", "gpu")
-		return p.snap.All()
+		return p.seen.Snap.All()
 	}
 	if said := look(false, nil); len(said) > 0 {
 		t.Errorf("Slurm hides nodes: %v", said)

@@ -42,8 +42,8 @@ func TestAnOpenBlockIsTakenOutOfTheSettings(t *testing.T) {
 			if len(fences) == 0 || !fences[0].Fences("gpu-a", open) {
 				t.Fatalf("wanted: %+v", fences)
 			}
-			p := &pass{snap: snap, now: noon, cluster: &Cluster{Reservations: fences}}
-			snap.Add(unnamedBlocks(p.seen())...)
+			p := passOf(Sources{}, Seen{Snap: snap, Now: noon, Cluster: &Cluster{Reservations: fences}})
+			snap.Add(unnamedBlocks(p.seen)...)
 			if said := strings.Join(snap.Problems, "\n"); strings.Contains(said, "the settings no longer name reservation cr-0 for slot gpu-a; its fence stays") != c.problem {
 				t.Errorf("said: %q", said)
 			}

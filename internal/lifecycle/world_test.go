@@ -500,3 +500,11 @@ func (w *world) state() string {
 	}
 	return b.String()
 }
+
+// passOf is a pass that has seen something.
+func passOf(s Sources, seen Seen) *pass {
+	p := newPass(s)
+	seen.Settings, seen.Owner, seen.TakeOver, seen.Poll, seen.dir = p.seen.Settings, p.seen.Owner, p.seen.TakeOver, p.seen.Poll, p.seen.dir
+	p.seen = seen
+	return p
+}
