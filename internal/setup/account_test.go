@@ -46,19 +46,29 @@ var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 type account struct {
 	*testing.T
 	sim   *awssim.Sim
+	aws   http.Handler // of sim
 	setup setup.Setup
 	ec2   *ec2.Client
 	dir   string
 
 	mu     sync.Mutex
 	writes []string
+	wrote  bool              // anything, ever
 	bodies map[string]string // of the newest writing calls, by operation
 	// rewrite changes PCS's answers; nil leaves them.
 	rewrite func(operation string, answer []byte) []byte
 }
 
+// inShort are the tests over the wire that -short runs: one for each effect.
+var inShort = []string{"TestSetupOfABlock", "TestRollOverWaitsForTheFence", "TestTeardownOfAQueue", "TestR5_TeardownMarksFirst", "TestSetupOnEC2", "TestR9_TeardownOnEC2EndsItsInstances"}
+
+const notInShort = "over the wire; what is decided has tables"
+
 func newAccount(t *testing.T, change func(*awssim.Scenario)) *account {
 	t.Helper()
+	if testing.Short() && !slices.Contains(inShort, t.Name()) {
+		t.Skip(notInShort)
+	}
 	scenario := awssim.DefaultScenario()
 	scenario.PCSDelay = 0
 	if change != nil {
@@ -68,13 +78,13 @@ func newAccount(t *testing.T, change func(*awssim.Scenario)) *account {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &account{T: t, sim: sim, dir: t.TempDir()}
+	w := &account{T: t, sim: sim, aws: sim.Handler(), dir: t.TempDir()}
 	server := httptest.NewServer(w)
 	t.Cleanup(func() {
 		server.Close()
 		_ = sim.Close()
 	})
-	for _, kv := range append(sim.Env(), "AWS_ENDPOINT_URL="+server.URL, "AWS_MAX_ATTEMPTS=1",
+	for _, kv := range append(sim.Env(), "AWS_ENDPOINT_URL="+server.URL, "AWS_MAX_ATTEMPTS=1", "AWS_CA_BUNDLE=",
 		"AWS_CONFIG_FILE="+w.dir+"/aws-config", "AWS_SHARED_CREDENTIALS_FILE="+w.dir+"/aws-credentials") {
 		key, value, _ := strings.Cut(kv, "=")
 		t.Setenv(key, value)
@@ -82,12 +92,26 @@ func newAccount(t *testing.T, change func(*awssim.Scenario)) *account {
 	if w.ec2, err = ec2.New(t.Context(), ec2.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	client, err := pcs.New(t.Context(), pcs.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.setup = setup.Setup{PCS: client, EC2: w.ec2, Poll: time.Millisecond}
+	w.setup = setup.Setup{PCS: pcs.From(w.ec2.Shared()), EC2: w.ec2, Poll: time.Millisecond}
 	return w
+}
+
+// sharing gives the cases of a table one account, a new one after each case that has changed it.
+type sharing struct {
+	*testing.T
+	last *account
+}
+
+func (s *sharing) account(t *testing.T) *account {
+	t.Helper()
+	if testing.Short() {
+		t.Skip(notInShort)
+	}
+	if s.last == nil || s.last.wrote || s.last.config() != nil {
+		s.last = newAccount(s.T, nil)
+	}
+	s.last.T = t
+	return s.last
 }
 
 // ServeHTTP notes which operations write, and hands the request to the simulator.
@@ -105,7 +129,7 @@ func (w *account) ServeHTTP(to http.ResponseWriter, r *http.Request) {
 	}
 	w.mu.Lock()
 	if !strings.HasPrefix(operation, "Describe") && !strings.HasPrefix(operation, "Get") && !strings.HasPrefix(operation, "List") {
-		w.writes = append(w.writes, operation)
+		w.writes, w.wrote = append(w.writes, operation), true
 		if w.bodies == nil {
 			w.bodies = map[string]string{}
 		}
@@ -114,11 +138,11 @@ func (w *account) ServeHTTP(to http.ResponseWriter, r *http.Request) {
 	rewrite := w.rewrite
 	w.mu.Unlock()
 	if rewrite == nil {
-		w.sim.Handler().ServeHTTP(to, r)
+		w.aws.ServeHTTP(to, r)
 		return
 	}
 	recorded := httptest.NewRecorder()
-	w.sim.Handler().ServeHTTP(recorded, r)
+	w.aws.ServeHTTP(recorded, r)
 	answer := rewrite(operation, recorded.Body.Bytes())
 	for key, values := range recorded.Header() {
 		if key != "Content-Length" && key != "X-Amz-Crc32" {
@@ -137,7 +161,7 @@ func (w *account) post(operation, body string) string {
 	r.Header.Set("Content-Type", "application/x-amz-json-1.0")
 	r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=AKIA/20261120/"+region+"/pcs/aws4_request")
 	recorded := httptest.NewRecorder()
-	w.sim.Handler().ServeHTTP(recorded, r)
+	w.aws.ServeHTTP(recorded, r)
 	if recorded.Code != http.StatusOK {
 		w.Fatalf("%s: HTTP %d: %s", operation, recorded.Code, recorded.Body)
 	}
@@ -238,7 +262,11 @@ func (w *account) fault(f awssim.Fault) {
 // payment.
 func (w *account) buyNextWeek() string {
 	w.Helper()
-	offers, err := w.ec2.Offerings(w.Context(), ec2.OfferingQuery{InstanceType: "p5.48xlarge", Count: 4, Duration: 48 * time.Hour, StartAfter: noon.Add(7 * 24 * time.Hour)})
+	buyer, err := ec2.New(w.Context(), ec2.Options{}) // one client searches a few times a minute
+	if err != nil {
+		w.Fatal(err)
+	}
+	offers, err := buyer.Offerings(w.Context(), ec2.OfferingQuery{InstanceType: "p5.48xlarge", Count: 4, Duration: 48 * time.Hour, StartAfter: w.sim.Clock().Now().Add(7 * 24 * time.Hour)})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -246,7 +274,7 @@ func (w *account) buyNextWeek() string {
 	if i < 0 {
 		w.Fatalf("no block for sale: %v", offers)
 	}
-	bought, err := w.ec2.Purchase(w.Context(), offers[i].ID, "Linux/UNIX", nil)
+	bought, err := buyer.Purchase(w.Context(), offers[i].ID, "Linux/UNIX", nil)
 	if err != nil {
 		w.Fatal(err)
 	}

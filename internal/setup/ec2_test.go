@@ -193,6 +193,7 @@ func TestUserDataOnEC2(t *testing.T) {
 }
 
 func TestMismatchesOnEC2(t *testing.T) {
+	one := sharing{T: t}
 	for name, test := range map[string]struct {
 		change func(*account, *setup.Request)
 		codes  string
@@ -246,7 +247,7 @@ func TestMismatchesOnEC2(t *testing.T) {
 		}, "config-cluster"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newAccount(t, nil)
+			w := one.account(t)
 			r := w.requestOnEC2(openBlock)
 			test.change(w, &r)
 			w.written()

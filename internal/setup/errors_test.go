@@ -58,14 +58,19 @@ func (w *account) before(call string) {
 
 // Every exception of PCS is shown, with what to do about it.
 func TestExceptionsOfPCSComeWithAdvice(t *testing.T) {
+	accounts := map[string]*account{} // by call: what fails changes nothing that the next one minds
 	for _, r := range pcs.Remedies {
 		calls := r.Calls
 		if len(calls) == 0 {
 			calls = []string{""}
 		}
 		for _, call := range calls {
-			w := newAccount(t, nil)
-			w.before(call)
+			if accounts[call] == nil {
+				accounts[call] = newAccount(t, nil)
+				accounts[call].before(call)
+			}
+			w := accounts[call]
+			w.sim.ClearFaults()
 			w.fault(awssim.Fault{Service: "pcs", Effect: awssim.FailBefore, Operation: call, Code: r.Code, Message: "PCS says no."})
 			err := meeting[call].run(w)
 			if err == nil || !strings.Contains(err.Error(), r.Code) || awsconfig.Advice(err) != r.Do || !strings.HasSuffix(err.Error(), "; "+r.Do) {

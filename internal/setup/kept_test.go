@@ -26,21 +26,20 @@ func TestSetupKeeps(t *testing.T) {
 		// likes: --like brings its own, so that only a run without it keeps.
 		likes bool
 	}{
-		"nothing":               {said: func(*setup.Request) {}},
-		"--max-nodes":           {said: func(r *setup.Request) { r.MaxNodes = 2 }},
-		"--efa none":            {said: func(r *setup.Request) { r.EFA = capacity.NoEFA }},
-		"--efa efa-only":        {said: func(r *setup.Request) { r.EFA = capacity.EFAOnly }},
-		"--subnet-ids with EFA": {said: func(r *setup.Request) { r.SubnetIDs = []string{subnetA2} }},
-		"--subnet-ids":          {said: func(r *setup.Request) { r.SubnetIDs = []string{subnetA, subnetB}; r.EFA = capacity.NoEFA }},
-		"--install-from":        {said: func(r *setup.Request) { r.InstallFrom = "/shared/pcs-capacity.deb" }},
-		"--conf-server":         {said: func(r *setup.Request) { r.ConfServer = "head:6817" }},
-		"both in user data":     {said: func(r *setup.Request) { r.ConfServer, r.InstallFrom = "head", "/shared/pcs-capacity.deb" }},
-		"--allow-accounts":      {said: func(r *setup.Request) { r.AllowAccounts = []string{"nlp"} }},
-		"--ami":                 {likes: true, said: func(r *setup.Request) { r.AMI = "ami-0e200000000000d04" }},
-		"--instance-profile":    {likes: true, said: func(r *setup.Request) { r.InstanceProfile = "arn:aws:iam::111122223333:instance-profile/AWSPCS-other" }},
-		"--security-groups":     {likes: true, said: func(r *setup.Request) { r.SecurityGroups = []string{"sg-0e2000000000000b2"} }},
-		"--user-data-file":      {likes: true, said: func(r *setup.Request) { r.UserData = []byte("#!/bin/sh\ntouch here\n") }},
-		"--root-volume-*":       {likes: true, said: func(r *setup.Request) { r.RootVolume = capacity.RootVolume{GiB: 500, Type: "gp3"} }},
+		"nothing": {said: func(*setup.Request) {}},
+		"nodes, EFA, subnet and user data": {said: func(r *setup.Request) {
+			r.MaxNodes, r.EFA, r.SubnetIDs, r.InstallFrom, r.AllowAccounts = 2, capacity.EFAOnly, []string{subnetA2}, "/shared/pcs-capacity.deb", []string{"nlp"}
+			if r.Provider == capacity.ProviderEC2 {
+				r.ConfServer = "head"
+			}
+		}},
+		"--conf-server alone":        {said: func(r *setup.Request) { r.ConfServer = "head:6817" }},
+		"--efa none and two subnets": {said: func(r *setup.Request) { r.SubnetIDs = []string{subnetA, subnetB}; r.EFA = capacity.NoEFA }},
+		"all that --like has of its own": {likes: true, said: func(r *setup.Request) {
+			r.AMI, r.InstanceProfile = "ami-0e200000000000d04", "arn:aws:iam::111122223333:instance-profile/AWSPCS-other"
+			r.SecurityGroups, r.UserData = []string{"sg-0e2000000000000b2"}, []byte("#!/bin/sh\ntouch here\n")
+			r.RootVolume = capacity.RootVolume{GiB: 500, Type: "gp3"}
+		}},
 	} {
 		for _, provider := range []capacity.Provider{capacity.ProviderPCS, capacity.ProviderEC2} {
 			t.Run(fmt.Sprint(name, " ", provider), func(t *testing.T) {

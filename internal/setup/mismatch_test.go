@@ -21,6 +21,7 @@ import (
 func script(n int) []byte { return append([]byte("#!/bin/sh\n#"), make([]byte, n-11)...) }
 
 func TestMismatches(t *testing.T) {
+	one := sharing{T: t}
 	ml := func(s *awssim.Scenario) *awssim.ClusterScenario { return &s.Regions[0].Clusters[0] }
 	for name, test := range map[string]struct {
 		account func(*awssim.Scenario)
@@ -90,7 +91,10 @@ func TestMismatches(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newAccount(t, test.account)
+			w := one.account(t)
+			if test.account != nil {
+				w = newAccount(t, test.account)
+			}
 			r := w.request(openBlock)
 			if test.request != nil {
 				test.request(&r)

@@ -81,8 +81,8 @@ func TestNoQueueWithoutSettingsAndFence(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			w := newAccount(t, nil)
 			f := &fencing{w: w}
-			w.setup.Slurm, w.setup.Fence, w.setup.Poll = f, f.pass, time.Minute/1000 // 5 minutes are over soon
-			w.setup.Patience = 20 * time.Minute / 1000
+			w.setup.Slurm, w.setup.Fence, w.setup.Poll = f, f.pass, time.Millisecond
+			w.setup.Patience = 20 * time.Millisecond // 5 minutes are over soon
 			if c.set != nil {
 				c.set(w, f)
 			}

@@ -231,32 +231,33 @@ func TestPlanWritesNothing(t *testing.T) {
 	}
 }
 
-// An in-place change that is cut off goes on, too: here the slot of an ended block.
+// An in-place change that is cut off goes on, too: here the slot of an ended block gets another one,
+// time and again, with a fault at another call each time.
 func TestR5_UpdateCanFailAtEveryWrite(t *testing.T) {
+	w := newAccount(t, nil)
+	w.run(w.request(openBlock))
+	second := w.request(gpuODCR)
+	second.Queue, second.NodeGroup = "other", "other"
+	w.run(second)
+	w.run(w.request(laterBlock))
 	for _, operation := range []string{"CreateTags", "CreateLaunchTemplateVersion", "TagResource", "UpdateComputeNodeGroup"} {
 		for _, effect := range []awssim.Effect{awssim.FailBefore, awssim.FailAfter, awssim.CutBefore, awssim.CutAfter} {
-			t.Run(operation+" "+string(effect), func(t *testing.T) {
-				w := newAccount(t, nil)
-				w.run(w.request(openBlock))
-				second := w.request(gpuODCR)
-				second.Queue, second.NodeGroup = "other", "other"
-				w.run(second)
-				w.run(w.request(laterBlock))
-				bought := w.buyNextWeek()
-				w.sim.Clock().Advance(6 * 24 * time.Hour)
-				third := w.request(bought)
-				third.MaxNodes = 2
-				w.fault(awssim.Fault{Effect: effect, Operation: operation, Count: 1, Code: "AccessDeniedException"})
-				_ = w.setup.Apply(t.Context(), w.plan(third))
-				w.sim.ClearFaults()
-				w.run(third)
-				if p := w.plan(third); !p.Done() || p.Slot != "gpu-a" {
-					t.Errorf("slot %s, %s, %v", p.Slot, actions(p), p.Mismatches)
-				}
-				if a := w.group("gpu-a"); w.template(a).ReservationID != bought || a.Max != 2 {
-					t.Errorf("node group %+v", a)
-				}
-			})
+			next := w.request(w.buyNextWeek())
+			w.sim.Clock().Advance(6 * 24 * time.Hour) // gpu-a is free
+			if next.MaxNodes = 2; effect == awssim.FailAfter || effect == awssim.CutAfter {
+				next.MaxNodes = 3
+			}
+			w.fault(awssim.Fault{Effect: effect, Operation: operation, Count: 1, Code: "AccessDeniedException"})
+			_ = w.setup.Apply(t.Context(), w.plan(next))
+			w.sim.ClearFaults()
+			w.run(next)
+			if p := w.plan(next); !p.Done() || p.Slot != "gpu-a" {
+				t.Errorf("%s %s: slot %s, %s, %v", operation, effect, p.Slot, actions(p), p.Mismatches)
+			}
+			if a := w.group("gpu-a"); w.template(a).ReservationID != next.Reservation || a.Max != next.MaxNodes {
+				t.Errorf("%s %s: node group %+v", operation, effect, a)
+			}
+			w.sim.Clock().Advance(5 * 24 * time.Hour) // that block has ended
 		}
 	}
 }

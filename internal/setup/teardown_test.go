@@ -218,39 +218,25 @@ func TestR5_TeardownMarksFirst(t *testing.T) {
 }
 
 func TestTeardownIsRefused(t *testing.T) {
+	w := twoSlots(t)
+	if _, err := w.sim.LaunchForNodeGroup("ml", "gpu-a", "gpu-a-1"); err != nil {
+		w.Fatal(err)
+	}
+	w.addToQueue("other", "gpu-b")
 	for name, test := range map[string]struct {
-		change  func(w *account)
-		request func(r *setup.TeardownRequest)
-		code    string
-		says    string
+		request    func(r *setup.TeardownRequest)
+		code, says string
 	}{
-		"an unknown cluster":       {request: func(r *setup.TeardownRequest) { r.Cluster = "mp" }, code: "cluster", says: "use one of ml"},
-		"a queue that is not ours": {request: func(r *setup.TeardownRequest) { r.Queue = "cpu" }, code: "not-ours", says: "queue cpu does not carry our tag"},
-		"instances, and no Slurm to ask": {change: func(w *account) {
-			if _, err := w.sim.LaunchForNodeGroup("ml", "gpu-a", "gpu-a-1"); err != nil {
-				w.Fatal(err)
-			}
-		}, code: "slurm", says: "it is not known whether jobs run on these nodes"},
-		"a node group that another queue has too": {change: func(w *account) {
-			w.addToQueue("other", "gpu-a")
-		}, code: "other-queue", says: "compute node group gpu-a is in queue other as well"},
+		"an unknown cluster":             {request: func(r *setup.TeardownRequest) { r.Cluster = "mp" }, code: "cluster", says: "use one of ml"},
+		"a queue that is not ours":       {request: func(r *setup.TeardownRequest) { r.Queue = "cpu" }, code: "not-ours", says: "queue cpu does not carry our tag"},
+		"instances, and no Slurm to ask": {request: func(r *setup.TeardownRequest) { r.NodeGroup = "gpu-a" }, code: "slurm", says: "it is not known whether jobs run on these nodes"},
+		"a node group that another queue has too": {request: func(r *setup.TeardownRequest) { r.Force = true }, code: "other-queue",
+			says: "compute node group gpu-b is in queue other as well"},
 		"a node group of another queue": {request: func(r *setup.TeardownRequest) { r.NodeGroup = "other" }, code: "other-queue", says: "compute node group other-a is in queue other"},
-		"a queue of ours that is somebody else's now": {change: func(w *account) {
-			q, _ := w.inventory().Queue("gpu")
-			if err := w.setup.PCS.Tag(w.Context(), q.ARN, map[string]string{capacity.TagCluster: "x"}); err != nil {
-				w.Fatal(err)
-			}
-		}, code: "not-ours", says: "take gpu-a out of it by hand"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := twoSlots(t)
-			if test.change != nil {
-				test.change(w)
-			}
 			r := w.teardown("")
-			if test.request != nil {
-				test.request(&r)
-			}
+			test.request(&r)
 			w.written()
 			p := w.planTeardown(r)
 			if len(p.Mismatches) == 0 || string(p.Mismatches[0].Code) != test.code || !strings.Contains(p.Mismatches[0].Text(), test.says) {
