@@ -139,7 +139,7 @@ load: deps
 bench-resume bench-submit bench-sync bench-start: bench-%: deps ## ratios, into internal/bench/results
 	go test ./internal/bench/suite -run '^$$' -bench '(?i)^Benchmark$*' -benchtime 1x -timeout 60m -v
 
-bench-readme: ## what they measured, in the README and docs/speed.svg
+bench-readme: ## what they measured, in docs/performance.md
 	go run ./internal/bench/readme
 
 fuzz: ## each fuzz target for a minute; what it finds stays in testdata/fuzz

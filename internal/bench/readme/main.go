@@ -1,5 +1,5 @@
-// Command readme writes what the benchmarks measured into the README and draws it: all figures
-// are those of the files in internal/bench/results. Run it in the top folder: make bench-readme.
+// Command readme writes what the benchmarks measured into docs/performance.md: all figures are those
+// of the files in internal/bench/results. Run it in the top folder: make bench-readme.
 package main
 
 import (
@@ -19,8 +19,7 @@ import (
 // Where everything is, from the top folder.
 const (
 	results = "internal/bench/results"
-	readme  = "README.md"
-	plot    = "docs/speed.svg"
+	page    = "docs/performance.md"
 )
 
 func main() {
@@ -34,7 +33,7 @@ func write(top string) error {
 	if err != nil {
 		return err
 	}
-	old, err := os.ReadFile(filepath.Join(top, readme))
+	old, err := os.ReadFile(filepath.Join(top, page))
 	if err != nil {
 		return err
 	}
@@ -42,7 +41,7 @@ func write(top string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(os.WriteFile(filepath.Join(top, readme), []byte(text), 0o644), os.WriteFile(filepath.Join(top, plot), []byte(draw(figures)), 0o644))
+	return os.WriteFile(filepath.Join(top, page), []byte(text), 0o644)
 }
 
 // figure is one thing that was measured.
@@ -115,13 +114,26 @@ func column(name string, cells ...string) func(t table) ([]float64, string) {
 	return func(t table) ([]float64, string) { return t.of(name, cells...), "" }
 }
 
-// cliFilter reads the ratios of kinds of jobs, with few reservations and with many.
+// cliFilter reads the ratios of kinds of jobs, with few reservations and with many, with a snapshot that
+// is new and with one that is older than stale_after.
 func cliFilter(kinds ...string) func(t table) ([]float64, string) {
 	return func(t table) (all []float64, _ string) {
 		for _, kind := range kinds {
 			all = append(all, t.of("over an empty script", "where", "cli_filter", "job", kind)...)
+			all = append(all, t.of("over an empty script", "where", "cli_filter, old snapshot", "job", kind)...)
 		}
-		return all, "10 and 500 reservations"
+		return all, "10 and 500 reservations, a new snapshot and an old one"
+	}
+}
+
+// jobSubmit reads what slurmctld spends on kinds of jobs, in ratios.
+func jobSubmit(kinds ...string) func(t table) ([]float64, string) {
+	return func(t table) (all []float64, _ string) {
+		for _, kind := range kinds {
+			all = append(all, t.of("RPC over an empty script", "where", "job_submit", "job", kind)...)
+			all = append(all, t.of("RPC over an empty script", "where", "job_submit, old snapshot", "job", kind)...)
+		}
+		return all, ""
 	}
 }
 
@@ -131,11 +143,14 @@ var sources = []source{
 	}},
 	{"resume-crowd", figure{work: "a node powered up while 999 instances of ours run", beside: "while none runs", bound: 1.3}, column("many/few", "beside", "live instances of ours")},
 	{"resume-crowd", figure{work: "a node powered up while 999 jobs run on whole nodes", beside: "while 16 run", bound: 2}, column("many/few", "beside", "jobs on whole nodes")},
-	{"submit", figure{work: "`sbatch` of a job that is not managed, `cli_filter.lua`", beside: "an empty Lua script", bound: 1.05}, cliFilter("not managed")},
-	{"submit", figure{work: "`sbatch` of a job that fits, `cli_filter.lua`", beside: "an empty Lua script", bound: 1.1}, cliFilter("fits", "fits, with GPUs")},
-	{"submit", figure{work: "`sbatch` of a job without `--time`, `cli_filter.lua`", beside: "an empty Lua script", bound: 1.6}, cliFilter("limit fitted")},
-	{"submit", figure{work: "what slurmctld spends on a job that fits, `job_submit.lua`", beside: "an empty Lua script", bound: 1.5}, column("RPC over an empty script", "where", "job_submit", "job", "fits")},
-	{"submit", figure{work: "200 submissions by 8 clients, `job_submit.lua`", beside: "an empty Lua script", bound: 1.2}, column("over an empty script", "job", "200 that fit, by 8 clients")},
+	{"submit", figure{work: "`sbatch` of a job that is not managed, `cli_filter.lua`", beside: "an empty Lua script", bound: 1.12}, cliFilter("not managed")},
+	{"submit", figure{work: "`sbatch` of a job that fits, `cli_filter.lua`", beside: "an empty Lua script", bound: 1.15}, cliFilter("fits", "fits, with GPUs")},
+	{"submit", figure{work: "`sbatch` of a job without `--time`, `cli_filter.lua`", beside: "an empty Lua script", bound: 1.15}, cliFilter("limit fitted")},
+	{"submit", figure{work: "`sbatch` of a job that is refused, `cli_filter.lua`", beside: "an empty Lua script", bound: 0.85}, cliFilter("refused")},
+	{"submit", figure{work: "what slurmctld spends on a job that fits, `job_submit.lua`", beside: "an empty Lua script", bound: 1.3}, jobSubmit("fits", "fits, with GPUs")},
+	{"submit", figure{work: "what slurmctld spends on a job with `--begin` or `--gpus`, or with too many nodes, `job_submit.lua`", beside: "an empty Lua script", bound: 3}, jobSubmit("fits, --begin", "fits, --gpus", "refused, --begin", "refused, 9 nodes")},
+	{"submit", figure{work: "what slurmctld spends on a job that the script leaves to the filter, `job_submit.lua`", beside: "an empty Lua script", bound: 10}, jobSubmit("judged by the filter", "refused by the filter")},
+	{"submit", figure{work: "200 submissions by 8 clients, `job_submit.lua`", beside: "an empty Lua script", bound: 1.1}, column("over an empty script", "job", "200 that fit, by 8 clients")},
 	{"sync", figure{work: "a pass of `sync` with 10,000 jobs, 50 partitions and 1,000 nodes", beside: "`squeue`, of fields that no user can write", bound: 3}, func(t table) ([]float64, string) {
 		return t.of("pass/squeue", "jobs", "10000", "nodes", "1000"), fmt.Sprintf("%.0f MB; a first pass with 50 fences runs Slurm's programs %.0f times", slices.Max(t.of("peak MB")), slices.Max(t.of("Slurm calls", "jobs", "first pass")))
 	}},
@@ -200,10 +215,10 @@ func (f figure) ratio() string {
 	return least + " to " + most
 }
 
-// markdown is the part of the README.
+// markdown is the part of the page.
 func markdown(figures []figure, machine string) string {
 	var b strings.Builder
-	b.WriteString("![Time in units of what runs beside it](docs/speed.svg)\n\n| work | beside | ratio | aim |\n| --- | --- | --- | --- |\n")
+	b.WriteString("| work | beside | ratio | aim |\n| --- | --- | --- | --- |\n")
 	for _, f := range figures {
 		note := ""
 		if f.note != "" {
@@ -212,7 +227,7 @@ func markdown(figures []figure, machine string) string {
 		fmt.Fprintf(&b, "| %s | %s | %s%s | at most %.2f |\n", f.work, f.beside, f.ratio(), note, f.bound)
 	}
 	machine, _, _ = strings.Cut(machine, ";") // without its load
-	fmt.Fprintf(&b, "\nMeasured on %s, with AWS simulated:\n50 ms a call in the first row. `make bench-resume bench-submit bench-sync bench-start` measures again,\nand `make bench-readme` writes this part and the plot.\n", machine)
+	fmt.Fprintf(&b, "\nMeasured on %s, with AWS simulated:\n50 ms a call in the first row. `make bench-resume bench-submit bench-sync bench-start` measures again,\nand `make bench-readme` writes this part.\n", machine)
 	return b.String()
 }
 
@@ -222,12 +237,12 @@ const (
 	ends   = "<!-- end: make bench-readme -->\n"
 )
 
-// inserted is the README with its part.
+// inserted is the page with its part.
 func inserted(text, part string) (string, error) {
 	before, rest, ok := strings.Cut(text, begins)
 	_, after, ended := strings.Cut(rest, ends)
 	if !ok || !ended {
-		return "", fmt.Errorf("%s has no part between %q and %q", readme, begins, ends)
+		return "", fmt.Errorf("%s has no part between %q and %q", page, begins, ends)
 	}
 	return before + begins + part + ends + after, nil
 }
