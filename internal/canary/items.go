@@ -46,7 +46,7 @@ var Items = []Item{
 	{ID: "resume-timeout", States: "ResumeTimeout is at least boot_allowance",
 		How: "`scontrol show config`", When: Any, slurm: true, ask: resumeTimeout},
 	{ID: "real-memory", States: "RealMemory of a node group is in MB",
-		How: "the node group's setting beside what Slurm shows for its nodes", When: Any, slurm: true, ask: realMemory},
+		How: "the node group's setting, compared with the nodes in Slurm", When: Any, slurm: true, ask: realMemory},
 	{ID: "read-rate", States: "20 reads of a node group in a row are not refused",
 		How: "20 × GetComputeNodeGroup", When: Any, ask: readRate},
 	{ID: "launch-error", States: "a failed launch leaves `Failed to launch backing instance (Error Code: …)` as the node's Reason",
