@@ -296,7 +296,7 @@ func candidates(p Partition, snap *Snapshot) []candidate {
 	for _, g := range p.Groups {
 		boots := g.Dynamic || p.Provider == ProviderEC2
 		for _, s := range g.Slots {
-			if g.PurchaseOption == OnDemand {
+			if !g.PurchaseOption.Reserved() {
 				all = append(all, reused(g, s, boots, snap)...)
 				all = append(all, candidate{group: g, slot: s, boots: boots})
 			}

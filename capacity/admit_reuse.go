@@ -10,7 +10,7 @@ func (c candidate) onDemand() bool { return c.reservation.ID == "" }
 
 // types are the instance types that a job can get in the candidate.
 func (c candidate) types() []string {
-	if c.group.PurchaseOption == OnDemand && !c.onDemand() && !c.unknown {
+	if !c.group.PurchaseOption.Reserved() && !c.onDemand() && !c.unknown {
 		return []string{c.reservation.InstanceType}
 	}
 	return c.group.Types()
@@ -35,7 +35,7 @@ func (p Partition) refuseHold(w Wish, snap *Snapshot) *Verdict {
 	if w.Capacity != ReserveCapacity {
 		return nil
 	}
-	holds := p.Provider == ProviderEC2 && slices.ContainsFunc(p.Groups, func(g NodeGroup) bool { return g.PurchaseOption == OnDemand })
+	holds := p.Provider == ProviderEC2 && slices.ContainsFunc(p.Groups, func(g NodeGroup) bool { return !g.PurchaseOption.Reserved() })
 	if holds && !snap.ReserveOff {
 		return nil
 	}
@@ -49,7 +49,7 @@ func (p Partition) refuseHold(w Wish, snap *Snapshot) *Verdict {
 
 // Holds reports whether capacity is held for a job that launches on demand in the group.
 func (g NodeGroup) Holds(wishes []Wish, snap *Snapshot) bool {
-	if snap.ReserveOff || g.PurchaseOption != OnDemand {
+	if snap.ReserveOff || g.PurchaseOption.Reserved() {
 		return false
 	}
 	return g.Reserve == ReservePerJob && len(wishes) > 0 || slices.ContainsFunc(wishes, func(w Wish) bool { return w.Capacity == ReserveCapacity })

@@ -59,7 +59,7 @@ func Build(s Settings, seen Seen) *Snapshot {
 				}
 			}
 			ids := g.reservations(snap, seen.Members)
-			if g.PurchaseOption == OnDemand {
+			if !g.PurchaseOption.Reserved() {
 				group.ReuseIDs, ids = ids, nil
 			}
 			group.Slots = fillSlots(p.Provider, g.SlotNames(p.Provider), ids, where, snap, p.Provider == ProviderEC2 && g.PurchaseOption == Mixed)

@@ -46,7 +46,7 @@ func Fit(need Need, reservations []Reservation, subnets []Subnet, idle map[strin
 		return cmp.Or(
 			rank(a.Code != OK)-rank(b.Code != OK),
 			cmp.Compare(a.lack, b.lack),
-			rank(a.Reservation.Kind != CapacityBlock)-rank(b.Reservation.Kind != CapacityBlock),
+			rank(!a.Reservation.Kind.Bought())-rank(!b.Reservation.Kind.Bought()),
 			a.Start.Compare(b.Start),
 			a.Reservation.Size()-b.Reservation.Size())
 	})

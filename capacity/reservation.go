@@ -19,13 +19,61 @@ const (
 	Mixed             Kind = "mixed"
 )
 
+// kinds are what is special about each kind: what it is to EC2, to PCS and to time.
+var kinds = map[Kind]struct {
+	bought bool   // for a span of time, before it begins
+	market string // EC2's MarketType, which it demands with the target; it refuses one for an ODCR
+	pcs    string // PCS's purchase option; the target in the launch template makes an ODCR of on-demand
+}{
+	CapacityBlock:     {bought: true, market: "capacity-block", pcs: "CAPACITY_BLOCK"},
+	ODCR:              {pcs: "ONDEMAND"},
+	InterruptibleODCR: {market: "interruptible-capacity-reservation", pcs: "INTERRUPTIBLE_CAPACITY_RESERVATION"},
+	OnDemand:          {pcs: "ONDEMAND"},
+}
+
+// Bought reports whether a reservation is a block: bought for a span of time, at whose end EC2 takes
+// the instances back early.
+func (k Kind) Bought() bool { return kinds[k].bought }
+
+// Reserved reports whether launches go into a reservation.
+func (k Kind) Reserved() bool { return k != OnDemand }
+
+// Interruptible reports whether EC2 may take the instances back with two minutes' notice.
+func (k Kind) Interruptible() bool { return k == InterruptibleODCR }
+
+// Mixes reports whether a node group takes reservations of every kind.
+func (k Kind) Mixes() bool { return k == Mixed }
+
+// Market is the purchasing option (MarketType) of a launch into such a reservation; "" for none.
+func (k Kind) Market() string { return kinds[k].market }
+
+// PCSPurchaseOption is PCS's word: CAPACITY_BLOCK. It has none for Mixed, nor for what is unknown.
+func (k Kind) PCSPurchaseOption() string { return kinds[k].pcs }
+
+// KindOfPCS turns PCS's purchase option back. OnDemand also stands for an ODCR, and "" is on demand;
+// an unknown option stays as it is.
+func KindOfPCS(option string) Kind {
+	for _, k := range []Kind{CapacityBlock, InterruptibleODCR, OnDemand} {
+		if option == kinds[k].pcs {
+			return k
+		}
+	}
+	if option == "" {
+		return OnDemand
+	}
+	return Kind(option)
+}
+
 // PurchaseOptions are what a node group may buy.
 var PurchaseOptions = []Kind{CapacityBlock, ODCR, InterruptibleODCR, Mixed, OnDemand}
 
 // Buys reports whether what a node group buys goes with a reservation of a kind.
 func (k Kind) Buys(reservation Kind) bool {
-	return k == reservation || k == Mixed || k == OnDemand && reservation == ODCR
+	return k == reservation || k == Mixed || !k.Reserved() && reservation == ODCR
 }
+
+// BuysBlocks reports whether a node group may have blocks.
+func (k Kind) BuysBlocks() bool { return k == Mixed || k.Bought() }
 
 // State is EC2's state of a reservation, verbatim. A value that is not in the
 // list below counts as unusable and is shown as EC2 wrote it.

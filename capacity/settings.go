@@ -60,7 +60,7 @@ type GroupSettings struct {
 
 // StaysUp reports whether Slurm has to leave idle nodes up, which is for Capacity Blocks alone:
 // nodes of other kinds are launched for jobs.
-func (g GroupSettings) StaysUp() bool { return g.PurchaseOption == CapacityBlock && !g.Dynamic }
+func (g GroupSettings) StaysUp() bool { return g.PurchaseOption.Bought() && !g.Dynamic }
 
 // Types are all that the node group may launch, in the order to try.
 func (g GroupSettings) Types() []string { return append([]string{g.InstanceType}, g.OtherTypes...) }

@@ -43,7 +43,7 @@ func (t Timing) Window(r Reservation) Window {
 		return w
 	}
 	var lead time.Duration
-	if r.Kind == CapacityBlock {
+	if r.Kind.Bought() {
 		lead = t.ReclaimLead.Duration
 		if r.UltraServer {
 			lead = t.ReclaimLeadUltraServer.Duration

@@ -78,7 +78,7 @@ func (c *Client) inspectBlocks(rs []capacity.Reservation, answer func() blocks) 
 	live := map[string]*capacity.Reservation{}
 	open := false
 	for i, r := range rs {
-		if r.Kind == capacity.CapacityBlock && r.State.Live() {
+		if r.Kind.Bought() && r.State.Live() {
 			live[r.ID] = &rs[i]
 			open = open || r.State == capacity.StateActive
 		}

@@ -59,7 +59,7 @@ func (c *Client) launchInput(ctx context.Context, l capacity.Launch) (*ec2.RunIn
 	if l.PlacementGroup != "" {
 		in.Placement = &types.Placement{GroupName: aws.String(l.PlacementGroup)}
 	}
-	if market := marketType(l.Kind); market != "" {
+	if market := types.MarketType(l.Kind.Market()); market != "" {
 		in.InstanceMarketOptions = &types.InstanceMarketOptionsRequest{MarketType: market}
 	}
 	return in, nil
@@ -68,23 +68,11 @@ func (c *Client) launchInput(ctx context.Context, l capacity.Launch) (*ec2.RunIn
 // target sends a launch to a reservation. Without one it keeps the launch out of all
 // reservations: by EC2's default it would use up anybody's open ODCR.
 func target(kind capacity.Kind, reservationID string) *types.CapacityReservationSpecification {
-	if kind == capacity.OnDemand || reservationID == "" {
+	if !kind.Reserved() || reservationID == "" {
 		return &types.CapacityReservationSpecification{CapacityReservationPreference: types.CapacityReservationPreferenceNone}
 	}
 	return &types.CapacityReservationSpecification{
 		CapacityReservationPreference: types.CapacityReservationPreferenceCapacityReservationsOnly,
 		CapacityReservationTarget:     &types.CapacityReservationTarget{CapacityReservationId: aws.String(reservationID)},
 	}
-}
-
-// marketType is the purchasing option that EC2 demands with the target; none for an ODCR, for which
-// EC2 refuses one.
-func marketType(kind capacity.Kind) types.MarketType {
-	switch kind {
-	case capacity.CapacityBlock:
-		return types.MarketTypeCapacityBlock
-	case capacity.InterruptibleODCR:
-		return types.MarketTypeInterruptibleCapacityReservation
-	}
-	return ""
 }

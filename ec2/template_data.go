@@ -71,13 +71,13 @@ func overlay(data *types.RequestLaunchTemplateData, spec capacity.LaunchTemplate
 		data.Placement = &types.LaunchTemplatePlacementRequest{GroupName: aws.String(spec.PlacementGroup)}
 	}
 	data.CapacityReservationSpecification, data.InstanceMarketOptions = nil, nil
-	if spec.Kind == capacity.OnDemand || spec.ReservationID == "" {
+	if !spec.Kind.Reserved() || spec.ReservationID == "" {
 		return
 	}
 	data.CapacityReservationSpecification = &types.LaunchTemplateCapacityReservationSpecificationRequest{
 		CapacityReservationTarget: &types.CapacityReservationTarget{CapacityReservationId: aws.String(spec.ReservationID)},
 	}
-	if market := marketType(spec.Kind); market != "" {
+	if market := types.MarketType(spec.Kind.Market()); market != "" {
 		data.InstanceMarketOptions = &types.LaunchTemplateInstanceMarketOptionsRequest{MarketType: market}
 	}
 }

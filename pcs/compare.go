@@ -39,7 +39,7 @@ const newestVersion = "the newest"
 // version that does not exist yet.
 func (g NodeGroup) Compare(want NodeGroup) Comparison {
 	c := Comparison{
-		{"purchase option", PurchaseOption(g.PurchaseOption), PurchaseOption(want.PurchaseOption), false},
+		{"purchase option", g.PurchaseOption.PCSPurchaseOption(), want.PurchaseOption.PCSPurchaseOption(), false},
 		{"nodes", g.Scaling(), want.Scaling(), want.Max >= g.Max && want.Min >= g.Min},
 		{"subnets", sorted(g.SubnetIDs), sorted(want.SubnetIDs), containsAll(want.SubnetIDs, g.SubnetIDs)},
 		{"image", g.AMI, want.AMI, false},

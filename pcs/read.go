@@ -7,6 +7,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/pcs"
 	"github.com/aws/aws-sdk-go-v2/service/pcs/types"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
 // Clusters lists the names of the region's clusters.
@@ -115,7 +117,7 @@ func nodeGroup(a *types.ComputeNodeGroup) NodeGroup {
 	g := NodeGroup{
 		ID: str(a.Id), Name: str(a.Name), ARN: str(a.Arn), ClusterID: str(a.ClusterId),
 		Status: Status(a.Status), Modified: aws.ToTime(a.ModifiedAt),
-		PurchaseOption:  kindOf(a.PurchaseOption),
+		PurchaseOption:  capacity.KindOfPCS(string(a.PurchaseOption)),
 		SubnetIDs:       a.SubnetIds,
 		AMI:             str(a.AmiId),
 		InstanceProfile: str(a.IamInstanceProfileArn),

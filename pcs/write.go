@@ -29,7 +29,7 @@ func createGroupInput(g NodeGroup) *pcs.CreateComputeNodeGroupInput {
 		IamInstanceProfileArn: aws.String(g.InstanceProfile),
 		AmiId:                 aws.String(g.AMI),
 		InstanceConfigs:       []types.InstanceConfig{{InstanceType: aws.String(g.InstanceTypes[0])}},
-		PurchaseOption:        purchaseOptions[g.PurchaseOption],
+		PurchaseOption:        types.PurchaseOption(g.PurchaseOption.PCSPurchaseOption()),
 		ScalingConfiguration:  scaling(g),
 		SubnetIds:             g.SubnetIDs,
 		Tags:                  g.Tags,
@@ -78,8 +78,8 @@ func updateGroupInput(want, now NodeGroup) (in *pcs.UpdateComputeNodeGroupInput,
 	if now.InstanceProfile != want.InstanceProfile {
 		in.IamInstanceProfileArn = aws.String(want.InstanceProfile)
 	}
-	if purchaseOptions[now.PurchaseOption] != purchaseOptions[want.PurchaseOption] {
-		in.PurchaseOption = purchaseOptions[want.PurchaseOption]
+	if option := want.PurchaseOption.PCSPurchaseOption(); now.PurchaseOption.PCSPurchaseOption() != option {
+		in.PurchaseOption = types.PurchaseOption(option)
 	}
 	if sorted(now.SubnetIDs) != sorted(want.SubnetIDs) {
 		in.SubnetIds = want.SubnetIDs

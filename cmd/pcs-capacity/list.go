@@ -178,7 +178,7 @@ func emptyIfNil[T any](list []T) []T {
 
 // wants reports whether a kind is asked for; without a choice every kind is.
 func (c *ListCmd) wants(k capacity.Kind) bool {
-	return c.Blocks == c.ODCR || c.Blocks == (k == capacity.CapacityBlock)
+	return c.Blocks == c.ODCR || c.Blocks == k.Bought()
 }
 
 // kept are the reservations to show: live ones first, then by start, region and id.

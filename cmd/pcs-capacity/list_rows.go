@@ -104,7 +104,7 @@ func (r listRow) marks() string {
 	if r.UltraServer {
 		all = append(all, "UltraServer")
 	}
-	if r.Kind == capacity.InterruptibleODCR {
+	if r.Kind.Interruptible() {
 		all = append(all, "interruptible")
 	}
 	if r.future {
@@ -187,7 +187,7 @@ func newListDocument(all []*capacity.Reservation, account string, subnets market
 	for _, reservation := range all {
 		r := newListRow(reservation, account, subnets.In(reservation.AZID), own)
 		doc.rows = append(doc.rows, r)
-		if r.Kind == capacity.CapacityBlock {
+		if r.Kind.Bought() {
 			blockTypes[r.InstanceType] = true
 			doc.Summary.Blocks.add(r)
 		} else {
@@ -261,7 +261,7 @@ func (d listDocument) show(t *terminal.Terminal, wants func(capacity.Kind) bool)
 	for _, r := range d.rows {
 		use := market.ZoneUse{Subnets: r.Subnets, Neighbours: r.Neighbours}
 		usable, subnet := subnetWord(use), subnetCell(use)
-		if r.Kind == capacity.CapacityBlock {
+		if r.Kind.Bought() {
 			length := ""
 			if r.Seconds != nil {
 				length = capacity.FormatDuration(seconds(*r.Seconds))

@@ -230,7 +230,7 @@ func newStatusRow(s lifecycle.SlotStatus, cluster *lifecycle.Cluster, jobs []cap
 // slotWithout is the state of a slot that has no live reservation.
 func slotWithout(s lifecycle.SlotStatus) string {
 	switch {
-	case s.Group.PurchaseOption == capacity.OnDemand:
+	case !s.Group.PurchaseOption.Reserved():
 		return "on-demand"
 	case len(s.Slot.ReservationIDs) == 0:
 		return "free"

@@ -146,7 +146,7 @@ func lookAtReservations(ctx context.Context, cfg *config.Config, aws *ec2.Client
 	snap := capacity.Build(settings, capacity.Seen{Reservations: append(all, found...), Members: before.Members(settings), Before: before, Now: aws.Now()})
 	snap.Reservations = slices.DeleteFunc(snap.Reservations, func(r capacity.Reservation) bool {
 		used := slices.ContainsFunc(snap.Partitions, func(p capacity.Partition) bool { return p.Has(r.ID) })
-		return !used && (r.Kind != capacity.CapacityBlock && !r.FutureODCR() || !r.State.Live())
+		return !used && (!r.Kind.Bought() && !r.FutureODCR() || !r.State.Live())
 	})
 	seen := seenReservations{snap: snap, now: aws.Now().UTC().Truncate(time.Second)}
 	for _, w := range snap.Waiting(seen.now) {
@@ -168,7 +168,7 @@ func addExtensions(ctx context.Context, aws *ec2.Client, lanes []capacity.Lane) 
 	var blocks []*capacity.Block
 	for _, lane := range lanes {
 		for i := range lane.Blocks {
-			if lane.Blocks[i].Reservation.Kind == capacity.CapacityBlock {
+			if lane.Blocks[i].Reservation.Kind.Bought() {
 				blocks = append(blocks, &lane.Blocks[i])
 			}
 		}

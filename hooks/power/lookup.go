@@ -37,7 +37,7 @@ func (r *Resume) freshFacts(ctx context.Context, names map[string]bool) (capacit
 		for _, g := range p.Groups {
 			subnets = append(subnets, g.SubnetIDs...)
 			ids = append(ids, g.ReservationIDs...)
-			if g.PurchaseOption.Buys(capacity.CapacityBlock) {
+			if g.PurchaseOption.BuysBlocks() {
 				r.EC2.ExpectBlocks()
 			}
 			if g.Select != nil && g.Select.Group == "" {

@@ -100,7 +100,7 @@ func (c Canary) Run(ctx context.Context, earlier Report) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	if res.Kind != capacity.CapacityBlock {
+	if !res.Kind.Bought() {
 		return Report{}, fmt.Errorf("reservation %s is no Capacity Block", res.ID)
 	}
 	if earlier.Reservation != res.ID {

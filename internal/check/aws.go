@@ -199,7 +199,7 @@ func (r *run) group(snap *capacity.Snapshot, g capacity.NodeGroup, byGroup bool)
 	ids := g.ReservationIDs()
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
-	if len(ids) == 0 && g.PurchaseOption != capacity.OnDemand && !byGroup {
+	if len(ids) == 0 && g.PurchaseOption.Reserved() && !byGroup {
 		r.warn("reservation", "add capacity_reservation_ids to it, or select", "node group %s has no reservation", g.Name)
 	}
 	for _, id := range ids {
@@ -216,7 +216,7 @@ func (r *run) group(snap *capacity.Snapshot, g capacity.NodeGroup, byGroup bool)
 			switch {
 			case slices.Contains(lasting, m):
 				r.problem("reservation", Fail, m)
-			case g.PurchaseOption == capacity.OnDemand: // there is other capacity
+			case !g.PurchaseOption.Reserved(): // there is other capacity
 			case m.Code == capacity.HasEnded:
 				m.Fix = "take it out of the settings"
 				r.problem("reservation", Warn, m)

@@ -202,7 +202,7 @@ func (r *run) astray(there []capacity.SlurmPartition) {
 func (r *run) dynamic() {
 	for _, p := range r.settings.Partitions {
 		for _, g := range p.Groups {
-			if p.Provider == capacity.ProviderEC2 && g.Dynamic && !g.PurchaseOption.Buys(capacity.CapacityBlock) {
+			if p.Provider == capacity.ProviderEC2 && g.Dynamic && !g.PurchaseOption.BuysBlocks() {
 				r.warn("settings", "leave it out", "dynamic = true of node group %s has no effect: nodes of purchase_option %q always start for jobs", g.Name, g.PurchaseOption)
 			}
 		}

@@ -135,10 +135,6 @@ func launchedBySlurm(t capacity.LaunchTemplate, g capacity.GroupSettings) []lack
 	return found
 }
 
-// markets are the market types that PCS wants with a purchase option: AWS PCS User Guide, "Capacity
-// Blocks" and "I-ODCRs".
-var markets = map[capacity.Kind]string{capacity.CapacityBlock: "capacity-block", capacity.InterruptibleODCR: "interruptible-capacity-reservation"}
-
 // launchedByPCS returns the faults of the template of a compute node group of ours.
 func launchedByPCS(t capacity.LaunchTemplate, g pcs.NodeGroup) []lack {
 	id := g.Tags[capacity.TagReservation]
@@ -153,10 +149,10 @@ func launchedByPCS(t capacity.LaunchTemplate, g pcs.NodeGroup) []lack {
 	case t.ReservationID != id:
 		add("launches into %q instead of %s", t.ReservationID, id)
 	}
-	if want := markets[g.PurchaseOption]; t.Market != want {
+	if want := g.PurchaseOption.Market(); t.Market != want {
 		add("has MarketType %q; PCS wants %q for %s", t.Market, want, g.PurchaseOption)
 	}
-	if want := markets[g.PurchaseOption] != ""; (want || t.InstanceType != "") && !slices.Contains(g.InstanceTypes, t.InstanceType) {
+	if want := g.PurchaseOption.Market() != ""; (want || t.InstanceType != "") && !slices.Contains(g.InstanceTypes, t.InstanceType) {
 		add("has InstanceType %q, the node group %s", t.InstanceType, strings.Join(g.InstanceTypes, ", "))
 	}
 	return found

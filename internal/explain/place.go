@@ -132,7 +132,7 @@ func allOut(slot capacity.Slot) bool {
 // slotWords says how a slot of a node group stands.
 func slotWords(g capacity.NodeGroup, at capacity.Standing, now time.Time) (code, words string) {
 	switch {
-	case g.PurchaseOption == capacity.OnDemand:
+	case !g.PurchaseOption.Reserved():
 		return Open, "nodes are launched on demand"
 	case len(at.Current) == 0 && at.Unknown:
 		return NotKnown, "EC2 did not describe its reservation when it was last asked"

@@ -87,7 +87,7 @@ func (v slotView) launchable(nodes []string) int {
 func (v slotView) fenced(nodes []string, now time.Time) []capacity.SlurmReservation {
 	start := v.last.Fence
 	if v.last.Unbounded() {
-		if v.partition.Provider != capacity.ProviderEC2 || v.group.PurchaseOption == capacity.OnDemand {
+		if v.partition.Provider != capacity.ProviderEC2 || !v.group.PurchaseOption.Reserved() {
 			return nil
 		}
 		start = now

@@ -86,7 +86,7 @@ func (s Seen) checked() []slotView {
 
 func (s Seen) checks(v slotView) bool {
 	return s.Checks.Path != "" && !v.former && v.partition.Provider == capacity.ProviderEC2 && !v.group.Dynamic &&
-		v.current.Kind == capacity.CapacityBlock && v.window.Fence.After(s.Now) && len(s.Cluster.SlotNodes(v.slot.Name)) > 0
+		v.current.Kind.Bought() && v.window.Fence.After(s.Now) && len(s.Cluster.SlotNodes(v.slot.Name)) > 0
 }
 
 // launched are those of a slot's nodes that there are instances for.

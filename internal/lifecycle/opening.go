@@ -21,7 +21,7 @@ func (v slotView) opened(old, snap *capacity.Snapshot) bool {
 // by no job, and comes back for the next one. PCS keeps up what is static itself.
 func openings(s Seen) (effects []capacity.Effect) {
 	for _, v := range s.slots() {
-		if v.former || v.partition.Provider != capacity.ProviderEC2 || v.group.Dynamic || v.current.Kind != capacity.CapacityBlock || !v.opened(s.Old, s.Snap) {
+		if v.former || v.partition.Provider != capacity.ProviderEC2 || v.group.Dynamic || !v.current.Kind.Bought() || !v.opened(s.Old, s.Snap) {
 			continue
 		}
 		nodes := s.Cluster.SlotNodes(v.slot.Name)

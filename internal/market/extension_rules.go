@@ -25,7 +25,7 @@ func (d *deal) extendable(r capacity.Reservation, history []capacity.Extension, 
 	at := d.Customer.Time
 	left := r.End.Sub(d.aws.Now())
 	switch {
-	case r.Kind != capacity.CapacityBlock:
+	case !r.Kind.Bought():
 		return fmt.Errorf("%s is an On-Demand Capacity Reservation; only Capacity Blocks are extended", r.ID)
 	case r.State != capacity.StateActive && r.State != capacity.StateScheduled:
 		return fmt.Errorf("%s is %s; EC2 extends blocks that are scheduled or active", r.ID, r.State)

@@ -14,7 +14,7 @@ import (
 func GroupFor(cfg *config.Config, instanceType string, subnets []string) (config.Partition, config.NodeGroup, bool) {
 	for _, p := range cfg.Partitions {
 		for _, g := range p.NodeGroups {
-			if g.InstanceType == instanceType && g.PurchaseOption.Buys(capacity.CapacityBlock) &&
+			if g.InstanceType == instanceType && g.PurchaseOption.BuysBlocks() &&
 				slices.ContainsFunc(g.SubnetIDs, func(id string) bool { return slices.Contains(subnets, id) }) {
 				return p, g, true
 			}

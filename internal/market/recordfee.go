@@ -35,7 +35,7 @@ func (b *Buyer) RecordFee(ctx context.Context, reservation string, fee capacity.
 	if err != nil {
 		return Intent{}, fmt.Errorf("nothing was recorded: %w", err)
 	}
-	if r.Kind != capacity.CapacityBlock {
+	if !r.Kind.Bought() {
 		return Intent{}, fmt.Errorf("%s is an On-Demand Capacity Reservation, which is billed by the hour and has no fee; nothing was recorded", r.ID)
 	}
 	i := Intent{ID: "fee-" + r.ID, Kind: RecordedFee, Phase: Done, At: b.EC2.Now().UTC().Truncate(time.Second),

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
@@ -207,4 +206,4 @@ func earliest(a, b time.Time) time.Time {
 }
 
 // isBlock: what is paid for in advance, to the end.
-func isBlock(p state.Paid) bool { return p.Kind == capacity.CapacityBlock }
+func isBlock(p state.Paid) bool { return p.Kind.Bought() }

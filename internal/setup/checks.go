@@ -49,7 +49,7 @@ func (in *inspection) checkCluster() {
 		in.problem(capacity.ClusterStatus, fix, "%s", what)
 	}
 	// Both have two digits twice, so that they compare as text.
-	if in.reservation.Kind == capacity.CapacityBlock && c.SlurmVersion < "24.05" {
+	if in.reservation.Kind.Bought() && c.SlurmVersion < "24.05" {
 		in.problem(capacity.SlurmTooOld, "use a cluster with a newer Slurm", "cluster %s has Slurm %s, but PCS needs 24.05 for Capacity Blocks", c.Name, c.SlurmVersion)
 	}
 }
@@ -104,7 +104,7 @@ func (in *inspection) joins() bool {
 // is changed to what this one takes.
 func (in *inspection) checkPurchaseOption(slot slotState) {
 	r, g := in.reservation, in.entry()
-	if g.PurchaseOption == capacity.Mixed {
+	if g.PurchaseOption.Mixes() {
 		return
 	}
 	var has []string
@@ -119,13 +119,13 @@ func (in *inspection) checkPurchaseOption(slot slotState) {
 		}
 	}
 	selected := g.Select.Matches(r, in.members)
-	if g.Name != "" && !g.PurchaseOption.Buys(r.Kind) && (len(has) > 0 || selected || g.PurchaseOption == capacity.OnDemand) {
+	if g.Name != "" && !g.PurchaseOption.Buys(r.Kind) && (len(has) > 0 || selected || !g.PurchaseOption.Reserved()) {
 		in.problem(capacity.WrongPurchase, fmt.Sprintf("set purchase_option = %q there, or choose another --node-group", right),
 			"reservation %s is of kind %s, but node_group %q of the settings buys %s%s", r.ID, r.Kind, g.Name, g.PurchaseOption, forWhat(has))
 		return
 	}
 	for _, other := range in.slots {
-		if other.ours && other.live && other.name != slot.name && pcs.PurchaseOption(other.group.PurchaseOption) != pcs.PurchaseOption(r.Kind) {
+		if other.ours && other.live && other.name != slot.name && other.group.PurchaseOption.PCSPurchaseOption() != r.Kind.PCSPurchaseOption() {
 			in.problem(capacity.WrongPurchase, fmt.Sprintf("set purchase_option = %q for node_group %q in the settings, or choose another --node-group", capacity.Mixed, in.request.NodeGroup),
 				"reservation %s is of kind %s, but %s holds %s of kind %s", r.ID, r.Kind, other.name, other.reservationID, other.group.PurchaseOption)
 		}
@@ -209,7 +209,7 @@ func (in *inspection) checkUnused(slot slotState, compared pcs.Comparison) {
 // checkFamiliar warns about what may fail for no reason that can be checked.
 func (in *inspection) checkFamiliar() {
 	family, _, _ := strings.Cut(in.reservation.InstanceType, ".")
-	if in.reservation.Kind == capacity.CapacityBlock && !slices.Contains(documentedFamilies, family) {
+	if in.reservation.Kind.Bought() && !slices.Contains(documentedFamilies, family) {
 		in.warn("PCS documents Capacity Blocks for %s only; %s may work, but AWS does not say so", strings.Join(documentedFamilies, ", "), in.reservation.InstanceType)
 	}
 }

@@ -177,7 +177,7 @@ func merge(g config.NodeGroup, want *wanted) config.NodeGroup {
 	g.MaxNodes = max(g.MaxNodes, with.MaxNodes)
 	g.LaunchTemplate = with.LaunchTemplate
 	g.InstanceType, g.Dynamic = with.InstanceType, with.Dynamic
-	if g.PurchaseOption != capacity.Mixed {
+	if !g.PurchaseOption.Mixes() {
 		g.PurchaseOption = with.PurchaseOption
 	}
 	return g

@@ -27,7 +27,7 @@ func (in *inspection) templateStep(want *wanted, slot slotState) Step {
 		now = capacity.LaunchTemplate{}
 	}
 	step.change("reservation", now.ReservationID, want.template.ReservationID)
-	step.add("market type", marketWord(want.template.Kind))
+	step.add("market type", want.template.Kind.Market())
 	step.change("instance type", now.InstanceType, want.template.InstanceType)
 	step.change("image", now.ImageID, want.template.ImageID)
 	step.add("placement group", want.template.PlacementGroup)
@@ -75,17 +75,6 @@ func rootWord(v capacity.RootVolume) string {
 	return strings.Join(words, " ")
 }
 
-// marketWord is what the template says as MarketType; an ODCR has none.
-func marketWord(k capacity.Kind) string {
-	switch k {
-	case capacity.CapacityBlock:
-		return "capacity-block"
-	case capacity.InterruptibleODCR:
-		return "interruptible-capacity-reservation"
-	}
-	return ""
-}
-
 // wantedGroup is the wanted node group with its launch template; where that is still to be
 // changed, its version is not known yet.
 func wantedGroup(want *wanted, slot slotState, template Step) pcs.NodeGroup {
@@ -106,7 +95,7 @@ func groupStep(want *wanted, slot slotState, template Step) (Step, pcs.Compariso
 		step.add("could not be created", slot.group.Failures.String())
 	}
 	if slot.group == nil || slot.failed() {
-		step.add("purchase option", pcs.PurchaseOption(g.PurchaseOption))
+		step.add("purchase option", g.PurchaseOption.PCSPurchaseOption())
 		step.add("instance type", strings.Join(g.InstanceTypes, ", "))
 		step.add("nodes", g.Scaling())
 		step.add("subnets", strings.Join(g.SubnetIDs, ", "))

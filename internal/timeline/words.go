@@ -94,7 +94,7 @@ func about(b capacity.Block) []string {
 	switch {
 	case r.UltraServer:
 		state = "UltraServer, " + state
-	case r.Kind != capacity.CapacityBlock:
+	case !r.Kind.Bought():
 		state = string(r.Kind) + ", " + state
 	}
 	parts := []string{clean(fmt.Sprintf("%d x %s", r.Size(), r.InstanceType)), clean(state)}

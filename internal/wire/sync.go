@@ -32,7 +32,7 @@ func Sources(cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) lifecyc
 	}
 	for _, p := range cfg.Partitions {
 		for _, g := range p.NodeGroups {
-			if aws != nil && g.PurchaseOption.Buys(capacity.CapacityBlock) {
+			if aws != nil && g.PurchaseOption.BuysBlocks() {
 				aws.ExpectBlocks()
 			}
 		}
