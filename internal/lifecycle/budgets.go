@@ -1,7 +1,6 @@
 package lifecycle
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -32,20 +31,6 @@ func meteredPartitions(seen Seen) (partitions []string) {
 
 func (s Seen) metered(c limitChange) bool {
 	return c.raises() && s.Snap.Walls.Metered(c.job.User, c.job.Account, c.job.QOS, s.partition(c.job.Partition))
-}
-
-// readBudgets reads what accounting leaves the jobs of partitions.
-func (p *pass) readBudgets(ctx context.Context, partitions []string) {
-	b := &p.seen.Budgets
-	if len(partitions) == 0 {
-		return
-	}
-	if b.Budgets, b.err = p.Slurm.Budgets(ctx); b.err == nil {
-		b.held, b.err = p.Slurm.Held(ctx, partitions)
-	}
-	if b.err != nil {
-		p.problem(capacity.AccountingUnanswered, fmt.Errorf("%w; no time limit is raised where accounting limits what jobs use", b.err))
-	}
 }
 
 // withinBudgets shortens raises to what accounting leaves the jobs over time, and drops those

@@ -24,6 +24,7 @@ func (st *stage) dryRun() (planned []string) {
 	dry.DryRun, dry.KeepOwner = true, func() error { st.Error("the dry run takes the cluster"); return nil }
 	p := passOf(dry, Seen{})
 	p.run(st.Context())
+	st.isPure(p.seen)
 	if got := st.tape.String(); got != tape {
 		st.Errorf("the dry run changed something:%s", got[len(tape):])
 	}

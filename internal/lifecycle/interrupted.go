@@ -1,8 +1,6 @@
 package lifecycle
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,70 +13,6 @@ import (
 // interruptionNotice is how long an instance of an interruptible reservation goes on after EC2
 // has said that it takes it back: EC2 User Guide, "Monitor interruptible Capacity Reservations".
 const interruptionNotice = "2 minutes"
-
-// Interrupt gets jobs off instances that EC2 has said it takes back. Their jobs are told, and
-// requeued or held as on_end says; then Slurm powers the nodes down. It may be told of the same
-// instance twice, and of instances of others, which it leaves alone. The error joins what failed.
-func Interrupt(ctx context.Context, s Sources, instances []string) (Report, error) {
-	p := newPass(s)
-	p.seen.Now = s.MachineTime()
-	unlock, err := p.lock(ctx)
-	if err != nil {
-		return p.report(), err
-	}
-	defer unlock()
-	old, err := p.State.ReadSnapshot()
-	if err != nil {
-		return p.report(), err
-	}
-	p.seen.Snap = old
-	p.seen.Snap.Said = capacity.Said{} // that of the pass that wrote it
-	p.fail(p.interrupt(ctx, instances))
-	return p.report(), errors.Join(p.failed...)
-}
-
-func (p *pass) interrupt(ctx context.Context, ids []string) error {
-	found, err := p.EC2.InstancesByID(ctx, ids)
-	if err != nil {
-		return err
-	}
-	p.seen.Now = p.MachineTime().Add(p.EC2.Offset())
-	if p.seen.Cluster, err = p.Slurm.Look(ctx); err != nil {
-		return fmt.Errorf("asking Slurm: %w", err)
-	}
-	if err := OtherOwner(p.seen.Cluster, p.Sources); err != nil {
-		return err
-	}
-	p.seen.Cluster.assign(p.Settings)
-	p.seen.TakenBack = map[string]fenced{}
-	for _, i := range found {
-		if name := p.nodeOf(i); name != "" {
-			part, _, slot, _ := p.Settings.PlaceOf(name)
-			p.seen.TakenBack[name] = fenced{slot: slot, reservation: i.ReservationID, onEnd: part.OnEnd, fence: p.seen.Now}
-		}
-	}
-	if len(p.seen.TakenBack) == 0 {
-		return nil
-	}
-	if p.seen.Jobs, _, err = p.Slurm.Jobs(ctx, nil, nil); err != nil {
-		return fmt.Errorf("reading Slurm's jobs: %w", err)
-	}
-	p.readMarks()
-	p.seen.Marks = trusted(p.seen)
-	p.carryOut(ctx, interruptions(p.seen))
-	return nil
-}
-
-// nodeOf is the node of a slot of ours that an instance is now; "" if it is none.
-func (p *pass) nodeOf(i capacity.Instance) string {
-	for _, n := range p.seen.Cluster.Nodes {
-		launched := i.Tags[capacity.TagCluster] == p.seen.Cluster.Mark && i.Node(p.Slurm.Expand) == n.Name
-		if _, _, _, ours := p.Settings.PlaceOf(n.Name); ours && !n.PoweredDown() && (launched || n.Address != "" && n.Address == i.PrivateIP) {
-			return n.Name
-		}
-	}
-	return ""
-}
 
 // interruptions get jobs off the nodes that EC2 takes back, and power those down. All of its jobs are told: what ends with its nodes in the AdminComment as well, where
 // explain reads it.

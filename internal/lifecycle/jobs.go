@@ -1,39 +1,11 @@
 package lifecycle
 
 import (
-	"context"
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
-
-// This file reads Slurm's jobs: those that can have nodes of ours, in every pass, and of all
-// others, which may be a hundred times as many, what bears a word of ours, now and then.
-
-// changeJobs does what a pass has to do with jobs, which it reads once: what a pass before left
-// undone, endings at the fence, time limits, and what owners have to know.
-func (p *pass) changeJobs(ctx context.Context) {
-	if !mayChangeJobs(p.seen) {
-		return
-	}
-	if err := p.readJobs(ctx); err != nil {
-		err = fmt.Errorf("reading Slurm's jobs: %w", err)
-		p.say(capacity.SlurmUnanswered, capacity.Subject{}, "", "%v; time limits and holds are as they were", err)
-		p.fail(err)
-		return
-	}
-	p.readMarks()
-	p.seen.Marks = trusted(p.seen)
-	p.learnJobs(p.carryOut(ctx, unfinished(p.seen)))
-	p.learnJobs(p.carryOut(ctx, endings(p.seen)))
-	p.learnJobs(p.carryOut(ctx, keepMarks(p.seen)))
-	p.readBudgets(ctx, meteredPartitions(p.seen))
-	p.decide(ctx, limits)
-	p.carryOut(ctx, waiting(p.seen))
-	p.carryOut(ctx, endedHolds(p.seen))
-}
 
 // mayChangeJobs reports whether a job can be too long, or held by us.
 func mayChangeJobs(seen Seen) bool {
@@ -70,60 +42,6 @@ func (c *Cluster) Ours(snap *capacity.Snapshot) []string {
 	for _, p := range c.Partitions {
 		if _, ours := snap.Partition(p.Name); ours || slices.ContainsFunc(p.Nodes, func(n string) bool { return nodes[n] }) {
 			names = append(names, p.Name)
-		}
-	}
-	return names
-}
-
-// readJobs reads the jobs that this pass is about. p.seen.Elsewhere are those in partitions that are
-// none of ours: only what was done to a job before it was moved there, or what it asks of us, is
-// of interest.
-func (p *pass) readJobs(ctx context.Context) error {
-	ours := p.seen.Cluster.Ours(p.seen.Snap)
-	in := func(j capacity.Job) bool {
-		for name := range strings.SplitSeq(j.Partition, ",") {
-			if slices.Contains(ours, name) {
-				return true
-			}
-		}
-		return false
-	}
-	jobs, ended := []capacity.Job{}, []capacity.Job{}
-	var err error
-	if asked := append(slices.Clone(ours), p.AlsoOurs...); !p.OursOnly {
-		jobs, ended, err = p.Slurm.Jobs(ctx, nil, func(j capacity.Job) bool { return in(j) || p.onOurs(j) || concerns(j) })
-	} else if len(asked) > 0 {
-		jobs, ended, err = p.Slurm.Jobs(ctx, asked, nil)
-	}
-	if err != nil {
-		return err
-	}
-	p.seen.Ended = withoutChecks(ended)
-	p.seen.Jobs = slices.DeleteFunc(withoutChecks(jobs), func(j capacity.Job) bool { // in place: they may be many
-		ours := in(j) || p.onOurs(j)
-		if !ours {
-			p.seen.Elsewhere = append(p.seen.Elsewhere, j)
-		}
-		return !ours
-	})
-	if p.seen.Jobs == nil { // which says that they were not read
-		p.seen.Jobs = []capacity.Job{}
-	}
-	return nil
-}
-
-// onOurs reports whether a job has nodes of ours. Its partition may have had them until a moment
-// ago.
-func (p *pass) onOurs(j capacity.Job) bool {
-	return slices.ContainsFunc(j.Nodes, func(n string) bool { _, _, _, ours := p.Settings.PlaceOf(n); return ours })
-}
-
-// alsoOurs are the partitions of jobs that have nodes of ours.
-func (p *pass) alsoOurs() []string {
-	var names []string
-	for _, j := range p.seen.Jobs {
-		if !slices.Contains(names, j.Partition) && p.onOurs(j) {
-			names = append(names, j.Partition)
 		}
 	}
 	return names

@@ -2,7 +2,6 @@ package lifecycle
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -179,60 +178,4 @@ func unnamed(r capacity.Reservation, slot, fence string) capacity.Problem {
 	return capacity.Problemf(capacity.ReservationUnnamed, capacity.Subject{Slot: slot, Reservation: r.ID}, "",
 		"the settings no longer name reservation %s for slot %s; its fence stays until it ends at %s, or until `scontrol delete ReservationName=%s`",
 		r.ID, slot, capacity.FormatUTC(r.End), fence)
-}
-
-// askGuarded asks EC2 about the reservations that nothing but fences of ours tells of, if EC2
-// has answered the questions before.
-func (p *pass) askGuarded(ctx context.Context) {
-	p.seen.Guarded, p.seen.Gone = map[string]capacity.Reservation{}, map[string]bool{}
-	before := map[string]time.Time{}
-	if p.seen.Old != nil {
-		before = p.seen.Old.Missing
-	}
-	ids := map[string]bool{}
-	for _, r := range p.seen.Cluster.Reservations {
-		g := r.Guard()
-		if _, told := p.seen.Snap.Reservation(g.Block); r.Ours() && g.Kind == "fence" && g.Block != "" && !told {
-			ids[g.Block] = true
-		}
-	}
-	for id := range ids {
-		if since, told := p.seen.Snap.Missing[id]; told { // it was asked about in this pass
-			p.seen.Gone[id] = p.seen.Now.Sub(since) >= missingFor
-			delete(ids, id)
-		}
-	}
-	if len(ids) == 0 {
-		return
-	}
-	if p.seen.Snap.Missing == nil {
-		p.seen.Snap.Missing = map[string]time.Time{}
-	}
-	for id := range ids {
-		if since, was := before[id]; was {
-			p.seen.Snap.Missing[id] = since
-		}
-	}
-	if p.seen.NoAWS {
-		return
-	}
-	all := slices.Sorted(maps.Keys(ids))
-	found, missing, err := p.EC2.Reservations(ctx, all)
-	if err != nil {
-		words, _ := p.EC2.Explain(err)
-		p.say(capacity.FenceNotKnown, capacity.Subject{}, "", "describing %s, which fences are named after: %s; the fences stay", strings.Join(all, ", "), words)
-		return
-	}
-	for _, r := range found {
-		p.seen.Guarded[r.ID] = r
-		delete(p.seen.Snap.Missing, r.ID)
-	}
-	for _, m := range missing {
-		since, was := p.seen.Snap.Missing[m.ID]
-		if !was {
-			since = p.seen.second()
-			p.seen.Snap.Missing[m.ID] = since
-		}
-		p.seen.Gone[m.ID] = p.seen.Now.Sub(since) >= missingFor
-	}
 }

@@ -63,14 +63,6 @@ func markKey(shown string) string {
 	return shown
 }
 
-// readMarks reads what the last pass knew.
-func (p *pass) readMarks() {
-	var err error
-	if p.seen.MarksFile, err = p.State.Marks(); err != nil {
-		p.problem(capacity.StateFile, err)
-	}
-}
-
 // trusted are the marks that count now, of jobs that a pass may change: those in partitions of
 // ours, and those on nodes that lose theirs.
 func trusted(seen Seen) map[string]state.Mark {
@@ -84,11 +76,6 @@ func trusted(seen Seen) map[string]state.Mark {
 // keepMarks keeps what counts now for the next pass.
 func keepMarks(seen Seen) []capacity.Effect {
 	return []capacity.Effect{KeepMarks{seen.Marks, seen.MarksFile}}
-}
-
-// learnJobs takes over what came of changes to jobs.
-func (p *pass) learnJobs(results []Result) {
-	p.seen.Marks, p.seen.MarksFile, p.seen.Off = learn(p.seen.Marks, results), kept(p.seen.MarksFile, results), offNodes(p.seen.Off, results)
 }
 
 // learn is what is known of jobs after changes to them.
@@ -177,14 +164,4 @@ func (s Seen) partition(name string) capacity.Partition {
 		}
 	}
 	return capacity.Partition{Name: name}
-}
-
-// problem notes what a pass can do without, and an administrator should look at.
-func (p *pass) problem(code capacity.Code, err error) {
-	p.say(code, capacity.Subject{}, "", "%v", err)
-}
-
-// say notes what people should know, and who has to act on it.
-func (p *pass) say(code capacity.Code, about capacity.Subject, fix, format string, args ...any) {
-	p.seen.Snap.Add(capacity.Problemf(code, about, fix, format, args...))
 }

@@ -1,8 +1,6 @@
 package lifecycle
 
 import (
-	"slices"
-
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
@@ -12,32 +10,6 @@ type misplaced struct {
 	state.Misplaced
 	slot, differs string
 	up            bool
-}
-
-// lookForMisplaced judges what the Prologs of nodes found by what AWS and Slurm say now.
-func (p *pass) lookForMisplaced() {
-	if p.seen.Cluster == nil {
-		return
-	}
-	found, err := p.State.Misplaced()
-	if err != nil {
-		p.problem(capacity.StateFile, err)
-	}
-	for _, f := range found {
-		m := misplaced{Misplaced: f}
-		i := slices.IndexFunc(p.seen.Cluster.Nodes, func(n capacity.Node) bool { return n.Name == f.Node })
-		if i >= 0 && !p.seen.Cluster.Nodes[i].PoweredDown() { // else that instance is gone
-			m.up = p.seen.Cluster.Nodes[i].Up()
-			_, _, m.slot, _ = p.Settings.PlaceOf(f.Node)
-			if slot, ok := p.seen.Snap.Slot(m.slot); ok {
-				m.differs = p.seen.Snap.Misplaced(slot, f.Metadata, p.seen.Now)
-			}
-		}
-		p.seen.Misplaced = append(p.seen.Misplaced, m)
-		if m.differs != "" {
-			p.say(capacity.WrongInstance, capacity.Subject{Slot: m.slot, Node: f.Node}, "find out what launched it, and power the node down", "node %s: %s", f.Node, m.differs)
-		}
-	}
 }
 
 // drainMisplaced drains the first of such nodes where the settings say so, if its Prolog

@@ -2,7 +2,6 @@ package lifecycle
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,61 +22,6 @@ const orphanAge = 5 * time.Minute
 
 // orphanTime is how long a pass must have seen an orphan before another one ends it.
 const orphanTime = 30 * time.Second
-
-// lookForOrphans finds the instances of ours that belong to no node. What cannot be asked
-// stays as the last pass saw it, and is not acted on.
-func (p *pass) lookForOrphans(ctx context.Context) {
-	launches := slices.ContainsFunc(p.Settings.Partitions, func(s capacity.PartitionSettings) bool { return s.Provider == capacity.ProviderEC2 })
-	// A cluster that has our mark may have instances of partitions that it has no more.
-	launched := p.seen.Cluster != nil && p.seen.Cluster.Name != "" && p.seen.Cluster.Mark != ""
-	if !launches && !launched {
-		return
-	}
-	if p.seen.Old != nil {
-		p.seen.Snap.Orphans = p.seen.Old.Orphans
-	}
-	if p.seen.NoAWS || p.seen.Cluster == nil {
-		return // that has been said
-	}
-	ctx, cancel := context.WithTimeout(ctx, allAnswers)
-	defer cancel()
-	var all []capacity.Instance
-	var err error
-	if p.seen.Cluster.Name == "" {
-		all, err = p.EC2.InstancesByTag(ctx, map[string][]string{capacity.TagCluster: {p.seen.Cluster.Mark}})
-	} else {
-		all, err = p.EC2.InstancesByClusterName(ctx, p.seen.Cluster.Name)
-	}
-	if err != nil {
-		words, _ := p.EC2.Explain(err)
-		p.say(capacity.InstancesNotKnown, capacity.Subject{}, "", "looking for instances that belong to no node: %s", words)
-		return
-	}
-	// Without partitions this is the only answer of AWS's, which tells its time.
-	p.seen.Snap.ClockOffset.Duration = p.EC2.Offset()
-	p.seen.Now = p.MachineTime().Add(p.seen.Snap.ClockOffset.Duration)
-	var ours, others []capacity.Instance
-	for _, i := range capacity.WithNodes(all, p.Slurm.Expand) {
-		if mark := i.Tags[capacity.TagCluster]; mark == p.seen.Cluster.Mark {
-			ours = append(ours, i)
-		} else {
-			others = append(others, i)
-		}
-	}
-	p.seen.Instances = ours
-	p.seen.Snap.Add(p.seen.twins(others)...)
-	p.seen.Snap.Orphans = orphans(ours, p.seen.Cluster, p.Slurm.Expand, p.seen.Now)
-	for i, o := range p.seen.Snap.Orphans {
-		if p.seen.Old == nil {
-			break
-		}
-		before := slices.IndexFunc(p.seen.Old.Orphans, func(b capacity.Orphan) bool { return b.Instance == o.Instance && b.Node == o.Node })
-		if before >= 0 {
-			p.seen.Snap.Orphans[i].Since = p.seen.Old.Orphans[before].Since
-		}
-	}
-	p.seen.OrphansSeen = true
-}
 
 // orphans are those of our cluster's instances that no node stands for.
 func orphans(instances []capacity.Instance, cluster *Cluster, expand func(string) ([]string, error), now time.Time) []capacity.Orphan {

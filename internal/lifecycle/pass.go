@@ -320,3 +320,13 @@ func lockCode(err error) capacity.Code {
 	}
 	return capacity.StateFile
 }
+
+// problem notes what a pass can do without, and an administrator should look at.
+func (p *pass) problem(code capacity.Code, err error) {
+	p.say(code, capacity.Subject{}, "", "%v", err)
+}
+
+// say notes what people should know, and who has to act on it.
+func (p *pass) say(code capacity.Code, about capacity.Subject, fix, format string, args ...any) {
+	p.seen.Snap.Add(capacity.Problemf(code, about, fix, format, args...))
+}

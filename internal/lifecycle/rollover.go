@@ -1,30 +1,12 @@
 package lifecycle
 
 import (
-	"context"
-	"errors"
-	"io/fs"
-	"maps"
 	"slices"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
-
-// RollOver changes what PCS has of the node groups of partitions that roll over by themselves.
-// Each call does what can be done now and does not wait for PCS, which takes minutes: the next
-// pass goes on. did is what was begun, also with an error:
-// "create compute node group gpu-b".
-type RollOver interface {
-	// SetUp makes what a block needs in the free slot of a node group: launch template, compute
-	// node group, and its place in the queue. anew: one that PCS could not create may be deleted
-	// and created again; without it, that is an error.
-	SetUp(ctx context.Context, partition string, group capacity.NodeGroup, block capacity.Reservation, anew bool) (did []string, err error)
-	// Remove takes a slot's compute node group out of the queue and deletes it, unless it has
-	// instances or jobs.
-	Remove(ctx context.Context, partition, slot string) (did []string, err error)
-}
 
 const (
 	// rollOverPause is for how long nothing is tried after a failure: most of them need a person.
@@ -121,21 +103,6 @@ func (s Seen) rollingsOf(part capacity.Partition, g capacity.NodeGroup) (all []R
 	return all
 }
 
-// lookForRollOver finds what there is to do, and what was in the way of it before.
-func (p *pass) lookForRollOver() {
-	if p.seen.Cluster == nil {
-		return
-	}
-	setbacks, err := p.State.Setbacks()
-	if err != nil && !errors.Is(err, fs.ErrPermission) { // who only looks may have no right to them
-		p.problem(capacity.StateFile, err)
-	}
-	p.seen.Rolling, p.seen.Setbacks = rollings(p.seen), setbacks
-	for i := range p.seen.Rolling {
-		p.seen.Rolling[i].Setback = setbacks[p.seen.Rolling[i].key()]
-	}
-}
-
 // setbackProblems is also for who only looks.
 func setbackProblems(s Seen) (problems []capacity.Problem) {
 	for _, r := range s.Rolling {
@@ -183,25 +150,6 @@ func learnRolling(rolling []Rolling, results []Result, now time.Time) []Rolling 
 		}
 	}
 	return rolling
-}
-
-// rollOver has setup do its part, and keeps what is in its way.
-func (p *pass) rollOver(ctx context.Context) {
-	if p.RollOver == nil || p.seen.NoAWS {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, rollOverTime)
-	defer cancel()
-	p.seen.Rolling = learnRolling(p.seen.Rolling, p.carryOut(ctx, rollOver(p.seen)), p.seen.second())
-	left := map[string]state.Setback{}
-	for _, r := range p.seen.Rolling {
-		if r.Setback.Problem != "" {
-			left[r.key()] = r.Setback
-		}
-	}
-	if !maps.Equal(left, p.seen.Setbacks) {
-		p.carryOut(ctx, []capacity.Effect{KeepSetbacks{left}})
-	}
 }
 
 // doing is what roll over does.

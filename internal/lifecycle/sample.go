@@ -1,7 +1,6 @@
 package lifecycle
 
 import (
-	"context"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,16 +29,6 @@ func sample(s Seen) []capacity.Effect {
 // pays reports whether something is paid for, or was until now.
 func (s Seen) pays(paid map[string]*state.Paid) bool {
 	return len(paid) > 0 || s.LastSample != nil && len(s.LastSample.Paid) > 0
-}
-
-// seeSample reads what the report needs to know.
-func (p *pass) seeSample(ctx context.Context) {
-	p.seen.LastSample = p.State.LastSample()
-	if s := p.seen; p.seen.Jobs == nil && s.pays(s.paid()) {
-		if err := p.readJobs(ctx); err != nil {
-			p.problem(capacity.SlurmUnanswered, err)
-		}
-	}
 }
 
 // paid are the open reservations of all slots with what their nodes are.

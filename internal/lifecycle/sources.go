@@ -203,3 +203,17 @@ type Cluster struct {
 
 	slots map[string][]string // their nodes: see assign
 }
+
+// RollOver changes what PCS has of the node groups of partitions that roll over by themselves.
+// Each call does what can be done now and does not wait for PCS, which takes minutes: the next
+// pass goes on. did is what was begun, also with an error:
+// "create compute node group gpu-b".
+type RollOver interface {
+	// SetUp makes what a block needs in the free slot of a node group: launch template, compute
+	// node group, and its place in the queue. anew: one that PCS could not create may be deleted
+	// and created again; without it, that is an error.
+	SetUp(ctx context.Context, partition string, group capacity.NodeGroup, block capacity.Reservation, anew bool) (did []string, err error)
+	// Remove takes a slot's compute node group out of the queue and deletes it, unless it has
+	// instances or jobs.
+	Remove(ctx context.Context, partition, slot string) (did []string, err error)
+}

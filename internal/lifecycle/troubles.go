@@ -152,3 +152,6 @@ func cannotStart(j *capacity.Job, snap *capacity.Snapshot, now time.Time) cannot
 	}
 	return why
 }
+
+// leftoverProblems names what carries our tag and the settings do not name.
+func leftoverProblems(s Seen) []capacity.Problem { return capacity.OfLeftovers(s.Snap.Leftovers) }

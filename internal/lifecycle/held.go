@@ -1,0 +1,91 @@
+package lifecycle
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+// This file decides which ODCRs that we hold serve nothing any more (R4).
+
+// Needless is an ODCR that we hold and that serves nothing any more.
+type Needless struct {
+	capacity.Reservation
+	// Why it serves nothing.
+	Why string
+	// PerHour is what its free places cost; not known without a price in the settings.
+	PerHour      capacity.Money
+	PriceUnknown bool
+	// Err is why it could not be cancelled.
+	Err error
+}
+
+// String says what became of it, for people.
+func (n Needless) String() string {
+	text := fmt.Sprintf("%s, %d × %s in %s: %s", n.ID, n.Total, n.InstanceType, n.AZID, n.Why)
+	if n.Err == nil {
+		return text
+	}
+	cost := "at a price that is not in the settings"
+	if !n.PriceUnknown {
+		cost = "for up to " + n.PerHour.String() + " an hour"
+	}
+	return fmt.Sprintf("%s; it could not be cancelled, so its %d free places are paid %s until EC2 ends it, within an hour of %s",
+		text, n.Available, cost, capacity.FormatUTC(n.End))
+}
+
+// Held is what was seen of what we hold for a cluster.
+type Held struct {
+	Mark string
+	// Ledger is what hooks and commands have written down, as far as it could be read.
+	Ledger []capacity.Held
+	Err    error
+	// ODCRs are those that EC2 shows. Gone are ids of the ledger that it shows as ended.
+	ODCRs []capacity.Reservation
+	Gone  []string
+	// Booting are the runs of jobs that have their nodes and wait for them to boot; nil if that
+	// is not known.
+	Booting map[capacity.JobRun]bool
+	Now     time.Time
+}
+
+// heldForNothing cancels the ODCRs that serve nothing any more.
+func heldForNothing(h Held, settings capacity.Settings) (effects []capacity.Effect) {
+	unheard := map[string]bool{}
+	for _, e := range h.Ledger {
+		unheard[e.Token] = e.ReservationID == ""
+	}
+	for _, r := range h.ODCRs {
+		if why := r.Needless(h.Mark, h.Booting, unheard, h.Now); why != "" {
+			cost, known := settings.Reserve.Cost(r.InstanceType, r.Available, time.Hour)
+			effects = append(effects, Release{Needless{Reservation: r, Why: why, PerHour: cost, PriceUnknown: !known}})
+		}
+	}
+	return effects
+}
+
+// unheld are the entries of the ledger for which EC2 shows nothing, though it should by now.
+func (h Held) unheld() []capacity.Held {
+	return slices.DeleteFunc(slices.Clone(h.Ledger), func(e capacity.Held) bool {
+		return !e.Since.Before(h.Now.Add(-capacity.LaunchTime)) || slices.ContainsFunc(h.ODCRs, func(r capacity.Reservation) bool {
+			return r.ID == e.ReservationID || r.Tags[capacity.TagToken] == e.Token
+		})
+	})
+}
+
+// released are the tokens and ids in the ledger for which nothing is held any more, or never was.
+func (h Held) released(results []Result) (names []string) {
+	for _, r := range results {
+		if e, ok := r.Effect.(Release); ok && r.Err == nil {
+			names = append(names, e.ID, e.Tags[capacity.TagToken])
+		}
+	}
+	for _, e := range h.unheld() {
+		if e.ReservationID == "" {
+			names = append(names, e.Token)
+		}
+	}
+	return append(names, h.Gone...)
+}

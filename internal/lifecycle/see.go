@@ -1,0 +1,264 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+)
+
+// This file reads what a pass decides by beside the half of AWS: see observe.go.
+
+// lookForRollOver finds what there is to do, and what was in the way of it before.
+func (p *pass) lookForRollOver() {
+	if p.seen.Cluster == nil {
+		return
+	}
+	setbacks, err := p.State.Setbacks()
+	if err != nil && !errors.Is(err, fs.ErrPermission) { // who only looks may have no right to them
+		p.problem(capacity.StateFile, err)
+	}
+	p.seen.Rolling, p.seen.Setbacks = rollings(p.seen), setbacks
+	for i := range p.seen.Rolling {
+		p.seen.Rolling[i].Setback = setbacks[p.seen.Rolling[i].key()]
+	}
+}
+
+// rollOver has setup do its part, and keeps what is in its way.
+func (p *pass) rollOver(ctx context.Context) {
+	if p.RollOver == nil || p.seen.NoAWS {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, rollOverTime)
+	defer cancel()
+	p.seen.Rolling = learnRolling(p.seen.Rolling, p.carryOut(ctx, rollOver(p.seen)), p.seen.second())
+	left := map[string]state.Setback{}
+	for _, r := range p.seen.Rolling {
+		if r.Setback.Problem != "" {
+			left[r.key()] = r.Setback
+		}
+	}
+	if !maps.Equal(left, p.seen.Setbacks) {
+		p.carryOut(ctx, []capacity.Effect{KeepSetbacks{left}})
+	}
+}
+
+// lookForOrphans finds the instances of ours that belong to no node. What cannot be asked
+// stays as the last pass saw it, and is not acted on.
+func (p *pass) lookForOrphans(ctx context.Context) {
+	launches := slices.ContainsFunc(p.Settings.Partitions, func(s capacity.PartitionSettings) bool { return s.Provider == capacity.ProviderEC2 })
+	// A cluster that has our mark may have instances of partitions that it has no more.
+	launched := p.seen.Cluster != nil && p.seen.Cluster.Name != "" && p.seen.Cluster.Mark != ""
+	if !launches && !launched {
+		return
+	}
+	if p.seen.Old != nil {
+		p.seen.Snap.Orphans = p.seen.Old.Orphans
+	}
+	if p.seen.NoAWS || p.seen.Cluster == nil {
+		return // that has been said
+	}
+	ctx, cancel := context.WithTimeout(ctx, allAnswers)
+	defer cancel()
+	var all []capacity.Instance
+	var err error
+	if p.seen.Cluster.Name == "" {
+		all, err = p.EC2.InstancesByTag(ctx, map[string][]string{capacity.TagCluster: {p.seen.Cluster.Mark}})
+	} else {
+		all, err = p.EC2.InstancesByClusterName(ctx, p.seen.Cluster.Name)
+	}
+	if err != nil {
+		words, _ := p.EC2.Explain(err)
+		p.say(capacity.InstancesNotKnown, capacity.Subject{}, "", "looking for instances that belong to no node: %s", words)
+		return
+	}
+	// Without partitions this is the only answer of AWS's, which tells its time.
+	p.seen.Snap.ClockOffset.Duration = p.EC2.Offset()
+	p.seen.Now = p.MachineTime().Add(p.seen.Snap.ClockOffset.Duration)
+	var ours, others []capacity.Instance
+	for _, i := range capacity.WithNodes(all, p.Slurm.Expand) {
+		if mark := i.Tags[capacity.TagCluster]; mark == p.seen.Cluster.Mark {
+			ours = append(ours, i)
+		} else {
+			others = append(others, i)
+		}
+	}
+	p.seen.Instances = ours
+	p.seen.Snap.Add(p.seen.twins(others)...)
+	p.seen.Snap.Orphans = orphans(ours, p.seen.Cluster, p.Slurm.Expand, p.seen.Now)
+	for i, o := range p.seen.Snap.Orphans {
+		if p.seen.Old == nil {
+			break
+		}
+		before := slices.IndexFunc(p.seen.Old.Orphans, func(b capacity.Orphan) bool { return b.Instance == o.Instance && b.Node == o.Node })
+		if before >= 0 {
+			p.seen.Snap.Orphans[i].Since = p.seen.Old.Orphans[before].Since
+		}
+	}
+	p.seen.OrphansSeen = true
+}
+
+// lookForMisplaced judges what the Prologs of nodes found by what AWS and Slurm say now.
+func (p *pass) lookForMisplaced() {
+	if p.seen.Cluster == nil {
+		return
+	}
+	found, err := p.State.Misplaced()
+	if err != nil {
+		p.problem(capacity.StateFile, err)
+	}
+	for _, f := range found {
+		m := misplaced{Misplaced: f}
+		i := slices.IndexFunc(p.seen.Cluster.Nodes, func(n capacity.Node) bool { return n.Name == f.Node })
+		if i >= 0 && !p.seen.Cluster.Nodes[i].PoweredDown() { // else that instance is gone
+			m.up = p.seen.Cluster.Nodes[i].Up()
+			_, _, m.slot, _ = p.Settings.PlaceOf(f.Node)
+			if slot, ok := p.seen.Snap.Slot(m.slot); ok {
+				m.differs = p.seen.Snap.Misplaced(slot, f.Metadata, p.seen.Now)
+			}
+		}
+		p.seen.Misplaced = append(p.seen.Misplaced, m)
+		if m.differs != "" {
+			p.say(capacity.WrongInstance, capacity.Subject{Slot: m.slot, Node: f.Node}, "find out what launched it, and power the node down", "node %s: %s", f.Node, m.differs)
+		}
+	}
+}
+
+// leftoversTime is what a pass gives the lists of what was made.
+const leftoversTime = 30 * time.Second
+
+// keepLeftovers takes over those of the last pass, but for what the settings name again.
+func (p *pass) keepLeftovers() {
+	if p.seen.Old == nil {
+		return
+	}
+	for _, l := range p.seen.Old.Leftovers {
+		if !p.Settings.Names(l.Made) {
+			p.seen.Snap.Leftovers = append(p.seen.Snap.Leftovers, l)
+		}
+	}
+}
+
+// lookForLeftovers lists what carries our tag. What cannot be asked is no failure: no job
+// depends on it.
+func (p *pass) lookForLeftovers(ctx context.Context) {
+	if p.Made == nil || p.OldLeftovers || p.seen.NoAWS || p.seen.Cluster.Mark == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, leftoversTime)
+	defer cancel()
+	made, cluster, err := p.Made(ctx, p.seen.Cluster.Mark)
+	if err != nil {
+		words, _ := p.EC2.Explain(err)
+		p.say(capacity.LeftoversNotKnown, capacity.Subject{}, "", "looking for what the settings do not name: %s", words)
+		return
+	}
+	p.seen.Snap.Leftovers = capacity.Leftovers(made, p.Settings, cluster)
+}
+
+// seeSample reads what the report needs to know.
+func (p *pass) seeSample(ctx context.Context) {
+	p.seen.LastSample = p.State.LastSample()
+	if s := p.seen; p.seen.Jobs == nil && s.pays(s.paid()) {
+		if err := p.readJobs(ctx); err != nil {
+			p.problem(capacity.SlurmUnanswered, err)
+		}
+	}
+}
+
+// askGuarded asks EC2 about the reservations that nothing but fences of ours tells of, if EC2
+// has answered the questions before.
+func (p *pass) askGuarded(ctx context.Context) {
+	p.seen.Guarded, p.seen.Gone = map[string]capacity.Reservation{}, map[string]bool{}
+	before := map[string]time.Time{}
+	if p.seen.Old != nil {
+		before = p.seen.Old.Missing
+	}
+	ids := map[string]bool{}
+	for _, r := range p.seen.Cluster.Reservations {
+		g := r.Guard()
+		if _, told := p.seen.Snap.Reservation(g.Block); r.Ours() && g.Kind == "fence" && g.Block != "" && !told {
+			ids[g.Block] = true
+		}
+	}
+	for id := range ids {
+		if since, told := p.seen.Snap.Missing[id]; told { // it was asked about in this pass
+			p.seen.Gone[id] = p.seen.Now.Sub(since) >= missingFor
+			delete(ids, id)
+		}
+	}
+	if len(ids) == 0 {
+		return
+	}
+	if p.seen.Snap.Missing == nil {
+		p.seen.Snap.Missing = map[string]time.Time{}
+	}
+	for id := range ids {
+		if since, was := before[id]; was {
+			p.seen.Snap.Missing[id] = since
+		}
+	}
+	if p.seen.NoAWS {
+		return
+	}
+	all := slices.Sorted(maps.Keys(ids))
+	found, missing, err := p.EC2.Reservations(ctx, all)
+	if err != nil {
+		words, _ := p.EC2.Explain(err)
+		p.say(capacity.FenceNotKnown, capacity.Subject{}, "", "describing %s, which fences are named after: %s; the fences stay", strings.Join(all, ", "), words)
+		return
+	}
+	for _, r := range found {
+		p.seen.Guarded[r.ID] = r
+		delete(p.seen.Snap.Missing, r.ID)
+	}
+	for _, m := range missing {
+		since, was := p.seen.Snap.Missing[m.ID]
+		if !was {
+			since = p.seen.second()
+			p.seen.Snap.Missing[m.ID] = since
+		}
+		p.seen.Gone[m.ID] = p.seen.Now.Sub(since) >= missingFor
+	}
+}
+
+// OtherOwner is an error where the Slurm reservations of a cluster are those of other settings.
+func OtherOwner(c *Cluster, s Sources) error {
+	others := c.otherOwners(s.Owner, s.MachineTime())
+	if len(others) == 0 || s.TakeOver {
+		return nil
+	}
+	var owners, names []string
+	for _, r := range others {
+		who := r.Guard().Owner
+		if r.Comment != "" {
+			who += fmt.Sprintf(" (%s)", r.Comment)
+		}
+		if !slices.Contains(owners, who) {
+			owners = append(owners, who)
+		}
+		names = append(names, r.Name)
+	}
+	slices.Sort(owners)
+	slices.Sort(names)
+	if len(names) > 3 {
+		names = append(names[:3], "…")
+	}
+	return fmt.Errorf("this cluster belongs to other settings, of owner %s, whose Slurm reservations are there (%s); these are of owner %s (%s), so nothing was changed: "+
+		"use the others, whose state_dir has this owner in its file `owner`, or run `pcs-capacity sync --take-over`", strings.Join(owners, ", "), strings.Join(names, ", "), s.Owner, s.OwnerIs)
+}
+
+// lookForOwners says whose the cluster is, where it is another's.
+func (p *pass) lookForOwners() {
+	if p.otherOwner = OtherOwner(p.seen.Cluster, p.Sources); p.otherOwner != nil {
+		p.problem(capacity.OtherOwner, p.otherOwner)
+		p.fail(p.otherOwner)
+	}
+}
