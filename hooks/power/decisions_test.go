@@ -204,7 +204,7 @@ func (u *facts) place(t *testing.T, node string) place {
 func TestRecordsShareALine(t *testing.T) {
 	var log bytes.Buffer
 	dir := state.Dir(t.TempDir())
-	r := &Site{State: dir, Kept: func([]state.Record) {}, Log: slog.New(slog.NewJSONHandler(&log, nil))}
+	r := &Site{State: dir, Log: slog.New(slog.NewJSONHandler(&log, nil))}
 	var records []state.Record
 	for i := range 3 {
 		records = append(records, state.Record{Message: "launched", Reservation: one, Nodes: fmt.Sprintf("gpu-%d", i+1), Jobs: []string{fmt.Sprint(i)}, Instances: []string{fmt.Sprintf("i-%d", i)}})

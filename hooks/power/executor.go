@@ -35,7 +35,7 @@ const (
 	// notifyTime is for telling the jobs of a group. They are told before their nodes are
 	// taken away, which must not wait for long.
 	notifyTime = 3 * time.Second
-	// addressTime is which part of the budget the attempts to set addresses may take: a launched
+	// addressOfBudget is which part of the budget the attempts to set addresses may take: a launched
 	// node without its address is lost.
 	addressOfBudget = 4
 	// longestPause bounds the pauses between two attempts of what is insisted on.
@@ -343,7 +343,9 @@ func (s *Site) record(records ...state.Record) error {
 		s.Log.Info(what.message, "nodes", nodes, "jobs", line.jobs, "reservation", what.reservation,
 			"code", what.code, "aws_code", what.ec2Code, "instances", line.instances)
 	}
-	s.Kept(records)
+	if s.Kept != nil {
+		s.Kept(records)
+	}
 	return s.State.AppendRecords(records...)
 }
 
@@ -393,7 +395,7 @@ type Site struct {
 	Log   *slog.Logger
 	// MachineTime is time.Now.
 	MachineTime func() time.Time
-	// Kept hears of each record.
+	// Kept, if it is set, hears of each record.
 	Kept func([]state.Record)
 }
 

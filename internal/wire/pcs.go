@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 
-	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
-// PCS shows a PCS cluster, by name or id, to hooks and to the control loop.
+// PCS shows a PCS cluster, by name or id, to the control loop.
 type PCS struct {
-	pcs.Provisioner
+	*pcs.Client
 	Cluster string
 }
 
@@ -20,7 +19,7 @@ func (p PCS) Held(ctx context.Context, groups []string) (map[string]string, erro
 	if p.Cluster == "" {
 		return nil, errors.New("the settings name no PCS cluster; add cluster = \"NAME\"")
 	}
-	slots, err := p.PCS.Slots(ctx, p.Cluster, groups)
+	slots, err := p.Slots(ctx, p.Cluster, groups)
 	if err != nil {
 		return nil, err
 	}
@@ -29,21 +28,4 @@ func (p PCS) Held(ctx context.Context, groups []string) (map[string]string, erro
 		held[slot.Name] = slot.ReservationID
 	}
 	return held, nil
-}
-
-// Configure makes a compute node group right for a reservation.
-func (p PCS) Configure(ctx context.Context, group string, r capacity.Reservation, g capacity.NodeGroup) (bool, error) {
-	var subnets, inZone []string
-	for _, s := range g.Subnets {
-		subnets = append(subnets, s.ID)
-		if s.AZID == r.AZID {
-			inZone = append(inZone, s.ID)
-		}
-	}
-	own := ""
-	if len(inZone) == 1 {
-		own = inZone[0]
-	}
-	return p.Provisioner.Configure(ctx, pcs.ConfigureRequest{Cluster: p.Cluster, Group: group, Reservation: r, SubnetIDs: subnets, SubnetID: own,
-		MaxNodes: g.MaxNodes, Dynamic: g.Dynamic})
 }

@@ -39,7 +39,7 @@ func Sources(cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) lifecyc
 	}
 	owner := state.OwnerOf(state.Dir(cfg.StateDir), cfg.Path)
 	s := lifecycle.Sources{Settings: cfg.Domain(), Owner: owner.ID, OwnerIs: owner.String(), KeepOwner: owner.Keep, Poll: cfg.Timing.Poll.Duration, State: state.Dir(cfg.StateDir), Local: local, EC2: aws,
-		PCS: PCS{pcs.Provisioner{PCS: pcsClient, EC2: aws}, cfg.Cluster}, Slurm: SyncSlurm{Client: NewSlurm(cfg), PCSCluster: cfg.Cluster, State: state.Dir(cfg.StateDir), Keeper: owner.String()}, MachineTime: time.Now, After: after(cfg, nil),
+		PCS: PCS{pcsClient, cfg.Cluster}, Slurm: SyncSlurm{Client: NewSlurm(cfg), PCSCluster: cfg.Cluster, State: state.Dir(cfg.StateDir), Keeper: owner.String()}, MachineTime: time.Now, After: after(cfg, nil),
 		Health: lifecycle.HealthCommand{Path: cfg.Health.Open, Timeout: cfg.Health.Timeout.Duration, Tries: cfg.Health.Tries}}
 	s.Made = func(ctx context.Context, mark string) ([]capacity.Made, string, error) {
 		return made(ctx, cfg, aws, pcsClient, mark)

@@ -60,7 +60,7 @@ func TestResumeConfiguresNodeGroup(t *testing.T) {
 	}
 	records := state.Dir(t.TempDir())
 	hook := power.Resume{Site: &power.Site{Settings: cfg.Domain(), Cluster: "ml", Slurm: &slurm.Client{}, EC2: client, PCS: &power.PCS{Provisioner: provisioner, Cluster: "ml"},
-		State: records, Kept: func([]state.Record) {}, Log: slog.New(slog.DiscardHandler), MachineTime: time.Now}}
+		State: records, Log: slog.New(slog.DiscardHandler), MachineTime: time.Now}}
 
 	// Somebody has let the group shrink to nothing.
 	if changed, err := provisioner.Configure(t.Context(), pcs.ConfigureRequest{Cluster: "ml", Group: "gpu-a", Reservation: r, SubnetIDs: []string{subnet}, MaxNodes: 4, Dynamic: true}); err != nil || !changed {

@@ -71,7 +71,7 @@ func TestSuspendTerminates(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				s := power.Suspend{Site: &power.Site{Cluster: "lab", Slurm: &slurm.Client{Conf: conf}, EC2: client, State: records,
-					Kept: func([]state.Record) {}, Log: slog.New(endsWith{slog.DiscardHandler, cancel}), MachineTime: time.Now}, Called: called}
+					Log: slog.New(endsWith{slog.DiscardHandler, cancel}), MachineTime: time.Now}, Called: called}
 				return s.Run(ctx, "gpu-1")
 			}
 			if err := run(); err != nil {
