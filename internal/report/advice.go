@@ -9,7 +9,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// Advice is what to buy next for a partition.
+// Advice is the next purchase for a partition.
 type Advice struct {
 	Partition string
 	// Says is a sentence with its reason; Command finds what it names, "" if there is nothing
@@ -36,7 +36,7 @@ const (
 // ahead, and the good ones early.
 const soon = 21 * 24 * time.Hour
 
-// Advise says what to buy next, from the last block of each partition. snap tells which of
+// Advise recommends the next purchase, from the last block of each partition. snap tells which of
 // them are followed by another one.
 func (r Report) Advise(snap *capacity.Snapshot, now time.Time) []Advice {
 	last := map[string]Reservation{}

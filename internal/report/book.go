@@ -11,7 +11,7 @@ import (
 // hourlyBelow is the length of a report from which on it is by days.
 const hourlyBelow = 72 * time.Hour
 
-// book adds up what the reservations of a report have in common.
+// book adds up the totals of a report's reservations.
 type book struct {
 	days   []Day
 	hourly bool
@@ -25,7 +25,7 @@ func newBook(from, until time.Time, zone *time.Location) *book {
 	}
 	local := from.In(zone)
 	for i := 0; from.Before(until); i++ {
-		// Wall time, so that a day of 23 or 25 hours is one.
+		// Wall time: a day of 23 or 25 hours is one day.
 		next := time.Date(local.Year(), local.Month(), local.Day()+i+1, 0, 0, 0, 0, zone)
 		if b.hourly {
 			next = time.Date(local.Year(), local.Month(), local.Day(), local.Hour(), 0, 0, 0, zone).Add(time.Duration(i+1) * time.Hour)

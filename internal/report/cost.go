@@ -6,7 +6,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// Cost is what the used time of a reservation cost. What nobody knows is the zero Money.
+// Cost is the cost of the used time of a reservation. Unknown amounts are the zero Money.
 type Cost struct {
 	// Fee is what was paid for all of it, from start to end; InReport for the part that the
 	// report is about.

@@ -248,7 +248,7 @@ func (a *account) give(s stay, p piece) {
 		if rest > 0 {
 			n, rest = n+1, rest-1
 		}
-		// One after the other, so that each day gets its part.
+		// One after the other: each day gets its part.
 		to := at.Add(time.Duration(n) * time.Second)
 		a.sums[r.class] += n
 		a.book.put(at, to, 1, r.class)

@@ -8,7 +8,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// history is what the samples say of one reservation.
+// history is the history of one reservation in the samples.
 type history struct {
 	id string
 	// start is its own; what stays say follows it.

@@ -10,7 +10,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// Class is what became of paid time.
+// Class is the use of paid time.
 type Class string
 
 // The classes, in the order in which they are shown.
@@ -30,7 +30,7 @@ const (
 // Classes are all of them.
 var Classes = []Class{Useful, LostRequeue, LostTimeout, LostFailure, Boot, IdleWaiting, Idle, FenceTail, Hardware, Unknown}
 
-// Meanings says of each class what it holds.
+// Meanings explains each class.
 var Meanings = map[Class]string{
 	Useful:      "a job ran, and ended by itself, by its owner, or not yet",
 	LostRequeue: "a job ran that was requeued or preempted",
@@ -65,7 +65,7 @@ func (s Sums) Of(classes ...Class) int64 {
 	return sum
 }
 
-// Input is what a report is made of. All times are AWS's.
+// Input is the data of a report. All times are AWS's.
 type Input struct {
 	// Samples are those of sync, oldest first.
 	Samples []state.Sample
@@ -122,7 +122,7 @@ type Day struct {
 	Sums     Sums
 }
 
-// Share is what an account, a user or a job had of the nodes.
+// Share is the share of an account, a user or a job in the nodes.
 type Share struct {
 	Account, User, Job string
 	Sums               Sums

@@ -9,7 +9,7 @@ import (
 
 func canaryFile(group string) string { return "canary-" + group + ".json" }
 
-// CanaryPath is the file of what `canary` has found out about a node group's block.
+// CanaryPath is the file with the answers of `canary` about a node group's block.
 func (d Dir) CanaryPath(group string) string {
 	return d.PrivatePath(canaryFile(group))
 }

@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// Two clusters of self-managed Slurm may have the same ClusterName, which Debian's package
-// and many a tutorial suggest. What tells them apart lies in slurmctld's StateSaveLocation:
-// a cluster's controllers share it, another cluster never does, and without it Slurm itself
-// has forgotten its nodes.
+// Two clusters of self-managed Slurm may have the same ClusterName, which Debian's package and many
+// a tutorial suggest. An id in slurmctld's StateSaveLocation distinguishes them: a cluster's
+// controllers share that folder, another cluster never does, and without it Slurm itself has
+// forgotten its nodes.
 
 // idFile is the name of the file with a cluster's id, one line.
 const idFile = "pcs-capacity-id"
@@ -52,8 +52,8 @@ func ClusterID(stateSave, clusterName string) (string, error) {
 	return id, nil
 }
 
-// EnsureClusterID is ClusterID, and makes an id where there is none. Of several that make
-// one at once all get the same.
+// EnsureClusterID is ClusterID, and makes an id if there is none. Several callers at once all get
+// the same.
 func EnsureClusterID(stateSave, clusterName string) (string, error) {
 	id, err := ClusterID(stateSave, clusterName)
 	if !errors.Is(err, fs.ErrNotExist) {

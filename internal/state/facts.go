@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Facts are what a job may read of the reservation behind its nodes while it runs. They follow
-// an extension, which its environment cannot. Times are AWS's.
+// Facts are the facts about the reservation behind its nodes that a job may read while it runs.
+// Unlike the job's environment, they follow an extension. Times are AWS's.
 type Facts struct {
 	ReservationID string `json:"reservation_id"`
 	InstanceType  string `json:"instance_type"`
@@ -35,8 +35,8 @@ func factsFile(slot string) string { return filepath.Join(factsFolder, slot+".js
 // FactsPath is the file of facts of a slot.
 func (d Dir) FactsPath(slot string) string { return d.path(factsFile(slot)) }
 
-// WriteFacts writes the files of facts of slots, those that have changed, and removes those of
-// all other slots. Each is replaced as a whole: who reads it sees the old one or the new one.
+// WriteFacts writes the changed files of facts of slots, and removes the files of all other slots.
+// Each file is replaced as a whole: a reader sees the old one or the new one.
 func (d Dir) WriteFacts(bySlot map[string]Facts) error {
 	fail := func(err error) error { return fmt.Errorf("writing facts for jobs: %w", err) }
 	var errs []error

@@ -90,7 +90,7 @@ func (d Dir) removePublic(name string) error {
 	return err
 }
 
-// createOnce writes a whole file that all may read, unless there is one by then.
+// createOnce writes a whole file that all may read, unless another program is faster.
 func (d Dir) createOnce(name string, text []byte) error {
 	return do(d.open, func(in *folder) error { return in.writeOnce(name, text, 0o644) })
 }

@@ -13,13 +13,13 @@ import (
 	"syscall"
 )
 
-// A state_dir may belong to SlurmUser, whose hooks write there, while root works in it as well:
-// `sync` does. So whatever is in it is opened through an os.Root, which follows no symbolic
-// link out of it, and what root makes in it is given to the owner of the folder. Only
-// folder's methods open, make and remove.
+// A state_dir may belong to SlurmUser, whose hooks write there, while root, as `sync`, works in it
+// as well. So every file in it is opened through an os.Root, which follows no symbolic link out of
+// it, and files that root makes are given to the owner of the folder. Only folder's methods open,
+// make and remove.
 
-// privateFolder holds what only the programs of the service and of the hooks read and lock. No
-// other user can open a file in it, and so none can lock one.
+// privateFolder holds the files that only the programs of the service and of the hooks read and
+// lock. No other user can open a file in it, and so none can lock one.
 const privateFolder = "private"
 
 // folder is an open folder in a state_dir, or the state_dir itself.
@@ -72,7 +72,7 @@ func linksOf(info fs.FileInfo) int {
 
 func (f *folder) close() { _ = f.root.Close() }
 
-// at is an error with the whole path of what it is about.
+// at adds the whole path to an error.
 func (f *folder) at(name string, err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {
@@ -136,7 +136,7 @@ func (f *folder) own(name string) (*folder, error) {
 	return in, nil
 }
 
-// shut shuts other users out of a folder that lets them in.
+// shut closes a folder to other users.
 func (f *folder) shut(info fs.FileInfo) error {
 	if info.Mode().Perm()&0o077 == 0 {
 		return nil
@@ -144,8 +144,8 @@ func (f *folder) shut(info fs.FileInfo) error {
 	return f.root.Chmod(".", 0o700)
 }
 
-// giveTo gives a folder of root's to the owner of the folder that it is in: root has just made
-// it, or was ended before it could give it away. Until then nobody else could put anything in it.
+// giveTo gives a folder of root's to the owner of the folder around it: root has just made it, or
+// was ended before it could give it away. Until then nobody else could put anything in it.
 func (f *folder) giveTo(parent *folder) error {
 	if os.Geteuid() != 0 || f.uid == parent.uid || f.uid != 0 {
 		return nil
@@ -163,7 +163,7 @@ func (f *folder) giveTo(parent *folder) error {
 	return nil
 }
 
-// ask adds what to do where this user has no right.
+// ask adds the remedy where this user has no right.
 func ask(err error) error {
 	if errors.Is(err, fs.ErrPermission) {
 		return fmt.Errorf("%w; run it as root, or as the user that state_dir belongs to", err)
@@ -171,7 +171,7 @@ func ask(err error) error {
 	return err
 }
 
-// temporary makes a file beside the place of name, whose owner is the folder's.
+// temporary makes a file in the folder of name, with the folder's owner.
 func (f *folder) temporary(name string, mode fs.FileMode) (file *os.File, called string, err error) {
 	var random [6]byte
 	_, _ = rand.Read(random[:]) // never fails
@@ -214,7 +214,7 @@ func (f *folder) write(name string, text []byte, mode fs.FileMode) error {
 	return nil
 }
 
-// writeOnce writes a whole file, unless there is one by then.
+// writeOnce writes a whole file, unless another program is faster.
 func (f *folder) writeOnce(name string, text []byte, mode fs.FileMode) error {
 	file, called, err := f.temporary(name, mode)
 	if err != nil {
@@ -232,8 +232,8 @@ func (f *folder) writeOnce(name string, text []byte, mode fs.FileMode) error {
 	return nil
 }
 
-// edit opens a file to be written in its place, and makes it if it is not there. Two that make
-// it at once get the same one.
+// edit opens a file to be written in place, and makes it if it is missing. Two callers at once get
+// the same file.
 func (f *folder) edit(name string, flag int, mode fs.FileMode) (*os.File, error) {
 	for {
 		file, err := f.root.OpenFile(name, flag|syscall.O_NONBLOCK, 0)
@@ -256,8 +256,8 @@ func (f *folder) edit(name string, flag int, mode fs.FileMode) (*os.File, error)
 	}
 }
 
-// single refuses a file that is not a regular one, and one of another user that has a second
-// name: that may be elsewhere, where the folder's owner may not write.
+// single refuses a file that is not regular, and another user's file with a second name: that name
+// may be elsewhere, where the folder's owner may not write.
 func (f *folder) single(name string, file *os.File) (*os.File, error) {
 	info, err := file.Stat()
 	if err == nil {
@@ -326,8 +326,8 @@ func (f *folder) list(name string) ([]string, error) {
 	return names, err
 }
 
-// make makes a folder, and those that it is in, if they are not there: for all users, whatever
-// the umask is, in a state_dir, for nobody else in the private folder.
+// make makes a folder, and missing folders above it: in a state_dir for all users, whatever the
+// umask is, in the private folder for nobody else.
 func (f *folder) make(name string, mode fs.FileMode) error {
 	if name == "." {
 		return nil

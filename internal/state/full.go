@@ -10,7 +10,7 @@ import (
 
 const fullFile = "full.json"
 
-// full is what EC2 said of a reservation: it had no room for so many nodes.
+// full is an answer of EC2: the reservation had no room for so many nodes.
 type full struct {
 	Nodes int       `json:"nodes"`
 	Until time.Time `json:"until"`
@@ -47,12 +47,12 @@ func (d Dir) Full(now time.Time) (map[string]int, error) {
 	return nodes, err
 }
 
-// MarkFull notes that a reservation has no room for so many nodes. What another program notes
-// at the same moment can be lost: it finds out again.
+// MarkFull notes that a reservation has no room for so many nodes. A note of another program at the
+// same moment can be lost: that program finds out again.
 func (d Dir) MarkFull(id string, nodes int, now, until time.Time) error {
 	all, err := d.readFull(now)
 	if err != nil {
-		all = map[string]full{} // a broken file keeps nothing from being noted
+		all = map[string]full{} // a broken file does not prevent a note
 	}
 	if known, ok := all[id]; ok {
 		nodes = min(nodes, known.Nodes)

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Health is what is known of the nodes of a slot since its block opened, by the site's own
-// health command.
+// Health has the results of the site's own health command on the nodes of a slot since its block
+// opened.
 type Health struct {
 	Slot          string                 `json:"slot"`
 	ReservationID string                 `json:"reservation_id"`
@@ -24,24 +24,24 @@ const (
 	HealthFailed   = "failed"   // it waits for its turn to be launched anew
 	HealthPowering = "powering" // it is powered down for that
 	HealthGood     = "good"
-	HealthBad      = "bad"     // it failed each time, and stays drained
-	HealthUnknown  = "unknown" // the command did not tell; jobs get it all the same
+	HealthBad      = "bad"     // it failed each time and stays drained
+	HealthUnknown  = "unknown" // the command gave no answer; jobs get it anyway
 )
 
-// NodeHealth is what is known of one node. Times are AWS's.
+// NodeHealth is the health of one node. Times are AWS's.
 type NodeHealth struct {
 	State string `json:"state"`
 	// Since is when this state, or this try, began.
 	Since time.Time `json:"since"`
 	// Job is the Slurm job that runs the command; "" if none does yet.
 	Job string `json:"job,omitempty"`
-	// Why nothing is known, for HealthUnknown.
+	// Why is the reason for HealthUnknown.
 	Why string `json:"why,omitempty"`
-	// Failures are what the command found, the first one first.
+	// Failures are the command's findings, oldest first.
 	Failures []HealthFailure `json:"failures,omitempty"`
 }
 
-// HealthFailure is what the command found once. What was not known is left out.
+// HealthFailure is one finding of the command. Unknown values are left out.
 type HealthFailure struct {
 	InstanceID   string    `json:"instance_id,omitempty"`
 	Zone         string    `json:"zone,omitempty"`
@@ -51,13 +51,13 @@ type HealthFailure struct {
 	Command      string    `json:"command"`
 	// ExitStatus is the command's; 124 stands for one that did not end within its timeout.
 	ExitStatus int `json:"exit_status"`
-	// Output is the end of what the command wrote, at most HealthOutput bytes.
+	// Output is the end of the command's output, at most HealthOutput bytes.
 	Output string    `json:"output,omitempty"`
 	Began  time.Time `json:"began,omitzero"`
 	Ended  time.Time `json:"ended,omitzero"`
 }
 
-// HealthCase is all that there is to say to AWS Support of a node that failed.
+// HealthCase has everything that AWS Support needs about a node that failed.
 type HealthCase struct {
 	Node          string          `json:"node"`
 	Slot          string          `json:"slot"`
@@ -80,7 +80,7 @@ func healthCaseFile(node, reservation string) string {
 	return filepath.Join(healthFolder, "cases", node+"-"+reservation+".json")
 }
 
-// HealthOutputPath is where the command's job on a node leaves the end of its output.
+// HealthOutputPath is the file in which the command's job on a node leaves the end of its output.
 func (d Dir) HealthOutputPath(node string) string { return d.path(healthOutputFile(node)) }
 
 // HealthCasePath is the file of a node that failed in a reservation.
@@ -88,7 +88,7 @@ func (d Dir) HealthCasePath(node, reservation string) string {
 	return d.path(healthCaseFile(node, reservation))
 }
 
-// Health is what is known of a slot's nodes, nil if nothing is.
+// Health reads the health of a slot's nodes; nil if nothing is known.
 func (d Dir) Health(slot string) (*Health, error) {
 	text, err := d.ReadPublic(healthFile(slot))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -109,7 +109,7 @@ func (d Dir) Health(slot string) (*Health, error) {
 	return h, nil
 }
 
-// KeepHealth writes what is known of a slot's nodes, for the next pass.
+// KeepHealth writes the health of a slot's nodes, for the next pass.
 func (d Dir) KeepHealth(h *Health) error {
 	return d.writeHealth(healthFile(h.Slot), h)
 }
@@ -130,8 +130,8 @@ func (d Dir) writeHealth(name string, what any) error {
 	return nil
 }
 
-// HealthSaid is what the command's job on a node left; "" if the node could not write it,
-// because state_dir is not there.
+// HealthSaid is the output that the command's job left on a node; "" if the node could not write it
+// because state_dir is missing there.
 func (d Dir) HealthSaid(node string) string {
 	text, err := d.ReadPublic(healthOutputFile(node))
 	if err != nil {
@@ -140,7 +140,7 @@ func (d Dir) HealthSaid(node string) string {
 	return strings.ToValidUTF8(string(text[max(0, len(text)-HealthOutput):]), "\uFFFD")
 }
 
-// ForgetHealthSaid makes room for what the next job on a node leaves.
+// ForgetHealthSaid makes room for the output of the next job on a node.
 func (d Dir) ForgetHealthSaid(node string) error {
 	if err := errors.Join(d.makePublic(healthFolder), d.removePublic(healthOutputFile(node))); err != nil {
 		return fmt.Errorf("keeping the health of nodes: %w", err)

@@ -14,8 +14,8 @@ import (
 
 const heldFile = "held.json"
 
-// Held is the ledger of the capacity that is held now, by whatever program of this state
-// folder; none if there is no file. EC2 shows it too, but not at once.
+// Held is the ledger of the capacity that the programs of this state folder hold now; none if there
+// is no file. EC2 shows it too, but not at once.
 func (d Dir) Held(now time.Time) ([]capacity.Held, error) {
 	text, err := d.ReadPrivate(heldFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -31,9 +31,8 @@ func (d Dir) Held(now time.Time) ([]capacity.Held, error) {
 	return slices.DeleteFunc(held, func(h capacity.Held) bool { return !h.Until.After(now) }), nil
 }
 
-// Hold enters one more into the ledger, or replaces its entry, unless allowed has an error
-// for it and the others. It is made durable before it returns, so that what it stands for
-// may be ordered then.
+// Hold enters one more into the ledger, or replaces its entry, unless allowed has an error for it
+// and the others. The entry is durable before Hold returns: the order may follow.
 func (d Dir) Hold(h capacity.Held, now time.Time, allowed func(more capacity.Held, others []capacity.Held) error) error {
 	return d.changeHeld(now, func(held []capacity.Held) ([]capacity.Held, error) {
 		others := slices.DeleteFunc(held, func(o capacity.Held) bool { return o.Token == h.Token })
@@ -44,7 +43,7 @@ func (d Dir) Hold(h capacity.Held, now time.Time, allowed func(more capacity.Hel
 	})
 }
 
-// Released takes what is held no more out of the ledger, by token or id.
+// Released removes entries from the ledger, by token or id.
 func (d Dir) Released(now time.Time, names ...string) error {
 	if held, err := d.Held(now); err == nil && len(held) == 0 {
 		return nil // there may be no state folder yet
@@ -56,8 +55,8 @@ func (d Dir) Released(now time.Time, names ...string) error {
 	})
 }
 
-// ledgerWait is how long a program waits for others that change the ledger: a part of what a
-// hook may take.
+// ledgerWait is how long a program waits for others that change the ledger: a part of a hook's
+// time.
 var ledgerWait = 10 * time.Second
 
 // changeHeld lets one program at a time change the ledger; that takes it milliseconds.

@@ -5,10 +5,10 @@ import (
 	"fmt"
 )
 
-// hookFile has what the last power hook got of AWS.
+// hookFile has the last power hook's access to AWS.
 const hookFile = "hook.json"
 
-// HookAccess is whether a power hook had credentials of AWS, as Slurm started it.
+// HookAccess tells whether a power hook, started by Slurm, had credentials of AWS.
 type HookAccess struct {
 	// Without is why it had none; "" if it had.
 	Without string `json:"without,omitempty"`
@@ -18,7 +18,7 @@ type HookAccess struct {
 	Source  string `json:"source,omitempty"`
 }
 
-// LastHook is what the last one got; the error wraps fs.ErrNotExist if none has run.
+// LastHook reads the access of the last hook; the error wraps fs.ErrNotExist if none has run.
 func (d Dir) LastHook() (HookAccess, error) {
 	var a HookAccess
 	text, err := d.ReadPublic(hookFile)
@@ -31,7 +31,7 @@ func (d Dir) LastHook() (HookAccess, error) {
 	return a, nil
 }
 
-// KeepHook writes it down, if it is new.
+// KeepHook writes it, if it is new.
 func (d Dir) KeepHook(a HookAccess) error {
 	if was, err := d.LastHook(); err == nil && was == a {
 		return nil

@@ -14,21 +14,21 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// Lock is what one program at a time does with a state_dir.
+// Lock names a task that one program at a time does with a state_dir.
 type Lock string
 
 // The locks, by the names of their files. A program that takes several takes them in this order.
 const (
 	CanaryLock   Lock = "canary.lock"   // `canary` asks
-	PurchaseLock Lock = "purchase.lock" // something is bought, extended, or recorded as bought
+	PurchaseLock Lock = "purchase.lock" // a purchase, an extension, or a record of one
 	SetupLock    Lock = "setup.lock"    // `setup` or `teardown` reads, plans and changes a cluster's set-up
 	WatchLock    Lock = "watch.lock"    // `sync --watch` makes passes again and again
 	PassLock     Lock = "sync.lock"     // a pass of the control loop
-	LedgerLock   Lock = "held.lock"     // the ledger of what is held changes
+	LedgerLock   Lock = "held.lock"     // the ledger of holds changes
 	recordsLock  Lock = "hooks.lock"    // the hooks' records are set aside
 )
 
-// does is what whoever has the lock does, in a sentence.
+// does names the task of the lock's holder, in a sentence.
 func (l Lock) does() string {
 	switch l {
 	case CanaryLock:
@@ -47,10 +47,10 @@ func (l Lock) does() string {
 	return "another program works there"
 }
 
-// ErrLocked is the reason when another program has the lock.
+// ErrLocked is the error when another program has the lock.
 var ErrLocked = errors.New("another program has the lock")
 
-// Holder is who has a lock. What is not known is left out.
+// Holder is the program that has a lock. Unknown values are left out.
 type Holder struct {
 	PID   int       `json:"pid"`
 	Host  string    `json:"host"`
@@ -88,9 +88,9 @@ func (e *LockedError) Unwrap() []error {
 // lockPoll is the time between two looks at a lock that another program has.
 const lockPoll = 50 * time.Millisecond
 
-// Lock takes a lock until the returned function is called or this program ends. It waits that
-// long for another program that has it, and no longer than ctx lasts; 0 is one look. Then the
-// error is a [*LockedError]. No other user can open the file, and so none can lock it.
+// Lock takes a lock until the returned function is called or this program ends. It waits that long
+// for another program that has it, and no longer than ctx lasts; 0 is one try. Then the error is a
+// [*LockedError]. No other user can open the file, and so none can lock it.
 func (d Dir) Lock(ctx context.Context, which Lock, wait time.Duration) (unlock func(), err error) {
 	in, err := d.private()
 	if err != nil {
@@ -130,8 +130,8 @@ func (d Dir) Lock(ctx context.Context, which Lock, wait time.Duration) (unlock f
 	}
 }
 
-// sayHolder writes who has the lock into its file, for who waits for it. Without room on the
-// disk nobody learns it, and the lock is as good.
+// sayHolder writes the lock's holder into its file, for programs that wait. On a full disk the file
+// lacks it, and the lock still works.
 func sayHolder(f *os.File) {
 	host, _ := os.Hostname()
 	text, err := json.Marshal(Holder{PID: os.Getpid(), Host: host, Since: time.Now().UTC().Truncate(time.Second)})

@@ -22,8 +22,8 @@ func (d Dir) Mark() (string, error) {
 	return mark, nil
 }
 
-// KeepMark writes the mark down, if it is new, for hooks that find no slurmctld, and for a
-// sync on another machine.
+// KeepMark writes the mark, if it is new, for hooks that find no slurmctld, and for a sync on
+// another machine.
 func (d Dir) KeepMark(mark string) error {
 	if kept, err := d.Mark(); err == nil && kept == mark {
 		return nil

@@ -14,22 +14,23 @@ import (
 
 const marksFile = "marks.json"
 
-// Mark is what a pass remembers of a job: above all what its comment said before it started.
+// Mark is the memory of a pass about a job: above all its comment before it started.
 type Mark struct {
 	// Restarts counts the runs before: each start has a mark of its own.
 	Restarts int `json:"restarts,omitempty"`
 	// Fit: the limit is ours to fit to the fence, up to UpTo minutes if that is not 0.
 	Fit  bool `json:"fit,omitempty"`
 	UpTo int  `json:"up_to,omitempty"`
-	// OnEnd is what the job asks for at the fence; "" leaves it to its partition.
+	// OnEnd is the job's request for the fence; "" leaves it to its partition.
 	OnEnd capacity.OnEnd `json:"on_end,omitempty"`
-	// Told is how many minutes before the fence the job was last told of it; 0 if not yet.
+	// Told is how many minutes before the fence the job got its last message about it; 0 for none
+	// yet.
 	Told int `json:"told,omitempty"`
 	// Ends counts the fences at which the job has been requeued since its owner released it,
 	// EndedAt is the last of them, in Unix seconds of Slurm's clock.
 	Ends    int   `json:"ends,omitempty"`
 	EndedAt int64 `json:"ended_at,omitempty"`
-	// Ending: it is being requeued at a fence; what belongs to that is not all done.
+	// Ending: it is being requeued at a fence, and some steps of that are left.
 	Ending bool `json:"ending,omitempty"`
 	// Release: it is held only while that is done.
 	Release bool `json:"release,omitempty"`
@@ -79,9 +80,8 @@ func (d Dir) KeepMarks(marks, before map[string]Mark) error {
 	return nil
 }
 
-// Within is what is left of a mark that a comment has now where it had another one before
-// the job's start: a user may take back what we may do
-// to the limit, and not add to it; what happens at the end stays as it was.
+// Within reduces a mark, where the comment has changed since the job's start: a user may withdraw
+// permissions about the limit, and not add any; the behavior at the end stays as it was.
 func (m Mark) Within(before Mark) Mark {
 	m.Fit, m.OnEnd = m.Fit && before.Fit, before.OnEnd
 	if m.UpTo == 0 || before.UpTo != 0 && before.UpTo < m.UpTo {

@@ -13,8 +13,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// Misplaced is what the Prolog of a node found when the instance behind it was not what its
-// slot's reservation is. There is a file for each such node, which only root can write.
+// Misplaced is a Prolog's finding that the instance behind its node differs from its slot's
+// reservation. There is a file for each such node, which only root can write.
 type Misplaced struct {
 	Node string `json:"node"`
 	// At is AWS's time.
@@ -26,8 +26,8 @@ const misplacedFolder = "misplaced"
 
 func misplacedFile(node string) string { return filepath.Join(misplacedFolder, node+".json") }
 
-// KeepMisplaced writes down what a Prolog found, for sync. It makes no state_dir: one that
-// is not there is not shared with this machine.
+// KeepMisplaced writes a Prolog's finding, for sync. It makes no state_dir: a missing one is not
+// shared with this machine.
 func (d Dir) KeepMisplaced(m Misplaced) error {
 	if _, err := os.Stat(string(d)); err != nil {
 		return fmt.Errorf("telling sync of a node: %w", err)
@@ -42,7 +42,7 @@ func (d Dir) KeepMisplaced(m Misplaced) error {
 	return nil
 }
 
-// DropMisplaced forgets what was found of a node, if anything was.
+// DropMisplaced forgets the finding about a node, if there is one.
 func (d Dir) DropMisplaced(node string) error {
 	if err := d.removePublic(misplacedFile(node)); err != nil {
 		return fmt.Errorf("forgetting what a Prolog found: %w", err)
@@ -50,8 +50,8 @@ func (d Dir) DropMisplaced(node string) error {
 	return nil
 }
 
-// Misplaced is what the Prologs found, in the order of the names of nodes. The error joins
-// the files that cannot be read.
+// Misplaced reads the Prologs' findings, in the order of the names of nodes. The error joins the
+// files that cannot be read.
 func (d Dir) Misplaced() ([]Misplaced, error) {
 	names, err := d.listPublic(misplacedFolder)
 	errs := []error{err}

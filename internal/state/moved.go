@@ -9,16 +9,16 @@ import (
 	"strings"
 )
 
-// All files were once in the state_dir itself, where any user can open and lock them. They are
-// moved at the first use, above all the intents, which stand for money.
+// All files were once in the state_dir itself, where any user can open and lock them. The first use
+// moves them, above all the intents, which stand for money.
 
-// intentsFolder is where package market keeps what was bought.
+// intentsFolder is where package market keeps its intents.
 const intentsFolder = "intents"
 
-// oldLocks are nobody's any more.
+// oldLocks are no longer used.
 var oldLocks = []string{"sync.lock", "watch.lock", "canary.lock", "held.json.lock", "hooks.jsonl.lock", filepath.Join(intentsFolder, "lock")}
 
-// old are the names in a state_dir of what belongs into the private folder.
+// old are the names of files in a state_dir that belong into the private folder.
 func (f *folder) old() ([]string, error) {
 	names, err := f.list(".")
 	return slices.DeleteFunc(names, func(name string) bool {
@@ -27,8 +27,8 @@ func (f *folder) old() ([]string, error) {
 	}), err
 }
 
-// moveOld moves what is old from the state_dir into the private folder. What is there already
-// is newer and stays; of two folders of intents the files are put together.
+// moveOld moves old files from the state_dir into the private folder. Files that are there already
+// are newer and stay; two folders of intents are merged.
 func (f *folder) moveOld(in *folder) error {
 	names, err := f.old()
 	errs := []error{err}
@@ -65,7 +65,7 @@ func (f *folder) move(in *folder, name string) error {
 	return in.take(name)
 }
 
-// moveInto moves the files of a folder that there is in both.
+// moveInto merges the files of a folder that exists in both.
 func (f *folder) moveInto(in *folder, name string) error {
 	names, err := f.list(name)
 	errs := []error{err}
@@ -79,8 +79,8 @@ func (f *folder) moveInto(in *folder, name string) error {
 	return nil
 }
 
-// take gives what was moved to the owner of the folder, who else could not read what root had
-// written for all. A file with a second name may be a file elsewhere, and is left as it is.
+// take gives the moved files to the owner of the folder, who otherwise could not read root's files.
+// A file with a second name may be a file elsewhere, and stays as it is.
 func (f *folder) take(name string) error {
 	if os.Geteuid() != 0 || f.uid == 0 {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Record is one thing that a hook did, kept for people who ask why.
+// Record is one action of a hook, kept for people who ask why.
 type Record struct {
 	At        time.Time `json:"at"`
 	Hook      string    `json:"hook"`
@@ -63,9 +63,9 @@ func (d Dir) AppendRecords(records ...Record) error {
 	return nil
 }
 
-// rotateRecords sets a large file aside, which replaces the one before it. Only one hook at
-// a time may: the second would put the few records since then in the place of the first's
-// many. A hook that cannot get the lock leaves it to the next one.
+// rotateRecords sets a large file aside, replacing the one before it. Only one hook at a time may:
+// a second one would replace the first's many records by the few since then. A hook that cannot get
+// the lock leaves it to the next one.
 func (d Dir) rotateRecords(in *folder) {
 	large := func() bool {
 		info, err := in.root.Stat(recordFile)

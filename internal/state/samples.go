@@ -17,18 +17,18 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// Sample is what a pass saw of the reservations that are open. On disk a line has what is not
-// as in the line before; the first of each file has all.
+// Sample is a pass's view of the open reservations. On disk a line has the differences from the
+// line before; the first line of each file has everything.
 type Sample struct {
 	// At is AWS's time of the pass.
 	At time.Time `json:"at"`
 	// Holds is how long after At the next line comes at the latest, if sync runs.
 	Holds capacity.Duration `json:"holds,omitzero"`
-	// Full: what is not in this line is no more.
+	// Full: everything that this line leaves out is gone.
 	Full bool `json:"full,omitempty"`
 	// Paid are the open reservations of the partitions, by id; nil for one that is gone.
 	Paid map[string]*Paid `json:"paid,omitempty"`
-	// Runs are what has held nodes since the sample before, by job and count of restarts:
+	// Runs are the jobs that have had nodes since the sample before, by job and count of restarts:
 	// 12_3.0.
 	Runs map[string]Run `json:"runs,omitempty"`
 }
@@ -41,7 +41,7 @@ type Paid struct {
 	InstanceType string        `json:"instance_type"`
 	// GPUs of one node; 0 if nobody knows.
 	GPUs int `json:"gpus,omitempty"`
-	// Size is what is paid for, in instances; Unhealthy of them are on failed hosts.
+	// Size is the number of instances paid for; Unhealthy of them are on failed hosts.
 	Size      int       `json:"size"`
 	Unhealthy int       `json:"unhealthy,omitempty"`
 	Start     time.Time `json:"start"`
@@ -50,8 +50,8 @@ type Paid struct {
 	End   time.Time `json:"end,omitzero"`
 	// Waits: a job waits in the partition, and neither its owner nor an administrator holds it.
 	Waits bool `json:"waits,omitempty"`
-	// Nodes are hostlists by what the nodes are: up, boot, drain or down. Those that are
-	// powered down are left out.
+	// Nodes are hostlists by the nodes' state: up, boot, drain or down. Nodes that are powered down
+	// are left out.
 	Nodes map[string]string `json:"nodes,omitempty"`
 }
 
@@ -74,7 +74,7 @@ type Run struct {
 	// Start and End are AWS's time. End is zero as long as it runs.
 	Start time.Time `json:"start"`
 	End   time.Time `json:"end,omitzero"`
-	// State is how it ended, in Slurm's word; "" as long as it runs, and where nobody saw it.
+	// State is Slurm's final state; "" as long as it runs, and if nobody saw its end.
 	State string `json:"state,omitempty"`
 }
 
@@ -83,7 +83,7 @@ type Run struct {
 const (
 	maxSamples  = 16 << 20
 	keptSamples = 16
-	// quiet is how long nothing is written while all stays as it is.
+	// quiet is how long nothing is written while nothing changes.
 	quiet = 5 * time.Minute
 )
 
@@ -99,7 +99,7 @@ func (f *folder) sampleFiles() ([]string, error) {
 	return slices.DeleteFunc(names, func(name string) bool { return begins(name).IsZero() }), err
 }
 
-// LastSample is what the last pass saw, whole; nil if there was none.
+// LastSample is the last pass's sample, whole; nil if there was none.
 func (d Dir) LastSample() *Sample {
 	text, err := d.ReadPrivate(lastSampleFile)
 	var last Sample
@@ -109,10 +109,9 @@ func (d Dir) LastSample() *Sample {
 	return &last
 }
 
-// AppendSample adds what a pass saw, whole, in the form of what is new since last, and keeps
-// it for the next pass. Runs that are not in it any more are forgotten. Two passes at a time
-// are kept apart by PassLock; a line that was cut off by a crash is made up for by the next.
-// poll is the time between two passes.
+// AppendSample appends a pass's whole sample as its differences from last, and keeps it for the
+// next pass. Runs that it no longer has are forgotten. PassLock keeps two passes apart; the line
+// after one that a crash has cut off makes up for it. poll is the time between two passes.
 func (d Dir) AppendSample(now Sample, last *Sample, poll time.Duration) error {
 	if err := d.appendSample(now, last, poll); err != nil {
 		return fmt.Errorf("keeping samples for the report: %w", err)
@@ -175,7 +174,7 @@ func (d Dir) appendSample(now Sample, last *Sample, poll time.Duration) error {
 	return nil
 }
 
-// since is what is new in a whole sample.
+// since are the differences of a whole sample.
 func (s Sample) since(last Sample) Sample {
 	line := Sample{At: s.At, Holds: s.Holds}
 	for id, p := range s.Paid {
@@ -206,7 +205,7 @@ func (s *Sample) paid(id string, p *Paid) {
 	s.Paid[id] = p
 }
 
-// appendLine writes a line in one piece, on a line of its own whatever was cut off before it.
+// appendLine writes a line in one piece, on a line of its own even after one that was cut off.
 func (f *folder) appendLine(name string, line Sample) error {
 	text, err := json.Marshal(line)
 	if err != nil {
@@ -235,8 +234,8 @@ func oldest(paths []string, kept int) []string {
 	return paths[:len(paths)-kept]
 }
 
-// Samples are the lines from a time on, oldest first, and those before them that say how
-// things stood then. A line that was cut off is passed over.
+// Samples are the lines from a time on, oldest first, and the lines before them that give the
+// situation at that time. A line that was cut off is skipped.
 func (d Dir) Samples(since time.Time) ([]Sample, error) {
 	var all []Sample
 	in, err := d.ours()
@@ -253,7 +252,7 @@ func (d Dir) Samples(since time.Time) ([]Sample, error) {
 	}
 	for i, file := range files {
 		if i+1 < len(files) && !begins(files[i+1]).After(since) {
-			continue // what comes after it begins with all that counts
+			continue // the line after it has everything that counts
 		}
 		lines, err := in.readSamples(file)
 		if err != nil {

@@ -19,7 +19,7 @@ type Setback struct {
 	Problem string `json:"problem"`
 }
 
-// Setbacks are those that are left, by what is to be done; none if there is no file.
+// Setbacks are the remaining ones, by the step that failed; none if there is no file.
 func (d Dir) Setbacks() (map[string]Setback, error) {
 	text, err := d.ReadPrivate(setbacksFile)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -38,8 +38,9 @@ func (d Dir) writeSlices(s *capacity.Snapshot) error {
 	return d.WritePublic(slicesFile, head.Bytes())
 }
 
-// ReadFor reads what of the snapshot decides about a job: the slice of its partition, if that
-// does and is not older than the snapshot; else the whole, with the errors of [Dir.ReadSnapshot].
+// ReadFor reads the part of the snapshot that decides about a job: the slice of its partition, if
+// that suffices and is not older than the snapshot; else the whole, with the errors of
+// [Dir.ReadSnapshot].
 func (d Dir) ReadFor(req capacity.Request) (*capacity.Snapshot, error) {
 	if slice := d.readSlice(req); slice != nil {
 		return slice, nil
@@ -51,8 +52,8 @@ func (d Dir) readSlice(req capacity.Request) *capacity.Snapshot {
 	if len(req.Partitions) > 1 {
 		return nil
 	}
-	// The snapshot is written first: what is older than that is of another pass, or of a
-	// release that wrote no slices after it.
+	// The snapshot is written first: older slices are from another pass, or from a release that
+	// wrote none after it.
 	dir, err := d.open()
 	if err != nil {
 		return nil

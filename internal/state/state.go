@@ -1,8 +1,8 @@
-// Package state is the files in state_dir: the snapshot and its slices that the submission
-// path reads, the plan that the Lua shims read, and the hooks' records. Each has one
-// reader and one writer here. A file is written beside its place and renamed, so
-// that a reader sees the old one or the new one, never half of it; what a kill leaves
-// is beside it too, and not in the temporary folder of the machine.
+// Package state reads and writes the files in state_dir: the snapshot and its slices for the
+// submission path, the plan for the Lua shims, and the hooks' records. Each has one reader and one
+// writer here. A file is written under a temporary name in the same folder and renamed: a reader
+// sees the old one or the new one, never half of it, and a kill leaves nothing in the machine's
+// temporary folder.
 package state
 
 import (
@@ -30,8 +30,8 @@ const (
 
 func (d Dir) path(name string) string { return filepath.Join(string(d), name) }
 
-// Create makes the directory if it is not there, open to users' commands whatever the
-// umask is. One that is there keeps its mode.
+// Create makes the directory if it is missing, open to users' commands whatever the umask is. An
+// existing one keeps its mode.
 func (d Dir) Create() error {
 	if _, err := os.Stat(string(d)); err == nil {
 		return nil
@@ -48,9 +48,9 @@ func (d Dir) SnapshotPath() string { return d.path(snapshotFile) }
 // PlanPath is where the plan is.
 func (d Dir) PlanPath() string { return d.path(planFile) }
 
-// ReadSnapshot reads the snapshot. A missing one is an error that wraps
-// fs.ErrNotExist: nothing is known then, and jobs go through. It does not wait for the
-// other end of a FIFO; that its file system answers is not in its hands.
+// ReadSnapshot reads the snapshot. A missing one is an error that wraps fs.ErrNotExist: nothing is
+// known then, and jobs go through. It does not wait for the other end of a FIFO; it may wait for a
+// file system that hangs.
 func (d Dir) ReadSnapshot() (*capacity.Snapshot, error) {
 	text, err := d.ReadPublic(snapshotFile)
 	if err != nil {
@@ -66,7 +66,7 @@ func (d Dir) ReadSnapshot() (*capacity.Snapshot, error) {
 	return &s, nil
 }
 
-// WriteSnapshot writes the snapshot, and the slices and the plan that go with it.
+// WriteSnapshot writes the snapshot with its slices and its plan.
 func (d Dir) WriteSnapshot(s *capacity.Snapshot) error {
 	s.Version = capacity.SnapshotVersion
 	text, err := json.MarshalIndent(s, "", "  ")

@@ -38,12 +38,12 @@ func (t *Terminal) zoned(text string) string {
 	})
 }
 
-// block breaks what begins at a column, so that all of its lines begin there.
+// block breaks a text that begins at a column: all of its lines begin there.
 func (t *Terminal) block(text string, column int) string {
 	return fill(strings.SplitAfter(oneLineOf(text), " "), "", column, column, t.Width)
 }
 
-// oneLineOf makes one printable line of what others have written.
+// oneLineOf makes one printable line of a text from others.
 func oneLineOf(text string) string {
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r <= ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 }), " ")
 }

@@ -31,7 +31,7 @@ func (t *Terminal) startedAt(what string, began time.Time) *Progress {
 	return p
 }
 
-// Now says what is going on; the same as before is not said again.
+// Now shows the current step; the same step is not shown again.
 func (p *Progress) Now(what string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/term"
 )
 
-// Screen is what stdout can show beyond lines of ASCII.
+// Screen is the abilities of stdout beyond lines of ASCII.
 type Screen struct {
 	// Width in columns.
 	Width int

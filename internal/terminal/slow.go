@@ -38,7 +38,7 @@ func (s *Slow) show() {
 	}
 }
 
-// Now says what is going on.
+// Now shows the current step.
 func (s *Slow) Now(what string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

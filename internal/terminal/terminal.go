@@ -1,5 +1,5 @@
-// Package terminal owns what a person or a script sees of a command: results as
-// table, JSON, YAML or CSV on stdout; sentences, questions and progress on stderr.
+// Package terminal owns the output of a command for a person or a script: results as table, JSON,
+// YAML or CSV on stdout; sentences, questions and progress on stderr.
 //
 // Tables show times in the local zone, or in UTC where asked; the other formats
 // write RFC 3339 and stable field names. There is no progress and no question

@@ -62,7 +62,7 @@ func shellWords(line string) []string {
 
 func indent(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
 
-// value is what follows a name in an indented line.
+// value is the text after a name in an indented line.
 var value = regexp.MustCompile(`^ +[^ ]+  +`)
 
 // hang is where the second line of a broken one begins: below the value of a name, or two

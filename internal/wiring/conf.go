@@ -11,11 +11,11 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
-// Conf is what slurm.conf and its includes say, but for the one that we write.
+// Conf has the settings of slurm.conf and its includes, but for the one that we write.
 type Conf struct {
 	// values are by key in lower case, as Slurm compares them; of several the last counts.
 	values map[string]string
-	// Nodes are those that have a line.
+	// Nodes are the nodes that have a line.
 	Nodes map[string]bool
 	// Partitions are those that have a line, with its options by key in lower case. What
 	// PartitionName=DEFAULT says is in all that follow it, and under its own name.

@@ -17,7 +17,7 @@ const drainReason = "pcs-capacity hooks: the node goes"
 // gone are nodes and partitions that slurmctld loses at its restart, and with them their jobs.
 type gone struct{ nodes, partitions []string }
 
-// goneWith is what our include had before and neither it nor the site has after.
+// goneWith lists the things that our include had before and that neither it nor the site has after.
 func goneWith(site Conf, before, after string) (gone, error) {
 	was, err := parse(before)
 	if err != nil {

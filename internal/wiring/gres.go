@@ -9,15 +9,15 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
-// GresFile is what we write beside slurm.conf, and gresLine the line with which the site's
-// gres.conf reads it. slurmctld hands both out to nodes that ask it for slurm.conf; gres.conf of
-// an image is not read then.
+// GresFile is our file in slurm.conf's folder, and gresLine the line with which the site's
+// gres.conf reads it. slurmctld hands both out to nodes that ask it for slurm.conf; gres.conf of an
+// image is not read then.
 const (
 	GresFile = "pcs-capacity-gres.conf"
 	gresLine = "Include " + GresFile
 )
 
-// Gres is what gres.conf says, but for the file that we write.
+// Gres has the settings of gres.conf, but for the file that we write.
 type Gres struct {
 	// Included: gres.conf includes ours.
 	Included bool

@@ -15,9 +15,9 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
-// IncludeFile is what we write beside slurm.conf, and IncludeLine the line with which
-// slurm.conf reads it. A name without a folder goes to the nodes with the rest of the
-// configuration where Slurm hands that out.
+// IncludeFile is our file in slurm.conf's folder, and IncludeLine the line with which slurm.conf
+// reads it. A name without a folder goes to the nodes with the rest of the configuration where
+// Slurm hands that out.
 const (
 	IncludeFile = slurm.IncludeFile
 	IncludeLine = "Include " + IncludeFile
@@ -43,7 +43,7 @@ const (
 	usableMemory = 0.95
 )
 
-// Include is what the text of IncludeFile depends on.
+// Include holds everything that the text of IncludeFile depends on.
 type Include struct {
 	Settings capacity.Settings
 	Site     Conf
@@ -114,7 +114,7 @@ func (in Include) resumeTimeout() time.Duration {
 	return max(leastResumeTimeout, in.Settings.Timing.BootAllowance.Duration)
 }
 
-// byHand is what slurm.conf says itself and has to say otherwise.
+// byHand lists slurm.conf's own settings that have to change.
 func (in Include) byHand() (notes []string) {
 	for _, p := range in.Settings.Partitions {
 		options, theirs := in.Site.Partitions[p.Name]

@@ -59,7 +59,7 @@ func (p *Plan) puts(path string) bool {
 	return err == nil && (now == Installed || now == Loaded)
 }
 
-// SwitchOff plans the end of what SwitchOn sets.
+// SwitchOff plans the removal of the settings of SwitchOn.
 func (p *Plan) SwitchOff(c Cluster, programs string) error {
 	change := map[string]string{}
 	if c.On() {

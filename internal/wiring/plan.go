@@ -29,12 +29,12 @@ type Change struct {
 	do func(context.Context) error
 }
 
-// Plan is what is to be done, in this order.
+// Plan has the steps, in this order.
 type Plan struct {
 	Changes []Change `json:"changes"`
-	// Warnings are what to think of before it is done, a sentence each.
+	// Warnings are points to consider before the steps, a sentence each.
 	Warnings []string `json:"warnings,omitempty"`
-	// ByHand is what is left to a person, a sentence each.
+	// ByHand lists the steps left to a person, a sentence each.
 	ByHand []string `json:"by_hand,omitempty"`
 	// Ends are the jobs that end with nodes and partitions that go.
 	Ends []string `json:"ends,omitempty"`

@@ -24,7 +24,7 @@ type Script struct {
 	Hook string
 	// Path is where Slurm reads it.
 	Path string
-	// Text is what we write there.
+	// Text is our script.
 	Text string
 }
 
@@ -33,7 +33,7 @@ func (s Script) beside() string {
 	return filepath.Join(filepath.Dir(s.Path), "pcs-capacity-"+s.Hook+".lua")
 }
 
-// LoadLine is what the site's own script then has near its end.
+// LoadLine is the line that the site's own script then has near its end.
 func (s Script) LoadLine() string { return submit.LoadLine(s.beside()) }
 
 // State is what there is at the place of a script or of settings.
@@ -73,7 +73,7 @@ func (s Script) current(text []byte, good State) State {
 	return good
 }
 
-// filterPath is what in a script has the filter's path, and nothing else.
+// filterPath matches the filter's path in a script, and nothing else.
 var filterPath = regexp.MustCompile(`\blocal FILTER(, QUOTED_FILTER)? = "[^"]*"(, "[^"]*")?`)
 
 // withoutFilter is a script without where the filter is: whoever looks may be another copy

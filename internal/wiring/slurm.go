@@ -39,8 +39,8 @@ func (s Settings) include() string { return s.beside(IncludeFile) }
 
 func (s Settings) beside(name string) string { return filepath.Join(filepath.Dir(s.Conf), name) }
 
-// State is whether slurm.conf includes our settings, and what keeps Slurm from having them.
-// running is what slurmctld says, nil if it does not answer or reads another slurm.conf.
+// State reports whether slurm.conf includes our settings, and why Slurm may not have them. running
+// is what slurmctld says, nil if it does not answer or reads another slurm.conf.
 func (s Settings) State(running *slurm.Config) (state State, wrong []string, err error) {
 	site, err := ReadConf(s.Conf)
 	if err != nil {
