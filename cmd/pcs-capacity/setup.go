@@ -76,7 +76,7 @@ type stepRow struct {
 
 // Run plans, shows, asks and applies.
 func (c *SetupCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *maybeConfig, ec2 *ec2.Client, pcsClient *pcs.Client) error {
-	s := setup.Setup{PCS: pcsClient, EC2: ec2, Slurm: wire.TeardownSlurm{SyncSlurm: wire.SyncSlurm{Client: wire.NewSlurm(cfg.Config)}},
+	s := setup.Setup{PCS: pcsClient, EC2: ec2, Slurm: setup.InSlurm{Client: wire.NewSlurm(cfg.Config)},
 		Fence: func(ctx context.Context) error { return placeFences(ctx, g, ec2, pcsClient) }}
 	look := func(ctx context.Context, cfg *maybeConfig) (*setup.Plan, error) {
 		request, err := c.request(ctx, cfg)

@@ -39,7 +39,7 @@ It can be killed and run again at any time.`
 
 // Run plans, shows, asks and applies.
 func (c *TeardownCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *maybeConfig, aws *ec2.Client, pcsClient *pcs.Client) error {
-	s := setup.Setup{PCS: pcsClient, EC2: aws, Slurm: wire.TeardownSlurm{SyncSlurm: wire.SyncSlurm{Client: wire.NewSlurm(cfg.Config)}}}
+	s := setup.Setup{PCS: pcsClient, EC2: aws, Slurm: setup.InSlurm{Client: wire.NewSlurm(cfg.Config)}}
 	var plan *setup.TeardownPlan
 	look := func(ctx context.Context, cfg *maybeConfig) (*setup.TeardownPlan, error) {
 		request, err := c.request(ctx, cfg)

@@ -21,7 +21,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
-	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
@@ -210,7 +209,7 @@ func TestRealSlurmTeardown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := setup.Setup{PCS: d.pcs, EC2: d.ec2, Slurm: wire.TeardownSlurm{SyncSlurm: wire.SyncSlurm{Client: &slurm.Client{}}}, Poll: time.Millisecond}
+	s := setup.Setup{PCS: d.pcs, EC2: d.ec2, Slurm: setup.InSlurm{Client: &slurm.Client{}}, Poll: time.Millisecond}
 	plan, err := s.PlanTeardown(d.ctx, setup.TeardownRequest{Queue: "gpu", Config: cfg})
 	if err != nil || len(plan.Mismatches) > 0 {
 		t.Fatal(err, plan.Mismatches)

@@ -190,7 +190,7 @@ func TestSetupIsKilledAnywhere(t *testing.T) {
 func TestOrderOfTeardown(t *testing.T) {
 	both := func(t *testing.T, w *world) { w.setUp(t, askFor(now1)); w.setUp(t, askFor(next1)) }
 	all := "drain Slurm nodes gpu-a, drain Slurm nodes gpu-b\n" +
-		"delete file /etc/pcs-capacity/conf.d/gpu.toml, delete Slurm reservation fence " + now1 + ", delete Slurm reservation fence " + next1 + "\n" +
+		"delete file /etc/pcs-capacity/conf.d/gpu.toml, delete Slurm reservation " + fenceOf("gpu-a", now1) + ", delete Slurm reservation " + fenceOf("gpu-b", next1) + "\n" +
 		"delete queue gpu\ndelete compute node group gpu-a\ndelete compute node group gpu-b\ndelete launch template pcs-capacity-ml-gpu-a\ndelete launch template pcs-capacity-ml-gpu-b"
 	for name, c := range map[string]struct {
 		world func(t *testing.T, w *world)
@@ -200,7 +200,7 @@ func TestOrderOfTeardown(t *testing.T) {
 	}{
 		"a queue": {world: both, want: all},
 		"a slot": {world: both, ask: TeardownRequest{NodeGroup: "gpu-a"},
-			want: "drain Slurm nodes gpu-a\nupdate file /etc/pcs-capacity/conf.d/gpu.toml, delete Slurm reservation fence " + now1 + "\nupdate queue gpu\ndelete compute node group gpu-a\ndelete launch template pcs-capacity-ml-gpu-a"},
+			want: "drain Slurm nodes gpu-a\nupdate file /etc/pcs-capacity/conf.d/gpu.toml, delete Slurm reservation " + fenceOf("gpu-a", now1) + "\nupdate queue gpu\ndelete compute node group gpu-a\ndelete launch template pcs-capacity-ml-gpu-a"},
 		"nothing": {want: ""},
 		"without the queue's name on it": {world: func(t *testing.T, w *world) {
 			both(t, w)
@@ -220,7 +220,7 @@ func TestOrderOfTeardown(t *testing.T) {
 			w.setUp(t, askForOnEC2(now1))
 			w.instances["i-1"], w.fences["gpu"] = "gpu", now1
 		}, ask: TeardownRequest{Provider: capacity.ProviderEC2, Mark: ourMark},
-			want: "drain Slurm nodes gpu\ndelete file /etc/pcs-capacity/conf.d/gpu.toml, delete Slurm reservation fence " + now1 + "\nterminate instances gpu\ndelete launch template pcs-capacity-ml-gpu"},
+			want: "drain Slurm nodes gpu\ndelete file /etc/pcs-capacity/conf.d/gpu.toml, delete Slurm reservation " + fenceOf("gpu", now1) + "\nterminate instances gpu\ndelete launch template pcs-capacity-ml-gpu"},
 		"self-managed Slurm without instances": {world: func(t *testing.T, w *world) { w.setUp(t, askForOnEC2(now1)) }, ask: TeardownRequest{Provider: capacity.ProviderEC2, Mark: ourMark},
 			want: "delete file /etc/pcs-capacity/conf.d/gpu.toml\n\ndelete launch template pcs-capacity-ml-gpu"},
 		"self-managed Slurm, nothing": {ask: TeardownRequest{Provider: capacity.ProviderEC2, Mark: ourMark}, want: ""},

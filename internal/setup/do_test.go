@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
@@ -136,5 +138,34 @@ func TestEffectsOnFiles(t *testing.T) {
 	drain.Force = true
 	if err := do(drain); err != nil {
 		t.Errorf("by force: %v", err)
+	}
+}
+
+// TestSlotsInSlurm has what Slurm says of slots: nodes by their names or by a list, in partitions alone
+// where Slurm hides them; jobs that have nodes; reservations that are ours; the fence for a block.
+func TestSlotsInSlurm(t *testing.T) {
+	guard := func(kind capacity.GuardKind, slot string) capacity.SlurmReservation {
+		return capacity.SlurmReservation{Name: capacity.Guard{Kind: kind, Slot: slot, Block: now1, Owner: "0a1b2c3d"}.String(), Flags: []string{"MAINT", "IGNORE_JOBS"}, Users: []string{"root"}}
+	}
+	copied := guard(capacity.GuardFence, "gpu-a")
+	copied.Users = []string{"ann"}
+	seen := SlurmSeen{
+		Nodes:        []capacity.Node{{Name: "gpu-a-1"}, {Name: "gpu-b-1"}, {Name: "rack7"}, {Name: "cpu-1"}},
+		Partitions:   []capacity.SlurmPartition{{Name: "gpu", Nodes: []string{"gpu-a-1", "gpu-a-2"}}},
+		Reservations: []capacity.SlurmReservation{guard(capacity.GuardFence, "gpu-a"), guard(capacity.GuardSurplus, "gpu-b"), copied, {Name: "gpu-a-scheduled"}},
+		Jobs: []capacity.Job{{Shown: "1", State: "RUNNING", Nodes: []string{"gpu-a-2"}}, {Shown: "2", State: "COMPLETED", Nodes: []string{"gpu-a-1"}},
+			{Shown: "3", State: "PENDING", Partition: "gpu"}, {Shown: "4", State: "PENDING", Partition: "cpu"}, {Shown: "5_1", State: "RUNNING", Nodes: []string{"rack7", "cpu-1"}}},
+	}
+	slots, waiting := seen.Slots("gpu", map[string][]string{"gpu-a": nil, "gpu-b": nil, "rack": {"rack7"}})
+	want := map[string]SlurmSlot{
+		"gpu-a": {Nodes: []string{"gpu-a-1", "gpu-a-2"}, Jobs: []string{"1"}, Reservations: []string{fenceOf("gpu-a", now1)}},
+		"gpu-b": {Nodes: []string{"gpu-b-1"}, Reservations: []string{guard(capacity.GuardSurplus, "gpu-b").Name}},
+		"rack":  {Nodes: []string{"rack7"}, Jobs: []string{"5_1"}},
+	}
+	if diff := cmp.Diff(want, slots); diff != "" || waiting != 1 {
+		t.Errorf("%d wait, slots (-want +got):\n%s", waiting, diff)
+	}
+	if !slots["gpu-a"].fenced(now1) || slots["gpu-a"].fenced(next1) || slots["gpu-b"].fenced(now1) {
+		t.Error("a fence is one of that slot and block alone, and nothing else is one")
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
@@ -207,5 +206,3 @@ func (in *inspection) vpcWord() string {
 	}
 	return "of cluster " + in.inv.Cluster.Name
 }
-
-var _ EC2 = (*ec2.Client)(nil)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
@@ -34,7 +35,8 @@ func (f *fencing) Slots(_ context.Context, _ string, nodes map[string][]string) 
 			slot.Nodes = []string{name + "-1"}
 		}
 		if f.fenced {
-			slot.Reservations = []string{"fence " + map[string]string{"gpu-a": openBlock, "gpu-b": laterBlock}[name]}
+			block := map[string]string{"gpu-a": openBlock, "gpu-b": laterBlock}[name]
+			slot.Reservations = []string{capacity.Guard{Kind: capacity.GuardFence, Slot: name, Block: block, Owner: "0a1b2c3d"}.String()}
 		}
 		slots[name] = slot
 	}

@@ -18,49 +18,10 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
-// EC2 is what this package needs of EC2; *ec2.Client has it.
-type EC2 interface {
-	pcs.EC2
-	// Now is AWS's time, which is known from its answers: right after the first of them.
-	Now() time.Time
-	Reservation(ctx context.Context, id string) (capacity.Reservation, error)
-	// GroupMembers are the ids of the reservations in a resource group, by its name or ARN.
-	GroupMembers(ctx context.Context, group string) ([]string, error)
-	// Reservations leaves out, with the reason, what EC2 does not describe.
-	Reservations(ctx context.Context, ids []string) ([]capacity.Reservation, []capacity.Missing, error)
-	Subnets(ctx context.Context, ids []string) ([]capacity.Subnet, error)
-	// VPCSubnets lists all subnets of the VPCs that the given ones are in.
-	VPCSubnets(ctx context.Context, ids []string) ([]ec2.Subnet, error)
-	Image(ctx context.Context, id string) (ec2.Image, error)
-	// InstanceTypes leaves out what EC2 does not have in the region.
-	InstanceTypes(ctx context.Context, names []string) (map[string]ec2.InstanceType, error)
-	// InstancesInReservation are all that take a place of it, whoever launched them.
-	InstancesInReservation(ctx context.Context, id string) ([]capacity.Instance, error)
-	// InstancesByTag are those, other than terminated ones, that have for each key one of its
-	// values.
-	InstancesByTag(ctx context.Context, tags map[string][]string) ([]capacity.Instance, error)
-	// Terminate takes ids that are gone already without an error.
-	Terminate(ctx context.Context, ids []string) error
-	// SecurityGroups maps those of the ids that exist to their VPC.
-	SecurityGroups(ctx context.Context, ids []string) (map[string]string, error)
-	HasKeyPair(ctx context.Context, name string) (bool, error)
-	HasPlacementGroup(ctx context.Context, name string) (bool, error)
-	// LaunchTemplatesByTag lists the newest versions of all templates with the tags.
-	LaunchTemplatesByTag(ctx context.Context, tags map[string]string) ([]capacity.LaunchTemplate, error)
-	// LaunchTemplateProperties are those with which CloudFormation makes what
-	// EnsureLaunchTemplate would.
-	LaunchTemplateProperties(ctx context.Context, spec capacity.LaunchTemplateSpec) (map[string]any, error)
-	// TagLaunchTemplate adds tags to a launch template, by id.
-	TagLaunchTemplate(ctx context.Context, id string, tags map[string]string) error
-	// DeleteLaunchTemplate deletes one that carries the cluster's mark. One that is gone
-	// is no error.
-	DeleteLaunchTemplate(ctx context.Context, idOrName, cluster string) error
-}
-
 // Setup makes reserved capacity usable in a cluster.
 type Setup struct {
 	PCS *pcs.Client
-	EC2 EC2
+	EC2 *ec2.Client
 	// Slurm is asked by teardown, and by setup on PCS: without it no fence is waited for.
 	Slurm Slurm
 	// Fence places the fences that the settings call for, as a pass of sync does; nil where

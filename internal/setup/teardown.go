@@ -5,37 +5,11 @@ import (
 	"errors"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
-
-// Slurm is what teardown asks and tells slurmctld.
-type Slurm interface {
-	// Slots says what Slurm has of slots, by name, and how many jobs wait in a partition. nodes
-	// are those of a slot whose names do not tell.
-	Slots(ctx context.Context, partition string, nodes map[string][]string) (slots map[string]SlurmSlot, waiting int, err error)
-	// Drain keeps new jobs off the nodes; those that run go on.
-	Drain(ctx context.Context, nodes []string, reason string) error
-	// DeleteReservation succeeds as well when there is none of this name.
-	DeleteReservation(ctx context.Context, name string) error
-}
-
-// SlurmSlot is what Slurm has of a slot.
-type SlurmSlot struct {
-	Nodes []string
-	// Jobs are those that have nodes of the slot, as squeue shows them.
-	Jobs []string
-	// Reservations are the names of our Slurm reservations for the slot.
-	Reservations []string
-}
-
-// fenced reports whether the fence of an EC2 reservation stands on the slot.
-func (s SlurmSlot) fenced(reservationID string) bool {
-	return slices.ContainsFunc(s.Reservations, func(name string) bool { return strings.Contains(name, reservationID) })
-}
 
 // TeardownRequest is what teardown is asked for.
 type TeardownRequest struct {

@@ -112,6 +112,11 @@ func (w *world) templateByID(id string) capacity.LaunchTemplate {
 	return capacity.LaunchTemplate{ID: "lt-0", Name: "ml-compute", Version: "1", ImageID: "ami-1", SecurityGroupIDs: []string{"sg-1"}}
 }
 
+// fenceOf is the name of a slot's fence in Slurm.
+func fenceOf(slot, block string) string {
+	return capacity.Guard{Kind: capacity.GuardFence, Slot: slot, Block: block, Owner: "0a1b2c3d"}.String()
+}
+
 func askFor(reservation string) Request {
 	return Request{Cluster: ourMark, Queue: "gpu", NodeGroup: "gpu", Reservation: reservation, Like: "compute", ConfigPath: etc}
 }
@@ -142,7 +147,7 @@ func (w *world) see(r Request) inspection {
 				one := w.reservations[slot.reservationID]
 				slot.live, slot.until = open(one, in.now), one.End
 				if slot.holds(r.Reservation) && w.fences[name] != "" {
-					in.fence.Reservations = []string{"fence " + w.fences[name]}
+					in.fence.Reservations = []string{fenceOf(name, w.fences[name])}
 				}
 			}
 			in.slots = append(in.slots, slot)
@@ -183,7 +188,7 @@ func (w *world) seeRemains(r TeardownRequest) remains {
 			t.slots[i].slurm.Nodes = []string{slot.name + "-1"}
 		}
 		if of := w.fences[slot.name]; of != "" {
-			t.slots[i].slurm.Reservations = []string{"fence " + of}
+			t.slots[i].slurm.Reservations = []string{fenceOf(slot.name, of)}
 		}
 	}
 	return t

@@ -247,16 +247,7 @@ func (f following) Expand(hostlist string) ([]string, error)          { return s
 // Slots is for the teardown of a slot.
 func (f following) Slots(ctx context.Context, _ string, nodes map[string][]string) (map[string]setup.SlurmSlot, int, error) {
 	cluster, err := f.Look(ctx)
-	slots := map[string]setup.SlurmSlot{}
-	for name, more := range nodes {
-		slot := setup.SlurmSlot{Nodes: nodesOfSlot(cluster, name, more)}
-		for _, r := range cluster.Reservations {
-			if of, ours := lifecycle.SlotOf(r); ours && of == name {
-				slot.Reservations = append(slot.Reservations, r.Name)
-			}
-		}
-		slots[name] = slot
-	}
+	slots, _ := setup.SlurmSeen{Nodes: cluster.Nodes, Partitions: cluster.Partitions, Reservations: cluster.Reservations}.Slots("", nodes)
 	return slots, 0, err
 }
 
