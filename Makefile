@@ -37,7 +37,7 @@ export CGO_ENABLED := 0
 PACKAGES := slurm-wlm slurm-wlm-basic-plugins slurmdbd mariadb-server-core mariadb-client-core munge lua5.1 lua5.4 gcc libc6-dev strace bsdutils rpm shellcheck lua-check
 PROGRAMS := slurmctld slurmd sbatch slurmdbd mariadbd mariadb-install-db my_print_defaults munged lua5.1 lua5.4 gcc strace script rpm shellcheck luacheck
 
-# The tests that say what the race detector would spoil in them: they run without it.
+# The tests that say what the race detector would spoil in them: `make test-all` runs them without it.
 UNRACED = $$(git grep -l '^//go:build !race$$' -- '*_test.go')
 
 # Packages, and tests of each, that run at once: those with a real Slurm wait more than they work.
@@ -55,7 +55,7 @@ FUZZTIME := 1m
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint vulncheck build packages dist/share bench bench-resume bench-submit bench-sync bench-start bench-readme test-slurm test-systemd fuzz faults load mutants clean deps
+.PHONY: help demo test test-all lint vulncheck build packages dist/share bench bench-resume bench-submit bench-sync bench-start bench-readme test-slurm test-systemd fuzz faults load mutants clean deps
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z -]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -66,11 +66,17 @@ demo: deps build ## run the main job on a simulated AWS and a real Slurm, on thi
 test: deps build lint ## everything that must pass: lint, unit tests, transcripts, the wire, real Slurm
 	@$(MAKE) --no-print-directory packages ARCHES=$$(go env GOARCH) TRIM=
 	@GOBIN=$(CURDIR)/bin go install $(GOTESTSUM)
-	PCS_CAPACITY_PACKAGES=$(CURDIR)/dist CGO_ENABLED=1 $(TESTS) ./... -- -race -timeout 30m -p $(AT_ONCE) -parallel $(AT_ONCE)
+	PCS_CAPACITY_PACKAGES=$(CURDIR)/dist $(TESTS) ./... -- -timeout 30m -p $(AT_ONCE) -parallel $(AT_ONCE)
+
+test-all: test ## and what is slow and rare: the race detector, a year of blocks, every fault, other Slurms (hours)
+	PCS_CAPACITY_ALL=1 PCS_CAPACITY_PACKAGES=$(CURDIR)/dist CGO_ENABLED=1 $(TESTS) ./... -- -race -timeout 60m -p $(AT_ONCE) -parallel $(AT_ONCE)
+	PCS_CAPACITY_ALL=1 $(TESTS) "$$(dirname $(UNRACED) | sort -u | sed 's|^|./|' | paste -sd ' ')" -- -timeout 20m \
+		-run "^($$(sed -n 's/^func \(Test[^(]*\)(.*/\1/p' $(UNRACED) | paste -sd '|'))$$"
 	@echo "the demo on an AWS that shows everything late and whose clock is off"; \
 	bin/capacity-lab demo --bin bin $(UNKIND) >bin/demo-unkind.log 2>&1 || { cat bin/demo-unkind.log; exit 1; }
-	$(TESTS) "$$(dirname $(UNRACED) | sort -u | sed 's|^|./|' | paste -sd ' ')" -- -timeout 20m \
-		-run "^($$(sed -n 's/^func \(Test[^(]*\)(.*/\1/p' $(UNRACED) | paste -sd '|'))$$"
+	@$(MAKE) --no-print-directory faults
+	@$(MAKE) --no-print-directory test-slurm SUITE=trixie
+	@$(MAKE) --no-print-directory test-slurm SUITE=forky
 
 lint: deps ## gofmt, go vet, staticcheck, shellcheck
 	@bad=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$bad" ] || { echo "not gofmt-clean: $$bad" >&2; exit 1; }

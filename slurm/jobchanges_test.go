@@ -127,6 +127,9 @@ func TestChangesOfOneJob(t *testing.T) {
 // slurmctld can take a change and make something else of it: a site's job_submit.lua does
 // so here.
 func TestChangeWithoutEffect(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a Slurm cluster")
+	}
 	cluster, err := slurmlab.Start(deadline(t), slurmlab.Config{Dir: t.TempDir(), JobSubmitLua: `
 function slurm_job_submit(job, parts, uid) return slurm.SUCCESS end
 function slurm_job_modify(job, record, parts, uid)

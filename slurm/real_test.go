@@ -38,6 +38,9 @@ func TestMain(m *testing.M) {
 // start starts a real cluster: static-1, and gpu-1 to gpu-4 that are powered down.
 func start(t *testing.T) (*slurmlab.Cluster, *slurm.Client) {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("starts a Slurm cluster")
+	}
 	cluster, err := slurmlab.Start(deadline(t), slurmlab.Config{
 		Dir:            t.TempDir(),
 		CloudGroups:    []slurmlab.NodeGroup{{Prefix: "gpu-", Count: 4, Partition: "gpu", Features: "gpu,h100"}},
@@ -378,6 +381,9 @@ func TestPartitionsAndConfigOfRealSlurm(t *testing.T) {
 }
 
 func TestChecksAccountsOfRealSlurm(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a Slurm cluster")
+	}
 	cluster, err := slurmlab.Start(deadline(t), slurmlab.Config{Dir: t.TempDir(), Accounting: true})
 	check(t, err)
 	t.Cleanup(func() { check(t, cluster.Stop()) })

@@ -13,6 +13,9 @@ import (
 // What Slurm's accounting lets a job have, against what Slurm itself does with jobs of a
 // minute less and more.
 func TestWallsOfRealSlurm(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a Slurm cluster")
+	}
 	dir, err := os.MkdirTemp("", "w")
 	check(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })

@@ -28,6 +28,9 @@ type plain struct {
 
 func startPlain(t *testing.T, args ...string) *plain {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("starts a Slurm cluster")
+	}
 	if err := machine.Possible(); err != nil {
 		t.Skip(err)
 	}

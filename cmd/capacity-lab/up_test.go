@@ -63,6 +63,9 @@ type upProcess struct {
 // stand for its others. It does not wait until the lab is ready.
 func startUp(t *testing.T, dir string, env []string, args ...string) *upProcess {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("starts a Slurm cluster")
+	}
 	if dir == "" {
 		dir = shortDir(t)
 	}

@@ -65,6 +65,9 @@ func withoutSlurm(t *testing.T) (path string) {
 // TestWatchSaysEachTroubleOnce: the answers of AWS differ in their request ids, and one
 // trouble meets every question of a pass; a person is told once.
 func TestWatchSaysEachTroubleOnce(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits")
+	}
 	t.Setenv("AWS_MAX_ATTEMPTS", "1") // the SDK would wait between its own attempts
 	_, sim := simulatedEC2(t, `payment_delay = "0s"`)
 	path := withoutSlurm(t)
@@ -114,6 +117,9 @@ func TestWatchSaysEachTroubleOnce(t *testing.T) {
 // TestAPassWithoutAWSIsShort: an endpoint that takes connections and says nothing must not
 // hold up what a pass does in Slurm.
 func TestAPassWithoutAWSIsShort(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits")
+	}
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

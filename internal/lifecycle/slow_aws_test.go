@@ -37,6 +37,9 @@ max_nodes = 4
 // An AWS that answers each question, none so slowly that it is given up, holds a pass no
 // longer than the time for all questions together. What was known is kept, and it is said.
 func TestAPassOfASlowAWSIsShort(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits")
+	}
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "slurm.conf"), []byte(nobodyThere), 0o644); err != nil {
 		t.Fatal(err)

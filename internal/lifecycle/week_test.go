@@ -46,6 +46,9 @@ const seenLate = time.Minute
 // the simulator's ledger says was paid. Each is compared with a sum that uses neither samples nor
 // the report's code: a walk through the simulator's instances and Slurm's accounting.
 func TestReportOfAWeek(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a week in a minute")
+	}
 	w := &week{world: newWorld(t, 5), instances: map[string]*ledgerLine{}, alive: map[string]string{}}
 	w.sources.Poll = 5 * time.Minute
 	w.sim.OnInstance(func(ev awssim.InstanceEvent) {

@@ -88,6 +88,9 @@ func TestHoldWithoutRoom(t *testing.T) {
 // A refusal comes off the ledger, also the one that EC2 sends with a server error's status;
 // what may have been made stays in it.
 func TestRefusedHoldLeavesTheLedger(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for retries")
+	}
 	for name, c := range map[string]struct {
 		fault awssim.Fault
 		left  int

@@ -50,6 +50,9 @@ func deadline(t *testing.T) context.Context {
 
 func start(t *testing.T, cfg slurmlab.Config) *slurmlab.Cluster {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("starts a Slurm cluster")
+	}
 	if cfg.Dir == "" {
 		cfg.Dir = t.TempDir()
 	}

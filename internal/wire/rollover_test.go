@@ -352,6 +352,9 @@ const others = "compute  1 ACTIVE\ncpu: compute\n"
 // goes, and that of the last stays, fenced. What is not ours is as it was. Two of them at once
 // come to the same.
 func TestRollOverThroughAYear(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a year")
+	}
 	for _, syncs := range []int{1, 2} {
 		t.Run(fmt.Sprint(syncs), func(t *testing.T) {
 			r := newRolling(t, rollWorld, rollConfig, syncs)
