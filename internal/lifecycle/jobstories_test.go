@@ -178,7 +178,7 @@ func shownEffect(e capacity.Effect) string {
 	}
 	switch e := e.(type) {
 	case KeepMarks:
-		text += ": " + shownMarks(e.Marks)
+		text += fmt.Sprintf(": %s, in place of %s", shownMarks(e.Marks), cmp.Or(shownMarks(e.Before), "what is not known"))
 	case RequeueJob:
 		text += "\nnote: " + e.Note + then(e.Requeued)
 	case FinishRequeue:
@@ -260,6 +260,25 @@ var jobStories = []struct {
 		s.seen.Jobs[2].Held = true
 		s.seen.Jobs[3].Held, s.seen.Jobs[3].Reason = true, "JobHeldAdmin"
 		s.comes(s.decide("unfinished", unfinished), nil)
+	}},
+	{"a job that its owner holds while it runs waits held, and needs no hold of ours", func(s *jobStory) {
+		j := s.runs("7", 180, "gpu-1")
+		j.TimeMin, j.Held, j.Reason = capacity.Minutes(1), true, "JobHeldUser"
+		s.at("2h58m30s")
+		s.decide("endings", endings)
+	}},
+	{"marks that could not be written are written at the end", func(s *jobStory) {
+		s.runs("7", 180, "gpu-1")
+		s.at("2h59m")
+		s.comes(s.decide("endings", endings), nil)
+		s.decide("keepMarks", keepMarks)
+		s.comes(s.decide("endings", endings), map[string]Answer{"keep-marks": {Err: errors.New("no space left on device")}})
+		s.decide("keepMarks", keepMarks)
+	}},
+	{"limits go by the fence as Slurm has it", func(s *jobStory) {
+		s.runs("7", 180, "gpu-1")
+		s.seen.Cluster.Reservations = []capacity.SlurmReservation{reservation("pcs-capacity-fence-gpu.cr-0."+me, []string{"gpu-1"}, at("2h59m58s"), time.Time{})}
+		s.decide("limits", said(limits))
 	}},
 	{"the sixth fence holds a job; when that fails, it counts still", func(s *jobStory) {
 		s.runs("7", 180, "gpu-1")
@@ -387,9 +406,29 @@ var jobStories = []struct {
 		s.runs("4", 180, "gpu-3").StateFlag = "CONFIGURING"
 		s.runs("5", 180, "gpu-4")
 		s.runs("6", 180, "gpu-1")
+		s.runs("8", 180, "gpu-1").State = "COMPLETING"
 		s.runs("7+0", 180, "gpu-1")
 		s.runs("7+1", 180, "gpu-2")
 		s.seen.Marks["2"], s.seen.Marks["6"] = state.Mark{OnEnd: capacity.HoldAtEnd}, state.Mark{OnEnd: capacity.StopAtEnd}
 		s.decide("interruptions", interruptions)
 	}},
+}
+
+// A pass gives so many jobs their limits, and tells so many owners; the next one goes on.
+func TestSoManyJobsAPass(t *testing.T) {
+	var lacking []unfit
+	for i := range fitsAPass + 1 {
+		lacking = append(lacking, unfit{job: capacity.Job{Shown: fmt.Sprint(i)}}, unfit{job: capacity.Job{Shown: fmt.Sprint(i)}, why: "too long"})
+	}
+	if n := len(missingLimits(lacking)); n != 2*fitsAPass {
+		t.Errorf("%d changes", n)
+	}
+	seen := Seen{Snap: oneSlot("ec2", nil), Cluster: &Cluster{}, Now: noon}
+	seen.Snap.Submit.Strict, seen.Snap.TakenAt, seen.Snap.Submit.StaleAfter.Duration = true, noon, time.Hour
+	for i := range tellsAPass + 1 {
+		seen.Jobs = append(seen.Jobs, capacity.Job{Shown: fmt.Sprint(i), Partition: "gpu", State: "PENDING", NumNodes: 1, TimeLimit: capacity.Minutes(60)})
+	}
+	if n := len(tellWaiting(seen, nil)); n != tellsAPass {
+		t.Errorf("%d owners are told", n)
+	}
 }

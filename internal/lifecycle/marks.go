@@ -87,7 +87,8 @@ func learn(marks map[string]state.Mark, results []Result) map[string]state.Mark 
 			marks = maps.Clone(e.Marks)
 		case RequeueJob:
 			mark := marks[e.Job.Shown]
-			mark.Ending, mark.Release = r.Held, r.Held
+			// One that was refused may have been carried out; if so, a later pass finishes it.
+			mark.Ending, mark.Release = r.Held || r.Err != nil, r.Held
 			if e.Hold && r.Err == nil {
 				mark.Ends = 0 // its owner releases it
 			}

@@ -259,6 +259,30 @@ var scenarios = []struct {
 		st.slurm.fails["requeue"], st.slurm.still = nil, true
 		st.pass(requeueAt + time.Minute)
 	}},
+	{"a requeue that Slurm forgets leaves the limit", func(st *stage) {
+		st.block("cr-2", "solo", day+time.Hour, 2*day, 4)
+		st.slurm.still = true
+		st.requeues("time=fit", nil)
+	}},
+	{"a requeue that is not read back is finished by the next pass", func(st *stage) {
+		st.slurm.requeueDelay, st.slurm.unread = 0, true
+		st.requeues("time=fit", func(j *modelJob) { j.TimeMin = capacity.Minutes(1) })
+	}},
+	{"a requeue that is not read back gets its limit in the next pass", func(st *stage) {
+		st.block("cr-2", "solo", day+time.Hour, 2*day, 4)
+		st.slurm.unread = true
+		st.requeues("time=fit", nil)
+		st.pass(requeueAt + time.Minute)
+	}},
+	{"what is left of a requeue is done after the fence", func(st *stage) {
+		st.slurm.requeueDelay = 0
+		for _, verb := range []string{"begin", "release"} {
+			st.slurm.fails[verb] = errors.New("slurmctld is busy")
+		}
+		st.requeues("", func(j *modelJob) { j.TimeMin = capacity.Minutes(1) })
+		clear(st.slurm.fails)
+		st.pass(fenceAt + time.Minute)
+	}},
 	{"what comes after a requeue fails", func(st *stage) {
 		for _, verb := range []string{"admin comment", "begin", "release", "set time limit"} {
 			st.slurm.fails[verb] = errors.New("slurmctld is busy")
@@ -424,11 +448,13 @@ var scenarios = []struct {
 	{"EC2 takes instances back, and Slurm refuses", func(st *stage) {
 		st.openBlock()
 		st.job(600, "on_end=requeue", "solo-1")
-		st.aws.instances = []capacity.Instance{{ID: "i-1", State: "running", ReservationID: "cr-1", Tags: map[string]string{capacity.TagCluster: "lab/1", capacity.TagNode: "solo-1"}}}
+		st.boots(st.job(600, "on_end=requeue", "solo-2"))
+		st.aws.instances = []capacity.Instance{{ID: "i-1", State: "running", ReservationID: "cr-1", Tags: map[string]string{capacity.TagCluster: "lab/1", capacity.TagNode: "solo-1"}},
+			{ID: "i-2", State: "running", ReservationID: "cr-1", Tags: map[string]string{capacity.TagCluster: "lab/1", capacity.TagNode: "solo-2"}}}
 		for _, verb := range []string{"notify", "requeue", "admin comment", "power down"} {
 			st.slurm.fails[verb] = errors.New("slurmctld is busy")
 		}
-		st.interrupt(2*time.Hour, "i-1")
+		st.interrupt(2*time.Hour, "i-1", "i-2")
 		clear(st.slurm.fails)
 		st.slurm.still = true
 		st.interrupt(2*time.Hour+time.Second, "i-1")

@@ -224,6 +224,7 @@ type taped struct {
 	checks  []*modelJob
 	exits   map[string]int // of checks
 	still   bool           // takes a requeue and does nothing
+	unread  bool           // does not show what came of a requeue
 	more    func(*Cluster)
 }
 
@@ -301,9 +302,13 @@ func (s *taped) RequeueJob(ctx context.Context, before capacity.Job, hold bool) 
 	}
 	err = orElse(s.stage.changes(verb, "job %s", before.Shown), func() error {
 		if s.still {
+			after = before
 			return errors.New("Slurm took the change, and the job still runs")
 		}
 		after, err = s.model.RequeueJob(ctx, before, hold)
+		if s.unread {
+			return errors.New("reading it back: squeue: Socket timed out")
+		}
 		return err
 	})
 	return after, err
