@@ -18,8 +18,8 @@ type machines struct {
 	cluster   *slurmlab.Cluster
 	bootDelay time.Duration
 	log       *slog.Logger
-	// nodeName is what the instance would learn about itself from its
-	// metadata; empty if it is no node of the cluster.
+	// nodeName is the name that the instance would learn from its metadata; empty if it is no node
+	// of the cluster.
 	nodeName func(context.Context, awssim.Instance) (string, error)
 	// metadataURL is where an instance finds its metadata.
 	metadataURL func(id string) string
@@ -48,7 +48,7 @@ func newMachines(cluster *slurmlab.Cluster, delay time.Duration, log *slog.Logge
 // node may be a shell's expression.
 func metadataFile(dir, node string) string { return filepath.Join(dir, "run", "metadata-"+node) }
 
-// observe is told of every instance, in order.
+// observe gets every event of an instance, in order.
 func (m *machines) observe(ev awssim.InstanceEvent) {
 	m.log.Info("instance "+string(ev.Kind), "id", ev.Instance.ID, "type", ev.Instance.Type,
 		"reservation", ev.Instance.ReservationID, "reason", ev.Reason)

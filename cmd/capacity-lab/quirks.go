@@ -24,7 +24,7 @@ func (q quirks) on(sc *awssim.Scenario) {
 	sc.ClockOffset += awssim.Duration(q.ClockOffset)
 }
 
-// flags are they for another call of this program, those that are set.
+// flags are the set flags, for another call of this program.
 func (q quirks) flags() []string {
 	var all []string
 	for _, f := range []struct {

@@ -25,7 +25,7 @@ type teller struct {
 	// env is the file to source before each command, work the folder to run it in, bin
 	// where the programs are.
 	env, work, bin string
-	// quirks are those of every simulated AWS.
+	// quirks are the quirks of every simulated AWS.
 	quirks quirks
 
 	last     string // the output of the last command
@@ -34,7 +34,7 @@ type teller struct {
 	mistakes int
 }
 
-// wants is what a command must do: end with the status and print a match of output.
+// wants is the expected result of a command: it ends with the status and prints a match of output.
 type wants struct {
 	status int
 	output string
@@ -50,7 +50,7 @@ func (t *teller) say(format string, args ...any) {
 	}
 }
 
-// command shows what is run.
+// command shows the command to run.
 func (t *teller) command(line string) {
 	if !t.failed {
 		fmt.Fprintln(t.Out, terminal.WrapCommand("$ "+line, t.OutWidth))
@@ -77,7 +77,7 @@ func (t *teller) run(command string, w wants) {
 	}
 }
 
-// waitFor runs a command until it does what it should, and shows its last run.
+// waitFor runs a command until its result is as expected, and shows its last run.
 func (t *teller) waitFor(command string, w wants) {
 	if t.failed {
 		return
@@ -120,7 +120,7 @@ func (w wants) unmet(status int, output string) string {
 	return ""
 }
 
-// sh runs a command in the environment of the lab and keeps what it prints.
+// sh runs a command in the environment of the lab and keeps its output.
 func (t *teller) sh(command string) (status int) {
 	ctx, cancel := context.WithTimeout(t.ctx, patience)
 	defer cancel()
@@ -128,7 +128,7 @@ func (t *teller) sh(command string) (status int) {
 	c.Dir = t.work
 	// Tables are as wide as in this terminal, or in one of 100 columns, less what show indents.
 	c.Env = append(os.Environ(), "PATH="+t.bin+":"+os.Getenv("PATH"), fmt.Sprintf("COLUMNS=%d", max(1, cmp.Or(t.OutWidth, 100)-2)))
-	// Its own process group, so that a command that hangs ends with its children.
+	// Its own process group: a command that hangs ends with its children.
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
 	out, err := c.CombinedOutput()

@@ -11,8 +11,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 )
 
-// startEC2 starts a self-managed Slurm whose cloud nodes the product launches:
-// partition gpu, which the product manages, and partition big beside it.
+// startEC2 starts a self-managed Slurm whose cloud nodes the product launches: partition gpu, which
+// the product manages, and partition big, which it does not.
 func (l *lab) startEC2(ctx context.Context) error {
 	region, err := l.homeRegion()
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// environment is what the product needs to find the lab instead of AWS.
+// environment makes the product find the lab instead of AWS.
 func (l *lab) environment() []string {
 	env := append(l.sim.Env(), "AWS_EC2_METADATA_DISABLED=true") // the machine may be a real instance
 	if l.isPlain {

@@ -63,7 +63,7 @@ func (l *lab) pcsCluster() (awssim.PCSCluster, error) {
 	return awssim.PCSCluster{}, errors.New("mode pcs: the scenario's region " + l.region() + " has no PCS cluster")
 }
 
-// layout is what a PCS cluster means for slurm.conf.
+// layout is the slurm.conf of a PCS cluster.
 type layout struct {
 	static      slurmlab.NodeGroup
 	groups      []slurmlab.NodeGroup
@@ -75,7 +75,7 @@ type layout struct {
 func (y layout) apply(config slurmlab.Config) slurmlab.Config {
 	config.Static, config.CloudGroups, config.Partitions = y.static, y.groups, y.partitions
 	config.SuspendTime = y.suspendTime
-	config.Extra = slices.DeleteFunc(slices.Clone(config.Extra), func(line string) bool { // what the cluster has of its own comes first
+	config.Extra = slices.DeleteFunc(slices.Clone(config.Extra), func(line string) bool { // the cluster's own settings come first
 		return slices.ContainsFunc(y.extra, func(own string) bool { return key(own) == key(line) })
 	})
 	config.Extra = append(config.Extra, y.extra...)

@@ -18,7 +18,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/machine"
 )
 
-// plainFiles are what a site has that nobody prepared for the product.
+// plainFiles are the files of a site that nobody prepared for the product.
 //
 //go:embed plain
 var plainFiles embed.FS
@@ -95,7 +95,7 @@ func (p *plainSite) home() map[string]string {
 	return map[string]string{"/home": p.lab.path("home")}
 }
 
-// image is what all machines have, with more files.
+// image is the image of all machines, with more files.
 func image(more map[string]string) map[string]string {
 	files := map[string]string{
 		"/etc/hosts":           headAddress + " head\n" + staticAddress + " cpu-1\n",
@@ -145,7 +145,7 @@ func copyConf(s *awssim.Scenario) {
 	}
 }
 
-// slurmConf is what the site has written.
+// slurmConf is the site's own slurm.conf.
 func (p *plainSite) slurmConf() string {
 	text := plainFile("slurm.conf")
 	if p.lab.awsPlugin {
@@ -194,7 +194,7 @@ func (p *plainSite) startStatic(ctx context.Context) error {
 	}
 }
 
-// environment is what the SDK needs to take simulated AWS for AWS.
+// environment makes the SDK take simulated AWS for AWS.
 func (p *plainSite) environment() []string {
 	var all []string
 	for _, variable := range p.lab.sim.Env() {
@@ -232,7 +232,7 @@ func (p *plainSite) serveAWS(ctx context.Context) error {
 	return nil
 }
 
-// observe is told of every instance, in order.
+// observe gets every event of an instance, in order.
 func (p *plainSite) observe(ev awssim.InstanceEvent) {
 	p.lab.log.Info("instance "+string(ev.Kind), "id", ev.Instance.ID, "type", ev.Instance.Type, "reservation", ev.Instance.ReservationID, "reason", ev.Reason)
 	switch ev.Kind {

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// ClockState is what GET /_sim/clock answers.
+// ClockState is the answer of GET /_sim/clock.
 type ClockState struct {
 	Now   time.Time `json:"now"`
 	Speed float64   `json:"speed"` // simulated seconds per second
 }
 
-// ClockChange is what POST /_sim/clock takes; what is left out stays as it is.
+// ClockChange is the body of POST /_sim/clock; fields left out stay.
 type ClockChange struct {
 	Set     *time.Time `json:"set,omitempty"`
 	Advance *Duration  `json:"advance,omitempty"`
@@ -27,19 +27,19 @@ type CallCount struct {
 	Count int `json:"count"`
 }
 
-// HostFailure is what POST /_sim/host-failure takes.
+// HostFailure is the body of POST /_sim/host-failure.
 type HostFailure struct {
 	Region   string `json:"region"` // default: the home region
 	Instance string `json:"instance"`
 }
 
-// Payments is what POST /_sim/payments takes.
+// Payments is the body of POST /_sim/payments.
 type Payments struct {
 	Fail bool `json:"fail"`
 }
 
-// GroupFailures is what POST /_sim/group-failures takes: so many creations and updates of compute node groups end with
-// this errorInfo.
+// GroupFailures is the body of POST /_sim/group-failures: so many creations and updates of compute node groups end
+// with this errorInfo.
 type GroupFailures struct {
 	Count   int    `json:"count"`
 	Code    string `json:"code"`

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// What EC2 asks of a future-dated ODCR (EC2 API Reference, CreateCapacityReservation; EC2 User
-// Guide, "Future-dated Capacity Reservations"). Its error codes are not documented.
+// EC2's conditions for a future-dated ODCR (EC2 API Reference, CreateCapacityReservation; EC2 User Guide,
+// "Future-dated Capacity Reservations"). Its error codes are not documented.
 const (
 	futureEarliest    = 5 * 24 * time.Hour
 	futureLatest      = 120 * 24 * time.Hour

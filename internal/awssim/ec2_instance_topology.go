@@ -19,9 +19,9 @@ type wireInstanceTopology struct {
 // mostInstanceTopologies are instances of one call, or of one page: SDK documentation of DescribeInstanceTopology.
 const mostInstanceTopologies = 100
 
-// describeInstanceTopology tells the network nodes of instances, from the top of the network down. Those that do not run
-// have none. Here instances of one type and zone share all nodes but the lowest, of which there are two: neighbours by
-// address are behind different ones.
+// describeInstanceTopology lists the network nodes of instances, from the top of the network down. Instances that do
+// not run have none. Here instances of one type and zone share all nodes but the lowest, of which there are two:
+// neighbours by address are behind different ones.
 func (s *Sim) describeInstanceTopology(c *call, in *describeInstanceTopologyInput) (any, error) {
 	if len(in.IDs) > mostInstanceTopologies {
 		return nil, apiErrorf("InvalidParameterValue", "The maximum number of instance IDs is %d", mostInstanceTopologies)

@@ -22,7 +22,7 @@ var stateCodes = map[string]int{statePending: 0, stateRunning: 16, stateShutting
 // keepTerminated is how long a terminated instance stays visible.
 const keepTerminated = time.Hour
 
-// instance is one instance with what only the simulator knows.
+// instance is one instance with the simulator's own facts about it.
 type instance struct {
 	Instance
 	subnet       *subnet
@@ -106,7 +106,7 @@ func (s *Sim) runInstances(c *call, in *runInstancesInput) (any, error) {
 	})
 }
 
-// wireLaunch is what EC2 calls a reservation: the instances of one launch.
+// wireLaunch is EC2's "reservation": the instances of one launch.
 type wireLaunch struct {
 	ID        string         `xml:"reservationId"`
 	Owner     string         `xml:"ownerId"`
@@ -299,7 +299,7 @@ func (s *Sim) terminateInstances(c *call, in *terminateInstancesInput) (any, err
 		s.terminate(c.region, i, "Client.UserInitiatedShutdown")
 		after := i.State
 		if before != stateTerminated {
-			after = stateShuttingDown // what EC2 answers, even if it is done at once
+			after = stateShuttingDown // EC2's answer, even if it is done at once
 		}
 		out.Instances = append(out.Instances, wireTransition{id, wireState{stateCodes[after], after}, wireState{stateCodes[before], before}})
 	}

@@ -13,10 +13,10 @@ const (
 	interruptionNotice = 2 * time.Minute
 )
 
-// allocation is what an ODCR lends to an interruptible reservation.
+// allocation is the part of an ODCR lent to an interruptible reservation.
 type allocation struct {
 	source, to *reservation
-	target     int    // what the owner asked to lend
+	target     int    // the number that the owner asked to lend
 	status     string // active, updating, canceled
 	zeroSize   string // retain, default
 }
@@ -114,7 +114,7 @@ func (s *Sim) updateAllocation(c *call, in *updateAllocationInput) (any, error) 
 	return wireAllocation{a.to.ID, source.ID, &a.to.count, a.target, a.status, interruptionType}, nil
 }
 
-// resize changes what is lent: unused places at once, used ones after the notice.
+// resize changes the part lent: unused places at once, used ones after the notice.
 func (s *Sim) resize(r *region, a *allocation, want int) {
 	a.target = want
 	used := r.used(a.to)

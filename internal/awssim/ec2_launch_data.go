@@ -6,8 +6,8 @@ import (
 	"reflect"
 )
 
-// launchData is what a launch template holds and what RunInstances takes beside its own
-// parameters. One type reads the request (form tags) and writes the answer (xml tags).
+// launchData are the parameters of a launch template, and of RunInstances beyond its own parameters. One type reads
+// the request (form tags) and writes the answer (xml tags).
 type launchData struct {
 	ImageId                           string                 `xml:"imageId,omitempty"`
 	InstanceType                      string                 `xml:"instanceType,omitempty"`
@@ -192,7 +192,7 @@ func (d launchData) preference() string {
 	return d.CapacityReservationSpecification.CapacityReservationPreference
 }
 
-// check refuses what EC2 refuses in a template as well as in a launch.
+// check refuses parameters that EC2 refuses in templates and launches alike.
 func (d launchData) check() error {
 	target, preference := d.target(), d.preference()
 	switch {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Key pairs and placement groups: what a launch names and EC2 looks up when it launches, not when a launch template is
-// made. Codes: EC2 API Reference, "Error codes".
+// Key pairs and placement groups: EC2 looks them up when it launches, not when a launch template is made. Codes: EC2
+// API Reference, "Error codes".
 
 // KeyPairScenario is one key pair.
 type KeyPairScenario struct {

@@ -25,7 +25,7 @@ type templateVersion struct {
 	data        templateData
 }
 
-// templateData is launchData with the tags for what it launches.
+// templateData is launchData with the tags for the things launched.
 type templateData struct {
 	launchData
 	RamDiskId         string             `xml:"ramDiskId,omitempty"`
@@ -83,7 +83,7 @@ func (s *Sim) wireTemplate(t *launchTemplate) wireTemplate {
 
 func (s *Sim) caller() string { return s.iamARN("user/simulated") }
 
-// templateName is what EC2 takes as a name (EC2 API Reference, CreateLaunchTemplate).
+// templateName matches a valid name (EC2 API Reference, CreateLaunchTemplate).
 var templateName = regexp.MustCompile(`^[a-zA-Z0-9().\-/_]{3,128}$`)
 
 type createLaunchTemplateInput struct {

@@ -115,7 +115,7 @@ type describeCapacityReservationsInput struct {
 	paging
 }
 
-// reservationFilters are those of EC2; there is none for the kind of reservation nor for the zone id.
+// reservationFilters are EC2's filters; there is none for the kind of reservation nor for the zone id.
 var reservationFilters = filterNames[wireReservation]{
 	tags: func(w wireReservation) map[string]string {
 		tags := map[string]string{}

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// tagSpecification tags what a call creates. Its wire name is TagSpecification.N or
-// TagSpecifications.N, by operation.
+// tagSpecification tags the things that a call creates. Its wire name is TagSpecification.N or TagSpecifications.N,
+// by operation.
 type tagSpecification struct {
 	ResourceType string `xml:"resourceType"`
 	Tags         []tag  `form:"Tag" xml:"tagSet>item"`

@@ -24,8 +24,9 @@ type wireReservationTopology struct {
 // mostTopologies are reservations of one call: SDK documentation of DescribeCapacityReservationTopology.
 const mostTopologies = 10
 
-// describeReservationTopology tells the network nodes of reservations, from the top of the network down. Those that are
-// neither active nor pending have none. Here reservations of one type and zone share all nodes but the lowest.
+// describeReservationTopology lists the network nodes of reservations, from the top of the network down. Reservations
+// that are neither active nor pending have none. Here reservations of one type and zone share all nodes but the
+// lowest.
 func (s *Sim) describeReservationTopology(c *call, in *describeReservationTopologyInput) (any, error) {
 	if len(in.IDs) > mostTopologies {
 		return nil, apiErrorf("InvalidParameterValue", "The maximum number of Capacity Reservation IDs is %d", mostTopologies)

@@ -261,7 +261,7 @@ type wireImage struct {
 // rootDevice is the name of every image's root volume.
 const rootDevice = "/dev/xvda"
 
-// rootVolume is what an image's root volume is made from.
+// rootVolume is the source of an image's root volume.
 func (i ImageScenario) rootVolume() blockDevice {
 	size, on := cmp.Or(i.RootGiB, 8), true
 	return blockDevice{DeviceName: rootDevice, Ebs: &ebsDevice{DeleteOnTermination: &on, SnapshotId: "snap-" + strings.TrimPrefix(i.ID, "ami-"), VolumeSize: &size, VolumeType: "gp3"}}

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Effect is what a fault does to a call.
+// Effect is the effect of a fault on a call.
 type Effect string
 
 const (

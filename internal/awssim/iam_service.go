@@ -15,7 +15,7 @@ import (
 type InstanceProfileScenario struct {
 	Name string `toml:"name"`
 	Path string `toml:"path"` // default /
-	// Role is what instances become; "": it has none yet. RolePath is its path, default /.
+	// Role is the role of the instances; "": it has none yet. RolePath is its path, default /.
 	Role     string `toml:"role"`
 	RolePath string `toml:"role_path"`
 }

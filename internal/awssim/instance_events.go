@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// InstanceEventKind says what happened to an instance.
+// InstanceEventKind is the kind of event of an instance.
 type InstanceEventKind string
 
 const (
 	Launched   InstanceEventKind = "launched"   // RunInstances has taken effect; the instance is pending
-	Terminated InstanceEventKind = "terminated" // it is shutting down, whoever asked for it
+	Terminated InstanceEventKind = "terminated" // it is shutting down, for any reason
 	// Interrupted: an interruptible reservation shrinks, and the instance has 2 minutes left. EC2
 	// tells of it by EventBridge, "EC2 Capacity Reservation Instance Interruption Warning".
 	Interrupted InstanceEventKind = "interrupted"
@@ -25,7 +25,7 @@ type InstanceEvent struct {
 	Instance Instance  // a copy, as it was at the event
 }
 
-// Instance is what listeners and tests see of an instance.
+// Instance is an instance as listeners and tests see it.
 type Instance struct {
 	ID             string            `json:"id"`
 	Region         string            `json:"region"`

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Lag is EC2's eventual consistency: for how long calls that follow a change do not see it yet, in simulated time. What
-// is not visible is in no list, and a call that names it answers that there is no such thing (EC2 Developer Guide,
-// "Eventual consistency"). POST /_sim/lag takes it; what is left out stays as it is.
+// Lag is EC2's eventual consistency: for how long calls that follow a change do not see it yet, in simulated time.
+// What is not visible is in no list, and a call that names it answers that there is no such thing (EC2 Developer
+// Guide, "Eventual consistency"). POST /_sim/lag takes it; fields left out stay.
 type Lag struct {
 	Instances    *Duration `json:"instances,omitempty" toml:"instances"`       // new instances
 	Templates    *Duration `json:"templates,omitempty" toml:"templates"`       // new launch templates and versions
@@ -35,7 +35,7 @@ func (s *Sim) SetLag(change Lag) {
 	s.lag.set(change)
 }
 
-// oldTags are what a resource shows until a change of its tags is visible.
+// oldTags are the tags that a resource shows until a change of its tags is visible.
 type oldTags struct {
 	tags  map[string]string
 	until time.Time
@@ -58,7 +58,7 @@ func (r *region) keepTags(id string, tags map[string]string) {
 	}
 }
 
-// shownTags are what a resource with these tags shows.
+// shownTags are the tags that a resource with these tags shows.
 func (r *region) shownTags(id string, tags map[string]string) map[string]string {
 	if old, ok := r.oldTags[id]; ok && r.sim.now.Before(old.until) {
 		return old.tags

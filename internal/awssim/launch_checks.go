@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// site is where and what a checked order launches.
+// site is the place and the kind of instances of a checked order.
 type site struct {
 	subnet   *subnet
 	kind     *instanceType

@@ -56,7 +56,7 @@ func (o launchOrder) primaryInterface() (networkInterface, error) {
 	return networkInterface{}, apiErrorf("InvalidParameterCombination", "When specifying network interfaces, you must include a device at index 0.")
 }
 
-// number is what an optional integer stands for.
+// number is the value of an optional integer.
 func number(n *int) int {
 	if n == nil {
 		return 0
@@ -99,7 +99,7 @@ func (r *region) checkInterfaces(o launchOrder, at site) ([]launchInterface, err
 	return all, nil
 }
 
-// check refuses one interface beside those before it.
+// check refuses an interface that contradicts the ones before it.
 func (n launchInterface) check(asked networkInterface, before []launchInterface, at site, count int) error {
 	if slices.ContainsFunc(before, func(other launchInterface) bool { return other.card == n.card && other.device == n.device }) {
 		return apiErrorf("InvalidParameterValue", "Each network interface requires a unique device index.")

@@ -5,8 +5,8 @@ import "regexp"
 // burstable are the types that have CPU credits: t2, t3, t3a, t4g.
 var burstable = regexp.MustCompile(`^t[0-9]`)
 
-// checkOptions refuses what belongs to another instance type. EC2 finds it when it launches, not when a launch template
-// is made.
+// checkOptions refuses options of another instance type. EC2 finds it when it launches, not when a launch template is
+// made.
 func (t *instanceType) checkOptions(o launchOrder) error {
 	if o.CreditSpecification != nil && !burstable.MatchString(t.Name) {
 		return apiErrorf("InstanceCreditSpecification.NotSupported", "The instance type %s does not support specifying CreditSpecification.", t.Name)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Limits are what keeps an account from searching Capacity Blocks; POST /_sim/limits takes them. What is left out stays as it is.
+// Limits keep an account from searching Capacity Blocks; POST /_sim/limits takes them. Fields left out stay.
 type Limits struct {
 	Region         string    `json:"region,omitempty"`          // default: every one
 	BlockQuota     *int      `json:"block_quota,omitempty"`     // EC2's quota "Concurrent Capacity Blocks"; only 0 has an effect

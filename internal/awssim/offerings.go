@@ -127,8 +127,8 @@ func (t *offeringTemplate) left(start, end time.Time) int {
 	return left
 }
 
-// makeID is the same for the same block, so that describing it twice shows one offering, unless another round is asked
-// for. One that starts at purchase has no fixed times.
+// makeID is the same for the same block: two searches show one offering, unless another round is asked for. One that
+// starts at purchase has no fixed times.
 func (o *offering) makeID(round uint64) string {
 	key := fmt.Sprintf("%s/%s/%s/%d/%d", o.from.zone.id, o.from.Type, o.from.UltraServer, o.count, o.duration())
 	if o.atPurchase() {

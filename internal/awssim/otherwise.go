@@ -7,10 +7,10 @@ import "strings"
 type Otherwise struct {
 	MixedScaling bool `json:"mixed_scaling"` // a minimum between 0 and the maximum is taken
 	AnySize      bool `json:"any_size"`      // a maximum above the block's size is taken
-	LateChecks   bool `json:"late_checks"`   // what does not suit is taken, and ends in CREATE_FAILED
+	LateChecks   bool `json:"late_checks"`   // wrong values are taken, and end in CREATE_FAILED
 	OneAtATime   bool `json:"one_at_a_time"` // while a node group or a queue changes, no other one of its cluster does
 
-	// These are for who plays Slurm's part beside the simulator.
+	// These are for the program that plays Slurm's part.
 	KeepsScheduled  bool `json:"keeps_scheduled"`  // GROUP-scheduled stays after the start
 	DropsForeign    bool `json:"drops_foreign"`    // Slurm reservations of others are deleted
 	ReplacesDrained bool `json:"replaces_drained"` // the instance of a drained node is replaced

@@ -10,7 +10,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim/shapes"
 )
 
-// pcsState is what PCS has in one region.
+// pcsState is the content of PCS in one region.
 type pcsState struct {
 	clusters []*pcsCluster // in the order of creation
 	tokens   map[tokenKey]pcsAnswer
@@ -117,7 +117,7 @@ func pcsOperation[In, Out any](handle func(*call, *In) (Out, error)) operation {
 	}
 }
 
-// checkPCSRequest turns what shapes.CheckPCSRequest finds into PCS's ValidationException.
+// checkPCSRequest turns the findings of shapes.CheckPCSRequest into PCS's ValidationException.
 func checkPCSRequest(c *call) error {
 	err := shapes.CheckPCSRequest(c.Operation, c.Body)
 	var shape *shapes.Error

@@ -37,7 +37,8 @@ func checkGroup(cl *pcsCluster, g, old *pcsGroup) error {
 	g.LaunchTemplate.Version = template.version // $Latest and $Default are pinned to what they mean now
 	checkImage(&v, cl.region, g, template)
 	if template.plainUserData {
-		// AWS PCS User Guide, "Working with Amazon EC2 user data". Whether AWS refuses it here or lets nodes fail is not known.
+		// AWS PCS User Guide, "Working with Amazon EC2 user data". AWS may refuse it here, or let nodes fail: nobody
+		// knows.
 		v.add("customLaunchTemplate", "the user data of the launch template is not in the MIME multi-part format")
 	}
 	if v.err() == nil {
@@ -104,7 +105,7 @@ func checkImage(v *pcsValidation, r *region, g *pcsGroup, template templateForPC
 	}
 }
 
-// pcsPurchase is what a purchase option demands of the launch template and of the reservation that it targets.
+// pcsPurchase are the demands of a purchase option on the launch template and on the reservation that it targets.
 type pcsPurchase struct {
 	market      string // MarketType in the launch template; "" for none
 	kind        string // of the reservation

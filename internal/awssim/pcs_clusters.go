@@ -20,7 +20,7 @@ func checkPCSName(v *pcsValidation, field, name string, longest int) {
 	}
 }
 
-// clusterVersions are those that CreateCluster takes.
+// clusterVersions are the versions that CreateCluster takes.
 var clusterVersions = []string{"24.11", "25.05", "25.11", "26.05"}
 
 // sizeLimits are the nodes that a cluster size manages, as the sum of maxInstanceCount over its node groups.
@@ -82,7 +82,7 @@ func checkNewCluster(v *pcsValidation, cl *pcsCluster) {
 	checkSettings(v, cl.SlurmConfiguration, clusterParameters, cl)
 }
 
-// addCluster completes a cluster with what PCS decides and adds it to the region.
+// addCluster completes a cluster with PCS's own choices and adds it to the region.
 func (s *Sim) addCluster(r *region, cl *pcsCluster) {
 	if cl.ID == "" {
 		cl.ID = s.newPCSID()

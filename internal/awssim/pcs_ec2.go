@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// What PCS reads and makes in EC2.
+// Things that PCS reads and makes in EC2.
 
-// templateForPCS is what PCS reads in one version of a launch template.
+// templateForPCS is the part of a launch template's version that PCS reads.
 type templateForPCS struct {
 	version             string // number
 	instanceType, image string
@@ -47,8 +47,8 @@ func isMultipart(data []byte) bool {
 	return err == nil && strings.HasPrefix(kind, "multipart/")
 }
 
-// managedData is what PCS writes into the launch template that it derives for a node group: the custom template, with
-// the reservation target unchanged, and what the node group says itself. PCS gives the subnet and the type at launch.
+// managedData is the content of the launch template that PCS derives for a node group: the custom template, with the
+// reservation target unchanged, and the node group's own settings. PCS gives the subnet and the type at launch.
 func (r *region) managedData(cl *pcsCluster, g *pcsGroup) (templateData, error) {
 	t, err := r.template(g.LaunchTemplate.ID, "")
 	if err != nil {

@@ -58,13 +58,13 @@ type PCSQueue struct {
 	NodeGroups []string // names
 }
 
-// pcsWatch is who listens to PCS, and what was told last, by cluster id.
+// pcsWatch is a listener to PCS, with the last event by cluster id.
 type pcsWatch struct {
 	listeners []func(PCSEvent)
 	told      map[string]PCSCluster
 }
 
-// OnPCS registers f, which is called for every cluster that there is and then for every change. Calls come in order, one
+// OnPCS registers f, which is called for every existing cluster and then for every change. Calls come in order, one
 // at a time, outside the lock: f may call any method of Sim but Close.
 func (s *Sim) OnPCS(f func(PCSEvent)) {
 	s.do(func() {
@@ -92,7 +92,7 @@ func (s *Sim) pcsClusters() (clusters []PCSCluster) {
 	return clusters
 }
 
-// tellPCS queues an event for every cluster that differs from what was told last. Called with mu held, after anything
+// tellPCS queues an event for every cluster that differs from its last event. Called with mu held, after anything
 // that may have changed the world.
 func (s *Sim) tellPCS() {
 	now := map[string]PCSCluster{}

@@ -16,7 +16,7 @@ func (s *Sim) FailNodeGroups(n int, code, message string) {
 	})
 }
 
-// settleGroup ends what PCS is at work on with a node group: ACTIVE, or failed if that was asked for.
+// settleGroup ends the operation of PCS on a node group: ACTIVE, or failed if that was asked for.
 func (s *Sim) settleGroup(g *pcsGroup, failed string) {
 	g.Status, g.ModifiedAt, g.ErrorInfo = statusActive, s.pcsNow(), nil
 	if len(s.groupFailures) > 0 {

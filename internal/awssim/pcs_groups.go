@@ -72,7 +72,8 @@ func (s *Sim) createNodeGroup(c *call, in *createGroupInput) (*groupOutput, erro
 	return &groupOutput{g.pcsWireGroup}, nil
 }
 
-// addGroup completes a node group with what PCS decides, makes its managed launch template and adds it to the cluster.
+// addGroup completes a node group with PCS's own choices, makes its managed launch template and adds it to the
+// cluster.
 func (s *Sim) addGroup(cl *pcsCluster, g *pcsGroup) error {
 	if g.ID == "" {
 		g.ID = s.newPCSID()
@@ -193,8 +194,8 @@ func (in *updateGroupInput) apply(g pcsWireGroup) pcsWireGroup {
 	return g
 }
 
-// replaces tells whether the update changes what a node is: PCS then replaces running instances, each when it is idle.
-// Other subnets and another scaling leave them alone.
+// replaces reports whether the update changes the nodes themselves: PCS then replaces running instances, each when it
+// is idle. Other subnets and another scaling leave them alone.
 func (in *updateGroupInput) replaces(g pcsWireGroup) bool {
 	return in.AMI != "" && in.AMI != g.AMI ||
 		in.PurchaseOption != "" && in.PurchaseOption != g.PurchaseOption ||

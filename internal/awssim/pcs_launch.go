@@ -13,9 +13,9 @@ const (
 )
 
 // LaunchForNodeGroup launches the instance behind one Slurm node, such as gpu-3, as PCS does it: from the launch
-// template of the node group, into the reservation that this targets, in a subnet of the reservation's zone. Cluster and
-// group are given by name or id. An error from EC2 is an *APIError; PCS shows its code as the node's reason:
-// "Failed to launch backing instance (Error Code: ReservationCapacityExceeded)".
+// template of the node group, into the reservation that this targets, in a subnet of the reservation's zone. Cluster
+// and group are names or ids. An error from EC2 is an *APIError; PCS shows its code as the node's reason: "Failed to
+// launch backing instance (Error Code: ReservationCapacityExceeded)".
 func (s *Sim) LaunchForNodeGroup(cluster, group, node string) (launched Instance, err error) {
 	s.do(func() {
 		var cl *pcsCluster

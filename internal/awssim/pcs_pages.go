@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// pageToken marks what a token holds before it is encoded.
+// pageToken marks the content of a token before it is encoded.
 const pageToken = "after "
 
 // page returns one page of summaries in the order of names. PCS takes 1 to 100 results a page. The token holds the last

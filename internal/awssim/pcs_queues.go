@@ -49,7 +49,7 @@ func (s *Sim) createQueue(c *call, in *createQueueInput) (*queueOutput, error) {
 	return &queueOutput{q.pcsWireQueue}, nil
 }
 
-// addQueue completes a queue with what PCS decides and adds it to the cluster.
+// addQueue completes a queue with PCS's own choices and adds it to the cluster.
 func (s *Sim) addQueue(cl *pcsCluster, q *pcsQueue) {
 	if q.ID == "" {
 		q.ID = s.newPCSID()

@@ -86,7 +86,7 @@ type pcsWireQueueGroup struct {
 	ID string `json:"computeNodeGroupId,omitempty"`
 }
 
-// pcsWireSummary is what the List operations show of a cluster, node group or queue.
+// pcsWireSummary is a cluster, node group or queue in the answer of a List operation.
 type pcsWireSummary struct {
 	Name       string    `json:"name"`
 	ID         string    `json:"id"`

@@ -12,7 +12,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim/iam"
 )
 
-// AttachedPolicy is what POST /_sim/policy takes. From then on the calls of the key are allowed what the document
+// AttachedPolicy is the body of POST /_sim/policy. From then on the calls of the key are allowed what the document
 // allows, and no more; callers without a policy may do everything.
 type AttachedPolicy struct {
 	AccessKey string          `json:"access_key,omitempty"` // default: every one that has no policy of its own
@@ -165,7 +165,7 @@ func need(action, resource string, given, has map[string]string) iam.Request {
 	return r
 }
 
-// passRole is what it takes to give instances the role of a profile.
+// passRole is the permission to give instances the role of a profile.
 func (s *Sim) passRole(profileARN string) iam.Request {
 	p, _ := s.instanceProfile(cutProfile(profileARN))
 	r := need("iam:PassRole", s.iamARN("role"+p.RolePath+p.Role), nil, nil)

@@ -22,7 +22,7 @@ type ec2Resources struct {
 	More  []tagSpecification `form:"TagSpecifications"`
 }
 
-// createdTypes are the types of what operations make.
+// createdTypes are the types of the resources that operations make.
 var createdTypes = map[string]string{
 	"CreateLaunchTemplate":                             "launch-template",
 	"CreateCapacityReservation":                        "capacity-reservation",
@@ -129,7 +129,7 @@ func (s *Sim) launchNeeds(c *call) []iam.Request {
 	return append(needs, s.parameterNeeds(c, data.ImageId)...)
 }
 
-// parameterNeeds is what an image needs that a parameter of Systems Manager names.
+// parameterNeeds are the needs of an image that a parameter of Systems Manager names.
 func (s *Sim) parameterNeeds(c *call, image string) []iam.Request {
 	parameter, named := strings.CutPrefix(image, "resolve:ssm:")
 	if !named {
@@ -138,8 +138,8 @@ func (s *Sim) parameterNeeds(c *call, image string) []iam.Request {
 	return []iam.Request{need("ssm:GetParameters", s.arn("ssm", c.Region, "parameter/"+strings.TrimPrefix(parameter, "/")), nil, nil)}
 }
 
-// aliasNeeds is what DescribeLaunchTemplateVersions needs with ResolveAlias (EC2 Auto Scaling User Guide, "Use AWS Systems
-// Manager parameters": who uses the template needs ssm:GetParameters).
+// aliasNeeds are the needs of DescribeLaunchTemplateVersions with ResolveAlias (EC2 Auto Scaling User Guide, "Use AWS
+// Systems Manager parameters": a user of the template needs ssm:GetParameters).
 func (s *Sim) aliasNeeds(c *call) (needs []iam.Request) {
 	var in describeLaunchTemplateVersionsInput
 	if c.Operation != "DescribeLaunchTemplateVersions" || !c.read(&in) || !in.ResolveAlias {
@@ -152,7 +152,7 @@ func (s *Sim) aliasNeeds(c *call) (needs []iam.Request) {
 	return needs
 }
 
-// tagNeeds is ec2:CreateTags for what a call tags while it makes it.
+// tagNeeds is ec2:CreateTags for the resources that a call tags while it makes them.
 func (s *Sim) tagNeeds(c *call, specs []tagSpecification) (needs []iam.Request) {
 	var kinds []string
 	for _, spec := range specs {

@@ -8,8 +8,9 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim/iam"
 )
 
-// groupNeeds are what PCS asks of a caller who makes or changes a node group, beside the action itself (AWS PCS User
-// Guide, "Minimum permissions for AWS PCS"). On which things is not documented; the guide's policy grants them on all.
+// groupNeeds are the permissions that PCS demands of a caller who makes or changes a node group, beyond the action
+// itself (AWS PCS User Guide, "Minimum permissions for AWS PCS"). On which things is not documented; the guide's
+// policy grants them on all.
 var groupNeeds = []string{
 	"ec2:DescribeVpcs", "ec2:DescribeSubnets", "ec2:DescribeSecurityGroups", "ec2:DescribeLaunchTemplates",
 	"ec2:DescribeLaunchTemplateVersions", "ec2:DescribeInstanceTypes", "ec2:DescribeInstanceTypeOfferings",
@@ -19,7 +20,7 @@ var groupNeeds = []string{
 // blockNeeds come in addition if the group is on a block.
 var blockNeeds = []string{"ec2:DescribeCapacityReservations", "ec2:DescribeCapacityBlocks", "ec2:DescribeCapacityBlockStatus"}
 
-// pcsResources are the parameters that name what an operation is about.
+// pcsResources are the parameters that name the resource of an operation.
 type pcsResources struct {
 	Cluster        string            `json:"clusterIdentifier"`
 	Group          string            `json:"computeNodeGroupIdentifier"`
@@ -35,11 +36,11 @@ type pcsResources struct {
 // Authorization Reference, "Actions, resources, and condition keys for AWS Parallel Computing Service").
 func (s *Sim) pcsNeeds(c *call) []iam.Request {
 	var in pcsResources
-	_ = json.Unmarshal(c.Body, &in) // the operation refuses what is malformed
+	_ = json.Unmarshal(c.Body, &in) // the operation refuses a malformed body
 	state := &c.region.pcs
 	var needs []iam.Request
 	ask := func(action, arn string) {
-		tags, _ := state.tagged(arn) // nil for what there is not
+		tags, _ := state.tagged(arn) // nil if it does not exist
 		n := need(action, arn, in.Tags, tags)
 		if len(in.TagKeys) > 0 {
 			n.Keys.Set(keyTagKeys, in.TagKeys...)

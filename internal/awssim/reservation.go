@@ -89,7 +89,7 @@ func (r *region) byCreation() []*reservation {
 	})
 }
 
-// reservation finds one by id, or says what is wrong with the id.
+// reservation finds one by id, or returns the fault of the id.
 func (r *region) reservation(id string) (*reservation, error) {
 	if res := r.reservations[id]; res != nil && r.shows(id) {
 		return res, nil
@@ -97,7 +97,7 @@ func (r *region) reservation(id string) (*reservation, error) {
 	return nil, reservationNotFound(id)
 }
 
-// shownReservations are those that EC2 shows, oldest first.
+// shownReservations are the reservations that EC2 shows, oldest first.
 func (r *region) shownReservations() []*reservation {
 	return shown(r, r.byCreation(), func(res *reservation) string { return res.ID })
 }
@@ -180,7 +180,7 @@ func (s *Sim) addBlocks(r *region, res *reservation, n int, tags map[string]stri
 	}
 }
 
-// begin gives a paid block or an ODCR the state that its dates say, and what follows from them.
+// begin gives a paid block or an ODCR the state that follows from its dates.
 func (s *Sim) begin(r *region, res *reservation) {
 	res.state = "scheduled"
 	if res.kind == kindBlock {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// ReservationUse is a Capacity Reservation of any kind with what became of it.
+// ReservationUse is a Capacity Reservation of any kind with its use.
 type ReservationUse struct {
 	ID, Kind, State, Type, ZoneID, Match string
 	Count                                int
@@ -27,7 +27,7 @@ func (s *Sim) Reservations(regionName string) (all []ReservationUse) {
 	return all
 }
 
-// SetCapacity changes what EC2 has of a type in a zone, which is named by name.
+// SetCapacity changes EC2's capacity of a type in a zone, given by its name.
 func (s *Sim) SetCapacity(regionName, zoneName, instanceType string, count int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

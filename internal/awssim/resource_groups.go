@@ -18,7 +18,7 @@ import (
 type ResourceGroupScenario struct {
 	Name         string   `toml:"name"`
 	Reservations []string `toml:"reservations"` // ids
-	Joining      []string `toml:"joining"`      // ids of those that are still being added: PENDING
+	Joining      []string `toml:"joining"`      // ids of reservations that are still being added: PENDING
 }
 
 // resourceGroups answers REST: the path names the operation.
@@ -38,7 +38,7 @@ func (s *Sim) resourceGroupOperations() map[string]operation {
 	}
 }
 
-// groupRequest is what the operations take.
+// groupRequest is the body of the operations.
 type groupRequest struct {
 	Group        string
 	ResourceArns []string
@@ -71,7 +71,7 @@ func (s *Sim) readGroup(c *call) (in groupRequest, g *ResourceGroupScenario, err
 	return in, g, nil
 }
 
-// mostListed is what ListGroupResources puts on a page at most (Resource Groups API Reference).
+// mostListed is the largest page of ListGroupResources (Resource Groups API Reference).
 const mostListed = 50
 
 func (s *Sim) listGroupResources(c *call) ([]byte, error) {

@@ -45,7 +45,7 @@ func intoGroup(arn string, only bool) func(*ec2.RunInstancesInput) {
 	}
 }
 
-// A launch into a group takes members of one kind, nobody says which of them, and goes on on demand where they are full,
+// A launch into a group takes members of one kind in an unknown order, and continues on demand when they are full,
 // unless it wants reservations only.
 func TestLaunchIntoResourceGroup(t *testing.T) {
 	sim, endpoint := wireSim(t, groupWorld)

@@ -140,7 +140,7 @@ type ImageScenario struct {
 	Tags         map[string]string `toml:"tags"`
 }
 
-// CapacityScenario is what EC2 has of one type in one zone, for launches and for reservations.
+// CapacityScenario is EC2's capacity of one type in one zone, for launches and for reservations.
 type CapacityScenario struct {
 	Zone  string `toml:"zone"`
 	Type  string `toml:"type"`
@@ -178,7 +178,7 @@ type ReservationScenario struct {
 	Count    int    `toml:"count"`
 	Start    Moment `toml:"start"`
 	End      Moment `toml:"end"`
-	State    string `toml:"state"`    // overrides what the dates say, such as payment-failed
+	State    string `toml:"state"`    // overrides the state by the dates, such as payment-failed
 	Platform string `toml:"platform"` // default Linux/UNIX
 	Tenancy  string `toml:"tenancy"`  // default default
 	Match    string `toml:"match"`    // open, targeted (default)

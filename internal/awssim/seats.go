@@ -126,7 +126,7 @@ func (r *region) available(res *reservation) int {
 	return max(0, res.count-r.used(res)-(res.deadHosts-onDeadHosts)-res.lent())
 }
 
-// freeCapacity is what EC2 has left for launches on demand and for new ODCRs.
+// freeCapacity is EC2's free capacity for launches on demand and for new ODCRs.
 func (r *region) freeCapacity(p pool) int {
 	free := r.capacity[p]
 	for _, res := range r.reservations {

@@ -57,7 +57,7 @@ func (s *Sim) settle(now time.Time) {
 	s.now = now
 }
 
-// followClock settles the world at each transition, so that what time does needs no request.
+// followClock settles the world at each transition: the effects of time need no request.
 func (s *Sim) followClock() {
 	defer s.stopped.Done()
 	for {

@@ -1,6 +1,6 @@
 package awssim
 
-// network is what DescribeInstanceTypes says about the network of a type.
+// network is the network of a type in DescribeInstanceTypes.
 type network struct {
 	cards, perCard, efa int
 	enaOnly             []int // cards that take no EFA

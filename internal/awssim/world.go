@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// region is what one region holds. Guarded by Sim.mu.
+// region is the content of one region. Guarded by Sim.mu.
 type region struct {
 	name, optIn     string
 	zones           []*zone
@@ -23,7 +23,7 @@ type region struct {
 	resourceGroups  []ResourceGroupScenario
 	fixedTags       map[string]map[string]string // of VPCs, subnets, security groups and images, by id
 	types           map[string]*instanceType     // of the whole account
-	capacity        map[pool]int                 // what EC2 has for launches and ODCRs
+	capacity        map[pool]int                 // EC2's capacity for launches and ODCRs
 	offerings       []*offeringTemplate
 	issued          map[string]*offering // every offering that was shown, by id
 	limits          searchLimits
@@ -246,7 +246,7 @@ func copyTags(tags map[string]string) map[string]string {
 	return out
 }
 
-// sortedValues lists a map's values by key, so that answers have an order.
+// sortedValues lists a map's values by key: answers have an order.
 func sortedValues[T any](m map[string]T) []T {
 	out := make([]T, 0, len(m))
 	for _, k := range slices.Sorted(maps.Keys(m)) {

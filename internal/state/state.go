@@ -99,12 +99,12 @@ func (d Dir) WriteSnapshot(s *capacity.Snapshot) error {
 //	quick PARTITION ACCOUNTS FLOOR MOST WALL ROOMS
 //	room ID FROM LAST FENCE NODES USABLE GPUS
 //
-// "requeues" is there if Slurm requeues a job that does not say so. Below each line "quick" are as many rooms as it says; see [capacity.Quick]. OFFSET is what AWS's
-// clock is ahead of the machine's, TAKEN when the snapshot was taken, STALE the age from which it is
-// old, all in milliseconds. FRESH and LATER are "refuse" or "warn": what the sentence does, and what
-// it does when the snapshot is old. "-" stands for every account and for no reservation, 0 for no
-// bound. Lengths are minutes, times seconds of the machine's clock, but FENCE is of AWS's, since it
-// is shown.
+// "requeues" is there if Slurm requeues a job by default. Each line "quick" has its number of rooms
+// below it; see [capacity.Quick]. OFFSET is how far AWS's clock is ahead of the machine's, TAKEN
+// the time of the snapshot, STALE the age from which it is old, all in milliseconds. FRESH and
+// LATER are "refuse" or "warn": the effect of the sentence, and its effect when the snapshot is
+// old. "-" stands for every account and for no reservation, 0 for no bound. Lengths are minutes,
+// times are seconds of the machine's clock, but FENCE is AWS's time, since it is shown.
 func plan(s *capacity.Snapshot) string {
 	var b strings.Builder
 	b.WriteString("version 1\n")
