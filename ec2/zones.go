@@ -4,10 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
 // Zones maps this account's names of the region's Availability Zones and Local Zones
@@ -35,7 +36,7 @@ func (c *Client) Zones(ctx context.Context) (map[string]string, error) {
 // client's own region does not answer, another one of the partition is asked.
 func (c *Client) Regions(ctx context.Context) ([]string, error) {
 	names, err := c.regions(ctx)
-	if other := firstRegion(c.region); err != nil && other != c.region && ctx.Err() == nil {
+	if other := capacity.AWSPartitionOf(c.region).Region; err != nil && other != c.region && ctx.Err() == nil {
 		if names, otherErr := c.In(other).regions(ctx); otherErr == nil {
 			return names, nil
 		}
@@ -54,16 +55,4 @@ func (c *Client) regions(ctx context.Context) ([]string, error) {
 	}
 	slices.Sort(names)
 	return names, nil
-}
-
-// firstRegion is a region of the same partition that is never far behind in features:
-// the partitions are those of "Amazon Resource Names" in the IAM User Guide.
-func firstRegion(region string) string {
-	switch {
-	case strings.HasPrefix(region, "cn-"):
-		return "cn-north-1"
-	case strings.HasPrefix(region, "us-gov-"):
-		return "us-gov-west-1"
-	}
-	return "us-east-1"
 }

@@ -19,9 +19,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
 )
 
-// Options choose the account and region.
-type Options = awsconfig.Options
-
 // Client talks to PCS in one region.
 type Client struct {
 	api *pcs.Client
@@ -29,16 +26,6 @@ type Client struct {
 	// through an interface.
 	getInstanceProfile func(context.Context, *iam.GetInstanceProfileInput, ...func(*iam.Options)) (*iam.GetInstanceProfileOutput, error)
 	region             string
-}
-
-// New makes a client. It calls no AWS service, except for instance metadata when
-// nothing else names the region.
-func New(ctx context.Context, o Options) (*Client, error) {
-	shared, err := awsconfig.Load(ctx, o)
-	if err != nil {
-		return nil, err
-	}
-	return From(shared), nil
 }
 
 // From makes a client that shares credentials and deadlines with the clients of other services.

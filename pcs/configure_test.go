@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
@@ -101,11 +102,11 @@ func TestConfigureLosesNothingUnknown(t *testing.T) {
 	}))
 	defer server.Close()
 	t.Setenv("AWS_ENDPOINT_URL", server.URL)
-	client, err := pcs.New(t.Context(), pcs.Options{})
+	shared, err := awsconfig.Load(t.Context(), awsconfig.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.provisioner.PCS = client
+	a.provisioner.PCS = pcs.From(shared)
 	if changed, err := a.provisioner.Configure(t.Context(), a.request(openBlock)); changed || err != nil {
 		t.Errorf("what is right: %v, %v", changed, err)
 	}

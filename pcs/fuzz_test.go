@@ -72,7 +72,7 @@ func FuzzAnswers(f *testing.F) {
 		f.Fatal(err)
 	}
 	load := func() *awsconfig.Shared {
-		shared, err := awsconfig.Load(context.Background(), Options{})
+		shared, err := awsconfig.Load(context.Background(), awsconfig.Options{})
 		if err != nil {
 			f.Fatal(err)
 		}

@@ -45,11 +45,7 @@ func newAccount(t *testing.T) *account {
 	if a.ec2, err = ec2.New(t.Context(), ec2.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	client, err := pcs.New(t.Context(), pcs.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	a.provisioner = pcs.Provisioner{PCS: client, EC2: a.ec2, Poll: time.Millisecond}
+	a.provisioner = pcs.Provisioner{PCS: pcs.From(a.ec2.Shared()), EC2: a.ec2, Poll: time.Millisecond}
 	return a
 }
 

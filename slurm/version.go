@@ -37,10 +37,6 @@ func (v Version) TimeMinCollapses() bool { return !v.AtLeast(25, 5, 3) }
 // oldest version that was tried, a reservation is known by its name alone.
 func (v Version) ReservationComments() bool { return v.AtLeast(24, 11, 0) }
 
-// HasExtra is true when jobs have an --extra field that SLURM_RESUME_FILE and
-// the Prolog's environment carry.
-func (v Version) HasExtra() bool { return v.AtLeast(24, 11, 0) }
-
 // NamesCLIFilter is true when CliFilterParameters can name another script than cli_filter.lua
 // beside slurm.conf.
 func (v Version) NamesCLIFilter() bool { return v.AtLeast(25, 11, 0) }

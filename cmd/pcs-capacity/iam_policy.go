@@ -39,7 +39,7 @@ docs/permissions.md says what each action is for, and what is lost without it.`
 
 // Run prints it.
 func (c *IAMPolicyCmd) Run(g *Globals, t *terminal.Terminal, cfg *maybeConfig) error {
-	at := permissions.Place{Partition: permissions.PartitionOf(g.region(cfg.Config)), Cluster: cmp.Or(c.Cluster, cfg.Cluster), NodeRole: c.NodeRole}
+	at := permissions.Place{Partition: capacity.AWSPartitionOf(g.region(cfg.Config)).Name, Cluster: cmp.Or(c.Cluster, cfg.Cluster), NodeRole: c.NodeRole}
 	at.Reservations, at.Selects = launchedInto(cfg.Domain())
 	role := permissions.Role(c.Role)
 	if (role == permissions.Hooks || role == permissions.HooksReserve) && len(at.Reservations)+len(at.Selects) == 0 {

@@ -194,7 +194,7 @@ func (r *restrictedSlurm) compare(p permissions.Program, without string, effect 
 	r.Helper()
 	for _, a := range permissions.Actions {
 		if a.Name == without && a.Effect(p) != effect {
-			r.Errorf("without %s: %s, documented is: %s", without, effect, a.Effect(p))
+			r.Errorf("without %s: %d, documented is: %d", without, effect, a.Effect(p))
 		}
 	}
 	if without == "" && effect != permissions.Unused {

@@ -539,7 +539,7 @@ func TestPermissions(t *testing.T) {
 					}
 				}
 				if worst != a.Effect(program) {
-					t.Errorf("without %s: %s, documented is: %s", a.Name, worst, a.Effect(program))
+					t.Errorf("without %s: %d, documented is: %d", a.Name, worst, a.Effect(program))
 				}
 			}
 			t.Logf("%s", time.Since(began))

@@ -90,9 +90,7 @@ func newTornDown(t *testing.T, change ...func(*slurmlab.Config)) *tornDown {
 	if d.ec2, err = ec2.New(ctx, ec2.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if d.pcs, err = pcs.New(ctx, pcs.Options{}); err != nil {
-		t.Fatal(err)
-	}
+	d.pcs = pcs.From(d.ec2.Shared())
 	d.globals.Config = filepath.Join(t.TempDir(), "config.toml")
 	text := "region = \"us-east-2\"\ncluster = \"ml\"\nstate_dir = \"" + filepath.Join(dir, "capacity") + "\"\n"
 	if err := os.WriteFile(d.globals.Config, []byte(text), 0o644); err != nil {

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
 const page = "../../docs/permissions.md"
@@ -151,7 +153,7 @@ func TestConditions(t *testing.T) {
 
 func TestPolicyOfAPartition(t *testing.T) {
 	for region, want := range map[string]string{"us-east-2": "arn:aws:", "us-gov-west-1": "arn:aws-us-gov:", "cn-north-1": "arn:aws-cn:"} {
-		for _, s := range Policy(Place{Partition: PartitionOf(region), Cluster: "ml"}, Admin.Programs()).Statement {
+		for _, s := range Policy(Place{Partition: capacity.AWSPartitionOf(region).Name, Cluster: "ml"}, Admin.Programs()).Statement {
 			for _, r := range s.Resource {
 				if r != "*" && !strings.HasPrefix(r, want) {
 					t.Errorf("%s: %s", region, r)

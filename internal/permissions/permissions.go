@@ -90,8 +90,6 @@ const (
 	Stops                 // it names the action and fails, with exit status 1
 )
 
-func (e Effect) String() string { return [...]string{"-", "goes on", "fails"}[e] }
-
 // Action is one action of IAM.
 type Action struct {
 	Name string

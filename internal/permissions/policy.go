@@ -158,13 +158,3 @@ func (s scope) statement(at Place) Statement {
 	}
 	return out
 }
-
-// PartitionOf is the partition of AWS that a region is in, by its name.
-func PartitionOf(region string) string {
-	for prefix, partition := range map[string]string{"cn-": "aws-cn", "us-gov-": "aws-us-gov"} {
-		if strings.HasPrefix(region, prefix) {
-			return partition
-		}
-	}
-	return "aws"
-}

@@ -33,10 +33,7 @@ func TestResumeConfiguresNodeGroup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pcsClient, err := pcs.New(t.Context(), pcs.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	pcsClient := pcs.From(client.Shared())
 	provisioner := pcs.Provisioner{PCS: pcsClient, EC2: client, Poll: time.Millisecond}
 
 	// A cluster as `pcs-capacity setup` leaves it, with this block of its scenario.
