@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/hookstest"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
@@ -428,6 +429,42 @@ func TestLuaSaysWhatAdmitSays(t *testing.T) {
 	for _, m := range capacity.Codes {
 		if m.Slurm != "" && admit["code "+string(m.Code)] == 0 {
 			t.Errorf("no job was refused as %s, so nobody knows what the scripts do with one: have randomJob and randomWorld make some", m.Code)
+		}
+	}
+}
+
+// What the random jobs of [TestLuaSaysWhatAdmitSays] meet too rarely.
+func TestLuaLeavesEdgesToTheFilter(t *testing.T) {
+	now := time.Now().Truncate(time.Second)
+	for name, c := range map[string]struct {
+		job  map[string]string
+		age  time.Duration
+		want string
+	}{
+		"fits":                      {job: map[string]string{"time": "599"}, want: "end\n"},
+		"fits for this second only": {job: map[string]string{"time": "600"}, want: "asks"},
+		"gets old in this second":   {job: map[string]string{"time": "601"}, age: 10 * time.Hour, want: "asks"},
+		"no place for the mark":     {job: map[string]string{"comment": strings.Repeat("x", 1016)}, want: "asks"},
+		"GPUs keep tasks apart":     {job: map[string]string{"time": "60", "gpus-per-task": "3", "ntasks": "10", "ntasks-per-node": "8"}, want: "asks"}, // 5 nodes
+		"so, but on 4 nodes":        {job: map[string]string{"time": "60", "gpus-per-task": "3", "ntasks": "8", "ntasks-per-node": "8"}, want: "end\n"},
+	} {
+		snap := hookstest.Snapshot(now)
+		snap.TakenAt = now.Add(-c.age)
+		dir := state.Dir(t.TempDir())
+		if err := dir.WriteSnapshot(snap); err != nil {
+			t.Fatal(err)
+		}
+		plan, err := os.ReadFile(dir.PlanPath())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.job["from"], c.job["partition"] = "cli_filter", "gpu"
+		for _, lua := range luas {
+			s := newShim(t, lua, "UTC")
+			s.ask(fmt.Sprintf("plan %x", plan))
+			if got := s.answer(c.job, now); got != c.want {
+				t.Errorf("%s, %s: %q, want %q", name, lua, got, c.want)
+			}
 		}
 	}
 }
