@@ -43,7 +43,8 @@ func (r *Resume) configure(ctx context.Context, slots map[string]place) error {
 	x := r.executor(ctx, ctx, configureBudget)
 	var errs []error
 	for _, slot := range names {
-		s := walk(configuring{at: slots[slot], reservation: held[slot], snap: snap, now: r.now()}, Answer{}, func(e capacity.Effect) Answer { return x.Do(ctx, e) })
+		m := configuring{at: slots[slot], reservation: held[slot], snap: snap, now: r.now()}
+		s := walk(m, Answer{}, func(e capacity.Effect) Answer { return x.Do(ctx, e) })
 		if s.failure != nil {
 			errs = append(errs, s.failure)
 		}
@@ -70,7 +71,8 @@ func (p *PCS) held(ctx context.Context, groups []string) (map[string]string, err
 
 // configure makes a compute node group right for a reservation.
 func (p *PCS) configure(ctx context.Context, e Configure) (bool, error) {
-	request := pcs.ConfigureRequest{Cluster: p.Cluster, Group: e.Slot, Reservation: e.Reservation, MaxNodes: e.Group.MaxNodes, Dynamic: e.Group.Dynamic}
+	request := pcs.ConfigureRequest{Cluster: p.Cluster, Group: e.Slot, Reservation: e.Reservation,
+		MaxNodes: e.Group.MaxNodes, Dynamic: e.Group.Dynamic}
 	for _, s := range e.Group.Subnets { // those in the reservation's zone
 		request.SubnetIDs = append(request.SubnetIDs, s.ID)
 	}

@@ -48,7 +48,8 @@ func (s configuring) decide() (Configure, *Failure) {
 	g := p.Groups[slices.IndexFunc(p.Groups, func(g capacity.NodeGroup) bool { return g.Name == s.at.group.Name })]
 	r, known := s.snap.Reservation(s.reservation)
 	if !known {
-		return Configure{}, refusal(capacity.ReservationNotKnown, "reservation %s of compute node group %s is not in the settings of partition %s, or EC2 does not describe it", s.reservation, s.at.slot, p.Name)
+		return Configure{}, refusal(capacity.ReservationNotKnown,
+			"reservation %s of compute node group %s is not in the settings of partition %s, or EC2 does not describe it", s.reservation, s.at.slot, p.Name)
 	}
 	for _, m := range capacity.Match(r, g, s.now) {
 		if m.Code != capacity.WrongSize { // a group may be smaller or larger than its block
@@ -61,7 +62,8 @@ func (s configuring) decide() (Configure, *Failure) {
 
 func (s configuring) record(failure *Failure, done string) (configuring, []capacity.Effect) {
 	s.step, s.failure = stepOver, failure
-	record := state.Record{At: s.now, Hook: "resume", Partition: s.at.partition.Name, Reservation: s.reservation, Code: string(capacity.OK), Message: done}
+	record := state.Record{At: s.now, Hook: "resume", Partition: s.at.partition.Name, Reservation: s.reservation,
+		Code: string(capacity.OK), Message: done}
 	if failure != nil {
 		record.Code, record.EC2Code, record.Message = failure.Code, failure.EC2Code, hook.OneLine(failure.message())
 	}

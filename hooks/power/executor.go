@@ -30,7 +30,7 @@ const (
 )
 
 const (
-	// releaseTime is for giving back what is held, after which its end ends it.
+	// releaseTime is for the release of an ODCR; one that is not released by then ends at its end.
 	releaseTime = 15 * time.Second
 	// notifyTime is for telling the jobs of a group. They are told before their nodes are
 	// taken away, which must not wait for long.
@@ -38,7 +38,7 @@ const (
 	// addressOfBudget is which part of the budget the attempts to set addresses may take: a launched
 	// node without its address is lost.
 	addressOfBudget = 4
-	// longestPause bounds the pauses between two attempts of what is insisted on.
+	// longestPause bounds the pauses between two attempts.
 	longestPause = 15 * time.Second
 	// fullTime is how long a reservation that EC2 found full is passed over: about as long as
 	// the places of instances that have ended take to be clean.
@@ -49,8 +49,8 @@ const (
 // instances are its own: no decision sees them.
 type executor struct {
 	*Site
-	// work ends when nothing new is launched any more, finish when no launch goes on; last has no
-	// end of its own: what must still be done then has a time of its own.
+	// work ends when nothing new is launched any more, finish when no launch goes on; last never ends:
+	// effects that must be done even then have times of their own.
 	work, finish, last context.Context
 	budget             time.Duration
 	calls, holds       *rate.Limiter // of RunInstances, of CreateCapacityReservation
@@ -116,7 +116,9 @@ func (x *executor) log(level slog.Level, e capacity.Effect, err error) {
 	}
 	about := e.About()
 	attrs := []any{"effect", e.Code()}
-	for _, field := range []struct{ name, of string }{{"nodes", about.Node}, {"jobs", about.Job}, {"slot", about.Slot}, {"reservation", about.Reservation}} {
+	for _, field := range []struct{ name, of string }{
+		{"nodes", about.Node}, {"jobs", about.Job}, {"slot", about.Slot}, {"reservation", about.Reservation},
+	} {
 		if field.of != "" {
 			attrs = append(attrs, field.name, field.of)
 		}
@@ -136,7 +138,7 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// errNoTime is for what is not begun any more.
+// errNoTime answers an effect that is not begun any more.
 var errNoTime = refusal(capacity.NoTime, "there was no time left to launch")
 
 // try carries an effect out once.
@@ -242,8 +244,8 @@ func (x *executor) platform(template string) (string, error) {
 	return image.Platform, err
 }
 
-// enlist enters what is about to be held if no more is held with it than may be; what is held
-// already stays in any case. It returns the entry of an earlier run for the same token.
+// enlist enters an order into the ledger if the settings allow so much; an ODCR that EC2 has made
+// stays in any case. It returns the entry that an earlier run made for the same token.
 func (x *executor) enlist(more capacity.Held) (before capacity.Held, err error) {
 	now := x.now()
 	all, err := x.State.Held(now)
@@ -332,7 +334,8 @@ func (s *Site) record(records ...state.Record) error {
 			lines[key], order = &of{}, append(order, key)
 		}
 		line := lines[key]
-		line.nodes, line.jobs, line.instances = append(line.nodes, record.Nodes), append(line.jobs, record.Jobs...), append(line.instances, record.Instances...)
+		line.nodes, line.jobs = append(line.nodes, record.Nodes), append(line.jobs, record.Jobs...)
+		line.instances = append(line.instances, record.Instances...)
 	}
 	for _, what := range order {
 		line := lines[what]

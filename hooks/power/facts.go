@@ -25,7 +25,8 @@ func (r *Resume) readFacts(ctx context.Context, nodes []string) (*facts, error) 
 	}
 	var ours []capacity.Instance
 	var seen capacity.Seen
-	f := &facts{settings: r.Settings, cluster: r.Cluster, live: map[string][]capacity.Instance{}, templates: map[string]template{}, all: r.Last == nil || r.ByHand || len(nodes) > mostAsked}
+	f := &facts{settings: r.Settings, cluster: r.Cluster, live: map[string][]capacity.Instance{}, templates: map[string]template{},
+		all: r.Last == nil || r.ByHand || len(nodes) > mostAsked}
 	reads, readCtx := errgroup.WithContext(ctx)
 	reads.Go(func() (err error) {
 		ours, err = r.liveOf(readCtx, r.since(), nodes, f.all)

@@ -57,7 +57,8 @@ func (s failing) next(a Answer) (failing, []capacity.Effect) {
 // tell comes first: the jobs lose their terminals with their nodes.
 func (s failing) tell(a Answer) (failing, []capacity.Effect) {
 	list := hostlist.Compress(s.nodes)
-	record := state.Record{At: a.now(), Hook: "resume", Nodes: list, Jobs: s.shown(), Code: s.failure.Code, EC2Code: s.failure.EC2Code, Message: hook.OneLine(s.failure.message())}
+	record := state.Record{At: a.now(), Hook: "resume", Nodes: list, Jobs: s.shown(),
+		Code: s.failure.Code, EC2Code: s.failure.EC2Code, Message: hook.OneLine(s.failure.message())}
 	if at, ok := placeOf(s.settings, s.nodes[0]); ok {
 		record.Partition = at.partition.Name
 	}
@@ -85,7 +86,7 @@ func withTerminal(jobs []capacity.Job) (shown []string) {
 	return shown
 }
 
-// comment says when each job is tried again. Nodes that it found no room beside are let go.
+// comment says when each job is tried again. Nodes in whose zone the rest found no room are let go.
 func (s failing) comment(a Answer, jobs []capacity.Job) (failing, []capacity.Effect) {
 	s.at = stepOver
 	effects := letGo(s.failure.LetGo, jobs, s.jobs)
@@ -213,7 +214,8 @@ func (s notBooting) pace(a Answer) (notBooting, []capacity.Effect) {
 	}
 	effects = append(effects, delay(a.Jobs, begin, nil)...)
 	for _, j := range jobs {
-		effects = append(effects, comment(j.Shown, fmt.Sprintf("pcs-capacity: nodes %s did not boot: %s%s", record.Nodes, record.Message, tried(failures[j.Shown], begin[j.Shown], s.called))))
+		again := tried(failures[j.Shown], begin[j.Shown], s.called)
+		effects = append(effects, comment(j.Shown, fmt.Sprintf("pcs-capacity: nodes %s did not boot: %s%s", record.Nodes, record.Message, again)))
 	}
 	return s, effects
 }

@@ -26,7 +26,7 @@ type held struct {
 	instances        []string
 }
 
-// enlist begins an attempt to hold capacity for what is missing of the part, in the zone of the target.
+// enlist begins an attempt to hold capacity for the missing nodes, in the zone of the target.
 func (s launching) enlist() (launching, []capacity.Effect) {
 	t, partition := s.targets[s.target], s.here().place.partition.Name
 	jobs, shown := s.what.jobsOf(s.missing)
@@ -37,15 +37,17 @@ func (s launching) enlist() (launching, []capacity.Effect) {
 	tags := s.tags(shown, partition, s.missing, target{})
 	tags[capacity.TagHold] = capacity.HoldJobs(runs)
 	tags[capacity.TagName] = "held for " + hook.Clip(tags[capacity.TagName], capacity.MaxTagValue-10)
+	what := []string{"hold", t.azID, t.instanceType, s.platform}
 	s.order = capacity.HoldOrder{InstanceType: t.instanceType, AZID: t.azID, Platform: s.platform, Count: len(s.missing), Tags: tags,
 		End:         s.now.Add(s.settings.Reserve.For.Duration).Truncate(time.Second), // EC2 takes whole seconds
-		ClientToken: launchToken(s.cluster, jobs, hostlist.Compress(s.missing), []string{"hold", t.azID, t.instanceType, s.platform}, s.now, s.attempt)}
+		ClientToken: launchToken(s.cluster, jobs, hostlist.Compress(s.missing), what, s.now, s.attempt)}
 	s.at = stepEnlist
 	return s, []capacity.Effect{Enlist{s.entry("")}}
 }
 
 func (s launching) entry(id string) capacity.Held {
-	return capacity.Held{Token: s.order.ClientToken, ReservationID: id, InstanceType: s.order.InstanceType, Count: s.order.Count, Until: s.order.End}
+	o := s.order
+	return capacity.Held{Token: o.ClientToken, ReservationID: id, InstanceType: o.InstanceType, Count: o.Count, Until: o.End}
 }
 
 func (s launching) enlisted(a Answer) (launching, []capacity.Effect) {
@@ -88,14 +90,14 @@ func (s launching) holdAnswered(a Answer) (launching, []capacity.Effect) {
 	return s, append(effects, more...)
 }
 
-// giveBack gives back what is held, since nothing was launched into it.
+// giveBack releases the ODCR, since nothing was launched into it.
 func (s launching) giveBack(why *Failure) (launching, []capacity.Effect) {
 	s.at, s.why = stepGiveBack, why
 	return s, []capacity.Effect{Release{[]string{s.held.ID}}}
 }
 
-// given follows the release of what is held: the ledger has it no more, and the record says what
-// it has cost while nothing ran there.
+// given follows the release of an ODCR: its entry leaves the ledger, and a record says what the ODCR
+// has cost while nothing ran there.
 func (h held) given(a Answer, s capacity.Settings) []capacity.Effect {
 	idle := a.At.Sub(h.since)
 	if !h.launched.IsZero() {
@@ -105,7 +107,8 @@ func (h held) given(a Answer, s capacity.Settings) []capacity.Effect {
 	if cost, known := s.Reserve.Cost(h.InstanceType, h.Total, idle); known {
 		message += ": " + cost.String()
 	}
-	record := state.Record{At: a.now(), Hook: "hold", Partition: h.partition, Jobs: h.jobs, Reservation: h.ID, Code: string(capacity.OK), Message: message}
+	record := state.Record{At: a.now(), Hook: "hold", Partition: h.partition, Jobs: h.jobs, Reservation: h.ID,
+		Code: string(capacity.OK), Message: message}
 	failure := a.Failures[h.ID]
 	if failure == nil {
 		return []capacity.Effect{Unlist{h.token}, Tell{Records: []state.Record{record}}}

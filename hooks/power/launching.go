@@ -38,7 +38,7 @@ type launching struct {
 	held               held
 	used               *Failure // EC2's last answer that a token is used
 	// first is EC2's first answer for want of room, of the part; firstZone of the zones; why is
-	// the failure that waits for what is ended first.
+	// the failure that waits until instances are ended.
 	first, firstZone, why *Failure
 	got                   map[string]launched // by node
 	ended                 map[string]bool     // instances
@@ -183,8 +183,8 @@ func (s launching) nextPart() (launching, []capacity.Effect) {
 	return s.beginPart()
 }
 
-// tryTarget launches what is missing of the part in the next target, of which capacity is held
-// first if the target says so.
+// tryTarget launches the missing nodes of the part in the next target. If target.hold, it holds
+// capacity there first.
 func (s launching) tryTarget() (launching, []capacity.Effect) {
 	if s.target == len(s.targets) {
 		s.why = s.nowhere()
@@ -214,7 +214,7 @@ func (s launching) tryTarget() (launching, []capacity.Effect) {
 
 func (s launching) template() template { return s.templates[s.here().place.group.LaunchTemplate] }
 
-// launch asks for what is missing of the part: all nodes of a group or none, or as many one-node
+// launch asks for the missing nodes of the part: all nodes of a group or none, or as many one-node
 // groups as there is room for.
 func (s launching) launch() (launching, []capacity.Effect) {
 	t := s.targets[s.target]
@@ -223,12 +223,14 @@ func (s launching) launch() (launching, []capacity.Effect) {
 	if t.hold {
 		t.reservationID, t.kind = s.held.ID, capacity.ODCR
 	}
-	l := capacity.Launch{LaunchTemplate: s.template().version, InstanceType: t.instanceType, SubnetID: t.subnetID, ReservationID: t.reservationID,
-		Kind: t.kind, PlacementGroup: t.placementGroup, Fresh: t.hold, Count: len(s.missing), Least: len(s.missing), Tags: tags}
+	l := capacity.Launch{LaunchTemplate: s.template().version, InstanceType: t.instanceType, SubnetID: t.subnetID,
+		ReservationID: t.reservationID, Kind: t.kind, PlacementGroup: t.placementGroup, Fresh: t.hold,
+		Count: len(s.missing), Least: len(s.missing), Tags: tags}
 	if len(s.what.groups) > 1 {
 		l.Least = 1
 	}
-	l.ClientToken = launchToken(s.cluster, jobs, hostlist.Compress(s.missing), []string{t.reservationID, t.subnetID, t.instanceType, l.LaunchTemplate}, s.now, s.attempt)
+	what := []string{t.reservationID, t.subnetID, t.instanceType, l.LaunchTemplate}
+	l.ClientToken = launchToken(s.cluster, jobs, hostlist.Compress(s.missing), what, s.now, s.attempt)
 	s.at = stepLaunch
 	return s, []capacity.Effect{Launch{Launch: l, Nodes: s.missing, Jobs: shown}}
 }
@@ -426,8 +428,8 @@ func (s launching) record(a Answer) (launching, []capacity.Effect) {
 		}
 		for _, reservation := range slices.Sorted(maps.Keys(nodes)) {
 			at, _ := s.placeOf(nodes[reservation][0])
-			r := state.Record{At: a.now(), Hook: "resume", Partition: at.partition.Name, Jobs: o.shown(), Nodes: hostlist.Compress(nodes[reservation]),
-				Reservation: reservation, Code: string(capacity.OK), Message: "launched"}
+			r := state.Record{At: a.now(), Hook: "resume", Partition: at.partition.Name, Jobs: o.shown(),
+				Nodes: hostlist.Compress(nodes[reservation]), Reservation: reservation, Code: string(capacity.OK), Message: "launched"}
 			for _, n := range nodes[reservation] {
 				r.Instances = append(r.Instances, o.launched[n].instance.ID)
 			}
@@ -452,8 +454,8 @@ func (what unit) jobsOf(nodes []string) (jobs []capacity.Job, shown []string) {
 }
 
 // launchToken is the ClientToken of a launch: the same for a repetition of the same
-// power-up, another one for a requeued job. what is all that the launch asks for beside
-// the nodes: EC2 binds a token to the parameters of its first use, even of one that
+// power-up, another one for a requeued job. what is all that the launch asks for
+// except the nodes: EC2 binds a token to the parameters of its first use, even of one that
 // failed. Nodes that no job waits for have nothing that tells two power-ups apart but
 // time, so theirs is good for ten seconds of AWS's clock. attempt counts launches under the
 // same circumstances that have ended since: EC2 launches nothing under their token.

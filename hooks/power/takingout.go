@@ -116,7 +116,8 @@ func (s takingOut) tell(a Answer) (takingOut, []capacity.Effect) {
 	for _, text := range order {
 		jobs := same[text]
 		first := jobs[0]
-		record := state.Record{At: a.now(), Hook: "resume", Partition: first.partition, Code: first.why.Code, EC2Code: first.why.EC2Code, Message: hook.OneLine(first.why.message())}
+		record := state.Record{At: a.now(), Hook: "resume", Partition: first.partition,
+			Code: first.why.Code, EC2Code: first.why.EC2Code, Message: hook.OneLine(first.why.message())}
 		var nodes, names, terminals []string
 		for _, r := range jobs {
 			record.Jobs, nodes = append(record.Jobs, r.Shown), append(nodes, r.Nodes...)

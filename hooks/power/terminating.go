@@ -9,9 +9,9 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// terminating is the machine that ends the instances of nodes and records it: those whose tags
-// say so, and those that EC2 may not show by their tags yet, from our own records. Nodes without an
-// instance need nothing.
+// terminating is the machine that ends the instances of nodes and records it. It finds them by their
+// tags, and in our own records, since EC2 may not show a new instance by its tags yet. Nodes without
+// an instance need nothing.
 //
 // A slow call must not hit a newer launch of the same nodes. Slurm powers a node up
 // again no earlier than SuspendTimeout (30 s by default) after it called the
@@ -32,7 +32,7 @@ const (
 	stepInstances step = "ask for instances"
 	stepTerminate step = "terminate"
 
-	// clockSlack covers what is not exact in comparing EC2's launch times, which have whole
+	// clockSlack covers the inexactness of comparing EC2's launch times, which have whole
 	// seconds, with the time of the call, which is corrected by a Date header: both are off
 	// by less than a second.
 	clockSlack = 2 * time.Second
@@ -91,8 +91,8 @@ func (s terminating) terminate(a Answer) (terminating, []capacity.Effect) {
 }
 
 // recorded are the instances that our records name for the nodes, launched within
-// unseenTime before the call, with the time of the record; those that were terminated
-// since are left out.
+// unseenTime before the call, with the time of the record; without the instances that were
+// terminated since.
 func (s terminating) recorded(called time.Time) map[string]time.Time {
 	found := map[string]time.Time{}
 	for _, r := range s.records {
@@ -122,7 +122,8 @@ func (s terminating) recorded(called time.Time) map[string]time.Time {
 
 func (s terminating) record(a Answer) (terminating, []capacity.Effect) {
 	s.at, s.failure = stepOver, a.Failure
-	record := state.Record{At: s.called.Add(a.Offset), Hook: "suspend", Nodes: hostlist.Compress(s.nodes), Code: string(capacity.OK), Instances: s.ids, Message: "terminated"}
+	record := state.Record{At: s.called.Add(a.Offset), Hook: "suspend", Nodes: hostlist.Compress(s.nodes), Instances: s.ids,
+		Code: string(capacity.OK), Message: "terminated"}
 	if f := a.Failure; f != nil {
 		record.Code, record.EC2Code, record.Message = string(capacity.FailedOtherwise), f.EC2Code, f.message()
 	}

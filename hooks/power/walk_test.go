@@ -42,6 +42,9 @@ func (w *account) do(e capacity.Effect) Answer {
 	if w.steps--; w.steps == 0 {
 		panic(killed{})
 	}
+	if len(w.log) > 2000 {
+		panic("it does not end: " + strings.Join(w.log[:50], "; "))
+	}
 	w.clock = w.clock.Add(time.Second)
 	a := Answer{At: w.clock}
 	words := []string{"", "", "", "", "no room", "token used", "refused", "unknown", "no time"}
@@ -183,6 +186,7 @@ func (w *account) run(t *testing.T, f facts, groups []group) (over bool) {
 	}
 	through(t, w, releasing{waiting: holds}, func(e capacity.Effect) Answer {
 		if _, ok := e.(AskStates); ok && w.IntN(3) == 0 {
+			w.log = append(w.log, "ask-states → no time")
 			return Answer{Failure: errNoTime, At: w.clock}
 		}
 		return w.do(e)
