@@ -61,6 +61,7 @@ func TestR6_OnlyTheCommandCondemnsANode(t *testing.T) {
 		"not executable":            {checkSlurm{ended: job("FAILED"), status: 126}, "7", time.Minute, 3, state.HealthUnknown, "7"},
 		"not there":                 {checkSlurm{ended: job("FAILED"), status: 127}, "7", time.Minute, 3, state.HealthUnknown, "7"},
 		"slurmd could not start it": {checkSlurm{ended: job("FAILED"), signal: 53}, "7", time.Minute, 3, state.HealthUnknown, "7"},
+		"ended by slurmd":           {checkSlurm{ended: job("FAILED"), status: 1, signal: 9}, "7", time.Minute, 3, state.HealthUnknown, "7"},
 		"the file server hangs":     {checkSlurm{ended: job("TIMEOUT")}, "7", time.Minute, 3, state.HealthUnknown, "7"},
 		"cancelled":                 {checkSlurm{ended: job("CANCELLED")}, "7", time.Minute, 3, state.HealthUnknown, "7"},
 		"the node went":             {checkSlurm{ended: job("NODE_FAIL")}, "7", time.Minute, 3, state.HealthUnknown, "7"},

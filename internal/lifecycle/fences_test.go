@@ -1,0 +1,104 @@
+package lifecycle
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+)
+
+// What a pass does about the Slurm reservations of a slot, by what it could see.
+func TestFences(t *testing.T) {
+	open := block("cr-0", "-1h", "24h", capacity.StateActive)
+	there := func(kind string) capacity.SlurmReservation {
+		return reservation("pcs-capacity-"+kind+"-gpu.cr-9."+me, []string{"gpu-1"}, at("-2h"), at("-2h").AddDate(1, 0, 0))
+	}
+	for name, c := range map[string]struct {
+		provider capacity.Provider
+		ids      []string
+		rs       []capacity.Reservation
+		have     []capacity.SlurmReservation
+		noAWS    bool
+		noQueue  bool
+		want     string
+	}{
+		"an open block":                           {provider: "ec2", ids: []string{"cr-0"}, rs: []capacity.Reservation{open}, want: "keep-owner create-fence"},
+		"a wait that nobody needs":                {provider: "ec2", ids: []string{"cr-0"}, rs: []capacity.Reservation{open}, have: []capacity.SlurmReservation{there("wait")}, want: "keep-owner create-fence delete-wait"},
+		"without AWS nothing goes":                {provider: "ec2", ids: []string{"cr-0"}, rs: []capacity.Reservation{open}, have: []capacity.SlurmReservation{there("wait")}, noAWS: true, want: "keep-owner create-fence"},
+		"EC2 does not describe what the slot has": {provider: "ec2", ids: []string{"cr-0"}, have: []capacity.SlurmReservation{there("wait"), there("surplus")}},
+		"nothing on PCS, in a queue":              {provider: "pcs", ids: []string{"cr-9"}, rs: []capacity.Reservation{block("cr-9", "-48h", "-24h", capacity.StateExpired)}, want: "keep-owner create-fence"},
+		"nothing on PCS, in no queue any more":    {provider: "pcs", ids: []string{"cr-9"}, rs: []capacity.Reservation{block("cr-9", "-48h", "-24h", capacity.StateExpired)}, noQueue: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := &Cluster{slots: map[string][]string{"gpu": {"gpu-1"}}, Reservations: c.have}
+			if !c.noQueue {
+				cluster.Partitions = []capacity.SlurmPartition{{Name: "gpu", Nodes: []string{"gpu-1"}}}
+			}
+			effects, _ := fences(Seen{Owner: me, Snap: oneSlot(c.provider, c.ids, c.rs...), Cluster: cluster, NoAWS: c.noAWS, Now: noon})
+			var got []string
+			for _, e := range effects {
+				got = append(got, e.Code())
+			}
+			if diff := cmp.Diff(c.want, strings.Join(got, " ")); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// reservationCalls is a Slurm that writes down what is asked of its reservations.
+type reservationCalls struct {
+	*model
+	calls []string
+	start time.Time
+}
+
+func (s *reservationCalls) CreateReservation(_ context.Context, r capacity.SlurmReservation) error {
+	s.calls, s.start = append(s.calls, "create "+r.Name), r.Start
+	return nil
+}
+
+func (s *reservationCalls) DeleteReservation(_ context.Context, name string) error {
+	s.calls = append(s.calls, "delete "+name)
+	return nil
+}
+
+// A replacement is there before what it replaces goes; only a name that is in its way goes first.
+// Slurm gets no start in the past.
+func TestChangeGuardIsCarriedOut(t *testing.T) {
+	for occupied, want := range map[bool]string{false: "create new, delete old", true: "delete new, create new, delete old"} {
+		s := &reservationCalls{model: newModel(noon, nil)}
+		x := executor{Sources{Slurm: s, MachineTime: func() time.Time { return noon }}, map[string]bool{}}
+		answer := x.Do(t.Context(), ChangeGuard{Do: "replace", R: reservation("new", nil, at("-1h"), time.Time{}), Old: "old", Occupied: occupied})
+		if got := strings.Join(s.calls, ", "); answer.Err != nil || got != want || !s.start.Equal(noon) {
+			t.Errorf("occupied %t: %q from %s, %v", occupied, got, s.start, answer.Err)
+		}
+	}
+}
+
+// Of the nodes of a slot that have failed, one at a time is launched anew.
+func TestFailedNodesGoOneByOne(t *testing.T) {
+	failed := func() *state.NodeHealth {
+		return &state.NodeHealth{State: state.HealthFailed, Since: at("-1m"), Failures: []state.HealthFailure{{ExitStatus: 3}}}
+	}
+	s := blockSeen("1h", "1h5m", capacity.StateActive, capacity.StateActive)
+	s.Checks = Checks{HealthCommand: HealthCommand{Path: "/opt/health", Tries: 3}, Time: time.Hour}
+	s.Health = map[string]*state.Health{"gpu": {Slot: "gpu", ReservationID: "cr-0", Nodes: map[string]*state.NodeHealth{"gpu-1": failed(), "gpu-2": failed()}}}
+	verdicts, effects := healthChecks(s)
+	if diff := cmp.Diff([]string{"power-down: slot gpu: power gpu-1 down, to launch it anew"}, sentences(effects)); diff != "" {
+		t.Error(diff)
+	}
+	s.learnHealth(verdicts, []Result{{Effect: effects[0]}})
+	if one, two := verdicts["gpu"].Nodes["gpu-1"].State, verdicts["gpu"].Nodes["gpu-2"].State; one != state.HealthPowering || two != state.HealthFailed {
+		t.Errorf("gpu-1 is %s, gpu-2 %s", one, two)
+	}
+	s.Health = verdicts
+	if _, effects := healthChecks(s); len(effects) > 0 {
+		t.Errorf("while one is on its way: %q", sentences(effects))
+	}
+}
