@@ -12,12 +12,6 @@ import (
 // between the clocks is only known to the second (HTTP's Date header).
 const sameTime = 5 * time.Second
 
-// SlotOf is the slot that a Slurm reservation of ours is for; the second value is false
-// for one that is not ours.
-func SlotOf(r capacity.SlurmReservation) (slot string, isOurs bool) {
-	return r.Guard().Slot, r.Ours()
-}
-
 // reservation makes one of ours: root's, for maintenance, over whatever runs there.
 func reservation(name string, nodes []string, start, end time.Time) capacity.SlurmReservation {
 	return capacity.SlurmReservation{Name: name, Nodes: nodes, Start: start, End: end, Flags: []string{"MAINT", "IGNORE_JOBS"}, Users: []string{"root"}}

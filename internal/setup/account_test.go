@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -40,6 +41,12 @@ const (
 )
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// The garbage of thousands of calls over the wire takes a quarter of the time of these tests.
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400)
+	m.Run()
+}
 
 // account is a simulated AWS whose clock stands still, and a setup that talks to it over the
 // wire, through a server that can look at the traffic.
