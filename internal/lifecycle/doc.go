@@ -10,6 +10,11 @@
 //   - time limits of running jobs, which boot time pushes over the fence and which
 //     Slurm before 25.05.3 cuts down to their --time-min.
 //
+// A pass observes, decides and carries out. What it reads (observe.go, keep.go, see*.go) is one
+// value, [Seen]. Each decision is a function of that value, in the file of its name, and returns
+// effects (effects*.go, jobeffects.go); pass.go calls the decisions in their order, and carry.go
+// alone changes anything.
+//
 // A pass keeps nothing in memory. It can be killed at any point and run again: it
 // compares what is there with what should be, and sends only the difference (R5).
 // What could not be read is never taken for "nothing there" (R8).
