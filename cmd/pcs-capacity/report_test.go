@@ -68,7 +68,11 @@ func sampleWeek(t *testing.T, dir state.Dir, end time.Time) (start time.Time) {
 
 // The report of a week, in each form. PICTURES names a folder in which they are kept.
 func TestReportForms(t *testing.T) {
-	t.Setenv("SLURM_CONF", filepath.Join(t.TempDir(), "none")) // no Slurm answers
+	conf := filepath.Join(t.TempDir(), "slurm.conf")
+	t.Setenv("SLURM_CONF", conf) // without the file each question takes Slurm seconds
+	if err := os.WriteFile(conf, []byte(downConf), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	dir := t.TempDir()
 	cfg := config.Default()
 	cfg.StateDir = dir
