@@ -79,8 +79,8 @@ func Admit(req Request, snap *Snapshot, now time.Time) Verdict {
 // the job back where it does not fit, and its owner must be able to correct a comment. But
 // the comment of a job that runs must not ask for a longer limit than before.
 func AdmitChange(req Request, snap *Snapshot, now time.Time) Verdict {
-	if wish, _ := ParseWish(req.Comment); req.Started && (wish.Fit || wish.OnEnd != "") {
-		was, _ := ParseWish(req.Was)
+	if wish, _ := req.Wish(); req.Started && (wish.Fit || wish.OnEnd != "") {
+		was, _ := Request{Comment: req.Was}.Wish()
 		if wish.OnEnd != "" && wish.OnEnd != was.OnEnd {
 			return refuse(BadComment, "on_end= in a comment counts from before a job starts only; this one has started")
 		}
@@ -104,7 +104,7 @@ func admit(req Request, snap *Snapshot, now time.Time, in judge) Verdict {
 	if len(names) == 0 && snap.DefaultPartition != "" {
 		names = []string{snap.DefaultPartition}
 	}
-	wish, problems := ParseWish(req.Comment)
+	wish, problems := req.Wish()
 
 	var verdicts []Verdict
 	for _, name := range names {

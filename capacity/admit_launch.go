@@ -21,7 +21,7 @@ func AdmitLaunch(req Request, p Partition, g NodeGroup, slot Slot, snap *Snapsho
 	if !p.Allows(req.Account) {
 		return nil, refuseAccount(req.Account, p)
 	}
-	wish, problems := ParseWish(req.Comment)
+	wish, problems := req.Wish()
 	if len(problems) > 0 {
 		return nil, refuse(BadComment, strings.Join(problems, "; "))
 	}

@@ -92,7 +92,7 @@ func fitTime(req Request, usable []candidate, p Partition, walls Walls, boot tim
 // markFit notes in the comment that the limit is to be fitted again while the job runs:
 // with the word time=fit, or one that says up to which limit.
 func markFit(v *Verdict, req Request, word string) {
-	if wish, _ := ParseWish(req.Comment); wish.Fit {
+	if wish, _ := req.Wish(); wish.Fit {
 		return // it is there already
 	}
 	comment := word

@@ -26,7 +26,7 @@ type Prospect struct {
 // Prospects are the reservations in which a job may run, those that open first in front.
 // They are those by which Admit decides about it.
 func Prospects(req Request, snap *Snapshot, now time.Time) []Prospect {
-	wish, _ := ParseWish(req.Comment)
+	wish, _ := req.Wish()
 	start := later(now, req.Begin)
 	var all []Prospect
 	for _, name := range req.Partitions {
@@ -62,7 +62,7 @@ func Prospects(req Request, snap *Snapshot, now time.Time) []Prospect {
 // PassedOver are why a job gets no nodes in reservations that it may use and that have not ended:
 // one reason for each, which somebody has to mend.
 func PassedOver(req Request, snap *Snapshot, now time.Time) []Problem {
-	wish, _ := ParseWish(req.Comment)
+	wish, _ := req.Wish()
 	var all []Problem
 	for _, name := range req.Partitions {
 		p, ours := snap.Partition(name)

@@ -31,6 +31,6 @@ func (s *Snapshot) Slice(partition string) *Snapshot {
 // Decides reports whether a [Snapshot.Slice] says of a job in its partition what the whole
 // snapshot would: not if the job names a reservation that may be another partition's.
 func (s *Snapshot) Decides(req Request) bool {
-	wish, _ := ParseWish(req.Comment)
+	wish, _ := req.Wish()
 	return len(req.Partitions) <= 1 && (wish.ReservationID == "" || s.Partitions[0].Has(wish.ReservationID))
 }

@@ -49,10 +49,16 @@ const FitWord = "time=fit"
 // MaxComment is the length in bytes of the longest comment that slurmctld takes.
 const MaxComment = 1024
 
-// ParseWish reads the k=v words of a comment. Words are separated by spaces or
-// commas; those that are not ours are left alone. It returns a sentence for each
-// of our keys that has a value which cannot be right, or is there twice.
-func ParseWish(comment string) (Wish, []string) {
+// Wish is what the comment says to us, and a sentence for each of our keys that has a value
+// which cannot be right, or is there twice.
+func (r Request) Wish() (Wish, []string) { return parseWish(r.Comment) }
+
+// Wish is that of the job's comment, see [Request.Wish].
+func (j Job) Wish() (Wish, []string) { return Request{Comment: j.Comment}.Wish() }
+
+// parseWish reads the k=v words of a comment. Words are separated by spaces or commas; words
+// that are not ours are left alone.
+func parseWish(comment string) (Wish, []string) {
 	var w Wish
 	var problems []string
 	seen := map[string]bool{}

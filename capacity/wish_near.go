@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// wishKeys are the keys of a comment that ParseWish reads.
+// wishKeys are the keys of a comment that parseWish reads.
 var wishKeys = []string{"capacity_reservation_id", "instance_type", "subnet_id", "on_end", "capacity"}
 
 // nearKeys returns a sentence for each word of a comment that was probably meant for

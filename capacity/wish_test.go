@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestParseWishFit(t *testing.T) {
+func TestWishFit(t *testing.T) {
 	for comment, want := range map[string]Wish{
 		"time=fit":              {Fit: true},
 		"a time=fit:2880,b":     {Fit: true, FitLimit: Minutes(2880)},
@@ -15,7 +15,7 @@ func TestParseWishFit(t *testing.T) {
 		"time=fit:99999999999":  {},
 		"time=2880 time=fit:60": {Fit: true, FitLimit: Minutes(60)},
 	} {
-		if got, problems := ParseWish(comment); got != want || len(problems) > 0 {
+		if got, problems := parseWish(comment); got != want || len(problems) > 0 {
 			t.Errorf("%q: %+v %q, want %+v", comment, got, problems, want)
 		}
 	}
@@ -72,7 +72,7 @@ func FuzzWish(f *testing.F) {
 	f.Add("capacity_reservation_id=cr-0123456789abcdef0 on_end=hold, time=fit:60")
 	f.Add("Capacity_Reservation=x id=cr-0123456789abcdef0\n=\x00")
 	f.Fuzz(func(t *testing.T, comment string) {
-		wish, _ := ParseWish(comment)
+		wish, _ := parseWish(comment)
 		if wish.ReservationID != "" && !IsReservationID(wish.ReservationID) || wish.SubnetID != "" && !IsSubnetID(wish.SubnetID) {
 			t.Errorf("%+v", wish)
 		}

@@ -255,7 +255,7 @@ func (a *adversary) check() {
 		if account != "nlp" && (block == hookstest.BlockID || !a.unchecked[id]) {
 			t.Errorf("a job of account %s ran in %s: %s", account, block, line)
 		}
-		wish, _ := capacity.ParseWish(jobs[id].Comment)
+		wish, _ := jobs[id].Wish()
 		if wish.ReservationID != "" && wish.ReservationID != block && !a.unchecked[id] && !a.several[id] {
 			t.Errorf("a job that asks for %s ran in %s: %s", wish.ReservationID, block, line)
 		}
@@ -324,7 +324,7 @@ func done(j capacity.Job) bool { return j.State == "COMPLETED" || j.State == "CA
 
 // allowed reports whether a job, as it is, may run where it wants to, and fits there.
 func allowed(j capacity.Job) bool {
-	wish, problems := capacity.ParseWish(j.Comment)
+	wish, problems := j.Wish()
 	// Moved here without a limit, it waits behind the fence; nobody edits what is moved. So it
 	// does with one of two days that the filter let through unchecked.
 	long := j.TimeLimit.Unlimited || j.TimeLimit.Duration() > 24*time.Hour

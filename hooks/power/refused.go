@@ -115,7 +115,7 @@ func (f *facts) refusedNow(groups []group) (refused []refusedJob) {
 
 func withoutWishFirst(jobs []capacity.Job) []capacity.Job {
 	wishes := func(j capacity.Job) int {
-		wish, _ := capacity.ParseWish(j.Comment)
+		wish, _ := j.Wish()
 		if wish.Names() || wish.Capacity != "" {
 			return 1
 		}

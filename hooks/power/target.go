@@ -144,7 +144,7 @@ func ofOwner(c capacity.Code) bool {
 func targetsIn(g capacity.NodeGroup, r capacity.Reservation, requests []capacity.Request) ([]target, *Failure) {
 	subnets, types := map[string]bool{}, map[string]bool{}
 	for _, req := range requests {
-		wish, _ := capacity.ParseWish(req.Comment)
+		wish, _ := req.Wish()
 		if wish.SubnetID != "" {
 			subnets[wish.SubnetID] = true
 		}
@@ -183,7 +183,7 @@ func targetsIn(g capacity.NodeGroup, r capacity.Reservation, requests []capacity
 func holdTargets(targets []target, g capacity.NodeGroup, jobs []capacity.Job, snap *capacity.Snapshot, orPlain bool) []target {
 	var wishes []capacity.Wish
 	for _, j := range jobs {
-		wish, _ := capacity.ParseWish(j.Comment)
+		wish, _ := j.Wish()
 		wishes = append(wishes, wish)
 	}
 	if !g.Holds(wishes, snap) {

@@ -79,7 +79,7 @@ func OfJob(j capacity.Job, snap *capacity.Snapshot, records []state.Record, now 
 
 // limitOf says what sync did, or may yet do, to a job's time limit; "" if nothing.
 func limitOf(j capacity.Job, snap *capacity.Snapshot, now time.Time) string {
-	wish, _ := capacity.ParseWish(j.Comment)
+	wish, _ := j.Wish()
 	upTo := ""
 	if wish.FitLimit.Bounded() {
 		upTo = ", up to the stated " + wish.FitLimit.String()
@@ -146,7 +146,7 @@ func (e *Explanation) runs(j capacity.Job, snap *capacity.Snapshot, now time.Tim
 		}
 		if p, ours := snap.Partition(name); ours {
 			onEnd := p.OnEnd
-			if wish, _ := capacity.ParseWish(j.Comment); wish.OnEnd != "" {
+			if wish, _ := j.Wish(); wish.OnEnd != "" {
 				onEnd = wish.OnEnd
 			}
 			switch {

@@ -3,6 +3,7 @@ package layout
 import (
 	"go/ast"
 	"go/types"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -76,5 +77,21 @@ func TestKindsAreNotCompared(t *testing.T) {
 	}
 	if found < 3 {
 		t.Errorf("kinds are named %d times: the test looks at too little", found)
+	}
+}
+
+// A job's comment is parsed in one place, Request.Wish: parseWish is not exported, and nothing else
+// calls it.
+func TestCommentsAreParsedInOnePlace(t *testing.T) {
+	var found []string
+	for _, p := range load(t) {
+		for id, used := range p.TypesInfo.Uses {
+			if f, ok := used.(*types.Func); ok && strings.EqualFold(f.Name(), "parseWish") {
+				found = append(found, p.PkgPath+" "+filepath.Base(p.Fset.Position(id.Pos()).Filename))
+			}
+		}
+	}
+	if !slices.Equal(found, []string{module + "/capacity wish.go"}) {
+		t.Errorf("comments are parsed in %q", found)
 	}
 }

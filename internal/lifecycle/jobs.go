@@ -50,6 +50,6 @@ func (c *Cluster) Ours(snap *capacity.Snapshot) []string {
 // concerns reports whether a job that can have no node of ours bears a word of ours, or one
 // for us.
 func concerns(j capacity.Job) bool {
-	wish, wrong := capacity.ParseWish(j.Comment)
+	wish, wrong := j.Wish()
 	return strings.HasPrefix(j.AdminComment, "pcs-capacity: ") || wish.Names() || len(wrong) > 0
 }

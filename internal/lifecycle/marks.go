@@ -26,7 +26,7 @@ import (
 func trustedMarks(jobs []capacity.Job, before map[string]state.Mark) map[string]state.Mark {
 	marks := make(map[string]state.Mark, len(jobs))
 	for _, j := range jobs {
-		wish, _ := capacity.ParseWish(j.Comment)
+		wish, _ := j.Wish()
 		said := state.Mark{Restarts: j.Restarts, Fit: wish.Fit, UpTo: wish.FitLimit.Minutes, OnEnd: wish.OnEnd,
 			Ends: before[j.Shown].Ends, EndedAt: before[j.Shown].EndedAt, Ending: before[j.Shown].Ending}
 		switch j.State {
