@@ -32,9 +32,10 @@ type Options struct {
 // goroutines.
 type Shared struct {
 	// Config has the region, and everything that this package adds.
-	Config aws.Config
-	clock  clock
-	limits *limits
+	Config   aws.Config
+	metadata *imds.Client
+	clock    clock
+	limits   *limits
 }
 
 // metadataTime is how long the metadata of the instance may take to answer, which takes
@@ -55,10 +56,11 @@ func Load(ctx context.Context, o Options) (*Shared, error) {
 	if err != nil {
 		return nil, unread(err)
 	}
+	s.metadata = imds.NewFromConfig(cfg)
 	if cfg.Region == "" {
 		ctx, cancel := context.WithTimeout(ctx, metadataTime)
 		defer cancel()
-		answer, err := imds.NewFromConfig(cfg).GetRegion(ctx, nil)
+		answer, err := s.metadata.GetRegion(ctx, nil)
 		if err != nil {
 			return nil, fmt.Errorf("no AWS region is set, and instance metadata gives none (%w); set region in config.toml, --region or AWS_REGION", err)
 		}

@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/arn"
 	"github.com/aws/aws-sdk-go-v2/credentials/ec2rolecreds"
+	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
 )
 
 // keepVerdict is how long credentials that could not be had are not looked for again. It
@@ -52,6 +54,35 @@ func (c *credentials) Retrieve(ctx context.Context) (aws.Credentials, error) {
 		return aws.Credentials{}, none
 	}
 	return found, nil
+}
+
+// Whose are the account of the credentials, "" if it is not known, and their source in the SDK's words. No AWS
+// service is asked; those of an instance profile do not say their account, and the metadata of the instance is asked
+// once.
+func (s *Shared) Whose(ctx context.Context) (account, source string, err error) {
+	found, err := s.Config.Credentials.Retrieve(ctx)
+	if err != nil {
+		return "", "", err
+	}
+	if found.AccountID == "" && found.Source == ec2rolecreds.ProviderName {
+		found.AccountID = s.profileAccount(ctx)
+	}
+	return found.AccountID, found.Source, nil
+}
+
+// profileAccount is the account of the machine's instance profile; "" if metadata does not say it.
+func (s *Shared) profileAccount(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(ctx, metadataTime)
+	defer cancel()
+	info, err := s.metadata.GetIAMInfo(ctx, nil, func(o *imds.Options) { o.Retryer = aws.NopRetryer{} })
+	if err != nil {
+		return ""
+	}
+	profile, err := arn.Parse(info.InstanceProfileArn)
+	if err != nil {
+		return ""
+	}
+	return profile.AccountID
 }
 
 // NoCredentials says that there are no credentials, and why.

@@ -1,6 +1,7 @@
 package awssim
 
 import (
+	"cmp"
 	"io"
 	"net/http"
 	"slices"
@@ -92,6 +93,10 @@ func (s *Sim) metadata(i *instance, r *http.Request, path string) (string, int) 
 		"instance-id": i.ID, "instance-type": i.Type, "ami-id": i.ImageID, "ami-launch-index": strconv.Itoa(i.AMILaunchIndex),
 		"local-ipv4": i.PrivateIP, "reservation-id": i.LaunchID, "placement/region": i.Region,
 		"placement/availability-zone": i.Zone, "placement/availability-zone-id": i.subnet.zone.id,
+	}
+	if p := i.data.IamInstanceProfile; p != nil {
+		profile := cmp.Or(p.Arn, s.iamARN("instance-profile/"+p.Name))
+		items["iam/info"] = `{"Code": "Success", "InstanceProfileArn": "` + profile + `", "InstanceProfileId": "AIPASIMULATED"}`
 	}
 	if value, there := items[item]; there {
 		return value, http.StatusOK

@@ -52,6 +52,15 @@ func TestInstanceMetadata(t *testing.T) {
 	if a, b := get(with, "instance-id"), get(without, "instance-id"); a == "" || b == "" || a == b {
 		t.Errorf("ids %q and %q", a, b)
 	}
+	if got := get(without, "iam/info"); got != "" {
+		t.Errorf("an instance without a profile has %s", got)
+	}
+	out := do(t, w.ec2.RunInstances, &ec2.RunInstancesInput{MinCount: aws.Int32(1), MaxCount: aws.Int32(1), ImageId: aws.String(defImage), InstanceType: "c7i.4xlarge",
+		SubnetId: aws.String(defSubnetC), IamInstanceProfile: &types.IamInstanceProfileSpecification{Name: aws.String("head")}})
+	head := imds.New(imds.Options{Endpoint: w.endpoint, Retryer: aws.NopRetryer{}, HTTPClient: instanceClient("/_sim/metadata/" + *out.Instances[0].InstanceId)})
+	if info, err := head.GetIAMInfo(t.Context(), nil); err != nil || info.InstanceProfileArn != "arn:aws:iam::111122223333:instance-profile/head" {
+		t.Errorf("%+v, %v", info, err)
+	}
 	if got := get(off, "instance-id"); got != "" {
 		t.Errorf("the service is off, and answers %q", got)
 	}

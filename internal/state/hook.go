@@ -12,7 +12,7 @@ const hookFile = "hook.json"
 type HookAccess struct {
 	// Without is why it had none; "" if it had.
 	Without string `json:"without,omitempty"`
-	// Account is theirs, if they say it without a call of AWS. Source is where they were found, in
+	// Account is theirs, if they or the metadata of the instance say it. Source is where they were found, in
 	// the AWS SDK's words, such as EC2RoleProvider.
 	Account string `json:"account,omitempty"`
 	Source  string `json:"source,omitempty"`

@@ -43,17 +43,15 @@ func Begin(ctx context.Context, cfg *config.Config, called func(ec2.Call)) (*Hoo
 }
 
 // KeepAccess writes down, for `check`, whether this hook had credentials of AWS, and whose. They have been
-// looked for by now, and nobody is asked again.
+// looked for by now; no more than the metadata of the instance is asked.
 func (h *Hook) KeepAccess(ctx context.Context, log *slog.Logger) {
 	if h.StateErr != nil {
 		return
 	}
 	var a state.HookAccess
-	credentials, err := h.EC2.Shared().Config.Credentials.Retrieve(context.WithoutCancel(ctx))
-	if err != nil {
+	var err error
+	if a.Account, a.Source, err = h.EC2.Shared().Whose(context.WithoutCancel(ctx)); err != nil {
 		a.Without = err.Error()
-	} else {
-		a.Account, a.Source = credentials.AccountID, credentials.Source
 	}
 	if err := h.State.KeepHook(a); err != nil {
 		log.Warn("check cannot tell what this hook had of AWS", "err", err)
