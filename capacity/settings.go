@@ -1,6 +1,11 @@
 package capacity
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
+)
 
 // Settings is what an administrator wrote, as far as decisions depend on it.
 type Settings struct {
@@ -12,18 +17,23 @@ type Settings struct {
 	Partitions []PartitionSettings
 }
 
-// PartitionSettings are those of one partition.
+// PartitionSettings are one [[partition]].
 type PartitionSettings struct {
-	Name          string
-	Provider      Provider
-	AllowAccounts []string
-	AllowGroups   []string
-	MinTime       Duration
-	OnEnd         OnEnd
-	// RollOver: sync makes the compute node group of the next block, and removes that of one
-	// that has ended. Provider pcs only.
-	RollOver bool
-	Groups   []GroupSettings
+	Name          string   `toml:"name"`
+	Provider      Provider `toml:"provider"`
+	AllowAccounts []string `toml:"allow_accounts,omitempty"`
+	// AllowGroups are Unix groups; provider ec2 only.
+	AllowGroups []string `toml:"allow_groups,omitempty"`
+	MinTime     Duration `toml:"min_time"`
+	// OnEnd is for jobs that do not say themselves what happens to them at the fence.
+	OnEnd OnEnd `toml:"on_end"`
+	// RollOver lets sync make the compute node group of the next block, and remove that of one
+	// that has ended; provider pcs only.
+	RollOver bool            `toml:"roll_over,omitempty"`
+	Groups   []GroupSettings `toml:"node_group"`
+
+	// File is where the partition is written down.
+	File string `toml:"-"`
 }
 
 // RollsOver reports whether a partition rolls over by itself; "" asks about any.
@@ -33,30 +43,50 @@ func (s Settings) RollsOver(partition string) bool {
 	})
 }
 
-// GroupSettings are those of one node group.
+// GroupSettings are one [[partition.node_group]].
 type GroupSettings struct {
-	Name           string
-	InstanceType   string
-	SubnetIDs      []string
-	PurchaseOption Kind
-	// OtherTypes are launched where InstanceType has no room, in this order.
-	OtherTypes []string
-	// Reserve is for which jobs capacity is held.
-	Reserve ReservePolicy
+	// Name is the base name of the PCS compute node groups NAME-a and NAME-b, or the
+	// prefix of the Slurm node names NAME-1, NAME-2, ….
+	Name         string `toml:"name"`
+	InstanceType string `toml:"instance_type"`
+	// OtherTypes are launched on demand where InstanceType has no room, in this order.
+	OtherTypes     []string `toml:"other_instance_types,omitempty"`
+	SubnetIDs      []string `toml:"subnet_ids"`
+	PurchaseOption Kind     `toml:"purchase_option"`
+	// Reserve is for which jobs capacity is held; "" stands for never.
+	Reserve ReservePolicy `toml:"reserve,omitempty"`
 	// ReservationIDs in order; the next takes over when one ends.
-	ReservationIDs []string
-	// Select names reservations by their tags instead; nil if it does not.
-	Select   *Select
-	MaxNodes int
-	// Dynamic nodes of a Capacity Block start for jobs.
-	Dynamic        bool
-	LaunchTemplate string
-	// Slots is 2 for a node group of provider ec2 that has two; else it counts for nothing.
-	Slots int
-	// Nodes are the names of the node group's nodes, in the order of their bytes; none if
-	// they are the names of its slots, a hyphen and a number.
-	Nodes []string
+	ReservationIDs []string `toml:"capacity_reservation_ids,omitempty"`
+	// Select names reservations by their resource group, or by their tags, instead of by id.
+	Select   *Select `toml:"select,omitempty"`
+	MaxNodes int     `toml:"max_nodes"`
+	// Dynamic starts nodes of a Capacity Block for jobs, instead of keeping all of them up.
+	Dynamic bool `toml:"dynamic,omitempty"`
+	// LaunchTemplate is what provider ec2 launches from: lt-… or a name.
+	LaunchTemplate string `toml:"launch_template,omitempty"`
+	// Slots is how many reservations provider ec2 can use at once: with 2 the nodes are
+	// NAME-a-1, … and NAME-b-1, … 0 stands for 1.
+	Slots int `toml:"slots,omitzero"`
+	// Nodes are those of provider ec2 with other names than its slots give them.
+	Nodes NodeNames `toml:"nodes,omitempty"`
 }
+
+// NodeNames are names of nodes in the order of their bytes; as text they are a hostlist.
+type NodeNames []string
+
+// UnmarshalText reads a hostlist.
+func (n *NodeNames) UnmarshalText(text []byte) error {
+	names, err := hostlist.Expand(string(text))
+	if err != nil {
+		return fmt.Errorf("nodes: %w; write it like gpu[001-016]", err)
+	}
+	slices.Sort(names)
+	*n = names
+	return nil
+}
+
+// MarshalText writes a hostlist.
+func (n NodeNames) MarshalText() ([]byte, error) { return []byte(hostlist.Compress(n)), nil }
 
 // StaysUp reports whether Slurm has to leave idle nodes up, which is for Capacity Blocks alone:
 // nodes of other kinds are launched for jobs.

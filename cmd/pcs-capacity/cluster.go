@@ -26,7 +26,7 @@ func readSubnets(ctx context.Context, cfg *maybeConfig, aws *ec2.Client) market.
 func subnetIDs(cfg *config.Config) []string {
 	var ids []string
 	for _, p := range cfg.Partitions {
-		for _, g := range p.NodeGroups {
+		for _, g := range p.Groups {
 			ids = append(ids, g.SubnetIDs...)
 		}
 	}

@@ -62,7 +62,7 @@ func TestFencesStayWhileAWSIsDown(t *testing.T) {
 	r.sync()
 
 	// Nothing needs its fence any more, but this pass knows too little.
-	r.cfg.Partitions[0].NodeGroups = r.cfg.Partitions[0].NodeGroups[1:]
+	r.cfg.Partitions[0].Groups = r.cfg.Partitions[0].Groups[1:]
 	if _, err := r.sim.AddFault(awssim.Fault{Effect: awssim.FailBefore}); err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +181,7 @@ func TestAReservationThatOneAnswerLeavesOut(t *testing.T) {
 	}
 	r := newRehearsal(t)
 	const open, next = "cr-0e2000000000000b2", "cr-0e2000000000000d4"
-	r.cfg.Partitions[0].NodeGroups[1].ReservationIDs = []string{open, next}
+	r.cfg.Partitions[0].Groups[1].ReservationIDs = []string{open, next}
 	r.expect("create-fence gpu", "create-fence long", "create-fence long", "create-wait later", "create-fence later")
 	// A job whose limit would be raised to the fence of the next block, if that counted.
 	job := r.running(r.submit("-C", "long", "-t", "30", "--time-min=30", "--comment=time=fit"))

@@ -282,7 +282,7 @@ func (c *ListCmd) missingInSettings(cfg *maybeConfig, aws *ec2.Client, regions [
 	}
 	var all []missingReservation
 	for _, p := range cfg.Partitions {
-		for _, group := range p.NodeGroups {
+		for _, group := range p.Groups {
 			for _, id := range group.ReservationIDs {
 				if !known[id] {
 					all = append(all, missingReservation{ID: id, Partition: p.Name, Message: "EC2 does not know it in " + home})

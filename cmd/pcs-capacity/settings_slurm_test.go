@@ -158,7 +158,7 @@ func TestFenceOfAFormerSlotGoesWithItsBlock(t *testing.T) {
 	}
 	r := newRehearsal(t)
 	r.sync()
-	r.cfg.Partitions[0].NodeGroups = r.cfg.Partitions[0].NodeGroups[1:]
+	r.cfg.Partitions[0].Groups = r.cfg.Partitions[0].Groups[1:]
 	r.expect()
 	r.sim.Clock().Advance(10 * time.Minute)
 	if did := strings.Join(r.sync(), "; "); !strings.Contains(did, "delete-fence gpu") {

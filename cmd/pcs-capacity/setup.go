@@ -151,8 +151,8 @@ func (c *SetupCmd) tryHost(ctx context.Context, cfg *maybeConfig, plan *setup.Pl
 // isDynamic reports whether the settings have a node group that is.
 func isDynamic(cfg *config.Config, queue, group string) bool {
 	p, _ := cfg.Partition(queue)
-	at := slices.IndexFunc(p.NodeGroups, func(g config.NodeGroup) bool { return g.Name == group })
-	return at >= 0 && p.NodeGroups[at].Dynamic
+	at := slices.IndexFunc(p.Groups, func(g capacity.GroupSettings) bool { return g.Name == group })
+	return at >= 0 && p.Groups[at].Dynamic
 }
 
 func (c *SetupCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request, error) {
@@ -386,7 +386,7 @@ func firstPass(ctx context.Context, g *Globals, t *terminal.Terminal, aws *ec2.C
 
 func nodesOf(cfg *config.Config, queue, group string) int {
 	p, _ := cfg.Partition(queue)
-	for _, g := range p.NodeGroups {
+	for _, g := range p.Groups {
 		if g.Name == group {
 			return g.MaxNodes
 		}

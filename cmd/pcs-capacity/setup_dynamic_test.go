@@ -3,12 +3,13 @@ package main
 import (
 	"testing"
 
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 )
 
 // What neither --static nor --dynamic says stays as the settings have it.
 func TestSetupKeepsDynamic(t *testing.T) {
-	cfg := &maybeConfig{&config.Config{Cluster: "ml", Partitions: []config.Partition{{Name: "gpu", NodeGroups: []config.NodeGroup{
+	cfg := &maybeConfig{&config.Config{Cluster: "ml", Partitions: []capacity.PartitionSettings{{Name: "gpu", Groups: []capacity.GroupSettings{
 		{Name: "on", Dynamic: true}, {Name: "off"}}}}}, true}
 	for _, test := range []struct {
 		group           string

@@ -54,7 +54,7 @@ func TestSetupsSideBySide(t *testing.T) {
 					t.Fatal(err)
 				}
 				p, _ := cfg.Partition("gpu")
-				if text := fmt.Sprint(p.NodeGroups); !strings.Contains(text, "cr-0e2000000000000a1") || !strings.Contains(text, "cr-0e2000000000000a2") {
+				if text := fmt.Sprint(p.Groups); !strings.Contains(text, "cr-0e2000000000000a1") || !strings.Contains(text, "cr-0e2000000000000a2") {
 					t.Errorf("the settings have %s", text)
 				}
 			}
@@ -106,8 +106,8 @@ func TestSetupWaitsForAnother(t *testing.T) {
 		t.Fatal(err)
 	}
 	p, _ = cfg.Partition("gpu")
-	if len(p.NodeGroups) != 2 || !slices.Equal(p.AllowAccounts, []string{"nlp"}) {
-		t.Errorf("the settings have %+v, for %v", p.NodeGroups, p.AllowAccounts)
+	if len(p.Groups) != 2 || !slices.Equal(p.AllowAccounts, []string{"nlp"}) {
+		t.Errorf("the settings have %+v, for %v", p.Groups, p.AllowAccounts)
 	}
 }
 

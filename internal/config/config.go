@@ -27,16 +27,16 @@ type Config struct {
 	// own. Used with self-managed Slurm only.
 	LocalDir string `toml:"local_dir"`
 
-	Submit     Submit      `toml:"submit"`
-	Timing     Timing      `toml:"timing"`
-	Purchase   Purchase    `toml:"purchase"`
-	Reserve    Reserve     `toml:"reserve"`
-	Prolog     Prolog      `toml:"prolog"`
-	Health     Health      `toml:"health"`
-	Log        Log         `toml:"log"`
-	Metrics    Metrics     `toml:"metrics"`
-	Notify     Notify      `toml:"notify"`
-	Partitions []Partition `toml:"partition"`
+	Submit     Submit                       `toml:"submit"`
+	Timing     Timing                       `toml:"timing"`
+	Purchase   Purchase                     `toml:"purchase"`
+	Reserve    Reserve                      `toml:"reserve"`
+	Prolog     Prolog                       `toml:"prolog"`
+	Health     Health                       `toml:"health"`
+	Log        Log                          `toml:"log"`
+	Metrics    Metrics                      `toml:"metrics"`
+	Notify     Notify                       `toml:"notify"`
+	Partitions []capacity.PartitionSettings `toml:"partition"`
 
 	// Path is the file that the settings were read from.
 	Path string `toml:"-"`
@@ -127,53 +127,6 @@ type Notify struct {
 	Successor capacity.Duration `toml:"successor"`
 }
 
-// Partition is one [[partition]].
-type Partition struct {
-	Name          string            `toml:"name"`
-	Provider      capacity.Provider `toml:"provider"`
-	AllowAccounts []string          `toml:"allow_accounts,omitempty"`
-	// AllowGroups are Unix groups; provider ec2 only.
-	AllowGroups []string          `toml:"allow_groups,omitempty"`
-	MinTime     capacity.Duration `toml:"min_time"`
-	// OnEnd is for jobs that do not say themselves what happens to them at the fence.
-	OnEnd capacity.OnEnd `toml:"on_end"`
-	// RollOver lets sync make the compute node group of the next block itself, and remove that
-	// of one that has ended; provider pcs only.
-	RollOver   bool        `toml:"roll_over,omitempty"`
-	NodeGroups []NodeGroup `toml:"node_group"`
-
-	// File is where the partition is written down.
-	File string `toml:"-"`
-}
-
-// NodeGroup is one [[partition.node_group]].
-type NodeGroup struct {
-	// Name is the base name of the PCS compute node groups NAME-a and NAME-b, or the
-	// prefix of the Slurm node names NAME-1, NAME-2, ….
-	Name         string `toml:"name"`
-	InstanceType string `toml:"instance_type"`
-	// OtherTypes are launched on demand where InstanceType has no room, in this order.
-	OtherTypes     []string      `toml:"other_instance_types,omitempty"`
-	SubnetIDs      []string      `toml:"subnet_ids"`
-	PurchaseOption capacity.Kind `toml:"purchase_option"`
-	// Reserve is for which jobs capacity is held; "" stands for never.
-	Reserve capacity.ReservePolicy `toml:"reserve,omitempty"`
-	// ReservationIDs in order; the next takes over when one ends.
-	ReservationIDs []string `toml:"capacity_reservation_ids,omitempty"`
-	// Select names reservations by their resource group, or by their tags, instead of by id.
-	Select   *capacity.Select `toml:"select,omitempty"`
-	MaxNodes int              `toml:"max_nodes"`
-	// Dynamic starts nodes of a Capacity Block for jobs, instead of keeping all of them up.
-	Dynamic bool `toml:"dynamic,omitempty"`
-	// LaunchTemplate is what provider ec2 launches from: lt-… or a name.
-	LaunchTemplate string `toml:"launch_template,omitempty"`
-	// Slots is how many reservations provider ec2 can use at once: with 2 the nodes are
-	// NAME-a-1, … and NAME-b-1, … 0 stands for 1.
-	Slots int `toml:"slots,omitzero"`
-	// Nodes is a hostlist, for nodes of provider ec2 with other names.
-	Nodes string `toml:"nodes,omitempty"`
-}
-
 // Default is the settings of an empty file.
 func Default() *Config {
 	d := func(d time.Duration) capacity.Duration { return capacity.Duration{Duration: d} }
@@ -207,15 +160,15 @@ func Default() *Config {
 }
 
 // The defaults of a partition and a node group, for what is left out.
-func (p *Partition) applyDefaults(timing Timing) {
+func applyDefaults(p *capacity.PartitionSettings, timing Timing) {
 	if p.MinTime.Duration == 0 {
 		p.MinTime.Duration = cmp.Or(timing.MinTime.Duration, 30*time.Minute)
 	}
 	if p.OnEnd == "" {
 		p.OnEnd = capacity.StopAtEnd
 	}
-	for i := range p.NodeGroups {
-		g := &p.NodeGroups[i]
+	for i := range p.Groups {
+		g := &p.Groups[i]
 		if g.PurchaseOption == "" {
 			g.PurchaseOption = capacity.CapacityBlock
 		}
@@ -239,11 +192,11 @@ func Find(given string) string {
 }
 
 // Partition finds a partition by name.
-func (c *Config) Partition(name string) (Partition, bool) {
+func (c *Config) Partition(name string) (capacity.PartitionSettings, bool) {
 	for _, p := range c.Partitions {
 		if p.Name == name {
 			return p, true
 		}
 	}
-	return Partition{}, false
+	return capacity.PartitionSettings{}, false
 }

@@ -67,7 +67,7 @@ func knownSettings(t reflect.Type, prefix string) []string {
 		if inner.Kind() == reflect.Slice {
 			inner = inner.Elem()
 		}
-		if inner.Kind() == reflect.Struct && inner.PkgPath() == t.PkgPath() {
+		if inner.Kind() == reflect.Struct && inner.Field(0).Tag.Get("toml") != "" {
 			keys = append(keys, knownSettings(inner, prefix+key+".")...)
 			continue
 		}

@@ -2,7 +2,12 @@ package config
 
 import (
 	"reflect"
+	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
 // fill sets every field of a struct to something.
@@ -53,5 +58,28 @@ func TestDomainLeavesNothingOut(t *testing.T) {
 	fill(reflect.ValueOf(&c).Elem())
 	if missing := zero("settings", reflect.ValueOf(c.Domain())); len(missing) > 0 {
 		t.Errorf("not set: %v", missing)
+	}
+}
+
+// TestPartitionIsWrittenWhole: whatever settings a partition has, its own file keeps.
+func TestPartitionIsWrittenWhole(t *testing.T) {
+	var want capacity.PartitionSettings
+	fill(reflect.ValueOf(&want).Elem())
+	want.Groups[0].Select.Tags = map[string]string{"team": "nlp"}
+	want.Groups[0].Nodes = capacity.NodeNames{"gpu1", "gpu10", "gpu2"}
+	if missing := zero("partition", reflect.ValueOf(want)); len(missing) > 0 {
+		t.Fatalf("not set: %v", missing)
+	}
+	want.File = ""
+	text, err := PartitionText(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got Config
+	if errs := decodeText("gpu.toml", text, &got); len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	if diff := cmp.Diff([]capacity.PartitionSettings{want}, got.Partitions); diff != "" || !strings.Contains(text, `nodes = "gpu[1-2,10]"`) {
+		t.Errorf("(-written +read):\n%s\n%s", diff, text)
 	}
 }

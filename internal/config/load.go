@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/BurntSushi/toml"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
 // Load reads the file at path and conf.d/*.toml beside it. A missing file is an
@@ -31,7 +33,7 @@ func Load(path string) (*Config, error) {
 	errs = append(errs, trust(path, more)...)
 	for _, file := range more {
 		var fragment struct {
-			Partitions []Partition `toml:"partition"`
+			Partitions []capacity.PartitionSettings `toml:"partition"`
 		}
 		errs = append(errs, decode(file, &fragment)...)
 		for _, p := range fragment.Partitions {
@@ -40,7 +42,7 @@ func Load(path string) (*Config, error) {
 		}
 	}
 	for i := range c.Partitions {
-		c.Partitions[i].applyDefaults(c.Timing)
+		applyDefaults(&c.Partitions[i], c.Timing)
 	}
 	if len(errs) == 0 {
 		errs = c.validate()

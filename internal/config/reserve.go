@@ -40,7 +40,7 @@ func (r Reserve) validate(fail func(where, message string, args ...any)) {
 }
 
 // validateReserve finds what a node group may not have unless it buys on demand, through us.
-func (g NodeGroup) validateReserve(provider capacity.Provider, all Reserve, fail func(message string, args ...any)) {
+func validateReserve(g capacity.GroupSettings, provider capacity.Provider, all Reserve, fail func(message string, args ...any)) {
 	onDemand := provider == capacity.ProviderEC2 && !g.PurchaseOption.Reserved()
 	switch {
 	case g.Reserve != "" && g.Reserve != capacity.ReserveNever && g.Reserve != capacity.ReservePerJob:

@@ -12,7 +12,7 @@ import (
 
 // A tag may have a value that looks like the head of a table.
 func TestSelectedTagIsReadBack(t *testing.T) {
-	want := NodeGroup{Name: "gpu", InstanceType: "p5.48xlarge", SubnetIDs: []string{"subnet-0aaaaaaa"}, PurchaseOption: capacity.ODCR,
+	want := capacity.GroupSettings{Name: "gpu", InstanceType: "p5.48xlarge", SubnetIDs: []string{"subnet-0aaaaaaa"}, PurchaseOption: capacity.ODCR,
 		Select: &capacity.Select{Tags: map[string]string{"team": "[select.tags]", "[select": "\n[select]"}}, MaxNodes: 4}
 	text, err := NodeGroupText(want)
 	if err != nil {
@@ -26,7 +26,7 @@ func TestSelectedTagIsReadBack(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
-	if diff := cmp.Diff([]NodeGroup{want}, c.Partitions[0].NodeGroups); diff != "" {
+	if diff := cmp.Diff([]capacity.GroupSettings{want}, c.Partitions[0].Groups); diff != "" {
 		t.Errorf("%s\n%s", diff, text)
 	}
 }
@@ -34,7 +34,7 @@ func TestSelectedTagIsReadBack(t *testing.T) {
 // What is written of a node group that selects a resource group is read back the same, also
 // below a partition that is there already.
 func TestSelectedGroupIsReadBack(t *testing.T) {
-	want := NodeGroup{Name: "gpu", InstanceType: "p5.48xlarge", SubnetIDs: []string{"subnet-0aaaaaaa"}, PurchaseOption: capacity.Mixed,
+	want := capacity.GroupSettings{Name: "gpu", InstanceType: "p5.48xlarge", SubnetIDs: []string{"subnet-0aaaaaaa"}, PurchaseOption: capacity.Mixed,
 		Select: &capacity.Select{Group: "arn:aws:resource-groups:us-east-2:111122223333:group/gpus"}, MaxNodes: 4}
 	whole, err := PartitionText(NewPartition("gpu", capacity.ProviderPCS, want))
 	if err != nil {
@@ -53,7 +53,7 @@ func TestSelectedGroupIsReadBack(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v\n%s", err, text)
 		}
-		if diff := cmp.Diff([]NodeGroup{want}, c.Partitions[0].NodeGroups); diff != "" {
+		if diff := cmp.Diff([]capacity.GroupSettings{want}, c.Partitions[0].Groups); diff != "" {
 			t.Errorf("%s\n%s", diff, text)
 		}
 		if got := c.Domain().SelectedGroups(); len(got) != 1 || got[0] != want.Select.Group {

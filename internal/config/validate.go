@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
 // slurmName is what can be a partition or a node prefix in slurm.conf without quoting.
@@ -78,13 +77,13 @@ func (c *Config) validate() []error {
 			fail(p.File, where, "is there already in %s; keep one of them", first)
 		}
 		seen[p.Name] = p.File
-		p.validate(func(where, message string, args ...any) { fail(p.File, where, message, args...) })
-		for _, g := range p.NodeGroups {
-			g.validateReserve(p.Provider, c.Reserve, func(message string, args ...any) {
+		validatePartition(p, func(where, message string, args ...any) { fail(p.File, where, message, args...) })
+		for _, g := range p.Groups {
+			validateReserve(g, p.Provider, c.Reserve, func(message string, args ...any) {
 				fail(p.File, fmt.Sprintf("%s, node_group %q", where, g.Name), message, args...)
 			})
 		}
-		for _, g := range p.NodeGroups {
+		for _, g := range p.Groups {
 			if first, twice := groups[g.Name]; twice {
 				fail(p.File, where, "node_group %q is there already in partition %q; give it another name", g.Name, first)
 			}
@@ -121,7 +120,7 @@ func (c *Config) validateNodes() []error {
 	return errs
 }
 
-func (p Partition) validate(fail func(where, message string, args ...any)) {
+func validatePartition(p capacity.PartitionSettings, fail func(where, message string, args ...any)) {
 	where := fmt.Sprintf("partition %q", p.Name)
 	if !slurmName.MatchString(p.Name) {
 		fail(where, "a partition name starts with a letter and has letters, digits, '-', '_' and '.' only")
@@ -146,17 +145,17 @@ func (p Partition) validate(fail func(where, message string, args ...any)) {
 			fail(where, "allow_groups: %q cannot be a Unix group in slurm.conf", g)
 		}
 	}
-	if len(p.NodeGroups) == 0 {
+	if len(p.Groups) == 0 {
 		fail(where, "has no [[partition.node_group]]; add one")
 	}
-	for _, g := range p.NodeGroups {
-		g.validate(p.Provider, func(message string, args ...any) {
+	for _, g := range p.Groups {
+		validateGroup(g, p.Provider, func(message string, args ...any) {
 			fail(fmt.Sprintf("%s, node_group %q", where, g.Name), message, args...)
 		})
 	}
 }
 
-func (g NodeGroup) validate(provider capacity.Provider, fail func(message string, args ...any)) {
+func validateGroup(g capacity.GroupSettings, provider capacity.Provider, fail func(message string, args ...any)) {
 	switch {
 	case provider == capacity.ProviderPCS:
 		if problem := PCSBaseName(g.Name); problem != "" {
@@ -196,7 +195,7 @@ func (g NodeGroup) validate(provider capacity.Provider, fail func(message string
 	if provider == capacity.ProviderEC2 && g.LaunchTemplate == "" {
 		fail("launch_template is missing; provider ec2 launches from it")
 	}
-	g.validateSlots(provider, fail)
+	validateSlots(g, provider, fail)
 }
 
 // resourceGroup is a name, or an ARN: AWS Resource Groups API Reference, ListGroupResources.
@@ -213,19 +212,16 @@ func validateSelect(s capacity.Select, fail func(message string, args ...any)) {
 	}
 }
 
-func (g NodeGroup) validateSlots(provider capacity.Provider, fail func(message string, args ...any)) {
+func validateSlots(g capacity.GroupSettings, provider capacity.Provider, fail func(message string, args ...any)) {
 	switch {
 	case provider == capacity.ProviderPCS && g.Slots != 0:
 		fail("slots = %d is for provider ec2; with pcs a node group always has two slots: leave it out", g.Slots)
-	case provider == capacity.ProviderPCS && g.Nodes != "":
+	case provider == capacity.ProviderPCS && len(g.Nodes) > 0:
 		fail("nodes is for provider ec2; PCS names its nodes itself: leave it out")
 	case g.Slots < 0 || g.Slots > 2:
 		fail("slots = %d: use 1 or 2", g.Slots)
-	case g.Slots == 2 && g.Nodes != "":
+	case g.Slots == 2 && len(g.Nodes) > 0:
 		fail("slots = 2 names the nodes %s-a-1, %[1]s-b-1, …: leave nodes out, or use two node groups", g.Name)
-	}
-	if _, err := hostlist.Expand(g.Nodes); err != nil {
-		fail("nodes: %s; write it like gpu[001-016]", err)
 	}
 }
 

@@ -39,20 +39,20 @@ func Ours(file string) (bool, error) {
 
 // NewPartition is a partition with one node group, and the defaults for everything
 // that is left out.
-func NewPartition(name string, provider capacity.Provider, g NodeGroup) Partition {
-	p := Partition{Name: name, Provider: provider, NodeGroups: []NodeGroup{g}}
-	p.applyDefaults(Default().Timing)
+func NewPartition(name string, provider capacity.Provider, g capacity.GroupSettings) capacity.PartitionSettings {
+	p := capacity.PartitionSettings{Name: name, Provider: provider, Groups: []capacity.GroupSettings{g}}
+	applyDefaults(&p, Default().Timing)
 	return p
 }
 
 // PartitionText is the partition as TOML, the whole content of its own file.
-func PartitionText(p Partition) (string, error) {
+func PartitionText(p capacity.PartitionSettings) (string, error) {
 	var b bytes.Buffer
 	b.WriteString(mark + "\n# It keeps settings that you change here, but no comments. To have them your own way,\n# move the partition to config.toml.\n\n")
 	encoder := toml.NewEncoder(&b)
 	err := encoder.Encode(struct {
-		Partitions []Partition `toml:"partition"`
-	}{[]Partition{p}})
+		Partitions []capacity.PartitionSettings `toml:"partition"`
+	}{[]capacity.PartitionSettings{p}})
 	if err != nil {
 		return "", fmt.Errorf("writing partition %q: %w", p.Name, err)
 	}
@@ -60,13 +60,13 @@ func PartitionText(p Partition) (string, error) {
 }
 
 // NodeGroupText is a [[partition.node_group]] as TOML, to be added to a file by hand.
-func NodeGroupText(g NodeGroup) (string, error) {
+func NodeGroupText(g capacity.GroupSettings) (string, error) {
 	type partition struct {
-		NodeGroups []NodeGroup `toml:"node_group"`
+		Groups []capacity.GroupSettings `toml:"node_group"`
 	}
 	whole := struct {
 		Partitions []partition `toml:"partition"`
-	}{[]partition{{[]NodeGroup{g}}}}
+	}{[]partition{{[]capacity.GroupSettings{g}}}}
 	var b strings.Builder
 	encoder := toml.NewEncoder(&b)
 	encoder.Indent = ""
@@ -79,7 +79,7 @@ func NodeGroupText(g NodeGroup) (string, error) {
 
 // WritePartition writes a partition to its own file, whole or not at all. It refuses
 // to replace a file that it did not write.
-func WritePartition(file string, p Partition) error {
+func WritePartition(file string, p capacity.PartitionSettings) error {
 	ours, err := Ours(file)
 	if err != nil {
 		return err
@@ -131,7 +131,7 @@ func makeFolder(path string) error {
 
 // With is what would be wrong with the settings if they had the partition, instead of the
 // one of that name. c may be nil.
-func (c *Config) With(p Partition) []error {
+func (c *Config) With(p capacity.PartitionSettings) []error {
 	with := Default()
 	if c != nil {
 		copied := *c
@@ -140,7 +140,7 @@ func (c *Config) With(p Partition) []error {
 	if p.File == "" {
 		p.File = PartitionPath(with.Path, p.Name)
 	}
-	others := slices.DeleteFunc(slices.Clone(with.Partitions), func(other Partition) bool { return other.Name == p.Name })
+	others := slices.DeleteFunc(slices.Clone(with.Partitions), func(other capacity.PartitionSettings) bool { return other.Name == p.Name })
 	with.Partitions = append(others, p)
 	return with.validate()
 }

@@ -25,7 +25,7 @@ func TestWrittenSettingsAreReadBack(t *testing.T) {
 	if err := WriteNew(path, "eu-west-1", "other"); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("a second time: %v", err)
 	}
-	want := NewPartition("gpu", capacity.ProviderPCS, NodeGroup{
+	want := NewPartition("gpu", capacity.ProviderPCS, capacity.GroupSettings{
 		Name: "gpu", InstanceType: "p5.48xlarge", SubnetIDs: []string{"subnet-0aa00000000000000"}, PurchaseOption: capacity.CapacityBlock,
 		ReservationIDs: []string{"cr-0123456789abcdef0"}, MaxNodes: 4, Dynamic: true,
 	})
@@ -41,7 +41,7 @@ func TestWrittenSettingsAreReadBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	want.File = file
-	if diff := cmp.Diff([]Partition{want}, c.Partitions); diff != "" {
+	if diff := cmp.Diff([]capacity.PartitionSettings{want}, c.Partitions); diff != "" {
 		t.Errorf("partitions (-want +got):\n%s", diff)
 	}
 	if c.Cluster != "ml" || c.Region != "us-east-2" {
@@ -63,7 +63,7 @@ func TestForeignFileIsNotWritten(t *testing.T) {
 	if err := os.WriteFile(file, []byte("# mine\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := WritePartition(file, Partition{Name: "gpu"}); err == nil {
+	if err := WritePartition(file, capacity.PartitionSettings{Name: "gpu"}); err == nil {
 		t.Error("it was written")
 	}
 	if text, err := os.ReadFile(file); err != nil || string(text) != "# mine\n" {

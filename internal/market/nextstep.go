@@ -11,21 +11,21 @@ import (
 
 // GroupFor is the first node group of the settings that buys blocks of a type and has one
 // of the subnets.
-func GroupFor(cfg *config.Config, instanceType string, subnets []string) (config.Partition, config.NodeGroup, bool) {
+func GroupFor(cfg *config.Config, instanceType string, subnets []string) (capacity.PartitionSettings, capacity.GroupSettings, bool) {
 	for _, p := range cfg.Partitions {
-		for _, g := range p.NodeGroups {
+		for _, g := range p.Groups {
 			if g.InstanceType == instanceType && g.PurchaseOption.BuysBlocks() &&
 				slices.ContainsFunc(g.SubnetIDs, func(id string) bool { return slices.Contains(subnets, id) }) {
 				return p, g, true
 			}
 		}
 	}
-	return config.Partition{}, config.NodeGroup{}, false
+	return capacity.PartitionSettings{}, capacity.GroupSettings{}, false
 }
 
 // overlapping are the reservations of a node group that are open while r is. Those without an end
 // leave no time for it either.
-func overlapping(g config.NodeGroup, r capacity.Reservation, others []capacity.Reservation) (ids []string) {
+func overlapping(g capacity.GroupSettings, r capacity.Reservation, others []capacity.Reservation) (ids []string) {
 	for _, o := range others {
 		has := slices.Contains(g.ReservationIDs, o.ID) || g.Select != nil && g.Select.Matches(o, nil)
 		if has && o.ID != r.ID && o.State.Live() && (r.End.IsZero() || o.Start.Before(r.End)) && (o.End.IsZero() || r.Start.Before(o.End)) {
@@ -36,7 +36,7 @@ func overlapping(g config.NodeGroup, r capacity.Reservation, others []capacity.R
 }
 
 // slotTaken is the remedy for a reservation that finds no slot in a node group.
-func slotTaken(p config.Partition, g config.NodeGroup, r capacity.Reservation, taken []string) string {
+func slotTaken(p capacity.PartitionSettings, g capacity.GroupSettings, r capacity.Reservation, taken []string) string {
 	text := fmt.Sprintf("  %s would wait: node_group %q of partition %q (%s) has %s at that time. ", r.ID, g.Name, p.Name, p.File, strings.Join(taken, ", "))
 	if g.Slots < 2 {
 		text += "Set slots = 2 there and add it to capacity_reservation_ids, or add it"

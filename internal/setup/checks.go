@@ -140,9 +140,9 @@ func forWhat(has []string) string {
 }
 
 // entry is what the settings have for the node group; one without a name if they have nothing.
-func (in *inspection) entry() config.NodeGroup {
+func (in *inspection) entry() capacity.GroupSettings {
 	if in.request.Config == nil {
-		return config.NodeGroup{}
+		return capacity.GroupSettings{}
 	}
 	p, _ := in.request.Config.Partition(in.request.Queue)
 	return groupOf(p, in.request.NodeGroup)
@@ -158,7 +158,7 @@ func (in *inspection) instanceType() string {
 	}
 	if in.request.Config != nil {
 		for _, p := range in.request.Config.Partitions {
-			for _, g := range p.NodeGroups {
+			for _, g := range p.Groups {
 				if g.Name == in.request.NodeGroup {
 					return g.InstanceType
 				}

@@ -12,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
@@ -104,8 +103,8 @@ func TestEffectsCarryTheirData(t *testing.T) {
 	if !slices.Equal(q.GroupIDs, []string{g.ID}) || q.SlurmSettings[lock] != "nlp" || q.Tags[capacity.TagCluster] != ourMark || lt.ReservationID != now1 || lt.Tags[capacity.TagReservation] != now1 {
 		t.Errorf("queue %+v, launch template %+v", q, lt)
 	}
-	settings := config.NodeGroup{Name: "gpu", InstanceType: "p5.48xlarge", SubnetIDs: []string{subnet}, PurchaseOption: capacity.CapacityBlock, ReservationIDs: []string{now1}, MaxNodes: 3, Dynamic: true}
-	if diff := cmp.Diff([]config.NodeGroup{settings}, part.NodeGroups); diff != "" || !slices.Equal(part.AllowAccounts, []string{"nlp"}) || w.config.Cluster != ourMark || w.config.Region != "us-east-2" {
+	settings := capacity.GroupSettings{Name: "gpu", InstanceType: "p5.48xlarge", SubnetIDs: []string{subnet}, PurchaseOption: capacity.CapacityBlock, ReservationIDs: []string{now1}, MaxNodes: 3, Dynamic: true}
+	if diff := cmp.Diff([]capacity.GroupSettings{settings}, part.Groups); diff != "" || !slices.Equal(part.AllowAccounts, []string{"nlp"}) || w.config.Cluster != ourMark || w.config.Region != "us-east-2" {
 		t.Errorf("settings %+v (-want +got):\n%s", w.config, diff)
 	}
 	for _, e := range p.Effects {

@@ -193,7 +193,7 @@ func (s Setup) writePartition(e WritePartition) error {
 }
 
 // unchanged holds a partition of the settings against what it was; was is nil for none.
-func unchanged(c *config.Config, name string, was *config.Partition) error {
+func unchanged(c *config.Config, name string, was *capacity.PartitionSettings) error {
 	now, found := c.Partition(name)
 	if found != (was != nil) || found && !reflect.DeepEqual(now, *was) {
 		return fmt.Errorf("partition %q of %s: %w", name, c.Path, errChanged)
@@ -319,7 +319,7 @@ func (s Setup) forgetSettings(e Forget) error {
 	if err := unchanged(c, e.Was.Name, &e.Was); err != nil {
 		return err
 	}
-	if len(e.Left.NodeGroups) == 0 {
+	if len(e.Left.Groups) == 0 {
 		s.tell(WhatFile, e.Was.File, string(Delete))
 		return config.RemovePartition(e.Was.File)
 	}

@@ -45,7 +45,7 @@ func (s *slotsNow) DeleteReservation(_ context.Context, name string) error {
 func TestEffectsOnFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "etc", "config.toml")
 	file := config.PartitionPath(path, "gpu")
-	group := config.NodeGroup{Name: "gpu", InstanceType: "p5.48xlarge", SubnetIDs: []string{subnet}, PurchaseOption: capacity.CapacityBlock, ReservationIDs: []string{now1}, MaxNodes: 4}
+	group := capacity.GroupSettings{Name: "gpu", InstanceType: "p5.48xlarge", SubnetIDs: []string{subnet}, PurchaseOption: capacity.CapacityBlock, ReservationIDs: []string{now1}, MaxNodes: 4}
 	part := config.NewPartition("gpu", capacity.ProviderPCS, group)
 	slurm := &slotsNow{slot: SlurmSlot{Nodes: []string{"gpu-a-1"}}}
 	s := Setup{Slurm: slurm}
@@ -62,7 +62,7 @@ func TestEffectsOnFiles(t *testing.T) {
 		}
 		return c
 	}
-	has := func() config.Partition {
+	has := func() capacity.PartitionSettings {
 		t.Helper()
 		p, _ := settings().Partition("gpu")
 		return p
@@ -80,7 +80,7 @@ func TestEffectsOnFiles(t *testing.T) {
 	}
 
 	create := WritePartition{Step: Step{Name: file, Action: Create}, Config: path, Partition: part}
-	if err := do(create); err != nil || !slices.Equal(has().NodeGroups[0].ReservationIDs, []string{now1}) {
+	if err := do(create); err != nil || !slices.Equal(has().Groups[0].ReservationIDs, []string{now1}) {
 		t.Fatal(err)
 	}
 	if err := do(create); !errors.Is(err, errChanged) {
@@ -88,9 +88,9 @@ func TestEffectsOnFiles(t *testing.T) {
 	}
 	was := has()
 	bigger := WritePartition{Step: Step{Name: file, Action: Update}, Config: path, Was: &was, Partition: was}
-	bigger.Partition.NodeGroups = []config.NodeGroup{group}
-	bigger.Partition.NodeGroups[0].MaxNodes = 8
-	if err := do(bigger); err != nil || has().NodeGroups[0].MaxNodes != 8 {
+	bigger.Partition.Groups = []capacity.GroupSettings{group}
+	bigger.Partition.Groups[0].MaxNodes = 8
+	if err := do(bigger); err != nil || has().Groups[0].MaxNodes != 8 {
 		t.Errorf("an update: %v", err)
 	}
 	if err := do(bigger); !errors.Is(err, errChanged) {
@@ -104,7 +104,7 @@ func TestEffectsOnFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	stale := Forget{StateDir: dir, Config: path, Was: was, Queue: "gpu", Slots: []SlotNodes{{Name: "gpu-a"}}}
-	if err := do(stale); !errors.Is(err, errChanged) || len(slurm.told) > 0 || len(has().NodeGroups) != 1 {
+	if err := do(stale); !errors.Is(err, errChanged) || len(slurm.told) > 0 || len(has().Groups) != 1 {
 		t.Errorf("settings that have changed meanwhile: %v, told %v", err, slurm.told)
 	}
 	fresh := stale
@@ -115,7 +115,7 @@ func TestEffectsOnFiles(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := s.do(ctx, fresh); err == nil || len(has().NodeGroups) != 1 || len(slurm.told) > 0 {
+	if _, err := s.do(ctx, fresh); err == nil || len(has().Groups) != 1 || len(slurm.told) > 0 {
 		t.Errorf("beside a pass of sync: %v, told %v", err, slurm.told)
 	}
 	unlock()

@@ -14,7 +14,6 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
-	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
@@ -62,9 +61,9 @@ func TestSetupOnEC2(t *testing.T) {
 	}
 	c := w.config()
 	part, _ := c.Partition("gpu")
-	want := []config.NodeGroup{{Name: "gpu", InstanceType: "p5.48xlarge", SubnetIDs: []string{subnetA}, PurchaseOption: capacity.CapacityBlock,
+	want := []capacity.GroupSettings{{Name: "gpu", InstanceType: "p5.48xlarge", SubnetIDs: []string{subnetA}, PurchaseOption: capacity.CapacityBlock,
 		ReservationIDs: []string{openBlock}, MaxNodes: 4, LaunchTemplate: templateName + ":$Latest"}}
-	if diff := cmp.Diff(want, part.NodeGroups); diff != "" || c.Cluster != "" || part.Provider != capacity.ProviderEC2 || !slices.Equal(part.AllowAccounts, []string{"nlp"}) {
+	if diff := cmp.Diff(want, part.Groups); diff != "" || c.Cluster != "" || part.Provider != capacity.ProviderEC2 || !slices.Equal(part.AllowAccounts, []string{"nlp"}) {
 		t.Errorf("settings %+v, node groups (-want +got):\n%s", part, diff)
 	}
 	// The same again, and with what the settings and the template know by now.
@@ -79,7 +78,7 @@ func TestSetupOnEC2(t *testing.T) {
 	if p := w.run(next); actions(p) != "nothing nothing update" || !strings.Contains(fmt.Sprint(p.Steps()), "{dynamic false → true}") {
 		t.Errorf("next: %s %+v", actions(p), p.Steps())
 	}
-	if part, _ := w.config().Partition("gpu"); !slices.Equal(part.NodeGroups[0].ReservationIDs, []string{openBlock, laterBlock}) || part.NodeGroups[0].MaxNodes != 6 || !part.NodeGroups[0].Dynamic {
+	if part, _ := w.config().Partition("gpu"); !slices.Equal(part.Groups[0].ReservationIDs, []string{openBlock, laterBlock}) || part.Groups[0].MaxNodes != 6 || !part.Groups[0].Dynamic {
 		t.Errorf("settings %+v", part)
 	}
 }

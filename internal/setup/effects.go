@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
@@ -162,8 +161,8 @@ type (
 		Step
 		// Config is the path of config.toml.
 		Config    string
-		Was       *config.Partition // nil for none
-		Partition config.Partition
+		Was       *capacity.PartitionSettings // nil for none
+		Partition capacity.PartitionSettings
 	}
 
 	// WriteTemplate creates the launch template, or a new version of it. Condition: it carries our
@@ -230,8 +229,8 @@ type (
 		StateDir string
 		// Config is the path of config.toml; "" leaves the settings as they are.
 		Config string
-		Was    config.Partition
-		Left   config.Partition // without node groups, the file goes
+		Was    capacity.PartitionSettings
+		Left   capacity.PartitionSettings // without node groups, the file goes
 		Queue  string
 		Slots  []SlotNodes
 	}

@@ -35,7 +35,7 @@ func TestEndedReservationsLeaveTheSettings(t *testing.T) {
 		t.Errorf("the plan says %q", got)
 	}
 	part, _ := w.config().Partition("gpu")
-	if ids := part.NodeGroups[0].ReservationIDs; !slices.Equal(ids, []string{unknown, laterBlock, bought}) {
+	if ids := part.Groups[0].ReservationIDs; !slices.Equal(ids, []string{unknown, laterBlock, bought}) {
 		t.Errorf("left %v", ids)
 	}
 	if p := w.plan(third); !p.Done() {
@@ -47,7 +47,7 @@ func TestEndedReservationsLeaveTheSettings(t *testing.T) {
 	odcr := w.request(gpuODCR)
 	odcr.Queue, odcr.NodeGroup = "other", "other"
 	w.run(odcr)
-	if part, _ := w.config().Partition("gpu"); len(part.NodeGroups[0].ReservationIDs) != 3 {
+	if part, _ := w.config().Partition("gpu"); len(part.Groups[0].ReservationIDs) != 3 {
 		t.Errorf("another partition's file was written: %+v", part)
 	}
 }

@@ -64,7 +64,7 @@ func planFiles(c *config.Config, want *wanted, there partitionFile) (effects Eff
 	file.add("partition", want.queue)
 	file.add("node_group", want.partition.Name)
 	file.add("capacity_reservation_ids", strings.Join(groupOf(wanted, want.partition.Name).ReservationIDs, ", "))
-	var was config.NodeGroup
+	var was capacity.GroupSettings
 	if old != nil {
 		was = groupOf(*old, want.partition.Name)
 	}
@@ -93,7 +93,7 @@ func readFile(settings, partition string) partitionFile {
 
 // addGroup says what becomes of a node group's entry, beside its reservations; was has no name
 // for a new one.
-func (s *Step) addGroup(was, is config.NodeGroup) {
+func (s *Step) addGroup(was, is capacity.GroupSettings) {
 	s.change("launch_template", was.LaunchTemplate, is.LaunchTemplate)
 	if was.Name == "" {
 		return
@@ -119,9 +119,9 @@ func (w *wanted) pcsCluster() string {
 }
 
 // endedIn are the partition's reservations that have ended.
-func endedIn(p config.Partition, want *wanted) []string {
+func endedIn(p capacity.PartitionSettings, want *wanted) []string {
 	var ids []string
-	for _, g := range p.NodeGroups {
+	for _, g := range p.Groups {
 		for _, id := range g.ReservationIDs {
 			if slices.Contains(want.ended, id) {
 				ids = append(ids, id)
@@ -133,23 +133,23 @@ func endedIn(p config.Partition, want *wanted) []string {
 
 // partition is the partition as it is, nil if there is none, and as it is to be: with
 // the reservation, and without those that have ended.
-func partition(c *config.Config, want *wanted) (*config.Partition, config.Partition) {
+func partition(c *config.Config, want *wanted) (*capacity.PartitionSettings, capacity.PartitionSettings) {
 	if c != nil {
 		if p, found := c.Partition(want.queue); found {
 			merged := p
 			if len(merged.AllowAccounts) == 0 {
 				merged.AllowAccounts = want.allowAccounts
 			}
-			merged.NodeGroups = slices.Clone(p.NodeGroups)
-			for i := range merged.NodeGroups {
-				g := &merged.NodeGroups[i]
+			merged.Groups = slices.Clone(p.Groups)
+			for i := range merged.Groups {
+				g := &merged.Groups[i]
 				g.ReservationIDs = slices.DeleteFunc(slices.Clone(g.ReservationIDs), func(id string) bool { return slices.Contains(want.ended, id) })
 			}
-			i := slices.IndexFunc(merged.NodeGroups, func(g config.NodeGroup) bool { return g.Name == want.partition.Name })
+			i := slices.IndexFunc(merged.Groups, func(g capacity.GroupSettings) bool { return g.Name == want.partition.Name })
 			if i < 0 {
-				merged.NodeGroups = append(merged.NodeGroups, want.partition)
+				merged.Groups = append(merged.Groups, want.partition)
 			} else {
-				merged.NodeGroups[i] = merge(merged.NodeGroups[i], want)
+				merged.Groups[i] = merge(merged.Groups[i], want)
 			}
 			return &p, merged
 		}
@@ -164,7 +164,7 @@ func partition(c *config.Config, want *wanted) (*config.Partition, config.Partit
 
 // merge adds a reservation to a node group. An entry stands for both slots, so that
 // it has the subnets of both and the larger of their sizes. What it selects is not listed.
-func merge(g config.NodeGroup, want *wanted) config.NodeGroup {
+func merge(g capacity.GroupSettings, want *wanted) capacity.GroupSettings {
 	with, alone := want.partition, false
 	if !g.Select.Matches(want.reservation, want.members) {
 		alone = len(g.ReservationIDs) == 0 || slices.Equal(g.ReservationIDs, with.ReservationIDs)
@@ -195,7 +195,7 @@ func union(a, b []string) []string {
 
 // satisfied reports whether the partition says already what is wanted, so that an
 // administrator's own file that does is left alone.
-func satisfied(p config.Partition, want *wanted) bool {
+func satisfied(p capacity.PartitionSettings, want *wanted) bool {
 	g := groupOf(p, want.partition.Name)
 	merged := merge(g, want)
 	return p.Provider == want.provider && g.LaunchTemplate == merged.LaunchTemplate && (len(want.allowAccounts) == 0 || len(p.AllowAccounts) > 0) && g.Name == want.partition.Name &&
@@ -208,17 +208,17 @@ func sameSet(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
-func groupOf(p config.Partition, name string) config.NodeGroup {
-	for _, g := range p.NodeGroups {
+func groupOf(p capacity.PartitionSettings, name string) capacity.GroupSettings {
+	for _, g := range p.Groups {
 		if g.Name == name {
 			return g
 		}
 	}
-	return config.NodeGroup{}
+	return capacity.GroupSettings{}
 }
 
 // groupElsewhere finds another partition with a node group of the wanted name.
-func groupElsewhere(c *config.Config, want *wanted) (config.Partition, bool) {
+func groupElsewhere(c *config.Config, want *wanted) (capacity.PartitionSettings, bool) {
 	if c != nil {
 		for _, p := range c.Partitions {
 			if p.Name != want.queue && groupOf(p, want.partition.Name).Name != "" {
@@ -226,10 +226,10 @@ func groupElsewhere(c *config.Config, want *wanted) (config.Partition, bool) {
 			}
 		}
 	}
-	return config.Partition{}, false
+	return capacity.PartitionSettings{}, false
 }
 
-func nodeGroupText(p config.Partition, name string) string {
+func nodeGroupText(p capacity.PartitionSettings, name string) string {
 	text, err := config.NodeGroupText(groupOf(p, name))
 	if err != nil {
 		return err.Error()

@@ -249,7 +249,7 @@ func (s Setup) readEnded(ctx context.Context, in *inspection) error {
 	}
 	var ids []string
 	p, _ := in.request.Config.Partition(in.request.Queue)
-	for _, g := range p.NodeGroups {
+	for _, g := range p.Groups {
 		ids = append(ids, g.ReservationIDs...)
 		if g.Select != nil {
 			ids = append(ids, in.members[g.Select.Group]...)

@@ -134,7 +134,7 @@ func (in *inspection) subnetsOnEC2() []string {
 		return own.SubnetIDs
 	}
 	var ids []string
-	for _, g := range p.NodeGroups {
+	for _, g := range p.Groups {
 		ids = union(ids, g.SubnetIDs)
 	}
 	return ids

@@ -130,7 +130,7 @@ func TestSetupKeepsEdits(t *testing.T) {
 		for _, r := range []setup.Request{first, next} {
 			w.run(r)
 			p, _ := w.config().Partition("gpu")
-			g := p.NodeGroups[0]
+			g := p.Groups[0]
 			if p.RollOver != (test.provider == capacity.ProviderPCS) || p.MinTime.Duration != 2*time.Hour || g.LaunchTemplate != test.wantsTemplate || (g.Slots == 2) != (test.ofGroup != "") {
 				t.Errorf("%s with %s: %+v", test.provider, r.Reservation, p)
 			}

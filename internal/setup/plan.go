@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
@@ -25,7 +24,7 @@ type wanted struct {
 	dropUnknown bool
 
 	configPath string
-	partition  config.NodeGroup
+	partition  capacity.GroupSettings
 	// ended are reservations of the partition that are over.
 	ended []string
 	// reservation, and members of groups, are what a select may look for.
@@ -185,7 +184,7 @@ func (in *inspection) want(slot slotState) *wanted {
 		ended:       in.ended,
 		reservation: r,
 		members:     in.members,
-		partition: config.NodeGroup{
+		partition: capacity.GroupSettings{
 			Name: in.request.NodeGroup, InstanceType: r.InstanceType, SubnetIDs: subnets, PurchaseOption: r.Kind,
 			ReservationIDs: []string{r.ID}, MaxNodes: most, Dynamic: in.request.Dynamic, LaunchTemplate: launchTemplate,
 		},

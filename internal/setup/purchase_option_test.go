@@ -67,7 +67,7 @@ func TestMixedGroupOnPCS(t *testing.T) {
 	second.ConfigPath = w.configPath()
 	w.run(second)
 	part, _ := w.config().Partition("gpu")
-	if g := part.NodeGroups[0]; g.PurchaseOption != capacity.Mixed || !slices.Equal(g.ReservationIDs, []string{openBlock, sharedODCR}) {
+	if g := part.Groups[0]; g.PurchaseOption != capacity.Mixed || !slices.Equal(g.ReservationIDs, []string{openBlock, sharedODCR}) {
 		t.Errorf("settings %+v", g)
 	}
 }

@@ -31,7 +31,7 @@ func TestRefusalsOfSetup(t *testing.T) {
 	wasOnEC2 := func(t *testing.T, w *world) { w.setUp(t, askForOnEC2(now1)) }
 	onEC2 := func(r *Request) { *r = askForOnEC2(now1) }
 	next := func(r *Request) { r.Reservation = next1 }
-	own := func(p config.Partition) func(t *testing.T, w *world) {
+	own := func(p capacity.PartitionSettings) func(t *testing.T, w *world) {
 		return func(t *testing.T, w *world) {
 			w.config = config.Default()
 			w.config.Path, w.config.Region, w.config.Cluster = etc, "us-east-2", ourMark
@@ -39,10 +39,10 @@ func TestRefusalsOfSetup(t *testing.T) {
 				w.config.Cluster = ""
 			}
 			p.File = "/etc/pcs-capacity/conf.d/" + p.Name + ".toml"
-			w.config.Partitions = []config.Partition{p}
+			w.config.Partitions = []capacity.PartitionSettings{p}
 		}
 	}
-	entry := config.NodeGroup{Name: "gpu", InstanceType: "p5.48xlarge", SubnetIDs: []string{subnet}, PurchaseOption: capacity.CapacityBlock, ReservationIDs: []string{next1}, MaxNodes: 4}
+	entry := capacity.GroupSettings{Name: "gpu", InstanceType: "p5.48xlarge", SubnetIDs: []string{subnet}, PurchaseOption: capacity.CapacityBlock, ReservationIDs: []string{next1}, MaxNodes: 4}
 	for name, c := range map[string]struct {
 		world func(t *testing.T, w *world)
 		ask   func(r *Request)
@@ -115,12 +115,12 @@ func TestRefusalsOfSetup(t *testing.T) {
 		"a queue of others":         {ask: func(r *Request) { r.Queue = "cpu" }, codes: "not-ours", says: "queue cpu"},
 		"both slots are taken":      {world: both, ask: func(r *Request) { r.Reservation = "cr-0e2000000000000a3" }, seen: func(in *inspection) { in.reservation = blockOf("cr-0e2000000000000a3", 12, 19) }, codes: "slots-taken", says: "gpu-a has " + now1 + " until 2026-11-25 12:00 UTC"},
 		"another kind in the entry": {world: was, ask: next, seen: func(in *inspection) { in.reservation.Kind = capacity.ODCR }, codes: "purchase-option", says: `set purchase_option = "mixed" there`},
-		"another kind for demand": {world: own(config.NewPartition("gpu", capacity.ProviderPCS, func() config.NodeGroup {
+		"another kind for demand": {world: own(config.NewPartition("gpu", capacity.ProviderPCS, func() capacity.GroupSettings {
 			g := entry
 			g.PurchaseOption, g.ReservationIDs = capacity.OnDemand, nil
 			return g
 		}())), codes: "purchase-option"},
-		"none that is selected": {world: own(config.NewPartition("gpu", capacity.ProviderPCS, func() config.NodeGroup {
+		"none that is selected": {world: own(config.NewPartition("gpu", capacity.ProviderPCS, func() capacity.GroupSettings {
 			g := entry
 			g.Select, g.ReservationIDs = &capacity.Select{Tags: map[string]string{"team": "nlp"}}, nil
 			return g
@@ -132,7 +132,7 @@ func TestRefusalsOfSetup(t *testing.T) {
 			says: "give --max-nodes 2 or less"},
 		"used up by others":     {seen: func(in *inspection) { in.users = []user{{who: "x", most: 1, running: 4}} }, codes: "reservation-in-use", says: "choose another reservation"},
 		"some left by others":   {ask: func(r *Request) { r.MaxNodes = 2 }, seen: func(in *inspection) { in.users = []user{{who: "x", most: 2}} }},
-		"settings that are new": {world: own(config.NewPartition("other", capacity.ProviderPCS, func() config.NodeGroup { g := entry; g.Name = "other"; return g }()))},
+		"settings that are new": {world: own(config.NewPartition("other", capacity.ProviderPCS, func() capacity.GroupSettings { g := entry; g.Name = "other"; return g }()))},
 		"settings of another cluster": {world: was, seen: func(in *inspection) { c := *in.request.Config; c.Cluster = "other"; in.request.Config = &c }, codes: "config-cluster",
 			says: `is for cluster "other", not for ml`},
 		"settings as the package has them":        {seen: func(in *inspection) { in.request.Config = config.Default() }, codes: "config-cluster", says: "write these two lines at its top"},
@@ -144,7 +144,7 @@ func TestRefusalsOfSetup(t *testing.T) {
 		"a file of the administrator's":           {world: was, ask: next, seen: func(in *inspection) { in.file.ours = false }, codes: "partition-file", says: "capacity_reservation_ids = [\"" + now1 + "\", \"" + next1 + "\"]"},
 		"a file of the administrator's that does": {world: was, seen: func(in *inspection) { in.file.ours = false }},
 		"a node group of another partition":       {world: own(config.NewPartition("other", capacity.ProviderPCS, entry)), codes: "node-group-name"},
-		"another type in the settings":            {world: own(config.NewPartition("gpu", capacity.ProviderPCS, func() config.NodeGroup { g := entry; g.InstanceType = "p4d.24xlarge"; return g }())), codes: "instance-type"},
+		"another type in the settings":            {world: own(config.NewPartition("gpu", capacity.ProviderPCS, func() capacity.GroupSettings { g := entry; g.InstanceType = "p4d.24xlarge"; return g }())), codes: "instance-type"},
 		"another provider":                        {world: own(config.NewPartition("gpu", capacity.ProviderPCS, entry)), ask: onEC2, codes: "config-cluster provider"},
 		"what is not known of the group": {world: was, ask: func(r *Request) { r.MaxNodes = 3 }, seen: func(in *inspection) { in.slots[0].group.Unknown = []string{"scalingConfiguration.spare"} }, codes: "unknown-settings",
 			says: "this change could lose them: scalingConfiguration.spare"},

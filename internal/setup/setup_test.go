@@ -14,7 +14,6 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
-	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
@@ -43,9 +42,9 @@ func TestSetupOfABlock(t *testing.T) {
 	if c.Cluster != "ml" || c.Region != region || part.File != filepath.Join(w.dir, "etc", "conf.d", "gpu.toml") {
 		t.Errorf("settings %+v", c)
 	}
-	want := []config.NodeGroup{{Name: "gpu", InstanceType: "p5.48xlarge", SubnetIDs: []string{subnetA}, PurchaseOption: capacity.CapacityBlock,
+	want := []capacity.GroupSettings{{Name: "gpu", InstanceType: "p5.48xlarge", SubnetIDs: []string{subnetA}, PurchaseOption: capacity.CapacityBlock,
 		ReservationIDs: []string{openBlock}, MaxNodes: 4}}
-	if diff := cmp.Diff(want, part.NodeGroups); diff != "" {
+	if diff := cmp.Diff(want, part.Groups); diff != "" {
 		t.Errorf("node groups (-want +got):\n%s", diff)
 	}
 	if _, found := w.inventory().Group("gpu-b"); found {
@@ -84,7 +83,7 @@ func TestSetupOfTheNextBlocks(t *testing.T) {
 		t.Errorf("queue %+v", q)
 	}
 	part, _ := w.config().Partition("gpu")
-	if len(part.NodeGroups) != 1 || !slices.Equal(part.NodeGroups[0].ReservationIDs, []string{openBlock, laterBlock}) || part.NodeGroups[0].MaxNodes != 6 {
+	if len(part.Groups) != 1 || !slices.Equal(part.Groups[0].ReservationIDs, []string{openBlock, laterBlock}) || part.Groups[0].MaxNodes != 6 {
 		t.Errorf("settings %+v", part)
 	}
 	bought := w.buyNextWeek()
@@ -103,7 +102,7 @@ func TestSetupOfTheNextBlocks(t *testing.T) {
 		t.Errorf("third: %+v with %+v", a, template)
 	}
 	// One entry stands for both slots, so it has the larger size.
-	if part, _ := w.config().Partition("gpu"); part.NodeGroups[0].MaxNodes != 6 {
+	if part, _ := w.config().Partition("gpu"); part.Groups[0].MaxNodes != 6 {
 		t.Errorf("settings %+v", part)
 	}
 	if p := w.plan(third); !p.Done() {
@@ -124,7 +123,7 @@ func TestSetupOfODCRs(t *testing.T) {
 		if g := w.group("gpu-a"); g.PurchaseOption != test.kind || g.Min != 0 || g.Max != test.max || w.template(g).ReservationID != test.id {
 			t.Errorf("%s: %+v", test.id, g)
 		}
-		if part, _ := w.config().Partition("gpu"); !part.NodeGroups[0].Dynamic {
+		if part, _ := w.config().Partition("gpu"); !part.Groups[0].Dynamic {
 			t.Errorf("%s: settings %+v", test.id, part)
 		}
 	}

@@ -61,7 +61,7 @@ func (p *TeardownPlan) Done() bool { return len(p.Effects)+len(p.Mismatches) == 
 func (p *TeardownPlan) Known() bool {
 	part, found := p.seen.partition()
 	asked := p.seen.request.NodeGroup
-	return found && (asked == "" || slices.ContainsFunc(part.NodeGroups, func(g config.NodeGroup) bool {
+	return found && (asked == "" || slices.ContainsFunc(part.Groups, func(g capacity.GroupSettings) bool {
 		return g.Name == asked || slices.Contains(capacity.SlotNames(capacity.ProviderPCS, g.Name), asked)
 	}))
 }
@@ -175,7 +175,7 @@ func (t *remains) forgets(settings *settingsChange) Effects {
 	forget := Forget{Queue: t.request.Queue}
 	if settings != nil && settings.ours {
 		step := t.step(WhatFile, settings.before.File, Delete, "")
-		for _, g := range settings.after.NodeGroups {
+		for _, g := range settings.after.Groups {
 			step.Action = Update
 			step.add("node_group", g.Name)
 		}

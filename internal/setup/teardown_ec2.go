@@ -125,7 +125,7 @@ func (t *remains) listedNodes(base string) []string {
 func (t *remains) basesOnEC2(templates []capacity.LaunchTemplate) []string {
 	var bases []string
 	p, _ := t.partition()
-	for _, g := range p.NodeGroups {
+	for _, g := range p.Groups {
 		bases = append(bases, g.Name)
 	}
 	for _, template := range templates {

@@ -5,12 +5,11 @@ import (
 	"slices"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/config"
 )
 
 // settingsChange is what becomes of a partition's settings.
 type settingsChange struct {
-	before, after config.Partition
+	before, after capacity.PartitionSettings
 	// ours: the file is one that setup wrote. Any other is left alone.
 	ours bool
 }
@@ -22,13 +21,13 @@ func (t *remains) settingsChange() *settingsChange {
 		return nil
 	}
 	c := &settingsChange{before: before, after: before}
-	c.after.NodeGroups = nil
-	for _, g := range before.NodeGroups {
+	c.after.Groups = nil
+	for _, g := range before.Groups {
 		if left, stays := t.entryLeft(g); stays {
-			c.after.NodeGroups = append(c.after.NodeGroups, left)
+			c.after.Groups = append(c.after.Groups, left)
 		}
 	}
-	same := slices.EqualFunc(before.NodeGroups, c.after.NodeGroups, func(a, b config.NodeGroup) bool {
+	same := slices.EqualFunc(before.Groups, c.after.Groups, func(a, b capacity.GroupSettings) bool {
 		return a.Name == b.Name && slices.Equal(a.ReservationIDs, b.ReservationIDs)
 	})
 	if same {
@@ -40,7 +39,7 @@ func (t *remains) settingsChange() *settingsChange {
 
 // entryLeft is an entry of the settings without what goes. Where one of its slots goes,
 // the reservation of that one does.
-func (t *remains) entryLeft(g config.NodeGroup) (left config.NodeGroup, stays bool) {
+func (t *remains) entryLeft(g capacity.GroupSettings) (left capacity.GroupSettings, stays bool) {
 	if t.request.NodeGroup == "" || t.request.NodeGroup == g.Name {
 		return g, false
 	}
@@ -57,11 +56,11 @@ func (t *remains) entryLeft(g config.NodeGroup) (left config.NodeGroup, stays bo
 // byHand is what the administrator is to change in a file of his own.
 func (c *settingsChange) byHand() []string {
 	const notOurs = ", which is not ours to change"
-	if len(c.after.NodeGroups) == 0 {
+	if len(c.after.Groups) == 0 {
 		return []string{fmt.Sprintf("remove partition %q from %s%s", c.before.Name, c.before.File, notOurs)}
 	}
 	var work []string
-	for _, g := range c.before.NodeGroups {
+	for _, g := range c.before.Groups {
 		switch left := groupOf(c.after, g.Name); {
 		case left.Name == "":
 			work = append(work, fmt.Sprintf("remove node_group %q of partition %q from %s%s", g.Name, c.before.Name, c.before.File, notOurs))

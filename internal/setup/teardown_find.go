@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
@@ -96,9 +95,9 @@ func (t *remains) keepTheRest() {
 }
 
 // partition is what the settings say of the queue.
-func (t *remains) partition() (config.Partition, bool) {
+func (t *remains) partition() (capacity.PartitionSettings, bool) {
 	if t.request.Config == nil {
-		return config.Partition{}, false
+		return capacity.PartitionSettings{}, false
 	}
 	return t.request.Config.Partition(t.request.Queue)
 }
@@ -119,7 +118,7 @@ func (t *remains) slotNames(templates []capacity.LaunchTemplate) []string {
 		return names[:]
 	}
 	var names []string
-	for _, g := range p.NodeGroups {
+	for _, g := range p.Groups {
 		slots := capacity.SlotNames(capacity.ProviderPCS, g.Name)
 		names = union(names, slots[:])
 	}

@@ -171,7 +171,7 @@ func TestTeardownOfASlot(t *testing.T) {
 		t.Errorf("steps (-want +got):\n%s", diff)
 	}
 	part, _ := w.config().Partition("gpu")
-	if len(part.NodeGroups) != 1 || !slices.Equal(part.NodeGroups[0].ReservationIDs, []string{laterBlock}) {
+	if len(part.Groups) != 1 || !slices.Equal(part.Groups[0].ReservationIDs, []string{laterBlock}) {
 		t.Errorf("settings %+v", part)
 	}
 	if q, _ := w.inventory().Queue("gpu"); !slices.Equal(q.GroupIDs, []string{w.group("gpu-b").ID}) {

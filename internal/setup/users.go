@@ -8,7 +8,6 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
-	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
@@ -146,7 +145,7 @@ func (in *inspection) addSettings() {
 		return
 	}
 	for _, p := range in.request.Config.Partitions {
-		for _, g := range p.NodeGroups {
+		for _, g := range p.Groups {
 			listed := slices.Contains(g.ReservationIDs, in.reservation.ID) || g.Select.Matches(in.reservation, in.members)
 			if !listed || g.Name == in.request.NodeGroup || in.hasGroup(p, g) {
 				continue
@@ -161,7 +160,7 @@ func (in *inspection) addSettings() {
 }
 
 // hasGroup reports whether one of an entry's node groups was found to use the reservation.
-func (in *inspection) hasGroup(p config.Partition, g config.NodeGroup) bool {
+func (in *inspection) hasGroup(p capacity.PartitionSettings, g capacity.GroupSettings) bool {
 	names := capacity.SlotNames(capacity.ProviderPCS, g.Name)
 	return p.Provider == capacity.ProviderPCS && slices.ContainsFunc(in.users, func(u user) bool {
 		found, ok := in.inv.Group(u.group)

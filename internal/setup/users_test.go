@@ -115,7 +115,7 @@ func (w *account) sharesWhatIsLeft(message string) {
 		w.Errorf("%d to %d nodes, warnings %q", g.Min, g.Max, p.Warnings)
 	}
 	part, _ := w.config().Partition("gpu")
-	if part.NodeGroups[0].MaxNodes != 3 {
+	if part.Groups[0].MaxNodes != 3 {
 		w.Errorf("settings %+v", part)
 	}
 	if p := w.plan(r); !p.Done() {

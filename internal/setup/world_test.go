@@ -155,7 +155,7 @@ func (w *world) see(r Request) inspection {
 	}
 	if w.config != nil {
 		p, _ := w.config.Partition(r.Queue)
-		for _, g := range p.NodeGroups {
+		for _, g := range p.Groups {
 			for _, id := range g.ReservationIDs {
 				if one := w.reservations[id]; open(one, in.now) {
 					in.others = append(in.others, one)
@@ -327,17 +327,17 @@ func (w *world) writeGroup(e WriteGroup) (now pcs.NodeGroup, err error) {
 	return *g, nil
 }
 
-func (w *world) partition() (config.Partition, bool) {
+func (w *world) partition() (capacity.PartitionSettings, bool) {
 	if w.config == nil {
-		return config.Partition{}, false
+		return capacity.PartitionSettings{}, false
 	}
 	return w.config.Partition("gpu")
 }
 
-func (w *world) setPartition(file string, p config.Partition) {
+func (w *world) setPartition(file string, p capacity.PartitionSettings) {
 	c := *w.config
-	c.Partitions = slices.DeleteFunc(slices.Clone(c.Partitions), func(one config.Partition) bool { return one.Name == p.Name })
-	if len(p.NodeGroups) > 0 {
+	c.Partitions = slices.DeleteFunc(slices.Clone(c.Partitions), func(one capacity.PartitionSettings) bool { return one.Name == p.Name })
+	if len(p.Groups) > 0 {
 		p.File = file
 		c.Partitions = append(c.Partitions, p)
 	}

@@ -31,7 +31,7 @@ func Sources(cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) lifecyc
 		local = "" // PCS has no job_submit
 	}
 	for _, p := range cfg.Partitions {
-		for _, g := range p.NodeGroups {
+		for _, g := range p.Groups {
 			if aws != nil && g.PurchaseOption.BuysBlocks() {
 				aws.ExpectBlocks()
 			}

@@ -73,7 +73,7 @@ func resume(ctx context.Context, cfg *config.Config, c *call) error {
 	if r.Last, err = h.State.ReadSnapshot(); err != nil {
 		log.Info("going on without the last snapshot", "err", err)
 	}
-	if slices.ContainsFunc(cfg.Partitions, func(p config.Partition) bool { return p.Provider == capacity.ProviderPCS }) {
+	if slices.ContainsFunc(cfg.Partitions, func(p capacity.PartitionSettings) bool { return p.Provider == capacity.ProviderPCS }) {
 		r.PCS = &power.PCS{Provisioner: pcs.Provisioner{PCS: pcs.From(h.EC2.Shared()), EC2: h.EC2}, Cluster: cfg.Cluster}
 	}
 	return r.Run(ctx, c.nodes, waits)
