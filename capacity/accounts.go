@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Accounting says what Slurm knows of accounts.
+// Accounting is how far Slurm's accounting checks the accounts of jobs.
 type Accounting int
 
-// NoAccounting: Slurm keeps none. AccountsWritten: a user may write any account.
+// NoAccounting: Slurm keeps no accounts. AccountsWritten: a user may name any account.
 // AccountsChecked: a user has only the accounts that Slurm's accounting gives.
 const (
 	NoAccounting Accounting = iota
@@ -17,18 +17,17 @@ const (
 	AccountsChecked
 )
 
-// Unlocked says what Slurm lacks to hold to the allow_accounts of a partition. allow is
-// Slurm's AllowAccounts, empty for every account.
+// Unlocked returns what Slurm lacks to enforce a partition's allow_accounts. allow is Slurm's AllowAccounts, empty
+// for every account.
 //
-// The submit filter sees no default account on a login node, and a node that is up already
-// never passes ResumeProgram: the lock is Slurm's own AllowAccounts, and what is checked is
-// that it is there.
+// The submit filter on a login node does not know a user's default account, and a node that is already up never
+// passes ResumeProgram. Only Slurm's own AllowAccounts locks the partition, so Unlocked checks AllowAccounts.
 func Unlocked(p Partition, allow []string, accounting Accounting) []Problem {
 	if len(p.AllowAccounts) == 0 {
 		return nil
 	}
 	if accounting == NoAccounting {
-		// part_policy_valid_acct of 22.05 knows no account then; that of 24.11 lets every job in.
+		// Without accounting, part_policy_valid_acct of 22.05 knows no account; that of 24.11 lets every job in.
 		return []Problem{Problemf(AccountsUnchecked, Subject{},
 			"remove allow_accounts and AllowAccounts, or set AccountingStorageType=accounting_storage/slurmdbd and AccountingStorageEnforce=associations",
 			"allow_accounts has no use, because Slurm keeps no accounting: with AllowAccounts an older Slurm starts no job at all, a newer one starts every job")}
@@ -54,8 +53,8 @@ func Unlocked(p Partition, allow []string, accounting Accounting) []Problem {
 	return found
 }
 
-// UnlockedGroups says where Slurm does not hold to the allow_groups of a partition. allow is
-// Slurm's AllowGroups, empty for every group.
+// UnlockedGroups returns where Slurm does not enforce a partition's allow_groups. allow is Slurm's AllowGroups, empty
+// for every group.
 func UnlockedGroups(p Partition, allow []string) []Problem {
 	sorted := func(names []string) []string { return slices.Compact(slices.Sorted(slices.Values(names))) }
 	if len(p.AllowGroups) == 0 || slices.Equal(sorted(p.AllowGroups), sorted(allow)) {
@@ -69,7 +68,7 @@ func UnlockedGroups(p Partition, allow []string) []Problem {
 		"partition %s: allow_groups is %s, but Slurm's AllowGroups is %s", p.Name, want, shown)}
 }
 
-// accounts are names in one order; Slurm does not tell capital letters apart.
+// accounts sorts and lowercases names: Slurm ignores case in account names.
 func accounts(names []string) []string {
 	var all []string
 	for _, n := range names {

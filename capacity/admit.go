@@ -7,42 +7,40 @@ import (
 	"time"
 )
 
-// Request is a job as it is submitted, or as slurmctld holds it.
+// Request is a job as submitted, or as slurmctld holds it.
 type Request struct {
 	// Partitions that the job may run in; empty means the default one.
 	Partitions []string
 	// Account as given at submission ("" if not given) or as slurmctld has it.
 	Account string
-	// AccountKnown: the job runs under Account, or under none if it is "". Else "" stands
-	// for the user's default account, which only slurmctld knows.
+	// AccountKnown: the job runs under Account, or under none if Account is "". If false, Account "" stands for the
+	// user's default account, which only slurmctld knows.
 	AccountKnown bool
-	// Outside reports whether who submits is known to be in no Unix group of that name; nil
-	// where nobody knows.
+	// Outside reports whether the submitting user is known not to be in the Unix group; nil if nobody knows.
 	Outside func(group string) bool
-	// User is who submits, QOS what the job names; "" if not known or given.
+	// User submits the job; QOS is the job's --qos. Each is "" if not known or not given.
 	User, QOS string
 	Comment   string
 	TimeLimit Limit
 	TimeMin   Limit
-	// Begin is when the job may start at the earliest, Deadline when it must have ended;
-	// zero if not given.
+	// Begin is the job's earliest start, Deadline the time by which it must have ended; zero if not given.
 	Begin    time.Time
 	Deadline time.Time
-	// Requeue is what the job says of being requeued.
+	// Requeue is whether the job may be requeued.
 	Requeue Requeue
-	// Nodes is the least number of nodes, Tasks the number of tasks, TasksPerNode the most
-	// that one node may have; 0 if not given.
+	// Nodes is the least number of nodes, Tasks the number of tasks, TasksPerNode the most tasks on one node; 0 if not
+	// given.
 	Nodes        int
 	Tasks        int
 	TasksPerNode int
-	// GPUs of the whole job, of each node, of each task; 0 if not given.
+	// GPUs of the whole job, per node and per task; 0 if not given.
 	GPUs        int
 	GPUsPerNode int
 	GPUsPerTask int
 	Constraint  string
-	// NodeList are nodes that the job must have, Exclude those that it must not, as hostlists.
+	// NodeList names the nodes that the job must have, Exclude the nodes that it must not have; both are hostlists.
 	NodeList, Exclude string
-	// Was is the comment before a change, Started that the job runs already.
+	// Was is the comment before a change. Started: the job already runs.
 	Was     string
 	Started bool
 }
@@ -50,34 +48,32 @@ type Request struct {
 // spansNodes reports whether the job may run on more than one node.
 func (r Request) spansNodes() bool { return r.Nodes > 1 || r.Nodes == 0 && r.Tasks > 1 }
 
-// candidate is a reservation that a job may run in, with the slot in front of it.
-// A node group without reservations (on-demand) has one with an unbounded window.
+// candidate is a reservation that a job may run in, with its slot. A node group without reservations (on-demand) has
+// one candidate, whose window is unbounded.
 type candidate struct {
 	group NodeGroup
 	slot  Slot
-	// boots: the nodes may have to boot for the job. Only static nodes of PCS are up.
+	// boots: nodes may have to boot for the job. Only static PCS nodes are always up.
 	boots       bool
 	reservation Reservation
-	// window is the reservation's, from its turn in the slot on; see Turn for behind and never.
+	// window is the reservation's window, from its turn in the slot on; for behind and never see Turn.
 	window Window
 	behind string
 	never  bool
-	// unknown: configured, but EC2 did not describe it on the last pass.
+	// unknown: the reservation is configured, but EC2 did not describe it on the last pass.
 	unknown bool
 }
 
-// Admit decides whether a job may be submitted, and how it is edited first. A job
-// whose partitions are not ours is accepted as it is. A job that names several
-// partitions is refused only if all of them refuse it, or if one is not for its account.
-// Partitions that are not ours take every job but one that names a reservation.
+// Admit decides whether a job may be submitted and which edits it gets. A job whose partitions are all unmanaged is
+// accepted unchanged. A job with several partitions is refused only if all of them refuse it, or if one of them does
+// not allow its account. An unmanaged partition takes every job except one that names a reservation.
 func Admit(req Request, snap *Snapshot, now time.Time) Verdict {
 	return admit(req, snap, now, admitPartition)
 }
 
-// AdmitChange decides whether the partition, the account or the comment of a job in the
-// queue may become what req has. Time and size are not its business: Slurm itself holds
-// the job back where it does not fit, and its owner must be able to correct a comment. But
-// the comment of a job that runs must not ask for a longer limit than before.
+// AdmitChange decides whether the partition, account or comment of a queued job may change to those of req. It
+// ignores time and size: Slurm itself holds back a job that does not fit, and the owner must be able to correct a
+// comment. But the new comment of a running job must not ask for a longer limit than the old one.
 func AdmitChange(req Request, snap *Snapshot, now time.Time) Verdict {
 	if wish, _ := req.Wish(); req.Started && (wish.Fit || wish.OnEnd != "") {
 		was, _ := Request{Comment: req.Was}.Wish()
@@ -96,7 +92,7 @@ func AdmitChange(req Request, snap *Snapshot, now time.Time) Verdict {
 	})
 }
 
-// judge decides about a job in one partition of ours.
+// judge decides about a job in one managed partition.
 type judge func(req Request, wish Wish, p Partition, snap *Snapshot, now time.Time) Verdict
 
 func admit(req Request, snap *Snapshot, now time.Time, in judge) Verdict {
@@ -126,17 +122,16 @@ func admit(req Request, snap *Snapshot, now time.Time, in judge) Verdict {
 	return v
 }
 
-// combine merges the verdicts of a job's managed partitions; total counts all of
-// its partitions. A job that can go elsewhere as well gets no limit, except that the
-// longest fitted one serves all partitions if all that take the job need one: without
-// it the job would be unlimited and never start before a fence.
+// combine merges the verdicts of a job's managed partitions; total counts all its partitions. A job that also lists
+// an unmanaged partition gets no limit, with one exception: if every partition that takes the job needs a limit, the
+// longest fitted limit serves all of them. Without it the job would be unlimited and never start before a fence.
 //
-// named: the job names a reservation, which only a managed partition can give it.
+// named: the job names a reservation, which only a managed partition can provide.
 func combine(verdicts []Verdict, total int, named bool) Verdict {
 	if total == 1 {
 		return verdicts[0]
 	}
-	// Slurm may start the job in any of its partitions, also on a node that is up already.
+	// Slurm may start the job in any of its partitions, even on a node that is already up.
 	if i := slices.IndexFunc(verdicts, func(v Verdict) bool { return v.Code == AccountNotAllowed }); i >= 0 {
 		return verdicts[i]
 	}
@@ -155,7 +150,7 @@ func combine(verdicts []Verdict, total int, named bool) Verdict {
 	for _, v := range accepted {
 		merged.Warnings = append(merged.Warnings, v.Warnings...)
 		if !v.Edits.TimeLimit.Set && v.Edits.Comment != "" {
-			merged.Edits.Comment = v.Edits.Comment // of a limit of the user's own, wherever the job runs
+			merged.Edits.Comment = v.Edits.Comment // the time=fit mark of the user's own limit, wherever the job runs
 		}
 	}
 	if len(verdicts) < total {
@@ -172,15 +167,14 @@ func combine(verdicts []Verdict, total int, named bool) Verdict {
 	return merged
 }
 
-// What a job hears where the snapshot is old, as [Sentences] has it too.
+// Sentences for a job that is judged by a stale snapshot; [Sentences] has them too.
 const (
 	knownFor    = "what pcs-capacity knows is %s old (is `pcs-capacity sync --watch` running?)"
 	raisedLater = "%s: the job may start with only %s and is raised once sync runs"
 )
 
-// soften turns a refusal into a warning where the settings or the age of the
-// snapshot ask for it: a stale snapshot refuses what crosses a known end, and what
-// does not depend on AWS, such as an account.
+// soften turns a refusal into a warning where the settings or the snapshot's age require it. A stale snapshot still
+// refuses a job that crosses a known end, and a job that is refused for reasons outside AWS, such as its account.
 func soften(v Verdict, snap *Snapshot, now time.Time) Verdict {
 	stale := snap.Stale(now)
 	age := fmt.Sprintf(knownFor, FormatDuration(now.Sub(snap.TakenAt)))
@@ -197,8 +191,8 @@ func soften(v Verdict, snap *Snapshot, now time.Time) Verdict {
 	return v
 }
 
-// admitUnmanaged judges a job that goes to none of our partitions: only a
-// reservation that it names, and that belongs elsewhere, is held against it.
+// admitUnmanaged judges a job without a managed partition: it is refused only if it names a reservation of another
+// partition.
 func admitUnmanaged(wish Wish, snap *Snapshot, names []string) Verdict {
 	v := Verdict{Code: NotManaged}
 	if wish.ReservationID == "" {
@@ -220,8 +214,7 @@ func partitionOf(snap *Snapshot, reservationID string) (Partition, bool) {
 	return snap.Partitions[i], true
 }
 
-// entitled keeps the reservations of a partition that the job may use by its account
-// and asks for by its comment.
+// entitled returns the reservations of a partition that the job's account may use and that its comment asks for.
 func entitled(req Request, wish Wish, p Partition, snap *Snapshot) ([]candidate, *Verdict) {
 	if (req.Account != "" || req.AccountKnown) && !p.Allows(req.Account) {
 		v := refuseAccount(req.Account, p)
@@ -235,7 +228,7 @@ func entitled(req Request, wish Wish, p Partition, snap *Snapshot) ([]candidate,
 	return selectWanted(named(candidates(p, snap)), wish, p, snap)
 }
 
-// named leaves out what the settings do not name any more.
+// named drops candidates that the settings no longer name.
 func named(all []candidate) []candidate {
 	return slices.DeleteFunc(slices.Clone(all), func(c candidate) bool { return c.slot.Unnamed && c.reservation.ID == c.slot.Holds })
 }
@@ -249,7 +242,7 @@ func refuseAccount(account string, p Partition) Verdict {
 	return refuse(AccountNotAllowed, fmt.Sprintf("account %q may not use the reservations of partition %s; allowed: %s", clip(account), p.Name, allowed))
 }
 
-// admitPartition judges a job in one partition of ours.
+// admitPartition judges a job in one managed partition.
 func admitPartition(req Request, wish Wish, p Partition, snap *Snapshot, now time.Time) Verdict {
 	all := candidates(p, snap)
 	wanted, refusal := entitled(req, wish, p, snap)
@@ -260,7 +253,7 @@ func admitPartition(req Request, wish Wish, p Partition, snap *Snapshot, now tim
 	if len(known) == 0 && len(wanted) > 0 {
 		return Verdict{Code: ReservationNotKnown, Warnings: []string{fmt.Sprintf("EC2 did not describe %s when it was last asked; the job is let through unchecked", ids(wanted))}}
 	}
-	// One id that EC2 does not know hides nothing of the others (R8).
+	// One id that EC2 does not know does not hide the other reservations (R8).
 	known = slices.DeleteFunc(known, func(c candidate) bool { return c.never || c.ended(now) })
 	if len(known) == 0 {
 		return refuseEnded(wanted, named(all), wish, p, now)
@@ -290,7 +283,7 @@ func admitPartition(req Request, wish Wish, p Partition, snap *Snapshot, now tim
 	return v
 }
 
-// candidates are all reservations of a partition, slot by slot in the order of their turns.
+// candidates returns all reservations of a partition, slot by slot, in the order of their turns.
 func candidates(p Partition, snap *Snapshot) []candidate {
 	var all []candidate
 	for _, g := range p.Groups {
@@ -308,7 +301,7 @@ func candidates(p Partition, snap *Snapshot) []candidate {
 	return all
 }
 
-// selectWanted keeps what the job's comment asks for; all of it when it asks nothing.
+// selectWanted keeps the candidates that the job's comment asks for; all of them if it asks for none.
 func selectWanted(all []candidate, wish Wish, p Partition, snap *Snapshot) ([]candidate, *Verdict) {
 	if id := wish.ReservationID; id != "" && !p.Has(id) {
 		v := refuse(UnknownReservation, fmt.Sprintf("partition %s has no reservation %s; it has %s", p.Name, id, orNone(ids(all))))
@@ -329,7 +322,7 @@ func selectWanted(all []candidate, wish Wish, p Partition, snap *Snapshot) ([]ca
 	return wanted, nil
 }
 
-// suits reports whether a candidate is what the wish names.
+// suits reports whether the candidate matches the wish.
 func (c candidate) suits(w Wish) bool {
 	if w.ReservationID != "" && c.reservation.ID != w.ReservationID {
 		return false
@@ -356,13 +349,13 @@ func (c candidate) ended(now time.Time) bool {
 	return !c.reservation.State.Live() || !c.window.Unbounded() && !c.window.Fence.After(now)
 }
 
-// mismatches are why no launch into the candidate would ever be accepted.
+// mismatches returns why EC2 would never accept a launch into the candidate.
 func (c candidate) mismatches() []Problem {
 	if c.onDemand() {
 		return nil
 	}
 	return slices.DeleteFunc(Lasting(Match(c.reservation, c.group, c.window.Start)), func(m Problem) bool {
-		return m.Code == WrongZone && len(c.group.Subnets) == 0 // nobody knows where they are
+		return m.Code == WrongZone && len(c.group.Subnets) == 0 // nobody knows the subnets' zones
 	})
 }
 
@@ -373,8 +366,8 @@ func (c candidate) healthy() int {
 	return atMost(c.group.MaxNodes, c.reservation.UsableSize, c.reservation.ID)
 }
 
-// atMost is the reservation's size, at most maxNodes; an on-demand candidate has no
-// reservation and is bounded by maxNodes alone.
+// atMost is the reservation's size, at most maxNodes. An on-demand candidate has no reservation; only maxNodes bounds
+// it.
 func atMost(maxNodes int, size func() int, reservationID string) int {
 	switch {
 	case reservationID == "":
@@ -385,9 +378,8 @@ func atMost(maxNodes int, size func() int, reservationID string) int {
 	return min(maxNodes, size())
 }
 
-// constraint is the node feature expression that keeps a job inside the slots that
-// it may use and, when it spans nodes, inside one of them; "" when nothing is
-// needed, or when the user chose features already.
+// constraint is the node feature expression that keeps a job in the slots that it may use and, if the job spans
+// nodes, in one of them. It is "" if no constraint is needed or the user already gave one.
 func constraint(req Request, usable, all []candidate) string {
 	may, total := features(usable), features(all)
 	if req.Constraint != "" || len(total) < 2 || slices.Contains(may, "") {
@@ -404,7 +396,7 @@ func constraint(req Request, usable, all []candidate) string {
 	return ""
 }
 
-// features are the distinct slot features of the candidates, in order.
+// features returns the distinct slot features of the candidates, in order.
 func features(cs []candidate) []string {
 	var fs []string
 	for _, c := range cs {
@@ -415,8 +407,8 @@ func features(cs []candidate) []string {
 	return fs
 }
 
-// refuseEnded says that what the job may use has ended, and names what it could use
-// instead of a reservation that it named.
+// refuseEnded refuses a job whose reservations have all ended. If the job named one, the message names the
+// reservations that it could use instead.
 func refuseEnded(ended, all []candidate, wish Wish, p Partition, now time.Time) Verdict {
 	var instead []string
 	for _, c := range all {
@@ -444,7 +436,7 @@ func ids(cs []candidate) string {
 	return strings.Join(names, ", ")
 }
 
-// endedList says of each candidate why it is none.
+// endedList says why each candidate can no longer be used.
 func endedList(cs []candidate) string {
 	var parts []string
 	for _, c := range cs {
@@ -456,7 +448,7 @@ func endedList(cs []candidate) string {
 			parts = append(parts, fmt.Sprintf("%s never gets its turn: %s has slot %s", c.reservation.ID, c.behind, c.slot.Name))
 			continue
 		}
-		if c.reservation.State.Live() { // the fence has passed
+		if c.reservation.State.Live() { // its fence has passed
 			parts = append(parts, fmt.Sprintf("%s had to be free of jobs by %s", c.reservation.ID, FormatUTC(c.window.Fence)))
 			continue
 		}

@@ -7,16 +7,14 @@ import (
 	"time"
 )
 
-// AdmitLaunch decides whether nodes of a slot may be launched for a job now, and into
-// which reservations: those that have the slot, are active, are large enough for the whole
-// job, and that the job's partition and account may use; in the order of the settings.
-// There is one, or several if they have no end: see LaunchOrder. Partition and account
-// must come from slurmctld; the comment only selects. req.Nodes is the number of all nodes
-// that the job has. A limit that was right when the job was submitted is not held against
-// it: the launch is refused for time only when not even the smaller of the job's limit and
-// the partition's floor fits, and sync lowers the limit after boot.
+// AdmitLaunch decides whether nodes of a slot may be launched for a job now, and into which reservations. Each
+// returned reservation has the slot, is active, is large enough for the whole job, and is open to the job's partition
+// and account. They come in the order of the settings: one, or several if they have no end (see LaunchOrder). The
+// zero Reservation stands for on-demand capacity.
 //
-// The zero Reservation stands for on-demand capacity.
+// Partition and account must come from slurmctld; the comment only selects. req.Nodes counts all nodes of the job. A
+// limit that fitted at submission is not held against the job: AdmitLaunch refuses for time only when not even the
+// smaller of the job's limit and the partition's floor fits. sync lowers the limit after boot.
 func AdmitLaunch(req Request, p Partition, g NodeGroup, slot Slot, snap *Snapshot, now time.Time) ([]Reservation, Verdict) {
 	if !p.Allows(req.Account) {
 		return nil, refuseAccount(req.Account, p)
@@ -29,7 +27,7 @@ func AdmitLaunch(req Request, p Partition, g NodeGroup, slot Slot, snap *Snapsho
 	if refusal != nil {
 		return nil, *refusal
 	}
-	// What is too large for everything that the job may ever have is so for good.
+	// A job too large for every reservation that it may ever use is refused for good.
 	usable := slices.DeleteFunc(slices.Clone(wanted), func(c candidate) bool { return c.unknown || c.never || c.ended(now) })
 	if len(usable) > 0 && !slices.ContainsFunc(usable, func(c candidate) bool { return c.holds(req) }) {
 		return nil, refuseSize(req, slices.MaxFunc(usable, func(a, b candidate) int { return a.size() - b.size() }), p)
@@ -46,8 +44,7 @@ func AdmitLaunch(req Request, p Partition, g NodeGroup, slot Slot, snap *Snapsho
 			admitted = append(admitted, c.reservation)
 			continue
 		}
-		// Of several reasons, that of a reservation which is open says most, and that of
-		// one which has ended least.
+		// Of several refusals, an open reservation's says most and an ended reservation's least.
 		weight := 2
 		if c.ended(now) || c.never {
 			weight = 0
@@ -72,9 +69,8 @@ func AdmitLaunch(req Request, p Partition, g NodeGroup, slot Slot, snap *Snapsho
 	return nil, verdict
 }
 
-// LaunchOrder sorts reservations that jobs are admitted to for the launch of n nodes:
-// those where so many places are free first, by what EC2 says less what is taken since.
-// EC2 decides in the end: what it says of free places can be old.
+// LaunchOrder sorts admitted reservations for a launch of n nodes: first those with n free places, which is EC2's
+// free count less the places taken since. EC2's count can be old, so EC2 has the last word at launch.
 func LaunchOrder(admitted []Reservation, n int, taken map[string]int) []Reservation {
 	ordered := slices.Clone(admitted)
 	full := func(r Reservation) int { return rank(r.ID != "" && r.Available-taken[r.ID] < n) }
@@ -82,7 +78,7 @@ func LaunchOrder(admitted []Reservation, n int, taken map[string]int) []Reservat
 	return ordered
 }
 
-// admitLaunch judges the candidate alone.
+// admitLaunch judges this candidate alone.
 func (c candidate) admitLaunch(req Request, p Partition, snap *Snapshot, now time.Time) Verdict {
 	r := c.reservation
 	switch {
@@ -94,7 +90,7 @@ func (c candidate) admitLaunch(req Request, p Partition, snap *Snapshot, now tim
 		return notOpen(fmt.Sprintf("reservation %s is %s%s", r.ID, r.State, opens(c.window, now)), c.window.Start)
 	case c.never:
 		return refuse(NotOpen, fmt.Sprintf("reservation %s never gets its turn: %s has slot %s", r.ID, c.behind, c.slot.Name))
-	case !r.LiveAt(now): // EC2 says so a while later
+	case !r.LiveAt(now): // EC2 changes the state a while later
 		return refuse(NotOpen, fmt.Sprintf("reservation %s ended at %s", r.ID, FormatUTC(r.End)))
 	case c.window.Start.After(now):
 		return notOpen(fmt.Sprintf("reservation %s waits for %s, which has slot %s until %s", r.ID, c.behind, c.slot.Name, FormatUTC(c.window.Start)), c.window.Start)
@@ -126,8 +122,8 @@ func notOpen(message string, until time.Time) Verdict {
 	return v
 }
 
-// launchMismatches are those of Match that EC2 would refuse a launch for; a node
-// group larger than its reservation can still launch a part of its nodes.
+// launchMismatches returns the mismatches of Match for which EC2 would refuse a launch. A node group larger than its
+// reservation can still launch some of its nodes.
 func launchMismatches(r Reservation, g NodeGroup, now time.Time) []Problem {
 	return slices.DeleteFunc(Match(r, g, now), func(m Problem) bool { return m.Code == WrongSize })
 }

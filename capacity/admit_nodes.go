@@ -8,22 +8,21 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
-// ByNumber compares two nodes of a slot: by their numbers.
+// ByNumber compares two nodes of a slot by their numbers.
 func ByNumber(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }
 
-// slotNodes are the nodes of a slot, and those of them that can ever have an instance for a job.
+// slotNodes are all nodes of a slot, and the usable ones: those that can ever have an instance for a job.
 type slotNodes struct{ all, usable map[string]bool }
 
-// refuseNodes says why a job can never have the nodes that it names, or why too few are left of
-// what it may use without those that it excludes; nil if neither is so, or if nobody knows. may are
-// the candidates that are for the job, all those of the partition.
+// refuseNodes refuses a job that can never have the nodes of its --nodelist, or whose --exclude leaves too few nodes;
+// nil if neither holds or nobody knows. may are the candidates open to the job, all those of the partition.
 func refuseNodes(r Request, may, all []candidate, p Partition) *Verdict {
 	if r.NodeList == "" && r.Exclude == "" {
 		return nil
 	}
 	required, err := hostlist.Expand(r.NodeList)
 	if err != nil {
-		return nil // a file, which sbatch reads later, or what Slurm itself refuses
+		return nil // a file, which sbatch reads later, or a list that Slurm itself refuses
 	}
 	excluded, err := hostlist.Expand(r.Exclude)
 	if err != nil {
@@ -84,9 +83,9 @@ func sortedNodes(set map[string]bool) []string {
 	return names
 }
 
-// nodesOf are the nodes of all slots of the partition, by slot; known is false where Slurm has not
-// told them. A node is usable if a reservation that is for the job can have it: of more nodes than
-// instances the first ones. With provider pcs there is a node for each instance.
+// nodesOf returns the nodes of all slots of the partition, by slot; known is false if Slurm has not listed them. A
+// node is usable if a reservation open to the job can have it; with more nodes than instances, the first nodes are
+// usable. With provider pcs there is a node for each instance.
 func nodesOf(may, all []candidate, p Partition) (slots map[string]slotNodes, known bool) {
 	slots = map[string]slotNodes{}
 	for _, c := range all {
@@ -114,8 +113,8 @@ func nodesOf(may, all []candidate, p Partition) (slots map[string]slotNodes, kno
 	return slots, true
 }
 
-// placesOf is how many nodes of a slot can have an instance for the job, at most: reservations
-// without an end share the slot, the others have it one after the other.
+// placesOf is the most nodes of a slot that can have an instance for the job. Reservations without an end share the
+// slot; the others take turns.
 func placesOf(slot string, may, all []candidate) int {
 	const any = hostlist.Max
 	most, shared := 0, 0
@@ -123,7 +122,7 @@ func placesOf(slot string, may, all []candidate) int {
 		if c.slot.Name != slot {
 			continue
 		}
-		if c.onDemand() || c.reservation.Size() == 0 { // EC2 may say so of a block that is not open yet
+		if c.onDemand() || c.reservation.Size() == 0 { // EC2 may report size 0 for a block that has not opened
 			return any
 		}
 		if c.window.Unbounded() {

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// onDemand: the candidate is no reservation.
+// onDemand: the candidate has no reservation.
 func (c candidate) onDemand() bool { return c.reservation.ID == "" }
 
-// types are the instance types that a job can get in the candidate.
+// types are the instance types that the candidate can give a job.
 func (c candidate) types() []string {
 	if !c.group.PurchaseOption.Reserved() && !c.onDemand() && !c.unknown {
 		return []string{c.reservation.InstanceType}
@@ -16,8 +16,8 @@ func (c candidate) types() []string {
 	return c.group.Types()
 }
 
-// reused are the reservations of a group on demand. Their ends are no ends of jobs: an
-// instance goes on, on demand, when its ODCR ends.
+// reused returns the reservations that an on-demand group uses up first. Their ends do not end jobs: when its ODCR
+// ends, an instance continues on demand.
 func reused(g NodeGroup, s Slot, boots bool, snap *Snapshot) []candidate {
 	var all []candidate
 	for _, id := range g.ReuseIDs {
@@ -30,7 +30,7 @@ func reused(g NodeGroup, s Slot, boots bool, snap *Snapshot) []candidate {
 	return all
 }
 
-// refuseHold refuses a job that asks for capacity to be held where none is; nil for others.
+// refuseHold refuses a job that asks for an ODCR where none may be created; nil for other jobs.
 func (p Partition) refuseHold(w Wish, snap *Snapshot) *Verdict {
 	if w.Capacity != ReserveCapacity {
 		return nil
@@ -47,7 +47,7 @@ func (p Partition) refuseHold(w Wish, snap *Snapshot) *Verdict {
 	return &v
 }
 
-// Holds reports whether capacity is held for a job that launches on demand in the group.
+// Holds reports whether an ODCR is created for a job that launches on demand in the group.
 func (g NodeGroup) Holds(wishes []Wish, snap *Snapshot) bool {
 	if snap.ReserveOff || g.PurchaseOption.Reserved() {
 		return false

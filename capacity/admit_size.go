@@ -5,12 +5,11 @@ import (
 	"strings"
 )
 
-// leastNodes is the least number of nodes on which the job can run in a node group, as
-// far as what it asks for tells. fits is false if no number of them is enough: one
-// node would need more GPUs than it has.
+// leastNodes is the least number of nodes on which the job can run in a node group, as far as its request shows. fits
+// is false if no number of nodes is enough, because one node would need more GPUs than it has.
 func (r Request) leastNodes(g NodeGroup) (n int, fits bool) {
 	n, tasksPerNode := r.Nodes, r.TasksPerNode
-	if g.GPUs > 0 { // else nobody knows how many a node has
+	if g.GPUs > 0 { // else nobody knows how many GPUs a node has
 		if max(r.GPUsPerNode, r.GPUsPerTask) > g.GPUs {
 			return 0, false
 		}
@@ -33,13 +32,13 @@ func (c candidate) holds(r Request) bool {
 	return fits && n <= c.size()
 }
 
-// What a job hears that asks for too many nodes, as [Sentences] has it too.
+// Sentences for a job that asks for too many nodes; [Sentences] has them too.
 const (
 	tooManyNodes = "the job asks for %d nodes, %s; use --nodes=%d"
 	largestHas   = "but the largest reservation of partition %s that it may use has %d"
 )
 
-// refuseSize says why not even the largest candidate is large enough.
+// refuseSize refuses a job for which even the largest candidate is too small.
 func refuseSize(r Request, largest candidate, p Partition) Verdict {
 	g := largest.group
 	n, fits := r.leastNodes(g)
@@ -48,19 +47,19 @@ func refuseSize(r Request, largest candidate, p Partition) Verdict {
 			max(r.GPUsPerNode, r.GPUsPerTask), p.Name, g.InstanceType, g.GPUs, g.GPUs))
 	}
 	has := fmt.Sprintf(largestHas, p.Name, largest.size())
-	r.Nodes = 0 // sbatch may have filled it in from the others
+	r.Nodes = 0 // sbatch may have derived it from the other options
 	if other, _ := r.leastNodes(g); other < n {
 		return refuse(TooManyNodes, fmt.Sprintf(tooManyNodes, n, has, largest.size()))
 	}
 	return refuse(TooManyNodes, fmt.Sprintf("the job needs %d nodes (%s), %s; ask for less", n, r.whyNodes(g), has))
 }
 
-// whyNodes lists what makes a job that does not say so need several nodes.
+// whyNodes lists the options that make a job without --nodes need several nodes.
 func (r Request) whyNodes(g NodeGroup) string {
 	var parts []string
 	tasks := r.Tasks
 	if r.TasksPerNode+r.GPUsPerTask == 0 {
-		tasks = 0 // any number of them can share a node
+		tasks = 0 // any number of tasks can share a node
 	}
 	for _, option := range []struct {
 		name  string

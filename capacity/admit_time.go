@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// admitTime judges the time limit against the windows of what the job may use.
+// admitTime judges the time limit against the windows of the usable candidates.
 func admitTime(req Request, usable []candidate, p Partition, snap *Snapshot, now time.Time) Verdict {
 	if slices.ContainsFunc(usable, func(c candidate) bool { return c.until(req).IsZero() }) {
 		return Verdict{Code: OK}
@@ -29,8 +29,8 @@ func admitTime(req Request, usable []candidate, p Partition, snap *Snapshot, now
 	return v
 }
 
-// until is when the job must have ended in the candidate: at its fence, or by the job's
-// own deadline if that is earlier; zero if there is neither.
+// until is when the job must have ended in the candidate: at the fence or at the job's own deadline, whichever is
+// earlier; zero if it has neither.
 func (c candidate) until(req Request) time.Time {
 	if fence := c.window.Fence; req.Deadline.IsZero() || !fence.IsZero() && fence.Before(req.Deadline) {
 		return fence
@@ -38,8 +38,7 @@ func (c candidate) until(req Request) time.Time {
 	return req.Deadline
 }
 
-// span is the time from the job's earliest start to when it must have ended; negative
-// if that has passed by then.
+// span is the time from the job's earliest start to until; negative if until is earlier.
 func (c candidate) span(req Request, start time.Time) time.Duration {
 	return c.until(req).Sub(later(start, c.window.Start))
 }
@@ -53,15 +52,13 @@ func (c candidate) room(req Request, start time.Time, boot time.Duration) time.D
 	return room
 }
 
-// fitTime sets the limit of a job that stated none: the whole of its longest
-// window, with the partition's floor as --time-min, so that Slurm itself fits the
-// limit to the fence at the moment when the job starts. Where nodes have to boot, that
-// time is left: Slurm counts a limit from when they have booted.
+// fitTime sets the limit of a job that stated none. The limit is the job's longest window, with the partition's floor
+// as --time-min, so Slurm itself fits the limit to the fence when it starts the job. Where nodes have to boot,
+// fitTime subtracts the boot time, because Slurm counts a limit from the end of the boot.
 //
-// It is no longer than accounting lets the job have: Slurm would hold it back for ever for a
-// longer one that the user never asked for. Where accounting counts what jobs use over time,
-// what is left depends on the nodes that the job gets and on when: it gets the floor, and sync
-// raises it when it runs.
+// The limit never exceeds accounting's: Slurm would hold the job for ever for a limit that the user never asked for.
+// Where accounting limits use over time, the room left depends on the job's nodes and start time. There the job gets
+// the floor, and sync raises it once the job runs.
 func fitTime(req Request, usable []candidate, p Partition, walls Walls, boot time.Duration, start time.Time) Verdict {
 	wall := walls.Wall(req.User, req.Account, req.QOS, p)
 	longest := slices.MaxFunc(usable, func(a, b candidate) int { return cmp.Compare(a.room(req, start, boot), b.room(req, start, boot)) })
@@ -89,11 +86,11 @@ func fitTime(req Request, usable []candidate, p Partition, walls Walls, boot tim
 	return v
 }
 
-// markFit notes in the comment that the limit is to be fitted again while the job runs:
-// with the word time=fit, or one that says up to which limit.
+// markFit notes in the comment that sync fits the limit again while the job runs: time=fit, or time=fit:MINUTES with
+// the highest limit.
 func markFit(v *Verdict, req Request, word string) {
 	if wish, _ := req.Wish(); wish.Fit {
-		return // it is there already
+		return // the word is there already
 	}
 	comment := word
 	if req.Comment != "" {
@@ -106,8 +103,7 @@ func markFit(v *Verdict, req Request, word string) {
 	v.Edits.Comment = comment
 }
 
-// waitsFor accepts, and says so when the time that the job needs fits only into a block
-// that opens later.
+// waitsFor accepts the job, and tells the user when only a block that opens later has enough time for it.
 func waitsFor(req Request, need Limit, usable []candidate, best candidate, boot time.Duration, start, now time.Time) Verdict {
 	v := Verdict{Code: OK}
 	open := func(c candidate) bool { return !c.window.Start.After(start) }
@@ -124,7 +120,7 @@ func waitsFor(req Request, need Limit, usable []candidate, best candidate, boot 
 	return v
 }
 
-// What a job hears for which no room is long enough, now or at all, as [Sentences] has it too.
+// Sentences for a job whose limit fits no window, now or ever; [Sentences] has them too.
 const (
 	waitsForNext = "the job no longer fits into what is open %s; it waits for %s, which opens at %s"
 	beginsAt     = "it begins at %s (--begin), and "
@@ -132,7 +128,7 @@ const (
 	longestFit   = "%s needs %s, but %s; the longest time that fits is %s: use --time=%s or less"
 )
 
-// refuseLong says what the subject needs, and what there is.
+// refuseLong refuses a job with the time that the subject needs and the time available.
 func refuseLong(subject string, need Limit, req Request, best candidate, p Partition, boot time.Duration, start time.Time) Verdict {
 	var where, wait string
 	switch until := best.until(req); {

@@ -6,15 +6,15 @@ import (
 	"sync"
 )
 
-// AWSPartition is one of the separate clouds of AWS, which share no credentials.
+// AWSPartition is one of the isolated AWS clouds, each with its own credentials.
 type AWSPartition struct {
 	Name   string // in ARNs: aws, aws-cn
-	Region string // that has what belongs to no region, and is never far behind in features
-	region string // what the names of its regions look like
+	Region string // home of the services without a region, and never far behind in features
+	region string // pattern of its region names
 }
 
-// awsPartitions are those of the AWS SDK, in partitions.json of internal/endpoints/awsrulesfn.
-// The first is that of regions which none of them has.
+// awsPartitions comes from the AWS SDK: partitions.json of internal/endpoints/awsrulesfn. A region that matches no
+// pattern belongs to the first partition.
 var awsPartitions = []AWSPartition{
 	{"aws", "us-east-1", `^(us|eu|ap|sa|ca|me|af|il|mx)\-\w+\-\d+$`},
 	{"aws-cn", "cn-northwest-1", `^cn\-\w+\-\d+$`},
@@ -33,7 +33,7 @@ var awsRegions = sync.OnceValue(func() (of []*regexp.Regexp) {
 	return of
 })
 
-// AWSPartitionOf is the partition of AWS that a region is in, by its name.
+// AWSPartitionOf returns the AWS partition of a region, by the region's name.
 func AWSPartitionOf(region string) AWSPartition {
 	i := slices.IndexFunc(awsRegions(), func(of *regexp.Regexp) bool { return of.MatchString(region) })
 	return awsPartitions[max(i, 0)]

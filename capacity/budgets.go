@@ -10,31 +10,29 @@ import (
 	"strings"
 )
 
-// TRES are amounts of what Slurm counts by its names: cpu, mem (in MB), node, billing,
-// gres/gpu, …
+// TRES are amounts by Slurm's resource names: cpu, mem (in MB), node, billing, gres/gpu, …
 type TRES map[string]int64
 
-// Meter is a limit on what jobs use over time, and what is taken of it already.
+// Meter is a limit on use over time, and the amount already taken.
 type Meter struct{ Limit, Taken int64 }
 
-// Budget is what a QOS, or an association, lets its jobs use over time, in TRES-minutes; only
-// what is limited is in its maps.
+// Budget is the use over time that a QOS or an association allows its jobs, in TRES-minutes. Its maps have only
+// limited resources.
 type Budget struct {
-	// QOS is the name of a QOS. An association has Account, User ("" for the account's own),
-	// Partition ("" for all), and, if it is an account's, the account above it in Parent.
+	// QOS names a QOS. An association has Account, User ("" for the account's own), Partition ("" for all) and, if it
+	// is an account's, the parent account in Parent.
 	QOS, Account, User, Partition, Parent string
-	// PerJob is the most of one job (MaxTRESMinsPerJob).
+	// PerJob is the limit for one job (MaxTRESMinsPerJob).
 	PerJob TRES
-	// Total is for all jobs together, ever (GrpTRESMins); what running jobs may use until
-	// they reach their limits is taken. Running is for that alone (GrpTRESRunMins).
+	// Total limits all jobs together, for ever (GrpTRESMins); running jobs count with the use that their limits allow.
+	// Running limits running jobs alone (GrpTRESRunMins).
 	Total, Running map[string]Meter
-	// Wall is for the wall-clock minutes of all jobs (GrpWall), nil if they are not limited;
-	// Jobs is how many run.
+	// Wall limits the wall-clock minutes of all jobs (GrpWall), nil for no limit; Jobs counts the running ones.
 	Wall *Meter
 	Jobs int64
 }
 
-// name is the budget's in a sentence.
+// name is how a sentence names the budget.
 func (b *Budget) name() string {
 	switch {
 	case b.QOS != "":
@@ -45,10 +43,10 @@ func (b *Budget) name() string {
 	return "account " + b.Account
 }
 
-// Budgets are those of a cluster, as far as Slurm shows them.
+// Budgets are the budgets of a cluster, as far as Slurm shows them.
 type Budgets struct{ QOS, Associations []Budget }
 
-// Clone is a copy that shares nothing which Raise changes.
+// Clone copies everything that Raise changes.
 func (b Budgets) Clone() Budgets {
 	own := func(all []Budget) []Budget {
 		all = slices.Clone(all)
@@ -60,21 +58,20 @@ func (b Budgets) Clone() Budgets {
 	return Budgets{QOS: own(b.QOS), Associations: own(b.Associations)}
 }
 
-// Spender is a running job, with what it holds.
+// Spender is a running job with the resources that it holds.
 type Spender struct {
 	User, Account, QOS string
 	Partition          Partition
 	TRES               TRES
-	// Limit is its time limit, Elapsed what it has used of it, in minutes.
+	// Limit is the job's time limit and Elapsed its run time, in minutes.
 	Limit, Elapsed int
 }
 
-// Most is the longest limit, in minutes, up to which a running job may be raised, at most
-// wanted, and the limit of accounting that keeps it from more, "" if none does. The error says
-// why that cannot be known; the job must not be raised then.
+// Most returns the longest limit in minutes, at most wanted, to which a running job may be raised, and the accounting
+// limit that caps it, "" if none does. On an error the answer is unknown and the job must not be raised.
 //
-// Of each limit the first counts of: the partition's QOS, the job's (or the other way round
-// with OverPartQOS), the association with those of all its parents: Slurm, "Resource Limits".
+// For each limit, the first of these that sets it counts: the partition's QOS, the job's QOS (the other way round
+// with OverPartQOS), the association with all its parents (Slurm, "Resource Limits").
 func (b *Budgets) Most(s Spender, w Walls, wanted int) (most int, by string, err error) {
 	qos, chain, factor, err := b.of(s, w)
 	if err != nil {
@@ -104,18 +101,17 @@ func (b *Budgets) Most(s Spender, w Walls, wanted int) (most int, by string, err
 		}
 	}
 	for _, of := range first(qos, chain, func(o *Budget) bool { return o.Wall != nil }) {
-		// All that run use it up together, and slurmctld counts that now and then.
+		// All running jobs use it up together, and slurmctld updates the count only from time to time.
 		take(float64(s.Elapsed)+float64(of.Wall.Limit-of.Wall.Taken)/factor/float64(max(1, of.Jobs))-counted, "GrpWall", "", of)
 	}
 	return most, by, nil
 }
 
-// counted is every how many minutes slurmctld counts what running jobs have used
-// (PriorityCalcPeriod, unless it is set).
+// counted is the period, in minutes, in which slurmctld counts the use of running jobs (the default of
+// PriorityCalcPeriod).
 const counted = 5
 
-// Raise takes what a job gets by a longer limit from its budgets, so that the next job cannot
-// get it too.
+// Raise charges the budgets for a job's longer limit, so the next job cannot get the same share.
 func (b *Budgets) Raise(s Spender, w Walls, limit int) {
 	qos, chain, factor, err := b.of(s, w)
 	if err != nil {
@@ -134,8 +130,8 @@ func (b *Budgets) Raise(s Spender, w Walls, limit int) {
 	}
 }
 
-// first are the budgets that count for a limit that limited looks for: the first QOS that has
-// it, else all associations that have it.
+// first returns the budgets that count for a limit, which limited recognizes: the first QOS that has it, else all
+// associations that have it.
 func first(qos, chain []*Budget, limited func(*Budget) bool) []*Budget {
 	if i := slices.IndexFunc(qos, limited); i >= 0 {
 		return qos[i : i+1]
@@ -143,8 +139,7 @@ func first(qos, chain []*Budget, limited func(*Budget) bool) []*Budget {
 	return slices.DeleteFunc(slices.Clone(chain), func(o *Budget) bool { return !limited(o) })
 }
 
-// of are the budgets of a job: its QOS, the one that counts first before the other, and its
-// association with those above it.
+// of returns the budgets of a job: its QOS in the order in which they count, then its association with the parents.
 func (b *Budgets) of(s Spender, w Walls) (qos, chain []*Budget, factor float64, err error) {
 	if w.Unknown {
 		return nil, nil, 0, errors.New("accounting has not said what binds jobs")
@@ -180,7 +175,7 @@ func (b *Budgets) of(s Spender, w Walls) (qos, chain []*Budget, factor float64, 
 		return nil, nil, 0, fmt.Errorf("slurmctld does not show the association of user %s in account %s", s.User, s.Account)
 	}
 	chain = append(chain, own)
-	for account := s.Account; account != "" && len(chain) < 64; { // else they go round in a circle
+	for account := s.Account; account != "" && len(chain) < 64; { // guards against a cycle of accounts
 		above := find(account, "", "")
 		if above == nil {
 			return nil, nil, 0, fmt.Errorf("slurmctld does not show account %s", account)

@@ -33,9 +33,10 @@ func TestMostThatAccountingLeaves(t *testing.T) {
 			b.Associations[ann].PerJob = TRES{"cpu": 400}
 			b.QOS[normal].PerJob = TRES{"node": 60}
 		}, want: 50, by: "MaxTRESMinsPerJob of cpu of user ann in account nlp"},
-		"of the partition's QOS":    {change: func(b *Budgets) { b.QOS[part].PerJob = TRES{"cpu": 320}; b.QOS[normal].PerJob = TRES{"cpu": 160} }, want: 40, by: "MaxTRESMinsPerJob of cpu of QOS part"},
-		"of the job's before it":    {change: func(b *Budgets) { b.QOS[part].PerJob = TRES{"cpu": 320}; b.QOS[normal].PerJob = TRES{"cpu": 160} }, walls: Walls{QOS: []QOSWall{{Name: "normal", OverPartition: true}}}, want: 20, by: "MaxTRESMinsPerJob of cpu of QOS normal"},
-		"one job's of an account":   {change: func(b *Budgets) { b.Associations[nlp].PerJob = TRES{"cpu": 400} }, want: 100}, // it is the user's too, where it counts
+		"of the partition's QOS": {change: func(b *Budgets) { b.QOS[part].PerJob = TRES{"cpu": 320}; b.QOS[normal].PerJob = TRES{"cpu": 160} }, want: 40, by: "MaxTRESMinsPerJob of cpu of QOS part"},
+		"of the job's before it": {change: func(b *Budgets) { b.QOS[part].PerJob = TRES{"cpu": 320}; b.QOS[normal].PerJob = TRES{"cpu": 160} }, walls: Walls{QOS: []QOSWall{{Name: "normal", OverPartition: true}}}, want: 20, by: "MaxTRESMinsPerJob of cpu of QOS normal"},
+		// it is the user's too, where it counts
+		"one job's of an account":   {change: func(b *Budgets) { b.Associations[nlp].PerJob = TRES{"cpu": 400} }, want: 100},
 		"what it does not hold":     {change: func(b *Budgets) { b.Associations[ann].PerJob = TRES{"gres/gpu": 1} }, want: 100},
 		"less than it has":          {change: func(b *Budgets) { b.Associations[ann].PerJob = TRES{"cpu": 8} }, want: 10, by: "MaxTRESMinsPerJob of cpu of user ann in account nlp"},
 		"GrpTRESMins of a parent":   {change: func(b *Budgets) { b.Associations[top].Total = cpu(1000, 839) }, want: 30, by: "GrpTRESMins of cpu of account top"},

@@ -6,31 +6,29 @@ import (
 	"time"
 )
 
-// Seen is what AWS was seen to have.
+// Seen is what a pass read from AWS.
 type Seen struct {
-	// Reservations in any order; one can be there twice. A node group that selects by
-	// tags gets those of them that carry the tags, and an id of the settings, or of a group,
-	// that is not among them is one that EC2 does not describe.
+	// Reservations may come in any order and twice. A node group that selects by tags gets the ones with those tags. An
+	// id of the settings or of a group that is not listed here is one that EC2 does not describe.
 	Reservations []Reservation
 	Subnets      []Subnet
-	// Platforms are those of the images of launch templates, as the settings name these.
+	// Platforms of the launch templates' images, by the templates' names in the settings.
 	Platforms map[string]ImagePlatform
-	// Members of the groups that settings select.
+	// Members of the groups that the settings select.
 	Members Members
-	// Held is the reservation that each PCS compute node group was set up for, by the
-	// group's name: "" for one that was set up for none, no entry for one that does not
-	// exist or was not asked about.
+	// Held is the reservation of each PCS compute node group, by the group's name: "" for a group without one. A group
+	// that does not exist, or was not read, has no entry.
 	Held map[string]string
-	// Before is the last snapshot, and Instances are ours that run, with the tags of their
-	// nodes: see placement. Both can be nil; Instances count only without Before.
+	// Before is the last snapshot. Instances are our running instances, with their nodes' tags (see placement); they
+	// count only without Before. Both may be nil.
 	Before    *Snapshot
 	Instances []Instance
-	// Now is AWS's time; zero is that of Before.
+	// Now is AWS's time; zero stands for the time of Before.
 	Now time.Time
 }
 
-// Build makes the snapshot that settings and what was seen of AWS amount to. What Slurm
-// says, the region and the times are for the caller to add.
+// Build makes the snapshot from the settings and what was seen of AWS. The caller adds Slurm's facts, the region and
+// the times.
 func Build(s Settings, seen Seen) *Snapshot {
 	snap := &Snapshot{Cluster: s.Cluster, Submit: s.Submit, Timing: s.Timing, ReserveOff: !s.Reserve.Enabled, Partitions: []Partition{}, Reservations: []Reservation{}}
 	there := map[string]bool{}
@@ -46,7 +44,7 @@ func Build(s Settings, seen Seen) *Snapshot {
 		for _, g := range p.Groups {
 			group := NodeGroup{Name: g.Name, InstanceType: g.InstanceType, OtherTypes: g.OtherTypes, PurchaseOption: g.PurchaseOption,
 				MaxNodes: g.MaxNodes, Dynamic: g.Dynamic, Subnets: []Subnet{}}
-			if p.Provider == ProviderEC2 { // on PCS setup has compared it, and nothing else launches
+			if p.Provider == ProviderEC2 { // on PCS setup has compared it, and only PCS launches
 				image := seen.Platforms[g.LaunchTemplate]
 				group.Platform, group.PlatformOf = image.Platform, image.Template
 			}
@@ -70,8 +68,8 @@ func Build(s Settings, seen Seen) *Snapshot {
 	return snap
 }
 
-// reservations are the ids of a node group: those of the settings in their order, and
-// those that it selects by their start.
+// reservations returns the ids of a node group: first those of the settings in their order, then those it selects, by
+// start.
 func (g GroupSettings) reservations(snap *Snapshot, members Members) []string {
 	ids := slices.Clone(g.ReservationIDs)
 	var chosen []Reservation

@@ -1,7 +1,7 @@
 package capacity
 
-// Code is stable, for scripts, records and tests: what came of a job, a launch, a pass or a
-// setup. Codes has the meaning of each.
+// Code is stable, for scripts, records and tests. It names the result of a job, a launch, a pass or a setup; Codes
+// explains each.
 type Code string
 
 // Verdicts about a job.
@@ -90,7 +90,7 @@ const (
 	DeliveryFailed       Code = "delivery-failed"
 )
 
-// Events that notices tell of.
+// Events that notices report.
 const (
 	HasOpened     Code = "opened"
 	HasClosed     Code = "closed"
@@ -101,7 +101,7 @@ const (
 	IsSetUp       Code = "set-up"
 )
 
-// What keeps a reservation from a node group, or setup and teardown from going on.
+// Reasons why a reservation does not fit a node group, or setup and teardown cannot go on.
 const (
 	WrongZone          Code = "az"
 	ZoneNotKnown       Code = "az-unknown"
@@ -162,15 +162,15 @@ const (
 	JobsRun            Code = "jobs-run"
 )
 
-// Where is where people meet a code.
+// Where is a bit set of the places where a code appears.
 type Where int
 
 // The places.
 const (
-	AtSubmission Where = 1 << iota // the filter lets a job through or refuses it
-	AtLaunch                       // nodes are not launched
+	AtSubmission Where = 1 << iota // the filter accepts or refuses a job
+	AtLaunch                       // a launch is refused
 	AtPass                         // sync and status show it
-	AtSetup                        // setup, teardown or check does
+	AtSetup                        // setup, teardown or check shows it
 	AsNotice                       // [notify] delivers it
 )
 
@@ -180,17 +180,16 @@ type Meaning struct {
 	Where Where
 	// Severity says who has to act.
 	Severity Severity
-	// Text says what the code means, Do what to do. Example is a sentence with this code; "" for
-	// one that has none.
+	// Text says what the code means, Do what to do about it. Example is a sentence with this code, "" if there is none.
 	Text, Do, Example string
-	// More is a section of docs/; "" for none.
+	// More is a section of docs/, "" for none.
 	More string
-	// Slurm is the constant of Slurm's with which job_submit.lua refuses a job; "" where the filter
-	// refuses none.
+	// Slurm is the Slurm error constant with which job_submit.lua refuses a job; "" if the filter never refuses with
+	// this code.
 	Slurm string
 }
 
-// Codes are all codes. docs/ has their tables, and `pcs-capacity explain CODE` their pages.
+// Codes lists every code. The tables in docs/ and the pages of `pcs-capacity explain CODE` are made from it.
 var Codes = []Meaning{
 	{Code: OK, Where: AtSubmission | AtLaunch, Severity: Note,
 		Text: "The job fits, perhaps with a limit or a constraint that the filter chose.",
@@ -780,7 +779,7 @@ func (m Meaning) Who() string {
 	return "an administrator"
 }
 
-// Page finds the page of a code.
+// Page returns the page of a code.
 func (c Code) Page() (Meaning, bool) {
 	for _, m := range Codes {
 		if m.Code == c {
@@ -790,7 +789,7 @@ func (c Code) Page() (Meaning, bool) {
 	return Meaning{}, false
 }
 
-// Severity says who has to act on a problem with this code; for one of AWS's, an administrator.
+// Severity says who has to act on a problem with this code. For an AWS error code, an administrator has.
 func (c Code) Severity() Severity {
 	if m, ok := c.Page(); ok {
 		return m.Severity

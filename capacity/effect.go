@@ -1,18 +1,18 @@
 package capacity
 
-// Effect is one change that a decision asks for: a small value that carries all that is needed to
-// make the change. Each use case declares its own effects, and one executor carries them out.
-// What `--dry-run` shows, what the log, the records and `-o json` say all come from it.
+// Effect is one change that a decision asks for: a small value with everything that the change needs. Each use case
+// declares its own effects, and one executor carries them out. `--dry-run`, the log, the records and `-o json` all
+// show the effects themselves.
 type Effect interface {
 	// Code is stable, for scripts: "create-fence".
 	Code() string
 	// About is what the effect changes.
 	About() Subject
-	// Sentence tells a person what will be done, or what was done.
+	// Sentence says for people what will be done, or what was done.
 	Sentence(t Tense) string
 }
 
-// Tense is that of an effect's sentence.
+// Tense is the tense of an effect's sentence.
 type Tense bool
 
 // The tenses.
@@ -29,7 +29,7 @@ func (t Tense) Verb(will, did string) string {
 	return will
 }
 
-// Subject is what an effect or a problem is about; "" for what it is not about.
+// Subject is what an effect or a problem is about; an unused field is "".
 type Subject struct {
 	Partition   string `json:"partition,omitzero"`
 	Slot        string `json:"slot,omitzero"`

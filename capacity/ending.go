@@ -6,34 +6,33 @@ import (
 	"time"
 )
 
-// OnEnd is what happens to a job that still runs when its reservation's fence is near.
+// OnEnd says what happens to a job that still runs shortly before its reservation's fence.
 type OnEnd string
 
-// What can happen.
+// The values.
 const (
 	StopAtEnd    OnEnd = "stop"    // its time limit ends it
 	RequeueAtEnd OnEnd = "requeue" // it waits in the queue for the next block
-	HoldAtEnd    OnEnd = "hold"    // the same, until its owner releases it
+	HoldAtEnd    OnEnd = "hold"    // like requeue, but held until its owner releases it
 )
 
-// Known reports whether it is one of the three.
+// Known reports whether the value is one of the three.
 func (o OnEnd) Known() bool {
 	return slices.Contains([]OnEnd{StopAtEnd, RequeueAtEnd, HoldAtEnd}, o)
 }
 
-// Requeue is what a job says of being requeued, "" if nobody knows.
+// Requeue says whether a job may be requeued, "" if nobody knows.
 type Requeue string
 
-// What it can say.
+// The values.
 const (
 	RequeueUnsaid Requeue = "unsaid" // JobRequeue of slurm.conf decides
 	RequeueYes    Requeue = "yes"    // --requeue
 	RequeueNo     Requeue = "no"     // --no-requeue
-	RequeueNever  Requeue = "never"  // of srun or salloc, which Slurm cannot requeue
+	RequeueNever  Requeue = "never"  // srun or salloc, which Slurm cannot requeue
 )
 
-// endsAnyway is a sentence for a job that asks for what cannot be done with it at the fence; ""
-// if it can.
+// endsAnyway is the sentence for a job whose on_end Slurm cannot carry out; "" if it can.
 func endsAnyway(req Request, wish Wish, snap *Snapshot) string {
 	if wish.OnEnd != RequeueAtEnd && wish.OnEnd != HoldAtEnd {
 		return ""
@@ -52,12 +51,12 @@ func endsAnyway(req Request, wish Wish, snap *Snapshot) string {
 	return fmt.Sprintf("on_end=%s in --comment does nothing, and the job ends with its time limit: %s", wish.OnEnd, why)
 }
 
-// requeueMargin is kept beside KillWait: a limit is in whole minutes, so the job's own limit
-// may end it up to a minute before the fence. A job that its limit ends is never requeued.
+// requeueMargin is added to KillWait. A limit is in whole minutes, so it may end the job up to a minute before the
+// fence, and Slurm never requeues a job that its limit ended.
 const requeueMargin = time.Minute
 
-// RequeueAt is when jobs in front of a fence have to be requeued, so that Slurm has killed
-// what does not end by itself before their limits do. killWait is Slurm's KillWait.
+// RequeueAt is when to requeue jobs in front of a fence: early enough that Slurm has killed the slow ones before
+// their limits end them. killWait is Slurm's KillWait.
 func RequeueAt(fence time.Time, killWait time.Duration) time.Time {
 	return fence.Add(-killWait - requeueMargin)
 }

@@ -2,11 +2,11 @@ package capacity
 
 import "time"
 
-// Extension is one that was bought for a block: From the end before to the end after it.
+// Extension is a purchased extension of a block, from the old end (From) to the new one.
 type Extension struct {
 	OfferingID string
 	From, To   time.Time
-	// State is EC2's of the payment, one of those below; the end moves only when it is paid.
+	// State is EC2's state of the payment, one of those below. The block's end moves only once the extension is paid.
 	State     string
 	Purchased time.Time
 	Fee       Money

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// Need is capacity that somebody asks for: Count instances of a type for Duration,
-// finished by By if that is not zero.
+// Need is a request for capacity: Count instances of a type for Duration, finished by By unless that is zero.
 type Need struct {
 	InstanceType string        `json:"instance_type"`
 	Count        int           `json:"count"`
@@ -16,25 +15,22 @@ type Need struct {
 	By           time.Time     `json:"by,omitzero"`
 }
 
-// Fitting is how one reservation stands to a need. Code is OK when it fits, else
-// Message says what is missing.
+// Fitting is one reservation judged for a need. If Code is not OK, Message says what is missing.
 type Fitting struct {
 	Reservation Reservation `json:"reservation"`
 	Code        Code        `json:"code"`
 	Message     string      `json:"message,omitempty"`
 	// Start is the earliest time at which the need could begin.
 	Start time.Time `json:"start,omitzero"`
-	// lack is which part of the need is missing: of its instances or of its time, whichever Code
-	// is about; 1 where it is about something else.
+	// lack is the missing share of the need's instances or of its time, whichever Code is about; 1 for any other code.
 	lack float64
 }
 
-// Fit holds a need against reservations of its instance type: those that fit first, then
-// those that lack the least part of it; blocks before ODCRs, the earlier start before the later, the smaller reservation
-// before the larger. Time is judged by Admit, with boot time counted. Where subnets
-// are given, a reservation in none of their Availability Zones does not fit. idle is how
-// many instances of a reservation, by its id, are idle nodes of our own: what they have is
-// free, though EC2 counts it as used.
+// Fit judges a need against the reservations of its instance type and sorts them: first those that fit, then by the
+// missing share, the smallest first; then blocks before ODCRs, the earlier start before the later, the smaller
+// reservation before the larger. Admit judges the time, boot time included. If subnets are given, a reservation in
+// none of their Availability Zones does not fit. idle counts our idle nodes in each reservation, by id: their
+// instances are free for the need, although EC2 counts them as used.
 func Fit(need Need, reservations []Reservation, subnets []Subnet, idle map[string]int, timing Timing, now time.Time) []Fitting {
 	var all []Fitting
 	for _, r := range reservations {
@@ -107,7 +103,7 @@ func fitOne(need Need, r Reservation, subnets []Subnet, idle int, timing Timing,
 	return f
 }
 
-// missing is how much of a whole there is not, between 0 and 1.
+// missing is the missing share of a whole, between 0 and 1.
 func missing(lacks, whole float64) float64 {
 	if lacks <= 0 || whole <= 0 {
 		return 0

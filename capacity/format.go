@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// FormatZone writes an Availability Zone: the name that this account has for it, and the id
-// that is the same for everybody.
+// FormatZone writes an Availability Zone: this account's name for it, and the id that is the same in every account.
 func FormatZone(id, name string) string {
 	switch {
 	case name == "":
@@ -48,8 +47,7 @@ func FormatExact(d time.Duration) string {
 	return b.String()
 }
 
-// FormatDuration writes a length of time to the minute, for people; in seconds where it
-// is less than a minute.
+// FormatDuration writes a length of time to the minute, for people; below a minute in seconds.
 func FormatDuration(d time.Duration) string {
 	if s := d.Round(time.Second); s < time.Minute {
 		return s.String()
@@ -57,8 +55,7 @@ func FormatDuration(d time.Duration) string {
 	return FormatExact(d.Round(time.Minute))
 }
 
-// FormatUntil writes how far away something is: in the two largest units, and in seconds when
-// it is near.
+// FormatUntil writes the time left until something: in the two largest units, when it is near in seconds.
 func FormatUntil(d time.Duration) string {
 	switch d = d.Round(time.Second); {
 	case d < 2*time.Minute:
@@ -72,13 +69,13 @@ func FormatUntil(d time.Duration) string {
 // slurmTime is a time as Slurm writes it: hours:minutes:seconds, with days before them.
 var slurmTime = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:(\d{1,5})-)?(\d{1,5}):(\d\d):(\d\d)$`) })
 
-// ParseDuration reads a length of time: a Go duration that may begin with weeks or days,
-// such as 90s, 10m, 36h, 7d, 2w or 1d12h, or Slurm's 1-12:00:00.
+// ParseDuration reads a length of time: a Go duration that may begin with weeks or days, such as 90s, 10m, 36h, 7d,
+// 2w or 1d12h, or Slurm's 1-12:00:00.
 func ParseDuration(text string) (time.Duration, error) {
 	bad := fmt.Errorf("%q is not a duration; write it like 90s, 10m, 36h, 7d or 1-12:00:00", text)
 	rest, negative := strings.CutPrefix(text, "-")
 	if !strings.Contains(rest, ":") {
-		// not Slurm's
+		// not Slurm's form
 	} else if m := slurmTime().FindStringSubmatch(rest); m != nil {
 		rest = fmt.Sprintf("%sd%sh%sm%ss", cmp.Or(m[1], "0"), m[2], m[3], m[4])
 	}
@@ -117,11 +114,11 @@ func ParseDuration(text string) (time.Duration, error) {
 	return total, nil
 }
 
-// longest is the longest time that ParseDuration reads: sums of three of them can be counted.
+// longest is the longest time that ParseDuration reads: the sum of three such times does not overflow.
 const longest = 90 * 365 * day
 
-// ParseTime reads a moment as people write it: a date, a date and a time of day, today,
-// tomorrow, or RFC 3339. What names no zone is in that of now, which today is the day of.
+// ParseTime reads a moment as people write it: a date, a date and a time of day, today, tomorrow, or RFC 3339. A time
+// without a zone is in now's zone, which also decides which day is today.
 func ParseTime(text string, now time.Time) (time.Time, error) {
 	year, month, day := now.Date()
 	switch strings.ToLower(text) {

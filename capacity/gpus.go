@@ -7,11 +7,11 @@ import (
 	"sync"
 )
 
-// socketsOf is what Slurm writes behind a resource of a node: "(S:0-1)", "(IDX:0,2)".
+// socketsOf matches the suffix that Slurm adds to a node's resource: "(S:0-1)", "(IDX:0,2)".
 var socketsOf = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\([^()]*\)`) })
 
-// GPUs counts the GPUs in a list of generic resources: "gpu:h100:8(S:0-1),shard:16" of a
-// node, "gres:gpu:24" (22.05) or "gres/gpu:h100=24" of a job. Without a number it is one.
+// GPUs counts the GPUs in a list of generic resources: a node's "gpu:h100:8(S:0-1),shard:16", or a job's
+// "gres:gpu:24" (22.05) and "gres/gpu:h100=24". An entry without a number counts one.
 func GPUs(gres string) int {
 	total := 0
 	if strings.Contains(gres, "(") {

@@ -7,30 +7,30 @@ import (
 	"sync"
 )
 
-// Guard is what a Slurm reservation of ours is there for, and whose it is. Its name says so,
-// because Slurm 22.05 keeps nothing else of ours:
+// Guard is the purpose and the owner of one of our Slurm reservations. The name of the Slurm reservation carries
+// both, because Slurm 22.05 stores nothing else for us:
 //
 //	pcs-capacity-KIND-SLOT[.NODE].BLOCK.OWNER[.2]
 //
-// Slurm has no limit for the length of a name (5,000 characters were taken).
+// Slurm has no limit for the length of a name (5,000 characters were accepted).
 type Guard struct {
 	Kind  GuardKind
 	Slot  string
-	Node  string // of kind health
-	Block string // the reservation of EC2; "" where there is none
-	Owner string // of the settings, see state.Owner; "" in a name of an older version
-	// Second is the other one of two names, so that one is made before the other goes.
+	Node  string // for kind health
+	Block string // the EC2 reservation's id; "" if there is none
+	Owner string // owner in the settings, see state.Owner; "" in a name written by an older version
+	// Second marks the second of two names, so the new one can be made before the old one goes.
 	Second bool
 }
 
-// GuardKind is what a Slurm reservation of ours does.
+// GuardKind is what one of our Slurm reservations is for.
 type GuardKind string
 
 // The kinds.
 const (
-	GuardFence   GuardKind = "fence"   // from the end of a block on
+	GuardFence   GuardKind = "fence"   // from a block's fence on
 	GuardWait    GuardKind = "wait"    // until a block opens
-	GuardSurplus GuardKind = "surplus" // over nodes that there is no instance for
+	GuardSurplus GuardKind = "surplus" // over nodes beyond the number of instances
 	GuardHealth  GuardKind = "health"  // over a node until the site's health command has passed
 )
 
@@ -66,7 +66,7 @@ func (g Guard) String() string {
 	return name
 }
 
-// ParseGuard reads the name of a Slurm reservation; false for one that is none of ours.
+// ParseGuard reads the name of a Slurm reservation; false if the reservation is not ours.
 func ParseGuard(name string) (Guard, bool) {
 	rest, ok := strings.CutPrefix(name, guardPrefix)
 	if !ok {
@@ -93,20 +93,20 @@ func ParseGuard(name string) (Guard, bool) {
 	return g, true
 }
 
-// Place is what one reservation at a time is for.
+// Place is the guard without what may differ between two guards for the same nodes: only one exists at a time.
 func (g Guard) Place() Guard {
 	g.Owner, g.Second = "", false
 	return g
 }
 
-// Of is the same of another owner.
+// Of is the same guard with another owner.
 func (g Guard) Of(owner string) Guard {
 	g.Owner, g.Second = owner, false
 	return g
 }
 
-// PlainName is the name of a Slurm reservation without block and owner: pcs-capacity-fence-gpu.
-// One that is not ours keeps its own.
+// PlainName is the name of a Slurm reservation without block and owner: pcs-capacity-fence-gpu. Other names stay as
+// they are.
 func PlainName(name string) string {
 	if g, ok := ParseGuard(name); ok {
 		g.Owner = ""

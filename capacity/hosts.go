@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// ShortOfHosts finds the open reservation in which the job would run now if none of its
-// hosts had failed, that with the most usable ones. short is false if some open
-// reservation has enough, or if the job has other reasons to wait.
+// ShortOfHosts finds the open reservation in which the job would run now if no host had failed; of several, the one
+// with the most usable hosts. short is false if an open reservation has enough hosts, or if the job waits for other
+// reasons.
 func ShortOfHosts(req Request, snap *Snapshot, now time.Time) (p Prospect, short bool) {
 	open := slices.DeleteFunc(Prospects(req, snap, now), func(p Prospect) bool {
 		return !p.Fits || p.Window.Start.After(now) || p.Reservation.State != StateActive && p.Reservation.ID != ""
@@ -20,7 +20,7 @@ func ShortOfHosts(req Request, snap *Snapshot, now time.Time) (p Prospect, short
 	return slices.MaxFunc(open, func(a, b Prospect) int { return cmp.Compare(a.Usable, b.Usable) }), true
 }
 
-// FewHosts says that a job needs more hosts than are usable.
+// FewHosts is the sentence for a job that needs more hosts than are usable.
 func (p Prospect) FewHosts() string {
 	r := p.Reservation
 	return fmt.Sprintf("the job needs %d nodes, and %d of the %d hosts of %s are usable", p.Needs, p.Usable, r.Size(), r.ID)

@@ -5,11 +5,10 @@ import (
 	"sync"
 )
 
-// What the submit filter may not need is compiled when it is: it starts at each submission that
-// Lua does not decide, and would spend a tenth of its time on regular expressions.
+// Regular expressions are compiled on first use. The submit filter starts at each submission that Lua does not
+// decide, and compiling them all would take a tenth of its time.
 //
-// EC2 ids are a prefix and 8 or 17 hexadecimal digits; those of offerings have other
-// letters as well.
+// EC2 ids are a prefix and 8 or 17 hexadecimal digits; offering ids have other letters as well.
 var (
 	reservationID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^cr-[0-9a-f]{8,17}$`) })
 	subnetID      = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^subnet-[0-9a-f]{8,17}$`) })

@@ -7,64 +7,61 @@ import (
 	"time"
 )
 
-// Launch is one launch of instances: of Count, or of as many as there is room for down to
-// Least, or of none.
+// Launch is one RunInstances call for Count instances. If there is less room, EC2 launches as many as fit, at least
+// Least; otherwise none.
 type Launch struct {
-	// ClientToken makes a repetition of the request the same launch; at most 64
-	// characters. It is bound to the request: see ErrTokenUsed.
+	// ClientToken makes a repeated request the same launch; at most 64 characters. EC2 binds it to the request: see
+	// ErrTokenUsed.
 	ClientToken string
-	// LaunchTemplate is an id or a name, with ":VERSION" for one that is not the
-	// template's default version.
+	// LaunchTemplate is an id or a name, with ":VERSION" unless the default version is meant.
 	LaunchTemplate string
 	InstanceType   string
 	SubnetID       string
 	// ReservationID is where the instances go; "" with Kind OnDemand.
 	ReservationID string
 	Kind          Kind
-	// Fresh: the reservation has just been made, so that EC2 may not know it everywhere.
+	// Fresh: the reservation was created just now, so parts of EC2 may not know it yet.
 	Fresh bool
-	// PlacementGroup is that of the reservation; "" leaves it to the launch template.
+	// PlacementGroup is the reservation's placement group; "" leaves the choice to the launch template.
 	PlacementGroup string
-	// Count is the number of instances; Least is the least of them, 0 stands for Count.
+	// Count is the number of instances. Least is the least acceptable number; 0 stands for Count.
 	Count, Least int
 	// Tags are written on the instances and their volumes.
 	Tags map[string]string
 }
 
-// ErrTokenUsed is a launch, or a hold, that EC2 refused for its ClientToken alone: the
-// instances of the launch that used it have terminated, or that launch, which may have
-// failed, asked for something else. It takes another token.
+// ErrTokenUsed: EC2 refused a launch, or an ODCR, only for its ClientToken. Either the instances of the launch that
+// used the token have terminated, or that launch, which may have failed, asked for something else. Another token may
+// succeed.
 var ErrTokenUsed = errors.New("the client token belongs to another launch")
 
-// ErrNoRoom is a launch, or a hold, that EC2 refused because it has no room for it where it
-// was sent: the reservation is full, or not open, or the subnet has no address left. Another
-// place may have.
+// ErrNoRoom: EC2 refused a launch, or an ODCR, for lack of room: the reservation is full or not open, or the subnet
+// has no free address. Another place may have room.
 var ErrNoRoom = errors.New("there is no room for the launch")
 
 // Instance is an EC2 instance.
 type Instance struct {
 	ID, PrivateIP string
-	// Type and SubnetID say where it runs.
+	// Type is the instance type, SubnetID the subnet.
 	Type, SubnetID string
-	// ReservationID is the reservation that it runs in; "" if none.
+	// ReservationID is the reservation that the instance runs in; "" if none.
 	ReservationID string
-	// State is EC2's, verbatim.
+	// State is EC2's state, verbatim.
 	State string
-	// LaunchIndex counts the instances of one launch from 0.
+	// LaunchIndex counts the instances of one launch from 0 (AmiLaunchIndex).
 	LaunchIndex int
-	// Launched is when, in whole seconds of AWS's time.
+	// Launched is the launch time, in whole seconds of AWS's time.
 	Launched time.Time
 	Tags     map[string]string
 	// Interfaces are its network interfaces.
 	Interfaces []Interface
 }
 
-// Ended reports whether the instance is on its way out, or gone.
+// Ended reports whether the instance is terminating or terminated.
 func (i Instance) Ended() bool { return i.State == "shutting-down" || i.State == "terminated" }
 
-// Node is the Slurm node that an instance of ours was launched for; "" if its tags do not
-// say. One of a launch of several nodes is known by its place in the launch. expand
-// gives the names of a hostlist.
+// Node is the Slurm node that one of our instances was launched for; "" if its tags do not say. In a launch of
+// several nodes, LaunchIndex selects the node. expand lists the names in a hostlist.
 func (i Instance) Node(expand func(hostlist string) ([]string, error)) string {
 	if node := i.Tags[TagNode]; node != "" {
 		return node
@@ -76,8 +73,8 @@ func (i Instance) Node(expand func(hostlist string) ([]string, error)) string {
 	return nodes[i.LaunchIndex]
 }
 
-// WithNodes are instances with the tag of the node in each that has one. The list of a launch
-// is expanded once, not for each of its instances.
+// WithNodes adds the node's tag to each instance whose tags name a node. It expands the hostlist of a launch once,
+// not once for each instance.
 func WithNodes(instances []Instance, expand func(hostlist string) ([]string, error)) []Instance {
 	named := slices.Clone(instances)
 	type list struct {

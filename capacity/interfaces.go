@@ -10,12 +10,12 @@ import (
 type Interface struct {
 	Card   int `json:"card"`
 	Device int `json:"device"`
-	// Type is EC2's: interface, efa, efa-only.
+	// Type is EC2's InterfaceType: interface, efa, efa-only.
 	Type string `json:"type"`
 }
 
-// InterfacesDiffer says what an instance has other than its launch template describes; "" if
-// nothing. A template that describes none stands for one plain interface.
+// InterfacesDiffer says how an instance's interfaces differ from its launch template's; "" if they do not. A template
+// without interfaces stands for one plain interface.
 func InterfacesDiffer(template, instance []Interface) string {
 	if len(template) == 0 {
 		template = []Interface{{Type: plainInterface}}

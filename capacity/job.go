@@ -8,30 +8,29 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
-// Job is one record of squeue: a job, a task of an array, the tasks of an array that are still
-// pending together, or one component of a heterogeneous job.
+// Job is one record of squeue: a job, a task of an array, the tasks of an array that are still pending together, or
+// one component of a heterogeneous job.
 //
-// Name and Comment hold what a user typed, and a user can change the comment, a pending job's
-// limit and its partition at any time. They may hold newlines; bytes that are not UTF-8 are
-// U+FFFD.
+// Name and Comment hold text that a user typed. A user can change the comment, a pending job's limit and its
+// partition at any time. The text may hold newlines; bytes that are not UTF-8 are U+FFFD.
 type Job struct {
-	// ID is unique, except that the last task of an array has the id of the whole array. Shown is
-	// the id as squeue shows it, "12", "12_3", "12+1" or, for tasks that are pending together,
-	// "12_[1-4%2]": the name of the job in every change.
+	// ID is unique, except that the last task of an array has the id of the whole array. Shown is the id as squeue
+	// shows it: "12", "12_3", "12+1" or, for tasks that are pending together, "12_[1-4%2]". Every change names the job
+	// by Shown.
 	ID           int
 	Shown        string
 	HetJobID     int    // of the whole heterogeneous job; 0: not heterogeneous
-	Partition    string // several with commas, as long as the job is pending
+	Partition    string // a comma-separated list while the job is pending
 	Account      string
 	QOS          string
 	UserID       int
 	User         string // as the machine that runs squeue knows it
 	Name         string
 	Comment      string
-	AdminComment string // what administrators, and programs such as ours, wrote to the job's owner
-	State        string // base state: PENDING, RUNNING, COMPLETED, …; unknown ones as they are
+	AdminComment string // written by administrators and programs such as ours, for the job's owner
+	State        string // base state: PENDING, RUNNING, COMPLETED, …; unknown ones verbatim
 	StateFlag    string // the one flag that squeue shows: CONFIGURING, COMPLETING, REQUEUED, …
-	Reason       string // why it is pending: Slurm's code or, if it has one, its sentence; they differ by version
+	Reason       string // why it is pending: Slurm's code or, if there is one, its sentence; they differ by version
 	TimeLimit    Limit
 	TimeMin      Limit // --time-min
 	Submit       time.Time
@@ -40,67 +39,66 @@ type Job struct {
 	End          time.Time // Start + TimeLimit until the job has ended; not final while it is Configuring
 	Deadline     time.Time // --deadline; zero if none
 	Restarts     int
-	Held         bool // priority 0: somebody has to release it
+	Held         bool // priority 0: someone has to release it
 	Requeue      bool // false: --no-requeue
-	Batch        bool // of sbatch: it has no terminal, and Slurm can requeue it
+	Batch        bool // from sbatch: no terminal, and Slurm can requeue it
 	Nodes        []string
-	NumNodes     int    // the nodes that it asks for, as Slurm counts them
+	NumNodes     int    // the requested nodes, as Slurm counts them
 	Constraint   string // --constraint
-	NodeList     string // --nodelist, a hostlist; asked for apart
-	Exclude      string // --exclude, likewise
-	Reservation  string // the Slurm reservation that it asked for
-	TRES         TRES   // what it holds; asked for apart
+	NodeList     string // --nodelist, a hostlist; from a separate query
+	Exclude      string // --exclude, a hostlist; from a separate query
+	Reservation  string // the requested Slurm reservation
+	TRES         TRES   // allocated resources; from a separate query
 }
 
-// Pending is true for a job that waits for its start and holds no node. A requeued job is not
-// pending until its last run has cleaned up.
+// Pending is true for a job that waits for its start and holds no node. A requeued job is not pending until its last
+// run has been cleaned up.
 func (j Job) Pending() bool { return j.State == "PENDING" }
 
-// Completing is true for a job whose run is over and whose nodes still clean up. State is
-// COMPLETING then too: squeue does not say how the job ended.
+// Completing is true for a job whose run is over while its nodes still clean up. State is COMPLETING too: squeue does
+// not show how the job ended.
 func (j Job) Completing() bool { return j.StateFlag == "COMPLETING" }
 
-// Settled is true for a pending job of whose last run nothing is left: one that was requeued
-// keeps the start of that run, or "Cleaning" as its reason, until its PrologSlurmctld has ended
-// and its nodes are free (seen on 22.05). Until then Slurm may change a hold.
+// Settled is true for a pending job whose last run has left nothing behind. On 22.05 a requeued job keeps the start
+// of its last run, or "Cleaning" as its reason, until PrologSlurmctld has ended and its nodes are free. Until then
+// Slurm may change a hold.
 func (j Job) Settled() bool {
 	return j.Pending() && j.Reason != "Cleaning" && (!j.Held || j.Start.IsZero())
 }
 
-// AdminHeld is true for a held job that, as far as Slurm says, its owner cannot release.
+// AdminHeld is true for a held job that, by Slurm's reason, its owner cannot release.
 func (j Job) AdminHeld() bool { return j.Held && j.Reason != "JobHeldUser" }
 
-// HoldUntold is true for a job that was requeued held, as long as Slurm says no more than that:
-// up to 24.11 until its last run is cleaned up, on 22.05 also for ever. Only slurmctld knows
-// then whose hold it is.
+// HoldUntold is true for a job that was requeued held while Slurm does not say whose hold it is: up to 24.11 until
+// the last run is cleaned up, on 22.05 possibly for ever. Meanwhile only slurmctld knows whose hold it is.
 func (j Job) HoldUntold() bool {
 	return j.Held && strings.ReplaceAll(j.Reason, "_", " ") == "job requeued in held state"
 }
 
-// Configuring is true for a job that has its nodes, some of which still boot.
+// Configuring is true for a job that has its nodes while some of them still boot.
 func (j Job) Configuring() bool { return j.StateFlag == "CONFIGURING" }
 
-// Running is true for a job whose program runs: it has booted its nodes and Start is when that
-// was. Suspended jobs are not running.
+// Running is true for a job whose program runs: its nodes have booted, and Start is when they had. A suspended job is
+// not running.
 func (j Job) Running() bool { return j.State == "RUNNING" && !j.Configuring() }
 
 // Allocated is true for a job that holds nodes, booted or not.
 func (j Job) Allocated() bool { return j.State == "RUNNING" || j.State == "SUSPENDED" }
 
-// Active is true for a job that holds nodes, or will: it has not ended, or is still completing.
+// Active is true for a job that holds nodes or will hold them: it has not ended, or is still completing.
 func (j Job) Active() bool { return j.Pending() || j.Allocated() || j.Completing() }
 
 // endedStates are the base states of jobs that have ended: JOB STATE CODES of squeue(1).
 var endedStates = []string{"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "TIMEOUT"}
 
-// Ended is true for a job that is over and whose nodes are clean.
+// Ended is true for a job that is over and whose nodes are cleaned up.
 func (j Job) Ended() bool { return slices.Contains(endedStates, j.State) && !j.Completing() }
 
 // Requeues reports whether Slurm can requeue the job.
 func (j Job) Requeues() bool { return j.Batch && j.Requeue }
 
-// In reports whether the job runs in a partition, or waits there, perhaps in others too. It takes
-// a pointer since it is asked for each of many jobs: a copy costs more than the answer.
+// In reports whether the job runs or waits in a partition, perhaps in others too. It takes a pointer because callers
+// ask it for many jobs: a copy costs more than the answer.
 func (j *Job) In(partition string) bool {
 	for name := range strings.SplitSeq(j.Partition, ",") {
 		if name == partition {
@@ -110,19 +108,18 @@ func (j *Job) In(partition string) bool {
 	return false
 }
 
-// Is reports whether the job is the one that somebody names: 7, 7_3, or 7 of an array or a
-// het job.
+// Is reports whether name means this job: 7, 7_3, or 7 for every part of an array or a heterogeneous job.
 func (j Job) Is(name string) bool {
 	return j.Shown == name || strings.HasPrefix(j.Shown, name+"_") || strings.HasPrefix(j.Shown, name+"+")
 }
 
-// Partitions are those that the job runs in or may start in.
+// Partitions lists the partitions that the job runs in or may start in.
 func (j Job) Partitions() []string { return strings.Split(j.Partition, ",") }
 
-// Hostlist is the job's nodes in one word, gpu-[1-4].
+// Hostlist is the job's nodes as a hostlist: gpu-[1-4].
 func (j Job) Hostlist() string { return hostlist.Compress(j.Nodes) }
 
-// Request is a job as Admit takes it: in AWS's clock.
+// Request is the job as Admit takes it, with times in AWS's clock.
 func (s *Snapshot) Request(j Job) Request {
 	j = j.ByClock(s.ClockOffset.Duration)
 	return Request{Partitions: j.Partitions(), Account: j.Account, AccountKnown: true, User: j.User, QOS: j.QOS, Comment: j.Comment,
@@ -130,7 +127,7 @@ func (s *Snapshot) Request(j Job) Request {
 		NodeList: j.NodeList, Exclude: j.Exclude}
 }
 
-// ByClock is the job with its times in another clock, which is offset ahead: AWS's in place of Slurm's.
+// ByClock is the job with its times in a clock that is offset ahead: AWS's instead of Slurm's.
 func (j Job) ByClock(offset time.Duration) Job {
 	for _, t := range []*time.Time{&j.Submit, &j.Eligible, &j.Start, &j.End, &j.Deadline} {
 		if !t.IsZero() {

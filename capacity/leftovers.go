@@ -6,38 +6,37 @@ import (
 	"strings"
 )
 
-// What setup makes in AWS.
+// Types of things that setup creates in AWS.
 const (
 	MadeNodeGroup = "compute node group"
 	MadeQueue     = "queue"
 	MadeTemplate  = "launch template"
 )
 
-// Made is a thing in AWS that carries our tag for a cluster.
+// Made is a thing in AWS with our tag for a cluster.
 type Made struct {
 	What string `json:"what"`
 	Name string `json:"name"`
 	ID   string `json:"id"`
-	// Slot is that of a node group or launch template; "" for one that setup does not name so.
+	// Slot is the slot of a node group or launch template; "" if its name is not one of setup's.
 	Slot string `json:"slot,omitempty"`
-	// Queue is the Slurm partition that it was made for, Reservation what it launches into, by
-	// its tags; "" where they do not say.
+	// Queue is the Slurm partition that it was made for and Reservation its target, both by its tags; "" if the tags do
+	// not say.
 	Queue       string `json:"queue,omitempty"`
 	Reservation string `json:"reservation,omitempty"`
 }
 
-// Leftover is a thing with our tag that no settings name: sync does not manage it, while a
-// queue may send it jobs.
+// Leftover is a thing with our tag that no settings name: sync does not manage it, but a queue may still send it jobs.
 type Leftover struct {
 	Made
 	// Remove is the command that removes it.
 	Remove string `json:"remove"`
 }
 
-// Leftovers are those of what was made that the settings do not name. cluster is the id of the
-// PCS cluster, "" for Slurm that one runs oneself.
+// Leftovers returns the things that the settings do not name. cluster is the id of the PCS cluster, "" for
+// self-managed Slurm.
 func Leftovers(made []Made, settings Settings, cluster string) []Leftover {
-	keeps := map[string]bool{} // queues that a thing with a name in the settings was made for
+	keeps := map[string]bool{} // queues for which something in the settings was made
 	for _, m := range made {
 		if m.What != MadeQueue && settings.Names(m) {
 			keeps[m.Queue] = true
@@ -52,7 +51,7 @@ func Leftovers(made []Made, settings Settings, cluster string) []Leftover {
 	return left
 }
 
-// Names reports whether the settings name a thing.
+// Names reports whether the settings name the thing.
 func (s Settings) Names(m Made) bool {
 	return slices.ContainsFunc(s.Partitions, func(p PartitionSettings) bool {
 		if m.What == MadeQueue {
@@ -68,8 +67,8 @@ func (s Settings) Names(m Made) bool {
 	})
 }
 
-// removal is teardown where that finds the thing and takes nothing with it that the settings
-// name, else the command of AWS. keeps: something else that was made for its queue stays.
+// removal is the teardown command if teardown finds the thing and removes nothing that the settings name; else the
+// AWS command. keeps: the settings name something else that was made for the same queue.
 func (s Settings) removal(m Made, cluster string, keeps bool) string {
 	provider, base := ProviderEC2, m.Slot
 	if cluster != "" {
@@ -94,7 +93,7 @@ func (s Settings) removal(m Made, cluster string, keeps bool) string {
 	return fmt.Sprintf("aws pcs delete-compute-node-group --cluster-identifier %s --compute-node-group-identifier %s", cluster, m.ID)
 }
 
-// OfLeftovers tells of leftovers, those that one command removes together.
+// OfLeftovers returns the problems of leftovers, one for all that the same command removes.
 func OfLeftovers(left []Leftover) []Problem {
 	var all []Problem
 	for i, l := range left {

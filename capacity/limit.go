@@ -19,8 +19,8 @@ func Minutes(n int) Limit { return Limit{Set: true, Minutes: n} }
 // NoLimit is Slurm's UNLIMITED.
 var NoLimit = Limit{Set: true, Unlimited: true}
 
-// LimitOf rounds a duration up to whole minutes, as Slurm does with seconds. Zero and
-// less give one minute: in Slurm a limit of 0 means none.
+// LimitOf rounds a duration up to whole minutes, as Slurm does with seconds. Zero or less gives one minute, because
+// Slurm takes 0 as no limit.
 func LimitOf(d time.Duration) Limit {
 	return Minutes(max(1, int((d+time.Minute-1)/time.Minute)))
 }

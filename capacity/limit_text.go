@@ -10,8 +10,7 @@ import (
 // MaxMinutes is the longest limit that Slurm can keep, as seconds in a signed int.
 const MaxMinutes = math.MaxInt32 / 60
 
-// Slurm's 32-bit markers in a field of minutes (slurm/slurm.h). Older versions print them as if
-// they were limits.
+// Slurm's 32-bit markers in a field of minutes (slurm/slurm.h). Older versions print them as if they were limits.
 const (
 	noVal16    = 0xfffe
 	noVal      = 0xfffffffe
@@ -76,7 +75,7 @@ func parseTimeSpec(text string) (int64, error) {
 			return 0, err
 		}
 		total = n * 24 * 3600
-		if clock == "" { // Slurm takes "2-" as two days
+		if clock == "" { // Slurm reads "2-" as two days
 			return total, nil
 		}
 	}
@@ -97,7 +96,7 @@ func parseTimeSpec(text string) (int64, error) {
 // timePart reads one number of a time. Ten digits are enough for Slurm's
 // largest 32-bit value and keep every sum here inside an int64.
 func timePart(digits string) (int64, error) {
-	n, err := strconv.ParseUint(digits, 10, 63) // takes no sign
+	n, err := strconv.ParseUint(digits, 10, 63) // refuses a sign
 	if err != nil || len(digits) > 10 {
 		return 0, fmt.Errorf("%q is not a number of 1 to 10 digits", digits)
 	}

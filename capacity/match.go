@@ -7,10 +7,9 @@ import (
 	"time"
 )
 
-// Match compares a reservation with the node group that is to launch into it and
-// returns every mismatch; none means that launches will be accepted, from the
-// reservation's start on. Availability Zones are compared by id: the same name can
-// be another zone in another account.
+// Match compares a reservation with the node group that is to launch into it and returns every mismatch. Without a
+// mismatch, EC2 accepts launches from the reservation's start on. Match compares Availability Zones by id: the same
+// name can be another zone in another account.
 func Match(r Reservation, g NodeGroup, now time.Time) []Problem {
 	var found []Problem
 	add := func(code Code, fix, message string, args ...any) {
@@ -37,7 +36,7 @@ func Match(r Reservation, g NodeGroup, now time.Time) []Problem {
 		add(WrongZone, fmt.Sprintf("use a subnet in %s", FormatZone(r.AZID, r.AZ)),
 			"reservation %s is in %s, but node group %s has %s", r.ID, FormatZone(r.AZID, r.AZ), g.Name, subnetZones(g.Subnets))
 	}
-	// One that has ended, or is not yet there, has no instances; its state says more.
+	// An ended or not yet opened reservation has no instances; its state says more.
 	if size := r.Size(); g.MaxNodes > size && (size > 0 || usable) {
 		fix := fmt.Sprintf("use at most %d nodes", size)
 		if size == 0 {
@@ -57,7 +56,7 @@ func Match(r Reservation, g NodeGroup, now time.Time) []Problem {
 	return found
 }
 
-// Lasting are those of the mismatches that time does not mend.
+// Lasting drops the mismatches that time resolves.
 func Lasting(mismatches []Problem) []Problem {
 	return slices.DeleteFunc(slices.Clone(mismatches), func(m Problem) bool {
 		switch m.Code {
@@ -68,7 +67,7 @@ func Lasting(mismatches []Problem) []Problem {
 	})
 }
 
-// StateMismatch says why a reservation cannot be used in its state; nil if it can.
+// StateMismatch says why a reservation's state makes it unusable; nil if it is usable.
 func StateMismatch(r Reservation, now time.Time) *Problem {
 	problem := func(code Code, fix, format string, args ...any) *Problem {
 		p := Problemf(code, about(r), fix, format, args...)

@@ -7,25 +7,24 @@ import (
 	"time"
 )
 
-// OnMismatch is what is done about a node whose instance is not what its slot's
-// reservation is.
+// OnMismatch says what sync does about a node whose instance does not match its slot's reservation.
 type OnMismatch string
 
-// What can be done.
+// The values.
 const (
-	// ReportMismatch tells of it, and jobs run there as before.
+	// ReportMismatch only reports the node; jobs still run there.
 	ReportMismatch OnMismatch = "report"
-	// DrainMismatch tells of it, and sync drains such nodes, at most one in a pass.
+	// DrainMismatch reports the node and lets sync drain it, at most one node in a pass.
 	DrainMismatch OnMismatch = "drain"
 )
 
-// Metadata is what an instance says of itself in EC2's instance metadata, which does not
-// have its capacity reservation. What it did not say is "".
+// Metadata is what an instance's EC2 metadata says; its capacity reservation is not part of it. A field that the
+// metadata lacks is "".
 type Metadata struct {
 	InstanceID   string `json:"instance_id"`
 	InstanceType string `json:"instance_type"`
 	AZID         string `json:"az_id,omitempty"`
-	// ReservationID is the tag TagReservation, where tags are in the metadata.
+	// ReservationID is the tag TagReservation, if tags are in the metadata.
 	ReservationID string `json:"reservation_id,omitempty"`
 }
 
@@ -41,10 +40,9 @@ func (s *Snapshot) Slot(name string) (Slot, bool) {
 	return Slot{}, false
 }
 
-// Misplaced says what differs between the instance behind a node of a slot and the
-// reservation that the slot has; of several reservations, the one that differs least. It is
-// "" if nothing differs, and if the slot has no reservation, or one that EC2 did not
-// describe. What the metadata leaves out is not compared.
+// Misplaced says how the instance behind a node of a slot differs from the slot's reservation; of several
+// reservations, from the closest. It is "" if nothing differs, or if the slot has no reservation or one that EC2 did
+// not describe. Misplaced does not compare what the metadata leaves out.
 func (s *Snapshot) Misplaced(slot Slot, m Metadata, now time.Time) string {
 	if slices.ContainsFunc(s.Turns(slot), func(t Turn) bool { return t.Unknown }) {
 		return ""

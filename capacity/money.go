@@ -8,24 +8,22 @@ import (
 	"time"
 )
 
-// USD is the currency of the fees that people give us. EC2 names that of each fee.
+// USD is the currency of fees given on the command line. EC2 names the currency of each fee.
 const USD = "USD"
 
-// Money is an exact amount with its currency. The zero value is an amount that is not
-// known, in no currency. Two of them are the same money where == says so; which is more
-// only Compare can say.
+// Money is an exact amount with its currency. The zero value is an unknown amount without currency. Compare two
+// amounts for equality with ==, for order with Compare.
 type Money struct {
 	// micros counts millionths of the currency, never negative.
 	micros   int64
 	currency string
 }
 
-// decimals are those of a micro.
+// decimals is the number of decimals of a micro.
 const decimals = 6
 
-// ParseMoney reads a decimal number such as "12345.67", without sign or exponent, in a
-// currency such as USD; "" where none is known. It never rounds: more than six decimals
-// are an error, and so is more than 9,223,372,036,854.
+// ParseMoney reads a decimal number such as "12345.67", without sign or exponent, in a currency such as USD ("" if
+// unknown). It never rounds: more than six decimals, or more than 9,223,372,036,854, is an error.
 func ParseMoney(amount, currency string) (Money, error) {
 	units, fraction, _ := strings.Cut(amount, ".")
 	if units == "" || strings.Trim(units+fraction, "0123456789") != "" {
@@ -42,8 +40,8 @@ func ParseMoney(amount, currency string) (Money, error) {
 	return Money{micros, currency}, nil
 }
 
-// Compare is -1, 0 or 1 as m is less than, equal to or more than other. Amounts of two
-// currencies, or of an unknown one, have no order: that is an error.
+// Compare is -1, 0 or 1 as m is less than, equal to or more than other. Amounts in different or unknown currencies
+// have no order; comparing them is an error.
 func (m Money) Compare(other Money) (int, error) {
 	switch {
 	case m.currency != other.currency:
@@ -58,11 +56,10 @@ func (m Money) Compare(other Money) (int, error) {
 	return 0, nil
 }
 
-// Currency is the code that EC2 uses, such as USD; "" if it is not known.
+// Currency is EC2's currency code, such as USD; "" if unknown.
 func (m Money) Currency() string { return m.currency }
 
-// Amount writes the number with two decimals or, where these would lose something that
-// EC2 said, with as many as needed.
+// Amount writes the number with two decimals, or with as many as needed to lose nothing.
 func (m Money) Amount() string {
 	digits := fmt.Sprintf("%0*d", decimals+1, m.micros)
 	point := len(digits) - decimals
@@ -73,8 +70,7 @@ func (m Money) Amount() string {
 	return digits[:point] + "." + fraction
 }
 
-// Grouped is the amount with thousands separated and its currency, for a table: such as
-// "21,143.81 USD".
+// Grouped is the amount with thousands separated and its currency, for tables: "21,143.81 USD".
 func (m Money) Grouped() string {
 	whole, fraction, _ := strings.Cut(m.Amount(), ".")
 	for i := len(whole) - 3; i > 0; i -= 3 {
@@ -91,8 +87,8 @@ func (m Money) String() string {
 	return m.Amount() + " " + m.currency
 }
 
-// PerHour is the price of one of count things for an hour, to the nearest cent, when m
-// pays for all of them for d. Without things or time there is none, and it is zero.
+// PerHour is the hourly price of one of count things, to the nearest cent, if m pays for all of them for d. It is
+// zero if count or d is zero.
 func (m Money) PerHour(count int, d time.Duration) Money {
 	if count < 1 || d < 1 {
 		return Money{}
@@ -101,7 +97,7 @@ func (m Money) PerHour(count int, d time.Duration) Money {
 	thingHours := new(big.Int).Mul(big.NewInt(int64(count)), big.NewInt(int64(d)))
 	thingHours.Mul(thingHours, big.NewInt(cent))
 	cents := new(big.Int).Mul(big.NewInt(m.micros), big.NewInt(int64(time.Hour)))
-	// Half a cent is added, so that the division rounds to the nearest one.
+	// Adding half a cent makes the division round to the nearest cent.
 	cents.Add(cents, new(big.Int).Rsh(thingHours, 1)).Div(cents, thingHours)
 	micros := cents.Mul(cents, big.NewInt(cent))
 	if !micros.IsInt64() {
@@ -110,7 +106,7 @@ func (m Money) PerHour(count int, d time.Duration) Money {
 	return Money{micros.Int64(), m.currency}
 }
 
-// Plus is the sum; that with the zero value is the other one.
+// Plus is the sum. Adding the zero value changes nothing.
 func (m Money) Plus(other Money) Money {
 	if m.currency == "" {
 		m.currency = other.currency
@@ -121,15 +117,14 @@ func (m Money) Plus(other Money) Money {
 // Times is the amount n times.
 func (m Money) Times(n int) Money { return Money{m.micros * int64(n), m.currency} }
 
-// For is what a price for an hour comes to in a time, to the nearest millionth.
+// For is the cost over d at the hourly price m, to the nearest millionth.
 func (m Money) For(d time.Duration) Money {
 	total := new(big.Int).Mul(big.NewInt(m.micros), big.NewInt(int64(d)))
 	total.Add(total, big.NewInt(int64(time.Hour/2))).Div(total, big.NewInt(int64(time.Hour)))
 	return Money{total.Int64(), m.currency}
 }
 
-// Part is what n of total things cost that m pays for, to the nearest cent; zero without a
-// total.
+// Part is the cost of n of total things that m pays for, to the nearest cent; zero if total is zero.
 func (m Money) Part(n, total int64) Money {
 	if n < 0 || total < 1 {
 		return Money{}
@@ -145,7 +140,7 @@ func (m Money) Part(n, total int64) Money {
 	return Money{micros.Int64(), m.currency}
 }
 
-// MarshalText writes what String does; nothing for the zero value.
+// MarshalText writes String's form; nothing for the zero value.
 func (m Money) MarshalText() ([]byte, error) {
 	if m == (Money{}) {
 		return nil, nil

@@ -13,8 +13,8 @@ type Node struct {
 	HostName   string   // NodeHostName
 	Features   []string // available, not only active
 	Partitions []string
-	Reason     string // without the "[who@when]" that Slurm adds
-	InstanceID string // of the cloud; "" where nobody told Slurm
+	Reason     string // without the "[who@when]" that Slurm appends
+	InstanceID string // the cloud's id; "" if nobody set it in Slurm
 	CPUs       int
 	Memory     int // RealMemory, in MB
 	GPUs       int // of any type
@@ -37,7 +37,7 @@ func (n Node) Has(flag string) bool {
 	return false
 }
 
-// PoweredDown is true for a cloud node that is off, and neither on its way there nor back.
+// PoweredDown is true for a cloud node that is off and changes in neither direction.
 func (n Node) PoweredDown() bool {
 	return n.Has("POWERED_DOWN") && !n.PoweringUp() && !n.PoweringDown()
 }
@@ -45,18 +45,18 @@ func (n Node) PoweredDown() bool {
 // PoweringUp is true for a cloud node that is being resumed and has not registered yet.
 func (n Node) PoweringUp() bool { return n.Has("POWERING_UP") || n.Has("POWER_UP") }
 
-// PoweringDown is true for a cloud node on its way to being powered down. Its instance may still run.
+// PoweringDown is true for a cloud node that is being powered down. Its instance may still run.
 func (n Node) PoweringDown() bool { return n.Has("POWERING_DOWN") || n.Has("POWER_DOWN") }
 
-// Boots is true for a cloud node that is being resumed, and that nobody has sent down meanwhile.
+// Boots is true for a cloud node that is being resumed and that nobody has sent down meanwhile.
 func (n Node) Boots() bool { return n.PoweringUp() && !n.PoweringDown() }
 
-// GivenUp is true for a node that did not boot within ResumeTimeout, or that somebody sent down
-// while it was off: slurmctld uses it no more until someone changes its state.
+// GivenUp is true for a node that did not boot within ResumeTimeout, or that someone set DOWN while it was off.
+// slurmctld does not use the node again until someone changes its state.
 func (n Node) GivenUp() bool { return n.Base() == "DOWN" && n.PoweredDown() }
 
-// TimedOut is true for a node that Slurm itself gave up, by its reason. One that an administrator
-// has sent down stays so.
+// TimedOut is true for a node that Slurm itself gave up, by its reason. A node that an administrator set DOWN stays
+// down.
 func (n Node) TimedOut() bool {
 	return n.GivenUp() && strings.HasPrefix(n.Reason, "ResumeTimeout reached")
 }
@@ -66,16 +66,15 @@ func (n Node) Busy() bool {
 	return n.Base() == "ALLOCATED" || n.Base() == "MIXED" || n.Has("COMPLETING")
 }
 
-// powerFlags are the flags that say more than the base state, the most telling first.
+// powerFlags are the flags that say more than the base state, the most informative first.
 var powerFlags = []string{"POWERING_DOWN", "POWER_DOWN", "POWERING_UP", "POWER_UP", "POWERED_DOWN", "DRAIN", "NOT_RESPONDING"}
 
-// Up is true for a node that can run jobs, busy or not: its slurmd answers and nothing keeps jobs
-// away.
+// Up is true for a node that can run jobs, busy or not: its slurmd answers and nothing keeps jobs away.
 func (n Node) Up() bool {
 	return !slices.ContainsFunc(powerFlags, n.Has) && slices.Contains([]string{"IDLE", "MIXED", "ALLOCATED"}, n.Base())
 }
 
-// Word is one word for what the node does: idle, powering-up, drain, …
+// Word is the node's state in one word: idle, powering-up, drain, …
 func (n Node) Word() string {
 	word := n.Base()
 	if i := slices.IndexFunc(powerFlags, n.Has); i >= 0 {
@@ -84,8 +83,8 @@ func (n Node) Word() string {
 	return strings.ToLower(strings.ReplaceAll(word, "_", "-"))
 }
 
-// Out is what keeps jobs from a node until somebody acts: drained, down or failed; "" if nothing
-// does. The next ResumeProgram takes a node that was given up, or that is on its way down.
+// Out is the state that keeps jobs away until someone acts: drained, down or failed; "" if none does. It is "" for a
+// node that was given up or is powering down: the next ResumeProgram takes it.
 func (n Node) Out() string {
 	switch {
 	case n.GivenUp(), n.PoweringDown():

@@ -8,16 +8,16 @@ type Offering struct {
 	InstanceType string `json:"instance_type"`
 	Count        int    `json:"count"`
 	Region       string `json:"region"`
-	// AZ is a name of the buying account; EC2 gives no id here, so AZID is looked up.
+	// AZ is the buying account's name of the zone; EC2 gives no zone id here, so AZID is looked up.
 	AZ   string `json:"az"`
 	AZID string `json:"az_id"`
-	// Start and End are the true length; EC2's duration fields only come near it.
+	// Start and End give the exact length; EC2's duration fields only approximate it.
 	Start time.Time `json:"start"`
 	End   time.Time `json:"end"`
-	// Fee is for the whole block, charged at once.
+	// Fee is the price of the whole block, charged at once.
 	Fee     Money  `json:"fee"`
 	Tenancy string `json:"tenancy,omitempty"`
-	// UltraServerType and UltraServerCount are set for UltraServer blocks.
+	// UltraServerType and UltraServerCount are set only for UltraServer blocks.
 	UltraServerType  string `json:"ultraserver_type,omitempty"`
 	UltraServerCount int    `json:"ultraserver_count,omitempty"`
 }
@@ -25,7 +25,7 @@ type Offering struct {
 // Duration is the time from start to end.
 func (o Offering) Duration() time.Duration { return o.End.Sub(o.Start) }
 
-// Reservation is what the offering becomes when it is bought and paid.
+// Reservation is the reservation that the offering becomes once bought and paid.
 func (o Offering) Reservation(id string) Reservation {
 	return Reservation{ID: id, Kind: CapacityBlock, State: StateScheduled, InstanceType: o.InstanceType, Region: o.Region,
 		AZ: o.AZ, AZID: o.AZID, Total: o.Count, UltraServer: o.UltraServerType != "", Start: o.Start, End: o.End}

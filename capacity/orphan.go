@@ -2,16 +2,15 @@ package capacity
 
 import "time"
 
-// Orphan is an instance of ours that no node of Slurm stands for: nothing uses it, nothing
-// would end it, and it is paid for.
+// Orphan is an instance of ours without a Slurm node: nothing uses it, nothing would end it, and it is paid for.
 type Orphan struct {
 	Instance string `json:"instance"`
-	// Node is what it was launched for.
+	// Node is the node that the instance was launched for.
 	Node string `json:"node"`
-	// Reservation is where it holds a place; "" if in none.
+	// Reservation is the reservation whose place it takes; "" if none.
 	Reservation string `json:"reservation,omitempty"`
-	// Why is what Slurm says of the node, such as "powered down".
+	// Why is Slurm's state of the node, such as "powered down".
 	Why string `json:"why"`
-	// Since is AWS's time when a pass first saw it so.
+	// Since is when a pass first found the instance orphaned, in AWS's time.
 	Since time.Time `json:"since"`
 }

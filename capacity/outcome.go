@@ -2,30 +2,30 @@ package capacity
 
 import "errors"
 
-// Outcome is what an answer of EC2 says about a call that makes something: whether that is
-// there now, and what to try next if it is not.
+// Outcome is what EC2's answer to a create call means: whether the thing exists now, and what to try next if it does
+// not.
 type Outcome int
 
 const (
-	// Done: it is there.
+	// Done: it exists.
 	Done Outcome = iota
-	// NoRoom: EC2 refused it, for want of room where the call was sent; another place may do.
+	// NoRoom: EC2 refused the call for lack of room in this place; another place may do.
 	NoRoom
-	// TokenUsed: EC2 refused it for its ClientToken alone; another token may do.
+	// TokenUsed: EC2 refused the call only for its ClientToken; another token may do.
 	TokenUsed
-	// Refused: EC2 refused it, or has not seen the call.
+	// Refused: EC2 refused the call, or never saw it.
 	Refused
-	// Unknown: it may be there.
+	// Unknown: it may exist.
 	Unknown
-	// NotTried: EC2 was not asked, for want of time or by a decision of our own.
+	// NotTried: EC2 was not called, because time was short or we decided against it.
 	NotTried
 )
 
-// ErrRefused is a call that EC2 refused for certain, or has never seen, for another reason than
-// those of ErrNoRoom and ErrTokenUsed.
+// ErrRefused: EC2 certainly refused a call, or never saw it, for a reason other than those of ErrNoRoom and
+// ErrTokenUsed.
 var ErrRefused = errors.New("refused")
 
-// OutcomeOf is what the error of a launch or a hold says.
+// OutcomeOf classifies the error of a launch or of creating an ODCR.
 func OutcomeOf(err error) Outcome {
 	switch {
 	case err == nil:
@@ -40,7 +40,7 @@ func OutcomeOf(err error) Outcome {
 	return Unknown
 }
 
-// Nothing reports whether nothing came of the call, for certain.
+// Nothing reports whether the call certainly created nothing.
 func (o Outcome) Nothing() bool {
 	return o == NoRoom || o == TokenUsed || o == Refused || o == NotTried
 }

@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// placement is where reservations are already. One that nodes may run in never leaves its
-// slot while it is live, whatever begins, ends or is added to the settings beside it; and
-// one that jobs wait for stays where their constraints send them.
+// placement is where reservations already are. While it is live, a reservation in which nodes may run never leaves
+// its slot, whatever begins, ends or joins the settings. A reservation that jobs wait for stays where their
+// constraints point.
 type placement struct {
-	// holds is the reservation that has a slot, by the slot's name.
+	// holds is the reservation that has each slot, by the slot's name.
 	holds map[string]string
-	// slots are the slots of the others, by reservation.
+	// slots is the slot of every other reservation, by the reservation's id.
 	slots map[string]string
 }
 
-// placementOf learns where reservations are: on PCS from what the compute node groups
-// were set up for; with provider ec2 from the last snapshot or, where that was lost, from
-// what the nodes' instances run in. snap has the reservations as they are now.
+// placementOf learns where reservations are. On PCS it reads the reservation of each compute node group. With
+// provider ec2 it reads the last snapshot or, if that is lost, the reservations of the nodes' instances. snap has the
+// reservations as they are now.
 func placementOf(s Settings, seen Seen, snap *Snapshot) placement {
 	at := placement{holds: map[string]string{}, slots: map[string]string{}}
 	if seen.Before != nil {
@@ -43,11 +43,11 @@ func placementOf(s Settings, seen Seen, snap *Snapshot) placement {
 	return at
 }
 
-// learn takes a slot of the last snapshot.
+// learn adds a slot of the last snapshot.
 func (at placement) learn(seen Seen, p Provider, slot Slot, snap *Snapshot) {
 	before := seen.Before
 	for _, t := range before.Turns(slot) {
-		// What waits has no nodes, and may go wherever it need not.
+		// A waiting reservation has no nodes, and may move to a slot in which it need not wait.
 		if !t.Waits(before.TakenAt) {
 			at.slots[t.Reservation.ID] = slot.Name
 		}
@@ -55,7 +55,7 @@ func (at placement) learn(seen Seen, p Provider, slot Slot, snap *Snapshot) {
 	if p != ProviderEC2 {
 		return
 	}
-	// What had the slot then keeps it, as long as it lives. What had it next has it since that
+	// The reservation that had the slot then keeps it while it is live. The next one has had the slot since that one
 	// ended: its fence has opened, and jobs have started behind it.
 	for _, when := range []time.Time{before.TakenAt, seen.Now} {
 		standing := before.Standing(slot, when)
@@ -70,10 +70,10 @@ func (at placement) learn(seen Seen, p Provider, slot Slot, snap *Snapshot) {
 	}
 }
 
-// fillSlots puts reservations into slots. What has a slot keeps it. The others go, in the
-// order in which they begin, to where they are already if they need not wait there, else
-// to where they begin first, and of several such slots to the emptiest. With together, those
-// without an end share a slot if they can, so that the other one is free for those that have one.
+// fillSlots puts reservations into slots. A reservation that holds a slot keeps it. The others follow in the order of
+// their starts: each stays in its slot if it need not wait there; else it takes the slot in which it begins first,
+// and of several such slots the emptiest. With together, reservations without an end share a slot if they can, which
+// leaves the other slot to those with an end.
 func fillSlots(p Provider, names, ids []string, where placement, snap *Snapshot, together bool) []Slot {
 	slots := make([]Slot, len(names))
 	rest := slices.Clone(ids)
@@ -81,7 +81,7 @@ func fillSlots(p Provider, names, ids []string, where placement, snap *Snapshot,
 		slots[i].Name = name
 		held := where.holds[name]
 		r, known := snap.Reservation(held)
-		// PCS itself says what a node group is for; elsewhere settings say what there is.
+		// On PCS the node group itself names its reservation; elsewhere the settings do.
 		if held == "" || p != ProviderPCS && !(slices.Contains(rest, held) && known && r.State.Live()) {
 			continue
 		}
@@ -109,8 +109,8 @@ func fillSlots(p Provider, names, ids []string, where placement, snap *Snapshot,
 	return slots
 }
 
-// lasts reports whether a reservation counts while its neighbours are placed: it may be
-// there, or it was, and they stay where they were beside it when it has ended.
+// lasts reports whether a reservation still counts when its neighbours are placed: it may exist, or it has ended and
+// its neighbours stay where they are.
 func (s *Snapshot) lasts(id string) bool {
 	r, known := s.Reservation(id)
 	return !known || r.State.Live() || r.State == StateExpired && !r.End.IsZero()
@@ -137,7 +137,7 @@ func (s *Snapshot) bestSlot(slots []Slot, id, already string, together bool) int
 	return best
 }
 
-// endless counts the reservations of a slot that have no end.
+// endless counts the slot's reservations without an end.
 func (s *Snapshot) endless(slot Slot) int {
 	n := 0
 	for _, id := range slot.ReservationIDs {

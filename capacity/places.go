@@ -1,15 +1,15 @@
 package capacity
 
-// Place is a reservation in a slot, with the time for which it has it.
+// Place is a reservation in a slot, with its turn there.
 type Place struct {
 	Turn
 	Partition, Group, Slot string
-	// Slots is how many slots the node group has, Provider who launches its nodes.
+	// Slots is the node group's number of slots; Provider launches its nodes.
 	Slots    int
 	Provider Provider
 }
 
-// Places are those of all reservations that the partitions have.
+// Places returns the places of all reservations of the partitions.
 func (s *Snapshot) Places() []Place {
 	var all []Place
 	for _, p := range s.Partitions {
@@ -24,9 +24,9 @@ func (s *Snapshot) Places() []Place {
 	return all
 }
 
-// IdleIn is how many of the idle nodes of each slot run in each reservation, at least:
-// where several reservations of a slot have instances, nobody but EC2 knows in which of
-// them a node runs, so that the others are taken to have as many of them as they can.
+// IdleIn is the least number of idle nodes in each reservation, by id, from the idle nodes of each slot. If several
+// reservations of a slot have instances, only EC2 knows which of them a node runs in, so IdleIn attributes as many
+// idle nodes as possible to the others.
 func (s *Snapshot) IdleIn(idleBySlot map[string]int) map[string]int {
 	used := map[string]int{} // by slot
 	places := s.Places()

@@ -12,27 +12,26 @@ type Severity string
 const (
 	Admin Severity = "admin" // an administrator; only these make a status bad
 	User  Severity = "user"  // the owner of a job
-	Note  Severity = "note"  // nobody, but it is worth knowing
+	Note  Severity = "note"  // nobody, but worth knowing
 )
 
-// Problem is what people should know, and who has to act on it. Problems can be compared: two
-// that are equal are one.
+// Problem is something that people should know, and who has to act on it. Two equal problems are the same problem.
 type Problem struct {
-	// Code is stable, for scripts; Codes has what it means.
+	// Code is stable, for scripts; Codes explains it.
 	Code     Code     `json:"code,omitzero"`
 	Severity Severity `json:"severity"`
 	About    Subject  `json:"about,omitzero"`
-	// Sentence says what is wrong and where, Fix what to do; "" where there is nothing to add.
+	// Sentence says what is wrong and where. Fix says what to do, "" if there is nothing to add.
 	Sentence string `json:"message"`
 	Fix      string `json:"fix,omitzero"`
 }
 
-// Problemf makes a problem of a sentence; its code says who has to act on it.
+// Problemf makes a problem with a formatted sentence; the code says who has to act on it.
 func Problemf(code Code, about Subject, fix, format string, args ...any) Problem {
 	return Problem{Code: code, Severity: code.Severity(), About: about, Sentence: fmt.Sprintf(format, args...), Fix: fix}
 }
 
-// Text is the sentence with the fix.
+// Text is the sentence followed by the fix.
 func (p Problem) Text() string {
 	if p.Fix == "" {
 		return p.Sentence
@@ -51,19 +50,19 @@ func (p Problem) String() string {
 	return "problem: " + p.Text()
 }
 
-// Said are problems by who has to act on them, each a sentence for a person, and as values.
+// Said holds problems by the person who has to act: as sentences for people, and as values in Details.
 type Said struct {
 	// Problems need an administrator.
 	Problems []string `json:"problems,omitzero"`
 	// UserProblems need the owner of a job.
 	UserProblems []string `json:"user_problems,omitzero"`
-	// Notes need nobody.
+	// Notes need nobody to act.
 	Notes []string `json:"notes,omitzero"`
-	// Details are the problems above with their codes. Older versions did not write them.
+	// Details are all the problems above with their codes. Older versions did not write them.
 	Details []Problem `json:"problem_details,omitzero"`
 }
 
-// Add appends problems that are not there yet.
+// Add appends problems that are not in the list yet.
 func (s *Said) Add(problems ...Problem) {
 	for _, p := range problems {
 		list := s.list(p.Severity)
@@ -74,7 +73,7 @@ func (s *Said) Add(problems ...Problem) {
 	}
 }
 
-// All are the problems, those for administrators first.
+// All returns the problems, administrators' first.
 func (s *Said) All() []Problem {
 	type key struct {
 		severity Severity
@@ -97,14 +96,14 @@ func (s *Said) All() []Problem {
 	return all
 }
 
-// Copy is a copy in which no list is nil, so that JSON has them all.
+// Copy is a copy without nil lists, so JSON shows them all.
 func (s *Said) Copy() Said {
 	out := Said{Problems: []string{}, UserProblems: []string{}, Notes: []string{}, Details: []Problem{}}
 	out.Add(s.All()...)
 	return out
 }
 
-// list is where the problems of a severity are; an unknown one needs an administrator.
+// list is the list for a severity; an unknown severity needs an administrator.
 func (s *Said) list(severity Severity) *[]string {
 	switch severity {
 	case User:

@@ -11,20 +11,19 @@ type Prospect struct {
 	Partition, Slot string
 	// Reservation is zero for nodes that are launched on demand.
 	Reservation Reservation
-	// Window is the reservation's, from its turn in the slot on.
+	// Window is the reservation's window, from its turn in the slot on.
 	Window Window
-	// Room is the longest time limit that fits from now, or from when it opens, on; it says
-	// nothing where the window is unbounded.
+	// Room is the longest time limit that fits, from now or from the opening on; meaningless if the window is unbounded.
 	Room time.Duration
-	// Fits: the least that the job asks for is not longer.
+	// Fits: the job's shortest acceptable limit fits into Room.
 	Fits bool
-	// Needs is the least number of nodes on which the job can run here, Usable how many of
-	// them one job can have while the hosts that have failed are not replaced.
+	// Needs is the least number of nodes on which the job can run here. Usable is the most that one job can have until
+	// the failed hosts are replaced.
 	Needs, Usable int
 }
 
-// Prospects are the reservations in which a job may run, those that open first in front.
-// They are those by which Admit decides about it.
+// Prospects returns the reservations in which a job may run, in the order of their opening. Admit decides by the same
+// ones.
 func Prospects(req Request, snap *Snapshot, now time.Time) []Prospect {
 	wish, _ := req.Wish()
 	start := later(now, req.Begin)
@@ -43,7 +42,7 @@ func Prospects(req Request, snap *Snapshot, now time.Time) []Prospect {
 				continue
 			}
 			out := Prospect{Partition: p.Name, Slot: c.slot.Name, Reservation: c.reservation, Window: c.window, Fits: true, Usable: c.healthy()}
-			out.Needs, _ = req.leastNodes(c.group) // it holds the job
+			out.Needs, _ = req.leastNodes(c.group) // it fits
 			if !c.until(req).IsZero() {
 				need := req.least()
 				if !need.Set {
@@ -59,8 +58,8 @@ func Prospects(req Request, snap *Snapshot, now time.Time) []Prospect {
 	return all
 }
 
-// PassedOver are why a job gets no nodes in reservations that it may use and that have not ended:
-// one reason for each, which somebody has to mend.
+// PassedOver says why a job gets no nodes in live reservations that it may use: for each, one reason that somebody
+// has to fix.
 func PassedOver(req Request, snap *Snapshot, now time.Time) []Problem {
 	wish, _ := req.Wish()
 	var all []Problem
@@ -82,8 +81,8 @@ func PassedOver(req Request, snap *Snapshot, now time.Time) []Problem {
 	return all
 }
 
-// Within is the snapshot without the slots that a job's constraint leaves out, if that names
-// nothing but slots: gpu-a, [gpu-a|gpu-b].
+// Within is the snapshot without the slots that a job's constraint excludes, provided the constraint names only
+// slots: gpu-a, [gpu-a|gpu-b].
 func (s *Snapshot) Within(constraint string) *Snapshot {
 	named := strings.FieldsFunc(constraint, func(r rune) bool { return strings.ContainsRune("[]()|", r) })
 	out := *s
@@ -107,8 +106,7 @@ func (s *Snapshot) Within(constraint string) *Snapshot {
 	return &out
 }
 
-// least is the shortest time limit with which Slurm may start the job: it may lower the
-// limit down to --time-min.
+// least is the shortest time limit with which Slurm may start the job: Slurm may lower the limit down to --time-min.
 func (r Request) least() Limit {
 	if r.TimeMin.Bounded() && (!r.TimeLimit.Bounded() || r.TimeMin.Minutes < r.TimeLimit.Minutes) {
 		return r.TimeMin

@@ -7,33 +7,32 @@ import (
 	"time"
 )
 
-// Quick is a partition in terms simple enough for the Lua scripts, which judge a job by it as
-// [Admit] does: one of this partition alone, whose comment asks for nothing but a reservation.
+// Quick is a partition in terms simple enough for the Lua scripts. With it they decide as [Admit] does about a job in
+// this partition alone whose comment asks for at most a reservation.
 type Quick struct {
 	Partition string
-	// Accounts that the job may run under; empty means every one.
+	// Accounts that the job may run under; empty means every account.
 	Accounts []string
-	// Floor is the --time-min of a job that states no limit, Most the partition's MaxTime, 0 if
-	// it has none, both in minutes. Wall is the shortest limit of accounting, 0 if there is none:
-	// whether it is one for the job is left to Admit.
+	// Floor is the --time-min of a job without a limit; Most is the partition's MaxTime, 0 for none; both in minutes.
+	// Wall is the shortest limit of accounting, 0 for none; Admit decides whether it applies to the job.
 	Floor, Most, Wall int
 	Rooms             []QuickRoom
 }
 
 // QuickRoom is a reservation that has not ended, open now or later.
 type QuickRoom struct {
-	// ID is "" for nodes on demand.
+	// ID is "" for on-demand nodes.
 	ID string
-	// From is when the reservation opens, Last when a job must have ended, its boot not counted,
-	// Fence when the reservation must be free of jobs; the two are zero if it has no end.
+	// From is when the reservation opens. Last is when a job must have ended, boot not counted. Fence is when the
+	// reservation must be free of jobs. Last and Fence are zero if the reservation has no end.
 	From, Last, Fence time.Time
-	// Nodes is the most that one job may have, Usable how many of them have not failed, 0 before
-	// the reservation is active. GPUs is how many a node has, 0 if nobody knows.
+	// Nodes is the most nodes that one job may have. Usable is how many of them have not failed, 0 before the
+	// reservation is active. GPUs is the number in a node, 0 if unknown.
 	Nodes, Usable, GPUs int
 }
 
-// Quicks are those of a snapshot. A partition is left out if more than sizes, accounts and times
-// decides about jobs there: if they need a constraint, or their users' groups are looked up.
+// Quicks returns the snapshot's simple partitions. It omits a partition where more than sizes, accounts and times
+// decides about jobs: where jobs need a constraint, or users' groups must be looked up.
 func Quicks(snap *Snapshot) []Quick {
 	var all []Quick
 	for _, p := range snap.Partitions {
@@ -61,8 +60,7 @@ func Quicks(snap *Snapshot) []Quick {
 	return all
 }
 
-// last is when a job that starts in the candidate must have ended, its boot not counted; zero
-// if it has no end.
+// last is when a job that starts in the candidate must have ended, boot not counted; zero if the candidate has no end.
 func (c candidate) last(snap *Snapshot) time.Time {
 	if c.boots && !c.window.Fence.IsZero() {
 		return c.window.Fence.Add(-snap.Timing.BootAllowance.Duration)
@@ -70,17 +68,17 @@ func (c candidate) last(snap *Snapshot) time.Time {
 	return c.window.Fence
 }
 
-// Sentence is what a job hears from the Lua scripts, as from [Admit]: a template for
-// string.format of Lua.
+// Sentence is a message to a job from the Lua scripts, the same as from [Admit]: a template for Lua's string.format.
 type Sentence struct {
-	// Name is the code of a refusal; others have names of their own.
+	// Name is the code of a refusal; other sentences have their own names.
 	Name string
-	// Refuses: it refuses the job, RefusesLater: with an old snapshot as well. Else it warns.
+	// Refuses: the sentence refuses the job. RefusesLater: it refuses even with a stale snapshot. Otherwise it is a
+	// warning.
 	Refuses, RefusesLater bool
 	Text                  string
 }
 
-// Sentences are those of a snapshot.
+// Sentences returns the sentences for a snapshot.
 func Sentences(snap *Snapshot) []Sentence {
 	later := snap.TakenAt.Add(snap.Submit.StaleAfter.Duration + 1)
 	refusal := func(code Code, text string) Sentence {

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// Kind is what sort of reservation EC2 sold. Its values are also the values of
-// a node group's purchase_option, which adds OnDemand and Mixed.
+// Kind is the kind of reservation that EC2 sold. A node group's purchase_option has the same values, and adds
+// OnDemand and Mixed.
 type Kind string
 
-// The kinds of reservation, OnDemand for a node group that has none, and Mixed for one that
-// takes reservations of every kind, each bought as what it is.
+// The kinds of reservation; OnDemand for a node group without one; and Mixed for a node group that takes every kind,
+// each launched by its own market type.
 const (
 	CapacityBlock     Kind = "capacity-block"
 	ODCR              Kind = "odcr"
@@ -19,11 +19,11 @@ const (
 	Mixed             Kind = "mixed"
 )
 
-// kinds are what is special about each kind: what it is to EC2, to PCS and to time.
+// kinds holds the properties of each kind: for EC2, for PCS and in time.
 var kinds = map[Kind]struct {
-	bought bool   // for a span of time, before it begins
-	market string // EC2's MarketType, which it demands with the target; it refuses one for an ODCR
-	pcs    string // PCS's purchase option; the target in the launch template makes an ODCR of on-demand
+	bought bool   // sold for a fixed span of time, in advance
+	market string // EC2's MarketType: EC2 demands it with a block as the target and refuses it for an ODCR
+	pcs    string // PCS's purchase option; on-demand becomes an ODCR by the target in the launch template
 }{
 	CapacityBlock:     {bought: true, market: "capacity-block", pcs: "CAPACITY_BLOCK"},
 	ODCR:              {pcs: "ONDEMAND"},
@@ -31,8 +31,8 @@ var kinds = map[Kind]struct {
 	OnDemand:          {pcs: "ONDEMAND"},
 }
 
-// Bought reports whether a reservation is a block: bought for a span of time, at whose end EC2 takes
-// the instances back early.
+// Bought reports whether the reservation is a block: bought for a fixed span, at whose end EC2 takes the instances
+// back early.
 func (k Kind) Bought() bool { return kinds[k].bought }
 
 // Reserved reports whether launches go into a reservation.
@@ -47,11 +47,11 @@ func (k Kind) Mixes() bool { return k == Mixed }
 // Market is the purchasing option (MarketType) of a launch into such a reservation; "" for none.
 func (k Kind) Market() string { return kinds[k].market }
 
-// PCSPurchaseOption is PCS's word: CAPACITY_BLOCK. It has none for Mixed, nor for what is unknown.
+// PCSPurchaseOption is PCS's purchase option, such as CAPACITY_BLOCK; "" for Mixed and for unknown kinds.
 func (k Kind) PCSPurchaseOption() string { return kinds[k].pcs }
 
-// KindOfPCS turns PCS's purchase option back. OnDemand also stands for an ODCR, and "" is on demand;
-// an unknown option stays as it is.
+// KindOfPCS is the kind of a PCS purchase option. OnDemand also stands for an ODCR, and "" means on demand. An
+// unknown option stays verbatim.
 func KindOfPCS(option string) Kind {
 	for _, k := range []Kind{CapacityBlock, InterruptibleODCR, OnDemand} {
 		if option == kinds[k].pcs {
@@ -64,10 +64,10 @@ func KindOfPCS(option string) Kind {
 	return Kind(option)
 }
 
-// PurchaseOptions are what a node group may buy.
+// PurchaseOptions are the options that a node group may have.
 var PurchaseOptions = []Kind{CapacityBlock, ODCR, InterruptibleODCR, Mixed, OnDemand}
 
-// Buys reports whether what a node group buys goes with a reservation of a kind.
+// Buys reports whether a node group with this purchase option can use a reservation of the given kind.
 func (k Kind) Buys(reservation Kind) bool {
 	return k == reservation || k == Mixed || !k.Reserved() && reservation == ODCR
 }
@@ -75,8 +75,8 @@ func (k Kind) Buys(reservation Kind) bool {
 // BuysBlocks reports whether a node group may have blocks.
 func (k Kind) BuysBlocks() bool { return k == Mixed || k.Bought() }
 
-// State is EC2's state of a reservation, verbatim. A value that is not in the
-// list below counts as unusable and is shown as EC2 wrote it.
+// State is EC2's state of a reservation, verbatim. A value that is not listed below counts as unusable and is shown
+// as EC2 wrote it.
 type State string
 
 // The states that a decision depends on. EC2 has more; all others are unusable.
@@ -90,7 +90,7 @@ const (
 	StateDelayed        State = "delayed"
 	StateExpired        State = "expired"
 	StateCancelled      State = "cancelled"
-	// StateUnsupported is that of an ODCR for later that EC2 has turned down.
+	// StateUnsupported: EC2 has turned down a future-dated ODCR.
 	StateUnsupported State = "unsupported"
 	StateFailed      State = "failed"
 )
@@ -107,9 +107,8 @@ func (s State) Expected() bool {
 // Live reports whether the reservation is open now or may still open.
 func (s State) Live() bool { return s == StateActive || s.Expected() }
 
-// RequestedQuantityTag is written by EC2 on a block that has not opened yet; its
-// value is the number of instances that were bought, while TotalInstanceCount may
-// still be 0 (EC2 User Guide, "View Capacity Blocks").
+// RequestedQuantityTag is written by EC2 on a block before it opens. Its value is the number of instances bought,
+// while TotalInstanceCount may still be 0 (EC2 User Guide, "View Capacity Blocks").
 const RequestedQuantityTag = "aws:ec2capacityreservation:incrementalRequestedQuantity"
 
 // Reservation is one EC2 capacity reservation of any kind.
@@ -126,14 +125,14 @@ type Reservation struct {
 	AZID string `json:"az_id"`
 	AZ   string `json:"az"`
 
-	// Total is TotalInstanceCount. Use Size, which also knows blocks before their start.
+	// Total is TotalInstanceCount. Use Size, which also covers blocks before their start.
 	Total     int `json:"total"`
 	Available int `json:"available"`
 
 	// Unhealthy counts the instances of an open block that EC2 reports as
 	// unavailable (DescribeCapacityBlockStatus); 0 when EC2 said nothing.
 	Unhealthy int `json:"unhealthy,omitempty"`
-	// HealthUnknown: EC2 was not allowed to say how many those are now.
+	// HealthUnknown: EC2 was not allowed to say how many instances are unhealthy now.
 	HealthUnknown bool `json:"health_unknown,omitempty"`
 
 	Platform    string `json:"platform"`
@@ -141,31 +140,31 @@ type Reservation struct {
 	UltraServer bool   `json:"ultraserver,omitempty"`
 	OwnerID     string `json:"owner_id,omitempty"`
 
-	// PlacementGroup is the cluster placement group that an ODCR was made in, by name;
-	// it takes launches in that group only. "" if none.
+	// PlacementGroup names the cluster placement group that an ODCR was created in, which takes launches in that group
+	// only; "" if none.
 	PlacementGroup string `json:"placement_group,omitempty"`
 
 	// MatchCriteria is "targeted" or "open".
 	MatchCriteria string `json:"match_criteria,omitempty"`
 
-	// Created is when it was bought or asked for.
+	// Created is when the reservation was bought or requested.
 	Created time.Time `json:"created,omitzero"`
 	// Start is when the reservation opens or opened; zero when EC2 gave none.
 	Start time.Time `json:"start,omitzero"`
-	// End is EndDate; zero for a reservation that stays until it is cancelled.
-	// It can move: an extension is paid for later. Read it again on every pass.
+	// End is EndDate; zero for a reservation that stays until it is cancelled. An extension moves it once it is paid,
+	// so read it again on every pass.
 	End time.Time `json:"end,omitzero"`
 
-	// Committed is the size that was committed to of a future-dated ODCR, which is paid until
-	// CommittedUntil whatever happens; zero for all others.
+	// Committed is the committed size of a future-dated ODCR, which must be paid until CommittedUntil in any case; zero
+	// for all other reservations.
 	Committed      int       `json:"committed,omitempty"`
 	CommittedUntil time.Time `json:"committed_until,omitzero"`
 
-	// MissingSince is when EC2 left the reservation out of an answer for the first time,
-	// if the last one left it out: what is here was true before that.
+	// MissingSince is when EC2 first left the reservation out of an answer, if the last answer left it out. The other
+	// fields are as of before then.
 	MissingSince time.Time `json:"missing_since,omitzero"`
 
-	// CapacityBlockIDs names the blocks behind an UltraServer purchase, one each.
+	// CapacityBlockIDs names the blocks of an UltraServer purchase.
 	CapacityBlockIDs []string          `json:"capacity_block_ids,omitempty"`
 	Tags             map[string]string `json:"tags,omitempty"`
 }
@@ -176,13 +175,13 @@ type Missing struct {
 	Err error
 }
 
-// FutureODCR reports whether it is an ODCR that EC2 has promised for later.
+// FutureODCR reports whether the reservation is an ODCR that opens in the future.
 func (r Reservation) FutureODCR() bool {
 	return r.Kind == ODCR && r.State.Expected() && r.Start.After(r.Created)
 }
 
-// Size is the number of instances that the reservation has, or will have once it
-// opens: the larger of TotalInstanceCount and what was bought, or committed to.
+// Size is the number of instances that the reservation has, or will have once it opens: the larger of
+// TotalInstanceCount and the bought or committed number.
 func (r Reservation) Size() int {
 	bought, err := strconv.Atoi(r.Tags[RequestedQuantityTag])
 	if err != nil {
@@ -191,7 +190,7 @@ func (r Reservation) Size() int {
 	return max(r.Total, bought, r.Committed)
 }
 
-// UsableSize is Size without the hosts that have failed.
+// UsableSize is Size without the failed hosts.
 func (r Reservation) UsableSize() int { return max(0, r.Size()-r.Unhealthy) }
 
 // Used is the number of instances that run in the reservation; 0 before it opens.

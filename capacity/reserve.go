@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// ReservePolicy is when capacity is held for the jobs of a node group while their nodes are
-// launched.
+// ReservePolicy says for which jobs of a node group we create a temporary ODCR while their nodes launch.
 type ReservePolicy string
 
 // The policies.
@@ -19,22 +18,22 @@ const (
 	ReservePerJob ReservePolicy = "per-job" // for every job
 )
 
-// Reserve is what may be held, and for how long. To hold is to have an On-Demand Capacity
-// Reservation (ODCR) of our own for the minutes that a launch takes.
+// Reserve limits the temporary ODCRs: to hold capacity is to have an On-Demand Capacity Reservation (ODCR) of our own
+// for the minutes of a launch.
 type Reserve struct {
-	// Enabled: without it nothing is ever held.
+	// Enabled: if false, no ODCR is ever created.
 	Enabled bool
-	// Strict: no launch on demand for a job for which nothing could be held.
+	// Strict: a job for which no ODCR could be created is not launched on demand.
 	Strict bool
-	// For is the time after which a held ODCR ends by itself.
+	// For is the lifetime after which such an ODCR ends by itself.
 	For Duration
-	// MaxInstances is how many instances may be held at once.
+	// MaxInstances is the most instances that our ODCRs may hold at once.
 	MaxInstances int
-	// MaxPerHour is what all that is held at once may cost; the zero value is no bound.
+	// MaxPerHour is the most that all ODCRs together may cost in an hour; the zero value means no limit.
 	MaxPerHour Money
-	// Prices of an instance for an hour on demand, by type.
+	// Prices are on-demand prices of an instance for an hour, by type.
 	Prices map[string]Money
-	// Order is that in which a node group's instance types are tried on demand.
+	// Order is the order in which a node group's instance types are tried on demand.
 	Order TypeOrder
 }
 
@@ -43,12 +42,12 @@ type TypeOrder string
 
 // The orders.
 const (
-	ConfiguredOrder TypeOrder = "configured" // that of the settings
+	ConfiguredOrder TypeOrder = "configured" // as in the settings
 	CheapestFirst   TypeOrder = "cheapest"   // by Reserve.Prices
 )
 
-// CompareTypes is negative if a is to be tried before b by Order, and 0 where that leaves them
-// as the settings have them: types at one price, and those without one, which come last.
+// CompareTypes is negative if Order puts a before b. It is 0 for types of the same price and for two types without a
+// price, which keep their order in the settings. Types without a price come last.
 func (r Reserve) CompareTypes(a, b string) int {
 	if r.Order != CheapestFirst {
 		return 0
@@ -58,71 +57,68 @@ func (r Reserve) CompareTypes(a, b string) int {
 	if !known || !too {
 		return rank(!known) - rank(!too)
 	}
-	order, _ := first.Compare(second) // settings have one currency
+	order, _ := first.Compare(second) // the settings have one currency
 	return order
 }
 
-// CommitOrder asks EC2 for an ODCR that opens later and is paid from then on, used or not: a
-// commitment.
+// CommitOrder orders a future-dated ODCR. It is a commitment: from its start it is paid for, used or not.
 type CommitOrder struct {
-	// ClientToken is as in HoldOrder.
+	// ClientToken works as in HoldOrder.
 	ClientToken        string
 	InstanceType, AZID string
-	// Platform is in EC2's words ("Linux/UNIX").
+	// Platform is EC2's term ("Linux/UNIX").
 	Platform string
 	Count    int
 	Start    time.Time
-	// For is how long it cannot be cancelled.
+	// For is the commitment, during which it cannot be cancelled.
 	For  time.Duration
 	Tags map[string]string
 }
 
-// What EC2 takes for an ODCR for later (EC2 API Reference, CreateCapacityReservation; EC2 User
-// Guide, "Future-dated Capacity Reservations"): how far ahead it starts, and the shortest
-// commitment.
+// EC2's limits for a future-dated ODCR (EC2 API Reference, CreateCapacityReservation; EC2 User Guide, "Future-dated
+// Capacity Reservations"): how far ahead it starts, and the shortest commitment.
 const (
 	CommitEarliest = 5 * 24 * time.Hour
 	CommitLatest   = 120 * 24 * time.Hour
 	CommitShortest = 14 * 24 * time.Hour
 )
 
-// commitTail is from the end of a commitment to the time after which EC2 ends the ODCR, which
-// must not be within the commitment.
+// commitTail separates the end of the commitment from the ODCR's EndDate, which must not lie within the commitment.
 const commitTail = time.Minute
 
-// End is when EC2 ends it at the earliest; it may take up to an hour more.
+// End is the ODCR's EndDate; EC2 may end it up to an hour later.
 func (o CommitOrder) End() time.Time { return o.Start.Add(o.For + commitTail) }
 
-// HoldOrder asks EC2 for an ODCR that takes launches which name it, and no other.
+// HoldOrder orders a targeted ODCR: only launches that name it use it.
 type HoldOrder struct {
-	// ClientToken makes a repetition of the request the same ODCR; at most 64 characters.
+	// ClientToken makes a repeated request the same ODCR; at most 64 characters.
 	ClientToken        string
 	InstanceType, AZID string
-	// Platform is in EC2's words ("Linux/UNIX").
+	// Platform is EC2's term ("Linux/UNIX").
 	Platform string
 	Count    int
-	// End is when EC2 ends it at the earliest; it may take up to an hour more.
+	// End is the EndDate; EC2 may end the ODCR up to an hour later.
 	End  time.Time
 	Tags map[string]string
 }
 
-// Held is an entry of the ledger of what is held: one ODCR, or one that is about to be made.
+// Held is a ledger entry: one temporary ODCR that exists or is about to be created.
 type Held struct {
-	// Token is the ClientToken; ReservationID is "" before EC2 has answered.
+	// Token is the ClientToken. ReservationID is "" until EC2 has answered.
 	Token         string `json:"token"`
 	ReservationID string `json:"reservation_id,omitempty"`
 	InstanceType  string `json:"instance_type"`
 	Count         int    `json:"count"`
-	// Since is when it was entered, before EC2 was asked.
+	// Since is when the entry was written, before the call to EC2.
 	Since time.Time `json:"since,omitzero"`
-	// Until is when it counts no more, released or not: its EndDate.
+	// Until is the ODCR's EndDate, after which the entry no longer counts, released or not.
 	Until time.Time `json:"until"`
 }
 
-// ErrReserveLimit is a hold that the settings do not allow.
+// ErrReserveLimit: the settings do not allow another ODCR of this size.
 var ErrReserveLimit = errors.New("more than may be held")
 
-// Allows says whether so much more may be held beside others; an error wraps ErrReserveLimit.
+// Allows checks whether more may be held in addition to others; an error wraps ErrReserveLimit.
 func (r Reserve) Allows(more Held, others []Held) error {
 	instances := 0
 	var cost Money
@@ -146,25 +142,23 @@ func (r Reserve) Allows(more Held, others []Held) error {
 	return nil
 }
 
-// Cost is what so many instances cost in a time; not known without a price.
+// Cost is the on-demand cost of count instances over d; false if the price is unknown.
 func (r Reserve) Cost(instanceType string, count int, d time.Duration) (Money, bool) {
 	price, known := r.Prices[instanceType]
 	return price.Times(count).For(d), known
 }
 
-// What TagHold says of an ODCR that is held: for which jobs, or that it is a probe, or that
-// a person holds it.
+// Values of TagHold on an ODCR of ours: the jobs it is for, or that it is a probe or was created by hand.
 const (
 	HoldProbe  = "probe"
 	HoldByHand = "by hand"
 	holdJobs   = "jobs "
 )
 
-// JobRun is a run of a job: it has another one after each requeue.
+// JobRun is one run of a job: each requeue starts another.
 type JobRun struct{ ID, Restarts int }
 
-// HoldJobs is the value of TagHold for runs of jobs; of those that are too many for a tag
-// the first.
+// HoldJobs is the value of TagHold for runs of jobs. If a tag cannot hold them all, it has the first ones.
 func HoldJobs(runs []JobRun) string {
 	text := strings.TrimSpace(holdJobs)
 	for _, r := range runs {
@@ -177,8 +171,7 @@ func HoldJobs(runs []JobRun) string {
 	return text
 }
 
-// HeldFor are the runs of jobs that HoldJobs wrote down; ok is false if it is held for
-// something else.
+// HeldFor returns the runs of jobs that HoldJobs wrote; ok is false if the ODCR is not for jobs.
 func (r Reservation) HeldFor() (runs []JobRun, ok bool) {
 	list, ok := strings.CutPrefix(r.Tags[TagHold]+" ", holdJobs)
 	if !ok {
@@ -195,18 +188,16 @@ func (r Reservation) HeldFor() (runs []JobRun, ok bool) {
 	return runs, true
 }
 
-// Times that a probe, and a launch without a job or an order by hand, may take: what is older
-// is left over.
+// The longest time that a probe takes, and a launch without a job or an order by hand. Older ODCRs are left over.
 const (
 	probeTime = time.Minute
-	// LaunchTime is more than a hook ever takes: see hooks/power.ResumeBudget.
+	// LaunchTime is more than a power-up ever takes: see hooks/power.ResumeBudget.
 	LaunchTime = 5 * time.Minute
 )
 
-// Needless says why an ODCR that we hold for a cluster serves nothing any more; "" if it may.
-// booting are the runs of jobs that wait for their nodes; nil if Slurm did not say: then what
-// is held for jobs counts as needed until its end. unheard are the tokens of orders whose answer
-// nobody has seen.
+// Needless says why an ODCR of ours for a cluster no longer serves a purpose; "" if it may. booting are the runs of
+// jobs that wait for their nodes; with nil, because Slurm did not answer, an ODCR for jobs counts as needed until its
+// end. unheard are the tokens of orders whose answers were lost.
 func (r Reservation) Needless(cluster string, booting map[JobRun]bool, unheard map[string]bool, now time.Time) string {
 	runs, forJobs := r.HeldFor()
 	switch {

@@ -7,7 +7,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
-// Settings is what an administrator wrote, as far as decisions depend on it.
+// Settings is the part of an administrator's settings that decisions depend on.
 type Settings struct {
 	Cluster    string
 	Submit     Submit
@@ -36,7 +36,7 @@ type PartitionSettings struct {
 	File string `toml:"-"`
 }
 
-// RollsOver reports whether a partition rolls over by itself; "" asks about any.
+// RollsOver reports whether a partition has RollOver; "" asks about any partition.
 func (s Settings) RollsOver(partition string) bool {
 	return slices.ContainsFunc(s.Partitions, func(p PartitionSettings) bool {
 		return p.RollOver && (partition == "" || p.Name == partition)
@@ -92,29 +92,25 @@ func (n NodeNames) MarshalText() ([]byte, error) { return []byte(hostlist.Compre
 // nodes of other kinds are launched for jobs.
 func (g GroupSettings) StaysUp() bool { return g.PurchaseOption.Bought() && !g.Dynamic }
 
-// Types are all that the node group may launch, in the order to try.
+// Types are all instance types that the node group may launch, in the order to try.
 func (g GroupSettings) Types() []string { return append([]string{g.InstanceType}, g.OtherTypes...) }
 
-// Select chooses reservations: by their tags, all that carry every one of them, or by their
-// group.
+// Select chooses reservations: those that carry every tag, or the members of a group.
 //
-// The value of a tag is literal: * and ? mean themselves, unlike in the filters of EC2, where they
-// are wildcards. So what EC2 is asked for, what is found among reservations that are
-// known already, and what a person reads in the settings is the same; and a block that
-// costs a fortune is never taken in by half of a tag. Queries escape the values.
+// A tag's value is literal: * and ? mean themselves, although they are wildcards in EC2's filters. So the query to
+// EC2, the match among known reservations and the administrator's reading of the settings agree, and half a tag never
+// selects a block that costs a fortune. Queries escape the values.
 type Select struct {
 	Tags map[string]string `toml:"tags,omitempty"`
-	// Group is a Capacity Reservation group of AWS Resource Groups, by its name or ARN: all of
-	// its members. Launches go into one of them, never into the group, of which EC2 would take
-	// any member, with its own end.
+	// Group is a Capacity Reservation group of AWS Resource Groups, by name or ARN; it selects all members. Launches go
+	// into a chosen member, never into the group, of which EC2 would take any member, whatever its end.
 	Group string `toml:"group,omitempty"`
 }
 
-// Members are the ids of the reservations in groups, by what settings call the groups.
+// Members are the reservation ids in each group, by the group's name in the settings.
 type Members map[string][]string
 
-// Matches reports whether the reservation is in the group, or carries every one of the tags.
-// Without a tag nothing is chosen.
+// Matches reports whether the reservation is in the group, or carries every tag. Without a tag nothing matches.
 func (s *Select) Matches(r Reservation, members Members) bool {
 	if s == nil {
 		return false
@@ -130,8 +126,8 @@ func (s *Select) Matches(r Reservation, members Members) bool {
 	return len(s.Tags) > 0
 }
 
-// SelectedGroups are the groups that the named partitions select, or all if none is named;
-// each once.
+// SelectedGroups returns the groups that the named partitions select, each once; without names, those of all
+// partitions.
 func (s Settings) SelectedGroups(partitions ...string) []string {
 	var groups []string
 	for _, p := range s.Partitions {
@@ -145,8 +141,7 @@ func (s Settings) SelectedGroups(partitions ...string) []string {
 	return groups
 }
 
-// LaunchTemplates are those of the node groups that we launch, as the settings name them; each
-// once.
+// LaunchTemplates returns the launch templates of the node groups that we launch, as the settings name them, each once.
 func (s Settings) LaunchTemplates() []string {
 	var names []string
 	for _, p := range s.Partitions {
@@ -159,7 +154,7 @@ func (s Settings) LaunchTemplates() []string {
 	return names
 }
 
-// Members are those of the selected groups as the snapshot has them; s may be nil.
+// Members returns the members of the selected groups as the snapshot has them; s may be nil.
 func (s *Snapshot) Members(settings Settings) Members {
 	members := Members{}
 	if s == nil {
@@ -181,7 +176,7 @@ func (s *Snapshot) Members(settings Settings) Members {
 	return members
 }
 
-// ReservationIDs are all that the node group has, in its slots or to be used up first.
+// ReservationIDs returns all reservations of the node group: those in its slots and those to be used up first.
 func (g NodeGroup) ReservationIDs() []string {
 	ids := slices.Clone(g.ReuseIDs)
 	for _, s := range g.Slots {

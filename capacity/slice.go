@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Slice is what of the snapshot decides about jobs that are submitted to one partition; nil if
-// there is no such partition. See [Snapshot.Decides].
+// Slice is the part of the snapshot that decides about jobs submitted to one partition; nil if there is no such
+// partition. See [Snapshot.Decides].
 func (s *Snapshot) Slice(partition string) *Snapshot {
 	p, ok := s.Partition(partition)
 	if !ok {
@@ -28,8 +28,8 @@ func (s *Snapshot) Slice(partition string) *Snapshot {
 	return &out
 }
 
-// Decides reports whether a [Snapshot.Slice] says of a job in its partition what the whole
-// snapshot would: not if the job names a reservation that may be another partition's.
+// Decides reports whether a [Snapshot.Slice] decides about a job in its partition as the whole snapshot would. It
+// does not if the job names a reservation that may be another partition's.
 func (s *Snapshot) Decides(req Request) bool {
 	wish, _ := req.Wish()
 	return len(req.Partitions) <= 1 && (wish.ReservationID == "" || s.Partitions[0].Has(wish.ReservationID))

@@ -5,14 +5,13 @@ import (
 	"strings"
 )
 
-// SlotNames are the slots of a node group. PCS takes one block per compute node group,
-// and an update replaces its nodes, so there a node group stands for two of them.
+// SlotNames are the slots of a node group. PCS takes one block per compute node group, and an update replaces its
+// nodes, so on PCS a node group has two slots.
 func SlotNames(p Provider, group string) []string {
 	return GroupSettings{Name: group}.SlotNames(p)
 }
 
-// SlotNames are the slots of the node group: one, with provider ec2 two if the settings
-// say so, with PCS always two.
+// SlotNames are the slots of the node group: with PCS two; with provider ec2 one, or two if the settings say so.
 func (g GroupSettings) SlotNames(p Provider) []string {
 	if p == ProviderPCS || g.Slots == 2 {
 		return []string{g.Name + "-a", g.Name + "-b"}
@@ -20,9 +19,8 @@ func (g GroupSettings) SlotNames(p Provider) []string {
 	return []string{g.Name}
 }
 
-// SlotOf is the slot that a Slurm node belongs to, unless settings list the node: the
-// name of a node is that of its slot, a hyphen and a number. It is false for a node of
-// another form, which is in no slot.
+// SlotOf is the slot of a Slurm node that the settings do not list, by the node's name: SLOT-NUMBER. It is false for
+// any other name.
 func SlotOf(node string) (slot string, ok bool) {
 	at := strings.LastIndexByte(node, '-')
 	if at < 1 || at == len(node)-1 || strings.Trim(node[at+1:], "0123456789") != "" {
@@ -31,8 +29,8 @@ func SlotOf(node string) (slot string, ok bool) {
 	return node[:at], true
 }
 
-// PlaceOf finds the partition and the node group that have a Slurm node, by its name
-// alone; false for a node that none of them has.
+// PlaceOf finds the partition, node group and slot of a Slurm node by its name alone; false if no settings cover the
+// node.
 func (s Settings) PlaceOf(node string) (p PartitionSettings, g GroupSettings, slot string, ok bool) {
 	byName, named := SlotOf(node)
 	for _, p := range s.Partitions {
@@ -51,8 +49,8 @@ func (s Settings) PlaceOf(node string) (p PartitionSettings, g GroupSettings, sl
 	return p, g, "", false
 }
 
-// Astray returns those of a partition's nodes that the settings have in other partitions only:
-// its jobs would run on their reservations, past every check.
+// Astray returns the partition's nodes that the settings have in other partitions only: its jobs would run on those
+// partitions' reservations, past every check.
 func (s Settings) Astray(partition string, nodes []string) []string {
 	var own Settings
 	for _, p := range s.Partitions {

@@ -2,19 +2,18 @@ package capacity
 
 import "time"
 
-// SlurmPartition is a partition as Slurm shows it; PCS calls it a queue. A [Partition] is one of
-// the settings.
+// SlurmPartition is a partition as Slurm shows it; PCS calls it a queue. A [Partition] is one of our settings.
 type SlurmPartition struct {
 	Name    string
 	Default bool   // jobs without -p go there
 	State   string // UP, DOWN, DRAIN, INACTIVE
 	Nodes   []string
-	MaxTime Limit // not set only when Slurm does not print it
-	// DefaultTime is the limit of a job that states none, which Slurm shows as the job's own.
+	MaxTime Limit // unset only if Slurm does not print it
+	// DefaultTime is the limit of a job that states none; Slurm shows it as the job's own limit.
 	DefaultTime   Limit
 	AllowAccounts []string      // empty: every account
 	AllowGroups   []string      // empty: every Unix group
-	QOS           string        // whose limits hold for all its jobs; empty: none
+	QOS           string        // its limits apply to all jobs; empty: none
 	ResumeTimeout time.Duration // 0: that of slurm.conf
 	SuspendTime   time.Duration // 0: that of slurm.conf; slurm.Never: idle nodes stay up
 }

@@ -6,23 +6,23 @@ import (
 	"time"
 )
 
-// SlurmReservation is a reservation of Slurm (scontrol). A [Reservation] is one of EC2.
+// SlurmReservation is a Slurm reservation (scontrol). A [Reservation] is an EC2 one.
 type SlurmReservation struct {
 	Name    string
 	Nodes   []string
 	Start   time.Time
-	End     time.Time // zero when asked for: infinite, which Slurm turns into Start + 365 days
-	Flags   []string  // such as MAINT, IGNORE_JOBS; Slurm adds SPEC_NODES and others
+	End     time.Time // zero in a request means infinite, which Slurm stores as Start + 365 days
+	Flags   []string  // MAINT, IGNORE_JOBS, …; Slurm adds SPEC_NODES and others
 	Users   []string
-	Comment string // Slurm 22.05 has none
+	Comment string // Slurm 22.05 has no comments
 	Active  bool   // it has started and not ended
 }
 
-// SlurmInfinite is what Slurm makes of Duration=infinite.
+// SlurmInfinite is the length that Slurm stores for Duration=infinite.
 const SlurmInfinite = 365 * 24 * time.Hour
 
-// Infinite is true for a reservation without an end of its own. Slurm may move the start after
-// it has set the end, so that less than a year lies between them.
+// Infinite is true for a reservation that was requested without an end. Slurm may move the start after it has set the
+// end, so less than a year may lie between them.
 func (r SlurmReservation) Infinite() bool {
 	return r.End.IsZero() || r.End.Sub(r.Start) >= 300*24*time.Hour
 }
@@ -35,20 +35,20 @@ func (r SlurmReservation) Ours() bool {
 		slices.Equal(r.Users, []string{"root"})
 }
 
-// Guard is what the Slurm reservation is for, by its name.
+// Guard is the purpose of the Slurm reservation, by its name.
 func (r SlurmReservation) Guard() Guard {
 	g, _ := ParseGuard(r.Name)
 	return g
 }
 
-// Fences reports whether it is a fence of ours over a slot, for a reservation of EC2. Names of
-// older versions do not say for which.
+// Fences reports whether it is our fence over a slot for an EC2 reservation. Names written by older versions do not
+// name the EC2 reservation.
 func (r SlurmReservation) Fences(slot, block string) bool {
 	g := r.Guard()
 	return r.Ours() && g.Kind == GuardFence && g.Slot == slot && (g.Block == block || g.Owner == "")
 }
 
-// ByClock is the reservation with its times in another clock, which is offset ahead.
+// ByClock is the reservation with its times in a clock that is offset ahead.
 func (r SlurmReservation) ByClock(offset time.Duration) SlurmReservation {
 	r.Start = r.Start.Add(offset)
 	if !r.End.IsZero() {

@@ -16,48 +16,46 @@ type Snapshot struct {
 	Version int `json:"version"`
 	// TakenAt is AWS's time of the pass.
 	TakenAt time.Time `json:"taken_at"`
-	// ClockOffset is AWS's time minus the machine's, when the pass was made.
+	// ClockOffset is AWS's time minus the machine's, at the time of the pass.
 	ClockOffset Duration `json:"clock_offset"`
 
 	Region  string `json:"region"`
 	Cluster string `json:"cluster,omitempty"`
 
-	// DefaultPartition is where Slurm sends a job that names none; "" if unknown.
+	// DefaultPartition is where Slurm sends a job without --partition; "" if unknown.
 	DefaultPartition string `json:"default_partition,omitempty"`
-	// TimeMinCollapses says that this Slurm (before 25.05.3) starts a job with a
-	// --time-min at that floor while any future Slurm reservation exists, so that
-	// time=fit jobs need a live sync, which raises them.
+	// TimeMinCollapses: this Slurm (before 25.05.3) starts a job with --time-min at that floor while any future Slurm
+	// reservation exists. Jobs with time=fit then need a live sync, which raises them.
 	TimeMinCollapses bool `json:"time_min_collapses,omitempty"`
 
-	// NoRequeue: Slurm requeues no job that does not ask for it (JobRequeue=0).
+	// NoRequeue: Slurm requeues only jobs that ask for it (JobRequeue=0).
 	NoRequeue bool `json:"no_requeue,omitempty"`
 	// KillWait is how long Slurm waits between TERM and KILL; see RequeueAt.
 	KillWait Duration `json:"kill_wait,omitzero"`
 
 	Submit Submit `json:"submit"`
-	// ReserveOff: no job can have capacity held for it.
+	// ReserveOff: no ODCR is created for any job.
 	ReserveOff   bool          `json:"reserve_off,omitempty"`
 	Timing       Timing        `json:"timing"`
 	Partitions   []Partition   `json:"partitions"`
 	Reservations []Reservation `json:"reservations"`
-	// Former are slots with the reservation that was live in them when the settings
-	// stopped naming it. Their fences stay until it ends, unless somebody takes them away;
-	// no job is admitted to them.
+	// Former are slots whose reservation was still live when the settings stopped naming it. Their fences stay until
+	// the reservation ends, unless someone removes them; no job is admitted to them.
 	Former []Partition `json:"former,omitempty"`
-	// Missing are the ids of reservations that settings or fences name and EC2 does not describe,
-	// each with the time since when.
+	// Missing are reservations that settings or fences name and EC2 does not describe, by id, each with the time since
+	// when.
 	Missing map[string]time.Time `json:"missing,omitempty"`
 	// Walls are limits of Slurm's accounting.
 	Walls Walls `json:"walls,omitzero"`
-	// Orphans are instances of ours that belong to no node.
+	// Orphans are instances of ours without a node.
 	Orphans []Orphan `json:"orphans,omitempty"`
-	// Leftovers are things of ours that no settings name, as they were last listed.
+	// Leftovers are things of ours that no settings name, as of the last listing.
 	Leftovers []Leftover `json:"leftovers,omitempty"`
-	// Said is what the pass could not learn or do, and what people should know.
+	// Said is what the pass could not read or do, and what people should know.
 	Said
 }
 
-// Submit is how strict the submission path is.
+// Submit says how strict the submission path is.
 type Submit struct {
 	Strict     bool     `json:"strict"`
 	StaleAfter Duration `json:"stale_after"`
@@ -72,7 +70,7 @@ const (
 	ProviderPCS Provider = "pcs"
 )
 
-// Partition is a Slurm partition whose nodes come from reserved capacity.
+// Partition is a managed Slurm partition: its nodes come from reserved capacity.
 type Partition struct {
 	Name          string   `json:"name"`
 	Provider      Provider `json:"provider"`
@@ -80,70 +78,67 @@ type Partition struct {
 	// AllowGroups are Unix groups, on self-managed Slurm only: PCS queues have no AllowGroups.
 	AllowGroups []string `json:"allow_groups,omitempty"`
 	MinTime     Duration `json:"min_time"`
-	// OnEnd is for jobs that do not say themselves what happens to them at the fence.
+	// OnEnd applies to jobs whose comment has no on_end.
 	OnEnd OnEnd `json:"on_end,omitempty"`
-	// MaxTime is Slurm's MaxTime of the partition; unset when it was not known.
+	// MaxTime is Slurm's MaxTime of the partition; unset if unknown.
 	MaxTime Limit `json:"max_time"`
-	// QOS is the partition's, whose limits hold for all its jobs; "" if it has none.
+	// QOS is the partition's QOS, whose limits apply to all its jobs; "" if it has none.
 	QOS    string      `json:"qos,omitempty"`
 	Groups []NodeGroup `json:"node_groups"`
 }
 
-// NodeGroup is one [[partition.node_group]] of the configuration with what was
-// found for it.
+// NodeGroup is one [[partition.node_group]] of the configuration with what was found for it in AWS and Slurm.
 type NodeGroup struct {
 	Name         string `json:"name"`
 	InstanceType string `json:"instance_type"`
 	// OtherTypes are launched on demand where InstanceType has no room.
 	OtherTypes     []string `json:"other_instance_types,omitempty"`
 	PurchaseOption Kind     `json:"purchase_option"`
-	// Reserve is for which jobs capacity is held; "" where it never is.
+	// Reserve says for which jobs an ODCR is created; "" for none.
 	Reserve  ReservePolicy `json:"reserve,omitempty"`
 	MaxNodes int           `json:"max_nodes"`
-	// GPUs of one node as Slurm counts them, where several can be slices of one; 0 if it
-	// has none, or if nobody knows.
+	// GPUs of one node as Slurm counts them, which may be slices of a GPU; 0 if it has none or nobody knows.
 	GPUs int `json:"gpus,omitempty"`
-	// Platform is what the image runs, in EC2's words ("Linux/UNIX"); "" if unknown.
+	// Platform is the image's platform in EC2's terms ("Linux/UNIX"); "" if unknown.
 	Platform string `json:"platform,omitempty"`
-	// PlatformOf is the version of the launch template, ID:NUMBER, that names the image.
+	// PlatformOf is the launch template version, ID:NUMBER, that names the image.
 	PlatformOf string   `json:"platform_of,omitempty"`
 	Subnets    []Subnet `json:"subnets"`
-	// ReuseIDs are the reservations of a group on demand, which are used up first, in order.
-	// They have no slot: what runs in them goes on, on demand, when they end.
+	// ReuseIDs are the reservations that an on-demand group uses up first, in order. They have no slot: their instances
+	// continue on demand when they end.
 	ReuseIDs []string `json:"reuse_ids,omitempty"`
-	// Dynamic groups start nodes for jobs, so that boot time counts; static ones are up.
+	// Dynamic: nodes start for jobs, so boot time counts. Static nodes are up.
 	Dynamic bool `json:"dynamic"`
-	// Slots hold one reservation at a time each: see Turn. With provider pcs they are the
-	// compute node groups NAME-a and NAME-b; with ec2 there is one, NAME, or these two.
+	// Slots hold one reservation at a time each: see Turn. With provider pcs they are the compute node groups NAME-a
+	// and NAME-b; with ec2 the one slot NAME, or these two.
 	Slots []Slot `json:"slots"`
 }
 
-// Types are all that the node group may launch, in the order to try.
+// Types are all instance types that the node group may launch, in the order to try.
 func (g NodeGroup) Types() []string { return append([]string{g.InstanceType}, g.OtherTypes...) }
 
-// Slot is a set of Slurm nodes that one reservation at a time stands behind: see Turn.
+// Slot is a set of Slurm nodes that one reservation at a time backs: see Turn.
 type Slot struct {
 	Name string `json:"name"`
-	// Feature is the node feature that selects the slot's nodes; "" if they have none.
+	// Feature is the node feature that selects the slot's nodes; "" if there is none.
 	Feature string `json:"feature,omitempty"`
-	// ReservationIDs in the order of the settings, those that ended last; Turns says when
-	// each of them has the slot.
+	// ReservationIDs are in the order of the settings, ended ones last; Turns says when each of them has the slot.
 	ReservationIDs []string `json:"reservation_ids,omitempty"`
-	// Holds is the reservation that has the slot until it ends, whatever is added to the
-	// settings: nodes may run in it. "" if none does.
+	// Holds is the reservation that has the slot until it ends, whatever joins the settings, because nodes may run in
+	// it; "" if none does.
 	Holds string `json:"holds,omitempty"`
-	// Unnamed: the settings do not name what a PCS compute node group holds, and which is live. No
-	// more jobs are admitted to it.
+	// Unnamed: a PCS compute node group holds a live reservation that the settings do not name. No more jobs are
+	// admitted to it.
 	Unnamed bool `json:"unnamed,omitempty"`
 	// Nodes is a Slurm hostlist; "" before the nodes exist.
 	Nodes string `json:"nodes,omitempty"`
-	// Count is how many these are.
+	// Count is the number of Nodes.
 	Count int `json:"count,omitempty"`
-	// Out are those of them that Slurm gives no job until somebody says so.
+	// Out are the nodes to which Slurm gives no job until someone acts.
 	Out []NodesOut `json:"out,omitempty"`
 }
 
-// NodesOut are nodes that are drained, down or failed, for one reason.
+// NodesOut are nodes that are drained, down or failed for one reason.
 type NodesOut struct {
 	Nodes  string `json:"nodes"` // a hostlist
 	Count  int    `json:"count"`
@@ -151,7 +146,7 @@ type NodesOut struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// String names them.
+// String names the nodes, their state and the reason.
 func (o NodesOut) String() string {
 	text := fmt.Sprintf("%s %s", o.Nodes, o.State)
 	if o.Reason != "" {
@@ -167,19 +162,19 @@ type Subnet struct {
 	AZ   string `json:"az"`
 }
 
-// ImagePlatform is what the image of a launch template runs.
+// ImagePlatform is the platform of a launch template's image.
 type ImagePlatform struct {
-	// Template is the version of the launch template, ID:NUMBER.
+	// Template is the launch template version, ID:NUMBER.
 	Template string
-	// Platform is in EC2's words for reservations ("Linux/UNIX"); "" if unknown.
+	// Platform is EC2's term for reservations ("Linux/UNIX"); "" if unknown.
 	Platform string
 }
 
-// LinuxUNIX is the platform of nearly every image for Slurm, in EC2's words.
+// LinuxUNIX is EC2's term for the platform of nearly every image for Slurm.
 const LinuxUNIX = "Linux/UNIX"
 
-// PlatformOf is what the image of a version of a launch template, ID:NUMBER, was found to
-// run; "" if the snapshot does not say. s may be nil.
+// PlatformOf is the platform of the image of a launch template version, ID:NUMBER; "" if the snapshot does not say. s
+// may be nil.
 func (s *Snapshot) PlatformOf(template string) string {
 	if s == nil {
 		return ""
@@ -226,8 +221,7 @@ func (p Partition) Has(reservationID string) bool {
 	})
 }
 
-// Allows reports whether an account may use the partition's reservations. Slurm does not
-// tell capital letters in the names of accounts apart.
+// Allows reports whether an account may use the partition's reservations. Slurm ignores case in account names.
 func (p Partition) Allows(account string) bool {
 	return len(p.AllowAccounts) == 0 || slices.ContainsFunc(p.AllowAccounts, func(a string) bool { return strings.EqualFold(a, account) })
 }

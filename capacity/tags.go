@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// The tags that we write on what we create, and the only mark by which we know it
-// again: whatever lacks TagCluster with our cluster's mark is not ours to change (R9).
+// The tags that we write on everything we create. They are the only mark of ours: a thing without TagCluster, or with
+// another cluster's mark, is not ours to change (R9).
 const (
 	// TagCluster is our mark. Its value is the PCS cluster's name, or a ClusterMark for
 	// self-managed Slurm.
@@ -15,51 +15,47 @@ const (
 	TagReservation = "pcs-capacity:reservation"
 	// TagPartition is the Slurm partition.
 	TagPartition = "pcs-capacity:partition"
-	// TagNodes is the sorted hostlist of one launch call, which goes on in TagNodes-2,
-	// TagNodes-3, … where it is longer than a tag: see LaunchedNodes. The node of an instance
-	// is the element at its ami-launch-index, so an instance can learn its own name.
+	// TagNodes is the sorted hostlist of one launch call; if it is longer than a tag, it continues in TagNodes-2,
+	// TagNodes-3, … (see LaunchedNodes). An instance's node is the element at its ami-launch-index, so an instance
+	// can learn its own name.
 	TagNodes = "pcs-capacity:nodes"
 	// TagNode is the Slurm node name of an instance that was launched alone.
 	TagNode = "pcs-capacity:node"
-	// TagChange is on the launch template by which one host at a time changes the set-up of a PCS
-	// cluster: owner, process and host.
+	// TagChange is on a launch template that serves as a lock: one host at a time changes the set-up of a PCS cluster.
+	// Its value is owner, process and host.
 	TagChange = "pcs-capacity:change"
-	// TagJob is the id of the job that something was made for, or of several as a hostlist has
-	// them: "7,8_[1-3]".
+	// TagJob is the id of the job for which something was created; several ids form a hostlist: "7,8_[1-3]".
 	TagJob = "pcs-capacity:job"
-	// TagHold is on every On-Demand Capacity Reservation that we make, and says for what: see
-	// HoldJobs.
+	// TagHold is on every ODCR of ours and says what it is for: see HoldJobs.
 	TagHold = "pcs-capacity:hold"
-	// TagToken is the ClientToken of that reservation, by which it is found again when the answer
-	// to its order was lost.
+	// TagToken is the ClientToken of that ODCR, which finds it again if the answer to the order was lost.
 	TagToken = "pcs-capacity:token"
-	// TagPurchase is the intent id of a purchase, by which a block, or an ODCR for later, is found again
-	// when the answer to the purchase was lost.
+	// TagPurchase is the intent id of a purchase, which finds a block or a future-dated ODCR again if the answer to the
+	// purchase was lost.
 	TagPurchase = "pcs-capacity:purchase"
-	// TagOffering is the id of the offering under which a block was ordered, or what ODCR for
-	// later was, by which another machine knows that it is bought already; TagFee is what it cost, such as "12345.67 USD".
+	// TagOffering is the id of the offering that was bought as a block, or describes the future-dated ODCR that was
+	// ordered; it tells another machine that the purchase has been made. TagFee is the price, such as "12345.67 USD".
 	TagOffering = "pcs-capacity:offering"
 	TagFee      = "pcs-capacity:fee"
 	// TagName is the name that AWS's console shows.
 	TagName = "Name"
 )
 
-// ClusterMark is the mark of a cluster of self-managed Slurm: "linux/0123456789abcdef".
-// Another cluster of the account may have the same ClusterName, so the id tells them apart.
+// ClusterMark is the mark of a self-managed cluster: "linux/0123456789abcdef". Another cluster of the account may
+// have the same ClusterName, so the id tells them apart.
 func ClusterMark(clusterName, id string) string { return clusterName + "/" + id }
 
-// CutClusterMark takes a ClusterMark apart. id is "" in the mark of a PCS cluster, and in
-// what older versions wrote for self-managed Slurm: ClusterName alone.
+// CutClusterMark splits a ClusterMark. id is "" in the mark of a PCS cluster, and in the self-managed marks of older
+// versions, which were the ClusterName alone.
 func CutClusterMark(mark string) (clusterName, id string) {
-	clusterName, id, _ = strings.Cut(mark, "/") // ClusterName is a folder's name to Slurm: no slash
+	clusterName, id, _ = strings.Cut(mark, "/") // Slurm uses ClusterName as a directory name: it has no slash
 	return clusterName, id
 }
 
 // MaxTagValue is EC2's limit for the value of a tag, in characters.
 const MaxTagValue = 256
 
-// NodesTags are the tags of a launch for the nodes of several hostlists, in order, each
-// short enough for the value of a tag.
+// NodesTags are the tags of a launch for the nodes of several hostlists, in order, each within MaxTagValue.
 func NodesTags(hostlists []string) map[string]string {
 	tags := map[string]string{}
 	for i, list := range hostlists {

@@ -2,8 +2,7 @@ package capacity
 
 import "bytes"
 
-// LaunchTemplate is what one version of an EC2 launch template says, as far as a
-// decision depends on it.
+// LaunchTemplate is the part of an EC2 launch template's version that decisions depend on.
 type LaunchTemplate struct {
 	ID      string            `json:"id"`
 	Name    string            `json:"name"`
@@ -14,45 +13,44 @@ type LaunchTemplate struct {
 	InstanceType    string `json:"instance_type,omitempty"`
 	InstanceProfile string `json:"instance_profile,omitempty"`
 	KeyName         string `json:"key_name,omitempty"`
-	// SecurityGroupIDs are those of the template and of its network interfaces.
+	// SecurityGroupIDs of the template and of its network interfaces.
 	SecurityGroupIDs []string `json:"security_group_ids,omitempty"`
-	// UserData is plain, not in base64.
+	// UserData is decoded, not base64.
 	UserData []byte `json:"-"`
-	// NetworkInterfaces are those that the template describes.
+	// NetworkInterfaces as the template describes them.
 	NetworkInterfaces []Interface `json:"network_interfaces,omitempty"`
 
 	// ReservationID is the reservation that launches go to; "" if none.
 	ReservationID string `json:"reservation_id,omitempty"`
 	// Market is EC2's MarketType: capacity-block, spot, …; "" for On-Demand.
 	Market string `json:"market,omitempty"`
-	// NoTarget: it says something about reservations, but not which. That is what is left of
-	// an id that was written beside CapacityReservationTarget instead of in it.
+	// NoTarget: the template specifies something about reservations but no target. So it is when an id was written next
+	// to CapacityReservationTarget instead of in it.
 	NoTarget bool `json:"no_target,omitempty"`
-	// MetadataTags: an instance finds its tags in its metadata.
+	// MetadataTags: an instance sees its tags in its metadata.
 	MetadataTags bool `json:"metadata_tags,omitempty"`
-	// Digest is that of the LaunchTemplateSpec that we wrote the version from; "" if
-	// somebody else wrote it.
+	// Digest identifies the LaunchTemplateSpec that we wrote the version from; "" if somebody else wrote it.
 	Digest string `json:"digest,omitempty"`
 }
 
-// AsksConfServer reports whether nodes get slurm.conf from slurmctld, by their user data.
+// AsksConfServer reports whether the user data makes nodes fetch slurm.conf from slurmctld.
 func (t LaunchTemplate) AsksConfServer() bool {
 	return bytes.Contains(t.UserData, []byte("--conf-server"))
 }
 
-// EFAMode is which network interfaces instances have for EFA (Elastic Fabric Adapter).
+// EFAMode says which network interfaces instances have for EFA (Elastic Fabric Adapter).
 type EFAMode string
 
-// The modes. EFA has an address on each interface, as AWS PCS documents it; EFAOnly has one
-// address, on a plain first interface, as EC2 recommends it.
+// The modes. EFA has an IP address on each interface, as AWS PCS documents it. EFAOnly has one address, on a plain
+// first interface, as EC2 recommends it.
 const (
 	EFA     EFAMode = "efa"
 	EFAOnly EFAMode = "efa-only"
 	NoEFA   EFAMode = "none"
 )
 
-// LaunchTemplateSpec is a launch template to write: a copy of another one, if From
-// is set, with the other fields laid over it; an empty field leaves the copy's.
+// LaunchTemplateSpec is a launch template to write. If From is set, it is a copy of From with the other fields laid
+// over it; an empty field keeps the copy's value.
 type LaunchTemplateSpec struct {
 	Name string
 	// From and FromVersion name the template to copy.
@@ -61,26 +59,25 @@ type LaunchTemplateSpec struct {
 	ImageID          string
 	SecurityGroupIDs []string
 	UserData         []byte
-	// InstanceProfile is an ARN or a name. PCS takes it from the node group, so that it is ""
-	// there, and that of the copy is dropped all the same.
+	// InstanceProfile is an ARN or a name. On PCS it must be "" and the copy's is dropped: PCS takes the profile from
+	// the node group.
 	InstanceProfile string
-	// MetadataTags shows an instance its tags in its metadata, which is IMDSv2 in any case.
+	// MetadataTags shows an instance its tags in its metadata. IMDSv2 is always required.
 	MetadataTags bool
-	// RootVolume is laid over the copy, and over what the image says.
+	// RootVolume overrides the copy and the image.
 	RootVolume RootVolume
-	// InstanceType is always written. Network interfaces are copied only from a
-	// template for the same type, because their number goes with the type.
+	// InstanceType is always written. Network interfaces are copied only from a template for the same type, because
+	// their number depends on the type.
 	InstanceType string
-	// EFA writes the network interfaces of the type, whatever the copy has; "" leaves
-	// those of the copy. A type without EFA gets none.
+	// EFA writes the type's network interfaces, whatever the copy has; "" keeps the copy's. A type without EFA gets none.
 	EFA EFAMode
-	// SubnetID is the subnet of the interfaces for EFA, and of those in the copy that name
-	// one; "" leaves it to who launches.
+	// SubnetID is the subnet of EFA interfaces, and of the copy's interfaces that name one; "" leaves the subnet to the
+	// launch.
 	SubnetID string
-	// ReservationID and Kind say where launches go. OnDemand: nowhere.
+	// ReservationID and Kind are the target of launches; Kind OnDemand has no target.
 	ReservationID string
 	Kind          Kind
-	// PlacementGroup is that of the reservation; "" if it has none.
+	// PlacementGroup is the reservation's placement group; "" if it has none.
 	PlacementGroup string
 
 	Tags map[string]string
@@ -88,10 +85,10 @@ type LaunchTemplateSpec struct {
 
 // RootVolume is the volume that instances boot from.
 type RootVolume struct {
-	// Device is its name in the image, such as /dev/xvda.
+	// Device is the volume's name in the image, such as /dev/xvda.
 	Device string
-	// GiB is its size; 0 leaves it.
+	// GiB is the size; 0 keeps it.
 	GiB int
-	// Type is EC2's word, such as gp3; "" leaves it.
+	// Type is EC2's volume type, such as gp3; "" keeps it.
 	Type string
 }

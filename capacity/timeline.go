@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Lane is one row of a timeline: the blocks behind a partition, or behind none.
+// Lane is one row of a timeline: the blocks of a partition, or of none.
 type Lane struct {
 	// Partition is "" for reservations that no partition uses.
 	Partition string   `json:"partition"`
@@ -17,11 +17,9 @@ type Lane struct {
 type Block struct {
 	Reservation Reservation `json:"reservation"`
 	Window      Window      `json:"window"`
-	// Extensions that were bought, oldest first; one whose payment is pending has
-	// not moved the end yet.
+	// Extensions that were bought, oldest first. One whose payment is pending has not moved the end yet.
 	Extensions []Extension `json:"extensions,omitempty"`
-	// Slot of the partition that has it, and how many of its nodes Slurm has idle; "" and
-	// nil where that is not known.
+	// Slot is the partition's slot that has the block, Idle the number of its idle nodes; "" and nil if unknown.
 	Slot      string `json:"slot,omitempty"`
 	NodesIdle *int   `json:"nodes_idle,omitempty"`
 }
@@ -32,10 +30,9 @@ type Period struct {
 	To   time.Time `json:"to"`
 }
 
-// Timeline arranges what a snapshot knows into lanes: one a partition in the order
-// of the configuration, then one for the blocks that no partition uses. Blocks are
-// sorted by start; dead ones, and those that ended before from, are left out. One that
-// waits for its slot begins with its turn. A gap is time after now in which a partition
+// Timeline arranges a snapshot's reservations into lanes: one for each partition in the order of the configuration,
+// then one for the blocks of no partition. Blocks are sorted by start; dead ones, and those that ended before from,
+// are left out. A block that waits for its slot begins with its turn. A gap is a time after now in which a partition
 // with a later block has none to run in: from one fence to the next start.
 func Timeline(snap *Snapshot, extensions map[string][]Extension, from, now time.Time) []Lane {
 	used := map[string]bool{}
@@ -75,7 +72,7 @@ func sortBlocks(blocks []Block) {
 	slices.SortStableFunc(blocks, func(a, b Block) int { return a.Window.Start.Compare(b.Window.Start) })
 }
 
-// gaps finds the time after now between sorted blocks in which none can be used.
+// gaps finds the times after now, between sorted blocks, in which no block can be used.
 func gaps(blocks []Block, now time.Time) []Period {
 	var found []Period
 	usableUntil := now

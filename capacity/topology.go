@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// Leaf is nodes that are at one place in the network.
+// Leaf is a set of nodes at one place in the network.
 type Leaf struct {
 	// Nodes is a Slurm hostlist.
 	Nodes string
-	// Path is the switches above them, from the top down; empty if they are not known.
+	// Path is the switches above the nodes, from the top down; empty if unknown.
 	Path []string
 }
 
-// RankOrder sorts leaves so that those which are near each other in the network follow each
-// other; what is not known comes last. Leaves at one place stay in their order.
+// RankOrder sorts leaves so that neighbours in the network follow each other; leaves of unknown place come last.
+// Leaves at one place keep their order.
 func RankOrder(leaves []Leaf) {
 	slices.SortStableFunc(leaves, func(a, b Leaf) int {
 		if known := len(b.Path) - len(a.Path); len(a.Path) == 0 || len(b.Path) == 0 {
@@ -26,14 +26,14 @@ func RankOrder(leaves []Leaf) {
 	})
 }
 
-// The switches of our own making: what is above all others, and above what is not known.
+// Switches that we make up: the root, and the parent of leaves of unknown place.
 const (
 	rootSwitch    = "pcs-capacity-root"
 	unknownSwitch = "pcs-capacity-unknown"
 )
 
-// TopologyConf is the lines of topology.conf for topology/tree: each switch once, and one that
-// is above all, because jobs do not cross what nothing connects.
+// TopologyConf is the lines of topology.conf for topology/tree: each switch once, and a root above all, because jobs
+// cannot span unconnected switches.
 func TopologyConf(leaves []Leaf) string {
 	nodes, below := map[string][]string{}, map[string][]string{}
 	add := func(to map[string][]string, key, value string) {
@@ -55,7 +55,7 @@ func TopologyConf(leaves []Leaf) string {
 		}
 		add(nodes, path[len(path)-1], l.Nodes)
 	}
-	// A switch of Slurm has nodes or switches below it.
+	// A Slurm switch has either nodes or switches below it.
 	for _, s := range slices.Sorted(maps.Keys(nodes)) {
 		if len(below[s]) > 0 {
 			add(below, s, s+"-nodes")

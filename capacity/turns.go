@@ -6,32 +6,31 @@ import (
 	"time"
 )
 
-// Turn is the time for which a reservation has its slot.
+// Turn is the time in which a reservation has its slot.
 //
-// A slot has one reservation with an end at a time: its nodes have one fence. One that
-// overlaps another waits until that has ended. Reservations without an end share a slot,
-// because nothing has to be over before another one begins.
+// A slot has one reservation with an end at a time, because its nodes have one fence. A reservation that overlaps
+// another waits until the other has ended. Reservations without an end share a slot: none has to end before another
+// begins.
 type Turn struct {
 	Reservation Reservation
-	// Window is the reservation's, from when the slot is free for it.
+	// Window is the reservation's window, from when the slot is free for it.
 	Window Window
-	// Behind is the reservation that has the slot until then; "" if it is free in time.
+	// Behind is the reservation that has the slot until then; "" if the slot is free in time.
 	Behind string
-	// Never: Behind has the slot until after this one's fence.
+	// Never: Behind has the slot until after this reservation's fence.
 	Never bool
-	// Unknown: EC2 did not describe the reservation, so that only its id is there.
+	// Unknown: EC2 did not describe the reservation, so only its id is set.
 	Unknown bool
 }
 
-// Waits reports whether another reservation has the slot at a time, now or later, at
-// which this one is open.
+// Waits reports whether, now or later, another reservation has the slot while this one is open.
 func (t Turn) Waits(now time.Time) bool {
 	return t.Behind != "" && (t.Never || t.Window.Start.After(now))
 }
 
-// Turns are those of all reservations of a slot: the one that holds it first, the others
-// by their start, in the order of the settings where they start together. Those that
-// have ended, or that EC2 did not describe, take no time.
+// Turns returns the turns of all reservations of a slot: first the one that holds it, then the others by start, or in
+// the order of the settings if they start together. Reservations that have ended, or that EC2 did not describe, take
+// no time.
 func (s *Snapshot) Turns(slot Slot) []Turn {
 	return s.turns(slot, func(r Reservation) bool { return r.State.Live() })
 }
@@ -48,8 +47,8 @@ func (s *Snapshot) turns(slot Slot, takesTime func(Reservation) bool) []Turn {
 	slices.SortStableFunc(turns, func(a, b Turn) int {
 		return cmp.Or(rank(a.Reservation.ID != slot.Holds)-rank(b.Reservation.ID != slot.Holds), a.Window.Start.Compare(b.Window.Start))
 	})
-	var last Turn // of those that have an end
-	endless := "" // a reservation that has the slot for good
+	var last Turn // of the turns with an end
+	endless := "" // a reservation that has the slot for ever
 	for i := range turns {
 		t := &turns[i]
 		if t.Unknown || !takesTime(t.Reservation) {
@@ -74,21 +73,21 @@ func (s *Snapshot) turns(slot Slot, takesTime func(Reservation) bool) []Turn {
 	return turns
 }
 
-// Standing is what counts in a slot at a moment.
+// Standing is the state of a slot at a moment.
 type Standing struct {
-	// Current are the turns that have the slot, or have it next if none has it: one with
-	// an end, or all without. There is none if no reservation of the slot is live.
+	// Current are the turns that have the slot, or have it next if none has it: one with an end, or all those without.
+	// It is empty if no reservation of the slot is live.
 	Current []Turn
-	// Next has the slot when a current one has ended; its Reservation is zero if none has.
+	// Next has the slot when a current one has ended; its Reservation is zero if there is none.
 	Next Turn
-	// Last is the window of what ended last, when nothing is live, and LastID its id.
+	// Last is the window of the reservation that ended last, if none is live; LastID is its id.
 	Last   Window
 	LastID string
 	// Unknown: EC2 did not describe a reservation of the slot, and none is live.
 	Unknown bool
 }
 
-// Standing finds what counts in a slot. Admission, launch and fence all go by it.
+// Standing returns the state of a slot. Admission, launch and fence all use it.
 func (s *Snapshot) Standing(slot Slot, now time.Time) Standing {
 	var at Standing
 	for _, t := range s.Turns(slot) {
@@ -96,7 +95,7 @@ func (s *Snapshot) Standing(slot Slot, now time.Time) Standing {
 		case t.Unknown:
 			at.Unknown = true
 		case !t.Reservation.LiveAt(now):
-			// Its own window: what ended is behind nothing.
+			// Its own window: an ended reservation waits for no other.
 			if t.Window.Fence.After(at.Last.Fence) {
 				at.Last, at.LastID = t.Window, t.Reservation.ID
 			}

@@ -5,11 +5,10 @@ import (
 	"time"
 )
 
-// Waiting is a reservation that another one keeps from its slot though it is, or will be,
-// open: it is paid for and not used.
+// Waiting is a reservation that is, or will be, open while another one has its slot: it is paid for and not used.
 type Waiting struct{ Place }
 
-// Waiting finds what waits in the slots of the snapshot.
+// Waiting finds the waiting reservations in the snapshot's slots.
 func (s *Snapshot) Waiting(now time.Time) []Waiting {
 	var all []Waiting
 	for _, p := range s.Places() {
@@ -20,7 +19,7 @@ func (s *Snapshot) Waiting(now time.Time) []Waiting {
 	return all
 }
 
-// Until is when the reservation has its slot, in a few words.
+// Until is when the reservation gets its slot, in a few words.
 func (w Waiting) Until() string {
 	if w.Never {
 		return "it never gets its turn"
@@ -31,7 +30,7 @@ func (w Waiting) Until() string {
 // String is the text of Problem.
 func (w Waiting) String() string { return w.Problem().Text() }
 
-// Problem says how to use both at once.
+// Problem says how to use both reservations at once.
 func (w Waiting) Problem() Problem {
 	way := "give it a node group of its own to use both at once"
 	if w.Provider == ProviderEC2 && w.Slots == 1 {

@@ -5,12 +5,11 @@ import (
 	"slices"
 )
 
-// Walls are the longest limits (MaxWall) that QOS and associations of Slurm's accounting
-// let jobs have, as far as any bind: what is not here is not limited. A job with a longer
-// limit is refused, or waits for ever. What QOS and associations let jobs use over time is in
-// [Budgets]; Walls say for whom there are any.
+// Walls are the longest limits (MaxWall) that QOS and associations of Slurm's accounting allow jobs. A missing entry
+// means no limit. A job with a longer limit is refused, or waits for ever. [Budgets] limit use over time; Walls say
+// for whom such limits exist.
 type Walls struct {
-	// Unknown: accounting binds jobs, and has never said how.
+	// Unknown: accounting limits jobs, but the limits were never read.
 	Unknown      bool          `json:"unknown,omitempty"`
 	QOS          []QOSWall     `json:"qos,omitempty"`
 	Associations []Association `json:"associations,omitempty"`
@@ -22,34 +21,33 @@ type Walls struct {
 type QOSWall struct {
 	Name    string `json:"name"`
 	MaxWall Limit  `json:"max_wall"`
-	// OverPartition: it counts before the QOS of the partition (OverPartQOS).
+	// OverPartition: this QOS counts before the partition's QOS (OverPartQOS).
 	OverPartition bool `json:"over_partition,omitempty"`
-	// Metered: it limits what jobs use over time, in TRES-minutes or as GrpWall. Untold: in a
-	// way of which Slurm does not show how much is used (MaxTRESRunMinsPerUser, …PerAccount).
+	// Metered: the QOS limits use over time, in TRES-minutes or by GrpWall. Untold: it has a limit whose use Slurm does
+	// not show (MaxTRESRunMinsPerUser, …PerAccount).
 	Metered bool `json:"metered,omitempty"`
 	Untold  bool `json:"untold,omitempty"`
-	// Factor is by how much more than they use its jobs count (UsageFactor); 0 is 1.
+	// Factor multiplies the use of its jobs (UsageFactor); 0 stands for 1.
 	Factor float64 `json:"factor,omitempty"`
 }
 
-// Association is what Slurm's accounting says of an account, or of a user in it; limits of
-// its parents are in it.
+// Association is Slurm's association of an account, or of a user in it, with the limits of its parents included.
 type Association struct {
 	Account string `json:"account"`
-	// User is "" for the account's own; Partition is "" for all.
+	// User is "" for the account's own association, Partition "" for all partitions.
 	User      string `json:"user,omitempty"`
 	Partition string `json:"partition,omitempty"`
 	MaxWall   Limit  `json:"max_wall,omitzero"`
-	// DefaultQOS is that of jobs that name none; "" is NormalQOS.
+	// DefaultQOS is the QOS of jobs that name none; "" stands for NormalQOS.
 	DefaultQOS string `json:"default_qos,omitempty"`
-	// Metered: it, or a parent, limits what jobs use over time.
+	// Metered: the association or a parent limits use over time.
 	Metered bool `json:"metered,omitempty"`
 }
 
-// NormalQOS is the QOS of jobs for which nothing says another one.
+// NormalQOS is the QOS of jobs without any other.
 const NormalQOS = "normal"
 
-// NewWalls keeps what binds of all that there is. accounts are the users' default accounts.
+// NewWalls keeps the limits that bind some job. accounts are the users' default accounts.
 func NewWalls(qos []QOSWall, associations []Association, accounts map[string]string) Walls {
 	var w Walls
 	for _, q := range qos {
@@ -57,8 +55,7 @@ func NewWalls(qos []QOSWall, associations []Association, accounts map[string]str
 			w.QOS = append(w.QOS, q)
 		}
 	}
-	// Those of accounts first, then of users: each is left out where it says what the more
-	// general one says.
+	// Accounts come first, then users: an association that repeats the more general one is left out.
 	sorted := slices.SortedFunc(slices.Values(associations), func(a, b Association) int {
 		return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.User, b.User), cmp.Compare(a.Partition, b.Partition))
 	})
@@ -88,7 +85,7 @@ func NewWalls(qos []QOSWall, associations []Association, accounts map[string]str
 	return w
 }
 
-// association is what counts for a user's jobs in a partition: the most special one.
+// association is the most specific association for a user's jobs in a partition.
 func (w Walls) association(user, account, partition string) Association {
 	best, weight := Association{}, -1
 	for _, a := range w.Associations {
@@ -109,24 +106,23 @@ func (w Walls) association(user, account, partition string) Association {
 	return best
 }
 
-// Wall is the longest limit that accounting lets a job have in a partition; it is not set
-// if there is none. account and qos are "" where the job names none.
+// Wall is the longest limit that accounting allows a job in a partition; unset if there is none. account and qos are
+// "" if the job names none.
 //
-// Slurm asks the partition's QOS first, then the job's, then the association; the first of
-// them that has a limit counts: Slurm, "Resource Limits".
+// Slurm asks the partition's QOS first, then the job's, then the association. The first of them that has a limit
+// counts (Slurm, "Resource Limits").
 func (w Walls) Wall(user, account, qos string, p Partition) Limit {
 	first, second, a := w.binding(user, account, qos, p)
 	return cmp.Or(first.MaxWall, second.MaxWall, a.MaxWall)
 }
 
-// Metered reports whether accounting limits what the jobs use over time, or nobody knows.
+// Metered reports whether accounting limits the jobs' use over time, or nobody knows.
 func (w Walls) Metered(user, account, qos string, p Partition) bool {
 	first, second, a := w.binding(user, account, qos, p)
 	return w.Unknown || first.Metered || second.Metered || first.Untold || second.Untold || a.Metered
 }
 
-// binding are the two QOS of a job, the one that counts first before the other, and what
-// counts for its user.
+// binding returns a job's two QOS in the order in which they count, and its user's association.
 func (w Walls) binding(user, account, qos string, p Partition) (first, second QOSWall, a Association) {
 	if account == "" {
 		account = w.Accounts[user]
@@ -139,7 +135,7 @@ func (w Walls) binding(user, account, qos string, p Partition) (first, second QO
 	return partitions, own, a
 }
 
-// qos is a QOS by its name; one of no name, or that binds nobody, has no limits.
+// qos finds a QOS by name; an unnamed or unlisted QOS has no limits.
 func (w Walls) qos(name string) QOSWall {
 	if i := slices.IndexFunc(w.QOS, func(q QOSWall) bool { return q.Name == name }); i >= 0 {
 		return w.QOS[i]
@@ -147,8 +143,7 @@ func (w Walls) qos(name string) QOSWall {
 	return QOSWall{Name: name}
 }
 
-// shortest is the shortest of all limits; it is not set if there is none. It is the least that
-// there can be where some are metered.
+// shortest is the shortest of all limits; unset if there is none. With metered limits it is the least possible.
 func (w Walls) shortest() Limit {
 	if w.Unknown || slices.ContainsFunc(w.QOS, func(q QOSWall) bool { return q.Metered || q.Untold }) ||
 		slices.ContainsFunc(w.Associations, func(a Association) bool { return a.Metered }) {

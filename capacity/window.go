@@ -2,22 +2,22 @@ package capacity
 
 import "time"
 
-// Timing is how much time is left between the things that happen at the ends of a
-// reservation. Defaults and their sources are written down in package config.
+// Timing sets the time between the events at the end of a reservation. Package config documents defaults and their
+// sources.
 type Timing struct {
-	// DrainMargin is between the fence and EC2's first termination.
+	// DrainMargin is the time between the fence and EC2's first termination.
 	DrainMargin Duration `json:"drain_margin"`
-	// BootAllowance is what powering a node up may take. It is counted only for
-	// node groups whose nodes start on demand.
+	// BootAllowance is the longest time that powering up a node may take. It counts only for node groups whose nodes
+	// start on demand.
 	BootAllowance Duration `json:"boot_allowance"`
-	// ReclaimLead is how long before EndDate EC2 starts to terminate the instances
-	// of a block; ReclaimLeadUltraServer the same for UltraServers.
+	// ReclaimLead is how long before EndDate EC2 starts to terminate a block's instances; ReclaimLeadUltraServer is the
+	// same for UltraServers.
 	ReclaimLead            Duration `json:"reclaim_lead"`
 	ReclaimLeadUltraServer Duration `json:"reclaim_lead_ultraserver"`
 }
 
-// Window is when a reservation can be used: [Start, Reclaim), with no job left at
-// Fence. In an open window (no End) Fence, Reclaim and End are zero.
+// Window is when a reservation can be used: [Start, Reclaim), with no job left at Fence. In a window without an end,
+// Fence, Reclaim and End are zero.
 type Window struct {
 	Start   time.Time `json:"start,omitzero"`
 	Fence   time.Time `json:"fence,omitzero"`
@@ -28,15 +28,14 @@ type Window struct {
 // Unbounded reports whether the window has no end.
 func (w Window) Unbounded() bool { return w.End.IsZero() }
 
-// Room is the time from the earliest start at or after now until the fence;
-// negative when the fence has passed. Only for windows that are not Unbounded.
+// Room is the time from the earliest start at or after now until the fence; negative if the fence has passed. Only
+// for bounded windows.
 func (w Window) Room(now time.Time) time.Duration {
 	return w.Fence.Sub(later(now, w.Start))
 }
 
-// Window computes the window of r. EC2 terminates the instances of a block before
-// its EndDate, but leaves those of an ODCR running on demand after it, so an ODCR
-// with an end has no lead.
+// Window computes the window of r. EC2 terminates a block's instances before its EndDate, but lets an ODCR's
+// instances continue on demand after it, so an ODCR has no reclaim lead.
 func (t Timing) Window(r Reservation) Window {
 	w := Window{Start: r.Start}
 	if r.End.IsZero() {
@@ -55,9 +54,9 @@ func (t Timing) Window(r Reservation) Window {
 	return w
 }
 
-// FitLimit is the time limit in whole minutes that ends a job at the fence, for a
-// job that has run for elapsed at now: floor((fence - now + elapsed) / minute), at
-// most maxTime. Slurm counts a limit from the job's start, boot not included.
+// FitLimit is the time limit, in whole minutes, that ends a job at the fence, for a job that has run for elapsed at
+// now: floor((fence - now + elapsed) / minute), at most maxTime. Slurm counts a limit from the job's start, boot not
+// included.
 func FitLimit(now, fence time.Time, elapsed time.Duration, maxTime Limit) int {
 	minutes := max(0, int((fence.Sub(now)+elapsed)/time.Minute))
 	if maxTime.Bounded() {
@@ -73,17 +72,17 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// Duration is a time.Duration that is written and read as Span and ParseSpan do, in
-// configuration, in JSON and on the command line.
+// Duration is a time.Duration in the form of FormatExact and ParseDuration: in configuration, in JSON and on the
+// command line.
 type Duration struct{ time.Duration }
 
-// String writes what Span does.
+// String writes FormatExact's form.
 func (d Duration) String() string { return FormatExact(d.Duration) }
 
-// MarshalText writes what Span does.
+// MarshalText writes FormatExact's form.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// UnmarshalText reads what ParseSpan does.
+// UnmarshalText reads what ParseDuration reads.
 func (d *Duration) UnmarshalText(text []byte) (err error) {
 	d.Duration, err = ParseDuration(string(text))
 	return err

@@ -6,58 +6,54 @@ import (
 	"strings"
 )
 
-// Wish is what a user wrote for us into a job's --comment. It is a wish: a user can
-// change it after submission, so it only selects among what the job's partition and
-// account may use.
+// Wish is our part of a job's --comment. A user can change it after submission, so it only selects among the
+// reservations that the job's partition and account may use.
 type Wish struct {
 	ReservationID string
 	InstanceType  string
 	SubnetID      string
 	// Capacity says how the job's nodes may be launched.
 	Capacity CapacityWish
-	// OnEnd is what the job asks for at the fence; "" leaves it to its partition.
+	// OnEnd is what happens to the job at the fence; "" leaves it to the partition.
 	OnEnd OnEnd
-	// Fit is the word time=fit: the limit is ours to fit to the fence. With time=fit:2880
-	// it is so up to FitLimit, 2880 minutes, which the job's owner asked for.
+	// Fit is the word time=fit: we fit the limit to the fence. With time=fit:2880 the limit is fitted up to FitLimit,
+	// here 2880 minutes, which the job's owner asked for.
 	Fit      bool
 	FitLimit Limit
 }
 
-// Names reports whether it names capacity, which is looked at wherever the job goes.
+// Names reports whether the wish names capacity, which is checked in every partition.
 func (w Wish) Names() bool { return w.ReservationID != "" || w.InstanceType != "" || w.SubnetID != "" }
 
-// CapacityWish is what a job asks for with capacity= in its comment.
+// CapacityWish is the value of capacity= in a job's comment.
 type CapacityWish string
 
-// The values. Without one, and with any, the node group's settings decide.
+// The values. Without one, or with any, the node group's settings decide.
 const (
 	AnyCapacity     CapacityWish = "any"
-	ReuseCapacity   CapacityWish = "reuse"   // in reservations that there are, and nowhere else
-	ReserveCapacity CapacityWish = "reserve" // capacity is held for the whole job first
+	ReuseCapacity   CapacityWish = "reuse"   // only in existing reservations
+	ReserveCapacity CapacityWish = "reserve" // create an ODCR for the whole job first
 )
 
-// Known reports whether it is one of the values.
+// Known reports whether the value is one of these.
 func (w CapacityWish) Known() bool {
 	return w == AnyCapacity || w == ReuseCapacity || w == ReserveCapacity
 }
 
-// FitWord marks, in a job's comment, a time limit that the submit filter chose. Behind
-// a colon it has the limit in minutes that the user stated beside a --time-min: Slurm
-// forgets it when it shortens the job.
+// FitWord marks, in a job's comment, a time limit that the submit filter chose. After a colon it has the limit in
+// minutes that the user stated next to --time-min: Slurm forgets that limit when it shortens the job.
 const FitWord = "time=fit"
 
-// MaxComment is the length in bytes of the longest comment that slurmctld takes.
+// MaxComment is the longest comment that slurmctld takes, in bytes.
 const MaxComment = 1024
 
-// Wish is what the comment says to us, and a sentence for each of our keys that has a value
-// which cannot be right, or is there twice.
+// Wish reads our part of the comment. The sentences report our keys that have an impossible value or appear twice.
 func (r Request) Wish() (Wish, []string) { return parseWish(r.Comment) }
 
-// Wish is that of the job's comment, see [Request.Wish].
+// Wish is the wish in the job's comment, see [Request.Wish].
 func (j Job) Wish() (Wish, []string) { return Request{Comment: j.Comment}.Wish() }
 
-// parseWish reads the k=v words of a comment. Words are separated by spaces or commas; words
-// that are not ours are left alone.
+// parseWish reads the k=v words of a comment, separated by spaces or commas; it ignores other words.
 func parseWish(comment string) (Wish, []string) {
 	var w Wish
 	var problems []string
@@ -86,7 +82,7 @@ func wishWords(comment string) []string {
 	return strings.FieldsFunc(comment, func(r rune) bool { return strings.ContainsRune(", \t\n\r", r) })
 }
 
-// set takes one word; it returns a sentence about a bad value, "" for a good one.
+// set stores one word; it returns a sentence about a bad value, "" for a good one.
 func (w *Wish) set(key, value string) string {
 	matches := func(valid func(string) bool, to *string, example string) string {
 		if !valid(value) {
@@ -129,7 +125,7 @@ func (w *Wish) set(key, value string) string {
 	return "not ours"
 }
 
-// clip keeps what a user typed short enough to show in a message.
+// clip shortens a user's text for a message.
 func clip(s string) string {
 	const most = 40
 	if len(s) > most {

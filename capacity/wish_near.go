@@ -9,9 +9,9 @@ import (
 // wishKeys are the keys of a comment that parseWish reads.
 var wishKeys = []string{"capacity_reservation_id", "instance_type", "subnet_id", "on_end", "capacity"}
 
-// nearKeys returns a sentence for each word of a comment that was probably meant for
-// us, and is none of ours: Capacity_Reservation_Id=…, capacity_reservation=…,
-// id=cr-…, or a key alone ("on_end requeue"; not "capacity", which people write). Such a word changes nothing, so whoever wrote it should hear of it.
+// nearKeys returns a sentence for each word of a comment that was probably meant for us but is none of our keys:
+// Capacity_Reservation_Id=…, capacity_reservation=…, id=cr-…, or a key without a value ("on_end requeue"; not
+// "capacity", a common word). Such a word has no effect, and its author should know.
 func nearKeys(comment string) []string {
 	var warnings []string
 	for _, word := range wishWords(comment) {
@@ -29,7 +29,7 @@ func nearKeys(comment string) []string {
 	return warnings
 }
 
-// nearKey is our key that a word was probably meant for; "" if none.
+// nearKey is our key that a word probably meant; "" if none.
 func nearKey(key, value string) string {
 	switch {
 	case reservationID().MatchString(value):
@@ -39,8 +39,8 @@ func nearKey(key, value string) string {
 	}
 	written := bare(key)
 	for _, known := range wishKeys {
-		// A quarter of the letters may be wrong or missing: that takes in
-		// capacity_reservation, and keeps "capability" apart from "capacity".
+		// A quarter of the letters may be wrong or missing: that covers capacity_reservation, and keeps "capability"
+		// apart from "capacity".
 		if EditDistance(written, bare(known)) <= len(bare(known))/4 {
 			return known
 		}
@@ -48,13 +48,12 @@ func nearKey(key, value string) string {
 	return ""
 }
 
-// bare is a key without what people write in different ways.
+// bare is a key in lower case without separators.
 func bare(key string) string {
 	return strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(key))
 }
 
-// EditDistance is how many letters (bytes) have to be changed, added or left out to make
-// b of a.
+// EditDistance counts the letters (bytes) to change, add or remove to turn a into b.
 func EditDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
