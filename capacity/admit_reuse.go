@@ -25,7 +25,10 @@ func reused(g NodeGroup, s Slot, boots bool, snap *Snapshot) []candidate {
 		if !known {
 			r = Reservation{ID: id}
 		}
-		all = append(all, candidate{group: g, slot: s, boots: boots, reservation: r, window: Window{Start: r.Start}, unknown: !known})
+		all = append(
+			all,
+			candidate{group: g, slot: s, boots: boots, reservation: r, window: Window{Start: r.Start}, unknown: !known},
+		)
 	}
 	return all
 }
@@ -35,7 +38,8 @@ func (p Partition) refuseHold(w Wish, snap *Snapshot) *Verdict {
 	if w.Capacity != ReserveCapacity {
 		return nil
 	}
-	holds := p.Provider == ProviderEC2 && slices.ContainsFunc(p.Groups, func(g NodeGroup) bool { return !g.PurchaseOption.Reserved() })
+	holds := p.Provider == ProviderEC2 &&
+		slices.ContainsFunc(p.Groups, func(g NodeGroup) bool { return !g.PurchaseOption.Reserved() })
 	if holds && !snap.ReserveOff {
 		return nil
 	}
@@ -43,7 +47,10 @@ func (p Partition) refuseHold(w Wish, snap *Snapshot) *Verdict {
 	if holds {
 		why = "that is switched off here"
 	}
-	v := refuse(CannotHold, fmt.Sprintf("partition %s holds no capacity for jobs: %s; leave capacity=reserve out", p.Name, why))
+	v := refuse(
+		CannotHold,
+		fmt.Sprintf("partition %s holds no capacity for jobs: %s; leave capacity=reserve out", p.Name, why),
+	)
 	return &v
 }
 
@@ -52,5 +59,6 @@ func (g NodeGroup) Holds(wishes []Wish, snap *Snapshot) bool {
 	if snap.ReserveOff || g.PurchaseOption.Reserved() {
 		return false
 	}
-	return g.Reserve == ReservePerJob && len(wishes) > 0 || slices.ContainsFunc(wishes, func(w Wish) bool { return w.Capacity == ReserveCapacity })
+	return g.Reserve == ReservePerJob && len(wishes) > 0 ||
+		slices.ContainsFunc(wishes, func(w Wish) bool { return w.Capacity == ReserveCapacity })
 }

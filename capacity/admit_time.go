@@ -14,7 +14,10 @@ func admitTime(req Request, usable []candidate, p Partition, snap *Snapshot, now
 	}
 	boot := snap.Timing.BootAllowance.Duration
 	start := later(now, req.Begin)
-	best := slices.MaxFunc(usable, func(a, b candidate) int { return cmp.Compare(a.room(req, start, boot), b.room(req, start, boot)) })
+	best := slices.MaxFunc(
+		usable,
+		func(a, b candidate) int { return cmp.Compare(a.room(req, start, boot), b.room(req, start, boot)) },
+	)
 	if !req.TimeLimit.Set {
 		return fitTime(req, usable, p, snap.Walls, boot, start)
 	}
@@ -61,7 +64,10 @@ func (c candidate) room(req Request, start time.Time, boot time.Duration) time.D
 // the floor, and sync raises it once the job runs.
 func fitTime(req Request, usable []candidate, p Partition, walls Walls, boot time.Duration, start time.Time) Verdict {
 	wall := walls.Wall(req.User, req.Account, req.QOS, p)
-	longest := slices.MaxFunc(usable, func(a, b candidate) int { return cmp.Compare(a.room(req, start, boot), b.room(req, start, boot)) })
+	longest := slices.MaxFunc(
+		usable,
+		func(a, b candidate) int { return cmp.Compare(a.room(req, start, boot), b.room(req, start, boot)) },
+	)
 	minutes := int(longest.room(req, start, boot) / time.Minute)
 	if p.MaxTime.Bounded() {
 		minutes = min(minutes, p.MaxTime.Minutes)
@@ -80,7 +86,13 @@ func fitTime(req Request, usable []candidate, p Partition, walls Walls, boot tim
 	v := Verdict{Code: OK, Edits: Edits{TimeLimit: Minutes(minutes), TimeMin: floor}}
 	if floor.Minutes < minutes && walls.Metered(req.User, req.Account, req.QOS, p) {
 		v.Edits.TimeLimit = floor
-		v.Warnings = append(v.Warnings, fmt.Sprintf("Slurm's accounting limits what you may use over time, so the job gets %s; `pcs-capacity sync` gives it more when it runs, as far as accounting leaves it", floor))
+		v.Warnings = append(
+			v.Warnings,
+			fmt.Sprintf(
+				"Slurm's accounting limits what you may use over time, so the job gets %s; `pcs-capacity sync` gives it more when it runs, as far as accounting leaves it",
+				floor,
+			),
+		)
 	}
 	markFit(&v, req, FitWord)
 	return v
@@ -97,14 +109,24 @@ func markFit(v *Verdict, req Request, word string) {
 		comment = req.Comment + " " + word
 	}
 	if len(comment) > MaxComment {
-		v.Warnings = append(v.Warnings, fmt.Sprintf("the comment is too long to add %s, so the limit is not fitted again after the job starts", word))
+		v.Warnings = append(
+			v.Warnings,
+			fmt.Sprintf("the comment is too long to add %s, so the limit is not fitted again after the job starts", word),
+		)
 		return
 	}
 	v.Edits.Comment = comment
 }
 
 // waitsFor accepts the job, and tells the user when only a block that opens later has enough time for it.
-func waitsFor(req Request, need Limit, usable []candidate, best candidate, boot time.Duration, start, now time.Time) Verdict {
+func waitsFor(
+	req Request,
+	need Limit,
+	usable []candidate,
+	best candidate,
+	boot time.Duration,
+	start, now time.Time,
+) Verdict {
 	v := Verdict{Code: OK}
 	open := func(c candidate) bool { return !c.window.Start.After(start) }
 	fitsAtOnce := slices.ContainsFunc(usable, func(c candidate) bool {
@@ -129,14 +151,28 @@ const (
 )
 
 // refuseLong refuses a job with the time that the subject needs and the time available.
-func refuseLong(subject string, need Limit, req Request, best candidate, p Partition, boot time.Duration, start time.Time) Verdict {
+func refuseLong(
+	subject string,
+	need Limit,
+	req Request,
+	best candidate,
+	p Partition,
+	boot time.Duration,
+	start time.Time,
+) Verdict {
 	var where, wait string
 	switch until := best.until(req); {
 	case until.Equal(best.window.Fence):
 		where = fmt.Sprintf(mustBeFree, best.reservation.ID, p.Name, FormatUTC(until))
 		wait = "wait for the next block"
 	case best.window.Start.After(start):
-		where = fmt.Sprintf("reservation %s of partition %s opens at %s, and its --deadline is %s", best.reservation.ID, p.Name, FormatUTC(best.window.Start), FormatUTC(until))
+		where = fmt.Sprintf(
+			"reservation %s of partition %s opens at %s, and its --deadline is %s",
+			best.reservation.ID,
+			p.Name,
+			FormatUTC(best.window.Start),
+			FormatUTC(until),
+		)
 		wait = "use a later --deadline"
 	default:
 		where = fmt.Sprintf("its --deadline is %s", FormatUTC(until))
@@ -148,7 +184,10 @@ func refuseLong(subject string, need Limit, req Request, best candidate, p Parti
 	}
 	minutes := int(best.room(req, start, boot) / time.Minute)
 	if minutes < 1 {
-		return refuse(TooLong, fmt.Sprintf("%s needs %s, but %s and no time is left before that; %s", subject, need, where, wait))
+		return refuse(
+			TooLong,
+			fmt.Sprintf("%s needs %s, but %s and no time is left before that; %s", subject, need, where, wait),
+		)
 	}
 	return refuse(TooLong, fmt.Sprintf(longestFit, subject, need, where, FormatMinutes(minutes), FormatMinutes(minutes)))
 }

@@ -67,7 +67,9 @@ func FormatUntil(d time.Duration) string {
 }
 
 // slurmTime is a time as Slurm writes it: hours:minutes:seconds, with days before them.
-var slurmTime = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:(\d{1,5})-)?(\d{1,5}):(\d\d):(\d\d)$`) })
+var slurmTime = sync.OnceValue(
+	func() *regexp.Regexp { return regexp.MustCompile(`^(?:(\d{1,5})-)?(\d{1,5}):(\d\d):(\d\d)$`) },
+)
 
 // ParseDuration reads a length of time: a Go duration that may begin with weeks or days, such as 90s, 10m, 36h, 7d,
 // 2w or 1d12h, or Slurm's 1-12:00:00.
@@ -134,5 +136,8 @@ func ParseTime(text string, now time.Time) (time.Time, error) {
 			return at, nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("%q is not a time; write it like 2026-12-01, \"2026-12-01 08:00\", tomorrow or 2026-12-01T08:00:00Z", text)
+	return time.Time{}, fmt.Errorf(
+		"%q is not a time; write it like 2026-12-01, \"2026-12-01 08:00\", tomorrow or 2026-12-01T08:00:00Z",
+		text,
+	)
 }

@@ -89,7 +89,17 @@ func (j Job) Allocated() bool { return j.State == "RUNNING" || j.State == "SUSPE
 func (j Job) Active() bool { return j.Pending() || j.Allocated() || j.Completing() }
 
 // endedStates are the base states of jobs that have ended: JOB STATE CODES of squeue(1).
-var endedStates = []string{"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "TIMEOUT"}
+var endedStates = []string{
+	"BOOT_FAIL",
+	"CANCELLED",
+	"COMPLETED",
+	"DEADLINE",
+	"FAILED",
+	"NODE_FAIL",
+	"OUT_OF_MEMORY",
+	"PREEMPTED",
+	"TIMEOUT",
+}
 
 // Ended is true for a job that is over and whose nodes are cleaned up.
 func (j Job) Ended() bool { return slices.Contains(endedStates, j.State) && !j.Completing() }
@@ -122,9 +132,22 @@ func (j Job) Hostlist() string { return hostlist.Compress(j.Nodes) }
 // Request is the job as Admit takes it, with times in AWS's clock.
 func (s *Snapshot) Request(j Job) Request {
 	j = j.ByClock(s.ClockOffset.Duration)
-	return Request{Partitions: j.Partitions(), Account: j.Account, AccountKnown: true, User: j.User, QOS: j.QOS, Comment: j.Comment,
-		TimeLimit: j.TimeLimit, TimeMin: j.TimeMin, Begin: j.Eligible, Deadline: j.Deadline, Nodes: j.NumNodes, Constraint: j.Constraint,
-		NodeList: j.NodeList, Exclude: j.Exclude}
+	return Request{
+		Partitions:   j.Partitions(),
+		Account:      j.Account,
+		AccountKnown: true,
+		User:         j.User,
+		QOS:          j.QOS,
+		Comment:      j.Comment,
+		TimeLimit:    j.TimeLimit,
+		TimeMin:      j.TimeMin,
+		Begin:        j.Eligible,
+		Deadline:     j.Deadline,
+		Nodes:        j.NumNodes,
+		Constraint:   j.Constraint,
+		NodeList:     j.NodeList,
+		Exclude:      j.Exclude,
+	}
 }
 
 // ByClock is the job with its times in a clock that is offset ahead: AWS's instead of Slurm's.

@@ -41,7 +41,14 @@ func Prospects(req Request, snap *Snapshot, now time.Time) []Prospect {
 			if c.unknown || c.never || c.ended(now) || len(c.mismatches()) > 0 || !c.holds(req) {
 				continue
 			}
-			out := Prospect{Partition: p.Name, Slot: c.slot.Name, Reservation: c.reservation, Window: c.window, Fits: true, Usable: c.healthy()}
+			out := Prospect{
+				Partition:   p.Name,
+				Slot:        c.slot.Name,
+				Reservation: c.reservation,
+				Window:      c.window,
+				Fits:        true,
+				Usable:      c.healthy(),
+			}
 			out.Needs, _ = req.leastNodes(c.group) // it fits
 			if !c.until(req).IsZero() {
 				need := req.least()

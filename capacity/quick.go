@@ -47,7 +47,14 @@ func Quicks(snap *Snapshot) []Quick {
 			if c.unknown || c.never || !live || len(c.mismatches()) > 0 {
 				continue
 			}
-			room := QuickRoom{ID: c.reservation.ID, From: c.window.Start, Last: c.last(snap), Fence: c.window.Fence, Nodes: c.size(), GPUs: c.group.GPUs}
+			room := QuickRoom{
+				ID:    c.reservation.ID,
+				From:  c.window.Start,
+				Last:  c.last(snap),
+				Fence: c.window.Fence,
+				Nodes: c.size(),
+				GPUs:  c.group.GPUs,
+			}
 			if c.onDemand() || c.reservation.State == StateActive {
 				room.Usable = c.healthy()
 			}
@@ -83,7 +90,12 @@ func Sentences(snap *Snapshot) []Sentence {
 	later := snap.TakenAt.Add(snap.Submit.StaleAfter.Duration + 1)
 	refusal := func(code Code, text string) Sentence {
 		v := refuse(code, text)
-		return Sentence{Name: string(code), Refuses: soften(v, snap, snap.TakenAt).Refused, RefusesLater: soften(v, snap, later).Refused, Text: text}
+		return Sentence{
+			Name:         string(code),
+			Refuses:      soften(v, snap, snap.TakenAt).Refused,
+			RefusesLater: soften(v, snap, later).Refused,
+			Text:         text,
+		}
 	}
 	all := []Sentence{
 		refusal(TooLong, fmt.Sprintf(longestFit, "the job", "%s", "%s"+mustBeFree, "%s", "%s")),

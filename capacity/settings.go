@@ -132,7 +132,8 @@ func (s Settings) SelectedGroups(partitions ...string) []string {
 	var groups []string
 	for _, p := range s.Partitions {
 		for _, g := range p.Groups {
-			if len(partitions) > 0 && !slices.Contains(partitions, p.Name) || g.Select == nil || g.Select.Group == "" || slices.Contains(groups, g.Select.Group) {
+			if len(partitions) > 0 && !slices.Contains(partitions, p.Name) || g.Select == nil || g.Select.Group == "" ||
+				slices.Contains(groups, g.Select.Group) {
 				continue
 			}
 			groups = append(groups, g.Select.Group)

@@ -31,7 +31,8 @@ func (r SlurmReservation) Infinite() bool {
 // (<node-group>-scheduled) and ParallelCluster's (pcluster-*) are never ours.
 func (r SlurmReservation) Ours() bool {
 	_, named := ParseGuard(r.Name)
-	return named && !strings.HasSuffix(r.Name, "-scheduled") && slices.Contains(r.Flags, "MAINT") && slices.Contains(r.Flags, "IGNORE_JOBS") &&
+	return named && !strings.HasSuffix(r.Name, "-scheduled") && slices.Contains(r.Flags, "MAINT") &&
+		slices.Contains(r.Flags, "IGNORE_JOBS") &&
 		slices.Equal(r.Users, []string{"root"})
 }
 

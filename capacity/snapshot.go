@@ -223,5 +223,6 @@ func (p Partition) Has(reservationID string) bool {
 
 // Allows reports whether an account may use the partition's reservations. Slurm ignores case in account names.
 func (p Partition) Allows(account string) bool {
-	return len(p.AllowAccounts) == 0 || slices.ContainsFunc(p.AllowAccounts, func(a string) bool { return strings.EqualFold(a, account) })
+	return len(p.AllowAccounts) == 0 ||
+		slices.ContainsFunc(p.AllowAccounts, func(a string) bool { return strings.EqualFold(a, account) })
 }

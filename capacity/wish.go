@@ -100,13 +100,19 @@ func (w *Wish) set(key, value string) string {
 		return matches(IsSubnetID, &w.SubnetID, "subnet-0123456789abcdef0")
 	case "on_end":
 		if !OnEnd(value).Known() {
-			return fmt.Sprintf("on_end=%q in --comment cannot be right; write on_end=stop, on_end=requeue or on_end=hold", clip(value))
+			return fmt.Sprintf(
+				"on_end=%q in --comment cannot be right; write on_end=stop, on_end=requeue or on_end=hold",
+				clip(value),
+			)
 		}
 		w.OnEnd = OnEnd(value)
 		return ""
 	case "capacity":
 		if !CapacityWish(value).Known() {
-			return fmt.Sprintf("capacity=%q in --comment cannot be right; write capacity=reserve, capacity=reuse or capacity=any", clip(value))
+			return fmt.Sprintf(
+				"capacity=%q in --comment cannot be right; write capacity=reserve, capacity=reuse or capacity=any",
+				clip(value),
+			)
 		}
 		w.Capacity = CapacityWish(value)
 		return ""
