@@ -12,7 +12,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/arn"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/iam/types"
-	"github.com/aws/aws-sdk-go-v2/service/sts"
 )
 
 // Simulation asks IAM whether the caller's policies allow calls that have no dry run.
@@ -26,12 +25,11 @@ type Simulation struct {
 // Simulation finds the caller's principal by one call of AWS STS. The policies of the account's
 // root user and of federated users cannot be simulated: an error.
 func (c *Client) Simulation(ctx context.Context) (*Simulation, error) {
-	out, err := sts.NewFromConfig(c.shared.Config).GetCallerIdentity(ctx, nil)
+	caller, err := c.caller(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("asking AWS STS who the caller is: %w", err)
+		return nil, err
 	}
-	caller, err := principal(aws.ToString(out.Arn))
-	if err != nil {
+	if caller, err = principal(caller); err != nil {
 		return nil, err
 	}
 	return &Simulation{iam.NewFromConfig(c.shared.Config).SimulatePrincipalPolicy, caller, c.region}, nil
@@ -39,11 +37,8 @@ func (c *Client) Simulation(ctx context.Context) (*Simulation, error) {
 
 // principal is the user, or the assumed role. STS leaves out a role's path, so IAM does not find a
 // role with a path.
-func principal(caller string) (arn.ARN, error) {
-	a, err := arn.Parse(caller)
-	if err != nil {
-		return a, fmt.Errorf("reading the caller's ARN %q: %w", caller, err)
-	}
+func principal(a arn.ARN) (arn.ARN, error) {
+	caller := a.String()
 	kind, name, _ := strings.Cut(a.Resource, "/")
 	switch {
 	case a.Service == "iam" && kind == "user":

@@ -85,3 +85,12 @@ func DeniedAction(err error) string {
 	}
 	return ""
 }
+
+// DeniedCaller is the caller of a denied call, as AWS names it; "" if it does not.
+func DeniedCaller(err error) string {
+	var d *awsconfig.Denied
+	if errors.As(err, &d) {
+		return d.Caller
+	}
+	return ""
+}

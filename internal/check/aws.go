@@ -58,11 +58,11 @@ func behind(offset time.Duration) string {
 }
 
 // unread reports a failed read. A missing permission has a finding of its own.
-func (r *run) unread(check, what string, err error) {
+func (r *run) unread(ctx context.Context, check, what string, err error) {
 	words, _ := r.EC2.Explain(err)
 	if action := ec2.DeniedAction(err); action != "" {
 		if !slices.Contains(r.actions(), action) {
-			r.warn(check, "allow "+action+", or run this as somebody who has it", "%s is not checked: %s is not allowed", what, action)
+			r.warn(check, "allow "+action+", or run this as somebody who has it", "%s is not checked: %s is not allowed for %s", what, action, r.whoIsDenied(ctx, err))
 		}
 		return
 	}
@@ -75,7 +75,7 @@ func (r *run) pcsCluster(ctx context.Context) {
 	}
 	cluster, err := r.PCS.Cluster(ctx, r.Config.Cluster)
 	if err != nil {
-		r.unread("cluster", "PCS cluster "+r.Config.Cluster, err)
+		r.unread(ctx, "cluster", "PCS cluster "+r.Config.Cluster, err)
 		return
 	}
 	r.cluster = &cluster
@@ -92,7 +92,7 @@ func (r *run) reservations(ctx context.Context) {
 	var ids, subnetIDs []string
 	var err error
 	if seen.Members, err = r.members(ctx); err != nil {
-		r.unread("reservation", "what resource groups have", err)
+		r.unread(ctx, "reservation", "what resource groups have", err)
 	}
 	for _, group := range r.settings.SelectedGroups() {
 		members, listed := seen.Members[group]
@@ -107,7 +107,7 @@ func (r *run) reservations(ctx context.Context) {
 			if g.Select != nil && g.Select.Group == "" {
 				found, err := r.EC2.ReservationsByTag(ctx, g.Select.Tags)
 				if err != nil {
-					r.unread("reservation", "what node group "+g.Name+" selects", err)
+					r.unread(ctx, "reservation", "what node group "+g.Name+" selects", err)
 				}
 				seen.Reservations = append(seen.Reservations, found...)
 			}
@@ -116,7 +116,7 @@ func (r *run) reservations(ctx context.Context) {
 	sort := func(ids []string) []string { slices.Sort(ids); return slices.Compact(ids) }
 	found, missing, err := r.EC2.Reservations(ctx, sort(ids))
 	if err != nil {
-		r.unread("reservation", strings.Join(ids, ", "), err)
+		r.unread(ctx, "reservation", strings.Join(ids, ", "), err)
 		return
 	}
 	seen.Reservations = append(seen.Reservations, found...)
@@ -126,7 +126,7 @@ func (r *run) reservations(ctx context.Context) {
 	}
 	subnets, unknown, err := r.EC2.KnownSubnets(ctx, sort(subnetIDs))
 	if err != nil {
-		r.unread("subnet", strings.Join(subnetIDs, ", "), err)
+		r.unread(ctx, "subnet", strings.Join(subnetIDs, ", "), err)
 		return
 	}
 	seen.Subnets = subnets

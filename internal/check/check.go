@@ -135,6 +135,8 @@ type run struct {
 	offset time.Duration
 	// account is that of the credentials of this command; "" if it is not known.
 	account string
+	// caller names these credentials; "" until it is asked.
+	caller string
 	// denied are actions that are not allowed. simulation lets IAM judge actions without a dry run;
 	// nil if it cannot.
 	denied     []string

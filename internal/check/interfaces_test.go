@@ -76,7 +76,7 @@ func TestInterfacesOfTheFirstNode(t *testing.T) {
 	}
 	r := run{Sources: Sources{Config: cfg, EC2: client}}
 	template.NetworkInterfaces = append(template.NetworkInterfaces[:1:1], capacity.Interface{Card: 1, Device: 1, Type: "efa-only"})
-	r.firstNode(template, "gpu-a", func() ([]capacity.Instance, error) {
+	r.firstNode(t.Context(), template, "gpu-a", func() ([]capacity.Instance, error) {
 		return client.InstancesByTag(t.Context(), map[string][]string{pcs.TagNodeGroupID: {group.ID}})
 	})
 	want := "instance " + node.ID + " of node group gpu-a has 32 × efa, where the launch template describes 1 × efa-only and 1 × efa (pcs-capacity-ml-gpu-a version 1)"

@@ -40,7 +40,7 @@ func (r *run) leftovers(ctx context.Context) {
 		made = append(made, templates...)
 	}
 	if err != nil {
-		r.unread("leftover", "what the settings do not name", err)
+		r.unread(ctx, "leftover", "what the settings do not name", err)
 	}
 	for _, m := range capacity.OfLeftovers(capacity.Leftovers(made, r.settings, cluster)) {
 		r.problem("leftover", Fail, m)

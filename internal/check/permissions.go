@@ -74,7 +74,7 @@ func (r *run) permissions(ctx context.Context) {
 		unasked = slices.DeleteFunc(unasked, func(action string) bool { return slices.Contains(asked, action) })
 		if action := ec2.DeniedAction(err); action != "" {
 			missing++
-			r.notAllowed(action)
+			r.notAllowed(ctx, action, err)
 		} else if err != nil {
 			words, _ := r.EC2.Explain(err)
 			missing++
@@ -125,9 +125,23 @@ func (r *run) permissions(ctx context.Context) {
 	r.ok("permission", "%s", text)
 }
 
-func (r *run) notAllowed(action string) {
+func (r *run) notAllowed(ctx context.Context, action string, err error) {
 	r.denied = append(r.denied, action)
-	r.fail("permission", "allow it; `pcs-capacity iam-policy "+r.role(action)+"` prints the policy", "%s is not allowed: %s", action, why(action))
+	r.fail("permission", "allow it; `pcs-capacity iam-policy "+r.role(action)+"` prints the policy", "%s is not allowed for %s: %s", action, r.whoIsDenied(ctx, err), why(action))
+}
+
+// whoIsDenied names the credentials that lack a permission: as AWS does in err, else by asking once. Those of hooks
+// may be others.
+func (r *run) whoIsDenied(ctx context.Context, err error) string {
+	if named := ec2.DeniedCaller(err); named != "" {
+		return named
+	}
+	if r.caller == "" {
+		ctx, cancel := context.WithTimeout(ctx, simulateTime)
+		defer cancel()
+		r.caller = r.EC2.Caller(ctx)
+	}
+	return r.caller
 }
 
 // simulate removes from unasked the actions that IAM has simulated. If IAM could not, whyNot has
@@ -141,7 +155,7 @@ func (r *run) simulate(ctx context.Context, unasked *[]string) (whyNot string) {
 	defer cancel()
 	var err error
 	if r.simulation, err = r.EC2.Simulation(ctx); err != nil {
-		return r.unsimulated(err)
+		return r.unsimulated(ctx, err)
 	}
 	for _, action := range slices.Clone(*unasked) {
 		if simulated[action] == "" {
@@ -149,22 +163,22 @@ func (r *run) simulate(ctx context.Context, unasked *[]string) (whyNot string) {
 		}
 		allowed, err := r.simulation.Allows(ctx, action, simulated[action], map[string]string{capacity.TagCluster: mark})
 		if err != nil {
-			return r.unsimulated(err)
+			return r.unsimulated(ctx, err)
 		}
 		*unasked = slices.DeleteFunc(*unasked, func(one string) bool { return one == action })
 		if !allowed {
-			r.notAllowed(action)
+			r.notAllowed(ctx, action, nil)
 		}
 	}
 	return ""
 }
 
 // unsimulated returns the reason, and gives up on IAM.
-func (r *run) unsimulated(err error) string {
+func (r *run) unsimulated(ctx context.Context, err error) string {
 	r.simulation = nil
 	words, _ := r.EC2.Explain(err)
 	if action := ec2.DeniedAction(err); action != "" {
-		words = action + " is not allowed"
+		words = action + " is not allowed for " + r.whoIsDenied(ctx, err)
 	}
 	return " (" + words + ")"
 }
@@ -181,9 +195,9 @@ func (r *run) launchInto(ctx context.Context, res capacity.Reservation) {
 	allowed, err := r.simulation.Allows(ctx, launches, "capacity-reservation/"+res.ID, res.Tags)
 	switch {
 	case err != nil:
-		r.ok("permission", "not checked: launches into reservations%s", r.unsimulated(err))
+		r.ok("permission", "not checked: launches into reservations%s", r.unsimulated(ctx, err))
 	case !allowed:
-		r.fail("permission", "`pcs-capacity iam-policy hooks` prints a policy for the reservations of these settings", "%s is not allowed into %s", launches, res.ID)
+		r.fail("permission", "`pcs-capacity iam-policy hooks` prints a policy for the reservations of these settings", "%s is not allowed into %s for %s", launches, res.ID, r.whoIsDenied(ctx, nil))
 	}
 }
 

@@ -22,7 +22,7 @@ func (r *run) templates(ctx context.Context) {
 				t, ok := r.template(ctx, g.LaunchTemplate, func(t capacity.LaunchTemplate) []lack { return launchedBySlurm(t, g) })
 				if ok {
 					r.configless(t)
-					r.firstNode(t, g.Name, func() ([]capacity.Instance, error) { return r.launched(ctx, p.Name, g) })
+					r.firstNode(ctx, t, g.Name, func() ([]capacity.Instance, error) { return r.launched(ctx, p.Name, g) })
 				}
 			}
 		}
@@ -33,7 +33,7 @@ func (r *run) templates(ctx context.Context) {
 	for _, name := range r.slots() {
 		g, found, err := r.PCS.NodeGroup(ctx, r.cluster.ID, name)
 		if err != nil {
-			r.unread("launch-template", "that of node group "+name, err)
+			r.unread(ctx, "launch-template", "that of node group "+name, err)
 			if ec2.DeniedAction(err) != "" {
 				return // the others would be denied too
 			}
@@ -46,7 +46,7 @@ func (r *run) templates(ctx context.Context) {
 		}
 		t, ok := r.template(ctx, g.TemplateID+":"+g.TemplateVersion, func(t capacity.LaunchTemplate) []lack { return launchedByPCS(t, g) })
 		if ok {
-			r.firstNode(t, name, func() ([]capacity.Instance, error) {
+			r.firstNode(ctx, t, name, func() ([]capacity.Instance, error) {
 				return r.EC2.InstancesByTag(ctx, map[string][]string{pcs.TagNodeGroupID: {g.ID}})
 			})
 		}
@@ -69,7 +69,7 @@ func (r *run) template(ctx context.Context, reference string, wrong func(capacit
 	t, found, err := r.EC2.TemplateVersion(ctx, reference)
 	switch {
 	case err != nil:
-		r.unread("launch-template", reference, err)
+		r.unread(ctx, "launch-template", reference, err)
 		return t, false
 	case !found:
 		r.fail("launch-template", "name one that exists in the settings, or create it", "EC2 has no launch template %s in %s", reference, r.EC2.Region())
@@ -87,10 +87,10 @@ func (r *run) template(ctx context.Context, reference string, wrong func(capacit
 
 // firstNode compares the network interfaces of a node group's oldest running instance with its
 // launch template: without EFA, jobs on several nodes are slow, and nothing fails.
-func (r *run) firstNode(t capacity.LaunchTemplate, group string, instances func() ([]capacity.Instance, error)) {
+func (r *run) firstNode(ctx context.Context, t capacity.LaunchTemplate, group string, instances func() ([]capacity.Instance, error)) {
 	all, err := instances()
 	if err != nil {
-		r.unread("interfaces", "what the nodes of "+group+" have", err)
+		r.unread(ctx, "interfaces", "what the nodes of "+group+" have", err)
 		return
 	}
 	all = slices.DeleteFunc(all, func(i capacity.Instance) bool { return i.State != "running" })
