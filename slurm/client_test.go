@@ -121,3 +121,25 @@ func TestR7_MarkIsNotAnArgument(t *testing.T) {
 		t.Errorf("mark %q, arguments %q", mark, arguments)
 	}
 }
+
+// What scontrol is asked to change: Slurm refuses a start for a reservation that has started, see
+// TestAnActiveReservationIsUpdated.
+func TestUpdateReservationArguments(t *testing.T) {
+	dir := t.TempDir()
+	check(t, os.WriteFile(filepath.Join(dir, "scontrol"), []byte("#!/bin/sh\necho \"$@\" >"+dir+"/arguments\n"), 0o755))
+	client := slurm.Client{Dir: dir}
+	start := time.Unix(1700000000, 0)
+	fence := capacity.SlurmReservation{Name: "fence", Nodes: []string{"gpu-1", "gpu-2"}, Start: start, End: start.Add(time.Hour), Users: []string{"root"}}
+	for active, want := range map[bool]string{
+		true:  "update reservationname=fence nodes=gpu-[1-2] endtime=uts1700003600",
+		false: "update reservationname=fence nodes=gpu-[1-2] starttime=uts1700000000 endtime=uts1700003600",
+	} {
+		fence.Active = active
+		check(t, client.UpdateReservation(deadline(t), fence))
+		got, err := os.ReadFile(filepath.Join(dir, "arguments"))
+		check(t, err)
+		if strings.TrimSpace(string(got)) != want {
+			t.Errorf("active %t: scontrol %swant %s", active, got, want)
+		}
+	}
+}
