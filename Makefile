@@ -9,12 +9,12 @@ GOTESTSUM := gotest.tools/gotestsum@v1.13.0
 TESTS = bin/gotestsum --format pkgname --rerun-fails=1 --rerun-fails-max-failures=3 --rerun-fails-run-root-test \
 	--rerun-fails-abort-on-data-race --packages
 
-# Mutation testing: the packages whose tests need nothing but themselves.
+# Mutation testing: the packages that decide, with their short tests.
 GREMLINS := github.com/go-gremlins/gremlins/cmd/gremlins@v0.6.0
-MUTATED := capacity internal/lifecycle internal/market hooks/submit hooks/prolog hooks/power
-# What asks and tells slurmctld, AWS or syslog in these packages: its tests are with a real
-# Slurm, too slow to be repeated for each change.
-UNMUTATED_internal/lifecycle := act givenup holds misplaced observe pass publish watch
+MUTATED := capacity internal/lifecycle internal/market internal/setup hooks/submit hooks/prolog hooks/power
+# Files of theirs that read or carry out, which ask and change slurmctld and AWS.
+UNMUTATED_internal/lifecycle := carry carryjobs clean interrupt observe pass see see_health see_jobs sources watch
+UNMUTATED_internal/setup := do inspect inspect_ec2 inspect_launch setup slurm teardown_find users
 UNMUTATED_hooks/power := configure executor facts lookup resume suspend
 
 # Packages, and the manual pages in them.
@@ -153,7 +153,7 @@ fuzz: ## each fuzz target for a minute; what it finds stays in testdata/fuzz
 		echo "== $$target"; go test "./$$(dirname "$$file")" -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s || exit; \
 	done
 
-mutants: ## change the code in a thousand places; list what no test notices (an hour)
+mutants: ## change the code in a thousand places; list what no test notices (hours)
 	GOBIN=$(CURDIR)/bin go install $(GREMLINS)
 	@export PATH="$(CURDIR)/internal/mutants:$$PATH" GOFLAGS="$$GOFLAGS -vet=off -short -ldflags=-s -gcflags=-dwarf=false"; \
 	$(foreach p,$(MUTATED),echo "== $p"; bin/gremlins unleash -S lctv $(UNMUTATED_$p:%=-E '^%\.go$$') ./$p || exit;)
