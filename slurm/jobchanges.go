@@ -172,7 +172,7 @@ func (c *Client) RequeueJob(ctx context.Context, before capacity.Job, hold bool)
 	case after.Pending():
 		return after, nil // also if another one of the call was refused
 	case err == nil && after.Shown != "" && after.State == before.State && after.Restarts == before.Restarts:
-		return after, errors.New("Slurm took the change, and the job still runs")
+		return after, errors.New("the job still runs, although Slurm took the change")
 	}
 	return after, err
 }

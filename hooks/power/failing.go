@@ -21,7 +21,6 @@ type failing struct {
 
 	at       step
 	failures map[string]int // of each job
-	began    Answer         // the times
 	sent     *Failure       // why the nodes were not sent down
 }
 

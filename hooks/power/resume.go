@@ -313,7 +313,8 @@ func (r *Resume) poweringUp(nodes []string, shown []capacity.Node, err error) ([
 	}
 	if len(down) > 0 {
 		list := hostlist.Compress(down)
-		err = fmt.Errorf("Slurm does not power up %s, or does not have it: nothing is launched for it; `scontrol update nodename=%s state=POWER_UP` makes Slurm do so", list, list)
+		err = fmt.Errorf("nodes %s are not powered up by Slurm, or Slurm does not have them: nothing is launched for them; "+
+			"`scontrol update nodename=%s state=POWER_UP` makes Slurm do so", list, list)
 		r.Log.Error("not launched", "err", err)
 	}
 	return launch, err

@@ -14,9 +14,7 @@ func unlocked(snap *capacity.Snapshot, c *Cluster) []capacity.Problem {
 		if i < 0 {
 			continue
 		}
-		for _, m := range capacity.UnlockedGroups(p, c.Partitions[i].AllowGroups) {
-			problems = append(problems, m)
-		}
+		problems = append(problems, capacity.UnlockedGroups(p, c.Partitions[i].AllowGroups)...)
 		for _, m := range capacity.Unlocked(p, c.Partitions[i].AllowAccounts, c.Accounting) {
 			if m.Code == capacity.AccountsUnchecked { // of the cluster, so said once
 				last = []capacity.Problem{m}

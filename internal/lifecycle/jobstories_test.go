@@ -285,7 +285,7 @@ var jobStories = []struct {
 		s.seen.Marks["7"] = state.Mark{Ends: 5, EndedAt: at("-9h").Unix()}
 		s.at("2h59m")
 		hold := s.decide("endings", endings)
-		s.comes(hold, map[string]Answer{"hold-job": {Err: errors.New("Slurm took the change, and the job still runs")}})
+		s.comes(hold, map[string]Answer{"hold-job": {Err: errors.New("the job still runs, although Slurm took the change")}})
 		s.comes(s.decide("endings", endings), nil)
 	}},
 	{"a requeue that fails is tried again, and counted once", func(s *jobStory) {

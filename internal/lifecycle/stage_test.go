@@ -220,8 +220,7 @@ type taped struct {
 	answers map[string]error // Look and Jobs
 	walls   capacity.Walls
 	budgets capacity.Budgets
-	older   bool // --time-min collapses
-	checks  []*modelJob
+	older   bool           // --time-min collapses
 	exits   map[string]int // of checks
 	still   bool           // takes a requeue and does nothing
 	unread  bool           // does not show what came of a requeue
@@ -303,7 +302,7 @@ func (s *taped) RequeueJob(ctx context.Context, before capacity.Job, hold bool) 
 	err = orElse(s.stage.changes(verb, "job %s", before.Shown), func() error {
 		if s.still {
 			after = before
-			return errors.New("Slurm took the change, and the job still runs")
+			return errors.New("the job still runs, although Slurm took the change")
 		}
 		after, err = s.model.RequeueJob(ctx, before, hold)
 		if s.unread {
