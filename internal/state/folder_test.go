@@ -44,7 +44,7 @@ func deeds() []aDeed {
 		{"private/" + recordFile, func(d Dir) error { return d.AppendRecords(Record{Hook: "resume"}) }},
 		{"private/" + lastSampleFile, func(d Dir) error { return d.AppendSample(sample, nil, time.Minute) }},
 		{"private/" + now.UTC().Format(sampleName), func(d Dir) error { return d.AppendSample(sample, nil, time.Minute) }},
-		{"private/" + canaryFile("gpu"), func(d Dir) error { return d.WriteCanary("gpu", "a") }},
+		{"private/canary-gpu.json", func(d Dir) error { return d.WriteCanary("gpu", "a") }},
 		{"private/intents/buy-1.json", func(d Dir) error { return d.WritePrivate("intents/buy-1.json", nil) }},
 		{"private/" + string(PassLock), func(d Dir) error {
 			unlock, err := d.Lock(context.Background(), PassLock, 0)

@@ -1,12 +1,6 @@
 package state
 
-import (
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io/fs"
-	"time"
-)
+import "time"
 
 const fullFile = "full.json"
 
@@ -16,24 +10,18 @@ type full struct {
 	Until time.Time `json:"until"`
 }
 
+func (d Dir) full() file[map[string]full] {
+	return file[map[string]full]{dir: d, name: fullFile, reading: "reading which reservations are full", keeping: "noting that a reservation is full"}
+}
+
 func (d Dir) readFull(now time.Time) (map[string]full, error) {
-	found := map[string]full{}
-	text, err := d.ReadPrivate(fullFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return found, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(text, &found)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading which reservations are full: %w", err)
-	}
+	found, err := d.full().read()
 	for id, f := range found {
 		if !f.Until.After(now) {
 			delete(found, id)
 		}
 	}
-	return found, nil
+	return found, err
 }
 
 // Full are the reservations that were full a short while ago, by id, each with the number of
@@ -51,19 +39,12 @@ func (d Dir) Full(now time.Time) (map[string]int, error) {
 // same moment can be lost: that program finds out again.
 func (d Dir) MarkFull(id string, nodes int, now, until time.Time) error {
 	all, err := d.readFull(now)
-	if err != nil {
-		all = map[string]full{} // a broken file does not prevent a note
+	if err != nil || all == nil { // a broken file does not prevent a note
+		all = map[string]full{}
 	}
 	if known, ok := all[id]; ok {
 		nodes = min(nodes, known.Nodes)
 	}
 	all[id] = full{nodes, until}
-	text, err := json.Marshal(all)
-	if err == nil {
-		err = d.writePrivate(fullFile, append(text, '\n'))
-	}
-	if err != nil {
-		return fmt.Errorf("noting that a reservation is full: %w", err)
-	}
-	return nil
+	return d.full().write(all)
 }

@@ -1,10 +1,8 @@
 package state
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"strings"
 	"time"
@@ -70,14 +68,22 @@ type HealthCase struct {
 // HealthOutput is how much of a command's output is kept, in bytes.
 const HealthOutput = 4096
 
-const healthFolder = "health"
+const (
+	healthFolder  = "health"
+	keepingHealth = "keeping the health of nodes"
+)
 
-func healthFile(slot string) string { return filepath.Join(healthFolder, slot+".json") }
+func (d Dir) health(slot string) file[*Health] {
+	f := file[*Health]{dir: d, name: filepath.Join(healthFolder, slot+".json"), public: true, indent: true, keeping: keepingHealth, mend: "; remove it"}
+	f.reading = "reading the health of nodes, " + f.path()
+	return f
+}
 
 func healthOutputFile(node string) string { return filepath.Join(healthFolder, node+".out") }
 
-func healthCaseFile(node, reservation string) string {
-	return filepath.Join(healthFolder, "cases", node+"-"+reservation+".json")
+func (d Dir) healthCase(node, reservation string) file[HealthCase] {
+	name := filepath.Join(healthFolder, "cases", node+"-"+reservation+".json")
+	return file[HealthCase]{dir: d, name: name, public: true, indent: true, keeping: keepingHealth}
 }
 
 // HealthOutputPath is the file in which the command's job on a node leaves the end of its output.
@@ -85,21 +91,14 @@ func (d Dir) HealthOutputPath(node string) string { return d.path(healthOutputFi
 
 // HealthCasePath is the file of a node that failed in a reservation.
 func (d Dir) HealthCasePath(node, reservation string) string {
-	return d.path(healthCaseFile(node, reservation))
+	return d.healthCase(node, reservation).path()
 }
 
 // Health reads the health of a slot's nodes; nil if nothing is known.
 func (d Dir) Health(slot string) (*Health, error) {
-	text, err := d.ReadPublic(healthFile(slot))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	h := &Health{}
-	if err == nil {
-		err = json.Unmarshal(text, h)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading the health of nodes, %s: %w; remove it", d.path(healthFile(slot)), err)
+	h, err := d.health(slot).read()
+	if h == nil {
+		return nil, err
 	}
 	for name, n := range h.Nodes {
 		if n == nil {
@@ -110,24 +109,11 @@ func (d Dir) Health(slot string) (*Health, error) {
 }
 
 // KeepHealth writes the health of a slot's nodes, for the next pass.
-func (d Dir) KeepHealth(h *Health) error {
-	return d.writeHealth(healthFile(h.Slot), h)
-}
+func (d Dir) KeepHealth(h *Health) error { return d.health(h.Slot).write(h) }
 
 // KeepHealthCase writes the file of a node that failed.
 func (d Dir) KeepHealthCase(c HealthCase) error {
-	return d.writeHealth(healthCaseFile(c.Node, c.ReservationID), c)
-}
-
-func (d Dir) writeHealth(name string, what any) error {
-	text, err := json.MarshalIndent(what, "", "  ")
-	if err == nil {
-		err = d.WritePublic(name, append(text, '\n'))
-	}
-	if err != nil {
-		return fmt.Errorf("keeping the health of nodes: %w", err)
-	}
-	return nil
+	return d.healthCase(c.Node, c.ReservationID).write(c)
 }
 
 // HealthSaid is the output that the command's job left on a node; "" if the node could not write it
@@ -143,7 +129,7 @@ func (d Dir) HealthSaid(node string) string {
 // ForgetHealthSaid makes room for the output of the next job on a node.
 func (d Dir) ForgetHealthSaid(node string) error {
 	if err := errors.Join(d.makePublic(healthFolder), d.removePublic(healthOutputFile(node))); err != nil {
-		return fmt.Errorf("keeping the health of nodes: %w", err)
+		return fmt.Errorf("%s: %w", keepingHealth, err)
 	}
 	return nil
 }

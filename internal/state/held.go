@@ -2,10 +2,7 @@ package state
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"time"
 
@@ -14,21 +11,15 @@ import (
 
 const heldFile = "held.json"
 
+func (d Dir) held() file[[]capacity.Held] {
+	return file[[]capacity.Held]{dir: d, name: heldFile, reading: "reading what is held", keeping: "noting what is held"}
+}
+
 // Held is the ledger of the capacity that the programs of this state folder hold now; none if there
 // is no file. EC2 shows it too, but not at once.
 func (d Dir) Held(now time.Time) ([]capacity.Held, error) {
-	text, err := d.ReadPrivate(heldFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	var held []capacity.Held
-	if err == nil {
-		err = json.Unmarshal(text, &held)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading what is held: %w", err)
-	}
-	return slices.DeleteFunc(held, func(h capacity.Held) bool { return !h.Until.After(now) }), nil
+	held, err := d.held().read()
+	return slices.DeleteFunc(held, func(h capacity.Held) bool { return !h.Until.After(now) }), err
 }
 
 // Hold enters one more into the ledger, or replaces its entry, unless allowed has an error for it
@@ -73,12 +64,5 @@ func (d Dir) changeHeld(now time.Time, change func([]capacity.Held) ([]capacity.
 	if held, err = change(held); err != nil {
 		return err
 	}
-	text, err := json.Marshal(held)
-	if err == nil {
-		err = d.writePrivate(heldFile, append(text, '\n'))
-	}
-	if err != nil {
-		return fmt.Errorf("noting what is held: %w", err)
-	}
-	return nil
+	return d.held().write(held)
 }

@@ -1,9 +1,6 @@
 package state
 
-import (
-	"encoding/json"
-	"fmt"
-)
+import "fmt"
 
 // hookFile has the last power hook's access to AWS.
 const hookFile = "hook.json"
@@ -18,14 +15,14 @@ type HookAccess struct {
 	Source  string `json:"source,omitempty"`
 }
 
+func (d Dir) hook() file[HookAccess] {
+	return file[HookAccess]{dir: d, name: hookFile, public: true, keeping: "keeping what this hook got of AWS"}
+}
+
 // LastHook reads the access of the last hook; the error wraps fs.ErrNotExist if none has run.
 func (d Dir) LastHook() (HookAccess, error) {
 	var a HookAccess
-	text, err := d.ReadPublic(hookFile)
-	if err == nil {
-		err = json.Unmarshal(text, &a)
-	}
-	if err != nil {
+	if err := d.hook().load(&a); err != nil {
 		return a, fmt.Errorf("reading what the last hook got of AWS: %w", err)
 	}
 	return a, nil
@@ -36,12 +33,5 @@ func (d Dir) KeepHook(a HookAccess) error {
 	if was, err := d.LastHook(); err == nil && was == a {
 		return nil
 	}
-	text, err := json.Marshal(a)
-	if err == nil {
-		err = d.WritePublic(hookFile, append(text, '\n'))
-	}
-	if err != nil {
-		return fmt.Errorf("keeping what this hook got of AWS: %w", err)
-	}
-	return nil
+	return d.hook().write(a)
 }

@@ -1,11 +1,6 @@
 package state
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io/fs"
 	"maps"
 	"time"
 
@@ -49,35 +44,19 @@ func (m Mark) EndedBy(fence time.Time) bool {
 	return time.Unix(m.EndedAt, 0).Sub(fence).Abs() < time.Minute
 }
 
-// Marks are those that the last pass knew, by job; none if there is no file.
-func (d Dir) Marks() (map[string]Mark, error) {
-	text, err := d.ReadPrivate(marksFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	marks := make(map[string]Mark, bytes.Count(text, []byte("{")))
-	if err == nil {
-		err = json.Unmarshal(text, &marks)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading the marks of jobs: %w", err)
-	}
-	return marks, nil
+func (d Dir) marks() file[map[string]Mark] {
+	return file[map[string]Mark]{dir: d, name: marksFile, reading: "reading the marks of jobs", keeping: "keeping the marks of jobs"}
 }
+
+// Marks are those that the last pass knew, by job; none if there is no file.
+func (d Dir) Marks() (map[string]Mark, error) { return d.marks().read() }
 
 // KeepMarks writes the marks for the next pass, if they are not those of before.
 func (d Dir) KeepMarks(marks, before map[string]Mark) error {
 	if maps.Equal(marks, before) {
 		return nil
 	}
-	text, err := json.Marshal(marks)
-	if err == nil {
-		err = d.writePrivate(marksFile, append(text, '\n'))
-	}
-	if err != nil {
-		return fmt.Errorf("keeping the marks of jobs: %w", err)
-	}
-	return nil
+	return d.marks().write(marks)
 }
 
 // Within reduces a mark, where the comment has changed since the job's start: a user may withdraw

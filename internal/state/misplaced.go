@@ -1,7 +1,6 @@
 package state
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -24,7 +23,9 @@ type Misplaced struct {
 
 const misplacedFolder = "misplaced"
 
-func misplacedFile(node string) string { return filepath.Join(misplacedFolder, node+".json") }
+func (d Dir) misplaced(node string) file[Misplaced] {
+	return file[Misplaced]{dir: d, name: filepath.Join(misplacedFolder, node+".json"), public: true, keeping: "telling sync of a node"}
+}
 
 // KeepMisplaced writes a Prolog's finding, for sync. It makes no state_dir: a missing one is not
 // shared with this machine.
@@ -32,19 +33,12 @@ func (d Dir) KeepMisplaced(m Misplaced) error {
 	if _, err := os.Stat(string(d)); err != nil {
 		return fmt.Errorf("telling sync of a node: %w", err)
 	}
-	text, err := json.Marshal(m)
-	if err == nil {
-		err = d.WritePublic(misplacedFile(m.Node), append(text, '\n'))
-	}
-	if err != nil {
-		return fmt.Errorf("telling sync of a node: %w", err)
-	}
-	return nil
+	return d.misplaced(m.Node).write(m)
 }
 
 // DropMisplaced forgets the finding about a node, if there is one.
 func (d Dir) DropMisplaced(node string) error {
-	if err := d.removePublic(misplacedFile(node)); err != nil {
+	if err := d.removePublic(d.misplaced(node).name); err != nil {
 		return fmt.Errorf("forgetting what a Prolog found: %w", err)
 	}
 	return nil
@@ -61,16 +55,13 @@ func (d Dir) Misplaced() ([]Misplaced, error) {
 		if !ours || strings.HasPrefix(node, ".") {
 			continue // of a Prolog that was killed while it wrote
 		}
-		text, err := d.ReadPublic(misplacedFile(node))
+		var m Misplaced
+		err := d.misplaced(node).load(&m)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		var m Misplaced
-		if err == nil {
-			err = json.Unmarshal(text, &m)
-		}
 		if err == nil && m.Node != node {
-			err = fmt.Errorf("%s is about node %q; remove it", d.path(misplacedFile(node)), m.Node)
+			err = fmt.Errorf("%s is about node %q; remove it", d.misplaced(node).path(), m.Node)
 		}
 		if err != nil {
 			errs = append(errs, err)

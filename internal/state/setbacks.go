@@ -1,12 +1,6 @@
 package state
 
-import (
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io/fs"
-	"time"
-)
+import "time"
 
 const setbacksFile = "setbacks.json"
 
@@ -19,30 +13,14 @@ type Setback struct {
 	Problem string `json:"problem"`
 }
 
-// Setbacks are the remaining ones, by the step that failed; none if there is no file.
-func (d Dir) Setbacks() (map[string]Setback, error) {
-	text, err := d.ReadPrivate(setbacksFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	var all map[string]Setback
-	if err == nil {
-		err = json.Unmarshal(text, &all)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading why a roll over waits, %s: %w; remove it", d.PrivatePath(setbacksFile), err)
-	}
-	return all, nil
+func (d Dir) setbacks() file[map[string]Setback] {
+	f := file[map[string]Setback]{dir: d, name: setbacksFile, indent: true, keeping: "keeping why a roll over waits", mend: "; remove it"}
+	f.reading = "reading why a roll over waits, " + f.path()
+	return f
 }
 
+// Setbacks are the remaining ones, by the step that failed; none if there is no file.
+func (d Dir) Setbacks() (map[string]Setback, error) { return d.setbacks().read() }
+
 // KeepSetbacks keeps them for the next pass.
-func (d Dir) KeepSetbacks(all map[string]Setback) error {
-	text, err := json.MarshalIndent(all, "", "  ")
-	if err == nil {
-		err = d.writePrivate(setbacksFile, append(text, '\n'))
-	}
-	if err != nil {
-		return fmt.Errorf("keeping why a roll over waits: %w", err)
-	}
-	return nil
-}
+func (d Dir) KeepSetbacks(all map[string]Setback) error { return d.setbacks().write(all) }

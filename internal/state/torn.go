@@ -1,31 +1,18 @@
 package state
 
-import (
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io/fs"
-	"slices"
-)
+import "slices"
 
 const tornFile = "torn-down.json"
 
+func (d Dir) tornDown() file[[]string] {
+	f := file[[]string]{dir: d, name: tornFile, keeping: "keeping what was torn down", mend: "; remove it"}
+	f.reading = "reading what was torn down, " + f.path()
+	return f
+}
+
 // TornDown are the queues, and node groups as QUEUE/NAME, that a teardown has begun to remove;
 // none if there is no file.
-func (d Dir) TornDown() ([]string, error) {
-	text, err := d.ReadPrivate(tornFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	var names []string
-	if err == nil {
-		err = json.Unmarshal(text, &names)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading what was torn down, %s: %w; remove it", d.PrivatePath(tornFile), err)
-	}
-	return names, nil
-}
+func (d Dir) TornDown() ([]string, error) { return d.tornDown().read() }
 
 // KeepTornDown adds a name to them.
 func (d Dir) KeepTornDown(name string) error {
@@ -33,12 +20,5 @@ func (d Dir) KeepTornDown(name string) error {
 	if err != nil || slices.Contains(names, name) {
 		return err
 	}
-	text, err := json.Marshal(append(names, name))
-	if err == nil {
-		err = d.writePrivate(tornFile, append(text, '\n'))
-	}
-	if err != nil {
-		return fmt.Errorf("keeping what was torn down: %w", err)
-	}
-	return nil
+	return d.tornDown().write(append(names, name))
 }
