@@ -66,6 +66,9 @@ func buys(call string) bool {
 // The same with kill -9 at every step of writing the files: strace kills the program
 // when it enters the system call.
 func TestR3_OnePurchaseWhereverTheRecordStops(t *testing.T) {
+	if testing.Short() {
+		t.Skip("16 purchases under strace")
+	}
 	killed := 0
 	for kind, args := range purchases {
 		for _, call := range []string{"fsync", "/^rename"} {

@@ -21,6 +21,9 @@ import (
 // TestSetupsSideBySide runs two setups at once: for two blocks of one node group each gets a slot
 // of its own, and of two node groups of one queue none is lost from conf.d or the queue.
 func TestSetupsSideBySide(t *testing.T) {
+	if testing.Short() {
+		t.Skip("PCS takes its time")
+	}
 	rounds := roundsSideBySide()
 	for _, c := range []struct {
 		name   string
@@ -65,6 +68,9 @@ func TestSetupsSideBySide(t *testing.T) {
 // TestSetupWaitsForAnother: while another setup has the lock, one changes nothing in AWS. What the
 // other writes into conf.d meanwhile is there afterwards.
 func TestSetupWaitsForAnother(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits")
+	}
 	sim, settings, run := queueWorld(t, "gpu-a-[1-2]", "more-a-[1-2]")
 	setup := func(block, group string) error {
 		return run("setup", "--reservation", block, "--queue", "gpu", "--node-group", group, "--like", "compute", "--max-nodes", "2")

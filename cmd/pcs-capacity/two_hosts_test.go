@@ -20,6 +20,9 @@ var setupOnHost = []string{"setup", "--reservation", "cr-0e2000000000000a1", "--
 // TestSetupsOnTwoHosts runs two setups at once that share no state_dir, for two blocks of one node
 // group: one works, the other changes nothing and says who works.
 func TestSetupsOnTwoHosts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("PCS takes its time")
+	}
 	for range roundsSideBySide() {
 		sim, first, run := queueWorld(t, "gpu-a-[1-2]", "gpu-b-[1-2]")
 		second, runToo := queueHost(t, sim, "gpu-a-[1-2]", "gpu-b-[1-2]")
