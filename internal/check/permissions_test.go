@@ -49,7 +49,12 @@ func TestDenialsNameTheCaller(t *testing.T) {
 // newSim is the simulator's default world, and a client of it.
 func newSim(t *testing.T) (*awssim.Sim, *ec2.Client) {
 	t.Helper()
-	sim, err := awssim.New(awssim.DefaultScenario(), awssim.NewClock(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 0))
+	return simOf(t, awssim.DefaultScenario())
+}
+
+func simOf(t *testing.T, scenario *awssim.Scenario) (*awssim.Sim, *ec2.Client) {
+	t.Helper()
+	sim, err := awssim.New(scenario, awssim.NewClock(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 0))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -235,6 +235,16 @@ func (r *run) staticNodes(ctx context.Context, partitions []capacity.SlurmPartit
 		"Slurm powers %s down after SuspendTime, and only nodes of the settings are launched again", list)
 }
 
+// shortWaits looks for a srun that gives up before its nodes have booted. That of 22.05 waits by the times of slurm.conf
+// itself, not by those of a partition.
+func (r *run) shortWaits() {
+	c, boot := r.slurmConfig, r.settings.Timing.BootAllowance.Duration
+	if waits := 5 * (c.ResumeTimeout + c.SuspendTimeout); c.Version.Release() == "22.05" && waits < boot {
+		r.warn("srun", fmt.Sprintf("raise ResumeTimeout of slurm.conf, for example to %d, which holds for your other nodes as well; jobs of sbatch need nothing", int((boot/5).Seconds())),
+			"srun and salloc of Slurm 22.05 give a job's nodes up after %d s, five times ResumeTimeout and SuspendTimeout of slurm.conf, and nodes may take %s to boot", int(waits.Seconds()), capacity.FormatExact(boot))
+	}
+}
+
 // powerSettings are those of slurm.conf that self-managed Slurm needs.
 func (r *run) powerSettings(partitions []capacity.SlurmPartition) {
 	c := r.slurmConfig
@@ -254,6 +264,7 @@ func (r *run) powerSettings(partitions []capacity.SlurmPartition) {
 	} else {
 		r.ok("resume-timeout", "%s, at least boot_allowance", has)
 	}
+	r.shortWaits()
 	if !slices.Contains(c.SlurmctldParameters, "idle_on_node_suspend") {
 		r.warn("slurm.conf", fix, "SlurmctldParameters lacks idle_on_node_suspend, so that nodes that failed stay down")
 	}
