@@ -2,6 +2,7 @@ package wiring
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -24,7 +25,9 @@ type Gres struct {
 	// nodes are those that have a line for GPUs; all is one that holds for every node.
 	nodes map[string]bool
 	all   bool
-	text  string
+	// detects is the AutoDetect for the nodes without one of their own; "" if it is off.
+	detects string
+	text    string
 }
 
 // ReadGres reads gres.conf at path, which need not be there, and what it includes.
@@ -57,6 +60,10 @@ func (g *Gres) read(dir, text string) error {
 			}
 		case !some && options["name"] == "gpu":
 			g.all = true
+		case !some && options["autodetect"] != "":
+			if g.detects = options["autodetect"]; strings.EqualFold(g.detects, "off") {
+				g.detects = ""
+			}
 		}
 		return nil
 	})
@@ -87,6 +94,30 @@ func (in Include) Gres(site Gres) (text string, notes []string) {
 		return "", notes
 	}
 	return "# " + Mark + "; do not edit, it is written anew.\n" + b.String(), notes
+}
+
+// exempt refuses to take nodes that slurm.conf has itself out of GresFile, which becomes after, while gres.conf detects
+// GPUs on all nodes: slurmctld would not start.
+func (s Settings) exempt(site Conf, after string) error {
+	gres, err := ReadGres(s.beside("gres.conf"))
+	if err != nil || !gres.Included || gres.detects == "" {
+		return err
+	}
+	was, err := ReadGres(s.beside(GresFile))
+	if err != nil {
+		return err
+	}
+	is := Gres{nodes: map[string]bool{}}
+	if err := is.read("", after); err != nil {
+		return err
+	}
+	lost := slices.DeleteFunc(slices.Sorted(maps.Keys(was.nodes)), func(name string) bool { return !site.Nodes[name] || is.nodes[name] || gres.nodes[name] })
+	if len(lost) == 0 {
+		return nil
+	}
+	list := slurm.Compress(lost)
+	return fmt.Errorf("slurm.conf has %s itself, and gres.conf has AutoDetect=%s for all nodes, with which slurmctld does not start once %s no longer exempts them; take these nodes out of slurm.conf, or write `NodeName=%s AutoDetect=off` into gres.conf",
+		list, gres.detects, GresFile, list)
 }
 
 // withoutLine is a text without the lines that include a file.

@@ -76,6 +76,9 @@ func (p *Plan) InstallSettings(ctx context.Context, s Settings, site Conf, text 
 	if err := p.ending(ctx, &s, site, text); err != nil {
 		return err
 	}
+	if err := s.exempt(site, s.Gres); err != nil {
+		return err
+	}
 	before := len(p.Changes)
 	if s.Gres != "" {
 		gres, err := ReadGres(s.beside("gres.conf"))
@@ -139,6 +142,9 @@ func (p *Plan) removeGresLine(s Settings) error {
 // RemoveSettings plans the same backwards: the line, the restart, the include, and only then
 // the script that the settings named.
 func (p *Plan) RemoveSettings(ctx context.Context, s Settings, site Conf, script Script) error {
+	if err := s.exempt(site, ""); err != nil {
+		return err
+	}
 	_, left, err := read(s.include()) // a run that was cut off before the restart leaves it
 	if err != nil {
 		return err

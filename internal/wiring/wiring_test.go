@@ -647,6 +647,48 @@ func TestR9_SitesGresConf(t *testing.T) {
 	}
 }
 
+// Nodes of ours that slurm.conf has itself keep the line that exempts them from AutoDetect for all nodes, with which
+// slurmctld would not start.
+func TestAutoDetectKeepsOurGres(t *testing.T) {
+	const nodes = "NodeName=gpu-[1-2] Gres=gpu:8 State=CLOUD\n"
+	for _, c := range []struct {
+		gres, conf, left, want string
+	}{
+		{"AutoDetect=nvml\n", nodes, "", "gpu-[1-2]"},
+		{"AutoDetect=nvml\n", nodes, "NodeName=gpu-1 AutoDetect=off Name=gpu File=/dev/nvidia[0-7]\n", "gpu-2"},
+		{"AutoDetect=nvml\n", nodes, "NodeName=gpu-[1-2] AutoDetect=off Name=gpu File=/dev/nvidia[0-7]\n", ""},
+		{"AutoDetect=nvml\nNodeName=gpu-[1-2] AutoDetect=off\n", nodes, "", ""},
+		{"AutoDetect=off\n", nodes, "", ""},
+		{"NodeName=cpu-1 AutoDetect=nvml\n", nodes, "", ""},
+		{"AutoDetect=nvml\n", "", "", ""},
+	} {
+		for _, remove := range []bool{false, true} {
+			s := newSite(t)
+			s.write("slurm.conf", "SlurmctldParameters=enable_configless\n"+c.conf+IncludeLine+"\n")
+			s.write("gres.conf", c.gres+gresLine+"\n")
+			s.write(GresFile, "# "+Mark+"\nNodeName=gpu-[1-2] AutoDetect=off Name=gpu File=/dev/nvidia[0-7]\n")
+			s.write(IncludeFile, "# "+Mark+"\n")
+			var p Plan
+			settings := s.settings(true)
+			want, err := c.want, error(nil)
+			if remove {
+				if c.left != "" {
+					continue
+				}
+				err = p.RemoveSettings(t.Context(), settings, s.conf(), s.script())
+			} else {
+				if settings.Gres = ""; c.left != "" {
+					settings.Gres = "# " + Mark + "\n" + c.left
+				}
+				err = p.InstallSettings(t.Context(), settings, s.conf(), "# "+Mark+"\n")
+			}
+			if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), "write `NodeName="+want+" AutoDetect=off` into gres.conf") {
+				t.Errorf("%+v, removed %t: %v, %+v", c, remove, err, p.Changes)
+			}
+		}
+	}
+}
+
 // What the site adds to a list after install is named, and merged by the next install, wherever
 // its line is.
 func TestR9_LaterEditsAreMerged(t *testing.T) {
