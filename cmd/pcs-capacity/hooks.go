@@ -253,6 +253,12 @@ func (c *HooksPrintCmd) Run(ctx context.Context, g *Globals, t *terminal.Termina
 			return err
 		}
 		text = in.text
+		if in.gres != "" { // as comments: the two files may not be mixed up
+			text += "# " + wiring.GresFile + ", which gres.conf includes:\n"
+			for line := range strings.Lines(in.gres) {
+				text += "# " + line
+			}
+		}
 	}
 	_, err := fmt.Fprint(t.Out, text)
 	return err
