@@ -422,7 +422,8 @@ func TestLuaSaysWhatAdmitSays(t *testing.T) {
 	}
 	for says, least := range map[string]int{"end": requests / 50, "set": requests / 500, "code too-long": requests / 1000, "code too-many-nodes": requests / 1000, "warn": requests / 1000} {
 		t.Logf("%d requests: of %d Admit says %q, of which the shims decide %d", requests, admit[says], says, lua[says])
-		if lua[says] < least || lua[says] < admit[says]/20 {
+		// Of the warnings the shims decide about one in 14; whole worlds leave theirs to the filter.
+		if lua[says] < least || lua[says] < admit[says]/50 {
 			t.Error("the shims decide too little for this to mean something")
 		}
 	}
