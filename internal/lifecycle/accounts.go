@@ -6,7 +6,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// unlocked names the partitions whose allow_accounts or allow_groups Slurm does not hold to.
+// unlocked names the partitions whose allow_accounts or allow_groups Slurm does not enforce.
 func unlocked(snap *capacity.Snapshot, c *Cluster) []capacity.Problem {
 	var problems, last []capacity.Problem
 	for _, p := range snap.Partitions {
@@ -16,7 +16,7 @@ func unlocked(snap *capacity.Snapshot, c *Cluster) []capacity.Problem {
 		}
 		problems = append(problems, capacity.UnlockedGroups(p, c.Partitions[i].AllowGroups)...)
 		for _, m := range capacity.Unlocked(p, c.Partitions[i].AllowAccounts, c.Accounting) {
-			if m.Code == capacity.AccountsUnchecked { // of the cluster, so said once
+			if m.Code == capacity.AccountsUnchecked { // true of the whole cluster, so reported once
 				last = []capacity.Problem{m}
 				continue
 			}

@@ -10,16 +10,15 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// budgets are what accounting leaves jobs over time, with what each job holds, by its name; err
-// is why that is not known.
+// budgets is the use over time that accounting leaves jobs, and the TRES that each job holds, by its name; err says
+// why they are unknown.
 type budgets struct {
 	capacity.Budgets
 	held map[string]capacity.TRES
 	err  error
 }
 
-// meteredPartitions are those of jobs whose limits would be raised and are limited in what they use
-// over time.
+// meteredPartitions returns the partitions of jobs whose limits would be raised and whose use over time is limited.
 func meteredPartitions(seen Seen) (partitions []string) {
 	for _, c := range seen.limitChanges() {
 		if seen.metered(c) && !slices.Contains(partitions, c.job.Partition) {
@@ -33,9 +32,8 @@ func (s Seen) metered(c limitChange) bool {
 	return c.raises() && s.Snap.Walls.Metered(c.job.User, c.job.Account, c.job.QOS, s.partition(c.job.Partition))
 }
 
-// withinBudgets shortens raises to what accounting leaves the jobs over time, and drops those
-// for which it leaves nothing, or of which that cannot be known. What one raise takes is gone for
-// the next.
+// withinBudgets shortens raises to the use over time that accounting leaves the jobs. It drops a raise if nothing is
+// left or the rest is unknown. Each raise is charged before the next is judged.
 func withinBudgets(seen Seen, changes []limitChange) (within []limitChange, problems []capacity.Problem) {
 	var reasons []string
 	jobs := map[string][]string{}
@@ -58,7 +56,10 @@ func withinBudgets(seen Seen, changes []limitChange) (within []limitChange, prob
 		minutes, by, unknown := budgeted(seen, &spent, c, left.held[c.job.Shown])
 		switch {
 		case unknown != nil:
-			because(fmt.Sprintf("not raised to the fence, because nobody knows what accounting leaves: %v", unknown), c.job.Shown)
+			because(
+				fmt.Sprintf("not raised to the fence, because nobody knows what accounting leaves: %v", unknown),
+				c.job.Shown,
+			)
 		case by != "":
 			because(by+" leaves less than the time to the fence", c.job.Shown)
 		}
@@ -68,19 +69,41 @@ func withinBudgets(seen Seen, changes []limitChange) (within []limitChange, prob
 		}
 	}
 	for _, reason := range reasons {
-		problems = append(problems, capacity.Problemf(capacity.LimitKept, capacity.Subject{}, "", "time limits of running jobs: %s (%s)", reason, some(jobs[reason])))
+		problems = append(
+			problems,
+			capacity.Problemf(
+				capacity.LimitKept,
+				capacity.Subject{},
+				"",
+				"time limits of running jobs: %s (%s)",
+				reason,
+				some(jobs[reason]),
+			),
+		)
 	}
 	return within, problems
 }
 
-// budgeted is the limit that a raise may give a job, and what of accounting keeps it from more.
-// What the raise takes is spent then.
-func budgeted(seen Seen, spent *capacity.Budgets, c limitChange, held capacity.TRES) (minutes int, by string, err error) {
+// budgeted is the limit to which a job may be raised, and the limit of accounting that caps it. It charges the
+// budgets for the raise.
+func budgeted(
+	seen Seen,
+	spent *capacity.Budgets,
+	c limitChange,
+	held capacity.TRES,
+) (minutes int, by string, err error) {
 	if len(held) == 0 {
 		return 0, "", errors.New("Slurm does not say what the job holds")
 	}
-	s := capacity.Spender{User: c.job.User, Account: c.job.Account, QOS: c.job.QOS, Partition: seen.partition(c.job.Partition), TRES: held, Limit: c.job.TimeLimit.Minutes,
-		Elapsed: int(elapsed(c.job, seen.SlurmNow()) / time.Minute)}
+	s := capacity.Spender{
+		User:      c.job.User,
+		Account:   c.job.Account,
+		QOS:       c.job.QOS,
+		Partition: seen.partition(c.job.Partition),
+		TRES:      held,
+		Limit:     c.job.TimeLimit.Minutes,
+		Elapsed:   int(elapsed(c.job, seen.SlurmNow()) / time.Minute),
+	}
 	if minutes, by, err = spent.Most(s, seen.Snap.Walls, c.minutes); err == nil && minutes > s.Limit {
 		spent.Raise(s, seen.Snap.Walls, minutes)
 	}

@@ -10,25 +10,25 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// Answer is what came of an effect.
+// Answer is the result of carrying out an effect.
 type Answer struct {
-	// Err is why it was not carried out.
+	// Err is why the effect failed.
 	Err error
-	// NotTried: what the effect depends on has failed before it. It is not reported.
+	// NotTried: an earlier effect on which this one depends has failed. It is not reported.
 	NotTried bool
-	// Problem is a file of ours that could not be written, which kept nobody from the effect.
+	// Problem is the error of writing one of our files; the effect itself was carried out.
 	Problem error
-	// Also is what failed besides, and can be done without.
+	// Also lists failures of parts that the effect can do without.
 	Also []error
-	// Job is one that the effect submitted.
+	// Job is the job that the effect submitted.
 	Job string
-	// Messages tell what was done, where the effect's own sentence does not: what setup began,
-	// nodes of which only some are left. Nil for the sentence.
+	// Messages replace the effect's own sentence: the steps that setup began, or the nodes that were left. Nil for the
+	// sentence.
 	Messages []string
-	// Setback is what keeps setup from going on, in AWS's words: a problem until it is over, and
-	// no failure of the pass, which has done all that jobs depend on now.
+	// Setback is why setup cannot go on, in AWS's words: a problem until it is over, but not a failure of the pass,
+	// which has done everything that jobs need now.
 	Setback string
-	// Held: the job is held still, only until what belongs to its requeue is done.
+	// Held: the job is still held until its requeue is finished.
 	Held bool
 }
 
@@ -47,12 +47,12 @@ type Result struct {
 // executor carries out the effects of one pass: the one place where a pass changes anything.
 type executor struct {
 	Sources
-	// failed are the slots that may lack what closes them: nothing is taken away from those.
+	// failed are the slots whose closing guards may be missing: nothing is removed from them.
 	failed map[string]bool
 }
 
-// Do carries out one effect. Deadlines, retries and the order of calls that must not be
-// separated are decided here, by the type of the effect.
+// Do carries out one effect. By the effect's type it chooses deadlines, retries and the order of calls that belong
+// together.
 func (x *executor) Do(ctx context.Context, e capacity.Effect) Answer {
 	switch e := e.(type) {
 	case KeepOwner:
@@ -152,7 +152,7 @@ func (x *executor) returnNodes(ctx context.Context, e ReturnNodes) Answer {
 	return answer
 }
 
-// rolled is what setup answers: what it began, and what is in the way.
+// rolled is setup's answer: the steps that it began, and the setback.
 func (x *executor) rolled(r Rolling, did []string, err error) Answer {
 	answer := Answer{Messages: []string{}}
 	for _, sentence := range did {
@@ -177,7 +177,7 @@ func (x *executor) changeGuard(ctx context.Context, e ChangeGuard) error {
 	case "delete":
 		return x.Slurm.DeleteReservation(ctx, r.Name)
 	}
-	// A stop between the two would leave both until the next pass.
+	// A stop between the two calls would leave neither guard until the next pass.
 	ctx = context.WithoutCancel(ctx)
 	if e.Occupied {
 		if err := x.Slurm.DeleteReservation(ctx, r.Name); err != nil {
@@ -190,15 +190,15 @@ func (x *executor) changeGuard(ctx context.Context, e ChangeGuard) error {
 	return x.Slurm.DeleteReservation(ctx, e.Old)
 }
 
-// decide has a decision made, and carries it out.
+// decide runs a decision and carries out its effects.
 func (p *pass) decide(ctx context.Context, decision func(Seen) ([]capacity.Effect, []capacity.Problem)) []Result {
 	effects, problems := decision(p.seen)
 	p.seen.Snap.Add(problems...)
 	return p.carryOut(ctx, effects)
 }
 
-// carryOut carries out effects in their order, all of them even if one fails, and notes each in
-// the report. In a dry run it does nothing, and all goes well.
+// carryOut carries out effects in order, all of them even if one fails, and notes each in the report. In a dry run it
+// changes nothing and every effect succeeds.
 func (p *pass) carryOut(ctx context.Context, effects []capacity.Effect) []Result {
 	x := executor{p.Sources, map[string]bool{}}
 	before := len(p.results)
@@ -216,7 +216,7 @@ func (p *pass) carryOut(ctx context.Context, effects []capacity.Effect) []Result
 	return p.results[before:]
 }
 
-// first carries out the first of effects, with those that follow it and share its call.
+// first carries out the first effect, together with the following ones that share its call.
 func (x *executor) first(ctx context.Context, effects []capacity.Effect) []Answer {
 	n := 0
 	for n < len(effects) && effects[n].Code() == (FitJob{}).Code() {
@@ -228,8 +228,8 @@ func (x *executor) first(ctx context.Context, effects []capacity.Effect) []Answe
 	return x.fitJobs(ctx, effects[:n])
 }
 
-// note writes a result into the report. An effect without a sentence is noted only if it failed,
-// and what could not be kept in state_dir is a failure of the pass.
+// note writes a result into the report. An effect without a sentence is noted only if it failed. A failed write to
+// state_dir is a failure of the pass.
 func (p *pass) note(r Result) {
 	if r.Problem != nil {
 		p.problem(capacity.StateFile, r.Problem)

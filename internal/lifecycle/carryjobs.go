@@ -34,8 +34,8 @@ func (x *executor) doJob(ctx context.Context, e capacity.Effect) Answer {
 	return Answer{Err: fmt.Errorf("pcs-capacity: nobody carries out %T", e)}
 }
 
-// requeueJob carries out a RequeueJob. What comes after the requeue can be done without: a later
-// pass finishes it, or the limit is raised when the job runs again.
+// requeueJob carries out a RequeueJob. The steps after the requeue may fail: a later pass finishes them, or raises
+// the limit when the job runs again.
 func (x *executor) requeueJob(ctx context.Context, e RequeueJob) Answer {
 	note := "pcs-capacity: " + e.Note
 	if e.Hold {
@@ -46,13 +46,13 @@ func (x *executor) requeueJob(ctx context.Context, e RequeueJob) Answer {
 	after, err := x.Slurm.RequeueJob(ctx, e.Job, e.Hold || e.Held)
 	a.Err, a.Held = err, e.Held
 	if err == nil && after.Shown != "" {
-		// Only now: a job that still ran with this limit would cross the fence.
+		// Only after the requeue: a job still running with this limit would cross the fence.
 		x.finish(ctx, after, e.Requeued, &a)
 	}
 	return a
 }
 
-// finish does what belongs to a requeue.
+// finish does the steps that follow a requeue.
 func (x *executor) finish(ctx context.Context, j capacity.Job, r Requeued, a *Answer) {
 	if r.Limit > 0 {
 		a.also(x.Slurm.SetTimeLimit(ctx, j.Shown, r.Limit))
@@ -80,7 +80,7 @@ func (x *executor) interruptJob(ctx context.Context, e InterruptJob) Answer {
 	return a
 }
 
-// fitJobs gives jobs their limits in one call, since all are read back in one.
+// fitJobs sets the limits of jobs in one call, because one call reads them all back.
 func (x *executor) fitJobs(ctx context.Context, jobs []capacity.Effect) []Answer {
 	edits := map[string]capacity.Edits{}
 	for _, e := range jobs {

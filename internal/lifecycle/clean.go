@@ -9,13 +9,11 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// This file gives back what hooks and commands have held and could not give back themselves:
-// they were killed, or EC2 did not answer. Whatever else somebody may have reserved is none of
-// its business: only ODCRs with the mark of this cluster are looked at (R4).
+// This file cancels the ODCRs that hooks and commands created and could not cancel, because they were killed or EC2
+// did not answer. It looks only at ODCRs with this cluster's mark (R4).
 
-// Clean cancels what is held for this cluster and serves nothing any more; with dryRun it only
-// finds it. It can be run at any time, beside hooks and other passes. The error is for what
-// could not be asked; what could not be cancelled is in the answer.
+// Clean cancels this cluster's ODCRs that no longer serve a purpose; with dryRun it only lists them. It may run at
+// any time, next to hooks and other passes. The error is for failed reads; failed cancellations are in the answer.
 func Clean(ctx context.Context, s Sources, dryRun bool) ([]Needless, error) {
 	mark := s.Settings.Cluster
 	cluster, err := s.Slurm.Look(ctx)
@@ -24,7 +22,7 @@ func Clean(ctx context.Context, s Sources, dryRun bool) ([]Needless, error) {
 		return nil, cluster.MarkErr
 	case err == nil:
 		mark = cluster.Mark
-	case mark == "": // what has passed its end can go without Slurm's word
+	case mark == "": // an ODCR past its end can go without asking Slurm
 		var markErr error
 		if mark, markErr = s.State.Mark(); markErr != nil {
 			return nil, fmt.Errorf("asking Slurm: %w", err)
@@ -52,18 +50,17 @@ func Clean(ctx context.Context, s Sources, dryRun bool) ([]Needless, error) {
 	return found, held.Err
 }
 
-// seeHeld reads what is held, in the order that proves that nobody needs it. The error is for
-// what could not be asked.
+// seeHeld reads our ODCRs, in the order that proves nobody needs them. The error is for failed reads.
 func (s Sources) seeHeld(ctx context.Context, mark string) (h Held, err error) {
 	h.Mark = mark
-	// Before EC2: what is ordered from now on is nobody's yet.
+	// Before EC2: an order placed from now on is in no ledger that we have read.
 	h.Ledger, h.Err = s.State.Held(time.Time{})
 	if h.ODCRs, err = s.EC2.Holds(ctx, mark); err != nil {
 		return h, err
 	}
-	h.Now = s.MachineTime().Add(s.EC2.Offset()) // which EC2's answer tells
-	// After EC2: a job has had its nodes since before anything was held for it. One that
-	// is not booting now waits for nothing of this any more.
+	h.Now = s.MachineTime().Add(s.EC2.Offset()) // known only after EC2's answer
+	// After EC2: a job gets its nodes before an ODCR is created for it, so a job that is not booting now waits for none
+	// of these ODCRs.
 	if slices.ContainsFunc(h.ODCRs, func(r capacity.Reservation) bool { _, forJobs := r.HeldFor(); return forJobs }) {
 		if h.Booting, err = s.booting(ctx); err != nil {
 			h.Booting = nil
@@ -80,7 +77,7 @@ func (s Sources) seeHeld(ctx context.Context, mark string) (h Held, err error) {
 	}
 	known, _, err := s.EC2.Reservations(ctx, ids)
 	if err != nil {
-		return h, nil // the entries count until their ends
+		return h, nil // the entries count until they expire
 	}
 	for _, r := range known {
 		if !r.State.Live() {
@@ -90,7 +87,7 @@ func (s Sources) seeHeld(ctx context.Context, mark string) (h Held, err error) {
 	return h, nil
 }
 
-// booting are the runs of jobs that have their nodes and wait for them to boot.
+// booting returns the runs of jobs whose allocated nodes still boot.
 func (s Sources) booting(ctx context.Context) (map[capacity.JobRun]bool, error) {
 	jobs, _, err := s.Slurm.Jobs(ctx, nil, func(j capacity.Job) bool { return j.Configuring() })
 	if err != nil {
@@ -106,7 +103,7 @@ func (s Sources) booting(ctx context.Context) (map[capacity.JobRun]bool, error) 
 // releaseHeld is Clean in a pass.
 func (p *pass) releaseHeld(ctx context.Context) {
 	if !p.Settings.Reserve.Enabled || p.seen.NoAWS || p.seen.Cluster == nil || p.seen.Cluster.MarkErr != nil {
-		return // the latter have been said
+		return // these failures have been reported
 	}
 	held, err := p.seeHeld(ctx, p.seen.Cluster.Mark)
 	if err == nil {

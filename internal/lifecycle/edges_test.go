@@ -108,12 +108,16 @@ func TestLimitChangesOfSeveralJobs(t *testing.T) {
 	jobs := []capacity.Job{
 		with(job(1, "0s", capacity.Minutes(999)), func(j *capacity.Job) { j.State = "PENDING" }),
 		job(2, "0s", capacity.Minutes(999)),
-		with(job(3, "-1h", capacity.NoLimit), func(j *capacity.Job) { j.End = at("8760h") }),                 // Slurm's end of an unlimited job
-		with(job(4, "-1h", capacity.Minutes(600)), func(j *capacity.Job) { j.End = time.Time{} }),            // no end is known
+		// Slurm's end of an unlimited job
+		with(job(3, "-1h", capacity.NoLimit), func(j *capacity.Job) { j.End = at("8760h") }),
+		// no end is known
+		with(job(4, "-1h", capacity.Minutes(600)), func(j *capacity.Job) { j.End = time.Time{} }),
 		with(job(5, "0s", capacity.Minutes(30)), func(j *capacity.Job) { j.TimeMin = capacity.Minutes(30) }), // not marked
-		with(job(6, "-1m", capacity.Minutes(180)), fit),                                                      // a minute before the fence
-		with(job(7, "-61s", capacity.Minutes(180)), fit),                                                     // a second more
-		job(8, "2h59m30s", capacity.Minutes(1)),                                                              // crosses, and has the least limit
+		// a minute before the fence
+		with(job(6, "-1m", capacity.Minutes(180)), fit),
+		with(job(7, "-61s", capacity.Minutes(180)), fit), // a second more
+		// crosses, and has the least limit
+		job(8, "2h59m30s", capacity.Minutes(1)),
 	}
 	got := map[string]int{}
 	for _, c := range limitChanges(jobs, byNode, trustedMarks(jobs, nil), noon) {

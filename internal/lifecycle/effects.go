@@ -9,8 +9,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// The effects of a pass: each is one change, with all that is needed to make it. The codes are
-// Done.Do. One with an empty sentence is not reported: what it changes is ours alone.
+// The effects of a pass: each is one change, with everything needed to make it. The codes are those of Done.Do. An
+// effect with an empty sentence is not reported: it changes only our own files.
 
 // PowerUp has Slurm launch nodes.
 type PowerUp struct {
@@ -30,7 +30,7 @@ func (e PowerUp) Sentence(t capacity.Tense) string {
 	return fmt.Sprintf("slot %s: %s %s up, %s", e.Slot, t.Verb("power", "powering"), hostlist.Compress(e.Nodes), e.Why)
 }
 
-// PowerDown has Slurm power nodes down when their jobs have ended.
+// PowerDown has Slurm power nodes down once their jobs have ended.
 type PowerDown struct {
 	Slot   string
 	Nodes  []string
@@ -49,16 +49,16 @@ func (e PowerDown) Sentence(t capacity.Tense) string {
 	return fmt.Sprintf("slot %s: %s %s down, %s", e.Slot, t.Verb("power", "powering"), hostlist.Compress(e.Nodes), e.Why)
 }
 
-// ReturnNodes gives nodes back to Slurm, which powers them down and uses them again; that ends
-// what was launched for them.
+// ReturnNodes gives nodes back to Slurm, which powers them down and uses them again. The power-down ends their
+// instances.
 type ReturnNodes struct {
 	Slot   string
 	Nodes  []string
-	Job    string // that still completes there; "" if none does
+	Job    string // a job still completing there; "" if none is
 	Reason string // of the nodes, in Slurm
 	Why    string // ends the sentence
-	// StillOff: only nodes that are powered down yet are returned. They were read before the
-	// jobs, and may be on their way up since, for another job.
+	// StillOff: return only nodes that are still powered down. They were read before the jobs, and another job may have
+	// powered them up since.
 	StillOff bool
 }
 
@@ -74,12 +74,18 @@ func (e ReturnNodes) About() capacity.Subject {
 
 // Sentence is for people.
 func (e ReturnNodes) Sentence(t capacity.Tense) string {
-	return fmt.Sprintf("slot %s: %s %s back to Slurm, %s", e.Slot, t.Verb("give", "gave"), hostlist.Compress(e.Nodes), e.Why)
+	return fmt.Sprintf(
+		"slot %s: %s %s back to Slurm, %s",
+		e.Slot,
+		t.Verb("give", "gave"),
+		hostlist.Compress(e.Nodes),
+		e.Why,
+	)
 }
 
-// EndInstance terminates an instance that belongs to no node.
+// EndInstance terminates an instance without a node.
 type EndInstance struct {
-	Slot string // of the node's name; "" if the settings have none
+	Slot string // by the node's name; "" if the settings have no such slot
 	capacity.Orphan
 }
 
@@ -93,11 +99,18 @@ func (e EndInstance) About() capacity.Subject {
 
 // Sentence is for people.
 func (e EndInstance) Sentence(t capacity.Tense) string {
-	return fmt.Sprintf("%s instance %s of node %s%s: %s", t.Verb("end", "ended"), e.Instance, e.Node, in(e.Reservation), e.Why)
+	return fmt.Sprintf(
+		"%s instance %s of node %s%s: %s",
+		t.Verb("end", "ended"),
+		e.Instance,
+		e.Node,
+		in(e.Reservation),
+		e.Why,
+	)
 }
 
-// DrainMisplaced drains a node whose instance is not what its slot's reservation is. What its
-// Prolog found is forgotten then: a node that somebody resumes is judged anew.
+// DrainMisplaced drains a node whose instance does not match its slot's reservation. It also forgets what the node's
+// Prolog found, so a node that somebody resumes is judged anew.
 type DrainMisplaced struct{ Slot, Node, Differs string }
 
 // Code is stable.
@@ -125,7 +138,7 @@ func (e KeepNotMisplaced) About() capacity.Subject { return capacity.Subject{Nod
 // Sentence is empty: the file is ours alone.
 func (KeepNotMisplaced) Sentence(capacity.Tense) string { return "" }
 
-// Release cancels an ODCR that we hold for nothing.
+// Release cancels an ODCR of ours that serves no purpose.
 type Release struct{ Needless }
 
 // Code is stable.
@@ -139,7 +152,7 @@ func (e Release) Sentence(t capacity.Tense) string {
 	return t.Verb("give", "gave") + " back " + e.Needless.String()
 }
 
-// KeepReleased takes ODCRs out of the ledger, by id or token.
+// KeepReleased removes ODCRs from the ledger, by id or token.
 type KeepReleased struct {
 	At    time.Time
 	Names []string
@@ -154,8 +167,8 @@ func (KeepReleased) About() capacity.Subject { return capacity.Subject{} }
 // Sentence is empty: the ledger is ours alone.
 func (KeepReleased) Sentence(capacity.Tense) string { return "" }
 
-// SetUpSlot does what can be done now to give a block its compute node group on PCS. Setup
-// carries it out, and says what it began.
+// SetUpSlot takes the next steps to give a block its compute node group on PCS. Setup carries it out and reports the
+// steps.
 type SetUpSlot struct{ Rolling }
 
 // Code is stable.
@@ -169,8 +182,8 @@ func (e SetUpSlot) Sentence(t capacity.Tense) string {
 	return fmt.Sprintf("%s %s in partition %s", t.Verb("set up", "setting up"), e.Block.ID, e.Partition)
 }
 
-// RemoveSlot does what can be done now to take away the compute node group of a block that has
-// ended. Setup carries it out, and says what it began.
+// RemoveSlot takes the next steps to remove the compute node group of an ended block. Setup carries it out and
+// reports the steps.
 type RemoveSlot struct{ Rolling }
 
 // Code is stable.
@@ -184,7 +197,7 @@ func (e RemoveSlot) Sentence(t capacity.Tense) string {
 	return fmt.Sprintf("%s compute node group %s of %s, which has ended", t.Verb("remove", "removing"), e.Slot, e.Block.ID)
 }
 
-// KeepSetbacks writes down what keeps roll overs from going on.
+// KeepSetbacks writes down why roll overs cannot go on.
 type KeepSetbacks struct{ Setbacks map[string]state.Setback }
 
 // Code is stable.
@@ -196,7 +209,7 @@ func (KeepSetbacks) About() capacity.Subject { return capacity.Subject{} }
 // Sentence is empty: the file is ours alone.
 func (KeepSetbacks) Sentence(capacity.Tense) string { return "" }
 
-// KeepSample adds to what the report knows.
+// KeepSample adds a sample for the report.
 type KeepSample struct {
 	state.Sample
 	Last *state.Sample
@@ -212,7 +225,7 @@ func (KeepSample) About() capacity.Subject { return capacity.Subject{} }
 // Sentence is empty: the file is ours alone.
 func (KeepSample) Sentence(capacity.Tense) string { return "" }
 
-// KeepSnapshot writes the snapshot and the plan for those who read them.
+// KeepSnapshot writes the snapshot and the plan for their readers.
 type KeepSnapshot struct {
 	Setting string // that names the folder
 	Dir     state.Dir
@@ -228,7 +241,7 @@ func (KeepSnapshot) About() capacity.Subject { return capacity.Subject{} }
 // Sentence is empty: every pass does it.
 func (KeepSnapshot) Sentence(capacity.Tense) string { return "" }
 
-// KeepFacts writes what running jobs may read of the reservations behind their nodes.
+// KeepFacts writes the facts about reservations that running jobs may read.
 type KeepFacts struct{ Facts map[string]state.Facts }
 
 // Code is stable.

@@ -8,17 +8,15 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
-// ChangeGuard changes a Slurm reservation of ours: a fence, a wait, and what keeps jobs from
-// surplus nodes and from those that have yet to show that they are healthy.
+// ChangeGuard changes a Slurm reservation of ours: a fence, a wait, or the guard over surplus or unchecked nodes.
 type ChangeGuard struct {
 	Do   string // create, update, replace, delete
 	R    capacity.SlurmReservation
 	Slot string
-	// Old is the name that goes when a replacement is there, Occupied that the replacement's
-	// name has to be made free before.
+	// Old is the name to delete once its replacement exists. Occupied: the replacement's name must be freed first.
 	Old      string
 	Occupied bool
-	// Drained: the nodes are, so that no job gets them, whatever is removed.
+	// Drained: the nodes are drained, so no job gets them even without the guard.
 	Drained bool
 	// ToAWS turns the times of R, which are in Slurm's clock, into AWS's.
 	ToAWS time.Duration
@@ -30,7 +28,7 @@ func (e ChangeGuard) Code() string { return e.Do + "-" + string(e.kind()) }
 // About is the slot.
 func (e ChangeGuard) About() capacity.Subject { return aboutNodes(e.Slot, e.R.Nodes) }
 
-// kind is what the Slurm reservation is for: fence, wait, surplus or health.
+// kind is the purpose of the Slurm reservation: fence, wait, surplus or health.
 func (e ChangeGuard) kind() capacity.GuardKind { return e.R.Guard().Kind }
 
 // Sentence is for people; its times are AWS's.
@@ -70,7 +68,7 @@ func (e ChangeGuard) Sentence(t capacity.Tense) string {
 	return fmt.Sprintf("slot %s: %s %s, %s", e.Slot, verb, what, why)
 }
 
-// KeepOwner notes whose the Slurm reservations are, before the first of them is made.
+// KeepOwner records the owner of the Slurm reservations before the first of them is created.
 type KeepOwner struct{}
 
 // Code is stable.
@@ -79,5 +77,5 @@ func (KeepOwner) Code() string { return "keep-owner" }
 // About is nothing of Slurm's.
 func (KeepOwner) About() capacity.Subject { return capacity.Subject{} }
 
-// Sentence is empty: the note is ours alone.
+// Sentence is empty: only we read the record.
 func (KeepOwner) Sentence(capacity.Tense) string { return "" }

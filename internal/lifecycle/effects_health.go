@@ -24,7 +24,7 @@ func (e CheckNode) Sentence(t capacity.Tense) string {
 	return fmt.Sprintf("slot %s: %s %s on %s", e.Slot, t.Verb("run", "running"), e.Program, e.Node)
 }
 
-// CancelCheck ends such a job.
+// CancelCheck cancels such a job.
 type CancelCheck struct{ Job string }
 
 // Code is stable.
@@ -33,11 +33,11 @@ func (CancelCheck) Code() string { return "cancel-check" }
 // About is the job.
 func (e CancelCheck) About() capacity.Subject { return capacity.Subject{Job: e.Job} }
 
-// Sentence is empty: no user has a part in the job.
+// Sentence is empty: the job is no user's.
 func (CancelCheck) Sentence(capacity.Tense) string { return "" }
 
-// DrainFailed drains a node on which the health command has failed, and writes down what there is
-// to say to AWS Support: the last of the failures is the new one.
+// DrainFailed drains a node on which the health command has failed, and records the evidence for AWS Support; the
+// last of the failures is the new one.
 type DrainFailed struct{ state.HealthCase }
 
 // Code is stable.
@@ -53,7 +53,7 @@ func (e DrainFailed) Sentence(t capacity.Tense) string {
 
 func (e DrainFailed) why() string { return "health command: " + failure(e.Failures[len(e.Failures)-1]) }
 
-// Relaunch powers a node up that has failed the health command and was powered down for it.
+// Relaunch powers up a node that was powered down because it failed the health command.
 type Relaunch struct{ Slot, Node string }
 
 // Code is stable.
@@ -67,7 +67,7 @@ func (e Relaunch) Sentence(t capacity.Tense) string {
 	return fmt.Sprintf("slot %s: %s %s up, to look at it again", e.Slot, t.Verb("power", "powering"), e.Node)
 }
 
-// KeepHealth writes down what is known of a slot's nodes.
+// KeepHealth records the health of a slot's nodes.
 type KeepHealth struct{ *state.Health }
 
 // Code is stable.

@@ -12,16 +12,15 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// warnings are how many minutes before the fence jobs that cannot be requeued are told of it.
+// warnings are the minutes before the fence at which a job that cannot be requeued is warned.
 var warnings = []int{5, 15, 60}
 
-// mostEnds is at how many fences a job is requeued before it is held: one that saves
-// nothing would use up every block that comes. Its owner knows, and can release it.
+// mostEnds is the number of fences at which a job is requeued before it is held: a job that saves nothing would use
+// up every later block. Its owner is informed and can release it.
 const mostEnds = 5
 
-// endings are what has to happen to the jobs whose fence is near: each is requeued, held or told.
-// The marks of those that are requeued are kept before, so that a pass after one that was killed
-// knows what is left to do.
+// endings requeues, holds or warns the jobs whose fence is near. It records the marks of requeued jobs first, so the
+// pass after a killed one knows what is left to do.
 func endings(seen Seen) []capacity.Effect {
 	var effects []capacity.Effect
 	byNode := seen.endingNodes()
@@ -37,14 +36,14 @@ func endings(seen Seen) []capacity.Effect {
 			effects = append(effects, warning(seen, j, f, mark)...)
 			continue
 		}
-		// Of a het job all components are requeued together.
+		// Slurm requeues all components of a het job together.
 		whole, _, _ := strings.Cut(j.Shown, "+")
 		onEnd := f.atEnd(j, mark)
 		if onEnd == capacity.StopAtEnd || seen.SlurmNow().Before(seen.requeueAt(f)) || requeued[whole] {
 			continue
 		}
 		requeued[whole] = true
-		// What an administrator holds while it runs stays so: a hold of ours would be its owner's.
+		// A job that an administrator held while it ran stays so: our hold would be its owner's to release.
 		hold := onEnd == capacity.HoldAtEnd || mark.Ends >= mostEnds && !mark.EndedBy(f.fence) && !j.AdminHeld()
 		e := requeue(seen, j, f, mark, hold)
 		mark.Restarts, mark.Ending, mark.Release = j.Restarts, true, e.Held
@@ -60,8 +59,8 @@ func endings(seen Seen) []capacity.Effect {
 	return effects
 }
 
-// atEnd is what happens to a job that loses its nodes: what it asked for before its start, or what
-// its partition says. An administrator's hold is not made one that the owner can release.
+// atEnd is what happens to a job that loses its nodes: the on_end of its comment from before the start, or its
+// partition's. It never turns an administrator's hold into one that the owner can release.
 func (f fenced) atEnd(j capacity.Job, mark state.Mark) capacity.OnEnd {
 	switch onEnd := cmp.Or(mark.OnEnd, f.onEnd); {
 	case onEnd == capacity.HoldAtEnd && j.AdminHeld():
@@ -74,11 +73,12 @@ func (f fenced) atEnd(j capacity.Job, mark state.Mark) capacity.OnEnd {
 
 func (s Seen) requeueAt(f fenced) time.Time { return capacity.RequeueAt(f.fence, s.Cluster.KillWait) }
 
-// warning tells a job that cannot be requeued how much time it has, unless it has been told, cannot
-// be told, or ends before by its own limit.
+// warning tells a job that cannot be requeued how much time it has left, unless it has been told, cannot be told, or
+// ends earlier by its own limit.
 func warning(seen Seen, j capacity.Job, f fenced, mark state.Mark) []capacity.Effect {
 	now := seen.SlurmNow()
-	if j.State != "RUNNING" || j.Configuring() || !now.Before(f.fence) || j.TimeLimit.Bounded() && j.End.Before(seen.requeueAt(f)) {
+	if j.State != "RUNNING" || j.Configuring() || !now.Before(f.fence) ||
+		j.TimeLimit.Bounded() && j.End.Before(seen.requeueAt(f)) {
 		return nil
 	}
 	left := f.fence.Sub(now)
@@ -88,12 +88,16 @@ func warning(seen Seen, j capacity.Job, f fenced, mark state.Mark) []capacity.Ef
 	}
 	by := capacity.FormatUTC(f.fence.Add(-seen.toSlurm()))
 	return []capacity.Effect{TellJob{Slot: f.slot, Job: j.Shown, Minutes: warnings[i], That: "it ends by " + by,
-		Text: fmt.Sprintf("pcs-capacity: reservation %s must be free of jobs by %s, in %s; this job ends by then and cannot be requeued: save your work",
-			f.reservation, by, capacity.FormatDuration(left))}}
+		Text: fmt.Sprintf(
+			"pcs-capacity: reservation %s must be free of jobs by %s, in %s; this job ends by then and cannot be requeued: save your work",
+			f.reservation,
+			by,
+			capacity.FormatDuration(left),
+		)}}
 }
 
-// requeue takes a job off its nodes at the fence, with the limit of the next block if its limit is
-// ours. The owner is told where it goes on.
+// requeue takes a job off its nodes at the fence. If we fit the job's limit, the job gets the limit of the next
+// block. The owner is told where the job continues.
 func requeue(seen Seen, j capacity.Job, f fenced, mark state.Mark, hold bool) RequeueJob {
 	fence := f.fence.Add(-seen.toSlurm())
 	req := seen.Snap.Request(j)
@@ -101,14 +105,22 @@ func requeue(seen Seen, j capacity.Job, f fenced, mark state.Mark, hold bool) Re
 		req.TimeLimit = capacity.Limit{}
 	}
 	next := capacity.Admit(req, seen.Snap, fence)
-	why := fmt.Sprintf("requeued at %s: reservation %s must be free of jobs by %s", capacity.FormatUTC(seen.Now), f.reservation, capacity.FormatUTC(fence))
+	why := fmt.Sprintf(
+		"requeued at %s: reservation %s must be free of jobs by %s",
+		capacity.FormatUTC(seen.Now),
+		f.reservation,
+		capacity.FormatUTC(fence),
+	)
 	switch {
 	case j.AdminHeld():
 		why += "; an administrator holds it"
 	case next.Refused:
 		why += "; it cannot start again as it is: " + next.Message
 	case hold && mark.Ends >= mostEnds:
-		why += fmt.Sprintf("; it was requeued %d times so, and is held now: release it if it goes on from where it was", mark.Ends)
+		why += fmt.Sprintf(
+			"; it was requeued %d times so, and is held now: release it if it goes on from where it was",
+			mark.Ends,
+		)
 	case hold:
 		why += "; release it to go on"
 	default:
@@ -122,8 +134,8 @@ func requeue(seen Seen, j capacity.Job, f fenced, mark state.Mark, hold bool) Re
 	return e
 }
 
-// startsBefore reports whether Slurm could start the job anew so that it ends before the fence:
-// with a --requeue=expedite it does so at once.
+// startsBefore reports whether Slurm could start the job again so that it ends before the fence, as it does at once
+// with --requeue=expedite.
 func startsBefore(j capacity.Job, fence, now time.Time) bool {
 	least := j.TimeMin
 	if !least.Bounded() {
@@ -132,7 +144,7 @@ func startsBefore(j capacity.Job, fence, now time.Time) bool {
 	return !j.Held && least.Bounded() && !now.Add(least.Duration()).After(fence)
 }
 
-// goesOn names the reservation in which a job can start next after its fence.
+// goesOn names the next reservation in which a job can start after its fence.
 func goesOn(req capacity.Request, snap *capacity.Snapshot, fence time.Time) string {
 	for _, p := range capacity.Prospects(req, snap.Within(req.Constraint), fence) {
 		switch {
@@ -146,8 +158,8 @@ func goesOn(req capacity.Request, snap *capacity.Snapshot, fence time.Time) stri
 	return "the next one"
 }
 
-// wholeLimit is that of the whole window that a job waits for, in minutes, if its limit is ours;
-// else 0. If it is not set, the limit is raised when the job runs again.
+// wholeLimit is the limit, in minutes, of the whole window that a job waits for, if we fit the job's limit; else 0,
+// and the limit is raised when the job runs again.
 func wholeLimit(next capacity.Verdict, mark state.Mark) int {
 	minutes := next.Edits.TimeLimit.Minutes
 	if !mark.Fit {
@@ -159,7 +171,7 @@ func wholeLimit(next capacity.Verdict, mark state.Mark) int {
 	return max(0, minutes)
 }
 
-// unfinished is what a pass that was killed has left undone for jobs that it requeued.
+// unfinished completes the requeues of a pass that was killed.
 func unfinished(seen Seen) []capacity.Effect {
 	var effects []capacity.Effect
 	for _, j := range seen.Jobs {

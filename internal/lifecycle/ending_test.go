@@ -168,7 +168,8 @@ func TestAFenceEndsAJobOnce(t *testing.T) {
 		if job.State != "PENDING" || job.Restarts != round+1 || job.Eligible.Before(fence) || ends() != 1 {
 			t.Errorf("requeued %d times, %s, may start %s before the fence, ended %d times", job.Restarts, job.State, fence.Sub(job.Eligible), ends())
 		}
-		job.TimeLimit, job.TimeMin, job.Eligible = capacity.Minutes(1), capacity.Limit{}, w.slurm.now // its owner wants to see
+		// its owner wants to see
+		job.TimeLimit, job.TimeMin, job.Eligible = capacity.Minutes(1), capacity.Limit{}, w.slurm.now
 		w.goTo(w.now().Add(5 * time.Second))
 		if job.State != "RUNNING" {
 			t.Fatalf("it is %s\n%s", job.State, w.state())

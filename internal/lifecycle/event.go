@@ -12,20 +12,20 @@ type Event struct {
 	What string    `json:"what"`
 }
 
-// SlotStatus is what counts in a slot now, for people.
+// SlotStatus is the state of a slot now, for people.
 type SlotStatus struct {
 	Partition   capacity.Partition
 	Group       capacity.NodeGroup
 	Slot        capacity.Slot
 	Reservation capacity.Reservation // zero if none is live
-	// Window is the reservation's; with none, that of what ended last.
+	// Window is the reservation's window; if none is live, that of the one that ended last.
 	Window capacity.Window
-	// Unknown: EC2 did not describe what the slot has.
+	// Unknown: EC2 did not describe the slot's reservation.
 	Unknown bool
 	Next    Event
 }
 
-// Slots tells what counts in each slot of a snapshot.
+// Slots returns the state of each slot of a snapshot.
 func Slots(snap *capacity.Snapshot, now time.Time) []SlotStatus {
 	var all []SlotStatus
 	for _, v := range views(snap, now) {
@@ -54,8 +54,8 @@ func (v slotView) event(now time.Time) Event {
 	return Event{}
 }
 
-// NextBoundary is when the next reservation of the snapshot opens, its jobs have to be told or
-// requeued, or it meets its fence or ends; false when nothing is to come.
+// NextBoundary is the next moment at which a reservation of the snapshot opens, warns or requeues its jobs, meets its
+// fence or ends; false if there is none.
 func NextBoundary(snap *capacity.Snapshot, now time.Time) (at time.Time, ok bool) {
 	for _, v := range views(snap, now) {
 		all := []time.Time{v.event(now).At}

@@ -8,22 +8,29 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// sameTime bounds by how much two times may differ and still be the same: the offset
-// between the clocks is only known to the second (HTTP's Date header).
+// sameTime is the difference below which two times count as equal: the offset between the clocks is only known to the
+// second (HTTP's Date header).
 const sameTime = 5 * time.Second
 
-// reservation makes one of ours: root's, for maintenance, over whatever runs there.
+// reservation builds one of our Slurm reservations: root's, MAINT, over running jobs too.
 func reservation(name string, nodes []string, start, end time.Time) capacity.SlurmReservation {
-	return capacity.SlurmReservation{Name: name, Nodes: nodes, Start: start, End: end, Flags: []string{"MAINT", "IGNORE_JOBS"}, Users: []string{"root"}}
+	return capacity.SlurmReservation{
+		Name:  name,
+		Nodes: nodes,
+		Start: start,
+		End:   end,
+		Flags: []string{"MAINT", "IGNORE_JOBS"},
+		Users: []string{"root"},
+	}
 }
 
-// guard is what a Slurm reservation of the slot is for, on behalf of a reservation of EC2.
+// guard is the purpose of a Slurm reservation of the slot, for an EC2 reservation.
 func (v slotView) guard(kind capacity.GuardKind, block string) capacity.Guard {
 	return capacity.Guard{Kind: kind, Slot: v.slot.Name, Block: block, Owner: v.owner}
 }
 
-// wanted is which Slurm reservations a slot needs now, in AWS's time. The wait comes
-// before the fence, so that no moment is left open when one follows the other.
+// wanted returns the Slurm reservations that a slot needs now, in AWS's time. The wait comes before the fence, so
+// there is no gap when one follows the other.
 func (v slotView) wanted(nodes []string, now time.Time) []capacity.SlurmReservation {
 	if len(nodes) == 0 {
 		return nil
@@ -37,12 +44,15 @@ func (v slotView) wanted(nodes []string, now time.Time) []capacity.SlurmReservat
 		want = append(want, reservation(v.guard("wait", id).String(), nodes, now, v.window.Start))
 	}
 	if !v.window.Unbounded() {
-		// Until its end, instances of the old block still disappear: the next turn begins then.
+		// The fence lasts until the next turn begins: until then, instances of the old block still terminate.
 		want = append(want, reservation(v.guard("fence", id).String(), nodes, v.window.Fence, v.next.Window.Start))
 	}
-	// What opens next is guarded before it does: nothing of ours may run at that moment.
+	// The next block is guarded before it opens: nothing may start on its nodes until then.
 	if next := v.next; next.Reservation.ID != "" && !next.Window.Unbounded() {
-		want = append(want, reservation(v.guard("fence", next.Reservation.ID).String(), nodes, next.Window.Fence, time.Time{}))
+		want = append(
+			want,
+			reservation(v.guard("fence", next.Reservation.ID).String(), nodes, next.Window.Fence, time.Time{}),
+		)
 	}
 	if surplus := v.surplus(nodes); len(surplus) > 0 {
 		want = append(want, reservation(v.guard("surplus", id).String(), surplus, now, time.Time{}))
@@ -55,9 +65,9 @@ func (v slotView) wanted(nodes []string, now time.Time) []capacity.SlurmReservat
 	return want
 }
 
-// surplus are the nodes that jobs are kept from: the last ones, and where we launch those of
-// failed hosts. They stay the same ones while jobs come and go. Which nodes of a PCS compute
-// node group have the instances, PCS alone says: there only what is beyond max_nodes is closed.
+// surplus returns the nodes that jobs are kept from: the last ones and, where we launch, those of failed hosts. They
+// stay the same while jobs come and go. Only PCS knows which nodes of a compute node group have the instances, so
+// there surplus closes only nodes beyond max_nodes.
 func (v slotView) surplus(nodes []string) []string {
 	if v.partition.Provider == capacity.ProviderEC2 {
 		return slices.Concat(v.lost, nodes[v.launchable(nodes):])
@@ -68,7 +78,7 @@ func (v slotView) surplus(nodes []string) []string {
 	return nodes[v.launchable(nodes):]
 }
 
-// launchable is how many of a slot's nodes, the first ones, there are instances for.
+// launchable is the number of a slot's nodes, the first ones, that have instances.
 func (v slotView) launchable(nodes []string) int {
 	if v.places == 0 {
 		return len(nodes)
@@ -76,8 +86,8 @@ func (v slotView) launchable(nodes []string) int {
 	return min(v.places, len(nodes))
 }
 
-// fenced keeps the queue from being let loose on nodes that cannot be launched: those of
-// a slot where everything has ended, or which never had a reservation.
+// fenced closes nodes that cannot be launched, so the queue does not start jobs there: the nodes of a slot whose
+// reservations have all ended, or which never had one.
 func (v slotView) fenced(nodes []string, now time.Time) []capacity.SlurmReservation {
 	start := v.last.Fence
 	if v.last.Unbounded() {
@@ -92,22 +102,22 @@ func (v slotView) fenced(nodes []string, now time.Time) []capacity.SlurmReservat
 	return []capacity.SlurmReservation{reservation(v.guard("fence", v.lastID).String(), nodes, start, time.Time{})}
 }
 
-// steering is what the steps of a pass depend on beside the reservations.
+// steering is what the steps of a pass depend on in addition to the reservations.
 type steering struct {
 	owner string
-	// takeOver: those of another owner become ours.
+	// takeOver: another owner's Slurm reservations become ours.
 	takeOver bool
-	// keep are slots that are left as they are: nothing is known about them.
+	// keep are slots to leave as they are, because nothing is known about them.
 	keep map[string]bool
-	// known are the slots of the settings, or of those before.
+	// known are the slots of the current and the previous settings.
 	known map[string]bool
-	// mayGo reports whether a fence has nothing to guard any more.
+	// mayGo reports whether a fence has nothing left to guard.
 	mayGo func(capacity.Guard) bool
 	now   time.Time
 }
 
-// steps brings the Slurm reservations that are there to those that are wanted; all
-// times are in Slurm's clock. It also says what it leaves alone that has one of our names.
+// steps turns the existing Slurm reservations into the wanted ones; all times are in Slurm's clock. It also reports
+// reservations with one of our names that it leaves alone.
 func (s steering) steps(want, have []capacity.SlurmReservation) (todo []ChangeGuard, left []capacity.Problem) {
 	mine, theirs := map[capacity.Guard][]capacity.SlurmReservation{}, map[capacity.Guard][]capacity.SlurmReservation{}
 	taken := map[string]bool{}
@@ -118,9 +128,15 @@ func (s steering) steps(want, have []capacity.SlurmReservation) (todo []ChangeGu
 		case !named:
 		case !r.Ours():
 			taken[r.Name] = true
-			left = append(left, capacity.Problemf(capacity.NameTaken, capacity.Subject{}, "",
+			left = append(left, capacity.Problemf(
+				capacity.NameTaken,
+				capacity.Subject{},
+				"",
 				"Slurm reservation %s has a name of pcs-capacity's but was not made by it (flags %s, users %s); it is left alone: rename or delete it",
-				r.Name, strings.Join(r.Flags, ","), strings.Join(r.Users, ",")))
+				r.Name,
+				strings.Join(r.Flags, ","),
+				strings.Join(r.Users, ","),
+			))
 		case g.Owner == s.owner:
 			mine[g.Place()] = append(mine[g.Place()], r)
 			places = append(places, g.Place())
@@ -174,11 +190,17 @@ func (s steering) steps(want, have []capacity.SlurmReservation) (todo []ChangeGu
 			case place.Kind != "fence" || wanted[place] || place.Block != "" && s.mayGo(place) || place.Block == "" && s.known[place.Slot]:
 				drop(r)
 			case place.Block == "" && r.Guard().Owner == "":
-				left = append(left, capacity.Problemf(capacity.OlderVersion, capacity.Subject{Slot: place.Slot}, "",
+				left = append(left, capacity.Problemf(
+					capacity.OlderVersion,
+					capacity.Subject{Slot: place.Slot},
+					"",
 					"Slurm reservation %s is an older version's, and the settings have no slot %s; it is left alone: run sync with the settings that have it, or `scontrol delete ReservationName=%s`",
-					r.Name, place.Slot, r.Name))
+					r.Name,
+					place.Slot,
+					r.Name,
+				))
 			default:
-				// Made anew: Slurm shows flags that it takes from nobody.
+				// Built anew: Slurm shows flags that it refuses in a request.
 				anew := reservation(r.Guard().Of(s.owner).String(), r.Nodes, r.Start, r.End)
 				todo = append(todo, ChangeGuard{Do: "replace", R: anew, Slot: place.Slot, Old: r.Name})
 			}
@@ -186,15 +208,22 @@ func (s steering) steps(want, have []capacity.SlurmReservation) (todo []ChangeGu
 		delete(mine, place)
 		delete(theirs, place)
 	}
-	// What closes a slot comes before what opens it.
+	// First close slots, then open them.
 	order := []string{"create", "update", "replace", "delete"}
-	slices.SortStableFunc(todo, func(a, b ChangeGuard) int { return slices.Index(order, a.Do) - slices.Index(order, b.Do) })
+	slices.SortStableFunc(
+		todo,
+		func(a, b ChangeGuard) int { return slices.Index(order, a.Do) - slices.Index(order, b.Do) },
+	)
 	return todo, left
 }
 
-// change brings the one of several for one place that needs the least to what is wanted; rest
-// are to go when that is done.
-func (s steering) change(w capacity.SlurmReservation, all []capacity.SlurmReservation, taken map[string]bool) (st ChangeGuard, rest []capacity.SlurmReservation) {
+// change picks, of several Slurm reservations for one place, the one that needs the smallest change; rest are deleted
+// after that.
+func (s steering) change(
+	w capacity.SlurmReservation,
+	all []capacity.SlurmReservation,
+	taken map[string]bool,
+) (st ChangeGuard, rest []capacity.SlurmReservation) {
 	best, do := 0, ""
 	for i, r := range all {
 		d := difference(w, r, true, s.now)
@@ -226,9 +255,8 @@ func (s steering) change(w capacity.SlurmReservation, all []capacity.SlurmReserv
 	return st, rest
 }
 
-// difference says what has to be done to a reservation; "" for nothing. One that has
-// started cannot get another start ("Reservation already started"), nor other nodes
-// with certainty: it is deleted and created again.
+// difference is the change that a reservation needs; "" for none. One that has started cannot get another start
+// ("Reservation already started"), and not reliably other nodes: it is deleted and created again.
 func difference(want, have capacity.SlurmReservation, exists bool, now time.Time) string {
 	if !exists {
 		return "create"

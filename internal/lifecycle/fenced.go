@@ -6,11 +6,11 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// This file decides when a fence may go. What it guards is in its name: it goes when EC2 says
-// that this is over, never because settings do not name it, which may be the wrong ones.
+// This file decides when a fence may go. The fence's name says what it guards: it goes when EC2 says that this has
+// ended, never because the settings do not name it, for they may be the wrong settings.
 
-// mayGo reports whether a fence has nothing to guard: its block has ended, or never gets the
-// slot that it is over, because another reservation has it.
+// mayGo reports whether a fence has nothing left to guard: its block has ended, or never gets this slot because
+// another reservation has it.
 func (s Seen) mayGo(g capacity.Guard) bool {
 	if g.Block == "" {
 		return true
@@ -35,15 +35,16 @@ func (s Seen) mayGo(g capacity.Guard) bool {
 			continue
 		}
 		// The settings have it in another slot.
-		if !v.former && slices.Contains(v.slot.ReservationIDs, g.Block) && (v.current.ID == g.Block || v.next.Reservation.ID == g.Block) {
+		if !v.former && slices.Contains(v.slot.ReservationIDs, g.Block) &&
+			(v.current.ID == g.Block || v.next.Reservation.ID == g.Block) {
 			return true
 		}
 	}
 	return false
 }
 
-// keptFences names the fences that stay though the settings do not name their reservations, as
-// far as the slots of the last snapshot do not.
+// keptFences reports the fences that stay although the settings do not name their reservations, except those that the
+// slots of the last snapshot report.
 func (s Seen) keptFences(todo []ChangeGuard) (problems []capacity.Problem) {
 	goes := map[string]bool{}
 	for _, e := range todo {

@@ -9,11 +9,18 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// fences brings our Slurm reservations to what the slots need now. Without AWS nothing is
-// deleted but what closes a node: what is not known is not gone.
+// fences gives each slot the Slurm reservations that it needs now. Without AWS it deletes only duplicates: unknown
+// does not mean gone.
 func fences(s Seen) (effects []capacity.Effect, problems []capacity.Problem) {
 	var want []capacity.SlurmReservation
-	to := steering{owner: s.Owner, takeOver: s.TakeOver, keep: map[string]bool{}, known: map[string]bool{}, mayGo: s.mayGo, now: s.SlurmNow()}
+	to := steering{
+		owner:    s.Owner,
+		takeOver: s.TakeOver,
+		keep:     map[string]bool{},
+		known:    map[string]bool{},
+		mayGo:    s.mayGo,
+		now:      s.SlurmNow(),
+	}
 	for _, v := range s.slots() {
 		nodes := s.Cluster.SlotNodes(v.slot.Name)
 		to.known[v.slot.Name], v.owner = true, s.Owner

@@ -6,9 +6,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// givenUp returns nodes to Slurm that did not boot within ResumeTimeout and are still DOWN:
-// ResumeFailProgram does that at once, but Slurm calls it only once, and it may have been
-// killed.
+// givenUp returns to Slurm the nodes that did not boot within ResumeTimeout and are still DOWN. ResumeFailProgram
+// does so at once, but Slurm calls it only once, and it may have been killed.
 func givenUp(s Seen) (effects []capacity.Effect) {
 	for slot, nodes := range s.ofSlots(func(n capacity.Node) bool { return n.TimedOut() }) {
 		effects = append(effects, ReturnNodes{Slot: slot, Nodes: nodes, Reason: "ResumeTimeout reached: given back by sync",
@@ -17,9 +16,9 @@ func givenUp(s Seen) (effects []capacity.Effect) {
 	return effects
 }
 
-// completing returns nodes to Slurm that are off, where a job is still completing: it would
-// wait until somebody else's job powers them up. Slurm 24.11 has such jobs when one that had
-// ended before a restart of slurmctld is requeued after it.
+// completing returns to Slurm the nodes that are off while a job still completes there: the job would wait until
+// another job powers them up. Slurm 24.11 has such jobs when a job that ended before a restart of slurmctld is
+// requeued after it.
 func completing(s Seen) (effects []capacity.Effect) {
 	jobs := map[string]string{} // by node: squeue shows those that have not said that it is over
 	for _, j := range s.Jobs {
@@ -31,13 +30,16 @@ func completing(s Seen) (effects []capacity.Effect) {
 	}
 	for slot, nodes := range s.ofSlots(func(n capacity.Node) bool { return n.PoweredDown() && jobs[n.Name] != "" }) {
 		job := jobs[nodes[0]]
-		effects = append(effects, ReturnNodes{Slot: slot, Nodes: nodes, Job: job, Reason: "powered down with a job completing: given back by sync",
-			Why: "powered down with job " + job + " still completing there", StillOff: true})
+		effects = append(
+			effects,
+			ReturnNodes{Slot: slot, Nodes: nodes, Job: job, Reason: "powered down with a job completing: given back by sync",
+				Why: "powered down with job " + job + " still completing there", StillOff: true},
+		)
 	}
 	return effects
 }
 
-// ofSlots are the names of those nodes that Slurm powers up with our programs, by slot.
+// ofSlots yields, by slot, the names of matching nodes that Slurm powers up with our programs.
 func (s Seen) ofSlots(of func(capacity.Node) bool) iter.Seq2[string, []string] {
 	return func(yield func(slot string, names []string) bool) {
 		done := map[string]bool{} // a slot may be in two partitions

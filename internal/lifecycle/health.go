@@ -12,43 +12,39 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// This file has the site's health command run on each node of a block that opens, before jobs
-// get it. A Slurm reservation for each node keeps them away. It is there before the block opens
-// and has an end, so that a dead sync costs minutes of the block and not all of it. The command
-// is a Slurm job in that reservation: no pass waits for it, and a pass that is killed leaves
-// nothing that the next one does not find.
+// This file runs the site's health command on each node of a block that opens, before jobs get the node. One Slurm
+// reservation for each node keeps jobs away. It exists before the block opens and has an end, so a dead sync costs
+// minutes of the block, not all of it. The command is a Slurm job in that reservation: no pass waits for it, and the
+// next pass finds whatever a killed one left.
 
-// Checks are what a pass saw of the health command.
+// Checks is what a pass saw of the health command.
 type Checks struct {
 	HealthCommand
-	// Time is how long a node may take to boot and to show that it is healthy; the rest is
-	// until a pass sees both.
+	// Time is how long a node may take to boot and pass the check, plus the time until a pass sees both.
 	Time time.Duration
-	// Files are what the last pass kept, by slot.
+	// Files are the records of the last pass, by slot.
 	Files map[string]*state.Health
-	// Live and Ended are the jobs that run the command, as they are Shown; nil if they were not
-	// read. Exits are how those ended that failed, Said what they left on their nodes.
+	// Live and Ended are the jobs that run the command, by Shown; nil if not read. Exits are the exits of failed jobs,
+	// Said the output that they left on their nodes.
 	Live, Ended map[string]capacity.Job
 	Exits       map[string]Exit
 	Said        map[string]string
 }
 
-// Exit is how a job ended: the exit status of its script, and the signal that ended it, or for
-// which it could not be started.
+// Exit is how a job ended: its script's exit status, and the signal that ended it or prevented its start.
 type Exit struct {
 	Status, Signal int
 	Err            error
 }
 
-// The exit statuses of timeout(1): of a command that did not end, and of those that did not
-// start.
+// The exit statuses of timeout(1): of a command that did not end, and of commands that did not start.
 const (
 	noAnswer   = 124
 	notStarted = 125
 	mostStatus = 127
 )
 
-// closedNode is a node that no job gets, until a time of AWS's; zero for no end.
+// closedNode is a node that gets no job until a time in AWS's clock; zero for no end.
 type closedNode struct {
 	node  string
 	until time.Time
@@ -66,7 +62,7 @@ func isCheck(j capacity.Job) bool {
 	return g.Kind == "health"
 }
 
-// withoutChecks leaves out the jobs that run the health command: users have no part in them.
+// withoutChecks leaves out the jobs that run the health command: they are no user's.
 func withoutChecks(jobs []capacity.Job) []capacity.Job {
 	return without(jobs, isCheck)
 }
@@ -79,7 +75,7 @@ func without(jobs []capacity.Job, leaveOut func(capacity.Job) bool) []capacity.J
 	return slices.DeleteFunc(slices.Clone(jobs), leaveOut)
 }
 
-// checked are the slots whose nodes have to show that they are healthy.
+// checked returns the slots whose nodes must pass the health command.
 func (s Seen) checked() []slotView {
 	return slices.DeleteFunc(s.slots(), func(v slotView) bool { return !s.checks(v) })
 }
@@ -89,21 +85,21 @@ func (s Seen) checks(v slotView) bool {
 		v.current.Kind.Bought() && v.window.Fence.After(s.Now) && len(s.Cluster.SlotNodes(v.slot.Name)) > 0
 }
 
-// launched are those of a slot's nodes that there are instances for.
+// launched returns the slot's nodes that have instances.
 func (s Seen) launched(v slotView) []string {
 	nodes := s.Cluster.SlotNodes(v.slot.Name)
 	return nodes[:v.launchable(nodes)]
 }
 
-// known is what the passes before have found out about a slot's nodes; of a block that has just
-// opened, that all have it to show. Nil for one that has yet to open, or was open before there
-// was a command.
+// known is what earlier passes recorded about a slot's nodes. For a block that has just opened, every node is
+// unchecked. Nil for a block that has yet to open, or was open before there was a command.
 func (s Seen) known(v slotView) *state.Health {
 	h := s.Checks.Files[v.slot.Name]
 	if h != nil && h.ReservationID == v.current.ID {
 		return cloneHealth(h)
 	}
-	if late := v.window.Start.Add(s.Checks.Time); !late.After(s.Now) || v.window.Start.After(s.Now) || v.current.State != capacity.StateActive {
+	if late := v.window.Start.Add(s.Checks.Time); !late.After(s.Now) || v.window.Start.After(s.Now) ||
+		v.current.State != capacity.StateActive {
 		return nil
 	}
 	h = &state.Health{Slot: v.slot.Name, ReservationID: v.current.ID, Nodes: map[string]*state.NodeHealth{}}
@@ -123,8 +119,8 @@ func cloneHealth(h *state.Health) *state.Health {
 	return h
 }
 
-// health judges what came of the command on each node that has yet to show that it is healthy.
-// verdicts are what is known then, but for what the effects answer: see learnHealth.
+// health judges the result of the command on each unchecked node. verdicts are the records afterwards, except for the
+// answers of the effects: see learnHealth.
 func health(s Seen) (verdicts map[string]*state.Health, effects []capacity.Effect, problems []capacity.Problem) {
 	verdicts = map[string]*state.Health{}
 	for _, v := range s.checked() {
@@ -134,11 +130,14 @@ func health(s Seen) (verdicts map[string]*state.Health, effects []capacity.Effec
 		}
 		verdicts[v.slot.Name] = h
 		for _, name := range s.launched(v) {
-			if n := h.Nodes[name]; n != nil && n.State == state.HealthOpen { // else it came later
+			if n := h.Nodes[name]; n != nil && n.State == state.HealthOpen { // otherwise the node joined later
 				todo, err := s.judge(v, name, n)
 				effects = append(effects, todo...)
 				if err != nil {
-					problems = append(problems, capacity.Problemf(capacity.HealthUnanswered, capacity.Subject{Slot: v.slot.Name, Node: name}, "", "%v", err))
+					problems = append(
+						problems,
+						capacity.Problemf(capacity.HealthUnanswered, capacity.Subject{Slot: v.slot.Name, Node: name}, "", "%v", err),
+					)
 				}
 			}
 		}
@@ -146,7 +145,7 @@ func health(s Seen) (verdicts map[string]*state.Health, effects []capacity.Effec
 	return verdicts, effects, problems
 }
 
-// judge sees what came of the command on a node.
+// judge evaluates the command's result on a node.
 func (s Seen) judge(v slotView, name string, n *state.NodeHealth) (effects []capacity.Effect, err error) {
 	if s.Checks.Live == nil {
 		return nil, nil
@@ -154,7 +153,7 @@ func (s Seen) judge(v slotView, name string, n *state.NodeHealth) (effects []cap
 	unknown := func(format string, args ...any) {
 		n.State, n.Since, n.Why = state.HealthUnknown, s.second(), fmt.Sprintf(format, args...)
 	}
-	if n.Job == "" { // of a pass that was killed after it had submitted it
+	if n.Job == "" { // a pass was killed after it had submitted the job
 		for _, j := range s.Checks.Live {
 			if closes(j.Reservation, v.slot.Name, name) {
 				n.Job = j.Shown
@@ -195,7 +194,7 @@ func (s Seen) judge(v slotView, name string, n *state.NodeHealth) (effects []cap
 	return effects, err
 }
 
-// drainFailed drains a node whose command has failed, and writes the facts down.
+// drainFailed drains a node whose command has failed, and records the facts.
 func (s Seen) drainFailed(v slotView, name string, n *state.NodeHealth, job capacity.Job, status int) DrainFailed {
 	r := v.current
 	f := state.HealthFailure{Zone: r.AZID, InstanceType: r.InstanceType, Command: s.Checks.Path, ExitStatus: status,
@@ -209,7 +208,7 @@ func (s Seen) drainFailed(v slotView, name string, n *state.NodeHealth, job capa
 		ReservationID: r.ID, Failures: append(slices.Clone(n.Failures), f)}}
 }
 
-// failure is a failure in a few words, those of the last line of the command.
+// failure describes a failure in a few words: those of the command's last line.
 func failure(f state.HealthFailure) string {
 	text := fmt.Sprintf("exit status %d", f.ExitStatus)
 	if f.ExitStatus == noAnswer {
@@ -222,8 +221,8 @@ func failure(f state.HealthFailure) string {
 	return text
 }
 
-// closed are the nodes of a slot that have yet to show that they are healthy. nodes are those
-// that there are instances for. What is not new since its block has opened is never closed.
+// closed returns the unchecked nodes of a slot. nodes are those with instances. A node older than the block's opening
+// is never closed.
 func (s Seen) closed(v slotView, nodes []string) (closed []closedNode) {
 	h := s.Health[v.slot.Name]
 	late := v.window.Start.Add(s.Checks.Time)
@@ -242,29 +241,48 @@ func (s Seen) closed(v slotView, nodes []string) (closed []closedNode) {
 		case n.State == state.HealthOpen:
 			closed = append(closed, closedNode{name, n.Since.Add(s.Checks.Time)})
 		case n.State == state.HealthFailed || n.State == state.HealthPowering:
-			closed = append(closed, closedNode{node: name}) // it is drained besides
+			closed = append(closed, closedNode{node: name}) // it is drained as well
 		}
 	}
 	return closed
 }
 
-// healthProblems tell people what nodes are.
+// healthProblems reports nodes that failed or cannot be checked.
 func healthProblems(s Seen) (effects []capacity.Effect, problems []capacity.Problem) {
 	for _, v := range s.checked() {
 		h := s.Health[v.slot.Name]
 		for _, name := range s.launched(v) {
 			switch n := nodeHealth(h, name); {
 			case n.State == state.HealthUnknown && s.Now.Sub(n.Since) < recently:
-				problems = append(problems, capacity.Problemf(capacity.HealthUnknown, capacity.Subject{Node: name}, "", "node %s gets jobs without having shown that it is healthy: %s", name, n.Why))
+				problems = append(
+					problems,
+					capacity.Problemf(
+						capacity.HealthUnknown,
+						capacity.Subject{Node: name},
+						"",
+						"node %s gets jobs without having shown that it is healthy: %s",
+						name,
+						n.Why,
+					),
+				)
 			case n.State == state.HealthBad && !s.Cluster.node(name).Up():
-				problems = append(problems, capacity.Problemf(capacity.HealthFailed, capacity.Subject{Node: name}, "", "%s", badNode(s.dir, h, name)+"; it is drained: open a case with AWS Support"))
+				problems = append(
+					problems,
+					capacity.Problemf(
+						capacity.HealthFailed,
+						capacity.Subject{Node: name},
+						"",
+						"%s",
+						badNode(s.dir, h, name)+"; it is drained: open a case with AWS Support",
+					),
+				)
 			}
 		}
 	}
 	return nil, problems
 }
 
-// unproven is what nodes are for the report that no job gets yet.
+// unproven is the state, for the report, of nodes that get no job yet.
 func (s Seen) unproven() map[string]string {
 	unproven := map[string]string{}
 	for _, v := range s.checked() {
@@ -282,7 +300,7 @@ func (s Seen) unproven() map[string]string {
 	return unproven
 }
 
-// nodeHealth is what is known of a node; zero if nothing is.
+// nodeHealth is the record of a node; zero if there is none.
 func nodeHealth(h *state.Health, name string) state.NodeHealth {
 	if h == nil || h.Nodes[name] == nil {
 		return state.NodeHealth{}
@@ -290,7 +308,7 @@ func nodeHealth(h *state.Health, name string) state.NodeHealth {
 	return *h.Nodes[name]
 }
 
-// badNode says what there is against a node.
+// badNode says what is wrong with a node.
 func badNode(dir state.Dir, h *state.Health, name string) string {
 	all := h.Nodes[name].Failures
 	if len(all) == 0 { // the file was changed
@@ -300,8 +318,8 @@ func badNode(dir state.Dir, h *state.Health, name string) string {
 		name, h.ReservationID, len(all), failure(all[len(all)-1]), dir.HealthCasePath(name, h.ReservationID))
 }
 
-// healthChecks has the command run on the nodes that are up and closed, and one node of each slot
-// that has failed launched anew. verdicts are as those of health.
+// healthChecks runs the command on the nodes that are up and closed, and relaunches one failed node of each slot.
+// verdicts are as in health.
 func healthChecks(s Seen) (verdicts map[string]*state.Health, effects []capacity.Effect) {
 	verdicts = map[string]*state.Health{}
 	for _, v := range s.checked() {
@@ -346,11 +364,16 @@ func (s Seen) check(v slotView, name string, n *state.NodeHealth) []capacity.Eff
 	if all := v.partition.AllowAccounts; len(all) > 0 {
 		account = all[0]
 	}
-	return []capacity.Effect{CheckNode{v.slot.Name, NodeCheck{Node: name, Reservation: s.Cluster.Reservations[closed].Name, Partition: v.partition.Name,
-		Account: account, Constraint: v.slot.Feature, Program: s.Checks.Path, Timeout: s.Checks.Timeout, OutputBytes: state.HealthOutput}}}
+	return []capacity.Effect{
+		CheckNode{
+			v.slot.Name,
+			NodeCheck{Node: name, Reservation: s.Cluster.Reservations[closed].Name, Partition: v.partition.Name,
+				Account: account, Constraint: v.slot.Feature, Program: s.Checks.Path, Timeout: s.Checks.Timeout, OutputBytes: state.HealthOutput},
+		},
+	}
 }
 
-// recycle powers a node down that has failed.
+// recycle powers a failed node down.
 func (s Seen) recycle(v slotView, name string, n *state.NodeHealth) []capacity.Effect {
 	if node := s.Cluster.node(name); node.PoweredDown() || strings.HasSuffix(node.Word(), "-down") {
 		n.State, n.Since = state.HealthPowering, s.second()
@@ -363,7 +386,7 @@ func (s Seen) recycle(v slotView, name string, n *state.NodeHealth) []capacity.E
 	return []capacity.Effect{PowerDown{v.slot.Name, []string{name}, why, "to launch it anew"}}
 }
 
-// relaunch powers a node up that is powered down for it.
+// relaunch powers up a node that recycle has powered down.
 func (s Seen) relaunch(v slotView, name string, n *state.NodeHealth) []capacity.Effect {
 	switch node := s.Cluster.node(name); {
 	case node.Up() || strings.HasSuffix(node.Word(), "-up"): // of a pass that was killed
@@ -376,7 +399,7 @@ func (s Seen) relaunch(v slotView, name string, n *state.NodeHealth) []capacity.
 	return nil
 }
 
-// learnHealth is what is known of nodes after the effects that were decided with the verdicts.
+// learnHealth adds the answers of the effects to the records that were decided with them.
 func (s Seen) learnHealth(verdicts map[string]*state.Health, results []Result) {
 	for _, r := range results {
 		switch e := r.Effect.(type) {
@@ -405,7 +428,7 @@ func (s Seen) learnHealth(verdicts map[string]*state.Health, results []Result) {
 	}
 }
 
-// checking reports whether nodes wait for their health command, of which Slurm knows more soon.
+// checking reports whether nodes wait for their health command, so that another pass soon is worth it.
 func checking(verdicts map[string]*state.Health) bool {
 	for _, h := range verdicts {
 		for _, n := range h.Nodes {

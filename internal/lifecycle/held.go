@@ -8,21 +8,21 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// This file decides which ODCRs that we hold serve nothing any more (R4).
+// This file decides which of our ODCRs no longer serve a purpose (R4).
 
-// Needless is an ODCR that we hold and that serves nothing any more.
+// Needless is an ODCR of ours that no longer serves a purpose.
 type Needless struct {
 	capacity.Reservation
-	// Why it serves nothing.
+	// Why says why.
 	Why string
-	// PerHour is what its free places cost; not known without a price in the settings.
+	// PerHour is the hourly cost of its free places; unknown without a price in the settings.
 	PerHour      capacity.Money
 	PriceUnknown bool
-	// Err is why it could not be cancelled.
+	// Err is why the cancellation failed.
 	Err error
 }
 
-// String says what became of it, for people.
+// String says for people what became of the ODCR.
 func (n Needless) String() string {
 	text := fmt.Sprintf("%s, %d × %s in %s: %s", n.ID, n.Total, n.InstanceType, n.AZID, n.Why)
 	if n.Err == nil {
@@ -32,26 +32,30 @@ func (n Needless) String() string {
 	if !n.PriceUnknown {
 		cost = "for up to " + n.PerHour.String() + " an hour"
 	}
-	return fmt.Sprintf("%s; it could not be cancelled, so its %d free places are paid %s until EC2 ends it, within an hour of %s",
-		text, n.Available, cost, capacity.FormatUTC(n.End))
+	return fmt.Sprintf(
+		"%s; it could not be cancelled, so its %d free places are paid %s until EC2 ends it, within an hour of %s",
+		text,
+		n.Available,
+		cost,
+		capacity.FormatUTC(n.End),
+	)
 }
 
-// Held is what was seen of what we hold for a cluster.
+// Held is what was read about this cluster's ODCRs.
 type Held struct {
 	Mark string
-	// Ledger is what hooks and commands have written down, as far as it could be read.
+	// Ledger is what hooks and commands have recorded, as far as it was readable.
 	Ledger []capacity.Held
 	Err    error
-	// ODCRs are those that EC2 shows. Gone are ids of the ledger that it shows as ended.
+	// ODCRs are those that EC2 shows. Gone are ids of the ledger that EC2 shows as ended.
 	ODCRs []capacity.Reservation
 	Gone  []string
-	// Booting are the runs of jobs that have their nodes and wait for them to boot; nil if that
-	// is not known.
+	// Booting are the runs of jobs whose allocated nodes still boot; nil if unknown.
 	Booting map[capacity.JobRun]bool
 	Now     time.Time
 }
 
-// heldForNothing cancels the ODCRs that serve nothing any more.
+// heldForNothing cancels the ODCRs that no longer serve a purpose.
 func heldForNothing(h Held, settings capacity.Settings) (effects []capacity.Effect) {
 	unheard := map[string]bool{}
 	for _, e := range h.Ledger {
@@ -66,16 +70,17 @@ func heldForNothing(h Held, settings capacity.Settings) (effects []capacity.Effe
 	return effects
 }
 
-// unheld are the entries of the ledger for which EC2 shows nothing, though it should by now.
+// unheld returns the ledger's entries for which EC2 shows nothing, although it should by now.
 func (h Held) unheld() []capacity.Held {
 	return slices.DeleteFunc(slices.Clone(h.Ledger), func(e capacity.Held) bool {
-		return !e.Since.Before(h.Now.Add(-capacity.LaunchTime)) || slices.ContainsFunc(h.ODCRs, func(r capacity.Reservation) bool {
-			return r.ID == e.ReservationID || r.Tags[capacity.TagToken] == e.Token
-		})
+		return !e.Since.Before(h.Now.Add(-capacity.LaunchTime)) ||
+			slices.ContainsFunc(h.ODCRs, func(r capacity.Reservation) bool {
+				return r.ID == e.ReservationID || r.Tags[capacity.TagToken] == e.Token
+			})
 	})
 }
 
-// released are the tokens and ids in the ledger for which nothing is held any more, or never was.
+// released returns the tokens and ids in the ledger whose ODCRs are gone, or never existed.
 func (h Held) released(results []Result) (names []string) {
 	for _, r := range results {
 		if e, ok := r.Effect.(Release); ok && r.Err == nil {

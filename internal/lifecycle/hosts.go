@@ -4,10 +4,9 @@ import (
 	"slices"
 )
 
-// lost are the nodes of a slot that stand for its failed hosts: as many as EC2 counts, of
-// those that take no jobs. A job of the whole block then waits in the queue instead of being
-// launched in vain. nodes are those that there are instances for. The same ones stay lost
-// while they stay down.
+// lost returns the nodes of a slot that stand for its failed hosts: as many as EC2 counts, chosen from nodes that
+// take no jobs. A job of the whole block then waits in the queue instead of being launched in vain. nodes are those
+// with instances. A lost node stays lost while it stays down.
 func (c *Cluster) lost(v slotView, nodes []string) []string {
 	missing := min(v.places-v.usable, len(nodes))
 	if v.places == 0 || missing <= 0 {
@@ -20,7 +19,7 @@ func (c *Cluster) lost(v slotView, nodes []string) []string {
 			before = append(before, r.Nodes...)
 		}
 	}
-	// A node that is down says more than one that is off, and is lost before it.
+	// A down node is stronger evidence than one that is off, so it is lost first.
 	rank := func(name string) int {
 		switch n := byName[name]; {
 		case slices.Contains(before, name):

@@ -8,9 +8,9 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// Interrupt gets jobs off instances that EC2 has said it takes back. Their jobs are told, and
-// requeued or held as on_end says; then Slurm powers the nodes down. It may be told of the same
-// instance twice, and of instances of others, which it leaves alone. The error joins what failed.
+// Interrupt gets jobs off instances that EC2 has announced to interrupt. Jobs are warned, and requeued or held by
+// their on_end; then Slurm powers the nodes down. Instances may repeat, and other owners' instances are ignored. The
+// error joins all failures.
 func Interrupt(ctx context.Context, s Sources, instances []string) (Report, error) {
 	p := newPass(s)
 	p.seen.Now = s.MachineTime()
@@ -61,11 +61,12 @@ func (p *pass) interrupt(ctx context.Context, ids []string) error {
 	return nil
 }
 
-// nodeOf is the node of a slot of ours that an instance is now; "" if it is none.
+// nodeOf is the node of our slots that an instance backs now; "" if none.
 func (p *pass) nodeOf(i capacity.Instance) string {
 	for _, n := range p.seen.Cluster.Nodes {
 		launched := i.Tags[capacity.TagCluster] == p.seen.Cluster.Mark && i.Node(p.Slurm.Expand) == n.Name
-		if _, _, _, ours := p.Settings.PlaceOf(n.Name); ours && !n.PoweredDown() && (launched || n.Address != "" && n.Address == i.PrivateIP) {
+		if _, _, _, ours := p.Settings.PlaceOf(n.Name); ours && !n.PoweredDown() &&
+			(launched || n.Address != "" && n.Address == i.PrivateIP) {
 			return n.Name
 		}
 	}

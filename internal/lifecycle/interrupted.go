@@ -10,12 +10,12 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
-// interruptionNotice is how long an instance of an interruptible reservation goes on after EC2
-// has said that it takes it back: EC2 User Guide, "Monitor interruptible Capacity Reservations".
+// interruptionNotice is the time between EC2's interruption notice and the termination of an interruptible
+// reservation's instance: EC2 User Guide, "Monitor interruptible Capacity Reservations".
 const interruptionNotice = "2 minutes"
 
-// interruptions get jobs off the nodes that EC2 takes back, and power those down. All of its jobs are told: what ends with its nodes in the AdminComment as well, where
-// explain reads it.
+// interruptions gets jobs off the nodes that EC2 interrupts, and powers the nodes down. Every job is told; a job that
+// ends with its nodes is also told in its AdminComment, where explain reads it.
 func interruptions(seen Seen) []capacity.Effect {
 	byNode := seen.TakenBack
 	var effects []capacity.Effect
@@ -26,7 +26,12 @@ func interruptions(seen Seen) []capacity.Effect {
 			continue
 		}
 		nodes := slices.DeleteFunc(slices.Clone(j.Nodes), func(n string) bool { _, ok := byNode[n]; return !ok })
-		why := fmt.Sprintf("EC2 takes %s of reservation %s back within %s", hostlist.Compress(nodes), f.reservation, interruptionNotice)
+		why := fmt.Sprintf(
+			"EC2 takes %s of reservation %s back within %s",
+			hostlist.Compress(nodes),
+			f.reservation,
+			interruptionNotice,
+		)
 		tell := TellJob{Slot: f.slot, Job: j.Shown, That: "EC2 takes its nodes back", Deaf: !j.Running()}
 		onEnd := f.atEnd(j, seen.Marks[j.Shown])
 		if !j.Requeues() || onEnd == capacity.StopAtEnd {
@@ -47,7 +52,7 @@ func interruptions(seen Seen) []capacity.Effect {
 		}
 		tell.Text = "pcs-capacity: " + why + "; this job is " + verb + " now"
 		effects = append(effects, tell)
-		if whole, _, _ := strings.Cut(j.Shown, "+"); !requeued[whole] { // a het job's components go together
+		if whole, _, _ := strings.Cut(j.Shown, "+"); !requeued[whole] { // a het job's components are requeued together
 			requeued[whole] = true
 			effects = append(effects, e)
 		}
@@ -59,7 +64,10 @@ func interruptions(seen Seen) []capacity.Effect {
 		}
 	}
 	for _, slot := range slices.Sorted(maps.Keys(bySlot)) {
-		effects = append(effects, PowerDown{Slot: slot, Nodes: bySlot[slot], Reason: capacity.TakenBack, Why: "EC2 takes the instances back"})
+		effects = append(
+			effects,
+			PowerDown{Slot: slot, Nodes: bySlot[slot], Reason: capacity.TakenBack, Why: "EC2 takes the instances back"},
+		)
 	}
 	return effects
 }

@@ -8,34 +8,33 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// The effects on jobs. A job is named as Slurm shows it. Times are in Slurm's clock, but for those
-// that only a sentence has.
+// The effects on jobs. A job is named as Slurm shows it. Times are in Slurm's clock, except those that appear only in
+// a sentence.
 
-// KeepMarks writes down what the next pass has to know of jobs, above all of one that is about to
-// be requeued. Before is what the file has.
+// KeepMarks records what the next pass must know about jobs, above all before a requeue. Before is the file's content.
 type KeepMarks struct{ Marks, Before map[string]state.Mark }
 
 // Code is stable.
 func (KeepMarks) Code() string { return "keep-marks" }
 
-// About is nothing that users have.
+// About is empty: the file is ours alone.
 func (KeepMarks) About() capacity.Subject { return capacity.Subject{} }
 
 // Sentence is empty: the file is ours alone.
 func (KeepMarks) Sentence(capacity.Tense) string { return "" }
 
-// Requeued is what belongs to a requeue at a fence and comes after it.
+// Requeued is what remains to be done after a requeue at a fence.
 type Requeued struct {
-	// Limit is that of the next block's whole window in minutes; 0 leaves it as it is.
+	// Limit is the next block's whole window in minutes; 0 keeps the limit.
 	Limit int
-	// Fence is what the job is not to start again in front of; zero if that is no question.
+	// Fence is the fence before which the job must not start again; zero if it could not.
 	Fence time.Time
-	// Held: the job is held until all of that is done, and released then.
+	// Held: the job is held until all of this is done, then released.
 	Held bool
 }
 
-// RequeueJob takes a job off its nodes at their fence, and tells its owner why. Whatever ends the
-// pass, a job that waits has the reason: it is written first.
+// RequeueJob takes a job off its nodes at their fence, and tells its owner why. The reason is written first, so a
+// waiting job has it even if the pass is killed.
 type RequeueJob struct {
 	Slot string
 	Job  capacity.Job // as it was seen
@@ -63,7 +62,14 @@ func (e RequeueJob) About() capacity.Subject {
 
 // Sentence is for people.
 func (e RequeueJob) Sentence(t capacity.Tense) string {
-	return fmt.Sprintf("job %s on slot %s: %s, %s must be free of jobs by %s", e.Job.Shown, e.Slot, requeueVerb(e.Hold, t), e.Reservation, capacity.FormatUTC(e.By))
+	return fmt.Sprintf(
+		"job %s on slot %s: %s, %s must be free of jobs by %s",
+		e.Job.Shown,
+		e.Slot,
+		requeueVerb(e.Hold, t),
+		e.Reservation,
+		capacity.FormatUTC(e.By),
+	)
 }
 
 func requeueVerb(hold bool, t capacity.Tense) string {
@@ -73,7 +79,7 @@ func requeueVerb(hold bool, t capacity.Tense) string {
 	return t.Verb("requeue", "requeued")
 }
 
-// FinishRequeue does what a pass that was killed has left undone for a job that it requeued.
+// FinishRequeue completes a requeue of a pass that was killed.
 type FinishRequeue struct {
 	Job capacity.Job
 	Requeued
@@ -88,7 +94,7 @@ func (e FinishRequeue) About() capacity.Subject { return capacity.Subject{Job: e
 // Sentence is empty: the requeue has been reported.
 func (FinishRequeue) Sentence(capacity.Tense) string { return "" }
 
-// InterruptJob takes a job off nodes that EC2 takes back, at once: its owner is told afterwards.
+// InterruptJob takes a job off nodes that EC2 interrupts, at once; its owner is told afterwards.
 type InterruptJob struct {
 	Slot string
 	Job  capacity.Job // as it was seen
@@ -112,11 +118,11 @@ func (e InterruptJob) Sentence(t capacity.Tense) string {
 // TellJob writes to the standard error of a job, or to the terminal of its srun.
 type TellJob struct {
 	Slot, Job, Text string
-	// That ends the sentence: what the job is told.
+	// That ends the sentence: the message to the job.
 	That string
-	// Deaf: it may have nobody to tell, which is no failure.
+	// Deaf: a failed delivery is no failure, because the job may have no terminal.
 	Deaf bool
-	// Minutes before the fence, of which it is told once; 0 for another reason.
+	// Minutes before the fence, for a warning that is given once; 0 for other messages.
 	Minutes int
 }
 
@@ -131,12 +137,12 @@ func (e TellJob) Sentence(t capacity.Tense) string {
 	return fmt.Sprintf("job %s on slot %s: %s that %s", e.Job, e.Slot, t.Verb("tell it", "told"), e.That)
 }
 
-// SetLimit changes the time limit of a job that runs.
+// SetLimit changes the time limit of a running job.
 type SetLimit struct {
 	Slot, Job string
 	From      capacity.Limit
 	Minutes   int
-	// By is what of accounting leaves the job no more; "" where the fence does, at Fence.
+	// By names the limit of accounting that caps the job; "" if the fence at Fence does.
 	By    string
 	Fence time.Time // AWS's
 }
@@ -163,15 +169,22 @@ func (e SetLimit) Sentence(t capacity.Tense) string {
 	if e.By != "" {
 		why = ", all that " + e.By + " leaves it"
 	}
-	return fmt.Sprintf("job %s on slot %s: %s the time limit from %s to %s%s", e.Job, e.Slot, verb, e.From, capacity.FormatMinutes(e.Minutes), why)
+	return fmt.Sprintf(
+		"job %s on slot %s: %s the time limit from %s to %s%s",
+		e.Job,
+		e.Slot,
+		verb,
+		e.From,
+		capacity.FormatMinutes(e.Minutes),
+		why,
+	)
 }
 
-// FitJob gives a job that waits the time limit that it lacks. If Slurm refuses it, the job's owner
-// is told.
+// FitJob gives a waiting job the time limit that it lacks. If Slurm refuses, the job's owner is told.
 type FitJob struct {
 	Job   string
 	Edits capacity.Edits
-	// Says is the job's AdminComment.
+	// Says is the job's current AdminComment.
 	Says string
 }
 
@@ -183,10 +196,16 @@ func (e FitJob) About() capacity.Subject { return capacity.Subject{Job: e.Job} }
 
 // Sentence is for people.
 func (e FitJob) Sentence(t capacity.Tense) string {
-	return fmt.Sprintf("job %s %s no time limit of its own: set %s, --time-min=%s", e.Job, t.Verb("has", "had"), e.Edits.TimeLimit, e.Edits.TimeMin)
+	return fmt.Sprintf(
+		"job %s %s no time limit of its own: set %s, --time-min=%s",
+		e.Job,
+		t.Verb("has", "had"),
+		e.Edits.TimeLimit,
+		e.Edits.TimeMin,
+	)
 }
 
-// TellOwner writes into a job's AdminComment. A quiet one goes with something that is reported.
+// TellOwner writes into a job's AdminComment. A quiet one accompanies an effect that is reported itself.
 type TellOwner struct {
 	Job, Text string
 	Quiet     bool
@@ -206,12 +225,12 @@ func (e TellOwner) Sentence(t capacity.Tense) string {
 	return fmt.Sprintf("job %s: %s its owner: %s", e.Job, t.Verb("tell", "told"), plainNote(e.Text))
 }
 
-// EndHold leaves a hold of ours to the owner of the job, who can release it then.
+// EndHold turns our hold into one that the job's owner can release.
 type EndHold struct {
 	Job string
-	// Admin: the hold is an administrator's still. Else the note alone goes.
+	// Admin: the hold is still an administrator's. Otherwise only our note goes.
 	Admin bool
-	// Over: nothing makes it an administrator's again, so that Note replaces our note.
+	// Over: nothing can make the hold an administrator's again, so Note replaces our note.
 	Over bool
 	Note string
 }
@@ -222,10 +241,14 @@ func (EndHold) Code() string { return "end-hold" }
 // About is the job.
 func (e EndHold) About() capacity.Subject { return capacity.Subject{Job: e.Job} }
 
-// Sentence is for people; empty where only our note goes.
+// Sentence is for people; empty if only our note goes.
 func (e EndHold) Sentence(t capacity.Tense) string {
 	if !e.Admin {
 		return ""
 	}
-	return fmt.Sprintf("job %s, which %s", e.Job, t.Verb("is held: let its owner release it", "was held: its owner can release it now"))
+	return fmt.Sprintf(
+		"job %s, which %s",
+		e.Job,
+		t.Verb("is held: let its owner release it", "was held: its owner can release it now"),
+	)
 }

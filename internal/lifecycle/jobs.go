@@ -13,7 +13,7 @@ func mayChangeJobs(seen Seen) bool {
 		slices.ContainsFunc(seen.Snap.Reservations, func(r capacity.Reservation) bool { return !r.End.IsZero() })
 }
 
-// left are all jobs that this pass has not taken off their nodes.
+// left returns all jobs that this pass has not taken off their nodes.
 func (s Seen) left() []capacity.Job {
 	jobs := s.Jobs
 	if len(s.Elsewhere) > 0 { // they may be many
@@ -22,11 +22,11 @@ func (s Seen) left() []capacity.Job {
 	return without(jobs, func(j capacity.Job) bool { return s.Off[j.Shown] })
 }
 
-// everywhere is every how many passes Watch looks at the jobs of all partitions.
+// everywhere: Watch looks at the jobs of all partitions in every tenth pass.
 const everywhere = 10
 
-// Ours are those of Slurm's partitions whose jobs can have nodes of ours: the partitions of the
-// settings, and others that share nodes with them or with slots that the settings had before.
+// Ours returns the Slurm partitions whose jobs can have our nodes: the partitions of the settings, and others that
+// share nodes with them or with slots of the previous settings.
 func (c *Cluster) Ours(snap *capacity.Snapshot) []string {
 	nodes := map[string]bool{}
 	for _, p := range slices.Concat(snap.Partitions, snap.Former) {
@@ -47,8 +47,7 @@ func (c *Cluster) Ours(snap *capacity.Snapshot) []string {
 	return names
 }
 
-// concerns reports whether a job that can have no node of ours bears a word of ours, or one
-// for us.
+// concerns reports whether a job that cannot have our nodes carries a word of ours in its comment or AdminComment.
 func concerns(j capacity.Job) bool {
 	wish, wrong := j.Wish()
 	return strings.HasPrefix(j.AdminComment, "pcs-capacity: ") || wish.Names() || len(wrong) > 0

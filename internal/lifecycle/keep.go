@@ -9,16 +9,16 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// This file holds what outlives one answer of EC2 and one version of the settings: jobs
-// run behind a fence, and a pass that knows less than the one before must not open it.
+// This file keeps facts across a bad answer of EC2 or a change of settings: jobs run behind a fence, and a pass that
+// knows less than the one before must not open it.
 
-// missingFor is how long a live reservation keeps its facts while EC2 leaves it out of
-// its answers. What EC2 forgets for a moment it shows again within minutes ("Eventual
-// consistency" in the EC2 Developer Guide names five); the shortest block lasts a day.
+// missingFor is how long a live reservation keeps its facts while EC2 leaves it out of its answers. EC2 shows a
+// missing reservation again within minutes ("Eventual consistency" in the EC2 Developer Guide names five); the
+// shortest block lasts a day.
 const missingFor = time.Hour
 
-// reservations describes every reservation that a node group has, unless its tags have
-// found it already, and those that were live before.
+// reservations describes every reservation of a node group that the tags have not found already, and those that were
+// live before.
 func (o *observation) reservations(ctx context.Context) {
 	known := func(id string) bool {
 		return slices.ContainsFunc(o.seen.Reservations, func(r capacity.Reservation) bool { return r.ID == id })
@@ -29,11 +29,14 @@ func (o *observation) reservations(ctx context.Context) {
 		return
 	}
 	var missing []capacity.Missing
-	answered := o.need("describing reservations "+strings.Join(ids, ", "), o.together(ctx, func(ctx context.Context) error {
-		found, absent, err := o.EC2.Reservations(ctx, ids)
-		o.seen.Reservations, missing = append(o.seen.Reservations, found...), absent
-		return err
-	})[0])
+	answered := o.need(
+		"describing reservations "+strings.Join(ids, ", "),
+		o.together(ctx, func(ctx context.Context) error {
+			found, absent, err := o.EC2.Reservations(ctx, ids)
+			o.seen.Reservations, missing = append(o.seen.Reservations, found...), absent
+			return err
+		})[0],
+	)
 	if !answered && o.old != nil {
 		for _, id := range ids {
 			if r, ok := o.old.Reservation(id); ok && !known(id) {
@@ -50,8 +53,8 @@ func (o *observation) reservations(ctx context.Context) {
 	o.keepInspected()
 }
 
-// keepInspected keeps what EC2 said of a block before it stopped to answer questions about
-// blocks. A block never turns into an UltraServer or back.
+// keepInspected keeps what EC2 said about a block before it stopped answering questions about blocks. A block never
+// turns into an UltraServer or back.
 func (o *observation) keepInspected() {
 	if o.old == nil {
 		return
@@ -69,8 +72,7 @@ func (o *observation) keepInspected() {
 	}
 }
 
-// missing keeps what was known of a reservation that EC2 does not describe, if it was
-// live a while ago.
+// missing keeps the facts of a reservation that EC2 does not describe, if it was live recently.
 func (o *observation) missing(m capacity.Missing) {
 	words, _ := o.EC2.Explain(m.Err)
 	now := o.now()
@@ -90,8 +92,16 @@ func (o *observation) missing(m capacity.Missing) {
 		since = r.MissingSince
 		if ok && r.LiveAt(now) && now.Before(r.MissingSince.Add(missingFor)) {
 			o.seen.Reservations = append(o.seen.Reservations, r)
-			o.problem(capacity.ReservationMissing, capacity.Subject{Reservation: r.ID}, "", "EC2 has not described reservation %s since %s: %s; what was known of it is kept until %s",
-				r.ID, capacity.FormatUTC(r.MissingSince), words, capacity.FormatUTC(r.MissingSince.Add(missingFor)))
+			o.problem(
+				capacity.ReservationMissing,
+				capacity.Subject{Reservation: r.ID},
+				"",
+				"EC2 has not described reservation %s since %s: %s; what was known of it is kept until %s",
+				r.ID,
+				capacity.FormatUTC(r.MissingSince),
+				words,
+				capacity.FormatUTC(r.MissingSince.Add(missingFor)),
+			)
 			return
 		}
 	}
@@ -99,11 +109,18 @@ func (o *observation) missing(m capacity.Missing) {
 		o.absent = map[string]time.Time{}
 	}
 	o.absent[m.ID] = since
-	o.problem(capacity.ReservationNotKnown, capacity.Subject{Reservation: m.ID}, "check its id and the region", "EC2 does not describe reservation %s: %s", m.ID, words)
+	o.problem(
+		capacity.ReservationNotKnown,
+		capacity.Subject{Reservation: m.ID},
+		"check its id and the region",
+		"EC2 does not describe reservation %s: %s",
+		m.ID,
+		words,
+	)
 }
 
-// liveSlots are the slots of the last snapshot that have nodes and a live reservation,
-// each alone in a partition and with that reservation only.
+// liveSlots returns the last snapshot's slots that have nodes and a live reservation, each alone in a partition and
+// with only that reservation.
 func liveSlots(old *capacity.Snapshot, machineTime time.Time) []capacity.Partition {
 	var live []capacity.Partition
 	if old == nil {
@@ -122,8 +139,8 @@ func liveSlots(old *capacity.Snapshot, machineTime time.Time) []capacity.Partiti
 	return live
 }
 
-// former are those of the slots whose reservation is live still and which a snapshot of
-// new settings does not have with it.
+// former returns the slots whose reservation is still live and no longer belongs to them in the snapshot of the new
+// settings.
 func former(before []capacity.Partition, snap *capacity.Snapshot, now time.Time) []capacity.Partition {
 	listed := map[string][]string{}
 	for _, p := range snap.Partitions {
@@ -144,17 +161,23 @@ func former(before []capacity.Partition, snap *capacity.Snapshot, now time.Time)
 	return all
 }
 
-// forget drops the former slots whose fence somebody has taken away. It names the others.
+// forget drops the former slots whose fence somebody has removed, and names the others.
 func (p *pass) forget() {
 	fenceOf := func(former capacity.Partition) string {
 		slot := former.Groups[0].Slots[0]
-		i := slices.IndexFunc(p.seen.Cluster.Reservations, func(r capacity.SlurmReservation) bool { return r.Fences(slot.Name, slot.ReservationIDs[0]) })
+		i := slices.IndexFunc(
+			p.seen.Cluster.Reservations,
+			func(r capacity.SlurmReservation) bool { return r.Fences(slot.Name, slot.ReservationIDs[0]) },
+		)
 		if i < 0 {
 			return ""
 		}
 		return p.seen.Cluster.Reservations[i].Name
 	}
-	p.seen.Snap.Former = slices.DeleteFunc(p.seen.Snap.Former, func(former capacity.Partition) bool { return fenceOf(former) == "" })
+	p.seen.Snap.Former = slices.DeleteFunc(
+		p.seen.Snap.Former,
+		func(former capacity.Partition) bool { return fenceOf(former) == "" },
+	)
 	for _, former := range p.seen.Snap.Former {
 		slot := former.Groups[0].Slots[0]
 		r, _ := p.seen.Snap.Reservation(slot.ReservationIDs[0])
@@ -162,10 +185,13 @@ func (p *pass) forget() {
 	}
 }
 
-// unnamedBlocks names what PCS compute node groups hold and the settings do not name.
+// unnamedBlocks names the reservations that PCS compute node groups hold and the settings do not name.
 func unnamedBlocks(s Seen) (problems []capacity.Problem) {
 	for _, v := range s.slots() {
-		i := slices.IndexFunc(s.Cluster.Reservations, func(r capacity.SlurmReservation) bool { return r.Fences(v.slot.Name, v.slot.Holds) })
+		i := slices.IndexFunc(
+			s.Cluster.Reservations,
+			func(r capacity.SlurmReservation) bool { return r.Fences(v.slot.Name, v.slot.Holds) },
+		)
 		if r, known := s.Snap.Reservation(v.slot.Holds); known && v.slot.Unnamed && i >= 0 && r.LiveAt(s.Now) {
 			problems = append(problems, unnamed(r, v.slot.Name, s.Cluster.Reservations[i].Name))
 		}
@@ -173,9 +199,16 @@ func unnamedBlocks(s Seen) (problems []capacity.Problem) {
 	return problems
 }
 
-// unnamed says that a fence stays although the settings do not name its reservation.
+// unnamed reports a fence that stays although the settings do not name its reservation.
 func unnamed(r capacity.Reservation, slot, fence string) capacity.Problem {
-	return capacity.Problemf(capacity.ReservationUnnamed, capacity.Subject{Slot: slot, Reservation: r.ID}, "",
+	return capacity.Problemf(
+		capacity.ReservationUnnamed,
+		capacity.Subject{Slot: slot, Reservation: r.ID},
+		"",
 		"the settings no longer name reservation %s for slot %s; its fence stays until it ends at %s, or until `scontrol delete ReservationName=%s`",
-		r.ID, slot, capacity.FormatUTC(r.End), fence)
+		r.ID,
+		slot,
+		capacity.FormatUTC(r.End),
+		fence,
+	)
 }

@@ -13,7 +13,7 @@ type limitChange struct {
 	minutes int
 	slot    string
 	fence   time.Time // in Slurm's clock
-	// by is what of accounting keeps the job from more; "" if nothing does.
+	// by is the limit of accounting that caps the job; "" if none does.
 	by string
 }
 
@@ -23,13 +23,13 @@ type fenced struct {
 	start   time.Time // of the slot's turn, in Slurm's clock; zero if it always had it
 	fence   time.Time // in Slurm's clock
 	maxTime capacity.Limit
-	// reservation is what ends, onEnd what then happens to jobs that do not say it themselves.
+	// reservation is the one that ends. onEnd applies to jobs whose comment has no on_end.
 	reservation string
 	onEnd       capacity.OnEnd
 }
 
-// endingNodes are the nodes that jobs lose at a time: those that EC2 takes back now, or else those
-// of slots with a fence.
+// endingNodes returns the nodes that jobs will lose: those that EC2 interrupts now, or else those of slots with a
+// fence.
 func (s Seen) endingNodes() map[string]fenced {
 	if s.TakenBack != nil {
 		return s.TakenBack
@@ -44,8 +44,14 @@ func fencedNodes(seen Seen) map[string]fenced {
 		if v.current.ID == "" || v.window.Unbounded() {
 			continue
 		}
-		f := fenced{slot: v.slot.Name, start: v.window.Start.Add(seen.toSlurm()), fence: placedFence(seen, v), maxTime: v.partition.MaxTime,
-			reservation: v.current.ID, onEnd: v.partition.OnEnd}
+		f := fenced{
+			slot:        v.slot.Name,
+			start:       v.window.Start.Add(seen.toSlurm()),
+			fence:       placedFence(seen, v),
+			maxTime:     v.partition.MaxTime,
+			reservation: v.current.ID,
+			onEnd:       v.partition.OnEnd,
+		}
 		for _, name := range seen.Cluster.SlotNodes(v.slot.Name) {
 			byNode[name] = f
 		}
@@ -53,9 +59,8 @@ func fencedNodes(seen Seen) map[string]fenced {
 	return byNode
 }
 
-// placedFence is when a slot's fence begins, in Slurm's clock: as Slurm has it where
-// that is the same time, so that a clock offset that is only known to the second does
-// not move limits back and forth.
+// placedFence is when a slot's fence begins, in Slurm's clock. If Slurm's own time is the same within sameTime, it is
+// used, so the coarse clock offset does not move limits back and forth.
 func placedFence(seen Seen, v slotView) time.Time {
 	fence := v.window.Fence.Add(seen.toSlurm())
 	for _, r := range seen.Cluster.Reservations {
@@ -66,17 +71,20 @@ func placedFence(seen Seen, v slotView) time.Time {
 	return fence
 }
 
-// limitChanges finds the running jobs whose time limit does not end where it should;
-// byNode names the fenced slot of each node. All times are in Slurm's clock.
+// limitChanges finds the running jobs whose time limit does not end where it should; byNode names the fenced slot of
+// each node. All times are in Slurm's clock.
 //
-// A job that would cross the fence is lowered to it, whoever set the limit (R2): when
-// nodes have to boot, Slurm sets the end to boot done + limit and does not look at
-// reservations again. A job marked time=fit that would end more than a minute before
-// the fence is raised to it, or to the limit that its owner stated: time=fit:MINUTES.
-// Nothing else is touched. marks are those that count. A job that runs since before the
-// slot's turn is never raised: it is on instances of the block before, whose fence is its
-// end, and slurmctld ends what is over its limit up to 30 s late (PERIODIC_TIMEOUT).
-func limitChanges(jobs []capacity.Job, byNode map[string]fenced, marks map[string]state.Mark, now time.Time) []limitChange {
+// A job that would cross the fence is lowered to it, whoever set the limit (R2): after boot, Slurm sets the end to
+// boot done + limit and does not look at reservations again. A job marked time=fit that would end more than a minute
+// before the fence is raised to it, or to its owner's limit: time=fit:MINUTES. Nothing else changes. marks are the
+// trusted ones. A job that has run since before the slot's turn is never raised: it runs on instances of the previous
+// block and ends at that block's fence, and slurmctld ends a job over its limit up to 30 s late (PERIODIC_TIMEOUT).
+func limitChanges(
+	jobs []capacity.Job,
+	byNode map[string]fenced,
+	marks map[string]state.Mark,
+	now time.Time,
+) []limitChange {
 	var changes []limitChange
 	for _, j := range jobs {
 		f, ok := earliestFence(j, byNode)
@@ -88,7 +96,7 @@ func limitChanges(jobs []capacity.Job, byNode map[string]fenced, marks map[strin
 		crosses := !j.TimeLimit.Bounded() || end.After(f.fence)
 		mark := marks[j.Shown]
 		short := mark.Fit && j.TimeMin.Bounded() && f.fence.Sub(end) > time.Minute
-		// A limit of 0 would mean none; 1 minute ends the job at once if it has run longer.
+		// A limit of 0 would mean none; 1 minute ends the job at once if it has already run longer.
 		minutes := max(1, capacity.FitLimit(now, f.fence, elapsed, f.maxTime))
 		lower := crosses && (!j.TimeLimit.Bounded() || minutes < j.TimeLimit.Minutes)
 		if !crosses && mark.UpTo > 0 {
@@ -103,8 +111,8 @@ func limitChanges(jobs []capacity.Job, byNode map[string]fenced, marks map[strin
 	return changes
 }
 
-// elapsed is what a running job has used of its limit. Slurm's end is the truth about boot time
-// and suspension; it is far away for an unlimited job.
+// elapsed is the used part of a running job's limit. It comes from Slurm's end, which accounts for boot time and
+// suspension; an unlimited job's end is far away.
 func elapsed(j capacity.Job, now time.Time) time.Duration {
 	if j.TimeLimit.Bounded() && !j.End.IsZero() {
 		return now.Sub(j.End.Add(-j.TimeLimit.Duration()))
@@ -112,8 +120,8 @@ func elapsed(j capacity.Job, now time.Time) time.Duration {
 	return now.Sub(j.Start)
 }
 
-// startSlack is what the start of a job in Slurm's clock and that of a block in AWS's may be
-// apart. The block before was closed for jobs longer than that: by reclaim, minutes earlier.
+// startSlack is the tolerated difference between a job's start in Slurm's clock and a block's in AWS's. The previous
+// block was closed to jobs for longer than that: from its fence, minutes earlier.
 const startSlack = time.Minute
 
 func (c limitChange) raises() bool {
@@ -131,17 +139,27 @@ func earliestFence(j capacity.Job, byNode map[string]fenced) (fenced, bool) {
 	return first, found
 }
 
-// limits are the time limits that running jobs get.
+// limits returns the new time limits of running jobs.
 func limits(seen Seen) ([]capacity.Effect, []capacity.Problem) {
 	changes, problems := withinBudgets(seen, seen.limitChanges())
 	var effects []capacity.Effect
 	for _, c := range changes {
-		effects = append(effects, SetLimit{Slot: c.slot, Job: c.job.Shown, From: c.job.TimeLimit, Minutes: c.minutes, By: c.by, Fence: c.fence.Add(-seen.toSlurm())})
+		effects = append(
+			effects,
+			SetLimit{
+				Slot:    c.slot,
+				Job:     c.job.Shown,
+				From:    c.job.TimeLimit,
+				Minutes: c.minutes,
+				By:      c.by,
+				Fence:   c.fence.Add(-seen.toSlurm()),
+			},
+		)
 	}
 	return effects, problems
 }
 
-// limitChanges are the limits before accounting is asked what it leaves over time.
+// limitChanges returns the limits before the budgets of accounting apply.
 func (s Seen) limitChanges() []limitChange {
 	jobs := s.left()
 	return limitChanges(jobs, s.endingNodes(), withinWalls(s, jobs), s.SlurmNow())

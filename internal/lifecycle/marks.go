@@ -9,20 +9,16 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// The word time=fit in a comment says that a job's limit is ours to raise, on_end= what
-// happens to the job at the fence. Users can write them at any time, so they count only from
-// before the job's start (R7): each pass remembers what the comments said, and of a job that
-// has started it believes what it said before.
+// The word time=fit in a comment lets us raise the job's limit; on_end= says what happens to the job at the fence.
+// Users can write both at any time, so they count only from before the job's start (R7): each pass records the
+// comments, and for a job that has started it trusts the last record from before.
 //
-// A job that is submitted and starts between two passes is first seen running, and then
-// its comment is believed as it is: for as long as one pass after the other takes, a user
-// can still write the words. That gains nothing over writing them at submission: time=fit raises
-// only jobs that have a --time-min, which cannot be changed once a job runs, and Slurm
-// starts those with the word and those without in the same gaps. Where job_submit.lua is
-// installed, it refuses such a change.
+// A job that is submitted and starts between two passes is first seen running, and its comment is trusted as it is,
+// so for the length of one pass a user can still write the words. That gains nothing over writing them at submission:
+// time=fit raises only jobs that have a --time-min, which cannot be changed once a job runs, and Slurm starts jobs
+// with and without the word in the same gaps. Where job_submit.lua is installed, it refuses such a change.
 
-// trustedMarks are the marks that count, by jobs as they are Shown; before are those of
-// the last pass.
+// trustedMarks returns the marks that count, by Shown; before are those of the last pass.
 func trustedMarks(jobs []capacity.Job, before map[string]state.Mark) map[string]state.Mark {
 	marks := make(map[string]state.Mark, len(jobs))
 	for _, j := range jobs {
@@ -63,22 +59,23 @@ func markKey(shown string) string {
 	return shown
 }
 
-// trusted are the marks that count now, of jobs that a pass may change: those in partitions of
-// ours, and those on nodes that lose theirs.
+// trusted returns the marks that count now, for the jobs that a pass may change: jobs in our partitions, and jobs on
+// nodes that they will lose.
 func trusted(seen Seen) map[string]state.Mark {
 	byNode := seen.endingNodes()
 	return trustedMarks(without(seen.Jobs, func(j capacity.Job) bool {
 		_, ends := earliestFence(j, byNode)
-		return !ends && !slices.ContainsFunc(j.Partitions(), func(name string) bool { _, ours := seen.Snap.Partition(name); return ours })
+		return !ends &&
+			!slices.ContainsFunc(j.Partitions(), func(name string) bool { _, ours := seen.Snap.Partition(name); return ours })
 	}), seen.MarksFile)
 }
 
-// keepMarks keeps what counts now for the next pass.
+// keepMarks saves the trusted marks for the next pass.
 func keepMarks(seen Seen) []capacity.Effect {
 	return []capacity.Effect{KeepMarks{seen.Marks, seen.MarksFile}}
 }
 
-// learn is what is known of jobs after changes to them.
+// learn updates the marks with the results of effects on jobs.
 func learn(marks map[string]state.Mark, results []Result) map[string]state.Mark {
 	marks = maps.Clone(marks)
 	for _, r := range results {
@@ -87,7 +84,7 @@ func learn(marks map[string]state.Mark, results []Result) map[string]state.Mark 
 			marks = maps.Clone(e.Marks)
 		case RequeueJob:
 			mark := marks[e.Job.Shown]
-			// One that was refused may have been carried out; if so, a later pass finishes it.
+			// A refused requeue may have happened anyway; then a later pass finishes it.
 			mark.Ending, mark.Release = r.Held || r.Err != nil, r.Held
 			if e.Hold && r.Err == nil {
 				mark.Ends = 0 // its owner releases it
@@ -109,7 +106,7 @@ func learn(marks map[string]state.Mark, results []Result) map[string]state.Mark 
 	return marks
 }
 
-// kept is what the file of marks has after changes; nil if that is not known.
+// kept is the content of the marks file after the effects; nil if unknown.
 func kept(file map[string]state.Mark, results []Result) map[string]state.Mark {
 	for _, r := range results {
 		if e, marks := r.Effect.(KeepMarks); marks && r.Err == nil {
@@ -121,7 +118,7 @@ func kept(file map[string]state.Mark, results []Result) map[string]state.Mark {
 	return file
 }
 
-// offNodes are the jobs that were taken off their nodes.
+// offNodes returns the jobs that were taken off their nodes.
 func offNodes(before map[string]bool, results []Result) map[string]bool {
 	off := maps.Clone(before)
 	for _, r := range results {
@@ -135,8 +132,7 @@ func offNodes(before map[string]bool, results []Result) map[string]bool {
 	return off
 }
 
-// withinWalls are marks by which no limit is raised past what accounting would have let the job
-// have.
+// withinWalls drops time=fit marks that would raise a limit past what accounting would have allowed the job.
 func withinWalls(seen Seen, jobs []capacity.Job) map[string]state.Mark {
 	marks := maps.Clone(seen.Marks)
 	for _, j := range jobs {
@@ -144,7 +140,8 @@ func withinWalls(seen Seen, jobs []capacity.Job) map[string]state.Mark {
 		if !m.Fit {
 			continue
 		}
-		if wall := seen.Snap.Walls.Wall(j.User, j.Account, j.QOS, seen.partition(j.Partition)); wall.Bounded() && (m.UpTo == 0 || wall.Minutes < m.UpTo) {
+		if wall := seen.Snap.Walls.Wall(j.User, j.Account, j.QOS, seen.partition(j.Partition)); wall.Bounded() &&
+			(m.UpTo == 0 || wall.Minutes < m.UpTo) {
 			m.UpTo = wall.Minutes
 			marks[j.Shown] = m
 		}
@@ -152,8 +149,8 @@ func withinWalls(seen Seen, jobs []capacity.Job) map[string]state.Mark {
 	return marks
 }
 
-// partition is one of Slurm's, as far as it decides about the limits of a job that runs there:
-// another one may share nodes with ours.
+// partition returns one of Slurm's partitions with what decides about its jobs' limits: a partition that is not ours
+// may share nodes with ours.
 func (s Seen) partition(name string) capacity.Partition {
 	if part, ours := s.Snap.Partition(name); ours || s.Cluster == nil {
 		part.Name = name

@@ -54,7 +54,8 @@ func TestR11_MembersOfAGroup(t *testing.T) {
 	if r, _ := snap.Reservation(id); fence.IsZero() || !fence.Equal(snap.Timing.Window(r).Fence) {
 		t.Fatalf("the fence is at %s", fence)
 	}
-	for _, fault := range []awssim.Fault{{Code: "ForbiddenException", Status: 403, Message: "no"}, {Code: "OptInRequired", Status: 403}} { // the latter would be AWS's as a whole
+	// the latter would be AWS's as a whole
+	for _, fault := range []awssim.Fault{{Code: "ForbiddenException", Status: 403, Message: "no"}, {Code: "OptInRequired", Status: 403}} {
 		fault.Service, fault.Effect = "resource-groups", awssim.FailBefore
 		if _, err := w.sim.AddFault(fault); err != nil {
 			t.Fatal(err)

@@ -5,15 +5,15 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// misplaced is a node whose instance is not what its slot's reservation is.
+// misplaced is a node whose instance does not match its slot's reservation.
 type misplaced struct {
 	state.Misplaced
 	slot, differs string
 	up            bool
 }
 
-// drainMisplaced drains the first of such nodes where the settings say so, if its Prolog
-// looked recently, and forgets what turned out right.
+// drainMisplaced drains the first misplaced node if the settings say so and its Prolog looked recently. It forgets
+// findings that no longer hold.
 func drainMisplaced(s Seen) (effects []capacity.Effect) {
 	if s.NoAWS {
 		return nil

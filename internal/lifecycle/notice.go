@@ -13,14 +13,14 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// Notice is something that people want to hear of, once.
+// Notice is an event that people want to hear of, once.
 type Notice struct {
 	// Kind is one of the codes with capacity.AsNotice: opened, fence-near, host-failed, …
 	Kind        capacity.Code `json:"kind"`
 	Partition   string        `json:"partition,omitempty"`
 	Slot        string        `json:"slot,omitempty"`
 	Reservation string        `json:"reservation,omitempty"`
-	// Job and User are a job and its owner, where it is about one.
+	// Job and User are the job and its owner, if the notice is about a job.
 	Job  string `json:"job,omitempty"`
 	User string `json:"user,omitempty"`
 	// At is AWS's time of the pass that found it.
@@ -28,30 +28,53 @@ type Notice struct {
 	// Message is a sentence for a person.
 	Message string `json:"message"`
 
-	// key is what it is told of once.
+	// key identifies the event: each key is delivered once.
 	key string
 }
 
-// NoticeSettings are when notices are due.
+// NoticeSettings say when notices are due.
 type NoticeSettings struct {
-	// FenceNear is how long before a fence, IdleAfter how long nodes that are paid for may have
-	// no job, Successor how long before its last fence a slot must have a next block.
+	// FenceNear is how long before a fence, IdleAfter how long paid nodes may be without a job, Successor how long
+	// before its last fence a slot must have a next block.
 	FenceNear, IdleAfter, Successor time.Duration
-	// Lost is how old what is known of AWS may become: [submit] stale_after.
+	// Lost is the age from which AWS's facts are too old: [submit] stale_after.
 	Lost time.Duration
 }
 
-// notices are what there is to tell by a snapshot; told is what the passes before have kept,
-// by keys, with the times since when. cluster and jobs are nil if Slurm did not say.
-func notices(snap *capacity.Snapshot, cluster *Cluster, now time.Time, s NoticeSettings, told map[string]time.Time) []Notice {
+// notices returns the notices for a snapshot. told are the keys that earlier passes recorded, with the times since
+// when. cluster and jobs are nil if Slurm did not answer.
+func notices(
+	snap *capacity.Snapshot,
+	cluster *Cluster,
+	now time.Time,
+	s NoticeSettings,
+	told map[string]time.Time,
+) []Notice {
 	var all []Notice
 	add := func(kind capacity.Code, v slotView, id, key, format string, args ...any) {
-		all = append(all, Notice{Kind: kind, Partition: v.partition.Name, Slot: v.slot.Name, Reservation: id, At: now.UTC().Truncate(time.Second),
-			Message: fmt.Sprintf(format, args...), key: string(kind) + " " + key})
+		all = append(
+			all,
+			Notice{
+				Kind:        kind,
+				Partition:   v.partition.Name,
+				Slot:        v.slot.Name,
+				Reservation: id,
+				At:          now.UTC().Truncate(time.Second),
+				Message:     fmt.Sprintf(format, args...),
+				key:         string(kind) + " " + key,
+			},
+		)
 	}
 	if lost := now.Sub(snap.TakenAt); lost > s.Lost {
-		add(capacity.HeartbeatLost, slotView{}, "", snap.TakenAt.UTC().Format(time.RFC3339),
-			"AWS was last asked with success %s ago, at %s; fences stand, but no change of a reservation is seen", capacity.FormatDuration(lost), capacity.FormatUTC(snap.TakenAt))
+		add(
+			capacity.HeartbeatLost,
+			slotView{},
+			"",
+			snap.TakenAt.UTC().Format(time.RFC3339),
+			"AWS was last asked with success %s ago, at %s; fences stand, but no change of a reservation is seen",
+			capacity.FormatDuration(lost),
+			capacity.FormatUTC(snap.TakenAt),
+		)
 	}
 	slots := views(snap, now)
 	for _, v := range slots {
@@ -60,7 +83,15 @@ func notices(snap *capacity.Snapshot, cluster *Cluster, now time.Time, s NoticeS
 			switch {
 			case !known:
 			case r.State == capacity.StatePaymentFailed:
-				add(capacity.PaymentFailed, v, id, id, "the payment of %s for slot %s has failed: it will not open", id, v.slot.Name)
+				add(
+					capacity.PaymentFailed,
+					v,
+					id,
+					id,
+					"the payment of %s for slot %s has failed: it will not open",
+					id,
+					v.slot.Name,
+				)
 			case !r.LiveAt(now) && !told["opened "+id].IsZero():
 				add(capacity.HasClosed, v, id, id, "%s of slot %s is over (%s)", id, v.slot.Name, r.State)
 			}
@@ -70,26 +101,75 @@ func notices(snap *capacity.Snapshot, cluster *Cluster, now time.Time, s NoticeS
 			continue
 		}
 		if r.State == capacity.StateActive {
-			add(capacity.HasOpened, v, r.ID, r.ID, "%s is open: %d x %s for slot %s%s", r.ID, r.Size(), r.InstanceType, v.slot.Name, until(w))
+			add(
+				capacity.HasOpened,
+				v,
+				r.ID,
+				r.ID,
+				"%s is open: %d x %s for slot %s%s",
+				r.ID,
+				r.Size(),
+				r.InstanceType,
+				v.slot.Name,
+				until(w),
+			)
 		}
 		if r.Unhealthy > 0 {
-			add(capacity.HostFailed, v, r.ID, fmt.Sprintf("%s %d", r.ID, r.Unhealthy), "%d of the %d hosts of %s have failed, %d are usable; open a case with AWS Support", r.Unhealthy, r.Size(), r.ID, r.UsableSize())
+			add(
+				capacity.HostFailed,
+				v,
+				r.ID,
+				fmt.Sprintf("%s %d", r.ID, r.Unhealthy),
+				"%d of the %d hosts of %s have failed, %d are usable; open a case with AWS Support",
+				r.Unhealthy,
+				r.Size(),
+				r.ID,
+				r.UsableSize(),
+			)
 		}
 		if w.Unbounded() {
 			continue
 		}
 		left := w.Fence.Sub(now)
-		ends := w.Fence.UTC().Format(time.RFC3339) // an extension begins anew
+		ends := w.Fence.UTC().Format(time.RFC3339) // an extension makes a new key
 		if left > 0 && left <= s.FenceNear {
-			add(capacity.FenceNear, v, r.ID, r.ID+" "+ends, "%s must be free of jobs by %s, in %s", r.ID, capacity.FormatUTC(w.Fence), capacity.FormatUntil(left))
+			add(
+				capacity.FenceNear,
+				v,
+				r.ID,
+				r.ID+" "+ends,
+				"%s must be free of jobs by %s, in %s",
+				r.ID,
+				capacity.FormatUTC(w.Fence),
+				capacity.FormatUntil(left),
+			)
 		}
 		if left > 0 && left <= s.Successor && v.next.Reservation.ID == "" && !succeeded(v, slots) {
-			add(capacity.NoSuccessor, v, r.ID, r.ID+" "+ends, "slot %s has no block after %s, whose last job must be gone by %s", v.slot.Name, r.ID, capacity.FormatUTC(w.Fence))
+			add(
+				capacity.NoSuccessor,
+				v,
+				r.ID,
+				r.ID+" "+ends,
+				"slot %s has no block after %s, whose last job must be gone by %s",
+				v.slot.Name,
+				r.ID,
+				capacity.FormatUTC(w.Fence),
+			)
 		}
 		if idle := idleNodes(v, cluster); cluster != nil && left > 0 {
 			since := told["idling "+v.slot.Name]
 			if idle > 0 && !since.IsZero() && now.Sub(since) >= s.IdleAfter {
-				add(capacity.NodesIdle, v, r.ID, v.slot.Name+" "+since.UTC().Format(time.RFC3339), "%d nodes of slot %s, which are paid for in %s, have had no job since %s", idle, v.slot.Name, r.ID, capacity.FormatUTC(since))
+				add(
+					capacity.NodesIdle,
+					v,
+					r.ID,
+					v.slot.Name+" "+since.UTC().Format(time.RFC3339),
+					"%d nodes of slot %s, which are paid for in %s, have had no job since %s",
+					idle,
+					v.slot.Name,
+					r.ID,
+					capacity.FormatUTC(since),
+				)
 			}
 		}
 	}
@@ -123,8 +203,8 @@ func idleNodes(v slotView, cluster *Cluster) (n int) {
 	return n
 }
 
-// aboutHosts are the nodes of open blocks that have failed the health command each time. A file
-// that cannot be read has been told of by the pass.
+// aboutHosts reports the nodes of open blocks that have failed the health command every time. The pass has already
+// reported unreadable files.
 func aboutHosts(dir state.Dir, snap *capacity.Snapshot, now time.Time) []Notice {
 	var all []Notice
 	for _, v := range views(snap, now) {
@@ -134,24 +214,46 @@ func aboutHosts(dir state.Dir, snap *capacity.Snapshot, now time.Time) []Notice 
 		}
 		for _, name := range slices.Sorted(maps.Keys(h.Nodes)) {
 			if h.Nodes[name].State == state.HealthBad {
-				all = append(all, Notice{Kind: capacity.HostFailed, Partition: v.partition.Name, Slot: v.slot.Name, Reservation: v.current.ID, At: now.UTC().Truncate(time.Second),
-					Message: badNode(dir, h, name) + "; open a case with AWS Support", key: "host-failed " + v.current.ID + " " + name})
+				all = append(
+					all,
+					Notice{
+						Kind:        capacity.HostFailed,
+						Partition:   v.partition.Name,
+						Slot:        v.slot.Name,
+						Reservation: v.current.ID,
+						At:          now.UTC().Truncate(time.Second),
+						Message: badNode(
+							dir,
+							h,
+							name,
+						) + "; open a case with AWS Support",
+						key: "host-failed " + v.current.ID + " " + name,
+					},
+				)
 			}
 		}
 	}
 	return all
 }
 
-// aboutRollOver are the blocks that sync has set up, and what keeps it from going on.
+// aboutRollOver reports the blocks that sync has set up, and its setbacks.
 func aboutRollOver(report Report) []Notice {
 	var all []Notice
 	for _, r := range report.Rolling {
 		var n Notice
 		switch {
 		case r.Setback.Problem != "":
-			n = Notice{Kind: capacity.RollOverFailed, Message: r.Setback.Problem, key: fmt.Sprintf("roll-over-failed %s %s", r.key(), r.Setback.Since.Format(time.RFC3339))}
+			n = Notice{
+				Kind:    capacity.RollOverFailed,
+				Message: r.Setback.Problem,
+				key:     fmt.Sprintf("roll-over-failed %s %s", r.key(), r.Setback.Since.Format(time.RFC3339)),
+			}
 		case r.Ready && r.Block.Start.After(report.At):
-			n = Notice{Kind: capacity.IsSetUp, Message: fmt.Sprintf("%s is set up: slot %s has it from %s", r.Block.ID, r.Slot, capacity.FormatUTC(r.Block.Start)), key: "set-up " + r.Block.ID}
+			n = Notice{
+				Kind:    capacity.IsSetUp,
+				Message: fmt.Sprintf("%s is set up: slot %s has it from %s", r.Block.ID, r.Slot, capacity.FormatUTC(r.Block.Start)),
+				key:     "set-up " + r.Block.ID,
+			}
 		default:
 			continue
 		}
@@ -161,8 +263,8 @@ func aboutRollOver(report Report) []Notice {
 	return all
 }
 
-// aboutJobs are the jobs whose owners were told, in the AdminComment, that they can never start:
-// a site can tell them in another way. What was told of jobs that wait no more is forgotten.
+// aboutJobs reports jobs whose owners were told, in the AdminComment, that they can never start, so the site can tell
+// them in another way. Jobs that no longer wait are forgotten.
 func aboutJobs(report Report, told map[string]time.Time) []Notice {
 	if report.Jobs == nil {
 		return nil
@@ -174,30 +276,45 @@ func aboutJobs(report Report, told map[string]time.Time) []Notice {
 		if j.State != "PENDING" || !never {
 			continue
 		}
-		n := Notice{Kind: capacity.NeverStarts, Partition: j.Partition, Job: j.Shown, User: j.User, At: report.At.UTC().Truncate(time.Second),
-			Message: fmt.Sprintf("job %s of %s: %s", j.Shown, j.User, strings.TrimPrefix(j.AdminComment, "pcs-capacity: ")), key: "never-starts " + j.Shown}
+		n := Notice{
+			Kind:      capacity.NeverStarts,
+			Partition: j.Partition,
+			Job:       j.Shown,
+			User:      j.User,
+			At:        report.At.UTC().Truncate(time.Second),
+			Message: fmt.Sprintf(
+				"job %s of %s: %s",
+				j.Shown,
+				j.User,
+				strings.TrimPrefix(j.AdminComment, "pcs-capacity: "),
+			),
+			key: "never-starts " + j.Shown,
+		}
 		still[n.key] = true
 		if _, known := told[n.key]; !known && len(all) < jobsAPass {
 			all = append(all, n)
 		}
 	}
-	maps.DeleteFunc(told, func(key string, _ time.Time) bool { return strings.HasPrefix(key, "never-starts ") && !still[key] })
+	maps.DeleteFunc(
+		told,
+		func(key string, _ time.Time) bool { return strings.HasPrefix(key, "never-starts ") && !still[key] },
+	)
 	return all
 }
 
-// jobsAPass is of how many jobs one pass tells: each delivery may take some seconds.
+// jobsAPass is how many jobs one pass reports: each delivery may take some seconds.
 const jobsAPass = 20
 
-// keepNotices is for how long it is kept that something was told.
+// keepNotices is how long the record of a delivery is kept.
 const keepNotices = 400 * 24 * time.Hour
 
-// ErrUnderWay is the answer of a delivery that goes on beside the passes: Told ends it.
+// ErrUnderWay is a deliver function's answer when the delivery continues in the background: Told ends it.
 var ErrUnderWay = errors.New("the delivery is under way")
 
-// keeping is for what reads and writes the file of what has been told.
+// keeping guards the file of delivered notices.
 var keeping sync.Mutex
 
-// Told keeps that a notice has been delivered.
+// Told records that a notice has been delivered.
 func Told(dir state.Dir, n Notice) error {
 	keeping.Lock()
 	defer keeping.Unlock()
@@ -212,13 +329,12 @@ func Told(dir state.Dir, n Notice) error {
 	return dir.KeepNotices(told)
 }
 
-// Key names what a notice is about: there is one notice of each.
+// Key identifies a notice's event: there is one notice for each.
 func (n Notice) Key() string { return n.key }
 
-// Tell tells what there is to tell after a pass, each once. What could not be told is told
-// after the next pass; what was told by a program that was killed before it kept that is told
-// again. What deliver answers with ErrUnderWay is told once Told says so. The errors are of
-// deliveries, and of the file in state_dir.
+// Tell delivers the notices after a pass, each once. A failed delivery is repeated after the next pass; so is one
+// whose program was killed before it recorded the delivery. A notice answered with ErrUnderWay counts as delivered
+// once Told says so. The errors are those of deliveries and of the file in state_dir.
 func Tell(dir state.Dir, snap *capacity.Snapshot, report Report, s NoticeSettings, deliver func(Notice) error) []error {
 	keeping.Lock()
 	defer keeping.Unlock()
@@ -243,7 +359,12 @@ func Tell(dir state.Dir, snap *capacity.Snapshot, report Report, s NoticeSetting
 	}
 	maps.DeleteFunc(told, func(_ string, at time.Time) bool { return now.Sub(at) > keepNotices })
 	var errs []error
-	due := slices.Concat(notices(snap, cluster, now, s, told), aboutHosts(dir, snap, now), aboutRollOver(report), aboutJobs(report, told))
+	due := slices.Concat(
+		notices(snap, cluster, now, s, told),
+		aboutHosts(dir, snap, now),
+		aboutRollOver(report),
+		aboutJobs(report, told),
+	)
 	for _, n := range due {
 		if _, known := told[n.key]; known {
 			continue
@@ -259,7 +380,7 @@ func Tell(dir state.Dir, snap *capacity.Snapshot, report Report, s NoticeSetting
 			continue
 		}
 		told[n.key] = n.At
-		if err := dir.KeepNotices(told); err != nil { // each by itself, so that a kill repeats one at the most
+		if err := dir.KeepNotices(told); err != nil { // one by one, so a kill repeats at most one
 			return append(errs, err)
 		}
 	}

@@ -13,39 +13,38 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// firstAnswer is how long the first question of a pass may take. The SDK gives up after
-// three attempts and pauses of up to 2 and 4 s: what takes longer than this is an endpoint
-// that is dead, or credentials that nobody has.
+// firstAnswer is how long the first call of a pass may take. The SDK gives up after three attempts and pauses of up
+// to 2 and 4 s: a longer call means a dead endpoint, or no credentials.
 const firstAnswer = 8 * time.Second
 
-// allAnswers is how long all of them may take together. A variable for its test alone.
+// allAnswers is how long all calls together may take. It is a variable only for its test.
 var allAnswers = time.Minute
 
-// observation is AWS's half of a snapshot while it is read. What cannot be read is
-// taken from the snapshot before it, if there is one.
+// observation is the AWS half of a snapshot while it is being read. Facts that cannot be read come from the previous
+// snapshot, if there is one.
 type observation struct {
 	Sources
 	old  *capacity.Snapshot // nil if there is none
 	seen capacity.Seen
-	// ids are the reservations that have to be described.
+	// ids are the reservations to describe.
 	ids    []string
 	said   capacity.Said
 	failed []error
-	// absent are the ids that EC2 does not describe, with the time since when.
+	// absent are the ids that EC2 does not describe, each with the time since when.
 	absent map[string]time.Time
-	// asked: AWS has been asked. down: no question would be answered.
+	// asked: AWS has been called. down: no call would be answered.
 	asked, down bool
 	answers     Answers
 }
 
-// Answers are how many questions there were for AWS in a look, and how many it has answered.
+// Answers counts the calls to AWS and the answered ones.
 type Answers struct{ Questions, Answered int }
 
-// All: there were questions, and AWS has answered them.
+// All: AWS was called and answered every call.
 func (a Answers) All() bool { return a.Questions > 0 && a.Answered == a.Questions }
 
-// observe reads AWS. The error joins what could not be read; the snapshot then holds
-// older facts, and keeps the older time, so that it goes stale.
+// observe reads AWS. The error joins the failed reads; the snapshot then holds older facts and keeps the older time,
+// so it goes stale.
 func (s Sources) observe(ctx context.Context, old *capacity.Snapshot) (*capacity.Snapshot, Answers, error) {
 	ctx, cancel := context.WithTimeout(ctx, allAnswers)
 	defer cancel()
@@ -90,7 +89,7 @@ func (o *observation) problem(code capacity.Code, about capacity.Subject, fix, f
 	o.said.Add(capacity.Problemf(code, about, fix, format, args...))
 }
 
-// need notes why a question was not answered without which the pass knows less than before.
+// need notes why a call failed whose answer the pass needs to know as much as before.
 func (o *observation) need(doing string, a answer) (answered bool) {
 	if a.words != "" {
 		o.fail(fmt.Sprintf("%s: %s", doing, a.words))
@@ -98,19 +97,18 @@ func (o *observation) need(doing string, a answer) (answered bool) {
 	return a.answered
 }
 
-// answer is what came of a question. words are why it was not answered; "" if that has been
-// said.
+// answer is the result of a call. words say why it failed; "" if that has been reported.
 type answer struct {
 	words    string
 	answered bool
 }
 
-// sideBySide is how many questions are put at the same time: EC2 refills its buckets for
-// Describe calls by 10 a second and more (EC2 API Reference, "Request throttling").
+// sideBySide is the number of concurrent calls: EC2 refills its buckets for Describe calls by 10 a second and more
+// (EC2 API Reference, "Request throttling").
 const sideBySide = 8
 
-// together puts questions to AWS side by side. After what every question would meet, which
-// is said once, no more of them are asked.
+// together makes calls to AWS side by side. An error that every call would meet is reported once and stops further
+// calls.
 func (o *observation) together(ctx context.Context, questions ...func(ctx context.Context) error) []answer {
 	answers := make([]answer, len(questions))
 	o.answers.Questions += len(questions)
@@ -151,15 +149,15 @@ func (o *observation) together(ctx context.Context, questions ...func(ctx contex
 	return answers
 }
 
-// fail notes a question that was not answered at all.
+// fail notes a call that was not answered at all.
 func (o *observation) fail(words string) {
 	o.failed = append(o.failed, errors.New(words))
 	o.problem(capacity.AWSUnanswered, capacity.Subject{}, "", "%s; what was known before is kept", words)
 }
 
-// places asks what does not hang on another answer: the zones of the subnets, the
-// reservations that node groups choose by their tags, what the images of launch templates run,
-// and what the PCS compute node groups were set up for. It reports whether PCS was asked and answered.
+// places reads what depends on no other answer: the subnets' zones, the reservations that node groups select by tags,
+// the platforms of launch templates' images, and the reservations of the PCS compute node groups. It reports whether
+// PCS was called and answered.
 func (o *observation) places(ctx context.Context) (pcsKnown bool) {
 	var subnets, groups []string
 	templates := o.Settings.LaunchTemplates()
@@ -225,8 +223,8 @@ func (o *observation) places(ctx context.Context) (pcsKnown bool) {
 	return len(groups) > 0 && o.held(groups, answers[0])
 }
 
-// members lists the resource groups that node groups select. Resource Groups is a host of its
-// own: whatever is wrong with it, EC2 is asked for what was in them before.
+// members lists the resource groups that node groups select. Resource Groups is another endpoint: if it fails, EC2 is
+// asked for the previous members.
 func (o *observation) members(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, firstAnswer)
 	defer cancel()
@@ -263,8 +261,7 @@ func (o *observation) selectedBefore(g capacity.GroupSettings) []string {
 	return ids
 }
 
-// held takes what PCS has said of its compute node groups, or what it said before. It
-// reports whether it has answered.
+// held takes PCS's answer about its compute node groups, or the previous one. It reports whether PCS has answered.
 func (o *observation) held(names []string, a answer) (answered bool) {
 	answered = o.need("reading the compute node groups "+strings.Join(names, ", "), a)
 	if !answered {
@@ -278,7 +275,7 @@ func (o *observation) held(names []string, a answer) (answered bool) {
 	return answered
 }
 
-// heldBefore is what slots had in the older snapshot.
+// heldBefore is the slots' reservations in the previous snapshot.
 func (o *observation) heldBefore(names []string) map[string]string {
 	held := map[string]string{}
 	if o.old != nil {
@@ -291,8 +288,7 @@ func (o *observation) heldBefore(names []string) map[string]string {
 	return held
 }
 
-// waiting names, for each PCS node group with a slot that is free, the reservation that
-// comes next and has no compute node group yet.
+// waiting names, for each PCS node group with a free slot, the next reservation without a compute node group.
 func (o *observation) waiting(snap *capacity.Snapshot) {
 	for _, p := range snap.Partitions {
 		for _, g := range p.Groups {
@@ -318,14 +314,28 @@ func (o *observation) waiting(snap *capacity.Snapshot) {
 	}
 }
 
-// subnets takes what EC2 has said of the zones of subnets. What is not known now is as it was.
+// subnets takes EC2's answer about the subnets' zones. Unanswered zones stay as they were.
 func (o *observation) subnets(ids []string, missing []capacity.Missing, a answer) {
 	if a.words != "" {
-		o.problem(capacity.AWSUnanswered, capacity.Subject{}, "", "%s; the zones of %s are as they were", a.words, strings.Join(ids, ", "))
+		o.problem(
+			capacity.AWSUnanswered,
+			capacity.Subject{},
+			"",
+			"%s; the zones of %s are as they were",
+			a.words,
+			strings.Join(ids, ", "),
+		)
 	}
 	for _, m := range missing {
 		words, _ := o.EC2.Explain(m.Err)
-		o.problem(capacity.SubnetNotKnown, capacity.Subject{}, "check its id and the region", "EC2 does not describe subnet %s: %s", m.ID, words)
+		o.problem(
+			capacity.SubnetNotKnown,
+			capacity.Subject{},
+			"check its id and the region",
+			"EC2 does not describe subnet %s: %s",
+			m.ID,
+			words,
+		)
 	}
 	if o.old != nil {
 		for _, p := range o.old.Partitions {
@@ -336,8 +346,8 @@ func (o *observation) subnets(ids []string, missing []capacity.Missing, a answer
 	}
 }
 
-// platforms takes what EC2 has said of the images of launch templates. A version of one never
-// changes: what was known of it before is true.
+// platforms takes EC2's answers about the images of launch templates. A version never changes, so earlier answers
+// stay true.
 func (o *observation) platforms(templates []string, images []capacity.ImagePlatform, answers []answer) {
 	o.seen.Platforms = map[string]capacity.ImagePlatform{}
 	for i, t := range templates {
@@ -351,8 +361,7 @@ func (o *observation) platforms(templates []string, images []capacity.ImagePlatf
 	}
 }
 
-// instances finds what runs in the reservations. It tells which slots they have, when no
-// snapshot does.
+// instances finds the instances in the reservations, which show the reservations' slots when no snapshot does.
 func (o *observation) instances(ctx context.Context) {
 	var ids []string
 	for _, r := range o.seen.Reservations {
@@ -367,11 +376,17 @@ func (o *observation) instances(ctx context.Context) {
 		return err
 	})[0]
 	if a.words != "" {
-		o.problem(capacity.SlotsNotKnown, capacity.Subject{}, "", "asking EC2 which slots the reservations have: %s; they may be taken for others than before", a.words)
+		o.problem(
+			capacity.SlotsNotKnown,
+			capacity.Subject{},
+			"",
+			"asking EC2 which slots the reservations have: %s; they may be taken for others than before",
+			a.words,
+		)
 	}
 }
 
-// mismatches names what keeps a slot's current reservation from being launched into.
+// mismatches says why launches into a slot's current reservation would fail.
 func mismatches(snap *capacity.Snapshot, now time.Time) []capacity.Problem {
 	var problems []capacity.Problem
 	for _, v := range views(snap, now) {

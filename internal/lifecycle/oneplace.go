@@ -9,9 +9,9 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// This file keeps nodes for whose jobs capacity is held in one place: those of a partition in one
-// zone, and those of a node group on one type. Slurm calls no ResumeProgram for a job that finds
-// all of its nodes up, so that nothing else could keep such a job in one place.
+// This file keeps nodes whose jobs get an ODCR in one place: a partition's in one zone, and a node group's on one
+// instance type. Slurm calls no ResumeProgram for a job whose nodes are all up, so nothing else could keep such a job
+// in one place.
 
 // place is where an instance runs, and as what.
 type place struct{ azID, instanceType string }
@@ -20,16 +20,15 @@ func (at place) String() string { return at.instanceType + " in " + at.azID }
 
 func (at place) compare(other place) int { return strings.Compare(at.String(), other.String()) }
 
-// standing is a node that takes jobs, and where.
+// standing is a node that takes jobs, with its place.
 type standing struct {
 	node, group, slot string
 	at                place
 }
 
-// elsewhere are the nodes to let go of: those outside the zone that most nodes of their partition
-// are in, and those in it whose type is not that of most nodes of their group. Of two with as many
-// the one that is first in the settings stays. A node group that may not run in that zone has one of
-// its own.
+// elsewhere powers down the nodes outside the zone in which most of their partition's nodes are, and those inside it
+// whose type is not that of most nodes of their group. In a tie, the first in the settings stays. A node group that
+// may not run in that zone has a zone of its own.
 func elsewhere(s Seen) (effects []capacity.Effect) {
 	for _, part := range s.Snap.Partitions {
 		nodes := s.standing(part)
@@ -59,8 +58,15 @@ func elsewhere(s Seen) (effects []capacity.Effect) {
 					}
 				}
 				for _, at := range slices.SortedFunc(maps.Keys(apart), place.compare) {
-					effects = append(effects, PowerDown{slot.Name, apart[at], "powered down: jobs for which capacity is held run as " + others.String(),
-						fmt.Sprintf("when their jobs end: they run as %s, the others as %s, and a job for which capacity is held has all of its nodes in one place", at, others)})
+					effects = append(
+						effects,
+						PowerDown{slot.Name, apart[at], "powered down: jobs for which capacity is held run as " + others.String(),
+							fmt.Sprintf(
+								"when their jobs end: they run as %s, the others as %s, and a job for which capacity is held has all of its nodes in one place",
+								at,
+								others,
+							)},
+					)
 				}
 			}
 		}
@@ -68,8 +74,8 @@ func elsewhere(s Seen) (effects []capacity.Effect) {
 	return effects
 }
 
-// standing are the nodes of a partition for whose jobs capacity is held. One that boots is among
-// them, and one whose instance EC2 does not show yet is not.
+// standing returns the partition's nodes whose jobs get an ODCR. It includes booting nodes, but not those whose
+// instance EC2 does not show yet.
 func (s Seen) standing(part capacity.Partition) (nodes []standing) {
 	running := map[string]capacity.Instance{} // by node
 	for _, i := range s.Instances {

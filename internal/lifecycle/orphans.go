@@ -11,20 +11,24 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
-// This file ends instances that nothing else would end: SuspendProgram was killed, or EC2
-// refused it for all of its time, or somebody launched for a node that Slurm does not
-// have. Each holds a place that is paid for. Whatever ends by mistake takes a job with it,
-// so one look is never enough.
+// This file ends instances that nothing else would end: SuspendProgram was killed, or EC2 refused it for its whole
+// time, or somebody launched for a node that Slurm does not have. Each takes a place that is paid for. An instance
+// ended by mistake takes a job with it, so one look is never enough.
 
-// orphanAge is how old an instance is at least: SuspendProgram has its time, and a launch
-// that Slurm has not heard of yet is left alone.
+// orphanAge is the least age of an orphan: it leaves SuspendProgram its time, and spares a launch that Slurm has not
+// heard of yet.
 const orphanAge = 5 * time.Minute
 
-// orphanTime is how long a pass must have seen an orphan before another one ends it.
+// orphanTime is how long a pass must have seen an orphan before another pass ends it.
 const orphanTime = 30 * time.Second
 
-// orphans are those of our cluster's instances that no node stands for.
-func orphans(instances []capacity.Instance, cluster *Cluster, expand func(string) ([]string, error), now time.Time) []capacity.Orphan {
+// orphans returns this cluster's instances without a node.
+func orphans(
+	instances []capacity.Instance,
+	cluster *Cluster,
+	expand func(string) ([]string, error),
+	now time.Time,
+) []capacity.Orphan {
 	addresses := map[string][]string{} // of the instances of each node
 	for _, i := range instances {
 		if node := i.Node(expand); node != "" && !i.Ended() {
@@ -39,15 +43,24 @@ func orphans(instances []capacity.Instance, cluster *Cluster, expand func(string
 			continue
 		}
 		if why := cluster.without(byName, node, i.PrivateIP, addresses[node]); why != "" {
-			found = append(found, capacity.Orphan{Instance: i.ID, Node: node, Reservation: i.ReservationID, Why: why, Since: now.UTC().Truncate(time.Second)})
+			found = append(
+				found,
+				capacity.Orphan{
+					Instance:    i.ID,
+					Node:        node,
+					Reservation: i.ReservationID,
+					Why:         why,
+					Since:       now.UTC().Truncate(time.Second),
+				},
+			)
 		}
 	}
 	slices.SortFunc(found, func(a, b capacity.Orphan) int { return cmp.Compare(a.Instance, b.Instance) })
 	return found
 }
 
-// without says why an instance at an address does not belong to its node; "" if it does,
-// or if that is not certain. addresses are those of all instances for the node.
+// without says why an instance at an address does not belong to its node; "" if it does, or may. addresses are those
+// of all instances for the node.
 func (c *Cluster) without(byName map[string]capacity.Node, node, address string, addresses []string) string {
 	n, there := byName[node]
 	switch {
@@ -89,14 +102,14 @@ func endOrphans(s Seen) (effects []capacity.Effect) {
 	return effects
 }
 
-// withoutEnded are the orphans that are left.
+// withoutEnded returns the remaining orphans.
 func withoutEnded(orphans []capacity.Orphan, results []Result) []capacity.Orphan {
 	return slices.DeleteFunc(slices.Clone(orphans), func(o capacity.Orphan) bool {
 		return slices.ContainsFunc(results, func(r Result) bool { return r.Err == nil && r.Effect.(EndInstance).Orphan == o })
 	})
 }
 
-// orphanProblems names the orphans that are there, those of one reservation together.
+// orphanProblems reports the orphans, those of one reservation together.
 func orphanProblems(s Seen) (problems []capacity.Problem) {
 	type kind struct{ reservation, why string }
 	var kinds []kind
@@ -111,22 +124,41 @@ func orphanProblems(s Seen) (problems []capacity.Problem) {
 	for _, k := range kinds {
 		who, holds := fmt.Sprintf("instance %s (%s)", ids[k][0], nodes[k][0]), "holds a place"
 		if n := len(ids[k]); n > 1 {
-			who, holds = fmt.Sprintf("instances %s (%s)", strings.Join(ids[k], ", "), hostlist.Compress(nodes[k])), fmt.Sprintf("hold %d places", n)
+			who, holds = fmt.Sprintf(
+				"instances %s (%s)",
+				strings.Join(ids[k], ", "),
+				hostlist.Compress(nodes[k]),
+			), fmt.Sprintf(
+				"hold %d places",
+				n,
+			)
 		}
 		if k.reservation == "" {
 			holds = "on demand"
 		}
-		problems = append(problems, capacity.Problemf(capacity.OrphanFound, capacity.Subject{Reservation: k.reservation}, "", "%s %s%s: %s; sync ends what it sees so twice", who, holds, in(k.reservation), k.why))
+		problems = append(
+			problems,
+			capacity.Problemf(
+				capacity.OrphanFound,
+				capacity.Subject{Reservation: k.reservation},
+				"",
+				"%s %s%s: %s; sync ends what it sees so twice",
+				who,
+				holds,
+				in(k.reservation),
+				k.why,
+			),
+		)
 	}
 	return problems
 }
 
-// twins names the instances with another mark than ours that are for nodes of ours, or
-// where these are. Nothing ends them: they may be another cluster's of the same name.
+// twins reports instances with another cluster's mark that are for our nodes or at their addresses. Nothing ends
+// them: they may belong to another cluster of the same name.
 func (s Seen) twins(others []capacity.Instance) (problems []capacity.Problem) {
 	type kind struct {
 		mark  string
-		there bool // where nodes of ours are
+		there bool // at the address of a node of ours
 	}
 	var kinds []kind
 	ids, nodes := map[kind][]string{}, map[kind][]string{}
@@ -145,7 +177,11 @@ func (s Seen) twins(others []capacity.Instance) (problems []capacity.Problem) {
 	for _, k := range kinds {
 		who, has, them := fmt.Sprintf("instance %s (%s)", ids[k][0], nodes[k][0]), "has", "it"
 		if len(ids[k]) > 1 {
-			who, has, them = fmt.Sprintf("instances %s (%s)", strings.Join(ids[k], ", "), hostlist.Compress(nodes[k])), "have", "them"
+			who, has, them = fmt.Sprintf(
+				"instances %s (%s)",
+				strings.Join(ids[k], ", "),
+				hostlist.Compress(nodes[k]),
+			), "have", "them"
 		}
 		if k.there {
 			who += ", at an address of this cluster's nodes,"
@@ -156,10 +192,17 @@ func (s Seen) twins(others []capacity.Instance) (problems []capacity.Problem) {
 		case s.Cluster.MarkErr != nil:
 			what = fmt.Sprintf("this cluster's is not known, so nothing here ends %s: %v", them, s.Cluster.MarkErr)
 		case id == "":
-			what = fmt.Sprintf("which does not say whose, so nothing here ends %s; terminate %[1]s, or tag %[1]s %s=%s for this cluster",
-				them, capacity.TagCluster, s.Cluster.Mark)
+			what = fmt.Sprintf(
+				"which does not say whose, so nothing here ends %s; terminate %[1]s, or tag %[1]s %s=%s for this cluster",
+				them,
+				capacity.TagCluster,
+				s.Cluster.Mark,
+			)
 		}
-		problems = append(problems, capacity.Problemf(capacity.ForeignMark, capacity.Subject{}, "", "%s %s the mark %s, %s", who, has, k.mark, what))
+		problems = append(
+			problems,
+			capacity.Problemf(capacity.ForeignMark, capacity.Subject{}, "", "%s %s the mark %s, %s", who, has, k.mark, what),
+		)
 	}
 	return problems
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// out are those of the nodes that Slurm gives no job, by state and reason.
+// out returns the nodes to which Slurm gives no job, by state and reason.
 func (c *Cluster) out(names []string, hostlist func([]string) string) []capacity.NodesOut {
 	type kind struct{ state, reason string }
 	var kinds []kind
@@ -27,25 +27,37 @@ func (c *Cluster) out(names []string, hostlist func([]string) string) []capacity
 	}
 	var all []capacity.NodesOut
 	for _, k := range kinds {
-		all = append(all, capacity.NodesOut{Nodes: hostlist(nodes[k]), Count: len(nodes[k]), State: k.state, Reason: k.reason})
+		all = append(
+			all,
+			capacity.NodesOut{Nodes: hostlist(nodes[k]), Count: len(nodes[k]), State: k.state, Reason: k.reason},
+		)
 	}
 	return all
 }
 
-// ourReason begins the reasons of nodes that sync drains, of which it tells by itself.
+// ourReason begins the reasons of nodes that sync drains and reports itself.
 const ourReason = "pcs-capacity: "
 
-// outOfService names the nodes of open reservations that are paid and get no job.
+// outOfService reports the nodes of open reservations that are paid for and get no job.
 func outOfService(s Seen) (problems []capacity.Problem) {
 	for _, v := range s.slots() {
-		open := v.current.State == capacity.StateActive && !v.window.Start.After(s.Now) && (v.window.Unbounded() || v.window.Fence.After(s.Now))
+		open := v.current.State == capacity.StateActive && !v.window.Start.After(s.Now) &&
+			(v.window.Unbounded() || v.window.Fence.After(s.Now))
 		if !open || v.former {
 			continue
 		}
 		for _, o := range slices.DeleteFunc(slices.Clone(v.slot.Out), func(o capacity.NodesOut) bool { return strings.HasPrefix(o.Reason, ourReason) }) {
-			problems = append(problems, capacity.Problemf(capacity.OutOfService, capacity.Subject{Partition: v.partition.Name, Slot: v.slot.Name, Node: o.Nodes, Reservation: v.current.ID},
-				fmt.Sprintf("when that is mended: `scontrol update nodename=%s state=resume`", o.Nodes),
-				"%s is open and paid, and no job gets nodes %s", v.current.ID, o))
+			problems = append(
+				problems,
+				capacity.Problemf(
+					capacity.OutOfService,
+					capacity.Subject{Partition: v.partition.Name, Slot: v.slot.Name, Node: o.Nodes, Reservation: v.current.ID},
+					fmt.Sprintf("when that is mended: `scontrol update nodename=%s state=resume`", o.Nodes),
+					"%s is open and paid, and no job gets nodes %s",
+					v.current.ID,
+					o,
+				),
+			)
 		}
 	}
 	return problems

@@ -13,12 +13,11 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// Pass makes one pass. The snapshot is what it saw, also when parts could not be read;
-// the report says what it did. The error joins everything that failed: one failure
-// keeps the pass from nothing else that it can still do.
+// Pass makes one pass. The snapshot is what it saw, even if parts could not be read; the report says what it did. The
+// error joins every failure: one failure does not stop the rest of the pass.
 func Pass(ctx context.Context, s Sources) (*capacity.Snapshot, Report, error) {
 	p := newPass(s)
-	if !s.DryRun { // which waits for nobody, and leaves no file
+	if !s.DryRun { // a dry run does not wait for the lock and leaves no file
 		unlock, err := p.lock(ctx)
 		if err != nil {
 			var failed capacity.Said
@@ -31,7 +30,7 @@ func Pass(ctx context.Context, s Sources) (*capacity.Snapshot, Report, error) {
 	return p.seen.Snap, p.report(), errors.Join(p.failed...)
 }
 
-// run is a pass: what it reads, and what it decides by that, in their order.
+// run is a pass: its reads, and the decisions in their order.
 func (p *pass) run(ctx context.Context) {
 	p.look(ctx)
 	if p.otherOwner != nil { // not even the files: they may be the other's
@@ -65,21 +64,28 @@ func (p *pass) run(ctx context.Context) {
 	p.carryOut(ctx, published(p.seen, p.Local))
 }
 
-// lockWait is how long a pass waits for one that another program makes.
+// lockWait is how long a pass waits for another program's pass.
 const lockWait = time.Minute
 
 func (p *pass) lock(ctx context.Context) (unlock func(), err error) {
 	return p.State.Lock(ctx, state.PassLock, lockWait)
 }
 
-// Look reads what a pass reads and changes nothing. cluster is nil if Slurm did not
-// answer. answers are AWS's. The error joins what could not be read, as with Pass.
+// Look reads what a pass reads and changes nothing. cluster is nil if Slurm did not answer. The error joins the
+// failed reads, as with Pass.
 func Look(ctx context.Context, s Sources) (snap *capacity.Snapshot, cluster *Cluster, answers Answers, err error) {
 	p := newPass(s)
 	p.look(ctx)
 	for _, r := range p.seen.Rolling {
 		if !r.Ready && !r.Over {
-			p.say(capacity.RollOverDue, capacity.Subject{Partition: r.Partition, Reservation: r.Block.ID}, "", "reservation %s has no compute node group in partition %s yet; sync makes it", r.Block.ID, r.Partition)
+			p.say(
+				capacity.RollOverDue,
+				capacity.Subject{Partition: r.Partition, Reservation: r.Block.ID},
+				"",
+				"reservation %s has no compute node group in partition %s yet; sync makes it",
+				r.Block.ID,
+				r.Partition,
+			)
 		}
 	}
 	p.sayAll(setbackProblems, orphanProblems, leftoverProblems)
@@ -131,7 +137,7 @@ func (p *pass) look(ctx context.Context) {
 	}
 }
 
-// sayAll adds what people should know of what was seen.
+// sayAll adds what people should know.
 func (p *pass) sayAll(problems ...func(Seen) []capacity.Problem) {
 	for _, of := range problems {
 		p.seen.Snap.Add(of(p.seen)...)
@@ -143,12 +149,12 @@ func (p *pass) report() Report {
 		Said: p.seen.Snap.Said.Copy(), NoAWS: p.seen.NoAWS, Cluster: p.seen.Cluster, Jobs: p.seen.Jobs, AlsoOurs: p.alsoOurs(), Checking: checking(p.seen.Health), Rolling: p.seen.Rolling}
 }
 
-// pass is one pass while it is made: what it saw, and what came of what it decided.
+// pass is one pass while it runs: what it saw, and the results of its effects.
 type pass struct {
 	Sources
 	seen    Seen
 	answers Answers
-	// otherOwner: the Slurm reservations are those of other settings.
+	// otherOwner: the Slurm reservations belong to other settings.
 	otherOwner error
 
 	results []Result // in their order
@@ -157,7 +163,17 @@ type pass struct {
 }
 
 func newPass(s Sources) *pass {
-	return &pass{Sources: s, seen: Seen{Settings: s.Settings, Owner: s.Owner, TakeOver: s.TakeOver, Poll: s.Poll, dir: s.State, Snap: &capacity.Snapshot{}}}
+	return &pass{
+		Sources: s,
+		seen: Seen{
+			Settings: s.Settings,
+			Owner:    s.Owner,
+			TakeOver: s.TakeOver,
+			Poll:     s.Poll,
+			dir:      s.State,
+			Snap:     &capacity.Snapshot{},
+		},
+	}
 }
 
 func (p *pass) fail(err error) {
@@ -166,7 +182,7 @@ func (p *pass) fail(err error) {
 	}
 }
 
-// did notes a change, or the attempt at one.
+// did notes a change, or an attempted one.
 func (p *pass) did(d Done, err error) {
 	if err != nil {
 		d.Error = err.Error()
@@ -175,7 +191,7 @@ func (p *pass) did(d Done, err error) {
 	p.done = append(p.done, d)
 }
 
-// addSlurm writes what Slurm said into the snapshot.
+// addSlurm copies Slurm's facts into the snapshot.
 func (p *pass) addSlurm() {
 	p.seen.Snap.TimeMinCollapses, p.seen.Snap.NoRequeue = p.seen.Cluster.TimeMinCollapses, p.seen.Cluster.NoRequeue
 	p.seen.Snap.KillWait.Duration = p.seen.Cluster.KillWait
@@ -205,7 +221,13 @@ func (p *pass) addSlurm() {
 			}
 		}
 		if !found {
-			p.say(capacity.NoPartition, capacity.Subject{Partition: part.Name}, "add it, or take it out of the settings", "Slurm has no partition %s", part.Name)
+			p.say(
+				capacity.NoPartition,
+				capacity.Subject{Partition: part.Name},
+				"add it, or take it out of the settings",
+				"Slurm has no partition %s",
+				part.Name,
+			)
 		}
 		p.addSlots(part)
 		for _, g := range part.Groups {
@@ -219,25 +241,31 @@ func (p *pass) addSlurm() {
 	}
 }
 
-// sayGone names the nodes of a slot that a partition of Slurm's has and Slurm does not show:
-// no job gets them. What one pass saw may be a restart of slurmctld, so that it is a note at first.
+// sayGone reports nodes of a slot that a Slurm partition lists and Slurm does not show: no job gets them. After one
+// pass it may be a restart of slurmctld, so it is a note at first.
 func (p *pass) sayGone(partition, slot string) {
 	gone := p.seen.Cluster.gone(p.seen.Cluster.SlotNodes(slot))
 	if len(gone) == 0 {
 		return
 	}
 	nodes := p.Slurm.Hostlist(gone)
-	said := capacity.Problemf(capacity.NodesLost, capacity.Subject{Partition: partition, Slot: slot, Node: nodes},
+	said := capacity.Problemf(
+		capacity.NodesLost,
+		capacity.Subject{Partition: partition, Slot: slot, Node: nodes},
 		"update Slurm to 25.05.7, 25.11.3 or newer (an older one loses nodes that power down while slurmctld restarts), then restart slurmctld",
-		"Slurm no longer shows nodes %s of partition %s, so that no job gets them", nodes, partition)
+		"Slurm no longer shows nodes %s of partition %s, so that no job gets them",
+		nodes,
+		partition,
+	)
 	said.Severity = capacity.Note
-	if p.seen.Old != nil && slices.ContainsFunc(p.seen.Old.All(), func(before capacity.Problem) bool { return before.Text() == said.Text() }) {
+	if p.seen.Old != nil &&
+		slices.ContainsFunc(p.seen.Old.All(), func(before capacity.Problem) bool { return before.Text() == said.Text() }) {
 		said.Severity = capacity.Admin
 	}
 	p.seen.Snap.Add(said)
 }
 
-// gone are those of the nodes that Slurm does not show, where it would show them.
+// gone returns the nodes that Slurm does not show although it would.
 func (c *Cluster) gone(names []string) []string {
 	if !c.ShowsPoweredDown {
 		return nil
@@ -252,7 +280,7 @@ func (c *Cluster) gone(names []string) []string {
 	return gone
 }
 
-// lacks says what slurm.conf lacks of a slot that we launch.
+// lacks says what slurm.conf lacks for a slot that we launch.
 func (p *pass) lacks(g capacity.NodeGroup, slot capacity.Slot) {
 	named := fmt.Sprintf("%s-1, %[1]s-2, …", slot.Name)
 	if _, settings, _, ok := p.Settings.PlaceOf(slot.Name + "-1"); !ok || settings.Name != g.Name {
@@ -260,14 +288,27 @@ func (p *pass) lacks(g capacity.NodeGroup, slot capacity.Slot) {
 	}
 	switch {
 	case slot.Nodes == "":
-		p.say(capacity.NoNodes, capacity.Subject{Slot: slot.Name}, "run `pcs-capacity hooks install` on its controller", "Slurm has no nodes %s for node group %s", named, g.Name)
+		p.say(
+			capacity.NoNodes,
+			capacity.Subject{Slot: slot.Name},
+			"run `pcs-capacity hooks install` on its controller",
+			"Slurm has no nodes %s for node group %s",
+			named,
+			g.Name,
+		)
 	case len(g.Slots) > 1 && slot.Feature == "" && len(p.seen.Cluster.shown(p.seen.Cluster.SlotNodes(slot.Name))) > 0:
-		p.say(capacity.FeatureMissing, capacity.Subject{Slot: slot.Name, Node: slot.Nodes}, "add it",
-			"nodes %s lack Features=%s in slurm.conf, so that jobs cannot be kept in the slot of their reservation", slot.Nodes, slot.Name)
+		p.say(
+			capacity.FeatureMissing,
+			capacity.Subject{Slot: slot.Name, Node: slot.Nodes},
+			"add it",
+			"nodes %s lack Features=%s in slurm.conf, so that jobs cannot be kept in the slot of their reservation",
+			slot.Nodes,
+			slot.Name,
+		)
 	}
 }
 
-// addSlots writes what Slurm said of a partition's slots.
+// addSlots copies Slurm's facts about a partition's slots.
 func (p *pass) addSlots(part *capacity.Partition) {
 	for g := range part.Groups {
 		for s := range part.Groups[g].Slots {
@@ -282,7 +323,7 @@ func (p *pass) addSlots(part *capacity.Partition) {
 	}
 }
 
-// keepSlurm takes what Slurm said before into a snapshot that Slurm did not answer for.
+// keepSlurm copies Slurm's facts from the old snapshot into one for which Slurm did not answer.
 func keepSlurm(snap, old *capacity.Snapshot) {
 	if old == nil {
 		return
@@ -313,7 +354,7 @@ func keepSlurm(snap, old *capacity.Snapshot) {
 	}
 }
 
-// lockCode is the code of why there is no lock.
+// lockCode is the code for a lock that could not be taken.
 func lockCode(err error) capacity.Code {
 	if errors.As(err, new(*state.LockedError)) {
 		return capacity.AnotherRuns
@@ -321,12 +362,12 @@ func lockCode(err error) capacity.Code {
 	return capacity.StateFile
 }
 
-// problem notes what a pass can do without, and an administrator should look at.
+// problem notes a failure that does not stop the pass and that an administrator should look at.
 func (p *pass) problem(code capacity.Code, err error) {
 	p.say(code, capacity.Subject{}, "", "%v", err)
 }
 
-// say notes what people should know, and who has to act on it.
+// say notes what people should know; the code says who has to act.
 func (p *pass) say(code capacity.Code, about capacity.Subject, fix, format string, args ...any) {
 	p.seen.Snap.Add(capacity.Problemf(code, about, fix, format, args...))
 }

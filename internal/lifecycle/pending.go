@@ -11,26 +11,22 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// This file gives a limit to pending jobs that the submit filter never saw, or let through
-// because it had no snapshot, or that came to a partition of ours later: a job without a
-// limit never starts before a fence.
+// This file gives a limit to pending jobs that the submit filter never saw, or accepted without a snapshot, or that
+// moved to our partition later: a job without a limit never starts before a fence.
 
-// fitsAPass is how many jobs one pass gives a limit to. Each takes one scontrol, of about
-// 7 ms, and the pass has more to do.
+// fitsAPass is how many jobs one pass gives a limit. Each takes one scontrol, about 7 ms, and the pass has more to do.
 const fitsAPass = 1000
 
 // unfit is a pending job that can never start as it is.
 type unfit struct {
 	job capacity.Job
-	// edits are those of the submit filter for a job without --time; without a limit, why says
-	// why there is none.
+	// edits are the submit filter's for a job without --time. If they have no limit, why says why not.
 	edits capacity.Edits
 	why   string
 }
 
-// unfits finds the pending jobs that are too long because nobody gave them a limit of their own,
-// the default of a partition being none. A job is left alone if it has a limit of its own, or
-// if it can start.
+// unfits finds the pending jobs that are too long only because the partition has no default limit. It leaves alone a
+// job that has its own limit or can start.
 func unfits(seen Seen) []unfit {
 	snap, now := seen.Snap, seen.Now
 	defaults := map[string]capacity.Limit{}
@@ -61,20 +57,19 @@ func unfits(seen Seen) []unfit {
 				fit.Edits.Comment = ""
 			}
 			all = append(all, unfit{job: j, edits: fit.Edits})
-		case fit.Refused || fit.Code == capacity.TooLong: // the latter where the settings are not strict
+		case fit.Refused || fit.Code == capacity.TooLong: // TooLong where the settings are not strict
 			all = append(all, unfit{job: j, why: cmp.Or(fit.Message, strings.Join(fit.Warnings, "; "))})
 		}
 	}
 	return all
 }
 
-// writable reports whether a comment can be written as it was read: bytes that are no text
-// are lost in reading.
+// writable reports whether a comment can be written back as it was read: reading loses bytes that are not UTF-8.
 func writable(comment string) bool {
 	return !strings.ContainsFunc(comment, func(r rune) bool { return r == utf8.RuneError || unicode.IsControl(r) })
 }
 
-// asks is what the Request of a job depends on, but for a Begin that is past.
+// asks is what a job's verdict depends on, except for a Begin that is past.
 type asks struct {
 	partition, account, user, qos, comment, constraint, nodeList, exclude string
 	limit, timeMin                                                        capacity.Limit
@@ -83,21 +78,34 @@ type asks struct {
 }
 
 func asksOf(j *capacity.Job, now time.Time) asks {
-	a := asks{j.Partition, j.Account, j.User, j.QOS, j.Comment, j.Constraint, j.NodeList, j.Exclude, j.TimeLimit, j.TimeMin, j.Eligible, j.Deadline, j.NumNodes}
-	if a.begin.Before(now.Add(-time.Hour)) { // more than a clock is off: no job is admitted differently
+	a := asks{
+		j.Partition,
+		j.Account,
+		j.User,
+		j.QOS,
+		j.Comment,
+		j.Constraint,
+		j.NodeList,
+		j.Exclude,
+		j.TimeLimit,
+		j.TimeMin,
+		j.Eligible,
+		j.Deadline,
+		j.NumNodes,
+	}
+	if a.begin.Before(now.Add(-time.Hour)) { // more than any clock error: no verdict depends on it
 		a.begin = time.Time{}
 	}
 	return a
 }
 
-// neverWords begin the AdminComment of a job that no limit helps.
+// neverWords begin the AdminComment of a job for which no limit helps.
 const neverWords = "pcs-capacity: without a time limit this job can never start, and none could be set"
 
-// fitNote is the AdminComment of a job whose limit was set or, for why, was not; "" where
-// what it says already may stay.
+// fitNote is the AdminComment of a job whose limit was set or, with why, was not; "" if the present one may stay.
 func fitNote(says, why string) string {
 	switch {
-	case why != "" && !strings.HasPrefix(says, "pcs-capacity: "): // else it has been told why it waits
+	case why != "" && !strings.HasPrefix(says, "pcs-capacity: "): // otherwise it has been told why it waits
 		return neverWords + ": " + why
 	case why == "" && strings.HasPrefix(says, neverWords):
 		return "pcs-capacity: this job had no time limit; one is set now"
@@ -105,8 +113,8 @@ func fitNote(says, why string) string {
 	return ""
 }
 
-// missingLimits gives the jobs that lack a limit one, and tells the owners of those that can have
-// none. What is more than one pass sees to, a later one does.
+// missingLimits gives jobs the limit that they lack, and tells the owners of jobs for which no limit helps. A later
+// pass handles the rest.
 func missingLimits(lacking []unfit) []capacity.Effect {
 	var fits, tells []capacity.Effect
 	for _, u := range lacking {

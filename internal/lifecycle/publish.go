@@ -5,8 +5,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// published are the snapshot and the plan for those who read them, slurmctld's own copy first,
-// because state_dir may be on a file server that hangs, and the facts for running jobs.
+// published writes the snapshot and the plan for their readers, and the facts for running jobs. slurmctld's own copy
+// comes first, because state_dir may be on a file server that hangs.
 func published(s Seen, local state.Dir) (effects []capacity.Effect) {
 	if local != "" && local != s.dir {
 		effects = append(effects, KeepSnapshot{"local_dir", local, s.Snap})
@@ -14,8 +14,8 @@ func published(s Seen, local state.Dir) (effects []capacity.Effect) {
 	return append(effects, KeepSnapshot{"state_dir", s.dir, s.Snap}, KeepFacts{facts(s)})
 }
 
-// facts are what running jobs may read of the reservations behind their nodes. Where several
-// share a slot nobody but EC2 knows whose a node is, and there are none.
+// facts returns what running jobs may read about their reservations. If several share a slot, only EC2 knows which
+// one a node runs in, so there are no facts.
 func facts(s Seen) map[string]state.Facts {
 	all := map[string]state.Facts{}
 	for _, v := range s.slots() {
@@ -23,7 +23,12 @@ func facts(s Seen) map[string]state.Facts {
 			continue
 		}
 		w := v.window
-		f := state.Facts{ReservationID: v.current.ID, InstanceType: v.current.InstanceType, Partition: v.partition.Name, Slot: v.slot.Name}
+		f := state.Facts{
+			ReservationID: v.current.ID,
+			InstanceType:  v.current.InstanceType,
+			Partition:     v.partition.Name,
+			Slot:          v.slot.Name,
+		}
 		if !w.Unbounded() {
 			f.Fence, f.Reclaim, f.End = w.Fence.UTC(), w.Reclaim.UTC(), w.End.UTC()
 			f.FenceUnix, f.ReclaimUnix, f.EndUnix = w.Fence.Unix(), w.Reclaim.Unix(), w.End.Unix()

@@ -10,39 +10,39 @@ import (
 type Report struct {
 	// At is AWS's time of the pass.
 	At time.Time `json:"at"`
-	// DryRun: nothing was changed.
+	// DryRun: the pass changed nothing.
 	DryRun bool `json:"dry_run,omitzero"`
-	// Done is in the order in which it was done, or would be; empty when there was nothing to do.
+	// Done are the changes in order, made or (DryRun) planned; empty if there were none.
 	Done []Done `json:"done"`
-	// Said is what the pass could not learn or do, and what people should know.
+	// Said is what the pass could not read or do, and what people should know.
 	capacity.Said
-	// NoAWS: some question to AWS was not answered.
+	// NoAWS: some call to AWS was not answered.
 	NoAWS bool `json:"-"`
-	// Cluster is what Slurm said before the changes of the pass, nil if it did not answer; Jobs
-	// are its jobs, nil if they were not asked for.
+	// Cluster is Slurm as it was before the pass changed it, nil if it did not answer. Jobs are its jobs, nil if they
+	// were not read.
 	Cluster *Cluster       `json:"-"`
 	Jobs    []capacity.Job `json:"-"`
-	// AlsoOurs is that of Sources, for the next pass.
+	// AlsoOurs is Sources.AlsoOurs for the next pass.
 	AlsoOurs []string `json:"-"`
-	// Rolling are the node groups of partitions that roll over by themselves, as the pass left
-	// them.
+	// Rolling are the node groups of partitions that roll over by themselves, as the pass left them.
 	Rolling []Rolling `json:"-"`
 	// Checking: nodes are closed until the health command has run there.
 	Checking bool `json:"-"`
 }
 
-// Done is one change, or the attempt at one.
+// Done is one change, or an attempted one.
 type Done struct {
 	// Do is stable, for scripts: create-fence, update-fence, replace-fence,
 	// delete-fence, the same with wait, surplus and health, check-node, raise-limit, lower-limit,
-	// set-limit, requeue-job, hold-job, tell-job, tell-owner, end-hold, power-up, power-down, end-instance, release, return-nodes, drain-node,
+	// set-limit, requeue-job, hold-job, tell-job, tell-owner, end-hold, power-up, power-down, end-instance, release,
+	// return-nodes, drain-node,
 	// set-up-slot, remove-slot.
 	Do   string `json:"do"`
 	Slot string `json:"slot,omitempty"`
 	Job  string `json:"job,omitempty"`
 	// Message is a sentence for a person.
 	Message string `json:"message"`
-	// Error is why it did not work; "" when it did.
+	// Error is why it failed; "" if it did not.
 	Error string `json:"error,omitempty"`
 }
 

@@ -9,19 +9,19 @@ import (
 )
 
 const (
-	// rollOverPause is for how long nothing is tried after a failure: most of them need a person.
+	// rollOverPause is the pause after a failure: most failures need a person.
 	rollOverPause = 5 * time.Minute
-	// rollOverTime is what a pass gives all node groups together, some dozens of questions.
+	// rollOverTime is the time for all node groups together, some dozens of calls.
 	rollOverTime = 30 * time.Second
 )
 
-// Rolling is a node group that is to be set up for a block, has been, or is to go.
+// Rolling is a node group that is to be set up for a block, has been set up, or is to be removed.
 type Rolling struct {
 	Partition string
-	// Slot has the block; "" while none has it yet.
+	// Slot has the block; "" before it has one.
 	Slot  string
 	Block capacity.Reservation
-	// Ready: the nodes are in the partition. Over: the block has ended, and its slot is to go.
+	// Ready: the nodes are in the partition. Over: the block has ended, and its slot is to be removed.
 	Ready, Over bool
 	// Setback is why it does not go on; zero if it does.
 	Setback state.Setback
@@ -29,7 +29,7 @@ type Rolling struct {
 	group capacity.NodeGroup
 }
 
-// key names the work in setbacks.
+// key identifies the work in setbacks.
 func (r Rolling) key() string {
 	if r.Over {
 		return "remove " + r.Slot
@@ -41,8 +41,8 @@ func (r Rolling) about() capacity.Subject {
 	return capacity.Subject{Partition: r.Partition, Slot: r.Slot, Reservation: r.Block.ID}
 }
 
-// rollings are the node groups of partitions that roll over by themselves, as far as there is
-// something to do or to tell.
+// rollings returns the node groups of partitions that roll over by themselves, if there is something to do or to
+// report.
 func rollings(s Seen) []Rolling {
 	var all []Rolling
 	for _, settings := range s.Settings.Partitions {
@@ -80,7 +80,9 @@ func (s Seen) rollingsOf(part capacity.Partition, g capacity.NodeGroup) (all []R
 		for _, id := range slot.ReservationIDs {
 			r, known := s.Snap.Reservation(id)
 			payable := r.State == capacity.StateScheduled || r.State == capacity.StateActive // PCS takes no other
-			if !known || !r.Kind.Bought() || !payable || !s.Snap.Timing.Window(r).Fence.After(s.Now) || slices.Contains(ready, id) || holds[id] == "" && !free {
+			if !known || !r.Kind.Bought() || !payable || !s.Snap.Timing.Window(r).Fence.After(s.Now) ||
+				slices.Contains(ready, id) ||
+				holds[id] == "" && !free {
 				continue
 			}
 			if next.ID == "" || r.Start.Before(next.Start) {
@@ -92,28 +94,39 @@ func (s Seen) rollingsOf(part capacity.Partition, g capacity.NodeGroup) (all []R
 		all = append(all, Rolling{Partition: part.Name, Slot: holds[next.ID], Block: next, group: g})
 	}
 	if len(ready) == 0 {
-		return all // the last one stays: its fence tells why jobs wait, and the next is made after it
+		return all // the last slot stays: its fence explains why jobs wait, and the next slot replaces it
 	}
 	for _, slot := range g.Slots {
 		up := func(n capacity.Node) bool { return n.Up() }
-		if r, known := s.Snap.Reservation(slot.Holds); known && !r.LiveAt(s.Now) && !slices.ContainsFunc(s.Cluster.shown(s.Cluster.SlotNodes(slot.Name)), up) {
+		if r, known := s.Snap.Reservation(slot.Holds); known && !r.LiveAt(s.Now) &&
+			!slices.ContainsFunc(s.Cluster.shown(s.Cluster.SlotNodes(slot.Name)), up) {
 			all = append(all, Rolling{Partition: part.Name, Slot: slot.Name, Block: r, Over: true})
 		}
 	}
 	return all
 }
 
-// setbackProblems is also for who only looks.
+// setbackProblems reports setbacks; Look uses it too.
 func setbackProblems(s Seen) (problems []capacity.Problem) {
 	for _, r := range s.Rolling {
 		if r.Setback.Problem != "" {
-			problems = append(problems, capacity.Problemf(capacity.RollOverFailed, capacity.Subject{Partition: r.Partition, Slot: r.Slot, Reservation: r.Block.ID}, "", "%s; sync tries it again every %s", r.Setback.Problem, capacity.FormatDuration(rollOverPause)))
+			problems = append(
+				problems,
+				capacity.Problemf(
+					capacity.RollOverFailed,
+					capacity.Subject{Partition: r.Partition, Slot: r.Slot, Reservation: r.Block.ID},
+					"",
+					"%s; sync tries it again every %s",
+					r.Setback.Problem,
+					capacity.FormatDuration(rollOverPause),
+				),
+			)
 		}
 	}
 	return problems
 }
 
-// rollOver sets up next blocks and takes away what is left of ended ones.
+// rollOver sets up the next blocks and removes the slots of ended ones.
 func rollOver(s Seen) (effects []capacity.Effect) {
 	for _, r := range s.Rolling {
 		if !r.Ready && !s.Now.Before(r.Setback.Tried.Add(rollOverPause)) {
@@ -123,7 +136,7 @@ func rollOver(s Seen) (effects []capacity.Effect) {
 	return effects
 }
 
-// learnRolling is what is in the way of the roll overs after those were carried out.
+// learnRolling updates the setbacks with the results of the roll overs.
 func learnRolling(rolling []Rolling, results []Result, now time.Time) []Rolling {
 	rolling = slices.Clone(rolling)
 	for _, result := range results {
@@ -152,7 +165,7 @@ func learnRolling(rolling []Rolling, results []Result, now time.Time) []Rolling 
 	return rolling
 }
 
-// doing is what roll over does.
+// doing is the roll over's sentence.
 func (r Rolling) doing() string { return r.effect().Sentence(capacity.Did) }
 
 func (r Rolling) effect() capacity.Effect {
@@ -174,5 +187,8 @@ func (c *Cluster) inPartition(name string, nodes []string) bool {
 
 // inNone reports whether no partition has any of the nodes.
 func (c *Cluster) inNone(nodes []string) bool {
-	return !slices.ContainsFunc(c.Partitions, func(part capacity.SlurmPartition) bool { return c.inPartition(part.Name, nodes) })
+	return !slices.ContainsFunc(
+		c.Partitions,
+		func(part capacity.SlurmPartition) bool { return c.inPartition(part.Name, nodes) },
+	)
 }

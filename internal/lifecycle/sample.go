@@ -11,12 +11,11 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// sample keeps for the report what the pass saw of the reservations that are open: what stands
-// behind their nodes, and who has them.
+// sample records, for the report, the open reservations, the state of their nodes and the jobs on them.
 func sample(s Seen) []capacity.Effect {
 	now := state.Sample{At: s.second(), Paid: s.paid()}
 	if s.Jobs == nil || !s.pays(now.Paid) {
-		return nil // without jobs the report says that nothing is known of this time
+		return nil // without jobs the report shows this time as unknown
 	}
 	waited := s.waited()
 	for _, paid := range now.Paid {
@@ -26,22 +25,32 @@ func sample(s Seen) []capacity.Effect {
 	return []capacity.Effect{KeepSample{now, s.LastSample, s.Poll}}
 }
 
-// pays reports whether something is paid for, or was until now.
+// pays reports whether some reservation is paid for, or was until now.
 func (s Seen) pays(paid map[string]*state.Paid) bool {
 	return len(paid) > 0 || s.LastSample != nil && len(s.LastSample.Paid) > 0
 }
 
-// paid are the open reservations of all slots with what their nodes are.
+// paid returns the open reservations of all slots with the state of their nodes.
 func (s Seen) paid() map[string]*state.Paid {
 	all := map[string]*state.Paid{}
 	for _, v := range s.slots() {
 		nodes := s.shown(v.slot.Name)
 		for _, r := range s.openIn(v) {
 			w := s.Snap.Timing.Window(r)
-			paid := &state.Paid{Partition: v.partition.Name, Slot: v.slot.Name, Kind: r.Kind, InstanceType: r.InstanceType, GPUs: v.group.GPUs,
-				Size: r.Size(), Unhealthy: r.Unhealthy, Start: w.Start, Fence: w.Fence, End: w.End}
-			// One that waits for its turn has no nodes. Of those that share a slot nobody but
-			// EC2 knows which node is whose: they are filled one after the other.
+			paid := &state.Paid{
+				Partition:    v.partition.Name,
+				Slot:         v.slot.Name,
+				Kind:         r.Kind,
+				InstanceType: r.InstanceType,
+				GPUs:         v.group.GPUs,
+				Size:         r.Size(),
+				Unhealthy:    r.Unhealthy,
+				Start:        w.Start,
+				Fence:        w.Fence,
+				End:          w.End,
+			}
+			// A reservation that waits for its turn has no nodes. If several share a slot, only EC2 knows which node runs
+			// in which: they are filled one after the other.
 			if r.ID == v.current.ID || v.window.Unbounded() && v.current.ID != "" && w.Unbounded() {
 				mine := nodes[:min(len(nodes), max(r.Size(), 0))]
 				nodes = nodes[len(mine):]
@@ -70,8 +79,14 @@ func (s Seen) openIn(v slotView) []capacity.Reservation {
 
 // shown are the nodes of a slot that are not powered down, those that can run jobs first.
 func (s Seen) shown(slot string) []capacity.Node {
-	nodes := slices.DeleteFunc(s.Cluster.shown(s.Cluster.SlotNodes(slot)), func(n capacity.Node) bool { return s.sampled(n) == "" })
-	slices.SortStableFunc(nodes, func(a, b capacity.Node) int { return strings.Compare(order[s.sampled(a)], order[s.sampled(b)]) })
+	nodes := slices.DeleteFunc(
+		s.Cluster.shown(s.Cluster.SlotNodes(slot)),
+		func(n capacity.Node) bool { return s.sampled(n) == "" },
+	)
+	slices.SortStableFunc(
+		nodes,
+		func(a, b capacity.Node) int { return strings.Compare(order[s.sampled(a)], order[s.sampled(b)]) },
+	)
 	return nodes
 }
 
@@ -89,8 +104,8 @@ func (s Seen) byState(nodes []capacity.Node) map[string]string {
 	return lists
 }
 
-// sampled is sampled, but for nodes that have yet to show that they are healthy: those boot
-// still, and those that failed are lost to their hardware, also while they are off.
+// sampled is the state of a node for the report. An unchecked node still boots; a node that failed the check is lost
+// to its hardware, even while it is off.
 func (s Seen) sampled(n capacity.Node) string {
 	if what, unproven := s.unproven()[n.Name]; unproven {
 		return what
@@ -113,7 +128,7 @@ func sampled(n capacity.Node) string {
 	return state.NodeDown
 }
 
-// waited are the partitions for whose nodes a job waits, and for nothing of its owner's.
+// waited returns the partitions for whose nodes a job waits, other than for its owner's reasons.
 func (s Seen) waited() map[string]bool {
 	now, waited := s.SlurmNow(), map[string]bool{}
 	for _, j := range s.Jobs {
@@ -126,8 +141,8 @@ func (s Seen) waited() map[string]bool {
 	return waited
 }
 
-// runs are those of the jobs that hold nodes, and of those that ended since the sample before,
-// with how they ended: also what began and ended between the two.
+// runs returns the runs of jobs that hold nodes, and of those that ended since the last sample, with how they ended.
+// It includes runs that began and ended in between.
 func (s Seen) runs(now time.Time) map[string]state.Run {
 	last := s.LastSample
 	ours := map[string]bool{}
@@ -158,7 +173,7 @@ func (s Seen) runs(now time.Time) map[string]state.Run {
 				runs[id] = was // the offset is known to the second only
 			}
 		case known && was.End.IsZero() && j.State == "COMPLETING":
-			runs[id] = was // how it ends, squeue does not say yet
+			runs[id] = was // squeue does not say yet how it ends
 		}
 	}
 	over := map[string]capacity.Job{}
@@ -180,7 +195,8 @@ func (s Seen) runs(now time.Time) map[string]state.Run {
 	for id, j := range over {
 		_, known := before[id]
 		_, there := runs[id]
-		if known || there || j.Start.IsZero() || last == nil || s.atAWS(j.End).Before(last.At) || !slices.ContainsFunc(j.Nodes, func(n string) bool { return ours[n] }) {
+		if known || there || j.Start.IsZero() || last == nil || s.atAWS(j.End).Before(last.At) ||
+			!slices.ContainsFunc(j.Nodes, func(n string) bool { return ours[n] }) {
 			continue
 		}
 		run := s.run(j)
@@ -193,9 +209,15 @@ func (s Seen) runs(now time.Time) map[string]state.Run {
 func runID(j capacity.Job) string { return j.Shown + "." + strconv.Itoa(j.Restarts) }
 
 func (s Seen) run(j capacity.Job) state.Run {
-	return state.Run{Job: j.Shown, User: j.User, Account: j.Account, Partition: j.Partition, Nodes: hostlist.Compress(j.Nodes), Start: s.atAWS(j.Start)}
+	return state.Run{
+		Job:       j.Shown,
+		User:      j.User,
+		Account:   j.Account,
+		Partition: j.Partition,
+		Nodes:     hostlist.Compress(j.Nodes),
+		Start:     s.atAWS(j.Start),
+	}
 }
 
-// clockSlack is how far the same time may be off after it was moved by a clock offset that
-// is known to the second.
+// clockSlack is the tolerated difference after a time was converted by a clock offset that is known to the second.
 const clockSlack = 3 * time.Second

@@ -14,15 +14,15 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// This file reads what a pass decides by beside the half of AWS: see observe.go.
+// This file reads what a pass decides by, except AWS's half of the snapshot: see observe.go.
 
-// lookForRollOver finds what there is to do, and what was in the way of it before.
+// lookForRollOver finds the work of roll overs, and their earlier setbacks.
 func (p *pass) lookForRollOver() {
 	if p.seen.Cluster == nil {
 		return
 	}
 	setbacks, err := p.State.Setbacks()
-	if err != nil && !errors.Is(err, fs.ErrPermission) { // who only looks may have no right to them
+	if err != nil && !errors.Is(err, fs.ErrPermission) { // a reader of status may have no right to the file
 		p.problem(capacity.StateFile, err)
 	}
 	p.seen.Rolling, p.seen.Setbacks = rollings(p.seen), setbacks
@@ -31,7 +31,7 @@ func (p *pass) lookForRollOver() {
 	}
 }
 
-// rollOver has setup do its part, and keeps what is in its way.
+// rollOver has setup do its part, and saves the setbacks.
 func (p *pass) rollOver(ctx context.Context) {
 	if p.RollOver == nil || p.seen.NoAWS {
 		return
@@ -50,11 +50,14 @@ func (p *pass) rollOver(ctx context.Context) {
 	}
 }
 
-// lookForOrphans finds the instances of ours that belong to no node. What cannot be asked
-// stays as the last pass saw it, and is not acted on.
+// lookForOrphans finds our instances without a node. If a read fails, the last pass's orphans stay, and nothing acts
+// on them.
 func (p *pass) lookForOrphans(ctx context.Context) {
-	launches := slices.ContainsFunc(p.Settings.Partitions, func(s capacity.PartitionSettings) bool { return s.Provider == capacity.ProviderEC2 })
-	// A cluster that has our mark may have instances of partitions that it has no more.
+	launches := slices.ContainsFunc(
+		p.Settings.Partitions,
+		func(s capacity.PartitionSettings) bool { return s.Provider == capacity.ProviderEC2 },
+	)
+	// A cluster with our mark may have instances of partitions that it no longer has.
 	launched := p.seen.Cluster != nil && p.seen.Cluster.Name != "" && p.seen.Cluster.Mark != ""
 	if !launches && !launched {
 		return
@@ -79,7 +82,7 @@ func (p *pass) lookForOrphans(ctx context.Context) {
 		p.say(capacity.InstancesNotKnown, capacity.Subject{}, "", "looking for instances that belong to no node: %s", words)
 		return
 	}
-	// Without partitions this is the only answer of AWS's, which tells its time.
+	// Without partitions this is AWS's only answer, and gives its time.
 	p.seen.Snap.ClockOffset.Duration = p.EC2.Offset()
 	p.seen.Now = p.MachineTime().Add(p.seen.Snap.ClockOffset.Duration)
 	var ours, others []capacity.Instance
@@ -97,7 +100,10 @@ func (p *pass) lookForOrphans(ctx context.Context) {
 		if p.seen.Old == nil {
 			break
 		}
-		before := slices.IndexFunc(p.seen.Old.Orphans, func(b capacity.Orphan) bool { return b.Instance == o.Instance && b.Node == o.Node })
+		before := slices.IndexFunc(
+			p.seen.Old.Orphans,
+			func(b capacity.Orphan) bool { return b.Instance == o.Instance && b.Node == o.Node },
+		)
 		if before >= 0 {
 			p.seen.Snap.Orphans[i].Since = p.seen.Old.Orphans[before].Since
 		}
@@ -105,7 +111,7 @@ func (p *pass) lookForOrphans(ctx context.Context) {
 	p.seen.OrphansSeen = true
 }
 
-// lookForMisplaced judges what the Prologs of nodes found by what AWS and Slurm say now.
+// lookForMisplaced judges the Prologs' findings by what AWS and Slurm say now.
 func (p *pass) lookForMisplaced() {
 	if p.seen.Cluster == nil {
 		return
@@ -126,15 +132,22 @@ func (p *pass) lookForMisplaced() {
 		}
 		p.seen.Misplaced = append(p.seen.Misplaced, m)
 		if m.differs != "" {
-			p.say(capacity.WrongInstance, capacity.Subject{Slot: m.slot, Node: f.Node}, "find out what launched it, and power the node down", "node %s: %s", f.Node, m.differs)
+			p.say(
+				capacity.WrongInstance,
+				capacity.Subject{Slot: m.slot, Node: f.Node},
+				"find out what launched it, and power the node down",
+				"node %s: %s",
+				f.Node,
+				m.differs,
+			)
 		}
 	}
 }
 
-// leftoversTime is what a pass gives the lists of what was made.
+// leftoversTime is the time for listing what setup has created.
 const leftoversTime = 30 * time.Second
 
-// keepLeftovers takes over those of the last pass, but for what the settings name again.
+// keepLeftovers keeps the last pass's leftovers, except those that the settings name again.
 func (p *pass) keepLeftovers() {
 	if p.seen.Old == nil {
 		return
@@ -146,8 +159,7 @@ func (p *pass) keepLeftovers() {
 	}
 }
 
-// lookForLeftovers lists what carries our tag. What cannot be asked is no failure: no job
-// depends on it.
+// lookForLeftovers lists the things with our tag. A failed read is no failure of the pass: no job depends on it.
 func (p *pass) lookForLeftovers(ctx context.Context) {
 	if p.Made == nil || p.OldLeftovers || p.seen.NoAWS || p.seen.Cluster.Mark == "" {
 		return
@@ -163,7 +175,7 @@ func (p *pass) lookForLeftovers(ctx context.Context) {
 	p.seen.Snap.Leftovers = capacity.Leftovers(made, p.Settings, cluster)
 }
 
-// seeSample reads what the report needs to know.
+// seeSample reads what the report needs.
 func (p *pass) seeSample(ctx context.Context) {
 	p.seen.LastSample = p.State.LastSample()
 	if s := p.seen; p.seen.Jobs == nil && s.pays(s.paid()) {
@@ -173,8 +185,7 @@ func (p *pass) seeSample(ctx context.Context) {
 	}
 }
 
-// askGuarded asks EC2 about the reservations that nothing but fences of ours tells of, if EC2
-// has answered the questions before.
+// askGuarded asks EC2 about reservations that only our fences name, provided EC2 has answered before.
 func (p *pass) askGuarded(ctx context.Context) {
 	p.seen.Guarded, p.seen.Gone = map[string]capacity.Reservation{}, map[string]bool{}
 	before := map[string]time.Time{}
@@ -212,7 +223,14 @@ func (p *pass) askGuarded(ctx context.Context) {
 	found, missing, err := p.EC2.Reservations(ctx, all)
 	if err != nil {
 		words, _ := p.EC2.Explain(err)
-		p.say(capacity.FenceNotKnown, capacity.Subject{}, "", "describing %s, which fences are named after: %s; the fences stay", strings.Join(all, ", "), words)
+		p.say(
+			capacity.FenceNotKnown,
+			capacity.Subject{},
+			"",
+			"describing %s, which fences are named after: %s; the fences stay",
+			strings.Join(all, ", "),
+			words,
+		)
 		return
 	}
 	for _, r := range found {
@@ -229,7 +247,7 @@ func (p *pass) askGuarded(ctx context.Context) {
 	}
 }
 
-// OtherOwner is an error where the Slurm reservations of a cluster are those of other settings.
+// OtherOwner is an error if a cluster's Slurm reservations belong to other settings.
 func OtherOwner(c *Cluster, s Sources) error {
 	others := c.otherOwners(s.Owner, s.MachineTime())
 	if len(others) == 0 || s.TakeOver {
@@ -251,11 +269,17 @@ func OtherOwner(c *Cluster, s Sources) error {
 	if len(names) > 3 {
 		names = append(names[:3], "…")
 	}
-	return fmt.Errorf("this cluster belongs to other settings, of owner %s, whose Slurm reservations are there (%s); these are of owner %s (%s), so nothing was changed: "+
-		"use the others, whose state_dir has this owner in its file `owner`, or run `pcs-capacity sync --take-over`", strings.Join(owners, ", "), strings.Join(names, ", "), s.Owner, s.OwnerIs)
+	return fmt.Errorf(
+		"this cluster belongs to other settings, of owner %s, whose Slurm reservations are there (%s); these are of owner %s (%s), so nothing was changed: "+
+			"use the others, whose state_dir has this owner in its file `owner`, or run `pcs-capacity sync --take-over`",
+		strings.Join(owners, ", "),
+		strings.Join(names, ", "),
+		s.Owner,
+		s.OwnerIs,
+	)
 }
 
-// lookForOwners says whose the cluster is, where it is another's.
+// lookForOwners reports the cluster's owner if it is another.
 func (p *pass) lookForOwners() {
 	if p.otherOwner = OtherOwner(p.seen.Cluster, p.Sources); p.otherOwner != nil {
 		p.problem(capacity.OtherOwner, p.otherOwner)

@@ -11,15 +11,20 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// seeHealth reads what is known of the health of nodes.
+// seeHealth reads the records of the nodes' health.
 func (p *pass) seeHealth(ctx context.Context) {
 	if p.Health.Path == "" {
 		return
 	}
-	p.seen.Checks = Checks{HealthCommand: p.Health, Files: map[string]*state.Health{}, Exits: map[string]Exit{}, Said: map[string]string{},
-		Time: p.Settings.Timing.BootAllowance.Duration + p.Slurm.CheckTime(p.Health.Timeout) + 2*p.Poll}
+	p.seen.Checks = Checks{
+		HealthCommand: p.Health,
+		Files:         map[string]*state.Health{},
+		Exits:         map[string]Exit{},
+		Said:          map[string]string{},
+		Time:          p.Settings.Timing.BootAllowance.Duration + p.Slurm.CheckTime(p.Health.Timeout) + 2*p.Poll,
+	}
 	s := p.seen
-	var open []string // jobs of nodes that have yet to show that they are healthy
+	var open []string // jobs of unchecked nodes
 	any := false
 	for _, v := range s.checked() {
 		h, err := p.State.Health(v.slot.Name)
@@ -62,7 +67,7 @@ func (p *pass) seeHealth(ctx context.Context) {
 	}
 }
 
-// judgeHealth drains what the health command has failed on, and keeps what is known then.
+// judgeHealth drains the nodes on which the health command failed, and saves the records.
 func (p *pass) judgeHealth(ctx context.Context) {
 	verdicts, effects, problems := health(p.seen)
 	p.seen.Snap.Add(problems...)
@@ -70,7 +75,7 @@ func (p *pass) judgeHealth(ctx context.Context) {
 	p.decide(ctx, healthProblems)
 }
 
-// checkNodes has the health command run.
+// checkNodes runs the health command.
 func (p *pass) checkNodes(ctx context.Context) {
 	verdicts, effects := healthChecks(p.seen)
 	p.learnHealth(ctx, p.seen.Health, verdicts, effects)

@@ -9,11 +9,11 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// This file reads Slurm's jobs: those that can have nodes of ours, in every pass, and of all
-// others, which may be a hundred times as many, what bears a word of ours, now and then.
+// This file reads Slurm's jobs: in every pass those that can have our nodes; now and then, of all others, which may
+// be a hundred times as many, those with a word of ours.
 
-// changeJobs does what a pass has to do with jobs, which it reads once: what a pass before left
-// undone, endings at the fence, time limits, and what owners have to know.
+// changeJobs reads the jobs once and does all that a pass does with jobs: unfinished requeues, endings at the fence,
+// time limits, and messages to owners.
 func (p *pass) changeJobs(ctx context.Context) {
 	if !mayChangeJobs(p.seen) {
 		return
@@ -35,9 +35,8 @@ func (p *pass) changeJobs(ctx context.Context) {
 	p.carryOut(ctx, endedHolds(p.seen))
 }
 
-// readJobs reads the jobs that this pass is about. p.seen.Elsewhere are those in partitions that are
-// none of ours: only what was done to a job before it was moved there, or what it asks of us, is
-// of interest.
+// readJobs reads the jobs that this pass is about. p.seen.Elsewhere are jobs in partitions that are not ours: they
+// matter only for what was done to them before they were moved there, and for what they ask of us.
 func (p *pass) readJobs(ctx context.Context) error {
 	ours := p.seen.Cluster.Ours(p.seen.Snap)
 	in := func(j capacity.Job) bool {
@@ -66,14 +65,13 @@ func (p *pass) readJobs(ctx context.Context) error {
 		}
 		return !ours
 	})
-	if p.seen.Jobs == nil { // which says that they were not read
+	if p.seen.Jobs == nil { // nil would mean that they were not read
 		p.seen.Jobs = []capacity.Job{}
 	}
 	return nil
 }
 
-// onOurs reports whether a job has nodes of ours. Its partition may have had them until a moment
-// ago.
+// onOurs reports whether a job has our nodes. Its partition may have lost them a moment ago.
 func (p *pass) onOurs(j capacity.Job) bool {
 	return slices.ContainsFunc(j.Nodes, func(n string) bool { _, _, _, ours := p.Settings.PlaceOf(n); return ours })
 }
@@ -99,7 +97,10 @@ func (p *pass) readBudgets(ctx context.Context, partitions []string) {
 		b.held, b.err = p.Slurm.Held(ctx, partitions)
 	}
 	if b.err != nil {
-		p.problem(capacity.AccountingUnanswered, fmt.Errorf("%w; no time limit is raised where accounting limits what jobs use", b.err))
+		p.problem(
+			capacity.AccountingUnanswered,
+			fmt.Errorf("%w; no time limit is raised where accounting limits what jobs use", b.err),
+		)
 	}
 }
 
@@ -113,5 +114,14 @@ func (p *pass) readMarks() {
 
 // learnJobs takes over what came of changes to jobs.
 func (p *pass) learnJobs(results []Result) {
-	p.seen.Marks, p.seen.MarksFile, p.seen.Off = learn(p.seen.Marks, results), kept(p.seen.MarksFile, results), offNodes(p.seen.Off, results)
+	p.seen.Marks, p.seen.MarksFile, p.seen.Off = learn(
+		p.seen.Marks,
+		results,
+	), kept(
+		p.seen.MarksFile,
+		results,
+	), offNodes(
+		p.seen.Off,
+		results,
+	)
 }

@@ -7,12 +7,11 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// Seen is what a pass saw, and what the pass did so far: plain data, which no decision changes.
-// What could not be read is nil, and has been noted as a problem.
+// Seen is what a pass saw and has done so far: plain data, which no decision changes. A field that could not be read
+// is nil, and the failure is noted as a problem.
 type Seen struct {
 	Settings capacity.Settings
-	// Owner marks the Slurm reservations of these settings. TakeOver: those of another owner
-	// become this one's.
+	// Owner marks the Slurm reservations of these settings. TakeOver: another owner's become this one's.
 	Owner    string
 	TakeOver bool
 	// Old is the snapshot of the last pass, nil if there is none; Snap is this one's.
@@ -20,36 +19,35 @@ type Seen struct {
 	// Cluster is nil if Slurm did not answer; NoAWS: some question to AWS was not answered.
 	Cluster *Cluster
 	NoAWS   bool
-	// Jobs are those of our partitions and nodes; nil if they were not read. Elsewhere are those of
-	// other partitions that bear a word of ours, Ended those that ended in the last minutes.
+	// Jobs are those of our partitions and nodes; nil if not read. Elsewhere are jobs of other partitions with a word
+	// of ours, Ended those that ended in the last minutes.
 	Jobs, Elsewhere, Ended []capacity.Job
-	// Marks are what counts of jobs, MarksFile what the next pass would read: see marks.go. Off are
-	// the jobs that this pass has taken off their nodes.
+	// Marks are the trusted marks of jobs, MarksFile is what the next pass would read: see marks.go. Off are the jobs
+	// that this pass has taken off their nodes.
 	Marks, MarksFile map[string]state.Mark
 	Off              map[string]bool
-	// TakenBack are the nodes whose instances EC2 takes back now; nil in a pass.
+	// TakenBack are the nodes whose instances EC2 interrupts now; nil in a pass.
 	TakenBack map[string]fenced
-	// Budgets are what accounting leaves jobs whose limits could be raised.
+	// Budgets are the budgets of jobs whose limits could be raised.
 	Budgets budgets
-	// OrphansSeen: the orphans of the snapshot are those of this pass.
+	// OrphansSeen: the snapshot's orphans were read by this pass.
 	OrphansSeen bool
-	// Misplaced are the nodes whose Prologs found another instance than they should be.
+	// Misplaced are the nodes whose instance, by their Prologs, does not match.
 	Misplaced []misplaced
 	// Rolling are the node groups of partitions that roll over by themselves.
 	Rolling  []Rolling
 	Setbacks map[string]state.Setback
-	// LastSample is what the report knows of the last pass, nil if there is none. Poll is the most
-	// time between two passes.
+	// LastSample is the last pass's sample for the report, nil if there is none. Poll is the longest time between two
+	// passes.
 	LastSample *state.Sample
 	Poll       time.Duration
-	// Instances are this cluster's, as far as EC2 said.
+	// Instances are this cluster's, as far as EC2 has listed them.
 	Instances []capacity.Instance
-	// Guarded are reservations of EC2 that nothing but the names of fences tells of; Gone are
-	// those that EC2 has not described for so long that they are over.
+	// Guarded are EC2 reservations that only the names of fences mention. Gone are those that EC2 has not described for
+	// so long that they are over.
 	Guarded map[string]capacity.Reservation
 	Gone    map[string]bool
-	// Checks are what was seen of the health command, Health what is known of nodes by it, by
-	// slot.
+	// Checks is what was seen of the health command; Health are the nodes' records, by slot.
 	Checks Checks
 	Health map[string]*state.Health
 	// Now is AWS's time.
@@ -64,10 +62,10 @@ func (s Seen) toSlurm() time.Duration { return -s.Snap.ClockOffset.Duration }
 // SlurmNow is the time by Slurm's clock.
 func (s Seen) SlurmNow() time.Time { return s.Now.Add(s.toSlurm()) }
 
-// second is AWS's time as it is written down.
+// second is AWS's time to the second, as it is written to files.
 func (s Seen) second() time.Time { return s.Now.UTC().Truncate(time.Second) }
 
-// atAWS is a time of Slurm's by AWS's clock.
+// atAWS converts a time of Slurm's to AWS's clock.
 func (s Seen) atAWS(t time.Time) time.Time { return t.Add(-s.toSlurm()).UTC().Truncate(time.Second) }
 
 // slots are the slots of the snapshot with what counts in them now.

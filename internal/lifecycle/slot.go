@@ -14,30 +14,30 @@ type slotView struct {
 	partition capacity.Partition
 	group     capacity.NodeGroup
 	slot      capacity.Slot
-	// current is the reservation that has the slot, or else the one that has it first;
-	// zero if none is live. Of several without an end it is the first. window is its turn.
+	// current is the reservation that has the slot, or else the one that has it first; zero if none is live. Of several
+	// without an end it is the first. window is its turn.
 	current capacity.Reservation
 	window  capacity.Window
 	// next has the slot after it; zero if none has.
 	next capacity.Turn
-	// places is how many nodes the slot has instances for; 0 if EC2 does not say.
+	// places is the number of nodes that have instances; 0 if EC2 does not say.
 	places int
-	// usable is how many of them are on hosts that have not failed; lost are nodes for the others.
+	// usable is how many of them are on hosts that have not failed; lost are the nodes of the failed ones.
 	usable int
 	lost   []string
-	// closed are nodes that have yet to show that they are healthy.
+	// closed are the nodes that have not yet passed the health command.
 	closed []closedNode
-	// last is the window of what ended last, when nothing is live.
+	// last is the window of the reservation that ended last, if none is live.
 	last   capacity.Window
 	lastID string // "" where it is not known
-	// unknown: the slot has a reservation that EC2 did not describe and none that is live.
+	// unknown: the slot has a reservation that EC2 did not describe, and none that is live.
 	unknown bool
-	// former: the settings do not have the slot any more.
+	// former: the settings no longer have the slot.
 	former bool
 }
 
-// views are all slots of the snapshot. One that the settings have still, but without a
-// reservation that was live, keeps that as well.
+// views returns all slots of the snapshot. A slot whose live reservation has left the settings keeps that reservation
+// too.
 func views(snap *capacity.Snapshot, now time.Time) []slotView {
 	before := map[string][]string{}
 	for _, p := range snap.Former {
@@ -64,9 +64,16 @@ func views(snap *capacity.Snapshot, now time.Time) []slotView {
 	return all
 }
 
-// view finds what counts in a slot. A PCS compute node group holds the one block
-// that it was set up for, which comes first; further ids wait for a group to be free.
-func view(snap *capacity.Snapshot, p capacity.Partition, g capacity.NodeGroup, s capacity.Slot, before []string, now time.Time) slotView {
+// view is the state of a slot. A PCS compute node group holds the block that it was set up for, which comes first;
+// further ids wait for a free group.
+func view(
+	snap *capacity.Snapshot,
+	p capacity.Partition,
+	g capacity.NodeGroup,
+	s capacity.Slot,
+	before []string,
+	now time.Time,
+) slotView {
 	v := slotView{partition: p, group: g, slot: s}
 	if p.Provider == capacity.ProviderPCS && len(s.ReservationIDs) > 1 {
 		s.ReservationIDs = s.ReservationIDs[:1]
@@ -79,7 +86,7 @@ func view(snap *capacity.Snapshot, p capacity.Partition, g capacity.NodeGroup, s
 	}
 	for _, t := range at.Current {
 		size := t.Reservation.Size()
-		if size == 0 { // EC2 may say so of a block that is not open yet
+		if size == 0 { // EC2 may report size 0 for a block that has not opened
 			v.places, v.usable = 0, 0
 			break
 		}
@@ -92,9 +99,9 @@ func view(snap *capacity.Snapshot, p capacity.Partition, g capacity.NodeGroup, s
 	return v
 }
 
-// assign finds out which nodes each slot has.
-// Partitions count as well as nodes: Slurm 22.05 hides powered-down cloud nodes unless
-// PrivateData has cloud, but still lists them in their partition.
+// assign finds the nodes of each slot.
+// It reads partitions as well as nodes: Slurm 22.05 hides powered-down cloud nodes unless PrivateData has cloud, but
+// still lists them in their partition.
 func (c *Cluster) assign(settings capacity.Settings) {
 	c.slots = map[string][]string{}
 	there := map[string]bool{}
@@ -127,17 +134,18 @@ func (c *Cluster) assign(settings capacity.Settings) {
 // SlotNodes are the names of a slot's nodes, by their numbers.
 func (c *Cluster) SlotNodes(slot string) []string { return c.slots[slot] }
 
-// feature is the slot's name if every node of the slot that is shown has it as a
-// feature, else "": a constraint that no node has would make Slurm refuse the job.
+// feature is the slot's name if every shown node of the slot has it as a feature, else "": Slurm would refuse a job
+// with a constraint that no node has.
 func (c *Cluster) feature(slot string, nodes []string) string {
 	shown := c.shown(nodes)
-	if len(shown) == 0 || slices.ContainsFunc(shown, func(n capacity.Node) bool { return !slices.Contains(n.Features, slot) }) {
+	if len(shown) == 0 ||
+		slices.ContainsFunc(shown, func(n capacity.Node) bool { return !slices.Contains(n.Features, slot) }) {
 		return ""
 	}
 	return slot
 }
 
-// gpus is how many GPUs the nodes have, of those that differ the most.
+// gpus is the number of GPUs in a node; if the nodes differ, the largest.
 func (c *Cluster) gpus(nodes []string) int {
 	most := 0
 	for _, n := range c.shown(nodes) {
@@ -161,7 +169,7 @@ func (c *Cluster) shown(names []string) []capacity.Node {
 	return shown
 }
 
-// ClusterOf is a Slurm with nodes, of which slots have those that are named.
+// ClusterOf builds a Cluster with nodes; slots names the nodes of each slot.
 func ClusterOf(slots map[string][]string, nodes []capacity.Node) *Cluster {
 	return &Cluster{slots: slots, Nodes: nodes}
 }

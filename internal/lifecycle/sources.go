@@ -11,56 +11,54 @@ import (
 // Sources are what a pass reads and changes.
 type Sources struct {
 	Settings capacity.Settings
-	// Poll is the most time between two passes of Watch.
+	// Poll is the longest time between two passes of Watch.
 	Poll  time.Duration
 	State state.Dir
-	// Local has what slurmctld reads; "" where no slurmctld of ours does.
+	// Local is the folder that slurmctld reads; "" if slurmctld is not on this host.
 	Local state.Dir
 	EC2   EC2
 	// PCS is nil when no partition has provider pcs.
 	PCS   PCS
 	Slurm Slurm
-	// OursOnly: jobs of partitions that are none of ours are not looked at in this pass, but
-	// for those of AlsoOurs.
+	// OursOnly: this pass ignores jobs of partitions that are not ours, except those of AlsoOurs.
 	OursOnly bool
-	// AlsoOurs had jobs with nodes of ours in the last pass: a partition that loses its nodes
-	// keeps the jobs that run there.
+	// AlsoOurs are partitions that had jobs on our nodes in the last pass: a partition that loses its nodes keeps its
+	// running jobs.
 	AlsoOurs []string
-	// RollOver is nil where no partition rolls over by itself, and for who only looks.
+	// RollOver is nil if no partition rolls over by itself, and for a Look.
 	RollOver RollOver
-	// Made is what carries our tag for a cluster, by its mark, and the id of the cluster if it is
-	// one of PCS; nil where nobody looks. With OldLeftovers it is not asked in this pass.
+	// Made lists the things with our tag for a cluster, by its mark, and the cluster's id if it is on PCS; nil for
+	// none. With OldLeftovers this pass does not call it.
 	Made         func(ctx context.Context, mark string) (made []capacity.Made, cluster string, err error)
 	OldLeftovers bool
-	// Health is the site's own command for nodes of a block that opens.
+	// Health is the site's own health command for nodes of a block that opens.
 	Health HealthCommand
-	// Owner marks the Slurm reservations of these settings, and OwnerIs says whose they are. With
-	// TakeOver those of another owner become this one's.
+	// Owner marks the Slurm reservations of these settings, and OwnerIs describes it for people. TakeOver: another
+	// owner's reservations become this one's.
 	Owner, OwnerIs string
 	TakeOver       bool
-	// DryRun: the pass reports what it would do, and changes and writes nothing.
+	// DryRun: the pass reports what it would do, and writes nothing.
 	DryRun bool
-	// KeepOwner makes it stay the same where settings and state_dir are used from another host;
-	// nil where nothing is kept.
+	// KeepOwner saves the owner, so it stays the same when another host uses these settings and state_dir; nil to save
+	// nothing.
 	KeepOwner func() error
 	// MachineTime is the machine's clock, which stands for the Slurm controller's:
 	// time.Now. AWS's time is MachineTime plus EC2.Offset.
 	MachineTime func() time.Time
-	// After is what a site wants to be done after a pass; nil for nothing. The errors are
-	// problems.
+	// After is what the site runs after a pass; nil for nothing. Its errors are problems.
 	After func(ctx context.Context, snap *capacity.Snapshot, report Report) []error
 }
 
-// HealthCommand is a command that says whether a node is healthy, by its exit status 0.
+// HealthCommand is a command whose exit status 0 says that a node is healthy.
 type HealthCommand struct {
 	// Path is absolute, on the nodes; "" for none.
 	Path    string
 	Timeout time.Duration
-	// Tries is how often a node is launched for it, at least 1.
+	// Tries is how often a node is launched until it passes, at least 1.
 	Tries int
 }
 
-// EC2 is what a pass asks EC2.
+// EC2 is what a pass calls in EC2.
 type EC2 interface {
 	Region() string
 	// Offset is AWS's time minus the machine's.
@@ -74,64 +72,57 @@ type EC2 interface {
 	// InstancesByTag are the instances, other than terminated ones, that have for each
 	// key one of its values.
 	InstancesByTag(ctx context.Context, tags map[string][]string) ([]capacity.Instance, error)
-	// InstancesByClusterName are those that self-managed clusters with a ClusterName have
-	// marked, this one, others, and older versions.
+	// InstancesByClusterName returns the instances marked by any self-managed cluster with this ClusterName: this one,
+	// others, and those of older versions.
 	InstancesByClusterName(ctx context.Context, clusterName string) ([]capacity.Instance, error)
-	// InstancesByID leaves out those that are terminated, and that there are not.
+	// InstancesByID leaves out terminated and unknown instances.
 	InstancesByID(ctx context.Context, ids []string) ([]capacity.Instance, error)
-	// Explain puts an error of EC2 or PCS into words, without what is different each time,
-	// such as the id of the request. general: every other question would meet it too, such
-	// as credentials that have expired.
+	// Explain puts an error of EC2 or PCS into words, without parts that differ each time, such as the request id.
+	// general: every other call would fail with it too, as with expired credentials.
 	Explain(err error) (words string, general bool)
-	// Untold is what EC2 has not told since Untold was last asked, because the caller may
-	// not ask: sentences.
+	// Untold returns warnings: what EC2 has withheld for lack of permission since the last call of Untold.
 	Untold() []string
-	// KnownSubnets describes subnets as Reservations does reservations.
+	// KnownSubnets is to subnets what Reservations is to reservations.
 	KnownSubnets(ctx context.Context, ids []string) (found []capacity.Subnet, missing []capacity.Missing, err error)
-	// ImagePlatform is what the image of a launch template runs. Where the caller may not ask,
-	// which Untold has, it is unknown.
+	// ImagePlatform is the platform of a launch template's image; unknown without the permission to ask, which Untold
+	// then reports.
 	ImagePlatform(ctx context.Context, template string) (capacity.ImagePlatform, error)
-	// Holds are the ODCRs that we hold for a cluster, by its mark; Release gives one back, and
-	// takes one that is gone already without an error.
+	// Holds are our ODCRs for a cluster, by its mark. Release cancels one; an ODCR that is already gone is no error.
 	Holds(ctx context.Context, cluster string) ([]capacity.Reservation, error)
 	Release(ctx context.Context, id string) error
-	// Terminate takes ids that are gone already without an error.
+	// Terminate treats ids that are already gone as done.
 	Terminate(ctx context.Context, ids []string) error
 }
 
-// PCS is what a pass asks PCS.
+// PCS is what a pass calls in PCS.
 type PCS interface {
-	// Held are those of the compute node groups that exist, each with the reservation that
-	// it was set up for; "" if it was for none.
+	// Held returns, of the named compute node groups, those that exist, each with the reservation that it was set up
+	// for; "" if for none.
 	Held(ctx context.Context, groups []string) (map[string]string, error)
 }
 
-// Slurm is what a pass asks and tells slurmctld. All times are in its clock.
+// Slurm is what a pass calls in slurmctld. All times are in its clock.
 type Slurm interface {
 	Look(ctx context.Context) (*Cluster, error)
-	// Jobs are those that have not ended, and those that ended in the last minutes with how
-	// they did: of the partitions, or of all if none is given, and of them those that wanted
-	// keeps; nil keeps all.
+	// Jobs returns the jobs that have not ended, and with their results those that ended in the last minutes: of the
+	// partitions, or of all if none is given. Only jobs that wanted keeps are returned; nil keeps all.
 	Jobs(ctx context.Context, partitions []string, wanted func(capacity.Job) bool) (live, ended []capacity.Job, err error)
 	CreateReservation(ctx context.Context, r capacity.SlurmReservation) error
 	// UpdateReservation changes times and nodes of a reservation, but not the start of
 	// an Active one.
 	UpdateReservation(ctx context.Context, r capacity.SlurmReservation) error
-	// DeleteReservation succeeds as well when there is none of this name.
+	// DeleteReservation also succeeds if there is no reservation of this name.
 	DeleteReservation(ctx context.Context, name string) error
-	// SetTimeLimit changes the limit of a job, which is named as it is Shown, to whole
-	// minutes, and reads it back.
+	// SetTimeLimit sets the limit of a job, named by Shown, to whole minutes, and reads it back.
 	SetTimeLimit(ctx context.Context, job string, minutes int) error
-	// Budgets are what accounting lets jobs use over time, Held what the running jobs of
-	// partitions hold, as they are Shown; empty where nobody knows.
+	// Budgets are accounting's limits on use over time. Held is what the partitions' running jobs hold, by Shown; empty
+	// if nobody knows.
 	Budgets(ctx context.Context) (capacity.Budgets, error)
 	Held(ctx context.Context, partitions []string) (map[string]capacity.TRES, error)
-	// Edit gives pending jobs, which are named as they are Shown, what their edits set, and
-	// reads it back. The errors are by job.
+	// Edit applies edits to pending jobs, named by Shown, and reads them back. The errors are by job.
 	Edit(ctx context.Context, edits map[string]capacity.Edits) map[string]error
-	// RequeueJob puts a job that has its nodes back into the queue, with hold so that it waits
-	// there until it is released, and reads it back: after has no id if Slurm has forgotten it.
-	// That it still runs as before is an error.
+	// RequeueJob puts a job that has its nodes back into the queue, with hold until somebody releases it, and reads it
+	// back: after has no id if Slurm has forgotten the job. A job that still runs as before is an error.
 	RequeueJob(ctx context.Context, before capacity.Job, hold bool) (after capacity.Job, err error)
 	// Begin keeps a pending job from starting before a time.
 	Begin(ctx context.Context, job string, at time.Time) error
@@ -143,19 +134,18 @@ type Slurm interface {
 	Release(ctx context.Context, job string) error
 	// SetAdminComment tells the owner of a job, who cannot change it.
 	SetAdminComment(ctx context.Context, job, text string) error
-	// PowerDownForce powers nodes down, from which Slurm uses them again.
+	// PowerDownForce powers nodes down and leaves them usable for Slurm.
 	PowerDownForce(ctx context.Context, nodes []string, reason string) error
 	PowerUp(ctx context.Context, nodes []string) error
-	// PowerDown does so when the jobs of the nodes have ended.
+	// PowerDown powers nodes down once their jobs have ended.
 	PowerDown(ctx context.Context, nodes []string, reason string) error
-	// Drain keeps new jobs off nodes; those that run go on.
+	// Drain keeps new jobs off nodes; running ones continue.
 	Drain(ctx context.Context, nodes []string, reason string) error
-	// Resume takes off what Drain did; nodes that Slurm does not hold back are no error.
+	// Resume undoes Drain; a node that is not drained is no error.
 	Resume(ctx context.Context, nodes []string) error
-	// SubmitCheck submits a job that runs a program on a node, in the Slurm reservation that
-	// keeps others from it; CheckTime is how long such a job may take. ExitStatus is how a job
-	// that has ended did: the exit status of its script, and the signal that ended it, or for
-	// which it could not be started.
+	// SubmitCheck submits a job that runs a program on a node, in the Slurm reservation that keeps other jobs away.
+	// CheckTime is how long such a job may take. ExitStatus is how an ended job ended: its script's exit status, and
+	// the signal that ended it or prevented its start.
 	SubmitCheck(ctx context.Context, c NodeCheck) (job string, err error)
 	CheckTime(timeout time.Duration) time.Duration
 	ExitStatus(ctx context.Context, job string) (status, signal int, err error)
@@ -169,7 +159,7 @@ type Slurm interface {
 type NodeCheck struct {
 	Node, Reservation, Partition, Account, Constraint, Program string
 	Timeout                                                    time.Duration
-	// Output is a file for the last OutputBytes bytes of what it says.
+	// Output is a file for the last OutputBytes bytes of the program's output.
 	Output      string
 	OutputBytes int
 }
@@ -177,24 +167,21 @@ type NodeCheck struct {
 // Cluster is what slurmctld says about itself.
 type Cluster struct {
 	Version string
-	// Mark is the value of our mark on what belongs to this cluster; "" if it is not known,
-	// for MarkErr.
+	// Mark is the value of our mark on what belongs to this cluster; "" if unknown, because of MarkErr.
 	Mark    string
 	MarkErr error
-	// Name is the ClusterName of self-managed Slurm, which other clusters may have; "" where
-	// Mark is that of a PCS cluster.
+	// Name is the ClusterName of self-managed Slurm, which is not unique; "" if Mark is a PCS cluster's.
 	Name string
 	// TimeMinCollapses: see capacity.Snapshot.
 	TimeMinCollapses bool
-	// ShowsPoweredDown: Slurm shows nodes that are powered down, so that one which it does not
-	// show is not there.
+	// ShowsPoweredDown: Slurm shows powered-down nodes, so a node that it does not show does not exist.
 	ShowsPoweredDown bool
 	// KillWait is how long Slurm waits between TERM and KILL.
 	KillWait time.Duration
 	// NoRequeue: see capacity.Snapshot.
 	NoRequeue  bool
 	Accounting capacity.Accounting
-	// Walls are limits of Slurm's accounting; those of before count if WallsErr is not nil.
+	// Walls are limits of Slurm's accounting; if WallsErr is not nil, the previous ones count.
 	Walls        capacity.Walls
 	WallsErr     error
 	Nodes        []capacity.Node
@@ -204,15 +191,20 @@ type Cluster struct {
 	slots map[string][]string // their nodes: see assign
 }
 
-// RollOver changes what PCS has of the node groups of partitions that roll over by themselves.
-// Each call does what can be done now and does not wait for PCS, which takes minutes: the next
-// pass goes on. did is what was begun, also with an error:
-// "create compute node group gpu-b".
+// RollOver changes PCS for the partitions that roll over by themselves. Each call takes the steps that are possible
+// now and does not wait for PCS, which takes minutes: the next pass continues. did are the steps begun, even with an
+// error: "create compute node group gpu-b".
 type RollOver interface {
-	// SetUp makes what a block needs in the free slot of a node group: launch template, compute
-	// node group, and its place in the queue. anew: one that PCS could not create may be deleted
-	// and created again; without it, that is an error.
-	SetUp(ctx context.Context, partition string, group capacity.NodeGroup, block capacity.Reservation, anew bool) (did []string, err error)
+	// SetUp creates what a block needs in the free slot of a node group: launch template, compute node group, and its
+	// place in the queue. anew: a group that PCS failed to create may be deleted and created again; otherwise it is an
+	// error.
+	SetUp(
+		ctx context.Context,
+		partition string,
+		group capacity.NodeGroup,
+		block capacity.Reservation,
+		anew bool,
+	) (did []string, err error)
 	// Remove takes a slot's compute node group out of the queue and deletes it, unless it has
 	// instances or jobs.
 	Remove(ctx context.Context, partition, slot string) (did []string, err error)

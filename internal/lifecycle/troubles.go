@@ -10,12 +10,12 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// recently is how long ago a launch may have failed for people to be told of it.
+// recently is how long ago a failed launch is still reported.
 const recently = time.Hour
 
-// Troubles are what people should know of their partitions: failed hosts, reservations that
-// have ended, launches that failed, and waiting jobs that can never start, which only their
-// owners can change. records are those of the hooks, oldest first.
+// Troubles returns what people should know about their partitions: failed hosts, ended reservations, failed launches,
+// and waiting jobs that can never start, which only their owners can change. records are the hooks' records, oldest
+// first.
 func Troubles(snap *capacity.Snapshot, jobs []capacity.Job, records []state.Record, now time.Time) []capacity.Problem {
 	var all []capacity.Problem
 	for _, p := range snap.Partitions {
@@ -27,7 +27,7 @@ func Troubles(snap *capacity.Snapshot, jobs []capacity.Job, records []state.Reco
 	return all
 }
 
-// reservationsOf are a partition's, each once, as far as EC2 describes them.
+// reservationsOf returns a partition's reservations, each once, as far as EC2 describes them.
 func reservationsOf(p capacity.Partition, snap *capacity.Snapshot) []capacity.Reservation {
 	return slices.DeleteFunc(slices.Clone(snap.Reservations), func(r capacity.Reservation) bool { return !p.Has(r.ID) })
 }
@@ -36,15 +36,26 @@ func unhealthy(p capacity.Partition, snap *capacity.Snapshot, now time.Time) []c
 	var all []capacity.Problem
 	for _, r := range reservationsOf(p, snap) {
 		if r.LiveAt(now) && r.Unhealthy > 0 {
-			all = append(all, capacity.Problemf(capacity.HostFailed, capacity.Subject{Partition: p.Name, Reservation: r.ID}, "open a case with AWS Support",
-				"partition %s: %d of %d hosts of %s have failed, %d are usable",
-				p.Name, r.Unhealthy, r.Size(), r.ID, r.UsableSize()))
+			all = append(
+				all,
+				capacity.Problemf(
+					capacity.HostFailed,
+					capacity.Subject{Partition: p.Name, Reservation: r.ID},
+					"open a case with AWS Support",
+					"partition %s: %d of %d hosts of %s have failed, %d are usable",
+					p.Name,
+					r.Unhealthy,
+					r.Size(),
+					r.ID,
+					r.UsableSize(),
+				),
+			)
 		}
 	}
 	return all
 }
 
-// neverOpens tells of the reservations of all partitions that never open.
+// neverOpens reports the reservations of all partitions that never open.
 func neverOpens(s Seen) (problems []capacity.Problem) {
 	for _, part := range s.Snap.Partitions {
 		problems = append(problems, neverOpen(part, s.Snap, s.Now)...)
@@ -52,7 +63,7 @@ func neverOpens(s Seen) (problems []capacity.Problem) {
 	return problems
 }
 
-// neverOpen tells of reservations that were not paid, or that EC2 could not make.
+// neverOpen reports reservations that were not paid for, or that EC2 could not provide.
 func neverOpen(p capacity.Partition, snap *capacity.Snapshot, now time.Time) []capacity.Problem {
 	return slices.DeleteFunc(ended(p, snap, now), func(p capacity.Problem) bool { return p.Severity != capacity.Admin })
 }
@@ -70,15 +81,35 @@ func ended(p capacity.Partition, snap *capacity.Snapshot, now time.Time) []capac
 	}
 	var all []capacity.Problem
 	if len(failed) > 0 {
-		all = append(all, capacity.Problemf(capacity.NeverOpens, capacity.Subject{Partition: p.Name}, "", "partition %s: these reservations never open; take them out of the settings: %s", p.Name, strings.Join(failed, ", ")))
+		all = append(
+			all,
+			capacity.Problemf(
+				capacity.NeverOpens,
+				capacity.Subject{Partition: p.Name},
+				"",
+				"partition %s: these reservations never open; take them out of the settings: %s",
+				p.Name,
+				strings.Join(failed, ", "),
+			),
+		)
 	}
 	if len(over) > 0 {
-		all = append(all, capacity.Problemf(capacity.ReservationEnded, capacity.Subject{Partition: p.Name}, "", "partition %s: these reservations have ended; the settings need them no more: %s", p.Name, strings.Join(over, ", ")))
+		all = append(
+			all,
+			capacity.Problemf(
+				capacity.ReservationEnded,
+				capacity.Subject{Partition: p.Name},
+				"",
+				"partition %s: these reservations have ended; the settings need them no more: %s",
+				p.Name,
+				strings.Join(over, ", "),
+			),
+		)
 	}
 	return all
 }
 
-// failedLaunches tells of the last launch of each set of nodes, if it failed.
+// failedLaunches reports the last launch of each set of nodes, if it failed.
 func failedLaunches(p capacity.Partition, records []state.Record, now time.Time) []capacity.Problem {
 	last := map[string]state.Record{}
 	var order []string
@@ -94,8 +125,17 @@ func failedLaunches(p capacity.Partition, records []state.Record, now time.Time)
 	var all []capacity.Problem
 	for _, nodes := range order {
 		if r := last[nodes]; r.Code != string(capacity.OK) {
-			failed := capacity.Problemf(capacity.LaunchFailed, capacity.Subject{Partition: p.Name, Node: nodes}, "",
-				"partition %s: nodes %s were not launched at %s: %s: %s", p.Name, nodes, capacity.FormatUTC(r.At), r.Code, r.Message)
+			failed := capacity.Problemf(
+				capacity.LaunchFailed,
+				capacity.Subject{Partition: p.Name, Node: nodes},
+				"",
+				"partition %s: nodes %s were not launched at %s: %s: %s",
+				p.Name,
+				nodes,
+				capacity.FormatUTC(r.At),
+				r.Code,
+				r.Message,
+			)
 			if capacity.Code(r.Code).Severity() == capacity.User {
 				failed.Severity = capacity.User
 			}
@@ -105,12 +145,12 @@ func failedLaunches(p capacity.Partition, records []state.Record, now time.Time)
 	return all
 }
 
-// neverStart finds the waiting jobs of a partition that would be refused today, and can
-// therefore never start unless they have a partition that is not ours, with the change that would help where one is known.
+// neverStart finds the partition's waiting jobs that would be refused today and therefore never start, unless they
+// also list a partition that is not ours. It adds the change that would help, if one is known.
 func neverStart(p capacity.Partition, jobs []capacity.Job, snap *capacity.Snapshot, now time.Time) []capacity.Problem {
 	var all []capacity.Problem
-	known := map[asks]cannot{} // the tasks of an array ask for the same
-	for i := range jobs {      // for each partition: a copy of each costs more than the question
+	known := map[asks]cannot{} // the tasks of an array share a verdict
+	for i := range jobs {      // by index: copying each job costs more than the check
 		j := &jobs[i]
 		if j.State != "PENDING" || !j.In(p.Name) {
 			continue
@@ -127,7 +167,17 @@ func neverStart(p capacity.Partition, jobs []capacity.Job, snap *capacity.Snapsh
 		if why.limit.Bounded() {
 			fix = fmt.Sprintf("scontrol update jobid=%s timelimit=%s", j.Shown, why.limit)
 		}
-		all = append(all, capacity.Problemf(capacity.NeverStarts, capacity.Subject{Partition: p.Name, Job: j.Shown}, fix, "job %s can never start: %s", j.Shown, why.message))
+		all = append(
+			all,
+			capacity.Problemf(
+				capacity.NeverStarts,
+				capacity.Subject{Partition: p.Name, Job: j.Shown},
+				fix,
+				"job %s can never start: %s",
+				j.Shown,
+				why.message,
+			),
+		)
 	}
 	return all
 }
@@ -141,7 +191,10 @@ type cannot struct {
 func cannotStart(j *capacity.Job, snap *capacity.Snapshot, now time.Time) cannot {
 	req := snap.Request(*j)
 	v := capacity.Admit(req, snap, now)
-	elsewhere := slices.ContainsFunc(req.Partitions, func(name string) bool { _, ours := snap.Partition(name); return !ours })
+	elsewhere := slices.ContainsFunc(
+		req.Partitions,
+		func(name string) bool { _, ours := snap.Partition(name); return !ours },
+	)
 	if !v.Refused || elsewhere {
 		return cannot{}
 	}
@@ -153,5 +206,5 @@ func cannotStart(j *capacity.Job, snap *capacity.Snapshot, now time.Time) cannot
 	return why
 }
 
-// leftoverProblems names what carries our tag and the settings do not name.
+// leftoverProblems reports things with our tag that the settings do not name.
 func leftoverProblems(s Seen) []capacity.Problem { return capacity.OfLeftovers(s.Snap.Leftovers) }

@@ -9,23 +9,23 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// This file tells the owners of waiting jobs, in AdminComments, what squeue does not say: that
-// a job can never start as it is, or that hosts of its block have failed.
+// This file tells the owners of waiting jobs, in AdminComments, what squeue does not show: that a job can never start
+// as it is, or that hosts of its block have failed.
 
-// The words that begin these AdminComments, by which they are known and taken back.
+// The beginnings of these AdminComments, by which they are recognized and removed.
 const (
 	neverStarts = "pcs-capacity: this job can never start as it is: "
 	fewHosts    = "pcs-capacity: this job waits for failed hosts: "
 	again       = "pcs-capacity: what kept this job from starting is over"
 )
 
-// notLaunched is in the AdminComment that the launch of a job's nodes leaves when it fails.
+// notLaunched is part of the AdminComment of a job whose launch failed.
 const notLaunched = " were not launched: "
 
-// tellsAPass is how many owners one pass tells: each takes one scontrol, of about 7 ms.
+// tellsAPass is how many owners one pass tells: each takes one scontrol, about 7 ms.
 const tellsAPass = 200
 
-// waiter judges waiting jobs, those that are alike once.
+// waiter judges waiting jobs, equal ones once.
 type waiter struct {
 	snap *capacity.Snapshot
 	now  time.Time
@@ -42,7 +42,19 @@ type alike struct {
 
 // judge says why a job of ours waits for ever; "" if it does not.
 func (w *waiter) judge(j capacity.Job) string {
-	key := alike{j.Partition, j.Account, j.User, j.QOS, j.Comment, j.Constraint, j.TimeLimit, j.TimeMin, j.Eligible, j.Deadline, j.NumNodes}
+	key := alike{
+		j.Partition,
+		j.Account,
+		j.User,
+		j.QOS,
+		j.Comment,
+		j.Constraint,
+		j.TimeLimit,
+		j.TimeMin,
+		j.Eligible,
+		j.Deadline,
+		j.NumNodes,
+	}
 	if j.Eligible.Before(w.now.Add(-w.snap.ClockOffset.Duration)) {
 		key.begin = time.Time{} // when it was submitted
 	}
@@ -69,17 +81,23 @@ func (w *waiter) why(j capacity.Job) string {
 		return neverStarts + v.Message
 	}
 	if few, short := capacity.ShortOfHosts(req, w.snap, w.now); short {
-		return fmt.Sprintf("%s%s; to start now ask for fewer: scontrol update numnodes=%d jobid=", fewHosts, few.FewHosts(), few.Usable)
+		return fmt.Sprintf(
+			"%s%s; to start now ask for fewer: scontrol update numnodes=%d jobid=",
+			fewHosts,
+			few.FewHosts(),
+			few.Usable,
+		)
 	}
 	return ""
 }
 
-// note is what the AdminComment of a waiting job has to say; "" if it may stay as it is.
+// note is the AdminComment that a waiting job needs; "" if the present one may stay.
 func (w *waiter) note(j capacity.Job) string {
 	says := j.AdminComment
 	told := strings.HasPrefix(says, neverStarts) || strings.HasPrefix(says, fewHosts)
-	if j.State != "PENDING" || j.AdminHeld() || says != "" && !told && !strings.HasPrefix(says, again) && !strings.Contains(says, notLaunched) {
-		return "" // it has another reason to wait, and its owner knows
+	if j.State != "PENDING" || j.AdminHeld() ||
+		says != "" && !told && !strings.HasPrefix(says, again) && !strings.Contains(says, notLaunched) {
+		return "" // it waits for another reason, which its owner knows
 	}
 	want := w.judge(j)
 	switch {
@@ -88,7 +106,7 @@ func (w *waiter) note(j capacity.Job) string {
 	case want == "" && told:
 		want = again
 	case strings.HasPrefix(want, neverStarts) && strings.HasPrefix(says, neverStarts):
-		return "" // it is told once, though the numbers change
+		return "" // told once, even if the numbers change
 	}
 	if len(want) > capacity.MaxComment {
 		want = want[:capacity.MaxComment]
@@ -99,8 +117,8 @@ func (w *waiter) note(j capacity.Job) string {
 	return want
 }
 
-// waiting sees to jobs that wait and could not start as they are: what lacks a limit gets one, and
-// owners are told of the rest. Without AWS nobody knows what could start.
+// waiting handles jobs that wait and cannot start as they are: it gives them the limit that they lack, and tells the
+// owners of the others. Without AWS nobody knows which jobs could start.
 func waiting(seen Seen) []capacity.Effect {
 	if seen.NoAWS {
 		return nil
@@ -109,7 +127,7 @@ func waiting(seen Seen) []capacity.Effect {
 	return slices.Concat(missingLimits(lacking), tellWaiting(seen, lacking))
 }
 
-// tellWaiting tells the owners of waiting jobs, each once, but for those that lack a limit.
+// tellWaiting tells the owners of waiting jobs, each once, except those of jobs that lack a limit.
 func tellWaiting(seen Seen, lacking []unfit) []capacity.Effect {
 	lacks := map[string]bool{}
 	for _, u := range lacking {
@@ -132,5 +150,5 @@ func tellWaiting(seen Seen, lacking []unfit) []capacity.Effect {
 	return effects
 }
 
-// plainNote is what an AdminComment of ours says.
+// plainNote is the text of our AdminComment.
 func plainNote(text string) string { return strings.TrimPrefix(text, "pcs-capacity: ") }

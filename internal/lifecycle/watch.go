@@ -14,21 +14,19 @@ import (
 
 // Watch makes one pass after the other.
 type Watch struct {
-	// Sources gives what the next pass works with, from the settings as they are now. With
-	// renew it makes new clients of AWS: the old ones may hold credentials that others have
-	// taken the place of.
+	// Sources returns the sources of the next pass, from the current settings. With renew it makes new AWS clients: the
+	// credentials of the old ones may have been replaced.
 	Sources func(ctx context.Context, renew bool) (Sources, error)
 	// Say shows a line to people.
 	Say func(line string)
-	// Alive is called when a pass begins and when it has ended, and every minute between two of
-	// them; passed is how the last one went, "" before it.
+	// Alive is called when a pass begins and ends, and every minute in between; passed describes the last one, ""
+	// before the first.
 	Alive func(passed string)
 }
 
-// Run makes passes until ctx ends, which is no error. A pass that failed is made again;
-// what is in the way is said once, until it changes. The error is for a start without
-// settings that can be used; settings that are broken later leave the last good ones in
-// use. Two programs that watch do no harm, but say so.
+// Run makes passes until ctx ends, which is no error. A failed pass is repeated; its problem is reported once, until
+// it changes. The error is for a start without usable settings; if settings break later, the last good ones stay in
+// use. Two watching programs do no harm, but are reported.
 func (w Watch) Run(ctx context.Context) error {
 	sources, err := w.Sources(ctx, false)
 	if err != nil {
@@ -40,14 +38,23 @@ func (w Watch) Run(ctx context.Context) error {
 	for pass := 0; ; pass++ {
 		var problems []capacity.Problem
 		if err != nil {
-			problems = append(problems, capacity.Problemf(capacity.SettingsBroken, capacity.Subject{}, "", "%s; the settings of before stay in use", strings.ReplaceAll(err.Error(), "\n", "; ")))
+			problems = append(
+				problems,
+				capacity.Problemf(
+					capacity.SettingsBroken,
+					capacity.Subject{},
+					"",
+					"%s; the settings of before stay in use",
+					strings.ReplaceAll(err.Error(), "\n", "; "),
+				),
+			)
 		}
 		if unlock == nil {
 			if unlock, err = sources.State.Lock(ctx, state.WatchLock, 0); err == nil {
 				defer unlock()
 			} else if locked := (*state.LockedError)(nil); errors.As(err, &locked) {
 				problems = append(problems, capacity.Problemf(capacity.AnotherWatches, capacity.Subject{}, "stop one of them", "another `sync --watch` works with %s as well, %s", sources.State, locked.Holder))
-			} // what else is in the way of the lock is in the way of the pass too
+			} // any other failure of the lock will fail the pass too
 		}
 		w.alive("")
 		sources.OursOnly, sources.AlsoOurs = pass%everywhere != 0 && last.Jobs != nil, last.AlsoOurs
@@ -73,7 +80,7 @@ func (w Watch) Run(ctx context.Context) error {
 		wait := sources.Poll
 		now := sources.MachineTime().Add(sources.EC2.Offset())
 		if at, ok := NextBoundary(snap, now); ok {
-			// A second later, so that EC2 has moved on as well.
+			// One second later, so EC2 has moved on as well.
 			wait = min(wait, at.Sub(now)+time.Second)
 		}
 		if report.Checking {
@@ -97,11 +104,14 @@ func (w Watch) Run(ctx context.Context) error {
 	}
 }
 
-// done says what a pass did, and returns what it could not do.
+// done reports what a pass did, and returns what it could not do.
 func (w Watch) done(report Report) (problems []capacity.Problem) {
 	for _, d := range report.Done {
 		if d.Error != "" {
-			problems = append(problems, capacity.Problemf(capacity.ChangeFailed, capacity.Subject{Slot: d.Slot, Job: d.Job}, "", "%s", d))
+			problems = append(
+				problems,
+				capacity.Problemf(capacity.ChangeFailed, capacity.Subject{Slot: d.Slot, Job: d.Job}, "", "%s", d),
+			)
 			continue
 		}
 		w.Say(d.String())
@@ -112,14 +122,13 @@ func (w Watch) done(report Report) (problems []capacity.Problem) {
 // wrong reports whether somebody has to act on a problem.
 func wrong(p capacity.Problem) bool { return p.Severity != capacity.Note }
 
-// checkEvery is how often Watch looks while nodes are closed until a health command has run
-// there: they are paid for.
+// checkEvery is how often Watch makes a pass while nodes wait for the health command: they are paid for.
 const checkEvery = 10 * time.Second
 
-// listMade is every how many passes Watch lists what carries our tag: up to 30 questions.
+// listMade: Watch lists the things with our tag in every 15th pass, because it takes up to 30 calls.
 const listMade = 15
 
-// aliveEvery is how often Watch says that it lives while it waits.
+// aliveEvery is how often Watch calls Alive while it waits.
 const aliveEvery = time.Minute
 
 func (w Watch) alive(passed string) {
@@ -128,7 +137,7 @@ func (w Watch) alive(passed string) {
 	}
 }
 
-// status is how a pass went, in a line.
+// status describes a pass in one line.
 func status(report Report, problems []capacity.Problem) string {
 	text := "last pass at " + capacity.FormatUTC(report.At)
 	admin := 0
@@ -143,7 +152,7 @@ func status(report Report, problems []capacity.Problem) string {
 	return text
 }
 
-// After does what a site wants to be done after a pass, and returns what went wrong.
+// After runs what the site wants after a pass, and returns the problems.
 func After(ctx context.Context, s Sources, snap *capacity.Snapshot, report Report) (problems []capacity.Problem) {
 	if s.After == nil {
 		return nil
