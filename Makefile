@@ -40,6 +40,10 @@ PROGRAMS := slurmctld slurmd sbatch slurmdbd mariadbd mariadb-install-db my_prin
 # The tests that say what the race detector would spoil in them: `make test-all` runs them without it.
 UNRACED = $$(git grep -l '^//go:build !race$$' -- '*_test.go')
 
+# What `make test` runs with the race detector: files, processes and launches side by side. hooks/power alone
+# of them needs the EC2 SDK, compiled once more: a minute on 2 cores where Go's cache is empty.
+RACED := ./hooks/... ./internal/machine ./internal/notify ./internal/state ./internal/terminal
+
 # Packages, and tests of each, that run at once: those with a real Slurm wait more than they work.
 AT_ONCE := $(shell echo $$((2 * $$(nproc))))
 
@@ -66,6 +70,7 @@ demo: deps build ## run the main job on a simulated AWS and a real Slurm, on thi
 test: deps build lint ## everything that must pass: lint, unit tests, transcripts, the wire, real Slurm
 	@$(MAKE) --no-print-directory packages ARCHES=$$(go env GOARCH) TRIM=
 	@GOBIN=$(CURDIR)/bin go install $(GOTESTSUM)
+	CGO_ENABLED=1 go test -race -short $(RACED)
 	PCS_CAPACITY_PACKAGES=$(CURDIR)/dist $(TESTS) ./... -- -timeout 30m -p $(AT_ONCE) -parallel $(AT_ONCE)
 
 test-all: test ## and what is slow and rare: the race detector, a year of blocks, every fault, other Slurms (hours)

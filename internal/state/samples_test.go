@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -200,7 +201,7 @@ func TestSamplesOfTwoWriters(t *testing.T) {
 	dir := Dir(t.TempDir())
 	const each = 40
 	var wait sync.WaitGroup
-	next := 0
+	var next atomic.Int64 // the race detector sees no file lock
 	for range 2 {
 		wait.Go(func() {
 			for range each {
@@ -209,8 +210,8 @@ func TestSamplesOfTwoWriters(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				next++
-				if err := dir.AppendSample(sampleAt(next, next%5), dir.LastSample(), time.Minute); err != nil {
+				n := int(next.Add(1))
+				if err := dir.AppendSample(sampleAt(n, n%5), dir.LastSample(), time.Minute); err != nil {
 					t.Error(err)
 				}
 				unlock()
