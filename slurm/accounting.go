@@ -52,8 +52,19 @@ func (c *Client) Runs(ctx context.Context, from, until time.Time) ([]Run, error)
 	slow := Client{Conf: c.Conf, Dir: c.Dir, Timeout: accountingTimeout}
 	mark := newMark() // which no account can hold
 	at := func(t time.Time) string { return "uts" + strconv.FormatInt(t.Unix(), 10) }
-	out, err := slow.run(ctx, "sacct", "--allusers", "--duplicates", "--allocations", "--noheader", "--parsable", "--delimiter="+mark,
-		"--starttime="+at(from), "--endtime="+at(until), "--format="+strings.Join(runFields, ","))
+	out, err := slow.run(
+		ctx,
+		"sacct",
+		"--allusers",
+		"--duplicates",
+		"--allocations",
+		"--noheader",
+		"--parsable",
+		"--delimiter="+mark,
+		"--starttime="+at(from),
+		"--endtime="+at(until),
+		"--format="+strings.Join(runFields, ","),
+	)
 	if err != nil {
 		return nil, fmt.Errorf("reading Slurm's accounting: %w", err)
 	}
@@ -61,7 +72,10 @@ func (c *Client) Runs(ctx context.Context, from, until time.Time) ([]Run, error)
 	if err != nil {
 		return nil, fmt.Errorf("reading Slurm's accounting: %w", err)
 	}
-	return slices.DeleteFunc(runs, func(r Run) bool { return !r.Start.Before(until) || !r.End.IsZero() && !r.End.After(from) }), nil
+	return slices.DeleteFunc(
+		runs,
+		func(r Run) bool { return !r.Start.Before(until) || !r.End.IsZero() && !r.End.After(from) },
+	), nil
 }
 
 // parseRuns reads records whose fields each end with mark. Those of jobs that had no node are
@@ -70,7 +84,13 @@ func parseRuns(text, mark string) ([]Run, error) {
 	var runs []Run
 	fields := strings.Split(text, mark)
 	for ; len(fields) > len(runFields); fields = fields[len(runFields):] {
-		r := Run{Job: strings.TrimPrefix(fields[0], "\n"), User: fields[1], Partition: fields[2], Nodes: fields[6], Account: fields[7]}
+		r := Run{
+			Job:       strings.TrimPrefix(fields[0], "\n"),
+			User:      fields[1],
+			Partition: fields[2],
+			Nodes:     fields[6],
+			Account:   fields[7],
+		}
 		r.State, _, _ = strings.Cut(fields[5], " ") // CANCELLED by 1001
 		started, ok := accountedTime(fields[3])
 		if !ok || r.Nodes == "" || strings.HasPrefix(r.Nodes, "None") {

@@ -114,7 +114,13 @@ func (c *Client) run(ctx context.Context, program string, args ...string) ([]byt
 }
 
 // runInto is run with some more variables in the environment; its output goes to stdout.
-func (c *Client) runInto(ctx context.Context, stdout io.Writer, variables []string, program string, args ...string) error {
+func (c *Client) runInto(
+	ctx context.Context,
+	stdout io.Writer,
+	variables []string,
+	program string,
+	args ...string,
+) error {
 	path, err := c.find(ctx, program)
 	if err != nil {
 		return &CallError{Command: append([]string{program}, args...), Exit: -1, Err: err}
@@ -157,8 +163,9 @@ func (c *Client) start(ctx context.Context, stdout io.Writer, variables []string
 	return &CallError{
 		Command: append([]string{path}, args...),
 		Exit:    exit,
-		Stderr:  Clean(strings.ReplaceAll(said, " error:Unable ", " error: Unable "), 2000), // as scontrol of Slurm 26.05 says it
-		Err:     cause(said, err),
+		// as scontrol of Slurm 26.05 says it
+		Stderr: Clean(strings.ReplaceAll(said, " error:Unable ", " error: Unable "), 2000),
+		Err:    cause(said, err),
 	}
 }
 

@@ -50,9 +50,20 @@ func (c *Client) SubmitCheck(ctx context.Context, check Check) (id string, err e
 			return "", fmt.Errorf("checking a node: %w", err)
 		}
 	}
-	args := []string{"--parsable", "--job-name=pcs-capacity-health", "--output=/dev/null", "--chdir=/", "--no-requeue", "--exclusive",
-		"--nodes=1", "--ntasks=1", "--nodelist=" + check.Node, "--reservation=" + check.Reservation, "--partition=" + check.Partition,
-		fmt.Sprintf("--time=%d", int(CheckTime(check.Timeout).Minutes()+0.999))}
+	args := []string{
+		"--parsable",
+		"--job-name=pcs-capacity-health",
+		"--output=/dev/null",
+		"--chdir=/",
+		"--no-requeue",
+		"--exclusive",
+		"--nodes=1",
+		"--ntasks=1",
+		"--nodelist=" + check.Node,
+		"--reservation=" + check.Reservation,
+		"--partition=" + check.Partition,
+		fmt.Sprintf("--time=%d", int(CheckTime(check.Timeout).Minutes()+0.999)),
+	}
 	if check.Account != "" {
 		args = append(args, "--account="+check.Account)
 	}

@@ -19,8 +19,12 @@ type jobName struct {
 }
 
 var (
-	oneJob    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([1-9][0-9]{0,9})(?:[_+][0-9]{1,9})?$`) })
-	someTasks = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([1-9][0-9]{0,9})_(\[[0-9,-]+)(?:%[0-9]+)?\]$`) })
+	oneJob = sync.OnceValue(
+		func() *regexp.Regexp { return regexp.MustCompile(`^([1-9][0-9]{0,9})(?:[_+][0-9]{1,9})?$`) },
+	)
+	someTasks = sync.OnceValue(
+		func() *regexp.Regexp { return regexp.MustCompile(`^([1-9][0-9]{0,9})_(\[[0-9,-]+)(?:%[0-9]+)?\]$`) },
+	)
 )
 
 // parseJobName reads a job's name as squeue shows it: "12", "12_3", "12+1", or the tasks

@@ -59,7 +59,12 @@ func (c *Client) EachJob(ctx context.Context, partitions []string, take func(cap
 func (c *Client) eachJob(ctx context.Context, fields jobFields, take func(capacity.Job) error, more ...string) error {
 	mark := newMark()
 	r := jobReader{fields: fields, mark: []byte(mark), take: take}
-	err := c.runInto(ctx, &r, []string{"SQUEUE_FORMAT2=" + fields.format(mark)}, "squeue", append([]string{"--all", "--noheader", "--noconvert", "--sort=i"}, more...)...)
+	err := c.runInto(
+		ctx,
+		&r,
+		[]string{"SQUEUE_FORMAT2=" + fields.format(mark)},
+		"squeue",
+		append([]string{"--all", "--noheader", "--noconvert", "--sort=i"}, more...)...)
 	if err = r.end(err); err != nil {
 		return fmt.Errorf("listing jobs: %w", err)
 	}

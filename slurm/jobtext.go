@@ -66,7 +66,10 @@ var plainFields = []plainField{
 	{"BatchFlag", func(j *capacity.Job, text string) error { j.Batch = text != "0"; return nil }},
 	{"UserID", intField(func(j *capacity.Job) *int { return &j.UserID })},
 	{"NumNodes", intField(func(j *capacity.Job) *int { return &j.NumNodes })},
-	{"NodeList", func(j *capacity.Job, text string) (err error) { j.Nodes, err = Expand(strings.Clone(text)); return err }},
+	{
+		"NodeList",
+		func(j *capacity.Job, text string) (err error) { j.Nodes, err = Expand(strings.Clone(text)); return err },
+	},
 }
 
 const plainEnd = "|"

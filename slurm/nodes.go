@@ -110,7 +110,9 @@ func parseNodeStates(output []byte) ([]capacity.Node, error) {
 
 // nodeReason cuts the reason out of the end of a node's line. Slurm puts
 // "[user@time]" after its first line.
-var nodeReason = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(` Reason=(.*?) \[[^\[\]@]+@[^\[\]]+\]`) })
+var nodeReason = sync.OnceValue(
+	func() *regexp.Regexp { return regexp.MustCompile(` Reason=(.*?) \[[^\[\]@]+@[^\[\]]+\]`) },
+)
 
 // parseNodes reads one-line records. Reason, Comment and Extra may hold
 // anything, newlines too, but come after all that is read here; a line that is

@@ -157,7 +157,8 @@ func (c *Client) releaseFolder(ctx context.Context, folders []string) string {
 			c.folder.Store(&folder)
 			return folder
 		}
-		if ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "Unable to contact") {
+		if ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) ||
+			strings.Contains(err.Error(), "Unable to contact") {
 			break // no release would get an answer
 		}
 	}

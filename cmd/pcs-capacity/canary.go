@@ -62,8 +62,19 @@ func (c *CanaryCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.C
 	if err := dir.ReadCanary(c.NodeGroup, &earlier); err != nil {
 		return err
 	}
-	report, err := canary.Canary{EC2: aws, PCS: newPCS(aws), Slurm: wire.NewSlurm(cfg), Cluster: cfg.Cluster, Group: c.NodeGroup,
-		Timing: cfg.Domain().Timing, Change: c.Change, Settle: time.Duration(c.Settle)}.Run(ctx, earlier)
+	report, err := canary.Canary{
+		EC2:     aws,
+		PCS:     newPCS(aws),
+		Slurm:   wire.NewSlurm(cfg),
+		Cluster: cfg.Cluster,
+		Group:   c.NodeGroup,
+		Timing:  cfg.Domain().Timing,
+		Change:  c.Change,
+		Settle:  time.Duration(c.Settle),
+	}.Run(
+		ctx,
+		earlier,
+	)
 	if err != nil {
 		return err
 	}
@@ -71,7 +82,13 @@ func (c *CanaryCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.C
 	if err := dir.WriteCanary(c.NodeGroup, report); err != nil {
 		return err
 	}
-	t.Say("Block %s of node group %s, asked %s; kept in %s.", report.Reservation, report.NodeGroup, report.Phase, dir.CanaryPath(c.NodeGroup))
+	t.Say(
+		"Block %s of node group %s, asked %s; kept in %s.",
+		report.Reservation,
+		report.NodeGroup,
+		report.Phase,
+		dir.CanaryPath(c.NodeGroup),
+	)
 	rows := []canaryRow{}
 	refuted := false
 	for _, a := range report.Answers {

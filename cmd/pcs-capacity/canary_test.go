@@ -280,7 +280,8 @@ func TestCanaryKeeps(t *testing.T) {
 	t.Parallel()
 	a := newAsked(t)
 	a.canary("--change")
-	if err := os.Remove(filepath.Join(a.dir, "state", "private", "canary-gpu-a.json")); err != nil { // as if it had been killed before it was written
+	// as if it had been killed before it was written
+	if err := os.Remove(filepath.Join(a.dir, "state", "private", "canary-gpu-a.json")); err != nil {
 		t.Fatal(err)
 	}
 	if _, found := a.canary("--change"); found["foreign-reservation"].Began.IsZero() || strings.Count(a.file("reservations"), "canary") != 1 {

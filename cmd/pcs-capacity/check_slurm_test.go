@@ -396,7 +396,8 @@ function slurm_cli_post_submit(offset, job, step) return slurm.SUCCESS end
 		}
 	}
 	w.configure(func(text string) string { return text })
-	if out, err := w.cluster.Command(w.Context(), "scancel", "--partition=gpu"); err != nil { // hooks remove would not end it
+	// hooks remove would not end it
+	if out, err := w.cluster.Command(w.Context(), "scancel", "--partition=gpu"); err != nil {
 		w.Errorf("%v: %s", err, out)
 	}
 }

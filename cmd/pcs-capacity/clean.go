@@ -43,11 +43,26 @@ type cleanRow struct {
 }
 
 // Run cleans.
-func (c *CleanCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) error {
+func (c *CleanCmd) Run(
+	ctx context.Context,
+	t *terminal.Terminal,
+	cfg *config.Config,
+	aws *ec2.Client,
+	pcsClient *pcs.Client,
+) error {
 	found, err := lifecycle.Clean(ctx, wire.Sources(cfg, aws, pcsClient), c.DryRun)
 	rows, failed := []cleanRow{}, false
 	for _, n := range found {
-		row := cleanRow{ID: n.ID, InstanceType: n.InstanceType, AZID: n.AZID, Count: n.Total, Free: n.Available, End: n.End, Why: n.Why, Released: n.Err == nil && !c.DryRun}
+		row := cleanRow{
+			ID:           n.ID,
+			InstanceType: n.InstanceType,
+			AZID:         n.AZID,
+			Count:        n.Total,
+			Free:         n.Available,
+			End:          n.End,
+			Why:          n.Why,
+			Released:     n.Err == nil && !c.DryRun,
+		}
 		if !n.PriceUnknown {
 			row.PerHour = &n.PerHour
 		}

@@ -31,8 +31,10 @@ func TestFitsATerminal(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newSession(t, c.args...)
 			s.exitStatus()
-			fences, _ := filepath.Glob(filepath.Join(filepath.Dir(string(s.state)), "slurm", "reservation-*")) // the pattern is valid
-			for _, fence := range fences {                                                                     // so that it is said again
+			// the pattern is valid
+			fences, _ := filepath.Glob(filepath.Join(filepath.Dir(string(s.state)), "slurm", "reservation-*"))
+			// so that it is said again
+			for _, fence := range fences {
 				if err := os.Remove(fence); err != nil {
 					t.Fatal(err)
 				}

@@ -51,7 +51,10 @@ func (c *ExplainCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.
 	dir := state.Dir(cfg.StateDir)
 	snap, err := dir.ReadSnapshot()
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s is not there: `pcs-capacity sync` writes it; ask an administrator to keep `pcs-capacity sync --watch` running", dir.SnapshotPath())
+		return fmt.Errorf(
+			"%s is not there: `pcs-capacity sync` writes it; ask an administrator to keep `pcs-capacity sync --watch` running",
+			dir.SnapshotPath(),
+		)
 	}
 	if err != nil {
 		return err
@@ -68,7 +71,13 @@ func (c *ExplainCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.
 	return showExplanation(t, e)
 }
 
-func (c *ExplainCmd) explain(ctx context.Context, cfg *config.Config, snap *capacity.Snapshot, records []state.Record, now time.Time) (explain.Explanation, error) {
+func (c *ExplainCmd) explain(
+	ctx context.Context,
+	cfg *config.Config,
+	snap *capacity.Snapshot,
+	records []state.Record,
+	now time.Time,
+) (explain.Explanation, error) {
 	client := wire.NewSlurm(cfg)
 	if p, ours := snap.Partition(c.What); ours {
 		jobs, _, err := wire.SyncSlurm{Client: client}.Jobs(ctx, []string{p.Name}, nil)
@@ -93,12 +102,17 @@ func (c *ExplainCmd) explain(ctx context.Context, cfg *config.Config, snap *capa
 		// Of an array, a task that waits says more than one that runs.
 		var found *capacity.Job
 		for i, j := range jobs {
-			if j.Is(c.What) && (found == nil || j.Shown == c.What || found.Shown != c.What && found.State != "PENDING" && j.State == "PENDING") {
+			if j.Is(c.What) &&
+				(found == nil || j.Shown == c.What || found.Shown != c.What && found.State != "PENDING" && j.State == "PENDING") {
 				found = &jobs[i]
 			}
 		}
 		if found == nil {
-			return explain.Explanation{}, fmt.Errorf("job %s is not in the queue, or is not shown to you; `sacct -j %s` shows jobs that are over", c.What, c.What)
+			return explain.Explanation{}, fmt.Errorf(
+				"job %s is not in the queue, or is not shown to you; `sacct -j %s` shows jobs that are over",
+				c.What,
+				c.What,
+			)
 		}
 		if found.State == "PENDING" {
 			if found.NodeList, found.Exclude, err = client.NamedNodes(ctx, found.Shown); err != nil {
@@ -112,7 +126,11 @@ func (c *ExplainCmd) explain(ctx context.Context, cfg *config.Config, snap *capa
 		return explain.Explanation{}, err
 	}
 	if !found {
-		return explain.Explanation{}, usage("%q is no job, no node that Slurm shows, no code, and no partition of the settings; they have %s", c.What, partitionNames(cfg))
+		return explain.Explanation{}, usage(
+			"%q is no job, no node that Slurm shows, no code, and no partition of the settings; they have %s",
+			c.What,
+			partitionNames(cfg),
+		)
 	}
 	return explain.OfNode(node, cfg.Domain(), guards, snap, records, slurm.Expand, now), nil
 }

@@ -35,7 +35,10 @@ command again. The same length asked for again within a day buys nothing without
 // Run extends.
 func (c *ExtendCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeConfig, aws *ec2.Client) error {
 	if !capacity.IsReservationID(c.Reservation) {
-		return usage("%q is not the id of a reservation (cr-…); `pcs-capacity list --blocks` shows those that there are", c.Reservation)
+		return usage(
+			"%q is not the id of a reservation (cr-…); `pcs-capacity list --blocks` shows those that there are",
+			c.Reservation,
+		)
 	}
 	terms, err := c.terms()
 	if err != nil {

@@ -56,7 +56,8 @@ var faultedCommands = slices.Concat(faultedPurchases, faultedOnPCS, faultedOnEC2
 var faultsFile = os.Getenv("PCS_CAPACITY_FAULTS")
 
 // TestR5_Faults runs each command and hook through each fault at each of its calls, to AWS and
-// to Slurm, and then lets it come to rest: it is run again, or sync makes a pass. What is there then is what is there after a run
+// to Slurm, and then lets it come to rest: it is run again, or sync makes a pass. What is there then is what is there
+// after a run
 // without trouble: nothing is lost, nothing is left over, and what is not ours is as it was.
 func TestR5_Faults(t *testing.T) {
 	if testing.Short() {

@@ -91,8 +91,18 @@ func (c *FitCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg 
 		own = ownedOf(cfg, aws, found, <-slurm)
 		return own.idle
 	}
-	answer, err := market.FitQuestion{EC2: aws, Need: need, Regions: regions, Subnets: func() market.Subnets { return <-subnets }, Idle: idle,
-		Timing: cfg.Timing.Domain(), Cache: cacheUnless(c.NoCache), Progress: progress}.Ask(ctx)
+	answer, err := market.FitQuestion{
+		EC2:      aws,
+		Need:     need,
+		Regions:  regions,
+		Subnets:  func() market.Subnets { return <-subnets },
+		Idle:     idle,
+		Timing:   cfg.Timing.Domain(),
+		Cache:    cacheUnless(c.NoCache),
+		Progress: progress,
+	}.Ask(
+		ctx,
+	)
 	if err != nil {
 		return err
 	}
@@ -154,7 +164,8 @@ func showFit(t *terminal.Terminal, need capacity.Need, a market.FitAnswer, own o
 	default:
 		t.Say("%s: there is no reservation of this type.", what)
 	}
-	if !doc.Fits && slices.ContainsFunc(a.Candidates, func(c capacity.Fitting) bool { return own.notCounted(c.Reservation) }) {
+	if !doc.Fits &&
+		slices.ContainsFunc(a.Candidates, func(c capacity.Fitting) bool { return own.notCounted(c.Reservation) }) {
 		own.sayNotCounted(t)
 	}
 	return nil
@@ -172,10 +183,21 @@ func sayWhatIsForSale(t *terminal.Terminal, dir state.Dir, a market.FitAnswer) {
 	switch {
 	case len(a.Offers) > 0:
 		first := a.Offers[0]
-		t.Say("%s would fill it, for %s from %s on:\n  pcs-capacity purchase %s", first.ID, first.Fee, t.Time(first.Start), first.ID)
+		t.Say(
+			"%s would fill it, for %s from %s on:\n  pcs-capacity purchase %s",
+			first.ID,
+			first.Fee,
+			t.Time(first.Start),
+			first.ID,
+		)
 	case len(a.Sale.Offers) > 0:
 		q := a.Sale.Query()
-		t.Say("None of the blocks for sale would fill it: pcs-capacity offerings -t %s -n %d -d %s", q.InstanceType, q.Count, capacity.FormatDuration(q.Duration))
+		t.Say(
+			"None of the blocks for sale would fill it: pcs-capacity offerings -t %s -n %d -d %s",
+			q.InstanceType,
+			q.Count,
+			capacity.FormatDuration(q.Duration),
+		)
 	default:
 		for _, why := range a.Sale.WhyNone(t.Time) {
 			t.Say("%s", why)

@@ -88,7 +88,10 @@ func filterPlaces(given string) []string {
 		self = "/usr/bin/pcs-capacity"
 	}
 	dir := filepath.Dir(self)
-	return []string{filepath.Join(dir, "../libexec/pcs-capacity/pcs-capacity-filter"), filepath.Join(dir, "pcs-capacity-filter")}
+	return []string{
+		filepath.Join(dir, "../libexec/pcs-capacity/pcs-capacity-filter"),
+		filepath.Join(dir, "pcs-capacity-filter"),
+	}
 }
 
 // findFilter finds the program that the scripts call; it must be there and run.
@@ -99,7 +102,10 @@ func findFilter(given string) (string, error) {
 			return path, nil
 		}
 	}
-	return "", usage("no program at %s: the script would have nothing to call; name it with --filter", strings.Join(places, " or "))
+	return "", usage(
+		"no program at %s: the script would have nothing to call; name it with --filter",
+		strings.Join(places, " or "),
+	)
 }
 
 // runs reports whether a file can be run.
@@ -145,7 +151,10 @@ func (f programFlags) include(ctx context.Context, g *Globals, cfg *config.Confi
 	}
 	for _, program := range []string{"pcs-capacity-resume", "pcs-capacity-suspend"} {
 		if path := filepath.Join(filepath.Dir(filter), program); !runs(path) {
-			return in, fmt.Errorf("no program at %s, which Slurm would have to run; install the package, or name the filter beside it with --filter", path)
+			return in, fmt.Errorf(
+				"no program at %s, which Slurm would have to run; install the package, or name the filter beside it with --filter",
+				path,
+			)
 		}
 	}
 	client := wire.NewSlurm(cfg)
@@ -157,7 +166,14 @@ func (f programFlags) include(ctx context.Context, g *Globals, cfg *config.Confi
 	if err != nil {
 		return in, err
 	}
-	include := wiring.Include{Settings: cfg.Domain(), Site: in.site, Version: version, Programs: filepath.Dir(filter), Slurm: folder, Prolog: f.Prolog}
+	include := wiring.Include{
+		Settings: cfg.Domain(),
+		Site:     in.site,
+		Version:  version,
+		Programs: filepath.Dir(filter),
+		Slurm:    folder,
+		Prolog:   f.Prolog,
+	}
 	unread, err := launched(ctx, g, cfg, &include)
 	if err != nil {
 		return in, err
@@ -205,7 +221,13 @@ func launched(ctx context.Context, g *Globals, cfg *config.Config, in *wiring.In
 		t, found, err := aws.TemplateVersion(ctx, reference)
 		switch {
 		case err != nil:
-			notes = append(notes, fmt.Sprintf("whether nodes get slurm.conf from slurmctld is not known: %s. If they do, SlurmctldParameters needs enable_configless", err))
+			notes = append(
+				notes,
+				fmt.Sprintf(
+					"whether nodes get slurm.conf from slurmctld is not known: %s. If they do, SlurmctldParameters needs enable_configless",
+					err,
+				),
+			)
 		case found:
 			in.Templates[reference] = t
 		}
@@ -279,7 +301,15 @@ func (f programFlags) prologs() string {
 const there = "Everything is there already"
 
 // apply shows the plan, asks where it changes settings, and does it.
-func (programFlags) apply(ctx context.Context, t *terminal.Terminal, plan wiring.Plan, nothing string, ask bool, question string, dryRun bool) error {
+func (programFlags) apply(
+	ctx context.Context,
+	t *terminal.Terminal,
+	plan wiring.Plan,
+	nothing string,
+	ask bool,
+	question string,
+	dryRun bool,
+) error {
 	if ask || dryRun {
 		for _, change := range plan.Changes {
 			t.Say("%s %s", change.Do, change.What)
@@ -301,7 +331,10 @@ func (programFlags) apply(ctx context.Context, t *terminal.Terminal, plan wiring
 		if plan.Restarts() {
 			question = "Write this, and restart slurmctld? Jobs go on."
 			if len(plan.Ends) > 0 {
-				question = fmt.Sprintf("Write this, and restart slurmctld? Jobs %s end; all others go on.", strings.Join(plan.Ends, ", "))
+				question = fmt.Sprintf(
+					"Write this, and restart slurmctld? Jobs %s end; all others go on.",
+					strings.Join(plan.Ends, ", "),
+				)
 			}
 		}
 		if ask {
@@ -309,7 +342,13 @@ func (programFlags) apply(ctx context.Context, t *terminal.Terminal, plan wiring
 				return err
 			}
 		}
-		done := map[string]string{"write": "Wrote", "remove": "Removed", "set": "Changed", "restart": "Restarted", "drain": "Drained"}
+		done := map[string]string{
+			"write":   "Wrote",
+			"remove":  "Removed",
+			"set":     "Changed",
+			"restart": "Restarted",
+			"drain":   "Drained",
+		}
 		err := plan.Apply(ctx, func(c wiring.Change) { t.Say("%s %s.", done[c.Do], c.What) })
 		if err != nil {
 			return fmt.Errorf("%w; run this again to go on from here", err)

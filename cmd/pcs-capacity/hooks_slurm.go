@@ -77,7 +77,10 @@ func restarted(ctx context.Context, cfg *config.Config, installed bool) error {
 			if err == nil {
 				err = errors.New("it has other settings than were written")
 			}
-			return fmt.Errorf("slurmctld after its restart: %w; see its log, and take the settings back with `pcs-capacity hooks remove` if it does not start", err)
+			return fmt.Errorf(
+				"slurmctld after its restart: %w; see its log, and take the settings back with `pcs-capacity hooks remove` if it does not start",
+				err,
+			)
 		case <-time.After(500 * time.Millisecond):
 		}
 	}

@@ -39,14 +39,20 @@ docs/permissions.md says what each action is for, and what is lost without it.`
 
 // Run prints it.
 func (c *IAMPolicyCmd) Run(g *Globals, t *terminal.Terminal, cfg *maybeConfig) error {
-	at := permissions.Place{Partition: capacity.AWSPartitionOf(g.region(cfg.Config)).Name, Cluster: cmp.Or(c.Cluster, cfg.Cluster), NodeRole: c.NodeRole}
+	at := permissions.Place{
+		Partition: capacity.AWSPartitionOf(g.region(cfg.Config)).Name,
+		Cluster:   cmp.Or(c.Cluster, cfg.Cluster),
+		NodeRole:  c.NodeRole,
+	}
 	at.Reservations, at.Selects = launchedInto(cfg.Domain())
 	role := permissions.Role(c.Role)
 	if (role == permissions.Hooks || role == permissions.HooksReserve) && len(at.Reservations)+len(at.Selects) == 0 {
 		t.Say("The settings list no reservation of a partition with provider ec2: launches into every one are allowed.")
 	}
 	if (role == permissions.Hooks || role == permissions.HooksReserve) && slices.Equal(at.Reservations, []string{"*"}) {
-		t.Say("The settings select a resource group, which IAM cannot bound launches by: launches into every reservation are allowed.")
+		t.Say(
+			"The settings select a resource group, which IAM cannot bound launches by: launches into every reservation are allowed.",
+		)
 	}
 	out := json.NewEncoder(t.Out)
 	out.SetIndent("", "  ")

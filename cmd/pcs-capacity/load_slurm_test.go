@@ -285,7 +285,8 @@ func (r *rehearsal) watchFences(ctx context.Context, y *tally) {
 					continue
 				}
 				end, err := time.ParseInLocation("2006-01-02T15:04:05", words[1], time.Local)
-				if err == nil && end.After(s.Window.Fence.Add(time.Minute+r.cfg.Timing.Poll.Duration)) { // sync lowers what a boot has pushed over
+				// sync lowers what a boot has pushed over
+				if err == nil && end.After(s.Window.Fence.Add(time.Minute+r.cfg.Timing.Poll.Duration)) {
 					y.past.Add(1)
 				}
 			}

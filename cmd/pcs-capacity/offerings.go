@@ -38,7 +38,13 @@ one in 7 seconds; answers are kept for a minute.`
 }
 
 // Run asks EC2 and shows the answer.
-func (c *OfferingsCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *maybeConfig, aws *ec2.Client) error {
+func (c *OfferingsCmd) Run(
+	ctx context.Context,
+	g *Globals,
+	t *terminal.Terminal,
+	cfg *maybeConfig,
+	aws *ec2.Client,
+) error {
 	if c.Count < 1 {
 		return usage("--count=%d: use at least 1", c.Count)
 	}
@@ -60,8 +66,22 @@ func (c *OfferingsCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal
 	if err != nil {
 		return err
 	}
-	found, err := market.Search{EC2: aws, Regions: regions, MaxPrice: most, Cache: cacheUnless(c.NoCache), Progress: progress,
-		Query: ec2.OfferingQuery{InstanceType: c.InstanceType, Count: c.Count, Duration: length, StartAfter: c.StartAfter.Time, EndBy: c.EndBy.Time}}.Run(ctx)
+	found, err := market.Search{
+		EC2:      aws,
+		Regions:  regions,
+		MaxPrice: most,
+		Cache:    cacheUnless(c.NoCache),
+		Progress: progress,
+		Query: ec2.OfferingQuery{
+			InstanceType: c.InstanceType,
+			Count:        c.Count,
+			Duration:     length,
+			StartAfter:   c.StartAfter.Time,
+			EndBy:        c.EndBy.Time,
+		},
+	}.Run(
+		ctx,
+	)
 	if err != nil {
 		return err
 	}
@@ -79,7 +99,11 @@ func (c *OfferingsCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal
 		t.Say("The cluster's subnets are not known: %s", use.Err)
 	}
 	if !none || t.Format != terminal.Table {
-		doc := offeringsDocument{newOfferingRows(found.Offers, length, use), emptyIfNil(alternatives), emptyIfNil(found.Failed)}
+		doc := offeringsDocument{
+			newOfferingRows(found.Offers, length, use),
+			emptyIfNil(alternatives),
+			emptyIfNil(found.Failed),
+		}
 		if err := t.Show(doc, doc.Offerings); err != nil {
 			return err
 		}
@@ -156,7 +180,15 @@ func showAlternatives(t *terminal.Terminal, all []market.Alternative, own string
 			flag += " --regions " + a.Region
 		}
 		what := map[string]string{market.OtherCount: "the largest count", market.OtherDuration: "the nearest length", market.OtherStart: "the earliest start"}[a.Differs]
-		t.Say("  %s: %d for %s in %s from %s (%s)", what, a.Count, capacity.FormatDuration(a.Duration()), a.Region, t.Time(a.Start), flag)
+		t.Say(
+			"  %s: %d for %s in %s from %s (%s)",
+			what,
+			a.Count,
+			capacity.FormatDuration(a.Duration()),
+			a.Region,
+			t.Time(a.Start),
+			flag,
+		)
 	}
 }
 
@@ -167,7 +199,11 @@ func roundedLength(t *terminal.Terminal, asked time.Duration) (time.Duration, er
 		return 0, usage("--duration: %w", err)
 	}
 	if length != asked {
-		t.Say("EC2 sells blocks of 1 to 14 days, then of whole weeks: searching for %s instead of %s.", capacity.FormatDuration(length), capacity.FormatDuration(asked))
+		t.Say(
+			"EC2 sells blocks of 1 to 14 days, then of whole weeks: searching for %s instead of %s.",
+			capacity.FormatDuration(length),
+			capacity.FormatDuration(asked),
+		)
 	}
 	return length, nil
 }

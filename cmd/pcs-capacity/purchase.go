@@ -43,13 +43,20 @@ func (c *PurchaseCmd) check() error {
 	switch {
 	case c.Fee != "":
 		if !capacity.IsReservationID(c.Offering) {
-			return usage("--fee records what a reservation has cost, and %q is not the id of one (cr-…); to accept the fee of an offering, use --confirm-fee", c.Offering)
+			return usage(
+				"--fee records what a reservation has cost, and %q is not the id of one (cr-…); to accept the fee of an offering, use --confirm-fee",
+				c.Offering,
+			)
 		}
 		if c.Again || c.AnyZone || c.DryRun || c.feeFlags != (feeFlags{}) {
 			return usage("--fee records what a reservation has cost and buys nothing; leave out the flags for buying")
 		}
 	case capacity.IsReservationID(c.Offering):
-		return usage("%s is a reservation, which is bought already: add --fee USD to record what it has cost, or use `pcs-capacity extend %s --duration 7d`", c.Offering, c.Offering)
+		return usage(
+			"%s is a reservation, which is bought already: add --fee USD to record what it has cost, or use `pcs-capacity extend %s --duration 7d`",
+			c.Offering,
+			c.Offering,
+		)
 	case !capacity.IsOfferingID(c.Offering):
 		return usage("%q is not the id of an offering (cb-…); `pcs-capacity offerings` lists what is for sale", c.Offering)
 	case c.Count < 0:
@@ -59,7 +66,13 @@ func (c *PurchaseCmd) check() error {
 }
 
 // Run buys, or records a fee.
-func (c *PurchaseCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *maybeConfig, aws *ec2.Client) error {
+func (c *PurchaseCmd) Run(
+	ctx context.Context,
+	g *Globals,
+	t *terminal.Terminal,
+	cfg *maybeConfig,
+	aws *ec2.Client,
+) error {
 	if err := c.check(); err != nil {
 		return err
 	}
@@ -79,7 +92,13 @@ func (c *PurchaseCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal,
 	if err != nil {
 		return err
 	}
-	show := purchaseView{t, cfg, c.AnyZone, c.DryRun, sync.OnceValue(func() market.Subnets { return readSubnets(ctx, cfg, aws) })}
+	show := purchaseView{
+		t,
+		cfg,
+		c.AnyZone,
+		c.DryRun,
+		sync.OnceValue(func() market.Subnets { return readSubnets(ctx, cfg, aws) }),
+	}
 	return buyer.Purchase(ctx, market.PurchaseOrder{OfferingID: c.Offering, InstanceType: c.InstanceType, Count: c.Count,
 		Duration: time.Duration(c.Duration), Region: g.Region, Platform: c.Platform,
 		Terms: terms, Again: c.Again, Wait: c.Wait, Show: show.preview, Tell: show.result})

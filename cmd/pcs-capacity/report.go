@@ -69,7 +69,14 @@ func (c *ReportCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.C
 	if len(samples) == 0 {
 		return fmt.Errorf("%s has no samples: `pcs-capacity sync --watch` keeps them from when a reservation opens", dir)
 	}
-	in := report.Input{Samples: samples, From: from, Until: until, IDs: c.Reservations, Zone: time.Local, Expand: slurm.Expand}
+	in := report.Input{
+		Samples: samples,
+		From:    from,
+		Until:   until,
+		IDs:     c.Reservations,
+		Zone:    time.Local,
+		Expand:  slurm.Expand,
+	}
 	if t.UTC {
 		in.Zone = time.UTC
 	}
@@ -91,7 +98,10 @@ func (c *ReportCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.C
 	}
 	for _, id := range c.Reservations {
 		if !slices.ContainsFunc(made.Reservations, func(r report.Reservation) bool { return r.ID == id }) {
-			return fmt.Errorf("sync has not seen %s open in this time; `pcs-capacity list` shows reservations, and --from how far back to look", id)
+			return fmt.Errorf(
+				"sync has not seen %s open in this time; `pcs-capacity list` shows reservations, and --from how far back to look",
+				id,
+			)
 		}
 	}
 	doc.fill(made, fees, onDemand, made.Advise(snap, now))
@@ -152,7 +162,10 @@ func recordedFees(dir state.Dir, made *report.Report) (map[string]recordedFee, e
 		}
 		f := fees[i.Reservation]
 		if i.Kind == market.ExtendBlock {
-			f.extensions = append(f.extensions, capacity.Extension{From: i.OldEnd, To: i.NewEnd, State: capacity.ExtensionPaid, Fee: i.Fee})
+			f.extensions = append(
+				f.extensions,
+				capacity.Extension{From: i.OldEnd, To: i.NewEnd, State: capacity.ExtensionPaid, Fee: i.Fee},
+			)
 		} else {
 			f.paid = i.Fee
 		}

@@ -114,14 +114,29 @@ type reportRow struct {
 }
 
 // fill writes a report into the document.
-func (d *reportDocument) fill(made report.Report, fees map[string]recordedFee, onDemand map[string]capacity.Money, advice []report.Advice) {
+func (d *reportDocument) fill(
+	made report.Report,
+	fees map[string]recordedFee,
+	onDemand map[string]capacity.Money,
+	advice []report.Advice,
+) {
 	d.From, d.Until, d.hourly = made.From.UTC(), made.Until.UTC(), made.Hourly
 	d.NodeSeconds, d.Classes = made.Total.Total(), reportClasses(made.Total)
 	d.Reservations, d.Days, d.Unknown, d.Advice = []reportReservation{}, []reportDay{}, []reportGap{}, []reportAdvice{}
 	for _, r := range made.Reservations {
-		row := reportReservation{ID: r.ID, Partition: r.Paid.Partition, Kind: r.Paid.Kind, InstanceType: r.Paid.InstanceType, Count: r.Paid.Size,
-			Start: r.Start, End: r.End, NodeSeconds: r.Sums.Total(), Classes: reportClasses(r.Sums), Per: "gpu-hour",
-			cost: r.Cost(fees[r.ID].paid, onDemand[r.Paid.InstanceType])}
+		row := reportReservation{
+			ID:           r.ID,
+			Partition:    r.Paid.Partition,
+			Kind:         r.Paid.Kind,
+			InstanceType: r.Paid.InstanceType,
+			Count:        r.Paid.Size,
+			Start:        r.Start,
+			End:          r.End,
+			NodeSeconds:  r.Sums.Total(),
+			Classes:      reportClasses(r.Sums),
+			Per:          "gpu-hour",
+			cost:         r.Cost(fees[r.ID].paid, onDemand[r.Paid.InstanceType]),
+		}
 		if row.GPUs = &r.Paid.GPUs; r.Paid.GPUs == 0 {
 			row.GPUs, row.Per = nil, "node-hour"
 		}
@@ -180,7 +195,13 @@ func hundredths(seconds int64) int64 { return (seconds + 18) / 36 }
 func reportShares(shares []report.Share) []reportShare {
 	all := []reportShare{}
 	for _, s := range shares {
-		row := reportShare{Account: s.Account, User: s.User, Job: s.Job, NodeSeconds: s.Sums.Total(), Useful: s.Sums[report.Useful]}
+		row := reportShare{
+			Account:     s.Account,
+			User:        s.User,
+			Job:         s.Job,
+			NodeSeconds: s.Sums.Total(),
+			Useful:      s.Sums[report.Useful],
+		}
 		row.Lost = row.NodeSeconds - row.Useful
 		var why []string
 		for _, c := range []report.Class{report.LostRequeue, report.LostTimeout, report.LostFailure} {
@@ -223,7 +244,13 @@ func (d reportDocument) rows() []reportRow {
 	}
 	order := []string{"reservation", "day", "account", "user", "job"}
 	slices.SortStableFunc(rows, func(a, b reportRow) int {
-		return cmp.Or(slices.Index(order, a.What)-slices.Index(order, b.What), cmp.Compare(a.Account, b.Account), cmp.Compare(a.User, b.User), cmp.Compare(a.Job, b.Job), cmp.Compare(b.Class, a.Class)*rankOf(a.What))
+		return cmp.Or(
+			slices.Index(order, a.What)-slices.Index(order, b.What),
+			cmp.Compare(a.Account, b.Account),
+			cmp.Compare(a.User, b.User),
+			cmp.Compare(a.Job, b.Job),
+			cmp.Compare(b.Class, a.Class)*rankOf(a.What),
+		)
 	})
 	return rows
 }
@@ -303,7 +330,13 @@ func emptyLines(rows any) bool {
 
 // headline is the report in a sentence.
 func (d reportDocument) headline(at func(time.Time) string) string {
-	return fmt.Sprintf("%s to %s: %s node-hours were paid, %s of them useful.", at(d.From), at(d.Until), hoursText(d.NodeSeconds), partText(d.of(report.Useful), d.NodeSeconds))
+	return fmt.Sprintf(
+		"%s to %s: %s node-hours were paid, %s of them useful.",
+		at(d.From),
+		at(d.Until),
+		hoursText(d.NodeSeconds),
+		partText(d.of(report.Useful), d.NodeSeconds),
+	)
 }
 
 func (d reportDocument) of(class report.Class) int64 {
@@ -319,7 +352,15 @@ func (d reportDocument) classLines() []classLine {
 	lines := []classLine{}
 	for _, c := range d.Classes {
 		if c.NodeSeconds > 0 || c.Class == report.Useful {
-			lines = append(lines, classLine{string(c.Class), fmt.Sprintf("%.2f", c.NodeHours), fmt.Sprintf("%.1f%%", c.Percent), report.Meanings[c.Class]})
+			lines = append(
+				lines,
+				classLine{
+					string(c.Class),
+					fmt.Sprintf("%.2f", c.NodeHours),
+					fmt.Sprintf("%.1f%%", c.Percent),
+					report.Meanings[c.Class],
+				},
+			)
 		}
 	}
 	return append(lines, classLine{"paid", hoursText(d.NodeSeconds), "", ""})
@@ -328,9 +369,17 @@ func (d reportDocument) classLines() []classLine {
 func (d reportDocument) reservationLines() []reservationLine {
 	var lines []reservationLine
 	for _, r := range d.Reservations {
-		line := reservationLine{ID: r.ID, Partition: r.Partition, What: fmt.Sprintf("%d x %s", r.Count, r.InstanceType), Start: latestOf(d.From, r.Start),
-			Hours: hoursText(r.NodeSeconds), Useful: partText(r.useful(), r.NodeSeconds), Fee: moneyText(r.cost.InReport),
-			Used: priceText(r.cost.PerUsed, r.Per), OnDemand: priceText(r.cost.OnDemand, r.Per)}
+		line := reservationLine{
+			ID:        r.ID,
+			Partition: r.Partition,
+			What:      fmt.Sprintf("%d x %s", r.Count, r.InstanceType),
+			Start:     latestOf(d.From, r.Start),
+			Hours:     hoursText(r.NodeSeconds),
+			Useful:    partText(r.useful(), r.NodeSeconds),
+			Fee:       moneyText(r.cost.InReport),
+			Used:      priceText(r.cost.PerUsed, r.Per),
+			OnDemand:  priceText(r.cost.OnDemand, r.Per),
+		}
 		lines = append(lines, line)
 	}
 	return lines
@@ -348,7 +397,10 @@ func (r reportReservation) useful() int64 {
 func (d reportDocument) shareLines() []shareLine {
 	var lines []shareLine
 	for _, s := range d.Users {
-		lines = append(lines, shareLine{cmp.Or(s.Account, "-"), cmp.Or(s.User, "-"), hoursText(s.NodeSeconds), hoursText(s.Lost), s.Why})
+		lines = append(
+			lines,
+			shareLine{cmp.Or(s.Account, "-"), cmp.Or(s.User, "-"), hoursText(s.NodeSeconds), hoursText(s.Lost), s.Why},
+		)
 	}
 	return lines
 }
@@ -356,7 +408,10 @@ func (d reportDocument) shareLines() []shareLine {
 func (d reportDocument) jobLines(most int) []jobLine {
 	var lines []jobLine
 	for _, s := range d.Jobs[:min(most, len(d.Jobs))] {
-		lines = append(lines, jobLine{s.Job, cmp.Or(s.Account, "-"), cmp.Or(s.User, "-"), hoursText(s.NodeSeconds), hoursText(s.Lost), s.Why})
+		lines = append(
+			lines,
+			jobLine{s.Job, cmp.Or(s.Account, "-"), cmp.Or(s.User, "-"), hoursText(s.NodeSeconds), hoursText(s.Lost), s.Why},
+		)
 	}
 	return lines
 }

@@ -39,7 +39,13 @@ type committedRow struct {
 }
 
 // later orders an ODCR that opens at a later date.
-func (c *ReserveCmd) later(ctx context.Context, t *terminal.Terminal, cfg *config.Config, aws *ec2.Client, h market.Holder) error {
+func (c *ReserveCmd) later(
+	ctx context.Context,
+	t *terminal.Terminal,
+	cfg *config.Config,
+	aws *ec2.Client,
+	h market.Holder,
+) error {
 	switch {
 	case c.Commitment == 0:
 		return usage("--start needs --commitment, such as 14d: for how long it is paid, used or not")
@@ -50,10 +56,13 @@ func (c *ReserveCmd) later(ctx context.Context, t *terminal.Terminal, cfg *confi
 	}
 	buyer := newBuyer(t, &maybeConfig{cfg, true}, aws, false)
 	buyer.Cluster = h.Cluster
-	return buyer.Commit(ctx, market.CommitOrder{InstanceType: c.InstanceType, Platform: c.Platform, Count: c.Count, SubnetID: c.SubnetIDs[0],
-		Start: c.Start.Truncate(time.Second), For: time.Duration(c.Commitment), Again: c.Again, Limits: h.Limits,
-		Accept: func(p market.CommitPreview) error { return c.accept(t, p) },
-		Tell:   func(r market.CommitResult) error { return tellCommitment(t, r) }})
+	return buyer.Commit(
+		ctx,
+		market.CommitOrder{InstanceType: c.InstanceType, Platform: c.Platform, Count: c.Count, SubnetID: c.SubnetIDs[0],
+			Start: c.Start.Truncate(time.Second), For: time.Duration(c.Commitment), Again: c.Again, Limits: h.Limits,
+			Accept: func(p market.CommitPreview) error { return c.accept(t, p) },
+			Tell:   func(r market.CommitResult) error { return tellCommitment(t, r) }},
+	)
 }
 
 // accept says what would be committed to, and has it confirmed; --yes is not enough.
@@ -62,18 +71,29 @@ func (c *ReserveCmd) accept(t *terminal.Terminal, p market.CommitPreview) error 
 	hours := strconv.Itoa(o.InstanceHours())
 	t.Say("%d × %s in %s%s", o.Count, o.InstanceType, p.AZID, inAccount(p.Account))
 	t.Say("  start       %s, in %s", t.Time(o.Start), capacity.FormatDuration(o.Start.Sub(p.Now)))
-	t.Say("  end         %s, after %s; EC2 ends it within an hour", t.Time(o.Start.Add(o.For)), capacity.FormatExact(o.For))
+	t.Say(
+		"  end         %s, after %s; EC2 ends it within an hour",
+		t.Time(o.Start.Add(o.For)),
+		capacity.FormatExact(o.For),
+	)
 	t.Say("  commitment  %s instance-hours, paid as they go by, used or not: %s", hours, committedCost(o))
 	if c.ConfirmCommitment != 0 {
 		if c.ConfirmCommitment != o.InstanceHours() {
-			return usage("it is %s instance-hours, not the %d of --confirm-commitment; nothing was bought", hours, c.ConfirmCommitment)
+			return usage(
+				"it is %s instance-hours, not the %d of --confirm-commitment; nothing was bought",
+				hours,
+				c.ConfirmCommitment,
+			)
 		}
 		return nil
 	}
 	if !t.CanAsk {
 		return usage("commitment not confirmed; pass --confirm-commitment %s", hours)
 	}
-	return t.Type("Once EC2 has scheduled it, it cannot be cancelled without charges. Type the instance-hours ("+hours+") to commit", hours)
+	return t.Type(
+		"Once EC2 has scheduled it, it cannot be cancelled without charges. Type the instance-hours ("+hours+") to commit",
+		hours,
+	)
 }
 
 func committedCost(o market.CommitOrder) string {
@@ -87,8 +107,19 @@ func committedCost(o market.CommitOrder) string {
 // tellCommitment shows what was ordered, and what comes next.
 func tellCommitment(t *terminal.Terminal, c market.CommitResult) error {
 	o, r := c.Intent.Offering, c.Reservation
-	row := committedRow{ID: r.ID, State: r.State, InstanceType: c.Order.InstanceType, Count: c.Order.Count, Region: o.Region, AZID: c.AZID,
-		Start: c.Order.Start, Until: c.Order.Start.Add(c.Order.For), InstanceHours: c.Order.InstanceHours(), OrderedAt: c.Intent.At, OrderedNow: c.BoughtNow}
+	row := committedRow{
+		ID:            r.ID,
+		State:         r.State,
+		InstanceType:  c.Order.InstanceType,
+		Count:         c.Order.Count,
+		Region:        o.Region,
+		AZID:          c.AZID,
+		Start:         c.Order.Start,
+		Until:         c.Order.Start.Add(c.Order.For),
+		InstanceHours: c.Order.InstanceHours(),
+		OrderedAt:     c.Intent.At,
+		OrderedNow:    c.BoughtNow,
+	}
 	if cost, known := c.Order.Limits.Cost(row.InstanceType, row.Count, c.Order.For); known {
 		row.Cost = &cost
 	}
@@ -96,7 +127,9 @@ func tellCommitment(t *terminal.Terminal, c market.CommitResult) error {
 		return err
 	}
 	if r.State == "" || r.State.Expected() {
-		t.Say("EC2 assesses it before it schedules it; `pcs-capacity list` shows what came of that: scheduled, or unsupported, and then nothing is paid.")
+		t.Say(
+			"EC2 assesses it before it schedules it; `pcs-capacity list` shows what came of that: scheduled, or unsupported, and then nothing is paid.",
+		)
 	}
 	return nil
 }

@@ -147,7 +147,8 @@ func TestWatchFollowsTheSettings(t *testing.T) {
 	r.until("the fence is that of the next block", func() bool {
 		return near(r.reservations()["pcs-capacity-fence-gpu"].Start, r.fence("cr-0e2000000000000d4").Add(-10*time.Minute))
 	})
-	r.until("no former slot is left", func() bool { return len(r.snapshot().Former) == 0 }) // the snapshot comes after the fence
+	// the snapshot comes after the fence
+	r.until("no former slot is left", func() bool { return len(r.snapshot().Former) == 0 })
 	stop()
 }
 

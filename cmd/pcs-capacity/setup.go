@@ -75,7 +75,14 @@ type stepRow struct {
 }
 
 // Run plans, shows, asks and applies.
-func (c *SetupCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *maybeConfig, ec2 *ec2.Client, pcsClient *pcs.Client) error {
+func (c *SetupCmd) Run(
+	ctx context.Context,
+	g *Globals,
+	t *terminal.Terminal,
+	cfg *maybeConfig,
+	ec2 *ec2.Client,
+	pcsClient *pcs.Client,
+) error {
 	s := setup.Setup{PCS: pcsClient, EC2: ec2, Slurm: setup.InSlurm{Client: wire.NewSlurm(cfg.Config)},
 		Fence: func(ctx context.Context) error { return placeFences(ctx, g, ec2, pcsClient) }}
 	look := func(ctx context.Context, cfg *maybeConfig) (*setup.Plan, error) {
@@ -119,12 +126,18 @@ func (c *SetupCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cf
 		}
 		return err
 	}
-	change := clusterChange[*setup.Plan]{question: "Apply this plan?", aws: ec2, of: func(p *setup.Plan) pcs.Cluster { return p.Cluster }, plan: look, show: show,
-		parts: func(p *setup.Plan) (setup.Effects, []capacity.Problem) { return p.Effects, p.Mismatches },
+	change := clusterChange[*setup.Plan]{
+		question: "Apply this plan?",
+		aws:      ec2,
+		of:       func(p *setup.Plan) pcs.Cluster { return p.Cluster },
+		plan:     look,
+		show:     show,
+		parts:    func(p *setup.Plan) (setup.Effects, []capacity.Problem) { return p.Effects, p.Mismatches },
 		do: func(ctx context.Context, p *setup.Plan) error {
 			made = p
 			return apply(ctx, t, s, p)
-		}}
+		},
+	}
 	if err := change.run(ctx, g, t, cfg); err != nil {
 		return err
 	}
@@ -137,11 +150,19 @@ func (c *SetupCmd) tryHost(ctx context.Context, cfg *maybeConfig, plan *setup.Pl
 	if err != nil {
 		return err
 	}
-	host := check.Host{Config: cfg.Config, Slurm: wire.NewSlurm(cfg.Config), Hooks: checkedHooks(rows), Filter: likelyFilter(c.Filter)}
+	host := check.Host{
+		Config: cfg.Config,
+		Slurm:  wire.NewSlurm(cfg.Config),
+		Hooks:  checkedHooks(rows),
+		Filter: likelyFilter(c.Filter),
+	}
 	if c.Provider == capacity.ProviderPCS && plan.Cluster.ID != "" {
 		host.Cluster = &plan.Cluster
 	}
-	host.NewQueue = slices.ContainsFunc(plan.Steps(), func(s setup.Step) bool { return s.What == setup.WhatQueue && s.Action == setup.Create })
+	host.NewQueue = slices.ContainsFunc(
+		plan.Steps(),
+		func(s setup.Step) bool { return s.What == setup.WhatQueue && s.Action == setup.Create },
+	)
 	missing, warnings := host.Missing(ctx)
 	missing = append(missing, wire.OtherOwner(ctx, cfg.Config)...)
 	plan.Mismatches, plan.Warnings = append(plan.Mismatches, missing...), append(plan.Warnings, warnings...)
@@ -156,12 +177,32 @@ func isDynamic(cfg *config.Config, queue, group string) bool {
 }
 
 func (c *SetupCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request, error) {
-	r := setup.Request{Provider: c.Provider, ConfServer: c.ConfServer, RootVolume: capacity.RootVolume{GiB: c.RootVolumeSize, Type: c.RootVolumeType}, Cluster: c.Cluster, Queue: c.Queue, NodeGroup: c.NodeGroup, Reservation: c.Reservation,
-		Like: c.Like, AMI: c.AMI, InstallFrom: c.InstallFrom, InstanceProfile: c.InstanceProfile, SecurityGroups: c.SecurityGroups,
-		SubnetIDs: c.SubnetIDs, EFA: capacity.EFAMode(c.EFA), DropUnknown: c.DropUnknown, AllowAccounts: c.AllowAccounts, Dynamic: c.Dynamic, ConfigPath: cfg.Path}
+	r := setup.Request{
+		Provider:        c.Provider,
+		ConfServer:      c.ConfServer,
+		RootVolume:      capacity.RootVolume{GiB: c.RootVolumeSize, Type: c.RootVolumeType},
+		Cluster:         c.Cluster,
+		Queue:           c.Queue,
+		NodeGroup:       c.NodeGroup,
+		Reservation:     c.Reservation,
+		Like:            c.Like,
+		AMI:             c.AMI,
+		InstallFrom:     c.InstallFrom,
+		InstanceProfile: c.InstanceProfile,
+		SecurityGroups:  c.SecurityGroups,
+		SubnetIDs:       c.SubnetIDs,
+		EFA:             capacity.EFAMode(c.EFA),
+		DropUnknown:     c.DropUnknown,
+		AllowAccounts:   c.AllowAccounts,
+		Dynamic:         c.Dynamic,
+		ConfigPath:      cfg.Path,
+	}
 	if c.MaxNodes != nil {
 		if r.MaxNodes = *c.MaxNodes; r.MaxNodes < 1 {
-			return r, usage("--max-nodes=%d: use at least 1; without it, as many as the node group has in the reservation, else all of it", r.MaxNodes)
+			return r, usage(
+				"--max-nodes=%d: use at least 1; without it, as many as the node group has in the reservation, else all of it",
+				r.MaxNodes,
+			)
 		}
 	}
 	if cfg.Found {
@@ -173,7 +214,9 @@ func (c *SetupCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request
 	onEC2 := c.Provider == capacity.ProviderEC2
 	switch {
 	case !onEC2 && r.Cluster == "" && cfg.Cluster == "":
-		return r, usage("--cluster: no PCS cluster is named here or in the settings; add --cluster NAME, or --provider ec2 for Slurm that you run yourself")
+		return r, usage(
+			"--cluster: no PCS cluster is named here or in the settings; add --cluster NAME, or --provider ec2 for Slurm that you run yourself",
+		)
 	case !onEC2 && c.ConfServer != "":
 		return r, usage("--conf-server is for --provider ec2; PCS configures its nodes itself")
 	case onEC2 && c.Cluster != "":
@@ -293,7 +336,14 @@ func placeFences(ctx context.Context, g *Globals, aws *ec2.Client, pcsClient *pc
 }
 
 // finish makes the first pass with the new settings and says what users can do now.
-func (c *SetupCmd) finish(ctx context.Context, g *Globals, t *terminal.Terminal, aws *ec2.Client, pcsClient *pcs.Client, plan *setup.Plan) error {
+func (c *SetupCmd) finish(
+	ctx context.Context,
+	g *Globals,
+	t *terminal.Terminal,
+	aws *ec2.Client,
+	pcsClient *pcs.Client,
+	plan *setup.Plan,
+) error {
 	report, complete, err := firstPass(ctx, g, t, aws, pcsClient)
 	if err != nil {
 		return err
@@ -315,11 +365,16 @@ func (c *SetupCmd) finish(ctx context.Context, g *Globals, t *terminal.Terminal,
 		t.Say("The block opens at %s; %s.", t.Time(plan.Reservation.Start), can)
 	}
 	if c.Provider == capacity.ProviderEC2 {
-		t.Say("Let Slurm know the nodes, on its controller. This shows the lines for slurm.conf and restarts slurmctld:\n  pcs-capacity hooks install")
+		t.Say(
+			"Let Slurm know the nodes, on its controller. This shows the lines for slurm.conf and restarts slurmctld:\n  pcs-capacity hooks install",
+		)
 	}
 	t.Say("%s", whatUsersCan(plan.Reservation, cfg.Domain().Timing, c.Queue, nodes, known, aws.Now()))
 	if !watched(cfg) {
-		t.Say("Let sync watch from now on, on one host with Slurm's administrator rights, or fences stay behind:\n  %s", strings.Join(watchCommand(g, cfg), "\n  "))
+		t.Say(
+			"Let sync watch from now on, on one host with Slurm's administrator rights, or fences stay behind:\n  %s",
+			strings.Join(watchCommand(g, cfg), "\n  "),
+		)
 	}
 	return nil
 }
@@ -336,9 +391,21 @@ func nodesIn(c *lifecycle.Cluster, partition string) int {
 
 // whatUsersCan is what users can do with a reservation that has been set up; known: Slurm has its
 // nodes.
-func whatUsersCan(r capacity.Reservation, timing capacity.Timing, queue string, nodes int, known bool, now time.Time) string {
+func whatUsersCan(
+	r capacity.Reservation,
+	timing capacity.Timing,
+	queue string,
+	nodes int,
+	known bool,
+	now time.Time,
+) string {
 	if w := timing.Window(r); !w.Unbounded() && !w.Fence.After(now) {
-		return fmt.Sprintf("No job starts in %s any more: jobs had to be gone by %s. Users of %s wait for its next reservation.", r.ID, capacity.FormatUTC(w.Fence), queue)
+		return fmt.Sprintf(
+			"No job starts in %s any more: jobs had to be gone by %s. Users of %s wait for its next reservation.",
+			r.ID,
+			capacity.FormatUTC(w.Fence),
+			queue,
+		)
 	}
 	when := "Users can submit"
 	if !known {
@@ -358,7 +425,13 @@ func watched(cfg *config.Config) bool {
 
 // firstPass makes a pass with the settings as they are now. What it could not do is said; complete
 // is false then.
-func firstPass(ctx context.Context, g *Globals, t *terminal.Terminal, aws *ec2.Client, pcsClient *pcs.Client) (report lifecycle.Report, complete bool, err error) {
+func firstPass(
+	ctx context.Context,
+	g *Globals,
+	t *terminal.Terminal,
+	aws *ec2.Client,
+	pcsClient *pcs.Client,
+) (report lifecycle.Report, complete bool, err error) {
 	cfg, err := readConfig(g)
 	if err != nil {
 		return report, false, fmt.Errorf("reading the new settings: %w", err)

@@ -107,7 +107,8 @@ func (s *siteJobs) end(atLeast int) {
 }
 
 // TestSitesOwnNodesStay: a plain slurm.conf with a static node gets our nodes, more of them, and
-// loses them again. Jobs have the GPUs of ours, whatever gres.conf says of the site's. Ours are powered down when they are idle; the site's stay, and jobs that come
+// loses them again. Jobs have the GPUs of ours, whatever gres.conf says of the site's. Ours are powered down when
+// they are idle; the site's stay, and jobs that come
 // every second neither wait nor die.
 func TestSitesOwnNodesStay(t *testing.T) {
 	if !ownProcess(t) {

@@ -114,12 +114,26 @@ func (c *StatusCmd) show(ctx context.Context, g *Globals, t *terminal.Terminal, 
 	if c.Partition != "" {
 		snap.Partitions = slices.DeleteFunc(snap.Partitions, func(p capacity.Partition) bool { return p.Name != c.Partition })
 	}
-	doc := statusDocument{TakenAt: snap.TakenAt, Region: snap.Region, Cluster: snap.Cluster, Partitions: []statusRow{}, Said: snap.Said.Copy()}
+	doc := statusDocument{
+		TakenAt:    snap.TakenAt,
+		Region:     snap.Region,
+		Cluster:    snap.Cluster,
+		Partitions: []statusRow{},
+		Said:       snap.Said.Copy(),
+	}
 	doc.Add(lifecycle.Troubles(snap, jobs, records, now)...)
 	if written != nil {
 		doc.SyncedAt = written.TakenAt
 		if written.Stale(now) {
-			doc.Add(capacity.Problemf(capacity.HeartbeatLost, capacity.Subject{}, "keep `pcs-capacity sync --watch` running", "sync last saw AWS %s ago", capacity.FormatDuration(now.Sub(written.TakenAt))))
+			doc.Add(
+				capacity.Problemf(
+					capacity.HeartbeatLost,
+					capacity.Subject{},
+					"keep `pcs-capacity sync --watch` running",
+					"sync last saw AWS %s ago",
+					capacity.FormatDuration(now.Sub(written.TakenAt)),
+				),
+			)
 		}
 	}
 	for _, s := range lifecycle.Slots(snap, now) {
@@ -149,7 +163,13 @@ func (d *statusDocument) outcome(err error) error {
 }
 
 // sayAge says how old what is shown is.
-func sayAge(t *terminal.Terminal, snap, written *capacity.Snapshot, answers lifecycle.Answers, slurmAnswered bool, now time.Time) {
+func sayAge(
+	t *terminal.Terminal,
+	snap, written *capacity.Snapshot,
+	answers lifecycle.Answers,
+	slurmAnswered bool,
+	now time.Time,
+) {
 	aws, slurm := "", "Slurm was asked now"
 	switch {
 	case answers.All():
@@ -159,7 +179,11 @@ func sayAge(t *terminal.Terminal, snap, written *capacity.Snapshot, answers life
 	case snap.TakenAt.IsZero():
 		aws = "AWS has never been asked with success from here, the reservations are those of the settings"
 	default:
-		aws = fmt.Sprintf("What is shown of AWS is from %s, %s ago", t.Time(snap.TakenAt), capacity.FormatDuration(max(0, now.Sub(snap.TakenAt))))
+		aws = fmt.Sprintf(
+			"What is shown of AWS is from %s, %s ago",
+			t.Time(snap.TakenAt),
+			capacity.FormatDuration(max(0, now.Sub(snap.TakenAt))),
+		)
 	}
 	if !slurmAnswered {
 		slurm = "Slurm did not answer"
@@ -183,9 +207,19 @@ func partitionNames(cfg *config.Config) string {
 }
 
 func newStatusRow(s lifecycle.SlotStatus, cluster *lifecycle.Cluster, jobs []capacity.Job, now time.Time) statusRow {
-	row := statusRow{Partition: s.Partition.Name, Slot: s.Slot.Name, Reservation: s.Reservation.ID, State: string(s.Reservation.State),
-		Start: s.Window.Start, Fence: s.Window.Fence, End: s.Window.End, NodeStates: counts{},
-		Next: s.Next.What, NextAt: s.Next.At, NextShown: "-"}
+	row := statusRow{
+		Partition:   s.Partition.Name,
+		Slot:        s.Slot.Name,
+		Reservation: s.Reservation.ID,
+		State:       string(s.Reservation.State),
+		Start:       s.Window.Start,
+		Fence:       s.Window.Fence,
+		End:         s.Window.End,
+		NodeStates:  counts{},
+		Next:        s.Next.What,
+		NextAt:      s.Next.At,
+		NextShown:   "-",
+	}
 	if s.Next.What != "" {
 		row.NextShown = fmt.Sprintf("%s in %s", s.Next.What, capacity.FormatUntil(s.Next.At.Sub(now)))
 	}

@@ -40,7 +40,8 @@ dynamic = true
 	w.configure(func(text string) string { return text + demand })
 	w.hooks("install")
 	running, err := (&slurm.Client{}).Config(t.Context())
-	if err != nil || !strings.HasSuffix(running.SuspendExcNodes, "gpu-[1-4]") || strings.Contains(running.SuspendExcNodes, "od-") { // the lab has some of its own
+	// the lab has some of its own
+	if err != nil || !strings.HasSuffix(running.SuspendExcNodes, "gpu-[1-4]") || strings.Contains(running.SuspendExcNodes, "od-") {
 		t.Errorf("SuspendExcNodes=%s (%v)", running.SuspendExcNodes, err)
 	}
 	_, found := w.check()

@@ -76,7 +76,8 @@ func programForOutput(t *testing.T) func(stdout *os.File, args ...string) (statu
 		var stderr strings.Builder
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
-		c := exec.CommandContext(ctx, "pcs-capacity", append([]string{"--config", settings}, args...)...) // installed by testscript
+		// installed by testscript
+		c := exec.CommandContext(ctx, "pcs-capacity", append([]string{"--config", settings}, args...)...)
 		c.Stdout, c.Stderr = stdout, &stderr
 		_ = c.Run() // what matters is in ProcessState
 		if end := c.ProcessState.Sys().(syscall.WaitStatus); end.Signaled() {

@@ -54,7 +54,13 @@ func (c *SyncCmd) Run(ctx context.Context, t *terminal.Terminal, g *Globals, cfg
 		}
 	}
 	if c.Watch {
-		return lifecycle.Watch{Sources: settings.Sources, Say: func(line string) { t.Say("%s", line) }, Alive: tellSystemd}.Run(ctx)
+		return lifecycle.Watch{
+			Sources: settings.Sources,
+			Say:     func(line string) { t.Say("%s", line) },
+			Alive:   tellSystemd,
+		}.Run(
+			ctx,
+		)
 	}
 	sources, err := settings.Sources(ctx, false)
 	if err != nil {
@@ -96,7 +102,12 @@ func (c *SyncCmd) Run(ctx context.Context, t *terminal.Terminal, g *Globals, cfg
 	return nil
 }
 
-func onePass(ctx context.Context, cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) (lifecycle.Report, error) {
+func onePass(
+	ctx context.Context,
+	cfg *config.Config,
+	aws *ec2.Client,
+	pcsClient *pcs.Client,
+) (lifecycle.Report, error) {
 	_, report, err := lifecycle.Pass(ctx, wire.Sources(cfg, aws, pcsClient))
 	return report, err
 }

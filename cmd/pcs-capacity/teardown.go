@@ -38,7 +38,14 @@ It can be killed and run again at any time.`
 }
 
 // Run plans, shows, asks and applies.
-func (c *TeardownCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *maybeConfig, aws *ec2.Client, pcsClient *pcs.Client) error {
+func (c *TeardownCmd) Run(
+	ctx context.Context,
+	g *Globals,
+	t *terminal.Terminal,
+	cfg *maybeConfig,
+	aws *ec2.Client,
+	pcsClient *pcs.Client,
+) error {
 	s := setup.Setup{PCS: pcsClient, EC2: aws, Slurm: setup.InSlurm{Client: wire.NewSlurm(cfg.Config)}}
 	var plan *setup.TeardownPlan
 	look := func(ctx context.Context, cfg *maybeConfig) (*setup.TeardownPlan, error) {
@@ -69,8 +76,13 @@ func (c *TeardownCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal,
 		return true, nil
 	}
 	torn := false
-	change := clusterChange[*setup.TeardownPlan]{question: "Tear this down?", aws: aws, of: func(p *setup.TeardownPlan) pcs.Cluster { return p.Cluster }, plan: look, show: show,
-		parts: func(p *setup.TeardownPlan) (setup.Effects, []capacity.Problem) { return p.Effects, p.Mismatches },
+	change := clusterChange[*setup.TeardownPlan]{
+		question: "Tear this down?",
+		aws:      aws,
+		of:       func(p *setup.TeardownPlan) pcs.Cluster { return p.Cluster },
+		plan:     look,
+		show:     show,
+		parts:    func(p *setup.TeardownPlan) (setup.Effects, []capacity.Problem) { return p.Effects, p.Mismatches },
 		do: func(ctx context.Context, p *setup.TeardownPlan) error {
 			plan, torn = p, true
 			if err := state.Dir(cfg.StateDir).KeepTornDown(c.name()); err != nil {
@@ -84,7 +96,8 @@ func (c *TeardownCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal,
 				return fmt.Errorf("%w; run the same command again to go on from here", err)
 			}
 			return nil
-		}}
+		},
+	}
 	var err error
 	if c.DryRun {
 		if plan, err = look(ctx, cfg); err == nil {
@@ -127,12 +140,23 @@ func (c *TeardownCmd) unknown(p *setup.TeardownPlan) error {
 	if names := p.There(); len(names) > 0 {
 		there = strings.Join(names, ", ")
 	}
-	return fmt.Errorf("nothing is known of %s, and no teardown here has removed it; queues of pcs-capacity: %s", what, there)
+	return fmt.Errorf(
+		"nothing is known of %s, and no teardown here has removed it; queues of pcs-capacity: %s",
+		what,
+		there,
+	)
 }
 
 // request is what is asked for, from the settings.
 func (c *TeardownCmd) request(ctx context.Context, cfg *maybeConfig) (setup.TeardownRequest, error) {
-	request := setup.TeardownRequest{Provider: c.Provider, Cluster: c.Cluster, Queue: c.Queue, NodeGroup: c.NodeGroup, Force: c.Force, DropUnknown: c.DropUnknown}
+	request := setup.TeardownRequest{
+		Provider:    c.Provider,
+		Cluster:     c.Cluster,
+		Queue:       c.Queue,
+		NodeGroup:   c.NodeGroup,
+		Force:       c.Force,
+		DropUnknown: c.DropUnknown,
+	}
 	if cfg.Found {
 		request.Config = cfg.Config
 		if last, err := state.Dir(cfg.StateDir).ReadSnapshot(); err == nil { // without one, nothing is known of it
@@ -150,7 +174,10 @@ func (c *TeardownCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Tear
 	onEC2 := request.Provider == capacity.ProviderEC2
 	switch {
 	case onEC2 && (c.Cluster != "" || cfg.Cluster != ""):
-		return request, usage("with provider ec2 there is no PCS cluster, and %q is one; leave it out, or name other settings with --config", cmp.Or(c.Cluster, cfg.Cluster))
+		return request, usage(
+			"with provider ec2 there is no PCS cluster, and %q is one; leave it out, or name other settings with --config",
+			cmp.Or(c.Cluster, cfg.Cluster),
+		)
 	case onEC2:
 		mark, err := wire.SlurmMark(ctx, cfg.Config, false)
 		if err != nil {
@@ -158,7 +185,9 @@ func (c *TeardownCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Tear
 		}
 		request.Mark = mark
 	case c.Cluster == "" && cfg.Cluster == "":
-		return request, usage("--cluster: no PCS cluster is named here or in the settings; add --cluster NAME, or --provider ec2 for Slurm that you run yourself")
+		return request, usage(
+			"--cluster: no PCS cluster is named here or in the settings; add --cluster NAME, or --provider ec2 for Slurm that you run yourself",
+		)
 	}
 	return request, nil
 }

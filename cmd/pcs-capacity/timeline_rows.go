@@ -75,16 +75,23 @@ func newTimelineDocument(chart timeline.Chart, problems []string) timelineDocume
 	doc := timelineDocument{Region: chart.Region, Now: chart.Now, From: chart.From.UTC(), To: chart.To.UTC(),
 		Lanes: []timelineLane{}, Problems: append([]string{}, problems...)}
 	for _, lane := range chart.Lanes {
-		out := timelineLane{Partition: lane.Partition, Blocks: []timelineBlock{}, Gaps: append([]capacity.Period{}, lane.Gaps...)}
+		out := timelineLane{
+			Partition: lane.Partition,
+			Blocks:    []timelineBlock{},
+			Gaps:      append([]capacity.Period{}, lane.Gaps...),
+		}
 		for _, b := range lane.Blocks {
 			r := b.Reservation
 			extensions := []timelineExtension{}
 			for _, e := range b.Extensions {
 				extensions = append(extensions, timelineExtension{e.From, e.To, e.State, e.Fee.Amount(), e.Fee.Currency()})
 			}
-			out.Blocks = append(out.Blocks, timelineBlock{ID: r.ID, Kind: r.Kind, State: r.State, InstanceType: r.InstanceType, Count: r.Size(),
-				AZID: r.AZID, AZ: r.AZ, Window: b.Window, Extensions: extensions,
-				Slot: b.Slot, NodesIdle: b.NodesIdle})
+			out.Blocks = append(
+				out.Blocks,
+				timelineBlock{ID: r.ID, Kind: r.Kind, State: r.State, InstanceType: r.InstanceType, Count: r.Size(),
+					AZID: r.AZID, AZ: r.AZ, Window: b.Window, Extensions: extensions,
+					Slot: b.Slot, NodesIdle: b.NodesIdle},
+			)
 		}
 		doc.Lanes = append(doc.Lanes, out)
 	}
@@ -95,9 +102,22 @@ func (d timelineDocument) rows() []timelineRow {
 	rows := []timelineRow{}
 	for _, lane := range d.Lanes {
 		for _, b := range lane.Blocks {
-			block := timelineRow{Partition: lane.Partition, Slot: b.Slot, NodesIdle: b.NodesIdle, What: "block", ID: b.ID, Kind: string(b.Kind), State: string(b.State),
-				InstanceType: b.InstanceType, Count: &b.Count, AZID: b.AZID,
-				Start: b.Window.Start, Fence: b.Window.Fence, Reclaim: b.Window.Reclaim, End: b.Window.End}
+			block := timelineRow{
+				Partition:    lane.Partition,
+				Slot:         b.Slot,
+				NodesIdle:    b.NodesIdle,
+				What:         "block",
+				ID:           b.ID,
+				Kind:         string(b.Kind),
+				State:        string(b.State),
+				InstanceType: b.InstanceType,
+				Count:        &b.Count,
+				AZID:         b.AZID,
+				Start:        b.Window.Start,
+				Fence:        b.Window.Fence,
+				Reclaim:      b.Window.Reclaim,
+				End:          b.Window.End,
+			}
 			rows = append(rows, block)
 			for _, e := range b.Extensions {
 				extension := block

@@ -7,10 +7,9 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// This file takes jobs apart whose common launch failed. Jobs that share a node are launched
-// together, so one of them can spoil the launch of the others: it needs more nodes than there
-// are in one place, or names a place that is full. It alone is charged with the failure: it goes
-// back into the queue, and the others are launched at once.
+// This file separates jobs whose common launch failed. Jobs that share a node are launched together, so one job can
+// spoil the launch of the others: it needs more nodes than one place has, or names a place that is full. That job
+// alone is charged with the failure and goes back into the queue; the others are launched at once.
 
 // spot is where a job could be launched.
 type spot struct {
@@ -18,7 +17,7 @@ type spot struct {
 	target target
 }
 
-// ask is what a job of a group asks for by itself; the components of a het job are one.
+// ask is the request of one job of a group; the components of a het job are one ask.
 type ask struct {
 	jobs  []capacity.Job
 	nodes map[string]bool // of the group
@@ -65,15 +64,15 @@ func (f *facts) asks(g group) []ask {
 	return all
 }
 
-// charged are the jobs to be tried without the others of their group. Those that can go to
-// most places come first, of these the ones with fewest nodes, then the oldest. Who comes after
-// them must not enlarge their launch, by a node more, nor narrow it, by a place less.
+// charged returns the jobs to be tried without the others of their group. It ranks the jobs: first those that can go
+// to most places, of these the ones with fewest nodes, then the oldest. A job is charged if it would enlarge the
+// launch of those before it by a node, or narrow it by a place.
 func charged(asks []ask) (apart []capacity.Job) {
 	order := slices.Clone(asks)
 	slices.SortStableFunc(order, func(a, b ask) int {
 		return cmp.Or(len(b.where)-len(a.where), len(a.nodes)-len(b.nodes), a.jobs[0].ID-b.jobs[0].ID)
 	})
-	var kept []ask // of those that share nodes the first, which has all the nodes
+	var kept []ask // of jobs that share nodes the first, with all the nodes
 	for _, a := range order {
 		shares := slices.DeleteFunc(slices.Clone(kept), func(k ask) bool { return !intersect(a.nodes, k.nodes) })
 		switch {
@@ -95,7 +94,7 @@ func intersect[K comparable](a, b map[K]bool) bool {
 	return false
 }
 
-// within reports whether a has nothing that b has not.
+// within reports whether a is a subset of b.
 func within[K comparable](a, b map[K]bool) bool {
 	for k := range a {
 		if !b[k] {
@@ -105,11 +104,14 @@ func within[K comparable](a, b map[K]bool) bool {
 	return true
 }
 
-// blame divides what failed into the jobs that are charged, on nodes whose other jobs are launched
-// once more without them, and the rest: where nobody is charged, where EC2 did not say that nothing
-// is there, where part of a group is there, or where there is no time left. known are the jobs as
-// they were when the run began.
-func (f *facts) blame(outcomes []outcome, known []capacity.Job, noTime bool) (rest []outcome, nodes []string, out []refusedJob) {
+// blame divides the failed groups into charged jobs, whose nodes' other jobs are launched once more without them, and
+// the rest: groups where nobody is charged, where EC2 may have launched something, where part of a group runs, or
+// where no time is left. known are the jobs as they were when the run began.
+func (f *facts) blame(
+	outcomes []outcome,
+	known []capacity.Job,
+	noTime bool,
+) (rest []outcome, nodes []string, out []refusedJob) {
 	f = f.deciding()
 	for _, o := range outcomes {
 		var charge []capacity.Job

@@ -9,27 +9,30 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
-// This file keeps a job for which capacity is held in one zone, and its nodes of one node group
-// on one type. Nodes that are up already say where: the rest is launched there or not at all. If
-// it cannot be, the job goes back into the queue, and those of its nodes that no other job has
-// are powered down, so that its next launch is free to choose.
+// This file keeps a job that gets an ODCR in one zone, and its nodes of one node group on one instance type. Nodes
+// that are already up decide both: the rest is launched there or not at all. If that fails, the job goes back into
+// the queue, and its nodes that no other job has are powered down, so its next launch is free to choose.
 
-// neighbor is a node of a job that is up, or on its way there, while others are launched for it.
+// neighbor is a node of the job that is up or booting while the job's other nodes are launched.
 type neighbor struct {
 	node, group string
-	// azID and instanceType are its instance's; "" if EC2 does not show one.
+	// azID and instanceType are those of its instance; "" if EC2 does not show one.
 	azID, instanceType string
 }
 
 func (n neighbor) String() string { return fmt.Sprintf("%s in %s", n.instanceType, n.azID) }
 
-// besideNeighbors are those of the targets of a node group that are where the neighbors are.
+// besideNeighbors returns the targets of a node group that are where the neighbors are.
 func besideNeighbors(targets []target, group string, near []neighbor) ([]target, *Failure) {
 	if len(near) == 0 {
 		return targets, nil
 	}
 	refused := func(code capacity.Code, message string) *Failure {
-		f := refusal(code, "%s; nodes that no other job uses are powered down, and the job is launched anew in one place", message)
+		f := refusal(
+			code,
+			"%s; nodes that no other job uses are powered down, and the job is launched anew in one place",
+			message,
+		)
 		f.LetGo = nodesOf(near)
 		return f
 	}
@@ -39,7 +42,10 @@ func besideNeighbors(targets []target, group string, near []neighbor) ([]target,
 	several := false
 	for _, n := range near {
 		if n.azID == "" {
-			return nil, refused(capacity.PlaceUnknown, fmt.Sprintf("%s is up, or about to be, and nobody knows in which zone", n.node))
+			return nil, refused(
+				capacity.PlaceUnknown,
+				fmt.Sprintf("%s is up, or about to be, and nobody knows in which zone", n.node),
+			)
 		}
 		if where[n.String()] == nil {
 			places = append(places, n.String())
@@ -79,9 +85,14 @@ func nodesOf(near []neighbor) (nodes []string) {
 	return nodes
 }
 
-// targets are chooseTargets for nodes of a group, beside the nodes that its jobs have already
-// if capacity is held for them.
-func (f *facts) targets(jobs []capacity.Job, at place, nodes int, among map[string]bool) ([]target, []neighbor, *Failure) {
+// targets is chooseTargets for nodes of a group; if the jobs get an ODCR, restricted to the place of the nodes that
+// they already have.
+func (f *facts) targets(
+	jobs []capacity.Job,
+	at place,
+	nodes int,
+	among map[string]bool,
+) ([]target, []neighbor, *Failure) {
 	targets, refused := f.chooseTargets(jobs, at, nodes)
 	if refused != nil || !holds(targets) {
 		return targets, nil, refused
@@ -95,7 +106,7 @@ func holds(targets []target) bool {
 	return slices.ContainsFunc(targets, func(t target) bool { return t.hold })
 }
 
-// neighbors are the nodes of jobs that are ours and not among those that are launched.
+// neighbors returns our nodes that the jobs have, except those being launched.
 func (f *facts) neighbors(jobs []capacity.Job, among map[string]bool) (near []neighbor) {
 	seen := map[string]bool{}
 	for _, j := range jobs {
@@ -119,7 +130,7 @@ func (f *facts) neighbor(node string, at place, i capacity.Instance) neighbor {
 	return neighbor{node, at.group.Name, f.zoneOf(i.SubnetID), i.Type}
 }
 
-// zoneOf is the id of the zone of a subnet of the settings; "" of another one.
+// zoneOf is the zone id of a subnet of the settings; "" for any other subnet.
 func (f *facts) zoneOf(subnetID string) string {
 	for _, p := range f.snap.Partitions {
 		for _, g := range p.Groups {
@@ -133,7 +144,7 @@ func (f *facts) zoneOf(subnetID string) string {
 	return ""
 }
 
-// besideLaunched are the targets of a part, as they are when others of its job are launched.
+// besideLaunched restricts the targets of a part to the place where other nodes of its job have just been launched.
 func (f *facts) besideLaunched(p part, got map[string]launched) ([]target, *Failure) {
 	if !p.together {
 		return p.targets, nil

@@ -22,8 +22,8 @@ type PCS struct {
 	Cluster string
 }
 
-// configure makes the compute node groups of slots right for the reservations that
-// they were set up for. PCS launches their nodes itself; nothing is sent down here.
+// configure makes the compute node groups of slots match their reservations. PCS itself launches the nodes; nothing
+// is sent down here.
 func (r *Resume) configure(ctx context.Context, slots map[string]place) error {
 	ctx, cancel := context.WithTimeout(ctx, configureBudget)
 	defer cancel()
@@ -52,8 +52,8 @@ func (r *Resume) configure(ctx context.Context, slots map[string]place) error {
 	return errors.Join(errs...)
 }
 
-// held are those of the compute node groups that exist, each with the reservation that
-// our tag names; "" for one that does not carry the tag of this cluster.
+// held returns the compute node groups that exist, each with the reservation that our tag names; "" without the tag
+// of this cluster.
 func (p *PCS) held(ctx context.Context, groups []string) (map[string]string, error) {
 	if p.Cluster == "" {
 		return nil, errors.New("the settings name no PCS cluster; add cluster = \"NAME\"")
@@ -69,7 +69,7 @@ func (p *PCS) held(ctx context.Context, groups []string) (map[string]string, err
 	return held, nil
 }
 
-// configure makes a compute node group right for a reservation.
+// configure makes a compute node group match a reservation.
 func (p *PCS) configure(ctx context.Context, e Configure) (bool, error) {
 	request := pcs.ConfigureRequest{Cluster: p.Cluster, Group: e.Slot, Reservation: e.Reservation,
 		MaxNodes: e.Group.MaxNodes, Dynamic: e.Group.Dynamic}

@@ -39,7 +39,7 @@ func (s configuring) next(a Answer) (configuring, []capacity.Effect) {
 	return s, nil
 }
 
-// decide is for which reservation, and in which subnets, the group is made right.
+// decide chooses the reservation and the subnets that the group must match.
 func (s configuring) decide() (Configure, *Failure) {
 	if s.reservation == "" {
 		return Configure{}, failed("compute node group %s was set up for no reservation; run `pcs-capacity setup`", s.at.slot)
@@ -48,8 +48,13 @@ func (s configuring) decide() (Configure, *Failure) {
 	g := p.Groups[slices.IndexFunc(p.Groups, func(g capacity.NodeGroup) bool { return g.Name == s.at.group.Name })]
 	r, known := s.snap.Reservation(s.reservation)
 	if !known {
-		return Configure{}, refusal(capacity.ReservationNotKnown,
-			"reservation %s of compute node group %s is not in the settings of partition %s, or EC2 does not describe it", s.reservation, s.at.slot, p.Name)
+		return Configure{}, refusal(
+			capacity.ReservationNotKnown,
+			"reservation %s of compute node group %s is not in the settings of partition %s, or EC2 does not describe it",
+			s.reservation,
+			s.at.slot,
+			p.Name,
+		)
 	}
 	for _, m := range capacity.Match(r, g, s.now) {
 		if m.Code != capacity.WrongSize { // a group may be smaller or larger than its block

@@ -11,38 +11,38 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// This file declares what a power-up or power-down can do. The machines ask for it, and the
-// executor carries it out.
+// This file declares the effects of power-up and power-down. The machines return them, and the executor carries them
+// out.
 
-// Adopt takes what an earlier run launched for nodes: nothing is done for it.
+// Adopt takes over instances that an earlier run launched for nodes. It changes nothing.
 type Adopt struct{ Nodes []string }
 
-// Terminate ends instances.
+// Terminate terminates instances.
 type Terminate struct {
 	Instances []string
 	Nodes     []string
 	Why       string
-	// Recorded are instances that only our records name, with the time of their launch.
+	// Recorded are instances that only our records name, with their launch times.
 	Recorded map[string]time.Time
 }
 
-// AskImage asks what the image of a launch template runs.
+// AskImage asks for the platform of a launch template's image.
 type AskImage struct{ Template string }
 
-// Enlist enters capacity that is to be held into the ledger if the settings allow so much; with a
-// ReservationID it completes the entry.
+// Enlist enters an ODCR that is to be created into the ledger, if the settings allow its size; with a ReservationID
+// it completes the entry.
 type Enlist struct{ capacity.Held }
 
-// Unlist takes an entry out of the ledger.
+// Unlist removes an entry from the ledger.
 type Unlist struct{ Token string }
 
-// Hold makes an ODCR for a launch.
+// Hold creates an ODCR for a launch.
 type Hold struct {
 	capacity.HoldOrder
 	Jobs []string
 }
 
-// Release cancels ODCRs, side by side. Their instances go on.
+// Release cancels ODCRs, side by side. Their instances continue.
 type Release struct{ Reservations []string }
 
 // Launch is one RunInstances for nodes.
@@ -51,32 +51,32 @@ type Launch struct {
 	Nodes, Jobs []string
 }
 
-// MarkFull notes that EC2 found no room for so many nodes in a reservation.
+// MarkFull records that EC2 found no room for this many nodes in a reservation.
 type MarkFull struct {
 	Reservation string
 	Nodes       int
 }
 
-// AskLeft asks for all our instances, once in a run.
+// AskLeft lists all our instances, once in a run.
 type AskLeft struct{ Nodes []string }
 
 // AskStates asks for the states of instances.
 type AskStates struct{ Instances []string }
 
-// Wait lets a second pass.
+// Wait waits for a second.
 type Wait struct{}
 
 // SetAddresses tells Slurm where launched nodes are.
 type SetAddresses struct{ Addresses map[string]netip.Addr }
 
-// Tell keeps records, and writes to the terminals of jobs.
+// Tell writes records, and messages to the terminals of jobs.
 type Tell struct {
 	Records []state.Record
 	Notify  []string // jobs, never batch jobs
 	Text    string
 }
 
-// Note is for the log alone.
+// Note only writes to the log.
 type Note struct {
 	Job, Text string
 	Alarm     bool
@@ -88,13 +88,13 @@ type SendDown struct {
 	Reason string
 }
 
-// PowerDown powers nodes down when their jobs have ended.
+// PowerDown powers nodes down once their jobs have ended.
 type PowerDown struct {
 	Nodes  []string
 	Reason string
 }
 
-// AskJobs asks for all jobs, AskRecords for all records of hooks.
+// AskJobs lists all jobs, AskRecords all records of hooks.
 type (
 	AskJobs    struct{}
 	AskRecords struct{}
@@ -106,45 +106,44 @@ type Begin struct {
 	At  time.Time
 }
 
-// Comment writes the AdminComment of jobs, all in one call. Unread: Jobs shows later what came of it.
+// Comment writes the AdminComment of jobs, all in one call. Unread: do not read it back; Jobs shows the result later.
 type Comment struct {
 	Jobs   []string
 	Text   string
 	Unread bool
 }
 
-// AllowRequeue changes what --requeue and --no-requeue said.
+// AllowRequeue overrides the jobs' --requeue or --no-requeue.
 type AllowRequeue struct {
 	Jobs  []string
 	Allow bool
 }
 
-// Requeue takes their nodes from jobs. They wait, or are held.
+// Requeue takes jobs off their nodes. The jobs wait, or are held.
 type Requeue struct {
 	Jobs []string
 	Held bool
 }
 
-// Cancel ends jobs.
+// Cancel cancels jobs.
 type Cancel struct{ Jobs []string }
 
-// HoldJobs keeps pending jobs from starting until their owners release them, or ByAdmin: until an
-// administrator does.
+// HoldJobs holds pending jobs until their owners or, with ByAdmin, an administrator releases them.
 type HoldJobs struct {
 	Jobs    []string
 	ByAdmin bool
 }
 
-// GoOn lets a job that is held start in other partitions, and says so in its AdminComment.
+// GoOn lets a held job start in its other partitions, and says so in its AdminComment.
 type GoOn struct{ Job, Partitions, Text string }
 
 // AskGivenUp asks which of the nodes did not boot within ResumeTimeout.
 type AskGivenUp struct{ Nodes []string }
 
-// AskInstances asks for all our instances.
+// AskInstances lists all our instances.
 type AskInstances struct{}
 
-// Configure makes a compute node group of PCS right for a reservation.
+// Configure makes a PCS compute node group match a reservation.
 type Configure struct {
 	Slot        string
 	Reservation capacity.Reservation
@@ -262,7 +261,14 @@ func (e Unlist) Sentence(t capacity.Tense) string {
 }
 
 func (e Hold) Sentence(t capacity.Tense) string {
-	return fmt.Sprintf("%s %d × %s in %s until %s", t.Verb("hold", "held"), e.Count, e.InstanceType, e.AZID, capacity.FormatUTC(e.End))
+	return fmt.Sprintf(
+		"%s %d × %s in %s until %s",
+		t.Verb("hold", "held"),
+		e.Count,
+		e.InstanceType,
+		e.AZID,
+		capacity.FormatUTC(e.End),
+	)
 }
 
 func (e Release) Sentence(t capacity.Tense) string {

@@ -18,10 +18,9 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
-// EC2 takes 5 RunInstances calls at once and then 2 a second: EC2 API Reference, "Request
-// throttling". Calls beyond that are turned away, and cost more time than waiting does; one
-// is left for what others in the account launch. It takes 50 CreateCapacityReservation calls at once
-// and then 5 a second, as of all calls that change something and have no limit of their own.
+// EC2 takes 5 RunInstances calls at once and then 2 a second (EC2 API Reference, "Request throttling"). It rejects
+// calls beyond that, which costs more time than waiting; one is left for other launches in the account. It takes 50
+// CreateCapacityReservation calls at once and then 5 a second, its default for mutating calls.
 const (
 	launchBurst     = 4
 	launchesASecond = 2
@@ -30,33 +29,33 @@ const (
 )
 
 const (
-	// releaseTime is for the release of an ODCR; one that is not released by then ends at its end.
+	// releaseTime bounds the release of an ODCR; one that is not released by then ends at its EndDate.
 	releaseTime = 15 * time.Second
-	// notifyTime is for telling the jobs of a group. They are told before their nodes are
-	// taken away, which must not wait for long.
+	// notifyTime bounds the messages to the jobs of a group. They are sent before the nodes are taken away, which must
+	// not wait for long.
 	notifyTime = 3 * time.Second
-	// addressOfBudget is which part of the budget the attempts to set addresses may take: a launched
-	// node without its address is lost.
+	// addressOfBudget is the share of the budget for attempts to set addresses, a quarter: a launched node without its
+	// address is lost.
 	addressOfBudget = 4
 	// longestPause bounds the pauses between two attempts.
 	longestPause = 15 * time.Second
-	// fullTime is how long a reservation that EC2 found full is passed over: about as long as
-	// the places of instances that have ended take to be clean.
+	// fullTime is how long a reservation that EC2 found full is tried last: about the time until the places of ended
+	// instances are free again.
 	fullTime = 30 * time.Second
 )
 
-// executor carries effects out. Deadlines, limiters, retries, the ledger and the one listing of
-// instances are its own: no decision sees them.
+// executor carries out effects. It owns deadlines, limiters, retries, the ledger and the one listing of instances: no
+// decision sees them.
 type executor struct {
 	*Site
-	// work ends when nothing new is launched any more, finish when no launch goes on; last never ends:
-	// effects that must be done even then have times of their own.
+	// work ends when no further launch may begin, finish when no launch may continue. last never ends: effects that
+	// must happen even then have their own time limits.
 	work, finish, last context.Context
 	budget             time.Duration
 	calls, holds       *rate.Limiter // of RunInstances, of CreateCapacityReservation
-	// insists: what a power-down cannot do without is tried again while there is time.
+	// insists: retry, while there is time, every call that a power-down needs.
 	insists bool
-	// everything are all our instances, asked for once.
+	// everything lists all our instances, once.
 	everything func() ([]capacity.Instance, error)
 }
 
@@ -68,7 +67,7 @@ func (s *Site) executor(work, finish context.Context, budget time.Duration) *exe
 	return x
 }
 
-// Do carries an effect out, logs it and says what came of it.
+// Do carries out an effect, logs it and returns its result.
 func (x *executor) Do(ctx context.Context, e capacity.Effect) Answer {
 	var a Answer
 	err := x.try(ctx, e, &a)
@@ -97,7 +96,7 @@ func insistent(e capacity.Effect) bool {
 	return false
 }
 
-// level is Debug for what changes nothing, or only a file of ours, and for what a record says.
+// level is Debug for effects that change nothing or only our files, and for those that a record reports.
 func level(e capacity.Effect) slog.Level {
 	switch e := e.(type) {
 	case AskImage, AskLeft, AskStates, AskJobs, AskRecords, AskGivenUp, AskInstances, Wait, Tell, Enlist, Unlist, Launch, Release, Configure:
@@ -138,10 +137,10 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// errNoTime answers an effect that is not begun any more.
+// errNoTime answers an effect that is not begun for lack of time.
 var errNoTime = refusal(capacity.NoTime, "there was no time left to launch")
 
-// try carries an effect out once.
+// try carries out an effect once.
 func (x *executor) try(ctx context.Context, e capacity.Effect, a *Answer) (err error) {
 	switch e := e.(type) {
 	case Adopt, Note:
@@ -234,7 +233,7 @@ func (x *executor) try(ctx context.Context, e capacity.Effect, a *Answer) (err e
 	return err
 }
 
-// platform is what an image runs. Where nobody knows, it is taken for Linux.
+// platform is the platform of an image; Linux if nobody knows.
 func (x *executor) platform(template string) (string, error) {
 	image, err := x.EC2.ImagePlatform(x.finish, template)
 	if err == nil && image.Platform == "" {
@@ -244,8 +243,8 @@ func (x *executor) platform(template string) (string, error) {
 	return image.Platform, err
 }
 
-// enlist enters an order into the ledger if the settings allow so much; an ODCR that EC2 has made
-// stays in any case. It returns the entry that an earlier run made for the same token.
+// enlist enters an order into the ledger if the settings allow its size; an ODCR that already exists is always
+// entered. It returns the entry that an earlier run made for the same token.
 func (x *executor) enlist(more capacity.Held) (before capacity.Held, err error) {
 	now := x.now()
 	all, err := x.State.Held(now)
@@ -270,7 +269,7 @@ func (x *executor) enlist(more capacity.Held) (before capacity.Held, err error) 
 	return before, err
 }
 
-// release cancels side by side: a launch that is over must not wait for the others.
+// release cancels ODCRs side by side, so one slow call does not delay the others.
 func (x *executor) release(ids []string, a *Answer) error {
 	ctx, cancel := context.WithTimeout(x.last, releaseTime)
 	defer cancel()
@@ -289,7 +288,7 @@ func (x *executor) release(ids []string, a *Answer) error {
 	return errors.Join(errs...)
 }
 
-// setAddresses keeps trying while there is time.
+// setAddresses retries while there is time.
 func (x *executor) setAddresses(e SetAddresses) error {
 	ctx, cancel := context.WithTimeout(x.last, x.budget/addressOfBudget)
 	defer cancel()
@@ -305,7 +304,7 @@ func (x *executor) setAddresses(e SetAddresses) error {
 	}
 }
 
-// tell fails for records only: who has a terminal no more need not read it.
+// tell fails only for records: a message whose reader has gone is lost.
 func (x *executor) tell(ctx context.Context, e Tell) error {
 	var err error
 	if len(e.Records) > 0 {
@@ -321,8 +320,8 @@ func (x *executor) tell(ctx context.Context, e Tell) error {
 	return err
 }
 
-// record keeps records. Those that differ only in nodes, jobs and instances share a line of the
-// log: a thousand jobs of one node each are launched in one call.
+// record writes records. Records that differ only in nodes, jobs and instances share a line of the log: one call
+// launches a thousand jobs of one node each.
 func (s *Site) record(records ...state.Record) error {
 	type said struct{ message, reservation, code, ec2Code string }
 	type of struct{ nodes, jobs, instances []string }
@@ -352,7 +351,7 @@ func (s *Site) record(records ...state.Record) error {
 	return s.State.AppendRecords(records...)
 }
 
-// givenUp are those of the nodes that did not boot within ResumeTimeout.
+// givenUp returns the nodes that did not boot within ResumeTimeout.
 func (s *Site) givenUp(ctx context.Context, nodes []string) (names []string, err error) {
 	all, err := s.Slurm.Nodes(ctx, nodes...)
 	for _, n := range all {
@@ -366,12 +365,12 @@ func (s *Site) givenUp(ctx context.Context, nodes []string) (names []string, err
 // answered is an error with which AWS answered.
 type answered interface {
 	error
-	// ErrorCode is AWS's code, verbatim; ErrorMessage what AWS said with it.
+	// ErrorCode is AWS's code, verbatim; ErrorMessage is AWS's message.
 	ErrorCode() string
 	ErrorMessage() string
 }
 
-// failureOf is what an error of an adapter says to people.
+// failureOf turns an error of an adapter into a Failure.
 func failureOf(err error) *Failure {
 	var ours *Failure
 	if errors.As(err, &ours) {
@@ -380,7 +379,9 @@ func failureOf(err error) *Failure {
 	f := &Failure{Outcome: capacity.OutcomeOf(err), Code: string(capacity.FailedOtherwise), Message: err.Error()}
 	var answer answered
 	if errors.As(err, &answer) {
-		f.Code, f.EC2Code, f.Message, f.Advice = answer.ErrorCode(), answer.ErrorCode(), answer.ErrorMessage(), ec2.Advice(err)
+		f.Code, f.EC2Code, f.Message, f.Advice = answer.ErrorCode(), answer.ErrorCode(), answer.ErrorMessage(), ec2.Advice(
+			err,
+		)
 	}
 	return f
 }
@@ -398,7 +399,7 @@ type Site struct {
 	Log   *slog.Logger
 	// MachineTime is time.Now.
 	MachineTime func() time.Time
-	// Kept, if it is set, hears of each record.
+	// Kept, if set, receives each record.
 	Kept func([]state.Record)
 }
 

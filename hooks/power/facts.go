@@ -12,11 +12,11 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
-// mostAsked is for how many nodes EC2 is asked by name: the values of one filter. For more,
-// the list of all our instances is the smaller question.
+// mostAsked is the largest number of nodes for which EC2 is asked by name: the values of one filter. For more nodes,
+// listing all our instances is the smaller call.
 const mostAsked = 200
 
-// readFacts reads what launches are decided on, side by side.
+// readFacts reads the facts for deciding on launches, side by side.
 func (r *Resume) readFacts(ctx context.Context, nodes []string) (*facts, error) {
 	partitions, templates := map[string]bool{}, map[string]bool{}
 	for _, n := range nodes {
@@ -25,8 +25,13 @@ func (r *Resume) readFacts(ctx context.Context, nodes []string) (*facts, error) 
 	}
 	var ours []capacity.Instance
 	var seen capacity.Seen
-	f := &facts{settings: r.Settings, cluster: r.Cluster, live: map[string][]capacity.Instance{}, templates: map[string]template{},
-		all: r.Last == nil || r.ByHand || len(nodes) > mostAsked}
+	f := &facts{
+		settings:  r.Settings,
+		cluster:   r.Cluster,
+		live:      map[string][]capacity.Instance{},
+		templates: map[string]template{},
+		all:       r.Last == nil || r.ByHand || len(nodes) > mostAsked,
+	}
 	reads, readCtx := errgroup.WithContext(ctx)
 	reads.Go(func() (err error) {
 		ours, err = r.liveOf(readCtx, r.since(), nodes, f.all)
@@ -60,8 +65,7 @@ func (r *Resume) readFacts(ctx context.Context, nodes []string) (*facts, error) 
 	return f, nil
 }
 
-// pin asks for the version of a launch template, a second time if it was in vain: without it nothing
-// is launched.
+// pin resolves a launch template to a version, with one retry: nothing is launched without it.
 func (r *Resume) pin(ctx context.Context, name string) template {
 	version, err := r.EC2.PinTemplate(ctx, name)
 	if err != nil {
@@ -73,12 +77,11 @@ func (r *Resume) pin(ctx context.Context, name string) template {
 	return template{version: version}
 }
 
-// imagePlatform is what the image of a launch template runs, as far as the last pass of sync
-// knows it of the version that is launched now; unknown after a change of the template, or
-// where sync has not run for long, since a parameter of Systems Manager may name another image
-// by then. EC2 is not asked: it would cost each such power-up a call behind another. What is
-// not known keeps nothing from being launched, and EC2 itself takes no launch of another
-// platform into a reservation.
+// imagePlatform is the platform of the launch template's image, if sync's last pass read it for the version that is
+// launched now. It is unknown after a change of the template, and if sync has not run for long, because a Systems
+// Manager parameter may name another image by then. EC2 is not asked: that would add a sequential call to each such
+// power-up. An unknown platform blocks no launch, and EC2 itself refuses a launch of another platform into a
+// reservation.
 func (r *Resume) imagePlatform(t template) capacity.ImagePlatform {
 	if t.failure != nil || r.Last == nil || r.Last.Stale(r.now()) {
 		return capacity.ImagePlatform{}
@@ -86,7 +89,7 @@ func (r *Resume) imagePlatform(t template) capacity.ImagePlatform {
 	return capacity.ImagePlatform{Template: t.version, Platform: r.Last.PlatformOf(t.version)}
 }
 
-// see keeps instances by their nodes.
+// see files instances by their nodes.
 func (f *facts) see(ours []capacity.Instance) {
 	for _, i := range ours {
 		if node := i.Tags[capacity.TagNode]; node != "" && !i.Ended() {
@@ -95,9 +98,8 @@ func (f *facts) see(ours []capacity.Instance) {
 	}
 }
 
-// liveOf are our instances, of the nodes if not all: those that were launched alone for one
-// of them, and whatever was launched since a time. What is left of an older
-// launch of several nodes is not among them; see AskLeft.
+// liveOf returns our instances, unless all only those of the nodes: instances launched alone for one of them, and
+// everything launched since a time. It misses the instances of older launches of several nodes; see AskLeft.
 func (s *Site) liveOf(ctx context.Context, since time.Time, nodes []string, all bool) ([]capacity.Instance, error) {
 	mark := []string{s.Cluster}
 	if all {
@@ -125,8 +127,8 @@ func (s *Site) liveOf(ctx context.Context, since time.Time, nodes []string, all 
 	return capacity.WithNodes(named, hostlist.Expand), nil
 }
 
-// lookBeside asks about all our instances if a job has nodes beside those that are powered
-// up: it is launched into the reservation where they are.
+// lookBeside lists all our instances if a job has nodes other than those being powered up: it must be launched into
+// the reservation where they run.
 func (r *Resume) lookBeside(ctx context.Context, f *facts, groups []group) error {
 	if f.all || !slices.ContainsFunc(groups, func(g group) bool {
 		return slices.ContainsFunc(g.jobs, func(j capacity.Job) bool {
@@ -145,8 +147,8 @@ func (r *Resume) lookBeside(ctx context.Context, f *facts, groups []group) error
 	return nil
 }
 
-// since is the time from which on instances are of this power-up. AWS has not answered yet, so its
-// clock is the one that the last pass saw.
+// since is the time from which instances belong to this power-up. AWS has not answered yet, so it uses the clock
+// offset of sync's last pass.
 func (r *Resume) since() time.Time {
 	if r.Last == nil {
 		return time.Time{}

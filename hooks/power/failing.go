@@ -12,9 +12,9 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// failing is the machine for groups that failed for one reason: it records why, tells the jobs'
-// owners, and sends the nodes down, which requeues the jobs and terminates what was launched. The
-// jobs wait longer after each failure.
+// failing is the machine for groups that failed for one reason. It records the reason, tells the jobs' owners, and
+// sends the nodes down, which requeues the jobs and terminates the launched instances. The jobs wait longer after
+// each failure.
 type failing struct {
 	settings capacity.Settings
 	outcome
@@ -39,7 +39,8 @@ func (s failing) next(a Answer) (failing, []capacity.Effect) {
 		return s.tell(a)
 	case stepDown:
 		s.sent = a.Failure
-		if s.sent == nil && (len(s.failure.LetGo) > 0 || slices.ContainsFunc(s.jobs, func(j capacity.Job) bool { return j.Batch })) {
+		if s.sent == nil &&
+			(len(s.failure.LetGo) > 0 || slices.ContainsFunc(s.jobs, func(j capacity.Job) bool { return j.Batch })) {
 			s.at = stepJobs
 			return s, []capacity.Effect{AskJobs{}}
 		}
@@ -53,7 +54,7 @@ func (s failing) next(a Answer) (failing, []capacity.Effect) {
 	return s, nil
 }
 
-// tell comes first: the jobs lose their terminals with their nodes.
+// tell comes first: jobs lose their terminals with their nodes.
 func (s failing) tell(a Answer) (failing, []capacity.Effect) {
 	list := hostlist.Compress(s.nodes)
 	record := state.Record{At: a.now(), Hook: "resume", Nodes: list, Jobs: s.shown(),
@@ -75,7 +76,7 @@ func (s failing) tell(a Answer) (failing, []capacity.Effect) {
 	}
 }
 
-// withTerminal are the shown names of those of the jobs that are not of sbatch.
+// withTerminal returns the shown names of the jobs that sbatch did not submit.
 func withTerminal(jobs []capacity.Job) (shown []string) {
 	for _, j := range jobs {
 		if !j.Batch {
@@ -85,7 +86,7 @@ func withTerminal(jobs []capacity.Job) (shown []string) {
 	return shown
 }
 
-// comment says when each job is tried again. Nodes in whose zone the rest found no room are let go.
+// comment tells each job when it is tried again. Nodes in a zone without room for the rest are powered down.
 func (s failing) comment(a Answer, jobs []capacity.Job) (failing, []capacity.Effect) {
 	s.at = stepOver
 	effects := letGo(s.failure.LetGo, jobs, s.jobs)
@@ -109,8 +110,7 @@ func comment(job, text string) Comment {
 	return Comment{Jobs: []string{job}, Text: hook.Clip(hook.OneLine(text), capacity.MaxComment)}
 }
 
-// letGo powers down those of the nodes that no job but the given ones has, when they are idle;
-// none if it is not known what jobs there are.
+// letGo powers down the nodes that only the given jobs have, once idle; none if the jobs are unknown.
 func letGo(nodes []string, jobs, but []capacity.Job) []capacity.Effect {
 	if jobs == nil {
 		return nil
@@ -130,7 +130,7 @@ func letGo(nodes []string, jobs, but []capacity.Job) []capacity.Effect {
 	return []capacity.Effect{PowerDown{nodes, "powered down: the rest of a job found no room beside it"}}
 }
 
-// byReason puts what failed for one reason together: it is handled in one go.
+// byReason groups what failed for one reason, to be handled together.
 func byReason(outcomes []outcome) (failed []outcome) {
 	for _, o := range outcomes {
 		i := slices.IndexFunc(failed, func(f outcome) bool { return f.failure == o.failure })
@@ -153,10 +153,10 @@ func both[V any](a, b map[string]V) map[string]V {
 	return all
 }
 
-// notBooting is the machine for nodes that Slurm has given up. It powers them down, from which Slurm
-// uses them again (idle_on_node_suspend) and calls SuspendProgram for them, which finds them powering
-// down and not given up; and it holds the jobs back that waited for them, and which Slurm has
-// requeued: an image that is broken is so the next time as well.
+// notBooting is the machine for nodes that Slurm has given up. It powers them down, after which Slurm uses them again
+// (idle_on_node_suspend) and calls SuspendProgram for them, which finds them powering down and not given up. It also
+// delays the jobs that waited for the nodes and that Slurm has requeued: a broken image is still broken the next
+// time.
 type notBooting struct {
 	nodes   []string
 	called  time.Time // the machine's
@@ -202,10 +202,19 @@ func (s notBooting) next(a Answer) (notBooting, []capacity.Effect) {
 
 func (s notBooting) pace(a Answer) (notBooting, []capacity.Effect) {
 	s.at = stepOver
-	jobs := slices.DeleteFunc(slices.Clone(a.Jobs), func(j capacity.Job) bool { return !j.Pending() || !slices.Contains(s.shown, j.Shown) })
+	jobs := slices.DeleteFunc(
+		slices.Clone(a.Jobs),
+		func(j capacity.Job) bool { return !j.Pending() || !slices.Contains(s.shown, j.Shown) },
+	)
 	now := s.called.Add(a.Offset)
-	record := state.Record{At: now, Hook: "resume", Nodes: hostlist.Compress(s.nodes), Jobs: group{jobs: jobs}.shown(), Code: string(capacity.NotBooted),
-		Message: "the instance did not register with Slurm within ResumeTimeout; its image, its slurm.conf or its network may be broken"}
+	record := state.Record{
+		At:      now,
+		Hook:    "resume",
+		Nodes:   hostlist.Compress(s.nodes),
+		Jobs:    group{jobs: jobs}.shown(),
+		Code:    string(capacity.NotBooted),
+		Message: "the instance did not register with Slurm within ResumeTimeout; its image, its slurm.conf or its network may be broken",
+	}
 	effects := []capacity.Effect{Tell{Records: []state.Record{record}}}
 	failures, begin := failuresOf(append(slices.Clip(s.records), record), jobs, now), map[string]time.Time{}
 	for _, j := range jobs {
@@ -214,7 +223,10 @@ func (s notBooting) pace(a Answer) (notBooting, []capacity.Effect) {
 	effects = append(effects, delay(a.Jobs, begin, nil)...)
 	for _, j := range jobs {
 		again := tried(failures[j.Shown], begin[j.Shown], s.called)
-		effects = append(effects, comment(j.Shown, fmt.Sprintf("pcs-capacity: nodes %s did not boot: %s%s", record.Nodes, record.Message, again)))
+		effects = append(
+			effects,
+			comment(j.Shown, fmt.Sprintf("pcs-capacity: nodes %s did not boot: %s%s", record.Nodes, record.Message, again)),
+		)
 	}
 	return s, effects
 }

@@ -9,28 +9,32 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/hook"
 )
 
-// Failure is why something was not done. Those of one reason are the same pointer.
+// Failure is why something was not done. Failures for one reason share one pointer.
 type Failure struct {
-	// Outcome says whether it may have taken effect. A refusal of our own is NotTried.
+	// Outcome says whether the call may have taken effect. Our own refusal is NotTried.
 	Outcome capacity.Outcome
-	// Code is EC2's, verbatim, as is EC2Code, or else ours.
+	// Code is EC2's code, verbatim, like EC2Code, or else ours.
 	Code, EC2Code string
-	// Message is without Advice, which says what to do, if that is known.
+	// Message excludes Advice, which says what to do, if anything is known.
 	Message, Advice string
-	// NotBefore is AWS's time before which it will be the same; zero if nobody knows.
+	// NotBefore is the time before which a retry fails too, in AWS's clock; zero if unknown.
 	NotBefore time.Time
-	// LetGo are nodes that are up and keep a job from its launch: see besideNeighbors.
+	// LetGo are nodes that are up and prevent the job's launch: see besideNeighbors.
 	LetGo []string
 }
 
-// refusal is why we do not launch, with a code of ours.
+// refusal is our own reason not to launch, with a code of ours.
 func refusal(code capacity.Code, format string, args ...any) *Failure {
 	return &Failure{Outcome: capacity.NotTried, Code: string(code), Message: fmt.Sprintf(format, args...)}
 }
 
 // failed is a failure without a code.
 func failed(format string, args ...any) *Failure {
-	return &Failure{Outcome: capacity.Unknown, Code: string(capacity.FailedOtherwise), Message: fmt.Sprintf(format, args...)}
+	return &Failure{
+		Outcome: capacity.Unknown,
+		Code:    string(capacity.FailedOtherwise),
+		Message: fmt.Sprintf(format, args...),
+	}
 }
 
 func refusalOf(v capacity.Verdict) *Failure {
@@ -52,7 +56,7 @@ func (f *Failure) message() string {
 	return strings.TrimSuffix(f.Message, ".") + "; " + f.Advice
 }
 
-// word tells the owner of a job.
+// word is the sentence for the owner of a job.
 func (f *Failure) word(nodes string) string {
 	return hook.OneLine(fmt.Sprintf("pcs-capacity: nodes %s were not launched: %s: %s", nodes, f.Code, f.message()))
 }
@@ -60,7 +64,7 @@ func (f *Failure) word(nodes string) string {
 // maxReason keeps a node's Reason readable in sinfo -R.
 const maxReason = 250
 
-// reason is shown to every user of the cluster. Advice is kept, whatever is cut off.
+// reason is the node's Reason, which every user of the cluster sees. If it must be cut, Advice stays.
 func (f *Failure) reason() string {
 	advice := ""
 	if f.Advice != "" {

@@ -6,8 +6,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// group is a set of nodes that is launched whole or not at all: the nodes of one job,
-// and those of every job that shares a node with it.
+// group is a set of nodes that is launched whole or not at all: the nodes of one job, and of every job that shares a
+// node with it.
 type group struct {
 	// nodes in the order of Slurm's hostlists.
 	nodes []string
@@ -24,8 +24,8 @@ type Waiting struct {
 	Nodes []string
 }
 
-// launchGroups puts nodes into groups, in the order of their first nodes. nodes are
-// sorted; nodes of jobs that are not among them are passed over.
+// launchGroups divides nodes into groups, in the order of their first nodes. nodes are sorted; other nodes of the
+// jobs are ignored.
 func launchGroups(nodes []string, waits []Waiting, known []capacity.Job) []group {
 	leader := map[string]string{}
 	for _, n := range nodes {

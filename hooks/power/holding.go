@@ -11,22 +11,21 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// This file holds capacity for a launch: an ODCR of our own proves that the whole launch has
-// room in one zone, and keeps that room; the launch goes into it, in its subnet alone; then it
-// is given back. What a hook that was killed leaves behind is found by its tags: sync and
-// `pcs-capacity clean` cancel it, and its end ends it anyway.
+// This file creates a temporary ODCR for a launch. The ODCR proves that the whole launch has room in one zone and
+// keeps that room; the nodes are launched into it, in its subnet alone; then it is cancelled. If the hook is killed,
+// sync and `pcs-capacity clean` find the ODCR by its tags and cancel it, and its EndDate ends it in any case.
 
-// held is an ODCR that is held for a launch.
+// held is the ODCR of a launch.
 type held struct {
 	capacity.Reservation
 	token, partition string
 	jobs             []string
-	since            time.Time // the machine's, when EC2 had made it
-	launched         time.Time // when its instances were there; zero if they never were
+	since            time.Time // the machine's time when EC2 had created it
+	launched         time.Time // when its instances existed; zero if they never did
 	instances        []string
 }
 
-// enlist begins an attempt to hold capacity for the missing nodes, in the zone of the target.
+// enlist begins an attempt to create an ODCR for the missing nodes, in the target's zone.
 func (s launching) enlist() (launching, []capacity.Effect) {
 	t, partition := s.targets[s.target], s.here().place.partition.Name
 	jobs, shown := s.what.jobsOf(s.missing)
@@ -38,16 +37,28 @@ func (s launching) enlist() (launching, []capacity.Effect) {
 	tags[capacity.TagHold] = capacity.HoldJobs(runs)
 	tags[capacity.TagName] = "held for " + hook.Clip(tags[capacity.TagName], capacity.MaxTagValue-10)
 	what := []string{"hold", t.azID, t.instanceType, s.platform}
-	s.order = capacity.HoldOrder{InstanceType: t.instanceType, AZID: t.azID, Platform: s.platform, Count: len(s.missing), Tags: tags,
-		End:         s.now.Add(s.settings.Reserve.For.Duration).Truncate(time.Second), // EC2 takes whole seconds
-		ClientToken: launchToken(s.cluster, jobs, hostlist.Compress(s.missing), what, s.now, s.attempt)}
+	s.order = capacity.HoldOrder{
+		InstanceType: t.instanceType,
+		AZID:         t.azID,
+		Platform:     s.platform,
+		Count:        len(s.missing),
+		Tags:         tags,
+		End:          s.now.Add(s.settings.Reserve.For.Duration).Truncate(time.Second), // EC2 takes whole seconds
+		ClientToken:  launchToken(s.cluster, jobs, hostlist.Compress(s.missing), what, s.now, s.attempt),
+	}
 	s.at = stepEnlist
 	return s, []capacity.Effect{Enlist{s.entry("")}}
 }
 
 func (s launching) entry(id string) capacity.Held {
 	o := s.order
-	return capacity.Held{Token: o.ClientToken, ReservationID: id, InstanceType: o.InstanceType, Count: o.Count, Until: o.End}
+	return capacity.Held{
+		Token:         o.ClientToken,
+		ReservationID: id,
+		InstanceType:  o.InstanceType,
+		Count:         o.Count,
+		Until:         o.End,
+	}
 }
 
 func (s launching) enlisted(a Answer) (launching, []capacity.Effect) {
@@ -64,21 +75,27 @@ func (s launching) enlisted(a Answer) (launching, []capacity.Effect) {
 
 func (s launching) holdAnswered(a Answer) (launching, []capacity.Effect) {
 	failure := a.Failure
-	if failure == nil && !a.Reservation.State.Live() { // the answer of a hold that was given back since
+	if failure == nil && !a.Reservation.State.Live() { // the answer of an ODCR that has been cancelled since
 		failure = failed("%v", capacity.ErrTokenUsed)
 		failure.Outcome = capacity.TokenUsed
 	}
 	if failure == nil {
 		_, shown := s.what.jobsOf(s.missing)
-		s.held = held{Reservation: a.Reservation, token: s.order.ClientToken, partition: s.here().place.partition.Name, jobs: shown, since: a.At}
-		s.held.Total = s.order.Count // EC2 may say so later
+		s.held = held{
+			Reservation: a.Reservation,
+			token:       s.order.ClientToken,
+			partition:   s.here().place.partition.Name,
+			jobs:        shown,
+			since:       a.At,
+		}
+		s.held.Total = s.order.Count // EC2 may report it later
 		s.attempt, s.used = 0, nil
 		confirm := Enlist{s.entry(a.Reservation.ID)}
 		s, more := s.launch()
 		return s, append([]capacity.Effect{confirm}, more...)
 	}
 	var effects []capacity.Effect
-	if failure.Outcome.Nothing() { // else it may be there, and be paid
+	if failure.Outcome.Nothing() { // otherwise it may exist and cost money
 		effects = append(effects, Unlist{s.order.ClientToken})
 	}
 	var more []capacity.Effect
@@ -90,20 +107,26 @@ func (s launching) holdAnswered(a Answer) (launching, []capacity.Effect) {
 	return s, append(effects, more...)
 }
 
-// giveBack releases the ODCR, since nothing was launched into it.
+// giveBack cancels the ODCR, because nothing was launched into it.
 func (s launching) giveBack(why *Failure) (launching, []capacity.Effect) {
 	s.at, s.why = stepGiveBack, why
 	return s, []capacity.Effect{Release{[]string{s.held.ID}}}
 }
 
-// given follows the release of an ODCR: its entry leaves the ledger, and a record says what the ODCR
-// has cost while nothing ran there.
+// given follows the release of an ODCR: it removes the ledger entry and records the cost of the ODCR's idle time.
 func (h held) given(a Answer, s capacity.Settings) []capacity.Effect {
 	idle := a.At.Sub(h.since)
 	if !h.launched.IsZero() {
 		idle = h.launched.Sub(h.since)
 	}
-	message := fmt.Sprintf("held %d × %s in %s for %s, idle for %s", h.Total, h.InstanceType, h.AZID, round(a.At.Sub(h.since)), round(idle))
+	message := fmt.Sprintf(
+		"held %d × %s in %s for %s, idle for %s",
+		h.Total,
+		h.InstanceType,
+		h.AZID,
+		round(a.At.Sub(h.since)),
+		round(idle),
+	)
 	if cost, known := s.Reserve.Cost(h.InstanceType, h.Total, idle); known {
 		message += ": " + cost.String()
 	}
@@ -124,8 +147,8 @@ func (h held) given(a Answer, s capacity.Settings) []capacity.Effect {
 
 func round(d time.Duration) string { return d.Round(100 * time.Millisecond).String() }
 
-// releasing is the machine that gives back what launches went into: each when its instances run, or
-// when one of them is gone; at the latest when there is no time left.
+// releasing is the machine that cancels the ODCRs of launches: each when its instances run or one of them is gone,
+// and at the latest when time runs out.
 type releasing struct {
 	settings capacity.Settings
 	waiting  []held

@@ -21,9 +21,9 @@ type launched struct {
 	reservation string
 }
 
-// launching is the machine that launches a unit: part by part, each in its targets in order, in one
-// zone after the other where all parts have to be in one. If one part of a group fails the whole
-// group fails, and powering its nodes down terminates what was launched.
+// launching is the machine that launches a unit: part by part, each in its targets in order, zone by zone if all
+// parts have to share one. If one part of a group fails, the whole group fails, and powering its nodes down
+// terminates the launched instances.
 type launching struct {
 	*facts
 	what unit
@@ -36,14 +36,14 @@ type launching struct {
 	platform           string   // of the image, once it is known
 	order              capacity.HoldOrder
 	held               held
-	used               *Failure // EC2's last answer that a token is used
-	// first is EC2's first answer for want of room, of the part; firstZone of the zones; why is
-	// the failure that waits until instances are ended.
+	used               *Failure // EC2's last ErrTokenUsed
+	// first is EC2's first answer for lack of room in this part, firstZone the first of all zones. why is the failure
+	// that waits until instances are terminated.
 	first, firstZone, why *Failure
 	got                   map[string]launched // by node
 	ended                 map[string]bool     // instances
 
-	// holds are launched into, and given back when their instances run: see releasing.
+	// holds are the ODCRs that were launched into; they are cancelled when their instances run: see releasing.
 	holds    []held
 	outcomes []outcome
 }
@@ -114,13 +114,13 @@ func (s launching) next(a Answer) (launching, []capacity.Effect) {
 	return s, nil
 }
 
-// here is the part that is launched, in the zone that is tried.
+// here is the current part, in the current zone.
 func (s launching) here() part { return s.what.parts[s.part].in(s.what.zones()[s.zone]) }
 
-// beginPart adopts, for each of the nodes, the one living instance that was launched for it in
-// this power-up, in a reservation that it may have. Slurm powers up only nodes that it holds for
-// powered down, so an instance that is left of an older power-up has no use; it would keep the new
-// one out of the block. Of two nobody knows which one Slurm waits for: both end.
+// beginPart adopts, for each node, the one living instance that this power-up launched for it in an allowed
+// reservation. Slurm powers up only nodes that it considers powered down, so an instance of an older power-up is
+// useless and would keep the new one out of the block. Of two instances nobody knows which one Slurm waits for, so
+// both are terminated.
 func (s launching) beginPart() (launching, []capacity.Effect) {
 	p := s.here()
 	got := maps.Clone(s.got)
@@ -155,7 +155,7 @@ func (s launching) beginPart() (launching, []capacity.Effect) {
 	return s, append(effects, more...)
 }
 
-// ending notes instances that are terminated.
+// ending notes terminated instances.
 func (s launching) ending(ids []string) launching {
 	s.ended = maps.Clone(s.ended)
 	for _, id := range ids {
@@ -183,12 +183,11 @@ func (s launching) nextPart() (launching, []capacity.Effect) {
 	return s.beginPart()
 }
 
-// tryTarget launches the missing nodes of the part in the next target. If target.hold, it holds
-// capacity there first.
+// tryTarget launches the missing nodes of the part in the next target. If target.hold, it first creates an ODCR there.
 func (s launching) tryTarget() (launching, []capacity.Effect) {
 	if s.target == len(s.targets) {
 		s.why = s.nowhere()
-		if s.all { // what older launches left has been ended
+		if s.all { // leftovers of older launches have been terminated
 			return s.failPart(s.why)
 		}
 		s.at = stepLeft
@@ -205,7 +204,7 @@ func (s launching) tryTarget() (launching, []capacity.Effect) {
 		_, group, _ := s.seen(s.here().place)
 		s.platform = group.Platform
 	}
-	if s.platform == "" { // held for another one it would be paid for nothing
+	if s.platform == "" { // an ODCR for another platform would be paid for in vain
 		s.at = stepImage
 		return s, []capacity.Effect{AskImage{s.template().version}}
 	}
@@ -214,8 +213,7 @@ func (s launching) tryTarget() (launching, []capacity.Effect) {
 
 func (s launching) template() template { return s.templates[s.here().place.group.LaunchTemplate] }
 
-// launch asks for the missing nodes of the part: all nodes of a group or none, or as many one-node
-// groups as there is room for.
+// launch launches the missing nodes of the part: all nodes of a group or none, or as many one-node groups as fit.
 func (s launching) launch() (launching, []capacity.Effect) {
 	t := s.targets[s.target]
 	jobs, shown := s.what.jobsOf(s.missing)
@@ -287,7 +285,7 @@ func (s launching) launchAnswered(a Answer) (launching, []capacity.Effect) {
 	return s, append(effects, more...)
 }
 
-// unheld tells the jobs that their nodes were launched on demand, though nothing could be held.
+// unheld tells the jobs that their nodes were launched on demand without an ODCR.
 func (s launching) unheld() (effects []capacity.Effect) {
 	_, shown := s.what.jobsOf(s.missing)
 	text := fmt.Sprintf("pcs-capacity: nodes %s are launched on demand, without capacity that was held for them: %s: %s",
@@ -298,7 +296,7 @@ func (s launching) unheld() (effects []capacity.Effect) {
 	return effects
 }
 
-// failTarget goes on with the next target if EC2 has no room in this one; else the part fails.
+// failTarget continues with the next target if EC2 has no room in this one; otherwise the part fails.
 func (s launching) failTarget(failure *Failure) (launching, []capacity.Effect) {
 	if !failure.is(capacity.NoRoom) {
 		return s.failPart(failure)
@@ -313,7 +311,7 @@ func (s launching) failTarget(failure *Failure) (launching, []capacity.Effect) {
 	return s, append(effects, more...)
 }
 
-// nowhere says where a launch was tried, with EC2's first answer.
+// nowhere lists the places where the launch was tried, with EC2's first answer.
 func (s launching) nowhere() *Failure {
 	p := s.here()
 	if !p.holds() || s.first.EC2Code == "" {
@@ -335,8 +333,8 @@ func (s launching) nowhere() *Failure {
 	return &f
 }
 
-// endLeft ends what older launches of several nodes have left of nodes for which there is no room:
-// it may be what keeps them out.
+// endLeft terminates what older launches of several nodes have left for nodes without room: the leftovers may take
+// the place.
 func (s launching) endLeft(a Answer) (launching, []capacity.Effect) {
 	var stale []string
 	for _, i := range a.Instances {
@@ -352,7 +350,7 @@ func (s launching) endLeft(a Answer) (launching, []capacity.Effect) {
 	return s, append(effects, more...)
 }
 
-// failPart tries all parts in the next zone if this one has no room; else the unit has failed.
+// failPart tries all parts in the next zone if this one has no room; otherwise the unit fails.
 func (s launching) failPart(failure *Failure) (launching, []capacity.Effect) {
 	first := cmp.Or(s.firstZone, failure)
 	if !failure.is(capacity.NoRoom) {
@@ -375,7 +373,7 @@ func (s launching) failPart(failure *Failure) (launching, []capacity.Effect) {
 	return s, []capacity.Effect{Terminate{Instances: ids, Nodes: slices.Sorted(maps.Keys(s.got)), Why: noZoneLeftWhy}}
 }
 
-// settle tells Slurm where the launched nodes are, and ends with what came of each group.
+// settle sets the addresses of the launched nodes, and ends with the outcome of each group.
 func (s launching) settle(failure *Failure) (launching, []capacity.Effect) {
 	s.outcomes = nil
 	addresses := map[string]netip.Addr{}
@@ -414,7 +412,7 @@ func (s launching) settle(failure *Failure) (launching, []capacity.Effect) {
 	return s, []capacity.Effect{SetAddresses{addresses}}
 }
 
-// record keeps what was launched, one record for each reservation of a group.
+// record writes the launches, one record for each reservation of a group.
 func (s launching) record(a Answer) (launching, []capacity.Effect) {
 	s.at = stepOver
 	var all []state.Record
@@ -429,7 +427,9 @@ func (s launching) record(a Answer) (launching, []capacity.Effect) {
 		for _, reservation := range slices.Sorted(maps.Keys(nodes)) {
 			at, _ := s.placeOf(nodes[reservation][0])
 			r := state.Record{At: a.now(), Hook: "resume", Partition: at.partition.Name, Jobs: o.shown(),
-				Nodes: hostlist.Compress(nodes[reservation]), Reservation: reservation, Code: string(capacity.OK), Message: "launched"}
+				Nodes: hostlist.Compress(
+					nodes[reservation],
+				), Reservation: reservation, Code: string(capacity.OK), Message: "launched"}
 			for _, n := range nodes[reservation] {
 				r.Instances = append(r.Instances, o.launched[n].instance.ID)
 			}
@@ -453,13 +453,19 @@ func (what unit) jobsOf(nodes []string) (jobs []capacity.Job, shown []string) {
 	return jobs, shown
 }
 
-// launchToken is the ClientToken of a launch: the same for a repetition of the same
-// power-up, another one for a requeued job. what is all that the launch asks for
-// except the nodes: EC2 binds a token to the parameters of its first use, even of one that
-// failed. Nodes that no job waits for have nothing that tells two power-ups apart but
-// time, so theirs is good for ten seconds of AWS's clock. attempt counts launches under the
-// same circumstances that have ended since: EC2 launches nothing under their token.
-func launchToken(cluster string, jobs []capacity.Job, hostlist string, what []string, now time.Time, attempt int) string {
+// launchToken is the ClientToken of a launch: the same when the same power-up is repeated, another for a requeued
+// job. what is the whole request except the nodes: EC2 binds a token to the parameters of its first use, even of a
+// failed one. Nodes without a job have nothing but time to tell two power-ups apart, so their token lasts for ten
+// seconds of AWS's clock. attempt counts earlier launches under the same circumstances whose instances have ended:
+// EC2 launches nothing under their tokens.
+func launchToken(
+	cluster string,
+	jobs []capacity.Job,
+	hostlist string,
+	what []string,
+	now time.Time,
+	attempt int,
+) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%q %q %q %d", cluster, hostlist, what, attempt)
 	for _, j := range jobs {
@@ -472,7 +478,7 @@ func launchToken(cluster string, jobs []capacity.Job, hostlist string, what []st
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(b.String())))
 }
 
-// byNode maps instances to sorted nodes by their launch index; at least so many of them.
+// byNode maps instances to sorted nodes by their launch index; least is the lowest acceptable number.
 func byNode(nodes []string, instances []capacity.Instance, least int) (map[string]capacity.Instance, *Failure) {
 	found := map[string]capacity.Instance{}
 	for _, i := range instances {

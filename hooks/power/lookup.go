@@ -11,22 +11,27 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// freshSnapshot is a snapshot of what EC2 says now about the named partitions. The others
-// are in it with the ids of the settings only. seen is what is known already of where
-// reservations are.
-func (r *Resume) freshSnapshot(ctx context.Context, names map[string]bool, seen capacity.Seen) (*capacity.Snapshot, error) {
+// freshSnapshot is a snapshot of EC2's current state for the named partitions. It has the other partitions only with
+// the ids of the settings. seen is what is already known about where reservations are.
+func (r *Resume) freshSnapshot(
+	ctx context.Context,
+	names map[string]bool,
+	seen capacity.Seen,
+) (*capacity.Snapshot, error) {
 	fresh, err := r.freshFacts(ctx, names)
 	if err != nil {
 		return nil, err
 	}
-	seen.Subnets, seen.Members, seen.Reservations = fresh.Subnets, fresh.Members, append(seen.Reservations, fresh.Reservations...)
+	seen.Subnets, seen.Members, seen.Reservations = fresh.Subnets, fresh.Members, append(
+		seen.Reservations,
+		fresh.Reservations...)
 	snap := capacity.Build(r.Settings, seen)
 	snap.TakenAt = r.now()
 	return snap, nil
 }
 
-// freshFacts asks EC2 about the reservations and subnets of the named partitions: a launch
-// is decided on what is true now, never on the snapshot file.
+// freshFacts asks EC2 about the reservations and subnets of the named partitions: a launch is decided on the current
+// state, never on the snapshot file.
 func (r *Resume) freshFacts(ctx context.Context, names map[string]bool) (capacity.Seen, error) {
 	var subnets, ids []string
 	var selects []capacity.GroupSettings
@@ -60,7 +65,13 @@ func (r *Resume) freshFacts(ctx context.Context, names map[string]bool) (capacit
 	reads.Go(func() error {
 		known, missing, err := r.EC2.KnownSubnets(ctx, subnets)
 		for _, m := range missing {
-			r.Log.Warn("EC2 does not describe a subnet of the settings; nothing is launched into it", "subnet", m.ID, "err", m.Err)
+			r.Log.Warn(
+				"EC2 does not describe a subnet of the settings; nothing is launched into it",
+				"subnet",
+				m.ID,
+				"err",
+				m.Err,
+			)
 		}
 		seen.Subnets = known
 		return err
@@ -79,7 +90,7 @@ func (r *Resume) freshFacts(ctx context.Context, names map[string]bool) (capacit
 			return err
 		}
 		for _, m := range unknown {
-			// What is left out of one answer still has its slot: another must not be taken for it.
+			// A reservation missing from one answer still has its slot: no other may take it.
 			if r.Last == nil {
 				break
 			}

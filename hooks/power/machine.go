@@ -7,14 +7,14 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// Answer says what came of an effect.
+// Answer is the result of an effect.
 type Answer struct {
-	// Failure is nil if it was done.
+	// Failure is nil on success.
 	Failure *Failure
-	// At is the machine's time, Offset AWS's time minus that.
+	// At is the machine's time; Offset is AWS's time minus the machine's.
 	At     time.Time
 	Offset time.Duration
-	// What was asked for, or made.
+	// What was read or created.
 	Instances   []capacity.Instance
 	Reservation capacity.Reservation
 	Held        capacity.Held // the ledger's entry for a token that an earlier run has used
@@ -30,9 +30,9 @@ type Answer struct {
 // now is AWS's time.
 func (a Answer) now() time.Time { return a.At.Add(a.Offset) }
 
-// machine is a state of something that leads on from answer to answer. next does not change it;
-// the effects are carried out in order, and the last one's answer is the next one's argument.
-// Without effects it has ended. The first answer is empty but for the time.
+// machine is the state of something that proceeds from answer to answer. next does not change the state. Its effects
+// are carried out in order, and the answer to the last one is the next argument. A machine without effects has ended.
+// The first answer has only the time.
 type machine[M any] interface {
 	next(Answer) (M, []capacity.Effect)
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/hookstest"
 )
 
-// Slurm calls no ResumeProgram for a job whose nodes are all up. sync has powered those down by then that are elsewhere.
+// Slurm calls no ResumeProgram for a job whose nodes are all up. sync has powered those down by then that are
+// elsewhere.
 func TestIdleNodesAreInOnePlace(t *testing.T) {
 	p := startPowerWith(t, holdConfig, room(4, 4), nil)
 	p.upAlone("gpu-1", firstSubnet)

@@ -10,13 +10,11 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// This file holds jobs back that could not be launched, longer after each failure. Slurm tries
-// again within seconds or minutes, for ever; that keeps other jobs from the nodes, and uses
-// up EC2's request limits.
+// This file delays jobs that could not be launched, longer after each failure. Slurm would try again within seconds
+// or minutes, for ever, which keeps other jobs from the nodes and uses up EC2's request limits.
 
-// A job waits firstPause after its second failure in a row, twice as long after each
-// further one, up to longestWait. After the first one Slurm's own delay is enough: most
-// failures are not repeated.
+// A job waits firstPause after its second failure in a row, twice as long after each further one, up to longestWait.
+// After the first failure Slurm's own delay is enough, because most failures do not recur.
 const (
 	firstPause  = 30 * time.Second
 	longestWait = 15 * time.Minute
@@ -37,8 +35,8 @@ func pause(failures int) time.Duration {
 	return min(p, longestWait)
 }
 
-// failuresOf counts those of each job, by its shown name, that the records have since a
-// while before now, which is AWS's time. A job that is failing now has one at least.
+// failuresOf counts each job's failures, by its shown name, that the records have since a while before now, in AWS's
+// time. A job that is failing now has at least one.
 func failuresOf(records []state.Record, jobs []capacity.Job, now time.Time) map[string]int {
 	failures := count(records, now, func(r state.Record) bool { return !ofOwner(capacity.Code(r.Code)) })
 	for _, j := range jobs {
@@ -68,9 +66,8 @@ func count(records []state.Record, now time.Time, counts func(state.Record) bool
 	return times
 }
 
-// until is when a job may start again that has failed so often, at a time of the
-// controller's clock; notBefore is a time before which it is of no use. tried puts it into
-// words for the job's owner.
+// until is when a job with this many failures may start again, in the controller's clock; notBefore is the time
+// before which a retry is useless. tried puts it into words for the job's owner.
 func until(failures int, now, notBefore time.Time) time.Time {
 	at := now.Add(pause(failures))
 	if notBefore.After(at) {
@@ -89,10 +86,9 @@ func tried(failures int, at, now time.Time) string {
 	return fmt.Sprintf("; tried %d times, Slurm tries again at %s", failures, capacity.FormatUTC(at))
 }
 
-// delay sets the begin times of requeued jobs, by their shown names; jobs are all jobs as they are
-// now. One that Slurm starts later anyway is left alone: its own delay lets credentials of the last
-// run expire. Those of behind start a pause after that, else Slurm would give them the same nodes as
-// the others again.
+// delay sets the begin times of requeued jobs, by their shown names; jobs are the current jobs. It leaves alone a job
+// that Slurm starts later anyway: Slurm's own delay lets the credentials of the last run expire. Jobs of behind start
+// one pause later, or Slurm would give them the same nodes as the others again.
 func delay(jobs []capacity.Job, begin map[string]time.Time, behind map[string]bool) (effects []capacity.Effect) {
 	for _, j := range jobs {
 		at, ours := begin[j.Shown]
@@ -106,7 +102,7 @@ func delay(jobs []capacity.Job, begin map[string]time.Time, behind map[string]bo
 	return effects
 }
 
-// launchedFor are the jobs that the records name for the last launch of nodes.
+// launchedFor returns the jobs that the records name for the last launch of nodes.
 func launchedFor(nodes []string, records []state.Record) (jobs []string) {
 	last := map[string][]string{}
 	for _, r := range records {

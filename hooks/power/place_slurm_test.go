@@ -135,7 +135,8 @@ func TestRetriesArePaced(t *testing.T) {
 			t.Errorf("job %s: %d restarts in 40 seconds", id, n)
 		}
 	}
-	if _, err := p.cluster.Command(hookstest.Deadline(t), "scancel", one); err != nil { // it would take one of the two places
+	// it would take one of the two places
+	if _, err := p.cluster.Command(hookstest.Deadline(t), "scancel", one); err != nil {
 		t.Fatal(err)
 	}
 	p.wait(one, "CANCELLED")

@@ -11,8 +11,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
-// facts is what all launches of a run are decided on. It is read once and never changed: what a
-// decision changes is a copy's.
+// facts is what all launches of a run are decided on. It is read once and never changed: decisions change copies.
 type facts struct {
 	settings capacity.Settings
 	cluster  string // the value of our mark
@@ -24,17 +23,17 @@ type facts struct {
 	live map[string][]capacity.Instance
 	// all: live has those of every node.
 	all bool
-	// taken are places in reservations that launches of this run are meant for.
+	// taken counts the places in reservations that this run's launches will use.
 	taken map[string]int
-	// full are reservations that were full a short while ago: see passOver.
+	// full are the reservations that were full a short while ago: see passOver.
 	full map[string]int
-	// templates are the versions that the launch templates of the settings mean now.
+	// templates are the current versions of the settings' launch templates.
 	templates map[string]template
-	// admitted are AdmitLaunch's answers, of one decision: see admit.
+	// admitted caches AdmitLaunch's answers within one decision: see admit.
 	admitted map[asked]admitted
 }
 
-// template is the version of a launch template, or why it is not known.
+// template is a launch template's version, or why it is unknown.
 type template struct {
 	version string
 	failure *Failure
@@ -50,7 +49,7 @@ func (f *facts) deciding() *facts {
 	return &own
 }
 
-// place is where a node belongs, found by the node's name alone.
+// place is where a node belongs, by the node's name alone.
 type place struct {
 	partition capacity.PartitionSettings
 	group     capacity.GroupSettings
@@ -64,11 +63,11 @@ func placeOf(s capacity.Settings, node string) (at place, ok bool) {
 
 func (f *facts) placeOf(node string) (at place, ok bool) { return placeOf(f.settings, node) }
 
-// unit is what is launched together: one group, whole or not at all; or groups of one node
-// each, which share a call, and of which those are launched for which there is room.
+// unit is what is launched together: one group, whole or not at all; or one-node groups that share a call, of which
+// as many are launched as fit.
 type unit struct {
 	groups []group
-	parts  []part // one a slot; one only if there are several groups
+	parts  []part // one for each slot; only one if there are several groups
 }
 
 // part is the nodes of a unit that are in one slot, sorted.
@@ -77,16 +76,16 @@ type part struct {
 	nodes []string
 	// targets in the order in which they are tried.
 	targets []target
-	// together: all nodes of the jobs must be in one zone, those of near among them.
+	// together: all nodes of the jobs must be in one zone, including those of near.
 	together bool
 	near     []neighbor
 }
 
-// holds reports whether capacity may be held for the part.
+// holds reports whether the part may get an ODCR.
 func (p part) holds() bool { return holds(p.targets) }
 
-// zones are the ids of the zones in which the parts of a unit that has to be in one are tried
-// one after the other; "" stands for all of them together.
+// zones are the zone ids to try one after the other for a unit that must be in one zone; "" stands for all zones
+// together.
 func (what unit) zones() (ids []string) {
 	if len(what.parts) == 1 || !what.parts[0].together {
 		return []string{""}
@@ -100,24 +99,23 @@ func (what unit) zones() (ids []string) {
 	return ids
 }
 
-// in is the part with its targets in a zone; all of them for "".
+// in is the part with its targets in one zone; all of them for "".
 func (p part) in(azID string) part {
 	p.targets = slices.DeleteFunc(slices.Clone(p.targets), func(t target) bool { return azID != "" && t.azID != azID })
 	return p
 }
 
-// outcome is what became of a group.
+// outcome is the result for a group.
 type outcome struct {
 	group
 	launched map[string]launched // by node
 	failure  *Failure
-	// behind are those of the jobs, by their shown names, that are tried after the others.
+	// behind are the jobs, by shown name, that are tried after the others.
 	behind map[string]bool
 }
 
-// plan decides on everything before the first launch: the largest groups first, which
-// find room in fewest places. It returns the groups that nothing is launched for apart, and the
-// places that are taken then.
+// plan decides everything before the first launch: the largest groups first, because they find room in the fewest
+// places. It returns separately the groups for which nothing is launched, and the places that are then taken.
 func (f *facts) plan(groups []group) (units []unit, refused []outcome, taken map[string]int) {
 	f = f.deciding()
 	largest := slices.Clone(groups)
@@ -147,7 +145,7 @@ func (f *facts) plan(groups []group) (units []unit, refused []outcome, taken map
 	return units, refused, f.taken
 }
 
-// parts are the slots of a group with where each can be launched.
+// parts divides a group by slot, each part with its targets.
 func (f *facts) parts(g group) ([]part, *Failure) {
 	if g.abandoned() {
 		return nil, refusal(capacity.JobGone, "job %d ended before its nodes were launched", g.lost[0])
@@ -174,7 +172,10 @@ func (f *facts) parts(g group) ([]part, *Failure) {
 		parts[i].together = together
 	}
 	if len((unit{parts: parts}).zones()) == 0 {
-		return nil, refusal(capacity.NoPlaceBeside, "the node groups of the job have no zone in common, where it could be launched as a whole")
+		return nil, refusal(
+			capacity.NoPlaceBeside,
+			"the node groups of the job have no zone in common, where it could be launched as a whole",
+		)
 	}
 	for _, p := range parts {
 		f.taken[p.targets[0].reservationID] += len(p.nodes)
@@ -182,8 +183,8 @@ func (f *facts) parts(g group) ([]part, *Failure) {
 	return parts, nil
 }
 
-// inOrder is where nodes of jobs can be launched, in the order to try: first where
-// other nodes of the jobs run already, then by room.
+// inOrder returns the targets for nodes of jobs in the order to try: first where other nodes of the jobs already run,
+// then by room.
 func (f *facts) inOrder(jobs []capacity.Job, p part, among map[string]bool) ([]target, []neighbor, *Failure) {
 	targets, near, refused := f.targets(jobs, p.place, len(p.nodes), among)
 	if refused != nil {
@@ -207,8 +208,7 @@ func (f *facts) inOrder(jobs []capacity.Job, p part, among map[string]bool) ([]t
 	return targets, near, nil
 }
 
-// nodesTags are the tags that tell a launch's instances which nodes they are: hostlists
-// that are short enough for a tag, whose nodes follow each other.
+// nodesTags are the tags that tell a launch's instances their nodes: hostlists short enough for a tag, in node order.
 func nodesTags(nodes []string) map[string]string {
 	var split func(nodes []string) []string
 	split = func(nodes []string) []string {
@@ -225,17 +225,17 @@ func nodesTags(nodes []string) map[string]string {
 func (f *facts) tags(jobs []string, partition string, nodes []string, t target) map[string]string {
 	tags := nodesTags(nodes)
 	tags[capacity.TagCluster], tags[capacity.TagPartition] = f.cluster, partition
-	// A call tags all its instances alike. Which of several nodes one is, its place in the
-	// launch says, which people see beside the name.
+	// One call gives all its instances the same tags. Of several nodes, the launch index picks one, and the console
+	// shows it next to the name.
 	tags[capacity.TagName] = hook.Clip(hostlist.Compress(nodes), capacity.MaxTagValue)
 	if len(nodes) == 1 {
 		tags[capacity.TagNode] = nodes[0]
 	}
-	if t.reservationID != "" && !t.hold { // what is held is gone soon, and stands behind nothing
+	if t.reservationID != "" && !t.hold { // an ODCR is cancelled soon and backs nothing
 		tags[capacity.TagReservation] = t.reservationID
 	}
 	if len(jobs) > 0 {
-		// As short as can be: EC2 answers with it for each instance.
+		// As short as possible: EC2 returns it with each instance.
 		tags[capacity.TagJob] = hook.Clip(hostlist.Compress(jobs), capacity.MaxTagValue)
 	}
 	return tags

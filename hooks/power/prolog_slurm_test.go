@@ -218,7 +218,8 @@ func TestR6_PrologOnRealSlurm(t *testing.T) {
 		}
 	}
 	trouble("no snapshot", "SITE=here", func() { move(p.state.SnapshotPath(), aside) }, func() { move(aside, p.state.SnapshotPath()) })
-	for name, path := range map[string]string{"snapshot": p.state.SnapshotPath(), "settings": p.settings()} { // a FIFO never answers a reader
+	// a FIFO never answers a reader
+	for name, path := range map[string]string{"snapshot": p.state.SnapshotPath(), "settings": p.settings()} {
 		trouble(name+" hangs", "SITE=here", func() {
 			move(path, aside)
 			if err := syscall.Mkfifo(path, 0o644); err != nil {

@@ -11,19 +11,19 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// refusedJob is a job that has nodes which it may not have: never as it is, or not now.
+// refusedJob is a job with nodes that it may not have, ever or for now.
 type refusedJob struct {
 	capacity.Job
-	// partition of the settings that refuses it.
+	// partition is the managed partition that refuses the job.
 	partition string
 	why       *Failure
-	// times that the partition has refused it lately, with this one.
+	// times counts the partition's recent refusals of the job, this one included.
 	times int
-	// later: it is refused for what time may change, so it waits in the queue until begin,
-	// a time of the controller's clock, instead of being held.
+	// later: time may lift the refusal, so the job waits in the queue until begin, in the controller's clock, instead
+	// of being held.
 	later bool
 	begin time.Time
-	// behind: it must not wait for the same time as those that it shared nodes with.
+	// behind: it must start later than the jobs with which it shared nodes.
 	behind bool
 }
 
@@ -35,9 +35,9 @@ func (j refusedJob) name() string {
 	return j.Shown
 }
 
-// refusedJobs are those of the jobs that must not keep others from their nodes: who is
-// refused for good, and of those who share nodes whoever cannot be launched with the others.
-// Of a het job all components are refused if one is: Slurm starts them together or not at all.
+// refusedJobs returns the jobs that must not keep others from their nodes: those refused for good, and of those that
+// share nodes, those that cannot be launched with the others. If one component of a het job is refused, all are:
+// Slurm starts them together or not at all.
 func (f *facts) refusedJobs(nodes []string, jobs []capacity.Job) []refusedJob {
 	f = f.deciding()
 	refused := wholeHetJobs(f.allRefusedForGood(nodes, jobs), jobs)
@@ -45,7 +45,7 @@ func (f *facts) refusedJobs(nodes []string, jobs []capacity.Job) []refusedJob {
 	return append(refused, wholeHetJobs(f.refusedNow(groups), jobs)...)
 }
 
-// allRefusedForGood are the jobs that are refused for good, each looked at alone.
+// allRefusedForGood returns the jobs that are refused for good, each judged alone.
 func (f *facts) allRefusedForGood(nodes []string, jobs []capacity.Job) (refused []refusedJob) {
 	among := setOf(nodes)
 	for _, j := range jobs {
@@ -76,9 +76,8 @@ func setOf(names []string) map[string]bool {
 	return set
 }
 
-// refusedNow are the jobs that cannot be launched together with the others that share nodes
-// with them, of which those without a wish come first, then the older ones. Where nobody can,
-// the group is left to fail as one.
+// refusedNow returns the jobs that cannot be launched with the others on the same nodes. Jobs without a wish are kept
+// first, then older ones. If none can be launched, the group fails as one.
 func (f *facts) refusedNow(groups []group) (refused []refusedJob) {
 	for _, g := range groups {
 		var later []refusedJob
@@ -150,8 +149,7 @@ func wholeHetJobs(refused []refusedJob, jobs []capacity.Job) []refusedJob {
 	return refused
 }
 
-// apart divides groups into those without any of the refused jobs, and the nodes of those
-// that have one.
+// apart divides groups into those without a refused job, and the nodes of the others.
 func apart(groups []group, refused []refusedJob) (without []group, nodes []string) {
 	for _, g := range groups {
 		if slices.ContainsFunc(g.jobs, func(j capacity.Job) bool {
@@ -176,8 +174,8 @@ func waiting(jobs []capacity.Job) []Waiting {
 	return waits
 }
 
-// keeps reports whether the job, as it is now, was not taken out: it has the nodes of the run
-// that was refused. One that has been started again since has others.
+// keeps reports whether the job, as it is now, was not taken out: it still has the nodes of the refused run. A job
+// that was started again has other nodes.
 func (j refusedJob) keeps(now capacity.Job) bool {
 	return now.Allocated() && now.Restarts == j.Restarts
 }
@@ -189,8 +187,8 @@ func (j refusedJob) reason() string {
 	return fmt.Sprintf("partition %s refuses this job: %s: %s", j.partition, j.why.Code, j.why.message())
 }
 
-// note is the AdminComment of the job, held from now on: longer each time that it is
-// released and refused again.
+// note is the AdminComment of the job, which is held from now on: longer each time that it is released and refused
+// again.
 func (j refusedJob) note(now time.Time) string {
 	switch {
 	case !j.Batch:
@@ -205,7 +203,7 @@ func (j refusedJob) note(now time.Time) string {
 	return capacity.HoldNote(now.Add(pause(j.times)), text)
 }
 
-// fate is what becomes of a refused job that waits.
+// fate is what happens to a refused job that waits.
 type fate int
 
 const (
@@ -213,10 +211,10 @@ const (
 	waits                   // for its begin time
 	goesOn                  // in its other partitions
 	heldByOwner             // until its owner releases it
-	heldByAdmin             // its owner can release it some time later
+	heldByAdmin             // sync lets its owner release it later
 )
 
-// fate decides it; rest are the other partitions of the job.
+// fate decides; rest are the job's other partitions.
 func (j refusedJob) fate(rest string) fate {
 	switch {
 	case !j.Batch:
@@ -231,7 +229,7 @@ func (j refusedJob) fate(rest string) fate {
 	return heldByOwner
 }
 
-// otherPartitions is a list with commas without one of them.
+// otherPartitions is a comma-separated list without one partition.
 func otherPartitions(list, without string) string {
 	return strings.Join(slices.DeleteFunc(strings.Split(list, ","), func(p string) bool { return p == without }), ",")
 }

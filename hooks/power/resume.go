@@ -13,28 +13,26 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
-// Resume is ResumeProgram. With provider ec2 it launches the nodes; with provider pcs,
-// where PCS launches them, it makes sure that their compute node groups are right.
+// Resume is ResumeProgram. With provider ec2 it launches the nodes. With provider pcs, where PCS launches them, it
+// makes their compute node groups match the reservations.
 //
-// It reads what it has to know, plans, and walks the machines that launch: one for each unit. Those
-// that fail are taken apart or sent down by machines of their own.
+// It reads the facts, plans, and walks the machines that launch, one for each unit. Failed units are separated or
+// sent down by machines of their own.
 type Resume struct {
-	// Site has as Cluster what an earlier hook learned, or "", until Ask says which it is.
+	// Site.Cluster is the mark that an earlier hook learned, or "", until Ask returns it.
 	*Site
-	// Ask asks slurmctld for the cluster and for its ResumeTimeout, 0 if it does not say. An
-	// error is that the cluster is not known: nothing is launched.
+	// Ask asks slurmctld for the cluster and its ResumeTimeout, 0 if it does not say. On an error the cluster is
+	// unknown and nothing is launched.
 	Ask func(ctx context.Context) (cluster string, resumeTimeout time.Duration, err error)
-	// Began is the machine's time before which the power-up cannot have begun: an instance
-	// that was launched earlier is of an older one. ByHand says that it may be earlier by
-	// as long as Slurm waits for nodes.
+	// Began is the machine's time before which the power-up cannot have begun: an instance launched earlier belongs to
+	// an older one. ByHand: it may be earlier by as long as Slurm waits for nodes.
 	Began  time.Time
 	ByHand bool
 	// Last is the last snapshot; nil if there is none.
 	Last *capacity.Snapshot
 }
 
-// resumeBudget is the time for a run, well below Slurm's ResumeTimeout: the nodes have
-// to boot in what is left.
+// resumeBudget is the time for a run, well below Slurm's ResumeTimeout: the nodes have to boot in the rest.
 func resumeBudget(resumeTimeout time.Duration) time.Duration {
 	return min(resumeTimeout*3/4, mostBudget)
 }
@@ -44,23 +42,20 @@ const mostBudget = 2 * time.Minute
 // defaultResumeTimeout is Slurm's: slurm.conf(5).
 const defaultResumeTimeout = 60 * time.Second
 
-// failuresOfBudget is which part of the budget the handling of failures may take, counted
-// from each launch: a third.
+// failuresOfBudget is the share of the budget for handling failures, counted from each launch: a third.
 const failuresOfBudget = 3
 
-// headStart is how long the questions to AWS share the machine with squeue alone. Slurm's other
-// programs would delay them by more; and AWS's answers take longest. Measured on two cores.
+// headStart is how long only squeue runs next to the calls to AWS. Slurm's other programs would delay them by more,
+// and AWS's answers take longest. Measured on two cores.
 const headStart = 4 * time.Millisecond
 
-// Run powers up the nodes of a hostlist; waits is SLURM_RESUME_FILE, as far as it could
-// be read. When ctx ends (SIGTERM) no further launch begins, but one that is under way
-// is finished, so that its nodes are mapped or sent down.
+// Run powers up the nodes of a hostlist; waits is SLURM_RESUME_FILE, as far as it was readable. When ctx ends
+// (SIGTERM) no further launch begins, but a running one is completed, so its nodes are mapped or sent down.
 //
-// Every node that Slurm powers up is launched, or goes through POWER_DOWN_FORCE, from
-// which Slurm requeues its job. A node that is up is left alone. The error is for nodes
-// with which nothing could be done: Slurm leaves them to ResumeTimeout, or does not wait for
-// them. Running again with the same nodes is harmless: launches carry a ClientToken, and
-// what an earlier run launched is adopted.
+// Every node that Slurm powers up is launched, or goes through POWER_DOWN_FORCE, after which Slurm requeues its job.
+// A node that is up is left alone. The error is for nodes that could not be handled: Slurm leaves them to
+// ResumeTimeout, or does not wait for them. Running again with the same nodes is harmless: launches carry a
+// ClientToken, and the instances of an earlier run are adopted.
 func (r *Resume) Run(ctx context.Context, list string, waits []Waiting) error {
 	names, err := hostlist.Expand(list)
 	if err == nil {
@@ -85,7 +80,7 @@ func (r *Resume) Run(ctx context.Context, list string, waits []Waiting) error {
 	if len(foreign) > 0 {
 		r.Log.Warn("no node_group of the settings has these nodes; they are left alone", "nodes", hostlist.Compress(foreign))
 	}
-	// Side by side: PCS takes minutes over a compute node group.
+	// Side by side: PCS takes minutes to change a compute node group.
 	var configured, launched error
 	var both sync.WaitGroup
 	if len(slots) > 0 {
@@ -98,13 +93,13 @@ func (r *Resume) Run(ctx context.Context, list string, waits []Waiting) error {
 	return errors.Join(configured, launched)
 }
 
-// read is what a power-up asks for, all side by side: it waits for the slowest answer, not for each.
+// read is what a power-up reads, all side by side: it waits only for the slowest answer.
 type read struct {
 	facts  *facts
 	budget time.Duration
 	shown  []capacity.Node // those that Slurm shows
 	jobs   []capacity.Job
-	// Why they are not known.
+	// Why they are unknown.
 	factsErr, shownErr, jobsErr error
 }
 
@@ -136,7 +131,7 @@ func (r *Resume) read(ctx context.Context, nodes []string) (read, error) {
 	if r.ByHand {
 		r.Began = r.Began.Add(-resumeTimeout)
 	}
-	if r.Cluster = cluster; cluster != guess { // what was read is of another cluster's instances
+	if r.Cluster = cluster; cluster != guess { // the facts are about another cluster's instances
 		got.facts, got.factsErr = r.readFacts(ctx, nodes)
 	}
 	if got.facts != nil {
@@ -151,7 +146,7 @@ func (r *Resume) launchNodes(ctx context.Context, nodes []string, waits []Waitin
 	if err != nil {
 		return err
 	}
-	// After two thirds of the budget nothing new is launched; what failed is handled in a third more.
+	// After two thirds of the budget nothing new is launched; failures are handled in another third.
 	work, cancel := context.WithDeadline(ctx, began.Add(got.budget*2/3))
 	defer cancel()
 	finish, cancel := context.WithDeadline(context.WithoutCancel(ctx), began.Add(got.budget))
@@ -166,7 +161,7 @@ func (r *Resume) launchNodes(ctx context.Context, nodes []string, waits []Waitin
 	}
 	groups := launchGroups(nodes, append(waits, waiting(got.jobs)...), got.jobs) // a run by hand has no SLURM_RESUME_FILE
 	if got.jobsErr != nil {
-		// Without slurmctld's word on accounts nothing may be launched.
+		// Without slurmctld's answer about accounts nothing may be launched.
 		u.fail([]outcome{{group: group{nodes: nodes}, failure: failed("asking Slurm for its jobs: %v", got.jobsErr)}})
 		return errors.Join(u.errs...)
 	}
@@ -199,13 +194,12 @@ func (r *Resume) launchNodes(ctx context.Context, nodes []string, waits []Waitin
 	return errors.Join(u.errs...)
 }
 
-// powerUp is one run for nodes that we launch: its machines run side by side.
+// powerUp is one run for nodes that we launch; its machines run side by side.
 type powerUp struct {
 	*executor
 	running sync.WaitGroup
 
-	// deciding is held while it is decided what is launched. facts has the places that are taken;
-	// jobs are as they were when the run began.
+	// deciding is held while launches are decided. facts has the taken places; jobs are as they were when the run began.
 	deciding sync.Mutex
 	facts    *facts
 	jobs     []capacity.Job
@@ -215,15 +209,15 @@ type powerUp struct {
 	errs []error
 }
 
-// time is what a machine's first answer says.
+// time is the first answer for a machine.
 func (u *powerUp) time() Answer { return Answer{At: u.MachineTime(), Offset: u.EC2.Offset()} }
 
-// until carries effects out while there is time.
+// until carries out effects while there is time.
 func (u *powerUp) until(ctx context.Context) func(capacity.Effect) Answer {
 	return func(e capacity.Effect) Answer { return u.Do(ctx, e) }
 }
 
-// start launches groups, each for itself. Who calls it holds u.deciding.
+// start launches groups, each by itself. The caller holds u.deciding.
 func (u *powerUp) start(groups []group) {
 	units, refused, taken := u.facts.plan(groups)
 	now := *u.facts
@@ -241,7 +235,7 @@ func (u *powerUp) start(groups []group) {
 	}
 }
 
-// settle launches once more what can be without the jobs that are charged; the rest has failed.
+// settle relaunches groups without the charged jobs; the rest has failed.
 func (u *powerUp) settle(outcomes []outcome) {
 	if len(outcomes) == 0 {
 		return
@@ -255,8 +249,7 @@ func (u *powerUp) settle(outcomes []outcome) {
 	u.fail(rest)
 }
 
-// takeOut takes jobs out of nodes and launches the others that have these. Who calls it holds
-// u.deciding.
+// takeOut takes jobs off nodes and launches the others that have these. The caller holds u.deciding.
 func (u *powerUp) takeOut(nodes []string, refused []refusedJob) {
 	ctx, cancel := context.WithTimeout(u.last, u.budget/failuresOfBudget)
 	defer cancel()
@@ -272,7 +265,7 @@ func (u *powerUp) takeOut(nodes []string, refused []refusedJob) {
 	u.start(s.groups)
 }
 
-// fail handles failures, for which launches must not have used up the time.
+// fail handles failures; launches must leave time for it.
 func (u *powerUp) fail(outcomes []outcome) {
 	for _, o := range byReason(outcomes) {
 		ctx, cancel := context.WithTimeout(u.last, u.budget/failuresOfBudget)
@@ -286,9 +279,8 @@ func (u *powerUp) fail(outcomes []outcome) {
 	}
 }
 
-// poweringUp are those of the nodes that Slurm waits for. What is up belongs to jobs, and
-// for what Slurm does not wait for an instance would be paid and not used; the error names
-// the latter.
+// poweringUp returns the nodes that Slurm waits for. A node that is up belongs to jobs. A node that Slurm does not
+// wait for would get a paid instance without use; the error names such nodes.
 func (r *Resume) poweringUp(nodes []string, shown []capacity.Node, err error) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("asking Slurm for the nodes' states, without which nothing is launched: %w", err)

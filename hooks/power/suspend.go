@@ -10,24 +10,22 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
-// Suspend is SuspendProgram and ResumeFailProgram: both terminate the instances of nodes
-// that Slurm gives up, and the latter makes nodes that did not boot usable again. Only
-// instances with our cluster's mark are touched.
+// Suspend is SuspendProgram and ResumeFailProgram. Both terminate the instances of nodes that Slurm gives up;
+// ResumeFailProgram also makes nodes that did not boot usable again. They touch only instances with our cluster's
+// mark.
 type Suspend struct {
 	*Site
 	// Called is the machine's time when Slurm called the hook.
 	Called time.Time
 }
 
-// SuspendBudget is the time that a run takes at most. Slurm calls a SuspendProgram once
-// for a power-down, so all of it is used before an instance is left to the next launch of
-// its node, or to sync.
+// SuspendBudget bounds a run. Slurm calls SuspendProgram once for a power-down, so a run uses all of it before it
+// leaves an instance to the next launch of its node, or to sync.
 const SuspendBudget = 90 * time.Second
 
-// Run terminates the instances of the nodes in a hostlist, and takes those which did not
-// boot out of DOWN, whatever came of that: the place in the block is paid for, and the
-// next launch of a node terminates what is left of the one before. What fails is tried
-// again until ctx ends; slurmctld is needed for nodes that did not boot only.
+// Run terminates the instances of the nodes in a hostlist, and takes nodes that did not boot out of DOWN, even if a
+// termination failed: the place in the block is paid for, and the next launch of a node terminates the leftovers.
+// Failures are retried until ctx ends. Only nodes that did not boot need slurmctld.
 func (s *Suspend) Run(ctx context.Context, list string) error {
 	nodes, err := hostlist.Expand(list)
 	if err != nil {

@@ -11,14 +11,13 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// mostRounds bounds how often jobs are taken out of the same nodes: Slurm may put others
-// there at once, which may be refused as well.
+// mostRounds bounds how often jobs are taken off the same nodes: Slurm may at once place others there, which may be
+// refused as well.
 const mostRounds = 5
 
-// takingOut is the machine that takes refused jobs away from nodes that they share with others,
-// before these are launched: back into the queue, held if they are refused for good. Those that
-// Slurm cannot requeue it ends. The owners are told first: whatever happens to this hook, a job that
-// is held has the reason.
+// takingOut is the machine that takes refused jobs off nodes that they share with others, before the others are
+// launched. A refused job goes back into the queue, held if it is refused for good; a job that Slurm cannot requeue
+// is cancelled. The owners are told first, so a held job has its reason even if the hook is killed.
 type takingOut struct {
 	*facts
 	nodes   []string
@@ -30,10 +29,10 @@ type takingOut struct {
 	texts []string // the AdminComments of the refused
 	jobs  []capacity.Job
 
-	// groups are those of the other jobs; failed is what nothing is launched for.
+	// groups are those of the other jobs; failed are groups for which nothing is launched.
 	groups []group
 	failed []outcome
-	// out are the jobs of all rounds that were taken out: see keeping.
+	// out are the jobs taken out in all rounds: see keeping.
 	out []keeping
 }
 
@@ -54,8 +53,8 @@ func (s takingOut) next(a Answer) (takingOut, []capacity.Effect) {
 	return s, nil
 }
 
-// requeue asks for all jobs last: a call for many jobs fails if it does for one of them, so what
-// counts is what Slurm says of each then.
+// requeue ends with listing all jobs: a call for many jobs fails if one of them fails, so Slurm's view of each job
+// counts.
 func (s takingOut) requeue(a Answer) (takingOut, []capacity.Effect) {
 	s, effects := s.tell(a)
 	var held, later, once, others []string
@@ -93,8 +92,7 @@ func (s takingOut) requeue(a Answer) (takingOut, []capacity.Effect) {
 	return s, append(effects, AskJobs{})
 }
 
-// tell records refusals, counts them and writes the reasons into the jobs' AdminComments, in one
-// call for all that have the same one.
+// tell records and counts refusals, and writes the reasons into the jobs' AdminComments, one call for each text.
 func (s takingOut) tell(a Answer) (takingOut, []capacity.Effect) {
 	s.refused, s.texts = slices.Clone(s.refused), make([]string, len(s.refused))
 	failures := failuresOf(a.Records, nil, a.now())
@@ -128,13 +126,16 @@ func (s takingOut) tell(a Answer) (takingOut, []capacity.Effect) {
 		}
 		slices.Sort(nodes)
 		record.Nodes = hostlist.Compress(slices.Compact(nodes))
-		effects = append(effects, Tell{Records: []state.Record{record}, Notify: terminals, Text: "pcs-capacity: " + first.reason()},
-			Comment{Jobs: names, Text: text, Unread: true})
+		effects = append(
+			effects,
+			Tell{Records: []state.Record{record}, Notify: terminals, Text: "pcs-capacity: " + first.reason()},
+			Comment{Jobs: names, Text: text, Unread: true},
+		)
 	}
 	return s, effects
 }
 
-// judge looks at what came of the requeue, and at who has the nodes now.
+// judge looks at the result of the requeue, and at who has the nodes now.
 func (s takingOut) judge(a Answer) (takingOut, []capacity.Effect) {
 	s.at, s.jobs = stepOver, a.Jobs
 	if a.Failure != nil {
@@ -177,7 +178,7 @@ func (s takingOut) judge(a Answer) (takingOut, []capacity.Effect) {
 	return s, append(effects, AskRecords{})
 }
 
-// giveUp fails all that is on the nodes.
+// giveUp fails everything on the nodes.
 func (s takingOut) giveUp(why string) takingOut {
 	failure := refusal(capacity.NotTakenOut, "%s", why)
 	for _, g := range launchGroups(s.nodes, waiting(s.jobs), s.jobs) {
@@ -186,11 +187,16 @@ func (s takingOut) giveUp(why string) takingOut {
 	return s
 }
 
-// finish tells nodes that somebody needs from those for which nothing is launched.
+// finish separates nodes that some job needs from those for which nothing is launched.
 func (s takingOut) finish() takingOut {
 	idle := refusal(capacity.Code(s.why.why.Code), "job %s, for which they were powered up, is refused", s.why.Shown)
 	if s.why.behind {
-		idle = refusal(capacity.Code(s.why.why.Code), "job %s, for which they were powered up, waits: %s", s.why.Shown, s.why.why.message())
+		idle = refusal(
+			capacity.Code(s.why.why.Code),
+			"job %s, for which they were powered up, waits: %s",
+			s.why.Shown,
+			s.why.why.message(),
+		)
 	}
 	idle.EC2Code = s.why.why.EC2Code
 	unneeded := outcome{failure: idle}
@@ -207,10 +213,9 @@ func (s takingOut) finish() takingOut {
 	return s
 }
 
-// keeping is the machine that says for how long refused jobs are held: at first until their owners
-// release them, and from the second time on until sync lets their owners do that. A job that other
-// partitions have not refused goes on in these. One that is refused now alone gets its begin time;
-// Slurm's own delay leaves ten seconds and more for that.
+// keeping is the machine that sets how long refused jobs are held: the first time until their owners release them,
+// later until sync allows the owners to. A job with partitions that have not refused it continues there. A job
+// refused only for now gets its begin time; Slurm's own delay leaves at least ten seconds for that.
 type keeping struct {
 	refused []refusedJob
 	was     map[int]capacity.Job // as they wait now

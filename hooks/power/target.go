@@ -7,24 +7,23 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// target is where and what is launched; reservationID is "" for on-demand capacity.
+// target is a place to launch into; reservationID is "" for on-demand capacity.
 type target struct {
 	reservationID, subnetID, instanceType string
 	kind                                  capacity.Kind
 	placementGroup                        string
-	// hold: capacity is held first, in the zone of the subnet, azID.
+	// hold: first create an ODCR, in the subnet's zone azID.
 	hold bool
 	azID string
 }
 
-// chooseTargets finds the reservations of a slot that every one of the jobs is admitted to,
-// those with room for so many nodes first, each with the one subnet of the node group in
-// its zone. Nodes without a job may have any that has the slot.
+// chooseTargets returns the slot's reservations to which every job is admitted, those with enough room first, each
+// with the node group's one subnet in its zone. Nodes without a job may use any reservation that has the slot.
 func (f *facts) chooseTargets(jobs []capacity.Job, at place, nodes int) ([]target, *Failure) {
 	p, g, slot := f.seen(at)
 	var common []capacity.Reservation
 	if len(jobs) == 0 {
-		p.AllowAccounts = nil // nobody's account is to be asked about
+		p.AllowAccounts = nil // there is no account to check
 		var v capacity.Verdict
 		if common, v = capacity.AdmitLaunch(capacity.Request{}, p, g, slot, f.snap, f.now); v.Refused {
 			return nil, refusalOf(v)
@@ -56,7 +55,10 @@ func (f *facts) chooseTargets(jobs []capacity.Job, at place, nodes int) ([]targe
 			continue
 		}
 		if r.ID == "" {
-			slices.SortStableFunc(some, func(a, b target) int { return f.settings.Reserve.CompareTypes(a.instanceType, b.instanceType) })
+			slices.SortStableFunc(
+				some,
+				func(a, b target) int { return f.settings.Reserve.CompareTypes(a.instanceType, b.instanceType) },
+			)
 			some = holdTargets(some, g, jobs, f.snap, !f.settings.Reserve.Strict)
 		}
 		targets = append(targets, some...)
@@ -67,7 +69,7 @@ func (f *facts) chooseTargets(jobs []capacity.Job, at place, nodes int) ([]targe
 	return f.passOver(targets, nodes), nil
 }
 
-// passOver puts reservations that were full a short while ago behind everything else.
+// passOver moves reservations that were full a short while ago to the end.
 func (f *facts) passOver(targets []target, nodes int) []target {
 	rank := func(t target) int {
 		if least, marked := f.full[t.reservationID]; marked && nodes >= least {
@@ -79,28 +81,27 @@ func (f *facts) passOver(targets []target, nodes int) []target {
 	return targets
 }
 
-// settings are what the snapshot has about a place.
+// seen returns the snapshot's settings of a place.
 func (f *facts) seen(at place) (capacity.Partition, capacity.NodeGroup, capacity.Slot) {
 	p, _ := f.snap.Partition(at.partition.Name)
 	g := p.Groups[slices.IndexFunc(p.Groups, func(g capacity.NodeGroup) bool { return g.Name == at.group.Name })]
 	return p, g, g.Slots[slices.IndexFunc(g.Slots, func(s capacity.Slot) bool { return s.Name == at.slot })]
 }
 
-// asked is what AdmitLaunch looks at that one job of a run has and another has not.
+// asked is what AdmitLaunch reads and what differs between the jobs of a run.
 type asked struct {
 	slot, account, comment string
 	limit                  capacity.Limit
 	nodes                  int
 }
 
-// admitted is what AdmitLaunch says.
+// admitted is AdmitLaunch's answer.
 type admitted struct {
 	reservations []capacity.Reservation
 	verdict      capacity.Verdict
 }
 
-// admit is AdmitLaunch for a job, once for all jobs that are alike, such as the tasks of an
-// array.
+// admit is AdmitLaunch for a job, cached for equal jobs, such as the tasks of an array.
 func (f *facts) admit(j capacity.Job, at place) ([]capacity.Reservation, capacity.Verdict) {
 	key := asked{at.slot, j.Account, j.Comment, j.TimeLimit, len(j.Nodes)}
 	a, known := f.admitted[key]
@@ -115,11 +116,16 @@ func (f *facts) admit(j capacity.Job, at place) ([]capacity.Reservation, capacit
 }
 
 func launchRequest(j capacity.Job, p capacity.Partition) capacity.Request {
-	return capacity.Request{Partitions: []string{p.Name}, Account: j.Account, Comment: j.Comment, TimeLimit: j.TimeLimit, Nodes: len(j.Nodes)}
+	return capacity.Request{
+		Partitions: []string{p.Name},
+		Account:    j.Account,
+		Comment:    j.Comment,
+		TimeLimit:  j.TimeLimit,
+		Nodes:      len(j.Nodes),
+	}
 }
 
-// refusedForGood is why a job may not have nodes of a place, if that is something which
-// time does not change; nil if it is not.
+// refusedForGood is why a job may never have nodes of a place; nil if it may, now or later.
 func (f *facts) refusedForGood(j capacity.Job, at place) *Failure {
 	_, v := f.admit(j, at)
 	if !v.Refused || !ofOwner(v.Code) {
@@ -128,19 +134,23 @@ func (f *facts) refusedForGood(j capacity.Job, at place) *Failure {
 	return refusalOf(v)
 }
 
-// ofOwner reports whether a refusal is for what only the job's owner can change.
+// ofOwner reports whether only the job's owner can lift the refusal.
 func ofOwner(c capacity.Code) bool {
 	switch c {
-	case capacity.AccountNotAllowed, capacity.BadComment, capacity.WrongPartition, capacity.UnknownReservation, capacity.NoMatchingCapacity, capacity.TooManyNodes:
+	case capacity.AccountNotAllowed,
+		capacity.BadComment,
+		capacity.WrongPartition,
+		capacity.UnknownReservation,
+		capacity.NoMatchingCapacity,
+		capacity.TooManyNodes:
 		return true
 	}
 	return false
 }
 
-// targetsIn are what can be launched into a reservation, in the order to try: one target, in
-// the group's subnet in its zone, compared by zone id, or in the one that a job names. For
-// capacity on demand it is every type of the group in every subnet of it, where no job names
-// others.
+// targetsIn returns the targets in a reservation, in the order to try: one, in the group's subnet in its zone,
+// compared by zone id, or in the subnet that a job names. For on-demand capacity it returns every type of the group
+// in every subnet, unless a job names others.
 func targetsIn(g capacity.NodeGroup, r capacity.Reservation, requests []capacity.Request) ([]target, *Failure) {
 	subnets, types := map[string]bool{}, map[string]bool{}
 	for _, req := range requests {
@@ -163,7 +173,16 @@ func targetsIn(g capacity.NodeGroup, r capacity.Reservation, requests []capacity
 			case r.ID == "":
 				targets = append(targets, target{subnetID: s.ID, azID: s.AZID, instanceType: instanceType, kind: capacity.OnDemand})
 			case s.AZID == r.AZID && instanceType == r.InstanceType:
-				return []target{{reservationID: r.ID, subnetID: s.ID, azID: s.AZID, instanceType: instanceType, kind: r.Kind, placementGroup: r.PlacementGroup}}, nil
+				return []target{
+					{
+						reservationID:  r.ID,
+						subnetID:       s.ID,
+						azID:           s.AZID,
+						instanceType:   instanceType,
+						kind:           r.Kind,
+						placementGroup: r.PlacementGroup,
+					},
+				}, nil
 			}
 		}
 	}
@@ -171,16 +190,26 @@ func targetsIn(g capacity.NodeGroup, r capacity.Reservation, requests []capacity
 		return targets, nil
 	}
 	if r.ID == "" {
-		return nil, refusal(capacity.Mismatched, "node group %s has none of what the jobs ask for together: types %v, subnets %v",
-			g.Name, slices.Sorted(maps.Keys(types)), slices.Sorted(maps.Keys(subnets)))
+		return nil, refusal(
+			capacity.Mismatched,
+			"node group %s has none of what the jobs ask for together: types %v, subnets %v",
+			g.Name,
+			slices.Sorted(maps.Keys(types)),
+			slices.Sorted(maps.Keys(subnets)),
+		)
 	}
 	return nil, refusal(capacity.Mismatched, "node group %s has no subnet in zone %s that the jobs %v ask for",
 		g.Name, r.AZID, slices.Sorted(maps.Keys(subnets)))
 }
 
-// holdTargets are the targets with capacity held first, if it is for any of the jobs; then,
-// with orPlain, those without.
-func holdTargets(targets []target, g capacity.NodeGroup, jobs []capacity.Job, snap *capacity.Snapshot, orPlain bool) []target {
+// holdTargets returns the targets with an ODCR first, if any of the jobs gets one; with orPlain, those without follow.
+func holdTargets(
+	targets []target,
+	g capacity.NodeGroup,
+	jobs []capacity.Job,
+	snap *capacity.Snapshot,
+	orPlain bool,
+) []target {
 	var wishes []capacity.Wish
 	for _, j := range jobs {
 		wish, _ := j.Wish()

@@ -9,14 +9,12 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// terminating is the machine that ends the instances of nodes and records it. It finds them by their
-// tags, and in our own records, since EC2 may not show a new instance by its tags yet. Nodes without
-// an instance need nothing.
+// terminating is the machine that terminates the instances of nodes and records it. It finds them by their tags and
+// in our records, because EC2 may not show a new instance by its tags yet. Nodes without an instance need nothing.
 //
-// A slow call must not hit a newer launch of the same nodes. Slurm powers a node up
-// again no earlier than SuspendTimeout (30 s by default) after it called the
-// SuspendProgram, and only nodes that it holds for powered down. So an instance that was
-// launched after this call belongs to a newer launch and is left alone.
+// A slow call must not hit a newer launch of the same nodes. Slurm powers a node up again no earlier than
+// SuspendTimeout (30 s by default) after it called SuspendProgram, and only if it considers the node powered down. So
+// an instance launched after this call belongs to a newer launch and is left alone.
 type terminating struct {
 	cluster string // the value of our mark
 	nodes   []string
@@ -32,9 +30,8 @@ const (
 	stepInstances step = "ask for instances"
 	stepTerminate step = "terminate"
 
-	// clockSlack covers the inexactness of comparing EC2's launch times, which have whole
-	// seconds, with the time of the call, which is corrected by a Date header: both are off
-	// by less than a second.
+	// clockSlack covers the error in comparing EC2's launch times, which have whole seconds, with the time of the call,
+	// corrected by a Date header: both are off by less than a second.
 	clockSlack = 2 * time.Second
 	// unseenTime is how long EC2 may not show an instance by its tags: EC2 Developer Guide,
 	// "Eventual consistency", names five minutes for what depends on a change.
@@ -87,12 +84,14 @@ func (s terminating) terminate(a Answer) (terminating, []capacity.Effect) {
 	}
 	slices.Sort(s.ids)
 	s.at = stepTerminate
-	return s, append(effects, Terminate{Instances: s.ids, Nodes: s.nodes, Why: "Slurm powers the nodes down", Recorded: recorded})
+	return s, append(
+		effects,
+		Terminate{Instances: s.ids, Nodes: s.nodes, Why: "Slurm powers the nodes down", Recorded: recorded},
+	)
 }
 
-// recorded are the instances that our records name for the nodes, launched within
-// unseenTime before the call, with the time of the record; without the instances that were
-// terminated since.
+// recorded returns the instances that our records name for the nodes, launched within unseenTime before the call and
+// not terminated since, with the times of the records.
 func (s terminating) recorded(called time.Time) map[string]time.Time {
 	found := map[string]time.Time{}
 	for _, r := range s.records {
@@ -108,9 +107,10 @@ func (s terminating) recorded(called time.Time) map[string]time.Time {
 				continue
 			}
 			for i, id := range r.Instances {
-				// A launch that failed is ended whole, and its record may have fewer
-				// instances than nodes; else they are in the order of the nodes.
-				mine := r.Code != string(capacity.OK) && slices.ContainsFunc(of, func(n string) bool { return slices.Contains(s.nodes, n) })
+				// A failed launch is terminated whole, and its record may have fewer instances than nodes; otherwise they are
+				// in the order of the nodes.
+				mine := r.Code != string(capacity.OK) &&
+					slices.ContainsFunc(of, func(n string) bool { return slices.Contains(s.nodes, n) })
 				if mine || len(of) == len(r.Instances) && slices.Contains(s.nodes, of[i]) {
 					found[id] = r.At
 				}
@@ -122,8 +122,14 @@ func (s terminating) recorded(called time.Time) map[string]time.Time {
 
 func (s terminating) record(a Answer) (terminating, []capacity.Effect) {
 	s.at, s.failure = stepOver, a.Failure
-	record := state.Record{At: s.called.Add(a.Offset), Hook: "suspend", Nodes: hostlist.Compress(s.nodes), Instances: s.ids,
-		Code: string(capacity.OK), Message: "terminated"}
+	record := state.Record{
+		At:        s.called.Add(a.Offset),
+		Hook:      "suspend",
+		Nodes:     hostlist.Compress(s.nodes),
+		Instances: s.ids,
+		Code:      string(capacity.OK),
+		Message:   "terminated",
+	}
 	if f := a.Failure; f != nil {
 		record.Code, record.EC2Code, record.Message = string(capacity.FailedOtherwise), f.EC2Code, f.message()
 	}

@@ -16,23 +16,28 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// PrologDeadline is how long a Prolog may take in all, TaskPrologDeadline a TaskProlog; then
-// they end, and the job starts without what they would have done. MetadataDeadline is how
-// long the metadata of the instance may take. All normally take milliseconds.
+// PrologDeadline bounds a Prolog, TaskPrologDeadline a TaskProlog; then they end, and the job starts without their
+// work. MetadataDeadline bounds reading the instance metadata. All normally take milliseconds.
 const (
 	PrologDeadline     = 1200 * time.Millisecond
 	TaskPrologDeadline = 800 * time.Millisecond
 	MetadataDeadline   = time.Second
 )
 
-// jobVariables are those that a job may find in its environment.
-var jobVariables = []string{"PCS_CAPACITY_RESERVATION_ID", "PCS_CAPACITY_FENCE", "PCS_CAPACITY_RECLAIM", "PCS_CAPACITY_END", "PCS_CAPACITY_FACTS"}
+// jobVariables are the variables that a job may find in its environment.
+var jobVariables = []string{
+	"PCS_CAPACITY_RESERVATION_ID",
+	"PCS_CAPACITY_FENCE",
+	"PCS_CAPACITY_RECLAIM",
+	"PCS_CAPACITY_END",
+	"PCS_CAPACITY_FACTS",
+}
 
-// JobEnvironment is what a TaskProlog prints for slurmstepd: the reservation behind a node
-// of a slot, and when it ends, in Unix seconds. What is not known, or does not exist, is
-// unset: a job that was submitted from another one has inherited its variables. The times are
-// those of the start; the file of facts, which sync keeps in dir, follows an extension. snap may
-// be nil. Where several reservations share the slot, nobody but EC2 knows which one it is.
+// JobEnvironment is the output of a TaskProlog for slurmstepd: the reservation behind a node of a slot, and its end
+// in Unix seconds. A variable without a known value is unset, because a job submitted from another job has inherited
+// its variables. The times are those at the job's start; the file of facts, which sync keeps in dir, follows an
+// extension. snap may be nil. If several reservations share the slot, only EC2 knows which one it is, and the
+// variables are unset.
 func JobEnvironment(dir state.Dir, snap *capacity.Snapshot, slot string, now time.Time) string {
 	values := map[string]string{}
 	if snap != nil {
@@ -60,19 +65,18 @@ func JobEnvironment(dir state.Dir, snap *capacity.Snapshot, slot string, now tim
 	return b.String()
 }
 
-// Prolog looks at the instance behind a node before a job starts there. It has no error: a
-// Prolog that fails drains the node and holds the job.
+// Prolog checks the instance behind a node before a job starts there. It returns no error: a failing Prolog would
+// drain the node and hold the job.
 type Prolog struct {
 	State state.Dir
-	// Metadata asks the instance metadata.
+	// Metadata reads the instance metadata.
 	Metadata    func(ctx context.Context) (capacity.Metadata, error)
 	MachineTime func() time.Time
 	Log         *slog.Logger
 }
 
-// Run compares the instance with the reservation of the node's slot, by nothing that a user
-// can write. What differs is logged, and kept for sync. What cannot be learned is not
-// compared.
+// Run compares the instance with the reservation of the node's slot, using nothing that a user can write. It logs a
+// difference and saves it for sync. Unreadable facts are not compared.
 func (p Prolog) Run(ctx context.Context, node, slot, job string) {
 	began := time.Now()
 	log := p.Log.With("node", node, "slot", slot, "job", job)

@@ -14,20 +14,17 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// FilterDeadline is how long the filter may take in all; then it ends without an
-// answer and the job goes on. Lua cannot put a deadline on a program that it runs,
-// and a state_dir on a shared file system can hang. It normally takes milliseconds.
-// job_submit.lua kills it after the same time, and leaves it alone for a while then.
+// FilterDeadline bounds the filter; then it ends without an answer and the job goes on. Lua cannot put a deadline on
+// a program that it runs, and a state_dir on a shared file system can hang. The filter normally takes milliseconds.
+// job_submit.lua kills it after the same time, and then does not call it for a while.
 const FilterDeadline = 2 * time.Second
 
-// Answer judges a job that is being submitted. args are the fields from a Lua shim,
-// each as key=hex; machineNow is this machine's clock, which is corrected by AWS's
-// as the snapshot knows it.
+// Answer judges a job that is being submitted. args are the fields from a Lua shim, each as key=hex; machineNow is
+// this machine's clock, which the snapshot's offset corrects to AWS's.
 //
-// The answer is for the shim: lines "set FIELD HEX", "warn HEX", "code CODE" and
-// "refuse HEX", then "end". Limits are whole minutes; a time in a sentence is this machine's
-// local one, as in squeue, with UTC behind it. Whatever goes wrong on our side is logged
-// and told, and the job is accepted as it is.
+// The answer is for the shim: lines "set FIELD HEX", "warn HEX", "code CODE" and "refuse HEX", then "end". Limits are
+// whole minutes; a time in a sentence is this machine's local one, as in squeue, followed by UTC. An error on our
+// side is logged and reported, and the job is accepted as it is.
 func Answer(args []string, machineNow time.Time, log *slog.Logger) string {
 	began := time.Now()
 	says, err := judge(args, machineNow)
@@ -35,7 +32,9 @@ func Answer(args []string, machineNow time.Time, log *slog.Logger) string {
 	switch {
 	case err != nil:
 		log.Warn("the job is let through unchecked", "err", err, took)
-		says = capacity.Verdict{Warnings: []string{fmt.Sprintf("%s; the job is let through unchecked; tell an administrator", err)}}
+		says = capacity.Verdict{
+			Warnings: []string{fmt.Sprintf("%s; the job is let through unchecked; tell an administrator", err)},
+		}
 	case says.Refused:
 		log.Info("the job is refused", "code", says.Code, "says", says.Message, took)
 	default:
@@ -63,7 +62,7 @@ func judge(args []string, machineNow time.Time) (capacity.Verdict, error) {
 	return verdict(req, fields["from"], snap, machineNow), nil
 }
 
-// verdict decides about a job with times in the machine's clock; from is who asks.
+// verdict decides about a job with times in the machine's clock; from is the calling shim.
 func verdict(req capacity.Request, from string, snap *capacity.Snapshot, machineNow time.Time) capacity.Verdict {
 	offset := snap.ClockOffset.Duration
 	for _, t := range []*time.Time{&req.Begin, &req.Deadline} {

@@ -12,8 +12,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/hook"
 )
 
-// Who asks, as the shims say it in the field "from": cli_filter, job_submit, or
-// job_modify for a change of a job that is in the queue.
+// The callers, as the shims name them in the field "from": cli_filter, job_submit, or job_modify for a change of a
+// queued job.
 const (
 	fromJobSubmit = "job_submit"
 	fromJobModify = "job_modify"
@@ -60,7 +60,7 @@ func request(fields map[string]string) (capacity.Request, error) {
 		Was:          fields["was"],
 		Started:      fields["started"] != "",
 	}
-	if !req.AccountKnown { // the filter runs as who submits
+	if !req.AccountKnown { // the filter runs as the submitting user
 		req.Outside = func(group string) bool { return outside(os.Getuid(), group) }
 	}
 	switch fields["requeue"] {
@@ -81,10 +81,9 @@ func request(fields map[string]string) (capacity.Request, error) {
 	return req, err
 }
 
-// moment reads a time: seconds since 1970 in slurmctld, local time without a zone in
-// sbatch. It is zero if none is given ("Unknown", 0), and where SLURM_TIME_FORMAT makes
-// sbatch write something else: then the job is judged as if it began at once, and Slurm
-// itself holds it back.
+// moment reads a time: seconds since 1970 from slurmctld, local time without a zone from sbatch. It is zero if none
+// is given ("Unknown", 0), and if SLURM_TIME_FORMAT changes sbatch's form: then the job is judged as if it began at
+// once, and Slurm itself delays it.
 func moment(text string) time.Time {
 	if seconds, err := strconv.ParseInt(text, 10, 64); err == nil && seconds > 0 && seconds < noVal {
 		return time.Unix(seconds, 0)

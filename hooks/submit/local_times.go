@@ -8,7 +8,9 @@ import (
 )
 
 // timeInText is what capacity.FormatUTC writes.
-var timeInText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\b\d{4}-\d\d-\d\d \d\d:\d\d UTC\b`) })
+var timeInText = sync.OnceValue(
+	func() *regexp.Regexp { return regexp.MustCompile(`\b\d{4}-\d\d-\d\d \d\d:\d\d UTC\b`) },
+)
 
 // localTimes puts the time as squeue writes it, in a zone, before each UTC time of a text:
 // "2026-03-03T05:50 (10:50 UTC)", with the date of both where they differ. Where the zone

@@ -446,8 +446,9 @@ func TestLuaLeavesEdgesToTheFilter(t *testing.T) {
 		"fits for this second only": {job: map[string]string{"time": "600"}, want: "asks"},
 		"gets old in this second":   {job: map[string]string{"time": "601"}, age: 10 * time.Hour, want: "asks"},
 		"no place for the mark":     {job: map[string]string{"comment": strings.Repeat("x", 1016)}, want: "asks"},
-		"GPUs keep tasks apart":     {job: map[string]string{"time": "60", "gpus-per-task": "3", "ntasks": "10", "ntasks-per-node": "8"}, want: "asks"}, // 5 nodes
-		"so, but on 4 nodes":        {job: map[string]string{"time": "60", "gpus-per-task": "3", "ntasks": "8", "ntasks-per-node": "8"}, want: "end\n"},
+		// 5 nodes
+		"GPUs keep tasks apart": {job: map[string]string{"time": "60", "gpus-per-task": "3", "ntasks": "10", "ntasks-per-node": "8"}, want: "asks"},
+		"so, but on 4 nodes":    {job: map[string]string{"time": "60", "gpus-per-task": "3", "ntasks": "8", "ntasks-per-node": "8"}, want: "end\n"},
 	} {
 		snap := hookstest.Snapshot(now)
 		snap.TakenAt = now.Add(-c.age)

@@ -23,15 +23,15 @@ func CLIFilter(planPath, stateDir, filterPath string) string {
 	return script(cliFilterLua, planPath, stateDir, filterPath)
 }
 
-// JobSubmit is the text of job_submit.lua for a site; the paths are as those of
-// [CLIFilter], but of the local_dir, on a disk of slurmctld's own machine.
+// JobSubmit is the text of job_submit.lua for a site; the paths are as in [CLIFilter], except that they are in
+// local_dir, on a disk of slurmctld's own machine.
 func JobSubmit(planPath, stateDir, filterPath string) string {
 	return script(jobSubmitLua, planPath, stateDir, filterPath)
 }
 
-// LoadLine is the last line of a site's own cli_filter.lua or job_submit.lua that loads
-// ours from a file. Ours takes the site's functions in: they run first, and what they
-// refuse is refused. Without the file, the site's script works on alone.
+// LoadLine is the last line of a site's own cli_filter.lua or job_submit.lua; it loads our script from a file. Our
+// script wraps the site's functions: they run first, and their refusals stand. Without the file, the site's script
+// works alone.
 func LoadLine(path string) string { return "pcall(dofile, " + luaString(path) + ")" }
 
 // script puts the shared judgement and the paths into a script.

@@ -7,9 +7,8 @@ import (
 	"strconv"
 )
 
-// outside reports whether a user is known to be in no Unix group of that name. Users and
-// groups of a directory service, which this program does not ask, are not known. root may use
-// every partition: slurm.conf(5), AllowGroups.
+// outside reports whether a user is known not to be in the Unix group. Users and groups of a directory service, which
+// this program does not ask, are unknown. root may use every partition: slurm.conf(5), AllowGroups.
 func outside(uid int, group string) bool {
 	g, err := user.LookupGroup(group)
 	if err != nil || uid == 0 {

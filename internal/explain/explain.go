@@ -1,6 +1,5 @@
-// Package explain says why a job, a node or a partition is as it is, and what to do: from
-// the snapshot that sync wrote, from Slurm, and from the hooks' records. It asks nothing of
-// AWS, so that every user of the cluster can run it.
+// Package explain says why a job, a node or a partition is in its state, and what to do. It reads the snapshot that
+// sync wrote, Slurm, and the hooks' records. It does not call AWS, so every user of the cluster can run it.
 package explain
 
 import (
@@ -12,18 +11,17 @@ import (
 
 // Explanation is one screen.
 type Explanation struct {
-	// Subject is what is explained: "job 7", "node gpu-1", "partition gpu".
+	// Subject names the explained thing: "job 7", "node gpu-1", "partition gpu".
 	Subject string `json:"subject"`
-	// Code is stable, for scripts: one of the codes below, or that of the verdict by which a
-	// job can never start.
+	// Code is stable, for scripts: one of the codes below, or that of the verdict that keeps a job from ever starting.
 	Code string `json:"code"`
-	// Answer is a sentence for a person, as is Advice, which says what to do.
+	// Answer is a sentence for people. Advice says what to do.
 	Answer string `json:"answer"`
 	Facts  []Fact `json:"facts"`
 	Advice string `json:"advice"`
 }
 
-// Fact is one thing that the answer rests on.
+// Fact is one fact behind the answer.
 type Fact struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
@@ -64,10 +62,15 @@ func (e *Explanation) fact(name, format string, args ...any) {
 	}
 }
 
-// age tells how old the snapshot is, if that is old.
+// age says how old a stale snapshot is.
 func (e *Explanation) age(snap *capacity.Snapshot, now time.Time) {
 	if age := now.Sub(snap.TakenAt); snap.Stale(now) {
-		e.fact("as of", "%s, %s ago: is `pcs-capacity sync --watch` running?", capacity.FormatUTC(snap.TakenAt), capacity.FormatDuration(age))
+		e.fact(
+			"as of",
+			"%s, %s ago: is `pcs-capacity sync --watch` running?",
+			capacity.FormatUTC(snap.TakenAt),
+			capacity.FormatDuration(age),
+		)
 	}
 }
 
@@ -79,7 +82,7 @@ func at(t, now time.Time) string {
 	return fmt.Sprintf("%s, in %s", capacity.FormatUTC(t), capacity.FormatUntil(t.Sub(now)))
 }
 
-// window is a reservation with what counts of its time.
+// window describes a reservation and its remaining time.
 func window(id string, w capacity.Window, now time.Time) string {
 	switch {
 	case w.Start.After(now) && w.Unbounded():

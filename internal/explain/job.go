@@ -13,10 +13,10 @@ import (
 // ourWord begins an AdminComment that a program of ours wrote.
 const ourWord = "pcs-capacity: "
 
-// aYear is from when on Slurm's estimate of a start is that of the end of an infinite fence.
+// aYear: from this far ahead, Slurm's estimate of a start is the end of an infinite fence.
 const aYear = 300 * 24 * time.Hour
 
-// OfJob says why a job does not start, or what becomes of it. now is AWS's.
+// OfJob says why a job does not start, or what happens to it. now is AWS's time.
 func OfJob(j capacity.Job, snap *capacity.Snapshot, records []state.Record, now time.Time) Explanation {
 	e := Explanation{Subject: "job " + j.Shown, Facts: []Fact{}}
 	req := snap.Request(j)
@@ -110,10 +110,11 @@ func limitOf(j capacity.Job, snap *capacity.Snapshot, now time.Time) string {
 	return ""
 }
 
-// atFence is how far from its fence a job ends whose limit was fitted to it in whole minutes.
+// atFence is the largest distance from its fence at which a job ends whose limit was fitted to the fence in whole
+// minutes.
 const atFence = time.Minute
 
-// beginOf names the begin time of a job that sync gave one when it was requeued at a fence.
+// beginOf describes the begin time that sync gave a job when it requeued it at a fence.
 func beginOf(j capacity.Job) string {
 	why, requeued := toldThat(j.AdminComment, "requeued")
 	begin := capacity.FormatUTC(j.Eligible)
@@ -124,7 +125,11 @@ func beginOf(j capacity.Job) string {
 }
 
 func (e *Explanation) boots(j capacity.Job) {
-	e.Code, e.Answer = Boots, fmt.Sprintf("Job %s has its nodes, %s, and waits until they have booted.", j.Shown, j.Hostlist())
+	e.Code, e.Answer = Boots, fmt.Sprintf(
+		"Job %s has its nodes, %s, and waits until they have booted.",
+		j.Shown,
+		j.Hostlist(),
+	)
 	e.Advice = "Nothing to do."
 }
 
@@ -169,9 +174,15 @@ func (e *Explanation) runs(j capacity.Job, snap *capacity.Snapshot, now time.Tim
 // associations are enforced, in which case it is never submitted.
 const accountNotKnown = "Job's account not known"
 
-// waits explains a job that waits in a partition of ours: first what keeps it from being
-// started at all, then what it waits for.
-func (e *Explanation) waits(j capacity.Job, req capacity.Request, prospects []capacity.Prospect, snap *capacity.Snapshot, records []state.Record, now time.Time) {
+// waits explains a job that waits in a partition of ours: first what prevents any start, then what the job waits for.
+func (e *Explanation) waits(
+	j capacity.Job,
+	req capacity.Request,
+	prospects []capacity.Prospect,
+	snap *capacity.Snapshot,
+	records []state.Record,
+	now time.Time,
+) {
 	until, why, ourHold := capacity.ReadHoldNote(j.AdminComment)
 	until = until.Add(snap.ClockOffset.Duration)
 	verdict := capacity.Admit(req, snap, now)
@@ -181,11 +192,21 @@ func (e *Explanation) waits(j capacity.Job, req capacity.Request, prospects []ca
 	whyRequeued, requeued := toldThat(j.AdminComment, "requeued")
 	release := fmt.Sprintf("`scontrol release %s`", j.Shown)
 	if j.Held && ourHold { // which no hold on it shows
-		e.fact("keep held", "administrators: `scontrol update jobid=%s admincomment=`, then `scontrol hold %s`", j.Shown, j.Shown)
+		e.fact(
+			"keep held",
+			"administrators: `scontrol update jobid=%s admincomment=`, then `scontrol hold %s`",
+			j.Shown,
+			j.Shown,
+		)
 	}
 	switch {
 	case j.Held && ourHold && until.After(now):
-		e.Code, e.Answer = HeldLonger, fmt.Sprintf("Job %s was refused and is held; you can release it in %s, from %s on.", j.Shown, capacity.FormatUntil(until.Sub(now)), capacity.FormatUTC(until))
+		e.Code, e.Answer = HeldLonger, fmt.Sprintf(
+			"Job %s was refused and is held; you can release it in %s, from %s on.",
+			j.Shown,
+			capacity.FormatUntil(until.Sub(now)),
+			capacity.FormatUTC(until),
+		)
 		e.Advice = "Change what the reason names, and release it then: " + release + "."
 	case j.Held && (ourHold || strings.HasPrefix(j.AdminComment, ourWord)):
 		if !ourHold {
@@ -200,14 +221,30 @@ func (e *Explanation) waits(j capacity.Job, req capacity.Request, prospects []ca
 		e.Code, e.Answer = Held, fmt.Sprintf("Job %s is held, by its owner or by an administrator.", j.Shown)
 		e.Advice = "Release it: " + release + "."
 	case strings.HasPrefix(j.Reason, accountNotKnown):
-		e.Code, e.Answer = string(capacity.AccountNotAllowed), fmt.Sprintf("Job %s can never start as it is: Slurm knows no account of it, and its partition is for certain accounts only.", j.Shown)
+		e.Code, e.Answer = string(
+			capacity.AccountNotAllowed,
+		), fmt.Sprintf(
+			"Job %s can never start as it is: Slurm knows no account of it, and its partition is for certain accounts only.",
+			j.Shown,
+		)
 		e.Advice = "Administrators: give its user an account (`sacctmgr add user`); a Slurm without accounting knows none: there take allow_accounts out of the settings, and AllowAccounts off the partition."
 	case verdict.Refused:
 		e.never(j, req, verdict, snap, now)
 	case short:
 		r := few.Reservation
-		e.Code, e.Answer = WaitsForHost, fmt.Sprintf("Job %s asks for %d nodes, but only %d of the %d hosts of %s are usable.", j.Shown, few.Needs, few.Usable, r.Size(), r.ID)
-		e.Advice = fmt.Sprintf("Wait until the others are back, or ask for fewer: `scontrol update jobid=%s numnodes=%d`.", j.Shown, few.Usable)
+		e.Code, e.Answer = WaitsForHost, fmt.Sprintf(
+			"Job %s asks for %d nodes, but only %d of the %d hosts of %s are usable.",
+			j.Shown,
+			few.Needs,
+			few.Usable,
+			r.Size(),
+			r.ID,
+		)
+		e.Advice = fmt.Sprintf(
+			"Wait until the others are back, or ask for fewer: `scontrol update jobid=%s numnodes=%d`.",
+			j.Shown,
+			few.Usable,
+		)
 	case notLaunched || hasFailed && strings.HasPrefix(j.AdminComment, ourWord):
 		e.Code = LaunchFailed
 		code := "see below"
@@ -221,7 +258,12 @@ func (e *Explanation) waits(j capacity.Job, req capacity.Request, prospects []ca
 		if j.Eligible.After(now) {
 			again = "at " + at(j.Eligible, now)
 		}
-		e.Answer = fmt.Sprintf("Job %s waits because its nodes could not be launched (%s); it is tried again %s.", j.Shown, code, again)
+		e.Answer = fmt.Sprintf(
+			"Job %s waits because its nodes could not be launched (%s); it is tried again %s.",
+			j.Shown,
+			code,
+			again,
+		)
 		e.Advice = "Nothing to do yet. If it fails again and again, show an administrator this screen."
 	case j.Eligible.After(now) && requeued:
 		e.again(j, whyRequeued, prospects, now)
@@ -230,7 +272,12 @@ func (e *Explanation) waits(j capacity.Job, req capacity.Request, prospects []ca
 		if j.Restarts > 0 {
 			why = "Slurm's pause after a requeue, or --begin"
 		}
-		e.Code, e.Answer = WaitsToBegin, fmt.Sprintf("Job %s may not start before %s (%s).", j.Shown, at(j.Eligible, now), why)
+		e.Code, e.Answer = WaitsToBegin, fmt.Sprintf(
+			"Job %s may not start before %s (%s).",
+			j.Shown,
+			at(j.Eligible, now),
+			why,
+		)
 		e.Advice = fmt.Sprintf("Nothing to do, or `scontrol update jobid=%s starttime=now`.", j.Shown)
 	default:
 		e.forCapacity(j, req, prospects, verdict, snap, now)
@@ -240,8 +287,8 @@ func (e *Explanation) waits(j capacity.Job, req capacity.Request, prospects []ca
 	}
 }
 
-// toldThat reads what sync wrote into a job's AdminComment when it took it off its nodes, or told
-// it that they go: the reason after "requeued at TIME: ", without what comes next.
+// toldThat reads what sync wrote into a job's AdminComment when it took the job off its nodes or warned it: the
+// reason after "requeued at TIME: ", without the rest.
 func toldThat(adminComment, verb string) (why string, ours bool) {
 	rest, ours := strings.CutPrefix(adminComment, ourWord+verb+" at ")
 	_, why, found := strings.Cut(rest, " UTC: ")
@@ -251,12 +298,23 @@ func toldThat(adminComment, verb string) (why string, ours bool) {
 
 // again explains a job that sync has requeued and that may not start yet.
 func (e *Explanation) again(j capacity.Job, why string, prospects []capacity.Prospect, now time.Time) {
-	e.Code, e.Answer = WaitsToBegin, fmt.Sprintf("Job %s was requeued: %s. It may start again at %s.", j.Shown, why, at(j.Eligible, now))
+	e.Code, e.Answer = WaitsToBegin, fmt.Sprintf(
+		"Job %s was requeued: %s. It may start again at %s.",
+		j.Shown,
+		why,
+		at(j.Eligible, now),
+	)
 	e.Advice = "Nothing to do: Slurm starts it then."
 	for _, p := range prospects {
 		if p.Fits && p.Window.Start.After(j.Eligible) {
 			e.Code = NextBlock
-			e.Answer = fmt.Sprintf("Job %s was requeued: %s. It waits for the next block, %s, which opens at %s.", j.Shown, why, p.Reservation.ID, at(p.Window.Start, now))
+			e.Answer = fmt.Sprintf(
+				"Job %s was requeued: %s. It waits for the next block, %s, which opens at %s.",
+				j.Shown,
+				why,
+				p.Reservation.ID,
+				at(p.Window.Start, now),
+			)
 		}
 		if p.Fits {
 			return
@@ -265,7 +323,13 @@ func (e *Explanation) again(j capacity.Job, why string, prospects []capacity.Pro
 }
 
 // never explains a job that would be refused today.
-func (e *Explanation) never(j capacity.Job, req capacity.Request, v capacity.Verdict, snap *capacity.Snapshot, now time.Time) {
+func (e *Explanation) never(
+	j capacity.Job,
+	req capacity.Request,
+	v capacity.Verdict,
+	snap *capacity.Snapshot,
+	now time.Time,
+) {
 	e.Code, e.Answer = string(v.Code), fmt.Sprintf("Job %s can never start as it is: %s.", j.Shown, sentence(v.Message))
 	e.Advice = fmt.Sprintf("Cancel it, `scancel %s`, and submit it as the first line says.", j.Shown)
 	req.TimeLimit, req.TimeMin = capacity.Limit{}, capacity.Limit{}
@@ -273,7 +337,10 @@ func (e *Explanation) never(j capacity.Job, req capacity.Request, v capacity.Ver
 	case v.Code == capacity.TooLong && fits.Edits.TimeLimit.Bounded():
 		e.Advice = fmt.Sprintf("Shorten it: `scontrol update jobid=%s timelimit=%s`.", j.Shown, fits.Edits.TimeLimit)
 	case v.Code == capacity.AccountNotAllowed:
-		e.Advice = fmt.Sprintf("Give it an account that may: `scontrol update jobid=%s account=NAME`; or ask an administrator.", j.Shown)
+		e.Advice = fmt.Sprintf(
+			"Give it an account that may: `scontrol update jobid=%s account=NAME`; or ask an administrator.",
+			j.Shown,
+		)
 	case v.Code == capacity.TooLong, v.Code == capacity.NoReservation:
 		e.Advice = "Leave it until an administrator has the next block, or cancel it: `scancel " + j.Shown + "`."
 	case v.Code == capacity.Mismatched:
@@ -282,7 +349,14 @@ func (e *Explanation) never(j capacity.Job, req capacity.Request, v capacity.Ver
 }
 
 // forCapacity explains a job that is admitted and waits.
-func (e *Explanation) forCapacity(j capacity.Job, req capacity.Request, prospects []capacity.Prospect, v capacity.Verdict, snap *capacity.Snapshot, now time.Time) {
+func (e *Explanation) forCapacity(
+	j capacity.Job,
+	req capacity.Request,
+	prospects []capacity.Prospect,
+	v capacity.Verdict,
+	snap *capacity.Snapshot,
+	now time.Time,
+) {
 	open := func(p capacity.Prospect) bool { return !p.Window.Start.After(now) }
 	var here, fits []capacity.Prospect
 	for _, p := range prospects {
@@ -294,11 +368,22 @@ func (e *Explanation) forCapacity(j capacity.Job, req capacity.Request, prospect
 		}
 	}
 	e.Advice = "Nothing to do: Slurm starts it then."
-	elsewhere := slices.DeleteFunc(capacity.Prospects(req, snap, now), func(p capacity.Prospect) bool { return !p.Fits || p.Reservation.ID == "" })
+	elsewhere := slices.DeleteFunc(
+		capacity.Prospects(req, snap, now),
+		func(p capacity.Prospect) bool { return !p.Fits || p.Reservation.ID == "" },
+	)
 	switch {
 	case len(fits) == 0 && len(elsewhere) > 0:
-		e.Code, e.Answer = Constrained, fmt.Sprintf("Job %s has the constraint %s, and no reservation of those nodes takes it now; %s would.", j.Shown, j.Constraint, elsewhere[0].Reservation.ID)
-		e.Advice = fmt.Sprintf("Leave it until those nodes have their next block, or let it run elsewhere: `scontrol update jobid=%s features=`.", j.Shown)
+		e.Code, e.Answer = Constrained, fmt.Sprintf(
+			"Job %s has the constraint %s, and no reservation of those nodes takes it now; %s would.",
+			j.Shown,
+			j.Constraint,
+			elsewhere[0].Reservation.ID,
+		)
+		e.Advice = fmt.Sprintf(
+			"Leave it until those nodes have their next block, or let it run elsewhere: `scontrol update jobid=%s features=`.",
+			j.Shown,
+		)
 	case len(fits) == 0:
 		e.Code, e.Answer = NotKnown, fmt.Sprintf("Job %s waits, and nothing is known of a reservation for it.", j.Shown)
 		e.Advice = "Ask an administrator to look at `pcs-capacity status`."
@@ -311,26 +396,57 @@ func (e *Explanation) forCapacity(j capacity.Job, req capacity.Request, prospect
 			where = "partition " + fits[0].Partition
 		}
 		if rule(j.Reason) {
-			e.Code, e.Answer = WaitsByRule, fmt.Sprintf("Job %s fits into %s, which is open; Slurm keeps it back: %s.", j.Shown, where, j.Reason)
+			e.Code, e.Answer = WaitsByRule, fmt.Sprintf(
+				"Job %s fits into %s, which is open; Slurm keeps it back: %s.",
+				j.Shown,
+				where,
+				j.Reason,
+			)
 			e.Advice = fmt.Sprintf("See what Slurm has of it: `scontrol show job %s`.", j.Shown)
 			return
 		}
 		if out, few := nodesOut(fits[0], snap); few {
-			e.Code, e.Answer = NodesOut, fmt.Sprintf("Job %s fits into %s, which is open, but too few of its nodes get jobs: %s.", j.Shown, where, strings.Join(out, ", "))
+			e.Code, e.Answer = NodesOut, fmt.Sprintf(
+				"Job %s fits into %s, which is open, but too few of its nodes get jobs: %s.",
+				j.Shown,
+				where,
+				strings.Join(out, ", "),
+			)
 			e.Advice = "Ask an administrator, who gives them back: `scontrol update nodename=NODES state=resume`."
 			return
 		}
-		e.Code, e.Answer = WaitsInQueue, fmt.Sprintf("Job %s fits into %s, which is open; it waits for free nodes, or for its turn in the queue.", j.Shown, where)
+		e.Code, e.Answer = WaitsInQueue, fmt.Sprintf(
+			"Job %s fits into %s, which is open; it waits for free nodes, or for its turn in the queue.",
+			j.Shown,
+			where,
+		)
 		e.Advice = fmt.Sprintf("Nothing to do. `squeue -p %s` shows what is before it.", fits[0].Partition)
 	case len(here) > 0:
-		h := slices.MaxFunc(here, func(a, b capacity.Prospect) int { return int(a.Room/time.Second) - int(b.Room/time.Second) })
-		e.Code, e.Answer = BehindFence, fmt.Sprintf("Job %s is too long for what is left of %s; it waits for %s, which opens at %s.",
-			j.Shown, h.Reservation.ID, fits[0].Reservation.ID, at(fits[0].Window.Start, now))
+		h := slices.MaxFunc(
+			here,
+			func(a, b capacity.Prospect) int { return int(a.Room/time.Second) - int(b.Room/time.Second) },
+		)
+		e.Code, e.Answer = BehindFence, fmt.Sprintf(
+			"Job %s is too long for what is left of %s; it waits for %s, which opens at %s.",
+			j.Shown,
+			h.Reservation.ID,
+			fits[0].Reservation.ID,
+			at(fits[0].Window.Start, now),
+		)
 		if minutes := int(h.Room / time.Minute); minutes > 0 {
-			e.Advice = fmt.Sprintf("Nothing to do; or shorten it, to run now: `scontrol update jobid=%s timelimit=%s`.", j.Shown, capacity.FormatMinutes(minutes))
+			e.Advice = fmt.Sprintf(
+				"Nothing to do; or shorten it, to run now: `scontrol update jobid=%s timelimit=%s`.",
+				j.Shown,
+				capacity.FormatMinutes(minutes),
+			)
 		}
 	default:
-		e.Code, e.Answer = WaitsToOpen, fmt.Sprintf("Job %s waits for %s, which opens at %s.", j.Shown, fits[0].Reservation.ID, at(fits[0].Window.Start, now))
+		e.Code, e.Answer = WaitsToOpen, fmt.Sprintf(
+			"Job %s waits for %s, which opens at %s.",
+			j.Shown,
+			fits[0].Reservation.ID,
+			at(fits[0].Window.Start, now),
+		)
 		if over := lastOver(fits[0], snap, now); over != "" {
 			e.Code, e.Answer = NextBlock, fmt.Sprintf("Job %s waits for the next block, %s, which opens at %s: %s is over.",
 				j.Shown, fits[0].Reservation.ID, at(fits[0].Window.Start, now), over)
@@ -338,8 +454,7 @@ func (e *Explanation) forCapacity(j capacity.Job, req capacity.Request, prospect
 	}
 }
 
-// rules begin Slurm's words for what keeps a job back that free nodes alone do not change:
-// job_reason_string of 22.05 to 26.05.
+// rules begin Slurm's reasons that free nodes alone do not lift: job_reason_string of 22.05 to 26.05.
 var rules = []string{"Assoc", "Dependency", "Invalid", "JobArrayTaskLimit", "Licenses", "Partition", "QOS"}
 
 func rule(reason string) bool {
@@ -356,7 +471,7 @@ func nodesOut(p capacity.Prospect, snap *capacity.Snapshot) (out []string, few b
 	return out, p.Reservation.ID != "" && len(out) > 0 && left < p.Needs
 }
 
-// lastOver is the reservation before a prospect whose time for jobs is over; "" if none was.
+// lastOver is the reservation before a prospect that jobs can no longer use; "" if there is none.
 func lastOver(p capacity.Prospect, snap *capacity.Snapshot, now time.Time) string {
 	part, _ := snap.Partition(p.Partition)
 	id, fence := "", time.Time{}

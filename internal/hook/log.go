@@ -1,5 +1,4 @@
-// Package hook is what the programs that Slurm runs share: their logs, and text that is safe
-// to show.
+// Package hook is shared by the programs that Slurm runs: their logs, and text that is safe to show.
 package hook
 
 import (
@@ -30,9 +29,8 @@ func FilterLog() *slog.Logger {
 	return slog.New(slog.NewJSONHandler(&syslog{facility: facilityUser, name: "pcs-capacity-filter"}, utc))
 }
 
-// Log is the log of a hook that Slurm starts, a JSON object a line: dir/NAME.log and syslog. Slurm
-// discards what its programs print, so a hook that cannot open its file has syslog
-// only, and goes on. Times are UTC.
+// Log is the log of a hook that Slurm starts, one JSON object a line: dir/NAME.log and syslog. Slurm discards the
+// output of its programs, so a hook that cannot open its file logs to syslog only, and goes on. Times are UTC.
 func Log(dir, name string) *slog.Logger {
 	out := &tee{writers: []io.Writer{&syslog{facility: facilityDaemon, name: "pcs-capacity-" + name}}}
 	err := os.MkdirAll(dir, 0o755)

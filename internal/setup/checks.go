@@ -30,7 +30,12 @@ func (in *inspection) checkNames() {
 	if in.onEC2() {
 		for _, n := range []struct{ flag, name string }{{"--queue", in.request.Queue}, {"--node-group", in.request.NodeGroup}} {
 			if !config.SlurmName(n.name) {
-				in.problem(capacity.BadName, "choose another "+n.flag, "%q cannot be a name in Slurm: it starts with a letter and has letters, digits, '-', '_' and '.' only", n.name)
+				in.problem(
+					capacity.BadName,
+					"choose another "+n.flag,
+					"%q cannot be a name in Slurm: it starts with a letter and has letters, digits, '-', '_' and '.' only",
+					n.name,
+				)
 			}
 		}
 		return
@@ -39,7 +44,12 @@ func (in *inspection) checkNames() {
 		in.problem(capacity.BadName, "choose another --node-group", "%s", problem)
 	}
 	if !queueName.MatchString(in.request.Queue) {
-		in.problem(capacity.BadName, "choose another --queue", "%q cannot name a PCS queue: it has 3 to 25 letters, digits and hyphens, and starts with a letter", in.request.Queue)
+		in.problem(
+			capacity.BadName,
+			"choose another --queue",
+			"%q cannot name a PCS queue: it has 3 to 25 letters, digits and hyphens, and starts with a letter",
+			in.request.Queue,
+		)
 	}
 }
 
@@ -50,7 +60,13 @@ func (in *inspection) checkCluster() {
 	}
 	// Both have two digits twice, so that they compare as text.
 	if in.reservation.Kind.Bought() && c.SlurmVersion < "24.05" {
-		in.problem(capacity.SlurmTooOld, "use a cluster with a newer Slurm", "cluster %s has Slurm %s, but PCS needs 24.05 for Capacity Blocks", c.Name, c.SlurmVersion)
+		in.problem(
+			capacity.SlurmTooOld,
+			"use a cluster with a newer Slurm",
+			"cluster %s has Slurm %s, but PCS needs 24.05 for Capacity Blocks",
+			c.Name,
+			c.SlurmVersion,
+		)
 	}
 }
 
@@ -61,7 +77,8 @@ func (in *inspection) checkMatch(want *wanted, slot slotState) {
 		MaxNodes: want.partition.MaxNodes, Platform: in.names.image.Platform, Subnets: subnets(in.network.chosen),
 	}
 	for _, m := range capacity.Match(in.reservation, g, in.now) {
-		if m.Code == capacity.WrongSize && in.reservation.Size() == 0 || m.Code == capacity.ZoneNotKnown && !open(in.reservation, in.now) {
+		if m.Code == capacity.WrongSize && in.reservation.Size() == 0 ||
+			m.Code == capacity.ZoneNotKnown && !open(in.reservation, in.now) {
 			continue // below; and what has ended will not show a zone
 		}
 		if m.Code == capacity.WrongZone {
@@ -74,7 +91,13 @@ func (in *inspection) checkMatch(want *wanted, slot slotState) {
 			}
 		}
 		if m.Code == capacity.WrongSize && in.joins() {
-			in.warn("reservation %s has %d instances, and node group %s has up to %d nodes: sync keeps jobs off the last ones", in.reservation.ID, in.reservation.Size(), g.Name, g.MaxNodes)
+			in.warn(
+				"reservation %s has %d instances, and node group %s has up to %d nodes: sync keeps jobs off the last ones",
+				in.reservation.ID,
+				in.reservation.Size(),
+				g.Name,
+				g.MaxNodes,
+			)
 			continue
 		}
 		if m.Code == capacity.WrongSize {
@@ -120,14 +143,35 @@ func (in *inspection) checkPurchaseOption(slot slotState) {
 	}
 	selected := g.Select.Matches(r, in.members)
 	if g.Name != "" && !g.PurchaseOption.Buys(r.Kind) && (len(has) > 0 || selected || !g.PurchaseOption.Reserved()) {
-		in.problem(capacity.WrongPurchase, fmt.Sprintf("set purchase_option = %q there, or choose another --node-group", right),
-			"reservation %s is of kind %s, but node_group %q of the settings buys %s%s", r.ID, r.Kind, g.Name, g.PurchaseOption, forWhat(has))
+		in.problem(
+			capacity.WrongPurchase,
+			fmt.Sprintf("set purchase_option = %q there, or choose another --node-group", right),
+			"reservation %s is of kind %s, but node_group %q of the settings buys %s%s",
+			r.ID,
+			r.Kind,
+			g.Name,
+			g.PurchaseOption,
+			forWhat(has),
+		)
 		return
 	}
 	for _, other := range in.slots {
-		if other.ours && other.live && other.name != slot.name && other.group.PurchaseOption.PCSPurchaseOption() != r.Kind.PCSPurchaseOption() {
-			in.problem(capacity.WrongPurchase, fmt.Sprintf("set purchase_option = %q for node_group %q in the settings, or choose another --node-group", capacity.Mixed, in.request.NodeGroup),
-				"reservation %s is of kind %s, but %s holds %s of kind %s", r.ID, r.Kind, other.name, other.reservationID, other.group.PurchaseOption)
+		if other.ours && other.live && other.name != slot.name &&
+			other.group.PurchaseOption.PCSPurchaseOption() != r.Kind.PCSPurchaseOption() {
+			in.problem(
+				capacity.WrongPurchase,
+				fmt.Sprintf(
+					"set purchase_option = %q for node_group %q in the settings, or choose another --node-group",
+					capacity.Mixed,
+					in.request.NodeGroup,
+				),
+				"reservation %s is of kind %s, but %s holds %s of kind %s",
+				r.ID,
+				r.Kind,
+				other.name,
+				other.reservationID,
+				other.group.PurchaseOption,
+			)
 		}
 	}
 }
@@ -180,14 +224,41 @@ func (in *inspection) checkQuotas(want *wanted, slot slotState) {
 		}
 	}
 	if slot.group == nil && groups+1 > maxGroups {
-		in.problem(capacity.QuotaNodeGroups, "delete one whose block has ended", "cluster %s has %d compute node groups, and PCS allows no more than %d: %s", in.inv.Cluster.Name, groups, maxGroups, groupNames(in.inv.Groups))
+		in.problem(
+			capacity.QuotaNodeGroups,
+			"delete one whose block has ended",
+			"cluster %s has %d compute node groups, and PCS allows no more than %d: %s",
+			in.inv.Cluster.Name,
+			groups,
+			maxGroups,
+			groupNames(in.inv.Groups),
+		)
 	}
 	if _, found := in.inv.Queue(want.queue); !found && len(in.inv.Queues)+1 > maxQueues {
-		in.problem(capacity.QuotaQueues, "use one of them, or delete one", "cluster %s has %d queues, and PCS allows no more than %d", in.inv.Cluster.Name, len(in.inv.Queues), maxQueues)
+		in.problem(
+			capacity.QuotaQueues,
+			"use one of them, or delete one",
+			"cluster %s has %d queues, and PCS allows no more than %d",
+			in.inv.Cluster.Name,
+			len(in.inv.Queues),
+			maxQueues,
+		)
 	}
 	if limit, known := sizeLimits[in.inv.Cluster.Size]; known && nodes > limit {
-		in.problem(capacity.ClusterSize, fmt.Sprintf("give --max-nodes %d or less, lower the maximum of another node group, or use a larger cluster", max(0, want.group.Max-(nodes-limit))),
-			"cluster %s is %s and may have %d nodes; with %d in %s the maxima of its node groups add up to %d", in.inv.Cluster.Name, in.inv.Cluster.Size, limit, want.group.Max, want.group.Name, nodes)
+		in.problem(
+			capacity.ClusterSize,
+			fmt.Sprintf(
+				"give --max-nodes %d or less, lower the maximum of another node group, or use a larger cluster",
+				max(0, want.group.Max-(nodes-limit)),
+			),
+			"cluster %s is %s and may have %d nodes; with %d in %s the maxima of its node groups add up to %d",
+			in.inv.Cluster.Name,
+			in.inv.Cluster.Size,
+			limit,
+			want.group.Max,
+			want.group.Name,
+			nodes,
+		)
 	}
 }
 
@@ -202,14 +273,24 @@ func (in *inspection) checkUnused(slot slotState, compared pcs.Comparison) {
 			changed = append(changed, s.Name)
 		}
 	}
-	in.problem(capacity.NodesInUse, fmt.Sprintf("wait until the reservation of %s has ended, or until its nodes are down", slot.name),
-		"node group %s has %d instances, which this change would replace under their jobs: %s", slot.name, slot.instances, strings.Join(changed, ", "))
+	in.problem(
+		capacity.NodesInUse,
+		fmt.Sprintf("wait until the reservation of %s has ended, or until its nodes are down", slot.name),
+		"node group %s has %d instances, which this change would replace under their jobs: %s",
+		slot.name,
+		slot.instances,
+		strings.Join(changed, ", "),
+	)
 }
 
 // checkFamiliar warns about what may fail for no reason that can be checked.
 func (in *inspection) checkFamiliar() {
 	family, _, _ := strings.Cut(in.reservation.InstanceType, ".")
 	if in.reservation.Kind.Bought() && !slices.Contains(documentedFamilies, family) {
-		in.warn("PCS documents Capacity Blocks for %s only; %s may work, but AWS does not say so", strings.Join(documentedFamilies, ", "), in.reservation.InstanceType)
+		in.warn(
+			"PCS documents Capacity Blocks for %s only; %s may work, but AWS does not say so",
+			strings.Join(documentedFamilies, ", "),
+			in.reservation.InstanceType,
+		)
 	}
 }

@@ -136,7 +136,14 @@ func (s Setup) do(ctx context.Context, e Effect) (now made, err error) {
 }
 
 func (s Setup) provisioner(dropUnknown bool) pcs.Provisioner {
-	return pcs.Provisioner{PCS: s.PCS, EC2: s.EC2, Poll: s.Poll, NoWait: s.Unattended, Progress: s.Progress, DropUnknown: dropUnknown}
+	return pcs.Provisioner{
+		PCS:         s.PCS,
+		EC2:         s.EC2,
+		Poll:        s.Poll,
+		NoWait:      s.Unattended,
+		Progress:    s.Progress,
+		DropUnknown: dropUnknown,
+	}
 }
 
 func (s Setup) tell(what, name, status string) {
@@ -227,10 +234,19 @@ func (s Setup) placeFence(ctx context.Context, e PlaceFence) error {
 			return fmt.Errorf("no fence stands on the nodes of %s yet: %w", e.Slot, pcs.ErrAtWork)
 		case waited < cmp.Or(s.Patience, fencePatience):
 		case err == nil && len(in.Nodes) == 0:
-			return fmt.Errorf("Slurm shows no nodes of compute node group %s after %s, so no fence can stand on them, and they are not put into queue %s; see that slurmctld of the cluster runs (`scontrol show nodes`)",
-				e.Slot, capacity.FormatDuration(fencePatience), e.Queue)
+			return fmt.Errorf(
+				"Slurm shows no nodes of compute node group %s after %s, so no fence can stand on them, and they are not put into queue %s; see that slurmctld of the cluster runs (`scontrol show nodes`)",
+				e.Slot,
+				capacity.FormatDuration(fencePatience),
+				e.Queue,
+			)
 		default:
-			return fmt.Errorf("no fence could be placed on the nodes of %s, so they are not put into queue %s: %w", e.Slot, e.Queue, cmp.Or(passed, err, errNoFence))
+			return fmt.Errorf(
+				"no fence could be placed on the nodes of %s, so they are not put into queue %s: %w",
+				e.Slot,
+				e.Queue,
+				cmp.Or(passed, err, errNoFence),
+			)
 		}
 		select {
 		case <-ctx.Done():
@@ -266,8 +282,13 @@ func (s Setup) drainNodes(ctx context.Context, e DrainNodes) error {
 	}
 	for _, slot := range e.Slots {
 		if jobs := now[slot.Name].Jobs; len(jobs) > 0 {
-			return fmt.Errorf("%w: %s started on %s meanwhile; run this again when they have ended, or give the nodes back with `scontrol update nodename=%s state=resume`",
-				ErrJobsRun, strings.Join(jobs, ", "), slot.Name, strings.Join(now[slot.Name].Nodes, ","))
+			return fmt.Errorf(
+				"%w: %s started on %s meanwhile; run this again when they have ended, or give the nodes back with `scontrol update nodename=%s state=resume`",
+				ErrJobsRun,
+				strings.Join(jobs, ", "),
+				slot.Name,
+				strings.Join(now[slot.Name].Nodes, ","),
+			)
 		}
 	}
 	return nil

@@ -18,7 +18,8 @@ import (
 // ask is EC2 itself, for what package ec2 does not show.
 func (w *account) ask() *awsec2.Client {
 	w.Helper()
-	cfg, err := config.LoadDefaultConfig(w.Context(), config.WithRetryMaxAttempts(5)) // a fast answer can cut its connection (aws-sdk-go-v2 issue 2737)
+	// a fast answer can cut its connection (aws-sdk-go-v2 issue 2737)
+	cfg, err := config.LoadDefaultConfig(w.Context(), config.WithRetryMaxAttempts(5))
 	if err != nil {
 		w.Fatal(err)
 	}

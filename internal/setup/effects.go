@@ -54,7 +54,14 @@ const (
 )
 
 // did are the actions in the past.
-var did = map[Action]string{Create: "created", Update: "updated", Replace: "replaced", Delete: "deleted", Drain: "drained", Terminate: "terminated"}
+var did = map[Action]string{
+	Create:    "created",
+	Update:    "updated",
+	Replace:   "replaced",
+	Delete:    "deleted",
+	Drain:     "drained",
+	Terminate: "terminated",
+}
 
 // What a step is about.
 const (

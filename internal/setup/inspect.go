@@ -85,7 +85,13 @@ func (in *inspection) warn(message string, args ...any) {
 
 // inspect fills an inspection. It sends reading calls only.
 func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
-	in := &inspection{request: r, unattended: s.Unattended, region: s.PCS.Region(), slurm: s.Slurm != nil, file: readFile(r.ConfigPath, r.Queue)}
+	in := &inspection{
+		request:    r,
+		unattended: s.Unattended,
+		region:     s.PCS.Region(),
+		slurm:      s.Slurm != nil,
+		file:       readFile(r.ConfigPath, r.Queue),
+	}
 	if r.Config != nil && in.request.Cluster == "" {
 		in.request.Cluster = r.Config.Cluster
 	}
@@ -127,7 +133,10 @@ func (s Setup) readCluster(ctx context.Context, in *inspection) (found bool, err
 }
 
 // inventory reads a cluster by name or id, or says what is wrong with that.
-func (s Setup) inventory(ctx context.Context, cluster string) (inv pcs.Inventory, missing *capacity.Problem, err error) {
+func (s Setup) inventory(
+	ctx context.Context,
+	cluster string,
+) (inv pcs.Inventory, missing *capacity.Problem, err error) {
 	if cluster != "" {
 		if inv, err = s.PCS.Inventory(ctx, cluster); err == nil || !pcs.NotFound(err) {
 			return inv, nil, err
@@ -138,7 +147,12 @@ func (s Setup) inventory(ctx context.Context, cluster string) (inv pcs.Inventory
 	if err != nil && !denied(err) {
 		return inv, nil, err
 	}
-	missing = &capacity.Problem{Code: capacity.NoCluster, Severity: capacity.Admin, Sentence: "no cluster is given", Fix: "use one of " + strings.Join(names, ", ")}
+	missing = &capacity.Problem{
+		Code:     capacity.NoCluster,
+		Severity: capacity.Admin,
+		Sentence: "no cluster is given",
+		Fix:      "use one of " + strings.Join(names, ", "),
+	}
 	if cluster != "" {
 		missing.Sentence = fmt.Sprintf("there is no PCS cluster %q in %s (%s)", cluster, s.PCS.Region(), code)
 	}
@@ -156,7 +170,14 @@ func (s Setup) readReservation(ctx context.Context, in *inspection) (err error) 
 	in.now = s.EC2.Now() // not before EC2's answer, which tells the time
 	if absent(err) {
 		in.reservation = capacity.Reservation{}
-		in.problem(capacity.ReservationUnknown, ec2.Advice(err), "EC2 has no reservation %q in %s (%s)", in.request.Reservation, in.region, ec2.Code(err))
+		in.problem(
+			capacity.ReservationUnknown,
+			ec2.Advice(err),
+			"EC2 has no reservation %q in %s (%s)",
+			in.request.Reservation,
+			in.region,
+			ec2.Code(err),
+		)
 		return nil
 	}
 	return err
@@ -179,7 +200,8 @@ func (s Setup) readMembers(ctx context.Context, in *inspection) (err error) {
 // absent reports whether EC2 says that an id is of nothing, or cannot be one.
 func absent(err error) bool {
 	code := ec2.Code(err)
-	return strings.HasPrefix(code, "Invalid") && (strings.Contains(code, "NotFound") || strings.Contains(code, "Malformed") || strings.HasSuffix(code, ".Unavailable"))
+	return strings.HasPrefix(code, "Invalid") &&
+		(strings.Contains(code, "NotFound") || strings.Contains(code, "Malformed") || strings.HasSuffix(code, ".Unavailable"))
 }
 
 func (s Setup) readSlots(ctx context.Context, in *inspection) error {
@@ -329,7 +351,11 @@ func (in *inspection) tags() map[string]string {
 	if in.onEC2() {
 		return map[string]string{capacity.TagCluster: in.request.Mark, capacity.TagPartition: in.request.Queue}
 	}
-	return map[string]string{capacity.TagCluster: in.inv.Cluster.Name, capacity.TagReservation: in.reservation.ID, capacity.TagPartition: in.request.Queue}
+	return map[string]string{
+		capacity.TagCluster:     in.inv.Cluster.Name,
+		capacity.TagReservation: in.reservation.ID,
+		capacity.TagPartition:   in.request.Queue,
+	}
 }
 
 func groupNames(groups []pcs.NodeGroup) string {

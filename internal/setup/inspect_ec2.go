@@ -41,7 +41,13 @@ func (s Setup) readLikeTemplate(ctx context.Context, in *inspection) error {
 	}
 	source, found, err := s.EC2.LaunchTemplate(ctx, name, version)
 	if err == nil && !found {
-		in.problem(capacity.LikeUnknown, "name another one, or give --ami and --security-groups instead", "EC2 has no launch template %s in %s to copy from (--like)", in.request.Like, in.region)
+		in.problem(
+			capacity.LikeUnknown,
+			"name another one, or give --ami and --security-groups instead",
+			"EC2 has no launch template %s in %s to copy from (--like)",
+			in.request.Like,
+			in.region,
+		)
 	}
 	in.source = source
 	return err
@@ -82,7 +88,8 @@ func readNodeUserData(_ context.Context, in *inspection) error {
 	if len(site) == 0 {
 		whose, site = "the user data of "+in.copied(), in.source.UserData
 	}
-	if found := confServerOption.FindSubmatch(in.keptTemplate().UserData); server == "" && found != nil && !bytes.Contains(site, []byte(nodeScriptMark)) {
+	if found := confServerOption.FindSubmatch(in.keptTemplate().UserData); server == "" && found != nil &&
+		!bytes.Contains(site, []byte(nodeScriptMark)) {
 		server = string(found[1])
 	}
 	script := []byte(NodeScript(server))
@@ -100,7 +107,13 @@ func readNodeUserData(_ context.Context, in *inspection) error {
 	case bytes.Contains(site, []byte(nodeScriptMark)):
 		in.userData, in.nodeScript = site, "as it is"
 		if server != "" && !bytes.Contains(site, []byte("--conf-server "+server+"\n")) {
-			in.problem(capacity.BadUserData, "give what nodes have to run before it with --user-data-file", "%s starts slurmd already, without --conf-server %s", whose, server)
+			in.problem(
+				capacity.BadUserData,
+				"give what nodes have to run before it with --user-data-file",
+				"%s starts slurmd already, without --conf-server %s",
+				whose,
+				server,
+			)
 		}
 		return nil
 	}
@@ -163,16 +176,31 @@ func (in *inspection) checkEntry(want *wanted) {
 		}
 	}
 	g := groupOf(p, in.request.NodeGroup)
-	left := slices.DeleteFunc(slices.Clone(g.ReservationIDs), func(id string) bool { return slices.Contains(in.ended, id) || id == in.reservation.ID })
+	left := slices.DeleteFunc(
+		slices.Clone(g.ReservationIDs),
+		func(id string) bool { return slices.Contains(in.ended, id) || id == in.reservation.ID },
+	)
 	if r := in.reservation; g.Slots < 2 && !r.End.IsZero() {
 		for _, other := range in.others {
 			if slices.Contains(left, other.ID) && !other.End.IsZero() && other.Start.Before(r.End) && r.Start.Before(other.End) {
-				in.warn("reservations %s and %s are open at the same time, and node_group %q uses one at a time: choose another --node-group, or set slots = 2", r.ID, other.ID, g.Name)
+				in.warn(
+					"reservations %s and %s are open at the same time, and node_group %q uses one at a time: choose another --node-group, or set slots = 2",
+					r.ID,
+					other.ID,
+					g.Name,
+				)
 			}
 		}
 	}
 	if p.Name != "" && p.Provider != capacity.ProviderEC2 {
-		in.problem(capacity.WrongProvider, "choose another --queue", "partition %q of %s has provider %q", p.Name, p.File, p.Provider)
+		in.problem(
+			capacity.WrongProvider,
+			"choose another --queue",
+			"partition %q of %s has provider %q",
+			p.Name,
+			p.File,
+			p.Provider,
+		)
 	}
 }
 

@@ -39,7 +39,13 @@ func (s Setup) readLike(ctx context.Context, in *inspection) error {
 	if name := in.request.Like; name != "" {
 		g, found := in.inv.Group(name)
 		if !found {
-			in.problem(capacity.LikeUnknown, "use one of "+orNone(groupNames(in.inv.Groups)), "cluster %s has no compute node group %q to copy from (--like)", in.inv.Cluster.Name, name)
+			in.problem(
+				capacity.LikeUnknown,
+				"use one of "+orNone(groupNames(in.inv.Groups)),
+				"cluster %s has no compute node group %q to copy from (--like)",
+				in.inv.Cluster.Name,
+				name,
+			)
 			return nil
 		}
 		in.like = g
@@ -58,7 +64,14 @@ func (s Setup) readLike(ctx context.Context, in *inspection) error {
 		return err
 	}
 	if !found {
-		in.problem(capacity.LikeUnknown, "give --ami, --instance-profile and --security-groups instead", "node group %s names launch template %s version %s, which EC2 does not have", in.like.Name, in.like.TemplateID, in.like.TemplateVersion)
+		in.problem(
+			capacity.LikeUnknown,
+			"give --ami, --instance-profile and --security-groups instead",
+			"node group %s names launch template %s version %s, which EC2 does not have",
+			in.like.Name,
+			in.like.TemplateID,
+			in.like.TemplateVersion,
+		)
 		return nil
 	}
 	in.source = source
@@ -120,7 +133,14 @@ func (s Setup) readLaunchNames(ctx context.Context, in *inspection) (err error) 
 	n := &in.names
 	if image := in.ami(); image != "" {
 		if n.image, err = s.EC2.Image(ctx, image); absent(err) {
-			in.problem(capacity.BadImage, "give an image of this region with --ami", "EC2 has no image %s in %s (%s)", image, in.region, ec2.Code(err))
+			in.problem(
+				capacity.BadImage,
+				"give an image of this region with --ami",
+				"EC2 has no image %s in %s (%s)",
+				image,
+				in.region,
+				ec2.Code(err),
+			)
 		} else if err != nil {
 			return err
 		}
@@ -158,7 +178,12 @@ func (s Setup) readProfile(ctx context.Context, in *inspection) error {
 	const fix = "give an instance profile whose role has a name that begins with AWSPCS, or the path /aws-pcs/, with --instance-profile"
 	switch {
 	case pcs.Code(err) == "NoSuchEntity":
-		in.problem(capacity.InstanceProfile, "name one that exists with --instance-profile", "IAM has no instance profile %s", profile)
+		in.problem(
+			capacity.InstanceProfile,
+			"name one that exists with --instance-profile",
+			"IAM has no instance profile %s",
+			profile,
+		)
 	case err != nil && ctx.Err() != nil:
 		return err
 	case err != nil:
@@ -167,7 +192,14 @@ func (s Setup) readProfile(ctx context.Context, in *inspection) error {
 	case role == pcs.Role{}:
 		in.problem(capacity.InstanceProfile, fix, "instance profile %s has no role", profile)
 	case !role.Taken():
-		in.problem(capacity.InstanceProfile, fix, "PCS does not take role %s%s of instance profile %s for nodes", role.Path, role.Name, profile)
+		in.problem(
+			capacity.InstanceProfile,
+			fix,
+			"PCS does not take role %s%s of instance profile %s for nodes",
+			role.Path,
+			role.Name,
+			profile,
+		)
 	}
 	return nil
 }

@@ -52,7 +52,13 @@ func (in *inspection) addInstall() {
 		return
 	}
 	if why := CheckInstallFrom(from); why != "" {
-		in.problem(capacity.InstallFrom, "name a package, such as s3://BUCKET/pcs-capacity.deb", "--install-from %s cannot be used: %s", from, why)
+		in.problem(
+			capacity.InstallFrom,
+			"name a package, such as s3://BUCKET/pcs-capacity.deb",
+			"--install-from %s cannot be used: %s",
+			from,
+			why,
+		)
 		return
 	}
 	if bytes.Contains(in.userData, []byte(installMark)) {
@@ -61,7 +67,12 @@ func (in *inspection) addInstall() {
 	}
 	data, err := pcs.AddPart(in.userData, []byte(InstallScript(from)), []byte(nodeScriptMark))
 	if err != nil {
-		in.problem(capacity.BadUserData, "give other user data with --user-data-file", "the user data cannot be used: %s", err)
+		in.problem(
+			capacity.BadUserData,
+			"give other user data with --user-data-file",
+			"the user data cannot be used: %s",
+			err,
+		)
 	}
 	in.userData = data
 }

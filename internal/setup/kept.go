@@ -64,8 +64,13 @@ func (in *inspection) keptSubnets() []string {
 // an id it would take the place of all that they do.
 func (in *inspection) checkSelect() {
 	if g := in.entry(); g.Select != nil && !g.Select.Matches(in.reservation, in.members) {
-		in.problem(capacity.NotSelected, "tag it or put it into the resource group, as `select` there says, or choose another --node-group",
-			"node_group %q of the settings selects its reservations, and %s is none of them", g.Name, in.reservation.ID)
+		in.problem(
+			capacity.NotSelected,
+			"tag it or put it into the resource group, as `select` there says, or choose another --node-group",
+			"node_group %q of the settings selects its reservations, and %s is none of them",
+			g.Name,
+			in.reservation.ID,
+		)
 	}
 }
 

@@ -100,7 +100,15 @@ func (in *inspection) onPCS(want *wanted, slot slotState, template WriteTemplate
 	in.checkFamiliar()
 	effects := Effects{template, group}
 	if in.slurm && !in.reservation.End.IsZero() {
-		effects = append(effects, PlaceFence{Step: in.fenceStep(want, slot, group.Action), Slot: slot.name, Queue: want.queue, Reservation: in.reservation.ID})
+		effects = append(
+			effects,
+			PlaceFence{
+				Step:        in.fenceStep(want, slot, group.Action),
+				Slot:        slot.name,
+				Queue:       want.queue,
+				Reservation: in.reservation.ID,
+			},
+		)
 	}
 	return append(effects, queue)
 }
@@ -142,13 +150,24 @@ func (in *inspection) chooseSlot() slotState {
 		}
 	}
 	if len(held) > 0 {
-		in.problem(capacity.SlotsTaken, "run this again after one of them has ended, or choose another --node-group", "both slots of node group %s are taken: %s", in.request.NodeGroup, strings.Join(held, ", "))
+		in.problem(
+			capacity.SlotsTaken,
+			"run this again after one of them has ended, or choose another --node-group",
+			"both slots of node group %s are taken: %s",
+			in.request.NodeGroup,
+			strings.Join(held, ", "),
+		)
 	}
 	return in.slots[0]
 }
 
 func (in *inspection) notOurs(what, name, id string) {
-	fix := fmt.Sprintf("choose another name, or hand it over by tagging %s with %s=%s", id, capacity.TagCluster, in.inv.Cluster.Name)
+	fix := fmt.Sprintf(
+		"choose another name, or hand it over by tagging %s with %s=%s",
+		id,
+		capacity.TagCluster,
+		in.inv.Cluster.Name,
+	)
 	in.problem(capacity.NotOurs, fix, "%s %s exists, but does not carry our tag, so it is not changed", what, name)
 }
 
@@ -198,8 +217,13 @@ func (w *wanted) about() capacity.Subject {
 
 // queueWith is the wanted queue with these node groups; now is the queue as it is.
 func (w *wanted) queueWith(now pcs.Queue, groups []string) pcs.Queue {
-	return pcs.Queue{Name: w.queue, ClusterID: w.cluster.ID, GroupIDs: groups, SlurmSettings: w.queueSettings(now.SlurmSettings),
-		Tags: map[string]string{capacity.TagCluster: w.cluster.Name}}
+	return pcs.Queue{
+		Name:          w.queue,
+		ClusterID:     w.cluster.ID,
+		GroupIDs:      groups,
+		SlurmSettings: w.queueSettings(now.SlurmSettings),
+		Tags:          map[string]string{capacity.TagCluster: w.cluster.Name},
+	}
 }
 
 // wantedSubnets are those asked for or kept; or, of those to choose from, the ones in the
@@ -208,7 +232,8 @@ func (in *inspection) wantedSubnets() []string {
 	var ids []string
 	said := len(in.request.SubnetIDs) > 0
 	stays := !said && len(in.keptSubnets()) > 0
-	if only := in.interfaceSubnet(); !in.onEC2() && only != "" && !said && (!stays || in.efa() != efaOf(in.keptTemplate())) {
+	if only := in.interfaceSubnet(); !in.onEC2() && only != "" && !said &&
+		(!stays || in.efa() != efaOf(in.keptTemplate())) {
 		return []string{only}
 	}
 	for _, s := range in.network.chosen {

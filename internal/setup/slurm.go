@@ -15,7 +15,11 @@ import (
 type Slurm interface {
 	// Slots says what Slurm has of slots, by name, and how many jobs wait in a partition. nodes
 	// are those of a slot whose names do not tell.
-	Slots(ctx context.Context, partition string, nodes map[string][]string) (slots map[string]SlurmSlot, waiting int, err error)
+	Slots(
+		ctx context.Context,
+		partition string,
+		nodes map[string][]string,
+	) (slots map[string]SlurmSlot, waiting int, err error)
 	// Drain keeps new jobs off the nodes; those that run go on.
 	Drain(ctx context.Context, nodes []string, reason string) error
 	// DeleteReservation succeeds as well when there is none of this name.
@@ -43,7 +47,11 @@ func (s SlurmSlot) fenced(reservationID string) bool {
 type InSlurm struct{ *slurm.Client }
 
 // Slots says what Slurm has of slots, and how many jobs wait in a partition.
-func (s InSlurm) Slots(ctx context.Context, partition string, nodes map[string][]string) (map[string]SlurmSlot, int, error) {
+func (s InSlurm) Slots(
+	ctx context.Context,
+	partition string,
+	nodes map[string][]string,
+) (map[string]SlurmSlot, int, error) {
 	// Side by side: each is a process, which takes longer to start than slurmctld to answer.
 	var seen SlurmSeen
 	var errs [4]error
@@ -88,7 +96,8 @@ func (s SlurmSeen) Slots(partition string, more map[string][]string) (slots map[
 			}
 		}
 		for _, j := range s.Jobs {
-			if j.Active() && !j.Pending() && slices.ContainsFunc(j.Nodes, func(node string) bool { return slices.Contains(slot.Nodes, node) }) {
+			if j.Active() && !j.Pending() &&
+				slices.ContainsFunc(j.Nodes, func(node string) bool { return slices.Contains(slot.Nodes, node) }) {
 				slot.Jobs = append(slot.Jobs, j.Shown)
 			}
 		}

@@ -66,7 +66,10 @@ func (s Setup) findRemains(ctx context.Context, r TeardownRequest) (*remains, er
 	}
 	t.inv = inv
 	if c := t.request.Config; c != nil && c.Cluster != inv.Cluster.Name && c.Cluster != inv.Cluster.ID {
-		t.warnings = append(t.warnings, fmt.Sprintf("%s is for cluster %q, not for %s, so it is left alone", c.Path, c.Cluster, inv.Cluster.Name))
+		t.warnings = append(
+			t.warnings,
+			fmt.Sprintf("%s is for cluster %q, not for %s, so it is left alone", c.Path, c.Cluster, inv.Cluster.Name),
+		)
 		t.request.Config = nil
 	}
 	templates, err := s.EC2.LaunchTemplatesByTag(ctx, map[string]string{capacity.TagCluster: inv.Cluster.Name})
@@ -124,7 +127,8 @@ func (t *remains) slotNames(templates []capacity.LaunchTemplate) []string {
 	}
 	q, _ := t.inv.Queue(t.request.Queue)
 	for _, g := range t.inv.Groups {
-		if t.inv.Cluster.Ours(g.Tags) && (slices.Contains(q.GroupIDs, g.ID) || g.Tags[capacity.TagPartition] == t.request.Queue) {
+		if t.inv.Cluster.Ours(g.Tags) &&
+			(slices.Contains(q.GroupIDs, g.ID) || g.Tags[capacity.TagPartition] == t.request.Queue) {
 			names = union(names, []string{g.Name})
 		}
 	}
@@ -168,7 +172,10 @@ func (s Setup) addRemaining(ctx context.Context, t *remains, name string, templa
 			slot.instances = len(ids)
 		}
 	}
-	i := slices.IndexFunc(templates, func(lt capacity.LaunchTemplate) bool { return lt.Name == pcs.TemplateName(t.inv.Cluster.Name, name) })
+	i := slices.IndexFunc(
+		templates,
+		func(lt capacity.LaunchTemplate) bool { return lt.Name == pcs.TemplateName(t.inv.Cluster.Name, name) },
+	)
 	if i >= 0 {
 		slot.template = templates[i]
 	}
@@ -185,10 +192,27 @@ func (t *remains) checkQueue() {
 			}
 			switch {
 			case q.Name != t.request.Queue:
-				t.problem(capacity.OtherQueue, fmt.Sprintf("take it out of queue %s first", q.Name), "compute node group %s is in queue %s as well, and goes with none but %s", slot.name, q.Name, t.request.Queue)
+				t.problem(
+					capacity.OtherQueue,
+					fmt.Sprintf("take it out of queue %s first", q.Name),
+					"compute node group %s is in queue %s as well, and goes with none but %s",
+					slot.name,
+					q.Name,
+					t.request.Queue,
+				)
 			case !t.inv.Cluster.Ours(q.Tags):
-				t.problem(capacity.NotOurs, fmt.Sprintf("take %s out of it by hand, or hand the queue over by tagging %s with %s=%s", slot.name, q.ARN, capacity.TagCluster, t.inv.Cluster.Name),
-					"queue %s does not carry our tag, so it is not changed", q.Name)
+				t.problem(
+					capacity.NotOurs,
+					fmt.Sprintf(
+						"take %s out of it by hand, or hand the queue over by tagging %s with %s=%s",
+						slot.name,
+						q.ARN,
+						capacity.TagCluster,
+						t.inv.Cluster.Name,
+					),
+					"queue %s does not carry our tag, so it is not changed",
+					q.Name,
+				)
 			}
 		}
 	}
@@ -202,10 +226,21 @@ func (t *remains) checkQueue() {
 		}
 	}
 	if found && t.request.NodeGroup == "" && !t.inv.Cluster.Ours(q.Tags) && len(t.problems) == 0 {
-		t.problem(capacity.NotOurs, "choose a queue that `pcs-capacity setup` made", "queue %s does not carry our tag, so it is not changed", q.Name)
+		t.problem(
+			capacity.NotOurs,
+			"choose a queue that `pcs-capacity setup` made",
+			"queue %s does not carry our tag, so it is not changed",
+			q.Name,
+		)
 	}
 	if p, ok := t.partition(); ok && p.Provider != capacity.ProviderPCS {
-		t.problem(capacity.WrongProvider, "remove it from the settings by hand", "partition %s of %s is not on PCS; there is nothing to tear down in AWS", p.Name, p.File)
+		t.problem(
+			capacity.WrongProvider,
+			"remove it from the settings by hand",
+			"partition %s of %s is not on PCS; there is nothing to tear down in AWS",
+			p.Name,
+			p.File,
+		)
 	}
 }
 
@@ -248,9 +283,20 @@ func (t *remains) checkJobs() {
 	case t.unattended && instances > 0:
 		t.problem(capacity.NodesHaveInstances, "wait until they have ended", "these nodes have instances: %d", instances)
 	case t.slurm != nil && instances > 0 && !t.request.Force:
-		t.problem(capacity.SlurmSilent, "run this where Slurm answers, or add --force", "Slurm does not answer (%s), so it is not known whether jobs run on these nodes (instances: %d)", t.slurm, instances)
+		t.problem(
+			capacity.SlurmSilent,
+			"run this where Slurm answers, or add --force",
+			"Slurm does not answer (%s), so it is not known whether jobs run on these nodes (instances: %d)",
+			t.slurm,
+			instances,
+		)
 	case len(jobs) > 0 && !t.request.Force:
-		t.problem(capacity.JobsRun, "wait until they have ended, or add --force: "+gone, "jobs run on these nodes: %s", strings.Join(jobs, ", "))
+		t.problem(
+			capacity.JobsRun,
+			"wait until they have ended, or add --force: "+gone,
+			"jobs run on these nodes: %s",
+			strings.Join(jobs, ", "),
+		)
 	case len(jobs) > 0:
 		t.warnings = append(t.warnings, fmt.Sprintf("jobs run on these nodes: %s; %s", strings.Join(jobs, ", "), gone))
 	}
@@ -265,11 +311,26 @@ func (t *remains) checkJobs() {
 			which = "--provider ec2 "
 		}
 		for _, base := range bases {
-			t.byHand = append(t.byHand, fmt.Sprintf("Slurm does not answer here; where it does, remove its reservations with\n  pcs-capacity teardown %s--queue %s --node-group %s", which, t.request.Queue, base))
+			t.byHand = append(
+				t.byHand,
+				fmt.Sprintf(
+					"Slurm does not answer here; where it does, remove its reservations with\n  pcs-capacity teardown %s--queue %s --node-group %s",
+					which,
+					t.request.Queue,
+					base,
+				),
+			)
 		}
 	}
 	if t.deletesQueue() && t.waiting > 0 {
-		t.warnings = append(t.warnings, fmt.Sprintf("partition %s goes, and jobs wait in it (%d); move them first: scontrol update jobid=ID partition=NAME", t.request.Queue, t.waiting))
+		t.warnings = append(
+			t.warnings,
+			fmt.Sprintf(
+				"partition %s goes, and jobs wait in it (%d); move them first: scontrol update jobid=ID partition=NAME",
+				t.request.Queue,
+				t.waiting,
+			),
+		)
 	}
 }
 
@@ -316,5 +377,7 @@ func (t *remains) releases() Effects {
 		}
 		step.add("node groups", orNone(strings.Join(names, ", ")))
 	}
-	return Effects{ReleaseQueue{Step: step, Cluster: t.inv.Cluster, Groups: t.groupIDs(), DropUnknown: t.request.DropUnknown}}
+	return Effects{
+		ReleaseQueue{Step: step, Cluster: t.inv.Cluster, Groups: t.groupIDs(), DropUnknown: t.request.DropUnknown},
+	}
 }

@@ -47,7 +47,11 @@ func (s Setup) readUsers(ctx context.Context, in *inspection) error {
 		in.addInstance(i)
 	}
 	if hidden := in.reservation.Used() - in.reservation.Unhealthy - len(instances); hidden > 0 {
-		in.warn("%d instances of reservation %s are taken by what this account does not see: another account, an interruptible allocation, or instances that ended minutes ago", hidden, in.reservation.ID)
+		in.warn(
+			"%d instances of reservation %s are taken by what this account does not see: another account, an interruptible allocation, or instances that ended minutes ago",
+			hidden,
+			in.reservation.ID,
+		)
 	}
 	return nil
 }
@@ -104,11 +108,21 @@ func queuesOf(inv pcs.Inventory, groupID string) []string {
 func (s Setup) addOtherClusters(ctx context.Context, in *inspection) error {
 	names, err := s.PCS.Clusters(ctx)
 	if denied(err) {
-		in.warn("the PCS clusters of %s may not be listed (%s), so another one may use reservation %s", in.region, ec2.Message(err), in.reservation.ID)
+		in.warn(
+			"the PCS clusters of %s may not be listed (%s), so another one may use reservation %s",
+			in.region,
+			ec2.Message(err),
+			in.reservation.ID,
+		)
 		return nil
 	}
 	if err != nil && in.onEC2() && ctx.Err() == nil { // not every region has PCS
-		in.warn("whether a PCS cluster of %s uses reservation %s is not known: %s", in.region, in.reservation.ID, ec2.Message(err))
+		in.warn(
+			"whether a PCS cluster of %s uses reservation %s is not known: %s",
+			in.region,
+			in.reservation.ID,
+			ec2.Message(err),
+		)
 		return nil
 	}
 	if err != nil {
@@ -124,7 +138,12 @@ func (s Setup) addOtherClusters(ctx context.Context, in *inspection) error {
 		}
 		switch {
 		case denied(err):
-			in.warn("PCS cluster %s may not be read (%s), so it may use reservation %s", name, ec2.Message(err), in.reservation.ID)
+			in.warn(
+				"PCS cluster %s may not be read (%s), so it may use reservation %s",
+				name,
+				ec2.Message(err),
+				in.reservation.ID,
+			)
 		case err != nil && !pcs.NotFound(err):
 			return err
 		}
@@ -210,5 +229,13 @@ func (in *inspection) checkUsers(want *wanted) {
 	if left > 0 {
 		fix = fmt.Sprintf("give --max-nodes %d or less", left)
 	}
-	in.problem(capacity.ReservationInUse, fix, "%d of the %d instances of reservation %s are used already: %s", min(taken, size), size, in.reservation.ID, who)
+	in.problem(
+		capacity.ReservationInUse,
+		fix,
+		"%d of the %d instances of reservation %s are used already: %s",
+		min(taken, size),
+		size,
+		in.reservation.ID,
+		who,
+	)
 }

@@ -11,7 +11,12 @@ import (
 // AccountedRuns are what Slurm's accounting has of a time, which is AWS's, as those of sync
 // are. offset is AWS's time minus Slurm's. Without a database the error is
 // [slurm.ErrNoAccounting].
-func AccountedRuns(ctx context.Context, client *slurm.Client, from, until time.Time, offset time.Duration) ([]state.Run, error) {
+func AccountedRuns(
+	ctx context.Context,
+	client *slurm.Client,
+	from, until time.Time,
+	offset time.Duration,
+) ([]state.Run, error) {
 	runs, err := client.Runs(ctx, from.Add(-offset), until.Add(-offset))
 	if err != nil {
 		return nil, err

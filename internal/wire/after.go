@@ -24,13 +24,21 @@ const tellTime = time.Minute
 
 // after is what the settings want to be done after a pass; nil for nothing. With a queue it waits
 // for no delivery; without one it does, for a minute in all.
-func after(cfg *config.Config, queue *notify.Queue) func(context.Context, *capacity.Snapshot, lifecycle.Report) []error {
+func after(
+	cfg *config.Config,
+	queue *notify.Queue,
+) func(context.Context, *capacity.Snapshot, lifecycle.Report) []error {
 	if cfg.Metrics.File == "" && cfg.Notify.Command == "" && cfg.Notify.Webhook == "" {
 		return nil
 	}
 	return func(ctx context.Context, snap *capacity.Snapshot, report lifecycle.Report) (errs []error) {
 		if cfg.Notify.Command != "" || cfg.Notify.Webhook != "" {
-			due := lifecycle.NoticeSettings{FenceNear: fenceNear, IdleAfter: cfg.Notify.IdleAfter.Duration, Successor: cfg.Notify.Successor.Duration, Lost: cfg.Submit.StaleAfter.Duration}
+			due := lifecycle.NoticeSettings{
+				FenceNear: fenceNear,
+				IdleAfter: cfg.Notify.IdleAfter.Duration,
+				Successor: cfg.Notify.Successor.Duration,
+				Lost:      cfg.Submit.StaleAfter.Duration,
+			}
 			ctx, cancel := context.WithTimeout(ctx, tellTime)
 			defer cancel()
 			errs = lifecycle.Tell(state.Dir(cfg.StateDir), snap, report, due, deliverer(ctx, cfg, queue))
@@ -56,7 +64,10 @@ func deliverer(ctx context.Context, cfg *config.Config, queue *notify.Queue) fun
 			}
 			return err
 		case ctx.Err() != nil:
-			return fmt.Errorf("not tried: the deliveries before it took %s; the next `sync` tries", capacity.FormatDuration(tellTime))
+			return fmt.Errorf(
+				"not tried: the deliveries before it took %s; the next `sync` tries",
+				capacity.FormatDuration(tellTime),
+			)
 		}
 		return to.Deliver(ctx, n)
 	}
@@ -85,8 +96,11 @@ func Metrics(snap *capacity.Snapshot, report lifecycle.Report) []metrics.Gauge {
 	gauge := func(name, help string) metrics.Gauge { return metrics.Gauge{Name: "pcs_capacity_" + name, Help: help} }
 	unix := func(t time.Time) float64 { return float64(t.Unix()) }
 	var (
-		start     = gauge("reservation_start_timestamp_seconds", "When the reservation that has the slot opens or opened.")
-		fence     = gauge("reservation_fence_timestamp_seconds", "When the reservation that has the slot must be free of jobs.")
+		start = gauge("reservation_start_timestamp_seconds", "When the reservation that has the slot opens or opened.")
+		fence = gauge(
+			"reservation_fence_timestamp_seconds",
+			"When the reservation that has the slot must be free of jobs.",
+		)
 		end       = gauge("reservation_end_timestamp_seconds", "When the reservation that has the slot ends.")
 		instances = gauge("reservation_instances", "Instances of the reservation that has the slot.")
 		usable    = gauge("reservation_usable_instances", "Those whose hosts have not failed.")
@@ -95,12 +109,18 @@ func Metrics(snap *capacity.Snapshot, report lifecycle.Report) []metrics.Gauge {
 		waiting   = gauge("jobs_waiting", "Jobs of the partition that wait.")
 		running   = gauge("jobs_running", "Jobs of the partition that run.")
 		problems  = gauge("problems", "Problems that need an administrator, as the last pass of sync found them.")
-		byCode    = gauge("problems_by_code", "Problems and notes of the last pass of sync, by code and who has to act: admin, user, note.")
-		pass      = gauge("last_pass_timestamp_seconds", "When sync made its last pass.")
-		aws       = gauge("last_pass_aws_timestamp_seconds", "When AWS answered all questions of a pass for the last time.")
-		slurm     = gauge("last_pass_slurm_answered", "1 if Slurm answered in the last pass.")
-		failed    = gauge("roll_over_failed", "1 if sync could not go on with a roll over of the partition; only with roll_over.")
-		offset    = gauge("clock_offset_seconds", "AWS's clock minus this machine's.")
+		byCode    = gauge(
+			"problems_by_code",
+			"Problems and notes of the last pass of sync, by code and who has to act: admin, user, note.",
+		)
+		pass   = gauge("last_pass_timestamp_seconds", "When sync made its last pass.")
+		aws    = gauge("last_pass_aws_timestamp_seconds", "When AWS answered all questions of a pass for the last time.")
+		slurm  = gauge("last_pass_slurm_answered", "1 if Slurm answered in the last pass.")
+		failed = gauge(
+			"roll_over_failed",
+			"1 if sync could not go on with a roll over of the partition; only with roll_over.",
+		)
+		offset = gauge("clock_offset_seconds", "AWS's clock minus this machine's.")
 	)
 	problems.Add(float64(len(report.Problems)))
 	type kind struct {
@@ -180,5 +200,22 @@ func Metrics(snap *capacity.Snapshot, report lifecycle.Report) []metrics.Gauge {
 			running.Add(float64(count["RUNNING"]), "partition", p.Name)
 		}
 	}
-	return []metrics.Gauge{start, fence, end, instances, usable, open, nodes, waiting, running, problems, byCode, pass, aws, slurm, failed, offset}
+	return []metrics.Gauge{
+		start,
+		fence,
+		end,
+		instances,
+		usable,
+		open,
+		nodes,
+		waiting,
+		running,
+		problems,
+		byCode,
+		pass,
+		aws,
+		slurm,
+		failed,
+		offset,
+	}
 }

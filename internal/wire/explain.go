@@ -10,7 +10,11 @@ import (
 
 // GuardedNode is a node, and what the Slurm reservations of ours are for that are active over it;
 // found is false if Slurm does not show it.
-func GuardedNode(ctx context.Context, client *slurm.Client, name string) (node capacity.Node, guards []capacity.Guard, found bool, err error) {
+func GuardedNode(
+	ctx context.Context,
+	client *slurm.Client,
+	name string,
+) (node capacity.Node, guards []capacity.Guard, found bool, err error) {
 	nodes, err := client.Nodes(ctx)
 	i := slices.IndexFunc(nodes, func(n capacity.Node) bool { return n.Name == name })
 	if err != nil || i < 0 {

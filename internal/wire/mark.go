@@ -96,7 +96,11 @@ func keptMark(dir state.Dir) (string, error) {
 		return "", err
 	}
 	if _, id := capacity.CutClusterMark(mark); id == "" {
-		return "", fmt.Errorf("the cluster's mark %q in %s is of an older version; the next power-up writes it anew", mark, dir)
+		return "", fmt.Errorf(
+			"the cluster's mark %q in %s is of an older version; the next power-up writes it anew",
+			mark,
+			dir,
+		)
 	}
 	return mark, nil
 }
@@ -137,14 +141,24 @@ func (s SyncSlurm) mark(cfg slurm.Config) (string, error) {
 	}
 	kept, keptErr := keptMark(s.State)
 	if name, _ := capacity.CutClusterMark(kept); keptErr == nil && name != cfg.ClusterName {
-		kept, keptErr = "", fmt.Errorf("the cluster's mark %q in %s is not that of cluster %s", kept, s.State, cfg.ClusterName)
+		kept, keptErr = "", fmt.Errorf(
+			"the cluster's mark %q in %s is not that of cluster %s",
+			kept,
+			s.State,
+			cfg.ClusterName,
+		)
 	}
 	id, err := state.ClusterID(cfg.StateSaveLocation, cfg.ClusterName)
 	mark := capacity.ClusterMark(cfg.ClusterName, id)
 	switch {
 	case err == nil && keptErr == nil && mark != kept:
-		return "", fmt.Errorf("the cluster's mark is %s in %s and %s in %s; run sync on Slurm's controller, and delete %[4]s/mark if it does so already",
-			mark, cfg.StateSaveLocation, kept, s.State)
+		return "", fmt.Errorf(
+			"the cluster's mark is %s in %s and %s in %s; run sync on Slurm's controller, and delete %[4]s/mark if it does so already",
+			mark,
+			cfg.StateSaveLocation,
+			kept,
+			s.State,
+		)
 	case err == nil:
 		return mark, nil
 	case errors.Is(err, fs.ErrNotExist):

@@ -19,8 +19,13 @@ func OtherOwner(ctx context.Context, cfg *config.Config) []capacity.Problem {
 	}
 	c := &lifecycle.Cluster{Reservations: reservations}
 	if err := lifecycle.OtherOwner(c, s); err != nil {
-		return []capacity.Problem{capacity.Problemf(capacity.OtherOwner, capacity.Subject{},
-			"use the settings and the state_dir of the cluster's owner, or run `pcs-capacity sync --take-over` first", "%v", err)}
+		return []capacity.Problem{capacity.Problemf(
+			capacity.OtherOwner,
+			capacity.Subject{},
+			"use the settings and the state_dir of the cluster's owner, or run `pcs-capacity sync --take-over` first",
+			"%v",
+			err,
+		)}
 	}
 	return nil
 }

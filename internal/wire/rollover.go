@@ -31,7 +31,13 @@ type RollOver struct {
 var _ lifecycle.RollOver = RollOver{}
 
 // SetUp goes on to set up a block in the free slot of a node group, within its settings.
-func (r RollOver) SetUp(ctx context.Context, partition string, group capacity.NodeGroup, block capacity.Reservation, anew bool) (did []string, err error) {
+func (r RollOver) SetUp(
+	ctx context.Context,
+	partition string,
+	group capacity.NodeGroup,
+	block capacity.Reservation,
+	anew bool,
+) (did []string, err error) {
 	r, end, err := r.alone(ctx, partition)
 	if err != nil || end == nil {
 		return nil, err
@@ -42,13 +48,27 @@ func (r RollOver) SetUp(ctx context.Context, partition string, group capacity.No
 	if group.MaxNodes < nodes {
 		nodes = group.MaxNodes
 	}
-	request := setup.Request{Provider: capacity.ProviderPCS, Queue: partition, NodeGroup: group.Name, Reservation: block.ID, SubnetIDs: subnetsFor(group, block),
-		MaxNodes: nodes, Dynamic: group.Dynamic, Config: r.Config, ConfigPath: r.Config.Path}
+	request := setup.Request{
+		Provider:    capacity.ProviderPCS,
+		Queue:       partition,
+		NodeGroup:   group.Name,
+		Reservation: block.ID,
+		SubnetIDs:   subnetsFor(group, block),
+		MaxNodes:    nodes,
+		Dynamic:     group.Dynamic,
+		Config:      r.Config,
+		ConfigPath:  r.Config.Path,
+	}
 	plan, err := s.Plan(ctx, request)
 	if err != nil {
 		return nil, err
 	}
-	byHand := fmt.Sprintf("`pcs-capacity setup --reservation %s --queue %s --node-group %s` shows what to do", block.ID, partition, group.Name)
+	byHand := fmt.Sprintf(
+		"`pcs-capacity setup --reservation %s --queue %s --node-group %s` shows what to do",
+		block.ID,
+		partition,
+		group.Name,
+	)
 	if len(plan.Mismatches) > 0 {
 		var words []string
 		for _, m := range plan.Mismatches {
@@ -68,7 +88,17 @@ func (r RollOver) SetUp(ctx context.Context, partition string, group capacity.No
 		}
 		if step.What == setup.WhatNodeGroup && step.Action == setup.Create { // once, and not in each pass
 			if size := block.Size(); nodes < size {
-				did = append(did, fmt.Sprintf("warning: %d of the %d instances of %s stay unused: max_nodes of node group %s is %d", size-nodes, size, block.ID, group.Name, nodes))
+				did = append(
+					did,
+					fmt.Sprintf(
+						"warning: %d of the %d instances of %s stay unused: max_nodes of node group %s is %d",
+						size-nodes,
+						size,
+						block.ID,
+						group.Name,
+						nodes,
+					),
+				)
 			}
 			for _, w := range plan.Warnings {
 				did = append(did, "warning: "+w)
@@ -96,7 +126,10 @@ func (r RollOver) Remove(ctx context.Context, partition, slot string) (did []str
 	}
 	defer func() { err = errors.Join(err, end()) }()
 	s := r.unattended(&did)
-	plan, err := s.PlanTeardown(ctx, setup.TeardownRequest{Provider: capacity.ProviderPCS, Queue: partition, NodeGroup: slot, Config: r.Config})
+	plan, err := s.PlanTeardown(
+		ctx,
+		setup.TeardownRequest{Provider: capacity.ProviderPCS, Queue: partition, NodeGroup: slot, Config: r.Config},
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +183,8 @@ func (r RollOver) alone(ctx context.Context, partition string) (now RollOver, en
 	}
 	endChange, err := BeginChange(ctx, r.EC2, Change(r.Config.StateDir, r.Config.Path, cluster))
 	if errors.Is(err, ec2.ErrChanged) {
-		if other, found, askErr := r.EC2.ChangeOf(ctx, cluster.ID); askErr == nil && (!found || r.EC2.Now().Sub(other.Since) < patience) {
+		if other, found, askErr := r.EC2.ChangeOf(ctx, cluster.ID); askErr == nil &&
+			(!found || r.EC2.Now().Sub(other.Since) < patience) {
 			err = nil
 		}
 	}
@@ -182,7 +216,13 @@ func BeginChange(ctx context.Context, aws *ec2.Client, change ec2.Change) (end f
 // Change is a change of a PCS cluster by this process, as other hosts see it.
 func Change(stateDir, settings string, cluster pcs.Cluster) ec2.Change {
 	host, _ := os.Hostname()
-	return ec2.Change{Cluster: cluster.ID, Mark: cluster.Name, Owner: state.OwnerOf(state.Dir(stateDir), settings).ID, Host: host, PID: os.Getpid()}
+	return ec2.Change{
+		Cluster: cluster.ID,
+		Mark:    cluster.Name,
+		Owner:   state.OwnerOf(state.Dir(stateDir), settings).ID,
+		Host:    host,
+		PID:     os.Getpid(),
+	}
 }
 
 // unattended is setup as sync may use it, which notes what it begins.

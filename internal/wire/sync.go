@@ -38,9 +38,33 @@ func Sources(cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) lifecyc
 		}
 	}
 	owner := state.OwnerOf(state.Dir(cfg.StateDir), cfg.Path)
-	s := lifecycle.Sources{Settings: cfg.Domain(), Owner: owner.ID, OwnerIs: owner.String(), KeepOwner: owner.Keep, Poll: cfg.Timing.Poll.Duration, State: state.Dir(cfg.StateDir), Local: local, EC2: aws,
-		PCS: PCS{pcsClient, cfg.Cluster}, Slurm: SyncSlurm{Client: NewSlurm(cfg), PCSCluster: cfg.Cluster, State: state.Dir(cfg.StateDir), Keeper: owner.String()}, MachineTime: time.Now, After: after(cfg, nil),
-		Health: lifecycle.HealthCommand{Path: cfg.Health.Open, Timeout: cfg.Health.Timeout.Duration, Tries: cfg.Health.Tries}}
+	s := lifecycle.Sources{
+		Settings:  cfg.Domain(),
+		Owner:     owner.ID,
+		OwnerIs:   owner.String(),
+		KeepOwner: owner.Keep,
+		Poll:      cfg.Timing.Poll.Duration,
+		State:     state.Dir(cfg.StateDir),
+		Local:     local,
+		EC2:       aws,
+		PCS: PCS{
+			pcsClient,
+			cfg.Cluster,
+		},
+		Slurm: SyncSlurm{
+			Client:     NewSlurm(cfg),
+			PCSCluster: cfg.Cluster,
+			State:      state.Dir(cfg.StateDir),
+			Keeper:     owner.String(),
+		},
+		MachineTime: time.Now,
+		After:       after(cfg, nil),
+		Health: lifecycle.HealthCommand{
+			Path:    cfg.Health.Open,
+			Timeout: cfg.Health.Timeout.Duration,
+			Tries:   cfg.Health.Tries,
+		},
+	}
 	s.Made = func(ctx context.Context, mark string) ([]capacity.Made, string, error) {
 		return made(ctx, cfg, aws, pcsClient, mark)
 	}
@@ -51,7 +75,13 @@ func Sources(cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) lifecyc
 }
 
 // made is what carries our tag for the cluster of the settings, with the id of one of PCS.
-func made(ctx context.Context, cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client, mark string) (all []capacity.Made, id string, err error) {
+func made(
+	ctx context.Context,
+	cfg *config.Config,
+	aws *ec2.Client,
+	pcsClient *pcs.Client,
+	mark string,
+) (all []capacity.Made, id string, err error) {
 	if cfg.Cluster != "" {
 		cluster, err := pcsClient.Cluster(ctx, cfg.Cluster)
 		if err != nil {
@@ -155,9 +185,17 @@ func (s SyncSlurm) Look(ctx context.Context) (*lifecycle.Cluster, error) {
 	if err := cmp.Or(errs[:]...); err != nil {
 		return nil, err
 	}
-	c := &lifecycle.Cluster{Version: cfg.Version.String(), TimeMinCollapses: cfg.Version.TimeMinCollapses(), KillWait: cfg.KillWait, NoRequeue: cfg.NoRequeue,
-		Accounting: cfg.Accounting(), ShowsPoweredDown: cfg.ShowsPoweredDown(),
-		Nodes: nodes, Partitions: partitions, Reservations: reservations}
+	c := &lifecycle.Cluster{
+		Version:          cfg.Version.String(),
+		TimeMinCollapses: cfg.Version.TimeMinCollapses(),
+		KillWait:         cfg.KillWait,
+		NoRequeue:        cfg.NoRequeue,
+		Accounting:       cfg.Accounting(),
+		ShowsPoweredDown: cfg.ShowsPoweredDown(),
+		Nodes:            nodes,
+		Partitions:       partitions,
+		Reservations:     reservations,
+	}
 	if c.Mark, c.MarkErr = s.mark(cfg); s.PCSCluster == "" {
 		c.Name = cfg.ClusterName
 	}
@@ -186,7 +224,11 @@ func (s SyncSlurm) IdleNodes(ctx context.Context) ([]string, error) {
 
 // Jobs are those that have not ended, and those that ended in the last minutes, in the order
 // of EachJob.
-func (s SyncSlurm) Jobs(ctx context.Context, partitions []string, wanted func(capacity.Job) bool) (live, ended []capacity.Job, err error) {
+func (s SyncSlurm) Jobs(
+	ctx context.Context,
+	partitions []string,
+	wanted func(capacity.Job) bool,
+) (live, ended []capacity.Job, err error) {
 	live, ended = make([]capacity.Job, 0, 16), []capacity.Job{}
 	var full [][]capacity.Job // live ones: append alone would copy many jobs five times
 	err = s.EachJob(ctx, partitions, func(job capacity.Job) error {

@@ -11,8 +11,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// call is one call of a hook by Slurm. Its log has a line for each call of AWS, and a last
-// one that says what all came to, by the records of the hook.
+// call is one call of a hook by Slurm. Its log has a line for each AWS call, and a last line that sums up the hook's
+// records.
 type call struct {
 	log   *slog.Logger
 	what  string // such as "power up"
@@ -44,14 +44,14 @@ func (c *call) aws(a ec2.Call) {
 	}
 }
 
-// keep hears of records.
+// keep receives records.
 func (c *call) keep(records []state.Record) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.kept = append(c.kept, records...)
 }
 
-// end logs what all came to, and returns the exit status. advice is for when err is not nil.
+// end logs the sum of the call, and returns the exit status. advice is for a non-nil err.
 func (c *call) end(err error, advice string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

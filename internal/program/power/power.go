@@ -15,8 +15,8 @@ import (
 	"syscall"
 )
 
-// hostlist is the one argument of both programs. A person who calls one is told what
-// it is: ok is false, and the exit status is 2.
+// hostlist is the one argument of both programs. For a person who calls one without it, it prints the usage: ok is
+// false, and the exit status is 2.
 func hostlist(args []string, program, whatFor string) (nodes string, ok bool) {
 	if len(args) == 1 && !strings.HasPrefix(args[0], "-") {
 		return args[0], true

@@ -20,8 +20,8 @@ import (
 
 // Resume is the whole of pcs-capacity-resume; it returns the exit status.
 func Resume(args []string) int {
-	// It is soon over, and 1,000 nodes are a few MB: less time for garbage, and no more memory
-	// than a call of squeue has.
+	// The process is short-lived, and 1,000 nodes take a few MB: less time for garbage collection, and no more memory
+	// than a call of squeue.
 	debug.SetGCPercent(400)
 	nodes, ok := hostlist(args, "resume", "ResumeProgram")
 	if !ok {
@@ -63,7 +63,15 @@ func resume(ctx context.Context, cfg *config.Config, c *call) error {
 		log.Warn("there is no state folder; records are lost", "err", h.StateErr)
 	}
 	defer h.KeepAccess(ctx, log)
-	site := &power.Site{Settings: cfg.Domain(), Slurm: h.Slurm, EC2: h.EC2, State: h.State, Log: log, MachineTime: time.Now, Kept: c.keep}
+	site := &power.Site{
+		Settings:    cfg.Domain(),
+		Slurm:       h.Slurm,
+		EC2:         h.EC2,
+		State:       h.State,
+		Log:         log,
+		MachineTime: time.Now,
+		Kept:        c.keep,
+	}
 	r := power.Resume{Site: site, Began: c.began, ByHand: os.Getenv("SLURM_RESUME_FILE") == ""}
 	r.Cluster, _ = h.Known()
 	r.Ask = func(ctx context.Context) (string, time.Duration, error) {
@@ -73,7 +81,10 @@ func resume(ctx context.Context, cfg *config.Config, c *call) error {
 	if r.Last, err = h.State.ReadSnapshot(); err != nil {
 		log.Info("going on without the last snapshot", "err", err)
 	}
-	if slices.ContainsFunc(cfg.Partitions, func(p capacity.PartitionSettings) bool { return p.Provider == capacity.ProviderPCS }) {
+	if slices.ContainsFunc(
+		cfg.Partitions,
+		func(p capacity.PartitionSettings) bool { return p.Provider == capacity.ProviderPCS },
+	) {
 		r.PCS = &power.PCS{Provisioner: pcs.Provisioner{PCS: pcs.From(h.EC2.Shared()), EC2: h.EC2}, Cluster: cfg.Cluster}
 	}
 	return r.Run(ctx, c.nodes, waits)

@@ -11,7 +11,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
-// site is the program that a site had for its own nodes before ours took its place.
+// site is the program that a site used for its own nodes before ours replaced it.
 type site struct {
 	program     string
 	environment []string
@@ -19,14 +19,12 @@ type site struct {
 	running     *exec.Cmd
 }
 
-// newSite is called before anything changes the environment, which the site's program gets as
-// Slurm made it.
+// newSite runs before anything changes the environment: the site's program gets Slurm's.
 func newSite(setting string) *site {
 	return &site{program: slurm.SiteProgram(os.Getenv("SLURM_CONF"), setting), environment: os.Environ()}
 }
 
-// start starts the site's program for those of the nodes that are not ours, and returns ours.
-// Without such a program all are.
+// start starts the site's program for the nodes that are not ours, and returns ours; without such a program, all nodes.
 func (s *site) start(settings capacity.Settings, hostlist string) (ours string, err error) {
 	if s.program == "" {
 		return hostlist, nil
@@ -50,7 +48,7 @@ func (s *site) start(settings capacity.Settings, hostlist string) (ours string, 
 	return slurm.Compress(own), nil
 }
 
-// wait ends with the site's program, so that Slurm waits for it as before; err is kept.
+// wait ends with the site's program, so Slurm waits for it as before; err is passed through.
 func (s *site) wait(err error) error {
 	if s.running == nil {
 		return err
@@ -61,7 +59,7 @@ func (s *site) wait(err error) error {
 	return err
 }
 
-// end is the exit status where all nodes are the site's.
+// end is the exit status if all nodes are the site's.
 func (s *site) end(err error) int {
 	if err := s.wait(err); err != nil {
 		s.log.Error("nodes of the site's own", "err", err)
@@ -70,13 +68,13 @@ func (s *site) end(err error) int {
 	return 0
 }
 
-// all has the site's program look at all nodes: without settings nobody knows whose they are.
+// all gives the site's program all nodes: without settings nobody knows whose they are.
 func (s *site) all(nodes string) {
 	_, err := s.start(capacity.Settings{}, nodes)
 	s.end(err)
 }
 
-// apart are the nodes that a node group of the settings has, and the others.
+// apart divides the nodes into those of the settings' node groups and the others.
 func apart(settings capacity.Settings, names []string) (ours, theirs []string) {
 	for _, name := range names {
 		if _, _, _, ok := settings.PlaceOf(name); ok {

@@ -42,7 +42,10 @@ func Suspend(args []string) int {
 		return site.end(err)
 	}
 	c := begin(log, "power down", nodes)
-	return c.end(site.wait(errors.Join(err, suspend(ctx, cfg, c, called))), "; sync, or the next launch of these nodes, terminates what is left")
+	return c.end(
+		site.wait(errors.Join(err, suspend(ctx, cfg, c, called))),
+		"; sync, or the next launch of these nodes, terminates what is left",
+	)
 }
 
 func suspend(ctx context.Context, cfg *config.Config, c *call, called time.Time) error {
@@ -59,6 +62,17 @@ func suspend(ctx context.Context, cfg *config.Config, c *call, called time.Time)
 	if err != nil {
 		return err
 	}
-	s := power.Suspend{Site: &power.Site{Cluster: mark, Slurm: h.Slurm, EC2: h.EC2, State: h.State, Log: log, MachineTime: time.Now, Kept: c.keep}, Called: called}
+	s := power.Suspend{
+		Site: &power.Site{
+			Cluster:     mark,
+			Slurm:       h.Slurm,
+			EC2:         h.EC2,
+			State:       h.State,
+			Log:         log,
+			MachineTime: time.Now,
+			Kept:        c.keep,
+		},
+		Called: called,
+	}
 	return s.Run(ctx, c.nodes)
 }

@@ -20,22 +20,32 @@ const (
 	metadataVariable = "AWS_EC2_METADATA_SERVICE_ENDPOINT"
 )
 
-// What is asked, and what the answers look like. Whatever else answers at this address, such
-// as a proxy, is taken for nothing that is known.
+// What is read, and the form of the answers. An answer of another form, such as a proxy's, is ignored.
 var questions = []struct {
 	path  string
 	looks *regexp.Regexp
 	into  func(*capacity.Metadata) *string
 }{
 	{"instance-id", regexp.MustCompile(`^i-[0-9a-f]+$`), func(m *capacity.Metadata) *string { return &m.InstanceID }},
-	{"instance-type", regexp.MustCompile(`^[a-z0-9-]+\.[a-z0-9-]+$`), func(m *capacity.Metadata) *string { return &m.InstanceType }},
-	{"placement/availability-zone-id", regexp.MustCompile(`^[a-z0-9-]+-az[0-9]+$`), func(m *capacity.Metadata) *string { return &m.AZID }},
+	{
+		"instance-type",
+		regexp.MustCompile(`^[a-z0-9-]+\.[a-z0-9-]+$`),
+		func(m *capacity.Metadata) *string { return &m.InstanceType },
+	},
+	{
+		"placement/availability-zone-id",
+		regexp.MustCompile(`^[a-z0-9-]+-az[0-9]+$`),
+		func(m *capacity.Metadata) *string { return &m.AZID },
+	},
 	// Only with InstanceMetadataTags, and where ResumeProgram launched the instance.
-	{"tags/instance/" + capacity.TagReservation, regexp.MustCompile(`^cr-[0-9a-f]+$`), func(m *capacity.Metadata) *string { return &m.ReservationID }},
+	{
+		"tags/instance/" + capacity.TagReservation,
+		regexp.MustCompile(`^cr-[0-9a-f]+$`),
+		func(m *capacity.Metadata) *string { return &m.ReservationID },
+	},
 }
 
-// metadata asks the metadata service of the instance (IMDSv2). What it does not have is left
-// out; any other trouble is an error.
+// metadata reads the instance's metadata service (IMDSv2). Missing items are left out; any other failure is an error.
 func metadata(ctx context.Context) (capacity.Metadata, error) {
 	var m capacity.Metadata
 	base := strings.TrimSuffix(os.Getenv(metadataVariable), "/")
@@ -66,10 +76,10 @@ func metadata(ctx context.Context) (capacity.Metadata, error) {
 	return m, nil
 }
 
-// errNone: the metadata do not have it.
+// errNone: the metadata service does not have the item.
 var errNone = errors.New("not there")
 
-// maxAnswer is far more than anything that is asked for has, in bytes.
+// maxAnswer, in bytes, is far more than any expected answer.
 const maxAnswer = 1024
 
 func ask(ctx context.Context, client *http.Client, method, url, header, value string) (string, error) {

@@ -41,7 +41,8 @@ func TestMetadataOfAnInstance(t *testing.T) {
 	t.Setenv(metadataVariable, sim.MetadataURL(launched[0].ID))
 	t.Setenv("http_proxy", "http://127.0.0.1:1") // nothing is there
 	got, err := metadata(t.Context())
-	want := capacity.Metadata{InstanceID: launched[0].ID, InstanceType: "p5.48xlarge", AZID: "use2-az1"} // the template has no tags in metadata
+	// the template has no tags in metadata
+	want := capacity.Metadata{InstanceID: launched[0].ID, InstanceType: "p5.48xlarge", AZID: "use2-az1"}
 	if err != nil || got != want {
 		t.Errorf("%v %+v, want %+v", err, got, want)
 	}

@@ -57,12 +57,17 @@ func runProlog(node string) {
 	if !ours {
 		return
 	}
-	p := prolog.Prolog{State: state.Dir(cfg.StateDir), Metadata: metadata, MachineTime: time.Now, Log: hook.Log(cfg.Log.Dir, "prolog")}
+	p := prolog.Prolog{
+		State:       state.Dir(cfg.StateDir),
+		Metadata:    metadata,
+		MachineTime: time.Now,
+		Log:         hook.Log(cfg.Log.Dir, "prolog"),
+	}
 	p.Run(context.Background(), node, slot, os.Getenv("SLURM_JOB_ID"))
 }
 
-// taskProlog is what to tell slurmstepd. It runs as the user, once for each task of the
-// machine, and has no log of its own: what is wrong with the files is in the Prolog's.
+// taskProlog is the output for slurmstepd. It runs as the user, once for each task on the machine, and has no log of
+// its own: the Prolog's log reports broken files.
 func taskProlog(node string) string {
 	var snap *capacity.Snapshot
 	var slot string
