@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -32,6 +33,10 @@ func TestFormerSlots(t *testing.T) {
 				t.Errorf("%+v, want %d", got, c.want)
 			}
 		})
+	}
+	old.ClockOffset.Duration = 25 * time.Hour // by AWS's clock the block has ended
+	if ended := liveSlots(old, noon); len(ended) > 0 {
+		t.Errorf("live by the machine's clock alone: %+v", ended)
 	}
 	if diff := cmp.Diff([]capacity.Partition(nil), liveSlots(nil, noon)); diff != "" {
 		t.Errorf("before the first pass: %s", diff)

@@ -18,7 +18,10 @@ func TestOrphans(t *testing.T) {
 		Nodes: []capacity.Node{
 			{Name: "gpu-1", State: "IDLE+CLOUD+POWERED_DOWN", Address: "gpu-1"},
 			{Name: "gpu-2", State: "IDLE", Address: "10.0.0.2"},
-			{Name: "gpu-3", Address: "gpu-3"}, // on its way up: no address yet
+			{Name: "gpu-3", State: "MIXED+CLOUD+NOT_RESPONDING+POWERING_UP", Address: "gpu-3"}, // no address yet
+			{Name: "gpu-5", State: "IDLE+CLOUD+POWERING_DOWN", Address: "10.0.0.5"},
+			{Name: "gpu-6", State: "IDLE+CLOUD+POWERED_DOWN+POWERING_UP", Address: "gpu-6"},
+			{Name: "gpu-7", State: "IDLE+CLOUD+POWERED_DOWN+POWERING_DOWN", Address: "10.0.0.7"},
 		},
 		Partitions: []capacity.SlurmPartition{{Name: "gpu", Nodes: []string{"gpu-1", "gpu-2", "gpu-3", "gpu-4"}}},
 	}
@@ -45,7 +48,8 @@ func TestOrphans(t *testing.T) {
 		"up under another instance":           {[]capacity.Instance{instance("i-2", "gpu-2", "10.0.0.9"), instance("i-1", "gpu-2", "10.0.0.2")}, map[string]string{"i-2": other}},
 		"up at an address of no instance":     {[]capacity.Instance{instance("i-2", "gpu-2", "10.0.0.9")}, nil},
 		"the other has ended":                 {[]capacity.Instance{instance("i-2", "gpu-2", "10.0.0.9"), instance("i-1", "gpu-2", "10.0.0.2", ended)}, nil},
-		"it boots":                            {[]capacity.Instance{instance("i-1", "gpu-3", "10.0.0.3")}, nil},
+		"it boots":                            {[]capacity.Instance{instance("i-1", "gpu-3", "10.0.0.3"), instance("i-6", "gpu-6", "10.0.0.6")}, nil},
+		"it is powered down now":              {[]capacity.Instance{instance("i-1", "gpu-5", "10.0.0.5"), instance("i-7", "gpu-7", "10.0.0.7")}, nil},
 		"it has ended":                        {[]capacity.Instance{instance("i-1", "gpu-1", "10.0.0.1", ended)}, nil},
 		"it is for no node":                   {[]capacity.Instance{instance("i-1", "", "10.0.0.1")}, nil},
 		"too young":                           {[]capacity.Instance{instance("i-1", "gpu-1", "10.0.0.1", young("4m59s"))}, nil},
