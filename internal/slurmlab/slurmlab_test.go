@@ -258,6 +258,9 @@ func TestFailedStartCleansUp(t *testing.T) {
 }
 
 func TestStartAfterKill(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a Slurm cluster")
+	}
 	dir := t.TempDir()
 	holder := exec.Command(os.Args[0])
 	holder.Env = append(os.Environ(), holdVariable+"="+dir)
