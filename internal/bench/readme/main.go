@@ -149,7 +149,7 @@ var sources = []source{
 	{"submit", figure{work: "`sbatch` of a job that is refused, `cli_filter.lua`", beside: "an empty Lua script", bound: 0.85}, cliFilter("refused")},
 	{"submit", figure{work: "what slurmctld spends on a job that fits, `job_submit.lua`", beside: "an empty Lua script", bound: 1.3}, jobSubmit("fits", "fits, with GPUs")},
 	{"submit", figure{work: "what slurmctld spends on a job with `--begin` or `--gpus`, or with too many nodes, `job_submit.lua`", beside: "an empty Lua script", bound: 3}, jobSubmit("fits, --begin", "fits, --gpus", "refused, --begin", "refused, 9 nodes")},
-	{"submit", figure{work: "what slurmctld spends on a job that the script leaves to the filter, `job_submit.lua`", beside: "an empty Lua script", bound: 10}, jobSubmit("judged by the filter", "refused by the filter")},
+	{"submit", figure{work: "what slurmctld spends on a job that the script leaves to the filter, `job_submit.lua`", beside: "an empty Lua script", bound: 3}, jobSubmit("judged by the filter", "refused by the filter")},
 	{"submit", figure{work: "200 submissions by 8 clients, `job_submit.lua`", beside: "an empty Lua script", bound: 1.1}, column("over an empty script", "job", "200 that fit, by 8 clients")},
 	{"sync", figure{work: "a pass of `sync` with 10,000 jobs, 50 partitions and 1,000 nodes", beside: "`squeue`, of fields that no user can write", bound: 3}, func(t table) ([]float64, string) {
 		return t.of("pass/squeue", "jobs", "10000", "nodes", "1000"), fmt.Sprintf("%.0f MB; a first pass with 50 fences runs Slurm's programs %.0f times", slices.Max(t.of("peak MB")), slices.Max(t.of("Slurm calls", "jobs", "first pass")))
