@@ -42,11 +42,16 @@ type factRow struct {
 var jobNames = regexp.MustCompile(`^[0-9]+([_+].*)?$`)
 
 // Run finds out what is asked for, and explains it.
-func (c *ExplainCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.Config) error {
+func (c *ExplainCmd) Run(ctx context.Context, t *terminal.Terminal, maybe *maybeConfig) error {
+	cfg := maybe.Config
 	if page, known := capacity.Code(c.What).Page(); known {
 		if _, ours := cfg.Partition(c.What); !ours {
 			return showExplanation(t, explain.OfCode(page))
 		}
+	}
+	if !maybe.Found { // which the page of a code does without
+		_, err := config.Load(cfg.Path)
+		return usageError{err}
 	}
 	dir := state.Dir(cfg.StateDir)
 	snap, err := dir.ReadSnapshot()

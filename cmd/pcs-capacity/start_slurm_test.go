@@ -89,7 +89,7 @@ func (r *rehearsal) explainsToUser(what, answer string) {
 func (r *rehearsal) explains(what, answer string) {
 	r.Helper()
 	var out strings.Builder
-	if err := (&ExplainCmd{What: what}).Run(r.ctx, &terminal.Terminal{Out: &out, Format: terminal.Table}, r.cfg); err != nil {
+	if err := (&ExplainCmd{What: what}).Run(r.ctx, &terminal.Terminal{Out: &out, Format: terminal.Table}, &maybeConfig{r.cfg, true}); err != nil {
 		r.Errorf("explain %s: %v", what, err)
 	}
 	if !strings.HasPrefix(out.String(), answer) {
