@@ -40,9 +40,10 @@ PROGRAMS := slurmctld slurmd sbatch slurmdbd mariadbd mariadb-install-db my_prin
 # The tests that say what the race detector would spoil in them: `make test-all` runs them without it.
 UNRACED = $$(git grep -l '^//go:build !race$$' -- '*_test.go')
 
-# What `make test` runs with the race detector: files, processes and launches side by side. hooks/power alone
-# of them needs the EC2 SDK, compiled once more: a minute on 2 cores where Go's cache is empty.
-RACED := ./hooks/... ./internal/machine ./internal/notify ./internal/state ./internal/terminal
+# What `make test` runs with the race detector: the packages that do things side by side. The EC2 SDK is compiled once
+# more for them, a minute on 2 cores where Go's cache is empty.
+RACED := ./ec2 ./hooks/... ./internal/lifecycle ./internal/machine ./internal/market ./internal/notify ./internal/setup \
+	./internal/state ./internal/terminal ./internal/wire
 
 # Packages, and tests of each, that run at once: those with a real Slurm wait more than they work.
 AT_ONCE := $(shell echo $$((2 * $$(nproc))))
@@ -72,13 +73,13 @@ test: deps build lint ## everything that must pass: lint, unit tests, transcript
 	@GOBIN=$(CURDIR)/bin go install $(GOTESTSUM)
 	CGO_ENABLED=1 go test -race -short $(RACED)
 	PCS_CAPACITY_PACKAGES=$(CURDIR)/dist $(TESTS) ./... -- -timeout 30m -p $(AT_ONCE) -parallel $(AT_ONCE)
+	@echo "the demo on an AWS that shows everything late and whose clock is off"; \
+	bin/capacity-lab demo --bin bin $(UNKIND) >bin/demo-unkind.log 2>&1 || { cat bin/demo-unkind.log; exit 1; }
 
 test-all: test ## and what is slow and rare: the race detector, a year of blocks, every fault, other Slurms (hours)
 	PCS_CAPACITY_ALL=1 PCS_CAPACITY_PACKAGES=$(CURDIR)/dist CGO_ENABLED=1 $(TESTS) ./... -- -race -timeout 60m -p $(AT_ONCE) -parallel $(AT_ONCE)
 	PCS_CAPACITY_ALL=1 $(TESTS) "$$(dirname $(UNRACED) | sort -u | sed 's|^|./|' | paste -sd ' ')" -- -timeout 20m \
 		-run "^($$(sed -n 's/^func \(Test[^(]*\)(.*/\1/p' $(UNRACED) | paste -sd '|'))$$"
-	@echo "the demo on an AWS that shows everything late and whose clock is off"; \
-	bin/capacity-lab demo --bin bin $(UNKIND) >bin/demo-unkind.log 2>&1 || { cat bin/demo-unkind.log; exit 1; }
 	@$(MAKE) --no-print-directory faults
 	@$(MAKE) --no-print-directory test-slurm SUITE=trixie
 	@$(MAKE) --no-print-directory test-slurm SUITE=forky
