@@ -11,7 +11,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
-	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
@@ -172,7 +171,7 @@ func (c clusterChange[P]) begin(
 	if cluster.ID == "" {
 		return func() {}, nil
 	}
-	endChange, err := wire.BeginChange(ctx, c.aws, wire.Change(cfg.StateDir, cfg.Path, cluster))
+	endChange, err := setup.BeginChange(ctx, c.aws, setup.Change(cfg.StateDir, cfg.Path, cluster))
 	if err != nil {
 		return nil, err
 	}
@@ -189,7 +188,7 @@ func (c clusterChange[P]) endDead(ctx context.Context, t *terminal.Terminal, cfg
 	if cluster.ID == "" {
 		return
 	}
-	if err := c.aws.EndDeadChange(ctx, wire.Change(cfg.StateDir, cfg.Path, cluster)); err != nil {
+	if err := c.aws.EndDeadChange(ctx, setup.Change(cfg.StateDir, cfg.Path, cluster)); err != nil {
 		t.Say("warning: %s", err)
 	}
 }

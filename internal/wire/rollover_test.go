@@ -158,7 +158,7 @@ func (r *rolling) sources(path string) lifecycle.Sources {
 	}
 	s := Sources(cfg, r.aws, r.pcs)
 	s.Owner = "0123abcd" // as of hosts that share a state_dir
-	made := s.RollOver.(RollOver)
+	made := s.RollOver.(setup.RollOver)
 	made.Setup.Slurm = following{rolling: r}
 	s.RollOver, s.EC2, s.Slurm, s.MachineTime = made, sameClock{r.aws}, following{rolling: r}, r.sim.Clock().Now
 	return s
@@ -167,7 +167,7 @@ func (r *rolling) sources(path string) lifecycle.Sources {
 // setUp does by hand what roll_over is not for: the first block of a partition.
 func (r *rolling) setUp(block string) {
 	r.Helper()
-	made := r.syncs[0].RollOver.(RollOver)
+	made := r.syncs[0].RollOver.(setup.RollOver)
 	s := made.Setup
 	s.Unattended = true // the clock goes on below
 	s.Slurm = nil       // and no pass is made, which would place a fence
@@ -421,7 +421,7 @@ func TestRollOverSetbacks(t *testing.T) {
 			world:    strings.NewReplacer(`zone = "us-east-2a", `+inB, `zone = "us-east-2b", `+inB),
 			settings: strings.NewReplacer(`, "subnet-0e200000000000b02"`, ""),
 			mend: func(r *rolling) {
-				path := r.syncs[0].RollOver.(RollOver).Config.Path
+				path := r.syncs[0].RollOver.(setup.RollOver).Config.Path
 				text, err := os.ReadFile(path)
 				if err == nil {
 					err = os.Remove(path)
@@ -582,8 +582,8 @@ func TestRollOverBesideASetupElsewhere(t *testing.T) {
 	if err := end(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	c := r.syncs[0].RollOver.(RollOver).Config
-	if _, err := r.aws.BeginChange(t.Context(), Change(c.StateDir, c.Path, cluster)); err != nil { // and is killed
+	c := r.syncs[0].RollOver.(setup.RollOver).Config
+	if _, err := r.aws.BeginChange(t.Context(), setup.Change(c.StateDir, c.Path, cluster)); err != nil { // and is killed
 		t.Fatal(err)
 	}
 	r.sim.Clock().Advance(10 * time.Minute)

@@ -69,7 +69,10 @@ func Sources(cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) lifecyc
 		return made(ctx, cfg, aws, pcsClient, mark)
 	}
 	if s.Settings.RollsOver("") {
-		s.RollOver = RollOver{setup.Setup{PCS: pcsClient, EC2: aws, Slurm: setup.InSlurm{Client: NewSlurm(cfg)}}, aws, cfg}
+		s.RollOver = setup.RollOver{
+			Setup:  setup.Setup{PCS: pcsClient, EC2: aws, Slurm: setup.InSlurm{Client: NewSlurm(cfg)}},
+			Config: cfg,
+		}
 	}
 	return s
 }

@@ -1,10 +1,9 @@
-package wire
+package setup
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -12,8 +11,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
-	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
-	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
@@ -23,12 +20,9 @@ import (
 // service cannot write to.
 type RollOver struct {
 	// Setup has the clients; what sync must not do is left out of it here.
-	Setup  setup.Setup
-	EC2    *ec2.Client
+	Setup  Setup
 	Config *config.Config
 }
-
-var _ lifecycle.RollOver = RollOver{}
 
 // SetUp goes on to set up a block in the free slot of a node group, within its settings.
 func (r RollOver) SetUp(
@@ -44,11 +38,8 @@ func (r RollOver) SetUp(
 	}
 	defer func() { err = errors.Join(err, end()) }()
 	s := r.unattended(&did)
-	nodes := block.Size()
-	if group.MaxNodes < nodes {
-		nodes = group.MaxNodes
-	}
-	request := setup.Request{
+	nodes := min(block.Size(), group.MaxNodes)
+	request := Request{
 		Provider:    capacity.ProviderPCS,
 		Queue:       partition,
 		NodeGroup:   group.Name,
@@ -63,12 +54,8 @@ func (r RollOver) SetUp(
 	if err != nil {
 		return nil, err
 	}
-	byHand := fmt.Sprintf(
-		"`pcs-capacity setup --reservation %s --queue %s --node-group %s` shows what to do",
-		block.ID,
-		partition,
-		group.Name,
-	)
+	byHand := fmt.Sprintf("`pcs-capacity setup --reservation %s --queue %s --node-group %s` shows what to do",
+		block.ID, partition, group.Name)
 	if len(plan.Mismatches) > 0 {
 		var words []string
 		for _, m := range plan.Mismatches {
@@ -78,27 +65,18 @@ func (r RollOver) SetUp(
 	}
 	template := ""
 	for _, e := range plan.Effects {
-		if e, ok := e.(setup.WriteTemplate); ok {
+		if e, ok := e.(WriteTemplate); ok {
 			template = string(e.Action)
 		}
 	}
 	for _, step := range plan.Steps() {
-		if step.Action == setup.Replace && !anew {
+		if step.Action == Replace && !anew {
 			return nil, fmt.Errorf("PCS could not create compute node group %s: %s", step.Name, step.Details[0].Value)
 		}
-		if step.What == setup.WhatNodeGroup && step.Action == setup.Create { // once, and not in each pass
+		if step.What == WhatNodeGroup && step.Action == Create { // once, and not in each pass
 			if size := block.Size(); nodes < size {
-				did = append(
-					did,
-					fmt.Sprintf(
-						"warning: %d of the %d instances of %s stay unused: max_nodes of node group %s is %d",
-						size-nodes,
-						size,
-						block.ID,
-						group.Name,
-						nodes,
-					),
-				)
+				did = append(did, fmt.Sprintf("warning: %d of the %d instances of %s stay unused: max_nodes of node group %s is %d",
+					size-nodes, size, block.ID, group.Name, nodes))
 			}
 			for _, w := range plan.Warnings {
 				did = append(did, "warning: "+w)
@@ -107,7 +85,7 @@ func (r RollOver) SetUp(
 	}
 	tell := s.Progress
 	s.Progress = func(what, name, status string) {
-		if what == setup.WhatTemplate { // which is told of when it is done
+		if what == WhatTemplate { // which is told of when it is done
 			status = template
 		}
 		tell(what, name, status)
@@ -126,10 +104,9 @@ func (r RollOver) Remove(ctx context.Context, partition, slot string) (did []str
 	}
 	defer func() { err = errors.Join(err, end()) }()
 	s := r.unattended(&did)
-	plan, err := s.PlanTeardown(
-		ctx,
-		setup.TeardownRequest{Provider: capacity.ProviderPCS, Queue: partition, NodeGroup: slot, Config: r.Config},
-	)
+	plan, err := s.PlanTeardown(ctx, TeardownRequest{
+		Provider: capacity.ProviderPCS, Queue: partition, NodeGroup: slot, Config: r.Config,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +122,7 @@ func (r RollOver) Remove(ctx context.Context, partition, slot string) (did []str
 		}
 		return nil, errors.New(strings.Join(words, "; "))
 	}
-	if err := s.Teardown(ctx, plan); !errors.Is(err, pcs.ErrAtWork) && !errors.Is(err, setup.ErrJobsRun) {
+	if err := s.Teardown(ctx, plan); !errors.Is(err, pcs.ErrAtWork) && !errors.Is(err, ErrJobsRun) {
 		return did, err
 	}
 	return did, nil
@@ -181,10 +158,10 @@ func (r RollOver) alone(ctx context.Context, partition string) (now RollOver, en
 	if err != nil {
 		return r, nil, err
 	}
-	endChange, err := BeginChange(ctx, r.EC2, Change(r.Config.StateDir, r.Config.Path, cluster))
+	endChange, err := BeginChange(ctx, r.Setup.EC2, Change(r.Config.StateDir, r.Config.Path, cluster))
 	if errors.Is(err, ec2.ErrChanged) {
-		if other, found, askErr := r.EC2.ChangeOf(ctx, cluster.ID); askErr == nil &&
-			(!found || r.EC2.Now().Sub(other.Since) < patience) {
+		if other, found, askErr := r.Setup.EC2.ChangeOf(ctx, cluster.ID); askErr == nil &&
+			(!found || r.Setup.EC2.Now().Sub(other.Since) < patience) {
 			err = nil
 		}
 	}
@@ -197,40 +174,12 @@ func (r RollOver) alone(ctx context.Context, partition string) (now RollOver, en
 	}, nil
 }
 
-// endTime is how long the end of a change may take, after an interrupt too.
-const endTime = 10 * time.Second
-
-// BeginChange keeps other hosts out, until end.
-func BeginChange(ctx context.Context, aws *ec2.Client, change ec2.Change) (end func() error, err error) {
-	endAWS, err := aws.BeginChange(ctx, change)
-	if err != nil {
-		return nil, err
-	}
-	return func() error {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
-		defer cancel()
-		return endAWS(ctx)
-	}, nil
-}
-
-// Change is a change of a PCS cluster by this process, as other hosts see it.
-func Change(stateDir, settings string, cluster pcs.Cluster) ec2.Change {
-	host, _ := os.Hostname()
-	return ec2.Change{
-		Cluster: cluster.ID,
-		Mark:    cluster.Name,
-		Owner:   state.OwnerOf(state.Dir(stateDir), settings).ID,
-		Host:    host,
-		PID:     os.Getpid(),
-	}
-}
-
 // unattended is setup as sync may use it, which notes what it begins.
-func (r RollOver) unattended(did *[]string) setup.Setup {
+func (r RollOver) unattended(did *[]string) Setup {
 	s := r.Setup
 	s.Unattended = true
 	s.Progress = func(what, name, status string) {
-		if slices.Contains([]setup.Action{setup.Create, setup.Update, setup.Delete}, setup.Action(status)) {
+		if slices.Contains([]Action{Create, Update, Delete}, Action(status)) {
 			*did = append(*did, fmt.Sprintf("%s %s %s", status, what, name))
 		}
 	}
