@@ -66,6 +66,10 @@ func (m *machines) boot(instance awssim.Instance) {
 	if m.ctx.Err() != nil {
 		return // the lab is about to end
 	}
+	if instance.NoContact != "" {
+		m.log.Warn("the node never comes up", "id", instance.ID, "error", instance.NoContact)
+		return
+	}
 	ctx, cancel := context.WithCancel(m.ctx)
 	m.booting[instance.ID] = cancel
 	m.boots.Go(func() {

@@ -194,7 +194,7 @@ func (s *Sim) describeSubnets(c *call, in *describeSubnetsInput) (any, error) {
 	for _, sn := range part {
 		out.Subnets = append(out.Subnets, wireSubnet{
 			ID: sn.id, ARN: s.arn("ec2", c.Region, "subnet/"+sn.id), VPC: sn.vpc, State: "available", CIDR: sn.prefix.String(),
-			Free: c.region.freeAddresses(sn), Zone: sn.zone.name, ZoneID: sn.zone.id, Owner: s.scenario.Account,
+			Free: c.region.freeAddresses(sn), Zone: sn.zone.name, ZoneID: sn.zone.id, PublicIPs: sn.public, Owner: s.scenario.Account,
 			Tags: wireTags(c.region.fixedTags[sn.id]),
 		})
 	}
@@ -270,6 +270,9 @@ type wireGroup struct {
 	VPC         string `xml:"vpcId"`
 	Owner       string `xml:"ownerId"`
 	Tags        []tag  `xml:"tagSet>item"`
+
+	In  []wirePermission `xml:"ipPermissions>item"`
+	Out []wirePermission `xml:"ipPermissionsEgress>item"`
 }
 
 func (s *Sim) describeSecurityGroups(c *call, in *describeSecurityGroupsInput) (any, error) {
@@ -296,7 +299,9 @@ func (s *Sim) describeSecurityGroups(c *call, in *describeSecurityGroupsInput) (
 		Next   string      `xml:"nextToken,omitempty"`
 	}{Next: next}
 	for _, g := range part {
-		out.Groups = append(out.Groups, wireGroup{g.ID, g.Name, g.Name, g.VPC, s.scenario.Account, wireTags(c.region.fixedTags[g.ID])})
+		out.Groups = append(out.Groups, wireGroup{
+			g.ID, g.Name, g.Name, g.VPC, s.scenario.Account, wireTags(c.region.fixedTags[g.ID]), s.permissions(g, false), s.permissions(g, true),
+		})
 	}
 	return out, err
 }

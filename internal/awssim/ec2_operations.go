@@ -16,6 +16,8 @@ func (s *Sim) ec2Operations() map[string]operation {
 		"DescribeAvailabilityZones":     ec2Op(s.describeAvailabilityZones),
 		"DescribeVpcs":                  ec2Op(s.describeVPCs),
 		"DescribeSubnets":               ec2Op(s.describeSubnets),
+		"DescribeRouteTables":           ec2Op(s.describeRouteTables),
+		"DescribeVpcEndpoints":          ec2Op(s.describeVPCEndpoints),
 		"DescribeSecurityGroups":        ec2Op(s.describeSecurityGroups),
 		"DescribeImages":                ec2Op(s.describeImages),
 		"DescribeKeyPairs":              ec2Op(s.describeKeyPairs),

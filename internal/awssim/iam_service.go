@@ -18,6 +18,8 @@ type InstanceProfileScenario struct {
 	// Role is the role of the instances; "": it has none yet. RolePath is its path, default /.
 	Role     string `toml:"role"`
 	RolePath string `toml:"role_path"`
+	// CannotRegister: no policy of the role allows pcs:RegisterComputeNodeGroupInstance.
+	CannotRegister bool `toml:"cannot_register"`
 }
 
 // instanceProfile finds a profile by its name. An account whose scenario lists none has every one, each with a role of
@@ -34,6 +36,48 @@ func (s *Sim) instanceProfile(path, name string) (InstanceProfileScenario, bool)
 			if p.RolePath == "" {
 				p.RolePath = "/"
 			}
+			return p, true
+		}
+	}
+	return InstanceProfileScenario{}, false
+}
+
+// registering is the action by which a node joins a PCS cluster, with the role of its instance profile.
+const registering = "pcs:RegisterComputeNodeGroupInstance"
+
+// checkProfile refuses a launch with an instance profile that is not there, or has no role. The messages are EC2's.
+func (s *Sim) checkProfile(p *instanceProfile) error {
+	if p == nil || p.Arn == "" && p.Name == "" {
+		return nil
+	}
+	field, word, value := "name", "name", p.Name
+	path, name := "/", p.Name
+	if p.Arn != "" {
+		field, word, value = "arn", "ARN", p.Arn
+		path, name = cutProfile(p.Arn)
+	}
+	found, ok := s.instanceProfile(path, name)
+	switch {
+	case !ok:
+		return apiErrorf("InvalidParameterValue", "Value (%s) for parameter iamInstanceProfile.%s is invalid. Invalid IAM Instance Profile %s", value, field, word)
+	case found.Role == "":
+		return apiErrorf("InvalidParameterValue", "IAM Instance Profile \"%s\" has no associated IAM Roles", s.iamARN("instance-profile"+found.Path+found.Name))
+	}
+	return nil
+}
+
+// profileOfRole finds the profile of a role by the role's ARN.
+func (s *Sim) profileOfRole(arn string) (InstanceProfileScenario, bool) {
+	_, full, ok := strings.Cut(arn, ":role/")
+	if !ok {
+		return InstanceProfileScenario{}, false
+	}
+	i := strings.LastIndex(full, "/") + 1
+	if len(s.scenario.InstanceProfiles) == 0 && (strings.HasPrefix(full[i:], "AWSPCS") || strings.HasPrefix(full, "aws-pcs/")) {
+		return s.instanceProfile("/"+full[:i], full[i:])
+	}
+	for _, p := range s.scenario.InstanceProfiles {
+		if p, _ = s.instanceProfile(p.Path, p.Name); p.Role == full[i:] && p.RolePath == "/"+full[:i] {
 			return p, true
 		}
 	}
@@ -74,15 +118,17 @@ func (s *Sim) iamOperations() map[string]operation {
 	}}
 }
 
-// simulatePolicy answers by the policy of the caller: of others the simulator knows none. As IAM documents it, a
+// simulatePolicy answers by the policy of the caller; of the role of a profile, the simulator knows whether a node can
+// register, and nothing else. As IAM documents it, a
 // decision is given for each resource, and every key that the policy reads but the request lacks is listed, whether it
 // matters or not (IAM API Reference, "SimulatePrincipalPolicy"). The role of temporary credentials goes by its own ARN.
 func (s *Sim) simulatePolicy(c *call) ([]byte, error) {
 	source := c.form.Get("PolicySourceArn")
+	ofNodes, isRole := s.profileOfRole(source)
 	switch {
 	case !strings.Contains(source, ":iam:"):
 		return nil, &APIError{Code: "InvalidInput", Status: http.StatusBadRequest, Message: "Invalid Entity Arn: " + source + " does not clearly define entity type and name."}
-	case source != s.principalOf(c):
+	case source != s.principalOf(c) && !isRole:
 		return nil, &APIError{Code: "NoSuchEntity", Status: http.StatusNotFound, Message: "The entity " + source + " cannot be found."}
 	}
 	members := func(name string) (all []string) {
@@ -97,6 +143,9 @@ func (s *Sim) simulatePolicy(c *call) ([]byte, error) {
 		keys.Set(c.form.Get(entry+".ContextKeyName"), members(entry+".ContextKeyValues")...)
 	}
 	policy := s.policyOf(c)
+	if source != s.principalOf(c) {
+		policy = nil
+	}
 	var missing []string
 	if policy != nil {
 		missing = slices.DeleteFunc(policy.Keys(), func(key string) bool { return keys[key] != nil })
@@ -116,6 +165,9 @@ func (s *Sim) simulatePolicy(c *call) ([]byte, error) {
 	var out result
 	for _, action := range members("ActionNames") {
 		one := evaluation{action, "*", "allowed", nil}
+		if source != s.principalOf(c) && (action != registering || ofNodes.CannotRegister) {
+			one.EvalDecision = "implicitDeny"
+		}
 		for _, resource := range members("ResourceArns") {
 			decision := "allowed"
 			if policy != nil {

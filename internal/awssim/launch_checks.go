@@ -54,6 +54,9 @@ func (r *region) checkOrder(o launchOrder) (site, error) {
 		at.tenancy, at.placementGroup = cmp.Or(o.Placement.Tenancy, at.tenancy), o.Placement.GroupName
 	}
 	err := r.checkNames(o)
+	if err == nil {
+		err = r.sim.checkProfile(o.IamInstanceProfile)
+	}
 	if err != nil {
 		return site{}, err
 	}

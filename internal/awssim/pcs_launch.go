@@ -36,6 +36,9 @@ func (s *Sim) TerminateNode(cluster, group, node string) (err error) {
 			return
 		}
 		if id, ok := g.nodes[node]; ok {
+			if err = cl.region.instances[id].protected(); err != nil {
+				return
+			}
 			err = s.terminateIDs(cl.region.name, []string{id}, "Client.UserInitiatedShutdown")
 		}
 	})

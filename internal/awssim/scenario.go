@@ -83,6 +83,8 @@ type RegionScenario struct {
 	Zones           []ZoneScenario           `toml:"zone"`
 	VPCs            []VPCScenario            `toml:"vpc"`
 	Subnets         []SubnetScenario         `toml:"subnet"`
+	RouteTables     []RouteTableScenario     `toml:"route_table"`  // default: each VPC has a main one, with a route to a NAT gateway
+	VPCEndpoints    []VPCEndpointScenario    `toml:"vpc_endpoint"` // default: none
 	SecurityGroups  []SecurityGroupScenario  `toml:"security_group"`
 	Images          []ImageScenario          `toml:"image"`
 	KeyPairs        []KeyPairScenario        `toml:"key_pair"`
@@ -118,6 +120,8 @@ type SubnetScenario struct {
 	Zone string            `toml:"zone"`
 	CIDR string            `toml:"cidr"`
 	Tags map[string]string `toml:"tags"`
+	// PublicAddresses: an instance with one network interface gets a public address (MapPublicIpOnLaunch).
+	PublicAddresses bool `toml:"public_addresses"`
 }
 
 // SecurityGroupScenario is one security group.
@@ -126,6 +130,8 @@ type SecurityGroupScenario struct {
 	Name string            `toml:"name"`
 	VPC  string            `toml:"vpc"`
 	Tags map[string]string `toml:"tags"`
+	// Rules; default: all from and to the group itself, and all to anywhere, as AWS PCS documents it.
+	Rules []RuleScenario `toml:"rule"`
 }
 
 // ImageScenario is one AMI.

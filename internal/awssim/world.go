@@ -16,6 +16,8 @@ type region struct {
 	zones           []*zone
 	vpcs            []VPCScenario
 	subnets         []*subnet
+	routeTables     []RouteTableScenario
+	endpoints       []VPCEndpointScenario
 	groups          []SecurityGroupScenario
 	images          []ImageScenario
 	keyPairs        []KeyPairScenario
@@ -48,6 +50,7 @@ type subnet struct {
 	id, vpc string
 	zone    *zone
 	prefix  netip.Prefix
+	public  bool // MapPublicIpOnLaunch
 }
 
 // build makes the world of the scenario.
@@ -80,7 +83,7 @@ func (s *Sim) build() error {
 func (s *Sim) buildRegion(rs RegionScenario, types map[string]*instanceType) (*region, error) {
 	r := &region{
 		name: rs.Name, optIn: cmp.Or(rs.OptIn, "opt-in-not-required"),
-		vpcs: rs.VPCs, groups: rs.SecurityGroups, images: slices.Clone(rs.Images), types: types,
+		vpcs: rs.VPCs, groups: slices.Clone(rs.SecurityGroups), images: slices.Clone(rs.Images), types: types,
 		keyPairs: rs.KeyPairs, placementGroups: slices.Clone(rs.PlacementGroups),
 		fixedTags: map[string]map[string]string{}, capacity: map[pool]int{},
 		limits: searchLimits{
@@ -137,7 +140,7 @@ func (r *region) buildNetwork(rs RegionScenario) error {
 		if err != nil {
 			return fmt.Errorf("subnet %s: %w", sn.ID, err)
 		}
-		r.subnets = append(r.subnets, &subnet{sn.ID, sn.VPC, z, prefix.Masked()})
+		r.subnets = append(r.subnets, &subnet{sn.ID, sn.VPC, z, prefix.Masked(), sn.PublicAddresses})
 		r.fixedTags[sn.ID] = copyTags(sn.Tags)
 	}
 	for _, g := range rs.SecurityGroups {
@@ -146,7 +149,10 @@ func (r *region) buildNetwork(rs RegionScenario) error {
 		}
 		r.fixedTags[g.ID] = copyTags(g.Tags)
 	}
-	return nil
+	if err := r.buildRoutes(rs); err != nil {
+		return err
+	}
+	return r.buildRules()
 }
 
 func (r *region) buildImages(RegionScenario) error {
