@@ -3,6 +3,7 @@ package ec2
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -34,8 +35,23 @@ func (c *Client) InstanceTypes(ctx context.Context, names []string) (map[string]
 	if len(unique(names)) == 0 {
 		return nil, nil
 	}
+	known, unread := map[string]InstanceType{}, []string{}
+	c.mu.Lock()
+	for _, name := range unique(names) {
+		if t, ok := c.knownTypes[name]; ok {
+			known[name] = t
+		} else {
+			unread = append(unread, name)
+		}
+	}
+	c.mu.Unlock()
+	if len(unread) == 0 {
+		return known, nil
+	}
 	// A filter, since one unknown name would make EC2 refuse the whole call.
-	return c.instanceTypes(ctx, filter("instance-type", unique(names)...))
+	read, err := c.instanceTypes(ctx, filter("instance-type", unread...))
+	maps.Copy(known, read)
+	return known, err
 }
 
 // BlockTypes describes the types that EC2 sells as Capacity Blocks in this region.
@@ -59,6 +75,9 @@ func (c *Client) instanceTypes(ctx context.Context, which types.Filter) (map[str
 			found[t.Name] = t
 		}
 	}
+	c.mu.Lock()
+	maps.Copy(c.knownTypes, found)
+	c.mu.Unlock()
 	return found, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
 )
@@ -36,6 +37,10 @@ type Client struct {
 	zoneIDs map[string]string
 	// launchables are the launch templates read so far, by reference.
 	launchables map[string]launchable
+	// versions are the numbered versions of launch templates read so far, and knownTypes the
+	// instance types: neither changes.
+	versions   map[versionKey]types.LaunchTemplateVersion
+	knownTypes map[string]InstanceType
 	// platforms are the platforms of AMIs, by id.
 	platforms map[string]string
 	// launched holds the launch times, by AWS's clock, of instances that this client launched or
@@ -104,6 +109,7 @@ func (s *shared) in(region string) *Client {
 		})),
 		scarce: newScarce(s.refill),
 
+		versions: map[versionKey]types.LaunchTemplateVersion{}, knownTypes: map[string]InstanceType{},
 		launchables: map[string]launchable{}, platforms: map[string]string{}, launched: map[string]time.Time{},
 	}
 	s.regions[region] = c

@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
@@ -34,12 +35,36 @@ func (c *Client) LaunchTemplate(ctx context.Context, idOrName, version string) (
 	if err != nil || !found {
 		return capacity.LaunchTemplate{}, false, err
 	}
-	if isParameter(aws.ToString(data.LaunchTemplateData.ImageId)) {
-		if data.LaunchTemplateData.ImageId, err = c.resolvedImage(ctx, data); err != nil {
-			return capacity.LaunchTemplate{}, false, err
+	described, err := c.described(ctx, t, data)
+	return described, err == nil, err
+}
+
+// described is a template with one version, and the AMI that a launch would take now.
+func (c *Client) described(ctx context.Context, t types.LaunchTemplate, v types.LaunchTemplateVersion) (capacity.LaunchTemplate, error) {
+	d := describe(t, v)
+	if isParameter(d.ImageID) {
+		image, err := c.resolvedImage(ctx, v)
+		if err != nil {
+			return capacity.LaunchTemplate{}, err
 		}
+		d.ImageID = aws.ToString(image)
 	}
-	return describe(t, data), true, nil
+	return d, nil
+}
+
+// LaunchTemplates reads the newest versions of the templates of these names, by name. Names without
+// a template are left out.
+func (c *Client) LaunchTemplates(ctx context.Context, names []string) (map[string]capacity.LaunchTemplate, error) {
+	if len(unique(names)) == 0 {
+		return nil, nil
+	}
+	// A filter, since one unknown name would make EC2 refuse the whole call.
+	all, err := c.newestVersions(ctx, filter("launch-template-name", unique(names)...))
+	byName := map[string]capacity.LaunchTemplate{}
+	for _, t := range all {
+		byName[t.Name] = t
+	}
+	return byName, err
 }
 
 // TemplateVersion reads the version that ID[:VERSION] or NAME[:VERSION] names; by default the
@@ -48,19 +73,45 @@ func (c *Client) LaunchTemplate(ctx context.Context, idOrName, version string) (
 // version.
 func (c *Client) TemplateVersion(ctx context.Context, reference string) (capacity.LaunchTemplate, bool, error) {
 	spec := templateReference(reference)
-	out, err := c.api.DescribeLaunchTemplateVersions(ctx, &ec2.DescribeLaunchTemplateVersionsInput{
-		LaunchTemplateId: spec.LaunchTemplateId, LaunchTemplateName: spec.LaunchTemplateName, Versions: []string{aws.ToString(spec.Version)},
-	})
+	v, found, err := c.templateVersion(ctx, aws.ToString(spec.LaunchTemplateId)+aws.ToString(spec.LaunchTemplateName), aws.ToString(spec.Version))
+	if err != nil || !found {
+		return capacity.LaunchTemplate{}, false, err
+	}
+	return describe(types.LaunchTemplate{LaunchTemplateId: v.LaunchTemplateId, LaunchTemplateName: v.LaunchTemplateName}, v), true, nil
+}
+
+// versionKey is a version of a launch template, by its id and number. It never changes.
+type versionKey struct{ id, number string }
+
+// templateVersion reads one version of a launch template, which may be $Latest or $Default. EC2 is
+// asked once for a number. The second value is false when there is none.
+func (c *Client) templateVersion(ctx context.Context, idOrName, version string) (types.LaunchTemplateVersion, bool, error) {
+	c.mu.Lock()
+	known, ok := c.versions[versionKey{idOrName, version}]
+	c.mu.Unlock()
+	if ok {
+		return known, true, nil
+	}
+	in := &ec2.DescribeLaunchTemplateVersionsInput{Versions: []string{version}}
+	if strings.HasPrefix(idOrName, "lt-") {
+		in.LaunchTemplateId = aws.String(idOrName)
+	} else {
+		in.LaunchTemplateName = aws.String(idOrName)
+	}
+	out, err := c.api.DescribeLaunchTemplateVersions(ctx, in)
 	switch {
 	case noTemplate(err):
-		return capacity.LaunchTemplate{}, false, nil
+		return types.LaunchTemplateVersion{}, false, nil
 	case err != nil:
-		return capacity.LaunchTemplate{}, false, fmt.Errorf("reading launch template %s in %s: %w", reference, c.region, err)
+		return types.LaunchTemplateVersion{}, false, fmt.Errorf("reading launch template %s in %s: %w", idOrName, c.region, err)
 	case len(out.LaunchTemplateVersions) == 0 || out.LaunchTemplateVersions[0].LaunchTemplateData == nil:
-		return capacity.LaunchTemplate{}, false, nil
+		return types.LaunchTemplateVersion{}, false, nil
 	}
 	v := out.LaunchTemplateVersions[0]
-	return describe(types.LaunchTemplate{LaunchTemplateId: v.LaunchTemplateId, LaunchTemplateName: v.LaunchTemplateName}, v), true, nil
+	c.mu.Lock()
+	c.versions[versionKey{aws.ToString(v.LaunchTemplateId), strconv.FormatInt(aws.ToInt64(v.VersionNumber), 10)}] = v
+	c.mu.Unlock()
+	return v, true, nil
 }
 
 // parameterPrefix begins the ImageId of a launch template whose AMI is named by a
@@ -255,28 +306,51 @@ func (c *Client) DeleteLaunchTemplate(ctx context.Context, idOrName, cluster str
 
 // LaunchTemplatesByTag lists the newest versions of all templates with the tags.
 func (c *Client) LaunchTemplatesByTag(ctx context.Context, tags map[string]string) ([]capacity.LaunchTemplate, error) {
-	in := &ec2.DescribeLaunchTemplatesInput{}
+	var filters []types.Filter
 	for _, key := range slices.Sorted(maps.Keys(tags)) {
-		in.Filters = append(in.Filters, tagFilter(key, tags[key]))
+		filters = append(filters, tagFilter(key, tags[key]))
 	}
-	var all []capacity.LaunchTemplate
-	for pages := ec2.NewDescribeLaunchTemplatesPaginator(c.api, in); pages.HasMorePages(); {
+	return c.newestVersions(ctx, filters...)
+}
+
+// newestVersions lists templates with their newest versions, which are read side by side.
+func (c *Client) newestVersions(ctx context.Context, filters ...types.Filter) ([]capacity.LaunchTemplate, error) {
+	var listed []types.LaunchTemplate
+	for pages := ec2.NewDescribeLaunchTemplatesPaginator(c.api, &ec2.DescribeLaunchTemplatesInput{Filters: filters}); pages.HasMorePages(); {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("describing launch templates in %s: %w", c.region, err)
 		}
-		for _, a := range page.LaunchTemplates {
-			t, found, err := c.LaunchTemplate(ctx, aws.ToString(a.LaunchTemplateId), "")
-			if err != nil {
-				return nil, err
+		listed = append(listed, page.LaunchTemplates...)
+	}
+	all, found := make([]capacity.LaunchTemplate, len(listed)), make([]bool, len(listed))
+	reads, readCtx := errgroup.WithContext(ctx)
+	reads.SetLimit(templatesAtOnce)
+	for i, t := range listed {
+		reads.Go(func() (err error) {
+			var v types.LaunchTemplateVersion
+			v, found[i], err = c.templateVersion(readCtx, aws.ToString(t.LaunchTemplateId), strconv.FormatInt(aws.ToInt64(t.LatestVersionNumber), 10))
+			if err == nil && found[i] {
+				all[i], err = c.described(readCtx, t, v)
 			}
-			if found {
-				all = append(all, t)
-			}
+			return err
+		})
+	}
+	if err := reads.Wait(); err != nil {
+		return nil, err
+	}
+	var there []capacity.LaunchTemplate
+	for i, t := range all {
+		if found[i] {
+			there = append(there, t)
 		}
 	}
-	return all, nil
+	return there, nil
 }
+
+// templatesAtOnce keeps well below what EC2 takes of one call: 100 at once, then 20 a second (EC2
+// Developer Guide, "Request throttling").
+const templatesAtOnce = 10
 
 // MadeTemplates are the launch templates with our tag for a cluster, by its mark, but for those of
 // a Change. The name of one that setup made is prefix and slot.
@@ -318,29 +392,27 @@ func (c *Client) readTemplate(ctx context.Context, idOrName, version string) (ty
 	} else {
 		in.LaunchTemplateNames = []string{idOrName}
 	}
-	fail := func(err error) (types.LaunchTemplate, types.LaunchTemplateVersion, bool, error) {
-		if noTemplate(err) {
-			err = nil
-		} else if err != nil {
-			err = fmt.Errorf("describing launch template %s in %s: %w", idOrName, c.region, err)
-		}
-		return types.LaunchTemplate{}, types.LaunchTemplateVersion{}, false, err
-	}
-	out, err := c.api.DescribeLaunchTemplates(ctx, in)
-	if err != nil || len(out.LaunchTemplates) == 0 {
-		return fail(err)
-	}
 	if version == "" {
 		version = newest
 	}
-	t := out.LaunchTemplates[0]
-	versions, err := c.api.DescribeLaunchTemplateVersions(ctx, &ec2.DescribeLaunchTemplateVersionsInput{
-		LaunchTemplateId: t.LaunchTemplateId, Versions: []string{version},
+	var out *ec2.DescribeLaunchTemplatesOutput
+	var data types.LaunchTemplateVersion
+	var found bool
+	reads, readCtx := errgroup.WithContext(ctx)
+	reads.Go(func() (err error) {
+		if out, err = c.api.DescribeLaunchTemplates(readCtx, in); noTemplate(err) {
+			out, err = &ec2.DescribeLaunchTemplatesOutput{}, nil
+		}
+		return err
 	})
-	if err != nil || len(versions.LaunchTemplateVersions) == 0 || versions.LaunchTemplateVersions[0].LaunchTemplateData == nil {
-		return fail(err)
+	reads.Go(func() (err error) { data, found, err = c.templateVersion(readCtx, idOrName, version); return err })
+	switch err := reads.Wait(); {
+	case err != nil:
+		return types.LaunchTemplate{}, data, false, fmt.Errorf("describing launch template %s in %s: %w", idOrName, c.region, err)
+	case len(out.LaunchTemplates) == 0 || !found:
+		return types.LaunchTemplate{}, data, false, nil
 	}
-	return t, versions.LaunchTemplateVersions[0], true, nil
+	return out.LaunchTemplates[0], data, true, nil
 }
 
 func describe(t types.LaunchTemplate, v types.LaunchTemplateVersion) capacity.LaunchTemplate {

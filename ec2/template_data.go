@@ -1,6 +1,7 @@
 package ec2
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -21,7 +22,7 @@ import (
 func (c *Client) templateData(ctx context.Context, spec capacity.LaunchTemplateSpec) (*types.RequestLaunchTemplateData, error) {
 	data := &types.RequestLaunchTemplateData{}
 	if spec.From != "" {
-		_, source, found, err := c.readTemplate(ctx, spec.From, spec.FromVersion)
+		source, found, err := c.templateVersion(ctx, spec.From, cmp.Or(spec.FromVersion, newest))
 		if err != nil {
 			return nil, err
 		}

@@ -7,23 +7,24 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/pcs"
 	"github.com/aws/aws-sdk-go-v2/service/pcs/types"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// Clusters lists the names of the region's clusters.
-func (c *Client) Clusters(ctx context.Context) ([]string, error) {
-	var names []string
+// Clusters lists the region's clusters, each with its id, name, ARN and status only.
+func (c *Client) Clusters(ctx context.Context) ([]Cluster, error) {
+	var all []Cluster
 	for pages := pcs.NewListClustersPaginator(c.api, &pcs.ListClustersInput{}); pages.HasMorePages(); {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("listing PCS clusters in %s: %w", c.region, err)
 		}
 		for _, cluster := range page.Clusters {
-			names = append(names, str(cluster.Name))
+			all = append(all, Cluster{ID: str(cluster.Id), Name: str(cluster.Name), ARN: str(cluster.Arn), Status: Status(cluster.Status)})
 		}
 	}
-	return names, nil
+	return all, nil
 }
 
 // Cluster reads a cluster by name or id. An unknown cluster is an error with Code
@@ -53,45 +54,101 @@ func (c *Client) Cluster(ctx context.Context, nameOrID string) (Cluster, error) 
 	return cluster, nil
 }
 
-// Inventory reads a cluster, by name or id, with its node groups and queues.
-func (c *Client) Inventory(ctx context.Context, cluster string) (Inventory, error) {
-	var inv Inventory
-	var err error
-	if inv.Cluster, err = c.Cluster(ctx, cluster); err != nil {
+// Inventory reads a cluster, by name or id, with its node groups and queues, side by side.
+func (c *Client) Inventory(ctx context.Context, cluster string) (inv Inventory, err error) {
+	reads, readCtx := errgroup.WithContext(ctx)
+	reads.Go(func() (err error) { inv.Cluster, err = c.Cluster(readCtx, cluster); return err })
+	reads.Go(func() (err error) { inv.Groups, err = c.NodeGroups(readCtx, cluster); return err })
+	reads.Go(func() (err error) { inv.Queues, err = c.Queues(readCtx, cluster); return err })
+	if err := reads.Wait(); err != nil {
 		return Inventory{}, err
 	}
-	if inv.Groups, err = c.NodeGroups(ctx, inv.Cluster.ID); err != nil {
-		return Inventory{}, err
-	}
-	inv.Queues, err = c.Queues(ctx, inv.Cluster.ID)
-	return inv, err
+	return inv, nil
 }
 
-// NodeGroups reads all compute node groups of a cluster.
+// atOnce is how many things of one kind are read side by side. PCS publishes no rates; a cluster
+// has up to 10 of each.
+const atOnce = 10
+
+// NodeGroups reads all compute node groups of a cluster, by its name or id.
 func (c *Client) NodeGroups(ctx context.Context, cluster string) ([]NodeGroup, error) {
-	var all []NodeGroup
+	listed, err := c.listGroups(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
+	return readEach(ctx, listed, func(ctx context.Context, one types.ComputeNodeGroupSummary) (g NodeGroup, found bool, err error) {
+		tags := map[string]string{}
+		found, err = withTags(ctx, func(ctx context.Context) (found bool, err error) {
+			g, found, err = c.describeGroup(ctx, cluster, str(one.Id))
+			return found, err
+		}, func(ctx context.Context) (err error) {
+			tags, err = c.groupTags(ctx, str(one.Name), str(one.Arn))
+			return err
+		})
+		g.Tags = tags
+		return g, found, err
+	})
+}
+
+func (c *Client) listGroups(ctx context.Context, cluster string) (all []types.ComputeNodeGroupSummary, err error) {
 	in := &pcs.ListComputeNodeGroupsInput{ClusterIdentifier: aws.String(cluster)}
 	for pages := pcs.NewListComputeNodeGroupsPaginator(c.api, in); pages.HasMorePages(); {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("listing the compute node groups of %s: %w", cluster, err)
 		}
-		for _, summary := range page.ComputeNodeGroups {
-			g, found, err := c.NodeGroup(ctx, cluster, str(summary.Id))
-			if err != nil {
-				return nil, err
-			}
-			if found {
-				all = append(all, g)
-			}
+		all = append(all, page.ComputeNodeGroups...)
+	}
+	return all, nil
+}
+
+// readEach reads things side by side, in the order in which they were listed. Those that are gone
+// meanwhile are left out.
+func readEach[S, T any](ctx context.Context, listed []S, read func(context.Context, S) (T, bool, error)) ([]T, error) {
+	things, found := make([]T, len(listed)), make([]bool, len(listed))
+	reads, readCtx := errgroup.WithContext(ctx)
+	reads.SetLimit(atOnce)
+	for i, one := range listed {
+		reads.Go(func() (err error) { things[i], found[i], err = read(readCtx, one); return err })
+	}
+	if err := reads.Wait(); err != nil {
+		return nil, err
+	}
+	var all []T
+	for i, thing := range things {
+		if found[i] {
+			all = append(all, thing)
 		}
 	}
 	return all, nil
 }
 
+// withTags reads a thing and its tags side by side. A thing that is gone has neither.
+func withTags(ctx context.Context, thing func(context.Context) (bool, error), tags func(context.Context) error) (found bool, err error) {
+	reads, readCtx := errgroup.WithContext(ctx)
+	reads.Go(func() (err error) { found, err = thing(readCtx); return err })
+	reads.Go(func() error { return tags(readCtx) })
+	if err = reads.Wait(); NotFound(err) {
+		return false, nil
+	}
+	return found && err == nil, err
+}
+
 // NodeGroup reads a compute node group by name or id. The second value is false when
 // there is none.
 func (c *Client) NodeGroup(ctx context.Context, cluster, nameOrID string) (NodeGroup, bool, error) {
+	g, found, err := c.describeGroup(ctx, cluster, nameOrID)
+	if err != nil || !found {
+		return NodeGroup{}, false, err
+	}
+	if g.Tags, err = c.groupTags(ctx, g.Name, g.ARN); NotFound(err) {
+		return NodeGroup{}, false, nil
+	}
+	return g, err == nil, err
+}
+
+// describeGroup reads a compute node group without its tags.
+func (c *Client) describeGroup(ctx context.Context, cluster, nameOrID string) (NodeGroup, bool, error) {
 	var unknown []string
 	out, err := c.api.GetComputeNodeGroup(ctx, &pcs.GetComputeNodeGroupInput{
 		ClusterIdentifier: aws.String(cluster), ComputeNodeGroupIdentifier: aws.String(nameOrID),
@@ -107,10 +164,15 @@ func (c *Client) NodeGroup(ctx context.Context, cluster, nameOrID string) (NodeG
 	}
 	g := nodeGroup(out.ComputeNodeGroup)
 	g.Unknown = unknown
-	if g.Tags, err = c.tags(ctx, g.ARN); err != nil && !NotFound(err) {
-		return NodeGroup{}, false, fmt.Errorf("reading the tags of compute node group %s: %w", g.Name, err)
+	return g, g.Status != Deleted, nil
+}
+
+func (c *Client) groupTags(ctx context.Context, name, arn string) (map[string]string, error) {
+	tags, err := c.tags(ctx, arn)
+	if err != nil {
+		return nil, fmt.Errorf("reading the tags of compute node group %s: %w", name, err)
 	}
-	return g, err == nil && g.Status != Deleted, nil
+	return tags, nil
 }
 
 func nodeGroup(a *types.ComputeNodeGroup) NodeGroup {
@@ -141,30 +203,52 @@ func nodeGroup(a *types.ComputeNodeGroup) NodeGroup {
 	return g
 }
 
-// Queues reads all queues of a cluster.
+// Queues reads all queues of a cluster, by its name or id.
 func (c *Client) Queues(ctx context.Context, cluster string) ([]Queue, error) {
-	var all []Queue
+	listed, err := c.listQueues(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
+	return readEach(ctx, listed, func(ctx context.Context, one types.QueueSummary) (q Queue, found bool, err error) {
+		tags := map[string]string{}
+		found, err = withTags(ctx, func(ctx context.Context) (found bool, err error) {
+			q, found, err = c.describeQueue(ctx, cluster, str(one.Id))
+			return found, err
+		}, func(ctx context.Context) (err error) {
+			tags, err = c.queueTags(ctx, str(one.Name), str(one.Arn))
+			return err
+		})
+		q.Tags = tags
+		return q, found, err
+	})
+}
+
+func (c *Client) listQueues(ctx context.Context, cluster string) (all []types.QueueSummary, err error) {
 	in := &pcs.ListQueuesInput{ClusterIdentifier: aws.String(cluster)}
 	for pages := pcs.NewListQueuesPaginator(c.api, in); pages.HasMorePages(); {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("listing the queues of %s: %w", cluster, err)
 		}
-		for _, summary := range page.Queues {
-			q, found, err := c.Queue(ctx, cluster, str(summary.Id))
-			if err != nil {
-				return nil, err
-			}
-			if found {
-				all = append(all, q)
-			}
-		}
+		all = append(all, page.Queues...)
 	}
 	return all, nil
 }
 
 // Queue reads a queue by name or id. The second value is false when there is none.
 func (c *Client) Queue(ctx context.Context, cluster, nameOrID string) (Queue, bool, error) {
+	q, found, err := c.describeQueue(ctx, cluster, nameOrID)
+	if err != nil || !found {
+		return Queue{}, false, err
+	}
+	if q.Tags, err = c.queueTags(ctx, q.Name, q.ARN); NotFound(err) {
+		return Queue{}, false, nil
+	}
+	return q, err == nil, err
+}
+
+// describeQueue reads a queue without its tags.
+func (c *Client) describeQueue(ctx context.Context, cluster, nameOrID string) (Queue, bool, error) {
 	var unknown []string
 	out, err := c.api.GetQueue(ctx, &pcs.GetQueueInput{ClusterIdentifier: aws.String(cluster), QueueIdentifier: aws.String(nameOrID)},
 		collectUnknown[types.Queue]("queue", &unknown))
@@ -186,10 +270,15 @@ func (c *Client) Queue(ctx context.Context, cluster, nameOrID string) (Queue, bo
 	if s := a.SlurmConfiguration; s != nil {
 		q.SlurmSettings = settingsMap(s.SlurmCustomSettings)
 	}
-	if q.Tags, err = c.tags(ctx, q.ARN); err != nil && !NotFound(err) {
-		return Queue{}, false, fmt.Errorf("reading the tags of queue %s: %w", q.Name, err)
+	return q, q.Status != Deleted, nil
+}
+
+func (c *Client) queueTags(ctx context.Context, name, arn string) (map[string]string, error) {
+	tags, err := c.tags(ctx, arn)
+	if err != nil {
+		return nil, fmt.Errorf("reading the tags of queue %s: %w", name, err)
 	}
-	return q, err == nil && q.Status != Deleted, nil
+	return tags, nil
 }
 
 func (c *Client) tags(ctx context.Context, arn string) (map[string]string, error) {

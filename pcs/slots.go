@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/pcs"
+	"github.com/aws/aws-sdk-go-v2/service/pcs/types"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
@@ -33,85 +33,72 @@ type Slot struct {
 // for. Names without a node group are left out. It lists the cluster once, and reads the tags of
 // each group found.
 func (c *Client) Slots(ctx context.Context, cluster string, names []string) ([]Slot, error) {
-	owner, err := c.Cluster(ctx, cluster) // our mark has its name; cluster may be its id
-	if err != nil {
+	var owner Cluster // our mark has its name; cluster may be its id
+	var listed []types.ComputeNodeGroupSummary
+	reads, readCtx := errgroup.WithContext(ctx)
+	reads.Go(func() (err error) { owner, err = c.Cluster(readCtx, cluster); return err })
+	reads.Go(func() (err error) { listed, err = c.listGroups(readCtx, cluster); return err })
+	if err := reads.Wait(); err != nil {
 		return nil, err
 	}
-	var slots []Slot
-	in := &pcs.ListComputeNodeGroupsInput{ClusterIdentifier: aws.String(owner.ID)}
-	for pages := pcs.NewListComputeNodeGroupsPaginator(c.api, in); pages.HasMorePages(); {
-		page, err := pages.NextPage(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("listing the compute node groups of %s: %w", cluster, err)
+	listed = slices.DeleteFunc(listed, func(g types.ComputeNodeGroupSummary) bool {
+		return Status(g.Status) == Deleted || !slices.Contains(names, str(g.Name))
+	})
+	return readEach(ctx, listed, func(ctx context.Context, g types.ComputeNodeGroupSummary) (Slot, bool, error) {
+		slot := Slot{Name: str(g.Name)}
+		tags, err := c.groupTags(ctx, slot.Name, str(g.Arn))
+		if NotFound(err) { // deleted since
+			return slot, false, nil
 		}
-		for _, g := range page.ComputeNodeGroups {
-			slot := Slot{Name: str(g.Name)}
-			if Status(g.Status) == Deleted || !slices.Contains(names, slot.Name) {
-				continue
-			}
-			tags, err := c.tags(ctx, str(g.Arn))
-			if NotFound(err) { // deleted since
-				continue
-			}
-			if err != nil {
-				return nil, fmt.Errorf("reading the tags of compute node group %s: %w", slot.Name, err)
-			}
-			if owner.Ours(tags) {
-				slot.ReservationID = tags[capacity.TagReservation]
-			}
-			slots = append(slots, slot)
+		if owner.Ours(tags) {
+			slot.ReservationID = tags[capacity.TagReservation]
 		}
-	}
-	return slots, nil
+		return slot, true, err
+	})
 }
 
 // Made lists the cluster's compute node groups and queues with our tag, without the ones that PCS
 // is deleting. It lists each kind once, and reads the tags of each thing found.
 func (c *Client) Made(ctx context.Context, cluster Cluster) ([]capacity.Made, error) {
-	var all []capacity.Made
-	add := func(what, name, id, arn string, status Status) error {
-		if status == Deleting || status == Deleted {
-			return nil
+	type thing struct {
+		capacity.Made
+		arn    string
+		status Status
+	}
+	var groups, queues []thing
+	reads, readCtx := errgroup.WithContext(ctx)
+	reads.Go(func() error {
+		listed, err := c.listGroups(readCtx, cluster.ID)
+		for _, g := range listed {
+			groups = append(groups, thing{capacity.Made{What: capacity.MadeNodeGroup, Name: str(g.Name), ID: str(g.Id)}, str(g.Arn), Status(g.Status)})
 		}
-		tags, err := c.tags(ctx, arn)
+		return err
+	})
+	reads.Go(func() error {
+		listed, err := c.listQueues(readCtx, cluster.ID)
+		for _, q := range listed {
+			queues = append(queues, thing{capacity.Made{What: capacity.MadeQueue, Name: str(q.Name), ID: str(q.Id)}, str(q.Arn), Status(q.Status)})
+		}
+		return err
+	})
+	if err := reads.Wait(); err != nil {
+		return nil, err
+	}
+	return readEach(ctx, append(groups, queues...), func(ctx context.Context, one thing) (capacity.Made, bool, error) {
+		m := one.Made
+		if one.status == Deleting || one.status == Deleted {
+			return m, false, nil
+		}
+		tags, err := c.tags(ctx, one.arn)
 		switch {
 		case NotFound(err): // deleted since
-			return nil
+			return m, false, nil
 		case err != nil:
-			return fmt.Errorf("reading the tags of %s %s: %w", what, name, err)
-		case !cluster.Ours(tags):
-			return nil
+			return m, false, fmt.Errorf("reading the tags of %s %s: %w", m.What, m.Name, err)
 		}
-		m := capacity.Made{What: what, Name: name, ID: id, Queue: name}
-		if what == capacity.MadeNodeGroup {
-			m.Slot, m.Queue, m.Reservation = name, tags[capacity.TagPartition], tags[capacity.TagReservation]
+		if m.Queue = m.Name; m.What == capacity.MadeNodeGroup {
+			m.Slot, m.Queue, m.Reservation = m.Name, tags[capacity.TagPartition], tags[capacity.TagReservation]
 		}
-		all = append(all, m)
-		return nil
-	}
-	groups := pcs.NewListComputeNodeGroupsPaginator(c.api, &pcs.ListComputeNodeGroupsInput{ClusterIdentifier: aws.String(cluster.ID)})
-	for groups.HasMorePages() {
-		page, err := groups.NextPage(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("listing the compute node groups of %s: %w", cluster.Name, err)
-		}
-		for _, g := range page.ComputeNodeGroups {
-			if err := add(capacity.MadeNodeGroup, str(g.Name), str(g.Id), str(g.Arn), Status(g.Status)); err != nil {
-				return nil, err
-			}
-		}
-	}
-	queues := pcs.NewListQueuesPaginator(c.api, &pcs.ListQueuesInput{ClusterIdentifier: aws.String(cluster.ID)})
-	for queues.HasMorePages() {
-		page, err := queues.NextPage(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("listing the queues of %s: %w", cluster.Name, err)
-		}
-		for _, q := range page.Queues {
-			if err := add(capacity.MadeQueue, str(q.Name), str(q.Id), str(q.Arn), Status(q.Status)); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return all, nil
+		return m, cluster.Ours(tags), nil
+	})
 }

@@ -2,10 +2,13 @@ package setup
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
@@ -51,6 +54,25 @@ type inspection struct {
 	// digest is that of the wanted launch template.
 	digest string
 
+	// known are the reservations that EC2 described, and unknown what it said of others.
+	known   map[string]capacity.Reservation
+	unknown map[string]error
+	// templates are the newest of the slots' names, by name.
+	templates map[string]capacity.LaunchTemplate
+	// uses are what the node groups of the slots launch with, in their order, and running the
+	// instances of a node group, by its id.
+	uses    []capacity.LaunchTemplate
+	running map[string]int
+	// clusters are the other PCS clusters of the region, as far as they may be read; inside are the
+	// instances in the reservation.
+	clusters otherClusters
+	inside   []capacity.Instance
+
+	notes
+}
+
+// notes are what a plan says of what was read.
+type notes struct {
 	problems []capacity.Problem
 	warnings []string
 }
@@ -75,15 +97,36 @@ type slotState struct {
 	template, uses capacity.LaunchTemplate
 }
 
-func (in *inspection) problem(code capacity.Code, fix, message string, args ...any) {
-	in.problems = append(in.problems, capacity.Problemf(code, capacity.Subject{}, fix, message, args...))
+func (n *notes) problem(code capacity.Code, fix, message string, args ...any) {
+	n.problems = append(n.problems, capacity.Problemf(code, capacity.Subject{}, fix, message, args...))
 }
 
-func (in *inspection) warn(message string, args ...any) {
-	in.warnings = append(in.warnings, fmt.Sprintf(message, args...))
+func (n *notes) warn(message string, args ...any) {
+	n.warnings = append(n.warnings, fmt.Sprintf(message, args...))
 }
 
-// inspect fills an inspection. It sends reading calls only.
+// read reads one part of an inspection, and notes what it finds wrong. Those of one stage run side
+// by side: each writes fields of its own, and reads only what earlier stages have written.
+type read func(ctx context.Context, in *inspection, n *notes) error
+
+// sideBySide makes the reads of a stage. Their notes come in the order of the reads.
+func (in *inspection) sideBySide(ctx context.Context, stage ...read) error {
+	said := make([]notes, len(stage))
+	reads, readCtx := errgroup.WithContext(ctx)
+	for i, one := range stage {
+		reads.Go(func() error { return one(readCtx, in, &said[i]) })
+	}
+	if err := reads.Wait(); err != nil {
+		return err
+	}
+	for _, n := range said {
+		in.problems, in.warnings = append(in.problems, n.problems...), append(in.warnings, n.warnings...)
+	}
+	return nil
+}
+
+// inspect fills an inspection. It sends reading calls only, in three stages: what the request
+// names, what that names, and what is launched with.
 func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
 	in := &inspection{
 		request:    r,
@@ -95,42 +138,99 @@ func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
 	if r.Config != nil && in.request.Cluster == "" {
 		in.request.Cluster = r.Config.Cluster
 	}
-	found, err := s.readCluster(ctx, in)
-	if err != nil {
+	if err := in.sideBySide(ctx, s.readCluster, s.readReservation, s.readMembers, s.readClusters, s.readInside); err != nil {
 		return nil, err
 	}
-	in.found = found
-	if err := s.readReservation(ctx, in); err != nil || !found {
-		return in, err
+	if !in.found {
+		return in, nil
 	}
-	if err := s.readMembers(ctx, in); err != nil {
-		return nil, err
-	}
-	slots, like, userData := s.readSlots, s.readLike, readUserData
+	like, profile, ownProfile, userData := s.readLike, s.readProfile, none, readUserData
 	if in.onEC2() {
-		slots, like, userData = s.readTemplate, s.readLikeTemplate, readNodeUserData
+		like, profile, ownProfile, userData = s.readLikeTemplate, none, s.readProfile, readNodeUserData
 	}
-	install := func(context.Context, *inspection) error { in.addInstall(); return nil }
-	for _, read := range []func(context.Context, *inspection) error{slots, like, userData, install, s.readNetwork, s.readLaunchNames, s.readProfile, s.readUsers, s.readEnded, s.readDigest, s.readFence} {
-		if err := read(ctx, in); err != nil {
-			return nil, err
-		}
+	in.nameSlots()
+	in.chooseLike()
+	if err := in.sideBySide(ctx, s.readSlots, like, s.readTargets, s.readType, s.readOthers, profile, s.readFence); err != nil {
+		return nil, err
 	}
-	return in, nil
+	in.seeSlots()
+	userData(in)
+	in.addInstall()
+	in.addUsers()
+	if err := in.sideBySide(ctx, s.readSubnets, s.readLaunchNames, ownProfile); err != nil {
+		return nil, err
+	}
+	return in, s.readDigest(ctx, in)
 }
 
-func (s Setup) readCluster(ctx context.Context, in *inspection) (found bool, err error) {
+func none(context.Context, *inspection, *notes) error { return nil }
+
+// readCluster reads the PCS cluster with its node groups and queues, and beside them what its
+// answer leads to: the subnets of its VPC, and the launch templates of the slots.
+func (s Setup) readCluster(ctx context.Context, in *inspection, n *notes) error {
 	if in.onEC2() {
-		in.inv.Cluster.Name = in.request.Mark
-		return true, nil
+		in.inv.Cluster.Name, in.found = in.request.Mark, true
+		return s.readAround(ctx, in, in.subnetsOnEC2())
 	}
-	inv, missing, err := s.inventory(ctx, in.request.Cluster)
-	if missing != nil {
-		in.problems = append(in.problems, *missing)
+	err := errNoCluster
+	if name := in.request.Cluster; name != "" {
+		reads, ctx := errgroup.WithContext(ctx)
+		reads.Go(func() (err error) {
+			if in.inv.Cluster, err = s.PCS.Cluster(ctx, name); err != nil {
+				return err
+			}
+			return s.readAround(ctx, in, in.inv.Cluster.SubnetIDs)
+		})
+		reads.Go(func() (err error) { in.inv.Groups, err = s.PCS.NodeGroups(ctx, name); return err })
+		reads.Go(func() (err error) { in.inv.Queues, err = s.PCS.Queues(ctx, name); return err })
+		if err = reads.Wait(); err == nil {
+			in.found = true
+			return nil
+		}
 	}
-	in.inv = inv
-	return err == nil && missing == nil, err
+	if err != errNoCluster && !pcs.NotFound(err) {
+		return err
+	}
+	in.inv = pcs.Inventory{}
+	missing, err := s.noCluster(ctx, in.request.Cluster, pcs.Code(err))
+	n.problems = append(n.problems, missing)
+	return err
 }
+
+// readAround reads the subnets of the VPC that some subnets are in, and the launch templates of the
+// slots.
+func (s Setup) readAround(ctx context.Context, in *inspection, home []string) error {
+	reads, ctx := errgroup.WithContext(ctx)
+	reads.Go(func() (err error) {
+		if in.onEC2() {
+			home, err = s.oneOf(ctx, home)
+		}
+		if err == nil {
+			in.network.vpc, err = s.EC2.VPCSubnets(ctx, home)
+		}
+		return err
+	})
+	reads.Go(func() (err error) {
+		var names []string
+		for _, slot := range in.slotNames() {
+			names = append(names, pcs.TemplateName(in.inv.Cluster.Name, slot))
+		}
+		in.templates, err = s.EC2.LaunchTemplates(ctx, names)
+		return err
+	})
+	return reads.Wait()
+}
+
+// slotNames are those of the node group. One of provider ec2 stands for its slots.
+func (in *inspection) slotNames() []string {
+	if in.onEC2() {
+		return []string{in.request.NodeGroup}
+	}
+	names := capacity.SlotNames(capacity.ProviderPCS, in.request.NodeGroup)
+	return names[:]
+}
+
+var errNoCluster = errors.New("no cluster is named")
 
 // inventory reads a cluster by name or id, or says what is wrong with that.
 func (s Setup) inventory(
@@ -142,12 +242,21 @@ func (s Setup) inventory(
 			return inv, nil, err
 		}
 	}
-	code := pcs.Code(err)
-	names, err := s.PCS.Clusters(ctx)
+	no, err := s.noCluster(ctx, cluster, pcs.Code(err))
+	return inv, &no, err
+}
+
+// noCluster says that there is no such cluster, and which there are. code is PCS's.
+func (s Setup) noCluster(ctx context.Context, cluster, code string) (capacity.Problem, error) {
+	clusters, err := s.PCS.Clusters(ctx)
 	if err != nil && !denied(err) {
-		return inv, nil, err
+		return capacity.Problem{}, err
 	}
-	missing = &capacity.Problem{
+	var names []string
+	for _, c := range clusters {
+		names = append(names, c.Name)
+	}
+	missing := capacity.Problem{
 		Code:     capacity.NoCluster,
 		Severity: capacity.Admin,
 		Sentence: "no cluster is given",
@@ -162,15 +271,34 @@ func (s Setup) inventory(
 	case len(names) == 0:
 		missing.Fix = "check --region; there is no PCS cluster in " + s.PCS.Region()
 	}
-	return inv, missing, nil
+	return missing, nil
 }
 
-func (s Setup) readReservation(ctx context.Context, in *inspection) (err error) {
-	in.reservation, err = s.EC2.Reservation(ctx, in.request.Reservation)
+// readReservation reads the reservation, and beside it those that the settings name.
+func (s Setup) readReservation(ctx context.Context, in *inspection, n *notes) error {
+	ids := []string{in.request.Reservation}
+	if in.request.Config != nil {
+		p, _ := in.request.Config.Partition(in.request.Queue)
+		for _, g := range p.Groups {
+			ids = append(ids, g.ReservationIDs...)
+		}
+	}
+	if in.request.Reservation == "" {
+		return errors.New("no reservation is named")
+	}
+	err := s.addReservations(ctx, in, ids)
 	in.now = s.EC2.Now() // not before EC2's answer, which tells the time
-	if absent(err) {
-		in.reservation = capacity.Reservation{}
-		in.problem(
+	if err != nil {
+		return err
+	}
+	var is bool
+	in.reservation, is = in.known[in.request.Reservation]
+	err = in.unknown[in.request.Reservation]
+	if !is && !absent(err) {
+		return fmt.Errorf("describing %s in %s: %w", in.request.Reservation, in.region, err)
+	}
+	if !is {
+		n.problem(
 			capacity.ReservationUnknown,
 			ec2.Advice(err),
 			"EC2 has no reservation %q in %s (%s)",
@@ -178,13 +306,31 @@ func (s Setup) readReservation(ctx context.Context, in *inspection) (err error) 
 			in.region,
 			ec2.Code(err),
 		)
-		return nil
+	}
+	return nil
+}
+
+// addReservations reads those reservations that were not read yet.
+func (s Setup) addReservations(ctx context.Context, in *inspection, ids []string) error {
+	if in.known == nil {
+		in.known, in.unknown = map[string]capacity.Reservation{}, map[string]error{}
+	}
+	ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
+		_, is := in.known[id]
+		return is || id == "" || in.unknown[id] != nil
+	})
+	found, missing, err := s.EC2.Reservations(ctx, ids)
+	for _, r := range found {
+		in.known[r.ID] = r
+	}
+	for _, m := range missing {
+		in.unknown[m.ID] = m.Err
 	}
 	return err
 }
 
 // readMembers asks for the groups that the settings select, if there are any.
-func (s Setup) readMembers(ctx context.Context, in *inspection) (err error) {
+func (s Setup) readMembers(ctx context.Context, in *inspection, _ *notes) (err error) {
 	in.members = capacity.Members{}
 	if in.request.Config == nil {
 		return nil
@@ -204,36 +350,57 @@ func absent(err error) bool {
 		(strings.Contains(code, "NotFound") || strings.Contains(code, "Malformed") || strings.HasSuffix(code, ".Unavailable"))
 }
 
-func (s Setup) readSlots(ctx context.Context, in *inspection) error {
-	for _, name := range capacity.SlotNames(capacity.ProviderPCS, in.request.NodeGroup) {
-		state := slotState{name: name}
+// nameSlots notes what the inventory says of the slots.
+func (in *inspection) nameSlots() {
+	for _, name := range in.slotNames() {
+		slot := slotState{name: name, template: in.templates[pcs.TemplateName(in.inv.Cluster.Name, name)]}
 		if g, found := in.inv.Group(name); found {
-			if err := s.readGroup(ctx, in, g, &state); err != nil {
-				return err
+			slot.group, slot.ours = &g, in.ours(g.Tags)
+			if slot.ours {
+				slot.reservationID = g.Tags[capacity.TagReservation]
 			}
 		}
-		var err error
-		if state.template, _, err = s.EC2.LaunchTemplate(ctx, pcs.TemplateName(in.inv.Cluster.Name, name), ""); err != nil {
-			return err
-		}
-		in.slots = append(in.slots, state)
+		in.slots = append(in.slots, slot)
 	}
-	return nil
 }
 
-func (s Setup) readGroup(ctx context.Context, in *inspection, g pcs.NodeGroup, state *slotState) (err error) {
-	state.group, state.ours = &g, in.ours(g.Tags)
-	if state.ours {
-		state.reservationID = g.Tags[capacity.TagReservation]
-		if state.uses, _, err = s.EC2.LaunchTemplate(ctx, g.TemplateID, g.TemplateVersion); err != nil {
-			return err
+// readSlots reads what the node groups of the slots launch with, and counts their instances by the
+// tag that PCS writes on them.
+func (s Setup) readSlots(ctx context.Context, in *inspection, _ *notes) error {
+	in.uses = make([]capacity.LaunchTemplate, len(in.slots))
+	var ids []string
+	reads, ctx := errgroup.WithContext(ctx)
+	for i, slot := range in.slots {
+		if slot.group != nil {
+			ids = append(ids, slot.group.ID)
+		}
+		if slot.ours {
+			reads.Go(func() (err error) {
+				in.uses[i], _, err = s.EC2.TemplateVersion(ctx, slot.group.TemplateID+":"+slot.group.TemplateVersion)
+				return err
+			})
 		}
 	}
-	if state.live, state.until, err = s.isLive(ctx, state.reservationID, in.now); err != nil {
-		return err
+	reads.Go(func() (err error) { in.running, err = s.instances(ctx, ids); return err })
+	return reads.Wait()
+}
+
+// seeSlots notes what EC2 says of the slots. The launch template of provider ec2 is what its node
+// group uses, too.
+func (in *inspection) seeSlots() {
+	for i := range in.slots {
+		slot := &in.slots[i]
+		slot.uses = in.uses[i]
+		if in.onEC2() && in.ours(slot.template.Tags) {
+			slot.uses = slot.template
+		}
+		if slot.group != nil {
+			slot.instances = in.running[slot.group.ID]
+		}
+		if r, is := in.known[slot.reservationID]; is {
+			slot.live, slot.until = open(r, in.now), r.End
+		}
 	}
-	state.instances, err = s.instances(ctx, g.ID)
-	return err
 }
 
 // ours reports whether tags carry our mark for the cluster (R9).
@@ -250,7 +417,7 @@ func (s slotState) holds(reservationID string) bool {
 func (s slotState) failed() bool { return s.ours && s.group.Status == pcs.CreateFailed }
 
 // readFence looks for the reservation's fence. Where Slurm does not answer, none is known.
-func (s Setup) readFence(ctx context.Context, in *inspection) error {
+func (s Setup) readFence(ctx context.Context, in *inspection, _ *notes) error {
 	at := slices.IndexFunc(in.slots, func(slot slotState) bool { return slot.holds(in.reservation.ID) })
 	if in.onEC2() || !in.slurm || in.reservation.End.IsZero() || at < 0 {
 		return nil
@@ -263,29 +430,39 @@ func (s Setup) readFence(ctx context.Context, in *inspection) error {
 	return ctx.Err()
 }
 
-// readEnded finds the reservations in the partition's settings that are over. One that
-// EC2 does not describe is not among them: it may only be missing from this answer.
-func (s Setup) readEnded(ctx context.Context, in *inspection) error {
-	if in.request.Config == nil {
-		return nil
+// readOthers reads the reservations of the slots and of the groups that the settings select, and
+// finds those of the partition that are over. One that EC2 does not describe is not among them: it
+// may only be missing from this answer.
+func (s Setup) readOthers(ctx context.Context, in *inspection, _ *notes) error {
+	var held, ids []string
+	for _, slot := range in.slots {
+		held = append(held, slot.reservationID)
 	}
-	var ids []string
-	p, _ := in.request.Config.Partition(in.request.Queue)
-	for _, g := range p.Groups {
-		ids = append(ids, g.ReservationIDs...)
-		if g.Select != nil {
-			ids = append(ids, in.members[g.Select.Group]...)
+	if in.request.Config != nil {
+		p, _ := in.request.Config.Partition(in.request.Queue)
+		for _, g := range p.Groups {
+			ids = append(ids, g.ReservationIDs...)
+			if g.Select != nil {
+				ids = append(ids, in.members[g.Select.Group]...)
+			}
 		}
 	}
-	found, _, err := s.EC2.Reservations(ctx, ids)
-	for _, r := range found {
-		if !open(r, in.now) {
-			in.ended = append(in.ended, r.ID)
-		} else {
+	if err := s.addReservations(ctx, in, slices.Concat(held, ids)); err != nil {
+		return err
+	}
+	for _, id := range held {
+		if err := in.unknown[id]; err != nil && !absent(err) {
+			return fmt.Errorf("describing %s in %s: %w", id, in.region, err)
+		}
+	}
+	for _, id := range union(nil, ids) {
+		if r, is := in.known[id]; is && !open(r, in.now) {
+			in.ended = append(in.ended, id)
+		} else if is {
 			in.others = append(in.others, r)
 		}
 	}
-	return err
+	return nil
 }
 
 // open reports whether a reservation is open or may still open.
@@ -293,28 +470,20 @@ func open(r capacity.Reservation, now time.Time) bool {
 	return r.State.Live() && (r.End.IsZero() || r.End.After(now))
 }
 
-// isLive reports whether a reservation is open or may still open, and until when.
-func (s Setup) isLive(ctx context.Context, id string, now time.Time) (bool, time.Time, error) {
-	if id == "" {
-		return false, time.Time{}, nil
+// instances counts the instances of node groups by the tag that PCS writes on them.
+func (s Setup) instances(ctx context.Context, groups []string) (map[string]int, error) {
+	counts := map[string]int{}
+	if len(groups) == 0 {
+		return counts, nil
 	}
-	r, err := s.EC2.Reservation(ctx, id)
-	if absent(err) {
-		return false, time.Time{}, nil
-	}
+	found, err := s.EC2.InstancesByTag(ctx, map[string][]string{pcs.TagNodeGroupID: groups})
 	if err != nil {
-		return false, time.Time{}, err
+		return nil, fmt.Errorf("looking for instances of node groups %s: %w", strings.Join(groups, ", "), err)
 	}
-	return open(r, now), r.End, nil
-}
-
-// instances counts the instances of a node group by the tag that PCS writes on them.
-func (s Setup) instances(ctx context.Context, groupID string) (int, error) {
-	ids, err := s.EC2.InstanceIDsByTag(ctx, map[string][]string{pcs.TagNodeGroupID: {groupID}})
-	if err != nil {
-		return 0, fmt.Errorf("looking for instances of node group %s: %w", groupID, err)
+	for _, i := range found {
+		counts[i.Tags[pcs.TagNodeGroupID]]++
 	}
-	return len(ids), nil
+	return counts, nil
 }
 
 // templateSpec is the launch template of a slot. That of provider ec2 is for all of a node

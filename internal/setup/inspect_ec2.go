@@ -20,20 +20,9 @@ func (in *inspection) provider() capacity.Provider {
 // onEC2: the cluster is self-managed Slurm, for which our ResumeProgram launches.
 func (in *inspection) onEC2() bool { return in.provider() == capacity.ProviderEC2 }
 
-// readTemplate reads the launch template of the node group, which stands for its slots.
-func (s Setup) readTemplate(ctx context.Context, in *inspection) error {
-	t, _, err := s.EC2.LaunchTemplate(ctx, pcs.TemplateName(in.request.Mark, in.request.NodeGroup), "")
-	slot := slotState{name: in.request.NodeGroup, template: t}
-	if in.ours(t.Tags) {
-		slot.uses = t
-	}
-	in.slots = []slotState{slot}
-	return err
-}
-
 // readLikeTemplate finds the launch template to copy: the one asked for, else the node
 // group's own.
-func (s Setup) readLikeTemplate(ctx context.Context, in *inspection) error {
+func (s Setup) readLikeTemplate(ctx context.Context, in *inspection, n *notes) error {
 	name, version, _ := strings.Cut(in.request.Like, ":")
 	if name == "" {
 		in.source = in.slots[0].template // one that is not ours is refused
@@ -41,7 +30,7 @@ func (s Setup) readLikeTemplate(ctx context.Context, in *inspection) error {
 	}
 	source, found, err := s.EC2.LaunchTemplate(ctx, name, version)
 	if err == nil && !found {
-		in.problem(
+		n.problem(
 			capacity.LikeUnknown,
 			"name another one, or give --ami and --security-groups instead",
 			"EC2 has no launch template %s in %s to copy from (--like)",
@@ -78,11 +67,11 @@ func NodeScript(confServer string) string {
 }
 
 // readNodeUserData puts the start of slurmd behind what was asked for, or is copied.
-func readNodeUserData(_ context.Context, in *inspection) error {
+func readNodeUserData(in *inspection) {
 	server := in.request.ConfServer
 	if server != "" && !hostAndPort.MatchString(server) {
 		in.problem(capacity.ConfServer, "write it as HOST or HOST:PORT", "--conf-server %q is no host", server)
-		return nil
+		return
 	}
 	whose, site := "the user data", in.request.UserData
 	if len(site) == 0 {
@@ -103,7 +92,7 @@ func readNodeUserData(_ context.Context, in *inspection) error {
 		if server == "" && len(site) > 0 { // as the run before had it
 			in.userData, in.nodeScript = site, "as it is"
 		}
-		return nil
+		return
 	case bytes.Contains(site, []byte(nodeScriptMark)):
 		in.userData, in.nodeScript = site, "as it is"
 		if server != "" && !bytes.Contains(site, []byte("--conf-server "+server+"\n")) {
@@ -115,7 +104,7 @@ func readNodeUserData(_ context.Context, in *inspection) error {
 				server,
 			)
 		}
-		return nil
+		return
 	}
 	in.nodeScript = "after that of " + in.copied() + ", " + in.nodeScript
 	if len(in.request.UserData) > 0 {
@@ -126,7 +115,6 @@ func readNodeUserData(_ context.Context, in *inspection) error {
 		in.problem(capacity.BadUserData, "give other user data with --user-data-file", "%s cannot be used: %s", whose, err)
 	}
 	in.userData = data
-	return nil
 }
 
 // isNodeScript reports whether user data is the nodeScript, of this version or another, and

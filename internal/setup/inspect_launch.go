@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
@@ -33,10 +35,19 @@ type launchNames struct {
 	noKeyPair, noPlacementGroup bool
 }
 
-// readLike finds the node group to copy from: the one asked for; else the slot that
+// chooseLike finds the node group to copy from: the one asked for; else the slot that
 // has the reservation already; else the other slot.
-func (s Setup) readLike(ctx context.Context, in *inspection) error {
-	if name := in.request.Like; name != "" {
+func (in *inspection) chooseLike() {
+	name := in.request.Like
+	switch {
+	case in.onEC2():
+	case name == "":
+		for _, slot := range in.slots {
+			if slot.ours && (in.like.ID == "" || slot.holds(in.request.Reservation)) {
+				in.like = *slot.group
+			}
+		}
+	default:
 		g, found := in.inv.Group(name)
 		if !found {
 			in.problem(
@@ -46,16 +57,13 @@ func (s Setup) readLike(ctx context.Context, in *inspection) error {
 				in.inv.Cluster.Name,
 				name,
 			)
-			return nil
 		}
 		in.like = g
-	} else {
-		for _, slot := range in.slots {
-			if slot.ours && (in.like.ID == "" || slot.holds(in.request.Reservation)) {
-				in.like = *slot.group
-			}
-		}
 	}
+}
+
+// readLike reads the launch template of the node group to copy from.
+func (s Setup) readLike(ctx context.Context, in *inspection, n *notes) error {
 	if in.like.ID == "" {
 		return nil
 	}
@@ -64,7 +72,7 @@ func (s Setup) readLike(ctx context.Context, in *inspection) error {
 		return err
 	}
 	if !found {
-		in.problem(
+		n.problem(
 			capacity.LikeUnknown,
 			"give --ami, --instance-profile and --security-groups instead",
 			"node group %s names launch template %s version %s, which EC2 does not have",
@@ -79,7 +87,7 @@ func (s Setup) readLike(ctx context.Context, in *inspection) error {
 }
 
 // readUserData brings what was asked for, or is copied, into the form that PCS wants.
-func readUserData(_ context.Context, in *inspection) error {
+func readUserData(in *inspection) {
 	whose, fix, plain := "the user data", "begin it with #! or #cloud-config", in.request.UserData
 	if len(plain) == 0 {
 		whose, fix, plain = "the user data of "+in.like.Name, "give other user data with --user-data-file", in.source.UserData
@@ -89,87 +97,98 @@ func readUserData(_ context.Context, in *inspection) error {
 		in.problem(capacity.BadUserData, fix, "%s cannot be used: %s", whose, err)
 	}
 	in.userData = data
-	return nil
 }
 
-func (s Setup) readNetwork(ctx context.Context, in *inspection) (err error) {
-	home, ids := in.inv.Cluster.SubnetIDs, in.request.SubnetIDs
+// readSubnets finds the subnets to choose from among those of the VPC.
+func (s Setup) readSubnets(ctx context.Context, in *inspection, _ *notes) error {
+	ids := in.request.SubnetIDs
 	switch {
 	case in.onEC2():
-		if ids = in.subnetsOnEC2(); len(ids) > 0 {
-			home, err = s.oneOf(ctx, ids)
-		}
+		ids = in.subnetsOnEC2()
 	case len(ids) > 0:
 	case len(in.keptSubnets()) > 0:
 		ids = in.keptSubnets()
 	default:
 		ids = slices.Concat(in.like.SubnetIDs, in.inv.Cluster.SubnetIDs)
 	}
-	if err != nil {
-		return err
-	}
-	if in.network.vpc, err = s.EC2.VPCSubnets(ctx, home); err != nil {
-		return err
-	}
+	var others []string
 	for _, id := range union(nil, ids) {
 		i := slices.IndexFunc(in.network.vpc, func(s ec2.Subnet) bool { return s.ID == id })
 		if i >= 0 {
 			in.network.chosen = append(in.network.chosen, in.network.vpc[i])
-			continue
-		}
-		switch _, err := s.EC2.Subnets(ctx, []string{id}); {
-		case absent(err):
-			in.network.unknown = append(in.network.unknown, id)
-		case err != nil:
-			return err
-		default:
-			in.network.elsewhere = append(in.network.elsewhere, id)
+		} else {
+			others = append(others, id)
 		}
 	}
+	_, missing, err := s.EC2.KnownSubnets(ctx, others)
+	if err != nil {
+		return err
+	}
+	for _, m := range missing {
+		if !absent(m.Err) {
+			return m.Err
+		}
+		in.network.unknown = append(in.network.unknown, m.ID)
+	}
+	in.network.elsewhere = slices.DeleteFunc(others, func(id string) bool { return slices.Contains(in.network.unknown, id) })
 	return nil
 }
 
-func (s Setup) readLaunchNames(ctx context.Context, in *inspection) (err error) {
-	n := &in.names
-	if image := in.ami(); image != "" {
-		if n.image, err = s.EC2.Image(ctx, image); absent(err) {
-			in.problem(
-				capacity.BadImage,
-				"give an image of this region with --ami",
-				"EC2 has no image %s in %s (%s)",
-				image,
-				in.region,
-				ec2.Code(err),
-			)
-		} else if err != nil {
-			return err
-		}
-	}
-	if n.groupVPCs, err = s.EC2.SecurityGroups(ctx, in.securityGroups()); err != nil {
+// readType reads what the reservation names.
+func (s Setup) readType(ctx context.Context, in *inspection, _ *notes) error {
+	reads, ctx := errgroup.WithContext(ctx)
+	reads.Go(func() error {
+		types, err := s.EC2.InstanceTypes(ctx, []string{in.reservation.InstanceType})
+		in.names.instanceType = types[in.reservation.InstanceType]
 		return err
-	}
-	if name := in.source.KeyName; name != "" {
-		has, err := s.EC2.HasKeyPair(ctx, name)
-		if err != nil {
-			return err
-		}
-		n.noKeyPair = !has
-	}
+	})
 	if name := in.reservation.PlacementGroup; name != "" {
-		has, err := s.EC2.HasPlacementGroup(ctx, name)
-		if err != nil {
+		reads.Go(func() error {
+			has, err := s.EC2.HasPlacementGroup(ctx, name)
+			in.names.noPlacementGroup = !has
 			return err
-		}
-		n.noPlacementGroup = !has
+		})
 	}
-	types, err := s.EC2.InstanceTypes(ctx, []string{in.reservation.InstanceType})
-	n.instanceType = types[in.reservation.InstanceType]
-	return err
+	return reads.Wait()
+}
+
+// readLaunchNames reads what the launch template will name.
+func (s Setup) readLaunchNames(ctx context.Context, in *inspection, n *notes) error {
+	reads, ctx := errgroup.WithContext(ctx)
+	names := &in.names
+	if image := in.ami(); image != "" {
+		reads.Go(func() (err error) {
+			if names.image, err = s.EC2.Image(ctx, image); absent(err) {
+				n.problem(
+					capacity.BadImage,
+					"give an image of this region with --ami",
+					"EC2 has no image %s in %s (%s)",
+					image,
+					in.region,
+					ec2.Code(err),
+				)
+				return nil
+			}
+			return err
+		})
+	}
+	reads.Go(func() (err error) {
+		names.groupVPCs, err = s.EC2.SecurityGroups(ctx, in.securityGroups())
+		return err
+	})
+	if name := in.source.KeyName; name != "" {
+		reads.Go(func() error {
+			has, err := s.EC2.HasKeyPair(ctx, name)
+			names.noKeyPair = !has
+			return err
+		})
+	}
+	return reads.Wait()
 }
 
 // readProfile looks at the role of the instance profile. Not everybody may ask IAM, and
 // not every network leads there: then it is said that nobody has looked.
-func (s Setup) readProfile(ctx context.Context, in *inspection) error {
+func (s Setup) readProfile(ctx context.Context, in *inspection, n *notes) error {
 	profile := in.profile()
 	if profile == "" || !in.onEC2() && !strings.HasPrefix(profile, "arn:") { // checkLaunch says so
 		return nil
@@ -178,7 +197,7 @@ func (s Setup) readProfile(ctx context.Context, in *inspection) error {
 	const fix = "give an instance profile whose role has a name that begins with AWSPCS, or the path /aws-pcs/, with --instance-profile"
 	switch {
 	case pcs.Code(err) == "NoSuchEntity":
-		in.problem(
+		n.problem(
 			capacity.InstanceProfile,
 			"name one that exists with --instance-profile",
 			"IAM has no instance profile %s",
@@ -187,12 +206,12 @@ func (s Setup) readProfile(ctx context.Context, in *inspection) error {
 	case err != nil && ctx.Err() != nil:
 		return err
 	case err != nil:
-		in.warn("the role of instance profile %s was not checked: %s", profile, ec2.Message(err))
+		n.warn("the role of instance profile %s was not checked: %s", profile, ec2.Message(err))
 	case in.onEC2():
 	case role == pcs.Role{}:
-		in.problem(capacity.InstanceProfile, fix, "instance profile %s has no role", profile)
+		n.problem(capacity.InstanceProfile, fix, "instance profile %s has no role", profile)
 	case !role.Taken():
-		in.problem(
+		n.problem(
 			capacity.InstanceProfile,
 			fix,
 			"PCS does not take role %s%s of instance profile %s for nodes",

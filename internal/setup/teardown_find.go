@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
@@ -72,14 +74,28 @@ func (s Setup) findRemains(ctx context.Context, r TeardownRequest) (*remains, er
 		)
 		t.request.Config = nil
 	}
-	templates, err := s.EC2.LaunchTemplatesByTag(ctx, map[string]string{capacity.TagCluster: inv.Cluster.Name})
-	if err != nil {
+	var templates []capacity.LaunchTemplate
+	var running map[string]int
+	reads, readCtx := errgroup.WithContext(ctx)
+	reads.Go(func() (err error) {
+		templates, err = s.EC2.LaunchTemplatesByTag(readCtx, map[string]string{capacity.TagCluster: inv.Cluster.Name})
+		return err
+	})
+	reads.Go(func() (err error) {
+		var ours []string
+		for _, g := range inv.Groups {
+			if inv.Cluster.Ours(g.Tags) {
+				ours = append(ours, g.ID)
+			}
+		}
+		running, err = s.instances(readCtx, ours)
+		return err
+	})
+	if err := reads.Wait(); err != nil {
 		return nil, err
 	}
 	for _, name := range t.slotNames(templates) {
-		if err := s.addRemaining(ctx, t, name, templates); err != nil {
-			return nil, err
-		}
+		t.addRemaining(name, templates, running)
 	}
 	t.checkQueue()
 	err = s.askSlurm(ctx, t)
@@ -158,18 +174,13 @@ func (t *remains) former() (groups []capacity.NodeGroup) {
 
 // addRemaining notes what there is of a slot. What is not ours is left where it is, and
 // said.
-func (s Setup) addRemaining(ctx context.Context, t *remains, name string, templates []capacity.LaunchTemplate) error {
+func (t *remains) addRemaining(name string, templates []capacity.LaunchTemplate, running map[string]int) {
 	slot := remainingSlot{name: name, base: name[:len(name)-len("-a")]}
 	if g, found := t.inv.Group(name); found && g.Name == name {
 		if !t.inv.Cluster.Ours(g.Tags) {
 			t.warnings = append(t.warnings, fmt.Sprintf("compute node group %s does not carry our tag, so it stays", name))
 		} else {
-			slot.group = &g
-			ids, err := s.EC2.InstanceIDsByTag(ctx, map[string][]string{pcs.TagNodeGroupID: {g.ID}})
-			if err != nil {
-				return fmt.Errorf("looking for instances of node group %s: %w", name, err)
-			}
-			slot.instances = len(ids)
+			slot.group, slot.instances = &g, running[g.ID]
 		}
 	}
 	i := slices.IndexFunc(
@@ -180,7 +191,6 @@ func (s Setup) addRemaining(ctx context.Context, t *remains, name string, templa
 		slot.template = templates[i]
 	}
 	t.slots = append(t.slots, slot)
-	return nil
 }
 
 // checkQueue says which queues keep a node group from being deleted.

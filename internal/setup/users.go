@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
@@ -24,53 +27,135 @@ type user struct {
 
 func (u user) takes() int { return max(u.most, u.running) }
 
-// readUsers finds everybody else who uses the reservation: compute node groups of this
-// and of other PCS clusters, other entries of the settings, and whose instances run.
-func (s Setup) readUsers(ctx context.Context, in *inspection) error {
+// otherClusters are the other PCS clusters of the region; what may not be read is an error of one,
+// or of all.
+type otherClusters struct {
+	err  error
+	each []otherCluster
+	// targets are the reservations that the launch templates of node groups which are not ours name,
+	// by id and version.
+	targets map[string]string
+}
+
+type otherCluster struct {
+	name string
+	inv  pcs.Inventory
+	err  error
+}
+
+// readClusters reads the other PCS clusters of the region.
+func (s Setup) readClusters(ctx context.Context, in *inspection, _ *notes) error {
+	clusters, err := s.PCS.Clusters(ctx)
+	in.clusters.err = err
+	clusters = slices.DeleteFunc(clusters, func(c pcs.Cluster) bool {
+		return !in.onEC2() && (c.Name == in.request.Cluster || c.ID == in.request.Cluster)
+	})
+	in.clusters.each = make([]otherCluster, len(clusters))
+	var reads errgroup.Group
+	reads.SetLimit(clustersAtOnce)
+	for i, c := range clusters {
+		reads.Go(func() error {
+			inv, err := s.PCS.Inventory(ctx, c.Name)
+			in.clusters.each[i] = otherCluster{c.Name, inv, err}
+			return nil
+		})
+	}
+	return reads.Wait()
+}
+
+// clustersAtOnce keeps within what PCS may take at once, which it does not publish.
+const clustersAtOnce = 4
+
+// readInside reads who has instances in the reservation.
+func (s Setup) readInside(ctx context.Context, in *inspection, _ *notes) (err error) {
+	in.inside, err = s.EC2.InstancesInReservation(ctx, in.request.Reservation)
+	return err
+}
+
+// readTargets reads which reservations node groups that are not ours launch into.
+func (s Setup) readTargets(ctx context.Context, in *inspection, _ *notes) error {
+	in.clusters.targets = map[string]string{}
 	if in.reservation.ID == "" {
 		return nil
 	}
-	if !in.onEC2() {
-		if err := s.addGroups(ctx, in, in.inv); err != nil {
-			return err
+	if err := in.clusters.err; err != nil && !denied(err) && !in.onEC2() {
+		return err
+	}
+	for _, other := range in.clusters.each {
+		if other.err != nil && !denied(other.err) && !pcs.NotFound(other.err) {
+			return other.err
 		}
 	}
-	if err := s.addOtherClusters(ctx, in); err != nil {
-		return err
+	var mu sync.Mutex
+	reads, readCtx := errgroup.WithContext(ctx)
+	reads.SetLimit(10)
+	add := func(inv pcs.Inventory, failed *error) {
+		for _, g := range inv.Groups {
+			if in.skips(inv, g) || inv.Cluster.Ours(g.Tags) {
+				continue
+			}
+			reads.Go(func() error {
+				t, _, err := s.EC2.TemplateVersion(readCtx, g.TemplateID+":"+g.TemplateVersion)
+				mu.Lock()
+				defer mu.Unlock()
+				in.clusters.targets[g.TemplateID+":"+g.TemplateVersion] = t.ReservationID
+				if denied(err) && failed != nil {
+					*failed, err = err, nil
+				}
+				return err
+			})
+		}
 	}
+	if !in.onEC2() {
+		add(in.inv, nil)
+	}
+	for i := range in.clusters.each {
+		add(in.clusters.each[i].inv, &in.clusters.each[i].err)
+	}
+	return reads.Wait()
+}
+
+// skips reports whether a node group cannot take a place of the reservation, or is one of the slots
+// that it is to be set up in.
+func (in *inspection) skips(inv pcs.Inventory, g pcs.NodeGroup) bool {
+	here := inv.Cluster.ID == in.inv.Cluster.ID
+	return here && in.ownSlot(g.Name) || !slices.Contains(g.InstanceTypes, in.reservation.InstanceType)
+}
+
+// addUsers notes everybody else who uses the reservation: compute node groups of this
+// and of other PCS clusters, other entries of the settings, and whose instances run.
+func (in *inspection) addUsers() {
+	if in.reservation.ID == "" {
+		return
+	}
+	if !in.onEC2() {
+		in.addGroups(in.inv)
+	}
+	in.addOtherClusters()
 	in.addSettings()
-	instances, err := s.EC2.InstancesInReservation(ctx, in.reservation.ID)
-	if err != nil {
-		return err
-	}
-	for _, i := range instances {
+	for _, i := range in.inside {
 		in.addInstance(i)
 	}
-	if hidden := in.reservation.Used() - in.reservation.Unhealthy - len(instances); hidden > 0 {
+	if hidden := in.reservation.Used() - in.reservation.Unhealthy - len(in.inside); hidden > 0 {
 		in.warn(
 			"%d instances of reservation %s are taken by what this account does not see: another account, an interruptible allocation, or instances that ended minutes ago",
 			hidden,
 			in.reservation.ID,
 		)
 	}
-	return nil
 }
 
 // addGroups notes the node groups of a cluster that launch into the reservation, except
 // for the slots that it is to be set up in.
-func (s Setup) addGroups(ctx context.Context, in *inspection, inv pcs.Inventory) error {
+func (in *inspection) addGroups(inv pcs.Inventory) {
 	here := inv.Cluster.ID == in.inv.Cluster.ID
 	for _, g := range inv.Groups {
-		if here && in.ownSlot(g.Name) || !slices.Contains(g.InstanceTypes, in.reservation.InstanceType) {
+		if in.skips(inv, g) {
 			continue
 		}
 		target := g.Tags[capacity.TagReservation]
 		if !inv.Cluster.Ours(g.Tags) {
-			template, _, err := s.EC2.LaunchTemplate(ctx, g.TemplateID, g.TemplateVersion)
-			if err != nil {
-				return err
-			}
-			target = template.ReservationID
+			target = in.clusters.targets[g.TemplateID+":"+g.TemplateVersion]
 		}
 		if target != in.reservation.ID {
 			continue
@@ -84,7 +169,6 @@ func (s Setup) addGroups(ctx context.Context, in *inspection, inv pcs.Inventory)
 		}
 		in.users = append(in.users, user{who: who, most: g.Max, group: g.ID})
 	}
-	return nil
 }
 
 // ownSlot reports whether a node group is one of the two that are set up.
@@ -105,50 +189,34 @@ func queuesOf(inv pcs.Inventory, groupID string) []string {
 
 // addOtherClusters looks at the other PCS clusters of the region. What may not be read
 // is said, and keeps nothing from being set up here.
-func (s Setup) addOtherClusters(ctx context.Context, in *inspection) error {
-	names, err := s.PCS.Clusters(ctx)
-	if denied(err) {
+func (in *inspection) addOtherClusters() {
+	switch err := in.clusters.err; {
+	case denied(err):
 		in.warn(
 			"the PCS clusters of %s may not be listed (%s), so another one may use reservation %s",
 			in.region,
 			ec2.Message(err),
 			in.reservation.ID,
 		)
-		return nil
-	}
-	if err != nil && in.onEC2() && ctx.Err() == nil { // not every region has PCS
+	case err != nil: // not every region has PCS
 		in.warn(
 			"whether a PCS cluster of %s uses reservation %s is not known: %s",
 			in.region,
 			in.reservation.ID,
 			ec2.Message(err),
 		)
-		return nil
 	}
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		if name == in.inv.Cluster.Name {
-			continue
-		}
-		other, err := s.PCS.Inventory(ctx, name)
-		if err == nil {
-			err = s.addGroups(ctx, in, other)
-		}
-		switch {
-		case denied(err):
+	for _, other := range in.clusters.each {
+		in.addGroups(other.inv)
+		if other.err != nil && !pcs.NotFound(other.err) {
 			in.warn(
 				"PCS cluster %s may not be read (%s), so it may use reservation %s",
-				name,
-				ec2.Message(err),
+				other.name,
+				ec2.Message(other.err),
 				in.reservation.ID,
 			)
-		case err != nil && !pcs.NotFound(err):
-			return err
 		}
 	}
-	return nil
 }
 
 // denied reports whether AWS says that the caller may not ask.
