@@ -84,7 +84,7 @@ const (
 	ChangeFailed         Code = "change-failed"
 	StateFile            Code = "state-file"
 	AnotherRuns          Code = "another-runs"
-	AnotherWatches       Code = "another-watches"
+	PassOvertaken        Code = "overtaken"
 	SettingsBroken       Code = "settings-broken"
 	HeartbeatLost        Code = "heartbeat-lost"
 	DeliveryFailed       Code = "delivery-failed"
@@ -489,10 +489,11 @@ var Codes = []Meaning{
 		Text:    "Another program has a lock in `state_dir/private`; the sentence names its process and host.",
 		Do:      "Wait until it ends. One that is stopped (`kill -STOP`) keeps its lock until it is continued or ended.",
 		Example: "another pass runs: process 4711 on ctl has /var/lib/pcs-capacity/private/pass.lock; wait until it ends, or end it"},
-	{Code: AnotherWatches, Where: AtPass, Severity: Admin,
-		Text:    "Two services work with one `state_dir`; the sentence names the other's process and host.",
-		Do:      "Let one host run it.",
-		Example: "another `sync --watch` works with /var/lib/pcs-capacity as well, process 4711 on ctl; stop one of them"},
+	{Code: PassOvertaken, Where: AtPass, Severity: Note,
+		Text:    "This pass was stopped or cut off for so long that another program has taken its place; it changes nothing more.",
+		Do:      "Nothing. If it happens again and again, see why the host or its file system stalls.",
+		Example: "process 4711 on host login-2, since 2027-01-01 12:00 UTC has taken watch.lock over while this program was stopped or cut off; this pass changes nothing more",
+		More:    "operations.md#two-hosts"},
 	{Code: SettingsBroken, Where: AtPass, Severity: Admin,
 		Text:    "The settings have an error, which the sentence names; those of before stay in use.",
 		Do:      "Correct the file; the next pass reads it.",

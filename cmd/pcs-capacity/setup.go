@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -416,11 +415,8 @@ func whatUsersCan(
 
 // watched reports whether a `sync --watch` works with these settings.
 func watched(cfg *config.Config) bool {
-	unlock, err := state.Dir(cfg.StateDir).Lock(context.Background(), state.WatchLock, 0)
-	if err == nil {
-		unlock()
-	}
-	return errors.Is(err, state.ErrLocked)
+	_, runs, _ := state.Dir(cfg.StateDir).Watcher()
+	return runs
 }
 
 // firstPass makes a pass with the settings as they are now. What it could not do is said; complete

@@ -1,7 +1,6 @@
 package check
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -45,14 +44,13 @@ func (r *run) state() {
 	default:
 		r.ok("snapshot", "sync last saw AWS %s ago", capacity.FormatDuration(max(0, now.Sub(snap.TakenAt))))
 	}
-	unlock, err := dir.Lock(context.Background(), state.WatchLock, 0)
+	service, runs, err := dir.Watcher()
 	switch {
-	case errors.Is(err, state.ErrLocked):
-		r.ok("service", "`pcs-capacity sync --watch` runs")
+	case runs:
+		r.ok("service", "`pcs-capacity sync --watch` runs: %s", service)
 	case err != nil:
 		r.warn("service", "run this as root", "whether `pcs-capacity sync --watch` runs here is not known: %s", err)
 	default:
-		unlock()
 		if fresh {
 			r.warn("service", "if no other host runs it, "+start, "`pcs-capacity sync --watch` does not run on this host")
 		} else {

@@ -204,7 +204,11 @@ func (p *pass) carryOut(ctx context.Context, effects []capacity.Effect) []Result
 	before := len(p.results)
 	for len(effects) > 0 {
 		answers := []Answer{{}}
-		if !p.DryRun {
+		switch {
+		case p.DryRun:
+		case !p.mayChange():
+			answers[0].NotTried = true
+		default:
 			answers = x.first(ctx, effects)
 		}
 		for i, a := range answers {
@@ -214,6 +218,21 @@ func (p *pass) carryOut(ctx context.Context, effects []capacity.Effect) []Result
 		effects = effects[len(answers):]
 	}
 	return p.results[before:]
+}
+
+// mayChange reports whether this pass still has its lock. It says once that it has not.
+func (p *pass) mayChange() bool {
+	if p.overtaken || p.Still == nil {
+		return !p.overtaken
+	}
+	err := p.Still()
+	if err == nil {
+		return true
+	}
+	p.overtaken = true
+	p.say(capacity.PassOvertaken, capacity.Subject{}, "", "%v; this pass changes nothing more", err)
+	p.fail(err)
+	return false
 }
 
 // first carries out the first effect, together with the following ones that share its call.

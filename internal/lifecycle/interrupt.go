@@ -14,11 +14,11 @@ import (
 func Interrupt(ctx context.Context, s Sources, instances []string) (Report, error) {
 	p := newPass(s)
 	p.seen.Now = s.MachineTime()
-	unlock, err := p.lock(ctx)
+	release, err := p.lock(ctx)
 	if err != nil {
 		return p.report(), err
 	}
-	defer unlock()
+	defer release()
 	old, err := p.State.ReadSnapshot()
 	if err != nil {
 		return p.report(), err

@@ -18,13 +18,13 @@ import (
 func Pass(ctx context.Context, s Sources) (*capacity.Snapshot, Report, error) {
 	p := newPass(s)
 	if !s.DryRun { // a dry run does not wait for the lock and leaves no file
-		unlock, err := p.lock(ctx)
+		release, err := p.lock(ctx)
 		if err != nil {
 			var failed capacity.Said
 			failed.Add(capacity.Problemf(lockCode(err), capacity.Subject{}, "", "%v", err))
 			return &capacity.Snapshot{}, Report{At: s.MachineTime(), Done: []Done{}, Said: failed.Copy()}, err
 		}
-		defer unlock()
+		defer release()
 	}
 	p.run(ctx)
 	return p.seen.Snap, p.report(), errors.Join(p.failed...)
@@ -67,8 +67,22 @@ func (p *pass) run(ctx context.Context) {
 // lockWait is how long a pass waits for another program's pass.
 const lockWait = time.Minute
 
-func (p *pass) lock(ctx context.Context) (unlock func(), err error) {
-	return p.State.Lock(ctx, state.PassLock, lockWait)
+// lock takes the lock for a pass. A pass that loses it, or its service's lease, changes nothing more.
+func (p *pass) lock(ctx context.Context) (release func(), err error) {
+	claim, err := p.State.Claim(ctx, state.PassLock, lockWait)
+	if err != nil {
+		return nil, err
+	}
+	service := p.Still
+	p.Still = func() error {
+		if service != nil {
+			if err := service(); err != nil {
+				return err
+			}
+		}
+		return claim.Check()
+	}
+	return claim.Release, nil
 }
 
 // Look reads what a pass reads and changes nothing. cluster is nil if Slurm did not answer. The error joins the
@@ -156,6 +170,8 @@ type pass struct {
 	answers Answers
 	// otherOwner: the Slurm reservations belong to other settings.
 	otherOwner error
+	// overtaken: another program makes the passes now.
+	overtaken bool
 
 	results []Result // in their order
 	done    []Done

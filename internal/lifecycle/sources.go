@@ -37,6 +37,9 @@ type Sources struct {
 	// owner's reservations become this one's.
 	Owner, OwnerIs string
 	TakeOver       bool
+	// Still returns an error when another program makes the passes now: nothing is changed then. nil for a pass that
+	// needs no more than its own lock.
+	Still func() error
 	// DryRun: the pass reports what it would do, and writes nothing.
 	DryRun bool
 	// KeepOwner saves the owner, so it stays the same when another host uses these settings and state_dir; nil to save

@@ -2,14 +2,12 @@ package lifecycle
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
 // Watch makes one pass after the other.
@@ -22,20 +20,30 @@ type Watch struct {
 	// Alive is called when a pass begins and ends, and every minute in between; passed describes the last one, ""
 	// before the first.
 	Alive func(passed string)
+	// LeaseTime is [state.Lease]'s After; 0 in all but tests.
+	LeaseTime time.Duration
 }
 
 // Run makes passes until ctx ends, which is no error. A failed pass is repeated; its problem is reported once, until
 // it changes. The error is for a start without usable settings; if settings break later, the last good ones stay in
-// use. Two watching programs do no harm, but are reported.
+// use. Of several programs that watch one state_dir, one makes the passes and the others stand by.
 func (w Watch) Run(ctx context.Context) error {
 	sources, err := w.Sources(ctx, false)
 	if err != nil {
 		return err
 	}
 	var said []capacity.Problem
-	var unlock func()
 	var last Report
+	post := post{Watch: w}
+	defer post.leave()
 	for pass := 0; ; pass++ {
+		var waited bool
+		if sources, waited, err = post.take(ctx, sources, err); ctx.Err() != nil {
+			return nil
+		}
+		if waited {
+			last = Report{}
+		}
 		var problems []capacity.Problem
 		if err != nil {
 			problems = append(
@@ -48,13 +56,6 @@ func (w Watch) Run(ctx context.Context) error {
 					strings.ReplaceAll(err.Error(), "\n", "; "),
 				),
 			)
-		}
-		if unlock == nil {
-			if unlock, err = sources.State.Lock(ctx, state.WatchLock, 0); err == nil {
-				defer unlock()
-			} else if locked := (*state.LockedError)(nil); errors.As(err, &locked) {
-				problems = append(problems, capacity.Problemf(capacity.AnotherWatches, capacity.Subject{}, "stop one of them", "another `sync --watch` works with %s as well, %s", sources.State, locked.Holder))
-			} // any other failure of the lock will fail the pass too
 		}
 		w.alive("")
 		sources.OursOnly, sources.AlsoOurs = pass%everywhere != 0 && last.Jobs != nil, last.AlsoOurs
@@ -154,7 +155,7 @@ func status(report Report, problems []capacity.Problem) string {
 
 // After runs what the site wants after a pass, and returns the problems.
 func After(ctx context.Context, s Sources, snap *capacity.Snapshot, report Report) (problems []capacity.Problem) {
-	if s.After == nil {
+	if s.After == nil || s.Still != nil && s.Still() != nil {
 		return nil
 	}
 	for _, err := range s.After(ctx, snap, report) {

@@ -2,10 +2,8 @@ package state
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -55,7 +53,17 @@ type Holder struct {
 	PID   int       `json:"pid"`
 	Host  string    `json:"host"`
 	Since time.Time `json:"since"` // of its machine's clock
+	// Boot is that of [Here] on its machine.
+	Boot string `json:"boot,omitempty"`
+	// Token is new for each claim.
+	Token string `json:"token,omitempty"`
+	// Beat counts the renewals of a [Lease], At is the last one's time by the holder's clock.
+	Beat int       `json:"beat,omitempty"`
+	At   time.Time `json:"at,omitzero"`
 }
+
+// process reports whether two holders are one process.
+func (h Holder) process(o Holder) bool { return h.PID == o.PID && h.Host == o.Host && h.Boot == o.Boot }
 
 func (h Holder) String() string {
 	if h.PID == 0 {
@@ -88,62 +96,75 @@ func (e *LockedError) Unwrap() []error {
 // lockPoll is the time between two looks at a lock that another program has.
 const lockPoll = 50 * time.Millisecond
 
-// Lock takes a lock until the returned function is called or this program ends. It waits that long
-// for another program that has it, and no longer than ctx lasts; 0 is one try. Then the error is a
-// [*LockedError]. No other user can open the file, and so none can lock it.
+// Lock takes a lock until the returned function is called or this program ends: see [Dir.Claim].
 func (d Dir) Lock(ctx context.Context, which Lock, wait time.Duration) (unlock func(), err error) {
+	c, err := d.Claim(ctx, which, wait)
+	if err != nil {
+		return nil, err
+	}
+	return c.Release, nil
+}
+
+// Claim takes a lock until Release or the end of this program. It waits that long for another
+// program that has it, and no longer than ctx lasts; 0 is one try. Then the error is a
+// [*LockedError]. No other user can open the file, and so none can lock it.
+func (d Dir) Claim(ctx context.Context, which Lock, wait time.Duration) (*Claim, error) {
 	in, err := d.private()
 	if err != nil {
 		return nil, fmt.Errorf("locking %s: %w", d, err)
 	}
 	defer in.close()
-	f, err := in.edit(string(which), os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("locking %s: %w", d, ask(err))
-	}
 	deadline := time.NewTimer(wait)
 	defer deadline.Stop()
 	for {
-		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if err == nil {
-			sayHolder(f)
-			return func() {
-				_ = f.Truncate(0)
-				_ = f.Close()
-			}, nil
+		f, locked, err := in.try(which)
+		if err != nil {
+			return nil, fmt.Errorf("locking %s: %w", d, err)
 		}
-		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
-			_ = f.Close()
-			return nil, fmt.Errorf("locking %s: %w", filepath.Join(in.path, string(which)), err)
+		if !locked {
+			return d.claimed(in, which, f), nil
 		}
-		locked := &LockedError{Lock: which, Path: filepath.Join(in.path, string(which))}
+		who := &LockedError{Lock: which, Path: filepath.Join(in.path, string(which)), Holder: readHolder(f)}
+		_ = f.Close()
 		select {
 		case <-ctx.Done():
-			locked.ended = ctx.Err()
+			who.ended = ctx.Err()
 		case <-deadline.C:
 		case <-time.After(min(lockPoll, max(wait, time.Millisecond))):
 			continue
 		}
-		locked.Holder = readHolder(f)
-		_ = f.Close()
-		return nil, locked
+		return nil, who
 	}
 }
 
-// sayHolder writes the lock's holder into its file, for programs that wait. On a full disk the file
-// lacks it, and the lock still works.
-func sayHolder(f *os.File) {
-	host, _ := os.Hostname()
-	text, err := json.Marshal(Holder{PID: os.Getpid(), Host: host, Since: time.Now().UTC().Truncate(time.Second)})
-	if err == nil && f.Truncate(0) == nil {
-		_, _ = f.WriteAt(append(text, '\n'), 0)
+// try opens the file of a lock, and locks it unless another program has it locked.
+func (f *folder) try(which Lock) (file *os.File, locked bool, err error) {
+	for {
+		file, err := f.edit(string(which), os.O_RDWR, 0o600)
+		if err != nil {
+			return nil, false, ask(err)
+		}
+		err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		switch {
+		case err == nil && f.names(which, file):
+			return file, false, nil
+		case errors.Is(err, syscall.EWOULDBLOCK):
+			return file, true, nil
+		}
+		_ = file.Close()
+		// Else a signal came, or another program took this file away.
+		if err != nil && !errors.Is(err, syscall.EINTR) {
+			return nil, false, f.at(string(which), &os.PathError{Op: "flock", Err: err})
+		}
 	}
 }
 
-func readHolder(f *os.File) (h Holder) {
-	text, err := io.ReadAll(io.NewSectionReader(f, 0, 4096))
-	if err != nil || json.Unmarshal(text, &h) != nil {
-		return Holder{}
+// names reports whether a lock still has this file.
+func (f *folder) names(which Lock, file *os.File) bool {
+	now, err := f.root.Lstat(string(which))
+	if err != nil {
+		return false
 	}
-	return h
+	info, err := file.Stat()
+	return err == nil && os.SameFile(now, info)
 }
