@@ -172,4 +172,3 @@ func (f *folder) takeAway(which Lock, gone func(Holder) bool) error {
 	}
 	return f.remove(string(which))
 }
-

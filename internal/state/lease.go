@@ -33,9 +33,9 @@ const LeaseTime = 90 * time.Second
 type turn int
 
 const (
-	standBy turn = iota
-	take         // it is free, or its holder is dead
-	takeOver     // its holder is silent: stopped, cut off, or on a host that is gone
+	standBy  turn = iota
+	take          // it is free, or its holder is dead
+	takeOver      // its holder is silent: stopped, cut off, or on a host that is gone
 )
 
 // leaseView is what a service sees of a lease.

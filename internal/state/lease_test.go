@@ -15,9 +15,9 @@ func TestTurn(t *testing.T) {
 		view leaseView
 		want turn
 	}{
-		"nobody has had it":                            {leaseView{}, take},
-		"it was given back":                            {leaseView{exact: true}, take},
-		"somebody begins":                              {leaseView{locked: true}, standBy},
+		"nobody has had it": {leaseView{}, take},
+		"it was given back": {leaseView{exact: true}, take},
+		"somebody begins":   {leaseView{locked: true}, standBy},
 		"a holder who could not write, on a full disk": {leaseView{locked: true, unchanged: time.Hour}, standBy},
 		"dead on this host":                            {leaseView{holder: other, exact: true}, take},
 		"alive on this host":                           {leaseView{locked: true, holder: other, exact: true, unchanged: 89 * time.Second}, standBy},
