@@ -12,7 +12,7 @@ TESTS = bin/gotestsum --format pkgname --rerun-fails=1 --rerun-fails-max-failure
 # Mutation testing: the packages that decide, with their short tests.
 MUTATED := capacity internal/lifecycle internal/market internal/setup hooks/submit hooks/prolog hooks/power
 # Files of theirs that read or carry out, which ask and change slurmctld and AWS.
-UNMUTATED_internal/lifecycle := carry carry_jobs clean interrupt observe pass post see see_health see_jobs sources watch
+UNMUTATED_internal/lifecycle := after carry carry_jobs clean interrupt observe pass post see see_health see_jobs settings sources watch
 UNMUTATED_internal/setup := do inspect inspect_ec2 inspect_launch setup slurm teardown_find users
 # Their tests need no Slurm and cost little, those over the wire included.
 UNSHORT := internal/setup
@@ -44,7 +44,7 @@ UNRACED = $$(git grep -l '^//go:build !race$$' -- '*_test.go')
 # What `make test` runs with the race detector: the packages that do things side by side. The EC2 SDK is compiled once
 # more for them, a minute on 2 cores where Go's cache is empty.
 RACED := ./ec2 ./hooks/... ./internal/lifecycle ./internal/machine ./internal/market ./internal/notify ./internal/setup \
-	./internal/state ./internal/terminal ./internal/wire
+	./internal/state ./internal/terminal
 
 # Packages, and tests of each, that run at once: those with a real Slurm wait more than they work.
 AT_ONCE := $(shell echo $$((2 * $$(nproc))))

@@ -2,6 +2,7 @@ package pcs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -21,18 +22,13 @@ const (
 	TagNodeGroupID = "aws:pcs:compute-node-group-id"
 )
 
-// Slot holds the facts about a compute node group that a pass of the control loop needs.
-type Slot struct {
-	Name string
-	// ReservationID is the reservation that the group was set up for, from our tag; "" without the
-	// tag, as for a group that is not ours.
-	ReservationID string
-}
-
-// Slots reads the reservations that the cluster's compute node groups of these names were set up
-// for. Names without a node group are left out. It lists the cluster once, and reads the tags of
-// each group found.
-func (c *Client) Slots(ctx context.Context, cluster string, names []string) ([]Slot, error) {
+// Slots returns the compute node groups of these names that exist, each with the reservation that
+// our tag says it was set up for; "" without the tag of this cluster. It lists the cluster once, and
+// reads the tags of each group found.
+func (c *Client) Slots(ctx context.Context, cluster string, names []string) (map[string]string, error) {
+	if cluster == "" {
+		return nil, errors.New("the settings name no PCS cluster; add cluster = \"NAME\"")
+	}
 	var owner Cluster // our mark has its name; cluster may be its id
 	var listed []types.ComputeNodeGroupSummary
 	reads, readCtx := errgroup.WithContext(ctx)
@@ -44,17 +40,26 @@ func (c *Client) Slots(ctx context.Context, cluster string, names []string) ([]S
 	listed = slices.DeleteFunc(listed, func(g types.ComputeNodeGroupSummary) bool {
 		return Status(g.Status) == Deleted || !slices.Contains(names, str(g.Name))
 	})
-	return readEach(ctx, listed, func(ctx context.Context, g types.ComputeNodeGroupSummary) (Slot, bool, error) {
-		slot := Slot{Name: str(g.Name)}
-		tags, err := c.groupTags(ctx, slot.Name, str(g.Arn))
+	type slot struct{ name, reservation string }
+	found, err := readEach(ctx, listed, func(ctx context.Context, g types.ComputeNodeGroupSummary) (slot, bool, error) {
+		s := slot{name: str(g.Name)}
+		tags, err := c.groupTags(ctx, s.name, str(g.Arn))
 		if NotFound(err) { // deleted since
-			return slot, false, nil
+			return s, false, nil
 		}
 		if owner.Ours(tags) {
-			slot.ReservationID = tags[capacity.TagReservation]
+			s.reservation = tags[capacity.TagReservation]
 		}
-		return slot, true, err
+		return s, true, err
 	})
+	if err != nil {
+		return nil, err
+	}
+	slots := map[string]string{}
+	for _, s := range found {
+		slots[s.name] = s.reservation
+	}
+	return slots, nil
 }
 
 // Made lists the cluster's compute node groups and queues with our tag, without the ones that PCS

@@ -36,6 +36,9 @@ type Client struct {
 	folder  atomic.Pointer[string]  // of the PCS cluster's release, once slurmctld has said it
 }
 
+// New is a client for the cluster of the settings: pcsCluster is one of PCS, "" is self-managed Slurm.
+func New(pcsCluster string) *Client { return &Client{PCS: pcsCluster != ""} }
+
 // What a call can fail with, as far as a caller can act on it. The error
 // itself is always a [*CallError].
 var (

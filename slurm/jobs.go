@@ -3,6 +3,7 @@ package slurm
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -54,6 +55,33 @@ func (c *Client) EachJob(ctx context.Context, partitions []string, take func(cap
 		more = append(more, "--partition="+strings.Join(partitions, ","))
 	}
 	return c.eachJob(ctx, eachFields, take, more...)
+}
+
+// JobsOf returns, of the jobs that [Client.EachJob] takes, those that wanted keeps (nil: all): the live
+// ones, and those that have ended.
+func (c *Client) JobsOf(
+	ctx context.Context, partitions []string, wanted func(capacity.Job) bool,
+) (live, ended []capacity.Job, err error) {
+	live, ended = make([]capacity.Job, 0, 16), []capacity.Job{}
+	var full [][]capacity.Job // live ones: append alone would copy many jobs five times
+	err = c.EachJob(ctx, partitions, func(job capacity.Job) error {
+		switch {
+		case wanted != nil && !wanted(job):
+		case job.Ended():
+			ended = append(ended, job)
+		default:
+			if len(live) == cap(live) {
+				full = append(full, live)
+				live = make([]capacity.Job, 0, 256)
+			}
+			live = append(live, job)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return slices.Concat(append(full, live)...), ended, nil
 }
 
 func (c *Client) eachJob(ctx context.Context, fields jobFields, take func(capacity.Job) error, more ...string) error {

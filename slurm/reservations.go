@@ -113,6 +113,14 @@ func (c *Client) DeleteReservation(ctx context.Context, name string) error {
 	return nil
 }
 
+// DropReservation deletes a Slurm reservation, if it is there.
+func (c *Client) DropReservation(ctx context.Context, name string) error {
+	if err := c.DeleteReservation(ctx, name); !errors.Is(err, ErrNoReserve) {
+		return err
+	}
+	return nil
+}
+
 // reservationArguments checks everything that becomes part of a command line, and writes
 // name, nodes and times. "uts" times are seconds since 1970: no time zone.
 func reservationArguments(r capacity.SlurmReservation) ([]string, error) {

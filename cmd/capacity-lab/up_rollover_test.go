@@ -15,7 +15,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
-	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
@@ -85,7 +84,7 @@ func TestUpPCSRollsOver(t *testing.T) {
 	var mu sync.Mutex
 	var lines []string
 	said := func() string { mu.Lock(); defer mu.Unlock(); return strings.Join(lines, "\n") }
-	follower := wire.Follower{Path: settings}
+	follower := lifecycle.Follower{Path: settings}
 	ctx, cancel := context.WithCancel(t.Context())
 	watched := make(chan error, 1)
 	go func() {

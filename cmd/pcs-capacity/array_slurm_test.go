@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
@@ -61,7 +60,7 @@ func TestLimitOfOneTask(t *testing.T) {
 
 func (r *rehearsal) jobs() []capacity.Job {
 	r.Helper()
-	jobs, _, err := wire.SyncSlurm{Client: &slurm.Client{}}.Jobs(r.ctx, nil, nil)
+	jobs, _, err := (&slurm.Client{}).JobsOf(r.ctx, nil, nil)
 	if err != nil {
 		r.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
-	"github.com/pcs-capacity/pcs-capacity/internal/wire"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
 // CanaryCmd asks a live cluster what no documentation says.
@@ -65,7 +65,7 @@ func (c *CanaryCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.C
 	report, err := canary.Canary{
 		EC2:     aws,
 		PCS:     newPCS(aws),
-		Slurm:   wire.NewSlurm(cfg),
+		Slurm:   slurm.New(cfg.Cluster),
 		Cluster: cfg.Cluster,
 		Group:   c.NodeGroup,
 		Timing:  cfg.Domain().Timing,

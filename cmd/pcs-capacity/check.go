@@ -9,7 +9,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/check"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
-	"github.com/pcs-capacity/pcs-capacity/internal/wire"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
 // CheckCmd looks for everything that is wrong.
@@ -51,7 +51,7 @@ func (c *CheckCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal) er
 		}
 		return c.show(t, wrong)
 	}
-	sources := check.Sources{Config: cfg, Slurm: wire.NewSlurm(cfg), Watch: strings.Join(watchCommand(g, cfg), " && ")}
+	sources := check.Sources{Config: cfg, Slurm: slurm.New(cfg.Cluster), Watch: strings.Join(watchCommand(g, cfg), " && ")}
 	if sources.EC2, sources.EC2Err = ec2.New(ctx, ec2.Options{Region: g.region(cfg), Profile: g.Profile}); sources.EC2Err == nil {
 		sources.PCS = newPCS(sources.EC2)
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
-	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
@@ -50,7 +49,7 @@ func (c *CleanCmd) Run(
 	aws *ec2.Client,
 	pcsClient *pcs.Client,
 ) error {
-	found, err := lifecycle.Clean(ctx, wire.Sources(cfg, aws, pcsClient), c.DryRun)
+	found, err := lifecycle.Clean(ctx, lifecycle.From(cfg, aws, pcsClient), c.DryRun)
 	rows, failed := []cleanRow{}, false
 	for _, n := range found {
 		row := cleanRow{

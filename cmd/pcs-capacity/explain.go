@@ -14,7 +14,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
-	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
@@ -83,9 +82,9 @@ func (c *ExplainCmd) explain(
 	records []state.Record,
 	now time.Time,
 ) (explain.Explanation, error) {
-	client := wire.NewSlurm(cfg)
+	client := slurm.New(cfg.Cluster)
 	if p, ours := snap.Partition(c.What); ours {
-		jobs, _, err := wire.SyncSlurm{Client: client}.Jobs(ctx, []string{p.Name}, nil)
+		jobs, _, err := client.JobsOf(ctx, []string{p.Name}, nil)
 		if err != nil {
 			return explain.Explanation{}, err
 		}
@@ -126,7 +125,7 @@ func (c *ExplainCmd) explain(
 		}
 		return explain.OfJob(*found, snap, records, now), nil
 	}
-	node, guards, found, err := wire.GuardedNode(ctx, client, c.What)
+	node, guards, found, err := explain.GuardedNode(ctx, client, c.What)
 	if err != nil {
 		return explain.Explanation{}, err
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
-	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 )
 
 // TestClocksApart: AWS's clock is an hour and a half ahead of Slurm's, and known to the
@@ -103,7 +102,7 @@ func TestAStopLeavesNoGapInAFence(t *testing.T) {
 	}
 	r.cfg.Timing.DrainMargin.Duration = time.Minute
 	ctx, stop := context.WithCancel(r.ctx)
-	sources := wire.Sources(r.cfg, r.aws, nil)
+	sources := lifecycle.From(r.cfg, r.aws, nil)
 	sources.Slurm = stopAfterDelete{sources.Slurm, stop}
 	_, report, _ := lifecycle.Pass(ctx, sources)
 	if ctx.Err() == nil {

@@ -14,7 +14,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
-	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 )
 
 // TestTheHealthOfABlock: when a block opens, the site's command runs on each of its nodes
@@ -126,7 +125,7 @@ func TestTheHealthOfABlock(t *testing.T) {
 	t.Logf("did %s\n%s", all, text)
 
 	// Each thing is told once, and the report has the node among the hardware.
-	snap, report, err := lifecycle.Pass(r.ctx, wire.Sources(r.cfg, r.aws, newPCS(r.aws)))
+	snap, report, err := lifecycle.Pass(r.ctx, lifecycle.From(r.cfg, r.aws, newPCS(r.aws)))
 	if err != nil || !strings.Contains(strings.Join(report.Problems, "\n"), "open a case with AWS Support") {
 		t.Errorf("%v: the problems are %q", err, report.Problems)
 	}

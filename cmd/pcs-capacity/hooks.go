@@ -15,7 +15,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
-	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 	"github.com/pcs-capacity/pcs-capacity/internal/wiring"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
@@ -57,7 +56,7 @@ func (f programFlags) script(cfg *config.Config, hook, path string) (wiring.Scri
 // scriptPaths are where Slurm reads the hook's script on this host.
 func scriptPaths(ctx context.Context, cfg *config.Config, hook string, dirs []string) []string {
 	var running *slurm.Config
-	client := wire.NewSlurm(cfg)
+	client := slurm.New(cfg.Cluster)
 	if version, err := client.Version(ctx); hook == wiring.CLIFilter && err == nil && version.NamesCLIFilter() {
 		if now, err := client.Config(ctx); err == nil {
 			running = &now
@@ -157,7 +156,7 @@ func (f programFlags) include(ctx context.Context, g *Globals, cfg *config.Confi
 			)
 		}
 	}
-	client := wire.NewSlurm(cfg)
+	client := slurm.New(cfg.Cluster)
 	version, err := client.Version(ctx)
 	if err != nil {
 		return in, err

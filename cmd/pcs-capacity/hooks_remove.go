@@ -10,7 +10,6 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
-	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 	"github.com/pcs-capacity/pcs-capacity/internal/wiring"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
@@ -140,7 +139,7 @@ func (r scriptRemoval) off(s wiring.Script) func(context.Context) error {
 // that is down starts with what slurm.conf says, and on PCS with what AWS has said.
 func (r scriptRemoval) refusal(ctx context.Context, s wiring.Script) error {
 	var running *slurm.Config
-	now, unknown := wire.NewSlurm(r.cfg).Config(ctx)
+	now, unknown := slurm.New(r.cfg.Cluster).Config(ctx)
 	if unknown == nil {
 		running = &now
 	}

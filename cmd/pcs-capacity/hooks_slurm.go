@@ -11,7 +11,6 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
-	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 	"github.com/pcs-capacity/pcs-capacity/internal/wiring"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
@@ -22,7 +21,7 @@ func slurmSettings(ctx context.Context, cfg *config.Config, conf string, install
 	s := wiring.Settings{Conf: conf, Force: force}
 	running, ours, err := runsOurs(ctx, cfg)
 	if err == nil {
-		s.Slurm = wire.NewSlurm(cfg)
+		s.Slurm = slurm.New(cfg.Cluster)
 		s.Restarts = sameFile(running.ConfPath, conf)
 		s.Pending = s.Restarts && ours != installed
 		if !installed { // whatever partitions it has, a script that it runs has to stay
@@ -34,7 +33,7 @@ func slurmSettings(ctx context.Context, cfg *config.Config, conf string, install
 
 // runsOurs is what slurmctld runs with, and whether that is our settings.
 func runsOurs(ctx context.Context, cfg *config.Config) (running slurm.Config, ours bool, err error) {
-	client := wire.NewSlurm(cfg)
+	client := slurm.New(cfg.Cluster)
 	running, err = client.Config(ctx)
 	if err != nil {
 		return running, false, err

@@ -7,7 +7,6 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
-	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 	"github.com/pcs-capacity/pcs-capacity/internal/wiring"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
@@ -76,7 +75,7 @@ func hookRows(ctx context.Context, f programFlags, cfg *maybeConfig) ([]hookRow,
 		conf := filepath.Join(dir, "slurm.conf")
 		if _, err := os.Stat(conf); err == nil && cfg.Cluster == "" {
 			var running *slurm.Config
-			if now, err := wire.NewSlurm(cfg.Config).Config(ctx); err == nil && sameFile(now.ConfPath, conf) {
+			if now, err := slurm.New(cfg.Cluster).Config(ctx); err == nil && sameFile(now.ConfPath, conf) {
 				running = &now
 			}
 			now, wrong, err := wiring.Settings{Conf: conf}.State(running)

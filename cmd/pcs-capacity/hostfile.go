@@ -9,7 +9,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
-	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
@@ -19,7 +18,7 @@ func (c *TopologyCmd) hostFile(ctx context.Context, t *terminal.Terminal, cfg *c
 	if c.TasksPerNode < 1 {
 		return usage("--tasks-per-node %d: it has to be at least 1", c.TasksPerNode)
 	}
-	client := wire.NewSlurm(cfg)
+	client := slurm.New(cfg.Cluster)
 	nodes, err := nodesOfJob(ctx, client, c.Job)
 	if err != nil {
 		return err

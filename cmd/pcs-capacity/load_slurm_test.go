@@ -23,7 +23,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
-	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 )
 
 // loadSize is how many jobs `make load` submits, and "" in every other run of the tests.
@@ -89,7 +88,7 @@ func TestSyncOverADay(t *testing.T) {
 	}
 	var early use
 	passes, lines := 0, 0
-	follower := wire.Follower{Path: r.path}
+	follower := lifecycle.Follower{Path: r.path}
 	begin := time.Now()
 	err := lifecycle.Watch{Say: func(string) { lines++ }, Sources: func(ctx context.Context, renew bool) (lifecycle.Sources, error) {
 		switch {

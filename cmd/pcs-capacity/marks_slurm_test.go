@@ -7,7 +7,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
-	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
@@ -113,7 +112,7 @@ func TestRaiseKeepsToTheLimitsOfAccounting(t *testing.T) {
 	if out, err := r.cluster.Command(r.ctx, "sacctmgr", "shutdown"); err != nil {
 		t.Fatal(out, err)
 	}
-	_, report, err := lifecycle.Pass(r.ctx, wire.Sources(r.cfg, r.aws, nil))
+	_, report, err := lifecycle.Pass(r.ctx, lifecycle.From(r.cfg, r.aws, nil))
 	if err != nil || len(report.Done) != 0 || len(report.Notes) != 1 || !strings.Contains(report.Notes[0], "MaxTRESMinsPerJob of node of QOS normal leaves less than the time to the fence (job "+job.Shown+")") || len(report.Problems) != 1 || !strings.Contains(report.Problems[0], "reading the limits of accounting: ") {
 		t.Errorf("without slurmdbd: %v, %+v", err, report)
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
-	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 )
 
 // R5: what a killed hook left is ended by sync; R9: nothing else is.
@@ -93,7 +92,7 @@ func TestR5_R9_SyncEndsOrphans(t *testing.T) {
 	}
 	pass := func() (*capacity.Snapshot, []string) {
 		t.Helper()
-		snap, report, err := lifecycle.Pass(r.ctx, wire.Sources(r.cfg, r.aws, nil))
+		snap, report, err := lifecycle.Pass(r.ctx, lifecycle.From(r.cfg, r.aws, nil))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
-	"github.com/pcs-capacity/pcs-capacity/internal/wire"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
 // idleNodes are the nodes that Slurm has idle, or why it does not say.
@@ -30,8 +30,14 @@ func readIdle(ctx context.Context, cfg *maybeConfig) idleNodes {
 	}
 	ctx, cancel := context.WithTimeout(ctx, slurmWait)
 	defer cancel()
-	names, err := wire.SyncSlurm{Client: wire.NewSlurm(cfg.Config)}.IdleNodes(ctx)
-	return idleNodes{names, err}
+	nodes, err := slurm.New(cfg.Cluster).Nodes(ctx)
+	idle := idleNodes{err: err}
+	for _, n := range nodes {
+		if n.Up() && n.Base() == "IDLE" {
+			idle.names = append(idle.names, n.Name)
+		}
+	}
+	return idle
 }
 
 // owned is what the partitions of the settings have: reservations by id, with their slots.

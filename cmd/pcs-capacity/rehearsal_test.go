@@ -21,7 +21,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
-	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
@@ -208,7 +207,7 @@ func (r *rehearsal) watch() (stop func(), said func() string) {
 	r.Helper()
 	var mu sync.Mutex
 	var lines []string
-	settings := wire.Follower{Path: r.path}
+	settings := lifecycle.Follower{Path: r.path}
 	ctx, cancel := context.WithCancel(r.ctx)
 	stopped := make(chan error)
 	go func() {
@@ -274,7 +273,7 @@ func (r *rehearsal) running(id string) capacity.Job {
 
 func (r *rehearsal) job(id string) capacity.Job {
 	r.Helper()
-	jobs, _, err := wire.SyncSlurm{Client: &slurm.Client{}}.Jobs(r.ctx, nil, nil)
+	jobs, _, err := (&slurm.Client{}).JobsOf(r.ctx, nil, nil)
 	if err != nil {
 		r.Fatal(err)
 	}

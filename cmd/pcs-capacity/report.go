@@ -16,7 +16,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 	"github.com/pcs-capacity/pcs-capacity/internal/timeline"
-	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
@@ -81,7 +80,7 @@ func (c *ReportCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.C
 		in.Zone = time.UTC
 	}
 	doc := reportDocument{TakenAt: now, Warnings: []string{}}
-	in.Accounted, err = wire.AccountedRuns(ctx, wire.NewSlurm(cfg), in.Begins(), until, offset)
+	in.Accounted, err = report.Accounted(ctx, slurm.New(cfg.Cluster), in.Begins(), until, offset)
 	switch {
 	case err == nil:
 		doc.Accounting = true

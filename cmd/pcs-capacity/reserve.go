@@ -9,9 +9,9 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/market"
+	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
-	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 )
 
 // ReserveCmd holds capacity, asks whether it could be held, or commits to capacity for later.
@@ -232,7 +232,7 @@ func newHolder(ctx context.Context, cfg *config.Config, aws *ec2.Client) (market
 	mark := cfg.Cluster
 	if mark == "" {
 		var err error
-		if mark, err = wire.SlurmMark(ctx, cfg, true); err != nil {
+		if mark, err = setup.SlurmMark(ctx, cfg, true); err != nil {
 			return market.Holder{}, err
 		}
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
-	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 )
 
 // TestSecondQueueWhileSyncWatches: on PCS, `setup` of another queue while `sync --watch`
@@ -42,7 +41,7 @@ func TestSecondQueueWhileSyncWatches(t *testing.T) {
 
 	ctx, stop := context.WithCancel(d.ctx)
 	stopped := make(chan error)
-	follower := wire.Follower{Path: d.globals.Config}
+	follower := lifecycle.Follower{Path: d.globals.Config}
 	go func() {
 		stopped <- lifecycle.Watch{Sources: follower.Sources, Say: func(line string) { t.Log(line) }}.Run(ctx)
 	}()

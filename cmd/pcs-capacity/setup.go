@@ -17,8 +17,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
-	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
 // SetupCmd makes a reservation usable in a cluster.
@@ -82,7 +82,7 @@ func (c *SetupCmd) Run(
 	ec2 *ec2.Client,
 	pcsClient *pcs.Client,
 ) error {
-	s := setup.Setup{PCS: pcsClient, EC2: ec2, Slurm: setup.InSlurm{Client: wire.NewSlurm(cfg.Config)},
+	s := setup.Setup{PCS: pcsClient, EC2: ec2, Slurm: setup.InSlurm{Client: slurm.New(cfg.Cluster)},
 		Fence: func(ctx context.Context) error { return placeFences(ctx, g, ec2, pcsClient) }}
 	look := func(ctx context.Context, cfg *maybeConfig) (*setup.Plan, error) {
 		request, err := c.request(ctx, cfg)
@@ -151,7 +151,7 @@ func (c *SetupCmd) tryHost(ctx context.Context, cfg *maybeConfig, plan *setup.Pl
 	}
 	host := check.Host{
 		Config: cfg.Config,
-		Slurm:  wire.NewSlurm(cfg.Config),
+		Slurm:  slurm.New(cfg.Cluster),
 		Hooks:  checkedHooks(rows),
 		Filter: likelyFilter(c.Filter),
 	}
@@ -163,7 +163,7 @@ func (c *SetupCmd) tryHost(ctx context.Context, cfg *maybeConfig, plan *setup.Pl
 		func(s setup.Step) bool { return s.What == setup.WhatQueue && s.Action == setup.Create },
 	)
 	missing, warnings := host.Missing(ctx)
-	missing = append(missing, wire.OtherOwner(ctx, cfg.Config)...)
+	missing = append(missing, lifecycle.OthersOwn(ctx, cfg.Config)...)
 	plan.Mismatches, plan.Warnings = append(plan.Mismatches, missing...), append(plan.Warnings, warnings...)
 	return nil
 }
@@ -231,7 +231,7 @@ func (c *SetupCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request
 		r.UserData = data
 	}
 	if onEC2 && cfg.Cluster == "" {
-		mark, err := wire.SlurmMark(ctx, cfg.Config, !c.DryRun && c.Emit == "")
+		mark, err := setup.SlurmMark(ctx, cfg.Config, !c.DryRun && c.Emit == "")
 		if err != nil {
 			return r, err
 		}
@@ -328,7 +328,7 @@ func placeFences(ctx context.Context, g *Globals, aws *ec2.Client, pcsClient *pc
 	if err != nil {
 		return fmt.Errorf("reading the new settings: %w", err)
 	}
-	sources := wire.Sources(cfg, aws, pcsClient)
+	sources := lifecycle.From(cfg, aws, pcsClient)
 	sources.RollOver, sources.OldLeftovers = nil, true
 	_, _, err = lifecycle.Pass(ctx, sources)
 	return err

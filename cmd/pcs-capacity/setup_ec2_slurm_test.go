@@ -11,7 +11,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
-	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
@@ -27,7 +26,7 @@ func TestSetupAndTeardownOnEC2(t *testing.T) {
 	r := newRehearsalIn(t, rehearsalWorld, settings, func(*slurmlab.Config) {}, clock)
 	mark := func(create bool) string {
 		t.Helper()
-		mark, err := wire.SlurmMark(r.ctx, r.cfg, create)
+		mark, err := setup.SlurmMark(r.ctx, r.cfg, create)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,7 +9,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
-	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
@@ -37,7 +36,7 @@ the cluster theirs. A fence goes when its block has ended, or with teardown.
 
 // Run makes one pass, or one after the other.
 func (c *SyncCmd) Run(ctx context.Context, t *terminal.Terminal, g *Globals, cfg *config.Config) error {
-	settings := wire.Follower{Path: cfg.Path, Region: g.Region, Profile: g.Profile, Queues: c.Watch}
+	settings := lifecycle.Follower{Path: cfg.Path, Region: g.Region, Profile: g.Profile, Queues: c.Watch}
 	defer settings.Close()
 	if c.Watch && len(c.Interrupted) > 0 {
 		return usage("give --watch or --interrupted, not both")
@@ -108,6 +107,6 @@ func onePass(
 	aws *ec2.Client,
 	pcsClient *pcs.Client,
 ) (lifecycle.Report, error) {
-	_, report, err := lifecycle.Pass(ctx, wire.Sources(cfg, aws, pcsClient))
+	_, report, err := lifecycle.Pass(ctx, lifecycle.From(cfg, aws, pcsClient))
 	return report, err
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
-	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
 // TeardownCmd removes what setup made.
@@ -46,7 +46,7 @@ func (c *TeardownCmd) Run(
 	aws *ec2.Client,
 	pcsClient *pcs.Client,
 ) error {
-	s := setup.Setup{PCS: pcsClient, EC2: aws, Slurm: setup.InSlurm{Client: wire.NewSlurm(cfg.Config)}}
+	s := setup.Setup{PCS: pcsClient, EC2: aws, Slurm: setup.InSlurm{Client: slurm.New(cfg.Cluster)}}
 	var plan *setup.TeardownPlan
 	look := func(ctx context.Context, cfg *maybeConfig) (*setup.TeardownPlan, error) {
 		request, err := c.request(ctx, cfg)
@@ -179,7 +179,7 @@ func (c *TeardownCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Tear
 			cmp.Or(c.Cluster, cfg.Cluster),
 		)
 	case onEC2:
-		mark, err := wire.SlurmMark(ctx, cfg.Config, false)
+		mark, err := setup.SlurmMark(ctx, cfg.Config, false)
 		if err != nil {
 			return request, err
 		}

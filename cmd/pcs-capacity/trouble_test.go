@@ -13,7 +13,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
-	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 )
 
 // manyQuestions are settings for which a pass asks AWS six things.
@@ -91,7 +90,7 @@ func TestWatchSaysEachTroubleOnce(t *testing.T) {
 			}
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
-			settings := wire.Follower{Path: path}
+			settings := lifecycle.Follower{Path: path}
 			passes := 0
 			var aws []string
 			err := lifecycle.Watch{Sources: func(ctx context.Context, renew bool) (lifecycle.Sources, error) {
@@ -129,7 +128,7 @@ func TestAPassWithoutAWSIsShort(t *testing.T) {
 	path := withoutSlurm(t)
 	pass := func(t *testing.T) (*capacity.Snapshot, lifecycle.Report, error) {
 		t.Helper()
-		settings := wire.Follower{Path: path, Region: "us-east-2"}
+		settings := lifecycle.Follower{Path: path, Region: "us-east-2"}
 		sources, err := settings.Sources(t.Context(), false)
 		if err != nil {
 			t.Fatal(err)

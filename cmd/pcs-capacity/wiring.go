@@ -8,7 +8,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
-	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
@@ -62,7 +61,7 @@ func newPCS(aws *ec2.Client) *pcs.Client { return pcs.From(aws.Shared()) }
 func sourcesIfAny(ctx context.Context, g *Globals, cfg *config.Config) lifecycle.Sources {
 	aws, err := ec2.New(ctx, ec2.Options{Region: g.region(cfg), Profile: g.Profile})
 	if err != nil {
-		return wire.SourcesWithoutAWS(cfg, g.region(cfg), err)
+		return lifecycle.WithoutAWS(cfg, g.region(cfg), err)
 	}
-	return wire.Sources(cfg, aws, newPCS(aws))
+	return lifecycle.From(cfg, aws, newPCS(aws))
 }

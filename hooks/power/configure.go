@@ -32,7 +32,7 @@ func (r *Resume) configure(ctx context.Context, slots map[string]place) error {
 		partitions[at.partition.Name] = true
 	}
 	names := slices.Sorted(maps.Keys(slots))
-	held, err := r.PCS.held(ctx, names)
+	held, err := r.PCS.PCS.Slots(ctx, r.PCS.Cluster, names)
 	if err != nil {
 		return err
 	}
@@ -50,23 +50,6 @@ func (r *Resume) configure(ctx context.Context, slots map[string]place) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// held returns the compute node groups that exist, each with the reservation that our tag names; "" without the tag
-// of this cluster.
-func (p *PCS) held(ctx context.Context, groups []string) (map[string]string, error) {
-	if p.Cluster == "" {
-		return nil, errors.New("the settings name no PCS cluster; add cluster = \"NAME\"")
-	}
-	slots, err := p.PCS.Slots(ctx, p.Cluster, groups)
-	if err != nil {
-		return nil, err
-	}
-	held := map[string]string{}
-	for _, slot := range slots {
-		held[slot.Name] = slot.ReservationID
-	}
-	return held, nil
 }
 
 // configure makes a compute node group match a reservation.

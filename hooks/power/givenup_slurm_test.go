@@ -13,12 +13,11 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/hookstest"
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
-	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 )
 
 // syncWatch is `pcs-capacity sync --watch` with the settings that are its argument.
 func syncWatch(settings string) int {
-	follower := wire.Follower{Path: settings}
+	follower := lifecycle.Follower{Path: settings}
 	err := lifecycle.Watch{Sources: follower.Sources, Say: func(line string) { fmt.Println(time.Now().Format(time.TimeOnly), line) }}.Run(context.Background())
 	fmt.Println(err)
 	return 1

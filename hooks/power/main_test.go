@@ -15,7 +15,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/program/filter"
 	powerprogram "github.com/pcs-capacity/pcs-capacity/internal/program/power"
 	"github.com/pcs-capacity/pcs-capacity/internal/program/prolog"
-	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 )
 
 // TestMain makes the test program the hook programs as well: called by one of these names
@@ -49,9 +48,9 @@ func syncPass() {
 	fail(err)
 	var report lifecycle.Report
 	if len(os.Args) > 1 {
-		report, err = lifecycle.Interrupt(context.Background(), wire.Sources(cfg, aws, nil), os.Args[1:])
+		report, err = lifecycle.Interrupt(context.Background(), lifecycle.From(cfg, aws, nil), os.Args[1:])
 	} else {
-		_, report, err = lifecycle.Pass(context.Background(), wire.Sources(cfg, aws, nil))
+		_, report, err = lifecycle.Pass(context.Background(), lifecycle.From(cfg, aws, nil))
 	}
 	fail(err)
 	fail(json.NewEncoder(os.Stdout).Encode(report))

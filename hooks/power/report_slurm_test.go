@@ -13,7 +13,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/report"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
-	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
@@ -120,7 +119,7 @@ func TestReportOfABlock(t *testing.T) {
 	}
 	var accounted []state.Run
 	p.until("slurmdbd has all of it", func() bool {
-		accounted, err = wire.AccountedRuns(hookstest.Deadline(t), client, block.Start, time.Now(), 0)
+		accounted, err = report.Accounted(hookstest.Deadline(t), client, block.Start, time.Now(), 0)
 		return err == nil && len(accounted) == 7
 	})
 	size := int64(block.Size())

@@ -17,7 +17,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/hookstest"
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
-	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 )
 
 // launched starts two nodes with real instances and returns when both are up.
@@ -111,7 +110,7 @@ func onePass() int {
 		var aws *ec2.Client
 		if aws, err = ec2.New(context.Background(), ec2.Options{Region: cfg.Region}); err == nil {
 			var report lifecycle.Report
-			_, report, err = lifecycle.Pass(context.Background(), wire.Sources(cfg, aws, nil))
+			_, report, err = lifecycle.Pass(context.Background(), lifecycle.From(cfg, aws, nil))
 			for _, d := range report.Done {
 				fmt.Println(d)
 			}

@@ -38,7 +38,7 @@ func (p *pass) interrupt(ctx context.Context, ids []string) error {
 	if p.seen.Cluster, err = p.Slurm.Look(ctx); err != nil {
 		return fmt.Errorf("asking Slurm: %w", err)
 	}
-	if err := OtherOwner(p.seen.Cluster, p.Sources); err != nil {
+	if err := otherOwner(p.seen.Cluster, p.Sources); err != nil {
 		return err
 	}
 	p.seen.Cluster.assign(p.Settings)

@@ -11,7 +11,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
-	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 )
 
 const platformSettings = `
@@ -55,7 +54,7 @@ func TestAPassKnowsThePlatform(t *testing.T) {
 		if err := os.WriteFile(path, fmt.Appendf(nil, platformSettings, filepath.Join(dir, "state"), template), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		settings := wire.Follower{Path: path, Region: "us-east-2"}
+		settings := lifecycle.Follower{Path: path, Region: "us-east-2"}
 		sources, err := settings.Sources(t.Context(), false)
 		if err != nil {
 			t.Fatal(err)

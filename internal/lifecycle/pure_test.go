@@ -17,8 +17,8 @@ import (
 )
 
 // doing are the files that read, and the executor. Whatever else is in this folder decides.
-var doing = []string{"observe.go", "keep.go", "see.go", "see_health.go", "see_jobs.go", "sources.go", // what is read
-	"pass.go", "interrupt.go", "clean.go", "watch.go", "post.go", "notice.go", // in which order
+var doing = []string{"observe.go", "keep.go", "see.go", "see_health.go", "see_jobs.go", "sources.go", "settings.go", // what is read
+	"pass.go", "interrupt.go", "clean.go", "watch.go", "post.go", "notice.go", "after.go", // in which order
 	"carry.go", "carry_jobs.go"} // what is done
 
 // Files that decide have no context, clock, log or adapter.
@@ -45,7 +45,7 @@ func TestDecisionsArePure(t *testing.T) {
 		for _, imported := range file.Imports {
 			path, _ := strconv.Unquote(imported.Path.Value)
 			if slices.Contains([]string{"context", "log", "log/slog", "os", "os/exec", "io", "net/http"}, path) ||
-				strings.HasPrefix(path, "github.com/pcs-capacity/") && !slices.Contains([]string{"capacity", "internal/state", "internal/hostlist"}, strings.TrimPrefix(path, "github.com/pcs-capacity/pcs-capacity/")) {
+				strings.HasPrefix(path, "github.com/pcs-capacity/") && !slices.Contains([]string{"capacity", "internal/state", "internal/hostlist", "internal/metrics"}, strings.TrimPrefix(path, "github.com/pcs-capacity/pcs-capacity/")) {
 				t.Errorf("%s imports %s", name, path)
 			}
 		}

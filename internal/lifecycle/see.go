@@ -247,8 +247,8 @@ func (p *pass) askGuarded(ctx context.Context) {
 	}
 }
 
-// OtherOwner is an error if a cluster's Slurm reservations belong to other settings.
-func OtherOwner(c *Cluster, s Sources) error {
+// otherOwner is an error if a cluster's Slurm reservations belong to other settings.
+func otherOwner(c *Cluster, s Sources) error {
 	others := c.otherOwners(s.Owner, s.MachineTime())
 	if len(others) == 0 || s.TakeOver {
 		return nil
@@ -281,7 +281,7 @@ func OtherOwner(c *Cluster, s Sources) error {
 
 // lookForOwners reports the cluster's owner if it is another.
 func (p *pass) lookForOwners() {
-	if p.otherOwner = OtherOwner(p.seen.Cluster, p.Sources); p.otherOwner != nil {
+	if p.otherOwner = otherOwner(p.seen.Cluster, p.Sources); p.otherOwner != nil {
 		p.problem(capacity.OtherOwner, p.otherOwner)
 		p.fail(p.otherOwner)
 	}

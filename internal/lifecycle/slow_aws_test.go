@@ -11,7 +11,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
-	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 )
 
 const (
@@ -65,7 +64,7 @@ func TestAPassOfASlowAWSIsShort(t *testing.T) {
 	}
 	pass := func() (*capacity.Snapshot, lifecycle.Report, time.Duration) {
 		t.Helper()
-		settings := wire.Follower{Path: path, Region: "us-east-2"}
+		settings := lifecycle.Follower{Path: path, Region: "us-east-2"}
 		sources, err := settings.Sources(t.Context(), false)
 		if err != nil {
 			t.Fatal(err)

@@ -3,7 +3,6 @@ package setup
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"sync"
 
@@ -70,10 +69,7 @@ func (s InSlurm) Slots(
 
 // DeleteReservation deletes a Slurm reservation, if it is there.
 func (s InSlurm) DeleteReservation(ctx context.Context, name string) error {
-	if err := s.Client.DeleteReservation(ctx, name); !errors.Is(err, slurm.ErrNoReserve) {
-		return err
-	}
-	return nil
+	return s.DropReservation(ctx, name)
 }
 
 // SlurmSeen is what Slurm says of a cluster.

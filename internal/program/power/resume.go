@@ -7,13 +7,11 @@ import (
 	"os"
 	"runtime/debug"
 	"slices"
-	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/hooks/power"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/hook"
-	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
@@ -55,37 +53,19 @@ func Resume(args []string) int {
 func resume(ctx context.Context, cfg *config.Config, c *call) error {
 	log := c.log
 	waits := waiting(log) // first: the file is there only for a while
-	h, err := wire.Begin(ctx, cfg, c.aws)
+	h, err := newClients(ctx, cfg, log, c.aws)
 	if err != nil {
 		return err
 	}
-	if h.StateErr != nil {
-		log.Warn("there is no state folder; records are lost", "err", h.StateErr)
-	}
-	defer h.KeepAccess(ctx, log)
-	site := &power.Site{
-		Settings:    cfg.Domain(),
-		Slurm:       h.Slurm,
-		EC2:         h.EC2,
-		State:       h.State,
-		Log:         log,
-		MachineTime: time.Now,
-		Kept:        c.keep,
-	}
-	r := power.Resume{Site: site, Began: c.began, ByHand: os.Getenv("SLURM_RESUME_FILE") == ""}
-	r.Cluster, _ = h.Known()
-	r.Ask = func(ctx context.Context) (string, time.Duration, error) {
-		a, err := h.Ask(ctx, log)
-		return a.Mark, a.ResumeTimeout, err
-	}
-	if r.Last, err = h.State.ReadSnapshot(); err != nil {
+	defer h.keepAccess(ctx)
+	r := power.Resume{Site: h.site(c.keep), Ask: h.ask, Began: c.began, ByHand: os.Getenv("SLURM_RESUME_FILE") == ""}
+	r.Cluster, _ = h.known()
+	if r.Last, err = h.state.ReadSnapshot(); err != nil {
 		log.Info("going on without the last snapshot", "err", err)
 	}
-	if slices.ContainsFunc(
-		cfg.Partitions,
-		func(p capacity.PartitionSettings) bool { return p.Provider == capacity.ProviderPCS },
-	) {
-		r.PCS = &power.PCS{Provisioner: pcs.Provisioner{PCS: pcs.From(h.EC2.Shared()), EC2: h.EC2}, Cluster: cfg.Cluster}
+	onPCS := func(p capacity.PartitionSettings) bool { return p.Provider == capacity.ProviderPCS }
+	if slices.ContainsFunc(cfg.Partitions, onPCS) {
+		r.PCS = &power.PCS{Provisioner: pcs.Provisioner{PCS: pcs.From(h.ec2.Shared()), EC2: h.ec2}, Cluster: cfg.Cluster}
 	}
 	return r.Run(ctx, c.nodes, waits)
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/hooks/power"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/hook"
-	"github.com/pcs-capacity/pcs-capacity/internal/wire"
 )
 
 // Suspend is the whole of pcs-capacity-suspend; it returns the exit status.
@@ -49,30 +48,14 @@ func Suspend(args []string) int {
 }
 
 func suspend(ctx context.Context, cfg *config.Config, c *call, called time.Time) error {
-	log := c.log
-	h, err := wire.Begin(ctx, cfg, c.aws)
+	h, err := newClients(ctx, cfg, c.log, c.aws)
 	if err != nil {
 		return err
 	}
-	if h.StateErr != nil {
-		log.Warn("there is no state folder; records are lost", "err", h.StateErr)
-	}
-	defer h.KeepAccess(ctx, log)
-	mark, err := h.Mark(ctx, log)
-	if err != nil {
+	defer h.keepAccess(ctx)
+	s := power.Suspend{Site: h.site(c.keep), Called: called}
+	if s.Cluster, err = h.mark(ctx); err != nil {
 		return err
-	}
-	s := power.Suspend{
-		Site: &power.Site{
-			Cluster:     mark,
-			Slurm:       h.Slurm,
-			EC2:         h.EC2,
-			State:       h.State,
-			Log:         log,
-			MachineTime: time.Now,
-			Kept:        c.keep,
-		},
-		Called: called,
 	}
 	return s.Run(ctx, c.nodes)
 }

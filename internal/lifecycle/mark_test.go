@@ -1,4 +1,4 @@
-package wire
+package lifecycle
 
 import (
 	"os"
@@ -43,11 +43,11 @@ func TestMarkOfSync(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			got, err := SyncSlurm{State: dir}.mark(slurm.Config{ClusterName: "lab", StateSaveLocation: stateSave})
+			got, err := slurmctld{State: dir}.mark(slurm.Config{ClusterName: "lab", StateSaveLocation: stateSave})
 			if got != test.want || (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
 				t.Errorf("%q, %v; want %q, %q", got, err, test.want, test.err)
 			}
-			if hook, ok := (&Hook{State: dir}).Known(); ok != strings.Contains(test.kept, "/") || ok && hook != test.kept {
+			if hook, err := dir.KnownMark(); (err == nil) != strings.Contains(test.kept, "/") || err == nil && hook != test.kept {
 				t.Errorf("a hook without slurmctld takes %q for the mark", hook)
 			}
 		})

@@ -1,77 +1,13 @@
-package wire
+package lifecycle
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/config"
-	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/internal/metrics"
-	"github.com/pcs-capacity/pcs-capacity/internal/notify"
-	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
-
-// fenceNear is how long before a fence people are told of it.
-const fenceNear = time.Hour
-
-// tellTime bounds all deliveries of a `sync` that makes one pass and ends.
-const tellTime = time.Minute
-
-// after is what the settings want to be done after a pass; nil for nothing. With a queue it waits
-// for no delivery; without one it does, for a minute in all.
-func after(
-	cfg *config.Config,
-	queue *notify.Queue,
-) func(context.Context, *capacity.Snapshot, lifecycle.Report) []error {
-	if cfg.Metrics.File == "" && cfg.Notify.Command == "" && cfg.Notify.Webhook == "" {
-		return nil
-	}
-	return func(ctx context.Context, snap *capacity.Snapshot, report lifecycle.Report) (errs []error) {
-		if cfg.Notify.Command != "" || cfg.Notify.Webhook != "" {
-			due := lifecycle.NoticeSettings{
-				FenceNear: fenceNear,
-				IdleAfter: cfg.Notify.IdleAfter.Duration,
-				Successor: cfg.Notify.Successor.Duration,
-				Lost:      cfg.Submit.StaleAfter.Duration,
-			}
-			ctx, cancel := context.WithTimeout(ctx, tellTime)
-			defer cancel()
-			errs = lifecycle.Tell(state.Dir(cfg.StateDir), snap, report, due, deliverer(ctx, cfg, queue))
-		}
-		if cfg.Metrics.File != "" {
-			if err := metrics.Write(cfg.Metrics.File, Metrics(snap, report)); err != nil {
-				errs = append(errs, err)
-			}
-		}
-		return errs
-	}
-}
-
-// deliverer delivers one notice, by the queue if there is one.
-func deliverer(ctx context.Context, cfg *config.Config, queue *notify.Queue) func(lifecycle.Notice) error {
-	to := notify.Target{Command: cfg.Notify.Command, Webhook: cfg.Notify.Webhook, Timeout: cfg.Notify.Timeout.Duration}
-	return func(n lifecycle.Notice) error {
-		switch {
-		case queue != nil:
-			err := queue.Add(to, cfg.StateDir+" "+n.Key(), n, func() error { return lifecycle.Told(state.Dir(cfg.StateDir), n) })
-			if errors.Is(err, notify.ErrUnderWay) {
-				err = lifecycle.ErrUnderWay
-			}
-			return err
-		case ctx.Err() != nil:
-			return fmt.Errorf(
-				"not tried: the deliveries before it took %s; the next `sync` tries",
-				capacity.FormatDuration(tellTime),
-			)
-		}
-		return to.Deliver(ctx, n)
-	}
-}
 
 // nodeStates are the values of the label state, so that there are as many for every cluster.
 var nodeStates = []string{"busy", "idle", "booting", "off", "unusable"}
@@ -92,15 +28,12 @@ func nodeClass(n capacity.Node) string {
 
 // Metrics are what a pass saw, for monitoring. Labels have one value for each partition, slot
 // and reservation that has a slot; times are Unix's, in seconds of AWS's clock.
-func Metrics(snap *capacity.Snapshot, report lifecycle.Report) []metrics.Gauge {
+func Metrics(snap *capacity.Snapshot, report Report) []metrics.Gauge {
 	gauge := func(name, help string) metrics.Gauge { return metrics.Gauge{Name: "pcs_capacity_" + name, Help: help} }
 	unix := func(t time.Time) float64 { return float64(t.Unix()) }
 	var (
-		start = gauge("reservation_start_timestamp_seconds", "When the reservation that has the slot opens or opened.")
-		fence = gauge(
-			"reservation_fence_timestamp_seconds",
-			"When the reservation that has the slot must be free of jobs.",
-		)
+		start     = gauge("reservation_start_timestamp_seconds", "When the reservation that has the slot opens or opened.")
+		fence     = gauge("reservation_fence_timestamp_seconds", "When the reservation that has the slot must be free of jobs.")
 		end       = gauge("reservation_end_timestamp_seconds", "When the reservation that has the slot ends.")
 		instances = gauge("reservation_instances", "Instances of the reservation that has the slot.")
 		usable    = gauge("reservation_usable_instances", "Those whose hosts have not failed.")
@@ -109,18 +42,12 @@ func Metrics(snap *capacity.Snapshot, report lifecycle.Report) []metrics.Gauge {
 		waiting   = gauge("jobs_waiting", "Jobs of the partition that wait.")
 		running   = gauge("jobs_running", "Jobs of the partition that run.")
 		problems  = gauge("problems", "Problems that need an administrator, as the last pass of sync found them.")
-		byCode    = gauge(
-			"problems_by_code",
-			"Problems and notes of the last pass of sync, by code and who has to act: admin, user, note.",
-		)
-		pass   = gauge("last_pass_timestamp_seconds", "When sync made its last pass.")
-		aws    = gauge("last_pass_aws_timestamp_seconds", "When AWS answered all questions of a pass for the last time.")
-		slurm  = gauge("last_pass_slurm_answered", "1 if Slurm answered in the last pass.")
-		failed = gauge(
-			"roll_over_failed",
-			"1 if sync could not go on with a roll over of the partition; only with roll_over.",
-		)
-		offset = gauge("clock_offset_seconds", "AWS's clock minus this machine's.")
+		byCode    = gauge("problems_by_code", "Problems and notes of the last pass of sync, by code and who has to act: admin, user, note.")
+		passed    = gauge("last_pass_timestamp_seconds", "When sync made its last pass.")
+		aws       = gauge("last_pass_aws_timestamp_seconds", "When AWS answered all questions of a pass for the last time.")
+		slurm     = gauge("last_pass_slurm_answered", "1 if Slurm answered in the last pass.")
+		failed    = gauge("roll_over_failed", "1 if sync could not go on with a roll over of the partition; only with roll_over.")
+		offset    = gauge("clock_offset_seconds", "AWS's clock minus this machine's.")
 	)
 	problems.Add(float64(len(report.Problems)))
 	type kind struct {
@@ -138,7 +65,7 @@ func Metrics(snap *capacity.Snapshot, report lifecycle.Report) []metrics.Gauge {
 	for _, k := range kinds {
 		byCode.Add(counts[k], "code", string(k.code), "severity", string(k.severity))
 	}
-	pass.Add(unix(report.At))
+	passed.Add(unix(report.At))
 	aws.Add(unix(snap.TakenAt))
 	slurm.Add(0)
 	if report.Cluster != nil {
@@ -155,7 +82,7 @@ func Metrics(snap *capacity.Snapshot, report lifecycle.Report) []metrics.Gauge {
 	for _, name := range slices.Sorted(maps.Keys(setbacks)) {
 		failed.Add(setbacks[name], "partition", name)
 	}
-	for _, s := range lifecycle.Slots(snap, report.At) {
+	for _, s := range Slots(snap, report.At) {
 		slot := []string{"partition", s.Partition.Name, "slot", s.Slot.Name}
 		if r := s.Reservation; r.ID != "" {
 			labels := append(slices.Clone(slot), "reservation", r.ID)
@@ -200,22 +127,6 @@ func Metrics(snap *capacity.Snapshot, report lifecycle.Report) []metrics.Gauge {
 			running.Add(float64(count["RUNNING"]), "partition", p.Name)
 		}
 	}
-	return []metrics.Gauge{
-		start,
-		fence,
-		end,
-		instances,
-		usable,
-		open,
-		nodes,
-		waiting,
-		running,
-		problems,
-		byCode,
-		pass,
-		aws,
-		slurm,
-		failed,
-		offset,
-	}
+	return []metrics.Gauge{start, fence, end, instances, usable, open, nodes, waiting, running, problems, byCode,
+		passed, aws, slurm, failed, offset}
 }

@@ -1,4 +1,4 @@
-package wire
+package explain
 
 import (
 	"context"
@@ -8,19 +8,17 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
-// GuardedNode is a node, and what the Slurm reservations of ours are for that are active over it;
+// GuardedNode returns a node, and what the Slurm reservations of ours are for that are active over it;
 // found is false if Slurm does not show it.
 func GuardedNode(
-	ctx context.Context,
-	client *slurm.Client,
-	name string,
+	ctx context.Context, s *slurm.Client, name string,
 ) (node capacity.Node, guards []capacity.Guard, found bool, err error) {
-	nodes, err := client.Nodes(ctx)
+	nodes, err := s.Nodes(ctx)
 	i := slices.IndexFunc(nodes, func(n capacity.Node) bool { return n.Name == name })
 	if err != nil || i < 0 {
 		return node, nil, false, err
 	}
-	reservations, err := client.Reservations(ctx)
+	reservations, err := s.Reservations(ctx)
 	for _, r := range reservations {
 		if r.Ours() && r.Active && slices.Contains(r.Nodes, name) {
 			guards = append(guards, r.Guard())

@@ -1,17 +1,17 @@
-package wire
+package lifecycle
 
 import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
+	"fmt"
+	"io/fs"
 	"sync"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
-	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/internal/notify"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
@@ -19,13 +19,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
-var (
-	_ lifecycle.EC2 = (*ec2.Client)(nil)
-	_ lifecycle.PCS = PCS{}
-)
-
-// Sources are what the control loop reads and changes.
-func Sources(cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) lifecycle.Sources {
+// From makes the sources that the settings call for.
+func From(cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) Sources {
 	local := state.Dir(cfg.LocalDir)
 	if cfg.Cluster != "" {
 		local = "" // PCS has no job_submit
@@ -38,7 +33,7 @@ func Sources(cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) lifecyc
 		}
 	}
 	owner := state.OwnerOf(state.Dir(cfg.StateDir), cfg.Path)
-	s := lifecycle.Sources{
+	s := Sources{
 		Settings:  cfg.Domain(),
 		Owner:     owner.ID,
 		OwnerIs:   owner.String(),
@@ -47,19 +42,16 @@ func Sources(cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) lifecyc
 		State:     state.Dir(cfg.StateDir),
 		Local:     local,
 		EC2:       aws,
-		PCS: PCS{
-			pcsClient,
-			cfg.Cluster,
-		},
-		Slurm: SyncSlurm{
-			Client:     NewSlurm(cfg),
+		PCS:       pcsCluster{pcsClient, cfg.Cluster},
+		Slurm: slurmctld{
+			Client:     slurm.New(cfg.Cluster),
 			PCSCluster: cfg.Cluster,
 			State:      state.Dir(cfg.StateDir),
 			Keeper:     owner.String(),
 		},
 		MachineTime: time.Now,
 		After:       after(cfg, nil),
-		Health: lifecycle.HealthCommand{
+		Health: HealthCommand{
 			Path:    cfg.Health.Open,
 			Timeout: cfg.Health.Timeout.Duration,
 			Tries:   cfg.Health.Tries,
@@ -70,7 +62,7 @@ func Sources(cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) lifecyc
 	}
 	if s.Settings.RollsOver("") {
 		s.RollOver = setup.RollOver{
-			Setup:  setup.Setup{PCS: pcsClient, EC2: aws, Slurm: setup.InSlurm{Client: NewSlurm(cfg)}},
+			Setup:  setup.Setup{PCS: pcsClient, EC2: aws, Slurm: setup.InSlurm{Client: slurm.New(cfg.Cluster)}},
 			Config: cfg,
 		}
 	}
@@ -117,19 +109,19 @@ type Follower struct {
 
 // Sources reads the settings. It makes new clients of AWS when the region has changed,
 // or on renew.
-func (f *Follower) Sources(ctx context.Context, renew bool) (lifecycle.Sources, error) {
+func (f *Follower) Sources(ctx context.Context, renew bool) (Sources, error) {
 	cfg, err := config.Load(f.Path)
 	if err != nil {
-		return lifecycle.Sources{}, err
+		return Sources{}, err
 	}
 	if region := cmp.Or(f.Region, cfg.Region); renew || f.aws == nil || region != f.region {
 		aws, err := ec2.New(ctx, ec2.Options{Region: region, Profile: f.Profile})
 		if err != nil {
-			return lifecycle.Sources{}, err
+			return Sources{}, err
 		}
 		f.region, f.aws, f.pcs = region, aws, pcs.From(aws.Shared())
 	}
-	s := Sources(cfg, f.aws, f.pcs)
+	s := From(cfg, f.aws, f.pcs)
 	if f.Queues {
 		if f.queue == nil {
 			f.queue = notify.NewQueue()
@@ -147,16 +139,30 @@ func (f *Follower) Close() {
 	}
 }
 
-// SourcesWithoutAWS are those of a machine that cannot ask AWS at all: every question is
+// WithoutAWS are the sources of a machine that cannot ask AWS at all: every question is
 // answered with the reason.
-func SourcesWithoutAWS(cfg *config.Config, region string, reason error) lifecycle.Sources {
-	s := Sources(cfg, nil, nil)
+func WithoutAWS(cfg *config.Config, region string, reason error) Sources {
+	s := From(cfg, nil, nil)
 	s.EC2, s.PCS, s.RollOver, s.Made = noAWS{region, reason}, noAWS{region, reason}, nil, nil
 	return s
 }
 
-// SyncSlurm shows Slurm to the control loop.
-type SyncSlurm struct {
+// OthersOwn reports that the cluster of the settings belongs to other settings. A Slurm that does not answer is none
+// of its business.
+func OthersOwn(ctx context.Context, cfg *config.Config) []capacity.Problem {
+	reservations, err := slurm.New(cfg.Cluster).Reservations(ctx)
+	if err != nil {
+		return nil
+	}
+	if err := otherOwner(&Cluster{Reservations: reservations}, From(cfg, nil, nil)); err != nil {
+		return []capacity.Problem{capacity.Problemf(capacity.OtherOwner, capacity.Subject{},
+			"use the settings and the state_dir of the cluster's owner, or run `pcs-capacity sync --take-over` first", "%v", err)}
+	}
+	return nil
+}
+
+// slurmctld shows Slurm to the control loop.
+type slurmctld struct {
 	*slurm.Client
 	// PCSCluster is the name or id of the PCS cluster; "" for self-managed Slurm.
 	PCSCluster string
@@ -166,13 +172,11 @@ type SyncSlurm struct {
 	Keeper string
 }
 
-var _ lifecycle.Slurm = SyncSlurm{}
-
 // wallsTimeout is how long slurmdbd may take to answer: a pass does without.
 const wallsTimeout = 5 * time.Second
 
 // Look reads the state of the cluster.
-func (s SyncSlurm) Look(ctx context.Context) (*lifecycle.Cluster, error) {
+func (s slurmctld) Look(ctx context.Context) (*Cluster, error) {
 	// Side by side: each is a process, which takes longer to start than slurmctld to answer.
 	var cfg slurm.Config
 	var nodes []capacity.Node
@@ -188,7 +192,7 @@ func (s SyncSlurm) Look(ctx context.Context) (*lifecycle.Cluster, error) {
 	if err := cmp.Or(errs[:]...); err != nil {
 		return nil, err
 	}
-	c := &lifecycle.Cluster{
+	c := &Cluster{
 		Version:          cfg.Version.String(),
 		TimeMinCollapses: cfg.Version.TimeMinCollapses(),
 		KillWait:         cfg.KillWait,
@@ -210,70 +214,30 @@ func (s SyncSlurm) Look(ctx context.Context) (*lifecycle.Cluster, error) {
 	return c, nil
 }
 
-// IdleNodes are the names of the nodes that are up and have no job.
-func (s SyncSlurm) IdleNodes(ctx context.Context) ([]string, error) {
-	nodes, err := s.Nodes(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var idle []string
-	for _, n := range nodes {
-		if n.Up() && n.Base() == "IDLE" {
-			idle = append(idle, n.Name)
-		}
-	}
-	return idle, nil
-}
-
-// Jobs are those that have not ended, and those that ended in the last minutes, in the order
-// of EachJob.
-func (s SyncSlurm) Jobs(
-	ctx context.Context,
-	partitions []string,
-	wanted func(capacity.Job) bool,
+// Jobs are those of [slurm.Client.JobsOf].
+func (s slurmctld) Jobs(
+	ctx context.Context, partitions []string, wanted func(capacity.Job) bool,
 ) (live, ended []capacity.Job, err error) {
-	live, ended = make([]capacity.Job, 0, 16), []capacity.Job{}
-	var full [][]capacity.Job // live ones: append alone would copy many jobs five times
-	err = s.EachJob(ctx, partitions, func(job capacity.Job) error {
-		switch {
-		case wanted != nil && !wanted(job):
-		case job.Ended():
-			ended = append(ended, job)
-		default:
-			if len(live) == cap(live) {
-				full = append(full, live)
-				live = make([]capacity.Job, 0, 256)
-			}
-			live = append(live, job)
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, nil, err
-	}
-	return slices.Concat(append(full, live)...), ended, nil
+	return s.JobsOf(ctx, partitions, wanted)
 }
 
 // CreateReservation creates a Slurm reservation.
-func (s SyncSlurm) CreateReservation(ctx context.Context, r capacity.SlurmReservation) error {
+func (s slurmctld) CreateReservation(ctx context.Context, r capacity.SlurmReservation) error {
 	return s.Client.CreateReservation(ctx, s.kept(r))
 }
 
 // UpdateReservation changes a Slurm reservation.
-func (s SyncSlurm) UpdateReservation(ctx context.Context, r capacity.SlurmReservation) error {
+func (s slurmctld) UpdateReservation(ctx context.Context, r capacity.SlurmReservation) error {
 	return s.Client.UpdateReservation(ctx, s.kept(r))
 }
 
 // DeleteReservation deletes a Slurm reservation, if it is there.
-func (s SyncSlurm) DeleteReservation(ctx context.Context, name string) error {
-	if err := s.Client.DeleteReservation(ctx, name); !errors.Is(err, slurm.ErrNoReserve) {
-		return err
-	}
-	return nil
+func (s slurmctld) DeleteReservation(ctx context.Context, name string) error {
+	return s.DropReservation(ctx, name)
 }
 
 // Resume takes DRAIN off nodes that have it.
-func (s SyncSlurm) Resume(ctx context.Context, nodes []string) error {
+func (s slurmctld) Resume(ctx context.Context, nodes []string) error {
 	if err := s.Client.Resume(ctx, nodes); !errors.Is(err, slurm.ErrNodeState) {
 		return err
 	}
@@ -281,22 +245,32 @@ func (s SyncSlurm) Resume(ctx context.Context, nodes []string) error {
 }
 
 // SubmitCheck submits a job that runs a program on a node.
-func (s SyncSlurm) SubmitCheck(ctx context.Context, c lifecycle.NodeCheck) (job string, err error) {
+func (s slurmctld) SubmitCheck(ctx context.Context, c NodeCheck) (job string, err error) {
 	return s.Client.SubmitCheck(ctx, slurm.Check(c))
 }
 
 // CheckTime is how long such a job may take.
-func (SyncSlurm) CheckTime(timeout time.Duration) time.Duration { return slurm.CheckTime(timeout) }
+func (slurmctld) CheckTime(timeout time.Duration) time.Duration { return slurm.CheckTime(timeout) }
 
 // Hostlist folds node names.
-func (SyncSlurm) Hostlist(names []string) string { return slurm.Compress(names) }
+func (slurmctld) Hostlist(names []string) string { return slurm.Compress(names) }
 
 // Expand gives the names of a hostlist.
-func (SyncSlurm) Expand(hostlist string) ([]string, error) { return slurm.Expand(hostlist) }
+func (slurmctld) Expand(hostlist string) ([]string, error) { return slurm.Expand(hostlist) }
 
-func (s SyncSlurm) kept(r capacity.SlurmReservation) capacity.SlurmReservation {
+func (s slurmctld) kept(r capacity.SlurmReservation) capacity.SlurmReservation {
 	r.Comment = "pcs-capacity sync keeps this; it is made again when deleted; " + s.Keeper
 	return r
+}
+
+// pcsCluster is a cluster of PCS, by name or id.
+type pcsCluster struct {
+	*pcs.Client
+	name string
+}
+
+func (p pcsCluster) Held(ctx context.Context, groups []string) (map[string]string, error) {
+	return p.Slots(ctx, p.name, groups)
 }
 
 // noAWS answers every question with the reason why AWS cannot be asked.
@@ -337,3 +311,33 @@ func (n noAWS) Holds(context.Context, string) ([]capacity.Reservation, error) { 
 func (n noAWS) Release(context.Context, string) error                         { return n.err }
 func (n noAWS) Terminate(context.Context, []string) error                     { return n.err }
 func (n noAWS) Held(context.Context, []string) (map[string]string, error)     { return nil, n.err }
+
+// mark is the mark of the cluster, or why it is not known.
+//
+// sync ends what has this mark, so it takes only what a hook made on the controller: from
+// there, or, where it runs elsewhere, from what that hook wrote down.
+func (s slurmctld) mark(cfg slurm.Config) (string, error) {
+	if s.PCSCluster != "" {
+		return s.PCSCluster, nil
+	}
+	kept, keptErr := s.State.KnownMark()
+	if name, _ := capacity.CutClusterMark(kept); keptErr == nil && name != cfg.ClusterName {
+		kept, keptErr = "", fmt.Errorf("the cluster's mark %q in %s is not that of cluster %s", kept, s.State, cfg.ClusterName)
+	}
+	id, err := state.ClusterID(cfg.StateSaveLocation, cfg.ClusterName)
+	mark := capacity.ClusterMark(cfg.ClusterName, id)
+	switch {
+	case err == nil && keptErr == nil && mark != kept:
+		return "", fmt.Errorf("the cluster's mark is %s in %s and %s in %s; run sync on Slurm's controller, and delete %[4]s/mark if it does so already",
+			mark, cfg.StateSaveLocation, kept, s.State)
+	case err == nil:
+		return mark, nil
+	case errors.Is(err, fs.ErrNotExist):
+		return "", fmt.Errorf("no power-up has made an id in %s yet", cfg.StateSaveLocation)
+	case !errors.Is(err, state.ErrNotSlurms) && !errors.Is(err, fs.ErrPermission):
+		return "", err
+	case keptErr != nil:
+		return "", fmt.Errorf("%w; %w; run sync on Slurm's controller as root", err, keptErr)
+	}
+	return kept, nil
+}

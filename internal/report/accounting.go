@@ -1,4 +1,4 @@
-package wire
+package report
 
 import (
 	"context"
@@ -8,16 +8,10 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
-// AccountedRuns are what Slurm's accounting has of a time, which is AWS's, as those of sync
-// are. offset is AWS's time minus Slurm's. Without a database the error is
-// [slurm.ErrNoAccounting].
-func AccountedRuns(
-	ctx context.Context,
-	client *slurm.Client,
-	from, until time.Time,
-	offset time.Duration,
-) ([]state.Run, error) {
-	runs, err := client.Runs(ctx, from.Add(-offset), until.Add(-offset))
+// Accounted returns what Slurm's accounting has of a time, which is AWS's, as the samples of sync are.
+// offset is AWS's time minus Slurm's. Without a database the error is [slurm.ErrNoAccounting].
+func Accounted(ctx context.Context, s *slurm.Client, from, until time.Time, offset time.Duration) ([]state.Run, error) {
+	runs, err := s.Runs(ctx, from.Add(-offset), until.Add(-offset))
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package wire
+package power
 
 import (
 	"fmt"
@@ -22,8 +22,8 @@ func TestHooksBeginWithoutAStateFolder(t *testing.T) {
 	}
 	cfg := config.Default()
 	cfg.Region, cfg.StateDir = "us-east-2", filepath.Join(file, "state")
-	h, err := Begin(t.Context(), cfg, nil)
-	if err != nil || h.StateErr == nil {
+	h, err := newClients(t.Context(), cfg, slog.New(slog.DiscardHandler), nil)
+	if err != nil || h.noState == nil {
 		t.Errorf("%+v, %v", h, err)
 	}
 }
@@ -35,12 +35,12 @@ func TestHookKeepsItsAccount(t *testing.T) {
 	}
 	cfg := config.Default()
 	cfg.Region, cfg.StateDir = "us-east-2", t.TempDir()
-	h, err := Begin(t.Context(), cfg, nil)
+	h, err := newClients(t.Context(), cfg, slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.KeepAccess(t.Context(), slog.New(slog.DiscardHandler))
-	if last, err := h.State.LastHook(); err != nil || last != (state.HookAccess{Account: "444455556666", Source: "EnvConfigCredentials"}) {
+	h.keepAccess(t.Context())
+	if last, err := h.state.LastHook(); err != nil || last != (state.HookAccess{Account: "444455556666", Source: "EnvConfigCredentials"}) {
 		t.Errorf("%+v, %v", last, err)
 	}
 }
@@ -88,13 +88,13 @@ func TestHookKeepsTheAccountOfItsInstanceProfile(t *testing.T) {
 			}
 			cfg := config.Default()
 			cfg.Region, cfg.StateDir = "us-east-2", t.TempDir()
-			h, err := Begin(t.Context(), cfg, nil)
+			h, err := newClients(t.Context(), cfg, slog.New(slog.DiscardHandler), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			began := time.Now()
-			h.KeepAccess(t.Context(), slog.New(slog.DiscardHandler))
-			if last, err := h.State.LastHook(); err != nil || last != (state.HookAccess{Account: c.account, Source: "EC2RoleProvider"}) {
+			h.keepAccess(t.Context())
+			if last, err := h.state.LastHook(); err != nil || last != (state.HookAccess{Account: c.account, Source: "EC2RoleProvider"}) {
 				t.Errorf("%+v, %v", last, err)
 			}
 			if took := time.Since(began); asked != 1 || took > 3*time.Second {

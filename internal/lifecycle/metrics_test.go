@@ -1,4 +1,4 @@
-package wire
+package lifecycle
 
 import (
 	"bytes"
@@ -16,21 +16,20 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
-	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/internal/metrics"
 	"github.com/pcs-capacity/pcs-capacity/internal/notify"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// seen is a pass over a slot with an open block of 4, one of whose hosts has failed.
-func seen() (*capacity.Snapshot, lifecycle.Report) {
+// observed is a pass over a slot with an open block of 4, one of whose hosts has failed.
+func observed() (*capacity.Snapshot, Report) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	snap := &capacity.Snapshot{TakenAt: now.Add(-time.Minute), ClockOffset: capacity.Duration{Duration: 1500 * time.Millisecond},
 		Timing: capacity.Timing{DrainMargin: capacity.Duration{Duration: 10 * time.Minute}, ReclaimLead: capacity.Duration{Duration: 30 * time.Minute}},
 		Partitions: []capacity.Partition{{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.NodeGroup{{Name: "gpu", MaxNodes: 4,
 			Slots: []capacity.Slot{{Name: "gpu", ReservationIDs: []string{"cr-1"}}}}}}},
 		Reservations: []capacity.Reservation{{ID: "cr-1", Kind: capacity.CapacityBlock, State: capacity.StateActive, Total: 4, Unhealthy: 1, Start: now.Add(-time.Hour), End: now.Add(24 * time.Hour)}}}
-	report := lifecycle.Report{At: now, Cluster: lifecycle.ClusterOf(map[string][]string{"gpu": {"gpu-1", "gpu-2", "gpu-3", "gpu-4"}},
+	report := Report{At: now, Cluster: ClusterOf(map[string][]string{"gpu": {"gpu-1", "gpu-2", "gpu-3", "gpu-4"}},
 		[]capacity.Node{{Name: "gpu-1", State: "MIXED"}, {Name: "gpu-2", State: "IDLE"}, {Name: "gpu-3", State: "IDLE+CLOUD+POWERING_UP"}}),
 		Jobs: []capacity.Job{{Partition: "gpu", State: "PENDING"}, {Partition: "cpu,gpu", State: "PENDING"}, {Partition: "gpu", State: "RUNNING"}, {Partition: "cpu", State: "PENDING"}}}
 	report.Add(capacity.Problemf(capacity.HostFailed, capacity.Subject{}, "", "one"), capacity.Problemf(capacity.NeverStarts, capacity.Subject{}, "", "two"),
@@ -40,7 +39,7 @@ func seen() (*capacity.Snapshot, lifecycle.Report) {
 
 // TestMetrics: the values are those of the pass, by Prometheus's own parser.
 func TestMetrics(t *testing.T) {
-	text := string(metrics.Text(Metrics(seen())))
+	text := string(metrics.Text(Metrics(observed())))
 	for _, line := range []string{
 		`pcs_capacity_reservation_fence_timestamp_seconds{partition="gpu",slot="gpu",reservation="cr-1"} 1795260000`,
 		`pcs_capacity_reservation_instances{partition="gpu",slot="gpu",reservation="cr-1"} 4`,
@@ -66,7 +65,7 @@ func TestMetrics(t *testing.T) {
 	if _, err := parser.TextToMetricFamilies(strings.NewReader(text)); err != nil {
 		t.Error(err)
 	}
-	snap, report := seen()
+	snap, report := observed()
 	report.Cluster, report.Jobs = nil, nil
 	if text := string(metrics.Text(Metrics(snap, report))); strings.Contains(text, "pcs_capacity_nodes") || !strings.Contains(text, "pcs_capacity_last_pass_slurm_answered 0") {
 		t.Errorf("without Slurm:\n%s", text)
@@ -87,7 +86,7 @@ func TestDashboardShowsWhatIsWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	var written []string
-	for _, g := range Metrics(seen()) {
+	for _, g := range Metrics(observed()) {
 		written = append(written, g.Name)
 		if !bytes.Contains(page, []byte("`"+strings.TrimPrefix(g.Name, "pcs_capacity_")+"`")) {
 			t.Errorf("docs/operations.md does not explain %s", g.Name)
@@ -119,7 +118,7 @@ func TestAfter(t *testing.T) {
 	if err := os.Mkdir(cfg.StateDir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	snap, report := seen()
+	snap, report := observed()
 	for range 2 {
 		if errs := after(cfg, nil)(t.Context(), snap, report); len(errs) > 0 {
 			t.Error(errs)
@@ -168,7 +167,7 @@ func TestAfterBesideACommandThatHangs(t *testing.T) {
 	cfg := config.Default()
 	cfg.Notify.Command, cfg.Notify.Timeout.Duration = filepath.Join(dir, "tell"), time.Hour
 	queue := notify.NewQueue()
-	snap, report := seen()
+	snap, report := observed()
 	for round := range rounds {
 		cfg.StateDir = filepath.Join(dir, "state"+strconv.Itoa(round)) // all notices are new
 		if err := os.Mkdir(cfg.StateDir, 0o755); err != nil {

@@ -1,4 +1,4 @@
-package wire
+package setup_test
 
 import (
 	"context"
@@ -156,7 +156,7 @@ func (r *rolling) sources(path string) lifecycle.Sources {
 	if err != nil {
 		r.Fatal(err)
 	}
-	s := Sources(cfg, r.aws, r.pcs)
+	s := lifecycle.From(cfg, r.aws, r.pcs)
 	s.Owner = "0123abcd" // as of hosts that share a state_dir
 	made := s.RollOver.(setup.RollOver)
 	made.Setup.Slurm = following{rolling: r}

@@ -1,0 +1,44 @@
+package setup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
+)
+
+// SlurmMark is the mark of the cluster of self-managed Slurm that this host is in. Where no hook has
+// made an id yet it is made, or, without create, the mark is none of any cluster: NAME/new.
+func SlurmMark(ctx context.Context, cfg *config.Config, create bool) (string, error) {
+	dir := state.Dir(cfg.StateDir)
+	if mark, err := dir.KnownMark(); err == nil {
+		return mark, nil
+	}
+	if create {
+		if err := dir.Create(); err != nil {
+			return "", err
+		}
+	}
+	running, err := slurm.New("").Config(ctx)
+	if err != nil {
+		return "", fmt.Errorf("asking Slurm for the name of its cluster: %w", err)
+	}
+	if create {
+		mark, notKept, err := dir.LearnMark(running.StateSaveLocation, running.ClusterName)
+		if notKept != nil {
+			slog.Warn("the mark is asked for again", "err", notKept)
+		}
+		return mark, err
+	}
+	id, err := state.ClusterID(running.StateSaveLocation, running.ClusterName)
+	if errors.Is(err, fs.ErrNotExist) {
+		id, err = "new", nil
+	}
+	return capacity.ClusterMark(running.ClusterName, id), err
+}
