@@ -21,6 +21,7 @@ func errorsAsCall(err error) bool { return errors.As(err, new(*slurm.CallError))
 // TestHookEnvironment runs a client as slurmctld 22.05 runs its programs: with
 // closed standard files, and no variable but SLURM_CONF.
 func TestHookEnvironment(t *testing.T) {
+	t.Parallel()
 	cluster, _ := start(t)
 	submit(t, cluster, "sleep 1000")
 	self, err := os.Executable()

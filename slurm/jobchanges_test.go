@@ -16,6 +16,7 @@ import (
 // A change of one task, of the pending tasks, or of one component of a het job, changes
 // that and nothing else, also where Slurm has one id for it and for the whole.
 func TestChangesOfOneJob(t *testing.T) {
+	t.Parallel()
 	cluster, client := start(t)
 	ctx := deadline(t)
 	// Components of a het job never share a node.
@@ -127,6 +128,7 @@ func TestChangesOfOneJob(t *testing.T) {
 // slurmctld can take a change and make something else of it: a site's job_submit.lua does
 // so here.
 func TestChangeWithoutEffect(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("starts a Slurm cluster")
 	}
@@ -157,6 +159,7 @@ end`})
 
 // What pending jobs are given is read back, and one that Slurm refuses hinders no other.
 func TestEdit(t *testing.T) {
+	t.Parallel()
 	cluster, client := start(t)
 	ctx := deadline(t)
 	name := func(args ...string) string {

@@ -172,6 +172,7 @@ func wantError(t *testing.T, err, want error) {
 }
 
 func TestJobsOfRealSlurm(t *testing.T) {
+	t.Parallel()
 	cluster, client := start(t)
 	ctx := deadline(t)
 
@@ -260,6 +261,7 @@ func TestJobsOfRealSlurm(t *testing.T) {
 }
 
 func TestRequeueOfInteractiveJob(t *testing.T) {
+	t.Parallel()
 	cluster, client := start(t)
 	cmd := exec.CommandContext(deadline(t), "salloc", "-t", "5", "cat")
 	cmd.Env = append(os.Environ(), cluster.Env()...)
@@ -284,6 +286,7 @@ func TestRequeueOfInteractiveJob(t *testing.T) {
 }
 
 func TestNodesOfRealSlurm(t *testing.T) {
+	t.Parallel()
 	cluster, client := start(t)
 	ctx := deadline(t)
 	node := waitNode(t, client, "gpu-1", capacity.Node.PoweredDown)
@@ -357,6 +360,7 @@ func TestNodesOfRealSlurm(t *testing.T) {
 }
 
 func TestPartitionsAndConfigOfRealSlurm(t *testing.T) {
+	t.Parallel()
 	cluster, client := start(t)
 	ctx := deadline(t)
 	_, err := cluster.Command(ctx, "scontrol", "update", "partitionname=gpu", "maxtime=2-0", "defaulttime=45", "allowaccounts=nlp,vis", "hidden=yes")
@@ -381,6 +385,7 @@ func TestPartitionsAndConfigOfRealSlurm(t *testing.T) {
 }
 
 func TestChecksAccountsOfRealSlurm(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("starts a Slurm cluster")
 	}
@@ -396,6 +401,7 @@ func TestChecksAccountsOfRealSlurm(t *testing.T) {
 
 // A job that waits for several partitions is among the jobs of each, and of no other.
 func TestJobsOfPartitions(t *testing.T) {
+	t.Parallel()
 	cluster, client := start(t)
 	ctx := deadline(t)
 	ids := map[string]int{}

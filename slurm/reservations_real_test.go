@@ -11,6 +11,7 @@ import (
 // TestAnActiveReservationIsUpdated: Slurm refuses a start for one that has started, also the one
 // that it has. Its nodes and its end change.
 func TestAnActiveReservationIsUpdated(t *testing.T) {
+	t.Parallel()
 	_, client := start(t)
 	ctx := deadline(t)
 	only := func() capacity.SlurmReservation {

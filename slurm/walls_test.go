@@ -13,6 +13,7 @@ import (
 // What Slurm's accounting lets a job have, against what Slurm itself does with jobs of a
 // minute less and more.
 func TestWallsOfRealSlurm(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("starts a Slurm cluster")
 	}

@@ -176,11 +176,15 @@ func (p *plain) quickStart() {
 }
 
 // TestQuickStartOnAPlainSlurm: on a Slurm that nobody prepared.
-func TestQuickStartOnAPlainSlurm(t *testing.T) { startPlain(t).quickStart() }
+func TestQuickStartOnAPlainSlurm(t *testing.T) {
+	t.Parallel()
+	startPlain(t).quickStart()
+}
 
 // TestQuickStartBesideAWSPlugin: on one that launches nodes of its own, which go on to be its
 // own program's.
 func TestQuickStartBesideAWSPlugin(t *testing.T) {
+	t.Parallel()
 	p := startPlain(t, "--aws-plugin")
 	p.quickStart()
 	p.do("sbatch -p aws -w aws-node-2 --wrap true")
@@ -192,6 +196,7 @@ func TestQuickStartBesideAWSPlugin(t *testing.T) {
 
 // TestQuickStartWithoutConfigless: on one whose nodes have a copy of slurm.conf.
 func TestQuickStartWithoutConfigless(t *testing.T) {
+	t.Parallel()
 	p := startPlain(t, "--copied-conf")
 	p.quickStart()
 	if out := p.do("scontrol show config"); strings.Contains(out, "enable_configless") {

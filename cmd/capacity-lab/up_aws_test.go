@@ -18,6 +18,7 @@ import (
 	pcstypes "github.com/aws/aws-sdk-go-v2/service/pcs/types"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/hookstest"
 )
 
 // awsConfig reaches the lab's AWS as its env file says.
@@ -54,6 +55,9 @@ func (base instanceClient) Do(r *http.Request) (*http.Response, error) {
 // What the product's ResumeProgram does, done by hand: the instance finds its
 // node in the launch's tag and boots into it.
 func TestUpEC2InstancesBecomeNodes(t *testing.T) {
+	if !hookstest.OwnProcess(t) {
+		return
+	}
 	p := startUp(t, "", nil, "--mode", "ec2", "--scenario", scenario, "--boot-delay", "100ms")
 	p.waitReady(t)
 	api := ec2.NewFromConfig(p.awsConfig(t))
@@ -143,6 +147,9 @@ func (p *upProcess) labGroup(t *testing.T, api *pcs.Client, name, template, vers
 }
 
 func TestUpPCSPlaysBlock(t *testing.T) {
+	if !hookstest.OwnProcess(t) {
+		return
+	}
 	p := startUp(t, "", nil, "--mode", "pcs", "--scenario", scenario, "--boot-delay", "100ms")
 	p.waitReady(t)
 	cfg := p.awsConfig(t)
@@ -196,6 +203,9 @@ func TestUpPCSPlaysBlock(t *testing.T) {
 }
 
 func TestUpPCSLaunchFailure(t *testing.T) {
+	if !hookstest.OwnProcess(t) {
+		return
+	}
 	p := startUp(t, "", nil, "--mode", "pcs", "--scenario", scenario, "--boot-delay", "100ms")
 	p.waitReady(t)
 	p.labGroup(t, pcs.NewFromConfig(p.awsConfig(t)), "cpu", "lt-0cccccccccccccccc", "1", "c5.large", pcstypes.PurchaseOptionOndemand, 0, 3)
@@ -227,6 +237,9 @@ func blockTemplate(t *testing.T, api *ec2.Client, reservation string) (version s
 }
 
 func TestUpPCSReplacesNodesAfterUpdate(t *testing.T) {
+	if !hookstest.OwnProcess(t) {
+		return
+	}
 	p := startUp(t, "", nil, "--mode", "pcs", "--scenario", scenario, "--boot-delay", "100ms")
 	p.waitReady(t)
 	cfg := p.awsConfig(t)

@@ -13,6 +13,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/hookstest"
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
@@ -45,6 +46,9 @@ max_nodes = 2
 // the second block waits for it, runs there within seconds of its start, and goes on while the
 // first one's slot is removed and set up for the third.
 func TestUpPCSRollsOver(t *testing.T) {
+	if !hookstest.OwnProcess(t) {
+		return
+	}
 	world, err := os.ReadFile(scenario)
 	if err != nil {
 		t.Fatal(err)

@@ -230,6 +230,7 @@ func checkGone(t *testing.T, dir string, before []string) {
 }
 
 func TestUpEndsOnSignal(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []string{"ec2", "pcs"} {
 		for name, signal := range map[string]syscall.Signal{"SIGINT": syscall.SIGINT, "SIGTERM": syscall.SIGTERM} {
 			t.Run(mode+" "+name, func(t *testing.T) {
@@ -260,6 +261,7 @@ func TestUpEndsOnSignal(t *testing.T) {
 // With --accounting there is a database of the lab's own: a job without an account is
 // refused, one with an account runs and is in the database, and all of it ends.
 func TestUpAccounting(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []string{"ec2", "pcs"} {
 		t.Run(mode, func(t *testing.T) {
 			before := traces(t)
@@ -285,6 +287,7 @@ func TestUpAccounting(t *testing.T) {
 }
 
 func TestUpEndsOnSignalDuringStart(t *testing.T) {
+	t.Parallel()
 	before := traces(t)
 	p := startUp(t, "", nil, "--mode", "ec2")
 	for { // the first daemon is there, the lab is not ready
@@ -301,6 +304,7 @@ func TestUpEndsOnSignalDuringStart(t *testing.T) {
 }
 
 func TestUpFailedStart(t *testing.T) {
+	t.Parallel()
 	// A slurmd that ends at once: munged and slurmctld run by then.
 	bad := t.TempDir()
 	if err := os.WriteFile(filepath.Join(bad, "slurmd"), []byte("#!/bin/sh\necho no such machine\nexit 1\n"), 0o755); err != nil {
@@ -324,6 +328,7 @@ func TestUpFailedStart(t *testing.T) {
 
 // A second lab in the folder of one that runs is refused, and changes nothing of it.
 func TestUpTwice(t *testing.T) {
+	t.Parallel()
 	first := startUp(t, "", nil, "--mode", "ec2")
 	first.waitReady(t)
 	settings := filepath.Join(first.dir, "etc", "pcs-capacity", "config.toml")
@@ -342,6 +347,7 @@ func TestUpTwice(t *testing.T) {
 }
 
 func TestUpAfterKill(t *testing.T) {
+	t.Parallel()
 	before := traces(t)
 	first := startUp(t, "", nil, "--mode", "ec2")
 	first.waitReady(t)
@@ -368,6 +374,7 @@ func TestUpAfterKill(t *testing.T) {
 // The built-in scenario works in both modes, and the product can read the
 // settings that up writes for it.
 func TestUpBuiltInScenario(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []string{"ec2", "pcs"} {
 		t.Run(mode, func(t *testing.T) {
 			p := startUp(t, "", nil, "--mode", mode)

@@ -15,8 +15,6 @@ import (
 // check holds each member of a resource group against the node group that selects it, and names
 // the purchase option that is right.
 func TestCheckOfAGroup(t *testing.T) {
-	t.Setenv("AWS_ACCESS_KEY_ID", "AKIDSIMULATED")
-	t.Setenv("AWS_SECRET_ACCESS_KEY", "x")
 	r := newRestricted(t, awssim.NewClock(simStart, 0))
 	settings, err := os.ReadFile(r.settings)
 	if err != nil {
@@ -65,8 +63,6 @@ func TestCheckOfAGroup(t *testing.T) {
 // The resume hook, where a site calls it for PCS, refuses a reservation that the settings buy
 // otherwise, and says what to set; mixed goes with any.
 func TestResumeNamesThePurchaseOption(t *testing.T) {
-	t.Setenv("AWS_ACCESS_KEY_ID", "AKIDSIMULATED")
-	t.Setenv("AWS_SECRET_ACCESS_KEY", "x")
 	r := newRestricted(t, awssim.NewClock(simStart, 0))
 	r.mustAdmin(setupArgs(openBlock, "--max-nodes", "3")...)
 	path := filepath.Join(r.dir, "pcs-capacity", "conf.d", "gpu.toml")

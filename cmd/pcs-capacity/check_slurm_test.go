@@ -241,8 +241,6 @@ func TestCheckNamesEachFault(t *testing.T) {
 	if !ownProcess(t) {
 		return
 	}
-	t.Setenv("AWS_ACCESS_KEY_ID", "AKIDSIMULATED")
-	t.Setenv("AWS_SECRET_ACCESS_KEY", "x")
 	w := newWired(t)
 	w.hooks("install", "cli_filter")
 	w.hooks("install")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/hookstest"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 )
 
@@ -16,6 +17,7 @@ import (
 // and nothing polls. `sync --watch` wakes when the block opens by AWS's clock, not sooner and
 // not a poll later, and so does Slurm.
 func TestBlockOpensOnAClockThatIsOff(t *testing.T) {
+	hookstest.Beside(t)
 	for _, off := range []time.Duration{10 * time.Minute, -10 * time.Minute} {
 		t.Run(off.String(), func(t *testing.T) {
 			if !ownProcess(t) {

@@ -349,6 +349,7 @@ func TestPowerOnAClockThatIsOff(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a Slurm cluster")
 	}
+	t.Parallel()
 	for _, skew := range []time.Duration{10 * time.Minute, -10 * time.Minute} {
 		t.Run(skew.String(), func(t *testing.T) {
 			t.Parallel()

@@ -69,6 +69,7 @@ func TestR3_OnePurchaseWhereverTheRecordStops(t *testing.T) {
 	if testing.Short() {
 		t.Skip("16 purchases under strace")
 	}
+	t.Parallel()
 	killed := 0
 	for kind, args := range purchases {
 		for _, call := range []string{"fsync", "/^rename"} {

@@ -63,6 +63,7 @@ func TestR5_Faults(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Slurm clusters")
 	}
+	t.Parallel()
 	for _, c := range faultedCommands {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

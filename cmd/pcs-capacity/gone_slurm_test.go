@@ -12,8 +12,6 @@ func TestHooksEndNoJob(t *testing.T) {
 	if !ownProcess(t) {
 		return
 	}
-	t.Setenv("AWS_ACCESS_KEY_ID", "AKIDSIMULATED")
-	t.Setenv("AWS_SECRET_ACCESS_KEY", "x")
 	w := newWired(t)
 	w.hooks("install", "cli_filter")
 	w.hooks("install")

@@ -22,6 +22,9 @@ import (
 // TestTopologyOnSlurm gives both files that topology prints to a real Slurm: srun's ranks come
 // in the order of the host file, and slurmctld knows the switches of topology.conf.
 func TestTopologyOnSlurm(t *testing.T) {
+	if !ownProcess(t) {
+		return
+	}
 	var config slurmlab.Config
 	r := newRehearsalOn(t, func(c *slurmlab.Config) { config = *c })
 	run := func(args ...string) string {

@@ -24,13 +24,24 @@ import (
 
 func TestMain(m *testing.M) {
 	os.Setenv("GORACE", "atexit_sleep_ms=0") // a program built with -race sleeps for a second when it ends
-	testscript.Main(m, map[string]func(){
+	testscript.Main(withCredentials{m}, map[string]func(){
 		"pcs-capacity":         main,
 		"pcs-capacity-filter":  func() { os.Exit(filter.Main(os.Args[1:])) },
 		"pcs-capacity-prolog":  func() { os.Exit(prolog.Main(os.Args[1:])) },
 		"pcs-capacity-resume":  func() { os.Exit(power.Resume(os.Args[1:])) },
 		"pcs-capacity-suspend": func() { os.Exit(power.Suspend(os.Args[1:])) },
 	})
+}
+
+// withCredentials runs tests, not the programs. Tests side by side cannot set an environment of
+// their own, and every simulated AWS takes these.
+type withCredentials struct{ *testing.M }
+
+// Run is called by testscript.
+func (m withCredentials) Run() int {
+	os.Setenv("AWS_ACCESS_KEY_ID", "AKIDSIMULATED")
+	os.Setenv("AWS_SECRET_ACCESS_KEY", "x")
+	return m.M.Run()
 }
 
 // simStart is when the simulated AWS of every transcript begins: a Friday.
@@ -43,6 +54,7 @@ const simWorld = "testdata/world.toml"
 // has a simulated AWS of its own, whose clock stands still until `sim clock` moves it.
 // slurmctld is down.
 func TestTranscripts(t *testing.T) {
+	t.Parallel()
 	world, err := os.ReadFile(simWorld)
 	if err != nil {
 		t.Fatal(err)
@@ -53,6 +65,7 @@ func TestTranscripts(t *testing.T) {
 // TestCapacityTranscripts runs testdata/capacity/*.txtar: what there is and what is for
 // sale, in the simulator's default account, which has several regions.
 func TestCapacityTranscripts(t *testing.T) {
+	t.Parallel()
 	runTranscripts(t, "testdata/capacity", defaultScenario)
 }
 

@@ -140,8 +140,6 @@ func TestPermissionsWithSlurm(t *testing.T) {
 	if !ownProcess(t) {
 		return
 	}
-	t.Setenv("AWS_ACCESS_KEY_ID", "AKIDSIMULATED")
-	t.Setenv("AWS_SECRET_ACCESS_KEY", "x")
 	clock := awssim.NewClock(time.Now().Add(-11*time.Minute), 1)
 	r := newRestrictedSlurm(t, clock)
 	aws, _ := r.clients()

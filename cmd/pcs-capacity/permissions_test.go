@@ -200,8 +200,6 @@ func (r *restricted) printed(role permissions.Role) []byte {
 
 // TestLaunchesIntoListed has the policy of hooks allow launches into what the settings list.
 func TestLaunchesIntoListed(t *testing.T) {
-	t.Setenv("AWS_ACCESS_KEY_ID", "AKIDSIMULATED")
-	t.Setenv("AWS_SECRET_ACCESS_KEY", "x")
 	r := newRestricted(t, awssim.NewClock(simStart, 0))
 	const templateID, chips = "lt-0e2000000000000a1", "cr-0e2000000000000c6"
 	client, _ := r.clients()
@@ -496,8 +494,7 @@ var scenes = []scene{
 // it, and with each of them taken away: the program then names the action, and fails or
 // goes on as documented.
 func TestPermissions(t *testing.T) {
-	t.Setenv("AWS_ACCESS_KEY_ID", "AKIDSIMULATED")
-	t.Setenv("AWS_SECRET_ACCESS_KEY", "x")
+	t.Parallel()
 	for _, program := range permissions.Programs {
 		var mine []scene
 		for _, s := range scenes {

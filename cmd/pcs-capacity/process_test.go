@@ -1,42 +1,13 @@
 package main
 
 import (
-	"os"
-	"os/exec"
-	"regexp"
-	"strings"
 	"testing"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/hookstest"
 )
 
-// ownProcessOf names, to this test program, the test that it was started for.
-const ownProcessOf = "PCS_CAPACITY_TEST_PROCESS"
-
-// ownProcess runs a test that starts a Slurm cluster in a process of its own, beside others:
-// SLURM_CONF and AWS's endpoint, which it sets, are the whole process's. The answer is whether
-// this is that process; where it is not, the test has been run, and there is nothing left to do.
+// ownProcess is [hookstest.OwnProcess].
 func ownProcess(t *testing.T) bool {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("starts a Slurm cluster")
-	}
-	if os.Getenv(ownProcessOf) == t.Name() {
-		return true
-	}
-	t.Parallel()
-	var pattern []string
-	for _, name := range strings.Split(t.Name(), "/") {
-		pattern = append(pattern, "^"+regexp.QuoteMeta(name)+"$")
-	}
-	c := exec.CommandContext(t.Context(), os.Args[0], "-test.run", strings.Join(pattern, "/"), "-test.v", "-test.timeout", "10m")
-	c.Env = append(os.Environ(), ownProcessOf+"="+t.Name())
-	out, err := c.CombinedOutput()
-	switch {
-	case err != nil:
-		t.Errorf("%v\n%s", err, out)
-	case strings.Contains(string(out), "--- SKIP: "+t.Name()+" "):
-		t.Skipf("%s", out)
-	case !strings.Contains(string(out), "--- PASS: "+t.Name()+" "):
-		t.Errorf("it was not run:\n%s", out)
-	}
-	return false
+	return hookstest.OwnProcess(t)
 }

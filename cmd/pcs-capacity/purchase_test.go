@@ -11,6 +11,7 @@ import (
 // TestPurchaseTranscripts runs testdata/purchase/*.txtar: blocks and extensions bought,
 // refused, lost and found again.
 func TestPurchaseTranscripts(t *testing.T) {
+	t.Parallel()
 	world, err := os.ReadFile(simWorld)
 	if err != nil {
 		t.Fatal(err)

@@ -18,8 +18,6 @@ func TestOnlyBlocksStayUp(t *testing.T) {
 	if !ownProcess(t) {
 		return
 	}
-	t.Setenv("AWS_ACCESS_KEY_ID", "AKIDSIMULATED")
-	t.Setenv("AWS_SECRET_ACCESS_KEY", "x")
 	w := newWiredOn(t, func(c *slurmlab.Config) {
 		plainSlurm(c)
 		onDemand := c.CloudGroups[0]
@@ -77,8 +75,6 @@ func TestSecondSetupStaysDynamic(t *testing.T) {
 	if !ownProcess(t) {
 		return
 	}
-	t.Setenv("AWS_ACCESS_KEY_ID", "AKIDSIMULATED")
-	t.Setenv("AWS_SECRET_ACCESS_KEY", "x")
 	w := newWiredOn(t, plainSlurm)
 	w.configure(func(text string) string { text, _, _ = strings.Cut(text, "[[partition]]"); return text })
 	setup := func(more ...string) {

@@ -64,8 +64,8 @@ func withoutSlurm(t *testing.T) (path string) {
 // TestWatchSaysEachTroubleOnce: the answers of AWS differ in their request ids, and one
 // trouble meets every question of a pass; a person is told once.
 func TestWatchSaysEachTroubleOnce(t *testing.T) {
-	if testing.Short() {
-		t.Skip("waits")
+	if !ownProcess(t) {
+		return
 	}
 	t.Setenv("AWS_MAX_ATTEMPTS", "1") // the SDK would wait between its own attempts
 	_, sim := simulatedEC2(t, `payment_delay = "0s"`)
@@ -116,8 +116,8 @@ func TestWatchSaysEachTroubleOnce(t *testing.T) {
 // TestAPassWithoutAWSIsShort: an endpoint that takes connections and says nothing must not
 // hold up what a pass does in Slurm.
 func TestAPassWithoutAWSIsShort(t *testing.T) {
-	if testing.Short() {
-		t.Skip("waits")
+	if !ownProcess(t) {
+		return
 	}
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

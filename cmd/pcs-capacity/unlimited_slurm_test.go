@@ -6,12 +6,14 @@ import (
 	"testing"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/hookstest"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
 // Jobs that no filter saw get from a pass what it would have given them, and then start.
 func TestSyncFitsJobsWithoutALimit(t *testing.T) {
+	hookstest.Beside(t)
 	for name, options := range map[string]string{"no limit": "", "the limit of the partition": "DefaultTime=5-00:00:00"} {
 		t.Run(name, func(t *testing.T) {
 			if !ownProcess(t) {

@@ -12,6 +12,7 @@ import (
 // Accounts are real: a user has those that sacctmgr gave, the default one without -A,
 // and none else; what ran is in the database.
 func TestAccounting(t *testing.T) {
+	t.Parallel()
 	dir, err := os.MkdirTemp("", "acct") // where another user may enter
 	if err != nil {
 		t.Fatal(err)

@@ -43,6 +43,7 @@ func outside(t *testing.T) []string {
 }
 
 func TestStopLeavesNothingOutside(t *testing.T) {
+	t.Parallel()
 	before := outside(t)
 	cluster := start(t, slurmlab.Config{Accounting: true})
 	id := submit(t, cluster, "sleep 1000 & sleep 1000")
@@ -72,6 +73,7 @@ func TestStopLeavesNothingOutside(t *testing.T) {
 }
 
 func TestCloudNodePowersUpForJob(t *testing.T) {
+	t.Parallel()
 	cluster := start(t, slurmlab.Config{
 		CloudGroups: []slurmlab.NodeGroup{{Prefix: "gpu-", Count: 4, CPUs: 8, GPUs: 8, Features: "gpu,h100", Partition: "gpu"}},
 		SuspendTime: 2 * time.Second,
@@ -99,6 +101,7 @@ func TestCloudNodePowersUpForJob(t *testing.T) {
 }
 
 func TestOwnResumeProgram(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	program := filepath.Join(dir, "resume")
 	err := os.WriteFile(program, []byte("#!/bin/sh\nexec </dev/null >>"+dir+"/seen 2>&1\necho resume $1\n"), 0o755)
@@ -138,6 +141,7 @@ func TestOwnResumeProgram(t *testing.T) {
 }
 
 func TestStopEndsHangingResumeProgram(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	program := filepath.Join(dir, "resume")
 	// The environment is cleared, so that only its parent tells whose it is.
@@ -190,6 +194,7 @@ func childOf(script string) string {
 }
 
 func TestReloadKeepsRunningJob(t *testing.T) {
+	t.Parallel()
 	cfg := slurmlab.Config{
 		Dir:         t.TempDir(),
 		CloudGroups: []slurmlab.NodeGroup{{Prefix: "a-", Count: 2, Partition: "gpu"}, {Prefix: "old-", Count: 1, Partition: "old"}},
@@ -226,6 +231,7 @@ func TestReloadKeepsRunningJob(t *testing.T) {
 }
 
 func TestTwoClustersSideBySide(t *testing.T) {
+	t.Parallel()
 	one := start(t, slurmlab.Config{CloudGroups: []slurmlab.NodeGroup{{Prefix: "gpu-", Partition: "gpu"}}})
 	two := start(t, slurmlab.Config{CloudGroups: []slurmlab.NodeGroup{{Prefix: "gpu-", Partition: "gpu"}}, Auth: "none"})
 	a := submit(t, one, "sleep 1000", "-p", "gpu")
@@ -241,6 +247,7 @@ func TestTwoClustersSideBySide(t *testing.T) {
 }
 
 func TestFailedStartCleansUp(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	_, err := slurmlab.Start(deadline(t), slurmlab.Config{Dir: dir, Extra: []string{"SelectType=select/nonsense"}})
 	if err == nil {
@@ -258,6 +265,7 @@ func TestFailedStartCleansUp(t *testing.T) {
 }
 
 func TestStartAfterKill(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("starts a Slurm cluster")
 	}
@@ -298,6 +306,7 @@ func TestStartAfterKill(t *testing.T) {
 }
 
 func TestLuaHooks(t *testing.T) {
+	t.Parallel()
 	cluster := start(t, slurmlab.Config{
 		CLIFilterLua: `
 function slurm_cli_setup_defaults(options, early) return slurm.SUCCESS end
@@ -323,6 +332,7 @@ function slurm_job_modify(job, record, partitions, uid) return slurm.SUCCESS end
 
 // A power-down that is under way when the cluster stops may stop its nodes itself.
 func TestStopDuringAPowerDown(t *testing.T) {
+	t.Parallel()
 	var cluster *slurmlab.Cluster
 	dir, began := t.TempDir(), make(chan struct{})
 	cluster = start(t, slurmlab.Config{Dir: dir, CloudGroups: []slurmlab.NodeGroup{{Prefix: "gpu-", Count: 1}},

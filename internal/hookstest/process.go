@@ -1,0 +1,50 @@
+package hookstest
+
+import (
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// ownProcessOf names, to a test program, the test that it was started for.
+const ownProcessOf = "PCS_CAPACITY_TEST_PROCESS"
+
+// OwnProcess runs a test in a process of its own, beside others: SLURM_CONF and AWS's endpoint,
+// which it sets, are the whole process's. The answer is whether this is that process; where it is
+// not, the test has been run, and there is nothing left to do.
+func OwnProcess(t *testing.T) bool {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("starts a Slurm cluster, or waits")
+	}
+	if os.Getenv(ownProcessOf) == t.Name() {
+		return true
+	}
+	t.Parallel()
+	var pattern []string
+	for _, name := range strings.Split(t.Name(), "/") {
+		pattern = append(pattern, "^"+regexp.QuoteMeta(name)+"$")
+	}
+	c := exec.CommandContext(t.Context(), os.Args[0], "-test.run", strings.Join(pattern, "/"), "-test.v", "-test.timeout", "10m")
+	c.Env = append(os.Environ(), ownProcessOf+"="+t.Name())
+	out, err := c.CombinedOutput()
+	switch {
+	case err != nil:
+		t.Errorf("%v\n%s", err, out)
+	case strings.Contains(string(out), "--- SKIP: "+t.Name()+" "):
+		t.Skipf("%s", out)
+	case !strings.Contains(string(out), "--- PASS: "+t.Name()+" "):
+		t.Errorf("it was not run:\n%s", out)
+	}
+	return false
+}
+
+// Beside has a test whose subtests are in processes of their own run beside other tests.
+func Beside(t *testing.T) {
+	t.Helper()
+	if os.Getenv(ownProcessOf) == "" { // there its subtest sets the environment
+		t.Parallel()
+	}
+}
