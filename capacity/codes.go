@@ -131,6 +131,7 @@ const (
 	BadUserData        Code = "user-data"
 	BadImage           Code = "image"
 	WrongArchitecture  Code = "architecture"
+	TagKey             Code = "tag-key"
 	RootVolumeTooSmall Code = "root-volume"
 	InstanceProfile    Code = "instance-profile"
 	KeyPair            Code = "key-pair"
@@ -650,6 +651,10 @@ var Codes = []Meaning{
 		Text:    "The image has another architecture than the instance type.",
 		Do:      "Give an image for it with `--ami`.",
 		Example: "image ami-0 is for arm64, but p5.48xlarge runs x86_64; give an image for x86_64 with --ami"},
+	{Code: TagKey, Where: AtSetup, Severity: Admin,
+		Text:    "Instance metadata shows tags, by the launch template or by the account's default, and EC2 refuses each launch with a tag key that has a space, a slash or another character that it does not take there.",
+		Do:      "Rename the tag in the launch template.",
+		Example: `launch template ml-compute tags instances with "Cost Center", and by the template their metadata shows tags: EC2 refuses every launch for such a key; rename the tag in the template with letters, digits and _.:=+-@, only`},
 	{Code: RootVolumeTooSmall, Where: AtSetup, Severity: Admin,
 		Text:    "The root volume is too small for the image.",
 		Do:      "Give a larger `--root-volume-size`.",

@@ -146,6 +146,26 @@ func (c *Client) LaunchTemplateDigest(ctx context.Context, spec capacity.LaunchT
 	return digest(data)
 }
 
+// PlannedTemplate is the version that EnsureLaunchTemplate would leave behind, without an id where
+// there is none yet. It changes nothing.
+func (c *Client) PlannedTemplate(ctx context.Context, spec capacity.LaunchTemplateSpec) (capacity.LaunchTemplate, error) {
+	data, err := c.templateData(ctx, spec)
+	if err != nil {
+		return capacity.LaunchTemplate{}, err
+	}
+	wanted, err := digest(data)
+	if err != nil {
+		return capacity.LaunchTemplate{}, err
+	}
+	written, err := writtenVersion(data, versionDescription(spec, wanted))
+	if err != nil {
+		return capacity.LaunchTemplate{}, err
+	}
+	t := describe(types.LaunchTemplate{LaunchTemplateName: aws.String(spec.Name)}, written)
+	t.Version, t.Tags = "", spec.Tags
+	return t, nil
+}
+
 // EnsureLaunchTemplate makes the newest version of the template with the spec's name match the
 // spec: it creates the template, adds a version, or does nothing. Versions never change, so the
 // digest in a description identifies the wanted one. A template of that name without the cluster
@@ -446,6 +466,14 @@ func describe(t types.LaunchTemplate, v types.LaunchTemplateVersion) capacity.La
 	}
 	if m := d.MetadataOptions; m != nil {
 		out.MetadataTags = m.InstanceMetadataTags == types.LaunchTemplateInstanceMetadataTagsStateEnabled
+		out.NoMetadataTags = m.InstanceMetadataTags == types.LaunchTemplateInstanceMetadataTagsStateDisabled
+	}
+	for _, spec := range d.TagSpecifications {
+		for _, tag := range spec.Tags {
+			if spec.ResourceType == types.ResourceTypeInstance {
+				out.InstanceTagKeys = append(out.InstanceTagKeys, aws.ToString(tag.Key))
+			}
+		}
 	}
 	if found := digestInDescription.FindStringSubmatch(aws.ToString(v.VersionDescription)); found != nil {
 		out.Digest = found[1]

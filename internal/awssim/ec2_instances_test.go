@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -409,4 +410,23 @@ func TestConcurrentLaunches(t *testing.T) {
 	if codes[""] != 16 || codes["ReservationCapacityExceeded"] != 24 {
 		t.Errorf("results %v, want 16 launches and 24 × ReservationCapacityExceeded", codes)
 	}
+}
+
+// Where metadata shows tags, a tag key has to go into its path: else each launch is refused.
+func TestTagKeysInMetadata(t *testing.T) {
+	w := newEC2World(t)
+	shows := func(key string, shown types.InstanceMetadataTagsState) *runInput {
+		return run(1, "c7i.4xlarge", defSubnetA, tagged(key, "x"), func(in *runInput) {
+			in.MetadataOptions = &types.InstanceMetadataOptionsRequest{InstanceMetadataTags: shown}
+		})
+	}
+	for _, key := range []string{"Cost Center", "team/a", "_index"} {
+		_, err := w.ec2.RunInstances(t.Context(), shows(key, "enabled"))
+		want := "InvalidParameterValue: '" + key + `' is not a valid tag key. Tag keys must match pattern ([0-9a-zA-Z\\-_+=,.@:]{1,255}), and must not be a reserved name ('.', '..', '_index')`
+		if err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+		do(t, w.ec2.RunInstances, shows(key, "disabled"))
+	}
+	do(t, w.ec2.RunInstances, shows("pcs-capacity:cluster", "enabled"))
 }

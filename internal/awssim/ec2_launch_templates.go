@@ -53,6 +53,9 @@ func (s *Sim) buildLaunchTemplate(r *region, lt LaunchTemplateScenario) error {
 	if lt.MetadataTags {
 		data.MetadataOptions = &metadataOptions{InstanceMetadataTags: "enabled"}
 	}
+	if len(lt.InstanceTags) > 0 {
+		data.TagSpecifications = []tagSpecification{{ResourceType: "instance", Tags: wireTags(lt.InstanceTags)}}
+	}
 	if lt.InstanceProfile != "" {
 		data.IamInstanceProfile = &instanceProfile{Arn: lt.InstanceProfile}
 	}

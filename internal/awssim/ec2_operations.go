@@ -25,6 +25,8 @@ func (s *Sim) ec2Operations() map[string]operation {
 		"DescribeInstanceTypes":         ec2Op(s.describeInstanceTypes),
 		"DescribeInstanceTypeOfferings": ec2Op(s.describeInstanceTypeOfferings),
 
+		"GetInstanceMetadataDefaults": ec2Op(s.getInstanceMetadataDefaults),
+
 		"CreateLaunchTemplate":           ec2Op(s.createLaunchTemplate),
 		"CreateLaunchTemplateVersion":    ec2Op(s.createLaunchTemplateVersion),
 		"ModifyLaunchTemplate":           ec2Op(s.modifyLaunchTemplate),

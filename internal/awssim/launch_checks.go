@@ -50,6 +50,9 @@ func (r *region) checkOrder(o launchOrder) (site, error) {
 	if err := at.image.checkVolumes(o.BlockDeviceMappings); err != nil {
 		return site{}, err
 	}
+	if err := r.checkTagKeys(o); err != nil {
+		return site{}, err
+	}
 	if o.Placement != nil {
 		at.tenancy, at.placementGroup = cmp.Or(o.Placement.Tenancy, at.tenancy), o.Placement.GroupName
 	}

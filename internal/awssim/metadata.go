@@ -84,7 +84,7 @@ func (s *Sim) metadata(i *instance, r *http.Request, path string) (string, int) 
 	}
 	if tag, ok := strings.CutPrefix(item, "tags/instance/"); ok {
 		value, there := i.Tags[tag]
-		if !there || options.InstanceMetadataTags != "enabled" {
+		if !there || !s.regions[i.Region].showsTags(i.data) {
 			return "", http.StatusNotFound
 		}
 		return value, http.StatusOK

@@ -80,6 +80,7 @@ type RegionScenario struct {
 	BlockQuota      *int                     `toml:"block_quota"`     // EC2's quota "Concurrent Capacity Blocks"; with 0 every search is refused
 	NoUltraServers  bool                     `toml:"no_ultraservers"` // the account is not approved for UltraServers
 	SearchPause     Duration                 `toml:"search_pause"`    // searches for blocks that follow each other sooner are refused
+	MetadataTags    bool                     `toml:"metadata_tags"`   // the account's default: instances find their tags in their metadata
 	Zones           []ZoneScenario           `toml:"zone"`
 	VPCs            []VPCScenario            `toml:"vpc"`
 	Subnets         []SubnetScenario         `toml:"subnet"`
@@ -211,6 +212,7 @@ type LaunchTemplateScenario struct {
 	UserData        string            `toml:"user_data"`        // plain text
 	Tags            map[string]string `toml:"tags"`
 	MetadataTags    bool              `toml:"metadata_tags"` // instances find their tags in their metadata
+	InstanceTags    map[string]string `toml:"instance_tags"` // TagSpecifications of instances
 
 	Interfaces []InterfaceScenario `toml:"network_interface"`
 }

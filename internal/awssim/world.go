@@ -29,6 +29,7 @@ type region struct {
 	offerings       []*offeringTemplate
 	issued          map[string]*offering // every offering that was shown, by id
 	limits          searchLimits
+	metadataTags    bool // the account's default
 	sim             *Sim
 	hidden          map[string]time.Time // when a new thing becomes visible, by id
 	oldTags         map[string]oldTags   // by id
@@ -89,7 +90,8 @@ func (s *Sim) buildRegion(rs RegionScenario, types map[string]*instanceType) (*r
 		limits: searchLimits{
 			noQuota: rs.BlockQuota != nil && *rs.BlockQuota == 0, noUltraServers: rs.NoUltraServers, pause: time.Duration(rs.SearchPause),
 		},
-		sim: s, hidden: map[string]time.Time{}, oldTags: map[string]oldTags{},
+		metadataTags: rs.MetadataTags,
+		sim:          s, hidden: map[string]time.Time{}, oldTags: map[string]oldTags{},
 		issued: map[string]*offering{}, extensions: map[string]*extensionOffering{},
 		reservations: map[string]*reservation{}, blocks: map[string]*block{},
 		templates: map[string]*launchTemplate{}, instances: map[string]*instance{},

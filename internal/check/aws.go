@@ -46,6 +46,7 @@ func (r *run) aws(ctx context.Context) {
 	r.permissions(ctx)
 	r.reservations(ctx)
 	r.templates(ctx)
+	r.preflight(ctx)
 	r.leftovers(ctx)
 	r.change(ctx)
 }

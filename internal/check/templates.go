@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -14,16 +15,24 @@ import (
 // templates looks for launch templates from which EC2 or PCS would launch no node, or launch one
 // outside its reservation.
 func (r *run) templates(ctx context.Context) {
-	seen := map[string]bool{}
+	read := map[string]capacity.LaunchTemplate{}
 	for _, p := range r.settings.Partitions {
 		for _, g := range p.Groups {
-			if p.Provider == capacity.ProviderEC2 && !seen[g.LaunchTemplate] {
-				seen[g.LaunchTemplate] = true
-				t, ok := r.template(ctx, g.LaunchTemplate, func(t capacity.LaunchTemplate) []lack { return launchedBySlurm(t, g) })
+			if p.Provider != capacity.ProviderEC2 {
+				continue
+			}
+			t, seen := read[g.LaunchTemplate]
+			if !seen {
+				var ok bool
+				t, ok = r.template(ctx, g.LaunchTemplate, func(t capacity.LaunchTemplate) []lack { return launchedBySlurm(t, g) })
 				if ok {
 					r.configless(t)
-					r.firstNode(ctx, t, g.Name, func() ([]capacity.Instance, error) { return r.launched(ctx, p.Name, g) })
+					r.firstNode(ctx, t, g.Name, func() ([]capacity.Instance, error) { return r.instances(ctx, p.Name, g) })
 				}
+				read[g.LaunchTemplate] = t
+			}
+			if t.ID != "" {
+				r.nodes(p.Provider, g.Name, g.InstanceType, t)
 			}
 		}
 	}
@@ -46,6 +55,8 @@ func (r *run) templates(ctx context.Context) {
 		}
 		t, ok := r.template(ctx, g.TemplateID+":"+g.TemplateVersion, func(t capacity.LaunchTemplate) []lack { return launchedByPCS(t, g) })
 		if ok {
+			t.ImageID, t.InstanceProfile = cmp.Or(g.AMI, t.ImageID), g.InstanceProfile
+			r.nodes(capacity.ProviderPCS, name, strings.Join(g.InstanceTypes, ", "), t)
 			r.firstNode(ctx, t, name, func() ([]capacity.Instance, error) {
 				return r.EC2.InstancesByTag(ctx, map[string][]string{pcs.TagNodeGroupID: {g.ID}})
 			})
@@ -106,8 +117,8 @@ func (r *run) firstNode(ctx context.Context, t capacity.LaunchTemplate, group st
 	r.ok("interfaces", "node group %s: instance %s has those of %s", group, first.ID, t.Name)
 }
 
-// launched are the instances of a partition in the reservations of a node group with provider ec2.
-func (r *run) launched(ctx context.Context, partition string, g capacity.GroupSettings) ([]capacity.Instance, error) {
+// instances are those of a partition in the reservations of a node group with provider ec2.
+func (r *run) instances(ctx context.Context, partition string, g capacity.GroupSettings) ([]capacity.Instance, error) {
 	var all []capacity.Instance
 	for _, id := range g.ReservationIDs {
 		some, err := r.EC2.InstancesInReservation(ctx, id)

@@ -51,8 +51,10 @@ type inspection struct {
 	userData []byte
 	// nodeScript says in the plan what nodes of provider ec2 start slurmd with.
 	nodeScript string
-	// digest is that of the wanted launch template.
-	digest string
+	// planned is the wanted launch template, without an id; zero if there is none to plan.
+	planned capacity.LaunchTemplate
+	// metadataTags: by the account's default, instances find their tags in their metadata.
+	metadataTags bool
 
 	// known are the reservations that EC2 described, and unknown what it said of others.
 	known   map[string]capacity.Reservation
@@ -138,7 +140,7 @@ func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
 	if r.Config != nil && in.request.Cluster == "" {
 		in.request.Cluster = r.Config.Cluster
 	}
-	if err := in.sideBySide(ctx, s.readCluster, s.readReservation, s.readMembers, s.readClusters, s.readInside); err != nil {
+	if err := in.sideBySide(ctx, s.readCluster, s.readReservation, s.readMembers, s.readClusters, s.readInside, s.readDefaults); err != nil {
 		return nil, err
 	}
 	if !in.found {
@@ -160,7 +162,7 @@ func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
 	if err := in.sideBySide(ctx, s.readSubnets, s.readLaunchNames, ownProfile); err != nil {
 		return nil, err
 	}
-	return in, s.readDigest(ctx, in)
+	return in, s.readPlanned(ctx, in)
 }
 
 func none(context.Context, *inspection, *notes) error { return nil }

@@ -223,11 +223,23 @@ func (s Setup) readProfile(ctx context.Context, in *inspection, n *notes) error 
 	return nil
 }
 
-func (s Setup) readDigest(ctx context.Context, in *inspection) (err error) {
+func (s Setup) readPlanned(ctx context.Context, in *inspection) (err error) {
 	if in.reservation.ID == "" || in.request.Like != "" && in.source.ID == "" {
 		return nil
 	}
-	in.digest, err = s.EC2.LaunchTemplateDigest(ctx, in.templateSpec(""))
+	in.planned, err = s.EC2.PlannedTemplate(ctx, in.templateSpec(""))
+	return err
+}
+
+func (s Setup) readDefaults(ctx context.Context, in *inspection, n *notes) (err error) {
+	if in.unattended {
+		return nil
+	}
+	in.metadataTags, err = s.EC2.MetadataTagsByDefault(ctx)
+	if denied(err) {
+		n.warn("whether instance metadata shows tags by the account's default is not known: %s", ec2.Message(err))
+		return nil
+	}
 	return err
 }
 

@@ -78,7 +78,7 @@ func (in *inspection) checkSelect() {
 // stays while there is no newer one to write.
 func (in *inspection) keptEntryTemplate(slot slotState) string {
 	name, has := pcs.TemplateName(in.request.Mark, slot.name), in.entry().LaunchTemplate
-	if was, _, _ := strings.Cut(has, ":"); was == name && slot.template.Digest == in.digest {
+	if was, _, _ := strings.Cut(has, ":"); was == name && slot.template.Digest == in.planned.Digest {
 		return has
 	}
 	return name + ":$Latest"

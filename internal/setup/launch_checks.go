@@ -56,7 +56,6 @@ func (in *inspection) checkLaunch() {
 			least,
 		)
 	}
-	in.checkArchitecture()
 	in.checkSecurityGroups()
 	if in.names.noKeyPair {
 		in.problem(capacity.KeyPair, "make that key pair, or give --like with "+in.likeWhat()+" that names another or none",
@@ -69,21 +68,6 @@ func (in *inspection) checkLaunch() {
 			"reservation %s takes launches in placement group %q only, which this account does not have",
 			in.reservation.ID,
 			in.reservation.PlacementGroup,
-		)
-	}
-}
-
-func (in *inspection) checkArchitecture() {
-	architecture, runs := in.names.image.Architecture, in.names.instanceType.Architectures
-	if architecture != "" && len(runs) > 0 && !slices.Contains(runs, architecture) {
-		in.problem(
-			capacity.WrongArchitecture,
-			"give an image for "+strings.Join(runs, " or ")+" with --ami",
-			"image %s is for %s, but %s runs %s",
-			in.ami(),
-			architecture,
-			in.reservation.InstanceType,
-			strings.Join(runs, " and "),
 		)
 	}
 }

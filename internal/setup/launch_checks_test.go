@@ -46,6 +46,13 @@ func TestWhatALaunchIsRefusedFor(t *testing.T) {
 			check: "placement-group", launch: "InvalidPlacementGroup.Unknown", says: `in placement group "theirs" only`},
 		"image of another architecture": {request: func(r *setup.Request) { r.AMI = "ami-0e200000000000b02" },
 			check: "architecture", launch: "InvalidParameterValue", says: "is for arm64, but p5.48xlarge runs x86_64; give an image for x86_64 with --ami"},
+		"tag key that metadata cannot show": {world: func(s *awssim.Scenario) {
+			like := &s.Regions[0].LaunchTemplates[0]
+			like.MetadataTags, like.InstanceTags = true, map[string]string{"Cost Center": "4711"}
+		}, check: "tag-key", launch: "InvalidParameterValue", says: `tags instances with "Cost Center", and by the template their metadata shows tags`},
+		"tag key that the account's metadata cannot show": {world: func(s *awssim.Scenario) {
+			s.Regions[0].MetadataTags, s.Regions[0].LaunchTemplates[0].InstanceTags = true, map[string]string{"team/a": "x"}
+		}, check: "tag-key", launch: "InvalidParameterValue", says: `tags instances with "team/a", and by the account's default their metadata shows tags`},
 		"root volume too small for the image": {request: func(r *setup.Request) { r.RootVolume.GiB = 7 },
 			check: "root-volume", launch: "InvalidBlockDeviceMapping", says: "a root volume of 7 GiB is too small for image ami-0e200000000000a01, which has 8"},
 		"no address for each node": {request: func(r *setup.Request) { r.SubnetIDs, r.MaxNodes, r.EFA = []string{tiny}, 12, capacity.NoEFA },

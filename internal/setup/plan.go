@@ -49,6 +49,7 @@ func decide(read inspection) *Plan {
 		in.checkCluster()
 	}
 	in.checkLaunch()
+	in.judge()
 	in.checkSubnets()
 	in.checkEFA()
 	slot := in.chooseSlot()

@@ -17,7 +17,7 @@ func (in *inspection) templateStep(want *wanted, slot slotState) Step {
 	case slot.template.ID == "":
 	case !in.ours(slot.template.Tags):
 		in.notOurs("launch template", slot.template.Name, slot.template.ID)
-	case slot.template.Digest == in.digest:
+	case slot.template.Digest == in.planned.Digest:
 		step.Action = Nothing
 	default:
 		step.Action = Update

@@ -165,7 +165,7 @@ func (w *world) see(r Request) inspection {
 			}
 		}
 	}
-	in.digest = digestOf(in.templateSpec(""))
+	in.planned = templateOf(in.templateSpec(""))
 	return in
 }
 

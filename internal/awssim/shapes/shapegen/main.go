@@ -54,6 +54,7 @@ var ec2Operations = []string{
 	"DescribeSubnets",
 	"DescribeVpcEndpoints",
 	"DescribeVpcs",
+	"GetInstanceMetadataDefaults",
 	"ModifyCapacityReservation",
 	"ModifyLaunchTemplate",
 	"PurchaseCapacityBlock",

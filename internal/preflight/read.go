@@ -1,0 +1,27 @@
+package preflight
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+)
+
+// Read completes what was seen with what EC2 says of the image, the type and the account's defaults:
+// one round of calls, side by side. What cannot be read stays as it is.
+func Read(ctx context.Context, aws *ec2.Client, s Seen) (Seen, error) {
+	var image, kind, defaults error
+	var all sync.WaitGroup
+	if id := s.Template.ImageID; strings.HasPrefix(id, "ami-") { // else Systems Manager names it
+		all.Go(func() { s.Image, image = aws.Image(ctx, id) })
+	}
+	all.Go(func() {
+		types, err := aws.InstanceTypes(ctx, []string{s.Template.InstanceType})
+		s.Type, kind = types[s.Template.InstanceType], err
+	})
+	all.Go(func() { s.MetadataTags, defaults = aws.MetadataTagsByDefault(ctx) })
+	all.Wait()
+	return s, errors.Join(image, kind, defaults)
+}
