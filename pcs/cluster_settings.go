@@ -61,8 +61,8 @@ func (i Inventory) NotSettled() (what, fix string) {
 // It returns when the cluster is ACTIVE again.
 func (p Provisioner) ChangeClusterSettings(ctx context.Context, cluster string, change map[string]string) error {
 	sent := false
-	return p.until(ctx, WhatCluster, cluster, func() (done bool, err error) {
-		c, err := p.settledCluster(ctx, cluster)
+	return p.until(ctx, WhatCluster, cluster, func(to *Pace) (done bool, err error) {
+		c, err := p.settledCluster(ctx, to, cluster)
 		if err != nil {
 			return false, err
 		}
@@ -97,13 +97,13 @@ func ChangedSettings(settings, change map[string]string) map[string]string {
 const WhatCluster = "PCS cluster"
 
 // settledCluster waits until PCS has finished with a cluster, and reads it.
-func (p Provisioner) settledCluster(ctx context.Context, cluster string) (Cluster, error) {
+func (p Provisioner) settledCluster(ctx context.Context, to *Pace, cluster string) (Cluster, error) {
 	for {
 		c, err := p.PCS.Cluster(ctx, cluster)
 		if err != nil || !c.Status.Changing() {
 			return c, err
 		}
-		if err := p.wait(ctx, WhatCluster, c.Name, c.Status); err != nil {
+		if err := p.wait(ctx, to, WhatCluster, c.Name, c.Status); err != nil {
 			return c, err
 		}
 	}

@@ -28,7 +28,7 @@ type EC2 interface {
 type Provisioner struct {
 	PCS *Client
 	EC2 EC2
-	// Poll is the time between two looks at a thing that PCS is changing; 0 for the default of 5 s.
+	// Poll is the time between two looks at a thing that PCS is changing; 0 for one that grows.
 	Poll time.Duration
 	// Progress, if set, is called for each step on a thing of a kind (WhatNodeGroup, WhatQueue):
 	// create, update, delete, wait.
@@ -52,25 +52,33 @@ func (p Provisioner) tell(what, name, status string) {
 	}
 }
 
-// rounds is how often a change of a thing is tried, patience how often it is waited for while PCS
-// is changing the thing or its cluster: 5 minutes.
+// rounds is how often a change of a thing is tried; patience is how long it is waited for while PCS
+// is changing the thing or its cluster, in looks of a fixed time.
 const rounds, patience = 5, 60
+
+// conflictTime is the patience where the time between looks grows.
+const conflictTime = 5 * time.Minute
 
 // until looks at a thing and changes it until step reports that it is done. PCS takes no change
 // while it is changing the thing or its cluster: until waits for that.
-func (p Provisioner) until(ctx context.Context, what, name string, step func() (done bool, err error)) error {
+func (p Provisioner) until(ctx context.Context, what, name string, step func(to *Pace) (done bool, err error)) error {
 	var conflict error
-	for changes, conflicts := 0, 0; changes < rounds && conflicts < patience; {
-		switch done, err := step(); {
+	var to, busy Pace
+	most := conflictTime
+	if p.Poll > 0 {
+		most = patience * p.Poll
+	}
+	for changes := 0; changes < rounds && busy.waited < most; {
+		switch done, err := step(&to); {
 		case inConflict(err):
-			conflicts, conflict = conflicts+1, err
-			if err := p.wait(ctx, what, name, Updating); err != nil {
+			conflict = err
+			if err := p.wait(ctx, &busy, what, name, Updating); err != nil {
 				return err
 			}
 		case done || err != nil:
 			return err
 		default:
-			changes++
+			changes, to = changes+1, Pace{}
 		}
 	}
 	if conflict != nil {
@@ -85,9 +93,9 @@ func (p Provisioner) until(ctx context.Context, what, name string, step func() (
 // missing group is an error if it may not be created. A group whose instances the change would
 // replace is left alone (ErrInUse).
 func (p Provisioner) EnsureNodeGroup(ctx context.Context, want NodeGroup, mayCreate bool) (g NodeGroup, changed bool, err error) {
-	err = p.until(ctx, WhatNodeGroup, want.Name, func() (done bool, err error) {
+	err = p.until(ctx, WhatNodeGroup, want.Name, func(to *Pace) (done bool, err error) {
 		var found bool
-		g, found, err = p.settledGroup(ctx, want.ClusterID, want.Name)
+		g, found, err = p.settledGroup(ctx, to, want.ClusterID, want.Name)
 		switch {
 		case err != nil:
 			return false, err
@@ -143,8 +151,8 @@ func (p Provisioner) checkUnused(ctx context.Context, g NodeGroup, disruptive bo
 // settings to it, and waits until PCS is done.
 func (p Provisioner) EnsureQueue(ctx context.Context, want Queue) error {
 	changed := false
-	return p.until(ctx, WhatQueue, want.Name, func() (done bool, err error) {
-		q, found, err := p.settledQueue(ctx, want.ClusterID, want.Name)
+	return p.until(ctx, WhatQueue, want.Name, func(to *Pace) (done bool, err error) {
+		q, found, err := p.settledQueue(ctx, to, want.ClusterID, want.Name)
 		groups := slices.Clone(q.GroupIDs)
 		for _, id := range want.GroupIDs {
 			if !slices.Contains(groups, id) {
@@ -179,7 +187,7 @@ func (p Provisioner) EnsureQueue(ctx context.Context, want Queue) error {
 // AwaitNodeGroup waits until PCS has finished with the node group of the wanted name. It changes
 // nothing.
 func (p Provisioner) AwaitNodeGroup(ctx context.Context, want NodeGroup) (NodeGroup, error) {
-	g, found, err := p.settledGroup(ctx, want.ClusterID, want.Name)
+	g, found, err := p.settledGroup(ctx, &Pace{}, want.ClusterID, want.Name)
 	switch {
 	case err != nil:
 	case !found:

@@ -13,8 +13,8 @@ import (
 // deleteEmpty, it deletes a queue that would have none left. A missing queue is no error.
 func (p Provisioner) ReleaseQueue(ctx context.Context, cluster Cluster, name string, groups []string, deleteEmpty bool) error {
 	changed := false
-	return p.until(ctx, WhatQueue, name, func() (done bool, err error) {
-		q, found, err := p.settledQueue(ctx, cluster.ID, name)
+	return p.until(ctx, WhatQueue, name, func(to *Pace) (done bool, err error) {
+		q, found, err := p.settledQueue(ctx, to, cluster.ID, name)
 		rest := slices.DeleteFunc(slices.Clone(q.GroupIDs), func(id string) bool { return slices.Contains(groups, id) })
 		switch {
 		case err != nil || !found:
@@ -44,8 +44,8 @@ func (p Provisioner) ReleaseQueue(ctx context.Context, cluster Cluster, name str
 // until it is gone. A missing group is no error.
 func (p Provisioner) DeleteNodeGroup(ctx context.Context, cluster Cluster, name string) error {
 	deleted := false
-	return p.until(ctx, WhatNodeGroup, name, func() (done bool, err error) {
-		g, found, err := p.settledGroup(ctx, cluster.ID, name)
+	return p.until(ctx, WhatNodeGroup, name, func(to *Pace) (done bool, err error) {
+		g, found, err := p.settledGroup(ctx, to, cluster.ID, name)
 		switch {
 		case err != nil || !found:
 			return true, err

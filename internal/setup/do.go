@@ -211,28 +211,32 @@ func unchanged(c *config.Config, name string, was *capacity.PartitionSettings) e
 // fencePatience is how long the nodes of a new node group may take to appear in Slurm.
 const fencePatience = 5 * time.Minute
 
-// fencePoll is the time between two looks at Slurm.
-const fencePoll = 2 * time.Second
-
 var errNoFence = errors.New("see what `pcs-capacity sync` says")
 
+// placeFence waits until Slurm shows the nodes of a slot, has a pass of sync place the fence over
+// them, and waits until it stands. One that stands is placed again, over all of the nodes.
 func (s Setup) placeFence(ctx context.Context, e PlaceFence) error {
 	s.tell(WhatFence, e.Slot, "wait")
-	for waited := time.Duration(0); ; waited += cmp.Or(s.Poll, fencePoll) {
-		var passed error
-		if s.Fence != nil {
-			passed = s.Fence(ctx)
+	var to pcs.Pace
+	var passed error
+	placed := s.Fence == nil
+	for {
+		in, err := s.slotInSlurm(ctx, e)
+		if err == nil && s.Fence != nil && len(in.Nodes) > 0 {
+			if passed = s.Fence(ctx); ctx.Err() == nil {
+				in, err = s.slotInSlurm(ctx, e)
+				placed = true
+			}
 		}
-		slots, _, err := s.Slurm.Slots(ctx, e.Queue, map[string][]string{e.Slot: nil})
-		switch in := slots[e.Slot]; {
+		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case err == nil && in.fenced(e.Reservation):
+		case err == nil && placed && in.fenced(e.Reservation):
 			s.done(e.Step, nil)
 			return nil
 		case s.Unattended:
 			return fmt.Errorf("no fence stands on the nodes of %s yet: %w", e.Slot, pcs.ErrAtWork)
-		case waited < cmp.Or(s.Patience, fencePatience):
+		case to.Waited() < cmp.Or(s.Patience, fencePatience):
 		case err == nil && len(in.Nodes) == 0:
 			return fmt.Errorf(
 				"Slurm shows no nodes of compute node group %s after %s, so no fence can stand on them, and they are not put into queue %s; see that slurmctld of the cluster runs (`scontrol show nodes`)",
@@ -251,9 +255,14 @@ func (s Setup) placeFence(ctx context.Context, e PlaceFence) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(cmp.Or(s.Poll, fencePoll)):
+		case <-time.After(to.Next(s.Poll)):
 		}
 	}
+}
+
+func (s Setup) slotInSlurm(ctx context.Context, e PlaceFence) (SlurmSlot, error) {
+	slots, _, err := s.Slurm.Slots(ctx, e.Queue, map[string][]string{e.Slot: nil})
+	return slots[e.Slot], err
 }
 
 func (s Setup) writeTag(ctx context.Context, e WriteTag) error {

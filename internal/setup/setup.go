@@ -27,8 +27,7 @@ type Setup struct {
 	// Fence places the fences that the settings call for, as a pass of sync does; nil where
 	// passes are made anyway.
 	Fence func(ctx context.Context) error
-	// Poll is the time between two looks at something that PCS is at work on; 0 for
-	// the default of 5 s.
+	// Poll is the time between two looks at something that PCS is at work on; 0 for one that grows.
 	Poll time.Duration
 	// Patience is how long the nodes of a new node group may take to appear in Slurm; 0 for the
 	// default of 5 minutes.
