@@ -11,7 +11,7 @@ func TestPace(t *testing.T) {
 	for _, test := range []struct {
 		takes time.Duration
 		looks int
-	}{{0, 1}, {500 * time.Millisecond, 4}, {2 * time.Second, 11}, {30 * time.Second, 38}, {4 * time.Minute, 61}, {20 * time.Minute, 157}} {
+	}{{0, 1}, {500 * time.Millisecond, 4}, {2 * time.Second, 11}, {30 * time.Second, 40}, {4 * time.Minute, 67}, {20 * time.Minute, 163}} {
 		var p Pace
 		looks, at := 1, time.Duration(0) // the first is at once
 		for ; at < test.takes; looks++ {

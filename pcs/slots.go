@@ -62,6 +62,17 @@ func (c *Client) Slots(ctx context.Context, cluster string, names []string) (map
 	return slots, nil
 }
 
+// Busy reports whether PCS is at work on a queue, or on a compute node group. Of what is not there
+// it is not.
+func (c *Client) Busy(ctx context.Context, cluster, queue, group string) (bool, error) {
+	q, _, err := c.describeQueue(ctx, cluster, queue)
+	if err != nil || q.Status.Changing() {
+		return err == nil, err
+	}
+	g, _, err := c.describeGroup(ctx, cluster, group)
+	return g.Status.Changing(), err
+}
+
 // Made lists the cluster's compute node groups and queues with our tag, without the ones that PCS
 // is deleting. It lists each kind once, and reads the tags of each thing found.
 func (c *Client) Made(ctx context.Context, cluster Cluster) ([]capacity.Made, error) {

@@ -22,6 +22,9 @@ type RollOver struct {
 	// Setup has the clients; what sync must not do is left out of it here.
 	Setup  Setup
 	Config *config.Config
+
+	// cluster is that of the settings, once alone has read it.
+	cluster *pcs.Cluster
 }
 
 // SetUp goes on to set up a block in the free slot of a node group, within its settings.
@@ -32,12 +35,25 @@ func (r RollOver) SetUp(
 	block capacity.Reservation,
 	anew bool,
 ) (did []string, err error) {
+	slot := slotOf(group, block)
+	if busy, err := r.busy(ctx, partition, slot); err != nil || busy {
+		return nil, err
+	}
 	r, end, err := r.alone(ctx, partition)
 	if err != nil || end == nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, end()) }()
 	s := r.unattended(&did)
+	if slot != "" {
+		rest, stands, err := r.rest(ctx, partition, slot, block)
+		if err != nil {
+			return nil, err
+		}
+		if stands {
+			return did, unlessAtWork(s.carryOut(ctx, rest, nil))
+		}
+	}
 	nodes := min(block.Size(), group.MaxNodes)
 	request := Request{
 		Provider:    capacity.ProviderPCS,
@@ -90,14 +106,68 @@ func (r RollOver) SetUp(
 		}
 		tell(what, name, status)
 	}
-	if err := s.Apply(ctx, plan); !errors.Is(err, pcs.ErrAtWork) {
-		return did, err
+	return did, unlessAtWork(s.Apply(ctx, plan))
+}
+
+// unlessAtWork is for what the next pass goes on with.
+func unlessAtWork(err error) error {
+	if errors.Is(err, pcs.ErrAtWork) {
+		return nil
 	}
-	return did, nil
+	return err
+}
+
+// slotOf is the slot of a node group that is set up for a block already, or half of it; "" if none
+// is.
+func slotOf(group capacity.NodeGroup, block capacity.Reservation) string {
+	for _, slot := range group.Slots {
+		if slot.Holds == block.ID {
+			return slot.Name
+		}
+	}
+	return ""
+}
+
+// busy reports whether PCS is still at work on what an earlier pass has begun.
+func (r RollOver) busy(ctx context.Context, partition, slot string) (bool, error) {
+	if slot == "" {
+		return false, nil
+	}
+	return r.Setup.PCS.Busy(ctx, r.Config.Cluster, partition, slot)
+}
+
+// rest is what is left to do where the node group of a block stands as an earlier pass has made it:
+// the fence, and behind it the place in the queue.
+func (r RollOver) rest(ctx context.Context, partition, slot string, block capacity.Reservation) (Effects, bool, error) {
+	cluster := *r.cluster
+	g, found, err := r.Setup.PCS.NodeGroup(ctx, cluster.ID, slot)
+	if err != nil || !found || !cluster.Ours(g.Tags) || g.Tags[capacity.TagReservation] != block.ID || g.Status != pcs.Active {
+		return nil, false, err
+	}
+	template, _, err := r.Setup.EC2.TemplateVersion(ctx, g.TemplateID+":"+g.TemplateVersion)
+	if err != nil || template.ReservationID != block.ID {
+		return nil, false, err
+	}
+	p, _ := r.Config.Partition(partition)
+	want := &wanted{cluster: cluster, queue: partition, allowAccounts: p.AllowAccounts, reservation: block, group: g}
+	var effects Effects
+	if !block.End.IsZero() {
+		effects = append(effects, PlaceFence{
+			Step: Step{What: WhatFence, Name: slot, Action: Create, about: want.about()},
+			Slot: slot, Queue: partition, Reservation: block.ID,
+		})
+	}
+	return append(effects, WriteQueue{
+		Step:  Step{What: WhatQueue, Name: partition, Action: Update, about: want.about()},
+		Queue: want.queueWith(pcs.Queue{}, []string{g.ID}),
+	}), true, nil
 }
 
 // Remove goes on to remove a slot. While instances or jobs are there it does nothing.
 func (r RollOver) Remove(ctx context.Context, partition, slot string) (did []string, err error) {
+	if busy, err := r.busy(ctx, partition, slot); err != nil || busy {
+		return nil, err
+	}
 	r, end, err := r.alone(ctx, partition)
 	if err != nil || end == nil {
 		return nil, err
@@ -158,6 +228,7 @@ func (r RollOver) alone(ctx context.Context, partition string) (now RollOver, en
 	if err != nil {
 		return r, nil, err
 	}
+	r.cluster = &cluster
 	endChange, err := BeginChange(ctx, r.Setup.EC2, Change(r.Config.StateDir, r.Config.Path, cluster))
 	if errors.Is(err, ec2.ErrChanged) {
 		if other, found, askErr := r.Setup.EC2.ChangeOf(ctx, cluster.ID); askErr == nil &&

@@ -103,6 +103,38 @@ type rolling struct {
 	mu           sync.Mutex
 	reservations map[string]capacity.SlurmReservation
 	did          []string
+	calls        map[string]int // of AWS that roll overs have made, by what they were about
+}
+
+// counting counts the calls of a roll over.
+type counting struct {
+	setup.RollOver
+	*rolling
+}
+
+func (c counting) SetUp(ctx context.Context, partition string, group capacity.NodeGroup, block capacity.Reservation, anew bool) ([]string, error) {
+	defer c.count("set up " + block.ID)()
+	return c.RollOver.SetUp(ctx, partition, group, block, anew)
+}
+
+func (c counting) Remove(ctx context.Context, partition, slot string) ([]string, error) {
+	defer c.count("remove " + slot)()
+	return c.RollOver.Remove(ctx, partition, slot)
+}
+
+func (c counting) count(what string) (stop func()) {
+	total := func() (n int) {
+		for _, calls := range c.sim.Calls() {
+			n += calls
+		}
+		return n
+	}
+	before := total()
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.calls[what] += total() - before
+	}
 }
 
 // sameClock is EC2 for a machine whose clock is AWS's.
@@ -122,7 +154,7 @@ func newRolling(t *testing.T, world, settings string, syncs int) *rolling {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rolling{T: t, reservations: map[string]capacity.SlurmReservation{}}
+	r := &rolling{T: t, reservations: map[string]capacity.SlurmReservation{}, calls: map[string]int{}}
 	if r.sim, err = awssim.New(scenario, awssim.NewClock(time.Date(2027, 1, 1, 8, 0, 0, 0, time.UTC), 0)); err != nil {
 		t.Fatal(err)
 	}
@@ -160,14 +192,14 @@ func (r *rolling) sources(path string) lifecycle.Sources {
 	s.Owner = "0123abcd" // as of hosts that share a state_dir
 	made := s.RollOver.(setup.RollOver)
 	made.Setup.Slurm = following{rolling: r}
-	s.RollOver, s.EC2, s.Slurm, s.MachineTime = made, sameClock{r.aws}, following{rolling: r}, r.sim.Clock().Now
+	s.RollOver, s.EC2, s.Slurm, s.MachineTime = counting{made, r}, sameClock{r.aws}, following{rolling: r}, r.sim.Clock().Now
 	return s
 }
 
 // setUp does by hand what roll_over is not for: the first block of a partition.
 func (r *rolling) setUp(block string) {
 	r.Helper()
-	made := r.syncs[0].RollOver.(setup.RollOver)
+	made := r.syncs[0].RollOver.(counting).RollOver
 	s := made.Setup
 	s.Unattended = true // the clock goes on below
 	s.Slurm = nil       // and no pass is made, which would place a fence
@@ -390,10 +422,18 @@ func TestRollOverThroughAYear(t *testing.T) {
 			if templates := r.templates(); templates != "pcs-capacity-ml-gpu-a pcs-capacity-ml-gpu-b" {
 				t.Errorf("launch templates: %s", templates)
 			}
-			t.Log(strings.Join(r.did, "\n"))
+			for what, n := range r.calls {
+				if n > mostCalls && syncs == 1 {
+					t.Errorf("%s took %d calls, want %d or fewer", what, n, mostCalls)
+				}
+			}
+			t.Log(strings.Join(r.did, "\n"), r.calls)
 		})
 	}
 }
+
+// mostCalls is what AWS may be asked for one roll over, over all of its passes.
+const mostCalls = 60
 
 // templates are the names of our launch templates.
 func (r *rolling) templates() string {
@@ -421,7 +461,7 @@ func TestRollOverSetbacks(t *testing.T) {
 			world:    strings.NewReplacer(`zone = "us-east-2a", `+inB, `zone = "us-east-2b", `+inB),
 			settings: strings.NewReplacer(`, "subnet-0e200000000000b02"`, ""),
 			mend: func(r *rolling) {
-				path := r.syncs[0].RollOver.(setup.RollOver).Config.Path
+				path := r.syncs[0].RollOver.(counting).RollOver.Config.Path
 				text, err := os.ReadFile(path)
 				if err == nil {
 					err = os.Remove(path)
@@ -582,7 +622,7 @@ func TestRollOverBesideASetupElsewhere(t *testing.T) {
 	if err := end(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	c := r.syncs[0].RollOver.(setup.RollOver).Config
+	c := r.syncs[0].RollOver.(counting).RollOver.Config
 	if _, err := r.aws.BeginChange(t.Context(), setup.Change(c.StateDir, c.Path, cluster)); err != nil { // and is killed
 		t.Fatal(err)
 	}
