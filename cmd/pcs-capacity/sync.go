@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
@@ -11,6 +12,9 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
+
+// leaseTime is state.LeaseTime, by 0, in all but tests.
+var leaseTime time.Duration
 
 // SyncCmd is the control loop.
 type SyncCmd struct {
@@ -57,6 +61,8 @@ func (c *SyncCmd) Run(ctx context.Context, t *terminal.Terminal, g *Globals, cfg
 			Sources: settings.Sources,
 			Say:     func(line string) { t.Say("%s", line) },
 			Alive:   tellSystemd,
+
+			LeaseTime: leaseTime,
 		}.Run(
 			ctx,
 		)

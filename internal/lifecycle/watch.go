@@ -2,12 +2,14 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
 // Watch makes one pass after the other.
@@ -79,6 +81,9 @@ func (w Watch) Run(ctx context.Context) error {
 		w.alive(status(report, problems))
 
 		wait := sources.Poll
+		if errors.As(sources.Still(), new(*state.LostError)) {
+			wait = 0 // it stands by
+		}
 		now := sources.MachineTime().Add(sources.EC2.Offset())
 		if at, ok := NextBoundary(snap, now); ok {
 			// One second later, so EC2 has moved on as well.
