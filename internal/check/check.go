@@ -121,7 +121,7 @@ func (s Sources) Run(ctx context.Context) Findings {
 	}
 	r.slurm(ctx)
 	r.hooks()
-	r.state()
+	r.state(ctx)
 	return r.Findings
 }
 

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,7 +13,7 @@ import (
 )
 
 // state looks at the files that sync has written, and whether sync runs.
-func (r *run) state() {
+func (r *run) state(ctx context.Context) {
 	start := "start it: " + r.Watch
 	dir := state.Dir(r.Config.StateDir)
 	info, err := os.Stat(r.Config.StateDir)
@@ -31,6 +32,7 @@ func (r *run) state() {
 	default:
 		r.ok("state-dir", "%s can be read by all", dir)
 	}
+	r.outlives(ctx)
 	snap, err := dir.ReadSnapshot()
 	now := time.Now().Add(r.offset)
 	fresh := err == nil && !snap.Stale(now)

@@ -46,6 +46,15 @@ func TestMetadataOfAnInstance(t *testing.T) {
 	if err != nil || got != want {
 		t.Errorf("%v %+v, want %+v", err, got, want)
 	}
+	t.Setenv("http_proxy", "")
+	t.Setenv("AWS_EC2_METADATA_DISABLED", "false")
+	t.Setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", sim.MetadataURL(launched[0].ID))
+	if client, err = ec2.New(t.Context(), ec2.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if own, err := client.OwnInstance(t.Context()); err != nil || own.ID != launched[0].ID || own.Tags[capacity.TagReservation] == "" {
+		t.Errorf("its own instance is %+v, %v", own, err)
+	}
 }
 
 // What answers in another way than the metadata service is an error, never a difference.
