@@ -325,7 +325,7 @@ func admitPartition(req Request, wish Wish, p Partition, snap *Snapshot, now tim
 func candidates(p Partition, snap *Snapshot) []candidate {
 	var all []candidate
 	for _, g := range p.Groups {
-		boots := g.Dynamic || p.Provider == ProviderEC2
+		boots := g.Dynamic || p.Provider.Launches()
 		for _, s := range g.Slots {
 			if !g.PurchaseOption.Reserved() {
 				all = append(all, reused(g, s, boots, snap)...)

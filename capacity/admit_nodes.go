@@ -116,7 +116,7 @@ func nodesOf(may, all []candidate, p Partition) (slots map[string]slotNodes, kno
 		slices.SortFunc(names, ByNumber)
 		s := slotNodes{map[string]bool{}, map[string]bool{}}
 		places := len(names)
-		if p.Provider == ProviderEC2 {
+		if p.Provider.Launches() {
 			places = min(places, placesOf(c.slot.Name, may, all))
 		}
 		for i, n := range names {

@@ -38,7 +38,7 @@ func (p Partition) refuseHold(w Wish, snap *Snapshot) *Verdict {
 	if w.Capacity != ReserveCapacity {
 		return nil
 	}
-	holds := p.Provider == ProviderEC2 &&
+	holds := p.Provider.Launches() &&
 		slices.ContainsFunc(p.Groups, func(g NodeGroup) bool { return !g.PurchaseOption.Reserved() })
 	if holds && !snap.ReserveOff {
 		return nil

@@ -65,7 +65,7 @@ func Build(s Settings, seen Seen) *Snapshot {
 				Dynamic:        g.Dynamic,
 				Subnets:        []Subnet{},
 			}
-			if p.Provider == ProviderEC2 { // on PCS setup has compared it, and only PCS launches
+			if p.Provider.Launches() { // on PCS setup has compared it, and only PCS launches
 				image := seen.Platforms[g.LaunchTemplate]
 				group.Platform, group.PlatformOf = image.Platform, image.Template
 			}
@@ -87,7 +87,7 @@ func Build(s Settings, seen Seen) *Snapshot {
 				ids,
 				where,
 				snap,
-				p.Provider == ProviderEC2 && g.PurchaseOption == Mixed,
+				p.Provider.Launches() && g.PurchaseOption == Mixed,
 			)
 			out.Groups = append(out.Groups, group)
 		}

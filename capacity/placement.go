@@ -52,7 +52,7 @@ func (at placement) learn(seen Seen, p Provider, slot Slot, snap *Snapshot) {
 			at.slots[t.Reservation.ID] = slot.Name
 		}
 	}
-	if p != ProviderEC2 {
+	if p.Configures() {
 		return
 	}
 	// The reservation that had the slot then keeps it while it is live. The next one has had the slot since that one
@@ -82,7 +82,7 @@ func fillSlots(p Provider, names, ids []string, where placement, snap *Snapshot,
 		held := where.holds[name]
 		r, known := snap.Reservation(held)
 		// On PCS the node group itself names its reservation; elsewhere the settings do.
-		if held == "" || p != ProviderPCS && !(slices.Contains(rest, held) && known && r.State.Live()) {
+		if held == "" || !p.Configures() && !(slices.Contains(rest, held) && known && r.State.Live()) {
 			continue
 		}
 		slots[i].Holds, slots[i].ReservationIDs = held, []string{held}

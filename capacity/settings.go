@@ -142,12 +142,18 @@ func (s Settings) SelectedGroups(partitions ...string) []string {
 	return groups
 }
 
+// Guest reports whether the nodes of all partitions are somebody else's: then Slurm's power saving is, too.
+func (s Settings) Guest() bool {
+	return len(s.Partitions) > 0 &&
+		!slices.ContainsFunc(s.Partitions, func(p PartitionSettings) bool { return !p.Provider.Guest() })
+}
+
 // LaunchTemplates returns the launch templates of the node groups that we launch, as the settings name them, each once.
 func (s Settings) LaunchTemplates() []string {
 	var names []string
 	for _, p := range s.Partitions {
 		for _, g := range p.Groups {
-			if p.Provider == ProviderEC2 && g.LaunchTemplate != "" && !slices.Contains(names, g.LaunchTemplate) {
+			if p.Provider.Launches() && g.LaunchTemplate != "" && !slices.Contains(names, g.LaunchTemplate) {
 				names = append(names, g.LaunchTemplate)
 			}
 		}

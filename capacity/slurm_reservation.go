@@ -31,9 +31,21 @@ func (r SlurmReservation) Infinite() bool {
 // (<node-group>-scheduled) and ParallelCluster's (pcluster-*) are never ours.
 func (r SlurmReservation) Ours() bool {
 	_, named := ParseGuard(r.Name)
-	return named && !strings.HasSuffix(r.Name, "-scheduled") && slices.Contains(r.Flags, "MAINT") &&
-		slices.Contains(r.Flags, "IGNORE_JOBS") &&
+	return named && !strings.HasSuffix(r.Name, "-scheduled") && slices.Contains(r.Flags, "IGNORE_JOBS") &&
+		(r.Maintenance() || slices.Contains(r.Flags, "OVERLAP")) &&
 		slices.Equal(r.Users, []string{"root"})
+}
+
+// Maintenance reports whether Slurm shows the nodes as in maintenance while the reservation is active: see
+// Provider.GuardFlags.
+func (r SlurmReservation) Maintenance() bool { return slices.Contains(r.Flags, "MAINT") }
+
+// GuardFlags are those that a reservation of ours was made with: Slurm shows flags that it refuses in a request.
+func (r SlurmReservation) GuardFlags() []string {
+	if r.Maintenance() {
+		return ProviderEC2.GuardFlags()
+	}
+	return ProviderNone.GuardFlags()
 }
 
 // Guard is the purpose of the Slurm reservation, by its name.

@@ -61,15 +61,6 @@ type Submit struct {
 	StaleAfter Duration `json:"stale_after"`
 }
 
-// Provider says who launches a partition's nodes.
-type Provider string
-
-// The providers.
-const (
-	ProviderEC2 Provider = "ec2"
-	ProviderPCS Provider = "pcs"
-)
-
 // Partition is a managed Slurm partition: its nodes come from reserved capacity.
 type Partition struct {
 	Name          string   `json:"name"`

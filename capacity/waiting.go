@@ -33,7 +33,7 @@ func (w Waiting) String() string { return w.Problem().Text() }
 // Problem says how to use both reservations at once.
 func (w Waiting) Problem() Problem {
 	way := "give it a node group of its own to use both at once"
-	if w.Provider == ProviderEC2 && w.Slots == 1 {
+	if w.Provider.Launches() && w.Slots == 1 {
 		way = fmt.Sprintf("set slots = 2 for node group %s, or %s", w.Group, way)
 	}
 	return Problemf(SlotTaken, Subject{Partition: w.Partition, Slot: w.Slot, Reservation: w.Reservation.ID}, way,

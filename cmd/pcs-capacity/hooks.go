@@ -148,7 +148,11 @@ func (f programFlags) include(ctx context.Context, g *Globals, cfg *config.Confi
 	if err != nil {
 		return in, err
 	}
-	for _, program := range []string{"pcs-capacity-resume", "pcs-capacity-suspend"} {
+	programs := []string{"pcs-capacity-resume", "pcs-capacity-suspend"}
+	if cfg.Domain().Guest() {
+		programs = nil
+	}
+	for _, program := range programs {
 		if path := filepath.Join(filepath.Dir(filter), program); !runs(path) {
 			return in, fmt.Errorf(
 				"no program at %s, which Slurm would have to run; install the package, or name the filter beside it with --filter",
@@ -195,7 +199,7 @@ func launched(ctx context.Context, g *Globals, cfg *config.Config, in *wiring.In
 	var names []string
 	for _, p := range settings.Partitions {
 		for _, group := range p.Groups {
-			if p.Provider == capacity.ProviderEC2 {
+			if p.Provider.Launches() {
 				names = append(names, group.InstanceType)
 			}
 		}

@@ -38,7 +38,8 @@ func runsOurs(ctx context.Context, cfg *config.Config) (running slurm.Config, ou
 	if err != nil {
 		return running, false, err
 	}
-	if filepath.Base(running.ResumeProgram) != "pcs-capacity-resume" || !slices.Contains(running.JobSubmitPlugins, "lua") {
+	launches := !cfg.Domain().Guest()
+	if launches && filepath.Base(running.ResumeProgram) != "pcs-capacity-resume" || !slices.Contains(running.JobSubmitPlugins, "lua") {
 		return running, false, nil
 	}
 	partitions, err := client.Partitions(ctx)
@@ -46,7 +47,7 @@ func runsOurs(ctx context.Context, cfg *config.Config) (running slurm.Config, ou
 		return running, false, err
 	}
 	for _, p := range cfg.Partitions {
-		if !slices.ContainsFunc(partitions, func(there capacity.SlurmPartition) bool { return there.Name == p.Name }) {
+		if p.Provider.Launches() && !slices.ContainsFunc(partitions, func(there capacity.SlurmPartition) bool { return there.Name == p.Name }) {
 			return running, false, nil
 		}
 	}

@@ -64,7 +64,7 @@ func (c *IAMPolicyCmd) Run(g *Globals, t *terminal.Terminal, cfg *maybeConfig) e
 func launchedInto(s capacity.Settings) (ids []string, selects []capacity.Select) {
 	for _, p := range s.Partitions {
 		for _, g := range p.Groups {
-			if p.Provider != capacity.ProviderEC2 {
+			if !p.Provider.Launches() {
 				continue
 			}
 			ids = append(ids, g.ReservationIDs...)

@@ -23,7 +23,7 @@ import (
 
 // SetupCmd makes a reservation usable in a cluster.
 type SetupCmd struct {
-	Provider    capacity.Provider `enum:"pcs,ec2" default:"pcs" help:"Who launches the nodes: pcs, or ec2 for Slurm that you run yourself."`
+	Provider    capacity.Provider `enum:"pcs,ec2,none" default:"pcs" help:"Who launches the nodes: pcs, or ec2 for Slurm that you run yourself. With none, for nodes that something else launches, there is nothing to set up."`
 	Reservation string            `required:"" predictor:"reservation" help:"Reservation to make usable, cr-…." placeholder:"CR"`
 	Cluster     string            `help:"PCS cluster, by name or id. Default: the settings."`
 	Queue       string            `required:"" predictor:"partition" help:"PCS queue, which is the Slurm partition; made if it is not there."`
@@ -212,6 +212,11 @@ func (c *SetupCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request
 	}
 	onEC2 := c.Provider == capacity.ProviderEC2
 	switch {
+	case c.Provider.Guest():
+		return r, usage(
+			"with provider none something else launches the nodes, so there is nothing to set up; write [[partition]] name = %q, provider = \"none\" and its node_group into the settings, then run `pcs-capacity check`",
+			c.Queue,
+		)
 	case !onEC2 && r.Cluster == "" && cfg.Cluster == "":
 		return r, usage(
 			"--cluster: no PCS cluster is named here or in the settings; add --cluster NAME, or --provider ec2 for Slurm that you run yourself",

@@ -18,7 +18,7 @@ import (
 
 // TeardownCmd removes what setup made.
 type TeardownCmd struct {
-	Provider    capacity.Provider `enum:"pcs,ec2," default:"" help:"Who launches the nodes: pcs or ec2. Default: what the settings say of the partition, else pcs if they name a cluster."`
+	Provider    capacity.Provider `enum:"pcs,ec2,none," default:"" help:"Who launches the nodes: pcs, ec2, or none of ours. Default: what the settings say of the partition, else pcs if they name a cluster."`
 	Cluster     string            `help:"PCS cluster, by name or id. Default: the settings."`
 	Queue       string            `required:"" predictor:"partition" help:"PCS queue, which is the Slurm partition."`
 	NodeGroup   string            `predictor:"node-group" help:"Only this node group: a base name for both slots (NAME), or on PCS one slot (NAME-a). Default: all of the queue, and the queue itself." placeholder:"NAME"`
@@ -32,7 +32,8 @@ func (TeardownCmd) Help() string {
 	return `The reverse of setup: drains the nodes, removes the settings and the fences, takes the
 node groups out of the queue and deletes them with their instances, then the queue and the
 launch templates. With provider ec2: the settings, the fences, the instances and the launch
-template; what slurm.conf says of the nodes goes with hooks install. Shows what it will do and asks before it does it. What does not carry
+template; what slurm.conf says of the nodes goes with hooks install. With provider none: the
+settings and the fences; nodes and jobs stay as they are. Shows what it will do and asks before it does it. What does not carry
 pcs-capacity's tag is left alone. The reservation itself stays: a Capacity Block is paid.
 It can be killed and run again at any time.`
 }
@@ -161,6 +162,9 @@ func (c *TeardownCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Tear
 		request.Config = cfg.Config
 		if last, err := state.Dir(cfg.StateDir).ReadSnapshot(); err == nil { // without one, nothing is known of it
 			request.Former = last.Former
+			if p, was := last.Partition(c.Queue); was { // the settings may have lost it since the last pass
+				request.Former = append(request.Former, p)
+			}
 		}
 	}
 	if p, found := cfg.Partition(c.Queue); request.Provider == "" {
@@ -184,6 +188,7 @@ func (c *TeardownCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Tear
 			return request, err
 		}
 		request.Mark = mark
+	case request.Provider.Guest():
 	case c.Cluster == "" && cfg.Cluster == "":
 		return request, usage(
 			"--cluster: no PCS cluster is named here or in the settings; add --cluster NAME, or --provider ec2 for Slurm that you run yourself",

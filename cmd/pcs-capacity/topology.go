@@ -53,7 +53,7 @@ func (c *TopologyCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config
 	for _, p := range snap.Partitions {
 		for _, g := range p.Groups {
 			for _, s := range g.Slots {
-				if p.Provider == capacity.ProviderEC2 {
+				if p.Provider.Launches() {
 					slots = append(slots, slotNodes{s, nodesOfSlot(g, s)})
 					ids = append(ids, s.ReservationIDs...)
 				}

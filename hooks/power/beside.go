@@ -112,7 +112,7 @@ func (f *facts) neighbors(jobs []capacity.Job, among map[string]bool) (near []ne
 	for _, j := range jobs {
 		for _, n := range j.Nodes {
 			at, ours := f.placeOf(n)
-			if !ours || at.partition.Provider != capacity.ProviderEC2 || among[n] || seen[n] {
+			if !ours || !at.partition.Provider.Launches() || among[n] || seen[n] {
 				continue
 			}
 			seen[n] = true

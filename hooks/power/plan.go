@@ -49,7 +49,7 @@ func (f *facts) deciding() *facts {
 	return &own
 }
 
-// place is where a node belongs, by the node's name alone.
+// place is where a node belongs, by the node's name alone. Nodes of guests belong nowhere: see capacity.Provider.
 type place struct {
 	partition capacity.PartitionSettings
 	group     capacity.GroupSettings
@@ -58,7 +58,7 @@ type place struct {
 
 func placeOf(s capacity.Settings, node string) (at place, ok bool) {
 	at.partition, at.group, at.slot, ok = s.PlaceOf(node)
-	return at, ok
+	return at, ok && !at.partition.Provider.Guest()
 }
 
 func (f *facts) placeOf(node string) (at place, ok bool) { return placeOf(f.settings, node) }

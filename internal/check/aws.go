@@ -142,7 +142,7 @@ func (r *run) reservations(ctx context.Context) {
 			chosen := r.settings.Partitions[i].Groups[j].Select
 			r.group(snap, g, chosen != nil && chosen.Group != "")
 			for _, s := range g.Slots {
-				if p.Provider == capacity.ProviderEC2 {
+				if p.Provider.Launches() {
 					into = append(into, s.ReservationIDs...)
 				}
 			}

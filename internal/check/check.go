@@ -160,7 +160,7 @@ func (r *run) onPCS() bool { return r.Config.Cluster != "" }
 
 func (r *run) onEC2() bool {
 	for _, p := range r.settings.Partitions {
-		if p.Provider == capacity.ProviderEC2 {
+		if p.Provider.Launches() {
 			return true
 		}
 	}

@@ -272,7 +272,7 @@ func (r *run) launches() []capacity.Launch {
 	mark := cmp.Or(r.mark(), capacity.ClusterMark("check", anyMark))
 	for _, p := range r.settings.Partitions {
 		for _, g := range p.Groups {
-			if p.Provider == capacity.ProviderEC2 && len(g.SubnetIDs) > 0 {
+			if p.Provider.Launches() && len(g.SubnetIDs) > 0 {
 				all = append(all, capacity.Launch{ClientToken: "pcs-capacity-check-" + g.Name, LaunchTemplate: g.LaunchTemplate, InstanceType: g.InstanceType, SubnetID: g.SubnetIDs[0],
 					Kind: capacity.OnDemand, Count: 1, Tags: map[string]string{capacity.TagCluster: mark}})
 			}

@@ -148,8 +148,11 @@ func (r *run) partitions(ctx context.Context) {
 		at := slices.IndexFunc(there, func(one capacity.SlurmPartition) bool { return one.Name == p.Name })
 		if at < 0 {
 			fix := "add it with `pcs-capacity hooks install`, or take it out of the settings"
-			if p.Provider == capacity.ProviderPCS {
+			switch {
+			case p.Provider.Configures():
 				fix = "run `pcs-capacity setup` for it, or take it out of the settings"
+			case p.Provider.Guest():
+				fix = "write the name that Slurm has, or take it out of the settings"
 			}
 			r.problem("partition", Fail, capacity.Problemf(capacity.NoPartition, capacity.Subject{Partition: p.Name}, fix, "Slurm has no partition %s", p.Name))
 			continue
@@ -202,7 +205,7 @@ func (r *run) astray(there []capacity.SlurmPartition) {
 func (r *run) dynamic() {
 	for _, p := range r.settings.Partitions {
 		for _, g := range p.Groups {
-			if p.Provider == capacity.ProviderEC2 && g.Dynamic && !g.PurchaseOption.BuysBlocks() {
+			if p.Provider.Launches() && g.Dynamic && !g.PurchaseOption.BuysBlocks() {
 				r.warn("settings", "leave it out", "dynamic = true of node group %s has no effect: nodes of purchase_option %q always start for jobs", g.Name, g.PurchaseOption)
 			}
 		}
@@ -222,7 +225,7 @@ func (r *run) staticNodes(ctx context.Context, partitions []capacity.SlurmPartit
 	}
 	var lost []string
 	for _, n := range nodes {
-		if _, _, _, ours := r.settings.PlaceOf(n.Name); !ours && !n.Has("CLOUD") && r.slurmConfig.PowersDown(n, partitions) {
+		if p, _, _, ours := r.settings.PlaceOf(n.Name); (!ours || p.Provider.Guest()) && !n.Has("CLOUD") && r.slurmConfig.PowersDown(n, partitions) {
 			lost = append(lost, n.Name)
 		}
 	}

@@ -18,7 +18,7 @@ func (r *run) templates(ctx context.Context) {
 	read := map[string]capacity.LaunchTemplate{}
 	for _, p := range r.settings.Partitions {
 		for _, g := range p.Groups {
-			if p.Provider != capacity.ProviderEC2 {
+			if !p.Provider.Launches() {
 				continue
 			}
 			t, seen := read[g.LaunchTemplate]

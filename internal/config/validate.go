@@ -125,8 +125,8 @@ func validatePartition(p capacity.PartitionSettings, fail func(where, message st
 	if !slurmName.MatchString(p.Name) {
 		fail(where, "a partition name starts with a letter and has letters, digits, '-', '_' and '.' only")
 	}
-	if p.Provider != capacity.ProviderEC2 && p.Provider != capacity.ProviderPCS {
-		fail(where, "provider = %q is not known; use \"pcs\" or \"ec2\"", p.Provider)
+	if !p.Provider.Known() {
+		fail(where, "provider = %q is not known; use \"pcs\", \"ec2\" or \"none\"", p.Provider)
 	}
 	if p.MinTime.Duration < time.Minute {
 		fail(where, "min_time = %q is too short; Slurm counts in minutes", p.MinTime)
@@ -134,10 +134,13 @@ func validatePartition(p capacity.PartitionSettings, fail func(where, message st
 	if !p.OnEnd.Known() {
 		fail(where, "on_end = %q is not known; use \"stop\", \"requeue\" or \"hold\"", p.OnEnd)
 	}
-	if p.RollOver && p.Provider != capacity.ProviderPCS {
+	switch {
+	case p.RollOver && p.Provider.Guest():
+		fail(where, "roll_over is for provider pcs; with none, whoever launches the nodes launches them into the next block")
+	case p.RollOver && !p.Provider.Configures():
 		fail(where, "roll_over is for provider pcs; with ec2 nodes are launched into the next block without it")
 	}
-	if len(p.AllowGroups) > 0 && p.Provider == capacity.ProviderPCS {
+	if len(p.AllowGroups) > 0 && p.Provider.Configures() {
 		fail(where, "allow_groups is for provider ec2; the queues of PCS have no AllowGroups, so use allow_accounts")
 	}
 	for _, g := range p.AllowGroups {
@@ -157,7 +160,7 @@ func validatePartition(p capacity.PartitionSettings, fail func(where, message st
 
 func validateGroup(g capacity.GroupSettings, provider capacity.Provider, fail func(message string, args ...any)) {
 	switch {
-	case provider == capacity.ProviderPCS:
+	case provider.Configures():
 		if problem := PCSBaseName(g.Name); problem != "" {
 			fail("%s", problem)
 		}
@@ -192,8 +195,11 @@ func validateGroup(g capacity.GroupSettings, provider capacity.Provider, fail fu
 	if g.MaxNodes < 1 {
 		fail("max_nodes is missing or below 1")
 	}
-	if provider == capacity.ProviderEC2 && g.LaunchTemplate == "" {
+	if provider.Launches() && g.LaunchTemplate == "" {
 		fail("launch_template is missing; provider ec2 launches from it")
+	}
+	if provider.Guest() && g.LaunchTemplate != "" {
+		fail("launch_template is for provider ec2; with none, nothing of ours launches: leave it out")
 	}
 	validateSlots(g, provider, fail)
 }
@@ -214,9 +220,11 @@ func validateSelect(s capacity.Select, fail func(message string, args ...any)) {
 
 func validateSlots(g capacity.GroupSettings, provider capacity.Provider, fail func(message string, args ...any)) {
 	switch {
-	case provider == capacity.ProviderPCS && g.Slots != 0:
+	case provider.Guest() && g.Slots != 0:
+		fail("slots = %d is for provider ec2; with none, use a node group for each of two reservations at once", g.Slots)
+	case provider.Configures() && g.Slots != 0:
 		fail("slots = %d is for provider ec2; with pcs a node group always has two slots: leave it out", g.Slots)
-	case provider == capacity.ProviderPCS && len(g.Nodes) > 0:
+	case provider.Configures() && len(g.Nodes) > 0:
 		fail("nodes is for provider ec2; PCS names its nodes itself: leave it out")
 	case g.Slots < 0 || g.Slots > 2:
 		fail("slots = %d: use 1 or 2", g.Slots)

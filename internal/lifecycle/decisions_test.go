@@ -77,6 +77,7 @@ func TestDrainMisplaced(t *testing.T) {
 		"two are wrong":          {[]misplaced{wrong("gpu-1", "-1m", true), wrong("gpu-2", "-1m", true)}, false, false, []string{drain("gpu-1")}},
 		"the settings report":    {[]misplaced{wrong("gpu-1", "-1m", true)}, true, false, nil},
 		"AWS does not answer":    {[]misplaced{wrong("gpu-1", "-1m", true), right}, false, true, nil},
+		"it is somebody else's":  {[]misplaced{{Misplaced: state.Misplaced{Node: "gpu-1", At: noon}, differs: "x", up: true, guest: true}}, false, false, nil},
 		"found an hour ago":      {[]misplaced{wrong("gpu-1", "-1h", true), wrong("gpu-2", "-59m", true)}, false, false, []string{drain("gpu-2")}},
 		"it is not up":           {[]misplaced{wrong("gpu-1", "-1m", false)}, false, false, nil},
 		"it is right after all":  {[]misplaced{right}, true, false, []string{"keep-not-misplaced: "}},

@@ -12,21 +12,21 @@ import (
 // second (HTTP's Date header).
 const sameTime = 5 * time.Second
 
-// reservation builds one of our Slurm reservations: root's, MAINT, over running jobs too.
-func reservation(name string, nodes []string, start, end time.Time) capacity.SlurmReservation {
-	return capacity.SlurmReservation{
-		Name:  name,
-		Nodes: nodes,
-		Start: start,
-		End:   end,
-		Flags: []string{"MAINT", "IGNORE_JOBS"},
-		Users: []string{"root"},
-	}
-}
-
 // guard is the purpose of a Slurm reservation of the slot, for an EC2 reservation.
 func (v slotView) guard(kind capacity.GuardKind, block string) capacity.Guard {
 	return capacity.Guard{Kind: kind, Slot: v.slot.Name, Block: block, Owner: v.owner}
+}
+
+// reservation builds one of our Slurm reservations: root's, over running jobs too.
+func (v slotView) reservation(of capacity.Guard, nodes []string, start, end time.Time) capacity.SlurmReservation {
+	return capacity.SlurmReservation{
+		Name:  of.String(),
+		Nodes: nodes,
+		Start: start,
+		End:   end,
+		Flags: v.partition.Provider.GuardFlags(),
+		Users: []string{"root"},
+	}
 }
 
 // wanted returns the Slurm reservations that a slot needs now, in AWS's time. The wait comes before the fence, so
@@ -40,36 +40,36 @@ func (v slotView) wanted(nodes []string, now time.Time) []capacity.SlurmReservat
 	}
 	id := v.current.ID
 	var want []capacity.SlurmReservation
-	if v.partition.Provider == capacity.ProviderEC2 && v.window.Start.After(now) {
-		want = append(want, reservation(v.guard("wait", id).String(), nodes, now, v.window.Start))
+	if !v.partition.Provider.Configures() && v.window.Start.After(now) {
+		want = append(want, v.reservation(v.guard("wait", id), nodes, now, v.window.Start))
 	}
 	if !v.window.Unbounded() {
 		// The fence lasts until the next turn begins: until then, instances of the old block still terminate.
-		want = append(want, reservation(v.guard("fence", id).String(), nodes, v.window.Fence, v.next.Window.Start))
+		want = append(want, v.reservation(v.guard("fence", id), nodes, v.window.Fence, v.next.Window.Start))
 	}
 	// The next block is guarded before it opens: nothing may start on its nodes until then.
 	if next := v.next; next.Reservation.ID != "" && !next.Window.Unbounded() {
 		want = append(
 			want,
-			reservation(v.guard("fence", next.Reservation.ID).String(), nodes, next.Window.Fence, time.Time{}),
+			v.reservation(v.guard("fence", next.Reservation.ID), nodes, next.Window.Fence, time.Time{}),
 		)
 	}
 	if surplus := v.surplus(nodes); len(surplus) > 0 {
-		want = append(want, reservation(v.guard("surplus", id).String(), surplus, now, time.Time{}))
+		want = append(want, v.reservation(v.guard("surplus", id), surplus, now, time.Time{}))
 	}
 	for _, c := range v.closed {
 		g := v.guard("health", id)
 		g.Node = c.node
-		want = append(want, reservation(g.String(), []string{c.node}, now, c.until))
+		want = append(want, v.reservation(g, []string{c.node}, now, c.until))
 	}
 	return want
 }
 
 // surplus returns the nodes that jobs are kept from: the last ones and, where we launch, those of failed hosts. They
-// stay the same while jobs come and go. Only PCS knows which nodes of a compute node group have the instances, so
-// there surplus closes only nodes beyond max_nodes.
+// stay the same while jobs come and go. Where others launch, only they know which nodes have the instances, so there
+// surplus closes only nodes beyond max_nodes.
 func (v slotView) surplus(nodes []string) []string {
-	if v.partition.Provider == capacity.ProviderEC2 {
+	if v.partition.Provider.Launches() {
 		return slices.Concat(v.lost, nodes[v.launchable(nodes):])
 	}
 	if v.group.MaxNodes == 0 || v.places < v.group.MaxNodes {
@@ -91,7 +91,7 @@ func (v slotView) launchable(nodes []string) int {
 func (v slotView) fenced(nodes []string, now time.Time) []capacity.SlurmReservation {
 	start := v.last.Fence
 	if v.last.Unbounded() {
-		if v.partition.Provider != capacity.ProviderEC2 || !v.group.PurchaseOption.Reserved() {
+		if v.partition.Provider.Configures() || !v.group.PurchaseOption.Reserved() {
 			return nil
 		}
 		start = now
@@ -99,7 +99,7 @@ func (v slotView) fenced(nodes []string, now time.Time) []capacity.SlurmReservat
 	if start.After(now) { // a block that never opened, such as payment-failed
 		start = now
 	}
-	return []capacity.SlurmReservation{reservation(v.guard("fence", v.lastID).String(), nodes, start, time.Time{})}
+	return []capacity.SlurmReservation{v.reservation(v.guard("fence", v.lastID), nodes, start, time.Time{})}
 }
 
 // steering is what the steps of a pass depend on in addition to the reservations.
@@ -201,8 +201,9 @@ func (s steering) steps(want, have []capacity.SlurmReservation) (todo []ChangeGu
 				))
 			default:
 				// Built anew: Slurm shows flags that it refuses in a request.
-				anew := reservation(r.Guard().Of(s.owner).String(), r.Nodes, r.Start, r.End)
-				todo = append(todo, ChangeGuard{Do: "replace", R: anew, Slot: place.Slot, Old: r.Name})
+				old := r.Name
+				r.Name, r.Flags, r.Active, r.Comment = r.Guard().Of(s.owner).String(), r.GuardFlags(), false, ""
+				todo = append(todo, ChangeGuard{Do: "replace", R: r, Slot: place.Slot, Old: old})
 			}
 		}
 		delete(mine, place)
@@ -263,6 +264,9 @@ func difference(want, have capacity.SlurmReservation, exists bool, now time.Time
 	}
 	if !have.End.IsZero() && !have.End.After(now) {
 		return "replace" // ended; Slurm still lists it for a while
+	}
+	if want.Maintenance() != have.Maintenance() {
+		return "replace" // the partition has another provider now
 	}
 	started := have.Active || !have.Start.After(now)
 	sameStart := near(want.Start, have.Start) || started && !want.Start.After(now)

@@ -52,6 +52,19 @@ func texts(problems []capacity.Problem) (all []string) {
 	return all
 }
 
+// reservation is one of ours over nodes that are not a guest's.
+func reservation(name string, nodes []string, start, end time.Time) capacity.SlurmReservation {
+	return capacity.SlurmReservation{Name: name, Nodes: nodes, Start: start, End: end, Flags: []string{"MAINT", "IGNORE_JOBS"}, Users: []string{"root"}}
+}
+
+// asGuest are reservations over nodes that something else launches.
+func asGuest(all ...capacity.SlurmReservation) []capacity.SlurmReservation {
+	for i := range all {
+		all[i].Flags = []string{"OVERLAP", "IGNORE_JOBS"}
+	}
+	return all
+}
+
 func TestWanted(t *testing.T) {
 	nodes := []string{"gpu-1", "gpu-2"}
 	fence := func(id string, start, end time.Time) capacity.SlurmReservation {
@@ -106,6 +119,10 @@ func TestWanted(t *testing.T) {
 			[]capacity.SlurmReservation{fence("cr-0", at("23h20m"), never), surplus("gpu-2")}},
 		"as many nodes as places":        {"ec2", []string{"cr-0"}, []capacity.Reservation{sized(now, 2)}, []capacity.SlurmReservation{fence("cr-0", at("23h20m"), never)}},
 		"more nodes than places, on PCS": {"pcs", []string{"cr-0"}, []capacity.Reservation{sized(now, 1)}, []capacity.SlurmReservation{fence("cr-0", at("23h20m"), never)}},
+		"guest, open":                    {"none", []string{"cr-0"}, []capacity.Reservation{now}, asGuest(fence("cr-0", at("23h20m"), never))},
+		"guest, scheduled":               {"none", []string{"cr-1"}, []capacity.Reservation{later}, asGuest(wait(at("24h")), fence("cr-1", at("47h20m"), never))},
+		"guest, all ended":               {"none", []string{"cr-9"}, []capacity.Reservation{block("cr-9", "-48h", "-1h", capacity.StateExpired)}, asGuest(fence("cr-9", at("-1h40m"), never))},
+		"guest, nobody's size":           {"none", []string{"cr-0"}, []capacity.Reservation{sized(now, 1)}, asGuest(fence("cr-0", at("23h20m"), never))},
 		"the sum of those without an end": {"ec2", []string{"cr-3", "cr-4"}, []capacity.Reservation{
 			{ID: "cr-3", Kind: capacity.ODCR, State: capacity.StateActive, Total: 1}, {ID: "cr-4", Kind: capacity.ODCR, State: capacity.StateActive, Total: 1}}, nil},
 	} {
@@ -155,6 +172,8 @@ func TestSteps(t *testing.T) {
 		"not needed any more":                          {have: []capacity.SlurmReservation{future}, todo: []string{"delete pcs-capacity-fence-gpu.cr-0." + me}},
 		"R8: nothing is known":                         {have: []capacity.SlurmReservation{future}, keep: "gpu"},
 		"one that has ended and is still listed":       {want: []capacity.SlurmReservation{future}, have: []capacity.SlurmReservation{fence(at("-2h"), at("-1h"))}, todo: []string{"replace pcs-capacity-fence-gpu.cr-0." + me + ".2"}},
+		"the nodes are somebody else's now":            {want: asGuest(fence(at("1h"), time.Time{})), have: []capacity.SlurmReservation{fence(at("1h"), at("1h").Add(year))}, todo: []string{"replace pcs-capacity-fence-gpu.cr-0." + me + ".2"}},
+		"a guest's is there":                           {want: asGuest(fence(at("1h"), time.Time{})), have: asGuest(fence(at("1h"), at("1h").Add(year)))},
 		"roll over: the wait is there before the fence goes": {
 			want: []capacity.SlurmReservation{reservation("pcs-capacity-wait-gpu.cr-0."+me, nodes, noon, at("3h")), fence(at("9h"), time.Time{})},
 			have: []capacity.SlurmReservation{fence(at("-1h"), at("3h"))},

@@ -33,7 +33,7 @@ func fences(s Seen) (effects []capacity.Effect, problems []capacity.Problem) {
 		}
 		v.lost = s.Cluster.lost(v, nodes[:v.launchable(nodes)])
 		v.closed = s.closed(v, nodes[:v.launchable(nodes)])
-		if closed := v.surplus(nodes); v.partition.Provider == capacity.ProviderPCS && v.current.ID != "" && len(closed) > 0 {
+		if closed := v.surplus(nodes); !v.partition.Provider.Launches() && v.current.ID != "" && len(closed) > 0 {
 			problems = append(problems, capacity.Problemf(capacity.NodesUnused,
 				capacity.Subject{Partition: v.partition.Name, Slot: v.slot.Name, Node: hostlist.Compress(closed)},
 				fmt.Sprintf("set max_nodes = %d in the settings to use them", len(nodes)),

@@ -44,7 +44,7 @@ func (s Seen) ofSlots(of func(capacity.Node) bool) iter.Seq2[string, []string] {
 	return func(yield func(slot string, names []string) bool) {
 		done := map[string]bool{} // a slot may be in two partitions
 		for _, part := range s.Snap.Partitions {
-			if part.Provider != capacity.ProviderEC2 {
+			if !part.Provider.Launches() {
 				continue
 			}
 			for _, g := range part.Groups {

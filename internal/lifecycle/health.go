@@ -81,7 +81,7 @@ func (s Seen) checked() []slotView {
 }
 
 func (s Seen) checks(v slotView) bool {
-	return s.Checks.Path != "" && !v.former && v.partition.Provider == capacity.ProviderEC2 && !v.group.Dynamic &&
+	return s.Checks.Path != "" && !v.former && v.partition.Provider.Launches() && !v.group.Dynamic &&
 		v.current.Kind.Bought() && v.window.Fence.After(s.Now) && len(s.Cluster.SlotNodes(v.slot.Name)) > 0
 }
 

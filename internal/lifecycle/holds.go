@@ -11,7 +11,7 @@ import (
 func (s Seen) launches() bool {
 	return slices.ContainsFunc(
 		s.Snap.Partitions,
-		func(part capacity.Partition) bool { return part.Provider == capacity.ProviderEC2 },
+		func(part capacity.Partition) bool { return part.Provider.Launches() },
 	)
 }
 

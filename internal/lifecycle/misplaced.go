@@ -10,6 +10,8 @@ type misplaced struct {
 	state.Misplaced
 	slot, differs string
 	up            bool
+	// guest: the node is somebody else's, so it is not drained.
+	guest bool
 }
 
 // drainMisplaced drains the first misplaced node if the settings say so and its Prolog looked recently. It forgets
@@ -23,7 +25,7 @@ func drainMisplaced(s Seen) (effects []capacity.Effect) {
 		switch {
 		case m.differs == "":
 			effects = append(effects, KeepNotMisplaced{m.Node})
-		case m.up && !drained && s.Now.Sub(m.At) < recently:
+		case m.up && !m.guest && !drained && s.Now.Sub(m.At) < recently:
 			effects = append(effects, DrainMisplaced{m.slot, m.Node, m.differs})
 			drained = true
 		}

@@ -20,7 +20,7 @@ func (v slotView) opened(old, snap *capacity.Snapshot) bool {
 // keeps static nodes up.
 func openings(s Seen) (effects []capacity.Effect) {
 	for _, v := range s.slots() {
-		if v.former || v.partition.Provider != capacity.ProviderEC2 || v.group.Dynamic || !v.current.Kind.Bought() ||
+		if v.former || !v.partition.Provider.Launches() || v.group.Dynamic || !v.current.Kind.Bought() ||
 			!v.opened(s.Old, s.Snap) {
 			continue
 		}
@@ -44,7 +44,7 @@ func endedBlocks(s Seen) (effects []capacity.Effect) {
 		if v.current.ID == "" {
 			fence = v.last.Fence
 		}
-		if v.partition.Provider != capacity.ProviderEC2 || fence.IsZero() || fence.After(s.Now) {
+		if !v.partition.Provider.Launches() || fence.IsZero() || fence.After(s.Now) {
 			continue
 		}
 		if nodes := s.Cluster.those(s.Cluster.SlotNodes(v.slot.Name), func(n capacity.Node) bool { return n.Up() }); len(

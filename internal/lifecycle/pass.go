@@ -249,8 +249,8 @@ func (p *pass) addSlurm() {
 		for _, g := range part.Groups {
 			for _, slot := range g.Slots {
 				p.sayGone(part.Name, slot.Name)
-				if part.Provider == capacity.ProviderEC2 {
-					p.lacks(g, slot)
+				if !part.Provider.Configures() {
+					p.lacks(part.Provider, g, slot)
 				}
 			}
 		}
@@ -296,18 +296,22 @@ func (c *Cluster) gone(names []string) []string {
 	return gone
 }
 
-// lacks says what slurm.conf lacks for a slot that we launch.
-func (p *pass) lacks(g capacity.NodeGroup, slot capacity.Slot) {
+// lacks says what slurm.conf lacks for a slot that PCS does not write.
+func (p *pass) lacks(provider capacity.Provider, g capacity.NodeGroup, slot capacity.Slot) {
 	named := fmt.Sprintf("%s-1, %[1]s-2, …", slot.Name)
 	if _, settings, _, ok := p.Settings.PlaceOf(slot.Name + "-1"); !ok || settings.Name != g.Name {
 		named = "that its settings list"
+	}
+	fix := "run `pcs-capacity hooks install` on its controller"
+	if provider.Guest() {
+		fix = "list the nodes that `sinfo -N` shows as nodes of the node group in the settings"
 	}
 	switch {
 	case slot.Nodes == "":
 		p.say(
 			capacity.NoNodes,
 			capacity.Subject{Slot: slot.Name},
-			"run `pcs-capacity hooks install` on its controller",
+			fix,
 			"Slurm has no nodes %s for node group %s",
 			named,
 			g.Name,

@@ -55,7 +55,7 @@ func (p *pass) rollOver(ctx context.Context) {
 func (p *pass) lookForOrphans(ctx context.Context) {
 	launches := slices.ContainsFunc(
 		p.Settings.Partitions,
-		func(s capacity.PartitionSettings) bool { return s.Provider == capacity.ProviderEC2 },
+		func(s capacity.PartitionSettings) bool { return s.Provider.Launches() },
 	)
 	// A cluster with our mark may have instances of partitions that it no longer has.
 	launched := p.seen.Cluster != nil && p.seen.Cluster.Name != "" && p.seen.Cluster.Mark != ""
@@ -125,7 +125,8 @@ func (p *pass) lookForMisplaced() {
 		i := slices.IndexFunc(p.seen.Cluster.Nodes, func(n capacity.Node) bool { return n.Name == f.Node })
 		if i >= 0 && !p.seen.Cluster.Nodes[i].PoweredDown() { // else that instance is gone
 			m.up = p.seen.Cluster.Nodes[i].Up()
-			_, _, m.slot, _ = p.Settings.PlaceOf(f.Node)
+			part, _, slot, _ := p.Settings.PlaceOf(f.Node)
+			m.slot, m.guest = slot, part.Provider.Guest()
 			if slot, ok := p.seen.Snap.Slot(m.slot); ok {
 				m.differs = p.seen.Snap.Misplaced(slot, f.Metadata, p.seen.Now)
 			}

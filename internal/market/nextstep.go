@@ -37,30 +37,34 @@ func overlapping(g capacity.GroupSettings, r capacity.Reservation, others []capa
 
 // slotTaken is the remedy for a reservation that finds no slot in a node group.
 func slotTaken(p capacity.PartitionSettings, g capacity.GroupSettings, r capacity.Reservation, taken []string) string {
+	hooks := "\n  pcs-capacity hooks install"
 	text := fmt.Sprintf("  %s would wait: node_group %q of partition %q (%s) has %s at that time. ", r.ID, g.Name, p.Name, p.File, strings.Join(taken, ", "))
-	if g.Slots < 2 {
+	switch {
+	case p.Provider.Guest():
+		text, hooks = text+"Add it", ""
+	case g.Slots < 2:
 		text += "Set slots = 2 there and add it to capacity_reservation_ids, or add it"
-	} else {
+	default:
 		text += "Add it"
 	}
-	return text + " to another node_group; then run\n  pcs-capacity hooks install\n  pcs-capacity sync"
+	return text + " to another node_group; then run" + hooks + "\n  pcs-capacity sync"
 }
 
 // NextStep lists the steps that make a block usable, in lines to read or to run, with the names of
 // the settings where they have a node group for it. others are the reservations that sync saw.
 func NextStep(cfg *config.Config, subnets Subnets, r capacity.Reservation, others []capacity.Reservation) string {
 	p, g, found := GroupFor(cfg, r.InstanceType, subnets.In(r.AZID).Subnets)
-	if found && p.Provider == capacity.ProviderEC2 {
+	if found && !p.Provider.Configures() {
 		if taken := overlapping(g, r, others); len(taken) >= max(g.Slots, 1) {
 			return slotTaken(p, g, r, taken)
 		}
 	}
 	switch {
-	case found && p.Provider == capacity.ProviderEC2 && g.Select != nil && g.Select.Group != "":
+	case found && !p.Provider.Configures() && g.Select != nil && g.Select.Group != "":
 		return fmt.Sprintf("  add %s to resource group %s, which node_group %q of partition %q selects (%s), then run\n  pcs-capacity sync", r.ID, g.Select.Group, g.Name, p.Name, p.File)
-	case found && p.Provider == capacity.ProviderEC2 && g.Select != nil:
+	case found && !p.Provider.Configures() && g.Select != nil:
 		return fmt.Sprintf("  give %s the tags that node_group %q of partition %q selects (%s), then run\n  pcs-capacity sync", r.ID, g.Name, p.Name, p.File)
-	case found && p.Provider == capacity.ProviderEC2:
+	case found && !p.Provider.Configures():
 		return fmt.Sprintf("  add %q to capacity_reservation_ids of node_group %q of partition %q (%s), then run\n  pcs-capacity sync", r.ID, g.Name, p.Name, p.File)
 	case !found && cfg.Cluster == "" && len(cfg.Partitions) > 0:
 		return fmt.Sprintf("  add %q to a [[partition.node_group]] of %s in %s (%s), then run\n  pcs-capacity sync", r.ID, r.InstanceType, capacity.FormatZone(r.AZID, r.AZ), cfg.Path)

@@ -155,6 +155,9 @@ func (t *remains) tags() (effects Effects) {
 }
 
 func (t *remains) drains() Effects {
+	if t.request.Provider.Guest() {
+		return nil
+	}
 	drain := DrainNodes{Queue: t.request.Queue, Force: t.request.Force}
 	for _, slot := range t.slots {
 		if len(slot.slurm.Nodes) > 0 {
@@ -201,7 +204,7 @@ func (t *remains) forgets(settings *settingsChange) Effects {
 
 // terminates ends instances on EC2, where there are no node groups that end them.
 func (t *remains) terminates() Effects {
-	if t.request.Provider != capacity.ProviderEC2 {
+	if !t.request.Provider.Launches() {
 		return nil
 	}
 	end := TerminateInstances{Mark: t.request.Mark, Queue: t.request.Queue, Going: t.going()}

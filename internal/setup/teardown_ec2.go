@@ -16,15 +16,7 @@ import (
 // our tag with its name on launch templates.
 func (s Setup) findOnEC2(ctx context.Context, t *remains) error {
 	t.inv.Cluster.Name = t.request.Mark
-	if p, found := t.partition(); found && p.Provider != capacity.ProviderEC2 {
-		t.problem(
-			capacity.WrongProvider,
-			"give --provider "+string(p.Provider),
-			"partition %q of %s has provider %q",
-			p.Name,
-			p.File,
-			p.Provider,
-		)
+	if t.anothers() {
 		return nil
 	}
 	templates, err := s.EC2.LaunchTemplatesByTag(
@@ -69,6 +61,34 @@ func (s Setup) findOnEC2(ctx context.Context, t *remains) error {
 		"take the nodes out of slurm.conf on Slurm's controller, and restart slurmctld, with\n  pcs-capacity hooks install",
 	)
 	return s.askSlurm(ctx, t)
+}
+
+// findOfGuest finds what there is of a partition whose nodes are somebody else's: the settings, and what Slurm has.
+func (s Setup) findOfGuest(ctx context.Context, t *remains) error {
+	if t.anothers() {
+		return nil
+	}
+	for _, base := range t.basesOnEC2(nil) {
+		t.slots = append(t.slots, remainingSlot{name: base, base: base, nodes: t.listedNodes(base)})
+	}
+	return s.askSlurm(ctx, t)
+}
+
+// anothers reports, and says, that the partition has another provider than was asked for.
+func (t *remains) anothers() bool {
+	p, found := t.partition()
+	if !found || p.Provider == t.request.Provider {
+		return false
+	}
+	t.problem(
+		capacity.WrongProvider,
+		"give --provider "+string(p.Provider),
+		"partition %q of %s has provider %q",
+		p.Name,
+		p.File,
+		p.Provider,
+	)
+	return true
 }
 
 // instancesOnEC2 are the instances that we launched for what is to go, by slot.

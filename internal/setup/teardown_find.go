@@ -53,8 +53,11 @@ func (s Setup) findRemains(ctx context.Context, r TeardownRequest) (*remains, er
 	if r.Config != nil {
 		t.file = readFile(r.Config.Path, r.Queue)
 	}
-	if r.Provider == capacity.ProviderEC2 {
+	switch {
+	case r.Provider.Launches():
 		return t, s.findOnEC2(ctx, t)
+	case r.Provider.Guest():
+		return t, s.findOfGuest(ctx, t)
 	}
 	if r.Config != nil && r.Cluster == "" {
 		t.request.Cluster = r.Config.Cluster
@@ -300,6 +303,7 @@ func (t *remains) checkJobs() {
 			t.slurm,
 			instances,
 		)
+	case t.request.Provider.Guest(): // the nodes stay, and their jobs
 	case len(jobs) > 0 && !t.request.Force:
 		t.problem(
 			capacity.JobsRun,
@@ -317,8 +321,8 @@ func (t *remains) checkJobs() {
 			bases = union(bases, []string{slot.base})
 		}
 		which := ""
-		if t.request.Provider == capacity.ProviderEC2 {
-			which = "--provider ec2 "
+		if p := t.request.Provider; p.Launches() || p.Guest() {
+			which = fmt.Sprintf("--provider %s ", p)
 		}
 		for _, base := range bases {
 			t.byHand = append(

@@ -71,6 +71,15 @@ func (in Include) Text() (text string, notes []string, err error) {
 		b.WriteString(slurm.Note(in.Slurm))
 	}
 	line := func(key, value string) { fmt.Fprintf(&b, "%s=%s\n", key, value) }
+	if !in.Settings.Guest() {
+		notes = in.powerPrograms(&b, line)
+	}
+	in.lists(line)
+	notes = slices.Concat(notes, in.prologs(line), in.byHand())
+	return b.String() + in.nodes(), notes, nil
+}
+
+func (in Include) powerPrograms(b *strings.Builder, line func(key, value string)) (notes []string) {
 	for _, p := range []struct{ key, program string }{
 		{"ResumeProgram", "pcs-capacity-resume"}, {"SuspendProgram", "pcs-capacity-suspend"}, {"ResumeFailProgram", "pcs-capacity-suspend"},
 	} {
@@ -86,9 +95,7 @@ func (in Include) Text() (text string, notes []string, err error) {
 	if in.Site.Value("TreeWidth") == "" {
 		line("TreeWidth", "65533") // no slurmd knows the addresses of the others: slurm.conf(5)
 	}
-	in.lists(line)
-	notes = slices.Concat(notes, in.prologs(line), in.byHand())
-	return b.String() + in.nodes(), notes, nil
+	return notes
 }
 
 // power are the options for power saving that a partition of ours lacks. They are those of a
@@ -118,7 +125,7 @@ func (in Include) resumeTimeout() time.Duration {
 func (in Include) byHand() (notes []string) {
 	for _, p := range in.Settings.Partitions {
 		options, theirs := in.Site.Partitions[p.Name]
-		if missing := in.power(options); p.Provider == capacity.ProviderEC2 && theirs && len(missing) > 0 {
+		if missing := in.power(options); p.Provider.Launches() && theirs && len(missing) > 0 {
 			notes = append(notes, fmt.Sprintf("slurm.conf has PartitionName=%s itself: add %s to that line", p.Name, strings.Join(missing, " ")))
 		}
 	}
@@ -146,6 +153,9 @@ func (in Include) lists(line func(key, value string)) {
 		}
 	}
 	add("JobSubmitPlugins", "lua")
+	if in.Settings.Guest() {
+		return
+	}
 	parameters := []string{"idle_on_node_suspend"}
 	if slices.ContainsFunc(in.groups(), func(g capacity.GroupSettings) bool { return in.Templates[g.LaunchTemplate].AsksConfServer() }) {
 		parameters = append(parameters, configless)
@@ -206,7 +216,7 @@ func (in Include) prologs(line func(key, value string)) (notes []string) {
 func (in Include) groups() []capacity.GroupSettings {
 	var all []capacity.GroupSettings
 	for _, p := range in.Settings.Partitions {
-		if p.Provider == capacity.ProviderEC2 {
+		if p.Provider.Launches() {
 			all = append(all, p.Groups...)
 		}
 	}
@@ -236,6 +246,11 @@ func slotNodes(slot string, n int) []string {
 // Warnings name partitions of the site that take our nodes in, as Nodes=ALL does: no check of
 // ours sees their jobs.
 func (in Include) Warnings() (warnings []string, err error) {
+	for _, p := range in.Settings.Partitions {
+		if p.Provider.Guest() {
+			warnings = append(warnings, fmt.Sprintf("partition %s has provider none: its lines in slurm.conf, its nodes and their ResumeProgram stay as they are, for whatever launches them", p.Name))
+		}
+	}
 	var ours []string
 	for _, g := range in.groups() {
 		ours = append(ours, in.names(g)...)
@@ -283,7 +298,7 @@ func (in Include) nodes() string {
 		}
 	}
 	for _, p := range in.Settings.Partitions {
-		if _, theirs := in.Site.Partitions[p.Name]; theirs || p.Provider != capacity.ProviderEC2 {
+		if _, theirs := in.Site.Partitions[p.Name]; theirs || !p.Provider.Launches() {
 			continue
 		}
 		var names []string

@@ -74,10 +74,10 @@ func (s *site) all(nodes string) {
 	s.end(err)
 }
 
-// apart divides the nodes into those of the settings' node groups and the others.
+// apart divides the nodes into those that the settings have us launch, and the others.
 func apart(settings capacity.Settings, names []string) (ours, theirs []string) {
 	for _, name := range names {
-		if _, _, _, ok := settings.PlaceOf(name); ok {
+		if p, _, _, ok := settings.PlaceOf(name); ok && !p.Provider.Guest() {
 			ours = append(ours, name)
 		} else {
 			theirs = append(theirs, name)

@@ -28,7 +28,8 @@ func TestSitesProgramGetsItsNodes(t *testing.T) {
 		}
 	}
 	settings := capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2,
-		Groups: []capacity.GroupSettings{{Name: "gpu", MaxNodes: 4, Slots: 1}}}}}
+		Groups: []capacity.GroupSettings{{Name: "gpu", MaxNodes: 4, Slots: 1}}},
+		{Name: "lent", Provider: capacity.ProviderNone, Groups: []capacity.GroupSettings{{Name: "lent", MaxNodes: 4}}}}}
 	for _, c := range []struct {
 		hostlist, ours, theirs string
 		fails                  bool
@@ -37,6 +38,7 @@ func TestSitesProgramGetsItsNodes(t *testing.T) {
 		{"aws-[1-3],gpu-[1-2]", "gpu-[1-2]", "aws-[1-3]", false},
 		{"aws-[1-3]", "", "aws-[1-3]", false},
 		{"aws-9", "", "aws-9", true},
+		{"gpu-1,lent-[1-2]", "gpu-1", "lent-[1-2]", false},
 	} {
 		_ = os.Remove(said)
 		s := newSite("ResumeProgram")
