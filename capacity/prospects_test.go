@@ -1,0 +1,182 @@
+package capacity
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Where a job may run, in the order of opening, and what is in its way elsewhere.
+func TestProspects(t *testing.T) {
+	const a, b = "gpu/gpu-a fits, needs 2 of 4", "gpu/gpu-b fits, needs 2 of 8"
+	gpu := []string{"gpu"}
+	limited := Request{Partitions: gpu, Nodes: 2, TimeLimit: Minutes(60)}
+	toFenceA := Minutes(47*60 + 20)
+	for name, c := range map[string]struct {
+		req    Request
+		change func(*Snapshot)
+		want   string
+		passed int
+	}{
+		"two blocks":            {req: limited, want: a + "; " + b},
+		"in their order":        {req: limited, change: largerFirst, want: a + "; " + b},
+		"behind another's":      {req: Request{Partitions: []string{"cpu", "gpu"}, Nodes: 2, TimeLimit: Minutes(60)}, want: a + "; " + b},
+		"to the fence":          {req: Request{Partitions: gpu, Nodes: 2, TimeLimit: toFenceA}, change: onlyA, want: a},
+		"past the fence":        {req: Request{Partitions: gpu, Nodes: 2, TimeLimit: Minutes(toFenceA.Minutes + 1)}, change: onlyA, want: strings.Replace(a, "fits", "too short", 1)},
+		"its least":             {req: Request{Partitions: gpu, Nodes: 2, TimeLimit: Minutes(99999), TimeMin: toFenceA}, change: onlyA, want: a},
+		"least of no limit":     {req: Request{Partitions: gpu, Nodes: 2, TimeLimit: NoLimit, TimeMin: toFenceA}, change: onlyA, want: a},
+		"more than its limit":   {req: Request{Partitions: gpu, Nodes: 2, TimeLimit: Minutes(60), TimeMin: Minutes(99999)}, change: onlyA, want: a},
+		"no limit":              {req: Request{Partitions: gpu, Nodes: 2}, change: onlyA, want: a},
+		"no limit, no floor":    {req: Request{Partitions: gpu, Nodes: 2}, change: func(s *Snapshot) { onlyA(s); s.Partitions[0].MinTime = Duration{72 * time.Hour} }, want: strings.Replace(a, "fits", "too short", 1)},
+		"unlimited":             {req: Request{Partitions: gpu, Nodes: 2, TimeLimit: NoLimit}, change: onlyA, want: strings.Replace(a, "fits", "too short", 1)},
+		"too many nodes":        {req: Request{Partitions: gpu, Nodes: 5, TimeLimit: Minutes(60)}, want: strings.Replace(b, "needs 2", "needs 5", 1)},
+		"a failed host":         {req: limited, change: func(s *Snapshot) { onlyA(s); s.Reservations[0].Unhealthy = 3 }, want: strings.Replace(a, "of 4", "of 1", 1)},
+		"another account":       {req: Request{Partitions: gpu, Account: "cv", AccountKnown: true, Nodes: 2, TimeLimit: Minutes(60)}, change: forNLP, want: ""},
+		"EC2 forgot the first":  {req: limited, change: func(s *Snapshot) { s.Reservations = s.Reservations[1:] }, want: b},
+		"the first has ended":   {req: limited, change: func(s *Snapshot) { s.Reservations[0].State = StateExpired }, want: b},
+		"the first is no match": {req: limited, change: func(s *Snapshot) { s.Reservations[0].InstanceType = "p4d.24xlarge" }, want: b, passed: 1},
+		"neither is a match": {req: limited, change: func(s *Snapshot) {
+			s.Reservations[0].InstanceType, s.Reservations[1].InstanceType = "p4d.24xlarge", "p4d.24xlarge"
+		}, passed: 2},
+		"no match, and has ended": {req: limited, change: func(s *Snapshot) {
+			s.Reservations[0].InstanceType, s.Reservations[0].State = "p4d.24xlarge", StateExpired
+		}, want: b},
+		"one never has its turn": {req: limited, change: func(s *Snapshot) {
+			onlyA(s)
+			slot := &s.Partitions[0].Groups[0].Slots[0]
+			slot.ReservationIDs, slot.Holds = []string{blockA.ID, blockB.ID}, blockA.ID
+			s.Reservations[1].Start, s.Reservations[1].End, s.Reservations[1].InstanceType = noon, noon.Add(24*time.Hour), "p4d.24xlarge"
+		}, want: a},
+	} {
+		s := twoBlocks()
+		if c.change != nil {
+			c.change(s)
+		}
+		var got []string
+		for _, p := range Prospects(c.req, s, noon) {
+			fits := map[bool]string{true: "fits", false: "too short"}[p.Fits]
+			got = append(got, fmt.Sprintf("%s/%s %s, needs %d of %d", p.Partition, p.Slot, fits, p.Needs, p.Usable))
+		}
+		if got := strings.Join(got, "; "); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+		if passed := PassedOver(c.req, s, noon); len(passed) != c.passed {
+			t.Errorf("%s: passed over %v", name, passed)
+		}
+	}
+	if passed := PassedOver(Request{Partitions: []string{"cpu", "gpu"}}, twoBlocks(func(s *Snapshot) { s.Reservations[0].InstanceType = "p4d.24xlarge" }), noon); len(passed) != 1 {
+		t.Errorf("behind an unmanaged partition: %v", passed)
+	}
+}
+
+// A constraint that names slots alone leaves the others out; any other constraint says nothing about slots.
+func TestWithin(t *testing.T) {
+	for constraint, want := range map[string]string{
+		"": "gpu-a gpu-b", "gpu-a": "gpu-a", "[gpu-a|gpu-b]": "gpu-a gpu-b", "(gpu-b)": "gpu-b", "gpu-a&fast": "gpu-a gpu-b", "gpu-a|fast": "gpu-a gpu-b",
+	} {
+		s := twoBlocks(func(s *Snapshot) {
+			s.Partitions[0].Groups[0].Slots = append(s.Partitions[0].Groups[0].Slots, Slot{Name: "plain"})
+		})
+		var got []string
+		for _, slot := range s.Within(constraint).Partitions[0].Groups[0].Slots {
+			if slot.Feature != "" {
+				got = append(got, slot.Name)
+			}
+		}
+		if strings.Join(got, " ") != want || len(s.Partitions[0].Groups[0].Slots) != 3 {
+			t.Errorf("%q: %v, want %s", constraint, got, want)
+		}
+	}
+	twice := twoBlocks(func(s *Snapshot) {
+		s.Partitions = append(s.Partitions, Partition{Name: "all", Groups: []NodeGroup{{Slots: slices.Clone(s.Partitions[0].Groups[0].Slots[1:])}}})
+	})
+	if in := twice.Within("gpu-a"); len(in.Partitions[0].Groups[0].Slots) != 1 || len(in.Partitions[1].Groups[0].Slots) != 0 || len(twice.Partitions[1].Groups[0].Slots) != 1 {
+		t.Errorf("in two partitions: %+v", in.Partitions)
+	}
+}
+
+// A slice has what decides about one partition's jobs, and nothing of the others; what it is cut from stays whole.
+func TestSlice(t *testing.T) {
+	whole := twoBlocks(onlyA, func(s *Snapshot) {
+		s.Partitions = append(s.Partitions, Partition{Name: "other"})
+		s.Reservations[0].Tags = map[string]string{RequestedQuantityTag: "4", "team": "nlp"}
+		s.Former, s.Said.Problems = s.Partitions[1:], []string{"x"}
+		s.Walls.Associations = []Association{{Account: "all"}, {Account: "here", Partition: "gpu"}, {Account: "there", Partition: "other"}}
+	})
+	s := whole.Slice("gpu")
+	if len(s.Partitions) != 1 || s.Partitions[0].Name != "gpu" || len(s.Reservations) != 1 || s.Reservations[0].ID != blockA.ID || len(s.Reservations[0].Tags) != 1 ||
+		s.Reservations[0].Tags[RequestedQuantityTag] != "4" || s.Former != nil || s.Said.Problems != nil || len(s.Walls.Associations) != 2 || s.Walls.Associations[1].Account != "here" {
+		t.Errorf("%+v", s)
+	}
+	if len(whole.Partitions) != 2 || len(whole.Reservations) != 2 || len(whole.Reservations[0].Tags) != 2 || len(whole.Walls.Associations) != 3 || whole.Former == nil {
+		t.Errorf("the whole is %+v", whole)
+	}
+	if whole.Slice("cpu") != nil {
+		t.Error("a partition that is not ours has a slice")
+	}
+	for name, c := range map[string]struct {
+		req  Request
+		want bool
+	}{
+		"here": {Request{Partitions: []string{"gpu"}}, true}, "by default": {Request{}, true}, "in two": {Request{Partitions: []string{"gpu", "other"}}, false},
+		"its block": {Request{Partitions: []string{"gpu"}, Comment: "capacity_reservation_id=" + blockA.ID}, true},
+		"another":   {Request{Partitions: []string{"gpu"}, Comment: "capacity_reservation_id=" + blockB.ID}, false},
+	} {
+		if got := s.Decides(c.req); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// Where an ODCR is created for a job, and where a job that asks for one is refused.
+func TestWhereCapacityIsHeld(t *testing.T) {
+	onDemand, block := NodeGroup{PurchaseOption: OnDemand}, NodeGroup{PurchaseOption: CapacityBlock}
+	always := NodeGroup{PurchaseOption: OnDemand, Reserve: ReservePerJob}
+	asks := []Wish{{}, {Capacity: ReserveCapacity}}
+	for name, c := range map[string]struct {
+		group  NodeGroup
+		wishes []Wish
+		off    bool
+		want   bool
+	}{
+		"for every job": {always, []Wish{{}}, false, true}, "for no job": {always, nil, false, false}, "switched off": {always, asks, true, false},
+		"as asked": {onDemand, asks, false, true}, "not asked": {onDemand, []Wish{{}}, false, false}, "in a block": {block, asks, false, false},
+	} {
+		if got := c.group.Holds(c.wishes, &Snapshot{ReserveOff: c.off}); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+	for name, c := range map[string]struct {
+		provider Provider
+		groups   []NodeGroup
+		wish     CapacityWish
+		off      bool
+		says     string
+	}{
+		"on demand": {ProviderEC2, []NodeGroup{block, onDemand}, ReserveCapacity, false, ""}, "not asked": {ProviderPCS, []NodeGroup{block}, ReuseCapacity, false, ""},
+		"switched off": {ProviderEC2, []NodeGroup{onDemand}, ReserveCapacity, true, "that is switched off here"},
+		"of blocks":    {ProviderEC2, []NodeGroup{block}, ReserveCapacity, false, "not launched on demand"},
+		"on PCS":       {ProviderPCS, []NodeGroup{onDemand}, ReserveCapacity, false, "not launched on demand"},
+	} {
+		v := Partition{Name: "gpu", Provider: c.provider, Groups: c.groups}.refuseHold(Wish{Capacity: c.wish}, &Snapshot{ReserveOff: c.off})
+		if (v == nil) != (c.says == "") || v != nil && (v.Code != CannotHold || !strings.Contains(v.Message, c.says)) {
+			t.Errorf("%s: %+v", name, v)
+		}
+	}
+	g := NodeGroup{InstanceType: "g6.xlarge", OtherTypes: []string{"g5.xlarge"}, PurchaseOption: OnDemand, ReuseIDs: []string{"cr-1", "cr-2"}}
+	s := &Snapshot{Reservations: []Reservation{{ID: "cr-1", InstanceType: "g5.xlarge"}}}
+	all := reused(g, Slot{}, false, s)
+	for i, want := range []string{"g5.xlarge", "g6.xlarge g5.xlarge"} { // nobody knows the type of the second
+		if got := strings.Join(all[i].types(), " "); got != want || all[i].unknown != (i == 1) || all[i].reservation.ID != g.ReuseIDs[i] {
+			t.Errorf("%s has %s: %+v", g.ReuseIDs[i], got, all[i])
+		}
+	}
+	if got := (candidate{group: g}).types(); len(got) != 2 {
+		t.Errorf("on demand: %v", got)
+	}
+	if got := (candidate{group: NodeGroup{InstanceType: "a", PurchaseOption: CapacityBlock}, reservation: Reservation{ID: "cr-1", InstanceType: "b"}}).types(); got[0] != "a" {
+		t.Errorf("a block: %v", got)
+	}
+}
