@@ -30,7 +30,9 @@ func TestNextStep(t *testing.T) {
 		{ID: "cr-2", State: capacity.StateScheduled, Start: day(7), End: day(9)},
 		{ID: "cr-3", State: capacity.StateActive, Start: day(1), End: day(6)},
 		{ID: "cr-4", State: capacity.StateScheduled, Start: day(8), End: day(10)},
-		{ID: "cr-5", State: capacity.StateExpired, Start: day(1), End: day(6)}}
+		{ID: "cr-5", State: capacity.StateExpired, Start: day(1), End: day(6)},
+		{ID: "cr-6", State: capacity.StateActive, Start: day(1)},
+		{ID: "cr-7", State: capacity.StateActive, Start: day(1), End: day(6), Tags: map[string]string{"team": "cv"}}}
 	one := func(g *capacity.GroupSettings) { g.ReservationIDs = []string{"cr-2"} }
 	both := func(g *capacity.GroupSettings) { g.ReservationIDs, g.Slots = []string{"cr-2", "cr-3"}, 2 }
 	for name, c := range map[string]struct {
@@ -39,16 +41,26 @@ func TestNextStep(t *testing.T) {
 		groups   []capacity.GroupSettings
 		want     string
 	}{
-		"by id":         {"", capacity.ProviderEC2, append(others, group("gpu", nil), group("second", nil)), "  add \"cr-1\" to capacity_reservation_ids of node_group \"gpu\" of partition \"big\" (/p.toml), then run\n  pcs-capacity sync"},
-		"by tags":       {"", capacity.ProviderEC2, append(others, selects), "  give cr-1 the tags that node_group \"gpu\" of partition \"big\" selects (/p.toml), then run\n  pcs-capacity sync"},
-		"no group":      {"", capacity.ProviderEC2, others, "  add \"cr-1\" to a [[partition.node_group]] of p5.48xlarge in us-east-2a (use2-az1) (/c.toml), then run\n  pcs-capacity sync"},
-		"in one slot":   {"", capacity.ProviderEC2, []capacity.GroupSettings{group("gpu", one)}, "  cr-1 would wait: node_group \"gpu\" of partition \"big\" (/p.toml) has cr-2 at that time. Set slots = 2 there and add it to capacity_reservation_ids, or add it to another node_group; then run\n  pcs-capacity hooks install\n  pcs-capacity sync"},
-		"in two slots":  {"", capacity.ProviderEC2, []capacity.GroupSettings{group("gpu", func(g *capacity.GroupSettings) { one(g); g.Slots = 2 })}, "  add \"cr-1\" to capacity_reservation_ids of node_group \"gpu\" of partition \"big\" (/p.toml), then run\n  pcs-capacity sync"},
-		"both taken":    {"", capacity.ProviderEC2, []capacity.GroupSettings{group("gpu", both)}, "  cr-1 would wait: node_group \"gpu\" of partition \"big\" (/p.toml) has cr-2, cr-3 at that time. Add it to another node_group; then run\n  pcs-capacity hooks install\n  pcs-capacity sync"},
-		"one after it":  {"", capacity.ProviderEC2, []capacity.GroupSettings{group("gpu", func(g *capacity.GroupSettings) { g.ReservationIDs = []string{"cr-4", "cr-5"} })}, "  add \"cr-1\" to capacity_reservation_ids of node_group \"gpu\" of partition \"big\" (/p.toml), then run\n  pcs-capacity sync"},
-		"PCS":           {"ml", capacity.ProviderPCS, []capacity.GroupSettings{group("gpu", nil)}, "  pcs-capacity setup --reservation cr-1 --queue big --node-group gpu"},
-		"PCS by tags":   {"ml", capacity.ProviderPCS, []capacity.GroupSettings{selects}, "  pcs-capacity setup --reservation cr-1 --queue big --node-group gpu"},
-		"PCS, no group": {"ml", capacity.ProviderPCS, others, "  pcs-capacity setup --reservation cr-1 --queue QUEUE --node-group NAME --like NODE_GROUP"},
+		"by id":              {"", capacity.ProviderEC2, append(others, group("gpu", nil), group("second", nil)), "  add \"cr-1\" to capacity_reservation_ids of node_group \"gpu\" of partition \"big\" (/p.toml), then run\n  pcs-capacity sync"},
+		"by tags":            {"", capacity.ProviderEC2, append(others, selects), "  give cr-1 the tags that node_group \"gpu\" of partition \"big\" selects (/p.toml), then run\n  pcs-capacity sync"},
+		"no group":           {"", capacity.ProviderEC2, others, "  add \"cr-1\" to a [[partition.node_group]] of p5.48xlarge in us-east-2a (use2-az1) (/c.toml), then run\n  pcs-capacity sync"},
+		"in one slot":        {"", capacity.ProviderEC2, []capacity.GroupSettings{group("gpu", one)}, "  cr-1 would wait: node_group \"gpu\" of partition \"big\" (/p.toml) has cr-2 at that time. Set slots = 2 there and add it to capacity_reservation_ids, or add it to another node_group; then run\n  pcs-capacity hooks install\n  pcs-capacity sync"},
+		"in two slots":       {"", capacity.ProviderEC2, []capacity.GroupSettings{group("gpu", func(g *capacity.GroupSettings) { one(g); g.Slots = 2 })}, "  add \"cr-1\" to capacity_reservation_ids of node_group \"gpu\" of partition \"big\" (/p.toml), then run\n  pcs-capacity sync"},
+		"both taken":         {"", capacity.ProviderEC2, []capacity.GroupSettings{group("gpu", both)}, "  cr-1 would wait: node_group \"gpu\" of partition \"big\" (/p.toml) has cr-2, cr-3 at that time. Add it to another node_group; then run\n  pcs-capacity hooks install\n  pcs-capacity sync"},
+		"one after it":       {"", capacity.ProviderEC2, []capacity.GroupSettings{group("gpu", func(g *capacity.GroupSettings) { g.ReservationIDs = []string{"cr-4", "cr-5"} })}, "  add \"cr-1\" to capacity_reservation_ids of node_group \"gpu\" of partition \"big\" (/p.toml), then run\n  pcs-capacity sync"},
+		"one without an end": {"", capacity.ProviderEC2, []capacity.GroupSettings{group("gpu", func(g *capacity.GroupSettings) { g.ReservationIDs = []string{"cr-6"} })}, "  cr-1 would wait: node_group \"gpu\" of partition \"big\" (/p.toml) has cr-6 at that time. Set slots = 2 there and add it to capacity_reservation_ids, or add it to another node_group; then run\n  pcs-capacity hooks install\n  pcs-capacity sync"},
+		"selected by others": {"", capacity.ProviderEC2, []capacity.GroupSettings{group("gpu", func(g *capacity.GroupSettings) {
+			g.ReservationIDs, g.Select = []string{"cr-4"}, &capacity.Select{Tags: map[string]string{"team": "nlp"}}
+		})}, "  give cr-1 the tags that node_group \"gpu\" of partition \"big\" selects (/p.toml), then run\n  pcs-capacity sync"},
+		"selected with it": {"", capacity.ProviderEC2, []capacity.GroupSettings{group("gpu", func(g *capacity.GroupSettings) { g.Select = &capacity.Select{Tags: map[string]string{"team": "cv"}} })}, "  cr-1 would wait: node_group \"gpu\" of partition \"big\" (/p.toml) has cr-7 at that time. Set slots = 2 there and add it to capacity_reservation_ids, or add it to another node_group; then run\n  pcs-capacity hooks install\n  pcs-capacity sync"},
+		"by a group":       {"", capacity.ProviderEC2, []capacity.GroupSettings{group("gpu", func(g *capacity.GroupSettings) { g.Select = &capacity.Select{Group: "team"} })}, "  add cr-1 to resource group team, which node_group \"gpu\" of partition \"big\" selects (/p.toml), then run\n  pcs-capacity sync"},
+		"PCS by a group": {"ml", capacity.ProviderPCS, []capacity.GroupSettings{group("gpu", func(g *capacity.GroupSettings) {
+			g.Select, g.ReservationIDs = &capacity.Select{Group: "team"}, []string{"cr-2"}
+		})}, "  pcs-capacity setup --reservation cr-1 --queue big --node-group gpu"},
+		"no group, two clusters": {"ml", capacity.ProviderEC2, others, "  pcs-capacity setup --reservation cr-1 --queue QUEUE --node-group NAME --like NODE_GROUP"},
+		"PCS":                    {"ml", capacity.ProviderPCS, []capacity.GroupSettings{group("gpu", nil)}, "  pcs-capacity setup --reservation cr-1 --queue big --node-group gpu"},
+		"PCS by tags":            {"ml", capacity.ProviderPCS, []capacity.GroupSettings{selects}, "  pcs-capacity setup --reservation cr-1 --queue big --node-group gpu"},
+		"PCS, no group":          {"ml", capacity.ProviderPCS, others, "  pcs-capacity setup --reservation cr-1 --queue QUEUE --node-group NAME --like NODE_GROUP"},
 	} {
 		cfg := &config.Config{Cluster: c.cluster, Path: "/c.toml", Partitions: []capacity.PartitionSettings{{Name: "big", Provider: c.provider, Groups: c.groups, File: "/p.toml"}}}
 		if got := NextStep(cfg, subnets, r, seen); got != c.want {
