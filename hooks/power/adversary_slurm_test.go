@@ -41,6 +41,9 @@ const (
 // The users' choices follow from the seed, which ADVERSARY_SEED replaces; what they meet
 // does not.
 func TestAdversary(t *testing.T) {
+	if !hookstest.Story(t) {
+		return
+	}
 	seed := uint64(7)
 	if text := os.Getenv("ADVERSARY_SEED"); text != "" {
 		var err error

@@ -51,6 +51,9 @@ func (l *instanceLedger) seconds(until time.Time) (sum int64) {
 // hooks: what the report says of it adds up to what was paid, and its jobs to what
 // sacct says, with the accounting and from sync's samples alone.
 func TestReportOfABlock(t *testing.T) {
+	if !hookstest.Story(t) {
+		return
+	}
 	const opens, lasts, tail = 20 * time.Second, 180 * time.Second, 20 * time.Second
 	settings := strings.Replace(powerConfig, "\n[[partition]]", "\n[timing]\npoll = \"1s\"\ndrain_margin = \"10s\"\nreclaim_lead = \"10s\"\nboot_allowance = \"0s\"\n\n[[partition]]", 1)
 	settings = strings.ReplaceAll(settings, `provider = "ec2"`, "provider = \"ec2\"\nmin_time = \"1m\"")

@@ -329,7 +329,7 @@ func TestR6_SubmissionWithoutUs(t *testing.T) {
 				for kind, args := range jobs {
 					begin := time.Now()
 					out, id, err := s.submit(t, args...)
-					if took := time.Since(begin); took > time.Second {
+					if took := time.Since(begin); took > 3*time.Second { // what hangs does so for good; a busy machine takes one
 						t.Errorf("%s: sbatch took %s", kind, took)
 					}
 					// Without a plan nobody knows which partitions are ours.
