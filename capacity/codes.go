@@ -88,6 +88,7 @@ const (
 	SettingsBroken       Code = "settings-broken"
 	HeartbeatLost        Code = "heartbeat-lost"
 	DeliveryFailed       Code = "delivery-failed"
+	HeartbeatFailed      Code = "heartbeat-failed"
 )
 
 // Events that notices report.
@@ -99,6 +100,7 @@ const (
 	NodesIdle     Code = "idle"
 	NoSuccessor   Code = "no-successor"
 	IsSetUp       Code = "set-up"
+	IsTest        Code = "test"
 )
 
 // Reasons why a reservation does not fit a node group, or setup and teardown cannot go on.
@@ -508,6 +510,15 @@ var Codes = []Meaning{
 		Text:    "The metrics file cannot be written, or `[notify]` did not deliver: the sentence has the cause.",
 		Do:      "Remove the cause; the next pass tries again.",
 		Example: "[notify] webhook at hooks.example.com answers 500 Internal Server Error"},
+	{Code: HeartbeatFailed, Where: AtPass, Severity: Note,
+		Text:    "The URL of `heartbeat` was asked after a pass, and did not take it.",
+		Do:      "Nothing if it is rare: whoever watches it alarms you otherwise. See the URL in `[notify]`.",
+		Example: "[notify] heartbeat at hc-ping.com answers 404 Not Found",
+		More:    "operations.md#being-told"},
+	{Code: IsTest, Where: AsNotice, Severity: Note,
+		Text:    "Somebody has run `pcs-capacity notify test`.",
+		Do:      "Nothing.",
+		Example: "a test of [notify] on host login-1"},
 	{Code: HasOpened, Where: AsNotice, Severity: Note,
 		Text:    "A reservation has opened.",
 		Do:      "Nothing: waiting jobs start. If none does, `pcs-capacity explain PARTITION`.",

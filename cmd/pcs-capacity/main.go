@@ -57,6 +57,7 @@ type CLI struct {
 	Explain   ExplainCmd    `cmd:"" group:"run" help:"Say why a job, a node or a partition does not start, or what a code means, and what to do."`
 	Sync      SyncCmd       `cmd:"" group:"run" help:"Reconcile Slurm with the reservations: one pass, or --watch."`
 	Check     CheckCmd      `cmd:"" group:"run" help:"Look for everything that is wrong, and say how to mend it."`
+	Notify    NotifyCmd     `cmd:"" group:"run" help:"See that people get what sync tells them."`
 	Canary    CanaryCmd     `cmd:"" group:"run" help:"Ask a live PCS cluster, with a small block, what no documentation says."`
 	Timeline  TimelineCmd   `cmd:"" group:"run" help:"Draw the coming weeks: blocks, fences, gaps, extensions."`
 	Topology  TopologyCmd   `cmd:"" group:"run" help:"Print topology.conf from where the reservations are in EC2's network."`

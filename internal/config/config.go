@@ -119,6 +119,11 @@ type Notify struct {
 	// Command is the path of a program that gets JSON, Webhook a URL; "" for none.
 	Command string `toml:"command"`
 	Webhook string `toml:"webhook"`
+	// Format is the form in which both get it; Topic is the SNS topic in format sns.
+	Format string `toml:"format"`
+	Topic  string `toml:"topic"`
+	// Heartbeat is a URL that is asked after each pass that did all it had to; "" for none.
+	Heartbeat string `toml:"heartbeat"`
 	// Timeout bounds each attempt to deliver.
 	Timeout capacity.Duration `toml:"timeout"`
 	// IdleAfter is how long nodes of an open block may have no job, Successor how long before
@@ -155,7 +160,7 @@ func Default() *Config {
 		Prolog:  Prolog{OnMismatch: capacity.ReportMismatch},
 		Health:  Health{Timeout: d(10 * time.Minute), Tries: 3},
 		Log:     Log{Dir: "/var/log/pcs-capacity"},
-		Notify:  Notify{Timeout: d(10 * time.Second), IdleAfter: d(30 * time.Minute), Successor: d(14 * 24 * time.Hour)},
+		Notify:  Notify{Format: "json", Timeout: d(10 * time.Second), IdleAfter: d(30 * time.Minute), Successor: d(14 * 24 * time.Hour)},
 	}
 }
 

@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"net/url"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -66,9 +65,7 @@ func (c *Config) validate() []error {
 			fail(c.Path, where, "%q is not an absolute path", path)
 		}
 	}
-	if u, err := url.Parse(c.Notify.Webhook); c.Notify.Webhook != "" && (err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http") {
-		fail(c.Path, "notify.webhook", "is not a URL; it begins with https://")
-	}
+	c.Notify.validate(func(where, message string, args ...any) { fail(c.Path, where, message, args...) })
 	seen := map[string]string{}
 	groups := map[string]string{}
 	for _, p := range c.Partitions {

@@ -22,7 +22,7 @@ const tellTime = time.Minute
 // after is what the settings want to be done after a pass; nil for nothing. With a queue it waits
 // for no delivery; without one it does, for a minute in all.
 func after(cfg *config.Config, queue *notify.Queue) func(context.Context, *capacity.Snapshot, Report) []error {
-	if cfg.Metrics.File == "" && cfg.Notify.Command == "" && cfg.Notify.Webhook == "" {
+	if cfg.Metrics.File == "" && cfg.Notify.Command == "" && cfg.Notify.Webhook == "" && cfg.Notify.Heartbeat == "" {
 		return nil
 	}
 	return func(ctx context.Context, snap *capacity.Snapshot, report Report) (errs []error) {
@@ -42,13 +42,45 @@ func after(cfg *config.Config, queue *notify.Queue) func(context.Context, *capac
 				errs = append(errs, err)
 			}
 		}
+		if cfg.Notify.Heartbeat != "" && !report.Failed {
+			errs = append(errs, ping(ctx, cfg, queue)...)
+		}
 		return errs
 	}
 }
 
+// ping asks the URL of the heartbeat, beside the passes if there is a queue.
+func ping(ctx context.Context, cfg *config.Config, queue *notify.Queue) (errs []error) {
+	err := error(nil)
+	if url, timeout := cfg.Notify.Heartbeat, cfg.Notify.Timeout.Duration; queue != nil {
+		err = queue.Ping(url, timeout)
+	} else {
+		err = notify.Ping(ctx, url, timeout)
+	}
+	if err != nil {
+		errs = append(errs, err)
+	}
+	return errs
+}
+
+// target is where the settings have notices delivered.
+func target(cfg *config.Config) notify.Target {
+	n := cfg.Notify
+	return notify.Target{Command: n.Command, Webhook: n.Webhook, Format: notify.Format(n.Format), Topic: n.Topic, Timeout: n.Timeout.Duration}
+}
+
+// TryNotify delivers a notice at once, and asks the URL of the heartbeat.
+func TryNotify(ctx context.Context, cfg *config.Config, n Notice) error {
+	errs := []error{target(cfg).Deliver(ctx, n)}
+	if cfg.Notify.Heartbeat != "" {
+		errs = append(errs, ping(ctx, cfg, nil)...)
+	}
+	return errors.Join(errs...)
+}
+
 // deliverer delivers one notice, by the queue if there is one.
 func deliverer(ctx context.Context, cfg *config.Config, queue *notify.Queue) func(Notice) error {
-	to := notify.Target{Command: cfg.Notify.Command, Webhook: cfg.Notify.Webhook, Timeout: cfg.Notify.Timeout.Duration}
+	to := target(cfg)
 	return func(n Notice) error {
 		switch {
 		case queue != nil:

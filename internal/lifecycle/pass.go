@@ -22,7 +22,7 @@ func Pass(ctx context.Context, s Sources) (*capacity.Snapshot, Report, error) {
 		if err != nil {
 			var failed capacity.Said
 			failed.Add(capacity.Problemf(lockCode(err), capacity.Subject{}, "", "%v", err))
-			return &capacity.Snapshot{}, Report{At: s.MachineTime(), Done: []Done{}, Said: failed.Copy()}, err
+			return &capacity.Snapshot{}, Report{At: s.MachineTime(), Done: []Done{}, Said: failed.Copy(), Failed: true}, err
 		}
 		defer release()
 	}
@@ -160,7 +160,7 @@ func (p *pass) sayAll(problems ...func(Seen) []capacity.Problem) {
 
 func (p *pass) report() Report {
 	return Report{At: p.seen.Now.UTC().Truncate(time.Second), DryRun: p.DryRun, Done: append([]Done{}, p.done...),
-		Said: p.seen.Snap.Said.Copy(), NoAWS: p.seen.NoAWS, Cluster: p.seen.Cluster, Jobs: p.seen.Jobs, AlsoOurs: p.alsoOurs(), Checking: checking(p.seen.Health), Rolling: p.seen.Rolling}
+		Said: p.seen.Snap.Said.Copy(), NoAWS: p.seen.NoAWS, Failed: len(p.failed) > 0, Cluster: p.seen.Cluster, Jobs: p.seen.Jobs, AlsoOurs: p.alsoOurs(), Checking: checking(p.seen.Health), Rolling: p.seen.Rolling}
 }
 
 // pass is one pass while it runs: what it saw, and the results of its effects.

@@ -18,6 +18,8 @@ type Report struct {
 	capacity.Said
 	// NoAWS: some call to AWS was not answered.
 	NoAWS bool `json:"-"`
+	// Failed: the pass did not do all that it had to.
+	Failed bool `json:"-"`
 	// Cluster is Slurm as it was before the pass changed it, nil if it did not answer. Jobs are its jobs, nil if they
 	// were not read.
 	Cluster *Cluster       `json:"-"`

@@ -1,10 +1,9 @@
-// Package notify delivers messages to a site: as JSON, to a command of its own or to a webhook.
+// Package notify delivers messages to a site, to a command of its own or to a webhook.
 package notify
 
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -23,6 +22,9 @@ type Target struct {
 	Command string
 	// Webhook is a URL that the message is posted to; an answer of 2xx says the same.
 	Webhook string
+	// Format is the form of the message, Topic the SNS topic in it.
+	Format Format
+	Topic  string
 	// Timeout bounds each attempt.
 	Timeout time.Duration
 }
@@ -37,7 +39,7 @@ const (
 // that hangs once; where the other one has taken the message before, it gets it again with the
 // next attempt.
 func (t Target) Deliver(ctx context.Context, message any) error {
-	text, err := json.Marshal(message)
+	text, err := t.body(message)
 	if err != nil {
 		return err
 	}

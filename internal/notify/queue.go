@@ -23,6 +23,7 @@ const (
 
 // Queue delivers messages, one after the other, while those who add them go on.
 type Queue struct {
+	ctx    context.Context
 	cancel context.CancelFunc
 	wake   chan struct{}
 	done   chan struct{}
@@ -32,6 +33,10 @@ type Queue struct {
 	waiting []item
 	// known are the messages under way and those that have failed, by key.
 	known map[string]*progress
+	// pings are heartbeats: one at a time, with the last one's error.
+	pings   sync.WaitGroup
+	pinging bool
+	pinged  error
 }
 
 type item struct {
@@ -54,7 +59,7 @@ type progress struct {
 // NewQueue is a queue that delivers until Close.
 func NewQueue() *Queue {
 	ctx, cancel := context.WithCancel(context.Background())
-	q := &Queue{cancel: cancel, wake: make(chan struct{}, 1), done: make(chan struct{}), rest: rest, known: map[string]*progress{}}
+	q := &Queue{ctx: ctx, cancel: cancel, wake: make(chan struct{}, 1), done: make(chan struct{}), rest: rest, known: map[string]*progress{}}
 	go q.run(ctx)
 	return q
 }
@@ -95,6 +100,7 @@ func (q *Queue) Add(to Target, key string, message any, delivered func() error) 
 func (q *Queue) Close() {
 	q.cancel()
 	<-q.done
+	q.pings.Wait()
 }
 
 func (q *Queue) run(ctx context.Context) {

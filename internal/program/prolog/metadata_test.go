@@ -3,6 +3,7 @@ package prolog
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -46,9 +47,13 @@ func TestMetadataOfAnInstance(t *testing.T) {
 	if err != nil || got != want {
 		t.Errorf("%v %+v, want %+v", err, got, want)
 	}
-	t.Setenv("http_proxy", "")
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-aws-ec2-metadata-token-ttl-seconds", "60")
+		_, _ = io.WriteString(w, map[string]string{"/latest/api/token": "tok", "/latest/meta-data/instance-id": launched[0].ID}[r.URL.Path])
+	}))
+	defer service.Close()
 	t.Setenv("AWS_EC2_METADATA_DISABLED", "false")
-	t.Setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", sim.MetadataURL(launched[0].ID))
+	t.Setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", service.URL)
 	if client, err = ec2.New(t.Context(), ec2.Options{}); err != nil {
 		t.Fatal(err)
 	}
