@@ -1,12 +1,10 @@
 package lifecycle
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -203,13 +201,13 @@ func idleNodes(v slotView, cluster *Cluster) (n int) {
 	return n
 }
 
-// aboutHosts reports the nodes of open blocks that have failed the health command every time. The pass has already
-// reported unreadable files.
-func aboutHosts(dir state.Dir, snap *capacity.Snapshot, now time.Time) []Notice {
+// aboutHosts reports the nodes of open blocks that have failed the health command every time. health are the records
+// of slots.
+func aboutHosts(dir state.Dir, health map[string]*state.Health, snap *capacity.Snapshot, now time.Time) []Notice {
 	var all []Notice
 	for _, v := range views(snap, now) {
-		h, err := dir.Health(v.slot.Name)
-		if err != nil || h == nil || h.ReservationID != v.current.ID {
+		h := health[v.slot.Name]
+		if h == nil || h.ReservationID != v.current.ID {
 			continue
 		}
 		for _, name := range slices.Sorted(maps.Keys(h.Nodes)) {
@@ -305,46 +303,18 @@ func aboutJobs(report Report, told map[string]time.Time) []Notice {
 // jobsAPass is how many jobs one pass reports: each delivery may take some seconds.
 const jobsAPass = 20
 
-// keepNotices is how long the record of a delivery is kept.
-const keepNotices = 400 * 24 * time.Hour
-
-// ErrUnderWay is a deliver function's answer when the delivery continues in the background: Told ends it.
-var ErrUnderWay = errors.New("the delivery is under way")
-
-// keeping guards the file of delivered notices.
-var keeping sync.Mutex
-
-// Told records that a notice has been delivered.
-func Told(dir state.Dir, n Notice) error {
-	keeping.Lock()
-	defer keeping.Unlock()
-	told, err := dir.Notices()
-	if err != nil {
-		return err
-	}
-	if told == nil {
-		told = map[string]time.Time{}
-	}
-	told[n.key] = n.At
-	return dir.KeepNotices(told)
-}
-
-// Key identifies a notice's event: there is one notice for each.
-func (n Notice) Key() string { return n.key }
-
-// Tell delivers the notices after a pass, each once. A failed delivery is repeated after the next pass; so is one
-// whose program was killed before it recorded the delivery. A notice answered with ErrUnderWay counts as delivered
-// once Told says so. The errors are those of deliveries and of the file in state_dir.
-func Tell(dir state.Dir, snap *capacity.Snapshot, report Report, s NoticeSettings, deliver func(Notice) error) []error {
-	keeping.Lock()
-	defer keeping.Unlock()
+// due returns the notices after a pass, those that were told left out, and what is to be recorded before their delivery.
+// dir is for the names of files.
+func due(
+	dir state.Dir,
+	snap *capacity.Snapshot,
+	health map[string]*state.Health,
+	report Report,
+	s NoticeSettings,
+	before map[string]time.Time,
+) (all []Notice, told map[string]time.Time) {
 	cluster, now := report.Cluster, report.At
-	before, err := dir.Notices()
-	if err != nil {
-		return []error{err}
-	}
-	told := maps.Clone(before)
-	if told == nil {
+	if told = maps.Clone(before); told == nil {
 		told = map[string]time.Time{}
 	}
 	for _, v := range views(snap, now) {
@@ -358,36 +328,20 @@ func Tell(dir state.Dir, snap *capacity.Snapshot, report Report, s NoticeSetting
 		}
 	}
 	maps.DeleteFunc(told, func(_ string, at time.Time) bool { return now.Sub(at) > keepNotices })
-	var errs []error
-	due := slices.Concat(
+	all = slices.Concat(
 		notices(snap, cluster, now, s, told),
-		aboutHosts(dir, snap, now),
+		aboutHosts(dir, health, snap, now),
 		aboutRollOver(report),
 		aboutJobs(report, told),
 	)
-	for _, n := range due {
-		if _, known := told[n.key]; known {
-			continue
-		}
-		switch err := deliver(n); {
-		case errors.Is(err, ErrUnderWay):
-			continue
-		case err != nil:
-			err = fmt.Errorf("telling %q: %w", n.Kind, err)
-			if !slices.ContainsFunc(errs, func(e error) bool { return e.Error() == err.Error() }) {
-				errs = append(errs, err)
-			}
-			continue
-		}
-		told[n.key] = n.At
-		if err := dir.KeepNotices(told); err != nil { // one by one, so a kill repeats at most one
-			return append(errs, err)
-		}
-	}
-	if !maps.Equal(told, before) {
-		if err := dir.KeepNotices(told); err != nil {
-			errs = append(errs, err)
-		}
-	}
-	return slices.Clip(errs)
+	seen := map[string]bool{}
+	all = slices.DeleteFunc(all, func(n Notice) bool {
+		_, known := told[n.key]
+		known, seen[n.key] = known || seen[n.key], true
+		return known
+	})
+	return all, told
 }
+
+// keepNotices is how long the record of a delivery is kept.
+const keepNotices = 400 * 24 * time.Hour
