@@ -61,8 +61,10 @@ func TestLeaseIsTakenOver(t *testing.T) {
 	const after = 50 * time.Millisecond
 	first, second, third := &Lease{Dir: dir, After: time.Hour}, &Lease{Dir: dir, After: after}, &Lease{Dir: dir, After: after}
 	defer second.Release()
-	if !try(t, first, "one") || !try(t, first, "one") {
-		t.Fatal("a free lease is not taken")
+	for range 2 {
+		if !try(t, first, "one") {
+			t.Fatal("a free lease is not taken, or is lost to nobody")
+		}
 	}
 	var pass *Claim
 	onHost(t, "one", func() {
