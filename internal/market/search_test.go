@@ -212,6 +212,7 @@ func TestUnsold(t *testing.T) {
 	if w.searches() != 0 {
 		t.Errorf("%d searches for what is not sold", w.searches())
 	}
+	w = w.somebodyElse() // a client that knows no type yet
 	w.fault(awssim.Fault{Operation: "DescribeInstanceTypes", Effect: awssim.FailBefore, Code: "UnauthorizedOperation", Status: 403, Skip: 1})
 	if why := run("g6.12xlarge").WhyNone(time.Time.String); len(why) != 1 || !strings.HasPrefix(why[0], "EC2 does not sell g6.12xlarge as a Capacity Block in us-east-2.") || strings.Contains(why[0], "p5") {
 		t.Errorf("%q", why)
@@ -219,7 +220,8 @@ func TestUnsold(t *testing.T) {
 	if found := run("p5.48xlarge"); len(found.Offers) != 2 || found.Offers[0].GPUs != 0 {
 		t.Errorf("without the number of GPUs: %+v", found.Offers)
 	}
-	// Then the search itself says it.
+	// Then the search itself says it, to a client that knows no type.
+	w = w.somebodyElse()
 	if why := run("g6.12xlarge").WhyNone(time.Time.String); len(why) != 1 || !strings.HasPrefix(why[0], "InvalidParameterValue: ") {
 		t.Errorf("%q", why)
 	}
@@ -269,7 +271,7 @@ func TestWhatIsLogged(t *testing.T) {
 	if err := os.WriteFile(folder+"/file", nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s.Cache = Cache(folder + "/file/cache")
+	s.Cache, s.EC2 = Cache(folder+"/file/cache"), w.somebodyElse().aws // a client that knows no type yet
 	if deal(); strings.Count(log.String(), "\n") != 3 {
 		t.Errorf("logged %s", log.String())
 	}
