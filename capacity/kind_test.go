@@ -1,6 +1,55 @@
 package capacity
 
-import "testing"
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"slices"
+	"testing"
+)
+
+// A kind that is declared is an option of node groups, so the tables below ask about it.
+func TestKindsAreOptions(t *testing.T) {
+	file, err := parser.ParseFile(token.NewFileSet(), "reservation.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	ast.Inspect(file, func(n ast.Node) bool {
+		if spec, ok := n.(*ast.ValueSpec); ok && len(spec.Values) == 1 {
+			of, isName := spec.Type.(*ast.Ident)
+			value, isText := spec.Values[0].(*ast.BasicLit)
+			if isName && isText && of.Name == "Kind" {
+				found++
+				if !slices.ContainsFunc(PurchaseOptions, func(k Kind) bool { return value.Value == `"`+string(k)+`"` }) {
+					t.Errorf("%s is not in PurchaseOptions", spec.Names[0].Name)
+				}
+			}
+		}
+		return true
+	})
+	if found != len(PurchaseOptions) {
+		t.Errorf("%d kinds and %d options", found, len(PurchaseOptions))
+	}
+	for _, k := range PurchaseOptions {
+		if _, known := kinds[k]; known == k.Mixes() {
+			t.Errorf("%s has properties: %t", k, known)
+		}
+	}
+}
+
+// What AWS documents of a family is in one table, and of a new one it says that it is new.
+func TestFamilies(t *testing.T) {
+	for instanceType, want := range map[string][2]bool{"p5.48xlarge": {false, true}, "p6-b300.48xlarge": {false, true}, "trn2.48xlarge": {false, true}, "trn2u.48xlarge": {true, true},
+		"p6e-gb200.36xlarge": {true, true}, "p7.48xlarge": {false, false}, "": {false, false}} {
+		if only, known := OnlyInUltraServers(instanceType); only != want[0] || known != want[1] {
+			t.Errorf("%s: only in UltraServers %t, known %t", instanceType, only, known)
+		}
+	}
+	if got := FamiliesOfPCS(); !slices.Equal(got, []string{"p6-b300", "p6-b200", "p5en", "p5e", "p5", "p4d"}) {
+		t.Errorf("of PCS: %s", got)
+	}
+}
 
 // What each kind is to EC2 and PCS; a kind that is new to this table is noticed.
 func TestKinds(t *testing.T) {

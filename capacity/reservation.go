@@ -67,9 +67,11 @@ func KindOfPCS(option string) Kind {
 // PurchaseOptions are the options that a node group may have.
 var PurchaseOptions = []Kind{CapacityBlock, ODCR, InterruptibleODCR, Mixed, OnDemand}
 
-// Buys reports whether a node group with this purchase option can use a reservation of the given kind.
+// Buys reports whether a node group with this purchase option can use a reservation of the given kind. Nobody uses
+// one of a kind that is new.
 func (k Kind) Buys(reservation Kind) bool {
-	return k == reservation || k == Mixed || !k.Reserved() && reservation == ODCR
+	_, known := kinds[reservation]
+	return known && (k == reservation || k == Mixed || !k.Reserved() && reservation == ODCR)
 }
 
 // BuysBlocks reports whether a node group may have blocks.

@@ -88,6 +88,9 @@ func (c *Client) listAndInspect(ctx context.Context, q ReservationQuery) ([]capa
 }
 
 func (c *Client) reservation(a types.CapacityReservation) capacity.Reservation {
+	// Lists do not ask DescribeCapacityBlocks. EC2 gives a LaunchStatus for UltraServers only: EC2 API Reference,
+	// CapacityReservation.
+	ultra, _ := capacity.OnlyInUltraServers(aws.ToString(a.InstanceType))
 	r := capacity.Reservation{
 		ID:            aws.ToString(a.CapacityReservationId),
 		Kind:          kind(a),
@@ -100,7 +103,7 @@ func (c *Client) reservation(a types.CapacityReservation) capacity.Reservation {
 		Available:     int(aws.ToInt32(a.AvailableInstanceCount)),
 		Platform:      string(a.InstancePlatform),
 		Tenancy:       string(a.Tenancy),
-		UltraServer:   ultraServerOnly(aws.ToString(a.InstanceType)) || a.LaunchStatus != "",
+		UltraServer:   ultra || a.LaunchStatus != "",
 		OwnerID:       aws.ToString(a.OwnerId),
 		MatchCriteria: string(a.InstanceMatchCriteria),
 		Created:       aws.ToTime(a.CreateDate),
@@ -120,22 +123,16 @@ func (c *Client) reservation(a types.CapacityReservation) capacity.Reservation {
 	return r
 }
 
-// kind is the kind of a reservation. EC2 may leave the type of an ODCR empty.
+// kind is the kind of a reservation. EC2 may leave the type of an ODCR empty. A type that is new stays verbatim: no
+// node group takes such a reservation.
 func kind(a types.CapacityReservation) capacity.Kind {
 	switch {
 	case a.ReservationType == types.CapacityReservationTypeCapacityBlock:
 		return capacity.CapacityBlock
+	case a.ReservationType != "" && a.ReservationType != types.CapacityReservationTypeDefault:
+		return capacity.Kind(a.ReservationType)
 	case aws.ToBool(a.Interruptible):
 		return capacity.InterruptibleODCR
 	}
 	return capacity.ODCR
-}
-
-// ultraServerOnly reports whether an instance type exists in UltraServers only: EC2
-// User Guide, "Capacity Blocks", names Trn2 (trn2u) and P6e. It serves callers that
-// may not use DescribeCapacityBlocks, for whom a wrong no would move the fence 30
-// minutes too late, and lists, which do not ask. EC2 gives a LaunchStatus for
-// UltraServers only: EC2 API Reference, CapacityReservation.
-func ultraServerOnly(instanceType string) bool {
-	return strings.HasPrefix(instanceType, "trn2u.") || strings.HasPrefix(instanceType, "p6e-")
 }

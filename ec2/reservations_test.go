@@ -229,7 +229,8 @@ func TestUltraServersAreKnownByAnySign(t *testing.T) {
 		"another such type":     {"p6e-gb200.36xlarge", true, true, true},
 		"EC2's launch status":   {"p7.48xlarge", false, true, true},
 		"EC2's list of blocks":  {"p7.48xlarge", true, false, true},
-		"none, as of one block": {"p7.48xlarge", true, true, false},
+		"nothing, of a new one": {"p7.48xlarge", true, true, true},
+		"no sign":               {"p5.48xlarge", true, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			scenario := awssim.DefaultScenario()
@@ -284,6 +285,28 @@ func TestUltraServerIsKnownByItsType(t *testing.T) {
 		r := c.reservation(types.CapacityReservation{ReservationType: types.CapacityReservationTypeCapacityBlock, InstanceType: aws.String(instanceType), EndDate: aws.Time(noon)})
 		if got := r.End.Sub(timing.Window(r).Reclaim); got != lead {
 			t.Errorf("%s is taken back %s before the end, want %s", instanceType, got, lead)
+		}
+	}
+}
+
+// Each type of reservation that the SDK has is a kind that we know; one that is newer is nobody's.
+func TestKindsOfTheSDK(t *testing.T) {
+	known := map[capacity.Kind]bool{}
+	for _, of := range types.CapacityReservationType("").Values() {
+		k := kind(types.CapacityReservation{ReservationType: of})
+		if known[k] || !capacity.Mixed.Buys(k) {
+			t.Errorf("%s is %s, which is not a kind of its own: capacity.Kind lacks it", of, k)
+		}
+		known[k] = true
+	}
+	odcr, interruptible := kind(types.CapacityReservation{}), kind(types.CapacityReservation{Interruptible: aws.Bool(true)})
+	if odcr != capacity.ODCR || interruptible != capacity.InterruptibleODCR {
+		t.Errorf("without a type: %s, interruptible %s", odcr, interruptible)
+	}
+	next := kind(types.CapacityReservation{ReservationType: "future-block"})
+	for _, option := range capacity.PurchaseOptions {
+		if next != "future-block" || option.Buys(next) {
+			t.Errorf("node groups of %s take a %s", option, next)
 		}
 	}
 }

@@ -19,11 +19,6 @@ const maxGroups, maxQueues = 10, 10
 // Reference, CreateCluster, size. They bound the sum of all groups' maxima.
 var sizeLimits = map[string]int{"SMALL": 32, "MEDIUM": 512, "LARGE": 2048}
 
-// documentedFamilies are those that PCS documents for Capacity Blocks (AWS PCS User
-// Guide, "Capacity Blocks"). Others have been seen to work, so that a type which is
-// not in the list is only warned about.
-var documentedFamilies = []string{"p6-b300", "p6-b200", "p5en", "p5e", "p5", "p4d"}
-
 var queueName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]{2,24}$`)
 
 func (in *inspection) checkNames() {
@@ -286,10 +281,11 @@ func (in *inspection) checkUnused(slot slotState, compared pcs.Comparison) {
 // checkFamiliar warns about what may fail for no reason that can be checked.
 func (in *inspection) checkFamiliar() {
 	family, _, _ := strings.Cut(in.reservation.InstanceType, ".")
-	if in.reservation.Kind.Bought() && !slices.Contains(documentedFamilies, family) {
+	documented := capacity.FamiliesOfPCS()
+	if in.reservation.Kind.Bought() && !slices.Contains(documented, family) {
 		in.warn(
 			"PCS documents Capacity Blocks for %s only; %s may work, but AWS does not say so",
-			strings.Join(documentedFamilies, ", "),
+			strings.Join(documented, ", "),
 			in.reservation.InstanceType,
 		)
 	}
