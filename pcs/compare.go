@@ -46,6 +46,9 @@ func (g NodeGroup) Compare(want NodeGroup) Comparison {
 		{"instance profile", g.InstanceProfile, want.InstanceProfile, false},
 		{"reservation", g.Tags[capacity.TagReservation], want.Tags[capacity.TagReservation], false},
 	}
+	if actions := g.Actions.compared(want.Actions); actions.Now+actions.Want != "" {
+		c = append(c, actions)
+	}
 	if g.TemplateID != want.TemplateID || g.TemplateVersion != want.TemplateVersion {
 		version := want.TemplateVersion
 		if version == "" {

@@ -2,6 +2,7 @@ package pcs
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -150,9 +151,10 @@ func (c *Client) NodeGroup(ctx context.Context, cluster, nameOrID string) (NodeG
 // describeGroup reads a compute node group without its tags.
 func (c *Client) describeGroup(ctx context.Context, cluster, nameOrID string) (NodeGroup, bool, error) {
 	var unknown []string
+	kept := map[string]json.RawMessage{lifecycleMember: nil}
 	out, err := c.api.GetComputeNodeGroup(ctx, &pcs.GetComputeNodeGroupInput{
 		ClusterIdentifier: aws.String(cluster), ComputeNodeGroupIdentifier: aws.String(nameOrID),
-	}, collectUnknown[types.ComputeNodeGroup]("computeNodeGroup", &unknown))
+	}, collectUnknown[types.ComputeNodeGroup]("computeNodeGroup", &unknown, kept))
 	if NotFound(err) {
 		return NodeGroup{}, false, nil
 	}
@@ -163,7 +165,7 @@ func (c *Client) describeGroup(ctx context.Context, cluster, nameOrID string) (N
 		return NodeGroup{}, false, fmt.Errorf("reading compute node group %s: %w", nameOrID, err)
 	}
 	g := nodeGroup(out.ComputeNodeGroup)
-	g.Unknown = unknown
+	g.Unknown, g.Actions = unknown, lifecycleActions(kept[lifecycleMember])
 	return g, g.Status != Deleted, nil
 }
 
@@ -251,7 +253,7 @@ func (c *Client) Queue(ctx context.Context, cluster, nameOrID string) (Queue, bo
 func (c *Client) describeQueue(ctx context.Context, cluster, nameOrID string) (Queue, bool, error) {
 	var unknown []string
 	out, err := c.api.GetQueue(ctx, &pcs.GetQueueInput{ClusterIdentifier: aws.String(cluster), QueueIdentifier: aws.String(nameOrID)},
-		collectUnknown[types.Queue]("queue", &unknown))
+		collectUnknown[types.Queue]("queue", &unknown, nil))
 	if NotFound(err) {
 		return Queue{}, false, nil
 	}

@@ -112,6 +112,8 @@ type NodeGroup struct {
 	SlurmSettings map[string]string `json:"slurm_settings,omitempty"`
 	// IdleSeconds is how long a node may be idle before it is ended; nil for the cluster's value.
 	IdleSeconds *int `json:"idle_seconds,omitempty"`
+	// Actions are what nodes run when they boot.
+	Actions LifecycleActions `json:"lifecycle_actions,omitempty"`
 	// Unknown names settings of the group that this program does not know.
 	Unknown []string `json:"unknown,omitempty"`
 

@@ -17,9 +17,9 @@ import (
 )
 
 // collectUnknown makes a read add to names the settings in its answer that this version of the SDK
-// has no field for, such as nodeLifecycleActions: the SDK drops them silently. The thing is the
-// named member of the answer, and T its type in the SDK.
-func collectUnknown[T any](member string, names *[]string) func(*pcs.Options) {
+// has no field for: the SDK drops them silently. The thing is the named member of the answer, and T
+// its type in the SDK. Those in kept are known to this program, and come as PCS said them.
+func collectUnknown[T any](member string, names *[]string, kept map[string]json.RawMessage) func(*pcs.Options) {
 	collect := func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {
 		out, metadata, err := next.HandleDeserialize(ctx, in)
 		answer, ok := out.RawResponse.(*smithyhttp.Response)
@@ -33,7 +33,15 @@ func collectUnknown[T any](member string, names *[]string) func(*pcs.Options) {
 		answer.Body = io.NopCloser(bytes.NewReader(body))
 		var things map[string]json.RawMessage
 		if json.Unmarshal(body, &things) == nil { // else it is the decoder's to refuse
-			*names = unknownIn(reflect.TypeFor[T](), things[member], "")
+			var members map[string]json.RawMessage
+			_ = json.Unmarshal(things[member], &members)
+			for name := range kept {
+				kept[name] = members[name]
+			}
+			*names = slices.DeleteFunc(unknownIn(reflect.TypeFor[T](), things[member], ""), func(name string) bool {
+				_, keeps := kept[name]
+				return keeps
+			})
 			slices.Sort(*names)
 		}
 		return out, metadata, nil
@@ -69,7 +77,7 @@ func unknownIn(t reflect.Type, value json.RawMessage, path string) []string {
 	var members map[string]json.RawMessage
 	_ = json.Unmarshal(value, &members) // a time is a number
 	for name, value := range members {
-		if name == "" || slices.Contains([]string{"null", "{}", "[]"}, string(value)) {
+		if name == "" || emptyValue(value) {
 			continue
 		}
 		if field, found := t.FieldByName(fieldName(name)); !found {
@@ -79,6 +87,11 @@ func unknownIn(t reflect.Type, value json.RawMessage, path string) []string {
 		}
 	}
 	return names
+}
+
+// emptyValue reports whether a JSON value says nothing.
+func emptyValue(value json.RawMessage) bool {
+	return slices.Contains([]string{"", "null", "{}", "[]"}, string(value))
 }
 
 // LostBy are the unknown settings that an update of the group to the wanted one could lose. A

@@ -15,7 +15,7 @@ import (
 // createGroup leaves the client token to the SDK. The unique name already prevents a second group,
 // and a token made from the request would return the failed group after its deletion.
 func (c *Client) createGroup(ctx context.Context, g NodeGroup) error {
-	if _, err := c.api.CreateComputeNodeGroup(ctx, createGroupInput(g)); err != nil {
+	if _, err := c.api.CreateComputeNodeGroup(ctx, createGroupInput(g), sendActions(g.Actions)); err != nil {
 		return fmt.Errorf("creating compute node group %s: %w", g.Name, err)
 	}
 	return nil
@@ -56,10 +56,14 @@ func (c *Client) updateGroup(ctx context.Context, want, now NodeGroup) error {
 		}
 	}
 	in, changed := updateGroupInput(want, now)
-	if !changed {
+	var actions LifecycleActions
+	if want.Actions != nil && !want.Actions.Equal(now.Actions) {
+		actions = want.Actions
+	}
+	if !changed && actions == nil {
 		return nil
 	}
-	if _, err := c.api.UpdateComputeNodeGroup(ctx, in); err != nil {
+	if _, err := c.api.UpdateComputeNodeGroup(ctx, in, sendActions(actions)); err != nil {
 		return fmt.Errorf("updating compute node group %s: %w", now.Name, err)
 	}
 	return nil

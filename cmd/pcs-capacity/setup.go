@@ -257,6 +257,9 @@ func emit(ctx context.Context, t *terminal.Terminal, s setup.Setup, plan *setup.
 	for _, w := range plan.Warnings {
 		t.Say("warning: %s", w)
 	}
+	for _, actions := range plan.LifecycleActions() {
+		t.Say("warning: lifecycle actions are not in the template; `pcs-capacity setup`, run afterwards, adds them: %s", actions)
+	}
 	for _, step := range plan.There() {
 		t.Say("warning: %s %s is there; CloudFormation takes it into a stack only by import", step.What, step.Name)
 	}

@@ -44,6 +44,8 @@ type Instance struct {
 	UserData       string            `json:"user_data,omitempty"` // base64, as in the request
 	Tags           map[string]string `json:"tags,omitempty"`
 	HostFailed     bool              `json:"host_failed,omitempty"`
+	// Actions are the scripts that a node of PCS has run at its boot: "nodeBootstrapped mount".
+	Actions []string `json:"lifecycle_actions,omitempty"`
 	// NoContact is why the node never comes up in Slurm, though EC2 calls the instance running; "" if it does.
 	NoContact string `json:"no_contact,omitempty"`
 }

@@ -21,6 +21,7 @@ func checkGroup(cl *pcsCluster, g, old *pcsGroup) error {
 	}
 	checkSettings(&v, g.SlurmConfiguration, groupParameters, cl)
 	checkGres(&v, g.SlurmConfiguration)
+	checkActions(&v, g.NodeLifecycleActions)
 	if _, ok := g.SlurmConfiguration.number("scaleDownIdleTimeInSeconds"); ok && slurmVersion(cl.Scheduler.Version) < 2511 {
 		v.add("slurmConfiguration.scaleDownIdleTimeInSeconds", "needs Slurm 25.11, the cluster has %s", cl.Scheduler.Version)
 	}

@@ -138,6 +138,21 @@ func TestMembersNewerThanTheSDK(t *testing.T) {
 	if status != 200 || !strings.Contains(answer, actions) {
 		t.Errorf("HTTP %d: %s", status, answer)
 	}
+	w.settle()
+	for script, says := range map[string]string{
+		`{"name":"mount"}`: "scriptSource",
+		`{"name":"mount","scriptSource":{"scriptLocation":"http://example.com/mount.sh"}}`:                                       "neither s3://BUCKET/KEY nor an HTTPS URL",
+		`{"name":"_","scriptSource":{"scriptLocation":"https://example.com/mount.sh","s3VersionId":"1"}}`:                        "s3VersionId is for an Amazon S3 URI",
+		`{"name":"_","scriptSource":{"scriptLocation":"s3://bucket/mount.sh","checksum":"1"}}`:                                   "not a unique name",
+		`{"name":"mount","scriptSource":{"scriptLocation":"s3://bucket/mount.sh","checksum":"1"}}`:                               "not a SHA-256 checksum",
+		`{"name":"mount","onError":"IGNORE","scriptSource":{"scriptLocation":"s3://bucket/mount.sh"}}`:                           "IGNORE",
+		`{"name":"mount","arguments":["` + strings.Repeat("x", 257) + `"],"scriptSource":{"scriptLocation":"s3://bucket/m.sh"}}`: "has 257 characters",
+	} {
+		status, answer = w.post("UpdateComputeNodeGroup", `{"clusterIdentifier":"hpc","computeNodeGroupIdentifier":"demand","nodeLifecycleActions":{"stages":{"nodeBootstrapped":[`+script+`]}}}`)
+		if status != 400 || !strings.Contains(answer, says) {
+			t.Errorf("%s: HTTP %d: %s", script, status, answer)
+		}
+	}
 	status, answer = w.post("GetCluster", `{"clusterIdentifier":"hpc","verbose":true}`)
 	if status != 400 || !strings.Contains(answer, "verbose: unknown member") {
 		t.Errorf("HTTP %d: %s", status, answer)

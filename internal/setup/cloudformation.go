@@ -60,6 +60,17 @@ func attribute(of, name string) map[string]any {
 	return map[string]any{"Fn::GetAtt": []string{of, name}}
 }
 
+// LifecycleActions are those of the plan's node group, which a template does not have: whether
+// CloudFormation takes them is not known.
+func (p *Plan) LifecycleActions() (actions []pcs.LifecycleActions) {
+	for _, e := range p.Effects {
+		if e, ok := e.(WriteGroup); ok && e.Group.Actions != nil {
+			actions = append(actions, e.Group.Actions)
+		}
+	}
+	return actions
+}
+
 // There are the steps about things in AWS that exist already: CloudFormation creates nothing
 // under their names, but can import them into a stack.
 func (p *Plan) There() []Step {

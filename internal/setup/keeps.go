@@ -48,6 +48,20 @@ func (in *inspection) checkUnknown(want *wanted, slot slotState, template, group
 	}
 }
 
+// lifecycleActions are those that the nodes are to run: of the node group to copy, where one is
+// named; else of the slot that was changed last, so that a change of one reaches the other.
+func (in *inspection) lifecycleActions() pcs.LifecycleActions {
+	from := in.like
+	if in.request.Like == "" {
+		for _, slot := range in.slots {
+			if slot.ours && !slot.failed() && slot.group.Modified.After(from.Modified) {
+				from = *slot.group
+			}
+		}
+	}
+	return from.Actions
+}
+
 func (in *inspection) mayLose(what, name string, lost []string) {
 	if len(lost) > 0 && !in.request.DropUnknown {
 		in.problem(

@@ -198,7 +198,7 @@ func (in *inspection) want(slot slotState) *wanted {
 		group: pcs.NodeGroup{
 			Name: slot.name, PurchaseOption: r.Kind, InstanceTypes: []string{r.InstanceType}, SubnetIDs: subnets,
 			ClusterID: in.inv.Cluster.ID, AMI: in.ami(), InstanceProfile: in.profile(), Min: least, Max: most, Tags: in.tags(),
-			SlurmSettings: settings, IdleSeconds: in.like.IdleSeconds,
+			SlurmSettings: settings, IdleSeconds: in.like.IdleSeconds, Actions: in.lifecycleActions(),
 		},
 		configPath:  in.request.ConfigPath,
 		ended:       in.ended,

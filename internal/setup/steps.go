@@ -103,6 +103,7 @@ func groupStep(want *wanted, slot slotState, template Step) (Step, pcs.Compariso
 		step.add("instance profile", g.InstanceProfile)
 		step.add("reservation", g.Tags[capacity.TagReservation])
 		step.add("Slurm settings", pcs.SettingsText(g.SlurmSettings))
+		step.add("lifecycle actions", g.Actions.String())
 		return step, nil
 	}
 	compared := slot.group.Compare(wantedGroup(want, slot, template))
