@@ -68,6 +68,7 @@ const (
 	OutOfService         Code = "nodes-out"
 	NodesUnused          Code = "nodes-unused"
 	FeatureMissing       Code = "feature-missing"
+	FenceActedOn         Code = "fence-acted-on"
 	AllowAccounts        Code = "allow-accounts"
 	AccountsUnchecked    Code = "accounts-unchecked"
 	AllowGroups          Code = "allow-groups"
@@ -418,6 +419,11 @@ var Codes = []Meaning{
 		Text:    "A PCS compute node group is larger than `max_nodes`, which was lowered since `setup`. Jobs are kept off the nodes beyond it, which are paid for.",
 		Do:      "Raise `max_nodes` to use them.",
 		Example: "slot gpu-a has 4 nodes, of which max_nodes lets jobs use 2: none starts on gpu-a-[3-4]; set max_nodes = 4 in the settings to use them"},
+	{Code: FenceActedOn, Where: AtPass, Severity: Admin,
+		Text:    "Nodes boot under an active fence while their block is open. Something takes nodes in maintenance for broken, and launches them anew. A note at first: once, it may be a repair.",
+		Do:      "See what launches these nodes. With `provider = \"none\"` fences are without maintenance.",
+		More:    "guest.md",
+		Example: "nodes gpu-a-[1-2] boot under the fence of slot gpu-a, where nothing may start: something takes nodes in maintenance down and launches them anew, and jobs that run there end; see what launches them; with provider = \"none\" fences are without maintenance, which some launchers act on"},
 	{Code: FeatureMissing, Where: AtPass, Severity: Admin,
 		Text:    "The node group has two slots, and its nodes lack the feature of their slot.",
 		Do:      "Run `pcs-capacity hooks install`, or add the feature in slurm.conf.",

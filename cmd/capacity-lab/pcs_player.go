@@ -171,6 +171,9 @@ func (p *pcsPlayer) passNode(group awssim.PCSNodeGroup, node string, number int,
 	case backed && strings.Contains(state, "DRAIN") && p.replaced[node] != instance && p.sim.Otherwise().ReplacesDrained:
 		p.replaced[node] = instance
 		return p.sim.TerminateNode(p.name, group.Name, node)
+	case backed && number <= group.Min && strings.Contains(state, "MAINTENANCE") && !strings.Contains(state, "POWER") && p.replaced[node] != instance && p.sim.Otherwise().RelaunchesFenced:
+		p.replaced[node] = instance
+		return p.sim.TerminateNode(p.name, group.Name, node)
 	case strings.HasPrefix(state, "DOWN") && strings.Contains(state, "POWERED_DOWN"):
 		return p.update(node, "state=POWER_DOWN_FORCE") // a boot that took too long: usable again
 	case number <= group.Min && strings.Contains(state, "POWERED_DOWN") && !strings.Contains(state, "POWER_UP") && open(group, now):

@@ -80,6 +80,8 @@ type simOtherwiseCmd struct {
 	KeepsScheduled  bool `help:"It keeps the Slurm reservation GROUP-scheduled after the start."`
 	DropsForeign    bool `help:"It deletes Slurm reservations of others."`
 	ReplacesDrained bool `help:"It replaces the instances of drained nodes."`
+	// In the order of awssim.Otherwise.
+	RelaunchesFenced bool `help:"It ends static nodes in maintenance and launches them anew, over and over."`
 }
 
 // Help is shown below the flags.

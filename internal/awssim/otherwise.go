@@ -14,6 +14,9 @@ type Otherwise struct {
 	KeepsScheduled  bool `json:"keeps_scheduled"`  // GROUP-scheduled stays after the start
 	DropsForeign    bool `json:"drops_foreign"`    // Slurm reservations of others are deleted
 	ReplacesDrained bool `json:"replaces_drained"` // the instance of a drained node is replaced
+	// RelaunchesFenced: static nodes in maintenance are ended and launched anew, over and over, as by ParallelCluster
+	// 3.8.0 to 3.15.1.
+	RelaunchesFenced bool `json:"relaunches_fenced"`
 }
 
 // busy refuses a change of a cluster's node groups and queues while PCS is at work on one.

@@ -100,6 +100,8 @@ type Sources struct {
 	Hooks []Hook
 	// Filter is the path of pcs-capacity-filter; "" if it is not known.
 	Filter string
+	// Root is the host's file system; "" stands for /.
+	Root string
 	// Watch is the shell command that keeps `sync --watch` running on this host.
 	Watch string
 }

@@ -143,6 +143,7 @@ func (r *run) partitions(ctx context.Context) {
 		r.powerSettings(there)
 	}
 	r.astray(there)
+	r.parallelClusterFences(there)
 	unchecked := false
 	for _, p := range capacity.Build(r.settings, capacity.Seen{}).Partitions {
 		at := slices.IndexFunc(there, func(one capacity.SlurmPartition) bool { return one.Name == p.Name })

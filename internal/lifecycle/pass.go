@@ -141,7 +141,7 @@ func (p *pass) look(ctx context.Context) {
 	p.sayAll(neverOpens)
 	p.keepLeftovers()
 	if p.seen.Cluster != nil {
-		p.sayAll(outOfService)
+		p.sayAll(outOfService, relaunched)
 	}
 	p.lookForMisplaced()
 	p.lookForRollOver()
