@@ -140,6 +140,9 @@ const (
 	KeyPair            Code = "key-pair"
 	PlacementGroup     Code = "placement-group"
 	SecurityGroups     Code = "security-groups"
+	RuleMissing        Code = "security-group-rule"
+	NoWayOut           Code = "no-way-out"
+	Protected          Code = "termination-protection"
 	NoSubnets          Code = "subnets"
 	SubnetUnknown      Code = "subnet-unknown"
 	SubnetVPC          Code = "subnet-vpc"
@@ -693,6 +696,18 @@ var Codes = []Meaning{
 		Text:    "No security group is given, or one cannot be used in this VPC.",
 		Do:      "Give `--security-groups`.",
 		Example: "EC2 has no security group sg-0 in us-east-2; name existing ones with --security-groups"},
+	{Code: RuleMissing, Where: AtSetup, Severity: Admin,
+		Text:    "The rules of the security groups keep nodes from slurmctld, or from each other: Slurm's ports are closed, or EFA lacks the rules from and to its own group.",
+		Do:      "Run the command that is named: it adds the rule.",
+		Example: "security group sg-0a has no rule by which nodes connect to each other by EFA: all traffic from itself"},
+	{Code: NoWayOut, Where: AtSetup, Severity: Admin,
+		Text:    "Nodes in the subnet do not reach AWS PCS, so they never register: no route leads out, or one leads to an internet gateway and nodes have no public address, and the VPC has no endpoint for PCS. The same is said of Amazon S3 where nodes install the package from there.",
+		Do:      "Use a subnet with a route to a NAT gateway, or create the endpoint by the command that is named.",
+		Example: "nodes in subnet subnet-0a never reach AWS PCS, so they never register: no route leads out of the VPC, and the VPC has no endpoint for it"},
+	{Code: Protected, Where: AtSetup, Severity: Admin,
+		Text:    "The launch template protects instances from termination (`DisableApiTermination`), so that no node could ever be ended. `setup` does not copy it.",
+		Do:      "Take it out of the template.",
+		Example: "launch template nodes protects instances from termination, so that nodes are never ended; set DisableApiTermination to false in it"},
 	{Code: NoSubnets, Where: AtSetup, Severity: Admin,
 		Text:    "No subnet is given for the nodes.",
 		Do:      "Give `--subnet-ids`.",

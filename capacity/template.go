@@ -20,6 +20,13 @@ type LaunchTemplate struct {
 	// NetworkInterfaces as the template describes them.
 	NetworkInterfaces []Interface `json:"network_interfaces,omitempty"`
 
+	// PublicAddress: its interface asks for a public address, or for none; nil where the subnet decides.
+	PublicAddress *bool `json:"public_address,omitempty"`
+	// Protected: its instances cannot be terminated.
+	Protected bool `json:"protected,omitempty"`
+	// VolumeKeys are the keys of AWS KMS that its volumes are encrypted with.
+	VolumeKeys []string `json:"volume_keys,omitempty"`
+
 	// ReservationID is the reservation that launches go to; "" if none.
 	ReservationID string `json:"reservation_id,omitempty"`
 	// Market is EC2's MarketType: capacity-block, spot, …; "" for On-Demand.

@@ -44,6 +44,8 @@ type api struct {
 	describeInstanceTypes                   call[ec2.DescribeInstanceTypesInput, ec2.DescribeInstanceTypesOutput]
 	describeInstances                       call[ec2.DescribeInstancesInput, ec2.DescribeInstancesOutput]
 	describeLaunchTemplates                 call[ec2.DescribeLaunchTemplatesInput, ec2.DescribeLaunchTemplatesOutput]
+	describeRouteTables                     call[ec2.DescribeRouteTablesInput, ec2.DescribeRouteTablesOutput]
+	describeVpcEndpoints                    call[ec2.DescribeVpcEndpointsInput, ec2.DescribeVpcEndpointsOutput]
 	describeSecurityGroups                  call[ec2.DescribeSecurityGroupsInput, ec2.DescribeSecurityGroupsOutput]
 	describeSubnets                         call[ec2.DescribeSubnetsInput, ec2.DescribeSubnetsOutput]
 }
@@ -80,6 +82,8 @@ func newAPI(c *ec2.Client) *api {
 		describeInstanceTypes:                   c.DescribeInstanceTypes,
 		describeInstances:                       c.DescribeInstances,
 		describeLaunchTemplates:                 c.DescribeLaunchTemplates,
+		describeRouteTables:                     c.DescribeRouteTables,
+		describeVpcEndpoints:                    c.DescribeVpcEndpoints,
 		describeSecurityGroups:                  c.DescribeSecurityGroups,
 		describeSubnets:                         c.DescribeSubnets,
 	}
@@ -128,6 +132,16 @@ func (a *api) DescribeInstances(ctx context.Context, in *ec2.DescribeInstancesIn
 // DescribeLaunchTemplates calls the operation of that name.
 func (a *api) DescribeLaunchTemplates(ctx context.Context, in *ec2.DescribeLaunchTemplatesInput, options ...func(*ec2.Options)) (*ec2.DescribeLaunchTemplatesOutput, error) {
 	return a.describeLaunchTemplates(ctx, in, options...)
+}
+
+// DescribeRouteTables calls the operation of that name.
+func (a *api) DescribeRouteTables(ctx context.Context, in *ec2.DescribeRouteTablesInput, options ...func(*ec2.Options)) (*ec2.DescribeRouteTablesOutput, error) {
+	return a.describeRouteTables(ctx, in, options...)
+}
+
+// DescribeVpcEndpoints calls the operation of that name.
+func (a *api) DescribeVpcEndpoints(ctx context.Context, in *ec2.DescribeVpcEndpointsInput, options ...func(*ec2.Options)) (*ec2.DescribeVpcEndpointsOutput, error) {
+	return a.describeVpcEndpoints(ctx, in, options...)
 }
 
 // DescribeSecurityGroups calls the operation of that name.

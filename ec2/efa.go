@@ -40,8 +40,8 @@ const (
 // types of a card; where it names none, a type with one card more than EFAs is taken for one.
 //
 // The security groups, which must let each other in, and the subnet are in every interface: EC2
-// takes neither together with interfaces. None has a public address, which EC2 gives to an instance
-// with one interface only.
+// takes neither together with interfaces. Among several, none has a public address: EC2 gives one
+// to an instance with one interface only, where the subnet says so.
 func networkInterfaces(t InstanceType, mode capacity.EFAMode, subnetID string, groups []string) ([]types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest, error) {
 	if t.EFAInterfaces == 0 || mode == capacity.NoEFA {
 		return nil, nil
@@ -97,6 +97,9 @@ func networkInterfaces(t InstanceType, mode capacity.EFAMode, subnetID string, g
 		default:
 			add(card.Index, 1, efaInterface)
 		}
+	}
+	if len(all) == 1 {
+		all[0].AssociatePublicIpAddress = nil
 	}
 	return all, nil
 }

@@ -47,11 +47,11 @@ func (c *Client) Image(ctx context.Context, id string) (Image, error) {
 	return found, nil
 }
 
-// SecurityGroups maps the existing ones among ids to their VPCs.
-func (c *Client) SecurityGroups(ctx context.Context, ids []string) (map[string]string, error) {
-	vpcs := map[string]string{}
+// SecurityGroups describes the existing ones among ids, by id.
+func (c *Client) SecurityGroups(ctx context.Context, ids []string) (map[string]SecurityGroup, error) {
+	found := map[string]SecurityGroup{}
 	if len(unique(ids)) == 0 {
-		return vpcs, nil
+		return found, nil
 	}
 	// A filter, since one unknown id would make EC2 refuse the whole call.
 	in := &ec2.DescribeSecurityGroupsInput{Filters: []types.Filter{filter("group-id", unique(ids)...)}}
@@ -61,10 +61,11 @@ func (c *Client) SecurityGroups(ctx context.Context, ids []string) (map[string]s
 			return nil, fmt.Errorf("describing security groups in %s: %w", c.region, err)
 		}
 		for _, g := range page.SecurityGroups {
-			vpcs[aws.ToString(g.GroupId)] = aws.ToString(g.VpcId)
+			id := aws.ToString(g.GroupId)
+			found[id] = SecurityGroup{id, aws.ToString(g.VpcId), append(rules(g.IpPermissions, false), rules(g.IpPermissionsEgress, true)...)}
 		}
 	}
-	return vpcs, nil
+	return found, nil
 }
 
 // HasKeyPair reports whether there is a key pair of that name.

@@ -1,7 +1,6 @@
 package ec2
 
 import (
-	"maps"
 	"testing"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -11,7 +10,7 @@ import (
 func TestWhatLaunchesName(t *testing.T) {
 	_, c := newSim(t)
 	groups, err := c.SecurityGroups(t.Context(), []string{"sg-0ffffffffffffffff", "sg-0e2000000000000a1", "x"})
-	if err != nil || !maps.Equal(groups, map[string]string{"sg-0e2000000000000a1": "vpc-0e2000000000000a1"}) {
+	if err != nil || len(groups) != 1 || groups["sg-0e2000000000000a1"].VPC != "vpc-0e2000000000000a1" || len(groups["sg-0e2000000000000a1"].Rules) != 3 {
 		t.Errorf("security groups %v, %v", groups, err)
 	}
 	if groups, err := c.SecurityGroups(t.Context(), nil); err != nil || len(groups) > 0 {

@@ -452,6 +452,15 @@ func describe(t types.LaunchTemplate, v types.LaunchTemplateVersion) capacity.La
 		out.SecurityGroupIDs = unique(append(out.SecurityGroupIDs, n.Groups...))
 		out.NetworkInterfaces = append(out.NetworkInterfaces, networkInterface(n.NetworkCardIndex, n.DeviceIndex, n.InterfaceType))
 	}
+	if len(d.NetworkInterfaces) == 1 {
+		out.PublicAddress = d.NetworkInterfaces[0].AssociatePublicIpAddress
+	}
+	for _, m := range d.BlockDeviceMappings {
+		if m.Ebs != nil && m.Ebs.KmsKeyId != nil {
+			out.VolumeKeys = unique(append(out.VolumeKeys, *m.Ebs.KmsKeyId))
+		}
+	}
+	out.Protected = aws.ToBool(d.DisableApiTermination)
 	if p := d.IamInstanceProfile; p != nil {
 		out.InstanceProfile = aws.ToString(p.Arn) + aws.ToString(p.Name) // EC2 allows one of them
 	}

@@ -51,6 +51,10 @@ type Subnet struct {
 	VPC string
 	// Free counts the addresses that no network interface has.
 	Free int
+	// CIDR is the block of its IPv4 addresses.
+	CIDR string
+	// Public: an instance with one network interface gets a public address, where its launch does not say.
+	Public bool
 }
 
 // NeighbourSubnets describes all subnets of the VPCs that the given subnets are in,
@@ -81,11 +85,26 @@ func (c *Client) VPCSubnets(ctx context.Context, ids []string) ([]Subnet, error)
 	slices.SortFunc(all, func(a, b types.Subnet) int {
 		return strings.Compare(aws.ToString(a.SubnetId), aws.ToString(b.SubnetId))
 	})
-	detailed := make([]Subnet, len(all))
-	for i, s := range subnets(all) {
-		detailed[i] = Subnet{s, aws.ToString(all[i].VpcId), int(aws.ToInt32(all[i].AvailableIpAddressCount))}
+	return detailed(all), nil
+}
+
+// DetailedSubnets is KnownSubnets with the facts that a launch depends on, without those that are missing.
+func (c *Client) DetailedSubnets(ctx context.Context, ids []string) (found []Subnet, err error) {
+	_, err = withoutBad(ids, "InvalidSubnetI", func(ids []string) error {
+		some, err := c.describeSubnets(ctx, ids)
+		found = append(found, detailed(some)...)
+		return err
+	})
+	return found, err
+}
+
+func detailed(answers []types.Subnet) []Subnet {
+	all := make([]Subnet, len(answers))
+	for i, s := range subnets(answers) {
+		a := answers[i]
+		all[i] = Subnet{s, aws.ToString(a.VpcId), int(aws.ToInt32(a.AvailableIpAddressCount)), aws.ToString(a.CidrBlock), aws.ToBool(a.MapPublicIpOnLaunch)}
 	}
-	return detailed, nil
+	return all
 }
 
 func (c *Client) describeSubnets(ctx context.Context, ids []string) ([]types.Subnet, error) {

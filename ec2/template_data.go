@@ -61,7 +61,8 @@ func overlay(data *types.RequestLaunchTemplateData, spec capacity.LaunchTemplate
 	if len(spec.UserData) > 0 {
 		data.UserData = aws.String(base64.StdEncoding.EncodeToString(spec.UserData))
 	}
-	// The operator belongs to the other template.
+	// The operator belongs to the other template, and a protected instance could not be terminated.
+	data.DisableApiTermination = nil
 	data.IamInstanceProfile, data.Operator = profile(spec.InstanceProfile), nil
 	overlayMetadata(data, spec)
 	overlayRoot(data, spec.RootVolume)

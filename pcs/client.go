@@ -22,16 +22,18 @@ import (
 // Client talks to PCS in one region.
 type Client struct {
 	api *pcs.Client
-	// A function, not *iam.Client: the linker keeps each method of a type that is reached
+	// Functions, not *iam.Client: the linker keeps each method of a type that is reached
 	// through an interface.
-	getInstanceProfile func(context.Context, *iam.GetInstanceProfileInput, ...func(*iam.Options)) (*iam.GetInstanceProfileOutput, error)
-	region             string
+	getInstanceProfile      func(context.Context, *iam.GetInstanceProfileInput, ...func(*iam.Options)) (*iam.GetInstanceProfileOutput, error)
+	simulatePrincipalPolicy func(context.Context, *iam.SimulatePrincipalPolicyInput, ...func(*iam.Options)) (*iam.SimulatePrincipalPolicyOutput, error)
+	region                  string
 }
 
 // From makes a client that shares credentials and deadlines with the clients of other services.
 func From(shared *awsconfig.Shared) *Client {
 	api := pcs.NewFromConfig(shared.Config, func(o *pcs.Options) { o.APIOptions = append(o.APIOptions, awsconfig.Advise(Remedies)) })
-	return &Client{api: api, getInstanceProfile: iam.NewFromConfig(shared.Config).GetInstanceProfile, region: shared.Config.Region}
+	roles := iam.NewFromConfig(shared.Config)
+	return &Client{api: api, getInstanceProfile: roles.GetInstanceProfile, simulatePrincipalPolicy: roles.SimulatePrincipalPolicy, region: shared.Config.Region}
 }
 
 // Region is the region that the client works in.

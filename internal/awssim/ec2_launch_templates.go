@@ -50,6 +50,13 @@ func (s *Sim) buildLaunchTemplate(r *region, lt LaunchTemplateScenario) error {
 	if lt.UserData != "" {
 		data.UserData = base64.StdEncoding.EncodeToString([]byte(lt.UserData))
 	}
+	if lt.Protected {
+		data.DisableApiTermination = &lt.Protected
+	}
+	if lt.VolumeKey != "" {
+		encrypted := true
+		data.BlockDeviceMappings = []blockDevice{{DeviceName: "/dev/xvda", Ebs: &ebsDevice{Encrypted: &encrypted, KmsKeyId: lt.VolumeKey}}}
+	}
 	if lt.MetadataTags {
 		data.MetadataOptions = &metadataOptions{InstanceMetadataTags: "enabled"}
 	}

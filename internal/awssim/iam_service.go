@@ -169,7 +169,7 @@ func (s *Sim) simulatePolicy(c *call) ([]byte, error) {
 			one.EvalDecision = "implicitDeny"
 		}
 		for _, resource := range members("ResourceArns") {
-			decision := "allowed"
+			decision := one.EvalDecision
 			if policy != nil {
 				decision = map[iam.Verdict]string{iam.NotAllowed: "implicitDeny", iam.Allowed: "allowed", iam.Denied: "explicitDeny"}[s.decide(policy, iam.Request{Action: action, Resource: resource, Keys: keys})]
 			}

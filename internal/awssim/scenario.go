@@ -211,6 +211,8 @@ type LaunchTemplateScenario struct {
 	InstanceProfile string            `toml:"instance_profile"` // ARN
 	UserData        string            `toml:"user_data"`        // plain text
 	Tags            map[string]string `toml:"tags"`
+	Protected       bool              `toml:"protected"`     // instances cannot be terminated (DisableApiTermination)
+	VolumeKey       string            `toml:"volume_key"`    // key of AWS KMS for the root volume
 	MetadataTags    bool              `toml:"metadata_tags"` // instances find their tags in their metadata
 	InstanceTags    map[string]string `toml:"instance_tags"` // TagSpecifications of instances
 

@@ -32,7 +32,7 @@ func (r *run) templates(ctx context.Context) {
 				read[g.LaunchTemplate] = t
 			}
 			if t.ID != "" {
-				r.nodes(p.Provider, g.Name, g.InstanceType, t)
+				r.nodes(p.Provider, g.Name, g.InstanceType, t, g.SubnetIDs, g.MaxNodes)
 			}
 		}
 	}
@@ -59,7 +59,7 @@ func (r *run) templates(ctx context.Context) {
 		t, ok := r.template(ctx, g.TemplateID+":"+g.TemplateVersion, func(t capacity.LaunchTemplate) []lack { return launchedByPCS(t, g) })
 		if ok {
 			t.ImageID, t.InstanceProfile = cmp.Or(g.AMI, t.ImageID), g.InstanceProfile
-			r.nodes(capacity.ProviderPCS, name, strings.Join(g.InstanceTypes, ", "), t)
+			r.nodes(capacity.ProviderPCS, name, strings.Join(g.InstanceTypes, ", "), t, g.SubnetIDs, g.Max)
 			r.firstNode(ctx, t, name, func() ([]capacity.Instance, error) {
 				return r.EC2.InstancesByTag(ctx, map[string][]string{pcs.TagNodeGroupID: {g.ID}})
 			})

@@ -27,11 +27,13 @@ type Seen struct {
 	Type ec2.InstanceType
 	// MetadataTags: by the account's default, instances find their tags in their metadata.
 	MetadataTags bool
+	Profile      Profile
+	Network      Network
 }
 
 // judgements are the questions, each by itself. A problem for an administrator keeps nodes from being
 // launched or from working; a note is a warning.
-var judgements = []func(Seen) []capacity.Problem{tagKeys, architecture}
+var judgements = []func(Seen) []capacity.Problem{tagKeys, architecture, protected, profile, wayOut, missingRules}
 
 // Judge says everything that is wrong with what was seen.
 func Judge(s Seen) []capacity.Problem {
@@ -40,6 +42,15 @@ func Judge(s Seen) []capacity.Problem {
 		all = append(all, judge(s)...)
 	}
 	return all
+}
+
+// protected says that nodes could be launched, and never ended.
+func protected(s Seen) []capacity.Problem {
+	if !s.Template.Protected {
+		return nil
+	}
+	return s.problem(capacity.Protected, "set DisableApiTermination to false in it",
+		"launch template %s protects instances from termination, so that nodes are never ended", s.Source)
 }
 
 // Stops reports whether a problem stands in the way; else it is a warning.

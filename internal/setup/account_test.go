@@ -135,7 +135,7 @@ func (w *account) ServeHTTP(to http.ResponseWriter, r *http.Request) {
 		operation, _, _ = strings.Cut(rest, "&")
 	}
 	w.mu.Lock()
-	if !strings.HasPrefix(operation, "Describe") && !strings.HasPrefix(operation, "Get") && !strings.HasPrefix(operation, "List") {
+	if !slices.ContainsFunc([]string{"Describe", "Get", "List", "Simulate"}, func(reads string) bool { return strings.HasPrefix(operation, reads) }) {
 		w.writes, w.wrote = append(w.writes, operation), true
 		if w.bodies == nil {
 			w.bodies = map[string]string{}

@@ -58,6 +58,8 @@ func (in *inspection) efaWord(mode capacity.EFAMode) string {
 	t := in.names.instanceType
 	switch {
 	case t.EFAInterfaces == 0:
+	case mode == capacity.EFA && len(t.Cards) == 1: // the subnet says whether it gets a public address
+		return "1 × efa"
 	case mode == capacity.EFA || mode == capacity.EFAOnly:
 		return fmt.Sprintf("%d × %s, no public address", t.EFAInterfaces, mode)
 	case mode == capacity.NoEFA:

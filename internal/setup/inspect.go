@@ -12,6 +12,7 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/preflight"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
@@ -53,6 +54,8 @@ type inspection struct {
 	nodeScript string
 	// planned is the wanted launch template, without an id; zero if there is none to plan.
 	planned capacity.LaunchTemplate
+	// roleProfile is what IAM says of the instance profile.
+	roleProfile preflight.Profile
 	// metadataTags: by the account's default, instances find their tags in their metadata.
 	metadataTags bool
 
@@ -146,9 +149,9 @@ func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
 	if !in.found {
 		return in, nil
 	}
-	like, profile, ownProfile, userData := s.readLike, s.readProfile, none, readUserData
+	like, profile, ofProfile, userData := s.readLike, s.readProfile, s.readRights, readUserData
 	if in.onEC2() {
-		like, profile, ownProfile, userData = s.readLikeTemplate, none, s.readProfile, readNodeUserData
+		like, profile, ofProfile, userData = s.readLikeTemplate, none, s.readProfile, readNodeUserData
 	}
 	in.nameSlots()
 	in.chooseLike()
@@ -159,10 +162,13 @@ func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
 	userData(in)
 	in.addInstall()
 	in.addUsers()
-	if err := in.sideBySide(ctx, s.readSubnets, s.readLaunchNames, ownProfile); err != nil {
+	if err := in.sideBySide(ctx, s.readSubnets, s.readLaunchNames, s.readTables, ofProfile); err != nil {
 		return nil, err
 	}
-	return in, s.readPlanned(ctx, in)
+	if err := s.readPlanned(ctx, in); err != nil {
+		return nil, err
+	}
+	return in, s.readEndpoints(ctx, in)
 }
 
 func none(context.Context, *inspection, *notes) error { return nil }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/preflight"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
@@ -21,6 +22,9 @@ type network struct {
 	// unknown are ids that were asked for and are of no subnet, elsewhere those of
 	// subnets outside the VPC.
 	unknown, elsewhere []string
+	// tables are the route tables of the VPC; endpoints are read only where nodes depend on them.
+	tables    []ec2.RouteTable
+	endpoints []ec2.Endpoint
 }
 
 // launchNames are what a launch template names, and EC2 looks up only when an instance
@@ -29,8 +33,8 @@ type launchNames struct {
 	image ec2.Image
 	// instanceType is that of the reservation; zero if EC2 did not say.
 	instanceType ec2.InstanceType
-	// groupVPCs maps the security groups that exist to their VPC.
-	groupVPCs map[string]string
+	// groups are the security groups that exist, of the nodes and on PCS of the cluster.
+	groups map[string]ec2.SecurityGroup
 	// noKeyPair and noPlacementGroup: the one that is named does not exist.
 	noKeyPair, noPlacementGroup bool
 }
@@ -173,7 +177,7 @@ func (s Setup) readLaunchNames(ctx context.Context, in *inspection, n *notes) er
 		})
 	}
 	reads.Go(func() (err error) {
-		names.groupVPCs, err = s.EC2.SecurityGroups(ctx, in.securityGroups())
+		names.groups, err = s.EC2.SecurityGroups(ctx, slices.Concat(in.securityGroups(), in.inv.Cluster.SecurityGroupIDs))
 		return err
 	})
 	if name := in.source.KeyName; name != "" {
@@ -188,39 +192,56 @@ func (s Setup) readLaunchNames(ctx context.Context, in *inspection, n *notes) er
 
 // readProfile looks at the role of the instance profile. Not everybody may ask IAM, and
 // not every network leads there: then it is said that nobody has looked.
-func (s Setup) readProfile(ctx context.Context, in *inspection, n *notes) error {
+func (s Setup) readProfile(ctx context.Context, in *inspection, n *notes) (err error) {
 	profile := in.profile()
 	if profile == "" || !in.onEC2() && !strings.HasPrefix(profile, "arn:") { // checkLaunch says so
 		return nil
 	}
-	role, err := s.PCS.RoleOf(ctx, profile)
-	const fix = "give an instance profile whose role has a name that begins with AWSPCS, or the path /aws-pcs/, with --instance-profile"
-	switch {
-	case pcs.Code(err) == "NoSuchEntity":
-		n.problem(
-			capacity.InstanceProfile,
-			"name one that exists with --instance-profile",
-			"IAM has no instance profile %s",
-			profile,
-		)
-	case err != nil && ctx.Err() != nil:
-		return err
-	case err != nil:
+	if in.roleProfile, err = preflight.ReadRole(ctx, s.PCS, profile); err != nil && ctx.Err() == nil {
 		n.warn("the role of instance profile %s was not checked: %s", profile, ec2.Message(err))
-	case in.onEC2():
-	case role == pcs.Role{}:
-		n.problem(capacity.InstanceProfile, fix, "instance profile %s has no role", profile)
-	case !role.Taken():
-		n.problem(
-			capacity.InstanceProfile,
-			fix,
-			"PCS does not take role %s%s of instance profile %s for nodes",
-			role.Path,
-			role.Name,
-			profile,
-		)
+		return nil
 	}
-	return nil
+	return err
+}
+
+// readRights asks whether nodes may join the cluster.
+func (s Setup) readRights(ctx context.Context, in *inspection, n *notes) (err error) {
+	if in.onEC2() || in.unattended {
+		return nil
+	}
+	if in.roleProfile, err = preflight.ReadRights(ctx, s.PCS, in.roleProfile, in.inv.Cluster.ARN); err != nil && ctx.Err() == nil {
+		n.warn("whether role %s allows %s was not checked: %s", in.roleProfile.Role.Name, pcs.Registering, ec2.Message(err))
+		return nil
+	}
+	return err
+}
+
+// readTables reads where the subnets of the VPC lead, if nodes call AWS.
+func (s Setup) readTables(ctx context.Context, in *inspection, n *notes) (err error) {
+	if in.unattended || in.homeVPC() == "" || in.onEC2() && in.request.InstallFrom == "" {
+		return nil
+	}
+	in.network.tables, err = s.EC2.RouteTables(ctx, in.homeVPC())
+	return unchecked(n, err)
+}
+
+// readEndpoints reads those of the VPC where nodes depend on them.
+func (s Setup) readEndpoints(ctx context.Context, in *inspection) error {
+	seen, err := preflight.ReadEndpoints(ctx, s.EC2, in.seen())
+	in.network.endpoints = seen.Network.Endpoints
+	if seen.Network.Groups != nil {
+		in.names.groups = seen.Network.Groups
+	}
+	return unchecked(&in.notes, err)
+}
+
+// unchecked says that a question about the network is not allowed.
+func unchecked(n *notes, err error) error {
+	if action := ec2.DeniedAction(err); action != "" {
+		n.warn("whether nodes reach AWS was not checked: %s is not allowed", action)
+		return nil
+	}
+	return err
 }
 
 func (s Setup) readPlanned(ctx context.Context, in *inspection) (err error) {

@@ -46,7 +46,9 @@ func TestSetupKeeps(t *testing.T) {
 				w := newAccount(t, func(s *awssim.Scenario) {
 					r := &s.Regions[0]
 					r.Images = append(r.Images, awssim.ImageScenario{ID: "ami-0e200000000000d04", Name: "another"})
-					r.SecurityGroups = append(r.SecurityGroups, awssim.SecurityGroupScenario{ID: "sg-0e2000000000000b2", Name: "another", VPC: r.SecurityGroups[0].VPC})
+					rules := []awssim.RuleScenario{{Peer: "self"}, {Peer: "10.2.0.0/16"}, {Out: true, Peer: "0.0.0.0/0"}, {Out: true, Peer: "self"}}
+					r.SecurityGroups[0].Rules = rules
+					r.SecurityGroups = append(r.SecurityGroups, awssim.SecurityGroupScenario{ID: "sg-0e2000000000000b2", Name: "another", VPC: r.SecurityGroups[0].VPC, Rules: rules})
 					r.Subnets = append(r.Subnets, awssim.SubnetScenario{ID: subnetA2, VPC: r.Subnets[0].VPC, Zone: r.Subnets[0].Zone, CIDR: "10.2.64.0/20"})
 				})
 				first := setup.Request{Provider: provider, Cluster: "ml", Queue: "gpu", NodeGroup: "gpu", Reservation: openBlock, Like: "compute", ConfigPath: w.configPath()}

@@ -82,7 +82,8 @@ func (in *inspection) checkSecurityGroups() {
 		)
 	}
 	for _, id := range groups {
-		vpc, found := in.names.groupVPCs[id]
+		group, found := in.names.groups[id]
+		vpc := group.VPC
 		switch home := in.homeVPC(); {
 		case !found:
 			in.problem(

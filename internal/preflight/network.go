@@ -1,0 +1,194 @@
+package preflight
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+)
+
+// Network is what the nodes are attached to. What could not be read is nil, and is not judged.
+type Network struct {
+	Region string
+	// Nodes is how many there are at most; 0 if it is not known.
+	Nodes int
+	// Subnets are those that nodes are launched into, all of one VPC.
+	Subnets []ec2.Subnet
+	// Tables are the route tables of the VPC.
+	Tables []ec2.RouteTable
+	// Endpoints are those of the VPC; read only where no route leads out of a subnet.
+	Endpoints []ec2.Endpoint
+	// Groups are the security groups of the nodes, of the cluster and of its endpoints, by id.
+	Groups map[string]ec2.SecurityGroup
+	// ClusterGroups are those of the PCS cluster, ClusterSubnets its subnets.
+	ClusterGroups  []string
+	ClusterSubnets []ec2.Subnet
+}
+
+// names are what people call services.
+var names = map[string]string{"pcs": "AWS PCS", "s3": "Amazon S3"}
+
+// everywhere is the route that leads out of a VPC.
+const everywhere = "0.0.0.0/0"
+
+// tableOf is the route table of a subnet: its own, else the main one of its VPC.
+func (n Network) tableOf(s ec2.Subnet) (main ec2.RouteTable) {
+	for _, t := range n.Tables {
+		switch {
+		case slices.Contains(t.Subnets, s.ID):
+			return t
+		case t.Main && t.VPC == s.VPC:
+			main = t
+		}
+	}
+	return main
+}
+
+// out is the route of a subnet out of its VPC; zero without one.
+func (n Network) out(s ec2.Subnet) (route ec2.Route) {
+	for _, r := range n.tableOf(s).Routes {
+		if r.To == everywhere {
+			route = r
+		}
+		// Who has IPv6 addresses and a way for them has a way out.
+		if r.To == "::/0" && !r.Gone && route.To == "" {
+			route = r
+		}
+	}
+	return route
+}
+
+// leadsOut reports whether nodes in a subnet reach the internet. What is behind a NAT or transit
+// gateway, a firewall or another VPC is not looked at.
+func (s Seen) leadsOut(subnet ec2.Subnet) bool {
+	route := s.Network.out(subnet)
+	return route.To != "" && !route.Gone && (!strings.HasPrefix(route.Via, "igw-") || route.To != everywhere || s.public(subnet))
+}
+
+// public reports whether nodes in a subnet get a public address: EC2 gives one to an instance with
+// one network interface only, and refuses a launch with several that asks for one.
+func (s Seen) public(subnet ec2.Subnet) bool {
+	switch {
+	case len(s.Template.NetworkInterfaces) > 1:
+		return false
+	case s.Template.PublicAddress != nil:
+		return *s.Template.PublicAddress
+	}
+	return subnet.Public
+}
+
+// UsesEndpoints reports whether a subnet leads nowhere, so that endpoints decide.
+func (s Seen) UsesEndpoints() bool {
+	return s.Network.Tables != nil && len(s.services()) > 0 &&
+		slices.ContainsFunc(s.Network.Subnets, func(one ec2.Subnet) bool { return !s.leadsOut(one) })
+}
+
+var installsFromS3 = regexp.MustCompile(`(?m)^FROM=\$\{1:-'s3://`)
+
+// CallsAWS reports whether nodes call AWS before jobs run on them.
+func (s Seen) CallsAWS() bool { return len(s.services()) > 0 }
+
+// services are those of AWS that a node calls before jobs run on it. A node of PCS registers with
+// PCS (AWS PCS User Guide, "Access AWS Parallel Computing Service using an interface endpoint").
+// One of self-managed Slurm calls none but for the package.
+func (s Seen) services() []string {
+	var all []string
+	if s.Provider == capacity.ProviderPCS {
+		all = append(all, "pcs")
+	}
+	if installsFromS3.Match(s.Template.UserData) {
+		all = append(all, "s3")
+	}
+	return all
+}
+
+// wayOut says from which subnets nodes do not reach what they need of AWS.
+func wayOut(s Seen) []capacity.Problem {
+	n := s.Network
+	if n.Tables == nil {
+		return nil
+	}
+	var all []capacity.Problem
+	for _, subnet := range n.Subnets {
+		if s.leadsOut(subnet) {
+			continue
+		}
+		for _, service := range s.services() {
+			if n.Endpoints == nil || n.reaches(subnet, service) {
+				continue
+			}
+			fix := n.endpointFix(s, subnet, service)
+			if route := n.out(subnet); strings.HasPrefix(route.Via, "igw-") && len(s.Template.NetworkInterfaces) < 2 && s.Template.PublicAddress == nil {
+				fix += fmt.Sprintf(", or run `aws ec2 modify-subnet-attribute --region %s --subnet-id %s --map-public-ip-on-launch`, which gives nodes a public address", n.Region, subnet.ID)
+			}
+			all = append(all, s.problem(capacity.NoWayOut, fix, "nodes in subnet %s never reach %s, so %s: %s", subnet.ID, names[service], without[service], n.why(s, subnet, service))...)
+		}
+	}
+	return all
+}
+
+// without says what does not happen without a service.
+var without = map[string]string{
+	"pcs": "they never register",
+	"s3":  "they cannot install the package from there",
+}
+
+// why says why nodes in a subnet do not reach a service.
+func (n Network) why(s Seen, subnet ec2.Subnet, service string) string {
+	var why string
+	switch route := n.out(subnet); {
+	case route.To == "":
+		why = "no route leads out of the VPC"
+	case route.Gone:
+		why = fmt.Sprintf("its route leads to %s, which is gone", route.Via)
+	case len(s.Template.NetworkInterfaces) > 1:
+		why = fmt.Sprintf("its route leads to %s, and nodes with %d network interfaces get no public address", route.Via, len(s.Template.NetworkInterfaces))
+	default:
+		why = fmt.Sprintf("its route leads to %s, and nodes get no public address", route.Via)
+	}
+	if e := n.endpoint(service); e.ID != "" {
+		return why + ", and endpoint " + e.ID + " does not serve them"
+	}
+	return why + ", and the VPC has no endpoint for it"
+}
+
+// endpoint is the first one for a service; zero if there is none.
+func (n Network) endpoint(service string) ec2.Endpoint {
+	if at := slices.IndexFunc(n.Endpoints, func(e ec2.Endpoint) bool { return e.Service == service }); at >= 0 {
+		return n.Endpoints[at]
+	}
+	return ec2.Endpoint{}
+}
+
+// reaches reports whether nodes in a subnet reach a service by an endpoint. Rules of security
+// groups are judged by missingRules.
+func (n Network) reaches(subnet ec2.Subnet, service string) bool {
+	return slices.ContainsFunc(n.Endpoints, func(e ec2.Endpoint) bool {
+		return e.Service == service && e.Available && (!e.Gateway && e.UsualName || e.Gateway && slices.Contains(e.RouteTables, n.tableOf(subnet).ID))
+	})
+}
+
+// endpointFix is the command that lets nodes of a subnet reach a service.
+func (n Network) endpointFix(s Seen, subnet ec2.Subnet, service string) string {
+	const elsewhere = "use a subnet with a route to a NAT gateway, or run "
+	region, table := "--region "+n.Region, n.tableOf(subnet).ID
+	switch e := n.endpoint(service); {
+	case e.ID != "" && !e.Available:
+		return elsewhere[:strings.Index(elsewhere, ", or")] + ", or wait until endpoint " + e.ID + " is available"
+	case e.ID != "" && e.Gateway:
+		return elsewhere + fmt.Sprintf("`aws ec2 modify-vpc-endpoint %s --vpc-endpoint-id %s --add-route-table-ids %s`", region, e.ID, table)
+	case e.ID != "":
+		return elsewhere + fmt.Sprintf("`aws ec2 modify-vpc-endpoint %s --vpc-endpoint-id %s --private-dns-enabled`", region, e.ID)
+	case service == "s3":
+		return elsewhere + fmt.Sprintf("`aws ec2 create-vpc-endpoint %s --vpc-id %s --service-name com.amazonaws.%s.s3 --route-table-ids %s`", region, subnet.VPC, n.Region, table)
+	}
+	groups := ""
+	if ids := s.Template.SecurityGroupIDs; len(ids) > 0 {
+		groups = " --security-group-ids " + strings.Join(ids, " ")
+	}
+	return elsewhere + fmt.Sprintf("`aws ec2 create-vpc-endpoint %s --vpc-id %s --vpc-endpoint-type Interface --service-name com.amazonaws.%s.%s --subnet-ids %s%s --private-dns-enabled`",
+		region, subnet.VPC, n.Region, service, subnet.ID, groups)
+}

@@ -1,0 +1,196 @@
+package preflight
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+)
+
+// Ports of Slurm on PCS (AWS PCS User Guide, "Security groups in AWS PCS"), and that of AWS's services.
+var (
+	slurmctld = ports{6817, 6817}
+	slurmd    = ports{6818, 6818}
+	srun      = ports{60001, 63000}
+	https     = ports{443, 443}
+	// all is all traffic, which EFA needs: it is no IP, so that no port and no address matches it.
+	all = ports{}
+)
+
+type ports struct{ from, to int }
+
+// side is one end of connections: members of security groups, with addresses in blocks.
+type side struct {
+	groups, blocks []string
+}
+
+// connection is one that has to be open, and what for.
+type connection struct {
+	from, to side
+	ports    ports
+	what     string
+}
+
+func (n Network) side(groups []string, subnets []ec2.Subnet) side {
+	s := side{groups: groups}
+	for _, one := range subnets {
+		if one.CIDR != "" {
+			s.blocks = append(s.blocks, one.CIDR)
+		}
+	}
+	return s
+}
+
+// connections are those that nodes need. Which groups slurmctld of self-managed Slurm has is not
+// known, nor which ports srun uses there.
+func (s Seen) connections() []connection {
+	n := s.Network
+	nodes, cluster := n.side(s.Template.SecurityGroupIDs, n.Subnets), n.side(n.ClusterGroups, n.ClusterSubnets)
+	var need []connection
+	if s.Provider == capacity.ProviderPCS && len(n.ClusterGroups) > 0 {
+		need = append(need, connection{nodes, cluster, slurmctld, "nodes connect to slurmctld"}, connection{cluster, nodes, slurmd, "slurmctld connects to slurmd"})
+		if s.UsesEndpoints() {
+			if e := n.endpoint("pcs"); len(e.SecurityGroups) > 0 {
+				need = append(need, connection{nodes, side{groups: e.SecurityGroups}, https, "nodes connect to endpoint " + e.ID})
+			}
+		}
+	}
+	if n.Nodes == 1 {
+		return need
+	}
+	if slices.ContainsFunc(s.Template.NetworkInterfaces, func(i capacity.Interface) bool { return strings.HasPrefix(i.Type, "efa") }) {
+		return append(need, connection{nodes, nodes, all, "nodes connect to each other by EFA"})
+	}
+	need = append(need, connection{nodes, nodes, slurmd, "nodes connect to each other's slurmd"})
+	if s.Provider == capacity.ProviderPCS {
+		need = append(need, connection{nodes, nodes, srun, "srun connects nodes"})
+	}
+	return need
+}
+
+// missingRules says which rules of security groups keep nodes from working.
+func missingRules(s Seen) []capacity.Problem {
+	n := s.Network
+	for _, id := range s.Template.SecurityGroupIDs {
+		if g, known := n.Groups[id]; !known || n.elsewhere(g) {
+			return nil // which is a problem of its own
+		}
+	}
+	var found []capacity.Problem
+	for _, c := range s.connections() {
+		if !n.lets(true, c.from, c.to, c.ports) {
+			found = append(found, n.missing(s, true, c.from, c.to, c)...)
+		}
+		if !n.lets(false, c.to, c.from, c.ports) {
+			found = append(found, n.missing(s, false, c.to, c.from, c)...)
+		}
+	}
+	if s.Provider == capacity.ProviderEC2 && len(found) == 0 {
+		found = append(found, n.closed(s)...)
+	}
+	return found
+}
+
+// lets reports whether the groups of one side let the other one in, or themselves out to it. What
+// cannot be known is taken to be open.
+func (n Network) lets(out bool, own, other side, p ports) bool {
+	if len(own.groups) == 0 || len(other.groups) == 0 {
+		return true
+	}
+	for _, id := range own.groups {
+		g, known := n.Groups[id]
+		if !known || slices.ContainsFunc(g.Rules, func(r ec2.Rule) bool { return r.Out == out && p.within(r) && other.matches(r.Peer, p == all) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// elsewhere reports whether a group is of another VPC, so that nodes cannot have it.
+func (n Network) elsewhere(g ec2.SecurityGroup) bool {
+	return len(n.Subnets) > 0 && n.Subnets[0].VPC != g.VPC
+}
+
+func (p ports) within(r ec2.Rule) bool {
+	return r.Protocol == "-1" || p != all && (r.Protocol == "tcp" || r.Protocol == "6") && r.From <= p.from && p.to <= r.To
+}
+
+// matches reports whether a rule's peer is this side. EFA goes by groups alone. What is in a prefix
+// list, and who has IPv6 addresses, is not known.
+func (s side) matches(peer string, groupsAlone bool) bool {
+	switch {
+	case slices.Contains(s.groups, peer):
+		return true
+	case groupsAlone || strings.HasPrefix(peer, "sg-"):
+		return false
+	}
+	open, err := netip.ParsePrefix(peer)
+	if err != nil || open.Addr().Is6() || len(s.blocks) == 0 {
+		return true
+	}
+	for _, block := range s.blocks {
+		if b, err := netip.ParsePrefix(block); err == nil && (b.Bits() < open.Bits() || !open.Contains(b.Addr())) {
+			return false
+		}
+	}
+	return true
+}
+
+// missing names the rule that a connection lacks by the command that adds it.
+func (n Network) missing(s Seen, out bool, own, other side, c connection) []capacity.Problem {
+	id, peer := own.groups[0], other.groups[0]
+	if slices.Contains(own.groups, peer) {
+		peer = id
+	}
+	return s.problem(capacity.RuleMissing, "run "+n.addRule(out, id, fmt.Sprintf("UserIdGroupPairs=[{GroupId=%s}]", peer), c.ports),
+		"security group %s has no rule by which %s: %s", strings.Join(own.groups, ", "), c.what, c.ports.words(out, slices.Contains(own.groups, peer), peer))
+}
+
+// closed says that nobody can connect to slurmd of self-managed Slurm.
+func (n Network) closed(s Seen) []capacity.Problem {
+	groups := s.Template.SecurityGroupIDs
+	for _, id := range groups {
+		if slices.ContainsFunc(n.Groups[id].Rules, func(r ec2.Rule) bool { return !r.Out && slurmd.within(r) }) {
+			return nil
+		}
+	}
+	if len(groups) == 0 {
+		return nil
+	}
+	return s.problem(capacity.RuleMissing, "run, with the address of slurmctld, "+n.addRule(false, groups[0], "IpRanges=[{CidrIp=ADDRESS/32}]", slurmd),
+		"security group %s has no rule by which slurmctld connects to slurmd: TCP at port 6818 from slurmctld", strings.Join(groups, ", "))
+}
+
+// addRule is the command of the AWS CLI that adds a rule.
+func (n Network) addRule(out bool, group, peer string, p ports) string {
+	verb, what := "ingress", "IpProtocol=-1,"
+	if out {
+		verb = "egress"
+	}
+	if p != all {
+		what = fmt.Sprintf("IpProtocol=tcp,FromPort=%d,ToPort=%d,", p.from, p.to)
+	}
+	return fmt.Sprintf("`aws ec2 authorize-security-group-%s --region %s --group-id %s --ip-permissions '%s%s'`", verb, n.Region, group, what, peer)
+}
+
+// words says what a rule would let through.
+func (p ports) words(out, itself bool, peer string) string {
+	what := "all traffic"
+	switch {
+	case p == all:
+	case p.from == p.to:
+		what = fmt.Sprintf("TCP at port %d", p.from)
+	default:
+		what = fmt.Sprintf("TCP at ports %d to %d", p.from, p.to)
+	}
+	if itself {
+		peer = "itself"
+	}
+	if out {
+		return what + " to " + peer
+	}
+	return what + " from " + peer
+}
