@@ -46,8 +46,8 @@ UNRACED = $$(git grep -l '^//go:build !race$$' -- '*_test.go')
 RACED := ./ec2 ./hooks/... ./internal/lifecycle ./internal/machine ./internal/market ./internal/notify ./internal/setup \
 	./internal/state ./internal/terminal
 
-# Packages, and tests of each, that run at once: those with a real Slurm wait more than they work.
-AT_ONCE := $(shell echo $$((2 * $$(nproc))))
+# Packages, and tests of each, that run at once: those with a real Slurm wait much more than they work.
+AT_ONCE := -p $(shell echo $$((2 * $$(nproc)))) -parallel $(shell echo $$((4 * $$(nproc))))
 
 # An AWS with 5 s between a change and its being seen, and another clock than this machine.
 UNKIND := --lag 5s --purchase-lag 5s --clock-offset 90s
@@ -72,13 +72,14 @@ demo: deps build ## run the main job on a simulated AWS and a real Slurm, on thi
 test: deps build lint ## everything that must pass: lint, unit tests, transcripts, the wire, real Slurm
 	@$(MAKE) --no-print-directory packages ARCHES=$$(go env GOARCH) TRIM=
 	@GOBIN=$(CURDIR)/bin go install $(GOTESTSUM)
-	CGO_ENABLED=1 go test -race -short $(RACED)
-	PCS_CAPACITY_PACKAGES=$(CURDIR)/dist $(TESTS) ./... -- -timeout 30m -p $(AT_ONCE) -parallel $(AT_ONCE)
-	@echo "the demo on an AWS that shows everything late and whose clock is off"; \
-	bin/capacity-lab demo --bin bin $(UNKIND) >bin/demo-unkind.log 2>&1 || { cat bin/demo-unkind.log; exit 1; }
+	@echo "the demo on an AWS that shows everything late and whose clock is off; beside it the race detector"; \
+	bin/capacity-lab demo --bin bin $(UNKIND) >bin/demo-unkind.log 2>&1 & demo=$$!; \
+	CGO_ENABLED=1 go test -race -short $(RACED); raced=$$?; \
+	wait $$demo || { cat bin/demo-unkind.log; exit 1; }; exit $$raced
+	PCS_CAPACITY_PACKAGES=$(CURDIR)/dist $(TESTS) ./... -- -timeout 30m $(AT_ONCE)
 
 test-all: test ## and what is slow and rare: the race detector, a year of blocks, every fault, other Slurms (hours)
-	PCS_CAPACITY_ALL=1 PCS_CAPACITY_PACKAGES=$(CURDIR)/dist CGO_ENABLED=1 $(TESTS) ./... -- -race -timeout 60m -p $(AT_ONCE) -parallel $(AT_ONCE)
+	PCS_CAPACITY_ALL=1 PCS_CAPACITY_PACKAGES=$(CURDIR)/dist CGO_ENABLED=1 $(TESTS) ./... -- -race -timeout 60m $(AT_ONCE)
 	PCS_CAPACITY_ALL=1 $(TESTS) "$$(dirname $(UNRACED) | sort -u | sed 's|^|./|' | paste -sd ' ')" -- -timeout 20m \
 		-run "^($$(sed -n 's/^func \(Test[^(]*\)(.*/\1/p' $(UNRACED) | paste -sd '|'))$$"
 	@$(MAKE) --no-print-directory faults
@@ -127,7 +128,7 @@ dist/share: build # what is the same on every architecture
 test-slurm: deps build ## the tests on Slurm 24.11 (SUITE=trixie) or 26.05 (SUITE=forky), in a chroot
 	@command -v mmdebstrap >/dev/null || $(SUDO) apt-get install -y -qq --no-install-recommends mmdebstrap >/dev/null
 	$(SUDO) env PATH="$$PATH" GOMODCACHE=$$(go env GOMODCACHE) GOCACHE=$$(go env GOCACHE) PACKAGES="$(PACKAGES)" internal/slurmlab/suite.sh $(SUITE) sh -c ' \
-		slurmctld -V && go test -count=1 -timeout 60m -p 1 -parallel $(AT_ONCE) ./slurm ./internal/slurmlab ./hooks/... ./cmd/... && \
+		slurmctld -V && go test -count=1 -timeout 60m $(AT_ONCE) -p 1 ./slurm ./internal/slurmlab ./hooks/... ./cmd/... && \
 		bin/capacity-lab demo --bin bin >bin/demo-$(SUITE).log'
 
 test-systemd: deps ## the service of the DEB under a real systemd, in a container (as root; a minute)

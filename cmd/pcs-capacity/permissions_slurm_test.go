@@ -137,7 +137,7 @@ func (r *restrictedSlurm) unfence(name string) {
 // TestPermissionsWithSlurm is TestPermissions for the programs that work with Slurm. What
 // is missing never deletes or moves a fence, and keeps none from being placed.
 func TestPermissionsWithSlurm(t *testing.T) {
-	if !story(t) {
+	if !ownProcess(t) {
 		return
 	}
 	clock := awssim.NewClock(time.Now().Add(-11*time.Minute), 1)

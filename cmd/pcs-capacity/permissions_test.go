@@ -59,6 +59,7 @@ func newRestricted(t *testing.T, clock *awssim.Clock) *restricted {
 	// UltraServers of which only DescribeCapacityBlocks says so.
 	chips := slices.IndexFunc(region.Reservations, func(one awssim.ReservationScenario) bool { return one.ID == "cr-0e2000000000000c6" })
 	scenario.HideLaunchStatus = true
+	scenario.BootDelay = awssim.Duration(time.Second) // who holds an ODCR for a launch waits for the instance
 	for i := range region.Offerings {
 		if o := &region.Offerings[i]; o.Type == region.Reservations[chips].Type {
 			o.Type = "trn1.32xlarge"

@@ -160,7 +160,14 @@ func newRehearsalIn(t *testing.T, world, settings string, change func(*slurmlab.
 		t.Fatal(err)
 	}
 	close(ready)
-	t.Cleanup(func() { r.cluster.Stop() })
+	t.Cleanup(func() {
+		r.cluster.Stop()
+		if t.Failed() {
+			log, _ := os.ReadFile(r.cluster.Log("slurmctld"))
+			lines := strings.Split(string(log), "\n")
+			t.Logf("slurmctld.log ends:\n%s", strings.Join(lines[max(0, len(lines)-300):], "\n"))
+		}
+	})
 	t.Setenv("SLURM_CONF", r.cluster.Conf())
 
 	scenario, err := awssim.ParseScenario("rehearsal", []byte(world))

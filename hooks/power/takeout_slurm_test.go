@@ -50,12 +50,12 @@ func TestRefusedJobsAreTakenOutAlone(t *testing.T) {
 	p := startPower(t, func(c *slurmlab.Config) { c.CloudGroups[0].CPUs, c.CloudGroups[1].CPUs = 16, 16 })
 	p.watched()
 	// The hook looks when Slurm has placed all jobs.
-	path := filepath.Join(p.dir, "pcs-capacity-resume")
+	path, placed := filepath.Join(p.dir, "pcs-capacity-resume"), filepath.Join(p.dir, "placed")
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, []byte(strings.Replace(string(text), "exec ", "sleep 1.5\nexec ", 1)), 0o755); err != nil {
+	if err := os.WriteFile(path, []byte(strings.Replace(string(text), "exec ", "until [ -e "+placed+" ]; do sleep 0.1; done\nexec ", 1)), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	const elsewhere = "--comment=capacity_reservation_id=" + hookstest.OtherID
@@ -74,6 +74,13 @@ func TestRefusedJobsAreTakenOutAlone(t *testing.T) {
 		neither = p.submit("-p", "gpu,other", "-t", "10", "-N2", // on nodes that are off in both
 			"--comment=capacity_reservation_id=cr-0ffffffffffffffff")
 	})
+	p.until("all jobs have nodes", func() bool {
+		waiting, err := p.cluster.Command(hookstest.Deadline(t), "squeue", "--noheader", "--states=PENDING", "--format=%i %P %r")
+		return err == nil && strings.TrimSpace(waiting) == ""
+	})
+	if err := os.WriteFile(placed, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
 	for _, id := range append(others[:], both) {
 		p.wait(id, "COMPLETED")
 	}
