@@ -1,13 +1,11 @@
 package main
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
-	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 )
 
@@ -73,46 +71,6 @@ func TestFencesStayWhileAWSIsDown(t *testing.T) {
 	}
 	r.sim.ClearFaults()
 	r.expect("delete-fence gpu")
-}
-
-// stopAfterDelete is a Slurm under which somebody stops the program as soon as a
-// reservation has been deleted.
-type stopAfterDelete struct {
-	lifecycle.Slurm
-	stop func()
-}
-
-func (s stopAfterDelete) DeleteReservation(ctx context.Context, name string) error {
-	err := s.Slurm.DeleteReservation(ctx, name)
-	s.stop()
-	return err
-}
-
-// TestAStopLeavesNoGapInAFence: an active fence is deleted and made again; a stop between
-// the two must not leave the nodes open (R5).
-func TestAStopLeavesNoGapInAFence(t *testing.T) {
-	if !ownProcess(t) {
-		return
-	}
-	r := newRehearsal(t)
-	r.cfg.Timing.DrainMargin.Duration = 60 * time.Hour
-	r.sync()
-	if fence := r.reservations()["pcs-capacity-fence-long"]; !fence.Active {
-		t.Fatalf("the fence is not active: %+v", fence)
-	}
-	r.cfg.Timing.DrainMargin.Duration = time.Minute
-	ctx, stop := context.WithCancel(r.ctx)
-	sources := lifecycle.From(r.cfg, r.aws, nil)
-	sources.Slurm = stopAfterDelete{sources.Slurm, stop}
-	_, report, _ := lifecycle.Pass(ctx, sources)
-	if ctx.Err() == nil {
-		t.Fatalf("nothing was deleted: %+v", report)
-	}
-	for _, slot := range []string{"gpu", "long", "later"} {
-		if !r.has("pcs-capacity-fence-" + slot) {
-			t.Errorf("slot %s has no fence after the stop: %+v", slot, report.Done)
-		}
-	}
 }
 
 // TestALateExtension: a block is extended when its fence has begun. Slurm cannot move a

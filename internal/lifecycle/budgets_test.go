@@ -15,7 +15,7 @@ import (
 
 // spent is a Slurm that says what accounting leaves.
 type spent struct {
-	Slurm
+	simSlurm
 	budgets capacity.Budgets
 	held    map[string]capacity.TRES
 	err     error
@@ -71,7 +71,7 @@ func TestRaisesStayWithinBudgets(t *testing.T) {
 			notes: []string{note + "not raised to the fence, because nobody knows what accounting leaves: accounting has not said what binds jobs (job 1)"}, asked: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := passOf(Sources{Slurm: &c.slurm}, Seen{Snap: oneSlot("ec2", nil), Now: noon})
+			p := passOf(Sources{}.at(&c.slurm, nil), Seen{Snap: oneSlot("ec2", nil), Now: noon})
 			p.seen.Snap.Walls = c.walls
 			var got []int
 			if slices.ContainsFunc(c.changes, p.seen.metered) {

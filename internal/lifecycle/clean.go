@@ -16,7 +16,7 @@ import (
 // any time, next to hooks and other passes. The error is for failed reads; failed cancellations are in the answer.
 func Clean(ctx context.Context, s Sources, dryRun bool) ([]Needless, error) {
 	mark := s.Settings.Cluster
-	cluster, err := s.Slurm.Look(ctx)
+	cluster, err := s.World.Look(ctx)
 	switch {
 	case err == nil && cluster.MarkErr != nil:
 		return nil, cluster.MarkErr
@@ -33,19 +33,19 @@ func Clean(ctx context.Context, s Sources, dryRun bool) ([]Needless, error) {
 		return nil, err
 	}
 	found := []Needless{}
-	x := executor{Sources: s}
+	p := newPass(s)
 	var results []Result
 	for _, e := range heldForNothing(held, s.Settings) {
 		r := Result{Effect: e}
 		if !dryRun {
-			r.Answer = x.Do(ctx, e)
+			r.Answer = p.do(ctx, e)
 		}
 		n := e.(Release).Needless
 		n.Err = r.Err
 		found, results = append(found, n), append(results, r)
 	}
 	if names := held.released(results); !dryRun && len(names) > 0 && held.Err == nil {
-		held.Err = x.Do(ctx, KeepReleased{held.Now, names}).Err
+		held.Err = p.do(ctx, KeepReleased{held.Now, names}).Err
 	}
 	return found, held.Err
 }
@@ -89,7 +89,7 @@ func (s Sources) seeHeld(ctx context.Context, mark string) (h Held, err error) {
 
 // booting returns the runs of jobs whose allocated nodes still boot.
 func (s Sources) booting(ctx context.Context) (map[capacity.JobRun]bool, error) {
-	jobs, _, err := s.Slurm.Jobs(ctx, nil, func(j capacity.Job) bool { return j.Configuring() })
+	jobs, _, err := s.World.Jobs(ctx, nil, func(j capacity.Job) bool { return j.Configuring() })
 	if err != nil {
 		return nil, err
 	}

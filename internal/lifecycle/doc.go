@@ -10,7 +10,8 @@
 //
 // A pass observes, decides and carries out. It reads (observe.go, keep.go, see*.go) one value, [Seen]. Each decision
 // is a function of that value, in the file of its name, and returns effects (effects*.go). pass.go calls the
-// decisions in their order, and carry.go with carry_jobs.go makes all changes.
+// decisions in their order, and carry.go carries their effects out, in our own files and in a [World]: the actual one
+// (actual*.go), or the simulated one of the tests.
 //
 // A pass keeps nothing in memory. It can be killed at any point and run again: it compares the actual with the wanted
 // state and sends only the difference (R5). A failed read never counts as "nothing there" (R8).

@@ -83,6 +83,12 @@ func (e ReturnNodes) Sentence(t capacity.Tense) string {
 	)
 }
 
+// off leaves the nodes that are still powered down.
+func (e ReturnNodes) off(now []capacity.Node) ReturnNodes {
+	e.Nodes = (&Cluster{Nodes: now}).those(e.Nodes, func(n capacity.Node) bool { return n.PoweredDown() })
+	return e
+}
+
 // EndInstance terminates an instance without a node.
 type EndInstance struct {
 	Slot string // by the node's name; "" if the settings have no such slot
@@ -150,6 +156,14 @@ func (e Release) About() capacity.Subject { return capacity.Subject{Reservation:
 // Sentence is for people.
 func (e Release) Sentence(t capacity.Tense) string {
 	return t.Verb("give", "gave") + " back " + e.Needless.String()
+}
+
+// answer is the result of the call; why it failed is in the sentence too.
+func (e Release) answer(err error) Answer {
+	if e.Err = err; err != nil {
+		return Answer{Err: err, Messages: []string{e.Sentence(capacity.Did)}}
+	}
+	return Answer{}
 }
 
 // KeepReleased removes ODCRs from the ledger, by id or token.

@@ -188,6 +188,14 @@ type FitJob struct {
 	Says string
 }
 
+// note is the job's AdminComment afterwards; "" if the present one may stay.
+func (e FitJob) note(err error) string {
+	if err != nil {
+		return fitNote(e.Says, err.Error())
+	}
+	return fitNote(e.Says, "")
+}
+
 // Code is stable.
 func (FitJob) Code() string { return "set-limit" }
 
@@ -251,4 +259,24 @@ func (e EndHold) Sentence(t capacity.Tense) string {
 		e.Job,
 		t.Verb("is held: let its owner release it", "was held: its owner can release it now"),
 	)
+}
+
+// FitJobs are carried out together: one call reads them all back.
+type FitJobs []FitJob
+
+// Code is that of each.
+func (FitJobs) Code() string { return FitJob{}.Code() }
+
+// About is several jobs.
+func (FitJobs) About() capacity.Subject { return capacity.Subject{} }
+
+// Sentence is empty: each has its own.
+func (FitJobs) Sentence(capacity.Tense) string { return "" }
+
+func (e FitJobs) edits() map[string]capacity.Edits {
+	edits := map[string]capacity.Edits{}
+	for _, one := range e {
+		edits[one.Job] = one.Edits
+	}
+	return edits
 }

@@ -1,7 +1,6 @@
 package lifecycle
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
@@ -48,36 +47,6 @@ func TestFences(t *testing.T) {
 				t.Error(diff)
 			}
 		})
-	}
-}
-
-// reservationCalls is a Slurm that writes down what is asked of its reservations.
-type reservationCalls struct {
-	*model
-	calls []string
-	start time.Time
-}
-
-func (s *reservationCalls) CreateReservation(_ context.Context, r capacity.SlurmReservation) error {
-	s.calls, s.start = append(s.calls, "create "+r.Name), r.Start
-	return nil
-}
-
-func (s *reservationCalls) DeleteReservation(_ context.Context, name string) error {
-	s.calls = append(s.calls, "delete "+name)
-	return nil
-}
-
-// A replacement is there before what it replaces goes; only a name that is in its way goes first.
-// Slurm gets no start in the past.
-func TestChangeGuardIsCarriedOut(t *testing.T) {
-	for occupied, want := range map[bool]string{false: "create new, delete old", true: "delete new, create new, delete old"} {
-		s := &reservationCalls{model: newModel(noon, nil)}
-		x := executor{Sources{Slurm: s, MachineTime: func() time.Time { return noon }}, map[string]bool{}}
-		answer := x.Do(t.Context(), ChangeGuard{Do: "replace", R: reservation("new", nil, at("-1h"), time.Time{}), Old: "old", Occupied: occupied})
-		if got := strings.Join(s.calls, ", "); answer.Err != nil || got != want || !s.start.Equal(noon) {
-			t.Errorf("occupied %t: %q from %s, %v", occupied, got, s.start, answer.Err)
-		}
 	}
 }
 

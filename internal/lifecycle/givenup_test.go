@@ -44,7 +44,7 @@ func TestJobsThatCompleteOnNodesThatAreOff(t *testing.T) {
 		l := &lookAgain{model: newModel(time.Now(), map[string]int{"gpu-a": 2}), nodes: test.again}
 		cluster := &Cluster{Nodes: test.read}
 		cluster.assign(capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: test.provider, Groups: []capacity.GroupSettings{{Name: "gpu-a", MaxNodes: 2}}}}})
-		p := passOf(Sources{Slurm: l}, Seen{Cluster: cluster, Snap: &capacity.Snapshot{Partitions: []capacity.Partition{
+		p := passOf(Sources{}.at(l, nil), Seen{Cluster: cluster, Snap: &capacity.Snapshot{Partitions: []capacity.Partition{
 			{Name: "gpu", Provider: test.provider, Groups: []capacity.NodeGroup{{Name: "gpu-a", Slots: []capacity.Slot{{Name: "gpu-a"}}}}}}}, Jobs: []capacity.Job{{Shown: "7", State: test.state, Nodes: []string{"gpu-a-1", "gpu-a-2"}}}})
 		p.carryOut(t.Context(), completing(p.seen))
 		if got := strings.Join(l.forced, " "); got != test.want {

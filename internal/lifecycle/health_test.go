@@ -78,7 +78,7 @@ func TestR6_OnlyTheCommandCondemnsANode(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.slurm.model = newModel(now, map[string]int{"gpu": 1})
-			p := passOf(Sources{State: state.Dir(t.TempDir()), Slurm: &c.slurm, Poll: time.Minute, Health: HealthCommand{Path: "/opt/site/health", Timeout: 5 * time.Minute, Tries: c.tries}}, Seen{Snap: &capacity.Snapshot{Region: "us-east-2"}, Now: now, Cluster: &Cluster{Nodes: []capacity.Node{{Name: "gpu-1", State: "IDLE", Address: "127.0.0.2"}}}})
+			p := passOf(Sources{State: state.Dir(t.TempDir()), Poll: time.Minute, Health: HealthCommand{Path: "/opt/site/health", Timeout: 5 * time.Minute, JobTime: 5 * time.Minute, Tries: c.tries}}.at(&c.slurm, nil), Seen{Snap: &capacity.Snapshot{Region: "us-east-2"}, Now: now, Cluster: &Cluster{Nodes: []capacity.Node{{Name: "gpu-1", State: "IDLE", Address: "127.0.0.2"}}}})
 			on := func(id, address string) capacity.Instance {
 				return capacity.Instance{ID: id, PrivateIP: address, Tags: map[string]string{capacity.TagNode: "gpu-1"}}
 			}
@@ -153,8 +153,8 @@ func TestWhatIsClosed(t *testing.T) {
 		"under the fence":      {change(at(-time.Minute), func(s *capacity.Snapshot) { s.Reservations[0].End = now.Add(40 * time.Minute) }), "", time.Time{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := passOf(Sources{State: state.Dir(t.TempDir()), Slurm: &checkSlurm{model: newModel(now, map[string]int{"gpu": 1})},
-				Poll: time.Minute, Health: HealthCommand{Path: "/opt/site/health", Timeout: 5 * time.Minute, Tries: 3}}, Seen{Snap: c.snap, Now: now, Cluster: &Cluster{slots: map[string][]string{"gpu": {"gpu-1"}}}})
+			p := passOf(Sources{State: state.Dir(t.TempDir()), Poll: time.Minute, Health: HealthCommand{Path: "/opt/site/health", Timeout: 5 * time.Minute, JobTime: 5 * time.Minute, Tries: 3}}.at(
+				&checkSlurm{model: newModel(now, map[string]int{"gpu": 1})}, nil), Seen{Snap: c.snap, Now: now, Cluster: &Cluster{slots: map[string][]string{"gpu": {"gpu-1"}}}})
 			p.Settings.Timing.BootAllowance.Duration = 10 * time.Minute
 			if c.file != "" {
 				path := strings.TrimSuffix(p.State.HealthOutputPath("gpu"), ".out") + ".json"

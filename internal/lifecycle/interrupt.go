@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
 // Interrupt gets jobs off instances that EC2 has announced to interrupt. Jobs are warned, and requeued or held by
@@ -35,7 +36,7 @@ func (p *pass) interrupt(ctx context.Context, ids []string) error {
 		return err
 	}
 	p.seen.Now = p.MachineTime().Add(p.EC2.Offset())
-	if p.seen.Cluster, err = p.Slurm.Look(ctx); err != nil {
+	if p.seen.Cluster, err = p.World.Look(ctx); err != nil {
 		return fmt.Errorf("asking Slurm: %w", err)
 	}
 	if err := otherOwner(p.seen.Cluster, p.Sources); err != nil {
@@ -52,7 +53,7 @@ func (p *pass) interrupt(ctx context.Context, ids []string) error {
 	if len(p.seen.TakenBack) == 0 {
 		return nil
 	}
-	if p.seen.Jobs, _, err = p.Slurm.Jobs(ctx, nil, nil); err != nil {
+	if p.seen.Jobs, _, err = p.World.Jobs(ctx, nil, nil); err != nil {
 		return fmt.Errorf("reading Slurm's jobs: %w", err)
 	}
 	p.readMarks()
@@ -64,7 +65,7 @@ func (p *pass) interrupt(ctx context.Context, ids []string) error {
 // nodeOf is the node of our slots that an instance backs now; "" if none.
 func (p *pass) nodeOf(i capacity.Instance) string {
 	for _, n := range p.seen.Cluster.Nodes {
-		launched := i.Tags[capacity.TagCluster] == p.seen.Cluster.Mark && i.Node(p.Slurm.Expand) == n.Name
+		launched := i.Tags[capacity.TagCluster] == p.seen.Cluster.Mark && i.Node(hostlist.Expand) == n.Name
 		if _, _, _, ours := p.Settings.PlaceOf(n.Name); ours && !n.PoweredDown() &&
 			(launched || n.Address != "" && n.Address == i.PrivateIP) {
 			return n.Name

@@ -12,11 +12,10 @@ import (
 // An instance is the node that it was launched for, or, where PCS launched it, the one at its
 // address. Nodes of others are left alone.
 func TestNodeOfInstance(t *testing.T) {
-	w := newWorld(t, 1)
 	settings := capacity.Settings{Partitions: []capacity.PartitionSettings{
 		{Name: "pcs", Provider: capacity.ProviderPCS, Groups: []capacity.GroupSettings{{Name: "gpu"}}},
 		{Name: "own", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{{Name: "own"}}}}}
-	p := passOf(Sources{Settings: settings, Slurm: w.slurm}, Seen{Cluster: &Cluster{Mark: "ml", Nodes: []capacity.Node{
+	p := passOf(Sources{Settings: settings}, Seen{Cluster: &Cluster{Mark: "ml", Nodes: []capacity.Node{
 		{Name: "gpu-a-1", State: "IDLE", Address: "10.0.0.1"}, {Name: "gpu-a-2", State: "IDLE+CLOUD+POWERED_DOWN", Address: "gpu-a-2"},
 		{Name: "own-1", State: "IDLE", Address: "own-1"}, {Name: "other-1", State: "IDLE", Address: "10.0.0.9"}}}})
 	launched := func(mark, node string) capacity.Instance {
@@ -67,7 +66,7 @@ func TestInterruptedJobs(t *testing.T) {
 			if c.change != nil {
 				c.change(&j.Job)
 			}
-			p := passOf(Sources{Slurm: s, State: state.Dir(t.TempDir()), MachineTime: func() time.Time { return noon }}, Seen{Snap: &capacity.Snapshot{}, Now: noon, Jobs: []capacity.Job{j.Job}, Cluster: &Cluster{}, TakenBack: map[string]fenced{"solo-1": {slot: "solo", reservation: "cr-1", onEnd: c.onEnd, fence: noon}}})
+			p := passOf(Sources{State: state.Dir(t.TempDir()), MachineTime: func() time.Time { return noon }}.at(s, nil), Seen{Snap: &capacity.Snapshot{}, Now: noon, Jobs: []capacity.Job{j.Job}, Cluster: &Cluster{}, TakenBack: map[string]fenced{"solo-1": {slot: "solo", reservation: "cr-1", onEnd: c.onEnd, fence: noon}}})
 			effects := interruptions(p.seen)
 			holds := 0
 			for _, e := range effects {

@@ -45,7 +45,7 @@ func TestJobsThatAPassIsAbout(t *testing.T) {
 		oursOnly              bool
 		also, jobs, elsewhere string
 	}{{false, "", "1 2 3 8", "5 6"}, {true, "", "1 2 3", ""}, {true, "cpu", "1 2 3 8", "4 5 6 7"}} {
-		p := passOf(Sources{Settings: settings, Slurm: m, OursOnly: test.oursOnly, AlsoOurs: strings.Fields(test.also)}, Seen{Snap: snap, Cluster: cluster})
+		p := passOf(Sources{Settings: settings, OursOnly: test.oursOnly, AlsoOurs: strings.Fields(test.also)}.at(m, nil), Seen{Snap: snap, Cluster: cluster})
 		if err := p.readJobs(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -61,7 +61,7 @@ func TestJobsThatAPassIsAbout(t *testing.T) {
 		}
 	}
 	// Slurm has no partition of ours yet.
-	p := passOf(Sources{Slurm: m, OursOnly: true}, Seen{Snap: snap, Cluster: &Cluster{}})
+	p := passOf(Sources{OursOnly: true}.at(m, nil), Seen{Snap: snap, Cluster: &Cluster{}})
 	if err := p.readJobs(t.Context()); err != nil || p.seen.Jobs == nil || len(p.seen.Jobs) > 0 {
 		t.Errorf("without a partition: %v %v", p.seen.Jobs, err)
 	}
@@ -84,7 +84,7 @@ func TestWatchLooksElsewhereNowAndThen(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	sources := w.sources
-	sources.Slurm, sources.Poll = a, time.Millisecond
+	sources.World, sources.Poll = simulated{simSlurm: a, now: sources.MachineTime}, time.Millisecond
 	err := Watch{Say: func(string) {}, Sources: func(context.Context, bool) (Sources, error) {
 		if len(a.of) > 2*everywhere {
 			stop()

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
-	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
 // What sync takes for the mark, by what lies in slurmctld's folder and in state_dir.
@@ -43,7 +42,7 @@ func TestMarkOfSync(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			got, err := slurmctld{State: dir}.mark(slurm.Config{ClusterName: "lab", StateSaveLocation: stateSave})
+			got, err := markOf(dir, stateSave, "lab")
 			if got != test.want || (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
 				t.Errorf("%q, %v; want %q, %q", got, err, test.want, test.err)
 			}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
 // model is a Slurm in memory, as far as blocks and jobs meet in it: what facts measured of the
@@ -558,16 +557,10 @@ func (m *model) SubmitCheck(context.Context, NodeCheck) (string, error) {
 	return "", errors.New("no command is run here")
 }
 
-func (m *model) CheckTime(timeout time.Duration) time.Duration { return timeout }
-
 func (m *model) ExitStatus(context.Context, string) (status, signal int, err error) {
 	return 0, 0, errors.New("no command is run here")
 }
 
 func (m *model) Cancel(context.Context, ...string) error { return nil }
 
-func (m *model) Hostlist(names []string) string { return hostlist.Compress(names) }
-
-func (m *model) Expand(list string) ([]string, error) { return hostlist.Expand(list) }
-
-var _ Slurm = (*model)(nil)
+var _ simSlurm = (*model)(nil)

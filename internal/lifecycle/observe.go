@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
 // firstAnswer is how long the first call of a pass may take. The SDK gives up after three attempts and pauses of up
@@ -372,7 +373,7 @@ func (o *observation) instances(ctx context.Context) {
 	}
 	a := o.together(ctx, func(ctx context.Context) error {
 		found, err := o.EC2.InstancesByTag(ctx, map[string][]string{capacity.TagReservation: ids})
-		o.seen.Instances = capacity.WithNodes(found, o.Slurm.Expand)
+		o.seen.Instances = capacity.WithNodes(found, hostlist.Expand)
 		return err
 	})[0]
 	if a.words != "" {

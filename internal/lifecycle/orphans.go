@@ -23,36 +23,23 @@ const orphanAge = 5 * time.Minute
 const orphanTime = 30 * time.Second
 
 // orphans returns this cluster's instances without a node.
-func orphans(
-	instances []capacity.Instance,
-	cluster *Cluster,
-	expand func(string) ([]string, error),
-	now time.Time,
-) []capacity.Orphan {
+func orphans(instances []capacity.Instance, cluster *Cluster, now time.Time) []capacity.Orphan {
 	addresses := map[string][]string{} // of the instances of each node
 	for _, i := range instances {
-		if node := i.Node(expand); node != "" && !i.Ended() {
+		if node := i.Node(hostlist.Expand); node != "" && !i.Ended() {
 			addresses[node] = append(addresses[node], i.PrivateIP)
 		}
 	}
 	var found []capacity.Orphan
 	byName := cluster.byName()
 	for _, i := range instances {
-		node := i.Node(expand)
+		node := i.Node(hostlist.Expand)
 		if node == "" || i.Ended() || i.Launched.After(now.Add(-orphanAge)) {
 			continue
 		}
 		if why := cluster.without(byName, node, i.PrivateIP, addresses[node]); why != "" {
-			found = append(
-				found,
-				capacity.Orphan{
-					Instance:    i.ID,
-					Node:        node,
-					Reservation: i.ReservationID,
-					Why:         why,
-					Since:       now.UTC().Truncate(time.Second),
-				},
-			)
+			found = append(found, capacity.Orphan{Instance: i.ID, Node: node, Reservation: i.ReservationID, Why: why,
+				Since: now.UTC().Truncate(time.Second)})
 		}
 	}
 	slices.SortFunc(found, func(a, b capacity.Orphan) int { return cmp.Compare(a.Instance, b.Instance) })

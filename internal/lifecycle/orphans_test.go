@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
 // Which instances belong to no node; they are sorted by their ids.
@@ -59,7 +58,7 @@ func TestOrphans(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := map[string]string{}
 			last := ""
-			for _, o := range orphans(c.instances, cluster, hostlist.Expand, noon) {
+			for _, o := range orphans(c.instances, cluster, noon) {
 				if o.Instance < last || o.Reservation != "cr-0" || !o.Since.Equal(noon) {
 					t.Errorf("after %s: %+v", last, o)
 				}

@@ -6,10 +6,11 @@ import (
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
 // out returns the nodes to which Slurm gives no job, by state and reason.
-func (c *Cluster) out(names []string, hostlist func([]string) string) []capacity.NodesOut {
+func (c *Cluster) out(names []string) []capacity.NodesOut {
 	type kind struct{ state, reason string }
 	var kinds []kind
 	nodes := map[kind][]string{}
@@ -27,10 +28,7 @@ func (c *Cluster) out(names []string, hostlist func([]string) string) []capacity
 	}
 	var all []capacity.NodesOut
 	for _, k := range kinds {
-		all = append(
-			all,
-			capacity.NodesOut{Nodes: hostlist(nodes[k]), Count: len(nodes[k]), State: k.state, Reason: k.reason},
-		)
+		all = append(all, capacity.NodesOut{Nodes: hostlist.Compress(nodes[k]), Count: len(nodes[k]), State: k.state, Reason: k.reason})
 	}
 	return all
 }

@@ -185,11 +185,11 @@ func TestNothingIsDeletedBeforeItsReplacementIsThere(t *testing.T) {
 	old.Name = "pcs-capacity-fence-solo"
 	delete(w.slurm.reservations, fence.Name)
 	w.slurm.reservations[old.Name] = old
-	w.sources.Slurm = noCreate{w.slurm}
+	w.sources = w.sources.at(noCreate{w.slurm}, w.client)
 	if _, err := w.pass(false); err == nil || !slices.Contains(w.names(), old.Name) {
 		t.Errorf("%v, %q", err, w.names())
 	}
-	w.sources.Slurm = w.slurm
+	w.sources = w.sources.at(w.slurm, w.client)
 	if _, err := w.pass(false); err != nil || slices.Contains(w.names(), old.Name) || !slices.Contains(w.names(), fence.Name) {
 		t.Errorf("%v, %q", err, w.names())
 	}

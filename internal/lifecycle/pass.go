@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
@@ -112,7 +113,7 @@ func (p *pass) look(ctx context.Context) {
 	p.seen.Old = old
 	var slurmErr error
 	var both sync.WaitGroup
-	both.Go(func() { p.seen.Cluster, slurmErr = p.Slurm.Look(ctx) })
+	both.Go(func() { p.seen.Cluster, slurmErr = p.World.Look(ctx) })
 	snap, answers, awsErr := p.observe(ctx, old)
 	both.Wait()
 	p.seen.Snap, p.seen.NoAWS, p.answers = snap, awsErr != nil, answers
@@ -264,7 +265,7 @@ func (p *pass) sayGone(partition, slot string) {
 	if len(gone) == 0 {
 		return
 	}
-	nodes := p.Slurm.Hostlist(gone)
+	nodes := hostlist.Compress(gone)
 	said := capacity.Problemf(
 		capacity.NodesLost,
 		capacity.Subject{Partition: partition, Slot: slot, Node: nodes},
@@ -334,10 +335,10 @@ func (p *pass) addSlots(part *capacity.Partition) {
 		for s := range part.Groups[g].Slots {
 			slot := &part.Groups[g].Slots[s]
 			nodes := p.seen.Cluster.SlotNodes(slot.Name)
-			slot.Nodes = p.Slurm.Hostlist(nodes)
+			slot.Nodes = hostlist.Compress(nodes)
 			slot.Feature = p.seen.Cluster.feature(slot.Name, nodes)
 			slot.Count = len(nodes)
-			slot.Out = p.seen.Cluster.out(nodes, p.Slurm.Hostlist)
+			slot.Out = p.seen.Cluster.out(nodes)
 			part.Groups[g].GPUs = max(part.Groups[g].GPUs, p.seen.Cluster.gpus(nodes))
 		}
 	}

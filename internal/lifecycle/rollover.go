@@ -110,17 +110,8 @@ func (s Seen) rollingsOf(part capacity.Partition, g capacity.NodeGroup) (all []R
 func setbackProblems(s Seen) (problems []capacity.Problem) {
 	for _, r := range s.Rolling {
 		if r.Setback.Problem != "" {
-			problems = append(
-				problems,
-				capacity.Problemf(
-					capacity.RollOverFailed,
-					capacity.Subject{Partition: r.Partition, Slot: r.Slot, Reservation: r.Block.ID},
-					"",
-					"%s; sync tries it again every %s",
-					r.Setback.Problem,
-					capacity.FormatDuration(rollOverPause),
-				),
-			)
+			problems = append(problems, capacity.Problemf(capacity.RollOverFailed, r.about(), "",
+				"%s; sync tries it again every %s", r.Setback.Problem, capacity.FormatDuration(rollOverPause)))
 		}
 	}
 	return problems
@@ -168,6 +159,15 @@ func learnRolling(rolling []Rolling, results []Result, now time.Time) []Rolling 
 // doing is the roll over's sentence.
 func (r Rolling) doing() string { return r.effect().Sentence(capacity.Did) }
 
+// answer is setup's: the steps that it began, and the setback.
+func (r Rolling) answer(did []string, setback string) Answer {
+	answer := Answer{Messages: []string{}, Setback: setback}
+	for _, sentence := range did {
+		answer.Messages = append(answer.Messages, r.doing()+": "+sentence)
+	}
+	return answer
+}
+
 func (r Rolling) effect() capacity.Effect {
 	if r.Over {
 		return RemoveSlot{r}
@@ -187,8 +187,6 @@ func (c *Cluster) inPartition(name string, nodes []string) bool {
 
 // inNone reports whether no partition has any of the nodes.
 func (c *Cluster) inNone(nodes []string) bool {
-	return !slices.ContainsFunc(
-		c.Partitions,
-		func(part capacity.SlurmPartition) bool { return c.inPartition(part.Name, nodes) },
-	)
+	in := func(part capacity.SlurmPartition) bool { return c.inPartition(part.Name, nodes) }
+	return !slices.ContainsFunc(c.Partitions, in)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
@@ -408,7 +409,7 @@ var scenarios = []struct {
 		st.passes(3*time.Hour, 2)
 	}},
 	{"the health command runs on nodes before jobs get them", func(st *stage) {
-		st.sources.Health = HealthCommand{Path: "/opt/site/health", Timeout: 5 * time.Minute, Tries: 2}
+		st.sources.Health = HealthCommand{Path: "/opt/site/health", Timeout: 5 * time.Minute, JobTime: 5 * time.Minute, Tries: 2}
 		st.slurm.exits["solo-2"] = 3
 		st.block("cr-1", "solo", 0, day, 4)
 		st.pass(-time.Minute)
@@ -416,7 +417,7 @@ var scenarios = []struct {
 		st.pass(time.Hour)
 	}},
 	{"the health command cannot run", func(st *stage) {
-		st.sources.Health = HealthCommand{Path: "/opt/site/health", Timeout: 5 * time.Minute, Tries: 2}
+		st.sources.Health = HealthCommand{Path: "/opt/site/health", Timeout: 5 * time.Minute, JobTime: 5 * time.Minute, Tries: 2}
 		st.slurm.fails["submit"] = errors.New("Invalid account")
 		st.block("cr-1", "solo", 0, day, 2)
 		st.pass(-time.Minute)
@@ -501,7 +502,7 @@ var scenarios = []struct {
 		part.Name, part.Provider, part.RollOver = "gpu", capacity.ProviderPCS, true
 		part.Groups[0].Name, part.Groups[0].MaxNodes, part.Groups[0].LaunchTemplate, part.Groups[0].Slots = "gpu", 2, "", 2
 		part.Groups[0].Select.Tags = map[string]string{"team": "gpu"}
-		st.sources.PCS, st.sources.RollOver = st.aws, st.aws
+		st.sources.PCS, st.sources.RollOver = st.aws, &setup.RollOver{}
 		st.block("cr-1", "gpu", 0, day, 2)
 		st.block("cr-2", "gpu", day, day, 2)
 		nodes := st.slurm.nodes

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
@@ -86,7 +87,7 @@ func (p *pass) lookForOrphans(ctx context.Context) {
 	p.seen.Snap.ClockOffset.Duration = p.EC2.Offset()
 	p.seen.Now = p.MachineTime().Add(p.seen.Snap.ClockOffset.Duration)
 	var ours, others []capacity.Instance
-	for _, i := range capacity.WithNodes(all, p.Slurm.Expand) {
+	for _, i := range capacity.WithNodes(all, hostlist.Expand) {
 		if mark := i.Tags[capacity.TagCluster]; mark == p.seen.Cluster.Mark {
 			ours = append(ours, i)
 		} else {
@@ -95,7 +96,7 @@ func (p *pass) lookForOrphans(ctx context.Context) {
 	}
 	p.seen.Instances = ours
 	p.seen.Snap.Add(p.seen.twins(others)...)
-	p.seen.Snap.Orphans = orphans(ours, p.seen.Cluster, p.Slurm.Expand, p.seen.Now)
+	p.seen.Snap.Orphans = orphans(ours, p.seen.Cluster, p.seen.Now)
 	for i, o := range p.seen.Snap.Orphans {
 		if p.seen.Old == nil {
 			break

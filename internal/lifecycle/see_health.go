@@ -21,7 +21,7 @@ func (p *pass) seeHealth(ctx context.Context) {
 		Files:         map[string]*state.Health{},
 		Exits:         map[string]Exit{},
 		Said:          map[string]string{},
-		Time:          p.Settings.Timing.BootAllowance.Duration + p.Slurm.CheckTime(p.Health.Timeout) + 2*p.Poll,
+		Time:          p.Settings.Timing.BootAllowance.Duration + p.Health.JobTime + 2*p.Poll,
 	}
 	s := p.seen
 	var open []string // jobs of unchecked nodes
@@ -46,7 +46,7 @@ func (p *pass) seeHealth(ctx context.Context) {
 	if !any {
 		return
 	}
-	live, ended, err := p.Slurm.Jobs(ctx, p.seen.Cluster.Ours(p.seen.Snap), isCheck)
+	live, ended, err := p.World.Jobs(ctx, p.seen.Cluster.Ours(p.seen.Snap), isCheck)
 	if err != nil {
 		p.problem(capacity.HealthUnanswered, fmt.Errorf("asking what the health command found: %w", err))
 		return
@@ -61,7 +61,7 @@ func (p *pass) seeHealth(ctx context.Context) {
 	p.seen.Checks.Live, p.seen.Checks.Ended = by(live), by(ended)
 	for _, job := range open {
 		if p.seen.Checks.Ended[job].State == "FAILED" {
-			status, signal, err := p.Slurm.ExitStatus(ctx, job)
+			status, signal, err := p.World.ExitStatus(ctx, job)
 			p.seen.Checks.Exits[job] = Exit{status, signal, err}
 		}
 	}

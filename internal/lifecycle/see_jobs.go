@@ -50,9 +50,9 @@ func (p *pass) readJobs(ctx context.Context) error {
 	jobs, ended := []capacity.Job{}, []capacity.Job{}
 	var err error
 	if asked := append(slices.Clone(ours), p.AlsoOurs...); !p.OursOnly {
-		jobs, ended, err = p.Slurm.Jobs(ctx, nil, func(j capacity.Job) bool { return in(j) || p.onOurs(j) || concerns(j) })
+		jobs, ended, err = p.World.Jobs(ctx, nil, func(j capacity.Job) bool { return in(j) || p.onOurs(j) || concerns(j) })
 	} else if len(asked) > 0 {
-		jobs, ended, err = p.Slurm.Jobs(ctx, asked, nil)
+		jobs, ended, err = p.World.Jobs(ctx, asked, nil)
 	}
 	if err != nil {
 		return err
@@ -93,8 +93,8 @@ func (p *pass) readBudgets(ctx context.Context, partitions []string) {
 	if len(partitions) == 0 {
 		return
 	}
-	if b.Budgets, b.err = p.Slurm.Budgets(ctx); b.err == nil {
-		b.held, b.err = p.Slurm.Held(ctx, partitions)
+	if b.Budgets, b.err = p.World.Budgets(ctx); b.err == nil {
+		b.held, b.err = p.World.Held(ctx, partitions)
 	}
 	if b.err != nil {
 		p.problem(

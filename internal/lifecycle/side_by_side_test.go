@@ -59,7 +59,8 @@ func TestPassAsksSideBySide(t *testing.T) {
 	}
 	shared.Config.HTTPClient = aws
 	slurm := &besideAWS{model: w.slurm, aws: aws}
-	w.sources.EC2, w.sources.Slurm = ec2.From(shared), slurm
+	w.sources.EC2 = ec2.From(shared)
+	w.sources = w.sources.at(slurm, nil)
 	if _, err := w.pass(false); err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
@@ -19,14 +20,14 @@ type Sources struct {
 	EC2   EC2
 	// PCS is nil when no partition has provider pcs.
 	PCS   PCS
-	Slurm Slurm
+	World World
 	// OursOnly: this pass ignores jobs of partitions that are not ours, except those of AlsoOurs.
 	OursOnly bool
 	// AlsoOurs are partitions that had jobs on our nodes in the last pass: a partition that loses its nodes keeps its
 	// running jobs.
 	AlsoOurs []string
-	// RollOver is nil if no partition rolls over by itself, and for a Look.
-	RollOver RollOver
+	// RollOver sets up and removes slots on PCS; nil if no partition rolls over by itself, and for a Look.
+	RollOver *setup.RollOver
 	// Made lists the things with our tag for a cluster, by its mark, and the cluster's id if it is on PCS; nil for
 	// none. With OldLeftovers this pass does not call it.
 	Made         func(ctx context.Context, mark string) (made []capacity.Made, cluster string, err error)
@@ -57,6 +58,8 @@ type HealthCommand struct {
 	// Path is absolute, on the nodes; "" for none.
 	Path    string
 	Timeout time.Duration
+	// JobTime is how long the job that runs it may take.
+	JobTime time.Duration
 	// Tries is how often a node is launched until it passes, at least 1.
 	Tries int
 }
@@ -90,11 +93,8 @@ type EC2 interface {
 	// ImagePlatform is the platform of a launch template's image; unknown without the permission to ask, which Untold
 	// then reports.
 	ImagePlatform(ctx context.Context, template string) (capacity.ImagePlatform, error)
-	// Holds are our ODCRs for a cluster, by its mark. Release cancels one; an ODCR that is already gone is no error.
+	// Holds are our ODCRs for a cluster, by its mark.
 	Holds(ctx context.Context, cluster string) ([]capacity.Reservation, error)
-	Release(ctx context.Context, id string) error
-	// Terminate treats ids that are already gone as done.
-	Terminate(ctx context.Context, ids []string) error
 }
 
 // PCS is what a pass calls in PCS.
@@ -104,58 +104,22 @@ type PCS interface {
 	Held(ctx context.Context, groups []string) (map[string]string, error)
 }
 
-// Slurm is what a pass calls in slurmctld. All times are in its clock.
-type Slurm interface {
+// World is where a pass reads Slurm, and where it acts. There are two: the actual one, and the simulated one of the
+// tests, in which a year of passes takes seconds. All times are in slurmctld's clock.
+type World interface {
 	Look(ctx context.Context) (*Cluster, error)
 	// Jobs returns the jobs that have not ended, and with their results those that ended in the last minutes: of the
 	// partitions, or of all if none is given. Only jobs that wanted keeps are returned; nil keeps all.
 	Jobs(ctx context.Context, partitions []string, wanted func(capacity.Job) bool) (live, ended []capacity.Job, err error)
-	CreateReservation(ctx context.Context, r capacity.SlurmReservation) error
-	// UpdateReservation changes times and nodes of a reservation, but not the start of
-	// an Active one.
-	UpdateReservation(ctx context.Context, r capacity.SlurmReservation) error
-	// DeleteReservation also succeeds if there is no reservation of this name.
-	DeleteReservation(ctx context.Context, name string) error
-	// SetTimeLimit sets the limit of a job, named by Shown, to whole minutes, and reads it back.
-	SetTimeLimit(ctx context.Context, job string, minutes int) error
 	// Budgets are accounting's limits on use over time. Held is what the partitions' running jobs hold, by Shown; empty
 	// if nobody knows.
 	Budgets(ctx context.Context) (capacity.Budgets, error)
 	Held(ctx context.Context, partitions []string) (map[string]capacity.TRES, error)
-	// Edit applies edits to pending jobs, named by Shown, and reads them back. The errors are by job.
-	Edit(ctx context.Context, edits map[string]capacity.Edits) map[string]error
-	// RequeueJob puts a job that has its nodes back into the queue, with hold until somebody releases it, and reads it
-	// back: after has no id if Slurm has forgotten the job. A job that still runs as before is an error.
-	RequeueJob(ctx context.Context, before capacity.Job, hold bool) (after capacity.Job, err error)
-	// Begin keeps a pending job from starting before a time.
-	Begin(ctx context.Context, job string, at time.Time) error
-	// Notify writes to the standard error of a job that runs, or to the terminal of its srun.
-	Notify(ctx context.Context, job, text string) error
-	// UserHold keeps pending jobs from starting until their owners release them.
-	UserHold(ctx context.Context, jobs ...string) error
-	// Release ends a hold.
-	Release(ctx context.Context, job string) error
-	// SetAdminComment tells the owner of a job, who cannot change it.
-	SetAdminComment(ctx context.Context, job, text string) error
-	// PowerDownForce powers nodes down and leaves them usable for Slurm.
-	PowerDownForce(ctx context.Context, nodes []string, reason string) error
-	PowerUp(ctx context.Context, nodes []string) error
-	// PowerDown powers nodes down once their jobs have ended.
-	PowerDown(ctx context.Context, nodes []string, reason string) error
-	// Drain keeps new jobs off nodes; running ones continue.
-	Drain(ctx context.Context, nodes []string, reason string) error
-	// Resume undoes Drain; a node that is not drained is no error.
-	Resume(ctx context.Context, nodes []string) error
-	// SubmitCheck submits a job that runs a program on a node, in the Slurm reservation that keeps other jobs away.
-	// CheckTime is how long such a job may take. ExitStatus is how an ended job ended: its script's exit status, and
-	// the signal that ended it or prevented its start.
-	SubmitCheck(ctx context.Context, c NodeCheck) (job string, err error)
-	CheckTime(timeout time.Duration) time.Duration
+	// ExitStatus is how an ended job ended: its script's exit status, and the signal that ended it or prevented its
+	// start.
 	ExitStatus(ctx context.Context, job string) (status, signal int, err error)
-	Cancel(ctx context.Context, jobs ...string) error
-	// Hostlist folds node names, gpu-1, gpu-2 is gpu-[1-2], and Expand gives them back.
-	Hostlist(names []string) string
-	Expand(hostlist string) ([]string, error)
+	// Do carries out an effect, other than one on our own files: the one place where a pass changes anything.
+	Do(ctx context.Context, e capacity.Effect) Answer
 }
 
 // NodeCheck is a program to run on a node.
@@ -192,23 +156,4 @@ type Cluster struct {
 	Reservations []capacity.SlurmReservation
 
 	slots map[string][]string // their nodes: see assign
-}
-
-// RollOver changes PCS for the partitions that roll over by themselves. Each call takes the steps that are possible
-// now and does not wait for PCS, which takes minutes: the next pass continues. did are the steps begun, even with an
-// error: "create compute node group gpu-b".
-type RollOver interface {
-	// SetUp creates what a block needs in the free slot of a node group: launch template, compute node group, and its
-	// place in the queue. anew: a group that PCS failed to create may be deleted and created again; otherwise it is an
-	// error.
-	SetUp(
-		ctx context.Context,
-		partition string,
-		group capacity.NodeGroup,
-		block capacity.Reservation,
-		anew bool,
-	) (did []string, err error)
-	// Remove takes a slot's compute node group out of the queue and deletes it, unless it has
-	// instances or jobs.
-	Remove(ctx context.Context, partition, slot string) (did []string, err error)
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
@@ -49,8 +50,9 @@ func newStage(t *testing.T) *stage {
 		Settings: capacity.Settings{Submit: capacity.Submit{Strict: true, StaleAfter: d(10 * time.Minute)},
 			Timing:     capacity.Timing{DrainMargin: d(10 * time.Minute), BootAllowance: d(10 * time.Minute), ReclaimLead: d(30 * time.Minute), ReclaimLeadUltraServer: d(time.Hour)},
 			Partitions: []capacity.PartitionSettings{part("solo", 1, capacity.RequeueAtEnd)}},
-		Owner: me, OwnerIs: "settings /etc/pcs-capacity", Poll: time.Minute, State: state.Dir(quickDir(t)), EC2: st.aws, Slurm: st.slurm,
+		Owner: me, OwnerIs: "settings /etc/pcs-capacity", Poll: time.Minute, State: state.Dir(quickDir(t)), EC2: st.aws,
 		MachineTime: func() time.Time { return st.slurm.now }}
+	st.sources.World = simulated{simSlurm: st.slurm, aws: st.aws, rolls: st.aws, now: st.sources.MachineTime}
 	return st
 }
 
@@ -251,7 +253,7 @@ func (s *taped) Budgets(context.Context) (capacity.Budgets, error) {
 }
 
 func (s *taped) span(r capacity.SlurmReservation) string {
-	text := fmt.Sprintf("%s from %s to %s", s.Hostlist(r.Nodes), clock(r.Start), clock(r.End))
+	text := fmt.Sprintf("%s from %s to %s", hostlist.Compress(r.Nodes), clock(r.Start), clock(r.End))
 	if len(r.Flags) > 0 {
 		text += " flags=" + strings.Join(r.Flags, ",")
 	}
@@ -334,23 +336,23 @@ func (s *taped) SetAdminComment(ctx context.Context, job, text string) error {
 }
 
 func (s *taped) PowerUp(ctx context.Context, nodes []string) error {
-	return orElse(s.stage.changes("power up", "%s", s.Hostlist(nodes)), func() error { return s.model.PowerUp(ctx, nodes) })
+	return orElse(s.stage.changes("power up", "%s", hostlist.Compress(nodes)), func() error { return s.model.PowerUp(ctx, nodes) })
 }
 
 func (s *taped) PowerDown(ctx context.Context, nodes []string, reason string) error {
-	return orElse(s.stage.changes("power down", "%s: %s", s.Hostlist(nodes), reason), func() error { return s.model.PowerDown(ctx, nodes, reason) })
+	return orElse(s.stage.changes("power down", "%s: %s", hostlist.Compress(nodes), reason), func() error { return s.model.PowerDown(ctx, nodes, reason) })
 }
 
 func (s *taped) PowerDownForce(ctx context.Context, nodes []string, reason string) error {
-	return orElse(s.stage.changes("power down by force", "%s: %s", s.Hostlist(nodes), reason), func() error { return s.model.PowerDown(ctx, nodes, reason) })
+	return orElse(s.stage.changes("power down by force", "%s: %s", hostlist.Compress(nodes), reason), func() error { return s.model.PowerDown(ctx, nodes, reason) })
 }
 
 func (s *taped) Drain(_ context.Context, nodes []string, reason string) error {
-	return s.stage.changes("drain", "%s: %s", s.Hostlist(nodes), reason)
+	return s.stage.changes("drain", "%s: %s", hostlist.Compress(nodes), reason)
 }
 
 func (s *taped) Resume(_ context.Context, nodes []string) error {
-	return s.stage.changes("resume", "%s", s.Hostlist(nodes))
+	return s.stage.changes("resume", "%s", hostlist.Compress(nodes))
 }
 
 // SubmitCheck runs a check on a node: a job that has ended a moment later, as exits has it.
@@ -496,7 +498,7 @@ func (c *cloud) Remove(_ context.Context, partition, slot string) ([]string, err
 }
 
 var (
-	_ Slurm    = (*taped)(nil)
+	_ simSlurm = (*taped)(nil)
 	_ EC2      = (*cloud)(nil)
-	_ RollOver = (*cloud)(nil)
+	_ simAWS   = (*cloud)(nil)
 )

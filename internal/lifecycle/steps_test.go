@@ -90,7 +90,7 @@ func TestNodesThatAreGone(t *testing.T) {
 		cluster := &Cluster{ShowsPoweredDown: shows, Nodes: []capacity.Node{{Name: "gpu-1"}},
 			Partitions: []capacity.SlurmPartition{{Name: "gpu", Nodes: []string{"gpu-1", "gpu-2", "gpu-3"}}, {Name: "cpu", Nodes: []string{"cpu-1"}}}}
 		cluster.assign(settings)
-		p := passOf(Sources{Settings: settings, Slurm: newModel(time.Now(), nil)}, Seen{Cluster: cluster, Old: old, Snap: &capacity.Snapshot{}})
+		p := passOf(Sources{Settings: settings}, Seen{Cluster: cluster, Old: old, Snap: &capacity.Snapshot{}})
 		p.sayGone("gpu", "gpu")
 		return p.seen.Snap.All()
 	}

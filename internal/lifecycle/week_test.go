@@ -10,6 +10,7 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 	"github.com/pcs-capacity/pcs-capacity/internal/report"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
@@ -146,7 +147,7 @@ func TestReportOfAWeek(t *testing.T) {
 	}
 	made := map[bool]report.Report{}
 	for _, accounting := range []bool{true, false} {
-		in := report.Input{Samples: samples, Until: ends, Expand: w.slurm.Expand}
+		in := report.Input{Samples: samples, Until: ends, Expand: hostlist.Expand}
 		if accounting {
 			in.Accounted = w.accounted
 		}
@@ -232,7 +233,7 @@ func (w *week) failHost(node string) {
 func (w *week) ran(j *modelJob, how string) {
 	w.changes++
 	if !j.Configuring() {
-		w.accounted = append(w.accounted, state.Run{Job: j.Shown, User: j.User, Account: j.Account, Partition: j.Partition, Nodes: w.slurm.Hostlist(j.Nodes), Start: j.Start, End: w.slurm.now, State: how})
+		w.accounted = append(w.accounted, state.Run{Job: j.Shown, User: j.User, Account: j.Account, Partition: j.Partition, Nodes: hostlist.Compress(j.Nodes), Start: j.Start, End: w.slurm.now, State: how})
 	}
 	w.waits = append(w.waits, waitLine{j.Partition, latest(j.submitted, j.Eligible), j.Start})
 }
@@ -244,7 +245,7 @@ func (w *week) sums(deadFrom, deadTo time.Time) report.Sums {
 	sums := report.Sums{}
 	of := map[string]report.Class{"COMPLETED": report.Useful, "CANCELLED": report.Useful, "REQUEUED": report.LostRequeue, "TIMEOUT": report.LostTimeout, "FAILED": report.LostFailure, "NODE_FAIL": report.LostFailure}
 	for _, r := range w.accounted {
-		nodes, _ := w.slurm.Expand(r.Nodes)
+		nodes, _ := hostlist.Expand(r.Nodes)
 		sums[of[r.State]] += int64(len(nodes)) * int64(r.End.Sub(r.Start)/time.Second)
 	}
 	for _, p := range w.sim.Ledger() {
@@ -258,7 +259,7 @@ func (w *week) sums(deadFrom, deadTo time.Time) report.Sums {
 			free := p.Count
 			for _, r := range w.accounted {
 				if strings.HasPrefix(r.Nodes, team) && in(at, r.Start, r.End) {
-					nodes, _ := w.slurm.Expand(r.Nodes)
+					nodes, _ := hostlist.Expand(r.Nodes)
 					free -= len(nodes)
 				}
 			}

@@ -23,6 +23,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
@@ -145,7 +146,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 			Partitions: []capacity.PartitionSettings{
 				{Name: "gpu", Provider: capacity.ProviderEC2, MinTime: d(30 * time.Minute), OnEnd: capacity.RequeueAtEnd, Groups: []capacity.GroupSettings{group("gpu", 2)}},
 				{Name: "solo", Provider: capacity.ProviderEC2, MinTime: d(30 * time.Minute), OnEnd: capacity.StopAtEnd, Groups: []capacity.GroupSettings{group("solo", 1)}}}},
-		Owner: me, Poll: time.Minute, State: state.Dir(quickDir(t)), EC2: clocked{w.client, w}, Slurm: w.slurm, MachineTime: func() time.Time { return w.slurm.now }}
+		Owner: me, Poll: time.Minute, State: state.Dir(quickDir(t)), EC2: clocked{w.client, w}, MachineTime: func() time.Time { return w.slurm.now }}.at(w.slurm, w.client)
 	return w
 }
 
@@ -486,7 +487,7 @@ func (w *world) state() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Slurm's clock: %s\n", w.slurm.now)
 	for name, r := range w.slurm.reservations {
-		fmt.Fprintf(&b, "%s %s from %s to %s\n", name, w.slurm.Hostlist(r.Nodes), r.Start, r.End)
+		fmt.Fprintf(&b, "%s %s from %s to %s\n", name, hostlist.Compress(r.Nodes), r.Start, r.End)
 	}
 	for _, j := range w.slurm.jobs {
 		if j.State == "RUNNING" {

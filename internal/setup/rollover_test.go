@@ -23,7 +23,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
-	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
 // Three blocks of a year; the second one overlaps the first, and the third is in another zone.
@@ -106,34 +105,19 @@ type rolling struct {
 	calls        map[string]int // of AWS that roll overs have made, by what they were about
 }
 
-// counting counts the calls of a roll over.
-type counting struct {
-	setup.RollOver
-	*rolling
-}
-
-func (c counting) SetUp(ctx context.Context, partition string, group capacity.NodeGroup, block capacity.Reservation, anew bool) ([]string, error) {
-	defer c.count("set up " + block.ID)()
-	return c.RollOver.SetUp(ctx, partition, group, block, anew)
-}
-
-func (c counting) Remove(ctx context.Context, partition, slot string) ([]string, error) {
-	defer c.count("remove " + slot)()
-	return c.RollOver.Remove(ctx, partition, slot)
-}
-
-func (c counting) count(what string) (stop func()) {
+// count counts the calls of AWS until stop.
+func (r *rolling) count(what string) (stop func()) {
 	total := func() (n int) {
-		for _, calls := range c.sim.Calls() {
+		for _, calls := range r.sim.Calls() {
 			n += calls
 		}
 		return n
 	}
 	before := total()
 	return func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.calls[what] += total() - before
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.calls[what] += total() - before
 	}
 }
 
@@ -142,9 +126,9 @@ type sameClock struct{ *ec2.Client }
 
 func (sameClock) Offset() time.Duration { return 0 }
 
-// following is the Slurm of a PCS cluster, without jobs.
+// following is a world whose Slurm is that of a PCS cluster, without jobs.
 type following struct {
-	lifecycle.Slurm
+	lifecycle.World // the actual one
 	*rolling
 }
 
@@ -190,16 +174,15 @@ func (r *rolling) sources(path string) lifecycle.Sources {
 	}
 	s := lifecycle.From(cfg, r.aws, r.pcs)
 	s.Owner = "0123abcd" // as of hosts that share a state_dir
-	made := s.RollOver.(setup.RollOver)
-	made.Setup.Slurm = following{rolling: r}
-	s.RollOver, s.EC2, s.Slurm, s.MachineTime = counting{made, r}, sameClock{r.aws}, following{rolling: r}, r.sim.Clock().Now
+	s.RollOver.Setup.Slurm = following{rolling: r}
+	s.EC2, s.World, s.MachineTime = sameClock{r.aws}, following{s.World, r}, r.sim.Clock().Now
 	return s
 }
 
 // setUp does by hand what roll_over is not for: the first block of a partition.
 func (r *rolling) setUp(block string) {
 	r.Helper()
-	made := r.syncs[0].RollOver.(counting).RollOver
+	made := r.syncs[0].RollOver
 	s := made.Setup
 	s.Unattended = true // the clock goes on below
 	s.Slurm = nil       // and no pass is made, which would place a fence
@@ -253,15 +236,28 @@ func (f following) Jobs(context.Context, []string, func(capacity.Job) bool) (liv
 	return []capacity.Job{}, nil, nil
 }
 
-func (f following) CreateReservation(_ context.Context, r capacity.SlurmReservation) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.reservations[r.Name] = r
-	return nil
-}
-
-func (f following) UpdateReservation(ctx context.Context, r capacity.SlurmReservation) error {
-	return f.CreateReservation(ctx, r)
+func (f following) Do(ctx context.Context, e capacity.Effect) lifecycle.Answer {
+	switch e := e.(type) {
+	case lifecycle.SetUpSlot:
+		defer f.count("set up " + e.Block.ID)()
+		return f.World.Do(ctx, e)
+	case lifecycle.RemoveSlot:
+		defer f.count("remove " + e.Slot)()
+		return f.World.Do(ctx, e)
+	case lifecycle.ChangeGuard:
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		switch e.Do {
+		case "delete":
+			delete(f.reservations, e.R.Name)
+		case "replace":
+			delete(f.reservations, e.Old)
+			fallthrough
+		default:
+			f.reservations[e.R.Name] = e.R
+		}
+	}
+	return lifecycle.Answer{}
 }
 
 func (f following) DeleteReservation(_ context.Context, name string) error {
@@ -271,10 +267,7 @@ func (f following) DeleteReservation(_ context.Context, name string) error {
 	return nil
 }
 
-func (f following) Drain(context.Context, []string, string) error     { return nil }
-func (f following) PowerDown(context.Context, []string, string) error { return nil }
-func (f following) Hostlist(names []string) string                    { return slurm.Compress(names) }
-func (f following) Expand(hostlist string) ([]string, error)          { return slurm.Expand(hostlist) }
+func (f following) Drain(context.Context, []string, string) error { return nil }
 
 // Slots is for the teardown of a slot.
 func (f following) Slots(ctx context.Context, _ string, nodes map[string][]string) (map[string]setup.SlurmSlot, int, error) {
@@ -461,7 +454,7 @@ func TestRollOverSetbacks(t *testing.T) {
 			world:    strings.NewReplacer(`zone = "us-east-2a", `+inB, `zone = "us-east-2b", `+inB),
 			settings: strings.NewReplacer(`, "subnet-0e200000000000b02"`, ""),
 			mend: func(r *rolling) {
-				path := r.syncs[0].RollOver.(counting).RollOver.Config.Path
+				path := r.syncs[0].RollOver.Config.Path
 				text, err := os.ReadFile(path)
 				if err == nil {
 					err = os.Remove(path)
@@ -622,7 +615,7 @@ func TestRollOverBesideASetupElsewhere(t *testing.T) {
 	if err := end(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	c := r.syncs[0].RollOver.(counting).RollOver.Config
+	c := r.syncs[0].RollOver.Config
 	if _, err := r.aws.BeginChange(t.Context(), setup.Change(c.StateDir, c.Path, cluster)); err != nil { // and is killed
 		t.Fatal(err)
 	}

@@ -1,0 +1,114 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+// doJob carries out an effect on a job.
+func (x *actual) doJob(ctx context.Context, e capacity.Effect) Answer {
+	switch e := e.(type) {
+	case RequeueJob:
+		return x.requeueJob(ctx, e)
+	case FinishRequeue:
+		var a Answer
+		x.finish(ctx, e.Job, e.Requeued, &a)
+		return a
+	case InterruptJob:
+		return x.interruptJob(ctx, e)
+	case TellJob:
+		return Answer{Err: x.tellJob(ctx, e)}
+	case SetLimit:
+		return Answer{Err: x.SetTimeLimit(ctx, e.Job, e.Minutes)}
+	case FitJobs:
+		return Answer{Each: x.fitJobs(ctx, e)}
+	case TellOwner:
+		return Answer{Err: x.SetAdminComment(ctx, e.Job, e.Text)}
+	case EndHold:
+		return Answer{Err: x.endHold(ctx, e)}
+	}
+	return Answer{Err: fmt.Errorf("pcs-capacity: nobody carries out %T", e)}
+}
+
+// requeueJob carries out a RequeueJob. The steps after the requeue may fail: a later pass finishes them, or raises
+// the limit when the job runs again.
+func (x *actual) requeueJob(ctx context.Context, e RequeueJob) Answer {
+	var a Answer
+	a.also(x.SetAdminComment(ctx, e.Job.Shown, noteOf(e.Hold, x.machineTime(), e.Note)))
+	after, err := x.RequeueJob(ctx, e.Job, e.Hold || e.Held)
+	a.Err, a.Held = err, e.Held
+	if err == nil && after.Shown != "" {
+		// Only after the requeue: a job still running with this limit would cross the fence.
+		x.finish(ctx, after, e.Requeued, &a)
+	}
+	return a
+}
+
+// finish does the steps that follow a requeue.
+func (x *actual) finish(ctx context.Context, j capacity.Job, r Requeued, a *Answer) {
+	if r.Limit > 0 {
+		a.also(x.SetTimeLimit(ctx, j.Shown, r.Limit))
+	}
+	if j.Eligible.Before(r.Fence) && r.Fence.After(x.machineTime()) {
+		a.also(x.Begin(ctx, j.Shown, r.Fence))
+	}
+	a.Held = false
+	if r.Held {
+		err := x.Release(ctx, j.Shown)
+		a.also(err)
+		a.Held = err != nil
+	}
+}
+
+// interruptJob carries out an InterruptJob.
+func (x *actual) interruptJob(ctx context.Context, e InterruptJob) Answer {
+	_, err := x.RequeueJob(ctx, e.Job, e.Hold)
+	a := Answer{Err: err}
+	a.also(x.SetAdminComment(ctx, e.Job.Shown, noteOf(e.Hold, x.machineTime(), e.Note)))
+	return a
+}
+
+// fitJobs sets the limits of jobs in one call, because one call reads them all back.
+func (x *actual) fitJobs(ctx context.Context, jobs FitJobs) []Answer {
+	failed := x.Edit(ctx, jobs.edits())
+	answers := make([]Answer, len(jobs))
+	for i, e := range jobs {
+		answers[i].Err = failed[e.Job]
+		if text := e.note(failed[e.Job]); text != "" {
+			answers[i].also(x.SetAdminComment(ctx, e.Job, text))
+		}
+	}
+	return answers
+}
+
+// endHold carries out an EndHold.
+func (x *actual) endHold(ctx context.Context, e EndHold) error {
+	if e.Admin {
+		if err := x.UserHold(ctx, e.Job); err != nil {
+			return err
+		}
+	}
+	if !e.Over {
+		return nil
+	}
+	return x.SetAdminComment(ctx, e.Job, e.Note)
+}
+
+// tellJob carries out a TellJob.
+func (x *actual) tellJob(ctx context.Context, e TellJob) error {
+	if err := x.Notify(ctx, e.Job, e.Text); !e.Deaf {
+		return err
+	}
+	return nil
+}
+
+// noteOf is what a job's AdminComment says of its requeue, at a time of Slurm's clock.
+func noteOf(hold bool, at time.Time, note string) string {
+	if hold {
+		return capacity.HoldNote(at, note)
+	}
+	return "pcs-capacity: " + note
+}

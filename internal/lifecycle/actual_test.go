@@ -1,0 +1,140 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
+)
+
+// slurmScript stands for Slurm's programs. It writes down what is asked to change, refuses the verb in the file
+// fails, has forgotten each job that scontrol shows, and has job 7 in the queue and node gpu-1 alone powered down.
+const slurmScript = `#!/bin/sh
+here=$(dirname "$0")
+test "$1" = -- && shift
+case $(basename "$0") in
+squeue)
+	case $* in *--format=*) exit 0;; esac
+	printf %s "$SQUEUE_FORMAT2" | awk 'BEGIN { RS = ","; v["JobID"] = v["JobArrayID"] = 7; v["State"] = "PENDING"
+		v["EligibleTime"] = v["StartTime"] = v["EndTime"] = v["Deadline"] = v["MinTime"] = "N/A"; v["TimeLimit"] = "1:30:00"; v["NodeList"] = " " }
+		{ i = index($0, ":"); n = substr($0, 1, i - 1); printf "%s%s", (n in v ? (v[n] == " " ? "" : v[n]) : "0"), substr($0, i + 1) } END { print "" }'
+	exit;;
+sinfo) printf 'idle+powered_down|gpu-1|\nidle+powering_up|gpu-2|\n'; exit;;
+sbatch) echo "sbatch $(echo "$*" | tr ' ' '\n' | grep -e nodelist -e reservation | tr '\n' ' ')" >>"$here/asked"; echo 12; exit;;
+esac
+case "$*" in
+--version) echo slurm 25.11.4; exit;;
+*" show "*) echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1;;
+esac
+echo "$(basename "$0") $*" >>"$here/asked"
+if test -e "$here/fails" && echo "$*" | grep -q -f "$here/fails"; then cat "$here/why" >&2; exit 1; fi
+`
+
+// In the actual world an effect is these calls of Slurm's programs, in this order. A stop in the middle of a change
+// of guards leaves none of them out: each is carried out for a caller who has gone already.
+func TestActual(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"scontrol", "squeue", "sinfo", "scancel", "sbatch"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(slurmScript), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	guard := func(do string, occupied bool) ChangeGuard {
+		r := reservation("new", []string{"gpu-1"}, at("-1h"), time.Time{})
+		return ChangeGuard{Do: do, R: r, Old: "old", Occupied: occupied}
+	}
+	job := capacity.Job{Shown: "7", State: "RUNNING"}
+	later := noon.Add(time.Hour)
+	const (
+		create  = "scontrol create reservation reservationname=new nodes=gpu-1 starttime=uts1795176000 duration=infinite users=root flags=MAINT,IGNORE_JOBS comment=pcs-capacity sync keeps this; it is made again when deleted; me"
+		comment = "scontrol update jobid=7 admincomment=pcs-capacity: over"
+		limit   = "scontrol update jobid=7 timelimit=90"
+		begin   = "scontrol update jobid=7 starttime=uts1795179600"
+		release = "scontrol release 7"
+	)
+	over := Requeued{Limit: 90, Fence: later, Held: true}
+	for name, c := range map[string]struct {
+		effect capacity.Effect
+		gone   bool   // the caller
+		fails  string // what a command has that fails
+		why    string
+		want   []string
+		err    string
+		also   int
+		held   bool
+	}{
+		"a guard":                    {effect: guard("create", false), want: []string{create}},
+		"a guard goes":               {effect: guard("delete", false), want: []string{"scontrol delete reservationname=new"}},
+		"a guard that has gone":      {effect: guard("delete", false), fails: "delete", why: "Requested reservation is invalid", want: []string{"scontrol delete reservationname=new"}},
+		"a guard that must stay":     {effect: guard("delete", false), fails: "delete", why: "Access/permission denied", want: []string{"scontrol delete reservationname=new"}, err: "permission denied"},
+		"another guard":              {effect: guard("replace", false), gone: true, want: []string{create, "scontrol delete reservationname=old"}},
+		"another guard of this name": {effect: guard("replace", true), gone: true, want: []string{"scontrol delete reservationname=new", create, "scontrol delete reservationname=old"}},
+		"another guard is refused":   {effect: guard("replace", false), fails: "create", why: "no", want: []string{create}, err: "no"},
+
+		"a requeue": {effect: RequeueJob{Job: job, Requeued: over, Note: "over"}, want: []string{comment, "scontrol requeuehold 7", limit, begin, release}},
+		"a requeue of which nobody is told": {effect: RequeueJob{Job: job, Requeued: over, Note: "over"}, fails: "admincomment", why: "no",
+			want: []string{comment, "scontrol requeuehold 7", limit, begin, release}, also: 1},
+		"a requeue for which nothing is left":  {effect: RequeueJob{Job: job, Note: "over"}, want: []string{comment, "scontrol requeue 7"}},
+		"a requeue, held until it is finished": {effect: FinishRequeue{Job: job, Requeued: over}, want: []string{limit, begin, release}},
+		"a requeue that stays held":            {effect: FinishRequeue{Job: job, Requeued: over}, fails: "release", why: "no", want: []string{limit, begin, release}, also: 1, held: true},
+		"a requeue whose fence has passed":     {effect: FinishRequeue{Job: job, Requeued: Requeued{Limit: 90, Fence: noon}}, want: []string{limit}},
+		"an interrupted job":                   {effect: InterruptJob{Job: job, Note: "over"}, want: []string{"scontrol requeue 7", comment}},
+		"a job that is told":                   {effect: TellJob{Job: "7", Text: "soon"}, fails: "notify", why: "no", want: []string{"scontrol notify 7 soon"}, err: "no"},
+		"a job that cannot hear":               {effect: TellJob{Job: "7", Text: "soon", Deaf: true}, fails: "notify", why: "no", want: []string{"scontrol notify 7 soon"}},
+		"a limit":                              {effect: SetLimit{Job: "7", Minutes: 90}, want: []string{limit}},
+		"limits":                               {effect: FitJobs{{Job: "7", Edits: capacity.Edits{TimeLimit: capacity.Minutes(90)}}}, want: []string{limit}},
+		"limits that are refused": {effect: FitJobs{{Job: "7", Edits: capacity.Edits{TimeLimit: capacity.Minutes(90)}}}, fails: "^update jobid=7 timelimit", why: "no",
+			want: []string{limit, "scontrol update jobid=7 admincomment=" + fitNote("", "setting the time limit, job 7: scontrol -- update jobid=7 timelimit=90: exit status 1: no")}, also: 1},
+		"a hold that its owner gets":            {effect: EndHold{Job: "7", Admin: true, Over: true, Note: "pcs-capacity: over"}, want: []string{"scontrol update jobid=7 starttime=now", "scontrol uhold 7", comment}},
+		"a hold that its owner cannot get":      {effect: EndHold{Job: "7", Admin: true, Over: true, Note: "over"}, fails: "uhold", why: "no", want: []string{"scontrol update jobid=7 starttime=now", "scontrol uhold 7"}, err: "no"},
+		"a node that is launched anew":          {effect: Relaunch{Node: "gpu-1"}, want: []string{"scontrol update nodename=gpu-1 state=RESUME", "scontrol update nodename=gpu-1 state=POWER_UP"}},
+		"a node that was not drained":           {effect: Relaunch{Node: "gpu-1"}, fails: "RESUME", why: "Invalid node state specified", want: []string{"scontrol update nodename=gpu-1 state=RESUME", "scontrol update nodename=gpu-1 state=POWER_UP"}},
+		"nodes that go back":                    {effect: ReturnNodes{Nodes: []string{"gpu-1", "gpu-2"}, Reason: "off"}, want: []string{"scontrol update nodename=gpu-[1-2] nodeaddr=255.255.255.255,255.255.255.255 state=POWER_DOWN_FORCE reason=off"}},
+		"nodes that go back if they are off":    {effect: ReturnNodes{Nodes: []string{"gpu-1", "gpu-2"}, Reason: "off", StillOff: true}, want: []string{"scontrol update nodename=gpu-1 nodeaddr=255.255.255.255 state=POWER_DOWN_FORCE reason=off"}},
+		"a node that is drained":                {effect: DrainMisplaced{Node: "gpu-1", Differs: "elsewhere"}, want: []string{"scontrol update nodename=gpu-1 state=DRAIN reason=pcs-capacity: elsewhere"}},
+		"a check":                               {effect: CheckNode{NodeCheck: NodeCheck{Node: "gpu-1", Reservation: "closed", Partition: "gpu", Program: "/opt/check", Timeout: time.Minute}}, want: []string{"sbatch --nodelist=gpu-1 --reservation=closed "}},
+		"a check that is over":                  {effect: CancelCheck{Job: "7"}, want: []string{"scancel 7"}},
+		"what the actual world has no deed for": {effect: KeepNotMisplaced{}, err: "nobody carries out"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for file, text := range map[string]string{"asked": "", "fails": c.fails, "why": c.why} {
+				path := filepath.Join(dir, file)
+				if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+					t.Fatal(err)
+				}
+				if text != "" && os.WriteFile(path, []byte(text+"\n"), 0o644) != nil {
+					t.Fatal(path)
+				}
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			if c.gone {
+				stop()
+			}
+			defer stop()
+			x := &actual{Client: &slurm.Client{Dir: dir}, keeper: "me", machineTime: func() time.Time { return noon }}
+			a := x.Do(ctx, c.effect)
+			for _, each := range a.Each {
+				a.also(each.Err)
+			}
+			text, _ := os.ReadFile(filepath.Join(dir, "asked"))
+			var got []string
+			for line := range strings.Lines(string(text)) {
+				got = append(got, strings.ReplaceAll(strings.TrimSuffix(line, "\n"), dir+"/", ""))
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+			if (a.Err == nil) != (c.err == "") || a.Err != nil && !strings.Contains(a.Err.Error(), c.err) || len(a.Also) != c.also || a.Held != c.held {
+				t.Errorf("%+v", a)
+			}
+		})
+	}
+}
