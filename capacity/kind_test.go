@@ -69,6 +69,11 @@ func TestKinds(t *testing.T) {
 			t.Errorf("%s: %v, want %v", k, got, want)
 		}
 	}
+	for _, k := range PurchaseOptions {
+		if option := k.PCSPurchaseOption(); option != "" && KindOfPCS(option).PCSPurchaseOption() != option {
+			t.Errorf("%s of PCS, the option of %s, is read as %s", option, k, KindOfPCS(option))
+		}
+	}
 	for option, want := range map[string]Kind{"CAPACITY_BLOCK": CapacityBlock, "INTERRUPTIBLE_CAPACITY_RESERVATION": InterruptibleODCR,
 		"ONDEMAND": OnDemand, "": OnDemand, "SPOT": "SPOT"} {
 		if got := KindOfPCS(option); got != want {

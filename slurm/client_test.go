@@ -144,3 +144,25 @@ func TestUpdateReservationArguments(t *testing.T) {
 		}
 	}
 }
+
+// A Slurm that shows nodes in another form is noticed: none would be taken for a cluster whose nodes are gone.
+func TestNodesInAnotherForm(t *testing.T) {
+	for name, c := range map[string]struct {
+		shown string
+		nodes int
+		fails bool
+	}{
+		"as it is":                 {"NodeName=gpu-1 State=IDLE+CLOUD NodeAddr=gpu-1\\nNodeName=gpu-2 State=IDLE+CLOUD NodeAddr=gpu-2\\n", 2, false},
+		"a text that users forged": {"NodeName=gpu-1 State=IDLE NodeAddr=gpu-1 Comment=x\\nNodeName=gpu-2\\n", 1, false},
+		"another key":              {"NodeName=gpu-1 NodeState=IDLE NodeAddr=gpu-1\\n", 0, true},
+		"no record":                {"Node=gpu-1\\n", 0, true},
+		"no nodes":                 {"No nodes in the system\\n", 0, false},
+	} {
+		dir := t.TempDir()
+		check(t, os.WriteFile(filepath.Join(dir, "scontrol"), []byte("#!/bin/sh\nprintf '"+c.shown+"'\n"), 0o755))
+		client := slurm.Client{Dir: dir}
+		if nodes, err := client.Nodes(deadline(t)); len(nodes) != c.nodes || (err != nil) != c.fails {
+			t.Errorf("%s: %d nodes, %v", name, len(nodes), err)
+		}
+	}
+}

@@ -39,7 +39,11 @@ func (c *Client) Nodes(ctx context.Context, names ...string) ([]capacity.Node, e
 	if text := strings.TrimSpace(string(out)); len(records(out, "NodeName")) == 0 && text != "" && text != noNodes {
 		return nil, fmt.Errorf("listing nodes: scontrol answers with no node: %.80q", text)
 	}
-	return parseNodes(out), nil
+	nodes := parseNodes(out)
+	if n := len(records(out, "NodeName")); n > 0 && len(nodes) == 0 {
+		return nil, fmt.Errorf("listing nodes: scontrol shows %d nodes, none of them with State and NodeAddr as in the versions of Slurm that we know: %.80q", n, out)
+	}
+	return nodes, nil
 }
 
 // noNodes is what scontrol says where there are none.
