@@ -26,6 +26,8 @@ type upCmd struct {
 	Bin        string        `type:"path" placeholder:"DIR" help:"Folder of the product's programs; default: that of capacity-lab."`
 	BootDelay  time.Duration `default:"2s" help:"From the launch of an instance to the start of its slurmd."`
 	Accounting bool          `help:"Run slurmdbd too, with an empty database: a job then needs an account that sacctmgr gave its user."`
+	Slurm      string        `type:"existingdir" placeholder:"PREFIX" help:"Folder of another Slurm than the distribution's, with bin and sbin."`
+	Auth       string        `enum:"munge,slurm," default:"" help:"How Slurm's programs prove who they are: munge, or slurm as on PCS (24.05 and newer; one such lab on a machine). Default: munge, if it is installed."`
 	Block      bool          `help:"The account has a Capacity Block that is open: cr-01ab00000000000b1, two p5.48xlarge for two hours."`
 	Plain      bool          `help:"With mode ec2: Slurm as a distribution installs it, on machines of its own, not set up for the product. on-head COMMAND runs one on its controller. Takes root."`
 	AWSPlugin  bool          `name:"aws-plugin" help:"With --plain: the site launches nodes of its own by aws-plugin-for-slurm, whose programs are played: they log their nodes."`
@@ -74,6 +76,8 @@ type lab struct {
 	bin        string // folder of the product's programs
 	bootDelay  time.Duration
 	accounting bool
+	auth       string // "" for the lab's own choice
+	slurm      string // prefix; "" for the distribution's
 	scenario   *awssim.Scenario
 
 	log      *slog.Logger
@@ -91,6 +95,14 @@ func (cmd *upCmd) newLab() (*lab, error) {
 	}
 	if (cmd.AWSPlugin || cmd.CopiedConf) && !cmd.Plain {
 		return nil, errors.New("--aws-plugin and --copied-conf go with --plain")
+	}
+	if cmd.Plain && (cmd.Slurm != "" || cmd.Auth != "") {
+		return nil, errors.New("--slurm and --auth do not go with --plain, which is the distribution's Slurm as it is installed")
+	}
+	if cmd.Slurm != "" {
+		if err := slurmlab.UsePrefix(cmd.Slurm); err != nil {
+			return nil, fmt.Errorf("--slurm: %w", err)
+		}
 	}
 	scenario := awssim.LabScenario()
 	if cmd.Plain {
@@ -145,7 +157,7 @@ func (cmd *upCmd) newLab() (*lab, error) {
 		return nil, fmt.Errorf("a lab is running in %s already; stop it, or choose another --dir", dir)
 	}
 	return &lab{
-		mode: cmd.Mode, isPlain: cmd.Plain, awsPlugin: cmd.AWSPlugin, copiedConf: cmd.CopiedConf, dir: dir, bin: bin, bootDelay: cmd.BootDelay, accounting: cmd.Accounting, scenario: scenario,
+		mode: cmd.Mode, isPlain: cmd.Plain, awsPlugin: cmd.AWSPlugin, copiedConf: cmd.CopiedConf, dir: dir, bin: bin, bootDelay: cmd.BootDelay, accounting: cmd.Accounting, auth: cmd.Auth, slurm: cmd.Slurm, scenario: scenario,
 		log: slog.New(slog.NewTextHandler(logTo, nil)), logTo: logTo,
 	}, nil
 }

@@ -27,6 +27,7 @@ func (l *lab) startEC2(ctx context.Context) error {
 		return err
 	}
 	config := slurmlab.Config{
+		Auth:          l.auth,
 		Dir:           l.dir,
 		Accounting:    l.accounting,
 		CloudGroups:   l.ec2Groups(template.Type),

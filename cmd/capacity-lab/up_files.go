@@ -32,6 +32,9 @@ func (l *lab) writeEnv() error {
 		key, value, _ := strings.Cut(variable, "=")
 		fmt.Fprintf(&b, "export %s=%s\n", key, shellQuote(value))
 	}
+	if l.slurm != "" {
+		fmt.Fprintf(&b, "export PATH=%s:\"$PATH\"\n", shellQuote(filepath.Join(l.slurm, "bin")))
+	}
 	fmt.Fprintf(&b, "export PATH=%s:%s:\"$PATH\"\n", shellQuote(l.path("bin")), shellQuote(l.bin))
 	return os.WriteFile(l.envFile(), []byte(b.String()), 0o644)
 }

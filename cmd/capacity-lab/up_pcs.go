@@ -34,7 +34,8 @@ func (l *lab) startPCS(ctx context.Context) error {
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.base = slurmlab.Config{
-		Dir: l.dir, Accounting: l.accounting, CLIFilterLua: cliFilter, ResumeTimeout: 60 * time.Second,
+		Auth: l.auth,
+		Dir:  l.dir, Accounting: l.accounting, CLIFilterLua: cliFilter, ResumeTimeout: 60 * time.Second,
 		Resume: p.resume, Suspend: p.suspend, Extra: prologs,
 	}
 	l.pcs = p

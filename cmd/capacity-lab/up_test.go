@@ -324,6 +324,10 @@ func TestUpFailedStart(t *testing.T) {
 		}
 	}
 	checkGone(t, p.dir, before)
+	p = startUp(t, "", nil, "--mode", "ec2", "--slurm", bad)
+	if err := p.cmd.Wait(); err == nil || !strings.Contains(p.stderr.String(), bad+" has no Slurm: there is no sbin/slurmctld") {
+		t.Errorf("--slurm: %v: %s", err, p.stderr)
+	}
 }
 
 // A second lab in the folder of one that runs is refused, and changes nothing of it.

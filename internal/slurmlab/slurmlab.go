@@ -263,6 +263,28 @@ func (c *Cluster) Env() []string {
 	return []string{"PATH=" + searchPath(), "HOME=" + c.dir, "SLURM_CONF=" + c.conf}
 }
 
+// PrefixVariable names the folder of another Slurm than the distribution's, as /opt/slurm-25.11: its bin and sbin come
+// first. Tests that start a cluster take it, and `capacity-lab up --slurm` sets it.
+const PrefixVariable = "SLURM_PREFIX"
+
+func init() {
+	if prefix := os.Getenv(PrefixVariable); prefix != "" {
+		if err := UsePrefix(prefix); err != nil { // another Slurm in its place would prove nothing
+			panic(PrefixVariable + ": " + err.Error())
+		}
+	}
+}
+
+// UsePrefix puts the programs of a Slurm before all others, for this process and what it starts.
+func UsePrefix(prefix string) error {
+	for _, program := range []string{"sbin/slurmctld", "sbin/slurmd", "bin/scontrol"} {
+		if info, err := os.Stat(filepath.Join(prefix, program)); err != nil || info.IsDir() {
+			return fmt.Errorf("%s has no Slurm: there is no %s", prefix, program)
+		}
+	}
+	return os.Setenv("PATH", filepath.Join(prefix, "bin")+":"+filepath.Join(prefix, "sbin")+":"+os.Getenv("PATH"))
+}
+
 // searchPath is PATH with the folders of daemons, which a login shell of an
 // ordinary user lacks.
 func searchPath() string {
