@@ -179,10 +179,11 @@ func (c *Client) EnsureLaunchTemplate(ctx context.Context, spec capacity.LaunchT
 	if err != nil {
 		return capacity.LaunchTemplate{}, err
 	}
-	now, found, err := c.LaunchTemplate(ctx, spec.Name, "")
+	there, err := c.LaunchTemplates(ctx, []string{spec.Name})
 	if err != nil {
 		return capacity.LaunchTemplate{}, err
 	}
+	now, found := there[spec.Name]
 	if !found {
 		created, err := c.createTemplate(ctx, spec, data, wanted)
 		if !nameTaken(err) {
@@ -253,7 +254,14 @@ func writtenVersion(data *types.RequestLaunchTemplateData, description string) (
 // settled returns a template as written, once EC2 shows that version to readers such as PCS, or
 // after settleTime.
 func (c *Client) settled(ctx context.Context, t capacity.LaunchTemplate) (capacity.LaunchTemplate, error) {
-	if _, err := c.shownTemplate(ctx, t.ID, t.Version); err != nil && !notShown(err) {
+	err := c.againWhile(ctx, notShown, func() error {
+		_, found, err := c.templateVersion(ctx, t.ID, t.Version)
+		if err == nil && !found {
+			err = errNotShown
+		}
+		return err
+	})
+	if err != nil && !notShown(err) {
 		return capacity.LaunchTemplate{}, err
 	}
 	return t, nil

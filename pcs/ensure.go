@@ -78,7 +78,9 @@ func (p Provisioner) until(ctx context.Context, what, name string, step func(to 
 		case done || err != nil:
 			return err
 		default:
-			changes, to = changes+1, Pace{}
+			if changes, to = changes+1, (Pace{}); p.NoWait {
+				return fmt.Errorf("%s %s has changed: %w", what, name, ErrAtWork)
+			}
 		}
 	}
 	if conflict != nil {

@@ -190,11 +190,15 @@ func (s Setup) readLaunchNames(ctx context.Context, in *inspection, n *notes) er
 	return reads.Wait()
 }
 
+// asTheOther reports whether a roll over takes the instance profile from a slot of ours, whose nodes
+// PCS has launched with it.
+func (in *inspection) asTheOther() bool { return in.unattended && in.request.Like == "" && !in.onEC2() }
+
 // readProfile looks at the role of the instance profile. Not everybody may ask IAM, and
 // not every network leads there: then it is said that nobody has looked.
 func (s Setup) readProfile(ctx context.Context, in *inspection, n *notes) (err error) {
 	profile := in.profile()
-	if profile == "" || !in.onEC2() && !strings.HasPrefix(profile, "arn:") { // checkLaunch says so
+	if in.asTheOther() || profile == "" || !in.onEC2() && !strings.HasPrefix(profile, "arn:") { // checkLaunch says so
 		return nil
 	}
 	if in.roleProfile, err = preflight.ReadRole(ctx, s.PCS, profile); err != nil && ctx.Err() == nil {

@@ -45,6 +45,7 @@ func (r RollOver) SetUp(
 	}
 	defer func() { err = errors.Join(err, end()) }()
 	s := r.unattended(&did)
+	s.block = &block
 	if slot != "" {
 		rest, stands, err := r.rest(ctx, partition, slot, block)
 		if err != nil {
@@ -248,7 +249,7 @@ func (r RollOver) alone(ctx context.Context, partition string) (now RollOver, en
 // unattended is setup as sync may use it, which notes what it begins.
 func (r RollOver) unattended(did *[]string) Setup {
 	s := r.Setup
-	s.Unattended = true
+	s.Unattended, s.cluster = true, r.cluster
 	s.Progress = func(what, name, status string) {
 		if slices.Contains([]Action{Create, Update, Delete}, Action(status)) {
 			*did = append(*did, fmt.Sprintf("%s %s %s", status, what, name))

@@ -426,7 +426,7 @@ func TestRollOverThroughAYear(t *testing.T) {
 }
 
 // mostCalls is what AWS may be asked for one roll over, over all of its passes.
-const mostCalls = 60
+const mostCalls = 40
 
 // templates are the names of our launch templates.
 func (r *rolling) templates() string {

@@ -37,6 +37,10 @@ type Setup struct {
 	// go, and so does a node group that has instances. Network interfaces are of the kind that
 	// the copied template has.
 	Unattended bool
+	// cluster and block are what a roll over has read in the same pass; nil otherwise.
+	cluster *pcs.Cluster
+	block   *capacity.Reservation
+
 	// Progress is told what happens to a thing: create, update, delete, drain, wait, done.
 	// nil if nobody listens.
 	Progress func(what, name, status string)

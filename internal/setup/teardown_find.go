@@ -62,7 +62,7 @@ func (s Setup) findRemains(ctx context.Context, r TeardownRequest) (*remains, er
 	if r.Config != nil && r.Cluster == "" {
 		t.request.Cluster = r.Config.Cluster
 	}
-	inv, missing, err := s.inventory(ctx, t.request.Cluster)
+	inv, missing, err := s.toTearDown(ctx, t.request)
 	if missing != nil {
 		t.problems = append(t.problems, *missing)
 	}
@@ -81,6 +81,9 @@ func (s Setup) findRemains(ctx context.Context, r TeardownRequest) (*remains, er
 	var running map[string]int
 	reads, readCtx := errgroup.WithContext(ctx)
 	reads.Go(func() (err error) {
+		if s.Unattended { // it keeps them
+			return nil
+		}
 		templates, err = s.EC2.LaunchTemplatesByTag(readCtx, map[string]string{capacity.TagCluster: inv.Cluster.Name})
 		return err
 	})
@@ -106,6 +109,25 @@ func (s Setup) findRemains(ctx context.Context, r TeardownRequest) (*remains, er
 		t.keepTheRest()
 	}
 	return t, err
+}
+
+// toTearDown reads the cluster; in a roll over no more of it than what may be removed.
+func (s Setup) toTearDown(ctx context.Context, r TeardownRequest) (pcs.Inventory, *capacity.Problem, error) {
+	if !s.Unattended || s.cluster == nil {
+		return s.inventory(ctx, r.Cluster)
+	}
+	inv := pcs.Inventory{Cluster: *s.cluster}
+	reads, ctx := errgroup.WithContext(ctx)
+	reads.Go(func() error {
+		g, found, err := s.PCS.NodeGroup(ctx, inv.Cluster.ID, r.NodeGroup)
+		if found {
+			inv.Groups = []pcs.NodeGroup{g}
+		}
+		return err
+	})
+	reads.Go(func() (err error) { inv.Queues, err = s.PCS.Queues(ctx, inv.Cluster.ID); return err })
+	err := reads.Wait()
+	return inv, nil, err
 }
 
 // keepTheRest leaves of a plan what sync takes away: node groups, and their places in queues.

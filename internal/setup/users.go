@@ -68,6 +68,9 @@ const clustersAtOnce = 4
 
 // readInside reads who has instances in the reservation.
 func (s Setup) readInside(ctx context.Context, in *inspection, _ *notes) (err error) {
+	if s.block != nil && s.block.State == capacity.StateScheduled { // nobody has
+		return nil
+	}
 	in.inside, err = s.EC2.InstancesInReservation(ctx, in.request.Reservation)
 	return err
 }
