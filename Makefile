@@ -161,7 +161,7 @@ fuzz: ## each fuzz target for a minute; what it finds stays in testdata/fuzz
 		echo "== $$target"; go test "./$$(dirname "$$file")" -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s || exit; \
 	done
 
-mutants: ## change the code in 6,000 places; list what no fast test notices (half an hour; SIZE=60 SEED=2: so many of a package)
+mutants: ## change the code in 6,000 places; list what no fast test notices (an hour; SIZE=60 SEED=2: so many of a package)
 	go run ./internal/mutants -size $(or $(SIZE),0) -seed $(or $(SEED),1) -long "$(UNSHORT)" \
 		-without "$(foreach p,$(MUTATED),$(UNMUTATED_$p:%=$p/%))" $(MUTATED)
 
