@@ -21,7 +21,13 @@ func TestPace(t *testing.T) {
 			t.Errorf("what takes %s is noticed %s late, by %d looks, want %d", test.takes, late, looks, test.looks)
 		}
 	}
-	if p := (Pace{}); p.Next(time.Second) != time.Second || p.Next(time.Second) != time.Second || p.Waited() != 2*time.Second {
-		t.Error("a fixed pace grows")
+	var fixed Pace
+	for range 2 {
+		if every := fixed.Next(time.Second); every != time.Second {
+			t.Errorf("a fixed pace has become %s", every)
+		}
+	}
+	if fixed.Waited() != 2*time.Second {
+		t.Errorf("two seconds were %s", fixed.Waited())
 	}
 }
