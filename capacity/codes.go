@@ -135,6 +135,7 @@ const (
 	BadImage           Code = "image"
 	WrongArchitecture  Code = "architecture"
 	TagKey             Code = "tag-key"
+	LaunchRefused      Code = "launch-refused"
 	RootVolumeTooSmall Code = "root-volume"
 	InstanceProfile    Code = "instance-profile"
 	KeyPair            Code = "key-pair"
@@ -671,6 +672,11 @@ var Codes = []Meaning{
 		Text:    "The image has another architecture than the instance type.",
 		Do:      "Give an image for it with `--ami`.",
 		Example: "image ami-0 is for arm64, but p5.48xlarge runs x86_64; give an image for x86_64 with --ami"},
+	{Code: LaunchRefused, Where: AtSetup, Severity: Admin,
+		Text:    "EC2 says, to a dry run of what will be launched, that it would refuse the launch.",
+		Do:      "Mend what EC2 names.",
+		Example: "EC2 would not launch a node of gpu into subnet-0aa: InvalidBlockDeviceMapping: Volume of size 8GB is smaller than snapshot 'snap-0aa', expect size >= 30GB; mend what EC2 names in the launch template or in the flags",
+		More:    "errors.md"},
 	{Code: TagKey, Where: AtSetup, Severity: Admin,
 		Text:    "Instance metadata shows tags, by the launch template or by the account's default, and EC2 refuses each launch with a tag key that has a space, a slash or another character that it does not take there.",
 		Do:      "Rename the tag in the launch template.",

@@ -42,6 +42,15 @@ func Message(err error) string {
 	return answer.ErrorMessage()
 }
 
+// said is EC2's message alone; the error's own text if err holds no answer of AWS.
+func said(err error) string {
+	var answer smithy.APIError
+	if !errors.As(err, &answer) {
+		return err.Error()
+	}
+	return withoutStop(answer.ErrorMessage())
+}
+
 // tried is the outcome of a call with DryRun, which never succeeds: EC2 says
 // DryRunOperation where it would have done the call.
 func tried(err error, what string) error {

@@ -109,6 +109,9 @@ func (c *SetupCmd) Run(
 		case c.Emit != "":
 			return false, emit(ctx, t, s, plan)
 		case c.DryRun:
+			if plan.DryRun != "" {
+				t.Say("%s.", plan.DryRun)
+			}
 			t.Say("Dry run: nothing was changed.")
 			return false, nil
 		case plan.Done():

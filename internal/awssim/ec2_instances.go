@@ -76,20 +76,42 @@ type runInstancesInput struct {
 	AdditionalInfo, RamdiskId string
 }
 
+// order is what the request asks for, with its launch template.
+func (in *runInstancesInput) order(r *region) (launchOrder, error) {
+	tags, err := specifiedTags(in.TagSpecifications, "instance", launchTaggable...)
+	if err != nil {
+		return launchOrder{}, err
+	}
+	o := launchOrder{
+		launchData: in.launchData, min: in.MinCount, max: in.MaxCount, subnet: in.SubnetId,
+		address: in.PrivateIpAddress, tags: tags, clientToken: in.ClientToken,
+	}
+	if in.LaunchTemplate != nil {
+		err = o.template(r, *in.LaunchTemplate)
+	}
+	return o, err
+}
+
+// dryRun checks all that a launch is refused for, but for room: capacity, and addresses of the subnet. That EC2 looks
+// at more than permissions is what ParallelCluster (aws/aws-parallelcluster, pull request 2832) and Karpenter
+// (aws/karpenter-provider-aws, pull request 7844) build on; how far it looks is not documented.
+func (in *runInstancesInput) dryRun(c *call) error {
+	o, err := in.order(c.region)
+	if err != nil {
+		return err
+	}
+	at, err := c.region.checkOrder(o)
+	if err != nil {
+		return err
+	}
+	return c.region.checkTarget(o, at)
+}
+
 func (s *Sim) runInstances(c *call, in *runInstancesInput) (any, error) {
 	return s.idempotent(c, in.ClientToken, func() (func() (any, error), error) {
-		tags, err := specifiedTags(in.TagSpecifications, "instance", launchTaggable...)
+		o, err := in.order(c.region)
 		if err != nil {
 			return nil, err
-		}
-		o := launchOrder{
-			launchData: in.launchData, min: in.MinCount, max: in.MaxCount, subnet: in.SubnetId,
-			address: in.PrivateIpAddress, tags: tags, clientToken: in.ClientToken,
-		}
-		if in.LaunchTemplate != nil {
-			if err := o.template(c.region, *in.LaunchTemplate); err != nil {
-				return nil, err
-			}
 		}
 		made, err := s.run(c.region, o)
 		if err != nil {

@@ -287,6 +287,36 @@ func TestDryRunHasNoEffect(t *testing.T) {
 	}
 }
 
+// A dry run is refused as the launch would be, and says nothing about room. It binds no token.
+func TestDryRunOfALaunch(t *testing.T) {
+	w := newEC2World(t)
+	do(t, w.ec2.RunInstances, run(4, "g6.12xlarge", defSubnetA, into(gpuODCR)))
+	dry := func(in *runInput) { in.DryRun, in.ClientToken = aws.Bool(true), aws.String("dry") }
+	for _, test := range []struct {
+		in   *runInput
+		want string
+	}{
+		{run(1, "g6.12xlarge", defSubnetA, into(gpuODCR)), "DryRunOperation"}, // it is full
+		{run(1, "c7i.4xlarge", defSubnetA), "DryRunOperation"},
+		{run(1, "c7i.4xlarge", "subnet-0ffffffffffffffff"), "InvalidSubnetID.NotFound"},
+		{run(1, "c7i.4xlarge", defSubnetA, into("cr-0ffffffffffffffff")), "InvalidCapacityReservationId.NotFound"},
+		{run(1, "g6.12xlarge", defSubnetB, into(gpuODCR)), "ReservationCapacityExceeded"}, // another zone
+		{run(1, "c7i.4xlarge", defSubnetA, func(in *runInput) { in.KeyName = aws.String("nobody") }), "InvalidKeyPair.NotFound"},
+		{run(1, "c7i.4xlarge", defSubnetA, func(in *runInput) {
+			in.LaunchTemplate = &types.LaunchTemplateSpecification{LaunchTemplateName: aws.String("nobody")}
+		}), "InvalidLaunchTemplateName.NotFoundException"},
+		{run(1, "c7i.4xlarge", defSubnetA, func(in *runInput) {
+			in.InstanceMarketOptions = &types.InstanceMarketOptionsRequest{MarketType: "capacity-block"}
+		}), "InvalidParameterValue"},
+	} {
+		dry(test.in)
+		fails(t, w.ec2.RunInstances, test.in, test.want)
+	}
+	if n := len(w.instances()); n != 4 {
+		t.Errorf("%d instances", n)
+	}
+}
+
 func TestDescribeInstances(t *testing.T) {
 	w := newEC2World(t)
 	do(t, w.ec2.RunInstances, run(3, "c7i.4xlarge", defSubnetA, tagged("team", "nlp")))

@@ -57,6 +57,9 @@ func (s *Sim) buildLaunchTemplate(r *region, lt LaunchTemplateScenario) error {
 		encrypted := true
 		data.BlockDeviceMappings = []blockDevice{{DeviceName: "/dev/xvda", Ebs: &ebsDevice{Encrypted: &encrypted, KmsKeyId: lt.VolumeKey}}}
 	}
+	if lt.RootGiB > 0 {
+		data.BlockDeviceMappings = append(data.BlockDeviceMappings, blockDevice{DeviceName: rootDevice, Ebs: &ebsDevice{VolumeSize: &lt.RootGiB}})
+	}
 	if lt.MetadataTags {
 		data.MetadataOptions = &metadataOptions{InstanceMetadataTags: "enabled"}
 	}

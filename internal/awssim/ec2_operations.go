@@ -75,6 +75,11 @@ func ec2Op[In any](run func(*call, *In) (any, error)) operation {
 		if err := decodeForm(c.form, &in); err != nil {
 			return nil, err
 		}
+		if try, checks := any(&in).(dryRunner); dryRun && checks {
+			if err := try.dryRun(c); err != nil {
+				return nil, err
+			}
+		}
 		if dryRun {
 			return nil, &APIError{Code: "DryRunOperation", Status: http.StatusPreconditionFailed,
 				Message: "Request would have succeeded, but DryRun flag is set."}
@@ -86,6 +91,9 @@ func ec2Op[In any](run func(*call, *In) (any, error)) operation {
 		return encodeEC2(c, out)
 	}
 }
+
+// dryRunner is the input of an operation whose dry run looks at more than parameters and permissions.
+type dryRunner interface{ dryRun(*call) error }
 
 // stsOperations has the one call with which clients ask who they are.
 func (s *Sim) stsOperations() map[string]operation {

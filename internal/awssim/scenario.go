@@ -212,6 +212,7 @@ type LaunchTemplateScenario struct {
 	UserData        string            `toml:"user_data"`        // plain text
 	Tags            map[string]string `toml:"tags"`
 	Protected       bool              `toml:"protected"`     // instances cannot be terminated (DisableApiTermination)
+	RootGiB         int               `toml:"root_gib"`      // size of the root volume; 0: not in the template
 	VolumeKey       string            `toml:"volume_key"`    // key of AWS KMS for the root volume
 	MetadataTags    bool              `toml:"metadata_tags"` // instances find their tags in their metadata
 	InstanceTags    map[string]string `toml:"instance_tags"` // TagSpecifications of instances

@@ -38,6 +38,40 @@ func (r *region) seats(o launchOrder, at site) ([]*reservation, error) {
 
 // targetSeats takes places of the one reservation that the order names.
 func (r *region) targetSeats(o launchOrder, at site, id string) ([]*reservation, error) {
+	res, err := r.openTarget(o, at, id)
+	if err != nil {
+		return nil, err
+	}
+	// One code for a full reservation and for one that does not fit: its message says "compatible and available".
+	n := min(o.max, r.available(res))
+	if n < o.min || !res.fits(at) || res.reclaiming {
+		return nil, reservationExceeded()
+	}
+	seats := make([]*reservation, n)
+	for i := range seats {
+		seats[i] = res
+	}
+	return seats, nil
+}
+
+// checkTarget refuses a launch into a reservation that takes none of its kind.
+func (r *region) checkTarget(o launchOrder, at site) error {
+	id := o.target().CapacityReservationId
+	if id == "" {
+		if m := o.marketType(); o.target() == (reservationTarget{}) && (m == "capacity-block" || m == "interruptible-capacity-reservation") {
+			return wrongMarket()
+		}
+		return nil
+	}
+	res, err := r.openTarget(o, at, id)
+	if err == nil && (!res.fits(at) || res.reclaiming) {
+		err = reservationExceeded()
+	}
+	return err
+}
+
+// openTarget is the reservation that the order names, if it takes launches of this market type now.
+func (r *region) openTarget(o launchOrder, at site, id string) (*reservation, error) {
 	res, err := r.reservation(id)
 	if err != nil {
 		return nil, err
@@ -55,16 +89,7 @@ func (r *region) targetSeats(o launchOrder, at site, id string) ([]*reservation,
 	default: // EC2 documents no code for this case
 		return nil, apiErrorf("InvalidCapacityReservationState", "The Capacity Reservation '%s' is %s", id, res.state)
 	}
-	// One code for a full reservation and for one that does not fit: its message says "compatible and available".
-	n := min(o.max, r.available(res))
-	if n < o.min || !res.fits(at) || res.reclaiming {
-		return nil, reservationExceeded()
-	}
-	seats := make([]*reservation, n)
-	for i := range seats {
-		seats[i] = res
-	}
-	return seats, nil
+	return res, nil
 }
 
 // openSeats takes places of the open ODCRs that match the launch, oldest first.

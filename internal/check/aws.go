@@ -136,6 +136,7 @@ func (r *run) reservations(ctx context.Context) {
 		r.fail("subnet", fmt.Sprintf("check subnet_ids and the region (%s)", r.EC2.Region()), "EC2 does not describe subnet %s", m.ID)
 	}
 	snap := capacity.Build(r.settings, seen)
+	r.snap, r.subnets = *snap, subnets
 	var into []string
 	for i, p := range snap.Partitions {
 		for j, g := range p.Groups {

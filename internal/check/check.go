@@ -150,8 +150,12 @@ type run struct {
 	// made are the things with our tag in the PCS cluster.
 	made    []capacity.Made
 	madeErr error
-	// launched is what the nodes of each group are launched with.
+	// launched is what the nodes of each group are launched with, trials are launches of a node of each.
 	launched []preflight.Seen
+	trials   []ec2.Trial
+	// snap has the reservations of the settings, subnets those that EC2 describes; nil until they are read.
+	snap    capacity.Snapshot
+	subnets []capacity.Subnet
 	// slurmConfig is that of slurmctld; nil if it does not answer, for slurmErr.
 	slurmConfig *slurm.Config
 	slurmErr    error

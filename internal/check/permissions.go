@@ -109,7 +109,11 @@ func (r *run) permissions(ctx context.Context) {
 		}
 	}
 	for _, l := range r.launches() {
-		note(r.EC2.TryLaunch(ctx, l), asksLaunch...)
+		err := r.EC2.TryLaunch(ctx, l)
+		if ec2.DeniedAction(err) == "" {
+			err = nil // preflight says what else EC2 refuses
+		}
+		note(err, asksLaunch...)
 	}
 	whyNot := r.simulate(ctx, &unasked)
 	if missing+len(r.denied) > 0 {

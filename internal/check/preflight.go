@@ -3,6 +3,7 @@ package check
 import (
 	"cmp"
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -77,16 +78,26 @@ func (r *run) preflight(ctx context.Context) {
 	}
 	all.Wait()
 	r.attached(ctx)
+	answers := r.tried(ctx)
 	for i, seen := range r.launched {
 		if err := errs[i]; err != nil && (seen.Provider == capacity.ProviderPCS || ec2.DeniedAction(err) != "") { // else platforms says it
 			r.unread(ctx, "launch", "what the nodes of "+seen.Group+" are launched with", err)
 		}
-		for _, p := range preflight.Judge(seen) {
+		problems := preflight.Judge(seen)
+		if !slices.ContainsFunc(problems, preflight.Stops) { // EC2 would name that again
+			problems = append(problems, answers[i].Refusals...)
+		}
+		for _, p := range problems {
 			status := Fail
 			if !preflight.Stops(p) {
 				status = Warn
 			}
 			r.problem(string(p.Code), status, p)
+		}
+		for _, text := range []string{answers[i].OK, answers[i].Unasked} {
+			if text != "" {
+				r.ok("launch", "%s", text)
+			}
 		}
 	}
 }

@@ -33,6 +33,7 @@ func (r *run) templates(ctx context.Context) {
 			}
 			if t.ID != "" {
 				r.nodes(p.Provider, g.Name, g.InstanceType, t, g.SubnetIDs, g.MaxNodes)
+				r.tries(g.LaunchTemplate, g.SubnetIDs, r.reservationsOf(p.Name, g.Name))
 			}
 		}
 	}
@@ -60,6 +61,7 @@ func (r *run) templates(ctx context.Context) {
 		if ok {
 			t.ImageID, t.InstanceProfile = cmp.Or(g.AMI, t.ImageID), g.InstanceProfile
 			r.nodes(capacity.ProviderPCS, name, strings.Join(g.InstanceTypes, ", "), t, g.SubnetIDs, g.Max)
+			r.tries(g.TemplateID+":"+g.TemplateVersion, g.SubnetIDs, []string{g.Tags[capacity.TagReservation]})
 			r.firstNode(ctx, t, name, func() ([]capacity.Instance, error) {
 				return r.EC2.InstancesByTag(ctx, map[string][]string{pcs.TagNodeGroupID: {g.ID}})
 			})

@@ -1,6 +1,7 @@
 package preflight
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -69,5 +70,44 @@ func TestTagKeyWords(t *testing.T) {
 		"rename the tag in the template with letters, digits and _.:=+-@, only"
 	if diff := cmp.Diff(want, Judge(s)[0].Text()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestTried(t *testing.T) {
+	const key = "'Cost Center' is not a valid tag key"
+	for name, c := range map[string]struct {
+		tried []ec2.Tried
+		err   error
+		want  string
+	}{
+		"nothing was asked": {nil, nil, ""},
+		"all is well":       {[]ec2.Tried{{SubnetID: "a"}, {SubnetID: "b"}}, nil, "ok: EC2's dry run would launch a node of gpu into a or b; a dry run says nothing about room\n"},
+		"before it opens": {[]ec2.Tried{{SubnetID: "a", Aside: true}}, nil,
+			"ok: EC2's dry run would launch a node of gpu into a, tried without the reservation, which takes no launch now; a dry run says nothing about room\n"},
+		"one subnet refuses": {[]ec2.Tried{{SubnetID: "a"}, {SubnetID: "b", Verdict: ec2.Refuses, Code: "InvalidSubnetID.NotFound", Says: "no b", Fix: "mend subnet_ids"}}, nil,
+			"problem: EC2 would not launch a node of gpu into b: InvalidSubnetID.NotFound: no b; mend subnet_ids\n" +
+				"ok: EC2's dry run would launch a node of gpu into a; a dry run says nothing about room\n"},
+		"both refuse for one reason": {[]ec2.Tried{{SubnetID: "a", Verdict: ec2.Refuses, Code: "InvalidParameterValue", Says: key}, {SubnetID: "b", Verdict: ec2.Refuses, Code: "InvalidParameterValue", Says: key}}, nil,
+			"problem: EC2 would not launch a node of gpu into a or b: InvalidParameterValue: 'Cost Center' is not a valid tag key; mend what EC2 names in the launch template or in the flags\n"},
+		"no answer":   {[]ec2.Tried{{SubnetID: "a", Verdict: ec2.Silent, Says: "oops"}}, nil, "unasked: EC2 did not say whether it would launch a node of gpu: oops\n"},
+		"no template": {nil, errors.New("no lt"), "unasked: EC2 did not say whether it would launch a node of gpu: no lt\n"},
+		"not allowed": {[]ec2.Tried{{SubnetID: "a", Verdict: ec2.Denied, Says: "ec2:RunInstances"}}, nil,
+			"unasked: whether EC2 would launch a node of gpu was not asked: ec2:RunInstances is not allowed here\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, got := Tried("gpu", c.tried, c.err), ""
+			for _, p := range a.Refusals {
+				got += p.String() + "\n"
+			}
+			if a.OK != "" {
+				got += "ok: " + a.OK + "\n"
+			}
+			if a.Unasked != "" {
+				got += "unasked: " + a.Unasked + "\n"
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }

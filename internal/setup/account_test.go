@@ -135,7 +135,7 @@ func (w *account) ServeHTTP(to http.ResponseWriter, r *http.Request) {
 		operation, _, _ = strings.Cut(rest, "&")
 	}
 	w.mu.Lock()
-	if !slices.ContainsFunc([]string{"Describe", "Get", "List", "Simulate"}, func(reads string) bool { return strings.HasPrefix(operation, reads) }) {
+	if !slices.ContainsFunc([]string{"Describe", "Get", "List", "Simulate"}, func(reads string) bool { return strings.HasPrefix(operation, reads) }) && !strings.Contains(string(body), "DryRun=true") {
 		w.writes, w.wrote = append(w.writes, operation), true
 		if w.bodies == nil {
 			w.bodies = map[string]string{}

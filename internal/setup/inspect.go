@@ -143,7 +143,7 @@ func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
 	if r.Config != nil && in.request.Cluster == "" {
 		in.request.Cluster = r.Config.Cluster
 	}
-	if err := in.sideBySide(ctx, s.readCluster, s.readReservation, s.readMembers, s.readClusters, s.readInside, s.readDefaults); err != nil {
+	if err := in.sideBySide(ctx, s.readCluster, s.readReservation, s.readMembers, s.readClusters, s.readInside); err != nil {
 		return nil, err
 	}
 	if !in.found {
@@ -155,7 +155,7 @@ func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
 	}
 	in.nameSlots()
 	in.chooseLike()
-	if err := in.sideBySide(ctx, s.readSlots, like, s.readTargets, s.readType, s.readOthers, profile, s.readFence); err != nil {
+	if err := in.sideBySide(ctx, s.readSlots, like, s.readTargets, s.readType, s.readOthers, profile, s.readFence, s.readDefaults); err != nil {
 		return nil, err
 	}
 	in.seeSlots()

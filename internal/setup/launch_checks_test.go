@@ -53,6 +53,8 @@ func TestWhatALaunchIsRefusedFor(t *testing.T) {
 		"tag key that the account's metadata cannot show": {world: func(s *awssim.Scenario) {
 			s.Regions[0].MetadataTags, s.Regions[0].LaunchTemplates[0].InstanceTags = true, map[string]string{"team/a": "x"}
 		}, check: "tag-key", launch: "InvalidParameterValue", says: `tags instances with "team/a", and by the account's default their metadata shows tags`},
+		"what only EC2 knows": {world: func(s *awssim.Scenario) { s.Regions[0].LaunchTemplates[0].RootGiB = 7 },
+			check: "launch-refused", launch: "InvalidBlockDeviceMapping", says: "EC2 would not launch a node of gpu-a into subnet-0e200000000000a01: InvalidBlockDeviceMapping: Volume of size 7GB is smaller than snapshot"},
 		"root volume too small for the image": {request: func(r *setup.Request) { r.RootVolume.GiB = 7 },
 			check: "root-volume", launch: "InvalidBlockDeviceMapping", says: "a root volume of 7 GiB is too small for image ami-0e200000000000a01, which has 8"},
 		"no address for each node": {request: func(r *setup.Request) { r.SubnetIDs, r.MaxNodes, r.EFA = []string{tiny}, 12, capacity.NoEFA },

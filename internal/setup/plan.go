@@ -84,6 +84,7 @@ func decide(read inspection) *Plan {
 		p.Effects = append(files, in.onPCS(want, slot, template)...)
 	}
 	p.Mismatches, p.Warnings = append(in.problems, misplaced...), in.warnings
+	p.trial = in.trial(want)
 	return p
 }
 

@@ -113,6 +113,10 @@ type Plan struct {
 	Slot        string               `json:"slot,omitempty"`
 	Reservation capacity.Reservation `json:"reservation"`
 	Effects     Effects              `json:"steps"`
+	// DryRun is EC2's answer to a dry run of a launch, where it would take it; "" if it was not asked.
+	DryRun string `json:"dry_run,omitempty"`
+	// trial is the launch of a node, for the dry run.
+	trial ec2.Trial
 	// Mismatches are everything that is in the way. With any, nothing is applied.
 	Mismatches []capacity.Problem `json:"mismatches"`
 	// Warnings keep nothing from being done.
@@ -143,6 +147,10 @@ func (s Setup) Plan(ctx context.Context, r Request) (*Plan, error) {
 		return nil, err
 	}
 	p := decide(*in)
+	s.try(ctx, p)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	p.Cluster = listedCluster(p.Cluster)
 	p.Mismatches, p.Warnings = listed(p.Mismatches), listed(p.Warnings)
 	return p, nil

@@ -1,0 +1,179 @@
+package ec2
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+// Trial is a launch of one node that EC2 is asked about, once for each subnet. Nothing is launched.
+type Trial struct {
+	// Launch is the launch but for its subnet, count and token.
+	Launch capacity.Launch
+	// Spec is the launch template that is still to be written. EC2's dry run looks up no template that does
+	// not exist, so the trial sends what would be in it.
+	Spec *capacity.LaunchTemplateSpec
+	// Inline sends what is in Launch.LaunchTemplate, as PCS launches from a copy. ImageID and
+	// InstanceProfile are then laid over it, "" keeps the template's.
+	Inline                   bool
+	ImageID, InstanceProfile string
+	// Subnets are those that nodes may be launched into.
+	Subnets []string
+}
+
+// Tried is EC2's answer for one subnet.
+type Tried struct {
+	SubnetID string
+	// Verdict is what the answer means. Room is no part of it.
+	Verdict Verdict
+	// Code and Says are EC2's refusal, Fix our advice, "" for none. Of another verdict, Says is what
+	// went wrong, and of Denied the action that is not allowed.
+	Code, Says, Fix string
+	// Aside: EC2 takes no launch into the reservation now, because it is not open or full, so that
+	// the launch was tried without the reservation.
+	Aside bool
+}
+
+// Verdict is what EC2's answer to a dry run means.
+type Verdict int
+
+// The verdicts.
+const (
+	Takes   Verdict = iota // EC2 would launch
+	Refuses                // EC2 would not
+	Denied                 // the caller may not launch, so that EC2 did not look
+	Silent                 // no answer, or none that says anything
+)
+
+// judged is EC2's answer, without a subnet.
+func judged(err error) Tried {
+	switch outcome := Outcome(err); {
+	case outcome == capacity.Done || outcome == capacity.NoRoom: // no dry run tells of room
+		return Tried{}
+	case DeniedAction(err) != "":
+		return Tried{Verdict: Denied, Says: DeniedAction(err)}
+	case outcome == capacity.Unknown || throttled(err):
+		return Tried{Verdict: Silent, Says: Message(err)}
+	}
+	return Tried{Verdict: Refuses, Code: Code(err), Says: said(err), Fix: Advice(err)}
+}
+
+// TryLaunches asks EC2 by DryRun whether it would take the launches of a trial, side by side. The
+// error is for a launch template that cannot be read.
+func (c *Client) TryLaunches(ctx context.Context, t Trial) ([]Tried, error) {
+	build, err := c.trialInput(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	answers := make([]Tried, len(t.Subnets))
+	var all sync.WaitGroup
+	for i, subnet := range t.Subnets {
+		all.Go(func() { answers[i] = c.try(ctx, t, subnet, build) })
+	}
+	all.Wait()
+	return answers, nil
+}
+
+// launchBuilder is the request of a launch, which may be changed.
+type launchBuilder func(l capacity.Launch) (*ec2.RunInstancesInput, error)
+
+func (c *Client) try(ctx context.Context, t Trial, subnet string, build launchBuilder) Tried {
+	l := t.Launch
+	l.SubnetID, l.Count, l.Least = subnet, 1, 1
+	err := c.tryOne(ctx, l, build)
+	aside := l.ReservationID != "" && Outcome(err) == capacity.NoRoom
+	if aside {
+		l.ReservationID, l.Kind, l.PlacementGroup = "", capacity.OnDemand, ""
+		err = c.tryOne(ctx, l, build)
+		if Outcome(err, noHold...) == capacity.NoRoom { // what is bought as a block is perhaps not sold on demand
+			err = nil
+		}
+	}
+	answer := judged(err)
+	answer.SubnetID, answer.Aside = subnet, aside
+	return answer
+}
+
+func (c *Client) tryOne(ctx context.Context, l capacity.Launch, build launchBuilder) error {
+	in, err := build(l)
+	if err != nil {
+		return err
+	}
+	in.DryRun = aws.Bool(true)
+	_, err = c.api.RunInstances(ctx, in)
+	return tried(err, fmt.Sprintf("asking to launch %d × %s in %s", l.Count, l.InstanceType, c.region))
+}
+
+// trialInput returns how a launch of the trial is asked for.
+func (c *Client) trialInput(ctx context.Context, t Trial) (launchBuilder, error) {
+	data := &types.RequestLaunchTemplateData{}
+	switch {
+	case t.Spec != nil:
+		var err error
+		if data, err = c.templateData(ctx, *t.Spec); err != nil {
+			return nil, err
+		}
+	case !t.Inline:
+		return func(l capacity.Launch) (*ec2.RunInstancesInput, error) { return c.launchInput(ctx, l) }, nil
+	default:
+		template, err := c.launchable(ctx, t.Launch.LaunchTemplate)
+		if err != nil {
+			return nil, err
+		}
+		if template.version.LaunchTemplateData == nil {
+			return nil, fmt.Errorf("reading launch template %s in %s: %w", t.Launch.LaunchTemplate, c.region, ErrNotDescribed)
+		}
+		if err := copyByName(template.version.LaunchTemplateData, data); err != nil {
+			return nil, err
+		}
+	}
+	return func(l capacity.Launch) (*ec2.RunInstancesInput, error) { return inlineInput(data, t, l) }, nil
+}
+
+// inlineInput is a launch without a template, of what is in one.
+func inlineInput(data *types.RequestLaunchTemplateData, t Trial, l capacity.Launch) (*ec2.RunInstancesInput, error) {
+	in := &ec2.RunInstancesInput{}
+	if err := copyByName(data, in); err != nil {
+		return nil, err
+	}
+	in.MinCount, in.MaxCount = aws.Int32(1), aws.Int32(1)
+	in.InstanceType = types.InstanceType(l.InstanceType)
+	in.ImageId = aws.String(cmp.Or(t.ImageID, aws.ToString(in.ImageId)))
+	if p := profile(t.InstanceProfile); p != nil {
+		in.IamInstanceProfile = &types.IamInstanceProfileSpecification{Arn: p.Arn, Name: p.Name}
+	}
+	if len(in.NetworkInterfaces) == 0 {
+		in.SubnetId = aws.String(l.SubnetID)
+	}
+	for i := range in.NetworkInterfaces {
+		if n := &in.NetworkInterfaces[i]; n.NetworkInterfaceId == nil { // one that exists is in its subnet
+			n.SubnetId = aws.String(l.SubnetID)
+		}
+	}
+	in.CapacityReservationSpecification, in.InstanceMarketOptions = target(l.Kind, l.ReservationID), nil
+	if market := types.MarketType(l.Kind.Market()); market != "" {
+		in.InstanceMarketOptions = &types.InstanceMarketOptionsRequest{MarketType: market}
+	}
+	if l.PlacementGroup != "" {
+		in.Placement = &types.Placement{GroupName: aws.String(l.PlacementGroup)}
+	}
+	for _, more := range tagged(l.Tags, types.ResourceTypeInstance, types.ResourceTypeVolume) {
+		at := slices.IndexFunc(in.TagSpecifications, func(s types.TagSpecification) bool { return s.ResourceType == more.ResourceType })
+		if at < 0 {
+			in.TagSpecifications = append(in.TagSpecifications, more)
+			continue
+		}
+		has := &in.TagSpecifications[at].Tags
+		*has = slices.DeleteFunc(*has, func(tag types.Tag) bool { _, given := l.Tags[aws.ToString(tag.Key)]; return given })
+		*has = append(*has, more.Tags...)
+	}
+	return in, nil
+}

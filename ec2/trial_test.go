@@ -1,0 +1,96 @@
+package ec2
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+)
+
+// All that a launch template can hold is in a launch without one, by the same names: so a template that is not
+// there yet can be tried.
+func TestTrialSendsAllOfATemplate(t *testing.T) {
+	data := &types.RequestLaunchTemplateData{}
+	fill(reflect.ValueOf(data).Elem())
+	launch := &ec2.RunInstancesInput{}
+	if err := copyByName(data, launch); err != nil {
+		t.Fatal(err)
+	}
+	want, got := tree(t, data), tree(t, launch)
+	want["RamdiskId"] = want["RamDiskId"]
+	// Of a template only: types by their attributes, which a spec replaces by its type, and accelerators that EC2 has given up.
+	for _, name := range []string{"RamDiskId", "InstanceRequirements", "ElasticGpuSpecifications"} {
+		delete(want, name)
+	}
+	if diff := gocmp.Diff(want, got); diff != "" {
+		t.Errorf("the launch differs (-template +launch):\n%s", diff)
+	}
+}
+
+func TestTryLaunches(t *testing.T) {
+	scenario := awssim.DefaultScenario()
+	home := &scenario.Regions[0]
+	home.LaunchTemplates = append(home.LaunchTemplates,
+		awssim.LaunchTemplateScenario{ID: "lt-0e200000000000091", Name: "small", Image: image, SecurityGroups: []string{groupOfAll}, RootGiB: 7, InstanceTags: map[string]string{"team": "nlp"}},
+		awssim.LaunchTemplateScenario{ID: "lt-0e200000000000092", Name: "good", Image: image, SecurityGroups: []string{groupOfAll}, InstanceTags: map[string]string{"team": "nlp"}},
+		awssim.LaunchTemplateScenario{ID: "lt-0e200000000000093", Name: "no-image", SecurityGroups: []string{groupOfAll}})
+	sim, c, calls := simOf(t, scenario)
+	into := func(template, id string, kind capacity.Kind) capacity.Launch {
+		return capacity.Launch{LaunchTemplate: template, InstanceType: "p5.48xlarge", ReservationID: id, Kind: kind, Tags: map[string]string{"team": "vision"}}
+	}
+	spec := func(template string, mode capacity.EFAMode) *capacity.LaunchTemplateSpec {
+		return &capacity.LaunchTemplateSpec{Name: "new", From: template, FromVersion: "1", InstanceType: "p5.48xlarge", EFA: mode, SubnetID: subnetA, ReservationID: openBlock, Kind: capacity.CapacityBlock}
+	}
+	for name, test := range map[string]struct {
+		trial Trial
+		want  string // "code of A, aside; code of B, aside"
+	}{
+		"a template that is there":     {Trial{Launch: into("good", openBlock, capacity.CapacityBlock)}, "ok; ok aside"},
+		"a block that is not open":     {Trial{Launch: into("good", laterBlock, capacity.CapacityBlock)}, "ok aside; ok aside"},
+		"no reservation":               {Trial{Launch: into("good", "", capacity.OnDemand)}, "ok; ok"},
+		"not a block":                  {Trial{Launch: into("good", openBlock, capacity.ODCR)}, "InvalidParameterValue; InvalidParameterValue"},
+		"a volume that is too small":   {Trial{Launch: into("small", openBlock, capacity.CapacityBlock)}, "InvalidBlockDeviceMapping; InvalidBlockDeviceMapping"},
+		"too small and not open":       {Trial{Launch: into("small", laterBlock, capacity.CapacityBlock)}, "InvalidBlockDeviceMapping; InvalidBlockDeviceMapping"},
+		"inline, as PCS launches":      {Trial{Inline: true, ImageID: image, InstanceProfile: "nodes", Launch: into("no-image", openBlock, capacity.CapacityBlock)}, "ok; ok aside"},
+		"inline, without an image":     {Trial{Inline: true, Launch: into("no-image", openBlock, capacity.CapacityBlock)}, "MissingParameter; MissingParameter"},
+		"before there is a template":   {Trial{Spec: spec("good", capacity.EFA), Launch: into("", openBlock, capacity.CapacityBlock)}, "ok; ok aside"},
+		"one that would be refused":    {Trial{Spec: spec("small", capacity.EFA), Launch: into("", openBlock, capacity.CapacityBlock)}, "InvalidBlockDeviceMapping; InvalidBlockDeviceMapping"},
+		"before, without an interface": {Trial{Spec: spec("good", capacity.NoEFA), Launch: into("", openBlock, capacity.CapacityBlock)}, "ok; ok aside"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.trial.Subnets = []string{subnetA, subnetB}
+			tried, err := c.TryLaunches(t.Context(), test.trial)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for i, one := range tried {
+				words := cmp.Or(one.Code, "ok")
+				if one.Aside && one.Verdict == Takes {
+					words += " aside"
+				}
+				got = append(got, words)
+				if one.SubnetID != test.trial.Subnets[i] {
+					t.Errorf("subnet %s", one.SubnetID)
+				}
+			}
+			if text := strings.Join(got, "; "); text != test.want {
+				t.Errorf("%s, want %s (%v)", text, test.want, tried)
+			}
+		})
+	}
+	if n := len(sim.Instances("")); n > 0 || calls("CreateLaunchTemplate") > 0 {
+		t.Errorf("%d instances, %d launch templates", n, calls("CreateLaunchTemplate"))
+	}
+	if _, err := c.TryLaunches(t.Context(), Trial{Inline: true, Launch: into("nobody", "", capacity.OnDemand)}); !noTemplate(err) {
+		t.Error(fmt.Sprint(err))
+	}
+}
