@@ -2,7 +2,6 @@ package lifecycle
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -189,9 +188,3 @@ func rolledTo(r Rolling) func(did []string, err error) Answer {
 		return r.answer(did, "")
 	}
 }
-
-// noAWSChanges is an AWS in which nothing is changed.
-type noAWSChanges struct{}
-
-func (noAWSChanges) Terminate(context.Context, []string) error { return errors.New("no AWS") }
-func (noAWSChanges) Release(context.Context, string) error     { return errors.New("no AWS") }
