@@ -55,6 +55,9 @@ func newRestricted(t *testing.T, clock *awssim.Clock) *restricted {
 		awssim.LaunchTemplateScenario{ID: "lt-0e2000000000000a5", Name: "rhel-nodes", Image: "ami-0e200000000000c03", MetadataTags: true, SecurityGroups: []string{"sg-0e2000000000000a1"}},
 		awssim.LaunchTemplateScenario{ID: "lt-0e2000000000000a6", Name: "gone-image", Image: "ami-0e200000000000fff", MetadataTags: true, SecurityGroups: []string{"sg-0e2000000000000a1"}})
 	region.Reservations = append(region.Reservations, awssim.ReservationScenario{ID: groupODCR, Kind: "odcr", Type: "p5.48xlarge", Zone: "us-east-2a", Count: 2, PlacementGroup: "ml-cluster"})
+	// A VPC without a way out, so that its endpoints are read.
+	region.RouteTables = []awssim.RouteTableScenario{{ID: "rtb-0e2000000000000a1", VPC: region.VPCs[0].ID, Main: true}}
+	region.VPCEndpoints = []awssim.VPCEndpointScenario{{ID: "vpce-0e2000000000000a1", VPC: region.VPCs[0].ID, Service: "pcs", SecurityGroups: []string{"sg-0e2000000000000a1"}}}
 	region.ResourceGroups = []awssim.ResourceGroupScenario{{Name: "open", Reservations: []string{openBlock}}, {Name: "next", Reservations: []string{nextBlock}}, {Name: "empty"}}
 	// UltraServers of which only DescribeCapacityBlocks says so.
 	chips := slices.IndexFunc(region.Reservations, func(one awssim.ReservationScenario) bool { return one.ID == "cr-0e2000000000000c6" })
