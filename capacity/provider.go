@@ -26,7 +26,7 @@ func (p Provider) Configures() bool { return p == ProviderPCS }
 func (p Provider) Guest() bool { return p == ProviderNone }
 
 // GuardFlags are those of our Slurm reservations. Both forms keep jobs out, lie over running jobs and beside other
-// reservations (seen on 22.05, 24.11 and 26.05). MAINT marks the nodes as in maintenance, which other launchers act
+// reservations (seen on 22.05 and 24.11). MAINT marks the nodes as in maintenance, which other launchers act
 // on: ParallelCluster 3.8 to 3.15.1 ends a static node in maintenance while it boots. So a guest does without it.
 func (p Provider) GuardFlags() []string {
 	if p.Guest() {

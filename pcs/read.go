@@ -57,14 +57,36 @@ func (c *Client) Cluster(ctx context.Context, nameOrID string) (Cluster, error) 
 
 // Inventory reads a cluster, by name or id, with its node groups and queues, side by side.
 func (c *Client) Inventory(ctx context.Context, cluster string) (inv Inventory, err error) {
-	reads, readCtx := errgroup.WithContext(ctx)
-	reads.Go(func() (err error) { inv.Cluster, err = c.Cluster(readCtx, cluster); return err })
-	reads.Go(func() (err error) { inv.Groups, err = c.NodeGroups(readCtx, cluster); return err })
-	reads.Go(func() (err error) { inv.Queues, err = c.Queues(readCtx, cluster); return err })
-	if err := reads.Wait(); err != nil {
+	err = sideBySide(
+		func() (err error) { inv.Cluster, err = c.Cluster(ctx, cluster); return err },
+		func() (err error) { inv.Groups, err = c.NodeGroups(ctx, cluster); return err },
+		func() (err error) { inv.Queues, err = c.Queues(ctx, cluster); return err },
+	)
+	if err != nil {
 		return Inventory{}, err
 	}
 	return inv, nil
+}
+
+// sideBySide makes some reads at once, and returns the first error in their order, not in time:
+// an outage has one sentence, however often it is met.
+func sideBySide(reads ...func() error) error {
+	var all errgroup.Group
+	errs := make([]error, len(reads))
+	for i, read := range reads {
+		all.Go(func() error { errs[i] = read(); return nil })
+	}
+	_ = all.Wait() // the errors are in errs
+	return first(errs)
+}
+
+func first(errs []error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // atOnce is how many things of one kind are read side by side. PCS publishes no rates; a cluster
@@ -107,12 +129,14 @@ func (c *Client) listGroups(ctx context.Context, cluster string) (all []types.Co
 // meanwhile are left out.
 func readEach[S, T any](ctx context.Context, listed []S, read func(context.Context, S) (T, bool, error)) ([]T, error) {
 	things, found := make([]T, len(listed)), make([]bool, len(listed))
-	reads, readCtx := errgroup.WithContext(ctx)
+	var reads errgroup.Group
 	reads.SetLimit(atOnce)
+	errs := make([]error, len(listed))
 	for i, one := range listed {
-		reads.Go(func() (err error) { things[i], found[i], err = read(readCtx, one); return err })
+		reads.Go(func() error { things[i], found[i], errs[i] = read(ctx, one); return nil })
 	}
-	if err := reads.Wait(); err != nil {
+	_ = reads.Wait() // the errors are in errs
+	if err := first(errs); err != nil {
 		return nil, err
 	}
 	var all []T
@@ -126,10 +150,11 @@ func readEach[S, T any](ctx context.Context, listed []S, read func(context.Conte
 
 // withTags reads a thing and its tags side by side. A thing that is gone has neither.
 func withTags(ctx context.Context, thing func(context.Context) (bool, error), tags func(context.Context) error) (found bool, err error) {
-	reads, readCtx := errgroup.WithContext(ctx)
-	reads.Go(func() (err error) { found, err = thing(readCtx); return err })
-	reads.Go(func() error { return tags(readCtx) })
-	if err = reads.Wait(); NotFound(err) {
+	err = sideBySide(
+		func() (err error) { found, err = thing(ctx); return err },
+		func() error { return tags(ctx) },
+	)
+	if NotFound(err) {
 		return false, nil
 	}
 	return found && err == nil, err

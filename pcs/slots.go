@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/service/pcs/types"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
@@ -31,10 +30,11 @@ func (c *Client) Slots(ctx context.Context, cluster string, names []string) (map
 	}
 	var owner Cluster // our mark has its name; cluster may be its id
 	var listed []types.ComputeNodeGroupSummary
-	reads, readCtx := errgroup.WithContext(ctx)
-	reads.Go(func() (err error) { owner, err = c.Cluster(readCtx, cluster); return err })
-	reads.Go(func() (err error) { listed, err = c.listGroups(readCtx, cluster); return err })
-	if err := reads.Wait(); err != nil {
+	err := sideBySide(
+		func() (err error) { owner, err = c.Cluster(ctx, cluster); return err },
+		func() (err error) { listed, err = c.listGroups(ctx, cluster); return err },
+	)
+	if err != nil {
 		return nil, err
 	}
 	listed = slices.DeleteFunc(listed, func(g types.ComputeNodeGroupSummary) bool {
@@ -82,22 +82,20 @@ func (c *Client) Made(ctx context.Context, cluster Cluster) ([]capacity.Made, er
 		status Status
 	}
 	var groups, queues []thing
-	reads, readCtx := errgroup.WithContext(ctx)
-	reads.Go(func() error {
-		listed, err := c.listGroups(readCtx, cluster.ID)
+	err := sideBySide(func() error {
+		listed, err := c.listGroups(ctx, cluster.ID)
 		for _, g := range listed {
 			groups = append(groups, thing{capacity.Made{What: capacity.MadeNodeGroup, Name: str(g.Name), ID: str(g.Id)}, str(g.Arn), Status(g.Status)})
 		}
 		return err
-	})
-	reads.Go(func() error {
-		listed, err := c.listQueues(readCtx, cluster.ID)
+	}, func() error {
+		listed, err := c.listQueues(ctx, cluster.ID)
 		for _, q := range listed {
 			queues = append(queues, thing{capacity.Made{What: capacity.MadeQueue, Name: str(q.Name), ID: str(q.Id)}, str(q.Arn), Status(q.Status)})
 		}
 		return err
 	})
-	if err := reads.Wait(); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	return readEach(ctx, append(groups, queues...), func(ctx context.Context, one thing) (capacity.Made, bool, error) {
