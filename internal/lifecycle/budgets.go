@@ -93,7 +93,7 @@ func budgeted(
 	held capacity.TRES,
 ) (minutes int, by string, err error) {
 	if len(held) == 0 {
-		return 0, "", errors.New("Slurm does not say what the job holds")
+		return 0, "", errors.New("slurmctld does not say what the job holds")
 	}
 	s := capacity.Spender{
 		User:      c.job.User,

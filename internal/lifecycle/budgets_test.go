@@ -65,7 +65,7 @@ func TestRaisesStayWithinBudgets(t *testing.T) {
 			want: []int{50, 70}, notes: []string{note + by + " leaves less than the time to the fence (job 2)"}, asked: 1},
 		"a lower limit": {walls: metered, slurm: spent{budgets: budgets(total()), held: eight}, changes: []limitChange{raise(1, 20)}, want: []int{20}},
 		"what jobs hold is not said": {walls: metered, slurm: spent{budgets: budgets(capacity.Budget{})}, changes: []limitChange{raise(1, 180), raise(2, 20)},
-			want: []int{20}, notes: []string{note + "not raised to the fence, because nobody knows what accounting leaves: Slurm does not say what the job holds (job 1)"}, asked: 1},
+			want: []int{20}, notes: []string{note + "not raised to the fence, because nobody knows what accounting leaves: slurmctld does not say what the job holds (job 1)"}, asked: 1},
 		"slurmctld does not answer": {walls: metered, slurm: spent{err: errors.New("no")}, changes: []limitChange{raise(1, 180), raise(2, 20)}, want: []int{20}, problems: 1, asked: 1},
 		"accounting never did": {walls: capacity.Walls{Unknown: true}, slurm: spent{budgets: budgets(capacity.Budget{}), held: eight}, changes: []limitChange{raise(1, 180)},
 			notes: []string{note + "not raised to the fence, because nobody knows what accounting leaves: accounting has not said what binds jobs (job 1)"}, asked: 1},
