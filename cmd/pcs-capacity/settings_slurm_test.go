@@ -166,22 +166,3 @@ func TestFenceOfAFormerSlotGoesWithItsBlock(t *testing.T) {
 		t.Errorf("the pass did %q", did)
 	}
 }
-
-// TestTwoWatchersSaySo: they do no harm, but one is enough.
-func TestTwoWatchersSaySo(t *testing.T) {
-	if !ownProcess(t) {
-		return
-	}
-	r := newRehearsal(t)
-	stopFirst, first := r.watch()
-	r.until("the first has made a pass", func() bool { return r.has("pcs-capacity-fence-gpu") })
-	stopSecond, second := r.watch()
-	r.passes(4)
-	const sentence = "another `sync --watch` works with "
-	if strings.Contains(first(), sentence) || strings.Count(second(), sentence) != 1 {
-		t.Errorf("the first said:\n%s\nthe second:\n%s", first(), second())
-	}
-	stopFirst()
-	r.until("the second is told that it is alone", func() bool { return strings.Contains(second(), "no problem is left") })
-	stopSecond()
-}
