@@ -59,6 +59,9 @@ func TestResumeConfiguresNodeGroup(t *testing.T) {
 	hook := power.Resume{Site: &power.Site{Settings: cfg.Domain(), Cluster: "ml", Slurm: &slurm.Client{}, EC2: client, PCS: &power.PCS{Provisioner: provisioner, Cluster: "ml"},
 		State: records, Log: slog.New(slog.DiscardHandler), MachineTime: time.Now}}
 
+	launches := awssim.CallKey{Service: "ec2", Operation: "RunInstances", Region: "us-east-2"}
+	before := sim.Calls()[launches] // the dry runs of setup
+
 	// Somebody has let the group shrink to nothing.
 	if changed, err := provisioner.Configure(t.Context(), pcs.ConfigureRequest{Cluster: "ml", Group: "gpu-a", Reservation: r, SubnetIDs: []string{subnet}, MaxNodes: 4, Dynamic: true}); err != nil || !changed {
 		t.Fatal(changed, err)
@@ -82,7 +85,7 @@ func TestResumeConfiguresNodeGroup(t *testing.T) {
 	if g, _, err := pcsClient.NodeGroup(t.Context(), cluster.ID, "gpu-a"); err != nil || g.Min != 4 || g.Max != 4 {
 		t.Errorf("%v %+v", err, g)
 	}
-	if n := sim.Calls()[awssim.CallKey{Service: "ec2", Operation: "RunInstances", Region: "us-east-2"}]; n != 0 {
+	if n := sim.Calls()[launches] - before; n != 0 {
 		t.Errorf("%d launches", n)
 	}
 	if err := hook.Run(t.Context(), "gpu-b-1", nil); err == nil || !strings.Contains(err.Error(), "pcs-capacity setup") {
