@@ -18,9 +18,9 @@ func unlocked(snap *capacity.Snapshot, c *Cluster) []capacity.Problem {
 		for _, m := range capacity.Unlocked(p, c.Partitions[i].AllowAccounts, c.Accounting) {
 			if m.Code == capacity.AccountsUnchecked { // true of the whole cluster, so reported once
 				last = []capacity.Problem{m}
-				continue
+			} else {
+				problems = append(problems, m)
 			}
-			problems = append(problems, m)
 		}
 	}
 	return append(problems, last...)

@@ -104,7 +104,7 @@ func budgeted(
 		Limit:     c.job.TimeLimit.Minutes,
 		Elapsed:   int(elapsed(c.job, seen.SlurmNow()) / time.Minute),
 	}
-	if minutes, by, err = spent.Most(s, seen.Snap.Walls, c.minutes); err == nil && minutes > s.Limit {
+	if minutes, by, err = spent.Most(s, seen.Snap.Walls, c.minutes); err == nil {
 		spent.Raise(s, seen.Snap.Walls, minutes)
 	}
 	return minutes, by, err

@@ -63,6 +63,8 @@ func TestRaisesStayWithinBudgets(t *testing.T) {
 			want: []int{90}, notes: []string{note + by + " leaves less than the time to the fence (jobs 1, 2)"}, asked: 1},
 		"a little for each": {walls: metered, slurm: spent{budgets: budgets(total()), held: eight}, changes: []limitChange{raise(1, 50), raise(2, 180)},
 			want: []int{50, 70}, notes: []string{note + by + " leaves less than the time to the fence (job 2)"}, asked: 1},
+		"the time that it has run counts": {walls: metered, slurm: spent{budgets: budgets(capacity.Budget{Wall: &capacity.Meter{Limit: 100, Taken: 10}, Jobs: 1}), held: eight}, changes: []limitChange{raise(1, 180)},
+			want: []int{95}, notes: []string{note + "GrpWall of account nlp leaves less than the time to the fence (job 1)"}, asked: 1},
 		"a lower limit": {walls: metered, slurm: spent{budgets: budgets(total()), held: eight}, changes: []limitChange{raise(1, 20)}, want: []int{20}},
 		"what jobs hold is not said": {walls: metered, slurm: spent{budgets: budgets(capacity.Budget{})}, changes: []limitChange{raise(1, 180), raise(2, 20)},
 			want: []int{20}, notes: []string{note + "not raised to the fence, because nobody knows what accounting leaves: slurmctld does not say what the job holds (job 1)"}, asked: 1},
@@ -87,7 +89,9 @@ func TestRaisesStayWithinBudgets(t *testing.T) {
 			}
 		})
 	}
-	if many := some(strings.Fields(strings.Repeat("7 ", 12))); !strings.HasSuffix(many, " and 2 more") {
-		t.Error(many)
+	for jobs, ends := range map[int]string{10: "jobs 7, 7, 7, 7, 7, 7, 7, 7, 7, 7", 12: ", 7 and 2 more"} {
+		if named := some(strings.Fields(strings.Repeat("7 ", jobs))); !strings.HasSuffix(named, ends) {
+			t.Errorf("%d jobs: %s", jobs, named)
+		}
 	}
 }

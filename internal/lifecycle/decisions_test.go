@@ -34,8 +34,9 @@ func TestGivenUp(t *testing.T) {
 	const gaveUp, why = "DOWN+CLOUD+POWERED_DOWN", "ResumeTimeout reached"
 	s := Seen{Snap: &capacity.Snapshot{Partitions: []capacity.Partition{part("a", capacity.ProviderEC2, "gpu-a", "gpu-b"), part("b", capacity.ProviderEC2, "gpu-a"), part("p", capacity.ProviderPCS, "pcs")}},
 		Cluster: &Cluster{slots: map[string][]string{"gpu-a": {"gpu-a-1", "gpu-a-2"}, "gpu-b": {"gpu-b-1"}, "pcs": {"pcs-1"}},
-			Nodes: []capacity.Node{{Name: "gpu-a-1", State: gaveUp, Reason: why}, {Name: "gpu-a-2", State: gaveUp, Reason: why}, {Name: "gpu-b-1"}, {Name: "pcs-1", State: gaveUp, Reason: why}}}}
-	if diff := cmp.Diff([]string{"return-nodes: slot gpu-a: gave gpu-a-[1-2] back to Slurm, DOWN since ResumeTimeout; ResumeFailProgram did not"}, did(givenUp(s))); diff != "" {
+			Nodes: []capacity.Node{{Name: "gpu-a-1", State: gaveUp, Reason: why}, {Name: "gpu-a-2", State: gaveUp, Reason: why}, {Name: "gpu-b-1", State: gaveUp, Reason: why}, {Name: "pcs-1", State: gaveUp, Reason: why}}}}
+	if diff := cmp.Diff([]string{"return-nodes: slot gpu-a: gave gpu-a-[1-2] back to Slurm, DOWN since ResumeTimeout; ResumeFailProgram did not",
+		"return-nodes: slot gpu-b: gave gpu-b-1 back to Slurm, DOWN since ResumeTimeout; ResumeFailProgram did not"}, did(givenUp(s))); diff != "" {
 		t.Error(diff)
 	}
 }

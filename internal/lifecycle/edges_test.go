@@ -192,3 +192,38 @@ func TestViewsAtTheEdges(t *testing.T) {
 		t.Errorf("behind a slot without nodes: %+v", live)
 	}
 }
+
+// Slurm cannot move a reservation that has begun: the new one is made under the other of its two names, and under a name
+// that is taken by one of ours in its place.
+func TestChangesUnderTheSecondName(t *testing.T) {
+	const first, second = "pcs-capacity-fence-gpu.cr-0." + me, "pcs-capacity-fence-gpu.cr-0." + me + ".2"
+	fence := func(name, start string) capacity.SlurmReservation {
+		return reservation(name, []string{"gpu-1"}, at(start), at(start).AddDate(1, 0, 0))
+	}
+	for name, c := range map[string]struct {
+		have []capacity.SlurmReservation
+		want []string
+	}{
+		"the second is not active":     {[]capacity.SlurmReservation{fence(second, "2h")}, []string{"update " + second + " for "}},
+		"the first is active":          {[]capacity.SlurmReservation{fence(first, "-1m")}, []string{"replace " + second + " for " + first}},
+		"the second is active":         {[]capacity.SlurmReservation{fence(second, "-1m")}, []string{"replace " + first + " for " + second}},
+		"both are active":              {[]capacity.SlurmReservation{fence(first, "-1m"), fence(second, "-1m")}, []string{"replace " + second + " for " + first + ", in its place"}},
+		"both are, the other first":    {[]capacity.SlurmReservation{fence(second, "-1m"), fence(first, "-1m")}, []string{"replace " + first + " for " + second + ", in its place"}},
+		"one is active, one can move":  {[]capacity.SlurmReservation{fence(first, "-1m"), fence(second, "2h")}, []string{"update " + second + " for ", "delete " + first + " for "}},
+		"one is active, one is right":  {[]capacity.SlurmReservation{fence(first, "-1m"), fence(second, "1h")}, []string{"delete " + first + " for "}},
+		"one can move, the other, too": {[]capacity.SlurmReservation{fence(first, "2h"), fence(second, "2h")}, []string{"update " + first + " for ", "delete " + second + " for "}},
+	} {
+		todo, _ := steps([]capacity.SlurmReservation{reservation(first, []string{"gpu-1"}, at("1h"), time.Time{})}, c.have, nil, noon)
+		var got []string
+		for _, s := range todo {
+			line := s.Do + " " + s.R.Name + " for " + s.Old
+			if s.Occupied {
+				line += ", in its place"
+			}
+			got = append(got, line)
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}

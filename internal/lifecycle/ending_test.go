@@ -60,7 +60,7 @@ func TestEndings(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""
-			seen := atFence(c.now, c.onEnd, c.job)
+			seen := atFence(c.now, c.onEnd, with(func(j *capacity.Job) { j.Shown, j.Nodes = "6", []string{"cpu-2"} }), c.job)
 			seen.Marks["7"] = c.mark
 			for _, e := range endings(seen) {
 				switch e := e.(type) {

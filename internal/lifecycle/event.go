@@ -59,7 +59,7 @@ func (v slotView) event(now time.Time) Event {
 func NextBoundary(snap *capacity.Snapshot, now time.Time) (at time.Time, ok bool) {
 	for _, v := range views(snap, now) {
 		all := []time.Time{v.event(now).At}
-		if fence := v.window.Fence; v.current.ID != "" && !fence.IsZero() {
+		if fence := v.window.Fence; !fence.IsZero() {
 			all = append(all, capacity.RequeueAt(fence, snap.KillWait.Duration))
 			for _, minutes := range warnings {
 				all = append(all, fence.Add(-time.Duration(minutes)*time.Minute))

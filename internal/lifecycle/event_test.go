@@ -21,6 +21,9 @@ func TestNextBoundary(t *testing.T) {
 			t.Errorf("at %s: %s %s, want %s %s", c.now, got, what, at(c.next), c.what)
 		}
 	}
+	if last := Slots(snap, at("49h"))[0]; last.Reservation.ID != "" || !last.Window.End.Equal(at("48h")) || last.Next != (Event{}) {
+		t.Errorf("after the end, people still see when it was: %+v", last)
+	}
 	if got, ok := NextBoundary(snap, at("48h")); ok {
 		t.Errorf("after the end: %s", got)
 	}

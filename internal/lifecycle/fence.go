@@ -48,7 +48,7 @@ func (v slotView) wanted(nodes []string, now time.Time) []capacity.SlurmReservat
 		want = append(want, v.reservation(v.guard("fence", id), nodes, v.window.Fence, v.next.Window.Start))
 	}
 	// The next block is guarded before it opens: nothing may start on its nodes until then.
-	if next := v.next; next.Reservation.ID != "" && !next.Window.Unbounded() {
+	if next := v.next; !next.Window.Unbounded() {
 		want = append(
 			want,
 			v.reservation(v.guard("fence", next.Reservation.ID), nodes, next.Window.Fence, time.Time{}),
@@ -189,7 +189,7 @@ func (s steering) steps(want, have []capacity.SlurmReservation) (todo []ChangeGu
 			switch {
 			case place.Kind != "fence" || wanted[place] || place.Block != "" && s.mayGo(place) || place.Block == "" && s.known[place.Slot]:
 				drop(r)
-			case place.Block == "" && r.Guard().Owner == "":
+			case r.Guard().Owner == "":
 				left = append(left, capacity.Problemf(
 					capacity.OlderVersion,
 					capacity.Subject{Slot: place.Slot},
@@ -249,11 +249,9 @@ func (s steering) change(
 	if taken[st.R.Name] {
 		return ChangeGuard{}, nil
 	}
-	rest = slices.DeleteFunc(rest, func(r capacity.SlurmReservation) bool {
-		st.Occupied = st.Occupied || r.Name == st.R.Name
-		return r.Name == st.R.Name
-	})
-	return st, rest
+	occupies := func(r capacity.SlurmReservation) bool { return r.Name == st.R.Name }
+	st.Occupied = slices.ContainsFunc(rest, occupies)
+	return st, slices.DeleteFunc(rest, occupies)
 }
 
 // difference is the change that a reservation needs; "" for none. One that has started cannot get another start

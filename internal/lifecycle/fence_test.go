@@ -173,6 +173,7 @@ func TestSteps(t *testing.T) {
 		"R8: nothing is known":                         {have: []capacity.SlurmReservation{future}, keep: "gpu"},
 		"one that has ended and is still listed":       {want: []capacity.SlurmReservation{future}, have: []capacity.SlurmReservation{fence(at("-2h"), at("-1h"))}, todo: []string{"replace pcs-capacity-fence-gpu.cr-0." + me + ".2"}},
 		"the nodes are somebody else's now":            {want: asGuest(fence(at("1h"), time.Time{})), have: []capacity.SlurmReservation{fence(at("1h"), at("1h").Add(year))}, todo: []string{"replace pcs-capacity-fence-gpu.cr-0." + me + ".2"}},
+		"kept beside one that goes":                    {keep: "gpu", have: []capacity.SlurmReservation{future, reservation("pcs-capacity-fence-old.cr-0."+me, nodes, at("1h"), at("1h").Add(year))}, todo: []string{"delete pcs-capacity-fence-old.cr-0." + me}},
 		"a guest's is there":                           {want: asGuest(fence(at("1h"), time.Time{})), have: asGuest(fence(at("1h"), at("1h").Add(year)))},
 		"roll over: the wait is there before the fence goes": {
 			want: []capacity.SlurmReservation{reservation("pcs-capacity-wait-gpu.cr-0."+me, nodes, noon, at("3h")), fence(at("9h"), time.Time{})},

@@ -49,7 +49,9 @@ func (s Seen) keptFences(todo []ChangeGuard) (problems []capacity.Problem) {
 	goes := map[string]bool{}
 	for _, e := range todo {
 		goes[e.Old] = true
-		goes[e.R.Name] = goes[e.R.Name] || e.Do == "delete"
+		if e.Do == "delete" {
+			goes[e.R.Name] = true
+		}
 	}
 	for _, r := range s.Cluster.Reservations {
 		g := r.Guard()

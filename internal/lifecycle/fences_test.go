@@ -24,6 +24,7 @@ func TestFences(t *testing.T) {
 		have     []capacity.SlurmReservation
 		noAWS    bool
 		noQueue  bool
+		noNodes  bool
 		want     string
 	}{
 		"an open block":                           {provider: "ec2", ids: []string{"cr-0"}, rs: []capacity.Reservation{open}, want: "keep-owner create-fence"},
@@ -31,10 +32,18 @@ func TestFences(t *testing.T) {
 		"without AWS nothing goes":                {provider: "ec2", ids: []string{"cr-0"}, rs: []capacity.Reservation{open}, have: []capacity.SlurmReservation{there("wait")}, noAWS: true, want: "keep-owner create-fence"},
 		"EC2 does not describe what the slot has": {provider: "ec2", ids: []string{"cr-0"}, have: []capacity.SlurmReservation{there("wait"), there("surplus")}},
 		"nothing on PCS, in a queue":              {provider: "pcs", ids: []string{"cr-9"}, rs: []capacity.Reservation{block("cr-9", "-48h", "-24h", capacity.StateExpired)}, want: "keep-owner create-fence"},
+		"nothing on our nodes, in no partition":   {provider: "ec2", ids: []string{"cr-9"}, rs: []capacity.Reservation{block("cr-9", "-48h", "-24h", capacity.StateExpired)}, noQueue: true, want: "keep-owner create-fence"},
+		"an open block on PCS, in no queue yet":   {provider: "pcs", ids: []string{"cr-0"}, rs: []capacity.Reservation{open}, noQueue: true, want: "keep-owner create-fence"},
+		"Slurm shows no nodes of an open block":   {provider: "ec2", ids: []string{"cr-0"}, rs: []capacity.Reservation{open}, have: []capacity.SlurmReservation{there("wait")}, noNodes: true},
+		"no nodes and no block":                   {provider: "ec2", have: []capacity.SlurmReservation{there("wait")}, noNodes: true, want: "keep-owner delete-wait"},
+		"without AWS checks still end":            {provider: "ec2", ids: []string{"cr-0"}, rs: []capacity.Reservation{open}, have: []capacity.SlurmReservation{there("wait"), there("surplus"), reservation("pcs-capacity-health-gpu.gpu-1.cr-0."+me, []string{"gpu-1"}, at("-2h"), at("2h"))}, noAWS: true, want: "keep-owner create-fence delete-health"},
 		"nothing on PCS, in no queue any more":    {provider: "pcs", ids: []string{"cr-9"}, rs: []capacity.Reservation{block("cr-9", "-48h", "-24h", capacity.StateExpired)}, noQueue: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster := &Cluster{slots: map[string][]string{"gpu": {"gpu-1"}}, Reservations: c.have}
+			if c.noNodes {
+				cluster.slots = nil
+			}
 			if !c.noQueue {
 				cluster.Partitions = []capacity.SlurmPartition{{Name: "gpu", Nodes: []string{"gpu-1"}}}
 			}
@@ -47,6 +56,17 @@ func TestFences(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// A slot about which nothing is known does not keep others from their fences.
+func TestFencesOfTheOtherSlots(t *testing.T) {
+	snap := oneSlot("ec2", []string{"cr-7"}, block("cr-0", "-1h", "24h", capacity.StateActive))
+	slots := &snap.Partitions[0].Groups[0].Slots
+	*slots = append(*slots, capacity.Slot{Name: "big", ReservationIDs: []string{"cr-0"}})
+	effects, _ := fences(Seen{Owner: me, Snap: snap, Cluster: &Cluster{slots: map[string][]string{"gpu": {"gpu-1"}, "big": {"big-1"}}}, Now: noon})
+	if len(effects) != 2 || effects[1].About().Slot != "big" {
+		t.Errorf("%+v", effects)
 	}
 }
 

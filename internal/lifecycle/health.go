@@ -53,7 +53,7 @@ type closedNode struct {
 // closes reports whether a Slurm reservation, by its name, is the one that closes a node.
 func closes(name, slot, node string) bool {
 	g, _ := capacity.ParseGuard(name)
-	return g.Kind == "health" && g.Slot == slot && g.Node == node
+	return g.Slot == slot && g.Node == node // which no guard of another kind has
 }
 
 // isCheck reports whether a job runs the health command.
@@ -113,7 +113,6 @@ func cloneHealth(h *state.Health) *state.Health {
 	h = &state.Health{Slot: h.Slot, ReservationID: h.ReservationID, Nodes: maps.Clone(h.Nodes)}
 	for name, n := range h.Nodes {
 		one := *n
-		one.Failures = slices.Clone(one.Failures)
 		h.Nodes[name] = &one
 	}
 	return h

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -102,6 +103,9 @@ func TestR6_OnlyTheCommandCondemnsANode(t *testing.T) {
 			failed := c.want == state.HealthFailed || c.want == state.HealthBad
 			if failed != (len(n.Failures) == 1) || failed && len(c.slurm.drained) != 1 || (name == "never ends") != (len(c.slurm.cancelled) == 1) {
 				t.Errorf("failures %+v, drained %q, cancelled %q", n.Failures, c.slurm.drained, c.slurm.cancelled)
+			}
+			if unanswered := slices.Contains(p.seen.Snap.Problems, broken.Error()); unanswered != (name == "no exit status") {
+				t.Errorf("problems: %q", p.seen.Snap.Problems)
 			}
 			text, err := os.ReadFile(p.State.HealthCasePath("gpu-1", "cr-1"))
 			if !failed {

@@ -230,7 +230,7 @@ var jobStories = []struct {
 	{"clocks apart: the fence is Slurm's, sentences are AWS's", func(s *jobStory) {
 		s.seen.Snap.ClockOffset.Duration = -10 * time.Minute
 		s.runs("7", 185, "gpu-1")
-		s.runs("8", 185, "gpu-2").Requeue = false
+		s.runs("8", 0, "gpu-2").Requeue = false
 		s.at("2h58m29s")
 		s.decide("endings", endings)
 		s.at("2h58m30s")
@@ -254,11 +254,11 @@ var jobStories = []struct {
 		for shown, mark := range map[string]state.Mark{"1": {Ending: true, Fit: true}, "2": {Ending: true, Fit: true, UpTo: 90}, "3": {Ending: true, Release: true, EndedAt: at("3h").Unix()}, "4": {Ending: true, Ends: 5}, "5": {Fit: true}} {
 			s.seen.Marks[shown] = mark
 		}
-		for _, shown := range []string{"1", "2", "3", "4", "5"} {
+		for _, shown := range []string{"5", "1", "2", "3", "4"} {
 			s.waits(shown, capacity.Minutes(60))
 		}
-		s.seen.Jobs[2].Held = true
-		s.seen.Jobs[3].Held, s.seen.Jobs[3].Reason = true, "JobHeldAdmin"
+		s.seen.Jobs[3].Held = true
+		s.seen.Jobs[4].Held, s.seen.Jobs[4].Reason = true, "JobHeldAdmin"
 		s.comes(s.decide("unfinished", unfinished), nil)
 	}},
 	{"a job that its owner holds while it runs waits held, and needs no hold of ours", func(s *jobStory) {
@@ -301,6 +301,21 @@ var jobStories = []struct {
 		s.seen.Marks["2"], s.seen.Marks["3"] = state.Mark{OnEnd: capacity.HoldAtEnd}, state.Mark{OnEnd: capacity.StopAtEnd}
 		s.seen.Marks["4"] = state.Mark{OnEnd: capacity.HoldAtEnd}
 		s.seen.Jobs[3].Held, s.seen.Jobs[3].Reason = true, "JobHeldAdmin"
+		s.at("2h59m")
+		s.decide("endings", endings)
+		s.say("with a next block")
+		s.nextBlock()
+		s.decide("endings", endings)
+	}},
+	{"a job goes on in the first block that is long enough", func(s *jobStory) {
+		s.nextBlock()
+		s.seen.Snap.Reservations[1].End = at("6h")
+		third := block("cr-2", "9h", "99h", capacity.StateScheduled)
+		third.Total = 4
+		s.seen.Snap.Reservations = append(s.seen.Snap.Reservations, third)
+		slot := &s.seen.Snap.Partitions[0].Groups[0].Slots[0]
+		slot.ReservationIDs = append(slot.ReservationIDs, "cr-2")
+		s.runs("7", 180, "gpu-1")
 		s.at("2h59m")
 		s.decide("endings", endings)
 	}},

@@ -33,6 +33,8 @@ func TestStepsForWhatNobodyWants(t *testing.T) {
 		"a wait":                                   {have: []string{"wait-gpu.cr-1." + me}, todo: []string{"delete wait-gpu.cr-1." + me}},
 		"a live block's beside the one wanted":     {want: []string{"x"}, have: []string{"fence-gpu.cr-0." + me, "fence-gpu.cr-1." + me}},
 		"both names, of a pass that was killed":    {want: []string{"x"}, have: []string{"fence-gpu.cr-0." + me, "fence-gpu.cr-0." + me + ".2"}, todo: []string{"delete fence-gpu.cr-0." + me + ".2"}},
+		"both names, of an ended block":            {have: []string{"fence-gpu.cr-9." + me, "fence-gpu.cr-9." + me + ".2"}, todo: []string{"delete fence-gpu.cr-9." + me, "delete fence-gpu.cr-9." + me + ".2"}},
+		"of no block, of another slot, taken over": {takeOver: true, have: []string{"fence-old.none." + other}, todo: []string{"replace fence-old.none." + me + " for fence-old.none." + other}},
 		"another owner's":                          {have: []string{"fence-gpu.cr-9." + other, "wait-gpu.cr-1." + other}},
 		"another owner's, taken over":              {takeOver: true, have: []string{"fence-gpu.cr-1." + other}, todo: []string{"replace fence-gpu.cr-1." + me + " for fence-gpu.cr-1." + other}},
 		"another owner's of an ended block":        {takeOver: true, have: []string{"fence-gpu.cr-9." + other}, todo: []string{"delete fence-gpu.cr-9." + other}},
