@@ -166,19 +166,8 @@ func (c *Client) RequeueJob(ctx context.Context, before capacity.Job, hold bool)
 		requeue = c.RequeueHold
 	}
 	err = requeue(ctx, before.Shown)
-	name, unknown := parseJobName(before.Shown)
-	if unknown != nil {
-		return after, err
-	}
-	read := c.eachJob(ctx, eachFields, func(j capacity.Job) error {
-		if j.Shown == before.Shown {
-			after = j
-		}
-		return nil
-	}, "--states=all", "--jobs="+name.base)
+	after, read := c.Job(ctx, before.Shown)
 	switch {
-	case errors.Is(read, ErrNoJob):
-		return after, err
 	case read != nil:
 		return after, errors.Join(err, fmt.Errorf("requeueing job %s: reading it back: %w", before.Shown, read))
 	case after.Pending():

@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -82,6 +83,25 @@ func (c *Client) JobsOf(
 		return nil, nil, err
 	}
 	return slices.Concat(append(full, live)...), ended, nil
+}
+
+// Job reads one job, as [Client.EachJob] does. It has no id if Slurm has forgotten it, or shows it by
+// another name by now: 12_[2-4], after 12_1 has started, is no longer 12_[1-4].
+func (c *Client) Job(ctx context.Context, shown string) (job capacity.Job, err error) {
+	name, err := parseJobName(shown)
+	if err != nil {
+		return job, fmt.Errorf("reading a job: %w", err)
+	}
+	err = c.eachJob(ctx, eachFields, func(j capacity.Job) error {
+		if j.Shown == shown {
+			job = j
+		}
+		return nil
+	}, "--states=all", "--jobs="+name.base)
+	if errors.Is(err, ErrNoJob) {
+		err = nil
+	}
+	return job, err
 }
 
 func (c *Client) eachJob(ctx context.Context, fields jobFields, take func(capacity.Job) error, more ...string) error {

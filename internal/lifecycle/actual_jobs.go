@@ -8,8 +8,13 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// doJob carries out an effect on a job.
+// doJob carries out an effect on a job, if it still fits the job.
 func (x *actual) doJob(ctx context.Context, e capacity.Effect) Answer {
+	if e, one := e.(onJob); one {
+		if now, err := x.Job(ctx, e.read().Shown); err != nil || !e.still(now) {
+			return Answer{Err: err, NotTried: err == nil}
+		}
+	}
 	switch e := e.(type) {
 	case RequeueJob:
 		return x.requeueJob(ctx, e)
@@ -22,11 +27,11 @@ func (x *actual) doJob(ctx context.Context, e capacity.Effect) Answer {
 	case TellJob:
 		return Answer{Err: x.tellJob(ctx, e)}
 	case SetLimit:
-		return Answer{Err: x.SetTimeLimit(ctx, e.Job, e.Minutes)}
+		return Answer{Err: x.SetTimeLimit(ctx, e.Job.Shown, e.Minutes)}
 	case FitJobs:
 		return Answer{Each: x.fitJobs(ctx, e)}
 	case TellOwner:
-		return Answer{Err: x.SetAdminComment(ctx, e.Job, e.Text)}
+		return Answer{Err: x.SetAdminComment(ctx, e.Job.Shown, e.Text)}
 	case EndHold:
 		return Answer{Err: x.endHold(ctx, e)}
 	}
@@ -56,7 +61,7 @@ func (x *actual) finish(ctx context.Context, j capacity.Job, r Requeued, a *Answ
 		a.also(x.Begin(ctx, j.Shown, r.Fence))
 	}
 	a.Held = false
-	if r.Held {
+	if r.Held && !hookHeld(j) {
 		err := x.Release(ctx, j.Shown)
 		a.also(err)
 		a.Held = err != nil
@@ -73,12 +78,22 @@ func (x *actual) interruptJob(ctx context.Context, e InterruptJob) Answer {
 
 // fitJobs sets the limits of jobs in one call, because one call reads them all back.
 func (x *actual) fitJobs(ctx context.Context, jobs FitJobs) []Answer {
-	failed := x.Edit(ctx, jobs.edits())
 	answers := make([]Answer, len(jobs))
+	now, err := x.Client.Jobs(ctx)
+	edits := jobs.edits(now)
+	var failed map[string]error
+	if len(edits) > 0 {
+		failed = x.Edit(ctx, edits)
+	}
 	for i, e := range jobs {
-		answers[i].Err = failed[e.Job]
-		if text := e.note(failed[e.Job]); text != "" {
-			answers[i].also(x.SetAdminComment(ctx, e.Job, text))
+		job := e.Job.Shown
+		if _, tried := edits[job]; !tried {
+			answers[i] = Answer{Err: err, NotTried: err == nil}
+			continue
+		}
+		answers[i].Err = failed[job]
+		if text := e.note(failed[job]); text != "" {
+			answers[i].also(x.SetAdminComment(ctx, job, text))
 		}
 	}
 	return answers
@@ -87,14 +102,14 @@ func (x *actual) fitJobs(ctx context.Context, jobs FitJobs) []Answer {
 // endHold carries out an EndHold.
 func (x *actual) endHold(ctx context.Context, e EndHold) error {
 	if e.Admin {
-		if err := x.UserHold(ctx, e.Job); err != nil {
+		if err := x.UserHold(ctx, e.Job.Shown); err != nil {
 			return err
 		}
 	}
 	if !e.Over {
 		return nil
 	}
-	return x.SetAdminComment(ctx, e.Job, e.Note)
+	return x.SetAdminComment(ctx, e.Job.Shown, e.Note)
 }
 
 // tellJob carries out a TellJob.

@@ -14,7 +14,8 @@ import (
 type Answer struct {
 	// Err is why the effect failed.
 	Err error
-	// NotTried: an earlier effect on which this one depends has failed. It is not reported.
+	// NotTried: an earlier effect on which this one depends has failed, or the effect no longer fits: what it is about
+	// has changed since it was read. It is not reported; the next pass reads anew.
 	NotTried bool
 	// Problem is the error of writing one of our files; the effect itself was carried out.
 	Problem error

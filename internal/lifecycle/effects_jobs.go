@@ -11,6 +11,33 @@ import (
 // The effects on jobs. A job is named as Slurm shows it. Times are in Slurm's clock, except those that appear only in
 // a sentence.
 
+// onJob is an effect on a job that is read again first. A hook, the job's owner or an administrator may have changed
+// the job since the pass read it; above all, a hook may have held it, and its note says which hold is ours.
+type onJob interface {
+	// read is the job as the pass has read it.
+	read() capacity.Job
+	// still reports whether the effect is right for the job as it is now.
+	still(now capacity.Job) bool
+}
+
+// unchanged reports whether a job is as it was, as far as a decision on it depends on what others change.
+func unchanged(was, now capacity.Job) bool {
+	return now.State == was.State && now.Restarts == was.Restarts && now.Held == was.Held &&
+		now.AdminComment == was.AdminComment && now.Comment == was.Comment && now.Partition == was.Partition &&
+		now.Constraint == was.Constraint && now.TimeLimit == was.TimeLimit && now.TimeMin == was.TimeMin
+}
+
+// inRun reports whether a job is still in the run in which it was read, and no hook is about to hold it.
+func inRun(was, now capacity.Job) bool {
+	return now.Allocated() && now.Restarts == was.Restarts && (now.AdminComment == was.AdminComment || !hookHeld(now))
+}
+
+// hookHeld reports whether a hook's note says that a job is held, or will be.
+func hookHeld(j capacity.Job) bool {
+	_, _, held := capacity.ReadHoldNote(j.AdminComment)
+	return held
+}
+
 // KeepMarks records what the next pass must know about jobs, above all before a requeue. Before is the file's content.
 type KeepMarks struct{ Marks, Before map[string]state.Mark }
 
@@ -46,6 +73,10 @@ type RequeueJob struct {
 	Reservation string
 	By          time.Time // AWS's
 }
+
+func (e RequeueJob) read() capacity.Job { return e.Job }
+
+func (e RequeueJob) still(now capacity.Job) bool { return inRun(e.Job, now) }
 
 // Code is stable.
 func (e RequeueJob) Code() string {
@@ -85,6 +116,10 @@ type FinishRequeue struct {
 	Requeued
 }
 
+func (e FinishRequeue) read() capacity.Job { return e.Job }
+
+func (e FinishRequeue) still(now capacity.Job) bool { return unchanged(e.Job, now) }
+
 // Code is stable.
 func (FinishRequeue) Code() string { return "finish-requeue" }
 
@@ -101,6 +136,10 @@ type InterruptJob struct {
 	Hold bool
 	Note string
 }
+
+func (e InterruptJob) read() capacity.Job { return e.Job }
+
+func (e InterruptJob) still(now capacity.Job) bool { return inRun(e.Job, now) }
 
 // Code is stable.
 func (InterruptJob) Code() string { return "interrupt-job" }
@@ -139,15 +178,23 @@ func (e TellJob) Sentence(t capacity.Tense) string {
 
 // SetLimit changes the time limit of a running job.
 type SetLimit struct {
-	Slot, Job string
-	From      capacity.Limit
-	Minutes   int
+	Slot    string
+	Job     capacity.Job // as it was read
+	Minutes int
 	// By names the limit of accounting that caps the job; "" if the fence at Fence does.
 	By    string
 	Fence time.Time // AWS's
 }
 
-func (e SetLimit) raises() bool { return e.From.Bounded() && e.Minutes > e.From.Minutes }
+func (e SetLimit) read() capacity.Job { return e.Job }
+
+func (e SetLimit) still(now capacity.Job) bool {
+	return inRun(e.Job, now) && now.TimeLimit == e.Job.TimeLimit
+}
+
+func (e SetLimit) raises() bool {
+	return e.Job.TimeLimit.Bounded() && e.Minutes > e.Job.TimeLimit.Minutes
+}
 
 // Code is stable.
 func (e SetLimit) Code() string {
@@ -158,7 +205,9 @@ func (e SetLimit) Code() string {
 }
 
 // About is the job.
-func (e SetLimit) About() capacity.Subject { return capacity.Subject{Slot: e.Slot, Job: e.Job} }
+func (e SetLimit) About() capacity.Subject {
+	return capacity.Subject{Slot: e.Slot, Job: e.Job.Shown}
+}
 
 // Sentence is for people.
 func (e SetLimit) Sentence(t capacity.Tense) string {
@@ -171,10 +220,10 @@ func (e SetLimit) Sentence(t capacity.Tense) string {
 	}
 	return fmt.Sprintf(
 		"job %s on slot %s: %s the time limit from %s to %s%s",
-		e.Job,
+		e.Job.Shown,
 		e.Slot,
 		verb,
-		e.From,
+		e.Job.TimeLimit,
 		capacity.FormatMinutes(e.Minutes),
 		why,
 	)
@@ -182,31 +231,29 @@ func (e SetLimit) Sentence(t capacity.Tense) string {
 
 // FitJob gives a waiting job the time limit that it lacks. If Slurm refuses, the job's owner is told.
 type FitJob struct {
-	Job   string
+	Job   capacity.Job // as it was read
 	Edits capacity.Edits
-	// Says is the job's current AdminComment.
-	Says string
 }
 
 // note is the job's AdminComment afterwards; "" if the present one may stay.
 func (e FitJob) note(err error) string {
 	if err != nil {
-		return fitNote(e.Says, err.Error())
+		return fitNote(e.Job.AdminComment, err.Error())
 	}
-	return fitNote(e.Says, "")
+	return fitNote(e.Job.AdminComment, "")
 }
 
 // Code is stable.
 func (FitJob) Code() string { return "set-limit" }
 
 // About is the job.
-func (e FitJob) About() capacity.Subject { return capacity.Subject{Job: e.Job} }
+func (e FitJob) About() capacity.Subject { return capacity.Subject{Job: e.Job.Shown} }
 
 // Sentence is for people.
 func (e FitJob) Sentence(t capacity.Tense) string {
 	return fmt.Sprintf(
 		"job %s %s no time limit of its own: set %s, --time-min=%s",
-		e.Job,
+		e.Job.Shown,
 		t.Verb("has", "had"),
 		e.Edits.TimeLimit,
 		e.Edits.TimeMin,
@@ -215,27 +262,32 @@ func (e FitJob) Sentence(t capacity.Tense) string {
 
 // TellOwner writes into a job's AdminComment. A quiet one accompanies an effect that is reported itself.
 type TellOwner struct {
-	Job, Text string
-	Quiet     bool
+	Job   capacity.Job // as it was read
+	Text  string
+	Quiet bool
 }
+
+func (e TellOwner) read() capacity.Job { return e.Job }
+
+func (e TellOwner) still(now capacity.Job) bool { return unchanged(e.Job, now) }
 
 // Code is stable.
 func (TellOwner) Code() string { return "tell-owner" }
 
 // About is the job.
-func (e TellOwner) About() capacity.Subject { return capacity.Subject{Job: e.Job} }
+func (e TellOwner) About() capacity.Subject { return capacity.Subject{Job: e.Job.Shown} }
 
 // Sentence is for people.
 func (e TellOwner) Sentence(t capacity.Tense) string {
 	if e.Quiet {
 		return ""
 	}
-	return fmt.Sprintf("job %s: %s its owner: %s", e.Job, t.Verb("tell", "told"), plainNote(e.Text))
+	return fmt.Sprintf("job %s: %s its owner: %s", e.Job.Shown, t.Verb("tell", "told"), plainNote(e.Text))
 }
 
 // EndHold turns our hold into one that the job's owner can release.
 type EndHold struct {
-	Job string
+	Job capacity.Job // as it was read
 	// Admin: the hold is still an administrator's. Otherwise only our note goes.
 	Admin bool
 	// Over: nothing can make the hold an administrator's again, so Note replaces our note.
@@ -243,11 +295,15 @@ type EndHold struct {
 	Note string
 }
 
+func (e EndHold) read() capacity.Job { return e.Job }
+
+func (e EndHold) still(now capacity.Job) bool { return unchanged(e.Job, now) }
+
 // Code is stable.
 func (EndHold) Code() string { return "end-hold" }
 
 // About is the job.
-func (e EndHold) About() capacity.Subject { return capacity.Subject{Job: e.Job} }
+func (e EndHold) About() capacity.Subject { return capacity.Subject{Job: e.Job.Shown} }
 
 // Sentence is for people; empty if only our note goes.
 func (e EndHold) Sentence(t capacity.Tense) string {
@@ -256,12 +312,12 @@ func (e EndHold) Sentence(t capacity.Tense) string {
 	}
 	return fmt.Sprintf(
 		"job %s, which %s",
-		e.Job,
+		e.Job.Shown,
 		t.Verb("is held: let its owner release it", "was held: its owner can release it now"),
 	)
 }
 
-// FitJobs are carried out together: one call reads them all back.
+// FitJobs are carried out together: one call reads them all anew, and one reads them all back.
 type FitJobs []FitJob
 
 // Code is that of each.
@@ -273,10 +329,17 @@ func (FitJobs) About() capacity.Subject { return capacity.Subject{} }
 // Sentence is empty: each has its own.
 func (FitJobs) Sentence(capacity.Tense) string { return "" }
 
-func (e FitJobs) edits() map[string]capacity.Edits {
+// edits are those of the jobs that are now as they were read, by their names.
+func (e FitJobs) edits(now []capacity.Job) map[string]capacity.Edits {
+	byName := make(map[string]capacity.Job, len(now))
+	for _, j := range now {
+		byName[j.Shown] = j
+	}
 	edits := map[string]capacity.Edits{}
 	for _, one := range e {
-		edits[one.Job] = one.Edits
+		if unchanged(one.Job, byName[one.Job.Shown]) {
+			edits[one.Job.Shown] = one.Edits
+		}
 	}
 	return edits
 }

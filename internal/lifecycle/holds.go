@@ -41,7 +41,7 @@ func endedHolds(seen Seen) []capacity.Effect {
 		}
 		over := !since.Add(relabels).After(now)
 		e := EndHold{
-			Job:   j.Shown,
+			Job:   j,
 			Admin: j.AdminHeld() && (over || !j.HoldUntold()),
 			Over:  over && !(early && j.AdminHeld()),
 			Note:  rest,

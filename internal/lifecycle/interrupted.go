@@ -41,7 +41,7 @@ func interruptions(seen Seen) []capacity.Effect {
 			}
 			tell.Text = "pcs-capacity: " + why + ends
 			note := fmt.Sprintf("pcs-capacity: interrupted at %s: %s", capacity.FormatUTC(seen.Now), why+ends)
-			effects = append(effects, tell, TellOwner{Job: j.Shown, Text: note, Quiet: true})
+			effects = append(effects, tell, TellOwner{Job: j, Text: note, Quiet: true})
 			continue
 		}
 		e := InterruptJob{Slot: f.slot, Job: j, Hold: onEnd == capacity.HoldAtEnd}

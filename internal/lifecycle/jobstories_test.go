@@ -122,6 +122,9 @@ func (s *jobStory) comes(effects []capacity.Effect, answers map[string]Answer) {
 		if a.Err != nil {
 			s.say("  %s fails: %v", e.Code(), a.Err)
 		}
+		if a.NotTried {
+			s.say("  %s no longer fits job %s", e.Code(), e.About().Job)
+		}
 		if a.Held {
 			s.say("  %s leaves job %s held", e.Code(), e.About().Job)
 		}
@@ -191,7 +194,7 @@ func shownEffect(e capacity.Effect) string {
 			text += "\nit may not hear"
 		}
 	case FitJob:
-		text += fmt.Sprintf("\ncomment %q, says %q", e.Edits.Comment, e.Says)
+		text += fmt.Sprintf("\ncomment %q, says %q", e.Edits.Comment, e.Job.AdminComment)
 	case TellOwner:
 		if e.Quiet {
 			text += "\ntext: " + e.Text
@@ -293,6 +296,20 @@ var jobStories = []struct {
 		s.at("2h59m")
 		s.comes(s.decide("endings", endings), map[string]Answer{"requeue-job": {Err: errors.New("slurmctld is busy")}})
 		s.comes(s.decide("endings", endings), nil)
+	}},
+	{"a hook has held the job since it was read: a requeue is not tried, nor is its rest", func(s *jobStory) {
+		changed := map[string]Answer{"requeue-job": {NotTried: true}, "hold-job": {NotTried: true}, "finish-requeue": {NotTried: true}}
+		j := s.runs("7", 180, "gpu-1")
+		j.TimeMin = capacity.Minutes(1)
+		s.at("2h59m")
+		s.comes(s.decide("endings", endings), changed)
+		s.seen.Marks["7"] = state.Mark{Ends: 5, EndedAt: at("-9h").Unix()}
+		s.comes(s.decide("endings", endings), changed)
+		s.say("its rest is tried again, whether the job has changed or cannot be read")
+		s.seen.Marks["7"] = state.Mark{Ends: 5, Ending: true, Release: true, EndedAt: at("3h").Unix()}
+		j.State, j.Nodes, j.Held, j.Reason = "PENDING", nil, true, "JobHeldAdmin"
+		s.comes(s.decide("unfinished", unfinished), changed)
+		s.comes(s.decide("unfinished", unfinished), map[string]Answer{"finish-requeue": {Err: errors.New("squeue: Socket timed out")}})
 	}},
 	{"what on_end says, for the partition and for jobs of their own mind", func(s *jobStory) {
 		for _, shown := range []string{"1", "2", "3", "4"} {

@@ -148,8 +148,7 @@ func limits(seen Seen) ([]capacity.Effect, []capacity.Problem) {
 			effects,
 			SetLimit{
 				Slot:    c.slot,
-				Job:     c.job.Shown,
-				From:    c.job.TimeLimit,
+				Job:     c.job,
 				Minutes: c.minutes,
 				By:      c.by,
 				Fence:   c.fence.Add(-seen.toSlurm()),

@@ -86,11 +86,14 @@ func learn(marks map[string]state.Mark, results []Result) map[string]state.Mark 
 			mark := marks[e.Job.Shown]
 			// A refused requeue may have happened anyway; then a later pass finishes it.
 			mark.Ending, mark.Release = r.Held || r.Err != nil, r.Held
-			if e.Hold && r.Err == nil {
+			if e.Hold && r.Err == nil && !r.NotTried {
 				mark.Ends = 0 // its owner releases it
 			}
 			marks[e.Job.Shown] = mark
 		case FinishRequeue:
+			if r.NotTried || r.Err != nil {
+				continue // a later pass does
+			}
 			mark := marks[e.Job.Shown]
 			mark.Ending, mark.Release = r.Held, r.Held
 			if e.Fence.IsZero() && e.Job.AdminHeld() {
@@ -118,7 +121,7 @@ func kept(file map[string]state.Mark, results []Result) map[string]state.Mark {
 	return file
 }
 
-// offNodes returns the jobs that were taken off their nodes.
+// offNodes returns the jobs that were taken off their nodes, or are no longer on them.
 func offNodes(before map[string]bool, results []Result) map[string]bool {
 	off := maps.Clone(before)
 	for _, r := range results {

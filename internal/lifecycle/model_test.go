@@ -367,6 +367,15 @@ func (m *model) Jobs(_ context.Context, partitions []string, wanted func(capacit
 	return live, ended, nil
 }
 
+func (m *model) Job(_ context.Context, shown string) (capacity.Job, error) {
+	for _, j := range m.jobs {
+		if j.Shown == shown {
+			return j.Job, nil
+		}
+	}
+	return capacity.Job{}, nil
+}
+
 func (m *model) CreateReservation(_ context.Context, r capacity.SlurmReservation) error {
 	defer m.change()()
 	if _, there := m.reservations[r.Name]; there || r.Start.Before(m.now.Add(-time.Second)) {

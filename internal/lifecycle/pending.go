@@ -119,9 +119,9 @@ func missingLimits(lacking []unfit) []capacity.Effect {
 	var fits, tells []capacity.Effect
 	for _, u := range lacking {
 		if u.why == "" {
-			fits = append(fits, FitJob{Job: u.job.Shown, Edits: u.edits, Says: u.job.AdminComment})
+			fits = append(fits, FitJob{Job: u.job, Edits: u.edits})
 		} else if text := fitNote(u.job.AdminComment, u.why); text != "" {
-			tells = append(tells, TellOwner{Job: u.job.Shown, Text: text, Quiet: true})
+			tells = append(tells, TellOwner{Job: u.job, Text: text, Quiet: true})
 		}
 	}
 	return slices.Concat(fits[:min(len(fits), fitsAPass)], tells[:min(len(tells), fitsAPass)])

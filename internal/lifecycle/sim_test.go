@@ -12,6 +12,7 @@ import (
 type simSlurm interface {
 	Look(ctx context.Context) (*Cluster, error)
 	Jobs(ctx context.Context, partitions []string, wanted func(capacity.Job) bool) (live, ended []capacity.Job, err error)
+	Job(ctx context.Context, shown string) (capacity.Job, error)
 	Budgets(ctx context.Context) (capacity.Budgets, error)
 	Held(ctx context.Context, partitions []string) (map[string]capacity.TRES, error)
 	ExitStatus(ctx context.Context, job string) (status, signal int, err error)
@@ -63,6 +64,11 @@ func (s Sources) at(slurm simSlurm, aws simAWS) Sources {
 // Do does what an effect is for. The order of calls within one is the business of the actual world: see TestActual.
 func (w simulated) Do(ctx context.Context, e capacity.Effect) Answer {
 	var a Answer
+	if e, one := e.(onJob); one {
+		if now, err := w.Job(ctx, e.read().Shown); err != nil || !e.still(now) {
+			return Answer{Err: err, NotTried: err == nil}
+		}
+	}
 	switch e := e.(type) {
 	case ChangeGuard:
 		a.Err = w.changeGuard(ctx, e)
@@ -119,24 +125,29 @@ func (w simulated) Do(ctx context.Context, e capacity.Effect) Answer {
 			a.Err = err
 		}
 	case SetLimit:
-		a.Err = w.SetTimeLimit(ctx, e.Job, e.Minutes)
+		a.Err = w.SetTimeLimit(ctx, e.Job.Shown, e.Minutes)
 	case FitJobs:
-		failed := w.Edit(ctx, e.edits())
+		now, _, err := w.Jobs(ctx, nil, nil)
+		edits := e.edits(now)
+		failed := w.Edit(ctx, edits)
 		for _, one := range e {
-			each := Answer{Err: failed[one.Job]}
-			if text := one.note(each.Err); text != "" {
-				each.also(w.SetAdminComment(ctx, one.Job, text))
+			job := one.Job.Shown
+			each := Answer{Err: failed[job]}
+			if _, tried := edits[job]; !tried {
+				each = Answer{Err: err, NotTried: err == nil}
+			} else if text := one.note(each.Err); text != "" {
+				each.also(w.SetAdminComment(ctx, job, text))
 			}
 			a.Each = append(a.Each, each)
 		}
 	case TellOwner:
-		a.Err = w.SetAdminComment(ctx, e.Job, e.Text)
+		a.Err = w.SetAdminComment(ctx, e.Job.Shown, e.Text)
 	case EndHold:
 		if e.Admin {
-			a.Err = w.UserHold(ctx, e.Job)
+			a.Err = w.UserHold(ctx, e.Job.Shown)
 		}
 		if a.Err == nil && e.Over {
-			a.Err = w.SetAdminComment(ctx, e.Job, e.Note)
+			a.Err = w.SetAdminComment(ctx, e.Job.Shown, e.Note)
 		}
 	default:
 		a.Err = fmt.Errorf("the simulated world does not know %T", e)
@@ -172,7 +183,7 @@ func (w simulated) finish(ctx context.Context, j capacity.Job, r Requeued, a *An
 	if j.Eligible.Before(r.Fence) && r.Fence.After(w.now()) {
 		a.also(w.Begin(ctx, j.Shown, r.Fence))
 	}
-	if a.Held = false; r.Held {
+	if a.Held = false; r.Held && !hookHeld(j) {
 		err := w.Release(ctx, j.Shown)
 		a.also(err)
 		a.Held = err != nil

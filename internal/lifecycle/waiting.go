@@ -143,7 +143,7 @@ func tellWaiting(seen Seen, lacking []unfit) []capacity.Effect {
 		if text == "" {
 			continue
 		}
-		if effects = append(effects, TellOwner{Job: j.Shown, Text: text}); len(effects) == tellsAPass {
+		if effects = append(effects, TellOwner{Job: j, Text: text}); len(effects) == tellsAPass {
 			break // the next pass goes on
 		}
 	}
