@@ -21,13 +21,12 @@ func (o OnEnd) Known() bool {
 	return slices.Contains([]OnEnd{StopAtEnd, RequeueAtEnd, HoldAtEnd}, o)
 }
 
-// Requeue says whether a job may be requeued, "" if nobody knows.
+// Requeue says what may keep Slurm from requeuing a job: "" is nothing, as with --requeue, or unknown.
 type Requeue string
 
 // The values.
 const (
 	RequeueUnsaid Requeue = "unsaid" // JobRequeue of slurm.conf decides
-	RequeueYes    Requeue = "yes"    // --requeue
 	RequeueNo     Requeue = "no"     // --no-requeue
 	RequeueNever  Requeue = "never"  // srun or salloc, which Slurm cannot requeue
 )

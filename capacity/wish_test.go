@@ -95,7 +95,6 @@ func TestOnEndOfWhatIsNeverRequeued(t *testing.T) {
 		{RequeueNever, false, "on_end=requeue", "jobs of sbatch only"},
 		{RequeueUnsaid, true, "on_end=requeue", "JobRequeue=0 in slurm.conf; add --requeue"},
 		{RequeueUnsaid, false, "on_end=requeue", ""},
-		{RequeueYes, true, "on_end=requeue", ""},
 		{"", true, "on_end=requeue", ""},
 	} {
 		snap := twoBlocks()

@@ -3,7 +3,9 @@ package submit
 import (
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -40,6 +42,10 @@ func TestMoment(t *testing.T) {
 }
 
 func TestRequest(t *testing.T) {
+	own, err := user.LookupGroupId(strconv.Itoa(os.Getegid()))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, c := range map[string]struct {
 		fields map[string]string
 		want   capacity.Request
@@ -53,12 +59,21 @@ func TestRequest(t *testing.T) {
 		"GPUs of two kinds":                        {map[string]string{"gpus": "h100:4,a100:2"}, capacity.Request{GPUs: 6}},
 		"GPUs as slurmctld has them":               {map[string]string{"gpus": "gres:gpu:8", "gpus-per-task": "gres/gpu:3"}, capacity.Request{GPUs: 8, GPUsPerTask: 3}},
 		"GPUs a node, as --gres":                   {map[string]string{"gres": "gpu:4"}, capacity.Request{GPUsPerNode: 4}},
+		"--requeue":                                {map[string]string{"requeue": "requeue"}, capacity.Request{}},
+		"slurm.conf says whether to requeue":       {map[string]string{"requeue": "unset"}, capacity.Request{Requeue: capacity.RequeueUnsaid}},
+		"so, in slurmctld":                         {map[string]string{"requeue": "65534"}, capacity.Request{Requeue: capacity.RequeueUnsaid}},
 		"the larger of --gres and --gpus-per-node": {map[string]string{"gres": "gres:gpu:4", "gpus-per-node": "2"}, capacity.Request{GPUsPerNode: 4}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := request(c.fields)
 			if len(got.Partitions) == 0 {
 				got.Partitions = nil
+			}
+			if (got.Outside == nil) != got.AccountKnown {
+				t.Error("AllowGroups is for the filter of the submitting user alone: slurmctld is another user")
+			}
+			if got.Outside != nil && got.Outside(own.Name) {
+				t.Errorf("the submitting user is outside of %s, their own group", own.Name)
 			}
 			got.Outside = nil // TestOutside
 			if err != nil {

@@ -68,8 +68,6 @@ func request(fields map[string]string) (capacity.Request, error) {
 		req.Requeue = capacity.RequeueNo
 	case "invalid-context": // of srun and salloc, which have no such option
 		req.Requeue = capacity.RequeueNever
-	case "requeue", "1":
-		req.Requeue = capacity.RequeueYes
 	case "unset", "65534":
 		req.Requeue = capacity.RequeueUnsaid
 	}

@@ -77,7 +77,11 @@ func TestAnswer(t *testing.T) {
 		"message is one line":       {[]string{"partition", "static,\x1b[2J\n", "comment", "capacity_reservation_id=" + hookstest.BlockID}, "not to static, [2J ;"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := readable(t, submit.Answer(shimArgs(dir, test.fields...), machineNow, slog.New(slog.DiscardHandler)))
+			var log strings.Builder
+			got := readable(t, submit.Answer(shimArgs(dir, test.fields...), machineNow, slog.New(slog.NewTextHandler(&log, nil))))
+			if refused := strings.Contains(got, "refuse "); strings.Contains(log.String(), "the job is refused") != refused {
+				t.Errorf("answered %q, and logged %q", got, log.String())
+			}
 			if !strings.Contains(got, test.want) || !strings.HasSuffix(got, "end\n") {
 				t.Errorf("got %q, want it to hold %q", got, test.want)
 			}
@@ -85,6 +89,24 @@ func TestAnswer(t *testing.T) {
 				t.Errorf("got %q, want no edit", got)
 			}
 		})
+	}
+}
+
+// A job of several nodes is kept in one of the two blocks.
+func TestAnswerKeepsAJobInOneBlock(t *testing.T) {
+	dir := state.Dir(t.TempDir())
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	snap := hookstest.Snapshot(now)
+	group := &snap.Partitions[0].Groups[0]
+	group.Slots = append(group.Slots, snap.Partitions[1].Groups[0].Slots[0])
+	group.Slots[0].Feature, group.Slots[1].Feature = "gpu-a", "gpu-b"
+	snap.Partitions = snap.Partitions[:1]
+	if err := dir.WriteSnapshot(snap); err != nil {
+		t.Fatal(err)
+	}
+	args := shimArgs(string(dir), "partition", "gpu", "time", "60", "nodes", "2")
+	if got := readable(t, submit.Answer(args, now, slog.New(slog.DiscardHandler))); got != "set constraint [gpu-a|gpu-b]\nend\n" {
+		t.Errorf("got %q", got)
 	}
 }
 

@@ -1,6 +1,7 @@
 package market
 
 import (
+	"cmp"
 	"context"
 	"math/bits"
 	"slices"
@@ -64,14 +65,18 @@ func (f *Found) alternativesIn(ctx context.Context, aws *ec2.Client) ([]Alternat
 		return ok
 	}
 
-	f.asked.announce(aws, bits.Len(uint(q.Count-1)))
+	bounded := !q.StartAfter.IsZero() || !q.EndBy.IsZero()
+	searches := bits.Len(uint(q.Count-1)) + 3
+	if bounded {
+		searches++
+	}
+	f.asked.announce(aws, searches)
 	keep(largest(q.Count-1, func(count int) (Alternative, bool) {
 		smaller := q
 		smaller.Count = count
 		return t.ask(OtherCount, smaller)
 	}))
-	if !q.StartAfter.IsZero() || !q.EndBy.IsZero() {
-		f.asked.announce(aws, 1)
+	if bounded {
 		unbound := q
 		unbound.StartAfter, unbound.EndBy = time.Time{}, time.Time{}
 		keep(t.ask(OtherStart, unbound))
@@ -86,7 +91,6 @@ func (f *Found) alternativesIn(ctx context.Context, aws *ec2.Client) ([]Alternat
 		other.Duration = sold[i]
 		return t.ask(OtherDuration, other)
 	}
-	f.asked.announce(aws, 3)
 	if !keep(ofLength(asked-1)) && !keep(ofLength(asked+1)) && asked > 1 {
 		if shortest, ok := ofLength(0); ok {
 			f.asked.announce(aws, bits.Len(uint(asked-2)))
@@ -158,11 +162,6 @@ func bestOfEach(all []Alternative, asked time.Duration) []Alternative {
 }
 
 func (a Alternative) better(b Alternative, asked time.Duration) bool {
-	switch {
-	case a.Count != b.Count:
-		return a.Count > b.Count
-	case a.Seconds != b.Seconds:
-		return (a.Duration() - asked).Abs() < (b.Duration() - asked).Abs()
-	}
-	return a.Start.Before(b.Start)
+	far := func(a Alternative) time.Duration { return (a.Duration() - asked).Abs() }
+	return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(far(a), far(b)), a.Start.Compare(b.Start)) < 0
 }

@@ -137,6 +137,18 @@ func TestNoAlternatives(t *testing.T) {
 	}
 }
 
+// What was found before an error is kept: 4 of at most 7 are for sale, and EC2 does not say whether 6 are.
+func TestAlternativesBeforeAnError(t *testing.T) {
+	w := newWorld(t, func(s *awssim.Scenario) { s.Regions[0].Offerings[0].MaxCount = 5 })
+	f := w.search(money(t, "1", "USD"))
+	f.search.MaxPrice, f.search.Query.Count = capacity.Money{}, 8
+	w.fault(awssim.Fault{Operation: "DescribeCapacityBlockOfferings", Effect: awssim.FailBefore, Code: "UnauthorizedOperation", Status: 403, Skip: 1})
+	all, err := f.alternativesIn(t.Context(), w.aws)
+	if ec2.Code(err) != "UnauthorizedOperation" || len(all) != 1 || all[0].Count != 4 {
+		t.Errorf("%v, %+v", err, all)
+	}
+}
+
 // What takes long is announced: EC2 allows ten searches at once, and the question took one.
 func TestAlternativesAreAnnounced(t *testing.T) {
 	const said = "Searching on in us-east-2 can take "
@@ -146,8 +158,11 @@ func TestAlternativesAreAnnounced(t *testing.T) {
 		answered int // searches before EC2 refuses one, which ends it
 		says     bool
 	}{
-		"nine for a smaller count": {ec2.OfferingQuery{Count: 512, Duration: day}, 0, false},
-		"ten for a smaller count":  {ec2.OfferingQuery{Count: 513, Duration: day}, 0, true},
+		// Three for a length leave six for a smaller count, and five beside one for any start.
+		"six for a count":         {ec2.OfferingQuery{Count: 64, Duration: day}, 0, false},
+		"seven for a count":       {ec2.OfferingQuery{Count: 65, Duration: day}, 0, true},
+		"five beside any start":   {ec2.OfferingQuery{Count: 32, Duration: day, EndBy: opening.Add(5 * day)}, 0, false},
+		"six beside a late start": {ec2.OfferingQuery{Count: 33, Duration: day, StartAfter: opening.Add(5 * day)}, 0, true},
 		// One for any start, two for the neighbours and one for the shortest leave five.
 		"five for a length": {ec2.OfferingQuery{Count: 1, Duration: 154 * day, EndBy: opening.Add(5 * day)}, 4, false},
 		"six for a length":  {ec2.OfferingQuery{Count: 1, Duration: 161 * day, EndBy: opening.Add(5 * day)}, 4, true},

@@ -53,10 +53,9 @@ type deal struct {
 	aws *ec2.Client
 	// account that the credentials belong to; "" when AWS did not tell.
 	account string
-	unlock  func()
-	// learned are the intents, by id, as this run knows them. They take precedence over their
-	// files, which lag behind if a write failed: unrecorded is that error.
-	learned    map[string]Intent
+	// close lets others buy; it may be called twice.
+	close func()
+	// unrecorded is why an intent's file lags behind what this run knows.
 	unrecorded error
 }
 
@@ -66,7 +65,7 @@ const accountTimeout = 5 * time.Second
 
 // open begins a deal in a region; "" is the settings' own.
 func (b *Buyer) open(ctx context.Context, region string) (*deal, error) {
-	d := &deal{Buyer: b, aws: b.EC2.In(region), unlock: func() {}}
+	d := &deal{Buyer: b, aws: b.EC2.In(region), close: func() {}}
 	b.EC2.OnWait(func(w ec2.Wait) {
 		b.Customer.Say("Waiting %s for EC2's request limits in %s.", capacity.FormatDuration(w.For), w.Region)
 	})
@@ -75,7 +74,7 @@ func (b *Buyer) open(ctx context.Context, region string) (*deal, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%w; a purchase is recorded in state_dir (%s) before it is sent", err, b.StateDir)
 		}
-		d.unlock = unlock
+		d.close = unlock
 	}
 	ask, cancel := context.WithTimeout(ctx, accountTimeout)
 	defer cancel()
@@ -85,12 +84,6 @@ func (b *Buyer) open(ctx context.Context, region string) (*deal, error) {
 	}
 	d.account = account
 	return d, nil
-}
-
-// close lets others buy; it may be called twice.
-func (d *deal) close() {
-	d.unlock()
-	d.unlock = func() {}
 }
 
 // ours reports whether an intent belongs to the account of the credentials.
@@ -156,36 +149,21 @@ func (d *deal) refused(ctx context.Context, i Intent, err error) (Intent, error)
 	return i, notBought(err)
 }
 
-// record writes an intent as it is known by now. If that fails, the file lags behind: this run goes
-// by its own knowledge, and the next one asks EC2 again.
+// record writes an intent as it is known by now. If that fails, the file lags behind: this run buys
+// nothing more, and the next one asks EC2 again.
 func (d *deal) record(i Intent) {
-	if d.learned == nil {
-		d.learned = map[string]Intent{}
-	}
-	d.learned[i.ID] = i
 	if err := d.intents().Write(i); err != nil {
 		d.unrecorded = err
 		d.Customer.Say("warning: %s; the next purchase asks EC2 about this one again", err)
 	}
 }
 
-// recorded is nil as long as everything learned is on disk. Otherwise nothing more is sent.
+// recorded is nil as long as every intent is on disk as this run knows it. Otherwise nothing more is sent.
 func (d *deal) recorded() error {
 	if d.unrecorded == nil {
 		return nil
 	}
 	return fmt.Errorf("what became of an earlier purchase cannot be recorded, so nothing more is bought: %w; make room or mend state_dir (%s), then run this again", d.unrecorded, d.StateDir)
-}
-
-// known are all intents, oldest first: as this run knows them, else as in their files.
-func (d *deal) known() ([]Intent, error) {
-	all, err := d.intents().All()
-	for n, i := range all {
-		if learned, ok := d.learned[i.ID]; ok {
-			all[n] = learned
-		}
-	}
-	return all, err
 }
 
 // end records the end of a purchase or an extension that EC2 has made. One made by another machine

@@ -20,7 +20,7 @@ func (d *deal) boughtBefore(ctx context.Context, kind IntentKind, offering strin
 	if err != nil {
 		return Intent{}, false, fmt.Errorf("looking whether %s was bought before: %w", Intent{Kind: kind, Offering: capacity.Offering{ID: offering}}.what(), err)
 	}
-	intents, err := d.known()
+	intents, err := d.intents().All()
 	if err != nil {
 		return Intent{}, false, err
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
@@ -95,6 +96,27 @@ func TestBoughtBefore(t *testing.T) {
 	}
 }
 
+// Nothing is bought where nobody knows what was bought before.
+func TestR3_NotKnownWhatWasBought(t *testing.T) {
+	const offering = "cb-0e2000000000000aa"
+	w := newWorld(t, nil)
+	d, err := w.buyer().open(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.close()
+	w.fault(awssim.Fault{Operation: "DescribeCapacityReservations", Effect: awssim.FailBefore, Code: "UnauthorizedOperation", Status: 403, Count: 1})
+	if _, found, err := d.boughtBefore(t.Context(), BuyBlock, offering, capacity.Offering{}); found || ec2.Code(err) != "UnauthorizedOperation" || !strings.HasPrefix(err.Error(), "looking whether offering "+offering+" was bought before: ") {
+		t.Errorf("EC2 does not tell: %t, %v", found, err)
+	}
+	if err := w.dir.WritePrivate(d.intents().name("buy-1"), []byte("{")); err != nil {
+		t.Fatal(err)
+	}
+	if _, found, err := d.boughtBefore(t.Context(), BuyBlock, offering, capacity.Offering{}); found || err == nil || !strings.Contains(err.Error(), "look at it before you buy anything") {
+		t.Errorf("an intent that cannot be read: %t, %v", found, err)
+	}
+}
+
 // A purchase whose payment failed counts for nothing, and one that is paid still does, by what
 // EC2 shows and not by what a file says.
 func TestBoughtAndNotPaid(t *testing.T) {
@@ -127,7 +149,7 @@ func TestBoughtAndNotPaid(t *testing.T) {
 	write(d, unpaid, Failed)
 	for _, phase := range []Phase{Done, Failed} {
 		write(d, paid, phase)
-		if i, found, err := d.boughtBefore(t.Context(), BuyBlock, offering, capacity.Offering{}); err != nil || !found || i.Reservation != paid || strings.Contains(w.said(), said) {
+		if i, found, err := d.boughtBefore(t.Context(), BuyBlock, offering, capacity.Offering{}); err != nil || !found || i.ID != "buy-"+paid || i.Reservation != paid || strings.Contains(w.said(), said) {
 			t.Errorf("%s: %+v, %t, %v; said: %s", phase, i, found, err, w.said())
 		}
 	}

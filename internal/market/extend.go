@@ -73,10 +73,11 @@ func (b *Buyer) Extend(ctx context.Context, o ExtensionOrder) error {
 	if err != nil {
 		return err
 	}
-	if earlier, found := recentExtension(r, history, o.Length, d.aws.Now()); found && !o.Again {
+	now := d.aws.Now()
+	if earlier, found := recentExtension(r, history, o.Length, now); found && !o.Again {
 		return d.takeUpExtension(ctx, o, earlier)
 	}
-	if err := d.extendable(r, history, o.Length); err != nil {
+	if err := d.extendable(r, history, o.Length, now); err != nil {
 		return err
 	}
 	offering, err := findExtension(ctx, d.aws, r, o.Length)

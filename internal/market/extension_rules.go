@@ -21,9 +21,9 @@ const (
 const recentTime = 24 * time.Hour
 
 // extendable returns why EC2 will not extend a block by a length; nil if no obstacle is known.
-func (d *deal) extendable(r capacity.Reservation, history []capacity.Extension, length time.Duration) error {
+func (d *deal) extendable(r capacity.Reservation, history []capacity.Extension, length time.Duration, now time.Time) error {
 	at := d.Customer.Time
-	left := r.End.Sub(d.aws.Now())
+	left := r.End.Sub(now)
 	switch {
 	case !r.Kind.Bought():
 		return fmt.Errorf("%s is an On-Demand Capacity Reservation; only Capacity Blocks are extended", r.ID)
@@ -50,7 +50,7 @@ func (d *deal) extendable(r capacity.Reservation, history []capacity.Extension, 
 // cutOffExtension is the extension of a block that an earlier run bought without coming to
 // its end. Nobody may know of it, so asking once more is not a wish for another one.
 func (d *deal) cutOffExtension(reservation string) (Intent, bool, error) {
-	intents, err := d.known()
+	intents, err := d.intents().All()
 	i := slices.IndexFunc(intents, func(i Intent) bool {
 		return i.Kind == ExtendBlock && i.Reservation == reservation && i.Phase == Bought
 	})

@@ -27,8 +27,8 @@ func TestExtendable(t *testing.T) {
 		"an unknown account": {account: "-"},
 		"an unknown owner":   {change: func(r *capacity.Reservation) { r.OwnerID = "" }},
 		"paid before":        {history: []capacity.Extension{{State: capacity.ExtensionPaid}}},
-		"over an hour left":  {change: func(r *capacity.Reservation) { r.End = now.Add(61 * time.Minute) }},
-		"under 56 days left": {change: func(r *capacity.Reservation) { r.End = now.Add(56*day - time.Minute) }},
+		"an hour left":       {change: func(r *capacity.Reservation) { r.End = now.Add(time.Hour) }},
+		"56 days left":       {change: func(r *capacity.Reservation) { r.End = now.Add(56 * day) }},
 		"182 days in all":    {change: func(r *capacity.Reservation) { r.Start = r.End.Add(-181 * day) }},
 
 		"an ODCR":           {change: func(r *capacity.Reservation) { r.Kind = capacity.ODCR }, want: "On-Demand Capacity Reservation"},
@@ -51,7 +51,7 @@ func TestExtendable(t *testing.T) {
 		if c.account != "" {
 			one.account = ""
 		}
-		err := one.extendable(r, c.history, length)
+		err := one.extendable(r, c.history, length, now)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
 		}

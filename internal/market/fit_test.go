@@ -59,6 +59,22 @@ func TestFitsWhatIsForSale(t *testing.T) {
 	}
 }
 
+// What is for sale sooner comes first, whatever the order of the regions.
+func TestFitsWhatIsForSaleSooner(t *testing.T) {
+	w := newWorld(t, func(s *awssim.Scenario) {
+		east := &s.Regions[0]
+		east.Offerings = east.Offerings[:1]
+		west := awssim.RegionScenario{Name: "us-west-2", Zones: []awssim.ZoneScenario{{Name: "us-west-2a", ID: "usw2-az1"}}, Offerings: []awssim.OfferingScenario{east.Offerings[0]}}
+		west.Offerings[0].Zone, east.Offerings[0].StartDays = "us-west-2a", []int{2}
+		s.Regions = append(s.Regions, west)
+	})
+	q := w.question(8, 23*time.Hour)
+	q.Regions, q.Subnets = []string{"us-east-2", "us-west-2"}, func() Subnets { return Subnets{} }
+	if a, err := q.Ask(t.Context()); err != nil || len(a.Offers) != 2 || a.Offers[0].Region != "us-west-2" || a.Sale.Offers[0].Region != "us-east-2" {
+		t.Errorf("%v, %+v", err, a)
+	}
+}
+
 // What cannot be asked is told, and is not shown as nothing.
 func TestR8_FitOfWhatIsNotKnown(t *testing.T) {
 	w := newWorld(t, nil)

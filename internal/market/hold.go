@@ -90,7 +90,6 @@ func (h Holder) Hold(ctx context.Context, req HoldRequest) (HoldAnswer, error) {
 		if err != nil {
 			continue
 		}
-		r.Total = req.Count // EC2 may show it later
 		answer.Reservation = r
 		if req.Probe {
 			err = h.release(ctx, r, order.ClientToken)

@@ -40,6 +40,18 @@ func TestIntents(t *testing.T) {
 	if diff := cmp.Diff([]Intent{first, second}, got, cmp.Comparer(func(a, b capacity.Money) bool { return a == b })); diff != "" {
 		t.Error(diff)
 	}
+	// What is no intent hides none: here the rest of a write that was cut off, and somebody's notes.
+	for _, name := range []string{".a.json", "a.txt"} {
+		if err := os.WriteFile(filepath.Join(filepath.Dir(folder.Path("a")), name), []byte("{"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := folder.All(); err != nil || len(got) != 2 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if text, err := os.ReadFile(folder.Path("a")); err != nil || !strings.HasSuffix(string(text), "\n}\n") {
+		t.Errorf("the file ends within a line: %q, %v", text, err)
+	}
 	// One that is deleted while they are read hides no other.
 	if err := os.Symlink("gone", folder.Path("0")); err != nil {
 		t.Fatal(err)

@@ -23,7 +23,15 @@ func TestR3_RefusedPurchase(t *testing.T) {
 		shown := w.offering("USD")
 		w.fault(awssim.Fault{Operation: "PurchaseCapacityBlock", Effect: effect, Code: "UnauthorizedOperation", Status: 403})
 		var block PurchaseResult
-		err := b.Purchase(t.Context(), w.order(shown.ID, Terms{Fee: shown.Fee}, &block))
+		order := w.order(shown.ID, Terms{Fee: shown.Fee}, &block)
+		order.Tell = func(r PurchaseResult) error {
+			block = r
+			if told, err := b.intents().All(); err != nil || len(told) != 1 || told[0].Phase != Bought || r.Intent.Phase != Bought {
+				t.Errorf("told of %+v; on disk %+v, %v", r.Intent, told, err)
+			}
+			return nil
+		}
+		err := b.Purchase(t.Context(), order)
 		all, intentsErr := b.intents().All()
 		if intentsErr != nil || len(all) != 1 || len(w.sim.Ledger()) == 1 != bought {
 			t.Fatalf("%v, %+v, %+v", intentsErr, all, w.sim.Ledger())
@@ -99,6 +107,18 @@ func TestR3_UnknownStaysUnknown(t *testing.T) {
 	}
 }
 
+// A wait ends early with an interrupt, and only then.
+func TestSleep(t *testing.T) {
+	stopped, cancel := context.WithCancel(t.Context())
+	if b := new(Buyer); !b.sleep(stopped, time.Nanosecond) {
+		t.Error("a wait is taken for an interrupt")
+	}
+	cancel()
+	if b := new(Buyer); b.sleep(stopped, time.Hour) {
+		t.Error("an interrupt is taken for the end of a wait")
+	}
+}
+
 // An interrupt before the call buys nothing, and leaves nothing to settle.
 func TestInterruptedBeforeTheCall(t *testing.T) {
 	w := newWorld(t, nil)
@@ -141,6 +161,9 @@ func TestPaymentIsFollowed(t *testing.T) {
 		t.Errorf("%v, %+v", err, block)
 	}
 	if !strings.Contains(w.said(), " was payment-pending; asking again: ") {
+		t.Errorf("said: %s", w.said())
+	}
+	if !strings.HasSuffix(w.said(), block.Reservation.ID+" is scheduled") {
 		t.Errorf("said: %s", w.said())
 	}
 	if paid := w.sim.Clock().Now().Sub(opening); paid < 20*time.Minute || paid > 22*time.Minute {

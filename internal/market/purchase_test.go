@@ -1,6 +1,7 @@
 package market
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -129,6 +130,32 @@ func TestCutOffPurchaseIsTakenUp(t *testing.T) {
 	}
 }
 
+// A dry run waits for nobody who buys, and tells the waits for EC2's request limits as a purchase does.
+func TestDryRunBesideAPurchase(t *testing.T) {
+	w := newWorld(t, nil)
+	b := w.buyer()
+	unlock, err := b.intents().Lock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+	shown := w.offering("USD")
+	var bought PurchaseResult
+	order := w.order(shown.ID, Terms{Fee: shown.Fee}, &bought)
+	if err := b.Purchase(t.Context(), order); err == nil || !strings.Contains(err.Error(), "another purchase") || len(w.sim.Ledger()) != 0 {
+		t.Errorf("two at once: %v", err)
+	}
+	b.DryRun = true
+	if err := b.Purchase(t.Context(), order); err != nil || !bought.DryRun {
+		t.Errorf("a dry run: %v, %+v", err, bought)
+	}
+	w.fault(awssim.Fault{Operation: "DescribeCapacityBlockOfferings", Effect: awssim.FailBefore, Code: "RequestLimitExceeded", Status: 503, Count: 1})
+	const wait = "Waiting 7s for EC2's request limits in us-east-2."
+	if err := b.Purchase(w.stoppedAt(wait), order); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v; said: %s", err, w.said())
+	}
+}
+
 // A payment that fails leaves no block: it is an error, and counts as not bought.
 func TestPaymentThatFails(t *testing.T) {
 	w := newWorld(t, func(s *awssim.Scenario) { s.PaymentDelay = awssim.Duration(20 * time.Minute) })
@@ -142,7 +169,7 @@ func TestPaymentThatFails(t *testing.T) {
 		t.Fatalf("%v, %+v", err, bought)
 	}
 	all, err := b.intents().All()
-	if err != nil || len(all) != 1 || all[0].Phase != Failed || all[0].Code != string(capacity.StatePaymentFailed) {
+	if err != nil || len(all) != 1 || all[0].Phase != Failed || all[0].Code != string(capacity.StatePaymentFailed) || !strings.Contains(all[0].Message, "the payment failed") {
 		t.Errorf("%v, %+v", err, all)
 	}
 	w.sim.FailPayments(false)

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -52,6 +54,27 @@ func TestR8_AskRegions(t *testing.T) {
 	cancel()
 	if _, _, err := AskRegions(stopped, &w.customer, w.aws, regions, func(context.Context, *ec2.Client) (int, error) { return 1, nil }); !errors.Is(err, context.Canceled) {
 		t.Errorf("interrupted: %v", err)
+	}
+}
+
+// Eight regions at most are asked at the same time.
+func TestRegionsAtOnce(t *testing.T) {
+	w := newWorld(t, nil)
+	var regions []string
+	for i := range 3 * atOnce {
+		regions = append(regions, fmt.Sprintf("xx-test-%d", i))
+	}
+	var at, most atomic.Int32
+	_, _, err := AskRegions(t.Context(), &w.customer, w.aws, regions, func(context.Context, *ec2.Client) (int, error) {
+		now := at.Add(1)
+		defer at.Add(-1)
+		for before := most.Load(); now > before && !most.CompareAndSwap(before, now); before = most.Load() {
+		}
+		time.Sleep(5 * time.Millisecond) // the others begin meanwhile
+		return 0, nil
+	})
+	if n := most.Load(); err != nil || n < 2 || n > atOnce || !strings.HasPrefix(w.said(), "asking 24 regions\n") {
+		t.Errorf("%d at once, %v; said: %s", n, err, w.said())
 	}
 }
 

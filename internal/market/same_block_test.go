@@ -15,7 +15,7 @@ func TestR3_AnotherFeeAfterTyping(t *testing.T) {
 	w := newWorld(t, func(s *awssim.Scenario) { s.NewOfferingIDs = true })
 	shown := w.offering("USD")
 	query := ec2.OfferingQuery{InstanceType: shown.InstanceType, Count: shown.Count, Duration: day}
-	d := &deal{Buyer: w.buyer(), aws: w.aws, unlock: func() {}}
+	d := &deal{Buyer: w.buyer(), aws: w.aws, close: func() {}}
 	now, err := d.afterTyping(t.Context(), query, shown)
 	if err != nil || now.ID == shown.ID || !sameBlock(now, shown) || now.Fee != shown.Fee {
 		t.Fatalf("%+v became %+v: %v", shown, now, err)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -119,12 +120,7 @@ func unsold(ctx context.Context, aws *ec2.Client, instanceType string, types map
 	case len(sold) == 0:
 		return why + ", nor any other type as a Capacity Block."
 	}
-	names := make([]string, 0, len(sold))
-	for name := range sold {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return why + ". Sold there: " + strings.Join(names, ", ") + "."
+	return why + ". Sold there: " + strings.Join(slices.Sorted(maps.Keys(sold)), ", ") + "."
 }
 
 // affordable are the offerings at or under the highest price, in its currency.

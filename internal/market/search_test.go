@@ -1,6 +1,8 @@
 package market
 
 import (
+	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"strings"
@@ -152,6 +154,16 @@ func TestSearchTime(t *testing.T) {
 		if !strings.Contains(w.said(), want) {
 			t.Errorf("said %q, not %q", w.said(), want)
 		}
+	}
+}
+
+// A search tells of its waits.
+func TestSearchTellsWaits(t *testing.T) {
+	w := newWorld(t, nil)
+	w.fault(awssim.Fault{Operation: "DescribeCapacityBlockOfferings", Effect: awssim.FailBefore, Code: "RequestLimitExceeded", Status: 503, Count: 1})
+	s := Search{EC2: w.aws, Regions: []string{"us-east-2"}, Progress: &w.customer, Query: ec2.OfferingQuery{InstanceType: "p5.48xlarge", Count: 4, Duration: day}}
+	if _, err := s.Run(w.stoppedAt("EC2 throttles searches in us-east-2 ")); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v; said: %s", err, w.said())
 	}
 }
 

@@ -1,6 +1,7 @@
 package market
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -57,6 +58,11 @@ func TestR3_TheNextRunWaitsForWhatShowsLate(t *testing.T) {
 	if bought := w.sim.Ledger(); len(bought) != 1 || block.Reservation.ID != bought[0].ReservationID || block.BoughtNow {
 		t.Errorf("bought %+v, told %+v", bought, block)
 	}
+	for _, want := range []string{"An earlier run was cut off, so the outcome of purchase " + cutOff.ID, "EC2 shows it: it was bought, as " + block.Reservation.ID + "."} {
+		if !strings.Contains(w.said(), want) {
+			t.Errorf("not said: %s", want)
+		}
+	}
 	if t.Failed() {
 		t.Log(w.said())
 	}
@@ -94,10 +100,22 @@ func TestR3_NotBoughtIsSaidWhenItWouldShow(t *testing.T) {
 	w.fault(awssim.Fault{Operation: "PurchaseCapacityBlock", Effect: awssim.CutBefore})
 	o := w.offering("USD")
 	began := w.sim.Clock().Now()
+	b := w.buyer()
+	b.Timeout = time.Minute // of which the call takes none
+	var last Intent
+	w.waiting = func(context.Context) { // a run that is killed now leaves this to the next one
+		all, err := b.intents().All()
+		if last = all[0]; err != nil || last.Phase != Sending || last.SettledAt.After(began.Add(b.Settle+settleWait)) || last.Message == "" {
+			t.Errorf("while it waits: %v, %+v", err, all)
+		}
+	}
 	var block PurchaseResult
-	err := w.buyer().Purchase(t.Context(), w.order(o.ID, Terms{Fee: o.Fee}, &block))
-	if waited := w.sim.Clock().Now().Sub(began); err == nil || !strings.Contains(err.Error(), "was not bought") || waited < w.buyer().Settle {
+	err := b.Purchase(t.Context(), w.order(o.ID, Terms{Fee: o.Fee}, &block))
+	if waited := w.sim.Clock().Now().Sub(began); err == nil || !strings.Contains(err.Error(), "was not bought") || waited < b.Settle || waited > b.Settle+settleWait || last.ID == "" {
 		t.Errorf("after %s: %v", waited, err)
+	}
+	if want := "it is not known yet whether " + o.ID + " was bought: "; !strings.Contains(w.said(), want) {
+		t.Errorf("said: %s", w.said())
 	}
 	if bought := w.sim.Ledger(); len(bought) > 0 {
 		t.Errorf("bought %+v", bought)

@@ -173,6 +173,17 @@ func money(t *testing.T, amount, currency string) capacity.Money {
 type customer struct {
 	mu   sync.Mutex
 	told []string
+	// stop is called when they are told something with stopAt in it.
+	stop   func()
+	stopAt string
+}
+
+// stoppedAt is a context that ends when the customer is told that.
+func (w *world) stoppedAt(text string) context.Context {
+	ctx, cancel := context.WithCancel(w.Context())
+	w.Cleanup(cancel)
+	w.stop, w.stopAt = cancel, text
+	return ctx
 }
 
 var errDeclined = fmt.Errorf("declined")
@@ -180,7 +191,11 @@ var errDeclined = fmt.Errorf("declined")
 func (c *customer) Say(format string, args ...any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.told = append(c.told, fmt.Sprintf(format, args...))
+	text := fmt.Sprintf(format, args...)
+	c.told = append(c.told, text)
+	if c.stop != nil && strings.Contains(text, c.stopAt) {
+		c.stop()
+	}
 }
 
 func (c *customer) Time(at time.Time) string           { return at.UTC().Format(time.RFC3339) }
