@@ -2,6 +2,7 @@ package ec2
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -12,9 +13,11 @@ import (
 )
 
 // LaunchImage starts instances of an image without a launch template, in the VPC's default security
-// group. It is asked once: capacity.OutcomeOf reads the outcome from an error.
-func (c *Client) LaunchImage(ctx context.Context, l capacity.Launch, imageID string) ([]capacity.Instance, error) {
+// group. An instance that shuts down is terminated. capacity.OutcomeOf reads the outcome from an error.
+func (c *Client) LaunchImage(ctx context.Context, l capacity.Launch, imageID, userData string) ([]capacity.Instance, error) {
 	in := imageInput(l, imageID)
+	in.InstanceInitiatedShutdownBehavior = types.ShutdownBehaviorTerminate
+	in.UserData = aws.String(base64.StdEncoding.EncodeToString([]byte(userData)))
 	in.SubnetId = aws.String(l.SubnetID)
 	out, err := c.api.RunInstances(ctx, in)
 	if err != nil {
@@ -64,4 +67,21 @@ func imageInput(l capacity.Launch, imageID string) *ec2.RunInstancesInput {
 		CapacityReservationSpecification: target(l.Kind, l.ReservationID),
 		TagSpecifications:                tagged(l.Tags, types.ResourceTypeInstance, types.ResourceTypeVolume),
 	}
+}
+
+// Terminated reports whether EC2 shows every one of the instances as terminated; what it does not
+// show may be too new.
+func (c *Client) Terminated(ctx context.Context, ids []string) (bool, error) {
+	found := 0
+	in := &ec2.DescribeInstancesInput{Filters: []types.Filter{filter("instance-id", ids...), filter("instance-state-name", "terminated")}}
+	for pages := ec2.NewDescribeInstancesPaginator(c.api, in); pages.HasMorePages(); {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return false, fmt.Errorf("describing instances in %s: %w", c.region, err)
+		}
+		for _, launch := range page.Reservations {
+			found += len(launch.Instances)
+		}
+	}
+	return found == len(ids), nil
 }

@@ -82,6 +82,20 @@ type simOtherwiseCmd struct {
 	ReplacesDrained bool `help:"It replaces the instances of drained nodes."`
 	// In the order of awssim.Otherwise.
 	RelaunchesFenced bool `help:"It ends static nodes in maintenance and launches them anew, over and over."`
+
+	NoBlocks       bool `help:"EC2: the quota for blocks is 0."`
+	PlainPurchases bool `help:"EC2: a purchase of a block takes no tags."`
+	OneInterface   bool `help:"EC2: a launch has one network interface."`
+	LongHolds      bool `help:"EC2: an ODCR lasts an hour or more."`
+	NoTopology     bool `help:"EC2: the topology of a new ODCR is an error."`
+	SlowHolds      bool `help:"EC2: a new ODCR takes no launch for a minute."`
+	SlowTags       bool `help:"EC2: a new instance is not found by its tags for a minute."`
+	OtherFullCode  bool `help:"EC2: a full ODCR is told as want of capacity in the zone."`
+	TakesMore      bool `help:"EC2: what a full ODCR has no place for runs on demand."`
+	TokensShow     bool `help:"EC2: the token of a terminated instance answers that instance."`
+	TokensRenew    bool `help:"EC2: the token of a terminated instance launches anew."`
+	SlowPlaces     bool `help:"EC2: the place of a terminated instance is not free for 6 minutes."`
+	SlowCancels    bool `help:"EC2: a cancelled ODCR shows as active for a minute."`
 }
 
 // Help is shown below the flags.

@@ -13,19 +13,31 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
-// CanaryCmd asks a live cluster what no documentation says.
+// CanaryCmd asks a live account what no documentation says.
 type CanaryCmd struct {
-	NodeGroup string `arg:"" help:"Compute node group that setup made for a Capacity Block, with its slot: gpu-a."`
+	NodeGroup string `arg:"" optional:"" help:"Compute node group that setup made for a Capacity Block, with its slot: gpu-a."`
 	Change    bool   `help:"Ask too what only a change tells. What is made is small, carries our tag and is removed."`
 	Settle    span   `help:"How long a change is left to PCS before a later run looks at it." default:"10m"`
+
+	Free bool `help:"Ask EC2, for cents, what it tells without a block."`
+	freeFlags
 }
 
 // Help is shown below the flags.
 func (CanaryCmd) Help() string {
-	return `On AWS PCS: asks a cluster what AWS's documentation leaves open and pcs-capacity, or who runs
-it, depends on. One node for one day is enough. Run it before the block opens, while it is open
-and after its end: what each run finds out is kept, and docs/canary.md says what to ask when.
-With -o json, all of it for a bug report. The exit status is 1 if anything is refuted.`
+	return `With --free: asks EC2 what AWS's documentation leaves open and pcs-capacity depends on, without
+a block, in a few minutes and for cents. It shows what it will make and cost, and asks first. What
+it makes carries a tag of ours and is removed, also by "clean" or the next run if this one is killed.
+
+With a node group, on AWS PCS: asks about a block. One node for one day is enough. Run it before
+the block opens, while it is open and after its end: what each run finds out is kept, and
+docs/canary.md says what to ask when.
+
+The answers are in a file that can be attached to an issue, and with -o json on stdout. The exit
+status is 1 if anything is refuted.
+
+  pcs-capacity canary --free
+  pcs-capacity canary gpu-a --change`
 }
 
 // canaryRow is one statement.
@@ -39,8 +51,15 @@ type canaryRow struct {
 
 // Run asks what can be asked now.
 func (c *CanaryCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.Config, aws *ec2.Client) error {
-	if cfg.Cluster == "" {
-		return usage("the settings name no PCS cluster; canary asks PCS")
+	switch {
+	case c.Free && (c.NodeGroup != "" || c.Change):
+		return usage("--free asks without a block; leave out the node group and --change")
+	case c.Free:
+		return c.free(ctx, t, cfg, aws)
+	case c.NodeGroup == "":
+		return usage("give --free, or the node group of a block")
+	case cfg.Cluster == "":
+		return usage("the settings name no PCS cluster; canary asks PCS, and canary --free EC2")
 	}
 	if c.Change {
 		for _, item := range canary.Items {
@@ -89,9 +108,14 @@ func (c *CanaryCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.C
 		report.Phase,
 		dir.CanaryPath(c.NodeGroup),
 	)
+	return showAnswers(t, report, report.Answers)
+}
+
+// showAnswers shows a report and ends the command.
+func showAnswers(t *terminal.Terminal, report any, answers []canary.Answer) error {
 	rows := []canaryRow{}
 	refuted := false
-	for _, a := range report.Answers {
+	for _, a := range answers {
 		refuted = refuted || a.Outcome == canary.Refuted
 		rows = append(rows, canaryRow{a.ID, a.Outcome, fmt.Sprintf("%s\n%s", a.States, a.Evidence), a.States, a.Evidence})
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -162,15 +163,6 @@ func TestCanary(t *testing.T) {
 	}
 }
 
-func (a *asked) file(name string) string {
-	a.Helper()
-	text, err := os.ReadFile(filepath.Join(a.dir, name))
-	if err != nil {
-		a.Fatal(err)
-	}
-	return string(text)
-}
-
 // TestCanaryRefutes has one thing otherwise at a time.
 func TestCanaryRefutes(t *testing.T) {
 	t.Parallel()
@@ -298,30 +290,156 @@ func TestCanaryKeeps(t *testing.T) {
 	}
 }
 
-// TestCanaryInDocs compares docs/canary.md with the statements. UPDATE_TRANSCRIPTS=1 writes it.
-func TestCanaryInDocs(t *testing.T) {
-	const path, begin = "../../docs/canary.md", "| --- | --- | --- | --- | --- |\n"
-	page := readDoc(t, path)
-	head, _, found := strings.Cut(page, begin)
-	if !found {
-		t.Fatalf("%s has no table", path)
+// TestCanaryFree asks EC2 without a block: what is shown before it is asked, the answers and their
+// file.
+func TestCanaryFree(t *testing.T) {
+	t.Parallel()
+	r := newRestricted(t, awssim.NewClock(simStart, 0))
+	if status := r.run("pcs-capacity", "--config", r.settings, "canary", "--free"); status != 1 || len(r.sim.Instances("us-east-2")) > 0 {
+		t.Errorf("without an answer: %d\n%s", status, r.said)
 	}
-	var want strings.Builder
-	want.WriteString(head + begin)
+	for _, want := range []string{"pcs-capacity:cluster=ml/canary", "one instance in the ODCR", "at most 0.03 USD, also where it is killed", "cannot be asked"} {
+		if !strings.Contains(r.said, want) {
+			t.Errorf("before it asks it does not say %q:\n%s", want, r.said)
+		}
+	}
+	r.said = ""
+	if status := r.admin("canary", "--free"); status != 0 || !strings.Contains(r.said, "Nothing is left.") {
+		t.Errorf("status %d\n%s", status, r.said)
+	}
+	text := r.file("state/private/canary-free.json")
+	var report canary.FreeReport
+	if err := json.Unmarshal([]byte(text), &report); err != nil || len(report.Answers) != len(canary.Questions) || strings.Contains(text, "111122223333") || strings.Contains(text, "cr-0") {
+		t.Fatal(err, text)
+	}
+	for _, one := range report.Answers {
+		if one.Outcome != canary.Confirmed {
+			t.Errorf("%+v", one)
+		}
+	}
+	r.sim.SetOtherwise(awssim.Otherwise{OtherFullCode: true})
+	r.said = ""
+	if status := r.admin("canary", "--free", "--instance-type", "c7i.4xlarge"); status != 1 || !strings.Contains(r.said, "InsufficientInstanceCapacity") || !strings.Contains(r.said, "whose price is not in the settings") {
+		t.Errorf("otherwise: %d\n%s", status, r.said)
+	}
+	for _, args := range [][]string{{"canary"}, {"canary", "--free", "gpu-a"}, {"canary", "--free", "--change"}} {
+		if status := r.admin(args...); status != 2 {
+			t.Errorf("%q: %d", args, status)
+		}
+	}
+	r.nothingOfCanary("the end")
+}
+
+func (r *restricted) file(name string) string {
+	r.Helper()
+	text, err := os.ReadFile(filepath.Join(r.dir, name))
+	if err != nil {
+		r.Fatal(err)
+	}
+	return string(text)
+}
+
+// nothingOfCanary reports what a free run has left.
+func (r *restricted) nothingOfCanary(when string) {
+	r.Helper()
+	for _, i := range r.sim.Instances("us-east-2") {
+		if i.Tags["pcs-capacity:cluster"] == "ml/canary" && i.State != "terminated" && i.State != "shutting-down" {
+			r.Errorf("%s: %s is %s", when, i.ID, i.State)
+		}
+	}
+	for _, one := range r.sim.Reservations("us-east-2") {
+		if one.Tags["pcs-capacity:cluster"] == "ml/canary" && one.State != "cancelled" {
+			r.Errorf("%s: %s is %s", when, one.ID, one.State)
+		}
+	}
+}
+
+// TestCanaryFreeKilled loses the answer of every seventh call, and kills the command (-9) in the call
+// after it. clean leaves nothing.
+func TestCanaryFreeKilled(t *testing.T) {
+	t.Parallel()
+	r := newRestricted(t, awssim.NewClock(simStart, 0))
+	for n, cut := 0, true; cut; n += 7 { // TestFreeKilled of internal/canary has every call
+		for _, f := range []awssim.Fault{{Effect: awssim.CutAfter, Service: "ec2", Skip: n, Count: 1}, {Effect: awssim.Silent, Service: "ec2", Skip: n, Count: 1}} {
+			if _, err := r.sim.AddFault(f); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cut = r.killedWhenSilent("--config", r.settings, "--yes", "canary", "--free")
+		r.sim.ClearFaults()
+		r.said = ""
+		if status := r.admin("clean"); status != 0 {
+			t.Errorf("call %d: clean: %d\n%s", n, status, r.said)
+		}
+		r.nothingOfCanary(fmt.Sprintf("call %d", n))
+		if n > 100 {
+			t.Fatal("a run has no end")
+		}
+	}
+	if made := len(r.sim.Instances("us-east-2")); made < 2 {
+		t.Errorf("%d instances were made; the test sees nothing", made)
+	}
+}
+
+// killedWhenSilent runs the command and kills it when the last fault hits; false where none did.
+func (r *restricted) killedWhenSilent(args ...string) bool {
+	r.Helper()
+	command := exec.CommandContext(r.Context(), "pcs-capacity", args...)
+	command.Dir, command.Env = r.dir, r.env
+	if err := command.Start(); err != nil {
+		r.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- command.Wait() }()
+	for {
+		select {
+		case <-ended:
+			return len(r.sim.Faults()) < 2
+		case <-time.After(5 * time.Millisecond):
+		}
+		if len(r.sim.Faults()) == 0 {
+			_ = command.Process.Kill()
+			<-ended
+			return true
+		}
+	}
+}
+
+// TestCanaryInDocs compares the tables of docs/canary.md with the questions. UPDATE_TRANSCRIPTS=1
+// writes them.
+func TestCanaryInDocs(t *testing.T) {
+	const path, end = "../../docs/canary.md", "<!-- end of table -->\n"
+	page := readDoc(t, path)
+	var free, block strings.Builder
+	for _, q := range canary.Questions {
+		fmt.Fprintf(&free, "| `%s` | %s | %s | %s |\n", q.ID, q.States, q.How, q.Costs)
+	}
 	for _, item := range canary.Items {
 		when := string(item.When)
 		if when == "" {
 			when = "by hand"
 		}
-		fmt.Fprintf(&want, "| `%s` | %s | %s | %s | %s |\n", item.ID, item.States, item.How, when, item.Changes)
+		fmt.Fprintf(&block, "| `%s` | %s | %s | %s | %s |\n", item.ID, item.States, item.How, when, item.Changes)
 	}
-	if page == want.String() {
+	want := page
+	for _, table := range []struct{ begin, rows string }{
+		{"| question | | how | makes |\n| --- | --- | --- | --- |\n", free.String()},
+		{"| statement | | how | when | changes |\n| --- | --- | --- | --- | --- |\n", block.String()},
+	} {
+		head, rest, found := strings.Cut(want, table.begin)
+		_, tail, closed := strings.Cut(rest, end)
+		if !found || !closed {
+			t.Fatalf("%s has no table %q", path, table.begin)
+		}
+		want = head + table.begin + table.rows + end + tail
+	}
+	if page == want {
 		return
 	}
 	if os.Getenv("UPDATE_TRANSCRIPTS") == "" {
 		t.Fatalf("%s is not what the program asks; UPDATE_TRANSCRIPTS=1 writes it", path)
 	}
-	if err := os.WriteFile(path, []byte(want.String()), 0o644); err != nil {
+	if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
@@ -22,7 +23,10 @@ func (CleanCmd) Help() string {
 	return `Cancels what a hook or command that was killed still holds: On-Demand Capacity
 Reservations with this cluster's mark whose job has ended or runs, whose probe is over,
 or whose end has passed. What people hold with reserve stays until its end, unless the
-command was cut off before it could tell the id. sync does the same in each pass. Exit status 1: something could not be given back.`
+command was cut off before it could tell the id. sync does the same in each pass.
+
+Then removes what a canary --free has left that was killed. Exit status 1: something could
+not be given back.`
 }
 
 // cleanRow is a reservation that serves nothing.
@@ -34,7 +38,7 @@ type cleanRow struct {
 	Free         int    `json:"free" col:"FREE" drop:"2"`
 	// PerHour is what the free places cost; nil without a price.
 	PerHour *capacity.Money `json:"per_hour" col:"AN HOUR" drop:"1"`
-	End     time.Time       `json:"end" col:"ENDS" drop:"3"`
+	End     time.Time       `json:"end,omitzero" col:"ENDS" drop:"3"`
 	Why     string          `json:"why" col:"WHY" wrap:"yes"`
 	// Released: it is given back.
 	Released bool   `json:"released" col:"GIVEN BACK"`
@@ -70,6 +74,11 @@ func (c *CleanCmd) Run(
 		}
 		rows = append(rows, row)
 	}
+	if err == nil {
+		var ofCanary []cleanRow
+		ofCanary, err = c.canary(ctx, t, cfg, aws)
+		rows = append(rows, ofCanary...)
+	}
 	if len(rows) > 0 || t.Format != terminal.Table {
 		if err := t.Rows(rows); err != nil {
 			return err
@@ -85,10 +94,39 @@ func (c *CleanCmd) Run(
 		return err
 	case failed:
 		return errShown
-	case len(found) == 0:
+	case len(rows) == 0:
 		t.Say("Nothing to give back.")
 	case c.DryRun:
 		t.Say("Dry run: nothing was changed.")
 	}
 	return nil
+}
+
+// canary removes what a canary --free has left, unless one runs.
+func (c *CleanCmd) canary(ctx context.Context, t *terminal.Terminal, cfg *config.Config, aws *ec2.Client) (rows []cleanRow, err error) {
+	mark, err := clusterMark(ctx, cfg, false)
+	if err != nil {
+		return nil, err
+	}
+	run := newFree(aws, mark)
+	left, err := run.Leftovers(ctx)
+	if err != nil || len(left.IDs()) == 0 {
+		return nil, err
+	}
+	unlock, err := state.Dir(cfg.StateDir).Lock(ctx, state.CanaryLock, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if !c.DryRun {
+		_, err = run.Clean(ctx)
+	}
+	const why = "a canary --free left it"
+	for _, i := range left.Instances {
+		rows = append(rows, cleanRow{ID: i.ID, InstanceType: i.Type, Count: 1, Why: why, Released: err == nil && !c.DryRun})
+	}
+	for _, r := range left.Reservations {
+		rows = append(rows, cleanRow{ID: r.ID, InstanceType: r.InstanceType, AZID: r.AZID, Count: r.Total, Free: r.Available, End: r.End, Why: why, Released: err == nil && !c.DryRun})
+	}
+	return rows, err
 }

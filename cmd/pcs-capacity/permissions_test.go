@@ -44,7 +44,7 @@ const (
 func newRestricted(t *testing.T, clock *awssim.Clock) *restricted {
 	t.Helper()
 	scenario := awssim.DefaultScenario()
-	scenario.PCSDelay, scenario.PaymentDelay = 0, 0 // the clock stands still
+	scenario.PCSDelay, scenario.PaymentDelay, scenario.ShutdownDelay, scenario.CleanupDelay = 0, 0, 0, 0 // the clock stands still
 	region := &scenario.Regions[0]
 	region.KeyPairs = append(region.KeyPairs, awssim.KeyPairScenario{Name: "ops"})
 	region.LaunchTemplates[0].KeyName = "ops"
@@ -382,6 +382,15 @@ func held(r *restricted) {
 	r.sim.Clock().Advance(2 * time.Minute)
 }
 
+// leftOfCanary has an instance that a canary --free has left that was killed.
+func leftOfCanary(r *restricted) {
+	aws, _ := r.clients()
+	l := capacity.Launch{ClientToken: "t", InstanceType: "t3.micro", SubnetID: "subnet-0e200000000000a01", Count: 1, Tags: map[string]string{capacity.TagCluster: "ml/canary"}}
+	if _, err := aws.LaunchImage(r.Context(), l, "ami-0e200000000000e05", ""); err != nil {
+		r.Fatal(err)
+	}
+}
+
 var scenes = []scene{
 	{program: permissions.List, run: command("list", "--regions", "all")},
 	{program: permissions.Offerings, run: command("offerings", "-t", "p5.48xlarge", "-n", "4", "-d", "2d", "--regions", "all")},
@@ -453,6 +462,8 @@ var scenes = []scene{
 		}
 	}, run: command("canary", "gpu-a", "--change")},
 	{program: permissions.Canary, before: func(r *restricted) { r.mustAdmin(setupArgs(openBlock, "--max-nodes", "3")...) }, run: command("canary", "gpu-a")},
+	{program: permissions.CanaryFree, run: command("canary", "--free")},
+	{program: permissions.Clean, before: leftOfCanary, run: command("clean")},
 	{program: permissions.Purchase, before: func(r *restricted) { r.mustAdmin("offerings", "-t", "p5.48xlarge", "-n", "4", "-d", "7d") }, run: buy},
 	{program: permissions.Purchase, run: command("purchase", openBlock, "--fee", "1000.00")},
 	{program: permissions.Extend, run: extendBlock},

@@ -9,7 +9,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/market"
-	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 )
@@ -229,12 +228,9 @@ func (c *ReleaseCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.
 
 // newHolder is for the cluster that the settings are for.
 func newHolder(ctx context.Context, cfg *config.Config, aws *ec2.Client) (market.Holder, error) {
-	mark := cfg.Cluster
-	if mark == "" {
-		var err error
-		if mark, err = setup.SlurmMark(ctx, cfg, true); err != nil {
-			return market.Holder{}, err
-		}
+	mark, err := clusterMark(ctx, cfg, true)
+	if err != nil {
+		return market.Holder{}, err
 	}
 	return market.Holder{EC2: aws, State: state.Dir(cfg.StateDir), Limits: cfg.Reserve.Domain(), Cluster: mark}, nil
 }

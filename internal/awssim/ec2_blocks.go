@@ -128,6 +128,13 @@ type purchaseCapacityBlockInput struct {
 	TagSpecifications       []tagSpecification `form:"TagSpecification"`
 }
 
+func (in *purchaseCapacityBlockInput) dryRun(c *call) error {
+	if len(in.TagSpecifications) > 0 && c.region.sim.otherwise.PlainPurchases {
+		return apiErrorf("InvalidParameterValue", "TagSpecifications are not supported for this operation")
+	}
+	return nil
+}
+
 type purchaseResult struct {
 	Blocks      []wireBlock     `xml:"capacityBlockSet>item"`
 	Reservation wireReservation `xml:"capacityReservation"`
@@ -135,6 +142,9 @@ type purchaseResult struct {
 
 // purchaseCapacityBlock sells a block. As in EC2 there is no client token: two calls buy two blocks.
 func (s *Sim) purchaseCapacityBlock(c *call, in *purchaseCapacityBlockInput) (any, error) {
+	if err := in.dryRun(c); err != nil {
+		return nil, err
+	}
 	o, err := s.forSale(c.region, in.CapacityBlockOfferingId)
 	if err != nil {
 		return nil, err

@@ -1,8 +1,10 @@
 package canary
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -48,9 +50,8 @@ type Question struct {
 	ID, States string
 	// How says how it is seen, Costs what it makes; "" for a read or a dry run.
 	How, Costs string
-	// Step asks it, after Needs went well.
-	Step  Step
-	Needs []Step
+	// Step asks it.
+	Step Step
 	// read decides on what the step saw.
 	read func(Saw) (Outcome, string)
 }
@@ -59,25 +60,25 @@ type Question struct {
 var Questions = []Question{
 	{ID: "block-quota", States: "the account may search for and have Capacity Blocks", Step: Search,
 		How: "DescribeCapacityBlockOfferings for one instance and one day", read: whole},
-	{ID: "purchase-tags", States: "PurchaseCapacityBlock takes our tags on the capacity reservation", Step: TryBuy, Needs: []Step{Search},
+	{ID: "purchase-tags", States: "PurchaseCapacityBlock takes our tags on the capacity reservation", Step: TryBuy,
 		How: "PurchaseCapacityBlock with DryRun, for the first offering; nothing is bought", read: whole},
 	{ID: "all-interfaces", States: "EC2 takes a launch with every network interface of the block type", Step: TryLaunch,
 		How: "RunInstances with DryRun; a dry run says nothing of capacity", read: whole},
 	{ID: "short-odcr", States: "EC2 takes an ODCR that ends in 30 minutes", Step: Hold,
 		How: "CreateCapacityReservation, targeted", Costs: "an ODCR of one instance, cancelled at the end of the run", read: whole},
-	{ID: "topology", States: "EC2 answers for the topology of a new ODCR, without an error", Step: Locate, Needs: []Step{Hold},
+	{ID: "topology", States: "EC2 answers for the topology of a new ODCR, without an error", Step: Locate,
 		How: "DescribeCapacityReservationTopology of that ODCR", read: whole},
-	{ID: "odcr-settles", States: "a launch into a new ODCR is taken within 15 s", Step: LaunchOne, Needs: []Step{Hold},
+	{ID: "odcr-settles", States: "a launch into a new ODCR is taken within 15 s", Step: LaunchOne,
 		How: "RunInstances, again while EC2 has no room or knows no such reservation", Costs: "one instance in the ODCR, for a few minutes", read: settles},
-	{ID: "tags-settle", States: "a new instance is found by its tags within 15 s", Step: Find, Needs: []Step{LaunchOne},
+	{ID: "tags-settle", States: "a new instance is found by its tags within 15 s", Step: Find,
 		How: "DescribeInstances by tag, each second", read: settles},
-	{ID: "full-code", States: "a launch into a full ODCR is refused with ReservationCapacityExceeded", Step: LaunchMore, Needs: []Step{LaunchOne},
-		How: "a second RunInstances, with another client token", Costs: "none, where it is refused", read: refusedWith("ReservationCapacityExceeded")},
-	{ID: "token-ends", States: "the client token of a terminated instance answers IdempotentInstanceTerminated", Step: Repeat, Needs: []Step{LaunchOne, End},
-		How: "the first RunInstances again, once the instance is terminated", Costs: "none, where it is refused", read: refusedWith("IdempotentInstanceTerminated")},
-	{ID: "place-returns", States: "the place of a terminated instance is free again within 5 minutes", Step: Return, Needs: []Step{LaunchOne, End},
+	{ID: "full-code", States: "a launch into a full ODCR is refused with ReservationCapacityExceeded", Step: LaunchMore,
+		How: "a second RunInstances, with another client token", Costs: "nothing, where it is refused", read: refusedWith("ReservationCapacityExceeded")},
+	{ID: "place-returns", States: "the place of a terminated instance is free again within 5 minutes", Step: Return,
 		How: "DescribeCapacityReservations, each 5 s, for at most 10 minutes", read: within(5 * time.Minute)},
-	{ID: "cancel-settles", States: "a cancelled ODCR shows as cancelled within 15 s", Step: Cancel, Needs: []Step{Hold},
+	{ID: "token-ends", States: "the client token of a terminated instance answers IdempotentInstanceTerminated", Step: Repeat,
+		How: "the first RunInstances again, once the place is free", Costs: "nothing, where it is refused", read: refusedWith("IdempotentInstanceTerminated")},
+	{ID: "cancel-settles", States: "a cancelled ODCR shows as cancelled within 15 s", Step: Cancel,
 		How: "CancelCapacityReservation, then reads", read: settles},
 }
 
@@ -91,25 +92,37 @@ var order = []struct {
 }{
 	{Search, nil}, {TryBuy, []Step{Search}}, {TryLaunch, nil},
 	{Hold, nil}, {Locate, []Step{Hold}}, {LaunchOne, []Step{Hold}}, {Find, []Step{LaunchOne}}, {LaunchMore, []Step{LaunchOne}},
-	{End, []Step{LaunchOne}}, {Repeat, []Step{End}}, {Return, []Step{End}}, {Cancel, []Step{Hold}},
+	{End, []Step{LaunchOne}}, {Return, []Step{End}}, {Repeat, []Step{Return}}, {Cancel, []Step{Hold}},
 }
 
 // next is the step to be taken after those that were; false after the last.
 func next(seen Seen) (Step, bool) {
 	for _, o := range order {
-		if _, taken := seen[o.step]; taken {
-			continue
-		}
-		ready := true
-		for _, need := range o.needs {
-			saw, taken := seen[need]
-			ready = ready && taken && saw.ok()
-		}
-		if ready {
+		if _, taken := seen[o.step]; !taken && seen.whyNot(o.step) == "" {
 			return o.step, true
 		}
 	}
 	return "", false
+}
+
+// whyNot says which step before this one did not go well, and what it saw; "" if all did.
+func (seen Seen) whyNot(step Step) string {
+	for _, o := range order {
+		for _, need := range o.needs {
+			if o.step != step {
+				continue
+			}
+			if why := seen.whyNot(need); why != "" {
+				return why
+			}
+			if saw, taken := seen[need]; !taken {
+				return "the run ended before"
+			} else if !saw.ok() {
+				return fmt.Sprintf("%s: %s", need, saw.said())
+			}
+		}
+	}
+	return ""
 }
 
 // decide answers each question by what was seen.
@@ -119,21 +132,12 @@ func decide(seen Seen, at time.Time) (all []Answer) {
 		if saw, taken := seen[q.Step]; taken {
 			a.Outcome, a.Evidence = q.read(saw)
 		} else {
-			a.Evidence = "not asked: " + missing(q, seen)
+			a.Evidence = "not asked: " + cmp.Or(seen.whyNot(q.Step), "the run ended before")
 		}
 		a.Evidence = Redact(a.Evidence)
 		all = append(all, a)
 	}
 	return all
-}
-
-func missing(q Question, seen Seen) string {
-	for _, need := range q.Needs {
-		if saw, taken := seen[need]; taken && !saw.ok() {
-			return fmt.Sprintf("step %q: %s", need, saw.said())
-		}
-	}
-	return "the run ended before"
 }
 
 func (s Saw) said() string {
@@ -149,14 +153,14 @@ func (s Saw) said() string {
 	return strings.Join(parts, ": ")
 }
 
-// noVerdict are codes that say something of the caller, or of the moment, and not of the question.
+// noVerdict are codes that say something of the caller, the account, the zone or the moment, and
+// nothing of a question.
+var noVerdict = []string{"UnauthorizedOperation", "AccessDenied", "RequestLimitExceeded", "InternalError", "InternalFailure", "ServiceUnavailable", "Unavailable",
+	"RequestTimeout", "InsufficientInstanceCapacity", "VcpuLimitExceeded", "InstanceLimitExceeded", "Unsupported", "InsufficientFreeAddressesInSubnet",
+	"InvalidAMIID.NotFound", "InvalidSubnetID.NotFound", "DefaultVpcDoesNotExist"}
+
 func (s Saw) noVerdict() bool {
-	switch s.Code {
-	case "UnauthorizedOperation", "AccessDenied", "RequestLimitExceeded", "InternalError", "ServiceUnavailable", "InsufficientInstanceCapacity", "VcpuLimitExceeded",
-		"InvalidAMIID.NotFound", "InvalidSubnetID.NotFound":
-		return true
-	}
-	return s.Code == "" && s.Said != ""
+	return slices.Contains(noVerdict, s.Code) || s.Code == "" && s.Said != ""
 }
 
 // whole confirms a step that went well.
@@ -208,10 +212,12 @@ var private = []struct {
 }{
 	{regexp.MustCompile(`arn:[^\s'",;]+`), "ARN"},
 	{regexp.MustCompile(`\b\d{12}\b`), "ACCOUNT"},
+	{regexp.MustCompile(`\b(AKIA|ASIA)[A-Z0-9]{12,}\b`), "KEY"},
+	{regexp.MustCompile(`\b(ami|cb|cr|eni|i|lt|pcs|sg|subnet|vol|vpc)([-_])[0-9a-z]{8,17}\b`), "${1}${2}…"},
 	{regexp.MustCompile(`(?i)(encoded authorization failure message: )\S+`), "${1}…"},
 }
 
-// Redact takes ARNs, account ids and encoded messages out of a text that is to be shown to others.
+// Redact takes ARNs, accounts, keys, ids and encoded messages out of a text that is to be shown to others.
 func Redact(text string) string {
 	for _, p := range private {
 		text = p.pattern.ReplaceAllString(text, p.instead)

@@ -22,6 +22,8 @@ type Free struct {
 	InstanceType, BlockType, ImageID, Subnet string
 	// Wait passes time.
 	Wait func(context.Context, time.Duration) error
+	// Doing is told of each step before it is taken; nil for nobody.
+	Doing func(Step)
 
 	zone   string
 	offer  string
@@ -49,18 +51,31 @@ type FreeReport struct {
 	Left    []string `json:"left"`
 }
 
-// holdTime is the end of the ODCR from its order: a run that is killed costs no more, but for the
-// hour within which EC2 ends it.
+// holdTime is the end of the ODCR from its order.
 const holdTime = 30 * time.Minute
 
-// Mark is the value of our tag on what a free run in a cluster makes. No other part of the product
-// takes it for the cluster's: sync would end such an instance.
-func Mark(cluster string) string {
-	if cluster == "" {
-		cluster = "none"
+// Mark is the value of our tag on what a free run makes, by the cluster's own mark. No other part of
+// the product takes it for the cluster's: sync would end such an instance.
+func Mark(clusterMark string) string {
+	name, id := capacity.CutClusterMark(clusterMark)
+	if id != "" {
+		id = "-" + id
 	}
-	return capacity.ClusterMark(cluster, "canary")
+	return capacity.ClusterMark(name, "canary"+id)
 }
+
+// Most is the longest time for which a run costs money: one that is killed leaves an instance that
+// ends itself, and an ODCR that EC2 ends within an hour of its end.
+const Most = holdTime + time.Hour
+
+// The defaults of a run. The image of the instance is AWS's own; it ends itself.
+const (
+	SmallType  = "t3.micro"
+	SmallImage = "resolve:ssm:/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-x86_64"
+)
+
+// userData ends the instance with the ODCR, whatever becomes of the run.
+var userData = fmt.Sprintf("#!/bin/sh\nshutdown -P +%d\n", int(holdTime.Minutes()))
 
 // Run removes what an earlier run left, asks, and removes what it made, whatever happens.
 func (f *Free) Run(ctx context.Context) (report FreeReport, err error) {
@@ -76,6 +91,9 @@ func (f *Free) Run(ctx context.Context) (report FreeReport, err error) {
 	f.heldToken, f.tokens = rand.Text(), [2]string{rand.Text(), rand.Text()}
 	seen := Seen{}
 	for step, more := next(seen); more && ctx.Err() == nil; step, more = next(seen) {
+		if f.Doing != nil {
+			f.Doing(step)
+		}
 		seen[step] = f.do(ctx, step)
 	}
 	report.At = f.EC2.Now()
@@ -99,7 +117,7 @@ func (f *Free) launch(token string) capacity.Launch {
 
 // start launches one instance.
 func (f *Free) start(ctx context.Context, token string) (string, error) {
-	made, err := f.EC2.LaunchImage(ctx, f.launch(token), f.ImageID)
+	made, err := f.EC2.LaunchImage(ctx, f.launch(token), f.ImageID, userData)
 	f.unsure = f.unsure || ec2.Outcome(err) == capacity.Unknown
 	var ids []string
 	for _, i := range made {
@@ -120,7 +138,7 @@ func saw(value string, err error) Saw {
 // until asks again and again, for at most a time, until the answer is there.
 func (f *Free) until(ctx context.Context, every, limit time.Duration, ask func() (there bool, err error)) Saw {
 	began := f.EC2.Now()
-	for {
+	for pause := firstPause; ; pause = min(2*pause, every) {
 		there, err := ask()
 		took := f.EC2.Now().Sub(began)
 		switch {
@@ -131,18 +149,24 @@ func (f *Free) until(ctx context.Context, every, limit time.Duration, ask func()
 		case took >= limit:
 			return Saw{Took: took, Late: true}
 		}
-		if err := f.Wait(ctx, every); err != nil {
+		if err := f.Wait(ctx, pause); err != nil {
 			return saw("", err)
 		}
 	}
 }
+
+// firstPause is the time between the first two looks for something; the pause then doubles.
+const firstPause = 250 * time.Millisecond
 
 // do takes one step.
 func (f *Free) do(ctx context.Context, step Step) Saw {
 	switch step {
 	case Search:
 		offers, err := f.EC2.Offerings(ctx, ec2.OfferingQuery{InstanceType: f.BlockType, Count: 1, Duration: 24 * time.Hour})
-		if err == nil && len(offers) > 0 {
+		switch {
+		case err != nil && !errors.Is(err, ec2.ErrNoBlockQuota): // of the type, the region or the moment
+			return Saw{Said: ec2.Code(err) + " " + ec2.Message(err)}
+		case len(offers) > 0:
 			f.offer = offers[0].ID
 		}
 		return saw(fmt.Sprintf("%d offerings of one %s for a day", len(offers), f.BlockType), err)
@@ -186,11 +210,16 @@ func (f *Free) do(ctx context.Context, step Step) Saw {
 		}
 		f.ended = f.EC2.Now()
 		return f.until(ctx, 5*time.Second, 5*time.Minute, func() (bool, error) {
-			found, err := f.EC2.InstancesByID(ctx, f.instances)
-			return len(found) == 0, err
+			return f.EC2.Terminated(ctx, f.instances)
 		})
 	case Repeat:
-		return saw(f.start(ctx, f.tokens[0]))
+		before := slices.Clone(f.instances)
+		id, err := f.start(ctx, f.tokens[0])
+		which := "a new one"
+		if slices.Contains(before, id) {
+			which = "that of before"
+		}
+		return saw(id+", "+which, err)
 	case Return:
 		s := f.until(ctx, 5*time.Second, 10*time.Minute, func() (bool, error) {
 			r, err := f.EC2.Reservation(ctx, f.held)
@@ -219,10 +248,41 @@ const (
 	lookEvery = 5 * time.Second
 )
 
+// Leftovers is what carries the mark of free runs and costs money.
+type Leftovers struct {
+	Instances    []capacity.Instance
+	Reservations []capacity.Reservation
+}
+
+// IDs are the ids of all of it.
+func (l Leftovers) IDs() []string {
+	ids := []string{}
+	for _, i := range l.Instances {
+		ids = append(ids, i.ID)
+	}
+	for _, r := range l.Reservations {
+		ids = append(ids, r.ID)
+	}
+	return ids
+}
+
+// Leftovers lists what EC2 shows now.
+func (f *Free) Leftovers(ctx context.Context) (l Leftovers, err error) {
+	shown, listErr := f.EC2.InstancesByTag(ctx, map[string][]string{capacity.TagCluster: {f.Mark}})
+	for _, i := range shown {
+		if !i.Ended() {
+			l.Instances = append(l.Instances, i)
+		}
+	}
+	var heldErr error
+	l.Reservations, heldErr = f.EC2.Holds(ctx, f.Mark)
+	return l, errors.Join(listErr, heldErr)
+}
+
 // Clean ends the instances and cancels the ODCRs that carry the mark, and returns their ids.
 func (f *Free) Clean(ctx context.Context) ([]string, error) {
 	removed := []string{}
-	for range looks {
+	for look := 0; ; look++ {
 		found, err := f.cleanOnce(ctx)
 		for _, id := range found {
 			if !slices.Contains(removed, id) {
@@ -232,50 +292,36 @@ func (f *Free) Clean(ctx context.Context) ([]string, error) {
 		switch {
 		case err != nil:
 			return removed, err
-		case len(found) == 0 && !f.unsure:
-			f.instances, f.held = nil, ""
+		case len(found) == 0 && (!f.unsure || look == looks):
+			f.instances, f.held, f.unsure = nil, "", false
 			return removed, nil
+		case look == looks:
+			return removed, fmt.Errorf("EC2 still shows %s", strings.Join(found, " "))
 		}
 		if err := f.Wait(ctx, lookEvery); err != nil {
 			return removed, err
 		}
 	}
-	if found, err := f.cleanOnce(ctx); err != nil || len(found) > 0 {
-		return removed, errors.Join(err, fmt.Errorf("EC2 still shows %s", strings.Join(found, " ")))
-	}
-	f.unsure = false
-	return removed, nil
 }
 
 // cleanOnce removes what EC2 shows now, and what this run knows of; a failure of one part keeps it
 // from no other.
 func (f *Free) cleanOnce(ctx context.Context) (found []string, err error) {
-	shown, listErr := f.EC2.InstancesByTag(ctx, map[string][]string{capacity.TagCluster: {f.Mark}})
-	var ends []string
-	for _, i := range shown {
-		if i.State != "shutting-down" {
-			ends = append(ends, i.ID)
-		}
-	}
-	if listErr != nil || f.unsure {
-		ends = append(ends, f.instances...)
+	left, listErr := f.Leftovers(ctx)
+	found = left.IDs()
+	ends := slices.Clone(f.instances) // EC2 may not list them yet
+	for _, i := range left.Instances {
+		ends = append(ends, i.ID)
 	}
 	var endErr, cancelErr error
 	if len(ends) > 0 {
 		endErr = f.EC2.Terminate(ctx, ends)
 	}
-	held, heldErr := f.EC2.Holds(ctx, f.Mark)
-	for _, r := range held {
-		found = append(found, r.ID)
-		cancelErr = errors.Join(cancelErr, f.EC2.Release(ctx, r.ID))
-	}
-	if heldErr != nil && f.held != "" {
+	if f.held != "" && !slices.Contains(found, f.held) {
 		cancelErr = f.EC2.Release(ctx, f.held)
 	}
-	for _, i := range shown {
-		if i.State != "shutting-down" {
-			found = append(found, i.ID)
-		}
+	for _, r := range left.Reservations {
+		cancelErr = errors.Join(cancelErr, f.EC2.Release(ctx, r.ID))
 	}
-	return found, errors.Join(listErr, endErr, heldErr, cancelErr)
+	return found, errors.Join(listErr, endErr, cancelErr)
 }
