@@ -1,7 +1,6 @@
 package timeline
 
 import (
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -30,8 +29,8 @@ const (
 // apart, so that the line of now is above them and below all text.
 type picture struct {
 	Chart
-	*markup
-	shapes *markup
+	marks
+	shapes marks
 	y      int
 }
 
@@ -39,32 +38,34 @@ type picture struct {
 // anything outside. It follows the reader's light or dark scheme on a ground of its own,
 // and has all times in UTC and in Zone.
 func (c Chart) SVG() ([]byte, error) {
-	body := &picture{Chart: c, markup: newMarkup(), shapes: newMarkup(), y: axisTop}
+	body := &picture{Chart: c, y: axisTop}
 	body.lanes()
 	bottom := body.y
 
-	p := &picture{Chart: c, markup: newMarkup()}
+	p := &picture{Chart: c}
 	legend := p.legendLines()
 	height := bottom + 54 + len(legend)*24
-	wide, high := strconv.Itoa(svgWidth), strconv.Itoa(height)
-	p.open("svg", "xmlns", "http://www.w3.org/2000/svg", "width", wide, "height", high, "viewBox", "0 0 "+wide+" "+high, "class", "pcs-timeline", "style", "max-width:100%;height:auto", "role", "img", "aria-labelledby", "pcs-timeline-title pcs-timeline-desc")
-	p.leaf("title", "Capacity in "+clean(c.Region), "id", "pcs-timeline-title")
-	p.leaf("desc", c.description(), "id", "pcs-timeline-desc")
-	p.leaf("style", style(colours, rules))
-	p.hatch()
 	p.rect("page", 0, 0, svgWidth, height)
 	p.head()
 	p.axis(axisTop, -8, bottom, c.Zone)
 	if !c.onlyUTC() {
 		p.axis(bottom, 18, bottom, time.UTC)
 	}
-	p.raw(body.shapes)
+	p.marks = append(p.marks, body.shapes...)
 	p.now(bottom)
-	p.raw(body.markup)
+	p.marks = append(p.marks, body.marks...)
 	p.y = bottom + 46
 	p.legend(legend)
-	p.close()
-	return p.bytes()
+	return page{
+		ID:          "pcs-timeline",
+		Title:       "Capacity in " + clean(c.Region),
+		Description: c.description(),
+		Width:       svgWidth,
+		Height:      height,
+		Style:       style(colours, rules),
+		Hatches:     []hatch{reclaimedHatch},
+		Marks:       p.marks,
+	}.svg()
 }
 
 // zones are those that times are written in.
@@ -117,9 +118,7 @@ func (p *picture) head() {
 func (p *picture) axis(y, labels, bottom int, zone *time.Location) {
 	p.line("axis", chartLeft, y, chartLeft+chartWidth, y)
 	abbreviation := p.Now.In(zone).Format("MST")
-	p.open("text", "class", "soft small", "x", strconv.Itoa(chartLeft-10), "y", strconv.Itoa(y+labels), "text-anchor", "end")
-	p.text(abbreviation)
-	p.close()
+	p.add(mark{Kind: "text", Class: "soft small", X: chartLeft - 10, Y: y + labels, Anchor: "end", Text: abbreviation})
 	for _, t := range p.ticks(zone, chartWidth/tickRoom, "Mon 2 Jan") {
 		x := chartLeft + max(0, p.column(t.at, chartWidth))
 		if y < bottom {
@@ -198,10 +197,9 @@ func (p *picture) notes(says func(*time.Location) string) {
 func (p *picture) bars(y int, spans []Span, says func(Phase) string) {
 	for _, s := range p.place(spans, chartWidth, leastBar) {
 		if s.to > s.from {
-			p.shapes.open("g")
-			p.shapes.leaf("title", says(s.Phase))
-			p.shapes.bar(s.Phase, chartLeft+s.from, y, s.to-s.from)
-			p.shapes.close()
+			var bar marks
+			bar.bar(s.Phase, chartLeft+s.from, y, s.to-s.from)
+			p.shapes.add(mark{Kind: "g", Text: says(s.Phase), Marks: bar})
 		}
 	}
 	for _, s := range spans {
@@ -220,9 +218,7 @@ func (p *picture) now(bottom int) {
 	}
 	x := chartLeft + at
 	p.line("now", x, axisTop-22, x, bottom+4)
-	p.open("text", "class", "ink small name", "x", strconv.Itoa(x), "y", strconv.Itoa(axisTop-27), "text-anchor", "middle")
-	p.text("now")
-	p.close()
+	p.add(mark{Kind: "text", Class: "ink small name", X: x, Y: axisTop - 27, Anchor: "middle", Text: "now"})
 }
 
 // textWidth is the most that small text takes, in pixels: fonts differ, and DejaVu Sans,

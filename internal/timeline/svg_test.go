@@ -121,7 +121,7 @@ func TestSVGOfNothing(t *testing.T) {
 // TestStyle: every colour that a rule names is known, with a value for a program that
 // has no CSS variables.
 func TestStyle(t *testing.T) {
-	css := style(colours, rules)
+	css := string(style(colours, rules))
 	if strings.Contains(css, "{{") || strings.Contains(css, "}}}") || strings.Count(css, "{") != strings.Count(css, "}") {
 		t.Error(css)
 	}

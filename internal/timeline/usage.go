@@ -47,8 +47,8 @@ var usageColours = []colour{
 	{"use9", "#6e7781", "#6e7681"}, // unknown
 }
 
-// hatched are the classes that are drawn hatched: 45, 135 degrees; 0 for none.
-var hatched = []int{0, 0, 0, 0, 0, 45, 0, 135, 0, 0}
+// usageHatches are those of the classes that are drawn hatched, by their index.
+var usageHatches = map[int]hatch{5: {"pcs-usage-hatch5", 5, 45}, 7: {"pcs-usage-hatch7", 5, 135}}
 
 const usageRules = `
 .use0{fill:{use0}}
@@ -72,30 +72,23 @@ const (
 // SVG draws both on one axis of time, as Chart.SVG does: a document of its own that follows
 // the reader's light or dark scheme.
 func (u Usage) SVG() ([]byte, error) {
-	body := &picture{Chart: u.Chart, markup: newMarkup(), shapes: newMarkup(), y: axisTop}
+	body := &picture{Chart: u.Chart, y: axisTop}
 	body.lanes()
 	lanes := body.y
-	p := &picture{Chart: u.Chart, markup: newMarkup()}
+	p := &picture{Chart: u.Chart}
 	legend := p.legendLines()
 	barsTop := lanes + 60
 	bottom := barsTop + usageHeight
 	classes := u.used()
 	lines := (len(classes) + usageLegend - 1) / usageLegend
 	height := bottom + 44 + lines*22 + 20 + len(legend)*24 + 8
-	wide, high := strconv.Itoa(svgWidth), strconv.Itoa(height)
-	p.open("svg", "xmlns", "http://www.w3.org/2000/svg", "width", wide, "height", high, "viewBox", "0 0 "+wide+" "+high, "class", "pcs-timeline", "style", "max-width:100%;height:auto", "role", "img", "aria-labelledby", "pcs-usage-title pcs-usage-desc")
-	p.leaf("title", clean(u.Heading), "id", "pcs-usage-title")
-	p.leaf("desc", u.description(), "id", "pcs-usage-desc")
-	p.leaf("style", style(append(slices.Clone(colours), usageColours...), rules+strings.TrimPrefix(usageRules, "\n")))
-	p.hatch()
-	p.usageHatches()
 	p.rect("page", 0, 0, svgWidth, height)
 	p.label("ink heading", margin, 38, clean(u.Heading))
 	p.label("soft", margin, 60, clean(u.Under))
 	p.axis(axisTop, -8, bottom, u.Zone)
-	p.raw(body.shapes)
+	p.marks = append(p.marks, body.shapes...)
 	p.now(lanes)
-	p.raw(body.markup)
+	p.marks = append(p.marks, body.marks...)
 
 	p.label("ink name", margin, barsTop-26, "Node-hours of each "+u.Each)
 	u.bars(p, barsTop, bottom)
@@ -104,21 +97,16 @@ func (u Usage) SVG() ([]byte, error) {
 	u.legend(p, classes)
 	p.y += 20
 	p.legend(legend)
-	p.close()
-	return p.bytes()
-}
-
-func (m *markup) usageHatches() {
-	m.open("defs")
-	for i, angle := range hatched {
-		if angle == 0 {
-			continue
-		}
-		m.open("pattern", "id", fmt.Sprintf("pcs-usage-hatch%d", i), "width", "5", "height", "5", "patternUnits", "userSpaceOnUse", "patternTransform", fmt.Sprintf("rotate(%d)", angle))
-		m.leaf("line", "", "class", "hatch", "x1", "1", "y1", "0", "x2", "1", "y2", "5")
-		m.close()
-	}
-	m.close()
+	return page{
+		ID:          "pcs-usage",
+		Title:       clean(u.Heading),
+		Description: u.description(),
+		Width:       svgWidth,
+		Height:      height,
+		Style:       style(append(slices.Clone(colours), usageColours...), rules+strings.TrimPrefix(usageRules, "\n")),
+		Hatches:     []hatch{reclaimedHatch, usageHatches[5], usageHatches[7]},
+		Marks:       p.marks,
+	}.svg()
 }
 
 // used are the indexes of the classes that some bar has.
@@ -143,35 +131,31 @@ func (u Usage) bars(p *picture, top, bottom int) {
 	at := func(hours float64) int { return bottom - int(hours/most*float64(bottom-top)+0.5) }
 	for hours := 0.0; hours <= most+step/2; hours += step {
 		p.line("grid", chartLeft, at(hours), chartLeft+chartWidth, at(hours))
-		p.open("text", "class", "soft small", "x", strconv.Itoa(chartLeft-10), "y", strconv.Itoa(at(hours)+4), "text-anchor", "end")
-		p.text(hoursLabel(hours))
-		p.close()
+		p.add(mark{Kind: "text", Class: "soft small", X: chartLeft - 10, Y: at(hours) + 4, Anchor: "end", Text: hoursLabel(hours)})
 	}
 	for _, b := range u.Bars {
 		left, right := max(0, p.column(b.From, chartWidth)), min(chartWidth, p.column(b.To, chartWidth))
 		if right-left > 4 { // a gap between two bars
 			left, right = left+1, right-1
 		}
-		p.open("g")
-		p.leaf("title", u.says(b, p.Zone))
+		var boxes marks
 		sum := 0.0
 		for i, hours := range b.Hours {
 			from := at(sum)
 			sum += hours
 			if to := at(sum); from > to {
-				u.box(p.markup, i, chartLeft+left, to, max(1, right-left), from-to)
+				u.box(&boxes, i, chartLeft+left, to, max(1, right-left), from-to)
 			}
 		}
-		p.close()
+		p.add(mark{Kind: "g", Text: u.says(b, p.Zone), Marks: boxes})
 	}
 }
 
 // box draws one class.
-func (u Usage) box(m *markup, class, x, y, width, height int) {
-	name := "use" + strconv.Itoa(class)
-	m.rect(name, x, y, width, height)
-	if hatched[class] != 0 {
-		m.rect("", x, y, width, height, "fill", fmt.Sprintf("url(#pcs-usage-hatch%d)", class))
+func (u Usage) box(m *marks, class, x, y, width, height int) {
+	m.rect("use"+strconv.Itoa(class), x, y, width, height)
+	if h, is := usageHatches[class]; is {
+		m.hatched(h, x, y, width, height)
 	}
 }
 
@@ -202,11 +186,8 @@ func (u Usage) legend(p *picture, classes []int) {
 	columns := [usageLegend]int{margin, margin + (svgWidth-2*margin)/usageLegend}
 	for n, class := range classes {
 		x := columns[n%usageLegend]
-		u.box(p.markup, class, x, p.y-13, 22, 16)
-		p.open("text", "class", "small", "x", strconv.Itoa(x+32), "y", strconv.Itoa(p.y))
-		p.leaf("tspan", u.Classes[class].Name, "class", "ink name")
-		p.leaf("tspan", "  "+u.Classes[class].Meaning, "class", "soft")
-		p.close()
+		u.box(&p.marks, class, x, p.y-13, 22, 16)
+		p.add(mark{Kind: "text", Class: "small", X: x + 32, Y: p.y, Name: u.Classes[class].Name, Text: u.Classes[class].Meaning})
 		if n%usageLegend == usageLegend-1 || n == len(classes)-1 {
 			p.y += 22
 		}

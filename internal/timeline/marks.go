@@ -2,116 +2,100 @@ package timeline
 
 import (
 	"bytes"
-	"encoding/xml"
+	_ "embed"
 	"fmt"
-	"strconv"
+	"html/template"
 	"strings"
 )
 
-// markup writes XML. Everything goes through encoding/xml, which escapes it. The first
-// error stays, and bytes returns it.
-type markup struct {
-	out  bytes.Buffer
-	enc  *xml.Encoder
-	ends []xml.EndElement
-	err  error
+//go:embed svg.tmpl
+var svgText string
+
+// svgPage writes a page as SVG, and escapes all that is put in.
+var svgPage = template.Must(template.New("svg").Parse(svgText))
+
+// page is a picture as the template takes it.
+type page struct {
+	// ID begins the ids of the title and the description.
+	ID, Title, Description string
+	Width, Height          int
+	Style                  template.CSS
+	Hatches                []hatch
+	Marks                  []mark
 }
 
-func newMarkup() *markup {
-	m := &markup{}
-	m.enc = xml.NewEncoder(&m.out)
-	return m
+// hatch is a pattern of lines that tells shapes apart without their colour. Size is the
+// distance of its lines in pixels, Angle is in degrees.
+type hatch struct {
+	ID          string
+	Size, Angle int
 }
 
-func (m *markup) token(t xml.Token) {
-	if m.err == nil {
-		m.err = m.enc.EncodeToken(t)
+// reclaimedHatch is that of Reclaimed.
+var reclaimedHatch = hatch{"pcs-timeline-hatch", 6, 45}
+
+func (p page) svg() ([]byte, error) {
+	var out bytes.Buffer
+	if err := svgPage.Execute(&out, p); err != nil {
+		return nil, fmt.Errorf("drawing the picture: %w", err)
 	}
+	return out.Bytes(), nil
 }
 
-// open begins an element with attributes: name, value, name, value, ….
-func (m *markup) open(name string, attributes ...string) {
-	start := xml.StartElement{Name: xml.Name{Local: name}}
-	for i := 0; i+1 < len(attributes); i += 2 {
-		start.Attr = append(start.Attr, xml.Attr{Name: xml.Name{Local: attributes[i]}, Value: attributes[i+1]})
-	}
-	m.token(start)
-	m.ends = append(m.ends, start.End())
+// mark is one element of a picture; Kind is text, rect, line, diamond or g.
+type mark struct {
+	Kind, Class string
+	// X2 and Y2 are the other end of a line, the width and height of a rect.
+	X, Y, X2, Y2 int
+	// Anchor is the side of a text that stands at X: start where it is empty.
+	Anchor string
+	// Hatch is the id of the pattern that fills a rect.
+	Hatch string
+	// Text is that of a text, and what a pointer over a g shows.
+	Text string
+	// Marks are the elements of a g.
+	Marks []mark
+	// Name stands before the Text in bold.
+	Name string
 }
 
-// close ends the element that was opened last.
-func (m *markup) close() {
-	last := len(m.ends) - 1
-	m.token(m.ends[last])
-	m.ends = m.ends[:last]
+// marks are elements in the order in which they are drawn.
+type marks []mark
+
+func (m *marks) add(one mark) { *m = append(*m, one) }
+
+func (m *marks) label(class string, x, y int, text string) {
+	m.add(mark{Kind: "text", Class: class, X: x, Y: y, Text: text})
 }
 
-func (m *markup) text(s string) { m.token(xml.CharData(s)) }
-
-// leaf writes an element that holds text only.
-func (m *markup) leaf(name, text string, attributes ...string) {
-	m.open(name, attributes...)
-	m.text(text)
-	m.close()
-	m.text("\n")
+func (m *marks) rect(class string, x, y, width, height int) {
+	m.add(mark{Kind: "rect", Class: class, X: x, Y: y, X2: width, Y2: height})
 }
 
-// raw puts in what another markup wrote.
-func (m *markup) raw(other *markup) {
-	text, err := other.bytes()
-	if m.err == nil {
-		m.err = err
-	}
-	if m.err == nil {
-		m.err = m.enc.Flush()
-	}
-	m.out.Write(text)
+func (m *marks) line(class string, x1, y1, x2, y2 int) {
+	m.add(mark{Kind: "line", Class: class, X: x1, Y: y1, X2: x2, Y2: y2})
 }
 
-func (m *markup) bytes() ([]byte, error) {
-	if m.err == nil {
-		m.err = m.enc.Flush()
-	}
-	return m.out.Bytes(), m.err
-}
-
-func (m *markup) label(class string, x, y int, text string) {
-	m.leaf("text", text, "class", class, "x", strconv.Itoa(x), "y", strconv.Itoa(y))
-}
-
-func (m *markup) rect(class string, x, y, width, height int, more ...string) {
-	m.leaf("rect", "", append([]string{"class", class, "x", strconv.Itoa(x), "y", strconv.Itoa(y),
-		"width", strconv.Itoa(width), "height", strconv.Itoa(height)}, more...)...)
-}
-
-func (m *markup) line(class string, x1, y1, x2, y2 int) {
-	m.leaf("line", "", "class", class, "x1", strconv.Itoa(x1), "y1", strconv.Itoa(y1), "x2", strconv.Itoa(x2), "y2", strconv.Itoa(y2))
+// hatched fills a rect with a pattern.
+func (m *marks) hatched(h hatch, x, y, width, height int) {
+	m.add(mark{Kind: "rect", X: x, Y: y, X2: width, Y2: height, Hatch: h.ID})
 }
 
 // bar draws one phase, barHeight high.
-func (m *markup) bar(p Phase, x, y, width int) {
+func (m *marks) bar(p Phase, x, y, width int) {
 	switch p {
 	case Waiting:
 		m.line("waiting", x, y+barHeight/2, x+width, y+barHeight/2)
 	case Reclaimed:
 		m.rect(shapes[p], x, y, width, barHeight)
-		m.rect("", x, y, width, barHeight, "fill", "url(#pcs-timeline-hatch)")
+		m.hatched(reclaimedHatch, x, y, width, barHeight)
 	case Now:
 		m.line("now", x+width/2, y, x+width/2, y+barHeight)
 	case Beyond:
-		m.leaf("path", "", "class", "beyond", "d", fmt.Sprintf("M%d %dl9 %dl-9 %dz", x+2, y+1, barHeight/2-1, barHeight/2-1))
+		m.add(mark{Kind: "diamond", Class: "beyond", X: x + 2, Y: y + 1, Y2: barHeight/2 - 1})
 	default:
 		m.rect(shapes[p], x, y, width, barHeight)
 	}
-}
-
-// hatch is the pattern that tells Reclaimed apart without its colour.
-func (m *markup) hatch() {
-	m.open("defs")
-	m.open("pattern", "id", "pcs-timeline-hatch", "width", "6", "height", "6", "patternUnits", "userSpaceOnUse", "patternTransform", "rotate(45)")
-	m.leaf("line", "", "class", "hatch", "x1", "1", "y1", "0", "x2", "1", "y2", "6")
-	m.close()
-	m.close()
 }
 
 // legendColumns is how many phases are explained on one line.
@@ -192,7 +176,7 @@ text{font:13px system-ui,-apple-system,"Segoe UI","DejaVu Sans",sans-serif}
 // style writes the rules below the picture's own class, since a page may hold the SVG
 // inline. Colours are variables, which a page may set as well; a program without CSS
 // variables takes the light colour that stands before each.
-func style(colours []colour, rules string) string {
+func style(colours []colour, rules string) template.CSS {
 	var light, dark strings.Builder
 	for _, c := range colours {
 		fmt.Fprintf(&light, "--pcs-%s:%s;", c.name, c.light)
@@ -208,7 +192,7 @@ func style(colours []colour, rules string) string {
 		}
 		fmt.Fprintf(&out, ".pcs-timeline %s{%s}\n", selector, strings.Join(declarations, ";"))
 	}
-	return out.String()
+	return template.CSS(out.String())
 }
 
 // coloured writes a declaration that names a colour twice: as it is, and as a variable.
