@@ -538,7 +538,7 @@ func endedList(cs []candidate) string {
 			continue
 		}
 		if c.reservation.State.Live() { // its fence has passed
-			parts = append(parts, fmt.Sprintf("%s had to be free of jobs by %s", c.reservation.ID, FormatUTC(c.window.Fence)))
+			parts = append(parts, fmt.Sprintf("jobs on %s had to end by %s", c.reservation.ID, FormatUTC(c.window.Fence)))
 			continue
 		}
 		parts = append(parts, fmt.Sprintf("%s is %s", c.reservation.ID, c.reservation.State))

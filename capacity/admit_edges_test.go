@@ -78,7 +78,7 @@ func TestAdmitAtTheEdges(t *testing.T) {
 				s.Reservations[0].End = noon.Add(40 * time.Minute) // the fence is now
 				s.Reservations[1].State = StateCancelled
 			}},
-			says: []string{"no reservation of partition gpu is open or scheduled (" + blockA.ID + " had to be free of jobs by 2026-03-01 12:00 UTC, " + blockB.ID + " is cancelled); ask an administrator for the next block"}},
+			says: []string{"no reservation of partition gpu is open or scheduled (jobs on " + blockA.ID + " had to end by 2026-03-01 12:00 UTC, " + blockB.ID + " is cancelled); ask an administrator for the next block"}},
 		"one is not known, the other has ended": {req: Request{Partitions: gpu, TimeLimit: Minutes(60)}, code: NoReservation, refused: true,
 			change: []func(*Snapshot){func(s *Snapshot) {
 				s.Reservations = s.Reservations[1:]
@@ -108,19 +108,19 @@ func TestAdmitAtTheEdges(t *testing.T) {
 		"just fits into what is open": {req: Request{Partitions: gpu, TimeLimit: Minutes(47*60 + 20)}, code: OK},
 		"a minute is left": {req: Request{Partitions: gpu, TimeLimit: Minutes(60)}, code: TooLong, refused: true,
 			change: []func(*Snapshot){onlyA, func(s *Snapshot) { s.Reservations[0].End = noon.Add(41 * time.Minute) }},
-			says: []string{"the job needs 01:00:00, but reservation " + blockA.ID + " of partition gpu must be free of jobs by 2026-03-01 12:01 UTC; " +
-				"the longest time that fits is 00:01:00: use --time=00:01:00 or less"}},
+			says: []string{"the job needs 01:00:00, but jobs on " + blockA.ID + " in partition gpu must end by 2026-03-01 12:01 UTC. " +
+				"Use --time=00:01:00 or less"}},
 		"a --begin before the block opens changes nothing": {req: Request{Partitions: gpu, Begin: noon.Add(time.Hour), TimeLimit: Minutes(72 * 60)}, code: TooLong, refused: true,
 			change: []func(*Snapshot){func(s *Snapshot) { s.Partitions[0].Groups[0].Slots = s.Partitions[0].Groups[0].Slots[1:] }},
-			says: []string{"the job needs 3-00:00:00, but reservation " + blockB.ID + " of partition gpu must be free of jobs by 2026-03-07 11:20 UTC; " +
-				"the longest time that fits is 2-23:20:00: use --time=2-23:20:00 or less"}},
+			says: []string{"the job needs 3-00:00:00, but jobs on " + blockB.ID + " in partition gpu must end by 2026-03-07 11:20 UTC. " +
+				"Use --time=2-23:20:00 or less"}},
 		"a --begin that has passed changes nothing": {req: Request{Partitions: gpu, Begin: noon.Add(-time.Hour), TimeLimit: Minutes(72 * 60)}, code: TooLong, refused: true,
 			change: []func(*Snapshot){onlyA},
-			says: []string{"the job needs 3-00:00:00, but reservation " + blockA.ID + " of partition gpu must be free of jobs by 2026-03-03 11:20 UTC; " +
-				"the longest time that fits is 1-23:20:00: use --time=1-23:20:00 or less"}},
+			says: []string{"the job needs 3-00:00:00, but jobs on " + blockA.ID + " in partition gpu must end by 2026-03-03 11:20 UTC. " +
+				"Use --time=1-23:20:00 or less"}},
 		"the longest is named, wherever it is": {req: Request{Partitions: gpu, TimeLimit: NoLimit}, code: TooLong, refused: true, change: []func(*Snapshot){largerFirst},
-			says: []string{"the job needs UNLIMITED, but reservation " + blockB.ID + " of partition gpu must be free of jobs by 2026-03-07 11:20 UTC; " +
-				"the longest time that fits is 2-23:20:00: use --time=2-23:20:00 or less"}},
+			says: []string{"the job needs UNLIMITED, but jobs on " + blockB.ID + " in partition gpu must end by 2026-03-07 11:20 UTC. " +
+				"Use --time=2-23:20:00 or less"}},
 		"as many tasks on a node as its GPUs allow": {req: Request{Partitions: gpu, TimeLimit: Minutes(60), Tasks: 9, TasksPerNode: 4, GPUsPerTask: 4}, code: TooManyNodes, refused: true,
 			change: []func(*Snapshot){onlyA, func(s *Snapshot) { s.Partitions[0].Groups[0].GPUs = 8 }},
 			says: []string{"the job needs 5 nodes (--gpus-per-task=4, --ntasks=9, --ntasks-per-node=4, 8 GPUs a node), " +

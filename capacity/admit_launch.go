@@ -140,7 +140,7 @@ func (c candidate) admitLaunch(req Request, p Partition, snap *Snapshot, now tim
 	if now.Add(boot).Add(need.Duration()).After(c.window.Fence) {
 		return refuse(
 			TooLong,
-			fmt.Sprintf("reservation %s must be free of jobs by %s: %s of boot and %s of work no longer fit",
+			fmt.Sprintf("jobs on %s must end by %s: %s of boot and %s of work no longer fit",
 				r.ID, FormatUTC(c.window.Fence), FormatExact(boot), need),
 		)
 	}

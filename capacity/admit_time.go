@@ -23,7 +23,7 @@ func admitTime(req Request, usable []candidate, p Partition, snap *Snapshot, now
 	}
 	need := req.least()
 	if !need.Bounded() || need.Duration() > best.room(req, start, boot) {
-		return refuseLong("the job", need, req, best, p, boot, start)
+		return refuseLong(fmt.Sprintf(jobNeeds, need), req, best, p, boot, start)
 	}
 	v := waitsFor(req, need, usable, best, boot, start, now)
 	if req.TimeLimit.Bounded() && need.Minutes < req.TimeLimit.Minutes {
@@ -76,12 +76,12 @@ func fitTime(req Request, usable []candidate, p Partition, walls Walls, boot tim
 	if wall.Bounded() {
 		minutes, floor.Minutes = min(minutes, wall.Minutes), min(floor.Minutes, wall.Minutes)
 	}
-	subject := fmt.Sprintf("a job without --time (min_time of partition %s)", p.Name)
+	needs := fmt.Sprintf("a job without --time needs at least %s (min_time of partition %s)", floor, p.Name)
 	if req.TimeMin.Bounded() {
-		floor, subject = req.TimeMin, "the job"
+		floor, needs = req.TimeMin, fmt.Sprintf(jobNeeds, req.TimeMin)
 	}
 	if floor.Minutes > minutes {
-		return refuseLong(subject, floor, req, longest, p, boot, start)
+		return refuseLong(needs, req, longest, p, boot, start)
 	}
 	v := Verdict{Code: OK, Edits: Edits{TimeLimit: Minutes(minutes), TimeMin: floor}}
 	if floor.Minutes < minutes && walls.Metered(req.User, req.Account, req.QOS, p) {
@@ -144,16 +144,16 @@ func waitsFor(
 
 // Sentences for a job whose limit fits no window, now or ever; [Sentences] has them too.
 const (
+	jobNeeds     = "the job needs %s"
 	waitsForNext = "the job no longer fits into what is open %s; it waits for %s, which opens at %s"
 	beginsAt     = "it begins at %s (--begin), and "
-	mustBeFree   = "reservation %s of partition %s must be free of jobs by %s"
-	longestFit   = "%s needs %s, but %s; the longest time that fits is %s: use --time=%s or less"
+	mustBeFree   = "jobs on %s in partition %s must end by %s"
+	longestFit   = "%s, but %s. Use --time=%s or less"
 )
 
-// refuseLong refuses a job with the time that the subject needs and the time available.
+// refuseLong refuses a job with a sentence of the time that it needs, and the time available.
 func refuseLong(
-	subject string,
-	need Limit,
+	needs string,
 	req Request,
 	best candidate,
 	p Partition,
@@ -186,8 +186,8 @@ func refuseLong(
 	if minutes < 1 {
 		return refuse(
 			TooLong,
-			fmt.Sprintf("%s needs %s, but %s and no time is left before that; %s", subject, need, where, wait),
+			fmt.Sprintf("%s, but %s and no time is left before that; %s", needs, where, wait),
 		)
 	}
-	return refuse(TooLong, fmt.Sprintf(longestFit, subject, need, where, FormatMinutes(minutes), FormatMinutes(minutes)))
+	return refuse(TooLong, fmt.Sprintf(longestFit, needs, where, FormatMinutes(minutes)))
 }

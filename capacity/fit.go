@@ -97,7 +97,7 @@ func fitOne(need Need, r Reservation, subnets []Subnet, idle int, timing Timing,
 		left := max(0, w.Room(now)-timing.BootAllowance.Duration)
 		return late(
 			need.Duration-left,
-			"it must be free of jobs by %s, which leaves %s",
+			"its jobs must end by %s, which leaves %s",
 			FormatUTC(w.Fence),
 			FormatDuration(left),
 		)

@@ -98,7 +98,7 @@ func Sentences(snap *Snapshot) []Sentence {
 		}
 	}
 	all := []Sentence{
-		refusal(TooLong, fmt.Sprintf(longestFit, "the job", "%s", "%s"+mustBeFree, "%s", "%s")),
+		refusal(TooLong, fmt.Sprintf(longestFit, jobNeeds, "%s"+mustBeFree, "%s")),
 		refusal(TooManyNodes, strings.Replace(tooManyNodes, "%s", largestHas, 1)),
 		{Name: "begins", Text: beginsAt},
 		{Name: "waits", Text: waitsForNext},

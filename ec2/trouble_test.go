@@ -57,7 +57,7 @@ func TestExplainGeneralTrouble(t *testing.T) {
 	}{
 		"expired":          {refused("ExpiredToken"), "the AWS credentials have expired (ExpiredToken in us-east-2); " + renew},
 		"expired, at PCS":  {refused("ExpiredTokenException"), "the AWS credentials have expired (ExpiredTokenException in us-east-2); " + renew},
-		"expired request":  {refused("RequestExpired"), "the AWS credentials have expired, or the clock of this machine is wrong (RequestExpired in us-east-2); renew them, or set the clock"},
+		"expired request":  {refused("RequestExpired"), "the AWS credentials have expired, or the clock of this machine is wrong (RequestExpired in us-east-2); renew the credentials or correct the clock"},
 		"unknown key":      {refused("AuthFailure"), fmt.Sprintf(accept, "AuthFailure")},
 		"wrong secret":     {refused("SignatureDoesNotMatch"), fmt.Sprintf(accept, "SignatureDoesNotMatch")},
 		"closed region":    {refused("OptInRequired"), "the account has not enabled the region (OptInRequired in us-east-2); check the region, or enable it in the AWS console"},

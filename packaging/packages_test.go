@@ -589,7 +589,7 @@ func (i *installation) submits(when string, judged bool) {
 		}
 	}
 	out, err := submit("-p", "gpu", "-t", "1-00:00:00")
-	if refused := err != nil && strings.Contains(out, "the longest time that fits"); refused != judged || err != nil && !refused {
+	if refused := err != nil && strings.Contains(out, "Use --time="); refused != judged || err != nil && !refused {
 		i.Errorf("%s: a job that is too long: %v: %s", when, err, out)
 	}
 }

@@ -177,7 +177,7 @@ func playPCS(t *teller) {
 	t.run("capacity-lab sim instances", wants{output: `running .* ` + block + ` .*capacity-block`})
 
 	t.say("\n# A job that cannot end before the block does is refused, with the time that fits.")
-	t.run("sbatch -p gpu -t 3-00:00:00 --wrap hostname", wants{status: 1, output: `the longest time that fits is 0?1:\d\d:00`})
+	t.run("sbatch -p gpu -t 3-00:00:00 --wrap hostname", wants{status: 1, output: `Use --time=0?1:\d\d:00 or less`})
 	t.run("scontrol show reservation", wants{output: `pcs-capacity-fence-gpu-a`})
 }
 
@@ -201,7 +201,7 @@ func playEC2(t *teller) {
 	t.run(`sbatch -p gpu -w gpu-1 --hold -t 10 -o long.out --wrap 'srun hostname; sleep 300'`, wants{output: "Submitted batch job"})
 	job := t.find(`batch job (\d+)`)
 	t.run("scontrol update jobid="+job+" timelimit=12:00:00 && scontrol release "+job, wants{})
-	t.run("pcs-capacity explain "+job, wants{output: `must be free of jobs by`})
+	t.run("pcs-capacity explain "+job, wants{output: `must end by`})
 	t.say("\n# An extension of the block moves the fence, and lets it go.")
 	t.run("pcs-capacity extend "+block+" --duration 1d --dry-run", wants{output: block})
 	fee := strings.ReplaceAll(t.find(`([0-9][0-9.,]*) USD`), ",", "")

@@ -182,12 +182,12 @@ func TestCanaryRefutes(t *testing.T) {
 		}},
 		{"scheduled-before", "no reservation gpu-a-scheduled", func(a *asked) { a.reservation("", "") }},
 		{"scheduled-before", "SPEC_NODES, from", func(a *asked) { a.reservation("gpu-a-scheduled", "SPEC_NODES") }},
-		{"scheduled-open", "it is there: true", func(a *asked) {
+		{"scheduled-open", "It was there ", func(a *asked) {
 			a.opens(0)
 			a.reservation("gpu-a-scheduled", "MAINT,SPEC_NODES")
 		}},
 		{"launch-latency", "2 of 2 instances 20m0s after the start, the last launched 15m0s", func(a *asked) { a.opens(15 * time.Minute) }},
-		{"scheduled-after", "it is there: true", func(a *asked) {
+		{"scheduled-after", "It was there ", func(a *asked) {
 			a.ends()
 			a.reservation("gpu-a-scheduled", "MAINT,SPEC_NODES")
 		}},

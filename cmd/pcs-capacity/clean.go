@@ -13,7 +13,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
-// CleanCmd gives back what is held for nothing.
+// CleanCmd releases reservations that no job uses.
 type CleanCmd struct {
 	DryRun bool `help:"Show what would be given back, and change nothing."`
 }

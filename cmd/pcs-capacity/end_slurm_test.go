@@ -79,7 +79,7 @@ func TestTheEndOfABlock(t *testing.T) {
 		}
 		t.Logf("job %s ended at %s, the fence is at %s", id, job["EndTime"], fence.Format("15:04:05"))
 	}
-	if said, err := os.ReadFile(text); err != nil || !strings.Contains(string(said), first+" must be free of jobs by ") {
+	if said, err := os.ReadFile(text); err != nil || !strings.Contains(string(said), "jobs on "+first+" must end by ") {
 		t.Errorf("the job that cannot be requeued reads %q, %v", said, err)
 	}
 	r.within(time.Minute, "the nodes are powered down", func() bool {

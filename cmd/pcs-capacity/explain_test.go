@@ -127,7 +127,7 @@ func TestExplainScreens(t *testing.T) {
 	ends := func(d time.Duration) func(j *capacity.Job) {
 		return func(j *capacity.Job) { j.TimeLimit, j.End = capacity.Minutes(380), now(d) }
 	}
-	const atFence = "reservation cr-0e2000000000000a1 must be free of jobs by 2026-11-20 17:20 UTC; it goes on in cr-0e2000000000000a2, which opens at 2026-11-20 22:00 UTC"
+	const atFence = "jobs on cr-0e2000000000000a1 must end by 2026-11-20 17:20 UTC; it goes on in cr-0e2000000000000a2, which opens at 2026-11-20 22:00 UTC"
 	const interrupted = "EC2 takes gpu-1 of reservation cr-0e2000000000000a1 back within 2 minutes"
 	node := func(state, reason string) capacity.Node {
 		return capacity.Node{Name: "gpu-1", State: state, Reason: reason}
@@ -169,7 +169,7 @@ func TestExplainScreens(t *testing.T) {
 		{"held longer", ofJob(job(held, told(capacity.HoldNote(now(90*time.Second), "refused 3 times; "+refused))), world(), 0), explain.HeldLonger},
 		{"held by somebody else", ofJob(job(held), world(), 0), explain.Held},
 		{"held by an administrator", ofJob(job(held, func(j *capacity.Job) { j.Reason = "JobHeldAdmin" }), world(), 0), explain.Held},
-		{"held at the end of a block", ofJob(job(held, told("pcs-capacity: requeued at 2026-11-20 17:18 UTC: reservation cr-0e2000000000000a1 must be free of jobs by 2026-11-20 17:20 UTC; release it to go on")), at(blockEnd), blockEnd), explain.Held},
+		{"held at the end of a block", ofJob(job(held, told("pcs-capacity: requeued at 2026-11-20 17:18 UTC: jobs on cr-0e2000000000000a1 must end by 2026-11-20 17:20 UTC; release it to go on")), at(blockEnd), blockEnd), explain.Held},
 		{"its launch failed", ofJob(job(told(notLaunched), func(j *capacity.Job) { j.Reason, j.Eligible = "BeginTime", now(40*time.Second) }), world(), 0, failed), explain.LaunchFailed},
 		{"its launch failed, and the records are not for everyone", ofJob(job(told(notLaunched)), world(), 0), explain.LaunchFailed},
 		{"--begin", ofJob(job(func(j *capacity.Job) { j.Reason, j.Eligible = "BeginTime", now(2*time.Hour) }), world(), 0), explain.WaitsToBegin},
@@ -177,7 +177,7 @@ func TestExplainScreens(t *testing.T) {
 		{"requeued in front of the fence", ofJob(job(limit(400), requeued(atFence), begins(blockEnd-40*time.Minute)), at(blockEnd-41*time.Minute), blockEnd-41*time.Minute), explain.NextBlock},
 		{"requeued, and the pause after that goes on", ofJob(job(requeued(interrupted), begins(time.Minute)), world(), 0), explain.WaitsToBegin},
 		{"requeued, as EC2 took its nodes back", ofJob(job(requeued(interrupted)), world(), 0), explain.WaitsInQueue},
-		{"the block has ended, the next one comes", ofJob(job(maint, told("pcs-capacity: requeued at 2026-11-20 17:18 UTC: reservation cr-0e2000000000000a1 must be free of jobs by 2026-11-20 17:20 UTC; it goes on in cr-0e2000000000000a2, which opens at 2026-11-20 22:00 UTC")), at(blockEnd), blockEnd), explain.NextBlock},
+		{"the block has ended, the next one comes", ofJob(job(maint, told("pcs-capacity: requeued at 2026-11-20 17:18 UTC: jobs on cr-0e2000000000000a1 must end by 2026-11-20 17:20 UTC; it goes on in cr-0e2000000000000a2, which opens at 2026-11-20 22:00 UTC")), at(blockEnd), blockEnd), explain.NextBlock},
 		{"the fence has passed, the next one comes", ofJob(job(maint), at(blockEnd-10*time.Minute), blockEnd-10*time.Minute), explain.NextBlock},
 		{"the last block has ended", ofJob(job(maint), only(at(blockEnd)), blockEnd), string(capacity.NoReservation)},
 		{"its comment has a value that cannot be", ofJob(job(func(j *capacity.Job) { j.Comment = "on_end=never" }), world(), 0), string(capacity.BadComment)},

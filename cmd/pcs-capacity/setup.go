@@ -382,7 +382,7 @@ func (c *SetupCmd) finish(
 	t.Say("%s", whatUsersCan(plan.Reservation, cfg.Domain().Timing, c.Queue, nodes, known, aws.Now()))
 	if !watched(cfg) {
 		t.Say(
-			"Let sync watch from now on, on one host with Slurm's administrator rights, or fences stay behind:\n  %s",
+			"Start the service on one host. Without it, fences do not follow extensions:\n  %s",
 			strings.Join(watchCommand(g, cfg), "\n  "),
 		)
 	}
@@ -450,7 +450,7 @@ func firstPass(
 	}
 	var failed []string
 	if err != nil {
-		t.Say("The pass over the cluster did not do everything; `pcs-capacity sync` on a host with Slurm finishes it:")
+		t.Say("Slurm or AWS did not take all of it yet. Run `pcs-capacity sync` on a host with Slurm:")
 		failed = strings.Split(err.Error(), "\n")
 	}
 	for _, line := range failed {

@@ -170,29 +170,33 @@ func sayAge(
 	slurmAnswered bool,
 	now time.Time,
 ) {
-	aws, slurm := "", "Slurm was asked now"
+	aws, slurm := "", "Live data from Slurm"
 	switch {
 	case answers.All():
-		aws, slurm = "AWS was asked now", "Slurm too"
+		aws, slurm = "Live data from AWS and Slurm", ""
 	case answers.Questions == 0:
-		aws = "There was nothing to ask AWS"
+		aws = "No reservation to ask AWS about"
 	case snap.TakenAt.IsZero():
-		aws = "AWS has never been asked with success from here, the reservations are those of the settings"
+		aws = "AWS has not answered here yet: the reservations are those of the settings"
 	default:
 		aws = fmt.Sprintf(
-			"What is shown of AWS is from %s, %s ago",
+			"AWS as of %s, %s ago",
 			t.Time(snap.TakenAt),
 			capacity.FormatDuration(max(0, now.Sub(snap.TakenAt))),
 		)
 	}
 	if !slurmAnswered {
 		slurm = "Slurm did not answer"
+		if answers.All() {
+			aws = "Live data from AWS"
+		}
 	}
-	sync := "sync has not run yet"
+	sync := "No sync yet"
 	if written != nil && !written.TakenAt.IsZero() {
-		sync = fmt.Sprintf("sync last saw AWS %s ago", capacity.FormatDuration(max(0, now.Sub(written.TakenAt))))
+		sync = fmt.Sprintf("Last sync %s ago", capacity.FormatDuration(max(0, now.Sub(written.TakenAt))))
 	}
-	t.Say("%s; %s; %s.", aws, slurm, sync)
+	says := slices.DeleteFunc([]string{aws, slurm, sync}, func(s string) bool { return s == "" })
+	t.Say("%s.", strings.Join(says, ". "))
 }
 
 func partitionNames(cfg *config.Config) string {

@@ -212,7 +212,7 @@ local function decide(fields, plan, now)
     if minutes < 1 then return nil end
     local begins = job.start == job.begin and job.begin > best.from
     begins = begins and sentence(plan, "begins", clock(math.floor(job.begin + job.offset))) or ""
-    return refusal("too-long", limit(need), begins, best.id, name, clock(best.fence), limit(minutes), limit(minutes))
+    return refusal("too-long", limit(need), begins, best.id, name, clock(best.fence), limit(minutes))
   end
   if seen.short and not seen.runs then return nil end
   if best.left == math.huge then return { set = {}, warnings = {} } end

@@ -174,7 +174,7 @@ func TestSubmission(t *testing.T) {
 			"too many nodes":                 {[]string{"--partition=gpu", "--time=60", "--nodes=5"}, "the job asks for 5 nodes"},
 			"begins after the fence":         {[]string{"--partition=gpu", "--time=60", "--begin=now+11hours"}, "use an earlier --begin"},
 			"begins, and too little is left": {[]string{"--partition=gpu", "--time=60", "--begin=now+570minutes"}, "(--begin), and reservation " + hookstest.BlockID},
-			"no limit, begins too late":      {[]string{"--partition=gpu", "--begin=now+571minutes"}, "a job without --time (min_time of partition gpu) needs 00:30:00, but it begins at"},
+			"no limit, begins too late":      {[]string{"--partition=gpu", "--begin=now+571minutes"}, "a job without --time needs at least 00:30:00 (min_time of partition gpu), but it begins at"},
 			"tasks per node":                 {[]string{"--partition=gpu", "--time=60", "-n5", "--ntasks-per-node=1"}, "the job needs 5 nodes (--ntasks=5, --ntasks-per-node=1)"},
 			"GPUs":                           {[]string{"--partition=gpu", "--time=60", "--gpus=33"}, "the job needs 5 nodes (--gpus=33, 8 GPUs a node)"},
 			"GPUs of a type":                 {[]string{"--partition=gpu", "--time=60", "--gpus=h100:33"}, "the job needs 5 nodes (--gpus=33, 8 GPUs a node)"},

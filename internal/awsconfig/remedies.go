@@ -27,7 +27,7 @@ type Remedy struct {
 var General = slices.Concat(
 	Remedies(nil, "the AWS credentials have expired", "renew them, for example with `aws sso login`",
 		"ExpiredToken", "ExpiredTokenException"),
-	Remedies(nil, "the AWS credentials have expired, or the clock of this machine is wrong", "renew them, or set the clock",
+	Remedies(nil, "the AWS credentials have expired, or the clock of this machine is wrong", "renew the credentials or correct the clock",
 		"RequestExpired"),
 	Remedies(nil, "AWS does not accept the credentials", "check them with `aws sts get-caller-identity`, and that the account has enabled the region",
 		"AuthFailure", "InvalidClientTokenId", "UnrecognizedClientException", "SignatureDoesNotMatch", "InvalidSignatureException", "MissingAuthenticationToken"),

@@ -164,18 +164,25 @@ func scheduledBefore(_ context.Context, r *run, a *Answer) {
 // opened is how long after the start PCS may still have the reservation.
 const opened = time.Minute
 
+func thereOrGone(found bool) string {
+	if found {
+		return "there"
+	}
+	return "gone"
+}
+
 func scheduledOpen(_ context.Context, r *run, a *Answer) {
 	_, found := r.scheduled()
 	if since := r.now.Sub(r.window.Start); found && since < opened {
 		a.unknown("it is there %s after the start; run this again", since.Round(time.Second))
 		return
 	}
-	a.decide(!found, "%s after the start it is there: %t; %s", r.now.Sub(r.window.Start).Round(time.Second), found, r.states())
+	a.decide(!found, "It was %s %s after the start; %s", thereOrGone(found), r.now.Sub(r.window.Start).Round(time.Second), r.states())
 }
 
 func scheduledAfter(_ context.Context, r *run, a *Answer) {
 	_, found := r.scheduled()
-	a.decide(!found, "%s after the end it is there: %t; %s", r.now.Sub(r.window.End).Round(time.Second), found, r.states())
+	a.decide(!found, "It was %s %s after the end; %s", thereOrGone(found), r.now.Sub(r.window.End).Round(time.Second), r.states())
 }
 
 func nodesAfter(_ context.Context, r *run, a *Answer) {

@@ -118,7 +118,7 @@ const atFence = time.Minute
 func beginOf(j capacity.Job) string {
 	why, requeued := toldThat(j.AdminComment, "requeued")
 	begin := capacity.FormatUTC(j.Eligible)
-	if j.State != "PENDING" || !requeued || !strings.HasSuffix(why, "must be free of jobs by "+begin) {
+	if j.State != "PENDING" || !requeued || !strings.HasSuffix(why, " by "+begin) {
 		return ""
 	}
 	return begin + ", set by sync: the fence"

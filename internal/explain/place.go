@@ -56,7 +56,7 @@ func OfNode(
 		e.Advice = "Nothing to do: it is launched again when a job needs it and there is room."
 	case !n.Up() && !down:
 		e.Code, e.Answer = Broken, fmt.Sprintf("Node %s takes no jobs: its state is %s.", n.Name, state)
-		e.Advice = fmt.Sprintf("When what the reason names is mended: `scontrol update nodename=%s state=resume`.", n.Name)
+		e.Advice = fmt.Sprintf("Repair what the reason names, then run `scontrol update nodename=%s state=resume`.", n.Name)
 	case code != Open:
 		e.Code, e.Answer = code, fmt.Sprintf("Node %s takes no jobs: %s.", n.Name, where)
 	case guarded(capacity.GuardSurplus):
@@ -131,11 +131,11 @@ func OfPartition(
 	}
 	switch {
 	case e.Code == NodesOut:
-		e.Advice = "When what the reasons name is mended: `scontrol update nodename=NODES state=resume`."
+		e.Advice = "Repair what the reasons name, then run `scontrol update nodename=NODES state=resume`."
 	case e.Code == NoCapacity:
 		e.Advice = "Give it its next reservation: `pcs-capacity offerings` shows what is for sale, `pcs-capacity setup` adds it."
 	case trouble:
-		e.Advice = "Look at what is in trouble."
+		e.Advice = "See the lines marked 'trouble'."
 	case waiting > 0:
 		e.Advice = "Nothing to do. `pcs-capacity explain JOB` says what a job waits for."
 	}

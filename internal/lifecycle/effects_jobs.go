@@ -69,7 +69,7 @@ type RequeueJob struct {
 	Hold bool
 	Note string
 	Requeued
-	// Reservation must be free of jobs by By.
+	// Jobs on Reservation must end by By.
 	Reservation string
 	By          time.Time // AWS's
 }
@@ -94,7 +94,7 @@ func (e RequeueJob) About() capacity.Subject {
 // Sentence is for people.
 func (e RequeueJob) Sentence(t capacity.Tense) string {
 	return fmt.Sprintf(
-		"job %s on slot %s: %s, %s must be free of jobs by %s",
+		"job %s on slot %s: %s, jobs on %s must end by %s",
 		e.Job.Shown,
 		e.Slot,
 		requeueVerb(e.Hold, t),

@@ -89,7 +89,7 @@ func warning(seen Seen, j capacity.Job, f fenced, mark state.Mark) []capacity.Ef
 	by := capacity.FormatUTC(f.fence.Add(-seen.toSlurm()))
 	return []capacity.Effect{TellJob{Slot: f.slot, Job: j.Shown, Minutes: warnings[i], That: "it ends by " + by,
 		Text: fmt.Sprintf(
-			"pcs-capacity: reservation %s must be free of jobs by %s, in %s; this job ends by then and cannot be requeued: save your work",
+			"pcs-capacity: jobs on %s must end by %s, in %s; this job ends by then and cannot be requeued: save your work",
 			f.reservation,
 			by,
 			capacity.FormatDuration(left),
@@ -106,7 +106,7 @@ func requeue(seen Seen, j capacity.Job, f fenced, mark state.Mark, hold bool) Re
 	}
 	next := capacity.Admit(req, seen.Snap, fence)
 	why := fmt.Sprintf(
-		"requeued at %s: reservation %s must be free of jobs by %s",
+		"requeued at %s: jobs on %s must end by %s",
 		capacity.FormatUTC(seen.Now),
 		f.reservation,
 		capacity.FormatUTC(fence),

@@ -136,7 +136,7 @@ func notices(
 				v,
 				r.ID,
 				r.ID+" "+ends,
-				"%s must be free of jobs by %s, in %s",
+				"jobs on %s must end by %s, in %s",
 				r.ID,
 				capacity.FormatUTC(w.Fence),
 				capacity.FormatUntil(left),

@@ -52,7 +52,7 @@ func TestUnfits(t *testing.T) {
 		"a --time-min that fits":  {job: capacity.Job{TimeLimit: capacity.NoLimit, TimeMin: capacity.Minutes(90)}},
 		"begins in Slurm's clock": {job: capacity.Job{TimeLimit: capacity.NoLimit, Eligible: now.Add(time.Hour)}, edits: fromLater},
 		"a --time-min too long":   {job: capacity.Job{TimeLimit: capacity.NoLimit, TimeMin: capacity.Minutes(601)}, never: "needs 10:01:00"},
-		"too little is left":      {job: capacity.Job{TimeLimit: capacity.NoLimit}, change: short, never: "a job without --time (min_time of partition gpu) needs 00:30:00"},
+		"too little is left":      {job: capacity.Job{TimeLimit: capacity.NoLimit}, change: short, never: "a job without --time needs at least 00:30:00 (min_time of partition gpu)"},
 		"of a foreign reservation": {job: capacity.Job{TimeLimit: capacity.NoLimit, Comment: "capacity_reservation_id=cr-0123456789abcdef0"},
 			never: "has no reservation cr-0123456789abcdef0"},
 		"not strict":        {job: capacity.Job{TimeLimit: capacity.NoLimit}, change: lenient, edits: fit},

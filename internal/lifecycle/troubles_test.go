@@ -63,14 +63,14 @@ func TestTroubles(t *testing.T) {
 		"a job that can never start": {rs: []capacity.Reservation{now}, jobs: []capacity.Job{gpu(capacity.Job{NumNodes: 5, TimeLimit: capacity.Minutes(60)})},
 			want: []capacity.Problem{{Code: capacity.NeverStarts, Severity: capacity.User, About: capacity.Subject{Partition: "gpu", Job: "7"}, Sentence: "job 7 can never start: " + tooMany}}},
 		"one that could with a shorter limit": {rs: []capacity.Reservation{now}, jobs: []capacity.Job{gpu(capacity.Job{NumNodes: 1, TimeLimit: capacity.Minutes(3000)})},
-			want: []capacity.Problem{{Code: capacity.NeverStarts, Severity: capacity.User, About: capacity.Subject{Partition: "gpu", Job: "7"}, Sentence: "job 7 can never start: the job needs 2-02:00:00, but reservation cr-0 of partition gpu must be free of jobs by 2026-11-21 11:20 UTC; " +
-				"the longest time that fits is 23:20:00: use --time=23:20:00 or less", Fix: "scontrol update jobid=7 timelimit=23:20:00"}}},
+			want: []capacity.Problem{{Code: capacity.NeverStarts, Severity: capacity.User, About: capacity.Subject{Partition: "gpu", Job: "7"}, Sentence: "job 7 can never start: the job needs 2-02:00:00, but jobs on cr-0 in partition gpu must end by 2026-11-21 11:20 UTC. " +
+				"Use --time=23:20:00 or less", Fix: "scontrol update jobid=7 timelimit=23:20:00"}}},
 		"one behind others": {rs: []capacity.Reservation{now}, want: []capacity.Problem{launchFailed(capacity.Admin, "gpu-[1-2]", launch), {Code: capacity.NeverStarts, Severity: capacity.User, About: capacity.Subject{Partition: "gpu", Job: "9"}, Sentence: "job 9 can never start: " + tooMany}},
 			jobs: []capacity.Job{{Partition: "gpu", State: "RUNNING", NumNodes: 5}, gpu(capacity.Job{NumNodes: 4, TimeLimit: capacity.Minutes(60)}),
 				{Partition: "gpu", State: "PENDING", Shown: "9", NumNodes: 5, TimeLimit: capacity.Minutes(60)}},
 			records: []state.Record{with(func(r *state.Record) { r.Hook = "suspend" }), failed}},
 		"one for which no limit fits": {rs: []capacity.Reservation{short}, jobs: []capacity.Job{gpu(capacity.Job{NumNodes: 1, TimeLimit: capacity.Minutes(60)})},
-			want: []capacity.Problem{{Code: capacity.NeverStarts, Severity: capacity.User, About: capacity.Subject{Partition: "gpu", Job: "7"}, Sentence: "job 7 can never start: the job needs 01:00:00, but reservation cr-0 of partition gpu must be free of jobs by 2026-11-20 12:00 UTC and no time is left before that; wait for the next block"}}},
+			want: []capacity.Problem{{Code: capacity.NeverStarts, Severity: capacity.User, About: capacity.Subject{Partition: "gpu", Job: "7"}, Sentence: "job 7 can never start: the job needs 01:00:00, but jobs on cr-0 in partition gpu must end by 2026-11-20 12:00 UTC and no time is left before that; wait for the next block"}}},
 		"one that fits":                   {rs: []capacity.Reservation{now}, jobs: []capacity.Job{gpu(capacity.Job{NumNodes: 4, TimeLimit: capacity.Minutes(60)})}},
 		"one that runs":                   {rs: []capacity.Reservation{now}, jobs: []capacity.Job{{Partition: "gpu", State: "RUNNING", NumNodes: 5}}},
 		"one elsewhere":                   {rs: []capacity.Reservation{now}, jobs: []capacity.Job{{Partition: "cpu", State: "PENDING", NumNodes: 5}}},

@@ -32,7 +32,7 @@ var Classes = []Class{Useful, LostRequeue, LostTimeout, LostFailure, Boot, IdleW
 
 // Meanings explains each class.
 var Meanings = map[Class]string{
-	Useful:      "a job ran, and ended by itself, by its owner, or not yet",
+	Useful:      "a job completed, was cancelled, or is still running",
 	LostRequeue: "a job ran that was requeued or preempted",
 	LostTimeout: "a job ran into its time limit",
 	LostFailure: "a job failed, or its node did",

@@ -23,6 +23,8 @@ type user struct {
 	group string
 	// partition is that of self-managed nodes of our cluster.
 	partition string
+	// freedBy is the command that frees what it takes; "" where no command of ours does.
+	freedBy string
 }
 
 func (u user) takes() int { return max(u.most, u.running) }
@@ -163,14 +165,17 @@ func (in *inspection) addGroups(inv pcs.Inventory) {
 		if target != in.reservation.ID {
 			continue
 		}
-		who := "compute node group " + g.Name
-		if queues := queuesOf(inv, g.ID); len(queues) > 0 {
-			who += " of queue " + strings.Join(queues, ", ")
+		one := user{who: "compute node group " + g.Name, most: g.Max, group: g.ID}
+		queues := queuesOf(inv, g.ID)
+		if len(queues) > 0 {
+			one.who += " of queue " + strings.Join(queues, ", ")
 		}
 		if !here {
-			who += " in cluster " + inv.Cluster.Name
+			one.who += " in cluster " + inv.Cluster.Name
+		} else if inv.Cluster.Ours(g.Tags) && len(queues) == 1 {
+			one.freedBy = fmt.Sprintf("pcs-capacity teardown --queue %s --node-group %s", queues[0], g.Name)
 		}
-		in.users = append(in.users, user{who: who, most: g.Max, group: g.ID})
+		in.users = append(in.users, one)
 	}
 }
 
@@ -296,9 +301,12 @@ func (in *inspection) checkUsers(want *wanted) {
 	if taken == 0 || want.partition.MaxNodes <= left {
 		return
 	}
-	fix := "choose another reservation, or take this one from there first"
-	if left > 0 {
+	fix := "choose another reservation, or free it there first"
+	switch {
+	case left > 0:
 		fix = fmt.Sprintf("give --max-nodes %d or less", left)
+	case len(in.users) == 1 && in.users[0].freedBy != "":
+		fix = "free it first: " + in.users[0].freedBy
 	}
 	in.problem(
 		capacity.ReservationInUse,

@@ -30,14 +30,15 @@ func (w *account) refusedBecauseUsed(r setup.Request, message, fix string) {
 	}
 }
 
-const takeAnother = "choose another reservation, or take this one from there first"
+const takeAnother = "choose another reservation, or free it there first"
 
 func TestReservationOfAnotherQueue(t *testing.T) {
 	w := newAccount(t, nil)
 	first := w.request(openBlock)
 	first.MaxNodes = 16
 	w.run(first)
-	w.refusedBecauseUsed(otherQueue(w, openBlock), "16 of the 16 instances of reservation "+openBlock+" are used already: 16 by compute node group gpu-a of queue gpu", takeAnother)
+	w.refusedBecauseUsed(otherQueue(w, openBlock), "16 of the 16 instances of reservation "+openBlock+" are used already: 16 by compute node group gpu-a of queue gpu",
+		"free it first: pcs-capacity teardown --queue gpu --node-group gpu-a")
 	// Its own queue finds it there as before.
 	if p := w.plan(first); !p.Done() {
 		t.Errorf("again: %s, %v", actions(p), p.Mismatches)
