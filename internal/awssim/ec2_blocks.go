@@ -8,7 +8,7 @@ import (
 )
 
 type describeCapacityBlockOfferingsInput struct {
-	CapacityDurationHours int `form:"CapacityDurationHours,required"`
+	CapacityDurationHours int
 	InstanceType          string
 	InstanceCount         int
 	UltraserverType       string
@@ -123,8 +123,8 @@ func (o *offering) wire() wireOffering {
 var blockPlatforms = []string{"Linux/UNIX", "Red Hat Enterprise Linux", "RHEL with HA", "SUSE Linux", "Ubuntu Pro"}
 
 type purchaseCapacityBlockInput struct {
-	CapacityBlockOfferingId string             `form:"CapacityBlockOfferingId,required"`
-	InstancePlatform        string             `form:"InstancePlatform,required"`
+	CapacityBlockOfferingId string
+	InstancePlatform        string
 	TagSpecifications       []tagSpecification `form:"TagSpecification"`
 }
 

@@ -1,6 +1,7 @@
 package awssim
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"reflect"
@@ -10,12 +11,12 @@ import (
 	"time"
 )
 
-// decodeForm fills the struct that into points to from the parameters of an EC2 Query request.
+// decodeForm fills the struct that into points to from the parameters of an EC2 Query request
+// that checkRequest has passed.
 //
-// A field takes the parameter of its own name, or of its form tag; `form:"Name,required"` makes a
-// missing one an error. Lists are Name.1, Name.2, …; members of structs are Name.Member. Embedded
-// structs add their fields. Optional scalars whose zero value means something are pointers.
-// A parameter that no field takes is an UnknownParameter error.
+// A field takes the parameter of its own name, or of its form tag. Lists are Name.1, Name.2, …;
+// members of structs are Name.Member. Embedded structs add their fields. Optional scalars whose
+// zero value means something are pointers. No parameter of AWS's is silently passed over.
 func decodeForm(form url.Values, into any) error {
 	d := decoder{rest: url.Values{}}
 	for k, v := range form {
@@ -32,7 +33,7 @@ func decodeForm(form url.Values, into any) error {
 			names = append(names, k)
 		}
 		slices.Sort(names)
-		return apiErrorf("UnknownParameter", "The parameter %s is not recognized", strings.Join(names, ", "))
+		return apiErrorf("UnknownParameter", "The simulator does not take the parameter %s", strings.Join(names, ", "))
 	}
 	return nil
 }
@@ -58,17 +59,8 @@ func (d *decoder) structure(prefix string, v reflect.Value) error {
 			}
 			continue
 		}
-		name, options, _ := strings.Cut(f.Tag.Get("form"), ",")
-		if name == "-" {
-			continue
-		}
-		if name == "" {
-			name = f.Name
-		}
-		if !d.has(prefix + name) {
-			if options == "required" {
-				return apiErrorf("MissingParameter", "The request must contain the parameter %s", prefix+name)
-			}
+		name := cmp.Or(f.Tag.Get("form"), f.Name)
+		if name == "-" || !d.has(prefix+name) {
 			continue
 		}
 		if err := d.value(prefix+name, v.Field(i)); err != nil {
@@ -101,20 +93,19 @@ func (d *decoder) value(name string, v reflect.Value) error {
 	if !ok {
 		return nil // only members of it are there: reported as unknown at the end
 	}
-	invalid := apiErrorf("InvalidParameterValue", "Value (%s) for parameter %s is invalid.", text, name)
 	switch v.Kind() {
 	case reflect.String:
 		v.SetString(text)
 	case reflect.Bool:
 		b, err := strconv.ParseBool(text)
 		if err != nil {
-			return invalid
+			return fmt.Errorf("decodeForm: %s: %w", name, err)
 		}
 		v.SetBool(b)
 	case reflect.Int, reflect.Int64:
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
-			return invalid
+			return fmt.Errorf("decodeForm: %s: %w", name, err)
 		}
 		v.SetInt(n)
 	default:
@@ -127,7 +118,7 @@ func (d *decoder) time(name string, v reflect.Value) error {
 	text, _ := d.take(name)
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return apiErrorf("InvalidParameterValue", "Value (%s) for parameter %s is invalid. Invalid timestamp.", text, name)
+		return fmt.Errorf("decodeForm: %s: %w", name, err)
 	}
 	v.Set(reflect.ValueOf(t.UTC()))
 	return nil

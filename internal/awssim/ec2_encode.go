@@ -55,7 +55,7 @@ type done struct {
 
 // tag is a tag in requests and answers.
 type tag struct {
-	Key   string `form:"Key,required" xml:"key"`
+	Key   string `xml:"key"`
 	Value string `xml:"value"`
 }
 

@@ -44,8 +44,8 @@ func (o *extensionOffering) currency() string {
 }
 
 type describeExtensionOfferingsInput struct {
-	Hours int    `form:"CapacityBlockExtensionDurationHours,required"`
-	ID    string `form:"CapacityReservationId,required"`
+	Hours int    `form:"CapacityBlockExtensionDurationHours"`
+	ID    string `form:"CapacityReservationId"`
 	paging
 }
 
@@ -125,8 +125,8 @@ func (s *Sim) extendable(r *region, id string) (*reservation, error) {
 }
 
 type purchaseExtensionInput struct {
-	OfferingID    string `form:"CapacityBlockExtensionOfferingId,required"`
-	ReservationID string `form:"CapacityReservationId,required"`
+	OfferingID    string `form:"CapacityBlockExtensionOfferingId"`
+	ReservationID string `form:"CapacityReservationId"`
 }
 
 type wireExtension struct {

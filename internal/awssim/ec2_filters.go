@@ -10,7 +10,7 @@ import (
 // filter is one of the filters of a Describe call: its values are alternatives, several filters
 // must all match.
 type filter struct {
-	Name   string   `form:"Name,required"`
+	Name   string
 	Values []string `form:"Value"`
 }
 

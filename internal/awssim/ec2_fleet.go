@@ -15,7 +15,7 @@ type createFleetInput struct {
 	Type                        string
 	LaunchTemplateConfigs       []fleetTemplate
 	TargetCapacitySpecification struct {
-		TotalTargetCapacity       int `form:"TotalTargetCapacity,required"`
+		TotalTargetCapacity       int
 		DefaultTargetCapacityType string
 	}
 	OnDemandOptions struct {

@@ -70,8 +70,8 @@ func (s *Sim) terminate(r *region, i *instance, reason string) {
 
 type runInstancesInput struct {
 	launchData
-	MinCount                  int `form:"MinCount,required"`
-	MaxCount                  int `form:"MaxCount,required"`
+	MinCount                  int
+	MaxCount                  int
 	SubnetId                  string
 	PrivateIpAddress          string
 	LaunchTemplate            *templateReference
@@ -310,7 +310,7 @@ func (s *Sim) describeInstances(c *call, in *describeInstancesInput) (any, error
 }
 
 type terminateInstancesInput struct {
-	InstanceIDs           []string `form:"InstanceId,required"`
+	InstanceIDs           []string `form:"InstanceId"`
 	Force, SkipOsShutdown bool
 }
 

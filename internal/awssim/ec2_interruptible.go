@@ -37,8 +37,8 @@ func (res *reservation) lent() int {
 }
 
 type createAllocationInput struct {
-	CapacityReservationId string             `form:"CapacityReservationId,required"`
-	InstanceCount         int                `form:"InstanceCount,required"`
+	CapacityReservationId string
+	InstanceCount         int
 	TagSpecifications     []tagSpecification `form:"TagSpecification"`
 	ZeroSizePreference    string
 	ClientToken           string
@@ -89,7 +89,7 @@ func (s *Sim) createAllocation(c *call, in *createAllocationInput) (any, error) 
 }
 
 type updateAllocationInput struct {
-	CapacityReservationId string `form:"CapacityReservationId,required"`
+	CapacityReservationId string
 	TargetInstanceCount   *int
 	ZeroSizePreference    string
 }

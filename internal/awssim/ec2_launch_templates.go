@@ -100,8 +100,8 @@ func (s *Sim) caller() string { return s.iamARN("user/simulated") }
 var templateName = regexp.MustCompile(`^[a-zA-Z0-9().\-/_]{3,128}$`)
 
 type createLaunchTemplateInput struct {
-	LaunchTemplateName string       `form:"LaunchTemplateName,required"`
-	LaunchTemplateData templateData `form:"LaunchTemplateData,required"`
+	LaunchTemplateName string
+	LaunchTemplateData templateData
 	VersionDescription string
 	TagSpecifications  []tagSpecification `form:"TagSpecification"`
 	ClientToken        string

@@ -159,9 +159,9 @@ func (s *Sim) describeCapacityReservations(c *call, in *describeCapacityReservat
 }
 
 type createCapacityReservationInput struct {
-	InstanceType          string `form:"InstanceType,required"`
-	InstancePlatform      string `form:"InstancePlatform,required"`
-	InstanceCount         int    `form:"InstanceCount,required"`
+	InstanceType          string
+	InstancePlatform      string
+	InstanceCount         int
 	AvailabilityZone      string
 	AvailabilityZoneId    string
 	Tenancy               string
@@ -269,7 +269,7 @@ func (s *Sim) checkODCR(r *region, z *zone, in *createCapacityReservationInput) 
 }
 
 type cancelCapacityReservationInput struct {
-	CapacityReservationId string `form:"CapacityReservationId,required"`
+	CapacityReservationId string
 }
 
 func (s *Sim) cancelCapacityReservation(c *call, in *cancelCapacityReservationInput) (any, error) {
@@ -314,7 +314,7 @@ func (r *region) changeable(id string) (*reservation, error) {
 }
 
 type modifyCapacityReservationInput struct {
-	CapacityReservationId string `form:"CapacityReservationId,required"`
+	CapacityReservationId string
 	InstanceCount         *int
 	EndDate               time.Time
 	EndDateType           string

@@ -63,8 +63,8 @@ func checkTags(tags []tag) error {
 }
 
 type createTagsInput struct {
-	Resources []string `form:"ResourceId,required"`
-	Tags      []tag    `form:"Tag,required"`
+	Resources []string `form:"ResourceId"`
+	Tags      []tag    `form:"Tag"`
 }
 
 func (s *Sim) createTags(c *call, in *createTagsInput) (any, error) {
@@ -104,9 +104,9 @@ func userTags(tags map[string]string) int {
 }
 
 type deleteTagsInput struct {
-	Resources []string `form:"ResourceId,required"`
+	Resources []string `form:"ResourceId"`
 	Tags      []struct {
-		Key   string `form:"Key,required"`
+		Key   string
 		Value *string
 	} `form:"Tag"`
 }

@@ -24,7 +24,7 @@ func (s *Sim) wireVersion(t *launchTemplate, v *templateVersion) wireVersion {
 type createLaunchTemplateVersionInput struct {
 	LaunchTemplateId   string
 	LaunchTemplateName string
-	LaunchTemplateData templateData `form:"LaunchTemplateData,required"`
+	LaunchTemplateData templateData
 	SourceVersion      string
 	VersionDescription string
 	ClientToken        string
@@ -63,7 +63,7 @@ func (s *Sim) createLaunchTemplateVersion(c *call, in *createLaunchTemplateVersi
 type deleteLaunchTemplateVersionsInput struct {
 	LaunchTemplateId   string
 	LaunchTemplateName string
-	Versions           []string `form:"LaunchTemplateVersion,required"`
+	Versions           []string `form:"LaunchTemplateVersion"`
 }
 
 type wireDeletedVersion struct {

@@ -2,12 +2,9 @@ package awssim
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
-
-	"github.com/pcs-capacity/pcs-capacity/internal/awssim/shapes"
 )
 
 // pcsState is the content of PCS in one region.
@@ -87,9 +84,6 @@ func (s *Sim) pcsOperations() map[string]operation {
 // answers a client token that was seen before with the first answer, and encodes the result.
 func pcsOperation[In, Out any](handle func(*call, *In) (Out, error)) operation {
 	return func(c *call) ([]byte, error) {
-		if err := checkPCSRequest(c); err != nil {
-			return nil, err
-		}
 		var in In
 		if err := json.Unmarshal(c.Body, &in); err != nil {
 			return nil, fmt.Errorf("decoding %s: %w", c.Operation, err)
@@ -115,23 +109,6 @@ func pcsOperation[In, Out any](handle func(*call, *In) (Out, error)) operation {
 		}
 		return body, err
 	}
-}
-
-// checkPCSRequest turns the findings of shapes.CheckPCSRequest into PCS's ValidationException.
-func checkPCSRequest(c *call) error {
-	err := shapes.CheckPCSRequest(c.Operation, c.Body)
-	var shape *shapes.Error
-	if !errors.As(err, &shape) {
-		return err
-	}
-	if !json.Valid(c.Body) {
-		return &APIError{Code: "ValidationException", Message: shape.Violations[0].Problem, Detail: map[string]any{"reason": "cannotParse"}}
-	}
-	var v pcsValidation
-	for _, violation := range shape.Violations {
-		v.add(violation.Path, "%s", violation.Problem)
-	}
-	return v.err()
 }
 
 // clientToken takes the token out of a request; the rest of the parameters identifies a repetition. The token is

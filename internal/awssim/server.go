@@ -123,7 +123,8 @@ func parseCall(r *http.Request, body []byte) (*call, error) {
 	return c, nil
 }
 
-// dispatch counts the call, throttles it, asks the caller's policy and runs its operation. Called with mu held.
+// dispatch counts the call, throttles it, asks the caller's policy, checks its parameters and runs its operation.
+// Called with mu held.
 func (s *Sim) dispatch(c *call) ([]byte, error) {
 	s.calls[CallKey{c.Service, c.Operation, c.Region}]++
 	var ops map[string]operation
@@ -153,6 +154,9 @@ func (s *Sim) dispatch(c *call) ([]byte, error) {
 		return nil, err
 	}
 	if err := s.authorize(c); err != nil {
+		return nil, err
+	}
+	if err := checkRequest(c); err != nil {
 		return nil, err
 	}
 	return op(c)

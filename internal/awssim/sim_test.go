@@ -310,20 +310,27 @@ func TestUnknownRequests(t *testing.T) {
 		form url.Values
 		want string // in the answer
 	}{
-		"operation":      {v("Action", "StartInstances"), "<Code>InvalidAction</Code><Message>The action StartInstances "},
-		"parameter":      {v("Action", "DescribeVpcs", "VpcID.1", "vpc-1"), "<Code>UnknownParameter</Code><Message>The parameter VpcID.1 "},
-		"list gap":       {v("Action", "DescribeVpcs", "VpcId.2", "vpc-1"), "<Code>UnknownParameter</Code>"},
-		"member":         {v("Action", "DescribeVpcs", "Filter.1.Name", "vpc-id", "Filter.1.Valu.1", "x"), "Filter.1.Valu.1"},
-		"version":        {url.Values{"Action": {"DescribeVpcs"}, "Version": {"2014-01-01"}}, "<Code>NoSuchVersion</Code>"},
-		"no action":      {v(), "<Code>MissingAction</Code>"},
-		"bad number":     {v("Action", "DescribeVpcs", "MaxResults", "many"), "<Code>InvalidParameterValue</Code>"},
-		"bad time":       {v("Action", "CreateCapacityReservation", "InstanceType", "t", "InstancePlatform", "p", "InstanceCount", "1", "EndDate", "soon"), "Invalid timestamp"},
+		"operation":  {v("Action", "StartInstances"), "<Code>InvalidAction</Code><Message>The action StartInstances "},
+		"parameter":  {v("Action", "DescribeVpcs", "VpcID.1", "vpc-1"), "<Code>UnknownParameter</Code><Message>The parameter VpcID.1 "},
+		"list gap":   {v("Action", "DescribeVpcs", "VpcId.2", "vpc-1"), "<Code>UnknownParameter</Code>"},
+		"member":     {v("Action", "DescribeVpcs", "Filter.1.Name", "vpc-id", "Filter.1.Valu.1", "x"), "Filter.1.Valu.1"},
+		"version":    {url.Values{"Action": {"DescribeVpcs"}, "Version": {"2014-01-01"}}, "<Code>NoSuchVersion</Code>"},
+		"no action":  {v(), "<Code>MissingAction</Code>"},
+		"bad number": {v("Action", "DescribeVpcs", "MaxResults", "many"), "<Code>InvalidParameterValue</Code>"},
+		"bad time": {v("Action", "CreateCapacityReservation", "InstanceType", "t", "InstancePlatform", "p", "InstanceCount", "1", "EndDate", "soon"),
+			"<Code>InvalidParameterValue</Code><Message>Value (soon) for parameter EndDate is invalid."},
+		"bad value":      {v("Action", "DescribeInstances", "DryRun", "yes"), "<Code>InvalidParameterValue</Code><Message>Value (yes) for parameter DryRun "},
+		"misspelt":       {v("Action", "TerminateInstances", "InstanceIds.1", "i-1"), "<Code>UnknownParameter</Code><Message>The parameter InstanceIds.1 "},
 		"missing member": {v("Action", "PurchaseCapacityBlock", "InstancePlatform", "Linux/UNIX"), "<Code>MissingParameter</Code>"},
 	} {
 		status, body := post(t, w.endpoint, "ec2", "us-east-2", test.form)
 		if status != 400 || !strings.Contains(body, test.want) {
 			t.Errorf("%s: status %d, %s; want 400 with %s", name, status, body, test.want)
 		}
+	}
+	if status, body := post(t, w.endpoint, "iam", "us-east-1", url.Values{"Action": {"GetInstanceProfile"}, "ProfileName": {"p"}}); status != 400 ||
+		!strings.Contains(body, "<Code>ValidationError</Code>") || !strings.Contains(body, "ProfileName: unknown member") || !strings.Contains(body, "InstanceProfileName: required") {
+		t.Errorf("of IAM: status %d, %s", status, body)
 	}
 	if status, body := post(t, w.endpoint, "s3", "us-east-2", v("Action", "ListBuckets")); status != 400 || !strings.Contains(body, "s3") {
 		t.Errorf("another service: status %d, %s", status, body)

@@ -112,14 +112,14 @@ func (c *checker) jsonStructure(path, typ string, object map[string]any) {
 		}
 		member, ok := structure.find(func(m memberShape) bool { return m.wire == name })
 		if !ok {
-			c.report(within(path, name), "unknown member of %s", typ)
+			c.unknown(within(path, name), typ)
 			continue
 		}
 		c.jsonValue(within(path, name), member.typ, object[name])
 	}
 	for _, member := range structure.members {
 		if member.required && object[member.wire] == nil {
-			c.report(within(path, member.wire), "required member of %s is missing", typ)
+			c.missing(within(path, member.wire), typ)
 		}
 	}
 }

@@ -1,6 +1,6 @@
-// Package shapes checks messages of EC2 and PCS against AWS's service models, of which it
-// carries a compact record. So the simulator cannot answer what AWS would not, and the
-// record tells what a request may hold.
+// Package shapes checks requests and answers against AWS's service models, of which it
+// carries a compact record. So no client passes with a request that AWS would refuse, and
+// the simulator cannot answer what AWS would not.
 package shapes
 
 import (
@@ -26,9 +26,19 @@ type Error struct {
 
 // Violation is one place where a message differs from its shape.
 type Violation struct {
+	Kind    Kind
 	Path    string // wire names, such as reservationSet.item[0].instancesSet; empty for the message itself
 	Problem string
 }
+
+// Kind is what is wrong in one place.
+type Kind int
+
+const (
+	Invalid Kind = iota // of another type, or not one of the values
+	Unknown             // the model has no such member
+	Missing             // and the model requires it
+)
 
 func (v Violation) String() string {
 	if v.Path == "" {
@@ -65,9 +75,9 @@ func CheckResponse(service, operation string, status int, body []byte) error {
 	})
 }
 
-// CheckPCSRequest compares the body of a request to PCS with the service model in the same way.
-func CheckPCSRequest(operation string, body []byte) error {
-	return check("pcs", operation, func(op *operationShape, c *checker) {
+// CheckJSON compares the body of a request in JSON with the service model in the same way.
+func CheckJSON(service, operation string, body []byte) error {
+	return check(service, operation, func(op *operationShape, c *checker) {
 		if op == nil {
 			c.unknownOperation()
 			return
@@ -107,7 +117,19 @@ type checker struct {
 }
 
 func (c *checker) report(path, format string, args ...any) {
-	c.violations = append(c.violations, Violation{Path: path, Problem: fmt.Sprintf(format, args...)})
+	c.add(Invalid, path, format, args...)
+}
+
+func (c *checker) add(kind Kind, path, format string, args ...any) {
+	c.violations = append(c.violations, Violation{kind, path, fmt.Sprintf(format, args...)})
+}
+
+func (c *checker) unknown(path, structure string) {
+	c.add(Unknown, path, "unknown member of %s", structure)
+}
+
+func (c *checker) missing(path, structure string) {
+	c.add(Missing, path, "required member of %s is missing", structure)
 }
 
 func (c *checker) unknownOperation() {
@@ -115,7 +137,7 @@ func (c *checker) unknownOperation() {
 }
 
 type serviceShapes struct {
-	version    string
+	protocol   string
 	operations map[string]*operationShape
 	structures map[string]*structureShape
 	lists      map[string]listShape
@@ -135,6 +157,7 @@ type structureShape struct {
 type memberShape struct {
 	name, typ string
 	wire      string // name in the message
+	query     string // name in a form, where the model gives it one of its own
 	required  bool
 }
 
@@ -167,7 +190,7 @@ func parseShapes(text string) (map[string]*serviceShapes, error) {
 		switch name, rest := fields[1], fields[2:]; fields[0] {
 		case "service":
 			service = &serviceShapes{
-				version:    rest[0],
+				protocol:   rest[1],
 				operations: map[string]*operationShape{},
 				structures: map[string]*structureShape{},
 				lists:      map[string]listShape{},
@@ -201,6 +224,8 @@ func parseMember(name string, fields []string) memberShape {
 		switch key, value, _ := strings.Cut(field, "="); key {
 		case "wire":
 			m.wire = value
+		case "query":
+			m.query = value
 		case "required":
 			m.required = true
 		}

@@ -106,9 +106,9 @@ func TestCheckResponse(t *testing.T) {
 	}
 }
 
-func TestCheckPCSRequest(t *testing.T) {
-	compareViolations(t, CheckPCSRequest("ListQueues", []byte(`{"clusterIdentifier":"ml","maxResults":2,"nextToken":null}`)), nil)
-	compareViolations(t, CheckPCSRequest("ListQueues", []byte(`{"maxResults":2.5,"queue":1}`)), []string{
+func TestCheckJSON(t *testing.T) {
+	compareViolations(t, CheckJSON("pcs", "ListQueues", []byte(`{"clusterIdentifier":"ml","maxResults":2,"nextToken":null}`)), nil)
+	compareViolations(t, CheckJSON("pcs", "ListQueues", []byte(`{"maxResults":2.5,"queue":1}`)), []string{
 		`maxResults: "2.5" is not of type integer`,
 		"queue: unknown member of ListQueuesRequest",
 		"clusterIdentifier: required member of ListQueuesRequest is missing",

@@ -153,7 +153,7 @@ func (c *checker) xmlStructure(path, typ string, e *element) {
 		member, ok := structure.find(func(m memberShape) bool { return m.wire == name })
 		switch {
 		case !ok:
-			c.report(within(path, name), "unknown member of %s", typ)
+			c.unknown(within(path, name), typ)
 		case seen[name]:
 			c.report(within(path, name), "appears twice")
 		default:
@@ -163,7 +163,7 @@ func (c *checker) xmlStructure(path, typ string, e *element) {
 	}
 	for _, member := range structure.members {
 		if member.required && !seen[member.wire] {
-			c.report(within(path, member.wire), "required member of %s is missing", typ)
+			c.missing(within(path, member.wire), typ)
 		}
 	}
 }

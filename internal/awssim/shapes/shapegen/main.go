@@ -1,11 +1,13 @@
-// Command shapegen writes the record of wire shapes against which the simulator's answers are checked.
+// Command shapegen writes the record of wire shapes against which the simulator checks requests and answers.
 //
 // It reads AWS's own service models in the format of botocore, which every copy of botocore and of the AWS CLI carries
-// in its data folder (data/ec2/2016-11-15/service-2.json, data/pcs/2023-02-10/service-2.json, also compressed as .gz),
-// and keeps from them only what a checker needs: operations, members, types, wire names, which members are required,
-// and the values of enumerations. Run it by hand after the simulator has learned an operation:
+// in its data folder (data/ec2/2016-11-15/service-2.json, …, also compressed as .gz), and keeps from them only what a
+// checker needs: operations, members, types, wire names, which members are required, and the values of enumerations.
+// Run it by hand after the simulator has learned an operation:
 //
-//	go run ./internal/awssim/shapes/shapegen -ec2 MODEL -pcs MODEL -out internal/awssim/shapes/shapes.txt
+//	go run ./internal/awssim/shapes/shapegen -out internal/awssim/shapes/shapes.txt MODEL...
+//
+// It takes one model or more of each service in services; of two models of one service, the first has precedence.
 package main
 
 import (
@@ -19,7 +21,22 @@ import (
 	"strings"
 )
 
-// ec2Operations are the operations of EC2 that the simulator answers. Those of PCS are all taken: the API is small.
+// service is one whose requests the simulator takes.
+type service struct {
+	name       string   // of the credential scope
+	operations []string // nil: all, where the API is small
+	answers    bool     // its answers are checked too
+}
+
+var services = []service{
+	{"ec2", ec2Operations, true},
+	{"iam", []string{"GetInstanceProfile", "SimulatePrincipalPolicy"}, false},
+	{"pcs", nil, true},
+	{"resource-groups", []string{"GroupResources", "ListGroupResources", "UngroupResources"}, false},
+	{"sts", []string{"GetCallerIdentity"}, false},
+}
+
+// ec2Operations are the operations of EC2 that the simulator answers.
 var ec2Operations = []string{
 	"CancelCapacityReservation",
 	"CreateCapacityReservation",
@@ -65,45 +82,53 @@ var ec2Operations = []string{
 }
 
 const header = `# Wire shapes of the operations that the simulator answers, made by internal/awssim/shapes/shapegen. Do not edit.
+# Source: the service models in botocore, https://github.com/boto/botocore, Copyright Amazon.com, Inc. or its
+# affiliates, under the Apache License, Version 2.0: https://www.apache.org/licenses/LICENSE-2.0
 # Fields are separated by tabs:
-#   service    NAME       API version
+#   service    NAME       API version         protocol
 #   operation  NAME       input shape or -    output shape or -    error shapes...
-#   structure  NAME       then one indented line a member: name, type, wire=NAME if that differs, required if it is
+#   structure  NAME       then one indented line a member: name, type, wire=NAME if that differs, query=NAME if requests
+#                         have another one, required if it is
 #   list       NAME       type of an item     name of its XML element
 #   map        NAME       type of a value
 #   enum       NAME       values...
 `
 
 func main() {
-	ec2 := flag.String("ec2", "", "service model of EC2 (service-2.json, or .json.gz)")
-	pcs := flag.String("pcs", "", "service model of PCS")
 	out := flag.String("out", "", "file to write")
 	flag.Parse()
-	if *ec2 == "" || *pcs == "" || *out == "" || flag.NArg() > 0 {
+	if *out == "" || flag.NArg() == 0 {
 		flag.Usage()
 		os.Exit(2)
 	}
-	if err := generate(*ec2, *pcs, *out); err != nil {
+	if err := generate(*out, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "shapegen:", err)
 		os.Exit(1)
 	}
 }
 
-func generate(ec2, pcs, out string) error {
+func generate(out string, files []string) error {
+	models := map[string]*model{}
+	for _, file := range files {
+		m, err := readModel(file)
+		if err != nil {
+			return err
+		}
+		if first := models[m.Metadata.Service]; first != nil {
+			first.add(m)
+		} else {
+			models[m.Metadata.Service] = m
+		}
+	}
 	record := bytes.NewBufferString(header)
-	ec2Model, err := readModel(ec2)
-	if err != nil {
-		return err
-	}
-	pcsModel, err := readModel(pcs)
-	if err != nil {
-		return err
-	}
-	if err := ec2Model.write(record, "ec2", ec2Operations, answersOnly); err != nil {
-		return fmt.Errorf("%s: %w", ec2, err)
-	}
-	if err := pcsModel.write(record, "pcs", pcsModel.operationNames(), requestsAndAnswers); err != nil {
-		return fmt.Errorf("%s: %w", pcs, err)
+	for _, s := range services {
+		m := models[s.name]
+		if m == nil {
+			return fmt.Errorf("none of the models is of %s", s.name)
+		}
+		if err := m.write(record, s); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
 	}
 	return os.WriteFile(out, record.Bytes(), 0o644)
 }

@@ -13,6 +13,8 @@ import (
 type model struct {
 	Metadata struct {
 		APIVersion string `json:"apiVersion"`
+		Protocol   string `json:"protocol"`
+		Service    string `json:"endpointPrefix"`
 	} `json:"metadata"`
 	Operations map[string]struct {
 		Input  *shapeRef  `json:"input"`
@@ -34,21 +36,35 @@ type shape struct {
 type shapeRef struct {
 	Shape        string `json:"shape"`
 	LocationName string `json:"locationName"`
+	QueryName    string `json:"queryName"` // of requests, where it differs
+	Location     string `json:"location"`  // of what is not in the body
 }
 
 func (m *model) operationNames() []string {
 	return slices.Sorted(maps.Keys(m.Operations))
 }
 
-// The simulator decodes EC2's requests strictly by itself; those of PCS it checks against the record.
-const (
-	answersOnly        = false
-	requestsAndAnswers = true
-)
+// add takes from another model of the service what this one lacks.
+func (m *model) add(other *model) {
+	for name, op := range other.Operations {
+		if _, ok := m.Operations[name]; !ok {
+			m.Operations[name] = op
+		}
+	}
+	for name, s := range other.Shapes {
+		if _, ok := m.Shapes[name]; !ok {
+			m.Shapes[name] = s
+		}
+	}
+}
 
-// write appends the record of the operations and of every shape that they reach.
-func (m *model) write(w io.Writer, service string, operations []string, requests bool) error {
-	fmt.Fprintf(w, "\nservice\t%s\t%s\n", service, m.Metadata.APIVersion)
+// write appends the record of a service's operations and of every shape that they reach.
+func (m *model) write(w io.Writer, s service) error {
+	fmt.Fprintf(w, "\nservice\t%s\t%s\t%s\n", s.name, m.Metadata.APIVersion, m.Metadata.Protocol)
+	operations := s.operations
+	if operations == nil {
+		operations = m.operationNames()
+	}
 	reached := map[string]bool{}
 	for _, name := range operations {
 		op, ok := m.Operations[name]
@@ -56,14 +72,21 @@ func (m *model) write(w io.Writer, service string, operations []string, requests
 			return fmt.Errorf("the model has no operation %s", name)
 		}
 		fields := []string{"operation", name, "-", "-"}
-		if op.Input != nil && requests {
+		if op.Input != nil {
 			fields[2] = op.Input.Shape
+			for member, ref := range m.Shapes[op.Input.Shape].Members {
+				if ref.Location != "" {
+					return fmt.Errorf("%s.%s is in the %s: the record is of bodies", name, member, ref.Location)
+				}
+			}
 		}
-		if op.Output != nil {
-			fields[3] = op.Output.Shape
-		}
-		for _, e := range op.Errors {
-			fields = append(fields, e.Shape)
+		if s.answers {
+			if op.Output != nil {
+				fields[3] = op.Output.Shape
+			}
+			for _, e := range op.Errors {
+				fields = append(fields, e.Shape)
+			}
 		}
 		for _, shape := range fields[2:] {
 			m.reach(shape, reached)
@@ -137,6 +160,9 @@ func (m *model) writeMember(w io.Writer, name string, ref shapeRef, required boo
 	fields := []string{"", name, m.typeOf(ref.Shape)}
 	if ref.LocationName != "" && ref.LocationName != name {
 		fields = append(fields, "wire="+ref.LocationName)
+	}
+	if ref.QueryName != "" {
+		fields = append(fields, "query="+ref.QueryName)
 	}
 	if required {
 		fields = append(fields, "required")

@@ -1,0 +1,149 @@
+package shapes
+
+import (
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// CheckForm compares a request of EC2's protocol, or of the older one that IAM and STS speak, with the service model:
+// every parameter must be known and of the right type, and required ones must be there.
+func CheckForm(service, operation string, form url.Values) error {
+	return check(service, operation, func(op *operationShape, c *checker) {
+		if op == nil {
+			c.unknownOperation()
+			return
+		}
+		root := &parameter{}
+		for name, values := range form {
+			if name != "Action" && name != "Version" {
+				root.descend(strings.Split(name, ".")).values = values
+			}
+		}
+		if op.input == "-" {
+			c.unknownParameters("", root, "the operation has no input")
+			return
+		}
+		c.formStructure("", op.input, root)
+	})
+}
+
+// parameter is a parameter of a form with those below it: of A.B.1, A has B, which has 1.
+type parameter struct {
+	values  []string
+	members map[string]*parameter
+}
+
+func (p *parameter) descend(path []string) *parameter {
+	for _, name := range path {
+		if p.members == nil {
+			p.members = map[string]*parameter{}
+		}
+		if p.members[name] == nil {
+			p.members[name] = &parameter{}
+		}
+		p = p.members[name]
+	}
+	return p
+}
+
+// unknownParameters reports a parameter and those below it by the names that the request has.
+func (c *checker) unknownParameters(path string, p *parameter, why string) {
+	if p.values != nil {
+		c.add(Unknown, path, "%s", why)
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.members)) {
+		c.unknownParameters(within(path, name), p.members[name], why)
+	}
+}
+
+func (c *checker) formValue(path, typ string, p *parameter) {
+	if _, ok := c.shapes.structures[typ]; ok {
+		c.formStructure(path, typ, p)
+		return
+	}
+	if list, ok := c.shapes.lists[typ]; ok {
+		c.formList(path, list, p)
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.members)) {
+		c.unknownParameters(within(path, name), p.members[name], "is below a value of type "+typ)
+	}
+	switch len(p.values) {
+	case 0:
+	case 1:
+		if typ == "InstanceType" {
+			return // there are new ones every week, and services have words of their own for others
+		}
+		c.scalar(path, typ, p.values[0])
+	default:
+		c.report(path, "appears %d times", len(p.values))
+	}
+}
+
+func (c *checker) formStructure(path, typ string, p *parameter) {
+	structure := c.shapes.structures[typ]
+	if p.values != nil {
+		c.add(Unknown, path, "is the structure %s and has no value", typ)
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.members)) {
+		member, ok := structure.find(func(m memberShape) bool { return c.formName(m) == name })
+		if !ok {
+			c.unknownParameters(within(path, name), p.members[name], "unknown member of "+typ)
+			continue
+		}
+		c.formValue(within(path, name), member.typ, p.members[name])
+	}
+	for _, member := range structure.members {
+		if name := c.formName(member); member.required && p.members[name] == nil {
+			c.missing(within(path, name), typ)
+		}
+	}
+}
+
+// formList checks Name.1, Name.2, …, or, in the older protocol, Name.member.1, ….
+func (c *checker) formList(path string, list listShape, p *parameter) {
+	older := c.shapes.protocol != ec2Protocol
+	if empty := older && slices.Equal(p.values, []string{""}); p.values != nil && !empty {
+		c.add(Unknown, path, "is a list and has no value")
+	}
+	items := p.members
+	if older {
+		items = nil
+		for _, name := range slices.Sorted(maps.Keys(p.members)) {
+			if name == list.wire {
+				items = p.members[name].members
+			} else {
+				c.unknownParameters(within(path, name), p.members[name], "is no "+list.wire+" of the list")
+			}
+		}
+		path = within(path, list.wire)
+	}
+	for i := range len(items) {
+		if name := strconv.Itoa(i + 1); items[name] != nil {
+			c.formValue(within(path, name), list.item, items[name])
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(items)) {
+		if n, err := strconv.Atoi(name); err != nil || n < 1 || n > len(items) || strconv.Itoa(n) != name {
+			c.unknownParameters(within(path, name), items[name], "is not one of the "+strconv.Itoa(len(items))+" items of the list")
+		}
+	}
+}
+
+// ec2Protocol is the name of EC2's own protocol. It numbers lists without a word between,
+// and begins each name with a capital letter.
+const ec2Protocol = "ec2"
+
+// formName is a member's name in a form.
+func (c *checker) formName(m memberShape) string {
+	switch {
+	case m.query != "":
+		return m.query
+	case c.shapes.protocol == ec2Protocol:
+		return strings.ToUpper(m.wire[:1]) + m.wire[1:]
+	}
+	return m.wire
+}
